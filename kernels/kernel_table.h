@@ -1,0 +1,135 @@
+// The kernel table: what a kernel is, what problem it solves, and how it is called.
+//
+// A backend has one constexpr table of Kernel rows. The same rows drive selection, tests, benchmarks and
+// --list-kernels. A row's name is `<op>_<format>_<dtype>_<isa or library>`; it is also the test parameter, the benchmark
+// and the metric label. Rows and their functions are immutable and thread-safe; `run` may be called concurrently with
+// different arguments.
+#ifndef SWIZZLE_KERNELS_KERNEL_TABLE_H_
+#define SWIZZLE_KERNELS_KERNEL_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "kernels/format/csr.h"
+#include "kernels/format/dense.h"
+#include "kernels/layout.h"
+#include "kernels/status.h"
+#include "kernels/tensor.h"
+
+namespace swizzle {
+
+class Stream;
+
+enum class Op : uint8_t {
+  kConv,           // y = W * im2col(x): 1x1 convolution and linear layers included (window 1x1, plane 1)
+  kDepthwiseConv,  // one filter per channel; W is [channels, window]
+  kAdd,            // y = a + b, same extents
+  kActivation,     // y = clamp(x), see Epilogue
+  kMaxPool,
+  kAveragePool,    // global average pooling is a window of the whole plane
+  kSoftmax,        // over channels, per position
+  kConvertLayout,  // same extent, key.input -> key.output
+};
+std::string_view OpName(Op op);
+
+enum class Format : uint8_t { kNone, kDense, kCsr };
+std::string_view FormatName(Format format);
+
+// A sliding window over height and width; in elements.
+struct Window {
+  int32_t kernel_h = 1, kernel_w = 1;
+  int32_t stride_h = 1, stride_w = 1;
+  int32_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  int32_t dilation_h = 1, dilation_w = 1;
+  bool count_include_pad = false;  // kAveragePool: divide by the whole window, not by its part inside the plane
+
+  bool IsPointwise() const {
+    return kernel_h == 1 && kernel_w == 1 && stride_h == 1 && stride_w == 1 && pad_top == 0 && pad_left == 0 &&
+           pad_bottom == 0 && pad_right == 0;
+  }
+  bool operator==(const Window&) const = default;
+};
+
+// What is applied to a sum before it is stored: y = clamp(sum + bias + residual, low, high). The bias is part of the
+// weight. ReLU is {0, inf}, ReLU6 {0, 6}, none {-inf, inf}.
+struct Epilogue {
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+  bool residual = false;  // inputs[1] of the kernel, in the output's layout, is added
+
+  bool Clamps() const {
+    return low > -std::numeric_limits<float>::infinity() || high < std::numeric_limits<float>::infinity();
+  }
+  bool operator==(const Epilogue&) const = default;
+};
+
+// One layer at one batch size.
+struct Problem {
+  Op op = Op::kConv;
+  Extent input;
+  Extent output;
+  Window window;      // kConv, kDepthwiseConv, pools
+  Epilogue epilogue;  // all ops
+  int threads = 1;    // of the stream it will run on
+};
+
+// The weight of one layer as the model holds it. Value type.
+// kConv: matrix [output channels M, K], K = input channels * kernel_h * kernel_w in that order (ONNX's OIHW).
+// kDepthwiseConv: matrix [channels, kernel_h * kernel_w], always dense.
+struct Weight {
+  std::variant<DenseMatrix, CsrMatrix> matrix;
+  std::vector<float> bias;  // [M], or empty
+
+  Format format() const { return std::holds_alternative<CsrMatrix>(matrix) ? Format::kCsr : Format::kDense; }
+  int64_t rows() const;
+  int64_t cols() const;
+  int64_t nonzeros() const;
+  DenseMatrix ToDense() const;
+};
+
+// A kernel's own layout of a weight, bias included. Immutable after prepare; shared by every executor.
+class PackedWeight {
+ public:
+  virtual ~PackedWeight() = default;
+  virtual size_t bytes() const = 0;  // resident memory held
+};
+
+struct KernelKey {
+  Op op;
+  Format weights;
+  DType weight_dtype, input_dtype, output_dtype;
+  Layout input, output;
+};
+
+struct KernelArgs {
+  const Problem* problem = nullptr;
+  const PackedWeight* weight = nullptr;          // what prepare returned; null for ops without weights
+  std::span<const float* const> inputs;          // 1, or 2 (kAdd, residual), aligned to kBufferAlignment
+  float* output = nullptr;                       // distinct from every input; kAdd and kActivation may work in place
+  std::span<std::byte> workspace;                // at least workspace_bytes(problem), aligned to kBufferAlignment
+};
+
+struct Kernel {
+  std::string_view name;
+  KernelKey key;
+  uint32_t required_features;                    // bits of Backend::features()
+  // Whether this row can solve the problem; the key has been matched by the caller (op, layouts, weight format).
+  bool (*accepts)(const Problem&);
+  // Makes the kernel's layout of `weight`, whose format may differ from the key's (it is then converted). Null for ops
+  // without weights. The result serves every batch size of the layer: it may not depend on problem.*.batch.
+  StatusOr<std::unique_ptr<PackedWeight>> (*prepare)(const Weight&, const Problem&);
+  size_t (*workspace_bytes)(const Problem&);     // null: none
+  // Solves the problem. Validates nothing: the loader and the planner did.
+  void (*run)(const KernelArgs&, Stream&);
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_KERNELS_KERNEL_TABLE_H_

@@ -1,0 +1,77 @@
+// How an activation lies in memory.
+//
+// Logically every activation is a matrix [channels, positions]; positions are batch x height x width. The physical
+// layout is an attribute of each edge of a plan:
+//
+//   kNchw      [batch][channels][height*width]. How requests arrive and results leave. For height = width = 1 this is
+//              a row-major [batch, channels] matrix.
+//   kPanels    [panel][channels][panel width]: the positions of the whole batch, cut into panels of at most
+//              kMaxPanelWidth positions, widths spread evenly in units of kPositionUnit. Sparse kernels stream it.
+//   kBlocked16 [batch][ceil(channels/16)][height*width][16]: oneDNN's nChw16c. Padding channels hold zeros.
+//
+// Every buffer starts on a kBufferAlignment boundary and has LayoutElements() floats, padding included. Spare
+// positions of the last panel belong to no request; kernels may compute them, nobody reads them.
+//
+// Worked example, kPanels: 49 positions are 4 units of 16 (15 spare positions), one panel of 64. 196 positions are 13
+// units, cut into 4 panels of 3, 3, 3 and 4 units: element (channel c, position 50) lies in panel 1 (positions 48-95)
+// at float offset channels*48 + c*48 + 2.
+#ifndef SWIZZLE_KERNELS_LAYOUT_H_
+#define SWIZZLE_KERNELS_LAYOUT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace swizzle {
+
+enum class Layout : uint8_t { kNchw, kPanels, kBlocked16 };
+inline constexpr int kLayoutCount = 3;
+
+std::string_view LayoutName(Layout layout);
+
+inline constexpr int64_t kPositionUnit = 16;
+inline constexpr int64_t kMaxPanelWidth = 64;
+inline constexpr size_t kBufferAlignment = 64;
+
+// The extent of one activation. A [batch, features] matrix has height = width = 1.
+struct Extent {
+  int64_t batch = 0;
+  int64_t channels = 0;
+  int64_t height = 1;
+  int64_t width = 1;
+
+  int64_t plane() const { return height * width; }
+  int64_t positions() const { return batch * plane(); }
+  bool operator==(const Extent&) const = default;
+};
+
+// Floats in a buffer of this extent and layout, padding included.
+int64_t LayoutElements(const Extent& extent, Layout layout);
+
+// The cut of `positions` into panels. Cheap to make; all members in positions unless named otherwise.
+class PanelGrid {
+ public:
+  explicit PanelGrid(int64_t positions)
+      : units_((positions + kPositionUnit - 1) / kPositionUnit),
+        count_((units_ + kUnitsPerPanel - 1) / kUnitsPerPanel) {}
+
+  int64_t count() const { return count_; }
+  int64_t padded_positions() const { return units_ * kPositionUnit; }
+  int64_t Begin(int64_t panel) const { return units_ * panel / count_ * kPositionUnit; }
+  int64_t Width(int64_t panel) const { return Begin(panel + 1) - Begin(panel); }
+  // The panel that holds `position`.
+  int64_t PanelOf(int64_t position) const {
+    int64_t panel = position / kPositionUnit * count_ / units_;
+    if (panel + 1 < count_ && Begin(panel + 1) <= position) ++panel;
+    return panel;
+  }
+
+ private:
+  static constexpr int64_t kUnitsPerPanel = kMaxPanelWidth / kPositionUnit;
+  int64_t units_;
+  int64_t count_;
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_KERNELS_LAYOUT_H_

@@ -1,0 +1,28 @@
+// Kernel selection by measurement: times candidate kernels on this machine, on the layer's real weights.
+#ifndef SWIZZLE_KERNELS_SELECT_H_
+#define SWIZZLE_KERNELS_SELECT_H_
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "kernels/backend.h"
+
+namespace swizzle {
+
+struct MeasureOptions {
+  // Upper bound for all runs of one kernel on one problem, beyond the first two runs.
+  absl::Duration budget = absl::Milliseconds(4);
+  int min_runs = 3;
+  int max_runs = 25;
+};
+
+// The median time of one run of `kernel` on `problem` with pseudo-random inputs (fixed seed), after one warm-up.
+// `weight` is what the kernel's prepare made, or null. Thread-compatible: `stream` is used throughout.
+StatusOr<absl::Duration> MeasureKernel(Backend& backend, Stream& stream, const Kernel& kernel, const Problem& problem,
+                                       const PackedWeight* weight, const MeasureOptions& options);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_KERNELS_SELECT_H_

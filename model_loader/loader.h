@@ -1,0 +1,29 @@
+// Opens a model file of any container as a validated, fused Network.
+#ifndef SWIZZLE_MODEL_LOADER_LOADER_H_
+#define SWIZZLE_MODEL_LOADER_LOADER_H_
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "model_loader/network.h"
+
+namespace swizzle {
+
+struct LoadedModel {
+  Network network;
+  std::string container;                           // "onnx" or "swz"
+  std::vector<std::pair<std::string, int>> fusions;  // pass name -> how often it applied; empty for swz
+};
+
+// Reads model.onnx or *.swz by its ending. NOT_FOUND, INVALID_ARGUMENT (malformed; names what and where),
+// UNIMPLEMENTED (an operator that is not supported: names operator, opset and node).
+StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file);
+
+// Reads a whole file into owned memory. RESOURCE_EXHAUSTED above `max_bytes`.
+StatusOr<std::vector<std::byte>> ReadFile(const std::filesystem::path& file, int64_t max_bytes);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_LOADER_H_

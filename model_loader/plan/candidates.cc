@@ -1,0 +1,139 @@
+#include "model_loader/plan/candidates.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "kernels/select.h"
+
+namespace swizzle {
+namespace {
+
+// "conv_csr_f32" of "conv_csr_f32_avx512": what the variants of one kernel share.
+std::string_view Stem(std::string_view name) { return name.substr(0, name.rfind('_')); }
+
+bool SameKernel(const Kernel& a, const Kernel& b) {
+  return Stem(a.name) == Stem(b.name) && a.key.input == b.key.input && a.key.output == b.key.output;
+}
+
+Format WeightFormat(const Network& network, const Layer& layer) {
+  return layer.weight < 0 ? Format::kNone : network.weights[layer.weight].format();
+}
+
+// A reshape only renames: any layout where channels and plane stay, else the row-major one.
+std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& layer) {
+  const NetworkValue& from = network.values[layer.inputs[0]];
+  const NetworkValue& to = network.values[layer.output];
+  std::vector<Layout> layouts = {Layout::kNchw};
+  if (from.channels == to.channels) layouts = {Layout::kNchw, Layout::kPanels, Layout::kBlocked16};
+  std::vector<Candidate> candidates;
+  for (Layout layout : layouts) candidates.push_back({nullptr, layout, layout, {}});
+  return candidates;
+}
+
+StatusOr<std::vector<Candidate>> LayerCandidates(const Backend& backend, const Network& network, const Layer& layer,
+                                                 int threads) {
+  if (layer.kind == LayerKind::kReshape) return ReshapeCandidates(network, layer);
+  std::vector<Candidate> candidates;
+  for (const Kernel* kernel :
+       WidestCandidates(backend, LayerProblem(network, layer, 1, threads), WeightFormat(network, layer))) {
+    candidates.push_back({kernel, kernel->key.input, kernel->key.output, {}});
+  }
+  if (candidates.empty()) {
+    return Unimplemented("layer '", layer.name, "' (", LayerKindName(layer.kind), "): no kernel of the ",
+                         backend.name(), " backend accepts it");
+  }
+  return candidates;
+}
+
+}  // namespace
+
+std::vector<const Kernel*> WidestCandidates(const Backend& backend, const Problem& problem, Format format) {
+  std::vector<const Kernel*> widest;
+  for (const Kernel* kernel : Candidates(backend, problem, format)) {
+    auto same = std::find_if(widest.begin(), widest.end(), [&](const Kernel* w) { return SameKernel(*w, *kernel); });
+    if (same == widest.end()) {
+      widest.push_back(kernel);
+    } else if (kernel->required_features > (*same)->required_features) {
+      *same = kernel;
+    }
+  }
+  return widest;
+}
+
+const Kernel* FindConversion(const Backend& backend, const Extent& extent, Layout from, Layout to, int threads) {
+  Problem problem;
+  problem.op = Op::kConvertLayout;
+  problem.input = problem.output = extent;
+  problem.threads = threads;
+  for (const Kernel* kernel : WidestCandidates(backend, problem, Format::kNone)) {
+    if (kernel->key.input == from && kernel->key.output == to) return kernel;
+  }
+  return nullptr;
+}
+
+StatusOr<double> Measurer::MeasureOnce(const Kernel& kernel, const Problem& problem, const PackedWeight* weight) {
+  MeasureOptions options;
+  options.budget = std::clamp(budget_left_ / std::max<int64_t>(measurements_left_, 1), absl::ZeroDuration(),
+                              absl::Milliseconds(8));
+  options.min_runs = 1;
+  const absl::Time start = absl::Now();
+  SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration median,
+                           MeasureKernel(backend_, stream_, kernel, problem, weight, options));
+  budget_left_ = std::max(absl::ZeroDuration(), budget_left_ - (absl::Now() - start));
+  measurements_left_ = std::max<int64_t>(1, measurements_left_ - 1);
+  return absl::ToDoubleMicroseconds(median);
+}
+
+StatusOr<std::vector<double>> Measurer::Measure(const Kernel& kernel, const Network& network, const Layer& layer) {
+  std::unique_ptr<PackedWeight> packed;
+  if (kernel.prepare != nullptr) {
+    SWIZZLE_ASSIGN_OR_RETURN(packed, kernel.prepare(network.weights[layer.weight],
+                                                    LayerProblem(network, layer, 1, stream_.threads())));
+  }
+  std::vector<double> microseconds;
+  for (int64_t batch : batches_) {
+    SWIZZLE_ASSIGN_OR_RETURN(
+        const double time,
+        MeasureOnce(kernel, LayerProblem(network, layer, batch, stream_.threads()), packed.get()));
+    microseconds.push_back(time);
+  }
+  return microseconds;
+}
+
+StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Network& network) {
+  std::vector<std::vector<Candidate>> layers;
+  measurements_left_ = 0;
+  for (const Layer& layer : network.layers) {
+    SWIZZLE_ASSIGN_OR_RETURN(auto candidates, LayerCandidates(backend_, network, layer, stream_.threads()));
+    measurements_left_ += static_cast<int64_t>(candidates.size() * batches_.size());
+    layers.push_back(std::move(candidates));
+  }
+  for (size_t i = 0; i < layers.size(); ++i) {
+    for (Candidate& candidate : layers[i]) {
+      candidate.microseconds.assign(batches_.size(), 0.0);
+      if (candidate.kernel == nullptr) continue;
+      SWIZZLE_ASSIGN_OR_RETURN(candidate.microseconds, Measure(*candidate.kernel, network, network.layers[i]));
+    }
+  }
+  return layers;
+}
+
+StatusOr<std::vector<double>> Measurer::MeasureConversion(const NetworkValue& value, Layout from, Layout to) {
+  const std::vector<int64_t> key = {value.channels, value.height, value.width, static_cast<int64_t>(from),
+                                    static_cast<int64_t>(to)};
+  if (auto known = conversions_.find(key); known != conversions_.end()) return known->second;
+  std::vector<double> microseconds;
+  if (const Kernel* kernel = FindConversion(backend_, value.WithBatch(1), from, to, stream_.threads())) {
+    for (int64_t batch : batches_) {
+      Problem problem;
+      problem.op = Op::kConvertLayout;
+      problem.input = problem.output = value.WithBatch(batch);
+      problem.threads = stream_.threads();
+      SWIZZLE_ASSIGN_OR_RETURN(const double time, MeasureOnce(*kernel, problem, nullptr));
+      microseconds.push_back(time);
+    }
+  }
+  return conversions_.emplace(key, std::move(microseconds)).first->second;
+}
+
+}  // namespace swizzle

@@ -1,0 +1,60 @@
+// The kernels that could run each layer of a network, and how long each takes on this machine.
+#ifndef SWIZZLE_MODEL_LOADER_PLAN_CANDIDATES_H_
+#define SWIZZLE_MODEL_LOADER_PLAN_CANDIDATES_H_
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "kernels/backend.h"
+#include "model_loader/network.h"
+#include "model_loader/plan/layout_choice.h"
+
+namespace swizzle {
+
+// One kernel for one layer. kernel is null for kReshape, which moves no data.
+struct Candidate {
+  const Kernel* kernel = nullptr;
+  Layout input = Layout::kNchw;
+  Layout output = Layout::kNchw;
+  std::vector<double> microseconds;  // per measured batch
+};
+
+// Measures kernels within one budget for all of them: what is left is shared out evenly over the measurements to come,
+// and each kernel runs at least twice. Results for equal conversions are remembered. Not thread-safe.
+class Measurer {
+ public:
+  // `batches` are what every kernel is measured at.
+  Measurer(Backend& backend, Stream& stream, std::vector<int64_t> batches, absl::Duration budget)
+      : backend_(backend), stream_(stream), batches_(std::move(batches)), budget_left_(budget) {}
+
+  const std::vector<int64_t>& batches() const { return batches_; }
+
+  // Every candidate of every layer with its times. UNIMPLEMENTED, naming the layer, if one has none.
+  StatusOr<std::vector<std::vector<Candidate>>> MeasureLayers(const Network& network);
+
+  // Microseconds per measured batch of converting an activation of this extent; empty if no kernel does.
+  StatusOr<std::vector<double>> MeasureConversion(const NetworkValue& value, Layout from, Layout to);
+
+ private:
+  StatusOr<std::vector<double>> Measure(const Kernel& kernel, const Network& network, const Layer& layer);
+  StatusOr<double> MeasureOnce(const Kernel& kernel, const Problem& problem, const PackedWeight* weight);
+
+  Backend& backend_;
+  Stream& stream_;
+  const std::vector<int64_t> batches_;
+  absl::Duration budget_left_;
+  int64_t measurements_left_ = 1;
+  std::map<std::vector<int64_t>, std::vector<double>> conversions_;  // by extent and layouts
+};
+
+// Rows for `problem`, only the widest instruction set of each kernel that comes in several.
+std::vector<const Kernel*> WidestCandidates(const Backend& backend, const Problem& problem, Format format);
+
+// The row that converts `problem.input` between two layouts, or null.
+const Kernel* FindConversion(const Backend& backend, const Extent& extent, Layout from, Layout to, int threads);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_PLAN_CANDIDATES_H_

@@ -1,0 +1,86 @@
+// A plan: a network made runnable on one backend. Kernels, prepared weights, layouts and arena offsets are fixed;
+// immutable and thread-safe, shared by all executors. An executor brings an ExecutionState of its own.
+#ifndef SWIZZLE_MODEL_LOADER_PLAN_PLAN_H_
+#define SWIZZLE_MODEL_LOADER_PLAN_PLAN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "kernels/backend.h"
+#include "model_loader/network.h"
+
+namespace swizzle {
+
+struct PlanOptions {
+  int64_t max_batch = 64;                          // rows; ignored where the network's batch is fixed
+  int threads = 0;                                 // of the streams it will run on; 0: all available
+  absl::Duration tuning_budget = absl::Seconds(10);  // for all measurements together
+};
+
+// Why a layer runs on the kernel it runs on.
+struct LayerReport {
+  struct Candidate {
+    std::string kernel;
+    // Median microseconds at PlanReport::measured_batches, same order; empty: not measured (no choice, or budget spent).
+    std::vector<double> microseconds;
+  };
+  std::string name;
+  std::string op;
+  Extent input, output;         // at batch 1
+  int64_t weight_rows = 0, weight_cols = 0, nonzeros = 0;  // 0 for layers without weights
+  std::string format;           // of the stored weight
+  int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;
+  std::string kernel;           // chosen
+  std::vector<Candidate> candidates;  // the chosen one among them
+  double sparsity() const {
+    const int64_t total = weight_rows * weight_cols;
+    return total == 0 ? 0.0 : 1.0 - static_cast<double>(nonzeros) / static_cast<double>(total);
+  }
+};
+
+struct PlanReport {
+  std::string device;
+  int threads = 0;
+  std::vector<int64_t> measured_batches;
+  std::vector<LayerReport> layers;
+  int conversions = 0;          // layout conversions between layers
+  int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;
+};
+
+// Single-owner: the stream, arena and workspace of one executor.
+struct ExecutionState {
+  std::unique_ptr<Stream> stream;
+  std::unique_ptr<Buffer> arena;
+};
+
+class Plan {
+ public:
+  virtual ~Plan() = default;
+  virtual const Network& network() const = 0;      // its weights are gone: kernels hold their own layouts
+  virtual const PlanReport& report() const = 0;
+  virtual int64_t max_batch() const = 0;
+  virtual size_t arena_bytes() const = 0;          // at max_batch, workspace included
+
+  virtual StatusOr<ExecutionState> NewState() const = 0;
+
+  // Where input i and output i lie in the state's arena for a batch of `batch` rows: [batch, elements of the port],
+  // row-major. Valid as long as the state. REQUIRES: 1 <= batch <= max_batch.
+  virtual std::span<float> Input(ExecutionState& state, int i, int64_t batch) const = 0;
+  virtual std::span<const float> Output(ExecutionState& state, int i, int64_t batch) const = 0;
+
+  // Computes all outputs from the inputs that stand in the arena. Inputs are undefined afterwards.
+  virtual Status Run(ExecutionState& state, int64_t batch) const = 0;
+};
+
+// Takes the network (its weights are dropped as kernels prepare theirs). `backend` must outlive the plan.
+// RESOURCE_EXHAUSTED if the arena cannot be had; UNIMPLEMENTED if no kernel accepts a layer.
+StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend, const PlanOptions& options);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_PLAN_PLAN_H_

@@ -1,0 +1,72 @@
+// How a plan is put together, step by step, and how it runs. Only the planner includes this.
+#ifndef SWIZZLE_MODEL_LOADER_PLAN_PLAN_IMPL_H_
+#define SWIZZLE_MODEL_LOADER_PLAN_PLAN_IMPL_H_
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "model_loader/plan/arena.h"
+#include "model_loader/plan/candidates.h"
+#include "model_loader/plan/plan.h"
+
+namespace swizzle {
+
+// One kernel call. inputs and output are slots: buffers of the arena.
+struct Step {
+  const Kernel* kernel = nullptr;
+  std::shared_ptr<const PackedWeight> weight;
+  Problem problem;           // at batch 1; Run sets the batch
+  std::vector<int> inputs;
+  int output = -1;
+};
+
+// One value in one layout. A reshape makes no slot of its own: its output shares its input's.
+struct Slot {
+  NetworkValue value;
+  Layout layout = Layout::kNchw;
+  int first_step = 0;        // that writes it
+  int last_step = 0;         // that reads it
+};
+
+// The arena for batches up to max_batch rows. Small batches use a compact prefix of the same memory.
+struct Bucket {
+  int64_t max_batch = 0;
+  std::vector<size_t> offsets;   // bytes, per slot
+  size_t workspace_offset = 0;
+  size_t workspace_bytes = 0;
+  size_t bytes() const { return workspace_offset + workspace_bytes; }
+};
+
+// Adds layers in order, with the conversions between them. Used once.
+class PlanBuilder {
+ public:
+  PlanBuilder(Backend& backend, Network network, int64_t max_batch, int threads);
+
+  const Network& network() const { return network_; }
+
+  // Prepares the layer's weight (and drops the network's) and appends its steps. Returns the bytes its kernel holds.
+  StatusOr<int64_t> AddLayer(const Layer& layer, const Candidate& candidate);
+  StatusOr<std::shared_ptr<const Plan>> Finish(PlanReport report);
+
+ private:
+  // The slot that holds `value` in `layout`, converting it first if need be.
+  int SlotIn(int value, Layout layout);
+  int NewSlot(int value, Layout layout);
+  int ConvertedSlot(int value, int from_slot, Layout layout);
+  Bucket LayOut(int64_t max_batch) const;
+
+  Backend& backend_;
+  Network network_;
+  const int64_t max_batch_;
+  const int threads_;
+  int conversions_ = 0;
+  std::vector<Step> steps_;
+  std::vector<Slot> slots_;
+  std::map<int, std::map<Layout, int>> slots_of_value_;
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_PLAN_PLAN_IMPL_H_

@@ -1,0 +1,51 @@
+// The queue of one model version: takes requests, forms batches for executors, and ends each request exactly once.
+//
+// Executor threads ask for batches themselves (NextBatch), so that a request changes threads once. Decide (in
+// batch_policy.h) is the pure function that says what to do with the queue; the Batcher only carries it out.
+// Thread-safe.
+#ifndef SWIZZLE_SERVER_BATCHER_H_
+#define SWIZZLE_SERVER_BATCHER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "server/clock.h"
+#include "server/metrics.h"
+#include "server/model.h"
+#include "server/request.h"
+
+namespace swizzle {
+
+// Called exactly once for a submitted request, on an arbitrary thread, without locks held; must not block.
+using Done = absl::AnyInvocable<void(StatusOr<Result>) &&>;
+using Ticket = uint64_t;
+
+class Batcher {
+ public:
+  virtual ~Batcher() = default;
+
+  // Queues a request and returns its ticket. RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE when draining or
+  // closed; `done` then never runs. A deadline that has passed while queued ends in DEADLINE_EXCEEDED.
+  virtual StatusOr<Ticket> Submit(Request request, Done done) = 0;
+
+  // Ends a request that is still queued with CANCELLED; one that is running, or over, is left alone.
+  virtual void Cancel(Ticket ticket) = 0;
+
+  // No new requests; returns when everything queued and running has ended. Safe to call more than once.
+  virtual void Drain() = 0;
+
+  virtual int64_t queued() const = 0;
+  // For tests: executors take nothing until `count` requests are queued, once.
+  virtual void HoldUntilQueued(int64_t count) = 0;
+};
+
+// Starts `model->spec().instance_count` executor threads, each with a session of its own. Fails if a session does.
+// `clock` and `metrics` outlive the batcher; `metrics` may be null.
+StatusOr<std::unique_ptr<Batcher>> NewBatcher(std::shared_ptr<Model> model, Clock& clock, ModelMetrics* metrics);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_BATCHER_H_

@@ -1,0 +1,87 @@
+// What the server needs of a model, whatever it is made of: a specification, facts, and sessions that run batches.
+#ifndef SWIZZLE_SERVER_MODEL_H_
+#define SWIZZLE_SERVER_MODEL_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "kernels/status.h"
+#include "kernels/tensor.h"
+
+namespace swizzle {
+
+struct TensorSpec {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape dims;  // without the batch dimension where max_batch_size > 0; -1: any
+};
+
+// Immutable after load.
+struct ModelSpec {
+  std::string name;
+  int64_t version = 1;
+  std::string platform;             // "swizzle_onnx", "swizzle_swz", "swizzle_identity"
+  std::string backend;              // "swizzle" or "identity"
+  int64_t max_batch_size = 0;       // 0: shapes are exactly the model's, requests run alone
+  std::vector<TensorSpec> inputs;
+  std::vector<TensorSpec> outputs;
+  int instance_count = 1;
+  bool dynamic_batching = true;     // false: a batch is one request
+  std::vector<int64_t> preferred_batch_sizes;
+  absl::Duration max_queue_delay = absl::ZeroDuration();
+  int64_t max_queue_size = 1024;    // requests
+  absl::Duration default_timeout = absl::InfiniteDuration();  // in the queue
+  bool allow_timeout_override = true;
+};
+
+// What metadata and metrics say of a model's weights and kernels. Immutable after load.
+struct ModelFacts {
+  std::map<std::string, std::string> properties;   // for ModelMetadata: format, sparsity, nnz, dense and stored bytes, kernels
+  double sparsity = 0.0;
+  int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;
+  struct KernelUse { std::string op, kernel; int layers = 0; };
+  std::vector<KernelUse> kernels;
+  int dense_fallback_layers = 0;                   // sparse weights that run on a dense kernel
+};
+
+// One request of a batch. inputs[i] follows ModelSpec::inputs[i], its shape checked, batch dimension included.
+// The session fills outputs[i] and output_shapes[i] for every ModelSpec::outputs[i].
+struct BatchItem {
+  std::span<const TensorView> inputs;
+  int64_t rows = 1;                                // the batch dimension; 1 where max_batch_size is 0
+  std::vector<std::string>* outputs = nullptr;     // raw bytes, little-endian
+  std::vector<Shape>* output_shapes = nullptr;
+};
+
+// How long the parts of one batch took.
+struct BatchTimes {
+  absl::Duration input;    // gathering requests
+  absl::Duration compute;
+  absl::Duration output;   // scattering results
+};
+
+// Runs batches, one at a time; owned by one executor thread.
+class Session {
+ public:
+  virtual ~Session() = default;
+  // All items together have at most max_batch_size rows (one item where that is 0). An error fails the whole batch.
+  virtual Status Run(std::span<BatchItem> batch, BatchTimes& times) = 0;
+};
+
+// Immutable and thread-safe; outlives its sessions.
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual const ModelSpec& spec() const = 0;
+  virtual const ModelFacts& facts() const = 0;
+  virtual StatusOr<std::unique_ptr<Session>> NewSession() = 0;
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_MODEL_H_

@@ -1,0 +1,58 @@
+// The models of one directory: `<repo>/<model>/[config.pbtxt]` and `<repo>/<model>/<version>/model.onnx|model.swz`.
+// Thread-safe. Names are looked up, never joined to a path.
+#ifndef SWIZZLE_SERVER_MODEL_REPOSITORY_H_
+#define SWIZZLE_SERVER_MODEL_REPOSITORY_H_
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "model_loader/plan/plan.h"
+#include "server/batcher.h"
+#include "server/metrics.h"
+#include "server/model.h"
+
+namespace swizzle {
+
+// One version that serves. Kept alive by whoever uses it.
+struct ServingModel {
+  std::shared_ptr<Model> model;
+  std::unique_ptr<ModelMetrics> metrics;
+  std::unique_ptr<Batcher> batcher;   // last: it uses the two above
+  std::string config_bytes;           // serialized inference.ModelConfig, for the ModelConfig RPC
+};
+
+// What became of one directory of the repository.
+struct ModelStatus {
+  std::string name;
+  int64_t version = 0;      // 0: none could be found
+  Status status;            // OK: serving
+};
+
+class ModelRepository {
+ public:
+  virtual ~ModelRepository() = default;
+  // The named version, or the latest that serves where version is empty. NOT_FOUND for an unknown model or version;
+  // INTERNAL with the reason for one whose load failed; INVALID_ARGUMENT for a version that is not a positive integer.
+  virtual StatusOr<std::shared_ptr<ServingModel>> Find(std::string_view name, std::string_view version) const = 0;
+  virtual std::vector<ModelStatus> List() const = 0;
+  virtual std::vector<int64_t> Versions(std::string_view name) const = 0;  // that serve, ascending
+  virtual bool AllReady() const = 0;
+  virtual void Drain() = 0;           // every batcher
+};
+
+struct RepositoryOptions {
+  std::filesystem::path directory;
+  PlanOptions plan;
+};
+
+// Loads the latest version of every model (Triton's default policy). A model that fails to load is reported in List() and the log, and does not
+// keep the others from serving. NOT_FOUND if the directory is not there.
+StatusOr<std::unique_ptr<ModelRepository>> NewModelRepository(const RepositoryOptions& options, Backend& backend,
+                                                              Metrics& metrics);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_MODEL_REPOSITORY_H_
