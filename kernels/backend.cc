@@ -1,0 +1,23 @@
+#include "kernels/backend.h"
+
+namespace swizzle {
+namespace {
+
+bool TakesFormat(const Kernel& kernel, Format format) {
+  return kernel.key.weights == format || (kernel.key.weights == Format::kDense && format == Format::kCsr);
+}
+
+}  // namespace
+
+std::vector<const Kernel*> Candidates(const Backend& backend, const Problem& problem, Format format) {
+  std::vector<const Kernel*> candidates;
+  for (const Kernel& kernel : backend.kernels()) {
+    const bool runs_here = (kernel.required_features & ~backend.features()) == 0;
+    if (runs_here && kernel.key.op == problem.op && TakesFormat(kernel, format) && kernel.accepts(problem)) {
+      candidates.push_back(&kernel);
+    }
+  }
+  return candidates;
+}
+
+}  // namespace swizzle

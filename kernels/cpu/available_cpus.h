@@ -1,0 +1,19 @@
+// How many processors the cgroup of a process lets it use.
+#ifndef SWIZZLE_KERNELS_CPU_AVAILABLE_CPUS_H_
+#define SWIZZLE_KERNELS_CPU_AVAILABLE_CPUS_H_
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace swizzle::cpu {
+
+// The smallest quota, in processors, of a process's cgroup and the groups above it; none if there is no limit.
+// `membership` is the text of /proc/self/cgroup; `mount` is where the cgroup file systems are, /sys/fs/cgroup. Knows
+// version 2 (cpu.max) and version 1 (cpu.cfs_quota_us, under the controller's own mount). Inside a container the path
+// in `membership` may not exist under `mount`: the mount's root is then the group.
+std::optional<double> CgroupCpuQuota(const std::string& membership, const std::filesystem::path& mount);
+
+}  // namespace swizzle::cpu
+
+#endif  // SWIZZLE_KERNELS_CPU_AVAILABLE_CPUS_H_

@@ -1,0 +1,152 @@
+#include "kernels/cpu/conv_csr_f32.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/interleaved_csr.h"
+#include "kernels/cpu/panel_cell.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/conv_csr_f32.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "kernels/cpu/panel_tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace swizzle::cpu::HWY_NAMESPACE {
+
+HWY_INLINE uint64_t LoadOffsets(const uint16_t* offsets) {
+  uint64_t four;
+  std::memcpy(&four, offsets, sizeof(four));
+  return Opaque(four);
+}
+
+// Adds the products of one entry of row kRow.
+template <int kRow, int kUnits, int kFirstVector, int kVectors>
+HWY_INLINE void AddEntry(Tile<kUnits, kFirstVector, kVectors>& tile, FloatVector weights, uint64_t offsets,
+                         const char* columns) {
+  const FloatTag d;
+  const auto offset = static_cast<uint16_t>(Opaque(offsets >> (16 * kRow)));
+  const auto* x = reinterpret_cast<const float*>(Opaque(columns + size_t{offset} * kUnits));
+  const FloatVector weight = hn::Broadcast<kRow>(weights);
+  HWY_DEFAULT_UNROLL for (int j = 0; j < kVectors; ++j) {
+    tile.sums[kRow][j] = hn::MulAdd(weight, hn::Load(d, x + j * kLanes), tile.sums[kRow][j]);
+  }
+}
+
+// The groups of a slice and block, for kVectors vectors of a panel of kUnits position units, the first at kFirstVector.
+//
+// Two things keep the FMA units fed. Offsets are loaded one entry ahead: a load that waits for an address that was just
+// loaded is the bottleneck otherwise. And sums start from zero where the output holds a part already: that part, out of
+// the second cache, is added when it is due, not waited for.
+template <int kUnits, int kFirstVector, int kVectors>
+void RunTiles(const InterleavedCsr& weight, std::span<const InterleavedCsr::Segment> segments,
+              const PanelCell& panel_cell, Prefetcher* prefetcher) {
+  static_assert(kTileRows == InterleavedCsr::kRows && kTileRows * sizeof(uint16_t) == sizeof(uint64_t));
+  const PanelCell cell = panel_cell;
+  const auto* columns = reinterpret_cast<const char*>(cell.columns + kFirstVector * kLanes);
+  const uint32_t* rows = weight.rows() + size_t{segments.front().first_group} * kTileRows;
+  const float* weights = weight.weights() + size_t{segments.front().first_entry} * kTileRows;
+  const uint16_t* offsets = weight.offsets() + size_t{segments.front().first_entry} * kTileRows;
+  uint64_t next_offsets = LoadOffsets(offsets);
+  for (const InterleavedCsr::Segment& segment : segments) {
+    for (uint32_t group = segment.groups; group != 0; --group, rows += kTileRows) {
+      if (kFirstVector == 0 && prefetcher != nullptr) prefetcher->Step();
+      Tile<kUnits, kFirstVector, kVectors> tile;
+      if (cell.first) {
+        tile.SetBias(cell, rows);
+      } else {
+        tile.SetZero();
+      }
+      for (uint32_t i = segment.length; i != 0; --i) {
+        const uint64_t four_offsets = next_offsets;
+        const FloatVector four_weights = hn::LoadDup128(FloatTag(), weights);
+        weights += kTileRows;
+        offsets += kTileRows;
+        next_offsets = LoadOffsets(offsets);
+        AddEntry<0>(tile, four_weights, four_offsets, columns);
+        AddEntry<1>(tile, four_weights, four_offsets, columns);
+        AddEntry<2>(tile, four_weights, four_offsets, columns);
+        AddEntry<3>(tile, four_weights, four_offsets, columns);
+      }
+      tile.Finish(cell, rows);
+    }
+  }
+}
+
+// The groups of a slice and block, for all of a panel's positions, in as few tiles as registers allow.
+template <int kUnits, int kFirstVector = 0>
+void RunCell(const InterleavedCsr& weight, std::span<const InterleavedCsr::Segment> segments, const PanelCell& cell,
+             Prefetcher* prefetcher) {
+  constexpr int kLeft = kUnits * kUnitVectors - kFirstVector;
+  constexpr int kTiles = (kLeft + kMaxTileVectors - 1) / kMaxTileVectors;
+  constexpr int kVectors = kLeft / kTiles;
+  RunTiles<kUnits, kFirstVector, kVectors>(weight, segments, cell, prefetcher);
+  if constexpr (kVectors < kLeft) RunCell<kUnits, kFirstVector + kVectors>(weight, segments, cell, prefetcher);
+}
+
+using CellFunction = void (*)(const InterleavedCsr&, std::span<const InterleavedCsr::Segment>, const PanelCell&,
+                              Prefetcher*);
+constexpr CellFunction kRunCell[] = {RunCell<1>, RunCell<2>, RunCell<3>, RunCell<4>};
+static_assert(std::size(kRunCell) * kPositionUnit == kMaxPanelWidth);
+
+// Asks for what `next` reads and writes, in as many steps as `part` has groups of rows.
+Prefetcher PrefetcherOf(const InterleavedCsr& weight, const PanelConv& conv, const PanelPart& part,
+                        const PanelPart& next) {
+  const bool new_input = next.panel != part.panel && next.first_slice == 0;
+  const int64_t rows = weight.SliceBegin(part.last_slice) - weight.SliceBegin(part.first_slice);
+  return Prefetcher(
+      new_input ? conv.InputPanel(next.panel) : std::span<const float>(),
+      conv.OutputRows(next.panel, weight.SliceBegin(next.first_slice), weight.SliceBegin(next.last_slice)),
+      std::max<int64_t>(1, rows / kTileRows) * weight.blocks());
+}
+
+void RunPart(const InterleavedCsr& weight, const PanelPart& part, PanelColumns& columns, PanelCell cell,
+             Prefetcher* prefetcher) {
+  const CellFunction run_cell = kRunCell[cell.width / kPositionUnit - 1];
+  for (int64_t block = 0; block < weight.blocks(); ++block) {
+    cell.columns = columns.Rows(part.panel, weight.BlockBegin(block), weight.BlockBegin(block + 1));
+    cell.first = block == 0;
+    cell.last = block + 1 == weight.blocks();
+    for (int64_t slice = part.first_slice; slice < part.last_slice; ++slice) {
+      const auto segments = weight.segments(slice, block);
+      if (!segments.empty()) run_cell(weight, segments, cell, prefetcher);
+    }
+  }
+}
+
+void ConvCsr(const KernelArgs& args, Layout layout, Stream& stream) {
+  const auto& weight = static_cast<const InterleavedCsr&>(*args.weight);
+  const PanelConv conv(args, layout, InterleavedCsr::kMaxBlock, weight.bias(), weight.slices());
+  const bool ask_ahead = conv.ExceedsCache();
+  conv.ForEachPart(CpuStream::From(stream), [&](PanelColumns& columns, const PanelPart& part, const PanelPart& next) {
+    Prefetcher prefetcher = PrefetcherOf(weight, conv, part, next);
+    RunPart(weight, part, columns, conv.Cell(part.panel), ask_ahead ? &prefetcher : nullptr);
+  });
+}
+
+void ConvCsrPanels(const KernelArgs& args, Stream& stream) { ConvCsr(args, Layout::kPanels, stream); }
+void ConvCsrNchw(const KernelArgs& args, Stream& stream) { ConvCsr(args, Layout::kNchw, stream); }
+
+}  // namespace swizzle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace swizzle::cpu {
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, const Problem& problem) {
+  const auto* csr = std::get_if<CsrMatrix>(&weight.matrix);
+  const CsrMatrix converted = csr == nullptr ? CsrMatrix::FromDense(std::get<DenseMatrix>(weight.matrix)) : CsrMatrix{};
+  return std::make_unique<InterleavedCsr>(csr == nullptr ? converted : *csr, weight.bias, problem.threads);
+}
+
+template <Layout kInput>
+size_t ConvCsrWorkspaceBytes(const Problem& problem) {
+  return PanelConv::WorkspaceBytes(problem, kInput, InterleavedCsr::kMaxBlock);
+}
+
+template size_t ConvCsrWorkspaceBytes<Layout::kPanels>(const Problem&);
+template size_t ConvCsrWorkspaceBytes<Layout::kNchw>(const Problem&);
+
+}  // namespace swizzle::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,30 @@
+// Sparse convolution, fp32, into kPanels: rows conv_csr_f32_<isa> from kPanels and conv_nchw_csr_f32_<isa> from kNchw,
+// any window. A 1x1 convolution or linear layer over kPanels is an SpMM straight from the input.
+//
+// Sum over the columns of a block, keep the sums of kTileRows rows by a whole panel in registers, go on to the next
+// rows; then the next block (see interleaved_csr.h). Each entry costs one broadcast and one load for every vector of
+// positions, so a processor with two load ports and two FMA ports stays below its FMA peak by what else is loaded.
+#ifndef SWIZZLE_KERNELS_CPU_CONV_CSR_F32_H_
+#define SWIZZLE_KERNELS_CPU_CONV_CSR_F32_H_
+
+#include <memory>
+
+#include "kernels/cpu/targets.h"
+#include "kernels/kernel_table.h"
+
+namespace swizzle::cpu {
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, const Problem& problem);
+template <Layout kInput>
+size_t ConvCsrWorkspaceBytes(const Problem& problem);
+
+extern template size_t ConvCsrWorkspaceBytes<Layout::kPanels>(const Problem&);
+extern template size_t ConvCsrWorkspaceBytes<Layout::kNchw>(const Problem&);
+
+SWIZZLE_DECLARE_PER_TARGET(  //
+    void ConvCsrPanels(const KernelArgs& args, Stream& stream);
+    void ConvCsrNchw(const KernelArgs& args, Stream& stream);)
+
+}  // namespace swizzle::cpu
+
+#endif  // SWIZZLE_KERNELS_CPU_CONV_CSR_F32_H_

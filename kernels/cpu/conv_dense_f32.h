@@ -1,0 +1,28 @@
+// Dense convolution, fp32, into kPanels: rows conv_dense_f32_<isa> from kPanels and conv_nchw_dense_f32_<isa> from
+// kNchw, any window. They spare dense layers among sparse ones, and the stem, the conversions to a library's layout.
+//
+// The sums of kTileRows rows by a whole panel stay in registers over all columns.
+#ifndef SWIZZLE_KERNELS_CPU_CONV_DENSE_F32_H_
+#define SWIZZLE_KERNELS_CPU_CONV_DENSE_F32_H_
+
+#include <memory>
+
+#include "kernels/cpu/targets.h"
+#include "kernels/kernel_table.h"
+
+namespace swizzle::cpu {
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareConvDense(const Weight& weight, const Problem& problem);
+template <Layout kInput>
+size_t ConvDenseWorkspaceBytes(const Problem& problem);
+
+extern template size_t ConvDenseWorkspaceBytes<Layout::kPanels>(const Problem&);
+extern template size_t ConvDenseWorkspaceBytes<Layout::kNchw>(const Problem&);
+
+SWIZZLE_DECLARE_PER_TARGET(  //
+    void ConvDensePanels(const KernelArgs& args, Stream& stream);
+    void ConvDenseNchw(const KernelArgs& args, Stream& stream);)
+
+}  // namespace swizzle::cpu
+
+#endif  // SWIZZLE_KERNELS_CPU_CONV_DENSE_F32_H_

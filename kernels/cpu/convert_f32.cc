@@ -1,0 +1,145 @@
+#include "kernels/cpu/convert_f32.h"
+
+#include <xmmintrin.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/cpu_stream.h"
+
+namespace swizzle::cpu {
+namespace {
+
+constexpr int64_t kBlock = 16;
+
+// Where some channels and positions lie: element (c, p) at offset + c * channel_stride + p * position_stride, in
+// floats. One of the strides is 1. `positions`: how far the pattern reaches.
+struct Slab {
+  int64_t offset;
+  int64_t channel_stride;
+  int64_t position_stride;
+  int64_t positions;
+};
+
+// The slab that starts at `position` and at `channel`, a multiple of 16; for kBlocked16 it has 16 channels.
+Slab SlabAt(const Extent& extent, Layout layout, int64_t position, int64_t channel) {
+  const int64_t plane = extent.plane();
+  const int64_t image = position / plane;
+  const int64_t in_plane = position % plane;
+  const int64_t to_end = plane == 1 ? extent.batch - image : plane - in_plane;
+  switch (layout) {
+    case Layout::kNchw: {
+      const int64_t offset = (image * extent.channels + channel) * plane + in_plane;
+      if (plane == 1) return {offset, 1, extent.channels, to_end};
+      return {offset, plane, 1, to_end};
+    }
+    case Layout::kPanels: {
+      const PanelGrid grid(extent.positions());
+      const int64_t panel = grid.PanelOf(position);
+      const int64_t begin = grid.Begin(panel);
+      const int64_t width = grid.Width(panel);
+      return {begin * extent.channels + channel * width + position - begin, width, 1, begin + width - position};
+    }
+    case Layout::kBlocked16: {
+      const int64_t blocks = (extent.channels + kBlock - 1) / kBlock;
+      const int64_t offset = ((image * blocks + channel / kBlock) * plane + in_plane) * kBlock;
+      return {offset, 1, plane == 1 ? blocks * kBlock : kBlock, to_end};
+    }
+  }
+  return {};
+}
+
+void CopyRows(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows, int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r) std::memcpy(to + r * to_stride, from + r * from_stride, columns * sizeof(float));
+}
+
+void Transpose4x4(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
+  __m128 row0 = _mm_loadu_ps(from);
+  __m128 row1 = _mm_loadu_ps(from + from_stride);
+  __m128 row2 = _mm_loadu_ps(from + 2 * from_stride);
+  __m128 row3 = _mm_loadu_ps(from + 3 * from_stride);
+  _MM_TRANSPOSE4_PS(row0, row1, row2, row3);
+  _mm_storeu_ps(to, row0);
+  _mm_storeu_ps(to + to_stride, row1);
+  _mm_storeu_ps(to + 2 * to_stride, row2);
+  _mm_storeu_ps(to + 3 * to_stride, row3);
+}
+
+// to(c, r) = from(r, c) for `rows` and `columns` of `from`.
+void Transpose(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows, int64_t columns) {
+  const int64_t whole_rows = rows / 4 * 4;
+  const int64_t whole_columns = columns / 4 * 4;
+  for (int64_t c = 0; c < whole_columns; c += 4) {
+    for (int64_t r = 0; r < whole_rows; r += 4) {
+      Transpose4x4(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride);
+    }
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t begin = r < whole_rows ? whole_columns : 0;
+    for (int64_t c = begin; c < columns; ++c) to[c * to_stride + r] = from[r * from_stride + c];
+  }
+}
+
+void CopySlab(const Slab& from, const float* input, const Slab& to, float* output, int64_t channels,
+              int64_t positions) {
+  input += from.offset;
+  output += to.offset;
+  if (from.position_stride == 1 && to.position_stride == 1) {
+    CopyRows(input, from.channel_stride, output, to.channel_stride, channels, positions);
+  } else if (from.channel_stride == 1 && to.channel_stride == 1) {
+    CopyRows(input, from.position_stride, output, to.position_stride, positions, channels);
+  } else if (from.position_stride == 1) {
+    Transpose(input, from.channel_stride, output, to.position_stride, channels, positions);
+  } else {
+    Transpose(input, from.position_stride, output, to.channel_stride, positions, channels);
+  }
+}
+
+void ZeroPaddingChannels(const Slab& slab, float* output, int64_t channels, int64_t positions) {
+  for (int64_t p = 0; p < positions; ++p) {
+    float* block = output + slab.offset + p * slab.position_stride;
+    std::fill(block + channels, block + kBlock, 0.0f);
+  }
+}
+
+// Positions [position, end) of up to 16 channels from `channel` on.
+template <Layout kFrom, Layout kTo>
+void ConvertBlock(const KernelArgs& args, int64_t position, int64_t end, int64_t channel) {
+  const Extent& extent = args.problem->input;
+  const int64_t channels = std::min(kBlock, extent.channels - channel);
+  while (position < end) {
+    const Slab from = SlabAt(extent, kFrom, position, channel);
+    const Slab to = SlabAt(extent, kTo, position, channel);
+    const int64_t positions = std::min({from.positions, to.positions, end - position});
+    CopySlab(from, args.inputs[0], to, args.output, channels, positions);
+    if (kTo == Layout::kBlocked16) ZeroPaddingChannels(to, args.output, channels, positions);
+    position += positions;
+  }
+}
+
+}  // namespace
+
+bool AcceptsConvert(const Problem& problem) { return problem.epilogue == Epilogue{}; }
+
+template <Layout kFrom, Layout kTo>
+void Convert(const KernelArgs& args, Stream& stream) {
+  const Extent& extent = args.problem->input;
+  const int64_t piece = extent.plane() == 1 ? kMaxPanelWidth : extent.plane();
+  const int64_t blocks = (extent.channels + kBlock - 1) / kBlock;
+  const int64_t pieces = (extent.positions() + piece - 1) / piece;
+  CpuStream::From(stream).ParallelRanges(pieces * blocks, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t position = item / blocks * piece;
+      ConvertBlock<kFrom, kTo>(args, position, std::min(position + piece, extent.positions()), item % blocks * kBlock);
+    }
+  });
+}
+
+template void Convert<Layout::kNchw, Layout::kPanels>(const KernelArgs&, Stream&);
+template void Convert<Layout::kNchw, Layout::kBlocked16>(const KernelArgs&, Stream&);
+template void Convert<Layout::kPanels, Layout::kNchw>(const KernelArgs&, Stream&);
+template void Convert<Layout::kPanels, Layout::kBlocked16>(const KernelArgs&, Stream&);
+template void Convert<Layout::kBlocked16, Layout::kNchw>(const KernelArgs&, Stream&);
+template void Convert<Layout::kBlocked16, Layout::kPanels>(const KernelArgs&, Stream&);
+
+}  // namespace swizzle::cpu

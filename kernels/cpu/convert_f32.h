@@ -1,0 +1,28 @@
+// Layout conversions, fp32: rows convert_<from>_<to>_f32_base, all six directions between kNchw, kPanels and
+// kBlocked16.
+//
+// They copy runs and transpose 4x4 blocks in SSE registers, which every x86-64 has: wider ones gain nothing on memory.
+#ifndef SWIZZLE_KERNELS_CPU_CONVERT_F32_H_
+#define SWIZZLE_KERNELS_CPU_CONVERT_F32_H_
+
+#include "kernels/kernel_table.h"
+
+namespace swizzle::cpu {
+
+// The row applies no epilogue.
+bool AcceptsConvert(const Problem& problem);
+
+// The padding channels of a kBlocked16 output are set to zero; spare positions of kPanels are left alone.
+template <Layout kFrom, Layout kTo>
+void Convert(const KernelArgs& args, Stream& stream);
+
+extern template void Convert<Layout::kNchw, Layout::kPanels>(const KernelArgs&, Stream&);
+extern template void Convert<Layout::kNchw, Layout::kBlocked16>(const KernelArgs&, Stream&);
+extern template void Convert<Layout::kPanels, Layout::kNchw>(const KernelArgs&, Stream&);
+extern template void Convert<Layout::kPanels, Layout::kBlocked16>(const KernelArgs&, Stream&);
+extern template void Convert<Layout::kBlocked16, Layout::kNchw>(const KernelArgs&, Stream&);
+extern template void Convert<Layout::kBlocked16, Layout::kPanels>(const KernelArgs&, Stream&);
+
+}  // namespace swizzle::cpu
+
+#endif  // SWIZZLE_KERNELS_CPU_CONVERT_F32_H_

@@ -1,0 +1,50 @@
+// The CPU's stream: work runs at once, on the caller and its pool of threads. Single-owner.
+#ifndef SWIZZLE_KERNELS_CPU_CPU_STREAM_H_
+#define SWIZZLE_KERNELS_CPU_CPU_STREAM_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/backend.h"
+#include "kernels/cpu/thread_pool.h"
+
+namespace swizzle::cpu {
+
+class CpuStream final : public Stream {
+ public:
+  explicit CpuStream(int threads) : pool_(threads) {}
+
+  // REQUIRES: the stream comes from the CPU backend, as every stream does that a CPU kernel is given.
+  static CpuStream& From(Stream& stream) { return static_cast<CpuStream&>(stream); }
+
+  int threads() const override { return pool_.threads(); }
+  Status Synchronize() override {
+    pool_.Rest();
+    return absl::OkStatus();
+  }
+
+  // Calls task(i) once for each i in [0, tasks) and returns when all are done. No two calls of one i overlap, so with
+  // at most threads() tasks, i may index a part of the workspace.
+  template <typename Task>
+  void ParallelFor(int64_t tasks, const Task& task) {
+    const auto call = [](void* context, size_t index) {
+      (*static_cast<const Task*>(context))(static_cast<int64_t>(index));
+    };
+    pool_.Run(static_cast<size_t>(tasks), call, const_cast<Task*>(&task));
+  }
+
+  // Cuts [0, items) into threads() runs of nearly equal length and calls task(slot, begin, end) for each that is not
+  // empty, slot below threads().
+  template <typename Task>
+  void ParallelRanges(int64_t items, const Task& task) {
+    const int64_t tasks = items < threads() ? items : threads();
+    ParallelFor(tasks, [&](int64_t slot) { task(slot, items * slot / tasks, items * (slot + 1) / tasks); });
+  }
+
+ private:
+  ThreadPool pool_;
+};
+
+}  // namespace swizzle::cpu
+
+#endif  // SWIZZLE_KERNELS_CPU_CPU_STREAM_H_

@@ -1,0 +1,46 @@
+// Depthwise convolution, fp32: rows depthwise_dense_f32_<isa> in kPanels and kNchw, any window. 3x3 windows of stride 1
+// and 2 have loops of their own, and so have planes so small that no image spans two panels.
+#ifndef SWIZZLE_KERNELS_CPU_DEPTHWISE_DENSE_F32_H_
+#define SWIZZLE_KERNELS_CPU_DEPTHWISE_DENSE_F32_H_
+
+#include <memory>
+#include <vector>
+
+#include "kernels/cpu/plane_masks.h"
+#include "kernels/cpu/targets.h"
+#include "kernels/kernel_table.h"
+
+namespace swizzle::cpu {
+
+// 3x3, stride 1, as large an output as the input plane, and no plane larger than a panel.
+bool IsSame3x3(const Problem& problem);
+// IsSame3x3, and no image spans two panels.
+bool FitsSmallPlanes(const Problem& problem);
+
+// Channel by channel: the taps of the window, then the bias. Immutable.
+class DepthwiseWeight final : public PackedWeight {
+ public:
+  DepthwiseWeight(const Weight& weight, const Problem& problem);
+  // Taps of one channel in row-major order.
+  const float* taps(int64_t channel) const { return values_.data() + channel * pitch_; }
+  float bias(int64_t channel) const { return values_[(channel + 1) * pitch_ - 1]; }
+  // Of the plane, if IsSame3x3; else empty.
+  const std::vector<BlockMasks>& masks() const { return masks_; }
+  size_t bytes() const override { return values_.size() * sizeof(float) + masks_.size() * sizeof(BlockMasks); }
+
+ private:
+  int64_t pitch_;
+  std::vector<float> values_;
+  std::vector<BlockMasks> masks_;
+};
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwise(const Weight& weight, const Problem& problem);
+size_t DepthwiseWorkspaceBytes(const Problem& problem);
+
+SWIZZLE_DECLARE_PER_TARGET(  //
+    void DepthwisePanels(const KernelArgs& args, Stream& stream);
+    void DepthwiseNchw(const KernelArgs& args, Stream& stream);)
+
+}  // namespace swizzle::cpu
+
+#endif  // SWIZZLE_KERNELS_CPU_DEPTHWISE_DENSE_F32_H_

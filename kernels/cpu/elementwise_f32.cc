@@ -1,0 +1,60 @@
+#include "kernels/cpu/elementwise_f32.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/elementwise_f32.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h.
+#include "kernels/cpu/cpu_stream.h"
+#include "kernels/cpu/partial_vector-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace swizzle::cpu::HWY_NAMESPACE {
+namespace {
+
+template <bool kAdd>
+void RunElementwise(const KernelArgs& args, Stream& stream, Layout layout) {
+  const Epilogue& epilogue = args.problem->epilogue;
+  const int64_t elements = LayoutElements(args.problem->output, layout);
+  const float* a = args.inputs[0];
+  const float* b = kAdd ? args.inputs[1] : nullptr;
+  float* output = args.output;
+  const auto run_vectors = [=](int64_t, int64_t begin, int64_t end) HWY_ATTR {
+    const FloatTag d;
+    const FloatVector low = hn::Set(d, epilogue.low);
+    const FloatVector high = hn::Set(d, epilogue.high);
+    const int64_t whole = std::min(end * kLanes, elements / kLanes * kLanes);
+    for (int64_t i = begin * kLanes; i < whole; i += kLanes) {
+      FloatVector sum = hn::Load(d, a + i);
+      if constexpr (kAdd) sum = hn::Add(sum, hn::Load(d, b + i));
+      hn::Store(Clamp(sum, low, high), d, output + i);
+    }
+    const int64_t rest = std::min(end * kLanes, elements) - whole;
+    if (rest == 0) return;
+    FloatVector sum = LoadFirst(d, a + whole, rest, hn::Zero(d));
+    if constexpr (kAdd) sum = hn::Add(sum, LoadFirst(d, b + whole, rest, hn::Zero(d)));
+    StoreFirst(Clamp(sum, low, high), d, output + whole, rest);
+  };
+  CpuStream::From(stream).ParallelRanges((elements + kLanes - 1) / kLanes, run_vectors);
+}
+
+}  // namespace
+
+void AddNchw(const KernelArgs& args, Stream& stream) { RunElementwise<true>(args, stream, Layout::kNchw); }
+void AddPanels(const KernelArgs& args, Stream& stream) { RunElementwise<true>(args, stream, Layout::kPanels); }
+void AddBlocked16(const KernelArgs& args, Stream& stream) { RunElementwise<true>(args, stream, Layout::kBlocked16); }
+void ActivationNchw(const KernelArgs& args, Stream& stream) { RunElementwise<false>(args, stream, Layout::kNchw); }
+void ActivationPanels(const KernelArgs& args, Stream& stream) { RunElementwise<false>(args, stream, Layout::kPanels); }
+void ActivationBlocked16(const KernelArgs& args, Stream& stream) {
+  RunElementwise<false>(args, stream, Layout::kBlocked16);
+}
+
+}  // namespace swizzle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace swizzle::cpu {
+
+bool ClampKeepsZero(const Problem& problem) { return problem.epilogue.low <= 0 && problem.epilogue.high >= 0; }
+
+}  // namespace swizzle::cpu
+#endif  // HWY_ONCE

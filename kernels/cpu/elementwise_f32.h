@@ -1,0 +1,23 @@
+// Element-wise ops, fp32: rows add_<layout>_f32_<isa> and activation_<layout>_f32_<isa>. They run over whole buffers,
+// padding included, and work in place.
+#ifndef SWIZZLE_KERNELS_CPU_ELEMENTWISE_F32_H_
+#define SWIZZLE_KERNELS_CPU_ELEMENTWISE_F32_H_
+
+#include "kernels/cpu/targets.h"
+#include "kernels/kernel_table.h"
+
+namespace swizzle::cpu {
+
+// The padding channels of kBlocked16 hold zeros: the clamp must leave a zero alone.
+bool ClampKeepsZero(const Problem& problem);
+
+SWIZZLE_DECLARE_PER_TARGET(  //
+    void AddNchw(const KernelArgs& args, Stream& stream); void AddPanels(const KernelArgs& args, Stream& stream);
+    void AddBlocked16(const KernelArgs& args, Stream& stream);
+    void ActivationNchw(const KernelArgs& args, Stream& stream);
+    void ActivationPanels(const KernelArgs& args, Stream& stream);
+    void ActivationBlocked16(const KernelArgs& args, Stream& stream);)
+
+}  // namespace swizzle::cpu
+
+#endif  // SWIZZLE_KERNELS_CPU_ELEMENTWISE_F32_H_

@@ -1,0 +1,109 @@
+#include "kernels/cpu/kernel_table.h"
+
+#include "kernels/cpu/conv_csr_f32.h"
+#include "kernels/cpu/conv_dense_f32.h"
+#include "kernels/cpu/convert_f32.h"
+#include "kernels/cpu/depthwise_dense_f32.h"
+#include "kernels/cpu/elementwise_f32.h"
+#include "kernels/cpu/onednn_conv_f32.h"
+#include "kernels/cpu/onednn_linear_f32.h"
+#include "kernels/cpu/pool_f32.h"
+#include "kernels/cpu/softmax_f32.h"
+#include "kernels/cpu/targets.h"
+
+namespace swizzle::cpu {
+namespace {
+
+constexpr KernelKey Key(Op op, Format weights, Layout input, Layout output) {
+  return {op, weights, DType::kFloat32, DType::kFloat32, DType::kFloat32, input, output};
+}
+
+constexpr KernelKey Key(Op op, Format weights, Layout layout) { return Key(op, weights, layout, layout); }
+
+bool AcceptsAll(const Problem&) { return true; }
+
+// One row for each instruction set; `function` exists in each target's namespace.
+#define SWIZZLE_ROWS_PER_TARGET(name, key, accepts, prepare, workspace, function)          \
+  Kernel{name "_avx512", key, kAvx512, accepts, prepare, workspace, N_AVX3::function},     \
+      Kernel{name "_avx2", key, kAvx2, accepts, prepare, workspace, N_AVX2::function},     \
+      Kernel{name "_base", key, kAnyX86, accepts, prepare, workspace, N_EMU128::function}
+
+constexpr Kernel kRows[] = {
+    // Convolution.
+    SWIZZLE_ROWS_PER_TARGET("conv_csr_f32", Key(Op::kConv, Format::kCsr, Layout::kPanels), AcceptsAll, PrepareConvCsr,
+                            ConvCsrWorkspaceBytes<Layout::kPanels>, ConvCsrPanels),
+    SWIZZLE_ROWS_PER_TARGET("conv_nchw_csr_f32", Key(Op::kConv, Format::kCsr, Layout::kNchw, Layout::kPanels), AcceptsAll,
+                            PrepareConvCsr, ConvCsrWorkspaceBytes<Layout::kNchw>, ConvCsrNchw),
+    SWIZZLE_ROWS_PER_TARGET("conv_dense_f32", Key(Op::kConv, Format::kDense, Layout::kPanels), AcceptsAll,
+                            PrepareConvDense, ConvDenseWorkspaceBytes<Layout::kPanels>, ConvDensePanels),
+    SWIZZLE_ROWS_PER_TARGET("conv_nchw_dense_f32", Key(Op::kConv, Format::kDense, Layout::kNchw, Layout::kPanels),
+                            AcceptsAll, PrepareConvDense, ConvDenseWorkspaceBytes<Layout::kNchw>, ConvDenseNchw),
+
+    // Dense layers through oneDNN.
+    {"conv_dense_f32_onednn", Key(Op::kConv, Format::kDense, Layout::kBlocked16), kAvx512, AcceptsOnednnConv,
+     PrepareOnednnConv, OnednnConvWorkspaceBytes, RunOnednnConv},
+    {"conv_stem_dense_f32_onednn", Key(Op::kConv, Format::kDense, Layout::kNchw, Layout::kBlocked16), kAvx512,
+     AcceptsOnednnStem, PrepareOnednnStem, OnednnStemWorkspaceBytes, RunOnednnConv},
+    {"depthwise_dense_f32_onednn", Key(Op::kDepthwiseConv, Format::kDense, Layout::kBlocked16), kAvx512,
+     AcceptsOnednnDepthwise, PrepareOnednnDepthwise, OnednnDepthwiseWorkspaceBytes, RunOnednnConv},
+    {"linear_dense_f32_onednn", Key(Op::kConv, Format::kDense, Layout::kNchw), kAnyX86, AcceptsOnednnLinear,
+     PrepareOnednnLinear, nullptr, RunOnednnLinear},
+
+    // Depthwise convolution.
+    SWIZZLE_ROWS_PER_TARGET("depthwise_dense_f32", Key(Op::kDepthwiseConv, Format::kDense, Layout::kPanels), AcceptsAll,
+                            PrepareDepthwise, DepthwiseWorkspaceBytes, DepthwisePanels),
+    SWIZZLE_ROWS_PER_TARGET("depthwise_nchw_dense_f32", Key(Op::kDepthwiseConv, Format::kDense, Layout::kNchw),
+                            AcceptsAll, PrepareDepthwise, DepthwiseWorkspaceBytes, DepthwiseNchw),
+
+    // Element-wise.
+    SWIZZLE_ROWS_PER_TARGET("add_nchw_f32", Key(Op::kAdd, Format::kNone, Layout::kNchw), AcceptsAll,
+                            nullptr, nullptr, AddNchw),
+    SWIZZLE_ROWS_PER_TARGET("add_panels_f32", Key(Op::kAdd, Format::kNone, Layout::kPanels), AcceptsAll,
+                            nullptr, nullptr, AddPanels),
+    SWIZZLE_ROWS_PER_TARGET("add_blocked16_f32", Key(Op::kAdd, Format::kNone, Layout::kBlocked16), ClampKeepsZero,
+                            nullptr, nullptr, AddBlocked16),
+    SWIZZLE_ROWS_PER_TARGET("activation_nchw_f32", Key(Op::kActivation, Format::kNone, Layout::kNchw), AcceptsAll,
+                            nullptr, nullptr, ActivationNchw),
+    SWIZZLE_ROWS_PER_TARGET("activation_panels_f32", Key(Op::kActivation, Format::kNone, Layout::kPanels), AcceptsAll,
+                            nullptr, nullptr, ActivationPanels),
+    SWIZZLE_ROWS_PER_TARGET("activation_blocked16_f32", Key(Op::kActivation, Format::kNone, Layout::kBlocked16), ClampKeepsZero,
+                            nullptr, nullptr, ActivationBlocked16),
+
+    // Pooling and softmax.
+    SWIZZLE_ROWS_PER_TARGET("max_pool_nchw_f32", Key(Op::kMaxPool, Format::kNone, Layout::kNchw), AcceptsPool,
+                            nullptr, PoolWorkspaceBytes, MaxPoolNchw),
+    SWIZZLE_ROWS_PER_TARGET("max_pool_panels_f32", Key(Op::kMaxPool, Format::kNone, Layout::kPanels), AcceptsPool,
+                            nullptr, PoolWorkspaceBytes, MaxPoolPanels),
+    SWIZZLE_ROWS_PER_TARGET("max_pool_blocked16_f32", Key(Op::kMaxPool, Format::kNone, Layout::kBlocked16), AcceptsPoolBlocked16,
+                            nullptr, nullptr, MaxPoolBlocked16),
+    SWIZZLE_ROWS_PER_TARGET("average_pool_nchw_f32", Key(Op::kAveragePool, Format::kNone, Layout::kNchw), AcceptsPool,
+                            nullptr, PoolWorkspaceBytes, AveragePoolNchw),
+    SWIZZLE_ROWS_PER_TARGET("average_pool_panels_f32", Key(Op::kAveragePool, Format::kNone, Layout::kPanels), AcceptsPool,
+                            nullptr, PoolWorkspaceBytes, AveragePoolPanels),
+    SWIZZLE_ROWS_PER_TARGET("average_pool_blocked16_f32", Key(Op::kAveragePool, Format::kNone, Layout::kBlocked16), AcceptsPoolBlocked16,
+                            nullptr, nullptr, AveragePoolBlocked16),
+    SWIZZLE_ROWS_PER_TARGET("softmax_nchw_f32", Key(Op::kSoftmax, Format::kNone, Layout::kNchw), AcceptsSoftmax,
+                            nullptr, nullptr, SoftmaxNchw),
+    SWIZZLE_ROWS_PER_TARGET("softmax_panels_f32", Key(Op::kSoftmax, Format::kNone, Layout::kPanels), AcceptsSoftmax,
+                            nullptr, nullptr, SoftmaxPanels),
+
+    // Layout conversion.
+    {"convert_nchw_panels_f32_base", Key(Op::kConvertLayout, Format::kNone, Layout::kNchw, Layout::kPanels), kAnyX86,
+     AcceptsConvert, nullptr, nullptr, Convert<Layout::kNchw, Layout::kPanels>},
+    {"convert_nchw_blocked16_f32_base", Key(Op::kConvertLayout, Format::kNone, Layout::kNchw, Layout::kBlocked16), kAnyX86,
+     AcceptsConvert, nullptr, nullptr, Convert<Layout::kNchw, Layout::kBlocked16>},
+    {"convert_panels_nchw_f32_base", Key(Op::kConvertLayout, Format::kNone, Layout::kPanels, Layout::kNchw), kAnyX86,
+     AcceptsConvert, nullptr, nullptr, Convert<Layout::kPanels, Layout::kNchw>},
+    {"convert_panels_blocked16_f32_base", Key(Op::kConvertLayout, Format::kNone, Layout::kPanels, Layout::kBlocked16), kAnyX86,
+     AcceptsConvert, nullptr, nullptr, Convert<Layout::kPanels, Layout::kBlocked16>},
+    {"convert_blocked16_nchw_f32_base", Key(Op::kConvertLayout, Format::kNone, Layout::kBlocked16, Layout::kNchw), kAnyX86,
+     AcceptsConvert, nullptr, nullptr, Convert<Layout::kBlocked16, Layout::kNchw>},
+    {"convert_blocked16_panels_f32_base", Key(Op::kConvertLayout, Format::kNone, Layout::kBlocked16, Layout::kPanels), kAnyX86,
+     AcceptsConvert, nullptr, nullptr, Convert<Layout::kBlocked16, Layout::kPanels>},
+};
+
+}  // namespace
+
+std::span<const Kernel> KernelTable() { return kRows; }
+
+}  // namespace swizzle::cpu

@@ -1,0 +1,40 @@
+// The truth for kernel tests: every op of the kernel table, computed in double precision by the plainest loops.
+//
+// Activations are plain NCHW, [batch][channels][height][width], without padding; the problem gives the extents. Results
+// include the problem's epilogue and are left in double precision. Pure functions, thread-safe.
+// REQUIRES of all: the vectors have the sizes that the problem's extents say, the weight matches the problem.
+#ifndef SWIZZLE_KERNELS_REFERENCE_REFERENCE_H_
+#define SWIZZLE_KERNELS_REFERENCE_REFERENCE_H_
+
+#include <vector>
+
+#include "kernels/kernel_table.h"
+
+namespace swizzle::reference {
+
+using Values = std::vector<float>;
+using Result = std::vector<double>;
+
+// A tensor inside the plane's borders, its padding outside. `residual` is empty unless the epilogue adds one.
+Result Conv(const Problem& problem, const Weight& weight, const Values& input, const Values& residual);
+Result DepthwiseConv(const Problem& problem, const Weight& weight, const Values& input, const Values& residual);
+
+// The padding never wins a maximum; a window wholly in the padding gives -infinity before the clamp.
+Result MaxPool(const Problem& problem, const Values& input);
+// Divides by the window's part inside the plane, or by the whole window where count_include_pad is set.
+Result AveragePool(const Problem& problem, const Values& input);
+
+Result Add(const Problem& problem, const Values& a, const Values& b);
+Result Activation(const Problem& problem, const Values& input);
+// Over channels, for each position.
+Result Softmax(const Problem& problem, const Values& input);
+
+// The problem's op. `second` is kAdd's other operand or the residual, else empty; `weight` may be null for ops without.
+Result Solve(const Problem& problem, const Weight* weight, const Values& input, const Values& second);
+
+// y = clamp(sum + residual, low, high), for one element; `residual` is 0 where there is none.
+double ApplyEpilogue(const Epilogue& epilogue, double sum, double residual);
+
+}  // namespace swizzle::reference
+
+#endif  // SWIZZLE_KERNELS_REFERENCE_REFERENCE_H_

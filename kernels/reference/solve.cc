@@ -1,0 +1,27 @@
+#include "kernels/reference/reference.h"
+
+namespace swizzle::reference {
+
+Result Solve(const Problem& problem, const Weight* weight, const Values& input, const Values& second) {
+  switch (problem.op) {
+    case Op::kConv:
+      return Conv(problem, *weight, input, second);
+    case Op::kDepthwiseConv:
+      return DepthwiseConv(problem, *weight, input, second);
+    case Op::kAdd:
+      return Add(problem, input, second);
+    case Op::kActivation:
+      return Activation(problem, input);
+    case Op::kMaxPool:
+      return MaxPool(problem, input);
+    case Op::kAveragePool:
+      return AveragePool(problem, input);
+    case Op::kSoftmax:
+      return Softmax(problem, input);
+    case Op::kConvertLayout:
+      return Result(input.begin(), input.end());
+  }
+  return {};
+}
+
+}  // namespace swizzle::reference

@@ -1,0 +1,218 @@
+#include "tests/kernels/kernel_cases.h"
+
+#include <limits>
+
+namespace swizzle {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+struct LayerShape {
+  Extent input;
+  int64_t output_channels = 0;  // 0: as the input
+  Window window = {};
+};
+
+// The bias, and what follows the sum.
+struct Tail {
+  bool bias;
+  Epilogue epilogue;
+};
+
+constexpr Tail kTails[] = {
+    {false, {-kInfinity, kInfinity, false}},
+    {true, {-kInfinity, kInfinity, false}},
+    {true, {0, kInfinity, false}},
+    {false, {0, 6, false}},
+    {false, {-kInfinity, kInfinity, true}},
+    {true, {0, kInfinity, true}},
+    {true, {-0.5f, 0.75f, true}},
+};
+constexpr double kSparsities[] = {0, 0.5, 0.9, 1};
+
+Window Square(int size, int stride, int pad, int dilation = 1) {
+  return {size, size, stride, stride, pad, pad, pad, pad, dilation, dilation, false};
+}
+
+constexpr Window kAsymmetric = {3, 3, 2, 2, 0, 0, 1, 1, 1, 1, false};
+constexpr Window kWide = {2, 5, 1, 3, 0, 2, 1, 1, 1, 1, false};
+constexpr Window kDilated = {3, 3, 1, 1, 2, 2, 2, 2, 2, 2, false};
+
+int64_t OutputSize(int64_t input, int64_t kernel, int64_t stride, int64_t pads, int64_t dilation) {
+  return (input + pads - (kernel - 1) * dilation - 1) / stride + 1;
+}
+
+Extent OutputExtent(const LayerShape& shape) {
+  const Window& window = shape.window;
+  return {shape.input.batch, shape.output_channels == 0 ? shape.input.channels : shape.output_channels,
+          OutputSize(shape.input.height, window.kernel_h, window.stride_h, window.pad_top + window.pad_bottom,
+                     window.dilation_h),
+          OutputSize(shape.input.width, window.kernel_w, window.stride_w, window.pad_left + window.pad_right,
+                     window.dilation_w)};
+}
+
+std::vector<LayerShape> ConvShapes() {
+  return {
+      {{1, 1, 1, 1}, 1},
+      {{1, 64, 1, 1}, 100},
+      {{3, 100, 1, 1}, 17},
+      {{7, 31, 1, 1}, 64},
+      {{64, 64, 1, 1}, 31},
+      {{65, 16, 1, 1}, 10},
+      {{1, 16, 4, 4}, 16},
+      {{3, 17, 4, 4}, 31},
+      {{1, 64, 7, 7}, 64},
+      {{2, 100, 7, 7}, 17},
+      {{7, 31, 7, 7}, 100},
+      {{1, 64, 14, 14}, 100},
+      {{2, 17, 5, 9}, 3},
+      {{1, 31, 28, 28}, 64},
+      {{2, 3, 28, 28}, 1},
+      {{1, 600, 7, 7}, 40},
+      {{1, 3, 28, 28}, 32, Square(3, 1, 1)},
+      {{2, 1, 28, 28}, 17, Square(3, 1, 1)},
+      {{3, 3, 17, 17}, 16, Square(3, 2, 1)},
+      {{2, 4, 9, 5}, 31, kAsymmetric},
+      {{1, 16, 14, 14}, 31, Square(3, 1, 1)},
+      {{2, 17, 14, 14}, 16, Square(3, 2, 1)},
+      {{7, 31, 7, 7}, 17, Square(3, 1, 1)},
+      {{3, 16, 4, 4}, 16, Square(3, 2, 1)},
+      {{1, 16, 28, 28}, 3, Square(5, 1, 2)},
+      {{2, 3, 14, 14}, 17, kWide},
+      {{1, 17, 9, 5}, 16, kDilated},
+      {{2, 16, 7, 7}, 100, Square(1, 2, 0)},
+      {{64, 3, 4, 4}, 16, Square(3, 1, 1)},
+      {{1, 16, 7, 7}, 10, Square(7, 1, 0)},
+  };
+}
+
+std::vector<LayerShape> DepthwiseShapes() {
+  return {
+      {{1, 1, 1, 1}},
+      {{7, 17, 1, 1}, 0, Square(3, 1, 1)},
+      {{1, 100, 4, 4}, 0, Square(3, 1, 1)},
+      {{64, 31, 4, 4}, 0, Square(3, 1, 1)},
+      {{3, 16, 4, 4}, 0, Square(3, 2, 1)},
+      {{1, 100, 7, 7}, 0, Square(3, 1, 1)},
+      {{7, 31, 7, 7}, 0, Square(3, 1, 1)},
+      {{2, 17, 7, 7}, 0, Square(3, 2, 1)},
+      {{1, 1, 8, 8}, 0, Square(3, 1, 1)},
+      {{3, 64, 14, 14}, 0, Square(3, 1, 1)},
+      {{1, 100, 14, 14}, 0, Square(3, 2, 1)},
+      {{2, 17, 5, 9}, 0, Square(3, 1, 1)},
+      {{2, 17, 9, 5}, 0, Square(3, 2, 1)},
+      {{1, 31, 28, 28}, 0, Square(3, 1, 1)},
+      {{2, 16, 28, 28}, 0, Square(3, 2, 1)},
+      {{1, 3, 113, 57}, 0, Square(3, 1, 1)},
+      {{1, 3, 112, 112}, 0, Square(3, 2, 1)},
+      {{1, 2, 200, 150}, 0, Square(3, 1, 1)},
+      {{2, 3, 14, 14}, 0, Square(5, 1, 2)},
+      {{1, 17, 28, 28}, 0, Square(5, 2, 2)},
+      {{2, 16, 14, 14}, 0, kAsymmetric},
+      {{2, 3, 14, 14}, 0, kWide},
+      {{2, 17, 14, 14}, 0, kDilated},
+      {{1, 16, 9, 5}, 0, kDilated},
+      {{3, 17, 5, 9}, 0, Square(1, 1, 0)},
+      {{3, 17, 5, 9}, 0, Square(3, 3, 1)},
+      {{2, 31, 7, 7}, 0, Square(7, 1, 0)},
+      {{1, 5, 3, 3}, 0, Square(3, 1, 0)},
+  };
+}
+
+std::vector<LayerShape> PoolShapes() {
+  Window padded_average = Square(3, 2, 1);
+  padded_average.count_include_pad = true;
+  return {
+      {{1, 1, 1, 1}},
+      {{1, 100, 7, 7}, 0, Square(7, 1, 0)},
+      {{7, 31, 7, 7}, 0, Square(7, 1, 0)},
+      {{64, 17, 4, 4}, 0, Square(4, 1, 0)},
+      {{2, 16, 14, 14}, 0, Square(14, 1, 0)},
+      {{3, 3, 28, 28}, 0, Square(28, 1, 0)},
+      {{3, 31, 28, 28}, 0, Square(2, 2, 0)},
+      {{1, 17, 14, 14}, 0, Square(3, 2, 1)},
+      {{2, 16, 14, 14}, 0, padded_average},
+      {{7, 17, 7, 7}, 0, Square(3, 1, 1)},
+      {{2, 64, 5, 9}, 0, kAsymmetric},
+      {{2, 3, 14, 14}, 0, kWide},
+      {{1, 2, 112, 112}, 0, Square(3, 2, 1)},
+      {{64, 5, 4, 4}, 0, Square(2, 2, 0)},
+  };
+}
+
+std::vector<LayerShape> PlaneShapes() {
+  return {
+      {{1, 1, 1, 1}},   {{1, 1000, 1, 1}}, {{3, 10, 1, 1}}, {{64, 100, 1, 1}}, {{65, 17, 1, 1}},  {{130, 31, 1, 1}},
+      {{7, 3, 4, 4}},   {{64, 16, 4, 4}},  {{1, 64, 7, 7}}, {{2, 100, 7, 7}},  {{7, 31, 7, 7}},   {{3, 17, 14, 14}},
+      {{1, 1, 28, 28}}, {{2, 3, 28, 28}},  {{2, 31, 5, 9}}, {{1, 64, 28, 28}}, {{1, 3, 57, 113}}, {{2, 33, 16, 16}},
+  };
+}
+
+std::vector<LayerShape> ShapesOf(Op op) {
+  switch (op) {
+    case Op::kConv:
+      return ConvShapes();
+    case Op::kDepthwiseConv:
+      return DepthwiseShapes();
+    case Op::kMaxPool:
+    case Op::kAveragePool:
+      return PoolShapes();
+    default:
+      return PlaneShapes();
+  }
+}
+
+// The tails that mean something for an op: only sums have a bias and a residual, only some ops clamp.
+std::vector<Tail> TailsOf(Op op) {
+  switch (op) {
+    case Op::kConv:
+    case Op::kDepthwiseConv:
+      return {std::begin(kTails), std::end(kTails)};
+    case Op::kSoftmax:
+    case Op::kConvertLayout:
+      return {kTails[0]};
+    default:
+      return {kTails[0], {false, {0, kInfinity, false}}, {false, {-0.25f, 0.75f, false}}};
+  }
+}
+
+KernelCase MakeCase(Op op, const LayerShape& shape, const Tail& tail, double sparsity, int threads) {
+  return {{op, shape.input, OutputExtent(shape), shape.window, tail.epilogue, threads}, tail.bias, sparsity};
+}
+
+}  // namespace
+
+std::string CaseText(const KernelCase& kernel_case) {
+  const Problem& problem = kernel_case.problem;
+  const Window& window = problem.window;
+  const auto extent_text = [](const Extent& extent) {
+    return Concat(extent.batch, "x", extent.channels, "x", extent.height, "x", extent.width);
+  };
+  return Concat(OpName(problem.op), " ", extent_text(problem.input), " -> ", extent_text(problem.output), " window ",
+                window.kernel_h, "x", window.kernel_w, "/", window.stride_h, ",", window.stride_w, " pads ",
+                window.pad_top, ",", window.pad_left, ",", window.pad_bottom, ",", window.pad_right, " dilation ",
+                window.dilation_h, kernel_case.bias ? " bias" : "", problem.epilogue.residual ? " residual" : "", " [",
+                problem.epilogue.low, ",", problem.epilogue.high, "] sparsity ", kernel_case.sparsity, " threads ",
+                problem.threads);
+}
+
+// Every shape meets two tails and sparsities, which move on from shape to shape; one shape of a layer with weights
+// meets all of them.
+std::vector<KernelCase> KernelCases(Op op) {
+  const std::vector<LayerShape> shapes = ShapesOf(op);
+  const std::vector<Tail> tails = TailsOf(op);
+  std::vector<KernelCase> cases;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    for (size_t j = 0; j < 2; ++j) {
+      const size_t turn = 2 * i + j;
+      cases.push_back(MakeCase(op, shapes[i], tails[turn % tails.size()], kSparsities[(turn + i / 2) % 4], 1 + j));
+    }
+  }
+  if (op != Op::kConv && op != Op::kDepthwiseConv) return cases;
+  for (const Tail& tail : tails) {
+    for (double sparsity : kSparsities) cases.push_back(MakeCase(op, shapes[shapes.size() / 3], tail, sparsity, 2));
+  }
+  return cases;
+}
+
+}  // namespace swizzle

@@ -1,0 +1,28 @@
+// The problems that every row of a kernel table is tried on, chosen per op to sit on the edges of tiles: channels
+// around blocks of 16 and 32, planes that share, straddle and fill panels, batches around the panel width, awkward
+// windows.
+#ifndef SWIZZLE_TESTS_KERNELS_KERNEL_CASES_H_
+#define SWIZZLE_TESTS_KERNELS_KERNEL_CASES_H_
+
+#include <string>
+#include <vector>
+
+#include "kernels/kernel_table.h"
+
+namespace swizzle {
+
+struct KernelCase {
+  Problem problem;
+  bool bias = false;
+  double sparsity = 0;  // of the weight; rows 0 and M/2 are empty as well where it is above 0
+};
+
+// "conv 2x16x7x7 -> 2x31x7x7 window 3x3/1 bias residual [0,6] sparsity 0.9 threads 2".
+std::string CaseText(const KernelCase& kernel_case);
+
+// All problems of one op, in a fixed order.
+std::vector<KernelCase> KernelCases(Op op);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_TESTS_KERNELS_KERNEL_CASES_H_

@@ -1,0 +1,185 @@
+// Kernel selection: which rows are candidates, and how one is measured.
+#include "kernels/select.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/targets.h"
+
+namespace swizzle {
+namespace {
+
+// A backend without memory of its own whose table and features a test chooses.
+class FakeBackend final : public Backend {
+ public:
+  FakeBackend(std::span<const Kernel> kernels, uint32_t features) : kernels_(kernels), features_(features) {}
+  std::string_view name() const override { return "fake"; }
+  std::string device_name() const override { return "fake"; }
+  uint32_t features() const override { return features_; }
+  std::string features_text() const override { return ""; }
+  std::span<const Kernel> kernels() const override { return kernels_; }
+  StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override {
+    if (out_of_memory) return MakeError(StatusCode::kResourceExhausted, "no memory");
+    return cpu_->Allocate(bytes);
+  }
+  StatusOr<std::unique_ptr<Stream>> NewStream(int threads) override { return cpu_->NewStream(threads); }
+
+  bool out_of_memory = false;
+
+ private:
+  std::span<const Kernel> kernels_;
+  uint32_t features_;
+  std::unique_ptr<Backend> cpu_ = NewCpuBackend();
+};
+
+bool AcceptsAll(const Problem&) { return true; }
+bool AcceptsOneImage(const Problem& problem) { return problem.input.batch == 1; }
+
+constexpr KernelKey Key(Op op, Format format) {
+  return {op, format, DType::kFloat32, DType::kFloat32, DType::kFloat32, Layout::kNchw, Layout::kPanels};
+}
+
+// What the last run of the counting kernel saw.
+struct Seen {
+  int runs = 0;
+  size_t inputs = 0;
+  bool inputs_random = true;
+  size_t workspace_bytes = 0;
+  bool aligned = true;
+};
+Seen seen;
+
+bool IsAligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % kBufferAlignment == 0; }
+
+void CountRun(const KernelArgs& args, Stream&) {
+  ++seen.runs;
+  seen.inputs = args.inputs.size();
+  seen.workspace_bytes = args.workspace.size();
+  seen.aligned = seen.aligned && IsAligned(args.output) && IsAligned(args.workspace.data());
+  for (const float* input : args.inputs) {
+    seen.aligned = seen.aligned && IsAligned(input);
+    seen.inputs_random = seen.inputs_random && input[0] != input[1] && input[0] != 0;
+  }
+  const int64_t outputs = LayoutElements(args.problem->output, Layout::kPanels);
+  std::fill_n(args.output, outputs, 1.0f);
+}
+size_t HundredBytes(const Problem&) { return 100; }
+
+constexpr Kernel kTable[] = {
+    {"csr", Key(Op::kConv, Format::kCsr), 0, AcceptsAll, nullptr, nullptr, CountRun},
+    {"dense", Key(Op::kConv, Format::kDense), 0, AcceptsAll, nullptr, HundredBytes, CountRun},
+    {"dense_wide", Key(Op::kConv, Format::kDense), 2, AcceptsAll, nullptr, nullptr, CountRun},
+    {"dense_one", Key(Op::kConv, Format::kDense), 1, AcceptsOneImage, nullptr, nullptr, CountRun},
+    {"add", Key(Op::kAdd, Format::kNone), 0, AcceptsAll, nullptr, nullptr, CountRun},
+};
+
+std::vector<std::string> Names(const std::vector<const Kernel*>& kernels) {
+  std::vector<std::string> names;
+  for (const Kernel* kernel : kernels) names.emplace_back(kernel->name);
+  return names;
+}
+
+Problem SmallProblem() { return {Op::kConv, {1, 3, 4, 4}, {1, 5, 4, 4}, {}, {}, 1}; }
+
+TEST(CandidatesTest, DenseIsACandidateForASparseWeight) {
+  const FakeBackend backend(kTable, 3);
+  EXPECT_EQ(Names(Candidates(backend, SmallProblem(), Format::kCsr)),
+            (std::vector<std::string>{"csr", "dense", "dense_wide", "dense_one"}));
+}
+
+TEST(CandidatesTest, CsrIsNoneForADenseWeight) {
+  const FakeBackend backend(kTable, 3);
+  EXPECT_EQ(Names(Candidates(backend, SmallProblem(), Format::kDense)),
+            (std::vector<std::string>{"dense", "dense_wide", "dense_one"}));
+}
+
+TEST(CandidatesTest, FeaturesAndAcceptsDecide) {
+  const FakeBackend backend(kTable, 1);
+  Problem problem = SmallProblem();
+  EXPECT_EQ(Names(Candidates(backend, problem, Format::kDense)), (std::vector<std::string>{"dense", "dense_one"}));
+  problem.input.batch = problem.output.batch = 2;
+  EXPECT_EQ(Names(Candidates(backend, problem, Format::kDense)), (std::vector<std::string>{"dense"}));
+}
+
+TEST(CandidatesTest, OpsWithoutWeights) {
+  const FakeBackend backend(kTable, 0);
+  Problem problem = SmallProblem();
+  problem.op = Op::kAdd;
+  EXPECT_EQ(Names(Candidates(backend, problem, Format::kNone)), (std::vector<std::string>{"add"}));
+}
+
+TEST(MeasureKernelTest, GivesTheKernelWhatItsContractSays) {
+  seen = {};
+  FakeBackend backend(kTable, 0);
+  const auto stream = *backend.NewStream(1);
+  Problem problem = SmallProblem();
+  problem.epilogue.residual = true;
+  const auto time = MeasureKernel(backend, *stream, kTable[1], problem, nullptr, {});
+  ASSERT_TRUE(time.ok());
+  EXPECT_GE(*time, absl::ZeroDuration());
+  EXPECT_EQ(seen.inputs, 2u);
+  EXPECT_TRUE(seen.inputs_random);
+  EXPECT_EQ(seen.workspace_bytes, 100u);
+  EXPECT_TRUE(seen.aligned);
+}
+
+TEST(MeasureKernelTest, RunsAtLeastAndAtMostAsOftenAsTold) {
+  FakeBackend backend(kTable, 0);
+  const auto stream = *backend.NewStream(1);
+  seen = {};
+  ASSERT_TRUE(MeasureKernel(backend, *stream, kTable[0], SmallProblem(), nullptr,
+                            {.budget = absl::ZeroDuration(), .min_runs = 4, .max_runs = 9})
+                  .ok());
+  EXPECT_EQ(seen.runs, 1 + 4);
+  seen = {};
+  ASSERT_TRUE(MeasureKernel(backend, *stream, kTable[0], SmallProblem(), nullptr,
+                            {.budget = absl::Hours(1), .min_runs = 4, .max_runs = 9})
+                  .ok());
+  EXPECT_EQ(seen.runs, 1 + 9);
+}
+
+TEST(MeasureKernelTest, OutOfMemoryIsAnError) {
+  FakeBackend backend(kTable, 0);
+  const auto stream = *backend.NewStream(1);
+  backend.out_of_memory = true;
+  EXPECT_EQ(MeasureKernel(backend, *stream, kTable[0], SmallProblem(), nullptr, {}).status().code(),
+            StatusCode::kResourceExhausted);
+}
+
+TEST(KernelTableTest, NamesAreUnique) {
+  std::set<std::string_view> names;
+  for (const Kernel& kernel : NewCpuBackend()->kernels()) EXPECT_TRUE(names.insert(kernel.name).second) << kernel.name;
+}
+
+TEST(KernelTableTest, EveryProcessorHasSparseAndDenseConvolutions) {
+  const auto backend = NewCpuBackend();
+  int csr = 0;
+  int dense = 0;
+  for (const Kernel& kernel : backend->kernels()) {
+    if (kernel.required_features != cpu::kAnyX86 || kernel.key.op != Op::kConv) continue;
+    csr += kernel.key.weights == Format::kCsr;
+    dense += kernel.key.weights == Format::kDense;
+  }
+  EXPECT_GT(csr, 0);
+  EXPECT_GT(dense, 0);
+}
+
+TEST(KernelTableTest, WeightsOfEitherFormatCount) {
+  const DenseMatrix dense{.rows = 2, .cols = 3, .values = {0, 1, 0, 2, 0, 3}};
+  const Weight as_dense{.matrix = dense, .bias = {}};
+  const Weight as_csr{.matrix = CsrMatrix::FromDense(dense), .bias = {}};
+  for (const Weight* weight : {&as_dense, &as_csr}) {
+    EXPECT_EQ(weight->rows(), 2);
+    EXPECT_EQ(weight->cols(), 3);
+    EXPECT_EQ(weight->nonzeros(), 3);
+    EXPECT_EQ(weight->ToDense().values, dense.values);
+  }
+  EXPECT_EQ(as_dense.format(), Format::kDense);
+  EXPECT_EQ(as_csr.format(), Format::kCsr);
+}
+
+}  // namespace
+}  // namespace swizzle
