@@ -1,9 +1,11 @@
 #include "model_loader/plan/candidates.h"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 
 #include "kernels/select.h"
+#include "model_loader/plan/estimate.h"
 
 namespace swizzle {
 namespace {
@@ -26,7 +28,7 @@ std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& la
   std::vector<Layout> layouts = {Layout::kNchw};
   if (from.channels == to.channels) layouts = {Layout::kNchw, Layout::kPanels, Layout::kBlocked16};
   std::vector<Candidate> candidates;
-  for (Layout layout : layouts) candidates.push_back({nullptr, layout, layout, {}});
+  for (Layout layout : layouts) candidates.push_back({.input = layout, .output = layout});
   return candidates;
 }
 
@@ -36,13 +38,24 @@ StatusOr<std::vector<Candidate>> LayerCandidates(const Backend& backend, const N
   std::vector<Candidate> candidates;
   for (const Kernel* kernel :
        WidestCandidates(backend, LayerProblem(network, layer, 1, threads), WeightFormat(network, layer))) {
-    candidates.push_back({kernel, kernel->key.input, kernel->key.output, {}});
+    candidates.push_back({.kernel = kernel, .input = kernel->key.input, .output = kernel->key.output});
   }
   if (candidates.empty()) {
     return Unimplemented("layer '", layer.name, "' (", LayerKindName(layer.kind), "): no kernel of the ",
                          backend.name(), " backend accepts it");
   }
   return candidates;
+}
+
+void EstimateLayer(const Network& network, const Layer& layer, const std::vector<int64_t>& batches, int threads,
+                   std::vector<Candidate>& candidates) {
+  const Weight* weight = layer.weight < 0 ? nullptr : &network.weights[layer.weight];
+  for (int64_t batch : batches) {
+    const Problem problem = LayerProblem(network, layer, batch, threads);
+    for (Candidate& candidate : candidates) {
+      candidate.microseconds.push_back(EstimateMicroseconds(*candidate.kernel, problem, weight));
+    }
+  }
 }
 
 }  // namespace
@@ -60,18 +73,22 @@ std::vector<const Kernel*> WidestCandidates(const Backend& backend, const Proble
   return widest;
 }
 
-const Kernel* FindConversion(const Backend& backend, const Extent& extent, Layout from, Layout to, int threads) {
+Problem ConversionProblem(const Extent& extent, int threads) {
   Problem problem;
   problem.op = Op::kConvertLayout;
   problem.input = problem.output = extent;
   problem.threads = threads;
-  for (const Kernel* kernel : WidestCandidates(backend, problem, Format::kNone)) {
+  return problem;
+}
+
+const Kernel* FindConversion(const Backend& backend, const Extent& extent, Layout from, Layout to, int threads) {
+  for (const Kernel* kernel : WidestCandidates(backend, ConversionProblem(extent, threads), Format::kNone)) {
     if (kernel->key.input == from && kernel->key.output == to) return kernel;
   }
   return nullptr;
 }
 
-StatusOr<double> Measurer::MeasureOnce(const Kernel& kernel, const Problem& problem, const PackedWeight* weight) {
+StatusOr<double> Measurer::Measure(const Kernel& kernel, const Problem& problem, const PackedWeight* weight) {
   MeasureOptions options;
   options.budget = std::clamp(budget_left_ / std::max<int64_t>(measurements_left_, 1), absl::ZeroDuration(),
                               absl::Milliseconds(8));
@@ -84,20 +101,32 @@ StatusOr<double> Measurer::MeasureOnce(const Kernel& kernel, const Problem& prob
   return absl::ToDoubleMicroseconds(median);
 }
 
-StatusOr<std::vector<double>> Measurer::Measure(const Kernel& kernel, const Network& network, const Layer& layer) {
-  std::unique_ptr<PackedWeight> packed;
-  if (kernel.prepare != nullptr) {
-    SWIZZLE_ASSIGN_OR_RETURN(packed, kernel.prepare(network.weights[layer.weight],
-                                                    LayerProblem(network, layer, 1, stream_.threads())));
+bool Measurer::CannotWin(double microseconds, double least, size_t b) const {
+  return microseconds * static_cast<double>(batches_[0]) > least * static_cast<double>(batches_[b]);
+}
+
+Status Measurer::MeasureLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) {
+  std::vector<std::unique_ptr<PackedWeight>> packed(candidates.size());
+  double least = std::numeric_limits<double>::max();  // at the first batch size
+  for (size_t b = 0; b < batches_.size(); ++b) {
+    const Problem problem = LayerProblem(network, layer, batches_[b], stream_.threads());
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      Candidate& candidate = candidates[i];
+      if (b > 0 && CannotWin(candidate.microseconds[0], least, b)) {
+        candidate.microseconds.push_back(candidate.microseconds[0] * static_cast<double>(batches_[b] / batches_[0]));
+        --measurements_left_;
+        continue;
+      }
+      if (b == 0 && candidate.kernel->prepare != nullptr) {
+        SWIZZLE_ASSIGN_OR_RETURN(packed[i], candidate.kernel->prepare(network.weights[layer.weight], problem));
+      }
+      SWIZZLE_ASSIGN_OR_RETURN(const double time, Measure(*candidate.kernel, problem, packed[i].get()));
+      candidate.microseconds.push_back(time);
+      candidate.measured = true;
+      if (b == 0) least = std::min(least, time);
+    }
   }
-  std::vector<double> microseconds;
-  for (int64_t batch : batches_) {
-    SWIZZLE_ASSIGN_OR_RETURN(
-        const double time,
-        MeasureOnce(kernel, LayerProblem(network, layer, batch, stream_.threads()), packed.get()));
-    microseconds.push_back(time);
-  }
-  return microseconds;
+  return absl::OkStatus();
 }
 
 StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Network& network) {
@@ -109,10 +138,13 @@ StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Netw
     layers.push_back(std::move(candidates));
   }
   for (size_t i = 0; i < layers.size(); ++i) {
-    for (Candidate& candidate : layers[i]) {
-      candidate.microseconds.assign(batches_.size(), 0.0);
-      if (candidate.kernel == nullptr) continue;
-      SWIZZLE_ASSIGN_OR_RETURN(candidate.microseconds, Measure(*candidate.kernel, network, network.layers[i]));
+    const Layer& layer = network.layers[i];
+    if (layer.kind == LayerKind::kReshape) {
+      for (Candidate& candidate : layers[i]) candidate.microseconds.assign(batches_.size(), 0.0);
+    } else if (measures_) {
+      SWIZZLE_RETURN_IF_ERROR(MeasureLayer(network, layer, layers[i]));
+    } else {
+      EstimateLayer(network, layer, batches_, stream_.threads(), layers[i]);
     }
   }
   return layers;
@@ -125,12 +157,11 @@ StatusOr<std::vector<double>> Measurer::MeasureConversion(const NetworkValue& va
   std::vector<double> microseconds;
   if (const Kernel* kernel = FindConversion(backend_, value.WithBatch(1), from, to, stream_.threads())) {
     for (int64_t batch : batches_) {
-      Problem problem;
-      problem.op = Op::kConvertLayout;
-      problem.input = problem.output = value.WithBatch(batch);
-      problem.threads = stream_.threads();
-      SWIZZLE_ASSIGN_OR_RETURN(const double time, MeasureOnce(*kernel, problem, nullptr));
-      microseconds.push_back(time);
+      const Problem problem = ConversionProblem(value.WithBatch(batch), stream_.threads());
+      StatusOr<double> time = EstimateMicroseconds(*kernel, problem, nullptr);
+      if (measures_) time = Measure(*kernel, problem, nullptr);
+      SWIZZLE_RETURN_IF_ERROR(time);
+      microseconds.push_back(*time);
     }
   }
   return conversions_.emplace(key, std::move(microseconds)).first->second;

@@ -18,32 +18,45 @@ struct Candidate {
   const Kernel* kernel = nullptr;
   Layout input = Layout::kNchw;
   Layout output = Layout::kNchw;
-  std::vector<double> microseconds;  // per measured batch
+  std::vector<double> microseconds = {};  // per batch size
+  bool measured = false;                  // else estimated, wholly or (see Measurer) beyond the first batch size
 };
 
-// Measures kernels within one budget for all of them: what is left is shared out evenly over the measurements to come,
-// and each kernel runs at least twice. Results for equal conversions are remembered. Not thread-safe.
+// Times kernels within one budget for all of them: what is left is shared out evenly over the measurements to come, and
+// each kernel that is measured runs at least twice. With no budget at all, times are estimates (estimate.h).
+//
+// A kernel so slow at the first batch size that it could not win at a later one, even if it took no longer there while
+// the fastest slowed down in proportion, is not measured again: its time is extrapolated.
+//
+// Results for equal conversions are remembered. Not thread-safe.
 class Measurer {
  public:
-  // `batches` are what every kernel is measured at.
+  // `batches`, rising, are what every kernel is timed at.
   Measurer(Backend& backend, Stream& stream, std::vector<int64_t> batches, absl::Duration budget)
-      : backend_(backend), stream_(stream), batches_(std::move(batches)), budget_left_(budget) {}
+      : backend_(backend),
+        stream_(stream),
+        batches_(std::move(batches)),
+        measures_(budget > absl::ZeroDuration()),
+        budget_left_(budget) {}
 
   const std::vector<int64_t>& batches() const { return batches_; }
 
   // Every candidate of every layer with its times. UNIMPLEMENTED, naming the layer, if one has none.
   StatusOr<std::vector<std::vector<Candidate>>> MeasureLayers(const Network& network);
 
-  // Microseconds per measured batch of converting an activation of this extent; empty if no kernel does.
+  // Microseconds per batch size of converting an activation of this extent; empty if no kernel does.
   StatusOr<std::vector<double>> MeasureConversion(const NetworkValue& value, Layout from, Layout to);
 
  private:
-  StatusOr<std::vector<double>> Measure(const Kernel& kernel, const Network& network, const Layer& layer);
-  StatusOr<double> MeasureOnce(const Kernel& kernel, const Problem& problem, const PackedWeight* weight);
+  Status MeasureLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates);
+  StatusOr<double> Measure(const Kernel& kernel, const Problem& problem, const PackedWeight* weight);
+  // Whether a candidate with this time at the first batch size can be left out at batches_[b].
+  bool CannotWin(double microseconds, double least, size_t b) const;
 
   Backend& backend_;
   Stream& stream_;
   const std::vector<int64_t> batches_;
+  const bool measures_;
   absl::Duration budget_left_;
   int64_t measurements_left_ = 1;
   std::map<std::vector<int64_t>, std::vector<double>> conversions_;  // by extent and layouts
@@ -52,7 +65,10 @@ class Measurer {
 // Rows for `problem`, only the widest instruction set of each kernel that comes in several.
 std::vector<const Kernel*> WidestCandidates(const Backend& backend, const Problem& problem, Format format);
 
-// The row that converts `problem.input` between two layouts, or null.
+// Converting an activation of this extent; the layouts are the kernel's.
+Problem ConversionProblem(const Extent& extent, int threads);
+
+// The row that converts between two layouts, or null.
 const Kernel* FindConversion(const Backend& backend, const Extent& extent, Layout from, Layout to, int threads);
 
 }  // namespace swizzle

@@ -108,9 +108,7 @@ int PlanBuilder::ConvertedSlot(int value, int from_slot, Layout layout) {
   Step step;
   step.kernel = FindConversion(backend_, network_.values[value].WithBatch(1), slots_[from_slot].layout, layout, threads_);
   SWIZZLE_CHECK(step.kernel != nullptr);  // else the choice of layouts had cost infinity
-  step.problem.op = Op::kConvertLayout;
-  step.problem.input = step.problem.output = network_.values[value].WithBatch(1);
-  step.problem.threads = threads_;
+  step.problem = ConversionProblem(network_.values[value].WithBatch(1), threads_);
   step.inputs = {from_slot};
   slots_[from_slot].last_step = static_cast<int>(steps_.size());
   step.output = NewSlot(value, layout);

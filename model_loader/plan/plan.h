@@ -19,15 +19,18 @@ namespace swizzle {
 struct PlanOptions {
   int64_t max_batch = 64;                          // rows; ignored where the network's batch is fixed
   int threads = 0;                                 // of the streams it will run on; 0: all available
-  absl::Duration tuning_budget = absl::Seconds(10);  // for all measurements together
+  // For all measurements together. Zero measures nothing: kernels are then chosen by rule of thumb (estimate.h).
+  absl::Duration tuning_budget = absl::Seconds(10);
 };
 
 // Why a layer runs on the kernel it runs on.
 struct LayerReport {
   struct Candidate {
     std::string kernel;
-    // Median microseconds at PlanReport::measured_batches, same order; empty: not measured (no choice, or budget spent).
+    // Median microseconds at PlanReport::measured_batches, same order. Where not measured, an estimate; a candidate
+    // hopeless at the first batch size is extrapolated to the others.
     std::vector<double> microseconds;
+    bool measured = false;
   };
   std::string name;
   std::string op;

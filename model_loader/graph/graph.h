@@ -1,0 +1,102 @@
+// The graph of a model as read, and as passes rewrite it: nodes and values that refer to each other by index.
+//
+// Nodes stand in execution order. A value is a graph input, a constant, or made by exactly one node (graph/verify.h
+// checks this and the rest). Ops of the ONNX standard have the domain ""; passes turn them into the few ops of the
+// domain "swizzle" that lowering knows (graph/operators.h lists both). A Graph is a value type, thread-compatible.
+#ifndef SWIZZLE_MODEL_LOADER_GRAPH_GRAPH_H_
+#define SWIZZLE_MODEL_LOADER_GRAPH_GRAPH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "kernels/status.h"
+#include "kernels/tensor.h"
+
+namespace swizzle {
+
+// An owned, dense, row-major tensor. bytes.size() is the element count times the element's size.
+struct Tensor {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  std::vector<std::byte> bytes;
+
+  int64_t elements() const;
+  // REQUIRES: dtype is kFloat32.
+  std::span<const float> floats() const;
+  std::span<float> floats();
+
+  // REQUIRES: as many values as the shape has elements.
+  static Tensor Floats(Shape shape, std::span<const float> values);
+  static Tensor Int64s(Shape shape, std::span<const int64_t> values);
+  bool operator==(const Tensor&) const = default;
+};
+
+// In place of a dimension: the batch size, where it is free. Only dimension 0 ever has it.
+inline constexpr int64_t kFreeBatch = -1;
+
+struct Value {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  std::optional<Shape> shape;      // absent until inferred
+  std::optional<Tensor> constant;  // of the same dtype and shape
+};
+
+using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, Tensor>;
+
+// In place of a value: an optional input or output that is left out.
+inline constexpr int kNoValue = -1;
+
+struct Node {
+  std::string op;
+  std::string domain;  // "" is the ONNX standard
+  std::string name;    // never empty
+  std::vector<int> inputs;   // values or kNoValue
+  std::vector<int> outputs;  // values or kNoValue
+  std::map<std::string, Attribute> attributes;
+
+  // The input, or kNoValue where it is left out.
+  int Input(size_t i) const { return i < inputs.size() ? inputs[i] : kNoValue; }
+};
+
+struct GraphOutput {
+  std::string name;
+  int value = kNoValue;
+};
+
+struct Graph {
+  std::string name;
+  std::string producer;        // "pytorch 2.11.0"; informative
+  int64_t opset = 0;           // of the domain ""
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+  std::vector<int> inputs;     // values
+  std::vector<GraphOutput> outputs;  // several may name one value
+
+  int AddValue(Value value);
+  // Adds a constant value.
+  int AddConstant(std::string constant_name, Tensor tensor);
+
+  bool IsConstant(int value) const { return value != kNoValue && values[value].constant.has_value(); }
+  // REQUIRES: the shape is known.
+  const Shape& ShapeOf(int value) const { return *values[value].shape; }
+};
+
+// "Conv node 'features.0'", for messages.
+std::string Describe(const Node& node);
+
+// The attribute, or `absent` where the node has none. INVALID_ARGUMENT where it has another type.
+StatusOr<int64_t> IntAttribute(const Node& node, const std::string& name, int64_t absent);
+StatusOr<float> FloatAttribute(const Node& node, const std::string& name, float absent);
+StatusOr<std::string> StringAttribute(const Node& node, const std::string& name, const std::string& absent);
+StatusOr<std::vector<int64_t>> IntsAttribute(const Node& node, const std::string& name, std::vector<int64_t> absent);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_GRAPH_GRAPH_H_

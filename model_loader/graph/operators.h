@@ -1,0 +1,49 @@
+// The operators a graph may hold: those read from ONNX (domain "") and those passes make (domain "swizzle").
+//
+// The reader refuses every other operator and every attribute not listed, so that nothing is ever silently ignored.
+#ifndef SWIZZLE_MODEL_LOADER_GRAPH_OPERATORS_H_
+#define SWIZZLE_MODEL_LOADER_GRAPH_OPERATORS_H_
+
+#include <span>
+#include <string_view>
+
+#include "model_loader/graph/graph.h"
+
+namespace swizzle {
+
+// The domain of the canonical ops that passes produce and lowering consumes:
+//   Conv(x, weight [M,C/group,kh,kw], bias [M]?, residual?)  {window; group; low, high}
+//   DepthwiseConv(x, weight [C,1,kh,kw], bias [C]?, residual?)  {window; low, high}
+//   Affine(x, scale [C], shift [C])   y = x * scale + shift, per channel
+//   Add(a, b)  {low, high}            equal shapes
+//   Clamp(x)  {low, high}
+//   Pad(x)  {pads [top, left, bottom, right], value}
+//   MaxPool(x), AveragePool(x)  {window; count_include_pad}
+//   Softmax(x)                        over channels
+//   Reshape(x)                        to the shape of its output
+// where {window} is kernel_shape, strides, pads and dilations, all present (passes/windows.h). A linear layer is a Conv
+// with a 1x1 window on [batch, channels]; its weight is [M,K,1,1].
+inline constexpr std::string_view kSwizzleDomain = "swizzle";
+
+struct OperatorSpec {
+  std::string_view domain;
+  std::string_view op;
+  int min_inputs;
+  int max_inputs;
+  int max_outputs;
+  std::string_view attributes;  // names, each followed by a space
+};
+
+std::span<const OperatorSpec> Operators();
+
+// Null if there is no such operator.
+const OperatorSpec* FindOperator(std::string_view domain, std::string_view op);
+
+bool HasAttribute(const OperatorSpec& spec, std::string_view attribute);
+
+// Whether `node` is the canonical op of this name.
+inline bool Is(const Node& node, std::string_view op) { return node.domain == kSwizzleDomain && node.op == op; }
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_GRAPH_OPERATORS_H_

@@ -1,0 +1,137 @@
+#include "model_loader/graph/rewriter.h"
+
+#include <algorithm>
+
+namespace swizzle {
+
+Rewriter::Rewriter(Graph& graph) : graph_(graph), erased_(graph.nodes.size(), false) {
+  GrowTables();
+  for (int i = 0; i < node_count(); ++i) {
+    for (int output : node(i).outputs) {
+      if (output != kNoValue) producer_[output] = i;
+    }
+    for (int input : node(i).inputs) {
+      if (input != kNoValue) readers_[input].push_back(i);
+    }
+  }
+}
+
+void Rewriter::GrowTables() {
+  producer_.resize(graph_.values.size(), -1);
+  readers_.resize(graph_.values.size());
+}
+
+bool Rewriter::IsGraphOutput(int value) const {
+  return std::any_of(graph_.outputs.begin(), graph_.outputs.end(),
+                     [&](const GraphOutput& output) { return output.value == value; });
+}
+
+int Rewriter::SoleReader(int value) const {
+  if (!InTables(value) || readers_[value].size() != 1 || IsGraphOutput(value)) return -1;
+  return readers_[value][0];
+}
+
+void Rewriter::RemoveReads(int index) {
+  for (int input : node(index).inputs) {
+    if (input == kNoValue) continue;
+    std::vector<int>& readers = readers_[input];
+    readers.erase(std::find(readers.begin(), readers.end(), index));
+  }
+}
+
+void Rewriter::SetInputs(int index, std::vector<int> inputs) {
+  GrowTables();
+  RemoveReads(index);
+  node(index).inputs = std::move(inputs);
+  for (int input : node(index).inputs) {
+    if (input != kNoValue) readers_[input].push_back(index);
+  }
+}
+
+void Rewriter::ReplaceReads(int from, int to) {
+  if (from == to) return;
+  GrowTables();
+  for (int reader : readers_[from]) {
+    std::replace(node(reader).inputs.begin(), node(reader).inputs.end(), from, to);
+    readers_[to].push_back(reader);
+  }
+  readers_[from].clear();
+  for (GraphOutput& output : graph_.outputs) {
+    if (output.value == from) output.value = to;
+  }
+}
+
+void Rewriter::TakeOutput(int index, int other) {
+  const int output = node(other).outputs[0];
+  const int previous = node(index).outputs[0];
+  node(other).outputs.clear();
+  Erase(other);
+  node(index).outputs[0] = output;
+  producer_[output] = index;
+  producer_[previous] = -1;
+}
+
+void Rewriter::Erase(int index) {
+  for (int output : node(index).outputs) {
+    if (output == kNoValue) continue;
+    SWIZZLE_CHECK(readers_[output].empty() && !IsGraphOutput(output));
+    producer_[output] = -1;
+  }
+  RemoveReads(index);
+  node(index).inputs.clear();
+  node(index).outputs.clear();
+  erased_[index] = true;
+}
+
+void Rewriter::EraseDeadNodes() {
+  for (int i = node_count() - 1; i >= 0; --i) {
+    const bool read = std::any_of(node(i).outputs.begin(), node(i).outputs.end(), [&](int output) {
+      return output != kNoValue && (!readers_[output].empty() || IsGraphOutput(output));
+    });
+    if (!read && !erased_[i]) Erase(i);
+  }
+  size_t kept = 0;
+  for (int i = 0; i < node_count(); ++i) {
+    if (erased_[i]) continue;
+    if (kept != static_cast<size_t>(i)) graph_.nodes[kept] = std::move(graph_.nodes[i]);
+    ++kept;
+  }
+  graph_.nodes.resize(kept);
+}
+
+void Rewriter::DropUnusedValues() {
+  std::vector<int> renumbered(graph_.values.size(), kNoValue);
+  const auto keep = [&](int value) {
+    if (value != kNoValue) renumbered[value] = 0;
+  };
+  for (int input : graph_.inputs) keep(input);
+  for (const GraphOutput& output : graph_.outputs) keep(output.value);
+  for (const Node& each : graph_.nodes) {
+    std::for_each(each.inputs.begin(), each.inputs.end(), keep);
+    std::for_each(each.outputs.begin(), each.outputs.end(), keep);
+  }
+  int kept = 0;
+  for (size_t i = 0; i < graph_.values.size(); ++i) {
+    if (renumbered[i] == kNoValue) continue;
+    if (kept != static_cast<int>(i)) graph_.values[kept] = std::move(graph_.values[i]);
+    renumbered[i] = kept++;
+  }
+  graph_.values.resize(kept);
+  const auto renumber = [&](int& value) {
+    if (value != kNoValue) value = renumbered[value];
+  };
+  for (int& input : graph_.inputs) renumber(input);
+  for (GraphOutput& output : graph_.outputs) renumber(output.value);
+  for (Node& each : graph_.nodes) {
+    std::for_each(each.inputs.begin(), each.inputs.end(), renumber);
+    std::for_each(each.outputs.begin(), each.outputs.end(), renumber);
+  }
+}
+
+void Rewriter::Finish() {
+  GrowTables();
+  EraseDeadNodes();
+  DropUnusedValues();
+}
+
+}  // namespace swizzle

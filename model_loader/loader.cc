@@ -1,0 +1,74 @@
+#include "model_loader/loader.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+
+#include "model_loader/lower.h"
+#include "model_loader/onnx/onnx_reader.h"
+#include "model_loader/packed/packed_reader.h"
+#include "model_loader/passes/pipeline.h"
+
+namespace swizzle {
+namespace {
+
+// Above what any device of today holds; a bound so that a wrong file is refused rather than read.
+constexpr int64_t kMaxPackedBytes = int64_t{1} << 36;
+
+// Frees `bytes` once they are parsed: they need as much memory as the weights.
+StatusOr<LoadedModel> LoadOnnx(std::vector<std::byte> bytes) {
+  LoadedModel model;
+  model.container = "onnx";
+  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadOnnx(bytes));
+  bytes = {};
+  SWIZZLE_ASSIGN_OR_RETURN(model.fusions, RunPasses(graph));
+  SWIZZLE_ASSIGN_OR_RETURN(model.network, Lower(std::move(graph)));
+  return model;
+}
+
+StatusOr<LoadedModel> LoadPacked(std::vector<std::byte> bytes) {
+  LoadedModel model;
+  model.container = "swz";
+  SWIZZLE_ASSIGN_OR_RETURN(model.network, ReadPacked(bytes));
+  return model;
+}
+
+}  // namespace
+
+StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file) {
+  const bool packed = file.extension() == ".swz";
+  if (!packed && file.extension() != ".onnx") {
+    return InvalidArgument(file.string(), ": its ending is not that of a model; known are .onnx and .swz");
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<std::byte> bytes,
+                           ReadFile(file, packed ? kMaxPackedBytes : ReadOptions().max_model_bytes));
+  auto model = packed ? LoadPacked(std::move(bytes)) : LoadOnnx(std::move(bytes));
+  if (!model.ok()) return Annotate(model.status(), file.string());
+  return model;
+}
+
+StatusOr<std::vector<std::byte>> ReadFile(const std::filesystem::path& file, int64_t max_bytes) {
+  std::error_code error;
+  const auto status = std::filesystem::status(file, error);
+  if (!std::filesystem::exists(status))
+    return MakeError(StatusCode::kNotFound, file.string(), ": there is no such file");
+  if (!std::filesystem::is_regular_file(status)) return InvalidArgument(file.string(), ": it is not a regular file");
+  std::ifstream stream(file, std::ios::binary | std::ios::ate);
+  if (!stream) {
+    return MakeError(StatusCode::kPermissionDenied, file.string(), ": it cannot be opened: ", std::strerror(errno));
+  }
+  const int64_t size = stream.tellg();
+  if (size > max_bytes) {
+    return MakeError(StatusCode::kResourceExhausted, file.string(), ": it has ", size, " bytes; the limit is ",
+                     max_bytes);
+  }
+  std::vector<std::byte> bytes(static_cast<size_t>(size));
+  stream.seekg(0);
+  if (!stream.read(reinterpret_cast<char*>(bytes.data()), size)) {
+    return MakeError(StatusCode::kUnavailable, file.string(), ": it cannot be read, or changed while it was");
+  }
+  return bytes;
+}
+
+}  // namespace swizzle

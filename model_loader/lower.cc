@@ -1,0 +1,186 @@
+#include "model_loader/lower.h"
+
+#include <algorithm>
+
+#include "model_loader/graph/operators.h"
+#include "model_loader/passes/epilogues.h"
+#include "model_loader/passes/windows.h"
+
+namespace swizzle {
+namespace {
+
+struct KindOfOp {
+  std::string_view op;
+  LayerKind kind;
+};
+
+constexpr KindOfOp kKinds[] = {
+    {"Add", LayerKind::kAdd},         {"AveragePool", LayerKind::kAveragePool},
+    {"Clamp", LayerKind::kActivation}, {"Conv", LayerKind::kConv},
+    {"MaxPool", LayerKind::kMaxPool}, {"DepthwiseConv", LayerKind::kDepthwiseConv},
+    {"Reshape", LayerKind::kReshape}, {"Softmax", LayerKind::kSoftmax},
+};
+
+const KindOfOp* FindKind(const Node& node) {
+  const auto found = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                  [&](const KindOfOp& kind) { return Is(node, kind.op); });
+  return found == std::end(kKinds) ? nullptr : found;
+}
+
+// Channels, height and width of one row. Missing dimensions are 1; those past the fourth count as width.
+NetworkValue RowExtent(const std::string& name, const Shape& shape) {
+  NetworkValue value{name, 1, 1, 1};
+  if (shape.size() > 1) value.channels = shape[1];
+  if (shape.size() == 3) value.width = shape[2];
+  if (shape.size() > 3) value.height = shape[2];
+  for (size_t i = 3; i < shape.size(); ++i) value.width *= shape[i];
+  return value;
+}
+
+bool SameExtent(const NetworkValue& a, const NetworkValue& b) {
+  return a.channels == b.channels && a.height == b.height && a.width == b.width;
+}
+
+class Lowering {
+ public:
+  explicit Lowering(Graph graph) : graph_(std::move(graph)), network_values_(graph_.values.size(), -1) {}
+
+  StatusOr<Network> Run() {
+    network_.producer = graph_.producer;
+    const int64_t batch = graph_.ShapeOf(graph_.inputs[0])[0];
+    network_.batch_size = batch == kFreeBatch ? 0 : batch;
+    SWIZZLE_RETURN_IF_ERROR(CheckOutputs());
+    for (int input : graph_.inputs) {
+      network_.inputs.push_back(PortOf(graph_.values[input].name, input, AddNetworkValue(input)));
+    }
+    CountReads();
+    for (const Node& node : graph_.nodes) SWIZZLE_RETURN_IF_ERROR(LowerNode(node));
+    for (const GraphOutput& output : graph_.outputs) LowerOutput(output);
+    SWIZZLE_RETURN_IF_ERROR(network_.Validate());
+    return std::move(network_);
+  }
+
+ private:
+  Status CheckOutputs() const {
+    for (const GraphOutput& output : graph_.outputs) {
+      const Value& value = graph_.values[output.value];
+      if (value.constant || value.dtype != DType::kFloat32) {
+        return Unimplemented("graph output '", output.name,
+                             "' is a constant or a shape; only activations are supported");
+      }
+    }
+    return {};
+  }
+
+  void CountReads() {
+    reads_.assign(graph_.values.size(), 0);
+    for (const Node& node : graph_.nodes) {
+      for (int input : node.inputs) {
+        if (input != kNoValue) ++reads_[input];
+      }
+    }
+  }
+
+  int AddNetworkValue(int value) {
+    network_.values.push_back(RowExtent(graph_.values[value].name, graph_.ShapeOf(value)));
+    return network_values_[value] = static_cast<int>(network_.values.size()) - 1;
+  }
+
+  NetworkPort PortOf(const std::string& name, int value, int network_value) const {
+    const Shape& shape = graph_.ShapeOf(value);
+    const bool free = network_.batch_size == 0;
+    return {name, DType::kFloat32, Shape(shape.begin() + (free ? 1 : 0), shape.end()), network_value};
+  }
+
+  Status LowerNode(const Node& node) {
+    const KindOfOp* kind = FindKind(node);
+    if (kind == nullptr) return Unimplemented(Describe(node), " cannot run: no layer does what it does");
+    const int output = node.outputs[0];
+    if (kind->kind == LayerKind::kReshape && IsSameRow(node)) {
+      network_values_[output] = network_values_[node.inputs[0]];
+      return {};
+    }
+    Layer layer;
+    layer.kind = kind->kind;
+    layer.name = node.name;
+    layer.epilogue = EpilogueOf(node);
+    layer.inputs.push_back(network_values_[node.inputs[0]]);
+    if (node.attributes.count("kernel_shape") > 0) layer.window = WindowOf(node);
+    if (layer.kind == LayerKind::kAdd) layer.inputs.push_back(network_values_[node.inputs[1]]);
+    if (layer.epilogue.residual) layer.inputs.push_back(network_values_[node.inputs[kResidualInput]]);
+    if (layer.kind == LayerKind::kConv || layer.kind == LayerKind::kDepthwiseConv) layer.weight = LowerWeight(node);
+    layer.output = AddNetworkValue(output);
+    network_.layers.push_back(std::move(layer));
+    return {};
+  }
+
+  bool IsSameRow(const Node& reshape) const {
+    return SameExtent(network_.values[network_values_[reshape.inputs[0]]],
+                      RowExtent("", graph_.ShapeOf(reshape.outputs[0])));
+  }
+
+  int LowerWeight(const Node& node) {
+    DenseMatrix matrix;
+    matrix.rows = graph_.ShapeOf(node.inputs[1])[0];
+    matrix.values = TakeFloats(node.inputs[1]);
+    matrix.cols = static_cast<int64_t>(matrix.values.size()) / matrix.rows;
+    Weight weight;
+    if (node.Input(2) != kNoValue) weight.bias = TakeFloats(node.inputs[2]);
+    if (Is(node, "Conv")) {
+      weight.matrix = ChooseFormat(std::move(matrix));
+    } else {
+      weight.matrix = std::move(matrix);
+    }
+    network_.weights.push_back(std::move(weight));
+    return static_cast<int>(network_.weights.size()) - 1;
+  }
+
+  // A constant's elements; the constant goes with its last reader, so that weights are not held twice for long.
+  std::vector<float> TakeFloats(int value) {
+    Tensor& tensor = *graph_.values[value].constant;
+    const std::span<const float> floats = std::as_const(tensor).floats();
+    std::vector<float> taken(floats.begin(), floats.end());
+    if (--reads_[value] == 0) tensor = Tensor();
+    return taken;
+  }
+
+  void LowerOutput(const GraphOutput& output) {
+    int network_value = network_values_[output.value];
+    const auto is_input = [&](const NetworkPort& port) { return port.value == network_value; };
+    if (std::any_of(network_.inputs.begin(), network_.inputs.end(), is_input)) {
+      network_value = AddCopy(output.name, network_value);
+    }
+    network_.outputs.push_back(PortOf(output.name, output.value, network_value));
+  }
+
+  int AddCopy(const std::string& name, int input) {
+    NetworkValue copied = network_.values[input];
+    copied.name = name;
+    network_.values.push_back(std::move(copied));
+    Layer copy;
+    copy.kind = LayerKind::kActivation;
+    copy.name = name + ".copy";
+    copy.inputs = {input};
+    copy.output = static_cast<int>(network_.values.size()) - 1;
+    network_.layers.push_back(std::move(copy));
+    return network_.layers.back().output;
+  }
+
+  Graph graph_;
+  Network network_;
+  std::vector<int> network_values_;  // by graph value; -1: none
+  std::vector<int> reads_;           // by graph value, still to come
+};
+
+}  // namespace
+
+std::variant<DenseMatrix, CsrMatrix> ChooseFormat(DenseMatrix matrix) {
+  constexpr int64_t kOneIn = 2;  // zeros, at least
+  const int64_t elements = matrix.rows * matrix.cols;
+  if ((elements - matrix.CountNonzeros()) * kOneIn >= elements) return CsrMatrix::FromDense(matrix);
+  return matrix;
+}
+
+StatusOr<Network> Lower(Graph graph) { return Lowering(std::move(graph)).Run(); }
+
+}  // namespace swizzle

@@ -1,0 +1,334 @@
+#include "model_loader/network.h"
+
+#include <set>
+
+namespace swizzle {
+namespace {
+
+// Bounds that keep every later product of extents, taps, batch and element size within int64, and what a small file
+// can make dense within reason.
+constexpr int64_t kMaxExtent = int64_t{1} << 24;
+constexpr int64_t kMaxValueElements = int64_t{1} << 31;
+constexpr int64_t kMaxWeightElements = int64_t{1} << 28;
+constexpr int64_t kMaxBatchSize = int64_t{1} << 20;
+constexpr int64_t kMaxWindowExtent = int64_t{1} << 15;
+
+bool HasWeight(LayerKind kind) { return kind == LayerKind::kConv || kind == LayerKind::kDepthwiseConv; }
+
+bool IsPool(LayerKind kind) { return kind == LayerKind::kMaxPool || kind == LayerKind::kAveragePool; }
+
+bool KeepsChannels(LayerKind kind) { return kind == LayerKind::kDepthwiseConv || IsPool(kind); }
+
+size_t InputCount(const Layer& layer) {
+  return layer.kind == LayerKind::kAdd || layer.epilogue.residual ? 2 : 1;
+}
+
+std::string ExtentText(const NetworkValue& value) {
+  return ShapeText({value.channels, value.height, value.width});
+}
+
+bool SameExtent(const NetworkValue& a, const NetworkValue& b) {
+  return a.channels == b.channels && a.height == b.height && a.width == b.width;
+}
+
+// One axis of a window over a plane.
+struct Axis {
+  int64_t input, kernel, stride, pad_before, pad_after, dilation;
+
+  bool InRange() const {
+    const auto within = [](int64_t x, int64_t least) { return x >= least && x <= kMaxWindowExtent; };
+    return within(kernel, 1) && within(stride, 1) && within(dilation, 1) && within(pad_before, 0) &&
+           within(pad_after, 0);
+  }
+  // 0 or less where the window does not fit. REQUIRES: InRange().
+  int64_t Output() const {
+    const int64_t room = input + pad_before + pad_after - (dilation * (kernel - 1) + 1);
+    return room < 0 ? 0 : room / stride + 1;
+  }
+  // Whether the window at output position `o` touches the plane.
+  bool Touches(int64_t o) const {
+    const int64_t start = o * stride - pad_before;
+    const int64_t first = start >= 0 ? 0 : (-start + dilation - 1) / dilation;
+    return first < kernel && start + first * dilation < input;
+  }
+  bool AllTouch() const {
+    for (int64_t o = 0; o < Output(); ++o) {
+      if (!Touches(o)) return false;
+    }
+    return true;
+  }
+};
+
+Axis VerticalAxis(const Window& w, int64_t height) {
+  return {height, w.kernel_h, w.stride_h, w.pad_top, w.pad_bottom, w.dilation_h};
+}
+
+Axis HorizontalAxis(const Window& w, int64_t width) {
+  return {width, w.kernel_w, w.stride_w, w.pad_left, w.pad_right, w.dilation_w};
+}
+
+Status ValidateValue(const NetworkValue& value, size_t index) {
+  const int64_t extents[] = {value.channels, value.height, value.width};
+  int64_t elements = 1;
+  for (int64_t extent : extents) {
+    if (extent < 1 || extent > kMaxExtent || extent > kMaxValueElements / elements) {
+      return InvalidArgument("value ", index, " ('", value.name, "') has extent ", ExtentText(value),
+                             "; extents are 1 to ", kMaxExtent, ", their product at most ", kMaxValueElements);
+    }
+    elements *= extent;
+  }
+  return {};
+}
+
+Status ValidateMatrix(const DenseMatrix& matrix) { return matrix.Validate(); }
+Status ValidateMatrix(const CsrMatrix& matrix) { return matrix.Validate(); }
+
+Status ValidateWeight(const Weight& weight) {
+  SWIZZLE_RETURN_IF_ERROR(std::visit([](const auto& matrix) { return ValidateMatrix(matrix); }, weight.matrix));
+  if (!weight.bias.empty() && static_cast<int64_t>(weight.bias.size()) != weight.rows()) {
+    return InvalidArgument("its bias has ", weight.bias.size(), " elements; its weight has ", weight.rows(), " rows");
+  }
+  return {};
+}
+
+// Checks one network front to back, remembering which values exist and which weights are taken.
+class Validator {
+ public:
+  explicit Validator(const Network& network)
+      : network_(network), made_(network.values.size(), false), weight_used_(network.weights.size(), false) {}
+
+  Status Run() {
+    if (network_.batch_size < 0 || network_.batch_size > kMaxBatchSize) {
+      return InvalidArgument("batch size ", network_.batch_size, " is not between 0 (free) and ", kMaxBatchSize);
+    }
+    for (size_t i = 0; i < network_.values.size(); ++i) {
+      SWIZZLE_RETURN_IF_ERROR(ValidateValue(network_.values[i], i));
+    }
+    SWIZZLE_RETURN_IF_ERROR(CheckInputPorts());
+    for (size_t i = 0; i < network_.layers.size(); ++i) {
+      const Layer& layer = network_.layers[i];
+      SWIZZLE_RETURN_IF_ERROR(Annotate(CheckLayer(layer), Concat("layer ", i, " ('", layer.name, "')")));
+    }
+    SWIZZLE_RETURN_IF_ERROR(CheckAllUsed());
+    return CheckOutputPorts();
+  }
+
+ private:
+  bool IsValue(int value) const { return value >= 0 && static_cast<size_t>(value) < network_.values.size(); }
+  const NetworkValue& ValueAt(int value) const { return network_.values[value]; }
+  const NetworkValue& InputOf(const Layer& layer) const { return ValueAt(layer.inputs[0]); }
+  const NetworkValue& OutputOf(const Layer& layer) const { return ValueAt(layer.output); }
+
+  Status CheckPort(const NetworkPort& port, std::set<std::string>& names) const {
+    if (port.name.empty()) return InvalidArgument("it has no name");
+    if (!names.insert(port.name).second) return InvalidArgument("its name is used twice");
+    if (port.dtype != DType::kFloat32) return InvalidArgument("it is ", DTypeName(port.dtype), "; only FP32 is known");
+    if (!IsValue(port.value)) return InvalidArgument("it names value ", port.value, ", which does not exist");
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(port.dims));
+    const bool fixed = network_.batch_size > 0;
+    if (fixed && (port.dims.empty() || port.dims[0] != network_.batch_size)) {
+      return InvalidArgument("its dimensions ", ShapeText(port.dims), " do not start with the batch size ",
+                             network_.batch_size);
+    }
+    if (elements != ValueAt(port.value).elements() * (fixed ? network_.batch_size : 1)) {
+      return InvalidArgument("its dimensions ", ShapeText(port.dims), " have other elements than its value ",
+                             ExtentText(ValueAt(port.value)), fixed ? " times the batch size" : "");
+    }
+    return {};
+  }
+
+  Status CheckInputPorts() {
+    if (network_.inputs.empty()) return InvalidArgument("the network has no input");
+    std::set<std::string> names;
+    for (const NetworkPort& port : network_.inputs) {
+      SWIZZLE_RETURN_IF_ERROR(Annotate(CheckPort(port, names), Concat("input '", port.name, "'")));
+      if (made_[port.value]) return InvalidArgument("input '", port.name, "': another input has the same value");
+      made_[port.value] = true;
+    }
+    return {};
+  }
+
+  Status CheckOutputPorts() const {
+    if (network_.outputs.empty()) return InvalidArgument("the network has no output");
+    std::set<std::string> names;
+    for (const NetworkPort& port : network_.outputs) {
+      SWIZZLE_RETURN_IF_ERROR(Annotate(CheckPort(port, names), Concat("output '", port.name, "'")));
+      for (const NetworkPort& input : network_.inputs) {
+        if (input.value != port.value) continue;
+        return InvalidArgument("output '", port.name, "' is the input '", input.name, "'; a layer must copy it");
+      }
+    }
+    return {};
+  }
+
+  Status CheckAllUsed() const {
+    for (size_t i = 0; i < made_.size(); ++i) {
+      if (!made_[i]) return InvalidArgument("value ", i, " ('", network_.values[i].name, "') is made by no layer");
+    }
+    for (size_t i = 0; i < weight_used_.size(); ++i) {
+      if (!weight_used_[i]) return InvalidArgument("weight ", i, " belongs to no layer");
+    }
+    return {};
+  }
+
+  Status CheckLayer(const Layer& layer) {
+    if (layer.kind > LayerKind::kReshape) {
+      return InvalidArgument("its kind ", static_cast<int>(layer.kind), " is not known");
+    }
+    SWIZZLE_RETURN_IF_ERROR(CheckEdges(layer));
+    SWIZZLE_RETURN_IF_ERROR(CheckEpilogue(layer));
+    SWIZZLE_RETURN_IF_ERROR(CheckExtents(layer));
+    return CheckWeight(layer);
+  }
+
+  Status CheckEdges(const Layer& layer) {
+    if (layer.inputs.size() != InputCount(layer)) {
+      return InvalidArgument("it has ", layer.inputs.size(), " inputs instead of ", InputCount(layer));
+    }
+    for (int input : layer.inputs) {
+      if (!IsValue(input)) return InvalidArgument("it reads value ", input, ", which does not exist");
+      if (!made_[input]) return InvalidArgument("it reads value ", input, " before it is made");
+    }
+    if (!IsValue(layer.output)) return InvalidArgument("it makes value ", layer.output, ", which does not exist");
+    if (made_[layer.output]) return InvalidArgument("it makes value ", layer.output, " a second time");
+    made_[layer.output] = true;
+    return {};
+  }
+
+  Status CheckEpilogue(const Layer& layer) const {
+    const Epilogue& epilogue = layer.epilogue;
+    if (!(epilogue.low <= epilogue.high)) {  // also where one is not a number
+      return InvalidArgument("it clamps to [", epilogue.low, ", ", epilogue.high, "], which is empty");
+    }
+    if (epilogue.residual && !HasWeight(layer.kind)) return InvalidArgument("only convolutions add a residual");
+    const bool clampable = layer.kind != LayerKind::kSoftmax && layer.kind != LayerKind::kReshape;
+    if (epilogue.Clamps() && !clampable) return InvalidArgument(LayerKindName(layer.kind), " cannot clamp");
+    return {};
+  }
+
+  Status CheckExtents(const Layer& layer) const {
+    const NetworkValue& in = InputOf(layer);
+    const NetworkValue& out = OutputOf(layer);
+    if (HasWeight(layer.kind) || IsPool(layer.kind)) {
+      SWIZZLE_RETURN_IF_ERROR(CheckWindow(layer));
+    } else if (layer.kind == LayerKind::kReshape) {
+      if (in.elements() != out.elements()) return ExtentError("has other elements than", in, out);
+    } else if (!SameExtent(in, out)) {
+      return ExtentError("differs from", in, out);
+    }
+    if (KeepsChannels(layer.kind) && in.channels != out.channels)
+      return ExtentError("has other channels than", in, out);
+    const bool second = layer.inputs.size() == 2;
+    if (second && !SameExtent(ValueAt(layer.inputs[1]), out)) {
+      return ExtentError("differs from", ValueAt(layer.inputs[1]), out);
+    }
+    return {};
+  }
+
+  static Status ExtentError(const char* relation, const NetworkValue& in, const NetworkValue& out) {
+    return InvalidArgument("its output ", ExtentText(out), " ", relation, " its input ", ExtentText(in));
+  }
+
+  Status CheckWindow(const Layer& layer) const {
+    const NetworkValue& in = InputOf(layer);
+    const NetworkValue& out = OutputOf(layer);
+    const Axis vertical = VerticalAxis(layer.window, in.height);
+    const Axis horizontal = HorizontalAxis(layer.window, in.width);
+    if (!vertical.InRange() || !horizontal.InRange()) {
+      return InvalidArgument("its window has a kernel, stride or dilation below 1, a negative pad, or one above ",
+                             kMaxWindowExtent);
+    }
+    if (vertical.Output() != out.height || horizontal.Output() != out.width) {
+      return InvalidArgument("its window over ", ExtentText(in), " gives a plane of ",
+                             ShapeText({vertical.Output(), horizontal.Output()}), ", its output is ", ExtentText(out));
+    }
+    if (IsPool(layer.kind) && !(vertical.AllTouch() && horizontal.AllTouch())) {
+      return InvalidArgument("one of its windows lies in the padding alone, where a pool has no value");
+    }
+    return {};
+  }
+
+  Status CheckWeight(const Layer& layer) {
+    if (!HasWeight(layer.kind)) {
+      return layer.weight == -1 ? Status() : InvalidArgument(LayerKindName(layer.kind), " has no weight");
+    }
+    if (layer.weight < 0 || static_cast<size_t>(layer.weight) >= network_.weights.size()) {
+      return InvalidArgument("it names weight ", layer.weight, ", which does not exist");
+    }
+    if (weight_used_[layer.weight]) return InvalidArgument("weight ", layer.weight, " belongs to another layer");
+    weight_used_[layer.weight] = true;
+    const Weight& weight = network_.weights[layer.weight];
+    SWIZZLE_RETURN_IF_ERROR(ValidateWeight(weight));
+    const bool depthwise = layer.kind == LayerKind::kDepthwiseConv;
+    if (depthwise && weight.format() != Format::kDense) return InvalidArgument("depthwise weights are always dense");
+    const int64_t taps = int64_t{layer.window.kernel_h} * layer.window.kernel_w;
+    const int64_t rows = OutputOf(layer).channels;
+    const int64_t cols = depthwise ? taps : InputOf(layer).channels * taps;
+    if (weight.rows() != rows || weight.cols() != cols) {
+      return InvalidArgument("its weight is ", ShapeText({weight.rows(), weight.cols()}), " instead of ",
+                             ShapeText({rows, cols}));
+    }
+    if (rows > kMaxWeightElements / cols) {
+      return InvalidArgument("its weight ", ShapeText({rows, cols}), " has more than ", kMaxWeightElements,
+                             " elements");
+    }
+    return {};
+  }
+
+  const Network& network_;
+  std::vector<bool> made_;         // by value
+  std::vector<bool> weight_used_;  // by weight
+};
+
+Op LayerOp(LayerKind kind) {
+  SWIZZLE_CHECK(kind != LayerKind::kReshape);  // no kernel solves it
+  switch (kind) {
+    case LayerKind::kDepthwiseConv: return Op::kDepthwiseConv;
+    case LayerKind::kAdd: return Op::kAdd;
+    case LayerKind::kActivation: return Op::kActivation;
+    case LayerKind::kMaxPool: return Op::kMaxPool;
+    case LayerKind::kAveragePool: return Op::kAveragePool;
+    case LayerKind::kSoftmax: return Op::kSoftmax;
+    default: return Op::kConv;
+  }
+}
+
+}  // namespace
+
+std::string_view LayerKindName(LayerKind kind) {
+  constexpr std::string_view kNames[] = {"Conv",        "DepthwiseConv", "Add",     "Activation", "MaxPool",
+                                         "AveragePool", "Softmax",       "Reshape"};
+  const size_t index = static_cast<size_t>(kind);
+  return index < std::size(kNames) ? kNames[index] : "unknown";
+}
+
+Status Network::Validate() const { return Validator(*this).Run(); }
+
+int64_t Network::DenseWeightBytes() const {
+  int64_t floats = 0;
+  for (const Weight& weight : weights)
+    floats += weight.rows() * weight.cols() + static_cast<int64_t>(weight.bias.size());
+  return floats * static_cast<int64_t>(sizeof(float));
+}
+
+int64_t Network::StoredWeightBytes() const {
+  size_t bytes = 0;
+  for (const Weight& weight : weights) {
+    bytes += std::visit([](const auto& matrix) { return matrix.bytes(); }, weight.matrix);
+    bytes += weight.bias.size() * sizeof(float);
+  }
+  return static_cast<int64_t>(bytes);
+}
+
+Problem LayerProblem(const Network& network, const Layer& layer, int64_t batch, int threads) {
+  Problem problem;
+  problem.op = LayerOp(layer.kind);
+  problem.input = network.values[layer.inputs[0]].WithBatch(batch);
+  problem.output = network.values[layer.output].WithBatch(batch);
+  problem.window = layer.window;
+  problem.epilogue = layer.epilogue;
+  problem.threads = threads;
+  return problem;
+}
+
+}  // namespace swizzle

@@ -1,0 +1,246 @@
+#include "model_loader/onnx/onnx_reader.h"
+
+#include <unordered_map>
+
+#include "google/protobuf/io/coded_stream.h"
+#include "model_loader/graph/operators.h"
+#include "model_loader/graph/verify.h"
+#include "model_loader/onnx/proto_values.h"
+
+namespace swizzle {
+namespace {
+
+// A graph of supported operators nests model, graph, node, attribute, tensor; a little more is left to be told apart
+// from garbage by its operators.
+constexpr int kMaxNesting = 32;
+
+bool IsDefaultDomain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
+
+StatusOr<onnx::ModelProto> Parse(std::span<const std::byte> bytes, const ReadOptions& options) {
+  if (static_cast<int64_t>(bytes.size()) > options.max_model_bytes) {
+    return InvalidArgument("the ONNX model has ", bytes.size(), " bytes; the limit is ", options.max_model_bytes);
+  }
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                                static_cast<int>(bytes.size()));
+  stream.SetRecursionLimit(kMaxNesting);
+  onnx::ModelProto model;
+  if (!model.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
+    return InvalidArgument("this is not an ONNX model, or it is truncated: it does not parse as protobuf");
+  }
+  if (!model.has_graph() || !model.has_ir_version()) {
+    return InvalidArgument("this is not an ONNX model, or it is truncated: it has no graph or no IR version");
+  }
+  return model;
+}
+
+StatusOr<int64_t> ReadOpset(const onnx::ModelProto& model) {
+  const int64_t kNone = -1;
+  int64_t opset = kNone;
+  for (const auto& import : model.opset_import()) {
+    if (!IsDefaultDomain(import.domain())) continue;
+    if (opset != kNone) return InvalidArgument("the model imports the default operator set twice");
+    opset = import.version();
+  }
+  if (opset == kNone) return InvalidArgument("the model imports no default operator set, or it is truncated");
+  if (opset < kMinOpset || opset > kMaxOpset) {
+    return Unimplemented("the model uses opset ", opset, "; supported are ", kMinOpset, " to ", kMaxOpset,
+                         ": export it with one of these, or use onnx.version_converter");
+  }
+  return opset;
+}
+
+class GraphReader {
+ public:
+  GraphReader(onnx::GraphProto& proto, const ReadOptions& options) : proto_(proto), options_(options) {}
+
+  StatusOr<Graph> Read(int64_t opset) {
+    graph_.opset = opset;
+    SWIZZLE_RETURN_IF_ERROR(CheckName(proto_.name(), "the graph"));
+    graph_.name = proto_.name();
+    SWIZZLE_RETURN_IF_ERROR(CheckSupport());
+    SWIZZLE_RETURN_IF_ERROR(ReadInitializers());
+    SWIZZLE_RETURN_IF_ERROR(ReadInputs());
+    for (int i = 0; i < proto_.node_size(); ++i) SWIZZLE_RETURN_IF_ERROR(ReadNode(i));
+    SWIZZLE_RETURN_IF_ERROR(ReadOutputs());
+    SWIZZLE_RETURN_IF_ERROR(Verify(graph_));
+    return std::move(graph_);
+  }
+
+ private:
+  // Unnamed nodes are called after their operator and place.
+  std::string NodeName(int index) const {
+    const onnx::NodeProto& node = proto_.node(index);
+    return node.name().empty() ? Concat(node.op_type(), "_", index) : node.name();
+  }
+
+  // First of all, so that a model of another kind is told so rather than that some detail of it is wrong.
+  Status CheckSupport() const {
+    if (proto_.node_size() > options_.max_nodes) {
+      return InvalidArgument("the graph has ", proto_.node_size(), " nodes; the limit is ", options_.max_nodes);
+    }
+    for (int i = 0; i < proto_.node_size(); ++i) {
+      const onnx::NodeProto& node = proto_.node(i);
+      for (const std::string* name : {&node.name(), &node.op_type(), &node.domain()}) {
+        SWIZZLE_RETURN_IF_ERROR(CheckName(*name, Concat("node ", i)));
+      }
+      if (IsDefaultDomain(node.domain()) && FindOperator("", node.op_type()) != nullptr) continue;
+      return Unimplemented("operator ", IsDefaultDomain(node.domain()) ? "" : node.domain() + ".", node.op_type(),
+                           " (opset ", graph_.opset, ", node '", NodeName(i), "') is not supported");
+    }
+    if (proto_.sparse_initializer_size() > 0) {
+      return Unimplemented("the model has a sparse_initializer ('", proto_.sparse_initializer(0).values().name(),
+                           "'); store sparse weights as ordinary initializers with zeros");
+    }
+    return {};
+  }
+
+  // Adds a value that is defined here and only here.
+  StatusOr<int> Define(Value value, const std::string& what) {
+    SWIZZLE_RETURN_IF_ERROR(CheckName(value.name, what));
+    if (value.name.empty()) return InvalidArgument(what, " has no name");
+    const auto [place, is_new] = values_.emplace(value.name, static_cast<int>(graph_.values.size()));
+    if (!is_new) return InvalidArgument("the name '", value.name, "' is defined twice");
+    return graph_.AddValue(std::move(value));
+  }
+
+  Status ReadInitializers() {
+    for (auto& initializer : *proto_.mutable_initializer()) {
+      SWIZZLE_RETURN_IF_ERROR(CheckName(initializer.name(), "an initializer"));
+      Value value;
+      value.name = initializer.name();
+      const std::string what = Concat("initializer '", value.name, "'");
+      SWIZZLE_ASSIGN_OR_RETURN(value.constant, ReadTensor(initializer, what, options_));
+      value.dtype = value.constant->dtype;
+      value.shape = value.constant->shape;
+      SWIZZLE_RETURN_IF_ERROR(Define(std::move(value), what));
+    }
+    return {};
+  }
+
+  // Before IR version 4 every initializer is listed as an input too.
+  bool IsInitializer(const std::string& name) const {
+    const auto found = values_.find(name);
+    return found != values_.end() && graph_.IsConstant(found->second);
+  }
+
+  Status ReadInputs() {
+    for (const auto& info : proto_.input()) {
+      if (IsInitializer(info.name())) continue;
+      SWIZZLE_RETURN_IF_ERROR(CheckName(info.name(), "a graph input"));
+      const std::string what = Concat("graph input '", info.name(), "'");
+      SWIZZLE_ASSIGN_OR_RETURN(Shape shape, ReadInputShape(info, what));
+      SWIZZLE_ASSIGN_OR_RETURN(const int value,
+                               Define({info.name(), DType::kFloat32, std::move(shape), std::nullopt}, what));
+      graph_.inputs.push_back(value);
+    }
+    if (graph_.inputs.empty()) return InvalidArgument("the graph has no inputs");
+    return {};
+  }
+
+  static StatusOr<Shape> ReadInputShape(const onnx::ValueInfoProto& info, const std::string& what) {
+    if (!info.type().has_tensor_type() || !info.type().tensor_type().has_shape()) {
+      return InvalidArgument(what, " has no tensor type with a shape");
+    }
+    const auto& type = info.type().tensor_type();
+    SWIZZLE_ASSIGN_OR_RETURN(const DType dtype, DTypeOfProto(type.elem_type(), what));
+    if (dtype != DType::kFloat32) return Unimplemented(what, " is ", DTypeName(dtype), "; only FP32 is supported");
+    if (type.shape().dim_size() == 0) return Unimplemented(what, " is a scalar; it must have a batch dimension");
+    Shape shape;
+    for (const auto& dimension : type.shape().dim()) {
+      // Exporters write a free dimension as a name, as -1, or not at all.
+      const bool fixed = dimension.has_dim_value() && dimension.dim_value() != kFreeBatch;
+      if (fixed && dimension.dim_value() < 1) {
+        return InvalidArgument(what, " has dimension ", dimension.dim_value(), "; dimensions are at least 1");
+      }
+      if (!fixed && !shape.empty()) {
+        return Unimplemented(what, ": dimension ", shape.size(), " is free; only the batch, dimension 0, may be: ",
+                             "export the model with the other dimensions fixed");
+      }
+      shape.push_back(fixed ? dimension.dim_value() : kFreeBatch);
+    }
+    return shape;
+  }
+
+  Status ReadNode(int index) {
+    onnx::NodeProto& proto = *proto_.mutable_node(index);
+    Node node;
+    node.op = proto.op_type();
+    node.name = NodeName(index);
+    const std::string what = Describe(node);
+    for (const std::string& input : proto.input()) {
+      SWIZZLE_ASSIGN_OR_RETURN(const int value, FindInput(input, what));
+      node.inputs.push_back(value);
+    }
+    for (const std::string& output : proto.output()) {
+      int value = kNoValue;
+      if (!output.empty()) {
+        SWIZZLE_ASSIGN_OR_RETURN(value, Define({output, DType::kFloat32, std::nullopt, std::nullopt},
+                                               Concat("an output of ", what)));
+      }
+      node.outputs.push_back(value);
+    }
+    while (node.inputs.size() > 1 && node.inputs.back() == kNoValue) node.inputs.pop_back();
+    SWIZZLE_RETURN_IF_ERROR(ReadAttributes(proto, node));
+    graph_.nodes.push_back(std::move(node));
+    return {};
+  }
+
+  StatusOr<int> FindInput(const std::string& name, const std::string& what) const {
+    if (name.empty()) return kNoValue;
+    const auto found = values_.find(name);
+    if (found != values_.end()) return found->second;
+    SWIZZLE_RETURN_IF_ERROR(CheckName(name, Concat("an input of ", what)));
+    return InvalidArgument(
+        what, " reads '", name,
+        "', which nothing before it makes: it is undefined, in a cycle, or the nodes are not sorted");
+  }
+
+  Status ReadAttributes(onnx::NodeProto& proto, Node& node) const {
+    const OperatorSpec& spec = *FindOperator("", node.op);
+    for (auto& attribute : *proto.mutable_attribute()) {
+      const std::string name = attribute.name();
+      SWIZZLE_RETURN_IF_ERROR(CheckName(name, Concat("an attribute of ", Describe(node))));
+      if (!HasAttribute(spec, name)) return InvalidArgument(Describe(node), ": attribute '", name, "' is not known");
+      const std::string what = Concat(Describe(node), ": attribute '", name, "'");
+      SWIZZLE_ASSIGN_OR_RETURN(Attribute value, ReadAttribute(attribute, what, options_));
+      if (!node.attributes.emplace(name, std::move(value)).second) return InvalidArgument(what, " is given twice");
+    }
+    return {};
+  }
+
+  Status ReadOutputs() {
+    if (proto_.output_size() > options_.max_outputs) {
+      return InvalidArgument("the graph has ", proto_.output_size(), " outputs; the limit is ", options_.max_outputs);
+    }
+    for (const auto& info : proto_.output()) {
+      SWIZZLE_RETURN_IF_ERROR(CheckName(info.name(), "a graph output"));
+      const auto found = values_.find(info.name());
+      if (found == values_.end()) return InvalidArgument("graph output '", info.name(), "' is made by nothing");
+      graph_.outputs.push_back({info.name(), found->second});
+    }
+    if (graph_.outputs.empty()) return InvalidArgument("the graph has no outputs");
+    return {};
+  }
+
+  onnx::GraphProto& proto_;
+  const ReadOptions& options_;
+  Graph graph_;
+  std::unordered_map<std::string, int> values_;  // by name
+};
+
+}  // namespace
+
+StatusOr<Graph> ReadOnnx(std::span<const std::byte> model, const ReadOptions& options) {
+  SWIZZLE_ASSIGN_OR_RETURN(onnx::ModelProto proto, Parse(model, options));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t opset, ReadOpset(proto));
+  if (proto.functions_size() > 0) return Unimplemented("the model has functions of its own; inline them first");
+  for (const std::string* name : {&proto.producer_name(), &proto.producer_version()}) {
+    SWIZZLE_RETURN_IF_ERROR(CheckName(*name, "the model's producer"));
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, GraphReader(*proto.mutable_graph(), options).Read(opset));
+  graph.producer = proto.producer_name();
+  if (!proto.producer_version().empty()) graph.producer += " " + proto.producer_version();
+  return graph;
+}
+
+}  // namespace swizzle

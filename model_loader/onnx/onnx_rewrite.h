@@ -1,0 +1,32 @@
+// Edits the weights of an ONNX model and leaves everything else as it is, so that training can go on from the result.
+#ifndef SWIZZLE_MODEL_LOADER_ONNX_ONNX_REWRITE_H_
+#define SWIZZLE_MODEL_LOADER_ONNX_ONNX_REWRITE_H_
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/status.h"
+#include "kernels/tensor.h"
+
+namespace swizzle {
+
+// An initializer that is the FP32 weight of convolutions (of one group) or linear layers, and of nothing else.
+struct OnnxWeight {
+  std::vector<std::string> names;  // of the nodes that use it, then its own
+  Shape shape;
+};
+
+// Calls `edit` with every weight, in the file's order, and its elements to change in place. Weights are the
+// initializers that Conv with group 1, Gemm and MatMul read, directly or through Identity; any operators may stand
+// beside these.
+// Returns the model as a file again: the elements keep their encoding, and fields unknown here survive.
+// INVALID_ARGUMENT if the model is malformed; UNIMPLEMENTED if a weight lies in an external file or is not FP32.
+StatusOr<std::vector<std::byte>> RewriteOnnxWeights(
+    std::span<const std::byte> model, const std::function<void(const OnnxWeight&, std::span<float>)>& edit);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_ONNX_ONNX_REWRITE_H_

@@ -1,0 +1,175 @@
+#include "model_loader/onnx/proto_values.h"
+
+#include <cstring>
+
+namespace swizzle {
+namespace {
+
+using onnx::AttributeProto;
+using onnx::TensorProto;
+
+constexpr size_t kMaxNameBytes = 1024;
+
+// The bytes `byte` announces for its UTF-8 sequence; 0 if it starts none.
+size_t SequenceLength(unsigned char byte) {
+  if (byte < 0x80) return 1;
+  if (byte >= 0xC2 && byte < 0xE0) return 2;
+  if (byte >= 0xE0 && byte < 0xF0) return 3;
+  if (byte >= 0xF0 && byte < 0xF5) return 4;
+  return 0;
+}
+
+// Overlong forms, surrogates and what lies past U+10FFFF show in the second byte.
+bool IsSecondByte(unsigned char first, unsigned char second) {
+  if (first == 0xE0) return second >= 0xA0;
+  if (first == 0xED) return second < 0xA0;
+  if (first == 0xF0) return second >= 0x90;
+  if (first == 0xF4) return second < 0x90;
+  return true;
+}
+
+bool IsPrintableUtf8(const std::string& text) {
+  for (size_t i = 0; i < text.size();) {
+    const unsigned char first = static_cast<unsigned char>(text[i]);
+    const size_t length = SequenceLength(first);
+    if (length == 0 || i + length > text.size() || first < 0x20 || first == 0x7F) return false;
+    for (size_t j = 1; j < length; ++j) {
+      const unsigned char byte = static_cast<unsigned char>(text[i + j]);
+      if ((byte & 0xC0) != 0x80 || (j == 1 && !IsSecondByte(first, byte))) return false;
+    }
+    i += length;
+  }
+  return true;
+}
+
+// Copies `field`'s values as elements of type T, which may be narrower than the field's.
+template <typename T, typename Field>
+Status CopyField(const Field& field, int64_t elements, const std::string& what, Tensor& tensor) {
+  if (field.size() != elements) {
+    return InvalidArgument(what, " has ", field.size(), " elements of data, but ", elements, " by its shape ",
+                           ShapeText(tensor.shape));
+  }
+  tensor.bytes.resize(static_cast<size_t>(elements) * sizeof(T));
+  for (int i = 0; i < field.size(); ++i) {
+    const T element = static_cast<T>(field.Get(i));
+    std::memcpy(tensor.bytes.data() + static_cast<size_t>(i) * sizeof(T), &element, sizeof(T));
+  }
+  return {};
+}
+
+Status CopyRaw(const std::string& raw, int64_t bytes, const std::string& what, Tensor& tensor) {
+  if (static_cast<int64_t>(raw.size()) != bytes) {
+    return InvalidArgument(what, " has ", raw.size(), " bytes of data, but ", bytes, " by its shape ",
+                           ShapeText(tensor.shape), " of ", DTypeName(tensor.dtype));
+  }
+  tensor.bytes.resize(raw.size());
+  if (!raw.empty()) std::memcpy(tensor.bytes.data(), raw.data(), raw.size());
+  return {};
+}
+
+// ONNX keeps each type in the typed field that its specification names.
+Status CopyTyped(const TensorProto& proto, int64_t elements, const std::string& what, Tensor& tensor) {
+  switch (tensor.dtype) {
+    case DType::kFloat32: return CopyField<float>(proto.float_data(), elements, what, tensor);
+    case DType::kFloat64: return CopyField<double>(proto.double_data(), elements, what, tensor);
+    case DType::kInt64: return CopyField<int64_t>(proto.int64_data(), elements, what, tensor);
+    case DType::kUint32: return CopyField<uint32_t>(proto.uint64_data(), elements, what, tensor);
+    case DType::kUint64: return CopyField<uint64_t>(proto.uint64_data(), elements, what, tensor);
+    default: break;
+  }
+  switch (ElementBytes(tensor.dtype)) {  // all others widen to int32; halves keep their bits in it
+    case 1: return CopyField<uint8_t>(proto.int32_data(), elements, what, tensor);
+    case 2: return CopyField<uint16_t>(proto.int32_data(), elements, what, tensor);
+    default: return CopyField<int32_t>(proto.int32_data(), elements, what, tensor);
+  }
+}
+
+bool HasTypedData(const TensorProto& proto) {
+  return proto.float_data_size() + proto.double_data_size() + proto.int32_data_size() + proto.int64_data_size() +
+             proto.uint64_data_size() + proto.string_data_size() >
+         0;
+}
+
+Status CheckDataIsInside(const TensorProto& proto, const std::string& what) {
+  if (proto.data_location() == TensorProto::EXTERNAL || proto.external_data_size() > 0) {
+    return Unimplemented(what, " lies in an external file; save the model with its data inside "
+                               "(onnx.save_model(..., save_as_external_data=False))");
+  }
+  if (proto.has_segment()) return Unimplemented(what, " is stored in segments");
+  if (proto.has_raw_data() && HasTypedData(proto)) {
+    return InvalidArgument(what, " has both raw and typed data");
+  }
+  return {};
+}
+
+template <typename T, typename Field>
+std::vector<T> CopyList(const Field& field) {
+  return {field.begin(), field.end()};
+}
+
+}  // namespace
+
+StatusOr<DType> DTypeOfProto(int data_type, const std::string& what) {
+  switch (data_type) {
+    case TensorProto::BOOL: return DType::kBool;
+    case TensorProto::UINT8: return DType::kUint8;
+    case TensorProto::UINT16: return DType::kUint16;
+    case TensorProto::UINT32: return DType::kUint32;
+    case TensorProto::UINT64: return DType::kUint64;
+    case TensorProto::INT8: return DType::kInt8;
+    case TensorProto::INT16: return DType::kInt16;
+    case TensorProto::INT32: return DType::kInt32;
+    case TensorProto::INT64: return DType::kInt64;
+    case TensorProto::FLOAT16: return DType::kFloat16;
+    case TensorProto::FLOAT: return DType::kFloat32;
+    case TensorProto::DOUBLE: return DType::kFloat64;
+    case TensorProto::BFLOAT16: return DType::kBFloat16;
+    default: return Unimplemented(what, " has the ONNX data type ", data_type, ", which is not supported");
+  }
+}
+
+StatusOr<Tensor> ReadTensor(TensorProto& proto, const std::string& what, const ReadOptions& options) {
+  SWIZZLE_RETURN_IF_ERROR(CheckDataIsInside(proto, what));
+  Tensor tensor;
+  SWIZZLE_ASSIGN_OR_RETURN(tensor.dtype, DTypeOfProto(proto.data_type(), what));
+  tensor.shape.assign(proto.dims().begin(), proto.dims().end());
+  const auto elements = ElementCount(tensor.shape);
+  if (!elements.ok()) return Annotate(elements.status(), what);
+  const int64_t element_bytes = static_cast<int64_t>(ElementBytes(tensor.dtype));
+  if (*elements > options.max_tensor_bytes / element_bytes) {
+    return InvalidArgument(what, " has ", *elements, " elements of ", DTypeName(tensor.dtype), "; the limit is ",
+                           options.max_tensor_bytes, " bytes");
+  }
+  SWIZZLE_RETURN_IF_ERROR(proto.has_raw_data() ? CopyRaw(proto.raw_data(), *elements * element_bytes, what, tensor)
+                                               : CopyTyped(proto, *elements, what, tensor));
+  TensorProto().Swap(&proto);  // Clear() would keep the memory
+  return tensor;
+}
+
+StatusOr<Attribute> ReadAttribute(AttributeProto& proto, const std::string& what, const ReadOptions& options) {
+  if (!proto.ref_attr_name().empty()) return Unimplemented(what, " refers to a function's attribute");
+  switch (proto.type()) {
+    case AttributeProto::INT: return Attribute(static_cast<int64_t>(proto.i()));
+    case AttributeProto::FLOAT: return Attribute(proto.f());
+    case AttributeProto::STRING:
+      SWIZZLE_RETURN_IF_ERROR(CheckName(proto.s(), what));
+      return Attribute(proto.s());
+    case AttributeProto::INTS: return Attribute(CopyList<int64_t>(proto.ints()));
+    case AttributeProto::FLOATS: return Attribute(CopyList<float>(proto.floats()));
+    case AttributeProto::TENSOR: {
+      SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(*proto.mutable_t(), what, options));
+      return Attribute(std::move(tensor));
+    }
+    default: return Unimplemented(what, " has the attribute type ", static_cast<int>(proto.type()));
+  }
+}
+
+Status CheckName(const std::string& name, const std::string& what) {
+  if (name.size() > kMaxNameBytes) {
+    return InvalidArgument(what, " has a name of ", name.size(), " bytes; the limit is ", kMaxNameBytes);
+  }
+  if (!IsPrintableUtf8(name)) return InvalidArgument(what, " has a name that is not printable UTF-8");
+  return {};
+}
+
+}  // namespace swizzle

@@ -1,0 +1,29 @@
+// Converts the leaves of an ONNX model: tensors, attributes and names. Internal to model_loader/onnx.
+#ifndef SWIZZLE_MODEL_LOADER_ONNX_PROTO_VALUES_H_
+#define SWIZZLE_MODEL_LOADER_ONNX_PROTO_VALUES_H_
+
+#include <string>
+
+#include "model_loader/graph/graph.h"
+#include "model_loader/onnx/onnx_reader.h"
+#include "onnx/onnx_pb.h"
+
+namespace swizzle {
+
+// UNIMPLEMENTED, naming `what`, for types that no tensor here can have.
+StatusOr<DType> DTypeOfProto(int data_type, const std::string& what);
+
+// Takes the data out of `proto`, so that it is not held twice. The element count is compared with the data that is
+// there, in checked arithmetic, before anything is allocated.
+StatusOr<Tensor> ReadTensor(onnx::TensorProto& proto, const std::string& what, const ReadOptions& options);
+
+// Takes a tensor's data out of `proto`.
+StatusOr<Attribute> ReadAttribute(onnx::AttributeProto& proto, const std::string& what, const ReadOptions& options);
+
+// A name that may stand in messages, logs and protocol replies: UTF-8 without control characters, at most 1024 bytes.
+// INVALID_ARGUMENT, not repeating it, if it is not; `what` says whose name it is.
+Status CheckName(const std::string& name, const std::string& what);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_ONNX_PROTO_VALUES_H_

@@ -1,0 +1,84 @@
+// The commands of swizzle-pack: each takes its arguments, works on files, and writes to a terminal.
+//
+// Errors name the file or argument that is wrong. Not thread-safe.
+#ifndef SWIZZLE_MODEL_LOADER_PACK_COMMANDS_H_
+#define SWIZZLE_MODEL_LOADER_PACK_COMMANDS_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <ostream>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "kernels/status.h"
+
+namespace swizzle::pack {
+
+// What the process exits with. Errors of a command, a Status, exit with kBadInput.
+enum class Outcome : int { kOk = 0, kCheckFailed = 1, kBadInput = 2 };
+
+// Results go to `out`; progress goes to `err` where a person is watching it.
+struct Terminal {
+  std::ostream& out;
+  std::ostream& err;
+  bool show_progress = false;
+};
+
+// Prints what a plan for `model` on this machine looks like: per layer its weight, its kernel and the times of all
+// candidates.
+struct InspectCommand {
+  std::filesystem::path model;
+  bool json = false;
+  int threads = 0;  // 0: all that this process may use
+  int64_t max_batch = 64;
+  absl::Duration tuning_budget = absl::Seconds(10);
+};
+
+// Writes `model` with the smallest weights of each layer zeroed: ONNX as ONNX, or packed where `output` ends in .swz.
+struct PruneCommand {
+  std::filesystem::path model;
+  std::filesystem::path output;
+  double sparsity = 0.0;
+  std::vector<std::string> skip;  // patterns of layer or initializer names
+};
+
+// Writes `model` as a packed file.
+struct PackCommand {
+  std::filesystem::path model;
+  std::filesystem::path output;
+};
+
+// Runs two models on the same drawn inputs; the check fails if their outputs differ by more than `tolerance` (largest
+// difference over largest magnitude of the first, per output).
+struct ValidateCommand {
+  std::filesystem::path reference;
+  std::filesystem::path candidate;
+  int samples = 16;
+  double tolerance = 1e-4;
+  bool json = false;
+};
+
+// Runs `model` once on arrays from files, and writes each output as an array to a file.
+struct RunCommand {
+  std::filesystem::path model;
+  std::vector<std::string> inputs;  // NAME=FILE.npy
+  std::filesystem::path output_folder;
+  int threads = 0;
+};
+
+using Command = std::variant<InspectCommand, PruneCommand, PackCommand, ValidateCommand, RunCommand>;
+
+StatusOr<Outcome> Execute(const InspectCommand& command, Terminal& terminal);
+StatusOr<Outcome> Execute(const PruneCommand& command, Terminal& terminal);
+StatusOr<Outcome> Execute(const PackCommand& command, Terminal& terminal);
+StatusOr<Outcome> Execute(const ValidateCommand& command, Terminal& terminal);
+StatusOr<Outcome> Execute(const RunCommand& command, Terminal& terminal);
+
+// The command line `argv`, from parsing to the exit code.
+int RunTool(int argc, const char* const* argv, Terminal& terminal);
+
+}  // namespace swizzle::pack
+
+#endif  // SWIZZLE_MODEL_LOADER_PACK_COMMANDS_H_

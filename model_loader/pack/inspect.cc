@@ -1,0 +1,62 @@
+#include <ostream>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "model_loader/loader.h"
+#include "model_loader/pack/commands.h"
+#include "model_loader/pack/model_report.h"
+#include "model_loader/plan/plan.h"
+
+namespace swizzle::pack {
+namespace {
+
+// A line that stands on the terminal as long as this does.
+class ProgressLine {
+ public:
+  ProgressLine(Terminal& terminal, const std::string& text) : terminal_(terminal) {
+    if (terminal_.show_progress) terminal_.err << text << std::flush;
+  }
+  ~ProgressLine() {
+    if (terminal_.show_progress) terminal_.err << "\r\033[K" << std::flush;
+  }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+ private:
+  Terminal& terminal_;
+};
+
+StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, Backend& backend) {
+  ModelReport report;
+  report.model = command.model.filename().string();
+  report.container = std::move(model.container);
+  report.producer = model.network.producer;
+  report.features = backend.features_text();
+  report.fusions = std::move(model.fusions);
+  const PlanOptions options{
+      .max_batch = command.max_batch, .threads = command.threads, .tuning_budget = command.tuning_budget};
+  const auto plan = MakePlan(std::move(model.network), backend, options);
+  if (!plan.ok()) return Annotate(plan.status(), command.model.string());
+  report.max_batch = (*plan)->max_batch();
+  report.arena_bytes = static_cast<int64_t>((*plan)->arena_bytes());
+  report.plan = (*plan)->report();
+  return report;
+}
+
+}  // namespace
+
+StatusOr<Outcome> Execute(const InspectCommand& command, Terminal& terminal) {
+  SWIZZLE_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(command.model));
+  const std::unique_ptr<Backend> backend = NewCpuBackend();
+  StatusOr<ModelReport> report;
+  {
+    const ProgressLine progress(
+        terminal, Concat("measuring kernels for ", model.network.layers.size(), " layers on ", backend->device_name(),
+                         ", about ", absl::FormatDuration(command.tuning_budget), " at most ..."));
+    report = Inspect(command, std::move(model), *backend);
+  }
+  SWIZZLE_RETURN_IF_ERROR(report);
+  terminal.out << (command.json ? ReportJson(*report) : ReportText(*report));
+  return Outcome::kOk;
+}
+
+}  // namespace swizzle::pack

@@ -1,0 +1,209 @@
+#include "model_loader/pack/model_report.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "model_loader/pack/text_table.h"
+#include "nlohmann/json.hpp"
+
+namespace swizzle::pack {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Candidate = LayerReport::Candidate;
+
+constexpr size_t kLayerWidth = 37;
+constexpr size_t kKernelWidth = 32;
+
+bool HasWeight(const LayerReport& layer) { return layer.weight_rows > 0; }
+
+std::string PlaneText(const Extent& extent) { return Concat(extent.height, "x", extent.width); }
+
+// The chosen one, then the others by their time at the first measured batch; unmeasured ones last.
+std::vector<Candidate> Ranked(const LayerReport& layer) {
+  std::vector<Candidate> ranked = layer.candidates;
+  const auto rank = [&](const Candidate& c) {
+    return std::tuple(c.kernel != layer.kernel, c.microseconds.empty(), c.microseconds);
+  };
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
+  return ranked;
+}
+
+// Microseconds of all chosen kernels together, per measured batch; layers that were not measured add nothing.
+std::vector<double> ChosenTotals(const PlanReport& plan) {
+  std::vector<double> totals(plan.measured_batches.size(), 0.0);
+  for (const LayerReport& layer : plan.layers) {
+    for (const Candidate& candidate : layer.candidates) {
+      if (candidate.kernel != layer.kernel) continue;
+      for (size_t b = 0; b < std::min(totals.size(), candidate.microseconds.size()); ++b) {
+        totals[b] += candidate.microseconds[b];
+      }
+    }
+  }
+  return totals;
+}
+
+double TotalSparsity(const PlanReport& plan) {
+  int64_t elements = 0, nonzeros = 0;
+  for (const LayerReport& layer : plan.layers) {
+    elements += layer.weight_rows * layer.weight_cols;
+    nonzeros += layer.nonzeros;
+  }
+  return elements == 0 ? 0.0 : 1.0 - static_cast<double>(nonzeros) / static_cast<double>(elements);
+}
+
+TextTable NewLayerTable(const PlanReport& plan) {
+  std::vector<TextTable::Column> columns = {{"layer"},
+                                            {"op"},
+                                            {"weight", Align::kRight},
+                                            {"plane", Align::kRight},
+                                            {"zeros", Align::kRight},
+                                            {"dense", Align::kRight},
+                                            {"stored", Align::kRight},
+                                            {"kernel"}};
+  for (int64_t batch : plan.measured_batches) columns.push_back({Concat("batch ", batch), Align::kRight});
+  return TextTable(std::move(columns));
+}
+
+void AddTimes(const Candidate* candidate, size_t batches, std::vector<std::string>& cells) {
+  for (size_t b = 0; b < batches; ++b) {
+    const bool measured = candidate != nullptr && b < candidate->microseconds.size();
+    cells.push_back(measured ? MicrosecondsText(candidate->microseconds[b]) : "-");
+  }
+}
+
+std::vector<std::string> LayerCells(const LayerReport& layer) {
+  std::vector<std::string> cells = {Shortened(layer.name, kLayerWidth), layer.op};
+  if (HasWeight(layer)) {
+    cells.push_back(Concat(layer.weight_rows, "x", layer.weight_cols));
+    cells.push_back(PlaneText(layer.output));
+    cells.push_back(PercentText(layer.sparsity()));
+    cells.push_back(BytesText(layer.dense_bytes));
+    cells.push_back(BytesText(layer.stored_bytes));
+  } else {
+    cells.insert(cells.end(), {"-", PlaneText(layer.output), "-", "-", "-"});
+  }
+  return cells;
+}
+
+void AddLayer(const LayerReport& layer, size_t batches, TextTable& table) {
+  std::vector<std::string> cells = LayerCells(layer);
+  const size_t layer_cells = cells.size();
+  const std::vector<Candidate> ranked = Ranked(layer);
+  if (ranked.empty()) {
+    cells.push_back(layer.kernel.empty() ? "-" : "* " + Shortened(layer.kernel, kKernelWidth));
+    AddTimes(nullptr, batches, cells);
+    table.AddRow(std::move(cells));
+  }
+  for (const Candidate& candidate : ranked) {
+    cells.push_back((candidate.kernel == layer.kernel ? "* " : "  ") + Shortened(candidate.kernel, kKernelWidth));
+    AddTimes(&candidate, batches, cells);
+    table.AddRow(std::move(cells));
+    cells.assign(layer_cells, "");
+  }
+}
+
+std::string TotalTimesText(const PlanReport& plan) {
+  const std::vector<double> totals = ChosenTotals(plan);
+  std::string text;
+  for (size_t b = 0; b < totals.size(); ++b) {
+    text += Concat(b == 0 ? "" : ", ", MicrosecondsText(totals[b]), " at batch ", plan.measured_batches[b]);
+  }
+  return text.empty() ? "not measured" : text;
+}
+
+std::string FusionsText(const std::vector<std::pair<std::string, int>>& fusions) {
+  std::string text;
+  for (const auto& [pass, count] : fusions) text += Concat(text.empty() ? "" : ", ", pass, " ", count);
+  return text.empty() ? "done when the file was packed" : text;
+}
+
+std::string HeadingText(const ModelReport& report) {
+  const std::string producer = report.producer.empty() ? "unknown producer" : report.producer;
+  return Concat(report.model, ": ", report.container, ", ", producer, ", ", report.plan.layers.size(),
+                " layers (* marks the chosen kernel of each)\n");
+}
+
+std::string TotalsText(const ModelReport& report) {
+  const PlanReport& plan = report.plan;
+  const std::string weights =
+      Concat(BytesText(plan.dense_bytes), " dense, ", BytesText(plan.stored_bytes), " stored (",
+             RatioText(plan.dense_bytes, plan.stored_bytes), " smaller), ", BytesText(plan.device_bytes),
+             " as the kernels hold them; ", PercentText(TotalSparsity(plan)), " are zero");
+  const std::string memory = Concat(plan.conversions, " layout conversions; arena ", BytesText(report.arena_bytes),
+                                    " for batches up to ", report.max_batch);
+  const std::string device =
+      Concat(plan.device, " (", report.features, "), ", plan.threads, plan.threads == 1 ? " thread" : " threads");
+  return Concat("weights  ", weights, "\nkernels  ", TotalTimesText(plan), ", all layers together\nplan     ", memory,
+                "\nfusions  ", FusionsText(report.fusions), "\ndevice   ", device, "\n");
+}
+
+Json ExtentJson(const Extent& extent) {
+  return {{"channels", extent.channels}, {"height", extent.height}, {"width", extent.width}};
+}
+
+Json WeightJson(const LayerReport& layer) {
+  if (!HasWeight(layer)) return nullptr;
+  return {{"rows", layer.weight_rows},
+          {"cols", layer.weight_cols},
+          {"nonzeros", layer.nonzeros},
+          {"sparsity", layer.sparsity()},
+          {"format", layer.format},
+          {"dense_bytes", layer.dense_bytes},
+          {"stored_bytes", layer.stored_bytes},
+          {"device_bytes", layer.device_bytes}};
+}
+
+Json LayerJson(const LayerReport& layer) {
+  Json candidates = Json::array();
+  for (const Candidate& candidate : Ranked(layer)) {
+    candidates.push_back({{"kernel", candidate.kernel},
+                          {"chosen", candidate.kernel == layer.kernel},
+                          {"microseconds", candidate.microseconds}});
+  }
+  return {{"name", layer.name},
+          {"op", layer.op},
+          {"input", ExtentJson(layer.input)},
+          {"output", ExtentJson(layer.output)},
+          {"weight", WeightJson(layer)},
+          {"kernel", layer.kernel.empty() ? Json(nullptr) : Json(layer.kernel)},
+          {"candidates", std::move(candidates)}};
+}
+
+}  // namespace
+
+std::string ReportText(const ModelReport& report) {
+  const PlanReport& plan = report.plan;
+  TextTable table = NewLayerTable(plan);
+  for (const LayerReport& layer : plan.layers) AddLayer(layer, plan.measured_batches.size(), table);
+  return Concat(HeadingText(report), "\n", table.Render(), "\n", TotalsText(report));
+}
+
+std::string ReportJson(const ModelReport& report) {
+  const PlanReport& plan = report.plan;
+  Json fusions = Json::object();
+  for (const auto& [pass, count] : report.fusions) fusions[pass] = count;
+  Json layers = Json::array();
+  for (const LayerReport& layer : plan.layers) layers.push_back(LayerJson(layer));
+  const Json json = {{"model", report.model},
+                     {"container", report.container},
+                     {"producer", report.producer},
+                     {"device", plan.device},
+                     {"features", report.features},
+                     {"threads", plan.threads},
+                     {"max_batch", report.max_batch},
+                     {"measured_batches", plan.measured_batches},
+                     {"sparsity", TotalSparsity(plan)},
+                     {"dense_bytes", plan.dense_bytes},
+                     {"stored_bytes", plan.stored_bytes},
+                     {"device_bytes", plan.device_bytes},
+                     {"arena_bytes", report.arena_bytes},
+                     {"conversions", plan.conversions},
+                     {"microseconds", ChosenTotals(plan)},
+                     {"fusions", std::move(fusions)},
+                     {"layers", std::move(layers)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace swizzle::pack

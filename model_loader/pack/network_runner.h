@@ -1,0 +1,43 @@
+// Runs a network on this machine's CPU, whole arrays in and out. Slow to make, for kernels are measured; single-owner.
+#ifndef SWIZZLE_MODEL_LOADER_PACK_NETWORK_RUNNER_H_
+#define SWIZZLE_MODEL_LOADER_PACK_NETWORK_RUNNER_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "model_loader/plan/plan.h"
+
+namespace swizzle::pack {
+
+// The dimensions of a port of `network` with the batch: `batch` rows where that is free.
+Shape ShapeWithBatch(const Network& network, const NetworkPort& port, int64_t batch);
+
+class NetworkRunner {
+ public:
+  // For `batch` rows at a time (the network's own batch where that is fixed). threads: 0 takes all. `backend` must
+  // outlive the runner.
+  static StatusOr<NetworkRunner> Make(Network network, Backend& backend, int64_t batch, int threads);
+
+  int64_t batch() const { return plan_->max_batch(); }
+  const Network& network() const { return plan_->network(); }  // without its weights
+  const std::vector<NetworkPort>& inputs() const { return plan_->network().inputs; }
+  const std::vector<NetworkPort>& outputs() const { return plan_->network().outputs; }
+
+  // Elements of input i for the whole batch.
+  size_t InputElements(int i) { return plan_->Input(state_, i, batch()).size(); }
+
+  // The outputs in order. REQUIRES: an array of InputElements(i) floats for each input.
+  StatusOr<std::vector<std::vector<float>>> Run(const std::vector<std::vector<float>>& inputs);
+
+ private:
+  NetworkRunner(std::shared_ptr<const Plan> plan, ExecutionState state)
+      : plan_(std::move(plan)), state_(std::move(state)) {}
+
+  std::shared_ptr<const Plan> plan_;
+  ExecutionState state_;
+};
+
+}  // namespace swizzle::pack
+
+#endif  // SWIZZLE_MODEL_LOADER_PACK_NETWORK_RUNNER_H_

@@ -1,0 +1,201 @@
+#include "model_loader/pack/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+namespace swizzle::pack {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+constexpr int64_t kMaxBatch = 65536;
+constexpr double kMaxTuningSeconds = 3600.0;
+constexpr int kMaxSamples = 100000;
+
+constexpr char kFooter[] =
+    "MODEL is an ONNX file (.onnx) or a packed file (.swz).\n"
+    "Exit codes: 0 done, 1 a check failed, 2 the command line or a file is wrong.\n"
+    "`swizzle-pack COMMAND --help` shows a command's flags and an example.";
+
+// CLI11's convention for checks: empty for a good value, else what is wrong with it.
+std::string CheckPackedEnding(const std::string& file) {
+  return std::filesystem::path(file).extension() == ".swz" ? "" : "'" + file + "' does not end in .swz";
+}
+
+std::string CheckModelEnding(const std::string& file) {
+  const auto ending = std::filesystem::path(file).extension();
+  return ending == ".swz" || ending == ".onnx" ? "" : "'" + file + "' ends in neither .onnx nor .swz";
+}
+
+// The flags of all commands, and what was asked for once they are parsed.
+class Flags {
+ public:
+  Flags() : app_("Looks into, prunes, packs and checks models for the Swizzle inference server.", "swizzle-pack") {
+    app_.footer(kFooter);
+    app_.require_subcommand(1);
+    app_.set_version_flag("--version", "swizzle-pack " SWIZZLE_VERSION);
+    app_.get_formatter()->column_width(34);
+    AddInspect();
+    AddPrune();
+    AddPack();
+    AddValidate();
+    AddRun();
+  }
+
+  CLI::App& app() { return app_; }
+  const std::optional<Command>& command() const { return command_; }
+
+ private:
+  static void AddModel(CLI::App* app, const char* name, std::filesystem::path& model, const char* description) {
+    app->add_option(name, model, description)->type_name("")->required();
+  }
+
+  void AddFormat(CLI::App* app) {
+    app->add_option("-o,--output", format_, "How to print: text or json")
+        ->type_name("FORMAT")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"text", "json"}).description(""));
+  }
+
+  static void AddThreads(CLI::App* app, int& threads) {
+    app->add_option("--threads", threads, "Threads to run on; 0: all that this process may use")
+        ->type_name("N")
+        ->capture_default_str()
+        ->check(CLI::Range(0, kMaxThreads).description(""));
+  }
+
+  bool json() const { return format_ == "json"; }
+
+  void AddInspect() {
+    CLI::App* app = app_.add_subcommand(
+        "inspect", "Per layer: sparsity, bytes, and the kernel chosen on this machine, with all candidates' times.");
+    app->footer("Example: swizzle-pack inspect model.onnx --threads=1 -o json > model.json");
+    AddModel(app, "MODEL", inspect_.model, "The model");
+    AddFormat(app);
+    AddThreads(app, inspect_.threads);
+    app->add_option("--max-batch", inspect_.max_batch, "Largest batch to plan for, where the model leaves it free")
+        ->type_name("N")
+        ->capture_default_str()
+        ->check(CLI::Range(int64_t{1}, kMaxBatch).description(""));
+    app->add_option("--tuning-budget", tuning_seconds_, "Seconds for measuring kernels; each runs twice at least")
+        ->type_name("SECONDS")
+        ->capture_default_str()
+        ->check(CLI::Range(0.0, kMaxTuningSeconds).description(""));
+    app->callback([this] {
+      inspect_.json = json();
+      inspect_.tuning_budget = absl::Seconds(tuning_seconds_);
+      command_ = inspect_;
+    });
+  }
+
+  void AddPrune() {
+    CLI::App* app = app_.add_subcommand(
+        "prune", "Zeros the smallest weights of each convolution and linear layer, except of depthwise convolutions.");
+    app->footer(
+        "An .onnx file stays ONNX, all but the weights untouched, so that training can go on from it; where OUT ends\n"
+        "in .swz it is packed. PATTERN matches node or initializer names: * any characters, ? one, [ab] a or b.\n"
+        "Example: swizzle-pack prune model.onnx pruned.onnx --sparsity=0.9 --skip='*stem*' --skip='classifier.*'");
+    AddModel(app, "MODEL", prune_.model, "The model");
+    app->add_option("OUT,-O,--out", prune_.output, "The file to write, .onnx or .swz")
+        ->type_name("FILE")
+        ->required()
+        ->check(CheckModelEnding);
+    app->add_option("--method", method_, "How to choose what to prune: magnitude")
+        ->type_name("METHOD")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"magnitude"}).description(""));
+    app->add_option("--sparsity", prune_.sparsity, "Part of each layer's weights to be zero, 0 to 1")
+        ->type_name("S")
+        ->required()
+        ->check(CLI::Range(0.0, 1.0).description(""));
+    app->add_option("--skip", prune_.skip, "Leave matching layers as they are; may be repeated")
+        ->type_name("PATTERN")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    app->callback([this] { command_ = prune_; });
+  }
+
+  void AddPack() {
+    CLI::App* app = app_.add_subcommand("pack", "Writes a model with its weights compressed, ready to be served.");
+    app->footer("Example: swizzle-pack pack pruned.onnx models/mobilenet/1/model.swz");
+    AddModel(app, "MODEL", pack_.model, "The model");
+    app->add_option("OUT", pack_.output, "The file to write, .swz")
+        ->type_name("")
+        ->required()
+        ->check(CheckPackedEnding);
+    app->callback([this] { command_ = pack_; });
+  }
+
+  void AddValidate() {
+    CLI::App* app = app_.add_subcommand(
+        "validate", "Runs two models on the same drawn inputs and compares their outputs. Exit code 1: they differ.");
+    app->footer("Example: swizzle-pack validate pruned.onnx model.swz --samples=100");
+    AddModel(app, "DENSE", validate_.reference, "The model to compare with");
+    AddModel(app, "PACKED", validate_.candidate, "The model to check");
+    app->add_option("--samples", validate_.samples, "Inputs to draw")
+        ->type_name("N")
+        ->capture_default_str()
+        ->check(CLI::Range(1, kMaxSamples).description(""));
+    app->add_option("--tolerance", validate_.tolerance, "Largest difference over largest magnitude, per output")
+        ->type_name("T")
+        ->capture_default_str()
+        ->check(CLI::NonNegativeNumber.description(""));
+    AddFormat(app);
+    app->callback([this] {
+      validate_.json = json();
+      command_ = validate_;
+    });
+  }
+
+  void AddRun() {
+    CLI::App* app = app_.add_subcommand("run", "Runs a model once, from .npy files to .npy files.");
+    app->footer("Example: swizzle-pack run model.onnx --input image=images.npy --output-dir=outputs");
+    AddModel(app, "MODEL", run_.model, "The model");
+    app->add_option("--input", run_.inputs, "An input's name and its array (FP32); once for each input")
+        ->type_name("NAME=FILE.npy")
+        ->required()
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    app->add_option("--output-dir", run_.output_folder, "Where to write each output as NAME.npy; made if need be")
+        ->type_name("DIR")
+        ->required();
+    AddThreads(app, run_.threads);
+    app->callback([this] { command_ = run_; });
+  }
+
+  CLI::App app_;
+  std::string format_ = "text";
+  std::string method_ = "magnitude";
+  double tuning_seconds_ = absl::ToDoubleSeconds(InspectCommand().tuning_budget);
+  InspectCommand inspect_;
+  PruneCommand prune_;
+  PackCommand pack_;
+  ValidateCommand validate_;
+  RunCommand run_;
+  std::optional<Command> command_;
+};
+
+std::string OneLine(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+}  // namespace
+
+CommandLine ParseCommandLine(int argc, const char* const* argv) {
+  Flags flags;
+  CommandLine line;
+  try {
+    flags.app().parse(argc, argv);
+    line.command = flags.command();
+  } catch (const CLI::CallForHelp&) {
+    line.text = flags.app().help();
+  } catch (const CLI::CallForVersion& version) {
+    line.text = Concat(version.what(), "\n");
+  } catch (const CLI::Error& error) {
+    line.outcome = Outcome::kBadInput;
+    line.text = Concat("swizzle-pack: ", OneLine(error.what()), " (see --help)\n");
+  }
+  return line;
+}
+
+}  // namespace swizzle::pack

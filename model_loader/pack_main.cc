@@ -1,0 +1,11 @@
+// swizzle-pack: looks into, prunes, packs and checks models.
+#include <unistd.h>
+
+#include <iostream>
+
+#include "model_loader/pack/commands.h"
+
+int main(int argc, char** argv) {
+  swizzle::pack::Terminal terminal{std::cout, std::cerr, isatty(STDERR_FILENO) == 1};
+  return swizzle::pack::RunTool(argc, argv, terminal);
+}

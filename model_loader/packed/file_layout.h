@@ -1,0 +1,58 @@
+// What packed_writer and packed_reader agree on beside the schema; proto/packed_model.proto shows the whole layout.
+#ifndef SWIZZLE_MODEL_LOADER_PACKED_FILE_LAYOUT_H_
+#define SWIZZLE_MODEL_LOADER_PACKED_FILE_LAYOUT_H_
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "model_loader/network.h"
+#include "proto/packed_model.pb.h"
+
+namespace swizzle {
+
+static_assert(std::endian::native == std::endian::little, "packed files are read and written without swapping bytes");
+
+inline constexpr uint32_t kPackedVersion = 1;
+inline constexpr uint64_t kPackedAlignment = 64;
+inline constexpr uint32_t kMaxPackedHeaderBytes = uint32_t{4} << 20;  // some twenty thousand layers
+inline constexpr int64_t kMaxUint16Columns = int64_t{1} << 16;
+
+// How a file starts. A byte above 127 and the line ends show transfers that took it for text.
+struct PackedPrefix {
+  static constexpr std::array<uint8_t, 8> kMagic = {0x89, 'S', 'W', 'Z', 0x0D, 0x0A, 0x1A, 0x0A};
+
+  std::array<uint8_t, 8> magic = kMagic;
+  uint32_t version = kPackedVersion;
+  uint32_t header_bytes = 0;
+  uint64_t header_checksum = 0;
+};
+static_assert(sizeof(PackedPrefix) == 24);
+
+// XXH3, 64 bits.
+uint64_t Checksum(std::span<const std::byte> bytes);
+
+// Of the prefix (without its last field) and the header together.
+uint64_t HeaderChecksum(const PackedPrefix& prefix, std::span<const std::byte> header);
+
+constexpr uint64_t AlignedUp(uint64_t offset) { return (offset + kPackedAlignment - 1) & ~(kPackedAlignment - 1); }
+
+// The schema numbers layer kinds as LayerKind does, from 1.
+inline packed::LayerKind PackedKind(LayerKind kind) {
+  return static_cast<packed::LayerKind>(static_cast<int>(kind) + 1);
+}
+inline LayerKind UnpackedKind(packed::LayerKind kind) { return static_cast<LayerKind>(static_cast<int>(kind) - 1); }
+static_assert(packed::LAYER_KIND_CONV == static_cast<int>(LayerKind::kConv) + 1);
+static_assert(packed::LAYER_KIND_DEPTHWISE_CONV == static_cast<int>(LayerKind::kDepthwiseConv) + 1);
+static_assert(packed::LAYER_KIND_ADD == static_cast<int>(LayerKind::kAdd) + 1);
+static_assert(packed::LAYER_KIND_ACTIVATION == static_cast<int>(LayerKind::kActivation) + 1);
+static_assert(packed::LAYER_KIND_MAX_POOL == static_cast<int>(LayerKind::kMaxPool) + 1);
+static_assert(packed::LAYER_KIND_AVERAGE_POOL == static_cast<int>(LayerKind::kAveragePool) + 1);
+static_assert(packed::LAYER_KIND_SOFTMAX == static_cast<int>(LayerKind::kSoftmax) + 1);
+static_assert(packed::LAYER_KIND_RESHAPE == static_cast<int>(LayerKind::kReshape) + 1);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_PACKED_FILE_LAYOUT_H_

@@ -1,0 +1,307 @@
+#include "model_loader/packed/packed_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "model_loader/packed/file_layout.h"
+
+namespace swizzle {
+namespace {
+
+constexpr size_t kMaxNameBytes = 1024;
+constexpr int64_t kMaxDenseElements = int64_t{1} << 31;  // of all weights together, had they been stored dense
+
+struct Contents {
+  packed::Header header;
+  size_t header_end = 0;  // offset in the file
+};
+
+// An array with where it lies and what to call it in an error.
+struct PlacedArray {
+  std::string what;
+  const packed::Array* array = nullptr;
+  uint64_t begin = 0;  // offset in the file
+  uint64_t end = 0;
+};
+
+StatusOr<PackedPrefix> ReadPrefix(std::span<const std::byte> file) {
+  PackedPrefix prefix;
+  const size_t magic_bytes = std::min(file.size(), prefix.magic.size());
+  if (file.empty() || std::memcmp(file.data(), prefix.magic.data(), magic_bytes) != 0) {
+    return InvalidArgument("this is not a packed model: it does not start with the signature of one");
+  }
+  if (file.size() < sizeof(prefix)) {
+    return InvalidArgument("the packed model is truncated: it has ", file.size(), " bytes");
+  }
+  std::memcpy(&prefix, file.data(), sizeof(prefix));
+  if (prefix.version > kPackedVersion) {
+    return Unimplemented("the packed model has format version ", prefix.version, "; this program reads up to version ",
+                         kPackedVersion, ": use a newer program, or pack the model again with this one's swizzle-pack");
+  }
+  if (prefix.version == 0) return InvalidArgument("the packed model is damaged: there is no format version 0");
+  if (prefix.header_bytes > kMaxPackedHeaderBytes) {
+    return InvalidArgument("the packed model claims a header of ", prefix.header_bytes, " bytes; the limit is ",
+                           kMaxPackedHeaderBytes);
+  }
+  return prefix;
+}
+
+StatusOr<Contents> ReadHeader(std::span<const std::byte> file) {
+  SWIZZLE_ASSIGN_OR_RETURN(const PackedPrefix prefix, ReadPrefix(file));
+  if (prefix.header_bytes > file.size() - sizeof(prefix)) {
+    return InvalidArgument("the packed model is truncated: it has ", file.size(), " bytes, its header alone takes ",
+                           sizeof(prefix) + prefix.header_bytes);
+  }
+  const auto bytes = file.subspan(sizeof(prefix), prefix.header_bytes);
+  if (HeaderChecksum(prefix, bytes) != prefix.header_checksum) {
+    return InvalidArgument("the packed model is damaged: the checksum of its header does not match");
+  }
+  Contents contents;
+  contents.header_end = sizeof(prefix) + bytes.size();
+  if (!contents.header.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return InvalidArgument("the packed model's header does not parse");
+  }
+  return contents;
+}
+
+// Calls visit(name, array) for every array of a weight.
+template <typename Visit>
+void ForEachArray(const packed::Weight& weight, const Visit& visit) {
+  if (weight.has_dense() && weight.dense().has_values()) visit("values", weight.dense().values());
+  if (weight.has_csr()) {
+    if (weight.csr().has_row_offsets()) visit("row offsets", weight.csr().row_offsets());
+    if (weight.csr().has_col_indices()) visit("column indices", weight.csr().col_indices());
+    if (weight.csr().has_values()) visit("values", weight.csr().values());
+  }
+  if (weight.has_bias()) visit("bias", weight.bias());
+}
+
+Status Place(uint64_t arrays_begin, uint64_t file_bytes, PlacedArray& placed) {
+  const packed::Array& array = *placed.array;
+  if (array.offset() % kPackedAlignment != 0) {
+    return InvalidArgument(placed.what, " begin at offset ", array.offset(), ", which is not a multiple of ",
+                           kPackedAlignment);
+  }
+  if (__builtin_add_overflow(arrays_begin, array.offset(), &placed.begin) ||
+      __builtin_add_overflow(placed.begin, array.bytes(), &placed.end) || placed.end > file_bytes) {
+    return InvalidArgument(placed.what, " (", array.bytes(), " bytes at offset ", array.offset(),
+                           ") go beyond the end of the file; it is truncated or malformed");
+  }
+  return {};
+}
+
+StatusOr<std::vector<PlacedArray>> PlaceArrays(const Contents& contents, uint64_t file_bytes) {
+  const uint64_t arrays_begin = AlignedUp(contents.header_end);
+  std::vector<PlacedArray> arrays;
+  for (int i = 0; i < contents.header.weights_size(); ++i) {
+    ForEachArray(contents.header.weights(i), [&](const char* name, const packed::Array& array) {
+      arrays.push_back({.what = Concat("weight ", i, ": its ", name), .array = &array});
+    });
+  }
+  for (PlacedArray& array : arrays) SWIZZLE_RETURN_IF_ERROR(Place(arrays_begin, file_bytes, array));
+  std::stable_sort(arrays.begin(), arrays.end(), [](const PlacedArray& a, const PlacedArray& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  return arrays;
+}
+
+// What stands between two arrays: only as many bytes as alignment takes, all zero, so that no byte goes unchecked.
+Status CheckGap(std::span<const std::byte> file, uint64_t begin, const PlacedArray& next) {
+  if (next.begin < begin) return InvalidArgument(next.what, " overlap what stands before them");
+  const auto gap = file.subspan(begin, next.begin - begin);
+  if (gap.size() >= kPackedAlignment) {
+    return InvalidArgument(gap.size(), " bytes of the packed model belong to nothing");
+  }
+  if (std::any_of(gap.begin(), gap.end(), [](std::byte byte) { return byte != std::byte{0}; })) {
+    return InvalidArgument("the packed model is damaged: there are bytes other than zero between its arrays");
+  }
+  return {};
+}
+
+Status CheckArrays(std::span<const std::byte> file, const Contents& contents) {
+  SWIZZLE_ASSIGN_OR_RETURN(const auto arrays, PlaceArrays(contents, file.size()));
+  uint64_t end = contents.header_end;
+  for (const PlacedArray& array : arrays) {
+    SWIZZLE_RETURN_IF_ERROR(CheckGap(file, end, array));
+    end = array.end;
+    if (Checksum(file.subspan(array.begin, array.end - array.begin)) != array.array->checksum()) {
+      return InvalidArgument("the packed model is damaged: ", array.what, " do not match their checksum");
+    }
+  }
+  if (end != file.size()) {
+    return InvalidArgument("the packed model has ", file.size() - end, " bytes after its end");
+  }
+  return {};
+}
+
+// Bounds what a small file can make others allocate.
+Status CheckDenseSizes(const packed::Header& header) {
+  int64_t total = 0;
+  for (int i = 0; i < header.weights_size(); ++i) {
+    const packed::Weight& weight = header.weights(i);
+    int64_t elements = 0;
+    if (weight.rows() < 0 || weight.cols() < 0 || __builtin_mul_overflow(weight.rows(), weight.cols(), &elements) ||
+        __builtin_add_overflow(total, elements, &total) || total > kMaxDenseElements) {
+      return InvalidArgument("weight ", i, " of ", weight.rows(), " x ", weight.cols(),
+                             " is impossible, or takes the weights above ", kMaxDenseElements, " elements in all");
+    }
+  }
+  return {};
+}
+
+Status CheckName(const std::string& name, const char* what) {
+  const bool printable = std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+  if (printable && name.size() <= kMaxNameBytes) return {};
+  return InvalidArgument("the name of ", what, " has control characters or more than ", kMaxNameBytes, " bytes");
+}
+
+// Builds the network from a header whose arrays have been checked to lie in the file.
+class Unpacker {
+ public:
+  Unpacker(std::span<const std::byte> file, const Contents& contents)
+      : header_(contents.header), file_(file), arrays_begin_(AlignedUp(contents.header_end)) {}
+
+  StatusOr<Network> Run() {
+    Network network;
+    SWIZZLE_RETURN_IF_ERROR(CheckName(header_.producer(), "the producer"));
+    network.producer = header_.producer();
+    network.batch_size = header_.batch_size();
+    for (const packed::Value& value : header_.values()) {
+      SWIZZLE_RETURN_IF_ERROR(CheckName(value.name(), "a value"));
+      network.values.push_back({value.name(), value.channels(), value.height(), value.width()});
+    }
+    for (const packed::Layer& layer : header_.layers()) {
+      SWIZZLE_ASSIGN_OR_RETURN(network.layers.emplace_back(), UnpackLayer(layer));
+    }
+    for (int i = 0; i < header_.weights_size(); ++i) {
+      StatusOr<Weight> weight = UnpackWeight(header_.weights(i));
+      if (!weight.ok()) return Annotate(weight.status(), Concat("weight ", i));
+      network.weights.push_back(*std::move(weight));
+    }
+    for (const packed::Port& port : header_.inputs()) {
+      SWIZZLE_ASSIGN_OR_RETURN(network.inputs.emplace_back(), UnpackPort(port));
+    }
+    for (const packed::Port& port : header_.outputs()) {
+      SWIZZLE_ASSIGN_OR_RETURN(network.outputs.emplace_back(), UnpackPort(port));
+    }
+    return network;
+  }
+
+ private:
+  static StatusOr<Layer> UnpackLayer(const packed::Layer& proto) {
+    SWIZZLE_RETURN_IF_ERROR(CheckName(proto.name(), "a layer"));
+    if (!packed::LayerKind_IsValid(proto.kind()) || proto.kind() == packed::LAYER_KIND_UNSPECIFIED) {
+      return InvalidArgument("layer '", proto.name(), "': its kind ", static_cast<int>(proto.kind()), " is not known");
+    }
+    Layer layer;
+    layer.kind = UnpackedKind(proto.kind());
+    layer.name = proto.name();
+    layer.inputs.assign(proto.inputs().begin(), proto.inputs().end());
+    layer.output = proto.output();
+    if (proto.has_window()) layer.window = UnpackWindow(proto.window());
+    if (proto.epilogue().has_low()) layer.epilogue.low = proto.epilogue().low();
+    if (proto.epilogue().has_high()) layer.epilogue.high = proto.epilogue().high();
+    layer.epilogue.residual = proto.epilogue().residual();
+    if (proto.has_weight()) layer.weight = proto.weight();
+    return layer;
+  }
+
+  static Window UnpackWindow(const packed::Window& proto) {
+    Window window;
+    window.kernel_h = proto.kernel_h();
+    window.kernel_w = proto.kernel_w();
+    window.stride_h = proto.stride_h();
+    window.stride_w = proto.stride_w();
+    window.pad_top = proto.pad_top();
+    window.pad_left = proto.pad_left();
+    window.pad_bottom = proto.pad_bottom();
+    window.pad_right = proto.pad_right();
+    window.dilation_h = proto.dilation_h();
+    window.dilation_w = proto.dilation_w();
+    window.count_include_pad = proto.count_include_pad();
+    return window;
+  }
+
+  static StatusOr<NetworkPort> UnpackPort(const packed::Port& proto) {
+    SWIZZLE_RETURN_IF_ERROR(CheckName(proto.name(), "an input or output"));
+    const std::optional<DType> dtype = DTypeFromName(proto.datatype());
+    if (!dtype) return InvalidArgument("'", proto.name(), "': its datatype is not known");
+    return NetworkPort{proto.name(), *dtype, Shape(proto.dims().begin(), proto.dims().end()), proto.value()};
+  }
+
+  StatusOr<Weight> UnpackWeight(const packed::Weight& proto) const {
+    Weight weight;
+    if (proto.has_dense()) {
+      SWIZZLE_ASSIGN_OR_RETURN(weight.matrix, UnpackDense(proto));
+    } else if (proto.has_csr()) {
+      SWIZZLE_ASSIGN_OR_RETURN(weight.matrix, UnpackCsr(proto));
+    } else {
+      return InvalidArgument("it is in no format that this program knows");
+    }
+    if (proto.has_bias()) {
+      SWIZZLE_ASSIGN_OR_RETURN(weight.bias, Copy<float>(proto.bias(), "bias", packed::ELEMENT_TYPE_FLOAT32));
+    }
+    return weight;
+  }
+
+  StatusOr<DenseMatrix> UnpackDense(const packed::Weight& proto) const {
+    DenseMatrix matrix{.rows = proto.rows(), .cols = proto.cols(), .values = {}};
+    SWIZZLE_ASSIGN_OR_RETURN(matrix.values,
+                             Copy<float>(proto.dense().values(), "values", packed::ELEMENT_TYPE_FLOAT32));
+    SWIZZLE_RETURN_IF_ERROR(matrix.Validate());
+    return matrix;
+  }
+
+  StatusOr<CsrMatrix> UnpackCsr(const packed::Weight& proto) const {
+    const packed::Csr& csr = proto.csr();
+    CsrMatrix matrix;
+    matrix.rows = proto.rows();
+    matrix.cols = proto.cols();
+    SWIZZLE_ASSIGN_OR_RETURN(matrix.row_offsets,
+                             Copy<uint32_t>(csr.row_offsets(), "row offsets", packed::ELEMENT_TYPE_UINT32));
+    SWIZZLE_ASSIGN_OR_RETURN(matrix.col_indices, UnpackColumns(csr.col_indices(), matrix.cols));
+    SWIZZLE_ASSIGN_OR_RETURN(matrix.values, Copy<float>(csr.values(), "values", packed::ELEMENT_TYPE_FLOAT32));
+    SWIZZLE_RETURN_IF_ERROR(matrix.Validate());
+    return matrix;
+  }
+
+  StatusOr<std::vector<uint32_t>> UnpackColumns(const packed::Array& array, int64_t cols) const {
+    constexpr const char* kName = "column indices";
+    if (cols > kMaxUint16Columns) return Copy<uint32_t>(array, kName, packed::ELEMENT_TYPE_UINT32);
+    SWIZZLE_ASSIGN_OR_RETURN(const auto narrow, Copy<uint16_t>(array, kName, packed::ELEMENT_TYPE_UINT16));
+    return std::vector<uint32_t>(narrow.begin(), narrow.end());
+  }
+
+  template <typename T>
+  StatusOr<std::vector<T>> Copy(const packed::Array& array, const char* name, packed::ElementType type) const {
+    if (array.type() != type) {
+      return InvalidArgument("its ", name, " have element type ", static_cast<int>(array.type()), " instead of ",
+                             packed::ElementType_Name(type));
+    }
+    if (array.bytes() % sizeof(T) != 0) {
+      return InvalidArgument("its ", name, " take ", array.bytes(), " bytes, not a multiple of ", sizeof(T));
+    }
+    std::vector<T> elements(array.bytes() / sizeof(T));
+    const auto bytes = file_.subspan(arrays_begin_ + array.offset(), array.bytes());
+    if (!bytes.empty()) std::memcpy(elements.data(), bytes.data(), bytes.size());
+    return elements;
+  }
+
+  const packed::Header& header_;
+  const std::span<const std::byte> file_;
+  const uint64_t arrays_begin_;
+};
+
+}  // namespace
+
+StatusOr<Network> ReadPacked(std::span<const std::byte> file) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Contents contents, ReadHeader(file));
+  SWIZZLE_RETURN_IF_ERROR(CheckDenseSizes(contents.header));
+  SWIZZLE_RETURN_IF_ERROR(CheckArrays(file, contents));
+  SWIZZLE_ASSIGN_OR_RETURN(Network network, Unpacker(file, contents).Run());
+  SWIZZLE_RETURN_IF_ERROR(network.Validate());
+  return network;
+}
+
+}  // namespace swizzle

@@ -1,0 +1,141 @@
+#include "model_loader/packed/packed_writer.h"
+
+#include <cstring>
+#include <string>
+
+#include "model_loader/atomic_file.h"
+#include "model_loader/packed/file_layout.h"
+
+namespace swizzle {
+namespace {
+
+// Appends arrays to one run of bytes, each aligned to its start, and describes them.
+class ArrayWriter {
+ public:
+  template <typename T>
+  void Add(packed::ElementType type, const std::vector<T>& elements, packed::Array& array) {
+    const auto bytes = std::as_bytes(std::span(elements));
+    bytes_.resize(AlignedUp(bytes_.size()));
+    array.set_type(type);
+    array.set_offset(bytes_.size());
+    array.set_bytes(bytes.size());
+    array.set_checksum(Checksum(bytes));
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+void PackMatrix(const DenseMatrix& matrix, ArrayWriter& arrays, packed::Weight& weight) {
+  weight.set_rows(matrix.rows);
+  weight.set_cols(matrix.cols);
+  arrays.Add(packed::ELEMENT_TYPE_FLOAT32, matrix.values, *weight.mutable_dense()->mutable_values());
+}
+
+void PackMatrix(const CsrMatrix& matrix, ArrayWriter& arrays, packed::Weight& weight) {
+  weight.set_rows(matrix.rows);
+  weight.set_cols(matrix.cols);
+  packed::Csr& csr = *weight.mutable_csr();
+  arrays.Add(packed::ELEMENT_TYPE_UINT32, matrix.row_offsets, *csr.mutable_row_offsets());
+  if (matrix.cols <= kMaxUint16Columns) {
+    const std::vector<uint16_t> narrow(matrix.col_indices.begin(), matrix.col_indices.end());
+    arrays.Add(packed::ELEMENT_TYPE_UINT16, narrow, *csr.mutable_col_indices());
+  } else {
+    arrays.Add(packed::ELEMENT_TYPE_UINT32, matrix.col_indices, *csr.mutable_col_indices());
+  }
+  arrays.Add(packed::ELEMENT_TYPE_FLOAT32, matrix.values, *csr.mutable_values());
+}
+
+void PackWeight(const Weight& weight, ArrayWriter& arrays, packed::Weight& proto) {
+  std::visit([&](const auto& matrix) { PackMatrix(matrix, arrays, proto); }, weight.matrix);
+  if (!weight.bias.empty()) arrays.Add(packed::ELEMENT_TYPE_FLOAT32, weight.bias, *proto.mutable_bias());
+}
+
+void PackWindow(const Window& window, packed::Window& proto) {
+  proto.set_kernel_h(window.kernel_h);
+  proto.set_kernel_w(window.kernel_w);
+  proto.set_stride_h(window.stride_h);
+  proto.set_stride_w(window.stride_w);
+  proto.set_pad_top(window.pad_top);
+  proto.set_pad_left(window.pad_left);
+  proto.set_pad_bottom(window.pad_bottom);
+  proto.set_pad_right(window.pad_right);
+  proto.set_dilation_h(window.dilation_h);
+  proto.set_dilation_w(window.dilation_w);
+  proto.set_count_include_pad(window.count_include_pad);
+}
+
+void PackEpilogue(const Epilogue& epilogue, packed::Epilogue& proto) {
+  if (epilogue.low != Epilogue().low) proto.set_low(epilogue.low);
+  if (epilogue.high != Epilogue().high) proto.set_high(epilogue.high);
+  proto.set_residual(epilogue.residual);
+}
+
+void PackLayer(const Layer& layer, packed::Layer& proto) {
+  proto.set_kind(PackedKind(layer.kind));
+  proto.set_name(layer.name);
+  proto.mutable_inputs()->Add(layer.inputs.begin(), layer.inputs.end());
+  proto.set_output(layer.output);
+  if (layer.window != Window()) PackWindow(layer.window, *proto.mutable_window());
+  if (layer.epilogue != Epilogue()) PackEpilogue(layer.epilogue, *proto.mutable_epilogue());
+  if (layer.weight != -1) proto.set_weight(layer.weight);
+}
+
+void PackValue(const NetworkValue& value, packed::Value& proto) {
+  proto.set_name(value.name);
+  proto.set_channels(value.channels);
+  proto.set_height(value.height);
+  proto.set_width(value.width);
+}
+
+void PackPort(const NetworkPort& port, packed::Port& proto) {
+  proto.set_name(port.name);
+  proto.set_datatype(std::string(DTypeName(port.dtype)));
+  proto.mutable_dims()->Add(port.dims.begin(), port.dims.end());
+  proto.set_value(port.value);
+}
+
+packed::Header PackHeader(const Network& network, ArrayWriter& arrays) {
+  packed::Header header;
+  header.set_producer(network.producer);
+  header.set_batch_size(network.batch_size);
+  for (const NetworkValue& value : network.values) PackValue(value, *header.add_values());
+  for (const Layer& layer : network.layers) PackLayer(layer, *header.add_layers());
+  for (const Weight& weight : network.weights) PackWeight(weight, arrays, *header.add_weights());
+  for (const NetworkPort& port : network.inputs) PackPort(port, *header.add_inputs());
+  for (const NetworkPort& port : network.outputs) PackPort(port, *header.add_outputs());
+  return header;
+}
+
+}  // namespace
+
+StatusOr<std::vector<std::byte>> EncodePacked(const Network& network) {
+  ArrayWriter arrays;
+  const std::string header = PackHeader(network, arrays).SerializeAsString();
+  if (header.size() > kMaxPackedHeaderBytes) {
+    return MakeError(StatusCode::kResourceExhausted, "the description of the network takes ", header.size(),
+                     " bytes; a packed file holds at most ", kMaxPackedHeaderBytes);
+  }
+  PackedPrefix prefix;
+  prefix.header_bytes = static_cast<uint32_t>(header.size());
+  prefix.header_checksum = HeaderChecksum(prefix, std::as_bytes(std::span(header)));
+
+  const size_t header_end = sizeof(prefix) + header.size();
+  const size_t arrays_begin = arrays.bytes().empty() ? header_end : AlignedUp(header_end);
+  std::vector<std::byte> file(arrays_begin + arrays.bytes().size());
+  std::memcpy(file.data(), &prefix, sizeof(prefix));
+  std::memcpy(file.data() + sizeof(prefix), header.data(), header.size());
+  if (!arrays.bytes().empty()) std::memcpy(file.data() + arrays_begin, arrays.bytes().data(), arrays.bytes().size());
+  return file;
+}
+
+Status WritePacked(const Network& network, const std::filesystem::path& file) {
+  SWIZZLE_RETURN_IF_ERROR(network.Validate());
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, EncodePacked(network));
+  return WriteFileAtomically(file, bytes);
+}
+
+}  // namespace swizzle

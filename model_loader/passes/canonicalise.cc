@@ -1,0 +1,235 @@
+#include "model_loader/passes/canonicalise.h"
+
+#include "model_loader/passes/evaluate.h"
+#include "model_loader/passes/passes.h"
+
+namespace swizzle {
+namespace {
+
+// The most elements that all constants made from a graph's own may have together.
+constexpr int64_t kComputedElements = int64_t{1} << 26;
+// How often, on average, a graph may read its constants: each reader ends up with a copy.
+constexpr int64_t kMaxSharing = 8;
+constexpr int64_t kSharedForFree = int64_t{1} << 24;
+constexpr int64_t kMaxRowElements = int64_t{1} << 31;
+
+struct Canonicaliser {
+  std::string_view op;
+  Status (*run)(NodeRewrite&);
+};
+
+constexpr Canonicaliser kCanonicalisers[] = {
+    {"Add", CanonicaliseArithmetic},
+    {"AveragePool", CanonicalisePool},
+    {"BatchNormalization", CanonicaliseBatchNorm},
+    {"Cast", CanonicaliseCast},
+    {"Clip", CanonicaliseClip},
+    {"Conv", CanonicaliseConv},
+    {"Div", CanonicaliseArithmetic},
+    {"Flatten", CanonicaliseFlatten},
+    {"Gemm", CanonicaliseGemm},
+    {"GlobalAveragePool", CanonicaliseGlobalPool},
+    {"GlobalMaxPool", CanonicaliseGlobalPool},
+    {"MatMul", CanonicaliseMatMul},
+    {"MaxPool", CanonicalisePool},
+    {"Mul", CanonicaliseArithmetic},
+    {"Pad", CanonicalisePad},
+    {"ReduceMean", CanonicaliseGlobalPool},
+    {"Relu", CanonicaliseRelu},
+    {"Reshape", CanonicaliseReshape},
+    {"Softmax", CanonicaliseSoftmax},
+    {"Squeeze", CanonicaliseSqueeze},
+    {"Sub", CanonicaliseArithmetic},
+    {"Unsqueeze", CanonicaliseUnsqueeze},
+};
+
+// That the elements of one row of the batch can be counted.
+Status CheckRow(const Shape& shape, const std::string& what) {
+  int64_t elements = 1;
+  for (size_t i = 1; i < shape.size(); ++i) {
+    if (shape[i] > kMaxRowElements / elements) {
+      return InvalidArgument(what, ": ", ShapeText(shape), " has more than ", kMaxRowElements, " elements a row");
+    }
+    elements *= shape[i];
+  }
+  return {};
+}
+
+Status CanonicaliseNode(NodeRewrite& rewrite) {
+  for (const Canonicaliser& canonicaliser : kCanonicalisers) {
+    if (canonicaliser.op == rewrite.node().op) return canonicaliser.run(rewrite);
+  }
+  return Unimplemented(Describe(rewrite.node()), " (opset ", rewrite.graph().opset,
+                       ") is supported on constants and shapes only, not on activations");
+}
+
+// The walk over all nodes, front to back.
+class Walk {
+ public:
+  explicit Walk(Graph& graph) : graph_(graph), rewriter_(graph) {}
+
+  StatusOr<int> Run() {
+    SWIZZLE_RETURN_IF_ERROR(CheckInputs());
+    SWIZZLE_RETURN_IF_ERROR(CheckSharing());
+    for (int i = 0; i < rewriter_.node_count(); ++i) {
+      if (rewriter_.node(i).outputs[0] == kNoValue) {
+        return InvalidArgument(Describe(rewriter_.node(i)), " leaves out its first output");
+      }
+      SWIZZLE_ASSIGN_OR_RETURN(const bool computed, Compute(i));
+      if (computed) continue;
+      NodeRewrite rewrite(rewriter_, i, computed_, budget_);
+      SWIZZLE_RETURN_IF_ERROR(CanonicaliseNode(rewrite));
+    }
+    rewriter_.Finish();
+    return count_;
+  }
+
+ private:
+  Status CheckInputs() const {
+    for (int input : graph_.inputs) {
+      SWIZZLE_RETURN_IF_ERROR(CheckRow(graph_.ShapeOf(input), Concat("graph input '", graph_.values[input].name, "'")));
+      if (graph_.ShapeOf(input)[0] == graph_.ShapeOf(graph_.inputs[0])[0]) continue;
+      return Unimplemented("graph inputs '", graph_.values[graph_.inputs[0]].name, "' and '", graph_.values[input].name,
+                           "' differ in dimension 0, which must be the batch");
+    }
+    return {};
+  }
+
+  Status CheckSharing() const {
+    int64_t held = 0, read = 0;
+    for (const Value& value : graph_.values) held += value.constant ? value.constant->elements() : 0;
+    for (const Node& node : graph_.nodes) {
+      for (int input : node.inputs) read += graph_.IsConstant(input) ? graph_.values[input].constant->elements() : 0;
+    }
+    if (read <= kMaxSharing * held + kSharedForFree) return {};
+    return InvalidArgument("the graph reads its ", held, " constant elements ", read / held,
+                           " times over; the limit is ", kMaxSharing);
+  }
+
+  // Computes node `i` if everything it needs is known.
+  StatusOr<bool> Compute(int i) {
+    SWIZZLE_ASSIGN_OR_RETURN(std::optional<Elements> elements, ElementsOf(i));
+    if (!elements) return false;
+    NodeRewrite rewrite(rewriter_, i, computed_, budget_);
+    SWIZZLE_RETURN_IF_ERROR(rewrite.Spend(static_cast<int64_t>(elements->scalars.size())));
+    ++count_;
+    Keep(i, *std::move(elements));
+    return true;
+  }
+
+  StatusOr<std::optional<Elements>> ElementsOf(int i) {
+    const Node& node = rewriter_.node(i);
+    const NodeRewrite rewrite(rewriter_, i, computed_, budget_);
+    const auto& input_shape = node.Input(0) == kNoValue ? std::nullopt : graph_.values[node.inputs[0]].shape;
+    if (node.op == "Shape" && input_shape) {
+      SWIZZLE_ASSIGN_OR_RETURN(Elements elements, EvaluateShape(node, *input_shape));
+      return std::optional(std::move(elements));
+    }
+    if (!IsEvaluable(node)) return std::nullopt;
+    std::vector<std::optional<Elements>> inputs;
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      if (rewrite.HasInput(k) && !rewrite.IsKnown(k)) return std::nullopt;
+    }
+    for (size_t k = 0; k < node.inputs.size(); ++k) inputs.push_back(rewrite.KnownElements(k));
+    std::vector<const Elements*> pointers;
+    for (const auto& input : inputs) pointers.push_back(input ? &*input : nullptr);
+    return Evaluate(node, pointers);
+  }
+
+  // What depends on the batch is remembered, its node left to die; the rest becomes a constant.
+  void Keep(int i, Elements elements) {
+    const int output = rewriter_.node(i).outputs[0];
+    if (elements.DependsOnBatch()) {
+      graph_.values[output].dtype = elements.dtype;
+      graph_.values[output].shape = elements.shape;
+      computed_.emplace(output, std::move(elements));
+      return;
+    }
+    rewriter_.ReplaceReads(output, graph_.AddConstant(graph_.values[output].name, elements.ToTensor()));
+    rewriter_.Erase(i);
+  }
+
+  Graph& graph_;
+  Rewriter rewriter_;
+  std::map<int, Elements> computed_;  // by value
+  int64_t budget_ = kComputedElements;
+  int count_ = 0;
+};
+
+}  // namespace
+
+StatusOr<int> Canonicalise(Graph& graph) { return Walk(graph).Run(); }
+
+StatusOr<const Tensor*> NodeRewrite::FloatConstant(size_t i, const char* what) const {
+  if (!HasConstant(i)) return Unimplemented(Describe(node()), ": its ", what, " is not a constant");
+  const Tensor& tensor = *graph().values[node().inputs[i]].constant;
+  if (tensor.dtype != DType::kFloat32) {
+    return Unimplemented(Describe(node()), ": its ", what, " is ", DTypeName(tensor.dtype), "; only FP32 is supported");
+  }
+  return &tensor;
+}
+
+StatusOr<const Tensor*> NodeRewrite::FloatConstant(size_t i, const char* what, const Shape& shape) const {
+  SWIZZLE_ASSIGN_OR_RETURN(const Tensor* tensor, FloatConstant(i, what));
+  if (tensor->shape == shape) return tensor;
+  return InvalidArgument(Describe(node()), ": its ", what, " has shape ", ShapeText(tensor->shape), " instead of ",
+                         ShapeText(shape));
+}
+
+StatusOr<Shape> NodeRewrite::ActivationShape(size_t i) const {
+  const Value& value = graph().values[node().inputs[i]];
+  if (value.constant) return Unimplemented(Describe(node()), ": its input '", value.name, "' is a constant");
+  if (value.dtype != DType::kFloat32 || !value.shape || computed_.count(node().inputs[i]) > 0) {
+    return Unimplemented(Describe(node()), ": its input '", value.name, "' is no FP32 activation");
+  }
+  return *value.shape;
+}
+
+bool NodeRewrite::IsKnown(size_t i) const {
+  if (!HasInput(i)) return false;
+  if (computed_.count(node().inputs[i]) > 0) return true;
+  const auto& constant = graph().values[node().inputs[i]].constant;
+  return constant && IsFoldable(constant->dtype) && constant->elements() <= kMaxEvaluatedElements;
+}
+
+std::optional<Elements> NodeRewrite::KnownElements(size_t i) const {
+  if (!IsKnown(i)) return std::nullopt;
+  const auto computed = computed_.find(node().inputs[i]);
+  return computed != computed_.end() ? computed->second
+                                     : Elements::FromTensor(*graph().values[node().inputs[i]].constant);
+}
+
+Status NodeRewrite::Spend(int64_t elements) const {
+  if (elements > budget_) {
+    return InvalidArgument(Describe(node()), ": the graph makes more than ", kComputedElements,
+                           " elements of new constants");
+  }
+  budget_ -= elements;
+  return {};
+}
+
+StatusOr<int> NodeRewrite::AddFloats(const char* suffix, std::span<const float> values) const {
+  const int64_t elements = static_cast<int64_t>(values.size());
+  SWIZZLE_RETURN_IF_ERROR(Spend(elements));
+  return graph().AddConstant(node().name + suffix, Tensor::Floats({elements}, values));
+}
+
+Status NodeRewrite::Become(const char* op, std::vector<int> inputs, Shape shape,
+                           std::map<std::string, Attribute> attributes) {
+  SWIZZLE_RETURN_IF_ERROR(CheckRow(shape, Describe(node())));
+  Node& rewritten = rewriter_.node(index_);
+  rewritten.op = op;
+  rewritten.domain = kSwizzleDomain;
+  rewritten.attributes = std::move(attributes);
+  rewritten.outputs.resize(1);
+  graph().values[rewritten.outputs[0]].shape = std::move(shape);
+  rewriter_.SetInputs(index_, std::move(inputs));
+  return {};
+}
+
+void NodeRewrite::Vanish() {
+  rewriter_.ReplaceReads(node().outputs[0], node().inputs[0]);
+  rewriter_.Erase(index_);
+}
+
+}  // namespace swizzle

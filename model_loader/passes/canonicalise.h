@@ -1,0 +1,82 @@
+// How one ONNX node becomes a canonical one. Internal to the pass Canonicalise (passes/passes.h).
+#ifndef SWIZZLE_MODEL_LOADER_PASSES_CANONICALISE_H_
+#define SWIZZLE_MODEL_LOADER_PASSES_CANONICALISE_H_
+
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model_loader/graph/operators.h"
+#include "model_loader/graph/rewriter.h"
+#include "model_loader/passes/elements.h"
+
+namespace swizzle {
+
+// One node under the walk, and what is known of its inputs. Lives for one step of the walk.
+class NodeRewrite {
+ public:
+  // `computed` holds, by value, what the walk has computed so far that depends on the batch size; `budget` how many
+  // elements of constants it may still make.
+  NodeRewrite(Rewriter& rewriter, int index, const std::map<int, Elements>& computed, int64_t& budget)
+      : rewriter_(rewriter), index_(index), computed_(computed), budget_(budget) {}
+
+  Graph& graph() const { return rewriter_.graph(); }
+  const Node& node() const { return rewriter_.node(index_); }
+  bool HasInput(size_t i) const { return node().Input(i) != kNoValue; }
+  bool HasConstant(size_t i) const { return graph().IsConstant(node().Input(i)); }
+
+  // The constant FP32 input `i`; INVALID_ARGUMENT or UNIMPLEMENTED, calling it `what`, if it is anything else.
+  StatusOr<const Tensor*> FloatConstant(size_t i, const char* what) const;
+  // Likewise, with exactly this shape.
+  StatusOr<const Tensor*> FloatConstant(size_t i, const char* what, const Shape& shape) const;
+  // The shape of input `i`, an FP32 activation: not a constant, not shape arithmetic.
+  StatusOr<Shape> ActivationShape(size_t i) const;
+  // The elements of input `i`, if it is a small constant or was computed.
+  std::optional<Elements> KnownElements(size_t i) const;
+  // Whether there is such an input; cheaper.
+  bool IsKnown(size_t i) const;
+
+  // Takes `elements` from the budget. INVALID_ARGUMENT if it is spent.
+  Status Spend(int64_t elements) const;
+  // A new constant [values.size()] called after the node.
+  StatusOr<int> AddFloats(const char* suffix, std::span<const float> values) const;
+  // The node becomes the canonical `op`, reading `inputs`; its output is FP32 of `shape`. INVALID_ARGUMENT if that is
+  // larger than any network's value may be.
+  Status Become(const char* op, std::vector<int> inputs, Shape shape, std::map<std::string, Attribute> attributes = {});
+  // Nothing is left of the node: who read its output reads its first input.
+  void Vanish();
+
+ private:
+  Rewriter& rewriter_;
+  const int index_;
+  const std::map<int, Elements>& computed_;
+  int64_t& budget_;
+};
+
+// Canonical linear and window operators.
+Status CanonicaliseConv(NodeRewrite& rewrite);
+Status CanonicalisePool(NodeRewrite& rewrite);        // MaxPool, AveragePool
+Status CanonicaliseGlobalPool(NodeRewrite& rewrite);  // GlobalMaxPool, GlobalAveragePool, ReduceMean over the plane
+Status CanonicaliseGemm(NodeRewrite& rewrite);
+Status CanonicaliseMatMul(NodeRewrite& rewrite);
+
+// Canonical element-wise operators.
+Status CanonicaliseRelu(NodeRewrite& rewrite);
+Status CanonicaliseClip(NodeRewrite& rewrite);
+Status CanonicaliseArithmetic(NodeRewrite& rewrite);  // Add, Sub, Mul, Div
+Status CanonicaliseBatchNorm(NodeRewrite& rewrite);
+Status CanonicaliseSoftmax(NodeRewrite& rewrite);
+Status CanonicalisePad(NodeRewrite& rewrite);
+
+// Everything that only renames dimensions; a Cast to the type that the value has.
+Status CanonicaliseReshape(NodeRewrite& rewrite);
+Status CanonicaliseFlatten(NodeRewrite& rewrite);
+Status CanonicaliseSqueeze(NodeRewrite& rewrite);
+Status CanonicaliseUnsqueeze(NodeRewrite& rewrite);
+Status CanonicaliseCast(NodeRewrite& rewrite);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_PASSES_CANONICALISE_H_

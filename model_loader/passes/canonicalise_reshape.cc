@@ -1,0 +1,144 @@
+// Operators that only rename dimensions. Every one keeps dimension 0, the batch.
+#include <numeric>
+
+#include "model_loader/passes/canonicalise.h"
+#include "model_loader/passes/evaluate.h"
+
+namespace swizzle {
+namespace {
+
+int64_t RowElements(const Shape& shape) {
+  return std::accumulate(shape.begin() + 1, shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+Status MovesBatch(const Node& node, const Shape& from, const std::string& to) {
+  return Unimplemented(Describe(node), " takes ", ShapeText(from), " to ", to,
+                       ", which does not keep dimension 0 as the batch");
+}
+
+Status BecomeReshape(NodeRewrite& rewrite, Shape shape) {
+  return rewrite.Become("Reshape", {rewrite.node().inputs[0]}, std::move(shape));
+}
+
+// The target with 0 replaced by the input's dimensions and multiples of the batch by the batch; -1 is left to infer.
+StatusOr<Shape> ReadTarget(const Node& node, const Elements& target, const Shape& from, bool& batch_named) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t allow_zero, IntAttribute(node, "allowzero", 0));
+  Shape shape;
+  for (size_t i = 0; i < target.scalars.size(); ++i) {
+    const Scalar& scalar = target.scalars[i];
+    const bool copies = !scalar.times_batch && scalar.whole == 0 && allow_zero == 0;
+    if (copies && i >= from.size()) return InvalidArgument(Describe(node), " copies a dimension its input lacks");
+    const bool batch = scalar.times_batch || (copies && i == 0);
+    if (batch && (i != 0 || (scalar.times_batch && scalar.whole != 1))) {
+      return MovesBatch(node, from, "a shape with a multiple of the batch");
+    }
+    if (batch) batch_named = true;
+    shape.push_back(batch ? from[0] : copies ? from[i] : scalar.whole);
+  }
+  return shape;
+}
+
+Status DoesNotReshape(const Node& node, const Shape& from, const Shape& to) {
+  return InvalidArgument(Describe(node), ": ", ShapeText(from), " does not reshape to ", ShapeText(to));
+}
+
+// Fills the one -1 that may stand behind dimension 0.
+Status InferDimension(const Node& node, const Shape& from, Shape& shape) {
+  int64_t known = 1;
+  int64_t* inferred = nullptr;
+  for (size_t i = 1; i < shape.size(); ++i) {
+    if (shape[i] == -1 && inferred == nullptr) {
+      inferred = &shape[i];
+    } else if (shape[i] < 1 || shape[i] > RowElements(from) / known) {
+      return DoesNotReshape(node, from, shape);
+    } else {
+      known *= shape[i];
+    }
+  }
+  if (inferred == nullptr) return {};
+  if (RowElements(from) % known != 0) return DoesNotReshape(node, from, shape);
+  *inferred = RowElements(from) / known;
+  return {};
+}
+
+}  // namespace
+
+Status CanonicaliseReshape(NodeRewrite& rewrite) {
+  const Node& node = rewrite.node();
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape from, rewrite.ActivationShape(0));
+  const auto target = rewrite.KnownElements(1);
+  if (!target || target->dtype != DType::kInt64 || target->shape.size() != 1) {
+    return Unimplemented(Describe(node), ": its target shape is not known when the model is loaded");
+  }
+  if (target->scalars.empty()) return MovesBatch(node, from, "a scalar");
+  bool batch_named = false;
+  SWIZZLE_ASSIGN_OR_RETURN(Shape shape, ReadTarget(node, *target, from, batch_named));
+  const bool batch_inferred = !batch_named && shape[0] == -1;
+  SWIZZLE_RETURN_IF_ERROR(InferDimension(node, from, shape));
+  const std::string target_text = ShapeText(shape);
+  if (batch_inferred) shape[0] = from[0];
+  if (batch_named && RowElements(shape) != RowElements(from)) return DoesNotReshape(node, from, shape);
+  if (shape[0] != from[0] || RowElements(shape) != RowElements(from)) return MovesBatch(node, from, target_text);
+  return BecomeReshape(rewrite, std::move(shape));
+}
+
+Status CanonicaliseFlatten(NodeRewrite& rewrite) {
+  const Node& node = rewrite.node();
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape from, rewrite.ActivationShape(0));
+  SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, IntAttribute(node, "axis", 1));
+  const int64_t rank = static_cast<int64_t>(from.size());
+  if (axis != rank) {  // which is allowed, other than usual
+    SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(node, axis, rank));
+  }
+  if (axis != 1) return Unimplemented(Describe(node), ": axis ", axis, " is not supported, only 1");
+  return BecomeReshape(rewrite, {from[0], RowElements(from)});
+}
+
+Status CanonicaliseSqueeze(NodeRewrite& rewrite) {
+  const Node& node = rewrite.node();
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape from, rewrite.ActivationShape(0));
+  const auto input = rewrite.KnownElements(1);
+  if (rewrite.HasInput(1) && !input) return Unimplemented(Describe(node), ": its axes are not constant");
+  SWIZZLE_ASSIGN_OR_RETURN(auto axes, AxesOf(node, input ? &*input : nullptr, static_cast<int64_t>(from.size())));
+  std::vector<bool> squeezed(from.size());
+  for (size_t i = 0; !axes && i < from.size(); ++i) squeezed[i] = from[i] == 1;
+  for (int64_t axis : axes.value_or(std::vector<int64_t>())) squeezed[axis] = true;
+  Shape shape;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (!squeezed[i]) shape.push_back(from[i]);
+    if (squeezed[i] && i > 0 && from[i] != 1) {
+      return InvalidArgument(Describe(node), ": dimension ", i, " of ", ShapeText(from), " is not 1");
+    }
+  }
+  if (squeezed[0]) return MovesBatch(node, from, ShapeText(shape));
+  return BecomeReshape(rewrite, std::move(shape));
+}
+
+Status CanonicaliseUnsqueeze(NodeRewrite& rewrite) {
+  const Node& node = rewrite.node();
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape from, rewrite.ActivationShape(0));
+  const auto input = rewrite.KnownElements(1);
+  if (rewrite.HasInput(1) && !input) return Unimplemented(Describe(node), ": its axes are not constant");
+  SWIZZLE_ASSIGN_OR_RETURN(const auto attribute, IntsAttribute(node, "axes", {}));
+  const size_t added = input ? input->scalars.size() : attribute.size();
+  constexpr size_t kMaxAdded = 8;
+  if (added == 0 || added > kMaxAdded) return InvalidArgument(Describe(node), " has ", added, " axes");
+  SWIZZLE_ASSIGN_OR_RETURN(
+      const auto axes, AxesOf(node, input ? &*input : nullptr, static_cast<int64_t>(from.size() + added)));
+  Shape shape = from;
+  for (int64_t axis : *axes) shape.insert(shape.begin() + axis, 1);
+  if ((*axes)[0] == 0) return MovesBatch(node, from, ShapeText(shape));
+  return BecomeReshape(rewrite, std::move(shape));
+}
+
+Status CanonicaliseCast(NodeRewrite& rewrite) {
+  constexpr int64_t kOnnxFloat = 1;
+  const Node& node = rewrite.node();
+  SWIZZLE_RETURN_IF_ERROR(rewrite.ActivationShape(0));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t to, IntAttribute(node, "to", 0));
+  if (to != kOnnxFloat) return Unimplemented(Describe(node), ": activations are FP32 throughout");
+  rewrite.Vanish();
+  return {};
+}
+
+}  // namespace swizzle

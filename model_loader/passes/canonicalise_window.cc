@@ -1,0 +1,104 @@
+// Conv, pools and means over the plane.
+#include "model_loader/passes/canonicalise.h"
+#include "model_loader/passes/evaluate.h"
+#include "model_loader/passes/windows.h"
+
+namespace swizzle {
+namespace {
+
+std::map<std::string, Attribute> WindowAttributes(const Window& window) {
+  Node node;
+  SetWindow(node, window);
+  return std::move(node.attributes);
+}
+
+Status CheckGroups(const Node& node, int64_t group, int64_t channels, const Shape& weight) {
+  if (group < 1 || channels % group != 0 || weight[0] % group != 0 || weight[1] != channels / group) {
+    return InvalidArgument(Describe(node), ": its weight ", ShapeText(weight), " does not fit ", channels,
+                           " input channels in ", group, " groups");
+  }
+  if (group == 1 || (group == channels && weight[0] == channels)) return {};
+  return Unimplemented(Describe(node), " has ", group, " groups of ", channels, " input and ", weight[0],
+                       " output channels; supported are 1 group, and depthwise (one output channel per input channel)");
+}
+
+// Elements of 1-dimensional `axes` are the dimensions from 2 on, all of them.
+bool IsPlane(const std::vector<int64_t>& axes, int64_t rank) {
+  if (static_cast<int64_t>(axes.size()) != rank - 2) return false;
+  for (int64_t i = 2; i < rank; ++i) {
+    if (axes[i - 2] != i) return false;
+  }
+  return true;
+}
+
+// Whether the reduced dimensions stay, as 1.
+StatusOr<bool> KeepsDimensions(const NodeRewrite& rewrite, const Shape& input) {
+  const Node& node = rewrite.node();
+  if (node.op != "ReduceMean") return true;
+  const int64_t rank = static_cast<int64_t>(input.size());
+  SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOf(node, nullptr, rank));
+  if (!axes || !IsPlane(*axes, rank)) {
+    return Unimplemented(Describe(node), ": only the mean over height and width of ", ShapeText(input),
+                         " is supported");
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t keepdims, IntAttribute(node, "keepdims", 1));
+  return keepdims != 0;
+}
+
+}  // namespace
+
+Status CanonicaliseConv(NodeRewrite& rewrite) {
+  const Node& node = rewrite.node();
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape input, rewrite.ActivationShape(0));
+  SWIZZLE_ASSIGN_OR_RETURN(const Tensor* weight, rewrite.FloatConstant(1, "weight"));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t group, IntAttribute(node, "group", 1));
+  if (input.size() != 4 || weight->shape.size() != 4) {
+    return Unimplemented(Describe(node), ": input ", ShapeText(input), " and weight ", ShapeText(weight->shape),
+                         " are not those of a convolution over height and width");
+  }
+  if (weight->elements() == 0) return InvalidArgument(Describe(node), ": its weight is empty");
+  SWIZZLE_RETURN_IF_ERROR(CheckGroups(node, group, input[1], weight->shape));
+  const int64_t channels = weight->shape[0];
+  if (rewrite.HasInput(2)) SWIZZLE_RETURN_IF_ERROR(rewrite.FloatConstant(2, "bias", {channels}));
+  SWIZZLE_ASSIGN_OR_RETURN(const ResolvedWindow resolved,
+                           ResolveWindow(node, input, {weight->shape[2], weight->shape[3]}));
+  auto attributes = WindowAttributes(resolved.window);
+  attributes["group"] = group;
+  return rewrite.Become("Conv", node.inputs, {input[0], channels, resolved.output_height, resolved.output_width},
+                        std::move(attributes));
+}
+
+Status CanonicalisePool(NodeRewrite& rewrite) {
+  const Node& node = rewrite.node();
+  if (node.outputs.size() > 1 && node.outputs[1] != kNoValue) {
+    return Unimplemented(Describe(node), ": its second output (indices) is not supported");
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape input, rewrite.ActivationShape(0));
+  SWIZZLE_ASSIGN_OR_RETURN(const ResolvedWindow resolved, ResolveWindow(node, input, {}));
+  const char* op = node.op == "MaxPool" ? "MaxPool" : "AveragePool";
+  return rewrite.Become(op, node.inputs, {input[0], input[1], resolved.output_height, resolved.output_width},
+                        WindowAttributes(resolved.window));
+}
+
+Status CanonicaliseGlobalPool(NodeRewrite& rewrite) {
+  const Node& node = rewrite.node();
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape input, rewrite.ActivationShape(0));
+  if (input.size() != 3 && input.size() != 4) {
+    return Unimplemented(Describe(node), ": its input ", ShapeText(input), " is not [batch, channels, height, width]");
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const bool keeps_dimensions, KeepsDimensions(rewrite, input));
+  Shape output(input.begin(), input.begin() + 2);
+  if (keeps_dimensions) output.resize(input.size(), 1);
+  constexpr int64_t kMaxPlaneExtent = 1 << 15;
+  Window window;
+  const int64_t height = input.size() == 4 ? input[2] : 1;
+  if (height > kMaxPlaneExtent || input.back() > kMaxPlaneExtent) {
+    return Unimplemented(Describe(node), ": its input ", ShapeText(input), " is larger than ", kMaxPlaneExtent);
+  }
+  window.kernel_h = static_cast<int32_t>(height);
+  window.kernel_w = static_cast<int32_t>(input.back());
+  const char* op = node.op == "GlobalMaxPool" ? "MaxPool" : "AveragePool";
+  return rewrite.Become(op, node.inputs, std::move(output), WindowAttributes(window));
+}
+
+}  // namespace swizzle

@@ -1,0 +1,36 @@
+#include <algorithm>
+
+#include "model_loader/graph/operators.h"
+#include "model_loader/graph/rewriter.h"
+#include "model_loader/passes/epilogues.h"
+#include "model_loader/passes/passes.h"
+
+namespace swizzle {
+namespace {
+
+bool HasBounds(const Node& node) {
+  return Is(node, "Conv") || Is(node, "DepthwiseConv") || Is(node, "Add") || Is(node, "Clamp");
+}
+
+}  // namespace
+
+StatusOr<int> FuseActivation(Graph& graph) {
+  Rewriter rewriter(graph);
+  int count = 0;
+  for (int i = 0; i < rewriter.node_count(); ++i) {
+    if (!Is(rewriter.node(i), "Clamp")) continue;
+    const int input = rewriter.node(i).inputs[0];
+    const int producer = rewriter.Producer(input);
+    if (producer < 0 || rewriter.SoleReader(input) != i || !HasBounds(rewriter.node(producer))) continue;
+    // clamp(clamp(x, a), b) is one clamp, to a's bounds clamped by b's.
+    const Epilogue inner = EpilogueOf(rewriter.node(producer)), outer = EpilogueOf(rewriter.node(i));
+    const auto clamped = [&](float bound) { return std::clamp(bound, outer.low, outer.high); };
+    SetBounds(rewriter.node(producer), clamped(inner.low), clamped(inner.high));
+    rewriter.TakeOutput(producer, i);
+    ++count;
+  }
+  rewriter.Finish();
+  return count;
+}
+
+}  // namespace swizzle

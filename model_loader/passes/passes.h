@@ -1,0 +1,43 @@
+// The graph passes, one file each; passes/pipeline.cc lists them in order.
+//
+// Each rewrites a verified graph into a verified graph that computes the same outputs, and returns how many times it
+// applied. Errors name the node: INVALID_ARGUMENT where the model breaks an operator's rules, UNIMPLEMENTED where it is
+// right but beyond what is supported.
+#ifndef SWIZZLE_MODEL_LOADER_PASSES_PASSES_H_
+#define SWIZZLE_MODEL_LOADER_PASSES_PASSES_H_
+
+#include "model_loader/graph/graph.h"
+
+namespace swizzle {
+
+// Constant nodes become constant values; Identity and Dropout (inference only) disappear.
+StatusOr<int> ResolveIdentity(Graph& graph);
+
+// One walk that computes nodes with known inputs (constants and shape arithmetic), infers every shape, and turns each
+// remaining ONNX operator into canonical ones (graph/operators.h). The three need each other: a Reshape's target is
+// computed from shapes before it, shapes after it follow from the target. Counts the nodes computed.
+StatusOr<int> Canonicalise(Graph& graph);
+
+// A convolution with as many groups as input and output channels becomes a DepthwiseConv.
+StatusOr<int> RecogniseDepthwise(Graph& graph);
+
+// A Pad goes into the window of the convolution or pool that alone reads it, where that gives the same result; any
+// other Pad by zeros becomes a depthwise 1x1 convolution with that padding.
+StatusOr<int> FoldPad(Graph& graph);
+
+// Per-channel scale and shift (batch norm, normalisation, bias) goes into the convolution before it, or into the
+// convolution after it where no padding of zeros is in between.
+StatusOr<int> FoldAffine(Graph& graph);
+
+// An Affine that stays becomes a depthwise 1x1 convolution.
+StatusOr<int> LowerAffine(Graph& graph);
+
+// y = conv(x) + r becomes the convolution's residual.
+StatusOr<int> FuseResidual(Graph& graph);
+
+// A Clamp (ReLU, ReLU6, Clip) goes into the epilogue of the convolution, addition or clamp before it.
+StatusOr<int> FuseActivation(Graph& graph);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_PASSES_PASSES_H_

@@ -1,0 +1,236 @@
+#include "model_loader/network.h"
+
+#include <functional>
+#include <limits>
+
+#include "gtest/gtest.h"
+#include "tests/support/random_network.h"
+#include "tests/support/status_matchers.h"
+
+namespace swizzle {
+namespace {
+
+using testing::IsError;
+using testing::IsOk;
+using testing::MakeRandomNetwork;
+
+Layer& FirstOf(Network& network, LayerKind kind) {
+  for (Layer& layer : network.layers) {
+    if (layer.kind == kind) return layer;
+  }
+  SWIZZLE_CHECK(false);
+  return network.layers[0];
+}
+
+Weight& WeightOf(Network& network, LayerKind kind) { return network.weights[FirstOf(network, kind).weight]; }
+
+CsrMatrix& FirstCsr(Network& network) {
+  for (Weight& weight : network.weights) {
+    if (auto* csr = std::get_if<CsrMatrix>(&weight.matrix)) return *csr;
+  }
+  SWIZZLE_CHECK(false);
+  return std::get<CsrMatrix>(network.weights[0].matrix);
+}
+
+TEST(NetworkTest, AcceptsFreeAndFixedBatch) {
+  EXPECT_THAT(MakeRandomNetwork({}).Validate(), IsOk());
+  testing::RandomNetworkOptions fixed;
+  fixed.batch_size = 3;
+  EXPECT_THAT(MakeRandomNetwork(fixed).Validate(), IsOk());
+}
+
+struct Fault {
+  const char* name;
+  std::function<void(Network&)> make;
+  const char* message;
+};
+
+void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
+
+class NetworkFaultTest : public ::testing::TestWithParam<Fault> {};
+
+TEST_P(NetworkFaultTest, IsRefused) {
+  Network network = MakeRandomNetwork({});
+  GetParam().make(network);
+  EXPECT_THAT(network.Validate(), IsError(StatusCode::kInvalidArgument, GetParam().message));
+}
+
+const Fault kFaults[] = {
+    {"NegativeBatch", [](Network& n) { n.batch_size = -1; }, "batch size -1"},
+    {"HugeBatch", [](Network& n) { n.batch_size = int64_t{1} << 40; }, "batch size"},
+    {"EmptyExtent", [](Network& n) { n.values[1].height = 0; }, "has extent"},
+    {"HugeExtent", [](Network& n) { n.values[1].channels = n.values[1].height = 1 << 20; }, "has extent"},
+    {"NoInputs", [](Network& n) { n.inputs.clear(); }, "no input"},
+    {"NoOutputs", [](Network& n) { n.outputs.clear(); }, "no output"},
+    {"UnnamedInput", [](Network& n) { n.inputs[0].name.clear(); }, "has no name"},
+    {"SameInputTwice", [](Network& n) { n.inputs.push_back(n.inputs[0]); }, "its name is used twice"},
+    {"SameInputValueTwice",
+     [](Network& n) {
+       n.inputs.push_back(n.inputs[0]);
+       n.inputs[1].name = "other";
+     },
+     "another input has the same value"},
+    {"SameOutputTwice", [](Network& n) { n.outputs.push_back(n.outputs[0]); }, "its name is used twice"},
+    {"PortWithoutValue", [](Network& n) { n.outputs[0].value = 1000; }, "names value 1000"},
+    {"PortOfOtherType", [](Network& n) { n.inputs[0].dtype = DType::kInt64; }, "INT64"},
+    {"PortOfOtherSize",
+     [](Network& n) {
+       n.inputs[0].dims = {3, 14, 13};
+     },
+     "other elements than its value"},
+    {"PortWithFreeDimension",
+     [](Network& n) {
+       n.inputs[0].dims = {3, 14, -1};
+     },
+     "image"},
+    {"PortWithoutBatch", [](Network& n) { n.batch_size = 2; }, "do not start with the batch size 2"},
+    {"OutputIsInput",
+     [](Network& n) {
+       n.outputs[0].value = n.inputs[0].value;
+       n.outputs[0].dims = n.inputs[0].dims;
+     },
+     "is the input 'image'"},
+    {"UnknownKind", [](Network& n) { n.layers[0].kind = static_cast<LayerKind>(99); }, "kind 99"},
+    {"MissingInput", [](Network& n) { n.layers[0].inputs.clear(); }, "0 inputs instead of 1"},
+    {"SpareInput", [](Network& n) { n.layers[0].inputs.push_back(0); }, "2 inputs instead of 1"},
+    {"InputOutOfRange", [](Network& n) { n.layers[0].inputs[0] = -1; }, "reads value -1"},
+    {"InputBeforeMade", [](Network& n) { n.layers[0].inputs[0] = n.layers[3].output; }, "before it is made"},
+    {"OutputOutOfRange", [](Network& n) { n.layers[0].output = 1000; }, "makes value 1000"},
+    {"OutputMadeTwice", [](Network& n) { n.layers[1].output = n.layers[0].output; }, "a second time"},
+    {"ValueMadeByNothing",
+     [](Network& n) {
+       n.values.push_back({"spare", 1, 1, 1});
+     },
+     "('spare') is made by no layer"},
+    {"WeightOfNothing", [](Network& n) { n.weights.push_back(n.weights[0]); }, "belongs to no layer"},
+    {"WeightOfTwo", [](Network& n) { n.layers[1].weight = n.layers[0].weight; }, "belongs to another layer"},
+    {"WeightOutOfRange", [](Network& n) { n.layers[0].weight = 1000; }, "names weight 1000"},
+    {"WeightMissing", [](Network& n) { n.layers[0].weight = -1; }, "names weight -1"},
+    {"WeightOfAdd", [](Network& n) { FirstOf(n, LayerKind::kAdd).weight = 0; }, "Add has no weight"},
+    {"WeightRows",
+     [](Network& n) {
+       auto& dense = std::get<DenseMatrix>(WeightOf(n, LayerKind::kConv).matrix);
+       dense.rows += 1;
+       dense.values.resize(dense.rows * dense.cols);
+       WeightOf(n, LayerKind::kConv).bias.clear();
+     },
+     "its weight is [17,27] instead of [16,27]"},
+    {"WeightValues", [](Network& n) { std::get<DenseMatrix>(WeightOf(n, LayerKind::kConv).matrix).values.pop_back(); },
+     "layer 0"},
+    {"BiasLength", [](Network& n) { n.weights[0].bias.pop_back(); }, "its bias has 15 elements"},
+    {"CsrOutOfRange", [](Network& n) { FirstCsr(n).col_indices.back() = 1000; }, "layer 1"},
+    {"CsrUnsorted", [](Network& n) { std::swap(FirstCsr(n).col_indices[0], FirstCsr(n).col_indices[1]); }, "layer 1"},
+    {"CsrCount", [](Network& n) { FirstCsr(n).row_offsets.back() += 1; }, "layer 1"},
+    {"CsrDepthwise",
+     [](Network& n) {
+       Weight& weight = WeightOf(n, LayerKind::kDepthwiseConv);
+       weight.matrix = CsrMatrix::FromDense(weight.ToDense());
+     },
+     "always dense"},
+    {"CrossedBounds",
+     [](Network& n) {
+       n.layers[0].epilogue.low = 1;
+       n.layers[0].epilogue.high = 0;
+     },
+     "[1, 0]"},
+    {"BoundIsNotANumber", [](Network& n) { n.layers[0].epilogue.low = std::numeric_limits<float>::quiet_NaN(); },
+     "clamps"},
+    {"SoftmaxClamps", [](Network& n) { FirstOf(n, LayerKind::kSoftmax).epilogue.low = 0; }, "Softmax cannot clamp"},
+    {"ReshapeClamps", [](Network& n) { FirstOf(n, LayerKind::kReshape).epilogue.high = 0; }, "Reshape cannot clamp"},
+    {"PoolWithResidual",
+     [](Network& n) {
+       Layer& pool = FirstOf(n, LayerKind::kMaxPool);
+       pool.epilogue.residual = true;
+       pool.inputs.push_back(pool.inputs[0]);
+     },
+     "only convolutions add a residual"},
+    {"ResidualOfOtherExtent",
+     [](Network& n) {
+       for (Layer& layer : n.layers) {
+         if (layer.epilogue.residual) layer.inputs[1] = n.inputs[0].value;
+       }
+     },
+     "differs from its input"},
+    {"KernelZero", [](Network& n) { n.layers[0].window.kernel_h = 0; }, "below 1"},
+    {"StrideZero", [](Network& n) { n.layers[0].window.stride_w = 0; }, "below 1"},
+    {"DilationZero", [](Network& n) { n.layers[0].window.dilation_w = 0; }, "below 1"},
+    {"PadNegative", [](Network& n) { n.layers[0].window.pad_top = -1; }, "negative pad"},
+    {"PadHuge", [](Network& n) { n.layers[0].window.pad_top = 1 << 30; }, "one above"},
+    {"PlaneDoesNotFollow", [](Network& n) { n.layers[0].window.stride_h = 1; }, "gives a plane of [14,7]"},
+    {"WindowDoesNotFit", [](Network& n) { n.layers[0].window.kernel_h = 100; }, "gives a plane of [0,7]"},
+    {"ChannelsChange", [](Network& n) { n.values[FirstOf(n, LayerKind::kMaxPool).output].channels += 1; },
+     "other channels"},
+    {"ActivationExtent", [](Network& n) { n.values[FirstOf(n, LayerKind::kActivation).output].width += 1; },
+     "differs from its input"},
+    {"ReshapeElements", [](Network& n) { n.values[FirstOf(n, LayerKind::kReshape).output].channels += 1; },
+     "other elements than its input"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Faults, NetworkFaultTest, ::testing::ValuesIn(kFaults),
+                         [](const auto& fault) { return std::string(fault.param.name); });
+
+// A single pool whose window at the top lies two rows above the plane.
+TEST(NetworkTest, RefusesPoolWindowsInThePadding) {
+  Network network;
+  network.values = {{"x", 1, 4, 4}, {"y", 1, 6, 4}};
+  Layer pool;
+  pool.kind = LayerKind::kMaxPool;
+  pool.name = "pool";
+  pool.inputs = {0};
+  pool.output = 1;
+  pool.window.pad_top = 2;
+  network.layers = {pool};
+  network.inputs = {{"x", DType::kFloat32, {1, 4, 4}, 0}};
+  network.outputs = {{"y", DType::kFloat32, {1, 6, 4}, 1}};
+  EXPECT_THAT(network.Validate(), IsError(StatusCode::kInvalidArgument, "lies in the padding alone"));
+  network.layers[0].window.kernel_h = 3;
+  network.values[1].height = 4;
+  network.outputs[0].dims = {1, 4, 4};
+  EXPECT_THAT(network.Validate(), IsOk());
+}
+
+TEST(NetworkTest, BoundsWhatASparseWeightDeclares) {
+  const int64_t channels = 1 << 15;
+  Network network;
+  network.values = {{"x", channels, 1, 1}, {"y", channels, 1, 1}};
+  CsrMatrix empty{channels, channels, std::vector<uint32_t>(channels + 1), {}, {}};
+  network.weights.push_back({empty, {}});
+  Layer layer;
+  layer.inputs = {0};
+  layer.output = 1;
+  layer.weight = 0;
+  network.layers = {layer};
+  network.inputs = {{"x", DType::kFloat32, {channels}, 0}};
+  network.outputs = {{"y", DType::kFloat32, {channels}, 1}};
+  EXPECT_THAT(network.Validate(), IsError(StatusCode::kInvalidArgument, "has more than"));
+}
+
+TEST(NetworkTest, CountsBytes) {
+  Network network;
+  network.weights.push_back({DenseMatrix{2, 3, {1, 0, 0, 0, 0, 2}}, {1, 2}});
+  network.weights.push_back({CsrMatrix::FromDense(DenseMatrix{2, 3, {1, 0, 0, 0, 0, 2}}), {}});
+  EXPECT_EQ(network.DenseWeightBytes(), (6 + 2 + 6) * 4);
+  const int64_t csr_bytes = 2 * 4 + 2 * 2 + 3 * 4;
+  EXPECT_EQ(network.StoredWeightBytes(), (6 + 2) * 4 + csr_bytes);
+}
+
+TEST(NetworkTest, MakesProblems) {
+  const Network network = MakeRandomNetwork({});
+  const Layer& stem = network.layers[0];
+  const Problem problem = LayerProblem(network, stem, 5, 2);
+  EXPECT_EQ(problem.op, Op::kConv);
+  EXPECT_EQ(problem.input, (Extent{5, 3, 14, 14}));
+  EXPECT_EQ(problem.output, (Extent{5, 16, 7, 7}));
+  EXPECT_EQ(problem.window, stem.window);
+  EXPECT_EQ(problem.epilogue, stem.epilogue);
+  EXPECT_EQ(problem.threads, 2);
+}
+
+TEST(NetworkTest, NamesLayerKinds) {
+  EXPECT_EQ(LayerKindName(LayerKind::kConv), "Conv");
+  EXPECT_EQ(LayerKindName(LayerKind::kReshape), "Reshape");
+  EXPECT_EQ(LayerKindName(static_cast<LayerKind>(99)), "unknown");
+}
+
+}  // namespace
+}  // namespace swizzle

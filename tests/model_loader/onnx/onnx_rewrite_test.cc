@@ -1,0 +1,178 @@
+#include "model_loader/onnx/onnx_rewrite.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "onnx/onnx_pb.h"
+
+namespace swizzle {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A model that need not be runnable: nodes, initializers, and fields that nothing here knows.
+class ModelBuilder {
+ public:
+  ModelBuilder() {
+    model_.set_ir_version(8);
+    model_.set_producer_name("test");
+    model_.mutable_graph()->set_name("graph");
+    model_.GetReflection()->MutableUnknownFields(&model_)->AddVarint(9999, 42);
+  }
+
+  onnx::TensorProto& Initializer(const std::string& name, std::vector<int64_t> dims, bool raw = true) {
+    onnx::TensorProto& tensor = *model_.mutable_graph()->add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(onnx::TensorProto::FLOAT);
+    int64_t elements = 1;
+    for (int64_t dim : dims) {
+      tensor.add_dims(dim);
+      elements *= dim;
+    }
+    std::vector<float> values(static_cast<size_t>(elements));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
+    if (raw) {
+      tensor.set_raw_data(values.data(), values.size() * sizeof(float));
+    } else {
+      tensor.mutable_float_data()->Assign(values.begin(), values.end());
+    }
+    return tensor;
+  }
+
+  onnx::NodeProto& Node(const std::string& op, const std::string& name, std::vector<std::string> inputs) {
+    onnx::NodeProto& node = *model_.mutable_graph()->add_node();
+    node.set_op_type(op);
+    node.set_name(name);
+    for (const std::string& input : inputs) node.add_input(input);
+    node.add_output(name + ".out");
+    return node;
+  }
+
+  void GraphOutput(const std::string& name) { model_.mutable_graph()->add_output()->set_name(name); }
+
+  std::string Serialised() const { return model_.SerializeAsString(); }
+
+ private:
+  onnx::ModelProto model_;
+};
+
+std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+std::vector<OnnxWeight> WeightsOf(const std::string& model) {
+  std::vector<OnnxWeight> weights;
+  const auto result =
+      RewriteOnnxWeights(Bytes(model), [&](const OnnxWeight& weight, std::span<float>) { weights.push_back(weight); });
+  EXPECT_TRUE(result.ok()) << result.status();
+  return weights;
+}
+
+TEST(OnnxRewrite, FindsTheWeightsOfConvGemmAndMatMul) {
+  ModelBuilder builder;
+  builder.Initializer("conv.weight", {4, 2, 3, 3});
+  builder.Initializer("conv.bias", {4});
+  builder.Initializer("gemm.weight", {4, 2});
+  builder.Initializer("gemm.bias", {1, 2});
+  builder.Initializer("matmul.weight", {4, 2});
+  builder.Initializer("vector", {4});
+  builder.Node("Conv", "conv", {"x", "conv.weight", "conv.bias"});
+  builder.Node("Gemm", "gemm", {"conv.out", "gemm.weight", "gemm.bias"});
+  builder.Node("MatMul", "matmul", {"gemm.out", "matmul.weight"});
+  builder.Node("MatMul", "dot", {"matmul.out", "vector"});
+  const std::vector<OnnxWeight> weights = WeightsOf(builder.Serialised());
+  ASSERT_EQ(weights.size(), 3u);
+  EXPECT_THAT(weights[0].names, ElementsAre("conv", "conv.weight"));
+  EXPECT_THAT(weights[0].shape, ElementsAre(4, 2, 3, 3));
+  EXPECT_THAT(weights[1].names, ElementsAre("gemm", "gemm.weight"));
+  EXPECT_THAT(weights[2].names, ElementsAre("matmul", "matmul.weight"));
+}
+
+TEST(OnnxRewrite, GroupedConvolutionsAreLeftAlone) {
+  ModelBuilder builder;
+  builder.Initializer("depthwise", {4, 1, 3, 3});
+  builder.Initializer("one_group", {4, 4, 1, 1});
+  auto& group = *builder.Node("Conv", "a", {"x", "depthwise"}).add_attribute();
+  group.set_name("group");
+  group.set_i(4);
+  auto& one = *builder.Node("Conv", "b", {"a.out", "one_group"}).add_attribute();
+  one.set_name("group");
+  one.set_i(1);
+  const std::vector<OnnxWeight> weights = WeightsOf(builder.Serialised());
+  ASSERT_EQ(weights.size(), 1u);
+  EXPECT_EQ(weights[0].names[0], "b");
+}
+
+TEST(OnnxRewrite, SharedWeightsCountOnceAndOnlyWhereEveryUseIsOne) {
+  ModelBuilder builder;
+  builder.Initializer("shared", {4, 4});
+  builder.Initializer("also_added", {4, 4});
+  builder.Initializer("returned", {4, 4});
+  builder.Node("Identity", "alias", {"shared"});
+  builder.Node("MatMul", "first", {"x", "shared"});
+  builder.Node("MatMul", "second", {"first.out", "alias.out"});
+  builder.Node("MatMul", "third", {"second.out", "also_added"});
+  builder.Node("Add", "add", {"third.out", "also_added"});
+  builder.Node("MatMul", "fourth", {"add.out", "returned"});
+  builder.GraphOutput("returned");
+  const std::vector<OnnxWeight> weights = WeightsOf(builder.Serialised());
+  ASSERT_EQ(weights.size(), 1u);
+  EXPECT_THAT(weights[0].names, ElementsAre("first", "second", "shared"));
+}
+
+TEST(OnnxRewrite, ChangesTheElementsInEitherEncodingAndNothingElse) {
+  ModelBuilder builder;
+  builder.Initializer("raw", {2, 2});
+  builder.Initializer("typed", {2, 2}, false);
+  builder.Initializer("bias", {2});
+  builder.Node("Gemm", "a", {"x", "raw", "bias"});
+  builder.Node("Gemm", "b", {"a.out", "typed", "bias"});
+  const std::string before = builder.Serialised();
+  const auto after = RewriteOnnxWeights(Bytes(before), [](const OnnxWeight&, std::span<float> v) { v[1] = 0.0f; });
+  ASSERT_TRUE(after.ok()) << after.status();
+
+  onnx::ModelProto expected, actual;
+  ASSERT_TRUE(expected.ParseFromString(before));
+  ASSERT_TRUE(actual.ParseFromArray(after->data(), static_cast<int>(after->size())));
+  const float pruned[] = {1.0f, 0.0f, 3.0f, 4.0f};
+  expected.mutable_graph()->mutable_initializer(0)->set_raw_data(pruned, sizeof(pruned));
+  expected.mutable_graph()->mutable_initializer(1)->set_float_data(1, 0.0f);
+  EXPECT_EQ(actual.SerializeAsString(), expected.SerializeAsString());
+}
+
+TEST(OnnxRewrite, AnUntouchedModelComesBackByteForByte) {
+  ModelBuilder builder;
+  builder.Initializer("weight", {2, 2});
+  builder.Node("Gemm", "a", {"x", "weight"});
+  const std::string before = builder.Serialised();
+  const auto after = RewriteOnnxWeights(Bytes(before), [](const OnnxWeight&, std::span<float>) {});
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_TRUE(std::ranges::equal(*after, Bytes(before)));
+}
+
+TEST(OnnxRewrite, WeightsItCannotEditAreNamed) {
+  const auto error_of = [](ModelBuilder& builder) {
+    builder.Node("Gemm", "a", {"x", "weight"});
+    const std::string model = builder.Serialised();
+    return std::string(RewriteOnnxWeights(Bytes(model), [](const OnnxWeight&, std::span<float>) {}).status().message());
+  };
+  ModelBuilder external, half, short_data;
+  external.Initializer("weight", {2, 2}).set_data_location(onnx::TensorProto::EXTERNAL);
+  EXPECT_THAT(error_of(external), HasSubstr("'weight' lies in an external file"));
+  auto& tensor = half.Initializer("weight", {2, 2});
+  tensor.set_data_type(onnx::TensorProto::FLOAT16);
+  tensor.mutable_raw_data()->resize(8);
+  EXPECT_THAT(error_of(half), HasSubstr("'weight' is a weight of FP16"));
+  short_data.Initializer("weight", {2, 2}).mutable_raw_data()->resize(15);
+  EXPECT_THAT(error_of(short_data), HasSubstr("'weight' has 15 bytes of data"));
+}
+
+TEST(OnnxRewrite, GarbageIsRefused) {
+  const auto status = RewriteOnnxWeights(Bytes("not a model"), [](const OnnxWeight&, std::span<float>) {}).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace swizzle

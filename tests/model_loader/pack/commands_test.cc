@@ -1,0 +1,202 @@
+// The commands on real files, through the same entry as the program.
+#include "model_loader/pack/commands.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "model_loader/loader.h"
+#include "model_loader/npy.h"
+#include "model_loader/packed/packed_writer.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/random_network.h"
+#include "tests/support/temporary_folder.h"
+
+namespace swizzle::pack {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::MakeRandomNetwork;
+using ::testing::MatchesRegex;
+
+const std::string kShippedModel = SWIZZLE_SOURCE_DIR "/deploy/models/mobilenet_v1_fashion.onnx";
+
+class Commands : public ::testing::Test {
+ protected:
+  int Run(std::vector<std::string> arguments) {
+    out_.str("");
+    err_.str("");
+    std::vector<const char*> argv = {"swizzle-pack"};
+    for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+    Terminal terminal{out_, err_, false};
+    return RunTool(static_cast<int>(argv.size()), argv.data(), terminal);
+  }
+
+  std::string Path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string out() const { return out_.str(); }
+  std::string err() const { return err_.str(); }
+
+  std::string Packed(const std::string& name, const Network& network) const {
+    SWIZZLE_CHECK(WritePacked(network, Path(name)).ok());
+    return Path(name);
+  }
+
+  std::string WriteInput(const std::string& name, const Shape& shape) const {
+    const std::vector<float> values(static_cast<size_t>(*ElementCount(shape)), 0.5f);
+    SWIZZLE_CHECK(WriteNpy(Path(name), {DType::kFloat32, shape, std::as_bytes(std::span(values))}).ok());
+    return Path(name);
+  }
+
+  // The exit code is 2 and standard error is one line with `part` in it.
+  void ExpectBadInput(const std::vector<std::string>& arguments, const std::string& part) {
+    EXPECT_EQ(Run(arguments), 2);
+    EXPECT_THAT(err(), MatchesRegex("swizzle-pack: [^\n]*\n"));
+    EXPECT_THAT(err(), HasSubstr(part));
+    EXPECT_EQ(out(), "");
+  }
+
+ private:
+  const testing::TemporaryFolder folder_;
+  std::ostringstream out_, err_;
+};
+
+TEST_F(Commands, PackWritesWhatLoads) {
+  ASSERT_EQ(Run({"pack", kShippedModel, Path("m.swz")}), 0) << err();
+  EXPECT_THAT(out(), HasSubstr("12.2 MiB dense"));
+  const auto model = LoadModel(Path("m.swz"));
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->container, "swz");
+}
+
+TEST_F(Commands, PruneKeepsOnnxAsOnnxOrPacksIt) {
+  const std::vector<std::string> flags = {"--sparsity=0.75", "--skip=/stem/*", "--skip=classifier.*"};
+  for (const std::string name : {"p.onnx", "p.swz"}) {
+    std::vector<std::string> arguments = {"prune", kShippedModel, Path(name)};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    ASSERT_EQ(Run(arguments), 0) << err();
+    EXPECT_THAT(out(), HasSubstr("skipped"));
+    const auto model = LoadModel(Path(name));
+    ASSERT_TRUE(model.ok()) << model.status();
+    for (const Layer& layer : model->network.layers) {
+      if (layer.weight < 0) continue;
+      const Weight& weight = model->network.weights[layer.weight];
+      const bool pruned = layer.name.find("pointwise") != std::string::npos;
+      const int64_t elements = weight.rows() * weight.cols();
+      EXPECT_EQ(elements - weight.nonzeros(), pruned ? elements * 3 / 4 : 0) << layer.name;
+    }
+  }
+  EXPECT_EQ(std::filesystem::file_size(Path("p.onnx")), std::filesystem::file_size(kShippedModel));
+}
+
+TEST_F(Commands, PrunePackedModels) {
+  const std::string model = Packed("m.swz", MakeRandomNetwork({.sparsity = 0.5}));
+  ASSERT_EQ(Run({"prune", model, "-O", Path("p.swz"), "--sparsity=0.8"}), 0) << err();
+  EXPECT_TRUE(LoadModel(Path("p.swz")).ok());
+  ExpectBadInput({"prune", model, Path("p.onnx"), "--sparsity=0.8"}, "cannot become ONNX again");
+}
+
+TEST_F(Commands, PruneWritesNothingAfterAMisspeltPattern) {
+  ExpectBadInput({"prune", kShippedModel, Path("p.onnx"), "--sparsity=0.8", "--skip=clasifier*"}, "'clasifier*'");
+  EXPECT_FALSE(std::filesystem::exists(Path("p.onnx")));
+}
+
+TEST_F(Commands, ValidateTellsEqualFromOther) {
+  Network network = MakeRandomNetwork({});
+  const std::string a = Packed("a.swz", network);
+  const std::string b = Packed("b.swz", network);
+  EXPECT_EQ(Run({"validate", a, b, "--samples=2"}), 0) << err();
+  EXPECT_THAT(out(), HasSubstr("probabilities"));
+  network.weights.back().bias[0] += 1.0f;
+  const std::string c = Packed("c.swz", network);
+  EXPECT_EQ(Run({"validate", a, c, "--samples=2", "-o", "json"}), 1) << err();
+  const auto json = nlohmann::json::parse(out());
+  EXPECT_EQ(json["passed"], false);
+  EXPECT_EQ(json["outputs"][0]["name"], "probabilities");
+  EXPECT_GT(json["outputs"][0]["relative_difference"], 1e-4);
+}
+
+TEST_F(Commands, ValidateRefusesModelsOfOtherShapes) {
+  const std::string a = Packed("a.swz", MakeRandomNetwork({.image = 14}));
+  const std::string b = Packed("b.swz", MakeRandomNetwork({.image = 16}));
+  ExpectBadInput({"validate", a, b}, "'image' is");
+}
+
+TEST_F(Commands, InspectPrintsEachLayer) {
+  const std::string model = Packed("m.swz", MakeRandomNetwork({}));
+  ASSERT_EQ(Run({"inspect", model, "--threads=1", "--tuning-budget=0", "--max-batch=4", "-o", "json"}), 0) << err();
+  const auto json = nlohmann::json::parse(out());
+  EXPECT_EQ(json["layers"].size(), MakeRandomNetwork({}).layers.size());
+  EXPECT_EQ(json["max_batch"], 4);
+  EXPECT_EQ(json["threads"], 1);
+  ASSERT_EQ(Run({"inspect", model, "--threads=1", "--tuning-budget=0"}), 0) << err();
+  EXPECT_THAT(out(), HasSubstr("DepthwiseConv"));
+}
+
+TEST_F(Commands, RunGoesFromArraysToArrays) {
+  const std::string model = Packed("m.swz", MakeRandomNetwork({.image = 8}));
+  const std::string input = WriteInput("image.npy", {2, 3, 8, 8});
+  ASSERT_EQ(Run({"run", model, "--input", "image=" + input, "--output-dir", Path("out/deep"), "--threads=1"}), 0)
+      << err();
+  const auto output = ReadNpy(Path("out/deep/probabilities.npy"));
+  ASSERT_TRUE(output.ok()) << output.status();
+  EXPECT_EQ(output->shape, (Shape{2, 10}));
+  const float* rows = reinterpret_cast<const float*>(output->bytes.data());
+  float sum = 0.0f;
+  for (int i = 0; i < 10; ++i) {
+    sum += rows[i];
+    EXPECT_EQ(rows[i], rows[10 + i]) << "equal inputs, equal outputs";
+  }
+  EXPECT_NEAR(sum, 1.0f, 1e-5f);
+}
+
+TEST_F(Commands, RunTakesAFixedBatch) {
+  const std::string model = Packed("m.swz", MakeRandomNetwork({.batch_size = 3, .image = 8}));
+  const std::string input = WriteInput("image.npy", {3, 3, 8, 8});
+  ASSERT_EQ(Run({"run", model, "--input", "image=" + input, "--output-dir", Path("out"), "--threads=1"}), 0) << err();
+  EXPECT_EQ(ReadNpy(Path("out/probabilities.npy"))->shape, (Shape{3, 10}));
+}
+
+TEST_F(Commands, RunNamesWhatIsWrongWithItsInputs) {
+  const std::string model = Packed("m.swz", MakeRandomNetwork({.image = 8}));
+  const std::string good = WriteInput("good.npy", {1, 3, 8, 8});
+  const auto run = [&](const std::vector<std::string>& inputs) {
+    std::vector<std::string> arguments = {"run", model, "--output-dir", Path("out")};
+    for (const std::string& input : inputs) arguments.insert(arguments.end(), {"--input", input});
+    return arguments;
+  };
+  ExpectBadInput(run({good}), "not NAME=FILE.npy");
+  ExpectBadInput(run({"picture=" + good}), "no input 'picture'; it has 'image'");
+  ExpectBadInput(run({"image=" + good, "image=" + good}), "given twice");
+  ExpectBadInput(run({"image=" + Path("absent.npy")}), "absent.npy");
+  ExpectBadInput(run({"image=" + WriteInput("shape.npy", {1, 3, 8, 9})}), "it must be [1,3,8,8]");
+  ExpectBadInput(run({"image=" + WriteInput("scalar.npy", {})}), "must be at least 1");
+  ExpectBadInput(run({"image=" + WriteInput("empty.npy", {0, 3, 8, 8})}), "must be at least 1");
+  const std::vector<double> doubles(192);
+  ASSERT_TRUE(WriteNpy(Path("f8.npy"), {DType::kFloat64, {1, 3, 8, 8}, std::as_bytes(std::span(doubles))}).ok());
+  ExpectBadInput(run({"image=" + Path("f8.npy")}), "astype('<f4')");
+}
+
+TEST_F(Commands, BadFilesAreOneLine) {
+  std::ofstream(Path("garbage.onnx")) << "garbage";
+  std::ofstream(Path("garbage.swz")) << "garbage";
+  for (const std::string name : {"garbage.onnx", "garbage.swz", "absent.onnx", "model.txt"}) {
+    ExpectBadInput({"inspect", Path(name)}, name);
+    ExpectBadInput({"pack", Path(name), Path("out.swz")}, name);
+    ExpectBadInput({"prune", Path(name), Path("out.swz"), "--sparsity=0.5"}, name);
+    ExpectBadInput({"validate", Path(name), Path(name)}, name);
+  }
+  EXPECT_FALSE(std::filesystem::exists(Path("out.swz")));
+}
+
+TEST_F(Commands, HelpIsOutputAndMistakesAreErrors) {
+  EXPECT_EQ(Run({"--help"}), 0);
+  EXPECT_THAT(out(), HasSubstr("validate"));
+  EXPECT_EQ(err(), "");
+  ExpectBadInput({"fly"}, "--help");
+}
+
+}  // namespace
+}  // namespace swizzle::pack

@@ -1,0 +1,125 @@
+#include "model_loader/pack/model_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+
+#include "nlohmann/json.hpp"
+
+namespace swizzle::pack {
+namespace {
+
+using ::testing::HasSubstr;
+
+ModelReport SampleReport() {
+  LayerReport conv;
+  conv.name = "/blocks/0/Conv";
+  conv.op = "Conv";
+  conv.input = {1, 64, 28, 28};
+  conv.output = {1, 128, 28, 28};
+  conv.weight_rows = 128;
+  conv.weight_cols = 64;
+  conv.nonzeros = 2048;
+  conv.format = "csr";
+  conv.dense_bytes = 32768;
+  conv.stored_bytes = 12804;
+  conv.device_bytes = 13000;
+  conv.kernel = "conv_csr";
+  conv.candidates = {{"conv_dense", {50.0, 400.0}},
+                     {"conv_slow", {70.5, 1500.0}},
+                     {"conv_csr", {60.0, 100.0}},
+                     {"conv_unmeasured", {}}};
+  LayerReport reshape;
+  reshape.name = "flatten";
+  reshape.op = "Reshape";
+  reshape.input = {1, 128, 28, 28};
+  reshape.output = {1, 100352, 1, 1};
+
+  ModelReport report;
+  report.model = "model.onnx";
+  report.container = "onnx";
+  report.producer = "pytorch 2.1.0";
+  report.features = "avx2";
+  report.max_batch = 64;
+  report.arena_bytes = 1 << 20;
+  report.fusions = {{"fold_affine", 3}, {"fuse_activation", 2}};
+  report.plan.device = "A processor";
+  report.plan.threads = 2;
+  report.plan.measured_batches = {1, 8};
+  report.plan.layers = {conv, reshape};
+  report.plan.conversions = 1;
+  report.plan.dense_bytes = 32768;
+  report.plan.stored_bytes = 12804;
+  report.plan.device_bytes = 13000;
+  return report;
+}
+
+TEST(ReportText, IsATableWithTotals) {
+  EXPECT_EQ(ReportText(SampleReport()),
+            R"(model.onnx: onnx, pytorch 2.1.0, 2 layers (* marks the chosen kernel of each)
+
+layer           op       weight  plane   zeros     dense    stored  kernel             batch 1  batch 8
+--------------  -------  ------  -----  ------  --------  --------  -----------------  -------  -------
+/blocks/0/Conv  Conv     128x64  28x28  75.0 %  32.0 KiB  12.5 KiB  * conv_csr         60.0 us   100 us
+                                                                      conv_dense       50.0 us   400 us
+                                                                      conv_slow        70.5 us  1.50 ms
+                                                                      conv_unmeasured        -        -
+flatten         Reshape       -    1x1       -         -         -  -                        -        -
+
+weights  32.0 KiB dense, 12.5 KiB stored (2.6x smaller), 12.7 KiB as the kernels hold them; 75.0 % are zero
+kernels  60.0 us at batch 1, 100 us at batch 8, all layers together
+plan     1 layout conversions; arena 1.00 MiB for batches up to 64
+fusions  fold_affine 3, fuse_activation 2
+device   A processor (avx2), 2 threads
+)");
+}
+
+TEST(ReportText, FitsATerminalWhateverTheNames) {
+  ModelReport report = SampleReport();
+  report.plan.layers[0].name = std::string(500, 'n');
+  report.plan.layers[0].op = "DepthwiseConv";
+  report.plan.layers[0].weight_rows = report.plan.layers[0].weight_cols = 16384;
+  report.plan.layers[0].candidates[0].kernel = std::string(100, 'k');
+  std::istringstream lines(ReportText(report));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 160u) << line;
+}
+
+TEST(ReportText, SaysWhenNothingWasMeasured) {
+  ModelReport report = SampleReport();
+  report.plan.measured_batches.clear();
+  report.plan.layers[0].candidates.clear();
+  report.fusions.clear();
+  const std::string text = ReportText(report);
+  EXPECT_THAT(text, HasSubstr("kernels  not measured"));
+  EXPECT_THAT(text, HasSubstr("fusions  done when the file was packed"));
+  EXPECT_THAT(text, HasSubstr("* conv_csr\n"));
+}
+
+TEST(ReportJson, HoldsEverything) {
+  const auto json = nlohmann::json::parse(ReportJson(SampleReport()));
+  EXPECT_EQ(json["model"], "model.onnx");
+  EXPECT_EQ(json["container"], "onnx");
+  EXPECT_EQ(json["threads"], 2);
+  EXPECT_EQ(json["measured_batches"], (std::vector<int>{1, 8}));
+  EXPECT_EQ(json["microseconds"], (std::vector<double>{60.0, 100.0}));
+  EXPECT_EQ(json["sparsity"], 0.75);
+  EXPECT_EQ(json["fusions"]["fold_affine"], 3);
+  ASSERT_EQ(json["layers"].size(), 2u);
+  const auto& conv = json["layers"][0];
+  EXPECT_EQ(conv["output"]["channels"], 128);
+  EXPECT_EQ(conv["weight"]["rows"], 128);
+  EXPECT_EQ(conv["weight"]["sparsity"], 0.75);
+  EXPECT_EQ(conv["weight"]["stored_bytes"], 12804);
+  EXPECT_EQ(conv["kernel"], "conv_csr");
+  ASSERT_EQ(conv["candidates"].size(), 4u);
+  EXPECT_EQ(conv["candidates"][0]["kernel"], "conv_csr");
+  EXPECT_EQ(conv["candidates"][0]["chosen"], true);
+  EXPECT_EQ(conv["candidates"][1]["microseconds"][0], 50.0);
+  EXPECT_TRUE(json["layers"][1]["weight"].is_null());
+  EXPECT_TRUE(json["layers"][1]["kernel"].is_null());
+}
+
+}  // namespace
+}  // namespace swizzle::pack

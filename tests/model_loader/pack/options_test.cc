@@ -1,0 +1,111 @@
+#include "model_loader/pack/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace swizzle::pack {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+CommandLine Parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "swizzle-pack");
+  return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());
+}
+
+template <typename T>
+T ParseAs(const std::vector<const char*>& arguments) {
+  const CommandLine line = Parse(arguments);
+  EXPECT_TRUE(line.command && std::holds_alternative<T>(*line.command)) << line.text;
+  return line.command ? std::get<T>(*line.command) : T();
+}
+
+TEST(Options, InspectHasDefaultsAndFlags) {
+  const auto plain = ParseAs<InspectCommand>({"inspect", "m.onnx"});
+  EXPECT_EQ(plain.model, "m.onnx");
+  EXPECT_FALSE(plain.json);
+  EXPECT_EQ(plain.threads, 0);
+  EXPECT_EQ(plain.max_batch, 64);
+  EXPECT_EQ(plain.tuning_budget, absl::Seconds(10));
+  const auto full = ParseAs<InspectCommand>(
+      {"inspect", "m.swz", "-o", "json", "--threads=3", "--max-batch=8", "--tuning-budget=0.5"});
+  EXPECT_TRUE(full.json);
+  EXPECT_EQ(full.threads, 3);
+  EXPECT_EQ(full.max_batch, 8);
+  EXPECT_EQ(full.tuning_budget, absl::Milliseconds(500));
+}
+
+TEST(Options, PruneTakesItsOutputEitherWayAndManyPatterns) {
+  const auto flag = ParseAs<PruneCommand>({"prune", "m.onnx", "-O", "p.onnx", "--method=magnitude", "--sparsity=0.9",
+                                           "--skip=stem*", "--skip=*classifier*"});
+  EXPECT_EQ(flag.output, "p.onnx");
+  EXPECT_EQ(flag.sparsity, 0.9);
+  EXPECT_THAT(flag.skip, ElementsAre("stem*", "*classifier*"));
+  const auto positional = ParseAs<PruneCommand>({"prune", "m.onnx", "p.swz", "--sparsity=1"});
+  EXPECT_EQ(positional.model, "m.onnx");
+  EXPECT_EQ(positional.output, "p.swz");
+}
+
+TEST(Options, PackValidateAndRun) {
+  EXPECT_EQ(ParseAs<PackCommand>({"pack", "m.onnx", "m.swz"}).output, "m.swz");
+  const auto validate = ParseAs<ValidateCommand>({"validate", "a.onnx", "b.swz", "--samples=3", "--tolerance=1e-3"});
+  EXPECT_EQ(validate.reference, "a.onnx");
+  EXPECT_EQ(validate.candidate, "b.swz");
+  EXPECT_EQ(validate.samples, 3);
+  EXPECT_EQ(validate.tolerance, 1e-3);
+  const auto run =
+      ParseAs<RunCommand>({"run", "m.onnx", "--input", "a=1.npy", "--input", "b=2.npy", "--output-dir=out"});
+  EXPECT_THAT(run.inputs, ElementsAre("a=1.npy", "b=2.npy"));
+  EXPECT_EQ(run.output_folder, "out");
+}
+
+TEST(Options, HelpOfEveryCommandHasAnExample) {
+  for (const char* command : {"inspect", "prune", "pack", "validate", "run"}) {
+    const CommandLine line = Parse({command, "--help"});
+    EXPECT_FALSE(line.command);
+    EXPECT_EQ(line.outcome, Outcome::kOk);
+    EXPECT_THAT(line.text, HasSubstr(std::string("Example: swizzle-pack ") + command));
+  }
+  EXPECT_THAT(Parse({"--help"}).text, HasSubstr("Exit codes: 0 done"));
+  EXPECT_THAT(Parse({"--version"}).text, StartsWith("swizzle-pack "));
+}
+
+TEST(Options, MistakesAreOneLine) {
+  const std::vector<std::vector<const char*>> mistakes = {
+      {},
+      {"fly"},
+      {"inspect"},
+      {"inspect", "m.onnx", "--threads=-1"},
+      {"inspect", "m.onnx", "--threads=two"},
+      {"inspect", "m.onnx", "--max-batch=0"},
+      {"inspect", "m.onnx", "-o", "xml"},
+      {"prune", "m.onnx", "p.onnx"},
+      {"prune", "m.onnx", "--sparsity=0.5"},
+      {"prune", "m.onnx", "p.onnx", "--sparsity=1.01"},
+      {"prune", "m.onnx", "p.bin", "--sparsity=0.5"},
+      {"prune", "m.onnx", "p.onnx", "--sparsity=0.5", "--method=magic"},
+      {"pack", "m.onnx", "m.onnx"},
+      {"validate", "a.onnx"},
+      {"validate", "a.onnx", "b.swz", "--samples=0"},
+      {"validate", "a.onnx", "b.swz", "--tolerance=-1"},
+      {"run", "m.onnx", "--output-dir=out"},
+      {"run", "m.onnx", "--input", "a=1.npy"},
+      {"pack", "m.onnx", "m.swz", "--surprise"},
+  };
+  for (const auto& arguments : mistakes) {
+    const CommandLine line = Parse(arguments);
+    SCOPED_TRACE(line.text);
+    EXPECT_FALSE(line.command);
+    EXPECT_EQ(line.outcome, Outcome::kBadInput);
+    EXPECT_THAT(line.text, StartsWith("swizzle-pack: "));
+    EXPECT_EQ(line.text.find('\n'), line.text.size() - 1);
+  }
+}
+
+}  // namespace
+}  // namespace swizzle::pack

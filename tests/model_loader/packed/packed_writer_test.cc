@@ -1,0 +1,179 @@
+#include "model_loader/packed/packed_writer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "model_loader/packed/packed_reader.h"
+#include "tests/support/random_network.h"
+#include "tests/support/temporary_folder.h"
+
+namespace swizzle {
+namespace {
+
+using testing::MakeRandomNetwork;
+using testing::TemporaryFolder;
+
+void ExpectSameMatrix(const DenseMatrix& a, const DenseMatrix& b) {
+  EXPECT_EQ(a.rows, b.rows);
+  EXPECT_EQ(a.cols, b.cols);
+  EXPECT_EQ(a.values, b.values);
+}
+
+void ExpectSameMatrix(const CsrMatrix& a, const CsrMatrix& b) {
+  EXPECT_EQ(a.rows, b.rows);
+  EXPECT_EQ(a.cols, b.cols);
+  EXPECT_EQ(a.row_offsets, b.row_offsets);
+  EXPECT_EQ(a.col_indices, b.col_indices);
+  EXPECT_EQ(a.values, b.values);
+}
+
+void ExpectSameWeights(const std::vector<Weight>& a, const std::vector<Weight>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(a[i].bias, b[i].bias);
+    ASSERT_EQ(a[i].format(), b[i].format());
+    std::visit([&]<typename M>(const M& matrix) { ExpectSameMatrix(matrix, std::get<M>(b[i].matrix)); }, a[i].matrix);
+  }
+}
+
+void ExpectSameLayers(const std::vector<Layer>& a, const std::vector<Layer>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(a[i].kind, b[i].kind);
+    EXPECT_EQ(a[i].name, b[i].name);
+    EXPECT_EQ(a[i].inputs, b[i].inputs);
+    EXPECT_EQ(a[i].output, b[i].output);
+    EXPECT_EQ(a[i].window, b[i].window);
+    EXPECT_EQ(a[i].epilogue, b[i].epilogue);
+    EXPECT_EQ(a[i].weight, b[i].weight);
+  }
+}
+
+void ExpectSamePorts(const std::vector<NetworkPort>& a, const std::vector<NetworkPort>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].name, b[i].name);
+    EXPECT_EQ(a[i].dtype, b[i].dtype);
+    EXPECT_EQ(a[i].dims, b[i].dims);
+    EXPECT_EQ(a[i].value, b[i].value);
+  }
+}
+
+void ExpectSameNetwork(const Network& a, const Network& b) {
+  EXPECT_EQ(a.producer, b.producer);
+  EXPECT_EQ(a.batch_size, b.batch_size);
+  ASSERT_EQ(a.values.size(), b.values.size());
+  for (size_t i = 0; i < a.values.size(); ++i) {
+    EXPECT_EQ(a.values[i].name, b.values[i].name);
+    EXPECT_EQ(a.values[i].WithBatch(1), b.values[i].WithBatch(1));
+  }
+  ExpectSameLayers(a.layers, b.layers);
+  ExpectSameWeights(a.weights, b.weights);
+  ExpectSamePorts(a.inputs, b.inputs);
+  ExpectSamePorts(a.outputs, b.outputs);
+}
+
+Network RoundTrip(const Network& network) {
+  const auto bytes = EncodePacked(network);
+  EXPECT_TRUE(bytes.ok()) << bytes.status();
+  StatusOr<Network> read = ReadPacked(*bytes);
+  EXPECT_TRUE(read.ok()) << read.status();
+  return read.ok() ? *std::move(read) : Network();
+}
+
+// A linear layer of 2 x `cols` whose first row ends in 64 nonzeros.
+Network WideLayer(int64_t cols) {
+  Network network;
+  network.values = {{"x", cols, 1, 1}, {"y", 2, 1, 1}};
+  network.inputs = {{"x", DType::kFloat32, {cols}, 0}};
+  network.outputs = {{"y", DType::kFloat32, {2}, 1}};
+  CsrMatrix csr;
+  csr.rows = 2;
+  csr.cols = cols;
+  csr.row_offsets = {0, 64, 64};
+  for (uint32_t i = 64; i > 0; --i) csr.col_indices.push_back(static_cast<uint32_t>(cols) - i);
+  csr.values.assign(64, 0.5f);
+  Layer layer;
+  layer.name = "wide";
+  layer.inputs = {0};
+  layer.output = 1;
+  layer.weight = 0;
+  network.layers = {layer};
+  network.weights = {{csr, {}}};
+  return network;
+}
+
+std::string ReadText(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+TEST(PackedWriter, RoundTripKeepsEverything) {
+  for (const double sparsity : {0.0, 0.5, 0.9, 1.0}) {
+    SCOPED_TRACE(sparsity);
+    Network network = MakeRandomNetwork({.sparsity = sparsity});
+    network.producer = "pytorch 2.11.0";
+    ASSERT_TRUE(network.Validate().ok()) << network.Validate();
+    ExpectSameNetwork(network, RoundTrip(network));
+  }
+}
+
+TEST(PackedWriter, RoundTripKeepsAFixedBatchAndEveryWindowField) {
+  Network network = MakeRandomNetwork({.batch_size = 3});
+  for (Layer& layer : network.layers) {
+    if (layer.kind == LayerKind::kAveragePool) layer.window.count_include_pad = true;
+  }
+  ExpectSameNetwork(network, RoundTrip(network));
+}
+
+TEST(PackedWriter, ColumnIndicesTakeTwoBytesWhereTheyFit) {
+  for (const int64_t cols : {65536, 65537}) ExpectSameNetwork(WideLayer(cols), RoundTrip(WideLayer(cols)));
+  EXPECT_LT(EncodePacked(WideLayer(65536))->size(), EncodePacked(WideLayer(65537))->size());
+}
+
+TEST(PackedWriter, StoresWhatStoredWeightBytesSays) {
+  const Network network = MakeRandomNetwork({});
+  const size_t file_bytes = EncodePacked(network)->size();
+  const size_t weight_bytes = static_cast<size_t>(network.StoredWeightBytes());
+  const size_t most_padding = network.weights.size() * 4 * 64;
+  EXPECT_GT(file_bytes, weight_bytes);
+  EXPECT_LT(file_bytes, weight_bytes + most_padding + 4096);
+}
+
+TEST(PackedWriter, EqualNetworksGiveEqualBytes) {
+  EXPECT_EQ(*EncodePacked(MakeRandomNetwork({})), *EncodePacked(MakeRandomNetwork({})));
+}
+
+TEST(PackedWriter, WritesAFileThatReadsBack) {
+  const TemporaryFolder folder;
+  const Network network = MakeRandomNetwork({});
+  ASSERT_TRUE(WritePacked(network, folder / "model.swz").ok());
+  const std::string text = ReadText(folder / "model.swz");
+  EXPECT_TRUE(ReadPacked(std::as_bytes(std::span(text))).ok());
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1) << "a temporary file is left";
+}
+
+TEST(PackedWriter, RefusesABrokenNetworkAndKeepsTheOldFile) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "model.swz") << "old";
+  Network network = MakeRandomNetwork({});
+  network.layers[0].weight = 99;
+  EXPECT_EQ(WritePacked(network, folder / "model.swz").code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadText(folder / "model.swz"), "old");
+}
+
+TEST(PackedWriter, NamesAPlaceItCannotWriteTo) {
+  const TemporaryFolder folder;
+  const Status status = WritePacked(MakeRandomNetwork({}), folder / "missing" / "model.swz");
+  EXPECT_EQ(status.code(), StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("missing/model.swz"));
+}
+
+}  // namespace
+}  // namespace swizzle

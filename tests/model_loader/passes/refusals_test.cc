@@ -1,0 +1,270 @@
+// Models that are read but can't be run, or break an operator's rules: each gets one error that names the node.
+#include <functional>
+#include <limits>
+
+#include "gtest/gtest.h"
+#include "model_loader/lower.h"
+#include "model_loader/passes/pipeline.h"
+#include "tests/support/onnx_builder.h"
+#include "tests/support/status_matchers.h"
+
+namespace swizzle {
+namespace {
+
+using testing::IsError;
+using testing::OnnxBuilder;
+using Attributes = std::map<std::string, Attribute>;
+using Ints = std::vector<int64_t>;
+
+constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
+constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
+
+struct Refusal {
+  const char* name;
+  std::function<void(OnnxBuilder&)> make;  // of x [N,4,8,8] and m [N,6], the output y
+  StatusCode code;
+  const char* message;
+  int64_t opset = 17;
+};
+
+void PrintTo(const Refusal& refusal, std::ostream* out) { *out << refusal.name; }
+
+class RefusalTest : public ::testing::TestWithParam<Refusal> {};
+
+TEST_P(RefusalTest, NamesTheNode) {
+  OnnxBuilder builder(GetParam().opset);
+  builder.Input("x", {-1, 4, 8, 8}).Input("m", {-1, 6});
+  GetParam().make(builder);
+  builder.Output("y");
+  auto graph = builder.Read();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto fusions = RunPasses(*graph);
+  const Status status = fusions.ok() ? Lower(*std::move(graph)).status() : fusions.status();
+  EXPECT_THAT(status, IsError(GetParam().code, GetParam().message));
+}
+
+// A convolution of x by a weight of this shape.
+std::function<void(OnnxBuilder&)> Conv(const Shape& weight, const Attributes& attributes = {}) {
+  return [=](OnnxBuilder& b) { b.Counting("w", weight).Node("Conv", {"x", "w"}, {"y"}, attributes); };
+}
+
+// A node that reads x (or m) and the constant k.
+std::function<void(OnnxBuilder&)> WithConstant(const char* op, const char* input, const Shape& shape,
+                                               const Attributes& attributes = {}) {
+  return [=](OnnxBuilder& b) { b.Counting("k", shape).Node(op, {input, "k"}, {"y"}, attributes); };
+}
+
+std::function<void(OnnxBuilder&)> WithIntegers(const char* op, const char* input, const Ints& integers,
+                                               const Attributes& attributes = {}) {
+  return [=](OnnxBuilder& b) {
+    b.Int64s("k", {static_cast<int64_t>(integers.size())}, integers).Node(op, {input, "k"}, {"y"}, attributes);
+  };
+}
+
+std::function<void(OnnxBuilder&)> Alone(const char* op, const char* input, const Attributes& attributes = {}) {
+  return [=](OnnxBuilder& b) { b.Node(op, {input}, {"y"}, attributes); };
+}
+
+std::function<void(OnnxBuilder&)> BatchNorm(int64_t channels, const Attributes& attributes = {}) {
+  return [=](OnnxBuilder& b) {
+    for (const char* name : {"s", "t", "u", "v"}) b.Counting(name, {channels});
+    b.Node("BatchNormalization", {"x", "s", "t", "u", "v"}, {"y"}, attributes);
+  };
+}
+
+const Refusal kRefusals[] = {
+    // Convolutions.
+    {"ConvGroups", Conv({4, 2, 1, 1}, {{"group", int64_t{2}}}), kUnsupported, "Conv node 'y_node' has 2 groups of 4"},
+    {"ConvMultiplier", Conv({8, 1, 1, 1}, {{"group", int64_t{4}}}), kUnsupported, "has 4 groups"},
+    {"ConvGroupZero", Conv({4, 4, 1, 1}, {{"group", int64_t{0}}}), kInvalid, "in 0 groups"},
+    {"ConvChannels", Conv({4, 3, 1, 1}), kInvalid, "its weight [4,3,1,1] does not fit 4 input channels"},
+    {"ConvOneDimensional", Conv({4, 4, 3}), kUnsupported, "not those of a convolution over height and width"},
+    {"ConvOfMatrix", [](OnnxBuilder& b) { b.Counting("w", {4, 6, 1, 1}).Node("Conv", {"m", "w"}, {"y"}); },
+     kUnsupported, "not those of a convolution"},
+    {"ConvEmpty", Conv({0, 4, 1, 1}), kInvalid, "its weight is empty"},
+    {"ConvKernelMismatch", Conv({4, 4, 3, 3}, {{"kernel_shape", Ints{5, 5}}}), kInvalid, "differs from its weight's"},
+    {"ConvTooLarge", Conv({1, 4, 9, 1}), kInvalid, "does not fit its input"},
+    {"ConvBias",
+     [](OnnxBuilder& b) { b.Counting("w", {2, 4, 1, 1}).Counting("b", {3}).Node("Conv", {"x", "w", "b"}, {"y"}); },
+     kInvalid, "its bias has shape [3] instead of [2]"},
+    {"ConvWeightComputed", [](OnnxBuilder& b) { b.Node("Conv", {"x", "x"}, {"y"}); }, kUnsupported,
+     "its weight is not a constant"},
+    {"ConvWeightType",
+     [](OnnxBuilder& b) { b.Int64s("w", {1, 4, 1, 1}, {1, 2, 3, 4}).Node("Conv", {"x", "w"}, {"y"}); },
+     kUnsupported, "its weight is INT64"},
+    {"ConvOfConstant",
+     [](OnnxBuilder& b) { b.Counting("k", {1, 4, 8, 8}).Counting("w", {1, 4, 1, 1}).Node("Conv", {"k", "w"}, {"y"}); },
+     kUnsupported, "its input 'k' is a constant"},
+    {"ConvStrideType", Conv({4, 4, 1, 1}, {{"strides", int64_t{2}}}), kInvalid, "attribute 'strides' is not a list"},
+
+    // Pools.
+    {"PoolIndices",
+     [](OnnxBuilder& b) { b.Node("MaxPool", {"x"}, {"y", "indices"}, {{"kernel_shape", Ints{2, 2}}}); }, kUnsupported,
+     "indices"},
+    {"PoolWithoutKernel", Alone("MaxPool", "x"), kInvalid, "kernel_shape"},
+    {"PoolOfMatrix", Alone("MaxPool", "m", {{"kernel_shape", Ints{2, 2}}}), kUnsupported, "two spatial dimensions"},
+    {"PoolInPadding", Alone("MaxPool", "x", {{"kernel_shape", Ints{1, 1}}, {"pads", Ints{1, 0, 0, 0}}}), kInvalid,
+     "layer 0 ('y_node'): one of its windows lies in the padding"},
+    {"GlobalPoolOfMatrix", Alone("GlobalAveragePool", "m"), kUnsupported, "is not [batch, channels, height, width]"},
+    {"MeanOverChannels", Alone("ReduceMean", "x", {{"axes", Ints{1}}}), kUnsupported, "mean over height and width"},
+    {"MeanOverAll", Alone("ReduceMean", "x"), kUnsupported, "mean over height and width"},
+    {"MeanAxisRange", Alone("ReduceMean", "x", {{"axes", Ints{2, 4}}}), kInvalid, "axis 4"},
+
+    // Linear layers.
+    {"GemmTransA", WithConstant("Gemm", "m", {6, 3}, {{"transA", int64_t{1}}}), kUnsupported, "transA"},
+    {"GemmDepth", WithConstant("Gemm", "m", {5, 3}), kInvalid, "its weight [5,3] does not fit 6 input channels"},
+    {"GemmOfImage", WithConstant("Gemm", "x", {4, 3}), kUnsupported, "flatten it first"},
+    {"GemmBias",
+     [](OnnxBuilder& b) { b.Counting("w", {6, 3}).Counting("b", {2, 3}).Node("Gemm", {"m", "w", "b"}, {"y"}); },
+     kUnsupported, "its bias [2,3]"},
+    {"MatMulWeightComputed", [](OnnxBuilder& b) { b.Node("MatMul", {"m", "m"}, {"y"}); }, kUnsupported,
+     "its weight is not a constant"},
+    {"MatMulOfConstant",
+     [](OnnxBuilder& b) { b.Counting("k", {5, 6}).Node("MatMul", {"k", "m"}, {"y"}); }, kUnsupported,
+     "its input 'k' is a constant"},
+    {"MatMulVector", WithConstant("MatMul", "m", {6}), kInvalid, "its weight [6] does not fit"},
+
+    // Element-wise.
+    {"MulOfActivations", [](OnnxBuilder& b) { b.Node("Mul", {"x", "x"}, {"y"}); }, kUnsupported,
+     "Mul node 'y_node' of two activations"},
+    {"AddBroadcast", [](OnnxBuilder& b) { b.Node("GlobalAveragePool", {"x"}, {"g"}).Node("Add", {"x", "g"}, {"y"}); },
+     kUnsupported, "differ in shape"},
+    {"AddPerPosition", WithConstant("Add", "x", {8, 8}), kUnsupported, "neither a scalar nor one number per channel"},
+    {"AddPerWidth", WithConstant("Add", "x", {8}), kUnsupported, "neither a scalar"},
+    {"AddHigherRank", WithConstant("Add", "x", {1, 1, 1, 1, 1}), kUnsupported, "neither a scalar"},
+    {"DivByZero",
+     [](OnnxBuilder& b) { b.Floats("k", {}, {0}).Node("Div", {"x", "k"}, {"y"}); }, kInvalid, "divides by 0"},
+    {"DivByActivation", [](OnnxBuilder& b) { b.Floats("k", {}, {1}).Node("Div", {"k", "x"}, {"y"}); }, kUnsupported,
+     "by an activation"},
+    {"ClipNotANumber",
+     [](OnnxBuilder& b) { b.Floats("k", {}, {std::numeric_limits<float>::quiet_NaN()}).Node("Clip", {"x",
+     "k"}, {"y"}); },
+     kInvalid, "its minimum is not one number"},
+    {"ClipVector", WithConstant("Clip", "x", {2}), kInvalid, "its minimum is not one number"},
+    {"ClipComputed",
+     [](OnnxBuilder& b) { b.Node("Clip", {"x", "x"}, {"y"}); }, kUnsupported, "its minimum is not a constant"},
+    {"BatchNormTraining", BatchNorm(4, {{"training_mode", int64_t{1}}}), kUnsupported, "training mode"},
+    {"BatchNormChannels", BatchNorm(3), kInvalid, "its scale has shape [3] instead of [4]"},
+    {"BatchNormVariance", [](OnnxBuilder& b) {
+       b.Counting("s", {4}).Floats("v", {4}, {1, 1, 1, -1}).Node("BatchNormalization", {"x", "s", "s", "s",
+     "v"}, {"y"});
+     }, kInvalid, "not finite"},
+    {"SoftmaxWidth", Alone("Softmax", "x"), kUnsupported, "over axis 3 of [-1,4,8,8]"},
+    {"SoftmaxCoerced", Alone("Softmax", "x", {{"axis", int64_t{1}}}), kUnsupported, "(opset 12) over axis 1", 12},
+    {"SoftmaxAxis", Alone("Softmax", "m", {{"axis", int64_t{2}}}), kInvalid, "axis 2"},
+    {"DropoutTraining",
+     [](OnnxBuilder& b) {
+       auto& flag = *b.graph().add_initializer();
+       flag.set_name("training");
+       flag.set_data_type(onnx::TensorProto::BOOL);
+       flag.set_raw_data("\x01");
+       b.Node("Dropout", {"x", "", "training"}, {"y"});
+     },
+     kUnsupported, "training mode"},
+    {"DropoutMask",
+     [](OnnxBuilder& b) { b.Node("Dropout", {"x"}, {"d", "mask"}).Node("Add", {"d", "mask"}, {"y"}); }, kUnsupported,
+     "its mask is used"},
+    {"ConstantTwice",
+     [](OnnxBuilder& b) {
+       b.Node("Constant", {}, {"c"}, {{"value_float", 1.0f}, {"value_int", int64_t{1}}}).Node("Add", {"x", "c"}, {"y"});
+     },
+     kInvalid, "has 2 values"},
+
+    // Pads.
+    {"PadReflect", WithIntegers("Pad", "x", {0, 0, 1, 1, 0, 0, 1, 1}, {{"mode", "reflect"}}), kUnsupported,
+     "'reflect'"},
+    {"PadChannels", WithIntegers("Pad", "x", {0, 1, 0, 0, 0, 0, 0, 0}), kUnsupported,
+     "only padding of height and width"},
+    {"PadNegative", WithIntegers("Pad", "x", {0, 0, -1, 0, 0, 0, 0, 0}), kUnsupported, "only padding"},
+    {"PadCount", WithIntegers("Pad", "x", {0, 0, 1, 1}), kInvalid, "has 4 pads"},
+    {"PadByOne",
+     [](OnnxBuilder& b) {
+       b.Int64s("k", {8}, {0, 0, 1, 1, 0, 0, 1, 1}).Floats("one", {}, {1}).Node("Pad", {"x", "k", "one"}, {"y"});
+     },
+     kUnsupported, "padding by 1"},
+
+    // Shapes.
+    {"ReshapeElements", WithIntegers("Reshape", "x", {0, 4, 8, 7}), kInvalid, "does not reshape to [-1,4,8,7]"},
+    {"ReshapeInferred", WithIntegers("Reshape", "x", {0, 7, -1}), kInvalid, "does not reshape to [-1,7,-1]"},
+    {"ReshapeTwoInferred", WithIntegers("Reshape", "x", {0, -1, -1}), kInvalid, "does not reshape to"},
+    {"ReshapeFixesBatch", WithIntegers("Reshape", "x", {1, 256}), kUnsupported, "does not keep dimension 0"},
+    {"ReshapeIntoBatch", WithIntegers("Reshape", "x", {-1, 128}), kUnsupported, "does not keep dimension 0"},
+    {"ReshapeToScalar", WithIntegers("Reshape", "x", {}), kUnsupported, "does not keep dimension 0"},
+    {"ReshapeOverflow", WithIntegers("Reshape", "x", {0, int64_t{1} << 40, int64_t{1} << 40}), kInvalid,
+     "does not reshape"},
+    {"ReshapeZero", WithIntegers("Reshape", "x", {0, 0}, {{"allowzero", int64_t{1}}}), kInvalid, "does not reshape"},
+    {"ReshapeComputed",
+     [](OnnxBuilder& b) { b.Node("Relu", {"m"}, {"r"}).Node("Reshape", {"x", "r"}, {"y"}); }, kUnsupported,
+     "its target shape is not known"},
+    {"ReshapeMultiplesOfBatch",
+     [](OnnxBuilder& b) {
+       b.Int64s("two", {1}, {2}).Int64s("rest", {1}, {-1}).Int64s("zero", {1}, {0}).Node("Shape", {"x"}, {"s"});
+       b.Node("Gather", {"s", "zero"}, {"n"}).Node("Mul", {"n", "two"}, {"n2"});
+       b.Node("Concat", {"n2", "rest"}, {"t"}, {{"axis", int64_t{0}}}).Node("Reshape", {"x", "t"}, {"y"});
+     },
+     kUnsupported, "multiple of the batch"},
+    {"FlattenAll", Alone("Flatten", "x", {{"axis", int64_t{0}}}), kUnsupported, "axis 0"},
+    {"FlattenAxis", Alone("Flatten", "x", {{"axis", int64_t{9}}}), kInvalid, "axis 9"},
+    {"SqueezeBatch", WithIntegers("Squeeze", "x", {0}), kUnsupported, "does not keep dimension 0"},
+    {"SqueezeWidth", WithIntegers("Squeeze", "x", {3}), kInvalid, "dimension 3 of [-1,4,8,8] is not 1"},
+    {"UnsqueezeBatch", WithIntegers("Unsqueeze", "x", {0}), kUnsupported, "does not keep dimension 0"},
+    {"GatherOfActivation", WithIntegers("Gather", "x", {0}), kUnsupported,
+     "Gather node 'y_node' (opset 17) is supported on constants and shapes only"},
+    {"TransposeOfActivation", Alone("Transpose", "m"), kUnsupported, "Transpose node 'y_node' (opset 17)"},
+    {"ConcatOfActivations", [](OnnxBuilder& b) { b.Node("Concat", {"x", "x"}, {"y"}, {{"axis", int64_t{1}}}); },
+     kUnsupported, "Concat node 'y_node' (opset 17)"},
+    {"CastToHalf", Alone("Cast", "x", {{"to", int64_t{10}}}), kUnsupported, "activations are FP32"},
+    {"ShapeAsActivation",
+     [](OnnxBuilder& b) { b.Node("Shape", {"x"}, {"s"}).Node("Relu", {"s"}, {"y"}); }, kUnsupported,
+     "its input 's' is no FP32 activation"},
+
+    // Outputs and inputs.
+    {"ShapeAsOutput", Alone("Shape", "x"), kUnsupported, "graph output 'y' is a constant or a shape"},
+    {"ConstantAsOutput", [](OnnxBuilder& b) { b.Counting("y", {2}); }, kUnsupported, "graph output 'y' is a constant"},
+    {"BatchesDiffer", [](OnnxBuilder& b) { b.Input("z", {2, 3}).Node("Relu", {"x"}, {"y"}); }, kUnsupported,
+     "'x' and 'z' differ in dimension 0"},
+    {"InputTooLarge", [](OnnxBuilder& b) { b.Input("z", {-1, 1 << 20, 1 << 20}).Node("Relu", {"x"}, {"y"}); }, kInvalid,
+     "graph input 'z'"},
+    {"FirstOutputLeftOut",
+     [](OnnxBuilder& b) {
+       b.Node("MaxPool", {"x"}, {"p", "i"}, {{"kernel_shape", Ints{2, 2}}}).Node("Relu", {"i"}, {"y"});
+       b.graph().mutable_node(0)->set_output(0, "");
+     },
+     kInvalid, "leaves out its first output"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Models, RefusalTest, ::testing::ValuesIn(kRefusals),
+                         [](const auto& refusal) { return std::string(refusal.param.name); });
+
+// One small constant that many nodes would each copy.
+TEST(SharingTest, IsBounded) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 2048}).Floats("w", {2048, 2048}, std::vector<float>(2048 * 2048, 1.0f));
+  std::string from = "x";
+  for (int i = 0; i < 20; ++i) {
+    const std::string to = "v" + std::to_string(i);
+    builder.Node("MatMul", {from, "w"}, {to});
+    from = to;
+  }
+  auto graph = builder.Output(from).Read();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(RunPasses(*graph), IsError(kInvalid, "20 times over"));
+}
+
+// Wide activations that constants would be spread over.
+TEST(BudgetTest, BoundsNewConstants) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 1 << 23}).Floats("k", {}, {2});
+  std::string from = "x";
+  for (int i = 0; i < 5; ++i) {
+    const std::string to = "v" + std::to_string(i);
+    builder.Node("Mul", {from, "k"}, {to});
+    from = to;
+  }
+  auto graph = builder.Output(from).Read();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(RunPasses(*graph), IsError(kInvalid, "elements of new constants"));
+}
+
+}  // namespace
+}  // namespace swizzle

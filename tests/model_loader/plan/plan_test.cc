@@ -1,0 +1,221 @@
+#include "model_loader/plan/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/reference/reference.h"
+#include "tests/support/random_network.h"
+
+namespace swizzle {
+namespace {
+
+using testing::MakeRandomNetwork;
+using testing::RandomNetworkOptions;
+
+std::vector<float> RandomFloats(size_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+// The network's only output, computed layer by layer with the reference kernels.
+std::vector<float> Reference(const Network& network, int64_t batch, std::vector<float> input) {
+  std::vector<std::vector<float>> values(network.values.size());
+  values[network.inputs[0].value] = std::move(input);
+  for (const Layer& layer : network.layers) {
+    std::vector<float>& y = values[layer.output];
+    const std::vector<float>& x = values[layer.inputs[0]];
+    if (layer.kind == LayerKind::kReshape) {
+      y = x;
+      continue;
+    }
+    const Weight* weight = layer.weight < 0 ? nullptr : &network.weights[layer.weight];
+    const auto second = layer.inputs.size() > 1 ? values[layer.inputs[1]] : std::vector<float>();
+    const auto result = reference::Solve(LayerProblem(network, layer, batch, 1), weight, x, second);
+    y.assign(result.begin(), result.end());
+  }
+  return values[network.outputs[0].value];
+}
+
+std::vector<float> RunPlan(const Plan& plan, ExecutionState& state, int64_t batch, const std::vector<float>& input) {
+  std::ranges::copy(input, plan.Input(state, 0, batch).begin());
+  EXPECT_TRUE(plan.Run(state, batch).ok());
+  const auto output = plan.Output(state, 0, batch);
+  return {output.begin(), output.end()};
+}
+
+void ExpectClose(const std::vector<float>& actual, const std::vector<float>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  float largest = 0.0f, difference = 0.0f;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    largest = std::max(largest, std::abs(expected[i]));
+    difference = std::max(difference, std::abs(actual[i] - expected[i]));
+    ASSERT_TRUE(std::isfinite(actual[i])) << i;
+  }
+  EXPECT_LE(difference, 1e-4f * largest);
+}
+
+PlanOptions FastOptions(int threads = 1) {
+  PlanOptions options;
+  options.threads = threads;
+  options.tuning_budget = absl::Milliseconds(1);
+  return options;
+}
+
+std::shared_ptr<const Plan> MustPlan(Network network, Backend& backend, const PlanOptions& options) {
+  auto plan = MakePlan(std::move(network), backend, options);
+  if (!plan.ok()) ADD_FAILURE() << plan.status();
+  return plan.ok() ? *plan : nullptr;
+}
+
+struct Case {
+  double sparsity;
+  int threads;
+  int64_t image;
+};
+
+class PlanParityTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(PlanParityTest, EqualsTheReferenceAtEveryBatchSize) {
+  const Network network = MakeRandomNetwork({.sparsity = GetParam().sparsity, .image = GetParam().image});
+  ASSERT_TRUE(network.Validate().ok()) << network.Validate();
+  const auto backend = NewCpuBackend();
+  const auto plan = MustPlan(network, *backend, FastOptions(GetParam().threads));
+  ASSERT_NE(plan, nullptr);
+  auto state = plan->NewState();
+  ASSERT_TRUE(state.ok());
+  // Out of order, so that nothing left by a larger batch may leak into a smaller one.
+  for (int64_t batch : {3, 64, 1, 17, 2}) {
+    SCOPED_TRACE(batch);
+    const auto input = RandomFloats(static_cast<size_t>(batch * network.values[0].elements()), 11);
+    ExpectClose(RunPlan(*plan, *state, batch, input), Reference(network, batch, input));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, PlanParityTest,
+                         ::testing::Values(Case{0.9, 1, 14}, Case{0.9, 2, 14}, Case{0.0, 2, 14}, Case{0.5, 1, 9},
+                                           Case{0.98, 2, 33}));
+
+TEST(PlanTest, AFixedBatchIsTheOnlyOne) {
+  const Network network = MakeRandomNetwork({.batch_size = 5});
+  const auto backend = NewCpuBackend();
+  const auto plan = MustPlan(network, *backend, FastOptions());
+  ASSERT_NE(plan, nullptr);
+  EXPECT_EQ(plan->max_batch(), 5);
+  EXPECT_EQ(plan->report().measured_batches, (std::vector<int64_t>{5}));
+  auto state = plan->NewState();
+  ASSERT_TRUE(state.ok());
+  const auto input = RandomFloats(static_cast<size_t>(5 * network.values[0].elements()), 3);
+  ExpectClose(RunPlan(*plan, *state, 5, input), Reference(network, 5, input));
+}
+
+TEST(PlanTest, OneExecutorPerThreadSharesThePlan) {
+  const Network network = MakeRandomNetwork({});
+  const auto backend = NewCpuBackend();
+  const auto plan = MustPlan(network, *backend, FastOptions());
+  ASSERT_NE(plan, nullptr);
+  const auto input = RandomFloats(static_cast<size_t>(4 * network.values[0].elements()), 5);
+  const auto expected = Reference(network, 4, input);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      auto state = plan->NewState();
+      ASSERT_TRUE(state.ok());
+      for (int i = 0; i < 5; ++i) ExpectClose(RunPlan(*plan, *state, 4, input), expected);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(PlanTest, AnOutputMayAlsoBeReadByLaterLayers) {
+  Network network = MakeRandomNetwork({});
+  const Layer& stem = network.layers[0];
+  const NetworkValue& v = network.values[stem.output];
+  network.outputs.push_back({"stem", DType::kFloat32, {v.channels, v.height, v.width}, stem.output});
+  ASSERT_TRUE(network.Validate().ok()) << network.Validate();
+  const auto backend = NewCpuBackend();
+  const auto plan = MustPlan(network, *backend, FastOptions());
+  ASSERT_NE(plan, nullptr);
+  auto state = plan->NewState();
+  ASSERT_TRUE(state.ok());
+  const auto input = RandomFloats(static_cast<size_t>(2 * network.values[0].elements()), 5);
+  ExpectClose(RunPlan(*plan, *state, 2, input), Reference(network, 2, input));
+  const auto actual = plan->Output(*state, 1, 2);
+  const auto expected = reference::Solve(LayerProblem(network, stem, 2, 1), &network.weights[stem.weight], input, {});
+  ExpectClose({actual.begin(), actual.end()}, {expected.begin(), expected.end()});
+}
+
+TEST(PlanTest, ReportNamesTheChosenAndTheRejectedKernels) {
+  const Network network = MakeRandomNetwork({});
+  const auto backend = NewCpuBackend();
+  const auto plan = MustPlan(network, *backend, FastOptions());
+  ASSERT_NE(plan, nullptr);
+  const PlanReport& report = plan->report();
+  ASSERT_EQ(report.layers.size(), network.layers.size());
+  EXPECT_EQ(report.measured_batches, (std::vector<int64_t>{1, 8}));
+  EXPECT_EQ(report.dense_bytes, network.DenseWeightBytes());
+  EXPECT_EQ(report.stored_bytes, network.StoredWeightBytes());
+  EXPECT_GT(report.device_bytes, 0);
+  const LayerReport& sparse = report.layers[1];
+  EXPECT_NEAR(sparse.sparsity(), 0.9, 0.01);
+  EXPECT_EQ(sparse.format, "csr");
+  bool has_sparse = false, has_dense = false, has_chosen = false;
+  for (const auto& candidate : sparse.candidates) {
+    EXPECT_EQ(candidate.microseconds.size(), 2u);
+    has_sparse |= candidate.kernel.find("csr") != std::string::npos;
+    has_dense |= candidate.kernel.find("dense") != std::string::npos;
+    has_chosen |= candidate.kernel == sparse.kernel;
+  }
+  EXPECT_TRUE(has_sparse && has_dense && has_chosen);
+}
+
+TEST(PlanTest, WithoutABudgetKernelsAreChosenByRuleOfThumb) {
+  const Network network = MakeRandomNetwork({.sparsity = 0.95});
+  const auto backend = NewCpuBackend();
+  PlanOptions options = FastOptions();
+  options.tuning_budget = absl::ZeroDuration();
+  const auto plan = MustPlan(network, *backend, options);
+  ASSERT_NE(plan, nullptr);
+  for (const LayerReport& layer : plan->report().layers) {
+    for (const auto& candidate : layer.candidates) {
+      EXPECT_FALSE(candidate.measured);
+      EXPECT_EQ(candidate.microseconds.size(), 2u);
+    }
+  }
+  EXPECT_NE(plan->report().layers[1].kernel.find("csr"), std::string::npos) << plan->report().layers[1].kernel;
+  auto state = plan->NewState();
+  ASSERT_TRUE(state.ok());
+  const auto input = RandomFloats(static_cast<size_t>(3 * network.values[0].elements()), 5);
+  ExpectClose(RunPlan(*plan, *state, 3, input), Reference(network, 3, input));
+}
+
+TEST(PlanTest, SmallBatchesUseACompactArena) {
+  const auto backend = NewCpuBackend();
+  const auto plan = MustPlan(MakeRandomNetwork({}), *backend, FastOptions());
+  ASSERT_NE(plan, nullptr);
+  auto state = plan->NewState();
+  ASSERT_TRUE(state.ok());
+  const std::byte* base = state->arena->data();
+  const auto output = plan->Output(*state, 0, 1);
+  EXPECT_LT(reinterpret_cast<const std::byte*>(output.data()) - base,
+            static_cast<std::ptrdiff_t>(plan->arena_bytes() / 8));
+}
+
+TEST(PlanTest, RefusesABatchOfNothing) {
+  const auto backend = NewCpuBackend();
+  PlanOptions options = FastOptions();
+  options.max_batch = 0;
+  const auto plan = MakePlan(MakeRandomNetwork({}), *backend, options);
+  EXPECT_EQ(plan.status().code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace swizzle

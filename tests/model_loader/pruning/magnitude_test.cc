@@ -1,0 +1,123 @@
+#include "model_loader/pruning/magnitude.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "tests/support/random_network.h"
+
+namespace swizzle {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<float> Pruned(std::vector<float> weights, double sparsity) {
+  PruneSmallest(weights, sparsity);
+  return weights;
+}
+
+TEST(PruneSmallest, ZerosTheSmallestMagnitudes) {
+  EXPECT_THAT(Pruned({3.0f, -1.0f, 0.5f, -4.0f}, 0.5), ElementsAre(3.0f, 0.0f, 0.0f, -4.0f));
+}
+
+TEST(PruneSmallest, GivesExactlyTheSparsityAskedFor) {
+  for (const double sparsity : {0.0, 0.1, 0.5, 0.9, 0.999, 1.0}) {
+    DenseMatrix matrix = testing::MakeRandomMatrix(37, 53, 0.0, 1);
+    PruneSmallest(matrix.values, sparsity);
+    const int64_t zeros = 37 * 53 - matrix.CountNonzeros();
+    EXPECT_EQ(zeros, std::llround(sparsity * 37 * 53)) << sparsity;
+  }
+}
+
+TEST(PruneSmallest, KeptMagnitudesAreNotBelowPrunedOnes) {
+  const DenseMatrix matrix = testing::MakeRandomMatrix(20, 30, 0.0, 2);
+  const std::vector<float> pruned = Pruned(matrix.values, 0.7);
+  float smallest_kept = std::numeric_limits<float>::infinity(), largest_pruned = 0.0f;
+  for (size_t i = 0; i < pruned.size(); ++i) {
+    const float magnitude = std::abs(matrix.values[i]);
+    if (pruned[i] == 0.0f) {
+      largest_pruned = std::max(largest_pruned, magnitude);
+    } else {
+      smallest_kept = std::min(smallest_kept, magnitude);
+    }
+  }
+  EXPECT_LE(largest_pruned, smallest_kept);
+}
+
+TEST(PruneSmallest, OfEqualMagnitudesTheFirstGo) {
+  EXPECT_THAT(Pruned({1.0f, -1.0f, 1.0f, -1.0f}, 0.5), ElementsAre(0.0f, 0.0f, 1.0f, -1.0f));
+}
+
+TEST(PruneSmallest, ZerosThatAreThereCount) {
+  EXPECT_THAT(Pruned({0.0f, 2.0f, -0.0f, 1.0f}, 0.5), ElementsAre(0.0f, 2.0f, 0.0f, 1.0f));
+  EXPECT_THAT(Pruned({0.0f, 0.0f, 0.0f, 1.0f}, 0.5), ElementsAre(0.0f, 0.0f, 0.0f, 1.0f));
+}
+
+TEST(PruneSmallest, WhatIsNotANumberIsKeptLongest) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> pruned = Pruned({nan, 1.0f, -infinity, 2.0f}, 0.5);
+  EXPECT_TRUE(std::isnan(pruned[0]));
+  EXPECT_EQ(pruned[2], -infinity);
+}
+
+TEST(PruneSmallest, NothingToPruneIsFine) {
+  EXPECT_TRUE(Pruned({}, 0.9).empty());
+  EXPECT_THAT(Pruned({1.0f}, 0.4), ElementsAre(1.0f));
+}
+
+TEST(MagnitudePruner, SkipsByAnyNameAndRecordsIt) {
+  MagnitudePruner pruner({.sparsity = 0.5, .skip = {"*/stem/*", "classifier.[wb]*"}});
+  std::vector<float> weights = {1.0f, 2.0f};
+  for (const std::vector<std::string>& names : std::vector<std::vector<std::string>>{
+           {"/net/stem/Conv"}, {"Gemm_1", "classifier.weight"}, {"/net/block/Conv"}}) {
+    weights = {1.0f, 2.0f};
+    pruner.Prune(names, {1, 2}, weights);
+  }
+  ASSERT_EQ(pruner.records().size(), 3u);
+  EXPECT_TRUE(pruner.records()[0].skipped);
+  EXPECT_TRUE(pruner.records()[1].skipped);
+  EXPECT_FALSE(pruner.records()[2].skipped);
+  EXPECT_EQ(pruner.records()[1].zeros_after, 0);
+  EXPECT_EQ(pruner.records()[2].zeros_before, 0);
+  EXPECT_EQ(pruner.records()[2].zeros_after, 1);
+  EXPECT_EQ(pruner.records()[1].name, "Gemm_1");
+  EXPECT_TRUE(pruner.CheckResult().ok());
+}
+
+TEST(MagnitudePruner, AMisspeltPatternIsAnError) {
+  MagnitudePruner pruner({.sparsity = 0.5, .skip = {"clasifier*"}});
+  std::vector<float> weights = {1.0f, 2.0f};
+  const std::vector<std::string> names = {"classifier"};
+  pruner.Prune(names, {1, 2}, weights);
+  EXPECT_THAT(std::string(pruner.CheckResult().message()), HasSubstr("'clasifier*' matches no layer"));
+}
+
+TEST(MagnitudePruner, NothingToPruneIsAnError) {
+  EXPECT_EQ(MagnitudePruner({.sparsity = 0.5, .skip = {}}).CheckResult().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(PruneNetwork, PrunesConvolutionsButNeverDepthwise) {
+  Network network = testing::MakeRandomNetwork({.sparsity = 0.0});
+  MagnitudePruner pruner({.sparsity = 0.75, .skip = {"Conv0"}});
+  PruneNetwork(network, pruner);
+  ASSERT_TRUE(network.Validate().ok()) << network.Validate();
+  EXPECT_TRUE(pruner.CheckResult().ok());
+  for (const Layer& layer : network.layers) {
+    if (layer.weight < 0) continue;
+    const Weight& weight = network.weights[layer.weight];
+    const int64_t elements = weight.rows() * weight.cols();
+    const bool pruned = layer.kind == LayerKind::kConv && layer.name != "Conv0";
+    EXPECT_EQ(elements - weight.nonzeros(), pruned ? std::llround(0.75 * static_cast<double>(elements)) : 0)
+        << layer.name;
+    EXPECT_EQ(weight.format(), pruned ? Format::kCsr : Format::kDense) << layer.name;
+  }
+}
+
+}  // namespace
+}  // namespace swizzle

@@ -1,0 +1,70 @@
+// A clock that stands still until the test moves it. Thread-safe.
+#ifndef SWIZZLE_TESTS_SUPPORT_FAKE_CLOCK_H_
+#define SWIZZLE_TESTS_SUPPORT_FAKE_CLOCK_H_
+
+#include <algorithm>
+#include <vector>
+
+#include "server/clock.h"
+
+namespace swizzle {
+
+class FakeClock final : public Clock {
+ public:
+  absl::Time Now() override {
+    MutexLock lock(mutex_);
+    return now_;
+  }
+
+  void WaitUntil(Mutex& mutex, CondVar& changed, absl::Time deadline) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    const Waiter self{&mutex, &changed, deadline};
+    {
+      MutexLock lock(mutex_);
+      if (deadline <= now_) return;
+      waiters_.push_back(self);
+      arrived_.SignalAll();
+    }
+    changed.Wait(mutex);
+    MutexLock lock(mutex_);
+    waiters_.erase(std::find(waiters_.begin(), waiters_.end(), self));
+  }
+
+  // Wakes the waiters whose deadline comes. What they wait on must outlive the call.
+  void Advance(absl::Duration by) {
+    std::vector<Waiter> waiters;
+    absl::Time now;
+    {
+      MutexLock lock(mutex_);
+      now = now_ += by;
+      waiters = waiters_;
+    }
+    for (const Waiter& waiter : waiters) {
+      if (waiter.deadline > now) continue;
+      MutexLock lock(*waiter.mutex);  // a waiter that has looked at the old time is now in Wait
+      waiter.changed->SignalAll();
+    }
+  }
+
+  // Returns once `count` threads are in WaitUntil.
+  void AwaitWaiters(size_t count) {
+    MutexLock lock(mutex_);
+    while (waiters_.size() < count) arrived_.Wait(mutex_);
+  }
+
+ private:
+  struct Waiter {
+    Mutex* mutex;
+    CondVar* changed;
+    absl::Time deadline;
+    bool operator==(const Waiter&) const = default;
+  };
+  Mutex mutex_;
+  CondVar arrived_;  // waiters_ has grown
+  absl::Time now_ ABSL_GUARDED_BY(mutex_) = absl::FromUnixSeconds(1'000'000);
+  std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_TESTS_SUPPORT_FAKE_CLOCK_H_
