@@ -2,12 +2,11 @@
 //
 // Executor threads ask for batches themselves (NextBatch), so that a request changes threads once. Decide (in
 // batch_policy.h) is the pure function that says what to do with the queue; the Batcher only carries it out.
-// Thread-safe.
+// Thread-safe; destroyed only after every call has returned. Metrics of a request are recorded before its `done` runs.
 #ifndef SWIZZLE_SERVER_BATCHER_H_
 #define SWIZZLE_SERVER_BATCHER_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -19,7 +18,8 @@
 
 namespace swizzle {
 
-// Called exactly once for a submitted request, on an arbitrary thread, without locks held; must not block.
+// Called exactly once for a submitted request, on an arbitrary thread (also from within Cancel), without locks held;
+// must not block.
 using Done = absl::AnyInvocable<void(StatusOr<Result>) &&>;
 using Ticket = uint64_t;
 
@@ -27,14 +27,17 @@ class Batcher {
  public:
   virtual ~Batcher() = default;
 
-  // Queues a request and returns its ticket. RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE when draining or
-  // closed; `done` then never runs. A deadline that has passed while queued ends in DEADLINE_EXCEEDED.
+  // Queues a request and returns its ticket. RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE when draining;
+  // `done` then never runs. A deadline that passes while queued (the request's, or ModelSpec::default_timeout after
+  // Submit if that is earlier) ends in DEADLINE_EXCEEDED.
+  // REQUIRES: rows >= 1, and at most max_batch_size where that is not 0.
   virtual StatusOr<Ticket> Submit(Request request, Done done) = 0;
 
   // Ends a request that is still queued with CANCELLED; one that is running, or over, is left alone.
   virtual void Cancel(Ticket ticket) = 0;
 
-  // No new requests; returns when everything queued and running has ended. Safe to call more than once.
+  // No new requests; returns when everything queued and running has ended, `done` included. Safe to call more than
+  // once, but not from a `done`. The destructor drains.
   virtual void Drain() = 0;
 
   virtual int64_t queued() const = 0;

@@ -3,9 +3,9 @@
 #define SWIZZLE_SERVER_CLOCK_H_
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "server/mutex.h"
 
 namespace swizzle {
 
@@ -14,8 +14,8 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual absl::Time Now() = 0;
-  // Waits on `changed` (whose mutex the caller holds) until it is signalled or `deadline` has come; may wake early.
-  virtual void WaitUntil(absl::Mutex& mutex, absl::CondVar& changed, absl::Time deadline)
+  // Waits on `changed` (the caller holds `mutex`) until it is signalled or `deadline` has come; may wake early.
+  virtual void WaitUntil(Mutex& mutex, CondVar& changed, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) = 0;
 
   static Clock& Real();

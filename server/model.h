@@ -42,6 +42,7 @@ struct ModelSpec {
 // What metadata and metrics say of a model's weights and kernels. Immutable after load.
 struct ModelFacts {
   std::map<std::string, std::string> properties;   // for ModelMetadata: format, sparsity, nnz, dense and stored bytes, kernels
+  std::string device = "cpu";                      // the metrics' label
   double sparsity = 0.0;
   int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;
   struct KernelUse { std::string op, kernel; int layers = 0; };

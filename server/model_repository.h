@@ -48,8 +48,9 @@ struct RepositoryOptions {
   PlanOptions plan;
 };
 
-// Loads the latest version of every model (Triton's default policy). A model that fails to load is reported in List() and the log, and does not
-// keep the others from serving. NOT_FOUND if the directory is not there.
+// Loads the latest version of every model (Triton's default policy). Links are followed; directories whose names start
+// with a dot are not models. A model that fails to load is reported in List() and the log, and does not keep the others
+// from serving. NOT_FOUND if the directory is not there. `backend` and `metrics` outlive the repository.
 StatusOr<std::unique_ptr<ModelRepository>> NewModelRepository(const RepositoryOptions& options, Backend& backend,
                                                               Metrics& metrics);
 

@@ -1,0 +1,296 @@
+#include "server/model_repository.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "model_loader/loader.h"
+#include "server/clock.h"
+#include "server/identity_model.h"
+#include "server/logging.h"
+#include "server/model_config.h"
+#include "server/plan_model.h"
+
+namespace swizzle {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxNameBytes = 128;
+constexpr int64_t kMaxConfigBytes = 1 << 20;
+
+bool IsModelName(std::string_view name) {
+  const auto allowed = [](unsigned char c) { return (c < 128 && std::isalnum(c)) || c == '_' || c == '.' || c == '-'; };
+  return !name.empty() && name.size() <= kMaxNameBytes && std::all_of(name.begin(), name.end(), allowed);
+}
+
+// A positive integer in plain decimal: "1", "20260101".
+std::optional<int64_t> ParseVersion(std::string_view text) {
+  int64_t version = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (error != std::errc() || stop != text.data() + text.size() || version < 1 || text.front() == '0') {
+    return std::nullopt;
+  }
+  return version;
+}
+
+// The directories in `directory`, sorted. Links are followed.
+StatusOr<std::vector<fs::path>> Subdirectories(const fs::path& directory) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;  // what cannot be looked at is not a directory
+    if (it->is_directory(ignored)) found.push_back(it->path());
+  }
+  if (error) return MakeError(StatusCode::kNotFound, "cannot list ", directory.string(), ": ", error.message());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// 0 if there is none.
+StatusOr<int64_t> LatestVersion(const fs::path& directory) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fs::path> subdirectories, Subdirectories(directory));
+  int64_t latest = 0;
+  for (const fs::path& path : subdirectories) {
+    latest = std::max(latest, ParseVersion(path.filename().string()).value_or(0));
+  }
+  return latest;
+}
+
+StatusOr<fs::path> ModelFile(const fs::path& version_directory) {
+  std::error_code ignored;
+  const fs::path onnx = version_directory / "model.onnx", packed = version_directory / "model.swz";
+  const bool has_onnx = fs::is_regular_file(onnx, ignored), has_packed = fs::is_regular_file(packed, ignored);
+  if (has_onnx && has_packed) return InvalidArgument("there is both model.onnx and model.swz; keep one");
+  if (!has_onnx && !has_packed) {
+    return MakeError(StatusCode::kNotFound, "there is neither model.onnx nor model.swz in the version's directory");
+  }
+  return has_onnx ? onnx : packed;
+}
+
+// Nothing if there is no config.pbtxt.
+StatusOr<std::optional<inference::ModelConfig>> ReadConfig(const fs::path& directory, std::string_view name) {
+  const fs::path file = directory / "config.pbtxt";
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return std::nullopt;
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(file, kMaxConfigBytes));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  SWIZZLE_ASSIGN_OR_RETURN(inference::ModelConfig config, ParseModelConfig(text, name));
+  return config;
+}
+
+// Clients see why a load failed, and no path is their business.
+Status WithoutPath(const Status& status, const fs::path& directory) {
+  std::string message(status.message());
+  const std::string path = directory.string() + "/";
+  for (size_t at; (at = message.find(path)) != std::string::npos;) message.erase(at, path.size());
+  return Status(status.code(), message);
+}
+
+// Loads one directory of the repository.
+class DirectoryLoader {
+ public:
+  DirectoryLoader(const RepositoryOptions& options, Backend& backend, Metrics& metrics, fs::path directory)
+      : options_(options),
+        backend_(backend),
+        metrics_(metrics),
+        directory_(std::move(directory)),
+        name_(directory_.filename().string()) {}
+
+  const std::string& name() const { return name_; }
+  int64_t version() const { return version_; }
+
+  StatusOr<std::shared_ptr<ServingModel>> Load() {
+    StatusOr<std::shared_ptr<ServingModel>> serving = TryLoad();
+    if (serving.ok()) return serving;
+    return WithoutPath(serving.status(), directory_ / std::to_string(version_));
+  }
+
+ private:
+  StatusOr<std::shared_ptr<ServingModel>> TryLoad() {
+    const absl::Time start = absl::Now();
+    if (!IsModelName(name_)) {
+      return InvalidArgument("model names consist of 1 to ", kMaxNameBytes, " letters, digits and '_', '.', '-'");
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(version_, LatestVersion(directory_));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::optional<inference::ModelConfig> config, ReadConfig(directory_, name_));
+    SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<Model> model,
+                             config && IsIdentity(*config) ? LoadIdentity(*config) : LoadPlan(config));
+    return Serve(std::move(model), config.value_or(inference::ModelConfig()), absl::Now() - start);
+  }
+
+  // An identity model needs no version directory.
+  StatusOr<std::shared_ptr<Model>> LoadIdentity(const inference::ModelConfig& config) {
+    version_ = std::max<int64_t>(version_, 1);
+    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, IdentitySpec(config, name_, version_));
+    return NewIdentityModel(std::move(spec), ExecuteDelay(config));
+  }
+
+  StatusOr<std::shared_ptr<Model>> LoadPlan(const std::optional<inference::ModelConfig>& config) {
+    if (version_ == 0) {
+      return MakeError(StatusCode::kNotFound,
+                       "there is no version directory; put the model at 1/model.onnx or 1/model.swz");
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(const fs::path file, ModelFile(directory_ / std::to_string(version_)));
+    SWIZZLE_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(file));
+    ModelSpec spec = DeriveSpec(loaded.network);
+    spec.name = name_;
+    spec.version = version_;
+    spec.platform = "swizzle_" + loaded.container;
+    spec.backend = "swizzle";
+    if (config) {
+      SWIZZLE_ASSIGN_OR_RETURN(spec, ConfigureSpec(*config, std::move(spec)));
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan,
+                             MakePlan(std::move(loaded.network), backend_, PlanOptionsFor(spec)));
+    return NewPlanModel(std::move(spec), std::move(plan));
+  }
+
+  // Executors of one model share its threads: two pools that spin on the same processors halve each other.
+  PlanOptions PlanOptionsFor(const ModelSpec& spec) const {
+    PlanOptions plan = options_.plan;
+    if (spec.max_batch_size > 0) plan.max_batch = spec.max_batch_size;
+    if (plan.threads > 0) plan.threads = std::max(1, plan.threads / spec.instance_count);
+    return plan;
+  }
+
+  StatusOr<std::shared_ptr<ServingModel>> Serve(std::shared_ptr<Model> model, const inference::ModelConfig& config,
+                                                absl::Duration load_time) {
+    auto serving = std::make_shared<ServingModel>();
+    serving->config_bytes = ConfigOf(model->spec(), config).SerializeAsString();
+    serving->metrics = metrics_.ForModel(model->spec(), model->facts(), load_time);
+    SWIZZLE_ASSIGN_OR_RETURN(serving->batcher, NewBatcher(model, Clock::Real(), serving->metrics.get()));
+    serving->model = std::move(model);
+    LogLoaded(*serving->model, load_time);
+    return serving;
+  }
+
+  static void LogLoaded(const Model& model, absl::Duration load_time) {
+    const ModelSpec& spec = model.spec();
+    const ModelFacts& facts = model.facts();
+    int layers = 0;
+    std::string kernels;
+    for (const ModelFacts::KernelUse& use : facts.kernels) {
+      layers += use.layers;
+      kernels += Concat(kernels.empty() ? "" : ",", use.kernel, ":", use.layers);
+    }
+    Log(LogLevel::kInfo, "model loaded",
+        {{"model", spec.name},
+         {"version", spec.version},
+         {"platform", spec.platform},
+         {"max_batch_size", spec.max_batch_size},
+         {"instances", spec.instance_count},
+         {"layers", layers},
+         {"sparsity", facts.sparsity},
+         {"dense_bytes", facts.dense_bytes},
+         {"stored_bytes", facts.stored_bytes},
+         {"dense_fallback_layers", facts.dense_fallback_layers},
+         {"load_ms", absl::ToInt64Milliseconds(load_time)},
+         {"kernels", kernels}});
+  }
+
+  const RepositoryOptions& options_;
+  Backend& backend_;
+  Metrics& metrics_;
+  const fs::path directory_;
+  const std::string name_;
+  int64_t version_ = 0;
+};
+
+// Immutable once filled, and so thread-safe without a lock.
+class LoadedRepository final : public ModelRepository {
+ public:
+  void Add(ModelStatus status, std::shared_ptr<ServingModel> serving) {
+    std::string name = status.name;
+    models_.emplace(std::move(name), Entry{std::move(status), std::move(serving)});
+  }
+
+  StatusOr<std::shared_ptr<ServingModel>> Find(std::string_view name, std::string_view version) const override;
+  std::vector<ModelStatus> List() const override;
+  std::vector<int64_t> Versions(std::string_view name) const override;
+  bool AllReady() const override;
+  void Drain() override;
+
+ private:
+  struct Entry {
+    ModelStatus status;
+    std::shared_ptr<ServingModel> serving;  // null where the load failed
+  };
+  std::map<std::string, Entry, std::less<>> models_;
+};
+
+StatusOr<std::shared_ptr<ServingModel>> LoadedRepository::Find(std::string_view name, std::string_view version) const {
+  const auto found = models_.find(name);
+  if (found == models_.end()) {
+    return MakeError(StatusCode::kNotFound, "there is no model '", name.substr(0, kMaxNameBytes), "'");
+  }
+  const ModelStatus& status = found->second.status;
+  if (!version.empty()) {
+    const std::optional<int64_t> number = ParseVersion(version);
+    if (!number) {
+      return InvalidArgument("'", version.substr(0, kMaxNameBytes), "' is not a version of model '", name,
+                             "'; versions are positive integers, and none means the latest");
+    }
+    if (*number != status.version) {
+      return MakeError(StatusCode::kNotFound, "model '", name, "' has no version ", *number, " that serves");
+    }
+  }
+  if (found->second.serving != nullptr) return found->second.serving;
+  return MakeError(StatusCode::kInternal, "model '", name, "' failed to load: ", std::string(status.status.message()));
+}
+
+std::vector<ModelStatus> LoadedRepository::List() const {
+  std::vector<ModelStatus> list;
+  for (const auto& [name, entry] : models_) list.push_back(entry.status);
+  return list;
+}
+
+std::vector<int64_t> LoadedRepository::Versions(std::string_view name) const {
+  const auto found = models_.find(name);
+  if (found == models_.end() || found->second.serving == nullptr) return {};
+  return {found->second.status.version};
+}
+
+bool LoadedRepository::AllReady() const {
+  return std::all_of(models_.begin(), models_.end(), [](const auto& entry) { return entry.second.serving != nullptr; });
+}
+
+void LoadedRepository::Drain() {
+  for (const auto& [name, entry] : models_) {
+    if (entry.serving != nullptr) entry.serving->batcher->Drain();
+  }
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<ModelRepository>> NewModelRepository(const RepositoryOptions& options, Backend& backend,
+                                                              Metrics& metrics) {
+  std::error_code ignored;
+  if (!fs::is_directory(options.directory, ignored)) {
+    return MakeError(StatusCode::kNotFound, "there is no model repository at ", options.directory.string());
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fs::path> directories, Subdirectories(options.directory));
+  auto repository = std::make_unique<LoadedRepository>();
+  for (const fs::path& directory : directories) {
+    DirectoryLoader loader(options, backend, metrics, directory);
+    if (loader.name().front() == '.') continue;  // not a model: .git, or what Kubernetes mounts beside links
+    StatusOr<std::shared_ptr<ServingModel>> serving = loader.Load();
+    if (!serving.ok()) {
+      metrics.RecordLoadFailure(loader.name());
+      Log(LogLevel::kError, "model failed to load",
+          {{"model", loader.name()}, {"version", loader.version()}, {"error", serving.status().ToString()}});
+    }
+    repository->Add({loader.name(), loader.version(), serving.status()},
+                    serving.ok() ? *std::move(serving) : nullptr);
+  }
+  return repository;
+}
+
+}  // namespace swizzle

@@ -1,0 +1,88 @@
+#include "server/options.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <map>
+#include <string_view>
+
+namespace swizzle {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+constexpr double kMaxDelaySeconds = 3600.0;
+constexpr int kMinMessageBytes = 1024;
+constexpr int kMaxMessageBytes = 1 << 30;
+
+// CLI11's convention: empty for a good value, else what is wrong with it.
+std::string CheckAddress(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  int port = -1;
+  if (colon != std::string::npos && colon > 0) {
+    const char* end = address.data() + address.size();
+    const auto [stop, error] = std::from_chars(address.data() + colon + 1, end, port);
+    if (error != std::errc() || stop != end) port = -1;
+  }
+  if (port >= 0 && port <= 65535) return "";
+  return "'" + address + "' is not HOST:PORT with a port from 0 to 65535";
+}
+
+void AddFlags(CLI::App& app, ServerOptions& options, double& drain_seconds, double& tuning_seconds) {
+  const std::map<std::string, LogFormat> formats = {{"text", LogFormat::kText}, {"json", LogFormat::kJson}};
+  const std::map<std::string, LogLevel> levels = {{"debug", LogLevel::kDebug},
+                                                  {"info", LogLevel::kInfo},
+                                                  {"warning", LogLevel::kWarning},
+                                                  {"error", LogLevel::kError}};
+  app.add_option("--model-repository", options.model_repository,
+                 "Directory of models: DIR/MODEL/VERSION/model.onnx|model.swz")
+      ->type_name("DIR");
+  app.add_option("--grpc-address", options.grpc_address, "Where gRPC listens; port 0 takes a free one")
+      ->type_name("HOST:PORT")->capture_default_str()->check(CheckAddress);
+  app.add_option("--metrics-address", options.metrics_address, "Where /metrics, /livez, /readyz and /startupz listen")
+      ->type_name("HOST:PORT")->capture_default_str()->check(CheckAddress);
+  app.add_option("--device", options.device, "Where models run")
+      ->capture_default_str()->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+  app.add_option("--port-file", options.port_file, "Write {\"grpc\": N, \"metrics\": N} here when ready")
+      ->type_name("FILE");
+  app.add_option("--threads", options.threads, "Threads for each model; 0: all that this process may use")
+      ->type_name("N")->capture_default_str()->check(CLI::Range(0, kMaxThreads));
+  app.add_option("--tuning-budget", tuning_seconds, "Seconds for measuring kernels, for each model")
+      ->type_name("SECONDS")->capture_default_str()->check(CLI::Range(0.0, kMaxDelaySeconds));
+  app.add_option("--drain-delay", drain_seconds,
+                 "Seconds to go on accepting requests after SIGTERM, so that load balancers notice")
+      ->type_name("SECONDS")->capture_default_str()->check(CLI::Range(0.0, kMaxDelaySeconds));
+  app.add_option("--max-message-bytes", options.max_message_bytes, "Largest request")
+      ->type_name("BYTES")->capture_default_str()->check(CLI::Range(kMinMessageBytes, kMaxMessageBytes));
+  app.add_option("--log-format", options.log_format, "text or json")->type_name("FORMAT")
+      ->transform(CLI::CheckedTransformer(formats).description(""))->default_str("text");
+  app.add_option("--log-level", options.log_level, "debug, info, warning or error")->type_name("LEVEL")
+      ->transform(CLI::CheckedTransformer(levels).description(""))->default_str("info");
+  app.add_flag("--list-kernels", options.list_kernels, "Print the kernels of this build and leave");
+  app.set_version_flag("--version", "swizzle-server " SWIZZLE_VERSION);
+}
+
+}  // namespace
+
+CommandLine ParseCommandLine(int argc, const char* const* argv) {
+  CommandLine line;
+  double drain_seconds = absl::ToDoubleSeconds(line.options.drain_delay);
+  double tuning_seconds = absl::ToDoubleSeconds(line.options.tuning_budget);
+  CLI::App app("Inference server for pruned neural networks", "swizzle-server");
+  AddFlags(app, line.options, drain_seconds, tuning_seconds);
+  try {
+    app.parse(argc, argv);
+    if (!line.options.list_kernels && line.options.model_repository.empty()) {
+      throw CLI::ValidationError("--model-repository", "say where the models are");
+    }
+  } catch (const CLI::Success& asked) {
+    line.exit_code = 0;
+    line.text = asked.get_name() == "CallForHelp" ? app.help() : std::string(asked.what()) + "\n";
+  } catch (const CLI::Error& error) {
+    line.exit_code = 2;
+    line.text = Concat("swizzle-server: ", error.what(), " (--help lists all flags)\n");
+  }
+  line.options.drain_delay = absl::Seconds(drain_seconds);
+  line.options.tuning_budget = absl::Seconds(tuning_seconds);
+  return line;
+}
+
+}  // namespace swizzle

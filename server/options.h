@@ -1,0 +1,41 @@
+// The command line of swizzle-server.
+#ifndef SWIZZLE_SERVER_OPTIONS_H_
+#define SWIZZLE_SERVER_OPTIONS_H_
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "server/logging.h"
+
+namespace swizzle {
+
+struct ServerOptions {
+  std::filesystem::path model_repository;
+  std::string grpc_address = "0.0.0.0:8001";     // port 0 takes a free one
+  std::string metrics_address = "0.0.0.0:8002";  // the same
+  std::string device = "auto";                   // or "cpu", "cuda"
+  std::filesystem::path port_file;               // empty: none
+  int threads = 0;                               // for each model; 0: all that this process may use
+  absl::Duration tuning_budget = absl::Seconds(10);  // for measuring kernels, for each model
+  absl::Duration drain_delay = absl::ZeroDuration();
+  int max_message_bytes = 64 << 20;
+  LogFormat log_format = LogFormat::kText;
+  LogLevel log_level = LogLevel::kInfo;
+  bool list_kernels = false;
+};
+
+// What the command line asks for: to run with `options`, or, where `exit_code` is set, to print `text` and leave
+// (0: help or version, on standard output; 2: a wrong command line, on standard error).
+struct CommandLine {
+  ServerOptions options;
+  std::optional<int> exit_code;
+  std::string text;
+};
+
+CommandLine ParseCommandLine(int argc, const char* const* argv);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_OPTIONS_H_

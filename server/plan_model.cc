@@ -1,0 +1,274 @@
+#include "server/plan_model.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <utility>
+
+namespace swizzle {
+namespace {
+
+constexpr int64_t kDerivedMaxBatchSize = 64;
+
+// Which network port each tensor of a specification is, by index.
+struct PortMap {
+  std::vector<int> inputs;
+  std::vector<int> outputs;
+};
+
+// How the dimensions of `port` look in a specification with this max_batch_size.
+Shape ExpectedDims(const Network& network, const NetworkPort& port, int64_t max_batch_size) {
+  Shape dims = port.dims;
+  if (network.batch_size == 0 && max_batch_size == 0) dims.insert(dims.begin(), -1);
+  return dims;
+}
+
+// Replaces -1 in `dims` by what is expected; false if anything else differs.
+bool ResolveDims(const Shape& expected, Shape& dims) {
+  if (dims.size() != expected.size()) return false;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == -1) dims[i] = expected[i];
+    if (expected[i] != -1 && dims[i] != expected[i]) return false;
+  }
+  return true;
+}
+
+StatusOr<int> ResolveTensor(const Network& network, const std::vector<NetworkPort>& ports, const std::string& kind,
+                            const ModelSpec& spec, TensorSpec& tensor) {
+  const auto port = std::find_if(ports.begin(), ports.end(), [&](const auto& p) { return p.name == tensor.name; });
+  const std::string name = Concat(kind, " '", tensor.name, "' of model '", spec.name, "'");
+  if (port == ports.end()) {
+    std::string known;
+    for (const NetworkPort& p : ports) known += Concat(known.empty() ? "'" : ", '", p.name, "'");
+    return InvalidArgument(name, " is configured, but the model has ", known);
+  }
+  if (tensor.dtype != port->dtype) {
+    return InvalidArgument(name, " is configured as ", DTypeName(tensor.dtype), ", but is ", DTypeName(port->dtype));
+  }
+  const Shape expected = ExpectedDims(network, *port, spec.max_batch_size);
+  const Shape configured = tensor.dims;
+  if (!ResolveDims(expected, tensor.dims)) {
+    return InvalidArgument(name, " is configured with dims ", ShapeText(configured), ", but with max_batch_size ",
+                           spec.max_batch_size, " it has ", ShapeText(expected));
+  }
+  return static_cast<int>(port - ports.begin());
+}
+
+StatusOr<std::vector<int>> ResolveTensors(const Network& network, const std::vector<NetworkPort>& ports,
+                                          const std::string& kind, const ModelSpec& spec,
+                                          std::vector<TensorSpec>& tensors) {
+  std::vector<int> map;
+  for (TensorSpec& tensor : tensors) {
+    SWIZZLE_ASSIGN_OR_RETURN(const int port, ResolveTensor(network, ports, kind, spec, tensor));
+    if (std::find(map.begin(), map.end(), port) != map.end()) {
+      return InvalidArgument(kind, " '", tensor.name, "' of model '", spec.name, "' is configured twice");
+    }
+    map.push_back(port);
+  }
+  return map;
+}
+
+Status CheckBatchSize(const ModelSpec& spec, const Plan& plan) {
+  const int64_t fixed = plan.network().batch_size;
+  if (fixed != 0 && spec.max_batch_size != 0) {
+    return InvalidArgument("model '", spec.name, "' has a batch dimension fixed at ", fixed,
+                           ": max_batch_size must be 0, not ", spec.max_batch_size);
+  }
+  if (spec.max_batch_size > plan.max_batch()) {
+    return InvalidArgument("model '", spec.name, "' is planned for at most ", plan.max_batch(),
+                           " rows: max_batch_size ", spec.max_batch_size, " is too large");
+  }
+  return absl::OkStatus();
+}
+
+// Fits `spec` to the plan: resolves its -1s and finds its ports.
+StatusOr<PortMap> Resolve(ModelSpec& spec, const Plan& plan) {
+  SWIZZLE_RETURN_IF_ERROR(CheckBatchSize(spec, plan));
+  const Network& network = plan.network();
+  PortMap map;
+  SWIZZLE_ASSIGN_OR_RETURN(map.inputs, ResolveTensors(network, network.inputs, "input", spec, spec.inputs));
+  SWIZZLE_ASSIGN_OR_RETURN(map.outputs, ResolveTensors(network, network.outputs, "output", spec, spec.outputs));
+  for (size_t i = 0; i < network.inputs.size(); ++i) {
+    if (std::find(map.inputs.begin(), map.inputs.end(), static_cast<int>(i)) == map.inputs.end()) {
+      return InvalidArgument("input '", network.inputs[i].name, "' of model '", spec.name, "' is not configured");
+    }
+  }
+  return map;
+}
+
+class PlanSession final : public Session {
+ public:
+  PlanSession(const ModelSpec& spec, const PortMap& ports, std::shared_ptr<const Plan> plan, ExecutionState state)
+      : spec_(spec), ports_(ports), plan_(std::move(plan)), state_(std::move(state)) {}
+
+  Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
+    const absl::Time start = absl::Now();
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t rows, Gather(batch));
+    const absl::Time gathered = absl::Now();
+    SWIZZLE_RETURN_IF_ERROR(plan_->Run(state_, rows));
+    const absl::Time computed = absl::Now();
+    Scatter(batch, rows);
+    times = {gathered - start, computed - gathered, absl::Now() - computed};
+    return absl::OkStatus();
+  }
+
+ private:
+  // Rows of the plan that an item takes: its batch dimension where that is free, else all there are.
+  StatusOr<int64_t> PlanRows(const BatchItem& item) const {
+    if (plan_->network().batch_size != 0) return plan_->network().batch_size;
+    if (spec_.max_batch_size > 0) return item.rows;
+    const int64_t rows = item.inputs[0].shape[0];
+    for (size_t i = 0; i < item.inputs.size(); ++i) {
+      if (item.inputs[i].shape[0] != rows) {
+        return InvalidArgument("input '", spec_.inputs[i].name, "' of model '", spec_.name, "' has shape ",
+                               ShapeText(item.inputs[i].shape), ", whose batch dimension is not that of input '",
+                               spec_.inputs[0].name, "', ", rows);
+      }
+    }
+    if (rows < 1 || rows > plan_->max_batch()) {
+      return InvalidArgument("input '", spec_.inputs[0].name, "' of model '", spec_.name, "' has shape ",
+                             ShapeText(item.inputs[0].shape), "; its first dimension must be 1 to ",
+                             plan_->max_batch());
+    }
+    return rows;
+  }
+
+  // Copies the requests' inputs, one after the other, to where the plan wants them; returns the rows of the batch.
+  StatusOr<int64_t> Gather(std::span<BatchItem> batch) {
+    int64_t total = 0;
+    for (const BatchItem& item : batch) {
+      SWIZZLE_ASSIGN_OR_RETURN(const int64_t rows, PlanRows(item));
+      total += rows;
+    }
+    for (size_t i = 0; i < ports_.inputs.size(); ++i) {
+      std::span<std::byte> to = std::as_writable_bytes(plan_->Input(state_, ports_.inputs[i], total));
+      for (const BatchItem& item : batch) {
+        const std::span<const std::byte> from = item.inputs[i].bytes;
+        SWIZZLE_CHECK(from.size() <= to.size());
+        if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+        to = to.subspan(from.size());
+      }
+      SWIZZLE_CHECK(to.empty());
+    }
+    return total;
+  }
+
+  void Scatter(std::span<BatchItem> batch, int64_t total) {
+    const bool free_batch = plan_->network().batch_size == 0;
+    for (BatchItem& item : batch) {
+      item.outputs->resize(ports_.outputs.size());
+      item.output_shapes->resize(ports_.outputs.size());
+    }
+    for (size_t i = 0; i < ports_.outputs.size(); ++i) {
+      const NetworkPort& port = plan_->network().outputs[static_cast<size_t>(ports_.outputs[i])];
+      const auto from = std::as_bytes(plan_->Output(state_, ports_.outputs[i], total));
+      const size_t row_bytes = from.size() / static_cast<size_t>(total);
+      size_t offset = 0;
+      for (BatchItem& item : batch) {
+        const int64_t rows = *PlanRows(item);  // OK in Gather
+        const size_t bytes = row_bytes * static_cast<size_t>(rows);
+        (*item.outputs)[i].assign(reinterpret_cast<const char*>(from.data()) + offset, bytes);
+        offset += bytes;
+        Shape& shape = (*item.output_shapes)[i];
+        shape = port.dims;
+        if (free_batch) shape.insert(shape.begin(), rows);
+      }
+    }
+  }
+
+  const ModelSpec& spec_;  // the model's, which outlives this
+  const PortMap& ports_;
+  const std::shared_ptr<const Plan> plan_;
+  ExecutionState state_;
+};
+
+class PlanModel final : public Model {
+ public:
+  PlanModel(ModelSpec spec, PortMap ports, std::shared_ptr<const Plan> plan)
+      : spec_(std::move(spec)), ports_(std::move(ports)), facts_(FactsOf(plan->report())), plan_(std::move(plan)) {}
+
+  const ModelSpec& spec() const override { return spec_; }
+  const ModelFacts& facts() const override { return facts_; }
+  StatusOr<std::unique_ptr<Session>> NewSession() override {
+    SWIZZLE_ASSIGN_OR_RETURN(ExecutionState state, plan_->NewState());
+    return std::make_unique<PlanSession>(spec_, ports_, plan_, std::move(state));
+  }
+
+ private:
+  const ModelSpec spec_;
+  const PortMap ports_;
+  const ModelFacts facts_;
+  const std::shared_ptr<const Plan> plan_;
+};
+
+TensorSpec SpecOf(const NetworkPort& port) { return {port.name, port.dtype, port.dims}; }
+
+bool IsDenseFallback(const LayerReport& layer) {
+  return layer.weight_rows > 0 && layer.format != FormatName(Format::kDense) &&
+         layer.kernel.find(Concat("_", FormatName(Format::kDense), "_")) != std::string::npos;
+}
+
+std::string CountsText(const std::map<std::string, int>& counts) {
+  std::string text;
+  for (const auto& [name, count] : counts) text += Concat(text.empty() ? "" : ",", name, ":", count);
+  return text;
+}
+
+std::string RatioText(double ratio) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.4f", ratio);
+  return text;
+}
+
+}  // namespace
+
+ModelSpec DeriveSpec(const Network& network) {
+  ModelSpec spec;
+  spec.backend = "swizzle";
+  spec.max_batch_size = network.batch_size == 0 ? kDerivedMaxBatchSize : 0;
+  for (const NetworkPort& port : network.inputs) spec.inputs.push_back(SpecOf(port));
+  for (const NetworkPort& port : network.outputs) spec.outputs.push_back(SpecOf(port));
+  return spec;
+}
+
+ModelFacts FactsOf(const PlanReport& report) {
+  ModelFacts facts;
+  int64_t weights = 0, nonzeros = 0;
+  std::map<std::string, int> formats, kernels;
+  std::map<std::pair<std::string, std::string>, int> uses;  // by operation and kernel
+  for (const LayerReport& layer : report.layers) {
+    weights += layer.weight_rows * layer.weight_cols;
+    nonzeros += layer.nonzeros;
+    if (layer.weight_rows > 0) ++formats[layer.format];
+    if (layer.kernel.empty()) continue;
+    ++kernels[layer.kernel];
+    ++uses[{layer.op, layer.kernel}];
+    if (IsDenseFallback(layer)) ++facts.dense_fallback_layers;
+  }
+  for (const auto& [use, layers] : uses) facts.kernels.push_back({use.first, use.second, layers});
+  facts.sparsity = weights == 0 ? 0.0 : 1.0 - static_cast<double>(nonzeros) / static_cast<double>(weights);
+  facts.dense_bytes = report.dense_bytes;
+  facts.stored_bytes = report.stored_bytes;
+  facts.device_bytes = report.device_bytes;
+  facts.properties = {
+      {"swizzle_format", CountsText(formats)},
+      {"swizzle_sparsity", RatioText(facts.sparsity)},
+      {"swizzle_nnz", std::to_string(nonzeros)},
+      {"swizzle_dense_bytes", std::to_string(report.dense_bytes)},
+      {"swizzle_stored_bytes", std::to_string(report.stored_bytes)},
+      {"swizzle_device_bytes", std::to_string(report.device_bytes)},
+      {"swizzle_device", report.device},
+      {"swizzle_threads", std::to_string(report.threads)},
+      {"swizzle_kernels", CountsText(kernels)},
+      {"swizzle_dense_fallback_layers", std::to_string(facts.dense_fallback_layers)},
+  };
+  return facts;
+}
+
+StatusOr<std::shared_ptr<Model>> NewPlanModel(ModelSpec spec, std::shared_ptr<const Plan> plan) {
+  SWIZZLE_ASSIGN_OR_RETURN(PortMap ports, Resolve(spec, *plan));
+  return std::make_shared<PlanModel>(std::move(spec), std::move(ports), std::move(plan));
+}
+
+}  // namespace swizzle

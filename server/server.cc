@@ -1,0 +1,212 @@
+#include "server/server.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "server/logging.h"
+
+namespace swizzle {
+namespace {
+
+// How long responses that are written may take to reach their clients at the end.
+constexpr std::chrono::seconds kFlushTime(5);
+
+// Readers see the whole file or none.
+Status WritePortFile(const std::filesystem::path& file, int grpc_port, int metrics_port) {
+  const std::filesystem::path part = file.string() + ".part";
+  std::ofstream out(part);
+  out << nlohmann::json({{"grpc", grpc_port}, {"metrics", metrics_port}}).dump() << "\n";
+  out.close();
+  std::error_code error;
+  if (out) std::filesystem::rename(part, file, error);
+  if (out && !error) return absl::OkStatus();
+  return MakeError(StatusCode::kUnavailable, "cannot write the port file ", file.string(),
+                   "; is its directory there and writable?");
+}
+
+std::vector<std::string> FailedModels(const ModelRepository& repository) {
+  std::vector<std::string> names;
+  for (const ModelStatus& model : repository.List()) {
+    if (!model.status.ok()) names.push_back(model.name);
+  }
+  return names;
+}
+
+std::string Joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += Concat(text.empty() ? "" : ",", name);
+  return text;
+}
+
+// SIGTERM and SIGINT, taken by a thread of their own. One object a process.
+class ShutdownSignals {
+ public:
+  // Blocks the signals for this thread and those that it starts.
+  ShutdownSignals() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGTERM);
+    sigaddset(&signals_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+    std::thread([this] { Take(); }).detach();
+  }
+
+  // From now on the first signal is for Wait.
+  void StartServing() { serving_ = true; }
+
+  void Wait() { first_.get_future().wait(); }
+
+ private:
+  void Take() {
+    Next();
+    if (!serving_) _exit(0);
+    first_.set_value();
+    Next();
+    Log(LogLevel::kWarning, "second signal; leaving without a drain");
+    _exit(1);
+  }
+
+  void Next() {
+    int signal = 0;
+    while (sigwait(&signals_, &signal) != 0) {
+    }
+    Log(LogLevel::kInfo, "signal", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
+  }
+
+  sigset_t signals_;
+  std::atomic<bool> serving_ = false;
+  std::promise<void> first_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Backend>> NewBackend(const std::string& device) {
+  if (device == "cuda") return Unimplemented("this build has no CUDA backend; use --device=cpu or --device=auto");
+  return NewCpuBackend();
+}
+
+std::string KernelListing(const Backend& backend) {
+  std::string text = Concat("# ", backend.device_name(), " (", backend.features_text(), ")\n");
+  const std::span<const Kernel> kernels = backend.kernels();
+  size_t width = 0;
+  for (const Kernel& kernel : kernels) width = std::max(width, kernel.name.size());
+  for (const Kernel& kernel : kernels) {
+    const bool available = (kernel.required_features & ~backend.features()) == 0;
+    text += Concat(kernel.name, std::string(width - kernel.name.size(), ' '), "  ", OpName(kernel.key.op), " ",
+                   FormatName(kernel.key.weights), " ", DTypeName(kernel.key.weight_dtype), "  ",
+                   LayoutName(kernel.key.input), " -> ", LayoutName(kernel.key.output),
+                   available ? "" : "  (not on this machine)", "\n");
+  }
+  return text;
+}
+
+StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
+  std::unique_ptr<Server> server(new Server);
+  SWIZZLE_ASSIGN_OR_RETURN(server->backend_, NewBackend(options.device));
+  SWIZZLE_RETURN_IF_ERROR(server->Listen(options));
+  SWIZZLE_RETURN_IF_ERROR(server->LoadModels(options));
+  server->PublishReadiness();
+  if (!options.port_file.empty()) {
+    SWIZZLE_RETURN_IF_ERROR(WritePortFile(options.port_file, server->grpc_port(), server->metrics_port()));
+  }
+  return server;
+}
+
+Server::~Server() { Drain(); }
+
+Status Server::Listen(const ServerOptions& options) {
+  SWIZZLE_ASSIGN_OR_RETURN(metrics_, NewMetrics(options.metrics_address));
+  metrics_->SetLive(true);
+  health_.SetServing(kLivenessService, true);
+  health_.SetServing("", false);
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(options.grpc_address, grpc::InsecureServerCredentials(), &grpc_port_);
+  // Without this, a second server on the same port would start, and get half of the connections.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.SetMaxReceiveMessageSize(options.max_message_bytes);
+  builder.RegisterService(&service_);
+  builder.RegisterService(&health_);
+  grpc_ = builder.BuildAndStart();
+  if (grpc_ == nullptr || grpc_port_ == 0) {
+    return MakeError(StatusCode::kUnavailable, "cannot listen on ", options.grpc_address,
+                     "; is another server using that address?");
+  }
+  Log(LogLevel::kInfo, "listening", {{"grpc_port", grpc_port_}, {"metrics_port", metrics_->port()}});
+  return absl::OkStatus();
+}
+
+Status Server::LoadModels(const ServerOptions& options) {
+  RepositoryOptions repository;
+  repository.directory = options.model_repository;
+  repository.plan.threads = options.threads > 0 ? options.threads : AvailableCpus();
+  repository.plan.tuning_budget = options.tuning_budget;
+  SWIZZLE_ASSIGN_OR_RETURN(repository_, NewModelRepository(repository, *backend_, *metrics_));
+  service_.Serve(*repository_);
+  return absl::OkStatus();
+}
+
+void Server::PublishReadiness() {
+  const bool ready = repository_->AllReady();
+  for (const ModelStatus& model : repository_->List()) health_.SetServing(model.name, model.status.ok());
+  health_.SetServing("", ready);
+  metrics_->SetReady(ready);
+  metrics_->SetStarted(true);
+  const int64_t models = static_cast<int64_t>(repository_->List().size());
+  if (ready) {
+    Log(LogLevel::kInfo, "ready", {{"models", models}, {"device", backend_->device_name()}});
+  } else {
+    Log(LogLevel::kError, "not ready: models failed to load", {{"failed", Joined(FailedModels(*repository_))}});
+  }
+}
+
+void Server::AnnounceShutdown() {
+  service_.AnnounceShutdown();
+  health_.SetServing("", false);
+  if (repository_ != nullptr) {
+    for (const ModelStatus& model : repository_->List()) health_.SetServing(model.name, false);
+  }
+  metrics_->SetReady(false);
+}
+
+void Server::Drain() {
+  if (grpc_ == nullptr) return;
+  AnnounceShutdown();
+  service_.RefuseInferences();
+  if (repository_ != nullptr) repository_->Drain();
+  health_.EndWatches();
+  grpc_->Shutdown(std::chrono::system_clock::now() + kFlushTime);
+  grpc_->Wait();
+  grpc_ = nullptr;
+}
+
+int RunServer(const ServerOptions& options) {
+  auto& signals = *new ShutdownSignals;  // never destroyed: its thread outlives main
+  StatusOr<std::unique_ptr<Server>> server = Server::Start(options);
+  if (!server.ok()) {
+    Log(LogLevel::kError, "cannot start", {{"error", std::string(server.status().message())}});
+    return 1;
+  }
+  signals.StartServing();
+  signals.Wait();
+  Log(LogLevel::kInfo, "draining", {{"delay_ms", absl::ToInt64Milliseconds(options.drain_delay)}});
+  (*server)->AnnounceShutdown();
+  absl::SleepFor(options.drain_delay);
+  (*server)->Drain();
+  Log(LogLevel::kInfo, "stopped");
+  return 0;
+}
+
+}  // namespace swizzle

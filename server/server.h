@@ -1,0 +1,73 @@
+// The server's life: listen, load, serve, drain.
+//
+// Readiness: "" of grpc.health.v1, ServerReady and /readyz say yes once every model of the repository serves, until a
+// shutdown is announced. If a model fails to load, the others serve and readiness stays at no; the log and the status
+// of the failed model say why.
+#ifndef SWIZZLE_SERVER_SERVER_H_
+#define SWIZZLE_SERVER_SERVER_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "kernels/backend.h"
+#include "kernels/status.h"
+#include "server/health.h"
+#include "server/inference_service.h"
+#include "server/metrics.h"
+#include "server/model_repository.h"
+#include "server/options.h"
+
+namespace swizzle {
+
+// "auto" takes the fastest that this build and machine have. UNIMPLEMENTED for one that the build lacks.
+StatusOr<std::unique_ptr<Backend>> NewBackend(const std::string& device);
+
+// One line a kernel: its name, what it computes, in which layouts, and whether this machine can run it.
+std::string KernelListing(const Backend& backend);
+
+// Thread-compatible; the calls that it serves are concurrent.
+class Server {
+ public:
+  // Listens first, so that liveness can be probed; then loads every model, and writes the port file. UNAVAILABLE if an
+  // address cannot be had, NOT_FOUND if the repository is not there.
+  static StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
+
+  // Drains.
+  ~Server();
+
+  int grpc_port() const { return grpc_port_; }
+  int metrics_port() const { return metrics_->port(); }
+  const ModelRepository& repository() const { return *repository_; }
+  const Metrics& metrics() const { return *metrics_; }
+
+  // Says not ready from now on, and goes on serving.
+  void AnnounceShutdown();
+
+  // Refuses new requests, waits for those queued and running, then closes the listeners. Liveness says yes to the end.
+  void Drain();
+
+ private:
+  Server() = default;
+  Status Listen(const ServerOptions& options);
+  Status LoadModels(const ServerOptions& options);
+  void PublishReadiness();
+
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Metrics> metrics_;
+  std::unique_ptr<ModelRepository> repository_;
+  HealthService health_;
+  InferenceService service_;
+  int grpc_port_ = 0;
+  std::unique_ptr<grpc::Server> grpc_;  // after the services that it calls
+};
+
+// Runs a server until SIGTERM or SIGINT, then drains it. Returns the process's exit code: 0, or 1 if the server could
+// not start. A signal while models are loaded ends the process with 0, as nothing serves yet; a second one ends it at
+// once with 1. Call it from main, before any other thread runs.
+int RunServer(const ServerOptions& options);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_SERVER_H_

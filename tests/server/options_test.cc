@@ -1,0 +1,99 @@
+#include "server/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace swizzle {
+namespace {
+
+using testing::HasSubstr;
+
+CommandLine Parse(std::vector<const char*> flags) {
+  flags.insert(flags.begin(), "swizzle-server");
+  return ParseCommandLine(static_cast<int>(flags.size()), flags.data());
+}
+
+TEST(ParseCommandLine, DefaultsAreTheDocumentedOnes) {
+  const CommandLine line = Parse({"--model-repository=/models"});
+  ASSERT_FALSE(line.exit_code) << line.text;
+  EXPECT_EQ(line.options.model_repository, "/models");
+  EXPECT_EQ(line.options.grpc_address, "0.0.0.0:8001");
+  EXPECT_EQ(line.options.metrics_address, "0.0.0.0:8002");
+  EXPECT_EQ(line.options.device, "auto");
+  EXPECT_EQ(line.options.port_file, "");
+  EXPECT_EQ(line.options.threads, 0);
+  EXPECT_EQ(line.options.max_message_bytes, 64 << 20);
+  EXPECT_EQ(line.options.drain_delay, absl::ZeroDuration());
+  EXPECT_EQ(line.options.tuning_budget, absl::Seconds(10));
+  EXPECT_EQ(line.options.log_format, LogFormat::kText);
+  EXPECT_EQ(line.options.log_level, LogLevel::kInfo);
+}
+
+TEST(ParseCommandLine, EveryFlagIsTakenOver) {
+  const CommandLine line =
+      Parse({"--model-repository", "/m", "--grpc-address=[::1]:0", "--metrics-address=localhost:65535", "--device=cpu",
+             "--port-file=/p", "--threads=3", "--tuning-budget=0.5", "--drain-delay=2.5", "--max-message-bytes=1024",
+             "--log-format=json", "--log-level=warning"});
+  ASSERT_FALSE(line.exit_code) << line.text;
+  EXPECT_EQ(line.options.grpc_address, "[::1]:0");
+  EXPECT_EQ(line.options.metrics_address, "localhost:65535");
+  EXPECT_EQ(line.options.device, "cpu");
+  EXPECT_EQ(line.options.port_file, "/p");
+  EXPECT_EQ(line.options.threads, 3);
+  EXPECT_EQ(line.options.tuning_budget, absl::Milliseconds(500));
+  EXPECT_EQ(line.options.drain_delay, absl::Milliseconds(2500));
+  EXPECT_EQ(line.options.max_message_bytes, 1024);
+  EXPECT_EQ(line.options.log_format, LogFormat::kJson);
+  EXPECT_EQ(line.options.log_level, LogLevel::kWarning);
+}
+
+TEST(ParseCommandLine, BadFlagsAreNamedInOneLine) {
+  const struct {
+    std::vector<const char*> flags;
+    const char* named;
+  } cases[] = {
+      {{}, "--model-repository: say where the models are"},
+      {{"--model-repository=/m", "--port=1"}, "--port=1"},
+      {{"--model-repository=/m", "--grpc-address=8001"}, "'8001' is not HOST:PORT"},
+      {{"--model-repository=/m", "--grpc-address=host:65536"}, "'host:65536' is not HOST:PORT"},
+      {{"--model-repository=/m", "--metrics-address=host:-1"}, "'host:-1' is not HOST:PORT"},
+      {{"--model-repository=/m", "--metrics-address=:8002"}, "':8002' is not HOST:PORT"},
+      {{"--model-repository=/m", "--metrics-address=host:80x"}, "'host:80x' is not HOST:PORT"},
+      {{"--model-repository=/m", "--device=tpu"}, "tpu"},
+      {{"--model-repository=/m", "--threads=-1"}, "--threads"},
+      {{"--model-repository=/m", "--threads=many"}, "--threads"},
+      {{"--model-repository=/m", "--drain-delay=-1"}, "--drain-delay"},
+      {{"--model-repository=/m", "--tuning-budget=3601"}, "--tuning-budget"},
+      {{"--model-repository=/m", "--max-message-bytes=1"}, "--max-message-bytes"},
+      {{"--model-repository=/m", "--log-format=xml"}, "xml"},
+      {{"--model-repository=/m", "--log-level=loud"}, "loud"},
+      {{"--model-repository=/m", "stray"}, "stray"},
+  };
+  for (const auto& test : cases) {
+    const CommandLine line = Parse(test.flags);
+    EXPECT_EQ(line.exit_code, 2) << test.named;
+    EXPECT_THAT(line.text, HasSubstr(test.named));
+    EXPECT_THAT(line.text, testing::StartsWith("swizzle-server: "));
+    EXPECT_EQ(line.text.find('\n'), line.text.size() - 1) << line.text;
+  }
+}
+
+TEST(ParseCommandLine, HelpAndVersionLeaveWithZero) {
+  const CommandLine help = Parse({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.text, HasSubstr("--model-repository"));
+  const CommandLine version = Parse({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.text, testing::MatchesRegex("swizzle-server [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(ParseCommandLine, ListingKernelsNeedsNoRepository) {
+  const CommandLine line = Parse({"--list-kernels"});
+  EXPECT_FALSE(line.exit_code) << line.text;
+  EXPECT_TRUE(line.options.list_kernels);
+}
+
+}  // namespace
+}  // namespace swizzle

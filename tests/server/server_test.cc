@@ -1,0 +1,150 @@
+#include "server/server.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "tests/server/served_models.h"
+
+namespace swizzle {
+namespace {
+
+using grpc::StatusCode;
+using grpc::health::v1::HealthCheckResponse;
+using testing::HasSubstr;
+using Stub = inference::GRPCInferenceService::Stub;
+
+ServerOptions LocalOptions(const RepositoryDirectory& directory) {
+  ServerOptions options;
+  options.model_repository = directory.path();
+  options.grpc_address = "127.0.0.1:0";
+  options.metrics_address = "127.0.0.1:0";
+  return options;
+}
+
+class ServerTest : public ServedModels {};
+
+TEST_F(ServerTest, IsReadyWhenEveryModelIs) {
+  directory_.Write("m/config.pbtxt", IdentityConfig());
+  Serve();
+  EXPECT_TRUE(ServerReady());
+  EXPECT_EQ(Health(""), HealthCheckResponse::SERVING);
+  EXPECT_EQ(Health("liveness"), HealthCheckResponse::SERVING);
+  EXPECT_EQ(Health("m"), HealthCheckResponse::SERVING);
+  EXPECT_EQ(Health("other"), HealthCheckResponse::UNKNOWN);
+}
+
+TEST_F(ServerTest, AFailedModelKeepsItUnreadyAndTheOthersServing) {
+  directory_.Write("bad/config.pbtxt", "backend: 'tensorrt'");
+  directory_.Write("m/config.pbtxt", IdentityConfig());
+  Serve();
+  EXPECT_FALSE(ServerReady());
+  EXPECT_EQ(Health(""), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(Health("bad"), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(Health("m"), HealthCheckResponse::SERVING);
+  EXPECT_TRUE(Infer(InferRequest("m")).ok());
+  const grpc::Status status = Infer(InferRequest("bad"));
+  EXPECT_EQ(status.error_code(), StatusCode::INTERNAL);
+  EXPECT_THAT(status.error_message(), HasSubstr("model 'bad' failed to load: config.pbtxt: 'backend' is 'tensorrt'"));
+  inference::ModelReadyRequest request;
+  request.set_name("bad");
+  inference::ModelReadyResponse response;
+  EXPECT_TRUE(Call(&Stub::ModelReady, request, response).ok());
+  EXPECT_FALSE(response.ready());
+}
+
+TEST_F(ServerTest, ThePortFileNamesBothPorts) {
+  directory_.Write("m/config.pbtxt", IdentityConfig());
+  ServerOptions options;
+  options.port_file = directory_.path() / "ports.json";
+  Serve(options);
+  std::ifstream file(options.port_file);
+  const nlohmann::json ports = nlohmann::json::parse(file);
+  EXPECT_EQ(ports, nlohmann::json({{"grpc", server_->grpc_port()}, {"metrics", server_->metrics_port()}}));
+}
+
+TEST_F(ServerTest, APortFileThatCannotBeWrittenIsAnError) {
+  ServerOptions options = LocalOptions(directory_);
+  options.port_file = directory_.path() / "no" / "such" / "directory";
+  EXPECT_THAT(std::string(Server::Start(options).status().message()), HasSubstr("cannot write the port file"));
+}
+
+TEST_F(ServerTest, AMissingRepositoryIsAnError) {
+  ServerOptions options = LocalOptions(directory_);
+  options.model_repository = directory_.path() / "nowhere";
+  EXPECT_EQ(Server::Start(options).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ServerTest, ATakenAddressIsNamed) {
+  Serve();
+  ServerOptions second = LocalOptions(directory_);
+  second.grpc_address = Concat("127.0.0.1:", server_->grpc_port());
+  const auto server = Server::Start(second);
+  EXPECT_EQ(server.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(server.status().message()), HasSubstr("cannot listen on " + second.grpc_address));
+}
+
+TEST_F(ServerTest, OversizedMessagesAreRefusedAndTheServerGoesOn) {
+  directory_.Write("m/config.pbtxt", IdentityConfig());
+  ServerOptions options;
+  options.max_message_bytes = 4096;
+  Serve(options);
+  inference::ModelInferRequest request = InferRequest("m");
+  request.mutable_raw_input_contents(0)->resize(8192);
+  EXPECT_EQ(Infer(request).error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(Infer(InferRequest("m")).ok());
+}
+
+TEST_F(ServerTest, AnAnnouncedShutdownStillServes) {
+  directory_.Write("m/config.pbtxt", IdentityConfig());
+  Serve();
+  server_->AnnounceShutdown();
+  EXPECT_FALSE(ServerReady());
+  EXPECT_EQ(Health(""), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(Health("m"), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(Health("liveness"), HealthCheckResponse::SERVING);
+  EXPECT_TRUE(Infer(InferRequest("m")).ok());
+}
+
+TEST_F(ServerTest, DrainFinishesWhatIsQueued) {
+  directory_.Write("m/config.pbtxt", IdentityConfig());
+  Serve();
+  BatcherOf("m").HoldUntilQueued(100);
+  InferCallInFlight first(*stub_, InferRequest("m")), second(*stub_, InferRequest("m"));
+  Await([&] { return BatcherOf("m").queued() == 2; });
+  server_->Drain();
+  EXPECT_TRUE(first.Finish().ok());
+  EXPECT_TRUE(second.Finish().ok());
+  EXPECT_EQ(Infer(InferRequest("m")).error_code(), StatusCode::UNAVAILABLE);
+}
+
+TEST_F(ServerTest, DrainEndsWatches) {
+  Serve();
+  grpc::ClientContext context;
+  const auto watch = health_->Watch(&context, grpc::health::v1::HealthCheckRequest());
+  HealthCheckResponse response;
+  ASSERT_TRUE(watch->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
+  server_->Drain();
+  while (watch->Read(&response)) {
+  }
+  EXPECT_EQ(watch->Finish().error_code(), StatusCode::UNAVAILABLE);
+}
+
+TEST(NewBackend, CudaIsNotInThisBuild) {
+  EXPECT_TRUE(NewBackend("auto").ok());
+  EXPECT_TRUE(NewBackend("cpu").ok());
+  EXPECT_THAT(std::string(NewBackend("cuda").status().message()), HasSubstr("this build has no CUDA backend"));
+}
+
+TEST(KernelListing, HasALineForEachKernel) {
+  const std::unique_ptr<Backend> backend = NewCpuBackend();
+  const std::string text = KernelListing(*backend);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), static_cast<long>(backend->kernels().size()) + 1);
+  for (const Kernel& kernel : backend->kernels()) EXPECT_THAT(text, HasSubstr(std::string(kernel.name)));
+}
+
+}  // namespace
+}  // namespace swizzle
