@@ -1,0 +1,34 @@
+// What commands print: measurements, tensors and a progress line.
+#ifndef SWIZZLE_CLIENT_CLI_REPORT_H_
+#define SWIZZLE_CLIENT_CLI_REPORT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "client/cli/command.h"
+#include "client/load_generator.h"
+#include "client/tensor.h"
+#include "nlohmann/json.hpp"
+
+namespace swizzle::client {
+
+using Json = nlohmann::ordered_json;
+
+// Prints one line of JSON.
+void PrintJson(const Json& json, Terminal& terminal);
+
+// What was measured, as JSON in milliseconds and as text. `rows` is the number of rows per request.
+Json ReportJson(const LoadReport& report, int64_t rows);
+std::string ReportText(const LoadReport& report, int64_t rows);
+
+// A tensor's elements as a flat JSON array; of BYTES, the strings.
+Json ElementsJson(const Tensor& tensor);
+
+// A progress line, redrawn in place, that tells how many of `total` requests (0: unknown) are answered. Draws nothing
+// unless the terminal shows progress.
+ProgressSink ProgressLine(Terminal& terminal, int64_t total, int64_t rows);
+void ClearProgressLine(Terminal& terminal);
+
+}  // namespace swizzle::client
+
+#endif  // SWIZZLE_CLIENT_CLI_REPORT_H_

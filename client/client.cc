@@ -1,0 +1,189 @@
+#include "client/client.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/wire_format.h"
+#include "grpcpp/grpcpp.h"
+#include "proto/grpc_service.grpc.pb.h"
+
+namespace swizzle::client {
+namespace {
+
+constexpr char kUnreachable[] = "swizzle.dev/unreachable";
+constexpr absl::Duration kReadyPollInterval = absl::Milliseconds(50);
+
+// One call by gRPC's callback interface. It keeps itself alive until its callback has run.
+class AsyncInfer : public PendingCall, public std::enable_shared_from_this<AsyncInfer> {
+ public:
+  AsyncInfer(std::shared_ptr<grpc::Channel> channel, Client::InferCallback done)
+      : channel_(std::move(channel)), done_(std::move(done)) {}
+
+  void Cancel() override { context_.TryCancel(); }
+
+  std::shared_ptr<grpc::Channel> channel_;
+  grpc::ClientContext context_;
+  inference::ModelInferRequest request_;
+  inference::ModelInferResponse response_;
+  Client::InferCallback done_;
+};
+
+class GrpcClient : public Client {
+ public:
+  explicit GrpcClient(const ClientOptions& options)
+      : options_(options), channel_(NewChannel(options)), stub_(inference::GRPCInferenceService::NewStub(channel_)) {}
+
+  absl::StatusOr<bool> Live() override {
+    const auto response = Call(&Stub::ServerLive, inference::ServerLiveRequest());
+    if (!response.ok()) return response.status();
+    return response->live();
+  }
+
+  absl::StatusOr<bool> Ready() override { return ReadyWithin(options_.timeout); }
+
+  absl::StatusOr<bool> ModelReady(const std::string& model, const std::string& version) override {
+    return ModelReadyWithin(model, version, options_.timeout);
+  }
+
+  absl::StatusOr<ServerMetadata> GetServerMetadata() override {
+    const auto response = Call(&Stub::ServerMetadata, inference::ServerMetadataRequest());
+    if (!response.ok()) return response.status();
+    return FromWire(*response);
+  }
+
+  absl::StatusOr<ModelMetadata> GetModelMetadata(const std::string& model, const std::string& version) override {
+    inference::ModelMetadataRequest request;
+    request.set_name(model);
+    request.set_version(version);
+    const auto response = Call(&Stub::ModelMetadata, request);
+    if (!response.ok()) return response.status();
+    return FromWire(*response);
+  }
+
+  absl::Status WaitReady(const std::string& model, absl::Duration timeout) override {
+    const absl::Time deadline = absl::Now() + timeout;
+    for (;;) {
+      // A call that outlasts the deadline by a little gives a first try even where the timeout is zero.
+      const absl::Duration left = std::max(deadline - absl::Now(), kReadyPollInterval);
+      const absl::StatusOr<bool> ready = model.empty() ? ReadyWithin(left) : ModelReadyWithin(model, "", left);
+      if (ready.ok() && *ready) return absl::OkStatus();
+      if (absl::Now() >= deadline) {
+        if (!ready.ok()) return ready.status();
+        return absl::DeadlineExceededError(
+            absl::StrCat(model.empty() ? "the server" : absl::StrCat("model '", model, "'"), " is not ready after ",
+                         absl::FormatDuration(timeout)));
+      }
+      absl::SleepFor(kReadyPollInterval);
+    }
+  }
+
+  absl::StatusOr<InferResult> Infer(const InferRequest& request) override {
+    inference::ModelInferRequest wire;
+    if (const absl::Status status = ToWire(request, wire); !status.ok()) return status;
+    auto response = Call(&Stub::ModelInfer, wire, TimeoutOf(request));
+    if (!response.ok()) return response.status();
+    return FromWire(*std::move(response));
+  }
+
+  std::shared_ptr<PendingCall> InferAsync(const InferRequest& request, InferCallback done) override {
+    auto call = std::make_shared<AsyncInfer>(channel_, std::move(done));
+    if (const absl::Status status = ToWire(request, call->request_); !status.ok()) {
+      std::move(call->done_)(status);
+      return call;
+    }
+    call->context_.set_deadline(absl::ToChronoTime(absl::Now() + TimeoutOf(request)));
+    stub_->async()->ModelInfer(&call->context_, &call->request_, &call->response_, [this, call](grpc::Status status) {
+      if (status.ok()) {
+        std::move(call->done_)(FromWire(std::move(call->response_)));
+      } else {
+        std::move(call->done_)(StatusOf(status));
+      }
+    });
+    return call;
+  }
+
+ private:
+  using Stub = inference::GRPCInferenceService::Stub;
+
+  static std::shared_ptr<grpc::Channel> NewChannel(const ClientOptions& options) {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(options.max_message_bytes);
+    // Channels to one address otherwise share one connection.
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    // A server that is just starting is found soon after it listens.
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
+    return grpc::CreateCustomChannel(options.address, grpc::InsecureChannelCredentials(), arguments);
+  }
+
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                                const Request& request, absl::Duration timeout) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    Response response;
+    const grpc::Status status = (stub_.get()->*method)(&context, request, &response);
+    if (!status.ok()) return StatusOf(status);
+    return response;
+  }
+
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                                const Request& request) {
+    return Call(method, request, options_.timeout);
+  }
+
+  absl::StatusOr<bool> ReadyWithin(absl::Duration timeout) {
+    const auto response = Call(&Stub::ServerReady, inference::ServerReadyRequest(), timeout);
+    if (!response.ok()) return response.status();
+    return response->ready();
+  }
+
+  absl::StatusOr<bool> ModelReadyWithin(const std::string& model, const std::string& version, absl::Duration timeout) {
+    inference::ModelReadyRequest request;
+    request.set_name(model);
+    request.set_version(version);
+    const auto response = Call(&Stub::ModelReady, request, timeout);
+    if (!response.ok()) return response.status();
+    return response->ready();
+  }
+
+  absl::Duration TimeoutOf(const InferRequest& request) const {
+    return request.timeout > absl::ZeroDuration() ? request.timeout : options_.timeout;
+  }
+
+  // The server answered if the connection still stands.
+  absl::Status StatusOf(const grpc::Status& status) const {
+    const auto code = static_cast<absl::StatusCode>(status.error_code());
+    const bool may_be_connection =
+        code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kDeadlineExceeded;
+    const std::string message = status.error_message();
+    if (!may_be_connection || channel_->GetState(false) == GRPC_CHANNEL_READY) {
+      // What gRPC says when the deadline passes on this side.
+      if (message == "Deadline Exceeded") return absl::Status(code, "no answer came in time; allow a longer timeout");
+      return absl::Status(code, message);
+    }
+    const size_t colon = message.rfind(": ");
+    absl::Status unreachable(code, absl::StrCat("no server answers at ", options_.address, ": ",
+                                                colon == std::string::npos ? message : message.substr(colon + 2),
+                                                "; start swizzle-server, or name its address"));
+    unreachable.SetPayload(kUnreachable, absl::Cord());
+    return unreachable;
+  }
+
+  const ClientOptions options_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<Stub> stub_;
+};
+
+}  // namespace
+
+std::unique_ptr<Client> NewClient(const ClientOptions& options) { return std::make_unique<GrpcClient>(options); }
+
+bool IsUnreachable(const absl::Status& status) { return status.GetPayload(kUnreachable).has_value(); }
+
+}  // namespace swizzle::client

@@ -1,0 +1,194 @@
+#include "client/cli/cli.h"
+
+#include <filesystem>
+#include <sstream>
+#include <vector>
+
+#include "client/cli/command.h"
+#include "client/cli/input.h"
+#include "client/cli/ranking.h"
+#include "client/npy.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/client/fake_server.h"
+
+namespace swizzle::client {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::Ge;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Lt;
+
+struct Outcome {
+  int code;
+  std::string out;
+  std::string err;
+};
+
+class CliTest : public testing::Test {
+ protected:
+  CliTest()
+      : directory_(std::filesystem::path(testing::TempDir()) /
+                   testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    std::filesystem::create_directories(directory_);
+  }
+  ~CliTest() override { std::filesystem::remove_all(directory_); }
+
+  Outcome Run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"swizzle", "--address=" + server_.address()});
+    std::vector<const char*> argv;
+    for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+    std::ostringstream out, err;
+    const int code = RunCli(static_cast<int>(argv.size()), argv.data(), out, err, /*err_is_terminal=*/false);
+    return {code, out.str(), err.str()};
+  }
+
+  nlohmann::json RunJson(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"-o", "json"});
+    const Outcome outcome = Run(std::move(arguments));
+    EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+    return nlohmann::json::parse(outcome.out, nullptr, /*allow_exceptions=*/false);
+  }
+
+  template <typename T>
+  std::string Save(const std::string& name, const std::string& datatype, Shape shape, const std::vector<T>& values) {
+    const std::string file = (directory_ / name).string();
+    EXPECT_TRUE(WriteNpy(file, MakeTensor<T>("", datatype, std::move(shape), values)).ok());
+    return file;
+  }
+
+  FakeServer server_;
+  std::filesystem::path directory_;
+};
+
+TEST_F(CliTest, HealthAnswersByExitCode) {
+  EXPECT_EQ(Run({"health"}).code, kExitOk);
+  EXPECT_EQ(Run({"health", "echo", "--wait=5"}).code, kExitOk);
+  const Outcome unknown = Run({"health", "nobody"});
+  EXPECT_EQ(unknown.code, kExitRefused);
+  EXPECT_EQ(unknown.err, "swizzle: model 'nobody' is not known\n");
+  server_.ready = false;
+  EXPECT_EQ(Run({"health"}).code, kExitRefused);
+  EXPECT_THAT(Run({"health", "echo"}).err, HasSubstr("model 'echo' is not ready"));
+}
+
+TEST_F(CliTest, UnreachableHasItsOwnExitCode) {
+  const Outcome outcome = Run({"--address=127.0.0.1:1", "health"});
+  EXPECT_EQ(outcome.code, kExitUsage);  // --address is given twice
+  std::ostringstream out, err;
+  const char* argv[] = {"swizzle", "health", "--address=127.0.0.1:1"};
+  EXPECT_EQ(RunCli(3, argv, out, err, false), kExitUnreachable);
+  EXPECT_THAT(err.str(), HasSubstr("no server answers at 127.0.0.1:1"));
+}
+
+TEST_F(CliTest, BadCommandLinesAreUsageErrors) {
+  EXPECT_EQ(Run({}).code, kExitUsage);
+  EXPECT_EQ(Run({"fly"}).code, kExitUsage);
+  EXPECT_EQ(Run({"bench", "echo", "--concurrency=0"}).code, kExitUsage);
+  EXPECT_EQ(Run({"bench", "echo", "--requests=1", "--duration=1"}).code, kExitUsage);
+  EXPECT_EQ(Run({"infer", "echo", "--input", "x"}).code, kExitUsage);
+  const Outcome missing = Run({"infer", "echo", "--input", "x=no/such.npy"});
+  EXPECT_EQ(missing.code, kExitUsage);
+  EXPECT_EQ(missing.err, "swizzle: there is no file no/such.npy\n");
+  const Outcome help = Run({"--help"});
+  EXPECT_EQ(help.code, kExitOk);
+  EXPECT_THAT(help.out, HasSubstr("Exit codes:"));
+}
+
+TEST_F(CliTest, PrintsMetadata) {
+  EXPECT_THAT(Run({"metadata"}).out, HasSubstr("fake 1.2"));
+  EXPECT_THAT(Run({"metadata", "echo"}).out, AllOf(HasSubstr("x FP32 [-1,3]"), HasSubstr("sparsity: 0.9")));
+  const nlohmann::json json = RunJson({"metadata", "echo"});
+  EXPECT_EQ(json["outputs"][0]["name"], "y");
+  EXPECT_EQ(json["properties"]["sparsity"], "0.9");
+}
+
+TEST_F(CliTest, Infers) {
+  const std::string file = Save<float>("x.npy", "FP32", {2, 3}, {1, 5, 3, 9, 8, 7});
+  const std::string input = "x=" + file;
+  EXPECT_THAT(Run({"infer", "echo", "--input", input}).out, HasSubstr("y FP32 [2,3]: 1.0 5.0 3.0 9.0 8.0 7.0\n"));
+  EXPECT_THAT(Run({"infer", "echo", "--input", input, "--top=2"}).out,
+              AllOf(HasSubstr("row 0: 1 (5)  2 (3)\n"), HasSubstr("row 1: 0 (9)  1 (8)\n")));
+  const nlohmann::json json = RunJson({"infer", "--input", input, "echo", "--top=1"});
+  EXPECT_EQ(json["outputs"][0]["data"], (std::vector<float>{1, 5, 3, 9, 8, 7}));
+  EXPECT_EQ(json["outputs"][0]["top"][1][0]["index"], 0);
+  EXPECT_EQ(json["server_compute_ms"], 0.007);
+}
+
+TEST_F(CliTest, SavesOutputs) {
+  const std::string file = Save<float>("x.npy", "FP32", {1, 3}, {1, 5, 3});
+  const std::string directory = (directory_ / "out").string();
+  ASSERT_EQ(Run({"infer", "echo", "--input", "x=" + file, "--output-dir", directory}).code, kExitOk);
+  const auto saved = ReadNpy(directory + "/y.npy");
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  EXPECT_THAT(saved->Values<float>(), ElementsAre(1, 5, 3));
+}
+
+TEST_F(CliTest, Benches) {
+  const nlohmann::json json = RunJson({"bench", "echo", "--requests=20", "--concurrency=2", "--batch=4", "--warmup=3"});
+  EXPECT_EQ(server_.infer_calls, 23);
+  EXPECT_EQ(json["requests"], 20);
+  EXPECT_EQ(json["batch"], 4);
+  EXPECT_EQ(json["server_compute_ms"]["p99"], 0.007);
+  EXPECT_GT(json["rows_per_second"], json["requests_per_second"]);
+  EXPECT_THAT(Run({"bench", "echo", "--requests=2"}).out, HasSubstr("echo: 2 requests of batch 1, 1 in flight"));
+  EXPECT_EQ(Run({"bench", "nobody", "--requests=2"}).code, kExitRefused);
+}
+
+TEST_F(CliTest, Classifies) {
+  const std::string images = Save<float>("images.npy", "FP32", {3, 3}, {0, 1, 0, 5, 1, 0, 0, 1, 7});
+  const std::string labels = Save<uint8_t>("labels.npy", "UINT8", {3}, {1, 0, 0});
+  const std::string predictions = (directory_ / "predictions.npy").string();
+  const nlohmann::json json = RunJson({"classify", "echo", "--images", images, "--labels", labels, "--batch=2",
+                                       "--concurrency=2", "--predictions", predictions});
+  EXPECT_EQ(json["images"], 3);
+  EXPECT_EQ(json["correct"], 2);
+  const auto saved = ReadNpy(predictions);
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  EXPECT_THAT(saved->Values<int64_t>(), ElementsAre(1, 0, 2));
+
+  const std::string short_labels = Save<uint8_t>("short.npy", "UINT8", {2}, {1, 0});
+  const Outcome mismatch = Run({"classify", "echo", "--images", images, "--labels", short_labels});
+  EXPECT_EQ(mismatch.code, kExitUsage);
+  EXPECT_THAT(mismatch.err, HasSubstr("3 images need [3]"));
+}
+
+TEST(DrawInputsTest, FollowsMetadata) {
+  const std::vector<TensorMetadata> metadata = {{"a", "FP32", {-1, 4}}, {"b", "INT64", {-1}}, {"c", "BF16", {-1, 2}}};
+  const auto inputs = DrawInputs(metadata, 8, 1);
+  ASSERT_TRUE(inputs.ok()) << inputs.status();
+  ASSERT_EQ(inputs->size(), 3u);
+  for (const Tensor& input : *inputs) {
+    EXPECT_TRUE(Check(input).ok()) << Check(input);
+    EXPECT_EQ(input.shape[0], 8);
+  }
+  EXPECT_THAT((*inputs)[0].Values<float>(), testing::Each(AllOf(Ge(0.0f), Lt(1.0f))));
+  EXPECT_THAT((*inputs)[1].Values<int64_t>(), testing::Each(AllOf(Ge(0), Lt(2))));
+  EXPECT_EQ((*DrawInputs(metadata, 8, 1))[0].data, (*inputs)[0].data);
+}
+
+TEST(DrawInputsTest, RefusesWhatOnlyTheCallerKnows) {
+  EXPECT_EQ(ExitCodeOf(DrawInputs({{"a", "FP32", {-1, -1}}}, 1, 1).status()), kExitUsage);
+  EXPECT_EQ(ExitCodeOf(DrawInputs({{"a", "BYTES", {-1}}}, 1, 1).status()), kExitUsage);
+  EXPECT_EQ(ExitCodeOf(DrawInputs({{"a", "FP32", {4}}}, 2, 1).status()), kExitUsage);
+  EXPECT_EQ(ExitCodeOf(DrawInputs({{"a", "FP32", {-1, int64_t{1} << 40}}}, 2, 1).status()), kExitUsage);
+  EXPECT_TRUE(DrawInputs({{"a", "FP32", {4}}}, 1, 1).ok());
+}
+
+TEST(RankingTest, PutsTheFirstOfEqualsFirst) {
+  const float values[] = {1, 3, 3, 2};
+  const auto best = Best(values, 9);
+  std::vector<int64_t> order;
+  for (const Ranked& ranked : best) order.push_back(ranked.index);
+  EXPECT_THAT(order, ElementsAre(1, 2, 3, 0));
+  EXPECT_THAT(Best(values, 0), IsEmpty());
+  EXPECT_FALSE(BestOfRows(MakeTensor<float>("y", "FP32", {4, 0}, {}), 1).ok());
+  EXPECT_FALSE(BestOfRows(Tensor{"y", "INT64", {0, 2}, ""}, 1).ok());
+}
+
+}  // namespace
+}  // namespace swizzle::client

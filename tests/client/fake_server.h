@@ -1,0 +1,117 @@
+// A server of the protocol for tests of the client, in this process, on a free port.
+#ifndef SWIZZLE_TESTS_CLIENT_FAKE_SERVER_H_
+#define SWIZZLE_TESTS_CLIENT_FAKE_SERVER_H_
+
+#include <atomic>
+#include <latch>
+#include <memory>
+#include <string>
+
+#include "grpcpp/grpcpp.h"
+#include "proto/grpc_service.grpc.pb.h"
+
+namespace swizzle::client {
+
+// Serves three models of one input "x" FP32 [-1,3]: "echo" answers its input as output "y", with queue 5 us and compute
+// 7 us; "broken" answers nonsense; "slow" does not answer. Anything else is NOT_FOUND.
+// Thread-safe.
+class FakeServer final : public inference::GRPCInferenceService::Service {
+ public:
+  FakeServer() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~FakeServer() override {
+    release_slow_.count_down();
+    server_->Shutdown();
+  }
+
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+  std::atomic<bool> ready = true;
+  std::atomic<int> infer_calls = 0;
+  std::latch slow_started{1};  // counted down when "slow" is called
+
+ private:
+  static grpc::Status Known(const std::string& model) {
+    if (model == "echo" || model == "broken" || model == "slow") return grpc::Status::OK;
+    return {grpc::StatusCode::NOT_FOUND, "model '" + model + "' is not known"};
+  }
+
+  grpc::Status ServerLive(grpc::ServerContext*, const inference::ServerLiveRequest*,
+                          inference::ServerLiveResponse* response) override {
+    response->set_live(true);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ServerReady(grpc::ServerContext*, const inference::ServerReadyRequest*,
+                           inference::ServerReadyResponse* response) override {
+    response->set_ready(ready);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ModelReady(grpc::ServerContext*, const inference::ModelReadyRequest* request,
+                          inference::ModelReadyResponse* response) override {
+    response->set_ready(ready);
+    return Known(request->name());
+  }
+
+  grpc::Status ServerMetadata(grpc::ServerContext*, const inference::ServerMetadataRequest*,
+                              inference::ServerMetadataResponse* response) override {
+    response->set_name("fake");
+    response->set_version("1.2");
+    response->add_extensions("statistics");
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ModelMetadata(grpc::ServerContext*, const inference::ModelMetadataRequest* request,
+                             inference::ModelMetadataResponse* response) override {
+    response->set_name(request->name());
+    response->add_versions("3");
+    response->set_platform("fake_platform");
+    Describe("x", *response->add_inputs());
+    Describe("y", *response->add_outputs());
+    (*response->mutable_properties())["sparsity"] = "0.9";
+    return Known(request->name());
+  }
+
+  static void Describe(const char* name, inference::ModelMetadataResponse::TensorMetadata& tensor) {
+    tensor.set_name(name);
+    tensor.set_datatype("FP32");
+    tensor.add_shape(-1);
+    tensor.add_shape(3);
+  }
+
+  grpc::Status ModelInfer(grpc::ServerContext*, const inference::ModelInferRequest* request,
+                          inference::ModelInferResponse* response) override {
+    ++infer_calls;
+    if (request->model_name() == "slow") {
+      if (!slow_started.try_wait()) slow_started.count_down();
+      release_slow_.wait();
+      return grpc::Status::CANCELLED;
+    }
+    response->set_model_name(request->model_name());
+    response->set_model_version("3");
+    response->set_id(request->id());
+    (*response->mutable_parameters())["swizzle_queue_us"].set_int64_param(5);
+    (*response->mutable_parameters())["swizzle_compute_us"].set_int64_param(7);
+    auto* output = response->add_outputs();
+    output->set_name("y");
+    output->set_datatype("FP32");
+    if (request->model_name() == "echo") {
+      *output->mutable_shape() = request->inputs(0).shape();
+      response->add_raw_output_contents(request->raw_input_contents(0));
+    }
+    return Known(request->model_name());
+  }
+
+  std::latch release_slow_{1};
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace swizzle::client
+
+#endif  // SWIZZLE_TESTS_CLIENT_FAKE_SERVER_H_
