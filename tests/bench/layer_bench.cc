@@ -1,0 +1,157 @@
+// Times every row of the CPU backend's kernel table that this machine runs, on the layers of MobileNetV1 at 224x224 and
+// at 28x28, and prints for each the best of several medians with its rate: GFLOP/s of the dense sum for convolutions,
+// GB/s of input and output for the rest.
+//
+//   layer_bench [--threads=N] [--batch=N] [--rounds=N] [--row=TEXT] [--layer=TEXT]
+//
+// --row and --layer choose rows and layers whose name or line contains the text.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/select.h"
+
+namespace swizzle {
+namespace {
+
+struct Options {
+  int threads = 0;
+  int64_t batch = 1;
+  int rounds = 5;
+  std::string row;
+  std::string layer;
+};
+
+Options ParseOptions(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    const auto value = [&](std::string_view flag) { return std::string(argument.substr(flag.size())); };
+    if (argument.starts_with("--threads=")) options.threads = std::atoi(value("--threads=").c_str());
+    if (argument.starts_with("--batch=")) options.batch = std::atoi(value("--batch=").c_str());
+    if (argument.starts_with("--rounds=")) options.rounds = std::atoi(value("--rounds=").c_str());
+    if (argument.starts_with("--row=")) options.row = value("--row=");
+    if (argument.starts_with("--layer=")) options.layer = value("--layer=");
+  }
+  return options;
+}
+
+Window Square(int size, int stride, int pad) { return {size, size, stride, stride, pad, pad, pad, pad, 1, 1, false}; }
+
+Problem Layer(Op op, int64_t channels, int64_t size, int64_t output_channels, const Window& window) {
+  const int64_t output_size = (size + 2 * window.pad_top - window.kernel_h) / window.stride_h + 1;
+  Problem problem{op, {1, channels, size, size}, {1, output_channels, output_size, output_size}, window, {}, 1};
+  if (op == Op::kConv || op == Op::kDepthwiseConv) problem.epilogue = {0, 6, false};
+  return problem;
+}
+
+// A depthwise and a pointwise layer for each of MobileNetV1's blocks.
+void AddBlocks(int64_t channels, int64_t size, const std::vector<int>& strides, std::vector<Problem>& problems) {
+  for (int stride : strides) {
+    const int64_t wider = stride == 2 || channels < 64 ? 2 * channels : channels;
+    problems.push_back(Layer(Op::kDepthwiseConv, channels, size, channels, Square(3, stride, 1)));
+    size = problems.back().output.height;
+    problems.push_back(Layer(Op::kConv, channels, size, wider, {}));
+    channels = wider;
+  }
+}
+
+std::vector<Problem> MobileNetLayers() {
+  std::vector<Problem> problems;
+  problems.push_back(Layer(Op::kConv, 3, 224, 32, Square(3, 2, 1)));
+  AddBlocks(32, 112, {1, 2, 1, 2, 1, 2, 1, 2, 1}, problems);
+  problems.push_back(Layer(Op::kConv, 1, 28, 32, Square(3, 1, 1)));
+  AddBlocks(32, 28, {1, 1, 2, 1, 2, 1}, problems);
+  problems.push_back(Layer(Op::kDepthwiseConv, 1024, 4, 1024, Square(3, 1, 1)));
+  problems.push_back(Layer(Op::kConv, 1024, 1, 1000, {}));
+  problems.push_back(Layer(Op::kConv, 1024, 1, 10, {}));
+  for (const auto& [channels, size] : std::vector<std::pair<int64_t, int64_t>>{{64, 112}, {512, 14}, {1024, 7}}) {
+    problems.push_back(Layer(Op::kAdd, channels, size, channels, {}));
+    problems.push_back(Layer(Op::kActivation, channels, size, channels, {}));
+    problems.push_back(Layer(Op::kConvertLayout, channels, size, channels, {}));
+  }
+  problems.push_back(Layer(Op::kConvertLayout, 1024, 1, 1024, {}));
+  problems.push_back(Layer(Op::kMaxPool, 64, 112, 64, Square(3, 2, 1)));
+  problems.push_back(Layer(Op::kAveragePool, 1024, 7, 1024, Square(7, 1, 0)));
+  problems.push_back(Layer(Op::kAveragePool, 256, 28, 256, Square(28, 1, 0)));
+  problems.push_back(Layer(Op::kSoftmax, 1000, 1, 1000, {}));
+  return problems;
+}
+
+Weight DrawWeight(const Problem& problem) {
+  const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
+  DenseMatrix matrix{problem.output.channels, problem.op == Op::kConv ? problem.input.channels * taps : taps, {}};
+  uint32_t state = 1;
+  for (int64_t i = 0; i < matrix.rows * matrix.cols; ++i) {
+    state = state * 1664525u + 1013904223u;
+    matrix.values.push_back(static_cast<float>(static_cast<int32_t>(state)) * 0x1p-31f);
+  }
+  return {std::move(matrix), std::vector<float>(problem.output.channels, 0.5f)};
+}
+
+// Operations, or bytes moved where there are none to speak of.
+double Work(const Problem& problem) {
+  const double outputs = static_cast<double>(problem.output.positions()) * problem.output.channels;
+  const double taps = static_cast<double>(problem.window.kernel_h) * problem.window.kernel_w;
+  if (problem.op == Op::kConv) return 2 * outputs * taps * problem.input.channels;
+  if (problem.op == Op::kDepthwiseConv) return 2 * outputs * taps;
+  const double inputs = static_cast<double>(problem.input.positions()) * problem.input.channels;
+  return (inputs * (problem.op == Op::kAdd ? 2 : 1) + outputs) * sizeof(float);
+}
+
+StatusOr<double> BestSeconds(Backend& backend, Stream& stream, const Kernel& kernel, const Problem& problem,
+                             int rounds) {
+  std::unique_ptr<PackedWeight> packed;
+  if (kernel.prepare != nullptr) {
+    SWIZZLE_ASSIGN_OR_RETURN(packed, kernel.prepare(DrawWeight(problem), problem));
+  }
+  double best = 1e9;
+  for (int round = 0; round < rounds; ++round) {
+    SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration median,
+                             MeasureKernel(backend, stream, kernel, problem, packed.get(), {}));
+    best = std::min(best, absl::ToDoubleSeconds(median));
+  }
+  return best;
+}
+
+std::string LayerText(const Problem& problem) {
+  const auto extent_text = [](const Extent& extent) {
+    return Concat(extent.batch, "x", extent.channels, "x", extent.height, "x", extent.width);
+  };
+  return Concat(OpName(problem.op), " ", extent_text(problem.input), " -> ", extent_text(problem.output), " window ",
+                problem.window.kernel_h, "/", problem.window.stride_h);
+}
+
+void PrintRow(const Kernel& kernel, const Problem& problem, double seconds) {
+  const bool sums = problem.op == Op::kConv || problem.op == Op::kDepthwiseConv;
+  std::printf("  %-36s %9.1f us %8.1f %s\n", std::string(kernel.name).c_str(), seconds * 1e6,
+              Work(problem) / seconds / 1e9, sums ? "GFLOP/s" : "GB/s");
+}
+
+int Run(const Options& options) {
+  const auto backend = NewCpuBackend();
+  const auto stream = backend->NewStream(options.threads);
+  for (Problem problem : MobileNetLayers()) {
+    problem.input.batch = problem.output.batch = options.batch;
+    problem.threads = (*stream)->threads();
+    const std::string text = LayerText(problem);
+    if (text.find(options.layer) == std::string::npos) continue;
+    std::printf("%s, %d threads\n", text.c_str(), problem.threads);
+    const bool has_weight = problem.op == Op::kConv || problem.op == Op::kDepthwiseConv;
+    for (const Kernel* kernel : Candidates(*backend, problem, has_weight ? Format::kDense : Format::kNone)) {
+      if (kernel->name.find(options.row) == std::string_view::npos) continue;
+      const auto seconds = BestSeconds(*backend, **stream, *kernel, problem, options.rounds);
+      if (seconds.ok()) PrintRow(*kernel, problem, *seconds);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace swizzle
+
+int main(int argc, char** argv) { return swizzle::Run(swizzle::ParseOptions(argc, argv)); }

@@ -1,0 +1,191 @@
+// Sparse times dense: the CSR rows of the kernel table on layers [M,K] x [K,N] with weights drawn at a given sparsity,
+// beside the dense rows and the machine's FMA peak.
+//
+//   spmm_bench [--threads=N] [--sparsity=S] [--rounds=N] [--shape=MxKxN] [--row=PART OF A NAME] [-o json]
+//
+// Every round times the peak and each row once, after one run to warm up; each figure is a median over the rounds, and
+// the best share of a round stands beside it, for machines with busy neighbours. The rate counts nonzeros for CSR rows
+// and all weights for dense ones; the share is of the peak of the row's instructions, measured in the same round, times
+// the threads; speed-up is over conv_dense_f32_onednn in the same round.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "tests/bench/fma_peak.h"
+
+namespace swizzle::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::string_view kDenseBaseline = "conv_dense_f32_onednn";
+
+struct Shape {
+  int64_t m, k, n;
+};
+
+constexpr Shape kShapes[] = {
+    {512, 512, 784},  {256, 256, 3136},  {2048, 512, 196}, {512, 2048, 196}, {512, 512, 196},  {1024, 1024, 49},
+    {384, 1536, 128}, {768, 3072, 1024}, {64, 64, 12544},  {128, 128, 3136}, {1024, 1024, 16},
+};
+
+struct Options {
+  int threads = 1;
+  double sparsity = 0.9;
+  int rounds = 21;
+  std::vector<Shape> shapes{std::begin(kShapes), std::end(kShapes)};
+  std::string row = "conv_";
+  bool json = false;
+};
+
+Options ParseOptions(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const std::string value = argument.substr(std::min(argument.find('=') + 1, argument.size()));
+    if (argument.starts_with("--threads=")) options.threads = std::atoi(value.c_str());
+    if (argument.starts_with("--sparsity=")) options.sparsity = std::atof(value.c_str());
+    if (argument.starts_with("--rounds=")) options.rounds = std::atoi(value.c_str());
+    if (argument.starts_with("--row=")) options.row = value;
+    if (argument == "json") options.json = true;
+    if (Shape s{};
+        argument.starts_with("--shape=") && std::sscanf(value.c_str(), "%ldx%ldx%ld", &s.m, &s.k, &s.n) == 3) {
+      options.shapes = {s};
+    }
+  }
+  return options;
+}
+
+// Rows differ in length as those of magnitude-pruned layers do.
+Weight DrawWeight(const Shape& shape, double sparsity) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> uniform(0, 1);
+  DenseMatrix matrix{.rows = shape.m, .cols = shape.k, .values = std::vector<float>(shape.m * shape.k)};
+  for (int64_t row = 0; row < shape.m; ++row) {
+    const double density = (1 - sparsity) * (sparsity > 0 ? 0.8 + 0.4 * uniform(random) : 1);
+    for (int64_t k = 0; k < shape.k; ++k) {
+      if (uniform(random) < density) matrix.values[row * shape.k + k] = uniform(random) - 0.5f;
+    }
+  }
+  return {.matrix = CsrMatrix::FromDense(matrix), .bias = std::vector<float>(shape.m, 0.1f)};
+}
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+// One row of the table on one problem, with all that it needs.
+class Contender {
+ public:
+  Contender(Backend& backend, const Kernel& kernel, const Problem& problem, const Weight& weight)
+      : kernel_(kernel),
+        problem_(problem),
+        weight_(*kernel.prepare(weight, problem)),
+        input_(*backend.Allocate(LayoutElements(problem.input, kernel.key.input) * sizeof(float))),
+        output_(*backend.Allocate(LayoutElements(problem.output, kernel.key.output) * sizeof(float))),
+        workspace_(*backend.Allocate(kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem))) {
+    auto* values = reinterpret_cast<float*>(input_->data());
+    for (size_t i = 0; i < input_->bytes() / sizeof(float); ++i) values[i] = static_cast<float>(i % 251) * 0.01f - 1;
+    const double weights = kernel.key.weights == Format::kCsr ? weight.nonzeros() : weight.rows() * weight.cols();
+    operations_ = 2 * weights * problem.output.positions();
+  }
+
+  const Kernel& kernel() const { return kernel_; }
+  double nanoseconds() const { return Median(times_); }
+  double gflops() const { return operations_ / nanoseconds(); }
+  double share() const { return Median(shares_); }
+  double best_share() const { return *std::max_element(shares_.begin(), shares_.end()); }
+  double speedup() const { return speedups_.empty() ? 0 : Median(speedups_); }
+
+  // Returns the time in nanoseconds.
+  double RunOnce(Stream& stream) {
+    const double peak = FmaPeakGflops(kernel_.required_features) * stream.threads();
+    Run(stream);
+    const auto start = Clock::now();
+    Run(stream);
+    times_.push_back(std::chrono::duration<double, std::nano>(Clock::now() - start).count());
+    const double peak_after = FmaPeakGflops(kernel_.required_features) * stream.threads();
+    shares_.push_back(operations_ / times_.back() / std::max(peak, peak_after));
+    return times_.back();
+  }
+  void AddSpeedup(double baseline_nanoseconds) { speedups_.push_back(baseline_nanoseconds / times_.back()); }
+
+ private:
+  void Run(Stream& stream) {
+    const float* const inputs[] = {reinterpret_cast<const float*>(input_->data())};
+    kernel_.run({.problem = &problem_,
+                 .weight = weight_.get(),
+                 .inputs = inputs,
+                 .output = reinterpret_cast<float*>(output_->data()),
+                 .workspace = {workspace_->data(), workspace_->bytes()}},
+                stream);
+  }
+
+  const Kernel& kernel_;
+  const Problem problem_;
+  const std::unique_ptr<PackedWeight> weight_;
+  const std::unique_ptr<Buffer> input_;
+  const std::unique_ptr<Buffer> output_;
+  const std::unique_ptr<Buffer> workspace_;
+  double operations_;
+  std::vector<double> times_;
+  std::vector<double> shares_;
+  std::vector<double> speedups_;
+};
+
+void Print(const Shape& shape, const Options& options, const Contender& contender) {
+  const char* format =
+      options.json ? "{\"m\":%ld,\"k\":%ld,\"n\":%ld,\"sparsity\":%g,\"threads\":%d,\"row\":\"%s\","
+                     "\"us\":%.1f,\"gflops\":%.1f,\"share_of_peak\":%.3f,\"best_share\":%.3f,\"speedup\":%.2f}\n"
+                   : "%5ld x %4ld x %5ld  %.2f  %d  %-28s %9.1f us %7.1f GFLOP/s  %.3f of peak (best %.3f) %6.2fx\n";
+  std::printf(format, shape.m, shape.k, shape.n, options.sparsity, options.threads,
+              std::string(contender.kernel().name).c_str(), contender.nanoseconds() / 1e3, contender.gflops(),
+              contender.share(), contender.best_share(), contender.speedup());
+  std::fflush(stdout);
+}
+
+void RunShape(Backend& backend, Stream& stream, const Shape& shape, const Options& options) {
+  int64_t height = static_cast<int64_t>(std::sqrt(static_cast<double>(shape.n)));
+  while (shape.n % height != 0) --height;
+  const Extent input{1, shape.k, height, shape.n / height};
+  const Extent output{1, shape.m, height, shape.n / height};
+  const Problem problem{Op::kConv, input, output, {}, {0, 6, false}, options.threads};
+  const Weight weight = DrawWeight(shape, options.sparsity);
+  std::deque<Contender> contenders;
+  for (const Kernel* kernel : Candidates(backend, problem, Format::kCsr)) {
+    const bool wanted = kernel->name.find(options.row) != std::string_view::npos && kernel->key.input != Layout::kNchw;
+    if (wanted || kernel->name == kDenseBaseline) contenders.emplace_back(backend, *kernel, problem, weight);
+  }
+  for (int round = 0; round < options.rounds; ++round) {
+    double baseline = 0;
+    for (Contender& contender : contenders) {
+      const double time = contender.RunOnce(stream);
+      if (contender.kernel().name == kDenseBaseline) baseline = time;
+    }
+    for (Contender& contender : contenders) contender.AddSpeedup(baseline);
+  }
+  for (const Contender& contender : contenders) Print(shape, options, contender);
+}
+
+int Main(int argc, char** argv) {
+  const Options options = ParseOptions(argc, argv);
+  const std::unique_ptr<Backend> backend = NewCpuBackend();
+  const std::unique_ptr<Stream> stream = *backend->NewStream(options.threads);
+  if (!options.json) std::printf("%s, %s\n", backend->device_name().c_str(), backend->features_text().c_str());
+  for (const Shape& shape : options.shapes) RunShape(*backend, *stream, shape, options);
+  return 0;
+}
+
+}  // namespace
+}  // namespace swizzle::bench
+
+int main(int argc, char** argv) { return swizzle::bench::Main(argc, argv); }

@@ -1,0 +1,78 @@
+"""Outputs equal ONNX Runtime's, on the shipped models and on generated ones that cover every supported operator."""
+
+import subprocess
+
+import numpy
+import onnx
+import onnxruntime
+import pytest
+
+import make_models
+from conftest import DENSE, SHIPPED, SPARSE, program
+
+TOLERANCE = 1e-4  # largest difference over largest magnitude, per output
+BATCH = 3         # where it is free
+
+
+def expected_outputs(model_file, inputs):
+    """What ONNX Runtime computes from inputs by name, as arrays by name."""
+    options = onnxruntime.SessionOptions()
+    # Its fusion of a Pad by zeros into a MaxPool changes the result where all elements of a window are negative.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(str(model_file), options, providers=['CPUExecutionProvider'])
+    return dict(zip((output.name for output in session.get_outputs()), session.run(None, inputs)))
+
+
+def actual_outputs(model_file, inputs, directory):
+    command = [program('swizzle-pack'), 'run', str(model_file), f'--output-dir={directory / "outputs"}']
+    for name, array in inputs.items():
+        numpy.save(directory / f'{name}.npy', array)
+        command += ['--input', f'{name}={directory / name}.npy']
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    return {path.stem: numpy.load(path) for path in (directory / 'outputs').glob('*.npy')}
+
+
+def draw_inputs(model):
+    """Normally distributed inputs, the same in every run."""
+    random = numpy.random.default_rng(1)
+    initializers = {initializer.name for initializer in model.graph.initializer}
+    inputs = {}
+    for value in model.graph.input:
+        if value.name not in initializers:
+            shape = [d.dim_value or BATCH for d in value.type.tensor_type.shape.dim]
+            inputs[value.name] = random.normal(0, 1, shape).astype(numpy.float32)
+    return inputs
+
+
+def check(model_file, inputs, directory):
+    expected = expected_outputs(model_file, inputs)
+    actual = actual_outputs(model_file, inputs, directory)
+    assert actual.keys() == expected.keys()
+    for name, array in expected.items():
+        assert actual[name].shape == array.shape, name
+        difference = numpy.abs(actual[name] - array).max() / max(numpy.abs(array).max(), 1e-30)
+        assert difference <= TOLERANCE, f'{name}: {difference}'
+
+
+@pytest.mark.parametrize('opset', make_models.OPSETS)
+@pytest.mark.parametrize('name', make_models.MODELS)
+def test_generated_model(name, opset, tmp_path):
+    model = make_models.build(name, opset)
+    onnx.save(model, tmp_path / 'model.onnx')
+    check(tmp_path / 'model.onnx', draw_inputs(model), tmp_path)
+
+
+def test_generated_models_cover_every_operator():
+    """The operators are those that model_loader/graph/operators.cc lists for ONNX."""
+    source = (SHIPPED.parents[1] / 'model_loader' / 'graph' / 'operators.cc').read_text()
+    supported = {line.split('"')[3] for line in source.splitlines() if line.startswith('    {"", "')}
+    assert len(supported) > 20
+    for opset in make_models.OPSETS:
+        used = {node.op_type for name in make_models.MODELS for node in make_models.build(name, opset).graph.node}
+        assert used == supported
+
+
+@pytest.mark.parametrize('name', (SPARSE, DENSE))
+def test_shipped_model(name, tmp_path, test_images):
+    check(SHIPPED / f'{name}.onnx', {'image': test_images[0][:16]}, tmp_path)

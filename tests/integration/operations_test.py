@@ -1,0 +1,184 @@
+"""What operators rely on: probes, metrics, logs, drain, memory."""
+
+import json
+import shutil
+import subprocess
+import threading
+
+import grpc
+import numpy
+import pytest
+import tritonclient.grpc as triton
+from tritonclient.grpc import service_pb2, service_pb2_grpc
+
+from conftest import SANITIZED, SHIPPED, SPARSE, program, wait_until
+
+SERVING, NOT_SERVING = b'\x08\x01', b'\x08\x02'
+
+
+def identity_request():
+    message = service_pb2.ModelInferRequest(model_name='identity')
+    message.inputs.add(name='INPUT0', datatype='FP32', shape=(1, 16))
+    message.raw_input_contents.append(bytes(64))
+    return message
+
+
+def health_check(channel, service=b''):
+    """grpc.health.v1's Check, encoded by hand: the status in the answer, or the error's code."""
+    call = channel.unary_unary('/grpc.health.v1.Health/Check')
+    try:
+        return call(b'\x0a' + bytes([len(service)]) + service if service else b'', timeout=30)
+    except grpc.RpcError as error:
+        return error.code()
+
+
+def test_probes(start, repository):
+    server = start(repository.identity())
+    assert [server.http(path)[0] for path in ('/livez', '/readyz', '/startupz')] == [200, 200, 200]
+    assert server.http('/nothing')[0] == 404
+    with grpc.insecure_channel(server.grpc) as channel:
+        assert health_check(channel) == SERVING
+        assert health_check(channel, b'identity') in (SERVING, grpc.StatusCode.NOT_FOUND)
+        assert health_check(channel, b'nobody') == grpc.StatusCode.NOT_FOUND
+        watch = channel.unary_stream('/grpc.health.v1.Health/Watch')(b'', timeout=60)
+        assert next(watch) == SERVING
+        watch.cancel()
+
+
+def test_not_ready_while_a_model_is_broken(start, repository):
+    server = start(repository.identity().file('broken', 'model.onnx', b'garbage'))
+    assert server.http('/livez')[0] == 200
+    assert server.http('/readyz')[0] == 503
+    with triton.InferenceServerClient(server.grpc) as client:
+        assert client.is_server_live()
+        assert not client.is_server_ready()
+        assert client.is_model_ready('identity')
+
+
+def test_sigterm_finishes_requests_in_flight(start, repository):
+    server = start(repository.identity(delay_ms=200, extra=''))
+    with grpc.insecure_channel(server.grpc) as channel:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        calls = [stub.ModelInfer.future(identity_request(), timeout=120) for _ in range(8)]
+        wait_until(lambda: server.metric('swizzle_inflight_requests', model='identity') == 8, 60, 'the eight requests')
+        server.terminate()
+        assert [call.result().raw_output_contents[0] for call in calls] == [bytes(64)] * 8
+    assert server.exit_code() == 0, server.log()
+
+
+def test_sigterm_turns_readiness_off_and_serves_for_the_drain_delay(start, repository):
+    server = start(repository.identity(), '--drain-delay=2')
+    with grpc.insecure_channel(server.grpc) as channel:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        stub.ModelInfer(identity_request(), timeout=60)
+        server.terminate()
+        wait_until(lambda: server.http('/readyz')[0] == 503, 60, 'the end of readiness')
+        assert server.http('/livez')[0] == 200
+        assert health_check(channel) == NOT_SERVING
+        stub.ModelInfer(identity_request(), timeout=60)
+    assert server.exit_code() == 0, server.log()
+
+
+def test_sigterm_while_clients_go_on_sending(start, repository):
+    server = start(repository.identity(delay_ms=5))
+    codes = []
+
+    def send():
+        with grpc.insecure_channel(server.grpc) as channel:
+            stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+            while True:
+                try:
+                    stub.ModelInfer(identity_request(), timeout=60)
+                except grpc.RpcError as error:
+                    codes.append(error.code())
+                    return
+
+    threads = [threading.Thread(target=send) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: server.metric('swizzle_requests_total', model='identity') > 20, 60, 'some requests')
+    assert server.stop() == 0, server.log()
+    for thread in threads:
+        thread.join(60)
+    # gRPC itself resets a call that arrives while it closes the connection: CANCELLED.
+    assert len(codes) == 4 and set(codes) <= {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
+
+
+def test_metrics_follow_requests(start, repository):
+    server = start(repository.identity().shipped())
+    with grpc.insecure_channel(server.grpc) as channel:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        for _ in range(3):
+            stub.ModelInfer(identity_request(), timeout=60)
+        with pytest.raises(grpc.RpcError):
+            stub.ModelInfer(service_pb2.ModelInferRequest(model_name='identity'), timeout=60)
+    metric = server.metric
+    assert metric('swizzle_requests_total', model='identity', code='OK') == 3
+    assert metric('swizzle_requests_total', model='identity', code='INVALID_ARGUMENT') == 1
+    assert metric('swizzle_inferences_total', model='identity') == 3
+    assert metric('swizzle_request_duration_seconds_count', model='identity') == 4
+    assert metric('swizzle_stage_duration_seconds_count', model='identity', stage='compute') == 3
+    assert metric('swizzle_inflight_requests', model='identity') == 0
+    assert metric('swizzle_model_ready', model=SPARSE) == 1
+    assert metric('swizzle_model_sparsity_ratio', model=SPARSE) > 0.8
+    assert 0 < metric('swizzle_model_weight_bytes', model=SPARSE, kind='stored') < metric(
+        'swizzle_model_weight_bytes', model=SPARSE, kind='dense')
+    assert metric('swizzle_kernel_selected', model=SPARSE) > 20
+    assert metric('process_resident_memory_bytes') > 0
+
+
+@pytest.mark.skipif(not shutil.which('promtool'), reason='promtool (Debian package prometheus) is not installed')
+def test_metrics_pass_promtool(start, repository):
+    server = start(repository.identity().shipped())
+    with grpc.insecure_channel(server.grpc) as channel:
+        service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer(identity_request(), timeout=60)
+    result = subprocess.run(['promtool', 'check', 'metrics'], input=server.http('/metrics')[1], capture_output=True,
+                            text=True, timeout=60)
+    assert result.returncode == 0 and not result.stderr, result.stderr
+
+
+def test_json_log(start, repository):
+    server = start(repository.identity(), '--log-format=json')
+    assert server.stop() == 0
+    records = [json.loads(line) for line in server.log().splitlines()]
+    assert any('identity' in json.dumps(record) for record in records)
+
+
+def test_address_in_use_is_an_error(start, repository):
+    server = start(repository.identity())
+    result = subprocess.run([program('swizzle-server'), f'--model-repository={repository}',
+                             f'--grpc-address={server.grpc}', '--metrics-address=127.0.0.1:0'],
+                            capture_output=True, text=True, timeout=60)
+    assert result.returncode not in (0, None)
+    assert server.grpc in result.stderr + result.stdout
+
+
+def test_list_kernels():
+    result = subprocess.run([program('swizzle-server'), '--list-kernels'], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0
+    assert 'csr' in result.stdout
+
+
+def resident_bytes(process):
+    with open(f'/proc/{process.pid}/status') as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith('VmRSS:'))
+
+
+@pytest.mark.skipif(SANITIZED, reason='sanitizers need memory of their own')
+def test_resident_memory_of_a_packed_model(start, repository, tmp_path, record_property):
+    """Stored weights + arena + 64 MiB at most, after batches of every size."""
+    packed = tmp_path / 'model.swz'
+    subprocess.run([program('swizzle-pack'), 'pack', str(SHIPPED / f'{SPARSE}.onnx'), str(packed)], check=True, timeout=300)
+    inspected = subprocess.run([program('swizzle-pack'), 'inspect', str(packed), '--tuning-budget=0', '-o', 'json'],
+                               capture_output=True, check=True, timeout=300)
+    report = json.loads(inspected.stdout)
+    server = start(repository.file(SPARSE, 'model.swz', packed))
+    loaded = resident_bytes(server.process)
+    with triton.InferenceServerClient(server.grpc) as client:
+        for batch in (1, 8, 64):
+            tensor = triton.InferInput('image', [batch, 1, 28, 28], 'FP32')
+            tensor.set_data_from_numpy(numpy.zeros((batch, 1, 28, 28), numpy.float32))
+            client.infer(SPARSE, [tensor])
+    used = resident_bytes(server.process)
+    record_property('resident_bytes', f'{loaded} loaded, {used} used')
+    assert loaded <= used <= report['stored_bytes'] + report['arena_bytes'] + (64 << 20)

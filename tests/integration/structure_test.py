@@ -1,0 +1,165 @@
+"""The structure of the source tree: which folder may include what, what lies where, and that links lead somewhere."""
+
+import fnmatch
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+TOP_LEVEL = {
+    'CMakeLists.txt', 'CMakePresets.json', 'README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'LICENSE',
+    'proto', 'server', 'kernels', 'model_loader', 'client', 'deploy', 'tests',
+}
+CODE_SUFFIXES = {'.h', '.cc', '.cu', '.cuh', '.proto', '.py', '.cmake'}
+MAX_LINES = 600
+LONG_ON_PURPOSE = {'deploy/models/train_mobilenet_fashion.py'}  # one file, to copy to a machine with a GPU and run
+
+# Folder of ours -> the folders of ours that it may include.
+DEPENDENCIES = {
+    'kernels': {'kernels'},
+    'model_loader': {'model_loader', 'kernels', 'proto'},
+    'server': {'server', 'model_loader', 'kernels', 'proto'},
+    'client': {'client', 'proto'},
+    'tests': {'tests', 'client', 'server', 'model_loader', 'kernels', 'proto'},
+}
+
+# What is included -> the only files outside tests/ that may.
+CONTAINMENT = {
+    'cuda*': ['kernels/cuda/*'],
+    'cu[bsd]*.h': ['kernels/cuda/*'],
+    'hwy/*': ['kernels/cpu/*'],
+    'dnnl*': ['kernels/cpu/*'],
+    'oneapi/*': ['kernels/cpu/*'],
+    'omp.h': ['kernels/cpu/*'],
+    'pthreadpool.h': ['kernels/cpu/*'],
+    'onnx/*': ['model_loader/onnx/*'],
+    'proto/packed_model.pb.h': ['model_loader/packed/*'],
+    'proto/model_config.pb.h': ['server/model_repository*', 'server/model_config*', 'server/model_description*'],
+    'proto/grpc_service*.pb.h': ['server/inference_service*', 'server/wire_convert*', 'server/model_description*',
+                                 'server/unserved_methods*', 'client/client.cc', 'client/wire_format*'],
+    'proto/health*.pb.h': ['server/health*'],
+    'grpcpp/*': ['server/inference_service*', 'server/unserved_methods*', 'server/server*', 'server/health*',
+                 'client/client.cc'],
+    'grpc/*': ['server/logging.cc'],
+    'google/protobuf/*': ['model_loader/onnx/*', 'model_loader/packed/*', 'server/model_config*', 'server/wire_convert*'],
+    'prometheus/*': ['server/metrics*'],
+    'civetweb*': ['server/http_listener*'],
+    'spdlog/*': ['server/*', 'client/*'],
+    'CLI/*': ['server/options*', 'client/cli/cli.cc', 'model_loader/pack/options*'],
+    'nlohmann/*': ['server/*', 'client/*', 'model_loader/*'],
+}
+
+
+def source_files():
+    """Every file that is, or would be, under version control."""
+    listed = subprocess.run(['git', 'ls-files', '--cached', '--others', '--exclude-standard', '-z'], cwd=ROOT,
+                            capture_output=True, check=True).stdout.decode()
+    return sorted(pathlib.PurePath(name) for name in listed.split('\0') if name and (ROOT / name).is_file())
+
+
+FILES = source_files()
+CPP_FILES = [file for file in FILES if file.suffix in {'.h', '.cc', '.cu', '.cuh'}]
+
+
+def read(file):
+    return (ROOT / file).read_text(encoding='utf-8')
+
+
+def includes(file):
+    return re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', read(file), re.MULTILINE)
+
+
+def matches(name, patterns):
+    return any(fnmatch.fnmatchcase(str(name), pattern) for pattern in patterns)
+
+
+def test_there_are_files_to_look_at():
+    assert len(CPP_FILES) > 40
+    assert includes(pathlib.PurePath('client/client.cc'))
+
+
+def test_top_level():
+    unknown = {file.parts[0] for file in FILES if not file.parts[0].startswith('.')} - TOP_LEVEL
+    assert not unknown, f'not part of the fixed top level: {sorted(unknown)}'
+
+
+@pytest.mark.parametrize('folder', DEPENDENCIES)
+def test_dependencies_point_one_way(folder):
+    wrong = [f'{file}: {name}' for file in CPP_FILES if file.parts[0] == folder for name in includes(file)
+             if (top := name.split('/')[0]) in TOP_LEVEL and '/' in name and top not in DEPENDENCIES[folder]]
+    assert not wrong, wrong
+
+
+@pytest.mark.parametrize('library', CONTAINMENT)
+def test_libraries_stay_where_they_belong(library):
+    wrong = [f'{file}: {name}' for file in CPP_FILES if file.parts[0] != 'tests' for name in includes(file)
+             if matches(name, [library]) and not matches(file, CONTAINMENT[library])]
+    assert not wrong, f'{library} may be included only by {CONTAINMENT[library]}: {wrong}'
+
+
+def test_files_are_short():
+    scripts = [file for file in FILES if not file.suffix and file.name != 'LICENSE']
+    code = [file for file in FILES if file.suffix in CODE_SUFFIXES] + scripts
+    long = {str(file): lines for file in code if (lines := read(file).count('\n')) > MAX_LINES}
+    long = {file: lines for file, lines in long.items() if file not in LONG_ON_PURPOSE}
+    assert not long, f'more than {MAX_LINES} lines: {long}'
+
+
+def test_header_guards_follow_paths():
+    wrong = []
+    for file in CPP_FILES:
+        guard = 'SWIZZLE_' + re.sub(r'[/.]', '_', str(file)).upper() + '_'
+        included_once = file.suffix == '.h' and not file.name.endswith('-inl.h')  # those: once per SIMD target
+        if included_once and f'#ifndef {guard}\n#define {guard}\n' not in read(file):
+            wrong.append(f'{file}: {guard}')
+    assert not wrong, wrong
+
+
+def test_names_say_what_a_file_is():
+    vague = [str(file) for file in FILES if re.search(r'(^|_)(utils?|helpers?|common|misc|manager)(_|$)', file.stem)]
+    assert not vague, vague
+
+
+def listed_sources(cmake_file):
+    """The sources that a CMakeLists.txt names, by their paths from the root."""
+    names = re.findall(r'[^\s()"]+\.cc\b', read(cmake_file))
+    paths = [name.replace('${PROJECT_SOURCE_DIR}', str(ROOT)) for name in names]
+    return {(ROOT / cmake_file.parent / path).resolve() for path in paths}
+
+
+def test_every_source_is_built():
+    listed = set().union(*(listed_sources(file) for file in FILES if file.name == 'CMakeLists.txt'))
+    forgotten = [str(file) for file in CPP_FILES if file.suffix == '.cc' and ROOT / file not in listed]
+    assert not forgotten, f'in no CMakeLists.txt: {forgotten}'
+
+
+def anchors(markdown):
+    """The anchors of a page's headings, as GitHub makes them."""
+    return {re.sub(r'[^\w\- ]', '', title.strip().lower()).replace(' ', '-')
+            for title in re.findall(r'^#+\s+(.*)$', markdown, re.MULTILINE)}
+
+
+def test_links_in_markdown_resolve():
+    broken = []
+    for file in (file for file in FILES if file.suffix == '.md'):
+        for link in re.findall(r'\]\(([^)\s]+)\)', read(file)):
+            path, _, anchor = link.partition('#')
+            if re.match(r'[a-z]+:', link):
+                continue
+            target = (ROOT / file).parent / path if path else ROOT / file
+            if not target.exists() or anchor and anchor not in anchors(target.read_text(encoding='utf-8')):
+                broken.append(f'{file}: {link}')
+    assert not broken, broken
+
+
+def test_paths_named_in_markdown_exist():
+    folders = '|'.join(sorted(name for name in TOP_LEVEL if '.' not in name and name != 'LICENSE'))
+    missing = []
+    for file in (file for file in FILES if file.suffix == '.md'):
+        for name in re.findall(rf'`\.?/?((?:{folders})/[\w/.\-]+)', read(file)):
+            if not list(ROOT.glob(f'{name.rstrip("./")}*')):  # `server/batcher` stands for its .h and .cc
+                missing.append(f'{file}: {name}')
+    assert not missing, missing
