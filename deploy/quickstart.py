@@ -59,7 +59,8 @@ def write_png(path, pixels, side, scale):
         return struct.pack('>I', len(data)) + kind + data + struct.pack('>I', zlib.crc32(kind + data))
 
     size = struct.pack('>IIBBBBB', side * scale, side * scale, 8, 0, 0, 0, 0)
-    path.write_bytes(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', size) + chunk(b'IDAT', zlib.compress(lines)) + chunk(b'IEND', b''))
+    chunks = chunk(b'IHDR', size) + chunk(b'IDAT', zlib.compress(lines)) + chunk(b'IEND', b'')
+    path.write_bytes(b'\x89PNG\r\n\x1a\n' + chunks)
 
 
 def draw(pixels, side):
@@ -235,7 +236,8 @@ def main():
         show_one(programs, options.work, pixels, labels)
         print(f'\n  Metrics: {metrics}')
         if options.keep:
-            print(f'  gRPC:    {programs.address}; try: {options.bin}/swizzle --address={programs.address} metadata sparse')
+            print(f'  gRPC:    {programs.address}')
+            print(f'  Try:     {options.bin}/swizzle --address={programs.address} metadata sparse')
             print('  Serving until Ctrl-C.', flush=True)
             signal.pause()
         print('  To keep the server running: ./deploy/quickstart --keep')

@@ -84,9 +84,7 @@ StatusOr<absl::Duration> MeasureKernel(Backend& backend, Stream& stream, const K
     if (spent >= options.budget && enough_runs) break;
   }
   SWIZZLE_RETURN_IF_ERROR(stream.Synchronize());
-  const auto median = times.begin() + times.size() / 2;
-  std::nth_element(times.begin(), median, times.end());
-  return *median;
+  return *std::min_element(times.begin(), times.end());
 }
 
 }  // namespace swizzle

@@ -18,7 +18,8 @@ struct MeasureOptions {
   int max_runs = 25;
 };
 
-// The median time of one run of `kernel` on `problem` with pseudo-random inputs (fixed seed), after one warm-up.
+// The least time of one run of `kernel` on `problem` with pseudo-random inputs (fixed seed), after one warm-up. The least,
+// because what a busy machine adds is never negative: medians of 20 us kernels were seen to measure the neighbours.
 // `weight` is what the kernel's prepare made, or null. Thread-compatible: `stream` is used throughout.
 StatusOr<absl::Duration> MeasureKernel(Backend& backend, Stream& stream, const Kernel& kernel, const Problem& problem,
                                        const PackedWeight* weight, const MeasureOptions& options);

@@ -11,12 +11,15 @@ namespace swizzle::cpu {
 // The padding channels of kBlocked16 hold zeros: the clamp must leave a zero alone.
 bool ClampKeepsZero(const Problem& problem);
 
-SWIZZLE_DECLARE_PER_TARGET(  //
-    void AddNchw(const KernelArgs& args, Stream& stream); void AddPanels(const KernelArgs& args, Stream& stream);
+// clang-format off
+SWIZZLE_DECLARE_PER_TARGET(
+    void AddNchw(const KernelArgs& args, Stream& stream);
+    void AddPanels(const KernelArgs& args, Stream& stream);
     void AddBlocked16(const KernelArgs& args, Stream& stream);
     void ActivationNchw(const KernelArgs& args, Stream& stream);
     void ActivationPanels(const KernelArgs& args, Stream& stream);
     void ActivationBlocked16(const KernelArgs& args, Stream& stream);)
+// clang-format on
 
 }  // namespace swizzle::cpu
 

@@ -7,8 +7,7 @@ namespace {
 
 constexpr int64_t kWidestVector = 16;
 constexpr int64_t kPlaneFloats = 1024;  // an input scratch plane at most, where a tile has more than one row
-constexpr int64_t kBatchFloats =
-    6144;  // scratch planes of all channels of a batch, where one alone is not more: fits an L1
+constexpr int64_t kBatchFloats = 6144;  // scratch planes of all channels of a batch, if one is not more: fits an L1
 constexpr int64_t kMaxChannelBatch = 16;
 
 int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }

@@ -7,8 +7,8 @@
 // are not, and are masked out by whoever computes. For windows of stride 2 even and odd columns stand in two scratch
 // planes (split), so that every tap of neighbouring outputs is a row of neighbours.
 //
-// Batches are as large as the second cache allows: neighbouring channels are neighbours in a panel, so a larger batch
-// makes longer streams; and no scratch plane is read right after it was written.
+// Channels come in batches that fit the first cache, so that no scratch plane is read right after it was written, and
+// what is the same for all of them is worked out once.
 //
 // All counts are floats unless named otherwise. Immutable values, thread-safe; a workspace belongs to one run.
 #ifndef SWIZZLE_KERNELS_CPU_WINDOW_TILES_H_

@@ -30,8 +30,10 @@ Result Softmax(const Problem& problem, const Values& input) {
     double largest = input[first];
     for (int64_t c = 1; c < channels; ++c) largest = std::max<double>(largest, input[first + c * plane]);
     double sum = 0;
-    for (int64_t c = 0; c < channels; ++c)
-      sum += result[first + c * plane] = std::exp(input[first + c * plane] - largest);
+    for (int64_t c = 0; c < channels; ++c) {
+      result[first + c * plane] = std::exp(input[first + c * plane] - largest);
+      sum += result[first + c * plane];
+    }
     for (int64_t c = 0; c < channels; ++c) result[first + c * plane] /= sum;
   }
   return result;

@@ -94,11 +94,11 @@ StatusOr<double> Measurer::Measure(const Kernel& kernel, const Problem& problem,
                               absl::Milliseconds(8));
   options.min_runs = 1;
   const absl::Time start = absl::Now();
-  SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration median,
+  SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration least,
                            MeasureKernel(backend_, stream_, kernel, problem, weight, options));
   budget_left_ = std::max(absl::ZeroDuration(), budget_left_ - (absl::Now() - start));
   measurements_left_ = std::max<int64_t>(1, measurements_left_ - 1);
-  return absl::ToDoubleMicroseconds(median);
+  return absl::ToDoubleMicroseconds(least);
 }
 
 bool Measurer::CannotWin(double microseconds, double least, size_t b) const {

@@ -27,7 +27,7 @@ struct PlanOptions {
 struct LayerReport {
   struct Candidate {
     std::string kernel;
-    // Median microseconds at PlanReport::measured_batches, same order. Where not measured, an estimate; a candidate
+    // Microseconds of a run at PlanReport::measured_batches, same order. Where not measured, an estimate; a candidate
     // hopeless at the first batch size is extrapolated to the others.
     std::vector<double> microseconds;
     bool measured = false;

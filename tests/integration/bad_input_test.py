@@ -80,7 +80,8 @@ INVALID = {
     'too many bytes': (request(raw=RAW + b'x'), ['65 bytes']),
     'no bytes': (request(raw=b''), ['0 bytes']),
     'more raw contents than inputs': (changed(good_request(), lambda m: m.raw_input_contents.append(RAW)), ['2']),
-    'raw and typed': (changed(typed_request(fp32_contents=VALUES), lambda m: m.raw_input_contents.append(RAW)), ["'INPUT0'"]),
+    'raw and typed': (changed(typed_request(fp32_contents=VALUES), lambda m: m.raw_input_contents.append(RAW)),
+                      ["'INPUT0'"]),
     'wrong datatype': (request(datatype='INT32', raw=RAW), ['INT32', 'FP32']),
     'no datatype': (request(datatype='', raw=RAW), ['FP32']),
     'unknown datatype': (request(datatype='FP8\0\n', raw=RAW), ['FP32']),
@@ -118,7 +119,8 @@ def test_invalid_request(stub, case):
     assert len(details) < 500 and '/' not in details.replace('1/../..', '') and '\n' not in details, details
 
 
-@pytest.mark.parametrize('name', ['nobody', '', '../identity', 'identity/1', 'identity\0', pytest.param('x' * 100000, id='long')])
+@pytest.mark.parametrize('name', ['nobody', '', '../identity', 'identity/1', 'identity\0',
+                                  pytest.param('x' * 100000, id='long')])
 def test_unknown_model(stub, name):
     code, details = refusal(stub, good_request(name))
     assert code in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT)
@@ -158,11 +160,16 @@ def test_passed_deadline(stub):
     assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
 
 
+def slow_requests(server):
+    """Queued or running."""
+    return server.metric('swizzle_inflight_requests', model='slow')
+
+
 def test_cancelled_requests(shared_server, stub):
     calls = [stub.ModelInfer.future(good_request('slow'), timeout=60) for _ in range(20)]
     for call in calls:
         call.cancel()
-    wait_until(lambda: shared_server.metric('swizzle_inflight_requests', model='slow') == 0, 60, 'the end of the requests')
+    wait_until(lambda: slow_requests(shared_server) == 0, 60, 'the end of the requests')
 
 
 def hold_requests(address):
@@ -174,10 +181,11 @@ def hold_requests(address):
 
 
 def test_client_that_goes_away(shared_server, stub):
-    process = multiprocessing.get_context('spawn').Process(target=hold_requests, args=(shared_server.grpc,), daemon=True)
+    spawn = multiprocessing.get_context('spawn')
+    process = spawn.Process(target=hold_requests, args=(shared_server.grpc,), daemon=True)
     process.start()
-    wait_until(lambda: shared_server.metric('swizzle_inflight_requests', model='slow') > 0, 60, 'the first request')
+    wait_until(lambda: slow_requests(shared_server) > 0, 60, 'the first request')
     process.kill()
     process.join(10)
-    wait_until(lambda: shared_server.metric('swizzle_inflight_requests', model='slow') == 0, 60, 'the end of the requests')
+    wait_until(lambda: slow_requests(shared_server) == 0, 60, 'the end of the requests')
     stub.ModelInfer(good_request('slow'), timeout=60)

@@ -70,8 +70,9 @@ def test_classify(swizzle, tmp_path, test_images):
     images, labels = test_images
     numpy.save(tmp_path / 'images.npy', images[:100])
     numpy.save(tmp_path / 'labels.npy', labels[:100])
-    report = json.loads(swizzle('classify', SPARSE, f'--images={tmp_path}/images.npy', f'--labels={tmp_path}/labels.npy',
-                                f'--predictions={tmp_path}/predictions.npy', '--batch=32', '-o', 'json'))
+    report = json.loads(swizzle('classify', SPARSE, f'--images={tmp_path}/images.npy',
+                                f'--labels={tmp_path}/labels.npy', f'--predictions={tmp_path}/predictions.npy',
+                                '--batch=32', '-o', 'json'))
     predictions = numpy.load(tmp_path / 'predictions.npy')
     assert report['correct'] == (predictions == labels[:100]).sum() >= 85
 

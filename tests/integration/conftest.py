@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -31,6 +32,14 @@ STOP_SECONDS = 120 if SANITIZED else 30
 QUICK_START = ['--tuning-budget=0']
 
 os.environ['no_grpc_proxy'] = os.environ['no_proxy'] = 'localhost,127.0.0.1'
+
+
+def pytest_addoption(parser):
+    parser.addoption('--matching', metavar='REGEX', default='', help='run only tests whose names match')
+
+
+def pytest_collection_modifyitems(config, items):
+    items[:] = [item for item in items if re.search(config.getoption('--matching'), item.nodeid)]
 
 
 def program(name):

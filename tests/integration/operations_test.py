@@ -168,7 +168,7 @@ def resident_bytes(process):
 def test_resident_memory_of_a_packed_model(start, repository, tmp_path, record_property):
     """Stored weights + arena + 64 MiB at most, after batches of every size."""
     packed = tmp_path / 'model.swz'
-    subprocess.run([program('swizzle-pack'), 'pack', str(SHIPPED / f'{SPARSE}.onnx'), str(packed)], check=True, timeout=300)
+    subprocess.run([program('swizzle-pack'), 'pack', SHIPPED / f'{SPARSE}.onnx', packed], check=True, timeout=300)
     inspected = subprocess.run([program('swizzle-pack'), 'inspect', str(packed), '--tuning-budget=0', '-o', 'json'],
                                capture_output=True, check=True, timeout=300)
     report = json.loads(inspected.stdout)

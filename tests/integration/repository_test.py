@@ -132,7 +132,8 @@ def test_missing_repository_is_an_error():
 
 
 def test_wrong_command_line_is_an_error():
-    for flags in ([], ['--fly'], ['--model-repository=.', '--grpc-address=8001'], ['--model-repository=.', '--device=tpu']):
+    repository = '--model-repository=.'
+    for flags in ([], ['--fly'], [repository, '--grpc-address=8001'], [repository, '--device=tpu']):
         result = subprocess.run([program('swizzle-server'), *flags], capture_output=True, text=True, timeout=60)
         assert result.returncode == 2, flags
         assert result.stderr, flags

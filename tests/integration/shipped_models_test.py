@@ -19,7 +19,7 @@ def server(tmp_path_factory):
     (directory / 'models').mkdir()
     repository = Repository(directory / 'models').shipped(SPARSE).shipped(DENSE)
     packed = directory / 'packed.swz'
-    subprocess.run([program('swizzle-pack'), 'pack', str(SHIPPED / f'{SPARSE}.onnx'), str(packed)], check=True, timeout=300)
+    subprocess.run([program('swizzle-pack'), 'pack', SHIPPED / f'{SPARSE}.onnx', packed], check=True, timeout=300)
     server = Server(repository.file('packed', 'model.swz', packed), directory)
     yield server
     server.kill()

@@ -162,7 +162,9 @@ class KernelRowTest : public testing::TestWithParam<const Kernel*> {
     args.inputs = {inputs, second.empty() ? size_t{1} : size_t{2}};
     args.output = output.floats().data();
     args.workspace = workspace.bytes();
-    kernel().run(args, TestStream(problem.threads));
+    Stream& stream = TestStream(problem.threads);
+    kernel().run(args, stream);
+    EXPECT_TRUE(stream.Synchronize().ok());
     for (GuardedBuffer* buffer : {&first_buffer, &second_buffer, &output_buffer, &workspace}) {
       EXPECT_TRUE(buffer->GuardIntact());
     }

@@ -104,6 +104,25 @@ TEST(PackedReader, AnyFlippedByteIsAnError) {
   EXPECT_TRUE(ReadPacked(file).ok());
 }
 
+// Whoever writes a hostile file also writes its checksum.
+TEST(PackedReader, AnyChangedHeaderWithARightChecksumIsRefusedOrValid) {
+  const Bytes file = Encode(SmallNetwork());
+  const size_t header_end = sizeof(PackedPrefix) + TakenApart(file).prefix.header_bytes;
+  for (size_t i = sizeof(PackedPrefix); i < header_end; ++i) {
+    for (const std::byte flip : {std::byte{0x01}, std::byte{0x10}, std::byte{0xFF}}) {
+      Bytes changed = file;
+      changed[i] ^= flip;
+      PackedPrefix prefix;
+      std::memcpy(&prefix, changed.data(), sizeof(prefix));
+      const auto header = std::span<const std::byte>(changed).subspan(sizeof(prefix), prefix.header_bytes);
+      prefix.header_checksum = HeaderChecksum(prefix, header);
+      std::memcpy(changed.data(), &prefix, sizeof(prefix));
+      const StatusOr<Network> network = ReadPacked(changed);
+      ASSERT_TRUE(!network.ok() || network->Validate().ok()) << "byte " << i;
+    }
+  }
+}
+
 TEST(PackedReader, TrailingBytesAreRefused) {
   Bytes file = Encode(SmallNetwork());
   file.push_back(std::byte{0});

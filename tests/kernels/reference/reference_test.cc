@@ -1,0 +1,89 @@
+// The truth is checked by hand: small problems whose answers are written out.
+#include "kernels/reference/reference.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/reference/layout.h"
+
+namespace swizzle::reference {
+namespace {
+
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::Pointwise;
+
+Weight DenseWeight(int64_t rows, int64_t cols, Values values, Values bias = {}) {
+  return {DenseMatrix{rows, cols, std::move(values)}, std::move(bias)};
+}
+
+// 1 2 3
+// 4 5 6
+// 7 8 9
+const Values kNine = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+
+Problem OnNine(Op op, const Window& window, int64_t output_size) {
+  return {op, {1, 1, 3, 3}, {1, 1, output_size, output_size}, window, {}, 1};
+}
+
+TEST(Reference, PointwiseConvMixesChannels) {
+  const Problem problem{Op::kConv, {1, 2, 1, 2}, {1, 2, 1, 2}, {}, {0, 40, true}, 1};
+  const Weight weight = DenseWeight(2, 2, {1, 10, -1, 0}, {0.5f, 0});
+  // Channels {1, 2} and {3, 4}; residual 1 everywhere.
+  EXPECT_THAT(Conv(problem, weight, {1, 2, 3, 4}, {1, 1, 1, 1}), ElementsAre(32.5, 40, 0, 0));
+}
+
+TEST(Reference, ConvWindowHasPaddingStrideAndDilation) {
+  const Weight corners = DenseWeight(1, 4, {1, 10, 100, 1000});
+  const Window dilated{2, 2, 1, 1, 0, 0, 0, 0, 2, 2, false};
+  EXPECT_THAT(Conv(OnNine(Op::kConv, dilated, 1), corners, kNine, {}), ElementsAre(1 + 30 + 700 + 9000));
+  const Window padded{2, 2, 2, 2, 1, 1, 0, 0, 1, 1, false};
+  EXPECT_THAT(Conv(OnNine(Op::kConv, padded, 2), corners, kNine, {}),
+              ElementsAre(1000, 200 + 3000, 40 + 7000, 5 + 60 + 800 + 9000));
+}
+
+TEST(Reference, DepthwiseKeepsChannelsApart) {
+  const Problem problem{Op::kDepthwiseConv, {1, 2, 1, 2}, {1, 2, 1, 1}, {1, 2}, {}, 1};
+  const Weight weight = DenseWeight(2, 2, {1, 10, 100, 1000}, {0, 0.5f});
+  EXPECT_THAT(DepthwiseConv(problem, weight, {1, 2, 3, 4}, {}), ElementsAre(21, 4300.5));
+}
+
+TEST(Reference, PoolsLeaveOutThePadding) {
+  Window window{2, 2, 2, 2, 1, 1, 0, 0, 1, 1, false};
+  EXPECT_THAT(MaxPool(OnNine(Op::kMaxPool, window, 2), kNine), ElementsAre(1, 3, 7, 9));
+  EXPECT_THAT(AveragePool(OnNine(Op::kAveragePool, window, 2), kNine), ElementsAre(1, 2.5, 5.5, 7));
+  window.count_include_pad = true;
+  EXPECT_THAT(AveragePool(OnNine(Op::kAveragePool, window, 2), kNine), ElementsAre(0.25, 1.25, 2.75, 7));
+}
+
+TEST(Reference, SoftmaxIsOverChannelsAndSurvivesLargeValues) {
+  const Problem problem{Op::kSoftmax, {1, 2, 1, 2}, {1, 2, 1, 2}, {}, {}, 1};
+  const Result expected = {0.5, 1, 0.5, 0};
+  EXPECT_THAT(Softmax(problem, {1000, 500, 1000, -500}), Pointwise(DoubleNear(1e-12), expected));
+}
+
+TEST(Reference, ElementwiseOpsClamp) {
+  const Problem problem{Op::kAdd, {1, 3, 1, 1}, {1, 3, 1, 1}, {}, {0, 6, false}, 1};
+  EXPECT_THAT(Add(problem, {-5, 1, 5}, {1, 1, 5}), ElementsAre(0, 2, 6));
+  EXPECT_THAT(Activation(problem, {-5, 1, 7}), ElementsAre(0, 1, 6));
+}
+
+// The worked example of kernels/layout.h: 196 positions are panels of 48, 48, 48 and 52 in units of 16.
+TEST(ReferenceLayout, PanelsOffsetsAreThoseOfTheWorkedExample) {
+  const Extent extent{1, 10, 14, 14};
+  EXPECT_EQ(ElementOffset(extent, Layout::kPanels, 3, 50), 10 * 48 + 3 * 48 + 2);
+}
+
+TEST(ReferenceLayout, RoundTrip) {
+  const Extent extent{3, 17, 5, 3};
+  Values values(extent.positions() * extent.channels);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
+  for (Layout layout : {Layout::kNchw, Layout::kPanels, Layout::kBlocked16}) {
+    Values buffer(LayoutElements(extent, layout));
+    ToLayout(values, extent, layout, -1, buffer);
+    EXPECT_EQ(FromLayout(buffer, extent, layout), values) << LayoutName(layout);
+  }
+}
+
+}  // namespace
+}  // namespace swizzle::reference
