@@ -148,6 +148,8 @@ def serving(programs, repository, work):
             server.kill()
             code = server.wait()
         print(f'The server ended with exit code {code}.')
+        if code != 0 and sys.exc_info()[0] is None:
+            fail(f'the server did not end cleanly; its log is {log_file}')
 
 
 def measure(programs, work):

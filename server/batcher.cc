@@ -34,7 +34,10 @@ int64_t Positions(const Request& request) {
   if (request.inputs.empty()) return request.rows;
   const Shape& shape = request.inputs.front().shape;
   int64_t positions = shape.empty() ? 1 : shape.front();
-  for (size_t i = 2; i < shape.size(); ++i) positions *= shape[i];
+  for (size_t i = 2; i < shape.size(); ++i) {
+    // Possible where another dimension is 0: there is nothing to compute.
+    if (__builtin_mul_overflow(positions, shape[i], &positions)) return 0;
+  }
   return positions;
 }
 

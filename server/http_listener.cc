@@ -20,10 +20,10 @@
 namespace swizzle {
 namespace {
 
-constexpr int kThreads = 3;  // scrapes and probes are seconds apart
+constexpr int kThreads = 8;  // so that a few silent connections do not keep a probe waiting
 constexpr int kBacklog = 64;
 constexpr size_t kMaxHeadBytes = 8192;
-constexpr std::chrono::milliseconds kPatience{5000};
+constexpr std::chrono::milliseconds kPatience{1000};
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 
 class FileDescriptor {

@@ -89,8 +89,10 @@ StatusOr<std::optional<inference::ModelConfig>> ReadConfig(const fs::path& direc
 // Clients see why a load failed, and no path is their business.
 Status WithoutPath(const Status& status, const fs::path& directory) {
   std::string message(status.message());
-  const std::string path = directory.string() + "/";
-  for (size_t at; (at = message.find(path)) != std::string::npos;) message.erase(at, path.size());
+  for (const fs::path& prefix : {directory, directory.parent_path(), directory.parent_path().parent_path()}) {
+    const std::string path = prefix.string() + "/";
+    for (size_t at; path != "/" && (at = message.find(path)) != std::string::npos;) message.erase(at, path.size());
+  }
   return Status(status.code(), message);
 }
 

@@ -20,30 +20,46 @@ constexpr size_t kHugePage = size_t{2} << 20;
 
 size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-// Zeroed memory, or null. Large buffers ask for huge pages: panels are read in no order, and would wait for the TLB.
-std::byte* AllocateZeroed(size_t bytes) {
-  if (bytes > kMaxBufferBytes) return nullptr;
-  const size_t alignment = bytes >= kHugePage ? kHugePage : kBufferAlignment;
-  const size_t padded = RoundUp(std::max<size_t>(bytes, 1), alignment);
-  auto* data = static_cast<std::byte*>(std::aligned_alloc(alignment, padded));
-  if (data == nullptr) return nullptr;
-  if (alignment == kHugePage) madvise(data, padded, MADV_HUGEPAGE);
-  std::memset(data, 0, bytes);
+// Zeroed memory, or null: small buffers from the heap.
+std::byte* AllocateSmall(size_t bytes) {
+  const size_t padded = RoundUp(std::max<size_t>(bytes, 1), kBufferAlignment);
+  auto* data = static_cast<std::byte*>(std::aligned_alloc(kBufferAlignment, padded));
+  if (data != nullptr) std::memset(data, 0, padded);
   return data;
 }
 
-struct Free {
-  void operator()(std::byte* data) const { std::free(data); }
-};
+// Large buffers straight from the kernel, so that pages nobody has written are not resident, and in huge pages: panels
+// are read in no order, and would wait for the TLB. One huge page is mapped to spare, for the alignment.
+size_t MappedBytes(size_t bytes) { return RoundUp(bytes, kHugePage) + kHugePage; }
+
+std::byte* MapLarge(size_t bytes) {
+  void* data = mmap(nullptr, MappedBytes(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) return nullptr;
+  madvise(data, MappedBytes(bytes), MADV_HUGEPAGE);
+  return static_cast<std::byte*>(data);
+}
 
 class CpuBuffer final : public Buffer {
  public:
-  CpuBuffer(std::byte* data, size_t bytes) : data_(data), bytes_(bytes) {}
-  std::byte* data() override { return data_.get(); }
+  // Takes what AllocateSmall or, from kHugePage bytes up, MapLarge returned.
+  CpuBuffer(std::byte* memory, size_t bytes) : memory_(memory), bytes_(bytes) {}
+  ~CpuBuffer() override {
+    if (IsLarge()) {
+      munmap(memory_, MappedBytes(bytes_));
+    } else {
+      std::free(memory_);
+    }
+  }
+  std::byte* data() override {
+    if (!IsLarge()) return memory_;
+    return reinterpret_cast<std::byte*>(RoundUp(reinterpret_cast<uintptr_t>(memory_), kHugePage));
+  }
   size_t bytes() const override { return bytes_; }
 
  private:
-  const std::unique_ptr<std::byte, Free> data_;
+  bool IsLarge() const { return bytes_ >= kHugePage; }
+
+  std::byte* const memory_;
   const size_t bytes_;
 };
 
@@ -69,7 +85,8 @@ class CpuBackend final : public Backend {
   std::span<const Kernel> kernels() const override { return KernelTable(); }
 
   StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override {
-    std::byte* data = AllocateZeroed(bytes);
+    std::byte* data = nullptr;
+    if (bytes <= kMaxBufferBytes) data = bytes >= kHugePage ? MapLarge(bytes) : AllocateSmall(bytes);
     if (data == nullptr) return MakeError(StatusCode::kResourceExhausted, "cannot allocate ", bytes, " bytes");
     return std::make_unique<CpuBuffer>(data, bytes);
   }

@@ -156,7 +156,8 @@ bool IsSame3x3(const Problem& problem) {
   const Window& window = problem.window;
   return window.kernel_h == 3 && window.kernel_w == 3 && window.stride_h == 1 && window.stride_w == 1 &&
          window.dilation_h == 1 && window.dilation_w == 1 && window.pad_top == 1 && window.pad_left == 1 &&
-         problem.input.plane() == problem.output.plane() && problem.input.plane() <= kMaxPanelWidth;
+         problem.input.height == problem.output.height && problem.input.width == problem.output.width &&
+         problem.input.plane() <= kMaxPanelWidth;
 }
 
 bool FitsSmallPlanes(const Problem& problem) {

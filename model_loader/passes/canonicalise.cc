@@ -189,7 +189,9 @@ bool NodeRewrite::IsKnown(size_t i) const {
   if (!HasInput(i)) return false;
   if (computed_.count(node().inputs[i]) > 0) return true;
   const auto& constant = graph().values[node().inputs[i]].constant;
-  return constant && IsFoldable(constant->dtype) && constant->elements() <= kMaxEvaluatedElements;
+  // No elements in several dimensions: the others may be of any size, and would be walked.
+  const bool is_empty_matrix = constant && constant->elements() == 0 && constant->shape.size() > 1;
+  return constant && IsFoldable(constant->dtype) && constant->elements() <= kMaxEvaluatedElements && !is_empty_matrix;
 }
 
 std::optional<Elements> NodeRewrite::KnownElements(size_t i) const {

@@ -207,9 +207,9 @@ Result EvaluateSqueeze(const Node& node, Inputs inputs) {
 Result EvaluateUnsqueeze(const Node& node, Inputs inputs) {
   Elements result = *inputs[0];
   const Elements* input = InputAt(inputs, 1);
-  const size_t added = input != nullptr ? input->scalars.size() : 0;
   SWIZZLE_ASSIGN_OR_RETURN(const auto attribute, IntsAttribute(node, "axes", {}));
-  const int64_t rank = static_cast<int64_t>(result.shape.size() + std::max(added, attribute.size()));
+  const size_t added = input != nullptr ? input->scalars.size() : attribute.size();  // as AxesOf: the input goes first
+  const int64_t rank = static_cast<int64_t>(result.shape.size() + added);
   SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOf(node, input, rank));
   if (!axes) return InvalidArgument(Describe(node), " has no axes");
   for (int64_t axis : *axes) result.shape.insert(result.shape.begin() + axis, 1);

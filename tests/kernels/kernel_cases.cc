@@ -38,6 +38,11 @@ constexpr Window kAsymmetric = {3, 3, 2, 2, 0, 0, 1, 1, 1, 1, false};
 constexpr Window kWide = {2, 5, 1, 3, 0, 2, 1, 1, 1, 1, false};
 constexpr Window kDilated = {3, 3, 1, 1, 2, 2, 2, 2, 2, 2, false};
 
+// 2x3 becomes 3x2: as many positions, in another shape.
+const Window kTransposing = {3, 3, 1, 1, 1, 1, 2, 0, 1, 1, false};
+// Over a 2x2 plane: as large as the plane, but only its first tap lies inside.
+const Window kIntoPadding = {2, 2, 1, 1, 0, 0, 1, 1, 2, 2, false};
+
 int64_t OutputSize(int64_t input, int64_t kernel, int64_t stride, int64_t pads, int64_t dilation) {
   return (input + pads - (kernel - 1) * dilation - 1) / stride + 1;
 }
@@ -116,6 +121,7 @@ std::vector<LayerShape> DepthwiseShapes() {
       {{3, 17, 5, 9}, 0, Square(3, 3, 1)},
       {{2, 31, 7, 7}, 0, Square(7, 1, 0)},
       {{1, 5, 3, 3}, 0, Square(3, 1, 0)},
+      {{1, 17, 2, 3}, 0, kTransposing},
   };
 }
 
@@ -137,6 +143,7 @@ std::vector<LayerShape> PoolShapes() {
       {{2, 3, 14, 14}, 0, kWide},
       {{1, 2, 112, 112}, 0, Square(3, 2, 1)},
       {{64, 5, 4, 4}, 0, Square(2, 2, 0)},
+      {{2, 17, 2, 2}, 0, kIntoPadding},
   };
 }
 

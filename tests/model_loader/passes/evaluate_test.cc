@@ -109,6 +109,7 @@ TEST(EvaluateTest, SqueezeAndUnsqueeze) {
   EXPECT_EQ(Text(Compute("Unsqueeze", {List({7, 8})}, {{"axes", Ints{-1, 0}}})), "[1,2,1] 7 8");
   EXPECT_THAT(Text(Compute("Unsqueeze", {List({7})})), HasSubstr("no axes"));
   EXPECT_THAT(Text(Compute("Unsqueeze", {List({7}), List({2})})), HasSubstr("axis 2"));
+  EXPECT_THAT(Text(Compute("Unsqueeze", {Whole({}, {7}), List({2})}, {{"axes", Ints{0, 1, 2}}})), HasSubstr("axis 2"));
 }
 
 TEST(EvaluateTest, ReshapeAndTranspose) {
