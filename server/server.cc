@@ -52,6 +52,10 @@ std::string Joined(const std::vector<std::string>& names) {
   return text;
 }
 
+// A signal that follows the first so closely is the same request: timeout(1), for one, sends it to a process and again
+// to its group.
+constexpr absl::Duration kSameRequest = absl::Seconds(1);
+
 // SIGTERM and SIGINT, taken by a thread of their own. One object a process.
 class ShutdownSignals {
  public:
@@ -74,7 +78,9 @@ class ShutdownSignals {
     Next();
     if (!serving_) _exit(0);
     first_.set_value();
-    Next();
+    const absl::Time first = absl::Now();
+    do Next();
+    while (absl::Now() < first + kSameRequest);
     Log(LogLevel::kWarning, "second signal; leaving without a drain");
     _exit(1);
   }

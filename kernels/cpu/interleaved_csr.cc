@@ -19,26 +19,26 @@ namespace {
 // A slice with fewer rows is not worth a task.
 constexpr int64_t kMinSliceRows = 16;
 
-// A block of fewer columns would store too often. A panel of 64 positions then takes 24 KiB, three quarters of a 32 KiB
-// first cache.
-constexpr int64_t kMinBlock = 96;
+// Bytes of a column in a whole panel.
+constexpr int64_t kColumnBytes = kMaxPanelWidth * static_cast<int64_t>(sizeof(float));
 // Where weights are few, this many entries a row and block matter more than the first cache.
 constexpr double kEntriesPerBlock = 12;
 
-int64_t ChooseBlocks(const CsrMatrix& matrix) {
+int64_t ChooseBlocks(const CsrMatrix& matrix, const CacheSizes& caches) {
   const double density = static_cast<double>(matrix.nnz() + 1) / static_cast<double>(matrix.rows * matrix.cols + 1);
-  const double wanted = std::clamp<double>(kEntriesPerBlock / density, kMinBlock, InterleavedCsr::kMaxBlock);
+  // A block that leaves an eighth of the first cache free. One of fewer columns would store too often.
+  const auto smallest = static_cast<double>(std::min(caches.first / 8 * 7 / kColumnBytes, InterleavedCsr::kMaxBlock));
+  const double wanted = std::clamp<double>(kEntriesPerBlock / density, smallest, InterleavedCsr::kMaxBlock);
   const int64_t nearest = std::llround(static_cast<double>(matrix.cols) / wanted);
   const int64_t fewest = (matrix.cols + InterleavedCsr::kMaxBlock - 1) / InterleavedCsr::kMaxBlock;
   return std::max<int64_t>({1, fewest, nearest});
 }
 
-// Bytes of a slice: a quarter of a 1 MiB second cache.
-constexpr int64_t kSliceBytes = 256 << 10;
-
-int64_t ChooseSlices(const CsrMatrix& matrix, int threads) {
+// A slice takes a quarter of the second cache at most.
+int64_t ChooseSlices(const CsrMatrix& matrix, int threads, const CacheSizes& caches) {
   const int64_t bytes = matrix.nnz() * static_cast<int64_t>(sizeof(float) + sizeof(uint16_t));
-  const int64_t wanted = std::max<int64_t>(threads, (bytes + kSliceBytes - 1) / kSliceBytes);
+  const int64_t slice_bytes = caches.second / 4;
+  const int64_t wanted = std::max<int64_t>(threads, (bytes + slice_bytes - 1) / slice_bytes);
   return std::clamp<int64_t>(matrix.rows / kMinSliceRows, 1, wanted);
 }
 
@@ -78,10 +78,11 @@ size_t VectorBytes(const std::vector<T>& values) {
 
 }  // namespace
 
-InterleavedCsr::InterleavedCsr(const CsrMatrix& matrix, std::span<const float> bias, int threads)
+InterleavedCsr::InterleavedCsr(const CsrMatrix& matrix, std::span<const float> bias, int threads,
+                               const CacheSizes& caches)
     : cols_(matrix.cols),
-      blocks_(ChooseBlocks(matrix)),
-      slices_(ChooseSlices(matrix, threads)),
+      blocks_(ChooseBlocks(matrix, caches)),
+      slices_(ChooseSlices(matrix, threads, caches)),
       slice_begin_(SliceBounds(matrix, slices_)),
       bias_(matrix.rows) {
   static_assert(kMaxBlock * kOffsetUnit <= 1 << 16);

@@ -26,6 +26,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/cpu/cache_sizes.h"
 #include "kernels/kernel_table.h"
 
 namespace swizzle::cpu {
@@ -47,8 +48,9 @@ class InterleavedCsr final : public PackedWeight {
     uint32_t first_entry;  // its entries: weights() and offsets() + kRows * first_entry
   };
 
-  // threads: that will share a panel. A matrix of few rows makes fewer slices.
-  InterleavedCsr(const CsrMatrix& matrix, std::span<const float> bias, int threads);
+  // threads: that will share a panel. A matrix of few rows makes fewer slices. caches: of the cores that will run it.
+  InterleavedCsr(const CsrMatrix& matrix, std::span<const float> bias, int threads,
+                 const CacheSizes& caches = HostCacheSizes());
 
   size_t bytes() const override;
   int64_t cols() const { return cols_; }

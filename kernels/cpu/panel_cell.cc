@@ -2,14 +2,9 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/cache_sizes.h"
+
 namespace swizzle::cpu {
-namespace {
-
-// What may be counted on of a core's second cache, and the share of it for the input of panels that a slice serves.
-constexpr int64_t kCacheBytes = 1 << 20;
-constexpr int64_t kGroupBytes = 384 << 10;
-
-}  // namespace
 
 PanelConv::PanelConv(const KernelArgs& args, Layout layout, int64_t block_rows, const float* bias, int64_t slices)
     : args_(args),
@@ -20,7 +15,8 @@ PanelConv::PanelConv(const KernelArgs& args, Layout layout, int64_t block_rows, 
       grid_(args.problem->output.positions()) {
   if (!PanelColumns::IsDirect(*args.problem, layout)) return;
   const int64_t panel_bytes = args.problem->input.channels * kMaxPanelWidth * static_cast<int64_t>(sizeof(float));
-  panels_per_group_ = std::clamp<int64_t>(kGroupBytes / panel_bytes, 1, grid_.count());
+  // The input of a group takes three eighths of the second cache.
+  panels_per_group_ = std::clamp<int64_t>(HostCacheSizes().second / 8 * 3 / panel_bytes, 1, grid_.count());
 }
 
 PanelPart PanelConv::PartAt(int64_t begin, int64_t end) const {
@@ -54,7 +50,7 @@ std::span<const float> PanelConv::InputPanel(int64_t panel) const {
 bool PanelConv::ExceedsCache() const {
   const Problem& problem = *args_.problem;
   const int64_t floats = LayoutElements(problem.input, layout_) + LayoutElements(problem.output, Layout::kPanels);
-  return floats * static_cast<int64_t>(sizeof(float)) > kCacheBytes * problem.threads;
+  return floats * static_cast<int64_t>(sizeof(float)) > HostCacheSizes().second * problem.threads;
 }
 
 }  // namespace swizzle::cpu

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import threading
+import time
 
 import grpc
 import numpy
@@ -11,7 +12,7 @@ import pytest
 import tritonclient.grpc as triton
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
-from conftest import SANITIZED, SHIPPED, SPARSE, program, wait_until
+from conftest import SANITIZED, SHIPPED, SPARSE, START_SECONDS, STOP_SECONDS, program, wait_until
 
 SERVING, NOT_SERVING = b'\x08\x01', b'\x08\x02'
 
@@ -77,6 +78,38 @@ def test_sigterm_turns_readiness_off_and_serves_for_the_drain_delay(start, repos
         assert health_check(channel) == NOT_SERVING
         stub.ModelInfer(identity_request(), timeout=60)
     assert server.exit_code() == 0, server.log()
+
+
+def test_a_second_signal_leaves_without_a_drain(start, repository):
+    server = start(repository.identity(), '--drain-delay=600')
+    server.terminate()
+    wait_until(lambda: server.http('/readyz')[0] == 503, 60, 'the end of readiness')
+    server.terminate()  # the same request, as `timeout` and some shells make it
+    time.sleep(1.5)
+    assert server.process.poll() is None, server.log()
+    server.terminate()
+    assert server.exit_code() == 1, server.log()
+    assert 'second signal' in server.log()
+
+
+def test_sigterm_while_models_load(repository, tmp_path):
+    # Measuring kernels for so many models takes far longer than the test.
+    for i in range(30):
+        version = repository.directory / f'model_{i}' / '1'
+        version.mkdir(parents=True)
+        (version / 'model.onnx').symlink_to(SHIPPED / f'{SPARSE}.onnx')
+    log = tmp_path / 'log'
+    with open(log, 'wb') as output:
+        process = subprocess.Popen([program('swizzle-server'), f'--model-repository={repository}',
+                                    '--grpc-address=127.0.0.1:0', '--metrics-address=127.0.0.1:0'],
+                                   stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    try:
+        wait_until(lambda: 'listening' in log.read_text(), START_SECONDS, 'the start of the server')
+        process.terminate()
+        assert process.wait(STOP_SECONDS) == 0, log.read_text()
+    finally:
+        process.kill()
+    assert 'ready' not in log.read_text()
 
 
 def test_sigterm_while_clients_go_on_sending(start, repository):

@@ -53,7 +53,7 @@ void Write(const std::filesystem::path& file, std::span<const std::byte> bytes) 
 }
 
 TEST(LoaderTest, NamesTheFileInErrors) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const auto at = [&](const char* name) { return folder / name; };
   EXPECT_THAT(LoadModel(at("missing.onnx")), IsError(StatusCode::kNotFound, "missing.onnx: there is no such file"));
   EXPECT_THAT(LoadModel(at("model.pt")), IsError(StatusCode::kInvalidArgument, "model.pt: its ending"));
@@ -70,7 +70,7 @@ TEST(LoaderTest, NamesTheFileInErrors) {
 }
 
 TEST(ReadFileTest, ReadsWholeFilesWithinTheLimit) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const auto file = folder / "bytes";
   const std::vector<std::byte> bytes = {std::byte{0}, std::byte{255}, std::byte{10}};
   Write(file, bytes);

@@ -131,7 +131,7 @@ TEST(Npy, RefusesTypesThatNumPyLacks) {
 }
 
 TEST(Npy, FilesRoundTripAndErrorsNameThem) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   ASSERT_TRUE(WriteNpy(folder / "x.npy", {DType::kInt16, {1}, Bytes("ab")}).ok());
   const auto array = ReadNpy(folder / "x.npy");
   ASSERT_TRUE(array.ok()) << array.status();

@@ -433,6 +433,16 @@ TEST_F(BatcherTest, CountsPositionsWithoutChannels) {
   EXPECT_THAT(metrics_.batches, ElementsAre(BatchRecord{1, 2, 2 * 5 * 7, "idle"}));
 }
 
+TEST_F(BatcherTest, CountsNoPositionsOfAnEmptyTensorOfHugeExtents) {
+  Start(ScriptedSpec(4));
+  Outcome outcome;
+  Request request = NumberedRequest(1);
+  request.inputs[0].shape = {1, 0, int64_t{1} << 40, int64_t{1} << 40};
+  ASSERT_TRUE(batcher_->Submit(std::move(request), outcome.Callback()).ok());
+  batcher_->Drain();
+  EXPECT_THAT(metrics_.batches, ElementsAre(BatchRecord{1, 1, 0, "idle"}));
+}
+
 TEST_F(BatcherTest, WorksWithoutMetrics) {
   model_ = std::make_shared<ScriptedModel>(ScriptedSpec(4));
   StatusOr<std::unique_ptr<Batcher>> batcher = NewBatcher(model_, Clock::Real(), nullptr);

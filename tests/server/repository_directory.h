@@ -2,13 +2,12 @@
 #ifndef SWIZZLE_TESTS_SERVER_REPOSITORY_DIRECTORY_H_
 #define SWIZZLE_TESTS_SERVER_REPOSITORY_DIRECTORY_H_
 
-#include <stdlib.h>
-
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "kernels/status.h"
+#include "tests/support/temporary_folder.h"
 
 namespace swizzle {
 
@@ -21,25 +20,16 @@ inline std::string IdentityConfig(const std::string& data_type = "TYPE_FP32", co
 
 class RepositoryDirectory {
  public:
-  RepositoryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "swizzle_repository.XXXXXX").string();
-    SWIZZLE_CHECK(mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-  }
-  ~RepositoryDirectory() { std::filesystem::remove_all(path_); }
-  RepositoryDirectory(const RepositoryDirectory&) = delete;
-  RepositoryDirectory& operator=(const RepositoryDirectory&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return folder_.path(); }
 
   // `file` is relative to the repository; its directories are made.
   void Write(const std::string& file, const std::string& content) {
-    std::filesystem::create_directories((path_ / file).parent_path());
-    std::ofstream(path_ / file) << content;
+    std::filesystem::create_directories((path() / file).parent_path());
+    std::ofstream(path() / file) << content;
   }
 
  private:
-  std::filesystem::path path_;
+  const TemporaryFolder folder_;
 };
 
 }  // namespace swizzle

@@ -8,7 +8,7 @@
 
 #include "kernels/status.h"
 
-namespace swizzle::testing {
+namespace swizzle {
 
 class TemporaryFolder {
  public:
@@ -31,6 +31,6 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace swizzle::testing
+}  // namespace swizzle
 
 #endif  // SWIZZLE_TESTS_SUPPORT_TEMPORARY_FOLDER_H_

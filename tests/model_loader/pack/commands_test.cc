@@ -59,7 +59,7 @@ class Commands : public ::testing::Test {
   }
 
  private:
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
   std::ostringstream out_, err_;
 };
 

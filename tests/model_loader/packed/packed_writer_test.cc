@@ -15,7 +15,6 @@ namespace swizzle {
 namespace {
 
 using testing::MakeRandomNetwork;
-using testing::TemporaryFolder;
 
 void ExpectSameMatrix(const DenseMatrix& a, const DenseMatrix& b) {
   EXPECT_EQ(a.rows, b.rows);
