@@ -209,7 +209,8 @@ TEST(DecodeInfer, HalfPrecisionIsRawOnly) {
 TEST(DecodeInfer, RawStringsFillTheirBytesExactly) {
   const ModelSpec spec = UnbatchedSpec(DType::kString, {2});
   const std::string good("\x02\0\0\0hi\0\0\0\0", 10);
-  const auto decoded = DecodeInfer(RawRequest("BYTES", {2}, good), spec, kNow);
+  const ModelInferRequest message = RawRequest("BYTES", {2}, good);  // which the inputs are views into
+  const auto decoded = DecodeInfer(message, spec, kNow);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(Bytes(decoded->request.inputs[0]), good);
 
