@@ -119,11 +119,14 @@ std::string KernelListing(const Backend& backend) {
   return text;
 }
 
-StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
+StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
+                                                const std::function<void()>& before_serving) {
   std::unique_ptr<Server> server(new Server);
   SWIZZLE_ASSIGN_OR_RETURN(server->backend_, NewBackend(options.device));
   SWIZZLE_RETURN_IF_ERROR(server->Listen(options));
   SWIZZLE_RETURN_IF_ERROR(server->LoadModels(options));
+  before_serving();
+  server->service_.Serve(*server->repository_);
   server->PublishReadiness();
   if (!options.port_file.empty()) {
     SWIZZLE_RETURN_IF_ERROR(WritePortFile(options.port_file, server->grpc_port(), server->metrics_port()));
@@ -160,7 +163,6 @@ Status Server::LoadModels(const ServerOptions& options) {
   repository.plan.threads = options.threads > 0 ? options.threads : AvailableCpus();
   repository.plan.tuning_budget = options.tuning_budget;
   SWIZZLE_ASSIGN_OR_RETURN(repository_, NewModelRepository(repository, *backend_, *metrics_));
-  service_.Serve(*repository_);
   return absl::OkStatus();
 }
 
@@ -200,12 +202,11 @@ void Server::Drain() {
 
 int RunServer(const ServerOptions& options) {
   auto& signals = *new ShutdownSignals;  // never destroyed: its thread outlives main
-  StatusOr<std::unique_ptr<Server>> server = Server::Start(options);
+  StatusOr<std::unique_ptr<Server>> server = Server::Start(options, [&signals] { signals.StartServing(); });
   if (!server.ok()) {
     Log(LogLevel::kError, "cannot start", {{"error", std::string(server.status().message())}});
     return 1;
   }
-  signals.StartServing();
   signals.Wait();
   Log(LogLevel::kInfo, "draining", {{"delay_ms", absl::ToInt64Milliseconds(options.drain_delay)}});
   (*server)->AnnounceShutdown();

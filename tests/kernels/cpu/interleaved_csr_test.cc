@@ -100,16 +100,25 @@ TEST(InterleavedCsrTest, SlicesAreBalanced) {
 }
 
 TEST(InterleavedCsrTest, ThreadsAndLargeWeightsMakeSlices) {
-  EXPECT_EQ(InterleavedCsr(Draw(512, 512, 0.1), {}, 1).slices(), 1);
-  EXPECT_EQ(InterleavedCsr(Draw(512, 512, 0.1), {}, 3).slices(), 3);
-  EXPECT_EQ(InterleavedCsr(Draw(20, 512, 0.1), {}, 8).slices(), 1);
-  EXPECT_GT(InterleavedCsr(Draw(2048, 512, 0.2), {}, 1).slices(), 2);
+  const auto slices = [](int64_t rows, double density, int threads, const CacheSizes& caches = {}) {
+    return InterleavedCsr(Draw(rows, 512, density), {}, threads, caches).slices();
+  };
+  EXPECT_EQ(slices(512, 0.1, 1), 1);
+  EXPECT_EQ(slices(512, 0.1, 3), 3);
+  EXPECT_EQ(slices(20, 0.1, 8), 1);
+  EXPECT_GT(slices(2048, 0.2, 1), 2);
+  EXPECT_LT(slices(2048, 0.2, 1, {.second = 4 << 20}), slices(2048, 0.2, 1));
 }
 
-TEST(InterleavedCsrTest, BlocksGrowAsWeightsGetFewer) {
-  EXPECT_GT(InterleavedCsr(Draw(64, 1024, 0.5), {}, 1).blocks(), InterleavedCsr(Draw(64, 1024, 0.1), {}, 1).blocks());
-  EXPECT_EQ(InterleavedCsr(Draw(64, 1024, 0.01), {}, 1).blocks(), 2);
-  EXPECT_EQ(InterleavedCsr(Draw(64, 5, 1), {}, 1).blocks(), 1);
+TEST(InterleavedCsrTest, BlocksGrowAsWeightsGetFewerAndCachesLarger) {
+  const auto blocks = [](int64_t cols, double density, const CacheSizes& caches = {}) {
+    return InterleavedCsr(Draw(64, cols, density), {}, 1, caches).blocks();
+  };
+  EXPECT_GT(blocks(1024, 0.5), blocks(1024, 0.05));
+  EXPECT_EQ(blocks(1024, 0.01), 2);
+  EXPECT_EQ(blocks(5, 1), 1);
+  EXPECT_GT(blocks(1024, 0.5), blocks(1024, 0.5, {.first = 48 << 10}));
+  EXPECT_EQ(blocks(1024, 0.5, {.first = 1 << 20}), 2) << "offsets have 16 bits";
 }
 
 TEST(InterleavedCsrTest, BiasDefaultsToZero) {
