@@ -47,6 +47,7 @@ struct ModelFacts {
   int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;
   struct KernelUse { std::string op, kernel; int layers = 0; };
   std::vector<KernelUse> kernels;
+  int timed_now = 0, timed_before = 0;             // kernel times: measured at this load, taken from the tuning cache
   int dense_fallback_layers = 0;                   // sparse weights that run on a dense kernel
 };
 

@@ -194,6 +194,8 @@ class DirectoryLoader {
          {"dense_bytes", facts.dense_bytes},
          {"stored_bytes", facts.stored_bytes},
          {"dense_fallback_layers", facts.dense_fallback_layers},
+         {"timed_now", facts.timed_now},
+         {"timed_before", facts.timed_before},
          {"load_ms", absl::ToInt64Milliseconds(load_time)},
          {"kernels", kernels}});
   }

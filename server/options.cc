@@ -47,6 +47,8 @@ void AddFlags(CLI::App& app, ServerOptions& options, double& drain_seconds, doub
       ->type_name("N")->capture_default_str()->check(CLI::Range(0, kMaxThreads));
   app.add_option("--tuning-budget", tuning_seconds, "Seconds for measuring kernels, for each model")
       ->type_name("SECONDS")->capture_default_str()->check(CLI::Range(0.0, kMaxDelaySeconds));
+  app.add_option("--tuning-cache", options.tuning_cache, "Keep measured times here, so that the next start need not measure")
+      ->type_name("FILE");
   app.add_option("--drain-delay", drain_seconds,
                  "Seconds to go on accepting requests after SIGTERM, so that load balancers notice")
       ->type_name("SECONDS")->capture_default_str()->check(CLI::Range(0.0, kMaxDelaySeconds));

@@ -19,6 +19,7 @@ struct ServerOptions {
   std::filesystem::path port_file;               // empty: none
   int threads = 0;                               // for each model; 0: all that this process may use
   absl::Duration tuning_budget = absl::Seconds(10);  // for measuring kernels, for each model
+  std::filesystem::path tuning_cache;            // empty: none
   absl::Duration drain_delay = absl::ZeroDuration();
   int max_message_bytes = 64 << 20;
   LogFormat log_format = LogFormat::kText;

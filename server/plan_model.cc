@@ -251,6 +251,8 @@ ModelFacts FactsOf(const PlanReport& report) {
   facts.dense_bytes = report.dense_bytes;
   facts.stored_bytes = report.stored_bytes;
   facts.device_bytes = report.device_bytes;
+  facts.timed_now = report.timed_now;
+  facts.timed_before = report.timed_before;
   facts.properties = {
       {"swizzle_format", CountsText(formats)},
       {"swizzle_sparsity", RatioText(facts.sparsity)},

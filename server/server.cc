@@ -162,7 +162,16 @@ Status Server::LoadModels(const ServerOptions& options) {
   repository.directory = options.model_repository;
   repository.plan.threads = options.threads > 0 ? options.threads : AvailableCpus();
   repository.plan.tuning_budget = options.tuning_budget;
+  if (!options.tuning_cache.empty()) {
+    tuning_cache_ = std::make_unique<TuningCache>(options.tuning_cache, *backend_);
+    const Status& status = tuning_cache_->status();
+    if (!status.ok()) Log(LogLevel::kWarning, "tuning cache ignored", {{"reason", std::string(status.message())}});
+    repository.plan.tuning_cache = tuning_cache_.get();
+  }
   SWIZZLE_ASSIGN_OR_RETURN(repository_, NewModelRepository(repository, *backend_, *metrics_));
+  if (tuning_cache_ == nullptr) return absl::OkStatus();
+  const Status saved = tuning_cache_->Save();
+  if (!saved.ok()) Log(LogLevel::kWarning, "tuning cache not saved", {{"reason", std::string(saved.message())}});
   return absl::OkStatus();
 }
 

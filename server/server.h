@@ -13,6 +13,7 @@
 #include <string>
 
 #include "kernels/backend.h"
+#include "model_loader/plan/tuning_cache.h"
 #include "kernels/status.h"
 #include "server/health.h"
 #include "server/inference_service.h"
@@ -57,6 +58,7 @@ class Server {
   void PublishReadiness();
 
   std::unique_ptr<Backend> backend_;
+  std::unique_ptr<TuningCache> tuning_cache_;  // null: none
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<ModelRepository> repository_;
   HealthService health_;

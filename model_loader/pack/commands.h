@@ -34,6 +34,7 @@ struct InspectCommand {
   int threads = 0;  // 0: all that this process may use
   int64_t max_batch = 64;
   absl::Duration tuning_budget = absl::Seconds(10);
+  std::filesystem::path tuning_cache;  // empty: none
 };
 
 // Writes `model` with the smallest weights of each layer zeroed: ONNX as ONNX, or packed where `output` ends in .swz.

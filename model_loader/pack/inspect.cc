@@ -1,3 +1,4 @@
+#include <optional>
 #include <ostream>
 
 #include "kernels/cpu/cpu_backend.h"
@@ -5,6 +6,7 @@
 #include "model_loader/pack/commands.h"
 #include "model_loader/pack/model_report.h"
 #include "model_loader/plan/plan.h"
+#include "model_loader/plan/tuning_cache.h"
 
 namespace swizzle::pack {
 namespace {
@@ -25,15 +27,18 @@ class ProgressLine {
   Terminal& terminal_;
 };
 
-StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, Backend& backend) {
+StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, Backend& backend,
+                              TuningCache* tuning_cache) {
   ModelReport report;
   report.model = command.model.filename().string();
   report.container = std::move(model.container);
   report.producer = model.network.producer;
   report.features = backend.features_text();
   report.fusions = std::move(model.fusions);
-  const PlanOptions options{
-      .max_batch = command.max_batch, .threads = command.threads, .tuning_budget = command.tuning_budget};
+  const PlanOptions options{.max_batch = command.max_batch,
+                            .threads = command.threads,
+                            .tuning_budget = command.tuning_budget,
+                            .tuning_cache = tuning_cache};
   const auto plan = MakePlan(std::move(model.network), backend, options);
   if (!plan.ok()) return Annotate(plan.status(), command.model.string());
   report.max_batch = (*plan)->max_batch();
@@ -47,14 +52,20 @@ StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, 
 StatusOr<Outcome> Execute(const InspectCommand& command, Terminal& terminal) {
   SWIZZLE_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(command.model));
   const std::unique_ptr<Backend> backend = NewCpuBackend();
+  std::optional<TuningCache> tuning_cache;
+  if (!command.tuning_cache.empty()) {
+    tuning_cache.emplace(command.tuning_cache, *backend);
+    SWIZZLE_RETURN_IF_ERROR(tuning_cache->status());
+  }
   StatusOr<ModelReport> report;
   {
     const ProgressLine progress(
         terminal, Concat("measuring kernels for ", model.network.layers.size(), " layers on ", backend->device_name(),
                          ", about ", absl::FormatDuration(command.tuning_budget), " at most ..."));
-    report = Inspect(command, std::move(model), *backend);
+    report = Inspect(command, std::move(model), *backend, tuning_cache ? &*tuning_cache : nullptr);
   }
   SWIZZLE_RETURN_IF_ERROR(report);
+  if (tuning_cache) SWIZZLE_RETURN_IF_ERROR(tuning_cache->Save());
   terminal.out << (command.json ? ReportJson(*report) : ReportText(*report));
   return Outcome::kOk;
 }

@@ -113,6 +113,11 @@ std::string TotalTimesText(const PlanReport& plan) {
   return text.empty() ? "not measured" : text;
 }
 
+std::string TimingsText(const PlanReport& plan) {
+  if (plan.timed_now + plan.timed_before == 0) return "estimated by rule of thumb";
+  return Concat(plan.timed_now, " measured now", plan.timed_before == 0 ? "" : Concat(", ", plan.timed_before, " before"));
+}
+
 std::string FusionsText(const std::vector<std::pair<std::string, int>>& fusions) {
   std::string text;
   for (const auto& [pass, count] : fusions) text += Concat(text.empty() ? "" : ", ", pass, " ", count);
@@ -135,7 +140,8 @@ std::string TotalsText(const ModelReport& report) {
                                     " for batches up to ", report.max_batch);
   const std::string device =
       Concat(plan.device, " (", report.features, "), ", plan.threads, plan.threads == 1 ? " thread" : " threads");
-  return Concat("weights  ", weights, "\nkernels  ", TotalTimesText(plan), ", all layers together\nplan     ", memory,
+  return Concat("weights  ", weights, "\nkernels  ", TotalTimesText(plan), ", all layers together\ntimes    ",
+                TimingsText(plan), "\nplan     ", memory,
                 "\nfusions  ", FusionsText(report.fusions), "\ndevice   ", device, "\n");
 }
 
@@ -194,6 +200,8 @@ std::string ReportJson(const ModelReport& report) {
                      {"threads", plan.threads},
                      {"max_batch", report.max_batch},
                      {"measured_batches", plan.measured_batches},
+                     {"timed_now", plan.timed_now},
+                     {"timed_before", plan.timed_before},
                      {"sparsity", TotalSparsity(plan)},
                      {"dense_bytes", plan.dense_bytes},
                      {"stored_bytes", plan.stored_bytes},

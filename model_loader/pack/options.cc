@@ -80,6 +80,8 @@ class Flags {
         ->type_name("SECONDS")
         ->capture_default_str()
         ->check(CLI::Range(0.0, kMaxTuningSeconds).description(""));
+    app->add_option("--tuning-cache", inspect_.tuning_cache, "Take known times from this file, and add new ones to it")
+        ->type_name("FILE");
     app->callback([this] {
       inspect_.json = json();
       inspect_.tuning_budget = absl::Seconds(tuning_seconds_);

@@ -88,6 +88,28 @@ const Kernel* FindConversion(const Backend& backend, const Extent& extent, Layou
   return nullptr;
 }
 
+// A layer's weight as kernels hold it, made when a kernel is about to be measured and kept for the next batch size.
+class Measurer::LayerWeight {
+ public:
+  // weight: null for kernels without any.
+  explicit LayerWeight(const Weight* weight) : weight_(weight), pattern_(weight == nullptr ? 0 : PatternHash(*weight)) {}
+
+  uint64_t pattern() const { return pattern_; }
+  StatusOr<const PackedWeight*> For(const Kernel& kernel, const Problem& problem) {
+    if (kernel.prepare == nullptr) return nullptr;
+    std::unique_ptr<PackedWeight>& packed = packed_[&kernel];
+    if (packed == nullptr) {
+      SWIZZLE_ASSIGN_OR_RETURN(packed, kernel.prepare(*weight_, problem));
+    }
+    return packed.get();
+  }
+
+ private:
+  const Weight* const weight_;
+  const uint64_t pattern_;
+  std::map<const Kernel*, std::unique_ptr<PackedWeight>> packed_;
+};
+
 StatusOr<double> Measurer::Measure(const Kernel& kernel, const Problem& problem, const PackedWeight* weight) {
   MeasureOptions options;
   options.budget = std::clamp(budget_left_ / std::max<int64_t>(measurements_left_, 1), absl::ZeroDuration(),
@@ -97,36 +119,51 @@ StatusOr<double> Measurer::Measure(const Kernel& kernel, const Problem& problem,
   SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration least,
                            MeasureKernel(backend_, stream_, kernel, problem, weight, options));
   budget_left_ = std::max(absl::ZeroDuration(), budget_left_ - (absl::Now() - start));
-  measurements_left_ = std::max<int64_t>(1, measurements_left_ - 1);
   return absl::ToDoubleMicroseconds(least);
+}
+
+StatusOr<std::optional<double>> Measurer::Time(const Kernel& kernel, const Problem& problem, LayerWeight& weight) {
+  if (cache_ != nullptr) {
+    if (const auto known = cache_->Find(kernel, problem, weight.pattern())) {
+      --measurements_left_;
+      ++timed_before_;
+      return known;
+    }
+  }
+  if (!measures_) return std::nullopt;
+  SWIZZLE_ASSIGN_OR_RETURN(const PackedWeight* const packed, weight.For(kernel, problem));
+  SWIZZLE_ASSIGN_OR_RETURN(const double microseconds, Measure(kernel, problem, packed));
+  --measurements_left_;
+  ++timed_now_;
+  if (cache_ != nullptr) cache_->Add(kernel, problem, weight.pattern(), microseconds);
+  return microseconds;
 }
 
 bool Measurer::CannotWin(double microseconds, double least, size_t b) const {
   return microseconds * static_cast<double>(batches_[0]) > least * static_cast<double>(batches_[b]);
 }
 
-Status Measurer::MeasureLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) {
-  std::vector<std::unique_ptr<PackedWeight>> packed(candidates.size());
+StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) {
+  LayerWeight weight(layer.weight < 0 ? nullptr : &network.weights[layer.weight]);
+  std::vector<Candidate> timed = candidates;
   double least = std::numeric_limits<double>::max();  // at the first batch size
   for (size_t b = 0; b < batches_.size(); ++b) {
     const Problem problem = LayerProblem(network, layer, batches_[b], stream_.threads());
-    for (size_t i = 0; i < candidates.size(); ++i) {
-      Candidate& candidate = candidates[i];
+    for (Candidate& candidate : timed) {
       if (b > 0 && CannotWin(candidate.microseconds[0], least, b)) {
         candidate.microseconds.push_back(candidate.microseconds[0] * static_cast<double>(batches_[b] / batches_[0]));
         --measurements_left_;
         continue;
       }
-      if (b == 0 && candidate.kernel->prepare != nullptr) {
-        SWIZZLE_ASSIGN_OR_RETURN(packed[i], candidate.kernel->prepare(network.weights[layer.weight], problem));
-      }
-      SWIZZLE_ASSIGN_OR_RETURN(const double time, Measure(*candidate.kernel, problem, packed[i].get()));
-      candidate.microseconds.push_back(time);
+      SWIZZLE_ASSIGN_OR_RETURN(const std::optional<double> time, Time(*candidate.kernel, problem, weight));
+      if (!time) return false;
+      candidate.microseconds.push_back(*time);
       candidate.measured = true;
-      if (b == 0) least = std::min(least, time);
+      if (b == 0) least = std::min(least, *time);
     }
   }
-  return absl::OkStatus();
+  candidates = std::move(timed);
+  return true;
 }
 
 StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Network& network) {
@@ -141,10 +178,9 @@ StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Netw
     const Layer& layer = network.layers[i];
     if (layer.kind == LayerKind::kReshape) {
       for (Candidate& candidate : layers[i]) candidate.microseconds.assign(batches_.size(), 0.0);
-    } else if (measures_) {
-      SWIZZLE_RETURN_IF_ERROR(MeasureLayer(network, layer, layers[i]));
     } else {
-      EstimateLayer(network, layer, batches_, stream_.threads(), layers[i]);
+      SWIZZLE_ASSIGN_OR_RETURN(const bool timed, TimeLayer(network, layer, layers[i]));
+      if (!timed) EstimateLayer(network, layer, batches_, stream_.threads(), layers[i]);
     }
   }
   return layers;
@@ -156,12 +192,11 @@ StatusOr<std::vector<double>> Measurer::MeasureConversion(const NetworkValue& va
   if (auto known = conversions_.find(key); known != conversions_.end()) return known->second;
   std::vector<double> microseconds;
   if (const Kernel* kernel = FindConversion(backend_, value.WithBatch(1), from, to, stream_.threads())) {
+    LayerWeight none(nullptr);
     for (int64_t batch : batches_) {
       const Problem problem = ConversionProblem(value.WithBatch(batch), stream_.threads());
-      StatusOr<double> time = EstimateMicroseconds(*kernel, problem, nullptr);
-      if (measures_) time = Measure(*kernel, problem, nullptr);
-      SWIZZLE_RETURN_IF_ERROR(time);
-      microseconds.push_back(*time);
+      SWIZZLE_ASSIGN_OR_RETURN(const std::optional<double> time, Time(*kernel, problem, none));
+      microseconds.push_back(time ? *time : EstimateMicroseconds(*kernel, problem, nullptr));
     }
   }
   return conversions_.emplace(key, std::move(microseconds)).first->second;

@@ -4,12 +4,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "kernels/backend.h"
 #include "model_loader/network.h"
 #include "model_loader/plan/layout_choice.h"
+#include "model_loader/plan/tuning_cache.h"
 
 namespace swizzle {
 
@@ -23,7 +25,8 @@ struct Candidate {
 };
 
 // Times kernels within one budget for all of them: what is left is shared out evenly over the measurements to come, and
-// each kernel that is measured runs at least twice. With no budget at all, times are estimates (estimate.h).
+// each kernel that is measured runs at least twice. What the tuning cache knows is not measured again. With no budget at
+// all, the times of a layer that the cache does not know whole are estimates (estimate.h).
 //
 // A kernel so slow at the first batch size that it could not win at a later one, even if it took no longer there while
 // the fastest slowed down in proportion, is not measured again: its time is extrapolated.
@@ -31,15 +34,18 @@ struct Candidate {
 // Results for equal conversions are remembered. Not thread-safe.
 class Measurer {
  public:
-  // `batches`, rising, are what every kernel is timed at.
-  Measurer(Backend& backend, Stream& stream, std::vector<int64_t> batches, absl::Duration budget)
+  // `batches`, rising, are what every kernel is timed at. cache: may be null.
+  Measurer(Backend& backend, Stream& stream, std::vector<int64_t> batches, absl::Duration budget, TuningCache* cache)
       : backend_(backend),
         stream_(stream),
         batches_(std::move(batches)),
+        cache_(cache),
         measures_(budget > absl::ZeroDuration()),
         budget_left_(budget) {}
 
   const std::vector<int64_t>& batches() const { return batches_; }
+  int timed_now() const { return timed_now_; }
+  int timed_before() const { return timed_before_; }
 
   // Every candidate of every layer with its times. UNIMPLEMENTED, naming the layer, if one has none.
   StatusOr<std::vector<std::vector<Candidate>>> MeasureLayers(const Network& network);
@@ -48,7 +54,12 @@ class Measurer {
   StatusOr<std::vector<double>> MeasureConversion(const NetworkValue& value, Layout from, Layout to);
 
  private:
-  Status MeasureLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates);
+  class LayerWeight;
+
+  // Whether all times are there. Not, without a budget, if the cache lacks one: `candidates` is then as it was.
+  StatusOr<bool> TimeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates);
+  // From the cache, else measured; none without a budget.
+  StatusOr<std::optional<double>> Time(const Kernel& kernel, const Problem& problem, LayerWeight& weight);
   StatusOr<double> Measure(const Kernel& kernel, const Problem& problem, const PackedWeight* weight);
   // Whether a candidate with this time at the first batch size can be left out at batches_[b].
   bool CannotWin(double microseconds, double least, size_t b) const;
@@ -56,9 +67,12 @@ class Measurer {
   Backend& backend_;
   Stream& stream_;
   const std::vector<int64_t> batches_;
+  TuningCache* const cache_;
   const bool measures_;
   absl::Duration budget_left_;
   int64_t measurements_left_ = 1;
+  int timed_now_ = 0;
+  int timed_before_ = 0;
   std::map<std::vector<int64_t>, std::vector<double>> conversions_;  // by extent and layouts
 };
 

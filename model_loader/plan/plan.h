@@ -16,11 +16,15 @@
 
 namespace swizzle {
 
+class TuningCache;
+
 struct PlanOptions {
   int64_t max_batch = 64;                          // rows; ignored where the network's batch is fixed
   int threads = 0;                                 // of the streams it will run on; 0: all available
   // For all measurements together. Zero measures nothing: kernels are then chosen by rule of thumb (estimate.h).
   absl::Duration tuning_budget = absl::Seconds(10);
+  // Asked before anything is measured, and told what was; outlives MakePlan. Null: none.
+  TuningCache* tuning_cache = nullptr;
 };
 
 // Why a layer runs on the kernel it runs on.
@@ -30,7 +34,7 @@ struct LayerReport {
     // Microseconds of a run at PlanReport::measured_batches, same order. Where not measured, an estimate; a candidate
     // hopeless at the first batch size is extrapolated to the others.
     std::vector<double> microseconds;
-    bool measured = false;
+    bool measured = false;  // now, or before (see tuning_cache.h)
   };
   std::string name;
   std::string op;
@@ -52,6 +56,8 @@ struct PlanReport {
   std::vector<int64_t> measured_batches;
   std::vector<LayerReport> layers;
   int conversions = 0;          // layout conversions between layers
+  int timed_now = 0;            // measurements made for this plan
+  int timed_before = 0;         // taken from the tuning cache
   int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;
 };
 

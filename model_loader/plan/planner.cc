@@ -104,7 +104,8 @@ StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend
   const int64_t max_batch = network.batch_size > 0 ? network.batch_size : options.max_batch;
   if (max_batch < 1) return InvalidArgument("max_batch is ", max_batch, "; it must be at least 1");
   SWIZZLE_ASSIGN_OR_RETURN(auto stream, backend.NewStream(options.threads));
-  Measurer measurer(backend, *stream, MeasuredBatches(network.batch_size, max_batch), options.tuning_budget);
+  Measurer measurer(backend, *stream, MeasuredBatches(network.batch_size, max_batch), options.tuning_budget,
+                    options.tuning_cache);
   SWIZZLE_ASSIGN_OR_RETURN(const auto candidates, measurer.MeasureLayers(network));
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int> chosen, ChooseCandidates(network, candidates, measurer));
 
@@ -112,6 +113,8 @@ StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend
   report.device = backend.device_name();
   report.threads = stream->threads();
   report.measured_batches = measurer.batches();
+  report.timed_now = measurer.timed_now();
+  report.timed_before = measurer.timed_before();
   report.dense_bytes = network.DenseWeightBytes();
   report.stored_bytes = network.StoredWeightBytes();
 

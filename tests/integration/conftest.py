@@ -169,8 +169,8 @@ def start(tmp_path_factory):
     """start(repository, *flags) starts a server, which is killed when the test is over."""
     servers = []
 
-    def start_server(repository, *flags):
-        servers.append(Server(repository, tmp_path_factory.mktemp('server'), *QUICK_START, *flags))
+    def start_server(repository, *flags, tuning=QUICK_START):
+        servers.append(Server(repository, tmp_path_factory.mktemp('server'), *tuning, *flags))
         return servers[-1]
 
     yield start_server

@@ -177,6 +177,29 @@ def test_json_log(start, repository):
     assert any('identity' in json.dumps(record) for record in records)
 
 
+def test_a_second_start_takes_kernel_times_from_the_tuning_cache(start, repository, tmp_path):
+    repository.shipped()
+    flags = [f'--tuning-cache={tmp_path / "times"}', '--log-format=json']
+    runs = []
+    for _ in range(2):
+        server = start(repository, *flags, tuning=['--tuning-budget=0.01'])
+        assert server.stop() == 0, server.log()
+        records = map(json.loads, server.log().splitlines())
+        runs.append(next(record for record in records if record.get('message') == 'model loaded'))
+    assert runs[0]['timed_now'] > 0
+    assert runs[1]['timed_now'] == 0 and runs[1]['timed_before'] > 0
+    assert runs[0]['kernels'] == runs[1]['kernels']
+
+
+def test_a_foreign_tuning_cache_is_ignored_and_kept(start, repository, tmp_path):
+    foreign = tmp_path / 'times'
+    foreign.write_text('dear diary\n')
+    server = start(repository.shipped(), f'--tuning-cache={foreign}')
+    assert server.stop() == 0, server.log()
+    assert server.log().count('tuning cache ignored') == 1
+    assert foreign.read_text() == 'dear diary\n'
+
+
 def test_address_in_use_is_an_error(start, repository):
     server = start(repository.identity())
     result = subprocess.run([program('swizzle-server'), f'--model-repository={repository}',

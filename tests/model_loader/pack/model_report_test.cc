@@ -48,6 +48,8 @@ ModelReport SampleReport() {
   report.plan.device = "A processor";
   report.plan.threads = 2;
   report.plan.measured_batches = {1, 8};
+  report.plan.timed_now = 7;
+  report.plan.timed_before = 2;
   report.plan.layers = {conv, reshape};
   report.plan.conversions = 1;
   report.plan.dense_bytes = 32768;
@@ -70,6 +72,7 @@ flatten         Reshape       -    1x1       -         -         -  -           
 
 weights  32.0 KiB dense, 12.5 KiB stored (2.6x smaller), 12.7 KiB as the kernels hold them; 75.0 % are zero
 kernels  60.0 us at batch 1, 100 us at batch 8, all layers together
+times    7 measured now, 2 before
 plan     1 layout conversions; arena 1.00 MiB for batches up to 64
 fusions  fold_affine 3, fuse_activation 2
 device   A processor (avx2), 2 threads
@@ -103,6 +106,8 @@ TEST(ReportJson, HoldsEverything) {
   EXPECT_EQ(json["container"], "onnx");
   EXPECT_EQ(json["threads"], 2);
   EXPECT_EQ(json["measured_batches"], (std::vector<int>{1, 8}));
+  EXPECT_EQ(json["timed_now"], 7);
+  EXPECT_EQ(json["timed_before"], 2);
   EXPECT_EQ(json["microseconds"], (std::vector<double>{60.0, 100.0}));
   EXPECT_EQ(json["sparsity"], 0.75);
   EXPECT_EQ(json["fusions"]["fold_affine"], 3);
