@@ -7,7 +7,8 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
-#include <utility>
+
+#include "model_loader/file_descriptor.h"
 
 namespace swizzle {
 namespace {
@@ -17,46 +18,33 @@ Status ErrnoError(const char* what, const std::filesystem::path& file) {
   return MakeError(absl::ErrnoToStatusCode(error), "cannot ", what, " ", file.string(), ": ", std::strerror(error));
 }
 
-// A file descriptor, closed at the end of its scope.
-class Descriptor {
- public:
-  Descriptor(const std::filesystem::path& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
-  ~Descriptor() { Close(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+FileDescriptor Open(const std::filesystem::path& path, int flags) {
+  return FileDescriptor(open(path.c_str(), flags | O_CLOEXEC, 0666));
+}
 
-  bool is_open() const { return fd_ >= 0; }
-
-  bool Write(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = write(fd_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return false;
-      bytes = bytes.subspan(static_cast<size_t>(written));
-    }
-    return true;
+bool Write(const FileDescriptor& file, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(file.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    bytes = bytes.subspan(static_cast<size_t>(written));
   }
+  return true;
+}
 
-  bool Flush() { return fsync(fd_) == 0; }
-
-  bool Close() { return fd_ < 0 || close(std::exchange(fd_, -1)) == 0; }
-
- private:
-  int fd_;
-};
+bool Flush(const FileDescriptor& file) { return fsync(file.get()) == 0; }
 
 Status WriteNew(const std::filesystem::path& path, const std::filesystem::path& target,
                 std::span<const std::byte> bytes) {
-  Descriptor descriptor(path, O_WRONLY | O_CREAT | O_EXCL);
-  if (!descriptor.is_open()) return ErrnoError("write", target);
-  if (!descriptor.Write(bytes) || !descriptor.Flush() || !descriptor.Close()) return ErrnoError("write", target);
+  FileDescriptor file = Open(path, O_WRONLY | O_CREAT | O_EXCL);
+  if (!file.is_open() || !Write(file, bytes) || !Flush(file) || !file.Close()) return ErrnoError("write", target);
   return {};
 }
 
 // Makes the rename itself last. Some file systems can't: then it lasts a little later.
 void FlushFolder(const std::filesystem::path& file) {
-  Descriptor folder(file.has_parent_path() ? file.parent_path() : ".", O_RDONLY | O_DIRECTORY);
-  if (folder.is_open()) folder.Flush();
+  const FileDescriptor folder = Open(file.has_parent_path() ? file.parent_path() : ".", O_RDONLY | O_DIRECTORY);
+  if (folder.is_open()) Flush(folder);
 }
 
 }  // namespace

@@ -17,10 +17,10 @@ namespace {
 constexpr int64_t kMaxPackedBytes = int64_t{1} << 36;
 
 // Frees `bytes` once they are parsed: they need as much memory as the weights.
-StatusOr<LoadedModel> LoadOnnx(std::vector<std::byte> bytes) {
+StatusOr<LoadedModel> LoadOnnx(std::vector<std::byte> bytes, const ReadOptions& options) {
   LoadedModel model;
   model.container = "onnx";
-  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadOnnx(bytes));
+  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadOnnx(bytes, options));
   bytes = {};
   SWIZZLE_ASSIGN_OR_RETURN(model.fusions, RunPasses(graph));
   SWIZZLE_ASSIGN_OR_RETURN(model.network, Lower(std::move(graph)));
@@ -41,9 +41,10 @@ StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file) {
   if (!packed && file.extension() != ".onnx") {
     return InvalidArgument(file.string(), ": its ending is not that of a model; known are .onnx and .swz");
   }
+  const ReadOptions options = ReadOptionsFor(file);
   SWIZZLE_ASSIGN_OR_RETURN(std::vector<std::byte> bytes,
-                           ReadFile(file, packed ? kMaxPackedBytes : ReadOptions().max_model_bytes));
-  auto model = packed ? LoadPacked(std::move(bytes)) : LoadOnnx(std::move(bytes));
+                           ReadFile(file, packed ? kMaxPackedBytes : options.max_model_bytes));
+  auto model = packed ? LoadPacked(std::move(bytes)) : LoadOnnx(std::move(bytes), options);
   if (!model.ok()) return Annotate(model.status(), file.string());
   return model;
 }

@@ -17,8 +17,9 @@ struct LoadedModel {
   std::vector<std::pair<std::string, int>> fusions;  // pass name -> how often it applied; empty for swz
 };
 
-// Reads model.onnx or *.swz by its ending. NOT_FOUND, INVALID_ARGUMENT (malformed; names what and where),
-// UNIMPLEMENTED (an operator that is not supported: names operator, opset and node).
+// Reads model.onnx or *.swz by its ending, and below its folder what an ONNX model keeps in external files. NOT_FOUND,
+// INVALID_ARGUMENT (malformed; names what and where), UNIMPLEMENTED (an operator that is not supported: names operator,
+// opset and node).
 StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file);
 
 // Reads a whole file into owned memory. RESOURCE_EXHAUSTED above `max_bytes`.

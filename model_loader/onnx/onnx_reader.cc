@@ -6,6 +6,7 @@
 #include "model_loader/graph/operators.h"
 #include "model_loader/graph/verify.h"
 #include "model_loader/onnx/proto_values.h"
+#include "model_loader/onnx/sparse_tensor.h"
 
 namespace swizzle {
 namespace {
@@ -51,7 +52,8 @@ StatusOr<int64_t> ReadOpset(const onnx::ModelProto& model) {
 
 class GraphReader {
  public:
-  GraphReader(onnx::GraphProto& proto, const ReadOptions& options) : proto_(proto), options_(options) {}
+  GraphReader(onnx::GraphProto& proto, const ReadOptions& options)
+      : proto_(proto), options_(options), source_(options) {}
 
   StatusOr<Graph> Read(int64_t opset) {
     graph_.opset = opset;
@@ -87,10 +89,6 @@ class GraphReader {
       return Unimplemented("operator ", IsDefaultDomain(node.domain()) ? "" : node.domain() + ".", node.op_type(),
                            " (opset ", graph_.opset, ", node '", NodeName(i), "') is not supported");
     }
-    if (proto_.sparse_initializer_size() > 0) {
-      return Unimplemented("the model has a sparse_initializer ('", proto_.sparse_initializer(0).values().name(),
-                           "'); store sparse weights as ordinary initializers with zeros");
-    }
     return {};
   }
 
@@ -105,16 +103,25 @@ class GraphReader {
 
   Status ReadInitializers() {
     for (auto& initializer : *proto_.mutable_initializer()) {
-      SWIZZLE_RETURN_IF_ERROR(CheckName(initializer.name(), "an initializer"));
-      Value value;
-      value.name = initializer.name();
-      const std::string what = Concat("initializer '", value.name, "'");
-      SWIZZLE_ASSIGN_OR_RETURN(value.constant, ReadTensor(initializer, what, options_));
-      value.dtype = value.constant->dtype;
-      value.shape = value.constant->shape;
-      SWIZZLE_RETURN_IF_ERROR(Define(std::move(value), what));
+      const std::string name = initializer.name();
+      SWIZZLE_RETURN_IF_ERROR(CheckName(name, "an initializer"));
+      const std::string what = Concat("initializer '", name, "'");
+      SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(initializer, what, source_));
+      SWIZZLE_RETURN_IF_ERROR(DefineConstant(name, std::move(tensor), what));
+    }
+    for (auto& initializer : *proto_.mutable_sparse_initializer()) {
+      const std::string name = initializer.values().name();
+      SWIZZLE_RETURN_IF_ERROR(CheckName(name, "a sparse initializer"));
+      const std::string what = Concat("sparse initializer '", name, "'");
+      SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadSparseTensor(initializer, what, source_));
+      SWIZZLE_RETURN_IF_ERROR(DefineConstant(name, std::move(tensor), what));
     }
     return {};
+  }
+
+  Status DefineConstant(const std::string& name, Tensor tensor, const std::string& what) {
+    Shape shape = tensor.shape;
+    return Define({name, tensor.dtype, std::move(shape), std::move(tensor)}, what).status();
   }
 
   // Before IR version 4 every initializer is listed as an input too.
@@ -195,14 +202,14 @@ class GraphReader {
         "', which nothing before it makes: it is undefined, in a cycle, or the nodes are not sorted");
   }
 
-  Status ReadAttributes(onnx::NodeProto& proto, Node& node) const {
+  Status ReadAttributes(onnx::NodeProto& proto, Node& node) {
     const OperatorSpec& spec = *FindOperator("", node.op);
     for (auto& attribute : *proto.mutable_attribute()) {
       const std::string name = attribute.name();
       SWIZZLE_RETURN_IF_ERROR(CheckName(name, Concat("an attribute of ", Describe(node))));
       if (!HasAttribute(spec, name)) return InvalidArgument(Describe(node), ": attribute '", name, "' is not known");
       const std::string what = Concat(Describe(node), ": attribute '", name, "'");
-      SWIZZLE_ASSIGN_OR_RETURN(Attribute value, ReadAttribute(attribute, what, options_));
+      SWIZZLE_ASSIGN_OR_RETURN(Attribute value, ReadAttribute(attribute, what, source_));
       if (!node.attributes.emplace(name, std::move(value)).second) return InvalidArgument(what, " is given twice");
     }
     return {};
@@ -224,11 +231,18 @@ class GraphReader {
 
   onnx::GraphProto& proto_;
   const ReadOptions& options_;
+  TensorSource source_;
   Graph graph_;
   std::unordered_map<std::string, int> values_;  // by name
 };
 
 }  // namespace
+
+ReadOptions ReadOptionsFor(const std::filesystem::path& file) {
+  ReadOptions options;
+  options.external_folder = file.has_parent_path() ? file.parent_path() : ".";
+  return options;
+}
 
 StatusOr<Graph> ReadOnnx(std::span<const std::byte> model, const ReadOptions& options) {
   SWIZZLE_ASSIGN_OR_RETURN(onnx::ModelProto proto, Parse(model, options));

@@ -1,12 +1,15 @@
 // Reads an ONNX model into a Graph, trusting nothing in the file.
 //
 // Accepted: opsets 11 to 17 of the default domain, the operators of graph/operators.h, FP32 inputs whose dimension 0 is
-// the batch (free or fixed) and whose other dimensions are fixed, initializers as raw or typed data inside the file.
+// the batch (free or fixed) and whose other dimensions are fixed; tensors as raw or typed data inside the file, or as
+// external data in files below the model's folder; sparse initializers. These become dense, with zeros, as the graph is
+// read: the format of each weight is chosen later, by its zeros.
 #ifndef SWIZZLE_MODEL_LOADER_ONNX_ONNX_READER_H_
 #define SWIZZLE_MODEL_LOADER_ONNX_ONNX_READER_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 
 #include "model_loader/graph/graph.h"
@@ -19,12 +22,19 @@ inline constexpr int64_t kMaxOpset = 17;
 struct ReadOptions {
   int64_t max_model_bytes = (int64_t{1} << 31) - 1;   // the most a protobuf message can have
   int64_t max_tensor_bytes = int64_t{1} << 30;        // one initializer or constant
+  int64_t max_external_bytes = int64_t{1} << 33;      // all external data together
+  int64_t max_sparse_bytes = (int64_t{1} << 31) - 1;  // all sparse initializers together, once dense
   int max_nodes = 1 << 16;
   int max_outputs = 1 << 10;
+  std::filesystem::path external_folder;              // the model's own; empty: external data is refused
 };
 
+// For the model in `file`, whose external data lies below the same folder.
+ReadOptions ReadOptionsFor(const std::filesystem::path& file);
+
 // The graph as the file has it, verified (graph/verify.h); initializers are constants. INVALID_ARGUMENT if the file is
-// malformed or beyond a limit, UNIMPLEMENTED if it is well formed but uses what is not supported; both name where.
+// malformed or beyond a limit, UNIMPLEMENTED if it is well formed but uses what is not supported, NOT_FOUND and the
+// like for files of external data; all name where.
 StatusOr<Graph> ReadOnnx(std::span<const std::byte> model, const ReadOptions& options = {});
 
 }  // namespace swizzle

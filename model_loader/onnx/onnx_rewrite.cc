@@ -1,9 +1,11 @@
 #include "model_loader/onnx/onnx_rewrite.h"
 
+#include <algorithm>
 #include <limits>
 #include <unordered_map>
 
 #include "model_loader/onnx/proto_values.h"
+#include "model_loader/onnx/sparse_tensor.h"
 
 namespace swizzle {
 namespace {
@@ -50,6 +52,7 @@ class UsageFinder {
  public:
   explicit UsageFinder(const onnx::GraphProto& graph) {
     for (const auto& initializer : graph.initializer()) source_[initializer.name()] = initializer.name();
+    for (const auto& sparse : graph.sparse_initializer()) source_[sparse.values().name()] = sparse.values().name();
     for (const auto& node : graph.node()) Visit(node);
     for (const auto& output : graph.output()) ExcludeSourceOf(output.name());
   }
@@ -85,15 +88,64 @@ class UsageFinder {
   std::unordered_map<std::string, Usage> usages_;        // by initializer
 };
 
-// The elements of a weight, whichever field of the tensor holds them.
-StatusOr<std::vector<float>> ReadFloats(const onnx::TensorProto& proto) {
-  const std::string what = Concat("initializer '", proto.name(), "'");
-  onnx::TensorProto copy = proto;
-  SWIZZLE_ASSIGN_OR_RETURN(const Tensor tensor, ReadTensor(copy, what, {}));
-  if (tensor.dtype != DType::kFloat32) {
-    return Unimplemented(what, " is a weight of ", DTypeName(tensor.dtype), "; only FP32 weights can be edited");
+// Puts all that a model holds in external files inside, those of subgraphs and functions included.
+class Embedder {
+ public:
+  explicit Embedder(const ReadOptions& options) : source_(options) {}
+
+  Status Embed(onnx::ModelProto& model) {
+    SWIZZLE_RETURN_IF_ERROR(Embed(*model.mutable_graph()));
+    for (auto& function : *model.mutable_functions()) SWIZZLE_RETURN_IF_ERROR(EmbedNodes(function));
+    for (auto& training : *model.mutable_training_info()) {
+      if (training.has_initialization()) SWIZZLE_RETURN_IF_ERROR(Embed(*training.mutable_initialization()));
+      if (training.has_algorithm()) SWIZZLE_RETURN_IF_ERROR(Embed(*training.mutable_algorithm()));
+    }
+    return {};
   }
-  return std::vector<float>(tensor.floats().begin(), tensor.floats().end());
+
+ private:
+  Status Embed(onnx::GraphProto& graph) {
+    for (auto& tensor : *graph.mutable_initializer()) SWIZZLE_RETURN_IF_ERROR(Embed(tensor));
+    for (auto& sparse : *graph.mutable_sparse_initializer()) SWIZZLE_RETURN_IF_ERROR(Embed(sparse));
+    return EmbedNodes(graph);
+  }
+
+  template <typename GraphOrFunction>
+  Status EmbedNodes(GraphOrFunction& proto) {
+    for (auto& node : *proto.mutable_node()) {
+      for (auto& attribute : *node.mutable_attribute()) SWIZZLE_RETURN_IF_ERROR(Embed(attribute));
+    }
+    return {};
+  }
+
+  Status Embed(onnx::AttributeProto& attribute) {
+    if (attribute.has_t()) SWIZZLE_RETURN_IF_ERROR(Embed(*attribute.mutable_t()));
+    if (attribute.has_sparse_tensor()) SWIZZLE_RETURN_IF_ERROR(Embed(*attribute.mutable_sparse_tensor()));
+    if (attribute.has_g()) SWIZZLE_RETURN_IF_ERROR(Embed(*attribute.mutable_g()));
+    for (auto& tensor : *attribute.mutable_tensors()) SWIZZLE_RETURN_IF_ERROR(Embed(tensor));
+    for (auto& sparse : *attribute.mutable_sparse_tensors()) SWIZZLE_RETURN_IF_ERROR(Embed(sparse));
+    for (auto& graph : *attribute.mutable_graphs()) SWIZZLE_RETURN_IF_ERROR(Embed(graph));
+    return {};
+  }
+
+  Status Embed(onnx::SparseTensorProto& sparse) {
+    if (sparse.has_values()) SWIZZLE_RETURN_IF_ERROR(Embed(*sparse.mutable_values()));
+    if (sparse.has_indices()) SWIZZLE_RETURN_IF_ERROR(Embed(*sparse.mutable_indices()));
+    return {};
+  }
+
+  Status Embed(onnx::TensorProto& tensor) {
+    if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return {};
+    SWIZZLE_RETURN_IF_ERROR(CheckName(tensor.name(), "a tensor"));
+    return EmbedExternalData(tensor, Concat("tensor '", tensor.name(), "'"), source_);
+  }
+
+  TensorSource source_;
+};
+
+Status CheckIsFp32(const Tensor& tensor, const std::string& what) {
+  if (tensor.dtype == DType::kFloat32) return {};
+  return Unimplemented(what, " is a weight of ", DTypeName(tensor.dtype), "; only FP32 weights can be edited");
 }
 
 void WriteFloats(std::span<const float> floats, onnx::TensorProto& proto) {
@@ -105,21 +157,67 @@ void WriteFloats(std::span<const float> floats, onnx::TensorProto& proto) {
   }
 }
 
+// Edits the weights of one graph in place.
+class WeightEditor {
+ public:
+  using Edit = std::function<void(const OnnxWeight&, std::span<float>)>;
+
+  WeightEditor(const onnx::GraphProto& graph, const ReadOptions& options, const Edit& edit)
+      : usages_(graph), source_(options), edit_(edit) {}
+
+  // Whichever field of the tensor holds its elements.
+  Status Visit(onnx::TensorProto& initializer) {
+    const Usage* usage = usages_.Find(initializer.name());
+    if (usage == nullptr || initializer.dims_size() < 2) return {};
+    SWIZZLE_RETURN_IF_ERROR(CheckName(initializer.name(), "an initializer"));
+    const std::string what = Concat("initializer '", initializer.name(), "'");
+    onnx::TensorProto copy = initializer;
+    SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(copy, what, source_));
+    SWIZZLE_RETURN_IF_ERROR(CheckIsFp32(tensor, what));
+    Apply(*usage, initializer.name(), tensor);
+    WriteFloats(tensor.floats(), initializer);
+    return {};
+  }
+
+  Status Visit(onnx::SparseTensorProto& initializer) {
+    const std::string& name = initializer.values().name();
+    const Usage* usage = usages_.Find(name);
+    if (usage == nullptr || initializer.dims_size() < 2) return {};
+    SWIZZLE_RETURN_IF_ERROR(CheckName(name, "a sparse initializer"));
+    const std::string what = Concat("sparse initializer '", name, "'");
+    onnx::SparseTensorProto copy = initializer;
+    SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadSparseTensor(copy, what, source_));
+    SWIZZLE_RETURN_IF_ERROR(CheckIsFp32(tensor, what));
+    Apply(*usage, name, tensor);
+    WriteSparseTensor(tensor.floats(), initializer);
+    return {};
+  }
+
+ private:
+  void Apply(const Usage& usage, const std::string& name, Tensor& tensor) const {
+    OnnxWeight weight{usage.nodes, tensor.shape};
+    weight.names.push_back(name);
+    edit_(weight, tensor.floats());
+  }
+
+  const UsageFinder usages_;
+  TensorSource source_;
+  const Edit& edit_;
+};
+
 }  // namespace
 
 StatusOr<std::vector<std::byte>> RewriteOnnxWeights(
-    std::span<const std::byte> model, const std::function<void(const OnnxWeight&, std::span<float>)>& edit) {
+    std::span<const std::byte> model, const std::function<void(const OnnxWeight&, std::span<float>)>& edit,
+    const ReadOptions& options) {
   SWIZZLE_ASSIGN_OR_RETURN(onnx::ModelProto proto, Parse(model));
-  const UsageFinder usages(proto.graph());
-  for (auto& initializer : *proto.mutable_graph()->mutable_initializer()) {
-    const Usage* usage = usages.Find(initializer.name());
-    if (usage == nullptr || initializer.dims_size() < 2) continue;
-    SWIZZLE_ASSIGN_OR_RETURN(std::vector<float> floats, ReadFloats(initializer));
-    OnnxWeight weight{usage->nodes, Shape(initializer.dims().begin(), initializer.dims().end())};
-    weight.names.push_back(initializer.name());
-    edit(weight, floats);
-    WriteFloats(floats, initializer);
-  }
+  ReadOptions one_file = options;
+  one_file.max_external_bytes = std::min<int64_t>(options.max_external_bytes, kMaxModelBytes);
+  SWIZZLE_RETURN_IF_ERROR(Embedder(one_file).Embed(proto));
+  onnx::GraphProto& graph = *proto.mutable_graph();
+  WeightEditor editor(graph, options, edit);
+  for (auto& initializer : *graph.mutable_initializer()) SWIZZLE_RETURN_IF_ERROR(editor.Visit(initializer));
+  for (auto& initializer : *graph.mutable_sparse_initializer()) SWIZZLE_RETURN_IF_ERROR(editor.Visit(initializer));
   return Serialise(proto);
 }
 

@@ -10,10 +10,12 @@
 
 #include "kernels/status.h"
 #include "kernels/tensor.h"
+#include "model_loader/onnx/onnx_reader.h"
 
 namespace swizzle {
 
-// An initializer that is the FP32 weight of convolutions (of one group) or linear layers, and of nothing else.
+// An initializer, dense or sparse, that is the FP32 weight of convolutions (of one group) or linear layers, and of
+// nothing else.
 struct OnnxWeight {
   std::vector<std::string> names;  // of the nodes that use it, then its own
   Shape shape;
@@ -22,10 +24,14 @@ struct OnnxWeight {
 // Calls `edit` with every weight, in the file's order, and its elements to change in place. Weights are the
 // initializers that Conv with group 1, Gemm and MatMul read, directly or through Identity; any operators may stand
 // beside these.
-// Returns the model as a file again: the elements keep their encoding, and fields unknown here survive.
-// INVALID_ARGUMENT if the model is malformed; UNIMPLEMENTED if a weight lies in an external file or is not FP32.
+// Returns the model as a file again: the elements keep their encoding, and fields unknown here survive. What lies in
+// external files is put inside, so that the result may be kept anywhere. Sparse weights come after the others; they
+// stay sparse, without the zeros among their values.
+// INVALID_ARGUMENT if the model is malformed; UNIMPLEMENTED if a weight is not FP32; the errors of ReadOnnx for
+// external data; RESOURCE_EXHAUSTED if the result is too large for one file.
 StatusOr<std::vector<std::byte>> RewriteOnnxWeights(
-    std::span<const std::byte> model, const std::function<void(const OnnxWeight&, std::span<float>)>& edit);
+    std::span<const std::byte> model, const std::function<void(const OnnxWeight&, std::span<float>)>& edit,
+    const ReadOptions& options = {});
 
 }  // namespace swizzle
 

@@ -90,16 +90,26 @@ bool HasTypedData(const TensorProto& proto) {
          0;
 }
 
-Status CheckDataIsInside(const TensorProto& proto, const std::string& what) {
-  if (proto.data_location() == TensorProto::EXTERNAL || proto.external_data_size() > 0) {
-    return Unimplemented(what, " lies in an external file; save the model with its data inside "
-                               "(onnx.save_model(..., save_as_external_data=False))");
-  }
+bool IsExternal(const TensorProto& proto) { return proto.data_location() == TensorProto::EXTERNAL; }
+
+// The data may be in one place only.
+Status CheckPlace(const TensorProto& proto, const std::string& what) {
   if (proto.has_segment()) return Unimplemented(what, " is stored in segments");
-  if (proto.has_raw_data() && HasTypedData(proto)) {
-    return InvalidArgument(what, " has both raw and typed data");
+  if (proto.has_raw_data() && HasTypedData(proto)) return InvalidArgument(what, " has both raw and typed data");
+  if (IsExternal(proto) && (proto.has_raw_data() || HasTypedData(proto))) {
+    return InvalidArgument(what, " has data both in an external file and inside the model");
+  }
+  if (!IsExternal(proto) && proto.external_data_size() > 0) {
+    return InvalidArgument(what, " names external data, but its data_location is not EXTERNAL");
   }
   return {};
+}
+
+StatusOr<Tensor> ReadTypeAndShape(const TensorProto& proto, const std::string& what) {
+  Tensor tensor;
+  SWIZZLE_ASSIGN_OR_RETURN(tensor.dtype, DTypeOfProto(proto.data_type(), what));
+  tensor.shape.assign(proto.dims().begin(), proto.dims().end());
+  return tensor;
 }
 
 template <typename T, typename Field>
@@ -128,11 +138,7 @@ StatusOr<DType> DTypeOfProto(int data_type, const std::string& what) {
   }
 }
 
-StatusOr<Tensor> ReadTensor(TensorProto& proto, const std::string& what, const ReadOptions& options) {
-  SWIZZLE_RETURN_IF_ERROR(CheckDataIsInside(proto, what));
-  Tensor tensor;
-  SWIZZLE_ASSIGN_OR_RETURN(tensor.dtype, DTypeOfProto(proto.data_type(), what));
-  tensor.shape.assign(proto.dims().begin(), proto.dims().end());
+StatusOr<int64_t> TensorBytes(const Tensor& tensor, const std::string& what, const ReadOptions& options) {
   const auto elements = ElementCount(tensor.shape);
   if (!elements.ok()) return Annotate(elements.status(), what);
   const int64_t element_bytes = static_cast<int64_t>(ElementBytes(tensor.dtype));
@@ -140,13 +146,37 @@ StatusOr<Tensor> ReadTensor(TensorProto& proto, const std::string& what, const R
     return InvalidArgument(what, " has ", *elements, " elements of ", DTypeName(tensor.dtype), "; the limit is ",
                            options.max_tensor_bytes, " bytes");
   }
-  SWIZZLE_RETURN_IF_ERROR(proto.has_raw_data() ? CopyRaw(proto.raw_data(), *elements * element_bytes, what, tensor)
-                                               : CopyTyped(proto, *elements, what, tensor));
+  return *elements * element_bytes;
+}
+
+StatusOr<Tensor> ReadTensor(TensorProto& proto, const std::string& what, TensorSource& source) {
+  SWIZZLE_RETURN_IF_ERROR(CheckPlace(proto, what));
+  SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTypeAndShape(proto, what));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t bytes, TensorBytes(tensor, what, source.options));
+  if (IsExternal(proto)) {
+    SWIZZLE_ASSIGN_OR_RETURN(tensor.bytes, source.external.Read(proto, bytes, what));
+  } else if (proto.has_raw_data()) {
+    SWIZZLE_RETURN_IF_ERROR(CopyRaw(proto.raw_data(), bytes, what, tensor));
+  } else {
+    SWIZZLE_RETURN_IF_ERROR(CopyTyped(proto, tensor.elements(), what, tensor));
+  }
   TensorProto().Swap(&proto);  // Clear() would keep the memory
   return tensor;
 }
 
-StatusOr<Attribute> ReadAttribute(AttributeProto& proto, const std::string& what, const ReadOptions& options) {
+Status EmbedExternalData(TensorProto& proto, const std::string& what, TensorSource& source) {
+  if (!IsExternal(proto)) return {};
+  SWIZZLE_RETURN_IF_ERROR(CheckPlace(proto, what));
+  SWIZZLE_ASSIGN_OR_RETURN(const Tensor tensor, ReadTypeAndShape(proto, what));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t bytes, TensorBytes(tensor, what, source.options));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> data, source.external.Read(proto, bytes, what));
+  proto.clear_external_data();
+  proto.clear_data_location();
+  proto.set_raw_data(data.data(), data.size());
+  return {};
+}
+
+StatusOr<Attribute> ReadAttribute(AttributeProto& proto, const std::string& what, TensorSource& source) {
   if (!proto.ref_attr_name().empty()) return Unimplemented(what, " refers to a function's attribute");
   switch (proto.type()) {
     case AttributeProto::INT: return Attribute(static_cast<int64_t>(proto.i()));
@@ -157,7 +187,7 @@ StatusOr<Attribute> ReadAttribute(AttributeProto& proto, const std::string& what
     case AttributeProto::INTS: return Attribute(CopyList<int64_t>(proto.ints()));
     case AttributeProto::FLOATS: return Attribute(CopyList<float>(proto.floats()));
     case AttributeProto::TENSOR: {
-      SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(*proto.mutable_t(), what, options));
+      SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(*proto.mutable_t(), what, source));
       return Attribute(std::move(tensor));
     }
     default: return Unimplemented(what, " has the attribute type ", static_cast<int>(proto.type()));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "model_loader/graph/graph.h"
+#include "model_loader/onnx/external_data.h"
 #include "model_loader/onnx/onnx_reader.h"
 #include "onnx/onnx_pb.h"
 
@@ -13,12 +14,31 @@ namespace swizzle {
 // UNIMPLEMENTED, naming `what`, for types that no tensor here can have.
 StatusOr<DType> DTypeOfProto(int data_type, const std::string& what);
 
-// Takes the data out of `proto`, so that it is not held twice. The element count is compared with the data that is
-// there, in checked arithmetic, before anything is allocated.
-StatusOr<Tensor> ReadTensor(onnx::TensorProto& proto, const std::string& what, const ReadOptions& options);
+// What the tensors of one model are read from and count against, beside the model itself.
+struct TensorSource {
+  explicit TensorSource(const ReadOptions& read_options)
+      : options(read_options),
+        external(options.external_folder, options.max_external_bytes),
+        sparse_bytes_left(options.max_sparse_bytes) {}
+
+  const ReadOptions options;
+  ExternalData external;
+  int64_t sparse_bytes_left;  // once dense
+};
+
+// The bytes that the elements of `tensor`, which has a type and a shape, take. INVALID_ARGUMENT if they overflow or are
+// above the limit of one tensor.
+StatusOr<int64_t> TensorBytes(const Tensor& tensor, const std::string& what, const ReadOptions& options);
+
+// Takes the data out of `proto`, so that it is not held twice, or out of its external file. The element count is
+// compared with the data that is there, in checked arithmetic, before anything is allocated.
+StatusOr<Tensor> ReadTensor(onnx::TensorProto& proto, const std::string& what, TensorSource& source);
+
+// Moves the data of `proto` into `proto` itself where it lies in an external file.
+Status EmbedExternalData(onnx::TensorProto& proto, const std::string& what, TensorSource& source);
 
 // Takes a tensor's data out of `proto`.
-StatusOr<Attribute> ReadAttribute(onnx::AttributeProto& proto, const std::string& what, const ReadOptions& options);
+StatusOr<Attribute> ReadAttribute(onnx::AttributeProto& proto, const std::string& what, TensorSource& source);
 
 // A name that may stand in messages, logs and protocol replies: UTF-8 without control characters, at most 1024 bytes.
 // INVALID_ARGUMENT, not repeating it, if it is not; `what` says whose name it is.

@@ -23,11 +23,12 @@ StatusOr<Network> NetworkFromOnnx(std::span<const std::byte> model) {
 }
 
 Status PruneOnnx(const PruneCommand& command, MagnitudePruner& pruner) {
-  SWIZZLE_ASSIGN_OR_RETURN(std::vector<std::byte> model, ReadFile(command.model, ReadOptions().max_model_bytes));
+  const ReadOptions options = ReadOptionsFor(command.model);
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<std::byte> model, ReadFile(command.model, options.max_model_bytes));
   const auto prune = [&](const OnnxWeight& weight, std::span<float> elements) {
     pruner.Prune(weight.names, weight.shape, elements);
   };
-  SWIZZLE_ASSIGN_OR_RETURN(model, RewriteOnnxWeights(model, prune));
+  SWIZZLE_ASSIGN_OR_RETURN(model, RewriteOnnxWeights(model, prune, options));
   SWIZZLE_RETURN_IF_ERROR(pruner.CheckResult());
   if (!IsPacked(command.output)) return WriteFileAtomically(command.output, model);
   SWIZZLE_ASSIGN_OR_RETURN(const Network network, NetworkFromOnnx(model));

@@ -98,6 +98,17 @@ OnnxBuilder& OnnxBuilder::Counting(const std::string& name, const Shape& shape) 
   return Floats(name, shape, values);
 }
 
+OnnxBuilder& OnnxBuilder::Sparse(const std::string& name, const Shape& shape, const std::vector<float>& values,
+                                 const std::vector<int64_t>& indices) {
+  onnx::SparseTensorProto& proto = *graph().add_sparse_initializer();
+  proto.mutable_values()->set_name(name);
+  SetTensor<float>(*proto.mutable_values(), onnx::TensorProto::FLOAT, {static_cast<int64_t>(values.size())}, values);
+  SetTensor<int64_t>(*proto.mutable_indices(), onnx::TensorProto::INT64, {static_cast<int64_t>(indices.size())},
+                     indices);
+  proto.mutable_dims()->Assign(shape.begin(), shape.end());
+  return *this;
+}
+
 OnnxBuilder& OnnxBuilder::Node(const std::string& op, const std::vector<std::string>& inputs,
                                const std::vector<std::string>& outputs,
                                const std::map<std::string, Attribute>& attributes) {

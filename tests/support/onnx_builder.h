@@ -24,6 +24,9 @@ class OnnxBuilder {
   OnnxBuilder& Int64s(const std::string& name, const Shape& shape, const std::vector<int64_t>& values);
   // An FP32 initializer that counts up from 1 in steps of 1.
   OnnxBuilder& Counting(const std::string& name, const Shape& shape);
+  // An FP32 sparse initializer; the indices are linear.
+  OnnxBuilder& Sparse(const std::string& name, const Shape& shape, const std::vector<float>& values,
+                      const std::vector<int64_t>& indices);
   // A node called after its first output.
   OnnxBuilder& Node(const std::string& op, const std::vector<std::string>& inputs,
                     const std::vector<std::string>& outputs, const std::map<std::string, Attribute>& attributes = {});

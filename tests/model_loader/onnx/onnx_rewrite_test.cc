@@ -4,9 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <map>
 #include <string>
 
 #include "onnx/onnx_pb.h"
+#include "tests/support/onnx_builder.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temporary_folder.h"
 
 namespace swizzle {
 namespace {
@@ -53,6 +59,8 @@ class ModelBuilder {
   }
 
   void GraphOutput(const std::string& name) { model_.mutable_graph()->add_output()->set_name(name); }
+
+  onnx::ModelProto& model() { return model_; }
 
   std::string Serialised() const { return model_.SerializeAsString(); }
 
@@ -159,7 +167,9 @@ TEST(OnnxRewrite, WeightsItCannotEditAreNamed) {
     return std::string(RewriteOnnxWeights(Bytes(model), [](const OnnxWeight&, std::span<float>) {}).status().message());
   };
   ModelBuilder external, half, short_data;
-  external.Initializer("weight", {2, 2}).set_data_location(onnx::TensorProto::EXTERNAL);
+  auto& outside = external.Initializer("weight", {2, 2});
+  outside.set_data_location(onnx::TensorProto::EXTERNAL);
+  outside.clear_raw_data();
   EXPECT_THAT(error_of(external), HasSubstr("'weight' lies in an external file"));
   auto& tensor = half.Initializer("weight", {2, 2});
   tensor.set_data_type(onnx::TensorProto::FLOAT16);
@@ -167,6 +177,76 @@ TEST(OnnxRewrite, WeightsItCannotEditAreNamed) {
   EXPECT_THAT(error_of(half), HasSubstr("'weight' is a weight of FP16"));
   short_data.Initializer("weight", {2, 2}).mutable_raw_data()->resize(15);
   EXPECT_THAT(error_of(short_data), HasSubstr("'weight' has 15 bytes of data"));
+}
+
+TEST(OnnxRewrite, ExternalDataIsPutInside) {
+  const TemporaryFolder folder;
+  const float floats[] = {0, 1, 2, 3, 4, 5, 6, 7};
+  std::ofstream(folder / "data", std::ios::binary).write(reinterpret_cast<const char*>(floats), sizeof(floats));
+  const auto make_external = [](onnx::TensorProto& tensor, const std::string& offset) {
+    tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+    tensor.clear_raw_data();
+    for (const auto& [key, value] : std::map<std::string, std::string>{{"location", "data"}, {"offset", offset}}) {
+      tensor.add_external_data()->set_key(key);
+      tensor.mutable_external_data()->rbegin()->set_value(value);
+    }
+  };
+  ModelBuilder builder;
+  make_external(builder.Initializer("weight", {2, 2}), "4");
+  make_external(builder.Initializer("bias", {2}), "20");
+  builder.Node("Gemm", "a", {"x", "weight", "bias"});
+  onnx::AttributeProto& branch = *builder.Node("If", "b", {"a.out"}).add_attribute();
+  onnx::TensorProto& inner = *branch.mutable_g()->add_node()->add_attribute()->mutable_t();
+  inner.set_data_type(onnx::TensorProto::FLOAT);
+  inner.add_dims(1);
+  make_external(inner, "28");
+  *builder.model().add_functions()->add_node()->add_attribute()->mutable_t() = inner;
+  *builder.model().add_training_info()->mutable_algorithm()->add_initializer() = inner;
+  const std::string model = builder.Serialised();
+  const auto zero_first = [](const OnnxWeight&, std::span<float> v) { v[0] = 0.0f; };
+
+  ReadOptions options;
+  options.external_folder = folder.path();
+  const auto after = RewriteOnnxWeights(Bytes(model), zero_first, options);
+  ASSERT_TRUE(after.ok()) << after.status();
+  onnx::ModelProto actual;
+  ASSERT_TRUE(actual.ParseFromArray(after->data(), static_cast<int>(after->size())));
+  const auto floats_of = [](const onnx::TensorProto& tensor) {
+    EXPECT_FALSE(tensor.has_data_location());
+    EXPECT_EQ(tensor.external_data_size(), 0);
+    std::vector<float> values(tensor.raw_data().size() / sizeof(float));
+    std::memcpy(values.data(), tensor.raw_data().data(), values.size() * sizeof(float));
+    return values;
+  };
+  const auto& graph = actual.graph();
+  EXPECT_THAT(floats_of(graph.initializer(0)), ElementsAre(0, 2, 3, 4));
+  EXPECT_THAT(floats_of(graph.initializer(1)), ElementsAre(5, 6));
+  EXPECT_THAT(floats_of(graph.node(1).attribute(0).g().node(0).attribute(0).t()), ElementsAre(7));
+  EXPECT_THAT(floats_of(actual.functions(0).node(0).attribute(0).t()), ElementsAre(7));
+  EXPECT_THAT(floats_of(actual.training_info(0).algorithm().initializer(0)), ElementsAre(7));
+
+  options.max_external_bytes = 35;
+  EXPECT_THAT(RewriteOnnxWeights(Bytes(model), zero_first, options),
+              testing::IsError(StatusCode::kInvalidArgument, "takes the model above its limit"));
+}
+
+TEST(OnnxRewrite, SparseWeightsStaySparse) {
+  testing::OnnxBuilder builder;
+  builder.Input("x", {-1, 2}).Sparse("w", {2, 3}, {1, 2, 3}, {0, 2, 4}).Sparse("bias", {3}, {1}, {2});
+  builder.Node("Gemm", {"x", "w", "bias"}, {"y"}).Output("y");
+  std::vector<std::string> names;
+  const auto after = RewriteOnnxWeights(builder.Bytes(), [&](const OnnxWeight& weight, std::span<float> v) {
+    names = weight.names;
+    EXPECT_THAT(weight.shape, ElementsAre(2, 3));
+    EXPECT_THAT(v, ElementsAre(1, 0, 2, 0, 3, 0));
+    v[0] = 0.0f;
+  });
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_THAT(names, ElementsAre("y_node", "w"));
+  testing::OnnxBuilder expected;
+  expected.Input("x", {-1, 2}).Sparse("w", {2, 3}, {2, 3}, {2, 4}).Sparse("bias", {3}, {1}, {2});
+  expected.Node("Gemm", {"x", "w", "bias"}, {"y"}).Output("y");
+  EXPECT_EQ(*after, expected.Bytes());
 }
 
 TEST(OnnxRewrite, GarbageIsRefused) {

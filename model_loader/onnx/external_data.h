@@ -1,0 +1,48 @@
+// ONNX's external data: tensors whose elements lie in files beside the model. Internal to model_loader/onnx.
+//
+// A model names these files, and a model may come from anywhere, so it can reach nothing but regular files of one name
+// below its own folder: locations are relative paths without "..", followed one component at a time, and symbolic links
+// and files with several names (hard links) are refused. Data is read into memory of its own, never mapped: a file that
+// shrinks meanwhile is an error, not a crash. Thread-compatible.
+#ifndef SWIZZLE_MODEL_LOADER_ONNX_EXTERNAL_DATA_H_
+#define SWIZZLE_MODEL_LOADER_ONNX_EXTERNAL_DATA_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "kernels/status.h"
+#include "model_loader/file_descriptor.h"
+#include "onnx/onnx_pb.h"
+
+namespace swizzle {
+
+class ExternalData {
+ public:
+  // Of a model in `folder`, which may itself be reached through links. Empty: there is no folder, and every read is
+  // UNIMPLEMENTED. At most `max_bytes` are read in all.
+  ExternalData(std::filesystem::path folder, int64_t max_bytes) : folder_(std::move(folder)), bytes_left_(max_bytes) {}
+
+  // The elements of `proto`, which take `bytes`. Its keys are location, offset (absent: 0), length (absent: `bytes`)
+  // and checksum, which is ignored. Errors begin with `what`: INVALID_ARGUMENT if a key is malformed, the location not
+  // as above, the length not `bytes`, or the file too short; NOT_FOUND and the like if the file can't be read.
+  // REQUIRES: `proto`'s data location is EXTERNAL.
+  StatusOr<std::vector<std::byte>> Read(const onnx::TensorProto& proto, int64_t bytes, const std::string& what);
+
+ private:
+  // Makes `location` the open file.
+  Status Open(const std::string& location);
+
+  const std::filesystem::path folder_;
+  int64_t bytes_left_;
+  // The file that was read last: most models have one for all tensors.
+  std::string location_;
+  FileDescriptor file_;
+  int64_t file_bytes_ = 0;
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_ONNX_EXTERNAL_DATA_H_
