@@ -1,0 +1,94 @@
+"""Writes what the fuzz targets start from: small models and configurations, right and wrong.
+
+    make_seeds.py PACKED_SEEDS DIRECTORY    fills DIRECTORY/onnx_fuzz, packed_fuzz and config_fuzz;
+                                            PACKED_SEEDS is the program of that name
+"""
+
+import pathlib
+import subprocess
+import sys
+
+import numpy
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'integration'))
+import make_models  # noqa: E402
+
+MAX_BYTES = 32 << 10  # of a model: in larger ones, nearly every mutation only changes a weight
+
+CONFIGS = {
+    'identity': '''
+        name: "model" backend: "identity" max_batch_size: 8
+        input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ 16 ] } ]
+        output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ 16 ] } ]
+        parameters { key: "execute_delay_ms" value { string_value: "5" } }
+        dynamic_batching { }
+        ''',
+    'file': '''
+        platform: "onnxruntime_onnx" max_batch_size: 4
+        input { name: "image" data_type: TYPE_FP32 dims: [ 1, 28, 28 ] }
+        output { name: "logits" data_type: TYPE_FP32 dims: [ -1 ] }
+        instance_group [ { count: 2 kind: KIND_CPU } ]
+        ''',
+    'batching': '''
+        # Batches of up to eight.
+        dynamic_batching {
+          preferred_batch_size: [ 4, 8 ] max_queue_delay_microseconds: 100
+          default_queue_policy {
+            default_timeout_microseconds: 1000000 allow_timeout_override: true max_queue_size: 64
+          }
+        }
+        ''',
+    'unsupported': 'sequence_batching { } optimization { cuda { graphs: true } } version_policy { all { } }',
+    'malformed': 'max_batch_size: 99999999999999999999 input [ { name: "a\\377" ',
+}
+
+
+def small_graph(initializers=(), sparse_initializers=()):
+    node = helper.make_node('Gemm', ['x', 'w'], ['y'])
+    return helper.make_graph([node], 'seed', [helper.make_tensor_value_info('x', TensorProto.FLOAT, ['n', 4])],
+                             [helper.make_tensor_value_info('y', TensorProto.FLOAT, None)], list(initializers),
+                             sparse_initializer=list(sparse_initializers))
+
+
+def sparse_model(by_axis):
+    values = numpy_helper.from_array(numpy.array([1, 2, 3], numpy.float32), 'w')
+    indices = [[0, 1], [2, 2], [3, 0]] if by_axis else [1, 8, 9]
+    indices = numpy_helper.from_array(numpy.array(indices, numpy.int64))
+    return small_graph(sparse_initializers=[helper.make_sparse_tensor(values, indices, [4, 3])])
+
+
+def external_model():
+    """Of the file that onnx_fuzz finds beside every model: data, of 64 bytes."""
+    weight = numpy_helper.from_array(numpy.zeros((4, 3), numpy.float32), 'w')
+    onnx.external_data_helper.set_external_data(weight, 'data', 8, 48, checksum='0')
+    weight.ClearField('raw_data')
+    return small_graph([weight])
+
+
+def write_models(directory):
+    for name in make_models.MODELS:
+        for opset in make_models.OPSETS:
+            content = make_models.build(name, opset).SerializeToString()
+            if len(content) <= MAX_BYTES:
+                (directory / f'{name}_opset{opset}').write_bytes(content)
+    for name, graph in (('sparse_linear', sparse_model(False)), ('sparse_by_axis', sparse_model(True)),
+                        ('external', external_model())):
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 17)], ir_version=8)
+        (directory / name).write_bytes(model.SerializeToString())
+
+
+def main():
+    packed_seeds, root = sys.argv[1], pathlib.Path(sys.argv[2])
+    directories = {name: root / name for name in ('onnx_fuzz', 'packed_fuzz', 'config_fuzz')}
+    for directory in directories.values():
+        directory.mkdir(parents=True, exist_ok=True)
+    write_models(directories['onnx_fuzz'])
+    subprocess.run([packed_seeds, directories['packed_fuzz']], check=True)
+    for name, text in CONFIGS.items():
+        (directories['config_fuzz'] / name).write_text(text)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,78 @@
+// Packed files (.swz), as they are and again with every checksum made right: whoever writes a hostile file also writes
+// its checksums, and a fuzzer can't.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "google/protobuf/stubs/logging.h"
+#include "model_loader/packed/file_layout.h"
+#include "model_loader/packed/packed_reader.h"
+
+namespace swizzle {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+void Seal(Bytes arrays, packed::Array& array) {
+  if (array.offset() > arrays.size() || array.bytes() > arrays.size() - array.offset()) return;
+  array.set_checksum(Checksum(arrays.subspan(array.offset(), array.bytes())));
+}
+
+void SealArrays(Bytes arrays, packed::Header& header) {
+  for (packed::Weight& weight : *header.mutable_weights()) {
+    if (weight.has_dense()) Seal(arrays, *weight.mutable_dense()->mutable_values());
+    if (weight.has_csr()) {
+      Seal(arrays, *weight.mutable_csr()->mutable_row_offsets());
+      Seal(arrays, *weight.mutable_csr()->mutable_col_indices());
+      Seal(arrays, *weight.mutable_csr()->mutable_values());
+    }
+    if (weight.has_bias()) Seal(arrays, *weight.mutable_bias());
+  }
+}
+
+// Empty where the file is not one that checksums alone could mend.
+std::vector<std::byte> Sealed(Bytes file) {
+  PackedPrefix prefix;
+  packed::Header header;
+  if (file.size() < sizeof(prefix)) return {};
+  std::memcpy(&prefix, file.data(), sizeof(prefix));
+  const Bytes rest = file.subspan(sizeof(prefix));
+  if (prefix.header_bytes > rest.size() || prefix.header_bytes > kMaxPackedHeaderBytes) return {};
+  if (!header.ParseFromArray(rest.data(), static_cast<int>(prefix.header_bytes))) return {};
+  const uint64_t arrays_begin = AlignedUp(sizeof(prefix) + prefix.header_bytes);
+  const Bytes arrays = file.subspan(std::min<uint64_t>(arrays_begin, file.size()));
+  SealArrays(arrays, header);
+  const std::string text = header.SerializeAsString();
+  prefix.header_bytes = static_cast<uint32_t>(text.size());
+  prefix.header_checksum = HeaderChecksum(prefix, std::as_bytes(std::span(text)));
+  std::vector<std::byte> sealed(AlignedUp(sizeof(prefix) + text.size()));
+  std::memcpy(sealed.data(), &prefix, sizeof(prefix));
+  std::memcpy(sealed.data() + sizeof(prefix), text.data(), text.size());
+  sealed.insert(sealed.end(), arrays.begin(), arrays.end());
+  return sealed;
+}
+
+void Read(Bytes file) {
+  const auto network = ReadPacked(file);
+  SWIZZLE_CHECK(network.ok() || !network.status().message().empty());
+}
+
+}  // namespace
+}  // namespace swizzle
+
+// Protobuf would print a line for every name that is not UTF-8.
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  google::protobuf::SetLogHandler(nullptr);
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const auto file = std::as_bytes(std::span(data, size));
+  swizzle::Read(file);
+  swizzle::Read(swizzle::Sealed(file));
+  return 0;
+}
