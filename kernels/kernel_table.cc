@@ -5,11 +5,19 @@
 namespace swizzle {
 
 std::string_view OpName(Op op) {
-  static constexpr std::array<std::string_view, 8> kNames = {
-      "conv", "depthwise_conv", "add", "activation", "max_pool", "average_pool", "softmax", "convert_layout",
+  static constexpr std::array<std::string_view, 12> kNames = {
+      "conv",    "depthwise_conv", "add",      "activation", "max_pool", "average_pool",
+      "softmax", "convert_layout", "multiply", "scale",      "function", "transpose",
   };
-  static_assert(static_cast<size_t>(Op::kConvertLayout) + 1 == kNames.size());
+  static_assert(static_cast<size_t>(Op::kTranspose) + 1 == kNames.size());
   return kNames[static_cast<size_t>(op)];
+}
+
+std::string_view FunctionKindName(FunctionKind kind) {
+  static constexpr std::array<std::string_view, kFunctionKindCount> kNames = {"Sigmoid", "Silu", "HardSigmoid",
+                                                                              "HardSwish", "LeakyRelu"};
+  const size_t index = static_cast<size_t>(kind);
+  return index < kNames.size() ? kNames[index] : "unknown";
 }
 
 std::string_view FormatName(Format format) {

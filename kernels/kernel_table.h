@@ -40,8 +40,18 @@ enum class Op : uint8_t {
   kAveragePool,    // global average pooling is a window of the whole plane
   kSoftmax,        // over channels, per position
   kConvertLayout,  // same extent, key.input -> key.output
+  kMultiply,       // y = a * b, same extents
+  kScale,          // y = a * b, b being [channels, 1, 1] of each image: squeeze-and-excite
+  kFunction,       // y = f(x), see Function
+  kTranspose,      // each row, a matrix [channels, plane], becomes [plane, channels]
 };
 std::string_view OpName(Op op);
+
+// Whether the op has two operands, both read in key.input.
+constexpr bool IsBinary(Op op) { return op == Op::kAdd || op == Op::kMultiply || op == Op::kScale; }
+constexpr bool WorksInPlace(Op op) {
+  return op == Op::kAdd || op == Op::kActivation || op == Op::kMultiply || op == Op::kFunction;
+}
 
 enum class Format : uint8_t { kNone, kDense, kCsr };
 std::string_view FormatName(Format format);
@@ -74,14 +84,33 @@ struct Epilogue {
   bool operator==(const Epilogue&) const = default;
 };
 
+// What kFunction computes of each element.
+enum class FunctionKind : uint8_t {
+  kSigmoid,      // 1 / (1 + exp(-x))
+  kSilu,         // x / (1 + exp(-x))
+  kHardSigmoid,  // clamp(alpha * x + beta, 0, 1)
+  kHardSwish,    // x * clamp(alpha * x + beta, 0, 1); alpha 1/6 and beta 1/2 are ONNX's HardSwish
+  kLeakyRelu,    // x where x >= 0, else alpha * x
+};
+inline constexpr int kFunctionKindCount = 5;
+std::string_view FunctionKindName(FunctionKind kind);
+
+struct Function {
+  FunctionKind kind = FunctionKind::kSigmoid;
+  float alpha = 0.0f;  // finite; 0 where the kind has none
+  float beta = 0.0f;
+  bool operator==(const Function&) const = default;
+};
+
 // One layer at one batch size.
 struct Problem {
   Op op = Op::kConv;
   Extent input;
   Extent output;
   Window window;      // kConv, kDepthwiseConv, pools
-  Epilogue epilogue;  // all ops
+  Epilogue epilogue;  // all ops but kSoftmax, kConvertLayout and kTranspose
   int threads = 1;    // of the stream it will run on
+  Function function = {};  // kFunction
 };
 
 // The weight of one layer as the model holds it. Value type.
@@ -115,8 +144,8 @@ struct KernelKey {
 struct KernelArgs {
   const Problem* problem = nullptr;
   const PackedWeight* weight = nullptr;          // what prepare returned; null for ops without weights
-  std::span<const float* const> inputs;          // 1, or 2 (kAdd, residual), aligned to kBufferAlignment
-  float* output = nullptr;                       // distinct from every input; kAdd and kActivation may work in place
+  std::span<const float* const> inputs;          // 1, or 2 (IsBinary, residual), aligned to kBufferAlignment
+  float* output = nullptr;                       // distinct from every input; where WorksInPlace it may be inputs[0]
   std::span<std::byte> workspace;                // at least workspace_bytes(problem), aligned to kBufferAlignment
 };
 

@@ -31,7 +31,8 @@ class RunBuffers {
       return absl::OkStatus();
     };
     SWIZZLE_RETURN_IF_ERROR(add_input(problem.input, kernel.key.input));
-    if (problem.op == Op::kAdd) SWIZZLE_RETURN_IF_ERROR(add_input(problem.input, kernel.key.input));
+    // kScale reads less of its second operand; that costs nothing here.
+    if (IsBinary(problem.op)) SWIZZLE_RETURN_IF_ERROR(add_input(problem.input, kernel.key.input));
     if (problem.epilogue.residual) SWIZZLE_RETURN_IF_ERROR(add_input(problem.output, kernel.key.output));
     const int64_t outputs = LayoutElements(problem.output, kernel.key.output);
     SWIZZLE_ASSIGN_OR_RETURN(buffers.output_, buffers.Add(backend, outputs * sizeof(float)));

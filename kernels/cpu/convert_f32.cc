@@ -135,6 +135,21 @@ void Convert(const KernelArgs& args, Stream& stream) {
   });
 }
 
+void TransposeNchw(const KernelArgs& args, Stream& stream) {
+  constexpr int64_t kRows = 64;
+  const Extent& extent = args.problem->input;
+  const int64_t rows = extent.channels, columns = extent.plane();
+  const int64_t pieces = (rows + kRows - 1) / kRows;
+  CpuStream::From(stream).ParallelRanges(extent.batch * pieces, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t image = item / pieces * rows * columns;
+      const int64_t row = item % pieces * kRows;
+      Transpose(args.inputs[0] + image + row * columns, columns, args.output + image + row, rows,
+                std::min(kRows, rows - row), columns);
+    }
+  });
+}
+
 template void Convert<Layout::kNchw, Layout::kPanels>(const KernelArgs&, Stream&);
 template void Convert<Layout::kNchw, Layout::kBlocked16>(const KernelArgs&, Stream&);
 template void Convert<Layout::kPanels, Layout::kNchw>(const KernelArgs&, Stream&);

@@ -16,6 +16,9 @@ bool AcceptsConvert(const Problem& problem);
 template <Layout kFrom, Layout kTo>
 void Convert(const KernelArgs& args, Stream& stream);
 
+// kTranspose: row transpose_nchw_f32_base.
+void TransposeNchw(const KernelArgs& args, Stream& stream);
+
 extern template void Convert<Layout::kNchw, Layout::kPanels>(const KernelArgs&, Stream&);
 extern template void Convert<Layout::kNchw, Layout::kBlocked16>(const KernelArgs&, Stream&);
 extern template void Convert<Layout::kPanels, Layout::kNchw>(const KernelArgs&, Stream&);

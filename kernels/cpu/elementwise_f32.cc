@@ -11,12 +11,19 @@ HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
 namespace {
 
-template <bool kAdd>
+enum class Binary { kNone, kAdd, kMultiply };
+
+template <Binary kBinary>
+HWY_INLINE FloatVector Combine(FloatVector a, FloatVector b) {
+  return kBinary == Binary::kAdd ? hn::Add(a, b) : hn::Mul(a, b);
+}
+
+template <Binary kBinary>
 void RunElementwise(const KernelArgs& args, Stream& stream, Layout layout) {
   const Epilogue& epilogue = args.problem->epilogue;
   const int64_t elements = LayoutElements(args.problem->output, layout);
   const float* a = args.inputs[0];
-  const float* b = kAdd ? args.inputs[1] : nullptr;
+  const float* b = kBinary == Binary::kNone ? nullptr : args.inputs[1];
   float* output = args.output;
   const auto run_vectors = [=](int64_t, int64_t begin, int64_t end) HWY_ATTR {
     const FloatTag d;
@@ -25,13 +32,15 @@ void RunElementwise(const KernelArgs& args, Stream& stream, Layout layout) {
     const int64_t whole = std::min(end * kLanes, elements / kLanes * kLanes);
     for (int64_t i = begin * kLanes; i < whole; i += kLanes) {
       FloatVector sum = hn::Load(d, a + i);
-      if constexpr (kAdd) sum = hn::Add(sum, hn::Load(d, b + i));
+      if constexpr (kBinary != Binary::kNone) sum = Combine<kBinary>(sum, hn::Load(d, b + i));
       hn::Store(Clamp(sum, low, high), d, output + i);
     }
     const int64_t rest = std::min(end * kLanes, elements) - whole;
     if (rest == 0) return;
     FloatVector sum = LoadFirst(d, a + whole, rest, hn::Zero(d));
-    if constexpr (kAdd) sum = hn::Add(sum, LoadFirst(d, b + whole, rest, hn::Zero(d)));
+    if constexpr (kBinary != Binary::kNone) {
+      sum = Combine<kBinary>(sum, LoadFirst(d, b + whole, rest, hn::Zero(d)));
+    }
     StoreFirst(Clamp(sum, low, high), d, output + whole, rest);
   };
   CpuStream::From(stream).ParallelRanges((elements + kLanes - 1) / kLanes, run_vectors);
@@ -39,13 +48,28 @@ void RunElementwise(const KernelArgs& args, Stream& stream, Layout layout) {
 
 }  // namespace
 
-void AddNchw(const KernelArgs& args, Stream& stream) { RunElementwise<true>(args, stream, Layout::kNchw); }
-void AddPanels(const KernelArgs& args, Stream& stream) { RunElementwise<true>(args, stream, Layout::kPanels); }
-void AddBlocked16(const KernelArgs& args, Stream& stream) { RunElementwise<true>(args, stream, Layout::kBlocked16); }
-void ActivationNchw(const KernelArgs& args, Stream& stream) { RunElementwise<false>(args, stream, Layout::kNchw); }
-void ActivationPanels(const KernelArgs& args, Stream& stream) { RunElementwise<false>(args, stream, Layout::kPanels); }
+void AddNchw(const KernelArgs& args, Stream& stream) { RunElementwise<Binary::kAdd>(args, stream, Layout::kNchw); }
+void AddPanels(const KernelArgs& args, Stream& stream) { RunElementwise<Binary::kAdd>(args, stream, Layout::kPanels); }
+void AddBlocked16(const KernelArgs& args, Stream& stream) {
+  RunElementwise<Binary::kAdd>(args, stream, Layout::kBlocked16);
+}
+void MultiplyNchw(const KernelArgs& args, Stream& stream) {
+  RunElementwise<Binary::kMultiply>(args, stream, Layout::kNchw);
+}
+void MultiplyPanels(const KernelArgs& args, Stream& stream) {
+  RunElementwise<Binary::kMultiply>(args, stream, Layout::kPanels);
+}
+void MultiplyBlocked16(const KernelArgs& args, Stream& stream) {
+  RunElementwise<Binary::kMultiply>(args, stream, Layout::kBlocked16);
+}
+void ActivationNchw(const KernelArgs& args, Stream& stream) {
+  RunElementwise<Binary::kNone>(args, stream, Layout::kNchw);
+}
+void ActivationPanels(const KernelArgs& args, Stream& stream) {
+  RunElementwise<Binary::kNone>(args, stream, Layout::kPanels);
+}
 void ActivationBlocked16(const KernelArgs& args, Stream& stream) {
-  RunElementwise<false>(args, stream, Layout::kBlocked16);
+  RunElementwise<Binary::kNone>(args, stream, Layout::kBlocked16);
 }
 
 }  // namespace swizzle::cpu::HWY_NAMESPACE

@@ -1,5 +1,5 @@
-// Element-wise ops, fp32: rows add_<layout>_f32_<isa> and activation_<layout>_f32_<isa>. They run over whole buffers,
-// padding included, and work in place.
+// Element-wise ops, fp32: rows add_<layout>_f32_<isa>, multiply_<layout>_f32_<isa> and activation_<layout>_f32_<isa>.
+// They run over whole buffers, padding included, and work in place.
 #ifndef SWIZZLE_KERNELS_CPU_ELEMENTWISE_F32_H_
 #define SWIZZLE_KERNELS_CPU_ELEMENTWISE_F32_H_
 
@@ -16,6 +16,9 @@ SWIZZLE_DECLARE_PER_TARGET(
     void AddNchw(const KernelArgs& args, Stream& stream);
     void AddPanels(const KernelArgs& args, Stream& stream);
     void AddBlocked16(const KernelArgs& args, Stream& stream);
+    void MultiplyNchw(const KernelArgs& args, Stream& stream);
+    void MultiplyPanels(const KernelArgs& args, Stream& stream);
+    void MultiplyBlocked16(const KernelArgs& args, Stream& stream);
     void ActivationNchw(const KernelArgs& args, Stream& stream);
     void ActivationPanels(const KernelArgs& args, Stream& stream);
     void ActivationBlocked16(const KernelArgs& args, Stream& stream);)

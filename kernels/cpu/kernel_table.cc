@@ -5,9 +5,11 @@
 #include "kernels/cpu/convert_f32.h"
 #include "kernels/cpu/depthwise_dense_f32.h"
 #include "kernels/cpu/elementwise_f32.h"
+#include "kernels/cpu/function_f32.h"
 #include "kernels/cpu/onednn_conv_f32.h"
 #include "kernels/cpu/onednn_linear_f32.h"
 #include "kernels/cpu/pool_f32.h"
+#include "kernels/cpu/scale_f32.h"
 #include "kernels/cpu/softmax_f32.h"
 #include "kernels/cpu/targets.h"
 
@@ -68,6 +70,24 @@ constexpr Kernel kRows[] = {
                             nullptr, nullptr, ActivationPanels),
     SWIZZLE_ROWS_PER_TARGET("activation_blocked16_f32", Key(Op::kActivation, Format::kNone, Layout::kBlocked16), ClampKeepsZero,
                             nullptr, nullptr, ActivationBlocked16),
+    SWIZZLE_ROWS_PER_TARGET("multiply_nchw_f32", Key(Op::kMultiply, Format::kNone, Layout::kNchw), AcceptsAll,
+                            nullptr, nullptr, MultiplyNchw),
+    SWIZZLE_ROWS_PER_TARGET("multiply_panels_f32", Key(Op::kMultiply, Format::kNone, Layout::kPanels), AcceptsAll,
+                            nullptr, nullptr, MultiplyPanels),
+    SWIZZLE_ROWS_PER_TARGET("multiply_blocked16_f32", Key(Op::kMultiply, Format::kNone, Layout::kBlocked16),
+                            ClampKeepsZero, nullptr, nullptr, MultiplyBlocked16),
+    SWIZZLE_ROWS_PER_TARGET("scale_nchw_f32", Key(Op::kScale, Format::kNone, Layout::kNchw), AcceptsAll,
+                            nullptr, nullptr, ScaleNchw),
+    SWIZZLE_ROWS_PER_TARGET("scale_panels_f32", Key(Op::kScale, Format::kNone, Layout::kPanels), AcceptsAll,
+                            nullptr, nullptr, ScalePanels),
+    SWIZZLE_ROWS_PER_TARGET("scale_blocked16_f32", Key(Op::kScale, Format::kNone, Layout::kBlocked16), ClampKeepsZero,
+                            nullptr, nullptr, ScaleBlocked16),
+    SWIZZLE_ROWS_PER_TARGET("function_nchw_f32", Key(Op::kFunction, Format::kNone, Layout::kNchw), AcceptsAll,
+                            nullptr, nullptr, FunctionNchw),
+    SWIZZLE_ROWS_PER_TARGET("function_panels_f32", Key(Op::kFunction, Format::kNone, Layout::kPanels), AcceptsAll,
+                            nullptr, nullptr, FunctionPanels),
+    SWIZZLE_ROWS_PER_TARGET("function_blocked16_f32", Key(Op::kFunction, Format::kNone, Layout::kBlocked16),
+                            FunctionKeepsZero, nullptr, nullptr, FunctionBlocked16),
 
     // Pooling and softmax.
     SWIZZLE_ROWS_PER_TARGET("max_pool_nchw_f32", Key(Op::kMaxPool, Format::kNone, Layout::kNchw), AcceptsPool,
@@ -100,6 +120,8 @@ constexpr Kernel kRows[] = {
      AcceptsConvert, nullptr, nullptr, Convert<Layout::kBlocked16, Layout::kNchw>},
     {"convert_blocked16_panels_f32_base", Key(Op::kConvertLayout, Format::kNone, Layout::kBlocked16, Layout::kPanels), kAnyX86,
      AcceptsConvert, nullptr, nullptr, Convert<Layout::kBlocked16, Layout::kPanels>},
+    {"transpose_nchw_f32_base", Key(Op::kTranspose, Format::kNone, Layout::kNchw), kAnyX86, AcceptsConvert, nullptr,
+     nullptr, TransposeNchw},
 };
 
 }  // namespace

@@ -25,15 +25,23 @@ Result MaxPool(const Problem& problem, const Values& input);
 Result AveragePool(const Problem& problem, const Values& input);
 
 Result Add(const Problem& problem, const Values& a, const Values& b);
+Result Multiply(const Problem& problem, const Values& a, const Values& b);
+// `factors` is [batch, channels].
+Result Scale(const Problem& problem, const Values& input, const Values& factors);
 Result Activation(const Problem& problem, const Values& input);
+Result Function(const Problem& problem, const Values& input);
+Result Transpose(const Problem& problem, const Values& input);
 // Over channels, for each position.
 Result Softmax(const Problem& problem, const Values& input);
 
-// The problem's op. `second` is kAdd's other operand or the residual, else empty; `weight` may be null for ops without.
+// The problem's op. `second` is the other operand or the residual, else empty; `weight` may be null for ops without.
 Result Solve(const Problem& problem, const Weight* weight, const Values& input, const Values& second);
 
 // y = clamp(sum + residual, low, high), for one element; `residual` is 0 where there is none.
 double ApplyEpilogue(const Epilogue& epilogue, double sum, double residual);
+
+// f(x), for one element.
+double ApplyFunction(const swizzle::Function& function, double x);
 
 }  // namespace swizzle::reference
 

@@ -18,6 +18,14 @@ Result Solve(const Problem& problem, const Weight* weight, const Values& input, 
       return AveragePool(problem, input);
     case Op::kSoftmax:
       return Softmax(problem, input);
+    case Op::kMultiply:
+      return Multiply(problem, input, second);
+    case Op::kScale:
+      return Scale(problem, input, second);
+    case Op::kFunction:
+      return Function(problem, input);
+    case Op::kTranspose:
+      return Transpose(problem, input);
     case Op::kConvertLayout:
       return Result(input.begin(), input.end());
   }

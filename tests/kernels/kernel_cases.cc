@@ -177,6 +177,7 @@ std::vector<Tail> TailsOf(Op op) {
       return {std::begin(kTails), std::end(kTails)};
     case Op::kSoftmax:
     case Op::kConvertLayout:
+    case Op::kTranspose:
       return {kTails[0]};
     default:
       return {kTails[0], {false, {0, kInfinity, false}}, {false, {-0.25f, 0.75f, false}}};
@@ -184,7 +185,30 @@ std::vector<Tail> TailsOf(Op op) {
 }
 
 KernelCase MakeCase(Op op, const LayerShape& shape, const Tail& tail, double sparsity, int threads) {
-  return {{op, shape.input, OutputExtent(shape), shape.window, tail.epilogue, threads}, tail.bias, sparsity};
+  Problem problem{op, shape.input, OutputExtent(shape), shape.window, tail.epilogue, threads, {}};
+  if (op == Op::kTranspose) problem.output = {shape.input.batch, shape.input.plane(), 1, shape.input.channels};
+  return {problem, tail.bias, sparsity};
+}
+
+constexpr Function kFunctions[] = {
+    {FunctionKind::kSigmoid, 0, 0},        {FunctionKind::kSilu, 0, 0},
+    {FunctionKind::kHardSigmoid, 0.7f, 0.4f}, {FunctionKind::kHardSwish, 1.0f / 6, 0.5f},
+    {FunctionKind::kLeakyRelu, 0.1f, 0},
+};
+static_assert(std::size(kFunctions) == kFunctionKindCount);
+
+// Every kind of function on every shape.
+std::vector<KernelCase> FunctionCases() {
+  const std::vector<Tail> tails = TailsOf(Op::kFunction);
+  std::vector<KernelCase> cases;
+  for (const LayerShape& shape : PlaneShapes()) {
+    for (const Function& function : kFunctions) {
+      const size_t turn = cases.size();
+      cases.push_back(MakeCase(Op::kFunction, shape, tails[turn % tails.size()], 0, 1 + static_cast<int>(turn % 2)));
+      cases.back().problem.function = function;
+    }
+  }
+  return cases;
 }
 
 }  // namespace
@@ -199,13 +223,15 @@ std::string CaseText(const KernelCase& kernel_case) {
                 window.kernel_h, "x", window.kernel_w, "/", window.stride_h, ",", window.stride_w, " pads ",
                 window.pad_top, ",", window.pad_left, ",", window.pad_bottom, ",", window.pad_right, " dilation ",
                 window.dilation_h, kernel_case.bias ? " bias" : "", problem.epilogue.residual ? " residual" : "", " [",
-                problem.epilogue.low, ",", problem.epilogue.high, "] sparsity ", kernel_case.sparsity, " threads ",
+                problem.epilogue.low, ",", problem.epilogue.high, "]",
+                problem.op == Op::kFunction ? Concat(" ", FunctionKindName(problem.function.kind)) : "", " sparsity ", kernel_case.sparsity, " threads ",
                 problem.threads);
 }
 
 // Every shape meets two tails and sparsities, which move on from shape to shape; one shape of a layer with weights
 // meets all of them.
 std::vector<KernelCase> KernelCases(Op op) {
+  if (op == Op::kFunction) return FunctionCases();
   const std::vector<LayerShape> shapes = ShapesOf(op);
   const std::vector<Tail> tails = TailsOf(op);
   std::vector<KernelCase> cases;

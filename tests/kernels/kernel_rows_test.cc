@@ -135,7 +135,11 @@ class KernelRowTest : public testing::TestWithParam<const Kernel*> {
  protected:
   const Kernel& kernel() const { return *GetParam(); }
 
-  bool HasSecondInput(const Problem& problem) const { return problem.op == Op::kAdd || problem.epilogue.residual; }
+  bool HasSecondInput(const Problem& problem) const { return IsBinary(problem.op) || problem.epilogue.residual; }
+
+  static Extent SecondExtent(const Problem& problem) {
+    return problem.op == Op::kScale ? Extent{problem.output.batch, problem.output.channels} : problem.output;
+  }
 
   // Prepared at another batch size than the one it runs with: a packed weight serves them all.
   std::unique_ptr<PackedWeight> Prepare(const Weight& weight, Problem problem) {
@@ -151,7 +155,7 @@ class KernelRowTest : public testing::TestWithParam<const Kernel*> {
                          const reference::Values& second, bool in_place) {
     GuardedBuffer first_buffer = LaidOut(first, problem.input, kernel().key.input);
     GuardedBuffer second_buffer =
-        second.empty() ? GuardedBuffer(0) : LaidOut(second, problem.output, kernel().key.output);
+        second.empty() ? GuardedBuffer(0) : LaidOut(second, SecondExtent(problem), kernel().key.output);
     GuardedBuffer output_buffer(LayoutElements(problem.output, kernel().key.output) * sizeof(float));
     GuardedBuffer workspace(kernel().workspace_bytes == nullptr ? 0 : kernel().workspace_bytes(problem));
     GuardedBuffer& output = in_place ? first_buffer : output_buffer;
@@ -175,10 +179,11 @@ class KernelRowTest : public testing::TestWithParam<const Kernel*> {
   void Check(const KernelCase& kernel_case, int seed) {
     const Problem& problem = kernel_case.problem;
     std::mt19937 random(seed);
-    const float reach = problem.op == Op::kSoftmax ? 40 : 1;
+    const float reach = problem.op == Op::kSoftmax ? 40 : problem.op == Op::kFunction ? 100 : 1;
     const auto input = DrawValues(problem.input.positions() * problem.input.channels, reach, random);
     reference::Values second;
-    if (HasSecondInput(problem)) second = DrawValues(problem.output.positions() * problem.output.channels, 1, random);
+    const Extent second_extent = SecondExtent(problem);
+    if (HasSecondInput(problem)) second = DrawValues(second_extent.positions() * second_extent.channels, 1, random);
     const bool has_weight = kernel().prepare != nullptr;
     const Weight weight = has_weight ? DrawWeight(kernel_case, seed % 2 == 0, random) : Weight{};
     const auto packed = Prepare(weight, problem);
@@ -188,7 +193,7 @@ class KernelRowTest : public testing::TestWithParam<const Kernel*> {
     }
     const reference::Result expected = reference::Solve(problem, &weight, input, second);
     ExpectClose(problem, Run(problem, packed.get(), input, second, false), expected);
-    if (problem.op == Op::kAdd || problem.op == Op::kActivation) {
+    if (WorksInPlace(problem.op)) {
       ExpectClose(problem, Run(problem, packed.get(), input, second, true), expected);
     }
   }

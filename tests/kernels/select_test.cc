@@ -126,6 +126,18 @@ TEST(MeasureKernelTest, GivesTheKernelWhatItsContractSays) {
   EXPECT_TRUE(seen.aligned);
 }
 
+TEST(MeasureKernelTest, GivesBothOperands) {
+  for (Op op : {Op::kAdd, Op::kMultiply, Op::kScale}) {
+    seen = {};
+    FakeBackend backend(kTable, 0);
+    const auto stream = *backend.NewStream(1);
+    Problem problem = SmallProblem();
+    problem.op = op;
+    ASSERT_TRUE(MeasureKernel(backend, *stream, kTable[1], problem, nullptr, {}).ok());
+    EXPECT_EQ(seen.inputs, 2u) << OpName(op);
+  }
+}
+
 TEST(MeasureKernelTest, RunsAtLeastAndAtMostAsOftenAsTold) {
   FakeBackend backend(kTable, 0);
   const auto stream = *backend.NewStream(1);

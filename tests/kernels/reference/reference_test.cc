@@ -68,6 +68,32 @@ TEST(Reference, ElementwiseOpsClamp) {
   EXPECT_THAT(Activation(problem, {-5, 1, 7}), ElementsAre(0, 1, 6));
 }
 
+TEST(Reference, ProductsAreByElementOrByChannelAndImage) {
+  const Extent extent{2, 2, 1, 2};
+  const Problem multiply{Op::kMultiply, {1, 3}, {1, 3}, {}, {-10, 10, false}, 1};
+  EXPECT_THAT(Multiply(multiply, {1, -2, 3}, {4, 5, -6}), ElementsAre(4, -10, -10));
+  const Problem scale{Op::kScale, extent, extent, {}, {}, 1};
+  EXPECT_THAT(Scale(scale, {1, 2, 3, 4, 5, 6, 7, 8}, {1, 10, 100, 1000}),
+              ElementsAre(1, 2, 30, 40, 500, 600, 7000, 8000));
+}
+
+TEST(Reference, FunctionsAreThoseOfOnnx) {
+  EXPECT_NEAR(ApplyFunction({FunctionKind::kSigmoid, 0, 0}, 2), 0.8807970779778823, 1e-15);
+  EXPECT_NEAR(ApplyFunction({FunctionKind::kSilu, 0, 0}, 2), 2 * 0.8807970779778823, 1e-15);
+  EXPECT_EQ(ApplyFunction({FunctionKind::kHardSigmoid, 0.25f, 0.5f}, 1), 0.75);
+  EXPECT_EQ(ApplyFunction({FunctionKind::kHardSigmoid, 0.25f, 0.5f}, 3), 1);
+  EXPECT_EQ(ApplyFunction({FunctionKind::kHardSwish, 0.25f, 0.5f}, 1), 0.75);
+  EXPECT_EQ(ApplyFunction({FunctionKind::kHardSwish, 0.25f, 0.5f}, -3), 0);
+  EXPECT_EQ(ApplyFunction({FunctionKind::kLeakyRelu, 0.25f, 0}, -4), -1);
+  EXPECT_EQ(ApplyFunction({FunctionKind::kLeakyRelu, 0.25f, 0}, 4), 4);
+}
+
+TEST(Reference, TransposesEachImage) {
+  const Problem problem{Op::kTranspose, {2, 2, 1, 3}, {2, 3, 1, 2}, {}, {}, 1};
+  EXPECT_THAT(Transpose(problem, {1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60}),
+              ElementsAre(1, 4, 2, 5, 3, 6, 10, 40, 20, 50, 30, 60));
+}
+
 // The worked example of kernels/layout.h: 196 positions are panels of 48, 48, 48 and 52 in units of 16.
 TEST(ReferenceLayout, PanelsOffsetsAreThoseOfTheWorkedExample) {
   const Extent extent{1, 10, 14, 14};
