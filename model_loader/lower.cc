@@ -4,6 +4,7 @@
 
 #include "model_loader/graph/operators.h"
 #include "model_loader/passes/epilogues.h"
+#include "model_loader/passes/functions.h"
 #include "model_loader/passes/windows.h"
 
 namespace swizzle {
@@ -19,6 +20,8 @@ constexpr KindOfOp kKinds[] = {
     {"Clamp", LayerKind::kActivation}, {"Conv", LayerKind::kConv},
     {"MaxPool", LayerKind::kMaxPool}, {"DepthwiseConv", LayerKind::kDepthwiseConv},
     {"Reshape", LayerKind::kReshape}, {"Softmax", LayerKind::kSoftmax},
+    {"Multiply", LayerKind::kMultiply}, {"Scale", LayerKind::kScale},
+    {"Function", LayerKind::kFunction}, {"Transpose", LayerKind::kTranspose},
 };
 
 const KindOfOp* FindKind(const Node& node) {
@@ -100,18 +103,58 @@ class Lowering {
       network_values_[output] = network_values_[node.inputs[0]];
       return {};
     }
+    if (kind->kind == LayerKind::kTranspose) {
+      LowerTranspose(node);
+      return {};
+    }
     Layer layer;
     layer.kind = kind->kind;
     layer.name = node.name;
     layer.epilogue = EpilogueOf(node);
     layer.inputs.push_back(network_values_[node.inputs[0]]);
     if (node.attributes.count("kernel_shape") > 0) layer.window = WindowOf(node);
-    if (layer.kind == LayerKind::kAdd) layer.inputs.push_back(network_values_[node.inputs[1]]);
+    if (IsBinary(layer.kind)) layer.inputs.push_back(network_values_[node.inputs[1]]);
+    if (layer.kind == LayerKind::kFunction) layer.function = FunctionOf(node);
     if (layer.epilogue.residual) layer.inputs.push_back(network_values_[node.inputs[kResidualInput]]);
     if (layer.kind == LayerKind::kConv || layer.kind == LayerKind::kDepthwiseConv) layer.weight = LowerWeight(node);
     layer.output = AddNetworkValue(output);
     network_.layers.push_back(std::move(layer));
     return {};
+  }
+
+  int AddLayer(LayerKind kind, const std::string& name, int input, int output) {
+    Layer layer;
+    layer.kind = kind;
+    layer.name = name;
+    layer.inputs = {input};
+    layer.output = output;
+    network_.layers.push_back(std::move(layer));
+    return output;
+  }
+
+  int AddNetworkValue(NetworkValue value) {
+    network_.values.push_back(std::move(value));
+    return static_cast<int>(network_.values.size()) - 1;
+  }
+
+  // The layer takes a row that is [rows, columns] by its channels and gives one that is [columns, rows]; where the
+  // graph splits these otherwise, reshapes stand around it.
+  void LowerTranspose(const Node& node) {
+    const int64_t rows = std::get<int64_t>(node.attributes.at("rows"));
+    int input = network_values_[node.inputs[0]];
+    const int64_t columns = network_.values[input].elements() / rows;
+    if (network_.values[input].channels != rows) {
+      input = AddLayer(LayerKind::kReshape, node.name + ".rows", input,
+                       AddNetworkValue({node.name + ".rows", rows, 1, columns}));
+    }
+    const int output = AddNetworkValue(node.outputs[0]);
+    if (network_.values[output].channels == columns) {
+      AddLayer(LayerKind::kTranspose, node.name, input, output);
+      return;
+    }
+    const int transposed = AddLayer(LayerKind::kTranspose, node.name, input,
+                                    AddNetworkValue({node.name + ".columns", columns, 1, rows}));
+    AddLayer(LayerKind::kReshape, node.name + ".columns", transposed, output);
   }
 
   bool IsSameRow(const Node& reshape) const {
@@ -156,14 +199,7 @@ class Lowering {
   int AddCopy(const std::string& name, int input) {
     NetworkValue copied = network_.values[input];
     copied.name = name;
-    network_.values.push_back(std::move(copied));
-    Layer copy;
-    copy.kind = LayerKind::kActivation;
-    copy.name = name + ".copy";
-    copy.inputs = {input};
-    copy.output = static_cast<int>(network_.values.size()) - 1;
-    network_.layers.push_back(std::move(copy));
-    return network_.layers.back().output;
+    return AddLayer(LayerKind::kActivation, name + ".copy", input, AddNetworkValue(std::move(copied)));
   }
 
   Graph graph_;

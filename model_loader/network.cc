@@ -1,5 +1,6 @@
 #include "model_loader/network.h"
 
+#include <cmath>
 #include <set>
 
 namespace swizzle {
@@ -20,7 +21,7 @@ bool IsPool(LayerKind kind) { return kind == LayerKind::kMaxPool || kind == Laye
 bool KeepsChannels(LayerKind kind) { return kind == LayerKind::kDepthwiseConv || IsPool(kind); }
 
 size_t InputCount(const Layer& layer) {
-  return layer.kind == LayerKind::kAdd || layer.epilogue.residual ? 2 : 1;
+  return IsBinary(layer.kind) || layer.epilogue.residual ? 2 : 1;
 }
 
 std::string ExtentText(const NetworkValue& value) {
@@ -172,11 +173,12 @@ class Validator {
   }
 
   Status CheckLayer(const Layer& layer) {
-    if (layer.kind > LayerKind::kReshape) {
+    if (layer.kind > LayerKind::kTranspose) {
       return InvalidArgument("its kind ", static_cast<int>(layer.kind), " is not known");
     }
     SWIZZLE_RETURN_IF_ERROR(CheckEdges(layer));
     SWIZZLE_RETURN_IF_ERROR(CheckEpilogue(layer));
+    SWIZZLE_RETURN_IF_ERROR(CheckFunction(layer));
     SWIZZLE_RETURN_IF_ERROR(CheckExtents(layer));
     return CheckWeight(layer);
   }
@@ -201,8 +203,23 @@ class Validator {
       return InvalidArgument("it clamps to [", epilogue.low, ", ", epilogue.high, "], which is empty");
     }
     if (epilogue.residual && !HasWeight(layer.kind)) return InvalidArgument("only convolutions add a residual");
-    const bool clampable = layer.kind != LayerKind::kSoftmax && layer.kind != LayerKind::kReshape;
+    const bool clampable = layer.kind != LayerKind::kSoftmax && layer.kind != LayerKind::kReshape &&
+                           layer.kind != LayerKind::kTranspose;
     if (epilogue.Clamps() && !clampable) return InvalidArgument(LayerKindName(layer.kind), " cannot clamp");
+    return {};
+  }
+
+  Status CheckFunction(const Layer& layer) const {
+    const Function& function = layer.function;
+    if (layer.kind != LayerKind::kFunction) {
+      return function == Function{} ? Status() : InvalidArgument(LayerKindName(layer.kind), " has no function");
+    }
+    if (static_cast<int>(function.kind) >= kFunctionKindCount) {
+      return InvalidArgument("its function ", static_cast<int>(function.kind), " is not known");
+    }
+    if (!std::isfinite(function.alpha) || !std::isfinite(function.beta)) {
+      return InvalidArgument("its function's alpha or beta is not finite");
+    }
     return {};
   }
 
@@ -213,13 +230,18 @@ class Validator {
       SWIZZLE_RETURN_IF_ERROR(CheckWindow(layer));
     } else if (layer.kind == LayerKind::kReshape) {
       if (in.elements() != out.elements()) return ExtentError("has other elements than", in, out);
+    } else if (layer.kind == LayerKind::kTranspose) {
+      const bool transposed = out.channels == in.height * in.width && in.channels == out.height * out.width;
+      if (!transposed) return ExtentError("is not the transpose of", in, out);
     } else if (!SameExtent(in, out)) {
       return ExtentError("differs from", in, out);
     }
     if (KeepsChannels(layer.kind) && in.channels != out.channels)
       return ExtentError("has other channels than", in, out);
     const bool second = layer.inputs.size() == 2;
-    if (second && !SameExtent(ValueAt(layer.inputs[1]), out)) {
+    const NetworkValue expected =
+        layer.kind == LayerKind::kScale ? NetworkValue{out.name, out.channels, 1, 1} : out;
+    if (second && !SameExtent(ValueAt(layer.inputs[1]), expected)) {
       return ExtentError("differs from", ValueAt(layer.inputs[1]), out);
     }
     return {};
@@ -289,6 +311,10 @@ Op LayerOp(LayerKind kind) {
     case LayerKind::kMaxPool: return Op::kMaxPool;
     case LayerKind::kAveragePool: return Op::kAveragePool;
     case LayerKind::kSoftmax: return Op::kSoftmax;
+    case LayerKind::kMultiply: return Op::kMultiply;
+    case LayerKind::kScale: return Op::kScale;
+    case LayerKind::kFunction: return Op::kFunction;
+    case LayerKind::kTranspose: return Op::kTranspose;
     default: return Op::kConv;
   }
 }
@@ -297,10 +323,13 @@ Op LayerOp(LayerKind kind) {
 
 std::string_view LayerKindName(LayerKind kind) {
   constexpr std::string_view kNames[] = {"Conv",        "DepthwiseConv", "Add",     "Activation", "MaxPool",
-                                         "AveragePool", "Softmax",       "Reshape"};
+                                         "AveragePool", "Softmax",       "Reshape", "Multiply",   "Scale",
+                                         "Function",    "Transpose"};
   const size_t index = static_cast<size_t>(kind);
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
+
+bool IsBinary(LayerKind kind) { return kind != LayerKind::kReshape && IsBinary(LayerOp(kind)); }
 
 Status Network::Validate() const { return Validator(*this).Run(); }
 
@@ -328,6 +357,7 @@ Problem LayerProblem(const Network& network, const Layer& layer, int64_t batch, 
   problem.window = layer.window;
   problem.epilogue = layer.epilogue;
   problem.threads = threads;
+  problem.function = layer.function;
   return problem;
 }
 

@@ -22,8 +22,12 @@ namespace swizzle {
 enum class LayerKind : uint8_t {
   kConv, kDepthwiseConv, kAdd, kActivation, kMaxPool, kAveragePool, kSoftmax,
   kReshape,  // [batch, C, H, W] -> [batch, C*H*W, 1, 1] or any other split of the same row
+  kMultiply, kScale, kFunction, kTranspose,
 };
 std::string_view LayerKindName(LayerKind kind);
+
+// Whether the layer has two operands, both read alike: kAdd, kMultiply, kScale.
+bool IsBinary(LayerKind kind);
 
 // One activation, without its batch dimension. channels, height and width are at least 1.
 struct NetworkValue {
@@ -39,11 +43,12 @@ struct NetworkValue {
 struct Layer {
   LayerKind kind = LayerKind::kConv;
   std::string name;          // of the ONNX node it came from (or the first of those fused)
-  std::vector<int> inputs;   // values; {x}, {x, residual} where epilogue.residual, {a, b} for kAdd
+  std::vector<int> inputs;   // values; {x}, {x, residual} where epilogue.residual, {a, b} for IsBinary
   int output = -1;           // value
   Window window;             // convolutions and pools
   Epilogue epilogue;
   int weight = -1;           // index into Network::weights; -1: none
+  Function function;         // kFunction; elsewhere as made
 };
 
 // How one input or output looks to a client.

@@ -16,7 +16,11 @@ namespace swizzle {
 //   DepthwiseConv(x, weight [C,1,kh,kw], bias [C]?, residual?)  {window; low, high}
 //   Affine(x, scale [C], shift [C])   y = x * scale + shift, per channel
 //   Add(a, b)  {low, high}            equal shapes
+//   Multiply(a, b)  {low, high}       equal shapes
+//   Scale(x, factors)  {low, high}    factors [N,C,1,1]: y = x * factors, per image and channel
 //   Clamp(x)  {low, high}
+//   Function(x)  {function, alpha, beta; low, high}  passes/functions.h
+//   Transpose(x)  {rows}              each row of the batch, as a matrix of so many rows, transposed
 //   Pad(x)  {pads [top, left, bottom, right], value}
 //   MaxPool(x), AveragePool(x)  {window; count_include_pad}
 //   Softmax(x)                        over channels
@@ -31,7 +35,8 @@ struct OperatorSpec {
   int min_inputs;
   int max_inputs;
   int max_outputs;
-  std::string_view attributes;  // names, each followed by a space
+  // Names, each followed by a space; "min<11" is known below opset 11 only.
+  std::string_view attributes;
 };
 
 std::span<const OperatorSpec> Operators();
@@ -39,7 +44,7 @@ std::span<const OperatorSpec> Operators();
 // Null if there is no such operator.
 const OperatorSpec* FindOperator(std::string_view domain, std::string_view op);
 
-bool HasAttribute(const OperatorSpec& spec, std::string_view attribute);
+bool HasAttribute(const OperatorSpec& spec, std::string_view attribute, int64_t opset);
 
 // Whether `node` is the canonical op of this name.
 inline bool Is(const Node& node, std::string_view op) { return node.domain == kSwizzleDomain && node.op == op; }

@@ -207,7 +207,9 @@ class GraphReader {
     for (auto& attribute : *proto.mutable_attribute()) {
       const std::string name = attribute.name();
       SWIZZLE_RETURN_IF_ERROR(CheckName(name, Concat("an attribute of ", Describe(node))));
-      if (!HasAttribute(spec, name)) return InvalidArgument(Describe(node), ": attribute '", name, "' is not known");
+      if (!HasAttribute(spec, name, graph_.opset)) {
+        return InvalidArgument(Describe(node), ": attribute '", name, "' is not known in opset ", graph_.opset);
+      }
       const std::string what = Concat(Describe(node), ": attribute '", name, "'");
       SWIZZLE_ASSIGN_OR_RETURN(Attribute value, ReadAttribute(attribute, what, source_));
       if (!node.attributes.emplace(name, std::move(value)).second) return InvalidArgument(what, " is given twice");

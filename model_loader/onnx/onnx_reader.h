@@ -1,6 +1,6 @@
 // Reads an ONNX model into a Graph, trusting nothing in the file.
 //
-// Accepted: opsets 11 to 17 of the default domain, the operators of graph/operators.h, FP32 inputs whose dimension 0 is
+// Accepted: opsets 6 to 23 of the default domain, the operators of graph/operators.h, FP32 inputs whose dimension 0 is
 // the batch (free or fixed) and whose other dimensions are fixed; tensors as raw or typed data inside the file, or as
 // external data in files below the model's folder; sparse initializers. These become dense, with zeros, as the graph is
 // read: the format of each weight is chosen later, by its zeros.
@@ -16,8 +16,8 @@
 
 namespace swizzle {
 
-inline constexpr int64_t kMinOpset = 11;
-inline constexpr int64_t kMaxOpset = 17;
+inline constexpr int64_t kMinOpset = 6;
+inline constexpr int64_t kMaxOpset = 23;
 
 struct ReadOptions {
   int64_t max_model_bytes = (int64_t{1} << 31) - 1;   // the most a protobuf message can have

@@ -52,6 +52,23 @@ static_assert(packed::LAYER_KIND_MAX_POOL == static_cast<int>(LayerKind::kMaxPoo
 static_assert(packed::LAYER_KIND_AVERAGE_POOL == static_cast<int>(LayerKind::kAveragePool) + 1);
 static_assert(packed::LAYER_KIND_SOFTMAX == static_cast<int>(LayerKind::kSoftmax) + 1);
 static_assert(packed::LAYER_KIND_RESHAPE == static_cast<int>(LayerKind::kReshape) + 1);
+static_assert(packed::LAYER_KIND_MULTIPLY == static_cast<int>(LayerKind::kMultiply) + 1);
+static_assert(packed::LAYER_KIND_SCALE == static_cast<int>(LayerKind::kScale) + 1);
+static_assert(packed::LAYER_KIND_FUNCTION == static_cast<int>(LayerKind::kFunction) + 1);
+static_assert(packed::LAYER_KIND_TRANSPOSE == static_cast<int>(LayerKind::kTranspose) + 1);
+
+// Likewise functions.
+inline packed::FunctionKind PackedKind(FunctionKind kind) {
+  return static_cast<packed::FunctionKind>(static_cast<int>(kind) + 1);
+}
+inline FunctionKind UnpackedKind(packed::FunctionKind kind) {
+  return static_cast<FunctionKind>(static_cast<int>(kind) - 1);
+}
+static_assert(packed::FUNCTION_KIND_SIGMOID == static_cast<int>(FunctionKind::kSigmoid) + 1);
+static_assert(packed::FUNCTION_KIND_SILU == static_cast<int>(FunctionKind::kSilu) + 1);
+static_assert(packed::FUNCTION_KIND_HARD_SIGMOID == static_cast<int>(FunctionKind::kHardSigmoid) + 1);
+static_assert(packed::FUNCTION_KIND_HARD_SWISH == static_cast<int>(FunctionKind::kHardSwish) + 1);
+static_assert(packed::FUNCTION_KIND_LEAKY_RELU == static_cast<int>(FunctionKind::kLeakyRelu) + 1);
 
 }  // namespace swizzle
 

@@ -204,6 +204,13 @@ class Unpacker {
     if (proto.epilogue().has_high()) layer.epilogue.high = proto.epilogue().high();
     layer.epilogue.residual = proto.epilogue().residual();
     if (proto.has_weight()) layer.weight = proto.weight();
+    if (layer.kind != LayerKind::kFunction) return layer;
+    const packed::Function& function = proto.function();
+    if (!packed::FunctionKind_IsValid(function.kind()) || function.kind() == packed::FUNCTION_KIND_UNSPECIFIED) {
+      return InvalidArgument("layer '", proto.name(), "': its function ", static_cast<int>(function.kind()),
+                             " is not known");
+    }
+    layer.function = {UnpackedKind(function.kind()), function.alpha(), function.beta()};
     return layer;
   }
 

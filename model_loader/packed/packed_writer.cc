@@ -82,6 +82,11 @@ void PackLayer(const Layer& layer, packed::Layer& proto) {
   if (layer.window != Window()) PackWindow(layer.window, *proto.mutable_window());
   if (layer.epilogue != Epilogue()) PackEpilogue(layer.epilogue, *proto.mutable_epilogue());
   if (layer.weight != -1) proto.set_weight(layer.weight);
+  if (layer.kind == LayerKind::kFunction) {
+    proto.mutable_function()->set_kind(PackedKind(layer.function.kind));
+    proto.mutable_function()->set_alpha(layer.function.alpha);
+    proto.mutable_function()->set_beta(layer.function.beta);
+  }
 }
 
 void PackValue(const NetworkValue& value, packed::Value& proto) {

@@ -1,5 +1,7 @@
 #include "model_loader/passes/canonicalise.h"
 
+#include <cmath>
+
 #include "model_loader/passes/evaluate.h"
 #include "model_loader/passes/passes.h"
 
@@ -30,6 +32,9 @@ constexpr Canonicaliser kCanonicalisers[] = {
     {"Gemm", CanonicaliseGemm},
     {"GlobalAveragePool", CanonicaliseGlobalPool},
     {"GlobalMaxPool", CanonicaliseGlobalPool},
+    {"HardSigmoid", CanonicaliseHardSigmoid},
+    {"HardSwish", CanonicaliseHardSwish},
+    {"LeakyRelu", CanonicaliseLeakyRelu},
     {"MatMul", CanonicaliseMatMul},
     {"MaxPool", CanonicalisePool},
     {"Mul", CanonicaliseArithmetic},
@@ -37,9 +42,11 @@ constexpr Canonicaliser kCanonicalisers[] = {
     {"ReduceMean", CanonicaliseGlobalPool},
     {"Relu", CanonicaliseRelu},
     {"Reshape", CanonicaliseReshape},
+    {"Sigmoid", CanonicaliseSigmoid},
     {"Softmax", CanonicaliseSoftmax},
     {"Squeeze", CanonicaliseSqueeze},
     {"Sub", CanonicaliseArithmetic},
+    {"Transpose", CanonicaliseTranspose},
     {"Unsqueeze", CanonicaliseUnsqueeze},
 };
 
@@ -183,6 +190,13 @@ StatusOr<Shape> NodeRewrite::ActivationShape(size_t i) const {
     return Unimplemented(Describe(node()), ": its input '", value.name, "' is no FP32 activation");
   }
   return *value.shape;
+}
+
+StatusOr<float> NodeRewrite::NumberOr(size_t i, const char* what, float absent) const {
+  if (!HasInput(i)) return absent;
+  SWIZZLE_ASSIGN_OR_RETURN(const Tensor* tensor, FloatConstant(i, what));
+  if (tensor->elements() == 1 && !std::isnan(tensor->floats()[0])) return tensor->floats()[0];
+  return InvalidArgument(Describe(node()), ": its ", what, " is not one number");
 }
 
 bool NodeRewrite::IsKnown(size_t i) const {

@@ -33,6 +33,8 @@ class NodeRewrite {
   StatusOr<const Tensor*> FloatConstant(size_t i, const char* what, const Shape& shape) const;
   // The shape of input `i`, an FP32 activation: not a constant, not shape arithmetic.
   StatusOr<Shape> ActivationShape(size_t i) const;
+  // The one number that input `i` holds, calling it `what`; `absent` where there is no such input.
+  StatusOr<float> NumberOr(size_t i, const char* what, float absent) const;
   // The elements of input `i`, if it is a small constant or was computed.
   std::optional<Elements> KnownElements(size_t i) const;
   // Whether there is such an input; cheaper.
@@ -65,6 +67,10 @@ Status CanonicaliseMatMul(NodeRewrite& rewrite);
 // Canonical element-wise operators.
 Status CanonicaliseRelu(NodeRewrite& rewrite);
 Status CanonicaliseClip(NodeRewrite& rewrite);
+Status CanonicaliseSigmoid(NodeRewrite& rewrite);
+Status CanonicaliseHardSigmoid(NodeRewrite& rewrite);
+Status CanonicaliseHardSwish(NodeRewrite& rewrite);
+Status CanonicaliseLeakyRelu(NodeRewrite& rewrite);
 Status CanonicaliseArithmetic(NodeRewrite& rewrite);  // Add, Sub, Mul, Div
 Status CanonicaliseBatchNorm(NodeRewrite& rewrite);
 Status CanonicaliseSoftmax(NodeRewrite& rewrite);
@@ -76,6 +82,9 @@ Status CanonicaliseFlatten(NodeRewrite& rewrite);
 Status CanonicaliseSqueeze(NodeRewrite& rewrite);
 Status CanonicaliseUnsqueeze(NodeRewrite& rewrite);
 Status CanonicaliseCast(NodeRewrite& rewrite);
+
+// A Transpose that keeps the batch: a reshape where only dimensions of extent 1 move, else the transpose of a matrix.
+Status CanonicaliseTranspose(NodeRewrite& rewrite);
 
 }  // namespace swizzle
 

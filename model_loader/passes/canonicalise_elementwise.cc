@@ -1,6 +1,7 @@
-// Activations, arithmetic, batch norm, softmax and padding.
+// Arithmetic, batch norm, softmax and padding.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "model_loader/passes/canonicalise.h"
 #include "model_loader/passes/evaluate.h"
@@ -8,23 +9,30 @@
 namespace swizzle {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-// A bound of Clip, or `absent`.
-StatusOr<float> Bound(const NodeRewrite& rewrite, size_t input, const char* what, float absent) {
-  if (!rewrite.HasInput(input)) return absent;
-  SWIZZLE_ASSIGN_OR_RETURN(const Tensor* tensor, rewrite.FloatConstant(input, what));
-  if (tensor->elements() == 1 && !std::isnan(tensor->floats()[0])) return tensor->floats()[0];
-  return InvalidArgument(Describe(rewrite.node()), ": its ", what, " is not one number");
-}
-
 int64_t ChannelsOf(const Shape& shape) { return shape.size() < 2 ? 1 : shape[1]; }
+
+// Below opset 7 the second operand's dimensions stand at the attribute axis of the first's: its shape with the ones
+// behind it that put it there.
+StatusOr<Shape> AlignedShape(const NodeRewrite& rewrite, size_t input, Shape given, const Shape& first) {
+  const Node& node = rewrite.node();
+  if (node.attributes.count("axis") == 0) return given;
+  const int64_t rank = static_cast<int64_t>(first.size());
+  SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, IntAttribute(node, "axis", 0));
+  SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(node, axis, rank));
+  const int64_t behind = rank - axis - static_cast<int64_t>(given.size());
+  if (input != 1 || behind < 0) {
+    return Unimplemented(Describe(node), ": ", ShapeText(given), " at axis ", axis, " does not broadcast to ",
+                         ShapeText(first));
+  }
+  given.insert(given.end(), behind, 1);
+  return given;
+}
 
 // One number per channel (dimension 1) from a constant that broadcasts to `shape` along all other dimensions.
 StatusOr<std::vector<float>> ChannelVector(const NodeRewrite& rewrite, size_t input, const Shape& shape) {
   SWIZZLE_ASSIGN_OR_RETURN(const Tensor* tensor, rewrite.FloatConstant(input, "operand"));
   const int64_t channels = ChannelsOf(shape);
-  const Shape& given = tensor->shape;
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape given, AlignedShape(rewrite, input, tensor->shape, shape));
   bool per_channel = given.size() <= shape.size();
   for (size_t i = 0; per_channel && i < given.size(); ++i) {
     const bool channel_axis = shape.size() - given.size() + i == 1;
@@ -54,16 +62,28 @@ Status BecomeAffine(NodeRewrite& rewrite, int activation, const std::vector<floa
   return rewrite.Become("Affine", {activation, scale_value, shift_value}, shape);
 }
 
-Status BecomeSum(NodeRewrite& rewrite) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Shape a, rewrite.ActivationShape(0));
-  SWIZZLE_ASSIGN_OR_RETURN(const Shape b, rewrite.ActivationShape(1));
+// Whether `factors` is one number per channel and image of `shape`: [N,C,1,1] of [N,C,H,W].
+bool IsPerChannel(const Shape& factors, const Shape& shape) {
+  return factors.size() == shape.size() && shape.size() > 2 &&
+         std::equal(factors.begin(), factors.begin() + 2, shape.begin()) &&
+         std::all_of(factors.begin() + 2, factors.end(), [](int64_t dimension) { return dimension == 1; });
+}
+
+// Add or Mul of two activations.
+Status BecomeBinary(NodeRewrite& rewrite) {
   const Node& node = rewrite.node();
-  if (node.op != "Add") return Unimplemented(Describe(node), " of two activations is not supported; only Add is");
-  if (a != b) {
-    return Unimplemented(Describe(node), ": activations ", ShapeText(a), " and ", ShapeText(b),
-                         " differ in shape; broadcasting between activations is not supported");
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape a, rewrite.ActivationShape(0));
+  SWIZZLE_ASSIGN_OR_RETURN(Shape b, rewrite.ActivationShape(1));
+  SWIZZLE_ASSIGN_OR_RETURN(b, AlignedShape(rewrite, 1, std::move(b), a));
+  if (node.op != "Add" && node.op != "Mul") {
+    return Unimplemented(Describe(node), " (opset ", rewrite.graph().opset,
+                         ") of two activations is not supported; only Add and Mul are");
   }
-  return rewrite.Become("Add", node.inputs, a);
+  if (a == b) return rewrite.Become(node.op == "Add" ? "Add" : "Multiply", node.inputs, a);
+  if (node.op == "Mul" && IsPerChannel(b, a)) return rewrite.Become("Scale", node.inputs, a);
+  if (node.op == "Mul" && IsPerChannel(a, b)) return rewrite.Become("Scale", {node.inputs[1], node.inputs[0]}, b);
+  return Unimplemented(Describe(node), ": activations ", ShapeText(a), " and ", ShapeText(b),
+                       " differ in shape; between activations only Mul by one number per channel broadcasts");
 }
 
 // Scale and shift that `x op constant`, or `constant op x` where `constant_first`, amounts to.
@@ -82,29 +102,48 @@ bool RunsOverChannels(const Shape& shape, int64_t axis, int64_t opset) {
   return opset >= 13 || std::all_of(shape.begin() + 2, shape.end(), [](int64_t dimension) { return dimension == 1; });
 }
 
-}  // namespace
-
-Status CanonicaliseRelu(NodeRewrite& rewrite) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, rewrite.ActivationShape(0));
-  return rewrite.Become("Clamp", rewrite.node().inputs, shape, {{"low", 0.0f}, {"high", kInfinity}});
-}
-
-Status CanonicaliseClip(NodeRewrite& rewrite) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, rewrite.ActivationShape(0));
-  SWIZZLE_ASSIGN_OR_RETURN(const float low, Bound(rewrite, 1, "minimum", -kInfinity));
-  SWIZZLE_ASSIGN_OR_RETURN(const float high, Bound(rewrite, 2, "maximum", kInfinity));
-  if (low == -kInfinity && high == kInfinity) {
-    rewrite.Vanish();
-    return {};
+// The numbers of Pad's input `i`.
+StatusOr<std::vector<int64_t>> PadNumbers(const NodeRewrite& rewrite, size_t i, const char* what) {
+  const auto known = rewrite.KnownElements(i);
+  if (!known || IsFloating(known->dtype) || known->DependsOnBatch()) {
+    return Unimplemented(Describe(rewrite.node()), ": its ", what, " are not constant integers");
   }
-  // Where the bounds cross, ONNX takes the upper one.
-  return rewrite.Become("Clamp", {rewrite.node().inputs[0]}, shape, {{"low", std::min(low, high)}, {"high", high}});
+  std::vector<int64_t> numbers;
+  for (const Scalar& scalar : known->scalars) numbers.push_back(scalar.whole);
+  return numbers;
 }
+
+// Padding before each dimension, then after each: the attribute pads (below opset 11), or input 1, of all dimensions or
+// of the axes of input 3 (from opset 18 on).
+StatusOr<std::vector<int64_t>> PadsOf(const NodeRewrite& rewrite, size_t rank) {
+  const Node& node = rewrite.node();
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<int64_t> pads, IntsAttribute(node, "pads", {}));
+  if (rewrite.HasInput(1)) {
+    SWIZZLE_ASSIGN_OR_RETURN(pads, PadNumbers(rewrite, 1, "pads"));
+  }
+  std::vector<int64_t> axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  if (rewrite.HasInput(3)) {
+    SWIZZLE_ASSIGN_OR_RETURN(axes, PadNumbers(rewrite, 3, "axes"));
+  }
+  if (pads.size() != 2 * axes.size()) {
+    return InvalidArgument(Describe(node), " has ", pads.size(), " pads for ", axes.size(), " dimensions");
+  }
+  std::vector<int64_t> all(2 * rank);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, NormalAxis(node, axes[i], static_cast<int64_t>(rank)));
+    all[axis] = pads[i];
+    all[rank + axis] = pads[axes.size() + i];
+  }
+  return all;
+}
+
+}  // namespace
 
 Status CanonicaliseArithmetic(NodeRewrite& rewrite) {
   const Node& node = rewrite.node();
   const bool constant_first = rewrite.HasConstant(0);
-  if (!constant_first && !rewrite.HasConstant(1)) return BecomeSum(rewrite);
+  if (!constant_first && !rewrite.HasConstant(1)) return BecomeBinary(rewrite);
   const size_t activation = constant_first ? 1 : 0;
   if (constant_first && node.op == "Div") return Unimplemented(Describe(node), " by an activation is not supported");
   SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, rewrite.ActivationShape(activation));
@@ -119,6 +158,10 @@ Status CanonicaliseBatchNorm(NodeRewrite& rewrite) {
   SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, rewrite.ActivationShape(0));
   SWIZZLE_ASSIGN_OR_RETURN(const float epsilon, FloatAttribute(node, "epsilon", 1e-5f));
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t training, IntAttribute(node, "training_mode", 0));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t spatial, IntAttribute(node, "spatial", 1));
+  if (spatial != 1) {
+    return Unimplemented(Describe(node), ": spatial ", spatial, " is not supported; only one number per channel is");
+  }
   const bool has_statistics = std::any_of(node.outputs.begin() + 1, node.outputs.end(),
                                           [](int output) { return output != kNoValue; });
   if (training != 0 || has_statistics) {
@@ -157,20 +200,14 @@ Status CanonicalisePad(NodeRewrite& rewrite) {
   SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, rewrite.ActivationShape(0));
   SWIZZLE_ASSIGN_OR_RETURN(const std::string mode, StringAttribute(node, "mode", "constant"));
   if (mode != "constant") return Unimplemented(Describe(node), ": mode '", mode, "' is not supported, only 'constant'");
-  const auto pads = rewrite.KnownElements(1);
-  if (!pads || pads->dtype != DType::kInt64 || pads->DependsOnBatch()) {
-    return Unimplemented(Describe(node), ": its pads are not constant integers");
-  }
-  if (pads->scalars.size() != 2 * shape.size()) {
-    return InvalidArgument(Describe(node), " has ", pads->scalars.size(), " pads for ", ShapeText(shape));
-  }
-  SWIZZLE_ASSIGN_OR_RETURN(const float value, Bound(rewrite, 2, "value", 0.0f));
-  const auto pad = [&](size_t i) { return pads->scalars[i].whole; };
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> pads, PadsOf(rewrite, shape.size()));
+  SWIZZLE_ASSIGN_OR_RETURN(float value, FloatAttribute(node, "value", 0.0f));
+  SWIZZLE_ASSIGN_OR_RETURN(value, rewrite.NumberOr(2, "value", value));
   Shape padded = shape;
   bool any = false;
   for (size_t i = 0; i < shape.size(); ++i) {
     constexpr int64_t kMaxPad = 1 << 15;
-    const int64_t before = pad(i), after = pad(shape.size() + i);
+    const int64_t before = pads[i], after = pads[shape.size() + i];
     const bool spatial = shape.size() == 4 && i >= 2;
     if (before < 0 || after < 0 || before > kMaxPad || after > kMaxPad || (!spatial && before + after > 0)) {
       return Unimplemented(Describe(node), ": only padding of height and width, by 0 to ", kMaxPad, ", is supported");
@@ -182,7 +219,7 @@ Status CanonicalisePad(NodeRewrite& rewrite) {
     rewrite.Vanish();
     return {};
   }
-  std::vector<int64_t> spatial_pads = {pad(2), pad(3), pad(6), pad(7)};
+  std::vector<int64_t> spatial_pads = {pads[2], pads[3], pads[6], pads[7]};
   return rewrite.Become("Pad", {node.inputs[0]}, padded, {{"pads", std::move(spatial_pads)}, {"value", value}});
 }
 

@@ -1,4 +1,5 @@
-// Operators that only rename dimensions. Every one keeps dimension 0, the batch.
+// Operators that only rename dimensions, and Transpose. Every one keeps dimension 0, the batch.
+#include <algorithm>
 #include <numeric>
 
 #include "model_loader/passes/canonicalise.h"
@@ -129,6 +130,30 @@ Status CanonicaliseUnsqueeze(NodeRewrite& rewrite) {
   for (int64_t axis : *axes) shape.insert(shape.begin() + axis, 1);
   if ((*axes)[0] == 0) return MovesBatch(node, from, ShapeText(shape));
   return BecomeReshape(rewrite, std::move(shape));
+}
+
+Status CanonicaliseTranspose(NodeRewrite& rewrite) {
+  const Node& node = rewrite.node();
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape from, rewrite.ActivationShape(0));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> perm, PermutationOf(node, from.size()));
+  Shape to;
+  std::vector<int64_t> moved;  // axes of more than one element, as they come out
+  for (int64_t axis : perm) {
+    to.push_back(from[axis]);
+    if (axis != 0 && from[axis] != 1) moved.push_back(axis);
+  }
+  if (perm[0] != 0) return MovesBatch(node, from, ShapeText(to));
+  if (std::is_sorted(moved.begin(), moved.end())) return BecomeReshape(rewrite, std::move(to));
+  // [a.. b..] to [b.. a..] is the transpose of a matrix.
+  const auto rows = std::min_element(moved.begin(), moved.end());
+  if (!std::is_sorted(moved.begin(), rows) || !std::is_sorted(rows, moved.end())) {
+    return Unimplemented(Describe(node), " (opset ", rewrite.graph().opset, ") of ", ShapeText(from), " to ",
+                         ShapeText(to), " is not supported: of the dimensions after the batch the first few must "
+                         "move behind the rest, as from NHWC to NCHW");
+  }
+  int64_t row_count = 1;
+  for (auto axis = rows; axis != moved.end(); ++axis) row_count *= from[*axis];
+  return rewrite.Become("Transpose", {node.inputs[0]}, std::move(to), {{"rows", row_count}});
 }
 
 Status CanonicaliseCast(NodeRewrite& rewrite) {

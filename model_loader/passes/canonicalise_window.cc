@@ -36,7 +36,9 @@ StatusOr<bool> KeepsDimensions(const NodeRewrite& rewrite, const Shape& input) {
   const Node& node = rewrite.node();
   if (node.op != "ReduceMean") return true;
   const int64_t rank = static_cast<int64_t>(input.size());
-  SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOf(node, nullptr, rank));
+  const auto input_axes = rewrite.KnownElements(1);
+  if (rewrite.HasInput(1) && !input_axes) return Unimplemented(Describe(node), ": its axes are not constant");
+  SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOf(node, input_axes ? &*input_axes : nullptr, rank));
   if (!axes || !IsPlane(*axes, rank)) {
     return Unimplemented(Describe(node), ": only the mean over height and width of ", ShapeText(input),
                          " is supported");
@@ -98,7 +100,7 @@ Status CanonicaliseGlobalPool(NodeRewrite& rewrite) {
   window.kernel_h = static_cast<int32_t>(height);
   window.kernel_w = static_cast<int32_t>(input.back());
   const char* op = node.op == "GlobalMaxPool" ? "MaxPool" : "AveragePool";
-  return rewrite.Become(op, node.inputs, std::move(output), WindowAttributes(window));
+  return rewrite.Become(op, {node.inputs[0]}, std::move(output), WindowAttributes(window));
 }
 
 }  // namespace swizzle

@@ -133,10 +133,17 @@ Range SliceRange(int64_t start, int64_t end, int64_t step, int64_t length) {
 Result EvaluateSlice(const Node& node, Inputs inputs) {
   const Elements& data = *inputs[0];
   const int64_t rank = static_cast<int64_t>(data.shape.size());
-  SWIZZLE_ASSIGN_OR_RETURN(const auto starts, Integers(node, *inputs[1], "starts"));
-  SWIZZLE_ASSIGN_OR_RETURN(const auto ends, Integers(node, *inputs[2], "ends"));
+  SWIZZLE_ASSIGN_OR_RETURN(auto starts, IntsAttribute(node, "starts", {}));  // below opset 10
+  SWIZZLE_ASSIGN_OR_RETURN(auto ends, IntsAttribute(node, "ends", {}));
+  if (InputAt(inputs, 1) != nullptr && InputAt(inputs, 2) != nullptr) {
+    SWIZZLE_ASSIGN_OR_RETURN(starts, Integers(node, *inputs[1], "starts"));
+    SWIZZLE_ASSIGN_OR_RETURN(ends, Integers(node, *inputs[2], "ends"));
+  } else if (starts.empty() || inputs.size() > 1) {
+    return InvalidArgument(Describe(node), " lacks its starts or ends");
+  }
   std::vector<int64_t> axes(starts.size()), steps(starts.size(), 1);
   std::iota(axes.begin(), axes.end(), 0);
+  SWIZZLE_ASSIGN_OR_RETURN(axes, IntsAttribute(node, "axes", axes));
   if (const Elements* input = InputAt(inputs, 3)) {
     SWIZZLE_ASSIGN_OR_RETURN(axes, Integers(node, *input, "axes"));
   }
@@ -170,13 +177,7 @@ Result EvaluateSlice(const Node& node, Inputs inputs) {
 Result EvaluateTranspose(const Node& node, Inputs inputs) {
   const Elements& data = *inputs[0];
   const size_t rank = data.shape.size();
-  std::vector<int64_t> reversed(rank);
-  std::iota(reversed.rbegin(), reversed.rend(), 0);
-  SWIZZLE_ASSIGN_OR_RETURN(const auto perm, IntsAttribute(node, "perm", reversed));
-  std::vector<int64_t> sorted = perm;
-  std::sort(sorted.begin(), sorted.end());
-  std::reverse(reversed.begin(), reversed.end());
-  if (sorted != reversed) return InvalidArgument(Describe(node), ": perm is not a permutation of ", rank, " axes");
+  SWIZZLE_ASSIGN_OR_RETURN(const auto perm, PermutationOf(node, rank));
   const std::vector<int64_t> data_strides = Strides(data.shape);
   Elements result{data.dtype, {}, {}};
   std::vector<int64_t> strides;
@@ -365,6 +366,7 @@ Result EvaluateArithmetic(const Node& node, Inputs inputs) {
   const char op = node.op == "Add" ? '+' : node.op == "Sub" ? '-' : node.op == "Mul" ? '*' : '/';
   const Elements& a = *inputs[0];
   const Elements& b = *inputs[1];
+  if (node.attributes.count("axis") > 0) return std::nullopt;  // the broadcasting of opset 6
   if (a.dtype != b.dtype) return InvalidArgument(Describe(node), ": its inputs differ in type");
   Elements result{a.dtype, {}, {}};
   SWIZZLE_ASSIGN_OR_RETURN(result.shape, BroadcastShape(node, a.shape, b.shape));
@@ -427,6 +429,17 @@ StatusOr<Elements> EvaluateShape(const Node& node, const Shape& shape) {
     elements.scalars.push_back({0.0, batch ? 1 : shape[i], batch});
   }
   return elements;
+}
+
+StatusOr<std::vector<int64_t>> PermutationOf(const Node& node, size_t rank) {
+  std::vector<int64_t> reversed(rank);
+  std::iota(reversed.rbegin(), reversed.rend(), 0);
+  SWIZZLE_ASSIGN_OR_RETURN(const auto perm, IntsAttribute(node, "perm", reversed));
+  std::vector<int64_t> sorted = perm;
+  std::sort(sorted.begin(), sorted.end());
+  std::reverse(reversed.begin(), reversed.end());
+  if (sorted != reversed) return InvalidArgument(Describe(node), ": perm is not a permutation of ", rank, " axes");
+  return perm;
 }
 
 StatusOr<int64_t> NormalAxis(const Node& node, int64_t axis, int64_t rank) {

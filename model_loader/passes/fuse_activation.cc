@@ -9,7 +9,8 @@ namespace swizzle {
 namespace {
 
 bool HasBounds(const Node& node) {
-  return Is(node, "Conv") || Is(node, "DepthwiseConv") || Is(node, "Add") || Is(node, "Clamp");
+  constexpr std::string_view kOps[] = {"Conv", "DepthwiseConv", "Add", "Clamp", "Multiply", "Scale", "Function"};
+  return std::any_of(std::begin(kOps), std::end(kOps), [&](std::string_view op) { return Is(node, op); });
 }
 
 }  // namespace

@@ -18,6 +18,13 @@ StatusOr<int> ResolveIdentity(Graph& graph);
 // computed from shapes before it, shapes after it follow from the target. Counts the nodes computed.
 StatusOr<int> Canonicalise(Graph& graph);
 
+// Transposes, which exporters of NHWC models write around convolutions, move towards the outputs through element-wise
+// operators, means, pads and softmax, where they meet and cancel. What is left stands before what needs it.
+StatusOr<int> FoldTransposes(Graph& graph);
+
+// Sigmoid, SiLU, HardSigmoid and HardSwish that are written out in several operators become one.
+StatusOr<int> RecogniseFunctions(Graph& graph);
+
 // A convolution with as many groups as input and output channels becomes a DepthwiseConv.
 StatusOr<int> RecogniseDepthwise(Graph& graph);
 

@@ -8,7 +8,9 @@ namespace {
 
 constexpr Pass kPasses[] = {
     {"resolve_identity", ResolveIdentity},
+    {"fold_transposes", FoldTransposes},  // before canonicalise, which knows channels by their place
     {"canonicalise", Canonicalise},
+    {"recognise_functions", RecogniseFunctions},  // before fold_affine, which takes them apart
     {"recognise_depthwise", RecogniseDepthwise},
     {"fold_pad", FoldPad},        // before fold_affine, which must know a convolution's padding
     {"fold_affine", FoldAffine},

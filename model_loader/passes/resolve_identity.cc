@@ -29,6 +29,11 @@ Status CheckInference(Rewriter& rewriter, const Node& node) {
   if (mask != kNoValue && (!rewriter.Readers(mask).empty() || rewriter.IsGraphOutput(mask))) {
     return Unimplemented(Describe(node), ": its mask is used");
   }
+  constexpr int64_t kIsTestDropped = 7;  // the opset from which on Dropout alone does nothing
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t is_test, IntAttribute(node, "is_test", 0));
+  if (rewriter.graph().opset < kIsTestDropped && is_test == 0) {
+    return Unimplemented(Describe(node), " is in training mode (is_test 0); export the model for inference");
+  }
   const int training = node.Input(2);
   if (training == kNoValue) return {};
   const auto& constant = rewriter.graph().values[training].constant;

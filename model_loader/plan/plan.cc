@@ -129,7 +129,7 @@ int PlanBuilder::SlotIn(int value, Layout layout) {
 StatusOr<int64_t> PlanBuilder::AddLayer(const Layer& layer, const Candidate& candidate) {
   std::vector<int> inputs;
   for (size_t i = 0; i < layer.inputs.size(); ++i) {
-    const bool residual = layer.kind != LayerKind::kAdd && i == 1;
+    const bool residual = layer.epilogue.residual && i == 1;
     inputs.push_back(SlotIn(layer.inputs[i], residual ? candidate.output : candidate.input));
   }
   if (candidate.kernel == nullptr) {

@@ -46,7 +46,7 @@ StatusOr<std::vector<int>> ChooseCandidates(const Network& network,
   std::vector<LayerOptions> layers;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Layer& layer = network.layers[i];
-    LayerOptions options{layer.inputs, layer.kind != LayerKind::kAdd && layer.inputs.size() == 2, layer.output, {}};
+    LayerOptions options{layer.inputs, layer.epilogue.residual, layer.output, {}};
     for (const Candidate& candidate : candidates[i]) {
       options.options.push_back({candidate.input, candidate.output, WeightedCost(candidate.microseconds, weights)});
     }
@@ -69,7 +69,8 @@ LayerReport DescribeLayer(const Network& network, const Layer& layer, const std:
                           int chosen) {
   LayerReport report;
   report.name = layer.name;
-  report.op = std::string(LayerKindName(layer.kind));
+  const bool function = layer.kind == LayerKind::kFunction;
+  report.op = std::string(function ? FunctionKindName(layer.function.kind) : LayerKindName(layer.kind));
   report.input = network.values[layer.inputs[0]].WithBatch(1);
   report.output = network.values[layer.output].WithBatch(1);
   if (layer.weight >= 0) {

@@ -162,6 +162,26 @@ const Fault kFaults[] = {
      "other channels"},
     {"ActivationExtent", [](Network& n) { n.values[FirstOf(n, LayerKind::kActivation).output].width += 1; },
      "differs from its input"},
+    {"FunctionUnknown",
+     [](Network& n) { FirstOf(n, LayerKind::kFunction).function.kind = static_cast<FunctionKind>(99); },
+     "its function 99 is not known"},
+    {"FunctionNotFinite",
+     [](Network& n) { FirstOf(n, LayerKind::kFunction).function.beta = std::numeric_limits<float>::infinity(); },
+     "is not finite"},
+    {"FunctionOfAdd", [](Network& n) { FirstOf(n, LayerKind::kAdd).function.alpha = 1; }, "Add has no function"},
+    {"FactorsExtent",
+     [](Network& n) {
+       Layer& scale = FirstOf(n, LayerKind::kScale);
+       scale.inputs[1] = scale.inputs[0];
+     },
+     "differs from its input"},
+    {"FactorsMissing", [](Network& n) { FirstOf(n, LayerKind::kScale).inputs.pop_back(); }, "1 inputs instead of 2"},
+    {"MultiplyExtent",
+     [](Network& n) { FirstOf(n, LayerKind::kMultiply).inputs[1] = n.layers[0].output; }, "differs from its input"},
+    {"TransposeExtent", [](Network& n) { n.values[FirstOf(n, LayerKind::kTranspose).output].width += 1; },
+     "is not the transpose of its input"},
+    {"TransposeClamps", [](Network& n) { FirstOf(n, LayerKind::kTranspose).epilogue.high = 0; },
+     "Transpose cannot clamp"},
     {"ReshapeElements", [](Network& n) { n.values[FirstOf(n, LayerKind::kReshape).output].channels += 1; },
      "other elements than its input"},
 };
@@ -229,6 +249,7 @@ TEST(NetworkTest, MakesProblems) {
 TEST(NetworkTest, NamesLayerKinds) {
   EXPECT_EQ(LayerKindName(LayerKind::kConv), "Conv");
   EXPECT_EQ(LayerKindName(LayerKind::kReshape), "Reshape");
+  EXPECT_EQ(LayerKindName(LayerKind::kTranspose), "Transpose");
   EXPECT_EQ(LayerKindName(static_cast<LayerKind>(99)), "unknown");
 }
 

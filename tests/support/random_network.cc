@@ -49,6 +49,30 @@ class Builder {
     return Append(std::move(layer), channels);
   }
 
+  int Function(int input, const swizzle::Function& function) {
+    Layer layer = NewLayer(LayerKind::kFunction, input, {}, {});
+    layer.function = function;
+    return Append(std::move(layer), network_.values[input].channels);
+  }
+
+  // Squeeze-and-excite without its convolutions: every channel times the hard sigmoid of its mean.
+  int Excite(int input) {
+    Window plane;
+    plane.kernel_h = static_cast<int32_t>(network_.values[input].height);
+    plane.kernel_w = static_cast<int32_t>(network_.values[input].width);
+    const int mean = Pool(LayerKind::kAveragePool, input, plane);
+    return Pointwise(LayerKind::kScale, {input, Function(mean, {FunctionKind::kHardSigmoid, 0.2f, 0.5f})});
+  }
+
+  // [C,H,W] to [H*W,1,C].
+  int Transpose(int input) {
+    const NetworkValue x = network_.values[input];
+    Layer layer = NewLayer(LayerKind::kTranspose, input, {}, {});
+    layer.output = Value(layer.name + ".out", x.height * x.width, 1, x.channels);
+    network_.layers.push_back(std::move(layer));
+    return network_.layers.back().output;
+  }
+
   int Flatten(int input) {
     const NetworkValue x = network_.values[input];
     Layer layer = NewLayer(LayerKind::kReshape, input, {}, {});
@@ -147,8 +171,11 @@ Network MakeRandomNetwork(const RandomNetworkOptions& options) {
   x = b.Pointwise(LayerKind::kActivation, {x}, relu);
   x = b.Pool(LayerKind::kMaxPool, x, Square(3, 1, 1));
   x = b.Depthwise(x, Square(3, 2, 1), relu6);
+  x = b.Function(x, {FunctionKind::kHardSwish, 1.0f / 6, 0.5f});
+  x = b.Excite(x);
+  x = b.Pointwise(LayerKind::kMultiply, {x, b.Function(x, {FunctionKind::kSigmoid, 0, 0})});
   x = b.Pool(LayerKind::kAveragePool, x, Square(2, 1, 0));
-  x = b.Flatten(x);
+  x = b.Flatten(b.Transpose(x));
   x = b.Conv(x, 10, Square(1, 1, 0), 0.0, {});
   x = b.Pointwise(LayerKind::kSoftmax, {x});
   return b.Finish(image, "image", x, "probabilities");

@@ -88,11 +88,15 @@ INSTANTIATE_TEST_SUITE_P(Faults, VerifyFaultTest, ::testing::ValuesIn(kFaults),
 TEST(OperatorsTest, KnowsAttributes) {
   const OperatorSpec* conv = FindOperator("", "Conv");
   ASSERT_NE(conv, nullptr);
-  EXPECT_TRUE(HasAttribute(*conv, "strides"));
-  EXPECT_TRUE(HasAttribute(*conv, "auto_pad"));
-  EXPECT_FALSE(HasAttribute(*conv, "stride"));
-  EXPECT_FALSE(HasAttribute(*conv, ""));
-  EXPECT_FALSE(HasAttribute(*FindOperator("", "Relu"), "alpha"));
+  EXPECT_TRUE(HasAttribute(*conv, "strides", 17));
+  EXPECT_TRUE(HasAttribute(*conv, "auto_pad", 17));
+  EXPECT_FALSE(HasAttribute(*conv, "stride", 17));
+  EXPECT_FALSE(HasAttribute(*conv, "", 17));
+  EXPECT_FALSE(HasAttribute(*FindOperator("", "Relu"), "alpha", 17));
+  const OperatorSpec* clip = FindOperator("", "Clip");
+  EXPECT_TRUE(HasAttribute(*clip, "min", 10));
+  EXPECT_FALSE(HasAttribute(*clip, "min", 11));
+  EXPECT_FALSE(HasAttribute(*clip, "min<11", 10));
   EXPECT_EQ(FindOperator("", "Affine"), nullptr);
 }
 

@@ -60,8 +60,8 @@ output "y" = %y
 
 TEST(OnnxReaderTest, AcceptsOpsetsInRange) {
   for (int64_t opset = kMinOpset; opset <= kMaxOpset; ++opset) EXPECT_THAT(SmallModel(opset).Read(), IsOk());
-  EXPECT_THAT(SmallModel(10).Read(), IsError(StatusCode::kUnimplemented, "opset 10; supported are 11 to 17"));
-  EXPECT_THAT(SmallModel(18).Read(), IsError(StatusCode::kUnimplemented, "opset 18; supported are 11 to 17"));
+  EXPECT_THAT(SmallModel(5).Read(), IsError(StatusCode::kUnimplemented, "opset 5; supported are 6 to 23"));
+  EXPECT_THAT(SmallModel(24).Read(), IsError(StatusCode::kUnimplemented, "opset 24; supported are 6 to 23"));
 }
 
 TEST(OnnxReaderTest, IgnoresImportsOfOtherDomains) {
@@ -230,6 +230,8 @@ const Fault kFaults[] = {
     {"NoNodeOutput", [](OnnxBuilder& b) { Conv(b).clear_output(); }, kInvalid, "reads 'c'"},
     {"UnknownAttribute", [](OnnxBuilder& b) { Conv(b).mutable_attribute(0)->set_name("kernels"); }, kInvalid,
      "Conv node 'c_node': attribute 'kernels' is not known"},
+    {"AttributeOfOlderOpsets", [](OnnxBuilder& b) { b.Node("Clip", {"c"}, {"d"}, {{"min", 0.0f}}); }, kInvalid,
+     "Clip node 'd_node': attribute 'min' is not known in opset 17"},
     {"AttributeTwice", [](OnnxBuilder& b) { *Conv(b).add_attribute() = Conv(b).attribute(0); }, kInvalid,
      "given twice"},
     {"AttributeUntyped", [](OnnxBuilder& b) { Conv(b).mutable_attribute(0)->clear_type(); }, kUnsupported,

@@ -264,6 +264,18 @@ const Breakage kBreakages[] = {
     {"UnknownLayerKind",
      [](TakenApart& p) { p.header.mutable_layers(0)->set_kind(static_cast<packed::LayerKind>(99)); },
      "its kind 99 is not known"},
+    {"UnknownFunction",
+     [](TakenApart& p) {
+       for (packed::Layer& layer : *p.header.mutable_layers()) {
+         if (layer.has_function()) layer.mutable_function()->set_kind(static_cast<packed::FunctionKind>(99));
+       }
+     },
+     "its function 99 is not known"},
+    {"LayerWithoutFunction",
+     [](TakenApart& p) {
+       for (packed::Layer& layer : *p.header.mutable_layers()) layer.clear_function();
+     },
+     "its function 0 is not known"},
     {"LayerWithoutKind", [](TakenApart& p) { p.header.mutable_layers(0)->clear_kind(); }, "its kind 0 is not known"},
     {"UnknownDatatype", [](TakenApart& p) { p.header.mutable_inputs(0)->set_datatype("FP31"); },
      "'image': its datatype is not known"},

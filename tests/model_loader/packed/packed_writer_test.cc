@@ -51,6 +51,7 @@ void ExpectSameLayers(const std::vector<Layer>& a, const std::vector<Layer>& b) 
     EXPECT_EQ(a[i].window, b[i].window);
     EXPECT_EQ(a[i].epilogue, b[i].epilogue);
     EXPECT_EQ(a[i].weight, b[i].weight);
+    EXPECT_EQ(a[i].function, b[i].function);
   }
 }
 

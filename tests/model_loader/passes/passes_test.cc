@@ -4,34 +4,19 @@
 #include <limits>
 
 #include "gtest/gtest.h"
-#include "model_loader/graph/print.h"
-#include "model_loader/graph/verify.h"
 #include "model_loader/passes/pipeline.h"
+#include "tests/support/after_pass.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"
 
 namespace swizzle {
 namespace {
 
+using testing::After;
 using testing::IsError;
 using testing::IsOk;
 using testing::OnnxBuilder;
 using Ints = std::vector<int64_t>;
-
-// The graph after all passes up to and including `last`, or the error. The last pass must apply `count` times.
-std::string After(std::string_view last, int count, const OnnxBuilder& builder) {
-  auto graph = builder.Read();
-  if (!graph.ok()) return graph.status().ToString();
-  for (const Pass& pass : Passes()) {
-    const auto applied = pass.run(*graph);
-    if (!applied.ok()) return applied.status().ToString();
-    EXPECT_THAT(Verify(*graph), IsOk()) << pass.name;
-    if (pass.name != last) continue;
-    EXPECT_EQ(*applied, count) << pass.name;
-    return "\n" + Print(*graph);
-  }
-  return "there is no such pass";
-}
 
 TEST(ResolveIdentityTest, ConstantsAndIdentitiesDisappear) {
   OnnxBuilder builder;
@@ -412,8 +397,9 @@ TEST(PipelineTest, ReportsEveryPass) {
   const auto counts = RunPasses(*graph);
   ASSERT_THAT(counts, IsOk());
   const std::vector<std::pair<std::string, int>> expected = {
-      {"resolve_identity", 0}, {"canonicalise", 0}, {"recognise_depthwise", 1}, {"fold_pad", 1},
-      {"fold_affine", 2},      {"lower_affine", 0}, {"fuse_residual", 1},       {"fuse_activation", 2}};
+      {"resolve_identity", 0},    {"fold_transposes", 0}, {"canonicalise", 0}, {"recognise_functions", 0},
+      {"recognise_depthwise", 1}, {"fold_pad", 1},        {"fold_affine", 2},  {"lower_affine", 0},
+      {"fuse_residual", 1},       {"fuse_activation", 2}};
   EXPECT_EQ(*counts, expected);
 }
 

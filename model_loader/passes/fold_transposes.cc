@@ -1,0 +1,259 @@
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <string_view>
+
+#include "model_loader/graph/rewriter.h"
+#include "model_loader/passes/evaluate.h"
+#include "model_loader/passes/passes.h"
+
+namespace swizzle {
+namespace {
+
+using Axes = std::vector<int64_t>;
+
+// A value that is the transpose of another: dimension i of it is dimension perm[i] of `source`.
+struct View {
+  int source = kNoValue;
+  Axes perm;
+  std::string name;  // of the Transpose that makes the value where something needs it
+  bool made = false;
+
+  bool IsIdentity() const { return std::is_sorted(perm.begin(), perm.end()); }
+  int64_t Rank() const { return static_cast<int64_t>(perm.size()); }
+};
+
+bool OneOf(std::string_view op, std::initializer_list<std::string_view> ops) {
+  return std::find(ops.begin(), ops.end(), op) != ops.end();
+}
+
+bool IsUnary(const Node& node) {
+  return OneOf(node.op, {"Cast", "Clip", "HardSigmoid", "HardSwish", "LeakyRelu", "Relu", "Sigmoid"});
+}
+
+bool IsArithmetic(const Node& node) {
+  const bool numpy_broadcast = node.attributes.count("axis") + node.attributes.count("broadcast") == 0;
+  return OneOf(node.op, {"Add", "Div", "Mul", "Sub"}) && numpy_broadcast;
+}
+
+// Builds the nodes anew, front to back, with views in place of the transposes.
+class TransposeFolder {
+ public:
+  explicit TransposeFolder(Graph& graph) : graph_(graph) {}
+
+  StatusOr<int> Run() {
+    std::vector<Node> nodes = std::move(graph_.nodes);
+    graph_.nodes.clear();
+    for (Node& node : nodes) {
+      SWIZZLE_ASSIGN_OR_RETURN(const bool folded, Fold(node));
+      if (!folded) Keep(std::move(node));
+    }
+    for (GraphOutput& output : graph_.outputs) output.value = Made(output.value);
+    Rewriter(graph_).Finish();
+    return count_;
+  }
+
+ private:
+  StatusOr<bool> Fold(Node& node) {
+    if (node.outputs[0] == kNoValue) return false;
+    for (int& input : node.inputs) {
+      const View* view = ViewOf(input);
+      if (view != nullptr && view->IsIdentity()) input = view->source;
+    }
+    if (node.op == "Transpose") return FoldTranspose(node);
+    if (IsArithmetic(node)) return FoldArithmetic(node);
+    if (ViewOf(node.Input(0)) == nullptr) return false;
+    if (IsUnary(node)) {
+      Push(node, *ViewOf(node.inputs[0]));
+      return true;
+    }
+    if (node.op == "ReduceMean") return FoldMean(node);
+    if (node.op == "Softmax") return FoldSoftmax(node);
+    if (node.op == "Pad") return FoldPad(node);
+    return false;
+  }
+
+  const View* ViewOf(int value) const {
+    const auto found = views_.find(value);
+    return found == views_.end() ? nullptr : &found->second;
+  }
+
+  // The value, with a node that makes it if it was but a view so far.
+  int Made(int value) {
+    const auto found = views_.find(value);
+    if (found == views_.end()) return value;
+    View& view = found->second;
+    if (view.IsIdentity()) return view.source;
+    if (view.made) return value;
+    Node node;
+    node.op = "Transpose";
+    node.name = view.name;
+    node.inputs = {view.source};
+    node.outputs = {value};
+    node.attributes["perm"] = view.perm;
+    graph_.nodes.push_back(std::move(node));
+    view.made = true;
+    return value;
+  }
+
+  void Keep(Node node) {
+    for (int& input : node.inputs) input = Made(input);
+    graph_.nodes.push_back(std::move(node));
+  }
+
+  // The node works on the view's source; its output is a view of what it makes of that. Its other inputs are as they
+  // should be.
+  void Push(Node& node, const View& view) {
+    const int output = node.outputs[0];
+    node.inputs[0] = view.source;
+    View pushed{graph_.AddValue(graph_.values[output]), view.perm, node.name + ".transpose"};
+    node.outputs[0] = pushed.source;
+    views_.emplace(output, std::move(pushed));
+    Keep(std::move(node));
+    ++count_;
+  }
+
+  StatusOr<bool> FoldTranspose(const Node& node) {
+    const int input = node.inputs[0];
+    if (graph_.IsConstant(input) || node.attributes.count("perm") == 0) return false;
+    SWIZZLE_ASSIGN_OR_RETURN(Axes perm, IntsAttribute(node, "perm", {}));
+    SWIZZLE_ASSIGN_OR_RETURN(perm, PermutationOf(node, perm.size()));
+    int source = input;
+    if (const View* view = ViewOf(input)) {
+      if (view->perm.size() != perm.size()) return false;
+      for (int64_t& axis : perm) axis = view->perm[axis];
+      source = view->source;
+      ++count_;
+    }
+    views_.emplace(node.outputs[0], View{source, std::move(perm), node.name});
+    return true;
+  }
+
+  // Two views alike, or a view and a constant.
+  StatusOr<bool> FoldArithmetic(Node& node) {
+    const View* a = ViewOf(node.inputs[0]);
+    const View* b = ViewOf(node.inputs[1]);
+    if (a != nullptr && b != nullptr) {
+      if (a->perm != b->perm) return false;
+      node.inputs[1] = b->source;
+      Push(node, *a);
+      return true;
+    }
+    if (a == nullptr && b == nullptr) return false;
+    const View view = a != nullptr ? *a : *b;
+    const size_t other = a != nullptr ? 1 : 0;
+    const std::optional<int> constant = ConstantFor(view, node.inputs[other]);
+    if (!constant) return false;
+    const int output = node.outputs[0];
+    node.inputs = {view.source, view.source};
+    node.inputs[other] = *constant;
+    View pushed{graph_.AddValue(graph_.values[output]), view.perm, node.name + ".transpose"};
+    node.outputs[0] = pushed.source;
+    views_.emplace(output, std::move(pushed));
+    Keep(std::move(node));
+    ++count_;
+    return true;
+  }
+
+  // The constant `value`, which broadcasts to the view, as it broadcasts to the view's source. Nothing if its elements
+  // would have to move, or are many.
+  std::optional<int> ConstantFor(const View& view, int value) {
+    constexpr int64_t kMaxElements = int64_t{1} << 16;
+    if (!graph_.IsConstant(value)) return std::nullopt;
+    const Tensor& given = *graph_.values[value].constant;
+    const size_t skipped = view.perm.size() - std::min(view.perm.size(), given.shape.size());
+    const int64_t wide = std::count_if(given.shape.begin(), given.shape.end(), [](int64_t d) { return d != 1; });
+    if (given.shape.size() > view.perm.size() || wide > 1 || given.elements() > kMaxElements) return std::nullopt;
+    if (wide == 0 && given.shape.size() <= 1) return value;
+    Tensor moved = given;
+    moved.shape.assign(view.perm.size(), 1);
+    for (size_t i = 0; i < given.shape.size(); ++i) moved.shape[view.perm[skipped + i]] = given.shape[i];
+    return graph_.AddConstant(graph_.values[value].name, std::move(moved));
+  }
+
+  // The integers of a constant input.
+  std::optional<Axes> Integers(int value) const {
+    if (!graph_.IsConstant(value) || !IsFoldable(graph_.values[value].dtype)) return std::nullopt;
+    constexpr int64_t kMaxElements = 64;
+    const Tensor& tensor = *graph_.values[value].constant;
+    if (IsFloating(tensor.dtype) || tensor.elements() > kMaxElements) return std::nullopt;
+    const std::optional<Elements> elements = Elements::FromTensor(tensor);
+    Axes integers;
+    for (const Scalar& scalar : elements->scalars) integers.push_back(scalar.whole);
+    return integers;
+  }
+
+  // A mean over named axes: over the same ones of the source. Without the reduced dimensions, what is left must stand
+  // in the source's order.
+  StatusOr<bool> FoldMean(Node& node) {
+    const View view = *ViewOf(node.inputs[0]);
+    SWIZZLE_ASSIGN_OR_RETURN(Axes axes, IntsAttribute(node, "axes", {}));
+    if (node.Input(1) != kNoValue) axes = Integers(node.inputs[1]).value_or(Axes());
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t keepdims, IntAttribute(node, "keepdims", 1));
+    if (axes.empty()) return false;
+    std::vector<bool> reduced(view.perm.size(), false);
+    for (int64_t& axis : axes) {
+      SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(node, axis, view.Rank()));
+      reduced[axis] = true;
+      axis = view.perm[axis];
+    }
+    Axes left;
+    for (size_t i = 0; i < view.perm.size(); ++i) {
+      if (!reduced[i]) left.push_back(view.perm[i]);
+    }
+    if (keepdims == 0 && !std::is_sorted(left.begin(), left.end())) return false;
+    node.attributes["axes"] = axes;
+    node.inputs.resize(1);
+    if (keepdims != 0) {
+      Push(node, view);
+      return true;
+    }
+    node.inputs[0] = view.source;
+    Keep(std::move(node));
+    ++count_;
+    return true;
+  }
+
+  // Below opset 13 it runs over several dimensions together.
+  StatusOr<bool> FoldSoftmax(Node& node) {
+    const View view = *ViewOf(node.inputs[0]);
+    if (graph_.opset < 13) return false;
+    SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, IntAttribute(node, "axis", -1));
+    SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(node, axis, view.Rank()));
+    node.attributes["axis"] = view.perm[axis];
+    Push(node, view);
+    return true;
+  }
+
+  StatusOr<bool> FoldPad(Node& node) {
+    const View view = *ViewOf(node.inputs[0]);
+    const bool attribute = node.attributes.count("pads") > 0;
+    SWIZZLE_ASSIGN_OR_RETURN(Axes pads, IntsAttribute(node, "pads", {}));
+    if (!attribute) pads = Integers(node.Input(1)).value_or(Axes());
+    if (node.Input(3) != kNoValue || pads.size() != 2 * view.perm.size()) return false;
+    Axes moved(pads.size());
+    for (size_t i = 0; i < view.perm.size(); ++i) {
+      moved[view.perm[i]] = pads[i];
+      moved[view.perm.size() + view.perm[i]] = pads[view.perm.size() + i];
+    }
+    if (attribute) {
+      node.attributes["pads"] = std::move(moved);
+    } else {
+      node.inputs[1] = graph_.AddConstant(
+          node.name + ".pads", Tensor::Int64s({static_cast<int64_t>(moved.size())}, moved));
+    }
+    Push(node, view);
+    return true;
+  }
+
+  Graph& graph_;
+  std::map<int, View> views_;  // by value
+  int count_ = 0;
+};
+
+}  // namespace
+
+StatusOr<int> FoldTransposes(Graph& graph) { return TransposeFolder(graph).Run(); }
+
+}  // namespace swizzle
