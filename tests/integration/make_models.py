@@ -11,14 +11,23 @@ import numpy
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-OPSETS = (11, 13, 17)
-IR_VERSIONS = {11: 6, 13: 7, 17: 8}
+OPSETS = (6, 7, 9, 11, 13, 17, 18, 23)
+IR_VERSIONS = {6: 4, 7: 4, 9: 4, 11: 6, 13: 7, 17: 8, 18: 8, 23: 11}
 MODELS = {}
+SINCE = {}  # the first opset that a model can be written in
 
 
-def model(function):
+def model(function=None, since=11):
+    if function is None:
+        return lambda decorated: model(decorated, since)
     MODELS[function.__name__] = function
+    SINCE[function.__name__] = since
     return function
+
+
+def cases():
+    """Every model's name with every opset that it can be written in."""
+    return [(name, opset) for name in MODELS for opset in OPSETS if opset >= SINCE[name]]
 
 
 def build(name, opset):
@@ -118,10 +127,14 @@ class Graph:
     def batch_norm(self, x, channels):
         statistics = [1 + self.normal(channels, scale=0.2), self.normal(channels, scale=0.2),
                       self.normal(channels, scale=0.2), numpy.exp(self.normal(channels, scale=0.3))]
-        return self.node('BatchNormalization', [x] + [self.initializer(s) for s in statistics], epsilon=1e-3)
+        old = {'is_test': 1, 'spatial': 1} if self.opset < 7 else {'spatial': 1} if self.opset < 9 else {}
+        return self.node('BatchNormalization', [x] + [self.initializer(s) for s in statistics], epsilon=1e-3, **old)
 
     def clip(self, x, low=None, high=None):
         """Bounds are inputs from opset 11 on; an omitted one is an empty name."""
+        if self.opset < 11:
+            given = (('min', low), ('max', high))
+            return self.node('Clip', [x], **{name: bound for name, bound in given if bound is not None})
         bounds = ['' if bound is None else self.constant(bound) for bound in (low, high)]
         return self.node('Clip', [x] + (bounds if high is not None else bounds[:1]))
 
@@ -142,18 +155,41 @@ class Graph:
     def squeeze(self, x, *axes):
         return self.with_axes('Squeeze', x, *axes)
 
-    def mean(self, x, keepdims):
-        return self.node('ReduceMean', [x], axes=[2, 3] if keepdims else [-2, -1], keepdims=int(keepdims))
+    def mean(self, x, keepdims, axes=None):
+        axes = axes or ((2, 3) if keepdims or self.opset < 11 else (-2, -1))
+        if self.opset < 18:
+            return self.node('ReduceMean', [x], axes=axes, keepdims=int(keepdims))
+        return self.node('ReduceMean', [x, self.integers(*axes)], keepdims=int(keepdims))
+
+    def pad(self, x, *pads):
+        if self.opset < 11:
+            return self.node('Pad', [x], pads=pads)
+        return self.node('Pad', [x, self.integers(*pads)])
+
+    def dropout(self, x):
+        if self.opset < 12:
+            return self.node('Dropout', [x], ratio=0.2, **({'is_test': 1} if self.opset < 7 else {}))
+        return self.node('Dropout', [x, self.constant(0.2)])
 
     def gemm(self, x, inputs, outputs, sparsity=0.0):
         return self.node('Gemm', [x, self.weight(outputs, inputs, sparsity=sparsity),
-                                  self.initializer(self.normal(outputs))], transB=1)
+                                  self.initializer(self.normal(outputs))], transB=1,
+                         **({'broadcast': 1} if self.opset < 7 else {}))
 
     def add(self, a, b):
         return self.node('Add', [a, b])
 
+    def multiply(self, a, b):
+        return self.node('Mul', [a, b])
 
-@model
+    def per_channel(self, op, x, vector, rank):
+        """The vector along dimension 1; below opset 7 an attribute says so."""
+        if self.opset < 7:
+            return self.node(op, [x, self.initializer(vector)], broadcast=1, axis=1)
+        return self.node(op, [x, self.initializer(vector.reshape([-1] + [1] * (rank - 2)))])
+
+
+@model(since=6)
 def mobilenet_v1(g):
     """Batch norm not folded, ReLU."""
     def block(x, inputs, outputs, kernel=1, **attributes):
@@ -166,7 +202,7 @@ def mobilenet_v1(g):
     g.output(g.gemm(x, 32, 10))
 
 
-@model
+@model(since=6)
 def mobilenet_v2(g):
     """Batch norm folded, ReLU6 as Clip with inputs, residuals, dropout, mean over the plane."""
     x = g.relu6(g.conv(g.input(3, 32, 32), 3, 16, 3, stride=2, pad=1))
@@ -177,11 +213,10 @@ def mobilenet_v2(g):
         y = g.conv(y, hidden, outputs)
         x = g.add(x, y) if stride == 1 else y
     x = g.mean(g.relu6(g.conv(x, 40, 64)), keepdims=False)
-    x = g.node('Dropout', [x], ratio=0.2) if g.opset < 12 else g.node('Dropout', [x, g.constant(0.2)])
-    g.output(g.gemm(x, 64, 10))
+    g.output(g.gemm(g.dropout(x), 64, 10))
 
 
-@model
+@model(since=6)
 def resnet(g):
     """Residuals from the left and the right, a downsampling branch, ReLU after the sum, softmax."""
     def conv(x, inputs, outputs, kernel, **attributes):
@@ -247,7 +282,7 @@ def reshapes(g):
     g.output(g.node('Reshape', [pooled, g.integers(-1, 8)]), 'inferred')
     g.output(g.unsqueeze(g.node('Flatten', [pooled], axis=-3), 2, 3), 'unsqueezed')
     rows = g.node('Reshape', [x, g.integers(0, 0, -1)])
-    g.output(g.node('ReduceMean', [rows], axes=[2], keepdims=0), 'mean')
+    g.output(g.mean(rows, keepdims=False, axes=(2,)), 'mean')
     split = g.node('Reshape', [g.gemm(g.node('Flatten', [x]), 512, 96), g.integers(-1, 6, 4, 4)])
     g.output(g.conv(split, 6, 5, 3), 'split')
     g.output(g.node('Reshape', [split, g.integers(0, 2, 3, 4, 2, 2)]), 'six_dimensions')
@@ -435,9 +470,8 @@ def initializers_as_inputs(g):
 def main():
     directory = pathlib.Path(sys.argv[1])
     directory.mkdir(parents=True, exist_ok=True)
-    for name in MODELS:
-        for opset in OPSETS:
-            onnx.save(build(name, opset), directory / f'{name}_opset{opset}.onnx')
+    for name, opset in cases():
+        onnx.save(build(name, opset), directory / f'{name}_opset{opset}.onnx')
 
 
 if __name__ == '__main__':
