@@ -35,9 +35,11 @@ std::string WindowText(const Window& w) {
 
 // All of a problem that its time may depend on.
 std::string ProblemText(const Problem& problem) {
-  return Concat(OpName(problem.op), " ", ExtentText(problem.input), " -> ", ExtentText(problem.output), " window ",
-                WindowText(problem.window), problem.epilogue.Clamps() ? " clamped" : "",
-                problem.epilogue.residual ? " residual" : "", " threads ", problem.threads);
+  const bool is_function = problem.op == Op::kFunction;
+  return Concat(OpName(problem.op), " ", is_function ? Concat(FunctionKindName(problem.function.kind), " ") : "",
+                ExtentText(problem.input), " -> ", ExtentText(problem.output), " window ", WindowText(problem.window),
+                problem.epilogue.Clamps() ? " clamped" : "", problem.epilogue.residual ? " residual" : "", " threads ",
+                problem.threads);
 }
 
 // Splits a line of the file into a key and a time. False where it is not a record.

@@ -82,7 +82,13 @@ TEST_F(TuningCacheTest, KeepsApartWhateverATimeDependsOn) {
   EXPECT_TRUE(unknown([](Problem& p) { p.epilogue.low = 0; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.epilogue.residual = true; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.threads = 1; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.op = Op::kFunction; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.op = Op::kDepthwiseConv; }));
+  Problem sigmoid = problem_, silu = problem_;
+  sigmoid.op = silu.op = Op::kFunction;
+  silu.function.kind = FunctionKind::kSilu;
+  cache.Add(kernel_, sigmoid, 7, 1.0);
+  EXPECT_EQ(cache.Find(kernel_, silu, 7), std::nullopt);
   EXPECT_EQ(cache.Find(kernel_, problem_, 8), std::nullopt);
   EXPECT_EQ(cache.Find(backend_->kernels().back(), problem_, 7), std::nullopt);
 }
