@@ -93,8 +93,9 @@ class Flags {
     CLI::App* app = app_.add_subcommand(
         "prune", "Zeros the smallest weights of each convolution and linear layer, except of depthwise convolutions.");
     app->footer(
-        "An .onnx file stays ONNX, all but the weights untouched, so that training can go on from it, with what was in\n"
-        "external files inside; where OUT ends in .swz it is packed. PATTERN matches node or initializer names: * any characters, ? one, [ab] a or b.\n"
+        "An .onnx file stays ONNX, all but the weights untouched, so that training can go on from it; what was in\n"
+        "external files is inside. Where OUT ends in .swz it is packed.\n"
+        "PATTERN matches node or initializer names: * any characters, ? one, [ab] a or b.\n"
         "Example: swizzle-pack prune model.onnx pruned.onnx --sparsity=0.9 --skip='*stem*' --skip='classifier.*'");
     AddModel(app, "MODEL", prune_.model, "The model");
     app->add_option("OUT,-O,--out", prune_.output, "The file to write, .onnx or .swz")
