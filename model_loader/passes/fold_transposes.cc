@@ -13,6 +13,8 @@ namespace {
 
 using Axes = std::vector<int64_t>;
 
+const Axes kToNchw = {0, 3, 1, 2}, kToNhwc = {0, 2, 3, 1};
+
 // A value that is the transpose of another: dimension i of it is dimension perm[i] of `source`.
 struct View {
   int source = kNoValue;
@@ -45,6 +47,7 @@ class TransposeFolder {
   StatusOr<int> Run() {
     std::vector<Node> nodes = std::move(graph_.nodes);
     graph_.nodes.clear();
+    ViewInputs(nodes);
     for (Node& node : nodes) {
       SWIZZLE_ASSIGN_OR_RETURN(const bool folded, Fold(node));
       if (!folded) Keep(std::move(node));
@@ -55,6 +58,44 @@ class TransposeFolder {
   }
 
  private:
+  // Where a graph input is normalised or padded before it is transposed to NCHW, it is transposed at once and then seen
+  // as the view of that, so that the operators in between find channels where they look for them.
+  void ViewInputs(const std::vector<Node>& nodes) {
+    std::map<int, int> origins;  // of what element-wise operators and pads make of graph inputs
+    for (int input : graph_.inputs) origins.emplace(input, input);
+    for (const Node& node : nodes) {
+      if (node.outputs[0] == kNoValue) continue;
+      const bool passes = IsUnary(node) || IsArithmetic(node) || node.op == "Pad";
+      for (int input : node.inputs) {
+        const auto origin = origins.find(input);
+        if (origin == origins.end()) continue;
+        if (passes) origins.emplace(node.outputs[0], origin->second);
+        if (origin->second != input && IsToNchw(node)) ViewInput(origin->second);
+        break;
+      }
+    }
+  }
+
+  static bool IsToNchw(const Node& node) {
+    const auto perm = node.attributes.find("perm");
+    return node.op == "Transpose" && perm != node.attributes.end() && perm->second == Attribute(kToNchw);
+  }
+
+  void ViewInput(int input) {
+    if (ViewOf(input) != nullptr || graph_.values[input].shape->size() != kToNchw.size()) return;
+    Value nchw = graph_.values[input];
+    nchw.name += ".nchw";
+    nchw.shape.reset();
+    Node node;
+    node.op = "Transpose";
+    node.name = nchw.name;
+    node.inputs = {input};
+    node.outputs = {graph_.AddValue(std::move(nchw))};
+    node.attributes["perm"] = kToNchw;
+    views_.emplace(input, View{node.outputs[0], kToNhwc, "", true});
+    graph_.nodes.push_back(std::move(node));
+  }
+
   StatusOr<bool> Fold(Node& node) {
     if (node.outputs[0] == kNoValue) return false;
     for (int& input : node.inputs) {

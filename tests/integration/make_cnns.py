@@ -190,11 +190,14 @@ def to_nhwc(g, x):
 
 @model(since=7)
 def nhwc(g):
-    """TensorFlow's MobileNet with squeeze-and-excite: a Transpose around every convolution, channels last."""
+    """TensorFlow's MobileNet with squeeze-and-excite: a Transpose around every convolution, channels last.
+
+    The image is normalised before the first Transpose.
+    """
     around = lambda x, run: to_nhwc(g, run(to_nchw(g, x)))
     bias = lambda x, channels: g.add(x, g.initializer(g.normal(channels, scale=0.1)))
     x = g.input(32, 32, 3)
-    x = g.node('Mul', [x, g.initializer(numpy.float32(0.5))])
+    x = g.node('Mul', [g.node('Sub', [x, g.initializer([0.4, 0.5, 0.6])]), g.initializer([2.0, 3.0, 2.5])])
     x = g.relu6(bias(around(x, lambda v: g.conv(v, 3, 8, 3, stride=2, auto_pad='SAME_UPPER', bias=False)), 8))
     y = g.relu6(around(x, lambda v: g.conv(v, 8, 24)))
     y = g.relu6(bias(around(y, lambda v: g.depthwise(v, 24, pad=1)), 24))

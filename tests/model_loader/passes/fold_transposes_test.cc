@@ -76,6 +76,22 @@ output "r" = %r
 )");
 }
 
+TEST(FoldTransposesTest, InputsAreTransposedBeforeTheirNormalisation) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 4, 4, 2}).Floats("mean", {2}, {3, 4}).Int64s("pads", {8}, {0, 1, 2, 0, 0, 3, 4, 0});
+  builder.Node("Sub", {"x", "mean"}, {"s"}).Node("Pad", {"s", "pads"}, {"p"}).Node("Transpose", {"p"}, {"y"}, kToNchw);
+  EXPECT_EQ(After("fold_transposes", 3, builder.Output("y").Output("x")), R"(
+input %x: FP32[N,4,4,2]
+constant %mean: FP32[1,2,1,1] = {3,4}
+constant %p_node.pads: INT64[8] = {0,0,1,2,0,0,3,4}
+%x.nchw = Transpose(%x) {perm=[0,3,1,2]} "x.nchw" -> FP32[?]
+%s = Sub(%x.nchw,%mean) "s_node" -> FP32[?]
+%p = Pad(%s,%p_node.pads) "p_node" -> FP32[?]
+output "y" = %p
+output "x" = %x
+)");
+}
+
 TEST(FoldTransposesTest, LeavesWhatItCannotMoveThrough) {
   const auto text = [](OnnxBuilder builder) { return After("fold_transposes", 0, builder.Output("y")); };
   EXPECT_NE(text(Start().Counting("k", {4, 1, 2}).Node("Add", {"t", "k"}, {"y"})).find("Add(%t,%k)"),
