@@ -13,6 +13,8 @@ namespace {
 
 using Axes = std::vector<int64_t>;
 
+// Every view has a permutation of its own.
+constexpr size_t kMaxRank = 8;
 const Axes kToNchw = {0, 3, 1, 2}, kToNhwc = {0, 2, 3, 1};
 
 // A value that is the transpose of another: dimension i of it is dimension perm[i] of `source`.
@@ -159,6 +161,7 @@ class TransposeFolder {
     const int input = node.inputs[0];
     if (graph_.IsConstant(input) || node.attributes.count("perm") == 0) return false;
     SWIZZLE_ASSIGN_OR_RETURN(Axes perm, IntsAttribute(node, "perm", {}));
+    if (perm.size() > kMaxRank) return false;
     SWIZZLE_ASSIGN_OR_RETURN(perm, PermutationOf(node, perm.size()));
     int source = input;
     if (const View* view = ViewOf(input)) {
@@ -198,15 +201,15 @@ class TransposeFolder {
   }
 
   // The constant `value`, which broadcasts to the view, as it broadcasts to the view's source. Nothing if its elements
-  // would have to move, or are many.
+  // would have to move, or are too many.
   std::optional<int> ConstantFor(const View& view, int value) {
-    constexpr int64_t kMaxElements = int64_t{1} << 16;
     if (!graph_.IsConstant(value)) return std::nullopt;
     const Tensor& given = *graph_.values[value].constant;
     const size_t skipped = view.perm.size() - std::min(view.perm.size(), given.shape.size());
     const int64_t wide = std::count_if(given.shape.begin(), given.shape.end(), [](int64_t d) { return d != 1; });
-    if (given.shape.size() > view.perm.size() || wide > 1 || given.elements() > kMaxElements) return std::nullopt;
+    if (given.shape.size() > view.perm.size() || wide > 1 || given.elements() > budget_) return std::nullopt;
     if (wide == 0 && given.shape.size() <= 1) return value;
+    budget_ -= given.elements();
     Tensor moved = given;
     moved.shape.assign(view.perm.size(), 1);
     for (size_t i = 0; i < given.shape.size(); ++i) moved.shape[view.perm[skipped + i]] = given.shape[i];
@@ -290,6 +293,7 @@ class TransposeFolder {
 
   Graph& graph_;
   std::map<int, View> views_;  // by value
+  int64_t budget_ = int64_t{1} << 22;  // elements of constants that may still be copied
   int count_ = 0;
 };
 

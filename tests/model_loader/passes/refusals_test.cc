@@ -237,6 +237,8 @@ const Refusal kRefusals[] = {
     {"TransposeReversed", Alone("Transpose", "x", {{"perm", Ints{0, 3, 2, 1}}}), kUnsupported,
      "Transpose node 'y_node' (opset 17) of [-1,4,8,8] to [-1,8,8,4] is not supported"},
     {"TransposePerm", Alone("Transpose", "x", {{"perm", Ints{0, 1, 1, 2}}}), kInvalid, "not a permutation"},
+    {"TransposeLongPerm", Alone("Transpose", "x", {{"perm", Ints{0, 1, 2, 3, 4, 5, 6, 7, 8}}}), kInvalid,
+     "not a permutation of 4 axes"},
     {"TransposeRank", Alone("Transpose", "x", {{"perm", Ints{0, 2, 1}}}), kInvalid, "not a permutation"},
     {"SliceWithoutBounds",
      [](OnnxBuilder& b) { b.Node("Shape", {"x"}, {"s"}).Node("Slice", {"s"}, {"t"}).Node("Reshape", {"x", "t"},
