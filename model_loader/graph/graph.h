@@ -68,6 +68,9 @@ struct Node {
 struct GraphOutput {
   std::string name;
   int value = kNoValue;
+  // As the file declares it, unchecked; free dimensions are -1.
+  std::optional<DType> dtype = std::nullopt;
+  std::optional<Shape> shape = std::nullopt;
 };
 
 struct Graph {

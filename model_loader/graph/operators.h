@@ -46,6 +46,9 @@ const OperatorSpec* FindOperator(std::string_view domain, std::string_view op);
 
 bool HasAttribute(const OperatorSpec& spec, std::string_view attribute, int64_t opset);
 
+// How a reader or verifier looks an operator up: FindOperator, or the fallback executor's table.
+using OperatorFinder = const OperatorSpec* (*)(std::string_view domain, std::string_view op);
+
 // Whether `node` is the canonical op of this name.
 inline bool Is(const Node& node, std::string_view op) { return node.domain == kSwizzleDomain && node.op == op; }
 

@@ -20,10 +20,10 @@ Status VerifyConstant(const Value& value) {
   return {};
 }
 
-Status VerifyShape(const Value& value) {
+Status VerifyShape(const Value& value, bool any_free) {
   for (size_t i = 0; value.shape && i < value.shape->size(); ++i) {
     const int64_t dimension = (*value.shape)[i];
-    if (dimension >= 0 || (dimension == kFreeBatch && i == 0)) continue;
+    if (dimension >= 0 || (dimension == kFreeBatch && (i == 0 || any_free))) continue;
     return InvalidArgument("value '", value.name, "' has shape ", ShapeText(*value.shape),
                            "; only dimension 0 may be free");
   }
@@ -32,7 +32,8 @@ Status VerifyShape(const Value& value) {
 
 class Verifier {
  public:
-  explicit Verifier(const Graph& graph) : graph_(graph), made_(graph.values.size(), false) {}
+  Verifier(const Graph& graph, OperatorFinder find, bool any_free)
+      : graph_(graph), find_(find), any_free_(any_free), made_(graph.values.size(), false) {}
 
   Status Run() {
     for (const Value& value : graph_.values) SWIZZLE_RETURN_IF_ERROR(VerifyValue(value));
@@ -42,8 +43,8 @@ class Verifier {
   }
 
  private:
-  static Status VerifyValue(const Value& value) {
-    SWIZZLE_RETURN_IF_ERROR(VerifyShape(value));
+  Status VerifyValue(const Value& value) const {
+    SWIZZLE_RETURN_IF_ERROR(VerifyShape(value, any_free_));
     return value.constant ? VerifyConstant(value) : Status();
   }
 
@@ -76,8 +77,8 @@ class Verifier {
     return {};
   }
 
-  static Status VerifyArity(const Node& node) {
-    const OperatorSpec* spec = FindOperator(node.domain, node.op);
+  Status VerifyArity(const Node& node) const {
+    const OperatorSpec* spec = find_(node.domain, node.op);
     if (spec == nullptr) return InvalidArgument(Describe(node), " has an operator that is not known");
     const int inputs = static_cast<int>(node.inputs.size());
     if (inputs < spec->min_inputs || inputs > spec->max_inputs) {
@@ -105,11 +106,17 @@ class Verifier {
   }
 
   const Graph& graph_;
+  const OperatorFinder find_;
+  const bool any_free_;
   std::vector<bool> made_;  // by value
 };
 
 }  // namespace
 
-Status Verify(const Graph& graph) { return Verifier(graph).Run(); }
+Status Verify(const Graph& graph) { return Verifier(graph, FindOperator, /*any_free=*/false).Run(); }
+
+Status VerifyAnyShape(const Graph& graph, OperatorFinder find) {
+  return Verifier(graph, find, /*any_free=*/true).Run();
+}
 
 }  // namespace swizzle

@@ -3,6 +3,7 @@
 #define SWIZZLE_MODEL_LOADER_GRAPH_VERIFY_H_
 
 #include "model_loader/graph/graph.h"
+#include "model_loader/graph/operators.h"
 
 namespace swizzle {
 
@@ -13,6 +14,9 @@ namespace swizzle {
 //  - every graph output has a name of its own and is made by something;
 //  - constants have the dtype, shape and byte size that their value says; shapes are free in dimension 0 alone.
 Status Verify(const Graph& graph);
+
+// The same with the operators that `find` knows, and with shapes that may be free in any dimension.
+Status VerifyAnyShape(const Graph& graph, OperatorFinder find);
 
 }  // namespace swizzle
 

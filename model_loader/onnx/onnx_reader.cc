@@ -34,7 +34,7 @@ StatusOr<onnx::ModelProto> Parse(std::span<const std::byte> bytes, const ReadOpt
   return model;
 }
 
-StatusOr<int64_t> ReadOpset(const onnx::ModelProto& model) {
+StatusOr<int64_t> ReadOpset(const onnx::ModelProto& model, const ReadOptions& options) {
   const int64_t kNone = -1;
   int64_t opset = kNone;
   for (const auto& import : model.opset_import()) {
@@ -42,10 +42,15 @@ StatusOr<int64_t> ReadOpset(const onnx::ModelProto& model) {
     if (opset != kNone) return InvalidArgument("the model imports the default operator set twice");
     opset = import.version();
   }
+  if (opset == kNone && model.opset_import_size() > 0) {
+    const std::string& domain = model.opset_import(0).domain();
+    SWIZZLE_RETURN_IF_ERROR(CheckName(domain, "an operator set"));
+    return Unimplemented("the model uses only the operator set '", domain, "', which is not supported");
+  }
   if (opset == kNone) return InvalidArgument("the model imports no default operator set, or it is truncated");
-  if (opset < kMinOpset || opset > kMaxOpset) {
-    return Unimplemented("the model uses opset ", opset, "; supported are ", kMinOpset, " to ", kMaxOpset,
-                         ": export it with one of these, or use onnx.version_converter");
+  if (opset < options.min_opset || opset > options.max_opset) {
+    return Unimplemented("the model uses opset ", opset, "; supported are ", options.min_opset, " to ",
+                         options.max_opset, ": export it with one of these, or use onnx.version_converter");
   }
   return opset;
 }
@@ -64,7 +69,7 @@ class GraphReader {
     SWIZZLE_RETURN_IF_ERROR(ReadInputs());
     for (int i = 0; i < proto_.node_size(); ++i) SWIZZLE_RETURN_IF_ERROR(ReadNode(i));
     SWIZZLE_RETURN_IF_ERROR(ReadOutputs());
-    SWIZZLE_RETURN_IF_ERROR(Verify(graph_));
+    SWIZZLE_RETURN_IF_ERROR(options_.any_inputs ? VerifyAnyShape(graph_, options_.find_operator) : Verify(graph_));
     return std::move(graph_);
   }
 
@@ -85,7 +90,7 @@ class GraphReader {
       for (const std::string* name : {&node.name(), &node.op_type(), &node.domain()}) {
         SWIZZLE_RETURN_IF_ERROR(CheckName(*name, Concat("node ", i)));
       }
-      if (IsDefaultDomain(node.domain()) && FindOperator("", node.op_type()) != nullptr) continue;
+      if (IsDefaultDomain(node.domain()) && options_.find_operator("", node.op_type()) != nullptr) continue;
       return Unimplemented("operator ", IsDefaultDomain(node.domain()) ? "" : node.domain() + ".", node.op_type(),
                            " (opset ", graph_.opset, ", node '", NodeName(i), "') is not supported");
     }
@@ -135,12 +140,37 @@ class GraphReader {
       if (IsInitializer(info.name())) continue;
       SWIZZLE_RETURN_IF_ERROR(CheckName(info.name(), "a graph input"));
       const std::string what = Concat("graph input '", info.name(), "'");
-      SWIZZLE_ASSIGN_OR_RETURN(Shape shape, ReadInputShape(info, what));
-      SWIZZLE_ASSIGN_OR_RETURN(const int value,
-                               Define({info.name(), DType::kFloat32, std::move(shape), std::nullopt}, what));
+      Value input{info.name(), DType::kFloat32, std::nullopt, std::nullopt};
+      if (options_.any_inputs) {
+        SWIZZLE_RETURN_IF_ERROR(ReadAnyInput(info, what, input));
+      } else {
+        SWIZZLE_ASSIGN_OR_RETURN(input.shape, ReadInputShape(info, what));
+      }
+      SWIZZLE_ASSIGN_OR_RETURN(const int value, Define(std::move(input), what));
       graph_.inputs.push_back(value);
     }
-    if (graph_.inputs.empty()) return InvalidArgument("the graph has no inputs");
+    if (graph_.inputs.empty() && !options_.any_inputs) return InvalidArgument("the graph has no inputs");
+    return {};
+  }
+
+  // The declared dimensions; -1 for free ones, whether named, -1 or left out. Nothing if there is no shape.
+  static StatusOr<std::optional<Shape>> DeclaredShape(const onnx::TypeProto::Tensor& type, const std::string& what) {
+    if (!type.has_shape()) return std::optional<Shape>();
+    Shape shape;
+    for (const auto& dimension : type.shape().dim()) {
+      const int64_t size = dimension.has_dim_value() ? dimension.dim_value() : -1;
+      if (size < -1) return InvalidArgument(what, " has dimension ", size);
+      shape.push_back(size);
+    }
+    return std::optional(std::move(shape));
+  }
+
+  static Status ReadAnyInput(const onnx::ValueInfoProto& info, const std::string& what, Value& input) {
+    if (!info.type().has_tensor_type()) {
+      return Unimplemented(what, " is no tensor; sequences and maps are not supported");
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(input.dtype, DTypeOfProto(info.type().tensor_type().elem_type(), what));
+    SWIZZLE_ASSIGN_OR_RETURN(input.shape, DeclaredShape(info.type().tensor_type(), what));
     return {};
   }
 
@@ -203,7 +233,7 @@ class GraphReader {
   }
 
   Status ReadAttributes(onnx::NodeProto& proto, Node& node) {
-    const OperatorSpec& spec = *FindOperator("", node.op);
+    const OperatorSpec& spec = *options_.find_operator("", node.op);
     for (auto& attribute : *proto.mutable_attribute()) {
       const std::string name = attribute.name();
       SWIZZLE_RETURN_IF_ERROR(CheckName(name, Concat("an attribute of ", Describe(node))));
@@ -225,7 +255,13 @@ class GraphReader {
       SWIZZLE_RETURN_IF_ERROR(CheckName(info.name(), "a graph output"));
       const auto found = values_.find(info.name());
       if (found == values_.end()) return InvalidArgument("graph output '", info.name(), "' is made by nothing");
-      graph_.outputs.push_back({info.name(), found->second});
+      GraphOutput output{info.name(), found->second};
+      if (options_.any_inputs && info.type().has_tensor_type()) {
+        const std::string what = Concat("graph output '", info.name(), "'");
+        SWIZZLE_ASSIGN_OR_RETURN(output.dtype, DTypeOfProto(info.type().tensor_type().elem_type(), what));
+        SWIZZLE_ASSIGN_OR_RETURN(output.shape, DeclaredShape(info.type().tensor_type(), what));
+      }
+      graph_.outputs.push_back(std::move(output));
     }
     if (graph_.outputs.empty()) return InvalidArgument("the graph has no outputs");
     return {};
@@ -248,7 +284,7 @@ ReadOptions ReadOptionsFor(const std::filesystem::path& file) {
 
 StatusOr<Graph> ReadOnnx(std::span<const std::byte> model, const ReadOptions& options) {
   SWIZZLE_ASSIGN_OR_RETURN(onnx::ModelProto proto, Parse(model, options));
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t opset, ReadOpset(proto));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t opset, ReadOpset(proto, options));
   if (proto.functions_size() > 0) return Unimplemented("the model has functions of its own; inline them first");
   for (const std::string* name : {&proto.producer_name(), &proto.producer_version()}) {
     SWIZZLE_RETURN_IF_ERROR(CheckName(*name, "the model's producer"));

@@ -1,9 +1,10 @@
 // Reads an ONNX model into a Graph, trusting nothing in the file.
 //
-// Accepted: opsets 6 to 23 of the default domain, the operators of graph/operators.h, FP32 inputs whose dimension 0 is
-// the batch (free or fixed) and whose other dimensions are fixed; tensors as raw or typed data inside the file, or as
-// external data in files below the model's folder; sparse initializers. These become dense, with zeros, as the graph is
-// read: the format of each weight is chosen later, by its zeros.
+// Accepted for the optimised plan: opsets 6 to 23 of the default domain, the operators of graph/operators.h, FP32 inputs
+// whose dimension 0 is the batch (free or fixed) and whose other dimensions are fixed; tensors as raw or typed data
+// inside the file, or as external data in files below the model's folder; sparse initializers. These become dense, with
+// zeros, as the graph is read: the format of each weight is chosen later, by its zeros. ReadOptions can ask for another
+// set of operators and opsets, and for inputs of any type and shape.
 #ifndef SWIZZLE_MODEL_LOADER_ONNX_ONNX_READER_H_
 #define SWIZZLE_MODEL_LOADER_ONNX_ONNX_READER_H_
 
@@ -13,6 +14,7 @@
 #include <span>
 
 #include "model_loader/graph/graph.h"
+#include "model_loader/graph/operators.h"
 
 namespace swizzle {
 
@@ -27,6 +29,10 @@ struct ReadOptions {
   int max_nodes = 1 << 16;
   int max_outputs = 1 << 10;
   std::filesystem::path external_folder;              // the model's own; empty: external data is refused
+  int64_t min_opset = kMinOpset;
+  int64_t max_opset = kMaxOpset;
+  OperatorFinder find_operator = FindOperator;
+  bool any_inputs = false;  // of any type and shape, or none at all
 };
 
 // For the model in `file`, whose external data lies below the same folder.

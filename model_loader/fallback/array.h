@@ -1,0 +1,102 @@
+// The values of the fallback executor: owned, dense, row-major tensors whose shapes are known only when they are made.
+//
+// An Array shares its elements with copies of itself; whoever made it writes them before anybody else sees it, after
+// that they don't change. A null `data` stands for an input that is left out. Array is thread-compatible, Memory is
+// thread-safe.
+#ifndef SWIZZLE_MODEL_LOADER_FALLBACK_ARRAY_H_
+#define SWIZZLE_MODEL_LOADER_FALLBACK_ARRAY_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "kernels/status.h"
+#include "kernels/tensor.h"
+
+namespace swizzle::fallback {
+
+struct Limits {
+  int64_t max_array_bytes = int64_t{1} << 31;
+  int64_t max_live_bytes = int64_t{1} << 34;  // of all arrays of one run together
+};
+
+struct Array {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  std::shared_ptr<std::byte[]> data;
+
+  int64_t rank() const { return static_cast<int64_t>(shape.size()); }
+  int64_t elements() const;
+  int64_t bytes() const { return elements() * static_cast<int64_t>(ElementBytes(dtype)); }
+
+  // REQUIRES: T has the size of the elements.
+  template <typename T>
+  std::span<const T> As() const {
+    SWIZZLE_CHECK(sizeof(T) == ElementBytes(dtype));
+    return {reinterpret_cast<const T*>(data.get()), static_cast<size_t>(elements())};
+  }
+  // REQUIRES: the same, and nobody else has seen the array.
+  template <typename T>
+  std::span<T> Mutable() {
+    SWIZZLE_CHECK(sizeof(T) == ElementBytes(dtype));
+    return {reinterpret_cast<T*>(data.get()), static_cast<size_t>(elements())};
+  }
+
+  std::span<const std::byte> AsBytes() const { return {data.get(), static_cast<size_t>(bytes())}; }
+
+  // The same elements in another shape. REQUIRES: as many elements.
+  Array WithShape(Shape other) const;
+};
+
+// ONNX sets no bound, but real models stay far below this one, and loops over dimensions need one.
+inline constexpr size_t kMaxRank = 64;
+
+// Where arrays come from. Counts what is alive, and outlives it: arrays keep their Memory.
+class Memory : public std::enable_shared_from_this<Memory> {
+ public:
+  static std::shared_ptr<Memory> New(const Limits& limits) { return std::shared_ptr<Memory>(new Memory(limits)); }
+
+  // An array with no particular elements. INVALID_ARGUMENT for an impossible shape, RESOURCE_EXHAUSTED beyond a limit.
+  // Dimensions of 0 count as 1 against the limit, so that loops over the others are bounded too.
+  StatusOr<Array> Allocate(DType dtype, Shape shape);
+
+  int64_t live_bytes() const { return live_bytes_; }
+
+ private:
+  explicit Memory(const Limits& limits) : limits_(limits) {}
+
+  const Limits limits_;
+  std::atomic<int64_t> live_bytes_ = 0;
+};
+
+// The elements as `to`: floating to integers truncates towards zero, saturating at 64 bits; integers wrap; anything but
+// zero is true. Shares the elements if the type is the same.
+StatusOr<Array> Convert(Memory& memory, const Array& from, DType to);
+
+// The type in which arithmetic on elements of `dtype` is done: FP32 for halves, INT64 for narrower integers and bool.
+DType ComputeType(DType dtype);
+
+// Whether `dtype` is a floating-point type.
+bool IsFloatingType(DType dtype);
+
+// Calls visit(T()) with the C++ type of a compute type.
+template <typename Visit>
+void VisitComputeType(DType dtype, const Visit& visit) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return visit(float());
+    case DType::kFloat64:
+      return visit(double());
+    case DType::kUint64:
+      return visit(uint64_t());
+    default:
+      SWIZZLE_CHECK(dtype == DType::kInt64);
+      return visit(int64_t());
+  }
+}
+
+}  // namespace swizzle::fallback
+
+#endif  // SWIZZLE_MODEL_LOADER_FALLBACK_ARRAY_H_

@@ -1,0 +1,312 @@
+// Operators on elements of two or more inputs that broadcast: arithmetic, comparison, logic, selection.
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "model_loader/fallback/operators.h"
+#include "model_loader/fallback/strided.h"
+
+namespace swizzle::fallback {
+namespace {
+
+// Below opset 7 the second input had to be told to broadcast, and along which axis: as ones put after its dimensions.
+StatusOr<Array> LegacyBroadcast(Call& call, const Array& a, const Array& b) {
+  if (call.opset() >= 7) return b;
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t broadcast, call.Int("broadcast", 0));
+  if (broadcast == 0 && a.shape != b.shape) {
+    return InvalidArgument("shapes ", ShapeText(a.shape), " and ", ShapeText(b.shape), " differ");
+  }
+  if (!call.HasAttribute("axis") || b.rank() == 0) return b;
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, call.AxisAttribute(0, a.rank()));
+  if (axis + b.rank() > a.rank()) return InvalidArgument("axis ", axis, " leaves no room for input 1");
+  Shape shape = b.shape;
+  shape.resize(static_cast<size_t>(a.rank() - axis), 1);
+  return b.WithShape(std::move(shape));
+}
+
+// out[i] = function(a[i], b[i]). The three common strides get loops of their own, which the compiler vectorises.
+template <typename T, typename Out, typename Function>
+void Zip(const Array& a, const Array& b, const Function& function, Array& out) {
+  const StridedLoop<2> loop(out.shape, {BroadcastStrides(a.shape, out.shape), BroadcastStrides(b.shape, out.shape)});
+  const int64_t a_step = loop.Step(0), b_step = loop.Step(1);
+  const T* a_data = a.As<T>().data();
+  const T* b_data = b.As<T>().data();
+  Out* out_data = out.Mutable<Out>().data();
+  loop.ForEachRun([&](int64_t position, const std::array<int64_t, 2>& offsets, int64_t count) {
+    const T* x = a_data + offsets[0];
+    const T* y = b_data + offsets[1];
+    Out* z = out_data + position;
+    if (a_step == 1 && b_step == 1) {
+      for (int64_t i = 0; i < count; ++i) z[i] = static_cast<Out>(function(x[i], y[i]));
+    } else if (a_step == 1 && b_step == 0) {
+      for (int64_t i = 0; i < count; ++i) z[i] = static_cast<Out>(function(x[i], *y));
+    } else {
+      for (int64_t i = 0; i < count; ++i) z[i] = static_cast<Out>(function(x[i * a_step], y[i * b_step]));
+    }
+  });
+}
+
+StatusOr<Shape> SharedShape(const Array& a, const Array& b) {
+  const Shape shapes[] = {a.shape, b.shape};
+  return BroadcastShape(shapes);
+}
+
+template <typename Function>
+StatusOr<Array> CombineTwo(Call& call, const Array& first, const Array& second, const Function& function) {
+  SWIZZLE_RETURN_IF_ERROR(CheckSameType(first, second));
+  SWIZZLE_ASSIGN_OR_RETURN(Shape shape, SharedShape(first, second));
+  const DType type = ComputeType(first.dtype);
+  SWIZZLE_ASSIGN_OR_RETURN(const Array a, call.As(first, type));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array b, call.As(second, type));
+  SWIZZLE_ASSIGN_OR_RETURN(Array out, call.New(type, std::move(shape)));
+  VisitComputeType(type, [&]<typename T>(T) { Zip<T, T>(a, b, function, out); });
+  return call.As(out, first.dtype);
+}
+
+template <typename Function>
+StatusOr<Array> Combine(Call& call, const Function& function) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Array b, LegacyBroadcast(call, call.In(0), call.In(1)));
+  return CombineTwo(call, call.In(0), b, function);
+}
+
+// The same over any number of inputs, from left to right.
+template <typename Function>
+StatusOr<Array> CombineAll(Call& call, const Function& function) {
+  Array total = call.In(0);
+  for (size_t i = 1; i < call.input_count(); ++i) {
+    if (!call.Has(i)) return InvalidArgument("input ", i, " is left out");
+    SWIZZLE_ASSIGN_OR_RETURN(total, CombineTwo(call, total, call.In(i), function));
+  }
+  return total;
+}
+
+template <typename Function>
+StatusOr<Array> Compare(Call& call, const Function& function) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Array second, LegacyBroadcast(call, call.In(0), call.In(1)));
+  SWIZZLE_RETURN_IF_ERROR(CheckSameType(call.In(0), second));
+  SWIZZLE_ASSIGN_OR_RETURN(Shape shape, SharedShape(call.In(0), second));
+  const DType type = ComputeType(second.dtype);
+  SWIZZLE_ASSIGN_OR_RETURN(const Array a, call.As(call.In(0), type));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array b, call.As(second, type));
+  SWIZZLE_ASSIGN_OR_RETURN(Array out, call.New(DType::kBool, std::move(shape)));
+  VisitComputeType(type, [&]<typename T>(T) { Zip<T, uint8_t>(a, b, function, out); });
+  return out;
+}
+
+template <typename Function>
+StatusOr<Array> Logic(Call& call, const Function& function) {
+  if (call.In(0).dtype != DType::kBool) return InvalidArgument("input 0 is not BOOL");
+  return Combine(call, [&]<typename T>(T x, T y) -> T { return static_cast<T>(function(x != 0, y != 0)); });
+}
+
+// Integer arithmetic wraps.
+template <typename T>
+T Product(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>)
+    return x * y;
+  else
+    return static_cast<T>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
+}
+
+template <typename T>
+T Sum2(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>)
+    return x + y;
+  else
+    return static_cast<T>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y));
+}
+
+// Division by zero gives 0, and the one overflow wraps: ONNX leaves both open, and C++ does not define them.
+template <typename T>
+T Quotient(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>)
+    return x / y;
+  else if (y == 0)
+    return 0;
+  else if constexpr (std::is_signed_v<T>)
+    return y == -1 ? Product<T>(x, -1) : static_cast<T>(x / y);
+  else
+    return x / y;
+}
+
+// The remainder with the divisor's sign.
+template <typename T>
+T FlooredRemainder(T x, T y) {
+  if (y == 0 || (std::is_signed_v<T> && y == static_cast<T>(-1))) return 0;
+  const T remainder = static_cast<T>(x % y);
+  if constexpr (std::is_signed_v<T>) {
+    if (remainder != 0 && (remainder < 0) != (y < 0)) return static_cast<T>(remainder + y);
+  }
+  return remainder;
+}
+
+template <typename T>
+T Power(T x, double exponent) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return exponent == 2.0 ? x * x : static_cast<T>(std::pow(x, static_cast<T>(exponent)));
+  } else {
+    if (exponent < 0 || exponent != std::floor(exponent)) {
+      const double value = std::pow(static_cast<double>(x), exponent);
+      return std::fabs(value) < 9.2e18 ? static_cast<T>(value) : T(0);
+    }
+    T result = 1;
+    T base = x;
+    for (uint64_t bits = exponent < 64e9 ? static_cast<uint64_t>(exponent) : 0; bits > 0; bits >>= 1) {
+      if (bits & 1) result = Product(result, base);
+      base = Product(base, base);
+    }
+    return result;
+  }
+}
+
+}  // namespace
+
+StatusOr<Array> Add(Call& call) {
+  return Combine(call, []<typename T>(T x, T y) { return Sum2(x, y); });
+}
+StatusOr<Array> Sub(Call& call) {
+  return Combine(call, []<typename T>(T x, T y) -> T {
+    if constexpr (std::is_floating_point_v<T>)
+      return x - y;
+    else
+      return static_cast<T>(static_cast<uint64_t>(x) - static_cast<uint64_t>(y));
+  });
+}
+StatusOr<Array> Mul(Call& call) {
+  return Combine(call, []<typename T>(T x, T y) { return Product(x, y); });
+}
+StatusOr<Array> Div(Call& call) {
+  return Combine(call, []<typename T>(T x, T y) { return Quotient(x, y); });
+}
+
+StatusOr<Array> Mod(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t fmod, call.Int("fmod", 0));
+  if (fmod == 0 && IsFloatingType(call.In(0).dtype)) return InvalidArgument("fmod must be 1 for floating types");
+  return Combine(call, [fmod]<typename T>(T x, T y) -> T {
+    if constexpr (std::is_floating_point_v<T>)
+      return std::fmod(x, y);
+    else if (fmod == 0)
+      return FlooredRemainder(x, y);
+    else
+      return y == 0 || (std::is_signed_v<T> && y == static_cast<T>(-1)) ? T(0) : static_cast<T>(x % y);
+  });
+}
+
+StatusOr<Array> BitShift(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string direction, call.String("direction", ""));
+  if (direction != "LEFT" && direction != "RIGHT") return InvalidArgument("direction is neither LEFT nor RIGHT");
+  return Combine(call, [left = direction == "LEFT"]<typename T>(T x, T y) -> T {
+    const auto bits = static_cast<uint64_t>(x);
+    const auto shift = static_cast<uint64_t>(y);
+    if (shift >= 64) return T(0);
+    return static_cast<T>(left ? bits << shift : bits >> shift);
+  });
+}
+
+StatusOr<Array> Pow(Call& call) {
+  const Array& base = call.In(0);
+  SWIZZLE_ASSIGN_OR_RETURN(const Array legacy, LegacyBroadcast(call, base, call.In(1)));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array exponents, call.As(legacy, DType::kFloat64));
+  SWIZZLE_ASSIGN_OR_RETURN(Shape shape, SharedShape(base, exponents));
+  const DType type = ComputeType(base.dtype);
+  SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.As(base, type));
+  SWIZZLE_ASSIGN_OR_RETURN(Array out, call.New(type, shape));
+  const StridedLoop<2> loop(shape, {BroadcastStrides(x.shape, shape), BroadcastStrides(exponents.shape, shape)});
+  VisitComputeType(type, [&]<typename T>(T) {
+    loop.ForEachRun([&](int64_t position, const std::array<int64_t, 2>& offsets, int64_t count) {
+      const T* from = x.As<T>().data() + offsets[0];
+      const double* exponent = exponents.As<double>().data() + offsets[1];
+      T* to = out.Mutable<T>().data() + position;
+      for (int64_t i = 0; i < count; ++i) to[i] = Power<T>(from[i * loop.Step(0)], exponent[i * loop.Step(1)]);
+    });
+  });
+  return call.As(out, base.dtype);
+}
+
+StatusOr<Array> PRelu(Call& call) {
+  const Array& x = call.In(0);
+  Array slope = call.In(1);
+  // Up to opset 6 one slope per channel came as a list.
+  if (slope.rank() == 1 && x.rank() > 2 && call.opset() < 9 && slope.shape[0] == x.shape[1]) {
+    Shape shape(static_cast<size_t>(x.rank() - 1), 1);
+    shape[0] = slope.shape[0];
+    slope = slope.WithShape(std::move(shape));
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, SharedShape(x, slope));
+  if (shape != x.shape) return InvalidArgument("the slope does not broadcast to the input");
+  return CombineTwo(call, x, slope, []<typename T>(T v, T s) -> T { return v < T(0) ? Product(s, v) : v; });
+}
+
+StatusOr<Array> Equal(Call& call) {
+  return Compare(call, [](auto x, auto y) { return x == y; });
+}
+StatusOr<Array> Greater(Call& call) {
+  return Compare(call, [](auto x, auto y) { return x > y; });
+}
+StatusOr<Array> GreaterOrEqual(Call& call) {
+  return Compare(call, [](auto x, auto y) { return x >= y; });
+}
+StatusOr<Array> Less(Call& call) {
+  return Compare(call, [](auto x, auto y) { return x < y; });
+}
+StatusOr<Array> LessOrEqual(Call& call) {
+  return Compare(call, [](auto x, auto y) { return x <= y; });
+}
+
+StatusOr<Array> And(Call& call) {
+  return Logic(call, [](bool x, bool y) { return x && y; });
+}
+StatusOr<Array> Or(Call& call) {
+  return Logic(call, [](bool x, bool y) { return x || y; });
+}
+StatusOr<Array> Xor(Call& call) {
+  return Logic(call, [](bool x, bool y) { return x != y; });
+}
+
+// Where one is not a number, so is the result.
+StatusOr<Array> Max(Call& call) {
+  return CombineAll(call, [](auto x, auto y) { return x > y || x != x ? x : y; });
+}
+StatusOr<Array> Min(Call& call) {
+  return CombineAll(call, [](auto x, auto y) { return x < y || x != x ? x : y; });
+}
+StatusOr<Array> Sum(Call& call) {
+  return CombineAll(call, []<typename T>(T x, T y) { return Sum2(x, y); });
+}
+
+StatusOr<Array> Mean(Call& call) {
+  if (!IsFloatingType(call.In(0).dtype)) return InvalidArgument("input 0 must be floating");
+  SWIZZLE_ASSIGN_OR_RETURN(const Array sum, Sum(call));
+  SWIZZLE_ASSIGN_OR_RETURN(Array count, call.New(DType::kFloat32, {}));
+  count.Mutable<float>()[0] = static_cast<float>(call.input_count());
+  SWIZZLE_ASSIGN_OR_RETURN(const Array divisor, call.As(count, sum.dtype));
+  return CombineTwo(call, sum, divisor, []<typename T>(T x, T y) { return Quotient(x, y); });
+}
+
+StatusOr<Array> Where(Call& call) {
+  const Array& condition = call.In(0);
+  const Array& x = call.In(1);
+  const Array& y = call.In(2);
+  if (condition.dtype != DType::kBool) return InvalidArgument("the condition must be BOOL");
+  SWIZZLE_RETURN_IF_ERROR(CheckSameType(x, y));
+  const Shape shapes[] = {condition.shape, x.shape, y.shape};
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, BroadcastShape(shapes));
+  SWIZZLE_ASSIGN_OR_RETURN(Array out, call.New(x.dtype, shape));
+  const StridedLoop<3> loop(shape, {BroadcastStrides(condition.shape, shape), BroadcastStrides(x.shape, shape),
+                                    BroadcastStrides(y.shape, shape)});
+  const auto select = [&]<typename T>(T) {
+    loop.ForEachRun([&](int64_t position, const std::array<int64_t, 3>& offsets, int64_t count) {
+      const uint8_t* chosen = condition.As<uint8_t>().data() + offsets[0];
+      const T* yes = x.As<T>().data() + offsets[1];
+      const T* no = y.As<T>().data() + offsets[2];
+      T* to = out.Mutable<T>().data() + position;
+      for (int64_t i = 0; i < count; ++i) {
+        to[i] = chosen[i * loop.Step(0)] != 0 ? yes[i * loop.Step(1)] : no[i * loop.Step(2)];
+      }
+    });
+  };
+  VisitSize(ElementBytes(x.dtype), select);
+  return out;
+}
+
+}  // namespace swizzle::fallback

@@ -1,0 +1,107 @@
+#include "model_loader/fallback/call.h"
+
+#include <algorithm>
+
+namespace swizzle::fallback {
+
+StatusOr<std::vector<int64_t>> Call::List(size_t i) const {
+  const Array& array = In(i);
+  if (array.rank() > 1 || array.elements() > kMaxListLength) {
+    return InvalidArgument("input ", i, " has shape ", ShapeText(array.shape), "; it must be a list of at most ",
+                           kMaxListLength, " integers");
+  }
+  if (array.dtype == DType::kInt64) {
+    const auto values = array.As<int64_t>();
+    return std::vector<int64_t>(values.begin(), values.end());
+  }
+  if (array.dtype == DType::kInt32) {
+    const auto values = array.As<int32_t>();
+    return std::vector<int64_t>(values.begin(), values.end());
+  }
+  return InvalidArgument("input ", i, " is ", DTypeName(array.dtype), "; it must be INT64 or INT32");
+}
+
+StatusOr<int64_t> Call::IntScalar(size_t i, int64_t absent) const {
+  if (!Has(i)) return absent;
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> list, List(i));
+  if (list.size() != 1) return InvalidArgument("input ", i, " has ", list.size(), " elements instead of 1");
+  return list[0];
+}
+
+StatusOr<double> Call::RealScalar(size_t i, double absent) {
+  if (!Has(i)) return absent;
+  if (In(i).elements() != 1)
+    return InvalidArgument("input ", i, " has shape ", ShapeText(In(i).shape), "; it must have one element");
+  SWIZZLE_ASSIGN_OR_RETURN(const Array real, As(In(i), DType::kFloat64));
+  return real.As<double>()[0];
+}
+
+StatusOr<std::optional<std::vector<int64_t>>> Call::Axes(size_t i, int64_t rank) const {
+  std::vector<int64_t> axes;
+  if (Has(i)) {
+    SWIZZLE_ASSIGN_OR_RETURN(axes, List(i));
+  } else if (HasAttribute("axes")) {
+    SWIZZLE_ASSIGN_OR_RETURN(axes, Ints("axes"));
+  } else {
+    return std::optional<std::vector<int64_t>>();
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(axes, NormalAxes(std::move(axes), rank));
+  return std::optional(std::move(axes));
+}
+
+StatusOr<int64_t> Call::AxisAttribute(int64_t absent, int64_t rank) const {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, Int("axis", absent));
+  return NormalAxis(axis, rank);
+}
+
+StatusOr<int64_t> NormalAxis(int64_t axis, int64_t rank) {
+  if (axis < -rank || axis >= rank) return InvalidArgument("axis ", axis, " is not one of ", rank, " dimensions");
+  return axis < 0 ? axis + rank : axis;
+}
+
+StatusOr<std::vector<int64_t>> NormalAxes(std::vector<int64_t> axes, int64_t rank) {
+  for (int64_t& axis : axes) {
+    SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(axis, rank));
+  }
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return InvalidArgument("an axis is given twice");
+  return axes;
+}
+
+StatusOr<DType> ElementTypeOf(int64_t number) {
+  constexpr DType kTypes[] = {DType::kFloat32, DType::kUint8,  DType::kInt8,   DType::kUint16, DType::kInt16,
+                              DType::kInt32,   DType::kInt64,  DType::kString, DType::kBool,   DType::kFloat16,
+                              DType::kFloat64, DType::kUint32, DType::kUint64};
+  if (number == 16) return DType::kBFloat16;
+  if (number < 1 || number > 13 || number == 8) {
+    return Unimplemented("the ONNX data type ", number, " is not supported");
+  }
+  return kTypes[number - 1];
+}
+
+StatusOr<std::vector<float>> FloatsAttribute(const Node& node, const std::string& name) {
+  const auto found = node.attributes.find(name);
+  if (found == node.attributes.end()) return std::vector<float>();
+  if (const auto* floats = std::get_if<std::vector<float>>(&found->second)) return *floats;
+  return InvalidArgument("attribute '", name, "' is not a list of numbers");
+}
+
+Status CheckSameType(const Array& a, const Array& b) {
+  if (a.dtype == b.dtype) return {};
+  return InvalidArgument("inputs have types ", DTypeName(a.dtype), " and ", DTypeName(b.dtype),
+                         "; they must have the same");
+}
+
+Status CheckRank(const Array& array, int64_t rank) {
+  if (array.rank() >= rank) return {};
+  return InvalidArgument("an input has shape ", ShapeText(array.shape), "; it must have at least ", rank,
+                         " dimensions");
+}
+
+int64_t Extent(const Shape& shape, int64_t begin, int64_t end) {
+  int64_t extent = 1;
+  for (int64_t i = begin; i < end; ++i) extent *= shape[static_cast<size_t>(i)];
+  return extent;
+}
+
+}  // namespace swizzle::fallback

@@ -1,0 +1,100 @@
+// One call of an operator: its node, its inputs, and where its results come from.
+//
+// Lives while the operator runs; single-owner. The graph verifier has checked the number of inputs and outputs and the
+// attributes' names, nothing else: operators check types, shapes and attribute values, and say what is wrong without
+// naming the node, which the executor adds.
+#ifndef SWIZZLE_MODEL_LOADER_FALLBACK_CALL_H_
+#define SWIZZLE_MODEL_LOADER_FALLBACK_CALL_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "model_loader/fallback/array.h"
+#include "model_loader/graph/graph.h"
+
+namespace swizzle::fallback {
+
+class Call {
+ public:
+  // All must outlive the call. inputs[i] is the node's, its data null where it is left out.
+  Call(const Node& node, int64_t opset, std::span<const Array> inputs, Memory& memory, Stream& stream)
+      : node_(node), opset_(opset), inputs_(inputs), memory_(memory), stream_(stream) {}
+
+  const Node& node() const { return node_; }
+  int64_t opset() const { return opset_; }
+  Stream& stream() { return stream_; }
+  Memory& memory() { return memory_; }
+
+  size_t input_count() const { return inputs_.size(); }
+  bool Has(size_t i) const { return i < inputs_.size() && inputs_[i].data != nullptr; }
+  // REQUIRES: Has(i).
+  const Array& In(size_t i) const { return inputs_[i]; }
+  bool WantsOutput(size_t i) const { return i < node_.outputs.size() && node_.outputs[i] != kNoValue; }
+
+  StatusOr<int64_t> Int(const std::string& name, int64_t absent) const { return IntAttribute(node_, name, absent); }
+  StatusOr<float> Float(const std::string& name, float absent) const { return FloatAttribute(node_, name, absent); }
+  StatusOr<std::string> String(const std::string& name, const std::string& absent) const {
+    return StringAttribute(node_, name, absent);
+  }
+  StatusOr<std::vector<int64_t>> Ints(const std::string& name, std::vector<int64_t> absent = {}) const {
+    return IntsAttribute(node_, name, std::move(absent));
+  }
+  bool HasAttribute(const std::string& name) const { return node_.attributes.contains(name); }
+
+  // An array to be filled.
+  StatusOr<Array> New(DType dtype, Shape shape) { return memory_.Allocate(dtype, std::move(shape)); }
+  StatusOr<Array> As(const Array& array, DType dtype) { return Convert(memory_, array, dtype); }
+  // Input i as FP32.
+  StatusOr<Array> Floats(size_t i) { return As(inputs_[i], DType::kFloat32); }
+
+  // The elements of a list or scalar of integers: axes, shapes, repeats. INVALID_ARGUMENT for other types, rank above
+  // 1, or more than kMaxListLength elements.
+  StatusOr<std::vector<int64_t>> List(size_t i) const;
+  // The one element of input i, `absent` where it is left out.
+  StatusOr<int64_t> IntScalar(size_t i, int64_t absent) const;
+  StatusOr<double> RealScalar(size_t i, double absent);
+
+  // Axes from input i or, where that is left out, from the attribute: counted from the front, ascending. Nothing if
+  // there are neither.
+  StatusOr<std::optional<std::vector<int64_t>>> Axes(size_t i, int64_t rank) const;
+  // The attribute "axis" counted from the front, below `bound`.
+  StatusOr<int64_t> AxisAttribute(int64_t absent, int64_t rank) const;
+
+ private:
+  const Node& node_;
+  const int64_t opset_;
+  const std::span<const Array> inputs_;
+  Memory& memory_;
+  Stream& stream_;
+};
+
+inline constexpr int64_t kMaxListLength = 1 << 16;
+
+// `axis` counted from the front. INVALID_ARGUMENT unless -rank <= axis < rank.
+StatusOr<int64_t> NormalAxis(int64_t axis, int64_t rank);
+
+// The same of each, ascending; INVALID_ARGUMENT if one is given twice.
+StatusOr<std::vector<int64_t>> NormalAxes(std::vector<int64_t> axes, int64_t rank);
+
+// The type that onnx.TensorProto.DataType gives this number. UNIMPLEMENTED for those no array can have.
+StatusOr<DType> ElementTypeOf(int64_t number);
+
+// A list of numbers, empty where the node has none.
+StatusOr<std::vector<float>> FloatsAttribute(const Node& node, const std::string& name);
+
+// INVALID_ARGUMENT unless both have the same type.
+Status CheckSameType(const Array& a, const Array& b);
+
+// INVALID_ARGUMENT unless the array's rank is at least `rank`.
+Status CheckRank(const Array& array, int64_t rank);
+
+// The product of dimensions [begin, end).
+int64_t Extent(const Shape& shape, int64_t begin, int64_t end);
+
+}  // namespace swizzle::fallback
+
+#endif  // SWIZZLE_MODEL_LOADER_FALLBACK_CALL_H_

@@ -1,0 +1,73 @@
+// Runs any ONNX graph of supported operators, node by node, shapes being found as it goes: what executes models that
+// the optimised plan can't take.
+//
+// A Program is immutable and thread-safe; a run is single-owner and frees each value after its last reader. Weights are
+// held once, shared by all runs. Slower than a plan: nothing is fused, nothing is sparse, every value is allocated.
+#ifndef SWIZZLE_MODEL_LOADER_FALLBACK_EXECUTOR_H_
+#define SWIZZLE_MODEL_LOADER_FALLBACK_EXECUTOR_H_
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "model_loader/fallback/array.h"
+#include "model_loader/fallback/operator_table.h"
+#include "model_loader/graph/graph.h"
+
+namespace swizzle::fallback {
+
+// An input or output as the model declares it. Outputs may be declared with no type or shape, inputs with no shape;
+// free dimensions are -1.
+struct Port {
+  std::string name;
+  std::optional<DType> dtype;
+  std::optional<Shape> shape;
+};
+
+class Program {
+ public:
+  // Takes a graph that the reader has read with the options of fallback/load.h. UNIMPLEMENTED, naming the node, if an
+  // operator does not exist in the graph's opset.
+  static StatusOr<std::shared_ptr<const Program>> Make(Graph graph);
+
+  const std::vector<Port>& inputs() const { return inputs_; }
+  const std::vector<Port>& outputs() const { return outputs_; }
+  // Without the constants' elements.
+  const Graph& graph() const { return graph_; }
+  // Whether requests may be put into one batch (batch_proof.h).
+  bool rows_are_independent() const { return rows_are_independent_; }
+  // Bytes of all constants.
+  int64_t weight_bytes() const { return weights_->live_bytes(); }
+  // Operators with their number of nodes, by name: "Add:3,Conv:12".
+  std::string OperatorCounts() const;
+
+  // The outputs in order. inputs[i] is for inputs()[i]; its elements are copied. INVALID_ARGUMENT, naming the input, if
+  // one is not as declared, or, naming the node, where an operator refuses; RESOURCE_EXHAUSTED beyond a limit.
+  // REQUIRES: as many inputs as the program has; a stream of the CPU backend.
+  StatusOr<std::vector<Array>> Run(std::span<const TensorView> inputs, Stream& stream, const Limits& limits = {}) const;
+
+ private:
+  Program() : weights_(Memory::New({.max_array_bytes = int64_t{1} << 31, .max_live_bytes = int64_t{1} << 36})) {}
+
+  Status TakeConstants();
+  void FindLastReaders();
+  StatusOr<Array> TakeInput(Memory& memory, size_t i, const TensorView& view) const;
+  Status RunNode(size_t index, Memory& memory, Stream& stream, std::vector<Array>& values) const;
+
+  Graph graph_;
+  bool rows_are_independent_ = false;
+  std::vector<Port> inputs_;
+  std::vector<Port> outputs_;
+  std::shared_ptr<Memory> weights_;
+  std::vector<std::pair<int, Array>> constants_;  // value and its elements
+  std::vector<const Operator*> operators_;        // by node
+  std::vector<std::vector<int>> released_;        // by node: values that nothing reads after it
+};
+
+}  // namespace swizzle::fallback
+
+#endif  // SWIZZLE_MODEL_LOADER_FALLBACK_EXECUTOR_H_

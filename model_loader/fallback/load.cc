@@ -1,0 +1,28 @@
+#include "model_loader/fallback/load.h"
+
+#include <utility>
+#include <vector>
+
+#include "model_loader/loader.h"
+#include "model_loader/onnx/onnx_reader.h"
+
+namespace swizzle::fallback {
+
+StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> model) {
+  ReadOptions options;
+  options.min_opset = kFirstOpset;
+  options.max_opset = kLastOpset;
+  options.find_operator = FindSpec;
+  options.any_inputs = true;
+  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadOnnx(model, options));
+  return Program::Make(std::move(graph));
+}
+
+StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(file, ReadOptions().max_model_bytes));
+  StatusOr<std::shared_ptr<const Program>> program = ReadProgram(std::span(bytes));
+  if (!program.ok()) return Annotate(program.status(), file.string());
+  return program;
+}
+
+}  // namespace swizzle::fallback

@@ -1,0 +1,23 @@
+// Opens an ONNX file for the fallback executor.
+#ifndef SWIZZLE_MODEL_LOADER_FALLBACK_LOAD_H_
+#define SWIZZLE_MODEL_LOADER_FALLBACK_LOAD_H_
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include "model_loader/fallback/executor.h"
+
+namespace swizzle::fallback {
+
+// A model of opset kFirstOpset to kLastOpset whose operators are all in the table, with inputs of any type and shape.
+// INVALID_ARGUMENT if it is malformed, UNIMPLEMENTED, naming operator and node, if something is not supported.
+StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> model);
+
+// The same from a file, which errors name.
+StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file);
+
+}  // namespace swizzle::fallback
+
+#endif  // SWIZZLE_MODEL_LOADER_FALLBACK_LOAD_H_

@@ -1,0 +1,21 @@
+// Products of integers of at most 9 bits, exactly, through fp32: shared by the quantised operators.
+#ifndef SWIZZLE_MODEL_LOADER_FALLBACK_PRODUCTS_H_
+#define SWIZZLE_MODEL_LOADER_FALLBACK_PRODUCTS_H_
+
+#include "model_loader/fallback/call.h"
+
+namespace swizzle::fallback {
+
+// So many products of two integers of at most 9 bits (8 bits less a zero point) fp32 adds up without rounding.
+inline constexpr int64_t kExactDepth = 256;
+
+// c [m, n] = a [m, k] * b [k, n]. `slice` has room for m * n. REQUIRES: all elements are integers of magnitude at most
+// 255. Sums wrap at 32 bits.
+void ExactIntegerProduct(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* slice, int32_t* c);
+
+// MatMul of two FP32 arrays of such integers, as INT32.
+StatusOr<Array> IntegerMatMul(Call& call, const Array& first, const Array& second);
+
+}  // namespace swizzle::fallback
+
+#endif  // SWIZZLE_MODEL_LOADER_FALLBACK_PRODUCTS_H_

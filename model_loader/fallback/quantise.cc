@@ -1,0 +1,193 @@
+// Quantised operators: integers in and out, computed exactly in between.
+#include <algorithm>
+#include <cmath>
+
+#include "model_loader/fallback/convolution.h"
+#include "model_loader/fallback/operators.h"
+#include "model_loader/fallback/products.h"
+#include "model_loader/fallback/strided.h"
+
+namespace swizzle::fallback {
+namespace {
+
+Status CheckEightBit(const Array& array, const std::string& what) {
+  if (array.dtype == DType::kUint8 || array.dtype == DType::kInt8) return {};
+  return InvalidArgument(what, " is ", DTypeName(array.dtype), "; it must be UINT8 or INT8");
+}
+
+// The range of an 8-bit type.
+std::pair<float, float> RangeOf(DType dtype) {
+  return dtype == DType::kInt8 ? std::pair(-128.0f, 127.0f) : std::pair(0.0f, 255.0f);
+}
+
+// A scale or zero point as FP32: one, or one for each place along `axis` of `shape`, with the strides to read it by.
+struct PerAxis {
+  Array values;
+  Shape strides;
+};
+
+StatusOr<PerAxis> ReadPerAxis(Call& call, const Array& given, const Shape& shape, int64_t axis) {
+  PerAxis per_axis;
+  SWIZZLE_ASSIGN_OR_RETURN(per_axis.values, call.As(given, DType::kFloat32));
+  per_axis.strides.assign(shape.size(), 0);
+  if (given.elements() == 1) return per_axis;
+  if (given.rank() != 1) return Unimplemented("scales in blocks are not supported");
+  if (axis < 0 || axis >= static_cast<int64_t>(shape.size()) || given.shape[0] != shape[static_cast<size_t>(axis)]) {
+    return InvalidArgument("a scale or zero point has shape ", ShapeText(given.shape), " for axis ", axis, " of ",
+                           ShapeText(shape));
+  }
+  per_axis.strides[static_cast<size_t>(axis)] = 1;
+  return per_axis;
+}
+
+// `given`, or a zero where it is left out.
+StatusOr<Array> ZeroPoint(Call& call, size_t i, DType absent) {
+  if (call.Has(i)) return call.In(i);
+  SWIZZLE_ASSIGN_OR_RETURN(Array zero, call.New(absent, {}));
+  std::fill_n(zero.data.get(), zero.bytes(), std::byte{0});
+  return zero;
+}
+
+// result = function(x, scale, zero point), FP32 all.
+template <typename Function>
+StatusOr<Array> MapScaled(Call& call, const Array& x, const PerAxis& scale, const PerAxis& zero,
+                          const Function& function) {
+  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(DType::kFloat32, x.shape));
+  const StridedLoop<2> loop(x.shape, {scale.strides, zero.strides});
+  loop.ForEachRun([&](int64_t position, const std::array<int64_t, 2>& offsets, int64_t count) {
+    const float* s = scale.values.As<float>().data() + offsets[0];
+    const float* z = zero.values.As<float>().data() + offsets[1];
+    const float* from = x.As<float>().data() + position;
+    float* to = y.Mutable<float>().data() + position;
+    for (int64_t i = 0; i < count; ++i) to[i] = function(from[i], s[i * loop.Step(0)], z[i * loop.Step(1)]);
+  });
+  return y;
+}
+
+// Integers less their zero points: one, or one per place along `axis`.
+StatusOr<Array> Centred(Call& call, size_t i, size_t zero_point, int64_t axis) {
+  const Array& x = call.In(i);
+  SWIZZLE_RETURN_IF_ERROR(CheckEightBit(x, Concat("input ", i)));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array given, ZeroPoint(call, zero_point, x.dtype));
+  SWIZZLE_RETURN_IF_ERROR(CheckSameType(x, given));
+  SWIZZLE_ASSIGN_OR_RETURN(const PerAxis zero, ReadPerAxis(call, given, x.shape, axis));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array real, call.As(x, DType::kFloat32));
+  return MapScaled(call, real, zero, zero, [](float value, float, float z) { return value - z; });
+}
+
+float Quantised(float value, float zero, std::pair<float, float> range) {
+  const float rounded = std::nearbyint(value) + zero;
+  return rounded > range.first ? std::min(rounded, range.second) : range.first;  // not a number: the least
+}
+
+// INT32 sums as 8-bit numbers of scale inputs[y_scale] and zero point inputs[y_scale + 1]; the factor of each is
+// a_scale * b_scale / y_scale, where b_scale may vary along `axis`.
+StatusOr<Array> Requantised(Call& call, const Array& sums, int64_t axis) {
+  constexpr size_t kAScale = 1, kBScale = 4, kYScale = 6, kYZero = 7;
+  SWIZZLE_ASSIGN_OR_RETURN(const double a_scale, call.RealScalar(kAScale, 1.0));
+  SWIZZLE_ASSIGN_OR_RETURN(const double y_scale, call.RealScalar(kYScale, 1.0));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array y_zero, ZeroPoint(call, kYZero, DType::kUint8));
+  SWIZZLE_RETURN_IF_ERROR(CheckEightBit(y_zero, "the result's zero point"));
+  SWIZZLE_ASSIGN_OR_RETURN(const PerAxis scale, ReadPerAxis(call, call.In(kBScale), sums.shape, axis));
+  SWIZZLE_ASSIGN_OR_RETURN(const PerAxis zero, ReadPerAxis(call, y_zero, sums.shape, axis));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array real, call.As(sums, DType::kFloat32));
+  const auto range = RangeOf(y_zero.dtype);
+  SWIZZLE_ASSIGN_OR_RETURN(const Array y, MapScaled(call, real, scale, zero, [&](float value, float s, float z) {
+                             return Quantised(static_cast<float>(value * (a_scale * s / y_scale)), z, range);
+                           }));
+  return call.As(y, y_zero.dtype);
+}
+
+}  // namespace
+
+StatusOr<Array> QuantizeLinear(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.Floats(0));
+  SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, call.Int("axis", 1));
+  if (axis < 0) axis += x.rank();
+  SWIZZLE_ASSIGN_OR_RETURN(const Array zero_point, ZeroPoint(call, 2, DType::kUint8));
+  SWIZZLE_RETURN_IF_ERROR(CheckEightBit(zero_point, "the zero point"));
+  SWIZZLE_ASSIGN_OR_RETURN(const PerAxis scale, ReadPerAxis(call, call.In(1), x.shape, axis));
+  SWIZZLE_ASSIGN_OR_RETURN(const PerAxis zero, ReadPerAxis(call, zero_point, x.shape, axis));
+  const auto range = RangeOf(zero_point.dtype);
+  SWIZZLE_ASSIGN_OR_RETURN(const Array y, MapScaled(call, x, scale, zero, [&](float value, float s, float z) {
+                             return Quantised(value / s, z, range);
+                           }));
+  return call.As(y, zero_point.dtype);
+}
+
+StatusOr<Array> DequantizeLinear(Call& call) {
+  const Array& x = call.In(0);
+  if (IsFloatingType(x.dtype)) return InvalidArgument("input 0 is ", DTypeName(x.dtype), "; it must be an integer");
+  SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, call.Int("axis", 1));
+  if (axis < 0) axis += x.rank();
+  SWIZZLE_ASSIGN_OR_RETURN(const Array zero_point, ZeroPoint(call, 2, x.dtype));
+  SWIZZLE_ASSIGN_OR_RETURN(const PerAxis scale, ReadPerAxis(call, call.In(1), x.shape, axis));
+  SWIZZLE_ASSIGN_OR_RETURN(const PerAxis zero, ReadPerAxis(call, zero_point, x.shape, axis));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array real, call.As(x, DType::kFloat32));
+  SWIZZLE_ASSIGN_OR_RETURN(
+      const Array y, MapScaled(call, real, scale, zero, [](float value, float s, float z) { return (value - z) * s; }));
+  return call.As(y, call.In(1).dtype);
+}
+
+StatusOr<Results> DynamicQuantizeLinear(Call& call) {
+  const Array& x = call.In(0);
+  if (x.dtype != DType::kFloat32) return InvalidArgument("input 0 must be FP32");
+  float low = 0.0f, high = 0.0f;
+  for (const float value : x.As<float>()) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  const float scale = (high - low) / 255.0f;
+  const float zero = scale > 0.0f ? std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f)) : 0.0f;
+  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(DType::kUint8, x.shape));
+  SWIZZLE_ASSIGN_OR_RETURN(Array scale_out, call.New(DType::kFloat32, {}));
+  SWIZZLE_ASSIGN_OR_RETURN(Array zero_out, call.New(DType::kUint8, {}));
+  const auto from = x.As<float>();
+  const auto to = y.Mutable<uint8_t>();
+  for (size_t i = 0; i < from.size(); ++i) {
+    to[i] = static_cast<uint8_t>(Quantised(scale > 0.0f ? from[i] / scale : 0.0f, zero, {0.0f, 255.0f}));
+  }
+  scale_out.Mutable<float>()[0] = scale;
+  zero_out.Mutable<uint8_t>()[0] = static_cast<uint8_t>(zero);
+  return Results{y, scale_out, zero_out};
+}
+
+StatusOr<Array> MatMulInteger(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Array a, Centred(call, 0, 2, call.In(0).rank() - 2));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array b, Centred(call, 1, 3, call.In(1).rank() - 1));
+  return IntegerMatMul(call, a, b);
+}
+
+StatusOr<Array> ConvInteger(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Array x, Centred(call, 0, 2, 1));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array w, Centred(call, 1, 3, 0));
+  return IntegerConvolution(call, x, w);
+}
+
+StatusOr<Array> QLinearMatMul(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Array a, Centred(call, 0, 2, call.In(0).rank() - 2));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array b, Centred(call, 3, 5, call.In(3).rank() - 1));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array sums, IntegerMatMul(call, a, b));
+  return Requantised(call, sums, sums.rank() - 1);
+}
+
+StatusOr<Array> QLinearConv(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Array x, Centred(call, 0, 2, 1));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array w, Centred(call, 3, 5, 0));
+  SWIZZLE_ASSIGN_OR_RETURN(Array sums, IntegerConvolution(call, x, w));
+  if (call.Has(8)) {
+    const Array& bias = call.In(8);
+    const int64_t channels = sums.shape[1], plane = Extent(sums.shape, 2, sums.rank());
+    if (bias.dtype != DType::kInt32 || bias.shape != Shape{channels}) {
+      return InvalidArgument("the bias must be INT32 [", channels, "]");
+    }
+    const auto values = sums.Mutable<int32_t>();
+    for (size_t i = 0; i < values.size(); ++i) {
+      const int32_t add = bias.As<int32_t>()[i / static_cast<size_t>(plane) % static_cast<size_t>(channels)];
+      values[i] = static_cast<int32_t>(static_cast<uint32_t>(values[i]) + static_cast<uint32_t>(add));
+    }
+  }
+  return Requantised(call, sums, 1);
+}
+
+}  // namespace swizzle::fallback

@@ -1,0 +1,252 @@
+// Resize and Upsample: one dimension after the other, each output position a weighted sum of at most four inputs.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "model_loader/fallback/operators.h"
+#include "model_loader/fallback/strided.h"
+
+namespace swizzle::fallback {
+namespace {
+
+struct Settings {
+  std::string mode, coordinates, nearest;
+  float cubic = -0.75f, outside_value = 0.0f;
+  bool exclude_outside = false;
+};
+
+// How one dimension is resized.
+struct Axis {
+  int64_t from = 0, to = 0;
+  double scale = 1.0;
+  double start = 0.0, end = 1.0;  // of the region of interest, as shares
+};
+
+struct Tap {
+  int64_t at = 0;  // -1: the value outside
+  float weight = 0.0f;
+};
+
+double SourceOf(const Settings& settings, const Axis& axis, int64_t i) {
+  const auto x = static_cast<double>(i);
+  const auto from = static_cast<double>(axis.from), to = static_cast<double>(axis.to);
+  if (settings.coordinates == "asymmetric") return x / axis.scale;
+  if (settings.coordinates == "align_corners") {
+    const double length = axis.scale * from;  // not rounded: so have ONNX's own tests
+    return length > 1 ? x * (from - 1) / (length - 1) : 0.0;
+  }
+  if (settings.coordinates == "pytorch_half_pixel") return to > 1 ? (x + 0.5) / axis.scale - 0.5 : 0.0;
+  if (settings.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / axis.scale;
+  if (settings.coordinates == "tf_crop_and_resize") {
+    if (to <= 1) return 0.5 * (axis.start + axis.end) * (from - 1);
+    return axis.start * (from - 1) + x * (axis.end - axis.start) * (from - 1) / (to - 1);
+  }
+  if (settings.coordinates == "half_pixel_symmetric") {
+    const double centre = from / 2 * (1 - to / (axis.scale * from));
+    return centre + (x + 0.5) / axis.scale - 0.5;
+  }
+  return (x + 0.5) / axis.scale - 0.5;  // half_pixel
+}
+
+int64_t Nearest(const Settings& settings, double x) {
+  double rounded = std::ceil(x - 0.5);  // round_prefer_floor
+  if (settings.nearest == "round_prefer_ceil") rounded = std::floor(x + 0.5);
+  if (settings.nearest == "floor") rounded = std::floor(x);
+  if (settings.nearest == "ceil") rounded = std::ceil(x);
+  return static_cast<int64_t>(rounded);
+}
+
+// Keys' kernel, at distances 1 + f, f, 1 - f, 2 - f.
+std::vector<float> CubicWeights(double f, double a) {
+  const auto near = [a](double d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
+  const auto far = [a](double d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
+  return {static_cast<float>(far(1 + f)), static_cast<float>(near(f)), static_cast<float>(near(1 - f)),
+          static_cast<float>(far(2 - f))};
+}
+
+// What output position i is made of.
+std::vector<Tap> TapsOf(const Settings& settings, const Axis& axis, int64_t i) {
+  const double exact = SourceOf(settings, axis, i);
+  const double x = std::isnan(exact) ? 0.0 : std::clamp(exact, -1e9, 1e9);
+  const int64_t last = axis.from - 1;
+  if (settings.coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(last))) return {{-1, 1.0f}};
+  if (settings.mode == "nearest") return {{std::clamp<int64_t>(Nearest(settings, x), 0, last), 1.0f}};
+  const double base = std::floor(x);
+  const double fraction = x - base;
+  std::vector<float> weights = {static_cast<float>(1 - fraction), static_cast<float>(fraction)};
+  auto at = static_cast<int64_t>(base);
+  if (settings.mode == "cubic") {
+    weights = CubicWeights(fraction, settings.cubic);
+    --at;
+  }
+  std::vector<Tap> taps;
+  float total = 0.0f;
+  for (const float weight : weights) {
+    const bool outside = at < 0 || at > last;
+    const bool counts = !(outside && settings.exclude_outside && settings.mode == "cubic");
+    if (counts) taps.push_back({std::clamp<int64_t>(at, 0, last), weight});
+    if (counts) total += weight;
+    ++at;
+  }
+  if (settings.exclude_outside && settings.mode == "cubic") {
+    for (Tap& tap : taps) tap.weight /= total;
+  }
+  return taps;
+}
+
+// The FP32 array with dimension `d` resized.
+StatusOr<Array> ResizeAxis(Call& call, const Settings& settings, const Array& x, int64_t d, const Axis& axis) {
+  Shape shape = x.shape;
+  shape[static_cast<size_t>(d)] = axis.to;
+  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(DType::kFloat32, shape));
+  if (y.elements() == 0) return y;
+  if (axis.from == 0) return InvalidArgument("dimension ", d, " is empty and cannot become ", axis.to);
+  const int64_t outer = Extent(x.shape, 0, d), inner = Extent(x.shape, d + 1, x.rank());
+  for (int64_t i = 0; i < axis.to; ++i) {
+    const std::vector<Tap> taps = TapsOf(settings, axis, i);
+    for (int64_t o = 0; o < outer; ++o) {
+      float* to = y.Mutable<float>().data() + (o * axis.to + i) * inner;
+      std::fill_n(to, inner, taps[0].at < 0 ? settings.outside_value : 0.0f);
+      for (const Tap& tap : taps) {
+        if (tap.at < 0) continue;
+        const float* from = x.As<float>().data() + (o * axis.from + tap.at) * inner;
+        for (int64_t j = 0; j < inner; ++j) to[j] += tap.weight * from[j];
+      }
+    }
+  }
+  return y;
+}
+
+StatusOr<std::string> OneOf(const Call& call, const std::string& name, const std::string& absent,
+                            std::initializer_list<const char*> known) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string value, call.String(name, absent));
+  for (const char* candidate : known) {
+    if (value == candidate) return value;
+  }
+  return InvalidArgument(name, " '", value, "' is not supported");
+}
+
+StatusOr<Settings> ReadSettings(Call& call) {
+  Settings settings;
+  SWIZZLE_ASSIGN_OR_RETURN(settings.mode, OneOf(call, "mode", "nearest", {"nearest", "linear", "cubic", "bilinear"}));
+  if (settings.mode == "bilinear") settings.mode = "linear";
+  // Before opset 11 there was no choice.
+  const bool old = call.opset() < 11;
+  SWIZZLE_ASSIGN_OR_RETURN(settings.coordinates,
+                           OneOf(call, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel",
+                                 {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+                                  "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"}));
+  SWIZZLE_ASSIGN_OR_RETURN(settings.nearest, OneOf(call, "nearest_mode", old ? "floor" : "round_prefer_floor",
+                                                   {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
+  SWIZZLE_ASSIGN_OR_RETURN(settings.cubic, call.Float("cubic_coeff_a", -0.75f));
+  SWIZZLE_ASSIGN_OR_RETURN(settings.outside_value, call.Float("extrapolation_value", 0.0f));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t exclude, call.Int("exclude_outside", 0));
+  settings.exclude_outside = exclude != 0;
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t antialias, call.Int("antialias", 0));
+  if (antialias != 0) return Unimplemented("antialias is not supported");
+  return settings;
+}
+
+// The axes that are resized: all, or from opset 18 on those named.
+StatusOr<std::vector<int64_t>> ResizedAxes(const Call& call, int64_t rank) {
+  std::vector<int64_t> axes(static_cast<size_t>(rank));
+  std::iota(axes.begin(), axes.end(), 0);
+  SWIZZLE_ASSIGN_OR_RETURN(axes, call.Ints("axes", axes));
+  for (int64_t& axis : axes) {
+    SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(axis, rank));
+  }
+  return axes;
+}
+
+// Input i as a list of numbers, empty where it is left out.
+StatusOr<std::vector<float>> FloatList(Call& call, size_t i) {
+  if (!call.Has(i)) return std::vector<float>();
+  SWIZZLE_ASSIGN_OR_RETURN(const Array list, call.Floats(i));
+  if (list.rank() != 1) return InvalidArgument("input ", i, " must be a list");
+  const auto values = list.As<float>();
+  return std::vector<float>(values.begin(), values.end());
+}
+
+// The scales and sizes of `axes` from their inputs, those that are not empty.
+Status ReadSizes(Call& call, size_t scales_input, const Shape& shape, const std::vector<int64_t>& axes,
+                 std::vector<Axis>& result) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<float> scales, FloatList(call, scales_input));
+  std::vector<int64_t> sizes;
+  if (call.Has(3)) {
+    SWIZZLE_ASSIGN_OR_RETURN(sizes, call.List(3));
+  }
+  if (scales.empty() == sizes.empty()) return InvalidArgument("it needs either scales or sizes");
+  if (scales.size() + sizes.size() != axes.size())
+    return InvalidArgument("there must be one scale or size a dimension");
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string policy, OneOf(call, "keep_aspect_ratio_policy", "stretch", {"stretch"}));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    Axis axis;
+    axis.from = shape[static_cast<size_t>(axes[i])];
+    if (sizes.empty()) {
+      const double size = std::floor(static_cast<double>(axis.from) * scales[i]);
+      if (!(scales[i] > 0.0f) || size > 2147483647.0) return InvalidArgument("a scale is ", scales[i]);
+      axis.scale = scales[i];
+      axis.to = static_cast<int64_t>(size);
+    } else {
+      if (sizes[i] < 0) return InvalidArgument("a size is ", sizes[i]);
+      axis.to = sizes[i];
+      axis.scale = static_cast<double>(axis.to) / static_cast<double>(std::max<int64_t>(axis.from, 1));
+    }
+    result.push_back(axis);
+  }
+  return {};
+}
+
+StatusOr<Array> ResizeAll(Call& call, const Settings& settings, const std::vector<int64_t>& axes,
+                          const std::vector<Axis>& sizes) {
+  SWIZZLE_ASSIGN_OR_RETURN(Array x, call.Floats(0));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const bool same =
+        sizes[i].to == sizes[i].from && sizes[i].scale == 1.0 && sizes[i].start == 0.0 && sizes[i].end == 1.0;
+    if (same) continue;
+    SWIZZLE_ASSIGN_OR_RETURN(x, ResizeAxis(call, settings, x, axes[i], sizes[i]));
+  }
+  return call.As(x, call.In(0).dtype);
+}
+
+}  // namespace
+
+StatusOr<Array> Resize(Call& call) {
+  const int64_t rank = call.In(0).rank();
+  SWIZZLE_ASSIGN_OR_RETURN(const Settings settings, ReadSettings(call));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, ResizedAxes(call, rank));
+  std::vector<Axis> sizes;
+  SWIZZLE_RETURN_IF_ERROR(ReadSizes(call, call.opset() < 11 ? 1 : 2, call.In(0).shape, axes, sizes));
+  if (settings.coordinates == "tf_crop_and_resize") {
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<float> region, FloatList(call, 1));
+    if (region.size() != 2 * axes.size()) return InvalidArgument("the region of interest has the wrong length");
+    for (size_t i = 0; i < axes.size(); ++i) {
+      sizes[i].start = region[i];
+      sizes[i].end = region[i + axes.size()];
+    }
+  }
+  return ResizeAll(call, settings, axes, sizes);
+}
+
+StatusOr<Array> Upsample(Call& call) {
+  const Array& x = call.In(0);
+  SWIZZLE_ASSIGN_OR_RETURN(const Settings settings, ReadSettings(call));
+  std::vector<float> scales;
+  if (call.opset() >= 9) {
+    SWIZZLE_ASSIGN_OR_RETURN(scales, FloatList(call, 1));
+  } else {
+    SWIZZLE_ASSIGN_OR_RETURN(scales, FloatsAttribute(call.node(), "scales"));
+  }
+  if (static_cast<int64_t>(scales.size()) != x.rank()) return InvalidArgument("there must be one scale a dimension");
+  std::vector<int64_t> axes(scales.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  std::vector<Axis> sizes;
+  for (size_t i = 0; i < scales.size(); ++i) {
+    const double size = std::floor(static_cast<double>(x.shape[i]) * scales[i]);
+    if (!(scales[i] >= 1.0f) || size > 2147483647.0) return InvalidArgument("a scale is ", scales[i]);
+    sizes.push_back({x.shape[i], static_cast<int64_t>(size), scales[i]});
+  }
+  return ResizeAll(call, settings, axes, sizes);
+}
+
+}  // namespace swizzle::fallback

@@ -1,0 +1,402 @@
+// Operators that say something of a shape, or give elements another one.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "model_loader/fallback/operators.h"
+#include "model_loader/fallback/strided.h"
+
+namespace swizzle::fallback {
+namespace {
+
+StatusOr<Array> IntList(Call& call, const std::vector<int64_t>& values) {
+  SWIZZLE_ASSIGN_OR_RETURN(Array list, call.New(DType::kInt64, {static_cast<int64_t>(values.size())}));
+  std::copy(values.begin(), values.end(), list.Mutable<int64_t>().begin());
+  return list;
+}
+
+StatusOr<Array> Reshaped(const Array& array, Shape shape) {
+  if (shape.size() > kMaxRank) return InvalidArgument("a value would have ", shape.size(), " dimensions");
+  const StatusOr<int64_t> elements = ElementCount(shape);
+  if (!elements.ok() || *elements != array.elements()) {
+    return InvalidArgument("a value of shape ", ShapeText(array.shape), " cannot become ", ShapeText(shape));
+  }
+  return array.WithShape(std::move(shape));
+}
+
+struct SliceRange {
+  int64_t start = 0, count = 0, step = 1;
+};
+
+// As Python slices a dimension of `size`.
+StatusOr<SliceRange> ClampSlice(int64_t start, int64_t end, int64_t step, int64_t size) {
+  if (step == 0) return InvalidArgument("a slice has step 0");
+  const auto clamp = [&](int64_t at, int64_t low, int64_t high) {
+    if (at < 0) at = at < -size ? low : at + size;
+    return std::clamp(at, low, high);
+  };
+  SliceRange range{0, 0, step};
+  if (step > 0) {
+    range.start = clamp(start, 0, size);
+    const int64_t last = clamp(end, 0, size);
+    if (last > range.start) range.count = (last - range.start - 1) / step + 1;
+  } else {
+    range.start = clamp(start, -1, size - 1);
+    const int64_t last = clamp(end, -1, size - 1);
+    // -step may not exist; a step at least as long as the dimension takes one element.
+    const int64_t back = step < -size ? std::max<int64_t>(size, 1) : -step;
+    if (range.start > last) range.count = (range.start - last - 1) / back + 1;
+  }
+  return range;
+}
+
+// The part of the array from `starts`, with `shape`, stepping by `steps`.
+StatusOr<Array> Window(Call& call, const Array& array, const std::vector<SliceRange>& ranges) {
+  const Shape dense = DenseStrides(array.shape);
+  Shape shape, strides;
+  int64_t offset = 0;
+  for (size_t d = 0; d < ranges.size(); ++d) {
+    shape.push_back(ranges[d].count);
+    strides.push_back(ranges[d].count > 1 ? dense[d] * ranges[d].step : 0);
+    if (ranges[d].count > 0) offset += ranges[d].start * dense[d];
+  }
+  if (shape == array.shape && offset == 0 && std::equal(strides.begin(), strides.end(), dense.begin())) return array;
+  SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(array.dtype, std::move(shape)));
+  CopyStrided(array, offset, strides, result);
+  return result;
+}
+
+std::vector<SliceRange> WholeRanges(const Array& array) {
+  std::vector<SliceRange> ranges;
+  for (const int64_t dimension : array.shape) ranges.push_back({0, dimension, 1});
+  return ranges;
+}
+
+// The lengths of Split's parts.
+StatusOr<std::vector<int64_t>> PartLengths(Call& call, int64_t size) {
+  std::vector<int64_t> lengths;
+  const auto parts = static_cast<int64_t>(call.node().outputs.size());
+  if (call.Has(1)) {
+    SWIZZLE_ASSIGN_OR_RETURN(lengths, call.List(1));
+  } else if (call.HasAttribute("split")) {
+    SWIZZLE_ASSIGN_OR_RETURN(lengths, call.Ints("split"));
+  } else {
+    const int64_t part = (size + parts - 1) / parts;  // the last may be shorter, from opset 18 on
+    if (part * (parts - 1) > size) return InvalidArgument("a dimension of ", size, " has no ", parts, " parts");
+    lengths.assign(static_cast<size_t>(parts), part);
+    lengths.back() = size - part * (parts - 1);
+  }
+  int64_t left = size;
+  for (const int64_t length : lengths) {
+    if (length < 0 || length > left) return InvalidArgument("the parts do not add up to ", size);
+    left -= length;
+  }
+  if (left != 0 || static_cast<int64_t>(lengths.size()) != parts) {
+    return InvalidArgument(lengths.size(), " parts for ", parts, " outputs of together ", size);
+  }
+  return lengths;
+}
+
+// Where a padded position comes from in a dimension of `size`; -1: nowhere.
+int64_t PaddedSource(int64_t at, int64_t size, const std::string& mode) {
+  if (at >= 0 && at < size) return at;
+  if (mode == "constant" || size == 0) return -1;
+  if (mode == "edge") return at < 0 ? 0 : size - 1;
+  if (mode == "wrap") return (at % size + size) % size;
+  if (size == 1) return 0;
+  const int64_t period = 2 * (size - 1);  // reflect: 0 1 2 3 2 1 0 1 ...
+  const int64_t phase = (at % period + period) % period;
+  return phase < size ? phase : period - phase;
+}
+
+// The amounts to pad at both ends of each dimension.
+StatusOr<std::vector<int64_t>> PadAmounts(Call& call, int64_t rank) {
+  std::vector<int64_t> given;
+  if (call.opset() < 11) {
+    SWIZZLE_ASSIGN_OR_RETURN(given, call.Ints("pads"));
+  } else {
+    if (!call.Has(1)) return InvalidArgument("input 1, the amounts, is left out");
+    SWIZZLE_ASSIGN_OR_RETURN(given, call.List(1));
+  }
+  std::vector<int64_t> axes(static_cast<size_t>(rank));
+  std::iota(axes.begin(), axes.end(), 0);
+  if (call.Has(3)) {
+    SWIZZLE_ASSIGN_OR_RETURN(axes, call.List(3));
+  }
+  if (given.size() != 2 * axes.size()) {
+    return InvalidArgument(given.size(), " amounts of padding for ", axes.size(),
+                           " dimensions; there must be two each");
+  }
+  std::vector<int64_t> amounts(2 * static_cast<size_t>(rank), 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, NormalAxis(axes[i], rank));
+    amounts[static_cast<size_t>(axis)] = given[i];
+    amounts[static_cast<size_t>(axis + rank)] = given[i + axes.size()];
+  }
+  return amounts;
+}
+
+// Splits dimensions of [N, C, H, W] as `split` says and puts them in `order`.
+StatusOr<Array> Rearranged(Call& call, const Shape& split, const std::vector<int64_t>& order, Shape shape) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Array parts, Reshaped(call.In(0), split));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array moved, Transposed(call, parts, order));
+  return Reshaped(moved, std::move(shape));
+}
+
+StatusOr<int64_t> BlockSize(const Call& call) {
+  if (call.In(0).rank() != 4) return InvalidArgument("input 0 must have 4 dimensions");
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t block, call.Int("blocksize", 0));
+  if (block < 1 || block > (1 << 15)) return InvalidArgument("blocksize is ", block, "; it must be at least 1");
+  return block;
+}
+
+}  // namespace
+
+StatusOr<Array> ShapeOf(Call& call) {
+  const Shape& shape = call.In(0).shape;
+  const int64_t rank = call.In(0).rank();
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t start, call.Int("start", 0));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t end, call.Int("end", rank));
+  SWIZZLE_ASSIGN_OR_RETURN(const SliceRange range, ClampSlice(start, end, 1, rank));
+  return IntList(call, Shape(shape.begin() + range.start, shape.begin() + range.start + range.count));
+}
+
+StatusOr<Array> SizeOf(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Array list, IntList(call, {call.In(0).elements()}));
+  return list.WithShape({});
+}
+
+StatusOr<Array> Reshape(Call& call) {
+  const Array& x = call.In(0);
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t allow_zero, call.Int("allowzero", 0));
+  SWIZZLE_ASSIGN_OR_RETURN(Shape shape, call.List(1));
+  int64_t known = 1;
+  ptrdiff_t free = -1;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 0 && allow_zero == 0 && d < x.shape.size()) shape[d] = x.shape[d];
+    if (shape[d] == -1 && free < 0) {
+      free = static_cast<ptrdiff_t>(d);
+    } else if (shape[d] < 0 || __builtin_mul_overflow(known, shape[d], &known)) {
+      return InvalidArgument("a value of shape ", ShapeText(x.shape), " cannot become ", ShapeText(shape));
+    }
+  }
+  if (free >= 0) shape[static_cast<size_t>(free)] = known == 0 ? 0 : x.elements() / known;
+  return Reshaped(x, std::move(shape));
+}
+
+StatusOr<Array> Flatten(Call& call) {
+  const Array& x = call.In(0);
+  SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, call.Int("axis", 1));
+  if (axis < -x.rank() || axis > x.rank()) return InvalidArgument("axis ", axis, " is out of range");
+  if (axis < 0) axis += x.rank();
+  return Reshaped(x, {Extent(x.shape, 0, axis), Extent(x.shape, axis, x.rank())});
+}
+
+StatusOr<Array> Squeeze(Call& call) {
+  const Array& x = call.In(0);
+  SWIZZLE_ASSIGN_OR_RETURN(const std::optional<std::vector<int64_t>> axes, call.Axes(1, x.rank()));
+  Shape shape;
+  for (size_t d = 0; d < x.shape.size(); ++d) {
+    const bool named = axes && std::binary_search(axes->begin(), axes->end(), static_cast<int64_t>(d));
+    if (!named && (axes || x.shape[d] != 1)) shape.push_back(x.shape[d]);
+  }
+  return Reshaped(x, std::move(shape));
+}
+
+StatusOr<Array> Unsqueeze(Call& call) {
+  const Array& x = call.In(0);
+  std::vector<int64_t> axes;
+  if (call.Has(1)) {
+    SWIZZLE_ASSIGN_OR_RETURN(axes, call.List(1));
+  } else {
+    SWIZZLE_ASSIGN_OR_RETURN(axes, call.Ints("axes"));
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(axes, NormalAxes(axes, x.rank() + static_cast<int64_t>(axes.size())));
+  Shape shape = x.shape;
+  for (const int64_t axis : axes) shape.insert(shape.begin() + axis, 1);
+  return Reshaped(x, std::move(shape));
+}
+
+StatusOr<Array> Transpose(Call& call) {
+  const int64_t rank = call.In(0).rank();
+  std::vector<int64_t> order(static_cast<size_t>(rank));
+  std::iota(order.rbegin(), order.rend(), 0);
+  SWIZZLE_ASSIGN_OR_RETURN(order, call.Ints("perm", order));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> sorted, NormalAxes(order, rank));
+  if (static_cast<int64_t>(sorted.size()) != rank) return InvalidArgument("perm does not name every dimension");
+  for (int64_t& axis : order) axis = axis < 0 ? axis + rank : axis;
+  return Transposed(call, call.In(0), order);
+}
+
+StatusOr<Array> Expand(Call& call) {
+  const Array& x = call.In(0);
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape target, call.List(1));
+  const Shape shapes[] = {x.shape, target};
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, BroadcastShape(shapes));
+  if (shape == x.shape) return x;
+  SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(x.dtype, shape));
+  CopyStrided(x, 0, BroadcastStrides(x.shape, shape), result);
+  return result;
+}
+
+StatusOr<Array> Tile(Call& call) {
+  const Array& x = call.In(0);
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> repeats, call.List(1));
+  if (repeats.size() != x.shape.size()) return InvalidArgument("there must be one repeat for each dimension");
+  const Shape dense = DenseStrides(x.shape);
+  Shape shape, split, strides;
+  for (size_t d = 0; d < repeats.size(); ++d) {
+    int64_t dimension = 0;
+    if (repeats[d] < 0 || __builtin_mul_overflow(repeats[d], x.shape[d], &dimension)) {
+      return InvalidArgument("dimension ", d, " is repeated ", repeats[d], " times");
+    }
+    shape.push_back(dimension);
+    split.insert(split.end(), {repeats[d], x.shape[d]});
+    strides.insert(strides.end(), {0, dense[d]});
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(x.dtype, std::move(split)));
+  CopyStrided(x, 0, strides, result);
+  return Reshaped(result, std::move(shape));
+}
+
+StatusOr<Array> Slice(Call& call) {
+  const Array& x = call.In(0);
+  std::vector<int64_t> starts, ends, axes, steps;
+  if (call.opset() < 10) {
+    SWIZZLE_ASSIGN_OR_RETURN(starts, call.Ints("starts"));
+    SWIZZLE_ASSIGN_OR_RETURN(ends, call.Ints("ends"));
+    SWIZZLE_ASSIGN_OR_RETURN(axes, call.Ints("axes"));
+  } else {
+    if (!call.Has(1) || !call.Has(2)) return InvalidArgument("the starts or the ends are left out");
+    SWIZZLE_ASSIGN_OR_RETURN(starts, call.List(1));
+    SWIZZLE_ASSIGN_OR_RETURN(ends, call.List(2));
+    if (call.Has(3)) {
+      SWIZZLE_ASSIGN_OR_RETURN(axes, call.List(3));
+    }
+    if (call.Has(4)) {
+      SWIZZLE_ASSIGN_OR_RETURN(steps, call.List(4));
+    }
+  }
+  if (axes.empty()) {
+    axes.resize(starts.size());
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  if (steps.empty()) steps.assign(starts.size(), 1);
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
+    return InvalidArgument("starts, ends, axes and steps differ in length");
+  }
+  std::vector<SliceRange> ranges = WholeRanges(x);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, NormalAxis(axes[i], x.rank()));
+    const auto d = static_cast<size_t>(axis);
+    SWIZZLE_ASSIGN_OR_RETURN(ranges[d], ClampSlice(starts[i], ends[i], steps[i], x.shape[d]));
+  }
+  return Window(call, x, ranges);
+}
+
+StatusOr<Results> Split(Call& call) {
+  const Array& x = call.In(0);
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, call.AxisAttribute(0, x.rank()));
+  const auto d = static_cast<size_t>(axis);
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> lengths, PartLengths(call, x.shape[d]));
+  Results parts;
+  std::vector<SliceRange> ranges = WholeRanges(x);
+  ranges[d].start = 0;
+  for (const int64_t length : lengths) {
+    ranges[d].count = length;
+    SWIZZLE_ASSIGN_OR_RETURN(parts.emplace_back(), Window(call, x, ranges));
+    ranges[d].start += length;
+  }
+  return parts;
+}
+
+StatusOr<Array> ConcatArrays(Call& call) {
+  const Array& first = call.In(0);
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, call.AxisAttribute(1, first.rank()));
+  Shape shape = first.shape;
+  int64_t& length = shape[static_cast<size_t>(axis)];
+  length = 0;
+  for (size_t i = 0; i < call.input_count(); ++i) {
+    if (!call.Has(i)) return InvalidArgument("input ", i, " is left out");
+    SWIZZLE_RETURN_IF_ERROR(CheckSameType(first, call.In(i)));
+    Shape other = call.In(i).shape;
+    int64_t added = 0;
+    if (other.size() == shape.size()) {
+      added = other[static_cast<size_t>(axis)];
+      other[static_cast<size_t>(axis)] = length;
+    }
+    if (other != shape || __builtin_add_overflow(length, added, &length)) {
+      return InvalidArgument("input ", i, " has shape ", ShapeText(call.In(i).shape), ", input 0 ",
+                             ShapeText(first.shape), "; they may differ only along axis ", axis);
+    }
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(first.dtype, shape));
+  const int64_t outer = Extent(shape, 0, axis);
+  const auto row_bytes = [&](const Array& array) {
+    return Extent(array.shape, axis, array.rank()) * static_cast<int64_t>(ElementBytes(array.dtype));
+  };
+  std::byte* to = result.data.get();
+  for (size_t i = 0; i < call.input_count(); ++i) {
+    const int64_t bytes = row_bytes(call.In(i));
+    for (int64_t row = 0; bytes > 0 && row < outer; ++row) {
+      std::memcpy(to + row * row_bytes(result), call.In(i).data.get() + row * bytes, static_cast<size_t>(bytes));
+    }
+    to += bytes;
+  }
+  return result;
+}
+
+StatusOr<Array> Pad(Call& call) {
+  const Array& x = call.In(0);
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string mode, call.String("mode", "constant"));
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") {
+    return InvalidArgument("mode is '", mode, "'; it may be constant, reflect, edge or wrap");
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> amounts, PadAmounts(call, x.rank()));
+  SWIZZLE_ASSIGN_OR_RETURN(double value, call.Float("value", 0.0f));
+  if (call.opset() >= 11) {
+    SWIZZLE_ASSIGN_OR_RETURN(value, call.RealScalar(2, 0.0));
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(Array real, call.New(DType::kFloat64, {}));
+  real.Mutable<double>()[0] = value;
+  SWIZZLE_ASSIGN_OR_RETURN(const Array filler, call.As(real, x.dtype));
+  constexpr int64_t kMaxAmount = int64_t{1} << 31;
+  Shape shape = x.shape;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const int64_t before = amounts[d], after = amounts[d + shape.size()];
+    const bool sane = before > -kMaxAmount && before < kMaxAmount && after > -kMaxAmount && after < kMaxAmount;
+    shape[d] = sane ? shape[d] + before + after : -1;
+    if (shape[d] < 0) return InvalidArgument("dimension ", d, " is padded by ", before, " and ", after);
+  }
+  SWIZZLE_RETURN_IF_ERROR(call.New(x.dtype, shape));  // within the limits, before maps as long as its sides are made
+  std::vector<std::vector<int64_t>> maps;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    std::vector<int64_t>& map = maps.emplace_back(static_cast<size_t>(shape[d]));
+    for (int64_t i = 0; i < shape[d]; ++i) {
+      map[static_cast<size_t>(i)] = PaddedSource(i - amounts[d], x.shape[d], mode);
+    }
+  }
+  return Picked(call, x, maps, filler.data.get());
+}
+
+StatusOr<Array> DepthToSpace(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t b, BlockSize(call));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string mode, call.String("mode", "DCR"));
+  if (mode != "DCR" && mode != "CRD") return InvalidArgument("mode is '", mode, "'; it may be DCR or CRD");
+  const Shape& s = call.In(0).shape;
+  if (s[1] % (b * b) != 0) return InvalidArgument(s[1], " channels are no multiple of blocksize ", b, " squared");
+  const int64_t c = s[1] / (b * b);
+  const Shape shape = {s[0], c, s[2] * b, s[3] * b};
+  if (mode == "DCR") return Rearranged(call, {s[0], b, b, c, s[2], s[3]}, {0, 3, 4, 1, 5, 2}, shape);
+  return Rearranged(call, {s[0], c, b, b, s[2], s[3]}, {0, 1, 4, 2, 5, 3}, shape);
+}
+
+StatusOr<Array> SpaceToDepth(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t b, BlockSize(call));
+  const Shape& s = call.In(0).shape;
+  if (s[2] % b != 0 || s[3] % b != 0) return InvalidArgument("height and width are no multiples of blocksize ", b);
+  return Rearranged(call, {s[0], s[1], s[2] / b, b, s[3] / b, b}, {0, 3, 5, 1, 2, 4},
+                    {s[0], s[1] * b * b, s[2] / b, s[3] / b});
+}
+
+}  // namespace swizzle::fallback

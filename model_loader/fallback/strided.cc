@@ -1,0 +1,120 @@
+#include "model_loader/fallback/strided.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace swizzle::fallback {
+namespace {
+
+template <typename T>
+void CopyElements(const Array& from, int64_t offset, const Shape& strides, Array& to) {
+  const T* source = from.As<T>().data();
+  T* target = to.Mutable<T>().data();
+  const StridedLoop<1> loop(to.shape, {strides});
+  const int64_t step = loop.Step(0);
+  loop.ForEachRun([&](int64_t position, const std::array<int64_t, 1>& offsets, int64_t count) {
+    const T* run = source + offset + offsets[0];
+    T* out = target + position;
+    if (step == 1) {
+      std::memcpy(out, run, static_cast<size_t>(count) * sizeof(T));
+    } else if (step == 0) {
+      std::fill(out, out + count, *run);
+    } else {
+      for (int64_t i = 0; i < count; ++i) out[i] = run[i * step];
+    }
+  });
+}
+
+template <typename T>
+void PickElements(const Array& from, const std::vector<std::vector<int64_t>>& maps, const std::byte* fill, Array& to) {
+  const Shape strides = DenseStrides(from.shape);
+  const size_t rank = maps.size();
+  const T* source = from.As<T>().data();
+  T* target = to.Mutable<T>().data();
+  T filler = {};
+  if (fill != nullptr) std::memcpy(&filler, fill, sizeof(T));
+  const std::vector<int64_t>& inner = maps[rank - 1];
+  std::vector<size_t> index(rank, 0);
+  const int64_t runs = Extent(to.shape, 0, to.rank() - 1);
+  for (int64_t run = 0; run < runs; ++run) {
+    int64_t offset = 0;
+    bool outside = false;
+    for (size_t d = 0; d + 1 < rank; ++d) {
+      outside |= maps[d][index[d]] < 0;
+      offset += maps[d][index[d]] * strides[d];
+    }
+    for (const int64_t at : inner) *target++ = outside || at < 0 ? filler : source[offset + at];
+    for (size_t d = rank - 1; d-- > 0;) {
+      if (++index[d] < maps[d].size()) break;
+      index[d] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+Shape DenseStrides(const Shape& shape) {
+  Shape strides(shape.size(), 1);
+  for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
+  return strides;
+}
+
+StatusOr<Shape> BroadcastShape(std::span<const Shape> shapes) {
+  Shape result;
+  for (const Shape& shape : shapes) {
+    if (shape.size() > result.size()) result.insert(result.begin(), shape.size() - result.size(), 1);
+    const size_t skip = result.size() - shape.size();
+    for (size_t d = 0; d < shape.size(); ++d) {
+      int64_t& dimension = result[skip + d];
+      if (dimension == shape[d] || shape[d] == 1) continue;
+      if (dimension != 1) {
+        return InvalidArgument("shapes ", ShapeText(shapes[0]), " and ", ShapeText(shape), " do not broadcast");
+      }
+      dimension = shape[d];
+    }
+  }
+  return result;
+}
+
+Shape BroadcastStrides(const Shape& from, const Shape& to) {
+  Shape strides(to.size(), 0);
+  const Shape dense = DenseStrides(from);
+  const size_t skip = to.size() - from.size();
+  for (size_t d = 0; d < from.size(); ++d) {
+    if (from[d] != 1) strides[skip + d] = dense[d];
+  }
+  return strides;
+}
+
+void CopyStrided(const Array& from, int64_t offset, const Shape& strides, Array& to) {
+  VisitSize(ElementBytes(to.dtype), [&]<typename T>(T) { CopyElements<T>(from, offset, strides, to); });
+}
+
+StatusOr<Array> Transposed(Call& call, const Array& array, const std::vector<int64_t>& order) {
+  const Shape dense = DenseStrides(array.shape);
+  Shape shape, strides;
+  for (const int64_t axis : order) {
+    shape.push_back(array.shape[static_cast<size_t>(axis)]);
+    strides.push_back(dense[static_cast<size_t>(axis)]);
+  }
+  if (std::is_sorted(order.begin(), order.end())) return array;
+  SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(array.dtype, std::move(shape)));
+  CopyStrided(array, 0, strides, result);
+  return result;
+}
+
+StatusOr<Array> Picked(Call& call, const Array& array, const std::vector<std::vector<int64_t>>& maps,
+                       const std::byte* fill) {
+  Shape shape;
+  for (const auto& map : maps) shape.push_back(static_cast<int64_t>(map.size()));
+  SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(array.dtype, std::move(shape)));
+  if (maps.empty()) {
+    std::memcpy(result.data.get(), array.data.get(), static_cast<size_t>(array.bytes()));
+  } else if (result.elements() > 0) {
+    VisitSize(ElementBytes(array.dtype), [&]<typename T>(T) { PickElements<T>(array, maps, fill, result); });
+  }
+  return result;
+}
+
+}  // namespace swizzle::fallback

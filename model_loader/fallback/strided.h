@@ -1,0 +1,115 @@
+// Loops over arrays with a stride per dimension: broadcasting, transposing, slicing.
+#ifndef SWIZZLE_MODEL_LOADER_FALLBACK_STRIDED_H_
+#define SWIZZLE_MODEL_LOADER_FALLBACK_STRIDED_H_
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model_loader/fallback/call.h"
+
+namespace swizzle::fallback {
+
+// Calls visit(T()) with an unsigned type of the elements' size.
+template <typename Visit>
+void VisitSize(size_t bytes, const Visit& visit) {
+  switch (bytes) {
+    case 1:
+      return visit(uint8_t());
+    case 2:
+      return visit(uint16_t());
+    case 4:
+      return visit(uint32_t());
+    default:
+      SWIZZLE_CHECK(bytes == 8);
+      return visit(uint64_t());
+  }
+}
+
+// Element strides of a dense, row-major array.
+Shape DenseStrides(const Shape& shape);
+
+// The shape all broadcast to, as ONNX and NumPy do it.
+StatusOr<Shape> BroadcastShape(std::span<const Shape> shapes);
+
+// Strides that read an array of shape `from` as one of shape `to`: 0 along broadcast dimensions.
+// REQUIRES: `from` broadcasts to `to`.
+Shape BroadcastStrides(const Shape& from, const Shape& to);
+
+// A walk over all elements of `dims`, row-major, that keeps an offset into each of N arrays with strides of their own.
+template <size_t N>
+class StridedLoop {
+ public:
+  // REQUIRES: all strides have dims.size() entries.
+  StridedLoop(Shape dims, std::array<Shape, N> strides) : dims_(std::move(dims)), strides_(std::move(strides)) {
+    if (dims_.empty()) {
+      dims_ = {1};
+      for (Shape& s : strides_) s = {0};
+    }
+    MergeDimensions();
+  }
+
+  // How far array i moves per element within one run.
+  int64_t Step(size_t i) const { return strides_[i].back(); }
+
+  // Calls body(position, offsets, count) for each run of elements along the innermost dimension; position counts
+  // elements from the start.
+  template <typename Body>
+  void ForEachRun(const Body& body) const {
+    const size_t outer = dims_.size() - 1;
+    const int64_t count = dims_[outer];
+    for (const int64_t dimension : dims_) {
+      if (dimension == 0) return;
+    }
+    std::vector<int64_t> index(outer, 0);
+    std::array<int64_t, N> offsets = {};
+    for (int64_t position = 0;; position += count) {
+      body(position, offsets, count);
+      size_t d = outer;
+      for (; d > 0; --d) {
+        const size_t at = d - 1;
+        for (size_t i = 0; i < N; ++i) offsets[i] += strides_[i][at];
+        if (++index[at] < dims_[at]) break;
+        for (size_t i = 0; i < N; ++i) offsets[i] -= strides_[i][at] * dims_[at];
+        index[at] = 0;
+      }
+      if (d == 0) return;
+    }
+  }
+
+ private:
+  // Joins neighbours that all arrays step through as if they were one dimension: longer runs.
+  void MergeDimensions() {
+    for (size_t d = dims_.size() - 1; d > 0; --d) {
+      bool joins = true;
+      for (const Shape& s : strides_) joins &= dims_[d - 1] == 1 || s[d - 1] == s[d] * dims_[d];
+      if (!joins && dims_[d] != 1) continue;
+      for (Shape& s : strides_) {
+        if (dims_[d] == 1) s[d] = s[d - 1];
+        s.erase(s.begin() + static_cast<ptrdiff_t>(d - 1));
+      }
+      dims_[d] *= dims_[d - 1];
+      dims_.erase(dims_.begin() + static_cast<ptrdiff_t>(d - 1));
+    }
+  }
+
+  Shape dims_;
+  std::array<Shape, N> strides_;
+};
+
+// to[row-major] = from[offset + index . strides], for every index of `to`. Any element type.
+// REQUIRES: both have the same type; every offset reached lies in `from`.
+void CopyStrided(const Array& from, int64_t offset, const Shape& strides, Array& to);
+
+// The array with its dimensions in the order `order`. Shares the elements where that changes nothing.
+StatusOr<Array> Transposed(Call& call, const Array& array, const std::vector<int64_t>& order);
+
+// An array whose element is array[maps[0][i0], maps[1][i1], ...], or the one at `fill` where a map says -1. Each map
+// is as long as the result's dimension. REQUIRES: fill points to an element if a map has -1.
+StatusOr<Array> Picked(Call& call, const Array& array, const std::vector<std::vector<int64_t>>& maps,
+                       const std::byte* fill);
+
+}  // namespace swizzle::fallback
+
+#endif  // SWIZZLE_MODEL_LOADER_FALLBACK_STRIDED_H_

@@ -1,0 +1,296 @@
+// Operators on each element of one input: arithmetic, trigonometry, activations, tests.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numbers>
+#include <type_traits>
+
+#include "model_loader/fallback/operators.h"
+
+namespace swizzle::fallback {
+namespace {
+
+// result = function(x) in floating point; other types are refused.
+template <typename Function>
+StatusOr<Array> MapReal(Call& call, const Function& function) {
+  const Array& in = call.In(0);
+  if (!IsFloatingType(in.dtype)) return InvalidArgument("input 0 is ", DTypeName(in.dtype), "; it must be floating");
+  SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.As(in, ComputeType(in.dtype)));
+  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(x.dtype, x.shape));
+  const auto map = [&]<typename T>(T) {
+    const std::span<const T> from = x.As<T>();
+    const std::span<T> to = y.Mutable<T>();
+    for (size_t i = 0; i < from.size(); ++i) to[i] = static_cast<T>(function(from[i]));
+  };
+  if (x.dtype == DType::kFloat64) {
+    map(double());
+  } else {
+    map(float());
+  }
+  return call.As(y, in.dtype);
+}
+
+// The same for any type of number.
+template <typename Function>
+StatusOr<Array> MapNumber(Call& call, const Function& function) {
+  const Array& in = call.In(0);
+  SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.As(in, ComputeType(in.dtype)));
+  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(x.dtype, x.shape));
+  VisitComputeType(x.dtype, [&]<typename T>(T) {
+    const std::span<const T> from = x.As<T>();
+    const std::span<T> to = y.Mutable<T>();
+    for (size_t i = 0; i < from.size(); ++i) to[i] = function(from[i]);
+  });
+  return call.As(y, in.dtype);
+}
+
+// A BOOL for each element.
+template <typename Function>
+StatusOr<Array> Test(Call& call, const Function& function) {
+  const Array& in = call.In(0);
+  SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.As(in, DType::kFloat64));
+  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(DType::kBool, x.shape));
+  const auto from = x.As<double>();
+  const auto to = y.Mutable<uint8_t>();
+  for (size_t i = 0; i < from.size(); ++i) to[i] = function(from[i]) ? 1 : 0;
+  return y;
+}
+
+template <typename T>
+T SoftplusOf(T x) {
+  return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+}
+
+template <typename T>
+T Logistic(T x) {
+  return T(1) / (T(1) + std::exp(-x));
+}
+
+}  // namespace
+
+StatusOr<Array> Identity(Call& call) { return call.In(0); }
+
+StatusOr<Results> Dropout(Call& call) {
+  if (call.Has(2)) {
+    SWIZZLE_ASSIGN_OR_RETURN(const double training, call.RealScalar(2, 0.0));
+    if (training != 0.0) return Unimplemented("training mode is not supported; export the model for inference");
+  }
+  const Array& y = call.In(0);
+  Results results = {y};
+  if (call.WantsOutput(1)) {
+    SWIZZLE_ASSIGN_OR_RETURN(Array mask, call.New(DType::kBool, y.shape));
+    std::fill_n(mask.data.get(), mask.elements(), std::byte{1});
+    results.push_back(std::move(mask));
+  }
+  return results;
+}
+
+StatusOr<Array> Abs(Call& call) {
+  return MapNumber(call, []<typename T>(T x) -> T {
+    if constexpr (std::is_floating_point_v<T>)
+      return std::fabs(x);
+    else if constexpr (std::is_unsigned_v<T>)
+      return x;
+    else
+      return x < 0 ? static_cast<T>(uint64_t{0} - static_cast<uint64_t>(x)) : x;
+  });
+}
+
+StatusOr<Array> Neg(Call& call) {
+  return MapNumber(call, []<typename T>(T x) -> T {
+    if constexpr (std::is_floating_point_v<T>)
+      return -x;
+    else
+      return static_cast<T>(uint64_t{0} - static_cast<uint64_t>(x));
+  });
+}
+
+StatusOr<Array> Sign(Call& call) {
+  return MapNumber(call, []<typename T>(T x) -> T {
+    if constexpr (std::is_unsigned_v<T>)
+      return x != 0;
+    else
+      return x > 0 ? T(1) : (x < 0 ? T(-1) : T(0));
+  });
+}
+
+StatusOr<Array> Relu(Call& call) {
+  return MapNumber(call, []<typename T>(T x) -> T { return x < T(0) ? T(0) : x; });
+}
+
+StatusOr<Array> Floor(Call& call) {
+  return MapReal(call, [](auto x) { return std::floor(x); });
+}
+StatusOr<Array> Ceil(Call& call) {
+  return MapReal(call, [](auto x) { return std::ceil(x); });
+}
+StatusOr<Array> Round(Call& call) {
+  return MapReal(call, [](auto x) { return std::nearbyint(x); });
+}
+StatusOr<Array> Exp(Call& call) {
+  return MapReal(call, [](auto x) { return std::exp(x); });
+}
+StatusOr<Array> Log(Call& call) {
+  return MapReal(call, [](auto x) { return std::log(x); });
+}
+StatusOr<Array> Sqrt(Call& call) {
+  return MapReal(call, [](auto x) { return std::sqrt(x); });
+}
+StatusOr<Array> Reciprocal(Call& call) {
+  return MapReal(call, [](auto x) { return 1 / x; });
+}
+StatusOr<Array> Erf(Call& call) {
+  return MapReal(call, [](auto x) { return std::erf(x); });
+}
+StatusOr<Array> Sin(Call& call) {
+  return MapReal(call, [](auto x) { return std::sin(x); });
+}
+StatusOr<Array> Cos(Call& call) {
+  return MapReal(call, [](auto x) { return std::cos(x); });
+}
+StatusOr<Array> Tan(Call& call) {
+  return MapReal(call, [](auto x) { return std::tan(x); });
+}
+StatusOr<Array> Asin(Call& call) {
+  return MapReal(call, [](auto x) { return std::asin(x); });
+}
+StatusOr<Array> Acos(Call& call) {
+  return MapReal(call, [](auto x) { return std::acos(x); });
+}
+StatusOr<Array> Atan(Call& call) {
+  return MapReal(call, [](auto x) { return std::atan(x); });
+}
+StatusOr<Array> Sinh(Call& call) {
+  return MapReal(call, [](auto x) { return std::sinh(x); });
+}
+StatusOr<Array> Cosh(Call& call) {
+  return MapReal(call, [](auto x) { return std::cosh(x); });
+}
+StatusOr<Array> Tanh(Call& call) {
+  return MapReal(call, [](auto x) { return std::tanh(x); });
+}
+StatusOr<Array> Asinh(Call& call) {
+  return MapReal(call, [](auto x) { return std::asinh(x); });
+}
+StatusOr<Array> Acosh(Call& call) {
+  return MapReal(call, [](auto x) { return std::acosh(x); });
+}
+StatusOr<Array> Atanh(Call& call) {
+  return MapReal(call, [](auto x) { return std::atanh(x); });
+}
+StatusOr<Array> Sigmoid(Call& call) {
+  return MapReal(call, [](auto x) { return Logistic(x); });
+}
+StatusOr<Array> Softplus(Call& call) {
+  return MapReal(call, [](auto x) { return SoftplusOf(x); });
+}
+StatusOr<Array> Softsign(Call& call) {
+  return MapReal(call, [](auto x) { return x / (1 + std::fabs(x)); });
+}
+StatusOr<Array> Mish(Call& call) {
+  return MapReal(call, [](auto x) { return x * std::tanh(SoftplusOf(x)); });
+}
+
+StatusOr<Array> Gelu(Call& call) {
+  const StatusOr<std::string> approximate = call.String("approximate", "none");
+  if (!approximate.ok()) return approximate.status();
+  if (*approximate == "none") {
+    return MapReal(call, []<typename T>(T x) { return T(0.5) * x * (1 + std::erf(x / std::numbers::sqrt2_v<T>)); });
+  }
+  if (*approximate != "tanh") return InvalidArgument("approximate is neither 'none' nor 'tanh'");
+  return MapReal(call, []<typename T>(T x) {
+    const T root = std::sqrt(T(2) / std::numbers::pi_v<T>);
+    return T(0.5) * x * (1 + std::tanh(root * (x + T(0.044715) * x * x * x)));
+  });
+}
+
+StatusOr<Array> LeakyRelu(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const float alpha, call.Float("alpha", 0.01f));
+  return MapReal(call, [alpha](auto x) { return x < 0 ? alpha * x : x; });
+}
+
+StatusOr<Array> ThresholdedRelu(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const float alpha, call.Float("alpha", 1.0f));
+  return MapReal(call, [alpha]<typename T>(T x) { return x > alpha ? x : T(0); });
+}
+
+StatusOr<Array> Elu(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const float alpha, call.Float("alpha", 1.0f));
+  return MapReal(call, [alpha](auto x) { return x < 0 ? alpha * std::expm1(x) : x; });
+}
+
+StatusOr<Array> Celu(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const float alpha, call.Float("alpha", 1.0f));
+  return MapReal(call, [alpha](auto x) { return x < 0 ? alpha * std::expm1(x / alpha) : x; });
+}
+
+StatusOr<Array> Selu(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const float alpha, call.Float("alpha", 1.67326319217681884765625f));
+  SWIZZLE_ASSIGN_OR_RETURN(const float gamma, call.Float("gamma", 1.05070102214813232421875f));
+  return MapReal(call, [alpha, gamma](auto x) { return gamma * (x > 0 ? x : alpha * std::expm1(x)); });
+}
+
+StatusOr<Array> HardSigmoid(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const float alpha, call.Float("alpha", 0.2f));
+  SWIZZLE_ASSIGN_OR_RETURN(const float beta, call.Float("beta", 0.5f));
+  return MapReal(call, [alpha, beta]<typename T>(T x) { return std::clamp(T(alpha * x + beta), T(0), T(1)); });
+}
+
+StatusOr<Array> HardSwish(Call& call) {
+  return MapReal(call, []<typename T>(T x) { return x * std::clamp(T(x / 6 + T(0.5)), T(0), T(1)); });
+}
+
+StatusOr<Array> Shrink(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const float bias, call.Float("bias", 0.0f));
+  SWIZZLE_ASSIGN_OR_RETURN(const float lambda, call.Float("lambd", 0.5f));
+  return MapReal(call, [bias, lambda]<typename T>(T x) -> T {
+    if (x < -lambda) return x + bias;
+    return x > lambda ? x - bias : T(0);
+  });
+}
+
+StatusOr<Array> IsNaN(Call& call) {
+  return Test(call, [](double x) { return std::isnan(x); });
+}
+
+StatusOr<Array> IsInf(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t negative, call.Int("detect_negative", 1));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t positive, call.Int("detect_positive", 1));
+  return Test(call, [=](double x) { return std::isinf(x) && (x < 0 ? negative != 0 : positive != 0); });
+}
+
+StatusOr<Array> Not(Call& call) {
+  if (call.In(0).dtype != DType::kBool) return InvalidArgument("input 0 must be BOOL");
+  return Test(call, [](double x) { return x == 0; });
+}
+
+StatusOr<Array> Cast(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t to, call.Int("to", 0));
+  SWIZZLE_ASSIGN_OR_RETURN(const DType type, ElementTypeOf(to));
+  return call.As(call.In(0), type);
+}
+
+StatusOr<Array> CastLike(Call& call) { return call.As(call.In(0), call.In(1).dtype); }
+
+StatusOr<Array> Clip(Call& call) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  double low = -kInfinity, high = kInfinity;
+  if (call.opset() < 11) {
+    SWIZZLE_ASSIGN_OR_RETURN(low, call.Float("min", -std::numeric_limits<float>::infinity()));
+    SWIZZLE_ASSIGN_OR_RETURN(high, call.Float("max", std::numeric_limits<float>::infinity()));
+  } else {
+    for (size_t i = 1; i < 3; ++i) {
+      if (call.Has(i)) SWIZZLE_RETURN_IF_ERROR(CheckSameType(call.In(0), call.In(i)));
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(low, call.RealScalar(1, -kInfinity));
+    SWIZZLE_ASSIGN_OR_RETURN(high, call.RealScalar(2, kInfinity));
+  }
+  return MapNumber(call, [=]<typename T>(T x) -> T {
+    const double value = static_cast<double>(x);
+    if (value > high) return static_cast<T>(high);
+    return value < low ? static_cast<T>(std::min(low, high)) : x;
+  });
+}
+
+}  // namespace swizzle::fallback
