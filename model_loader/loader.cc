@@ -5,6 +5,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "model_loader/fallback/load.h"
 #include "model_loader/lower.h"
 #include "model_loader/onnx/onnx_reader.h"
 #include "model_loader/packed/packed_reader.h"
@@ -47,6 +48,22 @@ StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file) {
   auto model = packed ? LoadPacked(std::move(bytes)) : LoadOnnx(std::move(bytes), options);
   if (!model.ok()) return Annotate(model.status(), file.string());
   return model;
+}
+
+StatusOr<RunnableModel> LoadRunnableModel(const std::filesystem::path& file) {
+  StatusOr<LoadedModel> planned = LoadModel(file);
+  if (planned.ok()) return RunnableModel(*std::move(planned));
+  if (planned.status().code() != StatusCode::kUnimplemented || file.extension() != ".onnx") return planned.status();
+  StatusOr<std::shared_ptr<const fallback::Program>> program = fallback::ReadProgram(file);
+  std::string reason(planned.status().message());
+  if (program.ok()) {
+    const std::string path = file.string() + ": ";
+    if (reason.starts_with(path)) reason.erase(0, path.size());
+    return RunnableModel(FallbackModel{*std::move(program), std::move(reason)});
+  }
+  const std::string refusal(program.status().message());
+  if (refusal == reason) return planned.status();
+  return MakeError(program.status().code(), refusal, " (and the optimised plan refuses it: ", reason, ")");
 }
 
 StatusOr<std::vector<std::byte>> ReadFile(const std::filesystem::path& file, int64_t max_bytes) {

@@ -4,9 +4,12 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "model_loader/fallback/executor.h"
 #include "model_loader/network.h"
 
 namespace swizzle {
@@ -21,6 +24,18 @@ struct LoadedModel {
 // INVALID_ARGUMENT (malformed; names what and where), UNIMPLEMENTED (an operator that is not supported: names operator,
 // opset and node).
 StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file);
+
+// A model that the fallback executor runs as a whole.
+struct FallbackModel {
+  std::shared_ptr<const fallback::Program> program;
+  std::string reason;  // why the optimised plan does not take it
+};
+
+using RunnableModel = std::variant<LoadedModel, FallbackModel>;
+
+// As LoadModel; an ONNX model that LoadModel refuses as UNIMPLEMENTED runs on the fallback executor, if that supports
+// all of it. If it does not, the error is LoadModel's, with the executor's where that is another.
+StatusOr<RunnableModel> LoadRunnableModel(const std::filesystem::path& file);
 
 // Reads a whole file into owned memory. RESOURCE_EXHAUSTED above `max_bytes`.
 StatusOr<std::vector<std::byte>> ReadFile(const std::filesystem::path& file, int64_t max_bytes);

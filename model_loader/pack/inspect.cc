@@ -4,6 +4,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "model_loader/loader.h"
 #include "model_loader/pack/commands.h"
+#include "model_loader/pack/fallback_report.h"
 #include "model_loader/pack/model_report.h"
 #include "model_loader/plan/plan.h"
 #include "model_loader/plan/tuning_cache.h"
@@ -50,7 +51,13 @@ StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, 
 }  // namespace
 
 StatusOr<Outcome> Execute(const InspectCommand& command, Terminal& terminal) {
-  SWIZZLE_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(command.model));
+  SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(command.model));
+  if (const auto* unplanned = std::get_if<FallbackModel>(&runnable)) {
+    const std::string name = command.model.filename().string();
+    terminal.out << (command.json ? FallbackJson(name, *unplanned) : name + ": " + FallbackText(*unplanned));
+    return Outcome::kOk;
+  }
+  auto& model = std::get<LoadedModel>(runnable);
   const std::unique_ptr<Backend> backend = NewCpuBackend();
   std::optional<TuningCache> tuning_cache;
   if (!command.tuning_cache.empty()) {

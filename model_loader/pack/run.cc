@@ -7,6 +7,7 @@
 #include "model_loader/loader.h"
 #include "model_loader/npy.h"
 #include "model_loader/pack/commands.h"
+#include "model_loader/pack/fallback_report.h"
 #include "model_loader/pack/network_runner.h"
 
 namespace swizzle::pack {
@@ -28,18 +29,20 @@ StatusOr<Arrays> ReadInputs(const std::vector<std::string>& arguments) {
   return arrays;
 }
 
-std::string NamesText(const std::vector<NetworkPort>& ports) {
+template <typename Port>
+std::string NamesText(const std::vector<Port>& ports) {
   std::string text;
-  for (const NetworkPort& port : ports) text += Concat(text.empty() ? "'" : ", '", port.name, "'");
+  for (const Port& port : ports) text += Concat(text.empty() ? "'" : ", '", port.name, "'");
   return text;
 }
 
-Status CheckNames(const Arrays& arrays, const std::vector<NetworkPort>& ports) {
+template <typename Port>
+Status CheckNames(const Arrays& arrays, const std::vector<Port>& ports) {
   for (const auto& [name, array] : arrays) {
-    const bool known = std::any_of(ports.begin(), ports.end(), [&](const NetworkPort& p) { return p.name == name; });
+    const bool known = std::any_of(ports.begin(), ports.end(), [&](const Port& p) { return p.name == name; });
     if (!known) return InvalidArgument("the model has no input '", name, "'; it has ", NamesText(ports));
   }
-  for (const NetworkPort& port : ports) {
+  for (const Port& port : ports) {
     if (!arrays.contains(port.name)) return InvalidArgument("input '", port.name, "' is missing");
   }
   return {};
@@ -74,28 +77,34 @@ std::string FileName(std::string output) {
   return output + ".npy";
 }
 
-Status WriteOutputs(const NetworkRunner& runner, const std::vector<std::vector<float>>& outputs,
-                    const std::filesystem::path& folder, std::ostream& out) {
+Status MakeFolder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return InvalidArgument("cannot make the folder ", folder.string(), ": ", error.message());
+  return {};
+}
+
+Status WriteOutput(const std::string& name, const TensorView& view, const std::filesystem::path& folder,
+                   std::ostream& out) {
+  const std::filesystem::path file = folder / FileName(name);
+  SWIZZLE_RETURN_IF_ERROR(WriteNpy(file, view));
+  out << name << ": " << DTypeName(view.dtype) << " " << ShapeText(view.shape) << " in " << file.string() << "\n";
+  return {};
+}
+
+Status WriteOutputs(const NetworkRunner& runner, const std::vector<std::vector<float>>& outputs,
+                    const std::filesystem::path& folder, std::ostream& out) {
+  SWIZZLE_RETURN_IF_ERROR(MakeFolder(folder));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const NetworkPort& port = runner.outputs()[i];
-    const std::filesystem::path file = folder / FileName(port.name);
     const TensorView view{DType::kFloat32, ShapeWithBatch(runner.network(), port, runner.batch()),
                           std::as_bytes(std::span(outputs[i]))};
-    SWIZZLE_RETURN_IF_ERROR(WriteNpy(file, view));
-    out << port.name << ": FP32 " << ShapeText(view.shape) << " in " << file.string() << "\n";
+    SWIZZLE_RETURN_IF_ERROR(WriteOutput(port.name, view, folder, out));
   }
   return {};
 }
 
-}  // namespace
-
-StatusOr<Outcome> Execute(const RunCommand& command, Terminal& terminal) {
-  SWIZZLE_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(command.model));
-  SWIZZLE_ASSIGN_OR_RETURN(const Arrays arrays, ReadInputs(command.inputs));
-  SWIZZLE_RETURN_IF_ERROR(CheckNames(arrays, model.network.inputs));
+StatusOr<Outcome> RunPlanned(const RunCommand& command, LoadedModel model, const Arrays& arrays, Terminal& terminal) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t batch, BatchOf(arrays, model.network));
   std::vector<std::vector<float>> inputs;
   for (const NetworkPort& port : model.network.inputs) {
@@ -108,6 +117,40 @@ StatusOr<Outcome> Execute(const RunCommand& command, Terminal& terminal) {
   SWIZZLE_ASSIGN_OR_RETURN(const auto outputs, runner.Run(inputs));
   SWIZZLE_RETURN_IF_ERROR(WriteOutputs(runner, outputs, command.output_folder, terminal.out));
   return Outcome::kOk;
+}
+
+StatusOr<Outcome> RunFallback(const RunCommand& command, const FallbackModel& model, const Arrays& arrays,
+                              Terminal& terminal) {
+  terminal.err << FallbackText(model);
+  std::vector<TensorView> inputs;
+  for (const fallback::Port& port : model.program->inputs()) {
+    const NpyArray& array = arrays.at(port.name);
+    inputs.push_back({array.dtype, array.shape, array.bytes});
+  }
+  const std::unique_ptr<Backend> backend = NewCpuBackend();
+  SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, backend->NewStream(command.threads));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fallback::Array> outputs, model.program->Run(inputs, *stream));
+  SWIZZLE_RETURN_IF_ERROR(MakeFolder(command.output_folder));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const TensorView view{outputs[i].dtype, outputs[i].shape, outputs[i].AsBytes()};
+    const std::string& name = model.program->outputs()[i].name;
+    SWIZZLE_RETURN_IF_ERROR(WriteOutput(name, view, command.output_folder, terminal.out));
+  }
+  return Outcome::kOk;
+}
+
+}  // namespace
+
+StatusOr<Outcome> Execute(const RunCommand& command, Terminal& terminal) {
+  SWIZZLE_ASSIGN_OR_RETURN(RunnableModel model, LoadRunnableModel(command.model));
+  SWIZZLE_ASSIGN_OR_RETURN(const Arrays arrays, ReadInputs(command.inputs));
+  if (const auto* unplanned = std::get_if<FallbackModel>(&model)) {
+    SWIZZLE_RETURN_IF_ERROR(CheckNames(arrays, unplanned->program->inputs()));
+    return RunFallback(command, *unplanned, arrays, terminal);
+  }
+  auto& planned = std::get<LoadedModel>(model);
+  SWIZZLE_RETURN_IF_ERROR(CheckNames(arrays, planned.network.inputs));
+  return RunPlanned(command, std::move(planned), arrays, terminal);
 }
 
 }  // namespace swizzle::pack
