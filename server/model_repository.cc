@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "model_loader/loader.h"
 #include "server/clock.h"
+#include "server/fallback_model.h"
 #include "server/identity_model.h"
 #include "server/logging.h"
 #include "server/model_config.h"
@@ -124,7 +125,7 @@ class DirectoryLoader {
     SWIZZLE_ASSIGN_OR_RETURN(version_, LatestVersion(directory_));
     SWIZZLE_ASSIGN_OR_RETURN(const std::optional<inference::ModelConfig> config, ReadConfig(directory_, name_));
     SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<Model> model,
-                             config && IsIdentity(*config) ? LoadIdentity(*config) : LoadPlan(config));
+                             config && IsIdentity(*config) ? LoadIdentity(*config) : LoadFile(config));
     return Serve(std::move(model), config.value_or(inference::ModelConfig()), absl::Now() - start);
   }
 
@@ -135,24 +136,45 @@ class DirectoryLoader {
     return NewIdentityModel(std::move(spec), ExecuteDelay(config));
   }
 
-  StatusOr<std::shared_ptr<Model>> LoadPlan(const std::optional<inference::ModelConfig>& config) {
+  StatusOr<std::shared_ptr<Model>> LoadFile(const std::optional<inference::ModelConfig>& config) {
     if (version_ == 0) {
       return MakeError(StatusCode::kNotFound,
                        "there is no version directory; put the model at 1/model.onnx or 1/model.swz");
     }
     SWIZZLE_ASSIGN_OR_RETURN(const fs::path file, ModelFile(directory_ / std::to_string(version_)));
-    SWIZZLE_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(file));
-    ModelSpec spec = DeriveSpec(loaded.network);
-    spec.name = name_;
-    spec.version = version_;
-    spec.platform = "swizzle_" + loaded.container;
-    spec.backend = "swizzle";
-    if (config) {
-      SWIZZLE_ASSIGN_OR_RETURN(spec, ConfigureSpec(*config, std::move(spec)));
-    }
+    SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(file));
+    if (const auto* unplanned = std::get_if<FallbackModel>(&runnable)) return LoadFallback(*unplanned, config);
+    auto& loaded = std::get<LoadedModel>(runnable);
+    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, Configured(DeriveSpec(loaded.network), loaded.container, config));
     SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan,
                              MakePlan(std::move(loaded.network), backend_, PlanOptionsFor(spec)));
     return NewPlanModel(std::move(spec), std::move(plan));
+  }
+
+  // Says so in the log: such a model is slower than its owner may expect.
+  StatusOr<std::shared_ptr<Model>> LoadFallback(const FallbackModel& model,
+                                                const std::optional<inference::ModelConfig>& config) const {
+    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveFallbackSpec(*model.program));
+    SWIZZLE_ASSIGN_OR_RETURN(spec, Configured(std::move(spec), "onnx", config));
+    Log(LogLevel::kWarning, "model runs on the fallback executor, unoptimised",
+        {{"model", name_},
+         {"version", version_},
+         {"reason", model.reason},
+         {"nodes", static_cast<int64_t>(model.program->graph().nodes.size())},
+         {"operators", model.program->OperatorCounts()}});
+    const int threads = PlanOptionsFor(spec).threads;
+    return NewFallbackModel(std::move(spec), model, backend_, threads);
+  }
+
+  // A derived specification with what the caller knows and what a configuration says.
+  StatusOr<ModelSpec> Configured(ModelSpec spec, const std::string& container,
+                                 const std::optional<inference::ModelConfig>& config) const {
+    spec.name = name_;
+    spec.version = version_;
+    spec.platform = "swizzle_" + container;
+    spec.backend = "swizzle";
+    if (!config) return spec;
+    return ConfigureSpec(*config, std::move(spec));
   }
 
   // Executors of one model share its threads: two pools that spin on the same processors halve each other.
