@@ -69,6 +69,23 @@ TEST(LoaderTest, NamesTheFileInErrors) {
               IsError(StatusCode::kUnimplemented, "operator.onnx: operator Erf (opset 17, node 'y_node')"));
 }
 
+TEST(LoaderTest, FallsBackWhereNoPlanTakesAModel) {
+  const TemporaryFolder folder;
+  const auto node = [&](const std::string& op) {
+    Write(folder / "m.onnx", OnnxBuilder().Input("x", {-1, 2}).Node(op, {"x"}, {"y"}).Output("y").Bytes());
+    return LoadRunnableModel(folder / "m.onnx");
+  };
+  const auto planned = node("Relu");
+  ASSERT_THAT(planned, IsOk());
+  EXPECT_TRUE(std::holds_alternative<LoadedModel>(*planned));
+  const auto unplanned = node("Erf");
+  ASSERT_THAT(unplanned, IsOk());
+  const auto& fallback = std::get<FallbackModel>(*unplanned);
+  EXPECT_EQ(fallback.reason, "operator Erf (opset 17, node 'y_node') is not supported");
+  EXPECT_EQ(fallback.program->OperatorCounts(), "Erf:1");
+  EXPECT_THAT(node("LSTM"), IsError(StatusCode::kUnimplemented, "m.onnx: operator LSTM (opset 17, node 'y_node')"));
+}
+
 TEST(ReadFileTest, ReadsWholeFilesWithinTheLimit) {
   const TemporaryFolder folder;
   const auto file = folder / "bytes";
