@@ -8,8 +8,9 @@
 
 namespace swizzle::fallback {
 
-StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> model) {
-  ReadOptions options;
+namespace {
+
+StatusOr<std::shared_ptr<const Program>> Read(std::span<const std::byte> model, ReadOptions options) {
   options.min_opset = kFirstOpset;
   options.max_opset = kLastOpset;
   options.find_operator = FindSpec;
@@ -18,9 +19,14 @@ StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> 
   return Program::Make(std::move(graph));
 }
 
+}  // namespace
+
+StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> model) { return Read(model, {}); }
+
 StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file) {
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(file, ReadOptions().max_model_bytes));
-  StatusOr<std::shared_ptr<const Program>> program = ReadProgram(std::span(bytes));
+  const ReadOptions options = ReadOptionsFor(file);
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(file, options.max_model_bytes));
+  StatusOr<std::shared_ptr<const Program>> program = Read(bytes, options);
   if (!program.ok()) return Annotate(program.status(), file.string());
   return program;
 }

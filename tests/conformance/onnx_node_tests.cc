@@ -37,7 +37,8 @@ StatusOr<Tensor> ReadTensorFile(const fs::path& file) {
   if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return InvalidArgument(file.filename().string(), " is no tensor");
   }
-  return ReadTensor(proto, file.filename().string(), ReadOptions());
+  TensorSource source{ReadOptions()};
+  return ReadTensor(proto, file.filename().string(), source);
 }
 
 // input_0.pb, input_1.pb, ... of a data set.
