@@ -31,10 +31,10 @@ struct Job {
 };
 
 void RunTask(void* opaque, size_t index) {
+  Acquire(opaque);
   Job* job = static_cast<Job*>(opaque);
-  Acquire(job->context);
   job->task(job->context, index);
-  Release(job->context);
+  Release(opaque);
 }
 
 void DoNothing(void*, size_t) {}
@@ -55,9 +55,9 @@ void ThreadPool::Run(size_t tasks, Task task, void* context) {
     return;
   }
   Job job{task, context};
-  Release(context);
+  Release(&job);
   pthreadpool_parallelize_1d(pool_.get(), RunTask, &job, tasks, 0);
-  Acquire(context);
+  Acquire(&job);
   spinning_ = true;
 }
 
