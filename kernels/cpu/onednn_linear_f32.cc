@@ -1,11 +1,9 @@
 #include "kernels/cpu/onednn_linear_f32.h"
 
-#include <dnnl.h>
-#include <omp.h>
-
 #include <algorithm>
 
 #include "kernels/cpu/cpu_stream.h"
+#include "kernels/cpu/sgemm.h"
 
 namespace swizzle::cpu {
 namespace {
@@ -48,11 +46,8 @@ void RunOnednnLinear(const KernelArgs& args, Stream& stream) {
   const int64_t rows = weight.matrix.rows;
   const int64_t depth = weight.matrix.cols;
   CpuStream::From(stream).ParallelRanges(rows, [&](int64_t, int64_t begin, int64_t end) {
-    omp_set_num_threads(1);
-    const dnnl_status_t status =
-        dnnl_sgemm('N', 'T', batch, end - begin, depth, 1.0f, args.inputs[0], depth,
-                   weight.matrix.values.data() + begin * depth, depth, 0.0f, args.output + begin, rows);
-    SWIZZLE_CHECK(status == dnnl_success);
+    Sgemm(batch, end - begin, depth, {args.inputs[0], depth},
+          {weight.matrix.values.data() + begin * depth, depth, /*transposed=*/true}, args.output + begin, rows);
     for (int64_t i = 0; i < batch; ++i) {
       const float* residual = problem.epilogue.residual ? args.inputs[1] + i * rows : nullptr;
       FinishRow(problem.epilogue, weight.bias.data(), residual, begin, end, args.output + i * rows);

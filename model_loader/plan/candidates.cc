@@ -92,9 +92,13 @@ const Kernel* FindConversion(const Backend& backend, const Extent& extent, Layou
 class Measurer::LayerWeight {
  public:
   // weight: null for kernels without any.
-  explicit LayerWeight(const Weight* weight) : weight_(weight), pattern_(weight == nullptr ? 0 : PatternHash(*weight)) {}
+  explicit LayerWeight(const Weight* weight) : weight_(weight) {}
 
-  uint64_t pattern() const { return pattern_; }
+  // Hashed when it is first asked for, which without a tuning cache is never.
+  uint64_t pattern() {
+    if (!pattern_) pattern_ = weight_ == nullptr ? 0 : PatternHash(*weight_);
+    return *pattern_;
+  }
   StatusOr<const PackedWeight*> For(const Kernel& kernel, const Problem& problem) {
     if (kernel.prepare == nullptr) return nullptr;
     std::unique_ptr<PackedWeight>& packed = packed_[&kernel];
@@ -106,7 +110,7 @@ class Measurer::LayerWeight {
 
  private:
   const Weight* const weight_;
-  const uint64_t pattern_;
+  std::optional<uint64_t> pattern_;
   std::map<const Kernel*, std::unique_ptr<PackedWeight>> packed_;
 };
 
