@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "server/plan_model.h"
 
 namespace swizzle {
 namespace {
-
-constexpr int64_t kDerivedMaxBatchSize = 64;
 
 using fallback::Array;
 using fallback::Port;

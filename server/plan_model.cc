@@ -9,8 +9,6 @@
 namespace swizzle {
 namespace {
 
-constexpr int64_t kDerivedMaxBatchSize = 64;
-
 // Which network port each tensor of a specification is, by index.
 struct PortMap {
   std::vector<int> inputs;

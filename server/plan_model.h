@@ -22,8 +22,11 @@
 
 namespace swizzle {
 
-// The specification of a network served with no configuration: inputs, outputs, and max_batch_size, 64 where the batch
-// dimension is free, else 0. name, version and platform are the caller's to fill in; whatever a configuration says is
+// The max_batch_size of a model served with no configuration, where its batch dimension is free.
+inline constexpr int64_t kDerivedMaxBatchSize = 64;
+
+// The specification of a network served with no configuration: inputs, outputs, and max_batch_size,
+// kDerivedMaxBatchSize where the batch dimension is free, else 0. name, version and platform are the caller's to fill in; whatever a configuration says is
 // set afterwards.
 ModelSpec DeriveSpec(const Network& network);
 
