@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/cord.h"
@@ -17,25 +19,48 @@ namespace {
 constexpr char kUnreachable[] = "swizzle.dev/unreachable";
 constexpr absl::Duration kReadyPollInterval = absl::Milliseconds(50);
 
-// One call by gRPC's callback interface. It keeps itself alive until its callback has run.
-class AsyncInfer : public PendingCall, public std::enable_shared_from_this<AsyncInfer> {
+// One call by gRPC's callback interface, alive until its callback has run and its handle is dropped.
+class AsyncInfer : public PendingCall {
  public:
-  AsyncInfer(std::shared_ptr<grpc::Channel> channel, Client::InferCallback done)
-      : channel_(std::move(channel)), done_(std::move(done)) {}
+  explicit AsyncInfer(Client::InferCallback done) : done_(std::move(done)) {}
 
   void Cancel() override { context_.TryCancel(); }
 
-  std::shared_ptr<grpc::Channel> channel_;
-  grpc::ClientContext context_;
+  grpc::ClientContext context_;  // holds the channel
   inference::ModelInferRequest request_;
   inference::ModelInferResponse response_;
   Client::InferCallback done_;
+};
+
+// Counts the calls whose callbacks gRPC has yet to let go of.
+class CallCount {
+ public:
+  void Add() {
+    const std::lock_guard lock(mutex_);
+    ++calls_;
+  }
+  void Remove() {
+    const std::lock_guard lock(mutex_);
+    if (--calls_ == 0) none_.notify_all();
+  }
+  void WaitForNone() {
+    std::unique_lock lock(mutex_);
+    none_.wait(lock, [this] { return calls_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;  // not Abseil's: ThreadSanitizer would not see it
+  std::condition_variable none_;
+  int calls_ = 0;
 };
 
 class GrpcClient : public Client {
  public:
   explicit GrpcClient(const ClientOptions& options)
       : options_(options), channel_(NewChannel(options)), stub_(inference::GRPCInferenceService::NewStub(channel_)) {}
+
+  // The last owner of a channel joins gRPC's callback threads, so it may not be a call on one of them.
+  ~GrpcClient() override { calls_.WaitForNone(); }
 
   absl::StatusOr<bool> Live() override {
     const auto response = Call(&Stub::ServerLive, inference::ServerLiveRequest());
@@ -90,24 +115,32 @@ class GrpcClient : public Client {
   }
 
   std::shared_ptr<PendingCall> InferAsync(const InferRequest& request, InferCallback done) override {
-    auto call = std::make_shared<AsyncInfer>(channel_, std::move(done));
+    auto call = std::make_shared<AsyncInfer>(std::move(done));
     if (const absl::Status status = ToWire(request, call->request_); !status.ok()) {
       std::move(call->done_)(status);
       return call;
     }
     call->context_.set_deadline(absl::ToChronoTime(absl::Now() + TimeoutOf(request)));
-    stub_->async()->ModelInfer(&call->context_, &call->request_, &call->response_, [this, call](grpc::Status status) {
-      if (status.ok()) {
-        std::move(call->done_)(FromWire(std::move(call->response_)));
-      } else {
-        std::move(call->done_)(StatusOf(status));
-      }
-    });
+    calls_.Add();
+    stub_->async()->ModelInfer(&call->context_, &call->request_, &call->response_,
+                               [this, call](grpc::Status status) mutable {
+                                 Finish(*call, status);
+                                 call.reset();
+                                 calls_.Remove();
+                               });
     return call;
   }
 
  private:
   using Stub = inference::GRPCInferenceService::Stub;
+
+  void Finish(AsyncInfer& call, const grpc::Status& status) const {
+    if (status.ok()) {
+      std::move(call.done_)(FromWire(std::move(call.response_)));
+    } else {
+      std::move(call.done_)(StatusOf(status));
+    }
+  }
 
   static std::shared_ptr<grpc::Channel> NewChannel(const ClientOptions& options) {
     grpc::ChannelArguments arguments;
@@ -178,6 +211,7 @@ class GrpcClient : public Client {
   const ClientOptions options_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<Stub> stub_;
+  CallCount calls_;
 };
 
 }  // namespace

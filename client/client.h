@@ -79,6 +79,7 @@ class Client {
  public:
   using InferCallback = absl::AnyInvocable<void(absl::StatusOr<InferResult>) &&>;
 
+  // Waits for the callbacks of InferAsync; not to be called from one.
   virtual ~Client() = default;
 
   virtual absl::StatusOr<bool> Live() = 0;
@@ -96,7 +97,8 @@ class Client {
   virtual absl::StatusOr<InferResult> Infer(const InferRequest& request) = 0;
 
   // Returns at once. `done` runs exactly once and must not block: on another thread, or, for a malformed request,
-  // before this returns. Dropping the returned handle does not cancel the call. The client must outlive the call.
+  // before this returns. Dropping the returned handle does not cancel the call, which the
+  // client's destructor waits for.
   virtual std::shared_ptr<PendingCall> InferAsync(const InferRequest& request, InferCallback done) = 0;
 };
 

@@ -1,7 +1,9 @@
 #include "client/client.h"
 
+#include <atomic>
 #include <future>
 
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/fake_server.h"
@@ -98,6 +100,19 @@ TEST_F(ClientTest, InfersAsynchronously) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_THAT(result->outputs[0].Values<float>(), ElementsAre(1, 2, 3));
   call->Cancel();  // too late, and harmless
+}
+
+TEST_F(ClientTest, WaitsForCallbacksBeforeItGoes) {
+  std::promise<void> answered;
+  std::atomic<bool> over = false;
+  client_->InferAsync(EchoRequest(), [&](const absl::StatusOr<InferResult>&) {
+    answered.set_value();
+    absl::SleepFor(absl::Milliseconds(50));
+    over = true;
+  });
+  answered.get_future().wait();
+  client_.reset();
+  EXPECT_TRUE(over);
 }
 
 TEST_F(ClientTest, Cancels) {
