@@ -20,6 +20,7 @@
 #include "kernels/format/csr.h"
 #include "kernels/format/dense.h"
 #include "kernels/layout.h"
+#include "kernels/sequences.h"
 #include "kernels/status.h"
 #include "kernels/tensor.h"
 
@@ -29,7 +30,7 @@ class Stream;
 
 // Times that were measured with another version no longer count (plan/tuning_cache.h): raise it with every change to what
 // a kernel does or how fast.
-inline constexpr int kKernelTableVersion = 1;
+inline constexpr int kKernelTableVersion = 2;
 
 enum class Op : uint8_t {
   kConv,           // y = W * im2col(x): 1x1 convolution and linear layers included (window 1x1, plane 1)
@@ -44,6 +45,13 @@ enum class Op : uint8_t {
   kScale,          // y = a * b, b being [channels, 1, 1] of each image: squeeze-and-excite
   kFunction,       // y = f(x), see Function
   kTranspose,      // each row, a matrix [channels, plane], becomes [plane, channels]
+
+  // Of token sequences. The batch of such an extent is the tokens of all sequences (see sequences.h), its plane is 1.
+  kEmbedding,      // y[t] = row index(t) of W, see Lookup
+  kLayerNorm,      // y = (x - mean(x)) / sqrt(variance(x) + epsilon) * W + bias over channels; W is [channels, 1]
+  kAttention,      // softmax(q k^T * scale + key bias) v within each sequence and head; inputs q, k, v
+  kSelectToken,    // one token of each sequence: [tokens, channels] -> [sequences, channels]
+  kMeanTokens,     // the mean of the tokens of each sequence: [tokens, channels] -> [sequences, channels]
 };
 std::string_view OpName(Op op);
 
@@ -91,8 +99,11 @@ enum class FunctionKind : uint8_t {
   kHardSigmoid,  // clamp(alpha * x + beta, 0, 1)
   kHardSwish,    // x * clamp(alpha * x + beta, 0, 1); alpha 1/6 and beta 1/2 are ONNX's HardSwish
   kLeakyRelu,    // x where x >= 0, else alpha * x
+  kTanh,
+  kGelu,         // x / 2 * (1 + erf(x / sqrt(2)))
+  kGeluTanh,     // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
 };
-inline constexpr int kFunctionKindCount = 5;
+inline constexpr int kFunctionKindCount = 8;
 std::string_view FunctionKindName(FunctionKind kind);
 
 struct Function {
@@ -102,20 +113,47 @@ struct Function {
   bool operator==(const Function&) const = default;
 };
 
+// Which row of an embedding table a token takes: the id that stands in inputs[0], INT32 in place of each float, or, without
+// inputs, its position in its sequence plus `offset`. All are in range: whoever takes requests checked.
+struct Lookup {
+  bool by_position = false;
+  int64_t offset = 0;
+  bool operator==(const Lookup&) const = default;
+};
+
+// Heads are equal parts of the channels, in order: of q and k, and of v and the output.
+struct Attention {
+  int32_t heads = 1;
+  float scale = 1.0f;
+  bool operator==(const Attention&) const = default;
+};
+
 // One layer at one batch size.
 struct Problem {
   Op op = Op::kConv;
   Extent input;
   Extent output;
   Window window;      // kConv, kDepthwiseConv, pools
-  Epilogue epilogue;  // all ops but kSoftmax, kConvertLayout and kTranspose
+  Epilogue epilogue;  // all ops but kSoftmax, kConvertLayout, kTranspose and those of token sequences
   int threads = 1;    // of the stream it will run on
-  Function function = {};  // kFunction
+  Function function = {};    // kFunction
+  Lookup lookup = {};        // kEmbedding
+  Attention attention = {};  // kAttention
+  float epsilon = 0.0f;      // kLayerNorm
+  int64_t token = 0;         // kSelectToken: from 0, or from -1 backwards; sequences that are shorter give their last
 };
+
+// Operands, all read in key.input; without a residual.
+constexpr int InputCount(const Problem& problem) {
+  if (problem.op == Op::kEmbedding) return problem.lookup.by_position ? 0 : 1;
+  return problem.op == Op::kAttention ? 3 : IsBinary(problem.op) ? 2 : 1;
+}
+inline constexpr int kMaxKernelInputs = 3;
 
 // The weight of one layer as the model holds it. Value type.
 // kConv: matrix [output channels M, K], K = input channels * kernel_h * kernel_w in that order (ONNX's OIHW).
 // kDepthwiseConv: matrix [channels, kernel_h * kernel_w], always dense.
+// kEmbedding: matrix [table rows, channels], always dense, no bias. kLayerNorm: matrix [channels, 1], always dense.
 struct Weight {
   std::variant<DenseMatrix, CsrMatrix> matrix;
   std::vector<float> bias;  // [M], or empty
@@ -144,9 +182,10 @@ struct KernelKey {
 struct KernelArgs {
   const Problem* problem = nullptr;
   const PackedWeight* weight = nullptr;          // what prepare returned; null for ops without weights
-  std::span<const float* const> inputs;          // 1, or 2 (IsBinary, residual), aligned to kBufferAlignment
+  std::span<const float* const> inputs;          // InputCount() of them, and a residual; aligned to kBufferAlignment
   float* output = nullptr;                       // distinct from every input; where WorksInPlace it may be inputs[0]
   std::span<std::byte> workspace;                // at least workspace_bytes(problem), aligned to kBufferAlignment
+  const Sequences* sequences = nullptr;          // for ops of token sequences; of as many tokens as the extents say
 };
 
 struct Kernel {

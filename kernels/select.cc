@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 namespace swizzle {
@@ -30,9 +31,18 @@ class RunBuffers {
       buffers.inputs_.push_back(values);
       return absl::OkStatus();
     };
-    SWIZZLE_RETURN_IF_ERROR(add_input(problem.input, kernel.key.input));
-    // kScale reads less of its second operand; that costs nothing here.
-    if (IsBinary(problem.op)) SWIZZLE_RETURN_IF_ERROR(add_input(problem.input, kernel.key.input));
+    // kScale reads less of its second operand, and values may have other channels than queries; it costs nothing here.
+    const int64_t channels = std::max(problem.input.channels, problem.output.channels);
+    const bool attends = problem.op == Op::kAttention;
+    for (int i = 0; i < InputCount(problem); ++i) {
+      const Extent extent = attends ? Extent{problem.input.batch, channels} : problem.input;
+      SWIZZLE_RETURN_IF_ERROR(add_input(extent, kernel.key.input));
+    }
+    // Ids that any table has; numbers drawn would be out of range.
+    if (problem.op == Op::kEmbedding && !problem.lookup.by_position) {
+      std::memset(buffers.owned_[0]->data(), 0, buffers.owned_[0]->bytes());
+    }
+    buffers.DrawSequences(problem);
     if (problem.epilogue.residual) SWIZZLE_RETURN_IF_ERROR(add_input(problem.output, kernel.key.output));
     const int64_t outputs = LayoutElements(problem.output, kernel.key.output);
     SWIZZLE_ASSIGN_OR_RETURN(buffers.output_, buffers.Add(backend, outputs * sizeof(float)));
@@ -48,10 +58,26 @@ class RunBuffers {
             .weight = weight,
             .inputs = inputs_,
             .output = output_,
-            .workspace = {reinterpret_cast<std::byte*>(workspace_), workspace_bytes_}};
+            .workspace = {reinterpret_cast<std::byte*>(workspace_), workspace_bytes_},
+            .sequences = sequences_.begins.empty() ? nullptr : &sequences_};
   }
 
  private:
+  // Of a middling length, for ops that ask for some.
+  void DrawSequences(const Problem& problem) {
+    if (problem.op < Op::kEmbedding) return;
+    const int64_t tokens = problem.input.batch;
+    const int64_t length = problem.op == Op::kSelectToken || problem.op == Op::kMeanTokens ? 1 : kSequenceLength;
+    for (int64_t token = 0; token < tokens; ++token) {
+      if (token % length == 0) begins_.push_back(static_cast<int32_t>(token));
+      positions_.push_back(0);
+    }
+    begins_.push_back(static_cast<int32_t>(tokens));
+    sequences_ = {begins_, positions_, {}};
+  }
+
+  static constexpr int64_t kSequenceLength = 64;
+
   StatusOr<float*> Add(Backend& backend, size_t bytes) {
     SWIZZLE_ASSIGN_OR_RETURN(auto buffer, backend.Allocate(bytes));
     owned_.push_back(std::move(buffer));
@@ -63,6 +89,9 @@ class RunBuffers {
   float* output_ = nullptr;
   float* workspace_ = nullptr;
   size_t workspace_bytes_ = 0;
+  std::vector<int32_t> begins_;
+  std::vector<int32_t> positions_;
+  Sequences sequences_;
 };
 
 }  // namespace

@@ -22,6 +22,9 @@ constexpr KindOfOp kKinds[] = {
     {"Reshape", LayerKind::kReshape}, {"Softmax", LayerKind::kSoftmax},
     {"Multiply", LayerKind::kMultiply}, {"Scale", LayerKind::kScale},
     {"Function", LayerKind::kFunction}, {"Transpose", LayerKind::kTranspose},
+    {"Embedding", LayerKind::kEmbedding}, {"LayerNorm", LayerKind::kLayerNorm},
+    {"Attention", LayerKind::kAttention}, {"SelectToken", LayerKind::kSelectToken},
+    {"MeanTokens", LayerKind::kMeanTokens},
 };
 
 const KindOfOp* FindKind(const Node& node) {
@@ -50,13 +53,17 @@ class Lowering {
 
   StatusOr<Network> Run() {
     network_.producer = graph_.producer;
-    const int64_t batch = graph_.ShapeOf(graph_.inputs[0])[0];
+    const int64_t batch = graph_.sequences ? graph_.sequences->batch : graph_.ShapeOf(graph_.inputs[0])[0];
     network_.batch_size = batch == kFreeBatch ? 0 : batch;
     SWIZZLE_RETURN_IF_ERROR(CheckOutputs());
-    for (int input : graph_.inputs) {
-      network_.inputs.push_back(PortOf(graph_.values[input].name, input, AddNetworkValue(input)));
-    }
     CountReads();
+    if (graph_.sequences) {
+      LowerSequenceInputs();
+    } else {
+      for (int input : graph_.inputs) {
+        network_.inputs.push_back(PortOf(graph_.values[input].name, input, AddNetworkValue(input)));
+      }
+    }
     for (const Node& node : graph_.nodes) SWIZZLE_RETURN_IF_ERROR(LowerNode(node));
     for (const GraphOutput& output : graph_.outputs) LowerOutput(output);
     SWIZZLE_RETURN_IF_ERROR(network_.Validate());
@@ -86,7 +93,47 @@ class Lowering {
 
   int AddNetworkValue(int value) {
     network_.values.push_back(RowExtent(graph_.values[value].name, graph_.ShapeOf(value)));
+    network_.values.back().per_token = graph_.values[value].per_token;
     return network_values_[value] = static_cast<int>(network_.values.size()) - 1;
+  }
+
+  // Inputs that an embedding reads become values; the mask, and what nothing reads, only ports.
+  void LowerSequenceInputs() {
+    const GraphSequences& sequences = *graph_.sequences;
+    SequenceInputs& inputs = network_.sequences.emplace();
+    inputs.length = sequences.length == kFreeBatch ? 0 : sequences.length;
+    inputs.masked_bias = sequences.masked_bias;
+    inputs.skips_masked = sequences.skips_masked;
+    for (int input : graph_.inputs) {
+      const Value& value = graph_.values[input];
+      if (input == sequences.mask) inputs.mask = static_cast<int>(network_.inputs.size());
+      NetworkPort port{value.name, value.dtype, TokenDims(), -1};
+      if (reads_[input] > 0) {
+        port.value = AddNetworkValue(input);
+        network_.values.back().ids = true;
+      }
+      network_.inputs.push_back(std::move(port));
+    }
+  }
+
+  // [batch where it is fixed, length]
+  Shape TokenDims() const {
+    Shape dims;
+    if (network_.batch_size > 0) dims.push_back(network_.batch_size);
+    dims.push_back(network_.sequences->length == 0 ? -1 : network_.sequences->length);
+    return dims;
+  }
+
+  // One number a token may stand without a dimension of its own.
+  NetworkPort SequencePortOf(const GraphOutput& output, int network_value) const {
+    constexpr size_t kRankWithoutChannels = 2;
+    const NetworkValue& value = network_.values[network_value];
+    Shape dims = TokenDims();
+    if (!value.per_token) dims.pop_back();
+    const size_t batch_and_length = value.per_token ? kRankWithoutChannels : 1;
+    const bool squeezed = value.channels == 1 && output.shape && output.shape->size() == batch_and_length;
+    if (!squeezed) dims.push_back(value.channels);
+    return {output.name, DType::kFloat32, std::move(dims), network_value};
   }
 
   NetworkPort PortOf(const std::string& name, int value, int network_value) const {
@@ -110,6 +157,10 @@ class Lowering {
     Layer layer;
     layer.kind = kind->kind;
     layer.name = node.name;
+    if (layer.kind >= LayerKind::kEmbedding) {
+      LowerSequenceLayer(node, layer);
+      return {};
+    }
     layer.epilogue = EpilogueOf(node);
     layer.inputs.push_back(network_values_[node.inputs[0]]);
     if (node.attributes.count("kernel_shape") > 0) layer.window = WindowOf(node);
@@ -120,6 +171,32 @@ class Lowering {
     layer.output = AddNetworkValue(output);
     network_.layers.push_back(std::move(layer));
     return {};
+  }
+
+  void LowerSequenceLayer(const Node& node, Layer layer) {
+    const size_t activations = layer.kind == LayerKind::kAttention ? 3 : 1;
+    for (size_t i = 0; i < activations; ++i) {
+      if (node.inputs[i] != kNoValue) layer.inputs.push_back(network_values_[node.inputs[i]]);
+    }
+    const auto whole = [&](const char* name) { return std::get<int64_t>(node.attributes.at(name)); };
+    const auto real = [&](const char* name) { return std::get<float>(node.attributes.at(name)); };
+    switch (layer.kind) {
+      case LayerKind::kEmbedding:
+        layer.lookup = {node.inputs[0] == kNoValue, whole("offset")};
+        layer.weight = LowerWeight(node);
+        break;
+      case LayerKind::kLayerNorm:
+        layer.epsilon = real("epsilon");
+        layer.weight = LowerWeight(node);
+        break;
+      case LayerKind::kAttention:
+        layer.attention = {static_cast<int32_t>(whole("heads")), real("scale")};
+        break;
+      case LayerKind::kSelectToken: layer.token = whole("token"); break;
+      default: break;
+    }
+    layer.output = AddNetworkValue(node.outputs[0]);
+    network_.layers.push_back(std::move(layer));
   }
 
   int AddLayer(LayerKind kind, const std::string& name, int input, int output) {
@@ -193,7 +270,8 @@ class Lowering {
     if (std::any_of(network_.inputs.begin(), network_.inputs.end(), is_input)) {
       network_value = AddCopy(output.name, network_value);
     }
-    network_.outputs.push_back(PortOf(output.name, output.value, network_value));
+    network_.outputs.push_back(graph_.sequences ? SequencePortOf(output, network_value)
+                                                : PortOf(output.name, output.value, network_value));
   }
 
   int AddCopy(const std::string& name, int input) {

@@ -1,5 +1,6 @@
 #include "model_loader/network.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -14,13 +15,25 @@ constexpr int64_t kMaxWeightElements = int64_t{1} << 28;
 constexpr int64_t kMaxBatchSize = int64_t{1} << 20;
 constexpr int64_t kMaxWindowExtent = int64_t{1} << 15;
 
-bool HasWeight(LayerKind kind) { return kind == LayerKind::kConv || kind == LayerKind::kDepthwiseConv; }
+bool IsConvolution(LayerKind kind) { return kind == LayerKind::kConv || kind == LayerKind::kDepthwiseConv; }
+
+bool HasWeight(LayerKind kind) {
+  return IsConvolution(kind) || kind == LayerKind::kEmbedding || kind == LayerKind::kLayerNorm;
+}
+
+// Kinds that know of sequences, all of whose values are matrices.
+bool IsOfSequences(LayerKind kind) { return kind >= LayerKind::kEmbedding; }
+
+// What takes values per token and makes one per row.
+bool IsReduction(LayerKind kind) { return kind == LayerKind::kSelectToken || kind == LayerKind::kMeanTokens; }
 
 bool IsPool(LayerKind kind) { return kind == LayerKind::kMaxPool || kind == LayerKind::kAveragePool; }
 
 bool KeepsChannels(LayerKind kind) { return kind == LayerKind::kDepthwiseConv || IsPool(kind); }
 
 size_t InputCount(const Layer& layer) {
+  if (layer.kind == LayerKind::kEmbedding) return layer.lookup.by_position ? 0 : 1;
+  if (layer.kind == LayerKind::kAttention) return 3;
   return IsBinary(layer.kind) || layer.epilogue.residual ? 2 : 1;
 }
 
@@ -105,6 +118,7 @@ class Validator {
     for (size_t i = 0; i < network_.values.size(); ++i) {
       SWIZZLE_RETURN_IF_ERROR(ValidateValue(network_.values[i], i));
     }
+    SWIZZLE_RETURN_IF_ERROR(CheckSequences());
     SWIZZLE_RETURN_IF_ERROR(CheckInputPorts());
     for (size_t i = 0; i < network_.layers.size(); ++i) {
       const Layer& layer = network_.layers[i];
@@ -120,21 +134,61 @@ class Validator {
   const NetworkValue& InputOf(const Layer& layer) const { return ValueAt(layer.inputs[0]); }
   const NetworkValue& OutputOf(const Layer& layer) const { return ValueAt(layer.output); }
 
-  Status CheckPort(const NetworkPort& port, std::set<std::string>& names) const {
-    if (port.name.empty()) return InvalidArgument("it has no name");
-    if (!names.insert(port.name).second) return InvalidArgument("its name is used twice");
-    if (port.dtype != DType::kFloat32) return InvalidArgument("it is ", DTypeName(port.dtype), "; only FP32 is known");
-    if (!IsValue(port.value)) return InvalidArgument("it names value ", port.value, ", which does not exist");
-    SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(port.dims));
-    const bool fixed = network_.batch_size > 0;
-    if (fixed && (port.dims.empty() || port.dims[0] != network_.batch_size)) {
+  // The port's dimensions without the batch.
+  StatusOr<Shape> RowDims(const NetworkPort& port) const {
+    if (network_.batch_size == 0) return port.dims;
+    if (port.dims.empty() || port.dims[0] != network_.batch_size) {
       return InvalidArgument("its dimensions ", ShapeText(port.dims), " do not start with the batch size ",
                              network_.batch_size);
     }
-    if (elements != ValueAt(port.value).elements() * (fixed ? network_.batch_size : 1)) {
-      return InvalidArgument("its dimensions ", ShapeText(port.dims), " have other elements than its value ",
-                             ExtentText(ValueAt(port.value)), fixed ? " times the batch size" : "");
+    return Shape(port.dims.begin() + 1, port.dims.end());
+  }
+
+  Status CheckPort(const NetworkPort& port, std::set<std::string>& names) const {
+    if (port.name.empty()) return InvalidArgument("it has no name");
+    if (!names.insert(port.name).second) return InvalidArgument("its name is used twice");
+    SWIZZLE_ASSIGN_OR_RETURN(const Shape dims, RowDims(port));
+    if (port.value == -1 && network_.sequences) return CheckTokenDims(dims, 1);
+    if (!IsValue(port.value)) return InvalidArgument("it names value ", port.value, ", which does not exist");
+    const NetworkValue& value = ValueAt(port.value);
+    if (value.per_token) return CheckTokenDims(dims, value.channels);
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(dims));
+    if (elements == value.elements()) return {};
+    return InvalidArgument("its dimensions ", ShapeText(port.dims), " have other elements than its value ",
+                           ExtentText(value), network_.batch_size > 0 ? " times the batch size" : "");
+  }
+
+  // [length, and so many channels]
+  Status CheckTokenDims(const Shape& dims, int64_t channels) const {
+    const int64_t length = network_.sequences->length == 0 ? -1 : network_.sequences->length;
+    if (dims.empty() || dims[0] != length) {
+      return InvalidArgument("its dimensions ", ShapeText(dims), " do not start with the length of the sequences, ",
+                             length);
     }
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(Shape(dims.begin() + 1, dims.end())));
+    if (elements == channels) return {};
+    return InvalidArgument("its dimensions ", ShapeText(dims), " have other elements than its ", channels, " channels");
+  }
+
+  Status CheckSequences() const {
+    for (size_t i = 0; i < network_.values.size(); ++i) {
+      const NetworkValue& value = network_.values[i];
+      if (!value.per_token && !value.ids) continue;
+      const bool matrix = value.height == 1 && value.width == 1;
+      if (!network_.sequences || !value.per_token || !matrix || (value.ids && value.channels != 1)) {
+        return InvalidArgument("value ", i, " ('", value.name, "') is no matrix of tokens");
+      }
+    }
+    if (!network_.sequences) return {};
+    const SequenceInputs& sequences = *network_.sequences;
+    const bool is_mask = sequences.mask >= 0 && static_cast<size_t>(sequences.mask) < network_.inputs.size() &&
+                         network_.inputs[sequences.mask].value == -1;
+    if (sequences.mask != -1 && !is_mask) return InvalidArgument("input ", sequences.mask, " cannot be the mask");
+    if (sequences.length < 0 || sequences.length > kMaxExtent) {
+      return InvalidArgument("the length of its sequences, ", sequences.length, ", is not between 0 (free) and ",
+                             kMaxExtent);
+    }
+    if (std::isnan(sequences.masked_bias)) return InvalidArgument("its bias of masked keys is not a number");
     return {};
   }
 
@@ -143,10 +197,23 @@ class Validator {
     std::set<std::string> names;
     for (const NetworkPort& port : network_.inputs) {
       SWIZZLE_RETURN_IF_ERROR(Annotate(CheckPort(port, names), Concat("input '", port.name, "'")));
+      SWIZZLE_RETURN_IF_ERROR(Annotate(CheckInputType(port), Concat("input '", port.name, "'")));
+      if (port.value == -1) continue;
       if (made_[port.value]) return InvalidArgument("input '", port.name, "': another input has the same value");
       made_[port.value] = true;
     }
     return {};
+  }
+
+  // Sequences come as ids and masks, everything else as FP32.
+  Status CheckInputType(const NetworkPort& port) const {
+    if (!network_.sequences) {
+      if (port.dtype == DType::kFloat32) return {};
+      return InvalidArgument("it is ", DTypeName(port.dtype), "; only FP32 is known");
+    }
+    if (port.value != -1 && !ValueAt(port.value).ids) return InvalidArgument("its value holds no ids");
+    if (port.dtype == DType::kInt64 || port.dtype == DType::kInt32) return {};
+    return InvalidArgument("it is ", DTypeName(port.dtype), "; ids and masks are INT64 or INT32");
   }
 
   Status CheckOutputPorts() const {
@@ -154,6 +221,10 @@ class Validator {
     std::set<std::string> names;
     for (const NetworkPort& port : network_.outputs) {
       SWIZZLE_RETURN_IF_ERROR(Annotate(CheckPort(port, names), Concat("output '", port.name, "'")));
+      if (port.dtype != DType::kFloat32 || port.value == -1) {
+        return InvalidArgument("output '", port.name, "' is ", DTypeName(port.dtype), " of value ", port.value,
+                               "; outputs are FP32 values");
+      }
       for (const NetworkPort& input : network_.inputs) {
         if (input.value != port.value) continue;
         return InvalidArgument("output '", port.name, "' is the input '", input.name, "'; a layer must copy it");
@@ -173,13 +244,14 @@ class Validator {
   }
 
   Status CheckLayer(const Layer& layer) {
-    if (layer.kind > LayerKind::kTranspose) {
+    if (layer.kind > LayerKind::kMeanTokens) {
       return InvalidArgument("its kind ", static_cast<int>(layer.kind), " is not known");
     }
     SWIZZLE_RETURN_IF_ERROR(CheckEdges(layer));
     SWIZZLE_RETURN_IF_ERROR(CheckEpilogue(layer));
     SWIZZLE_RETURN_IF_ERROR(CheckFunction(layer));
-    SWIZZLE_RETURN_IF_ERROR(CheckExtents(layer));
+    SWIZZLE_RETURN_IF_ERROR(CheckBatches(layer));
+    SWIZZLE_RETURN_IF_ERROR(IsOfSequences(layer.kind) ? CheckSequenceLayer(layer) : CheckExtents(layer));
     return CheckWeight(layer);
   }
 
@@ -202,9 +274,9 @@ class Validator {
     if (!(epilogue.low <= epilogue.high)) {  // also where one is not a number
       return InvalidArgument("it clamps to [", epilogue.low, ", ", epilogue.high, "], which is empty");
     }
-    if (epilogue.residual && !HasWeight(layer.kind)) return InvalidArgument("only convolutions add a residual");
+    if (epilogue.residual && !IsConvolution(layer.kind)) return InvalidArgument("only convolutions add a residual");
     const bool clampable = layer.kind != LayerKind::kSoftmax && layer.kind != LayerKind::kReshape &&
-                           layer.kind != LayerKind::kTranspose;
+                           layer.kind != LayerKind::kTranspose && !IsOfSequences(layer.kind);
     if (epilogue.Clamps() && !clampable) return InvalidArgument(LayerKindName(layer.kind), " cannot clamp");
     return {};
   }
@@ -223,10 +295,55 @@ class Validator {
     return {};
   }
 
+  // Which of the layer's values are per token, and which hold ids.
+  Status CheckBatches(const Layer& layer) const {
+    const bool embeds = layer.kind == LayerKind::kEmbedding;
+    for (int input : layer.inputs) {
+      if (ValueAt(input).ids != embeds) return InvalidArgument("only embeddings read ids, and nothing else");
+      const bool per_token = IsReduction(layer.kind) || OutputOf(layer).per_token;
+      if (ValueAt(input).per_token != per_token) {
+        return InvalidArgument("it reads value ", input, ", which is ", per_token ? "not " : "", "per token");
+      }
+    }
+    const bool per_token = OutputOf(layer).per_token;
+    if (OutputOf(layer).ids) return InvalidArgument("it cannot make ids");
+    if (IsReduction(layer.kind) && per_token) return InvalidArgument("it makes a value per token");
+    if ((embeds || layer.kind == LayerKind::kAttention) && !per_token) return InvalidArgument("it makes no tokens");
+    return {};
+  }
+
+  Status CheckSequenceLayer(const Layer& layer) const {
+    const NetworkValue& out = OutputOf(layer);
+    if (out.height != 1 || out.width != 1) return InvalidArgument("its output ", ExtentText(out), " is no matrix");
+    switch (layer.kind) {
+      case LayerKind::kEmbedding:
+        if (layer.lookup.offset >= 0 && layer.lookup.offset < kMaxExtent) return {};
+        return InvalidArgument("its offset ", layer.lookup.offset, " is negative or too large");
+      case LayerKind::kAttention: return CheckAttention(layer);
+      case LayerKind::kLayerNorm:
+        if (layer.epsilon >= 0.0f && std::isfinite(layer.epsilon)) break;
+        return InvalidArgument("its epsilon ", layer.epsilon, " is negative or not finite");
+      default: break;
+    }
+    return SameExtent(InputOf(layer), out) ? Status() : ExtentError("differs from", InputOf(layer), out);
+  }
+
+  Status CheckAttention(const Layer& layer) const {
+    const int64_t heads = layer.attention.heads;
+    const int64_t q = InputOf(layer).channels, k = ValueAt(layer.inputs[1]).channels;
+    const int64_t v = ValueAt(layer.inputs[2]).channels, out = OutputOf(layer).channels;
+    if (heads < 1 || q % heads != 0 || v % heads != 0 || q != k || v != out) {
+      return InvalidArgument("its ", heads, " heads do not fit queries, keys, values and output of ", q, ", ", k, ", ",
+                             v, " and ", out, " channels");
+    }
+    if (!std::isfinite(layer.attention.scale)) return InvalidArgument("its scale is not finite");
+    return {};
+  }
+
   Status CheckExtents(const Layer& layer) const {
     const NetworkValue& in = InputOf(layer);
     const NetworkValue& out = OutputOf(layer);
-    if (HasWeight(layer.kind) || IsPool(layer.kind)) {
+    if (IsConvolution(layer.kind) || IsPool(layer.kind)) {
       SWIZZLE_RETURN_IF_ERROR(CheckWindow(layer));
     } else if (layer.kind == LayerKind::kReshape) {
       if (in.elements() != out.elements()) return ExtentError("has other elements than", in, out);
@@ -281,11 +398,10 @@ class Validator {
     weight_used_[layer.weight] = true;
     const Weight& weight = network_.weights[layer.weight];
     SWIZZLE_RETURN_IF_ERROR(ValidateWeight(weight));
-    const bool depthwise = layer.kind == LayerKind::kDepthwiseConv;
-    if (depthwise && weight.format() != Format::kDense) return InvalidArgument("depthwise weights are always dense");
-    const int64_t taps = int64_t{layer.window.kernel_h} * layer.window.kernel_w;
-    const int64_t rows = OutputOf(layer).channels;
-    const int64_t cols = depthwise ? taps : InputOf(layer).channels * taps;
+    if (layer.kind != LayerKind::kConv && weight.format() != Format::kDense) {
+      return InvalidArgument("weights of ", LayerKindName(layer.kind), " are always dense");
+    }
+    const auto [rows, cols] = WeightShape(layer, weight);
     if (weight.rows() != rows || weight.cols() != cols) {
       return InvalidArgument("its weight is ", ShapeText({weight.rows(), weight.cols()}), " instead of ",
                              ShapeText({rows, cols}));
@@ -295,6 +411,18 @@ class Validator {
                              " elements");
     }
     return {};
+  }
+
+  // Rows and columns that its weight has to have.
+  std::pair<int64_t, int64_t> WeightShape(const Layer& layer, const Weight& weight) const {
+    const int64_t taps = int64_t{layer.window.kernel_h} * layer.window.kernel_w;
+    const int64_t rows = OutputOf(layer).channels;
+    switch (layer.kind) {
+      case LayerKind::kEmbedding: return {std::max(weight.rows(), layer.lookup.offset + 1), rows};
+      case LayerKind::kLayerNorm: return {rows, 1};
+      case LayerKind::kDepthwiseConv: return {rows, taps};
+      default: return {rows, InputOf(layer).channels * taps};
+    }
   }
 
   const Network& network_;
@@ -315,6 +443,11 @@ Op LayerOp(LayerKind kind) {
     case LayerKind::kScale: return Op::kScale;
     case LayerKind::kFunction: return Op::kFunction;
     case LayerKind::kTranspose: return Op::kTranspose;
+    case LayerKind::kEmbedding: return Op::kEmbedding;
+    case LayerKind::kLayerNorm: return Op::kLayerNorm;
+    case LayerKind::kAttention: return Op::kAttention;
+    case LayerKind::kSelectToken: return Op::kSelectToken;
+    case LayerKind::kMeanTokens: return Op::kMeanTokens;
     default: return Op::kConv;
   }
 }
@@ -324,14 +457,28 @@ Op LayerOp(LayerKind kind) {
 std::string_view LayerKindName(LayerKind kind) {
   constexpr std::string_view kNames[] = {"Conv",        "DepthwiseConv", "Add",     "Activation", "MaxPool",
                                          "AveragePool", "Softmax",       "Reshape", "Multiply",   "Scale",
-                                         "Function",    "Transpose"};
+                                         "Function",    "Transpose",     "Embedding", "LayerNorm", "Attention",
+                                         "SelectToken", "MeanTokens"};
   const size_t index = static_cast<size_t>(kind);
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
+bool IsPrunable(LayerKind kind) { return IsConvolution(kind); }
+
 bool IsBinary(LayerKind kind) { return kind != LayerKind::kReshape && IsBinary(LayerOp(kind)); }
 
 Status Network::Validate() const { return Validator(*this).Run(); }
+
+int64_t Network::LookupLimit(int value) const {
+  int64_t limit = 0;
+  for (const Layer& layer : layers) {
+    const bool reads = layer.inputs.empty() ? value == -1 : layer.inputs[0] == value;
+    if (layer.kind != LayerKind::kEmbedding || !reads) continue;
+    const int64_t rows = weights[layer.weight].rows() - layer.lookup.offset;
+    limit = limit == 0 ? rows : std::min(limit, rows);
+  }
+  return limit;
+}
 
 int64_t Network::DenseWeightBytes() const {
   int64_t floats = 0;
@@ -349,15 +496,19 @@ int64_t Network::StoredWeightBytes() const {
   return static_cast<int64_t>(bytes);
 }
 
-Problem LayerProblem(const Network& network, const Layer& layer, int64_t batch, int threads) {
+Problem LayerProblem(const Network& network, const Layer& layer, BatchSize size, int threads) {
   Problem problem;
   problem.op = LayerOp(layer.kind);
-  problem.input = network.values[layer.inputs[0]].WithBatch(batch);
-  problem.output = network.values[layer.output].WithBatch(batch);
+  problem.output = network.values[layer.output].WithBatch(size);
+  problem.input = layer.inputs.empty() ? Extent{problem.output.batch, 1} : network.values[layer.inputs[0]].WithBatch(size);
   problem.window = layer.window;
   problem.epilogue = layer.epilogue;
   problem.threads = threads;
   problem.function = layer.function;
+  problem.lookup = layer.lookup;
+  problem.attention = layer.attention;
+  problem.epsilon = layer.epsilon;
+  problem.token = layer.token;
   return problem;
 }
 

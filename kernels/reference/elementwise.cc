@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "kernels/reference/reference.h"
 
@@ -45,6 +46,10 @@ double ApplyFunction(const swizzle::Function& function, double x) {
     case FunctionKind::kHardSigmoid: return hard;
     case FunctionKind::kHardSwish: return x * hard;
     case FunctionKind::kLeakyRelu: return x < 0 ? function.alpha * x : x;
+    case FunctionKind::kTanh: return std::tanh(x);
+    case FunctionKind::kGelu: return x / 2 * std::erfc(-x / std::sqrt(2.0));
+    case FunctionKind::kGeluTanh:
+      return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
   }
   return x;
 }

@@ -28,6 +28,12 @@ Result Solve(const Problem& problem, const Weight* weight, const Values& input, 
       return Transpose(problem, input);
     case Op::kConvertLayout:
       return Result(input.begin(), input.end());
+    case Op::kEmbedding:
+    case Op::kLayerNorm:
+    case Op::kAttention:
+    case Op::kSelectToken:
+    case Op::kMeanTokens:
+      break;
   }
   return {};
 }

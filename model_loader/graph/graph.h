@@ -46,6 +46,7 @@ struct Value {
   DType dtype = DType::kFloat32;
   std::optional<Shape> shape;      // absent until inferred
   std::optional<Tensor> constant;  // of the same dtype and shape
+  bool per_token = false;          // dimension 0 counts the tokens of all sequences; see GraphSequences
 };
 
 using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, Tensor>;
@@ -73,6 +74,16 @@ struct GraphOutput {
   std::optional<Shape> shape = std::nullopt;
 };
 
+// What a graph of token sequences, once its operators are canonical, has besides its nodes. Its activations are matrices
+// [kFreeBatch, channels], per token or per row, its inputs [kFreeBatch, 1] whole numbers per token.
+struct GraphSequences {
+  int64_t batch = kFreeBatch;   // as the model declares its inputs: [batch, length]
+  int64_t length = kFreeBatch;  // likewise; kFreeBatch: free
+  int mask = kNoValue;          // the graph input that says which tokens are attended to
+  float masked_bias = 0.0f;     // what is added to a key's scores where the mask is 0
+  bool skips_masked = false;    // nothing else reads what is computed of masked tokens
+};
+
 struct Graph {
   std::string name;
   std::string producer;        // "pytorch 2.11.0"; informative
@@ -81,6 +92,7 @@ struct Graph {
   std::vector<Node> nodes;
   std::vector<int> inputs;     // values
   std::vector<GraphOutput> outputs;  // several may name one value
+  std::optional<GraphSequences> sequences;  // of graphs whose inputs are token sequences
 
   int AddValue(Value value);
   // Adds a constant value.

@@ -25,6 +25,12 @@ namespace swizzle {
 //   MaxPool(x), AveragePool(x)  {window; count_include_pad}
 //   Softmax(x)                        over channels
 //   Reshape(x)                        to the shape of its output
+// of token sequences (graph/graph.h), all on matrices:
+//   Embedding(ids?, table [V,C]) {offset}  row ids[t] of the table, or, without ids, row position + offset
+//   LayerNorm(x, scale [C], shift [C]) {epsilon}
+//   Attention(q, k, v) {heads, scale}      softmax(q k^T * scale + bias of masked keys) v, per sequence and head
+//   SelectToken(x) {token}                 one token of each sequence, from 0, or from -1 backwards
+//   MeanTokens(x)                          over the tokens of each sequence
 // where {window} is kernel_shape, strides, pads and dilations, all present (passes/windows.h). A linear layer is a Conv
 // with a 1x1 window on [batch, channels]; its weight is [M,K,1,1].
 inline constexpr std::string_view kSwizzleDomain = "swizzle";

@@ -84,7 +84,8 @@ class Verifier {
     if (inputs < spec->min_inputs || inputs > spec->max_inputs) {
       return InvalidArgument(Describe(node), " has ", inputs, " inputs");
     }
-    for (int i = 0; i < spec->min_inputs; ++i) {
+    const bool by_position = Is(node, "Embedding");  // may lack its ids
+    for (int i = by_position ? 1 : 0; i < spec->min_inputs; ++i) {
       if (node.inputs[i] == kNoValue) return InvalidArgument(Describe(node), " lacks its input ", i);
     }
     if (node.outputs.empty() || static_cast<int>(node.outputs.size()) > spec->max_outputs) {

@@ -56,6 +56,11 @@ static_assert(packed::LAYER_KIND_MULTIPLY == static_cast<int>(LayerKind::kMultip
 static_assert(packed::LAYER_KIND_SCALE == static_cast<int>(LayerKind::kScale) + 1);
 static_assert(packed::LAYER_KIND_FUNCTION == static_cast<int>(LayerKind::kFunction) + 1);
 static_assert(packed::LAYER_KIND_TRANSPOSE == static_cast<int>(LayerKind::kTranspose) + 1);
+static_assert(packed::LAYER_KIND_EMBEDDING == static_cast<int>(LayerKind::kEmbedding) + 1);
+static_assert(packed::LAYER_KIND_LAYER_NORM == static_cast<int>(LayerKind::kLayerNorm) + 1);
+static_assert(packed::LAYER_KIND_ATTENTION == static_cast<int>(LayerKind::kAttention) + 1);
+static_assert(packed::LAYER_KIND_SELECT_TOKEN == static_cast<int>(LayerKind::kSelectToken) + 1);
+static_assert(packed::LAYER_KIND_MEAN_TOKENS == static_cast<int>(LayerKind::kMeanTokens) + 1);
 
 // Likewise functions.
 inline packed::FunctionKind PackedKind(FunctionKind kind) {
@@ -69,6 +74,9 @@ static_assert(packed::FUNCTION_KIND_SILU == static_cast<int>(FunctionKind::kSilu
 static_assert(packed::FUNCTION_KIND_HARD_SIGMOID == static_cast<int>(FunctionKind::kHardSigmoid) + 1);
 static_assert(packed::FUNCTION_KIND_HARD_SWISH == static_cast<int>(FunctionKind::kHardSwish) + 1);
 static_assert(packed::FUNCTION_KIND_LEAKY_RELU == static_cast<int>(FunctionKind::kLeakyRelu) + 1);
+static_assert(packed::FUNCTION_KIND_TANH == static_cast<int>(FunctionKind::kTanh) + 1);
+static_assert(packed::FUNCTION_KIND_GELU == static_cast<int>(FunctionKind::kGelu) + 1);
+static_assert(packed::FUNCTION_KIND_GELU_TANH == static_cast<int>(FunctionKind::kGeluTanh) + 1);
 
 }  // namespace swizzle
 

@@ -169,7 +169,8 @@ class Unpacker {
     network.batch_size = header_.batch_size();
     for (const packed::Value& value : header_.values()) {
       SWIZZLE_RETURN_IF_ERROR(CheckName(value.name(), "a value"));
-      network.values.push_back({value.name(), value.channels(), value.height(), value.width()});
+      network.values.push_back({value.name(), value.channels(), value.height(), value.width(), value.per_token(),
+                                value.ids()});
     }
     for (const packed::Layer& layer : header_.layers()) {
       SWIZZLE_ASSIGN_OR_RETURN(network.layers.emplace_back(), UnpackLayer(layer));
@@ -185,10 +186,15 @@ class Unpacker {
     for (const packed::Port& port : header_.outputs()) {
       SWIZZLE_ASSIGN_OR_RETURN(network.outputs.emplace_back(), UnpackPort(port));
     }
+    if (header_.has_sequences()) network.sequences = UnpackSequences(header_.sequences());
     return network;
   }
 
  private:
+  static SequenceInputs UnpackSequences(const packed::SequenceInputs& proto) {
+    return {proto.length(), proto.has_mask() ? proto.mask() : -1, proto.masked_bias(), proto.skips_masked()};
+  }
+
   static StatusOr<Layer> UnpackLayer(const packed::Layer& proto) {
     SWIZZLE_RETURN_IF_ERROR(CheckName(proto.name(), "a layer"));
     if (!packed::LayerKind_IsValid(proto.kind()) || proto.kind() == packed::LAYER_KIND_UNSPECIFIED) {
@@ -204,6 +210,10 @@ class Unpacker {
     if (proto.epilogue().has_high()) layer.epilogue.high = proto.epilogue().high();
     layer.epilogue.residual = proto.epilogue().residual();
     if (proto.has_weight()) layer.weight = proto.weight();
+    layer.lookup = {proto.lookup().by_position(), proto.lookup().offset()};
+    if (proto.has_attention()) layer.attention = {proto.attention().heads(), proto.attention().scale()};
+    layer.epsilon = proto.epsilon();
+    layer.token = proto.token();
     if (layer.kind != LayerKind::kFunction) return layer;
     const packed::Function& function = proto.function();
     if (!packed::FunctionKind_IsValid(function.kind()) || function.kind() == packed::FUNCTION_KIND_UNSPECIFIED) {

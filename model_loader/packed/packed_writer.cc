@@ -74,6 +74,26 @@ void PackEpilogue(const Epilogue& epilogue, packed::Epilogue& proto) {
   proto.set_residual(epilogue.residual);
 }
 
+void PackSequenceLayer(const Layer& layer, packed::Layer& proto) {
+  if (layer.kind == LayerKind::kEmbedding) {
+    proto.mutable_lookup()->set_by_position(layer.lookup.by_position);
+    proto.mutable_lookup()->set_offset(layer.lookup.offset);
+  }
+  if (layer.kind == LayerKind::kAttention) {
+    proto.mutable_attention()->set_heads(layer.attention.heads);
+    proto.mutable_attention()->set_scale(layer.attention.scale);
+  }
+  proto.set_epsilon(layer.epsilon);
+  proto.set_token(layer.token);
+}
+
+void PackSequences(const SequenceInputs& sequences, packed::SequenceInputs& proto) {
+  proto.set_length(sequences.length);
+  if (sequences.mask != -1) proto.set_mask(sequences.mask);
+  proto.set_masked_bias(sequences.masked_bias);
+  proto.set_skips_masked(sequences.skips_masked);
+}
+
 void PackLayer(const Layer& layer, packed::Layer& proto) {
   proto.set_kind(PackedKind(layer.kind));
   proto.set_name(layer.name);
@@ -87,6 +107,7 @@ void PackLayer(const Layer& layer, packed::Layer& proto) {
     proto.mutable_function()->set_alpha(layer.function.alpha);
     proto.mutable_function()->set_beta(layer.function.beta);
   }
+  if (layer.kind >= LayerKind::kEmbedding) PackSequenceLayer(layer, proto);
 }
 
 void PackValue(const NetworkValue& value, packed::Value& proto) {
@@ -94,6 +115,8 @@ void PackValue(const NetworkValue& value, packed::Value& proto) {
   proto.set_channels(value.channels);
   proto.set_height(value.height);
   proto.set_width(value.width);
+  proto.set_per_token(value.per_token);
+  proto.set_ids(value.ids);
 }
 
 void PackPort(const NetworkPort& port, packed::Port& proto) {
@@ -112,6 +135,7 @@ packed::Header PackHeader(const Network& network, ArrayWriter& arrays) {
   for (const Weight& weight : network.weights) PackWeight(weight, arrays, *header.add_weights());
   for (const NetworkPort& port : network.inputs) PackPort(port, *header.add_inputs());
   for (const NetworkPort& port : network.outputs) PackPort(port, *header.add_outputs());
+  if (network.sequences) PackSequences(*network.sequences, *header.mutable_sequences());
   return header;
 }
 

@@ -8,26 +8,39 @@
 namespace swizzle {
 namespace {
 
-// The batch sizes that have an arena layout of their own: powers of two, and the largest.
-std::vector<int64_t> BucketSizes(int64_t max_batch) {
-  std::vector<int64_t> sizes;
-  for (int64_t size = 1; size < max_batch; size *= 2) sizes.push_back(size);
-  sizes.push_back(max_batch);
+// The batch sizes that have an arena layout of their own: powers of two, and the largest. Where there are sequences
+// tokens are what counts: a batch of so many has that many rows at most.
+std::vector<BatchSize> BucketSizes(BatchSize max, bool sequences) {
+  std::vector<BatchSize> sizes;
+  const int64_t most = sequences ? max.tokens : max.rows;
+  for (int64_t size = 1; size < most; size *= 2) sizes.emplace_back(std::min(size, max.rows), size);
+  sizes.push_back(max);
   return sizes;
 }
 
+// What a plan is made of once it is built.
+struct PlanParts {
+  std::vector<Step> steps;
+  std::vector<Bucket> buckets;  // by rising size
+  std::vector<int> inputs;      // slots of the ports; -1: none
+  std::vector<int> outputs;
+  std::vector<int64_t> id_limits;
+  int64_t position_limit = 0;
+};
+
 class CompiledPlan final : public Plan {
  public:
-  CompiledPlan(Backend& backend, Network network, PlanReport report, int threads, std::vector<Step> steps,
-               std::vector<Bucket> buckets, std::vector<int> inputs, std::vector<int> outputs)
+  CompiledPlan(Backend& backend, Network network, PlanReport report, int threads, PlanParts parts)
       : backend_(backend), network_(std::move(network)), report_(std::move(report)), threads_(threads),
-        steps_(std::move(steps)), buckets_(std::move(buckets)), inputs_(std::move(inputs)),
-        outputs_(std::move(outputs)) {}
+        parts_(std::move(parts)) {}
 
   const Network& network() const override { return network_; }
   const PlanReport& report() const override { return report_; }
-  int64_t max_batch() const override { return buckets_.back().max_batch; }
-  size_t arena_bytes() const override { return std::max<size_t>(buckets_.back().bytes(), kBufferAlignment); }
+  int64_t max_batch() const override { return parts_.buckets.back().size.rows; }
+  int64_t max_tokens() const override { return network_.sequences ? parts_.buckets.back().size.tokens : 0; }
+  int64_t IdLimit(int i) const override { return parts_.id_limits[i]; }
+  int64_t PositionLimit() const override { return parts_.position_limit; }
+  size_t arena_bytes() const override { return std::max<size_t>(parts_.buckets.back().bytes(), kBufferAlignment); }
 
   StatusOr<ExecutionState> NewState() const override {
     ExecutionState state;
@@ -36,39 +49,50 @@ class CompiledPlan final : public Plan {
     return state;
   }
 
-  std::span<float> Input(ExecutionState& state, int i, int64_t batch) const override {
-    return {At(state, BucketFor(batch), inputs_[i]), Elements(network_.inputs[i], batch)};
+  std::span<float> Input(ExecutionState& state, int i, BatchSize size) const override {
+    return {At(state, BucketFor(size), parts_.inputs[i]), Elements(network_.inputs[i], size)};
   }
 
-  std::span<const float> Output(ExecutionState& state, int i, int64_t batch) const override {
-    return {At(state, BucketFor(batch), outputs_[i]), Elements(network_.outputs[i], batch)};
+  std::span<const float> Output(ExecutionState& state, int i, BatchSize size) const override {
+    return {At(state, BucketFor(size), parts_.outputs[i]), Elements(network_.outputs[i], size)};
   }
 
-  Status Run(ExecutionState& state, int64_t batch) const override {
-    const Bucket& bucket = BucketFor(batch);
-    for (const Step& step : steps_) RunStep(step, bucket, batch, state);
+  std::span<int32_t> Ids(ExecutionState& state, int i, BatchSize size) const override {
+    const std::span<float> input = Input(state, i, size);
+    return {reinterpret_cast<int32_t*>(input.data()), input.size()};
+  }
+
+  Status Run(ExecutionState& state, BatchSize size, const Sequences* sequences) const override {
+    SWIZZLE_CHECK((sequences != nullptr) == network_.sequences.has_value());
+    const Bucket& bucket = BucketFor(size);
+    for (const Step& step : parts_.steps) RunStep(step, bucket, size, sequences, state);
     return state.stream->Synchronize();
   }
 
  private:
-  size_t Elements(const NetworkPort& port, int64_t batch) const {
-    return static_cast<size_t>(network_.values[port.value].elements() * batch);
+  size_t Elements(const NetworkPort& port, BatchSize size) const {
+    const NetworkValue& value = network_.values[port.value];
+    return static_cast<size_t>(value.WithBatch(size).positions() * value.channels);
   }
 
-  const Bucket& BucketFor(int64_t batch) const {
-    SWIZZLE_CHECK(batch >= 1 && batch <= max_batch());
-    return *std::lower_bound(buckets_.begin(), buckets_.end(), batch,
-                             [](const Bucket& bucket, int64_t rows) { return bucket.max_batch < rows; });
+  const Bucket& BucketFor(BatchSize size) const {
+    SWIZZLE_CHECK(size.rows >= 1 && size.rows <= max_batch());
+    const bool sequences = network_.sequences.has_value();
+    SWIZZLE_CHECK(!sequences || (size.rows <= size.tokens && size.tokens <= max_tokens()));
+    return *std::lower_bound(parts_.buckets.begin(), parts_.buckets.end(), size,
+                             [=](const Bucket& bucket, BatchSize wanted) {
+                               return sequences ? bucket.size.tokens < wanted.tokens : bucket.size.rows < wanted.rows;
+                             });
   }
 
   static float* At(ExecutionState& state, const Bucket& bucket, int slot) {
     return reinterpret_cast<float*>(state.arena->data() + bucket.offsets[slot]);
   }
 
-  static void RunStep(const Step& step, const Bucket& bucket, int64_t batch, ExecutionState& state) {
-    Problem problem = step.problem;
-    problem.input.batch = problem.output.batch = batch;
-    std::array<const float*, 2> inputs = {};
+  static void RunStep(const Step& step, const Bucket& bucket, BatchSize size, const Sequences* sequences,
+                      ExecutionState& state) {
+    const Problem problem = step.ProblemAt(size);
+    std::array<const float*, kMaxKernelInputs> inputs = {};
     for (size_t i = 0; i < step.inputs.size(); ++i) inputs[i] = At(state, bucket, step.inputs[i]);
     KernelArgs args;
     args.problem = &problem;
@@ -76,6 +100,7 @@ class CompiledPlan final : public Plan {
     args.inputs = std::span(inputs.data(), step.inputs.size());
     args.output = At(state, bucket, step.output);
     args.workspace = {state.arena->data() + bucket.workspace_offset, bucket.workspace_bytes};
+    args.sequences = sequences;
     step.kernel->run(args, *state.stream);
   }
 
@@ -83,17 +108,18 @@ class CompiledPlan final : public Plan {
   const Network network_;
   const PlanReport report_;
   const int threads_;
-  const std::vector<Step> steps_;
-  const std::vector<Bucket> buckets_;  // by rising max_batch
-  const std::vector<int> inputs_;      // slots of the ports
-  const std::vector<int> outputs_;
+  const PlanParts parts_;
 };
 
 }  // namespace
 
-PlanBuilder::PlanBuilder(Backend& backend, Network network, int64_t max_batch, int threads)
-    : backend_(backend), network_(std::move(network)), max_batch_(max_batch), threads_(threads) {
-  for (const NetworkPort& port : network_.inputs) NewSlot(port.value, Layout::kNchw);
+PlanBuilder::PlanBuilder(Backend& backend, Network network, BatchSize max_size, int threads)
+    : backend_(backend), network_(std::move(network)), max_size_(max_size), threads_(threads) {
+  for (const NetworkPort& port : network_.inputs) {
+    if (port.value != -1) NewSlot(port.value, Layout::kNchw);
+    id_limits_.push_back(port.value == -1 ? 0 : network_.LookupLimit(port.value));
+  }
+  position_limit_ = network_.LookupLimit(-1);
 }
 
 int PlanBuilder::NewSlot(int value, Layout layout) {
@@ -109,6 +135,7 @@ int PlanBuilder::ConvertedSlot(int value, int from_slot, Layout layout) {
   step.kernel = FindConversion(backend_, network_.values[value].WithBatch(1), slots_[from_slot].layout, layout, threads_);
   SWIZZLE_CHECK(step.kernel != nullptr);  // else the choice of layouts had cost infinity
   step.problem = ConversionProblem(network_.values[value].WithBatch(1), threads_);
+  step.tokens_in = step.tokens_out = network_.values[value].per_token;
   step.inputs = {from_slot};
   slots_[from_slot].last_step = static_cast<int>(steps_.size());
   step.output = NewSlot(value, layout);
@@ -139,6 +166,8 @@ StatusOr<int64_t> PlanBuilder::AddLayer(const Layer& layer, const Candidate& can
   Step step;
   step.kernel = candidate.kernel;
   step.problem = LayerProblem(network_, layer, 1, threads_);
+  step.tokens_out = network_.values[layer.output].per_token;
+  step.tokens_in = layer.inputs.empty() ? step.tokens_out : network_.values[layer.inputs[0]].per_token;
   int64_t device_bytes = 0;
   if (step.kernel->prepare != nullptr) {
     Weight& weight = network_.weights[layer.weight];
@@ -153,36 +182,37 @@ StatusOr<int64_t> PlanBuilder::AddLayer(const Layer& layer, const Candidate& can
   return device_bytes;
 }
 
-Bucket PlanBuilder::LayOut(int64_t max_batch) const {
+Bucket PlanBuilder::LayOut(BatchSize size) const {
   std::vector<Lifetime> lifetimes;
   for (const Slot& slot : slots_) {
-    const int64_t floats = LayoutElements(slot.value.WithBatch(max_batch), slot.layout);
+    const int64_t floats = LayoutElements(slot.value.WithBatch(size), slot.layout);
     lifetimes.push_back({static_cast<size_t>(floats) * sizeof(float), slot.first_step, slot.last_step});
   }
   ArenaLayout arena = PlaceBuffers(lifetimes);
-  Bucket bucket{max_batch, std::move(arena.offsets), arena.bytes, 0};
+  Bucket bucket{size, std::move(arena.offsets), arena.bytes, 0};
   for (const Step& step : steps_) {
     if (step.kernel->workspace_bytes == nullptr) continue;
-    Problem problem = step.problem;
-    problem.input.batch = problem.output.batch = max_batch;
-    bucket.workspace_bytes = std::max(bucket.workspace_bytes, step.kernel->workspace_bytes(problem));
+    bucket.workspace_bytes = std::max(bucket.workspace_bytes, step.kernel->workspace_bytes(step.ProblemAt(size)));
   }
   return bucket;
 }
 
 StatusOr<std::shared_ptr<const Plan>> PlanBuilder::Finish(PlanReport report) {
-  std::vector<int> inputs, outputs;
-  for (const NetworkPort& port : network_.inputs) inputs.push_back(slots_of_value_.at(port.value).at(Layout::kNchw));
-  for (const NetworkPort& port : network_.outputs) {
-    outputs.push_back(SlotIn(port.value, Layout::kNchw));
-    slots_[outputs.back()].last_step = std::numeric_limits<int>::max();
+  PlanParts parts;
+  for (const NetworkPort& port : network_.inputs) {
+    parts.inputs.push_back(port.value == -1 ? -1 : slots_of_value_.at(port.value).at(Layout::kNchw));
   }
-  std::vector<Bucket> buckets;
-  for (int64_t size : BucketSizes(max_batch_)) buckets.push_back(LayOut(size));
+  for (const NetworkPort& port : network_.outputs) {
+    parts.outputs.push_back(SlotIn(port.value, Layout::kNchw));
+    slots_[parts.outputs.back()].last_step = std::numeric_limits<int>::max();
+  }
+  for (BatchSize size : BucketSizes(max_size_, network_.sequences.has_value())) parts.buckets.push_back(LayOut(size));
+  parts.steps = std::move(steps_);
+  parts.id_limits = std::move(id_limits_);
+  parts.position_limit = position_limit_;
   network_.weights.clear();
   report.conversions = conversions_;
-  return std::make_shared<CompiledPlan>(backend_, std::move(network_), std::move(report), threads_, std::move(steps_),
-                                        std::move(buckets), std::move(inputs), std::move(outputs));
+  return std::make_shared<CompiledPlan>(backend_, std::move(network_), std::move(report), threads_, std::move(parts));
 }
 
 }  // namespace swizzle

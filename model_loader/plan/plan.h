@@ -20,6 +20,7 @@ class TuningCache;
 
 struct PlanOptions {
   int64_t max_batch = 64;                          // rows; ignored where the network's batch is fixed
+  int64_t max_tokens = int64_t{1} << 14;           // of all sequences; ignored where batch and length are fixed
   int threads = 0;                                 // of the streams it will run on; 0: all available
   // For all measurements together. Zero measures nothing: kernels are then chosen by rule of thumb (estimate.h).
   absl::Duration tuning_budget = absl::Seconds(10);
@@ -39,7 +40,7 @@ struct LayerReport {
   std::string name;
   std::string op;
   Extent input, output;         // at batch 1
-  int64_t weight_rows = 0, weight_cols = 0, nonzeros = 0;  // 0 for layers without weights
+  int64_t weight_rows = 0, weight_cols = 0, nonzeros = 0;  // 0 for layers without weights that pruning is for
   std::string format;           // of the stored weight
   int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;
   std::string kernel;           // chosen
@@ -53,7 +54,7 @@ struct LayerReport {
 struct PlanReport {
   std::string device;
   int threads = 0;
-  std::vector<int64_t> measured_batches;
+  std::vector<int64_t> measured_batches;  // rows, or tokens where there are sequences
   std::vector<LayerReport> layers;
   int conversions = 0;          // layout conversions between layers
   int timed_now = 0;            // measurements made for this plan
@@ -72,18 +73,27 @@ class Plan {
   virtual ~Plan() = default;
   virtual const Network& network() const = 0;      // its weights are gone: kernels hold their own layouts
   virtual const PlanReport& report() const = 0;
-  virtual int64_t max_batch() const = 0;
+  virtual int64_t max_batch() const = 0;           // rows
+  virtual int64_t max_tokens() const = 0;          // 0 where the network has no sequences
+  // What the ids of input i have to be below; 0 for inputs that are not ids.
+  virtual int64_t IdLimit(int i) const = 0;
+  // What positions in a sequence have to be below; 0: anything goes.
+  virtual int64_t PositionLimit() const = 0;
   virtual size_t arena_bytes() const = 0;          // at max_batch, workspace included
 
   virtual StatusOr<ExecutionState> NewState() const = 0;
 
-  // Where input i and output i lie in the state's arena for a batch of `batch` rows: [batch, elements of the port],
-  // row-major. Valid as long as the state. REQUIRES: 1 <= batch <= max_batch.
-  virtual std::span<float> Input(ExecutionState& state, int i, int64_t batch) const = 0;
-  virtual std::span<const float> Output(ExecutionState& state, int i, int64_t batch) const = 0;
+  // Where input i and output i lie in the state's arena for a batch of this size: a matrix with a line for each row,
+  // or, where the port's value is per token, for each token. Row-major; valid as long as the state.
+  // REQUIRES: 1 <= rows <= max_batch; rows <= tokens <= max_tokens where there are sequences.
+  virtual std::span<float> Input(ExecutionState& state, int i, BatchSize size) const = 0;
+  virtual std::span<const float> Output(ExecutionState& state, int i, BatchSize size) const = 0;
+  // Likewise an input of ids. REQUIRES: its port has a value.
+  virtual std::span<int32_t> Ids(ExecutionState& state, int i, BatchSize size) const = 0;
 
-  // Computes all outputs from the inputs that stand in the arena. Inputs are undefined afterwards.
-  virtual Status Run(ExecutionState& state, int64_t batch) const = 0;
+  // Computes all outputs from the inputs that stand in the arena. Inputs are undefined afterwards. `sequences`, of as
+  // many rows and tokens, are for networks that have them, else null.
+  virtual Status Run(ExecutionState& state, BatchSize size, const Sequences* sequences = nullptr) const = 0;
 };
 
 // Takes the network (its weights are dropped as kernels prepare theirs). `backend` must outlive the plan.

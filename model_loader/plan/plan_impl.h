@@ -17,9 +17,17 @@ namespace swizzle {
 struct Step {
   const Kernel* kernel = nullptr;
   std::shared_ptr<const PackedWeight> weight;
-  Problem problem;           // at batch 1; Run sets the batch
+  Problem problem;           // at batch 1; ProblemAt sets the batch
+  bool tokens_in = false, tokens_out = false;  // whether input and output are per token
   std::vector<int> inputs;
   int output = -1;
+
+  Problem ProblemAt(BatchSize size) const {
+    Problem sized = problem;
+    sized.input.batch = tokens_in ? size.tokens : size.rows;
+    sized.output.batch = tokens_out ? size.tokens : size.rows;
+    return sized;
+  }
 };
 
 // One value in one layout. A reshape makes no slot of its own: its output shares its input's.
@@ -30,9 +38,9 @@ struct Slot {
   int last_step = 0;         // that reads it
 };
 
-// The arena for batches up to max_batch rows. Small batches use a compact prefix of the same memory.
+// The arena for batches up to this size. Small batches use a compact prefix of the same memory.
 struct Bucket {
-  int64_t max_batch = 0;
+  BatchSize size;
   std::vector<size_t> offsets;   // bytes, per slot
   size_t workspace_offset = 0;
   size_t workspace_bytes = 0;
@@ -42,7 +50,7 @@ struct Bucket {
 // Adds layers in order, with the conversions between them. Used once.
 class PlanBuilder {
  public:
-  PlanBuilder(Backend& backend, Network network, int64_t max_batch, int threads);
+  PlanBuilder(Backend& backend, Network network, BatchSize max_size, int threads);
 
   const Network& network() const { return network_; }
 
@@ -55,11 +63,13 @@ class PlanBuilder {
   int SlotIn(int value, Layout layout);
   int NewSlot(int value, Layout layout);
   int ConvertedSlot(int value, int from_slot, Layout layout);
-  Bucket LayOut(int64_t max_batch) const;
+  Bucket LayOut(BatchSize size) const;
 
   Backend& backend_;
   Network network_;
-  const int64_t max_batch_;
+  const BatchSize max_size_;
+  std::vector<int64_t> id_limits_;  // by input
+  int64_t position_limit_ = 0;
   const int threads_;
   int conversions_ = 0;
   std::vector<Step> steps_;

@@ -35,7 +35,9 @@ double WeightedCost(const std::vector<double>& microseconds, const std::vector<d
 
 std::vector<int> PortValues(const std::vector<NetworkPort>& ports) {
   std::vector<int> values;
-  for (const NetworkPort& port : ports) values.push_back(port.value);
+  for (const NetworkPort& port : ports) {
+    if (port.value != -1) values.push_back(port.value);
+  }
   return values;
 }
 
@@ -71,14 +73,17 @@ LayerReport DescribeLayer(const Network& network, const Layer& layer, const std:
   report.name = layer.name;
   const bool function = layer.kind == LayerKind::kFunction;
   report.op = std::string(function ? FunctionKindName(layer.function.kind) : LayerKindName(layer.kind));
-  report.input = network.values[layer.inputs[0]].WithBatch(1);
-  report.output = network.values[layer.output].WithBatch(1);
+  const Problem problem = LayerProblem(network, layer, 1, 1);
+  report.input = problem.input;
+  report.output = problem.output;
   if (layer.weight >= 0) {
     const Weight& weight = network.weights[layer.weight];
     const int64_t bias_bytes = static_cast<int64_t>(weight.bias.size() * sizeof(float));
-    report.weight_rows = weight.rows();
-    report.weight_cols = weight.cols();
-    report.nonzeros = weight.nonzeros();
+    if (IsPrunable(layer.kind)) {
+      report.weight_rows = weight.rows();
+      report.weight_cols = weight.cols();
+      report.nonzeros = weight.nonzeros();
+    }
     report.format = std::string(FormatName(weight.format()));
     report.dense_bytes = weight.rows() * weight.cols() * static_cast<int64_t>(sizeof(float)) + bias_bytes;
     report.stored_bytes =
@@ -92,7 +97,24 @@ LayerReport DescribeLayer(const Network& network, const Layer& layer, const std:
   return report;
 }
 
-std::vector<int64_t> MeasuredBatches(int64_t fixed_batch, int64_t max_batch) {
+// How much the plan may compute at once.
+StatusOr<BatchSize> MaxSize(const Network& network, const PlanOptions& options) {
+  const int64_t rows = network.batch_size > 0 ? network.batch_size : options.max_batch;
+  if (rows < 1) return InvalidArgument("max_batch is ", rows, "; it must be at least 1");
+  if (!network.sequences) return BatchSize(rows);
+  const int64_t length = network.sequences->length;
+  const int64_t tokens = network.batch_size > 0 && length > 0 ? rows * length : options.max_tokens;
+  if (tokens >= std::max<int64_t>(length, 1)) return BatchSize(std::min(rows, tokens), tokens);
+  return InvalidArgument("max_tokens is ", tokens, "; it must be at least ", std::max<int64_t>(length, 1));
+}
+
+std::vector<int64_t> MeasuredBatches(const Network& network, BatchSize max) {
+  if (network.sequences) {
+    constexpr int64_t kFewTokens = 64, kManyTokens = 512;
+    if (max.tokens <= kFewTokens) return {max.tokens};
+    return {kFewTokens, std::min(max.tokens, kManyTokens)};
+  }
+  const int64_t fixed_batch = network.batch_size, max_batch = max.rows;
   if (fixed_batch > 0) return {fixed_batch};
   constexpr int64_t kLargeBatch = 8;
   if (max_batch == 1) return {1};
@@ -102,10 +124,9 @@ std::vector<int64_t> MeasuredBatches(int64_t fixed_batch, int64_t max_batch) {
 }  // namespace
 
 StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend, const PlanOptions& options) {
-  const int64_t max_batch = network.batch_size > 0 ? network.batch_size : options.max_batch;
-  if (max_batch < 1) return InvalidArgument("max_batch is ", max_batch, "; it must be at least 1");
+  SWIZZLE_ASSIGN_OR_RETURN(const BatchSize max_size, MaxSize(network, options));
   SWIZZLE_ASSIGN_OR_RETURN(auto stream, backend.NewStream(options.threads));
-  Measurer measurer(backend, *stream, MeasuredBatches(network.batch_size, max_batch), options.tuning_budget,
+  Measurer measurer(backend, *stream, MeasuredBatches(network, max_size), options.tuning_budget,
                     options.tuning_cache);
   SWIZZLE_ASSIGN_OR_RETURN(const auto candidates, measurer.MeasureLayers(network));
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int> chosen, ChooseCandidates(network, candidates, measurer));
@@ -119,7 +140,7 @@ StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend
   report.dense_bytes = network.DenseWeightBytes();
   report.stored_bytes = network.StoredWeightBytes();
 
-  PlanBuilder builder(backend, std::move(network), max_batch, stream->threads());
+  PlanBuilder builder(backend, std::move(network), max_size, stream->threads());
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Layer& layer = builder.network().layers[i];
     LayerReport layer_report = DescribeLayer(builder.network(), layer, candidates[i], chosen[i]);

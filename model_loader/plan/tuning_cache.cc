@@ -38,7 +38,8 @@ std::string ProblemText(const Problem& problem) {
   const bool is_function = problem.op == Op::kFunction;
   return Concat(OpName(problem.op), " ", is_function ? Concat(FunctionKindName(problem.function.kind), " ") : "",
                 ExtentText(problem.input), " -> ", ExtentText(problem.output), " window ", WindowText(problem.window),
-                problem.epilogue.Clamps() ? " clamped" : "", problem.epilogue.residual ? " residual" : "", " threads ",
+                problem.epilogue.Clamps() ? " clamped" : "", problem.epilogue.residual ? " residual" : "",
+                problem.op == Op::kAttention ? Concat(" heads ", problem.attention.heads) : "", " threads ",
                 problem.threads);
 }
 

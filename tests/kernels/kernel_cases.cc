@@ -193,7 +193,8 @@ KernelCase MakeCase(Op op, const LayerShape& shape, const Tail& tail, double spa
 constexpr Function kFunctions[] = {
     {FunctionKind::kSigmoid, 0, 0},        {FunctionKind::kSilu, 0, 0},
     {FunctionKind::kHardSigmoid, 0.7f, 0.4f}, {FunctionKind::kHardSwish, 1.0f / 6, 0.5f},
-    {FunctionKind::kLeakyRelu, 0.1f, 0},
+    {FunctionKind::kLeakyRelu, 0.1f, 0},   {FunctionKind::kTanh, 0, 0},
+    {FunctionKind::kGelu, 0, 0},           {FunctionKind::kGeluTanh, 0, 0},
 };
 static_assert(std::size(kFunctions) == kFunctionKindCount);
 
