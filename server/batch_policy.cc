@@ -10,6 +10,7 @@ namespace {
 struct Prefix {
   size_t requests = 0;
   int64_t rows = 0;
+  int64_t tokens = 0;
   bool closed = false;     // nothing that is queued, or may come, can join it
   size_t preferred = 0;    // requests; 0: no prefix has a preferred size
 };
@@ -33,14 +34,18 @@ void ForEachLive(size_t count, std::span<const size_t> expired, Visit visit) {
 Prefix FittingPrefix(std::span<const Queued> queue, std::span<const size_t> expired, const Limits& limits) {
   Prefix prefix;
   ForEachLive(queue.size(), expired, [&](size_t i) {
-    if (prefix.requests > 0 && prefix.rows + queue[i].rows > limits.max_rows) {
+    const bool fits = prefix.rows + queue[i].rows <= limits.max_rows &&
+                      (limits.max_tokens == 0 || prefix.tokens + queue[i].tokens <= limits.max_tokens);
+    if (prefix.requests > 0 && !fits) {
       prefix.closed = true;
       return false;
     }
     ++prefix.requests;
     prefix.rows += queue[i].rows;
+    prefix.tokens += queue[i].tokens;
     if (IsPreferred(limits, prefix.rows)) prefix.preferred = prefix.requests;
-    prefix.closed = prefix.rows >= limits.max_rows;
+    prefix.closed =
+        prefix.rows >= limits.max_rows || (limits.max_tokens > 0 && prefix.tokens >= limits.max_tokens);
     return !prefix.closed;
   });
   return prefix;
@@ -66,6 +71,7 @@ Decision Take(Decision decision, size_t requests, BatchReason reason) {
 Limits LimitsOf(const ModelSpec& spec) {
   Limits limits;
   limits.max_rows = spec.dynamic_batching ? spec.max_batch_size : 0;
+  limits.max_tokens = spec.max_batch_tokens;
   limits.max_delay = spec.max_queue_delay;
   limits.preferred_rows = spec.preferred_batch_sizes;
   return limits;

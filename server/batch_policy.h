@@ -1,7 +1,7 @@
 // When a batch is formed, and of what: pure functions of the queue and the time.
 //
 // The policy is continuous batching: an idle executor takes what is queued at once, in order of arrival, up to
-// max_rows. Only a configuration that asks for a delay makes it wait. Requests are never split; one whose rows do not
+// max_rows rows and max_tokens tokens. Only a configuration that asks for a delay makes it wait. Requests are never split; one whose rows do not
 // fit in the rest closes the batch.
 #ifndef SWIZZLE_SERVER_BATCH_POLICY_H_
 #define SWIZZLE_SERVER_BATCH_POLICY_H_
@@ -23,12 +23,14 @@ struct Queued {
   int64_t rows = 1;
   absl::Time arrival;
   absl::Time deadline = absl::InfiniteFuture();  // must have started before
+  int64_t tokens = 0;
 };
 
 struct Limits {
   int64_t max_rows = 0;                             // of one batch; 0: a batch is one request
   absl::Duration max_delay = absl::ZeroDuration();  // how long the oldest request may be kept waiting for others
   std::vector<int64_t> preferred_rows = {};         // with max_delay: exact batch sizes not worth a longer wait
+  int64_t max_tokens = 0;                           // of one batch; 0: no limit
   size_t hold_until = 0;                            // for tests: take nothing while fewer requests are queued
 };
 
@@ -36,7 +38,7 @@ struct Limits {
 Limits LimitsOf(const ModelSpec& spec);
 
 enum class BatchReason : uint8_t {
-  kFull,       // no row is left, or the next request does not fit
+  kFull,       // no row or token is left, or the next request does not fit
   kIdle,       // an executor was idle and no delay was asked for
   kDelay,      // the oldest request has waited for max_delay
   kPreferred,  // a preferred size was reached before max_delay
@@ -59,7 +61,7 @@ struct Decision {
   absl::Time wake = absl::InfiniteFuture();    // where take is 0: decide again then, or when the queue changes
 };
 
-// `queue` is in order of arrival; every request has at most limits.max_rows rows where that is not 0.
+// `queue` is in order of arrival; every request is within the limits.
 Decision Decide(std::span<const Queued> queue, absl::Time now, const Limits& limits);
 
 }  // namespace swizzle

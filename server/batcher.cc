@@ -29,8 +29,9 @@ ModelMetrics& MetricsOrNone(ModelMetrics* metrics) {
 
 Status DeadlinePassed() { return absl::DeadlineExceededError("the request's deadline passed while it was queued"); }
 
-// Positions of one request: everything of its first input but the channels, which are dimension 1.
+// Positions of one request: its tokens, or everything of its first input but the channels, which are dimension 1.
 int64_t Positions(const Request& request) {
+  if (request.tokens > 0) return request.tokens;
   if (request.inputs.empty()) return request.rows;
   const Shape& shape = request.inputs.front().shape;
   int64_t positions = shape.empty() ? 1 : shape.front();

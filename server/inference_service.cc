@@ -48,6 +48,9 @@ class InferCall final : public ServerUnaryReactor {
     StatusOr<DecodedInfer> decoded = DecodeInfer(message_, spec(), start_);
     if (!decoded.ok()) return End(decoded.status());
     outputs_ = std::move(decoded->outputs);
+    const StatusOr<int64_t> tokens = model_->model->CheckRequest(decoded->request.inputs);
+    if (!tokens.ok()) return End(tokens.status());
+    decoded->request.tokens = *tokens;
     decoded->request.deadline = std::min(decoded->request.deadline, call_deadline);
     StatusOr<Ticket> ticket = model_->batcher->Submit(
         std::move(decoded->request), [this](StatusOr<Result> result) { OnResult(std::move(result)); });

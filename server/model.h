@@ -30,6 +30,8 @@ struct ModelSpec {
   int64_t max_batch_size = 0;       // 0: shapes are exactly the model's, requests run alone
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
+  int64_t max_batch_tokens = 0;     // of one batch; 0: the model has no token sequences
+  bool compute_masked = false;      // of token sequences: also tokens that a mask excludes
   int instance_count = 1;
   bool dynamic_batching = true;     // false: a batch is one request
   std::vector<int64_t> preferred_batch_sizes;
@@ -81,6 +83,9 @@ class Model {
   virtual ~Model() = default;
   virtual const ModelSpec& spec() const = 0;
   virtual const ModelFacts& facts() const = 0;
+  // Looks at the values of a request, whose shapes were checked against the specification. Returns the tokens that it
+  // takes of a batch's max_batch_tokens, 0 where there are none; INVALID_ARGUMENT if the model cannot run it.
+  virtual StatusOr<int64_t> CheckRequest(std::span<const TensorView>) const { return 0; }
   virtual StatusOr<std::unique_ptr<Session>> NewSession() = 0;
 };
 

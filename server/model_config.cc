@@ -24,7 +24,10 @@ constexpr int64_t kMaxQueueSize = 1'000'000;
 constexpr int64_t kMaxQueueDelayUs = 60'000'000;
 constexpr int64_t kMaxTimeoutUs = 86'400'000'000;
 constexpr int64_t kMaxExecuteDelayMs = 60'000;
+constexpr int64_t kMaxBatchTokens = int64_t{1} << 22;
 constexpr std::string_view kExecuteDelayKey = "execute_delay_ms";
+constexpr std::string_view kMaxBatchTokensKey = "max_batch_tokens";
+constexpr std::string_view kComputeMaskedKey = "compute_masked";
 
 // Fields that mean something to this server. A message is looked into where the field that holds it is here.
 constexpr std::array<std::string_view, 23> kHonoured = {
@@ -193,23 +196,51 @@ StatusOr<std::vector<TensorSpec>> SpecsOf(std::string_view direction, const Tens
   return specs;
 }
 
-StatusOr<int64_t> ParseExecuteDelayMs(const std::string& text) {
+StatusOr<int64_t> ParseWhole(std::string_view key, const std::string& text, int64_t low, int64_t high) {
   int64_t value = -1;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || stop != text.data() + text.size() || value < 0 || value > kMaxExecuteDelayMs) {
-    return InvalidArgument("parameter '", kExecuteDelayKey, "' is '", text, "'; it must be a whole number from 0 to ",
-                           kMaxExecuteDelayMs);
+  if (error != std::errc() || stop != text.data() + text.size() || value < low || value > high) {
+    return InvalidArgument("parameter '", key, "' is '", text, "'; it must be a whole number from ", low, " to ",
+                           high);
   }
   return value;
 }
 
+StatusOr<bool> ParseComputeMasked(const std::string& text) {
+  if (text == "true" || text == "false") return text == "true";
+  return InvalidArgument("parameter '", kComputeMaskedKey, "' is '", text, "'; it must be true or false");
+}
+
 Status CheckParameters(const ModelConfig& config) {
   for (const auto& [key, parameter] : config.parameters()) {
-    if (key != kExecuteDelayKey) return InvalidArgument("parameter '", key, "' is not known");
-    if (!IsIdentity(config)) {
-      return InvalidArgument("parameter '", key, "' is for models with `backend: \"identity\"` only");
+    const std::string& text = parameter.string_value();
+    if (key == kExecuteDelayKey) {
+      if (!IsIdentity(config)) {
+        return InvalidArgument("parameter '", key, "' is for models with `backend: \"identity\"` only");
+      }
+      SWIZZLE_RETURN_IF_ERROR(ParseWhole(key, text, 0, kMaxExecuteDelayMs).status());
+    } else if (key == kMaxBatchTokensKey) {
+      SWIZZLE_RETURN_IF_ERROR(ParseWhole(key, text, 1, kMaxBatchTokens).status());
+    } else if (key == kComputeMaskedKey) {
+      SWIZZLE_RETURN_IF_ERROR(ParseComputeMasked(text).status());
+    } else {
+      return InvalidArgument("parameter '", key, "' is not known");
     }
-    SWIZZLE_RETURN_IF_ERROR(ParseExecuteDelayMs(parameter.string_value()));
+  }
+  return absl::OkStatus();
+}
+
+// The parameters of models of token sequences.
+Status ApplyParameters(const ModelConfig& config, ModelSpec& spec) {
+  for (const auto& [key, parameter] : config.parameters()) {
+    if (spec.max_batch_tokens == 0) {
+      return InvalidArgument("parameter '", key, "' is for models of token sequences; this one is none");
+    }
+    if (key == kMaxBatchTokensKey) {
+      SWIZZLE_ASSIGN_OR_RETURN(spec.max_batch_tokens, ParseWhole(key, parameter.string_value(), 1, kMaxBatchTokens));
+    } else if (key == kComputeMaskedKey) {
+      SWIZZLE_ASSIGN_OR_RETURN(spec.compute_masked, ParseComputeMasked(parameter.string_value()));
+    }
   }
   return absl::OkStatus();
 }
@@ -333,6 +364,7 @@ Status Reconcile(const ModelConfig& config, ModelSpec& spec) {
   SWIZZLE_RETURN_IF_ERROR(SettleBatchDimension(config, spec));
   SWIZZLE_RETURN_IF_ERROR(MatchTensors("input", config.input(), spec.inputs));
   SWIZZLE_RETURN_IF_ERROR(MatchTensors("output", config.output(), spec.outputs));
+  SWIZZLE_RETURN_IF_ERROR(ApplyParameters(config, spec));
   return ApplyScheduling(config, spec);
 }
 
@@ -386,7 +418,7 @@ StatusOr<ModelSpec> IdentitySpec(const ModelConfig& config, std::string_view nam
 absl::Duration ExecuteDelay(const ModelConfig& config) {
   const auto found = config.parameters().find(std::string(kExecuteDelayKey));
   if (found == config.parameters().end()) return absl::ZeroDuration();
-  return absl::Milliseconds(*ParseExecuteDelayMs(found->second.string_value()));
+  return absl::Milliseconds(*ParseWhole(kExecuteDelayKey, found->second.string_value(), 0, kMaxExecuteDelayMs));
 }
 
 StatusOr<ModelSpec> ConfigureSpec(const ModelConfig& config, ModelSpec derived) {

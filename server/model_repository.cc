@@ -181,6 +181,7 @@ class DirectoryLoader {
   PlanOptions PlanOptionsFor(const ModelSpec& spec) const {
     PlanOptions plan = options_.plan;
     if (spec.max_batch_size > 0) plan.max_batch = spec.max_batch_size;
+    if (spec.max_batch_tokens > 0) plan.max_tokens = spec.max_batch_tokens;
     if (plan.threads > 0) plan.threads = std::max(1, plan.threads / spec.instance_count);
     return plan;
   }

@@ -4,16 +4,13 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <utility>
+
+#include "server/sequence_session.h"
 
 namespace swizzle {
 namespace {
-
-// Which network port each tensor of a specification is, by index.
-struct PortMap {
-  std::vector<int> inputs;
-  std::vector<int> outputs;
-};
 
 // How the dimensions of `port` look in a specification with this max_batch_size.
 Shape ExpectedDims(const Network& network, const NetworkPort& port, int64_t max_batch_size) {
@@ -184,11 +181,17 @@ class PlanSession final : public Session {
 class PlanModel final : public Model {
  public:
   PlanModel(ModelSpec spec, PortMap ports, std::shared_ptr<const Plan> plan)
-      : spec_(std::move(spec)), ports_(std::move(ports)), facts_(FactsOf(plan->report())), plan_(std::move(plan)) {}
+      : spec_(std::move(spec)), ports_(std::move(ports)), facts_(FactsOf(plan->report())), plan_(std::move(plan)) {
+    if (plan_->network().sequences) sequences_.emplace(spec_, ports_, *plan_);
+  }
 
   const ModelSpec& spec() const override { return spec_; }
   const ModelFacts& facts() const override { return facts_; }
+  StatusOr<int64_t> CheckRequest(std::span<const TensorView> inputs) const override {
+    return sequences_ ? sequences_->Check(inputs) : 0;
+  }
   StatusOr<std::unique_ptr<Session>> NewSession() override {
+    if (sequences_) return NewSequenceSession(*sequences_, ports_, *plan_);
     SWIZZLE_ASSIGN_OR_RETURN(ExecutionState state, plan_->NewState());
     return std::make_unique<PlanSession>(spec_, ports_, plan_, std::move(state));
   }
@@ -198,6 +201,7 @@ class PlanModel final : public Model {
   const PortMap ports_;
   const ModelFacts facts_;
   const std::shared_ptr<const Plan> plan_;
+  std::optional<SequenceRules> sequences_;  // of what stands above
 };
 
 TensorSpec SpecOf(const NetworkPort& port) { return {port.name, port.dtype, port.dims}; }
@@ -225,6 +229,7 @@ ModelSpec DeriveSpec(const Network& network) {
   ModelSpec spec;
   spec.backend = "swizzle";
   spec.max_batch_size = network.batch_size == 0 ? kDerivedMaxBatchSize : 0;
+  if (network.sequences) spec.max_batch_tokens = PlanOptions().max_tokens;
   for (const NetworkPort& port : network.inputs) spec.inputs.push_back(SpecOf(port));
   for (const NetworkPort& port : network.outputs) spec.outputs.push_back(SpecOf(port));
   return spec;

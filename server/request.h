@@ -17,6 +17,7 @@ struct Request {
   std::vector<TensorView> inputs;        // in the order of ModelSpec::inputs; views into `owner`'s memory
   std::shared_ptr<const void> owner;     // keeps the inputs' bytes alive
   int64_t rows = 1;
+  int64_t tokens = 0;                    // Model::CheckRequest's
   absl::Time deadline = absl::InfiniteFuture();  // not started by then: DEADLINE_EXCEEDED
 };
 

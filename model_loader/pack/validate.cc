@@ -72,7 +72,10 @@ StatusOr<std::vector<Difference>> CompareModels(NetworkRunner& reference, Networ
   for (int sample = 0; sample < samples; ++sample) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       inputs[i].resize(reference.InputElements(static_cast<int>(i)));
-      std::generate(inputs[i].begin(), inputs[i].end(), [&] { return normal(random); });
+      const int64_t limit = reference.IdLimit(static_cast<int>(i));
+      std::uniform_int_distribution<int64_t> id(0, std::max<int64_t>(limit, 1) - 1);
+      std::generate(inputs[i].begin(), inputs[i].end(),
+                    [&] { return limit > 0 ? static_cast<float>(id(random)) : normal(random); });
     }
     for (size_t i = 0; i < inputs.size(); ++i) candidate_inputs[i] = inputs[input_places[i]];
     SWIZZLE_ASSIGN_OR_RETURN(const auto expected, reference.Run(inputs));

@@ -73,9 +73,8 @@ LayerReport DescribeLayer(const Network& network, const Layer& layer, const std:
   report.name = layer.name;
   const bool function = layer.kind == LayerKind::kFunction;
   report.op = std::string(function ? FunctionKindName(layer.function.kind) : LayerKindName(layer.kind));
-  const Problem problem = LayerProblem(network, layer, 1, 1);
-  report.input = problem.input;
-  report.output = problem.output;
+  report.output = network.values[layer.output].WithBatch(1);
+  report.input = layer.inputs.empty() ? Extent{1, 1} : network.values[layer.inputs[0]].WithBatch(1);
   if (layer.weight >= 0) {
     const Weight& weight = network.weights[layer.weight];
     const int64_t bias_bytes = static_cast<int64_t>(weight.bias.size() * sizeof(float));

@@ -1,9 +1,11 @@
 #include "model_loader/network.h"
 
+#include <cmath>
 #include <functional>
 #include <limits>
 
 #include "gtest/gtest.h"
+#include "tests/support/random_encoder.h"
 #include "tests/support/random_network.h"
 #include "tests/support/status_matchers.h"
 
@@ -37,6 +39,19 @@ TEST(NetworkTest, AcceptsFreeAndFixedBatch) {
   testing::RandomNetworkOptions fixed;
   fixed.batch_size = 3;
   EXPECT_THAT(MakeRandomNetwork(fixed).Validate(), IsOk());
+}
+
+TEST(NetworkTest, AcceptsTokenSequences) {
+  EXPECT_THAT(testing::MakeRandomEncoder({}).Validate(), IsOk());
+  EXPECT_THAT(testing::MakeRandomEncoder({.batch_size = 3}).Validate(), IsOk());
+  EXPECT_THAT(testing::MakeRandomEncoder({.batch_size = 3, .length = 7}).Validate(), IsOk());
+}
+
+TEST(NetworkTest, KnowsTheRowsOfItsSmallestTables) {
+  const Network network = testing::MakeRandomEncoder({.vocabulary = 50, .positions = 80});
+  EXPECT_EQ(network.LookupLimit(network.inputs[0].value), 50);
+  EXPECT_EQ(network.LookupLimit(-1), 80);
+  EXPECT_EQ(network.LookupLimit(network.outputs[0].value), 0);
 }
 
 struct Fault {
@@ -185,6 +200,63 @@ const Fault kFaults[] = {
     {"ReshapeElements", [](Network& n) { n.values[FirstOf(n, LayerKind::kReshape).output].channels += 1; },
      "other elements than its input"},
 };
+
+class EncoderFaultTest : public ::testing::TestWithParam<Fault> {};
+
+TEST_P(EncoderFaultTest, IsRefused) {
+  Network network = testing::MakeRandomEncoder({});
+  GetParam().make(network);
+  EXPECT_THAT(network.Validate(), IsError(StatusCode::kInvalidArgument, GetParam().message));
+}
+
+const Fault kEncoderFaults[] = {
+    {"NoSequences", [](Network& n) { n.sequences.reset(); }, "('input_ids') is no matrix of tokens"},
+    {"TokensInAPlane", [](Network& n) { n.values.back().width = 2, n.values[3].height = 2; }, "no matrix of tokens"},
+    {"IdsWithChannels", [](Network& n) { n.values[0].channels = 2; }, "no matrix of tokens"},
+    {"IdsPerRow", [](Network& n) { n.values[0].per_token = false; }, "no matrix of tokens"},
+    {"MaskOutOfRange", [](Network& n) { n.sequences->mask = 3; }, "input 3 cannot be the mask"},
+    {"MaskWithValue", [](Network& n) { n.sequences->mask = 0; }, "input 0 cannot be the mask"},
+    {"NegativeLength", [](Network& n) { n.sequences->length = -1; }, "length of its sequences, -1"},
+    {"BiasIsNotANumber", [](Network& n) { n.sequences->masked_bias = std::nanf(""); }, "not a number"},
+    {"InputOfOtherLength", [](Network& n) { n.inputs[1].dims = {5}; }, "do not start with the length"},
+    {"OutputOfOtherChannels", [](Network& n) { n.outputs[0].dims = {-1, 23}; }, "other elements than its 24 channels"},
+    {"InputIsFloat", [](Network& n) { n.inputs[0].dtype = DType::kFloat32; }, "ids and masks are INT64 or INT32"},
+    {"InputHoldsNoIds",
+     [](Network& n) {
+       n.values[0].ids = false;
+     },
+     "its value holds no ids"},
+    {"OutputIsWhole", [](Network& n) { n.outputs[0].dtype = DType::kInt64; }, "outputs are FP32 values"},
+    {"LayerReadsIds", [](Network& n) { FirstOf(n, LayerKind::kAdd).inputs[0] = 0; }, "only embeddings read ids"},
+    {"RowsFromTokens", [](Network& n) { n.values[n.outputs[0].value].per_token = false; }, "per token"},
+    {"SelectMakesTokens",
+     [](Network& n) { n.values[FirstOf(n, LayerKind::kSelectToken).output].per_token = true; },
+     "makes a value per token"},
+    {"NegativeOffset", [](Network& n) { FirstOf(n, LayerKind::kEmbedding).lookup.offset = -1; }, "its offset -1"},
+    {"OffsetBeyondTheTable",
+     [](Network& n) { FirstOf(n, LayerKind::kEmbedding).lookup.offset = 1000; },
+     "its weight is [50,24] instead of [1001,24]"},
+    {"HeadsDoNotFit", [](Network& n) { FirstOf(n, LayerKind::kAttention).attention.heads = 5; }, "its 5 heads"},
+    {"NoHeads", [](Network& n) { FirstOf(n, LayerKind::kAttention).attention.heads = 0; }, "its 0 heads"},
+    {"ScaleIsInfinite",
+     [](Network& n) { FirstOf(n, LayerKind::kAttention).attention.scale = 1.0f / 0.0f; },
+     "its scale is not finite"},
+    {"AttentionOfTwo", [](Network& n) { FirstOf(n, LayerKind::kAttention).inputs.pop_back(); }, "2 inputs instead of 3"},
+    {"NegativeEpsilon", [](Network& n) { FirstOf(n, LayerKind::kLayerNorm).epsilon = -1; }, "its epsilon -1"},
+    {"NormOfOtherRows",
+     [](Network& n) { WeightOf(n, LayerKind::kLayerNorm).bias.pop_back(); },
+     "its bias has 23 elements"},
+    {"SparseTable",
+     [](Network& n) {
+       Weight& weight = WeightOf(n, LayerKind::kEmbedding);
+       weight.matrix = CsrMatrix::FromDense(weight.ToDense());
+     },
+     "weights of Embedding are always dense"},
+    {"NormClamps", [](Network& n) { FirstOf(n, LayerKind::kLayerNorm).epilogue.low = 0; }, "LayerNorm cannot clamp"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Faults, EncoderFaultTest, ::testing::ValuesIn(kEncoderFaults),
+                         [](const auto& fault) { return fault.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Faults, NetworkFaultTest, ::testing::ValuesIn(kFaults),
                          [](const auto& fault) { return std::string(fault.param.name); });

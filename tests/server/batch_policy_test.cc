@@ -23,6 +23,7 @@ struct Item {
   int rows = 1;
   int arrival = 0;
   int deadline = kNever;
+  int tokens = 0;
 };
 
 struct Case {
@@ -41,6 +42,7 @@ Limits Rows(int64_t max_rows) { return {.max_rows = max_rows}; }
 Limits Delayed(int64_t max_rows, int delay_ms, std::vector<int64_t> preferred = {}) {
   return {.max_rows = max_rows, .max_delay = absl::Milliseconds(delay_ms), .preferred_rows = std::move(preferred)};
 }
+Limits Tokens(int64_t max_rows, int64_t max_tokens) { return {.max_rows = max_rows, .max_tokens = max_tokens}; }
 Limits Held(int64_t max_rows, size_t count) { return {.max_rows = max_rows, .hold_until = count}; }
 
 std::vector<Case> Cases() {
@@ -55,6 +57,11 @@ std::vector<Case> Cases() {
       {"NeverOvertakes", {{5}, {4}, {3}}, 0, Rows(8), {}, 1, R::kFull},
       {"OneRequestOfTheWholeBudget", {{8}}, 0, Rows(8), {}, 1, R::kFull},
       {"OneRowBudget", {{1}, {1}}, 0, Rows(1), {}, 1, R::kFull},
+      // A budget of tokens.
+      {"TokensCloseTheBatch", {{1, 0, kNever, 60}, {1, 0, kNever, 50}}, 0, Tokens(8, 100), {}, 1, R::kFull},
+      {"FullAtExactlyTheTokens", {{1, 0, kNever, 60}, {1, 0, kNever, 40}, {1}}, 0, Tokens(8, 100), {}, 2, R::kFull},
+      {"TokensToSpare", {{1, 0, kNever, 60}, {1, 0, kNever, 30}}, 0, Tokens(8, 100), {}, 2, R::kIdle},
+      {"RowsCloseBeforeTokens", {{5, 0, kNever, 5}, {4, 0, kNever, 4}}, 0, Tokens(8, 100), {}, 1, R::kFull},
       // Batching off.
       {"SingleTakesOne", {{1}, {1}}, 0, Rows(0), {}, 1, R::kSingle},
       {"SingleIgnoresTheDelay", {{1}}, 0, Delayed(0, 10), {}, 1, R::kSingle},
@@ -93,7 +100,7 @@ class DecideTest : public ::testing::TestWithParam<Case> {};
 TEST_P(DecideTest, Decides) {
   const Case& c = GetParam();
   std::vector<Queued> queue;
-  for (const Item& item : c.queue) queue.push_back({item.rows, At(item.arrival), At(item.deadline)});
+  for (const Item& item : c.queue) queue.push_back({item.rows, At(item.arrival), At(item.deadline), item.tokens});
 
   const Decision decision = Decide(queue, At(c.now), c.limits);
 

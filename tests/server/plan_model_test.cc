@@ -46,20 +46,25 @@ class SumPlan final : public Plan {
   const Network& network() const override { return network_; }
   const PlanReport& report() const override { return report_; }
   int64_t max_batch() const override { return max_batch_; }
+  int64_t max_tokens() const override { return 0; }
+  int64_t IdLimit(int) const override { return 0; }
+  int64_t PositionLimit() const override { return 0; }
   size_t arena_bytes() const override { return static_cast<size_t>(6 * max_batch_) * sizeof(float); }
   StatusOr<ExecutionState> NewState() const override {
     ExecutionState state;
     state.arena = std::make_unique<HostBuffer>(arena_bytes());
     return state;
   }
-  std::span<float> Input(ExecutionState& state, int i, int64_t batch) const override {
-    return i == 0 ? Part(state, 0, 2, batch) : Part(state, 2, 1, batch);
+  std::span<float> Input(ExecutionState& state, int i, BatchSize size) const override {
+    return i == 0 ? Part(state, 0, 2, size.rows) : Part(state, 2, 1, size.rows);
   }
-  std::span<const float> Output(ExecutionState& state, int i, int64_t batch) const override {
-    return i == 0 ? Part(state, 3, 2, batch) : Part(state, 5, 1, batch);
+  std::span<const float> Output(ExecutionState& state, int i, BatchSize size) const override {
+    return i == 0 ? Part(state, 3, 2, size.rows) : Part(state, 5, 1, size.rows);
   }
-  Status Run(ExecutionState& state, int64_t batch) const override {
+  std::span<int32_t> Ids(ExecutionState&, int, BatchSize) const override { return {}; }
+  Status Run(ExecutionState& state, BatchSize size, const Sequences*) const override {
     if (!run_status.ok()) return run_status;
+    const int64_t batch = size.rows;
     const auto a = Input(state, 0, batch), b = Input(state, 1, batch);
     const auto sum = Part(state, 3, 2, batch), twice = Part(state, 5, 1, batch);
     for (size_t row = 0; row < static_cast<size_t>(batch); ++row) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "model_loader/packed/packed_reader.h"
+#include "tests/support/random_encoder.h"
 #include "tests/support/random_network.h"
 #include "tests/support/temporary_folder.h"
 
@@ -52,6 +53,10 @@ void ExpectSameLayers(const std::vector<Layer>& a, const std::vector<Layer>& b) 
     EXPECT_EQ(a[i].epilogue, b[i].epilogue);
     EXPECT_EQ(a[i].weight, b[i].weight);
     EXPECT_EQ(a[i].function, b[i].function);
+    EXPECT_EQ(a[i].lookup, b[i].lookup);
+    EXPECT_EQ(a[i].attention, b[i].attention);
+    EXPECT_EQ(a[i].epsilon, b[i].epsilon);
+    EXPECT_EQ(a[i].token, b[i].token);
   }
 }
 
@@ -72,11 +77,14 @@ void ExpectSameNetwork(const Network& a, const Network& b) {
   for (size_t i = 0; i < a.values.size(); ++i) {
     EXPECT_EQ(a.values[i].name, b.values[i].name);
     EXPECT_EQ(a.values[i].WithBatch(1), b.values[i].WithBatch(1));
+    EXPECT_EQ(a.values[i].per_token, b.values[i].per_token);
+    EXPECT_EQ(a.values[i].ids, b.values[i].ids);
   }
   ExpectSameLayers(a.layers, b.layers);
   ExpectSameWeights(a.weights, b.weights);
   ExpectSamePorts(a.inputs, b.inputs);
   ExpectSamePorts(a.outputs, b.outputs);
+  EXPECT_EQ(a.sequences, b.sequences);
 }
 
 Network RoundTrip(const Network& network) {
@@ -85,6 +93,18 @@ Network RoundTrip(const Network& network) {
   StatusOr<Network> read = ReadPacked(*bytes);
   EXPECT_TRUE(read.ok()) << read.status();
   return read.ok() ? *std::move(read) : Network();
+}
+
+TEST(PackedWriterTest, KeepsTokenSequences) {
+  for (const testing::RandomEncoderOptions& options :
+       {testing::RandomEncoderOptions{}, testing::RandomEncoderOptions{.batch_size = 2, .length = 9}}) {
+    Network network = testing::MakeRandomEncoder(options);
+    network.layers.back().function.kind = FunctionKind::kGeluTanh;
+    for (Layer& layer : network.layers) {
+      if (layer.kind == LayerKind::kSelectToken) layer.token = -1;
+    }
+    ExpectSameNetwork(RoundTrip(network), network);
+  }
 }
 
 // A linear layer of 2 x `cols` whose first row ends in 64 nonzeros.

@@ -1,0 +1,27 @@
+// A small Transformer encoder with drawn weights, for tests that need something whole that computes token sequences.
+#ifndef SWIZZLE_TESTS_SUPPORT_RANDOM_ENCODER_H_
+#define SWIZZLE_TESTS_SUPPORT_RANDOM_ENCODER_H_
+
+#include <cstdint>
+
+#include "model_loader/network.h"
+
+namespace swizzle::testing {
+
+struct RandomEncoderOptions {
+  uint32_t seed = 1;
+  double sparsity = 0.9;    // of the linear layers, stored as CSR; 0: stored dense
+  int64_t batch_size = 0;   // 0: free
+  int64_t length = 0;       // likewise
+  int64_t vocabulary = 50;
+  int64_t positions = 80;   // that the model has embeddings for
+  bool skips_masked = true;
+};
+
+// BERT with one block of 24 channels in 2 heads: inputs "input_ids", "attention_mask" (INT64) and "token_type_ids"
+// (INT32), which nothing reads; outputs "hidden" [length, 24] and "pooled" [24], a linear layer and tanh of the first token.
+Network MakeRandomEncoder(const RandomEncoderOptions& options);
+
+}  // namespace swizzle::testing
+
+#endif  // SWIZZLE_TESTS_SUPPORT_RANDOM_ENCODER_H_
