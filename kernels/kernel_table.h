@@ -51,7 +51,7 @@ enum class Op : uint8_t {
   kLayerNorm,      // y = (x - mean(x)) / sqrt(variance(x) + epsilon) * W + bias over channels; W is [channels, 1]
   kAttention,      // softmax(q k^T * scale + key bias) v within each sequence and head; inputs q, k, v
   kSelectToken,    // one token of each sequence: [tokens, channels] -> [sequences, channels]
-  kMeanTokens,     // the mean of the tokens of each sequence: [tokens, channels] -> [sequences, channels]
+  kMeanTokens,     // the mean of each sequence's tokens with a key bias of 0 (zeros where there is none), likewise
 };
 std::string_view OpName(Op op);
 

@@ -30,7 +30,7 @@ namespace swizzle {
 //   LayerNorm(x, scale [C], shift [C]) {epsilon}
 //   Attention(q, k, v) {heads, scale}      softmax(q k^T * scale + bias of masked keys) v, per sequence and head
 //   SelectToken(x) {token}                 one token of each sequence, from 0, or from -1 backwards
-//   MeanTokens(x)                          over the tokens of each sequence
+//   MeanTokens(x)                          over the tokens of each sequence whose mask is 1; zeros where there is none
 // where {window} is kernel_shape, strides, pads and dilations, all present (passes/windows.h). A linear layer is a Conv
 // with a 1x1 window on [batch, channels]; its weight is [M,K,1,1].
 inline constexpr std::string_view kSwizzleDomain = "swizzle";
