@@ -8,12 +8,14 @@ import numpy
 from make_models import model
 
 
-def resnet(g, bottleneck, counts, stride_in_3x3=True, widths=(8, 16, 24, 32), hidden=None, mean=False):
-    """torchvision's ResNet. `hidden(i)`: channels inside block i, where rows were pruned away."""
+def resnet(g, bottleneck, counts, stride_in_3x3=True, widths=(8, 16, 24, 32), hidden=None, mean=False, image=64,
+           classes=10, sparsity=0.0):
+    """torchvision's ResNet. `hidden(i)`: channels inside block i, where rows were pruned away. `sparsity`: of all
+    convolutions but the stem."""
     expansion = 4 if bottleneck else 1
-    fold = lambda x, inputs, outputs, kernel, **attributes: g.batch_norm(
-        g.conv(x, inputs, outputs, kernel, bias=False, **attributes), outputs)
-    x = g.relu(fold(g.input(3, 64, 64), 3, widths[0], 7, stride=2, pad=3))
+    fold = lambda x, inputs, outputs, kernel, zeros=sparsity, **attributes: g.batch_norm(
+        g.conv(x, inputs, outputs, kernel, bias=False, sparsity=zeros, **attributes), outputs)
+    x = g.relu(fold(g.input(3, image, image), 3, widths[0], 7, zeros=0.0, stride=2, pad=3))
     x = g.node('MaxPool', [x], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
     inputs, block = widths[0], 0
     for stage, (width, count) in enumerate(zip(widths, counts)):
@@ -32,7 +34,7 @@ def resnet(g, bottleneck, counts, stride_in_3x3=True, widths=(8, 16, 24, 32), hi
             x = g.relu(g.add(*((y, shortcut) if block % 2 == 0 else (shortcut, y))))
             inputs, block = outputs, block + 1
     x = g.mean(x, keepdims=False) if mean else g.node('Flatten', [g.node('GlobalAveragePool', [x])], axis=1)
-    return g.gemm(x, inputs, 10, sparsity=0.5)
+    return g.gemm(x, inputs, classes, sparsity=0.5)
 
 
 @model(since=6)
