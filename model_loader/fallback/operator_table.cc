@@ -40,7 +40,7 @@ constexpr Operator kOperators[] = {
     {{"", "Clip", 1, 3, 1, "max min "}, 6, 0, RowRule::kFirstInput, One<Clip>},
     {{"", "Compress", 2, 2, 1, "axis "}, 9, 0, RowRule::kUnknown, One<Compress>},
     {{"", "Concat", 1, kMany, 1, "axis "}, 6, 0, RowRule::kShape, One<ConcatArrays>},
-    {{"", "Constant", 0, 0, 1, "value value_float value_floats value_int value_ints "},
+    {{"", "Constant", 0, 0, 1, "sparse_value value value_float value_floats value_int value_ints "},
      6, 0, RowRule::kUnknown, One<Constant>},
     {{"", "ConstantOfShape", 1, 1, 1, "value "}, 9, 0, RowRule::kUnknown, One<ConstantOfShape>},
     {{"", "Conv", 2, 3, 1, "auto_pad dilations group kernel_shape pads strides "},

@@ -17,7 +17,7 @@ constexpr OperatorSpec kOperators[] = {
     {"", "Cast", 1, 1, 1, "saturate to "},
     {"", "Clip", 1, 3, 1, "max<11 min<11 "},
     {"", "Concat", 1, kMany, 1, "axis "},
-    {"", "Constant", 0, 0, 1, "value value_float value_floats value_int value_ints "},
+    {"", "Constant", 0, 0, 1, "sparse_value value value_float value_floats value_int value_ints "},
     {"", "ConstantOfShape", 1, 1, 1, "value "},
     {"", "Conv", 2, 3, 1, "auto_pad dilations group kernel_shape pads strides "},
     {"", "Div", 2, 2, 1, "axis<7 broadcast<7 "},

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "model_loader/onnx/sparse_tensor.h"
+
 namespace swizzle {
 namespace {
 
@@ -188,6 +190,10 @@ StatusOr<Attribute> ReadAttribute(AttributeProto& proto, const std::string& what
     case AttributeProto::FLOATS: return Attribute(CopyList<float>(proto.floats()));
     case AttributeProto::TENSOR: {
       SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(*proto.mutable_t(), what, source));
+      return Attribute(std::move(tensor));
+    }
+    case AttributeProto::SPARSE_TENSOR: {
+      SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadSparseTensor(*proto.mutable_sparse_tensor(), what, source));
       return Attribute(std::move(tensor));
     }
     default: return Unimplemented(what, " has the attribute type ", static_cast<int>(proto.type()));

@@ -1,4 +1,4 @@
-// ONNX's sparse tensors (sparse_initializer), which become dense tensors with zeros: the same weights that dense
+// ONNX's sparse tensors (sparse_initializer, a Constant's sparse_value), which become dense tensors with zeros: the same weights that dense
 // initializers would have become. Internal to model_loader/onnx.
 //
 // dims [3,4] and values {5,6,7} at indices {1,4,11}, or at {{0,1},{1,0},{2,3}}, are

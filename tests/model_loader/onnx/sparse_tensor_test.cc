@@ -168,6 +168,19 @@ const Fault kFaults[] = {
 INSTANTIATE_TEST_SUITE_P(Faults, SparseTensorFaultTest, ::testing::ValuesIn(kFaults),
                          [](const auto& fault) { return std::string(fault.param.name); });
 
+TEST(SparseTensorTest, MayBeTheValueOfAConstant) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 3}).Node("Constant", {}, {"w"});
+  auto& attribute = *builder.graph().mutable_node(0)->add_attribute();
+  attribute.set_name("sparse_value");
+  attribute.set_type(onnx::AttributeProto::SPARSE_TENSOR);
+  *attribute.mutable_sparse_tensor() = Example().graph().sparse_initializer(0);
+  builder.Node("Gemm", {"x", "w"}, {"y"}).Output("y");
+  const auto graph = builder.Read();
+  ASSERT_THAT(graph, IsOk());
+  EXPECT_EQ(std::get<Tensor>(graph->nodes[0].attributes.at("sparse_value")), Tensor::Floats({3, 4}, kDense));
+}
+
 TEST(SparseTensorTest, NamesAreUniqueAmongAllInitializers) {
   OnnxBuilder twice = Example(), dense = Example();
   twice.Sparse("w", {3, 4}, {1}, {0});
