@@ -34,8 +34,24 @@ Result Transpose(const Problem& problem, const Values& input);
 // Over channels, for each position.
 Result Softmax(const Problem& problem, const Values& input);
 
-// The problem's op. `second` is the other operand or the residual, else empty; `weight` may be null for ops without.
-Result Solve(const Problem& problem, const Weight* weight, const Values& input, const Values& second);
+// Ops of token sequences; activations are [tokens, channels], or [sequences, channels]. Ids are INT32 in place of floats.
+Result Embedding(const Problem& problem, const Weight& weight, const Values& ids, const Sequences& sequences);
+Result LayerNorm(const Problem& problem, const Weight& weight, const Values& input);
+Result SelectToken(const Problem& problem, const Values& input, const Sequences& sequences);
+Result MeanTokens(const Problem& problem, const Values& input, const Sequences& sequences);
+
+struct AttentionInputs {
+  const Values& queries;
+  const Values& keys;
+  const Values& values;
+};
+// A query whose keys all have the bias -infinity gets zeros.
+Result Attention(const Problem& problem, const AttentionInputs& inputs, const Sequences& sequences);
+
+// The problem's op. `second` is the other operand, the residual or keys, `third` values, else empty; `weight` and
+// `sequences` may be null for ops without.
+Result Solve(const Problem& problem, const Weight* weight, const Values& input, const Values& second,
+             const Values& third = {}, const Sequences* sequences = nullptr);
 
 // y = clamp(sum + residual, low, high), for one element; `residual` is 0 where there is none.
 double ApplyEpilogue(const Epilogue& epilogue, double sum, double residual);

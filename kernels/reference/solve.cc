@@ -2,7 +2,8 @@
 
 namespace swizzle::reference {
 
-Result Solve(const Problem& problem, const Weight* weight, const Values& input, const Values& second) {
+Result Solve(const Problem& problem, const Weight* weight, const Values& input, const Values& second,
+             const Values& third, const Sequences* sequences) {
   switch (problem.op) {
     case Op::kConv:
       return Conv(problem, *weight, input, second);
@@ -29,11 +30,15 @@ Result Solve(const Problem& problem, const Weight* weight, const Values& input, 
     case Op::kConvertLayout:
       return Result(input.begin(), input.end());
     case Op::kEmbedding:
+      return Embedding(problem, *weight, input, *sequences);
     case Op::kLayerNorm:
+      return LayerNorm(problem, *weight, input);
     case Op::kAttention:
+      return Attention(problem, {input, second, third}, *sequences);
     case Op::kSelectToken:
+      return SelectToken(problem, input, *sequences);
     case Op::kMeanTokens:
-      break;
+      return MeanTokens(problem, input, *sequences);
   }
   return {};
 }

@@ -1,0 +1,120 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "kernels/reference/reference.h"
+
+namespace swizzle::reference {
+
+Result Embedding(const Problem& problem, const Weight& weight, const Values& ids, const Sequences& sequences) {
+  const DenseMatrix table = weight.ToDense();
+  const int64_t channels = problem.output.channels;
+  Result result(problem.output.batch * channels);
+  for (int64_t token = 0; token < problem.output.batch; ++token) {
+    const int64_t row = problem.lookup.by_position ? sequences.positions[token] + problem.lookup.offset
+                                                   : std::bit_cast<int32_t>(ids[token]);
+    for (int64_t c = 0; c < channels; ++c) result[token * channels + c] = table.values[row * channels + c];
+  }
+  return result;
+}
+
+Result LayerNorm(const Problem& problem, const Weight& weight, const Values& input) {
+  const DenseMatrix scale = weight.ToDense();
+  const int64_t channels = problem.input.channels;
+  Result result(input.size());
+  for (int64_t token = 0; token < problem.input.batch; ++token) {
+    const float* x = input.data() + token * channels;
+    double mean = 0, variance = 0;
+    for (int64_t c = 0; c < channels; ++c) mean += x[c] / static_cast<double>(channels);
+    for (int64_t c = 0; c < channels; ++c) variance += (x[c] - mean) * (x[c] - mean) / static_cast<double>(channels);
+    for (int64_t c = 0; c < channels; ++c) {
+      const double bias = weight.bias.empty() ? 0.0 : weight.bias[c];
+      result[token * channels + c] = (x[c] - mean) / std::sqrt(variance + problem.epsilon) * scale.values[c] + bias;
+    }
+  }
+  return result;
+}
+
+namespace {
+
+// The weights of all keys of tokens [begin, end) for one query and head; zeros where every key is masked.
+Result AttentionWeights(const Problem& problem, const AttentionInputs& inputs, const Sequences& sequences,
+                        int64_t query, int64_t head, int64_t begin, int64_t end) {
+  const int64_t channels = problem.input.channels, size = channels / problem.attention.heads;
+  Result weights(end - begin);
+  double largest = -std::numeric_limits<double>::infinity();
+  for (int64_t key = begin; key < end; ++key) {
+    double score = 0;
+    for (int64_t c = head * size; c < (head + 1) * size; ++c) {
+      score += double{inputs.queries[query * channels + c]} * inputs.keys[key * channels + c];
+    }
+    const double bias = sequences.key_bias.empty() ? 0.0 : sequences.key_bias[key];
+    weights[key - begin] = score * problem.attention.scale + bias;
+    largest = std::max(largest, weights[key - begin]);
+  }
+  double total = 0;
+  for (double& weight : weights) {
+    weight = std::isinf(largest) ? 0 : std::exp(weight - largest);
+    total += weight;
+  }
+  for (double& weight : weights) weight = total == 0 ? 0 : weight / total;
+  return weights;
+}
+
+// The sequence that `token` belongs to.
+int64_t SequenceOf(const Sequences& sequences, int64_t token) {
+  int64_t sequence = 0;
+  while (sequences.begins[sequence + 1] <= token) ++sequence;
+  return sequence;
+}
+
+}  // namespace
+
+Result Attention(const Problem& problem, const AttentionInputs& inputs, const Sequences& sequences) {
+  const int64_t channels = problem.output.channels, size = channels / problem.attention.heads;
+  Result result(problem.output.batch * channels);
+  for (int64_t query = 0; query < problem.output.batch; ++query) {
+    const int64_t sequence = SequenceOf(sequences, query);
+    const int64_t begin = sequences.begins[sequence], end = sequences.begins[sequence + 1];
+    for (int64_t head = 0; head < problem.attention.heads; ++head) {
+      const Result weights = AttentionWeights(problem, inputs, sequences, query, head, begin, end);
+      for (int64_t c = head * size; c < (head + 1) * size; ++c) {
+        for (int64_t key = begin; key < end; ++key) {
+          result[query * channels + c] += weights[key - begin] * inputs.values[key * channels + c];
+        }
+      }
+    }
+  }
+  return result;
+}
+
+Result SelectToken(const Problem& problem, const Values& input, const Sequences& sequences) {
+  const int64_t channels = problem.input.channels;
+  Result result(problem.output.batch * channels);
+  for (int64_t i = 0; i < problem.output.batch; ++i) {
+    const int64_t length = sequences.begins[i + 1] - sequences.begins[i];
+    int64_t token = problem.token < 0 ? length + problem.token : problem.token;
+    if (token < 0 || token >= length) token = length - 1;
+    for (int64_t c = 0; c < channels; ++c) {
+      result[i * channels + c] = input[(sequences.begins[i] + token) * channels + c];
+    }
+  }
+  return result;
+}
+
+Result MeanTokens(const Problem& problem, const Values& input, const Sequences& sequences) {
+  const int64_t channels = problem.input.channels;
+  Result result(problem.output.batch * channels);
+  for (int64_t i = 0; i < problem.output.batch; ++i) {
+    const int64_t begin = sequences.begins[i], end = sequences.begins[i + 1];
+    for (int64_t c = 0; c < channels; ++c) {
+      double& mean = result[i * channels + c];
+      for (int64_t token = begin; token < end; ++token) mean += input[token * channels + c];
+      mean /= static_cast<double>(end - begin);
+    }
+  }
+  return result;
+}
+
+}  // namespace swizzle::reference
