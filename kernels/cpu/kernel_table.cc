@@ -1,17 +1,21 @@
 #include "kernels/cpu/kernel_table.h"
 
+#include "kernels/cpu/attention_f32.h"
 #include "kernels/cpu/conv_csr_f32.h"
 #include "kernels/cpu/conv_dense_f32.h"
 #include "kernels/cpu/convert_f32.h"
 #include "kernels/cpu/depthwise_dense_f32.h"
 #include "kernels/cpu/elementwise_f32.h"
+#include "kernels/cpu/embedding_f32.h"
 #include "kernels/cpu/function_f32.h"
+#include "kernels/cpu/layer_norm_f32.h"
 #include "kernels/cpu/onednn_conv_f32.h"
 #include "kernels/cpu/onednn_linear_f32.h"
 #include "kernels/cpu/pool_f32.h"
 #include "kernels/cpu/scale_f32.h"
 #include "kernels/cpu/softmax_f32.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/token_reduction_f32.h"
 
 namespace swizzle::cpu {
 namespace {
@@ -106,6 +110,26 @@ constexpr Kernel kRows[] = {
                             nullptr, nullptr, SoftmaxNchw),
     SWIZZLE_ROWS_PER_TARGET("softmax_panels_f32", Key(Op::kSoftmax, Format::kNone, Layout::kPanels), AcceptsSoftmax,
                             nullptr, nullptr, SoftmaxPanels),
+
+    // Token sequences.
+    {"embedding_dense_f32_base", Key(Op::kEmbedding, Format::kDense, Layout::kNchw), kAnyX86, AcceptsAll,
+     PrepareEmbedding, nullptr, RunEmbedding},
+    SWIZZLE_ROWS_PER_TARGET("layer_norm_nchw_dense_f32", Key(Op::kLayerNorm, Format::kDense, Layout::kNchw), AcceptsAll,
+                            PrepareLayerNorm, nullptr, LayerNormNchw),
+    SWIZZLE_ROWS_PER_TARGET("layer_norm_panels_dense_f32", Key(Op::kLayerNorm, Format::kDense, Layout::kPanels),
+                            AcceptsAll, PrepareLayerNorm, nullptr, LayerNormPanels),
+    SWIZZLE_ROWS_PER_TARGET("attention_nchw_f32", Key(Op::kAttention, Format::kNone, Layout::kNchw), AcceptsAll,
+                            nullptr, AttentionWorkspaceBytes, AttentionNchw),
+    SWIZZLE_ROWS_PER_TARGET("attention_panels_f32", Key(Op::kAttention, Format::kNone, Layout::kPanels), AcceptsAll,
+                            nullptr, AttentionWorkspaceBytes, AttentionPanels),
+    {"select_token_nchw_f32_base", Key(Op::kSelectToken, Format::kNone, Layout::kNchw), kAnyX86, AcceptsAll, nullptr,
+     nullptr, SelectToken<Layout::kNchw>},
+    {"select_token_panels_f32_base", Key(Op::kSelectToken, Format::kNone, Layout::kPanels), kAnyX86, AcceptsAll,
+     nullptr, nullptr, SelectToken<Layout::kPanels>},
+    SWIZZLE_ROWS_PER_TARGET("mean_tokens_nchw_f32", Key(Op::kMeanTokens, Format::kNone, Layout::kNchw), AcceptsAll,
+                            nullptr, nullptr, MeanTokensNchw),
+    SWIZZLE_ROWS_PER_TARGET("mean_tokens_panels_f32", Key(Op::kMeanTokens, Format::kNone, Layout::kPanels), AcceptsAll,
+                            nullptr, nullptr, MeanTokensPanels),
 
     // Layout conversion.
     {"convert_nchw_panels_f32_base", Key(Op::kConvertLayout, Format::kNone, Layout::kNchw, Layout::kPanels), kAnyX86,

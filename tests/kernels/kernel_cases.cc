@@ -1,6 +1,7 @@
 #include "tests/kernels/kernel_cases.h"
 
 #include <limits>
+#include <numeric>
 
 namespace swizzle {
 namespace {
@@ -212,6 +213,104 @@ std::vector<KernelCase> FunctionCases() {
   return cases;
 }
 
+// Sequences that share vectors and panels, fill them, and go beyond blocks of queries and keys.
+const std::vector<std::vector<int32_t>> kLengths = {
+    {1}, {2}, {16}, {17, 1, 15}, {63, 64, 65}, {5, 1, 2, 128, 16, 17}, {200, 15, 400, 5}, {1, 1, 1, 1, 1, 1, 1, 1},
+};
+
+KernelCase SequenceCase(Op op, const std::vector<int32_t>& lengths, int64_t channels, size_t turn) {
+  const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  const bool reduces = op == Op::kSelectToken || op == Op::kMeanTokens;
+  KernelCase made;
+  made.problem.op = op;
+  made.problem.input = {tokens, channels};
+  made.problem.output = {reduces ? static_cast<int64_t>(lengths.size()) : tokens, channels};
+  made.problem.threads = 1 + static_cast<int>(turn % 2);
+  made.lengths = lengths;
+  return made;
+}
+
+std::vector<KernelCase> EmbeddingCases() {
+  std::vector<KernelCase> cases;
+  for (const auto& lengths : kLengths) {
+    for (bool by_position : {false, true}) {
+      const size_t turn = cases.size();
+      KernelCase made = SequenceCase(Op::kEmbedding, lengths, std::vector<int64_t>{1, 17, 384}[turn % 3], turn / 2);
+      made.problem.input.channels = 1;
+      made.problem.lookup = {by_position, by_position ? static_cast<int64_t>(turn) : 0};
+      made.table_rows = by_position ? 500 + static_cast<int64_t>(turn) : 1 + static_cast<int64_t>(turn) * 7;
+      cases.push_back(made);
+    }
+  }
+  return cases;
+}
+
+std::vector<KernelCase> LayerNormCases() {
+  std::vector<KernelCase> cases;
+  for (int64_t channels : {1, 3, 16, 100, 384, 1000}) {
+    for (const auto& lengths : kLengths) {
+      const size_t turn = cases.size();
+      KernelCase made = SequenceCase(Op::kLayerNorm, lengths, channels, turn);
+      made.problem.epsilon = turn % 3 == 0 ? 1e-5f : 1e-12f;
+      made.bias = turn / 2 % 2 == 0;
+      made.mean = turn % 5 == 0 ? 1000 : 0;
+      if (channels == 1) made.problem.epsilon = 1e-3f;  // zero variance
+      cases.push_back(made);
+    }
+  }
+  return cases;
+}
+
+// Heads, and channels of each: of queries and keys, and of values.
+struct Heads {
+  int32_t count;
+  int64_t size, value_size;
+};
+
+std::vector<KernelCase> AttentionCases() {
+  constexpr Heads kHeads[] = {{1, 8, 8},   {2, 32, 32}, {12, 32, 32}, {2, 64, 64},
+                              {2, 20, 20}, {1, 3, 40},  {2, 33, 7},   {12, 1, 1}};
+  constexpr Masked kMasked[] = {Masked::kNothing, Masked::kSomeKeys, Masked::kSomeKeysWholly, Masked::kAllKeys,
+                                Masked::kNothing};
+  std::vector<KernelCase> cases;
+  for (const Heads& heads : kHeads) {
+    for (const auto& lengths : kLengths) {
+      const size_t turn = cases.size();
+      KernelCase made = SequenceCase(Op::kAttention, lengths, heads.count * heads.size, turn + turn / 8);
+      made.problem.output.channels = heads.count * heads.value_size;
+      made.problem.attention = {heads.count, turn % 3 == 0 ? 2.0f : 0.2f};
+      made.masked = kMasked[turn % std::size(kMasked)];
+      cases.push_back(made);
+    }
+  }
+  return cases;
+}
+
+std::vector<KernelCase> ReductionCases(Op op) {
+  std::vector<KernelCase> cases;
+  for (int64_t channels : {1, 17, 64}) {
+    for (const auto& lengths : kLengths) {
+      const size_t turn = cases.size();
+      cases.push_back(SequenceCase(op, lengths, channels, turn));
+      cases.back().problem.token = std::vector<int64_t>{0, -1, 3, -3, 500}[turn % 5];
+    }
+  }
+  return cases;
+}
+
+// What the rest of a case's text does not say of sequences.
+std::string SequenceText(const KernelCase& kernel_case) {
+  const Problem& problem = kernel_case.problem;
+  std::string text = " lengths";
+  for (int32_t length : kernel_case.lengths) text += Concat(" ", length);
+  if (problem.op == Op::kAttention) {
+    text += Concat(" heads ", problem.attention.heads, " scale ", problem.attention.scale, " masked ",
+                   static_cast<int>(kernel_case.masked));
+  }
+  if (problem.lookup.by_position) text += Concat(" by position from ", problem.lookup.offset);
+  return text + Concat(" token ", problem.token, " mean ", kernel_case.mean);
+}
+
 }  // namespace
 
 std::string CaseText(const KernelCase& kernel_case) {
@@ -225,14 +324,23 @@ std::string CaseText(const KernelCase& kernel_case) {
                 window.pad_top, ",", window.pad_left, ",", window.pad_bottom, ",", window.pad_right, " dilation ",
                 window.dilation_h, kernel_case.bias ? " bias" : "", problem.epilogue.residual ? " residual" : "", " [",
                 problem.epilogue.low, ",", problem.epilogue.high, "]",
-                problem.op == Op::kFunction ? Concat(" ", FunctionKindName(problem.function.kind)) : "", " sparsity ", kernel_case.sparsity, " threads ",
-                problem.threads);
+                problem.op == Op::kFunction ? Concat(" ", FunctionKindName(problem.function.kind)) : "",
+                kernel_case.lengths.empty() ? "" : SequenceText(kernel_case), " sparsity ", kernel_case.sparsity,
+                " threads ", problem.threads);
 }
 
 // Every shape meets two tails and sparsities, which move on from shape to shape; one shape of a layer with weights
 // meets all of them.
 std::vector<KernelCase> KernelCases(Op op) {
-  if (op == Op::kFunction) return FunctionCases();
+  switch (op) {
+    case Op::kFunction: return FunctionCases();
+    case Op::kEmbedding: return EmbeddingCases();
+    case Op::kLayerNorm: return LayerNormCases();
+    case Op::kAttention: return AttentionCases();
+    case Op::kSelectToken:
+    case Op::kMeanTokens: return ReductionCases(op);
+    default: break;
+  }
   const std::vector<LayerShape> shapes = ShapesOf(op);
   const std::vector<Tail> tails = TailsOf(op);
   std::vector<KernelCase> cases;

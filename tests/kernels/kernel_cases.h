@@ -1,6 +1,6 @@
 // The problems that every row of a kernel table is tried on, chosen per op to sit on the edges of tiles: channels
 // around blocks of 16 and 32, planes that share, straddle and fill panels, batches around the panel width, awkward
-// windows.
+// windows, sequences that end inside vectors and panels.
 #ifndef SWIZZLE_TESTS_KERNELS_KERNEL_CASES_H_
 #define SWIZZLE_TESTS_KERNELS_KERNEL_CASES_H_
 
@@ -11,10 +11,17 @@
 
 namespace swizzle {
 
+// What Sequences::key_bias masks.
+enum class Masked { kNothing, kSomeKeys, kSomeKeysWholly, kAllKeys };
+
 struct KernelCase {
   Problem problem;
   bool bias = false;
   double sparsity = 0;  // of the weight; rows 0 and M/2 are empty as well where it is above 0
+  std::vector<int32_t> lengths = {};  // of the sequences; empty for ops without
+  Masked masked = Masked::kNothing;   // by -10000, wholly by -infinity; one key of a sequence is left unless all are
+  int64_t table_rows = 0;             // kEmbedding
+  float mean = 0;                     // of the inputs
 };
 
 // "conv 2x16x7x7 -> 2x31x7x7 window 3x3/1 bias residual [0,6] sparsity 0.9 threads 2".

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -71,8 +72,9 @@ Weight DrawWeight(const KernelCase& kernel_case, bool csr, std::mt19937& random)
   const Problem& problem = kernel_case.problem;
   const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
   DenseMatrix matrix;
-  matrix.rows = problem.output.channels;
-  matrix.cols = problem.op == Op::kConv ? problem.input.channels * taps : taps;
+  const bool embeds = problem.op == Op::kEmbedding;
+  matrix.rows = embeds ? kernel_case.table_rows : problem.output.channels;
+  matrix.cols = embeds ? problem.output.channels : problem.op == Op::kConv ? problem.input.channels * taps : taps;
   matrix.values = DrawValues(matrix.rows * matrix.cols, 1, random);
   std::bernoulli_distribution zero(kernel_case.sparsity);
   for (int64_t i = 0; i < matrix.rows * matrix.cols; ++i) {
@@ -88,6 +90,42 @@ Weight DrawWeight(const KernelCase& kernel_case, bool csr, std::mt19937& random)
     weight.matrix = std::move(matrix);
   }
   return weight;
+}
+
+// The sequences of a case, and what their view points to.
+class CaseSequences {
+ public:
+  CaseSequences(const KernelCase& kernel_case, std::mt19937& random) {
+    const float bias = kernel_case.masked == Masked::kSomeKeys ? -10000.0f : -std::numeric_limits<float>::infinity();
+    for (int32_t length : kernel_case.lengths) {
+      const int32_t begin = begins_.back();
+      begins_.push_back(begin + length);
+      for (int32_t i = 0; i < length; ++i) {
+        positions_.push_back(i + i / 4);  // tokens between were dropped
+        key_bias_.push_back(kernel_case.masked == Masked::kAllKeys || random() % 2 == 0 ? bias : 0);
+      }
+      if (kernel_case.masked != Masked::kAllKeys) key_bias_[begin + random() % length] = 0;
+    }
+    if (kernel_case.masked == Masked::kNothing) key_bias_.clear();
+    view_ = {begins_, positions_, key_bias_};
+  }
+  CaseSequences(const CaseSequences&) = delete;
+  CaseSequences& operator=(const CaseSequences&) = delete;
+
+  const Sequences* view() const { return &view_; }
+
+ private:
+  std::vector<int32_t> begins_ = {0};
+  std::vector<int32_t> positions_;
+  std::vector<float> key_bias_;
+  Sequences view_;
+};
+
+// Ids below `limit`, INT32 in place of each float.
+std::vector<float> DrawIds(int64_t count, int64_t limit, std::mt19937& random) {
+  std::vector<float> ids(count);
+  for (float& id : ids) id = std::bit_cast<float>(static_cast<int32_t>(random() % limit));
+  return ids;
 }
 
 void ExpectClose(const Problem& problem, const std::vector<float>& actual, const reference::Result& expected) {
@@ -135,10 +173,27 @@ class KernelRowTest : public testing::TestWithParam<const Kernel*> {
  protected:
   const Kernel& kernel() const { return *GetParam(); }
 
-  bool HasSecondInput(const Problem& problem) const { return IsBinary(problem.op) || problem.epilogue.residual; }
-
-  static Extent SecondExtent(const Problem& problem) {
+  static Extent InputExtent(const Problem& problem, size_t index) {
+    if (index == 0 || (problem.op == Op::kAttention && index == 1)) return problem.input;
     return problem.op == Op::kScale ? Extent{problem.output.batch, problem.output.channels} : problem.output;
+  }
+
+  // All operands of a case, as plain NCHW.
+  static std::vector<reference::Values> DrawInputs(const KernelCase& kernel_case, std::mt19937& random) {
+    const Problem& problem = kernel_case.problem;
+    const float reach = problem.op == Op::kSoftmax ? 40 : problem.op == Op::kFunction ? 100 : 1;
+    std::vector<reference::Values> inputs;
+    const size_t count = InputCount(problem) + (problem.epilogue.residual ? 1 : 0);
+    while (inputs.size() < count) {
+      const Extent extent = InputExtent(problem, inputs.size());
+      const bool first = inputs.empty();
+      inputs.push_back(DrawValues(extent.positions() * extent.channels, first ? reach : 1, random));
+      for (float& value : inputs.back()) value += kernel_case.mean;
+    }
+    if (problem.op == Op::kEmbedding && count > 0) {
+      inputs[0] = DrawIds(problem.input.batch, kernel_case.table_rows, random);
+    }
+    return inputs;
   }
 
   // Prepared at another batch size than the one it runs with: a packed weight serves them all.
@@ -151,27 +206,30 @@ class KernelRowTest : public testing::TestWithParam<const Kernel*> {
   }
 
   // Runs the row on laid-out inputs and returns its output as NCHW, checking guards and padding.
-  std::vector<float> Run(const Problem& problem, const PackedWeight* weight, const reference::Values& first,
-                         const reference::Values& second, bool in_place) {
-    GuardedBuffer first_buffer = LaidOut(first, problem.input, kernel().key.input);
-    GuardedBuffer second_buffer =
-        second.empty() ? GuardedBuffer(0) : LaidOut(second, SecondExtent(problem), kernel().key.output);
-    GuardedBuffer output_buffer(LayoutElements(problem.output, kernel().key.output) * sizeof(float));
-    GuardedBuffer workspace(kernel().workspace_bytes == nullptr ? 0 : kernel().workspace_bytes(problem));
-    GuardedBuffer& output = in_place ? first_buffer : output_buffer;
-    const float* inputs[] = {first_buffer.floats().data(), second_buffer.floats().data()};
+  std::vector<float> Run(const Problem& problem, const PackedWeight* weight,
+                         const std::vector<reference::Values>& inputs, const Sequences* sequences, bool in_place) {
+    std::vector<GuardedBuffer> buffers;
+    std::vector<const float*> pointers;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const bool residual = static_cast<int>(i) == InputCount(problem);
+      const Layout layout = residual ? kernel().key.output : kernel().key.input;
+      buffers.push_back(LaidOut(inputs[i], InputExtent(problem, i), layout));
+      pointers.push_back(buffers.back().floats().data());
+    }
+    buffers.emplace_back(LayoutElements(problem.output, kernel().key.output) * sizeof(float));
+    buffers.emplace_back(kernel().workspace_bytes == nullptr ? 0 : kernel().workspace_bytes(problem));
+    GuardedBuffer& output = in_place ? buffers[0] : buffers[inputs.size()];
     KernelArgs args;
     args.problem = &problem;
     args.weight = weight;
-    args.inputs = {inputs, second.empty() ? size_t{1} : size_t{2}};
+    args.inputs = pointers;
     args.output = output.floats().data();
-    args.workspace = workspace.bytes();
+    args.workspace = buffers.back().bytes();
+    args.sequences = sequences;
     Stream& stream = TestStream(problem.threads);
     kernel().run(args, stream);
     EXPECT_TRUE(stream.Synchronize().ok());
-    for (GuardedBuffer* buffer : {&first_buffer, &second_buffer, &output_buffer, &workspace}) {
-      EXPECT_TRUE(buffer->GuardIntact());
-    }
+    for (GuardedBuffer& buffer : buffers) EXPECT_TRUE(buffer.GuardIntact());
     if (kernel().key.output == Layout::kBlocked16) ExpectZeroPadding(problem.output, output.floats());
     return reference::FromLayout(output.floats(), problem.output, kernel().key.output);
   }
@@ -179,11 +237,8 @@ class KernelRowTest : public testing::TestWithParam<const Kernel*> {
   void Check(const KernelCase& kernel_case, int seed) {
     const Problem& problem = kernel_case.problem;
     std::mt19937 random(seed);
-    const float reach = problem.op == Op::kSoftmax ? 40 : problem.op == Op::kFunction ? 100 : 1;
-    const auto input = DrawValues(problem.input.positions() * problem.input.channels, reach, random);
-    reference::Values second;
-    const Extent second_extent = SecondExtent(problem);
-    if (HasSecondInput(problem)) second = DrawValues(second_extent.positions() * second_extent.channels, 1, random);
+    const std::vector<reference::Values> inputs = DrawInputs(kernel_case, random);
+    const CaseSequences sequences(kernel_case, random);
     const bool has_weight = kernel().prepare != nullptr;
     const Weight weight = has_weight ? DrawWeight(kernel_case, seed % 2 == 0, random) : Weight{};
     const auto packed = Prepare(weight, problem);
@@ -191,10 +246,11 @@ class KernelRowTest : public testing::TestWithParam<const Kernel*> {
       ASSERT_NE(packed, nullptr);
       EXPECT_GT(packed->bytes(), 0u);
     }
-    const reference::Result expected = reference::Solve(problem, &weight, input, second);
-    ExpectClose(problem, Run(problem, packed.get(), input, second, false), expected);
+    const auto input = [&](size_t i) { return i < inputs.size() ? inputs[i] : reference::Values(); };
+    const auto expected = reference::Solve(problem, &weight, input(0), input(1), input(2), sequences.view());
+    ExpectClose(problem, Run(problem, packed.get(), inputs, sequences.view(), false), expected);
     if (WorksInPlace(problem.op)) {
-      ExpectClose(problem, Run(problem, packed.get(), input, second, true), expected);
+      ExpectClose(problem, Run(problem, packed.get(), inputs, sequences.view(), true), expected);
     }
   }
 };

@@ -1,0 +1,402 @@
+#include "kernels/cpu/attention_f32.h"
+
+#include "kernels/cpu/attention_work.h"
+#include "kernels/cpu/token_layout.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/attention_f32.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h.
+#include "kernels/cpu/cpu_stream.h"
+#include "kernels/cpu/partial_vector-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace swizzle::cpu::HWY_NAMESPACE {
+namespace {
+
+// A tile of sums is at most kMaxRows broadcasts by kMaxVectors vectors of queries, which leaves registers for operands.
+constexpr int kMaxRows = 6;
+constexpr int kMaxVectors = HWY_TARGET == HWY_AVX3 ? 4 : 2;
+static_assert(kMaxVectors * kLanes <= kQueryBlock);
+constexpr float kLeast = std::numeric_limits<float>::lowest();
+
+// exp(x) for x <= 0, to 3e-7 relative; 0 below -87, where FP32 would run out.
+HWY_INLINE FloatVector ExpOfNegative(FloatVector x) {
+  const FloatTag d;
+  const hn::RebindToUnsigned<FloatTag> bits;
+  const FloatVector least = hn::Set(d, -87.0f);
+  const FloatVector bounded = hn::Max(least, x);
+  // Adding 3 * 2^22 rounds to a whole number and leaves it in the lowest bits.
+  const FloatVector magic = hn::Set(d, 12582912.0f);
+  const FloatVector power = hn::MulAdd(bounded, hn::Set(d, 1.44269504f), magic);
+  const FloatVector whole = hn::Sub(power, magic);
+  FloatVector rest = hn::NegMulAdd(whole, hn::Set(d, 0.693359375f), bounded);
+  rest = hn::NegMulAdd(whole, hn::Set(d, -2.12194440e-4f), rest);
+  // The least relative error over half a step either way, by a fit of our own: 1.1e-7.
+  FloatVector result = hn::Set(d, 0.0083124778f);
+  result = hn::MulAdd(result, rest, hn::Set(d, 0.0418905506f));
+  result = hn::MulAdd(result, rest, hn::Set(d, 0.166671163f));
+  result = hn::MulAdd(result, rest, hn::Set(d, 0.499992288f));
+  result = hn::MulAdd(result, rest, hn::Set(d, 1.0f));
+  result = hn::MulAdd(result, rest, hn::Set(d, 1.0f));
+  const auto scaled = hn::Add(hn::BitCast(bits, result), hn::ShiftLeft<23>(hn::BitCast(bits, power)));
+  return hn::IfThenZeroElse(hn::Lt(x, least), hn::BitCast(d, scaled));
+}
+
+// A matrix whose elements are broadcast: (row, depth) at data + row * row_stride + depth * depth_stride.
+struct Broadcasts {
+  const float* data;
+  int64_t row_stride;
+  int64_t depth_stride;
+  int64_t depth;
+};
+
+template <int kRows, int kVectors>
+struct Tile {
+  static constexpr int64_t kWidth = kVectors * kLanes;
+  FloatVector sums[kRows][kVectors];
+
+  HWY_INLINE void SetZero() {
+    SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
+      SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) sums[r][j] = hn::Zero(FloatTag());
+    }
+  }
+
+  // sums[r] += a(r, k) * b[k], b being rows of kWidth queries.
+  HWY_INLINE void MultiplyAdd(const Broadcasts& a, const float* b) {
+    const FloatTag d;
+    const float* rows[kRows];
+    SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) rows[r] = a.data + r * a.row_stride;
+    int64_t offset = 0;
+    for (int64_t k = 0; k < a.depth; ++k, b += kWidth, offset += a.depth_stride) {
+      FloatVector queries[kVectors];
+      SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) queries[j] = hn::Load(d, b + j * kLanes);
+      SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
+        const FloatVector row = hn::Set(d, rows[r][offset]);
+        SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) sums[r][j] = hn::MulAdd(row, queries[j], sums[r][j]);
+      }
+    }
+  }
+
+  HWY_INLINE void Store(float* to) const {
+    SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
+      SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) hn::Store(sums[r][j], FloatTag(), to + r * kWidth + j * kLanes);
+    }
+  }
+};
+
+// Some keys of a block, neighbours in memory.
+struct Piece {
+  Broadcasts keys;    // rows: keys, depth: channels
+  Broadcasts values;  // rows: channels, depth: keys
+  const float* bias;  // of the keys, or null
+  int64_t count;
+};
+
+// The state of a block of queries, in rows of its width.
+struct BlockState {
+  const float* queries;  // [head channels]
+  float* scores;         // [keys of a block]
+  float* sums;           // [value channels]
+  float* maxima;
+  float* totals;
+  float* growth;  // what sums so far are scaled by
+};
+
+// scores[r] = keys[r] * queries + bias[r]; raises the maxima.
+template <int kRows, int kVectors>
+void ScoreTile(const Broadcasts& keys, const float* bias, const BlockState& state, float* scores) {
+  const FloatTag d;
+  Tile<kRows, kVectors> tile;
+  tile.SetZero();
+  tile.MultiplyAdd(keys, state.queries);
+  if (bias != nullptr) {
+    SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
+      const FloatVector row = hn::Set(d, bias[r]);
+      SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) tile.sums[r][j] = hn::Add(tile.sums[r][j], row);
+    }
+  }
+  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
+    FloatVector largest = hn::Load(d, state.maxima + j * kLanes);
+    SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) largest = hn::Max(largest, tile.sums[r][j]);
+    hn::Store(largest, d, state.maxima + j * kLanes);
+  }
+  tile.Store(scores);
+}
+
+// sums[r] = sums[r] * growth + value channel r * scores, over all pieces of a block.
+template <int kRows, int kVectors>
+void ValueTile(std::span<const Piece> pieces, int64_t channel, const BlockState& state) {
+  constexpr int64_t kWidth = kVectors * kLanes;
+  const FloatTag d;
+  Tile<kRows, kVectors> tile;
+  float* sums = state.sums + channel * kWidth;
+  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
+    const FloatVector growth = hn::Load(d, state.growth + j * kLanes);
+    SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
+      tile.sums[r][j] = hn::Mul(hn::Load(d, sums + r * kWidth + j * kLanes), growth);
+    }
+  }
+  const float* scores = state.scores;
+  for (const Piece& piece : pieces) {
+    Broadcasts values = piece.values;
+    values.data += channel * values.row_stride;
+    tile.MultiplyAdd(values, scores);
+    scores += piece.count * kWidth;
+  }
+  tile.Store(sums);
+}
+
+template <int kVectors>
+using ScoreFunction = decltype(&ScoreTile<1, kVectors>);
+template <int kVectors>
+using ValueFunction = decltype(&ValueTile<1, kVectors>);
+
+template <int kVectors>
+constexpr ScoreFunction<kVectors> kScoreTiles[kMaxRows] = {ScoreTile<1, kVectors>, ScoreTile<2, kVectors>,
+                                                           ScoreTile<3, kVectors>, ScoreTile<4, kVectors>,
+                                                           ScoreTile<5, kVectors>, ScoreTile<6, kVectors>};
+template <int kVectors>
+constexpr ValueFunction<kVectors> kValueTiles[kMaxRows] = {ValueTile<1, kVectors>, ValueTile<2, kVectors>,
+                                                           ValueTile<3, kVectors>, ValueTile<4, kVectors>,
+                                                           ValueTile<5, kVectors>, ValueTile<6, kVectors>};
+
+// Cuts `rows` into as few tiles as there can be, of nearly equal heights, and calls visit(first row, height).
+template <typename Visit>
+HWY_INLINE void ForEachTile(int64_t rows, const Visit& visit) {
+  const int64_t tiles = (rows + kMaxRows - 1) / kMaxRows;
+  for (int64_t i = 0; i < tiles; ++i) {
+    const int64_t first = rows * i / tiles;
+    visit(first, rows * (i + 1) / tiles - first);
+  }
+}
+
+// scores = exp(scores - maxima), added to the totals. `keys` rows of kVectors vectors.
+template <int kVectors>
+void Exponentiate(int64_t keys, const BlockState& state) {
+  const FloatTag d;
+  FloatVector maxima[kVectors], totals[kVectors];
+  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
+    maxima[j] = hn::Load(d, state.maxima + j * kLanes);
+    totals[j] = hn::Mul(hn::Load(d, state.totals + j * kLanes), hn::Load(d, state.growth + j * kLanes));
+  }
+  float* scores = state.scores;
+  for (int64_t key = 0; key < keys; ++key, scores += kVectors * kLanes) {
+    SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
+      const FloatVector power = ExpOfNegative(hn::Sub(hn::Load(d, scores + j * kLanes), maxima[j]));
+      totals[j] = hn::Add(totals[j], power);
+      hn::Store(power, d, scores + j * kLanes);
+    }
+  }
+  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) hn::Store(totals[j], d, state.totals + j * kLanes);
+}
+
+// One block of keys, in pieces.
+template <int kVectors>
+void AttendKeys(std::span<const Piece> pieces, const AttentionScratch& sizes, const BlockState& state) {
+  constexpr int64_t kWidth = kVectors * kLanes;
+  const FloatTag d;
+  FloatVector before[kVectors];
+  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) before[j] = hn::Load(d, state.maxima + j * kLanes);
+  float* scores = state.scores;
+  for (const Piece& piece : pieces) {
+    ForEachTile(piece.count, [&](int64_t first, int64_t rows) {
+      Broadcasts keys = piece.keys;
+      keys.data += first * keys.row_stride;
+      const float* bias = piece.bias == nullptr ? nullptr : piece.bias + first;
+      kScoreTiles<kVectors>[rows - 1](keys, bias, state, scores + first * kWidth);
+    });
+    scores += piece.count * kWidth;
+  }
+  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
+    const FloatVector after = hn::Load(d, state.maxima + j * kLanes);
+    hn::Store(ExpOfNegative(hn::Sub(before[j], after)), d, state.growth + j * kLanes);
+  }
+  Exponentiate<kVectors>((scores - state.scores) / kWidth, state);
+  ForEachTile(sizes.value_channels, [&](int64_t first, int64_t rows) {
+    kValueTiles<kVectors>[rows - 1](pieces, first, state);
+  });
+}
+
+// Everything that the blocks of one problem share.
+struct AttentionCall {
+  AttentionCall(const KernelArgs& args, Layout layout)
+      : sizes(*args.problem),
+        queries(args.inputs[0]),
+        keys(args.inputs[1]),
+        values(args.inputs[2]),
+        output(args.output),
+        bias(args.sequences->key_bias.empty() ? nullptr : args.sequences->key_bias.data()),
+        scale(args.problem->attention.scale),
+        key_matrix(args.problem->input.batch, args.problem->input.channels, layout),
+        value_matrix(args.problem->output.batch, args.problem->output.channels, layout) {}
+
+  AttentionScratch sizes;
+  const float* queries;
+  const float* keys;
+  const float* values;
+  float* output;
+  const float* bias;
+  float scale;
+  TokenMatrix key_matrix;  // of queries and keys
+  TokenMatrix value_matrix;  // of values and the output
+};
+
+// The most pieces of a block of keys: panels are at least one unit wide.
+constexpr int64_t kMaxPieces = kKeyBlock / kPositionUnit + 2;
+
+// Fills `pieces` with keys [first, last); returns how many there are.
+int64_t CutKeys(const AttentionCall& call, int64_t head, int64_t first, int64_t last, Piece* pieces) {
+  int64_t count = 0;
+  for (int64_t key = first; key < last; ++count) {
+    const TokenRun k = call.key_matrix.RunAt(key), v = call.value_matrix.RunAt(key);
+    const int64_t keys = std::min(k.tokens, last - key);
+    const float* key_data = call.keys + k.offset + head * call.sizes.head_channels * k.channel_stride;
+    const float* value_data = call.values + v.offset + head * call.sizes.value_channels * v.channel_stride;
+    pieces[count] = {{key_data, k.token_stride, k.channel_stride, call.sizes.head_channels},
+                     {value_data, v.channel_stride, v.token_stride, keys},
+                     call.bias == nullptr ? nullptr : call.bias + key,
+                     keys};
+    key += keys;
+  }
+  return count;
+}
+
+// `count` lanes that lie `stride` floats apart.
+HWY_INLINE FloatVector LoadStrided(const float* from, int64_t stride, int64_t count) {
+  const FloatTag d;
+  const hn::RebindToSigned<FloatTag> di;
+  const auto lanes = hn::Min(hn::Iota(di, 0), hn::Set(di, static_cast<int32_t>(count - 1)));
+  return hn::GatherIndex(d, from, hn::Mul(lanes, hn::Set(di, static_cast<int32_t>(stride))));
+}
+
+HWY_INLINE FloatVector LoadSome(const float* from, int64_t count) {
+  const FloatTag d;
+  return count == kLanes ? hn::LoadU(d, from) : LoadFirst(d, from, count, hn::Zero(d));
+}
+
+HWY_INLINE void StoreSome(FloatVector vector, float* to, int64_t count) {
+  if (count == kLanes) return hn::StoreU(vector, FloatTag(), to);
+  StoreFirst(vector, FloatTag(), to, count);
+}
+
+// packed[channel][query] = query * scale; lanes beyond the block's last query are zero.
+template <int kVectors>
+void PackQueries(const AttentionCall& call, const QueryBlock& block, float* packed) {
+  constexpr int64_t kWidth = kVectors * kLanes;
+  const FloatTag d;
+  const FloatVector scale = hn::Set(d, call.scale);
+  const int64_t channels = call.sizes.head_channels;
+  if (block.last_query - block.first_query < kWidth) std::fill(packed, packed + channels * kWidth, 0.0f);
+  for (int64_t query = block.first_query; query < block.last_query;) {
+    const TokenRun run = call.key_matrix.RunAt(query);
+    const int64_t count = std::min(run.tokens, block.last_query - query);
+    const float* from = call.queries + run.offset + block.head * channels * run.channel_stride;
+    float* to = packed + query - block.first_query;
+    for (int64_t c = 0; c < channels; ++c, from += run.channel_stride, to += kWidth) {
+      for (int64_t i = 0; i < count; i += kLanes) {
+        const int64_t lanes = std::min(kLanes, count - i);
+        const FloatVector queries = run.token_stride == 1
+                                        ? LoadSome(from + i, lanes)
+                                        : LoadStrided(from + i * run.token_stride, run.token_stride, lanes);
+        StoreSome(hn::Mul(queries, scale), to + i, lanes);
+      }
+    }
+    query += count;
+  }
+}
+
+// output = sums / totals, transposed where channels are neighbours. A query that no key was left to has the total 0.
+template <int kVectors>
+void WriteOutput(const AttentionCall& call, const QueryBlock& block, const BlockState& state) {
+  constexpr int64_t kWidth = kVectors * kLanes;
+  const FloatTag d;
+  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
+    const FloatVector total = hn::Load(d, state.totals + j * kLanes);
+    const FloatVector inverse = hn::IfThenZeroElse(hn::Eq(total, hn::Zero(d)), hn::Div(hn::Set(d, 1.0f), total));
+    hn::Store(inverse, d, state.growth + j * kLanes);
+  }
+  const int64_t channels = call.sizes.value_channels;
+  for (int64_t query = block.first_query; query < block.last_query;) {
+    const TokenRun run = call.value_matrix.RunAt(query);
+    const int64_t count = std::min(run.tokens, block.last_query - query);
+    const float* from = state.sums + query - block.first_query;
+    const float* scale = state.growth + query - block.first_query;
+    float* to = call.output + run.offset + block.head * channels * run.channel_stride;
+    if (run.token_stride == 1) {
+      for (int64_t c = 0; c < channels; ++c) {
+        for (int64_t i = 0; i < count; i += kLanes) {
+          const int64_t lanes = std::min(kLanes, count - i);
+          const FloatVector value = hn::Mul(LoadSome(from + c * kWidth + i, lanes), LoadSome(scale + i, lanes));
+          StoreSome(value, to + c * run.channel_stride + i, lanes);
+        }
+      }
+    } else {
+      for (int64_t i = 0; i < count; ++i) {
+        for (int64_t c = 0; c < channels; c += kLanes) {
+          const int64_t lanes = std::min(kLanes, channels - c);
+          const FloatVector value = LoadStrided(from + c * kWidth + i, kWidth, lanes);
+          StoreSome(hn::Mul(value, hn::Set(d, scale[i])), to + i * run.token_stride + c, lanes);
+        }
+      }
+    }
+    query += count;
+  }
+}
+
+template <int kVectors>
+void AttendBlock(const AttentionCall& call, const QueryBlock& block, float* scratch) {
+  constexpr int64_t kWidth = kVectors * kLanes;
+  HWY_ALIGN float maxima[kWidth], totals[kWidth], growth[kWidth];
+  std::fill(maxima, maxima + kWidth, kLeast);
+  std::fill(totals, totals + kWidth, 0.0f);
+  const BlockState state{scratch, scratch + call.sizes.scores_offset(), scratch + call.sizes.sums_offset(), maxima,
+                         totals, growth};
+  PackQueries<kVectors>(call, block, scratch);
+  std::fill(state.sums, state.sums + call.sizes.value_channels * kWidth, 0.0f);
+  for (int64_t key = block.first_key; key < block.last_key; key += kKeyBlock) {
+    Piece pieces[kMaxPieces];
+    const int64_t count = CutKeys(call, block.head, key, std::min(key + kKeyBlock, block.last_key), pieces);
+    AttendKeys<kVectors>({pieces, static_cast<size_t>(count)}, call.sizes, state);
+  }
+  WriteOutput<kVectors>(call, block, state);
+}
+
+// In as many vectors as the block's queries need.
+template <int kVectors = kMaxVectors>
+void Attend(const AttentionCall& call, const QueryBlock& block, float* scratch) {
+  if constexpr (kVectors > 1) {
+    if (block.last_query - block.first_query <= (kVectors - 1) * kLanes) {
+      return Attend<kVectors - 1>(call, block, scratch);
+    }
+  }
+  AttendBlock<kVectors>(call, block, scratch);
+}
+
+void RunAttention(const KernelArgs& args, Stream& stream, Layout layout) {
+  const AttentionCall call(args, layout);
+  const AttentionWork work(*args.sequences, args.problem->attention.heads, kLanes, kMaxVectors * kLanes);
+  const int64_t slots = stream.threads();
+  CpuStream::From(stream).ParallelFor(slots, [&](int64_t slot) {
+    float* scratch = reinterpret_cast<float*>(args.workspace.data()) + slot * call.sizes.floats();
+    work.ForEachBlock(slot, slots, [&](const QueryBlock& block) { Attend(call, block, scratch); });
+  });
+}
+
+}  // namespace
+
+void AttentionPanels(const KernelArgs& args, Stream& stream) { RunAttention(args, stream, Layout::kPanels); }
+void AttentionNchw(const KernelArgs& args, Stream& stream) { RunAttention(args, stream, Layout::kNchw); }
+
+}  // namespace swizzle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace swizzle::cpu {
+
+size_t AttentionWorkspaceBytes(const Problem& problem) {
+  return problem.threads * AttentionScratch(problem).floats() * sizeof(float);
+}
+
+}  // namespace swizzle::cpu
+#endif  // HWY_ONCE

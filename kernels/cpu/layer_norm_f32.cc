@@ -1,0 +1,169 @@
+#include "kernels/cpu/layer_norm_f32.h"
+
+#include "kernels/cpu/scale_and_bias.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/layer_norm_f32.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h.
+#include "kernels/cpu/cpu_stream.h"
+#include "kernels/cpu/partial_vector-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace swizzle::cpu::HWY_NAMESPACE {
+namespace {
+
+constexpr int kUnitVectors = static_cast<int>(kPositionUnit / kLanes);
+// The most units of positions that are summed side by side in registers.
+constexpr int kMaxUnits = HWY_TARGET == HWY_EMU128 ? 1 : static_cast<int>(kMaxPanelWidth / kPositionUnit);
+
+// What is common to all positions.
+struct Normalisation {
+  explicit Normalisation(const KernelArgs& args)
+      : scale(static_cast<const ScaleAndBias&>(*args.weight).scale()),
+        bias(static_cast<const ScaleAndBias&>(*args.weight).bias()),
+        channels(args.problem->input.channels),
+        epsilon(args.problem->epsilon) {}
+
+  const float* scale;
+  const float* bias;
+  int64_t channels;
+  float epsilon;
+};
+
+// From the sums of the differences from a rounded mean and of their squares: the mean's correction, and what the
+// differences are multiplied by.
+struct Moments {
+  HWY_INLINE Moments(FloatVector differences, FloatVector squares, const Normalisation& norm) {
+    const FloatTag d;
+    const FloatVector inverse = hn::Set(d, 1.0f / static_cast<float>(norm.channels));
+    correction = hn::Mul(differences, inverse);
+    const FloatVector variance = hn::Mul(hn::NegMulAdd(correction, differences, squares), inverse);
+    factor = hn::Div(hn::Set(d, 1.0f), hn::Sqrt(hn::Add(hn::Max(variance, hn::Zero(d)), hn::Set(d, norm.epsilon))));
+  }
+
+  FloatVector correction;
+  FloatVector factor;
+};
+
+// kUnits units of positions of one panel; rows of channels lie `width` floats apart.
+template <int kUnits>
+void NormaliseUnits(const Normalisation& norm, const float* input, float* output, int64_t width) {
+  constexpr int kVectors = kUnits * kUnitVectors;
+  const FloatTag d;
+  FloatVector sums[kVectors], means[kVectors], differences[kVectors], squares[kVectors];
+  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) sums[j] = differences[j] = squares[j] = hn::Zero(d);
+  for (int64_t c = 0; c < norm.channels; ++c) {
+    const float* row = input + c * width;
+    SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) sums[j] = hn::Add(sums[j], hn::Load(d, row + j * kLanes));
+  }
+  const FloatVector inverse = hn::Set(d, 1.0f / static_cast<float>(norm.channels));
+  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) means[j] = hn::Mul(sums[j], inverse);
+  for (int64_t c = 0; c < norm.channels; ++c) {
+    const float* row = input + c * width;
+    SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
+      const FloatVector difference = hn::Sub(hn::Load(d, row + j * kLanes), means[j]);
+      differences[j] = hn::Add(differences[j], difference);
+      squares[j] = hn::MulAdd(difference, difference, squares[j]);
+    }
+  }
+  FloatVector corrections[kVectors], factors[kVectors];
+  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
+    const Moments moments(differences[j], squares[j], norm);
+    corrections[j] = moments.correction;
+    factors[j] = moments.factor;
+  }
+  for (int64_t c = 0; c < norm.channels; ++c) {
+    const FloatVector scale = hn::Set(d, norm.scale[c]), bias = hn::Set(d, norm.bias[c]);
+    SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
+      const int64_t at = c * width + j * kLanes;
+      const FloatVector difference = hn::Sub(hn::Sub(hn::Load(d, input + at), means[j]), corrections[j]);
+      hn::Store(hn::MulAdd(hn::Mul(difference, factors[j]), scale, bias), d, output + at);
+    }
+  }
+}
+
+// `units` units of positions, as many at once as registers hold.
+template <int kUnits = kMaxUnits>
+void NormaliseRun(const Normalisation& norm, const float* input, float* output, int64_t width, int64_t units) {
+  for (; units >= kUnits; units -= kUnits) {
+    NormaliseUnits<kUnits>(norm, input, output, width);
+    input += kUnits * kPositionUnit;
+    output += kUnits * kPositionUnit;
+  }
+  if constexpr (kUnits > 1) {
+    if (units > 0) NormaliseRun<kUnits - 1>(norm, input, output, width, units);
+  }
+}
+
+HWY_INLINE FloatVector LoadSome(const float* from, int64_t count, FloatVector rest) {
+  return count >= kLanes ? hn::LoadU(FloatTag(), from) : LoadFirst(FloatTag(), from, count, rest);
+}
+
+// One token, its channels neighbours. Lanes beyond the last channel are kept at the mean.
+void NormaliseRow(const Normalisation& norm, const float* input, float* output) {
+  const FloatTag d;
+  const int64_t channels = norm.channels;
+  FloatVector sum = hn::Zero(d);
+  for (int64_t c = 0; c < channels; c += kLanes) sum = hn::Add(sum, LoadSome(input + c, channels - c, hn::Zero(d)));
+  const FloatVector mean = hn::Mul(hn::SumOfLanes(d, sum), hn::Set(d, 1.0f / static_cast<float>(channels)));
+  FloatVector differences = hn::Zero(d), squares = hn::Zero(d);
+  for (int64_t c = 0; c < channels; c += kLanes) {
+    const FloatVector difference = hn::Sub(LoadSome(input + c, channels - c, mean), mean);
+    differences = hn::Add(differences, difference);
+    squares = hn::MulAdd(difference, difference, squares);
+  }
+  const Moments moments(hn::SumOfLanes(d, differences), hn::SumOfLanes(d, squares), norm);
+  for (int64_t c = 0; c < channels; c += kLanes) {
+    const int64_t left = channels - c;
+    const FloatVector difference = hn::Sub(hn::Sub(LoadSome(input + c, left, mean), mean), moments.correction);
+    const FloatVector scale = LoadSome(norm.scale + c, left, mean), bias = LoadSome(norm.bias + c, left, mean);
+    const FloatVector result = hn::MulAdd(hn::Mul(difference, moments.factor), scale, bias);
+    if (left >= kLanes) {
+      hn::StoreU(result, d, output + c);
+    } else {
+      StoreFirst(result, d, output + c, left);
+    }
+  }
+}
+
+}  // namespace
+
+void LayerNormPanels(const KernelArgs& args, Stream& stream) {
+  const Normalisation norm(args);
+  const PanelGrid grid(args.problem->input.positions());
+  const int64_t units = grid.padded_positions() / kPositionUnit;
+  CpuStream::From(stream).ParallelRanges(units, [&](int64_t, int64_t first, int64_t last) {
+    for (int64_t unit = first; unit < last;) {
+      const int64_t position = unit * kPositionUnit;
+      const int64_t panel = grid.PanelOf(position);
+      const int64_t begin = grid.Begin(panel), width = grid.Width(panel);
+      const int64_t count = std::min((begin + width) / kPositionUnit, last) - unit;
+      const int64_t offset = begin * norm.channels + position - begin;
+      NormaliseRun(norm, args.inputs[0] + offset, args.output + offset, width, count);
+      unit += count;
+    }
+  });
+}
+
+void LayerNormNchw(const KernelArgs& args, Stream& stream) {
+  const Normalisation norm(args);
+  CpuStream::From(stream).ParallelRanges(args.problem->input.batch, [&](int64_t, int64_t first, int64_t last) {
+    for (int64_t token = first; token < last; ++token) {
+      NormaliseRow(norm, args.inputs[0] + token * norm.channels, args.output + token * norm.channels);
+    }
+  });
+}
+
+}  // namespace swizzle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace swizzle::cpu {
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareLayerNorm(const Weight& weight, const Problem&) {
+  return std::make_unique<ScaleAndBias>(weight);
+}
+
+}  // namespace swizzle::cpu
+#endif  // HWY_ONCE

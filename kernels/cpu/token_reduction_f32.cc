@@ -1,0 +1,112 @@
+#include "kernels/cpu/token_reduction_f32.h"
+
+#include "kernels/cpu/token_layout.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/token_reduction_f32.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h.
+#include "kernels/cpu/cpu_stream.h"
+#include "kernels/cpu/partial_vector-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace swizzle::cpu::HWY_NAMESPACE {
+namespace {
+
+HWY_INLINE FloatVector LoadSome(const float* from, int64_t count) {
+  const FloatTag d;
+  return count >= kLanes ? hn::LoadU(d, from) : LoadFirst(d, from, count, hn::Zero(d));
+}
+
+// The sum of `count` neighbours.
+float SumRun(const float* values, int64_t count) {
+  const FloatTag d;
+  FloatVector sum = hn::Zero(d);
+  for (int64_t i = 0; i < count; i += kLanes) sum = hn::Add(sum, LoadSome(values + i, count - i));
+  return hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
+// The means of up to kLanes neighbouring channels of `tokens` tokens, `stride` floats apart.
+void MeanChannels(const float* values, int64_t stride, int64_t tokens, int64_t channels, float* means) {
+  const FloatTag d;
+  FloatVector sum = hn::Zero(d);
+  for (int64_t i = 0; i < tokens; ++i) sum = hn::Add(sum, LoadSome(values + i * stride, channels));
+  const FloatVector mean = hn::Div(sum, hn::Set(d, static_cast<float>(tokens)));
+  if (channels >= kLanes) return hn::StoreU(mean, d, means);
+  StoreFirst(mean, d, means, channels);
+}
+
+}  // namespace
+
+void MeanTokensPanels(const KernelArgs& args, Stream& stream) {
+  const Problem& problem = *args.problem;
+  const int64_t channels = problem.input.channels;
+  const TokenMatrix from(problem.input.batch, channels, Layout::kPanels);
+  const TokenMatrix to(problem.output.batch, channels, Layout::kPanels);
+  CpuStream::From(stream).ParallelRanges(problem.output.batch * channels, [&](int64_t, int64_t first, int64_t last) {
+    for (int64_t item = first; item < last; ++item) {
+      const int64_t sequence = item / channels, channel = item % channels;
+      const int64_t begin = args.sequences->begins[sequence], end = args.sequences->begins[sequence + 1];
+      float sum = 0;
+      for (int64_t token = begin; token < end;) {
+        const TokenRun run = from.RunAt(token);
+        const int64_t count = std::min(run.tokens, end - token);
+        sum += SumRun(args.inputs[0] + run.offset + channel * run.channel_stride, count);
+        token += count;
+      }
+      const TokenRun mean = to.RunAt(sequence);
+      args.output[mean.offset + channel * mean.channel_stride] = sum / static_cast<float>(end - begin);
+    }
+  });
+}
+
+void MeanTokensNchw(const KernelArgs& args, Stream& stream) {
+  const int64_t channels = args.problem->input.channels;
+  const int64_t vectors = (channels + kLanes - 1) / kLanes;
+  const int64_t items = args.problem->output.batch * vectors;
+  CpuStream::From(stream).ParallelRanges(items, [&](int64_t, int64_t first, int64_t last) {
+    for (int64_t item = first; item < last; ++item) {
+      const int64_t sequence = item / vectors, channel = item % vectors * kLanes;
+      const int64_t begin = args.sequences->begins[sequence], end = args.sequences->begins[sequence + 1];
+      MeanChannels(args.inputs[0] + begin * channels + channel, channels, end - begin, channels - channel,
+                   args.output + sequence * channels + channel);
+    }
+  });
+}
+
+}  // namespace swizzle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace swizzle::cpu {
+namespace {
+
+// The token that Problem::token means, among those of the batch.
+int64_t SelectedToken(const KernelArgs& args, int64_t sequence) {
+  const int64_t begin = args.sequences->begins[sequence], end = args.sequences->begins[sequence + 1];
+  const int64_t token = args.problem->token + (args.problem->token < 0 ? end : begin);
+  return token < begin || token >= end ? end - 1 : token;
+}
+
+}  // namespace
+
+template <Layout kLayout>
+void SelectToken(const KernelArgs& args, Stream& stream) {
+  const Problem& problem = *args.problem;
+  const int64_t channels = problem.input.channels;
+  const TokenMatrix from(problem.input.batch, channels, kLayout), to(problem.output.batch, channels, kLayout);
+  CpuStream::From(stream).ParallelRanges(problem.output.batch, [&](int64_t, int64_t first, int64_t last) {
+    for (int64_t sequence = first; sequence < last; ++sequence) {
+      const TokenRun source = from.RunAt(SelectedToken(args, sequence)), target = to.RunAt(sequence);
+      const float* values = args.inputs[0] + source.offset;
+      float* selected = args.output + target.offset;
+      for (int64_t c = 0; c < channels; ++c) selected[c * target.channel_stride] = values[c * source.channel_stride];
+    }
+  });
+}
+
+template void SelectToken<Layout::kPanels>(const KernelArgs&, Stream&);
+template void SelectToken<Layout::kNchw>(const KernelArgs&, Stream&);
+
+}  // namespace swizzle::cpu
+#endif  // HWY_ONCE
