@@ -18,20 +18,30 @@ HWY_INLINE FloatVector LoadSome(const float* from, int64_t count) {
   return count >= kLanes ? hn::LoadU(d, from) : LoadFirst(d, from, count, hn::Zero(d));
 }
 
-// The sum of `count` neighbours.
-float SumRun(const float* values, int64_t count) {
+// The sum of `count` neighbours whose bias, where there is one, is 0.
+float SumRun(const float* values, const float* bias, int64_t count) {
   const FloatTag d;
   FloatVector sum = hn::Zero(d);
-  for (int64_t i = 0; i < count; i += kLanes) sum = hn::Add(sum, LoadSome(values + i, count - i));
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const FloatVector some = LoadSome(values + i, count - i);
+    if (bias == nullptr) {
+      sum = hn::Add(sum, some);
+    } else {
+      sum = hn::Add(sum, hn::IfThenElseZero(hn::Eq(LoadSome(bias + i, count - i), hn::Zero(d)), some));
+    }
+  }
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
 // The means of up to kLanes neighbouring channels of `tokens` tokens, `stride` floats apart.
-void MeanChannels(const float* values, int64_t stride, int64_t tokens, int64_t channels, float* means) {
+void MeanChannels(const float* values, const float* bias, int64_t stride, int64_t tokens, int64_t channels,
+                  float scale, float* means) {
   const FloatTag d;
   FloatVector sum = hn::Zero(d);
-  for (int64_t i = 0; i < tokens; ++i) sum = hn::Add(sum, LoadSome(values + i * stride, channels));
-  const FloatVector mean = hn::Div(sum, hn::Set(d, static_cast<float>(tokens)));
+  for (int64_t i = 0; i < tokens; ++i) {
+    if (bias == nullptr || bias[i] == 0.0f) sum = hn::Add(sum, LoadSome(values + i * stride, channels));
+  }
+  const FloatVector mean = hn::Mul(sum, hn::Set(d, scale));
   if (channels >= kLanes) return hn::StoreU(mean, d, means);
   StoreFirst(mean, d, means, channels);
 }
@@ -51,11 +61,11 @@ void MeanTokensPanels(const KernelArgs& args, Stream& stream) {
       for (int64_t token = begin; token < end;) {
         const TokenRun run = from.RunAt(token);
         const int64_t count = std::min(run.tokens, end - token);
-        sum += SumRun(args.inputs[0] + run.offset + channel * run.channel_stride, count);
+        sum += SumRun(args.inputs[0] + run.offset + channel * run.channel_stride, BiasFrom(args, token), count);
         token += count;
       }
       const TokenRun mean = to.RunAt(sequence);
-      args.output[mean.offset + channel * mean.channel_stride] = sum / static_cast<float>(end - begin);
+      args.output[mean.offset + channel * mean.channel_stride] = sum * MeanScale(args, begin, end);
     }
   });
 }
@@ -68,8 +78,8 @@ void MeanTokensNchw(const KernelArgs& args, Stream& stream) {
     for (int64_t item = first; item < last; ++item) {
       const int64_t sequence = item / vectors, channel = item % vectors * kLanes;
       const int64_t begin = args.sequences->begins[sequence], end = args.sequences->begins[sequence + 1];
-      MeanChannels(args.inputs[0] + begin * channels + channel, channels, end - begin, channels - channel,
-                   args.output + sequence * channels + channel);
+      MeanChannels(args.inputs[0] + begin * channels + channel, BiasFrom(args, begin), channels, end - begin,
+                   channels - channel, MeanScale(args, begin, end), args.output + sequence * channels + channel);
     }
   });
 }

@@ -3,6 +3,9 @@
 #ifndef SWIZZLE_KERNELS_CPU_TOKEN_REDUCTION_F32_H_
 #define SWIZZLE_KERNELS_CPU_TOKEN_REDUCTION_F32_H_
 
+#include <algorithm>
+#include <cstdint>
+
 #include "kernels/cpu/targets.h"
 #include "kernels/kernel_table.h"
 
@@ -13,6 +16,18 @@ void SelectToken(const KernelArgs& args, Stream& stream);
 
 extern template void SelectToken<Layout::kPanels>(const KernelArgs&, Stream&);
 extern template void SelectToken<Layout::kNchw>(const KernelArgs&, Stream&);
+
+// The bias of this token and those after it; null where there is none.
+inline const float* BiasFrom(const KernelArgs& args, int64_t token) {
+  return args.sequences->key_bias.empty() ? nullptr : args.sequences->key_bias.data() + token;
+}
+
+// One over the number of tokens that count, of those in [begin, end); 1 where there are none.
+inline float MeanScale(const KernelArgs& args, int64_t begin, int64_t end) {
+  const float* bias = BiasFrom(args, 0);
+  const int64_t tokens = bias == nullptr ? end - begin : std::count(bias + begin, bias + end, 0.0f);
+  return 1.0f / static_cast<float>(std::max<int64_t>(tokens, 1));
+}
 
 SWIZZLE_DECLARE_PER_TARGET(  //
     void MeanTokensPanels(const KernelArgs& args, Stream& stream);

@@ -110,8 +110,13 @@ Result MeanTokens(const Problem& problem, const Values& input, const Sequences& 
     const int64_t begin = sequences.begins[i], end = sequences.begins[i + 1];
     for (int64_t c = 0; c < channels; ++c) {
       double& mean = result[i * channels + c];
-      for (int64_t token = begin; token < end; ++token) mean += input[token * channels + c];
-      mean /= static_cast<double>(end - begin);
+      int64_t count = 0;
+      for (int64_t token = begin; token < end; ++token) {
+        if (!sequences.key_bias.empty() && sequences.key_bias[token] != 0) continue;
+        mean += input[token * channels + c];
+        ++count;
+      }
+      if (count > 0) mean /= static_cast<double>(count);
     }
   }
   return result;

@@ -293,6 +293,7 @@ std::vector<KernelCase> ReductionCases(Op op) {
       const size_t turn = cases.size();
       cases.push_back(SequenceCase(op, lengths, channels, turn));
       cases.back().problem.token = std::vector<int64_t>{0, -1, 3, -3, 500}[turn % 5];
+      cases.back().masked = std::vector<Masked>{Masked::kNothing, Masked::kSomeKeys, Masked::kAllKeys}[turn % 3];
     }
   }
   return cases;
@@ -304,9 +305,9 @@ std::string SequenceText(const KernelCase& kernel_case) {
   std::string text = " lengths";
   for (int32_t length : kernel_case.lengths) text += Concat(" ", length);
   if (problem.op == Op::kAttention) {
-    text += Concat(" heads ", problem.attention.heads, " scale ", problem.attention.scale, " masked ",
-                   static_cast<int>(kernel_case.masked));
+    text += Concat(" heads ", problem.attention.heads, " scale ", problem.attention.scale);
   }
+  text += Concat(" masked ", static_cast<int>(kernel_case.masked));
   if (problem.lookup.by_position) text += Concat(" by position from ", problem.lookup.offset);
   return text + Concat(" token ", problem.token, " mean ", kernel_case.mean);
 }
