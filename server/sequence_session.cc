@@ -1,28 +1,12 @@
 #include "server/sequence_session.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/time/clock.h"
 
 namespace swizzle {
 namespace {
-
-// A select of a token other than the first or last needs every token to be where it was.
-PackingRules RulesOf(const Network& network, bool compute_masked) {
-  const SequenceInputs& sequences = *network.sequences;
-  PackingRules rules;
-  rules.masked_bias = sequences.masked_bias;
-  rules.skips_masked = sequences.skips_masked && !compute_masked;
-  for (const Layer& layer : network.layers) {
-    if (layer.kind != LayerKind::kSelectToken) continue;
-    rules.keeps_first = rules.keeps_first || layer.token == 0;
-    rules.keeps_last = rules.keeps_last || layer.token == -1;
-    if (layer.token != 0 && layer.token != -1) rules.skips_masked = false;
-  }
-  return rules;
-}
 
 class SequenceSession final : public Session {
  public:
@@ -104,11 +88,7 @@ class SequenceSession final : public Session {
                     std::string& to) const {
     const size_t bytes = from.size_bytes() / static_cast<size_t>(tokens);
     to.assign(static_cast<size_t>(Rows(item) * Length(item)) * bytes, '\0');
-    const char* bytes_from = reinterpret_cast<const char*>(from.data());
-    for (int64_t token = begin; token < end; ++token) {
-      std::memcpy(to.data() + static_cast<size_t>(packing_.sources()[token]) * bytes,
-                  bytes_from + static_cast<size_t>(token) * bytes, bytes);
-    }
+    packing_.Spread(begin, end, std::as_bytes(from).data(), bytes, reinterpret_cast<std::byte*>(to.data()));
   }
 
   const SequenceRules& rules_;
@@ -122,7 +102,7 @@ class SequenceSession final : public Session {
 }  // namespace
 
 SequenceRules::SequenceRules(const ModelSpec& spec, const PortMap& ports, const Plan& plan)
-    : spec_(spec), ports_(ports), plan_(plan), packing_(RulesOf(plan.network(), spec.compute_masked)) {
+    : spec_(spec), ports_(ports), plan_(plan), packing_(PackingRulesOf(plan.network(), spec.compute_masked)) {
   const auto mask = std::find(ports.inputs.begin(), ports.inputs.end(), plan.network().sequences->mask);
   if (mask != ports.inputs.end()) mask_ = static_cast<int>(mask - ports.inputs.begin());
 }

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "model_loader/plan/plan.h"
+#include "model_loader/plan/token_packing.h"
 #include "server/model.h"
-#include "server/token_packing.h"
 
 namespace swizzle {
 

@@ -3,62 +3,97 @@
 #include <algorithm>
 #include <utility>
 
-namespace swizzle::pack {
+#include "model_loader/plan/token_packing.h"
 
-Shape ShapeWithBatch(const Network& network, const NetworkPort& port, int64_t batch) {
+namespace swizzle::pack {
+namespace {
+
+// How long drawn sequences are where the caller does not say.
+constexpr int64_t kSomeLength = 24;
+
+int64_t LengthFor(const Network& network, int64_t wanted) {
+  if (!network.sequences) return 1;
+  if (network.sequences->length > 0) return network.sequences->length;
+  if (wanted > 0) return wanted;
+  const int64_t positions = network.LookupLimit(-1);
+  return positions == 0 ? kSomeLength : std::min(kSomeLength, positions);
+}
+
+}  // namespace
+
+Shape ShapeAt(const Network& network, const NetworkPort& port, int64_t batch, int64_t length) {
   Shape shape = port.dims;
+  std::replace(shape.begin(), shape.end(), int64_t{-1}, length);
   if (network.batch_size == 0) shape.insert(shape.begin(), batch);
   return shape;
 }
 
-StatusOr<NetworkRunner> NetworkRunner::Make(Network network, Backend& backend, int64_t batch, int threads) {
+StatusOr<NetworkRunner> NetworkRunner::Make(Network network, Backend& backend, int64_t batch, int threads,
+                                            int64_t length) {
+  if (network.batch_size > 0) batch = network.batch_size;
+  length = LengthFor(network, length);
   // Enough to find kernels that are not slow; a few runs do not pay for more.
-  constexpr int64_t kFreeLength = 24;
-  const int64_t rows = network.batch_size > 0 ? network.batch_size : batch;
-  int64_t length = 1;
-  if (network.sequences) {
-    const int64_t positions = network.LookupLimit(-1);
-    length = network.sequences->length > 0 ? network.sequences->length : kFreeLength;
-    if (positions > 0) length = std::min(length, positions);
-  }
-  const BatchSize size(rows, rows * length);
-  const PlanOptions options{.max_batch = rows,
-                            .max_tokens = size.tokens,
+  const PlanOptions options{.max_batch = batch,
+                            .max_tokens = batch * length,
                             .threads = threads,
                             .tuning_budget = absl::ZeroDuration()};
   SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, MakePlan(std::move(network), backend, options));
   SWIZZLE_ASSIGN_OR_RETURN(ExecutionState state, plan->NewState());
-  return NetworkRunner(std::move(plan), std::move(state), size);
+  return NetworkRunner(std::move(plan), std::move(state), batch, length);
 }
 
-NetworkRunner::NetworkRunner(std::shared_ptr<const Plan> plan, ExecutionState state, BatchSize size)
-    : plan_(std::move(plan)), state_(std::move(state)), size_(size) {
-  const int64_t length = size.tokens / size.rows;
-  for (int64_t token = 0; token < size.tokens; ++token) {
-    if (token % length == 0) begins_.push_back(static_cast<int32_t>(token));
-    positions_.push_back(static_cast<int32_t>(token % length));
-  }
-  begins_.push_back(static_cast<int32_t>(size.tokens));
+size_t NetworkRunner::InputElements(int i) const {
+  const int value = inputs()[i].value;
+  const int64_t row = network().sequences || value == -1 ? length_ : network().values[value].elements();
+  return static_cast<size_t>(batch_ * row);
 }
 
 StatusOr<std::vector<std::vector<float>>> NetworkRunner::Run(const std::vector<std::vector<float>>& inputs) {
   SWIZZLE_CHECK(inputs.size() == this->inputs().size());
+  for (size_t i = 0; i < inputs.size(); ++i) SWIZZLE_CHECK(inputs[i].size() == InputElements(static_cast<int>(i)));
+  if (network().sequences) return RunSequences(inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const int port = static_cast<int>(i);
-    SWIZZLE_CHECK(InputElements(port) == inputs[i].size());
-    if (inputs[i].empty()) continue;
-    if (IdLimit(port) > 0) {
-      std::copy(inputs[i].begin(), inputs[i].end(), plan_->Ids(state_, port, size_).begin());
-    } else {
-      std::copy(inputs[i].begin(), inputs[i].end(), plan_->Input(state_, port, size_).begin());
-    }
+    std::copy(inputs[i].begin(), inputs[i].end(), plan_->Input(state_, static_cast<int>(i), batch_).begin());
   }
-  const Sequences sequences{begins_, positions_, {}};
-  SWIZZLE_RETURN_IF_ERROR(plan_->Run(state_, size_, network().sequences ? &sequences : nullptr));
+  SWIZZLE_RETURN_IF_ERROR(plan_->Run(state_, batch_));
   std::vector<std::vector<float>> results;
   for (size_t i = 0; i < outputs().size(); ++i) {
-    const auto output = plan_->Output(state_, static_cast<int>(i), size_);
+    const auto output = plan_->Output(state_, static_cast<int>(i), batch_);
     results.emplace_back(output.begin(), output.end());
+  }
+  return results;
+}
+
+StatusOr<std::vector<std::vector<float>>> NetworkRunner::RunSequences(const std::vector<std::vector<float>>& inputs) {
+  TokenPacking packing(PackingRulesOf(network(), /*compute_masked=*/false));
+  std::optional<TensorView> mask;
+  std::vector<int64_t> mask_elements;
+  if (network().sequences->mask >= 0) {
+    mask_elements.assign(inputs[network().sequences->mask].begin(), inputs[network().sequences->mask].end());
+    mask = {DType::kInt64, {batch_, length_}, std::as_bytes(std::span(mask_elements))};
+  }
+  packing.Add(batch_, length_, mask);
+  const BatchSize size(batch_, packing.tokens());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (IdLimit(static_cast<int>(i)) == 0) continue;
+    const std::span<int32_t> ids = plan_->Ids(state_, static_cast<int>(i), size);
+    for (int64_t token = 0; token < size.tokens; ++token) {
+      ids[token] = static_cast<int32_t>(inputs[i][packing.sources()[token]]);
+    }
+  }
+  const Sequences sequences = packing.sequences();
+  SWIZZLE_RETURN_IF_ERROR(plan_->Run(state_, size, &sequences));
+  std::vector<std::vector<float>> results;
+  for (size_t i = 0; i < outputs().size(); ++i) {
+    const auto output = plan_->Output(state_, static_cast<int>(i), size);
+    const NetworkValue& value = network().values[outputs()[i].value];
+    if (value.per_token) {
+      std::vector<float>& spread = results.emplace_back(batch_ * length_ * value.channels);
+      packing.Spread(0, size.tokens, std::as_bytes(output).data(), value.channels * sizeof(float),
+                     std::as_writable_bytes(std::span(spread)).data());
+    } else {
+      results.emplace_back(output.begin(), output.end());
+    }
   }
   return results;
 }

@@ -1,5 +1,4 @@
-// Runs a network on this machine's CPU, whole arrays in and out. A network of token sequences is given sequences of one
-// length, with no mask. Slow to make; single-owner.
+// Runs a network on this machine's CPU, whole arrays in and out. Slow to make; single-owner.
 #ifndef SWIZZLE_MODEL_LOADER_PACK_NETWORK_RUNNER_H_
 #define SWIZZLE_MODEL_LOADER_PACK_NETWORK_RUNNER_H_
 
@@ -11,35 +10,42 @@
 
 namespace swizzle::pack {
 
-// The dimensions of a port of `network` with the batch: `batch` rows where that is free.
-Shape ShapeWithBatch(const Network& network, const NetworkPort& port, int64_t batch);
+// The dimensions of a port of `network`, with the batch and the length of sequences where these are free.
+Shape ShapeAt(const Network& network, const NetworkPort& port, int64_t batch, int64_t length);
 
 class NetworkRunner {
  public:
-  // For `batch` rows at a time (the network's own batch where that is fixed). threads: 0 takes all. `backend` must
-  // outlive the runner.
-  static StatusOr<NetworkRunner> Make(Network network, Backend& backend, int64_t batch, int threads);
+  // For `batch` rows at a time (the network's own batch where that is fixed), which in a network of token sequences have
+  // `length` tokens (likewise; 0: some). threads: 0 takes all. `backend` must outlive the runner.
+  static StatusOr<NetworkRunner> Make(Network network, Backend& backend, int64_t batch, int threads,
+                                      int64_t length = 0);
 
-  int64_t batch() const { return size_.rows; }
+  int64_t batch() const { return batch_; }
+  int64_t length() const { return length_; }  // 1 without sequences
   const Network& network() const { return plan_->network(); }  // without its weights
   const std::vector<NetworkPort>& inputs() const { return plan_->network().inputs; }
   const std::vector<NetworkPort>& outputs() const { return plan_->network().outputs; }
 
-  // Elements of input i for the whole batch; 0 for a mask.
-  size_t InputElements(int i) { return inputs()[i].value == -1 ? 0 : plan_->Input(state_, i, size_).size(); }
+  // Elements of input i for the whole batch.
+  size_t InputElements(int i) const;
+  bool IsMask(int i) const { return network().sequences && network().sequences->mask == i; }
   // What the whole numbers of input i have to be below; 0 where it takes any number.
   int64_t IdLimit(int i) const { return plan_->IdLimit(i); }
 
-  // The outputs in order. REQUIRES: an array of InputElements(i) floats for each input.
+  // The outputs in order. REQUIRES: an array of InputElements(i) floats for each input; ids and masks, as floats too, are
+  // in range.
   StatusOr<std::vector<std::vector<float>>> Run(const std::vector<std::vector<float>>& inputs);
 
  private:
-  NetworkRunner(std::shared_ptr<const Plan> plan, ExecutionState state, BatchSize size);
+  NetworkRunner(std::shared_ptr<const Plan> plan, ExecutionState state, int64_t batch, int64_t length)
+      : plan_(std::move(plan)), state_(std::move(state)), batch_(batch), length_(length) {}
+
+  StatusOr<std::vector<std::vector<float>>> RunSequences(const std::vector<std::vector<float>>& inputs);
 
   std::shared_ptr<const Plan> plan_;
   ExecutionState state_;
-  BatchSize size_;
-  std::vector<int32_t> begins_, positions_;  // of the sequences
+  int64_t batch_;
+  int64_t length_;
 };
 
 }  // namespace swizzle::pack

@@ -9,6 +9,7 @@
 #include "model_loader/pack/commands.h"
 #include "model_loader/pack/fallback_report.h"
 #include "model_loader/pack/network_runner.h"
+#include "model_loader/plan/token_packing.h"
 
 namespace swizzle::pack {
 namespace {
@@ -59,16 +60,43 @@ StatusOr<int64_t> BatchOf(const Arrays& arrays, const Network& network) {
   return shape[0];
 }
 
+// The length of the sequences, from the second dimension of the first input; 0 where there are none, or it is fixed.
+StatusOr<int64_t> LengthOf(const Arrays& arrays, const Network& network) {
+  if (!network.sequences || network.sequences->length > 0) return 0;
+  const Shape& shape = arrays.at(network.inputs[0].name).shape;
+  const int64_t positions = network.LookupLimit(-1);
+  if (shape.size() == 2 && shape[1] >= 1 && (positions == 0 || shape[1] <= positions)) return shape[1];
+  return InvalidArgument("input '", network.inputs[0].name, "' is ", ShapeText(shape), "; it must be [batch, length]",
+                         positions == 0 ? "" : Concat(", of at most ", positions, " tokens"));
+}
+
+// The elements of an array that has the port's type and this shape.
 StatusOr<std::vector<float>> Floats(const NpyArray& array, const NetworkPort& port, const Shape& shape) {
-  if (array.dtype != DType::kFloat32) {
-    return InvalidArgument("input '", port.name, "' is ", DTypeName(array.dtype), "; save array.astype('<f4')");
+  if (array.dtype != port.dtype) {
+    const char* type = port.dtype == DType::kFloat32 ? "<f4" : port.dtype == DType::kInt64 ? "<i8" : "<i4";
+    return InvalidArgument("input '", port.name, "' is ", DTypeName(array.dtype), "; save array.astype('", type, "')");
   }
   if (array.shape != shape) {
     return InvalidArgument("input '", port.name, "' is ", ShapeText(array.shape), "; it must be ", ShapeText(shape));
   }
-  std::vector<float> floats(array.bytes.size() / sizeof(float));
-  std::memcpy(floats.data(), array.bytes.data(), array.bytes.size());
+  std::vector<float> floats(array.bytes.size() / ElementBytes(array.dtype));
+  const TensorView view{array.dtype, array.shape, array.bytes};
+  if (array.dtype == DType::kFloat32) {
+    std::memcpy(floats.data(), array.bytes.data(), array.bytes.size());
+  } else {
+    for (size_t i = 0; i < floats.size(); ++i) floats[i] = static_cast<float>(WholeAt(view, static_cast<int64_t>(i)));
+  }
   return floats;
+}
+
+// That ids are in their tables, and masks 0 or 1.
+Status CheckRange(const NetworkRunner& runner, int i, const std::vector<float>& elements) {
+  const int64_t limit = runner.IsMask(i) ? 2 : runner.IdLimit(i);
+  const auto outside = [&](float x) { return x < 0 || x >= static_cast<float>(limit); };
+  const auto found = std::find_if(elements.begin(), elements.end(), outside);
+  if (limit == 0 || found == elements.end()) return {};
+  return InvalidArgument("input '", runner.inputs()[i].name, "' holds ", *found, " at element ",
+                         found - elements.begin(), "; it must be from 0 to ", limit - 1);
 }
 
 // A file name for an output, which may be called anything.
@@ -97,7 +125,7 @@ Status WriteOutputs(const NetworkRunner& runner, const std::vector<std::vector<f
   SWIZZLE_RETURN_IF_ERROR(MakeFolder(folder));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const NetworkPort& port = runner.outputs()[i];
-    const TensorView view{DType::kFloat32, ShapeWithBatch(runner.network(), port, runner.batch()),
+    const TensorView view{DType::kFloat32, ShapeAt(runner.network(), port, runner.batch(), runner.length()),
                           std::as_bytes(std::span(outputs[i]))};
     SWIZZLE_RETURN_IF_ERROR(WriteOutput(port.name, view, folder, out));
   }
@@ -106,14 +134,18 @@ Status WriteOutputs(const NetworkRunner& runner, const std::vector<std::vector<f
 
 StatusOr<Outcome> RunPlanned(const RunCommand& command, LoadedModel model, const Arrays& arrays, Terminal& terminal) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t batch, BatchOf(arrays, model.network));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t length, LengthOf(arrays, model.network));
   std::vector<std::vector<float>> inputs;
   for (const NetworkPort& port : model.network.inputs) {
-    const Shape shape = ShapeWithBatch(model.network, port, batch);
+    const Shape shape = ShapeAt(model.network, port, batch, length);
     SWIZZLE_ASSIGN_OR_RETURN(inputs.emplace_back(), Floats(arrays.at(port.name), port, shape));
   }
   const std::unique_ptr<Backend> backend = NewCpuBackend();
   SWIZZLE_ASSIGN_OR_RETURN(NetworkRunner runner,
-                           NetworkRunner::Make(std::move(model.network), *backend, batch, command.threads));
+                           NetworkRunner::Make(std::move(model.network), *backend, batch, command.threads, length));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    SWIZZLE_RETURN_IF_ERROR(CheckRange(runner, static_cast<int>(i), inputs[i]));
+  }
   SWIZZLE_ASSIGN_OR_RETURN(const auto outputs, runner.Run(inputs));
   SWIZZLE_RETURN_IF_ERROR(WriteOutputs(runner, outputs, command.output_folder, terminal.out));
   return Outcome::kOk;

@@ -58,6 +58,17 @@ StatusOr<std::vector<size_t>> Match(const std::vector<NetworkPort>& wanted, cons
   return places;
 }
 
+// Ids anywhere in their tables, masks of ones, and any other numbers.
+void DrawInput(const NetworkRunner& runner, int i, std::mt19937& random, std::vector<float>& input) {
+  const int64_t limit = runner.IdLimit(i);
+  std::normal_distribution<float> normal;
+  std::uniform_int_distribution<int64_t> id(0, std::max<int64_t>(limit, 1) - 1);
+  std::generate(input.begin(), input.end(), [&] {
+    if (runner.IsMask(i)) return 1.0f;
+    return limit > 0 ? static_cast<float>(id(random)) : normal(random);
+  });
+}
+
 StatusOr<std::vector<Difference>> CompareModels(NetworkRunner& reference, NetworkRunner& candidate, int samples) {
   if (reference.batch() != candidate.batch()) return InvalidArgument("the models have other batch sizes");
   SWIZZLE_ASSIGN_OR_RETURN(const auto input_places, Match(candidate.inputs(), reference.inputs()));
@@ -66,16 +77,12 @@ StatusOr<std::vector<Difference>> CompareModels(NetworkRunner& reference, Networ
   for (const NetworkPort& port : reference.outputs()) differences.push_back({.output = port.name});
 
   std::mt19937 random(kSeed);
-  std::normal_distribution<float> normal;
   std::vector<std::vector<float>> inputs(reference.inputs().size());
   std::vector<std::vector<float>> candidate_inputs(inputs.size());
   for (int sample = 0; sample < samples; ++sample) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       inputs[i].resize(reference.InputElements(static_cast<int>(i)));
-      const int64_t limit = reference.IdLimit(static_cast<int>(i));
-      std::uniform_int_distribution<int64_t> id(0, std::max<int64_t>(limit, 1) - 1);
-      std::generate(inputs[i].begin(), inputs[i].end(),
-                    [&] { return limit > 0 ? static_cast<float>(id(random)) : normal(random); });
+      DrawInput(reference, static_cast<int>(i), random, inputs[i]);
     }
     for (size_t i = 0; i < inputs.size(); ++i) candidate_inputs[i] = inputs[input_places[i]];
     SWIZZLE_ASSIGN_OR_RETURN(const auto expected, reference.Run(inputs));

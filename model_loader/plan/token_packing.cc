@@ -1,4 +1,4 @@
-#include "server/token_packing.h"
+#include "model_loader/plan/token_packing.h"
 
 #include <cstring>
 
@@ -23,6 +23,21 @@ void ForEachComputed(const PackingRules& rules, int64_t length, const std::optio
 }
 
 }  // namespace
+
+PackingRules PackingRulesOf(const Network& network, bool compute_masked) {
+  const SequenceInputs& sequences = *network.sequences;
+  PackingRules rules;
+  rules.masked_bias = sequences.masked_bias;
+  rules.skips_masked = sequences.skips_masked && !compute_masked;
+  for (const Layer& layer : network.layers) {
+    if (layer.kind != LayerKind::kSelectToken) continue;
+    rules.keeps_first = rules.keeps_first || layer.token == 0;
+    rules.keeps_last = rules.keeps_last || layer.token == -1;
+    // A token in between is found by counting, so that all have to be there.
+    if (layer.token != 0 && layer.token != -1) rules.skips_masked = false;
+  }
+  return rules;
+}
 
 int64_t WholeAt(const TensorView& tensor, int64_t i) {
   if (tensor.dtype == DType::kInt32) {
@@ -61,6 +76,13 @@ void TokenPacking::Add(int64_t rows, int64_t length, const std::optional<TensorV
       computes_masked_ = computes_masked_ || masked;
     });
     begins_.push_back(static_cast<int32_t>(positions_.size()));
+  }
+}
+
+void TokenPacking::Spread(int64_t begin, int64_t end, const std::byte* from, size_t line_bytes, std::byte* to) const {
+  for (int64_t token = begin; token < end; ++token) {
+    std::memcpy(to + static_cast<size_t>(sources_[token]) * line_bytes, from + static_cast<size_t>(token) * line_bytes,
+                line_bytes);
   }
 }
 

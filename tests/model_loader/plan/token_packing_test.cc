@@ -1,4 +1,4 @@
-#include "server/token_packing.h"
+#include "model_loader/plan/token_packing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

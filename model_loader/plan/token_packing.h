@@ -1,7 +1,7 @@
 // Packs the token sequences of a batch: one after the other, with no padding, and without the tokens that a mask
 // excludes where nothing reads what would be computed of them.
-#ifndef SWIZZLE_SERVER_TOKEN_PACKING_H_
-#define SWIZZLE_SERVER_TOKEN_PACKING_H_
+#ifndef SWIZZLE_MODEL_LOADER_PLAN_TOKEN_PACKING_H_
+#define SWIZZLE_MODEL_LOADER_PLAN_TOKEN_PACKING_H_
 
 #include <cstdint>
 #include <optional>
@@ -11,6 +11,7 @@
 #include "kernels/sequences.h"
 #include "kernels/status.h"
 #include "kernels/tensor.h"
+#include "model_loader/network.h"
 
 namespace swizzle {
 
@@ -21,6 +22,9 @@ struct PackingRules {
   bool keeps_last = false;    // or the last
   float masked_bias = 0.0f;   // Sequences::key_bias of tokens whose mask is 0 and that are computed all the same
 };
+
+// Those of a network that has sequences. compute_masked: nothing is left out.
+PackingRules PackingRulesOf(const Network& network, bool compute_masked);
 
 // Element `i` of a tensor of INT64 or INT32.
 int64_t WholeAt(const TensorView& tensor, int64_t i);
@@ -45,6 +49,10 @@ class TokenPacking {
   // Where each token stands in its request, row * length + position; of all requests added, in order.
   std::span<const int64_t> sources() const { return sources_; }
 
+  // Copies the lines of `from`, a matrix with a line of `line_bytes` for each token, of tokens [begin, end) to where they
+  // stand in their request. Lines of tokens that were not computed stay as they are.
+  void Spread(int64_t begin, int64_t end, const std::byte* from, size_t line_bytes, std::byte* to) const;
+
  private:
   const PackingRules rules_;
   std::vector<int32_t> begins_ = {0};
@@ -56,4 +64,4 @@ class TokenPacking {
 
 }  // namespace swizzle
 
-#endif  // SWIZZLE_SERVER_TOKEN_PACKING_H_
+#endif  // SWIZZLE_MODEL_LOADER_PLAN_TOKEN_PACKING_H_
