@@ -124,15 +124,17 @@ class Lowering {
     return dims;
   }
 
-  // One number a token may stand without a dimension of its own.
+  // As the graph's output is shaped, where that is known: one number a token may stand without a dimension of its own.
   NetworkPort SequencePortOf(const GraphOutput& output, int network_value) const {
-    constexpr size_t kRankWithoutChannels = 2;
     const NetworkValue& value = network_.values[network_value];
     Shape dims = TokenDims();
     if (!value.per_token) dims.pop_back();
-    const size_t batch_and_length = value.per_token ? kRankWithoutChannels : 1;
-    const bool squeezed = value.channels == 1 && output.shape && output.shape->size() == batch_and_length;
-    if (!squeezed) dims.push_back(value.channels);
+    if (output.shape) {
+      const size_t leading = value.per_token ? 2 : 1;
+      dims.insert(dims.end(), output.shape->begin() + static_cast<std::ptrdiff_t>(leading), output.shape->end());
+    } else {
+      dims.push_back(value.channels);
+    }
     return {output.name, DType::kFloat32, std::move(dims), network_value};
   }
 

@@ -1,12 +1,15 @@
 #include "model_loader/onnx/onnx_reader.h"
 
+#include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "google/protobuf/io/coded_stream.h"
 #include "model_loader/graph/operators.h"
 #include "model_loader/graph/verify.h"
 #include "model_loader/onnx/proto_values.h"
 #include "model_loader/onnx/sparse_tensor.h"
+#include "model_loader/sequences/operators.h"
 
 namespace swizzle {
 namespace {
@@ -16,6 +19,20 @@ namespace {
 constexpr int kMaxNesting = 32;
 
 bool IsDefaultDomain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
+
+// As nodes of a Graph have it.
+std::string DomainOf(const onnx::NodeProto& node) { return IsDefaultDomain(node.domain()) ? "" : node.domain(); }
+
+// Whether one of the graph's inputs is a matrix of whole numbers, as the ids of tokens are.
+bool HasSequences(const onnx::GraphProto& graph) {
+  std::unordered_set<std::string> initializers;
+  for (const auto& initializer : graph.initializer()) initializers.insert(initializer.name());
+  return std::any_of(graph.input().begin(), graph.input().end(), [&](const onnx::ValueInfoProto& input) {
+    const auto& type = input.type().tensor_type();
+    const bool whole = type.elem_type() == onnx::TensorProto::INT64 || type.elem_type() == onnx::TensorProto::INT32;
+    return whole && type.shape().dim_size() == 2 && initializers.count(input.name()) == 0;
+  });
+}
 
 StatusOr<onnx::ModelProto> Parse(std::span<const std::byte> bytes, const ReadOptions& options) {
   if (static_cast<int64_t>(bytes.size()) > options.max_model_bytes) {
@@ -90,7 +107,7 @@ class GraphReader {
       for (const std::string* name : {&node.name(), &node.op_type(), &node.domain()}) {
         SWIZZLE_RETURN_IF_ERROR(CheckName(*name, Concat("node ", i)));
       }
-      if (IsDefaultDomain(node.domain()) && options_.find_operator("", node.op_type()) != nullptr) continue;
+      if (options_.find_operator(DomainOf(node), node.op_type()) != nullptr) continue;
       return Unimplemented("operator ", IsDefaultDomain(node.domain()) ? "" : node.domain() + ".", node.op_type(),
                            " (opset ", graph_.opset, ", node '", NodeName(i), "') is not supported");
     }
@@ -202,6 +219,7 @@ class GraphReader {
     onnx::NodeProto& proto = *proto_.mutable_node(index);
     Node node;
     node.op = proto.op_type();
+    node.domain = DomainOf(proto);
     node.name = NodeName(index);
     const std::string what = Describe(node);
     for (const std::string& input : proto.input()) {
@@ -233,7 +251,7 @@ class GraphReader {
   }
 
   Status ReadAttributes(onnx::NodeProto& proto, Node& node) {
-    const OperatorSpec& spec = *options_.find_operator("", node.op);
+    const OperatorSpec& spec = *options_.find_operator(node.domain, node.op);
     for (auto& attribute : *proto.mutable_attribute()) {
       const std::string name = attribute.name();
       SWIZZLE_RETURN_IF_ERROR(CheckName(name, Concat("an attribute of ", Describe(node))));
@@ -274,6 +292,31 @@ class GraphReader {
   std::unordered_map<std::string, int> values_;  // by name
 };
 
+// What the inputs of a graph of token sequences have in common.
+Status ReadSequences(Graph& graph) {
+  GraphSequences& sequences = graph.sequences.emplace();
+  for (int input : graph.inputs) {
+    const Value& value = graph.values[input];
+    const bool whole = value.dtype == DType::kInt64 || value.dtype == DType::kInt32;
+    if (!whole || !value.shape || value.shape->size() != 2) {
+      return Unimplemented("graph input '", value.name, "' is ", DTypeName(value.dtype),
+                           value.shape ? ShapeText(*value.shape) : "",
+                           "; in a model of token sequences all inputs are [batch, length] of INT64 or INT32");
+    }
+    int64_t* const common[] = {&sequences.batch, &sequences.length};
+    for (size_t i = 0; i < 2; ++i) {
+      const int64_t size = (*value.shape)[i];
+      if (size == 0) return InvalidArgument("graph input '", value.name, "' has dimension 0; dimensions are at least 1");
+      if (*common[i] != kFreeBatch && size != kFreeBatch && size != *common[i]) {
+        return Unimplemented("graph input '", value.name, "' is ", ShapeText(*value.shape),
+                             "; in a model of token sequences all inputs have the same shape");
+      }
+      if (size != kFreeBatch) *common[i] = size;
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 ReadOptions ReadOptionsFor(const std::filesystem::path& file) {
@@ -289,7 +332,14 @@ StatusOr<Graph> ReadOnnx(std::span<const std::byte> model, const ReadOptions& op
   for (const std::string* name : {&proto.producer_name(), &proto.producer_version()}) {
     SWIZZLE_RETURN_IF_ERROR(CheckName(*name, "the model's producer"));
   }
-  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, GraphReader(*proto.mutable_graph(), options).Read(opset));
+  const bool sequences = !options.any_inputs && HasSequences(proto.graph());
+  ReadOptions reading = options;
+  if (sequences) {
+    reading.any_inputs = true;
+    reading.find_operator = FindSequenceOperator;
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, GraphReader(*proto.mutable_graph(), reading).Read(opset));
+  if (sequences) SWIZZLE_RETURN_IF_ERROR(ReadSequences(graph));
   graph.producer = proto.producer_name();
   if (!proto.producer_version().empty()) graph.producer += " " + proto.producer_version();
   return graph;

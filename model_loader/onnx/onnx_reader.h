@@ -5,6 +5,9 @@
 // inside the file, or as external data in files below the model's folder; sparse initializers. These become dense, with
 // zeros, as the graph is read: the format of each weight is chosen later, by its zeros. ReadOptions can ask for another
 // set of operators and opsets, and for inputs of any type and shape.
+//
+// A model with an input that is a matrix of whole numbers is one of token sequences: it has the operators of
+// sequences/operators.h, all its inputs are [batch, length], either of them free or fixed, and Graph::sequences is set.
 #ifndef SWIZZLE_MODEL_LOADER_ONNX_ONNX_READER_H_
 #define SWIZZLE_MODEL_LOADER_ONNX_ONNX_READER_H_
 

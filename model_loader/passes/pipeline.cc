@@ -2,6 +2,8 @@
 
 #include "model_loader/graph/verify.h"
 #include "model_loader/passes/passes.h"
+#include "model_loader/sequences/operators.h"
+#include "model_loader/sequences/recognise.h"
 
 namespace swizzle {
 namespace {
@@ -19,22 +21,44 @@ constexpr Pass kPasses[] = {
     {"fuse_activation", FuseActivation},
 };
 
+// What is run once sequences are recognised.
+constexpr Pass kSequencePasses[] = {
+    {"fold_affine", FoldAffine},
+    {"lower_affine", LowerAffine},
+    {"fuse_residual", FuseResidual},
+    {"fuse_activation", FuseActivation},
+};
+
+using Counts = std::vector<std::pair<std::string, int>>;
+
+Status VerifyAfter(std::string_view pass, const Status& verified) {
+  if (verified.ok()) return {};
+  return MakeError(StatusCode::kInternal, "the pass ", pass, " broke the graph: ", std::string(verified.message()));
+}
+
+StatusOr<Counts> Run(std::span<const Pass> passes, Graph& graph, Counts counts) {
+  for (const Pass& pass : passes) {
+    SWIZZLE_ASSIGN_OR_RETURN(const int count, pass.run(graph));
+    SWIZZLE_RETURN_IF_ERROR(VerifyAfter(pass.name, Verify(graph)));
+    counts.emplace_back(pass.name, count);
+  }
+  return counts;
+}
+
+StatusOr<Counts> RunOnSequences(Graph& graph) {
+  SWIZZLE_RETURN_IF_ERROR(ResolveIdentity(graph).status());
+  SWIZZLE_RETURN_IF_ERROR(VerifyAfter("resolve_identity", VerifyAnyShape(graph, FindSequenceOperator)));
+  SWIZZLE_ASSIGN_OR_RETURN(Counts counts, RecogniseSequences(graph));
+  SWIZZLE_RETURN_IF_ERROR(VerifyAfter("recognise_sequences", Verify(graph)));
+  return Run(kSequencePasses, graph, std::move(counts));
+}
+
 }  // namespace
 
 std::span<const Pass> Passes() { return kPasses; }
 
 StatusOr<std::vector<std::pair<std::string, int>>> RunPasses(Graph& graph) {
-  std::vector<std::pair<std::string, int>> counts;
-  for (const Pass& pass : kPasses) {
-    SWIZZLE_ASSIGN_OR_RETURN(const int count, pass.run(graph));
-    const Status verified = Verify(graph);
-    if (!verified.ok()) {
-      return MakeError(StatusCode::kInternal, "the pass ", pass.name, " broke the graph: ",
-                       std::string(verified.message()));
-    }
-    counts.emplace_back(pass.name, count);
-  }
-  return counts;
+  return graph.sequences ? RunOnSequences(graph) : Run(kPasses, graph, {});
 }
 
 }  // namespace swizzle

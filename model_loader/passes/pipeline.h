@@ -20,7 +20,8 @@ struct Pass {
 std::span<const Pass> Passes();
 
 // Runs all passes and verifies the graph after each. Returns each pass's name and how often it applied. On an error the
-// graph is in no state to be used.
+// graph is in no state to be used. A graph of token sequences is recognised first (sequences/recognise.h), whose counts
+// come before those of the passes that still apply to it.
 StatusOr<std::vector<std::pair<std::string, int>>> RunPasses(Graph& graph);
 
 }  // namespace swizzle

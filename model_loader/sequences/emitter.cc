@@ -1,0 +1,167 @@
+#include "model_loader/sequences/emitter.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "model_loader/graph/operators.h"
+#include "model_loader/passes/epilogues.h"
+#include "model_loader/passes/functions.h"
+#include "model_loader/passes/windows.h"
+
+namespace swizzle {
+
+void Emitter::Count(const std::string& what) {
+  const auto found = std::find_if(counts_.begin(), counts_.end(), [&](const auto& count) { return count.first == what; });
+  if (found == counts_.end()) {
+    counts_.emplace_back(what, 1);
+  } else {
+    ++found->second;
+  }
+}
+
+std::string Emitter::FreshName(const std::string& suffix) {
+  const std::string name = name_ + suffix;
+  const int taken = names_taken_[name]++;
+  return taken == 0 ? name : Concat(name, ".", taken);
+}
+
+int Emitter::AddInput(const std::string& name, DType dtype) {
+  Value value{name, dtype, Shape{kFreeBatch, 1}, std::nullopt};
+  value.per_token = true;
+  graph_.inputs.push_back(graph_.AddValue(std::move(value)));
+  return graph_.inputs.back();
+}
+
+int Emitter::AddNode(const char* op, std::vector<int> inputs, int64_t channels, bool per_token,
+                     std::map<std::string, Attribute> attributes) {
+  const std::string name = FreshName("");
+  Value value{name, DType::kFloat32, Shape{kFreeBatch, channels}, std::nullopt};
+  value.per_token = per_token;
+  Node node;
+  node.op = op;
+  node.domain = kSwizzleDomain;
+  node.name = name;
+  node.inputs = std::move(inputs);
+  node.attributes = std::move(attributes);
+  const int output = graph_.AddValue(std::move(value));
+  node.outputs = {output};
+  producers_.resize(graph_.values.size(), -1);
+  producers_[output] = static_cast<int>(graph_.nodes.size());
+  graph_.nodes.push_back(std::move(node));
+  return output;
+}
+
+int Emitter::AddFloats(const char* suffix, Shape shape, std::span<const float> values) {
+  return graph_.AddConstant(name_ + suffix, Tensor::Floats(std::move(shape), values));
+}
+
+int Emitter::Embedding(int ids, Tensor table, int64_t offset) {
+  Count("embedding");
+  const int64_t channels = table.shape[1];
+  const int constant = graph_.AddConstant(name_ + ".table", std::move(table));
+  return AddNode("Embedding", {ids, constant}, channels, true, {{"offset", offset}});
+}
+
+int Emitter::Linear(int x, int64_t rows, std::vector<float> weight) {
+  Count("linear");
+  Node window;
+  SetWindow(window, Window{});
+  window.attributes["group"] = int64_t{1};
+  const int constant = AddFloats(".weight", {rows, Channels(x), 1, 1}, weight);
+  return AddNode("Conv", {x, constant}, rows, IsPerToken(x), std::move(window.attributes));
+}
+
+int Emitter::Affine(int x, std::vector<float> scale, std::vector<float> shift) {
+  const int64_t channels = Channels(x);
+  const int scales = AddFloats(".scale", {channels}, scale);
+  const int shifts = AddFloats(".shift", {channels}, shift);
+  return AddNode("Affine", {x, scales, shifts}, channels, IsPerToken(x));
+}
+
+int Emitter::LayerNorm(int x, std::vector<float> scale, std::vector<float> shift, float epsilon) {
+  Count("layer_norm");
+  const int64_t channels = Channels(x);
+  const int scales = AddFloats(".scale", {channels}, scale);
+  const int shifts = AddFloats(".shift", {channels}, shift);
+  return AddNode("LayerNorm", {x, scales, shifts}, channels, IsPerToken(x), {{"epsilon", epsilon}});
+}
+
+int Emitter::Attention(int q, int k, int v, int64_t heads, float scale) {
+  Count("attention");
+  return AddNode("Attention", {q, k, v}, Channels(v), true, {{"heads", heads}, {"scale", scale}});
+}
+
+int Emitter::SelectToken(int x, int64_t token) {
+  Count("select_token");
+  return AddNode("SelectToken", {x}, Channels(x), false, {{"token", token}});
+}
+
+int Emitter::MeanTokens(int x) {
+  Count("mean_tokens");
+  return AddNode("MeanTokens", {x}, Channels(x), false);
+}
+
+int Emitter::Add(int a, int b) { return AddNode("Add", {a, b}, Channels(a), IsPerToken(a)); }
+
+int Emitter::Multiply(int a, int b) { return AddNode("Multiply", {a, b}, Channels(a), IsPerToken(a)); }
+
+int Emitter::Softmax(int x) { return AddNode("Softmax", {x}, Channels(x), IsPerToken(x)); }
+
+int Emitter::Apply(int x, const KnownFunction& known) {
+  const size_t channels = static_cast<size_t>(Channels(x));
+  const auto every = [&](float number) { return std::vector<float>(channels, number); };
+  if (const auto* linear = std::get_if<LinearFunction>(&known)) {
+    return Affine(x, every(linear->scale), every(linear->shift));
+  }
+  if (const auto* clamp = std::get_if<ClampFunction>(&known)) {
+    const int clamped = AddNode("Clamp", {x}, Channels(x), IsPerToken(x));
+    SetBounds(graph_.nodes.back(), clamp->low, clamp->high);
+    return clamped;
+  }
+  const auto& named = std::get<NamedFunction>(known);
+  const FunctionKind kind = named.function.kind;
+  Count(kind == FunctionKind::kGelu || kind == FunctionKind::kGeluTanh ? "gelu" : "function");
+  if (named.scale != 1.0f) x = Affine(x, every(named.scale), every(0.0f));
+  x = AddNode("Function", {x}, Channels(x), IsPerToken(x), FunctionAttributes(named.function));
+  return named.scale != 1.0f ? Affine(x, every(1.0f / named.scale), every(0.0f)) : x;
+}
+
+int Emitter::SelectRows(int constant, size_t row, const std::vector<int64_t>& channels) {
+  const Tensor& from = *graph_.values[constant].constant;
+  Tensor selected{from.dtype, from.shape, std::vector<std::byte>(channels.size() * row * sizeof(float))};
+  selected.shape[0] = static_cast<int64_t>(channels.size());
+  for (size_t i = 0; i < channels.size(); ++i) {
+    std::memcpy(selected.bytes.data() + i * row * sizeof(float),
+                from.bytes.data() + static_cast<size_t>(channels[i]) * row * sizeof(float), row * sizeof(float));
+  }
+  return graph_.AddConstant(graph_.values[constant].name, std::move(selected));
+}
+
+StatusOr<int> Emitter::SelectChannels(int x, const std::vector<int64_t>& channels) {
+  bool all = static_cast<int64_t>(channels.size()) == Channels(x);
+  for (size_t i = 0; i < channels.size() && all; ++i) all = channels[i] == static_cast<int64_t>(i);
+  if (all) return x;
+  const auto key = std::pair(x, channels);
+  if (const auto found = selected_.find(key); found != selected_.end()) return found->second;
+  const int producer = producers_.size() > static_cast<size_t>(x) ? producers_[x] : -1;
+  const auto is = [&](const char* op) { return producer >= 0 && Is(graph_.nodes[producer], op); };
+  const bool element_wise = is("Function") || is("Clamp") || is("Affine");
+  if (!element_wise && !is("Conv")) {
+    return Unimplemented("channels are taken out of what is not a linear layer's output");
+  }
+  Node node = graph_.nodes[producer];
+  if (element_wise) {
+    SWIZZLE_ASSIGN_OR_RETURN(node.inputs[0], SelectChannels(node.inputs[0], channels));
+  }
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    const bool weight = is("Conv") && i == 1;
+    node.inputs[i] = SelectRows(node.inputs[i], weight ? static_cast<size_t>(Channels(node.inputs[0])) : 1, channels);
+  }
+  const int output = AddNode("", node.inputs, static_cast<int64_t>(channels.size()), IsPerToken(x));
+  graph_.nodes.back().op = node.op;
+  graph_.nodes.back().attributes = std::move(node.attributes);
+  selected_.emplace(key, output);
+  return output;
+}
+
+}  // namespace swizzle

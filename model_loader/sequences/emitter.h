@@ -1,0 +1,70 @@
+// Builds the canonical graph of a model of token sequences, operator by operator.
+//
+// Values are matrices [kFreeBatch, channels], per token or per row; methods return the value that a new node makes.
+// Single-owner.
+#ifndef SWIZZLE_MODEL_LOADER_SEQUENCES_EMITTER_H_
+#define SWIZZLE_MODEL_LOADER_SEQUENCES_EMITTER_H_
+
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model_loader/graph/graph.h"
+#include "model_loader/sequences/point_function.h"
+
+namespace swizzle {
+
+class Emitter {
+ public:
+  Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
+  // How many nodes of each kind stand for operators of the model, by the names that reports use.
+  const std::vector<std::pair<std::string, int>>& counts() const { return counts_; }
+  void Count(const std::string& what);
+
+  // New nodes and values are called after this one until the next call.
+  void SetName(const std::string& name) { name_ = name; }
+
+  int AddInput(const std::string& name, DType dtype);
+
+  int64_t Channels(int value) const { return graph_.ShapeOf(value)[1]; }
+  bool IsPerToken(int value) const { return graph_.values[value].per_token; }
+
+  // `table` is [V, C]; ids may be kNoValue: by position, from `offset`.
+  int Embedding(int ids, Tensor table, int64_t offset);
+  // weight [M, K], row-major.
+  int Linear(int x, int64_t rows, std::vector<float> weight);
+  int Affine(int x, std::vector<float> scale, std::vector<float> shift);
+  int LayerNorm(int x, std::vector<float> scale, std::vector<float> shift, float epsilon);
+  int Attention(int q, int k, int v, int64_t heads, float scale);
+  int SelectToken(int x, int64_t token);
+  int MeanTokens(int x);
+  int Add(int a, int b);
+  int Multiply(int a, int b);
+  int Softmax(int x);
+  int Apply(int x, const KnownFunction& function);
+
+  // The value whose channels are these of `x`; only where what makes them can be made to leave out and reorder channels.
+  StatusOr<int> SelectChannels(int x, const std::vector<int64_t>& channels);
+
+ private:
+  int AddNode(const char* op, std::vector<int> inputs, int64_t channels, bool per_token,
+              std::map<std::string, Attribute> attributes = {});
+  int AddFloats(const char* suffix, Shape shape, std::span<const float> values);
+  std::string FreshName(const std::string& suffix);
+  // The elements, a row of `row` each, that belong to these channels.
+  int SelectRows(int constant, size_t row, const std::vector<int64_t>& channels);
+
+  Graph graph_;
+  std::string name_;
+  std::map<std::string, int> names_taken_;
+  std::vector<int> producers_;  // by value: a node, or -1
+  std::map<std::pair<int, std::vector<int64_t>>, int> selected_;
+  std::vector<std::pair<std::string, int>> counts_;
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_SEQUENCES_EMITTER_H_

@@ -1,0 +1,108 @@
+// What is known of the values of a sequence graph: the forms that the walk over its nodes (walk.h) gives them.
+#ifndef SWIZZLE_MODEL_LOADER_SEQUENCES_FORMS_H_
+#define SWIZZLE_MODEL_LOADER_SEQUENCES_FORMS_H_
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "model_loader/graph/graph.h"
+#include "model_loader/sequences/point_function.h"
+#include "model_loader/sequences/view.h"
+#include "model_loader/sequences/whole.h"
+
+namespace swizzle {
+
+// Nothing, for this reason. It is an error only where something that matters reads the value.
+struct Unknown {
+  Status why;
+};
+
+// `real` holds elements of floating types, `whole` those of all others.
+struct Number {
+  double real = 0.0;
+  Whole whole = {0};
+};
+
+// Numbers that are the same for every request.
+struct Known {
+  DType dtype = DType::kInt64;
+  Wholes shape;
+  std::vector<Number> numbers;  // one: all elements are this; else one each; none: too many to list, see `constant`
+  int constant = kNoValue;      // the constant in the graph that was read, where the value is one
+
+  bool IsUniform() const { return numbers.size() == 1; }
+};
+
+// offset + position in the sequence, along the axis kLength.
+struct Positions {
+  int64_t offset = 0;
+  DType dtype = DType::kInt64;
+  View view;
+};
+
+// A graph input of whole numbers, one a token, or what an element-wise function makes of it where it holds 0 and 1.
+struct TokenNumbers {
+  int input = kNoValue;  // of the new graph
+  bool as_it_is = true;  // no function was applied
+  double at_zero = 0.0;
+  double at_one = 1.0;
+  DType dtype = DType::kInt64;
+  View view;
+};
+
+// An activation, and a function of one variable still to be applied to each element.
+struct Tokens {
+  int value = kNoValue;  // of the new graph
+  Samples samples;       // of the function; none: identity
+  View view;
+};
+
+// A stage of a written-out layer normalisation.
+struct Moment {
+  enum class Stage {
+    kMean, kCentred, kSquares, kVariance, kShifted, kDeviation, kInverse, kNormal, kScaled
+  };
+  Stage stage = Stage::kMean;
+  Tokens tokens;              // what is normalised, no function left to apply
+  float epsilon = 0.0f;       // from kShifted on
+  std::vector<float> scale;   // kScaled
+};
+
+// Products of queries and keys, [.., kLength, kKeys], on the way through a softmax.
+struct Scores {
+  enum class Stage { kRaw, kProbabilities, kInvalid };  // kInvalid: whether a probability is not a number
+  Stage stage = Stage::kRaw;
+  int queries = kNoValue, keys = kNoValue;  // of the new graph
+  int64_t heads = 1;
+  double scale = 1.0;
+  int mask = kNoValue;  // input of the new graph
+  double masked_bias = 0.0;
+  View view;
+};
+
+// Tokens times the mask, and their sum over each sequence.
+struct MaskedTokens {
+  int value = kNoValue;
+  int mask = kNoValue;
+  bool summed = false;
+  View view;  // before the sum with, then without kLength
+};
+
+// How many tokens of each sequence the mask lets through.
+struct TokenCount {
+  int mask = kNoValue;
+  View view;
+};
+
+using Form = std::variant<Unknown, Known, Positions, TokenNumbers, Tokens, Moment, Scores, MaskedTokens, TokenCount>;
+
+// Null for Unknown and Known.
+View* ViewOf(Form& form);
+
+// The shape; none for Unknown.
+std::optional<Wholes> ShapeOf(const Form& form);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_SEQUENCES_FORMS_H_

@@ -1,0 +1,179 @@
+#include "model_loader/sequences/point_function.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "model_loader/sequences/types.h"
+
+namespace swizzle {
+namespace {
+
+using Inputs = std::span<const double>;
+
+double Sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+double Gelu(double x) { return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2)); }
+double GeluTanh(double x) {
+  return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+}
+double Silu(double x) { return x * Sigmoid(x); }
+
+struct NamedPointFunction {
+  std::string_view op;
+  size_t inputs;
+  double (*apply)(Inputs);
+};
+
+constexpr NamedPointFunction kFunctions[] = {
+    {"Abs", 1, [](Inputs x) { return std::abs(x[0]); }},
+    {"Add", 2, [](Inputs x) { return x[0] + x[1]; }},
+    {"And", 2, [](Inputs x) { return x[0] != 0 && x[1] != 0 ? 1.0 : 0.0; }},
+    {"Div", 2, [](Inputs x) { return x[0] / x[1]; }},
+    {"Equal", 2, [](Inputs x) { return x[0] == x[1] ? 1.0 : 0.0; }},
+    {"Erf", 1, [](Inputs x) { return std::erf(x[0]); }},
+    {"Exp", 1, [](Inputs x) { return std::exp(x[0]); }},
+    {"FastGelu", 1, [](Inputs x) { return GeluTanh(x[0]); }},
+    {"Greater", 2, [](Inputs x) { return x[0] > x[1] ? 1.0 : 0.0; }},
+    {"GreaterOrEqual", 2, [](Inputs x) { return x[0] >= x[1] ? 1.0 : 0.0; }},
+    {"IsNaN", 1, [](Inputs x) { return std::isnan(x[0]) ? 1.0 : 0.0; }},
+    {"Less", 2, [](Inputs x) { return x[0] < x[1] ? 1.0 : 0.0; }},
+    {"LessOrEqual", 2, [](Inputs x) { return x[0] <= x[1] ? 1.0 : 0.0; }},
+    {"Max", 2, [](Inputs x) { return std::max(x[0], x[1]); }},
+    {"Min", 2, [](Inputs x) { return std::min(x[0], x[1]); }},
+    {"Mul", 2, [](Inputs x) { return x[0] * x[1]; }},
+    {"Neg", 1, [](Inputs x) { return -x[0]; }},
+    {"Not", 1, [](Inputs x) { return x[0] == 0 ? 1.0 : 0.0; }},
+    {"Or", 2, [](Inputs x) { return x[0] != 0 || x[1] != 0 ? 1.0 : 0.0; }},
+    {"Pow", 2, [](Inputs x) { return std::pow(x[0], x[1]); }},
+    {"Reciprocal", 1, [](Inputs x) { return 1.0 / x[0]; }},
+    {"Relu", 1, [](Inputs x) { return std::max(x[0], 0.0); }},
+    {"Sigmoid", 1, [](Inputs x) { return Sigmoid(x[0]); }},
+    {"Sqrt", 1, [](Inputs x) { return std::sqrt(x[0]); }},
+    {"Sub", 2, [](Inputs x) { return x[0] - x[1]; }},
+    {"Tanh", 1, [](Inputs x) { return std::tanh(x[0]); }},
+    {"Where", 3, [](Inputs x) { return x[0] != 0 ? x[1] : x[2]; }},
+    {"Xor", 2, [](Inputs x) { return (x[0] != 0) != (x[1] != 0) ? 1.0 : 0.0; }},
+};
+
+std::optional<PointFunction> ClipOf(const Node& node) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const auto low = FloatAttribute(node, "min", -infinity), high = FloatAttribute(node, "max", infinity);
+  if (!low.ok() || !high.ok()) return std::nullopt;
+  return [low = double{*low}, high = double{*high}](Inputs x) {
+    const double raised = std::max(x[0], x.size() > 1 && !std::isnan(x[1]) ? x[1] : low);
+    return std::min(raised, x.size() > 2 && !std::isnan(x[2]) ? x[2] : high);
+  };
+}
+
+std::optional<PointFunction> GeluOf(const Node& node) {
+  const auto approximate = StringAttribute(node, "approximate", "none");
+  if (!approximate.ok()) return std::nullopt;
+  if (*approximate == "tanh") return [](Inputs x) { return GeluTanh(x[0]); };
+  return [](Inputs x) { return Gelu(x[0]); };
+}
+
+std::optional<PointFunction> CastTo(DType dtype) {
+  return [dtype](Inputs x) { return Rounded(x[0], dtype); };
+}
+
+constexpr auto kSamplePoints = [] {
+  constexpr int kPerUnit = 4, kReach = 8;
+  constexpr double kFar[] = {12, 20, 50, 100, 1e3, 1e4, 1e6};
+  std::array<double, 2 * kReach * kPerUnit + 1 + 2 * std::size(kFar)> points{};
+  size_t count = 0;
+  for (double far : kFar) {
+    points[count++] = far;
+    points[count++] = -far;
+  }
+  for (int i = -kReach * kPerUnit; i <= kReach * kPerUnit; ++i) points[count++] = static_cast<double>(i) / kPerUnit;
+  return points;
+}();
+
+// Exporters round their constants to FP32.
+bool AreClose(double a, double b, double x) {
+  constexpr double kTolerance = 1e-6;
+  return a == b || std::abs(a - b) <= kTolerance * std::max({1.0, std::abs(x), std::abs(a)});
+}
+
+template <typename F>
+bool Matches(std::span<const double> samples, const F& function) {
+  for (size_t i = 0; i < samples.size(); ++i) {
+    if (!AreClose(samples[i], function(kSamplePoints[i]), kSamplePoints[i])) return false;
+  }
+  return true;
+}
+
+double SampleAt(std::span<const double> samples, double x) {
+  return samples[static_cast<size_t>(std::find(kSamplePoints.begin(), kSamplePoints.end(), x) - kSamplePoints.begin())];
+}
+
+}  // namespace
+
+double Rounded(double value, DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32: return static_cast<float>(value);
+    case DType::kFloat16: case DType::kBFloat16: case DType::kFloat64: return value;
+    case DType::kBool: return value != 0.0 ? 1.0 : 0.0;
+    default: return std::trunc(value);
+  }
+}
+
+DType PointFunctionType(const Node& node, DType dtype) {
+  constexpr std::string_view kTests[] = {"And", "Equal", "Greater", "GreaterOrEqual", "IsNaN", "Less",
+                                         "LessOrEqual", "Not", "Or", "Xor"};
+  if (std::find(std::begin(kTests), std::end(kTests), node.op) != std::end(kTests)) return DType::kBool;
+  if (node.op != "Cast") return dtype;
+  return CastTarget(node).value_or(dtype);
+}
+
+std::optional<PointFunction> PointFunctionOf(const Node& node, DType dtype) {
+  if (node.op == "Clip") return ClipOf(node);
+  if (node.op == "Gelu") return GeluOf(node);
+  if (node.op == "Cast") {
+    const auto target = CastTarget(node);
+    return target ? CastTo(*target) : std::nullopt;
+  }
+  if (node.op == "QuickGelu") {
+    const auto alpha = FloatAttribute(node, "alpha", 1.702f);
+    if (!alpha.ok()) return std::nullopt;
+    return [alpha = double{*alpha}](Inputs x) { return x[0] * Sigmoid(alpha * x[0]); };
+  }
+  if (node.op == "Div" && !IsReal(dtype)) return [](Inputs x) { return std::trunc(x[0] / x[1]); };
+  for (const NamedPointFunction& function : kFunctions) {
+    if (function.op == node.op && function.inputs == node.inputs.size()) return function.apply;
+  }
+  return std::nullopt;
+}
+
+std::span<const double> SamplePoints() { return kSamplePoints; }
+
+std::optional<KnownFunction> Recognised(std::span<const double> samples) {
+  const double zero = SampleAt(samples, 0.0), one = SampleAt(samples, 1.0);
+  if (Matches(samples, [&](double x) { return (one - zero) * x + zero; })) {
+    return LinearFunction{static_cast<float>(one - zero), static_cast<float>(zero)};
+  }
+  const auto [low, high] = std::minmax_element(samples.begin(), samples.end());
+  if (Matches(samples, [&](double x) { return std::clamp(x, *low, *high); })) {
+    const float infinity = std::numeric_limits<float>::infinity();
+    const bool bounded_below = *low > kSamplePoints[1] && SampleAt(samples, -1e6) == *low && *low > -1e6;
+    const bool bounded_above = SampleAt(samples, 1e6) == *high && *high < 1e6;
+    return ClampFunction{bounded_below ? static_cast<float>(*low) : -infinity,
+                         bounded_above ? static_cast<float>(*high) : infinity};
+  }
+  const auto named = [](FunctionKind kind) { return NamedFunction{{kind}}; };
+  if (Matches(samples, Gelu)) return named(FunctionKind::kGelu);
+  if (Matches(samples, GeluTanh)) return named(FunctionKind::kGeluTanh);
+  if (Matches(samples, Sigmoid)) return named(FunctionKind::kSigmoid);
+  if (Matches(samples, [](double x) { return std::tanh(x); })) return named(FunctionKind::kTanh);
+  if (Matches(samples, Silu)) return named(FunctionKind::kSilu);
+  // x * sigmoid(a x), whose value at 1 gives a.
+  const double a = std::log(one / (1.0 - one));
+  if (std::isfinite(a) && a != 0.0 && Matches(samples, [&](double x) { return x * Sigmoid(a * x); })) {
+    return NamedFunction{{FunctionKind::kSilu}, static_cast<float>(a)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace swizzle

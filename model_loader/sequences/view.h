@@ -1,0 +1,68 @@
+// How the elements of a matrix of tokens appear in the shape that the ONNX graph gives them.
+//
+// A view's dimensions are products of axes: the batch, the positions of the sequences, parts of the channels. Reshape,
+// Transpose and their kin only sort the axes anew, so [batch, length, channels], [batch * length, channels] and [batch *
+// heads, length, channels of a head] are views of one matrix, whichever way the exporter went from one to the other.
+#ifndef SWIZZLE_MODEL_LOADER_SEQUENCES_VIEW_H_
+#define SWIZZLE_MODEL_LOADER_SEQUENCES_VIEW_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "model_loader/sequences/whole.h"
+
+namespace swizzle {
+
+enum class AxisKind : uint8_t {
+  kBatch, kLength, kChannels,
+  kKeys,    // the positions of the tokens attended to, in attention scores
+  kRepeat,  // the same all along
+};
+
+struct Axis {
+  AxisKind kind = AxisKind::kRepeat;
+  Whole size;
+  int64_t stride = 0;  // kChannels: from one to the next
+  bool operator==(const Axis&) const = default;
+};
+
+// Outermost first; none has size 1, save axes of a fixed length.
+using Axes = std::vector<Axis>;
+
+struct View {
+  std::vector<Axes> dims;
+  int64_t first_channel = 0;
+  bool operator==(const View&) const = default;
+
+  size_t rank() const { return dims.size(); }
+  Wholes shape() const;
+  Axes AllAxes() const;
+  bool Has(AxisKind kind) const;
+  // Whether dimension `i` is one whole axis of this kind.
+  bool Is(size_t i, AxisKind kind) const { return dims[i].size() == 1 && dims[i][0].kind == kind; }
+};
+
+Whole SizeOf(const Axes& axes);
+
+// An axis as a dimension: none of size 1.
+Axes AsDimension(const Axis& axis);
+
+// The same elements in another shape; nothing where the axes do not divide so.
+std::optional<View> Reshaped(const View& view, const Wholes& shape);
+
+// REQUIRES: `perm` is a permutation of the dimensions.
+View Transposed(const View& view, const std::vector<int64_t>& perm);
+
+// Broadcast to `shape` as ONNX's Expand does; nothing if it does not broadcast.
+std::optional<View> Expanded(const View& view, const Wholes& shape);
+
+// The view that both broadcast to: axes go with the same axes, with repetition and with nothing.
+std::optional<View> Broadcast(const View& a, const View& b);
+
+// The channels that these axes go through, in their order.
+std::vector<int64_t> ChannelsOf(const Axes& axes, int64_t first_channel);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_SEQUENCES_VIEW_H_
