@@ -183,12 +183,12 @@ Status Walk::CheckSequences() {
     }
   }
   if (masks_attention_ && plain_attention_) return Unimplemented("some attention is masked and some is not");
-  if (masked_mean_ && plain_attention_) return Unimplemented("the mean of tokens is masked, attention is not");
-  constexpr float kExcludes = -1e4f;
-  sequences_.skips_masked = masks_attention_ && sequences_.masked_bias <= kExcludes && !plain_mean_;
-  if (masked_mean_ && !sequences_.skips_masked) {
-    return Unimplemented("the mean of tokens is masked, but masked tokens are read elsewhere");
+  if (masked_mean_ && !masks_attention_) return Unimplemented("the mean of tokens is masked, attention is not");
+  if (plain_mean_ && sequences_.mask != kNoValue) {
+    return Unimplemented("attention is masked, but the mean of tokens is of masked ones too");
   }
+  constexpr float kExcludes = -1e4f;
+  sequences_.skips_masked = masks_attention_ && sequences_.masked_bias <= kExcludes;
   return {};
 }
 

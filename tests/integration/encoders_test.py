@@ -1,0 +1,73 @@
+"""Transformer encoders, in every spelling of make_encoders.py: the optimised plan takes them, and what it computes
+equals ONNX Runtime's outputs where the mask is 1."""
+
+import subprocess
+
+import numpy
+import onnx
+import pytest
+
+import make_encoders
+from conformance_test import expected_outputs
+from conftest import program
+
+TOLERANCE = 2e-4  # largest difference over largest magnitude, per output
+BATCH, LENGTH = 3, 21
+
+PER_TOKEN = {'last_hidden_state', 'logits', 'start_logits', 'end_logits'}
+
+# What no plan takes: they read padding as if it were text, so that packing would change them.
+FALL_BACK = {'head_mean_of_all', 'head_mean_of_all_opset11'}
+
+
+def draw_inputs(model, lengths=(LENGTH, 13, 1)):
+    """Drawn ids, and masks that leave so many tokens; as the model fixes its dimensions."""
+    random = numpy.random.default_rng(1)
+    inputs = {}
+    for value in model.graph.input:
+        batch, length = (d.dim_value for d in value.type.tensor_type.shape.dim)
+        shape = (batch or BATCH, length or LENGTH)
+        if value.name == 'attention_mask':
+            kept = numpy.resize(lengths, shape[0])[:, None]
+            inputs[value.name] = (numpy.arange(shape[1]) < kept).astype(numpy.int64)
+        elif value.name == 'position_ids':
+            inputs[value.name] = numpy.tile(numpy.arange(shape[1]), (shape[0], 1))
+        else:
+            limit = make_encoders.TYPES if value.name == 'token_type_ids' else make_encoders.VOCABULARY
+            inputs[value.name] = random.integers(0, limit, shape)
+    return inputs
+
+
+def run(model_file, inputs, directory):
+    command = [program('swizzle-pack'), 'run', str(model_file), f'--output-dir={directory / "outputs"}']
+    for name, array in inputs.items():
+        numpy.save(directory / f'{name}.npy', array)
+        command += ['--input', f'{name}={directory / name}.npy']
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return {path.stem: numpy.load(path) for path in (directory / 'outputs').glob('*.npy')}, done.stderr
+
+
+def assert_close(actual, expected, mask):
+    """Outputs per token, [batch, length, ...], are compared where the mask is 1, and are 0 elsewhere."""
+    assert actual.keys() == expected.keys()
+    for name, array in expected.items():
+        assert actual[name].shape == array.shape, name
+        difference = numpy.abs(actual[name] - array)
+        if mask is not None and array.shape[:2] == mask.shape and name in PER_TOKEN:
+            assert not actual[name][mask == 0].any(), name
+            difference = difference[mask == 1]
+        difference = difference.max() / numpy.abs(array).max()
+        assert difference <= TOLERANCE, f'{name}: {difference}'
+
+
+@pytest.mark.parametrize('name', make_encoders.ENCODERS)
+def test_encoder(name, tmp_path):
+    model = make_encoders.build(name)
+    file = tmp_path / 'model.onnx'
+    onnx.save(model, file)
+    inputs = draw_inputs(model)
+    actual, said = run(file, inputs, tmp_path)
+    assert ('fallback' in said) == (name in FALL_BACK), said
+    mask = None if name in FALL_BACK else inputs.get('attention_mask')
+    assert_close(actual, expected_outputs(file, inputs), mask)
