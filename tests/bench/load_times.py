@@ -13,7 +13,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 import onnx
 
@@ -22,6 +21,7 @@ sys.path.insert(0, str(ROOT / 'tests' / 'integration'))
 
 import make_cnns  # noqa: E402
 import make_models  # noqa: E402
+from served import Served  # noqa: E402
 
 
 def write_resnet50(path):
@@ -32,20 +32,8 @@ def write_resnet50(path):
 
 
 def seconds_to_ready(binaries, repository, scratch, *flags):
-    port_file = scratch / 'ports.json'
-    port_file.unlink(missing_ok=True)
-    start = time.perf_counter()
-    process = subprocess.Popen([binaries / 'swizzle-server', f'--model-repository={repository}',
-                                '--grpc-address=127.0.0.1:0', '--metrics-address=127.0.0.1:0', '--drain-delay=0', '--log-level=warning',
-                                f'--port-file={port_file}', *flags], stdout=subprocess.DEVNULL)
-    while not port_file.exists():
-        if process.poll() is not None:
-            raise SystemExit('swizzle-server ended; its log is above')
-        time.sleep(0.002)
-    elapsed = time.perf_counter() - start
-    process.terminate()
-    process.wait(60)
-    return elapsed
+    with Served(binaries, repository, scratch, *flags) as server:
+        return server.seconds_to_ready
 
 
 def measure(binaries, rounds, scratch):

@@ -20,6 +20,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from served import Served
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUNS_PER_BLOCK = 8
 
@@ -90,16 +92,8 @@ class Swizzle:
     def __init__(self, binaries, repository, scratch):
         import tritonclient.grpc
         self.triton = tritonclient.grpc
-        port_file = scratch / "ports.json"
-        self.process = subprocess.Popen(
-            [binaries / "swizzle-server", f"--model-repository={repository}", "--grpc-address=127.0.0.1:0",
-             "--metrics-address=127.0.0.1:0", f"--port-file={port_file}"], stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 120
-        while not port_file.exists():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit("swizzle-server did not become ready; its log is above")
-            time.sleep(0.1)
-        self.client = self.triton.InferenceServerClient(f"127.0.0.1:{json.loads(port_file.read_text())['grpc']}")
+        self.server = Served(binaries, repository, scratch)
+        self.client = self.triton.InferenceServerClient(self.server.grpc_address)
 
     def infer(self, images):
         """Returns (logits, compute milliseconds, round-trip milliseconds)."""
@@ -113,8 +107,7 @@ class Swizzle:
 
     def close(self):
         self.client.close()
-        self.process.terminate()
-        self.process.wait(30)
+        self.server.__exit__()
 
 
 def open_onnxruntime(path):
