@@ -48,28 +48,36 @@ struct Extent {
 // Floats in a buffer of this extent and layout, padding included.
 int64_t LayoutElements(const Extent& extent, Layout layout);
 
-// The cut of `positions` into panels. Cheap to make; all members in positions unless named otherwise.
+// The cut of `positions` into panels. Cheap to make and to ask: nothing divides, short of shifts. All members in
+// positions unless named otherwise.
 class PanelGrid {
  public:
   explicit PanelGrid(int64_t positions)
       : units_((positions + kPositionUnit - 1) / kPositionUnit),
-        count_((units_ + kUnitsPerPanel - 1) / kUnitsPerPanel) {}
+        count_((units_ + kUnitsPerPanel - 1) / kUnitsPerPanel),
+        missing_(count_ * kUnitsPerPanel - units_) {}
 
   int64_t count() const { return count_; }
   int64_t padded_positions() const { return units_ * kPositionUnit; }
-  int64_t Begin(int64_t panel) const { return units_ * panel / count_ * kPositionUnit; }
+  // units * panel / count units: as full panels would have it, less missing * panel / count, rounded up.
+  int64_t Begin(int64_t panel) const {
+    const int64_t part = missing_ * panel;
+    const int64_t less = int64_t{part > 0} + int64_t{part > count_} + int64_t{part > 2 * count_};
+    return (kUnitsPerPanel * panel - less) * kPositionUnit;
+  }
   int64_t Width(int64_t panel) const { return Begin(panel + 1) - Begin(panel); }
   // The panel that holds `position`.
   int64_t PanelOf(int64_t position) const {
-    int64_t panel = position / kPositionUnit * count_ / units_;
-    if (panel + 1 < count_ && Begin(panel + 1) <= position) ++panel;
-    return panel;
+    const int64_t panel = position / kMaxPanelWidth;  // or the next one
+    return Begin(panel + 1) <= position ? panel + 1 : panel;
   }
 
  private:
   static constexpr int64_t kUnitsPerPanel = kMaxPanelWidth / kPositionUnit;
+  static_assert(kUnitsPerPanel == 4, "Begin counts at most 3 missing units");
   int64_t units_;
   int64_t count_;
+  int64_t missing_;  // units, of full panels
 };
 
 }  // namespace swizzle

@@ -24,6 +24,7 @@ TEST(PanelGridTest, PanelsTileThePositions) {
     EXPECT_GE(grid.padded_positions(), positions);
     EXPECT_LT(grid.padded_positions(), positions + kPositionUnit);
     for (int64_t panel = 0; panel < grid.count(); ++panel) {
+      EXPECT_EQ(grid.Begin(panel), grid.padded_positions() / kPositionUnit * panel / grid.count() * kPositionUnit);
       EXPECT_EQ(grid.Begin(panel) + grid.Width(panel), grid.Begin(panel + 1));
       EXPECT_GT(grid.Width(panel), 0);
       EXPECT_LE(grid.Width(panel), kMaxPanelWidth);
