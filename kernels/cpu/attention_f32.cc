@@ -19,28 +19,26 @@ constexpr int kMaxRows = 6;
 constexpr int kMaxVectors = HWY_TARGET == HWY_AVX3 ? 4 : 2;
 static_assert(kMaxVectors * kLanes <= kQueryBlock);
 constexpr float kLeast = std::numeric_limits<float>::lowest();
+// Scores are kept in units of log(2), so that their exponentials are powers of two.
+constexpr float kLog2E = 1.44269504f;
 
-// exp(x) for x <= 0, to 3e-7 relative; 0 below -87, where FP32 would run out.
-HWY_INLINE FloatVector ExpOfNegative(FloatVector x) {
+// 2^x for x <= 0, to 3e-7 relative; 0 from -127 down, where FP32 runs out, and any number below 2^-125 near there.
+HWY_INLINE FloatVector PowerOfTwo(FloatVector x) {
   const FloatTag d;
   const hn::RebindToUnsigned<FloatTag> bits;
-  const FloatVector least = hn::Set(d, -87.0f);
-  const FloatVector bounded = hn::Max(least, x);
+  const FloatVector bounded = hn::Max(hn::Set(d, -127.0f), x);
   // Adding 3 * 2^22 rounds to a whole number and leaves it in the lowest bits.
   const FloatVector magic = hn::Set(d, 12582912.0f);
-  const FloatVector power = hn::MulAdd(bounded, hn::Set(d, 1.44269504f), magic);
-  const FloatVector whole = hn::Sub(power, magic);
-  FloatVector rest = hn::NegMulAdd(whole, hn::Set(d, 0.693359375f), bounded);
-  rest = hn::NegMulAdd(whole, hn::Set(d, -2.12194440e-4f), rest);
+  const FloatVector power = hn::Add(bounded, magic);
+  const FloatVector rest = hn::Sub(bounded, hn::Sub(power, magic));
   // The least relative error over half a step either way, by a fit of our own: 1.1e-7.
-  FloatVector result = hn::Set(d, 0.0083124778f);
-  result = hn::MulAdd(result, rest, hn::Set(d, 0.0418905506f));
-  result = hn::MulAdd(result, rest, hn::Set(d, 0.166671163f));
-  result = hn::MulAdd(result, rest, hn::Set(d, 0.499992288f));
+  FloatVector result = hn::Set(d, 0.00132647273f);
+  result = hn::MulAdd(result, rest, hn::Set(d, 0.00967151299f));
+  result = hn::MulAdd(result, rest, hn::Set(d, 0.0555073358f));
+  result = hn::MulAdd(result, rest, hn::Set(d, 0.240222424f));
+  result = hn::MulAdd(result, rest, hn::Set(d, 0.693147004f));
   result = hn::MulAdd(result, rest, hn::Set(d, 1.0f));
-  result = hn::MulAdd(result, rest, hn::Set(d, 1.0f));
-  const auto scaled = hn::Add(hn::BitCast(bits, result), hn::ShiftLeft<23>(hn::BitCast(bits, power)));
-  return hn::IfThenZeroElse(hn::Lt(x, least), hn::BitCast(d, scaled));
+  return hn::BitCast(d, hn::Add(hn::BitCast(bits, result), hn::ShiftLeft<23>(hn::BitCast(bits, power))));
 }
 
 // A matrix whose elements are broadcast: (row, depth) at data + row * row_stride + depth * depth_stride.
@@ -103,7 +101,7 @@ struct BlockState {
   float* growth;  // what sums so far are scaled by
 };
 
-// scores[r] = keys[r] * queries + bias[r]; raises the maxima.
+// scores[r] = keys[r] * queries + bias[r], in units of log(2); raises the maxima.
 template <int kRows, int kVectors>
 void ScoreTile(const Broadcasts& keys, const float* bias, const BlockState& state, float* scores) {
   const FloatTag d;
@@ -112,7 +110,7 @@ void ScoreTile(const Broadcasts& keys, const float* bias, const BlockState& stat
   tile.MultiplyAdd(keys, state.queries);
   if (bias != nullptr) {
     SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
-      const FloatVector row = hn::Set(d, bias[r]);
+      const FloatVector row = hn::Set(d, bias[r] * kLog2E);
       SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) tile.sums[r][j] = hn::Add(tile.sums[r][j], row);
     }
   }
@@ -171,7 +169,7 @@ HWY_INLINE void ForEachTile(int64_t rows, const Visit& visit) {
   }
 }
 
-// scores = exp(scores - maxima), added to the totals. `keys` rows of kVectors vectors.
+// scores = 2^(scores - maxima), added to the totals. `keys` rows of kVectors vectors.
 template <int kVectors>
 void Exponentiate(int64_t keys, const BlockState& state) {
   const FloatTag d;
@@ -183,7 +181,7 @@ void Exponentiate(int64_t keys, const BlockState& state) {
   float* scores = state.scores;
   for (int64_t key = 0; key < keys; ++key, scores += kVectors * kLanes) {
     SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
-      const FloatVector power = ExpOfNegative(hn::Sub(hn::Load(d, scores + j * kLanes), maxima[j]));
+      const FloatVector power = PowerOfTwo(hn::Sub(hn::Load(d, scores + j * kLanes), maxima[j]));
       totals[j] = hn::Add(totals[j], power);
       hn::Store(power, d, scores + j * kLanes);
     }
@@ -210,7 +208,7 @@ void AttendKeys(std::span<const Piece> pieces, const AttentionScratch& sizes, co
   }
   SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
     const FloatVector after = hn::Load(d, state.maxima + j * kLanes);
-    hn::Store(ExpOfNegative(hn::Sub(before[j], after)), d, state.growth + j * kLanes);
+    hn::Store(PowerOfTwo(hn::Sub(before[j], after)), d, state.growth + j * kLanes);
   }
   Exponentiate<kVectors>((scores - state.scores) / kWidth, state);
   ForEachTile(sizes.value_channels, [&](int64_t first, int64_t rows) {
@@ -280,12 +278,12 @@ HWY_INLINE void StoreSome(FloatVector vector, float* to, int64_t count) {
   StoreFirst(vector, FloatTag(), to, count);
 }
 
-// packed[channel][query] = query * scale; lanes beyond the block's last query are zero.
+// packed[channel][query] = query * scale, in units of log(2); lanes beyond the block's last query are zero.
 template <int kVectors>
 void PackQueries(const AttentionCall& call, const QueryBlock& block, float* packed) {
   constexpr int64_t kWidth = kVectors * kLanes;
   const FloatTag d;
-  const FloatVector scale = hn::Set(d, call.scale);
+  const FloatVector scale = hn::Set(d, call.scale * kLog2E);
   const int64_t channels = call.sizes.head_channels;
   if (block.last_query - block.first_query < kWidth) std::fill(packed, packed + channels * kWidth, 0.0f);
   for (int64_t query = block.first_query; query < block.last_query;) {

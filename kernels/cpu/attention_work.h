@@ -41,8 +41,12 @@ class AttentionWork {
         const int64_t inside = std::clamp<int64_t>(bound - before, 0, cost);
         return (inside * heads_ * blocks + cost - 1) / cost;
       };
-      const int64_t end = first_from(high);
-      for (int64_t j = first_from(low); j < end; ++j) visit(BlockOf(i, j / blocks, j % blocks, blocks));
+      int64_t left = first_from(high) - first_from(low);
+      int64_t head = first_from(low) / blocks, index = first_from(low) % blocks;
+      for (; left > 0; --left) {
+        visit(BlockOf(i, head, index, blocks));
+        if (++index == blocks) ++head, index = 0;
+      }
       before += cost;
     }
   }
@@ -56,6 +60,7 @@ class AttentionWork {
 
   QueryBlock BlockOf(int64_t i, int64_t head, int64_t index, int64_t blocks) const {
     const int64_t begin = sequences_.begins[i], end = sequences_.begins[i + 1];
+    if (blocks == 1) return {head, begin, end, begin, end};
     const int64_t vectors = VectorsOf(i);
     const int64_t first = begin + vectors * index / blocks * lanes_;
     const int64_t last = std::min(begin + vectors * (index + 1) / blocks * lanes_, end);

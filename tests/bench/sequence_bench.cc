@@ -1,7 +1,7 @@
 // The ops of token sequences at the sizes of MiniLM (12 heads of 32) and BERT (12 heads of 64): attention beside the
 // machine's FMA peak, layer normalisation in bytes read and written.
 //
-//   sequence_bench [--threads=N] [--batch=N] [--rounds=N] [--row=PART OF A NAME]
+//   sequence_bench [--threads=N] [--batch=N] [--length=N] [--rounds=N] [--row=PART OF A NAME]
 //
 // Every round times each row once, after one run to warm up; each time is the least of the rounds beside their median,
 // for machines with busy neighbours. A share is of the peak of the row's instructions, measured around the same run,
@@ -28,6 +28,7 @@ using Clock = std::chrono::steady_clock;
 struct Options {
   int threads = 1;
   int64_t batch = 1;
+  std::vector<int64_t> lengths = {32, 128, 512};
   int rounds = 21;
   std::string row;
 };
@@ -39,6 +40,7 @@ Options ParseOptions(int argc, char** argv) {
     const std::string value = argument.substr(std::min(argument.find('=') + 1, argument.size()));
     if (argument.starts_with("--threads=")) options.threads = std::atoi(value.c_str());
     if (argument.starts_with("--batch=")) options.batch = std::atoi(value.c_str());
+    if (argument.starts_with("--length=")) options.lengths = {std::atoi(value.c_str())};
     if (argument.starts_with("--rounds=")) options.rounds = std::atoi(value.c_str());
     if (argument.starts_with("--row=")) options.row = value;
   }
@@ -152,7 +154,7 @@ int Main(int argc, char** argv) {
   const std::unique_ptr<Stream> stream = *backend->NewStream(options.threads);
   std::printf("%s, %s\n", backend->device_name().c_str(), backend->features_text().c_str());
   for (int64_t channels : {384, 768}) {
-    for (int64_t length : {32, 128, 512}) {
+    for (int64_t length : options.lengths) {
       Problem problem;
       problem.input = problem.output = {options.batch * length, channels};
       problem.threads = options.threads;
