@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/attention_work.h"
 #include "kernels/cpu/token_layout.h"
+#include "kernels/cpu/transpose.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention_f32.cc"
@@ -260,14 +261,6 @@ int64_t CutKeys(const AttentionCall& call, int64_t head, int64_t first, int64_t 
   return count;
 }
 
-// `count` lanes that lie `stride` floats apart.
-HWY_INLINE FloatVector LoadStrided(const float* from, int64_t stride, int64_t count) {
-  const FloatTag d;
-  const hn::RebindToSigned<FloatTag> di;
-  const auto lanes = hn::Min(hn::Iota(di, 0), hn::Set(di, static_cast<int32_t>(count - 1)));
-  return hn::GatherIndex(d, from, hn::Mul(lanes, hn::Set(di, static_cast<int32_t>(stride))));
-}
-
 HWY_INLINE FloatVector LoadSome(const float* from, int64_t count) {
   const FloatTag d;
   return count == kLanes ? hn::LoadU(d, from) : LoadFirst(d, from, count, hn::Zero(d));
@@ -278,12 +271,23 @@ HWY_INLINE void StoreSome(FloatVector vector, float* to, int64_t count) {
   StoreFirst(vector, FloatTag(), to, count);
 }
 
+// to[i] = from[i] * factors[i] for `rows` rows of `count` floats.
+void ScaleRows(const float* from, int64_t from_stride, const float* factors, int64_t rows, int64_t count, float* to,
+               int64_t to_stride) {
+  for (int64_t row = 0; row < rows; ++row, from += from_stride, to += to_stride) {
+    for (int64_t i = 0; i < count; i += kLanes) {
+      const int64_t lanes = std::min(kLanes, count - i);
+      StoreSome(hn::Mul(LoadSome(from + i, lanes), LoadSome(factors + i, lanes)), to + i, lanes);
+    }
+  }
+}
+
 // packed[channel][query] = query * scale, in units of log(2); lanes beyond the block's last query are zero.
 template <int kVectors>
 void PackQueries(const AttentionCall& call, const QueryBlock& block, float* packed) {
   constexpr int64_t kWidth = kVectors * kLanes;
-  const FloatTag d;
-  const FloatVector scale = hn::Set(d, call.scale * kLog2E);
+  HWY_ALIGN float scale[kWidth];
+  std::fill(scale, scale + kWidth, call.scale * kLog2E);
   const int64_t channels = call.sizes.head_channels;
   if (block.last_query - block.first_query < kWidth) std::fill(packed, packed + channels * kWidth, 0.0f);
   for (int64_t query = block.first_query; query < block.last_query;) {
@@ -291,14 +295,11 @@ void PackQueries(const AttentionCall& call, const QueryBlock& block, float* pack
     const int64_t count = std::min(run.tokens, block.last_query - query);
     const float* from = call.queries + run.offset + block.head * channels * run.channel_stride;
     float* to = packed + query - block.first_query;
-    for (int64_t c = 0; c < channels; ++c, from += run.channel_stride, to += kWidth) {
-      for (int64_t i = 0; i < count; i += kLanes) {
-        const int64_t lanes = std::min(kLanes, count - i);
-        const FloatVector queries = run.token_stride == 1
-                                        ? LoadSome(from + i, lanes)
-                                        : LoadStrided(from + i * run.token_stride, run.token_stride, lanes);
-        StoreSome(hn::Mul(queries, scale), to + i, lanes);
-      }
+    if (run.token_stride == 1) {
+      ScaleRows(from, run.channel_stride, scale, channels, count, to, kWidth);
+    } else {
+      Transpose(from, run.token_stride, to, kWidth, count, channels);
+      ScaleRows(to, kWidth, scale, channels, count, to, kWidth);
     }
     query += count;
   }
@@ -309,34 +310,24 @@ template <int kVectors>
 void WriteOutput(const AttentionCall& call, const QueryBlock& block, const BlockState& state) {
   constexpr int64_t kWidth = kVectors * kLanes;
   const FloatTag d;
+  HWY_ALIGN float inverse[kWidth];
   SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
     const FloatVector total = hn::Load(d, state.totals + j * kLanes);
-    const FloatVector inverse = hn::IfThenZeroElse(hn::Eq(total, hn::Zero(d)), hn::Div(hn::Set(d, 1.0f), total));
-    hn::Store(inverse, d, state.growth + j * kLanes);
+    const FloatVector quotient = hn::Div(hn::Set(d, 1.0f), total);
+    hn::Store(hn::IfThenZeroElse(hn::Eq(total, hn::Zero(d)), quotient), d, inverse + j * kLanes);
   }
   const int64_t channels = call.sizes.value_channels;
   for (int64_t query = block.first_query; query < block.last_query;) {
     const TokenRun run = call.value_matrix.RunAt(query);
     const int64_t count = std::min(run.tokens, block.last_query - query);
-    const float* from = state.sums + query - block.first_query;
-    const float* scale = state.growth + query - block.first_query;
+    const int64_t first = query - block.first_query;
+    float* sums = state.sums + first;
     float* to = call.output + run.offset + block.head * channels * run.channel_stride;
     if (run.token_stride == 1) {
-      for (int64_t c = 0; c < channels; ++c) {
-        for (int64_t i = 0; i < count; i += kLanes) {
-          const int64_t lanes = std::min(kLanes, count - i);
-          const FloatVector value = hn::Mul(LoadSome(from + c * kWidth + i, lanes), LoadSome(scale + i, lanes));
-          StoreSome(value, to + c * run.channel_stride + i, lanes);
-        }
-      }
+      ScaleRows(sums, kWidth, inverse + first, channels, count, to, run.channel_stride);
     } else {
-      for (int64_t i = 0; i < count; ++i) {
-        for (int64_t c = 0; c < channels; c += kLanes) {
-          const int64_t lanes = std::min(kLanes, channels - c);
-          const FloatVector value = LoadStrided(from + c * kWidth + i, kWidth, lanes);
-          StoreSome(hn::Mul(value, hn::Set(d, scale[i])), to + i * run.token_stride + c, lanes);
-        }
-      }
+      ScaleRows(sums, kWidth, inverse + first, channels, count, sums, kWidth);
+      Transpose(sums, kWidth, to, run.token_stride, channels, count);
     }
     query += count;
   }

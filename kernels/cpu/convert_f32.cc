@@ -1,11 +1,10 @@
 #include "kernels/cpu/convert_f32.h"
 
-#include <xmmintrin.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "kernels/cpu/cpu_stream.h"
+#include "kernels/cpu/transpose.h"
 
 namespace swizzle::cpu {
 namespace {
@@ -51,33 +50,6 @@ Slab SlabAt(const Extent& extent, Layout layout, int64_t position, int64_t chann
 
 void CopyRows(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows, int64_t columns) {
   for (int64_t r = 0; r < rows; ++r) std::memcpy(to + r * to_stride, from + r * from_stride, columns * sizeof(float));
-}
-
-void Transpose4x4(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
-  __m128 row0 = _mm_loadu_ps(from);
-  __m128 row1 = _mm_loadu_ps(from + from_stride);
-  __m128 row2 = _mm_loadu_ps(from + 2 * from_stride);
-  __m128 row3 = _mm_loadu_ps(from + 3 * from_stride);
-  _MM_TRANSPOSE4_PS(row0, row1, row2, row3);
-  _mm_storeu_ps(to, row0);
-  _mm_storeu_ps(to + to_stride, row1);
-  _mm_storeu_ps(to + 2 * to_stride, row2);
-  _mm_storeu_ps(to + 3 * to_stride, row3);
-}
-
-// to(c, r) = from(r, c) for `rows` and `columns` of `from`.
-void Transpose(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows, int64_t columns) {
-  const int64_t whole_rows = rows / 4 * 4;
-  const int64_t whole_columns = columns / 4 * 4;
-  for (int64_t c = 0; c < whole_columns; c += 4) {
-    for (int64_t r = 0; r < whole_rows; r += 4) {
-      Transpose4x4(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride);
-    }
-  }
-  for (int64_t r = 0; r < rows; ++r) {
-    const int64_t begin = r < whole_rows ? whole_columns : 0;
-    for (int64_t c = begin; c < columns; ++c) to[c * to_stride + r] = from[r * from_stride + c];
-  }
 }
 
 void CopySlab(const Slab& from, const float* input, const Slab& to, float* output, int64_t channels,

@@ -1,7 +1,7 @@
 // Layout conversions, fp32: rows convert_<from>_<to>_f32_base, all six directions between kNchw, kPanels and
 // kBlocked16.
 //
-// They copy runs and transpose 4x4 blocks in SSE registers, which every x86-64 has: wider ones gain nothing on memory.
+// They copy runs and transpose blocks (transpose.h).
 #ifndef SWIZZLE_KERNELS_CPU_CONVERT_F32_H_
 #define SWIZZLE_KERNELS_CPU_CONVERT_F32_H_
 

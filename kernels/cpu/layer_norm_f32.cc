@@ -100,29 +100,48 @@ HWY_INLINE FloatVector LoadSome(const float* from, int64_t count, FloatVector re
   return count >= kLanes ? hn::LoadU(FloatTag(), from) : LoadFirst(FloatTag(), from, count, rest);
 }
 
-// One token, its channels neighbours. Lanes beyond the last channel are kept at the mean.
-void NormaliseRow(const Normalisation& norm, const float* input, float* output) {
+HWY_INLINE void StoreSome(FloatVector vector, float* to, int64_t count) {
+  if (count >= kLanes) return hn::StoreU(vector, FloatTag(), to);
+  StoreFirst(vector, FloatTag(), to, count);
+}
+
+// kRows neighbouring tokens side by side, each with its channels in a row. Lanes beyond the last channel are kept at the
+// mean.
+template <int kRows>
+void NormaliseRows(const Normalisation& norm, const float* input, float* output) {
   const FloatTag d;
   const int64_t channels = norm.channels;
-  FloatVector sum = hn::Zero(d);
-  for (int64_t c = 0; c < channels; c += kLanes) sum = hn::Add(sum, LoadSome(input + c, channels - c, hn::Zero(d)));
-  const FloatVector mean = hn::Mul(hn::SumOfLanes(d, sum), hn::Set(d, 1.0f / static_cast<float>(channels)));
-  FloatVector differences = hn::Zero(d), squares = hn::Zero(d);
+  FloatVector sums[kRows], differences[kRows], squares[kRows];
+  SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) sums[r] = differences[r] = squares[r] = hn::Zero(d);
   for (int64_t c = 0; c < channels; c += kLanes) {
-    const FloatVector difference = hn::Sub(LoadSome(input + c, channels - c, mean), mean);
-    differences = hn::Add(differences, difference);
-    squares = hn::MulAdd(difference, difference, squares);
+    SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
+      sums[r] = hn::Add(sums[r], LoadSome(input + r * channels + c, channels - c, hn::Zero(d)));
+    }
   }
-  const Moments moments(hn::SumOfLanes(d, differences), hn::SumOfLanes(d, squares), norm);
+  FloatVector means[kRows], corrections[kRows], factors[kRows];
+  const FloatVector inverse = hn::Set(d, 1.0f / static_cast<float>(channels));
+  SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) means[r] = hn::Mul(hn::SumOfLanes(d, sums[r]), inverse);
+  for (int64_t c = 0; c < channels; c += kLanes) {
+    SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
+      const FloatVector values = LoadSome(input + r * channels + c, channels - c, means[r]);
+      const FloatVector difference = hn::Sub(values, means[r]);
+      differences[r] = hn::Add(differences[r], difference);
+      squares[r] = hn::MulAdd(difference, difference, squares[r]);
+    }
+  }
+  SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
+    const Moments moments(hn::SumOfLanes(d, differences[r]), hn::SumOfLanes(d, squares[r]), norm);
+    corrections[r] = moments.correction;
+    factors[r] = moments.factor;
+  }
   for (int64_t c = 0; c < channels; c += kLanes) {
     const int64_t left = channels - c;
-    const FloatVector difference = hn::Sub(hn::Sub(LoadSome(input + c, left, mean), mean), moments.correction);
-    const FloatVector scale = LoadSome(norm.scale + c, left, mean), bias = LoadSome(norm.bias + c, left, mean);
-    const FloatVector result = hn::MulAdd(hn::Mul(difference, moments.factor), scale, bias);
-    if (left >= kLanes) {
-      hn::StoreU(result, d, output + c);
-    } else {
-      StoreFirst(result, d, output + c, left);
+    const FloatVector scale = LoadSome(norm.scale + c, left, inverse), bias = LoadSome(norm.bias + c, left, inverse);
+    SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
+      const FloatVector values = LoadSome(input + r * channels + c, left, means[r]);
+      const FloatVector difference = hn::Sub(hn::Sub(values, means[r]), corrections[r]);
+      const FloatVector result = hn::MulAdd(hn::Mul(difference, factors[r]), scale, bias);
+      StoreSome(result, output + r * channels + c, left);
     }
   }
 }
@@ -149,8 +168,13 @@ void LayerNormPanels(const KernelArgs& args, Stream& stream) {
 void LayerNormNchw(const KernelArgs& args, Stream& stream) {
   const Normalisation norm(args);
   CpuStream::From(stream).ParallelRanges(args.problem->input.batch, [&](int64_t, int64_t first, int64_t last) {
-    for (int64_t token = first; token < last; ++token) {
-      NormaliseRow(norm, args.inputs[0] + token * norm.channels, args.output + token * norm.channels);
+    constexpr int kRows = 4;
+    int64_t token = first;
+    for (; token + kRows <= last; token += kRows) {
+      NormaliseRows<kRows>(norm, args.inputs[0] + token * norm.channels, args.output + token * norm.channels);
+    }
+    for (; token < last; ++token) {
+      NormaliseRows<1>(norm, args.inputs[0] + token * norm.channels, args.output + token * norm.channels);
     }
   });
 }
