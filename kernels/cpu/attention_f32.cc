@@ -22,8 +22,10 @@ static_assert(kMaxVectors * kLanes <= kQueryBlock);
 constexpr float kLeast = std::numeric_limits<float>::lowest();
 // Scores are kept in units of log(2), so that their exponentials are powers of two.
 constexpr float kLog2E = 1.44269504f;
+// How far scores may lie above their reference before that is raised: any reference near the maximum does as well.
+constexpr float kSlack = 16.0f;
 
-// 2^x for x <= 0, to 3e-7 relative; 0 from -127 down, where FP32 runs out, and any number below 2^-125 near there.
+// 2^x for x <= kSlack, to 3e-7 relative; 0 from -127 down, where FP32 runs out, and any number below 2^-125 near there.
 HWY_INLINE FloatVector PowerOfTwo(FloatVector x) {
   const FloatTag d;
   const hn::RebindToUnsigned<FloatTag> bits;
@@ -95,16 +97,35 @@ struct Piece {
 // The state of a block of queries, in rows of its width.
 struct BlockState {
   const float* queries;  // [head channels]
-  float* scores;         // [keys of a block]
-  float* sums;           // [value channels]
-  float* maxima;
-  float* totals;
-  float* growth;  // what sums so far are scaled by
+  float* powers;         // [keys of a block]: 2^(score - reference)
+  float* sums;           // [value channels]: of values times powers
+  float* totals;         // of powers
+  float* references;
+  float* growth;         // what the sums, which go by older references, are to be multiplied by
 };
 
-// scores[r] = keys[r] * queries + bias[r], in units of log(2); raises the maxima.
+// Raises the references to `largest` where that is more, and brings totals and powers up to `end` in line.
+template <int kVectors>
+HWY_NOINLINE void RaiseReferences(const FloatVector (&largest)[kVectors], const BlockState& state, const float* end) {
+  constexpr int64_t kWidth = kVectors * kLanes;
+  const FloatTag d;
+  for (int64_t j = 0; j < kVectors; ++j) {
+    const int64_t at = j * kLanes;
+    const FloatVector before = hn::Load(d, state.references + at);
+    const FloatVector after = hn::Max(before, largest[j]);
+    const FloatVector growth = PowerOfTwo(hn::Sub(before, after));
+    hn::Store(after, d, state.references + at);
+    hn::Store(hn::Mul(hn::Load(d, state.growth + at), growth), d, state.growth + at);
+    hn::Store(hn::Mul(hn::Load(d, state.totals + at), growth), d, state.totals + at);
+    for (float* powers = state.powers + at; powers < end; powers += kWidth) {
+      hn::Store(hn::Mul(hn::Load(d, powers), growth), d, powers);
+    }
+  }
+}
+
+// powers[r] = 2^(keys[r] * queries + bias[r] - reference), added to the totals. `powers` follow all earlier ones.
 template <int kRows, int kVectors>
-void ScoreTile(const Broadcasts& keys, const float* bias, const BlockState& state, float* scores) {
+void ScoreTile(const Broadcasts& keys, const float* bias, const BlockState& state, float* powers) {
   const FloatTag d;
   Tile<kRows, kVectors> tile;
   tile.SetZero();
@@ -115,15 +136,27 @@ void ScoreTile(const Broadcasts& keys, const float* bias, const BlockState& stat
       SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) tile.sums[r][j] = hn::Add(tile.sums[r][j], row);
     }
   }
+  FloatVector largest[kVectors];
+  FloatVector excess = hn::Set(d, kLeast);
   SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
-    FloatVector largest = hn::Load(d, state.maxima + j * kLanes);
-    SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) largest = hn::Max(largest, tile.sums[r][j]);
-    hn::Store(largest, d, state.maxima + j * kLanes);
+    largest[j] = tile.sums[0][j];
+    SWIZZLE_UNROLL for (int r = 1; r < kRows; ++r) largest[j] = hn::Max(largest[j], tile.sums[r][j]);
+    excess = hn::Max(excess, hn::Sub(largest[j], hn::Load(d, state.references + j * kLanes)));
   }
-  tile.Store(scores);
+  if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Le(excess, hn::Set(d, kSlack))))) RaiseReferences(largest, state, powers);
+  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
+    const FloatVector reference = hn::Load(d, state.references + j * kLanes);
+    FloatVector total = hn::Load(d, state.totals + j * kLanes);
+    SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
+      const FloatVector power = PowerOfTwo(hn::Sub(tile.sums[r][j], reference));
+      total = hn::Add(total, power);
+      hn::Store(power, d, powers + (r * kVectors + j) * kLanes);
+    }
+    hn::Store(total, d, state.totals + j * kLanes);
+  }
 }
 
-// sums[r] = sums[r] * growth + value channel r * scores, over all pieces of a block.
+// sums[r] = sums[r] * growth + value channel r * powers, over all pieces of a block.
 template <int kRows, int kVectors>
 void ValueTile(std::span<const Piece> pieces, int64_t channel, const BlockState& state) {
   constexpr int64_t kWidth = kVectors * kLanes;
@@ -136,12 +169,12 @@ void ValueTile(std::span<const Piece> pieces, int64_t channel, const BlockState&
       tile.sums[r][j] = hn::Mul(hn::Load(d, sums + r * kWidth + j * kLanes), growth);
     }
   }
-  const float* scores = state.scores;
+  const float* powers = state.powers;
   for (const Piece& piece : pieces) {
     Broadcasts values = piece.values;
     values.data += channel * values.row_stride;
-    tile.MultiplyAdd(values, scores);
-    scores += piece.count * kWidth;
+    tile.MultiplyAdd(values, powers);
+    powers += piece.count * kWidth;
   }
   tile.Store(sums);
 }
@@ -170,48 +203,21 @@ HWY_INLINE void ForEachTile(int64_t rows, const Visit& visit) {
   }
 }
 
-// scores = 2^(scores - maxima), added to the totals. `keys` rows of kVectors vectors.
-template <int kVectors>
-void Exponentiate(int64_t keys, const BlockState& state) {
-  const FloatTag d;
-  FloatVector maxima[kVectors], totals[kVectors];
-  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
-    maxima[j] = hn::Load(d, state.maxima + j * kLanes);
-    totals[j] = hn::Mul(hn::Load(d, state.totals + j * kLanes), hn::Load(d, state.growth + j * kLanes));
-  }
-  float* scores = state.scores;
-  for (int64_t key = 0; key < keys; ++key, scores += kVectors * kLanes) {
-    SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
-      const FloatVector power = PowerOfTwo(hn::Sub(hn::Load(d, scores + j * kLanes), maxima[j]));
-      totals[j] = hn::Add(totals[j], power);
-      hn::Store(power, d, scores + j * kLanes);
-    }
-  }
-  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) hn::Store(totals[j], d, state.totals + j * kLanes);
-}
-
 // One block of keys, in pieces.
 template <int kVectors>
 void AttendKeys(std::span<const Piece> pieces, const AttentionScratch& sizes, const BlockState& state) {
   constexpr int64_t kWidth = kVectors * kLanes;
-  const FloatTag d;
-  FloatVector before[kVectors];
-  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) before[j] = hn::Load(d, state.maxima + j * kLanes);
-  float* scores = state.scores;
+  std::fill(state.growth, state.growth + kWidth, 1.0f);
+  float* powers = state.powers;
   for (const Piece& piece : pieces) {
     ForEachTile(piece.count, [&](int64_t first, int64_t rows) {
       Broadcasts keys = piece.keys;
       keys.data += first * keys.row_stride;
       const float* bias = piece.bias == nullptr ? nullptr : piece.bias + first;
-      kScoreTiles<kVectors>[rows - 1](keys, bias, state, scores + first * kWidth);
+      kScoreTiles<kVectors>[rows - 1](keys, bias, state, powers + first * kWidth);
     });
-    scores += piece.count * kWidth;
+    powers += piece.count * kWidth;
   }
-  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
-    const FloatVector after = hn::Load(d, state.maxima + j * kLanes);
-    hn::Store(PowerOfTwo(hn::Sub(before[j], after)), d, state.growth + j * kLanes);
-  }
-  Exponentiate<kVectors>((scores - state.scores) / kWidth, state);
   ForEachTile(sizes.value_channels, [&](int64_t first, int64_t rows) {
     kValueTiles<kVectors>[rows - 1](pieces, first, state);
   });
@@ -336,11 +342,15 @@ void WriteOutput(const AttentionCall& call, const QueryBlock& block, const Block
 template <int kVectors>
 void AttendBlock(const AttentionCall& call, const QueryBlock& block, float* scratch) {
   constexpr int64_t kWidth = kVectors * kLanes;
-  HWY_ALIGN float maxima[kWidth], totals[kWidth], growth[kWidth];
-  std::fill(maxima, maxima + kWidth, kLeast);
+  HWY_ALIGN float totals[kWidth], references[kWidth], growth[kWidth];
   std::fill(totals, totals + kWidth, 0.0f);
-  const BlockState state{scratch, scratch + call.sizes.scores_offset(), scratch + call.sizes.sums_offset(), maxima,
-                         totals, growth};
+  std::fill(references, references + kWidth, kLeast);
+  const BlockState state{.queries = scratch,
+                         .powers = scratch + call.sizes.powers_offset(),
+                         .sums = scratch + call.sizes.sums_offset(),
+                         .totals = totals,
+                         .references = references,
+                         .growth = growth};
   PackQueries<kVectors>(call, block, scratch);
   std::fill(state.sums, state.sums + call.sizes.value_channels * kWidth, 0.0f);
   for (int64_t key = block.first_key; key < block.last_key; key += kKeyBlock) {

@@ -1,10 +1,10 @@
 // Attention of packed token sequences, fp32: rows attention_<layout>_f32_<isa>, kPanels and kNchw.
 //
 // Queries lie in the lanes of vectors; keys and values are broadcast. A block of up to 64 queries of one sequence and
-// head meets the sequence's keys block by block; the softmax is kept as running maxima and sums, and what was summed is
-// scaled when a maximum grows (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et al.,
-// "FlashAttention", NeurIPS 2022, section 3.1). No matrix of length by length is held: the workspace is a few blocks a
-// thread, whatever the lengths.
+// head meets the sequence's keys block by block; the softmax goes by a reference that follows the running maximum, and
+// what was summed is scaled when that rises (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018;
+// Dao et al., "FlashAttention", NeurIPS 2022, section 3.1). No matrix of length by length is held: the workspace is a few
+// blocks a thread, whatever the lengths.
 //
 // A query whose keys all have the bias -infinity gets zeros. Spare positions of kPanels are left alone.
 #ifndef SWIZZLE_KERNELS_CPU_ATTENTION_F32_H_

@@ -84,7 +84,7 @@ struct AttentionScratch {
 
   int64_t floats() const { return (head_channels + value_channels + kKeyBlock) * kQueryBlock; }
   int64_t sums_offset() const { return head_channels * kQueryBlock; }
-  int64_t scores_offset() const { return (head_channels + value_channels) * kQueryBlock; }
+  int64_t powers_offset() const { return (head_channels + value_channels) * kQueryBlock; }
 
   int64_t head_channels;   // of queries and keys
   int64_t value_channels;  // of values and the output
