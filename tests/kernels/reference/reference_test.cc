@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+#include <limits>
+
 #include "kernels/reference/layout.h"
 
 namespace swizzle::reference {
@@ -92,6 +96,68 @@ TEST(Reference, TransposesEachImage) {
   const Problem problem{Op::kTranspose, {2, 2, 1, 3}, {2, 3, 1, 2}, {}, {}, 1};
   EXPECT_THAT(Transpose(problem, {1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60}),
               ElementsAre(1, 4, 2, 5, 3, 6, 10, 40, 20, 50, 30, 60));
+}
+
+// Sequences of one and two tokens, the second's at positions 0 and 2.
+constexpr int32_t kBegins[] = {0, 1, 3};
+constexpr int32_t kPositions[] = {0, 0, 2};
+const Sequences kSequences{kBegins, kPositions, {}};
+
+Problem OnTokens(Op op, int64_t input_channels, int64_t rows, int64_t channels) {
+  Problem problem;
+  problem.op = op;
+  problem.input = {3, input_channels};
+  problem.output = {rows, channels};
+  return problem;
+}
+
+TEST(Reference, EmbeddingTakesRowsByIdOrByPosition) {
+  const Weight table = DenseWeight(4, 2, {0, 1, 10, 11, 20, 21, 30, 31});
+  Problem problem = OnTokens(Op::kEmbedding, 1, 3, 2);
+  const Values ids = {std::bit_cast<float>(int32_t{3}), 0.0f, std::bit_cast<float>(int32_t{1})};
+  EXPECT_THAT(Embedding(problem, table, ids, kSequences), ElementsAre(30, 31, 0, 1, 10, 11));
+  problem.lookup = {true, 1};
+  EXPECT_THAT(Embedding(problem, table, {}, kSequences), ElementsAre(10, 11, 10, 11, 30, 31));
+}
+
+TEST(Reference, LayerNormIsPerToken) {
+  Problem problem = OnTokens(Op::kLayerNorm, 2, 3, 2);
+  problem.epsilon = 1;
+  const double two_away = 2 / std::sqrt(5.0);
+  EXPECT_THAT(LayerNorm(problem, DenseWeight(2, 1, {1, 10}, {0, 100}), {5, 5, 3, 7, 4, 0}),
+              Pointwise(DoubleNear(1e-12), Result{0, 100, -two_away, 100 + 10 * two_away, two_away, 100 - 10 * two_away}));
+}
+
+TEST(Reference, AttentionStaysInsideSequencesAndHeads) {
+  Problem problem = OnTokens(Op::kAttention, 2, 3, 2);
+  problem.attention = {2, 0.5f};
+  // In head 0 the second sequence's keys score 0 and 0.5 * 2 * log(3); in head 1 all score 0.
+  const float log_3 = std::log(3.0f);
+  const AttentionInputs inputs{{7, 7, 2, 0, 0, 0}, {9, 9, 0, 5, log_3, 5}, {1, 2, 4, 6, 8, 10}};
+  EXPECT_THAT(Attention(problem, inputs, kSequences), Pointwise(DoubleNear(1e-6), Result{1, 2, 7, 8, 6, 8}));
+}
+
+TEST(Reference, AttentionLeavesMaskedKeysOut) {
+  Problem problem = OnTokens(Op::kAttention, 1, 3, 1);
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  const float bias[] = {kNever, 0, kNever};
+  EXPECT_THAT(Attention(problem, {{1, 1, 1}, {1, 1, 1}, {5, 6, 7}}, {kBegins, kPositions, bias}),
+              ElementsAre(0, 6, 6));
+}
+
+TEST(Reference, TokensAreSelectedFromEitherEnd) {
+  Problem problem = OnTokens(Op::kSelectToken, 1, 2, 1);
+  const Values input = {1, 2, 3};
+  EXPECT_THAT(SelectToken(problem, input, kSequences), ElementsAre(1, 2));
+  problem.token = -1;
+  EXPECT_THAT(SelectToken(problem, input, kSequences), ElementsAre(1, 3));
+  problem.token = 1;  // the first sequence has none
+  EXPECT_THAT(SelectToken(problem, input, kSequences), ElementsAre(1, 3));
+}
+
+TEST(Reference, MeanTokensDividesByEachLength) {
+  const Problem problem = OnTokens(Op::kMeanTokens, 2, 2, 2);
+  EXPECT_THAT(MeanTokens(problem, {1, 2, 3, 4, 5, 8}, kSequences), ElementsAre(1, 2, 4, 6));
 }
 
 // The worked example of kernels/layout.h: 196 positions are panels of 48, 48, 48 and 52 in units of 16.
