@@ -221,7 +221,7 @@ def resident_bytes(process):
 
 
 @pytest.mark.skipif(SANITIZED, reason='sanitizers need memory of their own')
-def test_resident_memory_of_a_packed_model(start, repository, tmp_path, record_property):
+def test_resident_memory_of_a_packed_model(start, repository, tmp_path, record_testsuite_property):
     """Stored weights + arena + 64 MiB at most, after batches of every size."""
     packed = tmp_path / 'model.swz'
     subprocess.run([program('swizzle-pack'), 'pack', SHIPPED / f'{SPARSE}.onnx', packed], check=True, timeout=300)
@@ -236,5 +236,5 @@ def test_resident_memory_of_a_packed_model(start, repository, tmp_path, record_p
             tensor.set_data_from_numpy(numpy.zeros((batch, 1, 28, 28), numpy.float32))
             client.infer(SPARSE, [tensor])
     used = resident_bytes(server.process)
-    record_property('resident_bytes', f'{loaded} loaded, {used} used')
+    record_testsuite_property('resident_bytes', f'{loaded} loaded, {used} used')
     assert loaded <= used <= report['stored_bytes'] + report['arena_bytes'] + (64 << 20)
