@@ -36,6 +36,7 @@ struct LayerReport {
     // hopeless at the first batch size is extrapolated to the others.
     std::vector<double> microseconds;
     bool measured = false;  // now, or before (see tuning_cache.h)
+    Format weights = Format::kNone;  // that the kernel takes
   };
   std::string name;
   std::string op;

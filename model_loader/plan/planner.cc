@@ -90,7 +90,8 @@ LayerReport DescribeLayer(const Network& network, const Layer& layer, const std:
   }
   for (const Candidate& candidate : candidates) {
     if (candidate.kernel == nullptr) continue;
-    report.candidates.push_back({std::string(candidate.kernel->name), candidate.microseconds, candidate.measured});
+    report.candidates.push_back({std::string(candidate.kernel->name), candidate.microseconds, candidate.measured,
+                                 candidate.kernel->key.weights});
   }
   if (const Kernel* kernel = candidates[chosen].kernel) report.kernel = std::string(kernel->name);
   return report;
