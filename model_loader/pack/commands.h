@@ -35,6 +35,7 @@ struct InspectCommand {
   int64_t max_batch = 64;
   absl::Duration tuning_budget = absl::Seconds(10);
   std::filesystem::path tuning_cache;  // empty: none
+  std::filesystem::path page;          // where to write the same as an HTML page; empty: nowhere
 };
 
 // Writes `model` with the smallest weights of each layer zeroed: ONNX as ONNX, or packed where `output` ends in .swz.

@@ -5,13 +5,17 @@
 #include <string>
 
 #include "model_loader/loader.h"
+#include "nlohmann/json_fwd.hpp"
 
 namespace swizzle::pack {
 
 // Why the model is not planned, and the nodes that run unoptimised, by operator. Ends with a newline.
 std::string FallbackText(const FallbackModel& model);
 
-// The same as one object, indented, with every node, and a newline at its end. Keys only ever get added.
+// The same with every node. Keys only ever get added.
+nlohmann::ordered_json FallbackObject(const std::string& name, const FallbackModel& model);
+
+// The object, indented, with a newline at its end.
 std::string FallbackJson(const std::string& name, const FallbackModel& model);
 
 }  // namespace swizzle::pack

@@ -1,13 +1,17 @@
 #include <optional>
 #include <ostream>
+#include <span>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "model_loader/atomic_file.h"
 #include "model_loader/loader.h"
 #include "model_loader/pack/commands.h"
 #include "model_loader/pack/fallback_report.h"
 #include "model_loader/pack/model_report.h"
+#include "model_loader/pack/report_page.h"
 #include "model_loader/plan/plan.h"
 #include "model_loader/plan/tuning_cache.h"
+#include "nlohmann/json.hpp"
 
 namespace swizzle::pack {
 namespace {
@@ -28,6 +32,27 @@ class ProgressLine {
   Terminal& terminal_;
 };
 
+Structure StructureOf(const Network& network, const Layer& layer) {
+  if (layer.weight < 0) return {};
+  const int64_t taps = int64_t{layer.window.kernel_h} * layer.window.kernel_w;
+  return std::visit([&](const auto& matrix) { return DetectStructure(matrix, taps); },
+                    network.weights[layer.weight].matrix);
+}
+
+// A plan drops its network's weights, so this comes before it.
+void DescribeWeights(const Network& network, bool pictures, ModelReport& report) {
+  for (const Layer& layer : network.layers) {
+    report.structures.push_back(StructureOf(network, layer));
+    if (!pictures) continue;
+    report.pictures.push_back(layer.weight < 0 ? WeightPicture() : DrawWeight(network.weights[layer.weight]));
+  }
+}
+
+Status WritePage(const nlohmann::ordered_json& report, const std::filesystem::path& file) {
+  const std::string page = ReportPage(report);
+  return WriteFileAtomically(file, std::as_bytes(std::span(page)));
+}
+
 StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, Backend& backend,
                               TuningCache* tuning_cache) {
   ModelReport report;
@@ -36,6 +61,7 @@ StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, 
   report.producer = model.network.producer;
   report.features = backend.features_text();
   report.fusions = std::move(model.fusions);
+  DescribeWeights(model.network, !command.page.empty(), report);
   const PlanOptions options{.max_batch = command.max_batch,
                             .threads = command.threads,
                             .tuning_budget = command.tuning_budget,
@@ -54,6 +80,7 @@ StatusOr<Outcome> Execute(const InspectCommand& command, Terminal& terminal) {
   SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(command.model));
   if (const auto* unplanned = std::get_if<FallbackModel>(&runnable)) {
     const std::string name = command.model.filename().string();
+    if (!command.page.empty()) SWIZZLE_RETURN_IF_ERROR(WritePage(FallbackObject(name, *unplanned), command.page));
     terminal.out << (command.json ? FallbackJson(name, *unplanned) : name + ": " + FallbackText(*unplanned));
     return Outcome::kOk;
   }
@@ -73,6 +100,7 @@ StatusOr<Outcome> Execute(const InspectCommand& command, Terminal& terminal) {
   }
   SWIZZLE_RETURN_IF_ERROR(report);
   if (tuning_cache) SWIZZLE_RETURN_IF_ERROR(tuning_cache->Save());
+  if (!command.page.empty()) SWIZZLE_RETURN_IF_ERROR(WritePage(ReportObject(*report), command.page));
   terminal.out << (command.json ? ReportJson(*report) : ReportText(*report));
   return Outcome::kOk;
 }

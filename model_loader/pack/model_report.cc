@@ -1,6 +1,7 @@
 #include "model_loader/pack/model_report.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 #include "model_loader/pack/text_table.h"
@@ -13,7 +14,7 @@ using Json = nlohmann::ordered_json;
 using Candidate = LayerReport::Candidate;
 
 constexpr size_t kLayerWidth = 37;
-constexpr size_t kKernelWidth = 32;
+constexpr size_t kKernelWidth = 31;
 
 bool HasWeight(const LayerReport& layer) { return layer.weight_rows > 0; }
 
@@ -44,6 +45,24 @@ std::vector<double> ChosenTotals(const PlanReport& plan) {
   return totals;
 }
 
+// Had every layer run on its fastest kernel that takes no sparse weights; its chosen one where there is none.
+std::vector<double> DenseTotals(const PlanReport& plan) {
+  std::vector<double> totals(plan.measured_batches.size(), 0.0);
+  for (const LayerReport& layer : plan.layers) {
+    for (size_t b = 0; b < totals.size(); ++b) {
+      std::optional<double> least, chosen;
+      for (const Candidate& candidate : layer.candidates) {
+        if (b >= candidate.microseconds.size()) continue;
+        const double time = candidate.microseconds[b];
+        if (candidate.kernel == layer.kernel) chosen = time;
+        if (candidate.weights != Format::kCsr) least = std::min(least.value_or(time), time);
+      }
+      totals[b] += least.value_or(chosen.value_or(0.0));
+    }
+  }
+  return totals;
+}
+
 double TotalSparsity(const PlanReport& plan) {
   int64_t elements = 0, nonzeros = 0;
   for (const LayerReport& layer : plan.layers) {
@@ -59,7 +78,7 @@ TextTable NewLayerTable(const PlanReport& plan) {
                                             {"weight", Align::kRight},
                                             {"plane", Align::kRight},
                                             {"zeros", Align::kRight},
-                                            {"dense", Align::kRight},
+                                            {"structure"},
                                             {"stored", Align::kRight},
                                             {"kernel"}};
   for (int64_t batch : plan.measured_batches) columns.push_back({Concat("batch ", batch), Align::kRight});
@@ -73,13 +92,13 @@ void AddTimes(const Candidate* candidate, size_t batches, std::vector<std::strin
   }
 }
 
-std::vector<std::string> LayerCells(const LayerReport& layer) {
+std::vector<std::string> LayerCells(const LayerReport& layer, const Structure& structure) {
   std::vector<std::string> cells = {Shortened(layer.name, kLayerWidth), layer.op};
   if (HasWeight(layer)) {
     cells.push_back(Concat(layer.weight_rows, "x", layer.weight_cols));
     cells.push_back(PlaneText(layer.output));
     cells.push_back(PercentText(layer.sparsity()));
-    cells.push_back(BytesText(layer.dense_bytes));
+    cells.push_back(structure.Name());
     cells.push_back(BytesText(layer.stored_bytes));
   } else {
     cells.insert(cells.end(), {"-", PlaneText(layer.output), "-", "-", "-"});
@@ -87,8 +106,8 @@ std::vector<std::string> LayerCells(const LayerReport& layer) {
   return cells;
 }
 
-void AddLayer(const LayerReport& layer, size_t batches, TextTable& table) {
-  std::vector<std::string> cells = LayerCells(layer);
+void AddLayer(const LayerReport& layer, const Structure& structure, size_t batches, TextTable& table) {
+  std::vector<std::string> cells = LayerCells(layer, structure);
   const size_t layer_cells = cells.size();
   const std::vector<Candidate> ranked = Ranked(layer);
   if (ranked.empty()) {
@@ -104,13 +123,18 @@ void AddLayer(const LayerReport& layer, size_t batches, TextTable& table) {
   }
 }
 
-std::string TotalTimesText(const PlanReport& plan) {
-  const std::vector<double> totals = ChosenTotals(plan);
+std::string TimesText(const PlanReport& plan, const std::vector<double>& totals) {
   std::string text;
   for (size_t b = 0; b < totals.size(); ++b) {
     text += Concat(b == 0 ? "" : ", ", MicrosecondsText(totals[b]), " at batch ", plan.measured_batches[b]);
   }
-  return text.empty() ? "not measured" : text;
+  return text;
+}
+
+std::string TotalTimesText(const PlanReport& plan) {
+  if (plan.measured_batches.empty()) return "not measured";
+  return Concat(TimesText(plan, ChosenTotals(plan)), ", all layers together\ndense    ",
+                TimesText(plan, DenseTotals(plan)), ", the fastest dense kernel of each layer");
 }
 
 std::string TimingsText(const PlanReport& plan) {
@@ -140,7 +164,7 @@ std::string TotalsText(const ModelReport& report) {
                                     " for batches up to ", report.max_batch);
   const std::string device =
       Concat(plan.device, " (", report.features, "), ", plan.threads, plan.threads == 1 ? " thread" : " threads");
-  return Concat("weights  ", weights, "\nkernels  ", TotalTimesText(plan), ", all layers together\ntimes    ",
+  return Concat("weights  ", weights, "\nkernels  ", TotalTimesText(plan), "\ntimes    ",
                 TimingsText(plan), "\nplan     ", memory,
                 "\nfusions  ", FusionsText(report.fusions), "\ndevice   ", device, "\n");
 }
@@ -149,7 +173,26 @@ Json ExtentJson(const Extent& extent) {
   return {{"channels", extent.channels}, {"height", extent.height}, {"width", extent.width}};
 }
 
-Json WeightJson(const LayerReport& layer) {
+Json StructureJson(const Structure& structure) {
+  Json json = {{"name", structure.Name()}, {"pattern", SparsityPatternName(structure.pattern)}};
+  if (structure.pattern == SparsityPattern::kBlocks) {
+    json["block_rows"] = structure.block_rows;
+    json["block_cols"] = structure.block_cols;
+  }
+  if (structure.pattern == SparsityPattern::kRowVectors) json["vector_rows"] = structure.block_rows;
+  if (structure.pattern == SparsityPattern::kNOfM) {
+    json["n"] = structure.n;
+    json["m"] = structure.m;
+  }
+  json["fill"] = structure.fill;
+  json["bytes"] = structure.bytes;
+  json["zero_rows"] = structure.zero_rows;
+  json["zero_cols"] = structure.zero_cols;
+  json["zero_channels"] = structure.zero_channels;
+  return json;
+}
+
+Json WeightJson(const LayerReport& layer, const Structure& structure) {
   if (!HasWeight(layer)) return nullptr;
   return {{"rows", layer.weight_rows},
           {"cols", layer.weight_cols},
@@ -158,21 +201,33 @@ Json WeightJson(const LayerReport& layer) {
           {"format", layer.format},
           {"dense_bytes", layer.dense_bytes},
           {"stored_bytes", layer.stored_bytes},
-          {"device_bytes", layer.device_bytes}};
+          {"device_bytes", layer.device_bytes},
+          {"structure", StructureJson(structure)}};
 }
 
-Json LayerJson(const LayerReport& layer) {
+Json PictureJson(const WeightPicture& picture) {
+  return {{"rows", picture.rows},
+          {"cols", picture.cols},
+          {"density", picture.density},
+          {"corner_rows", picture.corner_rows},
+          {"corner_cols", picture.corner_cols},
+          {"corner", picture.corner}};
+}
+
+Json LayerJson(const LayerReport& layer, const Structure& structure) {
   Json candidates = Json::array();
   for (const Candidate& candidate : Ranked(layer)) {
     candidates.push_back({{"kernel", candidate.kernel},
                           {"chosen", candidate.kernel == layer.kernel},
+                          {"weights", FormatName(candidate.weights)},
+                          {"measured", candidate.measured},
                           {"microseconds", candidate.microseconds}});
   }
   return {{"name", layer.name},
           {"op", layer.op},
           {"input", ExtentJson(layer.input)},
           {"output", ExtentJson(layer.output)},
-          {"weight", WeightJson(layer)},
+          {"weight", WeightJson(layer, structure)},
           {"kernel", layer.kernel.empty() ? Json(nullptr) : Json(layer.kernel)},
           {"candidates", std::move(candidates)}};
 }
@@ -182,35 +237,48 @@ Json LayerJson(const LayerReport& layer) {
 std::string ReportText(const ModelReport& report) {
   const PlanReport& plan = report.plan;
   TextTable table = NewLayerTable(plan);
-  for (const LayerReport& layer : plan.layers) AddLayer(layer, plan.measured_batches.size(), table);
+  for (size_t i = 0; i < plan.layers.size(); ++i) {
+    AddLayer(plan.layers[i], report.structures[i], plan.measured_batches.size(), table);
+  }
   return Concat(HeadingText(report), "\n", table.Render(), "\n", TotalsText(report));
 }
 
-std::string ReportJson(const ModelReport& report) {
+Json ReportObject(const ModelReport& report) {
   const PlanReport& plan = report.plan;
   Json fusions = Json::object();
   for (const auto& [pass, count] : report.fusions) fusions[pass] = count;
   Json layers = Json::array();
-  for (const LayerReport& layer : plan.layers) layers.push_back(LayerJson(layer));
-  const Json json = {{"model", report.model},
-                     {"container", report.container},
-                     {"producer", report.producer},
-                     {"device", plan.device},
-                     {"features", report.features},
-                     {"threads", plan.threads},
-                     {"max_batch", report.max_batch},
-                     {"measured_batches", plan.measured_batches},
-                     {"timed_now", plan.timed_now},
-                     {"timed_before", plan.timed_before},
-                     {"sparsity", TotalSparsity(plan)},
-                     {"dense_bytes", plan.dense_bytes},
-                     {"stored_bytes", plan.stored_bytes},
-                     {"device_bytes", plan.device_bytes},
-                     {"arena_bytes", report.arena_bytes},
-                     {"conversions", plan.conversions},
-                     {"microseconds", ChosenTotals(plan)},
-                     {"fusions", std::move(fusions)},
-                     {"layers", std::move(layers)}};
+  for (size_t i = 0; i < plan.layers.size(); ++i) {
+    layers.push_back(LayerJson(plan.layers[i], report.structures[i]));
+    if (!report.pictures.empty() && HasWeight(plan.layers[i])) {
+      layers.back()["picture"] = PictureJson(report.pictures[i]);
+    }
+  }
+  return {{"model", report.model},
+          {"container", report.container},
+          {"producer", report.producer},
+          {"device", plan.device},
+          {"features", report.features},
+          {"threads", plan.threads},
+          {"max_batch", report.max_batch},
+          {"measured_batches", plan.measured_batches},
+          {"timed_now", plan.timed_now},
+          {"timed_before", plan.timed_before},
+          {"sparsity", TotalSparsity(plan)},
+          {"dense_bytes", plan.dense_bytes},
+          {"stored_bytes", plan.stored_bytes},
+          {"device_bytes", plan.device_bytes},
+          {"arena_bytes", report.arena_bytes},
+          {"conversions", plan.conversions},
+          {"microseconds", ChosenTotals(plan)},
+          {"dense_microseconds", DenseTotals(plan)},
+          {"fusions", std::move(fusions)},
+          {"layers", std::move(layers)}};
+}
+
+std::string ReportJson(const ModelReport& report) {
+  Json json = ReportObject(report);
+  for (Json& layer : json["layers"]) layer.erase("picture");
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -7,7 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/format/structure.h"
+#include "model_loader/pack/weight_picture.h"
 #include "model_loader/plan/plan.h"
+#include "nlohmann/json_fwd.hpp"
 
 namespace swizzle::pack {
 
@@ -20,12 +23,18 @@ struct ModelReport {
   int64_t arena_bytes = 0;
   std::vector<std::pair<std::string, int>> fusions;  // pass name -> how often it applied
   PlanReport plan;
+  // Of the weight of each layer of the plan; as made where a layer has none.
+  std::vector<Structure> structures;
+  std::vector<WeightPicture> pictures;  // none at all where nobody asked
 };
 
 // A table of the layers, the chosen kernel of each above the rejected ones, and totals. At most 160 columns.
 std::string ReportText(const ModelReport& report);
 
-// One object, indented, with a newline at its end. Bytes and microseconds are plain numbers; keys only ever get added.
+// Everything, pictures included. Bytes and microseconds are plain numbers; keys only ever get added.
+nlohmann::ordered_json ReportObject(const ModelReport& report);
+
+// The object without its pictures, indented, with a newline at its end.
 std::string ReportJson(const ModelReport& report);
 
 }  // namespace swizzle::pack

@@ -26,6 +26,10 @@ std::string CheckModelEnding(const std::string& file) {
   return ending == ".swz" || ending == ".onnx" ? "" : "'" + file + "' ends in neither .onnx nor .swz";
 }
 
+std::string CheckPageEnding(const std::string& file) {
+  return std::filesystem::path(file).extension() == ".html" ? "" : "'" + file + "' does not end in .html";
+}
+
 // The flags of all commands, and what was asked for once they are parsed.
 class Flags {
  public:
@@ -82,6 +86,9 @@ class Flags {
         ->check(CLI::Range(0.0, kMaxTuningSeconds).description(""));
     app->add_option("--tuning-cache", inspect_.tuning_cache, "Take known times from this file, and add new ones to it")
         ->type_name("FILE");
+    app->add_option("--report", inspect_.page, "Write a page with plots and pictures of the weights to this file, too")
+        ->type_name("FILE.html")
+        ->check(CheckPageEnding);
     app->callback([this] {
       inspect_.json = json();
       inspect_.tuning_budget = absl::Seconds(tuning_seconds_);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -133,6 +134,27 @@ TEST_F(Commands, InspectPrintsEachLayer) {
   EXPECT_EQ(json["threads"], 1);
   ASSERT_EQ(Run({"inspect", model, "--threads=1", "--tuning-budget=0"}), 0) << err();
   EXPECT_THAT(out(), HasSubstr("DepthwiseConv"));
+}
+
+TEST_F(Commands, InspectWritesAPageBesideWhatItPrints) {
+  const std::string model = Packed("m.swz", MakeRandomNetwork({.sparsity = 0.5}));
+  const std::vector<std::string> flags = {"--threads=1", "--tuning-budget=0", "-o", "json", "--report", Path("m.html")};
+  std::vector<std::string> arguments = {"inspect", model};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  ASSERT_EQ(Run(arguments), 0) << err();
+  const auto printed = nlohmann::json::parse(out());
+  std::stringstream page;
+  page << std::ifstream(Path("m.html")).rdbuf();
+  const std::string begin = "<script type=\"application/json\" id=\"data\">";
+  const size_t from = page.str().find(begin) + begin.size();
+  auto shown = nlohmann::json::parse(page.str().substr(from, page.str().find("</script>", from) - from));
+  int pictures = 0;
+  for (auto& layer : shown["layers"]) pictures += static_cast<int>(layer.erase("picture"));
+  EXPECT_EQ(pictures, std::count_if(shown["layers"].begin(), shown["layers"].end(),
+                                    [](const auto& layer) { return !layer["weight"].is_null(); }));
+  EXPECT_GT(pictures, 0);
+  EXPECT_EQ(shown, printed);
+  ExpectBadInput({"inspect", model, "--threads=1", "--tuning-budget=0", "--report", Path("absent/m.html")}, "absent");
 }
 
 TEST_F(Commands, RunGoesFromArraysToArrays) {

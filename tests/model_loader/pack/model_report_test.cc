@@ -27,9 +27,9 @@ ModelReport SampleReport() {
   conv.stored_bytes = 12804;
   conv.device_bytes = 13000;
   conv.kernel = "conv_csr";
-  conv.candidates = {{"conv_dense", {50.0, 400.0}},
-                     {"conv_slow", {70.5, 1500.0}},
-                     {"conv_csr", {60.0, 100.0}},
+  conv.candidates = {{"conv_dense", {50.0, 400.0}, true, Format::kDense},
+                     {"conv_slow", {70.5, 1500.0}, true, Format::kDense},
+                     {"conv_csr", {60.0, 100.0}, true, Format::kCsr},
                      {"conv_unmeasured", {}}};
   LayerReport reshape;
   reshape.name = "flatten";
@@ -55,6 +55,9 @@ ModelReport SampleReport() {
   report.plan.dense_bytes = 32768;
   report.plan.stored_bytes = 12804;
   report.plan.device_bytes = 13000;
+  report.structures.resize(2);
+  report.structures[0] = {.pattern = SparsityPattern::kBlocks, .block_cols = 4, .fill = 0.875, .bytes = 9000,
+                          .zero_rows = 3, .zero_cols = 2, .zero_channels = 1};
   return report;
 }
 
@@ -62,16 +65,17 @@ TEST(ReportText, IsATableWithTotals) {
   EXPECT_EQ(ReportText(SampleReport()),
             R"(model.onnx: onnx, pytorch 2.1.0, 2 layers (* marks the chosen kernel of each)
 
-layer           op       weight  plane   zeros     dense    stored  kernel             batch 1  batch 8
---------------  -------  ------  -----  ------  --------  --------  -----------------  -------  -------
-/blocks/0/Conv  Conv     128x64  28x28  75.0 %  32.0 KiB  12.5 KiB  * conv_csr         60.0 us   100 us
-                                                                      conv_dense       50.0 us   400 us
-                                                                      conv_slow        70.5 us  1.50 ms
-                                                                      conv_unmeasured        -        -
-flatten         Reshape       -    1x1       -         -         -  -                        -        -
+layer           op       weight  plane   zeros  structure     stored  kernel             batch 1  batch 8
+--------------  -------  ------  -----  ------  ----------  --------  -----------------  -------  -------
+/blocks/0/Conv  Conv     128x64  28x28  75.0 %  1x4 blocks  12.5 KiB  * conv_csr         60.0 us   100 us
+                                                                        conv_dense       50.0 us   400 us
+                                                                        conv_slow        70.5 us  1.50 ms
+                                                                        conv_unmeasured        -        -
+flatten         Reshape       -    1x1       -  -                  -  -                        -        -
 
 weights  32.0 KiB dense, 12.5 KiB stored (2.6x smaller), 12.7 KiB as the kernels hold them; 75.0 % are zero
 kernels  60.0 us at batch 1, 100 us at batch 8, all layers together
+dense    50.0 us at batch 1, 400 us at batch 8, the fastest dense kernel of each layer
 times    7 measured now, 2 before
 plan     1 layout conversions; arena 1.00 MiB for batches up to 64
 fusions  fold_affine 3, fuse_activation 2
@@ -85,6 +89,7 @@ TEST(ReportText, FitsATerminalWhateverTheNames) {
   report.plan.layers[0].op = "DepthwiseConv";
   report.plan.layers[0].weight_rows = report.plan.layers[0].weight_cols = 16384;
   report.plan.layers[0].candidates[0].kernel = std::string(100, 'k');
+  report.structures[0] = {.pattern = SparsityPattern::kRowsColumns, .zero_rows = 1, .zero_cols = 1};
   std::istringstream lines(ReportText(report));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 160u) << line;
 }
@@ -109,6 +114,7 @@ TEST(ReportJson, HoldsEverything) {
   EXPECT_EQ(json["timed_now"], 7);
   EXPECT_EQ(json["timed_before"], 2);
   EXPECT_EQ(json["microseconds"], (std::vector<double>{60.0, 100.0}));
+  EXPECT_EQ(json["dense_microseconds"], (std::vector<double>{50.0, 400.0}));
   EXPECT_EQ(json["sparsity"], 0.75);
   EXPECT_EQ(json["fusions"]["fold_affine"], 3);
   ASSERT_EQ(json["layers"].size(), 2u);
@@ -117,13 +123,49 @@ TEST(ReportJson, HoldsEverything) {
   EXPECT_EQ(conv["weight"]["rows"], 128);
   EXPECT_EQ(conv["weight"]["sparsity"], 0.75);
   EXPECT_EQ(conv["weight"]["stored_bytes"], 12804);
+  const auto& structure = conv["weight"]["structure"];
+  EXPECT_EQ(structure["pattern"], "blocks");
+  EXPECT_EQ(structure["name"], "1x4 blocks");
+  EXPECT_EQ(structure["block_rows"], 1);
+  EXPECT_EQ(structure["block_cols"], 4);
+  EXPECT_EQ(structure["fill"], 0.875);
+  EXPECT_EQ(structure["zero_rows"], 3);
+  EXPECT_EQ(structure["zero_cols"], 2);
+  EXPECT_EQ(structure["zero_channels"], 1);
+  EXPECT_FALSE(conv.contains("picture"));
   EXPECT_EQ(conv["kernel"], "conv_csr");
   ASSERT_EQ(conv["candidates"].size(), 4u);
   EXPECT_EQ(conv["candidates"][0]["kernel"], "conv_csr");
   EXPECT_EQ(conv["candidates"][0]["chosen"], true);
+  EXPECT_EQ(conv["candidates"][0]["weights"], "csr");
+  EXPECT_EQ(conv["candidates"][0]["measured"], true);
   EXPECT_EQ(conv["candidates"][1]["microseconds"][0], 50.0);
   EXPECT_TRUE(json["layers"][1]["weight"].is_null());
   EXPECT_TRUE(json["layers"][1]["kernel"].is_null());
+}
+
+TEST(ReportObject, HasPicturesWhereTheyWereTaken) {
+  ModelReport report = SampleReport();
+  report.pictures.resize(2);
+  report.pictures[0] = {.rows = 1, .cols = 2, .density = "A/", .corner_rows = 1, .corner_cols = 2, .corner = {"4"}};
+  const auto json = ReportObject(report);
+  EXPECT_EQ(json["layers"][0]["picture"]["density"], "A/");
+  EXPECT_EQ(json["layers"][0]["picture"]["corner"][0], "4");
+  EXPECT_FALSE(json["layers"][1].contains("picture"));
+}
+
+TEST(ReportJson, SaysWhatEachPatternIs) {
+  const auto structure_of = [](const Structure& structure) {
+    ModelReport report = SampleReport();
+    report.structures[0] = structure;
+    return ReportObject(report)["layers"][0]["weight"]["structure"];
+  };
+  const auto n_of_m = structure_of({.pattern = SparsityPattern::kNOfM, .n = 2, .m = 4});
+  EXPECT_EQ(n_of_m["name"], "2:4");
+  EXPECT_EQ(n_of_m["n"], 2);
+  EXPECT_EQ(n_of_m["m"], 4);
+  EXPECT_EQ(structure_of({.pattern = SparsityPattern::kRowVectors, .block_rows = 8})["vector_rows"], 8);
+  EXPECT_FALSE(structure_of({.pattern = SparsityPattern::kUnstructured}).contains("block_rows"));
 }
 
 }  // namespace

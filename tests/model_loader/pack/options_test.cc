@@ -31,15 +31,17 @@ TEST(Options, InspectHasDefaultsAndFlags) {
   EXPECT_FALSE(plain.json);
   EXPECT_EQ(plain.threads, 0);
   EXPECT_EQ(plain.max_batch, 64);
+  EXPECT_TRUE(plain.page.empty());
   EXPECT_EQ(plain.tuning_budget, absl::Seconds(10));
   const auto full = ParseAs<InspectCommand>(
       {"inspect", "m.swz", "-o", "json", "--threads=3", "--max-batch=8", "--tuning-budget=0.5",
-       "--tuning-cache=times"});
+       "--tuning-cache=times", "--report=page.html"});
   EXPECT_TRUE(full.json);
   EXPECT_EQ(full.threads, 3);
   EXPECT_EQ(full.max_batch, 8);
   EXPECT_EQ(full.tuning_budget, absl::Milliseconds(500));
   EXPECT_EQ(full.tuning_cache, "times");
+  EXPECT_EQ(full.page, "page.html");
 }
 
 TEST(Options, PruneTakesItsOutputEitherWayAndManyPatterns) {
@@ -86,6 +88,7 @@ TEST(Options, MistakesAreOneLine) {
       {"inspect", "m.onnx", "--threads=two"},
       {"inspect", "m.onnx", "--max-batch=0"},
       {"inspect", "m.onnx", "-o", "xml"},
+      {"inspect", "m.onnx", "--report", "m.onnx"},
       {"prune", "m.onnx", "p.onnx"},
       {"prune", "m.onnx", "--sparsity=0.5"},
       {"prune", "m.onnx", "p.onnx", "--sparsity=1.01"},

@@ -1,0 +1,185 @@
+// Puts the page together.
+
+const MOST_LISTED = 2000;  // rows of a plain table
+
+function show(id, ...children) {
+  const section = document.getElementById(id);
+  section.append(...children);
+  section.hidden = false;
+  return section;
+}
+
+function fact(title, ...text) {
+  return make('div', {class: 'fact'}, make('dt', {class: 'quiet'}, title), make('dd', {}, ...text));
+}
+
+function tile(title, value, note) {
+  return make('div', {class: 'tile'}, make('dt', {class: 'quiet'}, title), make('dd', {},
+              make('strong', {}, value), make('span', {class: 'quiet'}, note)));
+}
+
+function showHeader() {
+  document.title = `${report.model} - Swizzle`;
+  document.getElementById('model').append(isolated(report.model));
+  const origin = [report.container, report.producer || 'unknown producer'];
+  if (report.fallback) origin.push(`opset ${report.opset}`, countText(report.fallback_nodes.length, 'node', 'nodes'));
+  else origin.push(countText(report.layers.length, 'layer', 'layers'));
+  document.getElementById('origin').append(isolated(origin.join(' · ')));
+  if (report.fallback) return;
+  document.getElementById('device').append(isolated(
+    [report.device, report.features, countText(report.threads, 'thread', 'threads'),
+     `batches up to ${report.max_batch}`].join(' · ')));
+}
+
+function showTotals() {
+  const weights = report.layers.filter(layer => layer.weight);
+  const sparse = weights.filter(layer => layer.weight.format === 'csr').length;
+  const tiles = [
+    tile('Zeros', percentText(report.sparsity), `${sparse} of ${countText(weights.length, 'weight', 'weights')} stored sparse`),
+    tile('Weights', bytesText(report.stored_bytes),
+         `stored, of ${bytesText(report.dense_bytes)} dense: ${timesText(report.dense_bytes / report.stored_bytes)} smaller`),
+    ...report.measured_batches.map((batch, b) => tile(
+      `Time at batch ${batch}`, timeText(report.microseconds[b]),
+      `${timesText(report.dense_microseconds[b] / report.microseconds[b])} as fast as dense (${timeText(report.dense_microseconds[b])})`)),
+  ];
+  show('totals', make('dl', {class: 'tiles'}, ...tiles),
+       make('p', {class: 'quiet'}, isMeasured() ? '' : 'Times are estimates by rule of thumb, for no time was given to ' +
+            'measure kernels (--tuning-budget). ', 'Times are sums over the layers of the kernels chosen, and of the ' +
+            'fastest dense kernel of each; conversions between layouts are left out.'));
+}
+
+function makeTable(titles, rows) {
+  const cell = (text, c, tag = 'td') => make(tag, {class: titles[c].number ? 'number' : ''}, text);
+  return make('table', {},
+    make('thead', {}, make('tr', {}, ...titles.map((title, c) => cell(title.text, c, 'th')))),
+    make('tbody', {}, ...rows.map(row => make('tr', {}, ...row.map((text, c) => cell(text, c))))));
+}
+
+function showTable() {
+  const number = text => ({text, number: true});
+  const titles = [number('#'), {text: 'layer'}, {text: 'operator'}, number('weight'), number('plane'), number('zeros'),
+                  {text: 'structure'}, number('dense'), number('stored'), {text: 'kernel'}];
+  for (const batch of report.measured_batches) titles.push(number(`batch ${batch}`), number('vs. dense'));
+  const rows = report.layers.map((layer, i) => {
+    const weight = layer.weight, chosen = chosenOf(layer);
+    const name = make('span', {class: 'long', title: layer.name}, isolated(layer.name));
+    const row = [`${i + 1}`, name, layer.op, weight ? shapeText(weight) : '–', planeText(layer.output),
+                 weight ? percentText(weight.sparsity) : '–', weight ? weight.structure.name : '–',
+                 weight ? bytesText(weight.dense_bytes) : '–', weight ? bytesText(weight.stored_bytes) : '–',
+                 layer.kernel ?? '–'];
+    report.measured_batches.forEach((_, b) => {
+      const ratio = speedUp(layer, b);
+      row.push(timeText(chosen?.microseconds[b]), ratio === undefined ? '–' : timesText(ratio));
+    });
+    return row;
+  });
+  show('table').querySelector('.scroll').append(makeTable(titles, rows));
+}
+
+function showMore() {
+  const fusions = Object.entries(report.fusions).filter(([, count]) => count > 0).map(([pass, count]) => `${pass} ${count}`).join(', ');
+  show('more', make('h2', {}, 'Plan'), make('dl', {class: 'facts'},
+    fact('As the kernels hold them', `${bytesText(report.device_bytes)} of weights`),
+    fact('Arena', `${bytesText(report.arena_bytes)} for batches up to ${report.max_batch}`),
+    fact('Layout conversions', `${report.conversions}`),
+    fact('Kernel times', `${report.timed_now} measured for this page, ${report.timed_before} from the tuning cache`),
+    fact('Fusions', fusions || (report.container === 'swz' ? 'done when the file was packed' : 'none'))));
+}
+
+function makeFacts(layer) {
+  const facts = [fact('Operator', layer.op), fact('Output', `${layer.output.channels} channels of ${planeText(layer.output)}`)];
+  const weight = layer.weight;
+  if (weight) {
+    const {zero_rows: rows, zero_cols: cols, zero_channels: channels} = weight.structure;
+    facts.push(
+      fact('Weight', `${shapeText(weight)}, ${countText(weight.nonzeros, 'nonzero', 'nonzeros')}`),
+      fact('Zeros', percentText(weight.sparsity)),
+      fact('Structure', structureSentence(weight.structure)),
+      fact('Wholly zero', `${countText(rows, 'row', 'rows')}, ${countText(cols, 'column', 'columns')}, ` +
+                          countText(channels, 'input channel', 'input channels')),
+      fact('Bytes', `${bytesText(weight.stored_bytes)} stored (${weight.format}), ${bytesText(weight.dense_bytes)} dense, ` +
+                    `${bytesText(weight.device_bytes)} as the kernel holds it`));
+  }
+  return make('dl', {class: 'facts'}, ...facts);
+}
+
+function makeCandidates(layer) {
+  if (!layer.candidates.length) return make('p', {class: 'quiet'}, 'It moves no data: there is no kernel to choose.');
+  const titles = [{text: 'kernel'}, ...report.measured_batches.map(batch => ({text: `batch ${batch}`, number: true})),
+                  {text: 'weights'}];
+  const table = makeTable(titles, layer.candidates.map(candidate => [
+    make('span', {class: 'kernel'}, swatch(kernelMark(candidate, 50)),
+         candidate.kernel + (candidate.chosen ? ' (chosen)' : '')),
+    ...report.measured_batches.map((_, b) => timeText(candidate.microseconds[b])), candidate.weights]));
+  return make('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Kernels of this layer'}, table);
+}
+
+function showLayer(index, choose) {
+  const layer = report.layers[index];
+  const step = (text, label, target) => {
+    const button = make('button', {type: 'button', 'aria-label': label}, text);
+    button.disabled = !(target in report.layers);
+    button.addEventListener('click', () => {
+      choose(target, false);
+      const again = document.querySelector(`#layer button[aria-label="${label}"]`);
+      (again.disabled ? document.querySelector('#layer button:enabled') : again)?.focus({preventScroll: true});
+    });
+    return button;
+  };
+  const section = document.getElementById('layer');
+  section.replaceChildren(
+    make('div', {class: 'layer-head'}, make('h2', {id: 'layer-name'}, `${index + 1}. `, isolated(layer.name)),
+         make('div', {class: 'steps'}, step('‹', 'Layer before', index - 1), step('›', 'Layer after', index + 1))),
+    make('div', {class: 'layer-body'}, layer.picture ? makePictures(layer)
+           : make('p', {class: 'quiet'}, 'This layer has no weight.'),
+         make('div', {class: 'layer-facts'}, makeFacts(layer), makeCandidates(layer))));
+  section.hidden = false;
+  return section;
+}
+
+function showFallback() {
+  const counts = new Map();
+  for (const node of report.fallback_nodes) counts.set(node.op, (counts.get(node.op) ?? 0) + 1);
+  const number = text => ({text, number: true});
+  const byCount = [...counts].sort((a, b) => b[1] - a[1]).map(([op, count]) => [isolated(op), `${count}`]);
+  const listed = report.fallback_nodes.slice(0, MOST_LISTED);
+  show('fallback',
+    make('div', {class: 'notice', role: 'note'}, make('strong', {}, 'No optimised plan takes this model. '),
+         `All ${countText(report.fallback_nodes.length, 'node', 'nodes')} run on the fallback executor, one by one and ` +
+         'dense; there are no kernels to compare.', make('p', {}, 'Why: ', isolated(report.fallback_reason))),
+    make('dl', {class: 'tiles'}, tile('Weights', bytesText(report.weight_bytes), 'held dense'),
+         tile('Nodes', `${report.fallback_nodes.length}`, countText(counts.size, 'operator', 'operators'))),
+    make('h2', {}, 'Operators'), makeTable([{text: 'operator'}, number('nodes')], byCount),
+    make('h2', {}, 'Nodes, as executed'),
+    make('div', {class: 'scroll tall', tabindex: '0', role: 'region', 'aria-label': 'Nodes, as executed'},
+         makeTable([number('#'), {text: 'operator'}, {text: 'name'}],
+                   listed.map((node, i) => [`${i + 1}`, isolated(node.op), isolated(node.name)]))),
+    listed.length < report.fallback_nodes.length ? `The first ${MOST_LISTED}.` : '');
+}
+
+function showPlan() {
+  showTotals();
+  const chart = document.getElementById('chart');
+  let chosen = 0, list = null;
+  const choose = (index, byPointer) => {
+    chosen = index;
+    const row = markChosenRow(list, index);
+    const section = showLayer(index, choose);
+    if (!byPointer) row.scrollIntoView({block: 'nearest'});
+    const narrow = matchMedia('(max-width: 60rem)').matches;
+    if (byPointer && narrow) section.scrollIntoView({behavior: 'smooth', block: 'start'});
+  };
+  list = makeChart(chart, choose);
+  show('overview');
+  showTable();
+  showMore();
+  const sizes = report.layers.map(({weight}) => weight ? weight.dense_bytes * (weight.format === 'csr' ? 1 : 1e-9) : 0);
+  choose(sizes.indexOf(Math.max(...sizes)), false);
+  chart.scrollTop = 0;
+  scrollTo(0, 0);
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => showLayer(chosen, choose));
+}
+
+showHeader();
+if (report.fallback) showFallback();
+else showPlan();
