@@ -1,0 +1,243 @@
+"""Prunes a MiniLM encoder while its dense self teaches it, and measures what is left of the embeddings."""
+
+import copy
+import dataclasses
+import json
+import time
+
+import numpy as np
+import torch
+import tqdm
+
+import gloss_batches
+import minilm_encoder
+import pruning
+import sparse_bitmask
+import wordnet_glosses
+
+EVALUATION_BUDGET = 65536
+SCALE_BATCHES = 32
+NEIGHBOURS = 10
+
+
+class TrainingSet:
+    """What `prepare` wrote, on a device: the dense model and the glosses."""
+
+    def __init__(self, path, device, limit=None):
+        arrays = np.load(path)
+        chosen = slice(limit)
+        lengths = arrays['lengths'][chosen].astype(np.int64)
+        self.device = device
+        self.weights = {name.removeprefix('model/'): torch.from_numpy(arrays[name].astype(np.float32))
+                        for name in arrays.files if name.startswith('model/')}
+        self.glosses = gloss_batches.GlossTokens(arrays['tokens'][:lengths.sum()], lengths, device)
+        self.classes = torch.from_numpy(arrays['classes'][chosen].astype(np.int64)).to(device)
+        self.held_out = arrays['held_out'][chosen]
+        self.embeddings = minilm_encoder.Embeddings(self.weights).to(device)
+
+    def dense(self):
+        return minilm_encoder.Encoder(self.weights).to(self.device).eval().requires_grad_(False)
+
+
+@dataclasses.dataclass
+class Recipe:
+    """How to prune and to distil; the defaults of the command line."""
+
+    sparsity: float = 0.8
+    scope: str = 'layer'
+    importance: str = 'magnitude'
+    epochs: int = 150
+    rate: float = 5e-4
+    warmup: float = 0.02
+    prune_fraction: float = 0.6
+    prune_every: int = 20
+    batch_tokens: int = 16384
+    joined: float = 0.2
+    cosine_weight: float = 5.0
+    seed: int = 1
+
+
+def autocast(device):
+    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == 'cuda')
+
+
+def distillation_loss(states, taught, mask, cosine_weight):
+    """Returns (loss, 1 - mean cosine): how far a student's states and its sentence embeddings are from its teacher's.
+
+    The first part is the mean over all states of their squared difference at unmasked positions, over the teacher's
+    squared deviation from its mean.
+    """
+    present = mask[:, :, None]
+    count = mask.sum() * states[0].shape[-1]
+    distance = 0.0
+    for state, target in zip(states, taught):
+        target = target.float()
+        mean = torch.where(present, target, 0).sum() / count
+        spread = torch.where(present, target - mean, 0).square().sum()
+        distance = distance + torch.where(present, state.float() - target, 0).square().sum() / spread
+    embedding, target = (minilm_encoder.pool(last.float(), mask) for last in (states[-1], taught[-1]))
+    turned = 1 - (embedding * target).sum(1).mean()
+    return distance / len(states) + cosine_weight * turned, turned
+
+
+@torch.no_grad()
+def input_scales(encoder, data, batches):
+    """Returns the root mean square of each input feature of every linear layer: {weight's name: [1, inputs]}."""
+    sums, hooks, seen = {}, [], {}
+    for i, layer in enumerate(encoder.layers):
+        for part in minilm_encoder.LINEARS:
+            name = f'encoder.layer.{i}.{part}.weight'
+
+            def add(module, inputs, name=name):
+                squares = torch.where(seen['mask'][:, :, None], inputs[0], 0).square().sum((0, 1))
+                sums[name] = sums.get(name, 0) + squares
+
+            hooks.append(layer.linear(part).register_forward_pre_hook(add))
+    count = 0
+    for index in batches:
+        tokens, seen['mask'] = data.glosses.batch(index)
+        encoder(data.embeddings(tokens), seen['mask'])
+        count += int(seen['mask'].sum())
+    for hook in hooks:
+        hook.remove()
+    return {name: (total / count).sqrt()[None] for name, total in sums.items()}
+
+
+def make_pruner(student, data, train_index, recipe):
+    weights = student.linear_weights()
+    scales = None
+    if recipe.importance == 'inputs':
+        batches = gloss_batches.length_sorted(data.glosses.lengths[train_index], recipe.batch_tokens,
+                                              np.random.default_rng(recipe.seed))[:SCALE_BATCHES]
+        by_name = input_scales(student, data, [train_index[batch] for batch in batches])
+        scales = [by_name[name] for name in weights]
+    return pruning.MagnitudePruner(weights.values(), recipe.scope, scales)
+
+
+def epoch_batches(data, train_index, recipe, rng):
+    """Returns an epoch's batches: [(first, second)] as GlossTokens.batch takes them."""
+    lengths = data.glosses.lengths
+    joined = rng.random(len(train_index)) < recipe.joined
+    second = np.where(joined, rng.choice(train_index, len(train_index)), -1)
+    together = lengths[train_index] + np.where(joined, lengths[second] - 2, 0)
+    return [(train_index[batch], second[batch])
+            for batch in gloss_batches.length_sorted(together, recipe.batch_tokens, rng)]
+
+
+def prune_and_distil(data, recipe, report=print):
+    """Trains and returns (sparse encoder, one dictionary of figures an epoch)."""
+    torch.manual_seed(recipe.seed)
+    rng = np.random.default_rng(recipe.seed)
+    teacher = data.dense()
+    student = copy.deepcopy(teacher).train().requires_grad_(True)
+    train_index = np.flatnonzero(~data.held_out)
+    pruner = make_pruner(student, data, train_index, recipe)
+    optimizer = torch.optim.Adam(student.parameters(), lr=recipe.rate, fused=data.device.type == 'cuda')
+    steps_per_epoch = len(epoch_batches(data, train_index, recipe, np.random.default_rng(recipe.seed)))
+    total = recipe.epochs * steps_per_epoch  # near enough: epochs differ by a batch or two
+    prune_steps = max(1, round(recipe.prune_fraction * total))
+    figures, step = [], 0
+    for epoch in tqdm.trange(1, recipe.epochs + 1, desc='epochs', mininterval=5):
+        started, sums, batches = time.perf_counter(), torch.zeros(2, device=data.device), 0
+        for first, second in epoch_batches(data, train_index, recipe, rng):
+            tokens, mask = data.glosses.batch(first, second)
+            for group in optimizer.param_groups:
+                group['lr'] = pruning.cosine_rate(min(step, total), total, recipe.rate, round(recipe.warmup * total) + 1)
+            embedded = data.embeddings(tokens)
+            with autocast(data.device):
+                with torch.no_grad():
+                    taught = teacher(embedded, mask)
+                states = student(embedded, mask)
+            loss, turned = distillation_loss(states, taught, mask, recipe.cosine_weight)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+            step, batches = step + 1, batches + 1
+            if step == prune_steps or step < prune_steps and step % recipe.prune_every == 0:
+                pruner.prune_to(pruning.cubic_sparsity(step / prune_steps, recipe.sparsity))
+            else:
+                pruner.apply()
+            sums += torch.stack([loss.detach(), turned.detach()])
+        loss, turned = (sums / batches).tolist()
+        figures.append({'epoch': epoch, 'sparsity': round(pruner.sparsity, 4), 'loss': round(loss, 5),
+                        'train_cosine': round(1 - turned, 5),
+                        'seconds': round(time.perf_counter() - started, 2)})
+        report(json.dumps(figures[-1]))
+    if pruner.sparsity != recipe.sparsity:
+        pruner.prune_to(recipe.sparsity)
+    return student.eval().requires_grad_(False), figures
+
+
+@torch.no_grad()
+def embed(encoder, data):
+    """Returns the embeddings of all glosses, [n, hidden], computed in float32."""
+    result = None
+    batches = gloss_batches.length_sorted(data.glosses.lengths, EVALUATION_BUDGET)
+    for index in tqdm.tqdm(batches, desc='embeddings', mininterval=5):
+        tokens, mask = data.glosses.batch(index)
+        embedded = minilm_encoder.pool(encoder(data.embeddings(tokens), mask)[-1], mask)
+        if result is None:
+            result = embedded.new_empty(len(data.glosses.lengths), embedded.shape[1])
+        result[torch.as_tensor(index, device=data.device)] = embedded
+    return result
+
+
+def nearest_classes(embeddings, data):
+    """Returns the class of each held-out gloss by the votes of its nearest training glosses.
+
+    The vote of each of the ten neighbours is its cosine.
+    """
+    held_out = torch.from_numpy(data.held_out).to(data.device)
+    known, classes, found = embeddings[~held_out], data.classes[~held_out], []
+    for queries in embeddings[held_out].split(1024):
+        cosines, places = (queries @ known.T).topk(NEIGHBOURS, dim=1)
+        votes = cosines.new_zeros(len(queries), wordnet_glosses.CLASSES)
+        found.append(votes.scatter_add_(1, classes[places], cosines).argmax(1))
+    return torch.cat(found)
+
+
+def compare(sparse, data):
+    """Returns the figures of a sparse encoder against the dense one, on the held-out glosses."""
+    dense_all, sparse_all = embed(data.dense(), data), embed(sparse, data)
+    held_out = torch.from_numpy(data.held_out).to(data.device)
+    truth = data.classes[held_out]
+    cosines = (dense_all * sparse_all).sum(1)[held_out]
+    dense_found, sparse_found = nearest_classes(dense_all, data), nearest_classes(sparse_all, data)
+
+    def percent(right):
+        return round(100 * right.double().mean().item(), 2)
+
+    return {
+        'held_out_glosses': int(held_out.sum()),
+        'mean_cosine': round(cosines.double().mean().item(), 5),
+        'fifth_percentile_cosine': round(cosines.double().quantile(0.05).item(), 5),
+        'least_cosine': round(cosines.min().item(), 5),
+        'knn_neighbours': NEIGHBOURS,
+        'knn_accuracy_dense': percent(dense_found == truth),
+        'knn_accuracy_sparse': percent(sparse_found == truth),
+        'knn_same_class': percent(dense_found == sparse_found),
+    }
+
+
+def as_half(encoder):
+    """Rounds the encoder to float16, which is how it is stored; returns its tensors by name, as NumPy arrays."""
+    tensors = {}
+    with torch.no_grad():
+        for name, parameter in encoder.checkpoint_names():
+            half = parameter.half() + 0.0  # -0.0 becomes 0.0
+            parameter.copy_(half)
+            tensors[name] = half.cpu().numpy()
+    return tensors
+
+
+def layer_sparsity(tensors):
+    """Returns {weight's name: share of zeros} and the share over all of them."""
+    weights = {name: tensor for name, tensor in tensors.items() if tensor.ndim == 2}
+    zeros = {name: int((weight == 0).sum()) for name, weight in weights.items()}
+    return ({name: round(zeros[name] / weight.size, 4) for name, weight in weights.items()},
+            sum(zeros.values()) / sum(weight.size for weight in weights.values()))
+
+
+def save(path, tensors):
+    """Writes an encoder's tensors, its matrices as sparse-bitmask."""
+    sparse_bitmask.save(path, tensors, {name for name, tensor in tensors.items() if tensor.ndim == 2})
