@@ -3,7 +3,13 @@
 import numpy as np
 import torch
 
-LENGTH_MULTIPLE = 8  # lengths of batches are multiples, for the tensor cores
+# The lengths that batches are padded to: multiples of 8 for the tensor cores, and few, since each gets a CUDA graph.
+LENGTHS = np.array([8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 128, 192, 256])
+
+
+def padded(lengths):
+    """Returns the lengths that batches of glosses of these lengths have."""
+    return LENGTHS[np.searchsorted(LENGTHS, lengths)]
 
 
 class GlossTokens:
@@ -20,13 +26,19 @@ class GlossTokens:
         self.starts = np.cumsum(self.lengths) - self.lengths
         self.tokens = torch.as_tensor(np.asarray(tokens, np.int32)).to(device)
 
-    def batch(self, first, second=None):
+    def batch(self, first, second=None, budget=0):
         """Returns (tokens int32, mask bool), both [batch, length].
 
         Args:
           first: int64 [batch], the glosses to take.
           second: int64 [batch] or None: glosses to append, as one text with the first; -1 for none.
+          budget: if given, glosses are taken again until the batch has as many rows as this many tokens give, so that
+            all batches of a length have one shape.
         """
+        if budget:
+            longest = self.lengths[first] + (0 if second is None else np.where(second < 0, 0, self.lengths[second] - 2))
+            rows = max(1, budget // int(padded(longest.max())))
+            first, second = np.resize(first, rows), second if second is None else np.resize(second, rows)
         head = self.lengths[first]
         tail_start, tail = np.zeros_like(head), np.zeros_like(head)
         if second is not None:
@@ -34,7 +46,7 @@ class GlossTokens:
             head = head - joined  # without its [SEP]
             tail = np.where(joined, self.lengths[second] - 1, 0)  # without its [CLS]
             tail_start = np.where(joined, self.starts[second] + 1, 0)
-        length = -(-int((head + tail).max()) // LENGTH_MULTIPLE) * LENGTH_MULTIPLE
+        length = int(padded((head + tail).max()))
         columns = torch.as_tensor(np.stack([self.starts[first], head, tail_start - head, head + tail]))
         start, head, shift, total = columns.to(self.device, non_blocking=True)[:, :, None]
         place = torch.arange(length, device=self.device)[None]
@@ -58,9 +70,8 @@ def length_sorted(lengths, budget, rng=None, window=64):
         part = order[start:start + per_window]
         part = part[np.argsort(lengths[part], kind='stable')]
         while len(part):
-            padded = (-(-lengths[part] // LENGTH_MULTIPLE)) * LENGTH_MULTIPLE
             # Of ascending lengths, the last one taken is the length of the whole batch.
-            take = max(1, int(np.searchsorted(padded * np.arange(1, len(part) + 1), budget, side='right')))
+            take = max(1, int(np.searchsorted(padded(lengths[part]) * np.arange(1, len(part) + 1), budget, side='right')))
             batches.append(part[:take])
             part = part[take:]
     if rng is not None:

@@ -43,11 +43,11 @@ class TrainingSet:
 class Recipe:
     """How to prune and to distil; the defaults of the command line."""
 
-    sparsity: float = 0.8
+    sparsity: float = 0.9
     scope: str = 'layer'
     importance: str = 'magnitude'
-    epochs: int = 150
-    rate: float = 5e-4
+    epochs: int = 45
+    rate: float = 1.5e-3
     warmup: float = 0.02
     prune_fraction: float = 0.6
     prune_every: int = 20
@@ -55,6 +55,7 @@ class Recipe:
     joined: float = 0.2
     cosine_weight: float = 5.0
     seed: int = 1
+    graphs: bool = True
 
 
 def autocast(device):
@@ -124,6 +125,67 @@ def epoch_batches(data, train_index, recipe, rng):
             for batch in gloss_batches.length_sorted(together, recipe.batch_tokens, rng)]
 
 
+class TrainingStep:
+    """One step of distillation; on CUDA each shape of batch is captured once in a graph and then replayed.
+
+    A step is some 1400 small kernels, and launching them one by one takes several times as long as running them.
+    """
+
+    def __init__(self, data, recipe, teacher, student, pruner):
+        self.data, self.recipe, self.teacher, self.student, self.pruner = data, recipe, teacher, student, pruner
+        on_cuda = data.device.type == 'cuda'
+        self.sums = torch.zeros(3, device=data.device)  # of losses, of 1 - cosine, and steps
+        self.rate = torch.tensor(0.0, device=data.device)
+        self.parameters = list(student.parameters())
+        for parameter in self.parameters:
+            parameter.grad = torch.zeros_like(parameter)
+        self.optimizer = torch.optim.Adam(self.parameters, lr=self.rate, capturable=on_cuda, fused=on_cuda)
+        self.optimizer.step()  # of rate 0: makes its state, which must be there before a capture
+        self.graphs = {} if on_cuda and recipe.graphs else None
+        self.pool = torch.cuda.graph_pool_handle() if on_cuda and recipe.graphs else None
+
+    def run(self, tokens, mask, rate):
+        self.rate.fill_(rate)
+        if self.graphs is None:
+            self._train(tokens, mask)
+            return
+        if tokens.shape not in self.graphs:
+            self.graphs[tokens.shape] = self._capture(tokens, mask)
+        graph, graph_tokens, graph_mask = self.graphs[tokens.shape]
+        graph_tokens.copy_(tokens)
+        graph_mask.copy_(mask)
+        graph.replay()
+
+    def _train(self, tokens, mask):
+        torch._foreach_zero_([parameter.grad for parameter in self.parameters])
+        loss, turned = self._loss(tokens, mask)
+        loss.backward()
+        self.optimizer.step()
+        self.pruner.apply()
+        self.sums += torch.stack([loss.detach(), turned.detach(), torch.ones_like(turned)])
+
+    def _loss(self, tokens, mask):
+        embedded = self.data.embeddings(tokens)
+        with autocast(self.data.device):
+            with torch.no_grad():
+                taught = self.teacher(embedded, mask)
+            states = self.student(embedded, mask)
+        return distillation_loss(states, taught, mask, self.recipe.cosine_weight)
+
+    def _capture(self, tokens, mask):
+        """Returns (graph, its tokens, its mask)."""
+        tokens, mask = tokens.clone(), mask.clone()
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):  # a first run outside the graph: libraries set themselves up
+            self._loss(tokens, mask)[0].backward()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self.pool):
+            self._train(tokens, mask)
+        return graph, tokens, mask
+
+
 def prune_and_distil(data, recipe, report=print):
     """Trains and returns (sparse encoder, one dictionary of figures an epoch)."""
     torch.manual_seed(recipe.seed)
@@ -132,35 +194,23 @@ def prune_and_distil(data, recipe, report=print):
     student = copy.deepcopy(teacher).train().requires_grad_(True)
     train_index = np.flatnonzero(~data.held_out)
     pruner = make_pruner(student, data, train_index, recipe)
-    optimizer = torch.optim.Adam(student.parameters(), lr=recipe.rate, fused=data.device.type == 'cuda')
+    training_step = TrainingStep(data, recipe, teacher, student, pruner)
     steps_per_epoch = len(epoch_batches(data, train_index, recipe, np.random.default_rng(recipe.seed)))
     total = recipe.epochs * steps_per_epoch  # near enough: epochs differ by a batch or two
-    prune_steps = max(1, round(recipe.prune_fraction * total))
+    warmup, prune_steps = round(recipe.warmup * total) + 1, max(1, round(recipe.prune_fraction * total))
     figures, step = [], 0
     for epoch in tqdm.trange(1, recipe.epochs + 1, desc='epochs', mininterval=5):
-        started, sums, batches = time.perf_counter(), torch.zeros(2, device=data.device), 0
+        started = time.perf_counter()
+        training_step.sums.zero_()
         for first, second in epoch_batches(data, train_index, recipe, rng):
-            tokens, mask = data.glosses.batch(first, second)
-            for group in optimizer.param_groups:
-                group['lr'] = pruning.cosine_rate(min(step, total), total, recipe.rate, round(recipe.warmup * total) + 1)
-            embedded = data.embeddings(tokens)
-            with autocast(data.device):
-                with torch.no_grad():
-                    taught = teacher(embedded, mask)
-                states = student(embedded, mask)
-            loss, turned = distillation_loss(states, taught, mask, recipe.cosine_weight)
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            optimizer.step()
-            step, batches = step + 1, batches + 1
+            tokens, mask = data.glosses.batch(first, second, recipe.batch_tokens)
+            training_step.run(tokens, mask, pruning.cosine_rate(min(step, total), total, recipe.rate, warmup))
+            step += 1
             if step == prune_steps or step < prune_steps and step % recipe.prune_every == 0:
                 pruner.prune_to(pruning.cubic_sparsity(step / prune_steps, recipe.sparsity))
-            else:
-                pruner.apply()
-            sums += torch.stack([loss.detach(), turned.detach()])
-        loss, turned = (sums / batches).tolist()
-        figures.append({'epoch': epoch, 'sparsity': round(pruner.sparsity, 4), 'loss': round(loss, 5),
-                        'train_cosine': round(1 - turned, 5),
+        loss, turned, batches = training_step.sums.tolist()
+        figures.append({'epoch': epoch, 'sparsity': round(pruner.sparsity, 4), 'loss': round(loss / batches, 5),
+                        'train_cosine': round(1 - turned / batches, 5),
                         'seconds': round(time.perf_counter() - started, 2)})
         report(json.dumps(figures[-1]))
     if pruner.sparsity != recipe.sparsity:
