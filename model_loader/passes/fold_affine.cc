@@ -36,6 +36,11 @@ class AffineFolder {
         FoldIntoPrevious(affine, before);
         return 1;
       }
+      const bool embeds = Is(rewriter_.node(before), "Embedding");
+      if (embeds && rewriter_.SoleReader(rewriter_.node(before).inputs[kWeight]) == before) {
+        FoldIntoTable(affine, before);
+        return 1;
+      }
       if (Is(rewriter_.node(before), "Affine")) {
         Compose(affine, before);
         ++count;
@@ -103,6 +108,15 @@ class AffineFolder {
     for (size_t i = 0; i < weight.size(); ++i) weight[i] *= scale[i / row];
     for (size_t m = 0; m < bias.size(); ++m) bias[m] = bias[m] * scale[m] + shift[m];
     rewriter_.TakeOutput(conv, affine);
+  }
+
+  // Every row of the table times s, plus t.
+  void FoldIntoTable(int affine, int embedding) {
+    const std::span<float> table = OwnFloats(embedding, kWeight);
+    const auto scale = Floats(affine, kScale), shift = Floats(affine, kShift);
+    const size_t channels = scale.size();
+    for (size_t i = 0; i < table.size(); ++i) table[i] = table[i] * scale[i % channels] + shift[i % channels];
+    rewriter_.TakeOutput(embedding, affine);
   }
 
   // (x s1 + t1) s2 + t2

@@ -32,8 +32,8 @@ StatusOr<int> RecogniseDepthwise(Graph& graph);
 // other Pad by zeros becomes a depthwise 1x1 convolution with that padding.
 StatusOr<int> FoldPad(Graph& graph);
 
-// Per-channel scale and shift (batch norm, normalisation, bias) goes into the convolution before it, or into the
-// convolution after it where no padding of zeros is in between.
+// Per-channel scale and shift (batch norm, normalisation, bias) goes into the convolution or the embedding table before
+// it, or into the convolution after it where no padding of zeros is in between.
 StatusOr<int> FoldAffine(Graph& graph);
 
 // An Affine that stays becomes a depthwise 1x1 convolution.

@@ -11,7 +11,8 @@
 namespace swizzle {
 
 void Emitter::Count(const std::string& what) {
-  const auto found = std::find_if(counts_.begin(), counts_.end(), [&](const auto& count) { return count.first == what; });
+  const auto found =
+      std::find_if(counts_.begin(), counts_.end(), [&](const auto& count) { return count.first == what; });
   if (found == counts_.end()) {
     counts_.emplace_back(what, 1);
   } else {
@@ -52,12 +53,14 @@ int Emitter::AddNode(const char* op, std::vector<int> inputs, int64_t channels, 
 }
 
 int Emitter::AddFloats(const char* suffix, Shape shape, std::span<const float> values) {
+  Spend(values.size());
   return graph_.AddConstant(name_ + suffix, Tensor::Floats(std::move(shape), values));
 }
 
 int Emitter::Embedding(int ids, Tensor table, int64_t offset) {
   Count("embedding");
   const int64_t channels = table.shape[1];
+  Spend(table.bytes.size() / sizeof(float));
   const int constant = graph_.AddConstant(name_ + ".table", std::move(table));
   return AddNode("Embedding", {ids, constant}, channels, true, {{"offset", offset}});
 }
@@ -130,6 +133,7 @@ int Emitter::SelectRows(int constant, size_t row, const std::vector<int64_t>& ch
   const Tensor& from = *graph_.values[constant].constant;
   Tensor selected{from.dtype, from.shape, std::vector<std::byte>(channels.size() * row * sizeof(float))};
   selected.shape[0] = static_cast<int64_t>(channels.size());
+  Spend(channels.size() * row);
   for (size_t i = 0; i < channels.size(); ++i) {
     std::memcpy(selected.bytes.data() + i * row * sizeof(float),
                 from.bytes.data() + static_cast<size_t>(channels[i]) * row * sizeof(float), row * sizeof(float));
@@ -137,7 +141,8 @@ int Emitter::SelectRows(int constant, size_t row, const std::vector<int64_t>& ch
   return graph_.AddConstant(graph_.values[constant].name, std::move(selected));
 }
 
-StatusOr<int> Emitter::SelectChannels(int x, const std::vector<int64_t>& channels) {
+StatusOr<int> Emitter::SelectChannels(int x, const std::vector<int64_t>& channels, int depth) {
+  constexpr int kMaxDepth = 16;
   bool all = static_cast<int64_t>(channels.size()) == Channels(x);
   for (size_t i = 0; i < channels.size() && all; ++i) all = channels[i] == static_cast<int64_t>(i);
   if (all) return x;
@@ -146,12 +151,12 @@ StatusOr<int> Emitter::SelectChannels(int x, const std::vector<int64_t>& channel
   const int producer = producers_.size() > static_cast<size_t>(x) ? producers_[x] : -1;
   const auto is = [&](const char* op) { return producer >= 0 && Is(graph_.nodes[producer], op); };
   const bool element_wise = is("Function") || is("Clamp") || is("Affine");
-  if (!element_wise && !is("Conv")) {
+  if ((!element_wise && !is("Conv")) || depth == kMaxDepth) {
     return Unimplemented("channels are taken out of what is not a linear layer's output");
   }
   Node node = graph_.nodes[producer];
   if (element_wise) {
-    SWIZZLE_ASSIGN_OR_RETURN(node.inputs[0], SelectChannels(node.inputs[0], channels));
+    SWIZZLE_ASSIGN_OR_RETURN(node.inputs[0], SelectChannels(node.inputs[0], channels, depth + 1));
   }
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     const bool weight = is("Conv") && i == 1;

@@ -24,6 +24,10 @@ class Emitter {
   const std::vector<std::pair<std::string, int>>& counts() const { return counts_; }
   void Count(const std::string& what);
 
+  // Elements of all constants made so far.
+  int64_t spent() const { return spent_; }
+  void Spend(size_t elements) { spent_ += static_cast<int64_t>(elements); }
+
   // New nodes and values are called after this one until the next call.
   void SetName(const std::string& name) { name_ = name; }
 
@@ -46,18 +50,21 @@ class Emitter {
   int Softmax(int x);
   int Apply(int x, const KnownFunction& function);
 
-  // The value whose channels are these of `x`; only where what makes them can be made to leave out and reorder channels.
-  StatusOr<int> SelectChannels(int x, const std::vector<int64_t>& channels);
+  // The value whose channels are these of `x`; only where what makes them can be made to leave out and reorder
+  // channels.
+  StatusOr<int> SelectChannels(int x, const std::vector<int64_t>& channels) { return SelectChannels(x, channels, 0); }
 
  private:
   int AddNode(const char* op, std::vector<int> inputs, int64_t channels, bool per_token,
               std::map<std::string, Attribute> attributes = {});
+  StatusOr<int> SelectChannels(int x, const std::vector<int64_t>& channels, int depth);
   int AddFloats(const char* suffix, Shape shape, std::span<const float> values);
   std::string FreshName(const std::string& suffix);
   // The elements, a row of `row` each, that belong to these channels.
   int SelectRows(int constant, size_t row, const std::vector<int64_t>& channels);
 
   Graph graph_;
+  int64_t spent_ = 0;
   std::string name_;
   std::map<std::string, int> names_taken_;
   std::vector<int> producers_;  // by value: a node, or -1

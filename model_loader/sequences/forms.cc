@@ -8,7 +8,9 @@ struct ViewFinder {
   View* operator()(Known&) const { return nullptr; }
   View* operator()(Moment& moment) const { return &moment.tokens.view; }
   template <typename Viewed>
-  View* operator()(Viewed& viewed) const { return &viewed.view; }
+  View* operator()(Viewed& viewed) const {
+    return &viewed.view;
+  }
 };
 
 // A mean and what follows from it have one element in place of the channels.

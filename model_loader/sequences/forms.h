@@ -60,13 +60,11 @@ struct Tokens {
 
 // A stage of a written-out layer normalisation.
 struct Moment {
-  enum class Stage {
-    kMean, kCentred, kSquares, kVariance, kShifted, kDeviation, kInverse, kNormal, kScaled
-  };
+  enum class Stage { kMean, kCentred, kSquares, kVariance, kShifted, kDeviation, kInverse, kNormal, kScaled };
   Stage stage = Stage::kMean;
-  Tokens tokens;              // what is normalised, no function left to apply
-  float epsilon = 0.0f;       // from kShifted on
-  std::vector<float> scale;   // kScaled
+  Tokens tokens;             // what is normalised, no function left to apply
+  float epsilon = 0.0f;      // from kShifted on
+  std::vector<float> scale;  // kScaled
 };
 
 // Products of queries and keys, [.., kLength, kKeys], on the way through a softmax.

@@ -34,7 +34,6 @@ constexpr NamedPointFunction kFunctions[] = {
     {"Equal", 2, [](Inputs x) { return x[0] == x[1] ? 1.0 : 0.0; }},
     {"Erf", 1, [](Inputs x) { return std::erf(x[0]); }},
     {"Exp", 1, [](Inputs x) { return std::exp(x[0]); }},
-    {"FastGelu", 1, [](Inputs x) { return GeluTanh(x[0]); }},
     {"Greater", 2, [](Inputs x) { return x[0] > x[1] ? 1.0 : 0.0; }},
     {"GreaterOrEqual", 2, [](Inputs x) { return x[0] >= x[1] ? 1.0 : 0.0; }},
     {"IsNaN", 1, [](Inputs x) { return std::isnan(x[0]) ? 1.0 : 0.0; }},
@@ -113,16 +112,22 @@ double SampleAt(std::span<const double> samples, double x) {
 
 double Rounded(double value, DType dtype) {
   switch (dtype) {
-    case DType::kFloat32: return static_cast<float>(value);
-    case DType::kFloat16: case DType::kBFloat16: case DType::kFloat64: return value;
-    case DType::kBool: return value != 0.0 ? 1.0 : 0.0;
-    default: return std::trunc(value);
+    case DType::kFloat32:
+      return static_cast<float>(value);
+    case DType::kFloat16:
+    case DType::kBFloat16:
+    case DType::kFloat64:
+      return value;
+    case DType::kBool:
+      return value != 0.0 ? 1.0 : 0.0;
+    default:
+      return std::trunc(value);
   }
 }
 
 DType PointFunctionType(const Node& node, DType dtype) {
-  constexpr std::string_view kTests[] = {"And", "Equal", "Greater", "GreaterOrEqual", "IsNaN", "Less",
-                                         "LessOrEqual", "Not", "Or", "Xor"};
+  constexpr std::string_view kTests[] = {"And", "Equal", "Greater", "GreaterOrEqual", "IsNaN", "Less", "LessOrEqual",
+                                         "Not", "Or",    "Xor"};
   if (std::find(std::begin(kTests), std::end(kTests), node.op) != std::end(kTests)) return DType::kBool;
   if (node.op != "Cast") return dtype;
   return CastTarget(node).value_or(dtype);

@@ -20,7 +20,7 @@ namespace swizzle {
 using PointFunction = std::function<double(std::span<const double>)>;
 
 // The function that an element-wise node applies to inputs of type `dtype`; nothing if it is not such a node. Cast is
-// one, Clip and FastGelu with its constant inputs too.
+// one, and Clip with its bounds as inputs.
 std::optional<PointFunction> PointFunctionOf(const Node& node, DType dtype);
 
 // The type of its output, whose inputs are of type `dtype`.

@@ -9,8 +9,7 @@
 namespace swizzle {
 
 inline bool IsReal(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kFloat16 ||
-         dtype == DType::kBFloat16;
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
 }
 
 // What a Cast casts to; nothing for types that no arithmetic is done in.

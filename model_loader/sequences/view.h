@@ -1,8 +1,8 @@
 // How the elements of a matrix of tokens appear in the shape that the ONNX graph gives them.
 //
 // A view's dimensions are products of axes: the batch, the positions of the sequences, parts of the channels. Reshape,
-// Transpose and their kin only sort the axes anew, so [batch, length, channels], [batch * length, channels] and [batch *
-// heads, length, channels of a head] are views of one matrix, whichever way the exporter went from one to the other.
+// Transpose and their kin only sort the axes anew, so [batch, length, channels], [batch * length, channels] and [batch
+// * heads, length, channels of a head] are views of one matrix, whichever way the exporter went from one to the other.
 #ifndef SWIZZLE_MODEL_LOADER_SEQUENCES_VIEW_H_
 #define SWIZZLE_MODEL_LOADER_SEQUENCES_VIEW_H_
 
@@ -15,7 +15,9 @@
 namespace swizzle {
 
 enum class AxisKind : uint8_t {
-  kBatch, kLength, kChannels,
+  kBatch,
+  kLength,
+  kChannels,
   kKeys,    // the positions of the tokens attended to, in attention scores
   kRepeat,  // the same all along
 };

@@ -50,6 +50,7 @@ StatusOr<Graph> Walk::Run() {
       if (input != kNoValue) ++reads_[input];
     }
   }
+  for (const Value& value : graph_.values) held_ += value.constant ? value.constant->elements() : 0;
   AddInputs();
   for (const Node& each : graph_.nodes) SWIZZLE_RETURN_IF_ERROR(Step(each));
   SWIZZLE_RETURN_IF_ERROR(SetOutputs());
@@ -59,8 +60,8 @@ StatusOr<Graph> Walk::Run() {
   graph.producer = graph_.producer;
   graph.opset = graph_.opset;
   graph.sequences = sequences_;
-  const int mask_place = static_cast<int>(
-      std::find(graph.inputs.begin(), graph.inputs.end(), sequences_.mask) - graph.inputs.begin());
+  const int mask_place =
+      static_cast<int>(std::find(graph.inputs.begin(), graph.inputs.end(), sequences_.mask) - graph.inputs.begin());
   Rewriter(graph).Finish();
   if (sequences_.mask != kNoValue) graph.sequences->mask = graph.inputs[mask_place];
   return std::move(graph);
@@ -119,7 +120,7 @@ Status Walk::Step(const Node& each) {
   }
   forms_.resize(graph_.values.size());
   FreeConstants(each);
-  return {};
+  return CheckSpent();
 }
 
 StatusOr<Form> Walk::Interpret() {
@@ -133,6 +134,14 @@ StatusOr<Form> Walk::Interpret() {
   if (all_known) return EvaluateKnown();
   if (const Interpreter* interpreter = FindInterpreter(node().op)) return (this->*interpreter->run)();
   return InterpretElementwise();
+}
+
+// What readers share each gets a copy of, so many times at most: as in the pass Canonicalise.
+Status Walk::CheckSpent() const {
+  constexpr int64_t kMaxSharing = 8, kFree = int64_t{1} << 24;
+  if (out_.spent() <= kMaxSharing * held_ + kFree) return {};
+  return InvalidArgument(Describe(node()), ": the graph makes ", out_.spent(), " elements of new constants out of ",
+                         held_, "; the limit is ", kMaxSharing, " times that");
 }
 
 // Weights go once nobody reads them any more, so that none is held twice for long.

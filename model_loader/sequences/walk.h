@@ -1,6 +1,6 @@
-// The walk over the nodes of a sequence graph that finds out what each computes, by abstract interpretation: every value
-// gets a form (forms.h), and canonical operators are emitted where forms become activations. It goes by what nodes do, not
-// by how exporters arrange them. Internal to the pass RecogniseSequences (sequences/recognise.h).
+// The walk over the nodes of a sequence graph that finds out what each computes, by abstract interpretation: every
+// value gets a form (forms.h), and canonical operators are emitted where forms become activations. It goes by what
+// nodes do, not by how exporters arrange them. Internal to the pass RecogniseSequences (sequences/recognise.h).
 #ifndef SWIZZLE_MODEL_LOADER_SEQUENCES_WALK_H_
 #define SWIZZLE_MODEL_LOADER_SEQUENCES_WALK_H_
 
@@ -37,6 +37,7 @@ class Walk {
   void AddInputs();
   Status Step(const Node& node);
   StatusOr<Form> Interpret();
+  Status CheckSpent() const;
   void FreeConstants(const Node& node);
   Status SetOutputs();
   Status SetOutput(GraphOutput& output, int read);
@@ -60,16 +61,16 @@ class Walk {
   void SetOther(size_t output, Form form);
   template <typename... Parts>
   Status Refuse(const Parts&... why) const {
-    return Unimplemented(Describe(node()), " (opset ", graph_.opset, ") is not supported in a model of token sequences: ",
-                         why...);
+    return Unimplemented(Describe(node()), " (opset ", graph_.opset,
+                         ") is not supported in a model of token sequences: ", why...);
   }
 
   // Known numbers.
   Form KnownConstant(int value) const;
-  Result EvaluateKnown();        // all inputs are known
-  Result EvaluateConstants();    // all inputs are constants of the graph
-  Result MoveKnown();            // elements go elsewhere as they are
-  Result ComputeKnown();         // element-wise
+  Result EvaluateKnown();      // all inputs are known
+  Result EvaluateConstants();  // all inputs are constants of the graph
+  Result MoveKnown();          // elements go elsewhere as they are
+  Result ComputeKnown();       // element-wise
   StatusOr<Number> ComputeNumber(const std::vector<Number>& inputs, DType dtype, const PointFunction& function) const;
   StatusOr<Wholes> WholesOf(size_t input, const char* what);
   StatusOr<std::vector<int64_t>> IntegersOf(size_t input, const char* what);
@@ -126,7 +127,7 @@ class Walk {
   Result InterpretReduceMean();
   Result InterpretReduceSum();
   Result InterpretLayerNorm();
-  Result LayerNormOf(const Tokens& tokens, size_t scale, size_t shift);
+  Result LayerNormOf(const Tokens& tokens, size_t scale, size_t shift, float usual_epsilon);
 
   // Linear layers.
   Result InterpretMatMul();
@@ -141,8 +142,8 @@ class Walk {
   Result CombineScores();
   Result MaskScores(Scores scores, const TokenNumbers& mask, double bias);
   Result InterpretSoftmax();
-  Result InterpretAttention();           // of the standard
-  Result InterpretPackedAttention();     // com.microsoft
+  Result InterpretAttention();        // of the standard
+  Result InterpretPackedAttention();  // com.microsoft
   StatusOr<Tokens> SplitHeads(const Tokens& tokens, int64_t heads) const;
   Status UseMask(int input);
   Status UseIds(int input);
@@ -161,12 +162,13 @@ class Walk {
   Graph& graph_;
   Emitter out_;
   const Node* node_ = nullptr;
-  std::vector<std::optional<Form>> forms_;   // by value of the graph that was read
-  std::vector<int> reads_;                   // by value, still to come
+  std::vector<std::optional<Form>> forms_;                       // by value of the graph that was read
+  std::vector<int> reads_;                                       // by value, still to come
   std::map<int, std::vector<std::pair<Samples, int>>> applied_;  // functions applied, by value of the new graph
-  int64_t numbers_left_ = int64_t{1} << 21;  // that may be listed
+  int64_t held_ = 0;                                             // elements of the constants that were read
+  int64_t numbers_left_ = int64_t{1} << 21;                      // that may be listed
   GraphSequences sequences_;
-  std::vector<int> ids_;        // inputs read as ids
+  std::vector<int> ids_;                                    // inputs read as ids
   bool masks_attention_ = false, plain_attention_ = false;  // seen so far
   bool masked_mean_ = false, plain_mean_ = false;
 };

@@ -157,7 +157,8 @@ StatusOr<Form> Walk::CombineScores() {
     const auto* mask = InputAs<TokenNumbers>(0);
     const bool keeps_one = at == 1;
     const auto fill = NumberOf(keeps_one ? 2 : 1);
-    if (mask == nullptr || !fill || (mask->at_one != 0) != keeps_one) return Refuse("its condition is no mask of tokens");
+    if (mask == nullptr || !fill || (mask->at_one != 0) != keeps_one)
+      return Refuse("its condition is no mask of tokens");
     if ((mask->at_zero != 0) == (mask->at_one != 0)) return scores;
     constexpr double kExcludes = -1e4;
     if (*fill > kExcludes) return Refuse("it sets the scores of masked tokens to ", *fill);
@@ -189,7 +190,8 @@ StatusOr<Form> Walk::InterpretSoftmax() {
   if (axis < 0) axis += rank;
   if (axis != rank - 1) return Refuse("it is not over the last dimension");
   if (const auto* scores = InputAs<Scores>(0)) {
-    if (scores->stage != Stage::kRaw || !scores->view.Is(rank - 1, AxisKind::kKeys)) return Refuse("it is not over keys");
+    if (scores->stage != Stage::kRaw || !scores->view.Is(rank - 1, AxisKind::kKeys))
+      return Refuse("it is not over keys");
     Scores probabilities = *scores;
     probabilities.stage = Stage::kProbabilities;
     return probabilities;
@@ -239,14 +241,15 @@ StatusOr<Form> Walk::InterpretAttention() {
   SWIZZLE_ASSIGN_OR_RETURN(Form form, ScoresOf(heads[0], heads[1], scale));
   if (const auto* mask = InputAs<TokenNumbers>(3)) {
     const double lowest = -std::numeric_limits<double>::infinity();
-    const auto bias_of = [&](double value) { return mask->dtype == DType::kBool ? (value != 0 ? 0.0 : lowest) : value; };
+    const auto bias_of = [&](double value) {
+      return mask->dtype == DType::kBool ? (value != 0 ? 0.0 : lowest) : value;
+    };
     const double at_one = bias_of(mask->at_one);
     if (!std::isfinite(at_one)) return Refuse("its mask excludes the tokens to attend to");
     SWIZZLE_ASSIGN_OR_RETURN(form, MaskScores(std::get<Scores>(form), *mask, bias_of(mask->at_zero) - at_one));
   } else if (HasInput(3)) {
     const auto number = NumberOf(3);
-    const bool none = number && std::isfinite(*number) &&
-                      (InputAs<Known>(3)->dtype != DType::kBool || *number != 0);
+    const bool none = number && std::isfinite(*number) && (InputAs<Known>(3)->dtype != DType::kBool || *number != 0);
     if (!none) return Refuse("its mask is not one of tokens");
   }
   std::get<Scores>(form).stage = Stage::kProbabilities;

@@ -12,7 +12,6 @@ namespace {
 // The mask's numbers are 1 for tokens that count and 0 for others.
 bool IsPlainMask(const TokenNumbers& mask) { return mask.at_zero == 0.0 && mask.at_one == 1.0; }
 
-
 View WithoutLength(const View& view, size_t axis, bool keep) {
   View reduced = view;
   reduced.dims[axis].clear();
@@ -125,7 +124,8 @@ StatusOr<Form> Walk::CombinePool() {
   if (op == "Mul" && (InputAs<Tokens>(0) != nullptr || InputAs<Tokens>(1) != nullptr)) {
     const size_t at = InputAs<Tokens>(0) != nullptr ? 0 : 1;
     const auto* mask = InputAs<TokenNumbers>(1 - at);
-    if (mask == nullptr || !IsPlainMask(*mask)) return Refuse("it multiplies an activation by what is no mask of tokens");
+    if (mask == nullptr || !IsPlainMask(*mask))
+      return Refuse("it multiplies an activation by what is no mask of tokens");
     SWIZZLE_ASSIGN_OR_RETURN(const Tokens tokens, Contiguous(*InputAs<Tokens>(at)));
     const auto view = Expanded(mask->view, tokens.view.shape());
     bool fits = view && view->rank() == tokens.view.rank();

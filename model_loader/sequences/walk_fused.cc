@@ -4,6 +4,11 @@
 #include "model_loader/sequences/walk.h"
 
 namespace swizzle {
+namespace {
+
+constexpr float kEpsilon = 1e-12f;  // where a node has none
+
+}  // namespace
 
 // FastGelu, BiasGelu: a bias, then the function.
 StatusOr<Form> Walk::InterpretBiasGelu() {
@@ -26,7 +31,7 @@ StatusOr<Form> Walk::InterpretSkipLayerNorm() {
     SWIZZLE_ASSIGN_OR_RETURN(sum, WithBias(sum, kBias, 1.0f));
   }
   SetOther(kSum, sum);
-  return LayerNormOf(sum, kScale, kShift);
+  return LayerNormOf(sum, kScale, kShift, kEpsilon);
 }
 
 // Embeddings of ids, positions and segments, summed and normalised. Output 1, the number of tokens that the mask lets
@@ -53,7 +58,7 @@ StatusOr<Form> Walk::InterpretEmbedLayerNorm() {
     SetOther(kMaskOutput, Known{DType::kInt32, {SizeOf(BatchAxis())}, {Number()}});
   }
   SetOther(kSumOutput, sum);
-  return LayerNormOf(sum, kScale, kShift);
+  return LayerNormOf(sum, kScale, kShift, kEpsilon);
 }
 
 // Queries, keys and values from one weight, then attention.

@@ -91,8 +91,10 @@ Form Walk::KnownConstant(int value) const {
   const int64_t limit = IsReal(tensor.dtype) ? kMaxListedReals : kMaxListedWholes;
   const bool foldable = IsFoldable(tensor.dtype);
   if (foldable && tensor.elements() > 0 && IsUniform(tensor)) {
-    const Tensor first{tensor.dtype, {1}, {tensor.bytes.begin(), tensor.bytes.begin() +
-                                           static_cast<std::ptrdiff_t>(ElementBytes(tensor.dtype))}};
+    const Tensor first{
+        tensor.dtype,
+        {1},
+        {tensor.bytes.begin(), tensor.bytes.begin() + static_cast<std::ptrdiff_t>(ElementBytes(tensor.dtype))}};
     known.numbers = Listed(first);
   } else if (foldable && tensor.elements() <= limit && (!IsReal(tensor.dtype) || tensor.shape.size() <= 1)) {
     known.numbers = Listed(tensor);
@@ -143,6 +145,7 @@ StatusOr<Form> Walk::EvaluateConstants() {
   if (!IsEvaluable(node())) return Refuse("it is not computed beforehand");
   SWIZZLE_ASSIGN_OR_RETURN(const std::optional<Elements> result, Evaluate(node(), pointers));
   if (!result) return Refuse("it is not computed beforehand");
+  out_.Spend(result->scalars.size());
   return KnownConstant(graph_.AddConstant(graph_.values[node().outputs[0]].name, result->ToTensor()));
 }
 
@@ -305,6 +308,7 @@ StatusOr<std::pair<Shape, std::span<const float>>> Walk::FloatTensor(size_t inpu
 
 // `count` numbers, or one for all.
 StatusOr<std::vector<float>> Walk::FloatsOf(size_t input, int64_t count, const char* what) {
+  out_.Spend(static_cast<size_t>(count));
   if (const auto number = NumberOf(input)) return std::vector<float>(count, static_cast<float>(*number));
   SWIZZLE_ASSIGN_OR_RETURN(const auto tensor, FloatTensor(input, what));
   if (static_cast<int64_t>(tensor.second.size()) != count) {

@@ -50,7 +50,8 @@ StatusOr<Form> Walk::CombineMoments() {
     if (x.value == moment.tokens.value && x.view == moment.tokens.view) return At(moment, Stage::kCentred);
   }
   if (is("Pow", Stage::kCentred) && number == 2.0) return At(moment, Stage::kSquares);
-  if (is("Mul", Stage::kCentred) && second != nullptr && second->stage == Stage::kCentred && SameTokens(moment, *second)) {
+  if (is("Mul", Stage::kCentred) && second != nullptr && second->stage == Stage::kCentred &&
+      SameTokens(moment, *second)) {
     return At(moment, Stage::kSquares);
   }
   if (is("Add", Stage::kVariance) && !std::isnan(number)) {
@@ -58,7 +59,8 @@ StatusOr<Form> Walk::CombineMoments() {
     shifted.epsilon = static_cast<float>(number);
     return shifted;
   }
-  if (is("Sqrt", Stage::kShifted) || (is("Pow", Stage::kShifted) && number == 0.5)) return At(moment, Stage::kDeviation);
+  if (is("Sqrt", Stage::kShifted) || (is("Pow", Stage::kShifted) && number == 0.5))
+    return At(moment, Stage::kDeviation);
   if (is("Pow", Stage::kShifted) && number == -0.5) return At(moment, Stage::kInverse);
   if (is("Reciprocal", Stage::kDeviation) || (is("Div", Stage::kDeviation) && at == 1 && number == 1.0)) {
     return At(moment, Stage::kInverse);
@@ -108,8 +110,8 @@ StatusOr<Form> Walk::InterpretReduceMean() {
   return mean;
 }
 
-StatusOr<Form> Walk::LayerNormOf(const Tokens& tokens, size_t scale, size_t shift) {
-  SWIZZLE_ASSIGN_OR_RETURN(const float epsilon, FloatAttribute(node(), "epsilon", 1e-5f));
+StatusOr<Form> Walk::LayerNormOf(const Tokens& tokens, size_t scale, size_t shift, float usual_epsilon) {
+  SWIZZLE_ASSIGN_OR_RETURN(const float epsilon, FloatAttribute(node(), "epsilon", usual_epsilon));
   const int64_t channels = out_.Channels(tokens.value);
   SWIZZLE_ASSIGN_OR_RETURN(std::vector<float> scales, FloatsOf(scale, channels, "scale"));
   std::vector<float> shifts(static_cast<size_t>(channels));
@@ -125,7 +127,7 @@ StatusOr<Form> Walk::InterpretLayerNorm() {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, IntAttribute(node(), "axis", -1));
   SWIZZLE_ASSIGN_OR_RETURN(const Tokens tokens, AsMatrix(Input(0)));
   if (axis != -1 && axis != static_cast<int64_t>(tokens.view.rank()) - 1) return Refuse("it is not over the last axis");
-  return LayerNormOf(tokens, 1, 2);
+  return LayerNormOf(tokens, 1, 2, 1e-5f);
 }
 
 }  // namespace swizzle

@@ -117,7 +117,8 @@ StatusOr<Form> Walk::CombineTokens() {
       arguments[i].assign(points.size(), kLeftOut);
     } else if (const auto number = NumberOf(i)) {
       const auto view = Expanded(result.view, InputAs<Known>(i)->shape);
-      if (!view || view->shape().size() > InputAs<Tokens>(at)->view.rank() + 2) return Refuse("its inputs do not broadcast");
+      if (!view || view->shape().size() > InputAs<Tokens>(at)->view.rank() + 2)
+        return Refuse("its inputs do not broadcast");
       if (view->Has(AxisKind::kRepeat) != result.view.Has(AxisKind::kRepeat)) return Refuse("it repeats an activation");
       result.view = *view;
       arguments[i].assign(points.size(), *number);
@@ -212,7 +213,8 @@ StatusOr<Form> Walk::AddPositionsTable(const Tokens& tokens, size_t constant) {
   const size_t rank = tokens.view.rank();
   constexpr size_t kMatrix = 2;
   const int64_t channels = out_.Channels(tokens.value);
-  const bool fits = shape.size() >= kMatrix && shape.size() <= rank && tokens.view.dims[rank - 1] == ChannelAxis(channels) &&
+  const bool fits = shape.size() >= kMatrix && shape.size() <= rank &&
+                    tokens.view.dims[rank - 1] == ChannelAxis(channels) &&
                     tokens.view.Is(rank - 2, AxisKind::kLength) && shape.back() == channels &&
                     Whole{shape[shape.size() - 2]} == SizeOf(LengthAxis()) &&
                     static_cast<int64_t>(tensor.second.size()) == channels * shape[shape.size() - 2];

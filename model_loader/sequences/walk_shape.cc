@@ -130,7 +130,8 @@ StatusOr<Form> Walk::InterpretSqueeze() {
   for (size_t i = 0; i < shape.size(); ++i) {
     const bool named = axes && std::binary_search(axes->begin(), axes->end(), static_cast<int64_t>(i));
     if (named && !shape[i].IsOne()) return Refuse("dimension ", i, " of ", Text(shape), " is not 1");
-    if (!axes && !shape[i].IsNumber()) return Refuse("which dimensions of ", Text(shape), " it leaves depends on their size");
+    if (!axes && !shape[i].IsNumber())
+      return Refuse("which dimensions of ", Text(shape), " it leaves depends on their size");
     if (axes ? !named : !shape[i].IsOne()) kept.push_back(shape[i]);
   }
   return Rearrange([&](const View& view) { return Reshaped(view, kept); });
@@ -240,7 +241,8 @@ StatusOr<Form> Walk::InterpretSlice() {
   if (HasInput(4)) {
     SWIZZLE_ASSIGN_OR_RETURN(steps, IntegersOf(4, "steps"));
   }
-  if (ends.size() != starts.size() || axes.size() != starts.size()) return Refuse("its starts and ends differ in number");
+  if (ends.size() != starts.size() || axes.size() != starts.size())
+    return Refuse("its starts and ends differ in number");
   if (std::any_of(steps.begin(), steps.end(), [](int64_t step) { return step != 1; })) {
     return Refuse("its steps are not 1");
   }

@@ -67,7 +67,8 @@ StatusOr<Tokens> Walk::AsMatrix(const Form& form) {
     return std::any_of(dim.begin(), dim.end(), [](const Axis& axis) { return axis.kind == AxisKind::kChannels; });
   };
   if (dims.empty() || !IsOfChannels(dims.back()) || std::any_of(dims.begin(), dims.end() - 1, has_channels)) {
-    return Refuse("its input of shape ", Text(tokens.view.shape()), " does not have all channels in the last dimension");
+    return Refuse("its input of shape ", Text(tokens.view.shape()),
+                  " does not have all channels in the last dimension");
   }
   return Contiguous(tokens);
 }
@@ -154,7 +155,8 @@ StatusOr<Tokens> Walk::AddTokens(const Tokens& a, const Tokens& b) {
     return Refuse("its inputs differ in shape");
   }
   const auto view = Broadcast(left.view, right.view);
-  if (!view) return Refuse("its inputs ", Text(left.view.shape()), " and ", Text(right.view.shape()), " do not go together");
+  if (!view)
+    return Refuse("its inputs ", Text(left.view.shape()), " and ", Text(right.view.shape()), " do not go together");
   return Tokens{out_.Add(left.value, right.value), {}, *view};
 }
 
@@ -177,8 +179,8 @@ StatusOr<Form> Walk::CombineTwo(Tokens a, Tokens b) {
   SWIZZLE_ASSIGN_OR_RETURN(a, Materialised(a));
   SWIZZLE_ASSIGN_OR_RETURN(b, Materialised(b));
   const auto view = Broadcast(a.view, b.view);
-  const bool same_channels = out_.Channels(a.value) == out_.Channels(b.value) &&
-                             out_.IsPerToken(a.value) == out_.IsPerToken(b.value);
+  const bool same_channels =
+      out_.Channels(a.value) == out_.Channels(b.value) && out_.IsPerToken(a.value) == out_.IsPerToken(b.value);
   if (!view || !same_channels) return Refuse("its inputs differ in shape");
   return Tokens{out_.Multiply(a.value, b.value), {}, *view};
 }

@@ -1,5 +1,5 @@
-// A whole number that is known up to the batch size and the length of the sequences: the shape arithmetic of graphs whose
-// inputs are token sequences is done in these.
+// A whole number that is known up to the batch size and the length of the sequences: the shape arithmetic of graphs
+// whose inputs are token sequences is done in these.
 #ifndef SWIZZLE_MODEL_LOADER_SEQUENCES_WHOLE_H_
 #define SWIZZLE_MODEL_LOADER_SEQUENCES_WHOLE_H_
 

@@ -263,7 +263,8 @@ class EncoderGraph(Graph):
         batch, length = (self.unsqueeze(self.size(self.mask, axis), 0) for axis in (0, 1))
         shape = self.node('Concat', [batch, self.constant([1], numpy.int64), length, length], axis=0)
         if self.mask_spelling == 'bool':
-            return self.node('Expand', [self.node('Cast', [self.unsqueeze(self.mask, 1, 2)], to=TensorProto.BOOL), shape])
+            kept = self.node('Cast', [self.unsqueeze(self.mask, 1, 2)], to=TensorProto.BOOL)
+            return self.node('Expand', [kept, shape])
         return self.node('Expand', [self.mask_bias(), shape])
 
     def attend_written(self, q, k, v, heads, size):
@@ -274,7 +275,8 @@ class EncoderGraph(Graph):
             k = self.node('Transpose', [k], perm=[0, 2, 1] if self.shapes == 'chain' or self.fixed else [0, 1, 3, 2])
             k = self.reshape(k, batch, heads, size, length) if self.shapes == 'chain' or self.fixed else k
         if self.attention == 'scaled_both':
-            scale = self.node('Sqrt', [self.node('Div', [self.scalar(1.0), self.node('Sqrt', [self.scalar(float(size))])])])
+            scale = self.node('Div', [self.scalar(1.0), self.node('Sqrt', [self.scalar(float(size))])])
+            scale = self.node('Sqrt', [scale])
             q, k = self.multiply(q, scale), self.multiply(k, scale)
         if self.attention == 'scaled_query':
             q = self.node('Div', [q, self.scalar(root)])

@@ -73,6 +73,13 @@ OnnxBuilder& OnnxBuilder::Input(const std::string& name, const Shape& shape) {
   return *this;
 }
 
+OnnxBuilder& OnnxBuilder::Int64Input(const std::string& name, const Shape& shape) {
+  Input(name, shape);
+  auto& input = *graph().mutable_input(graph().input_size() - 1);
+  input.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::INT64);
+  return *this;
+}
+
 OnnxBuilder& OnnxBuilder::Output(const std::string& name) {
   AddTensorType(*graph().add_output(), name);
   return *this;
@@ -122,6 +129,14 @@ OnnxBuilder& OnnxBuilder::Node(const std::string& op, const std::vector<std::str
     proto.set_name(name);
     std::visit(AttributeSetter{proto}, value);
   }
+  return *this;
+}
+
+OnnxBuilder& OnnxBuilder::MicrosoftNode(const std::string& op, const std::vector<std::string>& inputs,
+                                        const std::vector<std::string>& outputs,
+                                        const std::map<std::string, Attribute>& attributes) {
+  Node(op, inputs, outputs, attributes);
+  graph().mutable_node(graph().node_size() - 1)->set_domain("com.microsoft");
   return *this;
 }
 

@@ -18,6 +18,8 @@ class OnnxBuilder {
 
   // An FP32 graph input; -1 stands for a free dimension.
   OnnxBuilder& Input(const std::string& name, const Shape& shape);
+  // Likewise, of INT64.
+  OnnxBuilder& Int64Input(const std::string& name, const Shape& shape);
   OnnxBuilder& Output(const std::string& name);
   // Initializers, as raw data.
   OnnxBuilder& Floats(const std::string& name, const Shape& shape, const std::vector<float>& values);
@@ -30,6 +32,11 @@ class OnnxBuilder {
   // A node called after its first output.
   OnnxBuilder& Node(const std::string& op, const std::vector<std::string>& inputs,
                     const std::vector<std::string>& outputs, const std::map<std::string, Attribute>& attributes = {});
+
+  // Likewise of the domain com.microsoft.
+  OnnxBuilder& MicrosoftNode(const std::string& op, const std::vector<std::string>& inputs,
+                             const std::vector<std::string>& outputs,
+                             const std::map<std::string, Attribute>& attributes = {});
 
   // For what a right model would not have.
   onnx::ModelProto& model() { return model_; }

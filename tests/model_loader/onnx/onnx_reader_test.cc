@@ -269,6 +269,34 @@ TEST(OnnxReaderTest, RefusesDeepNesting) {
   EXPECT_THAT(builder.Read(), IsError(kInvalid, "does not parse"));
 }
 
+TEST(OnnxReaderTest, AMatrixOfWholeNumbersIsOneOfSequences) {
+  const auto sequences = [](const Shape& ids, const Shape& mask) {
+    OnnxBuilder builder;
+    builder.Int64Input("ids", ids).Int64Input("mask", mask).Node("Erf", {"ids"}, {"y"}).Output("y");
+    return builder.Read();
+  };
+  const auto free = sequences({-1, -1}, {-1, -1});
+  ASSERT_THAT(free, IsOk());
+  ASSERT_TRUE(free->sequences);
+  EXPECT_EQ(free->sequences->batch, kFreeBatch);
+  EXPECT_EQ(free->sequences->length, kFreeBatch);
+  const auto fixed = sequences({-1, 8}, {2, -1});
+  ASSERT_THAT(fixed, IsOk());
+  EXPECT_EQ(fixed->sequences->batch, 2);
+  EXPECT_EQ(fixed->sequences->length, 8);
+  EXPECT_THAT(sequences({2, 8}, {2, 9}), IsError(StatusCode::kUnimplemented, "all inputs have the same shape"));
+  EXPECT_THAT(sequences({2, 8}, {2, 8, 8}), IsError(StatusCode::kUnimplemented, "'mask' is INT64[2,8,8]"));
+  EXPECT_THAT(sequences({2, 0}, {2, 0}), IsError(StatusCode::kInvalidArgument, "'ids' has dimension 0"));
+  OnnxBuilder mixed;
+  mixed.Int64Input("ids", {-1, -1}).Input("x", {-1, 2}).Node("Relu", {"x"}, {"y"}).Output("y");
+  EXPECT_THAT(mixed.Read(), IsError(StatusCode::kUnimplemented, "'x' is FP32[-1,2]; in a model of token sequences"));
+  OnnxBuilder fused;
+  fused.Int64Input("ids", {-1, -1}).MicrosoftNode("QuickGelu", {"ids"}, {"y"}).Output("y");
+  EXPECT_THAT(fused.Read(), IsOk());
+  fused.MicrosoftNode("LongformerAttention", {"y"}, {"z"});
+  EXPECT_THAT(fused.Read(), IsError(StatusCode::kUnimplemented, "operator com.microsoft.LongformerAttention (opset 17"));
+}
+
 TEST(OnnxReaderTest, RefusesGarbage) {
   const auto read = [](const std::string& text) { return ReadOnnx(std::as_bytes(std::span(text))); };
   EXPECT_THAT(read(""), IsError(kInvalid, "not an ONNX model"));
