@@ -34,9 +34,13 @@ struct Known {
   bool IsUniform() const { return numbers.size() == 1; }
 };
 
-// offset + position in the sequence, along the axis kLength.
+// offset + per_position * position in the sequence, along kLength, + per_sequence * place in the batch, along kBatch.
 struct Positions {
   int64_t offset = 0;
+  int64_t per_position = 1;
+  Whole per_sequence = {0};
+  bool is_pair = false;    // both places, as GatherND takes them, in a last dimension of 2
+  bool has_values = true;  // else only the shape is known
   DType dtype = DType::kInt64;
   View view;
 };

@@ -18,6 +18,8 @@ constexpr OperatorSpec kOperators[] = {
     {"", "Erf", 1, 1, 1, ""},
     {"", "Exp", 1, 1, 1, ""},
     {"", "Expand", 2, 2, 1, ""},
+    {"", "GatherElements", 2, 2, 1, "axis "},
+    {"", "GatherND", 2, 2, 1, "batch_dims "},
     {"", "Gelu", 1, 1, 1, "approximate "},
     {"", "Greater", 2, 2, 1, ""},
     {"", "GreaterOrEqual", 2, 2, 1, ""},

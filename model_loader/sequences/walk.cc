@@ -18,6 +18,8 @@ const Walk::Interpreter* Walk::FindInterpreter(std::string_view op) {
       {"Flatten", &Walk::InterpretFlatten},
       {"FusedMatMul", &Walk::InterpretMatMul},
       {"Gather", &Walk::InterpretGather},
+      {"GatherElements", &Walk::InterpretGatherElements},
+      {"GatherND", &Walk::InterpretGatherND},
       {"Gemm", &Walk::InterpretGemm},
       {"LayerNormalization", &Walk::InterpretLayerNorm},
       {"MatMul", &Walk::InterpretMatMul},

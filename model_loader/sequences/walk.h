@@ -94,6 +94,8 @@ class Walk {
   Result InterpretSplit();
   Result InterpretGather();
   Result InterpretConcat();
+  Result InterpretGatherElements();
+  Result InterpretGatherND();
   Result InterpretConstantOfShape();
   Result InterpretRange();
   StatusOr<Wholes> TargetShape(const Wholes& from, Wholes target, bool allow_zero) const;
@@ -104,6 +106,7 @@ class Walk {
   Result InterpretElementwise();
   Result CombineTokenNumbers();
   Result CombinePositions();
+  Result CombineTwoPositions(const Positions& a, const Positions& b);
   Result CombineTokens();
   Result CombineChannels(const Tokens& tokens, size_t constant);
   StatusOr<std::vector<float>> ChannelVector(const Tokens& tokens, size_t constant);

@@ -39,6 +39,9 @@ StatusOr<Form> Walk::EmbeddingOf(size_t table, const Form& ids) {
   int64_t offset = 0;
   View view;
   if (const auto* positions = std::get_if<Positions>(&ids)) {
+    const bool in_sequence = positions->has_values && !positions->is_pair && positions->per_position == 1 &&
+                             positions->per_sequence == Whole{0};
+    if (!in_sequence) return Refuse("its indices are neither ids nor positions");
     offset = positions->offset;
     view = positions->view;
   } else {
@@ -71,6 +74,22 @@ StatusOr<Form> Walk::InterpretGather() {
     if (IsReal(data->dtype) && shape.size() == 2 && axis == 0) return EmbeddingOf(0, indices);
     if (!std::holds_alternative<Known>(indices)) return Refuse("it looks up what is no table of embeddings");
     return data->numbers.empty() ? EvaluateConstants() : MoveKnown();
+  }
+  const auto* numbers = InputAs<TokenNumbers>(0);
+  const auto* places = InputAs<Positions>(1);
+  if (numbers != nullptr && places != nullptr) {  // of all tokens in one dimension
+    Axes tokens = BatchAxis();
+    for (const Axis& length : LengthAxis()) tokens.push_back(length);
+    View flat = numbers->view;
+    flat.dims.resize(1);
+    const bool each = places->has_values && !places->is_pair && places->offset == 0 && places->per_position == 1 &&
+                      places->per_sequence == SizeOf(LengthAxis()) && axis == 0 && flat == View{{tokens}} &&
+                      SizeOf(numbers->view.AllAxes()) == SizeOf(tokens);
+    if (!each) return Refuse("it does not take an input's tokens by their places");
+    TokenNumbers taken = *numbers;
+    taken.view = places->view;
+    taken.view.dims.resize(places->view.rank() + numbers->view.rank() - 1);
+    return taken;
   }
   SWIZZLE_ASSIGN_OR_RETURN(const Tokens tokens, AsTokens(Input(0)));
   const auto index = NumberOf(1);

@@ -40,7 +40,9 @@ StatusOr<Form> Walk::InterpretEmbedLayerNorm() {
   constexpr size_t kIds = 0, kSegments = 1, kWords = 2, kPositions = 3, kSegmentTable = 4, kScale = 5, kShift = 6,
                    kMask = 7, kPositionIds = 8;
   SWIZZLE_ASSIGN_OR_RETURN(const Form words, EmbeddingOf(kWords, Input(kIds)));
-  Form place = Positions{0, DType::kInt64, {{Axes(), LengthAxis()}}};
+  Positions every;
+  every.view.dims = {Axes(), LengthAxis()};
+  Form place = every;
   if (HasInput(kPositionIds)) place = Input(kPositionIds);
   SWIZZLE_ASSIGN_OR_RETURN(const Form positions, EmbeddingOf(kPositions, place));
   SWIZZLE_ASSIGN_OR_RETURN(Tokens sum, AsTokens(words));

@@ -76,23 +76,59 @@ StatusOr<Form> Walk::CombineTokenNumbers() {
   return result;
 }
 
+StatusOr<Form> Walk::CombineTwoPositions(const Positions& a, const Positions& b) {
+  const auto view = Broadcast(a.view, b.view);
+  if (!view || a.is_pair || b.is_pair) return Refuse("its inputs do not broadcast");
+  Positions result = a;
+  result.view = *view;
+  const auto per_sequence = Sum(a.per_sequence, b.per_sequence);
+  constexpr int64_t kMost = 1 << 24;
+  const auto small = [](const Positions& positions) {
+    return std::abs(positions.offset) <= kMost && std::abs(positions.per_position) <= kMost;
+  };
+  result.has_values =
+      node().op == "Add" && a.has_values && b.has_values && per_sequence.has_value() && small(a) && small(b);
+  if (!result.has_values) return result;
+  result.offset += b.offset;
+  result.per_position += b.per_position;
+  result.per_sequence = *per_sequence;
+  return result;
+}
+
 StatusOr<Form> Walk::CombinePositions() {
+  const std::string& op = node().op;
+  const bool two = node().inputs.size() == 2;
+  if (two && InputAs<Positions>(0) != nullptr && InputAs<Positions>(1) != nullptr) {
+    return CombineTwoPositions(*InputAs<Positions>(0), *InputAs<Positions>(1));
+  }
   const size_t at = InputAs<Positions>(0) != nullptr ? 0 : 1;
   Positions positions = *InputAs<Positions>(at);
   const DType target = PointFunctionType(node(), positions.dtype);
-  if (node().op == "Cast" && !IsReal(target) && target != DType::kBool) {
+  if (op == "Cast" && !IsReal(target) && target != DType::kBool) {
     positions.dtype = target;
     return positions;
   }
-  const auto number = node().inputs.size() == 2 ? NumberOf(1 - at) : std::nullopt;
-  constexpr double kMaxOffset = 1 << 24;
-  const bool moves = number && std::abs(*number) <= kMaxOffset && !IsReal(positions.dtype) &&
-                     (node().op == "Add" || (node().op == "Sub" && at == 0));
-  if (!moves) return Refuse("it makes something else of positions");
-  positions.offset += static_cast<int64_t>(node().op == "Add" ? *number : -*number);
-  const auto view = Broadcast(positions.view, RepeatedView(InputAs<Known>(1 - at)->shape));
-  if (!view) return Refuse("its inputs do not broadcast");
+  const auto* known = two ? InputAs<Known>(1 - at) : nullptr;
+  const bool usual = known != nullptr && known->IsUniform() && !IsReal(known->dtype) && !IsReal(positions.dtype) &&
+                     positions.has_values && !positions.is_pair;
+  const auto view = usual ? Broadcast(positions.view, RepeatedView(known->shape)) : std::nullopt;
+  if (!view) return Refuse("it makes something else of positions");
   positions.view = *view;
+  const Whole number = known->numbers[0].whole;
+  constexpr int64_t kMaxOffset = 1 << 24;
+  const bool small = number.IsNumber() && std::abs(number.factor) <= kMaxOffset;
+  if (op == "GreaterOrEqual" && at == 0 && number.IsNumber() && positions.per_position >= 0 &&
+      positions.per_sequence.factor >= 0 && positions.offset >= number.factor) {
+    return Known{DType::kBool, view->shape(), {{0.0, {1}}}};
+  }
+  const auto product = Product(positions.per_sequence, number);
+  if (op == "Mul" && positions.per_position == 0 && positions.offset == 0 && product) {
+    positions.per_sequence = *product;
+    return positions;
+  }
+  const bool moves = small && std::abs(positions.offset) <= kMaxOffset && (op == "Add" || (op == "Sub" && at == 0));
+  if (!moves) return Refuse("it makes something else of positions");
+  positions.offset += op == "Add" ? number.factor : -number.factor;
   return positions;
 }
 

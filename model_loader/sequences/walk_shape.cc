@@ -159,7 +159,9 @@ StatusOr<Form> Walk::InterpretExpand() {
   const Known* known = InputAs<Known>(0);
   if (known != nullptr && !known->IsUniform() && IsCountingUp(*known, offset) &&
       known->shape.back() == SizeOf(LengthAxis())) {
-    Positions positions{offset, known->dtype, {}};
+    Positions positions;
+    positions.offset = offset;
+    positions.dtype = known->dtype;
     positions.view.dims.resize(known->shape.size());
     positions.view.dims.back() = LengthAxis();
     forms_[node().inputs[0]] = std::move(positions);
@@ -205,8 +207,16 @@ StatusOr<Form> Walk::InterpretRange() {
   if (!count || !start[0].IsNumber()) return Refuse("it does not count up from a number in steps of 1");
   const DType dtype = InputAs<Known>(0)->dtype;
   if (!count->IsNumber()) {
-    if (*count != SizeOf(LengthAxis())) return Refuse("it does not count the positions of a sequence");
-    return Positions{start[0].factor, dtype, {{LengthAxis()}}};
+    Positions positions;
+    positions.offset = start[0].factor;
+    positions.dtype = dtype;
+    positions.view.dims = {LengthAxis()};
+    if (*count == SizeOf(LengthAxis())) return positions;
+    if (*count != SizeOf(BatchAxis())) return Refuse("it counts neither sequences nor their positions");
+    positions.per_position = 0;
+    positions.per_sequence = Whole{1};
+    positions.view.dims = {BatchAxis()};
+    return positions;
   }
   if (count->factor > kMaxCount || (numbers_left_ -= count->factor) < 0) return Refuse("it is too long");
   Known known{dtype, {{std::max<int64_t>(count->factor, 0)}}, {}};
@@ -293,7 +303,9 @@ StatusOr<Form> Walk::SliceConstant(const Known& known, int64_t axis, int64_t sta
   const bool to_length = count == SizeOf(LengthAxis());
   int64_t offset = 0;
   if (to_length && axis == rank - 1 && IsCountingUp(known, offset)) {
-    Positions positions{offset + start, known.dtype, {}};
+    Positions positions;
+    positions.offset = offset + start;
+    positions.dtype = known.dtype;
     positions.view.dims.resize(rank);
     positions.view.dims.back() = LengthAxis();
     return positions;
@@ -346,6 +358,49 @@ StatusOr<Form> Walk::InterpretSplit() {
   return first;
 }
 
-StatusOr<Form> Walk::InterpretConcat() { return Refuse("it joins what is not known beforehand"); }
+// Of places in the batch and in the sequence, for GatherND.
+StatusOr<Form> Walk::InterpretConcat() {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, IntAttribute(node(), "axis", 0));
+  const auto* rows = InputAs<Positions>(0);
+  const auto* places = node().inputs.size() == 2 ? InputAs<Positions>(1) : nullptr;
+  if (rows == nullptr || places == nullptr) return Refuse("it joins what is not known beforehand");
+  const auto view = Broadcast(rows->view, places->view);
+  const bool counts = rows->has_values && places->has_values && !rows->is_pair && !places->is_pair &&
+                      rows->offset == 0 && places->offset == 0 && rows->per_position == 0 &&
+                      rows->per_sequence.IsOne() && places->per_position == 1 && places->per_sequence == Whole{0};
+  if (!counts || !view || view->dims.empty() || !view->dims.back().empty() ||
+      (axis != -1 && axis != static_cast<int64_t>(view->rank()) - 1)) {
+    return Refuse("it joins what are not the places of tokens");
+  }
+  Positions pair = *rows;
+  pair.is_pair = true;
+  pair.view = *view;
+  pair.view.dims.back() = {{AxisKind::kRepeat, Whole{2}}};
+  return pair;
+}
+
+// Elements that are all the same are so wherever they are taken from.
+StatusOr<Form> Walk::InterpretGatherElements() {
+  const auto* data = InputAs<Known>(0);
+  if (data == nullptr || !data->IsUniform()) return Refuse("it takes elements that are not all the same");
+  Known taken = *data;
+  taken.constant = kNoValue;
+  taken.shape = *ShapeOf(Input(1));
+  return taken;
+}
+
+StatusOr<Form> Walk::InterpretGatherND() {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t batch_dims, IntAttribute(node(), "batch_dims", 0));
+  const auto* numbers = InputAs<TokenNumbers>(0);
+  const auto* places = InputAs<Positions>(1);
+  const View tokens{{BatchAxis(), LengthAxis()}};
+  if (batch_dims != 0 || numbers == nullptr || numbers->view != tokens || places == nullptr || !places->is_pair) {
+    return Refuse("it does not take an input's tokens by their places");
+  }
+  TokenNumbers taken = *numbers;
+  taken.view = places->view;
+  taken.view.dims.pop_back();
+  return taken;
+}
 
 }  // namespace swizzle
