@@ -11,6 +11,7 @@
 
 #include "model_loader/fallback/executor.h"
 #include "model_loader/network.h"
+#include "model_loader/read_file.h"
 
 namespace swizzle {
 
@@ -36,9 +37,6 @@ using RunnableModel = std::variant<LoadedModel, FallbackModel>;
 // As LoadModel; an ONNX model that LoadModel refuses as UNIMPLEMENTED runs on the fallback executor, if that supports
 // all of it. If it does not, the error is LoadModel's, with the executor's where that is another.
 StatusOr<RunnableModel> LoadRunnableModel(const std::filesystem::path& file);
-
-// Reads a whole file into owned memory. RESOURCE_EXHAUSTED above `max_bytes`.
-StatusOr<std::vector<std::byte>> ReadFile(const std::filesystem::path& file, int64_t max_bytes);
 
 }  // namespace swizzle
 

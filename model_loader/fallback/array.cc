@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "kernels/half.h"
+
 namespace swizzle::fallback {
 namespace {
 
@@ -21,14 +23,6 @@ struct BFloat {
 struct Bool {
   uint8_t byte;
 };
-
-float FromHalf(Half half) {
-  const uint32_t sign = static_cast<uint32_t>(half.bits & 0x8000u) << 16;
-  const uint32_t exponent = (half.bits >> 10) & 0x1Fu, mantissa = half.bits & 0x3FFu;
-  if (exponent == 0x1F) return std::bit_cast<float>(sign | 0x7F800000u | (mantissa << 13));
-  if (exponent == 0) return std::copysign(std::ldexp(static_cast<float>(mantissa), -24), std::bit_cast<float>(sign));
-  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
-}
 
 // Rounds to nearest, ties to even.
 Half ToHalf(float value) {
@@ -55,9 +49,9 @@ BFloat ToBFloat(float value) {
 template <typename T>
 auto Widen(T element) {
   if constexpr (std::is_same_v<T, Half>)
-    return FromHalf(element);
+    return FloatOfHalf(element.bits);
   else if constexpr (std::is_same_v<T, BFloat>)
-    return std::bit_cast<float>(static_cast<uint32_t>(element.bits) << 16);
+    return FloatOfBfloat16(element.bits);
   else if constexpr (std::is_same_v<T, Bool>)
     return static_cast<int64_t>(element.byte != 0);
   else if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, uint64_t>)

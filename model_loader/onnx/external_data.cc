@@ -1,15 +1,8 @@
 #include "model_loader/onnx/external_data.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <optional>
 #include <set>
-#include <span>
-#include <string_view>
 
 #include "model_loader/onnx/proto_values.h"
 
@@ -56,66 +49,6 @@ StatusOr<Range> ParseRange(const onnx::TensorProto& proto) {
   return range;
 }
 
-// The components of a location that stays below its folder; none if it does not.
-std::vector<std::string> Components(const std::string& location) {
-  std::vector<std::string> components;
-  for (size_t begin = 0; begin <= location.size();) {
-    const size_t end = std::min(location.find('/', begin), location.size());
-    const std::string component = location.substr(begin, end - begin);
-    if (component.empty() || component == "..") return {};
-    if (component != ".") components.push_back(component);
-    begin = end + 1;
-  }
-  return components;
-}
-
-// Of the call that just failed.
-Status OpenError(const std::string& location) {
-  const int error = errno;
-  if (error == ELOOP || error == ENOTDIR) {
-    return InvalidArgument("its external file '", location,
-                           "' is, or lies behind, a symbolic link or something that is no folder: "
-                           "put the file itself beside the model");
-  }
-  if (error == ENOENT) {
-    return MakeError(StatusCode::kNotFound, "its external file '", location,
-                     "' is not there: copy it along with the model");
-  }
-  return MakeError(absl::ErrnoToStatusCode(error), "its external file '", location,
-                   "' cannot be opened: ", std::strerror(error));
-}
-
-StatusOr<FileDescriptor> OpenBelow(const std::filesystem::path& folder, const std::string& location) {
-  std::vector<std::string> components = Components(location);
-  if (components.empty()) {
-    return InvalidArgument("its external file '", location,
-                           "' is not below the model's folder: it must be a relative path without '..'");
-  }
-  const std::string name = std::move(components.back());
-  components.pop_back();
-  FileDescriptor parent(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  for (const std::string& component : components) {
-    if (!parent.is_open()) break;
-    parent = FileDescriptor(openat(parent.get(), component.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  }
-  if (!parent.is_open()) return OpenError(location);
-  // Not blocking: a pipe would wait for its writer.
-  FileDescriptor file(openat(parent.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (!file.is_open()) return OpenError(location);
-  return file;
-}
-
-bool ReadAt(const FileDescriptor& file, int64_t offset, std::span<std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t read = pread(file.get(), bytes.data(), bytes.size(), offset);
-    if (read < 0 && errno == EINTR) continue;
-    if (read <= 0) return false;
-    bytes = bytes.subspan(static_cast<size_t>(read));
-    offset += read;
-  }
-  return true;
-}
-
 }  // namespace
 
 StatusOr<std::vector<std::byte>> ExternalData::Read(const onnx::TensorProto& proto, int64_t bytes,
@@ -135,34 +68,23 @@ StatusOr<std::vector<std::byte>> ExternalData::Read(const onnx::TensorProto& pro
     return InvalidArgument(what, " has ", bytes, " bytes of external data, which takes the model above its limit; ",
                            bytes_left_, " are left");
   }
-  if (const Status opened = Open(range->location); !opened.ok()) return Annotate(opened, what);
-  if (range->offset > file_bytes_ || bytes > file_bytes_ - range->offset) {
+  if (!file_ || range->location != file_->location()) {
+    auto file = ContainedFile::Open(folder_, range->location, "its external file");
+    if (!file.ok()) return Annotate(file.status(), what);
+    file_ = *std::move(file);
+  }
+  if (range->offset > file_->bytes() || bytes > file_->bytes() - range->offset) {
     return InvalidArgument(what, " has ", bytes, " bytes at offset ", range->offset, " of its external file '",
-                           location_, "', which has only ", file_bytes_, ": it is truncated, or of another model");
+                           range->location, "', which has only ", file_->bytes(),
+                           ": it is truncated, or of another model");
   }
   bytes_left_ -= bytes;
   std::vector<std::byte> data(static_cast<size_t>(bytes));
-  if (!ReadAt(file_, range->offset, data)) {
-    return MakeError(StatusCode::kUnavailable, what, ": its external file '", location_,
+  if (!file_->ReadAt(range->offset, data)) {
+    return MakeError(StatusCode::kUnavailable, what, ": its external file '", range->location,
                      "' cannot be read, or changed while it was");
   }
   return data;
-}
-
-Status ExternalData::Open(const std::string& location) {
-  if (file_.is_open() && location == location_) return {};
-  SWIZZLE_ASSIGN_OR_RETURN(FileDescriptor file, OpenBelow(folder_, location));
-  struct stat status;
-  if (fstat(file.get(), &status) != 0) return OpenError(location);
-  if (!S_ISREG(status.st_mode)) return InvalidArgument("its external file '", location, "' is not a regular file");
-  if (status.st_nlink > 1) {
-    return InvalidArgument("its external file '", location,
-                           "' has other names (hard links), under which it may belong to somebody else: copy it");
-  }
-  file_ = std::move(file);
-  location_ = location;
-  file_bytes_ = status.st_size;
-  return {};
 }
 
 }  // namespace swizzle

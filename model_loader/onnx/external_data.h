@@ -1,20 +1,19 @@
 // ONNX's external data: tensors whose elements lie in files beside the model. Internal to model_loader/onnx.
 //
-// A model names these files, and a model may come from anywhere, so it can reach nothing but regular files of one name
-// below its own folder: locations are relative paths without "..", followed one component at a time, and symbolic links
-// and files with several names (hard links) are refused. Data is read into memory of its own, never mapped: a file that
-// shrinks meanwhile is an error, not a crash. Thread-compatible.
+// A model names these files, so that they are reached as contained_file.h says. Data is read into memory of its own,
+// never mapped: a file that shrinks meanwhile is an error, not a crash. Thread-compatible.
 #ifndef SWIZZLE_MODEL_LOADER_ONNX_EXTERNAL_DATA_H_
 #define SWIZZLE_MODEL_LOADER_ONNX_EXTERNAL_DATA_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "kernels/status.h"
-#include "model_loader/file_descriptor.h"
+#include "model_loader/contained_file.h"
 #include "onnx/onnx_pb.h"
 
 namespace swizzle {
@@ -32,15 +31,10 @@ class ExternalData {
   StatusOr<std::vector<std::byte>> Read(const onnx::TensorProto& proto, int64_t bytes, const std::string& what);
 
  private:
-  // Makes `location` the open file.
-  Status Open(const std::string& location);
-
   const std::filesystem::path folder_;
   int64_t bytes_left_;
   // The file that was read last: most models have one for all tensors.
-  std::string location_;
-  FileDescriptor file_;
-  int64_t file_bytes_ = 0;
+  std::optional<ContainedFile> file_;
 };
 
 }  // namespace swizzle

@@ -1,4 +1,4 @@
-// Converts the leaves of an ONNX model: tensors, attributes and names. Internal to model_loader/onnx.
+// Converts the leaves of an ONNX model: tensors and attributes. Internal to model_loader/onnx.
 #ifndef SWIZZLE_MODEL_LOADER_ONNX_PROTO_VALUES_H_
 #define SWIZZLE_MODEL_LOADER_ONNX_PROTO_VALUES_H_
 
@@ -7,6 +7,7 @@
 #include "model_loader/graph/graph.h"
 #include "model_loader/onnx/external_data.h"
 #include "model_loader/onnx/onnx_reader.h"
+#include "model_loader/printable_name.h"
 #include "onnx/onnx_pb.h"
 
 namespace swizzle {
@@ -39,10 +40,6 @@ Status EmbedExternalData(onnx::TensorProto& proto, const std::string& what, Tens
 
 // Takes a tensor's data out of `proto`.
 StatusOr<Attribute> ReadAttribute(onnx::AttributeProto& proto, const std::string& what, TensorSource& source);
-
-// A name that may stand in messages, logs and protocol replies: UTF-8 without control characters, at most 1024 bytes.
-// INVALID_ARGUMENT, not repeating it, if it is not; `what` says whose name it is.
-Status CheckName(const std::string& name, const std::string& what);
 
 }  // namespace swizzle
 
