@@ -7,6 +7,7 @@
 #include "model_loader/onnx/onnx_reader.h"
 #include "model_loader/packed/packed_reader.h"
 #include "model_loader/passes/pipeline.h"
+#include "model_loader/safetensors/checkpoint.h"
 
 namespace swizzle {
 namespace {
@@ -32,12 +33,23 @@ StatusOr<LoadedModel> LoadPacked(std::vector<std::byte> bytes) {
   return model;
 }
 
+StatusOr<LoadedModel> LoadCheckpoint(const std::filesystem::path& path) {
+  LoadedModel model;
+  model.container = "safetensors";
+  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadCheckpoint(path));
+  graph.sequences.emplace();
+  SWIZZLE_ASSIGN_OR_RETURN(model.fusions, RunPasses(graph));
+  SWIZZLE_ASSIGN_OR_RETURN(model.network, Lower(std::move(graph)));
+  return model;
+}
+
 }  // namespace
 
 StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file) {
+  if (IsCheckpoint(file)) return LoadCheckpoint(file);
   const bool packed = file.extension() == ".swz";
   if (!packed && file.extension() != ".onnx") {
-    return InvalidArgument(file.string(), ": its ending is not that of a model; known are .onnx and .swz");
+    return InvalidArgument(file.string(), ": its ending is not that of a model; known are .onnx, .safetensors and .swz");
   }
   const ReadOptions options = ReadOptionsFor(file);
   SWIZZLE_ASSIGN_OR_RETURN(std::vector<std::byte> bytes,
@@ -50,13 +62,16 @@ StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file) {
 StatusOr<RunnableModel> LoadRunnableModel(const std::filesystem::path& file) {
   StatusOr<LoadedModel> planned = LoadModel(file);
   if (planned.ok()) return RunnableModel(*std::move(planned));
-  if (planned.status().code() != StatusCode::kUnimplemented || file.extension() != ".onnx") return planned.status();
+  const bool checkpoint = IsCheckpoint(file);
+  if (planned.status().code() != StatusCode::kUnimplemented || !(checkpoint || file.extension() == ".onnx")) {
+    return planned.status();
+  }
   StatusOr<std::shared_ptr<const fallback::Program>> program = fallback::ReadProgram(file);
   std::string reason(planned.status().message());
   if (program.ok()) {
     const std::string path = file.string() + ": ";
     if (reason.starts_with(path)) reason.erase(0, path.size());
-    return RunnableModel(FallbackModel{*std::move(program), std::move(reason)});
+    return RunnableModel(FallbackModel{*std::move(program), std::move(reason), checkpoint ? "safetensors" : "onnx"});
   }
   const std::string refusal(program.status().message());
   if (refusal == reason) return planned.status();

@@ -67,13 +67,19 @@ StatusOr<int64_t> LatestVersion(const fs::path& directory) {
 
 StatusOr<fs::path> ModelFile(const fs::path& version_directory) {
   std::error_code ignored;
-  const fs::path onnx = version_directory / "model.onnx", packed = version_directory / "model.swz";
-  const bool has_onnx = fs::is_regular_file(onnx, ignored), has_packed = fs::is_regular_file(packed, ignored);
-  if (has_onnx && has_packed) return InvalidArgument("there is both model.onnx and model.swz; keep one");
-  if (!has_onnx && !has_packed) {
-    return MakeError(StatusCode::kNotFound, "there is neither model.onnx nor model.swz in the version's directory");
+  std::vector<fs::path> found;
+  for (const char* name : {"model.onnx", "model.swz", "model.safetensors", "model.safetensors.index.json"}) {
+    if (fs::is_regular_file(version_directory / name, ignored)) found.push_back(version_directory / name);
   }
-  return has_onnx ? onnx : packed;
+  if (found.empty()) {
+    return MakeError(StatusCode::kNotFound,
+                     "there is none of model.onnx, model.swz and model.safetensors in the version's directory");
+  }
+  if (found.size() > 1) {
+    return InvalidArgument("there is both ", found[0].filename().string(), " and ", found[1].filename().string(),
+                           "; keep one");
+  }
+  return found[0];
 }
 
 // Nothing if there is no config.pbtxt.
@@ -139,7 +145,8 @@ class DirectoryLoader {
   StatusOr<std::shared_ptr<Model>> LoadFile(const std::optional<inference::ModelConfig>& config) {
     if (version_ == 0) {
       return MakeError(StatusCode::kNotFound,
-                       "there is no version directory; put the model at 1/model.onnx or 1/model.swz");
+                       "there is no version directory; put the model at 1/model.onnx, 1/model.swz or "
+                       "1/model.safetensors");
     }
     SWIZZLE_ASSIGN_OR_RETURN(const fs::path file, ModelFile(directory_ / std::to_string(version_)));
     SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(file));
@@ -155,7 +162,7 @@ class DirectoryLoader {
   StatusOr<std::shared_ptr<Model>> LoadFallback(const FallbackModel& model,
                                                 const std::optional<inference::ModelConfig>& config) const {
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveFallbackSpec(*model.program));
-    SWIZZLE_ASSIGN_OR_RETURN(spec, Configured(std::move(spec), "onnx", config));
+    SWIZZLE_ASSIGN_OR_RETURN(spec, Configured(std::move(spec), model.container, config));
     Log(LogLevel::kWarning, "model runs on the fallback executor, unoptimised",
         {{"model", name_},
          {"version", version_},

@@ -1,4 +1,5 @@
-// The models of one directory: `<repo>/<model>/[config.pbtxt]` and `<repo>/<model>/<version>/model.onnx|model.swz`.
+// The models of one directory: `<repo>/<model>/[config.pbtxt]` and `<repo>/<model>/<version>/model.onnx|model.swz`, or
+// there a Hugging Face checkpoint: config.json and model.safetensors or model.safetensors.index.json.
 // Thread-safe. Names are looked up, never joined to a path.
 #ifndef SWIZZLE_SERVER_MODEL_REPOSITORY_H_
 #define SWIZZLE_SERVER_MODEL_REPOSITORY_H_

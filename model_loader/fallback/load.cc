@@ -3,8 +3,9 @@
 #include <utility>
 #include <vector>
 
-#include "model_loader/loader.h"
 #include "model_loader/onnx/onnx_reader.h"
+#include "model_loader/read_file.h"
+#include "model_loader/safetensors/checkpoint.h"
 
 namespace swizzle::fallback {
 
@@ -24,6 +25,10 @@ StatusOr<std::shared_ptr<const Program>> Read(std::span<const std::byte> model, 
 StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> model) { return Read(model, {}); }
 
 StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file) {
+  if (IsCheckpoint(file)) {
+    SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadCheckpoint(file, {.find_operator = FindSpec}));
+    return Program::Make(std::move(graph));
+  }
   const ReadOptions options = ReadOptionsFor(file);
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(file, options.max_model_bytes));
   StatusOr<std::shared_ptr<const Program>> program = Read(bytes, options);

@@ -1,4 +1,4 @@
-// Opens an ONNX file for the fallback executor.
+// Opens an ONNX file or a checkpoint for the fallback executor.
 #ifndef SWIZZLE_MODEL_LOADER_FALLBACK_LOAD_H_
 #define SWIZZLE_MODEL_LOADER_FALLBACK_LOAD_H_
 
@@ -15,7 +15,7 @@ namespace swizzle::fallback {
 // INVALID_ARGUMENT if it is malformed, UNIMPLEMENTED, naming operator and node, if something is not supported.
 StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> model);
 
-// The same from a file, which errors name.
+// The same from a file, which errors name; or a checkpoint, by any path that safetensors/checkpoint.h knows.
 StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file);
 
 }  // namespace swizzle::fallback

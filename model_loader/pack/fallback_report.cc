@@ -14,7 +14,7 @@ nlohmann::ordered_json FallbackObject(const std::string& name, const FallbackMod
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
   for (const Node& node : model.program->graph().nodes) nodes.push_back({{"name", node.name}, {"op", node.op}});
   return {{"model", name},
-          {"container", "onnx"},
+          {"container", model.container},
           {"producer", model.program->graph().producer},
           {"opset", model.program->graph().opset},
           {"fallback", true},

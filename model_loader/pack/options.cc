@@ -12,7 +12,7 @@ constexpr double kMaxTuningSeconds = 3600.0;
 constexpr int kMaxSamples = 100000;
 
 constexpr char kFooter[] =
-    "MODEL is an ONNX file (.onnx) or a packed file (.swz).\n"
+    "MODEL is an ONNX file (.onnx), a packed file (.swz) or a checkpoint (.safetensors, or its folder).\n"
     "Exit codes: 0 done, 1 a check failed, 2 the command line or a file is wrong.\n"
     "`swizzle-pack COMMAND --help` shows a command's flags and an example.";
 

@@ -102,7 +102,7 @@ TEST_F(ModelRepositoryTest, WhatIsMissingIsNamed) {
   directory_.Write("empty/readme", "");
   EXPECT_THAT(LoadError("empty"), HasSubstr("there is no version directory"));
   directory_.Write("hollow/3/readme", "");
-  EXPECT_THAT(LoadError("hollow"), HasSubstr("neither model.onnx nor model.swz"));
+  EXPECT_THAT(LoadError("hollow"), HasSubstr("none of model.onnx, model.swz and model.safetensors"));
   directory_.Write("both/1/model.onnx", "");
   directory_.Write("both/1/model.swz", "");
   EXPECT_THAT(LoadError("both"), HasSubstr("both model.onnx and model.swz"));

@@ -1,0 +1,125 @@
+#include "model_loader/safetensors/bert_config.h"
+
+#include <map>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/support/status_matchers.h"
+
+namespace swizzle {
+namespace {
+
+using testing::IsError;
+using testing::IsOk;
+
+constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
+constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
+
+using Fields = std::map<std::string, std::string>;  // name -> JSON; empty: left out
+
+// BERT-base, with these fields changed.
+StatusOr<BertConfig> Parse(const Fields& changes) {
+  Fields fields = {{"model_type", R"("bert")"},   {"hidden_size", "768"},
+                   {"num_attention_heads", "12"}, {"num_hidden_layers", "12"},
+                   {"intermediate_size", "3072"}, {"hidden_act", R"("gelu")"},
+                   {"layer_norm_eps", "1e-12"},   {"max_position_embeddings", "512"},
+                   {"vocab_size", "30522"}};
+  for (const auto& [name, value] : changes) fields[name] = value;
+  std::string json;
+  for (const auto& [name, value] : fields) {
+    if (!value.empty()) json += (json.empty() ? "\"" : ",\"") + name + "\":" + value;
+  }
+  return ParseBertConfig("{" + json + "}");
+}
+
+TEST(BertConfig, ReadsBert) {
+  const auto config =
+      Parse({{"pruned_heads", R"({"1":[0,2]})"}, {"is_decoder", "false"}, {"torch_dtype", R"("float16")"}});
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(config->family, BertFamily::kBert);
+  EXPECT_EQ(config->hidden_size, 768);
+  EXPECT_EQ(config->num_attention_heads, 12);
+  EXPECT_EQ(config->head_size(), 64);
+  EXPECT_EQ(config->num_hidden_layers, 12);
+  EXPECT_EQ(config->activation, BertActivation::kGelu);
+  EXPECT_EQ(config->layer_norm_eps, 1e-12f);
+  EXPECT_EQ(config->max_position_embeddings, 512);
+}
+
+TEST(BertConfig, ReadsItsRelatives) {
+  for (const char* type : {R"("roberta")", R"("xlm-roberta")"}) {
+    const auto config = Parse({{"model_type", type}, {"pad_token_id", "1"}, {"hidden_act", R"("gelu_new")"}});
+    ASSERT_THAT(config, IsOk());
+    EXPECT_EQ(config->family, BertFamily::kRoberta);
+    EXPECT_EQ(config->pad_token_id, 1);
+    EXPECT_EQ(config->activation, BertActivation::kGeluTanh);
+  }
+  const auto distil = ParseBertConfig(R"({"model_type":"distilbert","dim":768,"n_heads":12,"n_layers":6,)"
+                                      R"("hidden_dim":3072,"activation":"relu","max_position_embeddings":512})");
+  ASSERT_THAT(distil, IsOk());
+  EXPECT_EQ(distil->family, BertFamily::kDistilBert);
+  EXPECT_EQ(distil->num_hidden_layers, 6);
+  EXPECT_EQ(distil->activation, BertActivation::kRelu);
+  EXPECT_EQ(distil->layer_norm_eps, 1e-12f);
+}
+
+TEST(BertConfig, RefusesWhatIsWrongByItsName) {
+  const std::tuple<Fields, StatusCode, const char*> faults[] = {
+      {{{"model_type", ""}}, kInvalid, "lacks the field model_type"},
+      {{{"model_type", "1"}}, kInvalid, "its model_type is 1; it must be a string"},
+      {{{"model_type", R"("gpt2")"}}, kUnsupported, "its model_type is \"gpt2\"; supported are bert,"},
+      {{{"model_type", R"("\u0007é")"}}, kUnsupported, "its model_type is \"\\u0007\\u00e9\"; supported"},
+      {{{"hidden_size", ""}}, kInvalid, "lacks the field hidden_size"},
+      {{{"hidden_size", "null"}}, kInvalid, "lacks the field hidden_size"},
+      {{{"hidden_size", "0"}}, kInvalid, "its hidden_size is 0; it must be a whole number from 1 to"},
+      {{{"hidden_size", "-768"}}, kInvalid, "its hidden_size is -768"},
+      {{{"hidden_size", "768.5"}}, kInvalid, "its hidden_size is 768.5"},
+      {{{"hidden_size", "18446744073709551615"}}, kInvalid, "its hidden_size is 18446744073709551615"},
+      {{{"hidden_size", R"("768")"}}, kInvalid, "its hidden_size is \"768\""},
+      {{{"hidden_size", "100"}}, kInvalid, "its hidden size 100 is no multiple of its num_attention_heads, 12"},
+      {{{"num_attention_heads", "[12]"}}, kInvalid, "its num_attention_heads is [12]"},
+      {{{"num_hidden_layers", "1025"}}, kInvalid, "its num_hidden_layers is 1025"},
+      {{{"max_position_embeddings", "0"}}, kInvalid, "its max_position_embeddings is 0"},
+      {{{"layer_norm_eps", "0"}}, kInvalid, "its layer_norm_eps is 0; it must be a number between 0 and 1"},
+      {{{"layer_norm_eps", "true"}}, kInvalid, "its layer_norm_eps is true"},
+      {{{"layer_norm_eps", ""}}, kInvalid, "lacks the field layer_norm_eps"},
+      {{{"hidden_act", R"("silu")"}}, kUnsupported, "its hidden_act is \"silu\"; supported are gelu"},
+      {{{"hidden_act", "{}"}}, kInvalid, "its hidden_act is {}; it must be a string"},
+      {{{"position_embedding_type", R"("relative_key")"}},
+       kUnsupported,
+       "its position_embedding_type is \"relative_key\""},
+      {{{"is_decoder", "true"}}, kUnsupported, "its is_decoder is true; only encoders are supported"},
+      {{{"add_cross_attention", "1"}}, kUnsupported, "its add_cross_attention is 1"},
+      {{{"model_type", R"("roberta")"}}, kInvalid, "lacks the field pad_token_id"},
+      {{{"model_type", R"("roberta")"}, {"pad_token_id", "511"}}, kInvalid, "its pad_token_id is 511"},
+  };
+  for (const auto& [fields, code, message] : faults) EXPECT_THAT(Parse(fields), IsError(code, message));
+  EXPECT_THAT(ParseBertConfig("{"), IsError(kInvalid, "not a JSON object"));
+  EXPECT_THAT(ParseBertConfig(R"({"model_type":"bert","model_type":"bert"})"),
+              IsError(kInvalid, "'model_type' is given twice"));
+}
+
+TEST(BertConfig, NamesTensorsAsBertDoes) {
+  const auto bert = [](const char* name) { return CanonicalName(BertFamily::kBert, name); };
+  EXPECT_EQ(bert("encoder.layer.0.output.dense.weight"), "encoder.layer.0.output.dense.weight");
+  EXPECT_EQ(bert("bert.encoder.layer.0.output.dense.bias"), "encoder.layer.0.output.dense.bias");
+  EXPECT_EQ(bert("model.bert.embeddings.LayerNorm.gamma"), "embeddings.LayerNorm.weight");
+  EXPECT_EQ(bert("bert.encoder.layer.11.output.LayerNorm.beta"), "encoder.layer.11.output.LayerNorm.bias");
+  EXPECT_EQ(bert("bert.pooler.dense.weight"), "pooler.dense.weight");
+  EXPECT_EQ(bert("bert.embeddings.position_ids"), "");
+  EXPECT_EQ(bert("cls.predictions.bias"), "");
+  EXPECT_EQ(bert("classifier.weight"), "");
+  EXPECT_EQ(CanonicalName(BertFamily::kRoberta, "roberta.encoder.layer.1.attention.self.key.bias"),
+            "encoder.layer.1.attention.self.key.bias");
+  const auto distil = [](const char* name) { return CanonicalName(BertFamily::kDistilBert, name); };
+  EXPECT_EQ(distil("distilbert.transformer.layer.5.attention.q_lin.weight"),
+            "encoder.layer.5.attention.self.query.weight");
+  EXPECT_EQ(distil("transformer.layer.5.sa_layer_norm.bias"), "encoder.layer.5.attention.output.LayerNorm.bias");
+  EXPECT_EQ(distil("transformer.layer.5.ffn.lin2.weight"), "encoder.layer.5.output.dense.weight");
+  EXPECT_EQ(distil("transformer.layer.5.output_layer_norm.weight"), "encoder.layer.5.output.LayerNorm.weight");
+  EXPECT_EQ(distil("transformer.layer.5.adapter.weight"), "encoder.layer.5.adapter.weight");
+  EXPECT_EQ(distil("vocab_transform.weight"), "");
+}
+
+}  // namespace
+}  // namespace swizzle

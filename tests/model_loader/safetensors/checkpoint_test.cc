@@ -1,0 +1,312 @@
+#include "model_loader/safetensors/checkpoint.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "model_loader/fallback/load.h"
+#include "model_loader/fallback/operator_table.h"
+#include "model_loader/loader.h"
+#include "model_loader/safetensors/sharded_checkpoint.h"
+#include "tests/support/safetensors_builder.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temporary_folder.h"
+
+namespace swizzle {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::FormatSafetensors;
+using testing::IsError;
+using testing::IsOk;
+using testing::WriteBytes;
+
+constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
+constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
+const CheckpointOptions kAnyOperator = {.find_operator = fallback::FindSpec};
+
+fs::path Shipped(const std::string& name) { return fs::path(SWIZZLE_SOURCE_DIR "/tests/testdata/checkpoints") / name; }
+
+std::string ConfigOf(const std::string& name) {
+  const auto bytes = ReadFile(Shipped(name) / "config.json", 1 << 20);
+  SWIZZLE_CHECK(bytes.ok());
+  return {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
+}
+
+TensorMap TensorsOf(const std::string& name) {
+  auto tensors = ReadTensors(Shipped(name) / "model.safetensors");
+  SWIZZLE_CHECK(tensors.ok());
+  return *std::move(tensors);
+}
+
+// What a program makes of the inputs among `expected`, by name.
+StatusOr<TensorMap> Run(const fallback::Program& program, const TensorMap& expected) {
+  std::vector<TensorView> inputs;
+  for (const fallback::Port& port : program.inputs()) {
+    const Tensor& tensor = expected.at(port.name);
+    inputs.push_back({tensor.dtype, tensor.shape, tensor.bytes});
+  }
+  const std::unique_ptr<Backend> backend = NewCpuBackend();
+  SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, backend->NewStream(1));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fallback::Array> outputs, program.Run(inputs, *stream));
+  TensorMap result;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto bytes = outputs[i].AsBytes();
+    result[program.outputs()[i].name] = {outputs[i].dtype, outputs[i].shape, {bytes.begin(), bytes.end()}};
+  }
+  return result;
+}
+
+double LargestDifference(const Tensor& a, const Tensor& b) {
+  double difference = 0, magnitude = 0;
+  for (size_t i = 0; i < a.floats().size(); ++i) {
+    difference = std::max(difference, std::abs(double{a.floats()[i]} - b.floats()[i]));
+    magnitude = std::max(magnitude, std::abs(double{b.floats()[i]}));
+  }
+  return difference / magnitude;
+}
+
+void ExpectAsExpected(const fallback::Program& program, const TensorMap& expected) {
+  const auto outputs = Run(program, expected);
+  ASSERT_THAT(outputs, IsOk());
+  EXPECT_EQ(outputs->size() + program.inputs().size(), expected.size());
+  for (const auto& [name, output] : *outputs) {
+    ASSERT_TRUE(expected.contains(name)) << name;
+    ASSERT_EQ(output.shape, expected.at(name).shape) << name;
+    EXPECT_LT(LargestDifference(output, expected.at(name)), 1e-5) << name;
+  }
+}
+
+// What transformers and compressed-tensors wrote answers as transformers answers.
+class ShippedCheckpointTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  static TensorMap Expected() {
+    auto tensors = ReadTensors(Shipped(GetParam()) / "expected.safetensors");
+    SWIZZLE_CHECK(tensors.ok());
+    return *std::move(tensors);
+  }
+};
+
+TEST_P(ShippedCheckpointTest, AnswersAsItsAuthorsModel) {
+  const auto runnable = LoadRunnableModel(Shipped(GetParam()));
+  ASSERT_THAT(runnable, IsOk());
+  const auto* model = std::get_if<FallbackModel>(&*runnable);
+  ASSERT_NE(model, nullptr);
+  EXPECT_EQ(model->container, "safetensors");
+  ExpectAsExpected(*model->program, Expected());
+}
+
+TEST_P(ShippedCheckpointTest, AnswersTheSameFromShards) {
+  const TemporaryFolder folder;
+  TensorMap shards[2];
+  std::string map;
+  for (const auto& [name, tensor] : TensorsOf(GetParam())) {
+    const int shard = shards[0].size() > shards[1].size() ? 1 : 0;
+    shards[shard].emplace(name, tensor);
+    map += Concat(map.empty() ? "" : ",", "\"", name, "\":\"", shard, ".safetensors\"");
+  }
+  for (int shard : {0, 1}) WriteBytes(folder / Concat(shard, ".safetensors"), FormatSafetensors(shards[shard]));
+  std::ofstream(folder / "model.safetensors.index.json") << R"({"weight_map":{)" << map << "}}";
+  std::ofstream(folder / "config.json") << ConfigOf(GetParam());
+  const auto program = fallback::ReadProgram(folder.path());
+  ASSERT_THAT(program, IsOk());
+  ExpectAsExpected(**program, Expected());
+  EXPECT_THAT(fallback::ReadProgram(folder / "model.safetensors.index.json"), IsOk());
+}
+
+INSTANTIATE_TEST_SUITE_P(Checkpoints, ShippedCheckpointTest,
+                         ::testing::Values("bert", "bert_bitmask", "bert_24_bitmask", "roberta", "distilbert"),
+                         [](const auto& name) { return std::string(name.param); });
+
+StatusOr<Graph> Make(const TensorMap& tensors, const std::string& config = ConfigOf("bert")) {
+  return MakeCheckpointGraph(config, tensors, kAnyOperator);
+}
+
+TEST(Checkpoint, LayersHaveTheSizesOfTheirTensors) {
+  const auto graph = Make(TensorsOf("bert"));
+  ASSERT_THAT(graph, IsOk());
+  std::map<std::string, Shape> shapes;
+  for (const Value& value : graph->values) {
+    if (value.constant) shapes[value.name] = value.constant->shape;
+  }
+  // One of two heads, of 4 rows each, was pruned from layer 1; linear layers are [in, out].
+  EXPECT_EQ(shapes.at("encoder.layer.0.attention.self.query.weight"), (Shape{8, 8}));
+  EXPECT_EQ(shapes.at("encoder.layer.1.attention.self.query.weight"), (Shape{8, 4}));
+  EXPECT_EQ(shapes.at("encoder.layer.1.attention.output.dense.weight"), (Shape{4, 8}));
+  EXPECT_EQ(shapes.at("encoder.layer.1.intermediate.dense.weight"), (Shape{8, 12}));
+  std::set<std::string> names;
+  for (const Node& node : graph->nodes) EXPECT_TRUE(names.insert(node.name).second) << node.name;
+}
+
+TEST(Checkpoint, IsWrittenAsAnExporterWould) {
+  const auto graph = Make(TensorsOf("bert_bitmask"), ConfigOf("bert_bitmask"));
+  ASSERT_THAT(graph, IsOk());
+  std::string ops;
+  for (const Node& node : graph->nodes) {
+    if (node.name.starts_with("encoder.layer.1.")) ops += node.op + " ";
+  }
+  EXPECT_EQ(ops,
+            "MatMul Add MatMul Add MatMul Add Reshape Transpose Reshape Transpose Reshape Transpose "
+            "MatMul Div Add Softmax MatMul Transpose Reshape MatMul Add Add LayerNormalization "
+            "MatMul Add Div Erf Add Mul Mul MatMul Add Add LayerNormalization ");
+}
+
+TEST(Checkpoint, ReadsPrefixesAndOldNames) {
+  TensorMap renamed;
+  for (auto& [name, tensor] : TensorsOf("bert")) {
+    std::string old = "bert." + name;
+    if (old.ends_with("LayerNorm.weight")) old.replace(old.size() - 6, 6, "gamma");
+    if (old.ends_with("LayerNorm.bias")) old.replace(old.size() - 4, 4, "beta");
+    renamed.emplace(old, tensor);
+  }
+  const auto plain = Make(TensorsOf("bert")), other = Make(renamed);
+  ASSERT_THAT(plain, IsOk());
+  ASSERT_THAT(other, IsOk());
+  EXPECT_EQ(other->values.size(), plain->values.size());
+  for (size_t i = 0; i < plain->values.size(); ++i) EXPECT_EQ(other->values[i].constant, plain->values[i].constant);
+  renamed.emplace("embeddings.LayerNorm.bias", TensorsOf("bert").at("embeddings.LayerNorm.bias"));
+  EXPECT_THAT(Make(renamed), IsError(kInvalid, "'embeddings.LayerNorm.bias' twice, under two prefixes"));
+}
+
+TEST(Checkpoint, LeavesOutHeadsForTasksAndAnAbsentPooler) {
+  TensorMap tensors = TensorsOf("bert");
+  tensors.emplace("classifier.weight", Tensor::Floats({1}, std::vector<float>{1}));
+  tensors.erase("pooler.dense.weight");
+  tensors.erase("pooler.dense.bias");
+  const auto graph = Make(tensors);
+  ASSERT_THAT(graph, IsOk());
+  ASSERT_EQ(graph->outputs.size(), 1u);
+  EXPECT_EQ(graph->outputs[0].name, "last_hidden_state");
+}
+
+TEST(Checkpoint, RefusesOperatorsThatNobodyRuns) {
+  const auto none = [](std::string_view, std::string_view op) -> const OperatorSpec* {
+    return op == "Erf" ? nullptr : fallback::FindSpec("", op);
+  };
+  EXPECT_THAT(
+      MakeCheckpointGraph(ConfigOf("bert"), TensorsOf("bert"), {.find_operator = none}),
+      IsError(kUnsupported, "operator Erf (opset 17, node 'encoder.layer.0.intermediate.activation/Erf') is not"));
+}
+
+struct Fault {
+  const char* name;
+  std::function<void(TensorMap&)> spoil;
+  const char* message;
+  StatusCode code = kInvalid;
+};
+
+void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
+
+Tensor Zeros(Shape shape) {
+  const int64_t count = *ElementCount(shape);
+  return Tensor::Floats(std::move(shape), std::vector<float>(static_cast<size_t>(count)));
+}
+
+Fault With(const char* name, const std::string& key, Tensor tensor, const char* message, StatusCode code = kInvalid) {
+  return {name, [=](TensorMap& tensors) { tensors[key] = tensor; }, message, code};
+}
+
+Fault Without(const char* name, const std::string& key, const char* message) {
+  return {name, [=](TensorMap& tensors) { tensors.erase(key); }, message};
+}
+
+class CheckpointFaultTest : public ::testing::TestWithParam<Fault> {};
+
+TEST_P(CheckpointFaultTest, IsRefused) {
+  TensorMap tensors = TensorsOf("bert");
+  GetParam().spoil(tensors);
+  EXPECT_THAT(Make(tensors), IsError(GetParam().code, GetParam().message));
+}
+
+const std::string kLayer = "encoder.layer.0.";
+
+const Fault kFaults[] = {
+    Without("NoWords", "embeddings.word_embeddings.weight", "lacks the tensor 'embeddings.word_embeddings.weight'"),
+    Without("NoTypes", "embeddings.token_type_embeddings.weight", "lacks the tensor 'embeddings.token_type"),
+    Without("NoBias", kLayer + "attention.self.key.bias", "lacks the tensor 'encoder.layer.0.attention.self.key.bias'"),
+    Without("NoPoolerBias", "pooler.dense.bias", "lacks the tensor 'pooler.dense.bias'"),
+    With("WordsNarrow", "embeddings.word_embeddings.weight", Zeros({20, 7}), "has the shape [20,7]; it must be [-1,8]"),
+    With("PositionsFew", "embeddings.position_embeddings.weight", Zeros({9, 8}), "it must be [10,8]"),
+    With("NormLong", "embeddings.LayerNorm.weight", Zeros({9}), "'embeddings.LayerNorm.weight' has the shape [9]"),
+    With("QueryOfHalfAHead", kLayer + "attention.self.query.weight", Zeros({6, 8}), "it must be [6]"),
+    {"HalfAHead",
+     [](TensorMap& tensors) {
+       tensors[kLayer + "attention.self.query.weight"] = Zeros({6, 8});
+       tensors[kLayer + "attention.self.query.bias"] = Zeros({6});
+     },
+     "query.weight' has 6 rows, which are no whole heads of 4"},
+    With("KeyUnlikeQuery", kLayer + "attention.self.key.weight", Zeros({4, 8}), "key.weight' has the shape [4,8]; it"),
+    With("OutputWide", kLayer + "attention.output.dense.weight", Zeros({8, 4}),
+         "has the shape [8,4]; it must be [8,8]"),
+    With("InnerUnlikeOuter", kLayer + "output.dense.weight", Zeros({8, 11}), "has the shape [8,11]; it must be [8,12]"),
+    With("Rank", kLayer + "output.dense.weight", Zeros({96}), "has the shape [96]"),
+    With("NoRowsLeft", kLayer + "intermediate.dense.weight", Zeros({0, 8}), "have lost all their heads or rows",
+         kUnsupported),
+    With("Whole", kLayer + "output.dense.bias", Tensor::Int64s({8}, std::vector<int64_t>(8)),
+         "the tensor 'encoder.layer.0.output.dense.bias' is INT64", kUnsupported),
+    With("OneLayerMore", "encoder.layer.2.output.dense.bias", Zeros({8}),
+         "has the tensor 'encoder.layer.2.output.dense.bias', which is of no part"),
+    With("Scales", kLayer + "output.dense.weight_scale", Zeros({1}), "which is of no part of the encoder"),
+    With("Compressed", kLayer + "x.bitmask", Zeros({1}), "but config.json has no sparsity_config that says so"),
+};
+
+INSTANTIATE_TEST_SUITE_P(Faults, CheckpointFaultTest, ::testing::ValuesIn(kFaults),
+                         [](const auto& fault) { return std::string(fault.param.name); });
+
+class CheckpointFilesTest : public ::testing::Test {
+ protected:
+  void Copy(const std::string& name) const { fs::copy_file(Shipped("bert") / name, folder_ / name); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(CheckpointFilesTest, ACheckpointIsAFolderAFileOrAnIndex) {
+  for (const char* name : {"a.safetensors", "a/model.safetensors.index.json", "x.safetensors.index.json"}) {
+    EXPECT_TRUE(IsCheckpoint(name)) << name;
+  }
+  fs::create_directory(folder_ / "model.onnx");
+  for (const fs::path& path : {folder_ / "model.onnx", folder_ / "none", fs::path("index.json"), fs::path("m.onnx")}) {
+    EXPECT_FALSE(IsCheckpoint(path)) << path;
+  }
+  EXPECT_TRUE(IsCheckpoint(folder_.path()));
+}
+
+TEST_F(CheckpointFilesTest, NamesTheFileThatIsWrong) {
+  const auto read = [&] { return ReadCheckpoint(folder_.path(), kAnyOperator); };
+  EXPECT_THAT(read(), IsError(StatusCode::kNotFound, "there is neither model.safetensors nor model.safetensors.index"));
+  Copy("model.safetensors");
+  EXPECT_THAT(read(), IsError(StatusCode::kNotFound, "config.json: there is no such file"));
+  std::ofstream(folder_ / "config.json") << R"({"model_type":"gpt2"})";
+  EXPECT_THAT(read(), IsError(kUnsupported, "config.json: its model_type is \"gpt2\""));
+  fs::remove(folder_ / "config.json");
+  Copy("config.json");
+  EXPECT_THAT(read(), IsOk());
+  EXPECT_THAT(ReadCheckpoint(folder_ / "model.safetensors", kAnyOperator), IsOk());
+  TensorMap tensors = TensorsOf("bert");
+  tensors.erase("embeddings.LayerNorm.bias");
+  WriteBytes(folder_ / "model.safetensors", FormatSafetensors(tensors));
+  EXPECT_THAT(read(),
+              IsError(kInvalid, "model.safetensors: the checkpoint lacks the tensor 'embeddings.LayerNorm.bias'"));
+  std::ofstream(folder_ / "model.safetensors.index.json") << "{}";
+  EXPECT_THAT(read(), IsError(kInvalid, "both model.safetensors and model.safetensors.index.json; keep one"));
+}
+
+TEST_F(CheckpointFilesTest, LoadingFailsAsReadingDoes) {
+  Copy("config.json");
+  fs::copy_file(Shipped("bert") / "model.safetensors", folder_ / "m.safetensors");
+  const auto runnable = LoadRunnableModel(folder_ / "m.safetensors");
+  ASSERT_THAT(runnable, IsOk());
+  EXPECT_NE(std::get<FallbackModel>(*runnable).reason, "");
+  fs::resize_file(folder_ / "m.safetensors", 100);
+  EXPECT_THAT(LoadRunnableModel(folder_ / "m.safetensors"), IsError(kInvalid, "m.safetensors: the file is truncated"));
+  EXPECT_THAT(LoadModel(folder_ / "none.safetensors"), IsError(StatusCode::kNotFound, "none.safetensors"));
+}
+
+}  // namespace
+}  // namespace swizzle
