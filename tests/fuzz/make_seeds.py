@@ -1,7 +1,7 @@
 """Writes what the fuzz targets start from: small models and configurations, right and wrong.
 
-    make_seeds.py PACKED_SEEDS DIRECTORY    fills DIRECTORY/onnx_fuzz, packed_fuzz and config_fuzz;
-                                            PACKED_SEEDS is the program of that name
+    make_seeds.py PACKED_SEEDS DIRECTORY    fills a folder of DIRECTORY for each target; PACKED_SEEDS is the program of
+                                            that name
 """
 
 import pathlib
@@ -12,7 +12,8 @@ import numpy
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'integration'))
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TESTS / 'integration'))
 import make_models  # noqa: E402
 
 MAX_BYTES = 32 << 10  # of a model: in larger ones, nearly every mutation only changes a weight
@@ -79,12 +80,51 @@ def write_models(directory):
         (directory / name).write_bytes(model.SerializeToString())
 
 
+def safetensors(header, data=b''):
+    return len(header).to_bytes(8, 'little') + header + data
+
+
+SAFETENSORS = {
+    'empty': safetensors(b'{}  '),
+    'scalar': safetensors(b'{"__metadata__":{"format":"pt"},"t":{"dtype":"F16","shape":[],"data_offsets":[0,2]}}', b'ab'),
+    'no_elements': safetensors(b'{"a":{"dtype":"F64","shape":[0,3],"data_offsets":[4,4]},'
+                               b'"b":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}}', b'abcd'),
+    'gap': safetensors(b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}', b'ab'),
+    'twice': safetensors(b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{}}', b'a'),
+}
+BITMASK = safetensors(b'{"p.shape":{"dtype":"I64","shape":[2],"data_offsets":[0,16]},'
+                      b'"p.row_offsets":{"dtype":"I64","shape":[2],"data_offsets":[16,32]},'
+                      b'"p.compressed":{"dtype":"F32","shape":[3],"data_offsets":[32,44]},'
+                      b'"p.bitmask":{"dtype":"U8","shape":[2,1],"data_offsets":[44,46]}}',
+                      numpy.array([2, 4, 0, 1], '<i8').tobytes() + numpy.array([5, 6, 7], '<f4').tobytes() + b'\2\x09')
+TWO_FOUR = safetensors(b'{"p.shape":{"dtype":"I64","shape":[2,1],"data_offsets":[0,16]},'
+                       b'"p.compressed":{"dtype":"F16","shape":[1,4],"data_offsets":[16,24]},'
+                       b'"p.bitmask":{"dtype":"U8","shape":[1,1],"data_offsets":[24,25]}}',
+                       numpy.array([1, 8], '<i8').tobytes() + numpy.ones(4, '<f2').tobytes() + b'\x53')
+
+
+def write_checkpoints(files, whole):
+    """safetensors files, and these behind their configurations."""
+    for name, content in SAFETENSORS.items():
+        (files / name).write_bytes(content)
+    for name, content in (('bitmask', BITMASK), ('two_four', TWO_FOUR)):
+        (files / name).write_bytes(content)
+        (whole / name).write_bytes(b'{}\0' + content)
+    for folder in sorted((TESTS / 'testdata' / 'checkpoints').iterdir()):
+        if folder.is_dir():
+            content = (folder / 'model.safetensors').read_bytes()
+            (files / folder.name).write_bytes(content)
+            (whole / folder.name).write_bytes((folder / 'config.json').read_bytes() + b'\0' + content)
+
+
 def main():
     packed_seeds, root = sys.argv[1], pathlib.Path(sys.argv[2])
-    directories = {name: root / name for name in ('onnx_fuzz', 'packed_fuzz', 'config_fuzz')}
+    directories = {name: root / name for name in ('onnx_fuzz', 'packed_fuzz', 'config_fuzz', 'safetensors_fuzz',
+                                                  'compressed_tensors_fuzz')}
     for directory in directories.values():
         directory.mkdir(parents=True, exist_ok=True)
     write_models(directories['onnx_fuzz'])
+    write_checkpoints(directories['safetensors_fuzz'], directories['compressed_tensors_fuzz'])
     subprocess.run([packed_seeds, directories['packed_fuzz']], check=True)
     for name, text in CONFIGS.items():
         (directories['config_fuzz'] / name).write_text(text)
