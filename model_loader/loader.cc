@@ -49,7 +49,7 @@ StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file) {
   if (IsCheckpoint(file)) return LoadCheckpoint(file);
   const bool packed = file.extension() == ".swz";
   if (!packed && file.extension() != ".onnx") {
-    return InvalidArgument(file.string(), ": its ending is not that of a model; known are .onnx, .safetensors and .swz");
+    return InvalidArgument(file.string(), ": its ending is not that of a model; known are .onnx, .safetensors, .swz");
   }
   const ReadOptions options = ReadOptionsFor(file);
   SWIZZLE_ASSIGN_OR_RETURN(std::vector<std::byte> bytes,

@@ -33,7 +33,7 @@ def load(path):
     try:
         import torch
     except ImportError as error:
-        raise ConversionError("PyTorch is not installed; install Debian's python3-torch, or pip install torch") from error
+        raise ConversionError("PyTorch is missing; install Debian's python3-torch, or pip install torch") from error
     try:
         return torch.load(path, map_location='cpu', weights_only=True)
     except TypeError as error:

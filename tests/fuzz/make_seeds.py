@@ -86,7 +86,8 @@ def safetensors(header, data=b''):
 
 SAFETENSORS = {
     'empty': safetensors(b'{}  '),
-    'scalar': safetensors(b'{"__metadata__":{"format":"pt"},"t":{"dtype":"F16","shape":[],"data_offsets":[0,2]}}', b'ab'),
+    'scalar': safetensors(b'{"__metadata__":{"format":"pt"},'
+                          b'"t":{"dtype":"F16","shape":[],"data_offsets":[0,2]}}', b'ab'),
     'no_elements': safetensors(b'{"a":{"dtype":"F64","shape":[0,3],"data_offsets":[4,4]},'
                                b'"b":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}}', b'abcd'),
     'gap': safetensors(b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}', b'ab'),

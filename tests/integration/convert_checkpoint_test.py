@@ -38,7 +38,8 @@ def run(*arguments):
 
 
 def test_writes_safetensors(converter, tmp_path):
-    tensors = {'a': ('F32', [2], numpy.array([1, 2], '<f4').tobytes()), 'é': ('U8', [0, 3], b''), 's': ('I64', [], bytes(8))}
+    tensors = {'a': ('F32', [2], numpy.array([1, 2], '<f4').tobytes()), 'é': ('U8', [0, 3], b''),
+               's': ('I64', [], bytes(8))}
     path = tmp_path / 'model.safetensors'
     path.write_text('replaced')
     converter.write_safetensors(path, tensors)
