@@ -38,18 +38,36 @@ def join(dense, sparse):
     return joined
 
 
-def assemble(sparse_file, source, out):
-    """Writes the sparse model to the folder `out`, its zeros stored; returns the files written.
+def sparsity_config(sparse, tensors):
+    """Returns what config.json of a compressed-tensors checkpoint says of the matrices in `sparse`."""
+    weights = [tensors[name] for name in sparse]
+    zeros = sum(weight.size - np.count_nonzero(weight) for weight in weights)
+    return {'quant_method': 'compressed-tensors', 'sparsity_config': {
+        'format': 'sparse-bitmask', 'targets': ['Linear'], 'ignore': ['pooler.dense'],
+        'global_sparsity': round(100 * float(zeros) / sum(weight.size for weight in weights), 2),
+        'sparsity_structure': 'unstructured'}}
 
-    It becomes a Hugging Face folder (config.json, model.safetensors and the tokenizer) with model.onnx in it.
+
+def assemble(sparse_file, source, out, compressed=False):
+    """Writes the sparse model to the folder `out`; returns the files written.
+
+    It becomes a Hugging Face folder (config.json, model.safetensors and the tokenizer) with model.onnx in it. Zeros are
+    stored, or with `compressed` the matrices in model.safetensors are sparse-bitmask.
     """
     import minilm_onnx
 
-    tensors = join(load_dense(source), sparse_bitmask.load(sparse_file))
+    encoder = sparse_bitmask.load(sparse_file)
+    tensors = join(load_dense(source), encoder)
+    sparse = {name for name, tensor in encoder.items() if tensor.ndim == 2}
     out.mkdir(parents=True, exist_ok=True)
     for name in COPIED:
         shutil.copyfile(source / name, out / name)
-    safetensors.save_file(tensors, out / WEIGHTS, metadata={'format': 'pt'})
     config = json.loads((source / 'config.json').read_text(encoding='utf-8'))
+    if compressed:
+        described = config | {'quantization_config': sparsity_config(sparse, tensors)}
+        (out / 'config.json').write_text(json.dumps(described, indent=2) + '\n', encoding='utf-8')
+        sparse_bitmask.save(out / WEIGHTS, tensors, sparse)
+    else:
+        safetensors.save_file(tensors, out / WEIGHTS, metadata={'format': 'pt'})
     minilm_onnx.write(out / 'model.onnx', tensors, config)
     return [out / name for name in (*COPIED, WEIGHTS, 'model.onnx')]

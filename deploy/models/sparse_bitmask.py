@@ -49,7 +49,8 @@ def save(path, tensors, sparse):
     stored = {}
     for name, value in tensors.items():
         stored.update(compress(name, value) if name in sparse else {name: value})
-    safetensors.save_file({name: np.ascontiguousarray(value) for name, value in stored.items()}, path)
+    safetensors.save_file({name: np.ascontiguousarray(value) for name, value in stored.items()}, path,
+                          metadata={'format': 'pt'})
 
 
 def load(path):

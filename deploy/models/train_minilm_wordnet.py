@@ -92,7 +92,7 @@ def evaluate(args):
 
 
 def assemble(args):
-    written = minilm_files.assemble(args.sparse, minilm_files.dense_model(args.model), args.out)
+    written = minilm_files.assemble(args.sparse, minilm_files.dense_model(args.model), args.out, args.compressed)
     for path in written:
         print(f'{path}: {path.stat().st_size:,} bytes')
 
@@ -147,9 +147,11 @@ def parse_args(arguments):
         else:
             sub.add_argument('--sparse', type=pathlib.Path, metavar='FILE', default=SPARSE_FILE,
                              help='the sparse encoder')
-    sub = command(assemble, 'write a Hugging Face folder and an ONNX model with the zeros stored')
+    sub = command(assemble, 'write a Hugging Face folder with an ONNX model in it')
     sub.add_argument('--sparse', type=pathlib.Path, metavar='FILE', default=SPARSE_FILE, help='the sparse encoder')
     sub.add_argument('--model', **model)
+    sub.add_argument('--compressed', action='store_true',
+                     help='store the matrices of model.safetensors as sparse-bitmask, as compressed-tensors does')
     sub.add_argument('--out', type=pathlib.Path, metavar='DIR', required=True, help='folder to write to')
     return parser.parse_args(arguments)
 

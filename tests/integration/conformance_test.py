@@ -78,6 +78,6 @@ def test_generated_models_cover_every_operator():
         assert used <= supported
 
 
-@pytest.mark.parametrize('name', (SPARSE, DENSE))
+@pytest.mark.parametrize('name', (SPARSE, DENSE, 'resnet18_thin_fashion', 'resnet18_thin_fashion_sparse90'))
 def test_shipped_model(name, tmp_path, test_images):
     check(SHIPPED / f'{name}.onnx', {'image': test_images[0][:16]}, tmp_path)
