@@ -45,7 +45,7 @@ def test_the_file_holds_the_encoder_alone():
     assert FILE.stat().st_size < 4_000_000
 
 
-def test_its_card_states_figures_that_were_asked_for():
+def test_its_figures_are_within_the_bounds_set_beforehand():
     results = json.loads((SHIPPED / 'minilm_wordnet_sparse90.json').read_text())['results']
     assert results['mean_cosine'] >= 0.9
     assert results['knn_accuracy_sparse'] >= results['knn_accuracy_dense'] - 2
