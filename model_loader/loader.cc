@@ -69,8 +69,9 @@ StatusOr<RunnableModel> LoadRunnableModel(const std::filesystem::path& file) {
   StatusOr<std::shared_ptr<const fallback::Program>> program = fallback::ReadProgram(file);
   std::string reason(planned.status().message());
   if (program.ok()) {
-    const std::string path = file.string() + ": ";
-    if (reason.starts_with(path)) reason.erase(0, path.size());
+    // Without the path, which is that of a file in `file` where that is a folder.
+    const size_t end = reason.find(": ", file.string().size());
+    if (reason.starts_with(file.string()) && end != reason.npos) reason.erase(0, end + 2);
     return RunnableModel(FallbackModel{*std::move(program), std::move(reason), checkpoint ? "safetensors" : "onnx"});
   }
   const std::string refusal(program.status().message());

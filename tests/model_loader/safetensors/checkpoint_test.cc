@@ -99,6 +99,7 @@ TEST_P(ShippedCheckpointTest, AnswersAsItsAuthorsModel) {
   const auto* model = std::get_if<FallbackModel>(&*runnable);
   ASSERT_NE(model, nullptr);
   EXPECT_EQ(model->container, "safetensors");
+  EXPECT_TRUE(model->reason.starts_with("operator ") || model->reason.starts_with("graph input ")) << model->reason;
   ExpectAsExpected(*model->program, Expected());
 }
 
