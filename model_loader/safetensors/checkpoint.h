@@ -11,12 +11,13 @@
 #include "model_loader/graph/graph.h"
 #include "model_loader/graph/operators.h"
 #include "model_loader/safetensors/safetensors_file.h"
+#include "model_loader/sequences/operators.h"
 
 namespace swizzle {
 
 struct CheckpointOptions {
   int64_t max_dense_bytes = int64_t{1} << 33;  // of all compressed weights together, once dense
-  OperatorFinder find_operator = FindOperator;
+  OperatorFinder find_operator = FindSequenceOperator;
 };
 
 // The graph of bert_graph.h, verified (graph/verify.h). `config` is the text of config.json, to which errors in it
