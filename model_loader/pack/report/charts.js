@@ -91,6 +91,16 @@ function makeName(name) {
               make('bdi', {class: 'tail'}, letters.slice(split).join('')));
 }
 
+// Those with room for their text: a label takes up to nearly half a column.
+function labelledTicks(ticks) {
+  let free = 0;
+  return ticks.filter(tick => {
+    const fits = tick.at >= free;
+    if (fits) free = tick.at + 46;
+    return fits;
+  });
+}
+
 function makeTrack(column, marks, ticks) {
   const lines = ticks.map(tick => makeSvg('line', {class: 'grid', x1: `${tick.at}%`, x2: `${tick.at}%`, y1: 0, y2: 22}));
   return makeSvg('svg', {class: 'track', height: 22, 'aria-hidden': 'true'}, ...lines, ...marks);
@@ -99,7 +109,7 @@ function makeTrack(column, marks, ticks) {
 function makeHead(columns) {
   const cells = columns.map((column, c) => make('div', {class: `cell column-${column.id}`, 'data-column': c},
     make('strong', {}, column.title),
-    make('div', {class: 'ticks quiet'}, ...column.scale.ticks.map(tick => {
+    make('div', {class: 'ticks quiet'}, ...labelledTicks(column.scale.ticks).map(tick => {
       const label = make('span', {}, tick.text);
       label.style.left = `${tick.at}%`;
       return label;
