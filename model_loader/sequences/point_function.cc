@@ -159,13 +159,14 @@ std::optional<KnownFunction> Recognised(std::span<const double> samples) {
   if (Matches(samples, [&](double x) { return (one - zero) * x + zero; })) {
     return LinearFunction{static_cast<float>(one - zero), static_cast<float>(zero)};
   }
-  const auto [low, high] = std::minmax_element(samples.begin(), samples.end());
-  if (Matches(samples, [&](double x) { return std::clamp(x, *low, *high); })) {
+  const auto extremes = std::minmax_element(samples.begin(), samples.end());
+  const double low = *extremes.first, high = *extremes.second;
+  if (Matches(samples, [&](double x) { return std::clamp(x, low, high); })) {
     const float infinity = std::numeric_limits<float>::infinity();
-    const bool bounded_below = *low > kSamplePoints[1] && SampleAt(samples, -1e6) == *low && *low > -1e6;
-    const bool bounded_above = SampleAt(samples, 1e6) == *high && *high < 1e6;
-    return ClampFunction{bounded_below ? static_cast<float>(*low) : -infinity,
-                         bounded_above ? static_cast<float>(*high) : infinity};
+    const bool bounded_below = low > kSamplePoints[1] && SampleAt(samples, -1e6) == low && low > -1e6;
+    const bool bounded_above = SampleAt(samples, 1e6) == high && high < 1e6;
+    return ClampFunction{bounded_below ? static_cast<float>(low) : -infinity,
+                         bounded_above ? static_cast<float>(high) : infinity};
   }
   const auto named = [](FunctionKind kind) { return NamedFunction{{kind}}; };
   if (Matches(samples, Gelu)) return named(FunctionKind::kGelu);
