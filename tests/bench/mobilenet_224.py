@@ -11,7 +11,6 @@ import argparse
 import json
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -107,7 +106,7 @@ class Swizzle:
 
     def close(self):
         self.client.close()
-        self.server.__exit__()
+        self.server.stop()
 
 
 def open_onnxruntime(path):

@@ -34,5 +34,8 @@ class Served:
         return self
 
     def __exit__(self, *_):
+        self.stop()
+
+    def stop(self):
         self.process.terminate()
         self.process.wait(60)

@@ -24,14 +24,15 @@ def expected_outputs(model_file, inputs):
     return dict(zip((output.name for output in session.get_outputs()), session.run(None, inputs)))
 
 
-def actual_outputs(model_file, inputs, directory):
+def run_model(model_file, inputs, directory):
+    """What swizzle-pack computes from inputs by name, as arrays by name, and what it said: of a fallback, for one."""
     command = [program('swizzle-pack'), 'run', str(model_file), f'--output-dir={directory / "outputs"}']
     for name, array in inputs.items():
         numpy.save(directory / f'{name}.npy', array)
         command += ['--input', f'{name}={directory / name}.npy']
-    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert run.returncode == 0, run.stderr
-    return {path.stem: numpy.load(path) for path in (directory / 'outputs').glob('*.npy')}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return {path.stem: numpy.load(path) for path in (directory / 'outputs').glob('*.npy')}, done.stderr
 
 
 def draw_inputs(model):
@@ -48,7 +49,7 @@ def draw_inputs(model):
 
 def check(model_file, inputs, directory, expected_file=None):
     expected = expected_outputs(expected_file or model_file, inputs)
-    actual = actual_outputs(model_file, inputs, directory)
+    actual, _ = run_model(model_file, inputs, directory)
     assert actual.keys() == expected.keys()
     for name, array in expected.items():
         assert actual[name].shape == array.shape, name

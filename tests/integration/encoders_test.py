@@ -4,15 +4,13 @@ equals ONNX Runtime's outputs where the mask is 1."""
 import json
 import pathlib
 import struct
-import subprocess
 
 import numpy
 import onnx
 import pytest
 
 import make_encoders
-from conformance_test import expected_outputs
-from conftest import program
+from conformance_test import expected_outputs, run_model
 
 TOLERANCE = 2e-4  # largest difference over largest magnitude, per output
 BATCH, LENGTH = 3, 21
@@ -41,16 +39,6 @@ def draw_inputs(model, lengths=(LENGTH, 13, 1)):
     return inputs
 
 
-def run(model_file, inputs, directory):
-    command = [program('swizzle-pack'), 'run', str(model_file), f'--output-dir={directory / "outputs"}']
-    for name, array in inputs.items():
-        numpy.save(directory / f'{name}.npy', array)
-        command += ['--input', f'{name}={directory / name}.npy']
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return {path.stem: numpy.load(path) for path in (directory / 'outputs').glob('*.npy')}, done.stderr
-
-
 def assert_close(actual, expected, mask):
     """Outputs per token, [batch, length, ...], are compared where the mask is 1, and are 0 elsewhere."""
     assert actual.keys() == expected.keys()
@@ -70,7 +58,7 @@ def test_encoder(name, tmp_path):
     file = tmp_path / 'model.onnx'
     onnx.save(model, file)
     inputs = draw_inputs(model)
-    actual, said = run(file, inputs, tmp_path)
+    actual, said = run_model(file, inputs, tmp_path)
     assert ('fallback' in said) == (name in FALL_BACK), said
     mask = None if name in FALL_BACK else inputs.get('attention_mask')
     assert_close(actual, expected_outputs(file, inputs), mask)
@@ -97,7 +85,7 @@ def test_checkpoint(folder, tmp_path):
     tensors = read_safetensors(folder / 'expected.safetensors')
     inputs = {name: array for name, array in tensors.items() if array.dtype == numpy.int64}
     outputs = {name: array for name, array in tensors.items() if array.dtype != numpy.int64}
-    actual, said = run(folder, inputs, tmp_path)
+    actual, said = run_model(folder, inputs, tmp_path)
     assert ('fallback' in said) == (folder.name in CHECKPOINTS_FALL_BACK), said
     assert outputs and inputs
     mask = None if folder.name in CHECKPOINTS_FALL_BACK else inputs.get('attention_mask')

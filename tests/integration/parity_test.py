@@ -73,7 +73,7 @@ def test_cnn(name, sparsity, tmp_path):
     image = conformance_test.draw_inputs(model)
     for batch in (1, 7):
         inputs = {name: numpy.resize(array, (batch,) + array.shape[1:]) for name, array in image.items()}
-        actual, said = encoders_test.run(file, inputs, tmp_path)
+        actual, said = conformance_test.run_model(file, inputs, tmp_path)
         assert not said
         encoders_test.assert_close(actual, conformance_test.expected_outputs(file, inputs), None)
 
@@ -103,6 +103,6 @@ def test_encoder(name, sparsity, tmp_path, long_positions, monkeypatch):
         mask = (numpy.arange(shape[1]) < numpy.array(lengths)[:, None]).astype(numpy.int64)
         inputs = {'input_ids': random.integers(0, make_encoders.VOCABULARY, shape), 'attention_mask': mask,
                   'token_type_ids': random.integers(0, make_encoders.TYPES, shape)}
-        actual, said = encoders_test.run(file, inputs, tmp_path)
+        actual, said = conformance_test.run_model(file, inputs, tmp_path)
         assert not said
         encoders_test.assert_close(actual, conformance_test.expected_outputs(file, inputs), mask)
