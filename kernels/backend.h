@@ -11,40 +11,71 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
 #include "kernels/kernel_table.h"
 #include "kernels/status.h"
 
 namespace swizzle {
 
-// Device memory, aligned to kBufferAlignment, zeroed on allocation.
+// Memory of a device, or host memory that the device copies from and to; aligned to kBufferAlignment, zeroed on
+// allocation.
 class Buffer {
  public:
   virtual ~Buffer() = default;
-  virtual std::byte* data() = 0;  // a device address; on the CPU, dereferenceable
+  virtual std::byte* data() = 0;  // dereferenceable on the CPU, and where it is host memory
   virtual size_t bytes() const = 0;
 };
 
+// Work that was recorded once, to be run again and again on the stream it was recorded on. Single-owner, like the stream.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual Status Replay() = 0;  // queues the work
+};
+
 // An ordered queue of work on one device: a CUDA stream, or a CPU thread pool that runs each piece of work at once.
-// Single-owner: calls must not overlap.
+// Single-owner: calls must not overlap. `Work` is a function that queues work on this stream: calls of Kernel::run,
+// and of Copy where it is not timed. On a GPU kernels may only be run within Run, Time or Record.
 class Stream {
  public:
+  using Work = absl::FunctionRef<void()>;
+
   virtual ~Stream() = default;
   virtual int threads() const = 0;
-  // Waits until all queued work is done; on the CPU, also lets the pool's threads sleep. Errors of queued work show up here.
+  // Copies between host and device memory, either way, after what was queued before. Both stay as they are until
+  // Synchronize.
+  virtual void Copy(void* to, const void* from, size_t bytes) = 0;
+  virtual void Run(Work work) = 0;
+  // Runs the work and returns how long it took on the device. On a GPU its second cache holds none of the operands.
+  virtual StatusOr<absl::Duration> Time(Work work) = 0;
+  // Records the work without running it; it has to have run before. Null where the backend doesn't record.
+  virtual StatusOr<std::unique_ptr<Recording>> Record(Work work) = 0;
+  // Waits until all queued work is done; on the CPU, also lets the pool's threads sleep. Errors of queued work show up
+  // here.
   virtual Status Synchronize() = 0;
 };
 
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual std::string_view name() const = 0;         // "cpu"
+  virtual std::string_view name() const = 0;         // "cpu", "cuda:0"
   virtual std::string device_name() const = 0;       // the processor's name, for reports and cache keys
   virtual uint32_t features() const = 0;             // bits that kernels require
-  virtual std::string features_text() const = 0;     // "avx512 avx2"
+  virtual std::string features_text() const = 0;     // "avx512 avx2", "sm_90"
   virtual std::span<const Kernel> kernels() const = 0;
+  // Whether the host can read and write what Allocate returns.
+  virtual bool shares_host_memory() const = 0;
   virtual StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) = 0;
-  // threads: 0 takes all that this process may use.
+  // Host memory to copy from and to.
+  virtual StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) = 0;
+  // kernel.prepare, with the result in this device's memory.
+  virtual StatusOr<std::unique_ptr<PackedWeight>> Prepare(const Kernel& kernel, const Weight& weight,
+                                                          const Problem& problem) = 0;
+  // threads: 0 takes all that this process may use. Without meaning on a GPU.
   virtual StatusOr<std::unique_ptr<Stream>> NewStream(int threads) = 0;
+  // An error after which the device computes nothing any more, for this process; says why.
+  virtual Status health() const = 0;
 };
 
 // Rows whose features this machine has, and that accept `problem` with weights of `format` (a dense row also accepts

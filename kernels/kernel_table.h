@@ -128,6 +128,11 @@ struct Attention {
   bool operator==(const Attention&) const = default;
 };
 
+// The type of elements in this layout: kNchw and the CPU's layouts are always in FP32.
+constexpr DType ElementType(Layout layout, DType precision) {
+  return layout == Layout::kRows || layout == Layout::kNhwc ? precision : DType::kFloat32;
+}
+
 // One layer at one batch size.
 struct Problem {
   Op op = Op::kConv;
@@ -140,6 +145,7 @@ struct Problem {
   Lookup lookup = {};        // kEmbedding
   Attention attention = {};  // kAttention
   float epsilon = 0.0f;      // kLayerNorm
+  DType dtype = DType::kFloat32;  // of activations in kRows and kNhwc, the plan's precision; sums are in FP32 always
   int64_t token = 0;         // kSelectToken: from 0, or from -1 backwards; sequences that are shorter give their last
 };
 
@@ -182,7 +188,9 @@ struct KernelKey {
 struct KernelArgs {
   const Problem* problem = nullptr;
   const PackedWeight* weight = nullptr;          // what prepare returned; null for ops without weights
-  std::span<const float* const> inputs;          // InputCount() of them, and a residual; aligned to kBufferAlignment
+  // InputCount() of them, and a residual; aligned to kBufferAlignment. Elements are of the key's types, whatever the
+  // pointer says. On a GPU these, output and workspace are device memory.
+  std::span<const float* const> inputs;
   float* output = nullptr;                       // distinct from every input; where WorksInPlace it may be inputs[0]
   std::span<std::byte> workspace;                // at least workspace_bytes(problem), aligned to kBufferAlignment
   const Sequences* sequences = nullptr;          // for ops of token sequences; of as many tokens as the extents say
@@ -198,7 +206,8 @@ struct Kernel {
   // without weights. The result serves every batch size of the layer: it may not depend on problem.*.batch.
   StatusOr<std::unique_ptr<PackedWeight>> (*prepare)(const Weight&, const Problem&);
   size_t (*workspace_bytes)(const Problem&);     // null: none
-  // Solves the problem. Validates nothing: the loader and the planner did.
+  // Solves the problem. Validates nothing: the loader and the planner did. On a GPU it only queues work: it neither
+  // waits nor allocates, so that what it queues can be recorded.
   void (*run)(const KernelArgs&, Stream&);
 };
 

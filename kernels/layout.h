@@ -8,8 +8,14 @@
 //   kPanels    [panel][channels][panel width]: the positions of the whole batch, cut into panels of at most
 //              kMaxPanelWidth positions, widths spread evenly in units of kPositionUnit. Sparse kernels stream it.
 //   kBlocked16 [batch][ceil(channels/16)][height*width][16]: oneDNN's nChw16c. Padding channels hold zeros.
+//   kRows      [channels][RowStride(positions)]: a row of all positions of the batch for each channel. Sparse kernels on
+//              GPUs gather such rows. Spare positions at the end of a row belong to no request.
+//   kNhwc      [batch][height*width][channels]. Dense kernels on GPUs.
 //
-// Every buffer starts on a kBufferAlignment boundary and has LayoutElements() floats, padding included. Spare
+// kNchw is always in FP32; on a GPU the others hold the plan's precision (Problem::dtype), and rows and buffers count
+// elements of it.
+//
+// Every buffer starts on a kBufferAlignment boundary and has LayoutElements() elements, padding included. Spare
 // positions of the last panel belong to no request; kernels may compute them, nobody reads them.
 //
 // Worked example, kPanels: 49 positions are 4 units of 16 (15 spare positions), one panel of 64. 196 positions are 13
@@ -24,8 +30,8 @@
 
 namespace swizzle {
 
-enum class Layout : uint8_t { kNchw, kPanels, kBlocked16 };
-inline constexpr int kLayoutCount = 3;
+enum class Layout : uint8_t { kNchw, kPanels, kBlocked16, kRows, kNhwc };
+inline constexpr int kLayoutCount = 5;
 
 std::string_view LayoutName(Layout layout);
 
@@ -45,7 +51,10 @@ struct Extent {
   bool operator==(const Extent&) const = default;
 };
 
-// Floats in a buffer of this extent and layout, padding included.
+// Elements from one row of kRows to the next: 16 elements of any type start on 32 bytes.
+constexpr int64_t RowStride(int64_t positions) { return (positions + kPositionUnit - 1) / kPositionUnit * kPositionUnit; }
+
+// Elements in a buffer of this extent and layout, padding included.
 int64_t LayoutElements(const Extent& extent, Layout layout);
 
 // The cut of `positions` into panels. Cheap to make and to ask: nothing divides, short of shifts. All members in

@@ -1,55 +1,73 @@
 #include "kernels/select.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <utility>
+
+#include "kernels/half.h"
 
 namespace swizzle {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // Enough pseudo-randomness to keep every product an ordinary number: uniform in [-1, 1).
-void FillRandom(float* values, int64_t count) {
-  uint32_t state = 0x9e3779b9u;
-  for (int64_t i = 0; i < count; ++i) {
-    state = state * 1664525u + 1013904223u;
-    values[i] = static_cast<float>(static_cast<int32_t>(state)) * 0x1p-31f;
+class Random {
+ public:
+  float Next() {
+    state_ = state_ * 1664525u + 1013904223u;
+    return static_cast<float>(static_cast<int32_t>(state_)) * 0x1p-31f;
   }
+
+ private:
+  uint32_t state_ = 0x9e3779b9u;
+};
+
+// `count` drawn elements of this type, as bytes.
+std::vector<std::byte> Draw(int64_t count, DType dtype) {
+  Random random;
+  std::vector<std::byte> bytes(static_cast<size_t>(count) * ElementBytes(dtype));
+  for (int64_t i = 0; i < count; ++i) {
+    const float value = random.Next();
+    if (dtype == DType::kFloat32) {
+      std::memcpy(bytes.data() + i * sizeof(value), &value, sizeof(value));
+    } else {
+      const uint16_t half = dtype == DType::kFloat16 ? HalfOfFloat(value) : Bfloat16OfFloat(value);
+      std::memcpy(bytes.data() + i * sizeof(half), &half, sizeof(half));
+    }
+  }
+  return bytes;
 }
 
-// The buffers that one run of a kernel reads and writes.
+// Sequences of a middling length, for ops that ask for some.
+struct DrawnSequences {
+  explicit DrawnSequences(const Problem& problem) {
+    const int64_t tokens = problem.input.batch;
+    const int64_t length = problem.op == Op::kSelectToken || problem.op == Op::kMeanTokens ? 1 : kLength;
+    for (int64_t token = 0; token < tokens; ++token) {
+      if (token % length == 0) begins.push_back(static_cast<int32_t>(token));
+      positions.push_back(0);
+      owners.push_back(static_cast<int32_t>(begins.size()) - 1);
+    }
+    begins.push_back(static_cast<int32_t>(tokens));
+  }
+
+  static constexpr int64_t kLength = 64;
+  std::vector<int32_t> begins, positions, owners;
+};
+
+// The operands of one run of a kernel, in the backend's memory.
 class RunBuffers {
  public:
-  static StatusOr<RunBuffers> Make(Backend& backend, const Kernel& kernel, const Problem& problem) {
-    RunBuffers buffers;
-    const auto add_input = [&](const Extent& extent, Layout layout) -> Status {
-      const int64_t count = LayoutElements(extent, layout);
-      SWIZZLE_ASSIGN_OR_RETURN(float* values, buffers.Add(backend, count * sizeof(float)));
-      FillRandom(values, count);
-      buffers.inputs_.push_back(values);
-      return absl::OkStatus();
-    };
-    // kScale reads less of its second operand, and values may have other channels than queries; it costs nothing here.
-    const int64_t channels = std::max(problem.input.channels, problem.output.channels);
-    const bool attends = problem.op == Op::kAttention;
-    for (int i = 0; i < InputCount(problem); ++i) {
-      const Extent extent = attends ? Extent{problem.input.batch, channels} : problem.input;
-      SWIZZLE_RETURN_IF_ERROR(add_input(extent, kernel.key.input));
-    }
-    // Ids that any table has; numbers drawn would be out of range.
-    if (problem.op == Op::kEmbedding && !problem.lookup.by_position) {
-      std::memset(buffers.owned_[0]->data(), 0, buffers.owned_[0]->bytes());
-    }
-    buffers.DrawSequences(problem);
-    if (problem.epilogue.residual) SWIZZLE_RETURN_IF_ERROR(add_input(problem.output, kernel.key.output));
+  static StatusOr<RunBuffers> Make(Backend& backend, Stream& stream, const Kernel& kernel, const Problem& problem) {
+    RunBuffers buffers(backend, stream);
+    SWIZZLE_RETURN_IF_ERROR(buffers.DrawInputs(kernel, problem));
+    if (problem.op >= Op::kEmbedding) SWIZZLE_RETURN_IF_ERROR(buffers.DrawSequences(problem));
     const int64_t outputs = LayoutElements(problem.output, kernel.key.output);
-    SWIZZLE_ASSIGN_OR_RETURN(buffers.output_, buffers.Add(backend, outputs * sizeof(float)));
+    SWIZZLE_ASSIGN_OR_RETURN(buffers.output_, buffers.Add(outputs * ElementBytes(kernel.key.output_dtype)));
     if (kernel.workspace_bytes != nullptr) {
       buffers.workspace_bytes_ = kernel.workspace_bytes(problem);
-      SWIZZLE_ASSIGN_OR_RETURN(buffers.workspace_, buffers.Add(backend, buffers.workspace_bytes_));
+      SWIZZLE_ASSIGN_OR_RETURN(buffers.workspace_, buffers.Add(buffers.workspace_bytes_));
     }
+    SWIZZLE_RETURN_IF_ERROR(stream.Synchronize());
     return buffers;
   }
 
@@ -57,40 +75,69 @@ class RunBuffers {
     return {.problem = &problem,
             .weight = weight,
             .inputs = inputs_,
-            .output = output_,
-            .workspace = {reinterpret_cast<std::byte*>(workspace_), workspace_bytes_},
+            .output = reinterpret_cast<float*>(output_),
+            .workspace = {workspace_, workspace_bytes_},
             .sequences = sequences_.begins.empty() ? nullptr : &sequences_};
   }
 
  private:
-  // Of a middling length, for ops that ask for some.
-  void DrawSequences(const Problem& problem) {
-    if (problem.op < Op::kEmbedding) return;
-    const int64_t tokens = problem.input.batch;
-    const int64_t length = problem.op == Op::kSelectToken || problem.op == Op::kMeanTokens ? 1 : kSequenceLength;
-    for (int64_t token = 0; token < tokens; ++token) {
-      if (token % length == 0) begins_.push_back(static_cast<int32_t>(token));
-      positions_.push_back(0);
-    }
-    begins_.push_back(static_cast<int32_t>(tokens));
-    sequences_ = {begins_, positions_, {}};
-  }
+  RunBuffers(Backend& backend, Stream& stream) : backend_(&backend), stream_(&stream) {}
 
-  static constexpr int64_t kSequenceLength = 64;
-
-  StatusOr<float*> Add(Backend& backend, size_t bytes) {
-    SWIZZLE_ASSIGN_OR_RETURN(auto buffer, backend.Allocate(bytes));
+  StatusOr<std::byte*> Add(size_t bytes) {
+    SWIZZLE_ASSIGN_OR_RETURN(auto buffer, backend_->Allocate(bytes));
     owned_.push_back(std::move(buffer));
-    return reinterpret_cast<float*>(owned_.back()->data());
+    return owned_.back()->data();
   }
 
+  // A copy in the backend's memory.
+  template <typename T>
+  StatusOr<std::span<const T>> Place(const std::vector<T>& values) {
+    const size_t bytes = values.size() * sizeof(T);
+    SWIZZLE_ASSIGN_OR_RETURN(std::byte* const data, Add(bytes));
+    stream_->Copy(data, values.data(), bytes);
+    SWIZZLE_RETURN_IF_ERROR(stream_->Synchronize());
+    return std::span(reinterpret_cast<const T*>(data), values.size());
+  }
+
+  Status DrawInput(const Extent& extent, Layout layout, DType dtype) {
+    SWIZZLE_ASSIGN_OR_RETURN(const auto bytes, Place(Draw(LayoutElements(extent, layout), dtype)));
+    inputs_.push_back(reinterpret_cast<const float*>(bytes.data()));
+    return absl::OkStatus();
+  }
+
+  Status DrawInputs(const Kernel& kernel, const Problem& problem) {
+    // Ids that any table has, which buffers are allocated with; numbers drawn would be out of range.
+    if (problem.op == Op::kEmbedding && !problem.lookup.by_position) {
+      SWIZZLE_ASSIGN_OR_RETURN(std::byte* const ids, Add(LayoutElements(problem.input, kernel.key.input) * sizeof(float)));
+      inputs_.push_back(reinterpret_cast<const float*>(ids));
+      return absl::OkStatus();
+    }
+    // kScale reads less of its second operand, and values may have other channels than queries; it costs nothing here.
+    const int64_t channels = std::max(problem.input.channels, problem.output.channels);
+    const bool attends = problem.op == Op::kAttention;
+    for (int i = 0; i < InputCount(problem); ++i) {
+      const Extent extent = attends ? Extent{problem.input.batch, channels} : problem.input;
+      SWIZZLE_RETURN_IF_ERROR(DrawInput(extent, kernel.key.input, kernel.key.input_dtype));
+    }
+    if (!problem.epilogue.residual) return absl::OkStatus();
+    return DrawInput(problem.output, kernel.key.output, kernel.key.output_dtype);
+  }
+
+  Status DrawSequences(const Problem& problem) {
+    const DrawnSequences drawn(problem);
+    SWIZZLE_ASSIGN_OR_RETURN(sequences_.begins, Place(drawn.begins));
+    SWIZZLE_ASSIGN_OR_RETURN(sequences_.positions, Place(drawn.positions));
+    SWIZZLE_ASSIGN_OR_RETURN(sequences_.owners, Place(drawn.owners));
+    return absl::OkStatus();
+  }
+
+  Backend* backend_;
+  Stream* stream_;
   std::vector<std::unique_ptr<Buffer>> owned_;
   std::vector<const float*> inputs_;
-  float* output_ = nullptr;
-  float* workspace_ = nullptr;
+  std::byte* output_ = nullptr;
+  std::byte* workspace_ = nullptr;
   size_t workspace_bytes_ = 0;
-  std::vector<int32_t> begins_;
-  std::vector<int32_t> positions_;
   Sequences sequences_;
 };
 
@@ -98,18 +145,18 @@ class RunBuffers {
 
 StatusOr<absl::Duration> MeasureKernel(Backend& backend, Stream& stream, const Kernel& kernel, const Problem& problem,
                                        const PackedWeight* weight, const MeasureOptions& options) {
-  SWIZZLE_ASSIGN_OR_RETURN(const RunBuffers buffers, RunBuffers::Make(backend, kernel, problem));
+  SWIZZLE_ASSIGN_OR_RETURN(const RunBuffers buffers, RunBuffers::Make(backend, stream, kernel, problem));
   const KernelArgs args = buffers.Args(problem, weight);
-  kernel.run(args, stream);
+  const auto run = [&] { kernel.run(args, stream); };
+  stream.Run(run);
   SWIZZLE_RETURN_IF_ERROR(stream.Synchronize());
 
   std::vector<absl::Duration> times;
   absl::Duration spent;
   while (static_cast<int>(times.size()) < options.max_runs) {
-    const auto start = Clock::now();
-    kernel.run(args, stream);
-    times.push_back(absl::FromChrono(Clock::now() - start));
-    spent += times.back();
+    SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration time, stream.Time(run));
+    times.push_back(time);
+    spent += time;
     const bool enough_runs = static_cast<int>(times.size()) >= options.min_runs;
     if (spent >= options.budget && enough_runs) break;
   }

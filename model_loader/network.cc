@@ -496,7 +496,7 @@ int64_t Network::StoredWeightBytes() const {
   return static_cast<int64_t>(bytes);
 }
 
-Problem LayerProblem(const Network& network, const Layer& layer, BatchSize size, int threads) {
+Problem LayerProblem(const Network& network, const Layer& layer, BatchSize size, int threads, DType precision) {
   Problem problem;
   problem.op = LayerOp(layer.kind);
   problem.output = network.values[layer.output].WithBatch(size);
@@ -504,6 +504,7 @@ Problem LayerProblem(const Network& network, const Layer& layer, BatchSize size,
   problem.window = layer.window;
   problem.epilogue = layer.epilogue;
   problem.threads = threads;
+  problem.dtype = precision;
   problem.function = layer.function;
   problem.lookup = layer.lookup;
   problem.attention = layer.attention;

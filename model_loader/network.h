@@ -117,7 +117,8 @@ struct Network {
 };
 
 // The layer at this batch size. REQUIRES: a validated layer.
-Problem LayerProblem(const Network& network, const Layer& layer, BatchSize size, int threads);
+Problem LayerProblem(const Network& network, const Layer& layer, BatchSize size, int threads,
+                     DType precision = DType::kFloat32);
 
 }  // namespace swizzle
 

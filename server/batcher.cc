@@ -347,9 +347,9 @@ void BatcherImpl::Forget(size_t ended) {
 }  // namespace
 
 StatusOr<std::unique_ptr<Batcher>> NewBatcher(std::shared_ptr<Model> model, Clock& clock, ModelMetrics* metrics) {
-  SWIZZLE_CHECK(model->spec().instance_count >= 1);
+  SWIZZLE_CHECK(model->spec().executors() >= 1);
   std::vector<std::unique_ptr<Session>> sessions;
-  for (int i = 0; i < model->spec().instance_count; ++i) {
+  for (int i = 0; i < model->spec().executors(); ++i) {
     SWIZZLE_ASSIGN_OR_RETURN(sessions.emplace_back(), model->NewSession());
   }
   return std::make_unique<BatcherImpl>(std::move(model), std::move(sessions), clock, metrics);

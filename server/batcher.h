@@ -45,7 +45,7 @@ class Batcher {
   virtual void HoldUntilQueued(int64_t count) = 0;
 };
 
-// Starts `model->spec().instance_count` executor threads, each with a session of its own. Fails if a session does.
+// Starts `model->spec().executors()` threads, each with a session of its own. Fails if a session does.
 // `clock` and `metrics` outlive the batcher; `metrics` may be null.
 StatusOr<std::unique_ptr<Batcher>> NewBatcher(std::shared_ptr<Model> model, Clock& clock, ModelMetrics* metrics);
 

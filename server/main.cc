@@ -8,12 +8,12 @@
 namespace {
 
 int PrintKernels(const swizzle::ServerOptions& options) {
-  const auto backend = swizzle::NewBackend(options.device);
-  if (!backend.ok()) {
-    std::fprintf(stderr, "swizzle-server: %s\n", backend.status().ToString().c_str());
+  const auto devices = swizzle::Devices::Open(options.device);
+  if (!devices.ok()) {
+    std::fprintf(stderr, "swizzle-server: %s\n", devices.status().ToString().c_str());
     return 1;
   }
-  std::fputs(swizzle::KernelListing(**backend).c_str(), stdout);
+  std::fputs(swizzle::KernelListing(devices->main()).c_str(), stdout);
   return 0;
 }
 

@@ -153,7 +153,7 @@ class PrometheusModelMetrics final : public ModelMetrics {
     }
     for (size_t i = 0; i < requests_.size(); ++i) requests_[i] = &RequestCounter(static_cast<StatusCode>(i));
     const Labels device = With(labels_, "device", facts.device);
-    for (int i = 0; i < spec.instance_count; ++i) {
+    for (int i = 0; i < spec.executors(); ++i) {
       busy_.push_back(&families.stream_busy.Add(With(device, "stream", std::to_string(i))));
     }
     SetFacts(facts, device, load_time);

@@ -21,6 +21,9 @@ struct TensorSpec {
   Shape dims;  // without the batch dimension where max_batch_size > 0; -1: any
 };
 
+// Where a configuration wants a model's executors: kAuto takes whatever the server runs models on.
+enum class InstanceKind : uint8_t { kAuto, kCpu, kGpu };
+
 // Immutable after load.
 struct ModelSpec {
   std::string name;
@@ -32,19 +35,23 @@ struct ModelSpec {
   std::vector<TensorSpec> outputs;
   int64_t max_batch_tokens = 0;     // of one batch; 0: the model has no token sequences
   bool compute_masked = false;      // of token sequences: also tokens that a mask excludes
-  int instance_count = 1;
+  int instance_count = 1;           // executors on each device
+  int device_count = 1;
+  InstanceKind instance_kind = InstanceKind::kAuto;
   bool dynamic_batching = true;     // false: a batch is one request
   std::vector<int64_t> preferred_batch_sizes;
   absl::Duration max_queue_delay = absl::ZeroDuration();
   int64_t max_queue_size = 1024;    // requests
   absl::Duration default_timeout = absl::InfiniteDuration();  // in the queue
   bool allow_timeout_override = true;
+
+  int executors() const { return instance_count * device_count; }
 };
 
 // What metadata and metrics say of a model's weights and kernels. Immutable after load.
 struct ModelFacts {
   std::map<std::string, std::string> properties;   // for ModelMetadata: format, sparsity, nnz, dense and stored bytes, kernels
-  std::string device = "cpu";                      // the metrics' label
+  std::string device = "cpu";                      // the metrics' label: "cpu", "cuda:0"; "cuda" for several
   double sparsity = 0.0;
   int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;
   struct KernelUse { std::string op, kernel; int layers = 0; };

@@ -145,10 +145,11 @@ Status CheckInstanceGroups(const ModelConfig& config) {
   int64_t count = 0;
   for (const inference::ModelInstanceGroup& group : config.instance_group()) {
     SWIZZLE_RETURN_IF_ERROR(CheckRange("instance_group.count", group.count(), 0, kMaxInstances));
-    if (group.kind() != inference::ModelInstanceGroup::KIND_AUTO &&
-        group.kind() != inference::ModelInstanceGroup::KIND_CPU) {
-      return Unimplemented("'instance_group.kind' is ", inference::ModelInstanceGroup::Kind_Name(group.kind()),
-                           "; this build runs models on the CPU only: use KIND_CPU or KIND_AUTO");
+    if (group.kind() == inference::ModelInstanceGroup::KIND_MODEL) {
+      return Unimplemented("'instance_group.kind' is KIND_MODEL; use KIND_CPU, KIND_GPU or KIND_AUTO");
+    }
+    if (group.kind() != config.instance_group(0).kind()) {
+      return Unimplemented("'instance_group.kind' differs between groups; all executors of a model run on one kind");
     }
     count += std::max<int64_t>(group.count(), 1);
   }
@@ -281,11 +282,17 @@ Status ApplyDynamicBatching(const inference::ModelDynamicBatching& batching, Mod
   return absl::OkStatus();
 }
 
+InstanceKind KindOf(inference::ModelInstanceGroup::Kind kind) {
+  if (kind == inference::ModelInstanceGroup::KIND_CPU) return InstanceKind::kCpu;
+  return kind == inference::ModelInstanceGroup::KIND_GPU ? InstanceKind::kGpu : InstanceKind::kAuto;
+}
+
 // Everything that does not depend on what the model is made of. REQUIRES: spec.max_batch_size is final.
 Status ApplyScheduling(const ModelConfig& config, ModelSpec& spec) {
   if (config.instance_group_size() > 0) spec.instance_count = 0;
   for (const inference::ModelInstanceGroup& group : config.instance_group()) {
     spec.instance_count += std::max(group.count(), 1);
+    spec.instance_kind = KindOf(group.kind());
   }
   spec.dynamic_batching = spec.max_batch_size > 0 && (config.has_dynamic_batching() || !config.has_max_batch_size());
   if (!config.has_dynamic_batching()) return absl::OkStatus();
@@ -436,7 +443,8 @@ ModelConfig ConfigOf(const ModelSpec& spec, const ModelConfig& given) {
   for (const TensorSpec& tensor : spec.outputs) FillTensor(tensor, *config.add_output());
   inference::ModelInstanceGroup& group = *config.add_instance_group();
   group.set_count(spec.instance_count);
-  group.set_kind(inference::ModelInstanceGroup::KIND_CPU);
+  group.set_kind(spec.instance_kind == InstanceKind::kGpu ? inference::ModelInstanceGroup::KIND_GPU
+                                                          : inference::ModelInstanceGroup::KIND_CPU);
   if (spec.dynamic_batching) FillDynamicBatching(spec, *config.mutable_dynamic_batching());
   *config.mutable_parameters() = given.parameters();
   return config;

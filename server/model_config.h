@@ -1,7 +1,7 @@
 // config.pbtxt: what it may say, and what becomes of it.
 //
 // Honoured: name, platform and backend (swizzle, identity, and the names by which Triton's ONNX Runtime back end goes),
-// max_batch_size, input and output {name, data_type, dims}, instance_group {count, kind AUTO or CPU},
+// max_batch_size, input and output {name, data_type, dims}, instance_group {count, kind AUTO, CPU or GPU},
 // dynamic_batching {preferred_batch_size, max_queue_delay_microseconds, default_queue_policy
 // {default_timeout_microseconds, allow_timeout_override, max_queue_size}} and parameters: execute_delay_ms, for the
 // identity back end; max_batch_tokens and compute_masked, for models of token sequences. Every other field is refused by its name, and every number has a range.

@@ -106,9 +106,9 @@ Status WithoutPath(const Status& status, const fs::path& directory) {
 // Loads one directory of the repository.
 class DirectoryLoader {
  public:
-  DirectoryLoader(const RepositoryOptions& options, Backend& backend, Metrics& metrics, fs::path directory)
+  DirectoryLoader(const RepositoryOptions& options, const Devices& devices, Metrics& metrics, fs::path directory)
       : options_(options),
-        backend_(backend),
+        devices_(devices),
         metrics_(metrics),
         directory_(std::move(directory)),
         name_(directory_.filename().string()) {}
@@ -153,9 +153,17 @@ class DirectoryLoader {
     if (const auto* unplanned = std::get_if<FallbackModel>(&runnable)) return LoadFallback(*unplanned, config);
     auto& loaded = std::get<LoadedModel>(runnable);
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, Configured(DeriveSpec(loaded.network), loaded.container, config));
-    SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan,
-                             MakePlan(std::move(loaded.network), backend_, PlanOptionsFor(spec)));
-    return NewPlanModel(std::move(spec), std::move(plan));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Backend*> backends, BackendsFor(spec.instance_kind));
+    spec.device_count = static_cast<int>(backends.size());
+    spec.instance_kind = backends[0] == &devices_.cpu() ? InstanceKind::kCpu : InstanceKind::kGpu;
+    std::vector<std::shared_ptr<const Plan>> plans;
+    for (Backend* const backend : backends) {
+      // The last one may have the weights.
+      Network network = backend == backends.back() ? std::move(loaded.network) : loaded.network;
+      SWIZZLE_ASSIGN_OR_RETURN(plans.emplace_back(),
+                               MakePlan(std::move(network), *backend, PlanOptionsFor(spec, *backend)));
+    }
+    return NewPlanModel(std::move(spec), std::move(plans));
   }
 
   // Says so in the log: such a model is slower than its owner may expect.
@@ -169,8 +177,22 @@ class DirectoryLoader {
          {"reason", model.reason},
          {"nodes", static_cast<int64_t>(model.program->graph().nodes.size())},
          {"operators", model.program->OperatorCounts()}});
-    const int threads = PlanOptionsFor(spec).threads;
-    return NewFallbackModel(std::move(spec), model, backend_, threads);
+    if (spec.instance_kind == InstanceKind::kGpu) {
+      return Unimplemented("'instance_group.kind' is KIND_GPU, but the model runs on the CPU's fallback executor: ",
+                           model.reason);
+    }
+    const int threads = PlanOptionsFor(spec, devices_.cpu()).threads;
+    return NewFallbackModel(std::move(spec), model, devices_.cpu(), threads);
+  }
+
+  StatusOr<std::vector<Backend*>> BackendsFor(InstanceKind kind) const {
+    if (kind == InstanceKind::kCpu) return std::vector<Backend*>{&devices_.cpu()};
+    std::vector<Backend*> gpus = devices_.gpus();
+    if (!gpus.empty()) return gpus;
+    if (kind == InstanceKind::kAuto) return std::vector<Backend*>{&devices_.cpu()};
+    return MakeError(StatusCode::kFailedPrecondition, "'instance_group.kind' is KIND_GPU, but the server runs without GPUs",
+                     devices_.reason().empty() ? "; start it with --device=cuda, or use KIND_AUTO"
+                                               : Concat(": ", devices_.reason()));
   }
 
   // A derived specification with what the caller knows and what a configuration says.
@@ -185,8 +207,10 @@ class DirectoryLoader {
   }
 
   // Executors of one model share its threads: two pools that spin on the same processors halve each other.
-  PlanOptions PlanOptionsFor(const ModelSpec& spec) const {
+  PlanOptions PlanOptionsFor(const ModelSpec& spec, const Backend& backend) const {
     PlanOptions plan = options_.plan;
+    // The cache is the main device's.
+    if (backend.device_name() != devices_.main().device_name()) plan.tuning_cache = nullptr;
     if (spec.max_batch_size > 0) plan.max_batch = spec.max_batch_size;
     if (spec.max_batch_tokens > 0) plan.max_tokens = spec.max_batch_tokens;
     if (plan.threads > 0) plan.threads = std::max(1, plan.threads / spec.instance_count);
@@ -218,7 +242,8 @@ class DirectoryLoader {
          {"version", spec.version},
          {"platform", spec.platform},
          {"max_batch_size", spec.max_batch_size},
-         {"instances", spec.instance_count},
+         {"device", facts.device},
+         {"instances", spec.executors()},
          {"layers", layers},
          {"sparsity", facts.sparsity},
          {"dense_bytes", facts.dense_bytes},
@@ -231,7 +256,7 @@ class DirectoryLoader {
   }
 
   const RepositoryOptions& options_;
-  Backend& backend_;
+  const Devices& devices_;
   Metrics& metrics_;
   const fs::path directory_;
   const std::string name_;
@@ -304,7 +329,7 @@ void LoadedRepository::Drain() {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<ModelRepository>> NewModelRepository(const RepositoryOptions& options, Backend& backend,
+StatusOr<std::unique_ptr<ModelRepository>> NewModelRepository(const RepositoryOptions& options, const Devices& devices,
                                                               Metrics& metrics) {
   std::error_code ignored;
   if (!fs::is_directory(options.directory, ignored)) {
@@ -313,7 +338,7 @@ StatusOr<std::unique_ptr<ModelRepository>> NewModelRepository(const RepositoryOp
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fs::path> directories, Subdirectories(options.directory));
   auto repository = std::make_unique<LoadedRepository>();
   for (const fs::path& directory : directories) {
-    DirectoryLoader loader(options, backend, metrics, directory);
+    DirectoryLoader loader(options, devices, metrics, directory);
     if (loader.name().front() == '.') continue;  // not a model: .git, or what Kubernetes mounts beside links
     StatusOr<std::shared_ptr<ServingModel>> serving = loader.Load();
     if (!serving.ok()) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/devices.h"
 #include "model_loader/plan/plan.h"
 #include "server/batcher.h"
 #include "server/metrics.h"
@@ -46,13 +47,13 @@ class ModelRepository {
 
 struct RepositoryOptions {
   std::filesystem::path directory;
-  PlanOptions plan;
+  PlanOptions plan;  // the tuning cache is of the devices' main one
 };
 
 // Loads the latest version of every model (Triton's default policy). Links are followed; directories whose names start
 // with a dot are not models. A model that fails to load is reported in List() and the log, and does not keep the others
-// from serving. NOT_FOUND if the directory is not there. `backend` and `metrics` outlive the repository.
-StatusOr<std::unique_ptr<ModelRepository>> NewModelRepository(const RepositoryOptions& options, Backend& backend,
+// from serving. NOT_FOUND if the directory is not there. `devices` and `metrics` outlive the repository.
+StatusOr<std::unique_ptr<ModelRepository>> NewModelRepository(const RepositoryOptions& options, const Devices& devices,
                                                               Metrics& metrics);
 
 }  // namespace swizzle

@@ -5,6 +5,8 @@
 #include <map>
 #include <string_view>
 
+#include "kernels/devices.h"
+
 namespace swizzle {
 namespace {
 
@@ -13,7 +15,11 @@ constexpr double kMaxDelaySeconds = 3600.0;
 constexpr int kMinMessageBytes = 1024;
 constexpr int kMaxMessageBytes = 1 << 30;
 
-// CLI11's convention: empty for a good value, else what is wrong with it.
+// CLI11's convention for checks: empty for a good value, else what is wrong with it.
+std::string CheckDevice(const std::string& device) {
+  return std::string(ParseDevice(device).status().message());
+}
+
 std::string CheckAddress(const std::string& address) {
   const size_t colon = address.rfind(':');
   int port = -1;
@@ -39,8 +45,9 @@ void AddFlags(CLI::App& app, ServerOptions& options, double& drain_seconds, doub
       ->type_name("HOST:PORT")->capture_default_str()->check(CheckAddress);
   app.add_option("--metrics-address", options.metrics_address, "Where /metrics, /livez, /readyz and /startupz listen")
       ->type_name("HOST:PORT")->capture_default_str()->check(CheckAddress);
-  app.add_option("--device", options.device, "Where models run")
-      ->capture_default_str()->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+  app.add_option("--device", options.device,
+                 "Where models run: cpu, cuda (all GPUs), cuda:0,2 (these), auto (GPUs where there are any)")
+      ->type_name("DEVICE")->capture_default_str()->check(CheckDevice);
   app.add_option("--port-file", options.port_file, "Write {\"grpc\": N, \"metrics\": N} here when ready")
       ->type_name("FILE");
   app.add_option("--threads", options.threads, "Threads for each model; 0: all that this process may use")

@@ -15,7 +15,7 @@ struct ServerOptions {
   std::filesystem::path model_repository;
   std::string grpc_address = "0.0.0.0:8001";     // port 0 takes a free one
   std::string metrics_address = "0.0.0.0:8002";  // the same
-  std::string device = "auto";                   // or "cpu", "cuda"
+  std::string device = "auto";                   // or "cpu", "cuda", "cuda:0,2"
   std::filesystem::path port_file;               // empty: none
   int threads = 0;                               // for each model; 0: all that this process may use
   absl::Duration tuning_budget = absl::Seconds(10);  // for measuring kernels, for each model

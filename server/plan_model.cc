@@ -1,6 +1,7 @@
 #include "server/plan_model.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -180,9 +181,10 @@ class PlanSession final : public Session {
 
 class PlanModel final : public Model {
  public:
-  PlanModel(ModelSpec spec, PortMap ports, std::shared_ptr<const Plan> plan)
-      : spec_(std::move(spec)), ports_(std::move(ports)), facts_(FactsOf(plan->report())), plan_(std::move(plan)) {
-    if (plan_->network().sequences) sequences_.emplace(spec_, ports_, *plan_);
+  PlanModel(ModelSpec spec, PortMap ports, std::vector<std::shared_ptr<const Plan>> plans)
+      : spec_(std::move(spec)), ports_(std::move(ports)), facts_(FactsOf(plans[0]->report())), plans_(std::move(plans)) {
+    if (plans_[0]->network().sequences) sequences_.emplace(spec_, ports_, *plans_[0]);
+    if (plans_.size() > 1) facts_.device = facts_.device.substr(0, facts_.device.find(':'));
   }
 
   const ModelSpec& spec() const override { return spec_; }
@@ -191,16 +193,18 @@ class PlanModel final : public Model {
     return sequences_ ? sequences_->Check(inputs) : 0;
   }
   StatusOr<std::unique_ptr<Session>> NewSession() override {
-    if (sequences_) return NewSequenceSession(*sequences_, ports_, *plan_);
-    SWIZZLE_ASSIGN_OR_RETURN(ExecutionState state, plan_->NewState());
-    return std::make_unique<PlanSession>(spec_, ports_, plan_, std::move(state));
+    const std::shared_ptr<const Plan>& plan = plans_[sessions_++ % plans_.size()];
+    if (sequences_) return NewSequenceSession(*sequences_, ports_, *plan);
+    SWIZZLE_ASSIGN_OR_RETURN(ExecutionState state, plan->NewState());
+    return std::make_unique<PlanSession>(spec_, ports_, plan, std::move(state));
   }
 
  private:
   const ModelSpec spec_;
   const PortMap ports_;
-  const ModelFacts facts_;
-  const std::shared_ptr<const Plan> plan_;
+  ModelFacts facts_;  // of the first plan
+  const std::vector<std::shared_ptr<const Plan>> plans_;  // one a device
+  std::atomic<size_t> sessions_ = 0;
   std::optional<SequenceRules> sequences_;  // of what stands above
 };
 
@@ -251,6 +255,7 @@ ModelFacts FactsOf(const PlanReport& report) {
   }
   for (const auto& [use, layers] : uses) facts.kernels.push_back({use.first, use.second, layers});
   facts.sparsity = weights == 0 ? 0.0 : 1.0 - static_cast<double>(nonzeros) / static_cast<double>(weights);
+  facts.device = report.backend;
   facts.dense_bytes = report.dense_bytes;
   facts.stored_bytes = report.stored_bytes;
   facts.device_bytes = report.device_bytes;
@@ -271,9 +276,14 @@ ModelFacts FactsOf(const PlanReport& report) {
   return facts;
 }
 
+StatusOr<std::shared_ptr<Model>> NewPlanModel(ModelSpec spec, std::vector<std::shared_ptr<const Plan>> plans) {
+  SWIZZLE_CHECK(!plans.empty());
+  SWIZZLE_ASSIGN_OR_RETURN(PortMap ports, Resolve(spec, *plans[0]));
+  return std::make_shared<PlanModel>(std::move(spec), std::move(ports), std::move(plans));
+}
+
 StatusOr<std::shared_ptr<Model>> NewPlanModel(ModelSpec spec, std::shared_ptr<const Plan> plan) {
-  SWIZZLE_ASSIGN_OR_RETURN(PortMap ports, Resolve(spec, *plan));
-  return std::make_shared<PlanModel>(std::move(spec), std::move(ports), std::move(plan));
+  return NewPlanModel(std::move(spec), std::vector{std::move(plan)});
 }
 
 }  // namespace swizzle

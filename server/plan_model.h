@@ -15,6 +15,7 @@
 #define SWIZZLE_SERVER_PLAN_MODEL_H_
 
 #include <memory>
+#include <vector>
 
 #include "model_loader/network.h"
 #include "model_loader/plan/plan.h"
@@ -37,6 +38,8 @@ ModelFacts FactsOf(const PlanReport& report);
 // plan->max_batch(). A network with a free batch may be given max_batch_size 0: dims then carry the batch dimension,
 // and requests run alone.
 // INVALID_ARGUMENT, naming the model and the tensor, if the specification does not fit the plan.
+// `plans` are of the same network, one a device: sessions take them in turn.
+StatusOr<std::shared_ptr<Model>> NewPlanModel(ModelSpec spec, std::vector<std::shared_ptr<const Plan>> plans);
 StatusOr<std::shared_ptr<Model>> NewPlanModel(ModelSpec spec, std::shared_ptr<const Plan> plan);
 
 }  // namespace swizzle

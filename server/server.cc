@@ -99,11 +99,6 @@ class ShutdownSignals {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Backend>> NewBackend(const std::string& device) {
-  if (device == "cuda") return Unimplemented("this build has no CUDA backend; use --device=cpu or --device=auto");
-  return NewCpuBackend();
-}
-
 std::string KernelListing(const Backend& backend) {
   std::string text = Concat("# ", backend.device_name(), " (", backend.features_text(), ")\n");
   const std::span<const Kernel> kernels = backend.kernels();
@@ -122,12 +117,20 @@ std::string KernelListing(const Backend& backend) {
 StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                 const std::function<void()>& before_serving) {
   std::unique_ptr<Server> server(new Server);
-  SWIZZLE_ASSIGN_OR_RETURN(server->backend_, NewBackend(options.device));
+  SWIZZLE_ASSIGN_OR_RETURN(Devices devices, Devices::Open(options.device));
+  server->devices_ = std::make_unique<Devices>(std::move(devices));
+  if (!server->devices_->reason().empty()) {
+    Log(LogLevel::kInfo, "models run on the CPU", {{"reason", server->devices_->reason()}});
+  }
   SWIZZLE_RETURN_IF_ERROR(server->Listen(options));
   SWIZZLE_RETURN_IF_ERROR(server->LoadModels(options));
   before_serving();
   server->service_.Serve(*server->repository_);
   server->PublishReadiness();
+  if (!server->devices_->gpus().empty()) {
+    server->watch_ = std::make_unique<DeviceWatch>([s = server.get()] { return s->devices_->health(); },
+                                                   [s = server.get()](const Status& status) { s->LoseDevice(status); });
+  }
   if (!options.port_file.empty()) {
     SWIZZLE_RETURN_IF_ERROR(WritePortFile(options.port_file, server->grpc_port(), server->metrics_port()));
   }
@@ -163,12 +166,12 @@ Status Server::LoadModels(const ServerOptions& options) {
   repository.plan.threads = options.threads > 0 ? options.threads : AvailableCpus();
   repository.plan.tuning_budget = options.tuning_budget;
   if (!options.tuning_cache.empty()) {
-    tuning_cache_ = std::make_unique<TuningCache>(options.tuning_cache, *backend_);
+    tuning_cache_ = std::make_unique<TuningCache>(options.tuning_cache, devices_->main());
     const Status& status = tuning_cache_->status();
     if (!status.ok()) Log(LogLevel::kWarning, "tuning cache ignored", {{"reason", std::string(status.message())}});
     repository.plan.tuning_cache = tuning_cache_.get();
   }
-  SWIZZLE_ASSIGN_OR_RETURN(repository_, NewModelRepository(repository, *backend_, *metrics_));
+  SWIZZLE_ASSIGN_OR_RETURN(repository_, NewModelRepository(repository, *devices_, *metrics_));
   if (tuning_cache_ == nullptr) return absl::OkStatus();
   const Status saved = tuning_cache_->Save();
   if (!saved.ok()) Log(LogLevel::kWarning, "tuning cache not saved", {{"reason", std::string(saved.message())}});
@@ -183,10 +186,18 @@ void Server::PublishReadiness() {
   metrics_->SetStarted(true);
   const int64_t models = static_cast<int64_t>(repository_->List().size());
   if (ready) {
-    Log(LogLevel::kInfo, "ready", {{"models", models}, {"device", backend_->device_name()}});
+    Log(LogLevel::kInfo, "ready", {{"models", models}, {"device", devices_->main().device_name()}});
   } else {
     Log(LogLevel::kError, "not ready: models failed to load", {{"failed", Joined(FailedModels(*repository_))}});
   }
+}
+
+// What computes nothing any more is not ready; liveness says no too, so that Kubernetes restarts the process.
+void Server::LoseDevice(const Status& status) {
+  Log(LogLevel::kError, "device lost", {{"error", std::string(status.message())}});
+  AnnounceShutdown();
+  health_.SetServing(kLivenessService, false);
+  metrics_->SetLive(false);
 }
 
 void Server::AnnounceShutdown() {
@@ -200,6 +211,7 @@ void Server::AnnounceShutdown() {
 
 void Server::Drain() {
   if (grpc_ == nullptr) return;
+  watch_ = nullptr;
   AnnounceShutdown();
   service_.RefuseInferences();
   if (repository_ != nullptr) repository_->Drain();

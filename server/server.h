@@ -13,8 +13,10 @@
 #include <string>
 
 #include "kernels/backend.h"
-#include "model_loader/plan/tuning_cache.h"
+#include "kernels/devices.h"
 #include "kernels/status.h"
+#include "model_loader/plan/tuning_cache.h"
+#include "server/device_watch.h"
 #include "server/health.h"
 #include "server/inference_service.h"
 #include "server/metrics.h"
@@ -22,9 +24,6 @@
 #include "server/options.h"
 
 namespace swizzle {
-
-// "auto" takes the fastest that this build and machine have. UNIMPLEMENTED for one that the build lacks.
-StatusOr<std::unique_ptr<Backend>> NewBackend(const std::string& device);
 
 // One line a kernel: its name, what it computes, in which layouts, and whether this machine can run it.
 std::string KernelListing(const Backend& backend);
@@ -57,13 +56,16 @@ class Server {
   Status LoadModels(const ServerOptions& options);
   void PublishReadiness();
 
-  std::unique_ptr<Backend> backend_;
+  void LoseDevice(const Status& status);
+
+  std::unique_ptr<Devices> devices_;
   std::unique_ptr<TuningCache> tuning_cache_;  // null: none
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<ModelRepository> repository_;
   HealthService health_;
   InferenceService service_;
   int grpc_port_ = 0;
+  std::unique_ptr<DeviceWatch> watch_;  // null where models run on the CPU
   std::unique_ptr<grpc::Server> grpc_;  // after the services that it calls
 };
 

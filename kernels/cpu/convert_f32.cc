@@ -44,6 +44,9 @@ Slab SlabAt(const Extent& extent, Layout layout, int64_t position, int64_t chann
       const int64_t offset = ((image * blocks + channel / kBlock) * plane + in_plane) * kBlock;
       return {offset, 1, plane == 1 ? blocks * kBlock : kBlock, to_end};
     }
+    case Layout::kRows:
+    case Layout::kNhwc:
+      break;  // GPUs' alone: no row of the CPU's table has them
   }
   return {};
 }

@@ -91,6 +91,14 @@ class CpuBackend final : public Backend {
     return std::make_unique<CpuBuffer>(data, bytes);
   }
 
+  bool shares_host_memory() const override { return true; }
+  StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) override { return Allocate(bytes); }
+  StatusOr<std::unique_ptr<PackedWeight>> Prepare(const Kernel& kernel, const Weight& weight,
+                                                  const Problem& problem) override {
+    return kernel.prepare(weight, problem);
+  }
+  Status health() const override { return absl::OkStatus(); }
+
   StatusOr<std::unique_ptr<Stream>> NewStream(int threads) override {
     return std::make_unique<CpuStream>(threads > 0 ? threads : AvailableCpus());
   }

@@ -2,8 +2,11 @@
 #ifndef SWIZZLE_KERNELS_CPU_CPU_STREAM_H_
 #define SWIZZLE_KERNELS_CPU_CPU_STREAM_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <memory>
 
 #include "kernels/backend.h"
 #include "kernels/cpu/thread_pool.h"
@@ -18,6 +21,14 @@ class CpuStream final : public Stream {
   static CpuStream& From(Stream& stream) { return static_cast<CpuStream&>(stream); }
 
   int threads() const override { return pool_.threads(); }
+  void Copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
+  void Run(Work work) override { work(); }
+  StatusOr<absl::Duration> Time(Work work) override {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    return absl::FromChrono(std::chrono::steady_clock::now() - start);
+  }
+  StatusOr<std::unique_ptr<Recording>> Record(Work) override { return nullptr; }
   Status Synchronize() override {
     pool_.Rest();
     return absl::OkStatus();

@@ -37,6 +37,12 @@ Elements ElementsOf(const Extent& extent, Layout layout, int64_t position) {
       return PanelElements(extent, position);
     case Layout::kBlocked16:
       return {(image * ((extent.channels + kBlock - 1) / kBlock) * plane + in_plane) * kBlock, 1, plane * kBlock};
+    case Layout::kRows: {
+      const int64_t stride = RowStride(extent.positions());
+      return {position, stride, stride * kBlock};
+    }
+    case Layout::kNhwc:
+      return {position * extent.channels, 1, kBlock};
   }
   return {};
 }

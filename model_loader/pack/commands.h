@@ -32,6 +32,7 @@ struct InspectCommand {
   std::filesystem::path model;
   bool json = false;
   int threads = 0;  // 0: all that this process may use
+  std::string device = "cpu";  // see kernels/devices.h; of several the first
   int64_t max_batch = 64;
   absl::Duration tuning_budget = absl::Seconds(10);
   std::filesystem::path tuning_cache;  // empty: none
@@ -57,6 +58,7 @@ struct PackCommand {
 struct ValidateCommand {
   std::filesystem::path reference;
   std::filesystem::path candidate;
+  std::string device = "cpu";  // the candidate's; the reference runs on the CPU
   int samples = 16;
   double tolerance = 1e-4;
   bool json = false;
@@ -68,6 +70,7 @@ struct RunCommand {
   std::vector<std::string> inputs;  // NAME=FILE.npy
   std::filesystem::path output_folder;
   int threads = 0;
+  std::string device = "cpu";
 };
 
 using Command = std::variant<InspectCommand, PruneCommand, PackCommand, ValidateCommand, RunCommand>;

@@ -2,7 +2,7 @@
 #include <ostream>
 #include <span>
 
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/devices.h"
 #include "model_loader/atomic_file.h"
 #include "model_loader/loader.h"
 #include "model_loader/pack/commands.h"
@@ -85,7 +85,8 @@ StatusOr<Outcome> Execute(const InspectCommand& command, Terminal& terminal) {
     return Outcome::kOk;
   }
   auto& model = std::get<LoadedModel>(runnable);
-  const std::unique_ptr<Backend> backend = NewCpuBackend();
+  SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(command.device));
+  Backend* const backend = &devices.main();
   std::optional<TuningCache> tuning_cache;
   if (!command.tuning_cache.empty()) {
     tuning_cache.emplace(command.tuning_cache, *backend);

@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "kernels/devices.h"
+
 namespace swizzle::pack {
 namespace {
 
@@ -67,6 +69,13 @@ class Flags {
         ->check(CLI::Range(0, kMaxThreads).description(""));
   }
 
+  static void AddDevice(CLI::App* app, std::string& device, const std::string& help) {
+    app->add_option("--device", device, help + ": cpu, cuda, cuda:1 for that GPU, or auto")
+        ->type_name("DEVICE")
+        ->capture_default_str()
+        ->check([](const std::string& text) { return std::string(ParseDevice(text).status().message()); }, "", "");
+  }
+
   bool json() const { return format_ == "json"; }
 
   void AddInspect() {
@@ -76,6 +85,7 @@ class Flags {
     AddModel(app, "MODEL", inspect_.model, "The model");
     AddFormat(app);
     AddThreads(app, inspect_.threads);
+    AddDevice(app, inspect_.device, "Where to measure");
     app->add_option("--max-batch", inspect_.max_batch, "Largest batch to plan for, where the model leaves it free")
         ->type_name("N")
         ->capture_default_str()
@@ -141,6 +151,7 @@ class Flags {
     app->footer("Example: swizzle-pack validate pruned.onnx model.swz --samples=100");
     AddModel(app, "DENSE", validate_.reference, "The model to compare with");
     AddModel(app, "PACKED", validate_.candidate, "The model to check");
+    AddDevice(app, validate_.device, "Where PACKED runs, against DENSE on the CPU");
     app->add_option("--samples", validate_.samples, "Inputs to draw")
         ->type_name("N")
         ->capture_default_str()
@@ -169,6 +180,7 @@ class Flags {
         ->type_name("DIR")
         ->required();
     AddThreads(app, run_.threads);
+    AddDevice(app, run_.device, "Where to run");
     app->callback([this] { command_ = run_; });
   }
 

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/devices.h"
 #include "model_loader/loader.h"
 #include "model_loader/npy.h"
 #include "model_loader/pack/commands.h"
@@ -140,9 +141,9 @@ StatusOr<Outcome> RunPlanned(const RunCommand& command, LoadedModel model, const
     const Shape shape = ShapeAt(model.network, port, batch, length);
     SWIZZLE_ASSIGN_OR_RETURN(inputs.emplace_back(), Floats(arrays.at(port.name), port, shape));
   }
-  const std::unique_ptr<Backend> backend = NewCpuBackend();
+  SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(command.device));
   SWIZZLE_ASSIGN_OR_RETURN(NetworkRunner runner,
-                           NetworkRunner::Make(std::move(model.network), *backend, batch, command.threads, length));
+                           NetworkRunner::Make(std::move(model.network), devices.main(), batch, command.threads, length));
   for (size_t i = 0; i < inputs.size(); ++i) {
     SWIZZLE_RETURN_IF_ERROR(CheckRange(runner, static_cast<int>(i), inputs[i]));
   }

@@ -4,7 +4,7 @@
 #include <ostream>
 #include <random>
 
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/devices.h"
 #include "model_loader/loader.h"
 #include "model_loader/pack/commands.h"
 #include "model_loader/pack/network_runner.h"
@@ -137,9 +137,9 @@ std::string DifferencesJson(const ValidateCommand& command, const std::vector<Di
 }  // namespace
 
 StatusOr<Outcome> Execute(const ValidateCommand& command, Terminal& terminal) {
-  const std::unique_ptr<Backend> backend = NewCpuBackend();
-  SWIZZLE_ASSIGN_OR_RETURN(NetworkRunner reference, LoadRunner(command.reference, *backend));
-  SWIZZLE_ASSIGN_OR_RETURN(NetworkRunner candidate, LoadRunner(command.candidate, *backend));
+  SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(command.device));
+  SWIZZLE_ASSIGN_OR_RETURN(NetworkRunner reference, LoadRunner(command.reference, devices.cpu()));
+  SWIZZLE_ASSIGN_OR_RETURN(NetworkRunner candidate, LoadRunner(command.candidate, devices.main()));
   SWIZZLE_ASSIGN_OR_RETURN(const auto differences, CompareModels(reference, candidate, command.samples));
   const bool passed = std::all_of(differences.begin(), differences.end(),
                                   [&](const Difference& d) { return d.relative() <= command.tolerance; });

@@ -26,39 +26,41 @@ std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& la
   const NetworkValue& from = network.values[layer.inputs[0]];
   const NetworkValue& to = network.values[layer.output];
   std::vector<Layout> layouts = {Layout::kNchw};
-  if (from.channels == to.channels) layouts = {Layout::kNchw, Layout::kPanels, Layout::kBlocked16};
+  if (from.channels == to.channels) {
+    layouts = {Layout::kNchw, Layout::kPanels, Layout::kBlocked16, Layout::kRows};
+    if (from.height == to.height && from.width == to.width) layouts.push_back(Layout::kNhwc);
+  }
   std::vector<Candidate> candidates;
   for (Layout layout : layouts) candidates.push_back({.input = layout, .output = layout});
   return candidates;
 }
 
-StatusOr<std::vector<Candidate>> LayerCandidates(const Backend& backend, const Network& network, const Layer& layer,
-                                                 int threads) {
+}  // namespace
+
+StatusOr<std::vector<Candidate>> Measurer::LayerCandidates(const Network& network, const Layer& layer) const {
   if (layer.kind == LayerKind::kReshape) return ReshapeCandidates(network, layer);
   std::vector<Candidate> candidates;
-  for (const Kernel* kernel :
-       WidestCandidates(backend, LayerProblem(network, layer, 1, threads), WeightFormat(network, layer))) {
+  const Problem problem = LayerProblem(network, layer, 1, settings_.threads, settings_.precision);
+  for (const Kernel* kernel : WidestCandidates(backend_, problem, WeightFormat(network, layer))) {
+    if (dense_only_ && kernel->key.weights == Format::kCsr) continue;
     candidates.push_back({.kernel = kernel, .input = kernel->key.input, .output = kernel->key.output});
   }
   if (candidates.empty()) {
     return Unimplemented("layer '", layer.name, "' (", LayerKindName(layer.kind), "): no kernel of the ",
-                         backend.name(), " backend accepts it");
+                         backend_.name(), " backend accepts it in ", DTypeName(settings_.precision));
   }
   return candidates;
 }
 
-void EstimateLayer(const Network& network, const Layer& layer, const std::vector<int64_t>& batches, int threads,
-                   std::vector<Candidate>& candidates) {
+void Measurer::EstimateLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const {
   const Weight* weight = layer.weight < 0 ? nullptr : &network.weights[layer.weight];
-  for (int64_t batch : batches) {
-    const Problem problem = LayerProblem(network, layer, batch, threads);
+  for (int64_t batch : batches_) {
+    const Problem problem = LayerProblem(network, layer, batch, settings_.threads, settings_.precision);
     for (Candidate& candidate : candidates) {
       candidate.microseconds.push_back(EstimateMicroseconds(*candidate.kernel, problem, weight));
     }
   }
 }
-
-}  // namespace
 
 std::vector<const Kernel*> WidestCandidates(const Backend& backend, const Problem& problem, Format format) {
   std::vector<const Kernel*> widest;
@@ -73,16 +75,18 @@ std::vector<const Kernel*> WidestCandidates(const Backend& backend, const Proble
   return widest;
 }
 
-Problem ConversionProblem(const Extent& extent, int threads) {
+Problem ConversionProblem(const Extent& extent, RunSettings settings) {
   Problem problem;
   problem.op = Op::kConvertLayout;
   problem.input = problem.output = extent;
-  problem.threads = threads;
+  problem.threads = settings.threads;
+  problem.dtype = settings.precision;
   return problem;
 }
 
-const Kernel* FindConversion(const Backend& backend, const Extent& extent, Layout from, Layout to, int threads) {
-  for (const Kernel* kernel : WidestCandidates(backend, ConversionProblem(extent, threads), Format::kNone)) {
+const Kernel* FindConversion(const Backend& backend, const Extent& extent, Layout from, Layout to,
+                             RunSettings settings) {
+  for (const Kernel* kernel : WidestCandidates(backend, ConversionProblem(extent, settings), Format::kNone)) {
     if (kernel->key.input == from && kernel->key.output == to) return kernel;
   }
   return nullptr;
@@ -92,7 +96,7 @@ const Kernel* FindConversion(const Backend& backend, const Extent& extent, Layou
 class Measurer::LayerWeight {
  public:
   // weight: null for kernels without any.
-  explicit LayerWeight(const Weight* weight) : weight_(weight) {}
+  LayerWeight(Backend& backend, const Weight* weight) : backend_(backend), weight_(weight) {}
 
   // Hashed when it is first asked for, which without a tuning cache is never.
   uint64_t pattern() {
@@ -103,12 +107,13 @@ class Measurer::LayerWeight {
     if (kernel.prepare == nullptr) return nullptr;
     std::unique_ptr<PackedWeight>& packed = packed_[&kernel];
     if (packed == nullptr) {
-      SWIZZLE_ASSIGN_OR_RETURN(packed, kernel.prepare(*weight_, problem));
+      SWIZZLE_ASSIGN_OR_RETURN(packed, backend_.Prepare(kernel, *weight_, problem));
     }
     return packed.get();
   }
 
  private:
+  Backend& backend_;
   const Weight* const weight_;
   std::optional<uint64_t> pattern_;
   std::map<const Kernel*, std::unique_ptr<PackedWeight>> packed_;
@@ -148,11 +153,11 @@ bool Measurer::CannotWin(double microseconds, double least, size_t b) const {
 }
 
 StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) {
-  LayerWeight weight(layer.weight < 0 ? nullptr : &network.weights[layer.weight]);
+  LayerWeight weight(backend_, layer.weight < 0 ? nullptr : &network.weights[layer.weight]);
   std::vector<Candidate> timed = candidates;
   double least = std::numeric_limits<double>::max();  // at the first batch size
   for (size_t b = 0; b < batches_.size(); ++b) {
-    const Problem problem = LayerProblem(network, layer, batches_[b], stream_.threads());
+    const Problem problem = LayerProblem(network, layer, batches_[b], settings_.threads, settings_.precision);
     for (Candidate& candidate : timed) {
       if (b > 0 && CannotWin(candidate.microseconds[0], least, b)) {
         candidate.microseconds.push_back(candidate.microseconds[0] * static_cast<double>(batches_[b] / batches_[0]));
@@ -174,7 +179,7 @@ StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Netw
   std::vector<std::vector<Candidate>> layers;
   measurements_left_ = 0;
   for (const Layer& layer : network.layers) {
-    SWIZZLE_ASSIGN_OR_RETURN(auto candidates, LayerCandidates(backend_, network, layer, stream_.threads()));
+    SWIZZLE_ASSIGN_OR_RETURN(auto candidates, LayerCandidates(network, layer));
     measurements_left_ += static_cast<int64_t>(candidates.size() * batches_.size());
     layers.push_back(std::move(candidates));
   }
@@ -184,7 +189,7 @@ StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Netw
       for (Candidate& candidate : layers[i]) candidate.microseconds.assign(batches_.size(), 0.0);
     } else {
       SWIZZLE_ASSIGN_OR_RETURN(const bool timed, TimeLayer(network, layer, layers[i]));
-      if (!timed) EstimateLayer(network, layer, batches_, stream_.threads(), layers[i]);
+      if (!timed) EstimateLayer(network, layer, layers[i]);
     }
   }
   return layers;
@@ -195,10 +200,10 @@ StatusOr<std::vector<double>> Measurer::MeasureConversion(const NetworkValue& va
                                     static_cast<int64_t>(to)};
   if (auto known = conversions_.find(key); known != conversions_.end()) return known->second;
   std::vector<double> microseconds;
-  if (const Kernel* kernel = FindConversion(backend_, value.WithBatch(1), from, to, stream_.threads())) {
-    LayerWeight none(nullptr);
+  if (const Kernel* kernel = FindConversion(backend_, value.WithBatch(1), from, to, settings_)) {
+    LayerWeight none(backend_, nullptr);
     for (int64_t batch : batches_) {
-      const Problem problem = ConversionProblem(value.WithBatch(batch), stream_.threads());
+      const Problem problem = ConversionProblem(value.WithBatch(batch), settings_);
       SWIZZLE_ASSIGN_OR_RETURN(const std::optional<double> time, Time(*kernel, problem, none));
       microseconds.push_back(time ? *time : EstimateMicroseconds(*kernel, problem, nullptr));
     }

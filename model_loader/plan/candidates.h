@@ -11,9 +11,16 @@
 #include "kernels/backend.h"
 #include "model_loader/network.h"
 #include "model_loader/plan/layout_choice.h"
+#include "model_loader/plan/plan.h"
 #include "model_loader/plan/tuning_cache.h"
 
 namespace swizzle {
+
+// What every layer of a plan runs with.
+struct RunSettings {
+  int threads = 1;
+  DType precision = DType::kFloat32;
+};
 
 // One kernel for one layer. kernel is null for kReshape, which moves no data.
 struct Candidate {
@@ -34,14 +41,16 @@ struct Candidate {
 // Results for equal conversions are remembered. Not thread-safe.
 class Measurer {
  public:
-  // `batches`, rising, are what every kernel is timed at. cache: may be null.
-  Measurer(Backend& backend, Stream& stream, std::vector<int64_t> batches, absl::Duration budget, TuningCache* cache)
+  // `batches`, rising, are what every kernel is timed at. Of the options, those about kernels and measuring.
+  Measurer(Backend& backend, Stream& stream, std::vector<int64_t> batches, const PlanOptions& options)
       : backend_(backend),
         stream_(stream),
+        settings_{stream.threads(), options.precision},
+        dense_only_(options.dense_only),
         batches_(std::move(batches)),
-        cache_(cache),
-        measures_(budget > absl::ZeroDuration()),
-        budget_left_(budget) {}
+        cache_(options.tuning_cache),
+        measures_(options.tuning_budget > absl::ZeroDuration()),
+        budget_left_(options.tuning_budget) {}
 
   const std::vector<int64_t>& batches() const { return batches_; }
   int timed_now() const { return timed_now_; }
@@ -56,6 +65,8 @@ class Measurer {
  private:
   class LayerWeight;
 
+  StatusOr<std::vector<Candidate>> LayerCandidates(const Network& network, const Layer& layer) const;
+  void EstimateLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const;
   // Whether all times are there. Not, without a budget, if the cache lacks one: `candidates` is then as it was.
   StatusOr<bool> TimeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates);
   // From the cache, else measured; none without a budget.
@@ -66,6 +77,8 @@ class Measurer {
 
   Backend& backend_;
   Stream& stream_;
+  const RunSettings settings_;
+  const bool dense_only_;
   const std::vector<int64_t> batches_;
   TuningCache* const cache_;
   const bool measures_;
@@ -80,10 +93,11 @@ class Measurer {
 std::vector<const Kernel*> WidestCandidates(const Backend& backend, const Problem& problem, Format format);
 
 // Converting an activation of this extent; the layouts are the kernel's.
-Problem ConversionProblem(const Extent& extent, int threads);
+Problem ConversionProblem(const Extent& extent, RunSettings settings);
 
 // The row that converts between two layouts, or null.
-const Kernel* FindConversion(const Backend& backend, const Extent& extent, Layout from, Layout to, int threads);
+const Kernel* FindConversion(const Backend& backend, const Extent& extent, Layout from, Layout to,
+                             RunSettings settings);
 
 }  // namespace swizzle
 

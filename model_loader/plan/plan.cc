@@ -4,6 +4,7 @@
 #include <array>
 
 #include "model_loader/plan/plan_impl.h"
+#include "model_loader/plan/staging.h"
 
 namespace swizzle {
 namespace {
@@ -32,7 +33,9 @@ class CompiledPlan final : public Plan {
  public:
   CompiledPlan(Backend& backend, Network network, PlanReport report, int threads, PlanParts parts)
       : backend_(backend), network_(std::move(network)), report_(std::move(report)), threads_(threads),
-        parts_(std::move(parts)) {}
+        parts_(std::move(parts)) {
+    if (!backend_.shares_host_memory()) staging_ = StagingLayout(network_, MaxSize());
+  }
 
   const Network& network() const override { return network_; }
   const PlanReport& report() const override { return report_; }
@@ -46,15 +49,23 @@ class CompiledPlan final : public Plan {
     ExecutionState state;
     SWIZZLE_ASSIGN_OR_RETURN(state.stream, backend_.NewStream(threads_));
     SWIZZLE_ASSIGN_OR_RETURN(state.arena, backend_.Allocate(arena_bytes()));
+    if (backend_.shares_host_memory()) return state;
+    SWIZZLE_ASSIGN_OR_RETURN(state.staging, backend_.AllocateHost(staging_.bytes()));
+    if (network_.sequences) {
+      SWIZZLE_ASSIGN_OR_RETURN(state.sequences, StagedSequences::Make(backend_, MaxSize()));
+    }
+    state.recordings = std::make_unique<Recordings>();
     return state;
   }
 
   std::span<float> Input(ExecutionState& state, int i, BatchSize size) const override {
-    return {At(state, BucketFor(size), parts_.inputs[i]), Elements(network_.inputs[i], size)};
+    const std::span<float> input = DeviceInput(state, i, size);
+    return state.staging == nullptr ? input : Staged(state, staging_.input(i), input.size());
   }
 
   std::span<const float> Output(ExecutionState& state, int i, BatchSize size) const override {
-    return {At(state, BucketFor(size), parts_.outputs[i]), Elements(network_.outputs[i], size)};
+    const std::span<float> output = DeviceOutput(state, i, size);
+    return state.staging == nullptr ? output : Staged(state, staging_.output(i), output.size());
   }
 
   std::span<int32_t> Ids(ExecutionState& state, int i, BatchSize size) const override {
@@ -64,8 +75,8 @@ class CompiledPlan final : public Plan {
 
   Status Run(ExecutionState& state, BatchSize size, const Sequences* sequences) const override {
     SWIZZLE_CHECK((sequences != nullptr) == network_.sequences.has_value());
-    const Bucket& bucket = BucketFor(size);
-    for (const Step& step : parts_.steps) RunStep(step, bucket, size, sequences, state);
+    if (state.staging != nullptr) return RunStaged(state, size, sequences);
+    state.stream->Run([&] { QueueSteps(state, size, sequences); });
     return state.stream->Synchronize();
   }
 
@@ -83,6 +94,57 @@ class CompiledPlan final : public Plan {
                              [=](const Bucket& bucket, BatchSize wanted) {
                                return sequences ? bucket.size.tokens < wanted.tokens : bucket.size.rows < wanted.rows;
                              });
+  }
+
+  BatchSize MaxSize() const { return parts_.buckets.back().size; }
+
+  std::span<float> DeviceInput(ExecutionState& state, int i, BatchSize size) const {
+    return {At(state, BucketFor(size), parts_.inputs[i]), Elements(network_.inputs[i], size)};
+  }
+  std::span<float> DeviceOutput(ExecutionState& state, int i, BatchSize size) const {
+    return {At(state, BucketFor(size), parts_.outputs[i]), Elements(network_.outputs[i], size)};
+  }
+  static std::span<float> Staged(ExecutionState& state, size_t offset, size_t elements) {
+    return {reinterpret_cast<float*>(state.staging->data() + offset), elements};
+  }
+
+  // Replays what was recorded for the size, rounded up. The first batch of a size runs unrecorded, so that libraries set
+  // themselves up, and is then recorded.
+  Status RunStaged(ExecutionState& state, BatchSize size, const Sequences* sequences) const {
+    const BatchSize rounded = RoundedSize(size, MaxSize(), sequences != nullptr);
+    if (sequences != nullptr) state.sequences->Set(*sequences, rounded);
+    const RecordingKey key{rounded.rows, rounded.tokens, sequences != nullptr && !sequences->key_bias.empty()};
+    if (Recording* const recording = state.recordings->Find(key)) {
+      SWIZZLE_RETURN_IF_ERROR(recording->Replay());
+      return state.stream->Synchronize();
+    }
+    const auto work = [&] { QueueStaged(state, rounded); };
+    state.stream->Run(work);
+    SWIZZLE_RETURN_IF_ERROR(state.stream->Synchronize());
+    SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Recording> recording, state.stream->Record(work));
+    if (recording != nullptr) state.recordings->Add(key, std::move(recording));
+    return absl::OkStatus();
+  }
+
+  // Copies in, the steps, and copies out.
+  void QueueStaged(ExecutionState& state, BatchSize size) const {
+    Stream& stream = *state.stream;
+    for (size_t i = 0; i < network_.inputs.size(); ++i) {
+      if (parts_.inputs[i] == -1) continue;
+      const std::span<float> to = DeviceInput(state, static_cast<int>(i), size);
+      stream.Copy(to.data(), Staged(state, staging_.input(static_cast<int>(i)), to.size()).data(), to.size_bytes());
+    }
+    if (state.sequences != nullptr) state.sequences->QueueCopy(stream);
+    QueueSteps(state, size, state.sequences == nullptr ? nullptr : &state.sequences->on_device());
+    for (size_t i = 0; i < network_.outputs.size(); ++i) {
+      const std::span<float> from = DeviceOutput(state, static_cast<int>(i), size);
+      stream.Copy(Staged(state, staging_.output(static_cast<int>(i)), from.size()).data(), from.data(), from.size_bytes());
+    }
+  }
+
+  void QueueSteps(ExecutionState& state, BatchSize size, const Sequences* sequences) const {
+    const Bucket& bucket = BucketFor(size);
+    for (const Step& step : parts_.steps) RunStep(step, bucket, size, sequences, state);
   }
 
   static float* At(ExecutionState& state, const Bucket& bucket, int slot) {
@@ -109,12 +171,18 @@ class CompiledPlan final : public Plan {
   const PlanReport report_;
   const int threads_;
   const PlanParts parts_;
+  StagingLayout staging_;
 };
 
 }  // namespace
 
-PlanBuilder::PlanBuilder(Backend& backend, Network network, BatchSize max_size, int threads)
-    : backend_(backend), network_(std::move(network)), max_size_(max_size), threads_(threads) {
+ExecutionState::ExecutionState() = default;
+ExecutionState::~ExecutionState() = default;
+ExecutionState::ExecutionState(ExecutionState&&) noexcept = default;
+ExecutionState& ExecutionState::operator=(ExecutionState&&) noexcept = default;
+
+PlanBuilder::PlanBuilder(Backend& backend, Network network, BatchSize max_size, RunSettings settings)
+    : backend_(backend), network_(std::move(network)), max_size_(max_size), settings_(settings) {
   for (const NetworkPort& port : network_.inputs) {
     if (port.value != -1) NewSlot(port.value, Layout::kNchw);
     id_limits_.push_back(port.value == -1 ? 0 : network_.LookupLimit(port.value));
@@ -132,9 +200,10 @@ int PlanBuilder::NewSlot(int value, Layout layout) {
 
 int PlanBuilder::ConvertedSlot(int value, int from_slot, Layout layout) {
   Step step;
-  step.kernel = FindConversion(backend_, network_.values[value].WithBatch(1), slots_[from_slot].layout, layout, threads_);
+  step.kernel = FindConversion(backend_, network_.values[value].WithBatch(1), slots_[from_slot].layout, layout,
+                               settings_);
   SWIZZLE_CHECK(step.kernel != nullptr);  // else the choice of layouts had cost infinity
-  step.problem = ConversionProblem(network_.values[value].WithBatch(1), threads_);
+  step.problem = ConversionProblem(network_.values[value].WithBatch(1), settings_);
   step.tokens_in = step.tokens_out = network_.values[value].per_token;
   step.inputs = {from_slot};
   slots_[from_slot].last_step = static_cast<int>(steps_.size());
@@ -165,13 +234,13 @@ StatusOr<int64_t> PlanBuilder::AddLayer(const Layer& layer, const Candidate& can
   }
   Step step;
   step.kernel = candidate.kernel;
-  step.problem = LayerProblem(network_, layer, 1, threads_);
+  step.problem = LayerProblem(network_, layer, 1, settings_.threads, settings_.precision);
   step.tokens_out = network_.values[layer.output].per_token;
   step.tokens_in = layer.inputs.empty() ? step.tokens_out : network_.values[layer.inputs[0]].per_token;
   int64_t device_bytes = 0;
   if (step.kernel->prepare != nullptr) {
     Weight& weight = network_.weights[layer.weight];
-    SWIZZLE_ASSIGN_OR_RETURN(step.weight, step.kernel->prepare(weight, step.problem));
+    SWIZZLE_ASSIGN_OR_RETURN(step.weight, backend_.Prepare(*step.kernel, weight, step.problem));
     device_bytes = static_cast<int64_t>(step.weight->bytes());
     weight = Weight{};
   }
@@ -185,8 +254,9 @@ StatusOr<int64_t> PlanBuilder::AddLayer(const Layer& layer, const Candidate& can
 Bucket PlanBuilder::LayOut(BatchSize size) const {
   std::vector<Lifetime> lifetimes;
   for (const Slot& slot : slots_) {
-    const int64_t floats = LayoutElements(slot.value.WithBatch(size), slot.layout);
-    lifetimes.push_back({static_cast<size_t>(floats) * sizeof(float), slot.first_step, slot.last_step});
+    const auto elements = static_cast<size_t>(LayoutElements(slot.value.WithBatch(size), slot.layout));
+    const size_t bytes = elements * ElementBytes(ElementType(slot.layout, settings_.precision));
+    lifetimes.push_back({bytes, slot.first_step, slot.last_step});
   }
   ArenaLayout arena = PlaceBuffers(lifetimes);
   Bucket bucket{size, std::move(arena.offsets), arena.bytes, 0};
@@ -212,7 +282,8 @@ StatusOr<std::shared_ptr<const Plan>> PlanBuilder::Finish(PlanReport report) {
   parts.position_limit = position_limit_;
   network_.weights.clear();
   report.conversions = conversions_;
-  return std::make_shared<CompiledPlan>(backend_, std::move(network_), std::move(report), threads_, std::move(parts));
+  return std::make_shared<CompiledPlan>(backend_, std::move(network_), std::move(report), settings_.threads,
+                                        std::move(parts));
 }
 
 }  // namespace swizzle

@@ -16,12 +16,17 @@
 
 namespace swizzle {
 
+class Recordings;
+class StagedSequences;
 class TuningCache;
 
 struct PlanOptions {
   int64_t max_batch = 64;                          // rows; ignored where the network's batch is fixed
   int64_t max_tokens = int64_t{1} << 14;           // of all sequences; ignored where batch and length are fixed
   int threads = 0;                                 // of the streams it will run on; 0: all available
+  // Of activations and products on a GPU, sums being in FP32: FP32, FP16 or BF16.
+  DType precision = DType::kFloat32;
+  bool dense_only = false;                         // leaves sparse kernels out, for comparisons
   // For all measurements together. Zero measures nothing: kernels are then chosen by rule of thumb (estimate.h).
   absl::Duration tuning_budget = absl::Seconds(10);
   // Asked before anything is measured, and told what was; outlives MakePlan. Null: none.
@@ -53,6 +58,7 @@ struct LayerReport {
 };
 
 struct PlanReport {
+  std::string backend;          // "cpu", "cuda:0"
   std::string device;
   int threads = 0;
   std::vector<int64_t> measured_batches;  // rows, or tokens where there are sequences
@@ -63,10 +69,19 @@ struct PlanReport {
   int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;
 };
 
-// Single-owner: the stream, arena and workspace of one executor.
+// Single-owner: the stream, arena and workspace of one executor; where the device has memory of its own, also what
+// stands on the host's side of it, and the runs that were recorded.
 struct ExecutionState {
+  ExecutionState();
+  ~ExecutionState();
+  ExecutionState(ExecutionState&&) noexcept;
+  ExecutionState& operator=(ExecutionState&&) noexcept;
+
   std::unique_ptr<Stream> stream;
   std::unique_ptr<Buffer> arena;
+  std::unique_ptr<Buffer> staging;
+  std::unique_ptr<StagedSequences> sequences;
+  std::unique_ptr<Recordings> recordings;  // destroyed before the stream
 };
 
 class Plan {
@@ -84,7 +99,7 @@ class Plan {
 
   virtual StatusOr<ExecutionState> NewState() const = 0;
 
-  // Where input i and output i lie in the state's arena for a batch of this size: a matrix with a line for each row,
+  // Where the host puts input i and finds output i for a batch of this size, the arena or beside it: a matrix with a line for each row,
   // or, where the port's value is per token, for each token. Row-major; valid as long as the state.
   // REQUIRES: 1 <= rows <= max_batch; rows <= tokens <= max_tokens where there are sequences.
   virtual std::span<float> Input(ExecutionState& state, int i, BatchSize size) const = 0;
@@ -92,8 +107,8 @@ class Plan {
   // Likewise an input of ids. REQUIRES: its port has a value.
   virtual std::span<int32_t> Ids(ExecutionState& state, int i, BatchSize size) const = 0;
 
-  // Computes all outputs from the inputs that stand in the arena. Inputs are undefined afterwards. `sequences`, of as
-  // many rows and tokens, are for networks that have them, else null.
+  // Computes all outputs from the inputs. Inputs are undefined afterwards. `sequences`, of as many rows and tokens and in
+  // the host's memory, are for networks that have them, else null.
   virtual Status Run(ExecutionState& state, BatchSize size, const Sequences* sequences = nullptr) const = 0;
 };
 

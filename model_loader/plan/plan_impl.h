@@ -50,7 +50,7 @@ struct Bucket {
 // Adds layers in order, with the conversions between them. Used once.
 class PlanBuilder {
  public:
-  PlanBuilder(Backend& backend, Network network, BatchSize max_size, int threads);
+  PlanBuilder(Backend& backend, Network network, BatchSize max_size, RunSettings settings);
 
   const Network& network() const { return network_; }
 
@@ -70,7 +70,7 @@ class PlanBuilder {
   const BatchSize max_size_;
   std::vector<int64_t> id_limits_;  // by input
   int64_t position_limit_ = 0;
-  const int threads_;
+  const RunSettings settings_;
   int conversions_ = 0;
   std::vector<Step> steps_;
   std::vector<Slot> slots_;

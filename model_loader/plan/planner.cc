@@ -126,12 +126,12 @@ std::vector<int64_t> MeasuredBatches(const Network& network, BatchSize max) {
 StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend, const PlanOptions& options) {
   SWIZZLE_ASSIGN_OR_RETURN(const BatchSize max_size, MaxSize(network, options));
   SWIZZLE_ASSIGN_OR_RETURN(auto stream, backend.NewStream(options.threads));
-  Measurer measurer(backend, *stream, MeasuredBatches(network, max_size), options.tuning_budget,
-                    options.tuning_cache);
+  Measurer measurer(backend, *stream, MeasuredBatches(network, max_size), options);
   SWIZZLE_ASSIGN_OR_RETURN(const auto candidates, measurer.MeasureLayers(network));
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int> chosen, ChooseCandidates(network, candidates, measurer));
 
   PlanReport report;
+  report.backend = std::string(backend.name());
   report.device = backend.device_name();
   report.threads = stream->threads();
   report.measured_batches = measurer.batches();
@@ -140,7 +140,7 @@ StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend
   report.dense_bytes = network.DenseWeightBytes();
   report.stored_bytes = network.StoredWeightBytes();
 
-  PlanBuilder builder(backend, std::move(network), max_size, stream->threads());
+  PlanBuilder builder(backend, std::move(network), max_size, {stream->threads(), options.precision});
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Layer& layer = builder.network().layers[i];
     LayerReport layer_report = DescribeLayer(builder.network(), layer, candidates[i], chosen[i]);

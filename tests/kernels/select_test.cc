@@ -25,6 +25,13 @@ class FakeBackend final : public Backend {
     if (out_of_memory) return MakeError(StatusCode::kResourceExhausted, "no memory");
     return cpu_->Allocate(bytes);
   }
+  bool shares_host_memory() const override { return true; }
+  StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) override { return Allocate(bytes); }
+  StatusOr<std::unique_ptr<PackedWeight>> Prepare(const Kernel& kernel, const Weight& weight,
+                                                  const Problem& problem) override {
+    return cpu_->Prepare(kernel, weight, problem);
+  }
+  Status health() const override { return absl::OkStatus(); }
   StatusOr<std::unique_ptr<Stream>> NewStream(int threads) override { return cpu_->NewStream(threads); }
 
   bool out_of_memory = false;

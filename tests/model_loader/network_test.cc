@@ -134,7 +134,14 @@ const Fault kFaults[] = {
      "layer 0"},
     {"BiasLength", [](Network& n) { n.weights[0].bias.pop_back(); }, "its bias has 15 elements"},
     {"CsrOutOfRange", [](Network& n) { FirstCsr(n).col_indices.back() = 1000; }, "layer 1"},
-    {"CsrUnsorted", [](Network& n) { std::swap(FirstCsr(n).col_indices[0], FirstCsr(n).col_indices[1]); }, "layer 1"},
+    {"CsrUnsorted",
+     [](Network& n) {
+       CsrMatrix& csr = FirstCsr(n);
+       int64_t row = 0;
+       while (csr.row_offsets[row + 1] - csr.row_offsets[row] < 2) ++row;
+       std::swap(csr.col_indices[csr.row_offsets[row]], csr.col_indices[csr.row_offsets[row] + 1]);
+     },
+     "layer 1"},
     {"CsrCount", [](Network& n) { FirstCsr(n).row_offsets.back() += 1; }, "layer 1"},
     {"CsrDepthwise",
      [](Network& n) {

@@ -298,10 +298,10 @@ TEST_F(InferenceServiceTest, WhatComesLaterSaysSo) {
 TEST(RefuseInferences, LetsWhatIsQueuedFinish) {
   RepositoryDirectory directory;
   directory.Write("m/config.pbtxt", IdentityConfig());
-  const auto backend = NewCpuBackend();
+  const Devices devices(NewCpuBackend());
   const auto metrics = NewMetrics("127.0.0.1:0");
   ASSERT_TRUE(metrics.ok());
-  const auto repository = NewModelRepository({directory.path(), {}}, *backend, **metrics);
+  const auto repository = NewModelRepository({directory.path(), {}}, devices, **metrics);
   ASSERT_TRUE(repository.ok());
   InferenceService service;
   service.Serve(**repository);

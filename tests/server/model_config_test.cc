@@ -124,9 +124,11 @@ TEST(ParseModelConfig, TensorsNeedANameATypeAndToBeUnique) {
               HasSubstr("input 'x' is there twice"));
 }
 
-TEST(ParseModelConfig, GpuInstancesAreRefused) {
-  EXPECT_THAT(ErrorOf("instance_group { kind: KIND_GPU }"), HasSubstr("'instance_group.kind' is KIND_GPU"));
+TEST(ParseModelConfig, InstancesAreOfOneKind) {
   EXPECT_TRUE(ParseModelConfig("instance_group { kind: KIND_CPU count: 2 }", "m").ok());
+  EXPECT_TRUE(ParseModelConfig("instance_group { kind: KIND_GPU count: 2 }", "m").ok());
+  EXPECT_THAT(ErrorOf("instance_group { kind: KIND_GPU } instance_group { kind: KIND_CPU }"), HasSubstr("differs"));
+  EXPECT_THAT(ErrorOf("instance_group { kind: KIND_MODEL }"), HasSubstr("'instance_group.kind' is KIND_MODEL"));
 }
 
 TEST(ParseModelConfig, ParametersAreKnownOrRefused) {

@@ -22,7 +22,7 @@ class ModelRepositoryTest : public testing::Test {
  protected:
   // Loads what `directory_` holds by now.
   ModelRepository& Load() {
-    auto repository = NewModelRepository({directory_.path(), {}}, *backend_, *metrics_);
+    auto repository = NewModelRepository({directory_.path(), {}}, devices_, *metrics_);
     SWIZZLE_CHECK(repository.ok());
     repository_ = *std::move(repository);
     return *repository_;
@@ -35,13 +35,13 @@ class ModelRepositoryTest : public testing::Test {
   }
 
   RepositoryDirectory directory_;
-  std::unique_ptr<Backend> backend_ = NewCpuBackend();
+  const Devices devices_{NewCpuBackend()};
   std::unique_ptr<Metrics> metrics_ = *NewMetrics("127.0.0.1:0");
   std::unique_ptr<ModelRepository> repository_;
 };
 
 TEST_F(ModelRepositoryTest, AMissingDirectoryIsNotFound) {
-  const auto repository = NewModelRepository({directory_.path() / "nowhere", {}}, *backend_, *metrics_);
+  const auto repository = NewModelRepository({directory_.path() / "nowhere", {}}, devices_, *metrics_);
   EXPECT_EQ(repository.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(std::string(repository.status().message()), HasSubstr("nowhere"));
 }

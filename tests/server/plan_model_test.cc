@@ -295,6 +295,7 @@ LayerReport Layer(std::string op, std::string format, std::string kernel, int64_
 
 TEST(FactsOfTest, SumsUpTheLayers) {
   PlanReport report;
+  report.backend = "cpu";
   report.device = "a processor";
   report.threads = 2;
   report.dense_bytes = 4000;

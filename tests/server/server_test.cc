@@ -133,12 +133,6 @@ TEST_F(ServerTest, DrainEndsWatches) {
   EXPECT_EQ(watch->Finish().error_code(), StatusCode::UNAVAILABLE);
 }
 
-TEST(NewBackend, CudaIsNotInThisBuild) {
-  EXPECT_TRUE(NewBackend("auto").ok());
-  EXPECT_TRUE(NewBackend("cpu").ok());
-  EXPECT_THAT(std::string(NewBackend("cuda").status().message()), HasSubstr("this build has no CUDA backend"));
-}
-
 TEST(KernelListing, HasALineForEachKernel) {
   const std::unique_ptr<Backend> backend = NewCpuBackend();
   const std::string text = KernelListing(*backend);

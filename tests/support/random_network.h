@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "model_loader/network.h"
+#include "tests/support/network_builder.h"
 
 namespace swizzle::testing {
 
@@ -20,9 +21,6 @@ struct RandomNetworkOptions {
 // the residual in its epilogue, a standalone Add and Activation, both pools, a strided depthwise convolution, a flatten,
 // a linear layer and a softmax. Output "probabilities", [10].
 Network MakeRandomNetwork(const RandomNetworkOptions& options);
-
-// A matrix with exactly round(sparsity * rows * cols) zeros at drawn places.
-DenseMatrix MakeRandomMatrix(int64_t rows, int64_t cols, double sparsity, uint32_t seed);
 
 }  // namespace swizzle::testing
 

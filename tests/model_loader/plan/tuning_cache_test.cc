@@ -29,6 +29,13 @@ class OtherMachine final : public Backend {
   std::string features_text() const override { return backend_.features_text(); }
   std::span<const Kernel> kernels() const override { return backend_.kernels(); }
   StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return backend_.Allocate(bytes); }
+  bool shares_host_memory() const override { return true; }
+  StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) override { return Allocate(bytes); }
+  StatusOr<std::unique_ptr<PackedWeight>> Prepare(const Kernel& kernel, const Weight& weight,
+                                                  const Problem& problem) override {
+    return backend_.Prepare(kernel, weight, problem);
+  }
+  Status health() const override { return absl::OkStatus(); }
   StatusOr<std::unique_ptr<Stream>> NewStream(int threads) override { return backend_.NewStream(threads); }
 
  private:

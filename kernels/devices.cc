@@ -1,0 +1,84 @@
+#include "kernels/devices.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cuda/cuda_backend.h"
+
+namespace swizzle {
+namespace {
+
+Status WrongDevice(std::string_view text) {
+  return InvalidArgument("'", text, "' is no device; it must be auto, cpu, cuda, or cuda:0,2 for the GPUs 0 and 2");
+}
+
+// Numbers with commas between, each once.
+StatusOr<std::vector<int>> ParseOrdinals(std::string_view numbers, std::string_view text) {
+  std::vector<int> ordinals;
+  for (;;) {
+    int ordinal = 0;
+    const auto [stop, error] = std::from_chars(numbers.data(), numbers.data() + numbers.size(), ordinal);
+    const bool again = std::find(ordinals.begin(), ordinals.end(), ordinal) != ordinals.end();
+    if (error != std::errc() || ordinal < 0 || again) return WrongDevice(text);
+    ordinals.push_back(ordinal);
+    numbers.remove_prefix(static_cast<size_t>(stop - numbers.data()));
+    if (numbers.empty()) return ordinals;
+    if (numbers.front() != ',') return WrongDevice(text);
+    numbers.remove_prefix(1);
+  }
+}
+
+StatusOr<std::vector<std::unique_ptr<Backend>>> OpenGpus(std::vector<int> ordinals) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int count, CountCudaDevices());
+  for (int i = 0; ordinals.empty() && i < count; ++i) ordinals.push_back(i);
+  std::vector<std::unique_ptr<Backend>> gpus;
+  for (const int ordinal : ordinals) {
+    SWIZZLE_ASSIGN_OR_RETURN(gpus.emplace_back(), NewCudaBackend(ordinal));
+  }
+  return gpus;
+}
+
+}  // namespace
+
+StatusOr<DeviceChoice> ParseDevice(std::string_view text) {
+  constexpr std::string_view kNumbered = "cuda:";
+  if (text == "cpu") return DeviceChoice{};
+  if (text == "auto") return DeviceChoice{.cpu_if_none = true, .gpus = true, .ordinals = {}};
+  if (text == "cuda") return DeviceChoice{.cpu_if_none = false, .gpus = true, .ordinals = {}};
+  if (!text.starts_with(kNumbered)) return WrongDevice(text);
+  DeviceChoice choice{.cpu_if_none = false, .gpus = true, .ordinals = {}};
+  SWIZZLE_ASSIGN_OR_RETURN(choice.ordinals, ParseOrdinals(text.substr(kNumbered.size()), text));
+  return choice;
+}
+
+Devices::Devices(std::unique_ptr<Backend> backend) : cpu_(std::move(backend)) {}
+
+StatusOr<Devices> Devices::Open(std::string_view device) {
+  SWIZZLE_ASSIGN_OR_RETURN(const DeviceChoice choice, ParseDevice(device));
+  Devices devices(NewCpuBackend());
+  if (!choice.gpus) return devices;
+  auto gpus = OpenGpus(choice.ordinals);
+  if (gpus.ok()) {
+    devices.gpus_ = *std::move(gpus);
+  } else if (choice.cpu_if_none) {
+    devices.reason_ = std::string(gpus.status().message());
+  } else {
+    return gpus.status();
+  }
+  return devices;
+}
+
+std::vector<Backend*> Devices::gpus() const {
+  std::vector<Backend*> gpus;
+  for (const auto& gpu : gpus_) gpus.push_back(gpu.get());
+  return gpus;
+}
+
+Status Devices::health() const {
+  for (const auto& gpu : gpus_) SWIZZLE_RETURN_IF_ERROR(gpu->health());
+  return cpu_->health();
+}
+
+}  // namespace swizzle

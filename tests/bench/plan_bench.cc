@@ -1,0 +1,209 @@
+// A whole model on one device, sparse against dense: per layer what was chosen and what the best dense kernel took, and
+// whole, as executors run it (copies between host and device included).
+//
+//   plan_bench --model=mobilenet_v1:1.4 --sparsity=0.9 --device=cuda --batch=1
+//   plan_bench --model=bert-base --device=cuda --batch=8 --length=128 -o json
+//
+// Two plans are made of the same network, one with all kernels and one with the dense ones alone, and run in turn; times
+// are medians of the rounds. --write stores the model as a packed file instead, for a server.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "kernels/devices.h"
+#include "model_loader/loader.h"
+#include "model_loader/packed/packed_writer.h"
+#include "model_loader/plan/plan.h"
+#include "tests/support/drawn_models.h"
+
+namespace swizzle::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string model = "mobilenet_v1";
+  double sparsity = 0.9;
+  std::string device = "auto";
+  std::string precision = "FP32";
+  int64_t batch = 1;
+  int64_t length = 128;
+  int rounds = 101;
+  double budget = 20.0;
+  bool json = false;
+  bool layers = false;
+  std::string write;
+};
+
+// A plan with operands that were drawn.
+class Runner {
+ public:
+  static StatusOr<Runner> Make(const Network& network, Backend& backend, const Options& options, bool dense_only) {
+    const BatchSize size = network.sequences ? BatchSize(options.batch, options.batch * options.length)
+                                             : BatchSize(options.batch);
+    PlanOptions plan;
+    plan.max_batch = options.batch;
+    plan.max_tokens = size.tokens;
+    plan.precision = *DTypeFromName(options.precision);
+    plan.dense_only = dense_only;
+    plan.tuning_budget = absl::Seconds(options.budget);
+    Runner runner(size);
+    SWIZZLE_ASSIGN_OR_RETURN(runner.plan_, MakePlan(network, backend, plan));
+    SWIZZLE_ASSIGN_OR_RETURN(runner.state_, runner.plan_->NewState());
+    if (network.sequences) runner.SetSequences(options.length);
+    return runner;
+  }
+
+  StatusOr<double> Microseconds() {
+    DrawInputs();  // again and again: a run may overwrite them
+    const auto start = std::chrono::steady_clock::now();
+    const Sequences sequences = {begins_, positions_, {}};
+    SWIZZLE_RETURN_IF_ERROR(plan_->Run(state_, size_, begins_.empty() ? nullptr : &sequences));
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+  }
+
+  const PlanReport& report() const { return plan_->report(); }
+  size_t arena_bytes() const { return plan_->arena_bytes(); }
+
+ private:
+  explicit Runner(BatchSize size) : size_(size) {}
+
+  void DrawInputs() {
+    const Network& network = plan_->network();
+    uint32_t draw = 1;
+    for (int i = 0; i < static_cast<int>(network.inputs.size()); ++i) {
+      if (network.inputs[i].value == -1) continue;
+      if (const int64_t limit = plan_->IdLimit(i); limit > 0) {
+        for (int32_t& id : plan_->Ids(state_, i, size_)) id = static_cast<int32_t>((draw = draw * 1664525u + 1) % limit);
+      } else {
+        for (float& x : plan_->Input(state_, i, size_)) {
+          x = static_cast<float>(static_cast<int32_t>(draw = draw * 1664525u + 1013904223u)) * 0x1p-31f;
+        }
+      }
+    }
+  }
+
+  void SetSequences(int64_t length) {
+    for (int64_t token = 0; token <= size_.tokens; token += length) begins_.push_back(static_cast<int32_t>(token));
+    for (int64_t token = 0; token < size_.tokens; ++token) positions_.push_back(static_cast<int32_t>(token % length));
+  }
+
+  BatchSize size_;
+  std::shared_ptr<const Plan> plan_;
+  ExecutionState state_;
+  std::vector<int32_t> begins_, positions_;
+};
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+// At the largest measured batch: the chosen kernel's time and the best dense one's.
+struct LayerTimes {
+  double chosen = 0, dense = -1;
+};
+
+LayerTimes TimesOf(const LayerReport& layer) {
+  LayerTimes times;
+  for (const LayerReport::Candidate& candidate : layer.candidates) {
+    const double time = candidate.microseconds.back();
+    if (candidate.kernel == layer.kernel) times.chosen = time;
+    if (candidate.weights == Format::kDense && (times.dense < 0 || time < times.dense)) times.dense = time;
+  }
+  return times;
+}
+
+void PrintLayers(const PlanReport& report) {
+  std::printf("%-24s %-10s %14s %7s  %-36s %9s %9s\n", "layer", "op", "M x K", "zeros", "kernel", "us", "dense us");
+  for (const LayerReport& layer : report.layers) {
+    if (layer.kernel.empty()) continue;
+    const LayerTimes times = TimesOf(layer);
+    const std::string size = layer.weight_rows == 0 ? "" : Concat(layer.weight_rows, "x", layer.weight_cols);
+    std::printf("%-24.24s %-10.10s %14s %6.1f%%  %-36s %9.1f %9.1f\n", layer.name.c_str(), layer.op.c_str(), size.c_str(),
+                100 * layer.sparsity(), layer.kernel.c_str(), times.chosen, std::max(times.dense, 0.0));
+  }
+}
+
+Json ResultOf(const Options& options, const Runner& sparse, const std::map<std::string, double>& medians) {
+  Json kernels = Json::object();
+  for (const LayerReport& layer : sparse.report().layers) {
+    if (layer.kernel.empty()) continue;
+    kernels[layer.kernel] = kernels.value(layer.kernel, 0) + 1;
+  }
+  return {{"model", options.model}, {"sparsity", options.sparsity}, {"batch", options.batch}, {"length", options.length},
+          {"precision", options.precision}, {"device", sparse.report().device}, {"sparse_us", medians.at("sparse")},
+          {"dense_us", medians.at("dense")}, {"speed_up", medians.at("dense") / medians.at("sparse")},
+          {"weight_bytes", sparse.report().device_bytes}, {"arena_bytes", sparse.arena_bytes()}, {"kernels", kernels}};
+}
+
+Status Measure(const Options& options, const Network& network) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(options.device));
+  SWIZZLE_ASSIGN_OR_RETURN(Runner sparse, Runner::Make(network, devices.main(), options, false));
+  SWIZZLE_ASSIGN_OR_RETURN(Runner dense, Runner::Make(network, devices.main(), options, true));
+  std::vector<double> sparse_times, dense_times;
+  for (int round = -5; round < options.rounds; ++round) {  // the first warm up
+    SWIZZLE_ASSIGN_OR_RETURN(const double sparse_time, sparse.Microseconds());
+    SWIZZLE_ASSIGN_OR_RETURN(const double dense_time, dense.Microseconds());
+    if (round < 0) continue;
+    sparse_times.push_back(sparse_time);
+    dense_times.push_back(dense_time);
+  }
+  const Json result = ResultOf(options, sparse, {{"sparse", Median(sparse_times)}, {"dense", Median(dense_times)}});
+  if (options.json) {
+    std::cout << result.dump() << "\n";
+    return absl::OkStatus();
+  }
+  if (options.layers) PrintLayers(sparse.report());
+  std::printf("%s %.0f%% batch %lld on %s: %.1f us, dense %.1f us: %.2fx\n", options.model.c_str(), 100 * options.sparsity,
+              static_cast<long long>(options.batch), sparse.report().device.c_str(), result["sparse_us"].get<double>(),
+              result["dense_us"].get<double>(), result["speed_up"].get<double>());
+  return absl::OkStatus();
+}
+
+StatusOr<Network> LoadNetwork(const Options& options) {
+  const std::filesystem::path path = options.model;
+  if (path.extension() != ".onnx" && path.extension() != ".swz") {
+    return testing::MakeDrawnModel(options.model, options.sparsity);
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(RunnableModel model, LoadRunnableModel(path));
+  if (auto* loaded = std::get_if<LoadedModel>(&model)) return std::move(loaded->network);
+  return Unimplemented(options.model, " runs on the fallback executor only");
+}
+
+Status Run(const Options& options) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Network network, LoadNetwork(options));
+  return options.write.empty() ? Measure(options, network) : WritePacked(network, options.write);
+}
+
+}  // namespace
+}  // namespace swizzle::bench
+
+int main(int argc, char** argv) {
+  swizzle::bench::Options options;
+  std::string format = "text";
+  CLI::App app("Whole models, sparse against dense");
+  app.add_option("--model", options.model, "mobilenet_v1[:WIDTH], resnet50, minilm, bert-base, or a .onnx or .swz file");
+  app.add_option("--sparsity", options.sparsity, "of drawn weights")->check(CLI::Range(0.0, 0.999));
+  app.add_option("--device", options.device, "auto, cpu, cuda, cuda:N");
+  app.add_option("--precision", options.precision, "of activations on a GPU")
+      ->check(CLI::IsMember({"FP32", "FP16", "BF16"}));
+  app.add_option("--batch", options.batch)->check(CLI::Range(1, 4096));
+  app.add_option("--length", options.length, "tokens of each sequence")->check(CLI::Range(1, 4096));
+  app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
+  app.add_option("--tuning-budget", options.budget, "seconds, for each plan");
+  app.add_flag("--layers", options.layers, "print each layer");
+  app.add_option("--write", options.write, "write the model as this .swz file, and measure nothing");
+  app.add_option("-o,--output", format)->check(CLI::IsMember({"text", "json"}));
+  CLI11_PARSE(app, argc, argv);
+  options.json = format == "json";
+  const swizzle::Status status = swizzle::bench::Run(options);
+  if (!status.ok()) std::cerr << "plan_bench: " << status.message() << "\n";
+  return status.ok() ? 0 : 1;
+}

@@ -1,0 +1,183 @@
+// Plans on a GPU compute what plans on the CPU compute: whole networks, every batch size that rounding makes, first runs
+// and replays of what they recorded. Skipped, with the reason, where there is no GPU.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "model_loader/plan/plan.h"
+#include "tests/support/random_encoder.h"
+#include "tests/support/random_network.h"
+
+namespace swizzle {
+namespace {
+
+using testing::MakeRandomEncoder;
+using testing::MakeRandomNetwork;
+
+class CudaPlanTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto gpu = NewCudaBackend(0);
+    if (!gpu.ok()) GTEST_SKIP() << gpu.status().message();
+    gpu_ = *std::move(gpu);
+  }
+
+  static std::shared_ptr<const Plan> MustPlan(const Network& network, Backend& backend,
+                                              DType precision = DType::kFloat32) {
+    PlanOptions options;
+    options.threads = 1;
+    options.max_tokens = 512;
+    options.precision = precision;
+    options.tuning_budget = absl::Milliseconds(1);
+    auto plan = MakePlan(network, backend, options);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return plan.ok() ? *plan : nullptr;
+  }
+
+  static void ExpectClose(const std::vector<float>& actual, const std::vector<float>& expected, float tolerance) {
+    ASSERT_EQ(actual.size(), expected.size());
+    float largest = 0.0f, difference = 0.0f;
+    for (size_t i = 0; i < actual.size(); ++i) {
+      ASSERT_TRUE(std::isfinite(actual[i])) << i;
+      largest = std::max(largest, std::abs(expected[i]));
+      difference = std::max(difference, std::abs(actual[i] - expected[i]));
+    }
+    EXPECT_LE(difference, tolerance * largest);
+  }
+
+  const std::unique_ptr<Backend> cpu_ = NewCpuBackend();
+  std::unique_ptr<Backend> gpu_;
+};
+
+std::vector<float> DrawFloats(size_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+std::vector<float> RunImages(const Plan& plan, ExecutionState& state, int64_t batch, const std::vector<float>& input) {
+  std::ranges::copy(input, plan.Input(state, 0, batch).begin());
+  EXPECT_TRUE(plan.Run(state, batch).ok());
+  const auto output = plan.Output(state, 0, batch);
+  return {output.begin(), output.end()};
+}
+
+TEST_F(CudaPlanTest, NetworksOfImagesEqualTheCpus) {
+  for (const double sparsity : {0.0, 0.5, 0.9}) {
+    const Network network = MakeRandomNetwork({.sparsity = sparsity, .image = 33});
+    const auto cpu = MustPlan(network, *cpu_), gpu = MustPlan(network, *gpu_);
+    ASSERT_TRUE(cpu != nullptr && gpu != nullptr);
+    auto cpu_state = *cpu->NewState(), gpu_state = *gpu->NewState();
+    for (const int64_t batch : {3, 64, 1, 17, 3, 2, 64, 33, 1}) {
+      SCOPED_TRACE(Concat("sparsity ", sparsity, ", batch ", batch));
+      const auto input = DrawFloats(static_cast<size_t>(batch * network.values[0].elements()), 7);
+      ExpectClose(RunImages(*gpu, gpu_state, batch, input), RunImages(*cpu, cpu_state, batch, input), 1e-4f);
+    }
+  }
+}
+
+TEST_F(CudaPlanTest, HalfPrecisionIsCloseToSingle) {
+  const Network network = MakeRandomNetwork({.image = 33});
+  const auto single = MustPlan(network, *gpu_);
+  ASSERT_NE(single, nullptr);
+  auto state = *single->NewState();
+  for (const DType precision : {DType::kFloat16, DType::kBFloat16}) {
+    const auto half = MustPlan(network, *gpu_, precision);
+    ASSERT_NE(half, nullptr);
+    auto half_state = *half->NewState();
+    const auto input = DrawFloats(static_cast<size_t>(5 * network.values[0].elements()), 7);
+    ExpectClose(RunImages(*half, half_state, 5, input), RunImages(*single, state, 5, input),
+                precision == DType::kFloat16 ? 1e-2f : 6e-2f);
+  }
+}
+
+// A batch of sequences of these lengths.
+struct Batch {
+  explicit Batch(const std::vector<int32_t>& lengths, bool masked) {
+    for (const int32_t length : lengths) {
+      begins.push_back(begins.back() + length);
+      for (int32_t i = 0; i < length; ++i) {
+        positions.push_back(i);
+        if (masked) bias.push_back(i > 0 && i % 3 == 0 ? -10000.0f : 0.0f);
+      }
+    }
+  }
+  BatchSize size() const {
+    return {static_cast<int64_t>(begins.size()) - 1, static_cast<int64_t>(positions.size())};
+  }
+
+  std::vector<int32_t> begins = {0}, positions;
+  std::vector<float> bias;
+};
+
+std::vector<std::vector<float>> RunSequences(const Plan& plan, ExecutionState& state, const Batch& batch) {
+  int32_t next = 0;
+  for (int32_t& id : plan.Ids(state, 0, batch.size())) id = (next = next * 31 + 7) & 15;
+  const Sequences sequences = {batch.begins, batch.positions, batch.bias};
+  EXPECT_TRUE(plan.Run(state, batch.size(), &sequences).ok());
+  std::vector<std::vector<float>> outputs;
+  for (int i = 0; i < 2; ++i) {
+    const auto output = plan.Output(state, i, batch.size());
+    outputs.emplace_back(output.begin(), output.end());
+  }
+  return outputs;
+}
+
+TEST_F(CudaPlanTest, EncodersEqualTheCpus) {
+  for (const double sparsity : {0.0, 0.9}) {
+    const Network network = MakeRandomEncoder({.sparsity = sparsity});
+    const auto cpu = MustPlan(network, *cpu_), gpu = MustPlan(network, *gpu_);
+    ASSERT_TRUE(cpu != nullptr && gpu != nullptr);
+    auto cpu_state = *cpu->NewState(), gpu_state = *gpu->NewState();
+    for (const std::vector<int32_t>& lengths : std::vector<std::vector<int32_t>>{
+             {7}, {1}, {70, 3, 1, 66}, {1, 1, 1}, {5, 2}, {70, 3, 1, 66}, {1}, {60, 60, 60, 60, 60, 60, 60, 60}}) {
+      for (const bool masked : {false, true}) {
+        SCOPED_TRACE(Concat("sparsity ", sparsity, ", first length ", lengths[0], masked ? ", masked" : ""));
+        const Batch batch(lengths, masked);
+        const auto actual = RunSequences(*gpu, gpu_state, batch), expected = RunSequences(*cpu, cpu_state, batch);
+        for (int i = 0; i < 2; ++i) ExpectClose(actual[i], expected[i], 1e-4f);
+      }
+    }
+  }
+}
+
+TEST_F(CudaPlanTest, ExecutorsOnStreamsOfTheirOwnShareAPlan) {
+  const Network network = MakeRandomNetwork({.image = 33});
+  const auto cpu = MustPlan(network, *cpu_), gpu = MustPlan(network, *gpu_);
+  ASSERT_TRUE(cpu != nullptr && gpu != nullptr);
+  auto cpu_state = *cpu->NewState();
+  const auto input = DrawFloats(static_cast<size_t>(4 * network.values[0].elements()), 5);
+  const auto expected = RunImages(*cpu, cpu_state, 4, input);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      auto state = *gpu->NewState();
+      for (int i = 0; i < 50; ++i) ExpectClose(RunImages(*gpu, state, 4, input), expected, 1e-4f);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(gpu_->health().ok());
+}
+
+TEST_F(CudaPlanTest, TooMuchMemoryIsAnError) {
+  EXPECT_EQ(gpu_->Allocate(size_t{1} << 46).status().code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(gpu_->health().ok());
+  EXPECT_TRUE(gpu_->Allocate(1 << 20).ok());
+}
+
+TEST(CudaDevicesTest, AnUnknownGpuIsNamed) {
+  const auto count = CountCudaDevices();
+  if (!count.ok()) GTEST_SKIP() << count.status().message();
+  EXPECT_EQ(NewCudaBackend(*count).status().code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace swizzle

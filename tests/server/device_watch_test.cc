@@ -1,0 +1,35 @@
+// A lost device is told once; a watch that ends calls nothing any more.
+#include "server/device_watch.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "absl/synchronization/notification.h"
+
+namespace swizzle {
+namespace {
+
+TEST(DeviceWatchTest, TellsOfTheFirstErrorOnce) {
+  std::atomic<int> asked = 0, told = 0;
+  absl::Notification lost;
+  Status seen;
+  DeviceWatch watch([&] { return ++asked < 3 ? absl::OkStatus() : MakeError(StatusCode::kInternal, "gone"); },
+                    [&](const Status& status) {
+                      ++told;
+                      seen = status;
+                      lost.Notify();
+                    },
+                    absl::Milliseconds(1));
+  lost.WaitForNotification();
+  EXPECT_EQ(seen.message(), "gone");
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(asked, 3);
+}
+
+TEST(DeviceWatchTest, EndsWithoutWaitingForTheInterval) {
+  const DeviceWatch watch([] { return absl::OkStatus(); }, [](const Status&) { FAIL(); }, absl::Hours(1));
+}
+
+}  // namespace
+}  // namespace swizzle

@@ -1,0 +1,195 @@
+#include "tests/support/network_builder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <utility>
+
+namespace swizzle::testing {
+
+Window SquareWindow(int32_t kernel, int32_t stride, int32_t pad) {
+  Window window;
+  window.kernel_h = window.kernel_w = kernel;
+  window.stride_h = window.stride_w = stride;
+  window.pad_top = window.pad_left = window.pad_bottom = window.pad_right = pad;
+  return window;
+}
+
+DenseMatrix MakeRandomMatrix(int64_t rows, int64_t cols, double sparsity, uint32_t seed) {
+  std::mt19937 random(seed);
+  const double kept = std::max(1.0, static_cast<double>(cols) * (1.0 - sparsity));
+  std::normal_distribution<float> normal(0.0f, static_cast<float>(1.0 / std::sqrt(kept)));
+  DenseMatrix dense{rows, cols, std::vector<float>(static_cast<size_t>(rows * cols))};
+  for (float& value : dense.values) value = normal(random);
+  std::vector<size_t> order(dense.values.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::shuffle(order.begin(), order.end(), random);
+  order.resize(static_cast<size_t>(std::llround(sparsity * static_cast<double>(order.size()))));
+  for (size_t i : order) dense.values[i] = 0.0f;
+  return dense;
+}
+
+NetworkBuilder::NetworkBuilder(uint32_t seed, int64_t batch_size) : seed_(seed * 1000) {
+  network_.producer = "random";
+  network_.batch_size = batch_size;
+}
+
+int NetworkBuilder::Value(const std::string& name, int64_t channels, int64_t height, int64_t width) {
+  network_.values.push_back({name, channels, height, width});
+  return static_cast<int>(network_.values.size()) - 1;
+}
+
+Layer NetworkBuilder::NewLayer(LayerKind kind, std::vector<int> inputs) const {
+  Layer layer;
+  layer.kind = kind;
+  layer.name = std::string(LayerKindName(kind)) + std::to_string(network_.layers.size());
+  layer.inputs = std::move(inputs);
+  return layer;
+}
+
+int NetworkBuilder::Append(Layer layer, int64_t channels) {
+  const NetworkValue x = network_.values[layer.inputs[0]];
+  const Window& w = layer.window;
+  const int64_t height = (x.height + w.pad_top + w.pad_bottom - w.kernel_h) / w.stride_h + 1;
+  const int64_t width = (x.width + w.pad_left + w.pad_right - w.kernel_w) / w.stride_w + 1;
+  layer.output = Value(layer.name + ".out", channels, height, width);
+  network_.values[layer.output].per_token = x.per_token;
+  network_.layers.push_back(std::move(layer));
+  return network_.layers.back().output;
+}
+
+int NetworkBuilder::AppendTokens(Layer layer, int64_t channels, bool per_token) {
+  layer.output = Value(layer.name + ".out", channels);
+  network_.values[layer.output].per_token = per_token;
+  network_.layers.push_back(std::move(layer));
+  return network_.layers.back().output;
+}
+
+int NetworkBuilder::AddWeight(int64_t rows, int64_t cols, double sparsity, bool bias) {
+  Weight weight;
+  DenseMatrix dense = MakeRandomMatrix(rows, cols, sparsity, ++seed_);
+  if (sparsity > 0.0) {
+    weight.matrix = CsrMatrix::FromDense(dense);
+  } else {
+    weight.matrix = std::move(dense);
+  }
+  std::mt19937 random(++seed_);
+  std::normal_distribution<float> normal(0.0f, 0.1f);
+  for (int64_t i = 0; bias && i < rows; ++i) weight.bias.push_back(normal(random));
+  network_.weights.push_back(std::move(weight));
+  return static_cast<int>(network_.weights.size()) - 1;
+}
+
+int NetworkBuilder::Conv(int input, int64_t outputs, Window window, double sparsity, Epilogue epilogue, int residual) {
+  Layer layer = NewLayer(LayerKind::kConv, {input});
+  layer.window = window;
+  layer.epilogue = epilogue;
+  layer.epilogue.residual = residual >= 0;
+  if (residual >= 0) layer.inputs.push_back(residual);
+  layer.weight = AddWeight(outputs, value(input).channels * window.kernel_h * window.kernel_w, sparsity, true);
+  return Append(std::move(layer), outputs);
+}
+
+int NetworkBuilder::Linear(int input, int64_t outputs, double sparsity, int residual) {
+  return Conv(input, outputs, SquareWindow(1, 1, 0), sparsity, kNoEpilogue, residual);
+}
+
+int NetworkBuilder::Depthwise(int input, Window window, Epilogue epilogue) {
+  const int64_t channels = value(input).channels;
+  Layer layer = NewLayer(LayerKind::kDepthwiseConv, {input});
+  layer.window = window;
+  layer.epilogue = epilogue;
+  layer.weight = AddWeight(channels, window.kernel_h * window.kernel_w, 0.0, true);
+  return Append(std::move(layer), channels);
+}
+
+int NetworkBuilder::Pool(LayerKind kind, int input, Window window) {
+  Layer layer = NewLayer(kind, {input});
+  layer.window = window;
+  return Append(std::move(layer), value(input).channels);
+}
+
+int NetworkBuilder::MeanOfPlane(int input) {
+  Window plane;
+  plane.kernel_h = static_cast<int32_t>(value(input).height);
+  plane.kernel_w = static_cast<int32_t>(value(input).width);
+  return Pool(LayerKind::kAveragePool, input, plane);
+}
+
+int NetworkBuilder::Pointwise(LayerKind kind, std::vector<int> inputs, Epilogue epilogue) {
+  const int64_t channels = value(inputs[0]).channels;
+  Layer layer = NewLayer(kind, std::move(inputs));
+  layer.epilogue = epilogue;
+  return Append(std::move(layer), channels);
+}
+
+int NetworkBuilder::Function(int input, const swizzle::Function& function) {
+  Layer layer = NewLayer(LayerKind::kFunction, {input});
+  layer.function = function;
+  return Append(std::move(layer), value(input).channels);
+}
+
+int NetworkBuilder::Transpose(int input) {
+  const NetworkValue x = value(input);
+  Layer layer = NewLayer(LayerKind::kTranspose, {input});
+  layer.output = Value(layer.name + ".out", x.height * x.width, 1, x.channels);
+  network_.layers.push_back(std::move(layer));
+  return network_.layers.back().output;
+}
+
+int NetworkBuilder::Flatten(int input) {
+  Layer layer = NewLayer(LayerKind::kReshape, {input});
+  layer.output = Value(layer.name + ".out", value(input).elements());
+  network_.layers.push_back(std::move(layer));
+  return network_.layers.back().output;
+}
+
+int NetworkBuilder::Ids(const std::string& name) {
+  const int ids = Value(name, 1);
+  network_.values[ids].per_token = network_.values[ids].ids = true;
+  return ids;
+}
+
+int NetworkBuilder::Embedding(int ids, int64_t rows, int64_t channels, int64_t offset) {
+  Layer layer = NewLayer(LayerKind::kEmbedding, {});
+  if (ids >= 0) {
+    layer.inputs = {ids};
+  } else {
+    layer.lookup = {true, offset};
+  }
+  layer.weight = AddWeight(rows + offset, channels, 0.0, false);
+  return AppendTokens(std::move(layer), channels, true);
+}
+
+int NetworkBuilder::LayerNorm(int input) {
+  const int64_t channels = value(input).channels;
+  Layer layer = NewLayer(LayerKind::kLayerNorm, {input});
+  layer.epsilon = 1e-5f;
+  layer.weight = AddWeight(channels, 1, 0.0, true);
+  return AppendTokens(std::move(layer), channels, true);
+}
+
+int NetworkBuilder::Attention(int q, int k, int v, int32_t heads, float scale) {
+  Layer layer = NewLayer(LayerKind::kAttention, {q, k, v});
+  layer.attention = {heads, scale};
+  return AppendTokens(std::move(layer), value(v).channels, true);
+}
+
+int NetworkBuilder::SelectFirstToken(int input) {
+  return AppendTokens(NewLayer(LayerKind::kSelectToken, {input}), value(input).channels, false);
+}
+
+int NetworkBuilder::MeanTokens(int input) {
+  return AppendTokens(NewLayer(LayerKind::kMeanTokens, {input}), value(input).channels, false);
+}
+
+NetworkPort NetworkBuilder::Port(int i, const std::string& name) const {
+  const NetworkValue& v = value(i);
+  Shape dims = {v.channels};
+  if (v.height * v.width > 1) dims = {v.channels, v.height, v.width};
+  if (network_.batch_size > 0) dims.insert(dims.begin(), network_.batch_size);
+  return {name, DType::kFloat32, dims, i};
+}
+
+}  // namespace swizzle::testing
