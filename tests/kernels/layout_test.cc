@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
+
+#include "kernels/reference/layout.h"
 
 namespace swizzle {
 namespace {
@@ -75,12 +78,49 @@ TEST(LayoutTest, ElementsIncludePadding) {
   EXPECT_EQ(LayoutElements(extent, Layout::kNchw), 2 * 17 * 25);
   EXPECT_EQ(LayoutElements(extent, Layout::kPanels), 17 * 64);
   EXPECT_EQ(LayoutElements(extent, Layout::kBlocked16), 2 * 32 * 25);
+  EXPECT_EQ(LayoutElements(extent, Layout::kRows), 17 * 64);
+  EXPECT_EQ(LayoutElements(extent, Layout::kNhwc), 2 * 17 * 25);
+}
+
+TEST(LayoutTest, RowsStartOnUnits) {
+  EXPECT_EQ(RowStride(1), 16);
+  for (const int64_t positions : PositionCounts()) {
+    EXPECT_EQ(RowStride(positions) % kPositionUnit, 0);
+    EXPECT_GE(RowStride(positions), positions);
+    EXPECT_LT(RowStride(positions), positions + kPositionUnit);
+  }
+}
+
+// Where channel 3 of image 1, row 2, column 4 lies.
+TEST(LayoutTest, WhereElementsLie) {
+  const Extent extent{2, 17, 5, 6};
+  const int64_t position = (1 * 5 + 2) * 6 + 4;
+  EXPECT_EQ(reference::ElementOffset(extent, Layout::kNchw, 3, position), ((1 * 17 + 3) * 5 + 2) * 6 + 4);
+  EXPECT_EQ(reference::ElementOffset(extent, Layout::kRows, 3, position), 3 * 64 + position);
+  EXPECT_EQ(reference::ElementOffset(extent, Layout::kNhwc, 3, position), position * 17 + 3);
+  EXPECT_EQ(reference::ElementOffset(extent, Layout::kRows, 16, position), 16 * 64 + position);
+  EXPECT_EQ(reference::ElementOffset(extent, Layout::kNhwc, 16, position), position * 17 + 16);
+}
+
+// Every element comes back, and what is over holds the spare value.
+TEST(LayoutTest, RoundTrips) {
+  const Extent extent{3, 17, 5, 3};
+  std::vector<float> nchw(extent.positions() * extent.channels);
+  std::iota(nchw.begin(), nchw.end(), 1.0f);
+  for (const Layout layout : {Layout::kNchw, Layout::kPanels, Layout::kRows, Layout::kNhwc}) {
+    std::vector<float> buffer(LayoutElements(extent, layout));
+    reference::ToLayout(nchw, extent, layout, -1.0f, buffer);
+    EXPECT_EQ(reference::FromLayout(buffer, extent, layout), nchw) << LayoutName(layout);
+    EXPECT_EQ(std::count(buffer.begin(), buffer.end(), -1.0f), static_cast<int64_t>(buffer.size() - nchw.size()));
+  }
 }
 
 TEST(LayoutTest, Names) {
   EXPECT_EQ(LayoutName(Layout::kNchw), "nchw");
   EXPECT_EQ(LayoutName(Layout::kPanels), "panels");
   EXPECT_EQ(LayoutName(Layout::kBlocked16), "blocked16");
+  EXPECT_EQ(LayoutName(Layout::kRows), "rows");
+  EXPECT_EQ(LayoutName(Layout::kNhwc), "nhwc");
 }
 
 }  // namespace

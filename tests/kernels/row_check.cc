@@ -1,0 +1,325 @@
+#include "tests/kernels/row_check.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "kernels/half.h"
+#include "kernels/reference/layout.h"
+#include "kernels/reference/reference.h"
+#include "tests/kernels/test_memory.h"
+
+namespace swizzle {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// How far results may be off.
+struct Tolerance {
+  double of_largest;   // difference over the largest magnitude of the output (at least 1), for sums of up to 900 terms
+  double of_softmax;   // of softmax, each value relative to itself: exp is good to 1e-6, the sum adds its own rounding
+  double softmax_step;  // between the type's smallest numbers
+};
+
+bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+
+// The precision of a row: its activations' type where that is half, which kNchw hides.
+DType PrecisionOf(const Kernel& kernel) {
+  if (IsHalf(kernel.key.input_dtype)) return kernel.key.input_dtype;
+  return IsHalf(kernel.key.output_dtype) ? kernel.key.output_dtype : DType::kFloat32;
+}
+
+Tolerance ToleranceOf(DType precision) {
+  switch (precision) {
+    case DType::kFloat16:
+      return {2e-3, 2e-3, 6e-8};
+    case DType::kBFloat16:
+      return {1.6e-2, 1.6e-2, 1e-37};
+    default:
+      return {1e-5, 5e-6, 1e-37};
+  }
+}
+
+float Rounded(float value, DType dtype) {
+  if (dtype == DType::kFloat16) return FloatOfHalf(HalfOfFloat(value));
+  return dtype == DType::kBFloat16 ? FloatOfBfloat16(Bfloat16OfFloat(value)) : value;
+}
+
+std::vector<float> DrawValues(int64_t count, float reach, std::mt19937& random) {
+  std::vector<float> values(count);
+  for (float& value : values) value = reach * (static_cast<float>(random() >> 8) / (1 << 23) - 1);
+  return values;
+}
+
+// A weight of the case's sparsity; as CSR or dense, whatever the row's own format.
+Weight DrawWeight(const KernelCase& kernel_case, DType dtype, bool csr, std::mt19937& random) {
+  const Problem& problem = kernel_case.problem;
+  const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
+  DenseMatrix matrix;
+  const bool embeds = problem.op == Op::kEmbedding;
+  matrix.rows = embeds ? kernel_case.table_rows : problem.output.channels;
+  matrix.cols = embeds ? problem.output.channels : problem.op == Op::kConv ? problem.input.channels * taps : taps;
+  matrix.values = DrawValues(matrix.rows * matrix.cols, 1, random);
+  std::bernoulli_distribution zero(kernel_case.sparsity);
+  for (int64_t i = 0; i < matrix.rows * matrix.cols; ++i) {
+    const int64_t row = i / matrix.cols;
+    const bool empty_row = kernel_case.sparsity > 0 && matrix.rows > 2 && (row == 0 || row == matrix.rows / 2);
+    matrix.values[i] = zero(random) || empty_row ? 0 : Rounded(matrix.values[i], dtype);
+  }
+  Weight weight;
+  if (kernel_case.bias) weight.bias = DrawValues(matrix.rows, 1, random);
+  if (csr) {
+    weight.matrix = CsrMatrix::FromDense(matrix);
+  } else {
+    weight.matrix = std::move(matrix);
+  }
+  return weight;
+}
+
+// The sequences of a case, what their view points to, and a view of the same in the backend's memory.
+class CaseSequences {
+ public:
+  CaseSequences(Backend& backend, Stream& stream, const KernelCase& kernel_case, std::mt19937& random) {
+    Draw(kernel_case, random);
+    view_ = {begins_, positions_, key_bias_};
+    backend_view_ = {Placed(backend, stream, begins_), Placed(backend, stream, positions_),
+                     Placed(backend, stream, key_bias_)};
+    if (!backend.shares_host_memory()) backend_view_.owners = Placed(backend, stream, owners_);
+  }
+  CaseSequences(const CaseSequences&) = delete;
+  CaseSequences& operator=(const CaseSequences&) = delete;
+
+  const Sequences* view() const { return &view_; }
+  const Sequences* backend_view() const { return &backend_view_; }
+
+ private:
+  void Draw(const KernelCase& kernel_case, std::mt19937& random) {
+    const float bias = kernel_case.masked == Masked::kSomeKeys ? -10000.0f : -std::numeric_limits<float>::infinity();
+    for (int32_t length : kernel_case.lengths) {
+      const int32_t begin = begins_.back();
+      for (int32_t i = 0; i < length; ++i) {
+        owners_.push_back(static_cast<int32_t>(begins_.size()) - 1);
+        positions_.push_back(i + i / 4);  // tokens between were dropped
+        key_bias_.push_back(kernel_case.masked == Masked::kAllKeys || random() % 2 == 0 ? bias : 0);
+      }
+      begins_.push_back(begin + length);
+      if (kernel_case.masked != Masked::kAllKeys) key_bias_[begin + random() % length] = 0;
+    }
+    if (kernel_case.masked == Masked::kNothing) key_bias_.clear();
+  }
+
+  template <typename T>
+  std::span<const T> Placed(Backend& backend, Stream& stream, const std::vector<T>& values) {
+    if (values.empty()) return {};
+    memory_.emplace_back(backend, values.size() * sizeof(T));
+    std::memcpy(memory_.back().host().data(), values.data(), values.size() * sizeof(T));
+    memory_.back().ToBackend(stream);
+    return {reinterpret_cast<const T*>(memory_.back().data()), values.size()};
+  }
+
+  std::vector<int32_t> begins_ = {0};
+  std::vector<int32_t> positions_, owners_;
+  std::vector<float> key_bias_;
+  std::vector<TestMemory> memory_;
+  Sequences view_, backend_view_;
+};
+
+// Ids below `limit`, INT32 in place of each float.
+std::vector<float> DrawIds(int64_t count, int64_t limit, std::mt19937& random) {
+  std::vector<float> ids(count);
+  for (float& id : ids) id = std::bit_cast<float>(static_cast<int32_t>(random() % limit));
+  return ids;
+}
+
+Extent InputExtent(const Problem& problem, size_t index) {
+  if (index == 0 || (problem.op == Op::kAttention && index == 1)) return problem.input;
+  return problem.op == Op::kScale ? Extent{problem.output.batch, problem.output.channels} : problem.output;
+}
+
+// All operands of a case, as plain NCHW.
+std::vector<reference::Values> DrawInputs(const KernelCase& kernel_case, const Kernel& kernel, std::mt19937& random) {
+  const Problem& problem = kernel_case.problem;
+  const float reach = problem.op == Op::kSoftmax ? 40 : problem.op == Op::kFunction ? 100 : 1;
+  const size_t operands = InputCount(problem);
+  std::vector<reference::Values> inputs;
+  while (inputs.size() < operands + (problem.epilogue.residual ? 1 : 0)) {
+    const Extent extent = InputExtent(problem, inputs.size());
+    const DType dtype = inputs.size() < operands ? kernel.key.input_dtype : kernel.key.output_dtype;
+    inputs.push_back(DrawValues(extent.positions() * extent.channels, inputs.empty() ? reach : 1, random));
+    for (float& value : inputs.back()) value = Rounded(value + kernel_case.mean, dtype);
+  }
+  if (problem.op == Op::kEmbedding && operands > 0) {
+    inputs[0] = DrawIds(problem.input.batch, kernel_case.table_rows, random);
+  }
+  return inputs;
+}
+
+void ExpectClose(const Problem& problem, const std::vector<float>& actual, const reference::Result& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  const Tolerance tolerance = ToleranceOf(problem.dtype);
+  double largest = 1;
+  for (double value : expected) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  }
+  for (size_t i = 0; i < actual.size(); ++i) {
+    if (static_cast<double>(actual[i]) == expected[i]) continue;  // infinities of empty windows too
+    const double scale = problem.op == Op::kSoftmax ? tolerance.of_softmax * expected[i] + tolerance.softmax_step
+                                                    : tolerance.of_largest * largest;
+    ASSERT_LE(std::abs(actual[i] - expected[i]), scale)
+        << "NCHW element " << i << ": " << actual[i] << ", not " << expected[i];
+  }
+}
+
+// The channels that round kBlocked16 up to its blocks must hold zeros.
+void ExpectZeroPadding(const Extent& extent, std::span<const float> buffer) {
+  const int64_t used = extent.channels % 16;
+  if (used == 0) return;
+  const int64_t blocks = extent.channels / 16 + 1;
+  for (int64_t image = 0; image < extent.batch; ++image) {
+    const float* block = buffer.data() + (image * blocks + blocks - 1) * extent.plane() * 16;
+    for (int64_t i = 0; i < extent.plane() * 16; ++i) {
+      if (i % 16 < used) continue;
+      ASSERT_EQ(block[i], 0) << "padding channel " << i % 16 << " of image " << image;
+    }
+  }
+}
+
+// One row on one case.
+class CaseRun {
+ public:
+  CaseRun(Backend& backend, Stream& stream, const Kernel& kernel, const SeededCase& seeded)
+      : backend_(backend), stream_(stream), kernel_(kernel), case_(seeded.kernel_case), seed_(seeded.seed) {}
+
+  void Check() {
+    std::mt19937 random(seed_);
+    inputs_ = DrawInputs(case_, kernel_, random);
+    const CaseSequences sequences(backend_, stream_, case_, random);
+    const bool has_weight = kernel_.prepare != nullptr;
+    const Weight weight = has_weight ? DrawWeight(case_, kernel_.key.weight_dtype, seed_ % 2 == 0, random) : Weight{};
+    const auto packed = Prepare(weight);
+    if (has_weight) {
+      ASSERT_NE(packed, nullptr);
+      EXPECT_GT(packed->bytes(), 0u);
+    }
+    const auto input = [&](size_t i) { return i < inputs_.size() ? inputs_[i] : reference::Values(); };
+    expected_ = reference::Solve(problem(), &weight, input(0), input(1), input(2), sequences.view());
+    Run(packed.get(), sequences.backend_view(), false);
+    if (WorksInPlace(problem().op) && kernel_.key.input == kernel_.key.output) {
+      Run(packed.get(), sequences.backend_view(), true);
+    }
+  }
+
+ private:
+  const Problem& problem() const { return case_.problem; }
+
+  // Prepared at another batch size than the one it runs with: a packed weight serves them all.
+  std::unique_ptr<PackedWeight> Prepare(const Weight& weight) {
+    if (kernel_.prepare == nullptr) return nullptr;
+    Problem other = problem();
+    other.input.batch = other.output.batch = problem().input.batch + 3;
+    auto packed = backend_.Prepare(kernel_, weight, other);
+    EXPECT_TRUE(packed.ok()) << packed.status().message();
+    return packed.ok() ? *std::move(packed) : nullptr;
+  }
+
+  // Runs the row on laid-out inputs; checks its output, guards and padding.
+  void Run(const PackedWeight* weight, const Sequences* sequences, bool in_place) {
+    std::vector<TestMemory> buffers;
+    std::vector<const float*> pointers;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      buffers.push_back(LaidOut(i));
+      pointers.push_back(reinterpret_cast<const float*>(buffers.back().data()));
+    }
+    buffers.emplace_back(backend_,
+                         LayoutElements(problem().output, kernel_.key.output) * ElementBytes(kernel_.key.output_dtype));
+    buffers.emplace_back(backend_, kernel_.workspace_bytes == nullptr ? 0 : kernel_.workspace_bytes(problem()));
+    for (TestMemory& buffer : buffers) buffer.ToBackend(stream_);
+    TestMemory& output = in_place ? buffers[0] : buffers[inputs_.size()];
+    KernelArgs args;
+    args.problem = &problem();
+    args.weight = weight;
+    args.inputs = pointers;
+    args.output = reinterpret_cast<float*>(output.data());
+    args.workspace = {buffers.back().data(), buffers.back().bytes()};
+    args.sequences = sequences;
+    const auto work = [&] { kernel_.run(args, stream_); };
+    stream_.Run(work);
+    ExpectDone(output, buffers);
+    if (backend_.shares_host_memory() || in_place || testing::Test::HasFailure()) return;
+    SCOPED_TRACE("recorded");
+    const auto recording = stream_.Record(work);
+    ASSERT_TRUE(recording.ok()) << recording.status().message();
+    for (TestMemory* buffer : {&output, &buffers.back()}) {
+      buffer->Poison();
+      buffer->ToBackend(stream_);
+    }
+    ASSERT_TRUE((*recording)->Replay().ok());
+    ExpectDone(output, buffers);
+  }
+
+  TestMemory LaidOut(size_t input) {
+    const bool residual = static_cast<int>(input) == InputCount(problem());
+    const Layout layout = residual ? kernel_.key.output : kernel_.key.input;
+    const DType dtype = residual ? kernel_.key.output_dtype : kernel_.key.input_dtype;
+    const Extent extent = InputExtent(problem(), input);
+    std::vector<float> values(LayoutElements(extent, layout));
+    reference::ToLayout(inputs_[input], extent, layout, kNan, values);
+    TestMemory memory(backend_, values.size() * ElementBytes(dtype));
+    memory.Fill(values, dtype);
+    return memory;
+  }
+
+  void ExpectDone(TestMemory& output, std::vector<TestMemory>& buffers) {
+    for (TestMemory& buffer : buffers) buffer.FromBackend(stream_);
+    const Status status = stream_.Synchronize();
+    ASSERT_TRUE(status.ok()) << status.message();
+    for (const TestMemory& buffer : buffers) EXPECT_TRUE(buffer.GuardIntact());
+    const std::vector<float> values = output.Values(kernel_.key.output_dtype);
+    if (kernel_.key.output == Layout::kBlocked16) ExpectZeroPadding(problem().output, values);
+    ExpectClose(problem(), reference::FromLayout(values, problem().output, kernel_.key.output), expected_);
+  }
+
+  Backend& backend_;
+  Stream& stream_;
+  const Kernel& kernel_;
+  const KernelCase& case_;
+  const int seed_;
+  std::vector<reference::Values> inputs_;
+  reference::Result expected_;
+};
+
+}  // namespace
+
+std::vector<SeededCase> CasesOf(const Kernel& kernel) {
+  std::vector<SeededCase> cases;
+  int seed = 0;
+  for (KernelCase& kernel_case : KernelCases(kernel.key.op)) {
+    ++seed;
+    kernel_case.problem.dtype = PrecisionOf(kernel);
+    if (IsHalf(kernel_case.problem.dtype)) kernel_case.mean /= 125;  // 1000 would leave no differences
+    if (kernel.accepts(kernel_case.problem)) cases.push_back({kernel_case, seed});
+  }
+  return cases;
+}
+
+Stream& RowChecker::StreamOf(int threads) {
+  std::unique_ptr<Stream>& stream = streams_[threads];
+  if (stream == nullptr) stream = *backend_.NewStream(threads);
+  return *stream;
+}
+
+void RowChecker::Check(const Kernel& kernel) {
+  for (const SeededCase& seeded : CasesOf(kernel)) {
+    SCOPED_TRACE(CaseText(seeded.kernel_case));
+    const int threads = backend_.shares_host_memory() ? seeded.kernel_case.problem.threads : 1;
+    CaseRun(backend_, StreamOf(threads), kernel, seeded).Check();
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+}  // namespace swizzle
