@@ -1,6 +1,7 @@
 #include "kernels/cuda/cuda_stream.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace swizzle::cuda {
 namespace {
@@ -52,6 +53,7 @@ Status CudaStream::Init() {
 CudaStream::~CudaStream() {
   device_.Use();
   if (queue_ != nullptr) cudaStreamSynchronize(queue_);
+  cudnn_.reset();
   if (cublas_ != nullptr) cublasLtDestroy(cublas_);
   if (start_ != nullptr) cudaEventDestroy(start_);
   if (stop_ != nullptr) cudaEventDestroy(stop_);
@@ -61,7 +63,8 @@ CudaStream::~CudaStream() {
 Status CudaStream::Check(cudaError_t error, std::string_view what) {
   if (error == cudaSuccess) error = cudaGetLastError();
   device_.Note(error);
-  return CudaStatus(error, what);
+  const Status reported = std::exchange(reported_, absl::OkStatus());
+  return error == cudaSuccess ? reported : CudaStatus(error, what);
 }
 
 void CudaStream::Copy(void* to, const void* from, size_t bytes) {

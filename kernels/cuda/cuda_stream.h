@@ -40,6 +40,10 @@ class CudaStream final : public Stream {
   cublasLtHandle_t cublas() const { return cublas_; }
   // Memory for cuBLAS, of this stream alone.
   std::span<std::byte> cublas_workspace() { return {cublas_workspace_.data(), cublas_workspace_.size()}; }
+  // cuDNN's handle, owned; null until a kernel needs it and puts it here.
+  std::shared_ptr<void>& cudnn() { return cudnn_; }
+  // For kernels, which return nothing: the first error is what Time, Record or Synchronize next returns.
+  void Report(const Status& status) { reported_.Update(status); }
 
   int threads() const override { return 1; }
   void Copy(void* to, const void* from, size_t bytes) override;
@@ -51,7 +55,7 @@ class CudaStream final : public Stream {
  private:
   explicit CudaStream(Device& device) : device_(device) {}
   Status Init();
-  // Note and, as a Status, return what went wrong since the last call.
+  // Note and, as a Status, return what went wrong since the last call, reported errors included.
   Status Check(cudaError_t error, std::string_view what);
 
   Device& device_;
@@ -59,6 +63,8 @@ class CudaStream final : public Stream {
   cudaEvent_t start_ = nullptr, stop_ = nullptr;
   cublasLtHandle_t cublas_ = nullptr;
   DeviceArray<std::byte> cublas_workspace_;
+  std::shared_ptr<void> cudnn_;
+  Status reported_;
   DeviceArray<std::byte> flush_;  // larger than the second cache; made when first something is timed
 };
 
