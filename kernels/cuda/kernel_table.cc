@@ -1,6 +1,10 @@
 #include "kernels/cuda/kernel_table.h"
 
+#include "kernels/cuda/conv_dense_cublaslt.h"
 #include "kernels/cuda/convert.h"
+#ifdef SWIZZLE_HAS_CUDNN
+#include "kernels/cuda/conv_dense_cudnn.h"
+#endif
 
 namespace swizzle::cuda {
 namespace {
@@ -18,12 +22,31 @@ constexpr KernelKey Key(Op op, Format weights, DType dtype, Layout layout) {
 
 bool AcceptsAll(const Problem&) { return true; }
 
+// One row for each precision, on devices that have it; `name` ends before the type, `library` is the rest.
+#define SWIZZLE_DENSE_ROWS(name, library, layout, accepts, prepare, workspace, run)                                    \
+  Kernel{name "_f32_" library, Key(Op::kConv, Format::kDense, DType::kFloat32, layout), kAnySm, accepts, prepare,       \
+         workspace, run},                                                                                               \
+      Kernel{name "_f16_" library, Key(Op::kConv, Format::kDense, DType::kFloat16, layout), kAnySm, accepts, prepare,   \
+             workspace, run},                                                                                           \
+      Kernel{name "_bf16_" library, Key(Op::kConv, Format::kDense, DType::kBFloat16, layout), kSm80, accepts, prepare,  \
+             workspace, run}
+
 constexpr Kernel kRows[] = {
     // Layout conversion.
     {"convert_nchw_rows_f32_sm75", Key(Op::kConvertLayout, Format::kNone, DType::kFloat32, Layout::kNchw, Layout::kRows),
      kAnySm, AcceptsAll, nullptr, nullptr, ConvertNchwToRows},
     {"convert_rows_nchw_f32_sm75", Key(Op::kConvertLayout, Format::kNone, DType::kFloat32, Layout::kRows, Layout::kNchw),
      kAnySm, AcceptsAll, nullptr, nullptr, ConvertRowsToNchw},
+
+    // Dense convolution and linear layers.
+    SWIZZLE_DENSE_ROWS("conv_nhwc_dense", "cublaslt", Layout::kNhwc, AcceptsPointwise, PrepareConvNhwcCublas, nullptr,
+                       ConvNhwcCublas),
+    SWIZZLE_DENSE_ROWS("conv_rows_dense", "cublaslt", Layout::kRows, AcceptsAll, PrepareConvRowsCublas,
+                       ConvRowsCublasWorkspaceBytes, ConvRowsCublas),
+#ifdef SWIZZLE_HAS_CUDNN
+    SWIZZLE_DENSE_ROWS("conv_nhwc_dense", "cudnn", Layout::kNhwc, AcceptsConvCudnn, PrepareConvCudnn, nullptr,
+                       ConvCudnn),
+#endif
 };
 
 }  // namespace

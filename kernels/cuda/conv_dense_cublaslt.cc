@@ -1,0 +1,108 @@
+#include "kernels/cuda/conv_dense_cublaslt.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/cublas_matmul.h"
+#include "kernels/cuda/cuda_stream.h"
+#include "kernels/cuda/dense_epilogue.h"
+#include "kernels/cuda/dense_weight.h"
+#include "kernels/cuda/im2col.h"
+
+namespace swizzle::cuda {
+namespace {
+
+// Columns of one block: half of a large second cache, so that the product reads them from there.
+constexpr int64_t kMostColumnBytes = int64_t{32} << 20;
+constexpr int64_t kBlockUnit = 128;  // positions; keeps blocks aligned to 256 bytes
+
+int64_t Depth(const Problem& problem) {
+  return problem.input.channels * problem.window.kernel_h * problem.window.kernel_w;
+}
+
+int64_t ElementSize(const Problem& problem) { return static_cast<int64_t>(ElementBytes(problem.dtype)); }
+
+// Positions of a block of columns, spare ones included.
+int64_t BlockPositions(const Problem& problem) {
+  const int64_t fit = kMostColumnBytes / (Depth(problem) * ElementSize(problem)) / kBlockUnit * kBlockUnit;
+  return std::min(std::max(fit, kBlockUnit), RowStride(problem.output.positions()));
+}
+
+// Rows [0, M) of the output from position `begin` on, from as many positions of `columns`. Spare positions are computed
+// too: whole vectors, and nobody reads them.
+Status MultiplyColumns(const KernelArgs& args, MatrixRef columns, int64_t begin, int64_t count, bool adds,
+                       CudaStream& stream) {
+  const Problem& problem = *args.problem;
+  const int64_t offset = begin * ElementSize(problem);
+  Product product;
+  product.dtype = problem.dtype;
+  product.m = count;
+  product.n = problem.output.channels;
+  product.k = Depth(problem);
+  product.a = columns;
+  product.b = {DenseWeight::From(args).matrix(), product.k};
+  product.c = adds ? reinterpret_cast<const std::byte*>(args.inputs[1]) + offset : nullptr;
+  product.d = reinterpret_cast<std::byte*>(args.output) + offset;
+  product.ld_d = RowStride(problem.output.positions());
+  return QueueProduct(product, stream);
+}
+
+Status MultiplyBlocks(const KernelArgs& args, bool adds, CudaStream& stream) {
+  const Problem& problem = *args.problem;
+  const int64_t end = RowStride(problem.output.positions()), step = BlockPositions(problem);
+  if (problem.window.IsPointwise()) return MultiplyColumns(args, {args.inputs[0], end}, 0, end, adds, stream);
+  for (int64_t begin = 0; begin < end; begin += step) {
+    const int64_t count = std::min(step, end - begin);
+    GatherColumns(problem, args.inputs[0], {begin, count, args.workspace.data()}, stream);
+    SWIZZLE_RETURN_IF_ERROR(MultiplyColumns(args, {args.workspace.data(), count}, begin, count, adds, stream));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool AcceptsPointwise(const Problem& problem) { return problem.window.IsPointwise(); }
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareConvNhwcCublas(const Weight& weight, const Problem& problem) {
+  return DenseWeight::Make(weight, problem, {.dtype = problem.dtype, .bias_dtype = problem.dtype});
+}
+
+void ConvNhwcCublas(const KernelArgs& args, Stream& stream) {
+  CudaStream& cuda_stream = CudaStream::From(stream);
+  const Problem& problem = *args.problem;
+  const DenseWeight& weight = DenseWeight::From(args);
+  Product product;
+  product.dtype = problem.dtype;
+  product.m = problem.output.channels;
+  product.n = problem.output.positions();
+  product.k = problem.input.channels;
+  product.a = {weight.matrix(), product.k};
+  product.transpose_a = true;
+  product.b = {args.inputs[0], product.k};
+  product.c = problem.epilogue.residual ? args.inputs[1] : nullptr;
+  product.d = args.output;
+  product.ld_d = product.m;
+  product.bias = weight.bias();
+  product.relu = IsRelu(problem.epilogue);
+  cuda_stream.Report(QueueProduct(product, cuda_stream));
+  if (problem.epilogue.Clamps() && !product.relu) ClampOutput(args, cuda_stream);
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareConvRowsCublas(const Weight& weight, const Problem& problem) {
+  return DenseWeight::Make(weight, problem, {.dtype = problem.dtype});
+}
+
+size_t ConvRowsCublasWorkspaceBytes(const Problem& problem) {
+  if (problem.window.IsPointwise()) return 0;
+  return static_cast<size_t>(Depth(problem) * BlockPositions(problem) * ElementSize(problem));
+}
+
+void ConvRowsCublas(const KernelArgs& args, Stream& stream) {
+  CudaStream& cuda_stream = CudaStream::From(stream);
+  const Epilogue& epilogue = args.problem->epilogue;
+  const auto* const bias = static_cast<const float*>(DenseWeight::From(args).bias());
+  const bool finishes = bias != nullptr || epilogue.Clamps();
+  cuda_stream.Report(MultiplyBlocks(args, epilogue.residual && !finishes, cuda_stream));
+  if (finishes) FinishRows(args, bias, cuda_stream);
+}
+
+}  // namespace swizzle::cuda

@@ -1,0 +1,63 @@
+#include <algorithm>
+
+#include "kernels/cuda/im2col.h"
+
+namespace swizzle::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int64_t kMostChannelBlocks = 1024;
+
+struct Gather {
+  int channels, height, width, out_height, out_width;
+  int64_t positions;  // of the output
+  int64_t row_stride;  // of the input
+  Window window;
+};
+
+// A thread takes one output position and every gridDim.y-th channel. Only moves bits: T is as wide as an element.
+template <typename T>
+__global__ void GatherTaps(Gather gather, const T* input, int64_t begin, int64_t count, T* columns) {
+  const int64_t at = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (at >= count) return;
+  const int64_t position = min(begin + at, gather.positions - 1);
+  const int64_t image = position / (gather.out_height * gather.out_width);
+  const int in_plane = static_cast<int>(position - image * gather.out_height * gather.out_width);
+  const int out_y = in_plane / gather.out_width, out_x = in_plane - out_y * gather.out_width;
+  const Window& window = gather.window;
+  const int top = out_y * window.stride_h - window.pad_top, left = out_x * window.stride_w - window.pad_left;
+  const int taps = window.kernel_h * window.kernel_w;
+  for (int channel = blockIdx.y; channel < gather.channels; channel += gridDim.y) {
+    const T* const plane = input + channel * gather.row_stride + image * gather.height * gather.width;
+    T* to = columns + int64_t{channel} * taps * count + at;
+    for (int i = 0; i < window.kernel_h; ++i) {
+      const int y = top + i * window.dilation_h;
+      for (int j = 0; j < window.kernel_w; ++j, to += count) {
+        const int x = left + j * window.dilation_w;
+        const bool inside = y >= 0 && y < gather.height && x >= 0 && x < gather.width;
+        *to = inside ? plane[y * gather.width + x] : T{0};
+      }
+    }
+  }
+}
+
+template <typename T>
+void GatherAs(const Problem& problem, const void* input, const ColumnBlock& block, CudaStream& stream) {
+  const Extent &in = problem.input, &out = problem.output;
+  const Gather gather = {static_cast<int>(in.channels), static_cast<int>(in.height),  static_cast<int>(in.width),
+                         static_cast<int>(out.height),  static_cast<int>(out.width),  out.positions(),
+                         RowStride(in.positions()),     problem.window};
+  const dim3 grid(static_cast<unsigned>((block.count + kThreads - 1) / kThreads),
+                  static_cast<unsigned>(std::min(in.channels, kMostChannelBlocks)));
+  GatherTaps<T><<<grid, kThreads, 0, stream.queue()>>>(gather, static_cast<const T*>(input), block.begin, block.count,
+                                                       static_cast<T*>(block.columns));
+}
+
+}  // namespace
+
+void GatherColumns(const Problem& problem, const void* input, const ColumnBlock& block, CudaStream& stream) {
+  if (ElementBytes(problem.dtype) == 2) return GatherAs<uint16_t>(problem, input, block, stream);
+  return GatherAs<uint32_t>(problem, input, block, stream);
+}
+
+}  // namespace swizzle::cuda
