@@ -28,6 +28,7 @@ constexpr int64_t kMaxBatchTokens = int64_t{1} << 22;
 constexpr std::string_view kExecuteDelayKey = "execute_delay_ms";
 constexpr std::string_view kMaxBatchTokensKey = "max_batch_tokens";
 constexpr std::string_view kComputeMaskedKey = "compute_masked";
+constexpr std::string_view kPrecisionKey = "precision";
 
 // Fields that mean something to this server. A message is looked into where the field that holds it is here.
 constexpr std::array<std::string_view, 23> kHonoured = {
@@ -212,6 +213,13 @@ StatusOr<bool> ParseComputeMasked(const std::string& text) {
   return InvalidArgument("parameter '", kComputeMaskedKey, "' is '", text, "'; it must be true or false");
 }
 
+StatusOr<DType> ParsePrecision(const std::string& text) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    if (text == DTypeName(dtype)) return dtype;
+  }
+  return InvalidArgument("parameter '", kPrecisionKey, "' is '", text, "'; it must be FP32, FP16 or BF16");
+}
+
 Status CheckParameters(const ModelConfig& config) {
   for (const auto& [key, parameter] : config.parameters()) {
     const std::string& text = parameter.string_value();
@@ -224,6 +232,8 @@ Status CheckParameters(const ModelConfig& config) {
       SWIZZLE_RETURN_IF_ERROR(ParseWhole(key, text, 1, kMaxBatchTokens).status());
     } else if (key == kComputeMaskedKey) {
       SWIZZLE_RETURN_IF_ERROR(ParseComputeMasked(text).status());
+    } else if (key == kPrecisionKey) {
+      SWIZZLE_RETURN_IF_ERROR(ParsePrecision(text).status());
     } else {
       return InvalidArgument("parameter '", key, "' is not known");
     }
@@ -231,16 +241,18 @@ Status CheckParameters(const ModelConfig& config) {
   return absl::OkStatus();
 }
 
-// The parameters of models of token sequences.
+// All but the precision are of models of token sequences.
 Status ApplyParameters(const ModelConfig& config, ModelSpec& spec) {
   for (const auto& [key, parameter] : config.parameters()) {
-    if (spec.max_batch_tokens == 0) {
+    if (spec.max_batch_tokens == 0 && key != kPrecisionKey) {
       return InvalidArgument("parameter '", key, "' is for models of token sequences; this one is none");
     }
     if (key == kMaxBatchTokensKey) {
       SWIZZLE_ASSIGN_OR_RETURN(spec.max_batch_tokens, ParseWhole(key, parameter.string_value(), 1, kMaxBatchTokens));
     } else if (key == kComputeMaskedKey) {
       SWIZZLE_ASSIGN_OR_RETURN(spec.compute_masked, ParseComputeMasked(parameter.string_value()));
+    } else if (key == kPrecisionKey) {
+      SWIZZLE_ASSIGN_OR_RETURN(spec.precision, ParsePrecision(parameter.string_value()));
     }
   }
   return absl::OkStatus();

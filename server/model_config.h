@@ -4,7 +4,8 @@
 // max_batch_size, input and output {name, data_type, dims}, instance_group {count, kind AUTO, CPU or GPU},
 // dynamic_batching {preferred_batch_size, max_queue_delay_microseconds, default_queue_policy
 // {default_timeout_microseconds, allow_timeout_override, max_queue_size}} and parameters: execute_delay_ms, for the
-// identity back end; max_batch_tokens and compute_masked, for models of token sequences. Every other field is refused by its name, and every number has a range.
+// identity back end; max_batch_tokens and compute_masked, for models of token sequences; precision,
+// for models on a GPU. Every other field is refused by its name, and every number has a range.
 //
 // A file that sets max_batch_size and no dynamic_batching gets no batching by the server, as in Triton; in a file that
 // does not set it, and with no file at all, batching is on.

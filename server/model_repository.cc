@@ -154,6 +154,10 @@ class DirectoryLoader {
     auto& loaded = std::get<LoadedModel>(runnable);
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, Configured(DeriveSpec(loaded.network), loaded.container, config));
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Backend*> backends, BackendsFor(spec.instance_kind));
+    if (spec.precision != DType::kFloat32 && backends[0] == &devices_.cpu()) {
+      return Unimplemented("parameter 'precision' is '", DTypeName(spec.precision),
+                           "', but the model runs on the CPU, which computes in FP32; leave it out, or use a GPU");
+    }
     spec.device_count = static_cast<int>(backends.size());
     spec.instance_kind = backends[0] == &devices_.cpu() ? InstanceKind::kCpu : InstanceKind::kGpu;
     std::vector<std::shared_ptr<const Plan>> plans;
@@ -211,6 +215,7 @@ class DirectoryLoader {
     PlanOptions plan = options_.plan;
     // The cache is the main device's.
     if (backend.device_name() != devices_.main().device_name()) plan.tuning_cache = nullptr;
+    plan.precision = spec.precision;
     if (spec.max_batch_size > 0) plan.max_batch = spec.max_batch_size;
     if (spec.max_batch_tokens > 0) plan.max_tokens = spec.max_batch_tokens;
     if (plan.threads > 0) plan.threads = std::max(1, plan.threads / spec.instance_count);

@@ -124,6 +124,14 @@ TEST(ParseModelConfig, TensorsNeedANameATypeAndToBeUnique) {
               HasSubstr("input 'x' is there twice"));
 }
 
+TEST(ParseModelConfig, PrecisionIsATypeOfFloats) {
+  const auto config = [](const std::string& value) {
+    return "parameters { key: 'precision' value { string_value: '" + value + "' } }";
+  };
+  for (const char* value : {"FP32", "FP16", "BF16"}) EXPECT_TRUE(ParseModelConfig(config(value), "m").ok()) << value;
+  EXPECT_THAT(ErrorOf(config("INT8")), HasSubstr("'precision' is 'INT8'; it must be FP32, FP16 or BF16"));
+}
+
 TEST(ParseModelConfig, InstancesAreOfOneKind) {
   EXPECT_TRUE(ParseModelConfig("instance_group { kind: KIND_CPU count: 2 }", "m").ok());
   EXPECT_TRUE(ParseModelConfig("instance_group { kind: KIND_GPU count: 2 }", "m").ok());

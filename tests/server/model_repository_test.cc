@@ -8,17 +8,19 @@
 #include <string>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "model_loader/packed/packed_writer.h"
 #include "proto/model_config.pb.h"
 #include "tests/server/repository_directory.h"
+#include "tests/support/random_network.h"
 
 namespace swizzle {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-class ModelRepositoryTest : public testing::Test {
+class ModelRepositoryTest : public ::testing::Test {
  protected:
   // Loads what `directory_` holds by now.
   ModelRepository& Load() {
@@ -44,6 +46,21 @@ TEST_F(ModelRepositoryTest, AMissingDirectoryIsNotFound) {
   const auto repository = NewModelRepository({directory_.path() / "nowhere", {}}, devices_, *metrics_);
   EXPECT_EQ(repository.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(std::string(repository.status().message()), HasSubstr("nowhere"));
+}
+
+TEST_F(ModelRepositoryTest, WhatNeedsAGpuIsRefusedWithoutOne) {
+  const Network network = testing::MakeRandomNetwork({});
+  const std::vector<std::byte> bytes = *EncodePacked(network);
+  for (const char* name : {"kind", "precision", "either"}) {
+    directory_.Write(Concat(name, "/1/model.swz"),
+                     std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  }
+  directory_.Write("kind/config.pbtxt", "instance_group { kind: KIND_GPU }");
+  directory_.Write("precision/config.pbtxt", "parameters { key: 'precision' value { string_value: 'FP16' } }");
+  directory_.Write("either/config.pbtxt", "parameters { key: 'precision' value { string_value: 'FP32' } }");
+  EXPECT_THAT(LoadError("kind"), HasSubstr("KIND_GPU, but the server runs without GPUs; start it with --device=cuda"));
+  EXPECT_THAT(LoadError("precision"), HasSubstr("'FP16', but the model runs on the CPU, which computes in FP32"));
+  EXPECT_TRUE(Load().Find("either", "").ok());
 }
 
 TEST_F(ModelRepositoryTest, AnEmptyDirectoryIsReady) {

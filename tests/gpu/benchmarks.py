@@ -1,0 +1,45 @@
+"""The benchmarks of kernels and of whole models: which runs are made, and how they are printed."""
+
+MODELS = (
+    # model, precision, batch sizes, sequence length
+    ('mobilenet_v1', 'FP32', (1, 8), 0),
+    ('mobilenet_v1:1.3', 'FP32', (1,), 0),
+    ('mobilenet_v1:1.4', 'FP32', (1,), 0),
+    ('mobilenet_v1:1.8', 'FP32', (1,), 0),
+    ('resnet50', 'FP32', (1, 8), 0),
+    ('minilm', 'FP32', (1, 8), 128),
+    ('bert-base', 'FP32', (1, 8), 128),
+    ('mobilenet_v1', 'FP16', (1,), 0),
+    ('resnet50', 'FP16', (1,), 0),
+    ('minilm', 'FP16', (1,), 128),
+    ('bert-base', 'FP16', (1,), 128),
+)
+
+
+def models(programs, arguments, figures):
+    print(f'{"model, 90 % zeros":<20}{"type":<6}{"batch":>6}{"sparse us":>11}{"dense us":>11}{"gain":>7}  kernels', flush=True)
+    for model, precision, batches, length in MODELS:
+        for batch in batches:
+            try:
+                result = programs.json('plan_bench', f'--model={model}', '--device=cuda', f'--batch={batch}',
+                                       f'--precision={precision}', f'--length={length or 1}',
+                                       f'--tuning-budget={arguments.budget}')
+            except RuntimeError as error:
+                print(f'{model:<20}{precision:<6}{batch:>6}  {error}', flush=True)
+                continue
+            figures.append(result)
+            kernels = ', '.join(f'{count} {name}' for name, count in
+                                sorted(result['kernels'].items(), key=lambda item: -item[1])[:4])
+            print(f'{model:<20}{precision:<6}{batch:>6}{result["sparse_us"]:>11.1f}{result["dense_us"]:>11.1f}'
+                  f'{result["speed_up"]:>6.2f}x  {kernels}', flush=True)
+
+
+def kernels(programs, arguments, figures):
+    """Each program prints its own table to standard error and its figures, as JSON, to standard output."""
+    runs = {'attention': ('cuda_attention_bench', ())}
+    if arguments.dlmc:
+        runs['spmm'] = ('cuda_spmm_bench', (f'--dlmc={arguments.dlmc}',))
+    for key, (program, flags) in runs.items():
+        if programs.has(program):
+            figures[key] = programs.json(program, *flags)
+            print(f'{program}: done', flush=True)
