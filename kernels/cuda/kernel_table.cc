@@ -1,6 +1,7 @@
 #include "kernels/cuda/kernel_table.h"
 
 #include "kernels/cuda/conv_dense_cublaslt.h"
+#include "kernels/cuda/conv_dense_simt.h"
 #include "kernels/cuda/convert.h"
 #ifdef SWIZZLE_HAS_CUDNN
 #include "kernels/cuda/conv_dense_cudnn.h"
@@ -43,6 +44,10 @@ constexpr Kernel kRows[] = {
                        ConvNhwcCublas),
     SWIZZLE_DENSE_ROWS("conv_rows_dense", "cublaslt", Layout::kRows, AcceptsAll, PrepareConvRowsCublas,
                        ConvRowsCublasWorkspaceBytes, ConvRowsCublas),
+    {"conv_nhwc_dense_f32_sm75", Key(Op::kConv, Format::kDense, DType::kFloat32, Layout::kNhwc), kAnySm, AcceptsAll,
+     PrepareConvSimt, ConvSimtWorkspaceBytes<Layout::kNhwc>, ConvSimt<Layout::kNhwc>},
+    {"conv_rows_dense_f32_sm75", Key(Op::kConv, Format::kDense, DType::kFloat32, Layout::kRows), kAnySm, AcceptsAll,
+     PrepareConvSimt, ConvSimtWorkspaceBytes<Layout::kRows>, ConvSimt<Layout::kRows>},
 #ifdef SWIZZLE_HAS_CUDNN
     SWIZZLE_DENSE_ROWS("conv_nhwc_dense", "cudnn", Layout::kNhwc, AcceptsConvCudnn, PrepareConvCudnn, nullptr,
                        ConvCudnn),

@@ -1,0 +1,214 @@
+// Times every dense convolution row of the CUDA backend on ResNet-50's layers, bias and ReLU included, operands warm in
+// the second cache: many runs in one recording, the median of several replays. Some outputs of each are first held to
+// double precision. Prints a line "dtype batch layer row microseconds count", count being how often the network has the
+// layer; cuda_conv_bench.py puts PyTorch's times beside them.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <random>
+
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/half.h"
+#include "kernels/reference/layout.h"
+
+namespace swizzle {
+namespace {
+
+constexpr int kRuns = 20, kReplays = 7, kSamples = 200;
+
+struct Layer {
+  int channels, size, out_channels, kernel, stride, count;
+};
+constexpr Layer kLayers[] = {
+    {3, 224, 64, 7, 2, 1},     {64, 56, 64, 1, 1, 1},    {256, 56, 64, 1, 1, 2},    {64, 56, 64, 3, 1, 3},
+    {64, 56, 256, 1, 1, 4},    {256, 56, 128, 1, 1, 1},  {128, 56, 128, 3, 2, 1},   {512, 28, 128, 1, 1, 3},
+    {128, 28, 128, 3, 1, 3},   {128, 28, 512, 1, 1, 4},  {256, 56, 512, 1, 2, 1},   {512, 28, 256, 1, 1, 1},
+    {256, 28, 256, 3, 2, 1},   {1024, 14, 256, 1, 1, 5}, {256, 14, 256, 3, 1, 5},   {256, 14, 1024, 1, 1, 6},
+    {512, 28, 1024, 1, 2, 1},  {1024, 14, 512, 1, 1, 1}, {512, 14, 512, 3, 2, 1},   {2048, 7, 512, 1, 1, 2},
+    {512, 7, 512, 3, 1, 2},    {512, 7, 2048, 1, 1, 3},  {1024, 14, 2048, 1, 2, 1}, {2048, 1, 1000, 1, 1, 1},
+};
+
+Problem ProblemOf(const Layer& layer, int64_t batch, DType dtype) {
+  Problem problem;
+  problem.dtype = dtype;
+  problem.input = {batch, layer.channels, layer.size, layer.size};
+  const int pad = layer.kernel / 2, out = (layer.size + 2 * pad - layer.kernel) / layer.stride + 1;
+  problem.output = {batch, layer.out_channels, out, out};
+  problem.window = {layer.kernel, layer.kernel, layer.stride, layer.stride, pad, pad, pad, pad, 1, 1, false};
+  problem.epilogue.low = 0;
+  return problem;
+}
+
+uint16_t ToHalf(float value, DType dtype) {
+  return dtype == DType::kFloat16 ? HalfOfFloat(value) : Bfloat16OfFloat(value);
+}
+float FromHalf(uint16_t bits, DType dtype) {
+  return dtype == DType::kFloat16 ? FloatOfHalf(bits) : FloatOfBfloat16(bits);
+}
+
+// Values of the type, as floats and as they lie in memory.
+struct Drawn {
+  std::vector<float> values;
+  std::vector<std::byte> bytes;
+};
+Drawn Draw(int64_t count, DType dtype, std::mt19937& random) {
+  Drawn drawn;
+  const size_t size = ElementBytes(dtype);
+  drawn.values.resize(count);
+  drawn.bytes.resize(count * size);
+  for (int64_t i = 0; i < count; ++i) {
+    float value = static_cast<float>(random() >> 8) / (1 << 23) - 1;
+    if (size == 2) {
+      const uint16_t half = ToHalf(value, dtype);
+      value = FromHalf(half, dtype);
+      std::memcpy(&drawn.bytes[i * size], &half, size);
+    } else {
+      std::memcpy(&drawn.bytes[i * size], &value, size);
+    }
+    drawn.values[i] = value;
+  }
+  return drawn;
+}
+
+// Enough of them for any operand; drawing takes longer than all that is timed.
+const Drawn& Pool(DType dtype) {
+  static std::map<DType, Drawn> pools;
+  if (!pools.contains(dtype)) {
+    std::mt19937 random(5);
+    pools[dtype] = Draw(int64_t{1} << 23, dtype, random);
+  }
+  return pools[dtype];
+}
+
+std::vector<float> SomeValues(int64_t first, int64_t count, DType dtype) {
+  const auto begin = Pool(dtype).values.begin() + first;
+  return {begin, begin + count};
+}
+
+double Expected(const Problem& problem, Layout layout, const std::vector<float>& input, const Weight& weight,
+                int64_t channel, int64_t position) {
+  const Window& w = problem.window;
+  const auto& matrix = std::get<DenseMatrix>(weight.matrix);
+  const int64_t plane = problem.output.plane(), image = position / plane, y = position % plane / problem.output.width;
+  const int64_t x = position % problem.output.width;
+  double sum = weight.bias[channel];
+  for (int64_t k = 0; k < matrix.cols; ++k) {
+    const int64_t tap = k % (w.kernel_h * w.kernel_w), c = k / (w.kernel_h * w.kernel_w);
+    const int64_t iy = y * w.stride_h - w.pad_top + tap / w.kernel_w;
+    const int64_t ix = x * w.stride_w - w.pad_left + tap % w.kernel_w;
+    if (iy < 0 || iy >= problem.input.height || ix < 0 || ix >= problem.input.width) continue;
+    const int64_t at = image * problem.input.plane() + iy * problem.input.width + ix;
+    sum += double{matrix.values[channel * matrix.cols + k]} *
+           input[reference::ElementOffset(problem.input, layout, c, at)];
+  }
+  return std::max(sum, 0.0);
+}
+
+// The largest error of some outputs over the largest of them.
+double Error(const Problem& problem, Layout layout, const std::vector<float>& input, const Weight& weight,
+             const std::vector<std::byte>& output) {
+  std::mt19937 random(7);
+  double largest = 1, error = 0;
+  for (int i = 0; i < kSamples; ++i) {
+    const int64_t channel = random() % problem.output.channels, position = random() % problem.output.positions();
+    const int64_t at = reference::ElementOffset(problem.output, layout, channel, position);
+    const double expected = Expected(problem, layout, input, weight, channel, position);
+    float actual = 0;
+    if (ElementBytes(problem.dtype) == 2) {
+      uint16_t half;
+      std::memcpy(&half, &output[at * 2], 2);
+      actual = FromHalf(half, problem.dtype);
+    } else {
+      std::memcpy(&actual, &output[at * 4], 4);
+    }
+    largest = std::max(largest, expected);
+    error = std::max(error, std::isnan(actual) ? 1e30 : std::abs(actual - expected));
+  }
+  return error / largest;
+}
+
+double MedianMicroseconds(Stream& stream, Recording& recording) {
+  std::vector<double> times;
+  for (int i = 0; i < kReplays + 1; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    SWIZZLE_CHECK(recording.Replay().ok() && stream.Synchronize().ok());
+    const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
+    if (i > 0) times.push_back(time.count() / kRuns);
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+void TimeRow(Backend& backend, Stream& stream, const Kernel& kernel, const Layer& layer, const Problem& problem,
+             const Weight& weight) {
+  const Layout layout = kernel.key.input;
+  const size_t size = ElementBytes(problem.dtype);
+  const Drawn& drawn = Pool(problem.dtype);
+  const size_t input_bytes = LayoutElements(problem.input, layout) * size;
+  SWIZZLE_CHECK(input_bytes <= drawn.bytes.size());
+  std::vector<std::byte> output(LayoutElements(problem.output, layout) * size, std::byte{0xff});
+  const auto packed = *backend.Prepare(kernel, weight, problem);
+  const auto from = *backend.Allocate(input_bytes), to = *backend.Allocate(output.size());
+  const auto workspace = *backend.Allocate(kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem));
+  stream.Copy(from->data(), drawn.bytes.data(), input_bytes);
+  stream.Copy(to->data(), output.data(), output.size());
+  const float* const inputs[] = {reinterpret_cast<const float*>(from->data())};
+  KernelArgs args;
+  args.problem = &problem;
+  args.weight = packed.get();
+  args.inputs = inputs;
+  args.output = reinterpret_cast<float*>(to->data());
+  args.workspace = {workspace->data(), workspace->bytes()};
+  stream.Run([&] { kernel.run(args, stream); });
+  stream.Copy(output.data(), to->data(), output.size());
+  const Status status = stream.Synchronize();
+  const double error = Error(problem, layout, drawn.values, weight, output);
+  const double most = problem.dtype == DType::kFloat32 ? 1e-5 : problem.dtype == DType::kFloat16 ? 2e-3 : 1.6e-2;
+  if (!status.ok() || error > most) {
+    std::printf("WRONG %s error %.3g %s\n", std::string(kernel.name).c_str(), error,
+                std::string(status.message()).c_str());
+    return;
+  }
+  const auto recording = stream.Record([&] {
+    for (int i = 0; i < kRuns; ++i) kernel.run(args, stream);
+  });
+  std::printf("%s %d %dx%d-%d-%dx%d/%d %s %.2f %d\n", std::string(DTypeName(problem.dtype)).c_str(),
+              static_cast<int>(problem.input.batch), layer.channels, layer.size, layer.out_channels, layer.kernel,
+              layer.kernel, layer.stride, std::string(kernel.name).c_str(), MedianMicroseconds(stream, **recording),
+              layer.count);
+}
+
+int Main() {
+  const auto backend = NewCudaBackend(0);
+  if (!backend.ok()) {
+    std::printf("%s\n", std::string(backend.status().message()).c_str());
+    return 1;
+  }
+  const auto stream = *(*backend)->NewStream(0);
+  for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    for (const int64_t batch : {1, 8}) {
+      for (const Layer& layer : kLayers) {
+        const Problem problem = ProblemOf(layer, batch, dtype);
+        const int64_t depth = int64_t{layer.channels} * layer.kernel * layer.kernel;
+        Weight weight;
+        weight.matrix = DenseMatrix{layer.out_channels, depth, SomeValues(1001, layer.out_channels * depth, dtype)};
+        weight.bias = SomeValues(77, layer.out_channels, dtype);
+        for (const Kernel* kernel : Candidates(**backend, problem, Format::kDense)) {
+          if (kernel->key.weights == Format::kDense && kernel->key.input == kernel->key.output) {
+            TimeRow(**backend, *stream, *kernel, layer, problem, weight);
+          }
+        }
+        std::fflush(stdout);
+      }
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace swizzle
+
+int main() { return swizzle::Main(); }
