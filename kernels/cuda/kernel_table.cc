@@ -1,5 +1,6 @@
 #include "kernels/cuda/kernel_table.h"
 
+#include "kernels/cuda/conv_csr.h"
 #include "kernels/cuda/conv_dense_cublaslt.h"
 #include "kernels/cuda/conv_dense_simt.h"
 #include "kernels/cuda/convert.h"
@@ -52,6 +53,14 @@ constexpr Kernel kRows[] = {
     SWIZZLE_DENSE_ROWS("conv_nhwc_dense", "cudnn", Layout::kNhwc, AcceptsConvCudnn, PrepareConvCudnn, nullptr,
                        ConvCudnn),
 #endif
+
+    // Convolutions and linear layers with sparse weights.
+    {"conv_rows_csr_f32_sm75", Key(Op::kConv, Format::kCsr, DType::kFloat32, Layout::kRows), kAnySm, AcceptsConvCsrF32,
+     PrepareConvCsrF32, ConvCsrWorkspaceBytes, RunConvCsrF32},
+    {"conv_rows_csr_f16_sm75", Key(Op::kConv, Format::kCsr, DType::kFloat16, Layout::kRows), kAnySm, AcceptsConvCsrF16,
+     PrepareConvCsrF16, ConvCsrWorkspaceBytes, RunConvCsrF16},
+    {"conv_rows_csr_bf16_sm80", Key(Op::kConv, Format::kCsr, DType::kBFloat16, Layout::kRows), kSm80, AcceptsConvCsrBf16,
+     PrepareConvCsrBf16, ConvCsrWorkspaceBytes, RunConvCsrBf16},
 };
 
 }  // namespace

@@ -1,0 +1,344 @@
+// CSR SpMM on a GPU over the Deep Learning Matrix Collection: ours, cuSPARSE's best, a Sputnik-style kernel and dense cuBLAS.
+//
+//   cuda_spmm_bench --dlmc=FOLDER [--sparsity=0.8,0.9] [--sample=60] [--dtype=f32] [--rounds=5] [-o results.json]
+//   cuda_spmm_bench --cov     row swizzle on and off over Sputnik's sweep of uneven rows (8192x2048, N 128, s .75)
+//   cuda_spmm_bench --shapes  the shapes of which published kernels' times on an H200 are known (random patterns, CoV .2)
+//
+// Every contender's sums are checked against double precision first. The figure to reach: the better of cuSPARSE and the
+// Sputnik-style kernel over ours, geometric mean, 1.8 where that better one takes 10 us or more, else 1.2.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <random>
+
+#include "tests/bench/cuda/contenders.h"
+#include "tests/bench/cuda/dlmc.h"
+
+namespace swizzle::bench {
+namespace {
+
+constexpr double kPeakFlops = 67e12;  // fp32 units of an H200
+constexpr double kLongUs = 10;
+
+struct Options {
+  std::string dlmc, output, dtype = "f32", machine = "NVIDIA H200", date, commit;
+  std::vector<std::string> sparsities = {"0.8", "0.9"};
+  int sample = 0, rounds = 5, launches = 10;
+  bool every_plan = false, ablation = false, cov = false, shapes = false;
+  std::vector<int64_t> batches = {1};
+};
+
+struct Case {
+  std::string name;
+  int64_t rows = 0, cols = 0, columns = 0, nonzeros = 0;
+  double ours = 0, cusparse = 0, sputnik = 0, cublas = 0, best_plan = 0;
+  std::string plan, best_plan_text, algorithm;
+  double unbalanced = 0, scalar = 0, unscaled = 0, rolled = 0;  // the Sputnik-style kernel without a part
+  std::map<std::string, double> plans;
+
+  double better() const { return sputnik > 0 ? std::min(cusparse, sputnik) : cusparse; }
+  double flops() const { return 2.0 * static_cast<double>(nonzeros) * static_cast<double>(columns); }
+};
+
+double GeometricMean(const std::vector<double>& values) {
+  if (values.empty()) return 0;
+  double sum = 0;
+  for (double value : values) sum += std::log(value);
+  return std::exp(sum / static_cast<double>(values.size()));
+}
+
+double Percentile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+class Bench {
+ public:
+  explicit Bench(const Options& options)
+      : options_(options), timer_(options.launches, options.rounds), device_(cuda::CurrentSpmmDevice()) {
+    dtype_ = options.dtype == "f16" ? DType::kFloat16 : options.dtype == "bf16" ? DType::kBFloat16 : DType::kFloat32;
+    Must(cusparseCreate(&cusparse_) == CUSPARSE_STATUS_SUCCESS, "start cuSPARSE");
+    Must(cublasCreate(&cublas_) == CUBLAS_STATUS_SUCCESS, "start cuBLAS");
+    void* workspace = nullptr;
+    constexpr size_t kWorkspace = size_t{32} << 20;
+    Must(cudaMalloc(&workspace, kWorkspace), "allocate");
+    cublasSetWorkspace(cublas_, workspace, kWorkspace);
+  }
+
+  Case Run(const std::string& name, const CsrMatrix& matrix, int64_t columns) {
+    Case c;
+    c.name = name, c.rows = matrix.rows, c.cols = matrix.cols, c.columns = columns, c.nonzeros = matrix.nnz();
+    Product product(matrix, columns, dtype_);
+    const DeviceCsr csr(matrix, dtype_);
+    const LibraryTime sparse = TimeCusparse(cusparse_, product, csr, timer_);
+    c.cusparse = sparse.us, c.algorithm = sparse.what;
+    Expect(sparse.error, c, "cuSPARSE");
+    const LibraryTime dense = TimeCublas(cublas_, product, timer_);
+    c.cublas = dense.us;
+    Expect(dense.error, c, "cuBLAS");
+    if (dtype_ == DType::kFloat32) TimeSputnik(product, csr, c);
+    TimeOurs(product, c);
+    return c;
+  }
+
+ private:
+  void Expect(double error, const Case& c, const std::string& what) const {
+    const double most = dtype_ == DType::kFloat32 ? 1e-5 : dtype_ == DType::kFloat16 ? 2e-3 : 1.6e-2;
+    if (error <= most) return;
+    std::printf("WRONG: %s N=%ld %s differs by %g\n", c.name.c_str(), static_cast<long>(c.columns), what.c_str(), error);
+    ++wrong_;
+  }
+
+  double TimeOneSputnik(Product& product, const SputnikMatrix& matrix, const SputnikParts& parts, const Case& c) {
+    const auto work = [&] {
+      QueueSputnikSpmm(matrix, static_cast<const float*>(product.x()), static_cast<float*>(product.y()),
+                       static_cast<int32_t>(product.padded()), static_cast<int32_t>(product.stride()), parts, timer_.queue());
+    };
+    Expect(product.Error(work, timer_.queue()), c, "Sputnik-style");
+    return timer_.Time(work);
+  }
+
+  void TimeSputnik(Product& product, const DeviceCsr& csr, Case& c) {
+    const SputnikMatrix swizzled = csr.Sputnik(c.rows, true), plain = csr.Sputnik(c.rows, false);
+    c.sputnik = TimeOneSputnik(product, swizzled, {}, c);
+    if (!options_.ablation) return;
+    c.unbalanced = TimeOneSputnik(product, plain, {}, c);
+    c.scalar = TimeOneSputnik(product, swizzled, {.vector_loads = false}, c);
+    c.unscaled = TimeOneSputnik(product, swizzled, {.prescaled = false}, c);
+    c.rolled = TimeOneSputnik(product, swizzled, {.unrolled_residue = false}, c);
+  }
+
+  void TimeOurs(Product& product, Case& c) {
+    auto packed = cuda::QuadCsr::Make(product.matrix(), {}, dtype_);
+    Must(packed.ok(), "pack");
+    const float infinity = std::numeric_limits<float>::infinity();
+    const cuda::SpmmOperands operands = {packed->get(), dtype_, product.x(), nullptr, product.y(), product.stride(),
+                                         product.columns(), -infinity, infinity};
+    const auto time = [&](const cuda::SpmmPlan& plan) {
+      const auto work = [&] { cuda::QueueSpmm(operands, plan, timer_.queue()); };
+      Expect(product.Error(work, timer_.queue()), c, cuda::SpmmPlanText(plan));
+      return timer_.Time(work);
+    };
+    const cuda::SpmmPlan plan = cuda::MakeSpmmPlan(**packed, product.columns(), device_, dtype_);
+    c.plan = cuda::SpmmPlanText(plan);
+    c.ours = c.best_plan = time(plan), c.best_plan_text = c.plan;
+    if (!options_.every_plan) return;
+    for (const cuda::SpmmPlan& other : cuda::AllSpmmPlans(**packed, device_)) {
+      const double us = time(other);
+      c.plans[cuda::SpmmPlanText(other)] = us;
+      if (us < c.best_plan) c.best_plan = us, c.best_plan_text = cuda::SpmmPlanText(other);
+    }
+  }
+
+  const Options& options_;
+  Timer timer_;
+  const cuda::SpmmDevice device_;
+  DType dtype_;
+  cusparseHandle_t cusparse_;
+  cublasHandle_t cublas_;
+
+ public:
+  mutable int wrong_ = 0;
+};
+
+// Rows of `cols * (1 - sparsity)` entries on average and this coefficient of variation, columns drawn.
+CsrMatrix DrawMatrix(int64_t rows, int64_t cols, double sparsity, double cov) {
+  std::mt19937 random(3);
+  const double mean = static_cast<double>(cols) * (1 - sparsity);
+  std::normal_distribution<double> length(mean, cov * mean);
+  std::normal_distribution<float> value(0.0f, 0.1f);
+  CsrMatrix matrix;
+  matrix.rows = rows, matrix.cols = cols;
+  matrix.row_offsets = {0};
+  std::vector<uint32_t> columns(cols);
+  std::iota(columns.begin(), columns.end(), 0u);
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t count = std::clamp<int64_t>(std::llround(length(random)), 0, cols);
+    for (int64_t i = 0; i < count; ++i) std::swap(columns[i], columns[i + random() % (cols - i)]);
+    matrix.col_indices.insert(matrix.col_indices.end(), columns.begin(), columns.begin() + count);
+    std::sort(matrix.col_indices.end() - count, matrix.col_indices.end());
+    matrix.row_offsets.push_back(static_cast<uint32_t>(matrix.col_indices.size()));
+  }
+  matrix.values.resize(matrix.col_indices.size());
+  for (float& v : matrix.values) v = value(random);
+  return matrix;
+}
+
+void PrintHeader() {
+  std::printf("%-58s %6s %6s %6s | %7s %7s %7s %7s | %5s %5s  %s\n", "matrix", "M", "K", "N", "cuBLAS", "cuSPARS", "Sputnik",
+              "ours", "ratio", "peak%", "plan");
+}
+
+void Print(const Case& c) {
+  const std::string shown = c.name.size() > 58 ? c.name.substr(c.name.size() - 58) : c.name;
+  std::printf("%-58s %6ld %6ld %6ld | %7.2f %7.2f %7.2f %7.2f | %5.2f %5.1f  %s", shown.c_str(), static_cast<long>(c.rows),
+              static_cast<long>(c.cols), static_cast<long>(c.columns), c.cublas, c.cusparse, c.sputnik, c.ours,
+              c.better() / c.ours, c.flops() / (c.ours * 1e-6) / kPeakFlops * 100, c.plan.c_str());
+  if (c.best_plan_text != c.plan) std::printf(" (%s %.2f)", c.best_plan_text.c_str(), c.best_plan);
+  std::printf("\n");
+}
+
+std::vector<double> Ratios(const std::vector<Case>& cases, auto&& of) {
+  std::vector<double> ratios;
+  for (const Case& c : cases) {
+    const double ratio = of(c);
+    if (ratio > 0 && std::isfinite(ratio)) ratios.push_back(ratio);
+  }
+  return ratios;
+}
+
+void PrintGroup(const char* title, const std::vector<Case>& cases) {
+  if (cases.empty()) return;
+  const auto better = Ratios(cases, [](const Case& c) { return c.better() / c.ours; });
+  std::printf("%-28s %3zu cases: better/ours geomean %.3f (min %.2f p10 %.2f median %.2f p90 %.2f max %.2f)", title,
+              cases.size(), GeometricMean(better), Percentile(better, 0), Percentile(better, .1), Percentile(better, .5),
+              Percentile(better, .9), Percentile(better, 1));
+  std::printf("; best plan %.3f", GeometricMean(Ratios(cases, [](const Case& c) { return c.better() / c.best_plan; })));
+  std::printf("; cuSPARSE/ours %.2f", GeometricMean(Ratios(cases, [](const Case& c) { return c.cusparse / c.ours; })));
+  std::printf(" Sputnik/ours %.2f", GeometricMean(Ratios(cases, [](const Case& c) { return c.sputnik / c.ours; })));
+  std::printf(" cuBLAS/ours %.2f", GeometricMean(Ratios(cases, [](const Case& c) { return c.cublas / c.ours; })));
+  const auto peak = Ratios(cases, [](const Case& c) { return c.flops() / (c.ours * 1e-6) / kPeakFlops * 100; });
+  std::printf("; peak%% median %.1f max %.1f\n", Percentile(peak, .5), Percentile(peak, 1));
+}
+
+void PrintSummary(const std::vector<Case>& cases, bool ablation) {
+  std::vector<Case> long_ones, short_ones;
+  for (const Case& c : cases) (c.better() >= kLongUs ? long_ones : short_ones).push_back(c);
+  PrintGroup("all", cases);
+  PrintGroup("better one >= 10 us", long_ones);
+  PrintGroup("better one < 10 us", short_ones);
+  if (!ablation) return;
+  std::printf("Sputnik-style, %% of full speed: ");
+  const auto part = [&](const char* what, auto&& of) {
+    std::printf("%s %.1f  ", what, 100 * GeometricMean(Ratios(cases, [&](const Case& c) { return c.sputnik / of(c); })));
+  };
+  part("no swizzle", [](const Case& c) { return c.unbalanced; });
+  part("scalar loads", [](const Case& c) { return c.scalar; });
+  part("no pre-scaling", [](const Case& c) { return c.unscaled; });
+  part("no residue unroll", [](const Case& c) { return c.rolled; });
+  std::printf("\n");
+}
+
+void WriteCase(std::ofstream& out, const Case& c) {
+  out << "    {\"name\": \"" << c.name << "\", \"m\": " << c.rows << ", \"k\": " << c.cols << ", \"n\": " << c.columns
+      << ", \"nnz\": " << c.nonzeros << ", \"cublas_us\": " << c.cublas << ", \"cusparse_us\": " << c.cusparse
+      << ", \"cusparse_algorithm\": \"" << c.algorithm << "\", \"sputnik_us\": " << c.sputnik << ", \"ours_us\": " << c.ours
+      << ", \"plan\": \"" << c.plan << "\"";
+  if (c.unbalanced > 0) {
+    out << ", \"sputnik_no_swizzle_us\": " << c.unbalanced << ", \"sputnik_scalar_us\": " << c.scalar
+        << ", \"sputnik_no_prescale_us\": " << c.unscaled << ", \"sputnik_no_residue_unroll_us\": " << c.rolled;
+  }
+  if (!c.plans.empty()) {
+    out << ", \"plans\": {";
+    const char* comma = "";
+    for (const auto& [plan, us] : c.plans) out << std::exchange(comma, ", ") << "\"" << plan << "\": " << us;
+    out << "}";
+  }
+  out << "}";
+}
+
+void WriteJson(const Options& options, const std::vector<Case>& cases) {
+  if (options.output.empty()) return;
+  std::vector<double> long_ones, short_ones;
+  for (const Case& c : cases) (c.better() >= kLongUs ? long_ones : short_ones).push_back(c.better() / c.ours);
+  std::ofstream out(options.output);
+  out.precision(5);
+  out << "{\n  \"machine\": \"" << options.machine << "\", \"date\": \"" << options.date << "\", \"commit\": \""
+      << options.commit << "\", \"dtype\": \"" << options.dtype << "\",\n  \"method\": \"CUDA graph of " << options.launches
+      << " launches, median of " << options.rounds << " replays, warm L2, microseconds a launch\",\n"
+      << "  \"baselines\": \"cuSPARSE best of CSR alg 1-3 with preprocessing, Sputnik-style kernel (fp32), cuBLAS dense\",\n"
+      << "  \"geomean_at_least_10us\": " << GeometricMean(long_ones) << ", \"cases_at_least_10us\": " << long_ones.size()
+      << ",\n  \"geomean_under_10us\": " << GeometricMean(short_ones) << ", \"cases_under_10us\": " << short_ones.size()
+      << ",\n  \"cases\": [\n";
+  for (size_t i = 0; i < cases.size(); ++i) {
+    WriteCase(out, cases[i]);
+    out << (i + 1 < cases.size() ? ",\n" : "\n");
+  }
+  out << "  ]\n}\n";
+}
+
+void RunDlmc(const Options& options, Bench& bench, std::vector<Case>& cases) {
+  const auto found = FindDlmcCases(options.dlmc, options.sparsities, options.sample);
+  for (size_t i = 0; i < found.size(); ++i) {
+    std::fprintf(stderr, "\r%zu of %zu", i + 1, found.size());
+    const auto matrix = ReadDlmc(found[i].path);
+    Must(matrix.ok(), "read " + found[i].path);
+    const bool images = found[i].columns.size() == 1;
+    for (int64_t columns : found[i].columns) {
+      for (int64_t batch : images ? options.batches : std::vector<int64_t>{1}) {
+        cases.push_back(bench.Run(found[i].name, *matrix, columns * batch));
+        Print(cases.back());
+      }
+    }
+  }
+  std::fprintf(stderr, "\n");
+}
+
+void RunShapes(Bench& bench, std::vector<Case>& cases) {
+  struct Shape { int64_t m, k, n; double sparsity; };
+  constexpr Shape kShapes[] = {{512, 512, 2048, .9},   {2048, 512, 2048, .9},   {3072, 768, 4096, .8}, {3072, 768, 4096, .9},
+                               {3072, 768, 128, .9},   {256, 2304, 12544, .9}, {716, 716, 196, .9},   {8192, 2048, 32, .9},
+                               {4096, 4096, 8, .8},    {4096, 4096, 2048, .9}};
+  for (const Shape& s : kShapes) {
+    cases.push_back(bench.Run(Concat("random ", s.sparsity), DrawMatrix(s.m, s.k, s.sparsity, .2), s.n));
+    Print(cases.back());
+  }
+}
+
+void RunCov(Bench& bench, std::vector<Case>& cases) {
+  for (double cov : {0.0, 0.25, 0.5, 0.75, 1.0, 1.5}) {
+    cases.push_back(bench.Run(Concat("CoV ", cov), DrawMatrix(8192, 2048, .75, cov), 128));
+    const Case& c = cases.back();
+    Print(c);
+    std::printf("  row swizzle off: %.2f us, on: %.2f us, %.1f %%; at CoV 0: %.1f %% of the speed off, %.1f %% on; ours %.1f %%\n",
+                c.unbalanced, c.sputnik, 100 * c.sputnik / c.unbalanced,
+                100 * cases[0].sputnik * c.flops() / cases[0].flops() / c.unbalanced,
+                100 * cases[0].sputnik * c.flops() / cases[0].flops() / c.sputnik,
+                100 * cases[0].ours * c.flops() / cases[0].flops() / c.ours);
+  }
+}
+
+int Main(Options options) {
+  if (options.cov) options.ablation = true;
+  Bench bench(options);
+  std::vector<Case> cases;
+  PrintHeader();
+  if (options.shapes) RunShapes(bench, cases);
+  if (options.cov) RunCov(bench, cases);
+  if (!options.dlmc.empty()) RunDlmc(options, bench, cases);
+  PrintSummary(cases, options.ablation);
+  WriteJson(options, cases);
+  if (bench.wrong_ > 0) std::printf("%d results were WRONG\n", bench.wrong_);
+  return bench.wrong_ > 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace swizzle::bench
+
+int main(int argc, char** argv) {
+  swizzle::bench::Options options;
+  CLI::App app("CSR SpMM on a GPU against cuSPARSE, a Sputnik-style kernel and dense cuBLAS");
+  app.add_option("--dlmc", options.dlmc, "folder with .smtx files");
+  app.add_option("--sparsity", options.sparsities, "of DLMC matrices")->delimiter(',');
+  app.add_option("--sample", options.sample, "take this many matrices, evenly; 0: all");
+  app.add_option("--batches", options.batches, "of ResNet-50's images")->delimiter(',');
+  app.add_option("--rounds", options.rounds, "replays, of which the median counts");
+  app.add_option("--launches", options.launches, "in a graph");
+  app.add_option("--dtype", options.dtype, "f32, f16 or bf16");
+  app.add_option("--machine", options.machine, "for the results");
+  app.add_option("--date", options.date, "for the results");
+  app.add_option("--commit", options.commit, "for the results");
+  app.add_option("-o,--output", options.output, "results, as JSON");
+  app.add_flag("--every-plan", options.every_plan, "time every way to lay out our kernel");
+  app.add_flag("--ablation", options.ablation, "time the Sputnik-style kernel without its parts");
+  app.add_flag("--cov", options.cov, "row swizzle over the variation of row lengths");
+  app.add_flag("--shapes", options.shapes, "shapes with known times");
+  CLI11_PARSE(app, argc, argv);
+  return swizzle::bench::Main(options);
+}

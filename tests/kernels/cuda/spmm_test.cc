@@ -1,0 +1,302 @@
+// The GPU's sparse convolutions against the double-precision reference: the problems of kernel_cases.h, and rows of every
+// length, long ones among them, laid over the device in every way that conv_csr.h knows.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <set>
+
+#include "kernels/cuda/conv_csr.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/cuda_stream.h"
+#include "kernels/half.h"
+#include "kernels/reference/layout.h"
+#include "kernels/reference/reference.h"
+#include "tests/kernels/kernel_cases.h"
+
+namespace swizzle {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// Largest difference over the largest magnitude of the output (at least 1). Operands of half types are rounded before the
+// reference sees them, so that what is left is the rounding of the result.
+double Tolerance(DType dtype) {
+  return dtype == DType::kFloat32 ? 1e-5 : dtype == DType::kFloat16 ? 0x1p-10 : 0x1p-7;
+}
+
+// To the nearest with as many places as the type has; what is drawn here is in the normal range of both.
+float Rounded(float value, DType dtype) {
+  if (dtype == DType::kFloat32 || value == 0 || !std::isfinite(value)) return value;
+  int exponent = 0;
+  const float fraction = std::frexp(value, &exponent);
+  const int places = dtype == DType::kFloat16 ? 11 : 8;
+  return std::ldexp(std::nearbyint(std::ldexp(fraction, places)), exponent - places);
+}
+
+// Bits of a value that Rounded made.
+uint16_t HalfBits(float value, DType dtype) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  if (dtype == DType::kBFloat16) return static_cast<uint16_t>(bits >> 16);
+  const uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000u);
+  if (value == 0) return sign;
+  if (std::isnan(value)) return 0x7E00;
+  return static_cast<uint16_t>(sign | (((bits & 0x7FFFFFFFu) - 0x38000000u) >> 13));
+}
+
+float FloatOf(uint16_t bits, DType dtype) {
+  return dtype == DType::kFloat16 ? FloatOfHalf(bits) : FloatOfBfloat16(bits);
+}
+
+struct Gpu {
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Stream> stream;
+};
+
+// Null where there is none; then `why` says so.
+Gpu* TheGpu(std::string* why) {
+  static std::string reason;
+  static Gpu* const gpu = [] {
+    auto backend = NewCudaBackend(0);
+    if (!backend.ok()) {
+      reason = std::string(backend.status().message());
+      return static_cast<Gpu*>(nullptr);
+    }
+    auto made = std::make_unique<Gpu>();
+    made->backend = *std::move(backend);
+    made->stream = *made->backend->NewStream(0);
+    return made.release();
+  }();
+  *why = reason;
+  return gpu;
+}
+
+std::vector<float> DrawValues(int64_t count, DType dtype, std::mt19937& random) {
+  std::vector<float> values(count);
+  for (float& value : values) value = Rounded(static_cast<float>(random() >> 8) / (1 << 23) - 1, dtype);
+  for (float& value : values) {
+    if (std::abs(value) < 1e-3f) value = 0.5f;  // normal numbers in fp16 too
+  }
+  return values;
+}
+
+CsrMatrix DrawCsr(const std::vector<int64_t>& lengths, int64_t cols, DType dtype, std::mt19937& random) {
+  CsrMatrix matrix;
+  matrix.rows = static_cast<int64_t>(lengths.size());
+  matrix.cols = cols;
+  matrix.row_offsets = {0};
+  for (int64_t length : lengths) {
+    std::set<uint32_t> columns;
+    while (static_cast<int64_t>(columns.size()) < length) columns.insert(static_cast<uint32_t>(random() % cols));
+    matrix.col_indices.insert(matrix.col_indices.end(), columns.begin(), columns.end());
+    matrix.row_offsets.push_back(static_cast<uint32_t>(matrix.col_indices.size()));
+  }
+  matrix.values = DrawValues(static_cast<int64_t>(matrix.col_indices.size()), dtype, random);
+  return matrix;
+}
+
+// Elements of `dtype` in device memory.
+class DeviceValues {
+ public:
+  DeviceValues(Gpu& gpu, const std::vector<float>& values, DType dtype)
+      : gpu_(gpu), dtype_(dtype), count_(values.size()), buffer_(*gpu.backend->Allocate(bytes())) {
+    std::vector<std::byte> raw(bytes());
+    for (size_t i = 0; i < count_; ++i) {
+      if (dtype == DType::kFloat32) {
+        std::memcpy(raw.data() + 4 * i, &values[i], 4);
+      } else {
+        const uint16_t half = HalfBits(values[i], dtype);
+        std::memcpy(raw.data() + 2 * i, &half, 2);
+      }
+    }
+    gpu_.stream->Copy(buffer_->data(), raw.data(), raw.size());
+    EXPECT_TRUE(gpu_.stream->Synchronize().ok());
+  }
+  std::vector<float> Read() const {
+    std::vector<std::byte> raw(bytes());
+    gpu_.stream->Copy(raw.data(), buffer_->data(), raw.size());
+    EXPECT_TRUE(gpu_.stream->Synchronize().ok());
+    std::vector<float> values(count_);
+    for (size_t i = 0; i < count_; ++i) {
+      if (dtype_ == DType::kFloat32) {
+        std::memcpy(&values[i], raw.data() + 4 * i, 4);
+      } else {
+        uint16_t half;
+        std::memcpy(&half, raw.data() + 2 * i, 2);
+        values[i] = FloatOf(half, dtype_);
+      }
+    }
+    return values;
+  }
+  float* data() const { return reinterpret_cast<float*>(buffer_->data()); }
+  size_t bytes() const { return count_ * ElementBytes(dtype_); }
+
+ private:
+  Gpu& gpu_;
+  DType dtype_;
+  size_t count_;
+  std::unique_ptr<Buffer> buffer_;
+};
+
+std::vector<float> InRows(const std::vector<float>& nchw, const Extent& extent) {
+  std::vector<float> rows(LayoutElements(extent, Layout::kRows));
+  reference::ToLayout(nchw, extent, Layout::kRows, kNan, rows);
+  return rows;
+}
+
+void ExpectClose(const std::vector<float>& actual, const reference::Result& expected, DType dtype) {
+  ASSERT_EQ(actual.size(), expected.size());
+  double largest = 1;
+  for (double value : expected) largest = std::max(largest, std::abs(value));
+  for (size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_LE(std::abs(actual[i] - expected[i]), Tolerance(dtype) * largest)
+        << "NCHW element " << i << ": " << actual[i] << ", not " << expected[i];
+  }
+}
+
+class SpmmTest : public testing::TestWithParam<DType> {
+ protected:
+  void SetUp() override {
+    std::string why;
+    gpu_ = TheGpu(&why);
+    if (gpu_ == nullptr) GTEST_SKIP() << why;
+    for (const Kernel& kernel : gpu_->backend->kernels()) {
+      if (kernel.name.starts_with("conv_rows_csr_") && kernel.key.input_dtype == GetParam()) kernel_ = &kernel;
+    }
+    ASSERT_NE(kernel_, nullptr);
+  }
+
+  // Through the kernel table's row, prepared at another batch size.
+  void CheckRow(const Problem& problem, const Weight& weight, std::mt19937& random) {
+    const DType dtype = GetParam();
+    ASSERT_TRUE(kernel_->accepts(problem));
+    Problem prepared = problem;
+    prepared.input.batch += 3, prepared.output.batch += 3;
+    auto packed = gpu_->backend->Prepare(*kernel_, weight, prepared);
+    ASSERT_TRUE(packed.ok()) << packed.status().message();
+    EXPECT_GT((*packed)->bytes(), 0u);
+    const auto input = DrawValues(problem.input.channels * problem.input.positions(), dtype, random);
+    reference::Values residual;
+    if (problem.epilogue.residual) {
+      residual = DrawValues(problem.output.channels * problem.output.positions(), dtype, random);
+    }
+    const DeviceValues x(*gpu_, InRows(input, problem.input), dtype);
+    const DeviceValues r(*gpu_, residual.empty() ? std::vector<float>(1) : InRows(residual, problem.output), dtype);
+    const DeviceValues y(*gpu_, std::vector<float>(LayoutElements(problem.output, Layout::kRows), kNan), dtype);
+    const DeviceValues workspace(*gpu_, std::vector<float>(kernel_->workspace_bytes(problem) / 4 + 1, kNan), DType::kFloat32);
+    const std::vector<const float*> inputs = {x.data(), r.data()};
+    KernelArgs args;
+    args.problem = &problem;
+    args.weight = packed->get();
+    args.inputs = {inputs.data(), residual.empty() ? size_t{1} : size_t{2}};
+    args.output = y.data();
+    args.workspace = {reinterpret_cast<std::byte*>(workspace.data()), kernel_->workspace_bytes(problem)};
+    gpu_->stream->Run([&] { kernel_->run(args, *gpu_->stream); });
+    ASSERT_TRUE(gpu_->stream->Synchronize().ok());
+    const auto expected = reference::Solve(problem, &weight, input, residual);
+    ExpectClose(reference::FromLayout(y.Read(), problem.output, Layout::kRows), expected, dtype);
+  }
+
+  Gpu* gpu_ = nullptr;
+  const Kernel* kernel_ = nullptr;
+};
+
+Weight DrawWeight(const KernelCase& kernel_case, DType dtype, std::mt19937& random) {
+  const Problem& problem = kernel_case.problem;
+  const int64_t cols = problem.input.channels * problem.window.kernel_h * problem.window.kernel_w;
+  DenseMatrix dense{problem.output.channels, cols, DrawValues(problem.output.channels * cols, dtype, random)};
+  std::bernoulli_distribution zero(kernel_case.sparsity);
+  for (float& value : dense.values) {
+    if (zero(random)) value = 0;
+  }
+  Weight weight;
+  if (kernel_case.bias) weight.bias = DrawValues(dense.rows, DType::kFloat32, random);
+  if (random() % 2 == 0) {
+    weight.matrix = CsrMatrix::FromDense(dense);
+  } else {
+    weight.matrix = std::move(dense);
+  }
+  return weight;
+}
+
+TEST_P(SpmmTest, AgreesWithReferenceOnKernelCases) {
+  int seed = 0;
+  for (KernelCase kernel_case : KernelCases(Op::kConv)) {
+    SCOPED_TRACE(CaseText(kernel_case));
+    kernel_case.problem.dtype = GetParam();
+    std::mt19937 random(++seed);
+    CheckRow(kernel_case.problem, DrawWeight(kernel_case, GetParam(), random), random);
+    if (HasFatalFailure()) return;
+  }
+}
+
+struct LinearCase {
+  std::string name;
+  std::vector<int64_t> lengths;  // of rows
+  int64_t cols, positions;
+};
+
+std::vector<int64_t> Uneven(int64_t rows, int64_t mean, int64_t outliers, int64_t longest) {
+  std::vector<int64_t> lengths(rows);
+  for (int64_t i = 0; i < rows; ++i) lengths[i] = i % 7 == 3 ? 0 : (i * 37) % (2 * mean + 1);
+  for (int64_t i = 0; i < outliers; ++i) lengths[(i * 131) % rows] = longest;
+  return lengths;
+}
+
+std::vector<LinearCase> LinearCases() {
+  return {
+      {"one entry", {1}, 1, 1},
+      {"no entries", {0, 0, 0, 0, 0}, 9, 5},
+      {"one position", Uneven(203, 60, 2, 900), 1021, 1},
+      {"49 positions", Uneven(131, 200, 3, 2304), 2304, 49},
+      {"outliers", Uneven(517, 20, 2, 1500), 1531, 196},
+      {"small K", Uneven(66, 9, 1, 60), 61, 3136},
+      {"small M", Uneven(3, 40, 1, 500), 577, 787},
+      {"large K", Uneven(35, 30, 1, 4000), 70001, 33},
+  };
+}
+
+// Every plan that fits gives the same sums.
+TEST_P(SpmmTest, AgreesInEveryPlan) {
+  const DType dtype = GetParam();
+  const cuda::SpmmDevice device = cuda::CurrentSpmmDevice();
+  std::mt19937 random(7);
+  for (const LinearCase& c : LinearCases()) {
+    SCOPED_TRACE(c.name);
+    Weight weight;
+    weight.matrix = DrawCsr(c.lengths, c.cols, dtype, random);
+    const auto& matrix = std::get<CsrMatrix>(weight.matrix);
+    weight.bias = DrawValues(matrix.rows, DType::kFloat32, random);
+    Problem problem;
+    problem.input = {c.positions, c.cols};
+    problem.output = {c.positions, matrix.rows};
+    problem.epilogue = {-2.0f, kInfinity, true};
+    problem.dtype = dtype;
+    const auto input = DrawValues(c.cols * c.positions, dtype, random);
+    const auto residual = DrawValues(matrix.rows * c.positions, dtype, random);
+    const auto expected = reference::Solve(problem, &weight, input, residual);
+    const DeviceValues x(*gpu_, InRows(input, problem.input), dtype), r(*gpu_, InRows(residual, problem.output), dtype);
+    auto packed = cuda::QuadCsr::Make(matrix, weight.bias, dtype);
+    ASSERT_TRUE(packed.ok());
+    for (const cuda::SpmmPlan& plan : cuda::AllSpmmPlans(**packed, device)) {
+      SCOPED_TRACE(cuda::SpmmPlanText(plan));
+      const DeviceValues y(*gpu_, std::vector<float>(LayoutElements(problem.output, Layout::kRows), kNan), dtype);
+      const cuda::SpmmOperands operands = {packed->get(), dtype, x.data(), r.data(), y.data(), RowStride(c.positions),
+                                           c.positions,           problem.epilogue.low, problem.epilogue.high};
+      gpu_->stream->Run([&] { cuda::QueueSpmm(operands, plan, cuda::CudaStream::From(*gpu_->stream).queue()); });
+      ASSERT_TRUE(gpu_->stream->Synchronize().ok());
+      ExpectClose(reference::FromLayout(y.Read(), problem.output, Layout::kRows), expected, dtype);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(DTypes, SpmmTest, testing::Values(DType::kFloat32, DType::kFloat16, DType::kBFloat16),
+                         [](const auto& test) { return std::string(DTypeName(test.param)); });
+
+}  // namespace
+}  // namespace swizzle
