@@ -1,6 +1,6 @@
 // The CUDA backend: one GPU, its memory and streams, and the kernels of kernel_table.cc.
 //
-// This header needs no CUDA. Where a build has no CUDA (SWIZZLE_CUDA off, or no nvcc), no_cuda.cc stands in.
+// This header needs no CUDA: in programs these functions open the module (cuda_module.h) and call its own.
 #ifndef SWIZZLE_KERNELS_CUDA_CUDA_BACKEND_H_
 #define SWIZZLE_KERNELS_CUDA_CUDA_BACKEND_H_
 

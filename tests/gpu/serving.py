@@ -60,6 +60,6 @@ def measure(programs, arguments, scratch, figures):
             with Server(programs, repository, scratch, f'--device={device}', f'--tuning-cache={cache}',
                         f'--tuning-budget={arguments.budget}') as server:
                 one = bench(programs, server, 1, 3)
-                many = bench(programs, server, 8 * streams, 4)
-            figures[f'{device}, {streams} streams'] = {'one client': one, f'{8 * streams} clients': many}
+                many = bench(programs, server, 4 * streams, 4)
+            figures[f'{device}, {streams} streams'] = {'one client': one, f'{4 * streams} clients': many}
             print(f'{device}, {streams} streams: {json.dumps(one)}\n  {json.dumps(many)}', flush=True)

@@ -1,0 +1,72 @@
+#include "kernels/cuda/cuda_module.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <string_view>
+
+#include "kernels/cuda/cuda_backend.h"
+
+namespace swizzle {
+namespace {
+
+using cuda::ModuleFunctions;
+
+namespace fs = std::filesystem;
+
+// Beside the program, as builds have it, or where it is installed. Empty: nowhere.
+fs::path FindModule() {
+  std::error_code ignored;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (const fs::path& path : {folder / cuda::kModuleFile, folder.parent_path() / "lib/swizzle" / cuda::kModuleFile}) {
+    if (fs::exists(path, ignored)) return path;
+  }
+  return {};
+}
+
+// The driver's library; CUDA needs it, and it is small. Without it the module, of hundreds of megabytes with what it links
+// to, is not even looked at.
+bool HasDriver() { return dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr; }
+
+StatusOr<const ModuleFunctions*> OpenModule() {
+  const fs::path path = FindModule();
+  if (path.empty()) {
+    return Unimplemented("this build has no CUDA backend (", cuda::kModuleFile,
+                         "); use --device=cpu, or build with nvcc on the PATH");
+  }
+  if (!HasDriver()) {
+    return MakeError(StatusCode::kUnavailable,
+                     "there is no NVIDIA driver on this machine (libcuda.so.1); use --device=cpu");
+  }
+  void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (module == nullptr) {
+    return MakeError(StatusCode::kUnavailable, "the CUDA backend cannot be loaded; use --device=cpu, or install CUDA's libraries: ",
+                     dlerror());
+  }
+  const auto entry = reinterpret_cast<cuda::ModuleEntry>(dlsym(module, cuda::kModuleEntry));
+  const ModuleFunctions* const functions = entry == nullptr ? nullptr : entry();
+  if (functions == nullptr || std::string_view(functions->build) != cuda::kModuleBuild) {
+    return MakeError(StatusCode::kUnavailable, path.string(), " is of another build than this program; install both anew");
+  }
+  return functions;
+}
+
+// Opened once, never closed.
+const StatusOr<const ModuleFunctions*>& Module() {
+  static const StatusOr<const ModuleFunctions*> module = OpenModule();
+  return module;
+}
+
+}  // namespace
+
+StatusOr<int> CountCudaDevices() {
+  SWIZZLE_ASSIGN_OR_RETURN(const ModuleFunctions* const module, Module());
+  return module->count_devices();
+}
+
+StatusOr<std::unique_ptr<Backend>> NewCudaBackend(int ordinal) {
+  SWIZZLE_ASSIGN_OR_RETURN(const ModuleFunctions* const module, Module());
+  return module->new_backend(ordinal);
+}
+
+}  // namespace swizzle

@@ -1,0 +1,28 @@
+// The CUDA backend is a module of its own, libswizzle_cuda.so, opened when first a GPU is asked for: programs start, and
+// are as small, on machines that have none of CUDA's libraries. These are its two functions and its version.
+#ifndef SWIZZLE_KERNELS_CUDA_CUDA_MODULE_H_
+#define SWIZZLE_KERNELS_CUDA_CUDA_MODULE_H_
+
+#include <memory>
+
+#include "kernels/backend.h"
+
+namespace swizzle::cuda {
+
+inline constexpr char kModuleFile[] = "libswizzle_cuda.so";
+// Program and module have to be of one build: the types of backend.h pass between them.
+inline constexpr char kModuleBuild[] = SWIZZLE_VERSION " " __VERSION__;
+
+struct ModuleFunctions {
+  const char* build = kModuleBuild;
+  StatusOr<int> (*count_devices)() = nullptr;
+  StatusOr<std::unique_ptr<Backend>> (*new_backend)(int ordinal) = nullptr;
+};
+
+// What the module exports, with C linkage.
+inline constexpr char kModuleEntry[] = "SwizzleCudaModule";
+using ModuleEntry = const ModuleFunctions* (*)();
+
+}  // namespace swizzle::cuda
+
+#endif  // SWIZZLE_KERNELS_CUDA_CUDA_MODULE_H_

@@ -1,0 +1,12 @@
+// What libswizzle_cuda.so exports.
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/cuda_module.h"
+
+extern "C" __attribute__((visibility("default"))) const swizzle::cuda::ModuleFunctions* SwizzleCudaModule() {
+  static constexpr swizzle::cuda::ModuleFunctions kFunctions = {
+      .build = swizzle::cuda::kModuleBuild,
+      .count_devices = swizzle::CountCudaDevices,
+      .new_backend = swizzle::NewCudaBackend,
+  };
+  return &kFunctions;
+}
