@@ -58,43 +58,65 @@ Status MultiplyBlocks(const KernelArgs& args, bool adds, CudaStream& stream) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-bool AcceptsPointwise(const Problem& problem) { return problem.window.IsPointwise(); }
-
-StatusOr<std::unique_ptr<PackedWeight>> PrepareConvNhwcCublas(const Weight& weight, const Problem& problem) {
-  return DenseWeight::Make(weight, problem, {.dtype = problem.dtype, .bias_dtype = problem.dtype});
+size_t WorkspaceBytes(const Problem& problem) {
+  if (problem.window.IsPointwise()) return 0;
+  return static_cast<size_t>(Depth(problem) * BlockPositions(problem) * ElementSize(problem));
 }
 
-void ConvNhwcCublas(const KernelArgs& args, Stream& stream) {
-  CudaStream& cuda_stream = CudaStream::From(stream);
+// Positions [begin, begin + count) of the output in kNhwc from their `columns`.
+Status MultiplyPositions(const KernelArgs& args, const void* columns, int64_t begin, int64_t count,
+                         CudaStream& stream) {
   const Problem& problem = *args.problem;
-  const DenseWeight& weight = DenseWeight::From(args);
+  const int64_t offset = begin * problem.output.channels * ElementSize(problem);
   Product product;
   product.dtype = problem.dtype;
   product.m = problem.output.channels;
-  product.n = problem.output.positions();
-  product.k = problem.input.channels;
-  product.a = {weight.matrix(), product.k};
+  product.n = count;
+  product.k = Depth(problem);
+  product.a = {DenseWeight::From(args).matrix(), product.k};
   product.transpose_a = true;
-  product.b = {args.inputs[0], product.k};
-  product.c = problem.epilogue.residual ? args.inputs[1] : nullptr;
-  product.d = args.output;
+  product.b = {columns, product.k};
+  product.c = problem.epilogue.residual ? reinterpret_cast<const std::byte*>(args.inputs[1]) + offset : nullptr;
+  product.d = reinterpret_cast<std::byte*>(args.output) + offset;
   product.ld_d = product.m;
-  product.bias = weight.bias();
+  product.bias = DenseWeight::From(args).bias();
   product.relu = IsRelu(problem.epilogue);
-  cuda_stream.Report(QueueProduct(product, cuda_stream));
-  if (problem.epilogue.Clamps() && !product.relu) ClampOutput(args, cuda_stream);
+  return QueueProduct(product, stream);
+}
+
+Status MultiplyPositions(const KernelArgs& args, CudaStream& stream) {
+  const Problem& problem = *args.problem;
+  const int64_t end = problem.output.positions(), step = BlockPositions(problem);
+  if (problem.window.IsPointwise()) return MultiplyPositions(args, args.inputs[0], 0, end, stream);
+  for (int64_t begin = 0; begin < end; begin += step) {
+    const int64_t count = std::min(step, end - begin);
+    GatherColumnsNhwc(problem, args.inputs[0], {begin, count, args.workspace.data()}, stream);
+    SWIZZLE_RETURN_IF_ERROR(MultiplyPositions(args, args.workspace.data(), begin, count, stream));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareConvNhwcCublas(const Weight& weight, const Problem& problem) {
+  return DenseWeight::Make(weight, problem,
+                           {.dtype = problem.dtype, .bias_dtype = problem.dtype, .channels_innermost = true});
+}
+
+size_t ConvNhwcCublasWorkspaceBytes(const Problem& problem) { return WorkspaceBytes(problem); }
+
+void ConvNhwcCublas(const KernelArgs& args, Stream& stream) {
+  CudaStream& cuda_stream = CudaStream::From(stream);
+  const Epilogue& epilogue = args.problem->epilogue;
+  cuda_stream.Report(MultiplyPositions(args, cuda_stream));
+  if (epilogue.Clamps() && !IsRelu(epilogue)) ClampOutput(args, cuda_stream);
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvRowsCublas(const Weight& weight, const Problem& problem) {
   return DenseWeight::Make(weight, problem, {.dtype = problem.dtype});
 }
 
-size_t ConvRowsCublasWorkspaceBytes(const Problem& problem) {
-  if (problem.window.IsPointwise()) return 0;
-  return static_cast<size_t>(Depth(problem) * BlockPositions(problem) * ElementSize(problem));
-}
+size_t ConvRowsCublasWorkspaceBytes(const Problem& problem) { return WorkspaceBytes(problem); }
 
 void ConvRowsCublas(const KernelArgs& args, Stream& stream) {
   CudaStream& cuda_stream = CudaStream::From(stream);

@@ -1,7 +1,5 @@
-// The columns that a convolution multiplies its weights with, on a GPU, from kRows.
-//
-// Row k = (channel * kernel_h + i) * kernel_w + j holds, for each output position, the input at tap (i, j) of the window
-// there, and zero where the tap falls outside the plane.
+// The columns that a convolution multiplies its weights with, on a GPU, in the problem's element type. Outside the
+// plane they are zero.
 #ifndef SWIZZLE_KERNELS_CUDA_IM2COL_H_
 #define SWIZZLE_KERNELS_CUDA_IM2COL_H_
 
@@ -9,14 +7,17 @@
 
 namespace swizzle::cuda {
 
-// Output positions [begin, begin + count), their rows `count` elements apart. Positions past the last repeat it. In the
-// problem's element type.
+// Output positions [begin, begin + count), to `columns`.
 struct ColumnBlock {
   int64_t begin = 0;
   int64_t count = 0;
   void* columns = nullptr;
 };
+
+// From kRows to [channels][taps][count]. Positions past the last repeat it.
 void GatherColumns(const Problem& problem, const void* input, const ColumnBlock& block, CudaStream& stream);
+// From kNhwc to [count][taps][channels]. REQUIRES: the problem has all these positions.
+void GatherColumnsNhwc(const Problem& problem, const void* input, const ColumnBlock& block, CudaStream& stream);
 
 }  // namespace swizzle::cuda
 

@@ -25,13 +25,13 @@ constexpr KernelKey Key(Op op, Format weights, DType dtype, Layout layout) {
 bool AcceptsAll(const Problem&) { return true; }
 
 // One row for each precision, on devices that have it; `name` ends before the type, `library` is the rest.
-#define SWIZZLE_DENSE_ROWS(name, library, layout, accepts, prepare, workspace, run)                                    \
-  Kernel{name "_f32_" library, Key(Op::kConv, Format::kDense, DType::kFloat32, layout), kAnySm, accepts, prepare,       \
-         workspace, run},                                                                                               \
-      Kernel{name "_f16_" library, Key(Op::kConv, Format::kDense, DType::kFloat16, layout), kAnySm, accepts, prepare,   \
-             workspace, run},                                                                                           \
-      Kernel{name "_bf16_" library, Key(Op::kConv, Format::kDense, DType::kBFloat16, layout), kSm80, accepts, prepare,  \
-             workspace, run}
+#define SWIZZLE_DENSE_ROWS(name, library, layout, accepts, prepare, workspace, run)                                  \
+  Kernel{name "_f32_" library, Key(Op::kConv, Format::kDense, DType::kFloat32, layout), kAnySm, accepts, prepare,    \
+         workspace, run},                                                                                            \
+      Kernel{name "_f16_" library, Key(Op::kConv, Format::kDense, DType::kFloat16, layout), kAnySm, accepts,         \
+             prepare, workspace, run},                                                                               \
+      Kernel{name "_bf16_" library, Key(Op::kConv, Format::kDense, DType::kBFloat16, layout), kSm80, accepts,        \
+             prepare, workspace, run}
 
 constexpr Kernel kRows[] = {
     // Layout conversion.
@@ -41,8 +41,8 @@ constexpr Kernel kRows[] = {
      kAnySm, AcceptsAll, nullptr, nullptr, ConvertRowsToNchw},
 
     // Dense convolution and linear layers.
-    SWIZZLE_DENSE_ROWS("conv_nhwc_dense", "cublaslt", Layout::kNhwc, AcceptsPointwise, PrepareConvNhwcCublas, nullptr,
-                       ConvNhwcCublas),
+    SWIZZLE_DENSE_ROWS("conv_nhwc_dense", "cublaslt", Layout::kNhwc, AcceptsAll, PrepareConvNhwcCublas,
+                       ConvNhwcCublasWorkspaceBytes, ConvNhwcCublas),
     SWIZZLE_DENSE_ROWS("conv_rows_dense", "cublaslt", Layout::kRows, AcceptsAll, PrepareConvRowsCublas,
                        ConvRowsCublasWorkspaceBytes, ConvRowsCublas),
     {"conv_nhwc_dense_f32_sm75", Key(Op::kConv, Format::kDense, DType::kFloat32, Layout::kNhwc), kAnySm, AcceptsAll,
