@@ -11,7 +11,7 @@ import sys
 
 import torch
 
-RUNS, REPLAYS = 20, 7
+RUNS, REPLAYS = 100, 7
 DTYPES = {"FP32": torch.float32, "FP16": torch.float16, "BF16": torch.bfloat16}
 
 
