@@ -82,8 +82,8 @@ struct Convolution {
   }
 };
 
-// Tries the algorithms in the order of cuDNN's heuristics, which cost less than a launch that is recorded is worth, until
-// one takes the problem.
+// Tries the algorithms in the order of cuDNN's heuristics, which cost less than a launch that is recorded is worth,
+// until one takes the problem.
 Status QueueConvolution(const KernelArgs& args, CudaStream& stream) {
   const Problem& problem = *args.problem;
   const DenseWeight& weight = DenseWeight::From(args);
@@ -92,11 +92,10 @@ Status QueueConvolution(const KernelArgs& args, CudaStream& stream) {
   SWIZZLE_RETURN_IF_ERROR(conv.Init(problem));
   std::array<cudnnConvolutionFwdAlgoPerf_t, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> choices = {};
   int found = 0;
-  SWIZZLE_RETURN_IF_ERROR(CudnnStatus(
-      cudnnGetConvolutionForwardAlgorithm_v7(handle, conv.input.handle, conv.filter.handle, conv.window.handle,
-                                             conv.output.handle, static_cast<int>(choices.size()), &found,
-                                             choices.data()),
-      "find an algorithm for a convolution"));
+  SWIZZLE_RETURN_IF_ERROR(CudnnStatus(cudnnGetConvolutionForwardAlgorithm_v7(
+                                          handle, conv.input.handle, conv.filter.handle, conv.window.handle,
+                                          conv.output.handle, static_cast<int>(choices.size()), &found, choices.data()),
+                                      "find an algorithm for a convolution"));
   const std::span<std::byte> workspace = stream.cublas_workspace();
   const bool residual = problem.epilogue.residual;
   const float one = 1, others = residual ? 1 : 0;
@@ -128,11 +127,9 @@ bool AcceptsConvCudnn(const Problem& problem) {
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCudnn(const Weight& weight, const Problem& problem) {
-  return DenseWeight::Make(weight, problem,
-                           {.dtype = problem.dtype,
-                            .bias_dtype = problem.dtype,
-                            .channels_innermost = true,
-                            .always_bias = true});
+  return DenseWeight::Make(
+      weight, problem,
+      {.dtype = problem.dtype, .bias_dtype = problem.dtype, .channels_innermost = true, .always_bias = true});
 }
 
 void ConvCudnn(const KernelArgs& args, Stream& stream) {

@@ -20,9 +20,9 @@ constexpr int64_t kFewestSteps = 16;  // that a block of several for one tile ta
 
 struct Shape {
   int channels, height, width, out_height, out_width, out_channels, padded_out_channels;
-  int depth;                       // columns
-  int positions;                   // of the output
-  int64_t in_stride, out_stride;   // kRows
+  int depth;                      // columns
+  int positions;                  // of the output
+  int64_t in_stride, out_stride;  // kRows
   int steps_per_split;
   Window window;
 };
@@ -100,8 +100,8 @@ struct NhwcTile {
   }
 };
 
-// The same from kRows, where neighbours are positions: a thread has one. With kVector 4 channels come in whole steps, and
-// all columns of one share a tap.
+// The same from kRows, where neighbours are positions: a thread has one. With kVector 4 channels come in whole steps,
+// and all columns of one share a tap.
 template <int kPositions, int kThreads, int kVector>
 struct RowsTile {
   static constexpr int kStep = kThreads / kPositions;
@@ -151,7 +151,8 @@ struct WeightTile {
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
       const int k = column + threadIdx.x / kAcross + i * kStep;
-      const auto* const from = reinterpret_cast<const float4*>(weight + int64_t{k} * shape.padded_out_channels + channel);
+      const auto* const from =
+          reinterpret_cast<const float4*>(weight + int64_t{k} * shape.padded_out_channels + channel);
       values[i] = k < shape.depth ? __ldg(from) : float4{0, 0, 0, 0};
     }
   }
@@ -189,8 +190,8 @@ __device__ float Finished(const Operands& operands, float sum, int channel, int6
 
 // sums[position][channel], to this split's place. Spare positions of kRows are written too, in whole vectors.
 template <Layout kLayout, int kPositions, int kChannels>
-__device__ void StoreSums(const Shape& shape, const Operands& operands, const float (&sums)[kPart][kPart], int position0,
-                          int channel0, int across, int down) {
+__device__ void StoreSums(const Shape& shape, const Operands& operands, const float (&sums)[kPart][kPart],
+                          int position0, int channel0, int across, int down) {
   const bool finish = operands.split_stride == 0;
   float* const output = operands.output + blockIdx.z * operands.split_stride;
   const int64_t end = kLayout == Layout::kRows ? shape.out_stride : shape.positions;
@@ -201,8 +202,8 @@ __device__ void StoreSums(const Shape& shape, const Operands& operands, const fl
     for (int c = 0; c < kPart; ++c) {
       const int channel = channel0 + PartAt<kChannels>(across, c);
       if (position >= end || channel >= shape.out_channels) continue;
-      const int64_t at = kLayout == Layout::kRows ? channel * shape.out_stride + position
-                                                  : position * shape.out_channels + channel;
+      const int64_t at =
+          kLayout == Layout::kRows ? channel * shape.out_stride + position : position * shape.out_channels + channel;
       output[at] = finish ? Finished(operands, sums[p][c], channel, at) : sums[p][c];
     }
   }
@@ -268,8 +269,7 @@ __global__ void AddSplits(const float* partial, Operands operands, int splits, i
 
 class SimtWeight final : public PackedWeight {
  public:
-  SimtWeight(DeviceArray<float> matrix, DeviceArray<float> bias)
-      : matrix_(std::move(matrix)), bias_(std::move(bias)) {}
+  SimtWeight(DeviceArray<float> matrix, DeviceArray<float> bias) : matrix_(std::move(matrix)), bias_(std::move(bias)) {}
   const float* matrix() const { return matrix_.data(); }
   const float* bias() const { return bias_.data(); }
   size_t bytes() const override { return matrix_.bytes() + bias_.bytes(); }
@@ -289,8 +289,8 @@ struct Cut {
 };
 
 Cut CutInto(int positions, int channels, const Problem& problem, int64_t depth) {
-  Cut cut = {positions, channels, Ceil(problem.output.positions(), positions),
-             Ceil(problem.output.channels, channels), 1, 0};
+  Cut cut = {positions, channels, Ceil(problem.output.positions(), positions), Ceil(problem.output.channels, channels),
+             1,         0};
   const int64_t steps = Ceil(depth, kDepth), tiles = cut.tiles_across * cut.tiles_down;
   const int64_t threads = tiles * positions * channels / (kPart * kPart);
   const int64_t wanted = std::max<int64_t>(std::min(kFillingThreads / threads, steps / kFewestSteps), 1);
@@ -373,7 +373,7 @@ void ConvSimt(const KernelArgs& args, Stream& stream) {
   const Cut cut = CutOf(problem);
   const int64_t count = LayoutElements(problem.output, kLayout);
   const float* const residual = problem.epilogue.residual ? args.inputs[1] : nullptr;
-  const Operands finished = {args.inputs[0], weight.matrix(), weight.bias(), residual, args.output, 0,
+  const Operands finished = {args.inputs[0],       weight.matrix(),      weight.bias(), residual, args.output, 0,
                              problem.epilogue.low, problem.epilogue.high};
   Operands operands = finished;
   auto* const partial = reinterpret_cast<float*>(args.workspace.data());

@@ -76,10 +76,10 @@ Status QueueProduct(const Product& product, CudaStream& stream) {
       Concat("find an algorithm for a product of ", m, "x", n, "x", k));
   const float one = 1, beta = product.c != nullptr ? 1 : 0;
   const void* const c = product.c != nullptr ? product.c : product.d;
-  return CudaStatus(cublasLtMatmul(stream.cublas(), desc.handle, &one, product.a.data, a.handle, product.b.data,
-                                   b.handle, &beta, c, d.handle, product.d, d.handle, &choice.algo, workspace.data(),
-                                   workspace.size(), stream.queue()),
-                    Concat("queue a product of ", m, "x", n, "x", k));
+  return CudaStatus(
+      cublasLtMatmul(stream.cublas(), desc.handle, &one, product.a.data, a.handle, product.b.data, b.handle, &beta, c,
+                     d.handle, product.d, d.handle, &choice.algo, workspace.data(), workspace.size(), stream.queue()),
+      Concat("queue a product of ", m, "x", n, "x", k));
 }
 
 }  // namespace swizzle::cuda

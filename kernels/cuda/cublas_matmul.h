@@ -1,4 +1,5 @@
-// One matrix product through cuBLASLt, in its terms: matrices are column-major, `ld` elements from one column to the next.
+// One matrix product through cuBLASLt, in its terms: matrices are column-major, `ld` elements from one column to the
+// next.
 #ifndef SWIZZLE_KERNELS_CUDA_CUBLAS_MATMUL_H_
 #define SWIZZLE_KERNELS_CUDA_CUBLAS_MATMUL_H_
 
@@ -13,22 +14,22 @@ struct MatrixRef {
   int64_t ld = 0;
 };
 
-// d[m, n] = relu(a[m, k] * b[k, n] + c[m, n] + bias[m]). All of one type; sums in fp32, and for fp32 in full precision, never
-// TF32.
+// d[m, n] = relu(a[m, k] * b[k, n] + c[m, n] + bias[m]). All of one type; sums in fp32, and for fp32 in full precision,
+// never TF32.
 struct Product {
   DType dtype = DType::kFloat32;
   int64_t m = 0, n = 0, k = 0;
   MatrixRef a, b;
-  bool transpose_a = false;    // a is stored as [k, m]
-  const void* c = nullptr;     // with d's ld, or null; not d
+  bool transpose_a = false;  // a is stored as [k, m]
+  const void* c = nullptr;   // with d's ld, or null; not d
   void* d = nullptr;
   int64_t ld_d = 0;
   const void* bias = nullptr;  // [m], or null
   bool relu = false;
 };
 
-// Queues it, with the algorithm that cuBLASLt's heuristics put first for these sizes: plans are recorded, so that looking it
-// up costs nothing later.
+// Queues it, with the algorithm that cuBLASLt's heuristics put first for these sizes: plans are recorded, so that
+// looking it up costs nothing later.
 Status QueueProduct(const Product& product, CudaStream& stream);
 
 }  // namespace swizzle::cuda

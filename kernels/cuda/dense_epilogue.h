@@ -1,5 +1,5 @@
-// What follows a library's product where the library cannot do it itself: one more pass over the output, in the problem's
-// element type, 16 bytes at a time.
+// What follows a library's product where the library cannot do it itself: one more pass over the output, in the
+// problem's element type, 16 bytes at a time.
 #ifndef SWIZZLE_KERNELS_CUDA_DENSE_EPILOGUE_H_
 #define SWIZZLE_KERNELS_CUDA_DENSE_EPILOGUE_H_
 
@@ -10,8 +10,8 @@ namespace swizzle::cuda {
 // output = clamp(output, low, high), for all its elements in kNhwc.
 void ClampOutput(const KernelArgs& args, CudaStream& stream);
 
-// output = clamp(output + bias + residual, low, high) in kRows, spare positions included; `bias` is one fp32 number a row,
-// or null.
+// output = clamp(output + bias + residual, low, high) in kRows, spare positions included; `bias` is one fp32 number a
+// row, or null.
 void FinishRows(const KernelArgs& args, const float* bias, CudaStream& stream);
 
 // Whether the clamp is max(x, 0), which libraries have.

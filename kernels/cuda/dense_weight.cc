@@ -44,8 +44,7 @@ StatusOr<std::unique_ptr<PackedWeight>> DenseWeight::Make(const Weight& weight, 
   std::vector<float> bias = weight.bias;
   if (bias.empty() && packing.always_bias) bias.assign(matrix.rows, 0.0f);
   auto packed = std::make_unique<DenseWeight>();
-  SWIZZLE_ASSIGN_OR_RETURN(packed->matrix_,
-                           DeviceArray<std::byte>::Upload(AsType(matrix.values, packing.dtype)));
+  SWIZZLE_ASSIGN_OR_RETURN(packed->matrix_, DeviceArray<std::byte>::Upload(AsType(matrix.values, packing.dtype)));
   if (!bias.empty()) {
     SWIZZLE_ASSIGN_OR_RETURN(packed->bias_, DeviceArray<std::byte>::Upload(AsType(bias, packing.bias_dtype)));
   }

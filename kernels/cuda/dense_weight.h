@@ -13,10 +13,10 @@ namespace swizzle::cuda {
 class DenseWeight final : public PackedWeight {
  public:
   struct Packing {
-    DType dtype = DType::kFloat32;       // of the matrix
+    DType dtype = DType::kFloat32;  // of the matrix
     DType bias_dtype = DType::kFloat32;
-    bool channels_innermost = false;     // columns in the order of kNhwc, [kernel_h][kernel_w][channels]
-    bool always_bias = false;            // zeros where the layer has none
+    bool channels_innermost = false;  // columns in the order of kNhwc, [kernel_h][kernel_w][channels]
+    bool always_bias = false;         // zeros where the layer has none
   };
 
   // [M, K], rows one after the other, and the bias, on the current device.

@@ -21,8 +21,8 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // How far results may be off.
 struct Tolerance {
-  double of_largest;   // difference over the largest magnitude of the output (at least 1), for sums of up to 900 terms
-  double of_softmax;   // of softmax, each value relative to itself: exp is good to 1e-6, the sum adds its own rounding
+  double of_largest;    // difference over the largest magnitude of the output (at least 1), for sums of up to 900 terms
+  double of_softmax;    // of softmax, each value relative to itself: exp is good to 1e-6, the sum adds its own rounding
   double softmax_step;  // between the type's smallest numbers
 };
 

@@ -1,8 +1,8 @@
 // Holds a row of a backend's kernel table to the double-precision reference, on the problems of kernel_cases.h.
 //
-// Buffers are exactly as large as the contracts say and end in guard bytes; spare positions, outputs and workspaces start
-// as NaN, so whatever leaks out of them shows. Where the backend's memory is its own, operands are copied there and back,
-// and what the row queues is also recorded and replayed. Rows in half precision get operands rounded to it.
+// Buffers are exactly as large as the contracts say and end in guard bytes; spare positions, outputs and workspaces
+// start as NaN, so whatever leaks out of them shows. Where the backend's memory is its own, operands are copied there
+// and back, and what the row queues is also recorded and replayed. Rows in half precision get operands rounded to it.
 #ifndef SWIZZLE_TESTS_KERNELS_ROW_CHECK_H_
 #define SWIZZLE_TESTS_KERNELS_ROW_CHECK_H_
 
@@ -15,8 +15,8 @@
 
 namespace swizzle {
 
-// The cases of the row's op that it accepts, in its precision. In the order of KernelCases(); `seed` differs from case to
-// case and is the same for every row.
+// The cases of the row's op that it accepts, in its precision. In the order of KernelCases(); `seed` differs from case
+// to case and is the same for every row.
 struct SeededCase {
   KernelCase kernel_case;
   int seed;

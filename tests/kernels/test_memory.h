@@ -1,6 +1,6 @@
-// Memory of a backend for tests of kernels: as large as asked for, with guard bytes behind it, all ones (NaN in every type)
-// until filled. Where the host shares the backend's memory there is one copy, else two, which ToBackend and FromBackend
-// bring into line. Movable, single-owner; the backend outlives it.
+// Memory of a backend for tests of kernels: as large as asked for, with guard bytes behind it, all ones (NaN in every
+// type) until filled. Where the host shares the backend's memory there is one copy, else two, which ToBackend and
+// FromBackend bring into line. Movable, single-owner; the backend outlives it.
 #ifndef SWIZZLE_TESTS_KERNELS_TEST_MEMORY_H_
 #define SWIZZLE_TESTS_KERNELS_TEST_MEMORY_H_
 
