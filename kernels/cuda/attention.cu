@@ -1,0 +1,339 @@
+#include "kernels/cuda/attention.h"
+
+#include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/instantiate.h"
+
+namespace swizzle::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kGroups = 8;    // of queries: neighbouring half warps take neighbouring queries
+constexpr int kLanes = 16;    // of a group: they share the keys of a tile, and then the channels of values
+constexpr int kKeys = 64;     // of a tile
+constexpr int kPad = 4;       // keeps rows in shared memory on 16 bytes, and columns of them out of one bank
+constexpr float kLog2E = 1.44269504f;
+static_assert(kGroups * kLanes == kThreads && kKeys == 4 * kLanes);
+
+// Where (channel, token) lies; in elements.
+struct Strides {
+  int64_t channel, token;
+};
+
+template <typename T>
+struct Operands {
+  const T* queries;
+  const T* keys;
+  const T* values;
+  T* output;
+  Strides qk, vo;        // of queries and keys, of values and the output
+  int qk_size, vo_size;  // channels of a head
+  const int32_t* begins;
+  const float* key_bias;  // or null
+  int sequences, tokens;
+  float scale;  // to units of log(2), in which scores are kept
+};
+
+// kSize bounds the channels of a head; each thread has kRows queries.
+template <int kSize, int kRows>
+struct Tiles {
+  static constexpr int kQueries = kGroups * kRows;
+  static constexpr int kQueryPitch = kQueries + kPad;
+  static constexpr int kKeyPitch = kKeys + kPad;
+  static constexpr int kValuePitch = kSize + kPad;
+  static constexpr int kKeyFloats = kSize * kKeyPitch;
+  static constexpr int kPowerFloats = kKeys * kQueryPitch;
+  static constexpr int kFloats = kSize * kQueryPitch + (kKeyFloats > kPowerFloats ? kKeyFloats : kPowerFloats) +
+                                 kKeys * kValuePitch + kKeys;
+
+  float* queries;  // [channel][query]
+  float* keys;     // [channel][key]
+  float* powers;   // [key][query]; takes the place of keys
+  float* values;   // [key][channel]
+  float* bias;     // [key], in units of log(2)
+
+  __device__ explicit Tiles(float* shared)
+      : queries(shared),
+        keys(queries + kSize * kQueryPitch),
+        powers(keys),
+        values(keys + (kKeyFloats > kPowerFloats ? kKeyFloats : kPowerFloats)),
+        bias(values + kKeys * kValuePitch) {}
+};
+
+// to[outer * pitch + inner] = from(outer, inner), zeros outside. Strides in elements; if `outer_near`, neighbours in memory
+// are neighbours of outer, and a thread turns four of inner at once.
+template <int kOuter, int kInner, typename T>
+__device__ void LoadTile(const T* from, int64_t outer_stride, int64_t inner_stride, int outer_count, int inner_count,
+                         bool outer_near, float* to, int pitch) {
+  if (outer_near) {
+    for (int i = threadIdx.x; i < kOuter * (kInner / 4); i += kThreads) {
+      const int outer = i % kOuter, inner = i / kOuter * 4;
+      float values[4];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const bool inside = outer < outer_count && inner + j < inner_count;
+        values[j] = inside ? ToFloat(from[outer * outer_stride + (inner + j) * inner_stride]) : 0.0f;
+      }
+      StorePack<4>(values, to + outer * pitch + inner);
+    }
+  } else {
+#pragma unroll 4
+    for (int i = threadIdx.x; i < kOuter * kInner; i += kThreads) {
+      const int outer = i / kInner, inner = i % kInner;
+      const bool inside = outer < outer_count && inner < inner_count;
+      to[outer * pitch + inner] = inside ? ToFloat(from[outer * outer_stride + inner * inner_stride]) : 0.0f;
+    }
+  }
+}
+
+// sums[r][2i + j] += rows[k][r] * columns[k][32i + j] over k, j < 2, `rows` and `columns` being where the thread's begin.
+template <int kDepth, int kRows, int kColumns, int kRowPitch, int kColumnPitch>
+__device__ void MultiplyAdd(const float* rows, const float* columns, float (&sums)[kRows][kColumns]) {
+  constexpr int kRowPack = kRows < 4 ? kRows : 4;
+#pragma unroll 4
+  for (int k = 0; k < kDepth; ++k) {
+    float a[kRows], b[kColumns];
+#pragma unroll
+    for (int r = 0; r < kRows; r += kRowPack) {
+      const auto pack = *reinterpret_cast<const Pack<float, kRowPack>*>(rows + k * kRowPitch + r);
+#pragma unroll
+      for (int j = 0; j < kRowPack; ++j) a[r + j] = pack.values[j];
+    }
+#pragma unroll
+    for (int i = 0; i < kColumns; i += 2) {
+      const auto pair = *reinterpret_cast<const Pack<float, 2>*>(columns + k * kColumnPitch + kLanes * i);
+      b[i] = pair.values[0];
+      b[i + 1] = pair.values[1];
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (int i = 0; i < kColumns; ++i) sums[r][i] = fmaf(a[r], b[i], sums[r][i]);
+    }
+  }
+}
+
+// Where a thread's i-th column of a tile lies: it has two neighbours of every 32.
+__device__ int ColumnOf(int i, int lane) { return ((i & ~1) * kLanes) + 2 * lane + (i & 1); }
+
+// What a thread knows of its queries so far; equal in all lanes of a group but for the sums.
+template <int kSize, int kRows>
+struct Running {
+  float sums[kRows][kSize / kLanes];  // of values times powers, of the thread's channels
+  float largest[kRows];           // score
+  float totals[kRows];            // of powers
+
+  __device__ Running() {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      largest[r] = -INFINITY;
+      totals[r] = 0;
+#pragma unroll
+      for (int i = 0; i < kSize / kLanes; ++i) sums[r][i] = 0;
+    }
+  }
+
+  // Turns scores of a tile's keys into powers of two relative to the largest score so far.
+  __device__ void Exponentiate(float (&scores)[kRows][4]) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      float tile_largest = fmaxf(fmaxf(scores[r][0], scores[r][1]), fmaxf(scores[r][2], scores[r][3]));
+      tile_largest = fmaxf(largest[r], MaxOfLanes<kLanes>(tile_largest));
+      const float reference = tile_largest == -INFINITY ? 0.0f : tile_largest;  // nothing but masked keys
+      const float growth = exp2f(largest[r] - reference);
+      largest[r] = tile_largest;
+      float total = 0;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        scores[r][i] = exp2f(scores[r][i] - reference);
+        total += scores[r][i];
+      }
+      totals[r] = totals[r] * growth + SumOfLanes<kLanes>(total);
+#pragma unroll
+      for (int i = 0; i < kSize / kLanes; ++i) sums[r][i] *= growth;
+    }
+  }
+};
+
+// The tokens of a block: queries [first, first + kQueries) of [begin, end); `spare` are of no sequence.
+struct Work {
+  int first, begin, end;
+  bool spare;
+};
+
+template <int kQueries, typename T>
+__device__ Work FindWork(const Operands<T>& op) {
+  const int tile = blockIdx.x;
+  // The last sequence, the spare tokens being one more, whose tiles start at or before this one.
+  int low = 0, high = op.sequences;
+  while (low < high) {
+    const int middle = (low + high + 1) / 2;
+    if (op.begins[middle] / kQueries + middle <= tile) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  Work work;
+  work.spare = low == op.sequences;
+  work.begin = op.begins[low];
+  work.end = work.spare ? op.tokens : op.begins[low + 1];
+  work.first = work.begin + (tile - (work.begin / kQueries + low)) * kQueries;
+  return work;
+}
+
+// powers = 2^(scores) of one tile of keys, for the next sum. `keys` of them belong to the sequence.
+template <int kSize, int kRows>
+__device__ void ScoreTile(const Tiles<kSize, kRows>& tiles, float scale, int keys, Running<kSize, kRows>& running) {
+  using Shape = Tiles<kSize, kRows>;
+  const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
+  float scores[kRows][4] = {};
+  MultiplyAdd<kSize, kRows, 4, Shape::kQueryPitch, Shape::kKeyPitch>(tiles.queries + group * kRows,
+                                                                     tiles.keys + 2 * lane, scores);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int key = ColumnOf(i, lane);
+    const float bias = tiles.bias[key];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) scores[r][i] = key < keys ? fmaf(scores[r][i], scale, bias) : -INFINITY;
+  }
+  running.Exponentiate(scores);
+  __syncthreads();  // powers take the place of keys
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int key = ColumnOf(i, lane);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) tiles.powers[key * Shape::kQueryPitch + group * kRows + r] = scores[r][i];
+  }
+  __syncwarp();  // a group's powers are read by its own lanes alone
+}
+
+// output = sums / totals, turned in shared memory so that neighbours in memory are written together.
+template <int kSize, int kRows, typename T>
+__device__ void WriteOutput(const Operands<T>& op, const Work& work, const Running<kSize, kRows>& running,
+                            float* shared) {
+  constexpr int kQueries = kGroups * kRows, kPitch = kQueries + 1;
+  const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
+  __syncthreads();  // the tiles are still read
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    const float scale = running.totals[r] == 0 ? 0.0f : 1 / running.totals[r];
+#pragma unroll
+    for (int i = 0; i < kSize / kLanes; ++i) {
+      const int channel = ColumnOf(i, lane);
+      shared[channel * kPitch + group * kRows + r] = running.sums[r][i] * scale;
+    }
+  }
+  __syncthreads();
+  const int queries = min(kQueries, work.end - work.first);
+  T* to = op.output + blockIdx.y * op.vo_size * op.vo.channel + work.first * op.vo.token;
+  for (int i = threadIdx.x; i < kSize * kQueries; i += kThreads) {
+    const bool channels_near = op.vo.channel == 1;
+    const int channel = channels_near ? i % kSize : i / kQueries, query = channels_near ? i / kSize : i % kQueries;
+    if (channel >= op.vo_size || query >= queries) continue;
+    to[channel * op.vo.channel + query * op.vo.token] = FromFloat<T>(shared[channel * kPitch + query]);
+  }
+}
+
+template <int kSize, int kRows, typename T>
+__global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ Operands<T> op) {
+  using Shape = Tiles<kSize, kRows>;
+  extern __shared__ float4 shared[];
+  const Shape tiles(reinterpret_cast<float*>(shared));
+  const Work work = FindWork<Shape::kQueries>(op);
+  if (work.first >= work.end) return;
+  const bool channels_near = op.qk.channel == 1;
+  const int64_t qk_head = int64_t{blockIdx.y} * op.qk_size * op.qk.channel;
+  const int64_t vo_head = int64_t{blockIdx.y} * op.vo_size * op.vo.channel;
+  Running<kSize, kRows> running;
+  if (!work.spare) {
+    LoadTile<kSize, Shape::kQueries>(op.queries + qk_head + work.first * op.qk.token, op.qk.channel, op.qk.token,
+                                     op.qk_size, work.end - work.first, channels_near, tiles.queries,
+                                     Shape::kQueryPitch);
+  }
+  const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
+  for (int first = work.begin; first < work.end && !work.spare; first += kKeys) {
+    const int keys = work.end - first;
+    __syncthreads();  // the last tile is still read
+    LoadTile<kSize, kKeys>(op.keys + qk_head + first * op.qk.token, op.qk.channel, op.qk.token, op.qk_size, keys,
+                           channels_near, tiles.keys, Shape::kKeyPitch);
+    LoadTile<kKeys, kSize>(op.values + vo_head + first * op.vo.token, op.vo.token, op.vo.channel, keys, op.vo_size,
+                           !channels_near, tiles.values, Shape::kValuePitch);
+    if (threadIdx.x < kKeys) {
+      const bool biased = op.key_bias != nullptr && static_cast<int>(threadIdx.x) < keys;
+      tiles.bias[threadIdx.x] = biased ? op.key_bias[first + threadIdx.x] * kLog2E : 0.0f;
+    }
+    __syncthreads();
+    ScoreTile(tiles, op.scale, keys, running);
+    MultiplyAdd<kKeys, kRows, kSize / kLanes, Shape::kQueryPitch, Shape::kValuePitch>(
+        tiles.powers + group * kRows, tiles.values + 2 * lane, running.sums);
+  }
+  WriteOutput(op, work, running, reinterpret_cast<float*>(shared));
+}
+
+// The attribute is set before every launch: it costs well under a microsecond, and is of the current device.
+template <int kSize, int kRows, typename T>
+void Launch(const Operands<T>& op, int heads, Stream& stream) {
+  using Shape = Tiles<kSize, kRows>;
+  constexpr int kBytes = Shape::kFloats * static_cast<int>(sizeof(float));
+  static_assert(kSize * (Shape::kQueries + 1) <= Shape::kFloats, "the output is turned in the same memory");
+  auto* kernel = AttendTile<kSize, kRows, T>;
+  if (kBytes > 48 * 1024) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+  const dim3 grid(static_cast<unsigned>(op.tokens / Shape::kQueries + op.sequences + 1), static_cast<unsigned>(heads));
+  kernel<<<grid, kThreads, kBytes, QueueOf(stream)>>>(op);
+}
+
+// Large tiles read keys less often; small ones fill more of the device.
+template <int kSize, typename T>
+void LaunchSize(const Operands<T>& op, int heads, Stream& stream) {
+  constexpr int kLarge = 8, kSmall = 2;
+  const int64_t large_tiles = CeilDiv(op.tokens, kGroups * kLarge) * heads;
+  if (kSize > 128 || large_tiles < CudaStream::From(stream).device().multiprocessors) {
+    Launch<kSize, kSmall>(op, heads, stream);
+  } else {
+    Launch<kSize, kSize <= 128 ? kLarge : kSmall>(op, heads, stream);
+  }
+}
+
+constexpr int64_t kMostChannels = 256;
+
+}  // namespace
+
+bool AcceptsAttention(const Problem& problem) {
+  const int64_t heads = problem.attention.heads;
+  return problem.input.channels / heads <= kMostChannels && problem.output.channels / heads <= kMostChannels;
+}
+
+template <Layout kLayout, DType kDType>
+void Attend(const KernelArgs& args, Stream& stream) {
+  using T = Element<kDType>;
+  const Problem& problem = *args.problem;
+  const Sequences& sequences = *args.sequences;
+  const int heads = problem.attention.heads;
+  const int64_t tokens = problem.input.batch, qk = problem.input.channels, vo = problem.output.channels;
+  const auto strides = [&](int64_t channels) {
+    return kLayout == Layout::kRows ? Strides{RowStride(tokens), 1} : Strides{1, channels};
+  };
+  const Operands<T> op{InputOf<T>(args, 0),
+                       InputOf<T>(args, 1),
+                       InputOf<T>(args, 2),
+                       OutputOf<T>(args),
+                       strides(qk),
+                       strides(vo),
+                       static_cast<int>(qk / heads),
+                       static_cast<int>(vo / heads),
+                       sequences.begins.data(),
+                       sequences.key_bias.empty() ? nullptr : sequences.key_bias.data(),
+                       static_cast<int>(sequences.count()),
+                       static_cast<int>(tokens),
+                       problem.attention.scale * kLog2E};
+  const int size = std::max(op.qk_size, op.vo_size);
+  if (size <= 32) return LaunchSize<32>(op, heads, stream);
+  if (size <= 64) return LaunchSize<64>(op, heads, stream);
+  if (size <= 96) return LaunchSize<96>(op, heads, stream);
+  if (size <= 128) return LaunchSize<128>(op, heads, stream);
+  LaunchSize<256>(op, heads, stream);
+}
+
+SWIZZLE_INSTANTIATE(Attend);
+
+}  // namespace swizzle::cuda
