@@ -1,14 +1,13 @@
 #include "kernels/cuda/convert.h"
 
-#include <cuda_runtime.h>
-
-#include "kernels/cuda/cuda_stream.h"
+#include "kernels/cuda/elements.cuh"
 
 namespace swizzle::cuda {
 namespace {
 
 constexpr int kTile = 32;
 constexpr int kTileRows = 8;  // threads down a tile
+constexpr int64_t kMostBlocks = 65535;  // of a grid's second and third dimension
 
 // A batch of matrices [rows, cols]; strides in elements.
 struct Matrices {
@@ -17,101 +16,139 @@ struct Matrices {
 };
 
 // to[b][c][r] = from[b][r][c].
-__global__ void TransposeTiles(const float* from, Matrices from_lies, float* to, Matrices to_lies, int rows, int cols) {
+template <typename From, typename To>
+__global__ void TransposeTiles(const From* from, Matrices from_lies, To* to, Matrices to_lies, int rows, int cols) {
   __shared__ float tile[kTile][kTile + 1];  // a column of it lies in 32 banks
-  const int col0 = blockIdx.x * kTile, row0 = blockIdx.y * kTile;
-  const float* in = from + blockIdx.z * from_lies.batch_stride;
-  float* out = to + blockIdx.z * to_lies.batch_stride;
-  for (int i = threadIdx.y; i < kTile; i += kTileRows) {
-    const int row = row0 + i, col = col0 + threadIdx.x;
-    if (row < rows && col < cols) tile[i][threadIdx.x] = in[row * from_lies.row_stride + col];
-  }
-  __syncthreads();
-  for (int i = threadIdx.y; i < kTile; i += kTileRows) {
-    const int row = row0 + threadIdx.x, col = col0 + i;
-    if (row < rows && col < cols) out[col * to_lies.row_stride + row] = tile[threadIdx.x][i];
+  const From* in = from + blockIdx.z * from_lies.batch_stride;
+  To* out = to + blockIdx.z * to_lies.batch_stride;
+  const int col0 = blockIdx.x * kTile;
+  for (int row0 = blockIdx.y * kTile; row0 < rows; row0 += gridDim.y * kTile) {
+    for (int i = threadIdx.y; i < kTile; i += kTileRows) {
+      const int row = row0 + i, col = col0 + threadIdx.x;
+      if (row < rows && col < cols) tile[i][threadIdx.x] = ToFloat(in[row * from_lies.row_stride + col]);
+    }
+    __syncthreads();
+    for (int i = threadIdx.y; i < kTile; i += kTileRows) {
+      const int row = row0 + threadIdx.x, col = col0 + i;
+      if (row < rows && col < cols) out[col * to_lies.row_stride + row] = FromFloat<To>(tile[threadIdx.x][i]);
+    }
+    __syncthreads();
   }
 }
 
 // to[b][r][c] = from[b][r][c].
-__global__ void CopyLines(const float* from, Matrices from_lies, float* to, Matrices to_lies, int rows, int cols) {
+template <typename From, typename To>
+__global__ void CopyLines(const From* from, Matrices from_lies, To* to, Matrices to_lies, int rows, int cols) {
   const int col = blockIdx.x * blockDim.x + threadIdx.x;
   if (col >= cols) return;
   for (int row = blockIdx.y; row < rows; row += gridDim.y) {
     to[blockIdx.z * to_lies.batch_stride + row * to_lies.row_stride + col] =
-        from[blockIdx.z * from_lies.batch_stride + row * from_lies.row_stride + col];
+        FromFloat<To>(ToFloat(from[blockIdx.z * from_lies.batch_stride + row * from_lies.row_stride + col]));
   }
 }
 
-int Ceil(int64_t value, int64_t unit) { return static_cast<int>((value + unit - 1) / unit); }
-
-constexpr int64_t kMaxGridYZ = 65535;
-
+template <typename From, typename To>
 void Transpose(const KernelArgs& args, Stream& stream, Matrices from, Matrices to, int64_t batch, int64_t rows,
                int64_t cols) {
-  const dim3 grid(Ceil(cols, kTile), Ceil(rows, kTile), static_cast<unsigned>(batch));
-  TransposeTiles<<<grid, dim3(kTile, kTileRows), 0, CudaStream::From(stream).queue()>>>(
-      args.inputs[0], from, args.output, to, static_cast<int>(rows), static_cast<int>(cols));
+  const dim3 grid(BlocksFor(cols, kTile), static_cast<unsigned>(std::min(CeilDiv(rows, kTile), kMostBlocks)),
+                  static_cast<unsigned>(batch));
+  TransposeTiles<From, To><<<grid, dim3(kTile, kTileRows), 0, QueueOf(stream)>>>(
+      InputOf<From>(args, 0), from, OutputOf<To>(args), to, static_cast<int>(rows), static_cast<int>(cols));
 }
 
+template <typename From, typename To>
 void Copy(const KernelArgs& args, Stream& stream, Matrices from, Matrices to, int64_t batch, int64_t rows,
           int64_t cols) {
   constexpr int kThreads = 128;
-  const dim3 grid(Ceil(cols, kThreads), static_cast<unsigned>(rows < kMaxGridYZ ? rows : kMaxGridYZ),
+  const dim3 grid(BlocksFor(cols, kThreads), static_cast<unsigned>(std::min(rows, kMostBlocks)),
                   static_cast<unsigned>(batch));
-  CopyLines<<<grid, kThreads, 0, CudaStream::From(stream).queue()>>>(args.inputs[0], from, args.output, to,
-                                                                    static_cast<int>(rows), static_cast<int>(cols));
+  CopyLines<From, To><<<grid, kThreads, 0, QueueOf(stream)>>>(InputOf<From>(args, 0), from, OutputOf<To>(args), to,
+                                                             static_cast<int>(rows), static_cast<int>(cols));
 }
 
 // The strides of [batch][channels][plane] in the two layouts that have positions innermost.
 Matrices InNchw(const Extent& extent) { return {extent.channels * extent.plane(), extent.plane()}; }
 Matrices InRows(const Extent& extent) { return {extent.plane(), RowStride(extent.positions())}; }
 
+// Without a plane kNchw and kNhwc differ in the type at most.
+template <typename From, typename To>
+void CopyTokens(const KernelArgs& args, Stream& stream) {
+  const Extent& extent = args.problem->input;
+  Copy<From, To>(args, stream, {0, extent.channels}, {0, extent.channels}, 1, extent.batch, extent.channels);
+}
+
 }  // namespace
 
 // Where the plane is one position, as of tokens, the batch is the other side of one transpose.
+template <DType kDType>
 void ConvertNchwToRows(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
   if (extent.plane() == 1) {
-    Transpose(args, stream, {0, extent.channels}, {0, RowStride(extent.batch)}, 1, extent.batch, extent.channels);
+    Transpose<float, Element<kDType>>(args, stream, {0, extent.channels}, {0, RowStride(extent.batch)}, 1, extent.batch,
+                                      extent.channels);
   } else {
-    Copy(args, stream, InNchw(extent), InRows(extent), extent.batch, extent.channels, extent.plane());
+    Copy<float, Element<kDType>>(args, stream, InNchw(extent), InRows(extent), extent.batch, extent.channels,
+                                 extent.plane());
   }
 }
 
+template <DType kDType>
 void ConvertRowsToNchw(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
   if (extent.plane() == 1) {
-    Transpose(args, stream, {0, RowStride(extent.batch)}, {0, extent.channels}, 1, extent.channels, extent.batch);
+    Transpose<Element<kDType>, float>(args, stream, {0, RowStride(extent.batch)}, {0, extent.channels}, 1,
+                                      extent.channels, extent.batch);
   } else {
-    Copy(args, stream, InRows(extent), InNchw(extent), extent.batch, extent.channels, extent.plane());
+    Copy<Element<kDType>, float>(args, stream, InRows(extent), InNchw(extent), extent.batch, extent.channels,
+                                 extent.plane());
   }
 }
 
+template <DType kDType>
 void ConvertNchwToNhwc(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
+  if (extent.plane() == 1) return CopyTokens<float, Element<kDType>>(args, stream);
   const int64_t image = extent.channels * extent.plane();
-  Transpose(args, stream, {image, extent.plane()}, {image, extent.channels}, extent.batch, extent.channels,
-            extent.plane());
+  Transpose<float, Element<kDType>>(args, stream, {image, extent.plane()}, {image, extent.channels}, extent.batch,
+                                    extent.channels, extent.plane());
 }
 
+template <DType kDType>
 void ConvertNhwcToNchw(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
+  if (extent.plane() == 1) return CopyTokens<Element<kDType>, float>(args, stream);
   const int64_t image = extent.channels * extent.plane();
-  Transpose(args, stream, {image, extent.channels}, {image, extent.plane()}, extent.batch, extent.plane(),
-            extent.channels);
+  Transpose<Element<kDType>, float>(args, stream, {image, extent.channels}, {image, extent.plane()}, extent.batch,
+                                    extent.plane(), extent.channels);
 }
 
+template <DType kDType>
 void ConvertRowsToNhwc(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
-  Transpose(args, stream, {0, RowStride(extent.positions())}, {0, extent.channels}, 1, extent.channels,
-            extent.positions());
+  Transpose<Element<kDType>, Element<kDType>>(args, stream, {0, RowStride(extent.positions())}, {0, extent.channels}, 1,
+                                              extent.channels, extent.positions());
 }
 
+template <DType kDType>
 void ConvertNhwcToRows(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
-  Transpose(args, stream, {0, extent.channels}, {0, RowStride(extent.positions())}, 1, extent.positions(),
-            extent.channels);
+  Transpose<Element<kDType>, Element<kDType>>(args, stream, {0, extent.channels}, {0, RowStride(extent.positions())}, 1,
+                                              extent.positions(), extent.channels);
 }
+
+// [channels][plane] to [plane][channels] in each image, whatever the extents then call it.
+void TransposeNchw(const KernelArgs& args, Stream& stream) { ConvertNchwToNhwc<DType::kFloat32>(args, stream); }
+
+#define SWIZZLE_INSTANTIATE_CONVERT(function)                                    \
+  template void function<DType::kFloat32>(const KernelArgs& args, Stream& stream); \
+  template void function<DType::kFloat16>(const KernelArgs& args, Stream& stream); \
+  template void function<DType::kBFloat16>(const KernelArgs& args, Stream& stream)
+
+SWIZZLE_INSTANTIATE_CONVERT(ConvertNchwToRows);
+SWIZZLE_INSTANTIATE_CONVERT(ConvertRowsToNchw);
+SWIZZLE_INSTANTIATE_CONVERT(ConvertNchwToNhwc);
+SWIZZLE_INSTANTIATE_CONVERT(ConvertNhwcToNchw);
+SWIZZLE_INSTANTIATE_CONVERT(ConvertRowsToNhwc);
+SWIZZLE_INSTANTIATE_CONVERT(ConvertNhwcToRows);
 
 }  // namespace swizzle::cuda

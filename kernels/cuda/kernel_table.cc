@@ -1,9 +1,18 @@
 #include "kernels/cuda/kernel_table.h"
 
+#include "kernels/cuda/attention.h"
 #include "kernels/cuda/conv_csr.h"
 #include "kernels/cuda/conv_dense_cublaslt.h"
 #include "kernels/cuda/conv_dense_simt.h"
 #include "kernels/cuda/convert.h"
+#include "kernels/cuda/depthwise.h"
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/embedding.h"
+#include "kernels/cuda/layer_norm.h"
+#include "kernels/cuda/pool.h"
+#include "kernels/cuda/scale.h"
+#include "kernels/cuda/softmax.h"
+#include "kernels/cuda/token_reduction.h"
 #ifdef SWIZZLE_HAS_CUDNN
 #include "kernels/cuda/conv_dense_cudnn.h"
 #endif
@@ -33,12 +42,43 @@ bool AcceptsAll(const Problem&) { return true; }
       Kernel{name "_bf16_" library, Key(Op::kConv, Format::kDense, DType::kBFloat16, layout), kSm80, accepts,        \
              prepare, workspace, run}
 
+// One row for each type; `function` is a template of the type.
+#define SWIZZLE_CONVERT_ROWS(name, input, output, function)                                                    \
+  Kernel{name "_f32_sm75", Key(Op::kConvertLayout, Format::kNone, DType::kFloat32, input, output), kAnySm,     \
+         AcceptsAll, nullptr, nullptr, function<DType::kFloat32>},                                             \
+      Kernel{name "_f16_sm75", Key(Op::kConvertLayout, Format::kNone, DType::kFloat16, input, output), kAnySm, \
+             AcceptsAll, nullptr, nullptr, function<DType::kFloat16>},                                         \
+      Kernel{name "_bf16_sm75", Key(Op::kConvertLayout, Format::kNone, DType::kBFloat16, input, output),       \
+             kAnySm, AcceptsAll, nullptr, nullptr, function<DType::kBFloat16>}
+
+// One row for each layout and type; `function` is a template of both.
+#define SWIZZLE_LAYOUT_TYPE_ROW(name, op, format, input, layout, dtype, accepts, prepare, function) \
+  Kernel{name, Key(op, format, dtype, input, layout), kAnySm, accepts, prepare, nullptr, function<layout, dtype>}
+
+#define SWIZZLE_TYPE_ROWS(name, op, format, input, layout, accepts, prepare, function)                                 \
+  SWIZZLE_LAYOUT_TYPE_ROW(name "_f32_sm75", op, format, input, layout, DType::kFloat32, accepts, prepare, function),     \
+      SWIZZLE_LAYOUT_TYPE_ROW(name "_f16_sm75", op, format, input, layout, DType::kFloat16, accepts, prepare, function), \
+      SWIZZLE_LAYOUT_TYPE_ROW(name "_bf16_sm75", op, format, input, layout, DType::kBFloat16, accepts, prepare, function)
+
+// Of ops without weights whose layout stays.
+#define SWIZZLE_PLAIN_ROWS(name, op, accepts_rows, accepts_nhwc, function)                                              \
+  SWIZZLE_TYPE_ROWS(name "_rows", op, Format::kNone, Layout::kRows, Layout::kRows, accepts_rows, nullptr, function),     \
+      SWIZZLE_TYPE_ROWS(name "_nhwc", op, Format::kNone, Layout::kNhwc, Layout::kNhwc, accepts_nhwc, nullptr, function)
+
+#define SWIZZLE_EMBEDDING_ROW(name, layout, dtype)                                                                       \
+  SWIZZLE_LAYOUT_TYPE_ROW(name, Op::kEmbedding, Format::kDense, Layout::kNchw, layout, dtype, AcceptsAll,                \
+                          (PrepareEmbedding<layout, dtype>), Embedding)
+
 constexpr Kernel kRows[] = {
     // Layout conversion.
-    {"convert_nchw_rows_f32_sm75", Key(Op::kConvertLayout, Format::kNone, DType::kFloat32, Layout::kNchw, Layout::kRows),
-     kAnySm, AcceptsAll, nullptr, nullptr, ConvertNchwToRows},
-    {"convert_rows_nchw_f32_sm75", Key(Op::kConvertLayout, Format::kNone, DType::kFloat32, Layout::kRows, Layout::kNchw),
-     kAnySm, AcceptsAll, nullptr, nullptr, ConvertRowsToNchw},
+    SWIZZLE_CONVERT_ROWS("convert_nchw_rows", Layout::kNchw, Layout::kRows, ConvertNchwToRows),
+    SWIZZLE_CONVERT_ROWS("convert_rows_nchw", Layout::kRows, Layout::kNchw, ConvertRowsToNchw),
+    SWIZZLE_CONVERT_ROWS("convert_nchw_nhwc", Layout::kNchw, Layout::kNhwc, ConvertNchwToNhwc),
+    SWIZZLE_CONVERT_ROWS("convert_nhwc_nchw", Layout::kNhwc, Layout::kNchw, ConvertNhwcToNchw),
+    SWIZZLE_CONVERT_ROWS("convert_rows_nhwc", Layout::kRows, Layout::kNhwc, ConvertRowsToNhwc),
+    SWIZZLE_CONVERT_ROWS("convert_nhwc_rows", Layout::kNhwc, Layout::kRows, ConvertNhwcToRows),
+    {"transpose_nchw_f32_sm75", Key(Op::kTranspose, Format::kNone, DType::kFloat32, Layout::kNchw), kAnySm, AcceptsAll,
+     nullptr, nullptr, TransposeNchw},
 
     // Dense convolution and linear layers.
     SWIZZLE_DENSE_ROWS("conv_nhwc_dense", "cublaslt", Layout::kNhwc, AcceptsAll, PrepareConvNhwcCublas,
@@ -61,6 +101,38 @@ constexpr Kernel kRows[] = {
      PrepareConvCsrF16, ConvCsrWorkspaceBytes, RunConvCsrF16},
     {"conv_rows_csr_bf16_sm80", Key(Op::kConv, Format::kCsr, DType::kBFloat16, Layout::kRows), kSm80, AcceptsConvCsrBf16,
      PrepareConvCsrBf16, ConvCsrWorkspaceBytes, RunConvCsrBf16},
+
+    // Element-wise.
+    SWIZZLE_PLAIN_ROWS("add", Op::kAdd, AcceptsAll, AcceptsAll, Add),
+    SWIZZLE_PLAIN_ROWS("multiply", Op::kMultiply, AcceptsAll, AcceptsAll, Multiply),
+    SWIZZLE_PLAIN_ROWS("activation", Op::kActivation, AcceptsAll, AcceptsAll, Activation),
+    SWIZZLE_PLAIN_ROWS("function", Op::kFunction, AcceptsAll, AcceptsAll, ApplyFunction),
+    SWIZZLE_PLAIN_ROWS("scale", Op::kScale, AcceptsScale<Layout::kRows>, AcceptsScale<Layout::kNhwc>, Scale),
+
+    // Planes.
+    SWIZZLE_TYPE_ROWS("depthwise_rows_dense", Op::kDepthwiseConv, Format::kDense, Layout::kRows, Layout::kRows,
+                      AcceptsDepthwise<Layout::kRows>, PrepareDepthwise<Layout::kRows>, Depthwise),
+    SWIZZLE_TYPE_ROWS("depthwise_nhwc_dense", Op::kDepthwiseConv, Format::kDense, Layout::kNhwc, Layout::kNhwc,
+                      AcceptsDepthwise<Layout::kNhwc>, PrepareDepthwise<Layout::kNhwc>, Depthwise),
+    SWIZZLE_PLAIN_ROWS("max_pool", Op::kMaxPool, AcceptsPool<Layout::kRows>, AcceptsPool<Layout::kNhwc>, MaxPool),
+    SWIZZLE_PLAIN_ROWS("average_pool", Op::kAveragePool, AcceptsPool<Layout::kRows>, AcceptsPool<Layout::kNhwc>,
+                       AveragePool),
+    SWIZZLE_PLAIN_ROWS("softmax", Op::kSoftmax, AcceptsSoftmax, AcceptsSoftmax, Softmax),
+
+    // Token sequences.
+    SWIZZLE_EMBEDDING_ROW("embedding_rows_dense_f32_sm75", Layout::kRows, DType::kFloat32),
+    SWIZZLE_EMBEDDING_ROW("embedding_rows_dense_f16_sm75", Layout::kRows, DType::kFloat16),
+    SWIZZLE_EMBEDDING_ROW("embedding_rows_dense_bf16_sm75", Layout::kRows, DType::kBFloat16),
+    SWIZZLE_EMBEDDING_ROW("embedding_nhwc_dense_f32_sm75", Layout::kNhwc, DType::kFloat32),
+    SWIZZLE_EMBEDDING_ROW("embedding_nhwc_dense_f16_sm75", Layout::kNhwc, DType::kFloat16),
+    SWIZZLE_EMBEDDING_ROW("embedding_nhwc_dense_bf16_sm75", Layout::kNhwc, DType::kBFloat16),
+    SWIZZLE_TYPE_ROWS("layer_norm_rows_dense", Op::kLayerNorm, Format::kDense, Layout::kRows, Layout::kRows, AcceptsAll,
+                      PrepareLayerNorm, LayerNorm),
+    SWIZZLE_TYPE_ROWS("layer_norm_nhwc_dense", Op::kLayerNorm, Format::kDense, Layout::kNhwc, Layout::kNhwc, AcceptsAll,
+                      PrepareLayerNorm, LayerNorm),
+    SWIZZLE_PLAIN_ROWS("attention", Op::kAttention, AcceptsAttention, AcceptsAttention, Attend),
+    SWIZZLE_PLAIN_ROWS("select_token", Op::kSelectToken, AcceptsAll, AcceptsAll, SelectToken),
+    SWIZZLE_PLAIN_ROWS("mean_tokens", Op::kMeanTokens, AcceptsAll, AcceptsAll, MeanTokens),
 };
 
 }  // namespace
