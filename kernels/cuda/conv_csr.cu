@@ -1,4 +1,3 @@
-#include <cooperative_groups.h>
 #include <cuda_pipeline.h>
 
 #include <algorithm>
@@ -10,8 +9,7 @@ namespace swizzle::cuda {
 namespace {
 
 constexpr int kWarp = 32;
-constexpr int kBundle = QuadCsr::kPieces;  // warps of a CTA of pieces and of clusters
-constexpr int kTileWarps = 16;
+constexpr int kBundle = QuadCsr::kPieces;  // warps of a CTA of pieces
 
 // Partial sums of a CTA's warps, laid so that a warp reads and writes 512 bytes at a time.
 template <typename T, int kVectors>
@@ -73,70 +71,46 @@ __global__ __launch_bounds__(kBundle* kWarp) void SpmmPieces(const __grid_consta
   if (leads && piece.x >= 0) lane.Store(args, piece.x * QuadCsr::kRows + place.in_quad, place.column);
 }
 
-// A cluster has eight quads and one column tile, each of its CTAs a part of all eight. Afterwards each CTA sums and stores
-// some of the quads.
-template <typename T, typename Column, int kVectors>
-__global__ __launch_bounds__(kBundle* kWarp) void SpmmCluster(const __grid_constant__ SpmmArgs<T, Column> args, int tiles,
-                                                              int parts) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-  __shared__ Partials<T, kVectors> partials;
-  const auto cluster = cooperative_groups::this_cluster();
-  const int part = static_cast<int>(cluster.block_rank());
-  const int group = blockIdx.x / parts / tiles;
-  const Place<T, kVectors> place(blockIdx.x / parts % tiles);
-  const int quad = group * kBundle + place.warp;
-  Lane<T, kVectors> lane;
-  lane.Clear();
-  if (quad < args.quads) {
-    const int first = __ldg(args.chunk_begins + quad), chunks = __ldg(args.chunk_begins + quad + 1) - first;
-    const int begin = chunks * part / parts, end = chunks * (part + 1) / parts;
-    const GlobalX<T, kVectors> x(args.x, args.stride, args.n, place.column);
-    ChunkAdder<T, Column, kVectors, GlobalX<T, kVectors>>(args, first + begin, place.in_quad).Add(end - begin, x, lane);
-  }
-  partials.Put(place.warp, place.thread, lane);
-  cluster.sync();
-  if (place.warp < kBundle / parts) {
-    const int of_warp = place.warp * parts + part, summed = group * kBundle + of_warp;
-    if (summed < args.quads) {
-      lane.Clear();
-      for (int from = 0; from < parts; ++from) {
-        cluster.map_shared_rank(&partials, from)->AddTo(of_warp, place.thread, lane);
-      }
-      lane.Store(args, summed * QuadCsr::kRows + place.in_quad, place.column);
-    }
-  }
-  cluster.sync();  // nobody leaves while others read its memory
-#endif
-}
-
 extern __shared__ uint4 shared_tile[];  // [cols][kVectors][kLanesOfRow]
 
-// `parts` CTAs share the quads of a column tile. Quads go round in snake order, as they fall in weight.
-template <typename T, typename Column, int kVectors>
-__global__ __launch_bounds__(kTileWarps* kWarp, kVectors <= 2 ? 2 : 1) void SpmmTile(
-    const __grid_constant__ SpmmArgs<T, Column> args, int parts) {
-  constexpr int kUnits = kVectors * kLanesOfRow, kSize = Vector<T>::kSize;
-  const int tile = blockIdx.x / parts, part = blockIdx.x % parts;
+// A wider tile leaves room for one CTA on a multiprocessor instead of two: it gets all the warps.
+template <int kVectors>
+constexpr int kTileWarps = 16 * kVectors;
+
+// `sharers` CTAs share the quads of a column tile. Quads go round in snake order, as they fall in weight.
+template <typename T, int kVectors>
+__global__ __launch_bounds__(kTileWarps<kVectors>* kWarp, 2 / kVectors) void SpmmTile(
+    const __grid_constant__ SpmmArgs<T, uint16_t> args, int sharers) {
+  constexpr int kUnits = kVectors * kLanesOfRow, kSize = Vector<T>::kSize, kWarps = kTileWarps<kVectors>;
+  const int tile = blockIdx.x / sharers, sharer = blockIdx.x % sharers;
   const Place<T, kVectors> place(tile);
   const int64_t column = int64_t{tile} * kUnits * kSize + threadIdx.x % kUnits * kSize;
   if (column < args.n) {
-    for (int row = threadIdx.x / kUnits; row < args.cols; row += kTileWarps * kWarp / kUnits) {
+    for (int row = threadIdx.x / kUnits; row < args.cols; row += kWarps * kWarp / kUnits) {
       __pipeline_memcpy_async(&shared_tile[row * kUnits + threadIdx.x % kUnits], args.x + row * args.stride + column, 16);
     }
   }
   __pipeline_commit();
+  using Adder = ChunkAdder<T, uint16_t, kVectors, SharedX<kVectors>>;
+  const int workers = sharers * kWarps, worker = place.warp * sharers + sharer;
+  int quad = worker, begin = 0, end = 0;
+  if (quad < args.quads) begin = __ldg(args.chunk_begins + quad), end = __ldg(args.chunk_begins + quad + 1);
+  Adder adder(args, begin, place.in_quad);  // the first entries travel with X
   __pipeline_wait_prior(0);
   __syncthreads();
   const SharedX<kVectors> x{&shared_tile[place.thread % kLanesOfRow]};
-  const int workers = parts * kTileWarps, worker = place.warp * parts + part;
-  for (int round = 0; round * workers < args.quads; ++round) {
-    const int quad = round * workers + (round % 2 == 0 ? worker : workers - 1 - worker);
-    if (quad >= args.quads) continue;
-    const int begin = __ldg(args.chunk_begins + quad), end = __ldg(args.chunk_begins + quad + 1);
+  for (int round = 0; quad < args.quads; ) {
     Lane<T, kVectors> lane;
     lane.Clear();
-    ChunkAdder<T, Column, kVectors, SharedX<kVectors>>(args, begin, place.in_quad).Add(end - begin, x, lane);
-    lane.Store(args, quad * QuadCsr::kRows + place.in_quad, place.column);
+    adder.Add(end - begin, x, lane);
+    const int done = quad;
+    ++round;
+    quad = round * workers + (round % 2 == 0 ? worker : workers - 1 - worker);
+    if (quad < args.quads) {
+      begin = __ldg(args.chunk_begins + quad), end = __ldg(args.chunk_begins + quad + 1);
+      adder = Adder(args, begin, place.in_quad);
+    }
+    lane.Store(args, done * QuadCsr::kRows + place.in_quad, place.column);
   }
 }
 
@@ -171,20 +145,6 @@ int Tiles(int64_t columns, int vectors, size_t element_bytes) {
 }
 
 template <typename T, typename Column, int kVectors>
-void QueueCluster(const SpmmArgs<T, Column>& args, int parts, int tiles, cudaStream_t queue) {
-  cudaLaunchAttribute cluster;
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {static_cast<unsigned>(parts), 1, 1};
-  cudaLaunchConfig_t config = {};
-  config.gridDim = static_cast<unsigned>((args.quads + kBundle - 1) / kBundle * tiles * parts);
-  config.blockDim = kBundle * kWarp;
-  config.stream = queue;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  cudaLaunchKernelEx(&config, SpmmCluster<T, Column, kVectors>, args, tiles, parts);
-}
-
-template <typename T, typename Column, int kVectors>
 void QueuePieces(const SpmmOperands& operands, const SpmmPlan& plan, cudaStream_t queue) {
   const auto args = ArgsOf<T, Column>(operands, plan);
   const auto bundles = static_cast<unsigned>(operands.weight->cuts()[plan.cut].bundles);
@@ -192,39 +152,22 @@ void QueuePieces(const SpmmOperands& operands, const SpmmPlan& plan, cudaStream_
   SpmmPieces<T, Column, kVectors><<<bundles * tiles, kBundle * kWarp, 0, queue>>>(args, tiles);
 }
 
-template <typename T, typename Column, int kVectors>
-void Queue(const SpmmOperands& operands, const SpmmPlan& plan, cudaStream_t queue) {
-  const auto args = ArgsOf<T, Column>(operands, plan);
-  const int tiles = Tiles(args.n, kVectors, sizeof(T));
-  switch (plan.way) {
-    case SpmmPlan::Way::kPieces:
-      QueuePieces<T, Column, kVectors>(operands, plan, queue);
-      break;
-    case SpmmPlan::Way::kCluster:
-      QueueCluster<T, Column, kVectors>(args, plan.parts, tiles, queue);
-      break;
-    case SpmmPlan::Way::kTile: {
-      const int bytes = args.cols * kVectorTileBytes * kVectors;
-      cudaFuncSetAttribute(SpmmTile<T, Column, kVectors>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-      SpmmTile<T, Column, kVectors><<<tiles * plan.parts, kTileWarps * kWarp, bytes, queue>>>(args, plan.parts);
-      break;
-    }
-  }
+template <typename T, int kVectors>
+void QueueTile(const SpmmOperands& operands, int sharers, cudaStream_t queue) {
+  const auto args = ArgsOf<T, uint16_t>(operands, {});
+  const int bytes = args.cols * kVectorTileBytes * kVectors, tiles = Tiles(args.n, kVectors, sizeof(T));
+  cudaFuncSetAttribute(SpmmTile<T, kVectors>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  SpmmTile<T, kVectors><<<tiles * sharers, kTileWarps<kVectors> * kWarp, bytes, queue>>>(args, sharers);
 }
 
-template <typename T, typename Column>
-void QueueOfVectors(const SpmmOperands& operands, const SpmmPlan& plan, cudaStream_t queue) {
-  switch (plan.vectors) {
-    case 1: return Queue<T, Column, 1>(operands, plan, queue);
-    case 2: return Queue<T, Column, 2>(operands, plan, queue);
-    default: return Queue<T, Column, 4>(operands, plan, queue);
-  }
-}
-
-// Weights with columns beyond 16 bits are rare: one kernel has to do for them.
 template <typename T>
-void QueueOfColumns(const SpmmOperands& operands, const SpmmPlan& plan, cudaStream_t queue) {
-  if (operands.weight->has_short_columns()) return QueueOfVectors<T, uint16_t>(operands, plan, queue);
+void Queue(const SpmmOperands& operands, const SpmmPlan& plan, cudaStream_t queue) {
+  switch (plan.way) {
+    case SpmmWay::kTile128: return QueueTile<T, 1>(operands, plan.sharers, queue);
+    case SpmmWay::kTile256: return QueueTile<T, 2>(operands, plan.sharers, queue);
+    case SpmmWay::kPieces: break;
+  }
+  if (operands.weight->has_short_columns()) return QueuePieces<T, uint16_t, 1>(operands, plan, queue);
   QueuePieces<T, uint32_t, 1>(operands, plan, queue);
 }
 
@@ -233,9 +176,9 @@ void QueueOfColumns(const SpmmOperands& operands, const SpmmPlan& plan, cudaStre
 void QueueSpmm(const SpmmOperands& operands, const SpmmPlan& plan, cudaStream_t queue) {
   if (operands.weight->quads() == 0 || operands.columns == 0) return;
   switch (operands.dtype) {
-    case DType::kFloat16: return QueueOfColumns<__half>(operands, plan, queue);
-    case DType::kBFloat16: return QueueOfColumns<__nv_bfloat16>(operands, plan, queue);
-    default: return QueueOfColumns<float>(operands, plan, queue);
+    case DType::kFloat16: return Queue<__half>(operands, plan, queue);
+    case DType::kBFloat16: return Queue<__nv_bfloat16>(operands, plan, queue);
+    default: return Queue<float>(operands, plan, queue);
   }
 }
 

@@ -13,13 +13,16 @@
 //   second cache  about 40 bytes a clock and SM: X has to be read from the first cache, on average, three times.
 // To read an X less than once for each multiply-add takes rows with entries in the same column. Among 4 rows of magnitude-
 // pruned weights there are 1.16 entries a column used at 90 % sparsity and 1.36 at 80 %: too few to pay for the choice of the
-// row, as registers cannot be indexed. What is left is to come close to the 22 %, where Sputnik reaches 10 to 12, by
-// three ways to share X:
-//   pieces   a warp is a piece of a quad; pieces of a quad lie in one CTA and are summed in its shared memory.
-//   cluster  a quad is cut into 2, 4 or 8 pieces by columns, each in another CTA of a cluster; eight quads share a slice of X in
-//            the first cache, which matters for large K and small N. Summed through distributed shared memory. Hopper.
-//   tile     all of X's K rows of a column tile lie in shared memory, and the CTA's warps take one quad after another: small
-//            K, large N.
+// row, as registers cannot be indexed. Also, weights and columns that are broadcast take as long to reach 32 lanes' registers as
+// X does, 6 clocks for four entries of four rows, whose X takes 16 for each vector: 18 % of peak are left with one vector of X a
+// lane, 21 % with two. Two ways share X:
+//   pieces   a warp is a piece of a quad and reads X through the first cache; pieces of a quad lie in one CTA and are summed in
+//            its shared memory. Best where rows are long, columns many, or products short.
+//   tile     all of X's rows of a column tile lie in shared memory, and the CTA's warps take one quad after another: best for K
+//            up to some hundred and many rows or columns. Tiles of 128 bytes of a row (one vector a lane), or of 256.
+// Measured over the DLMC on an H200: tests/bench/cuda/cuda_spmm_bench.cc and tests/bench/results. Tried and not kept: pieces of a
+// quad by columns over the CTAs of a cluster, slices of a large K in the tiles of a cluster, and quads shared by a CTA's warps in
+// rounds. All read X less often, but their barriers cost more.
 #ifndef SWIZZLE_KERNELS_CUDA_CONV_CSR_H_
 #define SWIZZLE_KERNELS_CUDA_CONV_CSR_H_
 
@@ -35,27 +38,34 @@
 
 namespace swizzle::cuda {
 
-// Row functions.
-bool AcceptsConvCsrF32(const Problem& problem);
-bool AcceptsConvCsrF16(const Problem& problem);
-bool AcceptsConvCsrBf16(const Problem& problem);
-StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsrF32(const Weight& weight, const Problem& problem);
-StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsrF16(const Weight& weight, const Problem& problem);
-StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsrBf16(const Weight& weight, const Problem& problem);
+// Row functions. The dtype is the problem's. Where a tile does not fit the device, the tile rows work by pieces.
+StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, const Problem& problem);
 size_t ConvCsrWorkspaceBytes(const Problem& problem);
-void RunConvCsrF32(const KernelArgs& args, Stream& stream);
-void RunConvCsrF16(const KernelArgs& args, Stream& stream);
-void RunConvCsrBf16(const KernelArgs& args, Stream& stream);
+void RunConvCsrPieces(const KernelArgs& args, Stream& stream);
+void RunConvCsrTile128(const KernelArgs& args, Stream& stream);
+void RunConvCsrTile256(const KernelArgs& args, Stream& stream);
+
+template <DType kType>
+bool AcceptsConvCsr(const Problem& problem) {
+  return problem.dtype == kType;
+}
+// Tiles of this many bytes of a row.
+template <DType kType, int kBytes>
+bool AcceptsConvCsrTile(const Problem& problem) {
+  constexpr int64_t kSharedBytes = 227 * 1024;  // of the largest devices
+  const int64_t cols = problem.input.channels * problem.window.kernel_h * problem.window.kernel_w;
+  return problem.dtype == kType && cols * kBytes <= kSharedBytes;
+}
 
 // What is below is for the launch functions and for benchmarks.
 
+enum class SpmmWay : uint8_t { kPieces, kTile128, kTile256 };
+
 // How a product is laid over the device.
 struct SpmmPlan {
-  enum class Way : uint8_t { kPieces, kCluster, kTile };
-  Way way = Way::kPieces;
-  int vectors = 1;  // 16-byte vectors of X a lane has of a row: 1, 2 or 4. A column tile is 128 bytes times this
+  SpmmWay way = SpmmWay::kPieces;
   int cut = 0;      // kPieces: which of QuadCsr::cuts()
-  int parts = 1;    // kCluster: CTAs of a cluster: 2, 4 or 8. kTile: CTAs that share the quads of a column tile
+  int sharers = 1;  // tiles: CTAs that share the quads of a column tile
 };
 
 // Everything in device memory; elements of X, residual and Y are of `dtype`. Residual may be null.
@@ -72,16 +82,15 @@ struct SpmmOperands {
 
 struct SpmmDevice {
   int multiprocessors = 132;
-  int shared_bytes = 0;  // that a CTA may have
-  bool clusters = false;
+  int64_t shared_bytes = 0;  // that a CTA may have
 };
 SpmmDevice CurrentSpmmDevice();
 
-// Whether the plan fits the weight and device; MakeSpmmPlan's does.
-bool Fits(const SpmmPlan& plan, const QuadCsr& weight, const SpmmDevice& device);
-SpmmPlan MakeSpmmPlan(const QuadCsr& weight, int64_t columns, const SpmmDevice& device, DType dtype);
+// The plan of this way that an estimate finds fastest; kPieces where the way does not fit.
+SpmmPlan MakeSpmmPlan(SpmmWay way, const QuadCsr& weight, int64_t columns, const SpmmDevice& device, DType dtype);
+// All that could be taken, for benchmarks and tests.
 std::vector<SpmmPlan> AllSpmmPlans(const QuadCsr& weight, const SpmmDevice& device);
-std::string SpmmPlanText(const SpmmPlan& plan);  // "cluster v2 x4"
+std::string SpmmPlanText(const SpmmPlan& plan);  // "tile128 by 16"
 void QueueSpmm(const SpmmOperands& operands, const SpmmPlan& plan, cudaStream_t queue);
 
 }  // namespace swizzle::cuda

@@ -95,12 +95,24 @@ constexpr Kernel kRows[] = {
 #endif
 
     // Convolutions and linear layers with sparse weights.
-    {"conv_rows_csr_f32_sm75", Key(Op::kConv, Format::kCsr, DType::kFloat32, Layout::kRows), kAnySm, AcceptsConvCsrF32,
-     PrepareConvCsrF32, ConvCsrWorkspaceBytes, RunConvCsrF32},
-    {"conv_rows_csr_f16_sm75", Key(Op::kConv, Format::kCsr, DType::kFloat16, Layout::kRows), kAnySm, AcceptsConvCsrF16,
-     PrepareConvCsrF16, ConvCsrWorkspaceBytes, RunConvCsrF16},
-    {"conv_rows_csr_bf16_sm80", Key(Op::kConv, Format::kCsr, DType::kBFloat16, Layout::kRows), kSm80, AcceptsConvCsrBf16,
-     PrepareConvCsrBf16, ConvCsrWorkspaceBytes, RunConvCsrBf16},
+    {"conv_rows_csr_f32_sm75", Key(Op::kConv, Format::kCsr, DType::kFloat32, Layout::kRows), kAnySm,
+     AcceptsConvCsr<DType::kFloat32>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrPieces},
+    {"conv_rows_csr_f32_tile128_sm80", Key(Op::kConv, Format::kCsr, DType::kFloat32, Layout::kRows), kSm80,
+     AcceptsConvCsrTile<DType::kFloat32, 128>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrTile128},
+    {"conv_rows_csr_f32_tile256_sm80", Key(Op::kConv, Format::kCsr, DType::kFloat32, Layout::kRows), kSm80,
+     AcceptsConvCsrTile<DType::kFloat32, 256>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrTile256},
+    {"conv_rows_csr_f16_sm75", Key(Op::kConv, Format::kCsr, DType::kFloat16, Layout::kRows), kAnySm,
+     AcceptsConvCsr<DType::kFloat16>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrPieces},
+    {"conv_rows_csr_f16_tile128_sm80", Key(Op::kConv, Format::kCsr, DType::kFloat16, Layout::kRows), kSm80,
+     AcceptsConvCsrTile<DType::kFloat16, 128>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrTile128},
+    {"conv_rows_csr_f16_tile256_sm80", Key(Op::kConv, Format::kCsr, DType::kFloat16, Layout::kRows), kSm80,
+     AcceptsConvCsrTile<DType::kFloat16, 256>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrTile256},
+    {"conv_rows_csr_bf16_sm80", Key(Op::kConv, Format::kCsr, DType::kBFloat16, Layout::kRows), kSm80,
+     AcceptsConvCsr<DType::kBFloat16>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrPieces},
+    {"conv_rows_csr_bf16_tile128_sm80", Key(Op::kConv, Format::kCsr, DType::kBFloat16, Layout::kRows), kSm80,
+     AcceptsConvCsrTile<DType::kBFloat16, 128>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrTile128},
+    {"conv_rows_csr_bf16_tile256_sm80", Key(Op::kConv, Format::kCsr, DType::kBFloat16, Layout::kRows), kSm80,
+     AcceptsConvCsrTile<DType::kBFloat16, 256>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrTile256},
 
     // Element-wise.
     SWIZZLE_PLAIN_ROWS("add", Op::kAdd, AcceptsAll, AcceptsAll, Add),

@@ -43,6 +43,7 @@ class QuadPacker {
     std::unique_ptr<QuadCsr> packed(new QuadCsr);
     packed->cols_ = matrix_.cols;
     packed->quads_ = quads_;
+    packed->chunks_ = chunk_begins_.back();
     packed->nonzeros_ = matrix_.nnz();
     packed->short_columns_ = matrix_.cols <= 65536;
     SWIZZLE_ASSIGN_OR_RETURN(packed->weights_, UploadWeights(dtype));

@@ -62,6 +62,7 @@ class QuadCsr {
   size_t bytes() const;
   int64_t cols() const { return cols_; }
   int64_t quads() const { return quads_; }
+  int64_t chunks() const { return chunks_; }
   int64_t nonzeros() const { return nonzeros_; }
   bool has_short_columns() const { return short_columns_; }
   const void* weights() const { return weights_.data(); }  // [chunks][kRows][kEntries], then spare ones
@@ -77,6 +78,7 @@ class QuadCsr {
 
   int64_t cols_ = 0;
   int64_t quads_ = 0;
+  int64_t chunks_ = 0;
   int64_t nonzeros_ = 0;
   bool short_columns_ = true;
   DeviceArray<std::byte> weights_;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <memory>
 #include <random>
 #include <set>
@@ -165,18 +166,19 @@ class SpmmTest : public testing::TestWithParam<DType> {
     gpu_ = TheGpu(&why);
     if (gpu_ == nullptr) GTEST_SKIP() << why;
     for (const Kernel& kernel : gpu_->backend->kernels()) {
-      if (kernel.name.starts_with("conv_rows_csr_") && kernel.key.input_dtype == GetParam()) kernel_ = &kernel;
+      const bool here = (kernel.required_features & ~gpu_->backend->features()) == 0;
+      const bool ours = kernel.name.starts_with("conv_rows_csr_") && kernel.key.input_dtype == GetParam();
+      if (ours && here) kernels_.push_back(&kernel);
     }
-    ASSERT_NE(kernel_, nullptr);
+    ASSERT_FALSE(kernels_.empty());
   }
 
-  // Through the kernel table's row, prepared at another batch size.
-  void CheckRow(const Problem& problem, const Weight& weight, std::mt19937& random) {
+  // Through a row of the kernel table, prepared at another batch size.
+  void CheckRow(const Kernel& kernel, const Problem& problem, const Weight& weight, std::mt19937& random) {
     const DType dtype = GetParam();
-    ASSERT_TRUE(kernel_->accepts(problem));
     Problem prepared = problem;
     prepared.input.batch += 3, prepared.output.batch += 3;
-    auto packed = gpu_->backend->Prepare(*kernel_, weight, prepared);
+    auto packed = gpu_->backend->Prepare(kernel, weight, prepared);
     ASSERT_TRUE(packed.ok()) << packed.status().message();
     EXPECT_GT((*packed)->bytes(), 0u);
     const auto input = DrawValues(problem.input.channels * problem.input.positions(), dtype, random);
@@ -187,22 +189,22 @@ class SpmmTest : public testing::TestWithParam<DType> {
     const DeviceValues x(*gpu_, InRows(input, problem.input), dtype);
     const DeviceValues r(*gpu_, residual.empty() ? std::vector<float>(1) : InRows(residual, problem.output), dtype);
     const DeviceValues y(*gpu_, std::vector<float>(LayoutElements(problem.output, Layout::kRows), kNan), dtype);
-    const DeviceValues workspace(*gpu_, std::vector<float>(kernel_->workspace_bytes(problem) / 4 + 1, kNan), DType::kFloat32);
+    const DeviceValues workspace(*gpu_, std::vector<float>(kernel.workspace_bytes(problem) / 4 + 1, kNan), DType::kFloat32);
     const std::vector<const float*> inputs = {x.data(), r.data()};
     KernelArgs args;
     args.problem = &problem;
     args.weight = packed->get();
     args.inputs = {inputs.data(), residual.empty() ? size_t{1} : size_t{2}};
     args.output = y.data();
-    args.workspace = {reinterpret_cast<std::byte*>(workspace.data()), kernel_->workspace_bytes(problem)};
-    gpu_->stream->Run([&] { kernel_->run(args, *gpu_->stream); });
+    args.workspace = {reinterpret_cast<std::byte*>(workspace.data()), kernel.workspace_bytes(problem)};
+    gpu_->stream->Run([&] { kernel.run(args, *gpu_->stream); });
     ASSERT_TRUE(gpu_->stream->Synchronize().ok());
     const auto expected = reference::Solve(problem, &weight, input, residual);
     ExpectClose(reference::FromLayout(y.Read(), problem.output, Layout::kRows), expected, dtype);
   }
 
   Gpu* gpu_ = nullptr;
-  const Kernel* kernel_ = nullptr;
+  std::vector<const Kernel*> kernels_;
 };
 
 Weight DrawWeight(const KernelCase& kernel_case, DType dtype, std::mt19937& random) {
@@ -225,13 +227,21 @@ Weight DrawWeight(const KernelCase& kernel_case, DType dtype, std::mt19937& rand
 
 TEST_P(SpmmTest, AgreesWithReferenceOnKernelCases) {
   int seed = 0;
+  std::map<const Kernel*, int> exercised;
   for (KernelCase kernel_case : KernelCases(Op::kConv)) {
     SCOPED_TRACE(CaseText(kernel_case));
     kernel_case.problem.dtype = GetParam();
     std::mt19937 random(++seed);
-    CheckRow(kernel_case.problem, DrawWeight(kernel_case, GetParam(), random), random);
-    if (HasFatalFailure()) return;
+    const Weight weight = DrawWeight(kernel_case, GetParam(), random);
+    for (const Kernel* kernel : kernels_) {
+      if (!kernel->accepts(kernel_case.problem)) continue;
+      SCOPED_TRACE(std::string(kernel->name));
+      CheckRow(*kernel, kernel_case.problem, weight, random);
+      if (HasFatalFailure()) return;
+      ++exercised[kernel];
+    }
   }
+  for (const Kernel* kernel : kernels_) EXPECT_GT(exercised[kernel], 0) << kernel->name;
 }
 
 struct LinearCase {
