@@ -59,8 +59,8 @@ bool Fits(SpmmWay way, const QuadCsr& weight, const SpmmDevice& device) {
   return weight.has_short_columns() && weight.cols() * TileBytes(way) <= device.shared_bytes;
 }
 
-// Estimates of microseconds: terms that a launch must add up of, with weights fitted to all plans' times over the DLMC on an
-// H200 (non-negative least squares of relative errors; they spread by 15 %, and the plan chosen is 2 % from the best).
+// Estimates of microseconds, to compare plans of one way: what a launch adds up of, with weights fitted on an H200 to the times
+// of all plans over a part of the DLMC, so that the plan chosen is close to the fastest (1 % on average, 15 % at worst).
 class Estimate {
  public:
   Estimate(const QuadCsr& weight, int64_t columns, const SpmmDevice& device, DType dtype)
@@ -82,7 +82,7 @@ class Estimate {
     const double pieces = static_cast<double>(weight_.cuts()[plan.cut].pieces), parts = pieces / quads_;
     const double clocks = quads_ * mean_ * tiles * ChunkClocks(plan.way) / device_.multiprocessors;
     const double waves = std::ceil(pieces * tiles / device_.multiprocessors / kWarpsAtOnce);
-    return 1.07 + 0.313 * mean_ / parts + 3.74e-4 * clocks + 8.9e-6 * SecondCacheBytes(tiles, 32 / parts) + 1.32 * waves;
+    return 1.07 + 0.158 * mean_ / parts + 3.12e-4 * clocks + 5.8e-6 * SecondCacheBytes(tiles, 32 / parts) + 3.28 * waves;
   }
 
   // Of X for one multiprocessor, where this many rows share the first cache.
@@ -103,8 +103,10 @@ class Estimate {
     const double busy = std::ceil(ctas / device_.multiprocessors), waves = std::ceil(ctas / device_.multiprocessors / at_once);
     const double rounds = std::ceil(quads_ / (warps * plan.sharers));
     const double clocks = busy * rounds * std::min(warps, quads_ / plan.sharers) * mean_ * ChunkClocks(plan.way);
-    return 2.95 + 0.040 * rounds * mean_ * waves * (0.65 + 0.35 * Vectors(plan.way)) + 3.98e-4 * clocks +
-           1.09e-5 * busy * tile_bytes + (0.055 + 0.404 * rounds) * waves;
+    if (plan.way == SpmmWay::kTile256) {
+      return 0.054 * rounds * mean_ * waves + 2.07e-4 * clocks + 2.45e-5 * busy * tile_bytes + (0.06 + 0.23 * rounds) * waves;
+    }
+    return 0.020 * rounds * mean_ * waves + 2.29e-4 * clocks + 2.23e-5 * busy * tile_bytes + (0.13 + 0.62 * rounds) * waves;
   }
 
   static constexpr double kWarpsAtOnce = 40;  // of a multiprocessor

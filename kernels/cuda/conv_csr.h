@@ -22,7 +22,7 @@
 //            up to some hundred and many rows or columns. Tiles of 128 bytes of a row (one vector a lane), or of 256.
 // Measured over the DLMC on an H200: tests/bench/cuda/cuda_spmm_bench.cc and tests/bench/results. Tried and not kept: pieces of a
 // quad by columns over the CTAs of a cluster, slices of a large K in the tiles of a cluster, and quads shared by a CTA's warps in
-// rounds. All read X less often, but their barriers cost more.
+// rounds. All read X less often and were slower, why is not established.
 #ifndef SWIZZLE_KERNELS_CUDA_CONV_CSR_H_
 #define SWIZZLE_KERNELS_CUDA_CONV_CSR_H_
 
