@@ -127,6 +127,63 @@ __global__ void __launch_bounds__(kThreads) Depthwise3x3(const __grid_constant__
   }
 }
 
+// The same in kRows, for kRows rows of kColumns output columns a thread: each line of the input is read in packs, with
+// one neighbour left or right of them, so that an element is loaded about once and not once for each column of the window.
+// Lines start on packs, and the input is kStride times as wide as the output.
+template <int kColumns, int kStride, int kPadLeft, int kRows, typename T>
+__global__ void __launch_bounds__(kThreads) DepthwiseLines3x3(const __grid_constant__ Operands<T> op) {
+  static_assert(kStride == 2 || kPadLeft == 1);
+  constexpr int kWidth = kStride * kColumns;  // of the input
+  PlanePart part;
+  if (!op.parts.Take(blockIdx.x * kThreads + threadIdx.x, part)) return;
+  const Taps3x3<1> taps(op.taps + int64_t{part.channel} * op.tap_strides.channel, op.tap_strides.tap);
+  float sums[kRows][kColumns];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) sums[r][c] = taps.values[9][0];
+  }
+  const int32_t column = part.x * kWidth, first_row = part.y * kStride - op.window.pad_top;
+  const T* plane = op.input + op.in.At(part.channel, part.image) + column;
+  const bool left = kPadLeft == 1 && column > 0;
+  const bool right = (kStride == 1 || kPadLeft == 0) && column + kWidth < op.in.width;
+#pragma unroll
+  for (int i = 0; i < (kRows - 1) * kStride + 3; ++i) {
+    const int32_t row = first_row + i;
+    float values[kWidth + 2] = {};  // from one column before
+    if (row >= 0 && row < op.in.height) {
+      const T* line = plane + row * op.in.width;
+#pragma unroll
+      for (int s = 0; s < kWidth; s += kColumns) {
+        float pack[kColumns];
+        LoadPack<kColumns>(line + s, pack);
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c) values[1 + s + c] = pack[c];
+      }
+      if (left) values[0] = ToFloat(line[-1]);
+      if (right) values[kWidth + 1] = ToFloat(line[kWidth]);
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const int tap_row = i - r * kStride;
+      if (tap_row < 0 || tap_row > 2) continue;
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) {
+#pragma unroll
+        for (int j = 0; j < 3; ++j) {
+          sums[r][c] = fmaf(values[kStride * c + 1 - kPadLeft + j], taps.values[3 * tap_row + j][0], sums[r][c]);
+        }
+      }
+    }
+  }
+  const int64_t to = op.out.At(part.channel, part.image) + part.x * kColumns;
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    if (part.y + r >= op.out.height) return;
+    StoreSums(op, sums[r], to + (part.y + r) * op.out.width);
+  }
+}
+
 template <int kPack, typename T>
 __global__ void __launch_bounds__(kThreads) DepthwiseAny(const __grid_constant__ Operands<T> op) {
   PlanePart part;
@@ -150,8 +207,10 @@ __global__ void __launch_bounds__(kThreads) DepthwiseAny(const __grid_constant__
 constexpr int kChannelPack = 4;
 
 template <typename T>
-Operands<T> MakeOperands(const KernelArgs& args, Layout layout, int rows, int pack) {
+Operands<T> MakeOperands(const KernelArgs& args, Layout layout, int rows, int columns, int pack) {
   const Problem& problem = *args.problem;
+  Extent parts = problem.output;
+  parts.width /= columns;
   const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
   return {InputOf<T>(args, 0),
           static_cast<const DepthwiseWeight&>(*args.weight).data(),
@@ -160,25 +219,52 @@ Operands<T> MakeOperands(const KernelArgs& args, Layout layout, int rows, int pa
           PlaneStrides::Of(problem.input, layout),
           PlaneStrides::Of(problem.output, layout),
           TapStrides::Of(layout, problem.output.channels, taps),
-          PlaneParts(problem.output, layout, rows, pack),
+          PlaneParts(parts, layout, rows, pack),
           DeviceWindow(problem.window),
           Clamp(problem.epilogue)};
+}
+
+// Output columns and rows of a thread.
+constexpr int kLineColumns = 4;
+constexpr int kStride1Rows = 4;
+constexpr int kStride2Rows = 2;
+
+bool Is3x3(const Window& window, int stride) {
+  return window.kernel_h == 3 && window.kernel_w == 3 && window.dilation_h == 1 && window.dilation_w == 1 &&
+         window.stride_h == stride && window.stride_w == stride;
+}
+
+// Queues DepthwiseLines3x3 if it solves the problem with that many columns a thread.
+template <int kColumns, typename T>
+bool LaunchLines(const KernelArgs& args, Stream& stream) {
+  const Problem& problem = *args.problem;
+  const Window& window = problem.window;
+  const auto fits = [&](int stride, int pad_left) {
+    return Is3x3(window, stride) && window.pad_left == pad_left && problem.output.width % kColumns == 0 &&
+           problem.input.width == stride * problem.output.width;
+  };
+  const auto run = [&](auto* kernel, int rows) {
+    const Operands<T> operands = MakeOperands<T>(args, Layout::kRows, rows, kColumns, 1);
+    kernel<<<BlocksFor(operands.parts.count(), kThreads), kThreads, 0, QueueOf(stream)>>>(operands);
+    return true;
+  };
+  if (fits(1, 1)) return run(DepthwiseLines3x3<kColumns, 1, 1, kStride1Rows, T>, kStride1Rows);
+  if (fits(2, 0)) return run(DepthwiseLines3x3<kColumns, 2, 0, kStride2Rows, T>, kStride2Rows);
+  if (fits(2, 1)) return run(DepthwiseLines3x3<kColumns, 2, 1, kStride2Rows, T>, kStride2Rows);
+  return false;
 }
 
 template <int kPack, typename T>
 void Launch(const KernelArgs& args, Stream& stream, Layout layout) {
   const Window& window = args.problem->window;
   const auto run = [&](auto* kernel, int rows) {
-    const Operands<T> operands = MakeOperands<T>(args, layout, rows, kPack);
+    const Operands<T> operands = MakeOperands<T>(args, layout, rows, 1, kPack);
     kernel<<<BlocksFor(operands.parts.count(), kThreads), kThreads, 0, QueueOf(stream)>>>(operands);
   };
-  const bool square = window.kernel_h == 3 && window.kernel_w == 3 && window.dilation_h == 1 && window.dilation_w == 1;
-  if (square && window.stride_h == 1 && window.stride_w == 1) {
-    constexpr int kRows = 4;
-    run(Depthwise3x3<kPack, 1, kRows, T>, kRows);
-  } else if (square && window.stride_h == 2 && window.stride_w == 2) {
-    constexpr int kRows = 2;
-    run(Depthwise3x3<kPack, 2, kRows, T>, kRows);
+  if (Is3x3(window, 1)) {
+    run(Depthwise3x3<kPack, 1, kStride1Rows, T>, kStride1Rows);
+  } else if (Is3x3(window, 2)) {
+    run(Depthwise3x3<kPack, 2, kStride2Rows, T>, kStride2Rows);
   } else {
     run(DepthwiseAny<kPack, T>, 1);
   }
@@ -214,6 +300,7 @@ template <Layout kLayout, DType kDType>
 void Depthwise(const KernelArgs& args, Stream& stream) {
   using T = Element<kDType>;
   if constexpr (kLayout == Layout::kRows) {
+    if (LaunchLines<kLineColumns, T>(args, stream) || LaunchLines<kLineColumns / 2, T>(args, stream)) return;
     Launch<1, T>(args, stream, kLayout);
   } else if (args.problem->output.channels % kChannelPack == 0) {
     Launch<kChannelPack, T>(args, stream, kLayout);
