@@ -59,33 +59,92 @@ struct Tiles {
         bias(values + kKeys * kValuePitch) {}
 };
 
-// to[outer * pitch + inner] = from(outer, inner), zeros outside. Strides in elements; if `outer_near`, neighbours in memory
-// are neighbours of outer, and a thread turns four of inner at once.
-template <int kOuter, int kInner, typename T>
-__device__ void LoadTile(const T* from, int64_t outer_stride, int64_t inner_stride, int outer_count, int inner_count,
-                         bool outer_near, float* to, int pitch) {
-  if (outer_near) {
-    for (int i = threadIdx.x; i < kOuter * (kInner / 4); i += kThreads) {
-      const int outer = i % kOuter, inner = i / kOuter * 4;
-      float values[4];
+// A matrix in memory that becomes a tile: (outer, inner) at from + outer * outer_stride + inner * inner_stride, one stride
+// being 1. Beyond the counts it is zero, whatever memory holds.
+template <typename T>
+struct Source {
+  const T* from;
+  int64_t outer_stride, inner_stride;
+  int outer_count, inner_count;
+  bool packs;  // four neighbours at a multiple of four from `from` may be read at once, though some lie outside
+
+  __device__ float At(int outer, int inner) const {
+    const bool inside = outer < outer_count && inner < inner_count;
+    return inside ? ToFloat(from[outer * outer_stride + inner * inner_stride]) : 0.0f;
+  }
+  // (outer, inner) and its three neighbours in memory.
+  __device__ void Four(int outer, int inner, float (&values)[4]) const {
+    const bool outer_near = outer_stride == 1;
 #pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        const bool inside = outer < outer_count && inner + j < inner_count;
-        values[j] = inside ? ToFloat(from[outer * outer_stride + (inner + j) * inner_stride]) : 0.0f;
-      }
+    for (int j = 0; j < 4; ++j) values[j] = 0;
+    if (outer >= outer_count || inner >= inner_count) return;
+    LoadPack<4>(from + outer * outer_stride + inner * inner_stride, values);
+    const int left = outer_near ? outer_count - outer : inner_count - inner;
+#pragma unroll
+    for (int j = 1; j < 4; ++j) values[j] = j < left ? values[j] : 0.0f;
+  }
+};
+
+// to[outer * pitch + inner] = the source, whose inner neighbours are neighbours in memory.
+template <int kOuter, int kInner, typename T>
+__device__ void LoadStraight(const Source<T>& source, float* to, int pitch) {
+  if (source.packs) {
+#pragma unroll 8
+    for (int i = threadIdx.x; i < kOuter * (kInner / 4); i += kThreads) {
+      const int outer = i / (kInner / 4), inner = i % (kInner / 4) * 4;
+      float values[4];
+      source.Four(outer, inner, values);
       StorePack<4>(values, to + outer * pitch + inner);
     }
-  } else {
-#pragma unroll 4
-    for (int i = threadIdx.x; i < kOuter * kInner; i += kThreads) {
-      const int outer = i / kInner, inner = i % kInner;
-      const bool inside = outer < outer_count && inner < inner_count;
-      to[outer * pitch + inner] = inside ? ToFloat(from[outer * outer_stride + inner * inner_stride]) : 0.0f;
-    }
+    return;
+  }
+#pragma unroll 8
+  for (int i = threadIdx.x; i < kOuter * kInner; i += kThreads) {
+    to[i / kInner * pitch + i % kInner] = source.At(i / kInner, i % kInner);
   }
 }
 
-// sums[r][2i + j] += rows[k][r] * columns[k][32i + j] over k, j < 2, `rows` and `columns` being where the thread's begin.
+// The same where outer neighbours are neighbours in memory: a thread turns four by four, or four by one.
+template <int kOuter, int kInner, typename T>
+__device__ void LoadTurned(const Source<T>& source, float* to, int pitch) {
+  if (source.packs) {
+    // Eight lanes write two rows of the tile by four packs, which are all the banks.
+    constexpr int kPairs = kOuter / 8;
+#pragma unroll 2
+    for (int i = threadIdx.x; i < kOuter * kInner / 16; i += kThreads) {
+      const int outer = 4 * (i % 2 + i / 8 % kPairs * 2), inner = 4 * (i / 2 % 4 + i / 8 / kPairs * 4);
+      float values[4][4];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) source.Four(outer, inner + j, values[j]);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const float turned[4] = {values[0][k], values[1][k], values[2][k], values[3][k]};
+        StorePack<4>(turned, to + (outer + k) * pitch + inner);
+      }
+    }
+    return;
+  }
+#pragma unroll 2
+  for (int i = threadIdx.x; i < kOuter * (kInner / 4); i += kThreads) {
+    const int outer = i % kOuter, inner = i / kOuter * 4;
+    float values[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) values[j] = source.At(outer, inner + j);
+    StorePack<4>(values, to + outer * pitch + inner);
+  }
+}
+
+template <int kOuter, int kInner, typename T>
+__device__ void LoadTile(const Source<T>& source, float* to, int pitch) {
+  if (source.outer_stride == 1) {
+    LoadTurned<kOuter, kInner>(source, to, pitch);
+  } else {
+    LoadStraight<kOuter, kInner>(source, to, pitch);
+  }
+}
+
+// sums[r][2i + j] += rows[k][r] * columns[k][32i + j] over k, for j < 2, `rows` and `columns` being where the thread's
+// begin.
 template <int kDepth, int kRows, int kColumns, int kRowPitch, int kColumnPitch>
 __device__ void MultiplyAdd(const float* rows, const float* columns, float (&sums)[kRows][kColumns]) {
   constexpr int kRowPack = kRows < 4 ? kRows : 4;
@@ -241,23 +300,28 @@ __global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ O
   const Shape tiles(reinterpret_cast<float*>(shared));
   const Work work = FindWork<Shape::kQueries>(op);
   if (work.first >= work.end) return;
-  const bool channels_near = op.qk.channel == 1;
   const int64_t qk_head = int64_t{blockIdx.y} * op.qk_size * op.qk.channel;
   const int64_t vo_head = int64_t{blockIdx.y} * op.vo_size * op.vo.channel;
+  // Of tokens from the sequence's first on, if those are neighbours in memory, or of channels.
+  const bool tokens_near = op.qk.channel != 1;
+  const bool qk_packs = (tokens_near ? work.begin : op.qk_size) % 4 == 0;
+  const bool vo_packs = (tokens_near ? work.begin : op.vo_size) % 4 == 0;
   Running<kSize, kRows> running;
   if (!work.spare) {
-    LoadTile<kSize, Shape::kQueries>(op.queries + qk_head + work.first * op.qk.token, op.qk.channel, op.qk.token,
-                                     op.qk_size, work.end - work.first, channels_near, tiles.queries,
-                                     Shape::kQueryPitch);
+    const Source<T> queries{op.queries + qk_head + work.first * op.qk.token, op.qk.channel, op.qk.token, op.qk_size,
+                            work.end - work.first, qk_packs};
+    LoadTile<kSize, Shape::kQueries>(queries, tiles.queries, Shape::kQueryPitch);
   }
   const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
   for (int first = work.begin; first < work.end && !work.spare; first += kKeys) {
     const int keys = work.end - first;
     __syncthreads();  // the last tile is still read
-    LoadTile<kSize, kKeys>(op.keys + qk_head + first * op.qk.token, op.qk.channel, op.qk.token, op.qk_size, keys,
-                           channels_near, tiles.keys, Shape::kKeyPitch);
-    LoadTile<kKeys, kSize>(op.values + vo_head + first * op.vo.token, op.vo.token, op.vo.channel, keys, op.vo_size,
-                           !channels_near, tiles.values, Shape::kValuePitch);
+    const Source<T> key_source{op.keys + qk_head + first * op.qk.token, op.qk.channel, op.qk.token, op.qk_size, keys,
+                               qk_packs};
+    LoadTile<kSize, kKeys>(key_source, tiles.keys, Shape::kKeyPitch);
+    const Source<T> value_source{op.values + vo_head + first * op.vo.token, op.vo.token, op.vo.channel, keys,
+                                 op.vo_size, vo_packs};
+    LoadTile<kKeys, kSize>(value_source, tiles.values, Shape::kValuePitch);
     if (threadIdx.x < kKeys) {
       const bool biased = op.key_bias != nullptr && static_cast<int>(threadIdx.x) < keys;
       tiles.bias[threadIdx.x] = biased ? op.key_bias[first + threadIdx.x] * kLog2E : 0.0f;
