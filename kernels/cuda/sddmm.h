@@ -1,0 +1,28 @@
+// Sampled dense-dense matrix product on a GPU: a * b^T at a pattern, for each head; FP32 and FP16, sums in FP32.
+//
+// A warp takes a row of the pattern and holds its row of a in registers; eight lanes (four where rows are 64 bytes) take one
+// nonzero each time and read its row of b in 128-bit pieces (Gale et al., "Sparse GPU Kernels for Deep Learning", SC20,
+// section 6). 32 neighbouring rows share a thread block and, through the first cache, the rows of b that they have in
+// common; blocks start in the order of their work.
+#ifndef SWIZZLE_KERNELS_CUDA_SDDMM_H_
+#define SWIZZLE_KERNELS_CUDA_SDDMM_H_
+
+#include <cuda_runtime.h>
+
+#include "kernels/cuda/attention_pattern.h"
+
+namespace swizzle::cuda {
+
+struct SddmmArgs {
+  DType dtype = DType::kFloat32;  // of all operands: kFloat32 or kFloat16
+  HeadMatrices a, b;
+  int heads = 1;
+  int head_dim = 64;       // 32, 64 or 128
+  void* output = nullptr;  // [heads][pattern.value_stride()], in the order of col_indices; 16-byte aligned
+};
+
+void Sddmm(const SddmmArgs& args, const DeviceAttentionPattern& pattern, cudaStream_t queue);
+
+}  // namespace swizzle::cuda
+
+#endif  // SWIZZLE_KERNELS_CUDA_SDDMM_H_
