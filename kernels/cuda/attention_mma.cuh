@@ -7,7 +7,7 @@
 // FP32 goes as three FP16 products, of each operand's upper 11 bits and of what they leave (Ootomo and Yokota, "Recovering
 // single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance", 2022): the product of
 // both rests, 2^-22 of the whole, is left out. Operands are scaled by powers of two to fit: what is lost of a small number is
-// 2^-50 of the largest.
+// 2^-39 of the largest.
 #ifndef SWIZZLE_KERNELS_CUDA_ATTENTION_MMA_CUH_
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_MMA_CUH_
 
@@ -31,22 +31,21 @@ __device__ inline void WaitForCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
 }
 
-__device__ inline uint4 LoadShared(uint32_t address) {
-  uint4 result;
-  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-               : "=r"(result.x), "=r"(result.y), "=r"(result.z), "=r"(result.w)
-               : "r"(address)
-               : "memory");
-  return result;
-}
-
 __device__ inline void MmaHalf(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Four 8x8 matrices of 16 bits, each transposed: lane l names row l % 8 of matrix l / 8.
+// Four 8x8 matrices of 16 bits: lane l names row l % 8 of matrix l / 8.
+__device__ inline void LoadMatrices(uint32_t (&to)[4], uint32_t row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(row)
+               : "memory");
+}
+
+// The same, each transposed.
 __device__ inline void LoadTransposed(uint32_t (&to)[4], uint32_t row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -80,9 +79,8 @@ __device__ inline float PowerOfTwo(float x) {
   return result;
 }
 
-// FP32 as two FP16 numbers, x = upper + rest / kRestScale: 22 bits.
-inline constexpr float kRestScale = 2048.0f;
-__device__ inline float RestOf(float x) { return (x - __half2float(__float2half_rn(x))) * kRestScale; }
+// FP32 as two FP16 numbers, x = upper + rest: 22 bits, or to 2^-25.
+__device__ inline float RestOf(float x) { return x - __half2float(__float2half_rn(x)); }
 
 }  // namespace swizzle::cuda
 

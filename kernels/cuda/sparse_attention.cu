@@ -1,6 +1,7 @@
 #include "kernels/cuda/sparse_attention.h"
 
 #include <algorithm>
+#include <bit>
 #include <type_traits>
 
 #include "kernels/cuda/attention_mma.cuh"
@@ -10,9 +11,10 @@ namespace {
 
 constexpr float kLeast = -1e30f;
 constexpr float kLog2E = 1.44269504f;
-// How far scores, in units of log(2), may lie above their reference before that is raised: it needs no reduction over the
-// warp, and 2^8 times what fits is nothing to FP16 weights and FP32 sums.
-constexpr float kSlack = 8.0f;
+// How far scores, in units of log(2), may lie above their reference before that is raised, to kHeadroom below the largest:
+// weights are at most 2^14, which FP16 holds, and most blocks of keys need no reduction over the warp.
+constexpr float kSlack = 14.0f;
+constexpr float kHeadroom = 6.0f;
 
 // Groups of `warps` warps, blocks of `key_block` keys, of which `stages` are in flight. In shared memory a row of keys or
 // values is its FP16 numbers, or those of its upper parts and then those of its rests.
@@ -27,7 +29,7 @@ struct Config {
   static constexpr int kGroup = 8 * kOctetGroups;
   static constexpr int kPartPieces = head_dim / 8;  // of 16 bytes
   static constexpr int kPieces = kParts * kPartPieces;
-  static constexpr int kUnits = kPartPieces / 4;  // what a warp multiplies at once: 64 bytes of a row
+  static constexpr int kSteps = head_dim / 16;  // of products
   static constexpr int kRowBytes = 16 * kPieces;
   static constexpr int kMatrixBytes = key_block * kRowBytes;
   static constexpr int kListBytes = warps * key_block * 4;
@@ -54,15 +56,11 @@ struct FusedParams {
 };
 
 // Which 16-byte piece of a row holds the piece 0; piece i lies at i ^ that. Among eight keys of different remainders modulo 8
-// all differ, so that ldmatrix reads eight rows without conflict; among keys 0-3 and 4-7 the upper two bits differ, as
-// FP32's reads of four rows need; and between keys i and i + 4 bit 2, as reads of two rows by four lanes each do.
-__device__ inline int Swizzle(int key) { return 0x31756420u >> (key & 7) * 4 & 7; }
+// all differ, so that ldmatrix reads eight rows without conflict.
+__device__ inline int Swizzle(int key) { return key & 7; }
 
-// The position in its octet of row g of a product: neighbours are four apart (see Swizzle).
-__device__ inline int Place(int g) { return (g >> 1) + 4 * (g & 1); }
-
-// Where piece `piece` (below 4) of a row of keys or values lies in shared memory, and the pieces `more` further: matrices start
-// on 128 bytes, and exchanging the halves of 128 bytes is what a step of four pieces means.
+// Where piece `piece`, 0 or 1, of a row of keys or values lies in shared memory, and a piece that is `more`, an even number,
+// further: matrices start on 128 bytes.
 template <typename C>
 __device__ uint32_t PieceAddress(uint32_t matrix, int key, int piece) {
   return matrix + key * C::kRowBytes + ((piece ^ (Swizzle(key) & (C::kPieces - 1))) * 16);
@@ -73,19 +71,18 @@ __device__ inline uint32_t Further(uint32_t address, int more) { return (address
 template <bool kFull>
 struct Rows {
   const uint32_t* list;
-  int first;   // full: the first key
-  int octets;  // one or more
+  int first;  // full: the first key
 
   __device__ uint32_t At(int position) const {
-    if constexpr (kFull) return static_cast<uint32_t>(first + position) | 0xFFFF0000u;
-    return position < octets * AttentionTiles::kOctet ? list[position] : position % AttentionTiles::kOctet;
+    if constexpr (kFull) return static_cast<uint32_t>(first + position);
+    return list[position];
   }
 };
 
 // What a warp holds of its group of queries.
 template <typename C>
 struct Group {
-  uint4 queries[C::kUnits][C::kOctetGroups][C::kParts];
+  uint2 queries[C::kSteps][C::kOctetGroups][C::kParts];
   float sums[C::kHeadDim / 16][C::kOctetGroups][4];  // O^T
   float references[C::kOctetGroups][2];              // of queries 2t and 2t + 1, in units of log(2)
   float totals[C::kOctetGroups][2];                  // this lane's part
@@ -109,15 +106,17 @@ __device__ inline void SplitPiece(const float4& a, const float4& b, float factor
                     PackHalves(RestOf(x[4]), RestOf(x[5])), PackHalves(RestOf(x[6]), RestOf(x[7])));
 }
 
-// Pieces of 8 elements.
-template <typename C>
-__device__ void LoadPiece(const void* row, int piece, float factor, uint4 (&parts)[C::kParts]) {
-  if constexpr (C::kHalf) {
-    parts[0] = static_cast<const uint4*>(row)[piece];
-  } else {
-    const auto* floats = static_cast<const float4*>(row) + 2 * piece;
-    SplitPiece(floats[0], floats[1], factor, parts[0], parts[1]);
-  }
+// Elements 2t and 2t + 1, and those 8 further.
+__device__ inline void LoadStep(const __half* row, float, uint2 (&parts)[1]) {
+  const auto* pairs = reinterpret_cast<const uint32_t*>(row);
+  parts[0] = make_uint2(pairs[0], pairs[4]);
+}
+__device__ inline void LoadStep(const float* row, float factor, uint2 (&parts)[2]) {
+  const auto* pairs = reinterpret_cast<const float2*>(row);
+  const float2 a = pairs[0], b = pairs[4];
+  const float x[4] = {a.x * factor, a.y * factor, b.x * factor, b.y * factor};
+  parts[0] = make_uint2(PackHalves(x[0], x[1]), PackHalves(x[2], x[3]));
+  parts[1] = make_uint2(PackHalves(RestOf(x[0]), RestOf(x[1])), PackHalves(RestOf(x[2]), RestOf(x[3])));
 }
 
 template <typename C>
@@ -129,9 +128,10 @@ __device__ void LoadQueries(const FusedParams& p, int first_query, Group<C>& gro
   for (int j = 0; j < C::kOctetGroups; ++j) {
     const int query = first_query + 8 * j + g;
 #pragma unroll
-    for (int u = 0; u < C::kUnits; ++u) {
-      for (uint4& part : group.queries[u][j]) part = make_uint4(0, 0, 0, 0);
-      if (query < p.tokens) LoadPiece<C>(head + query * p.queries.token_stride, 4 * u + t, factor, group.queries[u][j]);
+    for (int s = 0; s < C::kSteps; ++s) {
+      for (uint2& part : group.queries[s][j]) part = make_uint2(0, 0);
+      if (query >= p.tokens) continue;
+      LoadStep(head + query * p.queries.token_stride + 16 * s + 2 * t, factor, group.queries[s][j]);
     }
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
@@ -172,44 +172,32 @@ __device__ void LoadStage(const FusedParams& p, const AttentionTiles::Entry& ent
   }
 }
 
-// S^T of 16 keys, the lane's rows being at `a` and `b`. Two sums halve the chain of dependent products.
+// S^T of 16 keys, the lane's row for ldmatrix being at `keys`. Two sums halve the chain of dependent products.
 template <typename C>
-__device__ void Scores(uint32_t a, uint32_t b, const Group<C>& group, float (&scores)[C::kOctetGroups][4]) {
-  float others[C::kOctetGroups][4] = {};
+__device__ void Scores(uint32_t keys, const Group<C>& group, float (&scores)[C::kOctetGroups][4]) {
+  float sums[2][C::kOctetGroups][4] = {};
 #pragma unroll
-  for (int j = 0; j < C::kOctetGroups; ++j) {
-#pragma unroll
-    for (int e = 0; e < 4; ++e) scores[j][e] = 0;
-  }
-#pragma unroll
-  for (int u = 0; u < C::kUnits; ++u) {
-    const uint4 x = LoadShared(Further(a, 4 * u)), y = LoadShared(Further(b, 4 * u));
-    const uint32_t first[4] = {x.x, y.x, x.y, y.y}, second[4] = {x.z, y.z, x.w, y.w};
+  for (int s = 0; s < C::kSteps; ++s) {
+    uint32_t a[4];
+    LoadMatrices(a, Further(keys, 2 * s));
     if constexpr (C::kHalf) {
 #pragma unroll
       for (int j = 0; j < C::kOctetGroups; ++j) {
-        const uint4 q = group.queries[u][j][0];
-        MmaHalf(scores[j], first, q.x, q.y);
-        MmaHalf(others[j], second, q.z, q.w);
+        MmaHalf(sums[s % 2][j], a, group.queries[s][j][0].x, group.queries[s][j][0].y);
       }
     } else {
-      const uint4 x_rest = LoadShared(Further(a, C::kPartPieces + 4 * u));
-      const uint4 y_rest = LoadShared(Further(b, C::kPartPieces + 4 * u));
-      const uint32_t first_rest[4] = {x_rest.x, y_rest.x, x_rest.y, y_rest.y};
-      const uint32_t second_rest[4] = {x_rest.z, y_rest.z, x_rest.w, y_rest.w};
-      const uint4 q = group.queries[u][0][0], q_rest = group.queries[u][0][C::kParts - 1];
-      MmaHalf(scores[0], first, q.x, q.y);
-      MmaHalf(others[0], first, q_rest.x, q_rest.y);
-      MmaHalf(others[0], first_rest, q.x, q.y);
-      MmaHalf(scores[0], second, q.z, q.w);
-      MmaHalf(others[0], second, q_rest.z, q_rest.w);
-      MmaHalf(others[0], second_rest, q.z, q.w);
+      uint32_t a_rest[4];
+      LoadMatrices(a_rest, Further(keys, C::kPartPieces + 2 * s));
+      const uint2 q = group.queries[s][0][0], q_rest = group.queries[s][0][1];
+      MmaHalf(sums[s % 2][0], a, q.x, q.y);
+      MmaHalf(sums[(s + 1) % 2][0], a, q_rest.x, q_rest.y);
+      MmaHalf(sums[s % 2][0], a_rest, q.x, q.y);
     }
   }
 #pragma unroll
   for (int j = 0; j < C::kOctetGroups; ++j) {
 #pragma unroll
-    for (int e = 0; e < 4; ++e) scores[j][e] = fmaf(others[j][e], C::kHalf ? 1.0f : 1 / kRestScale, scores[j][e]);
+    for (int e = 0; e < 4; ++e) scores[j][e] = sums[0][j][e] + sums[1][j][e];
   }
 }
 
@@ -225,7 +213,7 @@ __device__ void RaiseReferences(const float (&scores)[C::kOctetGroups][4], float
       for (int lanes = 4; lanes < 32; lanes *= 2) {
         largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, lanes));
       }
-      const float before = group.references[j][e], after = fmaxf(before, largest);
+      const float before = group.references[j][e], after = fmaxf(before, largest - kHeadroom);
       const float growth = PowerOfTwo(before - after);
       group.references[j][e] = after;
       group.totals[j][e] *= growth;
@@ -288,12 +276,12 @@ __device__ void AddValues(uint32_t values, const float (&weights)[C::kOctetGroup
     } else {
       uint32_t a_rest[4];
       LoadTransposed(a_rest, Further(values, C::kPartPieces + 2 * i));
-      float large[4] = {}, small[4] = {};
-      MmaHalf(large, a, depth[0][0], depth[0][1]);
-      MmaHalf(small, a, rest[0], rest[1]);
-      MmaHalf(small, a_rest, depth[0][0], depth[0][1]);
+      float more[4] = {};
+      MmaHalf(more, a, rest[0], rest[1]);
+      MmaHalf(more, a_rest, depth[0][0], depth[0][1]);
+      MmaHalf(more, a, depth[0][0], depth[0][1]);
 #pragma unroll
-      for (int e = 0; e < 4; ++e) group.sums[i][0][e] += fmaf(small[e], 1 / kRestScale, large[e]);
+      for (int e = 0; e < 4; ++e) group.sums[i][0][e] += more[e];
     }
   }
 }
@@ -301,13 +289,13 @@ __device__ void AddValues(uint32_t values, const float (&weights)[C::kOctetGroup
 // 16 keys of a group's list.
 template <typename C, bool kFull>
 __device__ void AttendKeys(uint32_t keys, const Rows<kFull>& rows, float scale, Group<C>& group) {
-  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const uint32_t a = rows.At(Place(g)), b = rows.At(8 + Place(g));
-  const uint32_t value_row = rows.At(lane / 16 * 8 + Place(lane % 8));  // of ldmatrix, whose matrices alternate pieces
+  const int lane = threadIdx.x % 32, row = lane % 8, matrix = lane / 8;
+  // Matrices: of keys, octets alternate and then pieces; of values, pieces and then octets.
+  const uint32_t key_row = rows.At(matrix % 2 * 8 + row), value_row = rows.At(matrix / 2 * 8 + row);
   float scores[C::kOctetGroups][4];
-  Scores<C>(PieceAddress<C>(keys, a & 0xFFFF, t), PieceAddress<C>(keys, b & 0xFFFF, t), group, scores);
-  Weigh<C, kFull>(a, b, scale, group, scores);
-  AddValues<C>(PieceAddress<C>(keys + C::kMatrixBytes, value_row & 0xFFFF, lane / 8 % 2), scores, group);
+  Scores<C>(PieceAddress<C>(keys, key_row & 0xFFFF, matrix / 2), group, scores);
+  Weigh<C, kFull>(rows.At(lane / 4), rows.At(8 + lane / 4), scale, group, scores);
+  AddValues<C>(PieceAddress<C>(keys + C::kMatrixBytes, value_row & 0xFFFF, matrix % 2), scores, group);
 }
 
 template <typename C>
@@ -316,14 +304,13 @@ __device__ void AttendStage(const char* stage, float scale, Group<C>& group) {
   const auto* lists = reinterpret_cast<const uint32_t*>(stage + 2 * C::kMatrixBytes);
   const uint32_t header = lists[C::kListBytes / 4 + threadIdx.x / 32];
   if (header == AttentionTiles::kFull) {
-    for (int key = 0; key < C::kKeyBlock; key += 16) AttendKeys<C, true>(keys, Rows<true>{lists, key, 2}, scale, group);
+    for (int key = 0; key < C::kKeyBlock; key += 16) AttendKeys<C, true>(keys, Rows<true>{lists, key}, scale, group);
     return;
   }
   const uint32_t* list = lists + (header & 0xFFFF) * AttentionTiles::kOctet;
   const int octets = header >> 16;
   for (int octet = 0; octet < octets; octet += 2) {
-    const Rows<false> rows{list + octet * AttentionTiles::kOctet, 0, min(2, octets - octet)};
-    AttendKeys<C, false>(keys, rows, scale, group);
+    AttendKeys<C, false>(keys, Rows<false>{list + octet * AttentionTiles::kOctet, 0}, scale, group);
   }
 }
 
@@ -396,14 +383,14 @@ __global__ void __launch_bounds__(C::kThreads) AttendTile(const __grid_constant_
   WriteOutput<C>(p, first_query, group);
 }
 
-// The largest magnitude of each head of queries, keys and values, as bits.
-__global__ void FindLargest(HeadMatrices queries, HeadMatrices keys, HeadMatrices values, int tokens, int quads,
+// The largest magnitude of each head of queries, keys and values, as bits; rows have 4 << shift elements.
+__global__ void FindLargest(HeadMatrices queries, HeadMatrices keys, HeadMatrices values, int tokens, int shift,
                             uint32_t* largest) {
   const HeadMatrices& matrix = blockIdx.z == 0 ? queries : blockIdx.z == 1 ? keys : values;
   const auto* head = static_cast<const float*>(matrix.data) + blockIdx.y * matrix.head_stride;
   float most = 0;
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < tokens * quads; i += gridDim.x * blockDim.x) {
-    const float4 x = *reinterpret_cast<const float4*>(head + i / quads * matrix.token_stride + i % quads * 4);
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < tokens << shift; i += gridDim.x * blockDim.x) {
+    const float4 x = *reinterpret_cast<const float4*>(head + (i >> shift) * matrix.token_stride + (i & ((1 << shift) - 1)) * 4);
     most = fmaxf(most, fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w))));
   }
   const uint32_t warp_most = __reduce_max_sync(0xFFFFFFFFu, __float_as_uint(most));
@@ -439,8 +426,8 @@ void SplitOperands(const SparseAttentionArgs& args, std::span<std::byte> workspa
   const int pieces = args.head_dim / 8;
   const unsigned heads = args.heads, blocks = (params.tokens * pieces + kThreads - 1) / kThreads;
   cudaMemsetAsync(largest, 0, kLargestBytes, queue);
-  FindLargest<<<dim3(std::min(blocks, 64u), heads, 3), kThreads, 0, queue>>>(args.queries, args.keys, args.values,
-                                                                             params.tokens, 2 * pieces, largest);
+  FindLargest<<<dim3(std::min(blocks, 128u), heads, 3), kThreads, 0, queue>>>(args.queries, args.keys, args.values,
+                                                                             params.tokens, std::bit_width(static_cast<unsigned>(pieces)), largest);
   SplitRows<<<dim3(blocks, heads, 2), kThreads, 0, queue>>>(args.keys, args.values, params.tokens, pieces, largest,
                                                             reinterpret_cast<uint4*>(parts));
   const int64_t row = 2 * args.head_dim;

@@ -18,7 +18,7 @@ void AppendList(const uint16_t* masks, int key_block, std::vector<uint32_t>& lis
     by_place[key % kOctet].push_back(static_cast<uint32_t>(key) | static_cast<uint32_t>(masks[key]) << 16);
     ++keys;
   }
-  const size_t octets = (keys + kOctet - 1) / kOctet, base = lists.size();
+  const size_t octets = (keys + 2 * kOctet - 1) / (2 * kOctet) * 2, base = lists.size();
   for (size_t i = 0; i < octets * kOctet; ++i) lists.push_back(i % kOctet);
   std::vector<uint32_t> rest;
   for (int place = 0; place < kOctet; ++place) {

@@ -6,15 +6,16 @@
 // random a tile of 64x64 is never empty, but the union of 8 queries leaves out most keys of it. Empty pairs of tile and
 // block are not stored; a group all of whose queries attend to all keys of a block has no list (kFull).
 //
-// A list is made of octets: 8 entries `key | mask << 16`, key counted from the block's first, bit i of the mask for the
-// group's query i. Where it can be, the entry at position i of an octet has a key that is i modulo 8: its row then lies in
-// other banks of shared memory than those of the other seven. Spare entries have the mask 0 and a key with that property.
+// A list is made of octets, an even number of them: 8 entries `key | mask << 16`, key counted from the block's first, bit i of
+// the mask for the group's query i. Where it can be, the entry at position i of an octet has a key that is i modulo 8: its row
+// then lies in other banks of shared memory than those of the other seven. Spare entries have the mask 0 and a key with that
+// property.
 //
 // Worked example, group 8, groups 1, key_block 16, tokens 16, keys 1, 9, 10 for query 0 and key 2 for query 8: tile 0 has one
-// entry, block 0, of one octet: keys 9 1 10 with mask 1, then spare entries of keys 3 to 7 (1 and 9 share a place, so that 9
-// fills a hole); tile 1 has one entry of one octet, with key 2 at position 2.
+// entry, block 0, of two octets: positions 1 (key 1), 2 (key 10) and, of the second octet, 1 (key 9), all with mask 1; tile 1
+// one entry of two octets: position 2, key 2, mask 1.
 //
-// Each octet holds a nonzero, each entry too: memory is linear in the nonzeros, at most 32 bytes an octet and
+// Each entry and pair of octets holds a nonzero: memory is linear in the nonzeros, at most 64 bytes a pair and
 // 16 + 4 * groups bytes an entry.
 #ifndef SWIZZLE_KERNELS_FORMAT_ATTENTION_TILES_H_
 #define SWIZZLE_KERNELS_FORMAT_ATTENTION_TILES_H_

@@ -122,7 +122,7 @@ std::vector<Case> Cases() {
   cases.push_back({"band_both_ways", AttentionPattern::FromBand(300, 40, false)});
   cases.push_back({"band_and_random", AttentionPattern::FromBandAndRandom(901, 32, 0.07, 1)});
   cases.push_back({"blocks", AttentionPattern::FromBlocks(700, 128, {{0, 0}, {0, 2}, {2, 1}, {3, 3}, {5, 0}, {5, 5}})});
-  cases.push_back({"long_rows", AttentionPattern::FromBand(1500, 1500, true)});
+  cases.push_back({"long_rows", AttentionPattern::FromBand(1100, 1100, true)});
   return cases;
 }
 
@@ -178,9 +178,10 @@ class CudaAttentionTest : public testing::TestWithParam<std::tuple<DType, int>> 
 
 TEST_P(CudaAttentionTest, Fused) {
   for (const Case& c : Cases()) {
-    for (const AttentionStructure& structure : {AttentionStructure{}, DetectAttentionStructure(c.pattern)}) {
+    const AttentionTileShape any = FusedTileShape(dtype(), head_dim(), {});
+    const AttentionTileShape own = FusedTileShape(dtype(), head_dim(), DetectAttentionStructure(c.pattern));
+    for (const AttentionTileShape& shape : own == any ? std::vector{any} : std::vector{any, own}) {
       MakeOperands(c.pattern);
-      const AttentionTileShape shape = FusedTileShape(dtype(), head_dim(), structure);
       const auto tiles = *DeviceAttentionTiles::Make(AttentionTiles::Cut(c.pattern, shape));
       RunFused(tiles);
       ASSERT_EQ(cudaGetLastError(), cudaSuccess);
