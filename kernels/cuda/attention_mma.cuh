@@ -82,6 +82,15 @@ __device__ inline float PowerOfTwo(float x) {
 // FP32 as two FP16 numbers, x = upper + rest: 22 bits, or to 2^-25.
 __device__ inline float RestOf(float x) { return x - __half2float(__float2half_rn(x)); }
 
+// The power of two that brings the largest number to 2^14, and its inverse.
+struct Fit {
+  float factor, inverse;
+};
+__device__ inline Fit FitOf(uint32_t largest) {
+  const int exponent = max(static_cast<int>(largest >> 23), 27);
+  return {__int_as_float((268 - exponent) << 23), __int_as_float((exponent - 14) << 23)};
+}
+
 }  // namespace swizzle::cuda
 
 #endif  // SWIZZLE_KERNELS_CUDA_ATTENTION_MMA_CUH_
