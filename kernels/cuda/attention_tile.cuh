@@ -1,5 +1,5 @@
-// A tile of attention's queries and the blocks of keys that it meets: what fused attention and the tiled SDDMM share.
-// Device code, but for the parameters.
+// A tile of attention's queries and the blocks of keys that it meets: their shapes, how they pass
+// through shared memory, and the first of the two products. Device code, but for the parameters.
 //
 // A thread block owns a tile of one head, a warp one group of it. Blocks of keys, and of values, pass through shared memory
 // in stages, with the groups' lists of them.
@@ -18,14 +18,14 @@ inline constexpr float kLeast = -1e30f;
 
 // Groups of `warps` warps, blocks of `key_block` keys, of which `stages` are in flight. In shared memory a row of keys or
 // values is its FP16 numbers, or those of its upper parts and then those of its rests.
-template <typename T, int head_dim, int warps, int key_block, int stages>
+template <typename T, int head_dim, int octet_groups, int warps, int key_block, int stages>
 struct Config {
   using Element = T;
   static constexpr bool kHalf = std::is_same_v<T, __half>;
   static constexpr int kHeadDim = head_dim, kWarps = warps, kKeyBlock = key_block, kStages = stages;
   static constexpr int kThreads = 32 * warps;
   static constexpr int kParts = kHalf ? 1 : 2;
-  static constexpr int kOctetGroups = 2;  // of 8 queries
+  static constexpr int kOctetGroups = octet_groups;  // of 8 queries
   static constexpr int kGroup = 8 * kOctetGroups;
   static constexpr int kPartPieces = head_dim / 8;  // of 16 bytes
   static constexpr int kPieces = kParts * kPartPieces;
@@ -146,7 +146,7 @@ __device__ void LoadQueries(const TileParams& p, int first_query, Group<C>& grou
 }
 
 // Begins to copy a block of keys and values, and the groups' lists of it.
-template <typename C, bool kValues>
+template <typename C>
 __device__ void LoadStage(const TileParams& p, const AttentionTiles::Entry& entry, int entry_index, uint32_t stage) {
   constexpr int kRowsAtOnce = C::kThreads / C::kPieces;
   const int piece = threadIdx.x % C::kPieces;
@@ -160,7 +160,7 @@ __device__ void LoadStage(const TileParams& p, const AttentionTiles::Entry& entr
     const bool real = first_key + key < p.tokens;
     const int64_t token = real ? first_key + key : 0;
     CopyAsync(keys + to, key_head + token * p.keys.token_stride, real);
-    if constexpr (kValues) CopyAsync(values + to, value_head + token * p.values.token_stride, real);
+    CopyAsync(values + to, value_head + token * p.values.token_stride, real);
   }
   const uint32_t lists = values + C::kMatrixBytes;
   for (int i = threadIdx.x; i < static_cast<int>(entry.octets) * 2; i += C::kThreads) {
@@ -203,13 +203,13 @@ __device__ void Scores(uint32_t keys, const Group<C>& group, float (&scores)[C::
   }
 }
 
-// Passes the stages of a tile: visit(entry's index, stage in shared memory).
-template <typename C, bool kValues, typename Visit>
+// Passes the stages of a tile: visit(stage in shared memory).
+template <typename C, typename Visit>
 __device__ void ForEachStage(const TileParams& p, int tile, const char* shared, const Visit& visit) {
   const int begin = p.tile_offsets[tile], end = p.tile_offsets[tile + 1];
   for (int i = 0; i < C::kStages - 1; ++i) {
     if (begin + i < end) {
-      LoadStage<C, kValues>(p, p.entries[begin + i], begin + i, SharedAddress(shared) + i * C::kStageBytes);
+      LoadStage<C>(p, p.entries[begin + i], begin + i, SharedAddress(shared) + i * C::kStageBytes);
     }
     CommitCopies();
   }
@@ -220,24 +220,25 @@ __device__ void ForEachStage(const TileParams& p, int tile, const char* shared, 
     __syncthreads();  // the copies of all threads are there, and nobody reads the stage before this one any more
     const int ahead = i + C::kStages - 1;
     if (ahead < end) {
-      LoadStage<C, kValues>(p, next, ahead, SharedAddress(shared) + next_stage * C::kStageBytes);
+      LoadStage<C>(p, next, ahead, SharedAddress(shared) + next_stage * C::kStageBytes);
       next = p.entries[min(ahead + 1, end - 1)];
     }
     CommitCopies();
-    visit(i, shared + stage * C::kStageBytes);
+    visit(shared + stage * C::kStageBytes);
     stage = stage + 1 == C::kStages ? 0 : stage + 1;
     next_stage = next_stage + 1 == C::kStages ? 0 : next_stage + 1;
   }
 }
 
 // What the kernels are made for: 12 groups of 16 queries where the pattern is scattered, for more use of each block read; 8, in
-// line with blocks of 128 queries, where it is blocked. FP32 with groups of 8 queries has smaller unions of keys, but reads
-// rows for half as many: it took 2,160 us on the seed pattern, being bound by shared memory.
+// line with blocks of 128 queries, where it is blocked. FP32 rows of 128 take so many registers that 16 groups of 8 queries,
+// whose unions of keys are smaller, are faster there: 2,310 us against 2,630 on the seed pattern.
 template <typename T, int kHeadDim>
-using ScatteredTile = Config<T, kHeadDim, 12, sizeof(T) * kHeadDim == 512 ? 64 : 128,
-                             sizeof(T) * kHeadDim == 256 ? 2 : 3>;
+using ScatteredTile = std::conditional_t<
+    sizeof(T) * kHeadDim == 512, Config<T, kHeadDim, 1, 16, 64, 3>,
+    Config<T, kHeadDim, 2, 12, 128, sizeof(T) * kHeadDim == 256 ? 2 : 3>>;
 template <typename T, int kHeadDim>
-using BlockTile = Config<T, kHeadDim, 8, 64, 3>;
+using BlockTile = Config<T, kHeadDim, 2, 8, 64, 3>;
 
 // launch(configuration) for the type, head dim and cut.
 template <typename T, int kHeadDim, typename Launch>

@@ -46,15 +46,22 @@ __device__ void SampleRow(const Params& p, int row) {
   }
 }
 
+// Rows of a bundle that share a thread block. On the seed pattern 32 take 1,580 us in FP32 where 8 take 1,800 (head dim 128),
+// but in FP16 750 where 8 take 660 (head dim 64).
+template <typename T>
+inline constexpr int kBlockRows = sizeof(T) == 4 ? kBundleRows : kBundleRows / 4;
+
 template <typename T, int kHeadDim>
-__global__ void __launch_bounds__(32 * kBundleRows) SampleBundle(const __grid_constant__ Params p) {
-  const int row = p.bundles[blockIdx.x] * kBundleRows + threadIdx.x / 32;
+__global__ void __launch_bounds__(32 * kBlockRows<T>) SampleBundle(const __grid_constant__ Params p) {
+  constexpr int kBlocks = kBundleRows / kBlockRows<T>;
+  const int row = p.bundles[blockIdx.x / kBlocks] * kBundleRows + blockIdx.x % kBlocks * kBlockRows<T> + threadIdx.x / 32;
   if (row < p.tokens) SampleRow<T, kHeadDim>(p, row);
 }
 
 template <typename T>
 void Launch(int head_dim, const Params& params, dim3 grid, cudaStream_t queue) {
-  constexpr int kThreads = 32 * kBundleRows;
+  constexpr int kThreads = 32 * kBlockRows<T>;
+  grid.x *= kBundleRows / kBlockRows<T>;
   switch (head_dim) {
     case 32: return SampleBundle<T, 32><<<grid, kThreads, 0, queue>>>(params);
     case 64: return SampleBundle<T, 64><<<grid, kThreads, 0, queue>>>(params);

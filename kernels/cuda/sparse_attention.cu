@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(C::kThreads) AttendTile(const __grid_constant_
   if constexpr (!C::kHalf) scale *= FitOf(p.largest[blockIdx.y]).inverse * FitOf(p.largest[p.heads + blockIdx.y]).inverse;
   Group<C> group;
   LoadQueries<C>(p, first_query, group);
-  ForEachStage<C, true>(p, tile, shared, [&](int, const char* stage) { AttendStage<C>(stage, scale, group); });
+  ForEachStage<C>(p, tile, shared, [&](const char* stage) { AttendStage<C>(stage, scale, group); });
   WriteOutput<C>(p, first_query, group);
 }
 
@@ -204,7 +204,8 @@ void Launch(const SparseAttentionArgs& args, const DeviceAttentionTiles& tiles, 
 
 AttentionTileShape FusedTileShape(DType dtype, int head_dim, const AttentionStructure& structure) {
   if (structure.kind == AttentionStructure::Kind::kBlocks) return {16, 8, 64};
-  return {16, 12, dtype == DType::kFloat32 && head_dim == 128 ? 64 : 128};
+  if (dtype == DType::kFloat32 && head_dim == 128) return {8, 16, 64};
+  return {16, 12, 128};
 }
 
 size_t FusedWorkspaceBytes(const SparseAttentionArgs& args, int64_t tokens) {

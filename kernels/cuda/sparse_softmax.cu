@@ -41,10 +41,12 @@ struct Row {
   __device__ int first_piece() const { return begin / kElements; }
   __device__ int last_piece() const { return (end + kElements - 1) / kElements; }
 
-  // Neighbours' values are -infinity.
-  __device__ void Load(int piece, float scale, float (&values)[kElements]) const {
+  __device__ uint4 Load(int piece) const { return reinterpret_cast<const uint4*>(input)[piece]; }
+
+  // The scaled values of a piece; neighbours' are -infinity.
+  __device__ void Read(const uint4& from, int piece, float scale, float (&values)[kElements]) const {
     const int at = piece * kElements;
-    ToFloats(reinterpret_cast<const uint4*>(input)[piece], values);
+    ToFloats(from, values);
 #pragma unroll
     for (int e = 0; e < kElements; ++e) values[e] *= scale;
     if (at >= begin && at + kElements <= end) return;
@@ -88,16 +90,18 @@ __global__ void __launch_bounds__(32 * kWarps) SoftmaxShortRows(const __grid_con
   if (index >= p.tokens) return;
   const Row<T> row(p, index);
   if (row.length() == 0 || row.length() > kLongRow) return;
+  uint4 pieces[kPieces];  // all on their way before the first is used
+#pragma unroll
+  for (int i = 0; i < kPieces; ++i) {
+    const int piece = row.first_piece() + i * 32 + lane;
+    if (piece < row.last_piece()) pieces[i] = row.Load(piece);
+  }
   float values[kPieces][kElements], largest = -INFINITY, total = 0;
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
     const int piece = row.first_piece() + i * 32 + lane;
     if (piece >= row.last_piece()) break;
-    row.Load(piece, p.scale, values[i]);
-  }
-#pragma unroll
-  for (int i = 0; i < kPieces; ++i) {
-    if (row.first_piece() + i * 32 + lane >= row.last_piece()) break;
+    row.Read(pieces[i], piece, p.scale, values[i]);
 #pragma unroll
     for (int e = 0; e < kElements; ++e) largest = fmaxf(largest, values[i][e]);
   }
@@ -142,7 +146,7 @@ __global__ void __launch_bounds__(kLongThreads) SoftmaxLongRows(const __grid_con
   float largest = -1e30f, total = 0;
   for (int piece = row.first_piece() + threadIdx.x; piece < row.last_piece(); piece += kLongThreads) {
     float values[kElements], before = largest;
-    row.Load(piece, p.scale, values);
+    row.Read(row.Load(piece), piece, p.scale, values);
 #pragma unroll
     for (int e = 0; e < kElements; ++e) largest = fmaxf(largest, values[e]);
     total *= PowerOfTwo(before - largest);
@@ -153,7 +157,7 @@ __global__ void __launch_bounds__(kLongThreads) SoftmaxLongRows(const __grid_con
   const float inverse = 1 / total;
   for (int piece = row.first_piece() + threadIdx.x; piece < row.last_piece(); piece += kLongThreads) {
     float values[kElements];
-    row.Load(piece, p.scale, values);
+    row.Read(row.Load(piece), piece, p.scale, values);
 #pragma unroll
     for (int e = 0; e < kElements; ++e) values[e] = PowerOfTwo(values[e] - largest) * inverse;
     row.Store(piece, values);
