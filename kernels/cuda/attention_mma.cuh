@@ -1,13 +1,13 @@
-// What the fused sparse attention asks of a multiprocessor: matrix instructions of one warp, transposes between lanes and
-// asynchronous copies. Device code.
+// What the fused sparse attention asks of a multiprocessor: matrix instructions of one warp, transposes between lanes
+// and asynchronous copies. Device code.
 //
 // Lane l of a warp is (g, t) = (l / 4, l % 4). Of a product of 16 by 8, a lane holds c = {(g, 2t), (g, 2t + 1),
 // (g + 8, 2t), (g + 8, 2t + 1)} (PTX ISA, "Matrix fragments for mma.m16n8k16" and k8).
 //
-// FP32 goes as three FP16 products, of each operand's upper 11 bits and of what they leave (Ootomo and Yokota, "Recovering
-// single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance", 2022): the product of
-// both rests, 2^-22 of the whole, is left out. Operands are scaled by powers of two to fit: what is lost of a small number is
-// 2^-39 of the largest.
+// FP32 goes as three FP16 products, of each operand's upper 11 bits and of what they leave (Ootomo and Yokota,
+// "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance",
+// 2022): the product of both rests, 2^-22 of the whole, is left out. Operands are scaled by powers of two to fit: what
+// is lost of a small number is 2^-39 of the largest.
 #ifndef SWIZZLE_KERNELS_CUDA_ATTENTION_MMA_CUH_
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_MMA_CUH_
 

@@ -12,9 +12,9 @@
 
 namespace swizzle::cuda {
 
-// One [tokens, head dim] matrix a head; strides in elements. Rows and strides are multiples of 16 bytes: [tokens][heads *
-// head dim] (kNhwc of tokens) has the strides {channels, head dim}, [heads][tokens][head dim] {head dim, tokens * head dim}.
-// Elements beyond a head's rows are not touched.
+// One [tokens, head dim] matrix a head; strides in elements. Rows and strides are multiples of 16 bytes: [tokens][heads
+// * head dim] (kNhwc of tokens) has the strides {channels, head dim}, [heads][tokens][head dim] {head dim, tokens *
+// head dim}. Elements beyond a head's rows are not touched.
 struct HeadMatrices {
   const void* data = nullptr;
   int64_t token_stride = 0;

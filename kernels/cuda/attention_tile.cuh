@@ -1,8 +1,8 @@
 // A tile of attention's queries and the blocks of keys that it meets: their shapes, how they pass
 // through shared memory, and the first of the two products. Device code, but for the parameters.
 //
-// A thread block owns a tile of one head, a warp one group of it. Blocks of keys, and of values, pass through shared memory
-// in stages, with the groups' lists of them.
+// A thread block owns a tile of one head, a warp one group of it. Blocks of keys, and of values, pass through shared
+// memory in stages, with the groups' lists of them.
 #ifndef SWIZZLE_KERNELS_CUDA_ATTENTION_TILE_CUH_
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_TILE_CUH_
 
@@ -16,8 +16,8 @@ namespace swizzle::cuda {
 
 inline constexpr float kLeast = -1e30f;
 
-// Groups of `warps` warps, blocks of `key_block` keys, of which `stages` are in flight. In shared memory a row of keys or
-// values is its FP16 numbers, or those of its upper parts and then those of its rests.
+// Groups of `warps` warps, blocks of `key_block` keys, of which `stages` are in flight. In shared memory a row of keys
+// or values is its FP16 numbers, or those of its upper parts and then those of its rests.
 template <typename T, int head_dim, int octet_groups, int warps, int key_block, int stages>
 struct Config {
   using Element = T;
@@ -72,17 +72,19 @@ inline TileParams TileParamsOf(const DeviceAttentionTiles& tiles, const HeadMatr
           .scale = 0};
 }
 
-// Which 16-byte piece of a row holds the piece 0; piece i lies at i ^ that. Among eight keys of different remainders modulo 8
-// all differ, so that ldmatrix reads eight rows without conflict.
+// Which 16-byte piece of a row holds the piece 0; piece i lies at i ^ that. Among eight keys of different remainders
+// modulo 8 all differ, so that ldmatrix reads eight rows without conflict.
 __device__ inline int Swizzle(int key) { return key & 7; }
 
-// Where piece `piece`, 0 or 1, of a row of keys or values lies in shared memory, and a piece that is `more`, an even number,
-// further: matrices start on 128 bytes.
+// Where piece `piece`, 0 or 1, of a row of keys or values lies in shared memory, and a piece that is `more`, an even
+// number, further: matrices start on 128 bytes.
 template <typename C>
 __device__ uint32_t PieceAddress(uint32_t matrix, int key, int piece) {
   return matrix + key * C::kRowBytes + ((piece ^ (Swizzle(key) & (C::kPieces - 1))) * 16);
 }
-__device__ inline uint32_t Further(uint32_t address, int more) { return (address ^ (more & 7) * 16) + (more >> 3) * 128; }
+__device__ inline uint32_t Further(uint32_t address, int more) {
+  return (address ^ (more & 7) * 16) + (more >> 3) * 128;
+}
 
 // The keys of 16 rows of a product: `key | mask << 16` by position.
 template <bool kFull>
@@ -230,13 +232,12 @@ __device__ void ForEachStage(const TileParams& p, int tile, const char* shared, 
   }
 }
 
-// What the kernels are made for: 12 groups of 16 queries where the pattern is scattered, for more use of each block read; 8, in
-// line with blocks of 128 queries, where it is blocked. FP32 rows of 128 take so many registers that 16 groups of 8 queries,
-// whose unions of keys are smaller, are faster there: 2,310 us against 2,630 on the seed pattern.
+// What the kernels are made for: 12 groups of 16 queries where the pattern is scattered, for more use of each block
+// read; 8, in line with blocks of 128 queries, where it is blocked. FP32 rows of 128 take so many registers that 16
+// groups of 8 queries, whose unions of keys are smaller, are faster there: 2,310 us against 2,630 on the seed pattern.
 template <typename T, int kHeadDim>
-using ScatteredTile = std::conditional_t<
-    sizeof(T) * kHeadDim == 512, Config<T, kHeadDim, 1, 16, 64, 3>,
-    Config<T, kHeadDim, 2, 12, 128, sizeof(T) * kHeadDim == 256 ? 2 : 3>>;
+using ScatteredTile = std::conditional_t<sizeof(T) * kHeadDim == 512, Config<T, kHeadDim, 1, 16, 64, 3>,
+                                         Config<T, kHeadDim, 2, 12, 128, sizeof(T) * kHeadDim == 256 ? 2 : 3>>;
 template <typename T, int kHeadDim>
 using BlockTile = Config<T, kHeadDim, 2, 8, 64, 3>;
 
@@ -254,9 +255,12 @@ void WithTileOf(DType dtype, const AttentionTileShape& shape, const Launch& laun
 template <typename Launch>
 void WithTile(DType dtype, int head_dim, const AttentionTileShape& shape, const Launch& launch) {
   switch (head_dim) {
-    case 32: return WithTileOf<32>(dtype, shape, launch);
-    case 64: return WithTileOf<64>(dtype, shape, launch);
-    case 128: return WithTileOf<128>(dtype, shape, launch);
+    case 32:
+      return WithTileOf<32>(dtype, shape, launch);
+    case 64:
+      return WithTileOf<64>(dtype, shape, launch);
+    case 128:
+      return WithTileOf<128>(dtype, shape, launch);
   }
 }
 

@@ -1,8 +1,7 @@
-#include "kernels/cuda/sddmm.h"
-
 #include <cuda_fp16.h>
 
 #include "kernels/cuda/row_pieces.cuh"
+#include "kernels/cuda/sddmm.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -17,8 +16,8 @@ struct Params {
   int tokens;
 };
 
-// A warp's row, 32 nonzeros at a time: lane r of subgroup s keeps the nonzero r * kNonzeros + s of them, so that all are
-// stored at once.
+// A warp's row, 32 nonzeros at a time: lane r of subgroup s keeps the nonzero r * kNonzeros + s of them, so that all
+// are stored at once.
 template <typename T, int kHeadDim>
 __device__ void SampleRow(const Params& p, int row) {
   using Pieces = RowPieces<T, kHeadDim, 8>;
@@ -46,15 +45,16 @@ __device__ void SampleRow(const Params& p, int row) {
   }
 }
 
-// Rows of a bundle that share a thread block. On the seed pattern 32 take 1,580 us in FP32 where 8 take 1,800 (head dim 128),
-// but in FP16 750 where 8 take 660 (head dim 64).
+// Rows of a bundle that share a thread block. On the seed pattern 32 take 1,580 us in FP32 where 8 take 1,800 (head dim
+// 128), but in FP16 750 where 8 take 660 (head dim 64).
 template <typename T>
 inline constexpr int kBlockRows = sizeof(T) == 4 ? kBundleRows : kBundleRows / 4;
 
 template <typename T, int kHeadDim>
 __global__ void __launch_bounds__(32 * kBlockRows<T>) SampleBundle(const __grid_constant__ Params p) {
   constexpr int kBlocks = kBundleRows / kBlockRows<T>;
-  const int row = p.bundles[blockIdx.x / kBlocks] * kBundleRows + blockIdx.x % kBlocks * kBlockRows<T> + threadIdx.x / 32;
+  const int row =
+      p.bundles[blockIdx.x / kBlocks] * kBundleRows + blockIdx.x % kBlocks * kBlockRows<T> + threadIdx.x / 32;
   if (row < p.tokens) SampleRow<T, kHeadDim>(p, row);
 }
 
@@ -63,9 +63,12 @@ void Launch(int head_dim, const Params& params, dim3 grid, cudaStream_t queue) {
   constexpr int kThreads = 32 * kBlockRows<T>;
   grid.x *= kBundleRows / kBlockRows<T>;
   switch (head_dim) {
-    case 32: return SampleBundle<T, 32><<<grid, kThreads, 0, queue>>>(params);
-    case 64: return SampleBundle<T, 64><<<grid, kThreads, 0, queue>>>(params);
-    case 128: return SampleBundle<T, 128><<<grid, kThreads, 0, queue>>>(params);
+    case 32:
+      return SampleBundle<T, 32><<<grid, kThreads, 0, queue>>>(params);
+    case 64:
+      return SampleBundle<T, 64><<<grid, kThreads, 0, queue>>>(params);
+    case 128:
+      return SampleBundle<T, 128><<<grid, kThreads, 0, queue>>>(params);
   }
 }
 

@@ -1,12 +1,12 @@
 // Sampled dense-dense matrix product on a GPU: a * b^T at a pattern, for each head; FP32 and FP16, sums in FP32.
 //
-// A warp takes a row of the pattern and holds its row of a in registers; eight lanes (four where rows are 64 bytes) take one
-// nonzero each time and read its row of b in 128-bit pieces (Gale et al., "Sparse GPU Kernels for Deep Learning", SC20,
-// section 6). Neighbouring rows share a thread block and, through the first cache, the rows of b that they have in
-// common; blocks start in the order of their work.
+// A warp takes a row of the pattern and holds its row of a in registers; eight lanes (four where rows are 64 bytes)
+// take one nonzero each time and read its row of b in 128-bit pieces (Gale et al., "Sparse GPU Kernels for Deep
+// Learning", SC20, section 6). Neighbouring rows share a thread block and, through the first cache, the rows of b that
+// they have in common; blocks start in the order of their work.
 //
-// Scores from fused attention's tiles (sparse_attention.h), written one by one where the pattern has them, took as long or
-// longer: 1,680 us in FP32 and 1,050 in FP16 against 1,580 and 1,040 here (seed pattern, head dim 128).
+// Scores from fused attention's tiles (sparse_attention.h), written one by one where the pattern has them, took as long
+// or longer: 1,680 us in FP32 and 1,050 in FP16 against 1,580 and 1,040 here (seed pattern, head dim 128).
 #ifndef SWIZZLE_KERNELS_CUDA_SDDMM_H_
 #define SWIZZLE_KERNELS_CUDA_SDDMM_H_
 

@@ -1,14 +1,13 @@
-#include "kernels/cuda/sparse_attention.h"
-
 #include "kernels/cuda/attention_tile.cuh"
+#include "kernels/cuda/sparse_attention.h"
 #include "kernels/cuda/split_operands.h"
 
 namespace swizzle::cuda {
 namespace {
 
 constexpr float kLog2E = 1.44269504f;
-// How far scores, in units of log(2), may lie above their reference before that is raised, to kHeadroom below the largest:
-// weights are at most 2^14, which FP16 holds, and most blocks of keys need no reduction over the warp.
+// How far scores, in units of log(2), may lie above their reference before that is raised, to kHeadroom below the
+// largest: weights are at most 2^14, which FP16 holds, and most blocks of keys need no reduction over the warp.
 constexpr float kSlack = 14.0f;
 constexpr float kHeadroom = 6.0f;
 
@@ -63,8 +62,8 @@ __device__ void Weigh(uint32_t entry_a, uint32_t entry_b, float scale, Group<C>&
   }
 }
 
-// O^T += V^T P^T for 16 keys, the lane's row for ldmatrix being at `values`. FP32's products are added up outside of the
-// tensor cores, which cut sums off: over thousands of keys that would show.
+// O^T += V^T P^T for 16 keys, the lane's row for ldmatrix being at `values`. FP32's products are added up outside of
+// the tensor cores, which cut sums off: over thousands of keys that would show.
 template <typename C>
 __device__ void AddValues(uint32_t values, const float (&weights)[C::kOctetGroups][4], Group<C>& group) {
   uint32_t depth[C::kOctetGroups][2], rest[C::kOctetGroups][2];
@@ -171,7 +170,8 @@ __global__ void __launch_bounds__(C::kThreads) AttendTile(const __grid_constant_
   const int tile = p.order[blockIdx.x];
   const int first_query = (tile * C::kWarps + threadIdx.x / 32) * C::kGroup;
   float scale = p.scale;
-  if constexpr (!C::kHalf) scale *= FitOf(p.largest[blockIdx.y]).inverse * FitOf(p.largest[p.heads + blockIdx.y]).inverse;
+  if constexpr (!C::kHalf)
+    scale *= FitOf(p.largest[blockIdx.y]).inverse * FitOf(p.largest[p.heads + blockIdx.y]).inverse;
   Group<C> group;
   LoadQueries<C>(p, first_query, group);
   ForEachStage<C>(p, tile, shared, [&](const char* stage) { AttendStage<C>(stage, scale, group); });
@@ -215,9 +215,8 @@ size_t FusedWorkspaceBytes(const SparseAttentionArgs& args, int64_t tokens) {
 void FusedSparseAttention(const SparseAttentionArgs& args, const DeviceAttentionTiles& tiles,
                           std::span<std::byte> workspace, cudaStream_t queue) {
   if (tiles.tiles() == 0) return;
-  WithTile(args.dtype, args.head_dim, tiles.shape(), [&](auto config) {
-    Launch<decltype(config)>(args, tiles, workspace, queue);
-  });
+  WithTile(args.dtype, args.head_dim, tiles.shape(),
+           [&](auto config) { Launch<decltype(config)>(args, tiles, workspace, queue); });
 }
 
 }  // namespace swizzle::cuda

@@ -60,9 +60,12 @@ template <typename T>
 void Launch(int head_dim, const Params& params, dim3 grid, cudaStream_t queue) {
   constexpr int kThreads = 32 * kBundleRows;
   switch (head_dim) {
-    case 32: return MultiplyBundle<T, 32><<<grid, kThreads, 0, queue>>>(params);
-    case 64: return MultiplyBundle<T, 64><<<grid, kThreads, 0, queue>>>(params);
-    case 128: return MultiplyBundle<T, 128><<<grid, kThreads, 0, queue>>>(params);
+    case 32:
+      return MultiplyBundle<T, 32><<<grid, kThreads, 0, queue>>>(params);
+    case 64:
+      return MultiplyBundle<T, 64><<<grid, kThreads, 0, queue>>>(params);
+    case 128:
+      return MultiplyBundle<T, 128><<<grid, kThreads, 0, queue>>>(params);
   }
 }
 
@@ -71,14 +74,9 @@ void Launch(int head_dim, const Params& params, dim3 grid, cudaStream_t queue) {
 void PatternSpmm(const SparseAttentionArgs& args, const DeviceAttentionPattern& pattern, const void* weights,
                  cudaStream_t queue) {
   if (pattern.tokens() == 0) return;
-  const Params params{args.values,
-                      args.output,
-                      weights,
-                      pattern.value_stride(),
-                      pattern.row_offsets(),
-                      pattern.col_indices(),
-                      pattern.bundles(),
-                      static_cast<int>(pattern.tokens())};
+  const Params params{
+      args.values,           args.output,           weights,           pattern.value_stride(),
+      pattern.row_offsets(), pattern.col_indices(), pattern.bundles(), static_cast<int>(pattern.tokens())};
   const dim3 grid(static_cast<unsigned>(pattern.bundle_count()), args.heads);
   if (args.dtype == DType::kFloat16) {
     Launch<__half>(args.head_dim, params, grid, queue);

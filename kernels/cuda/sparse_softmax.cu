@@ -1,9 +1,8 @@
-#include "kernels/cuda/sparse_softmax.h"
-
 #include <algorithm>
 
 #include "kernels/cuda/attention_mma.cuh"
 #include "kernels/cuda/row_pieces.cuh"
+#include "kernels/cuda/sparse_softmax.h"
 
 namespace swizzle::cuda {
 namespace {

@@ -1,9 +1,9 @@
 // Softmax of values * scale within each row of a pattern, on a GPU, in place; FP32 and FP16, computed in FP32.
 //
-// A warp holds a row of up to kLongRow values in registers, so that memory is read and written once; a thread block takes a
-// longer one and reads it again from the cache. Accesses are 128 bits wide whatever a row starts at: it is read from the
-// 16-byte boundary before it, and the neighbours' values are left out (the reverse-offset alignment of Gale et al., SC20,
-// section 5.2.2).
+// A warp holds a row of up to kLongRow values in registers, so that memory is read and written once; a thread block
+// takes a longer one and reads it again from the cache. Accesses are 128 bits wide whatever a row starts at: it is read
+// from the 16-byte boundary before it, and the neighbours' values are left out (the reverse-offset alignment of Gale et
+// al., SC20, section 5.2.2).
 #ifndef SWIZZLE_KERNELS_CUDA_SPARSE_SOFTMAX_H_
 #define SWIZZLE_KERNELS_CUDA_SPARSE_SOFTMAX_H_
 

@@ -1,11 +1,10 @@
-#include "kernels/cuda/split_operands.h"
-
 #include <cuda_fp16.h>
 
 #include <algorithm>
 #include <bit>
 
 #include "kernels/cuda/attention_mma.cuh"
+#include "kernels/cuda/split_operands.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -26,7 +25,8 @@ __global__ void FindLargest(HeadMatrices queries, HeadMatrices keys, HeadMatrice
   const auto* head = static_cast<const float*>(matrix.data) + blockIdx.y * matrix.head_stride;
   float most = 0;
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < tokens << shift; i += gridDim.x * blockDim.x) {
-    const float4 x = *reinterpret_cast<const float4*>(head + (i >> shift) * matrix.token_stride + (i & ((1 << shift) - 1)) * 4);
+    const float4 x =
+        *reinterpret_cast<const float4*>(head + (i >> shift) * matrix.token_stride + (i & ((1 << shift) - 1)) * 4);
     most = fmaxf(most, fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w))));
   }
   const uint32_t warp_most = __reduce_max_sync(0xFFFFFFFFu, __float_as_uint(most));
@@ -70,8 +70,8 @@ SplitOperands Split(const Operands& operands, std::span<std::byte> workspace, cu
   cudaMemsetAsync(largest, 0, kLargestBytes, queue);
   FindLargest<<<dim3(std::min(blocks, 128u), heads, values ? 3 : 2), kThreads, 0, queue>>>(
       operands.queries, operands.keys, operands.values, tokens, std::bit_width(static_cast<unsigned>(pieces)), largest);
-  SplitRows<<<dim3(blocks, heads, values ? 2 : 1), kThreads, 0, queue>>>(
-      operands.keys, operands.values, tokens, pieces, largest, reinterpret_cast<uint4*>(parts));
+  SplitRows<<<dim3(blocks, heads, values ? 2 : 1), kThreads, 0, queue>>>(operands.keys, operands.values, tokens, pieces,
+                                                                         largest, reinterpret_cast<uint4*>(parts));
   const int64_t row = 2 * operands.head_dim;
   return {.keys = {parts, row, row * tokens},
           .values = {values ? parts + PartBytes(operands) : nullptr, row, row * tokens},

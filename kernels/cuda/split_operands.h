@@ -1,5 +1,5 @@
-// FP32 operands of attention as FP16 parts, for products on tensor cores (attention_mma.cuh): of each head, all numbers are
-// multiplied by the power of two that brings the largest to 2^14, and each is then the sum of two FP16 numbers.
+// FP32 operands of attention as FP16 parts, for products on tensor cores (attention_mma.cuh): of each head, all numbers
+// are multiplied by the power of two that brings the largest to 2^14, and each is then the sum of two FP16 numbers.
 #ifndef SWIZZLE_KERNELS_CUDA_SPLIT_OPERANDS_H_
 #define SWIZZLE_KERNELS_CUDA_SPLIT_OPERANDS_H_
 
@@ -21,7 +21,8 @@ struct Operands {
   int head_dim;
 };
 
-// In the workspace. Keys and values have rows of upper parts and then rests, in FP16; queries are split where they are used.
+// In the workspace. Keys and values have rows of upper parts and then rests, in FP16; queries are split where they are
+// used.
 struct SplitOperands {
   HeadMatrices keys, values;
   const uint32_t* largest;  // [3][heads]: magnitudes of queries, keys and values, as bits

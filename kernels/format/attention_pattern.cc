@@ -99,7 +99,8 @@ bool IsBand(const AttentionPattern& pattern, int64_t width, bool causal) {
     const auto keys = pattern.Keys(query);
     const int64_t first = std::max<int64_t>(0, query - width + 1);
     const int64_t last = causal ? query : std::min(pattern.tokens - 1, query + width - 1);
-    if (static_cast<int64_t>(keys.size()) != last - first + 1 || keys.front() != first || keys.back() != last) return false;
+    if (static_cast<int64_t>(keys.size()) != last - first + 1 || keys.front() != first || keys.back() != last)
+      return false;
   }
   return true;
 }

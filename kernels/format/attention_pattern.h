@@ -1,15 +1,15 @@
 // Which keys each query of a sparse attention attends to: a CSR pattern [tokens, tokens] without values. Value type.
 //
-// One pattern serves all heads (Gale et al., "Sparse GPU Kernels for Deep Learning", SC20, section 7.3: one mask for all
-// heads and layers). A query may have no keys: attention then gives zeros.
+// One pattern serves all heads (Gale et al., "Sparse GPU Kernels for Deep Learning", SC20, section 7.3: one mask for
+// all heads and layers). A query may have no keys: attention then gives zeros.
 //
 // Worked example, FromBand(4, 2, causal):   x . . .     row_offsets   0 1 3 5 7
 //                                           x x . .     col_indices   0 0 1 1 2 2 3
 //                                           . x x .
 //                                           . . x x
 //
-// Invariant (Validate): row_offsets has tokens+1 entries, starts at 0, never falls and ends at nnz; within a row the keys rise
-// strictly and are below tokens.
+// Invariant (Validate): row_offsets has tokens+1 entries, starts at 0, never falls and ends at nnz; within a row the
+// keys rise strictly and are below tokens.
 #ifndef SWIZZLE_KERNELS_FORMAT_ATTENTION_PATTERN_H_
 #define SWIZZLE_KERNELS_FORMAT_ATTENTION_PATTERN_H_
 
@@ -44,8 +44,8 @@ struct AttentionPattern {
   // nonzeros, as of all that follow.
   static AttentionPattern FromBand(int64_t tokens, int64_t width, bool causal);
   // The causal band, and `share` of the rest of the lower triangle (rounded down), drawn without replacement with
-  // p ~ 1 / (query - key): the pattern of Sputnik's sparse Transformer. By Efraimidis and Spirakis, "Weighted random sampling
-  // with a reservoir" (2006): the smallest of Exp(1) * (query - key). The same seed gives the same pattern.
+  // p ~ 1 / (query - key): the pattern of Sputnik's sparse Transformer. By Efraimidis and Spirakis, "Weighted random
+  // sampling with a reservoir" (2006): the smallest of Exp(1) * (query - key). The same seed gives the same pattern.
   static AttentionPattern FromBandAndRandom(int64_t tokens, int64_t width, double share, uint64_t seed);
   // Square blocks of `size` queries by as many keys, cut off at the edges, in any order; duplicates count once.
   static AttentionPattern FromBlocks(int64_t tokens, int64_t size, std::vector<Block> blocks);
@@ -65,8 +65,8 @@ struct AttentionStructure {
 // A full square counts as a band; a pattern without nonzeros as arbitrary. O(nnz). REQUIRES: Validate() is OK.
 AttentionStructure DetectAttentionStructure(const AttentionPattern& pattern);
 
-// The order of bundles of `bundle` neighbouring rows by falling nonzeros, stable. With bundles of one it is Sputnik's row
-// swizzle (section 5.2); neighbouring queries share keys, and rows of a bundle find them in the first cache.
+// The order of bundles of `bundle` neighbouring rows by falling nonzeros, stable. With bundles of one it is Sputnik's
+// row swizzle (section 5.2); neighbouring queries share keys, and rows of a bundle find them in the first cache.
 std::vector<uint32_t> BundleSwizzle(const AttentionPattern& pattern, int64_t bundle);
 
 }  // namespace swizzle

@@ -1,19 +1,20 @@
-// An attention pattern cut for tensor cores: for each small group of queries and each block of keys, which keys any of its
-// queries attends to, with a mask of the queries. Value type.
+// An attention pattern cut for tensor cores: for each small group of queries and each block of keys, which keys any of
+// its queries attends to, with a mask of the queries. Value type.
 //
-// `group` neighbouring queries (8 or 16) are what one warp multiplies at once; `groups` of them make a tile, which reads a
-// block of `key_block` keys together. Of a block, a group multiplies only the keys in its list, gathered: with keys drawn at
-// random a tile of 64x64 is never empty, but the union of 8 queries leaves out most keys of it. Empty pairs of tile and
-// block are not stored; a group all of whose queries attend to all keys of a block has no list (kFull).
+// `group` neighbouring queries (8 or 16) are what one warp multiplies at once; `groups` of them make a tile, which
+// reads a block of `key_block` keys together. Of a block, a group multiplies only the keys in its list, gathered: with
+// keys drawn at random a tile of 64x64 is never empty, but the union of 8 queries leaves out most keys of it. Empty
+// pairs of tile and block are not stored; a group all of whose queries attend to all keys of a block has no list
+// (kFull).
 //
-// A list is made of octets, an even number of them: 8 entries `key | mask << 16`, key counted from the block's first, bit i of
-// the mask for the group's query i. Where it can be, the entry at position i of an octet has a key that is i modulo 8: its row
-// then lies in other banks of shared memory than those of the other seven. Spare entries have the mask 0 and a key with that
-// property.
+// A list is made of octets, an even number of them: 8 entries `key | mask << 16`, key counted from the block's first,
+// bit i of the mask for the group's query i. Where it can be, the entry at position i of an octet has a key that is i
+// modulo 8: its row then lies in other banks of shared memory than those of the other seven. Spare entries have the
+// mask 0 and a key with that property.
 //
-// Worked example, group 8, groups 1, key_block 16, tokens 16, keys 1, 9, 10 for query 0 and key 2 for query 8: tile 0 has one
-// entry, block 0, of two octets: positions 1 (key 1), 2 (key 10) and, of the second octet, 1 (key 9), all with mask 1; tile 1
-// one entry of two octets: position 2, key 2, mask 1.
+// Worked example, group 8, groups 1, key_block 16, tokens 16, keys 1, 9, 10 for query 0 and key 2 for query 8: tile 0
+// has one entry, block 0, of two octets: positions 1 (key 1), 2 (key 10) and, of the second octet, 1 (key 9), all with
+// mask 1; tile 1 one entry of two octets: position 2, key 2, mask 1.
 //
 // Each entry and pair of octets holds a nonzero: memory is linear in the nonzeros, at most 64 bytes a pair and
 // 16 + 4 * groups bytes an entry.

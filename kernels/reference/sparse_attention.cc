@@ -54,8 +54,8 @@ Result PatternSpmm(const AttentionPattern& pattern, int64_t head_dim, const Resu
   return result;
 }
 
-Result SparseAttentionRow(const AttentionPattern& pattern, int64_t head_dim, double scale, const AttentionInputs& inputs,
-                          int64_t query) {
+Result SparseAttentionRow(const AttentionPattern& pattern, int64_t head_dim, double scale,
+                          const AttentionInputs& inputs, int64_t query) {
   const auto keys = pattern.Keys(query);
   Result weights, result(head_dim);
   for (const int64_t key : keys) {

@@ -21,8 +21,8 @@ Result PatternSpmm(const AttentionPattern& pattern, int64_t head_dim, const Resu
 Result SparseAttention(const AttentionPattern& pattern, int64_t head_dim, double scale, const AttentionInputs& inputs);
 
 // One row of SparseAttention, for patterns too large for all: [head dim].
-Result SparseAttentionRow(const AttentionPattern& pattern, int64_t head_dim, double scale, const AttentionInputs& inputs,
-                          int64_t query);
+Result SparseAttentionRow(const AttentionPattern& pattern, int64_t head_dim, double scale,
+                          const AttentionInputs& inputs, int64_t query);
 
 }  // namespace swizzle::reference
 

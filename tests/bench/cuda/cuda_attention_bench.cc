@@ -1,12 +1,14 @@
-// Sparse attention on a GPU: SDDMM, sparse softmax, attention in three parts and fused, beside cuSPARSE and memory copies.
+// Sparse attention on a GPU: SDDMM, sparse softmax, attention in three parts and fused, beside cuSPARSE and memory
+// copies.
 //
 //   cuda_attention_bench [--tokens N] [--heads N] [--rounds N] [-o json]
 //
-// Patterns: `seed`, Sputnik's sparse Transformer (causal band of 256 and 5 % of the rest, drawn); `blocks`, causal blocks of
-// 128 of the same density, drawn; `band`, the band alone. Every result is compared with the double-precision reference on
-// drawn rows before it is timed. Times are medians over the rounds after warm-up, by events, with the second cache as the
-// last run left it (the operands are larger). cuSPARSE's design is its SDDMM and SpMM, head by head, and our softmax between
-// them. dense_attention.py beside this times dense attention. With -o json, JSON lines on stdout, the table on stderr.
+// Patterns: `seed`, Sputnik's sparse Transformer (causal band of 256 and 5 % of the rest, drawn); `blocks`, causal
+// blocks of 128 of the same density, drawn; `band`, the band alone. Every result is compared with the double-precision
+// reference on drawn rows before it is timed. Times are medians over the rounds after warm-up, by events, with the
+// second cache as the last run left it (the operands are larger). cuSPARSE's design is its SDDMM and SpMM, head by
+// head, and our softmax between them. dense_attention.py beside this times dense attention. With -o json, JSON lines on
+// stdout, the table on stderr.
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <cusparse.h>
@@ -117,8 +119,7 @@ struct Operands {
     std::vector<std::byte> row(head_dim * ElementBytes(dtype));
     for (int i = 0; i < 48; ++i) {
       const int64_t query = i == 0 ? tokens - 1 : random() % tokens;
-      const auto truth =
-          reference::SparseAttentionRow(pattern, head_dim, Args().scale, {q, k, v}, query);
+      const auto truth = reference::SparseAttentionRow(pattern, head_dim, Args().scale, {q, k, v}, query);
       const auto* from = static_cast<const std::byte*>(HeadOf(3, heads - 1)) + query * row.size();
       Check(cudaMemcpy(row.data(), from, row.size(), cudaMemcpyDeviceToHost), "read the output");
       for (int d = 0; d < head_dim; ++d) {
@@ -193,7 +194,8 @@ class CusparseAttention {
     size_t bytes[2] = {};
     Note(cusparseSDDMM_bufferSize(handle_, kSame, kSame, &one_, h.q, h.k, &zero_, h.scores, CUDA_R_32F,
                                   CUSPARSE_SDDMM_ALG_DEFAULT, &bytes[0]));
-    Note(cusparseSpMM_bufferSize(handle_, kSame, kSame, &one_, h.scores, h.v, &zero_, h.y, CUDA_R_32F, kSpmm, &bytes[1]));
+    Note(cusparseSpMM_bufferSize(handle_, kSame, kSame, &one_, h.scores, h.v, &zero_, h.y, CUDA_R_32F, kSpmm,
+                                 &bytes[1]));
     for (int i = 0; i < 2; ++i) h.buffers[i] = *DeviceArray<std::byte>::Allocate(std::max<size_t>(bytes[i], 16));
     Note(cusparseSDDMM_preprocess(handle_, kSame, kSame, &one_, h.q, h.k, &zero_, h.scores, CUDA_R_32F,
                                   CUSPARSE_SDDMM_ALG_DEFAULT, h.buffers[0].data()));
@@ -217,20 +219,23 @@ class Report {
 
   void Row(const std::string& row, const std::string& pattern, const Operands& operands, double us, double error) {
     const char* dtype = operands.dtype == DType::kFloat32 ? "f32" : "f16";
-    std::fprintf(json_ ? stderr : stdout, "%-16s %-6s %s d%-3d %9.1f us  error %.1e\n", row.c_str(), pattern.c_str(), dtype,
-                 operands.head_dim, us, error);
+    std::fprintf(json_ ? stderr : stdout, "%-16s %-6s %s d%-3d %9.1f us  error %.1e\n", row.c_str(), pattern.c_str(),
+                 dtype, operands.head_dim, us, error);
     if (!json_) return;
     std::printf("{\"row\":\"%s\",\"pattern\":\"%s\",\"dtype\":\"%s\",\"head_dim\":%d,\"us\":%.1f,\"error\":%.2e}\n",
                 row.c_str(), pattern.c_str(), dtype, operands.head_dim, us, error);
   }
   void Memory(const std::string& pattern, int64_t tokens, int64_t nnz, size_t csr, size_t tiles_f16, size_t tiles_f32) {
-    std::fprintf(json_ ? stderr : stdout, "memory %-6s %6ld tokens %8ld nonzeros: CSR %.2f MB, tiles f16 %.2f f32 %.2f MB; "
-                 "bytes a nonzero %.2f %.2f %.2f\n", pattern.c_str(), tokens, nnz, csr * 1e-6, tiles_f16 * 1e-6,
-                 tiles_f32 * 1e-6, csr * 1.0 / nnz, tiles_f16 * 1.0 / nnz, tiles_f32 * 1.0 / nnz);
+    std::fprintf(json_ ? stderr : stdout,
+                 "memory %-6s %6ld tokens %8ld nonzeros: CSR %.2f MB, tiles f16 %.2f f32 %.2f MB; "
+                 "bytes a nonzero %.2f %.2f %.2f\n",
+                 pattern.c_str(), tokens, nnz, csr * 1e-6, tiles_f16 * 1e-6, tiles_f32 * 1e-6, csr * 1.0 / nnz,
+                 tiles_f16 * 1.0 / nnz, tiles_f32 * 1.0 / nnz);
     if (!json_) return;
-    std::printf("{\"row\":\"memory\",\"pattern\":\"%s\",\"tokens\":%ld,\"nonzeros\":%ld,\"csr_bytes\":%zu,"
-                "\"tiles_f16_bytes\":%zu,\"tiles_f32_bytes\":%zu}\n", pattern.c_str(), tokens, nnz, csr, tiles_f16,
-                tiles_f32);
+    std::printf(
+        "{\"row\":\"memory\",\"pattern\":\"%s\",\"tokens\":%ld,\"nonzeros\":%ld,\"csr_bytes\":%zu,"
+        "\"tiles_f16_bytes\":%zu,\"tiles_f32_bytes\":%zu}\n",
+        pattern.c_str(), tokens, nnz, csr, tiles_f16, tiles_f32);
   }
 
  private:
@@ -263,7 +268,8 @@ AttentionPattern DrawBlocks(int64_t tokens, int64_t nnz) {
   return AttentionPattern::FromBlocks(tokens, kBlock, std::move(blocks));
 }
 
-void TimeFused(Operands& operands, const NamedPattern& named, const Options& options, cudaStream_t queue, Report& report) {
+void TimeFused(Operands& operands, const NamedPattern& named, const Options& options, cudaStream_t queue,
+               Report& report) {
   const AttentionTileShape shape = FusedTileShape(operands.dtype, operands.head_dim, named.structure);
   const auto tiles = *DeviceAttentionTiles::Make(AttentionTiles::Cut(named.pattern, shape));
   const SparseAttentionArgs args = operands.Args();
@@ -277,7 +283,8 @@ void TimeFused(Operands& operands, const NamedPattern& named, const Options& opt
   report.Row("fused", named.name, operands, us, error);
 }
 
-void TimeParts(Operands& operands, const NamedPattern& named, const Options& options, cudaStream_t queue, Report& report) {
+void TimeParts(Operands& operands, const NamedPattern& named, const Options& options, cudaStream_t queue,
+               Report& report) {
   const auto pattern = *DeviceAttentionPattern::Make(named.pattern);
   const SparseAttentionArgs args = operands.Args();
   auto workspace = *DeviceArray<std::byte>::Allocate(SparseAttentionWorkspaceBytes(args, pattern));
@@ -297,9 +304,8 @@ void TimeParts(Operands& operands, const NamedPattern& named, const Options& opt
   };
   time("sddmm", error, sddmm);
   time("softmax", error, softmax);
-  time("copy", 0, [&] {
-    cudaMemcpyAsync(copy.data(), workspace.data(), copy.size(), cudaMemcpyDeviceToDevice, queue);
-  });
+  time("copy", 0,
+       [&] { cudaMemcpyAsync(copy.data(), workspace.data(), copy.size(), cudaMemcpyDeviceToDevice, queue); });
   softmax();
   time("spmm", error, [&] { PatternSpmm(args, pattern, copy.data(), queue); });
   time("parts", error, [&] { SparseAttentionInParts(args, pattern, {workspace.data(), workspace.size()}, queue); });

@@ -1,4 +1,4 @@
-"""Dense causal attention by PyTorch's scaled_dot_product_attention: what sparse attention has to beat. One JSON line a row.
+"""Dense causal attention by PyTorch's scaled_dot_product_attention, for sparse attention to beat. One JSON line a row.
 
   dense_attention.py [--tokens N] [--heads N] [--rounds N]
 """

@@ -33,9 +33,7 @@ bool HasGpu() {
 }
 
 // What the type holds of a number.
-float Rounded(float value, DType dtype) {
-  return dtype == DType::kFloat16 ? FloatOfHalf(HalfBits(value)) : value;
-}
+float Rounded(float value, DType dtype) { return dtype == DType::kFloat16 ? FloatOfHalf(HalfBits(value)) : value; }
 
 Values Draw(size_t count, DType dtype, unsigned seed) {
   std::mt19937 random(seed);
@@ -208,7 +206,8 @@ TEST_P(CudaAttentionTest, SddmmAndSoftmax) {
     const auto scores = Poisoned(kHeads * pattern.value_stride(), dtype());
     auto weights = Poisoned(kHeads * pattern.value_stride(), dtype());
     const SparseAttentionArgs args = Args();
-    Sddmm({dtype(), args.queries, args.keys, kHeads, head_dim(), const_cast<std::byte*>(scores.data())}, pattern, nullptr);
+    Sddmm({dtype(), args.queries, args.keys, kHeads, head_dim(), const_cast<std::byte*>(scores.data())}, pattern,
+          nullptr);
     SparseSoftmax({dtype(), scores.data(), weights.data(), kHeads, Scale()}, pattern, nullptr);
     ASSERT_EQ(cudaGetLastError(), cudaSuccess);
     const Values all_scores = Download(scores, dtype()), all_weights = Download(weights, dtype());
@@ -234,7 +233,8 @@ TEST_P(CudaAttentionTest, RisingScores) {
   const int channels = kHeads * head_dim();
   for (size_t i = 0; i < host_[0].size(); ++i) {
     host_[0][i] = i % head_dim() == 0 ? 1 : 0;
-    host_[1][i] = Rounded(static_cast<float>(i / channels) * 0.25f * std::sqrt(static_cast<float>(head_dim())), dtype());
+    host_[1][i] =
+        Rounded(static_cast<float>(i / channels) * 0.25f * std::sqrt(static_cast<float>(head_dim())), dtype());
   }
   for (int i = 0; i < 2; ++i) device_[i] = Upload(host_[i], dtype());
   const AttentionTileShape shape = FusedTileShape(dtype(), head_dim(), {});
@@ -245,7 +245,8 @@ TEST_P(CudaAttentionTest, RisingScores) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CudaAttentionTest,
-                         testing::Combine(testing::Values(DType::kFloat32, DType::kFloat16), testing::Values(32, 64, 128)),
+                         testing::Combine(testing::Values(DType::kFloat32, DType::kFloat16),
+                                          testing::Values(32, 64, 128)),
                          [](const auto& param) {
                            return std::string(std::get<0>(param.param) == DType::kFloat32 ? "f32" : "f16") + "_d" +
                                   std::to_string(std::get<1>(param.param));

@@ -10,10 +10,10 @@
 namespace swizzle {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using swizzle::testing::IsError;
 using swizzle::testing::IsOk;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 TEST(AttentionPatternTest, WorkedExample) {
   const AttentionPattern band = AttentionPattern::FromBand(4, 2, true);

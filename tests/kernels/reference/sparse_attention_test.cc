@@ -21,7 +21,8 @@ TEST(SparseAttentionReference, SddmmReadsOnlyThePattern) {
 
 TEST(SparseAttentionReference, SoftmaxIsWithinRows) {
   const double e = std::exp(1.0);
-  EXPECT_THAT(SparseSoftmax(kPattern, 0.5, {2, 0, 7}), Pointwise(DoubleNear(1e-12), Result{e / (e + 1), 1 / (e + 1), 1.0}));
+  EXPECT_THAT(SparseSoftmax(kPattern, 0.5, {2, 0, 7}),
+              Pointwise(DoubleNear(1e-12), Result{e / (e + 1), 1 / (e + 1), 1.0}));
 }
 
 TEST(SparseAttentionReference, PartsMakeTheWhole) {
