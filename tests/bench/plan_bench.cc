@@ -5,15 +5,18 @@
 //   plan_bench --model=bert-base --device=cuda --batch=8 --length=128 -o json
 //
 // Two plans are made of the same network, one with all kernels and one with the dense ones alone, and run in turn; times
-// are medians of the rounds. --write stores the model as a packed file instead, for a server.
+// are medians of the rounds. With --streams=N as many executors, each with a stream of its own, then run the sparse plan side
+// by side for two seconds, and their batches a second are printed beside those of one. --write stores the model as a packed file instead, for a server.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "kernels/devices.h"
@@ -35,6 +38,7 @@ struct Options {
   int64_t batch = 1;
   int64_t length = 128;
   int rounds = 101;
+  int streams = 1;
   double budget = 20.0;
   bool json = false;
   bool layers = false;
@@ -53,12 +57,12 @@ class Runner {
     plan.precision = *DTypeFromName(options.precision);
     plan.dense_only = dense_only;
     plan.tuning_budget = absl::Seconds(options.budget);
-    Runner runner(size);
-    SWIZZLE_ASSIGN_OR_RETURN(runner.plan_, MakePlan(network, backend, plan));
-    SWIZZLE_ASSIGN_OR_RETURN(runner.state_, runner.plan_->NewState());
-    if (network.sequences) runner.SetSequences(options.length);
-    return runner;
+    SWIZZLE_ASSIGN_OR_RETURN(auto made, MakePlan(network, backend, plan));
+    return Make(std::move(made), size, options);
   }
+
+  // Another executor of the same plan.
+  StatusOr<Runner> Another(const Options& options) const { return Make(plan_, size_, options); }
 
   StatusOr<double> Microseconds() {
     DrawInputs();  // again and again: a run may overwrite them
@@ -73,6 +77,14 @@ class Runner {
 
  private:
   explicit Runner(BatchSize size) : size_(size) {}
+
+  static StatusOr<Runner> Make(std::shared_ptr<const Plan> plan, BatchSize size, const Options& options) {
+    Runner runner(size);
+    runner.plan_ = std::move(plan);
+    SWIZZLE_ASSIGN_OR_RETURN(runner.state_, runner.plan_->NewState());
+    if (runner.plan_->network().sequences) runner.SetSequences(options.length);
+    return runner;
+  }
 
   void DrawInputs() {
     const Network& network = plan_->network();
@@ -99,6 +111,27 @@ class Runner {
   ExecutionState state_;
   std::vector<int32_t> begins_, positions_;
 };
+
+// Batches a second of this many executors of the runner's plan, side by side.
+StatusOr<double> Rate(const Runner& runner, int streams, const Options& options) {
+  std::vector<Runner> runners;
+  for (int i = 0; i < streams; ++i) {
+    SWIZZLE_ASSIGN_OR_RETURN(Runner another, runner.Another(options));
+    for (int warm = 0; warm < 5; ++warm) SWIZZLE_RETURN_IF_ERROR(another.Microseconds());
+    runners.push_back(std::move(another));
+  }
+  constexpr std::chrono::seconds kDuration(2);
+  std::atomic<int64_t> batches = 0;
+  std::vector<std::thread> threads;
+  const auto end = std::chrono::steady_clock::now() + kDuration;
+  for (Runner& each : runners) {
+    threads.emplace_back([&] {
+      while (std::chrono::steady_clock::now() < end && each.Microseconds().ok()) ++batches;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return static_cast<double>(batches) / std::chrono::duration<double>(kDuration).count();
+}
 
 double Median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
@@ -155,7 +188,11 @@ Status Measure(const Options& options, const Network& network) {
     sparse_times.push_back(sparse_time);
     dense_times.push_back(dense_time);
   }
-  const Json result = ResultOf(options, sparse, {{"sparse", Median(sparse_times)}, {"dense", Median(dense_times)}});
+  Json result = ResultOf(options, sparse, {{"sparse", Median(sparse_times)}, {"dense", Median(dense_times)}});
+  for (int streams = 1; options.streams > 1 && streams <= options.streams; streams *= 2) {
+    SWIZZLE_ASSIGN_OR_RETURN(const double rate, Rate(sparse, streams, options));
+    result["batches_per_second"][std::to_string(streams)] = rate;
+  }
   if (options.json) {
     std::cout << result.dump() << "\n";
     return absl::OkStatus();
@@ -164,6 +201,7 @@ Status Measure(const Options& options, const Network& network) {
   std::printf("%s %.0f%% batch %lld on %s: %.1f us, dense %.1f us: %.2fx\n", options.model.c_str(), 100 * options.sparsity,
               static_cast<long long>(options.batch), sparse.report().device.c_str(), result["sparse_us"].get<double>(),
               result["dense_us"].get<double>(), result["speed_up"].get<double>());
+  if (options.streams > 1) std::cout << "batches a second by streams: " << result["batches_per_second"].dump() << "\n";
   return absl::OkStatus();
 }
 
@@ -197,6 +235,7 @@ int main(int argc, char** argv) {
   app.add_option("--batch", options.batch)->check(CLI::Range(1, 4096));
   app.add_option("--length", options.length, "tokens of each sequence")->check(CLI::Range(1, 4096));
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
+  app.add_option("--streams", options.streams, "executors to run side by side, too")->check(CLI::Range(1, 64));
   app.add_option("--tuning-budget", options.budget, "seconds, for each plan");
   app.add_flag("--layers", options.layers, "print each layer");
   app.add_option("--write", options.write, "write the model as this .swz file, and measure nothing");

@@ -2,7 +2,7 @@
 
 MODELS = (
     # model, precision, batch sizes, sequence length
-    ('mobilenet_v1', 'FP32', (1, 8), 0),
+    ('mobilenet_v1', 'FP32', (1, 8), 0),  # also with several streams
     ('mobilenet_v1:1.3', 'FP32', (1,), 0),
     ('mobilenet_v1:1.4', 'FP32', (1,), 0),
     ('mobilenet_v1:1.8', 'FP32', (1,), 0),
@@ -23,7 +23,8 @@ def models(programs, arguments, figures):
             try:
                 result = programs.json('plan_bench', f'--model={model}', '--device=cuda', f'--batch={batch}',
                                        f'--precision={precision}', f'--length={length or 1}',
-                                       f'--tuning-budget={arguments.budget}')
+                                       f'--tuning-budget={arguments.budget}',
+                                       f'--streams={4 if model == "mobilenet_v1" and batch == 1 else 1}')
             except RuntimeError as error:
                 print(f'{model:<20}{precision:<6}{batch:>6}  {error}', flush=True)
                 continue
@@ -32,6 +33,8 @@ def models(programs, arguments, figures):
                                 sorted(result['kernels'].items(), key=lambda item: -item[1])[:4])
             print(f'{model:<20}{precision:<6}{batch:>6}{result["sparse_us"]:>11.1f}{result["dense_us"]:>11.1f}'
                   f'{result["speed_up"]:>6.2f}x  {kernels}', flush=True)
+            if 'batches_per_second' in result:
+                print('  batches a second by streams:', result['batches_per_second'], flush=True)
 
 
 def kernels(programs, arguments, figures):
