@@ -11,7 +11,8 @@ namespace {
 
 class ConvCsrWeight final : public PackedWeight {
  public:
-  ConvCsrWeight(std::unique_ptr<QuadCsr> matrix, const SpmmDevice& device) : matrix_(std::move(matrix)), device_(device) {}
+  ConvCsrWeight(std::unique_ptr<QuadCsr> matrix, const SpmmDevice& device)
+      : matrix_(std::move(matrix)), device_(device) {}
   size_t bytes() const override { return matrix_->bytes(); }
   const QuadCsr& matrix() const { return *matrix_; }
   const SpmmDevice& device() const { return device_; }
@@ -59,8 +60,9 @@ bool Fits(SpmmWay way, const QuadCsr& weight, const SpmmDevice& device) {
   return weight.has_short_columns() && weight.cols() * TileBytes(way) <= device.shared_bytes;
 }
 
-// Estimates of microseconds, to compare plans of one way: what a launch adds up of, with weights fitted on an H200 to the times
-// of all plans over a part of the DLMC, so that the plan chosen is close to the fastest (1 % on average, 15 % at worst).
+// Estimates of microseconds, to compare plans of one way: what a launch adds up of, with weights fitted on an H200 to
+// the times of all plans over a part of the DLMC, so that the plan chosen is close to the fastest (1 % on average, 15 %
+// at worst).
 class Estimate {
  public:
   Estimate(const QuadCsr& weight, int64_t columns, const SpmmDevice& device, DType dtype)
@@ -71,7 +73,9 @@ class Estimate {
         quads_(static_cast<double>(weight.quads())),
         mean_(static_cast<double>(weight.chunks()) / std::max(1.0, quads_)) {}
 
-  double Microseconds(const SpmmPlan& plan) const { return plan.way == SpmmWay::kPieces ? OfPieces(plan) : OfTile(plan); }
+  double Microseconds(const SpmmPlan& plan) const {
+    return plan.way == SpmmWay::kPieces ? OfPieces(plan) : OfTile(plan);
+  }
 
  private:
   // Clocks of the first cache's port for a chunk: its X, and its weights and columns.
@@ -82,7 +86,8 @@ class Estimate {
     const double pieces = static_cast<double>(weight_.cuts()[plan.cut].pieces), parts = pieces / quads_;
     const double clocks = quads_ * mean_ * tiles * ChunkClocks(plan.way) / device_.multiprocessors;
     const double waves = std::ceil(pieces * tiles / device_.multiprocessors / kWarpsAtOnce);
-    return 1.07 + 0.158 * mean_ / parts + 3.12e-4 * clocks + 5.8e-6 * SecondCacheBytes(tiles, 32 / parts) + 3.28 * waves;
+    return 1.07 + 0.158 * mean_ / parts + 3.12e-4 * clocks + 5.8e-6 * SecondCacheBytes(tiles, 32 / parts) +
+           3.28 * waves;
   }
 
   // Of X for one multiprocessor, where this many rows share the first cache.
@@ -100,13 +105,16 @@ class Estimate {
     const double tile_bytes = static_cast<double>(weight_.cols() * TileBytes(plan.way));
     const double ctas = Tiles(plan.way, columns_, dtype_) * plan.sharers;
     const double at_once = plan.way == SpmmWay::kTile128 && 2 * tile_bytes + 4096 <= device_.shared_bytes ? 2 : 1;
-    const double busy = std::ceil(ctas / device_.multiprocessors), waves = std::ceil(ctas / device_.multiprocessors / at_once);
+    const double busy = std::ceil(ctas / device_.multiprocessors),
+                 waves = std::ceil(ctas / device_.multiprocessors / at_once);
     const double rounds = std::ceil(quads_ / (warps * plan.sharers));
     const double clocks = busy * rounds * std::min(warps, quads_ / plan.sharers) * mean_ * ChunkClocks(plan.way);
     if (plan.way == SpmmWay::kTile256) {
-      return 0.054 * rounds * mean_ * waves + 2.07e-4 * clocks + 2.45e-5 * busy * tile_bytes + (0.06 + 0.23 * rounds) * waves;
+      return 0.054 * rounds * mean_ * waves + 2.07e-4 * clocks + 2.45e-5 * busy * tile_bytes +
+             (0.06 + 0.23 * rounds) * waves;
     }
-    return 0.020 * rounds * mean_ * waves + 2.29e-4 * clocks + 2.23e-5 * busy * tile_bytes + (0.13 + 0.62 * rounds) * waves;
+    return 0.020 * rounds * mean_ * waves + 2.29e-4 * clocks + 2.23e-5 * busy * tile_bytes +
+           (0.13 + 0.62 * rounds) * waves;
   }
 
   static constexpr double kWarpsAtOnce = 40;  // of a multiprocessor
@@ -164,8 +172,10 @@ std::string SpmmPlanText(const SpmmPlan& plan) {
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, const Problem& problem) {
   const auto* sparse = std::get_if<CsrMatrix>(&weight.matrix);
-  const CsrMatrix converted = sparse == nullptr ? CsrMatrix::FromDense(std::get<DenseMatrix>(weight.matrix)) : CsrMatrix();
-  SWIZZLE_ASSIGN_OR_RETURN(auto packed, QuadCsr::Make(sparse == nullptr ? converted : *sparse, weight.bias, problem.dtype));
+  const CsrMatrix converted =
+      sparse == nullptr ? CsrMatrix::FromDense(std::get<DenseMatrix>(weight.matrix)) : CsrMatrix();
+  SWIZZLE_ASSIGN_OR_RETURN(auto packed,
+                           QuadCsr::Make(sparse == nullptr ? converted : *sparse, weight.bias, problem.dtype));
   return std::make_unique<ConvCsrWeight>(std::move(packed), CurrentSpmmDevice());
 }
 

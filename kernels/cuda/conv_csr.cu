@@ -47,7 +47,8 @@ struct Place {
 
 // A CTA has a bundle of pieces and one column tile; the heaviest bundles come first.
 template <typename T, typename Column, int kVectors>
-__global__ __launch_bounds__(kBundle* kWarp) void SpmmPieces(const __grid_constant__ SpmmArgs<T, Column> args, int tiles) {
+__global__ __launch_bounds__(kBundle* kWarp) void SpmmPieces(const __grid_constant__ SpmmArgs<T, Column> args,
+                                                             int tiles) {
   __shared__ Partials<T, kVectors> partials;
   const int bundle = blockIdx.x / tiles;
   const Place<T, kVectors> place(blockIdx.x % tiles);
@@ -79,15 +80,17 @@ constexpr int kTileWarps = 16 * kVectors;
 
 // `sharers` CTAs share the quads of a column tile. Quads go round in snake order, as they fall in weight.
 template <typename T, int kVectors>
-__global__ __launch_bounds__(kTileWarps<kVectors>* kWarp, 2 / kVectors) void SpmmTile(
-    const __grid_constant__ SpmmArgs<T, uint16_t> args, int sharers) {
+__global__ __launch_bounds__(kTileWarps<kVectors>* kWarp,
+                             2 / kVectors) void SpmmTile(const __grid_constant__ SpmmArgs<T, uint16_t> args,
+                                                         int sharers) {
   constexpr int kUnits = kVectors * kLanesOfRow, kSize = Vector<T>::kSize, kWarps = kTileWarps<kVectors>;
   const int tile = blockIdx.x / sharers, sharer = blockIdx.x % sharers;
   const Place<T, kVectors> place(tile);
   const int64_t column = int64_t{tile} * kUnits * kSize + threadIdx.x % kUnits * kSize;
   if (column < args.n) {
     for (int row = threadIdx.x / kUnits; row < args.cols; row += kWarps * kWarp / kUnits) {
-      __pipeline_memcpy_async(&shared_tile[row * kUnits + threadIdx.x % kUnits], args.x + row * args.stride + column, 16);
+      __pipeline_memcpy_async(&shared_tile[row * kUnits + threadIdx.x % kUnits], args.x + row * args.stride + column,
+                              16);
     }
   }
   __pipeline_commit();
@@ -99,7 +102,7 @@ __global__ __launch_bounds__(kTileWarps<kVectors>* kWarp, 2 / kVectors) void Spm
   __pipeline_wait_prior(0);
   __syncthreads();
   const SharedX<kVectors> x{&shared_tile[place.thread % kLanesOfRow]};
-  for (int round = 0; quad < args.quads; ) {
+  for (int round = 0; quad < args.quads;) {
     Lane<T, kVectors> lane;
     lane.Clear();
     adder.Add(end - begin, x, lane);
@@ -163,9 +166,12 @@ void QueueTile(const SpmmOperands& operands, int sharers, cudaStream_t queue) {
 template <typename T>
 void Queue(const SpmmOperands& operands, const SpmmPlan& plan, cudaStream_t queue) {
   switch (plan.way) {
-    case SpmmWay::kTile128: return QueueTile<T, 1>(operands, plan.sharers, queue);
-    case SpmmWay::kTile256: return QueueTile<T, 2>(operands, plan.sharers, queue);
-    case SpmmWay::kPieces: break;
+    case SpmmWay::kTile128:
+      return QueueTile<T, 1>(operands, plan.sharers, queue);
+    case SpmmWay::kTile256:
+      return QueueTile<T, 2>(operands, plan.sharers, queue);
+    case SpmmWay::kPieces:
+      break;
   }
   if (operands.weight->has_short_columns()) return QueuePieces<T, uint16_t, 1>(operands, plan, queue);
   QueuePieces<T, uint32_t, 1>(operands, plan, queue);
@@ -176,9 +182,12 @@ void Queue(const SpmmOperands& operands, const SpmmPlan& plan, cudaStream_t queu
 void QueueSpmm(const SpmmOperands& operands, const SpmmPlan& plan, cudaStream_t queue) {
   if (operands.weight->quads() == 0 || operands.columns == 0) return;
   switch (operands.dtype) {
-    case DType::kFloat16: return Queue<__half>(operands, plan, queue);
-    case DType::kBFloat16: return Queue<__nv_bfloat16>(operands, plan, queue);
-    default: return Queue<float>(operands, plan, queue);
+    case DType::kFloat16:
+      return Queue<__half>(operands, plan, queue);
+    case DType::kBFloat16:
+      return Queue<__nv_bfloat16>(operands, plan, queue);
+    default:
+      return Queue<float>(operands, plan, queue);
   }
 }
 

@@ -1,28 +1,29 @@
-// Convolutions and linear layers with a sparse weight on a GPU: Y[M,N] = W[M,K] X[K,N], W packed by quad_csr.h, X and Y in
-// kRows; windows other than 1x1 are first unfolded into such an X (im2col.h) in the workspace. Sums are in fp32.
+// Convolutions and linear layers with a sparse weight on a GPU: Y[M,N] = W[M,K] X[K,N], W packed by quad_csr.h, X and Y
+// in kRows; windows other than 1x1 are first unfolded into such an X (im2col.h) in the workspace. Sums are in fp32.
 //
-// After Sputnik's SpMM (Gale et al., SC20, section 5): a row of Y belongs to eight lanes (a subwarp), four rows to a warp,
-// 16 bytes of X to a lane, so that a load of X by a warp is four whole lines and serves 128 multiply-adds. Instead of its
-// masks, tiles of 32 entries and residues, rows come padded in quads; instead of one warp to a CTA, eight or sixteen share
-// X through the first cache or shared memory, and share long rows.
+// After Sputnik's SpMM (Gale et al., SC20, section 5): a row of Y belongs to eight lanes (a subwarp), four rows to a
+// warp, 16 bytes of X to a lane, so that a load of X by a warp is four whole lines and serves 128 multiply-adds.
+// Instead of its masks, tiles of 32 entries and residues, rows come padded in quads; instead of one warp to a CTA,
+// eight or sixteen share X through the first cache or shared memory, and share long rows.
 //
 // Bounds, for nnz multiply-adds times N, on an H200 (132 SMs, 1.755 to 1.98 GHz):
 //   fp32 units    128 a clock and SM: 67 TFLOP/s at most.
-//   first cache   4 bytes of X a multiply-add, at 128 bytes a clock and SM: 25 % of that peak; weights and columns, read once
-//                 for 8 * kVectors lanes, add 1 / (8 * kVectors): 22 % with one vector of X a lane, 24 % with four.
+//   first cache   4 bytes of X a multiply-add, at 128 bytes a clock and SM: 25 % of that peak. Weights and columns are
+//                 broadcast, but by our reckoning take as long to reach 32 lanes' registers as X does: 6 clocks for four
+//                 entries of four rows, whose X takes 16 for each vector a lane has. That leaves 18 % with one vector,
+//                 21 % with two; 16 to 18 % are reached.
 //   second cache  about 40 bytes a clock and SM: X has to be read from the first cache, on average, three times.
-// To read an X less than once for each multiply-add takes rows with entries in the same column. Among 4 rows of magnitude-
-// pruned weights there are 1.16 entries a column used at 90 % sparsity and 1.36 at 80 %: too few to pay for the choice of the
-// row, as registers cannot be indexed. Also, weights and columns that are broadcast take as long to reach 32 lanes' registers as
-// X does, 6 clocks for four entries of four rows, whose X takes 16 for each vector: 18 % of peak are left with one vector of X a
-// lane, 21 % with two. Two ways share X:
-//   pieces   a warp is a piece of a quad and reads X through the first cache; pieces of a quad lie in one CTA and are summed in
-//            its shared memory. Best where rows are long, columns many, or products short.
-//   tile     all of X's rows of a column tile lie in shared memory, and the CTA's warps take one quad after another: best for K
-//            up to some hundred and many rows or columns. Tiles of 128 bytes of a row (one vector a lane), or of 256.
-// Measured over the DLMC on an H200: tests/bench/cuda/cuda_spmm_bench.cc and tests/bench/results. Tried and not kept: pieces of a
-// quad by columns over the CTAs of a cluster, slices of a large K in the tiles of a cluster, and quads shared by a CTA's warps in
-// rounds. All read X less often and were slower, why is not established.
+// To read an X less than once for each multiply-add takes rows with entries in the same column. Among 4 rows of pruned
+// weights there are 1.16 entries a column used at 90 % sparsity and 1.36 at 80 %: too few to pay for the choice of the
+// row, as registers cannot be indexed. Two ways share X:
+//   pieces   A warp is a piece of a quad and reads X through the first cache; pieces of a quad lie in one CTA and are
+//            summed in its shared memory. Best where rows are long, columns many, or products short.
+//   tile     All of X's rows of a column tile lie in shared memory, and the CTA's warps take one quad after another.
+//            Best for K of some hundred and many rows or columns. Tiles of 128 bytes of a row (one vector a lane), or
+//            of 256.
+// Measured on an H200 over the DLMC by tests/bench/cuda/cuda_spmm_bench.cc: tests/bench/results/cuda_spmm_h200.json.
+// Tried and not kept: pieces of a quad by columns over the CTAs of a cluster, slices of a large K in the tiles of a
+// cluster, and quads shared by a CTA's warps in rounds. All read X less often and were slower; why is not known.
 #ifndef SWIZZLE_KERNELS_CUDA_CONV_CSR_H_
 #define SWIZZLE_KERNELS_CUDA_CONV_CSR_H_
 
@@ -75,7 +76,7 @@ struct SpmmOperands {
   const void* x;
   const void* residual;
   void* y;
-  int64_t stride;  // of rows of X, residual and Y: a multiple of 16 elements
+  int64_t stride;   // of rows of X, residual and Y: a multiple of 16 elements
   int64_t columns;  // N; up to 7 columns after it are computed too
   float low, high;
 };

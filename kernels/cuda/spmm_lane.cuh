@@ -19,7 +19,9 @@ struct Quadruple;
 template <>
 struct Quadruple<float> {
   using Raw = float4;
-  static __device__ void Unpack(const Raw& raw, float (&w)[4]) { w[0] = raw.x, w[1] = raw.y, w[2] = raw.z, w[3] = raw.w; }
+  static __device__ void Unpack(const Raw& raw, float (&w)[4]) {
+    w[0] = raw.x, w[1] = raw.y, w[2] = raw.z, w[3] = raw.w;
+  }
 };
 template <>
 struct Quadruple<__half> {
@@ -48,7 +50,9 @@ struct Quadruple<uint16_t> {
 template <>
 struct Quadruple<uint32_t> {
   using Raw = uint4;
-  static __device__ void Unpack(const Raw& raw, uint32_t (&c)[4]) { c[0] = raw.x, c[1] = raw.y, c[2] = raw.z, c[3] = raw.w; }
+  static __device__ void Unpack(const Raw& raw, uint32_t (&c)[4]) {
+    c[0] = raw.x, c[1] = raw.y, c[2] = raw.z, c[3] = raw.w;
+  }
 };
 
 // Sixteen bytes of X.
@@ -58,7 +62,8 @@ template <>
 struct Vector<float> {
   static constexpr int kSize = 4;
   static __device__ void Unpack(const uint4& raw, float (&x)[4]) {
-    x[0] = __uint_as_float(raw.x), x[1] = __uint_as_float(raw.y), x[2] = __uint_as_float(raw.z), x[3] = __uint_as_float(raw.w);
+    x[0] = __uint_as_float(raw.x), x[1] = __uint_as_float(raw.y), x[2] = __uint_as_float(raw.z),
+    x[3] = __uint_as_float(raw.w);
   }
   static __device__ uint4 Pack(const float (&x)[4]) {
     return {__float_as_uint(x[0]), __float_as_uint(x[1]), __float_as_uint(x[2]), __float_as_uint(x[3])};
@@ -105,7 +110,7 @@ struct Vector<__nv_bfloat16> {
 // What kernels are given; see SpmmOperands and QuadCsr.
 template <typename T, typename Column>
 struct SpmmArgs {
-  const typename Quadruple<T>::Raw* weights;      // [chunks][kRows]
+  const typename Quadruple<T>::Raw* weights;  // [chunks][kRows]
   const typename Quadruple<Column>::Raw* columns;
   const int32_t* rows;
   const float* bias;
@@ -194,13 +199,14 @@ struct SharedX {
   }
 };
 
-// Adds chunks of a quad's row, whose entries lie at `weights` and `columns`. Those of the next chunk are read ahead, which
-// is what spare chunks are for.
+// Adds chunks of a quad's row, whose entries lie at `weights` and `columns`. Those of the next chunk are read ahead,
+// which is what spare chunks are for.
 template <typename T, typename Column, int kVectors, typename X>
 class ChunkAdder {
  public:
   __device__ ChunkAdder(const SpmmArgs<T, Column>& args, int begin, int in_quad)
-      : weights_(args.weights + int64_t{begin} * kRows + in_quad), columns_(args.columns + int64_t{begin} * kRows + in_quad) {
+      : weights_(args.weights + int64_t{begin} * kRows + in_quad),
+        columns_(args.columns + int64_t{begin} * kRows + in_quad) {
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) ReadAhead(i);
   }

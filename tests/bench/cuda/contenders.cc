@@ -24,7 +24,9 @@ uint16_t HalfBits(float value, DType dtype) {
   return std::bit_cast<uint16_t>(__nv_bfloat16_raw(__float2bfloat16_rn(value)));
 }
 
-float FloatOf(uint16_t bits, DType dtype) { return dtype == DType::kFloat16 ? FloatOfHalf(bits) : FloatOfBfloat16(bits); }
+float FloatOf(uint16_t bits, DType dtype) {
+  return dtype == DType::kFloat16 ? FloatOfHalf(bits) : FloatOfBfloat16(bits);
+}
 
 float Rounded(float value, DType dtype) {
   return dtype == DType::kFloat32 ? value : FloatOf(HalfBits(value, dtype), dtype);
@@ -59,7 +61,9 @@ void Must(bool ok, const std::string& what) {
   std::exit(1);
 }
 
-void Must(cudaError_t error, const std::string& what) { Must(error == cudaSuccess, what + ": " + cudaGetErrorString(error)); }
+void Must(cudaError_t error, const std::string& what) {
+  Must(error == cudaSuccess, what + ": " + cudaGetErrorString(error));
+}
 
 Timer::Timer(int launches, int rounds) : launches_(launches), rounds_(rounds) {
   Must(cudaStreamCreateWithFlags(&queue_, cudaStreamNonBlocking), "make a stream");
@@ -170,14 +174,18 @@ LibraryTime TimeCusparse(cusparseHandle_t handle, Product& product, const Device
   for (int i = 0; i < 3; ++i) {
     const auto alg = kAlgorithms[i];
     size_t bytes = 0;
-    if (cusparseSpMM_bufferSize(handle, op, op, &one, a, x, &zero, y, CUDA_R_32F, alg, &bytes) != CUSPARSE_STATUS_SUCCESS) continue;
+    if (cusparseSpMM_bufferSize(handle, op, op, &one, a, x, &zero, y, CUDA_R_32F, alg, &bytes) !=
+        CUSPARSE_STATUS_SUCCESS)
+      continue;
     auto buffer = cuda::DeviceArray<std::byte>::Allocate(bytes + 1);
     Must(buffer.ok(), "allocate for cuSPARSE");
     if (cusparseSpMM_preprocess(handle, op, op, &one, a, x, &zero, y, CUDA_R_32F, alg, buffer->data()) !=
-        CUSPARSE_STATUS_SUCCESS) continue;
+        CUSPARSE_STATUS_SUCCESS)
+      continue;
     bool fine = true;
     const auto work = [&] {
-      fine &= cusparseSpMM(handle, op, op, &one, a, x, &zero, y, CUDA_R_32F, alg, buffer->data()) == CUSPARSE_STATUS_SUCCESS;
+      fine &= cusparseSpMM(handle, op, op, &one, a, x, &zero, y, CUDA_R_32F, alg, buffer->data()) ==
+              CUSPARSE_STATUS_SUCCESS;
     };
     const double error = product.Error(work, timer.queue());
     if (!fine) continue;
@@ -199,9 +207,10 @@ LibraryTime TimeCublas(cublasHandle_t handle, Product& product, Timer& timer) {
   Must(cublasSetStream(handle, timer.queue()) == CUBLAS_STATUS_SUCCESS, "use cuBLAS");
   bool fine = true;
   const auto work = [&] {
-    fine &= cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, static_cast<int>(dense.rows), static_cast<int>(dense.cols), &one,
-                         product.x(), type, stride, w.data(), type, static_cast<int>(dense.cols), &zero, product.y(), type,
-                         stride, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS;
+    fine &=
+        cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, static_cast<int>(dense.rows), static_cast<int>(dense.cols),
+                     &one, product.x(), type, stride, w.data(), type, static_cast<int>(dense.cols), &zero, product.y(),
+                     type, stride, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS;
   };
   LibraryTime result;
   result.error = product.Error(work, timer.queue());

@@ -1,7 +1,8 @@
-// What cuda_spmm_bench times: one product Y = W X on a GPU by each library and kernel, checked and timed in the same way.
+// What cuda_spmm_bench times: one product Y = W X on a GPU by each library and kernel, checked and timed in the same
+// way.
 //
-// Times are of a CUDA graph of many launches after each other, over that number: the second cache is warm, the host plays no
-// part. Errors of CUDA end the program. Single-threaded.
+// Times are of a CUDA graph of many launches after each other, over that number: the second cache is warm, the host
+// plays no part. Errors of CUDA end the program. Single-threaded.
 #ifndef SWIZZLE_TESTS_BENCH_CUDA_CONTENDERS_H_
 #define SWIZZLE_TESTS_BENCH_CUDA_CONTENDERS_H_
 
@@ -45,7 +46,7 @@ class Product {
   Product(const CsrMatrix& matrix, int64_t columns, DType dtype);
 
   const CsrMatrix& matrix() const { return matrix_; }
-  int64_t columns() const { return columns_; }   // N
+  int64_t columns() const { return columns_; }               // N
   int64_t padded() const { return (columns_ + 3) / 4 * 4; }  // what libraries compute
   int64_t stride() const { return stride_; }
   DType dtype() const { return dtype_; }
@@ -53,8 +54,8 @@ class Product {
   void* y() { return y_.data(); }
   double flops() const { return 2.0 * static_cast<double>(matrix_.nnz()) * static_cast<double>(columns_); }
 
-  // Runs `work` on a poisoned Y and returns the largest difference from the sums in double precision, over the largest sum,
-  // on some rows.
+  // Runs `work` on a poisoned Y and returns the largest difference from the sums in double precision, over the largest
+  // sum, on some rows.
   double Error(const std::function<void()>& work, cudaStream_t queue);
 
  private:

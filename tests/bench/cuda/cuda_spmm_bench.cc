@@ -1,12 +1,14 @@
-// CSR SpMM on a GPU over the Deep Learning Matrix Collection: ours, cuSPARSE's best, a Sputnik-style kernel and dense cuBLAS.
+// CSR SpMM on a GPU over the Deep Learning Matrix Collection: ours, cuSPARSE's best, a Sputnik-style kernel and dense
+// cuBLAS.
 //
 //   cuda_spmm_bench --dlmc=FOLDER [--sparsity=0.8,0.9] [--sample=60] [--dtype=f32] [--rounds=5] [-o results.json]
 //   cuda_spmm_bench --cov     row swizzle on and off over Sputnik's sweep of uneven rows (8192x2048, N 128, s .75)
-//   cuda_spmm_bench --shapes  the shapes of which published kernels' times on an H200 are known (random patterns, CoV .2)
+//   cuda_spmm_bench --shapes  the shapes of which published kernels' times on an H200 are known (random patterns, CoV
+//   .2)
 //
-// Ours is the fastest of the kernel table's rows, each with the plan it would choose, as a server's planner measures them.
-// Every contender's sums are checked against double precision first. The figure to reach: the better of cuSPARSE and the
-// Sputnik-style kernel over ours, geometric mean, 1.8 where that better one takes 10 us or more, else 1.2.
+// Ours is the fastest of the kernel table's rows, each with the plan it would choose, as a server's planner measures
+// them. Every contender's sums are checked against double precision first. The figure to reach: the better of cuSPARSE
+// and the Sputnik-style kernel over ours, geometric mean, 1.8 where that better one takes 10 us or more, else 1.2.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -92,14 +94,16 @@ class Bench {
   void Expect(double error, const Case& c, const std::string& what) const {
     const double most = dtype_ == DType::kFloat32 ? 1e-5 : dtype_ == DType::kFloat16 ? 2e-3 : 1.6e-2;
     if (error <= most) return;
-    std::printf("WRONG: %s N=%ld %s differs by %g\n", c.name.c_str(), static_cast<long>(c.columns), what.c_str(), error);
+    std::printf("WRONG: %s N=%ld %s differs by %g\n", c.name.c_str(), static_cast<long>(c.columns), what.c_str(),
+                error);
     ++wrong_;
   }
 
   double TimeOneSputnik(Product& product, const SputnikMatrix& matrix, const SputnikParts& parts, const Case& c) {
     const auto work = [&] {
       QueueSputnikSpmm(matrix, static_cast<const float*>(product.x()), static_cast<float*>(product.y()),
-                       static_cast<int32_t>(product.padded()), static_cast<int32_t>(product.stride()), parts, timer_.queue());
+                       static_cast<int32_t>(product.padded()), static_cast<int32_t>(product.stride()), parts,
+                       timer_.queue());
     };
     Expect(product.Error(work, timer_.queue()), c, "Sputnik-style");
     return timer_.Time(work);
@@ -119,8 +123,9 @@ class Bench {
     auto packed = cuda::QuadCsr::Make(product.matrix(), {}, dtype_);
     Must(packed.ok(), "pack");
     const float infinity = std::numeric_limits<float>::infinity();
-    const cuda::SpmmOperands operands = {packed->get(), dtype_, product.x(), nullptr, product.y(), product.stride(),
-                                         product.columns(), -infinity, infinity};
+    const cuda::SpmmOperands operands = {packed->get(),     dtype_,      product.x(),
+                                         nullptr,           product.y(), product.stride(),
+                                         product.columns(), -infinity,   infinity};
     const auto time = [&](const cuda::SpmmPlan& plan) {
       const auto work = [&] { cuda::QueueSpmm(operands, plan, timer_.queue()); };
       Expect(product.Error(work, timer_.queue()), c, cuda::SpmmPlanText(plan));
@@ -177,15 +182,15 @@ CsrMatrix DrawMatrix(int64_t rows, int64_t cols, double sparsity, double cov) {
 }
 
 void PrintHeader() {
-  std::printf("%-58s %6s %6s %6s | %7s %7s %7s %7s | %5s %5s  %s\n", "matrix", "M", "K", "N", "cuBLAS", "cuSPARS", "Sputnik",
-              "ours", "ratio", "peak%", "plan");
+  std::printf("%-58s %6s %6s %6s | %7s %7s %7s %7s | %5s %5s  %s\n", "matrix", "M", "K", "N", "cuBLAS", "cuSPARS",
+              "Sputnik", "ours", "ratio", "peak%", "plan");
 }
 
 void Print(const Case& c) {
   const std::string shown = c.name.size() > 58 ? c.name.substr(c.name.size() - 58) : c.name;
-  std::printf("%-58s %6ld %6ld %6ld | %7.2f %7.2f %7.2f %7.2f | %5.2f %5.1f  %s", shown.c_str(), static_cast<long>(c.rows),
-              static_cast<long>(c.cols), static_cast<long>(c.columns), c.cublas, c.cusparse, c.sputnik, c.ours,
-              c.better() / c.ours, c.flops() / (c.ours * 1e-6) / kPeakFlops * 100, c.plan.c_str());
+  std::printf("%-58s %6ld %6ld %6ld | %7.2f %7.2f %7.2f %7.2f | %5.2f %5.1f  %s", shown.c_str(),
+              static_cast<long>(c.rows), static_cast<long>(c.cols), static_cast<long>(c.columns), c.cublas, c.cusparse,
+              c.sputnik, c.ours, c.better() / c.ours, c.flops() / (c.ours * 1e-6) / kPeakFlops * 100, c.plan.c_str());
   if (c.best_plan_text != c.plan) std::printf(" (%s %.2f)", c.best_plan_text.c_str(), c.best_plan);
   std::printf("\n");
 }
@@ -203,8 +208,8 @@ void PrintGroup(const char* title, const std::vector<Case>& cases) {
   if (cases.empty()) return;
   const auto better = Ratios(cases, [](const Case& c) { return c.better() / c.ours; });
   std::printf("%-28s %3zu cases: better/ours geomean %.3f (min %.2f p10 %.2f median %.2f p90 %.2f max %.2f)", title,
-              cases.size(), GeometricMean(better), Percentile(better, 0), Percentile(better, .1), Percentile(better, .5),
-              Percentile(better, .9), Percentile(better, 1));
+              cases.size(), GeometricMean(better), Percentile(better, 0), Percentile(better, .1),
+              Percentile(better, .5), Percentile(better, .9), Percentile(better, 1));
   std::printf("; best plan %.3f", GeometricMean(Ratios(cases, [](const Case& c) { return c.better() / c.best_plan; })));
   std::printf("; cuSPARSE/ours %.2f", GeometricMean(Ratios(cases, [](const Case& c) { return c.cusparse / c.ours; })));
   std::printf(" Sputnik/ours %.2f", GeometricMean(Ratios(cases, [](const Case& c) { return c.sputnik / c.ours; })));
@@ -222,7 +227,8 @@ void PrintSummary(const std::vector<Case>& cases, bool ablation) {
   if (!ablation) return;
   std::printf("Sputnik-style, %% of full speed: ");
   const auto part = [&](const char* what, auto&& of) {
-    std::printf("%s %.1f  ", what, 100 * GeometricMean(Ratios(cases, [&](const Case& c) { return c.sputnik / of(c); })));
+    std::printf("%s %.1f  ", what,
+                100 * GeometricMean(Ratios(cases, [&](const Case& c) { return c.sputnik / of(c); })));
   };
   part("no swizzle", [](const Case& c) { return c.unbalanced; });
   part("scalar loads", [](const Case& c) { return c.scalar; });
@@ -234,8 +240,8 @@ void PrintSummary(const std::vector<Case>& cases, bool ablation) {
 void WriteCase(std::ofstream& out, const Case& c) {
   out << "    {\"name\": \"" << c.name << "\", \"m\": " << c.rows << ", \"k\": " << c.cols << ", \"n\": " << c.columns
       << ", \"nnz\": " << c.nonzeros << ", \"cublas_us\": " << c.cublas << ", \"cusparse_us\": " << c.cusparse
-      << ", \"cusparse_algorithm\": \"" << c.algorithm << "\", \"sputnik_us\": " << c.sputnik << ", \"ours_us\": " << c.ours
-      << ", \"plan\": \"" << c.plan << "\"";
+      << ", \"cusparse_algorithm\": \"" << c.algorithm << "\", \"sputnik_us\": " << c.sputnik
+      << ", \"ours_us\": " << c.ours << ", \"plan\": \"" << c.plan << "\"";
   if (c.unbalanced > 0) {
     out << ", \"sputnik_no_swizzle_us\": " << c.unbalanced << ", \"sputnik_scalar_us\": " << c.scalar
         << ", \"sputnik_no_prescale_us\": " << c.unscaled << ", \"sputnik_no_residue_unroll_us\": " << c.rolled;
@@ -256,10 +262,13 @@ void WriteJson(const Options& options, const std::vector<Case>& cases) {
   std::ofstream out(options.output);
   out.precision(5);
   out << "{\n  \"machine\": \"" << options.machine << "\", \"date\": \"" << options.date << "\", \"commit\": \""
-      << options.commit << "\", \"dtype\": \"" << options.dtype << "\",\n  \"method\": \"CUDA graph of " << options.launches
-      << " launches, median of " << options.rounds << " replays, warm L2, microseconds a launch\",\n"
-      << "  \"baselines\": \"cuSPARSE best of CSR alg 1-3 with preprocessing, Sputnik-style kernel (fp32), cuBLAS dense\",\n"
-      << "  \"geomean_at_least_10us\": " << GeometricMean(long_ones) << ", \"cases_at_least_10us\": " << long_ones.size()
+      << options.commit << "\", \"dtype\": \"" << options.dtype << "\",\n  \"method\": \"CUDA graph of "
+      << options.launches << " launches, median of " << options.rounds
+      << " replays, warm L2, microseconds a launch\",\n"
+      << "  \"baselines\": \"cuSPARSE best of CSR alg 1-3 with preprocessing, Sputnik-style kernel (fp32), cuBLAS "
+         "dense\",\n"
+      << "  \"geomean_at_least_10us\": " << GeometricMean(long_ones)
+      << ", \"cases_at_least_10us\": " << long_ones.size()
       << ",\n  \"geomean_under_10us\": " << GeometricMean(short_ones) << ", \"cases_under_10us\": " << short_ones.size()
       << ",\n  \"cases\": [\n";
   for (size_t i = 0; i < cases.size(); ++i) {
@@ -287,10 +296,14 @@ void RunDlmc(const Options& options, Bench& bench, std::vector<Case>& cases) {
 }
 
 void RunShapes(Bench& bench, std::vector<Case>& cases) {
-  struct Shape { int64_t m, k, n; double sparsity; };
-  constexpr Shape kShapes[] = {{512, 512, 2048, .9},   {2048, 512, 2048, .9},   {3072, 768, 4096, .8}, {3072, 768, 4096, .9},
-                               {3072, 768, 128, .9},   {256, 2304, 12544, .9}, {716, 716, 196, .9},   {8192, 2048, 32, .9},
-                               {4096, 4096, 8, .8},    {4096, 4096, 2048, .9}};
+  struct Shape {
+    int64_t m, k, n;
+    double sparsity;
+  };
+  constexpr Shape kShapes[] = {{512, 512, 2048, .9},  {2048, 512, 2048, .9}, {3072, 768, 4096, .8},
+                               {3072, 768, 4096, .9}, {3072, 768, 128, .9},  {256, 2304, 12544, .9},
+                               {716, 716, 196, .9},   {8192, 2048, 32, .9},  {4096, 4096, 8, .8},
+                               {4096, 4096, 2048, .9}};
   for (const Shape& s : kShapes) {
     cases.push_back(bench.Run(Concat("random ", s.sparsity), DrawMatrix(s.m, s.k, s.sparsity, .2), s.n));
     Print(cases.back());
@@ -302,11 +315,13 @@ void RunCov(Bench& bench, std::vector<Case>& cases) {
     cases.push_back(bench.Run(Concat("CoV ", cov), DrawMatrix(8192, 2048, .75, cov), 128));
     const Case& c = cases.back();
     Print(c);
-    std::printf("  row swizzle off: %.2f us, on: %.2f us, %.1f %%; at CoV 0: %.1f %% of the speed off, %.1f %% on; ours %.1f %%\n",
-                c.unbalanced, c.sputnik, 100 * c.sputnik / c.unbalanced,
-                100 * cases[0].sputnik * c.flops() / cases[0].flops() / c.unbalanced,
-                100 * cases[0].sputnik * c.flops() / cases[0].flops() / c.sputnik,
-                100 * cases[0].ours * c.flops() / cases[0].flops() / c.ours);
+    std::printf(
+        "  row swizzle off: %.2f us, on: %.2f us, %.1f %%; at CoV 0: %.1f %% of the speed off, %.1f %% on; ours %.1f "
+        "%%\n",
+        c.unbalanced, c.sputnik, 100 * c.sputnik / c.unbalanced,
+        100 * cases[0].sputnik * c.flops() / cases[0].flops() / c.unbalanced,
+        100 * cases[0].sputnik * c.flops() / cases[0].flops() / c.sputnik,
+        100 * cases[0].ours * c.flops() / cases[0].flops() / c.ours);
   }
 }
 

@@ -78,7 +78,8 @@ StatusOr<CsrMatrix> ReadDlmc(const std::string& path) {
   for (int64_t row = 0; row <= matrix.rows; ++row) matrix.row_offsets.push_back(static_cast<uint32_t>(numbers.Next()));
   for (int64_t i = 0; i < nonzeros; ++i) matrix.col_indices.push_back(static_cast<uint32_t>(numbers.Next()));
   for (int64_t row = 0; row < matrix.rows; ++row) {
-    std::sort(matrix.col_indices.begin() + matrix.row_offsets[row], matrix.col_indices.begin() + matrix.row_offsets[row + 1]);
+    std::sort(matrix.col_indices.begin() + matrix.row_offsets[row],
+              matrix.col_indices.begin() + matrix.row_offsets[row + 1]);
   }
   std::mt19937 random(1);
   std::normal_distribution<float> normal(0.0f, 0.1f);

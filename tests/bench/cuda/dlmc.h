@@ -17,8 +17,8 @@ struct DlmcCase {
   std::vector<int64_t> columns;  // N: 128 and 256 for Transformers, the layer's positions for ResNet-50
 };
 
-// Matrices below `folder` of these sparsities ("0.8"), in a fixed order. Of `sample` > 0, that many, evenly spread over models
-// and sparsities.
+// Matrices below `folder` of these sparsities ("0.8"), in a fixed order. Of `sample` > 0, that many, evenly spread over
+// models and sparsities.
 std::vector<DlmcCase> FindDlmcCases(const std::string& folder, const std::vector<std::string>& sparsities, int sample);
 
 // The pattern with values from a normal distribution of deviation 0.1, drawn with a fixed seed.

@@ -3,16 +3,22 @@
 namespace swizzle::bench {
 namespace {
 
-constexpr int kK = 32;     // entries of a tile
+constexpr int kK = 32;  // entries of a tile
 constexpr int kWarp = 32;
 constexpr int kAtOnce = 8;  // entries whose X is in registers at a time
 
 template <int kVector>
 struct Floats;
 template <>
-struct Floats<1> { using Float = float; using Int = int; };
+struct Floats<1> {
+  using Float = float;
+  using Int = int;
+};
 template <>
-struct Floats<4> { using Float = float4; using Int = int4; };
+struct Floats<4> {
+  using Float = float4;
+  using Int = int4;
+};
 
 // kVector 4: 8 lanes a row, 4 rows; kVector 1: a warp a row.
 template <int kX_, int kVector_, bool kPrescaled_, bool kUnrolled_>
@@ -30,10 +36,10 @@ struct Subwarp {
   using Float = typename Floats<C::kVector>::Float;
   using Int = typename Floats<C::kVector>::Int;
 
-  const float* x;    // this lane's first column
+  const float* x;  // this lane's first column
   int stride, lane, columns_left;
-  float* values;     // of this row, kK in shared memory
-  int* offsets;      // likewise
+  float* values;  // of this row, kK in shared memory
+  int* offsets;   // likewise
   float sums[C::kParts][C::kVector] = {};
 
   __device__ unsigned mask() const { return C::kLanes == 32 ? 0xFFFFFFFFu : 0xFFu << (threadIdx.y * C::kLanes); }
@@ -108,7 +114,8 @@ struct Subwarp {
 };
 
 template <typename C>
-__global__ __launch_bounds__(kWarp) void SputnikSpmm(SputnikMatrix matrix, const float* x, float* y, int n, int stride) {
+__global__ __launch_bounds__(kWarp) void SputnikSpmm(SputnikMatrix matrix, const float* x, float* y, int n,
+                                                     int stride) {
   __shared__ __align__(16) float values[C::kY][kK];
   __shared__ __align__(16) int offsets[C::kY][kK];
   const int at = blockIdx.x * C::kY + threadIdx.y;
@@ -116,8 +123,9 @@ __global__ __launch_bounds__(kWarp) void SputnikSpmm(SputnikMatrix matrix, const
   const int row = __ldg(matrix.row_order + at);
   const int column = blockIdx.y * C::kX + threadIdx.x * C::kVector;
   if (__shfl_sync(Subwarp<C>{}.mask(), column, 0, C::kLanes) >= n) return;
-  Subwarp<C> subwarp{x + (column < n ? column : 0), stride, static_cast<int>(threadIdx.x), column < n ? n - column : 1,
-                     values[threadIdx.y], offsets[threadIdx.y]};
+  Subwarp<C> subwarp{x + (column < n ? column : 0), stride,
+                     static_cast<int>(threadIdx.x), column < n ? n - column : 1,
+                     values[threadIdx.y],           offsets[threadIdx.y]};
   int begin = __ldg(matrix.row_offsets + row);
   int left = __ldg(matrix.row_offsets + row + 1) - begin;
   if (left >= kK) {
@@ -127,7 +135,8 @@ __global__ __launch_bounds__(kWarp) void SputnikSpmm(SputnikMatrix matrix, const
       __syncwarp(subwarp.mask());
       subwarp.LoadTile(matrix.values + begin, matrix.columns + begin);
       __syncwarp(subwarp.mask());
-      if (first && static_cast<int>(threadIdx.x) < foreign) values[threadIdx.y][threadIdx.x] = 0, offsets[threadIdx.y][threadIdx.x] = 0;
+      if (first && static_cast<int>(threadIdx.x) < foreign)
+        values[threadIdx.y][threadIdx.x] = 0, offsets[threadIdx.y][threadIdx.x] = 0;
       __syncwarp(subwarp.mask());
       subwarp.AddTile();
     }

@@ -1,5 +1,5 @@
-// The GPU's sparse convolutions against the double-precision reference: the problems of kernel_cases.h, and rows of every
-// length, long ones among them, laid over the device in every way that conv_csr.h knows.
+// The GPU's sparse convolutions against the double-precision reference: the problems of kernel_cases.h, and rows of
+// every length, long ones among them, laid over the device in every way that conv_csr.h knows.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -24,11 +24,9 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Largest difference over the largest magnitude of the output (at least 1). Operands of half types are rounded before the
-// reference sees them, so that what is left is the rounding of the result.
-double Tolerance(DType dtype) {
-  return dtype == DType::kFloat32 ? 1e-5 : dtype == DType::kFloat16 ? 0x1p-10 : 0x1p-7;
-}
+// Largest difference over the largest magnitude of the output (at least 1). Operands of half types are rounded before
+// the reference sees them, so that what is left is the rounding of the result.
+double Tolerance(DType dtype) { return dtype == DType::kFloat32 ? 1e-5 : dtype == DType::kFloat16 ? 0x1p-10 : 0x1p-7; }
 
 // To the nearest with as many places as the type has; what is drawn here is in the normal range of both.
 float Rounded(float value, DType dtype) {
@@ -189,7 +187,8 @@ class SpmmTest : public testing::TestWithParam<DType> {
     const DeviceValues x(*gpu_, InRows(input, problem.input), dtype);
     const DeviceValues r(*gpu_, residual.empty() ? std::vector<float>(1) : InRows(residual, problem.output), dtype);
     const DeviceValues y(*gpu_, std::vector<float>(LayoutElements(problem.output, Layout::kRows), kNan), dtype);
-    const DeviceValues workspace(*gpu_, std::vector<float>(kernel.workspace_bytes(problem) / 4 + 1, kNan), DType::kFloat32);
+    const DeviceValues workspace(*gpu_, std::vector<float>(kernel.workspace_bytes(problem) / 4 + 1, kNan),
+                                 DType::kFloat32);
     const std::vector<const float*> inputs = {x.data(), r.data()};
     KernelArgs args;
     args.problem = &problem;
@@ -295,8 +294,15 @@ TEST_P(SpmmTest, AgreesInEveryPlan) {
     for (const cuda::SpmmPlan& plan : cuda::AllSpmmPlans(**packed, device)) {
       SCOPED_TRACE(cuda::SpmmPlanText(plan));
       const DeviceValues y(*gpu_, std::vector<float>(LayoutElements(problem.output, Layout::kRows), kNan), dtype);
-      const cuda::SpmmOperands operands = {packed->get(), dtype, x.data(), r.data(), y.data(), RowStride(c.positions),
-                                           c.positions,           problem.epilogue.low, problem.epilogue.high};
+      const cuda::SpmmOperands operands = {packed->get(),
+                                           dtype,
+                                           x.data(),
+                                           r.data(),
+                                           y.data(),
+                                           RowStride(c.positions),
+                                           c.positions,
+                                           problem.epilogue.low,
+                                           problem.epilogue.high};
       gpu_->stream->Run([&] { cuda::QueueSpmm(operands, plan, cuda::CudaStream::From(*gpu_->stream).queue()); });
       ASSERT_TRUE(gpu_->stream->Synchronize().ok());
       ExpectClose(reference::FromLayout(y.Read(), problem.output, Layout::kRows), expected, dtype);
