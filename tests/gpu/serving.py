@@ -1,13 +1,11 @@
 """A server on the GPU under load: what a second, third and fourth stream bring, and what gRPC adds to a plan's time."""
 
 import json
-import os
 import signal
 import subprocess
 import time
 
 READY_SECONDS = 240
-MODEL = 'mobilenet_v1'
 CONFIG = 'max_batch_size: 64\ninstance_group [ {{ count: {streams} }} ]\n'  # no dynamic batching: a batch is a request
 
 
@@ -39,27 +37,39 @@ class Server:
         self.log.close()
 
 
-def bench(programs, server, concurrency, seconds):
-    return programs.json('swizzle', 'bench', MODEL, f'--address={server.address}', f'--concurrency={concurrency}',
+def bench(programs, server, model, concurrency, seconds):
+    return programs.json('swizzle', 'bench', model, f'--address={server.address}', f'--concurrency={concurrency}',
                          f'--duration={seconds}', '--warmup=200')
 
 
-def measure(programs, arguments, scratch, figures):
-    repository = scratch / 'repository'
-    (repository / MODEL / '1').mkdir(parents=True)
-    written = programs.run('plan_bench', f'--model={MODEL}', '--sparsity=0.9', f'--write={repository / MODEL / "1" / "model.swz"}')
+def write_model(programs, repository, model):
+    folder = repository / model / '1'
+    folder.mkdir(parents=True)
+    written = programs.run('plan_bench', f'--model={model}', '--sparsity=0.9', f'--write={folder / "model.swz"}')
     if written.returncode != 0:
         raise RuntimeError('plan_bench wrote no model: ' + written.stderr[-500:])
-    cache = scratch / 'tuning_cache'
-    devices = (('cuda:0', (1, 2, 4)),)
-    if len(json.loads(os.environ.get('SWIZZLE_GPUS', '[0]'))) > 1:
-        devices += (('cuda', (4,)),)
-    for device, counts in devices:
-        for streams in counts:
-            (repository / MODEL / 'config.pbtxt').write_text(CONFIG.format(streams=streams))
-            with Server(programs, repository, scratch, f'--device={device}', f'--tuning-cache={cache}',
-                        f'--tuning-budget={arguments.budget}') as server:
-                one = bench(programs, server, 1, 3)
-                many = bench(programs, server, 4 * streams, 4)
-            figures[f'{device}, {streams} streams'] = {'one client': one, f'{4 * streams} clients': many}
-            print(f'{device}, {streams} streams: {json.dumps(one)}\n  {json.dumps(many)}', flush=True)
+
+
+def measure_one(programs, arguments, scratch, model, device, streams, clients):
+    """One client, and many, of a model of which each device has this many executors."""
+    repository = scratch / model
+    if not repository.exists():
+        write_model(programs, repository, model)
+    (repository / model / 'config.pbtxt').write_text(CONFIG.format(streams=streams))
+    with Server(programs, repository, scratch, f'--device={device}', f'--tuning-cache={scratch / "tuning_cache"}',
+                f'--tuning-budget={arguments.budget}') as server:
+        result = {'model': model, 'device': device, 'streams': streams, 'one_client': bench(programs, server, model, 1, 3),
+                  'many_clients': bench(programs, server, model, clients, 4)}
+    one, many = result['one_client'], result['many_clients']
+    print(f'{model} on {device}, {streams} streams each: 1 client {one["requests_per_second"]:.0f}/s, p50 '
+          f'{one["latency_ms"]["p50"]:.3f} ms of which compute {one["server_compute_ms"]["p50"]:.3f}; {clients} clients '
+          f'{many["requests_per_second"]:.0f}/s', flush=True)
+    return result
+
+
+def measure(programs, arguments, scratch, gpus, figures):
+    figures['streams'] = [measure_one(programs, arguments, scratch, 'mobilenet_v1', 'cuda:0', streams, 16)
+                          for streams in (1, 2, 4)]
+    if gpus > 1:
+        figures['gpus'] = [measure_one(programs, arguments, scratch, 'resnet50', device, 2, clients)
+                           for device, clients in (('cuda:0', 8), ('cuda:0,1', 16))]
