@@ -1,6 +1,7 @@
 """The structure of the source tree: which folder may include what, what lies where, and that links lead somewhere."""
 
 import fnmatch
+import importlib.util
 import pathlib
 import re
 import subprocess
@@ -164,3 +165,11 @@ def test_paths_named_in_markdown_exist():
             if not list(ROOT.glob(f'{name.rstrip("./")}*')):  # `server/batcher` stands for its .h and .cc
                 missing.append(f'{file}: {name}')
     assert not missing, missing
+
+
+def test_the_readme_shows_the_figures_that_are_kept():
+    spec = importlib.util.spec_from_file_location('readme_tables', ROOT / 'tests/bench/readme_tables.py')
+    tables = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tables)
+    text = read(pathlib.PurePath('README.md'))
+    assert tables.with_table(text) == text, 'run tests/bench/readme_tables.py'
