@@ -21,6 +21,17 @@ __device__ inline uint32_t SharedAddress(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+// Turing has none of these. The kernels that use them compile for it, so that one build serves all devices, and are not
+// launched there (sparse_attention.h).
+__device__ inline void CopyAsync(uint32_t, const void*, bool) { __trap(); }
+__device__ inline void CommitCopies() { __trap(); }
+template <int kLeft>
+__device__ inline void WaitForCopies() {
+  __trap();
+}
+__device__ inline void MmaHalf(float (&)[4], const uint32_t (&)[4], uint32_t, uint32_t) { __trap(); }
+#else
 // 16 bytes to shared memory; zeros if not `real`, and nothing is read.
 __device__ inline void CopyAsync(uint32_t to, const void* from, bool real) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(real ? 16 : 0) : "memory");
@@ -36,6 +47,7 @@ __device__ inline void MmaHalf(float (&c)[4], const uint32_t (&a)[4], uint32_t b
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
+#endif
 
 // Four 8x8 matrices of 16 bits: lane l names row l % 8 of matrix l / 8.
 __device__ inline void LoadMatrices(uint32_t (&to)[4], uint32_t row) {

@@ -29,8 +29,8 @@ __global__ void FindLargest(HeadMatrices queries, HeadMatrices keys, HeadMatrice
         *reinterpret_cast<const float4*>(head + (i >> shift) * matrix.token_stride + (i & ((1 << shift) - 1)) * 4);
     most = fmaxf(most, fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w))));
   }
-  const uint32_t warp_most = __reduce_max_sync(0xFFFFFFFFu, __float_as_uint(most));
-  if (threadIdx.x % 32 == 0) atomicMax(largest + blockIdx.z * gridDim.y + blockIdx.y, warp_most);
+  for (int lane = 16; lane > 0; lane /= 2) most = fmaxf(most, __shfl_xor_sync(0xFFFFFFFFu, most, lane));
+  if (threadIdx.x % 32 == 0) atomicMax(largest + blockIdx.z * gridDim.y + blockIdx.y, __float_as_uint(most));
 }
 
 // Keys (blockIdx.z 0) and values to rows of upper parts and rests: [2][heads][tokens][parts][head dim].
