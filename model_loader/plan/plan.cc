@@ -121,8 +121,9 @@ class CompiledPlan final : public Plan {
     const auto work = [&] { QueueStaged(state, rounded); };
     state.stream->Run(work);
     SWIZZLE_RETURN_IF_ERROR(state.stream->Synchronize());
-    SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Recording> recording, state.stream->Record(work));
-    if (recording != nullptr) state.recordings->Add(key, std::move(recording));
+    // The batch has been computed, so a recording that cannot be made fails nothing: its size goes on unrecorded.
+    StatusOr<std::unique_ptr<Recording>> recording = state.stream->Record(work);
+    if (recording.ok() && *recording != nullptr) state.recordings->Add(key, *std::move(recording));
     return absl::OkStatus();
   }
 
