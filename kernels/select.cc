@@ -21,20 +21,18 @@ class Random {
   uint32_t state_ = 0x9e3779b9u;
 };
 
-// `count` drawn elements of this type, as bytes.
-std::vector<std::byte> Draw(int64_t count, DType dtype) {
+// Draws `count` elements of this type.
+void Draw(int64_t count, DType dtype, std::byte* to) {
   Random random;
-  std::vector<std::byte> bytes(static_cast<size_t>(count) * ElementBytes(dtype));
   for (int64_t i = 0; i < count; ++i) {
     const float value = random.Next();
     if (dtype == DType::kFloat32) {
-      std::memcpy(bytes.data() + i * sizeof(value), &value, sizeof(value));
+      std::memcpy(to + i * sizeof(value), &value, sizeof(value));
     } else {
       const uint16_t half = dtype == DType::kFloat16 ? HalfOfFloat(value) : Bfloat16OfFloat(value);
-      std::memcpy(bytes.data() + i * sizeof(half), &half, sizeof(half));
+      std::memcpy(to + i * sizeof(half), &half, sizeof(half));
     }
   }
-  return bytes;
 }
 
 // Sequences of a middling length, for ops that ask for some.
@@ -100,8 +98,18 @@ class RunBuffers {
   }
 
   Status DrawInput(const Extent& extent, Layout layout, DType dtype) {
-    SWIZZLE_ASSIGN_OR_RETURN(const auto bytes, Place(Draw(LayoutElements(extent, layout), dtype)));
-    inputs_.push_back(reinterpret_cast<const float*>(bytes.data()));
+    const int64_t count = LayoutElements(extent, layout);
+    const size_t bytes = static_cast<size_t>(count) * ElementBytes(dtype);
+    if (backend_->shares_host_memory()) {
+      SWIZZLE_ASSIGN_OR_RETURN(std::byte* const data, Add(bytes));
+      Draw(count, dtype, data);
+      inputs_.push_back(reinterpret_cast<const float*>(data));
+      return absl::OkStatus();
+    }
+    std::vector<std::byte> drawn(bytes);
+    Draw(count, dtype, drawn.data());
+    SWIZZLE_ASSIGN_OR_RETURN(const auto placed, Place(drawn));
+    inputs_.push_back(reinterpret_cast<const float*>(placed.data()));
     return absl::OkStatus();
   }
 

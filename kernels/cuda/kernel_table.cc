@@ -20,11 +20,8 @@
 namespace swizzle::cuda {
 namespace {
 
-// kNchw is FP32 whatever the precision.
-constexpr DType TypeIn(Layout layout, DType dtype) { return layout == Layout::kNchw ? DType::kFloat32 : dtype; }
-
 constexpr KernelKey Key(Op op, Format weights, DType dtype, Layout input, Layout output) {
-  return {op, weights, dtype, TypeIn(input, dtype), TypeIn(output, dtype), input, output};
+  return {op, weights, dtype, ElementType(input, dtype), ElementType(output, dtype), input, output};
 }
 
 constexpr KernelKey Key(Op op, Format weights, DType dtype, Layout layout) {
