@@ -1,5 +1,7 @@
 """The benchmarks of kernels and of whole models: which runs are made, and how they are printed."""
 
+import json
+
 MODELS = (
     # model, precision, batch sizes, sequence length
     ('mobilenet_v1', 'FP32', (1, 8), 0),  # also with several streams
@@ -37,12 +39,20 @@ def models(programs, arguments, figures):
                 print('  batches a second by streams:', result['batches_per_second'], flush=True)
 
 
-def kernels(programs, arguments, figures):
-    """Each program prints its own table to standard error and its figures, as JSON, to standard output."""
-    runs = {'attention': ('cuda_attention_bench', ())}
-    if arguments.dlmc:
-        runs['spmm'] = ('cuda_spmm_bench', (f'--dlmc={arguments.dlmc}',))
-    for key, (program, flags) in runs.items():
-        if programs.has(program):
-            figures[key] = programs.json(program, *flags)
-            print(f'{program}: done', flush=True)
+def text_of(programs, name, *arguments):
+    done = programs.run(name, *arguments)
+    if done.returncode != 0:
+        raise RuntimeError(f'{name}: {(done.stderr or done.stdout).strip()[-2000:]}')
+    return done.stdout
+
+
+def kernels(programs, arguments, scratch, figures):
+    """Attention writes JSON lines to standard output, the sparse products one JSON file."""
+    if programs.has('cuda_attention_bench'):
+        lines = text_of(programs, 'cuda_attention_bench', '-o', 'json').splitlines()
+        figures['attention'] = [json.loads(line) for line in lines if line.startswith('{')]
+        print(f'cuda_attention_bench: {len(figures["attention"])} figures', flush=True)
+    if arguments.dlmc and programs.has('cuda_spmm_bench'):
+        results = scratch / 'spmm.json'
+        print(text_of(programs, 'cuda_spmm_bench', f'--dlmc={arguments.dlmc}', f'--output={results}'), flush=True)
+        figures['spmm'] = json.loads(results.read_text())
