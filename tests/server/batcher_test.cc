@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <limits>
 #include <random>
 #include <set>
 #include <string>
@@ -141,6 +142,19 @@ TEST_F(BatcherTest, ReturnsWhatTheSessionMade) {
   EXPECT_EQ(result->input, absl::Microseconds(1));
   EXPECT_EQ(result->compute, absl::Microseconds(20));
   EXPECT_EQ(result->output, absl::Microseconds(3));
+}
+
+// Nothing is in such a tensor, but its other dimensions are whatever the client wrote.
+TEST_F(BatcherTest, PositionsThatOverflowCountAsNone) {
+  Start(ScriptedSpec(8));
+  Request request = NumberedRequest(1);
+  request.inputs[0].shape = {1, 0, std::numeric_limits<int64_t>::max(), 3};
+  Outcome outcome;
+  ASSERT_TRUE(batcher_->Submit(std::move(request), outcome.Callback()).ok());
+  Finish();
+  EXPECT_TRUE(outcome.Wait().ok());
+  ASSERT_THAT(metrics_.batches, SizeIs(1));
+  EXPECT_EQ(metrics_.batches[0].positions, 0);
 }
 
 TEST_F(BatcherTest, TakesTogetherWhatWasQueuedWhileBusy) {

@@ -74,6 +74,21 @@ output "y" = %y
 )");
 }
 
+// Folding would walk the rows, of which there are as many as the file says.
+TEST(CanonicaliseTest, LeavesEmptyConstantsOfHugeExtentsAlone) {
+  const Shape huge = {int64_t{1} << 50, 0};
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 2}).Int64s("a", huge, {}).Int64s("b", huge, {});
+  builder.Node("Concat", {"a", "b"}, {"y"}, {{"axis", int64_t{1}}}).Output("y");
+  EXPECT_EQ(After("canonicalise", 0, builder), R"(
+input %x: FP32[N,2]
+constant %a: INT64[1125899906842624,0] = {}
+constant %b: INT64[1125899906842624,0] = {}
+%y = Concat(%a,%b) {axis=1} "y_node" -> FP32[?]
+output "y" = %y
+)");
+}
+
 TEST(CanonicaliseTest, LinearLayersBecomeConvolutions) {
   OnnxBuilder builder;
   builder.Input("x", {-1, 2}).Floats("w", {2, 3}, {1, 2, 3, 4, 5, 6}).Floats("b", {3}, {1, 2, 3});
