@@ -1,8 +1,8 @@
 """BERT-like encoders with drawn weights, of which a share is zeros, against ONNX Runtime dense on the same file.
 
 Serves the packed model and reports, in one run: the largest difference from ONNX Runtime over its largest magnitude, at
-several lengths and mixed; compute time (swizzle_compute_us) and round trip beside ONNX Runtime's time, in turns; what
-16 requests of mixed lengths take against the same number of tokens in equal lengths; resident memory.
+several lengths and mixed; what 16 requests of mixed lengths take against the same number of tokens in equal lengths;
+resident memory. whole_models.py measures their speed.
 
     build/venv/bin/python tests/bench/encoders.py [--model=minilm] [--sparsity=0.9] [--rounds=10] [-o json]
 """
@@ -26,12 +26,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tests' / 'integration'))
 
 import make_encoders  # noqa: E402
+from drawn_onnx import ENCODERS  # noqa: E402
 from served import Served  # noqa: E402
 
-MODELS = {  # the dimensions of all-MiniLM-L6-v2 and bert-base-uncased
-    'minilm': {'hidden': 384, 'heads': 12, 'layers': 6, 'inner': 1536},
-    'bert-base': {'hidden': 768, 'heads': 12, 'layers': 12, 'inner': 3072},
-}
 make_encoders.VOCABULARY, make_encoders.POSITIONS = 30522, 512
 OUTPUTS = ('last_hidden_state', 'pooler_output')
 
@@ -87,23 +84,6 @@ def largest_difference(encoder, session, lengths):
     return max(float(np.abs(a - b).max() / np.abs(b).max()) for a, b in pairs)
 
 
-def compare_times(encoder, session, batch, length, rounds):
-    inputs = draw_inputs([length] * batch)
-    compute, round_trip, dense = [], [], []
-    for _ in range(rounds):
-        time.sleep(0.05)  # ONNX Runtime's threads spin for a while after a run
-        for _ in range(4):
-            _, computed, elapsed = encoder.infer(inputs)
-            compute.append(computed)
-            round_trip.append(elapsed)
-        for _ in range(4):
-            start = time.perf_counter()
-            session.run(None, inputs)
-            dense.append((time.perf_counter() - start) * 1e3)
-    return {'compute_ms': statistics.median(compute), 'round_trip_ms': statistics.median(round_trip),
-            'onnxruntime_ms': statistics.median(dense)}
-
-
 def compare_lengths(encoder, rounds):
     """16 requests of drawn lengths against 16 of equal lengths with as many tokens, in turns: sent together, and as the
     rows of one request, whose compute time counts."""
@@ -121,7 +101,7 @@ def compare_lengths(encoder, rounds):
 
 
 def measure(arguments, scratch):
-    spelling = dict(MODELS[arguments.model], sparsity=arguments.sparsity, opset=17, layer_norm='op', head='pooler')
+    spelling = dict(ENCODERS[arguments.model], sparsity=arguments.sparsity, opset=17, layer_norm='op', head='pooler')
     make_encoders.encoder('bench', **spelling)
     file = scratch / 'model.onnx'
     onnx.save(make_encoders.build('bench'), file)
@@ -137,8 +117,6 @@ def measure(arguments, scratch):
         lengths = {'1': [1], '5': [5], '128': [128], '384': [384], '512': [512], 'batch of 7': [128] * 7,
                    'mixed': [1, 5, 128, 384, 512, 17, 64]}
         result = {'difference': {name: largest_difference(encoder, session, ns) for name, ns in lengths.items()}}
-        for batch in (1, 8):
-            result[f'batch {batch}, 128 tokens'] = compare_times(encoder, session, batch, 128, arguments.rounds)
         result['mixed over equal lengths'] = compare_lengths(encoder, arguments.rounds)
         onnx_mib = file.stat().st_size / 2**20
         result['memory'] = memory | {'onnx_mib': onnx_mib, 'swz_mib': packed.stat().st_size / 2**20,
@@ -148,7 +126,7 @@ def measure(arguments, scratch):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--model', choices=MODELS, default='minilm')
+    parser.add_argument('--model', choices=ENCODERS, default='minilm')
     parser.add_argument('--sparsity', type=float, default=0.9)
     parser.add_argument('--rounds', type=int, default=10)
     parser.add_argument('--binaries', type=pathlib.Path, default=ROOT / 'build' / 'release' / 'bin')

@@ -1,4 +1,5 @@
-"""The README's table of GPU figures, made from what tests/gpu/run kept: `python tests/bench/readme_tables.py` writes it."""
+"""The README's tables of figures and its plot, made from what tests/gpu/run and tests/bench/whole_models.py kept:
+`python tests/bench/readme_tables.py` writes them."""
 
 import json
 import pathlib
@@ -6,8 +7,11 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-README = ROOT / 'README.md'
-MARKERS = ('<!-- gpu figures: tests/bench/readme_tables.py -->', '<!-- end of gpu figures -->')
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import speed_plot  # noqa: E402
+
+README, PLOT = ROOT / 'README.md', ROOT / 'tests/bench/results/cpu_models.svg'
 
 
 def gpu_table():
@@ -24,13 +28,53 @@ def gpu_table():
     return '\n'.join(lines)
 
 
+def cpu_figures():
+    """With rows in order: most zeros first."""
+    figures = json.loads((ROOT / 'tests/bench/results/cpu_models.json').read_text())
+    models = list(speed_plot.NAMES)
+    figures['rows'].sort(key=lambda row: (-row['sparsity'], models.index(row['model']), row['batch']))
+    return figures
+
+
+def cpu_table():
+    figures = cpu_figures()
+    lines = ['| model | zeros | batch | Swizzle, ms | through gRPC | ONNX Runtime | OpenVINO | DeepSparse | against the best dense | against DeepSparse |',
+             '|---|---|---|---|---|---|---|---|---|---|']
+    for row in figures['rows']:
+        ms = row['ms']
+        times = ' | '.join(f'{ms[name]:.1f}' if name in ms else '-' for name in ('onnxruntime', 'openvino', 'deepsparse'))
+        sparse = f'{ms["deepsparse"] / ms["swizzle"]:.2f}x' if 'deepsparse' in ms else '-'
+        lines.append(f'| {speed_plot.NAMES[row["model"]]} | {row["sparsity"]:.0%} | {row["batch"]} | {ms["swizzle"]:.1f} | {row["round_trip_ms"]:.1f} | '
+                     f'{times} | {speed_plot.best_dense(row) / ms["swizzle"]:.2f}x | {sparse} |')
+    machine, versions = figures['machine'], figures['versions']
+    dates, commits = (sorted({row[name] for row in figures['rows']}) for name in ('date', 'commit'))
+    lines += ['', f'Images of 224x224, sequences of 128 tokens, FP32, {figures["threads"]} threads of an {machine["processor"]} '
+              f'({", ".join(machine["extensions"])}), {", ".join(dates)}, commit {", ".join(commits)}; medians of runs in turn on the same '
+              'file with zeros drawn: Swizzle\'s `swizzle_compute_us`, and the round trip; ' +
+              ', '.join(f'{name} {version}' for name, version in versions.items()) + ' in their own processes.', '',
+              '![speed of whole models, as multiples of the best dense engine](tests/bench/results/cpu_models.svg)']
+    return '\n'.join(lines)
+
+
+def cpu_plot():
+    rows = [row for row in cpu_figures()['rows'] if row['sparsity'] == 0.9]
+    return speed_plot.svg(rows, 'Speed against the best dense engine, FP32, 90 % zeros, 2 threads')
+
+
+TABLES = {'gpu figures': gpu_table, 'cpu figures': cpu_table}
+
+
 def with_table(text):
-    begin, end = MARKERS
-    pattern = re.compile(re.escape(begin) + '.*?' + re.escape(end), re.DOTALL)
-    if not pattern.search(text):
-        sys.exit(f'README.md has no {begin}')
-    return pattern.sub(lambda _: f'{begin}\n{gpu_table()}\n{end}', text)
+    """The text of the README with its tables as they should be."""
+    for name, table in TABLES.items():
+        begin, end = f'<!-- {name}: tests/bench/readme_tables.py -->', f'<!-- end of {name} -->'
+        pattern = re.compile(re.escape(begin) + '.*?' + re.escape(end), re.DOTALL)
+        if not pattern.search(text):
+            sys.exit(f'README.md has no {begin}')
+        text = pattern.sub(lambda _: f'{begin}\n{table()}\n{end}', text)
+    return text
 
 
 if __name__ == '__main__':
     README.write_text(with_table(README.read_text()))
+    PLOT.write_text(cpu_plot())

@@ -173,3 +173,4 @@ def test_the_readme_shows_the_figures_that_are_kept():
     spec.loader.exec_module(tables)
     text = read(pathlib.PurePath('README.md'))
     assert tables.with_table(text) == text, 'run tests/bench/readme_tables.py'
+    assert tables.cpu_plot() == tables.PLOT.read_text(), 'run tests/bench/readme_tables.py'
