@@ -11,6 +11,10 @@
 
 namespace swizzle {
 
+// Candidates() for `problem`, and of each kernel that comes in several instruction sets only the widest. Rows that
+// require the same features are different kernels, whatever their names: two libraries', say.
+std::vector<const Kernel*> WidestCandidates(const Backend& backend, const Problem& problem, Format format);
+
 struct MeasureOptions {
   // Upper bound for all runs of one kernel on one problem, beyond the first two runs.
   absl::Duration budget = absl::Milliseconds(4);

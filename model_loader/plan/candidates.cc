@@ -2,20 +2,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <string_view>
 
 #include "kernels/select.h"
 #include "model_loader/plan/estimate.h"
 
 namespace swizzle {
 namespace {
-
-// "conv_csr_f32" of "conv_csr_f32_avx512": what the variants of one kernel share.
-std::string_view Stem(std::string_view name) { return name.substr(0, name.rfind('_')); }
-
-bool SameKernel(const Kernel& a, const Kernel& b) {
-  return Stem(a.name) == Stem(b.name) && a.key.input == b.key.input && a.key.output == b.key.output;
-}
 
 Format WeightFormat(const Network& network, const Layer& layer) {
   return layer.weight < 0 ? Format::kNone : network.weights[layer.weight].format();
@@ -60,19 +52,6 @@ void Measurer::EstimateLayer(const Network& network, const Layer& layer, std::ve
       candidate.microseconds.push_back(EstimateMicroseconds(*candidate.kernel, problem, weight));
     }
   }
-}
-
-std::vector<const Kernel*> WidestCandidates(const Backend& backend, const Problem& problem, Format format) {
-  std::vector<const Kernel*> widest;
-  for (const Kernel* kernel : Candidates(backend, problem, format)) {
-    auto same = std::find_if(widest.begin(), widest.end(), [&](const Kernel* w) { return SameKernel(*w, *kernel); });
-    if (same == widest.end()) {
-      widest.push_back(kernel);
-    } else if (kernel->required_features > (*same)->required_features) {
-      *same = kernel;
-    }
-  }
-  return widest;
 }
 
 Problem ConversionProblem(const Extent& extent, RunSettings settings) {

@@ -89,9 +89,6 @@ class Measurer {
   std::map<std::vector<int64_t>, std::vector<double>> conversions_;  // by extent and layouts
 };
 
-// Rows for `problem`, only the widest instruction set of each kernel that comes in several.
-std::vector<const Kernel*> WidestCandidates(const Backend& backend, const Problem& problem, Format format);
-
 // Converting an activation of this extent; the layouts are the kernel's.
 Problem ConversionProblem(const Extent& extent, RunSettings settings);
 

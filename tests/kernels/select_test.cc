@@ -111,6 +111,19 @@ TEST(CandidatesTest, FeaturesAndAcceptsDecide) {
   EXPECT_EQ(Names(Candidates(backend, problem, Format::kDense)), (std::vector<std::string>{"dense"}));
 }
 
+TEST(WidestCandidatesTest, OfInstructionSetsOneAndOfLibrariesAll) {
+  static constexpr Kernel kVariants[] = {
+      {"conv_dense_f32_narrow", Key(Op::kConv, Format::kDense), 1, AcceptsAll, nullptr, nullptr, CountRun},
+      {"conv_dense_f32_wide", Key(Op::kConv, Format::kDense), 2, AcceptsAll, nullptr, nullptr, CountRun},
+      {"conv_dense_f32_widest", Key(Op::kConv, Format::kDense), 4, AcceptsAll, nullptr, nullptr, CountRun},
+      {"conv_nhwc_dense_f32_one", Key(Op::kConv, Format::kDense), 1, AcceptsAll, nullptr, nullptr, CountRun},
+      {"conv_nhwc_dense_f32_other", Key(Op::kConv, Format::kDense), 1, AcceptsAll, nullptr, nullptr, CountRun},
+  };
+  const FakeBackend backend(kVariants, 3);
+  EXPECT_EQ(Names(WidestCandidates(backend, SmallProblem(), Format::kDense)),
+            (std::vector<std::string>{"conv_dense_f32_wide", "conv_nhwc_dense_f32_one", "conv_nhwc_dense_f32_other"}));
+}
+
 TEST(CandidatesTest, OpsWithoutWeights) {
   const FakeBackend backend(kTable, 0);
   Problem problem = SmallProblem();
