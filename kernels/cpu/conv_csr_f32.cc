@@ -10,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/conv_csr_f32.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/im2col-inl.h"
 #include "kernels/cpu/panel_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -105,7 +106,7 @@ void RunPart(const InterleavedCsr& weight, const PanelPart& part, PanelColumns& 
              Prefetcher* prefetcher) {
   const CellFunction run_cell = kRunCell[cell.width / kPositionUnit - 1];
   for (int64_t block = 0; block < weight.blocks(); ++block) {
-    cell.columns = columns.Rows(part.panel, weight.BlockBegin(block), weight.BlockBegin(block + 1));
+    cell.columns = ColumnRows(columns, part.panel, weight.BlockBegin(block), weight.BlockBegin(block + 1));
     cell.first = block == 0;
     cell.last = block + 1 == weight.blocks();
     for (int64_t slice = part.first_slice; slice < part.last_slice; ++slice) {

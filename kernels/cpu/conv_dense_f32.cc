@@ -7,6 +7,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/conv_dense_f32.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/im2col-inl.h"
 #include "kernels/cpu/panel_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -53,7 +54,7 @@ void ConvDense(const KernelArgs& args, Layout layout, Stream& stream) {
   const PanelConv conv(args, layout, weight.cols(), weight.bias(), weight.groups());
   conv.ForEachPart(CpuStream::From(stream), [&](PanelColumns& columns, const PanelPart& part, const PanelPart&) {
     PanelCell cell = conv.Cell(part.panel);
-    cell.columns = columns.Rows(part.panel, 0, weight.cols());
+    cell.columns = ColumnRows(columns, part.panel, 0, weight.cols());
     const GroupFunction run_group = kRunGroup[cell.width / kPositionUnit - 1];
     for (int64_t group = part.first_slice; group < part.last_slice; ++group) run_group(weight, group, cell);
   });

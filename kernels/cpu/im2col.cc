@@ -1,24 +1,39 @@
 #include "kernels/cpu/im2col.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <bit>
+#include <iterator>
 
 namespace swizzle::cpu {
 namespace {
 
 constexpr size_t RoundUp(size_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
 
-}  // namespace
-
-size_t PanelColumns::RunBytes(const Problem& problem) {
-  return RoundUp(Taps(problem) * kMaxPanelWidth * sizeof(GatherRun));
+// Bit l becomes bit 2 l.
+constexpr uint32_t Spread(uint32_t lanes) {
+  uint32_t spread = 0;
+  for (uint32_t l = 0; l < kPositionUnit; ++l) spread |= (lanes >> l & 1) << 2 * l;
+  return spread;
 }
 
-size_t PanelColumns::CountBytes(const Problem& problem) { return RoundUp(Taps(problem) * sizeof(int32_t)); }
+}  // namespace
+
+size_t PanelColumns::PieceBytes(const Problem& problem) {
+  return RoundUp(sizeof(Piece) * problem.window.kernel_h * problem.window.kernel_w * kMaxPanelWidth);
+}
+
+size_t PanelColumns::CountBytes(const Problem& problem) {
+  return RoundUp(sizeof(int32_t) * problem.window.kernel_h * problem.window.kernel_w);
+}
+
+size_t PanelColumns::MaskBytes(const Problem& problem) {
+  return RoundUp(sizeof(uint32_t) * (problem.window.kernel_h + problem.window.kernel_w));
+}
 
 size_t PanelColumns::WorkspaceBytes(const Problem& problem, Layout layout, int64_t rows) {
   if (IsDirect(problem, layout)) return 0;
-  return RunBytes(problem) + CountBytes(problem) + rows * kMaxPanelWidth * sizeof(float);
+  return PieceBytes(problem) + CountBytes(problem) + MaskBytes(problem) + rows * kMaxPanelWidth * sizeof(float);
 }
 
 PanelColumns::PanelColumns(const Problem& problem, Layout layout, const float* input, std::span<std::byte> workspace)
@@ -27,77 +42,94 @@ PanelColumns::PanelColumns(const Problem& problem, Layout layout, const float* i
       input_(input),
       input_grid_(problem.input.positions()),
       output_grid_(problem.output.positions()),
-      runs_(reinterpret_cast<GatherRun*>(workspace.data())),
-      run_counts_(reinterpret_cast<int32_t*>(workspace.data() + RunBytes(problem))),
-      columns_(reinterpret_cast<float*>(workspace.data() + RunBytes(problem) + CountBytes(problem))) {}
+      pieces_(reinterpret_cast<Piece*>(workspace.data())),
+      counts_(reinterpret_cast<int32_t*>(workspace.data() + PieceBytes(problem))),
+      row_masks_(reinterpret_cast<uint32_t*>(workspace.data() + PieceBytes(problem) + CountBytes(problem))),
+      column_masks_(row_masks_ + problem.window.kernel_h),
+      columns_(reinterpret_cast<float*>(workspace.data() + PieceBytes(problem) + CountBytes(problem) +
+                                        MaskBytes(problem))) {}
 
-PanelColumns::Source PanelColumns::SourceOf(int64_t position, int32_t i, int32_t j) const {
-  constexpr Source kOutside = {-1, 0};
+std::span<const PanelColumns::Segment> PanelColumns::Segments(int64_t first, int64_t vector,
+                                                              std::span<Segment, kPositionUnit> room) {
   const Extent& in = problem_.input;
   const Extent& out = problem_.output;
   const Window& window = problem_.window;
-  if (position >= out.positions()) return kOutside;
-  const int64_t image = position / out.plane();
-  const int64_t y = position % out.plane() / out.width * window.stride_h - window.pad_top + i * window.dilation_h;
-  const int64_t x = position % out.width * window.stride_w - window.pad_left + j * window.dilation_w;
-  if (y < 0 || y >= in.height || x < 0 || x >= in.width) return kOutside;
-  const int64_t index = y * in.width + x;
-  if (layout_ == Layout::kNchw) return {image * in.channels * in.plane() + index, in.plane()};
-  const int64_t source = image * in.plane() + index;
-  const int64_t panel = input_grid_.PanelOf(source);
-  const int64_t begin = input_grid_.Begin(panel);
-  return {begin * in.channels + source - begin, input_grid_.Width(panel)};
-}
-
-bool PanelColumns::Extend(GatherRun& run, const Source& source) {
-  const bool both_outside = run.offset < 0 && source.offset < 0;
-  if (!both_outside) {
-    if (run.offset < 0 || source.offset < 0 || run.channel_stride != source.channel_stride) return false;
-    const int64_t step = source.offset - (run.offset + int64_t{run.length - 1} * run.step);
-    if (run.step == 0 ? step <= 0 || step > kMaxPanelWidth : step != run.step) return false;
-    run.step = static_cast<int32_t>(step);
-  }
-  ++run.length;
-  return true;
-}
-
-void PanelColumns::SetPanel(int64_t panel) {
-  panel_ = panel;
-  const int64_t begin = output_grid_.Begin(panel);
-  const int64_t end = begin + output_grid_.Width(panel);
-  for (int32_t tap = 0; tap < Taps(problem_); ++tap) {
-    GatherRun* runs = runs_ + tap * kMaxPanelWidth;
-    int32_t count = 0;
-    for (int64_t position = begin; position < end; ++position) {
-      const Source source = SourceOf(position, tap / problem_.window.kernel_w, tap % problem_.window.kernel_w);
-      if (count > 0 && Extend(runs[count - 1], source)) continue;
-      runs[count++] = {source.offset, source.channel_stride, 1, 0};
+  std::fill_n(row_masks_, window.kernel_h + window.kernel_w, 0);
+  int64_t image = first / out.plane();
+  int64_t row = first % out.plane() / out.width;
+  int64_t column = first % out.width;
+  size_t count = 0;
+  for (int64_t lane = 0; lane < std::min(vector, out.positions() - first); ++lane) {
+    const int64_t top = row * window.stride_h - window.pad_top;
+    const int64_t left = column * window.stride_w - window.pad_left;
+    const uint32_t bit = 1u << lane;
+    for (int32_t i = 0; i < window.kernel_h; ++i) {
+      const int64_t y = top + int64_t{i} * window.dilation_h;
+      if (y >= 0 && y < in.height) row_masks_[i] |= bit;
     }
-    run_counts_[tap] = count;
+    for (int32_t j = 0; j < window.kernel_w; ++j) {
+      const int64_t x = left + int64_t{j} * window.dilation_w;
+      if (x >= 0 && x < in.width) column_masks_[j] |= bit;
+    }
+    const int64_t begin = image * in.plane() + top * in.width + left - lane * window.stride_w;
+    if (count == 0 || room[count - 1].begin != begin || room[count - 1].image != image) {
+      room[count++] = {begin, image, 0};
+    }
+    room[count - 1].lanes |= bit;
+    if (++column == out.width) {
+      column = 0;
+      if (++row == out.height) {
+        row = 0;
+        ++image;
+      }
+    }
+  }
+  return room.first(count);
+}
+
+void PanelColumns::AddPiece(int64_t tap, int64_t offset, int64_t channel_stride, uint32_t lanes, int64_t position) {
+  pieces_[tap * kMaxPanelWidth + counts_[tap]++] = {offset, channel_stride, stride() == 2 ? Spread(lanes) : lanes,
+                                                    static_cast<uint16_t>(position), false};
+}
+
+void PanelColumns::AddPieces(int64_t tap, const Segment& segment, int64_t source, uint32_t lanes, int64_t position) {
+  const Extent& in = problem_.input;
+  if (layout_ == Layout::kNchw) {
+    AddPiece(tap, segment.image * (in.channels - 1) * in.plane() + source, in.plane(), lanes, position);
+    return;
+  }
+  while (lanes != 0) {  // panel by panel of the input
+    const int64_t panel = input_grid_.PanelOf(source + std::countr_zero(lanes) * stride());
+    const int64_t begin = input_grid_.Begin(panel);
+    const int64_t lanes_in_panel = (input_grid_.Begin(panel + 1) - source + stride() - 1) / stride();
+    const uint32_t part = lanes_in_panel < kPositionUnit ? lanes & ((1u << lanes_in_panel) - 1) : lanes;
+    AddPiece(tap, begin * in.channels + source - begin, input_grid_.Width(panel), part, position);
+    lanes &= ~part;
   }
 }
 
-float* PanelColumns::CopyRun(const GatherRun& run, int64_t channel, const float* input, float* to) {
-  if (run.offset < 0) return std::fill_n(to, run.length, 0.0f);
-  const float* from = input + run.offset + channel * run.channel_stride;
-  if (run.step <= 1) return std::copy_n(from, run.length, to);
-  for (int32_t i = 0; i < run.length; ++i) to[i] = from[int64_t{i} * run.step];
-  return to + run.length;
-}
-
-const float* PanelColumns::Rows(int64_t panel, int64_t begin, int64_t end) {
-  if (IsDirect(problem_, layout_)) {
-    return input_ + output_grid_.Begin(panel) * problem_.input.channels + begin * output_grid_.Width(panel);
+void PanelColumns::SetPanel(int64_t panel, int64_t vector) {
+  if (panel == panel_) return;
+  panel_ = panel;
+  const Window& window = problem_.window;
+  const int64_t first = output_grid_.Begin(panel);
+  std::fill_n(counts_, taps(), 0);
+  for (int64_t position = 0; position < width(); position += vector) {
+    std::array<Segment, kPositionUnit> room;
+    const std::span<const Segment> segments = Segments(first + position, vector, room);
+    for (int64_t tap = 0; tap < taps(); ++tap) {
+      const int64_t i = tap / window.kernel_w;
+      const int64_t j = tap % window.kernel_w;
+      const int32_t count = counts_[tap];
+      for (const Segment& segment : segments) {
+        const uint32_t lanes = segment.lanes & row_masks_[i] & column_masks_[j];
+        const int64_t source = segment.begin + i * window.dilation_h * problem_.input.width + j * window.dilation_w;
+        if (lanes != 0) AddPieces(tap, segment, source, lanes, position);
+      }
+      if (counts_[tap] == count) AddPiece(tap, 0, 0, 0, position);
+      pieces_[tap * kMaxPanelWidth + counts_[tap] - 1].last = true;
+    }
   }
-  if (panel != panel_) SetPanel(panel);
-  const int64_t taps = Taps(problem_);
-  float* to = columns_;
-  for (int64_t k = begin; k < end; ++k) {
-    const GatherRun* runs = runs_ + k % taps * kMaxPanelWidth;
-    const int32_t count = run_counts_[k % taps];
-    for (int32_t i = 0; i < count; ++i) to = CopyRun(runs[i], k / taps, input_, to);
-  }
-  return columns_;
 }
 
 }  // namespace swizzle::cpu

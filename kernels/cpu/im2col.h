@@ -3,8 +3,10 @@
 // Row k = (channel * kernel_h + i) * kernel_w + j of a panel holds, for each output position, the input at tap (i, j)
 // of the window there, and zero where the tap falls outside the plane. For a pointwise window over kPanels that is the
 // input itself. Otherwise rows are gathered into a workspace on demand and in blocks, so that a block can be consumed
-// while it is in the first cache; neighbouring output positions mostly read neighbouring input positions, so a plan of
-// runs is made once a panel.
+// while it is in the first cache (im2col-inl.h).
+//
+// Neighbouring output positions read input positions that are window.stride_w apart, the ends of rows aside: a vector
+// of them is one masked load, or a few. What these are is planned once a panel and holds for all channels.
 //
 // Counts are floats unless named otherwise. An object and its workspace belong to one thread.
 #ifndef SWIZZLE_KERNELS_CPU_IM2COL_H_
@@ -20,6 +22,16 @@ namespace swizzle::cpu {
 
 class PanelColumns {
  public:
+  // What a tap reads for one vector of positions, or a part of it. The input of lane l is
+  //   offset + channel * channel_stride + l * window.stride_w.
+  struct Piece {
+    int64_t offset;  // before the input, or in another row, where lane 0 is not of this piece
+    int64_t channel_stride;
+    uint32_t lanes;    // bit l (2 l for stride 2, to mask the two vectors that are read): lane l is of this piece
+    uint16_t position;  // of lane 0, in the panel
+    bool last;          // of its vector; lanes of none of a vector's pieces are zero
+  };
+
   // Whether the columns are the input itself.
   static bool IsDirect(const Problem& problem, Layout layout) {
     return layout == Layout::kPanels && problem.window.IsPointwise();
@@ -31,42 +43,52 @@ class PanelColumns {
   // layout: of `input`, kPanels or kNchw. All must outlive the object.
   PanelColumns(const Problem& problem, Layout layout, const float* input, std::span<std::byte> workspace);
 
-  // Rows [begin, end) of an output panel, each as wide as the panel; what spare positions hold is unspecified. Valid
-  // until the next call. REQUIRES: begin - end is within what the workspace was sized for.
-  const float* Rows(int64_t panel, int64_t begin, int64_t end);
+  bool is_direct() const { return IsDirect(problem_, layout_); }
+  // REQUIRES: is_direct().
+  const float* DirectRow(int64_t panel, int64_t row) const {
+    return input_ + output_grid_.Begin(panel) * problem_.input.channels + row * output_grid_.Width(panel);
+  }
+
+  // Plans the pieces of an output panel, for vectors of `vector` positions, a power of two up to kPositionUnit.
+  void SetPanel(int64_t panel, int64_t vector);
+  // Of the panel that was set, in the order of positions; each vector has at least one.
+  std::span<const Piece> Pieces(int64_t tap) const {
+    return {pieces_ + tap * kMaxPanelWidth, static_cast<size_t>(counts_[tap])};
+  }
+  int64_t taps() const { return int64_t{problem_.window.kernel_h} * problem_.window.kernel_w; }
+  int64_t stride() const { return problem_.window.stride_w; }
+  int64_t width() const { return output_grid_.Width(panel_); }
+  const float* input() const { return input_; }
+  // Room for the rows of a block, each as wide as the panel.
+  float* columns() const { return columns_; }
 
  private:
-  // Neighbouring positions of the panel whose inputs are evenly spaced, or all outside the plane.
-  struct GatherRun {
-    int64_t offset;          // of channel 0 in the input; -1: zeros
-    int64_t channel_stride;  // from one channel to the next in the input
-    int32_t length;
-    int32_t step;  // from one position's input to the next; 0: only one position so far
+  // Lanes of a vector whose windows begin at evenly spaced input positions.
+  struct Segment {
+    int64_t begin;  // input position of tap (0, 0) of lane 0, as if the plane had no ends
+    int64_t image;
+    uint32_t lanes;
   };
-  struct Source {
-    int64_t offset;
-    int64_t channel_stride;
-  };
-
-  static int64_t Taps(const Problem& problem) { return int64_t{problem.window.kernel_h} * problem.window.kernel_w; }
-  static size_t RunBytes(const Problem& problem);
+  static size_t PieceBytes(const Problem& problem);
   static size_t CountBytes(const Problem& problem);
+  static size_t MaskBytes(const Problem& problem);
 
-  // Plans the runs of an output panel.
-  void SetPanel(int64_t panel);
-  // Where channel 0 of the input lies that output `position` reads at tap (i, j).
-  Source SourceOf(int64_t position, int32_t i, int32_t j) const;
-  // Takes one more position into `run`, if it fits.
-  static bool Extend(GatherRun& run, const Source& source);
-  static float* CopyRun(const GatherRun& run, int64_t channel, const float* input, float* to);
+  // The segments of the `vector` positions from `first` on. Sets row_masks_ and column_masks_: the lanes whose tap in
+  // row i, or column j, of the window is inside the plane.
+  std::span<const Segment> Segments(int64_t first, int64_t vector, std::span<Segment, kPositionUnit> room);
+  // Adds the pieces of `tap` that read `lanes` of a segment, which lane 0 would read at input position `source`.
+  void AddPieces(int64_t tap, const Segment& segment, int64_t source, uint32_t lanes, int64_t position);
+  void AddPiece(int64_t tap, int64_t offset, int64_t channel_stride, uint32_t lanes, int64_t position);
 
   const Problem& problem_;
   const Layout layout_;
   const float* const input_;
   const PanelGrid input_grid_;
   const PanelGrid output_grid_;
-  GatherRun* const runs_;      // kMaxPanelWidth a tap
-  int32_t* const run_counts_;  // of each tap
+  Piece* const pieces_;     // kMaxPanelWidth a tap
+  int32_t* const counts_;   // of each tap
+  uint32_t* const row_masks_;
+  uint32_t* const column_masks_;
   float* const columns_;
   int64_t panel_ = -1;
 };
