@@ -16,6 +16,63 @@
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
 
+#if HWY_TARGET == HWY_AVX2
+
+// The rows of a group that are summed at once: with all of a panel's positions they make eight sums or more, as many as
+// two FMA units keep under way, and leave registers for the weights.
+template <int kUnits>
+inline constexpr int kRowsAtOnce = kUnits == 1 ? 4 : kUnits == 4 ? 1 : 2;
+
+// The groups of a slice and block, for all positions of a panel of kUnits position units. Each FMA needs a load, and
+// these registers are half as wide as a cache delivers them: long rows of sums keep the loads of weights and offsets
+// few, and a weight is spread by its load. Offsets are loaded one entry ahead, sums start from zero, both as below.
+template <int kUnits>
+void RunCell(const InterleavedCsr& weight, std::span<const InterleavedCsr::Segment> segments, const PanelCell& cell,
+             Prefetcher* prefetcher) {
+  constexpr int kVectors = kUnits * kUnitVectors;
+  constexpr int kRows = kRowsAtOnce<kUnits>;
+  const FloatTag d;
+  const auto* columns = reinterpret_cast<const char*>(cell.columns);
+  for (const InterleavedCsr::Segment& segment : segments) {
+    const uint32_t* rows = weight.rows() + size_t{segment.first_group} * kTileRows;
+    size_t entry = size_t{segment.first_entry} * kTileRows;
+    for (uint32_t group = segment.groups; group != 0; --group, entry += size_t{segment.length} * kTileRows) {
+      if (prefetcher != nullptr) prefetcher->Step();
+      for (int pass = 0; pass < kTileRows / kRows; ++pass, rows += kRows) {
+        // A group that is not full repeats its last row, which may be added to once only.
+        if (pass > 0 && rows[0] == rows[-1]) continue;
+        Tile<kUnits, 0, kVectors, kRows> tile;
+        if (cell.first) {
+          tile.SetBias(cell, rows);
+        } else {
+          tile.SetZero();
+        }
+        const float* weights = weight.weights() + entry + pass * kRows;
+        const uint16_t* offsets = weight.offsets() + entry + pass * kRows;
+        size_t next_offsets[kRows];
+        SWIZZLE_UNROLL
+        for (int r = 0; r < kRows; ++r) next_offsets[r] = offsets[r];
+        for (uint32_t i = segment.length; i != 0; --i, weights += kTileRows) {
+          offsets += kTileRows;
+          SWIZZLE_UNROLL
+          for (int r = 0; r < kRows; ++r) {
+            const auto* x = reinterpret_cast<const float*>(Opaque(columns + next_offsets[r] * kUnits));
+            next_offsets[r] = offsets[r];
+            const FloatVector row_weight = hn::Set(d, weights[r]);
+            SWIZZLE_UNROLL
+            for (int j = 0; j < kVectors; ++j) {
+              tile.sums[r][j] = hn::MulAdd(row_weight, hn::Load(d, x + j * kLanes), tile.sums[r][j]);
+            }
+          }
+        }
+        tile.Finish(cell, rows);
+      }
+    }
+  }
+}
+
+#else
+
 HWY_INLINE uint64_t LoadOffsets(const uint16_t* offsets) {
   uint64_t four;
   std::memcpy(&four, offsets, sizeof(four));
@@ -85,6 +142,8 @@ void RunCell(const InterleavedCsr& weight, std::span<const InterleavedCsr::Segme
   RunTiles<kUnits, kFirstVector, kVectors>(weight, segments, cell, prefetcher);
   if constexpr (kVectors < kLeft) RunCell<kUnits, kFirstVector + kVectors>(weight, segments, cell, prefetcher);
 }
+
+#endif  // HWY_TARGET == HWY_AVX2
 
 using CellFunction = void (*)(const InterleavedCsr&, std::span<const InterleavedCsr::Segment>, const PanelCell&,
                               Prefetcher*);

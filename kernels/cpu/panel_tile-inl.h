@@ -33,10 +33,10 @@ HWY_INLINE T Opaque(T value) {
   return value;
 }
 
-// In a panel of kUnits position units: kVectors vectors from kFirstVector on.
-template <int kUnits, int kFirstVector, int kVectors>
+// In a panel of kUnits position units: kVectors vectors from kFirstVector on, of kRows rows.
+template <int kUnits, int kFirstVector, int kVectors, int kRows = kTileRows>
 struct Tile {
-  FloatVector sums[kTileRows][kVectors];
+  FloatVector sums[kRows][kVectors];
 
   // Where the tile's part of a row of a panel begins.
   template <typename Float>
@@ -45,22 +45,28 @@ struct Tile {
   }
 
   HWY_INLINE void SetBias(const PanelCell& cell, const uint32_t* rows) {
-    HWY_DEFAULT_UNROLL for (int r = 0; r < kTileRows; ++r) {
+    SWIZZLE_UNROLL
+    for (int r = 0; r < kRows; ++r) {
       const FloatVector bias = hn::Set(FloatTag(), cell.bias[rows[r]]);
-      HWY_DEFAULT_UNROLL for (int j = 0; j < kVectors; ++j) sums[r][j] = bias;
+      SWIZZLE_UNROLL
+      for (int j = 0; j < kVectors; ++j) sums[r][j] = bias;
     }
   }
 
   HWY_INLINE void SetZero() {
-    HWY_DEFAULT_UNROLL for (int r = 0; r < kTileRows; ++r) {
-      HWY_DEFAULT_UNROLL for (int j = 0; j < kVectors; ++j) sums[r][j] = hn::Zero(FloatTag());
+    SWIZZLE_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      SWIZZLE_UNROLL
+      for (int j = 0; j < kVectors; ++j) sums[r][j] = hn::Zero(FloatTag());
     }
   }
 
   HWY_INLINE void Add(const float* panel, const uint32_t* rows) {
-    HWY_DEFAULT_UNROLL for (int r = 0; r < kTileRows; ++r) {
+    SWIZZLE_UNROLL
+    for (int r = 0; r < kRows; ++r) {
       const float* from = At(panel, rows[r]);
-      HWY_DEFAULT_UNROLL for (int j = 0; j < kVectors; ++j) {
+      SWIZZLE_UNROLL
+      for (int j = 0; j < kVectors; ++j) {
         sums[r][j] = hn::Add(sums[r][j], hn::Load(FloatTag(), from + j * kLanes));
       }
     }
@@ -69,15 +75,19 @@ struct Tile {
   HWY_INLINE void Clamp(const Epilogue& epilogue) {
     const FloatVector low = hn::Set(FloatTag(), epilogue.low);
     const FloatVector high = hn::Set(FloatTag(), epilogue.high);
-    HWY_DEFAULT_UNROLL for (int r = 0; r < kTileRows; ++r) {
-      HWY_DEFAULT_UNROLL for (int j = 0; j < kVectors; ++j) sums[r][j] = HWY_NAMESPACE::Clamp(sums[r][j], low, high);
+    SWIZZLE_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      SWIZZLE_UNROLL
+      for (int j = 0; j < kVectors; ++j) sums[r][j] = HWY_NAMESPACE::Clamp(sums[r][j], low, high);
     }
   }
 
   HWY_INLINE void Store(float* panel, const uint32_t* rows) const {
-    HWY_DEFAULT_UNROLL for (int r = 0; r < kTileRows; ++r) {
+    SWIZZLE_UNROLL
+    for (int r = 0; r < kRows; ++r) {
       float* to = At(panel, rows[r]);
-      HWY_DEFAULT_UNROLL for (int j = 0; j < kVectors; ++j) hn::Store(sums[r][j], FloatTag(), to + j * kLanes);
+      SWIZZLE_UNROLL
+      for (int j = 0; j < kVectors; ++j) hn::Store(sums[r][j], FloatTag(), to + j * kLanes);
     }
   }
 
