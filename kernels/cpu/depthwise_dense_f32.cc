@@ -13,21 +13,12 @@ HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
 namespace {
 
-// One plane's taps, spread over vectors.
-struct Taps3x3 {
-  Taps3x3(FloatTag d, const float* weights, float plane_bias) : bias(hn::Set(d, plane_bias)) {
-    SWIZZLE_UNROLL
-    for (int i = 0; i < 9; ++i) taps[i] = hn::Set(d, weights[i]);
-  }
-  FloatVector taps[9];
-  FloatVector bias;
-};
-
-// A window's three columns, for a group of output columns: where they are in a scratch row, and which lanes are inside
+// The columns of a window, for a group of output columns: where they are in a scratch row, and which lanes are inside
 // the plane.
-struct Columns3x3 {
-  int64_t offsets[3];
-  FloatMask inside[3];
+template <int kSize>
+struct WindowColumns {
+  int64_t offsets[kSize];
+  FloatMask inside[kSize];
 };
 
 // Hides where a pointer comes from: the compiler would else compute the addresses of all taps ahead, and spill them.
@@ -36,71 +27,83 @@ HWY_INLINE const float* Opaque(const float* pointer) {
   return pointer;
 }
 
-// kLanes columns of kRows output rows: an input row is loaded once for all the output rows that it touches.
-template <int kStride, int kRows>
-HWY_INLINE void Block3x3(const TileRows& shape, const Taps3x3& weights, const Columns3x3& columns, const float* in,
-                         float* out) {
+// kLanes columns of kRows output rows, column by column of the window: its taps stay in registers, and an input row is
+// loaded once for all the output rows that it touches.
+template <int kSize, int kStride, int kRows>
+HWY_INLINE void SquareBlock(const TileRows& shape, const float* taps, FloatVector bias,
+                            const WindowColumns<kSize>& columns, const float* in, float* out) {
   const FloatTag d;
   FloatVector sums[kRows];
   SWIZZLE_UNROLL
-  for (int r = 0; r < kRows; ++r) sums[r] = weights.bias;
-  SWIZZLE_UNROLL
-  for (int i = 0; i < (kRows - 1) * kStride + 3; ++i) {
-    FloatVector values[3];
+  for (int r = 0; r < kRows; ++r) sums[r] = bias;
+  HWY_UNROLL(3)
+  for (int j = 0; j < kSize; ++j) {
+    FloatVector column[kSize];
     SWIZZLE_UNROLL
-    for (int j = 0; j < 3; ++j) {
-      values[j] = hn::IfThenElseZero(columns.inside[j], hn::LoadU(d, in + columns.offsets[j]));
-    }
-    in = Opaque(in + shape.in_pitch);
+    for (int i = 0; i < kSize; ++i) column[i] = hn::Set(d, taps[i * kSize + j]);
+    const float* from = in + columns.offsets[j];
     SWIZZLE_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      const int tap_row = i - r * kStride;
-      if (tap_row < 0 || tap_row > 2) continue;
+    for (int i = 0; i < (kRows - 1) * kStride + kSize; ++i) {
+      const FloatVector values = hn::IfThenElseZero(columns.inside[j], hn::LoadU(d, from));
+      from = Opaque(from + shape.in_pitch);
       SWIZZLE_UNROLL
-      for (int j = 0; j < 3; ++j) sums[r] = hn::MulAdd(values[j], weights.taps[3 * tap_row + j], sums[r]);
+      for (int r = 0; r < kRows; ++r) {
+        const int tap_row = i - r * kStride;
+        if (tap_row < 0 || tap_row >= kSize) continue;
+        sums[r] = hn::MulAdd(values, column[tap_row], sums[r]);
+      }
     }
   }
   SWIZZLE_UNROLL
   for (int r = 0; r < kRows; ++r) hn::StoreU(sums[r], d, out + r * shape.out_width);
 }
 
-// One group of columns of one plane, from the top down: see TileRows.
-template <int kStride>
-HWY_INLINE void Group3x3(const TileRows& shape, const Taps3x3& weights, const Columns3x3& columns, const float* in,
-                         float* out) {
+// One group of columns of one plane, from the top down: see TileRows. Seven rows at a time, since the planes of most
+// networks are multiples of seven high.
+template <int kSize, int kStride>
+HWY_INLINE void SquareGroup(const TileRows& shape, const float* taps, FloatVector bias,
+                            const WindowColumns<kSize>& columns, const float* in, float* out) {
+  const auto run = [&]<int kRows>() HWY_ATTR {
+    SquareBlock<kSize, kStride, kRows>(shape, taps, bias, columns, in, out);
+    in += kRows * kStride * shape.in_pitch;
+    out += kRows * shape.out_width;
+  };
   int64_t rows = shape.rows;
-  for (; rows >= 4; rows -= 4, in += 4 * kStride * shape.in_pitch, out += 4 * shape.out_width) {
-    Block3x3<kStride, 4>(shape, weights, columns, in, out);
-  }
-  if (rows == 3) Block3x3<kStride, 3>(shape, weights, columns, in, out);
-  if (rows == 2) Block3x3<kStride, 2>(shape, weights, columns, in, out);
-  if (rows == 1) Block3x3<kStride, 1>(shape, weights, columns, in, out);
+  for (; rows >= 7; rows -= 7) run.template operator()<7>();
+  if (rows & 4) run.template operator()<4>();
+  if (rows & 2) run.template operator()<2>();
+  if (rows & 1) run.template operator()<1>();
 }
 
-template <int kStride>
-void Planes3x3(const TileRows& shape, int64_t pad_left, const DepthwiseWeight& weight, const PlaneBatch& in,
-               const PlaneBatch& out) {
+template <int kSize, int kStride>
+void SquarePlanes(const TileRows& shape, int64_t pad_left, const DepthwiseWeight& weight, const PlaneBatch& in,
+                  const PlaneBatch& out) {
   const FloatTag d;
   for (int64_t group = 0; group < shape.groups(); ++group) {
     const int64_t column = shape.GroupColumn(group);
-    Columns3x3 columns;
-    SWIZZLE_UNROLL
-    for (int j = 0; j < 3; ++j) {
+    WindowColumns<kSize> columns;
+    for (int j = 0; j < kSize; ++j) {
       columns.offsets[j] = shape.TapOffset<kStride>(column, j - pad_left, kStride);
       columns.inside[j] = InsideColumns(d, column * kStride + j - pad_left, kStride, shape.in_width);
     }
     for (int64_t c = 0; c < in.count; ++c) {
-      const Taps3x3 weights(d, weight.taps(in.first + c), weight.bias(in.first + c));
-      Group3x3<kStride>(shape, weights, columns, in.Plane(c), out.Plane(c) + column);
+      const FloatVector bias = hn::Set(d, weight.bias(in.first + c));
+      SquareGroup<kSize, kStride>(shape, weight.taps(in.first + c), bias, columns, in.Plane(c), out.Plane(c) + column);
     }
   }
 }
 
-// 0 where the window is not a plain 3x3 of stride 1 or 2.
-int Stride3x3(const Window& window) {
-  const bool plain = window.kernel_h == 3 && window.kernel_w == 3 && window.dilation_h == 1 && window.dilation_w == 1 &&
-                     window.stride_h == window.stride_w;
-  return plain && window.stride_h <= 2 ? window.stride_h : 0;
+using SquareFunction = void (*)(const TileRows&, int64_t, const DepthwiseWeight&, const PlaneBatch&, const PlaneBatch&);
+
+// For plain square windows of stride 1 or 2; null for any other.
+SquareFunction SquareOf(const Window& window) {
+  constexpr SquareFunction kFunctions[3][2] = {{SquarePlanes<3, 1>, SquarePlanes<3, 2>},
+                                               {SquarePlanes<5, 1>, SquarePlanes<5, 2>},
+                                               {SquarePlanes<7, 1>, SquarePlanes<7, 2>}};
+  const bool plain = window.kernel_h == window.kernel_w && window.stride_h == window.stride_w && window.stride_h <= 2 &&
+                     window.dilation_h == 1 && window.dilation_w == 1;
+  const bool has_size = window.kernel_h % 2 == 1 && window.kernel_h >= 3 && window.kernel_h <= 7;
+  return plain && has_size ? kFunctions[window.kernel_h / 2 - 1][window.stride_h - 1] : nullptr;
 }
 
 struct DepthwiseOp {
@@ -112,14 +115,10 @@ struct DepthwiseOp {
   void BeginTile(const Tile&, float*) const {}
   void ComputePlanes(const Tile& tile, const float*, const PlaneBatch& in, const PlaneBatch& out) const {
     const TileRows shape(problem, tiles, tile);
-    switch (Stride3x3(problem.window)) {
-      case 1:
-        return Planes3x3<1>(shape, problem.window.pad_left, weight, in, out);
-      case 2:
-        return Planes3x3<2>(shape, problem.window.pad_left, weight, in, out);
-      default:
-        for (int64_t c = 0; c < in.count; ++c) AnyWindow(shape, in.first + c, in.Plane(c), out.Plane(c));
+    if (const SquareFunction square = SquareOf(problem.window); square != nullptr) {
+      return square(shape, problem.window.pad_left, weight, in, out);
     }
+    for (int64_t c = 0; c < in.count; ++c) AnyWindow(shape, in.first + c, in.Plane(c), out.Plane(c));
   }
 
   void AnyWindow(const TileRows& shape, int64_t channel, const float* in, float* out) const {
