@@ -22,43 +22,72 @@ HWY_INLINE FloatVector LoadLanes(const float* from, uint32_t lanes, int64_t stri
   return hn::Load(FloatTag(), values);
 }
 
-// What a piece holds, zero in all other lanes; `from` is lane 0's input.
+// One piece and the lanes that it reads. kStride: the window's, or 0 for any other.
 template <int kStride>
-HWY_INLINE FloatVector LoadPiece(const PanelColumns::Piece& piece, const float* from, int64_t stride) {
-#if HWY_TARGET == HWY_EMU128
-  return LoadLanes(from, piece.lanes, stride, kStride == 2 ? 2 : 1);
-#else
-  const FloatTag d;
-  const auto* bits = reinterpret_cast<const uint8_t*>(&piece.lanes);
-  if constexpr (kStride == 0) return LoadLanes(from, piece.lanes, stride, 1);
-  const FloatVector low = hn::MaskedLoad(hn::LoadMaskBits(d, bits), d, from);
-  if constexpr (kStride != 2) return low;
-  const FloatVector high = hn::MaskedLoad(hn::LoadMaskBits(d, bits + kLanes / 8), d, from + kLanes);
-  return hn::ConcatEven(d, high, low);
+class PieceLoader {
+ public:
+  PieceLoader(const PanelColumns& columns, const PanelColumns::Piece& piece, int64_t channel)
+      : from_(columns.input() + piece.offset + channel * piece.channel_stride),
+        channel_stride_(piece.channel_stride),
+        stride_(columns.stride()),
+        lanes_(piece.lanes) {
+#if HWY_TARGET != HWY_EMU128
+    const auto* bits = reinterpret_cast<const uint8_t*>(&piece.lanes);
+    low_ = hn::LoadMaskBits(FloatTag(), bits);
+    high_ = hn::LoadMaskBits(FloatTag(), bits + (kStride == 2 ? kLanes / 8 : 0));
 #endif
+  }
+
+  // Of one channel after the other; zero in lanes that are not of this piece.
+  HWY_INLINE FloatVector Next() {
+    const float* from = from_;
+    from_ += channel_stride_;
+#if HWY_TARGET == HWY_EMU128
+    return LoadLanes(from, lanes_, stride_, kStride == 2 ? 2 : 1);
+#else
+    if constexpr (kStride == 0) return LoadLanes(from, lanes_, stride_, 1);
+    const FloatTag d;
+    const FloatVector low = hn::MaskedLoad(low_, d, from);
+    if constexpr (kStride != 2) return low;
+    return hn::ConcatEven(d, hn::MaskedLoad(high_, d, from + kLanes), low);
+#endif
+  }
+
+ private:
+  const float* from_;
+  int64_t channel_stride_;
+  [[maybe_unused]] int64_t stride_;
+  [[maybe_unused]] uint32_t lanes_;
+  [[maybe_unused]] FloatMask low_, high_;
+};
+
+// The rows of one tap and some channels, `row_step` floats apart. Vector by vector, so that masks stay in registers; a
+// vector is seldom of more than two pieces, and each after the first is added to what is there.
+template <int kStride>
+void GatherTap(const PanelColumns& columns, int64_t tap, int64_t channel, int64_t channels, float* to,
+               int64_t row_step) {
+  const FloatTag d;
+  bool first = true;
+  for (const PanelColumns::Piece& piece : columns.Pieces(tap)) {
+    PieceLoader<kStride> loader(columns, piece, channel);
+    float* row = to + piece.position;
+    if (first) {
+      for (int64_t c = 0; c < channels; ++c, row += row_step) hn::Store(loader.Next(), d, row);
+    } else {
+      for (int64_t c = 0; c < channels; ++c, row += row_step) hn::Store(hn::Or(loader.Next(), hn::Load(d, row)), d, row);
+    }
+    first = piece.last;
+  }
 }
 
-// kStride: the window's, or 0 for any other.
 template <int kStride>
 void GatherBlock(const PanelColumns& columns, int64_t begin, int64_t end) {
-  const FloatTag d;
   const int64_t taps = columns.taps();
-  int64_t channel = begin / taps;
-  int64_t tap = begin % taps;
-  float* to = columns.columns();
-  for (int64_t k = begin; k < end; ++k, to += columns.width()) {
-    FloatVector row = hn::Zero(d);
-    for (const PanelColumns::Piece& piece : columns.Pieces(tap)) {
-      const float* from = columns.input() + piece.offset + channel * piece.channel_stride;
-      row = hn::Or(row, LoadPiece<kStride>(piece, from, columns.stride()));
-      if (!piece.last) continue;
-      hn::Store(row, d, to + piece.position);
-      row = hn::Zero(d);
-    }
-    if (++tap == taps) {
-      tap = 0;
-      ++channel;
-    }
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    const int64_t channel = (begin + taps - 1 - tap) / taps;
+    const int64_t channels = (end + taps - 1 - tap) / taps - channel;
+    float* to = columns.columns() + (channel * taps + tap - begin) * columns.width();
+    GatherTap<kStride>(columns, tap, channel, channels, to, taps * columns.width());
   }
 }
 
