@@ -33,6 +33,7 @@ void RunCell(const InterleavedCsr& weight, std::span<const InterleavedCsr::Segme
   constexpr int kRows = kRowsAtOnce<kUnits>;
   const FloatTag d;
   const auto* columns = reinterpret_cast<const char*>(cell.columns);
+  uint32_t last_row = ~uint32_t{0};
   for (const InterleavedCsr::Segment& segment : segments) {
     const uint32_t* rows = weight.rows() + size_t{segment.first_group} * kTileRows;
     size_t entry = size_t{segment.first_entry} * kTileRows;
@@ -40,7 +41,8 @@ void RunCell(const InterleavedCsr& weight, std::span<const InterleavedCsr::Segme
       if (prefetcher != nullptr) prefetcher->Step();
       for (int pass = 0; pass < kTileRows / kRows; ++pass, rows += kRows) {
         // A group that is not full repeats its last row, which may be added to once only.
-        if (pass > 0 && rows[0] == rows[-1]) continue;
+        if (rows[0] == last_row) continue;
+        last_row = rows[kRows - 1];
         Tile<kUnits, 0, kVectors, kRows> tile;
         if (cell.first) {
           tile.SetBias(cell, rows);
