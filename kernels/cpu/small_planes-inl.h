@@ -19,72 +19,75 @@
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
 
-// One channel's weights, spread over vectors.
-struct SameWeights {
-  HWY_INLINE SameWeights(FloatTag d, const DepthwiseWeight& weight, int64_t channel)
-      : bias(hn::Set(d, weight.bias(channel))) {
-    SWIZZLE_UNROLL
-    for (int i = 0; i < 9; ++i) taps[i] = hn::Set(d, weight.taps(channel)[i]);
-  }
-  FloatVector taps[9];
-  FloatVector bias;
-};
-
 // Bits [lane, lane + kLanes) of one side's mask.
 HWY_INLINE FloatMask LaneMask(FloatTag d, const uint16_t& bits, int64_t lane) {
   return hn::LoadMaskBits(d, reinterpret_cast<const uint8_t*>(&bits) + lane / 8);
 }
 
-// The sums of kLanes positions of a panel, whose spare positions have neighbours outside the buffer: nothing is read
-// for any but the first `valid` positions.
-HWY_INLINE FloatVector SameSums(FloatTag d, const SameWeights& weights, const BlockMasks& masks, int64_t lane,
-                                int64_t valid, int64_t width, const float* in) {
-  const FloatMask inside = hn::FirstN(d, static_cast<size_t>(std::clamp<int64_t>(valid, 0, kLanes)));
-  const FloatMask left = hn::And(inside, LaneMask(d, masks.left, lane));
-  const FloatMask right = hn::And(inside, LaneMask(d, masks.right, lane));
-  const FloatMask above = hn::And(inside, LaneMask(d, masks.above, lane));
-  const FloatMask below = hn::And(inside, LaneMask(d, masks.below, lane));
-  const FloatVector* taps = weights.taps;
+// Which neighbours count, for kLanes positions of a panel. Spare positions have neighbours outside the buffer: nothing
+// is read for any but the first `valid` positions.
+struct SameMasks {
+  HWY_INLINE SameMasks(FloatTag d, const BlockMasks& block, int64_t lane, int64_t valid) {
+    const FloatMask inside = hn::FirstN(d, static_cast<size_t>(std::clamp<int64_t>(valid, 0, kLanes)));
+    left = hn::And(inside, LaneMask(d, block.left, lane));
+    right = hn::And(inside, LaneMask(d, block.right, lane));
+    above = hn::And(inside, LaneMask(d, block.above, lane));
+    below = hn::And(inside, LaneMask(d, block.below, lane));
+    above_left = hn::And(above, left);
+    above_right = hn::And(above, right);
+    below_left = hn::And(below, left);
+    below_right = hn::And(below, right);
+  }
+  FloatMask left, right, above, below, above_left, above_right, below_left, below_right;
+};
+
+HWY_INLINE FloatVector SameSums(FloatTag d, const SameMasks& masks, const float* taps, float bias, int64_t width,
+                                const float* in) {
+  const auto tap = [d, taps](int i) HWY_ATTR { return hn::Set(d, taps[i]); };
   const float* up = in - width;
   const float* down = in + width;
-  FloatVector first = hn::MulAdd(hn::MaskedLoad(hn::And(above, left), d, up - 1), taps[0], weights.bias);
-  FloatVector second = hn::Mul(hn::MaskedLoad(left, d, in - 1), taps[3]);
-  FloatVector third = hn::Mul(hn::MaskedLoad(hn::And(below, left), d, down - 1), taps[6]);
-  first = hn::MulAdd(hn::MaskedLoad(above, d, up), taps[1], first);
-  second = hn::MulAdd(hn::Load(d, in), taps[4], second);
-  third = hn::MulAdd(hn::MaskedLoad(below, d, down), taps[7], third);
-  first = hn::MulAdd(hn::MaskedLoad(hn::And(above, right), d, up + 1), taps[2], first);
-  second = hn::MulAdd(hn::MaskedLoad(right, d, in + 1), taps[5], second);
-  third = hn::MulAdd(hn::MaskedLoad(hn::And(below, right), d, down + 1), taps[8], third);
+  FloatVector first = hn::MulAdd(hn::MaskedLoad(masks.above_left, d, up - 1), tap(0), hn::Set(d, bias));
+  FloatVector second = hn::Mul(hn::MaskedLoad(masks.left, d, in - 1), tap(3));
+  FloatVector third = hn::Mul(hn::MaskedLoad(masks.below_left, d, down - 1), tap(6));
+  first = hn::MulAdd(hn::MaskedLoad(masks.above, d, up), tap(1), first);
+  second = hn::MulAdd(hn::Load(d, in), tap(4), second);
+  third = hn::MulAdd(hn::MaskedLoad(masks.below, d, down), tap(7), third);
+  first = hn::MulAdd(hn::MaskedLoad(masks.above_right, d, up + 1), tap(2), first);
+  second = hn::MulAdd(hn::MaskedLoad(masks.right, d, in + 1), tap(5), second);
+  third = hn::MulAdd(hn::MaskedLoad(masks.below_right, d, down + 1), tap(8), third);
   return hn::Add(hn::Add(first, second), third);
 }
 
-// One panel of one channel.
+// Some channels of one panel.
 struct SmallPanel {
-  int64_t channel;
-  int64_t begin;   // its first position
+  int64_t first_channel;
+  int64_t last_channel;
   int64_t width;   // positions in the panel
-  int64_t offset;  // of the channel's first position in the buffers
+  int64_t valid;   // positions of the batch from the panel's first on
+  int64_t offset;  // of the panel in the buffers
 };
 
+// Positions of a panel's channels that are computed together: what they read and write fits the first cache.
+constexpr int64_t kPositionsTogether = 2048;
+
+// Vector by vector of positions, so that the masks, which cost as much as the sums, are made once for many channels.
 template <bool kResidual>
-HWY_INLINE void SmallPanelChannel(const KernelArgs& args, const DepthwiseWeight& weight, const SmallPanel& panel) {
+HWY_INLINE void RunSmallPanel(const KernelArgs& args, const DepthwiseWeight& weight, const SmallPanel& panel) {
   const FloatTag d;
-  const SameWeights weights(d, weight, panel.channel);
   const FloatVector low = hn::Set(d, args.problem->epilogue.low);
   const FloatVector high = hn::Set(d, args.problem->epilogue.high);
-  const int64_t valid = args.problem->input.positions() - panel.begin;
-  const std::vector<BlockMasks>& masks = weight.masks();
-  const float* in = args.inputs[0] + panel.offset;
-  float* out = args.output + panel.offset;
-  size_t block = 0;  // a panel starts with an image, and one of several images has a period of one block
-  for (int64_t unit = 0; unit < panel.width; unit += kPositionUnit) {
-    for (int64_t i = unit; i < unit + kPositionUnit; i += kLanes) {
-      FloatVector sums = SameSums(d, weights, masks[block], i - unit, valid - i, args.problem->input.width, in + i);
-      if constexpr (kResidual) sums = hn::Add(sums, hn::Load(d, args.inputs[1] + panel.offset + i));
-      hn::Store(Clamp(sums, low, high), d, out + i);
+  const std::vector<BlockMasks>& blocks = weight.masks();
+  for (int64_t i = 0; i < panel.width; i += kLanes) {
+    // A panel starts with an image, and one of several images has a period of one block.
+    const BlockMasks& block = blocks[i / kPositionUnit % static_cast<int64_t>(blocks.size())];
+    const SameMasks masks(d, block, i % kPositionUnit, panel.valid - i);
+    int64_t at = panel.offset + panel.first_channel * panel.width + i;
+    for (int64_t c = panel.first_channel; c < panel.last_channel; ++c, at += panel.width) {
+      FloatVector sums =
+          SameSums(d, masks, weight.taps(c), weight.bias(c), args.problem->input.width, args.inputs[0] + at);
+      if constexpr (kResidual) sums = hn::Add(sums, hn::Load(d, args.inputs[1] + at));
+      hn::Store(Clamp(sums, low, high), d, args.output + at);
     }
-    block = block + 1 < masks.size() ? block + 1 : 0;
   }
 }
 
@@ -97,12 +100,17 @@ inline void RunSmallPlanes(const KernelArgs& args, Stream& stream) {
       const int64_t position = grid.Begin(panel);
       const int64_t width = grid.Width(panel);
       const int64_t last = std::min(end - panel * channels, channels);
-      for (int64_t c = std::max<int64_t>(begin - panel * channels, 0); c < last; ++c) {
-        const SmallPanel piece{c, position, width, position * channels + c * width};
+      for (int64_t c = std::max<int64_t>(begin - panel * channels, 0); c < last;
+           c += kPositionsTogether / width) {
+        const SmallPanel part{.first_channel = c,
+                              .last_channel = std::min(c + kPositionsTogether / width, last),
+                              .width = width,
+                              .valid = args.problem->input.positions() - position,
+                              .offset = position * channels};
         if (args.problem->epilogue.residual) {
-          SmallPanelChannel<true>(args, weight, piece);
+          RunSmallPanel<true>(args, weight, part);
         } else {
-          SmallPanelChannel<false>(args, weight, piece);
+          RunSmallPanel<false>(args, weight, part);
         }
       }
     }
