@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -79,20 +80,7 @@ struct Window {
   bool operator==(const Window&) const = default;
 };
 
-// What is applied to a sum before it is stored: y = clamp(sum + bias + residual, low, high). The bias is part of the
-// weight. ReLU is {0, inf}, ReLU6 {0, 6}, none {-inf, inf}.
-struct Epilogue {
-  float low = -std::numeric_limits<float>::infinity();
-  float high = std::numeric_limits<float>::infinity();
-  bool residual = false;  // inputs[1] of the kernel, in the output's layout, is added
-
-  bool Clamps() const {
-    return low > -std::numeric_limits<float>::infinity() || high < std::numeric_limits<float>::infinity();
-  }
-  bool operator==(const Epilogue&) const = default;
-};
-
-// What kFunction computes of each element.
+// What kFunction computes of each element, or an epilogue.
 enum class FunctionKind : uint8_t {
   kSigmoid,      // 1 / (1 + exp(-x))
   kSilu,         // x / (1 + exp(-x))
@@ -113,6 +101,20 @@ struct Function {
   bool operator==(const Function&) const = default;
 };
 
+// What is applied to a sum before it is stored: y = function(clamp(sum + bias + residual, low, high)). The bias is part of
+// the weight. ReLU is {0, inf}, ReLU6 {0, 6}, none {-inf, inf}.
+struct Epilogue {
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+  bool residual = false;  // inputs[1] of the kernel, in the output's layout, is added
+  std::optional<Function> function = {};  // of kConv on the CPU only (plan/fuse_layers.h)
+
+  bool Clamps() const {
+    return low > -std::numeric_limits<float>::infinity() || high < std::numeric_limits<float>::infinity();
+  }
+  bool operator==(const Epilogue&) const = default;
+};
+
 // Which row of an embedding table a token takes: the id that stands in inputs[0], INT32 in place of each float, or, without
 // inputs, its position in its sequence plus `offset`. All are in range: whoever takes requests checked.
 struct Lookup {
@@ -125,6 +127,7 @@ struct Lookup {
 struct Attention {
   int32_t heads = 1;
   float scale = 1.0f;
+  bool packed = false;  // one operand holds the channels of q, then of k, then of v; on the CPU only (plan/fuse_layers.h)
   bool operator==(const Attention&) const = default;
 };
 
@@ -152,9 +155,15 @@ struct Problem {
 // Operands, all read in key.input; without a residual.
 constexpr int InputCount(const Problem& problem) {
   if (problem.op == Op::kEmbedding) return problem.lookup.by_position ? 0 : 1;
-  return problem.op == Op::kAttention ? 3 : IsBinary(problem.op) ? 2 : 1;
+  if (problem.op == Op::kAttention) return problem.attention.packed ? 1 : 3;
+  return IsBinary(problem.op) ? 2 : 1;
 }
 inline constexpr int kMaxKernelInputs = 3;
+
+// Channels of q, and of k, in an attention: those of v are the output's.
+constexpr int64_t KeyChannels(const Problem& problem) {
+  return problem.attention.packed ? (problem.input.channels - problem.output.channels) / 2 : problem.input.channels;
+}
 
 // The weight of one layer as the model holds it. Value type.
 // kConv: matrix [output channels M, K], K = input channels * kernel_h * kernel_w in that order (ONNX's OIHW).

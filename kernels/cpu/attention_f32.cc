@@ -228,13 +228,16 @@ struct AttentionCall {
   AttentionCall(const KernelArgs& args, Layout layout)
       : sizes(*args.problem),
         queries(args.inputs[0]),
-        keys(args.inputs[1]),
-        values(args.inputs[2]),
+        keys(args.problem->attention.packed ? queries : args.inputs[1]),
+        values(args.problem->attention.packed ? queries : args.inputs[2]),
         output(args.output),
         bias(args.sequences->key_bias.empty() ? nullptr : args.sequences->key_bias.data()),
         scale(args.problem->attention.scale),
+        first_key_channel(args.problem->attention.packed ? KeyChannels(*args.problem) : 0),
+        first_value_channel(2 * first_key_channel),
         key_matrix(args.problem->input.batch, args.problem->input.channels, layout),
-        value_matrix(args.problem->output.batch, args.problem->output.channels, layout) {}
+        output_matrix(args.problem->output.batch, args.problem->output.channels, layout),
+        value_matrix(args.problem->attention.packed ? key_matrix : output_matrix) {}
 
   AttentionScratch sizes;
   const float* queries;
@@ -243,8 +246,10 @@ struct AttentionCall {
   float* output;
   const float* bias;
   float scale;
+  int64_t first_key_channel, first_value_channel;  // of the operands that keys and values are in
   TokenMatrix key_matrix;  // of queries and keys
-  TokenMatrix value_matrix;  // of values and the output
+  TokenMatrix output_matrix;
+  TokenMatrix value_matrix;
 };
 
 // The most pieces of a block of keys: panels are at least one unit wide.
@@ -256,8 +261,8 @@ int64_t CutKeys(const AttentionCall& call, int64_t head, int64_t first, int64_t 
   for (int64_t key = first; key < last; ++count) {
     const TokenRun k = call.key_matrix.RunAt(key), v = call.value_matrix.RunAt(key);
     const int64_t keys = std::min(k.tokens, last - key);
-    const float* key_data = call.keys + k.offset + head * call.sizes.head_channels * k.channel_stride;
-    const float* value_data = call.values + v.offset + head * call.sizes.value_channels * v.channel_stride;
+    const float* key_data = call.keys + k.offset + (call.first_key_channel + head * call.sizes.head_channels) * k.channel_stride;
+    const float* value_data = call.values + v.offset + (call.first_value_channel + head * call.sizes.value_channels) * v.channel_stride;
     pieces[count] = {{key_data, k.token_stride, k.channel_stride, call.sizes.head_channels},
                      {value_data, v.channel_stride, v.token_stride, keys},
                      call.bias == nullptr ? nullptr : call.bias + key,
@@ -324,7 +329,7 @@ void WriteOutput(const AttentionCall& call, const QueryBlock& block, const Block
   }
   const int64_t channels = call.sizes.value_channels;
   for (int64_t query = block.first_query; query < block.last_query;) {
-    const TokenRun run = call.value_matrix.RunAt(query);
+    const TokenRun run = call.output_matrix.RunAt(query);
     const int64_t count = std::min(run.tokens, block.last_query - query);
     const int64_t first = query - block.first_query;
     float* sums = state.sums + first;

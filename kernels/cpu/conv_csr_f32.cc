@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/function_f32.h"
 #include "kernels/cpu/interleaved_csr.h"
 #include "kernels/cpu/panel_cell.h"
 
@@ -163,6 +164,7 @@ Prefetcher PrefetcherOf(const InterleavedCsr& weight, const PanelConv& conv, con
       std::max<int64_t>(1, rows / kTileRows) * weight.blocks());
 }
 
+// A slice's rows are still in the second cache when their function follows.
 void RunPart(const InterleavedCsr& weight, const PanelPart& part, PanelColumns& columns, PanelCell cell,
              Prefetcher* prefetcher) {
   const CellFunction run_cell = kRunCell[cell.width / kPositionUnit - 1];
@@ -173,6 +175,10 @@ void RunPart(const InterleavedCsr& weight, const PanelPart& part, PanelColumns& 
     for (int64_t slice = part.first_slice; slice < part.last_slice; ++slice) {
       const auto segments = weight.segments(slice, block);
       if (!segments.empty()) run_cell(weight, segments, cell, prefetcher);
+      if (cell.last && cell.epilogue.function) {
+        const int64_t first = weight.SliceBegin(slice), rows = weight.SliceBegin(slice + 1) - first;
+        ApplyFunction(*cell.epilogue.function, cell.output + first * cell.width, rows * cell.width);
+      }
     }
   }
 }

@@ -1,5 +1,6 @@
 #include "kernels/cpu/conv_dense_f32.h"
 
+#include "kernels/cpu/function_f32.h"
 #include "kernels/cpu/interleaved_dense.h"
 #include "kernels/cpu/panel_cell.h"
 
@@ -57,6 +58,10 @@ void ConvDense(const KernelArgs& args, Layout layout, Stream& stream) {
     cell.columns = ColumnRows(columns, part.panel, 0, weight.cols());
     const GroupFunction run_group = kRunGroup[cell.width / kPositionUnit - 1];
     for (int64_t group = part.first_slice; group < part.last_slice; ++group) run_group(weight, group, cell);
+    if (!cell.epilogue.function) return;
+    const int64_t first = part.first_slice * InterleavedDense::kRows;
+    const int64_t last = std::min(part.last_slice * InterleavedDense::kRows, args.problem->output.channels);
+    ApplyFunction(*cell.epilogue.function, cell.output + first * cell.width, (last - first) * cell.width);
   });
 }
 

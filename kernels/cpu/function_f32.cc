@@ -15,11 +15,11 @@ namespace {
 
 // The function, its numbers spread over vectors; made once a task.
 struct FunctionVectors {
-  explicit FunctionVectors(const Problem& problem)
-      : alpha(hn::Set(FloatTag(), problem.function.alpha)),
-        beta(hn::Set(FloatTag(), problem.function.beta)),
-        low(hn::Set(FloatTag(), problem.epilogue.low)),
-        high(hn::Set(FloatTag(), problem.epilogue.high)) {}
+  FunctionVectors(const Function& function, const Epilogue& epilogue)
+      : alpha(hn::Set(FloatTag(), function.alpha)),
+        beta(hn::Set(FloatTag(), function.beta)),
+        low(hn::Set(FloatTag(), epilogue.low)),
+        high(hn::Set(FloatTag(), epilogue.high)) {}
 
   FloatVector alpha, beta, low, high;
 };
@@ -44,20 +44,20 @@ HWY_INLINE FloatVector Tanh(FloatVector x) {
   return hn::Sub(one, hn::Div(two, hn::Add(one, hn::Exp(d, hn::Mul(two, bounded)))));
 }
 
-// x/2 * erfc(-x / sqrt(2)), erfc by formula 7.1.26 of Abramowitz and Stegun, Handbook of Mathematical Functions (1964):
-// polynomial(1 / (1 + pz)) * exp(-z^2) for z >= 0, good to 1.5e-7. Below 0 there is no difference to lose places in.
+// x * phi(x), phi being the normal distribution's: 1/2 + x times a polynomial in x^2, a fit of our own between -5 and 5, good
+// to 3e-7 x max(1, |x|). Beyond, phi is 0 or 1 to as many places. The variable of the polynomial runs from -1 to 1, which
+// keeps its coefficients falling.
 HWY_INLINE FloatVector Gelu(FloatVector x) {
+  constexpr float kCoefficients[] = {0.14136378467f, -0.07029636204f, 0.05152067170f, -0.04044046625f, 0.03143922240f,
+                                     -0.02328409068f, 0.01642106287f, -0.01112000272f, 0.00635950267f, -0.00274018478f,
+                                     0.00178338517f, -0.00158920663f};
   const FloatTag d;
-  const FloatVector z = hn::Min(hn::Abs(hn::Mul(x, hn::Set(d, 0.70710678f))), hn::Set(d, 9.0f));
-  const FloatVector t = hn::Div(hn::Set(d, 1.0f), hn::MulAdd(hn::Set(d, 0.3275911f), z, hn::Set(d, 1.0f)));
-  FloatVector tail = hn::Set(d, 1.061405429f);
-  tail = hn::MulAdd(tail, t, hn::Set(d, -1.453152027f));
-  tail = hn::MulAdd(tail, t, hn::Set(d, 1.421413741f));
-  tail = hn::MulAdd(tail, t, hn::Set(d, -0.284496736f));
-  tail = hn::MulAdd(tail, t, hn::Set(d, 0.254829592f));
-  tail = hn::Mul(hn::Mul(tail, t), hn::Exp(d, hn::Neg(hn::Mul(z, z))));
-  const FloatVector part = hn::Mul(hn::Mul(x, hn::Set(d, 0.5f)), tail);
-  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), part, hn::Sub(x, part));
+  const FloatVector bounded = Clamp(x, hn::Set(d, -5.0f), hn::Set(d, 5.0f));
+  const FloatVector s = hn::MulSub(hn::Mul(bounded, bounded), hn::Set(d, 0.08f), hn::Set(d, 1.0f));
+  FloatVector sum = hn::Set(d, 0.00058265089f);
+  SWIZZLE_UNROLL for (int i = 11; i >= 0; --i) sum = hn::MulAdd(sum, s, hn::Set(d, kCoefficients[i]));
+  const FloatVector phi = hn::MulAdd(sum, bounded, hn::Set(d, 0.5f));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -5.0f)), hn::Mul(x, phi));
 }
 
 // x/2 * (1 + tanh(u)) is x * sigmoid(2u).
@@ -80,41 +80,56 @@ HWY_INLINE FloatVector Apply(FloatVector x, const FunctionVectors& v) {
   return hn::IfThenElse(hn::Lt(x, hn::Zero(FloatTag())), hn::Mul(v.alpha, x), x);
 }
 
+// What runs over some floats: a function, then a clamp.
+struct Run {
+  const Function& function;
+  const Epilogue& clamp;
+  const float* input;
+  float* output;
+  int64_t count;
+};
+
 template <FunctionKind kKind>
-void RunKind(const KernelArgs& args, Stream& stream, Layout layout) {
-  const Problem& problem = *args.problem;
-  const int64_t elements = LayoutElements(problem.output, layout);
-  const float* input = args.inputs[0];
-  float* output = args.output;
-  const auto run_vectors = [=, &problem](int64_t, int64_t begin, int64_t end) HWY_ATTR {
-    const FloatTag d;
-    const FunctionVectors vectors(problem);
-    const int64_t whole = std::min(end * kLanes, elements / kLanes * kLanes);
-    for (int64_t i = begin * kLanes; i < whole; i += kLanes) {
-      hn::Store(Clamp(Apply<kKind>(hn::Load(d, input + i), vectors), vectors.low, vectors.high), d, output + i);
-    }
-    const int64_t rest = std::min(end * kLanes, elements) - whole;
-    if (rest == 0) return;
-    const FloatVector last = Apply<kKind>(LoadFirst(d, input + whole, rest, hn::Zero(d)), vectors);
-    StoreFirst(Clamp(last, vectors.low, vectors.high), d, output + whole, rest);
-  };
-  CpuStream::From(stream).ParallelRanges((elements + kLanes - 1) / kLanes, run_vectors);
+void RunKind(const Run& run) {
+  const FloatTag d;
+  const FunctionVectors vectors(run.function, run.clamp);
+  const int64_t whole = run.count / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    const FloatVector result = Apply<kKind>(hn::LoadU(d, run.input + i), vectors);
+    hn::StoreU(Clamp(result, vectors.low, vectors.high), d, run.output + i);
+  }
+  if (whole == run.count) return;
+  const FloatVector last = Apply<kKind>(LoadFirst(d, run.input + whole, run.count - whole, hn::Zero(d)), vectors);
+  StoreFirst(Clamp(last, vectors.low, vectors.high), d, run.output + whole, run.count - whole);
 }
 
-void RunFunction(const KernelArgs& args, Stream& stream, Layout layout) {
-  switch (args.problem->function.kind) {
-    case FunctionKind::kSigmoid: return RunKind<FunctionKind::kSigmoid>(args, stream, layout);
-    case FunctionKind::kSilu: return RunKind<FunctionKind::kSilu>(args, stream, layout);
-    case FunctionKind::kHardSigmoid: return RunKind<FunctionKind::kHardSigmoid>(args, stream, layout);
-    case FunctionKind::kHardSwish: return RunKind<FunctionKind::kHardSwish>(args, stream, layout);
-    case FunctionKind::kLeakyRelu: return RunKind<FunctionKind::kLeakyRelu>(args, stream, layout);
-    case FunctionKind::kTanh: return RunKind<FunctionKind::kTanh>(args, stream, layout);
-    case FunctionKind::kGelu: return RunKind<FunctionKind::kGelu>(args, stream, layout);
-    case FunctionKind::kGeluTanh: return RunKind<FunctionKind::kGeluTanh>(args, stream, layout);
+void RunAny(const Run& run) {
+  switch (run.function.kind) {
+    case FunctionKind::kSigmoid: return RunKind<FunctionKind::kSigmoid>(run);
+    case FunctionKind::kSilu: return RunKind<FunctionKind::kSilu>(run);
+    case FunctionKind::kHardSigmoid: return RunKind<FunctionKind::kHardSigmoid>(run);
+    case FunctionKind::kHardSwish: return RunKind<FunctionKind::kHardSwish>(run);
+    case FunctionKind::kLeakyRelu: return RunKind<FunctionKind::kLeakyRelu>(run);
+    case FunctionKind::kTanh: return RunKind<FunctionKind::kTanh>(run);
+    case FunctionKind::kGelu: return RunKind<FunctionKind::kGelu>(run);
+    case FunctionKind::kGeluTanh: return RunKind<FunctionKind::kGeluTanh>(run);
   }
 }
 
+void RunFunction(const KernelArgs& args, Stream& stream, Layout layout) {
+  const Problem& problem = *args.problem;
+  const int64_t elements = LayoutElements(problem.output, layout);
+  CpuStream::From(stream).ParallelRanges((elements + kLanes - 1) / kLanes, [&](int64_t, int64_t begin, int64_t end) {
+    const int64_t first = begin * kLanes, count = std::min(end * kLanes, elements) - first;
+    RunAny({problem.function, problem.epilogue, args.inputs[0] + first, args.output + first, count});
+  });
+}
+
 }  // namespace
+
+void ApplyFunction(const Function& function, float* values, int64_t count) {
+  RunAny({function, {}, values, values, count});
+}
 
 void FunctionNchw(const KernelArgs& args, Stream& stream) { RunFunction(args, stream, Layout::kNchw); }
 void FunctionPanels(const KernelArgs& args, Stream& stream) { RunFunction(args, stream, Layout::kPanels); }
@@ -126,9 +141,25 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace swizzle::cpu {
 
-bool FunctionKeepsZero(const Problem& problem) {
-  const FunctionKind kind = problem.function.kind;
-  return kind != FunctionKind::kSigmoid && kind != FunctionKind::kHardSigmoid && ClampKeepsZero(problem);
+namespace {
+
+bool KeepsZero(const Function& function) {
+  return function.kind != FunctionKind::kSigmoid && function.kind != FunctionKind::kHardSigmoid;
+}
+
+}  // namespace
+
+bool FunctionKeepsZero(const Problem& problem) { return KeepsZero(problem.function) && ClampKeepsZero(problem); }
+
+bool EpilogueKeepsZero(const Problem& problem) {
+  return ClampKeepsZero(problem) && (!problem.epilogue.function || KeepsZero(*problem.epilogue.function));
+}
+
+void ApplyFunction(const Function& function, float* values, int64_t count) {
+  static const auto widest = DetectFeatures() & kAvx512 ? N_AVX3::ApplyFunction
+                             : DetectFeatures() & kAvx2 ? N_AVX2::ApplyFunction
+                                                        : N_EMU128::ApplyFunction;
+  widest(function, values, count);
 }
 
 }  // namespace swizzle::cpu

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "kernels/cpu/cpu_stream.h"
-#include "kernels/cpu/elementwise_f32.h"
+#include "kernels/cpu/function_f32.h"
 
 namespace swizzle::cpu {
 namespace {
@@ -206,13 +206,14 @@ class OnednnConv final : public PackedWeight {
     const int64_t out_blocks = Blocks(problem.output.channels);
     const int64_t offset = (image * out_blocks * kBlock + first) * problem.output.plane();
     float* target = args.output + offset;
+    const int64_t floats = conv.part().images * Blocks(conv.part().channels) * kBlock * problem.output.plane();
     if (problem.epilogue.residual) {
-      const int64_t floats = conv.part().images * Blocks(conv.part().channels) * kBlock * problem.output.plane();
       std::memcpy(target, args.inputs[1] + offset, floats * sizeof(float));
     }
     conv.Run({args.inputs[0] + SourceOffset(problem, image, first),
               weights_.get() + weight_floats_ / out_blocks * (first / kBlock),
               bias_.empty() ? nullptr : bias_.data() + first, target, scratchpad});
+    if (problem.epilogue.function) ApplyFunction(*problem.epilogue.function, target, floats);
   }
 
   int64_t SourceOffset(const Problem& problem, int64_t image, int64_t first_channel) const {
@@ -264,14 +265,14 @@ bool IsOptimised(Kind kind, const Problem& problem) {
 
 }  // namespace
 
-bool AcceptsOnednnConv(const Problem& problem) { return ClampKeepsZero(problem) && IsOptimised(Kind::kConv, problem); }
+bool AcceptsOnednnConv(const Problem& problem) { return EpilogueKeepsZero(problem) && IsOptimised(Kind::kConv, problem); }
 
 bool AcceptsOnednnStem(const Problem& problem) {
-  return ClampKeepsZero(problem) && problem.input.channels <= 4 && IsOptimised(Kind::kStem, problem);
+  return EpilogueKeepsZero(problem) && problem.input.channels <= 4 && IsOptimised(Kind::kStem, problem);
 }
 
 bool AcceptsOnednnDepthwise(const Problem& problem) {
-  return ClampKeepsZero(problem) && IsOptimised(Kind::kDepthwise, problem);
+  return EpilogueKeepsZero(problem) && IsOptimised(Kind::kDepthwise, problem);
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareOnednnConv(const Weight& weight, const Problem& problem) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/cpu_stream.h"
+#include "kernels/cpu/function_f32.h"
 #include "kernels/cpu/sgemm.h"
 
 namespace swizzle::cpu {
@@ -20,13 +21,14 @@ class LinearWeight final : public PackedWeight {
   std::vector<float> bias;
 };
 
-// Output features [begin, end) of one request: adds bias and residual, clamps.
+// Output features [begin, end) of one request: adds bias and residual, clamps, applies the function.
 void FinishRow(const Epilogue& epilogue, const float* bias, const float* residual, int64_t begin, int64_t end,
                float* row) {
   for (int64_t m = begin; m < end; ++m) {
     const float sum = row[m] + bias[m] + (residual == nullptr ? 0.0f : residual[m]);
     row[m] = std::min(std::max(sum, epilogue.low), epilogue.high);
   }
+  if (epilogue.function) ApplyFunction(*epilogue.function, row + begin, end - begin);
 }
 
 }  // namespace

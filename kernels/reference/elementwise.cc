@@ -7,7 +7,8 @@
 namespace swizzle::reference {
 
 double ApplyEpilogue(const Epilogue& epilogue, double sum, double residual) {
-  return std::min<double>(std::max<double>(sum + residual, epilogue.low), epilogue.high);
+  const double clamped = std::min<double>(std::max<double>(sum + residual, epilogue.low), epilogue.high);
+  return epilogue.function ? ApplyFunction(*epilogue.function, clamped) : clamped;
 }
 
 Result Add(const Problem& problem, const Values& a, const Values& b) {

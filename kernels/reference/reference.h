@@ -47,13 +47,15 @@ struct AttentionInputs {
 };
 // A query whose keys all have the bias -infinity gets zeros.
 Result Attention(const Problem& problem, const AttentionInputs& inputs, const Sequences& sequences);
+// With queries, keys and values side by side in one operand.
+Result PackedAttention(const Problem& problem, const Values& input, const Sequences& sequences);
 
 // The problem's op. `second` is the other operand, the residual or keys, `third` values, else empty; `weight` and
 // `sequences` may be null for ops without.
 Result Solve(const Problem& problem, const Weight* weight, const Values& input, const Values& second,
              const Values& third = {}, const Sequences* sequences = nullptr);
 
-// y = clamp(sum + residual, low, high), for one element; `residual` is 0 where there is none.
+// y = function(clamp(sum + residual, low, high)), for one element; `residual` is 0 where there is none.
 double ApplyEpilogue(const Epilogue& epilogue, double sum, double residual);
 
 // f(x), for one element.

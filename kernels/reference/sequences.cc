@@ -89,6 +89,19 @@ Result Attention(const Problem& problem, const AttentionInputs& inputs, const Se
   return result;
 }
 
+Result PackedAttention(const Problem& problem, const Values& input, const Sequences& sequences) {
+  const int64_t all = problem.input.channels, keys = KeyChannels(problem);
+  const auto columns = [&](int64_t first, int64_t last) {
+    Values part;
+    for (auto row = input.begin(); row != input.end(); row += all) part.insert(part.end(), row + first, row + last);
+    return part;
+  };
+  Problem apart = problem;
+  apart.attention.packed = false;
+  apart.input.channels = keys;
+  return Attention(apart, {columns(0, keys), columns(keys, 2 * keys), columns(2 * keys, all)}, sequences);
+}
+
 Result SelectToken(const Problem& problem, const Values& input, const Sequences& sequences) {
   const int64_t channels = problem.input.channels;
   Result result(problem.output.batch * channels);

@@ -9,6 +9,7 @@
 #include "model_loader/pack/fallback_report.h"
 #include "model_loader/pack/model_report.h"
 #include "model_loader/pack/report_page.h"
+#include "model_loader/plan/fuse_layers.h"
 #include "model_loader/plan/plan.h"
 #include "model_loader/plan/tuning_cache.h"
 #include "nlohmann/json.hpp"
@@ -61,6 +62,7 @@ StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, 
   report.producer = model.network.producer;
   report.features = backend.features_text();
   report.fusions = std::move(model.fusions);
+  if (backend.shares_host_memory()) FuseLayers(model.network);  // as the plan will: structures go by its layers
   DescribeWeights(model.network, !command.page.empty(), report);
   const PlanOptions options{.max_batch = command.max_batch,
                             .threads = command.threads,

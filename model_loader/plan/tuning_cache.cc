@@ -36,9 +36,11 @@ std::string WindowText(const Window& w) {
 // All of a problem that its time may depend on.
 std::string ProblemText(const Problem& problem) {
   const bool is_function = problem.op == Op::kFunction;
+  const std::optional<Function>& fused = problem.epilogue.function;
   return Concat(OpName(problem.op), " ", is_function ? Concat(FunctionKindName(problem.function.kind), " ") : "",
                 ExtentText(problem.input), " -> ", ExtentText(problem.output), " window ", WindowText(problem.window),
                 problem.epilogue.Clamps() ? " clamped" : "", problem.epilogue.residual ? " residual" : "",
+                fused ? Concat(" ", FunctionKindName(fused->kind)) : "", problem.attention.packed ? " packed" : "",
                 problem.op == Op::kAttention ? Concat(" heads ", problem.attention.heads) : "", " threads ",
                 problem.threads);
 }

@@ -335,6 +335,8 @@ std::string CaseText(const KernelCase& kernel_case) {
                 window.dilation_h, kernel_case.bias ? " bias" : "", problem.epilogue.residual ? " residual" : "", " [",
                 problem.epilogue.low, ",", problem.epilogue.high, "]",
                 problem.op == Op::kFunction ? Concat(" ", FunctionKindName(problem.function.kind)) : "",
+                problem.epilogue.function ? Concat(" ", FunctionKindName(problem.epilogue.function->kind)) : "",
+                problem.attention.packed ? " packed" : "",
                 kernel_case.lengths.empty() ? "" : SequenceText(kernel_case), " sparsity ", kernel_case.sparsity,
                 " threads ", problem.threads);
 }
@@ -363,6 +365,23 @@ std::vector<KernelCase> KernelCases(Op op) {
   if (op != Op::kConv && op != Op::kDepthwiseConv) return cases;
   for (const Tail& tail : tails) {
     for (double sparsity : kSparsities) cases.push_back(MakeCase(op, shapes[shapes.size() / 3], tail, sparsity, 2));
+  }
+  return cases;
+}
+
+std::vector<KernelCase> FusedCases(Op op) {
+  std::vector<KernelCase> cases;
+  if (op != Op::kConv && op != Op::kAttention) return cases;
+  const std::vector<KernelCase> plain = KernelCases(op);
+  for (size_t i = 0; i < plain.size(); i += 2) {
+    cases.push_back(plain[i]);
+    Problem& problem = cases.back().problem;
+    if (op == Op::kConv) {
+      problem.epilogue.function = kFunctions[i / 2 % std::size(kFunctions)];
+    } else {
+      problem.attention.packed = true;
+      problem.input.channels = 2 * problem.input.channels + problem.output.channels;
+    }
   }
   return cases;
 }

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <random>
 
@@ -295,10 +296,12 @@ class CaseRun {
 
 }  // namespace
 
-std::vector<SeededCase> CasesOf(const Kernel& kernel) {
+std::vector<SeededCase> CasesOf(const Kernel& kernel, bool fused) {
   std::vector<SeededCase> cases;
+  std::vector<KernelCase> drawn = KernelCases(kernel.key.op);
+  if (fused) std::ranges::move(FusedCases(kernel.key.op), std::back_inserter(drawn));
   int seed = 0;
-  for (KernelCase& kernel_case : KernelCases(kernel.key.op)) {
+  for (KernelCase& kernel_case : drawn) {
     ++seed;
     kernel_case.problem.dtype = PrecisionOf(kernel);
     if (IsHalf(kernel_case.problem.dtype)) kernel_case.mean /= 125;  // 1000 would leave no differences
@@ -314,7 +317,7 @@ Stream& RowChecker::StreamOf(int threads) {
 }
 
 void RowChecker::Check(const Kernel& kernel) {
-  for (const SeededCase& seeded : CasesOf(kernel)) {
+  for (const SeededCase& seeded : CasesOf(kernel, backend_.shares_host_memory())) {
     SCOPED_TRACE(CaseText(seeded.kernel_case));
     const int threads = backend_.shares_host_memory() ? seeded.kernel_case.problem.threads : 1;
     CaseRun(backend_, StreamOf(threads), kernel, seeded).Check();

@@ -15,13 +15,13 @@
 
 namespace swizzle {
 
-// The cases of the row's op that it accepts, in its precision. In the order of KernelCases(); `seed` differs from case
-// to case and is the same for every row.
+// The cases of the row's op that it accepts, in its precision, with those that only plans on the CPU have where `fused`.
+// In the order of KernelCases(); `seed` differs from case to case and is the same for every row.
 struct SeededCase {
   KernelCase kernel_case;
   int seed;
 };
-std::vector<SeededCase> CasesOf(const Kernel& kernel);
+std::vector<SeededCase> CasesOf(const Kernel& kernel, bool fused);
 
 // Keeps streams from row to row. Single-owner; the backend outlives it.
 class RowChecker {

@@ -90,6 +90,8 @@ TEST_F(TuningCacheTest, KeepsApartWhateverATimeDependsOn) {
   EXPECT_TRUE(unknown([](Problem& p) { p.epilogue.residual = true; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.threads = 1; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.op = Op::kFunction; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.epilogue.function = Function{FunctionKind::kGelu, 0, 0}; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.attention.packed = true; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.op = Op::kDepthwiseConv; }));
   Problem sigmoid = problem_, silu = problem_;
   sigmoid.op = silu.op = Op::kFunction;

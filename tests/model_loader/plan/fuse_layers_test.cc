@@ -1,0 +1,169 @@
+#include "model_loader/plan/fuse_layers.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "tests/support/network_builder.h"
+#include "tests/support/network_reference.h"
+
+namespace swizzle {
+namespace {
+
+using testing::NetworkBuilder;
+
+constexpr Function kGelu{FunctionKind::kGelu, 0, 0};
+
+// The network between one input and some outputs.
+Network WithPorts(NetworkBuilder& b, int input, const std::vector<int>& outputs) {
+  const NetworkPort in = b.Port(input, "in");
+  std::vector<NetworkPort> out;
+  for (int value : outputs) out.push_back(b.Port(value, "out" + std::to_string(value)));
+  Network network = b.Finish();
+  network.inputs = {in};
+  network.outputs = out;
+  return network;
+}
+
+Network Fused(Network network) {
+  FuseLayers(network);
+  return network;
+}
+
+// Holds what a fused network computes to what the network computes, both in double precision.
+void ExpectEqualResults(const Network& network, const Network& fused) {
+  std::mt19937 random(7);
+  std::uniform_real_distribution<float> uniform(-2, 2);
+  std::vector<float> input(3 * network.values[network.inputs[0].value].elements());
+  for (float& value : input) value = uniform(random);
+  const auto expected = testing::EvaluateNetwork(network, {input}, 3);
+  const auto actual = testing::EvaluateNetwork(fused, {input}, 3);
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_EQ(actual[i].size(), expected[i].size());
+    for (size_t j = 0; j < actual[i].size(); ++j) ASSERT_NEAR(actual[i][j], expected[i][j], 1e-5) << i << " " << j;
+  }
+}
+
+TEST(FuseLayersTest, AFunctionEndsTheLayerBefore) {
+  NetworkBuilder b(1, 0);
+  const int x = b.Value("x", 12, 5, 5);
+  const int y = b.Conv(x, 8, testing::SquareWindow(1, 1, 0), 0.5, testing::kNoEpilogue);
+  const int z = b.Function(b.Conv(y, 8, testing::SquareWindow(3, 1, 1), 0.5, testing::kRelu6, y), kGelu);
+  const Network network = WithPorts(b, x, {b.Conv(z, 4, testing::SquareWindow(1, 1, 0), 0.0, testing::kRelu)});
+  const Network fused = Fused(network);
+  ASSERT_EQ(fused.layers.size(), 3u);
+  EXPECT_EQ(fused.layers[1].epilogue.function, kGelu);
+  EXPECT_EQ(fused.layers[1].output, z);
+  EXPECT_EQ(fused.layers[2].epilogue.function, std::nullopt);
+  ExpectEqualResults(network, fused);
+  EXPECT_EQ(Fused(fused).layers.size(), 3u);
+}
+
+TEST(FuseLayersTest, AFunctionStaysWhereItsInputIsReadElsewhere) {
+  NetworkBuilder b(1, 0);
+  const int x = b.Value("x", 12);
+  const int y = b.Linear(x, 8, 0.5);
+  const int z = b.Function(y, kGelu);
+  const int first = b.Function(x, kGelu);
+  const int last = b.Function(b.Pointwise(LayerKind::kAdd, {y, z}), kGelu);
+  const int seen = b.Linear(x, 8, 0.5);
+  const Network network = WithPorts(b, x, {first, last, seen, b.Function(seen, kGelu)});
+  const Network fused = Fused(network);
+  EXPECT_EQ(fused.layers.size(), network.layers.size());
+  ExpectEqualResults(network, fused);
+}
+
+TEST(FuseLayersTest, AClampedFunctionStays) {
+  NetworkBuilder b(1, 0);
+  const int x = b.Value("x", 12);
+  const int y = b.Function(b.Linear(x, 8, 0.5), kGelu);
+  Network network = WithPorts(b, x, {y});
+  network.layers.back().epilogue = testing::kRelu;
+  EXPECT_EQ(Fused(network).layers.size(), 2u);
+}
+
+TEST(FuseLayersTest, OneFunctionIsFusedAndTheNextStays) {
+  NetworkBuilder b(1, 0);
+  const int x = b.Value("x", 12);
+  const int y = b.Function(b.Function(b.Linear(x, 8, 0.5), kGelu), {FunctionKind::kTanh, 0, 0});
+  const Network network = WithPorts(b, x, {y});
+  const Network fused = Fused(network);
+  ASSERT_EQ(fused.layers.size(), 2u);
+  ExpectEqualResults(network, fused);
+}
+
+// An attention whose values have other channels than its keys, and whose keys' product stands first.
+struct AttentionNetwork {
+  explicit AttentionNetwork(double key_sparsity = 0.5) {
+    NetworkBuilder b(1, 0);
+    const int x = b.Value("x", 12);
+    key = b.Linear(x, 8, key_sparsity);
+    query = b.Linear(x, 8, 0.5);
+    value = b.Linear(x, 6, 0.5);
+    attended = b.Attention(query, key, value, 2, 0.5f);
+    network = WithPorts(b, x, {attended});
+  }
+
+  Network network;
+  int query, key, value, attended;
+};
+
+DenseMatrix MatrixOf(const Network& network, int layer) { return network.weights[network.layers[layer].weight].ToDense(); }
+
+void ExpectStackedMatrices(const Network& network, const Network& fused) {
+  std::vector<float> values, bias;
+  for (int layer : {1, 0, 2}) {  // queries, keys, values
+    const std::vector<float> more = MatrixOf(network, layer).values;
+    values.insert(values.end(), more.begin(), more.end());
+    std::vector<float> more_bias = network.weights[network.layers[layer].weight].bias;
+    more_bias.resize(network.weights[network.layers[layer].weight].rows());
+    bias.insert(bias.end(), more_bias.begin(), more_bias.end());
+  }
+  EXPECT_EQ(MatrixOf(fused, 0).values, values);
+  EXPECT_EQ(fused.weights[fused.layers[0].weight].bias, bias);
+}
+
+TEST(FuseLayersTest, TheInputsOfAnAttentionBecomeOneProduct) {
+  AttentionNetwork made;
+  made.network.weights[made.network.layers[1].weight].bias.clear();
+  const Network fused = Fused(made.network);
+  ASSERT_EQ(fused.layers.size(), 2u);
+  EXPECT_TRUE(fused.layers[1].attention.packed);
+  EXPECT_EQ(fused.layers[1].inputs, std::vector<int>{fused.layers[0].output});
+  EXPECT_EQ(fused.layers[1].output, made.attended);
+  EXPECT_EQ(fused.values[fused.layers[0].output].channels, 22);
+  EXPECT_EQ(fused.weights[fused.layers[0].weight].format(), Format::kCsr);
+  ExpectStackedMatrices(made.network, fused);
+  const Problem problem = LayerProblem(fused, fused.layers[1], 4, 1);
+  EXPECT_EQ(InputCount(problem), 1);
+  EXPECT_EQ(KeyChannels(problem), 8);
+  EXPECT_EQ(Fused(fused).layers.size(), 2u);
+}
+
+TEST(FuseLayersTest, DenseInputsOfAnAttentionBecomeOneProduct) {
+  AttentionNetwork made;
+  for (Weight& weight : made.network.weights) weight.matrix = weight.ToDense();
+  const Network fused = Fused(made.network);
+  ASSERT_EQ(fused.layers.size(), 2u);
+  ExpectStackedMatrices(made.network, fused);
+}
+
+TEST(FuseLayersTest, InputsOfAnAttentionThatDifferStay) {
+  EXPECT_EQ(Fused(AttentionNetwork(0.0).network).layers.size(), 4u);  // one dense, two sparse
+  AttentionNetwork clamped;
+  clamped.network.layers[2].epilogue = testing::kRelu;
+  EXPECT_EQ(Fused(clamped.network).layers.size(), 4u);
+  AttentionNetwork elsewhere;
+  elsewhere.network.layers[2].inputs = {elsewhere.key};
+  EXPECT_EQ(Fused(elsewhere.network).layers.size(), 4u);
+  AttentionNetwork seen;
+  NetworkPort port = seen.network.outputs[0];
+  port.value = seen.value;
+  seen.network.outputs.push_back(port);
+  EXPECT_EQ(Fused(seen.network).layers.size(), 4u);
+}
+
+}  // namespace
+}  // namespace swizzle
