@@ -4,7 +4,8 @@ namespace swizzle {
 namespace {
 
 bool TakesFormat(const Kernel& kernel, Format format) {
-  return kernel.key.weights == format || (kernel.key.weights == Format::kDense && format == Format::kCsr);
+  const bool sparse = format == Format::kCsr || format == Format::kPattern;
+  return kernel.key.weights == format || (kernel.key.weights == Format::kDense && sparse);
 }
 
 bool HasTypes(const KernelKey& key, DType precision) {

@@ -79,7 +79,7 @@ class Backend {
 };
 
 // Rows whose features this machine has, and that accept `problem` with weights of `format` (a dense row also accepts
-// a sparse weight: dense is always a candidate).
+// a sparse weight or a pattern: dense is always a candidate).
 std::vector<const Kernel*> Candidates(const Backend& backend, const Problem& problem, Format format);
 
 }  // namespace swizzle

@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/format/attention_pattern.h"
 #include "kernels/format/csr.h"
 #include "kernels/format/dense.h"
 #include "kernels/layout.h"
@@ -53,16 +54,18 @@ enum class Op : uint8_t {
   kAttention,      // softmax(q k^T * scale + key bias) v within each sequence and head; inputs q, k, v
   kSelectToken,    // one token of each sequence: [tokens, channels] -> [sequences, channels]
   kMeanTokens,     // the mean of each sequence's tokens with a key bias of 0 (zeros where there is none), likewise
+  kSparseAttention,  // kAttention of each query to the keys that W, a pattern, gives its place; see Attention::length
 };
 std::string_view OpName(Op op);
 
 // Whether the op has two operands, both read in key.input.
 constexpr bool IsBinary(Op op) { return op == Op::kAdd || op == Op::kMultiply || op == Op::kScale; }
+constexpr bool IsAttention(Op op) { return op == Op::kAttention || op == Op::kSparseAttention; }
 constexpr bool WorksInPlace(Op op) {
   return op == Op::kAdd || op == Op::kActivation || op == Op::kMultiply || op == Op::kFunction;
 }
 
-enum class Format : uint8_t { kNone, kDense, kCsr };
+enum class Format : uint8_t { kNone, kDense, kCsr, kPattern };
 std::string_view FormatName(Format format);
 
 // A sliding window over height and width; in elements.
@@ -123,11 +126,14 @@ struct Lookup {
   bool operator==(const Lookup&) const = default;
 };
 
-// Heads are equal parts of the channels, in order: of q and k, and of v and the output.
+// Heads are equal parts of the channels, in order: of q and k, and of v and the output. kSparseAttention: every sequence
+// has as many tokens as the pattern, all in their places, and no key bias; the scale is positive. Spare tokens come last.
 struct Attention {
   int32_t heads = 1;
   float scale = 1.0f;
-  bool packed = false;  // one operand holds the channels of q, then of k, then of v; on the CPU only (plan/fuse_layers.h)
+  bool packed = false;   // one operand holds the channels of q, then of k, then of v; on the CPU only (plan/fuse_layers.h)
+  int64_t length = 0;    // kSparseAttention: the pattern's tokens
+  int64_t nonzeros = 0;  // kSparseAttention: the pattern's
   bool operator==(const Attention&) const = default;
 };
 
@@ -146,7 +152,7 @@ struct Problem {
   int threads = 1;    // of the stream it will run on
   Function function = {};    // kFunction
   Lookup lookup = {};        // kEmbedding
-  Attention attention = {};  // kAttention
+  Attention attention = {};  // kAttention, kSparseAttention
   float epsilon = 0.0f;      // kLayerNorm
   DType dtype = DType::kFloat32;  // of activations in kRows and kNhwc, the plan's precision; sums are in FP32 always
   int64_t token = 0;         // kSelectToken: from 0, or from -1 backwards; sequences that are shorter give their last
@@ -155,7 +161,7 @@ struct Problem {
 // Operands, all read in key.input; without a residual.
 constexpr int InputCount(const Problem& problem) {
   if (problem.op == Op::kEmbedding) return problem.lookup.by_position ? 0 : 1;
-  if (problem.op == Op::kAttention) return problem.attention.packed ? 1 : 3;
+  if (IsAttention(problem.op)) return problem.attention.packed ? 1 : 3;
   return IsBinary(problem.op) ? 2 : 1;
 }
 inline constexpr int kMaxKernelInputs = 3;
@@ -169,15 +175,21 @@ constexpr int64_t KeyChannels(const Problem& problem) {
 // kConv: matrix [output channels M, K], K = input channels * kernel_h * kernel_w in that order (ONNX's OIHW).
 // kDepthwiseConv: matrix [channels, kernel_h * kernel_w], always dense.
 // kEmbedding: matrix [table rows, channels], always dense, no bias. kLayerNorm: matrix [channels, 1], always dense.
+// kSparseAttention: a pattern, and nothing else has one; no bias.
 struct Weight {
-  std::variant<DenseMatrix, CsrMatrix> matrix;
+  std::variant<DenseMatrix, CsrMatrix, AttentionPattern> matrix;
   std::vector<float> bias;  // [M], or empty
 
-  Format format() const { return std::holds_alternative<CsrMatrix>(matrix) ? Format::kCsr : Format::kDense; }
+  Format format() const {
+    if (std::holds_alternative<AttentionPattern>(matrix)) return Format::kPattern;
+    return std::holds_alternative<CsrMatrix>(matrix) ? Format::kCsr : Format::kDense;
+  }
   int64_t rows() const;
   int64_t cols() const;
   int64_t nonzeros() const;
-  DenseMatrix ToDense() const;
+  size_t StoredBytes() const;    // of the matrix, as its format stores it, and the bias
+  int64_t DenseBytes() const;    // had it been stored dense, with the bias; a pattern, which has no values, counts as it is
+  DenseMatrix ToDense() const;   // a pattern has ones
 };
 
 // A kernel's own layout of a weight, bias included. Immutable after prepare; shared by every executor.

@@ -48,7 +48,7 @@ void Draw(int64_t count, DType dtype, std::byte* to) {
 struct DrawnSequences {
   explicit DrawnSequences(const Problem& problem) {
     const int64_t tokens = problem.input.batch;
-    const int64_t length = problem.op == Op::kSelectToken || problem.op == Op::kMeanTokens ? 1 : kLength;
+    const int64_t length = LengthFor(problem);
     for (int64_t token = 0; token < tokens; ++token) {
       if (token % length == 0) begins.push_back(static_cast<int32_t>(token));
       positions.push_back(0);
@@ -57,7 +57,12 @@ struct DrawnSequences {
     begins.push_back(static_cast<int32_t>(tokens));
   }
 
-  static constexpr int64_t kLength = 64;
+  static int64_t LengthFor(const Problem& problem) {
+    constexpr int64_t kLength = 64;
+    if (problem.op == Op::kSparseAttention) return problem.attention.length;
+    return problem.op == Op::kSelectToken || problem.op == Op::kMeanTokens ? 1 : kLength;
+  }
+
   std::vector<int32_t> begins, positions, owners;
 };
 
@@ -131,7 +136,7 @@ class RunBuffers {
     }
     // kScale reads less of its second operand, and values may have other channels than queries; it costs nothing here.
     const int64_t channels = std::max(problem.input.channels, problem.output.channels);
-    const bool attends = problem.op == Op::kAttention;
+    const bool attends = IsAttention(problem.op);
     for (int i = 0; i < InputCount(problem); ++i) {
       const Extent extent = attends ? Extent{problem.input.batch, channels} : problem.input;
       SWIZZLE_RETURN_IF_ERROR(DrawInput(extent, kernel.key.input, kernel.key.input_dtype));

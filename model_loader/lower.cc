@@ -1,6 +1,7 @@
 #include "model_loader/lower.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "model_loader/graph/operators.h"
 #include "model_loader/passes/epilogues.h"
@@ -24,7 +25,7 @@ constexpr KindOfOp kKinds[] = {
     {"Function", LayerKind::kFunction}, {"Transpose", LayerKind::kTranspose},
     {"Embedding", LayerKind::kEmbedding}, {"LayerNorm", LayerKind::kLayerNorm},
     {"Attention", LayerKind::kAttention}, {"SelectToken", LayerKind::kSelectToken},
-    {"MeanTokens", LayerKind::kMeanTokens},
+    {"MeanTokens", LayerKind::kMeanTokens}, {"SparseAttention", LayerKind::kSparseAttention},
 };
 
 const KindOfOp* FindKind(const Node& node) {
@@ -65,6 +66,7 @@ class Lowering {
       }
     }
     for (const Node& node : graph_.nodes) SWIZZLE_RETURN_IF_ERROR(LowerNode(node));
+    SetPatternSizes(network_);
     for (const GraphOutput& output : graph_.outputs) LowerOutput(output);
     SWIZZLE_RETURN_IF_ERROR(network_.Validate());
     return std::move(network_);
@@ -176,7 +178,8 @@ class Lowering {
   }
 
   void LowerSequenceLayer(const Node& node, Layer layer) {
-    const size_t activations = layer.kind == LayerKind::kAttention ? 3 : 1;
+    const bool sparse = layer.kind == LayerKind::kSparseAttention;
+    const size_t activations = sparse || layer.kind == LayerKind::kAttention ? 3 : 1;
     for (size_t i = 0; i < activations; ++i) {
       if (node.inputs[i] != kNoValue) layer.inputs.push_back(network_values_[node.inputs[i]]);
     }
@@ -192,7 +195,11 @@ class Lowering {
         layer.weight = LowerWeight(node);
         break;
       case LayerKind::kAttention:
-        layer.attention = {static_cast<int32_t>(whole("heads")), real("scale")};
+        layer.attention = {static_cast<int32_t>(whole("heads")), real("scale"), 0, 0};
+        break;
+      case LayerKind::kSparseAttention:
+        layer.attention = {static_cast<int32_t>(whole("heads")), real("scale"), 0, 0};
+        layer.weight = LowerPattern(node);
         break;
       case LayerKind::kSelectToken: layer.token = whole("token"); break;
       default: break;
@@ -257,11 +264,25 @@ class Lowering {
     return static_cast<int>(network_.weights.size()) - 1;
   }
 
+  // Of inputs 3 and 4: row offsets and column indices, INT32.
+  int LowerPattern(const Node& node) {
+    constexpr size_t kOffsets = 3, kIndices = 4;
+    AttentionPattern pattern;
+    pattern.tokens = graph_.ShapeOf(node.inputs[kOffsets])[0] - 1;
+    pattern.row_offsets = Take<uint32_t>(node.inputs[kOffsets]);
+    pattern.col_indices = Take<uint32_t>(node.inputs[kIndices]);
+    network_.weights.push_back({std::move(pattern), {}});
+    return static_cast<int>(network_.weights.size()) - 1;
+  }
+
+  std::vector<float> TakeFloats(int value) { return Take<float>(value); }
+
   // A constant's elements; the constant goes with its last reader, so that weights are not held twice for long.
-  std::vector<float> TakeFloats(int value) {
+  template <typename T>
+  std::vector<T> Take(int value) {
     Tensor& tensor = *graph_.values[value].constant;
-    const std::span<const float> floats = std::as_const(tensor).floats();
-    std::vector<float> taken(floats.begin(), floats.end());
+    std::vector<T> taken(tensor.bytes.size() / sizeof(T));
+    if (!taken.empty()) std::memcpy(taken.data(), tensor.bytes.data(), tensor.bytes.size());
     if (--reads_[value] == 0) tensor = Tensor();
     return taken;
   }
@@ -290,7 +311,7 @@ class Lowering {
 
 }  // namespace
 
-std::variant<DenseMatrix, CsrMatrix> ChooseFormat(DenseMatrix matrix) {
+decltype(Weight::matrix) ChooseFormat(DenseMatrix matrix) {
   constexpr int64_t kOneIn = 2;  // zeros, at least
   const int64_t elements = matrix.rows * matrix.cols;
   if ((elements - matrix.CountNonzeros()) * kOneIn >= elements) return CsrMatrix::FromDense(matrix);

@@ -18,7 +18,7 @@ StatusOr<Network> Lower(Graph graph);
 // At half, CSR's 4 bytes a value and 2 an index (4 past 65536 columns) are never more than dense's 4 bytes an element,
 // row offsets aside. Kernels break even at higher sparsity, but that is not decided here: dense kernels take CSR
 // weights too, and the planner measures both, whereas a weight kept dense is never tried on sparse kernels.
-std::variant<DenseMatrix, CsrMatrix> ChooseFormat(DenseMatrix matrix);
+decltype(Weight::matrix) ChooseFormat(DenseMatrix matrix);
 
 }  // namespace swizzle
 

@@ -18,7 +18,8 @@ constexpr int64_t kMaxWindowExtent = int64_t{1} << 15;
 bool IsConvolution(LayerKind kind) { return kind == LayerKind::kConv || kind == LayerKind::kDepthwiseConv; }
 
 bool HasWeight(LayerKind kind) {
-  return IsConvolution(kind) || kind == LayerKind::kEmbedding || kind == LayerKind::kLayerNorm;
+  return IsConvolution(kind) || kind == LayerKind::kEmbedding || kind == LayerKind::kLayerNorm ||
+         kind == LayerKind::kSparseAttention;
 }
 
 // Kinds that know of sequences, all of whose values are matrices.
@@ -27,13 +28,15 @@ bool IsOfSequences(LayerKind kind) { return kind >= LayerKind::kEmbedding; }
 // What takes values per token and makes one per row.
 bool IsReduction(LayerKind kind) { return kind == LayerKind::kSelectToken || kind == LayerKind::kMeanTokens; }
 
+bool IsAttention(LayerKind kind) { return kind == LayerKind::kAttention || kind == LayerKind::kSparseAttention; }
+
 bool IsPool(LayerKind kind) { return kind == LayerKind::kMaxPool || kind == LayerKind::kAveragePool; }
 
 bool KeepsChannels(LayerKind kind) { return kind == LayerKind::kDepthwiseConv || IsPool(kind); }
 
 size_t InputCount(const Layer& layer) {
   if (layer.kind == LayerKind::kEmbedding) return layer.lookup.by_position ? 0 : 1;
-  if (layer.kind == LayerKind::kAttention) return 3;
+  if (IsAttention(layer.kind)) return 3;
   return IsBinary(layer.kind) || layer.epilogue.residual ? 2 : 1;
 }
 
@@ -96,6 +99,7 @@ Status ValidateValue(const NetworkValue& value, size_t index) {
 
 Status ValidateMatrix(const DenseMatrix& matrix) { return matrix.Validate(); }
 Status ValidateMatrix(const CsrMatrix& matrix) { return matrix.Validate(); }
+Status ValidateMatrix(const AttentionPattern& pattern) { return pattern.Validate(); }
 
 Status ValidateWeight(const Weight& weight) {
   SWIZZLE_RETURN_IF_ERROR(std::visit([](const auto& matrix) { return ValidateMatrix(matrix); }, weight.matrix));
@@ -244,7 +248,7 @@ class Validator {
   }
 
   Status CheckLayer(const Layer& layer) {
-    if (layer.kind > LayerKind::kMeanTokens) {
+    if (layer.kind > LayerKind::kSparseAttention) {
       return InvalidArgument("its kind ", static_cast<int>(layer.kind), " is not known");
     }
     SWIZZLE_RETURN_IF_ERROR(CheckEdges(layer));
@@ -308,7 +312,7 @@ class Validator {
     const bool per_token = OutputOf(layer).per_token;
     if (OutputOf(layer).ids) return InvalidArgument("it cannot make ids");
     if (IsReduction(layer.kind) && per_token) return InvalidArgument("it makes a value per token");
-    if ((embeds || layer.kind == LayerKind::kAttention) && !per_token) return InvalidArgument("it makes no tokens");
+    if ((embeds || IsAttention(layer.kind)) && !per_token) return InvalidArgument("it makes no tokens");
     return {};
   }
 
@@ -320,6 +324,9 @@ class Validator {
         if (layer.lookup.offset >= 0 && layer.lookup.offset < kMaxExtent) return {};
         return InvalidArgument("its offset ", layer.lookup.offset, " is negative or too large");
       case LayerKind::kAttention: return CheckAttention(layer);
+      case LayerKind::kSparseAttention:
+        SWIZZLE_RETURN_IF_ERROR(CheckAttention(layer));
+        return CheckPatternLayer(layer);
       case LayerKind::kLayerNorm:
         if (layer.epsilon >= 0.0f && std::isfinite(layer.epsilon)) break;
         return InvalidArgument("its epsilon ", layer.epsilon, " is negative or not finite");
@@ -337,6 +344,20 @@ class Validator {
                              v, " and ", out, " channels");
     }
     if (!std::isfinite(layer.attention.scale)) return InvalidArgument("its scale is not finite");
+    return {};
+  }
+
+  // A pattern goes by places, so that sequences have one length and no token is left out.
+  Status CheckPatternLayer(const Layer& layer) const {
+    if (!(layer.attention.scale > 0.0f)) {
+      return InvalidArgument("its scale ", layer.attention.scale, " is not positive, as attention with a pattern takes");
+    }
+    const SequenceInputs& sequences = *network_.sequences;
+    if (sequences.mask != -1) return InvalidArgument("it has a pattern of keys, which goes with no mask of tokens");
+    if (sequences.length != layer.attention.length) {
+      return InvalidArgument("its pattern is of ", layer.attention.length, " tokens; sequences have ",
+                             sequences.length == 0 ? "any length" : Concat(sequences.length));
+    }
     return {};
   }
 
@@ -398,6 +419,8 @@ class Validator {
     weight_used_[layer.weight] = true;
     const Weight& weight = network_.weights[layer.weight];
     SWIZZLE_RETURN_IF_ERROR(ValidateWeight(weight));
+    if (layer.kind == LayerKind::kSparseAttention) return CheckPattern(layer, weight);
+    if (weight.format() == Format::kPattern) return InvalidArgument("only attention has a pattern for its weight");
     if (layer.kind != LayerKind::kConv && weight.format() != Format::kDense) {
       return InvalidArgument("weights of ", LayerKindName(layer.kind), " are always dense");
     }
@@ -411,6 +434,15 @@ class Validator {
                              " elements");
     }
     return {};
+  }
+
+  static Status CheckPattern(const Layer& layer, const Weight& weight) {
+    if (weight.format() != Format::kPattern) return InvalidArgument("its weight is no pattern of keys");
+    if (!weight.bias.empty()) return InvalidArgument("its pattern has a bias");
+    const Attention& attention = layer.attention;
+    if (weight.rows() == attention.length && weight.nonzeros() == attention.nonzeros) return {};
+    return InvalidArgument("its pattern of ", weight.rows(), " tokens has ", weight.nonzeros(),
+                           " nonzeros; the layer says ", attention.length, " and ", attention.nonzeros);
   }
 
   // Rows and columns that its weight has to have.
@@ -448,6 +480,7 @@ Op LayerOp(LayerKind kind) {
     case LayerKind::kAttention: return Op::kAttention;
     case LayerKind::kSelectToken: return Op::kSelectToken;
     case LayerKind::kMeanTokens: return Op::kMeanTokens;
+    case LayerKind::kSparseAttention: return Op::kSparseAttention;
     default: return Op::kConv;
   }
 }
@@ -458,7 +491,7 @@ std::string_view LayerKindName(LayerKind kind) {
   constexpr std::string_view kNames[] = {"Conv",        "DepthwiseConv", "Add",     "Activation", "MaxPool",
                                          "AveragePool", "Softmax",       "Reshape", "Multiply",   "Scale",
                                          "Function",    "Transpose",     "Embedding", "LayerNorm", "Attention",
-                                         "SelectToken", "MeanTokens"};
+                                         "SelectToken", "MeanTokens", "SparseAttention"};
   const size_t index = static_cast<size_t>(kind);
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
@@ -481,19 +514,26 @@ int64_t Network::LookupLimit(int value) const {
 }
 
 int64_t Network::DenseWeightBytes() const {
-  int64_t floats = 0;
-  for (const Weight& weight : weights)
-    floats += weight.rows() * weight.cols() + static_cast<int64_t>(weight.bias.size());
-  return floats * static_cast<int64_t>(sizeof(float));
+  int64_t bytes = 0;
+  for (const Weight& weight : weights) bytes += weight.DenseBytes();
+  return bytes;
 }
 
 int64_t Network::StoredWeightBytes() const {
   size_t bytes = 0;
-  for (const Weight& weight : weights) {
-    bytes += std::visit([](const auto& matrix) { return matrix.bytes(); }, weight.matrix);
-    bytes += weight.bias.size() * sizeof(float);
-  }
+  for (const Weight& weight : weights) bytes += weight.StoredBytes();
   return static_cast<int64_t>(bytes);
+}
+
+void SetPatternSizes(Network& network) {
+  for (Layer& layer : network.layers) {
+    const bool has_weight = layer.weight >= 0 && static_cast<size_t>(layer.weight) < network.weights.size();
+    if (layer.kind != LayerKind::kSparseAttention || !has_weight) continue;
+    const auto* pattern = std::get_if<AttentionPattern>(&network.weights[layer.weight].matrix);
+    if (pattern == nullptr) continue;
+    layer.attention.length = pattern->tokens;
+    layer.attention.nonzeros = pattern->nnz();
+  }
 }
 
 Problem LayerProblem(const Network& network, const Layer& layer, BatchSize size, int threads, DType precision) {

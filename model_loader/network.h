@@ -28,7 +28,7 @@ enum class LayerKind : uint8_t {
   kConv, kDepthwiseConv, kAdd, kActivation, kMaxPool, kAveragePool, kSoftmax,
   kReshape,  // [batch, C, H, W] -> [batch, C*H*W, 1, 1] or any other split of the same row
   kMultiply, kScale, kFunction, kTranspose,
-  kEmbedding, kLayerNorm, kAttention, kSelectToken, kMeanTokens,  // of token sequences
+  kEmbedding, kLayerNorm, kAttention, kSelectToken, kMeanTokens, kSparseAttention,  // of token sequences
 };
 std::string_view LayerKindName(LayerKind kind);
 
@@ -70,7 +70,7 @@ struct Layer {
   int weight = -1;           // index into Network::weights; -1: none
   Function function;         // kFunction; this and what follows: elsewhere as made
   Lookup lookup;             // kEmbedding
-  Attention attention;       // kAttention
+  Attention attention;       // kAttention, kSparseAttention
   float epsilon = 0.0f;      // kLayerNorm
   int64_t token = 0;         // kSelectToken
 };
@@ -115,6 +115,9 @@ struct Network {
   int64_t DenseWeightBytes() const;   // of all weights and biases, had they been stored dense
   int64_t StoredWeightBytes() const;  // as their formats store them
 };
+
+// Sets Attention::length and nonzeros of layers with a pattern to what the pattern says, where there is one.
+void SetPatternSizes(Network& network);
 
 // The layer at this batch size. REQUIRES: a validated layer.
 Problem LayerProblem(const Network& network, const Layer& layer, BatchSize size, int threads,

@@ -1,5 +1,6 @@
 #include "kernels/cpu/attention_f32.h"
 
+#include "kernels/cpu/attention_bits.h"
 #include "kernels/cpu/attention_work.h"
 #include "kernels/cpu/token_layout.h"
 #include "kernels/cpu/transpose.h"
@@ -91,6 +92,7 @@ struct Piece {
   Broadcasts keys;    // rows: keys, depth: channels
   Broadcasts values;  // rows: channels, depth: keys
   const float* bias;  // of the keys, or null
+  const uint64_t* allowed;  // for each key, which of the block's queries attend to it; null: all
   int64_t count;
 };
 
@@ -123,9 +125,24 @@ HWY_NOINLINE void RaiseReferences(const FloatVector (&largest)[kVectors], const 
   }
 }
 
+// Scores that the pattern lacks become -infinity.
+template <int kRows, int kVectors>
+HWY_INLINE void LeaveOut(const uint64_t* allowed, FloatVector (&scores)[kRows][kVectors]) {
+  const FloatTag d;
+  const FloatVector nothing = hn::Set(d, -std::numeric_limits<float>::infinity());
+  SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
+    SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
+      const uint64_t bits = allowed[r] >> (j * kLanes);
+      const FloatMask mask = hn::LoadMaskBits(d, reinterpret_cast<const uint8_t*>(&bits));
+      scores[r][j] = hn::IfThenElse(mask, scores[r][j], nothing);
+    }
+  }
+}
+
 // powers[r] = 2^(keys[r] * queries + bias[r] - reference), added to the totals. `powers` follow all earlier ones.
 template <int kRows, int kVectors>
-void ScoreTile(const Broadcasts& keys, const float* bias, const BlockState& state, float* powers) {
+void ScoreTile(const Broadcasts& keys, const float* bias, const uint64_t* allowed, const BlockState& state,
+               float* powers) {
   const FloatTag d;
   Tile<kRows, kVectors> tile;
   tile.SetZero();
@@ -136,6 +153,7 @@ void ScoreTile(const Broadcasts& keys, const float* bias, const BlockState& stat
       SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) tile.sums[r][j] = hn::Add(tile.sums[r][j], row);
     }
   }
+  if (allowed != nullptr) LeaveOut<kRows, kVectors>(allowed, tile.sums);
   FloatVector largest[kVectors];
   FloatVector excess = hn::Set(d, kLeast);
   SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
@@ -214,7 +232,8 @@ void AttendKeys(std::span<const Piece> pieces, const AttentionScratch& sizes, co
       Broadcasts keys = piece.keys;
       keys.data += first * keys.row_stride;
       const float* bias = piece.bias == nullptr ? nullptr : piece.bias + first;
-      kScoreTiles<kVectors>[rows - 1](keys, bias, state, powers + first * kWidth);
+      const uint64_t* allowed = piece.allowed == nullptr ? nullptr : piece.allowed + first;
+      kScoreTiles<kVectors>[rows - 1](keys, bias, allowed, state, powers + first * kWidth);
     });
     powers += piece.count * kWidth;
   }
@@ -232,6 +251,7 @@ struct AttentionCall {
         values(args.problem->attention.packed ? queries : args.inputs[2]),
         output(args.output),
         bias(args.sequences->key_bias.empty() ? nullptr : args.sequences->key_bias.data()),
+        pattern(args.problem->op == Op::kSparseAttention ? static_cast<const AttentionBits*>(args.weight) : nullptr),
         scale(args.problem->attention.scale),
         first_key_channel(args.problem->attention.packed ? KeyChannels(*args.problem) : 0),
         first_value_channel(2 * first_key_channel),
@@ -245,6 +265,7 @@ struct AttentionCall {
   const float* values;
   float* output;
   const float* bias;
+  const AttentionBits* pattern;  // or null
   float scale;
   int64_t first_key_channel, first_value_channel;  // of the operands that keys and values are in
   TokenMatrix key_matrix;  // of queries and keys
@@ -255,9 +276,30 @@ struct AttentionCall {
 // The most pieces of a block of keys: panels are at least one unit wide.
 constexpr int64_t kMaxPieces = kKeyBlock / kPositionUnit + 2;
 
-// Fills `pieces` with keys [first, last); returns how many there are.
-int64_t CutKeys(const AttentionCall& call, int64_t head, int64_t first, int64_t last, Piece* pieces) {
+// Some keys [first, last), and which of a block's queries attend to each; null: all.
+struct Keys {
+  int64_t first, last;
+  const uint64_t* allowed;
+};
+
+// Without those at either end that no query of the block attends to; `allowed` takes a number a key.
+Keys WithoutEnds(const AttentionBits& pattern, const QueryBlock& block, Keys keys, uint64_t* allowed) {
+  const int64_t queries = block.last_query - block.first_query;
+  const uint64_t real = queries >= 64 ? ~uint64_t{0} : (uint64_t{1} << queries) - 1;
+  for (int64_t key = keys.first; key < keys.last; ++key) {
+    const uint64_t bits = pattern.At(key - block.first_key, block.first_query - block.first_key);
+    allowed[key - keys.first] = bits & real;
+  }
+  keys.allowed = allowed;
+  while (keys.first < keys.last && *keys.allowed == 0) ++keys.first, ++keys.allowed;
+  while (keys.first < keys.last && keys.allowed[keys.last - keys.first - 1] == 0) --keys.last;
+  return keys;
+}
+
+// Fills `pieces` with keys; returns how many there are.
+int64_t CutKeys(const AttentionCall& call, int64_t head, const Keys& cut, Piece* pieces) {
   int64_t count = 0;
+  const int64_t first = cut.first, last = cut.last;
   for (int64_t key = first; key < last; ++count) {
     const TokenRun k = call.key_matrix.RunAt(key), v = call.value_matrix.RunAt(key);
     const int64_t keys = std::min(k.tokens, last - key);
@@ -266,6 +308,7 @@ int64_t CutKeys(const AttentionCall& call, int64_t head, int64_t first, int64_t 
     pieces[count] = {{key_data, k.token_stride, k.channel_stride, call.sizes.head_channels},
                      {value_data, v.channel_stride, v.token_stride, keys},
                      call.bias == nullptr ? nullptr : call.bias + key,
+                     cut.allowed == nullptr ? nullptr : cut.allowed + key - first,
                      keys};
     key += keys;
   }
@@ -360,7 +403,11 @@ void AttendBlock(const AttentionCall& call, const QueryBlock& block, float* scra
   std::fill(state.sums, state.sums + call.sizes.value_channels * kWidth, 0.0f);
   for (int64_t key = block.first_key; key < block.last_key; key += kKeyBlock) {
     Piece pieces[kMaxPieces];
-    const int64_t count = CutKeys(call, block.head, key, std::min(key + kKeyBlock, block.last_key), pieces);
+    Keys keys{key, std::min(key + kKeyBlock, block.last_key), nullptr};
+    uint64_t allowed[kKeyBlock];
+    if (call.pattern != nullptr) keys = WithoutEnds(*call.pattern, block, keys, allowed);
+    const int64_t count = CutKeys(call, block.head, keys, pieces);
+    if (count == 0) continue;
     AttendKeys<kVectors>({pieces, static_cast<size_t>(count)}, call.sizes, state);
   }
   WriteOutput<kVectors>(call, block, state);

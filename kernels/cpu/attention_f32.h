@@ -1,4 +1,6 @@
-// Attention of packed token sequences, fp32: rows attention_<layout>_f32_<isa>, kPanels and kNchw.
+// Attention of packed token sequences, fp32: rows attention_<layout>_f32_<isa>, kPanels and kNchw, and with a pattern
+// (AttentionBits) sparse_attention_<layout>_dense_f32_<isa>, where scores that the pattern lacks become -infinity, and
+// blocks of keys that no query of a block attends to are left out.
 //
 // Queries lie in the lanes of vectors; keys and values are broadcast. A block of up to 64 queries of one sequence and
 // head meets the sequence's keys block by block; the softmax goes by a reference that follows the running maximum, and

@@ -1,5 +1,6 @@
 #include "kernels/cpu/kernel_table.h"
 
+#include "kernels/cpu/attention_bits.h"
 #include "kernels/cpu/attention_f32.h"
 #include "kernels/cpu/conv_csr_f32.h"
 #include "kernels/cpu/conv_dense_f32.h"
@@ -14,6 +15,7 @@
 #include "kernels/cpu/pool_f32.h"
 #include "kernels/cpu/scale_f32.h"
 #include "kernels/cpu/softmax_f32.h"
+#include "kernels/cpu/sparse_attention_f32.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/token_reduction_f32.h"
 
@@ -122,6 +124,14 @@ constexpr Kernel kRows[] = {
                             nullptr, AttentionWorkspaceBytes, AttentionNchw),
     SWIZZLE_ROWS_PER_TARGET("attention_panels_f32", Key(Op::kAttention, Format::kNone, Layout::kPanels), AcceptsAll,
                             nullptr, AttentionWorkspaceBytes, AttentionPanels),
+    SWIZZLE_ROWS_PER_TARGET("sparse_attention_nchw_pattern_f32",
+                            Key(Op::kSparseAttention, Format::kPattern, Layout::kNchw), AcceptsAll, PrepareSparseAttention,
+                            SparseAttentionWorkspaceBytes, SparseAttentionNchw),
+    SWIZZLE_ROWS_PER_TARGET("sparse_attention_nchw_dense_f32", Key(Op::kSparseAttention, Format::kDense, Layout::kNchw),
+                            AcceptsAttentionBits, PrepareAttentionBits, AttentionWorkspaceBytes, AttentionNchw),
+    SWIZZLE_ROWS_PER_TARGET("sparse_attention_panels_dense_f32",
+                            Key(Op::kSparseAttention, Format::kDense, Layout::kPanels), AcceptsAttentionBits,
+                            PrepareAttentionBits, AttentionWorkspaceBytes, AttentionPanels),
     {"select_token_nchw_f32_base", Key(Op::kSelectToken, Format::kNone, Layout::kNchw), kAnyX86, AcceptsAll, nullptr,
      nullptr, SelectToken<Layout::kNchw>},
     {"select_token_panels_f32_base", Key(Op::kSelectToken, Format::kNone, Layout::kPanels), kAnyX86, AcceptsAll,

@@ -1,4 +1,5 @@
 #include "kernels/reference/reference.h"
+#include "kernels/reference/sparse_attention.h"
 
 namespace swizzle::reference {
 
@@ -36,6 +37,8 @@ Result Solve(const Problem& problem, const Weight* weight, const Values& input, 
     case Op::kAttention:
       if (problem.attention.packed) return PackedAttention(problem, input, *sequences);
       return Attention(problem, {input, second, third}, *sequences);
+    case Op::kSparseAttention:
+      return SparseAttention(problem, std::get<AttentionPattern>(weight->matrix), {input, second, third});
     case Op::kSelectToken:
       return SelectToken(problem, input, *sequences);
     case Op::kMeanTokens:

@@ -78,4 +78,38 @@ Result SparseAttention(const AttentionPattern& pattern, int64_t head_dim, double
   return result;
 }
 
+namespace {
+
+// One head of the sequence that begins at `begin`: [tokens, size] of [tokens, channels].
+Values HeadOf(const Values& matrix, int64_t channels, int64_t begin, int64_t tokens, int64_t head, int64_t size) {
+  Values part;
+  for (int64_t token = begin; token < begin + tokens; ++token) {
+    const auto row = matrix.begin() + token * channels + head * size;
+    part.insert(part.end(), row, row + size);
+  }
+  return part;
+}
+
+}  // namespace
+
+Result SparseAttention(const Problem& problem, const AttentionPattern& pattern, const AttentionInputs& inputs) {
+  const int64_t heads = problem.attention.heads, qk = problem.input.channels, vo = problem.output.channels;
+  const int64_t qk_size = qk / heads, vo_size = vo / heads;
+  Result result(problem.output.batch * vo);
+  for (int64_t begin = 0; begin + pattern.tokens <= problem.output.batch; begin += pattern.tokens) {
+    for (int64_t head = 0; head < heads; ++head) {
+      const auto of = [&](const Values& matrix, int64_t channels, int64_t size) {
+        return HeadOf(matrix, channels, begin, pattern.tokens, head, size);
+      };
+      Result weights = Sddmm(pattern, qk_size, of(inputs.queries, qk, qk_size), of(inputs.keys, qk, qk_size));
+      weights = SparseSoftmax(pattern, problem.attention.scale, weights);
+      const Result sums = PatternSpmm(pattern, vo_size, weights, of(inputs.values, vo, vo_size));
+      for (int64_t i = 0; i < pattern.tokens * vo_size; ++i) {
+        result[(begin + i / vo_size) * vo + head * vo_size + i % vo_size] = sums[i];
+      }
+    }
+  }
+  return result;
+}
+
 }  // namespace swizzle::reference

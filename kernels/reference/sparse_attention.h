@@ -24,6 +24,9 @@ Result SparseAttention(const AttentionPattern& pattern, int64_t head_dim, double
 Result SparseAttentionRow(const AttentionPattern& pattern, int64_t head_dim, double scale,
                           const AttentionInputs& inputs, int64_t query);
 
+// The operator of the kernel table: all sequences and heads, activations [tokens, channels]. Spare tokens get zeros.
+Result SparseAttention(const Problem& problem, const AttentionPattern& pattern, const AttentionInputs& inputs);
+
 }  // namespace swizzle::reference
 
 #endif  // SWIZZLE_KERNELS_REFERENCE_SPARSE_ATTENTION_H_

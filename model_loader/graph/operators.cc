@@ -64,6 +64,7 @@ constexpr OperatorSpec kOperators[] = {
     {kSwizzleDomain, "Scale", 2, 2, 1, "low high "},
     {kSwizzleDomain, "SelectToken", 1, 1, 1, "token "},
     {kSwizzleDomain, "Softmax", 1, 1, 1, ""},
+    {kSwizzleDomain, "SparseAttention", 5, 5, 1, "heads scale "},
     {kSwizzleDomain, "Transpose", 1, 1, 1, "rows "},
 };
 

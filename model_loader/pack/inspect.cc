@@ -36,8 +36,10 @@ class ProgressLine {
 Structure StructureOf(const Network& network, const Layer& layer) {
   if (layer.weight < 0) return {};
   const int64_t taps = int64_t{layer.window.kernel_h} * layer.window.kernel_w;
-  return std::visit([&](const auto& matrix) { return DetectStructure(matrix, taps); },
-                    network.weights[layer.weight].matrix);
+  const Weight& weight = network.weights[layer.weight];
+  if (const auto* csr = std::get_if<CsrMatrix>(&weight.matrix)) return DetectStructure(*csr, taps);
+  if (const auto* dense = std::get_if<DenseMatrix>(&weight.matrix)) return DetectStructure(*dense, taps);
+  return {};  // a pattern of keys is no weight that was pruned
 }
 
 // A plan drops its network's weights, so this comes before it.

@@ -55,7 +55,8 @@ std::vector<double> DenseTotals(const PlanReport& plan) {
         if (b >= candidate.microseconds.size()) continue;
         const double time = candidate.microseconds[b];
         if (candidate.kernel == layer.kernel) chosen = time;
-        if (candidate.weights != Format::kCsr) least = std::min(least.value_or(time), time);
+        const bool dense = candidate.weights != Format::kCsr && candidate.weights != Format::kPattern;
+        if (dense) least = std::min(least.value_or(time), time);
       }
       totals[b] += least.value_or(chosen.value_or(0.0));
     }

@@ -28,6 +28,13 @@ void ForEachNonzero(const CsrMatrix& matrix, const Visit& visit) {
   }
 }
 
+template <typename Visit>
+void ForEachNonzero(const AttentionPattern& pattern, const Visit& visit) {
+  for (int64_t query = 0; query < pattern.tokens; ++query) {
+    for (uint32_t key : pattern.Keys(query)) visit(query, key);
+  }
+}
+
 // Which of `cells` each of `lines` rows or columns falls into.
 class Cells {
  public:

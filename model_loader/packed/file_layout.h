@@ -61,6 +61,7 @@ static_assert(packed::LAYER_KIND_LAYER_NORM == static_cast<int>(LayerKind::kLaye
 static_assert(packed::LAYER_KIND_ATTENTION == static_cast<int>(LayerKind::kAttention) + 1);
 static_assert(packed::LAYER_KIND_SELECT_TOKEN == static_cast<int>(LayerKind::kSelectToken) + 1);
 static_assert(packed::LAYER_KIND_MEAN_TOKENS == static_cast<int>(LayerKind::kMeanTokens) + 1);
+static_assert(packed::LAYER_KIND_SPARSE_ATTENTION == static_cast<int>(LayerKind::kSparseAttention) + 1);
 
 // Likewise functions.
 inline packed::FunctionKind PackedKind(FunctionKind kind) {

@@ -74,6 +74,10 @@ void ForEachArray(const packed::Weight& weight, const Visit& visit) {
     if (weight.csr().has_col_indices()) visit("column indices", weight.csr().col_indices());
     if (weight.csr().has_values()) visit("values", weight.csr().values());
   }
+  if (weight.has_pattern()) {
+    if (weight.pattern().has_row_offsets()) visit("row offsets", weight.pattern().row_offsets());
+    if (weight.pattern().has_col_indices()) visit("column indices", weight.pattern().col_indices());
+  }
   if (weight.has_bias()) visit("bias", weight.bias());
 }
 
@@ -140,6 +144,7 @@ Status CheckDenseSizes(const packed::Header& header) {
   int64_t total = 0;
   for (int i = 0; i < header.weights_size(); ++i) {
     const packed::Weight& weight = header.weights(i);
+    if (weight.has_pattern()) continue;  // nothing makes it dense
     int64_t elements = 0;
     if (weight.rows() < 0 || weight.cols() < 0 || __builtin_mul_overflow(weight.rows(), weight.cols(), &elements) ||
         __builtin_add_overflow(total, elements, &total) || total > kMaxDenseElements) {
@@ -180,6 +185,7 @@ class Unpacker {
       if (!weight.ok()) return Annotate(weight.status(), Concat("weight ", i));
       network.weights.push_back(*std::move(weight));
     }
+    SetPatternSizes(network);
     for (const packed::Port& port : header_.inputs()) {
       SWIZZLE_ASSIGN_OR_RETURN(network.inputs.emplace_back(), UnpackPort(port));
     }
@@ -211,7 +217,7 @@ class Unpacker {
     layer.epilogue.residual = proto.epilogue().residual();
     if (proto.has_weight()) layer.weight = proto.weight();
     layer.lookup = {proto.lookup().by_position(), proto.lookup().offset()};
-    if (proto.has_attention()) layer.attention = {proto.attention().heads(), proto.attention().scale()};
+    if (proto.has_attention()) layer.attention = {proto.attention().heads(), proto.attention().scale(), 0, 0};
     layer.epsilon = proto.epsilon();
     layer.token = proto.token();
     if (layer.kind != LayerKind::kFunction) return layer;
@@ -253,6 +259,8 @@ class Unpacker {
       SWIZZLE_ASSIGN_OR_RETURN(weight.matrix, UnpackDense(proto));
     } else if (proto.has_csr()) {
       SWIZZLE_ASSIGN_OR_RETURN(weight.matrix, UnpackCsr(proto));
+    } else if (proto.has_pattern()) {
+      SWIZZLE_ASSIGN_OR_RETURN(weight.matrix, UnpackPattern(proto));
     } else {
       return InvalidArgument("it is in no format that this program knows");
     }
@@ -271,16 +279,33 @@ class Unpacker {
   }
 
   StatusOr<CsrMatrix> UnpackCsr(const packed::Weight& proto) const {
-    const packed::Csr& csr = proto.csr();
     CsrMatrix matrix;
     matrix.rows = proto.rows();
     matrix.cols = proto.cols();
-    SWIZZLE_ASSIGN_OR_RETURN(matrix.row_offsets,
-                             Copy<uint32_t>(csr.row_offsets(), "row offsets", packed::ELEMENT_TYPE_UINT32));
-    SWIZZLE_ASSIGN_OR_RETURN(matrix.col_indices, UnpackColumns(csr.col_indices(), matrix.cols));
-    SWIZZLE_ASSIGN_OR_RETURN(matrix.values, Copy<float>(csr.values(), "values", packed::ELEMENT_TYPE_FLOAT32));
+    SWIZZLE_RETURN_IF_ERROR(UnpackPlaces(proto.csr(), matrix.cols, matrix));
+    SWIZZLE_ASSIGN_OR_RETURN(matrix.values, Copy<float>(proto.csr().values(), "values", packed::ELEMENT_TYPE_FLOAT32));
     SWIZZLE_RETURN_IF_ERROR(matrix.Validate());
     return matrix;
+  }
+
+  StatusOr<AttentionPattern> UnpackPattern(const packed::Weight& proto) const {
+    if (proto.rows() != proto.cols()) {
+      return InvalidArgument("its pattern of ", proto.rows(), " x ", proto.cols(), " is not square");
+    }
+    AttentionPattern pattern;
+    pattern.tokens = proto.rows();
+    SWIZZLE_RETURN_IF_ERROR(UnpackPlaces(proto.pattern(), pattern.tokens, pattern));
+    SWIZZLE_RETURN_IF_ERROR(pattern.Validate());
+    return pattern;
+  }
+
+  // The row offsets and column indices of a CSR matrix or a pattern.
+  template <typename Proto, typename Sparse>
+  Status UnpackPlaces(const Proto& proto, int64_t cols, Sparse& sparse) const {
+    SWIZZLE_ASSIGN_OR_RETURN(sparse.row_offsets,
+                             Copy<uint32_t>(proto.row_offsets(), "row offsets", packed::ELEMENT_TYPE_UINT32));
+    SWIZZLE_ASSIGN_OR_RETURN(sparse.col_indices, UnpackColumns(proto.col_indices(), cols));
+    return {};
   }
 
   StatusOr<std::vector<uint32_t>> UnpackColumns(const packed::Array& array, int64_t cols) const {

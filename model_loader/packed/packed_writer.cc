@@ -35,18 +35,30 @@ void PackMatrix(const DenseMatrix& matrix, ArrayWriter& arrays, packed::Weight& 
   arrays.Add(packed::ELEMENT_TYPE_FLOAT32, matrix.values, *weight.mutable_dense()->mutable_values());
 }
 
+// The row offsets and column indices of a CSR matrix or a pattern.
+template <typename Sparse, typename Proto>
+void PackPlaces(const Sparse& sparse, int64_t cols, ArrayWriter& arrays, Proto& proto) {
+  arrays.Add(packed::ELEMENT_TYPE_UINT32, sparse.row_offsets, *proto.mutable_row_offsets());
+  if (cols <= kMaxUint16Columns) {
+    const std::vector<uint16_t> narrow(sparse.col_indices.begin(), sparse.col_indices.end());
+    arrays.Add(packed::ELEMENT_TYPE_UINT16, narrow, *proto.mutable_col_indices());
+  } else {
+    arrays.Add(packed::ELEMENT_TYPE_UINT32, sparse.col_indices, *proto.mutable_col_indices());
+  }
+}
+
 void PackMatrix(const CsrMatrix& matrix, ArrayWriter& arrays, packed::Weight& weight) {
   weight.set_rows(matrix.rows);
   weight.set_cols(matrix.cols);
   packed::Csr& csr = *weight.mutable_csr();
-  arrays.Add(packed::ELEMENT_TYPE_UINT32, matrix.row_offsets, *csr.mutable_row_offsets());
-  if (matrix.cols <= kMaxUint16Columns) {
-    const std::vector<uint16_t> narrow(matrix.col_indices.begin(), matrix.col_indices.end());
-    arrays.Add(packed::ELEMENT_TYPE_UINT16, narrow, *csr.mutable_col_indices());
-  } else {
-    arrays.Add(packed::ELEMENT_TYPE_UINT32, matrix.col_indices, *csr.mutable_col_indices());
-  }
+  PackPlaces(matrix, matrix.cols, arrays, csr);
   arrays.Add(packed::ELEMENT_TYPE_FLOAT32, matrix.values, *csr.mutable_values());
+}
+
+void PackMatrix(const AttentionPattern& pattern, ArrayWriter& arrays, packed::Weight& weight) {
+  weight.set_rows(pattern.tokens);
+  weight.set_cols(pattern.tokens);
+  PackPlaces(pattern, pattern.tokens, arrays, *weight.mutable_pattern());
 }
 
 void PackWeight(const Weight& weight, ArrayWriter& arrays, packed::Weight& proto) {
@@ -79,7 +91,7 @@ void PackSequenceLayer(const Layer& layer, packed::Layer& proto) {
     proto.mutable_lookup()->set_by_position(layer.lookup.by_position);
     proto.mutable_lookup()->set_offset(layer.lookup.offset);
   }
-  if (layer.kind == LayerKind::kAttention) {
+  if (layer.kind == LayerKind::kAttention || layer.kind == LayerKind::kSparseAttention) {
     proto.mutable_attention()->set_heads(layer.attention.heads);
     proto.mutable_attention()->set_scale(layer.attention.scale);
   }

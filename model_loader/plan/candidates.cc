@@ -34,7 +34,8 @@ StatusOr<std::vector<Candidate>> Measurer::LayerCandidates(const Network& networ
   std::vector<Candidate> candidates;
   const Problem problem = LayerProblem(network, layer, 1, settings_.threads, settings_.precision);
   for (const Kernel* kernel : WidestCandidates(backend_, problem, WeightFormat(network, layer))) {
-    if (dense_only_ && kernel->key.weights == Format::kCsr) continue;
+    const Format format = kernel->key.weights;
+    if (dense_only_ && (format == Format::kCsr || format == Format::kPattern)) continue;
     candidates.push_back({.kernel = kernel, .input = kernel->key.input, .output = kernel->key.output});
   }
   if (candidates.empty()) {

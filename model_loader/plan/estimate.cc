@@ -11,9 +11,17 @@ constexpr double kMemoryRate = 2e3;
 // What a call costs before it computes anything.
 constexpr double kCallMicroseconds = 2.0;
 
+bool SkipsZeros(const Kernel& kernel) {
+  return kernel.key.weights == Format::kCsr || kernel.key.weights == Format::kPattern;
+}
+
 double MultiplyAdds(const Kernel& kernel, const Problem& problem, const Weight& weight) {
-  const bool skips_zeros = kernel.key.weights == Format::kCsr;
-  const int64_t entries = skips_zeros ? weight.nonzeros() : weight.rows() * weight.cols();
+  const int64_t entries = SkipsZeros(kernel) ? weight.nonzeros() : weight.rows() * weight.cols();
+  if (problem.op == Op::kSparseAttention) {
+    const double sequences = static_cast<double>(problem.input.batch) / static_cast<double>(problem.attention.length);
+    const double channels = static_cast<double>(problem.input.channels + problem.output.channels);
+    return sequences * static_cast<double>(entries) * channels;
+  }
   const int64_t positions =
       kernel.key.output == Layout::kPanels ? PanelGrid(problem.output.positions()).padded_positions()
                                            : problem.output.positions();
@@ -22,7 +30,7 @@ double MultiplyAdds(const Kernel& kernel, const Problem& problem, const Weight& 
 
 double Rate(const Kernel& kernel) {
   if (kernel.key.op == Op::kDepthwiseConv) return kDepthwiseRate;
-  return kernel.key.weights == Format::kCsr ? kSparseRate : kDenseRate;
+  return SkipsZeros(kernel) ? kSparseRate : kDenseRate;
 }
 
 }  // namespace

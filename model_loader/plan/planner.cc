@@ -78,16 +78,14 @@ LayerReport DescribeLayer(const Network& network, const Layer& layer, const std:
   report.input = layer.inputs.empty() ? Extent{1, 1} : network.values[layer.inputs[0]].WithBatch(1);
   if (layer.weight >= 0) {
     const Weight& weight = network.weights[layer.weight];
-    const int64_t bias_bytes = static_cast<int64_t>(weight.bias.size() * sizeof(float));
     if (IsPrunable(layer.kind)) {
       report.weight_rows = weight.rows();
       report.weight_cols = weight.cols();
       report.nonzeros = weight.nonzeros();
     }
     report.format = std::string(FormatName(weight.format()));
-    report.dense_bytes = weight.rows() * weight.cols() * static_cast<int64_t>(sizeof(float)) + bias_bytes;
-    report.stored_bytes =
-        bias_bytes + static_cast<int64_t>(std::visit([](const auto& m) { return m.bytes(); }, weight.matrix));
+    report.dense_bytes = weight.DenseBytes();
+    report.stored_bytes = static_cast<int64_t>(weight.StoredBytes());
   }
   for (const Candidate& candidate : candidates) {
     if (candidate.kernel == nullptr) continue;
@@ -110,6 +108,8 @@ StatusOr<BatchSize> MaxSize(const Network& network, const PlanOptions& options) 
 }
 
 std::vector<int64_t> MeasuredBatches(const Network& network, BatchSize max) {
+  const auto has_pattern = [](const Layer& layer) { return layer.kind == LayerKind::kSparseAttention; };
+  if (std::any_of(network.layers.begin(), network.layers.end(), has_pattern)) return {network.sequences->length};
   if (network.sequences) {
     constexpr int64_t kFewTokens = 64, kManyTokens = 512;
     if (max.tokens <= kFewTokens) return {max.tokens};

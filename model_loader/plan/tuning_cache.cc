@@ -41,7 +41,7 @@ std::string ProblemText(const Problem& problem) {
                 ExtentText(problem.input), " -> ", ExtentText(problem.output), " window ", WindowText(problem.window),
                 problem.epilogue.Clamps() ? " clamped" : "", problem.epilogue.residual ? " residual" : "",
                 fused ? Concat(" ", FunctionKindName(fused->kind)) : "", problem.attention.packed ? " packed" : "",
-                problem.op == Op::kAttention ? Concat(" heads ", problem.attention.heads) : "", " threads ",
+                IsAttention(problem.op) ? Concat(" heads ", problem.attention.heads) : "", " threads ",
                 problem.threads);
 }
 
@@ -67,16 +67,20 @@ std::string RecordLine(const std::string& key, double microseconds) {
 }  // namespace
 
 uint64_t PatternHash(const Weight& weight) {
-  const auto* csr = std::get_if<CsrMatrix>(&weight.matrix);
-  const int64_t shape[] = {weight.rows(), weight.cols(), csr == nullptr ? 0 : 1};
+  const Format format = weight.format();
+  const int64_t shape[] = {weight.rows(), weight.cols(), format == Format::kDense ? 0 : 1};
   uint64_t hash = XXH3_64bits(shape, sizeof(shape));
-  if (csr == nullptr) return hash;
   const auto add = [&](const auto& values) {
     const auto bytes = std::as_bytes(std::span(values));
     hash = XXH3_64bits_withSeed(bytes.data(), bytes.size(), hash);
   };
-  add(csr->row_offsets);
-  add(csr->col_indices);
+  if (const auto* csr = std::get_if<CsrMatrix>(&weight.matrix)) {
+    add(csr->row_offsets);
+    add(csr->col_indices);
+  } else if (const auto* pattern = std::get_if<AttentionPattern>(&weight.matrix)) {
+    add(pattern->row_offsets);
+    add(pattern->col_indices);
+  }
   return hash;
 }
 

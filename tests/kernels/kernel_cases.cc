@@ -1,5 +1,6 @@
 #include "tests/kernels/kernel_cases.h"
 
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -295,6 +296,49 @@ std::vector<KernelCase> AttentionCases() {
   return cases;
 }
 
+// Without the keys of every third query.
+AttentionPattern WithEmptyRows(const AttentionPattern& pattern) {
+  AttentionPattern thinned;
+  thinned.tokens = pattern.tokens;
+  thinned.row_offsets = {0};
+  for (int64_t query = 0; query < pattern.tokens; ++query) {
+    const auto keys = pattern.Keys(query);
+    if (query % 3 != 1) thinned.col_indices.insert(thinned.col_indices.end(), keys.begin(), keys.end());
+    thinned.row_offsets.push_back(static_cast<uint32_t>(thinned.col_indices.size()));
+  }
+  return thinned;
+}
+
+// Bands, blocks, causal ones, drawn ones and ones with queries that have no keys.
+std::vector<AttentionPattern> Patterns(int64_t tokens) {
+  return {AttentionPattern::FromBand(tokens, tokens, true),
+          AttentionPattern::FromBand(tokens, 1 + tokens / 8, false),
+          AttentionPattern::FromBandAndRandom(tokens, 1 + tokens / 16, 0.1, 7),
+          AttentionPattern::FromBlocks(tokens, 32, {{0, 0}, {1, 1}, {2, 0}, {3, 3}, {6, 1}}),
+          WithEmptyRows(AttentionPattern::FromBand(tokens, 3, true))};
+}
+
+std::vector<KernelCase> SparseAttentionCases() {
+  constexpr Heads kHeads[] = {{2, 64, 64}, {1, 32, 32}, {3, 128, 128}, {2, 20, 20}, {1, 3, 40}, {2, 33, 7}};
+  constexpr float kScales[] = {0.5f, 1.0f, 2.0f};
+  const std::vector<std::vector<int32_t>> lengths = {{1}, {16}, {63, 63}, {64}, {100, 100, 100}, {129}, {321, 321}};
+  std::vector<KernelCase> cases;
+  for (const Heads& heads : kHeads) {
+    for (const auto& sequences : lengths) {
+      for (AttentionPattern& pattern : Patterns(sequences[0])) {
+        const size_t turn = cases.size();
+        KernelCase made = SequenceCase(Op::kSparseAttention, sequences, heads.count * heads.size, turn + turn / 5);
+        made.problem.output.channels = heads.count * heads.value_size;
+        const float scale = kScales[turn % std::size(kScales)] / std::sqrt(static_cast<float>(heads.size));
+        made.problem.attention = {heads.count, scale, pattern.tokens, pattern.nnz()};
+        made.pattern = std::move(pattern);
+        cases.push_back(std::move(made));
+      }
+    }
+  }
+  return cases;
+}
+
 std::vector<KernelCase> ReductionCases(Op op) {
   std::vector<KernelCase> cases;
   for (int64_t channels : {1, 17, 64}) {
@@ -313,9 +357,10 @@ std::string SequenceText(const KernelCase& kernel_case) {
   const Problem& problem = kernel_case.problem;
   std::string text = " lengths";
   for (int32_t length : kernel_case.lengths) text += Concat(" ", length);
-  if (problem.op == Op::kAttention) {
+  if (IsAttention(problem.op)) {
     text += Concat(" heads ", problem.attention.heads, " scale ", problem.attention.scale);
   }
+  if (kernel_case.pattern.tokens > 0) text += Concat(" pattern of ", kernel_case.pattern.nnz());
   text += Concat(" masked ", static_cast<int>(kernel_case.masked));
   if (problem.lookup.by_position) text += Concat(" by position from ", problem.lookup.offset);
   return text + Concat(" token ", problem.token, " mean ", kernel_case.mean);
@@ -349,6 +394,7 @@ std::vector<KernelCase> KernelCases(Op op) {
     case Op::kEmbedding: return EmbeddingCases();
     case Op::kLayerNorm: return LayerNormCases();
     case Op::kAttention: return AttentionCases();
+    case Op::kSparseAttention: return SparseAttentionCases();
     case Op::kSelectToken:
     case Op::kMeanTokens: return ReductionCases(op);
     default: break;

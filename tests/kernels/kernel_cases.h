@@ -22,6 +22,7 @@ struct KernelCase {
   Masked masked = Masked::kNothing;   // by -10000, wholly by -infinity; one key of a sequence is left unless all are
   int64_t table_rows = 0;             // kEmbedding
   float mean = 0;                     // of the inputs
+  AttentionPattern pattern = {};      // kSparseAttention
 };
 
 // "conv 2x16x7x7 -> 2x31x7x7 window 3x3/1 bias residual [0,6] sparsity 0.9 threads 2".

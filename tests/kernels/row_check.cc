@@ -60,6 +60,7 @@ std::vector<float> DrawValues(int64_t count, float reach, std::mt19937& random) 
 // A weight of the case's sparsity; as CSR or dense, whatever the row's own format.
 Weight DrawWeight(const KernelCase& kernel_case, DType dtype, bool csr, std::mt19937& random) {
   const Problem& problem = kernel_case.problem;
+  if (problem.op == Op::kSparseAttention) return {kernel_case.pattern, {}};
   const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
   DenseMatrix matrix;
   const bool embeds = problem.op == Op::kEmbedding;
@@ -138,7 +139,7 @@ std::vector<float> DrawIds(int64_t count, int64_t limit, std::mt19937& random) {
 }
 
 Extent InputExtent(const Problem& problem, size_t index) {
-  if (index == 0 || (problem.op == Op::kAttention && index == 1)) return problem.input;
+  if (index == 0 || (IsAttention(problem.op) && index == 1)) return problem.input;
   return problem.op == Op::kScale ? Extent{problem.output.batch, problem.output.channels} : problem.output;
 }
 

@@ -262,6 +262,46 @@ const Fault kEncoderFaults[] = {
     {"NormClamps", [](Network& n) { FirstOf(n, LayerKind::kLayerNorm).epilogue.low = 0; }, "LayerNorm cannot clamp"},
 };
 
+class PatternFaultTest : public ::testing::TestWithParam<Fault> {};
+
+TEST_P(PatternFaultTest, IsRefused) {
+  Network network = testing::MakeRandomEncoder({.length = 20, .band = 3});
+  EXPECT_THAT(network.Validate(), IsOk());
+  GetParam().make(network);
+  EXPECT_THAT(network.Validate(), IsError(StatusCode::kInvalidArgument, GetParam().message));
+}
+
+const Fault kPatternFaults[] = {
+    {"OfOtherLength",
+     [](Network& n) {
+       FirstOf(n, LayerKind::kSparseAttention).attention.length = 21;
+     },
+     "its pattern is of 21 tokens; sequences have 20"},
+    {"OfOtherNonzeros", [](Network& n) { FirstOf(n, LayerKind::kSparseAttention).attention.nonzeros = 1; },
+     "the layer says 20 and 1"},
+    {"WithAMask", [](Network& n) { n.sequences->mask = 1; }, "goes with no mask of tokens"},
+    {"NegativeScale", [](Network& n) { FirstOf(n, LayerKind::kSparseAttention).attention.scale = -1; },
+     "its scale -1 is not positive"},
+    {"Malformed",
+     [](Network& n) { std::get<AttentionPattern>(WeightOf(n, LayerKind::kSparseAttention).matrix).col_indices[0] = 20; },
+     "keys must rise and be below 20"},
+    {"IsAMatrix",
+     [](Network& n) {
+       WeightOf(n, LayerKind::kSparseAttention).matrix = CsrMatrix{20, 20, std::vector<uint32_t>(21), {}, {}};
+     },
+     "its weight is no pattern of keys"},
+    {"HasABias", [](Network& n) { WeightOf(n, LayerKind::kSparseAttention).bias.resize(20); }, "its pattern has a bias"},
+    {"OfALinearLayer",
+     [](Network& n) {
+       Weight& linear = n.weights[FirstOf(n, LayerKind::kConv).weight];
+       linear = {WeightOf(n, LayerKind::kSparseAttention).matrix, {}};
+     },
+     "only attention has a pattern"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Faults, PatternFaultTest, ::testing::ValuesIn(kPatternFaults),
+                         [](const auto& fault) { return fault.param.name; });
+
 INSTANTIATE_TEST_SUITE_P(Faults, EncoderFaultTest, ::testing::ValuesIn(kEncoderFaults),
                          [](const auto& fault) { return fault.param.name; });
 

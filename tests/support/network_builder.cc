@@ -172,7 +172,15 @@ int NetworkBuilder::LayerNorm(int input) {
 
 int NetworkBuilder::Attention(int q, int k, int v, int32_t heads, float scale) {
   Layer layer = NewLayer(LayerKind::kAttention, {q, k, v});
-  layer.attention = {heads, scale};
+  layer.attention = {heads, scale, 0, 0};
+  return AppendTokens(std::move(layer), value(v).channels, true);
+}
+
+int NetworkBuilder::SparseAttention(int q, int k, int v, int32_t heads, float scale, AttentionPattern pattern) {
+  Layer layer = NewLayer(LayerKind::kSparseAttention, {q, k, v});
+  layer.attention = {heads, scale, pattern.tokens, pattern.nnz()};
+  layer.weight = static_cast<int>(network_.weights.size());
+  network_.weights.push_back({std::move(pattern), {}});
   return AppendTokens(std::move(layer), value(v).channels, true);
 }
 

@@ -49,6 +49,7 @@ class NetworkBuilder {
   int Embedding(int ids, int64_t rows, int64_t channels, int64_t offset = 0);
   int LayerNorm(int input);
   int Attention(int q, int k, int v, int32_t heads, float scale);
+  int SparseAttention(int q, int k, int v, int32_t heads, float scale, AttentionPattern pattern);
   int SelectFirstToken(int input);
   int MeanTokens(int input);
 

@@ -5,7 +5,6 @@
 namespace swizzle::testing {
 namespace {
 
-constexpr int64_t kChannels = 24;
 constexpr int64_t kInner = 40;
 constexpr int32_t kHeads = 2;
 constexpr int64_t kPositionOffset = 2;  // as RoBERTa, whose positions start at 2
@@ -15,16 +14,21 @@ constexpr int64_t kPositionOffset = 2;  // as RoBERTa, whose positions start at 
 Network MakeRandomEncoder(const RandomEncoderOptions& options) {
   NetworkBuilder b(options.seed, options.batch_size);
   const double s = options.sparsity;
+  const int64_t channels = options.channels;
   const int ids = b.Ids("input_ids");
-  const int words = b.Embedding(ids, options.vocabulary, kChannels);
-  const int positions = b.Embedding(-1, options.positions, kChannels, kPositionOffset);
+  const int words = b.Embedding(ids, options.vocabulary, channels);
+  const int positions = b.Embedding(-1, options.positions, channels, kPositionOffset);
   const int x = b.LayerNorm(b.Pointwise(LayerKind::kAdd, {words, positions}));
-  const int q = b.Linear(x, kChannels, s), k = b.Linear(x, kChannels, s), v = b.Linear(x, kChannels, s);
-  const int attended = b.Attention(q, k, v, kHeads, 0.3f);
-  const int mixed = b.LayerNorm(b.Linear(attended, kChannels, s, x));
+  const int q = b.Linear(x, channels, s), k = b.Linear(x, channels, s), v = b.Linear(x, channels, s);
+  const bool sparse = options.band > 0;
+  const int attended =
+      sparse ? b.SparseAttention(q, k, v, kHeads, 0.3f,
+                                 AttentionPattern::FromBandAndRandom(options.length, options.band, 0.2, options.seed))
+             : b.Attention(q, k, v, kHeads, 0.3f);
+  const int mixed = b.LayerNorm(b.Linear(attended, channels, s, x));
   const int inner = b.Function(b.Linear(mixed, kInner, s), {FunctionKind::kGelu, 0, 0});
-  const int hidden = b.LayerNorm(b.Linear(inner, kChannels, s, mixed));
-  const int pooled = b.Function(b.Linear(b.SelectFirstToken(hidden), kChannels, s), {FunctionKind::kTanh, 0, 0});
+  const int hidden = b.LayerNorm(b.Linear(inner, channels, s, mixed));
+  const int pooled = b.Function(b.Linear(b.SelectFirstToken(hidden), channels, s), {FunctionKind::kTanh, 0, 0});
 
   Network network = b.Finish();
   Shape tokens = {options.length > 0 ? options.length : -1}, rows;
@@ -35,10 +39,11 @@ Network MakeRandomEncoder(const RandomEncoderOptions& options) {
   network.inputs = {{"input_ids", DType::kInt64, tokens, ids},
                     {"attention_mask", DType::kInt64, tokens, -1},
                     {"token_type_ids", DType::kInt32, tokens, -1}};
-  tokens.push_back(kChannels);
-  rows.push_back(kChannels);
+  tokens.push_back(channels);
+  rows.push_back(channels);
   network.outputs = {{"hidden", DType::kFloat32, tokens, hidden}, {"pooled", DType::kFloat32, rows, pooled}};
-  network.sequences = SequenceInputs{options.length, 1, -10000.0f, options.skips_masked};
+  network.sequences = sparse ? SequenceInputs{options.length, -1, 0.0f, false}
+                             : SequenceInputs{options.length, 1, -10000.0f, options.skips_masked};
   return network;
 }
 

@@ -31,6 +31,12 @@ void ExpectSameMatrix(const CsrMatrix& a, const CsrMatrix& b) {
   EXPECT_EQ(a.values, b.values);
 }
 
+void ExpectSameMatrix(const AttentionPattern& a, const AttentionPattern& b) {
+  EXPECT_EQ(a.tokens, b.tokens);
+  EXPECT_EQ(a.row_offsets, b.row_offsets);
+  EXPECT_EQ(a.col_indices, b.col_indices);
+}
+
 void ExpectSameWeights(const std::vector<Weight>& a, const std::vector<Weight>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) {
@@ -97,7 +103,8 @@ Network RoundTrip(const Network& network) {
 
 TEST(PackedWriterTest, KeepsTokenSequences) {
   for (const testing::RandomEncoderOptions& options :
-       {testing::RandomEncoderOptions{}, testing::RandomEncoderOptions{.batch_size = 2, .length = 9}}) {
+       {testing::RandomEncoderOptions{}, testing::RandomEncoderOptions{.batch_size = 2, .length = 9},
+        testing::RandomEncoderOptions{.length = 30, .band = 4}}) {
     Network network = testing::MakeRandomEncoder(options);
     network.layers.back().function.kind = FunctionKind::kGeluTanh;
     for (Layer& layer : network.layers) {
