@@ -1,5 +1,6 @@
 #include "kernels/cuda/attention.h"
 
+#include "kernels/cuda/attention_pattern.h"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/instantiate.h"
 
@@ -29,6 +30,8 @@ struct Operands {
   int qk_size, vo_size;  // channels of a head
   const int32_t* begins;
   const float* key_bias;  // or null
+  const uint32_t* allowed;  // [query][allowed_words], see DeviceAttentionBits; or null: every key is
+  int allowed_words;
   int sequences, tokens;
   float scale;  // to units of log(2), in which scores are kept
 };
@@ -240,9 +243,30 @@ __device__ Work FindWork(const Operands<T>& op) {
   return work;
 }
 
+// Which keys of a tile the block's queries attend to.
+struct TilePattern {
+  const uint32_t* words;  // of the block's first query and the tile's first key; null: all
+  int pitch;              // from query to query
+  int queries;            // of the block, that belong to the sequence
+
+  __device__ uint32_t Word(int query, int half) const {
+    return words == nullptr ? ~0u : words[min(query, queries - 1) * pitch + half];
+  }
+  // Whether any query attends to any key. REQUIRES: all threads of the block call it; they are then in step.
+  template <int kQueries>
+  __device__ bool Any() const {
+    uint32_t any = words == nullptr ? 1 : 0;
+    if (words != nullptr) {
+      for (int i = threadIdx.x; i < 2 * kQueries; i += kThreads) any |= Word(i / 2, i % 2);
+    }
+    return __syncthreads_or(any != 0) != 0;
+  }
+};
+
 // powers = 2^(scores) of one tile of keys, for the next sum. `keys` of them belong to the sequence.
 template <int kSize, int kRows>
-__device__ void ScoreTile(const Tiles<kSize, kRows>& tiles, float scale, int keys, Running<kSize, kRows>& running) {
+__device__ void ScoreTile(const Tiles<kSize, kRows>& tiles, float scale, int keys, const TilePattern& pattern,
+                          Running<kSize, kRows>& running) {
   using Shape = Tiles<kSize, kRows>;
   const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
   float scores[kRows][4] = {};
@@ -253,7 +277,11 @@ __device__ void ScoreTile(const Tiles<kSize, kRows>& tiles, float scale, int key
     const int key = ColumnOf(i, lane);
     const float bias = tiles.bias[key];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) scores[r][i] = key < keys ? fmaf(scores[r][i], scale, bias) : -INFINITY;
+    for (int r = 0; r < kRows; ++r) {
+      const uint32_t word = pattern.Word(group * kRows + r, i / 2);
+      const bool allowed = key < keys && (word >> (key % 32) & 1) != 0;
+      scores[r][i] = allowed ? fmaf(scores[r][i], scale, bias) : -INFINITY;
+    }
   }
   running.Exponentiate(scores);
   __syncthreads();  // powers take the place of keys
@@ -315,7 +343,10 @@ __global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ O
   const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
   for (int first = work.begin; first < work.end && !work.spare; first += kKeys) {
     const int keys = work.end - first;
-    __syncthreads();  // the last tile is still read
+    const int64_t query = work.first - work.begin, key = first - work.begin;
+    const TilePattern pattern{op.allowed == nullptr ? nullptr : op.allowed + query * op.allowed_words + key / 32,
+                              op.allowed_words, work.end - work.first};
+    if (!pattern.template Any<Shape::kQueries>()) continue;  // the last tile has been read, too
     const Source<T> key_source{op.keys + qk_head + first * op.qk.token, op.qk.channel, op.qk.token, op.qk_size, keys,
                                qk_packs};
     LoadTile<kSize, kKeys>(key_source, tiles.keys, Shape::kKeyPitch);
@@ -327,7 +358,7 @@ __global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ O
       tiles.bias[threadIdx.x] = biased ? op.key_bias[first + threadIdx.x] * kLog2E : 0.0f;
     }
     __syncthreads();
-    ScoreTile(tiles, op.scale, keys, running);
+    ScoreTile(tiles, op.scale, keys, pattern, running);
     MultiplyAdd<kKeys, kRows, kSize / kLanes, Shape::kQueryPitch, Shape::kValuePitch>(
         tiles.powers + group * kRows, tiles.values + 2 * lane, running.sums);
   }
@@ -367,6 +398,15 @@ bool AcceptsAttention(const Problem& problem) {
   return problem.input.channels / heads <= kMostChannels && problem.output.channels / heads <= kMostChannels;
 }
 
+bool AcceptsMaskedAttention(const Problem& problem) {
+  constexpr int64_t kMostTokens = int64_t{1} << 15;
+  return AcceptsAttention(problem) && problem.attention.length <= kMostTokens;
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareMaskedAttention(const Weight& weight, const Problem&) {
+  return DeviceAttentionBits::Make(std::get<AttentionPattern>(weight.matrix));
+}
+
 template <Layout kLayout, DType kDType>
 void Attend(const KernelArgs& args, Stream& stream) {
   using T = Element<kDType>;
@@ -377,6 +417,8 @@ void Attend(const KernelArgs& args, Stream& stream) {
   const auto strides = [&](int64_t channels) {
     return kLayout == Layout::kRows ? Strides{RowStride(tokens), 1} : Strides{1, channels};
   };
+  const auto* bits =
+      problem.op == Op::kSparseAttention ? static_cast<const DeviceAttentionBits*>(args.weight) : nullptr;
   const Operands<T> op{InputOf<T>(args, 0),
                        InputOf<T>(args, 1),
                        InputOf<T>(args, 2),
@@ -387,6 +429,8 @@ void Attend(const KernelArgs& args, Stream& stream) {
                        static_cast<int>(vo / heads),
                        sequences.begins.data(),
                        sequences.key_bias.empty() ? nullptr : sequences.key_bias.data(),
+                       bits == nullptr ? nullptr : bits->bits(),
+                       bits == nullptr ? 0 : bits->words(),
                        static_cast<int>(sequences.count()),
                        static_cast<int>(tokens),
                        problem.attention.scale * kLog2E};

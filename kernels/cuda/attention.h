@@ -9,6 +9,9 @@
 // The grid depends on the numbers of tokens and sequences alone: sequence i, of tokens begin to end, may take the tiles
 // from begin / queries of a tile + i on, which are at least as many as it needs; blocks that find no work end at once.
 // Tokens beyond the last sequence get zeros, as does a query whose keys all have the bias -infinity.
+//
+// With a pattern (rows sparse_attention_<layout>_dense_) scores that it lacks become -infinity, and tiles of keys that no
+// query of the block attends to are left out.
 #ifndef SWIZZLE_KERNELS_CUDA_ATTENTION_H_
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_H_
 
@@ -17,6 +20,8 @@
 namespace swizzle::cuda {
 
 bool AcceptsAttention(const Problem& problem);  // heads of at most 256 channels
+bool AcceptsMaskedAttention(const Problem& problem);  // of a pattern whose bits fit in 128 MiB, too
+StatusOr<std::unique_ptr<PackedWeight>> PrepareMaskedAttention(const Weight& weight, const Problem& problem);
 template <Layout kLayout, DType kDType>
 void Attend(const KernelArgs& args, Stream& stream);
 

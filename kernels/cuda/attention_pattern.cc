@@ -33,4 +33,15 @@ StatusOr<DeviceAttentionTiles> DeviceAttentionTiles::Make(const AttentionTiles& 
   return device;
 }
 
+StatusOr<std::unique_ptr<PackedWeight>> DeviceAttentionBits::Make(const AttentionPattern& pattern) {
+  auto device = std::make_unique<DeviceAttentionBits>();
+  device->words_ = static_cast<int>((pattern.tokens + 63) / 64 * 2);
+  std::vector<uint32_t> bits(static_cast<size_t>(pattern.tokens * device->words_));
+  for (int64_t query = 0; query < pattern.tokens; ++query) {
+    for (uint32_t key : pattern.Keys(query)) bits[query * device->words_ + key / 32] |= 1u << (key % 32);
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(device->bits_, DeviceArray<uint32_t>::Upload(bits));
+  return device;
+}
+
 }  // namespace swizzle::cuda

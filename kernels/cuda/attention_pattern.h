@@ -4,11 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "kernels/cuda/device_array.h"
 #include "kernels/format/attention_pattern.h"
 #include "kernels/format/attention_tiles.h"
-#include "kernels/tensor.h"
+#include "kernels/kernel_table.h"
 
 namespace swizzle::cuda {
 
@@ -40,7 +41,8 @@ class DeviceAttentionPattern {
   int64_t tokens() const { return tokens_; }
   int64_t nnz() const { return nnz_; }
   // From the values of one head to those of the next: nnz, rounded up so that every head starts on 16 bytes.
-  int64_t value_stride() const { return (nnz_ + 7) / 8 * 8; }
+  int64_t value_stride() const { return ValueStride(nnz_); }
+  static constexpr int64_t ValueStride(int64_t nnz) { return (nnz + 7) / 8 * 8; }
   const uint32_t* row_offsets() const { return row_offsets_.data(); }
   const uint32_t* col_indices() const { return col_indices_.data(); }
   const uint32_t* bundles() const { return bundles_.data(); }
@@ -76,6 +78,22 @@ class DeviceAttentionTiles {
   int64_t tokens_ = 0;
   DeviceArray<uint32_t> tile_offsets_, headers_, lists_, order_;
   DeviceArray<AttentionTiles::Entry> entries_;
+};
+
+// A bit for every pair of a query and a key, for dense attention. Immutable.
+class DeviceAttentionBits final : public PackedWeight {
+ public:
+  // REQUIRES: pattern.Validate() is OK.
+  static StatusOr<std::unique_ptr<PackedWeight>> Make(const AttentionPattern& pattern);
+
+  // [query][words()]: bit i of word w is key 32 w + i. Rows are whole 64 keys.
+  const uint32_t* bits() const { return bits_.data(); }
+  int words() const { return words_; }
+  size_t bytes() const override { return bits_.bytes(); }
+
+ private:
+  int words_ = 0;
+  DeviceArray<uint32_t> bits_;
 };
 
 }  // namespace swizzle::cuda

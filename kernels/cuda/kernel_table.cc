@@ -12,6 +12,7 @@
 #include "kernels/cuda/pool.h"
 #include "kernels/cuda/scale.h"
 #include "kernels/cuda/softmax.h"
+#include "kernels/cuda/sparse_attention_rows.h"
 #include "kernels/cuda/token_reduction.h"
 #ifdef SWIZZLE_HAS_CUDNN
 #include "kernels/cuda/conv_dense_cudnn.h"
@@ -140,6 +141,22 @@ constexpr Kernel kRows[] = {
     SWIZZLE_TYPE_ROWS("layer_norm_nhwc_dense", Op::kLayerNorm, Format::kDense, Layout::kNhwc, Layout::kNhwc, AcceptsAll,
                       PrepareLayerNorm, LayerNorm),
     SWIZZLE_PLAIN_ROWS("attention", Op::kAttention, AcceptsAttention, AcceptsAttention, Attend),
+    {"sparse_attention_nhwc_pattern_f32_fused_sm90",
+     Key(Op::kSparseAttention, Format::kPattern, DType::kFloat32, Layout::kNhwc), kSm90a, AcceptsFusedAttention,
+     PrepareFusedAttention, FusedAttentionWorkspaceBytes, RunFusedAttention},
+    {"sparse_attention_nhwc_pattern_f16_fused_sm90",
+     Key(Op::kSparseAttention, Format::kPattern, DType::kFloat16, Layout::kNhwc), kSm90a, AcceptsFusedAttention,
+     PrepareFusedAttention, FusedAttentionWorkspaceBytes, RunFusedAttention},
+    {"sparse_attention_nhwc_pattern_f32_parts_sm80",
+     Key(Op::kSparseAttention, Format::kPattern, DType::kFloat32, Layout::kNhwc), kSm80, AcceptsAttentionInParts,
+     PrepareAttentionInParts, AttentionInPartsWorkspaceBytes, RunAttentionInParts},
+    {"sparse_attention_nhwc_pattern_f16_parts_sm80",
+     Key(Op::kSparseAttention, Format::kPattern, DType::kFloat16, Layout::kNhwc), kSm80, AcceptsAttentionInParts,
+     PrepareAttentionInParts, AttentionInPartsWorkspaceBytes, RunAttentionInParts},
+    SWIZZLE_TYPE_ROWS("sparse_attention_rows_dense", Op::kSparseAttention, Format::kDense, Layout::kRows, Layout::kRows,
+                      AcceptsMaskedAttention, PrepareMaskedAttention, Attend),
+    SWIZZLE_TYPE_ROWS("sparse_attention_nhwc_dense", Op::kSparseAttention, Format::kDense, Layout::kNhwc, Layout::kNhwc,
+                      AcceptsMaskedAttention, PrepareMaskedAttention, Attend),
     SWIZZLE_PLAIN_ROWS("select_token", Op::kSelectToken, AcceptsAll, AcceptsAll, SelectToken),
     SWIZZLE_PLAIN_ROWS("mean_tokens", Op::kMeanTokens, AcceptsAll, AcceptsAll, MeanTokens),
 };

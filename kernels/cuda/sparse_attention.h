@@ -48,7 +48,8 @@ size_t FusedWorkspaceBytes(const SparseAttentionArgs& args, int64_t tokens);
 void FusedSparseAttention(const SparseAttentionArgs& args, const DeviceAttentionTiles& tiles,
                           std::span<std::byte> workspace, cudaStream_t queue);
 
-size_t SparseAttentionWorkspaceBytes(const SparseAttentionArgs& args, const DeviceAttentionPattern& pattern);
+// For a pattern of so many nonzeros.
+size_t SparseAttentionWorkspaceBytes(const SparseAttentionArgs& args, int64_t nonzeros);
 // REQUIRES: a workspace of that many bytes, aligned to 16.
 void SparseAttentionInParts(const SparseAttentionArgs& args, const DeviceAttentionPattern& pattern,
                             std::span<std::byte> workspace, cudaStream_t queue);

@@ -85,8 +85,8 @@ void PatternSpmm(const SparseAttentionArgs& args, const DeviceAttentionPattern& 
   }
 }
 
-size_t SparseAttentionWorkspaceBytes(const SparseAttentionArgs& args, const DeviceAttentionPattern& pattern) {
-  return args.heads * pattern.value_stride() * ElementBytes(args.dtype);
+size_t SparseAttentionWorkspaceBytes(const SparseAttentionArgs& args, int64_t nonzeros) {
+  return args.heads * DeviceAttentionPattern::ValueStride(nonzeros) * ElementBytes(args.dtype);
 }
 
 void SparseAttentionInParts(const SparseAttentionArgs& args, const DeviceAttentionPattern& pattern,

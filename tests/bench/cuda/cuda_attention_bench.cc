@@ -287,7 +287,7 @@ void TimeParts(Operands& operands, const NamedPattern& named, const Options& opt
                Report& report) {
   const auto pattern = *DeviceAttentionPattern::Make(named.pattern);
   const SparseAttentionArgs args = operands.Args();
-  auto workspace = *DeviceArray<std::byte>::Allocate(SparseAttentionWorkspaceBytes(args, pattern));
+  auto workspace = *DeviceArray<std::byte>::Allocate(SparseAttentionWorkspaceBytes(args, pattern.nnz()));
   auto copy = *DeviceArray<std::byte>::Allocate(workspace.size());
   const auto time = [&](const char* row, double error, const std::function<void()>& run) {
     report.Row(row, named.name, operands, MedianMicroseconds(queue, options.rounds, run), error);

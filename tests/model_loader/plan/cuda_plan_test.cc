@@ -149,6 +149,28 @@ TEST_F(CudaPlanTest, EncodersEqualTheCpus) {
   }
 }
 
+// Heads that the kernels of patterns take, and such that only dense ones do.
+TEST_F(CudaPlanTest, SparseAttentionEqualsTheCpus) {
+  constexpr int32_t kLength = 75;
+  for (const int64_t channels : {24, 64, 128}) {
+    const Network network = MakeRandomEncoder({.length = kLength, .channels = channels, .band = 9});
+    const auto cpu = MustPlan(network, *cpu_), gpu = MustPlan(network, *gpu_);
+    const auto half = MustPlan(network, *gpu_, DType::kFloat16);
+    ASSERT_TRUE(cpu != nullptr && gpu != nullptr && half != nullptr);
+    auto cpu_state = *cpu->NewState(), gpu_state = *gpu->NewState(), half_state = *half->NewState();
+    for (const size_t count : {1, 3, 6, 3, 1}) {
+      SCOPED_TRACE(Concat(channels, " channels, ", count, " sequences"));
+      const Batch batch(std::vector<int32_t>(count, kLength), false);
+      const auto expected = RunSequences(*cpu, cpu_state, batch);
+      const auto actual = RunSequences(*gpu, gpu_state, batch), rounded = RunSequences(*half, half_state, batch);
+      for (int i = 0; i < 2; ++i) {
+        ExpectClose(actual[i], expected[i], 1e-4f);
+        ExpectClose(rounded[i], expected[i], 2e-2f);
+      }
+    }
+  }
+}
+
 TEST_F(CudaPlanTest, ExecutorsOnStreamsOfTheirOwnShareAPlan) {
   const Network network = MakeRandomNetwork({.image = 33});
   const auto cpu = MustPlan(network, *cpu_), gpu = MustPlan(network, *gpu_);
