@@ -94,6 +94,21 @@ int Emitter::Attention(int q, int k, int v, int64_t heads, float scale) {
   return AddNode("Attention", {q, k, v}, Channels(v), true, {{"heads", heads}, {"scale", scale}});
 }
 
+int Emitter::SparseAttention(int q, int k, int v, int64_t heads, float scale, std::pair<int, int> pattern) {
+  Count("sparse_attention");
+  return AddNode("SparseAttention", {q, k, v, pattern.first, pattern.second}, Channels(v), true,
+                 {{"heads", heads}, {"scale", scale}});
+}
+
+std::pair<int, int> Emitter::Pattern(const AttentionPattern& pattern) {
+  const auto add = [&](const char* suffix, const std::vector<uint32_t>& places) {
+    const auto bytes = std::as_bytes(std::span(places));
+    Tensor tensor{DType::kInt32, {static_cast<int64_t>(places.size())}, {bytes.begin(), bytes.end()}};
+    return graph_.AddConstant(name_ + suffix, std::move(tensor));
+  };
+  return {add(".row_offsets", pattern.row_offsets), add(".col_indices", pattern.col_indices)};
+}
+
 int Emitter::SelectToken(int x, int64_t token) {
   Count("select_token");
   return AddNode("SelectToken", {x}, Channels(x), false, {{"token", token}});

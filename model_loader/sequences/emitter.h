@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/format/attention_pattern.h"
 #include "model_loader/graph/graph.h"
 #include "model_loader/sequences/point_function.h"
 
@@ -43,6 +44,9 @@ class Emitter {
   int Affine(int x, std::vector<float> scale, std::vector<float> shift);
   int LayerNorm(int x, std::vector<float> scale, std::vector<float> shift, float epsilon);
   int Attention(int q, int k, int v, int64_t heads, float scale);
+  // The pattern, as constants of the graph: INT32 row offsets and column indices (kernels/format/attention_pattern.h).
+  int SparseAttention(int q, int k, int v, int64_t heads, float scale, std::pair<int, int> pattern);
+  std::pair<int, int> Pattern(const AttentionPattern& pattern);
   int SelectToken(int x, int64_t token);
   int MeanTokens(int x);
   int Add(int a, int b);

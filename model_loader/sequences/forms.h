@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model_loader/graph/graph.h"
+#include "model_loader/sequences/pairs.h"
 #include "model_loader/sequences/point_function.h"
 #include "model_loader/sequences/view.h"
 #include "model_loader/sequences/whole.h"
@@ -55,6 +56,13 @@ struct TokenNumbers {
   View view;
 };
 
+// Numbers for each pair of places, along kLength and kKeys, the same for every request. Only where the length is fixed.
+struct Pairs {
+  DType dtype = DType::kBool;
+  SharedPairs function;
+  View view;
+};
+
 // An activation, and a function of one variable still to be applied to each element.
 struct Tokens {
   int value = kNoValue;  // of the new graph
@@ -80,6 +88,8 @@ struct Scores {
   double scale = 1.0;
   int mask = kNoValue;  // input of the new graph
   double masked_bias = 0.0;
+  std::shared_ptr<const MaskPattern> pattern;  // the keys left to each query; null: all
+  double scale_after_mask = 1.0;               // what scores were multiplied by since
   View view;
 };
 
@@ -97,7 +107,8 @@ struct TokenCount {
   View view;
 };
 
-using Form = std::variant<Unknown, Known, Positions, TokenNumbers, Tokens, Moment, Scores, MaskedTokens, TokenCount>;
+using Form = std::variant<Unknown, Known, Positions, TokenNumbers, Pairs, Tokens, Moment, Scores, MaskedTokens,
+                          TokenCount>;
 
 // Null for Unknown and Known.
 View* ViewOf(Form& form);

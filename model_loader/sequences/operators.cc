@@ -39,6 +39,7 @@ constexpr OperatorSpec kOperators[] = {
     {"", "Split", 1, 2, kMany, "axis num_outputs split "},
     {"", "Sqrt", 1, 1, 1, ""},
     {"", "Tanh", 1, 1, 1, ""},
+    {"", "Trilu", 1, 2, 1, "upper "},
     {"", "Where", 3, 3, 1, ""},
     {"", "Xor", 2, 2, 1, ""},
     {kMicrosoft, "Attention", 3, 7, 3,

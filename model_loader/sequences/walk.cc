@@ -34,6 +34,7 @@ const Walk::Interpreter* Walk::FindInterpreter(std::string_view op) {
       {"Split", &Walk::InterpretSplit},
       {"Squeeze", &Walk::InterpretSqueeze},
       {"Transpose", &Walk::InterpretTranspose},
+      {"Trilu", &Walk::InterpretTrilu},
       {"Unsqueeze", &Walk::InterpretUnsqueeze},
   };
   const auto found = std::find_if(std::begin(kInterpreters), std::end(kInterpreters),

@@ -143,6 +143,7 @@ class Walk {
   Result ContextOf(const Scores& scores, const Tokens& values);
   StatusOr<std::pair<int, double>> HeadMatrix(const Tokens& tokens, const Axes& channels);
   Result CombineScores();
+  Result SelectScores(Scores scores, size_t at);
   Result MaskScores(Scores scores, const TokenNumbers& mask, double bias);
   Result InterpretSoftmax();
   Result InterpretAttention();        // of the standard
@@ -150,6 +151,17 @@ class Walk {
   StatusOr<Tokens> SplitHeads(const Tokens& tokens, int64_t heads) const;
   Status UseMask(int input);
   Status UseIds(int input);
+
+  // Masks of pairs of places.
+  int64_t FixedLength() const;
+  StatusOr<Pairs> PairsOf(const Known& known) const;
+  StatusOr<Pairs> AsPairs(size_t input);
+  Result CombinePairs();
+  Result MovePairs();
+  Result InterpretTrilu();
+  StatusOr<Scores> WithPairs(Scores scores, const Pairs& pairs, MaskUse use);
+  StatusOr<Scores> WithCausalMask(Scores scores);
+  StatusOr<int> SparseAttentionOf(const Scores& scores, int values);
 
   // Embeddings and pools.
   Result EmbeddingOf(size_t table, const Form& ids);
@@ -170,6 +182,10 @@ class Walk {
   std::map<int, std::vector<std::pair<Samples, int>>> applied_;  // functions applied, by value of the new graph
   int64_t held_ = 0;                                             // elements of the constants that were read
   int64_t numbers_left_ = int64_t{1} << 21;                      // that may be listed
+  int64_t pair_work_left_ = int64_t{1} << 33;                    // calls of element-wise functions on pairs of places
+  std::map<std::pair<SharedPairs, MaskUse>, std::shared_ptr<const MaskPattern>> masks_;  // read so far
+  std::map<std::shared_ptr<const MaskPattern>, std::pair<int, int>> patterns_;           // of the new graph
+  SharedPairs causal_;
   GraphSequences sequences_;
   std::vector<int> ids_;                                    // inputs read as ids
   bool masks_attention_ = false, plain_attention_ = false;  // seen so far

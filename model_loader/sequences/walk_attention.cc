@@ -108,7 +108,12 @@ StatusOr<Form> Walk::ContextOf(const Scores& scores, const Tokens& values) {
     masks_attention_ = true;
   }
   Tokens context;
-  context.value = out_.Attention(scores.queries, scores.keys, v.first, scores.heads, static_cast<float>(scores.scale));
+  if (scores.pattern != nullptr) {
+    SWIZZLE_ASSIGN_OR_RETURN(context.value, SparseAttentionOf(scores, v.first));
+  } else {
+    context.value =
+        out_.Attention(scores.queries, scores.keys, v.first, scores.heads, static_cast<float>(scores.scale));
+  }
   context.view = values.view;
   context.view.first_channel = 0;
   int64_t stride = 1;
@@ -153,17 +158,7 @@ StatusOr<Form> Walk::CombineScores() {
     return scores;
   }
   if (scores.stage != Stage::kRaw) return Refuse("it changes attention's scores in a way not known");
-  if (op == "Where") {
-    const auto* mask = InputAs<TokenNumbers>(0);
-    const bool keeps_one = at == 1;
-    const auto fill = NumberOf(keeps_one ? 2 : 1);
-    if (mask == nullptr || !fill || (mask->at_one != 0) != keeps_one)
-      return Refuse("its condition is no mask of tokens");
-    if ((mask->at_zero != 0) == (mask->at_one != 0)) return scores;
-    constexpr double kExcludes = -1e4;
-    if (*fill > kExcludes) return Refuse("it sets the scores of masked tokens to ", *fill);
-    return MaskScores(std::move(scores), *mask, *fill);
-  }
+  if (op == "Where") return SelectScores(std::move(scores), at);
   if (inputs != 2) return Refuse("it changes attention's scores in a way not known");
   const size_t other = 1 - at;
   if (const auto* mask = InputAs<TokenNumbers>(other)) {
@@ -172,7 +167,11 @@ StatusOr<Form> Walk::CombineScores() {
     return MaskScores(std::move(scores), *mask, op == "Add" ? bias : -bias);
   }
   const auto number = NumberOf(other);
-  if (!number) return Refuse("it changes scores by what is neither a number nor a mask of tokens");
+  if (!number) {
+    if (op != "Add" && !(op == "Sub" && at == 0)) return Refuse("it changes scores by what is no number");
+    SWIZZLE_ASSIGN_OR_RETURN(const Pairs pairs, AsPairs(other));
+    return WithPairs(std::move(scores), pairs, op == "Add" ? MaskUse::kAdded : MaskUse::kSubtracted);
+  }
   // The softmax is the same whatever is added to all scores.
   if ((op == "Add" || (op == "Sub" && at == 0)) && std::isfinite(*number)) return scores;
   if (op != "Mul" && !(op == "Div" && at == 0)) return Refuse("it changes attention's scores in a way not known");
@@ -180,7 +179,24 @@ StatusOr<Form> Walk::CombineScores() {
   if (!std::isfinite(factor) || factor <= 0.0) return Refuse("it multiplies scores by ", factor);
   scores.scale *= factor;
   scores.masked_bias *= factor;
+  if (scores.pattern != nullptr) scores.scale_after_mask *= factor;
   return scores;
+}
+
+// Where, whose input `at` the scores are.
+StatusOr<Form> Walk::SelectScores(Scores scores, size_t at) {
+  const bool keeps_one = at == 1;
+  const auto fill = NumberOf(keeps_one ? 2 : 1);
+  if (at == 0 || !fill) return Refuse("it chooses between scores and what is no number");
+  if (*fill > kExcludedScore) return Refuse("it sets the scores of masked tokens to ", *fill);
+  const auto* mask = InputAs<TokenNumbers>(0);
+  if (mask == nullptr) {
+    SWIZZLE_ASSIGN_OR_RETURN(const Pairs pairs, AsPairs(0));
+    return WithPairs(std::move(scores), pairs, keeps_one ? MaskUse::kKeepsTrue : MaskUse::kKeepsFalse);
+  }
+  if ((mask->at_one != 0) != keeps_one) return Refuse("its condition is no mask of tokens");
+  if ((mask->at_zero != 0) == (mask->at_one != 0)) return scores;
+  return MaskScores(std::move(scores), *mask, *fill);
 }
 
 StatusOr<Form> Walk::InterpretSoftmax() {
@@ -216,10 +232,9 @@ StatusOr<Tokens> Walk::SplitHeads(const Tokens& tokens, int64_t heads) const {
 
 StatusOr<Form> Walk::InterpretAttention() {
   if (node().domain == "com.microsoft") return InterpretPackedAttention();
-  for (const char* name : {"is_causal", "qk_matmul_output_mode"}) {
-    SWIZZLE_ASSIGN_OR_RETURN(const int64_t value, IntAttribute(node(), name, 0));
-    if (value != 0) return Refuse(name, " is ", value);
-  }
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t causal, IntAttribute(node(), "is_causal", 0));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t mode, IntAttribute(node(), "qk_matmul_output_mode", 0));
+  if (mode != 0) return Refuse("qk_matmul_output_mode is ", mode);
   SWIZZLE_ASSIGN_OR_RETURN(const float softcap, FloatAttribute(node(), "softcap", 0.0f));
   if (softcap != 0.0f || HasInput(4) || HasInput(5)) return Refuse("it has a softcap or past keys");
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t q_heads, IntAttribute(node(), "q_num_heads", 0));
@@ -250,7 +265,14 @@ StatusOr<Form> Walk::InterpretAttention() {
   } else if (HasInput(3)) {
     const auto number = NumberOf(3);
     const bool none = number && std::isfinite(*number) && (InputAs<Known>(3)->dtype != DType::kBool || *number != 0);
-    if (!none) return Refuse("its mask is not one of tokens");
+    if (!none) {
+      SWIZZLE_ASSIGN_OR_RETURN(const Pairs pairs, AsPairs(3));
+      const MaskUse use = pairs.dtype == DType::kBool ? MaskUse::kKeepsTrue : MaskUse::kAdded;
+      SWIZZLE_ASSIGN_OR_RETURN(form, WithPairs(std::get<Scores>(form), pairs, use));
+    }
+  }
+  if (causal != 0) {
+    SWIZZLE_ASSIGN_OR_RETURN(form, WithCausalMask(std::get<Scores>(form)));
   }
   std::get<Scores>(form).stage = Stage::kProbabilities;
   SWIZZLE_ASSIGN_OR_RETURN(form, ContextOf(std::get<Scores>(form), heads[2]));

@@ -70,8 +70,8 @@ StatusOr<Form> Walk::InterpretPackedAttention() {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t causal, IntAttribute(node(), "unidirectional", 0));
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t rotary, IntAttribute(node(), "do_rotary", 0));
   SWIZZLE_ASSIGN_OR_RETURN(const float masked, FloatAttribute(node(), "mask_filter_value", -10000.0f));
-  if (causal != 0 || rotary != 0 || HasInput(kPast) || HasInput(kExtra)) {
-    return Refuse("it is causal, rotary, or has past keys or a bias of its own");
+  if (rotary != 0 || HasInput(kPast) || HasInput(kExtra)) {
+    return Refuse("it is rotary, or has past keys or a bias of its own");
   }
   SWIZZLE_ASSIGN_OR_RETURN(const Tokens x, AsMatrix(Input(0)));
   SWIZZLE_ASSIGN_OR_RETURN(Tokens packed, LinearOf(x, kWeight, false, 1.0f));
@@ -105,6 +105,9 @@ StatusOr<Form> Walk::InterpretPackedAttention() {
     SWIZZLE_ASSIGN_OR_RETURN(form, MaskScores(std::get<Scores>(form), keys, masked));
   } else if (HasInput(kMask) && NumberOf(kMask) != 0.0) {
     return Refuse("its mask is not one of tokens");
+  }
+  if (causal != 0) {
+    SWIZZLE_ASSIGN_OR_RETURN(form, WithCausalMask(std::get<Scores>(form)));
   }
   std::get<Scores>(form).stage = Scores::Stage::kProbabilities;
   SWIZZLE_ASSIGN_OR_RETURN(form, ContextOf(std::get<Scores>(form), parts[2]));

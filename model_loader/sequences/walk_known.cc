@@ -119,10 +119,16 @@ StatusOr<Form> Walk::EvaluateKnown() {
   };
   const bool to_length = node().op == "Slice" && (is_symbolic(1) || is_symbolic(2));
   if (moves && listed && !uniform && !to_length) return MoveKnown();
-  if (!listed && !moves && PointFunctionOf(node(), InputAs<Known>(0)->dtype)) return EvaluateConstants();
-  if (!listed && moves && !to_length) return EvaluateConstants();
+  // What is too large to list may be a mask of pairs of tokens.
+  const auto or_pairs = [&](Result result) -> Result {
+    if (result.ok() || result.status().code() != StatusCode::kUnimplemented) return result;
+    auto pairs = moves ? MovePairs() : CombinePairs();
+    return pairs.ok() ? pairs : result;
+  };
+  if (!listed && !moves && PointFunctionOf(node(), InputAs<Known>(0)->dtype)) return or_pairs(EvaluateConstants());
+  if (!listed && moves && !to_length) return or_pairs(EvaluateConstants());
   if (const Interpreter* interpreter = FindInterpreter(node().op)) return (this->*interpreter->run)();
-  return ComputeKnown();
+  return or_pairs(ComputeKnown());
 }
 
 // Large constants, by the arithmetic that the passes fold constants with.

@@ -26,6 +26,7 @@ StatusOr<Form> Walk::InterpretElementwise() {
   const bool known_operator = PointFunctionOf(node(), DType::kFloat32).has_value();
   if (!known_operator) return Refuse("the operator is supported on numbers known beforehand only");
   if (AnyInputIs<Scores>()) return CombineScores();
+  if (AnyInputIs<Pairs>()) return CombinePairs();
   if (AnyInputIs<MaskedTokens>() || AnyInputIs<TokenCount>()) return CombinePool();
   if (AnyInputIs<Moment>()) return CombineMoments();
   if (AnyInputIs<Tokens>()) return CombineTokens();

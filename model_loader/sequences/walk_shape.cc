@@ -48,8 +48,12 @@ StatusOr<Form> Walk::Rearrange(const std::function<std::optional<View>(const Vie
     SWIZZLE_ASSIGN_OR_RETURN(Tokens tokens, AsTokens(form));
     form = std::move(tokens);
   }
+  if (const auto* known = std::get_if<Known>(&form); known != nullptr && !known->IsUniform()) {
+    const auto pairs = AsPairs(0);
+    if (!pairs.ok()) return Refuse("its input is a constant of many elements");
+    form = *pairs;
+  }
   if (auto* known = std::get_if<Known>(&form)) {
-    if (!known->IsUniform()) return Refuse("its input is a constant of many elements");
     const auto changed = change(RepeatedView(known->shape));
     if (!changed) return Refuse("the shape ", Text(known->shape), " does not become what it says");
     known->shape = changed->shape();

@@ -4,6 +4,8 @@ equals ONNX Runtime's outputs where the mask is 1."""
 import json
 import pathlib
 import struct
+import subprocess
+import sys
 
 import numpy
 import onnx
@@ -62,6 +64,18 @@ def test_encoder(name, tmp_path):
     assert ('fallback' in said) == (name in FALL_BACK), said
     mask = None if name in FALL_BACK else inputs.get('attention_mask')
     assert_close(actual, expected_outputs(file, inputs), mask)
+
+
+def test_sparse_transformer(tmp_path):
+    """The generator of the benchmark's model: a mask from positions and a constant, larger than what is listed."""
+    file = tmp_path / 'model.onnx'
+    generator = pathlib.Path(__file__).resolve().parents[1] / 'bench' / 'sparse_transformer.py'
+    subprocess.run([sys.executable, generator, file, '--tokens=300', '--layers=2', '--hidden=64', '--heads=2',
+                    '--filter=96', '--width=20'], check=True)
+    inputs = {'input_ids': numpy.random.default_rng(1).integers(0, 256, (2, 300))}
+    actual, said = run_model(file, inputs, tmp_path)
+    assert 'fallback' not in said
+    assert_close(actual, expected_outputs(file, inputs), None)
 
 
 CHECKPOINTS = pathlib.Path(__file__).resolve().parents[1] / 'testdata' / 'checkpoints'

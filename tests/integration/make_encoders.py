@@ -22,6 +22,7 @@ DEFAULT = {
     'types': 'input', 'positions': 'slice', 'fixed': None, 'head': 'hidden',
     'heads_left': None,  # of each layer, where heads were pruned
     'bias_first': False,
+    'pairs': None,  # a constant mask of pairs of tokens, which needs fixed sizes and no mask of tokens
 }
 SQRT2 = float(numpy.float32(numpy.sqrt(2)))
 
@@ -92,7 +93,7 @@ class EncoderGraph(Graph):
 
     def batch_and_length(self, x):
         if self.fixed:
-            return self.fixed
+            return self.fixed if isinstance(self.fixed[0], int) else (0, self.fixed[1])
         if self.shapes == 'chain':
             return self.size(x, 0), self.size(x, 1)
         return 0, 0
@@ -204,7 +205,33 @@ class EncoderGraph(Graph):
             self.broadcast_mask = self.node('Where', [excluded, self.scalar(lowest), inverted])
         return self.broadcast_mask
 
+    def pair_masked(self, scores):
+        length, lowest = self.fixed[1], float(numpy.finfo(numpy.float32).min)
+        query, key = numpy.indices((length, length))
+        if self.pairs == 'added':  # a window
+            return self.add(scores, self.initializer(numpy.where(abs(query - key) < 5, 0, -numpy.inf)))
+        if self.pairs == 'heads':  # one for each, all the same: causal
+            mask = numpy.broadcast_to(numpy.where(query >= key, 0, -1e9), (1, self.heads, length, length))
+            return self.add(self.initializer(mask), scores)
+        if self.pairs == 'buffer':  # as GPT-2's, and drawn pairs
+            kept = (self.random.random((1, 1, length, length)) < 0.2) | (query == key)
+            return self.node('Where', [self.initializer(kept, bool), scores, self.scalar(lowest)])
+        if self.pairs == 'triangle':
+            ones = self.node('ConstantOfShape', [self.integers(length, length)],
+                             value=helper.make_tensor('value', TensorProto.FLOAT, [1], [1]))
+            upper = self.node('Trilu', [ones, self.scalar(1, numpy.int64)], upper=1)
+            return self.node('Where', [self.node('Cast', [upper], to=TensorProto.BOOL), self.scalar(-10000.0), scores])
+        zero, one = self.scalar(0, numpy.int64), self.scalar(1, numpy.int64)  # a causal window, from positions
+        places = self.node('Range', [zero, self.scalar(length, numpy.int64), one])
+        distance = self.node('Sub', [self.unsqueeze(places, 1), places])
+        past = self.node('Less', [distance, self.scalar(7, numpy.int64)])
+        kept = self.node('And', [past, self.node('Not', [self.node('Less', [distance, zero])])])
+        bias = self.node('Where', [kept, self.scalar(0.0), self.scalar(-numpy.inf)])
+        return self.add(scores, self.unsqueeze(self.unsqueeze(bias, 0), 0))
+
     def masked(self, scores):
+        if self.pairs:
+            return self.pair_masked(scores)
         if self.mask is None:
             return scores
         if self.mask_spelling == 'scores_where':
@@ -471,6 +498,9 @@ encoder('fixed_mean', fixed=(1, 8), head='mean', positions='range')
 encoder('fixed_k_twice', fixed=(3, 8), attention='k_twice', types='zeros', positions='table')
 encoder('pruned_heads', heads_left=(3, 1))
 encoder('pruned_heads_qkv', heads_left=(1, 2), attention='qkv')
+for PAIRS in ('added', 'heads', 'buffer', 'triangle', 'positions'):
+    encoder(f'pairs_{PAIRS}', fixed=('batch', 37), mask='none', pairs=PAIRS, opset=17, positions='table')
+encoder('pairs_of_one_batch', fixed=(2, 20), mask='none', pairs='positions', attention='qkv', head='pooler')
 for SPARSITY in (0.5, 0.9):
     encoder(f'sparse_{int(100 * SPARSITY)}', sparsity=SPARSITY, hidden=64, inner=128, head='pooler')
 encoder('fused', layer_norm='fused', gelu='bias_gelu', attention='packed', positions='fused', head='pooler', opset=17)
