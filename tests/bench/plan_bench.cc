@@ -176,6 +176,12 @@ Json ResultOf(const Options& options, const Runner& sparse, const std::map<std::
           {"weight_bytes", sparse.report().device_bytes}, {"arena_bytes", sparse.arena_bytes()}, {"kernels", kernels}};
 }
 
+void AddTokenRates(const Options& options, Json& result) {
+  const double tokens = static_cast<double>(options.batch * options.length);
+  result["sparse_tokens_per_second"] = tokens * 1e6 / result["sparse_us"].get<double>();
+  result["dense_tokens_per_second"] = tokens * 1e6 / result["dense_us"].get<double>();
+}
+
 Status Measure(const Options& options, const Network& network) {
   SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(options.device));
   SWIZZLE_ASSIGN_OR_RETURN(Runner sparse, Runner::Make(network, devices.main(), options, false));
@@ -189,6 +195,9 @@ Status Measure(const Options& options, const Network& network) {
     dense_times.push_back(dense_time);
   }
   Json result = ResultOf(options, sparse, {{"sparse", Median(sparse_times)}, {"dense", Median(dense_times)}});
+  result["dense_weight_bytes"] = dense.report().device_bytes;
+  result["dense_arena_bytes"] = dense.arena_bytes();
+  if (network.sequences) AddTokenRates(options, result);
   for (int streams = 1; options.streams > 1 && streams <= options.streams; streams *= 2) {
     SWIZZLE_ASSIGN_OR_RETURN(const double rate, Rate(sparse, streams, options));
     result["batches_per_second"][std::to_string(streams)] = rate;
@@ -215,8 +224,9 @@ StatusOr<Network> LoadNetwork(const Options& options) {
   return Unimplemented(options.model, " runs on the fallback executor only");
 }
 
-Status Run(const Options& options) {
+Status Run(Options options) {
   SWIZZLE_ASSIGN_OR_RETURN(const Network network, LoadNetwork(options));
+  if (network.sequences && network.sequences->length > 0) options.length = network.sequences->length;
   return options.write.empty() ? Measure(options, network) : WritePacked(network, options.write);
 }
 
@@ -233,7 +243,7 @@ int main(int argc, char** argv) {
   app.add_option("--precision", options.precision, "of activations on a GPU")
       ->check(CLI::IsMember({"FP32", "FP16", "BF16"}));
   app.add_option("--batch", options.batch)->check(CLI::Range(1, 4096));
-  app.add_option("--length", options.length, "tokens of each sequence")->check(CLI::Range(1, 4096));
+  app.add_option("--length", options.length, "tokens of each sequence, where the model leaves that free")->check(CLI::Range(1, 4096));
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
   app.add_option("--streams", options.streams, "executors to run side by side, too")->check(CLI::Range(1, 64));
   app.add_option("--tuning-budget", options.budget, "seconds, for each plan");
