@@ -8,8 +8,8 @@
 namespace swizzle {
 namespace {
 
-// What a pair of places may be computed from, for one sequence and for all masks of a model.
 constexpr int64_t kMostPairs = int64_t{1} << 28;
+constexpr int64_t kMostSteps = 256;  // that a number is computed in; each is a call inside the next
 
 std::vector<double> NumbersOf(const Known& known) {
   std::vector<double> numbers;
@@ -94,6 +94,7 @@ StatusOr<Form> Walk::CombinePairs() {
   if (!function) return Refuse("it is not computed beforehand");
   result.dtype = PointFunctionType(node(), result.dtype);
   result.function = PairsApplied(*function, result.dtype, std::move(inputs));
+  if (result.function->cost > kMostSteps) return Refuse("its mask takes too many steps to compute");
   return result;
 }
 
@@ -119,6 +120,7 @@ StatusOr<Form> Walk::InterpretTrilu() {
   pairs.view.dims[rank - 1] = AsDimension({AxisKind::kKeys, length});
   pairs.view.dims[rank - 2] = AsDimension({AxisKind::kLength, length});
   pairs.function = PairsOfTriangle(pairs.function, static_cast<int64_t>(*diagonal), upper != 0);
+  if (pairs.function->cost > kMostSteps) return Refuse("its mask takes too many steps to compute");
   return pairs;
 }
 
@@ -135,9 +137,9 @@ StatusOr<Scores> Walk::WithPairs(Scores scores, const Pairs& pairs, MaskUse use)
   const int64_t length = FixedLength();
   std::shared_ptr<const MaskPattern>& mask = masks_[{pairs.function, use}];
   if (mask == nullptr) {
-    constexpr int64_t kMostWork = int64_t{1} << 33;
-    const int64_t work = length * length * std::min<int64_t>(pairs.function->cost + 1, kMostWork / kMostPairs + 1);
-    if ((pair_work_left_ -= work) < 0) return Refuse("its mask takes too much to compute");
+    if ((pair_work_left_ -= length * length * (pairs.function->cost + 1)) < 0) {
+      return Refuse("its mask takes too much to compute");
+    }
     auto pattern = PatternOf(*pairs.function, length, use);
     if (!pattern.ok()) return Refuse(pattern.status().message());
     mask = std::make_shared<const MaskPattern>(*std::move(pattern));

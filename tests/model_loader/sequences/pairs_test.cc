@@ -189,5 +189,19 @@ TEST(RecognisePairsTest, RefusesWhatIsNoPattern) {
   EXPECT_THAT(refusal(Attend(tokens)), unimplemented("a mask of pairs of tokens as well as one of tokens"));
 }
 
+// As deep as a hostile graph may be, and as wide: every step doubles what it takes.
+TEST(RecognisePairsTest, BoundsWhatMasksTakeToCompute) {
+  for (const bool doubles : {false, true}) {
+    OnnxBuilder builder = Scores(3);
+    builder.Int64s("shape", {2}, {3, 3}).Node("ConstantOfShape", {"shape"}, {"zeros"}).Floats("unit", {}, {1});
+    builder.Node("Add", {"zeros", "unit"}, {"ones"}).Node("Trilu", {"ones"}, {"m0"}, {{"upper", int64_t{0}}});
+    for (int i = 0; i < 300; ++i) {
+      builder.Node("Add", {Concat("m", i), doubles ? Concat("m", i) : "unit"}, {Concat("m", i + 1)});
+    }
+    EXPECT_THAT(Lowered(Attend(builder.Node("Add", {"s", "m300"}, {"t"}))).status(),
+                IsError(StatusCode::kUnimplemented, "its mask takes too many steps to compute"));
+  }
+}
+
 }  // namespace
 }  // namespace swizzle
