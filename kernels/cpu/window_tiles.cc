@@ -56,8 +56,10 @@ WindowTiles::WindowTiles(const Problem& problem)
   tiles_per_image_ = DivideUp(problem.output.height, tile_rows_);
   in_rows_ = Reach(tile_rows_, window.stride_h, window.kernel_h, window.dilation_h);
   in_front_ = RoundUp(window.pad_left, kWidestVector);
+  // The first input row of an image is aligned, and with it most vectors that are copied from panels.
+  if (!split_) in_front_ += RoundUp(window.pad_top * in_pitch_, kWidestVector) - window.pad_top * in_pitch_;
   const int64_t overhang = kWidestVector * (window.stride_w + 1) + (window.kernel_w - 1) * window.dilation_w;
-  in_floats_ = (in_front_ + RoundUp(in_rows_ * in_pitch_ + overhang, kWidestVector)) * (split_ ? 2 : 1);
+  in_floats_ = RoundUp(in_front_ + in_rows_ * in_pitch_ + overhang, kWidestVector) * (split_ ? 2 : 1);
   out_floats_ = RoundUp(tile_rows_ * problem.output.width, kWidestVector) + kWidestVector;
   const int64_t max_batch = std::min(kMaxChannelBatch, problem.output.channels);
   channel_batch_ = std::clamp<int64_t>(kBatchFloats / (in_floats_ + out_floats_), 1, max_batch);
