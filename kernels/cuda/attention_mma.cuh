@@ -24,6 +24,7 @@ __device__ inline uint32_t SharedAddress(const void* pointer) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 // Turing has none of these. The kernels that use them compile for it, so that one build serves all devices, and are not
 // launched there (sparse_attention.h).
+__device__ inline void CopyAsyncPart(uint32_t, const void*, int) { __trap(); }
 __device__ inline void CopyAsync(uint32_t, const void*, bool) { __trap(); }
 __device__ inline void CommitCopies() { __trap(); }
 template <int kLeft>
@@ -32,10 +33,12 @@ __device__ inline void WaitForCopies() {
 }
 __device__ inline void MmaHalf(float (&)[4], const uint32_t (&)[4], uint32_t, uint32_t) { __trap(); }
 #else
-// 16 bytes to shared memory; zeros if not `real`, and nothing is read.
-__device__ inline void CopyAsync(uint32_t to, const void* from, bool real) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(real ? 16 : 0) : "memory");
+// 16 bytes to shared memory, of which the first `bytes` are read and the others zero.
+__device__ inline void CopyAsyncPart(uint32_t to, const void* from, int bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
+// 16 bytes to shared memory; zeros if not `real`, and nothing is read.
+__device__ inline void CopyAsync(uint32_t to, const void* from, bool real) { CopyAsyncPart(to, from, real ? 16 : 0); }
 __device__ inline void CommitCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int kLeft>
 __device__ inline void WaitForCopies() {

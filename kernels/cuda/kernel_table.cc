@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/conv_csr.h"
+#include "kernels/cuda/conv_csr_wgmma.h"
 #include "kernels/cuda/conv_dense_cublaslt.h"
 #include "kernels/cuda/conv_dense_simt.h"
 #include "kernels/cuda/convert.h"
@@ -111,6 +112,10 @@ constexpr Kernel kRows[] = {
      AcceptsConvCsrTile<DType::kBFloat16, 128>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrTile128},
     {"conv_rows_csr_bf16_tile256_sm80", Key(Op::kConv, Format::kCsr, DType::kBFloat16, Layout::kRows), kSm80,
      AcceptsConvCsrTile<DType::kBFloat16, 256>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrTile256},
+
+    // The same on tensor cores.
+    {"conv_rows_csr_f32_wgmma_sm90a", Key(Op::kConv, Format::kCsr, DType::kFloat32, Layout::kRows), kSm90a,
+     AcceptsConvCsr<DType::kFloat32>, PrepareConvCsrWgmma, ConvCsrWorkspaceBytes, RunConvCsrWgmma},
 
     // Element-wise.
     SWIZZLE_PLAIN_ROWS("add", Op::kAdd, AcceptsAll, AcceptsAll, Add),

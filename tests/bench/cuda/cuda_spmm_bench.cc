@@ -19,6 +19,7 @@
 #include <optional>
 #include <random>
 
+#include "kernels/cuda/conv_csr_wgmma.h"
 #include "tests/bench/cuda/contenders.h"
 #include "tests/bench/cuda/dlmc.h"
 
@@ -40,6 +41,8 @@ struct Case {
   std::string name;
   int64_t rows = 0, cols = 0, columns = 0, nonzeros = 0;
   double ours = 0, cusparse = 0, sputnik = 0, cublas = 0, best_plan = 0;
+  double simt = 0, wgmma = 0;  // ours on fp32 units and, for fp32, on tensor cores
+  double dense_error = 0, wgmma_error = 0;
   std::string plan, best_plan_text, algorithm;
   double unbalanced = 0, scalar = 0, unscaled = 0, rolled = 0;  // the Sputnik-style kernel without a part
   std::map<std::string, double> plans;
@@ -83,10 +86,11 @@ class Bench {
     c.cusparse = sparse.us, c.algorithm = sparse.what;
     Expect(sparse.error, c, "cuSPARSE");
     const LibraryTime dense = TimeCublas(cublas_, product, timer_);
-    c.cublas = dense.us;
+    c.cublas = dense.us, c.dense_error = dense.error;
     Expect(dense.error, c, "cuBLAS");
     if (dtype_ == DType::kFloat32) TimeSputnik(product, csr, c);
     TimeOurs(product, c);
+    if (dtype_ == DType::kFloat32) TimeWgmma(product, c);
     return c;
   }
 
@@ -131,13 +135,14 @@ class Bench {
       Expect(product.Error(work, timer_.queue()), c, cuda::SpmmPlanText(plan));
       return timer_.Time(work);
     };
-    c.ours = 1e30;
+    c.simt = 1e30;
     for (auto way : {cuda::SpmmWay::kPieces, cuda::SpmmWay::kTile128, cuda::SpmmWay::kTile256}) {
       const cuda::SpmmPlan plan = cuda::MakeSpmmPlan(way, **packed, product.columns(), device_, dtype_);
       if (plan.way != way) continue;  // does not fit
       const double us = time(plan);
-      if (us < c.ours) c.ours = us, c.plan = cuda::SpmmPlanText(plan);
+      if (us < c.simt) c.simt = us, c.plan = cuda::SpmmPlanText(plan);
     }
+    c.ours = c.simt;
     c.best_plan = c.ours, c.best_plan_text = c.plan;
     if (!options_.every_plan) return;
     for (const cuda::SpmmPlan& other : cuda::AllSpmmPlans(**packed, device_)) {
@@ -147,9 +152,37 @@ class Bench {
     }
   }
 
+  // On tensor cores.
+  void TimeWgmma(Product& product, Case& c) {
+    auto packed = cuda::FragmentCsr::Make(product.matrix(), {});
+    Must(packed.ok(), "pack");
+    const float infinity = std::numeric_limits<float>::infinity();
+    const cuda::WgmmaOperands operands = {
+        packed->get(),    static_cast<const float*>(product.x()), nullptr,   static_cast<float*>(product.y()),
+        product.stride(), product.columns(),                      -infinity, infinity};
+    const auto time = [&](const cuda::WgmmaPlan& plan) {
+      const auto work = [&] { cuda::QueueWgmma(operands, plan, timer_.queue()); };
+      const double error = product.Error(work, timer_.queue());
+      c.wgmma_error = std::max(c.wgmma_error, error);
+      Expect(error, c, cuda::WgmmaPlanText(plan));
+      return timer_.Time(work);
+    };
+    const cuda::WgmmaPlan plan = cuda::MakeWgmmaPlan(**packed, product.columns(), wgmma_device_);
+    c.wgmma = time(plan);
+    if (c.wgmma < c.ours) c.ours = c.wgmma, c.plan = cuda::WgmmaPlanText(plan);
+    if (c.wgmma < c.best_plan) c.best_plan = c.wgmma, c.best_plan_text = cuda::WgmmaPlanText(plan);
+    if (!options_.every_plan) return;
+    for (const cuda::WgmmaPlan& other : cuda::AllWgmmaPlans(**packed)) {
+      const double us = time(other);
+      c.plans[cuda::WgmmaPlanText(other)] = us;
+      if (us < c.best_plan) c.best_plan = us, c.best_plan_text = cuda::WgmmaPlanText(other);
+    }
+  }
+
   const Options& options_;
   Timer timer_;
   const cuda::SpmmDevice device_;
+  const cuda::WgmmaDevice wgmma_device_ = cuda::CurrentWgmmaDevice();
   DType dtype_;
   cusparseHandle_t cusparse_;
   cublasHandle_t cublas_;
@@ -182,15 +215,16 @@ CsrMatrix DrawMatrix(int64_t rows, int64_t cols, double sparsity, double cov) {
 }
 
 void PrintHeader() {
-  std::printf("%-58s %6s %6s %6s | %7s %7s %7s %7s | %5s %5s  %s\n", "matrix", "M", "K", "N", "cuBLAS", "cuSPARS",
-              "Sputnik", "ours", "ratio", "peak%", "plan");
+  std::printf("%-58s %6s %6s %6s | %7s %7s %7s %7s %7s | %5s %5s  %s\n", "matrix", "M", "K", "N", "cuBLAS", "cuSPARS",
+              "Sputnik", "simt", "wgmma", "ratio", "peak%", "plan");
 }
 
 void Print(const Case& c) {
   const std::string shown = c.name.size() > 58 ? c.name.substr(c.name.size() - 58) : c.name;
-  std::printf("%-58s %6ld %6ld %6ld | %7.2f %7.2f %7.2f %7.2f | %5.2f %5.1f  %s", shown.c_str(),
+  std::printf("%-58s %6ld %6ld %6ld | %7.2f %7.2f %7.2f %7.2f %7.2f | %5.2f %5.1f  %s", shown.c_str(),
               static_cast<long>(c.rows), static_cast<long>(c.cols), static_cast<long>(c.columns), c.cublas, c.cusparse,
-              c.sputnik, c.ours, c.better() / c.ours, c.flops() / (c.ours * 1e-6) / kPeakFlops * 100, c.plan.c_str());
+              c.sputnik, c.simt, c.wgmma, c.better() / c.ours, c.flops() / (c.ours * 1e-6) / kPeakFlops * 100,
+              c.plan.c_str());
   if (c.best_plan_text != c.plan) std::printf(" (%s %.2f)", c.best_plan_text.c_str(), c.best_plan);
   std::printf("\n");
 }
@@ -211,6 +245,8 @@ void PrintGroup(const char* title, const std::vector<Case>& cases) {
               cases.size(), GeometricMean(better), Percentile(better, 0), Percentile(better, .1),
               Percentile(better, .5), Percentile(better, .9), Percentile(better, 1));
   std::printf("; best plan %.3f", GeometricMean(Ratios(cases, [](const Case& c) { return c.better() / c.best_plan; })));
+  std::printf("; without wgmma %.3f", GeometricMean(Ratios(cases, [](const Case& c) { return c.better() / c.simt; })));
+  std::printf("; wgmma alone %.3f", GeometricMean(Ratios(cases, [](const Case& c) { return c.better() / c.wgmma; })));
   std::printf("; cuSPARSE/ours %.2f", GeometricMean(Ratios(cases, [](const Case& c) { return c.cusparse / c.ours; })));
   std::printf(" Sputnik/ours %.2f", GeometricMean(Ratios(cases, [](const Case& c) { return c.sputnik / c.ours; })));
   std::printf(" cuBLAS/ours %.2f", GeometricMean(Ratios(cases, [](const Case& c) { return c.cublas / c.ours; })));
@@ -224,6 +260,13 @@ void PrintSummary(const std::vector<Case>& cases, bool ablation) {
   PrintGroup("all", cases);
   PrintGroup("better one >= 10 us", long_ones);
   PrintGroup("better one < 10 us", short_ones);
+  double dense_error = 0, wgmma_error = 0;
+  for (const Case& c : cases) {
+    dense_error = std::max(dense_error, c.dense_error), wgmma_error = std::max(wgmma_error, c.wgmma_error);
+  }
+  std::printf("largest error over the largest sum: cuBLAS fp32 %.2e, wgmma %.2e; wgmma/cuBLAS geomean %.2f\n",
+              dense_error, wgmma_error,
+              GeometricMean(Ratios(cases, [](const Case& c) { return c.wgmma_error / c.dense_error; })));
   if (!ablation) return;
   std::printf("Sputnik-style, %% of full speed: ");
   const auto part = [&](const char* what, auto&& of) {
@@ -241,7 +284,9 @@ void WriteCase(std::ofstream& out, const Case& c) {
   out << "    {\"name\": \"" << c.name << "\", \"m\": " << c.rows << ", \"k\": " << c.cols << ", \"n\": " << c.columns
       << ", \"nnz\": " << c.nonzeros << ", \"cublas_us\": " << c.cublas << ", \"cusparse_us\": " << c.cusparse
       << ", \"cusparse_algorithm\": \"" << c.algorithm << "\", \"sputnik_us\": " << c.sputnik
-      << ", \"ours_us\": " << c.ours << ", \"plan\": \"" << c.plan << "\"";
+      << ", \"ours_us\": " << c.ours << ", \"simt_us\": " << c.simt << ", \"wgmma_us\": " << c.wgmma
+      << ", \"cublas_error\": " << c.dense_error << ", \"wgmma_error\": " << c.wgmma_error
+      << ", \"plan\": \"" << c.plan << "\"";
   if (c.unbalanced > 0) {
     out << ", \"sputnik_no_swizzle_us\": " << c.unbalanced << ", \"sputnik_scalar_us\": " << c.scalar
         << ", \"sputnik_no_prescale_us\": " << c.unscaled << ", \"sputnik_no_residue_unroll_us\": " << c.rolled;
