@@ -51,7 +51,8 @@ def cpu_table():
     lines += ['', f'Images of 224x224, sequences of 128 tokens, FP32, {figures["threads"]} threads of an {machine["processor"]} '
               f'({", ".join(machine["extensions"])}), {", ".join(dates)}, commit {", ".join(commits)}; medians of runs in turn on the same '
               'file with zeros drawn: Swizzle\'s `swizzle_compute_us`, and the round trip; ' +
-              ', '.join(f'{name} {version}' for name, version in versions.items()) + ' in their own processes.', '',
+              ', '.join(f'{name} {version}' for name, version in versions.items()) + ' in their own processes. '
+              'The machine is shared: numbers of one line compare, those of two lines need not.', '',
               '![speed of whole models, as multiples of the best dense engine](tests/bench/results/cpu_models.svg)']
     return '\n'.join(lines)
 
