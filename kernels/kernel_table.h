@@ -131,9 +131,9 @@ struct Lookup {
 struct Attention {
   int32_t heads = 1;
   float scale = 1.0f;
-  bool packed = false;   // one operand holds the channels of q, k and v, in this order; on the CPU only (fuse_layers.h)
   int64_t length = 0;    // kSparseAttention: the pattern's tokens
   int64_t nonzeros = 0;  // kSparseAttention: the pattern's
+  bool packed = false;   // one operand holds the channels of q, k and v, in this order; on the CPU only (fuse_layers.h)
   bool operator==(const Attention&) const = default;
 };
 
