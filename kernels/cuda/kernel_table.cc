@@ -33,13 +33,16 @@ constexpr KernelKey Key(Op op, Format weights, DType dtype, Layout layout) {
 bool AcceptsAll(const Problem&) { return true; }
 
 // One row for each precision, on devices that have it; `name` ends before the type, `library` is the rest.
+#define SWIZZLE_HALF_ROWS(name, library, layout, accepts, prepare, workspace, run)                                   \
+  Kernel{name "_f16_" library, Key(Op::kConv, Format::kDense, DType::kFloat16, layout), kAnySm, accepts, prepare,    \
+         workspace, run},                                                                                            \
+      Kernel{name "_bf16_" library, Key(Op::kConv, Format::kDense, DType::kBFloat16, layout), kSm80, accepts,        \
+             prepare, workspace, run}
+
 #define SWIZZLE_DENSE_ROWS(name, library, layout, accepts, prepare, workspace, run)                                  \
   Kernel{name "_f32_" library, Key(Op::kConv, Format::kDense, DType::kFloat32, layout), kAnySm, accepts, prepare,    \
          workspace, run},                                                                                            \
-      Kernel{name "_f16_" library, Key(Op::kConv, Format::kDense, DType::kFloat16, layout), kAnySm, accepts,         \
-             prepare, workspace, run},                                                                               \
-      Kernel{name "_bf16_" library, Key(Op::kConv, Format::kDense, DType::kBFloat16, layout), kSm80, accepts,        \
-             prepare, workspace, run}
+      SWIZZLE_HALF_ROWS(name, library, layout, accepts, prepare, workspace, run)
 
 // One row for each type; `function` is a template of the type.
 #define SWIZZLE_CONVERT_ROWS(name, input, output, function)                                                    \
@@ -89,8 +92,8 @@ constexpr Kernel kRows[] = {
     {"conv_rows_dense_f32_sm75", Key(Op::kConv, Format::kDense, DType::kFloat32, Layout::kRows), kAnySm, AcceptsAll,
      PrepareConvSimt, ConvSimtWorkspaceBytes<Layout::kRows>, ConvSimt<Layout::kRows>},
 #ifdef SWIZZLE_HAS_CUDNN
-    SWIZZLE_DENSE_ROWS("conv_nhwc_dense", "cudnn", Layout::kNhwc, AcceptsConvCudnn, PrepareConvCudnn, nullptr,
-                       ConvCudnn),
+    // In FP32 it turns kNhwc around in workspace of any size, and fails where that is more than a stream has.
+    SWIZZLE_HALF_ROWS("conv_nhwc_dense", "cudnn", Layout::kNhwc, AcceptsConvCudnn, PrepareConvCudnn, nullptr, ConvCudnn),
 #endif
 
     // Convolutions and linear layers with sparse weights.
