@@ -1,5 +1,6 @@
 // What the server adds to gRPC: ModelInfer of the identity model, against a bare callback service that answers the same
-// request with the same response, both served by a process of their own and called from this one, in turn.
+// request with as many bytes, both served by a process of their own and called from this one, in turn. With --address,
+// a model of a server that runs already takes the identity model's place, with drawn inputs of a batch of one.
 //
 // Prints the p50 and p99 of one client, and requests per second of many. `-o json` prints one JSON object.
 #include <grpcpp/grpcpp.h>
@@ -39,12 +40,18 @@ struct BenchOptions {
   int requests = 500;      // a round, of one client
   double seconds = 0.5;    // a round, of many clients
   int clients = 16;
+  std::string address;     // of a server that runs already
+  std::string model = "identity";
+  int length = 128;        // of dimensions that are free, beyond the batch
   bool json = false;
 };
 
 // ---- The two servers, each in a process of its own ----
 
-// Answers as the identity model does, and does nothing else.
+// In a request: how long the echo's answer is to be. Other servers let parameters pass that they don't know.
+constexpr char kAnswerBytes[] = "answer_bytes";
+
+// Answers with as many bytes as it is told, and does nothing else.
 class BareEcho final : public GRPCInferenceService::CallbackService {
  public:
   grpc::ServerUnaryReactor* ModelInfer(grpc::CallbackServerContext* context, const ModelInferRequest* request,
@@ -57,7 +64,8 @@ class BareEcho final : public GRPCInferenceService::CallbackService {
     output.set_name("Y");
     output.set_datatype(request->inputs(0).datatype());
     *output.mutable_shape() = request->inputs(0).shape();
-    response->add_raw_output_contents(request->raw_input_contents(0));
+    const auto answer = static_cast<size_t>(request->parameters().at(kAnswerBytes).int64_param());
+    response->add_raw_output_contents()->assign(answer, '\1');
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     reactor->Finish(grpc::Status::OK);
     return reactor;
@@ -121,32 +129,97 @@ class ServerProcess {
 
 // ---- The client ----
 
+using Stub = GRPCInferenceService::Stub;
+
+std::unique_ptr<Stub> Connect(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection for each client
+  return GRPCInferenceService::NewStub(
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+}
+
+ModelInferResponse Infer(Stub& stub, const ModelInferRequest& request) {
+  grpc::ClientContext context;
+  ModelInferResponse response;
+  const grpc::Status status = stub.ModelInfer(&context, request, &response);
+  if (!status.ok()) std::fprintf(stderr, "%s: %s\n", request.model_name().c_str(), status.error_message().c_str());
+  SWIZZLE_CHECK(status.ok());
+  return response;
+}
+
+ModelInferRequest IdentityRequest(int floats) {
+  ModelInferRequest request;
+  request.set_model_name("identity");
+  auto& input = *request.add_inputs();
+  input.set_name("X");
+  input.set_datatype("FP32");
+  input.add_shape(1);
+  input.add_shape(floats);
+  request.add_raw_input_contents(std::string(static_cast<size_t>(floats) * sizeof(float), '\1'));
+  return request;
+}
+
+// A batch of one for the model. Whole numbers are 1, which is a token's id, a mask's and a segment's value.
+ModelInferRequest RequestFor(Stub& stub, const BenchOptions& options) {
+  grpc::ClientContext context;
+  inference::ModelMetadataRequest asked;
+  inference::ModelMetadataResponse metadata;
+  asked.set_name(options.model);
+  const grpc::Status status = stub.ModelMetadata(&context, asked, &metadata);
+  if (!status.ok()) std::fprintf(stderr, "%s: %s\n", options.model.c_str(), status.error_message().c_str());
+  SWIZZLE_CHECK(status.ok());
+  ModelInferRequest request;
+  request.set_model_name(options.model);
+  for (const auto& tensor : metadata.inputs()) {
+    auto& input = *request.add_inputs();
+    input.set_name(tensor.name());
+    input.set_datatype(tensor.datatype());
+    int64_t elements = 1;
+    for (int i = 0; i < tensor.shape_size(); ++i) {
+      const int64_t size = tensor.shape(i) >= 0 ? tensor.shape(i) : i == 0 ? 1 : options.length;
+      input.add_shape(size);
+      elements *= size;
+    }
+    const bool wide = tensor.datatype() == "INT64";
+    const std::string one = wide ? std::string("\1\0\0\0\0\0\0\0", 8) : std::string(4, '\1');
+    std::string& bytes = *request.add_raw_input_contents();
+    for (int64_t i = 0; i < elements; ++i) bytes += one;
+  }
+  return request;
+}
+
+size_t InputBytes(const ModelInferRequest& request) {
+  size_t bytes = 0;
+  for (const std::string& input : request.raw_input_contents()) bytes += input.size();
+  return bytes;
+}
+
+size_t OutputBytes(const ModelInferResponse& response) {
+  size_t bytes = 0;
+  for (const std::string& output : response.raw_output_contents()) bytes += output.size();
+  return bytes;
+}
+
 class Client {
  public:
-  Client(int port, const BenchOptions& options) {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection for each client
-    stub_ = GRPCInferenceService::NewStub(grpc::CreateCustomChannel(
-        Concat("127.0.0.1:", port), grpc::InsecureChannelCredentials(), arguments));
-    request_.set_model_name("identity");
-    auto& input = *request_.add_inputs();
-    input.set_name("X");
-    input.set_datatype("FP32");
-    input.add_shape(1);
-    input.add_shape(options.floats);
-    request_.add_raw_input_contents(std::string(static_cast<size_t>(options.floats) * sizeof(float), '\1'));
-  }
+  Client(const std::string& address, const ModelInferRequest& request)
+      : stub_(Connect(address)),
+        request_(request),
+        answer_bytes_(static_cast<size_t>(request.parameters().at(kAnswerBytes).int64_param())) {}
 
   void Infer() {
-    grpc::ClientContext context;
-    ModelInferResponse response;
-    const grpc::Status status = stub_->ModelInfer(&context, request_, &response);
-    SWIZZLE_CHECK(status.ok() && response.raw_output_contents(0) == request_.raw_input_contents(0));
+    const ModelInferResponse response = swizzle::Infer(*stub_, request_);
+    SWIZZLE_CHECK(OutputBytes(response) == answer_bytes_);
+    compute_us_.push_back(static_cast<double>(response.parameters().at("swizzle_compute_us").int64_param()));
   }
+  // Of all calls so far, as the server measured it.
+  std::vector<double>& compute_us() { return compute_us_; }
 
  private:
-  std::unique_ptr<GRPCInferenceService::Stub> stub_;
-  ModelInferRequest request_;
+  const std::unique_ptr<Stub> stub_;
+  const ModelInferRequest request_;
+  const size_t answer_bytes_;
+  std::vector<double> compute_us_;
 };
 
 double MicrosecondsSince(SteadyClock::time_point start) {
@@ -185,64 +258,80 @@ double Quantile(std::vector<double>& values, double q) {
 }
 
 struct Figures {
-  double p50_us = 0, p99_us = 0;
+  double p50_us = 0, p99_us = 0;   // of one client
+  double compute_p50_us = 0;       // of these, in the model
   double requests_per_second = 0;  // the median round
 };
 
 // [server]: figures of both, measured in turn so that what disturbs one disturbs the other.
-std::vector<Figures> Measure(const std::vector<int>& ports, const BenchOptions& options) {
-  const size_t servers = ports.size();
+std::vector<Figures> Measure(const std::vector<std::string>& addresses, const ModelInferRequest& request,
+                             const BenchOptions& options) {
+  const size_t servers = addresses.size();
   std::vector<std::vector<std::unique_ptr<Client>>> clients(servers);
   std::vector<std::vector<double>> latencies(servers), rates(servers);
   for (size_t s = 0; s < servers; ++s) {
-    for (int i = 0; i < options.clients; ++i) clients[s].push_back(std::make_unique<Client>(ports[s], options));
+    for (int i = 0; i < options.clients; ++i) clients[s].push_back(std::make_unique<Client>(addresses[s], request));
     std::vector<double> warm_up;
     MeasureLatency(*clients[s].front(), options.requests, warm_up);
   }
   for (int round = 0; round < options.rounds; ++round) {
     for (size_t s = 0; s < servers; ++s) MeasureLatency(*clients[s].front(), options.requests, latencies[s]);
   }
+  std::vector<double> computes;
+  for (size_t s = 0; s < servers; ++s) computes.push_back(Quantile(clients[s].front()->compute_us(), 0.5));
   for (int round = 0; round < options.rounds; ++round) {
     for (size_t s = 0; s < servers; ++s) rates[s].push_back(MeasureRate(clients[s], options.seconds));
   }
   std::vector<Figures> figures(servers);
   for (size_t s = 0; s < servers; ++s) {
-    figures[s] = {Quantile(latencies[s], 0.5), Quantile(latencies[s], 0.99), Quantile(rates[s], 0.5)};
+    figures[s] = {Quantile(latencies[s], 0.5), Quantile(latencies[s], 0.99), computes[s], Quantile(rates[s], 0.5)};
   }
   return figures;
 }
 
 nlohmann::json Json(const Figures& figures) {
-  return {{"p50_us", figures.p50_us}, {"p99_us", figures.p99_us}, {"requests_per_second", figures.requests_per_second}};
+  return {{"p50_us", figures.p50_us}, {"p99_us", figures.p99_us}, {"compute_p50_us", figures.compute_p50_us},
+          {"requests_per_second", figures.requests_per_second}};
 }
 
-void Print(const Figures& echo, const Figures& identity, const BenchOptions& options) {
-  const double added_us = identity.p50_us - echo.p50_us;
-  const double rate_ratio = identity.requests_per_second / echo.requests_per_second;
+void Print(const Figures& echo, const Figures& model, const ModelInferRequest& request, const BenchOptions& options) {
+  const double added_us = model.p50_us - echo.p50_us;
+  const double rate_ratio = model.requests_per_second / echo.requests_per_second;
+  const int64_t answer_bytes = request.parameters().at(kAnswerBytes).int64_param();
   if (options.json) {
-    const nlohmann::json report = {{"payload_bytes", options.floats * 4}, {"clients", options.clients},
-                                   {"echo", Json(echo)},                  {"identity", Json(identity)},
-                                   {"added_p50_us", added_us},            {"rate_ratio", rate_ratio}};
+    const nlohmann::json report = {{"model", options.model},      {"payload_bytes", InputBytes(request)},
+                                   {"answer_bytes", answer_bytes}, {"clients", options.clients},
+                                   {"echo", Json(echo)},          {"served", Json(model)},
+                                   {"added_p50_us", added_us},    {"rate_ratio", rate_ratio}};
     std::printf("%s\n", report.dump().c_str());
     return;
   }
-  std::printf("%8d bytes             p50 us   p99 us   requests/s at %d clients\n", options.floats * 4,
-              options.clients);
+  std::printf("%8zu bytes             p50 us   p99 us   requests/s at %d clients\n", InputBytes(request), options.clients);
   std::printf("bare gRPC echo           %8.1f %8.1f %10.0f\n", echo.p50_us, echo.p99_us, echo.requests_per_second);
-  std::printf("identity model           %8.1f %8.1f %10.0f\n", identity.p50_us, identity.p99_us,
-              identity.requests_per_second);
-  std::printf("added                    %8.1f %8.1f %9.0f%%\n", added_us, identity.p99_us - echo.p99_us,
-              100 * rate_ratio);
+  std::printf("%-24.24s %8.1f %8.1f %10.0f\n", options.model.c_str(), model.p50_us, model.p99_us,
+              model.requests_per_second);
+  std::printf("added                    %8.1f %8.1f %9.0f%%; of the p50 %.0f us compute\n", added_us,
+              model.p99_us - echo.p99_us, 100 * rate_ratio, model.compute_p50_us);
 }
+
+std::string LocalAddress(int port) { return Concat("127.0.0.1:", port); }
 
 int Run(const BenchOptions& options) {
   RepositoryDirectory directory;
   directory.Write("identity/config.pbtxt", IdentityConfig("TYPE_FP32", Concat("[", options.floats, "]"),
                                                           "max_batch_size: 64 dynamic_batching { }"));
   const ServerProcess echo([](const auto& tell_port) { ServeEcho(tell_port); });
-  const ServerProcess identity([&](const auto& tell_port) { ServeIdentity(directory, tell_port); });
-  const std::vector<Figures> figures = Measure({echo.port(), identity.port()}, options);
-  Print(figures[0], figures[1], options);
+  std::unique_ptr<ServerProcess> identity;
+  if (options.address.empty()) {
+    identity = std::make_unique<ServerProcess>([&](const auto& tell_port) { ServeIdentity(directory, tell_port); });
+  }
+  const std::string address = identity ? LocalAddress(identity->port()) : options.address;
+  const std::unique_ptr<Stub> stub = Connect(address);
+  ModelInferRequest request = identity ? IdentityRequest(options.floats) : RequestFor(*stub, options);
+  const auto answer_bytes = static_cast<int64_t>(OutputBytes(Infer(*stub, request)));
+  (*request.mutable_parameters())[kAnswerBytes].set_int64_param(answer_bytes);
+  const std::vector<Figures> figures = Measure({LocalAddress(echo.port()), address}, request, options);
+  Print(figures[0], figures[1], request, options);
   return 0;
 }
 
@@ -258,6 +347,9 @@ int main(int argc, char** argv) {
   app.add_option("--requests", options.requests, "Requests of one client in a round")->check(CLI::Range(1, 1000000));
   app.add_option("--seconds", options.seconds, "Length of a round of all clients")->check(CLI::Range(0.01, 60.0));
   app.add_option("--clients", options.clients, "Clients at once")->check(CLI::Range(1, 1024));
+  app.add_option("--address", options.address, "HOST:PORT of a server that runs already");
+  app.add_option("--model", options.model, "Of that server");
+  app.add_option("--length", options.length, "Of free dimensions beyond the batch")->check(CLI::Range(1, 1 << 20));
   app.add_option("-o,--output", output, "text or json")->check(CLI::IsMember({"text", "json"}));
   CLI11_PARSE(app, argc, argv);
   options.json = output == "json";
