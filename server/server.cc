@@ -1,5 +1,6 @@
 #include "server/server.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -24,6 +25,23 @@ namespace {
 
 // How long responses that are written may take to reach their clients at the end.
 constexpr std::chrono::seconds kFlushTime(5);
+
+// What a client may send before the server has asked for it, and in one frame of HTTP/2. With gRPC's own 64 and 16 KiB an
+// image of 602 KB waits for a round trip, and comes in 37 pieces: a sixth of what the server spends on the call.
+constexpr int kLookaheadBytes = 4 << 20;
+constexpr int kMaxFrameBytes = 1 << 20;
+
+// Requests take memory in the same sizes again and again. glibc would return that of large ones to the kernel each time
+// and get it back page by page: of an image of 602 KB that takes half of what the server spends on the call. What
+// loading has left over is returned first.
+void KeepFreedMemory() {
+#ifdef __GLIBC__
+  constexpr int kMostKept = 32 << 20;  // at the end of each arena
+  malloc_trim(0);
+  mallopt(M_MMAP_THRESHOLD, kMostKept);
+  mallopt(M_TRIM_THRESHOLD, kMostKept);
+#endif
+}
 
 // Readers see the whole file or none.
 Status WritePortFile(const std::filesystem::path& file, int grpc_port, int metrics_port) {
@@ -124,6 +142,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
   }
   SWIZZLE_RETURN_IF_ERROR(server->Listen(options));
   SWIZZLE_RETURN_IF_ERROR(server->LoadModels(options));
+  KeepFreedMemory();
   before_serving();
   server->service_.Serve(*server->repository_);
   server->PublishReadiness();
@@ -148,6 +167,8 @@ Status Server::Listen(const ServerOptions& options) {
   builder.AddListeningPort(options.grpc_address, grpc::InsecureServerCredentials(), &grpc_port_);
   // Without this, a second server on the same port would start, and get half of the connections.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kLookaheadBytes);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kMaxFrameBytes);
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
   builder.RegisterService(&service_);
   builder.RegisterService(&health_);
