@@ -186,7 +186,8 @@ Status Server::LoadModels(const ServerOptions& options) {
   repository.directory = options.model_repository;
   repository.plan.threads = options.threads > 0 ? options.threads : AvailableCpus();
   repository.plan.tuning_budget = options.tuning_budget;
-  if (!options.tuning_cache.empty()) {
+  // Without a file it still lets equal GPUs share what one of them measured.
+  if (!options.tuning_cache.empty() || devices_->gpus().size() > 1) {
     tuning_cache_ = std::make_unique<TuningCache>(options.tuning_cache, devices_->main());
     const Status& status = tuning_cache_->status();
     if (!status.ok()) Log(LogLevel::kWarning, "tuning cache ignored", {{"reason", std::string(status.message())}});

@@ -86,6 +86,7 @@ uint64_t PatternHash(const Weight& weight) {
 
 TuningCache::TuningCache(std::filesystem::path file, const Backend& backend)
     : file_(std::move(file)), device_(backend.device_name()), features_(backend.features_text()) {
+  if (file_.empty()) return;
   Records records;
   status_ = Read(file_, records);
   if (!status_.ok()) return;
@@ -146,7 +147,7 @@ void TuningCache::Add(const Kernel& kernel, const Problem& problem, uint64_t pat
 
 Status TuningCache::Save() {
   absl::MutexLock lock(&mutex_);
-  if (added_.empty() || !status_.ok()) return absl::OkStatus();
+  if (file_.empty() || added_.empty() || !status_.ok()) return absl::OkStatus();
   Records records;
   SWIZZLE_RETURN_IF_ERROR(Read(file_, records));
   size_t dropped = 0;

@@ -34,7 +34,7 @@ class TuningCache {
   static constexpr size_t kMaxRecords = 50'000;
 
   // Reads `file`; one that is not there yet is empty. A file that is of no use (see status) leaves the cache empty and
-  // is never written. `backend` is whose kernels are timed; it is not kept.
+  // is never written. Without a name, times are kept in memory alone. `backend` is whose kernels are timed; it is not kept.
   TuningCache(std::filesystem::path file, const Backend& backend);
 
   // Why the file is not used: it cannot be read, is no tuning cache, or is too large. OK if it is used.

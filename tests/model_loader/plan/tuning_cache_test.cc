@@ -136,6 +136,19 @@ TEST_F(TuningCacheTest, SavesBesideWhatOthersSavedMeanwhile) {
   EXPECT_EQ(Open().Find(kernel_, problem_, 2), 2.0);
 }
 
+// As several equal GPUs of one server do.
+TEST_F(TuningCacheTest, WithoutAFilePlansOfEqualDevicesShareTimes) {
+  TuningCache cache({}, *backend_);
+  const PlanOptions options{.threads = 1, .tuning_budget = absl::Milliseconds(1), .tuning_cache = &cache};
+  const auto equal = NewCpuBackend();
+  const auto first = MakePlan(MakeRandomNetwork({}), *backend_, options);
+  const auto second = MakePlan(MakeRandomNetwork({}), *equal, options);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_GT((*first)->report().timed_now, 0);
+  EXPECT_EQ((*second)->report().timed_now, 0);
+  EXPECT_TRUE(cache.Save().ok());
+}
+
 TEST_F(TuningCacheTest, NothingNewIsNotWritten) {
   EXPECT_TRUE(Open().Save().ok());
   EXPECT_FALSE(std::filesystem::exists(file_));
