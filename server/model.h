@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "kernels/precision.h"
 #include "kernels/status.h"
 #include "kernels/tensor.h"
 
@@ -34,7 +35,7 @@ struct ModelSpec {
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
   int64_t max_batch_tokens = 0;     // of one batch; 0: the model has no token sequences
-  DType precision = DType::kFloat32;  // of activations on a GPU: FP32, FP16 or BF16
+  Precision precision = Precision::kFloat32;  // on a GPU
   bool compute_masked = false;      // of token sequences: also tokens that a mask excludes
   int instance_count = 1;           // executors on each device
   int device_count = 1;

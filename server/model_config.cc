@@ -213,11 +213,9 @@ StatusOr<bool> ParseComputeMasked(const std::string& text) {
   return InvalidArgument("parameter '", kComputeMaskedKey, "' is '", text, "'; it must be true or false");
 }
 
-StatusOr<DType> ParsePrecision(const std::string& text) {
-  for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
-    if (text == DTypeName(dtype)) return dtype;
-  }
-  return InvalidArgument("parameter '", kPrecisionKey, "' is '", text, "'; it must be FP32, FP16 or BF16");
+StatusOr<Precision> ParsePrecision(const std::string& text) {
+  if (const auto precision = PrecisionFromName(text)) return *precision;
+  return InvalidArgument("parameter '", kPrecisionKey, "' is '", text, "'; it must be FP32, TF32, FP16 or BF16");
 }
 
 Status CheckParameters(const ModelConfig& config) {

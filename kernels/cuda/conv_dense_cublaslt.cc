@@ -29,12 +29,14 @@ int64_t BlockPositions(const Problem& problem) {
 
 // Rows [0, M) of the output from position `begin` on, from as many positions of `columns`. Spare positions are computed
 // too: whole vectors, and nobody reads them.
+template <bool kTf32>
 Status MultiplyColumns(const KernelArgs& args, MatrixRef columns, int64_t begin, int64_t count, bool adds,
                        CudaStream& stream) {
   const Problem& problem = *args.problem;
   const int64_t offset = begin * ElementSize(problem);
   Product product;
   product.dtype = problem.dtype;
+  product.tf32 = kTf32;
   product.m = count;
   product.n = problem.output.channels;
   product.k = Depth(problem);
@@ -46,14 +48,15 @@ Status MultiplyColumns(const KernelArgs& args, MatrixRef columns, int64_t begin,
   return QueueProduct(product, stream);
 }
 
+template <bool kTf32>
 Status MultiplyBlocks(const KernelArgs& args, bool adds, CudaStream& stream) {
   const Problem& problem = *args.problem;
   const int64_t end = RowStride(problem.output.positions()), step = BlockPositions(problem);
-  if (problem.window.IsPointwise()) return MultiplyColumns(args, {args.inputs[0], end}, 0, end, adds, stream);
+  if (problem.window.IsPointwise()) return MultiplyColumns<kTf32>(args, {args.inputs[0], end}, 0, end, adds, stream);
   for (int64_t begin = 0; begin < end; begin += step) {
     const int64_t count = std::min(step, end - begin);
     GatherColumns(problem, args.inputs[0], {begin, count, args.workspace.data()}, stream);
-    SWIZZLE_RETURN_IF_ERROR(MultiplyColumns(args, {args.workspace.data(), count}, begin, count, adds, stream));
+    SWIZZLE_RETURN_IF_ERROR(MultiplyColumns<kTf32>(args, {args.workspace.data(), count}, begin, count, adds, stream));
   }
   return absl::OkStatus();
 }
@@ -64,12 +67,14 @@ size_t WorkspaceBytes(const Problem& problem) {
 }
 
 // Positions [begin, begin + count) of the output in kNhwc from their `columns`.
+template <bool kTf32>
 Status MultiplyPositions(const KernelArgs& args, const void* columns, int64_t begin, int64_t count,
                          CudaStream& stream) {
   const Problem& problem = *args.problem;
   const int64_t offset = begin * problem.output.channels * ElementSize(problem);
   Product product;
   product.dtype = problem.dtype;
+  product.tf32 = kTf32;
   product.m = problem.output.channels;
   product.n = count;
   product.k = Depth(problem);
@@ -84,14 +89,15 @@ Status MultiplyPositions(const KernelArgs& args, const void* columns, int64_t be
   return QueueProduct(product, stream);
 }
 
+template <bool kTf32>
 Status MultiplyPositions(const KernelArgs& args, CudaStream& stream) {
   const Problem& problem = *args.problem;
   const int64_t end = problem.output.positions(), step = BlockPositions(problem);
-  if (problem.window.IsPointwise()) return MultiplyPositions(args, args.inputs[0], 0, end, stream);
+  if (problem.window.IsPointwise()) return MultiplyPositions<kTf32>(args, args.inputs[0], 0, end, stream);
   for (int64_t begin = 0; begin < end; begin += step) {
     const int64_t count = std::min(step, end - begin);
     GatherColumnsNhwc(problem, args.inputs[0], {begin, count, args.workspace.data()}, stream);
-    SWIZZLE_RETURN_IF_ERROR(MultiplyPositions(args, args.workspace.data(), begin, count, stream));
+    SWIZZLE_RETURN_IF_ERROR(MultiplyPositions<kTf32>(args, args.workspace.data(), begin, count, stream));
   }
   return absl::OkStatus();
 }
@@ -105,10 +111,11 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvNhwcCublas(const Weight& weig
 
 size_t ConvNhwcCublasWorkspaceBytes(const Problem& problem) { return WorkspaceBytes(problem); }
 
+template <bool kTf32>
 void ConvNhwcCublas(const KernelArgs& args, Stream& stream) {
   CudaStream& cuda_stream = CudaStream::From(stream);
   const Epilogue& epilogue = args.problem->epilogue;
-  cuda_stream.Report(MultiplyPositions(args, cuda_stream));
+  cuda_stream.Report(MultiplyPositions<kTf32>(args, cuda_stream));
   if (epilogue.Clamps() && !IsRelu(epilogue)) ClampOutput(args, cuda_stream);
 }
 
@@ -118,13 +125,19 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvRowsCublas(const Weight& weig
 
 size_t ConvRowsCublasWorkspaceBytes(const Problem& problem) { return WorkspaceBytes(problem); }
 
+template <bool kTf32>
 void ConvRowsCublas(const KernelArgs& args, Stream& stream) {
   CudaStream& cuda_stream = CudaStream::From(stream);
   const Epilogue& epilogue = args.problem->epilogue;
   const auto* const bias = static_cast<const float*>(DenseWeight::From(args).bias());
   const bool finishes = bias != nullptr || epilogue.Clamps();
-  cuda_stream.Report(MultiplyBlocks(args, epilogue.residual && !finishes, cuda_stream));
+  cuda_stream.Report(MultiplyBlocks<kTf32>(args, epilogue.residual && !finishes, cuda_stream));
   if (finishes) FinishRows(args, bias, cuda_stream);
 }
+
+template void ConvNhwcCublas<false>(const KernelArgs&, Stream&);
+template void ConvNhwcCublas<true>(const KernelArgs&, Stream&);
+template void ConvRowsCublas<false>(const KernelArgs&, Stream&);
+template void ConvRowsCublas<true>(const KernelArgs&, Stream&);
 
 }  // namespace swizzle::cuda

@@ -34,8 +34,8 @@ cublasLtEpilogue_t EpilogueOf(const Product& product) {
 }
 
 Status Describe(const Product& product, MatmulDesc& desc) {
-  SWIZZLE_RETURN_IF_CUDA_ERROR(cublasLtMatmulDescCreate(&desc.handle, CUBLAS_COMPUTE_32F, CUDA_R_32F),
-                               "describe a product");
+  const cublasComputeType_t compute = product.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  SWIZZLE_RETURN_IF_CUDA_ERROR(cublasLtMatmulDescCreate(&desc.handle, compute, CUDA_R_32F), "describe a product");
   Set(desc, CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   Set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(product));
   if (product.bias != nullptr) {

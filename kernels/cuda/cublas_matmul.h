@@ -15,9 +15,10 @@ struct MatrixRef {
 };
 
 // d[m, n] = relu(a[m, k] * b[k, n] + c[m, n] + bias[m]). All of one type; sums in fp32, and for fp32 in full precision,
-// never TF32.
+// unless `tf32` is set.
 struct Product {
   DType dtype = DType::kFloat32;
+  bool tf32 = false;  // fp32 factors may be rounded to TF32
   int64_t m = 0, n = 0, k = 0;
   MatrixRef a, b;
   bool transpose_a = false;  // a is stored as [k, m]

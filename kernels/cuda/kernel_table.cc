@@ -39,10 +39,13 @@ bool AcceptsAll(const Problem&) { return true; }
       Kernel{name "_bf16_" library, Key(Op::kConv, Format::kDense, DType::kBFloat16, layout), kSm80, accepts,        \
              prepare, workspace, run}
 
+// `run` is a template of whether factors are rounded to TF32.
 #define SWIZZLE_DENSE_ROWS(name, library, layout, accepts, prepare, workspace, run)                                  \
   Kernel{name "_f32_" library, Key(Op::kConv, Format::kDense, DType::kFloat32, layout), kAnySm, accepts, prepare,    \
-         workspace, run},                                                                                            \
-      SWIZZLE_HALF_ROWS(name, library, layout, accepts, prepare, workspace, run)
+         workspace, run<false>},                                                                                     \
+      Kernel{name "_tf32_" library, Key(Op::kConv, Format::kDense, DType::kFloat32, layout), kSm80, accepts,         \
+             prepare, workspace, run<true>},                                                                         \
+      SWIZZLE_HALF_ROWS(name, library, layout, accepts, prepare, workspace, run<false>)
 
 // One row for each type; `function` is a template of the type.
 #define SWIZZLE_CONVERT_ROWS(name, input, output, function)                                                    \

@@ -32,15 +32,16 @@ std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& la
 StatusOr<std::vector<Candidate>> Measurer::LayerCandidates(const Network& network, const Layer& layer) const {
   if (layer.kind == LayerKind::kReshape) return ReshapeCandidates(network, layer);
   std::vector<Candidate> candidates;
-  const Problem problem = LayerProblem(network, layer, 1, settings_.threads, settings_.precision);
+  const Problem problem = LayerProblem(network, layer, 1, settings_.threads, TypeOf(settings_.precision));
   for (const Kernel* kernel : WidestCandidates(backend_, problem, WeightFormat(network, layer))) {
     const Format format = kernel->key.weights;
     if (dense_only_ && (format == Format::kCsr || format == Format::kPattern)) continue;
+    if (settings_.precision != Precision::kTf32 && RoundsToTf32(*kernel)) continue;
     candidates.push_back({.kernel = kernel, .input = kernel->key.input, .output = kernel->key.output});
   }
   if (candidates.empty()) {
     return Unimplemented("layer '", layer.name, "' (", LayerKindName(layer.kind), "): no kernel of the ",
-                         backend_.name(), " backend accepts it in ", DTypeName(settings_.precision));
+                         backend_.name(), " backend accepts it in ", PrecisionName(settings_.precision));
   }
   return candidates;
 }
@@ -48,7 +49,7 @@ StatusOr<std::vector<Candidate>> Measurer::LayerCandidates(const Network& networ
 void Measurer::EstimateLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const {
   const Weight* weight = layer.weight < 0 ? nullptr : &network.weights[layer.weight];
   for (int64_t batch : batches_) {
-    const Problem problem = LayerProblem(network, layer, batch, settings_.threads, settings_.precision);
+    const Problem problem = LayerProblem(network, layer, batch, settings_.threads, TypeOf(settings_.precision));
     for (Candidate& candidate : candidates) {
       candidate.microseconds.push_back(EstimateMicroseconds(*candidate.kernel, problem, weight));
     }
@@ -60,7 +61,7 @@ Problem ConversionProblem(const Extent& extent, RunSettings settings) {
   problem.op = Op::kConvertLayout;
   problem.input = problem.output = extent;
   problem.threads = settings.threads;
-  problem.dtype = settings.precision;
+  problem.dtype = TypeOf(settings.precision);
   return problem;
 }
 
@@ -137,7 +138,7 @@ StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, s
   std::vector<Candidate> timed = candidates;
   double least = std::numeric_limits<double>::max();  // at the first batch size
   for (size_t b = 0; b < batches_.size(); ++b) {
-    const Problem problem = LayerProblem(network, layer, batches_[b], settings_.threads, settings_.precision);
+    const Problem problem = LayerProblem(network, layer, batches_[b], settings_.threads, TypeOf(settings_.precision));
     for (Candidate& candidate : timed) {
       if (b > 0 && CannotWin(candidate.microseconds[0], least, b)) {
         candidate.microseconds.push_back(candidate.microseconds[0] * static_cast<double>(batches_[b] / batches_[0]));

@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "kernels/backend.h"
+#include "kernels/precision.h"
 #include "model_loader/network.h"
 #include "model_loader/plan/layout_choice.h"
 #include "model_loader/plan/plan.h"
@@ -19,7 +20,7 @@ namespace swizzle {
 // What every layer of a plan runs with.
 struct RunSettings {
   int threads = 1;
-  DType precision = DType::kFloat32;
+  Precision precision = Precision::kFloat32;
 };
 
 // One kernel for one layer. kernel is null for kReshape, which moves no data.

@@ -235,7 +235,7 @@ StatusOr<int64_t> PlanBuilder::AddLayer(const Layer& layer, const Candidate& can
   }
   Step step;
   step.kernel = candidate.kernel;
-  step.problem = LayerProblem(network_, layer, 1, settings_.threads, settings_.precision);
+  step.problem = LayerProblem(network_, layer, 1, settings_.threads, TypeOf(settings_.precision));
   step.tokens_out = network_.values[layer.output].per_token;
   step.tokens_in = layer.inputs.empty() ? step.tokens_out : network_.values[layer.inputs[0]].per_token;
   int64_t device_bytes = 0;
@@ -256,7 +256,7 @@ Bucket PlanBuilder::LayOut(BatchSize size) const {
   std::vector<Lifetime> lifetimes;
   for (const Slot& slot : slots_) {
     const auto elements = static_cast<size_t>(LayoutElements(slot.value.WithBatch(size), slot.layout));
-    const size_t bytes = elements * ElementBytes(ElementType(slot.layout, settings_.precision));
+    const size_t bytes = elements * ElementBytes(ElementType(slot.layout, TypeOf(settings_.precision)));
     lifetimes.push_back({bytes, slot.first_step, slot.last_step});
   }
   ArenaLayout arena = PlaceBuffers(lifetimes);

@@ -12,6 +12,7 @@
 
 #include "absl/time/time.h"
 #include "kernels/backend.h"
+#include "kernels/precision.h"
 #include "model_loader/network.h"
 
 namespace swizzle {
@@ -24,8 +25,7 @@ struct PlanOptions {
   int64_t max_batch = 64;                          // rows; ignored where the network's batch is fixed
   int64_t max_tokens = int64_t{1} << 14;           // of all sequences; ignored where batch and length are fixed
   int threads = 0;                                 // of the streams it will run on; 0: all available
-  // Of activations and products on a GPU, sums being in FP32: FP32, FP16 or BF16.
-  DType precision = DType::kFloat32;
+  Precision precision = Precision::kFloat32;       // on a GPU; the CPU has kernels in FP32 alone
   bool dense_only = false;                         // leaves sparse kernels out, for comparisons
   // For all measurements together. Zero measures nothing: kernels are then chosen by rule of thumb (estimate.h).
   absl::Duration tuning_budget = absl::Seconds(10);

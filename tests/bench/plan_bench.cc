@@ -15,6 +15,7 @@
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -54,7 +55,7 @@ class Runner {
     PlanOptions plan;
     plan.max_batch = options.batch;
     plan.max_tokens = size.tokens;
-    plan.precision = *DTypeFromName(options.precision);
+    plan.precision = *PrecisionFromName(options.precision);
     plan.dense_only = dense_only;
     plan.tuning_budget = absl::Seconds(options.budget);
     SWIZZLE_ASSIGN_OR_RETURN(auto made, MakePlan(network, backend, plan));
@@ -164,16 +165,32 @@ void PrintLayers(const PlanReport& report) {
   }
 }
 
+// The sum of what each chosen kernel took when it was measured alone, with its operands out of the cache; beside the whole
+// run it tells how well that predicts. Nothing if this batch was not measured. Conversions are not in it.
+std::optional<double> LayersAlone(const PlanReport& report, const Options& options) {
+  const auto measured = std::ranges::find(report.measured_batches, int64_t{options.batch} * options.length);
+  if (measured == report.measured_batches.end()) return std::nullopt;
+  double sum = 0;
+  for (const LayerReport& layer : report.layers) {
+    for (const LayerReport::Candidate& candidate : layer.candidates) {
+      if (candidate.kernel == layer.kernel) sum += candidate.microseconds[measured - report.measured_batches.begin()];
+    }
+  }
+  return sum;
+}
+
 Json ResultOf(const Options& options, const Runner& sparse, const std::map<std::string, double>& medians) {
   Json kernels = Json::object();
   for (const LayerReport& layer : sparse.report().layers) {
     if (layer.kernel.empty()) continue;
     kernels[layer.kernel] = kernels.value(layer.kernel, 0) + 1;
   }
+  const std::optional<double> alone = LayersAlone(sparse.report(), options);
   return {{"model", options.model}, {"sparsity", options.sparsity}, {"batch", options.batch}, {"length", options.length},
           {"precision", options.precision}, {"device", sparse.report().device}, {"sparse_us", medians.at("sparse")},
           {"dense_us", medians.at("dense")}, {"speed_up", medians.at("dense") / medians.at("sparse")},
-          {"weight_bytes", sparse.report().device_bytes}, {"arena_bytes", sparse.arena_bytes()}, {"kernels", kernels}};
+          {"weight_bytes", sparse.report().device_bytes}, {"arena_bytes", sparse.arena_bytes()}, {"kernels", kernels}, {"conversions", sparse.report().conversions},
+          {"layers_alone_us", alone ? Json(*alone) : Json()}};
 }
 
 void AddTokenRates(const Options& options, Json& result) {
@@ -240,8 +257,8 @@ int main(int argc, char** argv) {
   app.add_option("--model", options.model, "mobilenet_v1[:WIDTH], resnet50, minilm, bert-base, or a .onnx or .swz file");
   app.add_option("--sparsity", options.sparsity, "of drawn weights")->check(CLI::Range(0.0, 0.999));
   app.add_option("--device", options.device, "auto, cpu, cuda, cuda:N");
-  app.add_option("--precision", options.precision, "of activations on a GPU")
-      ->check(CLI::IsMember({"FP32", "FP16", "BF16"}));
+  app.add_option("--precision", options.precision, "on a GPU")
+      ->check(CLI::IsMember({"FP32", "TF32", "FP16", "BF16"}));
   app.add_option("--batch", options.batch)->check(CLI::Range(1, 4096));
   app.add_option("--length", options.length, "tokens of each sequence, where the model leaves that free")->check(CLI::Range(1, 4096));
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));

@@ -13,6 +13,7 @@
 #include "kernels/half.h"
 #include "kernels/reference/layout.h"
 #include "kernels/reference/reference.h"
+#include "kernels/select.h"
 #include "tests/kernels/test_memory.h"
 
 namespace swizzle {
@@ -35,20 +36,26 @@ DType PrecisionOf(const Kernel& kernel) {
   return IsHalf(kernel.key.output_dtype) ? kernel.key.output_dtype : DType::kFloat32;
 }
 
-Tolerance ToleranceOf(DType precision) {
-  switch (precision) {
+Tolerance ToleranceOf(const Kernel& kernel) {
+  switch (PrecisionOf(kernel)) {
     case DType::kFloat16:
       return {2e-3, 2e-3, 6e-8};
     case DType::kBFloat16:
       return {1.6e-2, 1.6e-2, 1e-37};
     default:
-      return {1e-5, 5e-6, 1e-37};
+      return {RoundsToTf32(kernel) ? 1e-4 : 1e-5, 5e-6, 1e-37};
   }
 }
 
 float Rounded(float value, DType dtype) {
   if (dtype == DType::kFloat16) return FloatOfHalf(HalfOfFloat(value));
   return dtype == DType::kBFloat16 ? FloatOfBfloat16(Bfloat16OfFloat(value)) : value;
+}
+
+// As an operand of the row: one that rounds to TF32 gets what has its 10 bits of mantissa already.
+float Rounded(float value, DType dtype, const Kernel& kernel) {
+  if (RoundsToTf32(kernel)) return std::bit_cast<float>(std::bit_cast<uint32_t>(value) & ~0x1fffu);
+  return Rounded(value, dtype);
 }
 
 std::vector<float> DrawValues(int64_t count, float reach, std::mt19937& random) {
@@ -58,7 +65,7 @@ std::vector<float> DrawValues(int64_t count, float reach, std::mt19937& random) 
 }
 
 // A weight of the case's sparsity; as CSR or dense, whatever the row's own format.
-Weight DrawWeight(const KernelCase& kernel_case, DType dtype, bool csr, std::mt19937& random) {
+Weight DrawWeight(const KernelCase& kernel_case, const Kernel& kernel, bool csr, std::mt19937& random) {
   const Problem& problem = kernel_case.problem;
   if (problem.op == Op::kSparseAttention) return {kernel_case.pattern, {}};
   const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
@@ -71,7 +78,7 @@ Weight DrawWeight(const KernelCase& kernel_case, DType dtype, bool csr, std::mt1
   for (int64_t i = 0; i < matrix.rows * matrix.cols; ++i) {
     const int64_t row = i / matrix.cols;
     const bool empty_row = kernel_case.sparsity > 0 && matrix.rows > 2 && (row == 0 || row == matrix.rows / 2);
-    matrix.values[i] = zero(random) || empty_row ? 0 : Rounded(matrix.values[i], dtype);
+    matrix.values[i] = zero(random) || empty_row ? 0 : Rounded(matrix.values[i], kernel.key.weight_dtype, kernel);
   }
   Weight weight;
   if (kernel_case.bias) weight.bias = DrawValues(matrix.rows, 1, random);
@@ -153,7 +160,7 @@ std::vector<reference::Values> DrawInputs(const KernelCase& kernel_case, const K
     const Extent extent = InputExtent(problem, inputs.size());
     const DType dtype = inputs.size() < operands ? kernel.key.input_dtype : kernel.key.output_dtype;
     inputs.push_back(DrawValues(extent.positions() * extent.channels, inputs.empty() ? reach : 1, random));
-    for (float& value : inputs.back()) value = Rounded(value + kernel_case.mean, dtype);
+    for (float& value : inputs.back()) value = Rounded(value + kernel_case.mean, dtype, kernel);
   }
   if (problem.op == Op::kEmbedding && operands > 0) {
     inputs[0] = DrawIds(problem.input.batch, kernel_case.table_rows, random);
@@ -161,16 +168,16 @@ std::vector<reference::Values> DrawInputs(const KernelCase& kernel_case, const K
   return inputs;
 }
 
-void ExpectClose(const Problem& problem, const std::vector<float>& actual, const reference::Result& expected) {
+void ExpectClose(const Kernel& kernel, const std::vector<float>& actual, const reference::Result& expected) {
   ASSERT_EQ(actual.size(), expected.size());
-  const Tolerance tolerance = ToleranceOf(problem.dtype);
+  const Tolerance tolerance = ToleranceOf(kernel);
   double largest = 1;
   for (double value : expected) {
     if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
   }
   for (size_t i = 0; i < actual.size(); ++i) {
     if (static_cast<double>(actual[i]) == expected[i]) continue;  // infinities of empty windows too
-    const double scale = problem.op == Op::kSoftmax ? tolerance.of_softmax * expected[i] + tolerance.softmax_step
+    const double scale = kernel.key.op == Op::kSoftmax ? tolerance.of_softmax * expected[i] + tolerance.softmax_step
                                                     : tolerance.of_largest * largest;
     ASSERT_LE(std::abs(actual[i] - expected[i]), scale)
         << "NCHW element " << i << ": " << actual[i] << ", not " << expected[i];
@@ -202,7 +209,7 @@ class CaseRun {
     inputs_ = DrawInputs(case_, kernel_, random);
     const CaseSequences sequences(backend_, stream_, case_, random);
     const bool has_weight = kernel_.prepare != nullptr;
-    const Weight weight = has_weight ? DrawWeight(case_, kernel_.key.weight_dtype, seed_ % 2 == 0, random) : Weight{};
+    const Weight weight = has_weight ? DrawWeight(case_, kernel_, seed_ % 2 == 0, random) : Weight{};
     const auto packed = Prepare(weight);
     if (has_weight) {
       ASSERT_NE(packed, nullptr);
@@ -283,7 +290,7 @@ class CaseRun {
     for (const TestMemory& buffer : buffers) EXPECT_TRUE(buffer.GuardIntact());
     const std::vector<float> values = output.Values(kernel_.key.output_dtype);
     if (kernel_.key.output == Layout::kBlocked16) ExpectZeroPadding(problem().output, values);
-    ExpectClose(problem(), reference::FromLayout(values, problem().output, kernel_.key.output), expected_);
+    ExpectClose(kernel_, reference::FromLayout(values, problem().output, kernel_.key.output), expected_);
   }
 
   Backend& backend_;

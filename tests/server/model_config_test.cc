@@ -128,8 +128,8 @@ TEST(ParseModelConfig, PrecisionIsATypeOfFloats) {
   const auto config = [](const std::string& value) {
     return "parameters { key: 'precision' value { string_value: '" + value + "' } }";
   };
-  for (const char* value : {"FP32", "FP16", "BF16"}) EXPECT_TRUE(ParseModelConfig(config(value), "m").ok()) << value;
-  EXPECT_THAT(ErrorOf(config("INT8")), HasSubstr("'precision' is 'INT8'; it must be FP32, FP16 or BF16"));
+  for (const char* value : {"FP32", "TF32", "FP16", "BF16"}) EXPECT_TRUE(ParseModelConfig(config(value), "m").ok()) << value;
+  EXPECT_THAT(ErrorOf(config("INT8")), HasSubstr("'precision' is 'INT8'; it must be FP32, TF32, FP16 or BF16"));
 }
 
 TEST(ParseModelConfig, InstancesAreOfOneKind) {

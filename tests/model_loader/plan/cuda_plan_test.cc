@@ -29,7 +29,7 @@ class CudaPlanTest : public ::testing::Test {
   }
 
   static std::shared_ptr<const Plan> MustPlan(const Network& network, Backend& backend,
-                                              DType precision = DType::kFloat32) {
+                                              Precision precision = Precision::kFloat32) {
     PlanOptions options;
     options.threads = 1;
     options.max_tokens = 512;
@@ -84,18 +84,18 @@ TEST_F(CudaPlanTest, NetworksOfImagesEqualTheCpus) {
   }
 }
 
-TEST_F(CudaPlanTest, HalfPrecisionIsCloseToSingle) {
+TEST_F(CudaPlanTest, OtherPrecisionsAreCloseToSingle) {
   const Network network = MakeRandomNetwork({.image = 33});
   const auto single = MustPlan(network, *gpu_);
   ASSERT_NE(single, nullptr);
   auto state = *single->NewState();
-  for (const DType precision : {DType::kFloat16, DType::kBFloat16}) {
-    const auto half = MustPlan(network, *gpu_, precision);
-    ASSERT_NE(half, nullptr);
-    auto half_state = *half->NewState();
+  for (const Precision precision : {Precision::kTf32, Precision::kFloat16, Precision::kBFloat16}) {
+    const auto other = MustPlan(network, *gpu_, precision);
+    ASSERT_NE(other, nullptr);
+    auto other_state = *other->NewState();
     const auto input = DrawFloats(static_cast<size_t>(5 * network.values[0].elements()), 7);
-    ExpectClose(RunImages(*half, half_state, 5, input), RunImages(*single, state, 5, input),
-                precision == DType::kFloat16 ? 1e-2f : 6e-2f);
+    ExpectClose(RunImages(*other, other_state, 5, input), RunImages(*single, state, 5, input),
+                precision == Precision::kBFloat16 ? 6e-2f : 1e-2f);
   }
 }
 
