@@ -1,6 +1,10 @@
 """The benchmarks of kernels and of whole models: which runs are made, and how they are printed."""
 
 import json
+import pathlib
+import subprocess
+
+TORCH_MODELS = pathlib.Path(__file__).resolve().parents[1] / 'bench' / 'torch_models.py'
 
 MODELS = (
     # model, precision, batch sizes, sequence length
@@ -11,10 +15,14 @@ MODELS = (
     ('resnet50', 'FP32', (1, 8), 0),
     ('minilm', 'FP32', (1, 8), 128),
     ('bert-base', 'FP32', (1, 8), 128),
-    ('mobilenet_v1', 'FP16', (1,), 0),
-    ('resnet50', 'FP16', (1,), 0),
-    ('minilm', 'FP16', (1,), 128),
-    ('bert-base', 'FP16', (1,), 128),
+    ('mobilenet_v1', 'TF32', (1, 8), 0),
+    ('resnet50', 'TF32', (1, 8), 0),
+    ('minilm', 'TF32', (1, 8), 128),
+    ('bert-base', 'TF32', (1, 8), 128),
+    ('mobilenet_v1', 'FP16', (1, 8), 0),
+    ('resnet50', 'FP16', (1, 8), 0),
+    ('minilm', 'FP16', (1, 8), 128),
+    ('bert-base', 'FP16', (1, 8), 128),
 )
 
 
@@ -37,6 +45,22 @@ def models(programs, arguments, figures):
                   f'{result["speed_up"]:>6.2f}x  {kernels}', flush=True)
             if 'batches_per_second' in result:
                 print('  batches a second by streams:', result['batches_per_second'], flush=True)
+
+
+def torch_models(arguments, figures):
+    """PyTorch's times, put beside those of the same model, precision and batch where there are some."""
+    done = subprocess.run([arguments.python, str(TORCH_MODELS)], capture_output=True, text=True, timeout=400, check=False)
+    for line in done.stdout.splitlines():
+        result = json.loads(line)
+        key = [result[name] for name in ('model', 'precision', 'batch')]
+        ours = next((row for row in figures if [row[name] for name in ('model', 'precision', 'batch')] == key), None)
+        beside = ''
+        if ours is not None:
+            ours['torch_us'] = result['torch_us']
+            beside = f', ours dense {ours["dense_us"]:.1f}: {result["torch_us"] / ours["dense_us"]:.2f}x as fast'
+        print(f'PyTorch {" ".join(map(str, key))}: {result["torch_us"]:.1f} us {result["torch"]}{beside}', flush=True)
+    if done.returncode != 0:
+        raise RuntimeError('torch_models.py: ' + done.stderr.strip()[-1000:])
 
 
 def text_of(programs, name, *arguments):
