@@ -155,7 +155,7 @@ TEST_F(CudaPlanTest, SparseAttentionEqualsTheCpus) {
   for (const int64_t channels : {24, 64, 128}) {
     const Network network = MakeRandomEncoder({.length = kLength, .channels = channels, .band = 9});
     const auto cpu = MustPlan(network, *cpu_), gpu = MustPlan(network, *gpu_);
-    const auto half = MustPlan(network, *gpu_, DType::kFloat16);
+    const auto half = MustPlan(network, *gpu_, Precision::kFloat16);
     ASSERT_TRUE(cpu != nullptr && gpu != nullptr && half != nullptr);
     auto cpu_state = *cpu->NewState(), gpu_state = *gpu->NewState(), half_state = *half->NewState();
     for (const size_t count : {1, 3, 6, 3, 1}) {
