@@ -300,11 +300,13 @@ Keys WithoutEnds(const AttentionBits& pattern, const QueryBlock& block, Keys key
 int64_t CutKeys(const AttentionCall& call, int64_t head, const Keys& cut, Piece* pieces) {
   int64_t count = 0;
   const int64_t first = cut.first, last = cut.last;
+  const int64_t key_channel = call.first_key_channel + head * call.sizes.head_channels;
+  const int64_t value_channel = call.first_value_channel + head * call.sizes.value_channels;
   for (int64_t key = first; key < last; ++count) {
     const TokenRun k = call.key_matrix.RunAt(key), v = call.value_matrix.RunAt(key);
     const int64_t keys = std::min(k.tokens, last - key);
-    const float* key_data = call.keys + k.offset + (call.first_key_channel + head * call.sizes.head_channels) * k.channel_stride;
-    const float* value_data = call.values + v.offset + (call.first_value_channel + head * call.sizes.value_channels) * v.channel_stride;
+    const float* key_data = call.keys + k.offset + key_channel * k.channel_stride;
+    const float* value_data = call.values + v.offset + value_channel * v.channel_stride;
     pieces[count] = {{key_data, k.token_stride, k.channel_stride, call.sizes.head_channels},
                      {value_data, v.channel_stride, v.token_stride, keys},
                      call.bias == nullptr ? nullptr : call.bias + key,
