@@ -161,7 +161,7 @@ class Lowering {
     Layer layer;
     layer.kind = kind->kind;
     layer.name = node.name;
-    if (layer.kind >= LayerKind::kEmbedding) {
+    if (IsOfSequences(layer.kind)) {
       LowerSequenceLayer(node, layer);
       return {};
     }

@@ -22,9 +22,6 @@ bool HasWeight(LayerKind kind) {
          kind == LayerKind::kSparseAttention;
 }
 
-// Kinds that know of sequences, all of whose values are matrices.
-bool IsOfSequences(LayerKind kind) { return kind >= LayerKind::kEmbedding; }
-
 // What takes values per token and makes one per row.
 bool IsReduction(LayerKind kind) { return kind == LayerKind::kSelectToken || kind == LayerKind::kMeanTokens; }
 

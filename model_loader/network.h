@@ -38,6 +38,9 @@ bool IsPrunable(LayerKind kind);
 // Whether the layer has two operands, both read alike: kAdd, kMultiply, kScale.
 bool IsBinary(LayerKind kind);
 
+// Whether the layer knows of sequences; all its values are matrices.
+constexpr bool IsOfSequences(LayerKind kind) { return kind >= LayerKind::kEmbedding; }
+
 // How much a plan computes at once. A network without token sequences has no use for `tokens`.
 struct BatchSize {
   constexpr BatchSize(int64_t both) : rows(both), tokens(both) {}  // NOLINT: implicit, for a number of rows

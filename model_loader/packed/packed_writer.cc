@@ -119,7 +119,7 @@ void PackLayer(const Layer& layer, packed::Layer& proto) {
     proto.mutable_function()->set_alpha(layer.function.alpha);
     proto.mutable_function()->set_beta(layer.function.beta);
   }
-  if (layer.kind >= LayerKind::kEmbedding) PackSequenceLayer(layer, proto);
+  if (IsOfSequences(layer.kind)) PackSequenceLayer(layer, proto);
 }
 
 void PackValue(const NetworkValue& value, packed::Value& proto) {
