@@ -13,38 +13,49 @@ namespace swizzle::cuda {
 
 inline constexpr int kLanesOfRow = 8;
 
-// Four weights of one type, in a register or four.
+// Two elements of 16 bits, in a register.
 template <typename T>
-struct Quadruple;
+struct Pair;
+template <>
+struct Pair<__half> {
+  static __device__ void Unpack(uint32_t raw, float& a, float& b) {
+    const float2 both = __half22float2(reinterpret_cast<const __half2&>(raw));
+    a = both.x, b = both.y;
+  }
+  static __device__ uint32_t Pack(float a, float b) {
+    const __half2 both = __floats2half2_rn(a, b);
+    return reinterpret_cast<const uint32_t&>(both);
+  }
+};
+template <>
+struct Pair<__nv_bfloat16> {
+  static __device__ void Unpack(uint32_t raw, float& a, float& b) {
+    a = __uint_as_float(raw << 16), b = __uint_as_float(raw & 0xFFFF0000u);
+  }
+  static __device__ uint32_t Pack(float a, float b) {
+    const __nv_bfloat162 both = __floats2bfloat162_rn(a, b);
+    return reinterpret_cast<const uint32_t&>(both);
+  }
+};
+template <>
+struct Pair<uint16_t> {
+  static __device__ void Unpack(uint32_t raw, uint32_t& a, uint32_t& b) { a = raw & 0xFFFFu, b = raw >> 16; }
+};
+
+// Four weights, or columns, of one type, in two registers or four.
+template <typename T>
+struct Quadruple {
+  using Raw = uint2;
+  template <typename Wide>
+  static __device__ void Unpack(const Raw& raw, Wide (&values)[4]) {
+    Pair<T>::Unpack(raw.x, values[0], values[1]), Pair<T>::Unpack(raw.y, values[2], values[3]);
+  }
+};
 template <>
 struct Quadruple<float> {
   using Raw = float4;
   static __device__ void Unpack(const Raw& raw, float (&w)[4]) {
     w[0] = raw.x, w[1] = raw.y, w[2] = raw.z, w[3] = raw.w;
-  }
-};
-template <>
-struct Quadruple<__half> {
-  using Raw = uint2;
-  static __device__ void Unpack(const Raw& raw, float (&w)[4]) {
-    const float2 a = __half22float2(reinterpret_cast<const __half2&>(raw.x));
-    const float2 b = __half22float2(reinterpret_cast<const __half2&>(raw.y));
-    w[0] = a.x, w[1] = a.y, w[2] = b.x, w[3] = b.y;
-  }
-};
-template <>
-struct Quadruple<__nv_bfloat16> {
-  using Raw = uint2;
-  static __device__ void Unpack(const Raw& raw, float (&w)[4]) {
-    w[0] = __uint_as_float(raw.x << 16), w[1] = __uint_as_float(raw.x & 0xFFFF0000u);
-    w[2] = __uint_as_float(raw.y << 16), w[3] = __uint_as_float(raw.y & 0xFFFF0000u);
-  }
-};
-template <>
-struct Quadruple<uint16_t> {
-  using Raw = uint2;
-  static __device__ void Unpack(const Raw& raw, uint32_t (&c)[4]) {
-    c[0] = raw.x & 0xFFFFu, c[1] = raw.x >> 16, c[2] = raw.y & 0xFFFFu, c[3] = raw.y >> 16;
   }
 };
 template <>
@@ -57,7 +68,16 @@ struct Quadruple<uint32_t> {
 
 // Sixteen bytes of X.
 template <typename T>
-struct Vector;
+struct Vector {
+  static constexpr int kSize = 8;
+  static __device__ void Unpack(const uint4& raw, float (&x)[8]) {
+    Pair<T>::Unpack(raw.x, x[0], x[1]), Pair<T>::Unpack(raw.y, x[2], x[3]);
+    Pair<T>::Unpack(raw.z, x[4], x[5]), Pair<T>::Unpack(raw.w, x[6], x[7]);
+  }
+  static __device__ uint4 Pack(const float (&x)[8]) {
+    return {Pair<T>::Pack(x[0], x[1]), Pair<T>::Pack(x[2], x[3]), Pair<T>::Pack(x[4], x[5]), Pair<T>::Pack(x[6], x[7])};
+  }
+};
 template <>
 struct Vector<float> {
   static constexpr int kSize = 4;
@@ -67,43 +87,6 @@ struct Vector<float> {
   }
   static __device__ uint4 Pack(const float (&x)[4]) {
     return {__float_as_uint(x[0]), __float_as_uint(x[1]), __float_as_uint(x[2]), __float_as_uint(x[3])};
-  }
-};
-template <>
-struct Vector<__half> {
-  static constexpr int kSize = 8;
-  static __device__ void UnpackPair(uint32_t raw, float& a, float& b) {
-    const float2 both = __half22float2(reinterpret_cast<const __half2&>(raw));
-    a = both.x, b = both.y;
-  }
-  static __device__ uint32_t PackPair(float a, float b) {
-    const __half2 both = __floats2half2_rn(a, b);
-    return reinterpret_cast<const uint32_t&>(both);
-  }
-  static __device__ void Unpack(const uint4& raw, float (&x)[8]) {
-    UnpackPair(raw.x, x[0], x[1]), UnpackPair(raw.y, x[2], x[3]);
-    UnpackPair(raw.z, x[4], x[5]), UnpackPair(raw.w, x[6], x[7]);
-  }
-  static __device__ uint4 Pack(const float (&x)[8]) {
-    return {PackPair(x[0], x[1]), PackPair(x[2], x[3]), PackPair(x[4], x[5]), PackPair(x[6], x[7])};
-  }
-};
-template <>
-struct Vector<__nv_bfloat16> {
-  static constexpr int kSize = 8;
-  static __device__ void UnpackPair(uint32_t raw, float& a, float& b) {
-    a = __uint_as_float(raw << 16), b = __uint_as_float(raw & 0xFFFF0000u);
-  }
-  static __device__ uint32_t PackPair(float a, float b) {
-    const __nv_bfloat162 both = __floats2bfloat162_rn(a, b);
-    return reinterpret_cast<const uint32_t&>(both);
-  }
-  static __device__ void Unpack(const uint4& raw, float (&x)[8]) {
-    UnpackPair(raw.x, x[0], x[1]), UnpackPair(raw.y, x[2], x[3]);
-    UnpackPair(raw.z, x[4], x[5]), UnpackPair(raw.w, x[6], x[7]);
-  }
-  static __device__ uint4 Pack(const float (&x)[8]) {
-    return {PackPair(x[0], x[1]), PackPair(x[2], x[3]), PackPair(x[4], x[5]), PackPair(x[6], x[7])};
   }
 };
 
