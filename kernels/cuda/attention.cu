@@ -1,5 +1,6 @@
 #include "kernels/cuda/attention.h"
 
+#include "kernels/cuda/attention_operands.cuh"
 #include "kernels/cuda/attention_pattern.h"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/instantiate.h"
@@ -12,29 +13,7 @@ constexpr int kGroups = 8;    // of queries: neighbouring half warps take neighb
 constexpr int kLanes = 16;    // of a group: they share the keys of a tile, and then the channels of values
 constexpr int kKeys = 64;     // of a tile
 constexpr int kPad = 4;       // keeps rows in shared memory on 16 bytes, and columns of them out of one bank
-constexpr float kLog2E = 1.44269504f;
 static_assert(kGroups * kLanes == kThreads && kKeys == 4 * kLanes);
-
-// Where (channel, token) lies; in elements.
-struct Strides {
-  int64_t channel, token;
-};
-
-template <typename T>
-struct Operands {
-  const T* queries;
-  const T* keys;
-  const T* values;
-  T* output;
-  Strides qk, vo;        // of queries and keys, of values and the output
-  int qk_size, vo_size;  // channels of a head
-  const int32_t* begins;
-  const float* key_bias;  // or null
-  const uint32_t* allowed;  // [query][allowed_words], see DeviceAttentionBits; or null: every key is
-  int allowed_words;
-  int sequences, tokens;
-  float scale;  // to units of log(2), in which scores are kept
-};
 
 // kSize bounds the channels of a head; each thread has kRows queries.
 template <int kSize, int kRows>
@@ -216,53 +195,6 @@ struct Running {
   }
 };
 
-// The tokens of a block: queries [first, first + kQueries) of [begin, end); `spare` are of no sequence.
-struct Work {
-  int first, begin, end;
-  bool spare;
-};
-
-template <int kQueries, typename T>
-__device__ Work FindWork(const Operands<T>& op) {
-  const int tile = blockIdx.x;
-  // The last sequence, the spare tokens being one more, whose tiles start at or before this one.
-  int low = 0, high = op.sequences;
-  while (low < high) {
-    const int middle = (low + high + 1) / 2;
-    if (op.begins[middle] / kQueries + middle <= tile) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
-  }
-  Work work;
-  work.spare = low == op.sequences;
-  work.begin = op.begins[low];
-  work.end = work.spare ? op.tokens : op.begins[low + 1];
-  work.first = work.begin + (tile - (work.begin / kQueries + low)) * kQueries;
-  return work;
-}
-
-// Which keys of a tile the block's queries attend to.
-struct TilePattern {
-  const uint32_t* words;  // of the block's first query and the tile's first key; null: all
-  int pitch;              // from query to query
-  int queries;            // of the block, that belong to the sequence
-
-  __device__ uint32_t Word(int query, int half) const {
-    return words == nullptr ? ~0u : words[min(query, queries - 1) * pitch + half];
-  }
-  // Whether any query attends to any key. REQUIRES: all threads of the block call it; they are then in step.
-  template <int kQueries>
-  __device__ bool Any() const {
-    uint32_t any = words == nullptr ? 1 : 0;
-    if (words != nullptr) {
-      for (int i = threadIdx.x; i < 2 * kQueries; i += kThreads) any |= Word(i / 2, i % 2);
-    }
-    return __syncthreads_or(any != 0) != 0;
-  }
-};
-
 // powers = 2^(scores) of one tile of keys, for the next sum. `keys` of them belong to the sequence.
 template <int kSize, int kRows>
 __device__ void ScoreTile(const Tiles<kSize, kRows>& tiles, float scale, int keys, const TilePattern& pattern,
@@ -296,8 +228,8 @@ __device__ void ScoreTile(const Tiles<kSize, kRows>& tiles, float scale, int key
 
 // output = sums / totals, turned in shared memory so that neighbours in memory are written together.
 template <int kSize, int kRows, typename T>
-__device__ void WriteOutput(const Operands<T>& op, const Work& work, const Running<kSize, kRows>& running,
-                            float* shared) {
+__device__ void WriteOutput(const AttentionOperands<T>& op, const AttentionWork& work,
+                            const Running<kSize, kRows>& running, float* shared) {
   constexpr int kQueries = kGroups * kRows, kPitch = kQueries + 1;
   const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
   __syncthreads();  // the tiles are still read
@@ -312,45 +244,52 @@ __device__ void WriteOutput(const Operands<T>& op, const Work& work, const Runni
   }
   __syncthreads();
   const int queries = min(kQueries, work.end - work.first);
-  T* to = op.output + blockIdx.y * op.vo_size * op.vo.channel + work.first * op.vo.token;
+  T* to = op.output + blockIdx.y * op.vo_size * op.out.channel + work.first * op.out.token;
   for (int i = threadIdx.x; i < kSize * kQueries; i += kThreads) {
-    const bool channels_near = op.vo.channel == 1;
+    const bool channels_near = op.out.channel == 1;
     const int channel = channels_near ? i % kSize : i / kQueries, query = channels_near ? i / kSize : i % kQueries;
     if (channel >= op.vo_size || query >= queries) continue;
-    to[channel * op.vo.channel + query * op.vo.token] = FromFloat<T>(shared[channel * kPitch + query]);
+    to[channel * op.out.channel + query * op.out.token] = FromFloat<T>(shared[channel * kPitch + query]);
   }
 }
 
+// Whether four neighbours in memory, of channels or of tokens from the sequence's first on, may be read at once.
+template <typename T>
+__device__ bool PacksFit(const T* from, const TokenStrides& strides, int size, int begin) {
+  if (strides.channel != 1) return begin % 4 == 0;
+  return size % 4 == 0 && strides.token % 4 == 0 && reinterpret_cast<uintptr_t>(from) % (4 * sizeof(T)) == 0;
+}
+
 template <int kSize, int kRows, typename T>
-__global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ Operands<T> op) {
+__global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ AttentionOperands<T> op) {
   using Shape = Tiles<kSize, kRows>;
   extern __shared__ float4 shared[];
   const Shape tiles(reinterpret_cast<float*>(shared));
-  const Work work = FindWork<Shape::kQueries>(op);
+  const AttentionWork work = FindAttentionWork(op, Shape::kQueries);
   if (work.first >= work.end) return;
-  const int64_t qk_head = int64_t{blockIdx.y} * op.qk_size * op.qk.channel;
-  const int64_t vo_head = int64_t{blockIdx.y} * op.vo_size * op.vo.channel;
-  // Of tokens from the sequence's first on, if those are neighbours in memory, or of channels.
-  const bool tokens_near = op.qk.channel != 1;
-  const bool qk_packs = (tokens_near ? work.begin : op.qk_size) % 4 == 0;
-  const bool vo_packs = (tokens_near ? work.begin : op.vo_size) % 4 == 0;
+  const int64_t qk_head = int64_t{blockIdx.y} * op.qk_size * op.query.channel;
+  const int64_t vo_head = int64_t{blockIdx.y} * op.vo_size * op.value.channel;
+  const bool qk_packs = PacksFit(op.queries, op.query, op.qk_size, work.begin);
+  const bool vo_packs = PacksFit(op.values, op.value, op.vo_size, work.begin);
   Running<kSize, kRows> running;
   if (!work.spare) {
-    const Source<T> queries{op.queries + qk_head + work.first * op.qk.token, op.qk.channel, op.qk.token, op.qk_size,
-                            work.end - work.first, qk_packs};
+    const Source<T> queries{op.queries + qk_head + work.first * op.query.token,
+                            op.query.channel,
+                            op.query.token,
+                            op.qk_size,
+                            work.end - work.first,
+                            qk_packs};
     LoadTile<kSize, Shape::kQueries>(queries, tiles.queries, Shape::kQueryPitch);
   }
   const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
   for (int first = work.begin; first < work.end && !work.spare; first += kKeys) {
     const int keys = work.end - first;
-    const int64_t query = work.first - work.begin, key = first - work.begin;
-    const TilePattern pattern{op.allowed == nullptr ? nullptr : op.allowed + query * op.allowed_words + key / 32,
-                              op.allowed_words, work.end - work.first};
-    if (!pattern.template Any<Shape::kQueries>()) continue;  // the last tile has been read, too
-    const Source<T> key_source{op.keys + qk_head + first * op.qk.token, op.qk.channel, op.qk.token, op.qk_size, keys,
-                               qk_packs};
+    const TilePattern pattern(op, work, first);
+    if (!pattern.Any(Shape::kQueries, kKeys / 32)) continue;  // the last tile has been read, too
+    const Source<T> key_source{
+        op.keys + qk_head + first * op.query.token, op.query.channel, op.query.token, op.qk_size, keys, qk_packs};
     LoadTile<kSize, kKeys>(key_source, tiles.keys, Shape::kKeyPitch);
-    const Source<T> value_source{op.values + vo_head + first * op.vo.token, op.vo.token, op.vo.channel, keys,
+    const Source<T> value_source{op.values + vo_head + first * op.value.token, op.value.token, op.value.channel, keys,
                                  op.vo_size, vo_packs};
     LoadTile<kKeys, kSize>(value_source, tiles.values, Shape::kValuePitch);
     if (threadIdx.x < kKeys) {
@@ -367,19 +306,19 @@ __global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ O
 
 // The attribute is set before every launch: it costs well under a microsecond, and is of the current device.
 template <int kSize, int kRows, typename T>
-void Launch(const Operands<T>& op, int heads, Stream& stream) {
+void Launch(const AttentionOperands<T>& op, int heads, Stream& stream) {
   using Shape = Tiles<kSize, kRows>;
   constexpr int kBytes = Shape::kFloats * static_cast<int>(sizeof(float));
   static_assert(kSize * (Shape::kQueries + 1) <= Shape::kFloats, "the output is turned in the same memory");
   auto* kernel = AttendTile<kSize, kRows, T>;
   if (kBytes > 48 * 1024) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-  const dim3 grid(static_cast<unsigned>(op.tokens / Shape::kQueries + op.sequences + 1), static_cast<unsigned>(heads));
+  const dim3 grid(AttentionBlocks(op, Shape::kQueries), static_cast<unsigned>(heads));
   kernel<<<grid, kThreads, kBytes, QueueOf(stream)>>>(op);
 }
 
 // Large tiles read keys less often; small ones fill more of the device.
 template <int kSize, typename T>
-void LaunchSize(const Operands<T>& op, int heads, Stream& stream) {
+void LaunchSize(const AttentionOperands<T>& op, int heads, Stream& stream) {
   constexpr int kLarge = 8, kSmall = 2;
   const int64_t large_tiles = CeilDiv(op.tokens, kGroups * kLarge) * heads;
   if (kSize > 128 || large_tiles < CudaStream::From(stream).device().multiprocessors) {
@@ -395,7 +334,7 @@ constexpr int64_t kMostChannels = 256;
 
 bool AcceptsAttention(const Problem& problem) {
   const int64_t heads = problem.attention.heads;
-  return problem.input.channels / heads <= kMostChannels && problem.output.channels / heads <= kMostChannels;
+  return KeyChannels(problem) / heads <= kMostChannels && problem.output.channels / heads <= kMostChannels;
 }
 
 bool AcceptsMaskedAttention(const Problem& problem) {
@@ -409,31 +348,8 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareMaskedAttention(const Weight& wei
 
 template <Layout kLayout, DType kDType>
 void Attend(const KernelArgs& args, Stream& stream) {
-  using T = Element<kDType>;
-  const Problem& problem = *args.problem;
-  const Sequences& sequences = *args.sequences;
-  const int heads = problem.attention.heads;
-  const int64_t tokens = problem.input.batch, qk = problem.input.channels, vo = problem.output.channels;
-  const auto strides = [&](int64_t channels) {
-    return kLayout == Layout::kRows ? Strides{RowStride(tokens), 1} : Strides{1, channels};
-  };
-  const auto* bits =
-      problem.op == Op::kSparseAttention ? static_cast<const DeviceAttentionBits*>(args.weight) : nullptr;
-  const Operands<T> op{InputOf<T>(args, 0),
-                       InputOf<T>(args, 1),
-                       InputOf<T>(args, 2),
-                       OutputOf<T>(args),
-                       strides(qk),
-                       strides(vo),
-                       static_cast<int>(qk / heads),
-                       static_cast<int>(vo / heads),
-                       sequences.begins.data(),
-                       sequences.key_bias.empty() ? nullptr : sequences.key_bias.data(),
-                       bits == nullptr ? nullptr : bits->bits(),
-                       bits == nullptr ? 0 : bits->words(),
-                       static_cast<int>(sequences.count()),
-                       static_cast<int>(tokens),
-                       problem.attention.scale * kLog2E};
+  const auto op = AttentionOperandsOf<kLayout, kDType>(args);
+  const int heads = args.problem->attention.heads;
   const int size = std::max(op.qk_size, op.vo_size);
   if (size <= 32) return LaunchSize<32>(op, heads, stream);
   if (size <= 64) return LaunchSize<64>(op, heads, stream);

@@ -31,7 +31,7 @@ std::string CaseText(const KernelCase& kernel_case);
 // All problems of one op, in a fixed order.
 std::vector<KernelCase> KernelCases(Op op);
 
-// Likewise those that only plans on the CPU have (model_loader/plan/fuse_layers.h).
+// Likewise those that only plans have (model_loader/plan/fuse_layers.h).
 std::vector<KernelCase> FusedCases(Op op);
 
 }  // namespace swizzle

@@ -304,10 +304,10 @@ class CaseRun {
 
 }  // namespace
 
-std::vector<SeededCase> CasesOf(const Kernel& kernel, bool fused) {
+std::vector<SeededCase> CasesOf(const Kernel& kernel, bool functions) {
   std::vector<SeededCase> cases;
   std::vector<KernelCase> drawn = KernelCases(kernel.key.op);
-  if (fused) std::ranges::move(FusedCases(kernel.key.op), std::back_inserter(drawn));
+  if (functions || kernel.key.op == Op::kAttention) std::ranges::move(FusedCases(kernel.key.op), std::back_inserter(drawn));
   int seed = 0;
   for (KernelCase& kernel_case : drawn) {
     ++seed;
