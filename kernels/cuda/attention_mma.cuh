@@ -1,4 +1,4 @@
-// What the fused sparse attention asks of a multiprocessor: matrix instructions of one warp, transposes between lanes
+// What attention on tensor cores asks of a multiprocessor: matrix instructions of one warp, transposes between lanes
 // and asynchronous copies. Device code.
 //
 // Lane l of a warp is (g, t) = (l / 4, l % 4). Of a product of 16 by 8, a lane holds c = {(g, 2t), (g, 2t + 1),
@@ -11,6 +11,7 @@
 #ifndef SWIZZLE_KERNELS_CUDA_ATTENTION_MMA_CUH_
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_MMA_CUH_
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include <cstdint>
@@ -23,7 +24,7 @@ __device__ inline uint32_t SharedAddress(const void* pointer) {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 // Turing has none of these. The kernels that use them compile for it, so that one build serves all devices, and are not
-// launched there (sparse_attention.h).
+// launched there.
 __device__ inline void CopyAsyncPart(uint32_t, const void*, int) { __trap(); }
 __device__ inline void CopyAsync(uint32_t, const void*, bool) { __trap(); }
 __device__ inline void CommitCopies() { __trap(); }
@@ -32,6 +33,9 @@ __device__ inline void WaitForCopies() {
   __trap();
 }
 __device__ inline void MmaHalf(float (&)[4], const uint32_t (&)[4], uint32_t, uint32_t) { __trap(); }
+__device__ inline void MmaBfloat16(float (&)[4], const uint32_t (&)[4], uint32_t, uint32_t) { __trap(); }
+__device__ inline void MmaTf32(float (&)[4], const uint32_t (&)[4], uint32_t, uint32_t) { __trap(); }
+__device__ inline uint32_t RoundToTf32(float) { return 0; }
 #else
 // 16 bytes to shared memory, of which the first `bytes` are read and the others zero.
 __device__ inline void CopyAsyncPart(uint32_t to, const void* from, int bytes) {
@@ -49,6 +53,27 @@ __device__ inline void MmaHalf(float (&c)[4], const uint32_t (&a)[4], uint32_t b
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+__device__ inline void MmaBfloat16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// Of depth 8, the operands being TF32: a lane holds a = {(g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4)} and
+// b = {(t, g), (t + 4, g)}.
+__device__ inline void MmaTf32(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// The nearest TF32 number, ties away from zero.
+__device__ inline uint32_t RoundToTf32(float x) {
+  uint32_t result;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(result) : "f"(x));
+  return result;
 }
 #endif
 
@@ -85,6 +110,11 @@ __device__ inline void TransposeInWarp(float& x, float& y) {
 
 __device__ inline uint32_t PackHalves(float x, float y) {
   const __half2 pair = __floats2half2_rn(x, y);
+  return *reinterpret_cast<const uint32_t*>(&pair);
+}
+
+__device__ inline uint32_t PackBfloat16s(float x, float y) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(x, y);
   return *reinterpret_cast<const uint32_t*>(&pair);
 }
 

@@ -1,6 +1,7 @@
 #include "kernels/cuda/kernel_table.h"
 
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention_mma.h"
 #include "kernels/cuda/conv_csr.h"
 #include "kernels/cuda/conv_csr_wgmma.h"
 #include "kernels/cuda/conv_dense_cublaslt.h"
@@ -69,6 +70,14 @@ bool AcceptsAll(const Problem&) { return true; }
 #define SWIZZLE_PLAIN_ROWS(name, op, accepts_rows, accepts_nhwc, function)                                              \
   SWIZZLE_TYPE_ROWS(name "_rows", op, Format::kNone, Layout::kRows, Layout::kRows, accepts_rows, nullptr, function),     \
       SWIZZLE_TYPE_ROWS(name "_nhwc", op, Format::kNone, Layout::kNhwc, Layout::kNhwc, accepts_nhwc, nullptr, function)
+
+// Attention on tensor cores: one row for each precision, FP32 as TF32. `name` ends before the type.
+#define SWIZZLE_ATTENTION_MMA_ROW(name, op, format, dtype, prepare) \
+  Kernel{name, Key(op, format, dtype, Layout::kNhwc), kSm80, AcceptsAttentionMma, prepare, nullptr, AttendMma<dtype>}
+#define SWIZZLE_ATTENTION_MMA_ROWS(name, op, format, prepare)                                           \
+  SWIZZLE_ATTENTION_MMA_ROW(name "_tf32_mma_sm80", op, format, DType::kFloat32, prepare),               \
+      SWIZZLE_ATTENTION_MMA_ROW(name "_f16_mma_sm80", op, format, DType::kFloat16, prepare),            \
+      SWIZZLE_ATTENTION_MMA_ROW(name "_bf16_mma_sm80", op, format, DType::kBFloat16, prepare)
 
 #define SWIZZLE_EMBEDDING_ROW(name, layout, dtype)                                                                       \
   SWIZZLE_LAYOUT_TYPE_ROW(name, Op::kEmbedding, Format::kDense, Layout::kNchw, layout, dtype, AcceptsAll,                \
@@ -152,6 +161,7 @@ constexpr Kernel kRows[] = {
     SWIZZLE_TYPE_ROWS("layer_norm_nhwc_dense", Op::kLayerNorm, Format::kDense, Layout::kNhwc, Layout::kNhwc, AcceptsAll,
                       PrepareLayerNorm, LayerNorm),
     SWIZZLE_PLAIN_ROWS("attention", Op::kAttention, AcceptsAttention, AcceptsAttention, Attend),
+    SWIZZLE_ATTENTION_MMA_ROWS("attention_nhwc", Op::kAttention, Format::kNone, nullptr),
     {"sparse_attention_nhwc_pattern_f32_fused_sm90",
      Key(Op::kSparseAttention, Format::kPattern, DType::kFloat32, Layout::kNhwc), kSm90a, AcceptsFusedAttention,
      PrepareFusedAttention, FusedAttentionWorkspaceBytes, RunFusedAttention},
@@ -168,6 +178,8 @@ constexpr Kernel kRows[] = {
                       AcceptsMaskedAttention, PrepareMaskedAttention, Attend),
     SWIZZLE_TYPE_ROWS("sparse_attention_nhwc_dense", Op::kSparseAttention, Format::kDense, Layout::kNhwc, Layout::kNhwc,
                       AcceptsMaskedAttention, PrepareMaskedAttention, Attend),
+    SWIZZLE_ATTENTION_MMA_ROWS("sparse_attention_nhwc_dense", Op::kSparseAttention, Format::kDense,
+                               PrepareMaskedAttention),
     SWIZZLE_PLAIN_ROWS("select_token", Op::kSelectToken, AcceptsAll, AcceptsAll, SelectToken),
     SWIZZLE_PLAIN_ROWS("mean_tokens", Op::kMeanTokens, AcceptsAll, AcceptsAll, MeanTokens),
 };

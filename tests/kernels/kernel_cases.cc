@@ -277,7 +277,8 @@ struct Heads {
 
 std::vector<KernelCase> AttentionCases() {
   constexpr Heads kHeads[] = {{1, 8, 8},   {2, 32, 32}, {12, 32, 32}, {2, 64, 64},
-                              {2, 20, 20}, {1, 3, 40},  {2, 33, 7},   {12, 1, 1}};
+                              {2, 20, 20}, {1, 3, 40},  {2, 33, 7},   {12, 1, 1},
+                              {2, 96, 48}, {1, 128, 128}};
   constexpr Masked kMasked[] = {Masked::kNothing, Masked::kSomeKeys, Masked::kSomeKeysWholly, Masked::kAllKeys,
                                 Masked::kNothing};
   std::vector<KernelCase> cases;
