@@ -126,9 +126,9 @@ class Fuser {
 
 }  // namespace
 
-void FuseLayers(Network& network) {
+void FuseLayers(Network& network, bool functions) {
   Fuser fuser(network);
-  fuser.FuseFunctions();
+  if (functions) fuser.FuseFunctions();
   fuser.FuseAttentionInputs();
   fuser.RemoveGone();
 }

@@ -1,10 +1,10 @@
-// Layers that the CPU's kernels do together although a model says them apart. Applied to a plan's own copy of a network, so
-// that packed files and the GPU's plans know nothing of it.
+// Layers that kernels do together although a model says them apart. Applied to a plan's own copy of a network, so that
+// packed files know nothing of it.
 //
-// - A function (GELU, HardSwish, ...) becomes the end of the epilogue of the convolution or linear layer whose only
-//   reader it is: what it reads is then still in the cache.
-// - The products that make an attention's queries, keys and values from one activation become one product, whose columns
-//   the attention reads apart.
+// - On the CPU a function (GELU, HardSwish, ...) becomes the end of the epilogue of the convolution or linear layer whose
+//   only reader it is: what it reads is then still in the cache.
+// - The products that make an attention's queries, keys and values from one activation become one product, whose
+//   columns the attention reads apart.
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_FUSE_LAYERS_H_
 #define SWIZZLE_MODEL_LOADER_PLAN_FUSE_LAYERS_H_
 
@@ -13,8 +13,9 @@
 namespace swizzle {
 
 // Fused layers keep the name of the first of them and stand where it stood; values in between are made no more, and
-// weights that went into another are empty. A second call changes nothing. REQUIRES: a validated network.
-void FuseLayers(Network& network);
+// weights that went into another are empty. A second call changes nothing. `functions`: whether kernels end in
+// functions, as the CPU's do. REQUIRES: a validated network.
+void FuseLayers(Network& network, bool functions);
 
 }  // namespace swizzle
 

@@ -125,7 +125,7 @@ std::vector<int64_t> MeasuredBatches(const Network& network, BatchSize max) {
 }  // namespace
 
 StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend, const PlanOptions& options) {
-  if (backend.shares_host_memory()) FuseLayers(network);
+  FuseLayers(network, backend.shares_host_memory());
   SWIZZLE_ASSIGN_OR_RETURN(const BatchSize max_size, MaxSize(network, options));
   SWIZZLE_ASSIGN_OR_RETURN(auto stream, backend.NewStream(options.threads));
   Measurer measurer(backend, *stream, MeasuredBatches(network, max_size), options);

@@ -149,6 +149,29 @@ TEST_F(CudaPlanTest, EncodersEqualTheCpus) {
   }
 }
 
+// With heads that tensor cores take, apart and packed.
+TEST_F(CudaPlanTest, EncodersInOtherPrecisionsAreClose) {
+  const Network network = MakeRandomEncoder({.channels = 64});
+  const auto cpu = MustPlan(network, *cpu_);
+  ASSERT_NE(cpu, nullptr);
+  auto cpu_state = *cpu->NewState();
+  for (const Precision precision : {Precision::kTf32, Precision::kFloat16, Precision::kBFloat16}) {
+    const auto gpu = MustPlan(network, *gpu_, precision);
+    ASSERT_NE(gpu, nullptr);
+    auto gpu_state = *gpu->NewState();
+    for (const std::vector<int32_t>& lengths :
+         std::vector<std::vector<int32_t>>{{7}, {1}, {70, 3, 1, 66}, {70, 3, 1, 66}, {60, 60, 60, 60, 60, 60, 60, 60}}) {
+      for (const bool masked : {false, true}) {
+        SCOPED_TRACE(Concat(PrecisionName(precision), ", first length ", lengths[0], masked ? ", masked" : ""));
+        const Batch batch(lengths, masked);
+        const auto actual = RunSequences(*gpu, gpu_state, batch), expected = RunSequences(*cpu, cpu_state, batch);
+        const float tolerance = precision == Precision::kBFloat16 ? 6e-2f : 1e-2f;
+        for (int i = 0; i < 2; ++i) ExpectClose(actual[i], expected[i], tolerance);
+      }
+    }
+  }
+}
+
 // Heads that the kernels of patterns take, and such that only dense ones do.
 TEST_F(CudaPlanTest, SparseAttentionEqualsTheCpus) {
   constexpr int32_t kLength = 75;

@@ -26,8 +26,8 @@ Network WithPorts(NetworkBuilder& b, int input, const std::vector<int>& outputs)
   return network;
 }
 
-Network Fused(Network network) {
-  FuseLayers(network);
+Network Fused(Network network, bool functions = true) {
+  FuseLayers(network, functions);
   return network;
 }
 
@@ -82,6 +82,13 @@ TEST(FuseLayersTest, AClampedFunctionStays) {
   Network network = WithPorts(b, x, {y});
   network.layers.back().epilogue = testing::kRelu;
   EXPECT_EQ(Fused(network).layers.size(), 2u);
+}
+
+TEST(FuseLayersTest, FunctionsStayWhereKernelsEndInNone) {
+  NetworkBuilder b(1, 0);
+  const int x = b.Value("x", 12);
+  const int y = b.Function(b.Linear(x, 8, 0.5), kGelu);
+  EXPECT_EQ(Fused(WithPorts(b, x, {y}), false).layers.size(), 2u);
 }
 
 TEST(FuseLayersTest, OneFunctionIsFusedAndTheNextStays) {
@@ -140,6 +147,7 @@ TEST(FuseLayersTest, TheInputsOfAnAttentionBecomeOneProduct) {
   EXPECT_EQ(InputCount(problem), 1);
   EXPECT_EQ(KeyChannels(problem), 8);
   EXPECT_EQ(Fused(fused).layers.size(), 2u);
+  EXPECT_EQ(Fused(made.network, false).layers.size(), 2u);
 }
 
 TEST(FuseLayersTest, DenseInputsOfAnAttentionBecomeOneProduct) {
