@@ -6,8 +6,9 @@
 namespace swizzle::cuda {
 namespace {
 
+constexpr int kThreads = 128;
 constexpr int kWarpQueries = 16;
-constexpr int kMostWarps = 4;
+constexpr int kQueries = kThreads / 32 * kWarpQueries;
 constexpr int kStages = 2;  // tiles of keys and values in shared memory
 constexpr int kPieceBytes = 16;
 constexpr int kMostChannels = 128;
@@ -56,11 +57,15 @@ __device__ uint32_t Operand(uint32_t bits) {
 // A tile's rows [0, rows) of a head's `size` channels to shared memory; what is beyond them is zero there.
 template <typename S>
 __device__ void CopyRows(const typename S::T* from, int64_t token_stride, int size, int rows, uint32_t to) {
-  for (int i = threadIdx.x; i < S::kKeys * S::kPieces; i += blockDim.x) {
-    const int row = i / S::kPieces, piece = i % S::kPieces;
-    const bool real = row < rows && piece * S::kPieceElements < size;
-    const auto* source = real ? from + row * token_stride + piece * S::kPieceElements : from;
-    CopyAsync(to + row * S::kPitch + piece * kPieceBytes, source, real);
+  constexpr int kStep = kThreads / S::kPieces;  // rows that the block copies at once
+  const int first = static_cast<int>(threadIdx.x) / S::kPieces, piece = static_cast<int>(threadIdx.x) % S::kPieces;
+  if (piece * S::kPieceElements >= size) rows = 0;
+  const auto* source = from + first * token_stride + piece * S::kPieceElements;
+  to += first * S::kPitch + piece * kPieceBytes;
+#pragma unroll
+  for (int row = 0; row < S::kKeys; row += kStep) {
+    const bool real = first + row < rows;
+    CopyAsync(to + row * S::kPitch, real ? source + row * token_stride : from, real);
   }
 }
 
@@ -123,6 +128,14 @@ __device__ void Scores(uint32_t keys, int qk_size, const Group<S>& group, float 
 template <typename S>
 __device__ void Mask(const AttentionOperands<typename S::T>& op, int first, int keys, const TilePattern& pattern,
                      int query, float (&scores)[S::kOctets][4]) {
+  if (keys >= S::kKeys && op.key_bias == nullptr && pattern.words == nullptr) {
+#pragma unroll
+    for (auto& octet : scores) {
+#pragma unroll
+      for (float& score : octet) score *= op.scale;
+    }
+    return;
+  }
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
   for (int j = 0; j < S::kOctets; ++j) {
@@ -268,16 +281,15 @@ __device__ void WriteOutput(typename S::T* to, int64_t token_stride, int size, i
 }
 
 template <typename S>
-__global__ void __launch_bounds__(32 * kMostWarps)
+__global__ void __launch_bounds__(kThreads)
     AttendTile(const __grid_constant__ AttentionOperands<typename S::T> op) {
   extern __shared__ __align__(16) char shared[];
-  const int queries = static_cast<int>(blockDim.x) / 32 * kWarpQueries;
-  const AttentionWork work = FindAttentionWork(op, queries);
+  const AttentionWork work = FindAttentionWork(op, kQueries);
   if (work.first >= work.end) return;
   const int64_t qk_head = int64_t{blockIdx.y} * op.qk_size, vo_head = int64_t{blockIdx.y} * op.vo_size;
   // The next tile from this key on that any query attends to; the threads are in step where there is one.
   const auto tile_from = [&](int first) {
-    while (first < work.end && !TilePattern(op, work, first).Any(queries, S::kKeys / 32)) first += S::kKeys;
+    while (first < work.end && !TilePattern(op, work, first).Any(kQueries, S::kKeys / 32)) first += S::kKeys;
     return first;
   };
   const auto copy = [&](int first, char* stage) {
@@ -304,16 +316,13 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   WriteOutput<S>(op.output + query * op.out.token + vo_head, op.out.token, op.vo_size, work.end - query, group);
 }
 
-// Blocks of few queries fill more of the device, of many read keys less often.
 template <typename S>
 void Launch(const AttentionOperands<typename S::T>& op, int heads, Stream& stream) {
   if (S::kSharedBytes > 48 * 1024) {
     cudaFuncSetAttribute(AttendTile<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kSharedBytes);
   }
-  const int64_t large_blocks = CeilDiv(op.tokens, kMostWarps * kWarpQueries) * heads;
-  const int warps = large_blocks < CudaStream::From(stream).device().multiprocessors ? kMostWarps / 2 : kMostWarps;
-  const dim3 grid(AttentionBlocks(op, warps * kWarpQueries), static_cast<unsigned>(heads));
-  AttendTile<S><<<grid, 32 * warps, S::kSharedBytes, QueueOf(stream)>>>(op);
+  const dim3 grid(AttentionBlocks(op, kQueries), static_cast<unsigned>(heads));
+  AttendTile<S><<<grid, kThreads, S::kSharedBytes, QueueOf(stream)>>>(op);
 }
 
 }  // namespace
