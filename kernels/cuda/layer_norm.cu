@@ -80,7 +80,8 @@ __global__ void __launch_bounds__(kColumnThreads) LayerNormColumns(const Operand
   }
 }
 
-// A warp for a token of kNhwc, whose channels are a multiple of kPack and at most 32 * kPack * kMostPacks.
+// A warp for a token of kNhwc, whose channels are a multiple of kPack and at most 32 * kPack * kMostPacks. Scales and
+// biases are asked for with the token, since they are seldom in the second cache: models read all their weights between.
 template <typename T>
 __global__ void __launch_bounds__(kColumnThreads) LayerNormHeld(const Operands<T> op) {
   NhwcColumn column;
@@ -89,12 +90,19 @@ __global__ void __launch_bounds__(kColumnThreads) LayerNormHeld(const Operands<T
   const auto channels = static_cast<float>(op.channels);
   const int first = threadIdx.x % 32 * kPack;
   constexpr int kStep = 32 * kPack;
-  float values[kMostPacks][kPack];
+  float values[kMostPacks][kPack], scales[kMostPacks][kPack], biases[kMostPacks][kPack];
+#pragma unroll
+  for (int i = 0; i < kMostPacks; ++i) {
+    const int c = first + i * kStep;
+    if (c >= op.channels) continue;
+    LoadPack<kPack>(op.input + offset + c, values[i]);
+    LoadPack<kPack>(op.scales + c, scales[i]);
+    LoadPack<kPack>(op.biases + c, biases[i]);
+  }
   float sum = 0;
 #pragma unroll
   for (int i = 0; i < kMostPacks; ++i) {
     if (first + i * kStep >= op.channels) continue;
-    LoadPack<kPack>(op.input + offset + first + i * kStep, values[i]);
 #pragma unroll
     for (int j = 0; j < kPack; ++j) sum += values[i][j];
   }
@@ -117,11 +125,8 @@ __global__ void __launch_bounds__(kColumnThreads) LayerNormHeld(const Operands<T
   for (int i = 0; i < kMostPacks; ++i) {
     const int c = first + i * kStep;
     if (c >= op.channels) continue;
-    float scales[kPack], biases[kPack];
-    LoadPack<kPack>(op.scales + c, scales);
-    LoadPack<kPack>(op.biases + c, biases);
 #pragma unroll
-    for (int j = 0; j < kPack; ++j) values[i][j] = fmaf(normalise(values[i][j]), scales[j], biases[j]);
+    for (int j = 0; j < kPack; ++j) values[i][j] = fmaf(normalise(values[i][j]), scales[i][j], biases[i][j]);
     StorePack<kPack>(values[i], op.output + offset + c);
   }
 }
