@@ -20,8 +20,21 @@ struct Identity {
 
 __device__ float Sigmoid(float x) { return 1 / (1 + expf(-x)); }
 
-// See swizzle::FunctionKind.
-template <FunctionKind kKind>
+// GELU to 1.3e-4 of itself, less than halves round by, for a third of erfcf's instructions. The negative side is
+// -a * 2^p(a) for a = |x|, p being fitted to log2(erfc(a / sqrt(2)) / 2) by its largest error up to 13, where FP32 and
+// BF16 end; the positive side is x more. A NaN stays one.
+__device__ float HalfGelu(float x) {
+  constexpr float kCoefficients[] = {4.8917932e-05f,  -7.5733353e-04f, 7.4932859e-03f, -5.1025193e-02f,
+                                     -4.6245554e-01f, -1.1492190f,     -1.0001675f};
+  const float a = fminf(fabsf(x), 13.0f);
+  float power = fmaf(2.8604548e-08f, a, -1.8011427e-06f);
+#pragma unroll
+  for (const float coefficient : kCoefficients) power = fmaf(power, a, coefficient);
+  return (x < 0 ? 0.0f : x) - a * exp2f(power);
+}
+
+// See swizzle::FunctionKind; kHalf: of FP16 or BF16.
+template <FunctionKind kKind, bool kHalf>
 struct FunctionOf {
   float alpha, beta;
   __device__ float operator()(float x, float) const {
@@ -31,6 +44,7 @@ struct FunctionOf {
     if constexpr (kKind == FunctionKind::kHardSwish) return x * __saturatef(fmaf(alpha, x, beta));
     if constexpr (kKind == FunctionKind::kLeakyRelu) return x < 0 ? alpha * x : x;
     if constexpr (kKind == FunctionKind::kTanh) return tanhf(x);
+    if constexpr (kKind == FunctionKind::kGelu && kHalf) return HalfGelu(x);
     // Not 1 + erf, which loses all places of small results.
     if constexpr (kKind == FunctionKind::kGelu) return x / 2 * erfcf(x * -0.70710678f);
     // (1 + tanh(u)) / 2 is the sigmoid of 2u.
@@ -89,7 +103,7 @@ template <Layout kLayout, DType kDType>
 void ApplyFunction(const KernelArgs& args, Stream& stream) {
   const Function& function = args.problem->function;
   const auto run = [&]<FunctionKind kKind>() {
-    Run<kLayout, kDType, false>(args, stream, FunctionOf<kKind>{function.alpha, function.beta});
+    Run<kLayout, kDType, false>(args, stream, FunctionOf<kKind, kDType != DType::kFloat32>{function.alpha, function.beta});
   };
   switch (function.kind) {
     case FunctionKind::kSigmoid: return run.template operator()<FunctionKind::kSigmoid>();
