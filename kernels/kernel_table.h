@@ -133,7 +133,7 @@ struct Attention {
   float scale = 1.0f;
   int64_t length = 0;    // kSparseAttention: the pattern's tokens
   int64_t nonzeros = 0;  // kSparseAttention: the pattern's
-  bool packed = false;   // one operand holds the channels of q, k and v, in this order; on the CPU only (fuse_layers.h)
+  bool packed = false;   // kAttention: one operand holds the channels of q, k and v, in this order (plan/fuse_layers.h)
   bool operator==(const Attention&) const = default;
 };
 
