@@ -94,9 +94,11 @@ class RecordingMetrics final : public ModelMetrics {
 };
 using BatchRecord = RecordingMetrics::BatchRecord;
 
-class BatcherTest : public ::testing::Test {
+// Both ways of waiting for work: asleep, and watching the queue first, as executors of GPUs do.
+class BatcherTest : public ::testing::TestWithParam<InstanceKind> {
  protected:
   void Start(ModelSpec spec) {
+    spec.instance_kind = GetParam();
     model_ = std::make_shared<ScriptedModel>(std::move(spec));
     StatusOr<std::unique_ptr<Batcher>> batcher = NewBatcher(model_, clock_, &metrics_);
     ASSERT_TRUE(batcher.ok()) << batcher.status();
@@ -129,7 +131,7 @@ class BatcherTest : public ::testing::Test {
   std::unique_ptr<Batcher> batcher_;
 };
 
-TEST_F(BatcherTest, ReturnsWhatTheSessionMade) {
+TEST_P(BatcherTest, ReturnsWhatTheSessionMade) {
   Start(ScriptedSpec(8));
   Outcome outcome;
   Submit(7, outcome, 2);
@@ -145,7 +147,7 @@ TEST_F(BatcherTest, ReturnsWhatTheSessionMade) {
 }
 
 // Nothing is in such a tensor, but its other dimensions are whatever the client wrote.
-TEST_F(BatcherTest, PositionsThatOverflowCountAsNone) {
+TEST_P(BatcherTest, PositionsThatOverflowCountAsNone) {
   Start(ScriptedSpec(8));
   Request request = NumberedRequest(1);
   request.inputs[0].shape = {1, 0, std::numeric_limits<int64_t>::max(), 3};
@@ -157,7 +159,7 @@ TEST_F(BatcherTest, PositionsThatOverflowCountAsNone) {
   EXPECT_EQ(metrics_.batches[0].positions, 0);
 }
 
-TEST_F(BatcherTest, TakesTogetherWhatWasQueuedWhileBusy) {
+TEST_P(BatcherTest, TakesTogetherWhatWasQueuedWhileBusy) {
   Start(ScriptedSpec(4));
   std::deque<Outcome> outcomes(6);
   Occupy(outcomes[0]);
@@ -168,7 +170,7 @@ TEST_F(BatcherTest, TakesTogetherWhatWasQueuedWhileBusy) {
   for (Outcome& outcome : outcomes) EXPECT_EQ(outcome.calls(), 1);
 }
 
-TEST_F(BatcherTest, WithoutDynamicBatchingRequestsRunAlone) {
+TEST_P(BatcherTest, WithoutDynamicBatchingRequestsRunAlone) {
   ModelSpec spec = ScriptedSpec(4);
   spec.dynamic_batching = false;
   Start(spec);
@@ -180,7 +182,7 @@ TEST_F(BatcherTest, WithoutDynamicBatchingRequestsRunAlone) {
   EXPECT_THAT(model_->batches(), ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(2)));
 }
 
-TEST_F(BatcherTest, WaitsForTheDelayThatWasAskedFor) {
+TEST_P(BatcherTest, WaitsForTheDelayThatWasAskedFor) {
   ModelSpec spec = ScriptedSpec(8);
   spec.max_queue_delay = absl::Milliseconds(10);
   Start(spec);
@@ -194,7 +196,7 @@ TEST_F(BatcherTest, WaitsForTheDelayThatWasAskedFor) {
   EXPECT_THAT(model_->batches(), ElementsAre(ElementsAre(1, 2)));
 }
 
-TEST_F(BatcherTest, ExecutorsRunAtTheSameTime) {
+TEST_P(BatcherTest, ExecutorsRunAtTheSameTime) {
   ModelSpec spec = ScriptedSpec(1);
   spec.instance_count = 2;
   Start(spec);
@@ -207,7 +209,7 @@ TEST_F(BatcherTest, ExecutorsRunAtTheSameTime) {
   Finish();
 }
 
-TEST_F(BatcherTest, RefusesWhatTheQueueCannotHold) {
+TEST_P(BatcherTest, RefusesWhatTheQueueCannotHold) {
   ModelSpec spec = ScriptedSpec(1);
   spec.max_queue_size = 2;
   Start(spec);
@@ -224,7 +226,7 @@ TEST_F(BatcherTest, RefusesWhatTheQueueCannotHold) {
   EXPECT_THAT(metrics_.rejected, ElementsAre("queue_full"));
 }
 
-TEST_F(BatcherTest, DeadlineEndsARequestWhileExecutorsAreBusy) {
+TEST_P(BatcherTest, DeadlineEndsARequestWhileExecutorsAreBusy) {
   Start(ScriptedSpec(8));
   Outcome running, patient, late;
   Occupy(running);
@@ -238,7 +240,7 @@ TEST_F(BatcherTest, DeadlineEndsARequestWhileExecutorsAreBusy) {
   EXPECT_THAT(metrics_.rejected, ElementsAre("timeout"));
 }
 
-TEST_F(BatcherTest, AnEarlierDeadlineBehindALaterOneIsSeen) {
+TEST_P(BatcherTest, AnEarlierDeadlineBehindALaterOneIsSeen) {
   Start(ScriptedSpec(8));
   Outcome running, later, earlier;
   Occupy(running);
@@ -251,7 +253,7 @@ TEST_F(BatcherTest, AnEarlierDeadlineBehindALaterOneIsSeen) {
   Finish();
 }
 
-TEST_F(BatcherTest, DeadlineOfWhatABusyExecutorLeftBehind) {
+TEST_P(BatcherTest, DeadlineOfWhatABusyExecutorLeftBehind) {
   Start(ScriptedSpec(1));
   model_->Block();
   batcher_->HoldUntilQueued(2);
@@ -264,7 +266,7 @@ TEST_F(BatcherTest, DeadlineOfWhatABusyExecutorLeftBehind) {
   Finish();
 }
 
-TEST_F(BatcherTest, DeadlineEndsARequestThatAnIdleExecutorWaitsWith) {
+TEST_P(BatcherTest, DeadlineEndsARequestThatAnIdleExecutorWaitsWith) {
   ModelSpec spec = ScriptedSpec(8);
   spec.max_queue_delay = absl::Hours(1);
   Start(spec);
@@ -275,7 +277,7 @@ TEST_F(BatcherTest, DeadlineEndsARequestThatAnIdleExecutorWaitsWith) {
   EXPECT_THAT(model_->batches(), IsEmpty());
 }
 
-TEST_F(BatcherTest, DeadlineThatHasPassedBeforeSubmit) {
+TEST_P(BatcherTest, DeadlineThatHasPassedBeforeSubmit) {
   Start(ScriptedSpec(8));
   Outcome outcome;
   Submit(1, outcome, 1, clock_.Now());
@@ -283,7 +285,7 @@ TEST_F(BatcherTest, DeadlineThatHasPassedBeforeSubmit) {
   EXPECT_THAT(model_->batches(), IsEmpty());
 }
 
-TEST_F(BatcherTest, DefaultTimeoutShortensDeadlines) {
+TEST_P(BatcherTest, DefaultTimeoutShortensDeadlines) {
   ModelSpec spec = ScriptedSpec(8);
   spec.default_timeout = absl::Milliseconds(5);
   Start(spec);
@@ -297,7 +299,7 @@ TEST_F(BatcherTest, DefaultTimeoutShortensDeadlines) {
   Finish();
 }
 
-TEST_F(BatcherTest, CancelEndsOnlyWhatIsQueued) {
+TEST_P(BatcherTest, CancelEndsOnlyWhatIsQueued) {
   Start(ScriptedSpec(8));
   Outcome running, first, second;
   model_->Block();
@@ -321,7 +323,7 @@ TEST_F(BatcherTest, CancelEndsOnlyWhatIsQueued) {
   EXPECT_THAT(metrics_.rejected, ElementsAre("cancelled"));
 }
 
-TEST_F(BatcherTest, AFailedRunFailsItsBatchAlone) {
+TEST_P(BatcherTest, AFailedRunFailsItsBatchAlone) {
   Start(ScriptedSpec(8));
   Outcome running, first, second, after;
   Occupy(running);
@@ -340,7 +342,7 @@ TEST_F(BatcherTest, AFailedRunFailsItsBatchAlone) {
   EXPECT_EQ(metrics_.inflight, 0);
 }
 
-TEST_F(BatcherTest, DrainFinishesWhatIsQueuedAndRefusesWhatComes) {
+TEST_P(BatcherTest, DrainFinishesWhatIsQueuedAndRefusesWhatComes) {
   Start(ScriptedSpec(1));
   Outcome running, waiting, extra, refused;
   Occupy(running);
@@ -363,7 +365,7 @@ TEST_F(BatcherTest, DrainFinishesWhatIsQueuedAndRefusesWhatComes) {
   EXPECT_EQ(refused.calls(), 0);
 }
 
-TEST_F(BatcherTest, DrainDoesNotSitOutADelay) {
+TEST_P(BatcherTest, DrainDoesNotSitOutADelay) {
   ModelSpec spec = ScriptedSpec(8);
   spec.max_queue_delay = absl::Hours(1);
   Start(spec);
@@ -374,7 +376,7 @@ TEST_F(BatcherTest, DrainDoesNotSitOutADelay) {
   EXPECT_TRUE(outcome.Wait().ok());
 }
 
-TEST_F(BatcherTest, DestructionDrains) {
+TEST_P(BatcherTest, DestructionDrains) {
   Start(ScriptedSpec(8));
   batcher_->HoldUntilQueued(100);
   Outcome outcome;
@@ -383,7 +385,7 @@ TEST_F(BatcherTest, DestructionDrains) {
   EXPECT_EQ(outcome.calls(), 1);
 }
 
-TEST_F(BatcherTest, HoldsOnce) {
+TEST_P(BatcherTest, HoldsOnce) {
   Start(ScriptedSpec(8));
   batcher_->HoldUntilQueued(3);
   std::deque<Outcome> outcomes(4);
@@ -393,7 +395,7 @@ TEST_F(BatcherTest, HoldsOnce) {
   EXPECT_EQ(outcomes[3].Wait()->batch_rows, 1);
 }
 
-TEST_F(BatcherTest, WhatOneExecutorLeavesAnotherTakes) {
+TEST_P(BatcherTest, WhatOneExecutorLeavesAnotherTakes) {
   constexpr size_t kThreads = 3;  // two executors and the expiry thread
   ModelSpec spec = ScriptedSpec(1);
   spec.instance_count = 2;
@@ -408,7 +410,7 @@ TEST_F(BatcherTest, WhatOneExecutorLeavesAnotherTakes) {
   Finish();
 }
 
-TEST_F(BatcherTest, DeadlineIsSeenOnceTheLastIdleExecutorIsBusy) {
+TEST_P(BatcherTest, DeadlineIsSeenOnceTheLastIdleExecutorIsBusy) {
   Start(ScriptedSpec(1));
   clock_.AwaitWaiters(2);  // the expiry thread is asleep with nothing to see to
   Outcome running, late;
@@ -419,7 +421,7 @@ TEST_F(BatcherTest, DeadlineIsSeenOnceTheLastIdleExecutorIsBusy) {
   Finish();
 }
 
-TEST_F(BatcherTest, RecordsQueueBatchesAndBusyTime) {
+TEST_P(BatcherTest, RecordsQueueBatchesAndBusyTime) {
   Start(ScriptedSpec(4));
   std::deque<Outcome> outcomes(3);
   Occupy(outcomes[0]);
@@ -437,7 +439,7 @@ TEST_F(BatcherTest, RecordsQueueBatchesAndBusyTime) {
   EXPECT_THAT(metrics_.streams, ElementsAre(0));
 }
 
-TEST_F(BatcherTest, CountsPositionsWithoutChannels) {
+TEST_P(BatcherTest, CountsPositionsWithoutChannels) {
   Start(ScriptedSpec(4));
   Outcome outcome;
   Request request = NumberedRequest(1, 2);
@@ -447,7 +449,7 @@ TEST_F(BatcherTest, CountsPositionsWithoutChannels) {
   EXPECT_THAT(metrics_.batches, ElementsAre(BatchRecord{1, 2, 2 * 5 * 7, "idle"}));
 }
 
-TEST_F(BatcherTest, CountsNoPositionsOfAnEmptyTensorOfHugeExtents) {
+TEST_P(BatcherTest, CountsNoPositionsOfAnEmptyTensorOfHugeExtents) {
   Start(ScriptedSpec(4));
   Outcome outcome;
   Request request = NumberedRequest(1);
@@ -457,7 +459,7 @@ TEST_F(BatcherTest, CountsNoPositionsOfAnEmptyTensorOfHugeExtents) {
   EXPECT_THAT(metrics_.batches, ElementsAre(BatchRecord{1, 1, 0, "idle"}));
 }
 
-TEST_F(BatcherTest, WorksWithoutMetrics) {
+TEST_P(BatcherTest, WorksWithoutMetrics) {
   model_ = std::make_shared<ScriptedModel>(ScriptedSpec(4));
   StatusOr<std::unique_ptr<Batcher>> batcher = NewBatcher(model_, Clock::Real(), nullptr);
   ASSERT_TRUE(batcher.ok());
@@ -472,9 +474,12 @@ TEST(NewBatcherTest, FailsWhereASessionDoes) {
 }
 
 // Many threads submit, cancel and set deadlines at random: every request ends exactly once.
-TEST(BatcherStressTest, EveryRequestEndsOnce) {
+class BatcherStressTest : public ::testing::TestWithParam<InstanceKind> {};
+
+TEST_P(BatcherStressTest, EveryRequestEndsOnce) {
   constexpr int kThreads = 4, kRequests = 500;
   ModelSpec spec = ScriptedSpec(4);
+  spec.instance_kind = GetParam();
   spec.instance_count = 2;
   spec.max_queue_size = 16;
   RecordingMetrics metrics;
@@ -504,6 +509,13 @@ TEST(BatcherStressTest, EveryRequestEndsOnce) {
   EXPECT_EQ(metrics.inflight, 0);
   EXPECT_EQ(metrics.depths.back(), 0);
 }
+
+std::string KindName(const ::testing::TestParamInfo<InstanceKind>& kind) {
+  return kind.param == InstanceKind::kGpu ? "Gpu" : "Cpu";
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, BatcherTest, ::testing::Values(InstanceKind::kCpu, InstanceKind::kGpu), KindName);
+INSTANTIATE_TEST_SUITE_P(Kinds, BatcherStressTest, ::testing::Values(InstanceKind::kCpu, InstanceKind::kGpu), KindName);
 
 }  // namespace
 }  // namespace swizzle
