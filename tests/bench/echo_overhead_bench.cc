@@ -2,7 +2,9 @@
 // request with as many bytes, both served by a process of their own and called from this one, in turn. With --address,
 // a model of a server that runs already takes the identity model's place, with drawn inputs of a batch of one.
 //
-// Prints the p50 and p99 of one client, and requests per second of many. `-o json` prints one JSON object.
+// Prints the p50 and p99 of one client, and requests per second of many. A third row is the same echo, which answers
+// once it was busy for as long as the model computes: client and processors have then rested as long, so that waking
+// them is in both. `-o json` prints one JSON object, with the means of the server's own stages for one client.
 #include <grpcpp/grpcpp.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -48,14 +50,20 @@ struct BenchOptions {
 
 // ---- The two servers, each in a process of its own ----
 
-// In a request: how long the echo's answer is to be. Other servers let parameters pass that they don't know.
-constexpr char kAnswerBytes[] = "answer_bytes";
+// In a request: how long the echo's answer is to be, and after how long. Other servers let parameters pass that they
+// don't know.
+constexpr char kAnswerBytes[] = "answer_bytes", kBusyUs[] = "busy_us";
 
-// Answers with as many bytes as it is told, and does nothing else.
+// Answers with as many bytes as it is told, and does nothing else unless it is told to be busy first.
 class BareEcho final : public GRPCInferenceService::CallbackService {
  public:
   grpc::ServerUnaryReactor* ModelInfer(grpc::CallbackServerContext* context, const ModelInferRequest* request,
                                        ModelInferResponse* response) override {
+    if (const auto busy = request->parameters().find(kBusyUs); busy != request->parameters().end()) {
+      const auto end = SteadyClock::now() + std::chrono::microseconds(busy->second.int64_param());
+      while (SteadyClock::now() < end) {
+      }
+    }
     response->set_model_name(request->model_name());
     response->set_model_version("1");
     (*response->mutable_parameters())["swizzle_queue_us"].set_int64_param(1);
@@ -134,6 +142,7 @@ using Stub = GRPCInferenceService::Stub;
 std::unique_ptr<Stub> Connect(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection for each client
+  arguments.SetMaxReceiveMessageSize(-1);                   // no limit
   return GRPCInferenceService::NewStub(
       grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
 }
@@ -215,6 +224,18 @@ class Client {
   // Of all calls so far, as the server measured it.
   std::vector<double>& compute_us() { return compute_us_; }
 
+  // The server's totals for the model since it started.
+  inference::InferStatistics Statistics() const {
+    grpc::ClientContext context;
+    inference::ModelStatisticsRequest asked;
+    inference::ModelStatisticsResponse totals;
+    asked.set_name(request_.model_name());
+    const grpc::Status status = stub_->ModelStatistics(&context, asked, &totals);
+    if (!status.ok()) std::fprintf(stderr, "statistics: %s\n", status.error_message().c_str());
+    SWIZZLE_CHECK(status.ok());
+    return totals.model_stats(0).inference_stats();
+  }
+
  private:
   const std::unique_ptr<Stub> stub_;
   const ModelInferRequest request_;
@@ -263,38 +284,92 @@ struct Figures {
   double requests_per_second = 0;  // the median round
 };
 
-// [server]: figures of both, measured in turn so that what disturbs one disturbs the other.
-std::vector<Figures> Measure(const std::vector<std::string>& addresses, const ModelInferRequest& request,
-                             const BenchOptions& options) {
-  const size_t servers = addresses.size();
-  std::vector<std::vector<std::unique_ptr<Client>>> clients(servers);
-  std::vector<std::vector<double>> latencies(servers), rates(servers);
-  for (size_t s = 0; s < servers; ++s) {
-    for (int i = 0; i < options.clients; ++i) clients[s].push_back(std::make_unique<Client>(addresses[s], request));
-    std::vector<double> warm_up;
-    MeasureLatency(*clients[s].front(), options.requests, warm_up);
-  }
-  for (int round = 0; round < options.rounds; ++round) {
-    for (size_t s = 0; s < servers; ++s) MeasureLatency(*clients[s].front(), options.requests, latencies[s]);
-  }
-  std::vector<double> computes;
-  for (size_t s = 0; s < servers; ++s) computes.push_back(Quantile(clients[s].front()->compute_us(), 0.5));
-  for (int round = 0; round < options.rounds; ++round) {
-    for (size_t s = 0; s < servers; ++s) rates[s].push_back(MeasureRate(clients[s], options.seconds));
-  }
-  std::vector<Figures> figures(servers);
-  for (size_t s = 0; s < servers; ++s) {
-    figures[s] = {Quantile(latencies[s], 0.5), Quantile(latencies[s], 0.99), computes[s], Quantile(rates[s], 0.5)};
-  }
-  return figures;
+// Means of one client's requests, as the server measured them.
+struct Stages {
+  double queue_us = 0, input_us = 0, compute_us = 0, output_us = 0;
+};
+
+Stages StagesBetween(const inference::InferStatistics& before, const inference::InferStatistics& after) {
+  const auto mean = [](const inference::StatisticDuration& from, const inference::StatisticDuration& to) {
+    const auto count = static_cast<double>(std::max<uint64_t>(to.count() - from.count(), 1));
+    return static_cast<double>(to.ns() - from.ns()) * 1e-3 / count;
+  };
+  return {mean(before.queue(), after.queue()), mean(before.compute_input(), after.compute_input()),
+          mean(before.compute_infer(), after.compute_infer()), mean(before.compute_output(), after.compute_output())};
 }
+
+struct Measurement {
+  Figures echo, busy_echo, served;  // the busy echo has no rate
+  Stages stages;
+};
+
+// All are measured in turn, so that what disturbs one disturbs the others.
+class Bench {
+ public:
+  Bench(const std::string& echo, const std::string& server, const ModelInferRequest& request,
+        const BenchOptions& options)
+      : options_(options) {
+    for (int i = 0; i < options.clients; ++i) {
+      echoes_.push_back(std::make_unique<Client>(echo, request));
+      served_.push_back(std::make_unique<Client>(server, request));
+    }
+    std::vector<double> warm_up;
+    MeasureLatency(*echoes_.front(), options.requests, warm_up);
+    MeasureLatency(*served_.front(), options.requests, warm_up);
+    ModelInferRequest busy = request;
+    const double compute_us = Quantile(served_.front()->compute_us(), 0.5);
+    (*busy.mutable_parameters())[kBusyUs].set_int64_param(static_cast<int64_t>(compute_us));
+    busy_echo_ = std::make_unique<Client>(echo, busy);
+    MeasureLatency(*busy_echo_, options.requests, warm_up);
+  }
+
+  Measurement Measure() {
+    Measurement result;
+    const inference::InferStatistics before = served_.front()->Statistics();
+    const std::vector<Client*> alone = {echoes_.front().get(), busy_echo_.get(), served_.front().get()};
+    std::vector<std::vector<double>> latencies(alone.size());
+    for (int round = 0; round < options_.rounds; ++round) {
+      for (size_t i = 0; i < alone.size(); ++i) MeasureLatency(*alone[i], options_.requests, latencies[i]);
+    }
+    result.stages = StagesBetween(before, served_.front()->Statistics());
+    const std::vector<Figures*> figures = {&result.echo, &result.busy_echo, &result.served};
+    for (size_t i = 0; i < alone.size(); ++i) {
+      const double compute_us = Quantile(alone[i]->compute_us(), 0.5);
+      *figures[i] = {Quantile(latencies[i], 0.5), Quantile(latencies[i], 0.99), compute_us, 0};
+    }
+    std::vector<double> echo_rates, served_rates;
+    for (int round = 0; round < options_.rounds; ++round) {
+      echo_rates.push_back(MeasureRate(echoes_, options_.seconds));
+      served_rates.push_back(MeasureRate(served_, options_.seconds));
+    }
+    result.echo.requests_per_second = Quantile(echo_rates, 0.5);
+    result.served.requests_per_second = Quantile(served_rates, 0.5);
+    return result;
+  }
+
+ private:
+  const BenchOptions& options_;
+  std::vector<std::unique_ptr<Client>> echoes_, served_;
+  std::unique_ptr<Client> busy_echo_;
+};
 
 nlohmann::json Json(const Figures& figures) {
   return {{"p50_us", figures.p50_us}, {"p99_us", figures.p99_us}, {"compute_p50_us", figures.compute_p50_us},
           {"requests_per_second", figures.requests_per_second}};
 }
 
-void Print(const Figures& echo, const Figures& model, const ModelInferRequest& request, const BenchOptions& options) {
+nlohmann::json Json(const Stages& stages) {
+  return {{"queue_us", stages.queue_us}, {"input_us", stages.input_us}, {"compute_us", stages.compute_us},
+          {"output_us", stages.output_us}};
+}
+
+void PrintRow(std::string_view name, const Figures& figures) {
+  std::printf("%-24.24s %8.1f %8.1f %10.0f\n", std::string(name).c_str(), figures.p50_us, figures.p99_us,
+              figures.requests_per_second);
+}
+
+void Print(const Measurement& measured, const ModelInferRequest& request, const BenchOptions& options) {
+  const Figures &echo = measured.echo, &model = measured.served;
   const double added_us = model.p50_us - echo.p50_us;
   const double rate_ratio = model.requests_per_second / echo.requests_per_second;
   const int64_t answer_bytes = request.parameters().at(kAnswerBytes).int64_param();
@@ -302,16 +377,20 @@ void Print(const Figures& echo, const Figures& model, const ModelInferRequest& r
     const nlohmann::json report = {{"model", options.model},      {"payload_bytes", InputBytes(request)},
                                    {"answer_bytes", answer_bytes}, {"clients", options.clients},
                                    {"echo", Json(echo)},          {"served", Json(model)},
+                                   {"busy_echo", Json(measured.busy_echo)},
+                                   {"stages", Json(measured.stages)},
                                    {"added_p50_us", added_us},    {"rate_ratio", rate_ratio}};
     std::printf("%s\n", report.dump().c_str());
     return;
   }
   std::printf("%8zu bytes             p50 us   p99 us   requests/s at %d clients\n", InputBytes(request), options.clients);
-  std::printf("bare gRPC echo           %8.1f %8.1f %10.0f\n", echo.p50_us, echo.p99_us, echo.requests_per_second);
-  std::printf("%-24.24s %8.1f %8.1f %10.0f\n", options.model.c_str(), model.p50_us, model.p99_us,
-              model.requests_per_second);
+  PrintRow("bare gRPC echo", echo);
+  PrintRow("that is busy as long", measured.busy_echo);
+  PrintRow(options.model, model);
   std::printf("added                    %8.1f %8.1f %9.0f%%; of the p50 %.0f us compute\n", added_us,
               model.p99_us - echo.p99_us, 100 * rate_ratio, model.compute_p50_us);
+  std::printf("means: queue %.1f, gathering %.1f, compute %.1f, scattering %.1f us\n", measured.stages.queue_us,
+              measured.stages.input_us, measured.stages.compute_us, measured.stages.output_us);
 }
 
 std::string LocalAddress(int port) { return Concat("127.0.0.1:", port); }
@@ -330,8 +409,8 @@ int Run(const BenchOptions& options) {
   ModelInferRequest request = identity ? IdentityRequest(options.floats) : RequestFor(*stub, options);
   const auto answer_bytes = static_cast<int64_t>(OutputBytes(Infer(*stub, request)));
   (*request.mutable_parameters())[kAnswerBytes].set_int64_param(answer_bytes);
-  const std::vector<Figures> figures = Measure({LocalAddress(echo.port()), address}, request, options);
-  Print(figures[0], figures[1], request, options);
+  Bench bench(LocalAddress(echo.port()), address, request, options);
+  Print(bench.Measure(), request, options);
   return 0;
 }
 
