@@ -2,10 +2,12 @@
 what the server adds to a plan's time and a bare echo of the same bytes.
 
 One client's times and many clients' rates are from echo_overhead_bench, each of whose clients has a connection of its own;
-its echo runs in the same rounds. Busy is nvidia-smi's: the share of time in which some kernel ran.
+its echo runs in the same rounds. Busy is nvidia-smi's: the share of time in which some kernel ran; memory is what the
+device has less than before the server started.
 """
 
 import json
+import pathlib
 import signal
 import statistics
 import subprocess
@@ -13,36 +15,58 @@ import threading
 import time
 
 READY_SECONDS = 240
-CONFIG = 'max_batch_size: 64\ninstance_group [ {{ count: {streams} }} ]\n'  # no dynamic batching: a batch is a request
+CONFIG = 'max_batch_size: {rows}\ninstance_group [ {{ count: {streams} }} ]\n'  # no dynamic batching: a batch is a request
+PRECISION = 'parameters {{ key: "precision" value {{ string_value: "{precision}" }} }}\n'
+TOKENS = 'parameters {{ key: "max_batch_tokens" value {{ string_value: "{tokens}" }} }}\n'
+DRAW_TRANSFORMER = pathlib.Path(__file__).resolve().parents[1] / 'bench' / 'sparse_transformer.py'
+TRANSFORMER_TOKENS = 12288
 MODELS = ('mobilenet_v1', 'resnet50', 'minilm', 'bert-base')
 
 
+def smi(gpus, field):
+    """What nvidia-smi says of each of these GPUs."""
+    asked = subprocess.run(['nvidia-smi', f'--id={gpus}', f'--query-gpu={field}', '--format=csv,noheader,nounits'],
+                           capture_output=True, text=True, check=False)
+    return [float(line) for line in asked.stdout.split() if line.strip().isdigit()]
+
+
 class Server:
-    """Serves the repository until the end of its block."""
+    """Serves the repository until the end of its block. What goes wrong inside of it is told with the server's log."""
 
     def __init__(self, programs, repository, scratch, *flags):
-        self.port_file = scratch / 'ports.json'
-        self.port_file.unlink(missing_ok=True)
-        self.log = (scratch / 'server.log').open('w')
-        self.process = subprocess.Popen(
-            programs.command('swizzle-server', f'--model-repository={repository}', '--grpc-address=127.0.0.1:0',
-                             '--metrics-address=127.0.0.1:0', f'--port-file={self.port_file}', *flags),
-            stdout=self.log, stderr=subprocess.STDOUT)
+        port_file = scratch / 'ports.json'
+        port_file.unlink(missing_ok=True)
+        self.log_file = scratch / 'server.log'
+        with self.log_file.open('w') as log:
+            self.process = subprocess.Popen(
+                programs.command('swizzle-server', f'--model-repository={repository}', '--grpc-address=127.0.0.1:0',
+                                 '--metrics-address=127.0.0.1:0', f'--port-file={port_file}', *flags),
+                stdout=log, stderr=subprocess.STDOUT)
         end = time.time() + READY_SECONDS
-        while not self.port_file.exists():
+        while not port_file.exists():
             if self.process.poll() is not None or time.time() > end:
                 self.process.kill()
-                raise RuntimeError('the server did not start: ' + (scratch / 'server.log').read_text()[-1500:])
+                raise RuntimeError('the server did not start: ' + self.log())
             time.sleep(0.05)
-        self.address = f'127.0.0.1:{json.loads(self.port_file.read_text())["grpc"]}'
+        self.address = f'127.0.0.1:{json.loads(port_file.read_text())["grpc"]}'
+
+    def log(self):
+        return self.log_file.read_text()[-3000:]
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, error, _):
+        ended = self.process.poll()
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(30)
-        self.log.close()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise RuntimeError('the server did not stop: ' + self.log()) from error
+        if kind is not None:
+            state = 'ran' if ended is None else f'had ended with {ended}'
+            raise RuntimeError(f'{error}\nthe server {state}; its log:\n{self.log()}') from error
 
 
 class BusyWatch:
@@ -54,9 +78,7 @@ class BusyWatch:
 
     def watch(self):
         while not self.ended.wait(0.1):
-            asked = subprocess.run(['nvidia-smi', f'--id={self.gpus}', '--query-gpu=utilization.gpu',
-                                    '--format=csv,noheader,nounits'], capture_output=True, text=True, check=False)
-            values = [float(line) for line in asked.stdout.split() if line.strip().isdigit()]
+            values = smi(self.gpus, 'utilization.gpu')
             if values:
                 self.samples.append(statistics.mean(values))
 
@@ -73,9 +95,9 @@ class BusyWatch:
         return statistics.median(ascending[len(ascending) // 2:]) if ascending else None
 
 
-def beside_echo(programs, server, model, clients, rounds=4, seconds=1):
+def beside_echo(programs, server, model, clients, rounds=4, requests=300, seconds=1):
     return programs.json('echo_overhead_bench', f'--address={server.address}', f'--model={model}', f'--clients={clients}',
-                         f'--rounds={rounds}', '--requests=300', f'--seconds={seconds}')
+                         f'--rounds={rounds}', f'--requests={requests}', f'--seconds={seconds}')
 
 
 def write_model(programs, repository, model, sparsity):
@@ -91,26 +113,67 @@ def measure_one(programs, arguments, scratch, model, device='cuda:0', streams=1,
     repository = scratch / f'{model} {sparsity}'
     if not repository.exists():
         write_model(programs, repository, model, sparsity)
-    (repository / model / 'config.pbtxt').write_text(CONFIG.format(streams=streams))
+    (repository / model / 'config.pbtxt').write_text(CONFIG.format(rows=64, streams=streams))
     with Server(programs, repository, scratch, f'--device={device}', f'--tuning-cache={scratch / "tuning_cache"}',
                 f'--tuning-budget={arguments.budget}') as server:
         with BusyWatch(device.removeprefix('cuda:')) as busy:
             served = beside_echo(programs, server, model, clients)
-    one = served['served']
-    over = one['p50_us'] - one['compute_p50_us'] - served['echo']['p50_us']
+    one, echo = served['served'], served['echo']
+    over = one['p50_us'] - one['compute_p50_us'] - echo['p50_us']
+    over_busy = one['p50_us'] - served['busy_echo']['p50_us']
     result = {'sparsity': sparsity, 'device': device, 'streams': streams, 'over_compute_and_echo_us': over,
-              'busy_percent': busy.median(), **served}
+              'over_busy_echo_us': over_busy, 'busy_percent': busy.median(), **served}
+    stages = ', '.join(f'{name.removesuffix("_us")} {us:.0f}' for name, us in served['stages'].items())
     print(f'{model} {sparsity:.0%} zeros on {device}, {streams} streams each: p50 {one["p50_us"]:.0f} us, of which compute '
-          f'{one["compute_p50_us"]:.0f}, echo {served["echo"]["p50_us"]:.0f}, over both {over:.0f}; {clients} clients '
-          f'{one["requests_per_second"]:.0f}/s, echo {served["echo"]["requests_per_second"]:.0f}/s; busy '
-          f'{busy.median()} %', flush=True)
+          f'{one["compute_p50_us"]:.0f}, echo {echo["p50_us"]:.0f}, over both {over:.0f}, over an echo as busy '
+          f'{over_busy:.0f} (means: {stages}); {clients} clients {one["requests_per_second"]:.0f}/s, echo '
+          f'{echo["requests_per_second"]:.0f}/s; busy {busy.median()} %', flush=True)
     return result
 
 
-def measure(programs, arguments, scratch, gpus, figures):
+def draw_transformer(arguments, repository, *flags):
+    folder = repository / 'transformer' / '1'
+    folder.mkdir(parents=True)
+    drawn = subprocess.run([arguments.python, str(DRAW_TRANSFORMER), str(folder / 'model.onnx'), *flags],
+                           capture_output=True, text=True, timeout=300, check=False)
+    if drawn.returncode != 0:
+        raise RuntimeError('sparse_transformer.py: ' + drawn.stderr.strip()[-1000:])
+
+
+def measure_transformer(programs, arguments, scratch, figures):
+    """The sparse Transformer of sparse_transformer.py from its ONNX file, and the same whose queries attend to all keys."""
+    results = figures['transformer'] = []
+    for attention, flags in (('sparse', ()), ('dense', ('--dense',))):
+        repository = scratch / f'transformer {attention}'
+        draw_transformer(arguments, repository, *flags)
+        for precision in ('FP32', 'FP16'):
+            (repository / 'transformer' / 'config.pbtxt').write_text(
+                CONFIG.format(rows=1, streams=2) + PRECISION.format(precision=precision) +
+                TOKENS.format(tokens=TRANSFORMER_TOKENS))
+            free = smi('0', 'memory.free')
+            with Server(programs, repository, scratch, '--device=cuda:0', f'--tuning-budget={arguments.budget}') as server:
+                served = beside_echo(programs, server, 'transformer', clients=4, rounds=3, requests=10, seconds=2)
+                memory = free[0] - smi('0', 'memory.free')[0]
+                kernels = server.log().split('kernels=')[-1].splitlines()[0]
+            one = served['served']
+            rate = one['requests_per_second'] * TRANSFORMER_TOKENS
+            results.append({'attention': attention, 'precision': precision, 'tokens_per_second': rate,
+                            'memory_mib': memory, 'kernels': kernels, **served})
+            print(f'Transformer of {TRANSFORMER_TOKENS} tokens, {attention} attention, {precision}: {rate:.0f} tokens/s, '
+                  f'{memory:.0f} MiB; one client p50 {one["p50_us"]:.0f} us, of which compute {one["compute_p50_us"]:.0f}, '
+                  f'echo {served["echo"]["p50_us"]:.0f}', flush=True)
+
+
+def measure(programs, arguments, scratch, figures):
     figures['streams'] = [measure_one(programs, arguments, scratch, 'mobilenet_v1', streams=streams) for streams in (1, 2, 4)]
     figures['models'] = [measure_one(programs, arguments, scratch, model, streams=2, sparsity=sparsity)
                          for model in MODELS for sparsity in (0.9, 0.0)]
-    if gpus > 1:
-        figures['gpus'] = [measure_one(programs, arguments, scratch, 'resnet50', device, streams=2, clients=clients)
-                           for device, clients in (('cuda:0', 16), ('cuda:0,1', 32))]
+
+
+def measure_gpus(programs, arguments, scratch, figures):
+    """Two GPUs beside one, where there are two."""
+    if len(smi('0,1', 'utilization.gpu')) < 2:
+        print('gpus: this machine has one', flush=True)
+        return
+    figures['gpus'] = [measure_one(programs, arguments, scratch, 'resnet50', device, streams=2, clients=clients)
+                       for device, clients in (('cuda:0', 16), ('cuda:0,1', 32))]
