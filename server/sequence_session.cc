@@ -83,10 +83,15 @@ class SequenceSession final : public Session {
     return shape;
   }
 
-  // Tokens that were not computed are zeros.
+  // Tokens that were not computed are zeros. Where all were, their lines lie as the output wants them.
   void SpreadTokens(const BatchItem& item, int64_t begin, int64_t end, std::span<const float> from, int64_t tokens,
                     std::string& to) const {
     const size_t bytes = from.size_bytes() / static_cast<size_t>(tokens);
+    if (end - begin == Rows(item) * Length(item)) {
+      const char* const lines = reinterpret_cast<const char*>(from.data());
+      to.assign(lines + static_cast<size_t>(begin) * bytes, static_cast<size_t>(end - begin) * bytes);
+      return;
+    }
     to.assign(static_cast<size_t>(Rows(item) * Length(item)) * bytes, '\0');
     packing_.Spread(begin, end, std::as_bytes(from).data(), bytes, reinterpret_cast<std::byte*>(to.data()));
   }
