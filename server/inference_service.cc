@@ -51,6 +51,7 @@ class InferCall final : public ServerUnaryReactor {
     const StatusOr<int64_t> tokens = model_->model->CheckRequest(decoded->request.inputs);
     if (!tokens.ok()) return End(tokens.status());
     decoded->request.tokens = *tokens;
+    decoded->request.staged = model_->model->Stage(decoded->request.inputs);
     decoded->request.deadline = std::min(decoded->request.deadline, call_deadline);
     StatusOr<Ticket> ticket = model_->batcher->Submit(
         std::move(decoded->request), [this](StatusOr<Result> result) { OnResult(std::move(result)); });

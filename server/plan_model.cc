@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "server/pinned_pool.h"
 #include "server/sequence_session.h"
 
 namespace swizzle {
@@ -95,8 +96,10 @@ StatusOr<PortMap> Resolve(ModelSpec& spec, const Plan& plan) {
 
 class PlanSession final : public Session {
  public:
-  PlanSession(const ModelSpec& spec, const PortMap& ports, std::shared_ptr<const Plan> plan, ExecutionState state)
-      : spec_(spec), ports_(ports), plan_(std::move(plan)), state_(std::move(state)) {}
+  // `pool`: where requests' inputs may be; may be null.
+  PlanSession(const ModelSpec& spec, const PortMap& ports, std::shared_ptr<const Plan> plan, ExecutionState state,
+              const PinnedPool* pool)
+      : spec_(spec), ports_(ports), plan_(std::move(plan)), state_(std::move(state)), pool_(pool) {}
 
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
     const absl::Time start = absl::Now();
@@ -130,12 +133,33 @@ class PlanSession final : public Session {
     return rows;
   }
 
+  bool InPool(std::span<const BatchItem> batch) const {
+    return pool_ != nullptr && std::ranges::all_of(batch, [&](const BatchItem& item) {
+             return std::ranges::all_of(item.inputs, [&](const TensorView& view) { return pool_->Holds(view.bytes); });
+           });
+  }
+
+  // Queues copies of all inputs from the pool to the device.
+  void CopyFromPool(std::span<const BatchItem> batch, int64_t total) {
+    for (size_t i = 0; i < ports_.inputs.size(); ++i) {
+      size_t offset = 0;
+      for (const BatchItem& item : batch) {
+        plan_->CopyInput(state_, ports_.inputs[i], total, offset, item.inputs[i].bytes);
+        offset += item.inputs[i].bytes.size();
+      }
+    }
+  }
+
   // Copies the requests' inputs, one after the other, to where the plan wants them; returns the rows of the batch.
   StatusOr<int64_t> Gather(std::span<BatchItem> batch) {
     int64_t total = 0;
     for (const BatchItem& item : batch) {
       SWIZZLE_ASSIGN_OR_RETURN(const int64_t rows, PlanRows(item));
       total += rows;
+    }
+    if (InPool(batch)) {
+      CopyFromPool(batch, total);
+      return total;
     }
     for (size_t i = 0; i < ports_.inputs.size(); ++i) {
       std::span<std::byte> to = std::as_writable_bytes(plan_->Input(state_, ports_.inputs[i], total));
@@ -177,12 +201,32 @@ class PlanSession final : public Session {
   const PortMap& ports_;
   const std::shared_ptr<const Plan> plan_;
   ExecutionState state_;
+  const PinnedPool* const pool_;  // the model's, or null
 };
+
+// Of one model's inputs that wait or are computed; more go the longer way.
+constexpr size_t kMostPooledRows = 64, kMostPooledBytes = size_t{64} << 20;
+
+// Null where the plan takes inputs from its own memory alone.
+StatusOr<std::shared_ptr<PinnedPool>> NewPool(const Plan& plan) {
+  const Network& network = plan.network();
+  if (network.sequences) return nullptr;
+  size_t row_bytes = 0;
+  for (const NetworkPort& port : network.inputs) {
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(port.dims));
+    row_bytes += static_cast<size_t>(elements) * ElementBytes(port.dtype) + kBufferAlignment;
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> memory,
+                           plan.AllocateSource(std::min(row_bytes * kMostPooledRows, kMostPooledBytes)));
+  return memory == nullptr ? nullptr : std::make_shared<PinnedPool>(std::move(memory));
+}
 
 class PlanModel final : public Model {
  public:
-  PlanModel(ModelSpec spec, PortMap ports, std::vector<std::shared_ptr<const Plan>> plans)
-      : spec_(std::move(spec)), ports_(std::move(ports)), facts_(FactsOf(plans[0]->report())), plans_(std::move(plans)) {
+  PlanModel(ModelSpec spec, PortMap ports, std::vector<std::shared_ptr<const Plan>> plans,
+            std::shared_ptr<PinnedPool> pool)
+      : spec_(std::move(spec)), ports_(std::move(ports)), facts_(FactsOf(plans[0]->report())), plans_(std::move(plans)),
+        pool_(std::move(pool)) {
     if (plans_[0]->network().sequences) sequences_.emplace(spec_, ports_, *plans_[0]);
     if (plans_.size() > 1) facts_.device = facts_.device.substr(0, facts_.device.find(':'));
   }
@@ -192,11 +236,27 @@ class PlanModel final : public Model {
   StatusOr<int64_t> CheckRequest(std::span<const TensorView> inputs) const override {
     return sequences_ ? sequences_->Check(inputs) : 0;
   }
+  // By the thread that received the request, whose cache it is in.
+  std::shared_ptr<const void> Stage(std::span<TensorView> inputs) const override {
+    if (pool_ == nullptr) return nullptr;
+    auto copies = std::make_shared<std::vector<std::shared_ptr<std::byte>>>();
+    for (const TensorView& input : inputs) {
+      copies->push_back(pool_->Take(input.bytes.size()));
+      if (copies->back() == nullptr) return nullptr;
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const std::span<const std::byte> bytes = inputs[i].bytes;
+      std::byte* const copy = (*copies)[i].get();
+      if (!bytes.empty()) std::memcpy(copy, bytes.data(), bytes.size());  // std::copy makes a loop over bytes of it
+      inputs[i].bytes = {copy, bytes.size()};
+    }
+    return copies;
+  }
   StatusOr<std::unique_ptr<Session>> NewSession() override {
     const std::shared_ptr<const Plan>& plan = plans_[sessions_++ % plans_.size()];
     if (sequences_) return NewSequenceSession(*sequences_, ports_, *plan);
     SWIZZLE_ASSIGN_OR_RETURN(ExecutionState state, plan->NewState());
-    return std::make_unique<PlanSession>(spec_, ports_, plan, std::move(state));
+    return std::make_unique<PlanSession>(spec_, ports_, plan, std::move(state), pool_.get());
   }
 
  private:
@@ -204,6 +264,7 @@ class PlanModel final : public Model {
   const PortMap ports_;
   ModelFacts facts_;  // of the first plan
   const std::vector<std::shared_ptr<const Plan>> plans_;  // one a device
+  const std::shared_ptr<PinnedPool> pool_;                // any device reads it; null: none
   std::atomic<size_t> sessions_ = 0;
   std::optional<SequenceRules> sequences_;  // of what stands above
 };
@@ -279,7 +340,8 @@ ModelFacts FactsOf(const PlanReport& report) {
 StatusOr<std::shared_ptr<Model>> NewPlanModel(ModelSpec spec, std::vector<std::shared_ptr<const Plan>> plans) {
   SWIZZLE_CHECK(!plans.empty());
   SWIZZLE_ASSIGN_OR_RETURN(PortMap ports, Resolve(spec, *plans[0]));
-  return std::make_shared<PlanModel>(std::move(spec), std::move(ports), std::move(plans));
+  SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<PinnedPool> pool, NewPool(*plans[0]));
+  return std::make_shared<PlanModel>(std::move(spec), std::move(ports), std::move(plans), std::move(pool));
 }
 
 StatusOr<std::shared_ptr<Model>> NewPlanModel(ModelSpec spec, std::shared_ptr<const Plan> plan) {

@@ -16,6 +16,7 @@ namespace swizzle {
 struct Request {
   std::vector<TensorView> inputs;        // in the order of ModelSpec::inputs; views into `owner`'s memory
   std::shared_ptr<const void> owner;     // keeps the inputs' bytes alive
+  std::shared_ptr<const void> staged;    // likewise, of what Model::Stage copied
   int64_t rows = 1;
   int64_t tokens = 0;                    // Model::CheckRequest's
   absl::Time deadline = absl::InfiniteFuture();  // not started by then: DEADLINE_EXCEEDED

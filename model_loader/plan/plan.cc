@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "model_loader/plan/plan_impl.h"
 #include "model_loader/plan/staging.h"
@@ -73,6 +74,20 @@ class CompiledPlan final : public Plan {
     return {reinterpret_cast<int32_t*>(input.data()), input.size()};
   }
 
+  StatusOr<std::unique_ptr<Buffer>> AllocateSource(size_t bytes) const override {
+    if (backend_.shares_host_memory()) return nullptr;
+    return backend_.AllocateHost(bytes);
+  }
+
+  void CopyInput(ExecutionState& state, int i, BatchSize size, size_t offset,
+                 std::span<const std::byte> bytes) const override {
+    SWIZZLE_CHECK(state.staging != nullptr && state.sequences == nullptr);
+    const auto to = std::as_writable_bytes(DeviceInput(state, i, RoundedSize(size, MaxSize(), false)));
+    SWIZZLE_CHECK(offset <= to.size() && bytes.size() <= to.size() - offset);
+    state.stream->Run([&] { state.stream->Copy(to.data() + offset, bytes.data(), bytes.size()); });
+    state.inputs_copied = true;
+  }
+
   Status Run(ExecutionState& state, BatchSize size, const Sequences* sequences) const override {
     SWIZZLE_CHECK((sequences != nullptr) == network_.sequences.has_value());
     if (state.staging != nullptr) return RunStaged(state, size, sequences);
@@ -113,12 +128,13 @@ class CompiledPlan final : public Plan {
   Status RunStaged(ExecutionState& state, BatchSize size, const Sequences* sequences) const {
     const BatchSize rounded = RoundedSize(size, MaxSize(), sequences != nullptr);
     if (sequences != nullptr) state.sequences->Set(*sequences, rounded);
-    const RecordingKey key{rounded.rows, rounded.tokens, sequences != nullptr && !sequences->key_bias.empty()};
+    const RecordingKey key{rounded.rows, rounded.tokens, sequences != nullptr && !sequences->key_bias.empty(),
+                           !std::exchange(state.inputs_copied, false)};
     if (Recording* const recording = state.recordings->Find(key)) {
       SWIZZLE_RETURN_IF_ERROR(recording->Replay());
       return state.stream->Synchronize();
     }
-    const auto work = [&] { QueueStaged(state, rounded); };
+    const auto work = [&] { QueueStaged(state, rounded, key.copies_inputs); };
     state.stream->Run(work);
     SWIZZLE_RETURN_IF_ERROR(state.stream->Synchronize());
     // The batch has been computed, so a recording that cannot be made fails nothing: its size goes on unrecorded.
@@ -128,9 +144,9 @@ class CompiledPlan final : public Plan {
   }
 
   // Copies in, the steps, and copies out.
-  void QueueStaged(ExecutionState& state, BatchSize size) const {
+  void QueueStaged(ExecutionState& state, BatchSize size, bool copies_inputs) const {
     Stream& stream = *state.stream;
-    for (size_t i = 0; i < network_.inputs.size(); ++i) {
+    for (size_t i = 0; copies_inputs && i < network_.inputs.size(); ++i) {
       if (parts_.inputs[i] == -1) continue;
       const std::span<float> to = DeviceInput(state, static_cast<int>(i), size);
       stream.Copy(to.data(), Staged(state, staging_.input(static_cast<int>(i)), to.size()).data(), to.size_bytes());

@@ -82,6 +82,7 @@ struct ExecutionState {
   std::unique_ptr<Buffer> staging;
   std::unique_ptr<StagedSequences> sequences;
   std::unique_ptr<Recordings> recordings;  // destroyed before the stream
+  bool inputs_copied = false;              // by CopyInput, for the next run
 };
 
 class Plan {
@@ -106,6 +107,13 @@ class Plan {
   virtual std::span<const float> Output(ExecutionState& state, int i, BatchSize size) const = 0;
   // Likewise an input of ids. REQUIRES: its port has a value.
   virtual std::span<int32_t> Ids(ExecutionState& state, int i, BatchSize size) const = 0;
+
+  // Host memory that CopyInput takes; null where inputs go through Input alone.
+  virtual StatusOr<std::unique_ptr<Buffer>> AllocateSource(size_t bytes) const = 0;
+  // In place of Input, which the next Run then ignores for all inputs: queues a copy of `bytes`, in such memory and
+  // unchanged until that Run has returned, to this offset in bytes of input i. REQUIRES: no sequences.
+  virtual void CopyInput(ExecutionState& state, int i, BatchSize size, size_t offset,
+                         std::span<const std::byte> bytes) const = 0;
 
   // Computes all outputs from the inputs. Inputs are undefined afterwards. `sequences`, of as many rows and tokens and in
   // the host's memory, are for networks that have them, else null.

@@ -71,6 +71,7 @@ class StagedSequences {
 struct RecordingKey {
   int64_t rows = 0, tokens = 0;
   bool key_bias = false;
+  bool copies_inputs = true;  // rather than the caller
   auto operator<=>(const RecordingKey&) const = default;
 };
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -62,6 +63,14 @@ class SumPlan final : public Plan {
     return i == 0 ? Part(state, 3, 2, size.rows) : Part(state, 5, 1, size.rows);
   }
   std::span<int32_t> Ids(ExecutionState&, int, BatchSize) const override { return {}; }
+  StatusOr<std::unique_ptr<Buffer>> AllocateSource(size_t bytes) const override {
+    return has_sources ? std::make_unique<HostBuffer>(bytes) : nullptr;
+  }
+  void CopyInput(ExecutionState& state, int i, BatchSize size, size_t offset,
+                 std::span<const std::byte> bytes) const override {
+    std::ranges::copy(bytes, std::as_writable_bytes(Input(state, i, size)).subspan(offset).begin());
+    ++copies;
+  }
   Status Run(ExecutionState& state, BatchSize size, const Sequences*) const override {
     if (!run_status.ok()) return run_status;
     const int64_t batch = size.rows;
@@ -76,6 +85,8 @@ class SumPlan final : public Plan {
   }
 
   Status run_status;
+  bool has_sources = false;
+  mutable int copies = 0;
 
  private:
   // `columns` floats a row, after `first` floats a row of other parts.
@@ -106,6 +117,12 @@ class Item {
   std::vector<float> output(size_t i) const {
     const float* floats = reinterpret_cast<const float*>(outputs_[i].data());
     return {floats, floats + outputs_[i].size() / sizeof(float)};
+  }
+  // After Batched.
+  std::span<TensorView> inputs() { return inputs_; }
+  // Overwrites the values that it owns.
+  void Forget() {
+    for (std::vector<float>& values : values_) std::ranges::fill(values, -1.0f);
   }
   size_t outputs() const { return outputs_.size(); }
   const Shape& shape(size_t i) const { return output_shapes_[i]; }
@@ -159,6 +176,52 @@ TEST(PlanModelTest, GathersAndScattersABatch) {
   EXPECT_THAT(first.shape(0), ElementsAre(1, 2));
   EXPECT_THAT(second.shape(0), ElementsAre(2, 2));
   EXPECT_THAT(second.shape(1), ElementsAre(2, 1));
+}
+
+// Two requests whose inputs Stage has copied, and then a batch of which one was not.
+TEST(PlanModelTest, TakesStagedInputsFromWhereTheyAre) {
+  const auto plan = std::make_shared<SumPlan>(0, 8);
+  plan->has_sources = true;
+  const auto model = NewModel(SumSpec(), plan);
+  const auto session = NewSession(model);
+  for (const bool both : {true, false}) {
+    Item first, second;
+    first.Add({1, 2}, {1, 2}).Add({1, 1}, {10});
+    second.Add({2, 2}, {3, 4, 5, 6}).Add({2, 1}, {20, 30});
+    std::vector<BatchItem> batch = {first.Batched(1), second.Batched(2)};
+    const auto staged = model->Stage(first.inputs()), also_staged = both ? model->Stage(second.inputs()) : nullptr;
+    ASSERT_NE(staged, nullptr);
+    first.Forget();
+    plan->copies = 0;
+    BatchTimes times;
+    ASSERT_TRUE(session->Run(batch, times).ok());
+    EXPECT_EQ(plan->copies, both ? 4 : 0);
+    EXPECT_THAT(first.output(0), ElementsAre(11, 12));
+    EXPECT_THAT(second.output(0), ElementsAre(23, 24, 35, 36));
+    EXPECT_THAT(second.output(1), ElementsAre(40, 60));
+  }
+}
+
+TEST(PlanModelTest, StagesNothingWhereThereIsNoRoom) {
+  const auto plan = std::make_shared<SumPlan>(0, 8);
+  const auto model = NewModel(SumSpec(), plan);
+  Item item;
+  item.Add({1, 2}, {1, 2}).Add({1, 1}, {10});
+  item.Batched(1);
+  EXPECT_EQ(model->Stage(item.inputs()), nullptr);  // the plan has no memory for it
+  plan->has_sources = true;
+  const auto staging = NewModel(SumSpec(), plan);
+  std::vector<std::shared_ptr<const void>> staged;
+  const auto stage = [&] {
+    Item next;
+    next.Add({1, 2}, {1, 2}).Add({1, 1}, {10});
+    next.Batched(1);
+    staged.push_back(staging->Stage(next.inputs()));
+    return staged.back() != nullptr;
+  };
+  while (stage()) ASSERT_LT(staged.size(), 1000u);
+  staged.clear();
+  EXPECT_TRUE(stage());
 }
 
 TEST(PlanModelTest, FollowsTheOrderOfTheSpecification) {

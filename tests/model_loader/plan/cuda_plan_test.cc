@@ -84,6 +84,29 @@ TEST_F(CudaPlanTest, NetworksOfImagesEqualTheCpus) {
   }
 }
 
+// Inputs in pieces from host memory of the caller's, in turn with such as the plan copies itself.
+TEST_F(CudaPlanTest, CopiedInputsCountAsThePlansOwn) {
+  const Network network = MakeRandomNetwork({.image = 33});
+  const auto plan = MustPlan(network, *gpu_);
+  ASSERT_NE(plan, nullptr);
+  auto state = *plan->NewState();
+  const int64_t row = network.values[0].elements();
+  for (const int64_t batch : {3, 3, 17, 1, 3, 17}) {
+    const auto input = DrawFloats(static_cast<size_t>(batch * row), 7);
+    const auto expected = RunImages(*plan, state, batch, input);
+    RunImages(*plan, state, batch, DrawFloats(input.size(), 8));  // leaves others in the plan's memory
+    const auto source = *plan->AllocateSource(input.size() * sizeof(float));
+    ASSERT_NE(source, nullptr);
+    std::ranges::copy(std::as_bytes(std::span(input)), source->data());
+    const size_t first = static_cast<size_t>(row) * sizeof(float), all = input.size() * sizeof(float);
+    plan->CopyInput(state, 0, batch, 0, {source->data(), first});
+    plan->CopyInput(state, 0, batch, first, {source->data() + first, all - first});
+    ASSERT_TRUE(plan->Run(state, batch).ok());
+    const auto output = plan->Output(state, 0, batch);
+    EXPECT_TRUE(std::ranges::equal(output, expected)) << batch;
+  }
+}
+
 TEST_F(CudaPlanTest, OtherPrecisionsAreCloseToSingle) {
   const Network network = MakeRandomNetwork({.image = 33});
   const auto single = MustPlan(network, *gpu_);
