@@ -29,6 +29,29 @@ def gpu_table():
     return '\n'.join(lines)
 
 
+def served_table():
+    server = json.loads((ROOT / 'tests/bench/results/gpu_h200.json').read_text())['server']
+    lines = ['| model, 90 % zeros, FP32 | streams | one client, p50 | of which compute | bare echo | echo as busy | 16 clients, requests/s | GPU busy |',
+             '|---|---|---|---|---|---|---|---|']
+    for row in server['streams'] + server['models']:
+        one = row['served']
+        lines.append(f'| {row["model"]} | {row["streams"]} | {one["p50_us"]:.0f} µs | {one["compute_p50_us"]:.0f} µs | '
+                     f'{row["echo"]["p50_us"]:.0f} µs | {row["busy_echo"]["p50_us"]:.0f} µs | '
+                     f'{one["requests_per_second"]:.0f} | {row["busy_percent"]:.0f} % |')
+    one, two = (row['served']['requests_per_second'] for row in server['gpus'])
+    lines += ['', f'One NVIDIA H200, {server["date"]}, commit {server["commit"]}; requests of one image (602 KB) or 128 tokens, clients on the same machine, '
+              'each with a connection. The echo is a bare gRPC service that answers with as many bytes; as busy, it computes as long as the '
+              f'model does first. ResNet-50 on two GPUs: {two:.0f} requests a second, {two / one:.2f} times those of one. Tokens a second are of '
+              f'{server["transformer"][0]["clients"]} clients.', '',
+              '| Transformer of 12,288 tokens, served from ONNX | precision | tokens/s | device memory | one client, p50 | of which compute |',
+              '|---|---|---|---|---|---|']
+    for row in server['transformer']:
+        one, attention = row['served'], 'band and 5 % drawn' if row['attention'] == 'sparse' else 'all pairs'
+        lines.append(f'| {attention} | {row["precision"]} | {row["tokens_per_second"]:.0f} | {row["memory_mib"]:.0f} MiB | '
+                     f'{one["p50_us"] / 1000:.1f} ms | {one["compute_p50_us"] / 1000:.1f} ms |')
+    return '\n'.join(lines)
+
+
 def cpu_figures():
     """With rows in order: most zeros first."""
     figures = json.loads((ROOT / 'tests/bench/results/cpu_models.json').read_text())
@@ -63,7 +86,7 @@ def cpu_plot():
     return speed_plot.svg(rows, 'Speed against the best dense engine, FP32, 90 % zeros, 2 threads')
 
 
-TABLES = {'gpu figures': gpu_table, 'cpu figures': cpu_table}
+TABLES = {'gpu figures': gpu_table, 'served figures': served_table, 'cpu figures': cpu_table}
 
 
 def with_table(text):
