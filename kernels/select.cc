@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -66,29 +67,41 @@ struct DrawnSequences {
   std::vector<int32_t> begins, positions, owners;
 };
 
-// The operands of one run of a kernel, in the backend's memory.
+// The operands of runs of some kernels on one problem, in the backend's memory. All share them: each is as large as the
+// largest layout needs.
 class RunBuffers {
  public:
-  static StatusOr<RunBuffers> Make(Backend& backend, Stream& stream, const Kernel& kernel, const Problem& problem) {
+  static StatusOr<RunBuffers> Make(Backend& backend, Stream& stream, std::span<const Contender> contenders,
+                                   const Problem& problem) {
     RunBuffers buffers(backend, stream);
-    SWIZZLE_RETURN_IF_ERROR(buffers.DrawInputs(kernel, problem));
+    size_t output_bytes = 0, workspace_bytes = 0;
+    for (const Contender& contender : contenders) {
+      const KernelKey& key = contender.kernel->key;
+      const int64_t outputs = LayoutElements(problem.output, key.output);
+      output_bytes = std::max(output_bytes, static_cast<size_t>(outputs) * ElementBytes(key.output_dtype));
+      workspace_bytes = std::max(workspace_bytes, WorkspaceBytes(*contender.kernel, problem));
+      buffers.NeedInputs(key, problem);
+    }
+    SWIZZLE_RETURN_IF_ERROR(buffers.DrawInputs(problem));
     if (problem.op >= Op::kEmbedding) SWIZZLE_RETURN_IF_ERROR(buffers.DrawSequences(problem));
-    const int64_t outputs = LayoutElements(problem.output, kernel.key.output);
-    SWIZZLE_ASSIGN_OR_RETURN(buffers.output_, buffers.Add(outputs * ElementBytes(kernel.key.output_dtype)));
-    if (kernel.workspace_bytes != nullptr) {
-      buffers.workspace_bytes_ = kernel.workspace_bytes(problem);
-      SWIZZLE_ASSIGN_OR_RETURN(buffers.workspace_, buffers.Add(buffers.workspace_bytes_));
+    SWIZZLE_ASSIGN_OR_RETURN(buffers.output_, buffers.Add(output_bytes));
+    if (workspace_bytes > 0) {
+      SWIZZLE_ASSIGN_OR_RETURN(buffers.workspace_, buffers.Add(workspace_bytes));
     }
     SWIZZLE_RETURN_IF_ERROR(stream.Synchronize());
     return buffers;
   }
 
-  KernelArgs Args(const Problem& problem, const PackedWeight* weight) const {
+  // Valid until the next call.
+  KernelArgs Args(const Contender& contender, const Problem& problem) {
+    const KernelKey& key = contender.kernel->key;
+    args_inputs_.clear();
+    for (size_t i = 0; i < inputs_.size(); ++i) args_inputs_.push_back(inputs_[i].at(InputType(key, problem, i)).data);
     return {.problem = &problem,
-            .weight = weight,
-            .inputs = inputs_,
+            .weight = contender.weight,
+            .inputs = args_inputs_,
             .output = reinterpret_cast<float*>(output_),
-            .workspace = {workspace_, workspace_bytes_},
+            .workspace = {workspace_, WorkspaceBytes(*contender.kernel, problem)},
             .sequences = sequences_.begins.empty() ? nullptr : &sequences_};
   }
 
@@ -111,38 +124,57 @@ class RunBuffers {
     return std::span(reinterpret_cast<const T*>(data), values.size());
   }
 
-  Status DrawInput(const Extent& extent, Layout layout, DType dtype) {
-    const int64_t count = LayoutElements(extent, layout);
-    const size_t bytes = static_cast<size_t>(count) * ElementBytes(dtype);
-    if (backend_->shares_host_memory()) {
-      SWIZZLE_ASSIGN_OR_RETURN(std::byte* const data, Add(bytes));
-      Draw(count, dtype, data);
-      inputs_.push_back(reinterpret_cast<const float*>(data));
-      return absl::OkStatus();
+  // One operand, in one type.
+  struct Operand {
+    int64_t elements = 0;
+    const float* data = nullptr;
+  };
+
+  static size_t WorkspaceBytes(const Kernel& kernel, const Problem& problem) {
+    return kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem);
+  }
+
+  // The operand behind the inputs is the residual.
+  static DType InputType(const KernelKey& key, const Problem& problem, size_t i) {
+    return i < static_cast<size_t>(InputCount(problem)) ? key.input_dtype : key.output_dtype;
+  }
+
+  void NeedInputs(const KernelKey& key, const Problem& problem) {
+    // kScale reads less of its second operand, and values may have other channels than queries; it costs nothing here.
+    const int64_t channels = std::max(problem.input.channels, problem.output.channels);
+    const Extent extent = IsAttention(problem.op) ? Extent{problem.input.batch, channels} : problem.input;
+    const size_t count = static_cast<size_t>(InputCount(problem));
+    inputs_.resize(count + (problem.epilogue.residual ? 1 : 0));
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      int64_t& elements = inputs_[i][InputType(key, problem, i)].elements;
+      const bool residual = i == count;
+      const int64_t needed = residual ? LayoutElements(problem.output, key.output) : LayoutElements(extent, key.input);
+      elements = std::max(elements, needed);
     }
-    std::vector<std::byte> drawn(bytes);
-    Draw(count, dtype, drawn.data());
-    SWIZZLE_ASSIGN_OR_RETURN(const auto placed, Place(drawn));
-    inputs_.push_back(reinterpret_cast<const float*>(placed.data()));
+  }
+
+  Status DrawInputs(const Problem& problem) {
+    for (auto& types : inputs_) {
+      for (auto& [dtype, operand] : types) SWIZZLE_RETURN_IF_ERROR(DrawInput(problem, dtype, operand));
+    }
     return absl::OkStatus();
   }
 
-  Status DrawInputs(const Kernel& kernel, const Problem& problem) {
+  Status DrawInput(const Problem& problem, DType dtype, Operand& operand) {
+    const size_t bytes = static_cast<size_t>(operand.elements) * ElementBytes(dtype);
     // Ids that any table has, which buffers are allocated with; numbers drawn would be out of range.
-    if (problem.op == Op::kEmbedding && !problem.lookup.by_position) {
-      SWIZZLE_ASSIGN_OR_RETURN(std::byte* const ids, Add(LayoutElements(problem.input, kernel.key.input) * sizeof(float)));
-      inputs_.push_back(reinterpret_cast<const float*>(ids));
+    const bool ids = problem.op == Op::kEmbedding;
+    if (ids || backend_->shares_host_memory()) {
+      SWIZZLE_ASSIGN_OR_RETURN(std::byte* const data, Add(bytes));
+      if (!ids) Draw(operand.elements, dtype, data);
+      operand.data = reinterpret_cast<const float*>(data);
       return absl::OkStatus();
     }
-    // kScale reads less of its second operand, and values may have other channels than queries; it costs nothing here.
-    const int64_t channels = std::max(problem.input.channels, problem.output.channels);
-    const bool attends = IsAttention(problem.op);
-    for (int i = 0; i < InputCount(problem); ++i) {
-      const Extent extent = attends ? Extent{problem.input.batch, channels} : problem.input;
-      SWIZZLE_RETURN_IF_ERROR(DrawInput(extent, kernel.key.input, kernel.key.input_dtype));
-    }
-    if (!problem.epilogue.residual) return absl::OkStatus();
-    return DrawInput(problem.output, kernel.key.output, kernel.key.output_dtype);
+    std::vector<std::byte> drawn(bytes);
+    Draw(operand.elements, dtype, drawn.data());
+    SWIZZLE_ASSIGN_OR_RETURN(const auto placed, Place(drawn));
+    operand.data = reinterpret_cast<const float*>(placed.data());
+    return absl::OkStatus();
   }
 
   Status DrawSequences(const Problem& problem) {
@@ -156,11 +188,71 @@ class RunBuffers {
   Backend* backend_;
   Stream* stream_;
   std::vector<std::unique_ptr<Buffer>> owned_;
-  std::vector<const float*> inputs_;
+  std::vector<std::map<DType, Operand>> inputs_;
+  std::vector<const float*> args_inputs_;
   std::byte* output_ = nullptr;
   std::byte* workspace_ = nullptr;
-  size_t workspace_bytes_ = 0;
   Sequences sequences_;
+};
+
+// Turns of every contender. More would spread them further, and warm the caches more often.
+constexpr int kTurns = 5;
+// How many times the least of all a contender's least may be, after two turns.
+constexpr int kFarBehind = 2;
+
+// Times contenders in turn; see MeasureKernels.
+class Race {
+ public:
+  Race(Stream& stream, RunBuffers& buffers, const Problem& problem, const MeasureOptions& options)
+      : stream_(stream), buffers_(buffers), problem_(problem), options_(options) {}
+
+  StatusOr<std::vector<absl::Duration>> Run(std::span<const Contender> contenders) {
+    std::vector<absl::Duration> least(contenders.size(), absl::InfiniteDuration());
+    std::vector<int> runs(contenders.size());
+    absl::Duration left = options_.budget * static_cast<int64_t>(contenders.size());
+    for (const Contender& contender : contenders) SWIZZLE_RETURN_IF_ERROR(WarmUp(contender));
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const absl::Duration best = *std::ranges::min_element(least);
+      const auto is_in = [&](size_t i) { return runs[i] < 2 || turn < 2 || least[i] <= best * kFarBehind; };
+      int64_t in = 0;
+      for (size_t i = 0; i < contenders.size(); ++i) in += is_in(i);
+      const absl::Duration share = std::max(absl::ZeroDuration(), left) / (in * (kTurns - turn));
+      for (size_t i = 0; i < contenders.size(); ++i) {
+        if (is_in(i)) SWIZZLE_RETURN_IF_ERROR(TakeTurn(contenders[i], turn, share, runs[i], least[i], left));
+      }
+    }
+    SWIZZLE_RETURN_IF_ERROR(stream_.Synchronize());
+    return least;
+  }
+
+ private:
+  Status WarmUp(const Contender& contender) {
+    const KernelArgs args = buffers_.Args(contender, problem_);
+    stream_.Run([&] { contender.kernel->run(args, stream_); });
+    return stream_.Synchronize();
+  }
+
+  // Runs until `share` is spent, or as many runs are done as there should be after this turn.
+  Status TakeTurn(const Contender& contender, int turn, absl::Duration share, int& runs, absl::Duration& least,
+                  absl::Duration& left) {
+    const KernelArgs args = buffers_.Args(contender, problem_);
+    const int least_runs = (options_.min_runs * (turn + 1) + kTurns - 1) / kTurns;
+    const int most_runs = (options_.max_runs * (turn + 1) + kTurns - 1) / kTurns;
+    absl::Duration spent;
+    while (runs < least_runs || (runs < most_runs && spent < share)) {
+      SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration time, stream_.Time([&] { contender.kernel->run(args, stream_); }));
+      least = std::min(least, time);
+      spent += time;
+      left -= time;
+      ++runs;
+    }
+    return absl::OkStatus();
+  }
+
+  Stream& stream_;
+  RunBuffers& buffers_;
+  const Problem& problem_;
+  const MeasureOptions& options_;
 };
 
 }  // namespace
@@ -178,25 +270,19 @@ std::vector<const Kernel*> WidestCandidates(const Backend& backend, const Proble
   return widest;
 }
 
+StatusOr<std::vector<absl::Duration>> MeasureKernels(Backend& backend, Stream& stream,
+                                                     std::span<const Contender> contenders, const Problem& problem,
+                                                     const MeasureOptions& options) {
+  if (contenders.empty()) return std::vector<absl::Duration>();
+  SWIZZLE_ASSIGN_OR_RETURN(RunBuffers buffers, RunBuffers::Make(backend, stream, contenders, problem));
+  return Race(stream, buffers, problem, options).Run(contenders);
+}
+
 StatusOr<absl::Duration> MeasureKernel(Backend& backend, Stream& stream, const Kernel& kernel, const Problem& problem,
                                        const PackedWeight* weight, const MeasureOptions& options) {
-  SWIZZLE_ASSIGN_OR_RETURN(const RunBuffers buffers, RunBuffers::Make(backend, stream, kernel, problem));
-  const KernelArgs args = buffers.Args(problem, weight);
-  const auto run = [&] { kernel.run(args, stream); };
-  stream.Run(run);
-  SWIZZLE_RETURN_IF_ERROR(stream.Synchronize());
-
-  std::vector<absl::Duration> times;
-  absl::Duration spent;
-  while (static_cast<int>(times.size()) < options.max_runs) {
-    SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration time, stream.Time(run));
-    times.push_back(time);
-    spent += time;
-    const bool enough_runs = static_cast<int>(times.size()) >= options.min_runs;
-    if (spent >= options.budget && enough_runs) break;
-  }
-  SWIZZLE_RETURN_IF_ERROR(stream.Synchronize());
-  return *std::min_element(times.begin(), times.end());
+  const Contender contender{&kernel, weight};
+  SWIZZLE_ASSIGN_OR_RETURN(const auto least, MeasureKernels(backend, stream, {&contender, 1}, problem, options));
+  return least[0];
 }
 
 }  // namespace swizzle

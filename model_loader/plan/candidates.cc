@@ -100,32 +100,42 @@ class Measurer::LayerWeight {
   std::map<const Kernel*, std::unique_ptr<PackedWeight>> packed_;
 };
 
-StatusOr<double> Measurer::Measure(const Kernel& kernel, const Problem& problem, const PackedWeight* weight) {
-  MeasureOptions options;
-  options.budget = std::clamp(budget_left_ / std::max<int64_t>(measurements_left_, 1), absl::ZeroDuration(),
-                              absl::Milliseconds(8));
-  options.min_runs = 1;
+StatusOr<std::vector<absl::Duration>> Measurer::Measure(std::span<const Contender> contenders, const Problem& problem) {
+  constexpr absl::Duration kMost = absl::Milliseconds(24);
+  const absl::Duration share = budget_left_ / std::max<int64_t>(measurements_left_, 1);
+  const MeasureOptions options{.budget = std::clamp(share, absl::ZeroDuration(), kMost), .min_runs = 1, .max_runs = 50};
   const absl::Time start = absl::Now();
-  SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration least,
-                           MeasureKernel(backend_, stream_, kernel, problem, weight, options));
+  SWIZZLE_ASSIGN_OR_RETURN(auto least, MeasureKernels(backend_, stream_, contenders, problem, options));
   budget_left_ = std::max(absl::ZeroDuration(), budget_left_ - (absl::Now() - start));
-  return absl::ToDoubleMicroseconds(least);
+  return least;
 }
 
-StatusOr<std::optional<double>> Measurer::Time(const Kernel& kernel, const Problem& problem, LayerWeight& weight) {
-  if (cache_ != nullptr) {
-    if (const auto known = cache_->Find(kernel, problem, weight.pattern())) {
+StatusOr<std::optional<std::vector<double>>> Measurer::Time(std::span<const Kernel* const> kernels,
+                                                            const Problem& problem, LayerWeight& weight) {
+  std::vector<double> microseconds(kernels.size());
+  std::vector<Contender> contenders;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const auto known = cache_ == nullptr ? std::nullopt : cache_->Find(*kernels[i], problem, weight.pattern());
+    if (known) {
       --measurements_left_;
       ++timed_before_;
-      return known;
+      microseconds[i] = *known;
+      continue;
     }
+    if (!measures_) return std::nullopt;
+    SWIZZLE_ASSIGN_OR_RETURN(const PackedWeight* const packed, weight.For(*kernels[i], problem));
+    contenders.push_back({kernels[i], packed});
+    places.push_back(i);
   }
-  if (!measures_) return std::nullopt;
-  SWIZZLE_ASSIGN_OR_RETURN(const PackedWeight* const packed, weight.For(kernel, problem));
-  SWIZZLE_ASSIGN_OR_RETURN(const double microseconds, Measure(kernel, problem, packed));
-  --measurements_left_;
-  ++timed_now_;
-  if (cache_ != nullptr) cache_->Add(kernel, problem, weight.pattern(), microseconds);
+  SWIZZLE_ASSIGN_OR_RETURN(const auto least, Measure(contenders, problem));
+  for (size_t c = 0; c < contenders.size(); ++c) {
+    const double time = absl::ToDoubleMicroseconds(least[c]);
+    microseconds[places[c]] = time;
+    --measurements_left_;
+    ++timed_now_;
+    if (cache_ != nullptr) cache_->Add(*contenders[c].kernel, problem, weight.pattern(), time);
+  }
   return microseconds;
 }
 
@@ -139,17 +149,23 @@ StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, s
   double least = std::numeric_limits<double>::max();  // at the first batch size
   for (size_t b = 0; b < batches_.size(); ++b) {
     const Problem problem = LayerProblem(network, layer, batches_[b], settings_.threads, TypeOf(settings_.precision));
+    std::vector<Candidate*> in;
+    std::vector<const Kernel*> kernels;
     for (Candidate& candidate : timed) {
       if (b > 0 && CannotWin(candidate.microseconds[0], least, b)) {
         candidate.microseconds.push_back(candidate.microseconds[0] * static_cast<double>(batches_[b] / batches_[0]));
         --measurements_left_;
         continue;
       }
-      SWIZZLE_ASSIGN_OR_RETURN(const std::optional<double> time, Time(*candidate.kernel, problem, weight));
-      if (!time) return false;
-      candidate.microseconds.push_back(*time);
-      candidate.measured = true;
-      if (b == 0) least = std::min(least, *time);
+      in.push_back(&candidate);
+      kernels.push_back(candidate.kernel);
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(const auto times, Time(kernels, problem, weight));
+    if (!times) return false;
+    for (size_t i = 0; i < in.size(); ++i) {
+      in[i]->microseconds.push_back((*times)[i]);
+      in[i]->measured = true;
+      if (b == 0) least = std::min(least, (*times)[i]);
     }
   }
   candidates = std::move(timed);
@@ -185,8 +201,8 @@ StatusOr<std::vector<double>> Measurer::MeasureConversion(const NetworkValue& va
     LayerWeight none(backend_, nullptr);
     for (int64_t batch : batches_) {
       const Problem problem = ConversionProblem(value.WithBatch(batch), settings_);
-      SWIZZLE_ASSIGN_OR_RETURN(const std::optional<double> time, Time(*kernel, problem, none));
-      microseconds.push_back(time ? *time : EstimateMicroseconds(*kernel, problem, nullptr));
+      SWIZZLE_ASSIGN_OR_RETURN(const auto times, Time({&kernel, 1}, problem, none));
+      microseconds.push_back(times ? times->front() : EstimateMicroseconds(*kernel, problem, nullptr));
     }
   }
   return conversions_.emplace(key, std::move(microseconds)).first->second;

@@ -5,11 +5,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "kernels/backend.h"
 #include "kernels/precision.h"
+#include "kernels/select.h"
 #include "model_loader/network.h"
 #include "model_loader/plan/layout_choice.h"
 #include "model_loader/plan/plan.h"
@@ -33,8 +35,9 @@ struct Candidate {
 };
 
 // Times kernels within one budget for all of them: what is left is shared out evenly over the measurements to come, and
-// each kernel that is measured runs at least twice. What the tuning cache knows is not measured again. With no budget at
-// all, the times of a layer that the cache does not know whole are estimates (estimate.h).
+// each kernel that is measured runs at least twice. Kernels for one layer take turns (MeasureKernels). What the tuning
+// cache knows is not measured again. With no budget at all, the times of a layer that the cache does not know whole are
+// estimates (estimate.h).
 //
 // A kernel so slow at the first batch size that it could not win at a later one, even if it took no longer there while
 // the fastest slowed down in proportion, is not measured again: its time is extrapolated.
@@ -70,9 +73,10 @@ class Measurer {
   void EstimateLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const;
   // Whether all times are there. Not, without a budget, if the cache lacks one: `candidates` is then as it was.
   StatusOr<bool> TimeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates);
-  // From the cache, else measured; none without a budget.
-  StatusOr<std::optional<double>> Time(const Kernel& kernel, const Problem& problem, LayerWeight& weight);
-  StatusOr<double> Measure(const Kernel& kernel, const Problem& problem, const PackedWeight* weight);
+  // Microseconds of each, from the cache, else measured side by side; none if without a budget the cache lacks one.
+  StatusOr<std::optional<std::vector<double>>> Time(std::span<const Kernel* const> kernels, const Problem& problem,
+                                                    LayerWeight& weight);
+  StatusOr<std::vector<absl::Duration>> Measure(std::span<const Contender> contenders, const Problem& problem);
   // Whether a candidate with this time at the first batch size can be left out at batches_[b].
   bool CannotWin(double microseconds, double least, size_t b) const;
 

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 
+#include "absl/time/clock.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/targets.h"
 
@@ -56,6 +58,7 @@ struct Seen {
   bool inputs_random = true;
   size_t workspace_bytes = 0;
   bool aligned = true;
+  std::string order;  // a letter for each run
 };
 Seen seen;
 
@@ -74,6 +77,11 @@ void CountRun(const KernelArgs& args, Stream&) {
   std::fill_n(args.output, outputs, 1.0f);
 }
 size_t HundredBytes(const Problem&) { return 100; }
+void RunFast(const KernelArgs&, Stream&) { seen.order += 'f'; }
+void RunSlowly(const KernelArgs&, Stream&) {
+  seen.order += 's';
+  absl::SleepFor(absl::Milliseconds(20));
+}
 
 constexpr Kernel kTable[] = {
     {"csr", Key(Op::kConv, Format::kCsr), 0, AcceptsAll, nullptr, nullptr, CountRun},
@@ -171,6 +179,61 @@ TEST(MeasureKernelTest, RunsAtLeastAndAtMostAsOftenAsTold) {
                             {.budget = absl::Hours(1), .min_runs = 4, .max_runs = 9})
                   .ok());
   EXPECT_EQ(seen.runs, 1 + 9);
+}
+
+// Operands that all share have to hold the largest layout.
+TEST(MeasureKernelsTest, EachGetsWhatItsContractSays) {
+  static Seen plain, blocked;
+  const auto run_plain = [](const KernelArgs& args, Stream& stream) {
+    seen = plain;
+    CountRun(args, stream);
+    plain = seen;
+  };
+  const auto run_blocked = [](const KernelArgs& args, Stream& stream) {
+    seen = blocked;
+    CountRun(args, stream);
+    blocked = seen;
+    const float last = args.inputs[0][LayoutElements(args.problem->input, Layout::kBlocked16) - 1];
+    blocked.inputs_random = blocked.inputs_random && last != 0;
+    std::fill_n(args.output, LayoutElements(args.problem->output, Layout::kBlocked16), last);
+  };
+  KernelKey blocked_key = Key(Op::kConv, Format::kDense);
+  blocked_key.input = blocked_key.output = Layout::kBlocked16;
+  const Kernel table[] = {
+      {"plain", Key(Op::kConv, Format::kDense), 0, AcceptsAll, nullptr, HundredBytes, run_plain},
+      {"blocked", blocked_key, 0, AcceptsAll, nullptr, nullptr, run_blocked},
+  };
+  FakeBackend backend(table, 0);
+  const auto stream = *backend.NewStream(1);
+  const Contender contenders[] = {{&table[0], nullptr}, {&table[1], nullptr}};
+  Problem problem = SmallProblem();
+  problem.epilogue.residual = true;
+  const auto times = MeasureKernels(backend, *stream, contenders, problem, {.min_runs = 2, .max_runs = 2});
+  ASSERT_TRUE(times.ok());
+  ASSERT_EQ(times->size(), 2u);
+  for (absl::Duration time : *times) EXPECT_LT(time, absl::InfiniteDuration());
+  for (const Seen& each : {plain, blocked}) {
+    EXPECT_EQ(each.runs, 1 + 2);
+    EXPECT_EQ(each.inputs, 2u);
+    EXPECT_TRUE(each.inputs_random);
+    EXPECT_TRUE(each.aligned);
+  }
+  EXPECT_EQ(plain.workspace_bytes, 100u);
+  EXPECT_EQ(blocked.workspace_bytes, 0u);
+}
+
+TEST(MeasureKernelsTest, TakesTurnsAndLeavesOutWhoIsFarBehind) {
+  const Kernel table[] = {{"fast", Key(Op::kConv, Format::kDense), 0, AcceptsAll, nullptr, nullptr, RunFast},
+                          {"slow", Key(Op::kConv, Format::kDense), 0, AcceptsAll, nullptr, nullptr, RunSlowly}};
+  seen = {};
+  FakeBackend backend(table, 0);
+  const auto stream = *backend.NewStream(1);
+  const Contender contenders[] = {{&table[0], nullptr}, {&table[1], nullptr}};
+  const auto times = MeasureKernels(backend, *stream, contenders, SmallProblem(),
+                                    {.budget = absl::Hours(1), .min_runs = 1, .max_runs = 10});
+  ASSERT_TRUE(times.ok());
+  EXPECT_LT((*times)[0], (*times)[1]);
+  EXPECT_EQ(seen.order, "fs" "ffss" "ffss" "ff" "ff" "ff");
 }
 
 TEST(MeasureKernelTest, OutOfMemoryIsAnError) {
