@@ -13,7 +13,7 @@ namespace swizzle {
 namespace {
 
 // For so long an executor of a GPU watches the queue before it sleeps: to wake a thread takes up to 50 us on a processor
-// that was idle meanwhile, a third of what a small model computes. On the CPU the watching would cost other threads more.
+// that was idle meanwhile, a third of what a small model computes. On the CPU watching would cost other threads more.
 constexpr std::chrono::milliseconds kWatchTime(1);
 
 class NoMetrics final : public ModelMetrics {

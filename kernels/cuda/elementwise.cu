@@ -103,7 +103,8 @@ template <Layout kLayout, DType kDType>
 void ApplyFunction(const KernelArgs& args, Stream& stream) {
   const Function& function = args.problem->function;
   const auto run = [&]<FunctionKind kKind>() {
-    Run<kLayout, kDType, false>(args, stream, FunctionOf<kKind, kDType != DType::kFloat32>{function.alpha, function.beta});
+    const FunctionOf<kKind, kDType != DType::kFloat32> compute{function.alpha, function.beta};
+    Run<kLayout, kDType, false>(args, stream, compute);
   };
   switch (function.kind) {
     case FunctionKind::kSigmoid: return run.template operator()<FunctionKind::kSigmoid>();

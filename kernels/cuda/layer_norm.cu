@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kColumnThreads) LayerNormColumns(const Operand
 }
 
 // A warp for a token of kNhwc, whose channels are a multiple of kPack and at most 32 * kPack * kMostPacks. Scales and
-// biases are asked for with the token, since they are seldom in the second cache: models read all their weights between.
+// biases are asked for with the token, since they are seldom in the second cache: a model reads all it has between.
 template <typename T>
 __global__ void __launch_bounds__(kColumnThreads) LayerNormHeld(const Operands<T> op) {
   NhwcColumn column;

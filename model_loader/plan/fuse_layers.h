@@ -1,8 +1,8 @@
 // Layers that kernels do together although a model says them apart. Applied to a plan's own copy of a network, so that
 // packed files know nothing of it.
 //
-// - On the CPU a function (GELU, HardSwish, ...) becomes the end of the epilogue of the convolution or linear layer whose
-//   only reader it is: what it reads is then still in the cache.
+// - On the CPU a function (GELU, HardSwish, ...) becomes the end of the epilogue of the convolution or linear layer
+//   that it alone reads: what it reads is then still in the cache.
 // - The products that make an attention's queries, keys and values from one activation become one product, whose
 //   columns the attention reads apart.
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_FUSE_LAYERS_H_

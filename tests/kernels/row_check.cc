@@ -307,7 +307,9 @@ class CaseRun {
 std::vector<SeededCase> CasesOf(const Kernel& kernel, bool functions) {
   std::vector<SeededCase> cases;
   std::vector<KernelCase> drawn = KernelCases(kernel.key.op);
-  if (functions || kernel.key.op == Op::kAttention) std::ranges::move(FusedCases(kernel.key.op), std::back_inserter(drawn));
+  if (functions || kernel.key.op == Op::kAttention) {
+    std::ranges::move(FusedCases(kernel.key.op), std::back_inserter(drawn));
+  }
   int seed = 0;
   for (KernelCase& kernel_case : drawn) {
     ++seed;

@@ -182,8 +182,9 @@ TEST_F(CudaPlanTest, EncodersInOtherPrecisionsAreClose) {
     const auto gpu = MustPlan(network, *gpu_, precision);
     ASSERT_NE(gpu, nullptr);
     auto gpu_state = *gpu->NewState();
-    for (const std::vector<int32_t>& lengths :
-         std::vector<std::vector<int32_t>>{{7}, {1}, {70, 3, 1, 66}, {70, 3, 1, 66}, {60, 60, 60, 60, 60, 60, 60, 60}}) {
+    const std::vector<std::vector<int32_t>> all_lengths = {
+        {7}, {1}, {70, 3, 1, 66}, {70, 3, 1, 66}, {60, 60, 60, 60, 60, 60, 60, 60}};
+    for (const std::vector<int32_t>& lengths : all_lengths) {
       for (const bool masked : {false, true}) {
         SCOPED_TRACE(Concat(PrecisionName(precision), ", first length ", lengths[0], masked ? ", masked" : ""));
         const Batch batch(lengths, masked);
