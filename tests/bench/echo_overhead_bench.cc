@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <functional>
@@ -364,8 +365,8 @@ nlohmann::json Json(const Stages& stages) {
 }
 
 void PrintRow(std::string_view name, const Figures& figures) {
-  std::printf("%-24.24s %8.1f %8.1f %10.0f\n", std::string(name).c_str(), figures.p50_us, figures.p99_us,
-              figures.requests_per_second);
+  const std::string rate = figures.requests_per_second > 0 ? Concat(std::llround(figures.requests_per_second)) : "-";
+  std::printf("%-24.24s %8.1f %8.1f %10s\n", std::string(name).c_str(), figures.p50_us, figures.p99_us, rate.c_str());
 }
 
 void Print(const Measurement& measured, const ModelInferRequest& request, const BenchOptions& options) {

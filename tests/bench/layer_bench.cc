@@ -1,13 +1,9 @@
 // Times every row of the CPU backend's kernel table that this machine runs, on the layers of MobileNetV1 at 224x224 and
 // at 28x28, and prints for each the best of several medians with its rate: GFLOP/s of the dense sum for convolutions,
 // GB/s of input and output for the rest.
-//
-//   layer_bench [--threads=N] [--batch=N] [--rounds=N] [--row=TEXT] [--layer=TEXT]
-//
-// --row and --layer choose rows and layers whose name or line contains the text.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,20 +21,6 @@ struct Options {
   std::string row;
   std::string layer;
 };
-
-Options ParseOptions(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    const auto value = [&](std::string_view flag) { return std::string(argument.substr(flag.size())); };
-    if (argument.starts_with("--threads=")) options.threads = std::atoi(value("--threads=").c_str());
-    if (argument.starts_with("--batch=")) options.batch = std::atoi(value("--batch=").c_str());
-    if (argument.starts_with("--rounds=")) options.rounds = std::atoi(value("--rounds=").c_str());
-    if (argument.starts_with("--row=")) options.row = value("--row=");
-    if (argument.starts_with("--layer=")) options.layer = value("--layer=");
-  }
-  return options;
-}
 
 Window Square(int size, int stride, int pad) { return {size, size, stride, stride, pad, pad, pad, pad, 1, 1, false}; }
 
@@ -154,4 +136,14 @@ int Run(const Options& options) {
 }  // namespace
 }  // namespace swizzle
 
-int main(int argc, char** argv) { return swizzle::Run(swizzle::ParseOptions(argc, argv)); }
+int main(int argc, char** argv) {
+  swizzle::Options options;
+  CLI::App app("Rows of the CPU's kernel table, layer by layer");
+  app.add_option("--threads", options.threads, "0: all")->check(CLI::Range(0, 1024));
+  app.add_option("--batch", options.batch)->check(CLI::Range(1, 4096));
+  app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
+  app.add_option("--row", options.row, "measure rows whose names contain this");
+  app.add_option("--layer", options.layer, "measure layers whose lines contain this");
+  CLI11_PARSE(app, argc, argv);
+  return swizzle::Run(options);
+}

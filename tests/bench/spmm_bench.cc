@@ -1,17 +1,15 @@
 // Sparse times dense: the CSR rows of the kernel table on layers [M,K] x [K,N] with weights drawn at a given sparsity,
 // beside the dense rows and the machine's FMA peak.
 //
-//   spmm_bench [--threads=N] [--sparsity=S] [--rounds=N] [--shape=MxKxN] [--row=PART OF A NAME] [-o json]
-//
 // Every round times the peak and each row once, after one run to warm up; each figure is a median over the rounds, and
 // the best share of a round stands beside it, for machines with busy neighbours. The rate counts nonzeros for CSR rows
 // and all weights for dense ones; the share is of the peak of the row's instructions, measured in the same round, times
 // the threads; speed-up is over conv_dense_f32_onednn in the same round.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <random>
@@ -46,22 +44,16 @@ struct Options {
   bool json = false;
 };
 
-Options ParseOptions(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    const std::string value = argument.substr(std::min(argument.find('=') + 1, argument.size()));
-    if (argument.starts_with("--threads=")) options.threads = std::atoi(value.c_str());
-    if (argument.starts_with("--sparsity=")) options.sparsity = std::atof(value.c_str());
-    if (argument.starts_with("--rounds=")) options.rounds = std::atoi(value.c_str());
-    if (argument.starts_with("--row=")) options.row = value;
-    if (argument == "json") options.json = true;
-    if (Shape s{};
-        argument.starts_with("--shape=") && std::sscanf(value.c_str(), "%ldx%ldx%ld", &s.m, &s.k, &s.n) == 3) {
-      options.shapes = {s};
-    }
+// "MxKxN"; throws CLI's error where it is none.
+Shape ParseShape(const std::string& text) {
+  Shape shape{};
+  int end = 0;
+  const int count = std::sscanf(text.c_str(), "%ldx%ldx%ld%n", &shape.m, &shape.k, &shape.n, &end);
+  const bool whole = count == 3 && static_cast<size_t>(end) == text.size();
+  if (!whole || std::min({shape.m, shape.k, shape.n}) < 1) {
+    throw CLI::ValidationError("--shape", "'" + text + "' is not like 512x512x784, which is MxKxN");
   }
-  return options;
+  return shape;
 }
 
 // Rows differ in length as those of magnitude-pruned layers do.
@@ -177,7 +169,18 @@ void RunShape(Backend& backend, Stream& stream, const Shape& shape, const Option
 }
 
 int Main(int argc, char** argv) {
-  const Options options = ParseOptions(argc, argv);
+  Options options;
+  std::string format = "text";
+  CLI::App app("Sparse times dense on the CPU");
+  app.add_option("--threads", options.threads)->check(CLI::Range(1, 1024));
+  app.add_option("--sparsity", options.sparsity, "of drawn weights")->check(CLI::Range(0.0, 0.999));
+  app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
+  app.add_option_function<std::string>(
+      "--shape", [&](const std::string& text) { options.shapes = {ParseShape(text)}; }, "MxKxN, instead of all");
+  app.add_option("--row", options.row, "a part of the names of rows to measure");
+  app.add_option("-o,--output", format)->check(CLI::IsMember({"text", "json"}));
+  CLI11_PARSE(app, argc, argv);
+  options.json = format == "json";
   const std::unique_ptr<Backend> backend = NewCpuBackend();
   const std::unique_ptr<Stream> stream = *backend->NewStream(options.threads);
   if (!options.json) std::printf("%s, %s\n", backend->device_name().c_str(), backend->features_text().c_str());
