@@ -155,11 +155,21 @@ void QueuePieces(const SpmmOperands& operands, const SpmmPlan& plan, cudaStream_
   SpmmPieces<T, Column, kVectors><<<bundles * tiles, kBundle * kWarp, 0, queue>>>(args, tiles);
 }
 
+// Lets a kernel have as much shared memory as a device gives. Not as much as one launch needs: the limit is the kernel's,
+// for all threads, and one that lowers it fails another's launch.
+template <typename Function>
+void AllowSharedMemory(Function* kernel) {
+  int ordinal = 0, most = 0;
+  cudaGetDevice(&ordinal);
+  cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal);
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
+}
+
 template <typename T, int kVectors>
 void QueueTile(const SpmmOperands& operands, int sharers, cudaStream_t queue) {
   const auto args = ArgsOf<T, uint16_t>(operands, {});
   const int bytes = args.cols * kVectorTileBytes * kVectors, tiles = Tiles(args.n, kVectors, sizeof(T));
-  cudaFuncSetAttribute(SpmmTile<T, kVectors>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  AllowSharedMemory(SpmmTile<T, kVectors>);
   SpmmTile<T, kVectors><<<tiles * sharers, kTileWarps<kVectors> * kWarp, bytes, queue>>>(args, sharers);
 }
 

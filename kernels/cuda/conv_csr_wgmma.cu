@@ -47,8 +47,14 @@ struct alignas(1024) Shared {
     float sums[kGroups * kGroupRows][kSumStride];
   };
   float4 stages[kStages][kSlab][kLanesOfRow];
-  uint32_t largest[2][kThreads / kWarp];
+  float4 largest[2][kThreads / kWarp][kLanesOfRow];  // of a warp's rows of a slab: magnitudes, by columns
+  float4 inverses[2][kLanesOfRow];                   // of the factors of a slab's columns
 };
+
+__device__ float4 LargerMagnitudes(float4 a, float4 b) {  // NaNs do not count
+  return {fmaxf(fabsf(a.x), fabsf(b.x)), fmaxf(fabsf(a.y), fabsf(b.y)), fmaxf(fabsf(a.z), fabsf(b.z)),
+          fmaxf(fabsf(a.w), fabsf(b.w))};
+}
 
 // A thread's part of X: four neighbours of every 16th row. It copies them to shared memory ahead of time, for itself.
 class SlabPiece {
@@ -69,32 +75,45 @@ class SlabPiece {
     }
   }
 
-  // The largest magnitude in the warp's part, as bits. NaNs do not count.
-  __device__ uint32_t Load(int slab) {
-    float most = 0;
+  // Takes what has arrived, and tells the others its largest magnitudes.
+  __device__ void Load(int slab) {
+    float4 most = {};
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       values_[i] = *At(slab, i);
-      most = fmaxf(most, fmaxf(fmaxf(fabsf(values_[i].x), fabsf(values_[i].y)),
-                               fmaxf(fabsf(values_[i].z), fabsf(values_[i].w))));
+      most = LargerMagnitudes(most, values_[i]);
     }
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    return __reduce_max_sync(0xFFFFFFFFu, __float_as_uint(most));
-#else
-    return __float_as_uint(most);
-#endif
+    // The other half of the warp has other rows of the same columns.
+    constexpr int kOther = kWarp - kLanesOfRow;
+    const float4 others = {__shfl_xor_sync(0xFFFFFFFFu, most.x, kOther), __shfl_xor_sync(0xFFFFFFFFu, most.y, kOther),
+                           __shfl_xor_sync(0xFFFFFFFFu, most.z, kOther), __shfl_xor_sync(0xFFFFFFFFu, most.w, kOther)};
+    if (threadIdx.x % kWarp < kLanesOfRow) {
+      shared_.largest[slab % 2][threadIdx.x / kWarp][threadIdx.x % kLanesOfRow] = LargerMagnitudes(most, others);
+    }
   }
 
-  __device__ void Store(float factor, SlabParts& to) const {
+  // As FP16 parts, each column scaled by a factor of its own: the next one may be another request's.
+  __device__ void Store(int slab) const {
     const int lane = threadIdx.x % kLanesOfRow;
+    float4 most = {};
+#pragma unroll
+    for (const auto& of_warp : shared_.largest[slab % 2]) most = LargerMagnitudes(most, of_warp[lane]);
+    const Fit fits[4] = {FitOf(__float_as_uint(most.x)), FitOf(__float_as_uint(most.y)), FitOf(__float_as_uint(most.z)),
+                         FitOf(__float_as_uint(most.w))};
+    if (threadIdx.x < kLanesOfRow) {
+      shared_.inverses[slab % 2][lane] = {fits[0].inverse, fits[1].inverse, fits[2].inverse, fits[3].inverse};
+    }
+    SlabParts& to = shared_.parts[slab % 2];
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       const int row = i * kRowsOfPass + threadIdx.x / kLanesOfRow, piece = lane / 2 ^ row % 8;
-      const float x[4] = {values_[i].x * factor, values_[i].y * factor, values_[i].z * factor, values_[i].w * factor};
+      const float x[4] = {values_[i].x * fits[0].factor, values_[i].y * fits[1].factor, values_[i].z * fits[2].factor,
+                          values_[i].w * fits[3].factor};
       reinterpret_cast<uint2*>(&to[0][row][piece])[lane % 2] = {PackHalves(x[0], x[1]), PackHalves(x[2], x[3])};
       reinterpret_cast<uint2*>(&to[1][row][piece])[lane % 2] = {PackHalves(RestOf(x[0]), RestOf(x[1])),
                                                                 PackHalves(RestOf(x[2]), RestOf(x[3]))};
     }
+    PublishToProducts();
   }
 
  private:
@@ -204,11 +223,18 @@ struct WarpSums {
     }
     CommitProducts();
   }
-  // Adds what was queued, X having been scaled by 1 / inverse.
-  __device__ void Add(float inverse) {
+  // Adds what was queued; `inverses` are those of the factors of the slab's columns.
+  __device__ void Add(const float4 (&inverses)[kLanesOfRow]) {
+    const auto* const pairs = reinterpret_cast<const float2*>(inverses) + threadIdx.x % 4;
+    float2 pair[kTile / 8];
+#pragma unroll
+    for (int j = 0; j < kTile / 8; ++j) pair[j] = pairs[j * 4];
     WaitForProducts(products);
 #pragma unroll
-    for (int i = 0; i < kTile / 8 * 4; ++i) of[i] = fmaf(products[i], inverse, of[i]);
+    for (int i = 0; i < kTile / 8 * 4; i += 2) {
+      of[i] = fmaf(products[i], pair[i / 4].x, of[i]);
+      of[i + 1] = fmaf(products[i + 1], pair[i / 4].y, of[i + 1]);
+    }
   }
 
   // To shared memory, with the scale of W's rows undone; `inverses` are those of the warpgroup's rows.
@@ -314,38 +340,27 @@ __global__ __launch_bounds__(kThreads, 1) void MultiplySlabs(const __grid_consta
   };
   const auto load = [&](int slab) {
     WaitForCopies<kStages - 2>();
-    shared.largest[slab % 2][threadIdx.x / kWarp] = piece.Load(slab);
-  };
-  const auto store = [&](int slab) {
-    uint32_t most = 0;
-#pragma unroll
-    for (uint32_t of : shared.largest[slab % 2]) most = max(most, of);
-    const Fit fit = FitOf(most);
-    piece.Store(fit.factor, shared.parts[slab % 2]);
-    PublishToProducts();
-    return fit.inverse;
+    piece.Load(slab);
   };
   for (int i = 0; i < kStages - 1; ++i) copy(begin + i);
-  float next_inverse = 0;
   if (begin < end) {
     load(begin);
     weights.LoadEntries();
     weights.LoadHalves();
     __syncthreads();
-    next_inverse = store(begin);
+    piece.Store(begin);
   }
   for (int slab = begin; slab < end; ++slab) {
     copy(slab + kStages - 1);
     if (slab + 1 < end) load(slab + 1);
     __syncthreads();
-    const float inverse = next_inverse;
     uint32_t upper[kSteps][4], rest[kSteps][4];
     weights.Take(upper, rest);
     sums.Queue(shared.parts[slab % 2], depth * 16, upper, rest);
     weights.LoadEntries();
     weights.LoadHalves();
-    if (slab + 1 < end) next_inverse = store(slab + 1);
-    sums.Add(inverse);
+    if (slab + 1 < end) piece.Store(slab + 1);
+    sums.Add(shared.inverses[slab % 2]);
   }
   __syncthreads();
   sums.Put(args.inverses + group_row, shared.sums);

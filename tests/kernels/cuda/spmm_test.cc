@@ -9,6 +9,7 @@
 #include <memory>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "kernels/cuda/conv_csr.h"
 #include "kernels/cuda/cuda_backend.h"
@@ -28,27 +29,16 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // the reference sees them, so that what is left is the rounding of the result.
 double Tolerance(DType dtype) { return dtype == DType::kFloat32 ? 1e-5 : dtype == DType::kFloat16 ? 0x1p-10 : 0x1p-7; }
 
-// To the nearest with as many places as the type has; what is drawn here is in the normal range of both.
-float Rounded(float value, DType dtype) {
-  if (dtype == DType::kFloat32 || value == 0 || !std::isfinite(value)) return value;
-  int exponent = 0;
-  const float fraction = std::frexp(value, &exponent);
-  const int places = dtype == DType::kFloat16 ? 11 : 8;
-  return std::ldexp(std::nearbyint(std::ldexp(fraction, places)), exponent - places);
-}
-
-// Bits of a value that Rounded made.
 uint16_t HalfBits(float value, DType dtype) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  if (dtype == DType::kBFloat16) return static_cast<uint16_t>(bits >> 16);
-  const uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000u);
-  if (value == 0) return sign;
-  if (std::isnan(value)) return 0x7E00;
-  return static_cast<uint16_t>(sign | (((bits & 0x7FFFFFFFu) - 0x38000000u) >> 13));
+  return dtype == DType::kFloat16 ? HalfOfFloat(value) : Bfloat16OfFloat(value);
 }
 
 float FloatOf(uint16_t bits, DType dtype) {
   return dtype == DType::kFloat16 ? FloatOfHalf(bits) : FloatOfBfloat16(bits);
+}
+
+float Rounded(float value, DType dtype) {
+  return dtype == DType::kFloat32 ? value : FloatOf(HalfBits(value, dtype), dtype);
 }
 
 struct Gpu {
@@ -184,22 +174,31 @@ class SpmmTest : public testing::TestWithParam<DType> {
     if (problem.epilogue.residual) {
       residual = DrawValues(problem.output.channels * problem.output.positions(), dtype, random);
     }
-    const DeviceValues x(*gpu_, InRows(input, problem.input), dtype);
-    const DeviceValues r(*gpu_, residual.empty() ? std::vector<float>(1) : InRows(residual, problem.output), dtype);
+    const auto output = RunRow(kernel, problem, **packed, InRows(input, problem.input),
+                               residual.empty() ? residual : InRows(residual, problem.output));
+    const auto expected = reference::Solve(problem, &weight, input, residual);
+    ExpectClose(reference::FromLayout(output, problem.output, Layout::kRows), expected, dtype);
+  }
+
+  // What a row of the kernel table makes of these, in kRows; an empty residual is none.
+  std::vector<float> RunRow(const Kernel& kernel, const Problem& problem, const PackedWeight& weight,
+                            const std::vector<float>& input, const std::vector<float>& residual = {}) {
+    const DType dtype = GetParam();
+    const DeviceValues x(*gpu_, input, dtype);
+    const DeviceValues r(*gpu_, residual.empty() ? std::vector<float>(1) : residual, dtype);
     const DeviceValues y(*gpu_, std::vector<float>(LayoutElements(problem.output, Layout::kRows), kNan), dtype);
     const DeviceValues workspace(*gpu_, std::vector<float>(kernel.workspace_bytes(problem) / 4 + 1, kNan),
                                  DType::kFloat32);
     const std::vector<const float*> inputs = {x.data(), r.data()};
     KernelArgs args;
     args.problem = &problem;
-    args.weight = packed->get();
+    args.weight = &weight;
     args.inputs = {inputs.data(), residual.empty() ? size_t{1} : size_t{2}};
     args.output = y.data();
     args.workspace = {reinterpret_cast<std::byte*>(workspace.data()), kernel.workspace_bytes(problem)};
     gpu_->stream->Run([&] { kernel.run(args, *gpu_->stream); });
-    ASSERT_TRUE(gpu_->stream->Synchronize().ok());
-    const auto expected = reference::Solve(problem, &weight, input, residual);
-    ExpectClose(reference::FromLayout(y.Read(), problem.output, Layout::kRows), expected, dtype);
+    EXPECT_TRUE(gpu_->stream->Synchronize().ok());
+    return y.Read();
   }
 
   Gpu* gpu_ = nullptr;
@@ -309,6 +308,63 @@ TEST_P(SpmmTest, AgreesInEveryPlan) {
       if (HasFatalFailure()) return;
     }
   }
+}
+
+// Positions may be other requests': whatever one of them holds, the rest come out as they would beside anything else.
+TEST_P(SpmmTest, PositionsDoNotTouchEachOther) {
+  constexpr int64_t kPositions = 70, kCols = 200, kOdd = 5;
+  const DType dtype = GetParam();
+  std::mt19937 random(11);
+  Weight weight;
+  weight.matrix = DrawCsr(Uneven(90, 30, 1, 150), kCols, dtype, random);
+  Problem problem;
+  problem.input = {kPositions, kCols};
+  problem.output = {kPositions, 90};
+  problem.dtype = dtype;
+  const auto input = DrawValues(kCols * kPositions, dtype, random);
+  for (const Kernel* kernel : kernels_) {
+    if (!kernel->accepts(problem)) continue;
+    SCOPED_TRACE(std::string(kernel->name));
+    const auto packed = gpu_->backend->Prepare(*kernel, weight, problem);
+    ASSERT_TRUE(packed.ok()) << packed.status();
+    std::vector<float> expected;
+    for (const float odd : {0.25f, 60000.0f, kInfinity, kNan}) {
+      auto rows = InRows(input, problem.input);
+      for (int64_t k = 0; k < kCols; ++k) rows[k * RowStride(kPositions) + kOdd] = odd;
+      auto output = RunRow(*kernel, problem, **packed, rows);
+      for (int64_t m = 0; m < problem.output.channels; ++m) output[m * RowStride(kPositions) + kOdd] = 0;
+      const auto values = reference::FromLayout(output, problem.output, Layout::kRows);
+      if (expected.empty()) expected = values;
+      EXPECT_EQ(values, expected) << "beside " << odd;
+    }
+  }
+}
+
+// Executors launch the same kernels side by side, for layers of all sizes.
+TEST_P(SpmmTest, ThreadsDoNotTouchEachOther) {
+  const DType dtype = GetParam();
+  const DeviceValues x(*gpu_, std::vector<float>(440 * 128), dtype), y(*gpu_, std::vector<float>(40 * 128), dtype);
+  std::vector<std::thread> threads;
+  for (const int64_t cols : {64, 96, 320, 440}) {
+    threads.emplace_back([this, cols, dtype, &x, &y] {
+      const auto stream = *gpu_->backend->NewStream(0);
+      std::mt19937 random(static_cast<uint32_t>(cols));
+      const auto packed = cuda::QuadCsr::Make(DrawCsr(Uneven(40, 20, 1, 50), cols, dtype, random), {}, dtype);
+      ASSERT_TRUE(packed.ok());
+      for (const auto way : {cuda::SpmmWay::kTile128, cuda::SpmmWay::kTile256}) {
+        const auto plan = cuda::MakeSpmmPlan(way, **packed, 128, cuda::CurrentSpmmDevice(), dtype);
+        const cuda::SpmmOperands operands = {packed->get(), dtype, x.data(),   nullptr,  y.data(),
+                                             128,           128,   -kInfinity, kInfinity};
+        for (int i = 0; i < 2000; ++i) {
+          stream->Run([&] { cuda::QueueSpmm(operands, plan, cuda::CudaStream::From(*stream).queue()); });
+          if (i % 100 == 99) {
+            ASSERT_TRUE(stream->Synchronize().ok());
+          }
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, SpmmTest, testing::Values(DType::kFloat32, DType::kFloat16, DType::kBFloat16),
