@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +41,7 @@ class Recording {
 class Stream {
  public:
   using Work = absl::FunctionRef<void()>;
+  using Operands = std::span<const std::span<const std::byte>>;
 
   virtual ~Stream() = default;
   virtual int threads() const = 0;
@@ -47,13 +49,20 @@ class Stream {
   // Synchronize.
   virtual void Copy(void* to, const void* from, size_t bytes) = 0;
   virtual void Run(Work work) = 0;
-  // Runs the work and returns how long it took on the device. On a GPU its second cache holds none of the operands.
-  virtual StatusOr<absl::Duration> Time(Work work) = 0;
+  // Runs the work and returns how long it took on the device. On a GPU its second cache then holds `recent`, as far as
+  // it fits, and no other operand: in a plan the step before has just written these.
+  virtual StatusOr<absl::Duration> Time(Work work, Operands recent) = 0;
   // Records the work without running it; it has to have run before. Null where the backend doesn't record.
   virtual StatusOr<std::unique_ptr<Recording>> Record(Work work) = 0;
   // Waits until all queued work is done; on the CPU, also lets the pool's threads sleep. Errors of queued work show up
   // here.
   virtual Status Synchronize() = 0;
+};
+
+// Bytes of a device's memory; what all processes use.
+struct DeviceMemory {
+  int64_t used = 0;
+  int64_t total = 0;
 };
 
 class Backend {
@@ -76,6 +85,8 @@ class Backend {
   virtual StatusOr<std::unique_ptr<Stream>> NewStream(int threads) = 0;
   // An error after which the device computes nothing any more, for this process; says why.
   virtual Status health() const = 0;
+  // None where it is the host's, or the device is lost.
+  virtual std::optional<DeviceMemory> memory() const = 0;
 };
 
 // Rows whose features this machine has, and that accept `problem` with weights of `format` (a dense row also accepts

@@ -105,6 +105,18 @@ class RunBuffers {
             .sequences = sequences_.begins.empty() ? nullptr : &sequences_};
   }
 
+  // What a plan's earlier steps would have written: the inputs, residual included. Valid until the next call.
+  Stream::Operands Activations(const Contender& contender, const Problem& problem) {
+    const KernelKey& key = contender.kernel->key;
+    activations_.clear();
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const DType dtype = InputType(key, problem, i);
+      const auto* data = reinterpret_cast<const std::byte*>(inputs_[i].at(dtype).data);
+      activations_.emplace_back(data, static_cast<size_t>(InputElements(key, problem, i)) * ElementBytes(dtype));
+    }
+    return activations_;
+  }
+
  private:
   RunBuffers(Backend& backend, Stream& stream) : backend_(&backend), stream_(&stream) {}
 
@@ -139,17 +151,19 @@ class RunBuffers {
     return i < static_cast<size_t>(InputCount(problem)) ? key.input_dtype : key.output_dtype;
   }
 
-  void NeedInputs(const KernelKey& key, const Problem& problem) {
+  static int64_t InputElements(const KernelKey& key, const Problem& problem, size_t i) {
+    const bool residual = i == static_cast<size_t>(InputCount(problem));
+    if (residual) return LayoutElements(problem.output, key.output);
     // kScale reads less of its second operand, and values may have other channels than queries; it costs nothing here.
     const int64_t channels = std::max(problem.input.channels, problem.output.channels);
-    const Extent extent = IsAttention(problem.op) ? Extent{problem.input.batch, channels} : problem.input;
-    const size_t count = static_cast<size_t>(InputCount(problem));
-    inputs_.resize(count + (problem.epilogue.residual ? 1 : 0));
+    return LayoutElements(IsAttention(problem.op) ? Extent{problem.input.batch, channels} : problem.input, key.input);
+  }
+
+  void NeedInputs(const KernelKey& key, const Problem& problem) {
+    inputs_.resize(static_cast<size_t>(InputCount(problem)) + (problem.epilogue.residual ? 1 : 0));
     for (size_t i = 0; i < inputs_.size(); ++i) {
       int64_t& elements = inputs_[i][InputType(key, problem, i)].elements;
-      const bool residual = i == count;
-      const int64_t needed = residual ? LayoutElements(problem.output, key.output) : LayoutElements(extent, key.input);
-      elements = std::max(elements, needed);
+      elements = std::max(elements, InputElements(key, problem, i));
     }
   }
 
@@ -190,6 +204,7 @@ class RunBuffers {
   std::vector<std::unique_ptr<Buffer>> owned_;
   std::vector<std::map<DType, Operand>> inputs_;
   std::vector<const float*> args_inputs_;
+  std::vector<std::span<const std::byte>> activations_;
   std::byte* output_ = nullptr;
   std::byte* workspace_ = nullptr;
   Sequences sequences_;
@@ -203,17 +218,19 @@ constexpr int kFarBehind = 2;
 // Times contenders in turn; see MeasureKernels.
 class Race {
  public:
-  Race(Stream& stream, RunBuffers& buffers, const Problem& problem, const MeasureOptions& options)
-      : stream_(stream), buffers_(buffers), problem_(problem), options_(options) {}
+  Race(Backend& backend, Stream& stream, RunBuffers& buffers, const Problem& problem, const MeasureOptions& options)
+      : backend_(backend), stream_(stream), buffers_(buffers), problem_(problem), options_(options) {}
 
   StatusOr<std::vector<absl::Duration>> Run(std::span<const Contender> contenders) {
     std::vector<absl::Duration> least(contenders.size(), absl::InfiniteDuration());
     std::vector<int> runs(contenders.size());
     absl::Duration left = options_.budget * static_cast<int64_t>(contenders.size());
-    for (const Contender& contender : contenders) SWIZZLE_RETURN_IF_ERROR(WarmUp(contender));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<bool> starts, WarmUp(contenders));
     for (int turn = 0; turn < kTurns; ++turn) {
       const absl::Duration best = *std::ranges::min_element(least);
-      const auto is_in = [&](size_t i) { return runs[i] < 2 || turn < 2 || least[i] <= best * kFarBehind; };
+      const auto is_in = [&](size_t i) {
+        return starts[i] && (runs[i] < 2 || turn < 2 || least[i] <= best * kFarBehind);
+      };
       int64_t in = 0;
       for (size_t i = 0; i < contenders.size(); ++i) in += is_in(i);
       const absl::Duration share = std::max(absl::ZeroDuration(), left) / (in * (kTurns - turn));
@@ -226,21 +243,33 @@ class Race {
   }
 
  private:
-  Status WarmUp(const Contender& contender) {
-    const KernelArgs args = buffers_.Args(contender, problem_);
-    stream_.Run([&] { contender.kernel->run(args, stream_); });
-    return stream_.Synchronize();
+  // Which of them run here. The first one's error if none does, or if the device is lost.
+  StatusOr<std::vector<bool>> WarmUp(std::span<const Contender> contenders) {
+    std::vector<bool> starts;
+    Status first_error;
+    for (const Contender& contender : contenders) {
+      const KernelArgs args = buffers_.Args(contender, problem_);
+      stream_.Run([&] { contender.kernel->run(args, stream_); });
+      const Status status = stream_.Synchronize();
+      starts.push_back(status.ok());
+      first_error.Update(status);
+      SWIZZLE_RETURN_IF_ERROR(backend_.health());
+    }
+    if (std::ranges::count(starts, true) == 0) return first_error;
+    return starts;
   }
 
   // Runs until `share` is spent, or as many runs are done as there should be after this turn.
   Status TakeTurn(const Contender& contender, int turn, absl::Duration share, int& runs, absl::Duration& least,
                   absl::Duration& left) {
     const KernelArgs args = buffers_.Args(contender, problem_);
+    const Stream::Operands activations = buffers_.Activations(contender, problem_);
+    const auto run = [&] { contender.kernel->run(args, stream_); };
     const int least_runs = (options_.min_runs * (turn + 1) + kTurns - 1) / kTurns;
     const int most_runs = (options_.max_runs * (turn + 1) + kTurns - 1) / kTurns;
     absl::Duration spent;
     while (runs < least_runs || (runs < most_runs && spent < share)) {
-      SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration time, stream_.Time([&] { contender.kernel->run(args, stream_); }));
+      SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration time, stream_.Time(run, activations));
       least = std::min(least, time);
       spent += time;
       left -= time;
@@ -249,6 +278,7 @@ class Race {
     return absl::OkStatus();
   }
 
+  Backend& backend_;
   Stream& stream_;
   RunBuffers& buffers_;
   const Problem& problem_;
@@ -275,7 +305,7 @@ StatusOr<std::vector<absl::Duration>> MeasureKernels(Backend& backend, Stream& s
                                                      const MeasureOptions& options) {
   if (contenders.empty()) return std::vector<absl::Duration>();
   SWIZZLE_ASSIGN_OR_RETURN(RunBuffers buffers, RunBuffers::Make(backend, stream, contenders, problem));
-  return Race(stream, buffers, problem, options).Run(contenders);
+  return Race(backend, stream, buffers, problem, options).Run(contenders);
 }
 
 StatusOr<absl::Duration> MeasureKernel(Backend& backend, Stream& stream, const Kernel& kernel, const Problem& problem,

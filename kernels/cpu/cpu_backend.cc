@@ -98,6 +98,7 @@ class CpuBackend final : public Backend {
     return kernel.prepare(weight, problem);
   }
   Status health() const override { return absl::OkStatus(); }
+  std::optional<DeviceMemory> memory() const override { return std::nullopt; }
 
   StatusOr<std::unique_ptr<Stream>> NewStream(int threads) override {
     return std::make_unique<CpuStream>(threads > 0 ? threads : AvailableCpus());

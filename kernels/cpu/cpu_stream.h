@@ -23,7 +23,7 @@ class CpuStream final : public Stream {
   int threads() const override { return pool_.threads(); }
   void Copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
   void Run(Work work) override { work(); }
-  StatusOr<absl::Duration> Time(Work work) override {
+  StatusOr<absl::Duration> Time(Work work, Operands) override {
     const auto start = std::chrono::steady_clock::now();
     work();
     return absl::FromChrono(std::chrono::steady_clock::now() - start);

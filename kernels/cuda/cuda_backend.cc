@@ -104,6 +104,13 @@ class CudaBackend final : public Backend {
     return Annotate(CudaStatus(error, "go on"), Concat(device_name_, " is lost to this process, which has to be restarted"));
   }
 
+  std::optional<DeviceMemory> memory() const override {
+    device_.Use();
+    size_t free = 0, total = 0;
+    if (!CudaStatus(cudaMemGetInfo(&free, &total), "ask for free memory").ok()) return std::nullopt;
+    return DeviceMemory{.used = static_cast<int64_t>(total - free), .total = static_cast<int64_t>(total)};
+  }
+
  private:
   Status Init(int ordinal) {
     SWIZZLE_ASSIGN_OR_RETURN(const int count, CountCudaDevices());

@@ -48,7 +48,7 @@ class CudaStream final : public Stream {
   int threads() const override { return 1; }
   void Copy(void* to, const void* from, size_t bytes) override;
   void Run(Work work) override;
-  StatusOr<absl::Duration> Time(Work work) override;
+  StatusOr<absl::Duration> Time(Work work, Operands recent) override;
   StatusOr<std::unique_ptr<Recording>> Record(Work work) override;
   Status Synchronize() override;
 

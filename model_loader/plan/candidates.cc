@@ -1,6 +1,7 @@
 #include "model_loader/plan/candidates.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "kernels/select.h"
@@ -134,7 +135,7 @@ StatusOr<std::optional<std::vector<double>>> Measurer::Time(std::span<const Kern
     microseconds[places[c]] = time;
     --measurements_left_;
     ++timed_now_;
-    if (cache_ != nullptr) cache_->Add(*contenders[c].kernel, problem, weight.pattern(), time);
+    if (cache_ != nullptr && std::isfinite(time)) cache_->Add(*contenders[c].kernel, problem, weight.pattern(), time);
   }
   return microseconds;
 }
@@ -168,6 +169,10 @@ StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, s
       if (b == 0) least = std::min(least, (*times)[i]);
     }
   }
+  std::erase_if(timed, [](const Candidate& candidate) {
+    return !std::ranges::all_of(candidate.microseconds, [](double time) { return std::isfinite(time); });
+  });
+  if (timed.empty()) return Unimplemented("layer '", layer.name, "': no kernel runs at every batch size");
   candidates = std::move(timed);
   return true;
 }

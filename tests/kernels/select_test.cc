@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -34,6 +35,7 @@ class FakeBackend final : public Backend {
     return cpu_->Prepare(kernel, weight, problem);
   }
   Status health() const override { return absl::OkStatus(); }
+  std::optional<DeviceMemory> memory() const override { return std::nullopt; }
   StatusOr<std::unique_ptr<Stream>> NewStream(int threads) override { return cpu_->NewStream(threads); }
 
   bool out_of_memory = false;
@@ -234,6 +236,49 @@ TEST(MeasureKernelsTest, TakesTurnsAndLeavesOutWhoIsFarBehind) {
   ASSERT_TRUE(times.ok());
   EXPECT_LT((*times)[0], (*times)[1]);
   EXPECT_EQ(seen.order, "fs" "ffss" "ffss" "ff" "ff" "ff");
+}
+
+// Whose kernels may fail, as on a GPU that has not what they ask for.
+class FallibleStream final : public Stream {
+ public:
+  explicit FallibleStream(Stream& stream) : stream_(stream) {}
+  void Fail(std::string_view why) { status_.Update(MakeError(StatusCode::kInternal, why)); }
+
+  int threads() const override { return 1; }
+  void Copy(void* to, const void* from, size_t bytes) override { stream_.Copy(to, from, bytes); }
+  void Run(Work work) override { work(); }
+  StatusOr<absl::Duration> Time(Work work, Operands recent) override { return stream_.Time(work, recent); }
+  StatusOr<std::unique_ptr<Recording>> Record(Work) override { return nullptr; }
+  Status Synchronize() override { return std::exchange(status_, absl::OkStatus()); }
+
+ private:
+  Stream& stream_;
+  Status status_;
+};
+
+void RunAndFail(const KernelArgs&, Stream& stream) {
+  seen.order += 'x';
+  static_cast<FallibleStream&>(stream).Fail("too little shared memory");
+}
+
+TEST(MeasureKernelsTest, WhoCannotRunIsOut) {
+  const Kernel table[] = {{"unable", Key(Op::kConv, Format::kDense), 0, AcceptsAll, nullptr, nullptr, RunAndFail},
+                          {"fast", Key(Op::kConv, Format::kDense), 0, AcceptsAll, nullptr, nullptr, RunFast}};
+  seen = {};
+  FakeBackend backend(table, 0);
+  const auto inner = *backend.NewStream(1);
+  FallibleStream stream(*inner);
+  const Contender contenders[] = {{&table[0], nullptr}, {&table[1], nullptr}};
+  const MeasureOptions options{.budget = absl::ZeroDuration(), .min_runs = 2, .max_runs = 2};
+  const auto times = MeasureKernels(backend, stream, contenders, SmallProblem(), options);
+  ASSERT_TRUE(times.ok()) << times.status();
+  EXPECT_EQ((*times)[0], absl::InfiniteDuration());
+  EXPECT_LT((*times)[1], absl::InfiniteDuration());
+  EXPECT_EQ(seen.order, "x" "fff");
+
+  const auto none = MeasureKernels(backend, stream, {contenders, 1}, SmallProblem(), options);
+  EXPECT_EQ(none.status().code(), StatusCode::kInternal);
+  EXPECT_EQ(none.status().message(), "too little shared memory");
 }
 
 TEST(MeasureKernelTest, OutOfMemoryIsAnError) {

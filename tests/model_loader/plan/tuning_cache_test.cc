@@ -36,6 +36,7 @@ class OtherMachine final : public Backend {
     return backend_.Prepare(kernel, weight, problem);
   }
   Status health() const override { return absl::OkStatus(); }
+  std::optional<DeviceMemory> memory() const override { return std::nullopt; }
   StatusOr<std::unique_ptr<Stream>> NewStream(int threads) override { return backend_.NewStream(threads); }
 
  private:
