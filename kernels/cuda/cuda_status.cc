@@ -4,6 +4,7 @@ namespace swizzle::cuda {
 
 Status CudaStatus(cudaError_t error, std::string_view what) {
   if (error == cudaSuccess) return absl::OkStatus();
+  cudaGetLastError();
   const StatusCode code =
       error == cudaErrorMemoryAllocation ? StatusCode::kResourceExhausted : StatusCode::kInternal;
   return MakeError(code, "CUDA could not ", what, ": ", cudaGetErrorString(error), " (", cudaGetErrorName(error), ")");

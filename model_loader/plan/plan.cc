@@ -137,9 +137,10 @@ class CompiledPlan final : public Plan {
     const auto work = [&] { QueueStaged(state, rounded, key.copies_inputs); };
     state.stream->Run(work);
     SWIZZLE_RETURN_IF_ERROR(state.stream->Synchronize());
+    if (state.recordings->Contains(key)) return absl::OkStatus();
     // The batch has been computed, so a recording that cannot be made fails nothing: its size goes on unrecorded.
     StatusOr<std::unique_ptr<Recording>> recording = state.stream->Record(work);
-    if (recording.ok() && *recording != nullptr) state.recordings->Add(key, *std::move(recording));
+    state.recordings->Add(key, recording.ok() ? *std::move(recording) : nullptr);
     return absl::OkStatus();
   }
 

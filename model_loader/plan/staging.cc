@@ -81,13 +81,13 @@ Recording* Recordings::Find(const RecordingKey& key) const {
   return found == recordings_.end() ? nullptr : found->second.get();
 }
 
-Recording& Recordings::Add(const RecordingKey& key, std::unique_ptr<Recording> recording) {
+void Recordings::Add(const RecordingKey& key, std::unique_ptr<Recording> recording) {
   if (order_.size() == kMost) {
     recordings_.erase(order_.front());
     order_.erase(order_.begin());
   }
   order_.push_back(key);
-  return *(recordings_[key] = std::move(recording));
+  recordings_[key] = std::move(recording);
 }
 
 }  // namespace swizzle

@@ -78,8 +78,11 @@ struct RecordingKey {
 // Runs that were recorded, for one executor; the oldest make room.
 class Recordings {
  public:
+  // Null if none was added, or one that could not be made.
   Recording* Find(const RecordingKey& key) const;
-  Recording& Add(const RecordingKey& key, std::unique_ptr<Recording> recording);
+  bool Contains(const RecordingKey& key) const { return recordings_.contains(key); }
+  // REQUIRES: the key is not contained. recording: null says that it cannot be made, so that nobody tries again.
+  void Add(const RecordingKey& key, std::unique_ptr<Recording> recording);
 
  private:
   static constexpr size_t kMost = 128;  // of a plan for 16,384 tokens, a few MiB each at most

@@ -240,6 +240,13 @@ TEST_F(CudaPlanTest, TooMuchMemoryIsAnError) {
   EXPECT_EQ(gpu_->Allocate(size_t{1} << 46).status().code(), StatusCode::kResourceExhausted);
   EXPECT_TRUE(gpu_->health().ok());
   EXPECT_TRUE(gpu_->Allocate(1 << 20).ok());
+  // Nobody else's: what comes next is made and run as if nothing had happened.
+  EXPECT_FALSE(gpu_->Allocate(size_t{1} << 46).ok());
+  const auto plan = MustPlan(MakeRandomNetwork({.image = 33}), *gpu_);
+  ASSERT_NE(plan, nullptr);
+  auto state = *plan->NewState();
+  EXPECT_FALSE(gpu_->Allocate(size_t{1} << 46).ok());
+  EXPECT_TRUE(plan->Run(state, 1).ok());
 }
 
 TEST(CudaDevicesTest, AnUnknownGpuIsNamed) {

@@ -69,6 +69,8 @@ TEST(RecordingsTest, TheOldestMakeRoom) {
   EXPECT_EQ(recordings.Find({1, 0, false}), nullptr);
   EXPECT_NE(recordings.Find({200, 0, false}), nullptr);
   EXPECT_EQ(recordings.Find({200, 0, true}), nullptr);
+  EXPECT_TRUE(recordings.Contains({200, 0, false}));
+  EXPECT_FALSE(recordings.Contains({1, 0, false}));
 }
 
 }  // namespace
