@@ -14,6 +14,7 @@
 
 #include "server/batch_policy.h"
 #include "server/http_listener.h"
+#include "server/mutex.h"
 #include "server/process_statistics.h"
 #include "server/statistics.h"
 
@@ -276,6 +277,42 @@ class ProcessMetrics final : public prometheus::Collectable {
   }
 };
 
+// swizzle_gpu_*, asked for at each scrape. Thread-safe.
+class GpuMetrics final : public prometheus::Collectable {
+ public:
+  void Ask(std::function<std::vector<GpuMemory>()> ask) {
+    const MutexLock lock(mutex_);
+    ask_ = std::move(ask);
+  }
+
+  std::vector<MetricFamily> Collect() const override {
+    const MutexLock lock(mutex_);
+    if (!ask_) return {};
+    MetricFamily used = Family("swizzle_gpu_memory_used_bytes", "Memory of the GPU in use, by any process.");
+    MetricFamily total = Family("swizzle_gpu_memory_total_bytes", "Memory of the GPU.");
+    for (const GpuMemory& gpu : ask_()) {
+      used.metric.push_back(Value(gpu.device, gpu.memory.used));
+      total.metric.push_back(Value(gpu.device, gpu.memory.total));
+    }
+    if (used.metric.empty()) return {};
+    return {std::move(used), std::move(total)};
+  }
+
+ private:
+  static MetricFamily Family(const char* name, const char* help) {
+    return {.name = name, .help = help, .type = MetricType::Gauge, .metric = {}};
+  }
+  static prometheus::ClientMetric Value(const std::string& device, int64_t bytes) {
+    prometheus::ClientMetric metric;
+    metric.label = {{"device", device}};
+    metric.gauge.value = static_cast<double>(bytes);
+    return metric;
+  }
+
+  mutable Mutex mutex_;
+  std::function<std::vector<GpuMemory>()> ask_ ABSL_GUARDED_BY(mutex_);
+};
+
 class PrometheusMetrics final : public Metrics {
  public:
   PrometheusMetrics() : families_(registry_) {
@@ -298,6 +335,7 @@ class PrometheusMetrics final : public Metrics {
   void RecordLoadFailure(std::string_view model) override {
     families_.load_failures.Add({{"model", std::string(model)}}).Increment();
   }
+  void ShowGpuMemory(std::function<std::vector<GpuMemory>()> ask) override { gpus_.Ask(std::move(ask)); }
   void SetLive(bool live) override { live_ = live; }
   void SetReady(bool ready) override { ready_ = ready; }
   void SetStarted(bool started) override { started_ = started; }
@@ -306,6 +344,7 @@ class PrometheusMetrics final : public Metrics {
   std::string Text() const override {
     std::vector<MetricFamily> families = registry_.Collect();
     for (auto& family : process_.Collect()) families.push_back(std::move(family));
+    for (auto& family : gpus_.Collect()) families.push_back(std::move(family));
     return prometheus::TextSerializer().Serialize(families);
   }
 
@@ -326,6 +365,7 @@ class PrometheusMetrics final : public Metrics {
   prometheus::Registry registry_;
   Families families_;
   const ProcessMetrics process_;
+  GpuMetrics gpus_;
   std::atomic<bool> live_ = true;
   std::atomic<bool> ready_ = false;
   std::atomic<bool> started_ = false;

@@ -6,12 +6,14 @@
 #define SWIZZLE_SERVER_METRICS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "kernels/backend.h"
 #include "kernels/status.h"
 #include "server/model.h"
 
@@ -61,6 +63,11 @@ class ModelMetrics {
   virtual ModelStatisticsTotals Statistics() const = 0;
 };
 
+struct GpuMemory {
+  std::string device;  // "cuda:0"
+  DeviceMemory memory;
+};
+
 // The registry and its HTTP listener (/metrics, /livez, /readyz, /startupz). Thread-safe.
 class Metrics {
  public:
@@ -70,6 +77,8 @@ class Metrics {
   virtual std::unique_ptr<ModelMetrics> ForModel(const ModelSpec& spec, const ModelFacts& facts,
                                                  absl::Duration load_time) = 0;
   virtual void RecordLoadFailure(std::string_view model) = 0;
+  // Asks at each scrape from now on, from any thread.
+  virtual void ShowGpuMemory(std::function<std::vector<GpuMemory>()> ask) = 0;
   // What the probes answer: 200 or 503. At first the process is live, and neither started nor ready.
   virtual void SetLive(bool live) = 0;
   virtual void SetReady(bool ready) = 0;

@@ -43,6 +43,15 @@ void KeepFreedMemory() {
 #endif
 }
 
+// A lost GPU is left out.
+std::vector<GpuMemory> MemoryOf(const std::vector<Backend*>& gpus) {
+  std::vector<GpuMemory> all;
+  for (const Backend* gpu : gpus) {
+    if (const auto memory = gpu->memory()) all.push_back({std::string(gpu->name()), *memory});
+  }
+  return all;
+}
+
 // Readers see the whole file or none.
 Status WritePortFile(const std::filesystem::path& file, int grpc_port, int metrics_port) {
   const std::filesystem::path part = file.string() + ".part";
@@ -160,6 +169,7 @@ Server::~Server() { Drain(); }
 
 Status Server::Listen(const ServerOptions& options) {
   SWIZZLE_ASSIGN_OR_RETURN(metrics_, NewMetrics(options.metrics_address));
+  metrics_->ShowGpuMemory([this] { return MemoryOf(devices_->gpus()); });
   metrics_->SetLive(true);
   health_.SetServing(kLivenessService, true);
   health_.SetServing("", false);

@@ -159,10 +159,23 @@ TEST_F(MetricsTest, SaysWhatTheProcessIs) {
   }
 }
 
+TEST_F(MetricsTest, AsksForTheMemoryOfGpusAtEachScrape) {
+  EXPECT_THAT(metrics_->Text(), Not(HasSubstr("swizzle_gpu_")));
+  std::vector<GpuMemory> gpus = {{"cuda:0", {.used = 3, .total = 10}}, {"cuda:2", {.used = 4, .total = 12}}};
+  metrics_->ShowGpuMemory([&] { return gpus; });
+  gpus[0].memory.used = 5;
+  EXPECT_THAT(metrics_->Text(), AllOf(HasSubstr("swizzle_gpu_memory_used_bytes{device=\"cuda:0\"} 5\n"),
+                                      HasSubstr("swizzle_gpu_memory_total_bytes{device=\"cuda:0\"} 10\n"),
+                                      HasSubstr("swizzle_gpu_memory_used_bytes{device=\"cuda:2\"} 4\n")));
+  gpus.clear();  // lost
+  EXPECT_THAT(metrics_->Text(), Not(HasSubstr("swizzle_gpu_")));
+}
+
 TEST_F(MetricsTest, PromtoolFindsNothingToSay) {
   if (std::system("command -v promtool >/dev/null") != 0) GTEST_SKIP() << "promtool (Debian: prometheus) is not here";
   Load();
   metrics_->RecordLoadFailure("other");
+  metrics_->ShowGpuMemory([] { return std::vector<GpuMemory>{{"cuda:0", {.used = 3, .total = 10}}}; });
   const std::string file = testing::TempDir() + "/exposition.txt";
   std::ofstream(file) << metrics_->Text();
   const std::string report = file + ".report";
