@@ -20,15 +20,14 @@ struct Floats<4> {
   using Int = int4;
 };
 
-// kVector 4: 8 lanes a row, 4 rows; kVector 1: a warp a row.
+// kVector 4: up to 8 lanes a row, for 4 rows or more; kVector 1: a warp a row.
 template <int kX_, int kVector_, bool kPrescaled_, bool kUnrolled_>
 struct Config {
   static constexpr int kX = kX_, kVector = kVector_;
   static constexpr bool kPrescaled = kPrescaled_, kUnrolled = kUnrolled_;
-  static constexpr int kLanes = kVector == 4 ? 8 : 32;
+  static constexpr int kLanes = kVector == 1 ? kWarp : kX < 32 ? kX / kVector : 8;
   static constexpr int kY = kWarp / kLanes;
-  static constexpr int kParts = kX / (kLanes * kVector);  // vectors of X of a lane
-  static_assert(kParts >= 1);
+  static constexpr int kParts = (kX + kLanes * kVector - 1) / (kLanes * kVector);  // vectors of X of a lane
 };
 
 template <typename C>
@@ -42,18 +41,20 @@ struct Subwarp {
   int* offsets;   // likewise
   float sums[C::kParts][C::kVector] = {};
 
-  __device__ unsigned mask() const { return C::kLanes == 32 ? 0xFFFFFFFFu : 0xFFu << (threadIdx.y * C::kLanes); }
+  __device__ unsigned mask() const { return 0xFFFFFFFFu >> (kWarp - C::kLanes) << (threadIdx.y * C::kLanes); }
   __device__ int Scaled(int column) const { return C::kPrescaled ? column * stride : column; }
 
   __device__ void LoadTile(const float* from_values, const int* from_columns) {
-    const int at = lane * C::kVector;
-    if constexpr (C::kVector == 4) {
-      *reinterpret_cast<Float*>(values + at) = __ldg(reinterpret_cast<const Float*>(from_values + at));
-      const int4 c = __ldg(reinterpret_cast<const int4*>(from_columns + at));
-      *reinterpret_cast<int4*>(offsets + at) = make_int4(Scaled(c.x), Scaled(c.y), Scaled(c.z), Scaled(c.w));
-    } else {
-      values[at] = __ldg(from_values + at);
-      offsets[at] = Scaled(__ldg(from_columns + at));
+#pragma unroll
+    for (int at = lane * C::kVector; at < kK; at += C::kLanes * C::kVector) {
+      if constexpr (C::kVector == 4) {
+        *reinterpret_cast<Float*>(values + at) = __ldg(reinterpret_cast<const Float*>(from_values + at));
+        const int4 c = __ldg(reinterpret_cast<const int4*>(from_columns + at));
+        *reinterpret_cast<int4*>(offsets + at) = make_int4(Scaled(c.x), Scaled(c.y), Scaled(c.z), Scaled(c.w));
+      } else {
+        values[at] = __ldg(from_values + at);
+        offsets[at] = Scaled(__ldg(from_columns + at));
+      }
     }
   }
 
@@ -135,8 +136,9 @@ __global__ __launch_bounds__(kWarp) void SputnikSpmm(SputnikMatrix matrix, const
       __syncwarp(subwarp.mask());
       subwarp.LoadTile(matrix.values + begin, matrix.columns + begin);
       __syncwarp(subwarp.mask());
-      if (first && static_cast<int>(threadIdx.x) < foreign)
-        values[threadIdx.y][threadIdx.x] = 0, offsets[threadIdx.y][threadIdx.x] = 0;
+      for (int i = threadIdx.x; first && i < foreign; i += C::kLanes) {
+        values[threadIdx.y][i] = 0, offsets[threadIdx.y][i] = 0;
+      }
       __syncwarp(subwarp.mask());
       subwarp.AddTile();
     }
@@ -180,8 +182,16 @@ struct Launch {
 void QueueSputnikSpmm(const SputnikMatrix& matrix, const float* x, float* y, int32_t n, int32_t stride,
                       const SputnikParts& parts, cudaStream_t queue) {
   const Launch launch = {matrix, x, y, n, stride, queue};
-  if (n <= 32) return launch.QueueOf<32>(parts);
-  launch.QueueOf<64>(parts);
+  switch (parts.columns) {
+    case 8:
+      return launch.QueueOf<8>(parts);
+    case 16:
+      return launch.QueueOf<16>(parts);
+    case 32:
+      return launch.QueueOf<32>(parts);
+    default:
+      return launch.QueueOf<64>(parts);
+  }
 }
 
 }  // namespace swizzle::bench

@@ -1,7 +1,7 @@
 // A baseline for cuda_spmm_bench: SpMM as Sputnik does it (Gale et al., "Sparse GPU Kernels for Deep Learning", SC20,
 // section 5), written from the paper: Y[M,N] = W[M,K] X[K,N], row-major, fp32, CSR with 32-bit indices.
 //
-// A CTA is one warp of four subwarps; a subwarp owns a row and kX columns, walks the row 32 entries at a time through
+// A CTA is one warp of four subwarps (more, where kX is under 32); a subwarp owns a row and kX columns, walks the row 32 entries at a time through
 // shared memory, starts rows at the last aligned entry before them and masks what is foreign (reverse-offset
 // alignment), pre-scales column indices, and takes the rest of a row in steps of four over zeroed shared memory. Parts
 // can be left out, as in the paper's ablation. Not thread-safe; everything is device memory. REQUIRES: n and stride are
@@ -24,6 +24,7 @@ struct SputnikMatrix {
 };
 
 struct SputnikParts {
+  int columns = 64;  // of a subwarp, kX: 8, 16, 32 or 64
   bool vector_loads = true;
   bool prescaled = true;
   bool unrolled_residue = true;
