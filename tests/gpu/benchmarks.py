@@ -27,9 +27,19 @@ MODELS = (
     ('bert-base', 'BF16', (1, 8), 128),
 )
 
+# Runs of cuda_spmm_bench: the collection's patterns, and from which sparsity on halves are faster than cuBLAS.
+SPMM_RUNS = (('dlmc',), ('crossover_f16', '--crossover', '--dtype=f16'))
+
+
+def key(figure):
+    return [figure[name] for name in ('model', 'precision', 'batch', 'length')]
+
 
 def models(programs, arguments, figures):
+    """Each replaces what was known of the same model, precision and batch."""
+    programs.need('plan_bench')
     print(f'{"model, 90 % zeros":<20}{"type":<6}{"batch":>6}{"sparse us":>11}{"dense us":>11}{"gain":>7}  kernels', flush=True)
+    failed = []
     for model, precision, batches, length in MODELS:
         for batch in batches:
             try:
@@ -39,14 +49,16 @@ def models(programs, arguments, figures):
                                        f'--streams={4 if model == "mobilenet_v1" and batch == 1 else 1}')
             except RuntimeError as error:
                 print(f'{model:<20}{precision:<6}{batch:>6}  {error}', flush=True)
+                failed.append(model)
                 continue
-            figures.append(result)
+            figures[:] = [figure for figure in figures if key(figure) != key(result)] + [result | arguments.stamp]
             kernels = ', '.join(f'{count} {name}' for name, count in
                                 sorted(result['kernels'].items(), key=lambda item: -item[1])[:4])
             print(f'{model:<20}{precision:<6}{batch:>6}{result["sparse_us"]:>11.1f}{result["dense_us"]:>11.1f}'
                   f'{result["speed_up"]:>6.2f}x  {kernels}', flush=True)
             if 'batches_per_second' in result:
                 print('  batches a second by streams:', result['batches_per_second'], flush=True)
+    return not failed
 
 
 def torch_models(arguments, figures):
@@ -74,11 +86,16 @@ def text_of(programs, name, *arguments):
 
 def kernels(programs, arguments, scratch, figures):
     """Attention writes JSON lines to standard output, the sparse products one JSON file."""
-    if programs.has('cuda_attention_bench'):
-        lines = text_of(programs, 'cuda_attention_bench', '-o', 'json').splitlines()
-        figures['attention'] = [json.loads(line) for line in lines if line.startswith('{')]
-        print(f'cuda_attention_bench: {len(figures["attention"])} figures', flush=True)
-    if arguments.dlmc and programs.has('cuda_spmm_bench'):
+    programs.need('cuda_attention_bench', 'cuda_spmm_bench')
+    measured = figures['kernels'] = dict(arguments.stamp)
+    lines = text_of(programs, 'cuda_attention_bench', '-o', 'json').splitlines()
+    measured['attention'] = [json.loads(line) for line in lines if line.startswith('{')]
+    print(f'cuda_attention_bench: {len(measured["attention"])} figures', flush=True)
+    for name, *flags in SPMM_RUNS:
+        if name == 'dlmc' and not arguments.dlmc:
+            print('cuda_spmm_bench: no --dlmc, so only drawn patterns', flush=True)
+            continue
+        flags = [f'--dlmc={arguments.dlmc}'] if name == 'dlmc' else flags
         results = scratch / 'spmm.json'
-        print(text_of(programs, 'cuda_spmm_bench', f'--dlmc={arguments.dlmc}', f'--output={results}'), flush=True)
-        figures['spmm'] = json.loads(results.read_text())
+        print(text_of(programs, 'cuda_spmm_bench', *flags, f'--output={results}'), flush=True)
+        measured[f'spmm_{name}'] = json.loads(results.read_text())

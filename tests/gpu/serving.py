@@ -2,8 +2,9 @@
 what the server adds to a plan's time and a bare echo of the same bytes.
 
 One client's times and many clients' rates are from echo_overhead_bench, each of whose clients has a connection of its own;
-its echo runs in the same rounds. Busy is nvidia-smi's: the share of time in which some kernel ran; memory is what the
-device has less than before the server started.
+its echo runs in the same rounds. Busy is nvidia-smi's share of time in which some kernel ran, which is no more than the sum
+of the kernels' times; the idler half of the samples, when one client asked or none, does not count. Memory is what the device
+has less than before the server started.
 """
 
 import json
@@ -20,7 +21,7 @@ PRECISION = 'parameters {{ key: "precision" value {{ string_value: "{precision}"
 TOKENS = 'parameters {{ key: "max_batch_tokens" value {{ string_value: "{tokens}" }} }}\n'
 DRAW_TRANSFORMER = pathlib.Path(__file__).resolve().parents[1] / 'bench' / 'sparse_transformer.py'
 TRANSFORMER_TOKENS = 12288
-MODELS = ('mobilenet_v1', 'resnet50', 'minilm', 'bert-base')
+MODELS = ('mobilenet_v1', 'mobilenet_v1:1.8', 'resnet50', 'minilm', 'bert-base')
 
 
 def smi(gpus, field):
@@ -100,8 +101,7 @@ def beside_echo(programs, server, model, clients, rounds=4, requests=300, second
                          f'--rounds={rounds}', f'--requests={requests}', f'--seconds={seconds}')
 
 
-def write_model(programs, repository, model, sparsity):
-    folder = repository / model / '1'
+def write_model(programs, folder, model, sparsity):
     folder.mkdir(parents=True)
     written = programs.run('plan_bench', f'--model={model}', f'--sparsity={sparsity}', f'--write={folder / "model.swz"}')
     if written.returncode != 0:
@@ -110,19 +110,20 @@ def write_model(programs, repository, model, sparsity):
 
 def measure_one(programs, arguments, scratch, model, device='cuda:0', streams=1, clients=16, sparsity=0.9):
     """One client, and many, of a model of which each device has this many executors."""
-    repository = scratch / f'{model} {sparsity}'
+    name = model.replace(':', '_')
+    repository = scratch / f'{name} {sparsity}'
     if not repository.exists():
-        write_model(programs, repository, model, sparsity)
-    (repository / model / 'config.pbtxt').write_text(CONFIG.format(rows=64, streams=streams))
+        write_model(programs, repository / name / '1', model, sparsity)
+    (repository / name / 'config.pbtxt').write_text(CONFIG.format(rows=64, streams=streams))
     with Server(programs, repository, scratch, f'--device={device}', f'--tuning-cache={scratch / "tuning_cache"}',
                 f'--tuning-budget={arguments.budget}') as server:
         with BusyWatch(device.removeprefix('cuda:')) as busy:
-            served = beside_echo(programs, server, model, clients)
+            served = beside_echo(programs, server, name, clients)
     one, echo = served['served'], served['echo']
     over = one['p50_us'] - one['compute_p50_us'] - echo['p50_us']
     over_busy = one['p50_us'] - served['busy_echo']['p50_us']
-    result = {'sparsity': sparsity, 'device': device, 'streams': streams, 'over_compute_and_echo_us': over,
-              'over_busy_echo_us': over_busy, 'busy_percent': busy.median(), **served}
+    result = arguments.stamp | {'sparsity': sparsity, 'device': device, 'streams': streams, 'over_compute_and_echo_us': over,
+              'over_busy_echo_us': over_busy, 'busy_percent': busy.median(), **served, 'model': model}
     stages = ', '.join(f'{name.removesuffix("_us")} {us:.0f}' for name, us in served['stages'].items())
     print(f'{model} {sparsity:.0%} zeros on {device}, {streams} streams each: p50 {one["p50_us"]:.0f} us, of which compute '
           f'{one["compute_p50_us"]:.0f}, echo {echo["p50_us"]:.0f}, over both {over:.0f}, over an echo as busy '
@@ -157,7 +158,7 @@ def measure_transformer(programs, arguments, scratch, figures):
                 kernels = server.log().split('kernels=')[-1].splitlines()[0]
             one = served['served']
             rate = one['requests_per_second'] * TRANSFORMER_TOKENS
-            results.append({'attention': attention, 'precision': precision, 'tokens_per_second': rate,
+            results.append(arguments.stamp | {'attention': attention, 'precision': precision, 'tokens_per_second': rate,
                             'memory_mib': memory, 'kernels': kernels, **served})
             print(f'Transformer of {TRANSFORMER_TOKENS} tokens, {attention} attention, {precision}: {rate:.0f} tokens/s, '
                   f'{memory:.0f} MiB; one client p50 {one["p50_us"]:.0f} us, of which compute {one["compute_p50_us"]:.0f}, '
@@ -171,9 +172,8 @@ def measure(programs, arguments, scratch, figures):
 
 
 def measure_gpus(programs, arguments, scratch, figures):
-    """Two GPUs beside one, where there are two."""
+    """Two GPUs beside one."""
     if len(smi('0,1', 'utilization.gpu')) < 2:
-        print('gpus: this machine has one', flush=True)
-        return
+        raise RuntimeError('this machine has one GPU; leave the part out with --only')
     figures['gpus'] = [measure_one(programs, arguments, scratch, 'resnet50', device, streams=2, clients=clients)
                        for device, clients in (('cuda:0', 16), ('cuda:0,1', 32))]
