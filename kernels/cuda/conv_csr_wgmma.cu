@@ -13,6 +13,7 @@ constexpr int kTile = 64;                        // columns of Y of a CTA
 constexpr int kSlab = FragmentCsr::kColumnUnit;  // rows of X that are multiplied at a time
 constexpr int kStepsOfSlab = kSlab / FragmentCsr::kBlock;
 constexpr int kStages = 4;                       // slabs of X under way
+constexpr int kSlabsOfLargest = 3;               // being found, in use, and cleared
 constexpr int kSumStride = kTile + 8;            // of rows of sums in shared memory: no bank conflicts
 constexpr int kLanesOfRow = kTile / 4;           // threads that have four neighbours each of a row of X or Y
 constexpr int kRowsOfPass = kThreads / kLanesOfRow;
@@ -47,8 +48,8 @@ struct alignas(1024) Shared {
     float sums[kGroups * kGroupRows][kSumStride];
   };
   float4 stages[kStages][kSlab][kLanesOfRow];
-  float4 largest[2][kThreads / kWarp][kLanesOfRow];  // of a warp's rows of a slab: magnitudes, by columns
-  float4 inverses[2][kLanesOfRow];                   // of the factors of a slab's columns
+  uint4 largest[kSlabsOfLargest][kLanesOfRow];  // magnitudes of a slab's columns, as bits
+  float4 inverses[2][kLanesOfRow];              // of the factors of a slab's columns
 };
 
 __device__ float4 LargerMagnitudes(float4 a, float4 b) {  // NaNs do not count
@@ -83,23 +84,27 @@ class SlabPiece {
       values_[i] = *At(slab, i);
       most = LargerMagnitudes(most, values_[i]);
     }
-    // The other half of the warp has other rows of the same columns.
-    constexpr int kOther = kWarp - kLanesOfRow;
-    const float4 others = {__shfl_xor_sync(0xFFFFFFFFu, most.x, kOther), __shfl_xor_sync(0xFFFFFFFFu, most.y, kOther),
-                           __shfl_xor_sync(0xFFFFFFFFu, most.z, kOther), __shfl_xor_sync(0xFFFFFFFFu, most.w, kOther)};
-    if (threadIdx.x % kWarp < kLanesOfRow) {
-      shared_.largest[slab % 2][threadIdx.x / kWarp][threadIdx.x % kLanesOfRow] = LargerMagnitudes(most, others);
+    // The other half of the warp has other rows of the same columns; each half takes two of the four.
+    const bool upper = threadIdx.x % kWarp >= kLanesOfRow;
+    const float sent[2] = {upper ? most.x : most.z, upper ? most.y : most.w};
+    const float kept[2] = {upper ? most.z : most.x, upper ? most.w : most.y};
+    auto* const to = reinterpret_cast<uint32_t*>(Largest(slab)) + (upper ? 2 : 0);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const float other = __shfl_xor_sync(0xFFFFFFFFu, sent[i], kLanesOfRow);
+      atomicMax(to + i, __float_as_uint(fmaxf(kept[i], other)));
     }
+  }
+  // For a slab to come.
+  __device__ void ClearLargest(int slab) const {
+    if (threadIdx.x < kLanesOfRow) *Largest(slab) = {};
   }
 
   // As FP16 parts, each column scaled by a factor of its own: the next one may be another request's.
   __device__ void Store(int slab) const {
     const int lane = threadIdx.x % kLanesOfRow;
-    float4 most = {};
-#pragma unroll
-    for (const auto& of_warp : shared_.largest[slab % 2]) most = LargerMagnitudes(most, of_warp[lane]);
-    const Fit fits[4] = {FitOf(__float_as_uint(most.x)), FitOf(__float_as_uint(most.y)), FitOf(__float_as_uint(most.z)),
-                         FitOf(__float_as_uint(most.w))};
+    const uint4 most = *Largest(slab);
+    const Fit fits[4] = {FitOf(most.x), FitOf(most.y), FitOf(most.z), FitOf(most.w)};
     if (threadIdx.x < kLanesOfRow) {
       shared_.inverses[slab % 2][lane] = {fits[0].inverse, fits[1].inverse, fits[2].inverse, fits[3].inverse};
     }
@@ -120,6 +125,11 @@ class SlabPiece {
   static constexpr int kRows = kSlab / kRowsOfPass;
   __device__ float4* At(int slab, int i) const {
     return &shared_.stages[slab % kStages][i * kRowsOfPass + threadIdx.x / kLanesOfRow][threadIdx.x % kLanesOfRow];
+  }
+
+  // Of this thread's columns.
+  __device__ uint4* Largest(int slab) const {
+    return &shared_.largest[slab % kSlabsOfLargest][threadIdx.x % kLanesOfRow];
   }
 
   const Args& args_;
@@ -343,6 +353,8 @@ __global__ __launch_bounds__(kThreads, 1) void MultiplySlabs(const __grid_consta
     piece.Load(slab);
   };
   for (int i = 0; i < kStages - 1; ++i) copy(begin + i);
+  for (int i = 0; i < kSlabsOfLargest; ++i) piece.ClearLargest(i);
+  __syncthreads();
   if (begin < end) {
     load(begin);
     weights.LoadEntries();
@@ -360,6 +372,7 @@ __global__ __launch_bounds__(kThreads, 1) void MultiplySlabs(const __grid_consta
     weights.LoadEntries();
     weights.LoadHalves();
     if (slab + 1 < end) piece.Store(slab + 1);
+    piece.ClearLargest(slab);
     sums.Add(shared.inverses[slab % 2]);
   }
   __syncthreads();

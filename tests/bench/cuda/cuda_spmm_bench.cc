@@ -97,7 +97,7 @@ class Bench {
 
  private:
   void Expect(double error, const Case& c, const std::string& what) const {
-    const double most = dtype_ == DType::kFloat32 ? 1e-5 : dtype_ == DType::kFloat16 ? 2e-3 : 1.6e-2;
+    const double most = dtype_ == DType::kFloat32 ? 1e-5 : dtype_ == DType::kFloat16 ? 4e-3 : 1.6e-2;
     if (error <= most) return;
     std::printf("WRONG: %s N=%ld %s differs by %g\n", c.name.c_str(), static_cast<long>(c.columns), what.c_str(),
                 error);
@@ -119,7 +119,6 @@ class Bench {
     c.sputnik = 1e30;
     int best = 64;
     for (const int columns : {8, 16, 32, 64}) {
-      if (columns > 8 && columns >= 2 * c.columns) break;
       const double us = TimeOneSputnik(product, swizzled, {.columns = columns}, c);
       if (us < c.sputnik) c.sputnik = us, best = columns;
     }

@@ -46,7 +46,8 @@ struct Subwarp {
 
   __device__ void LoadTile(const float* from_values, const int* from_columns) {
 #pragma unroll
-    for (int at = lane * C::kVector; at < kK; at += C::kLanes * C::kVector) {
+    for (int first = 0; first < kK; first += C::kLanes * C::kVector) {
+      const int at = first + lane * C::kVector;
       if constexpr (C::kVector == 4) {
         *reinterpret_cast<Float*>(values + at) = __ldg(reinterpret_cast<const Float*>(from_values + at));
         const int4 c = __ldg(reinterpret_cast<const int4*>(from_columns + at));
