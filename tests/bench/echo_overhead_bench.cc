@@ -144,8 +144,12 @@ std::unique_ptr<Stub> Connect(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection for each client
   arguments.SetMaxReceiveMessageSize(-1);                   // no limit
-  return GRPCInferenceService::NewStub(
-      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+  const auto channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  // Requests do not wait for a connection. Where many connect at once, a first attempt was seen to fail, which the
+  // channel repeats.
+  const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(20);
+  SWIZZLE_CHECK(channel->WaitForConnected(deadline));
+  return GRPCInferenceService::NewStub(channel);
 }
 
 ModelInferResponse Infer(Stub& stub, const ModelInferRequest& request) {
