@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -61,6 +62,24 @@ TEST_P(FunctionAccuracyTest, IsNearTheExactFunction) {
     }
   }
   EXPECT_GT(rows, 0);
+}
+
+TEST(GeluTest, KeepsWhatIsNoNumberAndEndsAtZero) {
+  const auto backend = NewCpuBackend();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  // As many as a vector has, and more: the last ones go another way.
+  std::vector<float> samples;
+  for (int i = 0; i < 9; ++i) samples.insert(samples.end(), {std::nanf(""), kInfinity, -kInfinity});
+  for (const Kernel& kernel : backend->kernels()) {
+    if (kernel.key.op != Op::kFunction || kernel.key.input != Layout::kNchw) continue;
+    if ((kernel.required_features & ~backend->features()) != 0) continue;
+    const std::vector<float> results = Results(kernel, FunctionKind::kGelu, samples, *backend);
+    for (size_t i = 0; i < results.size(); i += 3) {
+      EXPECT_TRUE(std::isnan(results[i])) << kernel.name << " " << results[i];
+      EXPECT_EQ(results[i + 1], kInfinity) << kernel.name;
+      EXPECT_EQ(results[i + 2], 0.0f) << kernel.name;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FunctionAccuracyTest,
