@@ -17,6 +17,10 @@ PanelConv::PanelConv(const KernelArgs& args, Layout layout, int64_t block_rows, 
   const int64_t panel_bytes = args.problem->input.channels * kMaxPanelWidth * static_cast<int64_t>(sizeof(float));
   // The input of a group takes three eighths of the second cache.
   panels_per_group_ = std::clamp<int64_t>(HostCacheSizes().second / 8 * 3 / panel_bytes, 1, grid_.count());
+  // Where weights are small, each thread reads all of them and keeps to panels of its own, the same ones in every
+  // layer: what it reads is then not in another's cache.
+  if (static_cast<int64_t>(args.weight->bytes()) > HostCacheSizes().second / 2) return;
+  panels_per_group_ = std::min(panels_per_group_, std::max<int64_t>(1, grid_.count() / args.problem->threads));
 }
 
 PanelPart PanelConv::PartAt(int64_t begin, int64_t end) const {
