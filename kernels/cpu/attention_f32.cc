@@ -106,6 +106,13 @@ struct BlockState {
   float* growth;         // what the sums, which go by older references, are to be multiplied by
 };
 
+// What a block of keys is to its block of queries.
+struct BlockPlace {
+  bool first;             // nothing has been summed so far
+  float* output;          // where the sums, complete, go: rows of a panel, one a channel; null: they stay
+  int64_t output_stride;  // floats from one row to the next
+};
+
 // Raises the references to `largest` where that is more, and brings totals and powers up to `end` in line.
 template <int kVectors>
 HWY_NOINLINE void RaiseReferences(const FloatVector (&largest)[kVectors], const BlockState& state, const float* end) {
@@ -174,17 +181,32 @@ void ScoreTile(const Broadcasts& keys, const float* bias, const uint64_t* allowe
   }
 }
 
-// sums[r] = sums[r] * growth + value channel r * powers, over all pieces of a block.
+// 1 / totals; 0 for a query that no key was left to, whose total is 0.
+template <int kVectors>
+HWY_INLINE void InvertTotals(const BlockState& state, FloatVector (&inverse)[kVectors]) {
+  const FloatTag d;
+  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
+    const FloatVector total = hn::Load(d, state.totals + j * kLanes);
+    inverse[j] = hn::IfThenZeroElse(hn::Eq(total, hn::Zero(d)), hn::Div(hn::Set(d, 1.0f), total));
+  }
+}
+
+// sums[r] = sums[r] * growth + value channel r * powers, over all pieces of a block; divided by the totals into the
+// output where that is their place.
 template <int kRows, int kVectors>
-void ValueTile(std::span<const Piece> pieces, int64_t channel, const BlockState& state) {
+void ValueTile(std::span<const Piece> pieces, int64_t channel, const BlockState& state, const BlockPlace& place) {
   constexpr int64_t kWidth = kVectors * kLanes;
   const FloatTag d;
   Tile<kRows, kVectors> tile;
   float* sums = state.sums + channel * kWidth;
-  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
-    const FloatVector growth = hn::Load(d, state.growth + j * kLanes);
-    SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
-      tile.sums[r][j] = hn::Mul(hn::Load(d, sums + r * kWidth + j * kLanes), growth);
+  if (place.first) {
+    tile.SetZero();
+  } else {
+    SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
+      const FloatVector growth = hn::Load(d, state.growth + j * kLanes);
+      SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
+        tile.sums[r][j] = hn::Mul(hn::Load(d, sums + r * kWidth + j * kLanes), growth);
+      }
     }
   }
   const float* powers = state.powers;
@@ -194,7 +216,15 @@ void ValueTile(std::span<const Piece> pieces, int64_t channel, const BlockState&
     tile.MultiplyAdd(values, powers);
     powers += piece.count * kWidth;
   }
-  tile.Store(sums);
+  if (place.output == nullptr) return tile.Store(sums);
+  FloatVector inverse[kVectors];
+  InvertTotals<kVectors>(state, inverse);
+  SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
+    float* const to = place.output + (channel + r) * place.output_stride;
+    SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
+      hn::StoreU(hn::Mul(tile.sums[r][j], inverse[j]), d, to + j * kLanes);
+    }
+  }
 }
 
 template <int kVectors>
@@ -223,7 +253,8 @@ HWY_INLINE void ForEachTile(int64_t rows, const Visit& visit) {
 
 // One block of keys, in pieces.
 template <int kVectors>
-void AttendKeys(std::span<const Piece> pieces, const AttentionScratch& sizes, const BlockState& state) {
+void AttendKeys(std::span<const Piece> pieces, const AttentionScratch& sizes, const BlockState& state,
+                const BlockPlace& place) {
   constexpr int64_t kWidth = kVectors * kLanes;
   std::fill(state.growth, state.growth + kWidth, 1.0f);
   float* powers = state.powers;
@@ -238,7 +269,7 @@ void AttendKeys(std::span<const Piece> pieces, const AttentionScratch& sizes, co
     powers += piece.count * kWidth;
   }
   ForEachTile(sizes.value_channels, [&](int64_t first, int64_t rows) {
-    kValueTiles<kVectors>[rows - 1](pieces, first, state);
+    kValueTiles<kVectors>[rows - 1](pieces, first, state, place);
   });
 }
 
@@ -361,17 +392,14 @@ void PackQueries(const AttentionCall& call, const QueryBlock& block, float* pack
   }
 }
 
-// output = sums / totals, transposed where channels are neighbours. A query that no key was left to has the total 0.
+// output = sums / totals, transposed where channels are neighbours.
 template <int kVectors>
 void WriteOutput(const AttentionCall& call, const QueryBlock& block, const BlockState& state) {
   constexpr int64_t kWidth = kVectors * kLanes;
-  const FloatTag d;
+  FloatVector inverses[kVectors];
+  InvertTotals<kVectors>(state, inverses);
   HWY_ALIGN float inverse[kWidth];
-  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
-    const FloatVector total = hn::Load(d, state.totals + j * kLanes);
-    const FloatVector quotient = hn::Div(hn::Set(d, 1.0f), total);
-    hn::Store(hn::IfThenZeroElse(hn::Eq(total, hn::Zero(d)), quotient), d, inverse + j * kLanes);
-  }
+  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) hn::Store(inverses[j], FloatTag(), inverse + j * kLanes);
   const int64_t channels = call.sizes.value_channels;
   for (int64_t query = block.first_query; query < block.last_query;) {
     const TokenRun run = call.output_matrix.RunAt(query);
@@ -389,6 +417,15 @@ void WriteOutput(const AttentionCall& call, const QueryBlock& block, const Block
   }
 }
 
+// Where the sums of a block of whole vectors may go at once: its queries are neighbours in the output's rows.
+BlockPlace OutputPlace(const AttentionCall& call, const QueryBlock& block, int64_t width) {
+  const TokenRun run = call.output_matrix.RunAt(block.first_query);
+  const bool whole = block.last_query - block.first_query == width && run.tokens >= width;
+  if (!whole || run.token_stride != 1 || call.pattern != nullptr) return {false, nullptr, 0};
+  const int64_t channel = block.head * call.sizes.value_channels;
+  return {false, call.output + run.offset + channel * run.channel_stride, run.channel_stride};
+}
+
 template <int kVectors>
 void AttendBlock(const AttentionCall& call, const QueryBlock& block, float* scratch) {
   constexpr int64_t kWidth = kVectors * kLanes;
@@ -402,7 +439,9 @@ void AttendBlock(const AttentionCall& call, const QueryBlock& block, float* scra
                          .references = references,
                          .growth = growth};
   PackQueries<kVectors>(call, block, scratch);
-  std::fill(state.sums, state.sums + call.sizes.value_channels * kWidth, 0.0f);
+  const BlockPlace output = OutputPlace(call, block, kWidth);
+  // A pattern may leave blocks of keys out, the first and the last among them.
+  if (call.pattern != nullptr) std::fill(state.sums, state.sums + call.sizes.value_channels * kWidth, 0.0f);
   for (int64_t key = block.first_key; key < block.last_key; key += kKeyBlock) {
     Piece pieces[kMaxPieces];
     Keys keys{key, std::min(key + kKeyBlock, block.last_key), nullptr};
@@ -410,9 +449,11 @@ void AttendBlock(const AttentionCall& call, const QueryBlock& block, float* scra
     if (call.pattern != nullptr) keys = WithoutEnds(*call.pattern, block, keys, allowed);
     const int64_t count = CutKeys(call, block.head, keys, pieces);
     if (count == 0) continue;
-    AttendKeys<kVectors>({pieces, static_cast<size_t>(count)}, call.sizes, state);
+    BlockPlace place = key + kKeyBlock >= block.last_key ? output : BlockPlace{false, nullptr, 0};
+    place.first = call.pattern == nullptr && key == block.first_key;
+    AttendKeys<kVectors>({pieces, static_cast<size_t>(count)}, call.sizes, state, place);
   }
-  WriteOutput<kVectors>(call, block, state);
+  if (output.output == nullptr) WriteOutput<kVectors>(call, block, state);
 }
 
 // In as many vectors as the block's queries need.

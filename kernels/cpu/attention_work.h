@@ -9,9 +9,10 @@
 
 namespace swizzle::cpu {
 
-// The most queries and keys that meet at once.
+// The most queries and keys that meet at once. A short sequence's keys are one block, whose sums go from registers to
+// the output.
 inline constexpr int64_t kQueryBlock = 64;
-inline constexpr int64_t kKeyBlock = 64;
+inline constexpr int64_t kKeyBlock = 128;
 
 // Some queries of one sequence and head, in tokens of the batch.
 struct QueryBlock {
