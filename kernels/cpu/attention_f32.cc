@@ -99,6 +99,7 @@ struct Piece {
 // The state of a block of queries, in rows of its width.
 struct BlockState {
   const float* queries;  // [head channels]
+  float scale;           // of the products with keys, positive
   float* powers;         // [keys of a block]: 2^(score - reference)
   float* sums;           // [value channels]: of values times powers
   float* totals;         // of powers
@@ -146,7 +147,8 @@ HWY_INLINE void LeaveOut(const uint64_t* allowed, FloatVector (&scores)[kRows][k
   }
 }
 
-// powers[r] = 2^(keys[r] * queries + bias[r] - reference), added to the totals. `powers` follow all earlier ones.
+// powers[r] = 2^((keys[r] * queries + bias[r]) * scale - reference), added to the totals. `powers` follow all earlier
+// ones.
 template <int kRows, int kVectors>
 void ScoreTile(const Broadcasts& keys, const float* bias, const uint64_t* allowed, const BlockState& state,
                float* powers) {
@@ -161,11 +163,13 @@ void ScoreTile(const Broadcasts& keys, const float* bias, const uint64_t* allowe
     }
   }
   if (allowed != nullptr) LeaveOut<kRows, kVectors>(allowed, tile.sums);
+  const FloatVector scale = hn::Set(d, state.scale);
   FloatVector largest[kVectors];
   FloatVector excess = hn::Set(d, kLeast);
   SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
     largest[j] = tile.sums[0][j];
     SWIZZLE_UNROLL for (int r = 1; r < kRows; ++r) largest[j] = hn::Max(largest[j], tile.sums[r][j]);
+    largest[j] = hn::Mul(largest[j], scale);
     excess = hn::Max(excess, hn::Sub(largest[j], hn::Load(d, state.references + j * kLanes)));
   }
   if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Le(excess, hn::Set(d, kSlack))))) RaiseReferences(largest, state, powers);
@@ -173,7 +177,7 @@ void ScoreTile(const Broadcasts& keys, const float* bias, const uint64_t* allowe
     const FloatVector reference = hn::Load(d, state.references + j * kLanes);
     FloatVector total = hn::Load(d, state.totals + j * kLanes);
     SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
-      const FloatVector power = PowerOfTwo(hn::Sub(tile.sums[r][j], reference));
+      const FloatVector power = PowerOfTwo(hn::MulSub(tile.sums[r][j], scale, reference));
       total = hn::Add(total, power);
       hn::Store(power, d, powers + (r * kVectors + j) * kLanes);
     }
@@ -426,19 +430,31 @@ BlockPlace OutputPlace(const AttentionCall& call, const QueryBlock& block, int64
   return {false, call.output + run.offset + channel * run.channel_stride, run.channel_stride};
 }
 
+// The queries of a block of `width` where they lie as they are needed; null if they don't.
+const float* QueriesInPlace(const AttentionCall& call, const QueryBlock& block, int64_t width) {
+  const TokenRun run = call.key_matrix.RunAt(block.first_query);
+  const bool whole = block.last_query - block.first_query == width && run.offset % kLanes == 0;
+  if (!whole || run.token_stride != 1 || run.channel_stride != width || run.tokens < width) return nullptr;
+  // Biases are added to scaled products, and the largest product has the largest score where the scale is positive.
+  if (call.bias != nullptr || call.scale <= 0) return nullptr;
+  return call.queries + run.offset + block.head * call.sizes.head_channels * width;
+}
+
 template <int kVectors>
 void AttendBlock(const AttentionCall& call, const QueryBlock& block, float* scratch) {
   constexpr int64_t kWidth = kVectors * kLanes;
   HWY_ALIGN float totals[kWidth], references[kWidth], growth[kWidth];
   std::fill(totals, totals + kWidth, 0.0f);
   std::fill(references, references + kWidth, kLeast);
-  const BlockState state{.queries = scratch,
+  const float* const in_place = QueriesInPlace(call, block, kWidth);
+  const BlockState state{.queries = in_place == nullptr ? scratch : in_place,
+                         .scale = in_place == nullptr ? 1.0f : call.scale * kLog2E,
                          .powers = scratch + call.sizes.powers_offset(),
                          .sums = scratch + call.sizes.sums_offset(),
                          .totals = totals,
                          .references = references,
                          .growth = growth};
-  PackQueries<kVectors>(call, block, scratch);
+  if (in_place == nullptr) PackQueries<kVectors>(call, block, scratch);
   const BlockPlace output = OutputPlace(call, block, kWidth);
   // A pattern may leave blocks of keys out, the first and the last among them.
   if (call.pattern != nullptr) std::fill(state.sums, state.sums + call.sizes.value_channels * kWidth, 0.0f);
