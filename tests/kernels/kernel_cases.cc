@@ -294,6 +294,10 @@ std::vector<KernelCase> AttentionCases() {
       cases.push_back(made);
     }
   }
+  // Whole panels of queries and whole blocks of keys, one and two of them.
+  cases.push_back(SequenceCase(Op::kAttention, {64, 128, 192}, 64, 0));
+  cases.back().problem.output.channels = 64;
+  cases.back().problem.attention = {2, 0.2f};
   return cases;
 }
 
