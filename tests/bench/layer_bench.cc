@@ -1,6 +1,7 @@
 // Times every row of the CPU backend's kernel table that this machine runs, on the layers of MobileNetV1 at 224x224 and
-// at 28x28, and prints for each the best of several medians with its rate: GFLOP/s of the dense sum for convolutions,
-// GB/s of input and output for the rest.
+// at 28x28, or on the convolutions of ResNet-50. The rows take turns; each line has the least time of a row and its rate:
+// GFLOP/s of the dense sum for convolutions, and the share of the best FMA peak seen meanwhile, GB/s of input and output
+// for the rest.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -10,6 +11,7 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/select.h"
+#include "tests/bench/fma_peak.h"
 
 namespace swizzle {
 namespace {
@@ -18,6 +20,7 @@ struct Options {
   int threads = 0;
   int64_t batch = 1;
   int rounds = 5;
+  std::string model = "mobilenet_v1";
   std::string row;
   std::string layer;
 };
@@ -64,6 +67,27 @@ std::vector<Problem> MobileNetLayers() {
   return problems;
 }
 
+// Each kind of convolution once.
+std::vector<Problem> ResnetLayers() {
+  std::vector<Problem> problems = {Layer(Op::kConv, 3, 224, 64, Square(7, 2, 3))};
+  int64_t channels = 64, size = 56;
+  for (int64_t width : {64, 128, 256, 512}) {
+    const int stride = width == 64 ? 1 : 2;
+    problems.push_back(Layer(Op::kConv, channels, size, width, {}));
+    if (stride == 2) problems.push_back(Layer(Op::kConv, width, size, width, Square(3, 2, 1)));
+    problems.push_back(Layer(Op::kConv, channels, size, 4 * width, Square(1, stride, 0)));
+    size /= stride;
+    channels = 4 * width;
+    problems.push_back(Layer(Op::kConv, channels, size, width, {}));
+    problems.push_back(Layer(Op::kConv, width, size, width, Square(3, 1, 1)));
+    problems.push_back(Layer(Op::kConv, width, size, channels, {}));
+    problems.back().epilogue.residual = true;
+  }
+  problems.push_back(Layer(Op::kConv, 2048, 1, 1000, {}));
+  for (Problem& problem : problems) problem.epilogue.high = Epilogue().high;
+  return problems;
+}
+
 Weight DrawWeight(const Problem& problem) {
   const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
   DenseMatrix matrix{problem.output.channels, problem.op == Op::kConv ? problem.input.channels * taps : taps, {}};
@@ -85,19 +109,26 @@ double Work(const Problem& problem) {
   return (inputs * (problem.op == Op::kAdd ? 2 : 1) + outputs) * sizeof(float);
 }
 
-StatusOr<double> BestSeconds(Backend& backend, Stream& stream, const Kernel& kernel, const Problem& problem,
-                             int rounds) {
-  std::unique_ptr<PackedWeight> packed;
-  if (kernel.prepare != nullptr) {
-    SWIZZLE_ASSIGN_OR_RETURN(packed, kernel.prepare(DrawWeight(problem), problem));
+// A row and its weight, if it takes one.
+struct Entrant {
+  const Kernel* kernel;
+  std::unique_ptr<PackedWeight> weight;
+};
+
+std::vector<Entrant> Entrants(const Backend& backend, const Problem& problem, const Options& options) {
+  const bool has_weight = problem.op == Op::kConv || problem.op == Op::kDepthwiseConv;
+  std::vector<Entrant> entrants;
+  for (const Kernel* kernel : Candidates(backend, problem, has_weight ? Format::kDense : Format::kNone)) {
+    if (kernel->name.find(options.row) == std::string_view::npos) continue;
+    Entrant entrant{kernel, nullptr};
+    if (kernel->prepare != nullptr) {
+      auto packed = kernel->prepare(DrawWeight(problem), problem);
+      if (!packed.ok()) continue;
+      entrant.weight = std::move(*packed);
+    }
+    entrants.push_back(std::move(entrant));
   }
-  double best = 1e9;
-  for (int round = 0; round < rounds; ++round) {
-    SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration median,
-                             MeasureKernel(backend, stream, kernel, problem, packed.get(), {}));
-    best = std::min(best, absl::ToDoubleSeconds(median));
-  }
-  return best;
+  return entrants;
 }
 
 std::string LayerText(const Problem& problem) {
@@ -108,27 +139,45 @@ std::string LayerText(const Problem& problem) {
                 problem.window.kernel_h, "/", problem.window.stride_h);
 }
 
-void PrintRow(const Kernel& kernel, const Problem& problem, double seconds) {
-  const bool sums = problem.op == Op::kConv || problem.op == Op::kDepthwiseConv;
-  std::printf("  %-36s %9.1f us %8.1f %s\n", std::string(kernel.name).c_str(), seconds * 1e6,
-              Work(problem) / seconds / 1e9, sums ? "GFLOP/s" : "GB/s");
+void PrintRow(const Kernel& kernel, const Problem& problem, double seconds, double peak_gflops) {
+  const double rate = Work(problem) / seconds / 1e9;
+  std::printf("  %-36s %9.1f us %8.1f", std::string(kernel.name).c_str(), seconds * 1e6, rate);
+  if (problem.op == Op::kConv || problem.op == Op::kDepthwiseConv) {
+    std::printf(" GFLOP/s %3.0f %%\n", 100 * rate / (peak_gflops * problem.threads));
+  } else {
+    std::printf(" GB/s\n");
+  }
+}
+
+Status MeasureLayer(Backend& backend, Stream& stream, const Problem& problem, const Options& options) {
+  const std::vector<Entrant> entrants = Entrants(backend, problem, options);
+  std::vector<Contender> contenders;
+  for (const Entrant& entrant : entrants) contenders.push_back({entrant.kernel, entrant.weight.get()});
+  std::vector<absl::Duration> least(contenders.size(), absl::InfiniteDuration());
+  double peak_gflops = 0;
+  for (int round = 0; round < options.rounds; ++round) {
+    peak_gflops = std::max(peak_gflops, bench::FmaPeakGflops(backend.features()));
+    SWIZZLE_ASSIGN_OR_RETURN(const auto times, MeasureKernels(backend, stream, contenders, problem, {}));
+    for (size_t i = 0; i < times.size(); ++i) least[i] = std::min(least[i], times[i]);
+  }
+  for (size_t i = 0; i < contenders.size(); ++i) {
+    PrintRow(*contenders[i].kernel, problem, absl::ToDoubleSeconds(least[i]), peak_gflops);
+  }
+  return absl::OkStatus();
 }
 
 int Run(const Options& options) {
   const auto backend = NewCpuBackend();
   const auto stream = backend->NewStream(options.threads);
-  for (Problem problem : MobileNetLayers()) {
+  for (Problem problem : options.model == "resnet50" ? ResnetLayers() : MobileNetLayers()) {
     problem.input.batch = problem.output.batch = options.batch;
     problem.threads = (*stream)->threads();
     const std::string text = LayerText(problem);
     if (text.find(options.layer) == std::string::npos) continue;
     std::printf("%s, %d threads\n", text.c_str(), problem.threads);
-    const bool has_weight = problem.op == Op::kConv || problem.op == Op::kDepthwiseConv;
-    for (const Kernel* kernel : Candidates(*backend, problem, has_weight ? Format::kDense : Format::kNone)) {
-      if (kernel->name.find(options.row) == std::string_view::npos) continue;
-      const auto seconds = BestSeconds(*backend, **stream, *kernel, problem, options.rounds);
-      if (seconds.ok()) PrintRow(*kernel, problem, *seconds);
-    }
+    const Status status = MeasureLayer(*backend, **stream, problem, options);
+    if (!status.ok()) std::printf("  %s\n", std::string(status.message()).c_str());
+    std::fflush(stdout);
   }
   return 0;
 }
@@ -142,6 +191,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "0: all")->check(CLI::Range(0, 1024));
   app.add_option("--batch", options.batch)->check(CLI::Range(1, 4096));
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
+  app.add_option("--model", options.model)->check(CLI::IsMember({"mobilenet_v1", "resnet50"}));
   app.add_option("--row", options.row, "measure rows whose names contain this");
   app.add_option("--layer", options.layer, "measure layers whose lines contain this");
   CLI11_PARSE(app, argc, argv);
