@@ -1,5 +1,7 @@
 #include "kernels/cpu/conv_dense_f32.h"
 
+#include <algorithm>
+
 #include "kernels/cpu/function_f32.h"
 #include "kernels/cpu/interleaved_dense.h"
 #include "kernels/cpu/panel_cell.h"
@@ -14,53 +16,136 @@
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
 
-// One group of rows, for kVectors vectors of a panel of kUnits position units, the first at kFirstVector.
-template <int kUnits, int kFirstVector, int kVectors>
-void RunTile(const InterleavedDense& weight, int64_t group, const PanelCell& cell) {
-  static_assert(kTileRows == InterleavedDense::kRows);
+constexpr int kGroupRows = InterleavedDense::kRows;
+// Columns that are asked for ahead: out of the second cache they come while the ones before are computed.
+constexpr int64_t kColumnsAhead = 8;
+
+// Vectors of a tile of kGroupRows rows: its sums, its columns and a weight fill the registers.
+#if HWY_TARGET == HWY_AVX3
+constexpr int kTileVectors = 4;
+#else
+constexpr int kTileVectors = 2;
+#endif
+
+// Groups that make a tile together, where a panel is narrow: with fewer sums than about ten the units wait for each other.
+template <int kUnits>
+constexpr int kTileGroups = kTileVectors == 4 && kUnits <= 2 ? 2 : 1;
+
+// Columns of a cell, and what they are multiplied with.
+struct Columns {
+  int64_t count;
+  const float* first;
+  const float* weights;   // of the first group
+  int64_t group_weights;  // from one group to the next
+};
+
+// kRows rows of kGroups groups, for kVectors vectors of a panel of kUnits position units, the first at kFirstVector. The
+// last group may have fewer rows than there are weights.
+template <int kUnits, int kFirstVector, int kVectors, int kRows>
+HWY_INLINE void RunTile(const Columns& columns, const PanelCell& cell, int64_t first_row) {
+  constexpr int64_t kWidth = kUnits * kPositionUnit;
   const FloatTag d;
-  uint32_t rows[kTileRows];
-  for (int r = 0; r < kTileRows; ++r) rows[r] = weight.row(group, r);
-  Tile<kUnits, kFirstVector, kVectors> tile;
-  tile.SetBias(cell, rows);
-  const float* weights = weight.weights(group);
-  const float* x = cell.columns + kFirstVector * kLanes;
-  for (int64_t k = 0; k < weight.cols(); ++k, weights += kTileRows, x += kUnits * kPositionUnit) {
-    HWY_DEFAULT_UNROLL for (int r = 0; r < kTileRows; ++r) {
-      const FloatVector row_weight = hn::Set(d, weights[r]);
-      HWY_DEFAULT_UNROLL for (int j = 0; j < kVectors; ++j) {
-        tile.sums[r][j] = hn::MulAdd(row_weight, hn::Load(d, x + j * kLanes), tile.sums[r][j]);
+  uint32_t rows[kRows];
+  for (int r = 0; r < kRows; ++r) rows[r] = static_cast<uint32_t>(first_row + r);
+  Tile<kUnits, kFirstVector, kVectors, kRows> tile;
+  if (cell.first) {
+    tile.SetBias(cell, rows);
+  } else {
+    tile.SetZero();
+  }
+  const float* weights = columns.weights;
+  const float* x = columns.first + kFirstVector * kLanes;
+  // Sums `count` columns while the lines from `ahead` on are asked for, and those from `also` on, one a column.
+  const auto add_columns = [&](int64_t count, const float* ahead, const float* also) HWY_ATTR {
+    for (; count > 0; --count, weights += kGroupRows, x += kWidth, ahead += kWidth) {
+      FloatVector column[kVectors];
+      SWIZZLE_UNROLL
+      for (int j = 0; j < kVectors; ++j) column[j] = hn::Load(d, x + j * kLanes);
+      SWIZZLE_UNROLL
+      for (int j = 0; j < kVectors; j += kPositionUnit / kLanes) __builtin_prefetch(ahead + j * kLanes);
+      if (also != nullptr) {
+        __builtin_prefetch(also);
+        also += kPositionUnit;
+      }
+      SWIZZLE_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        const float* weight = r < kGroupRows ? weights + r : weights + columns.group_weights + r - kGroupRows;
+        const FloatVector row_weight = hn::Set(d, *weight);
+        SWIZZLE_UNROLL
+        for (int j = 0; j < kVectors; ++j) tile.sums[r][j] = hn::MulAdd(row_weight, column[j], tile.sums[r][j]);
       }
     }
-  }
+  };
+  // The tile's part of the output, and what is added to it, come from further away.
+  constexpr int64_t kLines = kRows * kUnits;
+  const float* residual = cell.residual != nullptr ? cell.residual : cell.output;
+  const int64_t begin = std::min(columns.count, kLines), end = std::max(begin, columns.count - kColumnsAhead);
+  add_columns(begin, x + kColumnsAhead * kWidth, kFirstVector == 0 ? residual + first_row * kWidth : nullptr);
+  add_columns(end - begin, x + kColumnsAhead * kWidth, nullptr);
+  add_columns(columns.count - end, columns.first + kFirstVector * kLanes, nullptr);
   tile.Finish(cell, rows);
 }
 
-// One group of rows, for all of a panel's positions, in as few tiles as registers allow.
-template <int kUnits, int kFirstVector = 0>
-void RunGroup(const InterleavedDense& weight, int64_t group, const PanelCell& cell) {
-  constexpr int kLeft = kUnits * kUnitVectors - kFirstVector;
-  constexpr int kTiles = (kLeft + kMaxTileVectors - 1) / kMaxTileVectors;
-  constexpr int kVectors = kLeft / kTiles;
-  RunTile<kUnits, kFirstVector, kVectors>(weight, group, cell);
-  if constexpr (kVectors < kLeft) RunGroup<kUnits, kFirstVector + kVectors>(weight, group, cell);
+// Rows for all of a panel's positions, in as few tiles as registers allow.
+template <int kUnits, int kRows, int kFirstVector = 0>
+HWY_INLINE void RunRows(const Columns& columns, const PanelCell& cell, int64_t first_row) {
+  constexpr int kVectors = std::min<int>(kTileVectors, kUnits * kUnitVectors - kFirstVector);
+  RunTile<kUnits, kFirstVector, kVectors, kRows>(columns, cell, first_row);
+  if constexpr (kFirstVector + kVectors < kUnits * kUnitVectors) {
+    RunRows<kUnits, kRows, kFirstVector + kVectors>(columns, cell, first_row);
+  }
 }
 
-using GroupFunction = void (*)(const InterleavedDense&, int64_t, const PanelCell&);
-constexpr GroupFunction kRunGroup[] = {RunGroup<1>, RunGroup<2>, RunGroup<3>, RunGroup<4>};
-static_assert(std::size(kRunGroup) * kPositionUnit == kMaxPanelWidth);
+// Groups [begin, end) of the rows, for `count` columns from `first` on.
+template <int kUnits>
+void RunGroups(const InterleavedDense& weight, int64_t begin, int64_t end, int64_t first, int64_t count,
+               const PanelCell& cell) {
+  constexpr int kGroups = kTileGroups<kUnits>;
+  Columns columns = {count, cell.columns, nullptr, weight.cols() * kGroupRows};
+  while (begin < end) {
+    columns.weights = weight.weights(begin, first);
+    const int64_t row = begin * kGroupRows;
+    const int64_t rows = weight.GroupRows(begin);
+    if (begin + kGroups <= end && weight.GroupRows(begin + kGroups - 1) == kGroupRows) {
+      RunRows<kUnits, kGroups * kGroupRows>(columns, cell, row);
+      begin += kGroups;
+      continue;
+    }
+    if (rows == 6) {
+      RunRows<kUnits, 6>(columns, cell, row);
+    } else if (rows == 4) {
+      RunRows<kUnits, 4>(columns, cell, row);
+    } else if (rows == 2) {
+      RunRows<kUnits, 2>(columns, cell, row);
+    } else {
+      for (int64_t r = 0; r < rows; ++r, ++columns.weights) RunRows<kUnits, 1>(columns, cell, row + r);
+    }
+    ++begin;
+  }
+}
+
+using GroupsFunction = void (*)(const InterleavedDense&, int64_t, int64_t, int64_t, int64_t, const PanelCell&);
+constexpr GroupsFunction kRunGroups[] = {RunGroups<1>, RunGroups<2>, RunGroups<3>, RunGroups<4>};
+static_assert(std::size(kRunGroups) * kPositionUnit == kMaxPanelWidth);
 
 void ConvDense(const KernelArgs& args, Layout layout, Stream& stream) {
   const auto& weight = static_cast<const InterleavedDense&>(*args.weight);
-  const PanelConv conv(args, layout, weight.cols(), weight.bias(), weight.groups());
+  const int64_t cols = weight.cols();
+  const int64_t block_rows = InterleavedDense::BlockColumns(!PanelColumns::IsDirect(*args.problem, layout), cols);
+  const PanelConv conv(args, layout, block_rows, weight.bias(), weight.groups());
   conv.ForEachPart(CpuStream::From(stream), [&](PanelColumns& columns, const PanelPart& part, const PanelPart&) {
     PanelCell cell = conv.Cell(part.panel);
-    cell.columns = ColumnRows(columns, part.panel, 0, weight.cols());
-    const GroupFunction run_group = kRunGroup[cell.width / kPositionUnit - 1];
-    for (int64_t group = part.first_slice; group < part.last_slice; ++group) run_group(weight, group, cell);
+    const GroupsFunction run_groups = kRunGroups[cell.width / kPositionUnit - 1];
+    for (int64_t begin = 0, end; begin < cols; begin = end) {
+      end = std::min(begin + block_rows, cols);
+      cell.columns = ColumnRows(columns, part.panel, begin, end);
+      cell.first = begin == 0;
+      cell.last = end == cols;
+      run_groups(weight, part.first_slice, part.last_slice, begin, end - begin, cell);
+    }
     if (!cell.epilogue.function) return;
-    const int64_t first = part.first_slice * InterleavedDense::kRows;
-    const int64_t last = std::min(part.last_slice * InterleavedDense::kRows, args.problem->output.channels);
+    const int64_t first = part.first_slice * kGroupRows;
+    const int64_t last = std::min(part.last_slice * kGroupRows, weight.rows());
     ApplyFunction(*cell.epilogue.function, cell.output + first * cell.width, (last - first) * cell.width);
   });
 }
@@ -81,7 +166,9 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvDense(const Weight& weight, c
 template <Layout kInput>
 size_t ConvDenseWorkspaceBytes(const Problem& problem) {
   const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
-  return PanelConv::WorkspaceBytes(problem, kInput, problem.input.channels * taps);
+  const bool gathered = !PanelColumns::IsDirect(problem, kInput);
+  return PanelConv::WorkspaceBytes(problem, kInput,
+                                   InterleavedDense::BlockColumns(gathered, problem.input.channels * taps));
 }
 
 template size_t ConvDenseWorkspaceBytes<Layout::kPanels>(const Problem&);

@@ -14,7 +14,8 @@ InterleavedDense::InterleavedDense(const DenseMatrix& matrix, std::span<const fl
   for (int64_t group = 0; group < groups_; ++group) {
     float* to = weights_.data() + group * cols_ * kRows;
     for (int r = 0; r < kRows; ++r) {
-      const float* from = matrix.values.data() + row(group, r) * cols_;
+      const int64_t row = std::min(group * kRows + r, rows_ - 1);
+      const float* from = matrix.values.data() + row * cols_;
       for (int64_t k = 0; k < cols_; ++k) to[k * kRows + r] = from[k];
     }
   }

@@ -130,16 +130,23 @@ TEST(InterleavedCsrTest, BiasDefaultsToZero) {
   EXPECT_THAT(std::vector<float>(with.bias(), with.bias() + 3), ElementsAre(1, 2, 3));
 }
 
-// The header's worked example.
-TEST(InterleavedDenseTest, WorkedExample) {
-  const DenseMatrix matrix{.rows = 5, .cols = 2, .values = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}};
+TEST(InterleavedDenseTest, RepeatsTheLastRow) {
+  DenseMatrix matrix{.rows = 8, .cols = 2, .values = {}};
+  for (int i = 0; i < 16; ++i) matrix.values.push_back(static_cast<float>(i));
   const InterleavedDense packed(matrix, {});
   ASSERT_EQ(packed.groups(), 2);
-  EXPECT_THAT(std::vector<float>(packed.weights(0), packed.weights(0) + 16),
-              ElementsAre(1, 3, 5, 7, 2, 4, 6, 8, 9, 9, 9, 9, 10, 10, 10, 10));
-  EXPECT_EQ(packed.row(0, 3), 3u);
-  EXPECT_EQ(packed.row(1, 0), 4u);
-  EXPECT_EQ(packed.row(1, 3), 4u);
+  EXPECT_EQ(packed.GroupRows(0), 6);
+  EXPECT_EQ(packed.GroupRows(1), 2);
+  EXPECT_THAT(std::vector<float>(packed.weights(0, 0), packed.weights(0, 0) + 12),
+              ElementsAre(0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11));
+  EXPECT_THAT(std::vector<float>(packed.weights(1, 1), packed.weights(1, 1) + 6), ElementsAre(13, 15, 15, 15, 15, 15));
+}
+
+TEST(InterleavedDenseTest, BlocksAreOfLikeSize) {
+  EXPECT_EQ(InterleavedDense::BlockColumns(false, 2048), 2048);
+  EXPECT_EQ(InterleavedDense::BlockColumns(false, 3072), 1536);
+  EXPECT_EQ(InterleavedDense::BlockColumns(true, 576), 288);
+  EXPECT_EQ(InterleavedDense::BlockColumns(true, 27), 27);
 }
 
 }  // namespace
