@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/conv_vector_f32.h"
 #include "kernels/cpu/function_f32.h"
 #include "kernels/cpu/interleaved_csr.h"
 #include "kernels/cpu/panel_cell.h"
@@ -184,6 +185,10 @@ void RunPart(const InterleavedCsr& weight, const PanelPart& part, PanelColumns& 
 }
 
 void ConvCsr(const KernelArgs& args, Layout layout, Stream& stream) {
+  if (const auto* vectors = dynamic_cast<const VectorCsr*>(args.weight)) {
+    ConvVector(args, *vectors, layout, stream);
+    return;
+  }
   const auto& weight = static_cast<const InterleavedCsr&>(*args.weight);
   const PanelConv conv(args, layout, InterleavedCsr::kMaxBlock, weight.bias(), weight.slices());
   const bool ask_ahead = conv.ExceedsCache();
@@ -205,12 +210,16 @@ namespace swizzle::cpu {
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, const Problem& problem) {
   const auto* csr = std::get_if<CsrMatrix>(&weight.matrix);
   const CsrMatrix converted = csr == nullptr ? CsrMatrix::FromDense(std::get<DenseMatrix>(weight.matrix)) : CsrMatrix{};
-  return std::make_unique<InterleavedCsr>(csr == nullptr ? converted : *csr, weight.bias, problem.threads);
+  if (csr == nullptr) csr = &converted;
+  if (auto vectors = VectorCsr::PackIfFull(*csr, weight.bias, problem)) return vectors;
+  return std::make_unique<InterleavedCsr>(*csr, weight.bias, problem.threads);
 }
 
 template <Layout kInput>
 size_t ConvCsrWorkspaceBytes(const Problem& problem) {
-  return PanelConv::WorkspaceBytes(problem, kInput, InterleavedCsr::kMaxBlock);
+  const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
+  const int64_t vector_block = VectorCsr::BlockColumns(problem.window, problem.input.channels * taps);
+  return PanelConv::WorkspaceBytes(problem, kInput, std::max(InterleavedCsr::kMaxBlock, vector_block));
 }
 
 template size_t ConvCsrWorkspaceBytes<Layout::kPanels>(const Problem&);

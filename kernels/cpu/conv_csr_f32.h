@@ -4,6 +4,9 @@
 // Sum over the columns of a block, keep the sums of kTileRows rows by a whole panel in registers, go on to the next
 // rows; then the next block (see interleaved_csr.h). Each entry costs one broadcast and one load for every vector of
 // positions, so a processor with two load ports and two FMA ports stays below its FMA peak by what else is loaded.
+//
+// Where rows of the weight share columns, one load serves several rows: PrepareConvCsr then packs vectors of rows
+// (vector_csr.h). That is always faster there, so it is no row of its own, which every sparse layer would have to measure.
 #ifndef SWIZZLE_KERNELS_CPU_CONV_CSR_F32_H_
 #define SWIZZLE_KERNELS_CPU_CONV_CSR_F32_H_
 

@@ -38,6 +38,7 @@ constexpr Shape kShapes[] = {
 struct Options {
   int threads = 1;
   double sparsity = 0.9;
+  int64_t vector_rows = 1;
   int rounds = 21;
   std::vector<Shape> shapes{std::begin(kShapes), std::end(kShapes)};
   std::string row = "conv_";
@@ -56,15 +57,17 @@ Shape ParseShape(const std::string& text) {
   return shape;
 }
 
-// Rows differ in length as those of magnitude-pruned layers do.
-Weight DrawWeight(const Shape& shape, double sparsity) {
+// Rows differ in length as those of magnitude-pruned layers do. So many neighbouring rows are nonzero in the same columns.
+Weight DrawWeight(const Shape& shape, double sparsity, int64_t vector_rows) {
   std::mt19937 random(1);
   std::uniform_real_distribution<float> uniform(0, 1);
   DenseMatrix matrix{.rows = shape.m, .cols = shape.k, .values = std::vector<float>(shape.m * shape.k)};
-  for (int64_t row = 0; row < shape.m; ++row) {
+  for (int64_t first = 0; first < shape.m; first += vector_rows) {
     const double density = (1 - sparsity) * (sparsity > 0 ? 0.8 + 0.4 * uniform(random) : 1);
+    const int64_t end = std::min(first + vector_rows, shape.m);
     for (int64_t k = 0; k < shape.k; ++k) {
-      if (uniform(random) < density) matrix.values[row * shape.k + k] = uniform(random) - 0.5f;
+      if (uniform(random) >= density) continue;
+      for (int64_t row = first; row < end; ++row) matrix.values[row * shape.k + k] = uniform(random) - 0.5f;
     }
   }
   return {.matrix = CsrMatrix::FromDense(matrix), .bias = std::vector<float>(shape.m, 0.1f)};
@@ -151,7 +154,7 @@ void RunShape(Backend& backend, Stream& stream, const Shape& shape, const Option
   const Extent input{1, shape.k, height, shape.n / height};
   const Extent output{1, shape.m, height, shape.n / height};
   const Problem problem{Op::kConv, input, output, {}, {0, 6, false}, options.threads};
-  const Weight weight = DrawWeight(shape, options.sparsity);
+  const Weight weight = DrawWeight(shape, options.sparsity, options.vector_rows);
   std::deque<Contender> contenders;
   for (const Kernel* kernel : Candidates(backend, problem, Format::kCsr)) {
     const bool wanted = kernel->name.find(options.row) != std::string_view::npos && kernel->key.input != Layout::kNchw;
@@ -174,6 +177,8 @@ int Main(int argc, char** argv) {
   CLI::App app("Sparse times dense on the CPU");
   app.add_option("--threads", options.threads)->check(CLI::Range(1, 1024));
   app.add_option("--sparsity", options.sparsity, "of drawn weights")->check(CLI::Range(0.0, 0.999));
+  app.add_option("--vector-rows", options.vector_rows, "neighbouring rows that share their zeros")
+      ->check(CLI::Range(1, 1024));
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
   app.add_option_function<std::string>(
       "--shape", [&](const std::string& text) { options.shapes = {ParseShape(text)}; }, "MxKxN, instead of all");

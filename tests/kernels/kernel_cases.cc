@@ -388,11 +388,12 @@ std::string CaseText(const KernelCase& kernel_case) {
                 problem.epilogue.function ? Concat(" ", FunctionKindName(problem.epilogue.function->kind)) : "",
                 problem.attention.packed ? " packed" : "",
                 kernel_case.lengths.empty() ? "" : SequenceText(kernel_case), " sparsity ", kernel_case.sparsity,
+                kernel_case.vector_rows > 1 ? Concat(" vectors of ", kernel_case.vector_rows, " rows") : "",
                 " threads ", problem.threads);
 }
 
 // Every shape meets two tails and sparsities, which move on from shape to shape; one shape of a layer with weights
-// meets all of them.
+// meets all of them. Convolutions are also tried with weights whose rows share zeros.
 std::vector<KernelCase> KernelCases(Op op) {
   switch (op) {
     case Op::kFunction: return FunctionCases();
@@ -416,6 +417,11 @@ std::vector<KernelCase> KernelCases(Op op) {
   if (op != Op::kConv && op != Op::kDepthwiseConv) return cases;
   for (const Tail& tail : tails) {
     for (double sparsity : kSparsities) cases.push_back(MakeCase(op, shapes[shapes.size() / 3], tail, sparsity, 2));
+  }
+  if (op != Op::kConv) return cases;
+  for (size_t i = 1; i < shapes.size(); i += 2) {
+    cases.push_back(MakeCase(op, shapes[i], tails[i / 2 % tails.size()], i % 4 == 1 ? 0.5 : 0.9, 1 + i / 2 % 2));
+    cases.back().vector_rows = i % 3 == 0 ? 8 : 4;
   }
   return cases;
 }

@@ -77,8 +77,11 @@ Weight DrawWeight(const KernelCase& kernel_case, const Kernel& kernel, bool csr,
   std::bernoulli_distribution zero(kernel_case.sparsity);
   for (int64_t i = 0; i < matrix.rows * matrix.cols; ++i) {
     const int64_t row = i / matrix.cols;
-    const bool empty_row = kernel_case.sparsity > 0 && matrix.rows > 2 && (row == 0 || row == matrix.rows / 2);
-    matrix.values[i] = zero(random) || empty_row ? 0 : Rounded(matrix.values[i], kernel.key.weight_dtype, kernel);
+    const int64_t vector_row = row % kernel_case.vector_rows;
+    const bool draws_empty_rows = kernel_case.sparsity > 0 && matrix.rows > 2 && kernel_case.vector_rows == 1;
+    const bool empty_row = draws_empty_rows && (row == 0 || row == matrix.rows / 2);
+    const bool is_zero = vector_row > 0 ? matrix.values[i - vector_row * matrix.cols] == 0 : zero(random) || empty_row;
+    matrix.values[i] = is_zero ? 0 : Rounded(matrix.values[i], kernel.key.weight_dtype, kernel);
   }
   Weight weight;
   if (kernel_case.bias) weight.bias = DrawValues(matrix.rows, 1, random);
