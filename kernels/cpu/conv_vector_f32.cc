@@ -41,21 +41,34 @@ void RunTiles(const VectorCsr& weight, const TileRange& tiles, const PanelCell& 
     }
     const float* weights = weight.weights() + begin * kTileRows;
     const uint32_t* offsets = weight.offsets() + begin;
-    for (int64_t i = begin; i < end; ++i, ++offsets, weights += kTileRows) {
+    // Asks for one of the tile's rows, of the output and of what is added to it, if there is an `output`.
+    const auto add_entry = [&](const float* output, const float* residual) HWY_ATTR {
       const auto* x = reinterpret_cast<const float*>(columns + size_t{*offsets} * kUnits);
       const auto* ahead = columns + size_t{offsets[VectorCsr::kEntriesAhead]} * kUnits;
       FloatVector column[kVectors];
       SWIZZLE_UNROLL
       for (int j = 0; j < kVectors; ++j) column[j] = hn::Load(d, x + j * kLanes);
       SWIZZLE_UNROLL
-      for (int j = 0; j < kVectors; j += kUnitVectors) __builtin_prefetch(ahead + j * kLanes * sizeof(float));
+      for (int j = 0; j < kVectors; j += kUnitVectors) {
+        __builtin_prefetch(ahead + j * kLanes * sizeof(float));
+        if (output != nullptr) __builtin_prefetch(output + j * kLanes);
+        if (residual != nullptr) __builtin_prefetch(residual + j * kLanes);
+      }
       SWIZZLE_UNROLL
       for (int r = 0; r < kTileRows; ++r) {
         const FloatVector row_weight = hn::Set(d, weights[r]);
         SWIZZLE_UNROLL
         for (int j = 0; j < kVectors; ++j) tile.sums[r][j] = hn::MulAdd(row_weight, column[j], tile.sums[r][j]);
       }
+      ++offsets;
+      weights += kTileRows;
+    };
+    int64_t i = begin;
+    for (int r = 0; r < kTileRows && i < end; ++r, ++i) {
+      const int64_t row = int64_t{rows[r]} * (kUnits * kPositionUnit) + kFirstVector * kLanes;
+      add_entry(cell.output + row, cell.residual == nullptr ? nullptr : cell.residual + row);
     }
+    for (; i < end; ++i) add_entry(nullptr, nullptr);
     tile.Finish(cell, rows);
   }
 }
