@@ -6,7 +6,8 @@
 // positions, so a processor with two load ports and two FMA ports stays below its FMA peak by what else is loaded.
 //
 // Where rows of the weight share columns, one load serves several rows: PrepareConvCsr then packs vectors of rows
-// (vector_csr.h). That is always faster there, so it is no row of its own, which every sparse layer would have to measure.
+// (vector_csr.h). That is always faster there, so it is no row of its own, which every sparse layer would have to
+// measure.
 #ifndef SWIZZLE_KERNELS_CPU_CONV_CSR_F32_H_
 #define SWIZZLE_KERNELS_CPU_CONV_CSR_F32_H_
 

@@ -27,7 +27,7 @@ constexpr int kTileVectors = 4;
 constexpr int kTileVectors = 2;
 #endif
 
-// Groups that make a tile together, where a panel is narrow: with fewer sums than about ten the units wait for each other.
+// Groups that make a tile together, where a panel is narrow: with fewer than ten sums or so, each waits for itself.
 template <int kUnits>
 constexpr int kTileGroups = kTileVectors == 4 && kUnits <= 2 ? 2 : 1;
 
@@ -39,8 +39,8 @@ struct Columns {
   int64_t group_weights;  // from one group to the next
 };
 
-// kRows rows of kGroups groups, for kVectors vectors of a panel of kUnits position units, the first at kFirstVector. The
-// last group may have fewer rows than there are weights.
+// kRows rows of one group or two, for kVectors vectors of a panel of kUnits position units, the first at kFirstVector.
+// A group may have more weights than rows.
 template <int kUnits, int kFirstVector, int kVectors, int kRows>
 HWY_INLINE void RunTile(const Columns& columns, const PanelCell& cell, int64_t first_row) {
   constexpr int64_t kWidth = kUnits * kPositionUnit;

@@ -1,10 +1,10 @@
 // Dense convolution, fp32, into kPanels: rows conv_dense_f32_<isa> from kPanels and conv_nchw_dense_f32_<isa> from
 // kNchw, any window. They spare dense layers among sparse ones, and the stem, the conversions to a library's layout.
 //
-// A tile of 6 rows by up to 64 positions (with AVX2 by 16) keeps its sums in registers over a block of the columns. A column
-// of a tile is then four loads of activations and six of weights for 24 multiply-adds, so that the FMA units are the
-// bound; columns are asked for ahead out of the second cache, which loses less than blocks that stay in the first one
-// and have to carry sums from block to block.
+// A tile of 6 rows by up to 64 positions (with AVX2 by 16) keeps its sums in registers over a block of the columns. A
+// column of a tile is then four loads of activations and six of weights for 24 multiply-adds, so that the FMA units are
+// the bound; columns are asked for ahead out of the second cache, which loses less than blocks that stay in the first
+// one and have to carry sums from block to block.
 #ifndef SWIZZLE_KERNELS_CPU_CONV_DENSE_F32_H_
 #define SWIZZLE_KERNELS_CPU_CONV_DENSE_F32_H_
 

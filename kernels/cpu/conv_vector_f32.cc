@@ -22,8 +22,8 @@ struct TileRange {
   int64_t block;
 };
 
-// For kVectors vectors of a panel of kUnits position units, the first at kFirstVector. Columns are asked for a few entries
-// ahead: in no order, they come out of the second cache.
+// For kVectors vectors of a panel of kUnits position units, the first at kFirstVector. Columns are asked for a few
+// entries ahead: in no order, they come out of the second cache.
 template <int kUnits, int kFirstVector, int kVectors>
 void RunTiles(const VectorCsr& weight, const TileRange& tiles, const PanelCell& cell) {
   static_assert(kTileRows == VectorCsr::kRows);

@@ -1,4 +1,5 @@
-// What the rows conv_csr_f32_<isa> and conv_nchw_csr_f32_<isa> run where rows of the weight share columns (vector_csr.h).
+// What the rows conv_csr_f32_<isa> and conv_nchw_csr_f32_<isa> run where rows of the weight share columns
+// (vector_csr.h).
 #ifndef SWIZZLE_KERNELS_CPU_CONV_VECTOR_F32_H_
 #define SWIZZLE_KERNELS_CPU_CONV_VECTOR_F32_H_
 

@@ -1,5 +1,5 @@
-// The dense panel convolutions' own layout of a weight: six rows interleaved, so that the weights of a column that a tile
-// takes are neighbours. Worked example, rows interleaved by 2 instead of 6: (a b), (c d), (e f) become
+// The dense panel convolutions' own layout of a weight: six rows interleaved, so that a column's weights of a tile are
+// neighbours. Worked example, rows interleaved by 2 instead of 6: (a b), (c d), (e f) become
 //     a c  b d | e e  f f
 // A group that is not full repeats its last row. Immutable, thread-safe.
 #ifndef SWIZZLE_KERNELS_CPU_INTERLEAVED_DENSE_H_
@@ -34,7 +34,9 @@ class InterleavedDense final : public PackedWeight {
   int64_t cols() const { return cols_; }
   int64_t groups() const { return groups_; }
   // kRows weights of each column from `column` on.
-  const float* weights(int64_t group, int64_t column) const { return weights_.data() + (group * cols_ + column) * kRows; }
+  const float* weights(int64_t group, int64_t column) const {
+    return weights_.data() + (group * cols_ + column) * kRows;
+  }
   // Of the group, the repeated ones left out.
   int64_t GroupRows(int64_t group) const { return std::min<int64_t>(kRows, rows_ - group * kRows); }
   const float* bias() const { return bias_.data(); }  // of each row, zero if the layer has none

@@ -12,7 +12,8 @@ constexpr double kLeastFill = 0.75;
 constexpr int64_t kMinSliceTiles = 4;
 
 std::span<const uint32_t> ColumnsOf(const CsrMatrix& matrix, uint32_t row) {
-  return std::span(matrix.col_indices).subspan(matrix.row_offsets[row], matrix.row_offsets[row + 1] - matrix.row_offsets[row]);
+  const uint32_t* columns = matrix.col_indices.data();
+  return {columns + matrix.row_offsets[row], columns + matrix.row_offsets[row + 1]};
 }
 
 // The rows of each tile, kRows a tile; the last row is repeated.
@@ -28,8 +29,9 @@ std::vector<uint32_t> SortByColumns(const CsrMatrix& matrix, std::vector<uint32_
   });
   std::vector<uint32_t> whole, left;
   for (size_t begin = 0, end; begin < order.size(); begin = end) {
-    end = begin + 1;
-    while (end < order.size() && std::ranges::equal(ColumnsOf(matrix, order[begin]), ColumnsOf(matrix, order[end]))) ++end;
+    const auto columns = ColumnsOf(matrix, order[begin]);
+    for (end = begin + 1; end < order.size() && std::ranges::equal(columns, ColumnsOf(matrix, order[end])); ++end) {
+    }
     const size_t full = begin + (end - begin) / VectorCsr::kRows * VectorCsr::kRows;
     whole.insert(whole.end(), order.begin() + begin, order.begin() + full);
     left.insert(left.end(), order.begin() + full, order.begin() + end);
@@ -137,7 +139,8 @@ void VectorCsr::CutSlices(int threads, const CacheSizes& caches) {
 }
 
 size_t VectorCsr::bytes() const {
-  return slice_begin_.size() * sizeof(int64_t) + (rows_.size() + entry_begin_.size() + offsets_.size()) * sizeof(uint32_t) +
+  const size_t indices = rows_.size() + entry_begin_.size() + offsets_.size();
+  return slice_begin_.size() * sizeof(int64_t) + indices * sizeof(uint32_t) +
          (weights_.size() + bias_.size()) * sizeof(float);
 }
 

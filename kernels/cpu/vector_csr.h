@@ -1,10 +1,10 @@
 // The sparse convolutions' layout of a CSR weight whose rows share columns: vector-wise pruning (4x1, 8x1 and longer
-// vectors, with or without a shuffle of rows: Huang et al., DAC22, "Shfl-BW"), blocks, and weights with hardly any zeros.
+// vectors, with or without a shuffle of rows: Huang et al., DAC22, "Shfl-BW"), blocks, and hardly any zeros.
 //
-// Rows are put into tiles of kRows. A tile has an entry for each column in which one of its rows is nonzero, with the
-// weights of all its rows: a load of activations then serves kRows rows. Zeros that this adds are multiplied. Tiles take
-// rows in their own order or, if that leaves fewer entries, sorted by their columns, which brings rows of one vector
-// together wherever they lie.
+// Rows are put into tiles of kRows. A tile has an entry for each column in which one of its rows is nonzero, with
+// the weights of all its rows: a load of activations then serves kRows rows. Zeros that this adds are multiplied. Tiles
+// take rows in their own order or, if that leaves fewer entries, sorted by their columns, which brings rows of one
+// vector together wherever they lie.
 //
 // Worked example, tiles of 2 rows instead of 4:
 //      1 0 2 0      sorted by columns: rows 0 and 2 (columns 0 2), 1 and 3 (column 3). Two tiles:
@@ -70,9 +70,9 @@ class VectorCsr final : public PackedWeight {
 
   int64_t cols_;
   int64_t blocks_;
-  std::vector<uint32_t> rows_;          // kRows a tile
-  std::vector<uint32_t> entry_begin_;   // of each (tile, block), and the end
-  std::vector<int64_t> slice_begin_;    // in tiles, and the end
+  std::vector<uint32_t> rows_;         // kRows a tile
+  std::vector<uint32_t> entry_begin_;  // of each (tile, block), and the end
+  std::vector<int64_t> slice_begin_;   // in tiles, and the end
   std::vector<float> weights_;
   std::vector<uint32_t> offsets_;
   std::vector<float> bias_;

@@ -1,7 +1,7 @@
-// Times every row of the CPU backend's kernel table that this machine runs, on the layers of MobileNetV1 at 224x224 and
-// at 28x28, or on the convolutions of ResNet-50. The rows take turns; each line has the least time of a row and its rate:
-// GFLOP/s of the dense sum for convolutions, and the share of the best FMA peak seen meanwhile, GB/s of input and output
-// for the rest.
+// Times every row of the CPU backend's kernel table that this machine runs, on the layers of MobileNetV1 at 224x224
+// and at 28x28, or on the convolutions of ResNet-50. The rows take turns; each line has the least time of a row and its
+// rate: GFLOP/s of the dense sum for convolutions, and the share of the best FMA peak seen meanwhile, GB/s of input and
+// output for the rest.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>

@@ -57,7 +57,7 @@ Shape ParseShape(const std::string& text) {
   return shape;
 }
 
-// Rows differ in length as those of magnitude-pruned layers do. So many neighbouring rows are nonzero in the same columns.
+// Rows differ in length as those of magnitude-pruned layers do. `vector_rows` neighbours share their columns.
 Weight DrawWeight(const Shape& shape, double sparsity, int64_t vector_rows) {
   std::mt19937 random(1);
   std::uniform_real_distribution<float> uniform(0, 1);

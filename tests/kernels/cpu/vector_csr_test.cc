@@ -26,7 +26,8 @@ CsrMatrix Draw(int64_t rows, int64_t cols, double density, int64_t vector, bool 
   for (int64_t first = 0; first < rows; first += vector) {
     for (int64_t k = 0; k < cols; ++k) {
       if (!present(random)) continue;
-      for (int64_t r = first; r < std::min(first + vector, rows); ++r) dense.values[place[r] * cols + k] = uniform(random);
+      for (int64_t r = first; r < std::min(first + vector, rows); ++r)
+        dense.values[place[r] * cols + k] = uniform(random);
     }
   }
   return CsrMatrix::FromDense(dense);
