@@ -38,8 +38,8 @@ struct Contender {
 //
 // All take turns, a few runs each, so that a slow spell of the machine hits all alike: of contenders that were measured
 // one after the other the winner was seen to be who came at a good time. One that is far behind after two
-// turns gets no more, and leaves its time to the others. One that cannot run here (with a GPU's shared memory, say) is out
-// from the start, and its time infinite; if none can, the first one's error. Thread-compatible: `stream` is used
+// turns gets no more, and leaves its time to the others. One that cannot run here (with a GPU's shared memory, say) is
+// out from the start, and its time infinite; if none can, the first one's error. Thread-compatible: `stream` is used
 // throughout.
 StatusOr<std::vector<absl::Duration>> MeasureKernels(Backend& backend, Stream& stream,
                                                      std::span<const Contender> contenders, const Problem& problem,

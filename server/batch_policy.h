@@ -1,8 +1,8 @@
 // When a batch is formed, and of what: pure functions of the queue and the time.
 //
 // The policy is continuous batching: an idle executor takes what is queued at once, in order of arrival, up to
-// max_rows rows and max_tokens tokens. Only a configuration that asks for a delay makes it wait. Requests are never split; one whose rows do not
-// fit in the rest closes the batch.
+// max_rows rows and max_tokens tokens. Only a configuration that asks for a delay makes it wait. Requests are never
+// split; one whose rows do not fit in the rest closes the batch.
 #ifndef SWIZZLE_SERVER_BATCH_POLICY_H_
 #define SWIZZLE_SERVER_BATCH_POLICY_H_
 

@@ -27,8 +27,8 @@ namespace swizzle {
 inline constexpr int64_t kDerivedMaxBatchSize = 64;
 
 // The specification of a network served with no configuration: inputs, outputs, and max_batch_size,
-// kDerivedMaxBatchSize where the batch dimension is free, else 0. name, version and platform are the caller's to fill in; whatever a configuration says is
-// set afterwards.
+// kDerivedMaxBatchSize where the batch dimension is free, else 0. name, version and platform are the caller's to fill
+// in; whatever a configuration says is set afterwards.
 ModelSpec DeriveSpec(const Network& network);
 
 ModelFacts FactsOf(const PlanReport& report);

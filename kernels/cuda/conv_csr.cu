@@ -155,8 +155,8 @@ void QueuePieces(const SpmmOperands& operands, const SpmmPlan& plan, cudaStream_
   SpmmPieces<T, Column, kVectors><<<bundles * tiles, kBundle * kWarp, 0, queue>>>(args, tiles);
 }
 
-// Lets a kernel have as much shared memory as a device gives. Not as much as one launch needs: the limit is the kernel's,
-// for all threads, and one that lowers it fails another's launch.
+// Lets a kernel have as much shared memory as a device gives. Not as much as one launch needs: the limit is the
+// kernel's, for all threads, and one that lowers it fails another's launch.
 template <typename Function>
 void AllowSharedMemory(Function* kernel) {
   int ordinal = 0, most = 0;

@@ -3,9 +3,9 @@
 // "Flash-LLM", VLDB 2023): packed by fragment_csr.h, it becomes operands in registers, zeros included.
 //
 // FP32 products are three of FP16 parts (attention_mma.cuh has the source). Parts of X are made as a slab of it comes
-// in, each of its columns scaled by the power of two that suits the largest of its 64 numbers. (A factor for all columns
-// would be cheaper, but they may belong to several requests, and one with huge numbers would lose the others theirs.)
-// Tensor cores cut their sums off where
+// in, each of its columns scaled by the power of two that suits the largest of its 64 numbers. (A factor for all
+// columns would be cheaper, but they may belong to several requests, and one with huge numbers would lose the others
+// theirs.) Tensor cores cut their sums off where
 // FP32 units round them, which adds up: so they sum the products of a slab, and FP32 units add those to the others.
 // Against double precision the largest error over the DLMC is 4.3e-7 of the largest sum, and cuBLAS's in FP32 3.6e-7
 // (1.46 times on geometric average); FP32 multiply-adds one after the other err 0.4 to 2.1 times as much as this.

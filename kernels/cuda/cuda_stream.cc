@@ -90,7 +90,8 @@ StatusOr<absl::Duration> CudaStream::Time(Work work, Operands recent) {
   for (int sweeps = 1; !queued_in_time && sweeps <= kMostSweeps; sweeps *= 4) {
     for (int i = 0; i < sweeps; ++i) cudaMemsetAsync(flush_.data(), 0, flush_.size(), queue_);
     for (const auto operand : recent) {  // reading them brings them into the cache
-      cudaMemcpyAsync(flush_.data(), operand.data(), std::min(operand.size(), flush_.size()), cudaMemcpyDefault, queue_);
+      const size_t bytes = std::min(operand.size(), flush_.size());
+      cudaMemcpyAsync(flush_.data(), operand.data(), bytes, cudaMemcpyDefault, queue_);
     }
     cudaEventRecord(start_, queue_);
     work();

@@ -8,8 +8,10 @@
 // anyway; as neighbours in sorted order are of like length, that is 2 to 3 % at 50 entries a row.
 //
 // Worked example, chunks of 2 instead of 4 and quads of 2 rows:
-//      1 0 0 2      lengths 2, 0, 1, 2; sorted: rows 0, 3, 2, 1. Quad 0 has rows 0 and 3 and one chunk, quad 1 rows 2
-//      and 1 0 0 0 0      and one chunk. 0 3 0 0      weights 1 2 4 5 | 3 0 0 0, columns 0 3 0 2 | 1 1 0 0 4 0 5 0
+//      1 0 0 2      lengths 2, 0, 1, 2; sorted: rows 0, 3, 2, 1.
+//      0 0 0 0      Quad 0 has rows 0 and 3 and one chunk, quad 1 rows 2 and 1 and one chunk.
+//      0 3 0 0      weights 1 2 4 5 | 3 0 0 0
+//      4 0 5 0      columns 0 3 0 2 | 1 1 0 0
 //
 // A warp takes a piece: some chunks of one quad. Long quads are cut into 2, 4 or 8 pieces, which lie in one bundle (the
 // pieces of one CTA) and are summed there. Cutting finer makes more warps for small problems, so there are several

@@ -71,8 +71,8 @@ class Measurer {
 
   StatusOr<std::vector<Candidate>> LayerCandidates(const Network& network, const Layer& layer) const;
   void EstimateLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const;
-  // Whether all times are there; kernels that turned out not to run here are then no candidates any more. Not, without a
-  // budget, if the cache lacks a time: `candidates` is then as it was.
+  // Whether all times are there; kernels that turned out not to run here are then no candidates any more. Not, without
+  // a budget, if the cache lacks a time: `candidates` is then as it was.
   StatusOr<bool> TimeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates);
   // Microseconds of each, from the cache, else measured side by side; none if without a budget the cache lacks one.
   StatusOr<std::optional<std::vector<double>>> Time(std::span<const Kernel* const> kernels, const Problem& problem,

@@ -100,8 +100,8 @@ class Plan {
 
   virtual StatusOr<ExecutionState> NewState() const = 0;
 
-  // Where the host puts input i and finds output i for a batch of this size, the arena or beside it: a matrix with a line for each row,
-  // or, where the port's value is per token, for each token. Row-major; valid as long as the state.
+  // Where the host puts input i and finds output i for a batch of this size, the arena or beside it: a matrix with a
+  // line for each row, or, where the port's value is per token, for each token. Row-major; valid as long as the state.
   // REQUIRES: 1 <= rows <= max_batch; rows <= tokens <= max_tokens where there are sequences.
   virtual std::span<float> Input(ExecutionState& state, int i, BatchSize size) const = 0;
   virtual std::span<const float> Output(ExecutionState& state, int i, BatchSize size) const = 0;

@@ -5,8 +5,9 @@
 //   plan_bench --model=bert-base --device=cuda --batch=8 --length=128 -o json
 //
 // Two plans are made of the same network, one with all kernels and one with the dense ones alone, and run in turn; times
-// are medians of the rounds. With --streams=N as many executors, each with a stream of its own, then run the sparse plan side
-// by side for two seconds, and their batches a second are printed beside those of one. --write stores the model as a packed file instead, for a server.
+// are medians of the rounds. With --streams=N as many executors, each with a stream of its own, then run the sparse plan
+// side by side for two seconds, and their batches a second are printed beside those of one. --write stores the model as a
+// packed file instead, for a server.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -165,7 +166,7 @@ void PrintLayers(const PlanReport& report) {
   }
 }
 
-// The sum of what each chosen kernel took when it was measured alone, with its operands out of the cache; beside the whole
+// The sum of what each chosen kernel took when it was measured alone, its inputs in the second cache; beside the whole
 // run it tells how well that predicts. Nothing if this batch was not measured. Conversions are not in it.
 std::optional<double> LayersAlone(const PlanReport& report, const Options& options) {
   const auto measured = std::ranges::find(report.measured_batches, int64_t{options.batch} * options.length);
@@ -189,7 +190,8 @@ Json ResultOf(const Options& options, const Runner& sparse, const std::map<std::
   return {{"model", options.model}, {"sparsity", options.sparsity}, {"batch", options.batch}, {"length", options.length},
           {"precision", options.precision}, {"device", sparse.report().device}, {"sparse_us", medians.at("sparse")},
           {"dense_us", medians.at("dense")}, {"speed_up", medians.at("dense") / medians.at("sparse")},
-          {"weight_bytes", sparse.report().device_bytes}, {"arena_bytes", sparse.arena_bytes()}, {"kernels", kernels}, {"conversions", sparse.report().conversions},
+          {"weight_bytes", sparse.report().device_bytes}, {"arena_bytes", sparse.arena_bytes()}, {"kernels", kernels},
+           {"conversions", sparse.report().conversions},
           {"layers_alone_us", alone ? Json(*alone) : Json()}};
 }
 
