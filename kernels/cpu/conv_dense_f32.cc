@@ -39,22 +39,22 @@ struct Columns {
   int64_t group_weights;  // from one group to the next
 };
 
-// kRows rows of one group or two, for kVectors vectors of a panel of kUnits position units, the first at kFirstVector.
-// A group may have more weights than rows.
-template <int kUnits, int kFirstVector, int kVectors, int kRows>
-HWY_INLINE void RunTile(const Columns& columns, const PanelCell& cell, int64_t first_row) {
+// kRows rows of one group or two, for kVectors vectors of a panel of kUnits position units, where `columns` and `cell`
+// begin. A group may have more weights than rows. ask_output: see below.
+template <int kUnits, int kVectors, int kRows>
+HWY_INLINE void RunTile(const Columns& columns, const PanelCell& cell, int64_t first_row, bool ask_output) {
   constexpr int64_t kWidth = kUnits * kPositionUnit;
   const FloatTag d;
   uint32_t rows[kRows];
   for (int r = 0; r < kRows; ++r) rows[r] = static_cast<uint32_t>(first_row + r);
-  Tile<kUnits, kFirstVector, kVectors, kRows> tile;
+  Tile<kUnits, 0, kVectors, kRows> tile;
   if (cell.first) {
     tile.SetBias(cell, rows);
   } else {
     tile.SetZero();
   }
   const float* weights = columns.weights;
-  const float* x = columns.first + kFirstVector * kLanes;
+  const float* x = columns.first;
   // Sums `count` columns while the lines from `ahead` on are asked for, and those from `also` on, one a column.
   const auto add_columns = [&](int64_t count, const float* ahead, const float* also) HWY_ATTR {
     for (; count > 0; --count, weights += kGroupRows, x += kWidth, ahead += kWidth) {
@@ -76,23 +76,29 @@ HWY_INLINE void RunTile(const Columns& columns, const PanelCell& cell, int64_t f
       }
     }
   };
-  // The tile's part of the output, and what is added to it, come from further away.
+  // The rows' part of the output, and what is added to it, come from further away.
   constexpr int64_t kLines = kRows * kUnits;
   const float* residual = cell.residual != nullptr ? cell.residual : cell.output;
   const int64_t begin = std::min(columns.count, kLines), end = std::max(begin, columns.count - kColumnsAhead);
-  add_columns(begin, x + kColumnsAhead * kWidth, kFirstVector == 0 ? residual + first_row * kWidth : nullptr);
+  add_columns(begin, x + kColumnsAhead * kWidth, ask_output ? residual + first_row * kWidth : nullptr);
   add_columns(end - begin, x + kColumnsAhead * kWidth, nullptr);
-  add_columns(columns.count - end, columns.first + kFirstVector * kLanes, nullptr);
+  add_columns(columns.count - end, columns.first, nullptr);
   tile.Finish(cell, rows);
 }
 
-// Rows for all of a panel's positions, in as few tiles as registers allow.
-template <int kUnits, int kRows, int kFirstVector = 0>
+// Rows for all of a panel's positions, in as few tiles as registers allow. Tiles differ by where they begin alone, which
+// is no parameter of their template: with one the file would take a minute to compile.
+template <int kUnits, int kRows>
 HWY_INLINE void RunRows(const Columns& columns, const PanelCell& cell, int64_t first_row) {
-  constexpr int kVectors = std::min<int>(kTileVectors, kUnits * kUnitVectors - kFirstVector);
-  RunTile<kUnits, kFirstVector, kVectors, kRows>(columns, cell, first_row);
-  if constexpr (kFirstVector + kVectors < kUnits * kUnitVectors) {
-    RunRows<kUnits, kRows, kFirstVector + kVectors>(columns, cell, first_row);
+  constexpr int kAll = kUnits * kUnitVectors, kVectors = std::min(kTileVectors, kAll);
+  static_assert(kAll % kVectors == 0);
+  Columns tile_columns = columns;
+  PanelCell tile_cell = cell;
+  for (int first = 0; first < kAll; first += kVectors) {
+    RunTile<kUnits, kVectors, kRows>(tile_columns, tile_cell, first_row, first == 0);
+    tile_columns.first += kVectors * kLanes;
+    tile_cell.output += kVectors * kLanes;
+    if (tile_cell.residual != nullptr) tile_cell.residual += kVectors * kLanes;
   }
 }
 
