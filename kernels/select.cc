@@ -244,7 +244,7 @@ class Race {
   }
 
  private:
-  // Which of them run here. The first one's error if none does, or if the device is lost.
+  // Which of them run here. The first one's error if none does; the device's if it is lost.
   StatusOr<std::vector<bool>> WarmUp(std::span<const Contender> contenders) {
     std::vector<bool> starts;
     Status first_error;

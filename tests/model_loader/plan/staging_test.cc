@@ -73,5 +73,12 @@ TEST(RecordingsTest, TheOldestMakeRoom) {
   EXPECT_FALSE(recordings.Contains({1, 0, false}));
 }
 
+TEST(RecordingsTest, RemembersWhatCannotBeRecorded) {
+  Recordings recordings;
+  recordings.Add({3, 0, false}, nullptr);
+  EXPECT_EQ(recordings.Find({3, 0, false}), nullptr);
+  EXPECT_TRUE(recordings.Contains({3, 0, false}));
+}
+
 }  // namespace
 }  // namespace swizzle
