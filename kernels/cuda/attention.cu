@@ -321,7 +321,7 @@ template <int kSize, typename T>
 void LaunchSize(const AttentionOperands<T>& op, int heads, Stream& stream) {
   constexpr int kLarge = 8, kSmall = 2;
   const int64_t large_tiles = CeilDiv(op.tokens, kGroups * kLarge) * heads;
-  if (kSize > 128 || large_tiles < CudaStream::From(stream).device().multiprocessors) {
+  if (kSize > 128 || large_tiles < MultiprocessorsOf(stream)) {
     Launch<kSize, kSmall>(op, heads, stream);
   } else {
     Launch<kSize, kSize <= 128 ? kLarge : kSmall>(op, heads, stream);

@@ -11,7 +11,7 @@
 #ifndef SWIZZLE_KERNELS_CUDA_ATTENTION_MMA_H_
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_MMA_H_
 
-#include "kernels/kernel_table.h"
+#include "kernels/kernel_args.h"
 
 namespace swizzle::cuda {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cuda/cuda_stream.h"
 #include "kernels/cuda/im2col.h"
+#include "kernels/cuda/queue.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -25,10 +25,10 @@ class ConvCsrWeight final : public PackedWeight {
 void Run(const KernelArgs& args, Stream& stream, SpmmWay way) {
   const Problem& problem = *args.problem;
   const auto& weight = static_cast<const ConvCsrWeight&>(*args.weight);
-  const cudaStream_t queue = CudaStream::From(stream).queue();
+  const cudaStream_t queue = QueueOf(stream);
   const void* x = args.inputs[0];
   if (!problem.window.IsPointwise()) {
-    GatherColumns(problem, x, {0, RowStride(problem.output.positions()), args.workspace.data()}, CudaStream::From(stream));
+    GatherColumns(problem, x, {0, RowStride(problem.output.positions()), args.workspace.data()}, stream);
     x = args.workspace.data();
   }
   const SpmmOperands operands = {

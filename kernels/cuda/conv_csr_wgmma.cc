@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/cuda_stream.h"
 #include "kernels/cuda/im2col.h"
+#include "kernels/cuda/queue.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -71,11 +71,10 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsrWgmma(const Weight& weight
 void RunConvCsrWgmma(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const auto& weight = static_cast<const WgmmaWeight&>(*args.weight);
-  CudaStream& cuda_stream = CudaStream::From(stream);
   const int64_t stride = RowStride(problem.output.positions());
   const float* x = args.inputs[0];
   if (!problem.window.IsPointwise()) {
-    GatherColumns(problem, x, {0, stride, args.workspace.data()}, cuda_stream);
+    GatherColumns(problem, x, {0, stride, args.workspace.data()}, stream);
     x = reinterpret_cast<const float*>(args.workspace.data());
   }
   const WgmmaOperands operands = {
@@ -88,7 +87,7 @@ void RunConvCsrWgmma(const KernelArgs& args, Stream& stream) {
       .low = problem.epilogue.low,
       .high = problem.epilogue.high,
   };
-  QueueWgmma(operands, MakeWgmmaPlan(weight.matrix(), operands.columns, weight.device()), cuda_stream.queue());
+  QueueWgmma(operands, MakeWgmmaPlan(weight.matrix(), operands.columns, weight.device()), QueueOf(stream));
 }
 
 }  // namespace swizzle::cuda

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/cuda_stream.h"
 #include "kernels/cuda/device_array.h"
+#include "kernels/cuda/queue.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -369,7 +369,7 @@ template <Layout kLayout>
 void ConvSimt(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const auto& weight = static_cast<const SimtWeight&>(*args.weight);
-  cudaStream_t queue = CudaStream::From(stream).queue();
+  const cudaStream_t queue = QueueOf(stream);
   const Cut cut = CutOf(problem);
   const int64_t count = LayoutElements(problem.output, kLayout);
   const float* const residual = problem.epilogue.residual ? args.inputs[1] : nullptr;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/cuda/queue.h"
+
 namespace swizzle::cuda {
 namespace {
 
@@ -125,5 +127,9 @@ Status CudaStream::Synchronize() {
   device_.Use();
   return Check(cudaStreamSynchronize(queue_), "run a batch");
 }
+
+cudaStream_t QueueOf(Stream& stream) { return CudaStream::From(stream).queue(); }
+
+int MultiprocessorsOf(Stream& stream) { return CudaStream::From(stream).device().multiprocessors; }
 
 }  // namespace swizzle::cuda

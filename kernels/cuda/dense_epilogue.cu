@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/queue.h"
+
 namespace swizzle::cuda {
 namespace {
 
@@ -56,16 +58,16 @@ __global__ void Finish(T* values, const T* residual, const float* bias, int rows
 }
 
 template <typename T>
-void ClampAs(const KernelArgs& args, CudaStream& stream) {
+void ClampAs(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const int64_t count = problem.output.positions() * problem.output.channels;
   const int64_t step = int64_t{kThreads} * Pack<T>::kSize;
-  Clamp<T><<<static_cast<unsigned>((count + step - 1) / step), kThreads, 0, stream.queue()>>>(
+  Clamp<T><<<static_cast<unsigned>((count + step - 1) / step), kThreads, 0, QueueOf(stream)>>>(
       reinterpret_cast<T*>(args.output), count, problem.epilogue.low, problem.epilogue.high);
 }
 
 template <typename T>
-void FinishAs(const KernelArgs& args, const float* bias, CudaStream& stream) {
+void FinishAs(const KernelArgs& args, const float* bias, Stream& stream) {
   const Problem& problem = *args.problem;
   const int rows = static_cast<int>(problem.output.channels);
   const int packs = static_cast<int>(RowStride(problem.output.positions()) / Pack<T>::kSize);
@@ -73,13 +75,13 @@ void FinishAs(const KernelArgs& args, const float* bias, CudaStream& stream) {
   const dim3 block(across, kThreads / across);
   const dim3 grid((packs + block.x - 1) / block.x, (rows + block.y - 1) / block.y);
   const float* const residual = problem.epilogue.residual ? args.inputs[1] : nullptr;
-  Finish<T><<<grid, block, 0, stream.queue()>>>(reinterpret_cast<T*>(args.output), reinterpret_cast<const T*>(residual),
+  Finish<T><<<grid, block, 0, QueueOf(stream)>>>(reinterpret_cast<T*>(args.output), reinterpret_cast<const T*>(residual),
                                                 bias, rows, packs, problem.epilogue.low, problem.epilogue.high);
 }
 
 }  // namespace
 
-void ClampOutput(const KernelArgs& args, CudaStream& stream) {
+void ClampOutput(const KernelArgs& args, Stream& stream) {
   switch (args.problem->dtype) {
     case DType::kFloat16:
       return ClampAs<__half>(args, stream);
@@ -90,7 +92,7 @@ void ClampOutput(const KernelArgs& args, CudaStream& stream) {
   }
 }
 
-void FinishRows(const KernelArgs& args, const float* bias, CudaStream& stream) {
+void FinishRows(const KernelArgs& args, const float* bias, Stream& stream) {
   switch (args.problem->dtype) {
     case DType::kFloat16:
       return FinishAs<__half>(args, bias, stream);

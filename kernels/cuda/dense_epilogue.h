@@ -3,16 +3,18 @@
 #ifndef SWIZZLE_KERNELS_CUDA_DENSE_EPILOGUE_H_
 #define SWIZZLE_KERNELS_CUDA_DENSE_EPILOGUE_H_
 
-#include "kernels/cuda/cuda_stream.h"
+#include <limits>
+
+#include "kernels/kernel_args.h"
 
 namespace swizzle::cuda {
 
 // output = clamp(output, low, high), for all its elements in kNhwc.
-void ClampOutput(const KernelArgs& args, CudaStream& stream);
+void ClampOutput(const KernelArgs& args, Stream& stream);
 
 // output = clamp(output + bias + residual, low, high) in kRows, spare positions included; `bias` is one fp32 number a
 // row, or null.
-void FinishRows(const KernelArgs& args, const float* bias, CudaStream& stream);
+void FinishRows(const KernelArgs& args, const float* bias, Stream& stream);
 
 // Whether the clamp is max(x, 0), which libraries have.
 inline bool IsRelu(const Epilogue& epilogue) {

@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/cuda/cuda_stream.h"
-#include "kernels/kernel_table.h"
+#include "kernels/cuda/queue.h"
+#include "kernels/kernel_args.h"
 
 namespace swizzle::cuda {
 
@@ -92,14 +92,12 @@ struct Clamp {
   __device__ float operator()(float value) const { return fminf(fmaxf(value, low), high); }
 };
 
-inline cudaStream_t QueueOf(Stream& stream) { return CudaStream::From(stream).queue(); }
-
 constexpr int64_t CeilDiv(int64_t value, int64_t unit) { return (value + unit - 1) / unit; }
 
 // Blocks for `items` threads. Kernels that loop over what is left need no more than fill the device a few times.
 inline unsigned BlocksFor(int64_t items, int threads) { return static_cast<unsigned>(CeilDiv(items, threads)); }
 inline unsigned BlocksFor(int64_t items, int threads, Stream& stream) {
-  const int64_t most = int64_t{16} * CudaStream::From(stream).device().multiprocessors;
+  const int64_t most = int64_t{16} * MultiprocessorsOf(stream);
   return static_cast<unsigned>(std::min(CeilDiv(items, threads), most));
 }
 

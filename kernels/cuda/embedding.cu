@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "kernels/cuda/device_array.h"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/instantiate.h"
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/queue.h"
+
 namespace swizzle::cuda {
 namespace {
 
@@ -72,33 +74,33 @@ Gather GatherOf(const Problem& problem) {
 }
 
 template <typename T>
-void GatherPacksAs(const Problem& problem, const void* input, const ColumnBlock& block, CudaStream& stream) {
+void GatherPacksAs(const Problem& problem, const void* input, const ColumnBlock& block, Stream& stream) {
   Gather gather = GatherOf(problem);
   gather.channels = static_cast<int>(problem.input.channels * ElementBytes(problem.dtype) / sizeof(T));
   const int packs = gather.channels * problem.window.kernel_h * problem.window.kernel_w;
   const dim3 threads(32, kThreads / 32);
   const int64_t lines = (block.count + threads.y - 1) / threads.y;
   const dim3 grid((packs + threads.x - 1) / threads.x, static_cast<unsigned>(std::min<int64_t>(lines, kMostLines)));
-  GatherPacks<T><<<grid, threads, 0, stream.queue()>>>(gather, static_cast<const T*>(input), block.begin, block.count,
+  GatherPacks<T><<<grid, threads, 0, QueueOf(stream)>>>(gather, static_cast<const T*>(input), block.begin, block.count,
                                                        static_cast<T*>(block.columns));
 }
 
 template <typename T>
-void GatherAs(const Problem& problem, const void* input, const ColumnBlock& block, CudaStream& stream) {
+void GatherAs(const Problem& problem, const void* input, const ColumnBlock& block, Stream& stream) {
   const dim3 grid(static_cast<unsigned>((block.count + kThreads - 1) / kThreads),
                   static_cast<unsigned>(std::min(problem.input.channels, kMostChannelBlocks)));
-  GatherTaps<T><<<grid, kThreads, 0, stream.queue()>>>(GatherOf(problem), static_cast<const T*>(input), block.begin,
+  GatherTaps<T><<<grid, kThreads, 0, QueueOf(stream)>>>(GatherOf(problem), static_cast<const T*>(input), block.begin,
                                                        block.count, static_cast<T*>(block.columns));
 }
 
 }  // namespace
 
-void GatherColumns(const Problem& problem, const void* input, const ColumnBlock& block, CudaStream& stream) {
+void GatherColumns(const Problem& problem, const void* input, const ColumnBlock& block, Stream& stream) {
   if (ElementBytes(problem.dtype) == 2) return GatherAs<uint16_t>(problem, input, block, stream);
   return GatherAs<uint32_t>(problem, input, block, stream);
 }
 
-void GatherColumnsNhwc(const Problem& problem, const void* input, const ColumnBlock& block, CudaStream& stream) {
+void GatherColumnsNhwc(const Problem& problem, const void* input, const ColumnBlock& block, Stream& stream) {
   if (problem.input.channels * ElementBytes(problem.dtype) % sizeof(uint4) == 0) {
     return GatherPacksAs<uint4>(problem, input, block, stream);
   }

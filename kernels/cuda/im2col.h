@@ -3,7 +3,7 @@
 #ifndef SWIZZLE_KERNELS_CUDA_IM2COL_H_
 #define SWIZZLE_KERNELS_CUDA_IM2COL_H_
 
-#include "kernels/cuda/cuda_stream.h"
+#include "kernels/kernel_args.h"
 
 namespace swizzle::cuda {
 
@@ -15,9 +15,9 @@ struct ColumnBlock {
 };
 
 // From kRows to [channels][taps][count]. Positions past the last repeat it.
-void GatherColumns(const Problem& problem, const void* input, const ColumnBlock& block, CudaStream& stream);
+void GatherColumns(const Problem& problem, const void* input, const ColumnBlock& block, Stream& stream);
 // From kNhwc to [count][taps][channels]. REQUIRES: the problem has all these positions.
-void GatherColumnsNhwc(const Problem& problem, const void* input, const ColumnBlock& block, CudaStream& stream);
+void GatherColumnsNhwc(const Problem& problem, const void* input, const ColumnBlock& block, Stream& stream);
 
 }  // namespace swizzle::cuda
 

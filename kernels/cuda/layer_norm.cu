@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kernels/cuda/columns.cuh"
+#include "kernels/cuda/device_array.h"
 #include "kernels/cuda/instantiate.h"
 
 namespace swizzle::cuda {

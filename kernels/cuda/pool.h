@@ -4,7 +4,7 @@
 #ifndef SWIZZLE_KERNELS_CUDA_POOL_H_
 #define SWIZZLE_KERNELS_CUDA_POOL_H_
 
-#include "kernels/kernel_table.h"
+#include "kernels/kernel_args.h"
 
 namespace swizzle::cuda {
 

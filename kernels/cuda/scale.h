@@ -3,7 +3,7 @@
 #ifndef SWIZZLE_KERNELS_CUDA_SCALE_H_
 #define SWIZZLE_KERNELS_CUDA_SCALE_H_
 
-#include "kernels/kernel_table.h"
+#include "kernels/kernel_args.h"
 
 namespace swizzle::cuda {
 

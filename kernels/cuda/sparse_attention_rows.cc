@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "kernels/cuda/cuda_stream.h"
+#include "kernels/cuda/queue.h"
 #include "kernels/cuda/sparse_attention.h"
 
 namespace swizzle::cuda {
@@ -68,7 +68,7 @@ void ForEachSequence(const KernelArgs& args, Stream& stream, const Run& run) {
   if (token == tokens) return;
   const size_t row = static_cast<size_t>(problem.output.channels) * ElementBytes(problem.dtype);
   cudaMemsetAsync(reinterpret_cast<std::byte*>(args.output) + static_cast<size_t>(token) * row, 0,
-                  static_cast<size_t>(tokens - token) * row, CudaStream::From(stream).queue());
+                  static_cast<size_t>(tokens - token) * row, QueueOf(stream));
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ size_t FusedAttentionWorkspaceBytes(const Problem& problem) {
 
 void RunFusedAttention(const KernelArgs& args, Stream& stream) {
   ForEachSequence(args, stream, [&](const SparseAttentionArgs& sequence) {
-    FusedSparseAttention(sequence, TilesWeight::From(args), args.workspace, CudaStream::From(stream).queue());
+    FusedSparseAttention(sequence, TilesWeight::From(args), args.workspace, QueueOf(stream));
   });
 }
 
@@ -108,7 +108,7 @@ size_t AttentionInPartsWorkspaceBytes(const Problem& problem) {
 
 void RunAttentionInParts(const KernelArgs& args, Stream& stream) {
   ForEachSequence(args, stream, [&](const SparseAttentionArgs& sequence) {
-    SparseAttentionInParts(sequence, PatternWeight::From(args), args.workspace, CudaStream::From(stream).queue());
+    SparseAttentionInParts(sequence, PatternWeight::From(args), args.workspace, QueueOf(stream));
   });
 }
 
