@@ -2,71 +2,15 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "model_loader/plan/candidates.h"
 #include "model_loader/plan/fuse_layers.h"
+#include "model_loader/plan/kernel_choice.h"
 #include "model_loader/plan/plan.h"
 #include "model_loader/plan/plan_impl.h"
 
 namespace swizzle {
 namespace {
-
-// What one measured batch size weighs in a candidate's cost, so that every size counts the same in total: the inverse of
-// the least time all layers could take at it.
-std::vector<double> BatchWeights(const std::vector<std::vector<Candidate>>& layers, size_t batches) {
-  std::vector<double> weights(batches);
-  for (size_t b = 0; b < batches; ++b) {
-    double total = 0.0;
-    for (const auto& candidates : layers) {
-      double least = std::numeric_limits<double>::max();
-      for (const Candidate& candidate : candidates) least = std::min(least, candidate.microseconds[b]);
-      total += least;
-    }
-    weights[b] = total > 0.0 ? 1.0 / total : 1.0;
-  }
-  return weights;
-}
-
-double WeightedCost(const std::vector<double>& microseconds, const std::vector<double>& weights) {
-  double cost = 0.0;
-  for (size_t b = 0; b < microseconds.size(); ++b) cost += microseconds[b] * weights[b];
-  return cost;
-}
-
-std::vector<int> PortValues(const std::vector<NetworkPort>& ports) {
-  std::vector<int> values;
-  for (const NetworkPort& port : ports) {
-    if (port.value != -1) values.push_back(port.value);
-  }
-  return values;
-}
-
-StatusOr<std::vector<int>> ChooseCandidates(const Network& network,
-                                            const std::vector<std::vector<Candidate>>& candidates,
-                                            Measurer& measurer) {
-  const std::vector<double> weights = BatchWeights(candidates, measurer.batches().size());
-  std::vector<LayerOptions> layers;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    const Layer& layer = network.layers[i];
-    LayerOptions options{layer.inputs, layer.epilogue.residual, layer.output, {}};
-    for (const Candidate& candidate : candidates[i]) {
-      options.options.push_back({candidate.input, candidate.output, WeightedCost(candidate.microseconds, weights)});
-    }
-    layers.push_back(std::move(options));
-  }
-  Status failure;
-  const auto conversion_cost = [&](int value, Layout from, Layout to) {
-    auto microseconds = measurer.MeasureConversion(network.values[value], from, to);
-    if (!microseconds.ok()) failure = microseconds.status();
-    if (!microseconds.ok() || microseconds->empty()) return std::numeric_limits<double>::infinity();
-    return WeightedCost(*microseconds, weights);
-  };
-  std::vector<int> chosen =
-      ChooseOptions(layers, PortValues(network.inputs), PortValues(network.outputs), conversion_cost);
-  SWIZZLE_RETURN_IF_ERROR(failure);
-  return chosen;
-}
 
 LayerReport DescribeLayer(const Network& network, const Layer& layer, const std::vector<Candidate>& candidates,
                           int chosen) {
@@ -107,19 +51,20 @@ StatusOr<BatchSize> MaxSize(const Network& network, const PlanOptions& options) 
   return InvalidArgument("max_tokens is ", tokens, "; it must be at least ", std::max<int64_t>(length, 1));
 }
 
-std::vector<int64_t> MeasuredBatches(const Network& network, BatchSize max) {
+// Rows, or tokens where there are sequences. On a GPU, where dense kernels overtake sparse ones as batches grow, a large
+// size is one of them.
+std::vector<int64_t> MeasuredBatches(const Network& network, BatchSize max, bool gpu) {
   const auto has_pattern = [](const Layer& layer) { return layer.kind == LayerKind::kSparseAttention; };
   if (std::any_of(network.layers.begin(), network.layers.end(), has_pattern)) return {network.sequences->length};
-  if (network.sequences) {
-    constexpr int64_t kFewTokens = 64, kManyTokens = 512;
-    if (max.tokens <= kFewTokens) return {max.tokens};
-    return {kFewTokens, std::min(max.tokens, kManyTokens)};
-  }
-  const int64_t fixed_batch = network.batch_size, max_batch = max.rows;
-  if (fixed_batch > 0) return {fixed_batch};
-  constexpr int64_t kLargeBatch = 8;
-  if (max_batch == 1) return {1};
-  return {1, std::min(max_batch, kLargeBatch)};
+  if (!network.sequences && network.batch_size > 0) return {network.batch_size};
+  std::vector<int64_t> sizes = network.sequences ? std::vector<int64_t>{64, 512} : std::vector<int64_t>{1, 8};
+  if (gpu) sizes.push_back(8 * sizes.back());
+  const int64_t most = network.sequences ? max.tokens : max.rows;
+  const auto first = std::ranges::lower_bound(sizes, most);
+  if (first == sizes.end()) return sizes;
+  *first = most;
+  sizes.erase(first + 1, sizes.end());
+  return sizes;
 }
 
 }  // namespace
@@ -128,9 +73,13 @@ StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend
   FuseLayers(network, backend.shares_host_memory());
   SWIZZLE_ASSIGN_OR_RETURN(const BatchSize max_size, MaxSize(network, options));
   SWIZZLE_ASSIGN_OR_RETURN(auto stream, backend.NewStream(options.threads));
-  Measurer measurer(backend, *stream, MeasuredBatches(network, max_size), options);
+  std::vector<int64_t> measured = MeasuredBatches(network, max_size, !backend.shares_host_memory());
+  Measurer measurer(backend, *stream, std::move(measured), options);
   SWIZZLE_ASSIGN_OR_RETURN(const auto candidates, measurer.MeasureLayers(network));
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int> chosen, ChooseCandidates(network, candidates, measurer));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int> chosen,
+                           ChooseKernels(network, candidates, [&](const NetworkValue& value, Layout from, Layout to) {
+                             return measurer.MeasureConversion(value, from, to);
+                           }));
 
   PlanReport report;
   report.backend = std::string(backend.name());
