@@ -34,7 +34,7 @@ def smi(gpus, field):
 class Server:
     """Serves the repository until the end of its block. What goes wrong inside of it is told with the server's log."""
 
-    def __init__(self, programs, repository, scratch, *flags):
+    def __init__(self, programs, repository, scratch, *flags, environment=None):
         port_file = scratch / 'ports.json'
         port_file.unlink(missing_ok=True)
         self.log_file = scratch / 'server.log'
@@ -42,14 +42,15 @@ class Server:
             self.process = subprocess.Popen(
                 programs.command('swizzle-server', f'--model-repository={repository}', '--grpc-address=127.0.0.1:0',
                                  '--metrics-address=127.0.0.1:0', f'--port-file={port_file}', *flags),
-                stdout=log, stderr=subprocess.STDOUT)
+                stdout=log, stderr=subprocess.STDOUT, env=environment)
         end = time.time() + READY_SECONDS
         while not port_file.exists():
             if self.process.poll() is not None or time.time() > end:
                 self.process.kill()
                 raise RuntimeError('the server did not start: ' + self.log())
             time.sleep(0.05)
-        self.address = f'127.0.0.1:{json.loads(port_file.read_text())["grpc"]}'
+        ports = json.loads(port_file.read_text())
+        self.address, self.metrics = f'127.0.0.1:{ports["grpc"]}', f'127.0.0.1:{ports["metrics"]}'
 
     def log(self):
         return self.log_file.read_text()[-3000:]
