@@ -1,7 +1,8 @@
 // Times every row of the CPU backend's kernel table that this machine runs, on the layers of MobileNetV1 at 224x224
 // and at 28x28, or on the convolutions of ResNet-50. The rows take turns; each line has the least time of a row and its
-// rate: GFLOP/s of the dense sum for convolutions, and the share of the best FMA peak seen meanwhile, GB/s of input and
-// output for the rest.
+// rate: GFLOP/s of the dense sum for convolutions, GB/s of operands for the rest. The share is of what the machine allows
+// (Williams et al., "Roofline", 2009): the time of the sums at the best FMA peak seen meanwhile, or the time to read as many
+// bytes as the operands have, from the cache or memory that these come from, whichever is longer, over the row's time.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -11,7 +12,7 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/select.h"
-#include "tests/bench/fma_peak.h"
+#include "tests/bench/machine_peaks.h"
 
 namespace swizzle {
 namespace {
@@ -99,14 +100,20 @@ Weight DrawWeight(const Problem& problem) {
   return {std::move(matrix), std::vector<float>(problem.output.channels, 0.5f)};
 }
 
-// Operations, or bytes moved where there are none to speak of.
-double Work(const Problem& problem) {
-  const double outputs = static_cast<double>(problem.output.positions()) * problem.output.channels;
+double Elements(const Extent& extent) { return static_cast<double>(extent.positions()) * extent.channels; }
+
+// Of convolutions; those of the rest are not to speak of.
+double Operations(const Problem& problem) {
   const double taps = static_cast<double>(problem.window.kernel_h) * problem.window.kernel_w;
-  if (problem.op == Op::kConv) return 2 * outputs * taps * problem.input.channels;
-  if (problem.op == Op::kDepthwiseConv) return 2 * outputs * taps;
-  const double inputs = static_cast<double>(problem.input.positions()) * problem.input.channels;
-  return (inputs * (problem.op == Op::kAdd ? 2 : 1) + outputs) * sizeof(float);
+  if (problem.op == Op::kConv) return 2 * Elements(problem.output) * taps * problem.input.channels;
+  return problem.op == Op::kDepthwiseConv ? 2 * Elements(problem.output) * taps : 0;
+}
+
+// Of all operands, each once.
+double OperandBytes(const Problem& problem, const PackedWeight* weight) {
+  const double inputs = Elements(problem.input) * (problem.op == Op::kAdd ? 2 : 1);
+  const double outputs = Elements(problem.output) * (problem.epilogue.residual ? 2 : 1);
+  return (inputs + outputs) * sizeof(float) + (weight == nullptr ? 0.0 : static_cast<double>(weight->bytes()));
 }
 
 // A row and its weight, if it takes one.
@@ -139,14 +146,14 @@ std::string LayerText(const Problem& problem) {
                 problem.window.kernel_h, "/", problem.window.stride_h);
 }
 
-void PrintRow(const Kernel& kernel, const Problem& problem, double seconds, double peak_gflops) {
-  const double rate = Work(problem) / seconds / 1e9;
-  std::printf("  %-36s %9.1f us %8.1f", std::string(kernel.name).c_str(), seconds * 1e6, rate);
-  if (problem.op == Op::kConv || problem.op == Op::kDepthwiseConv) {
-    std::printf(" GFLOP/s %3.0f %%\n", 100 * rate / (peak_gflops * problem.threads));
-  } else {
-    std::printf(" GB/s\n");
-  }
+void PrintRow(const Entrant& entrant, const Problem& problem, double seconds, double peak_gflops, uint32_t features) {
+  const double operations = Operations(problem), bytes = OperandBytes(problem, entrant.weight.get());
+  const double read_gbps =
+      bench::ReadGigabytesPerSecond(features, problem.threads, static_cast<int64_t>(bytes) / problem.threads);
+  const double computing = operations / (peak_gflops * problem.threads), reading = bytes / read_gbps;  // nanoseconds
+  std::printf("  %-36s %9.1f us %8.1f %-7s %3.0f %% of %s\n", std::string(entrant.kernel->name).c_str(), seconds * 1e6,
+              (operations > 0 ? operations : bytes) / seconds / 1e9, operations > 0 ? "GFLOP/s" : "GB/s",
+              100 * std::max(computing, reading) / (seconds * 1e9), computing >= reading ? "FMA peak" : "memory");
 }
 
 Status MeasureLayer(Backend& backend, Stream& stream, const Problem& problem, const Options& options) {
@@ -161,7 +168,7 @@ Status MeasureLayer(Backend& backend, Stream& stream, const Problem& problem, co
     for (size_t i = 0; i < times.size(); ++i) least[i] = std::min(least[i], times[i]);
   }
   for (size_t i = 0; i < contenders.size(); ++i) {
-    PrintRow(*contenders[i].kernel, problem, absl::ToDoubleSeconds(least[i]), peak_gflops);
+    PrintRow(entrants[i], problem, absl::ToDoubleSeconds(least[i]), peak_gflops, backend.features());
   }
   return absl::OkStatus();
 }

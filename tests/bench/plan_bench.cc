@@ -38,6 +38,7 @@ struct Options {
   std::string device = "auto";
   std::string precision = "FP32";
   int64_t batch = 1;
+  int64_t max_batch = 0;
   int64_t length = 128;
   int rounds = 101;
   int streams = 1;
@@ -54,8 +55,8 @@ class Runner {
     const BatchSize size = network.sequences ? BatchSize(options.batch, options.batch * options.length)
                                              : BatchSize(options.batch);
     PlanOptions plan;
-    plan.max_batch = options.batch;
-    plan.max_tokens = size.tokens;
+    plan.max_batch = std::max(options.batch, options.max_batch);
+    plan.max_tokens = plan.max_batch * (size.tokens / options.batch);
     plan.precision = *PrecisionFromName(options.precision);
     plan.dense_only = dense_only;
     plan.tuning_budget = absl::Seconds(options.budget);
@@ -262,6 +263,8 @@ int main(int argc, char** argv) {
   app.add_option("--precision", options.precision, "on a GPU")
       ->check(CLI::IsMember({"FP32", "TF32", "FP16", "BF16"}));
   app.add_option("--batch", options.batch)->check(CLI::Range(1, 4096));
+  app.add_option("--max-batch", options.max_batch, "that the plans serve, and kernels are chosen for; 0: the batch")
+      ->check(CLI::Range(0, 4096));
   app.add_option("--length", options.length, "tokens of each sequence, where the model leaves that free")->check(CLI::Range(1, 4096));
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
   app.add_option("--streams", options.streams, "executors to run side by side, too")->check(CLI::Range(1, 64));

@@ -18,7 +18,7 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/select.h"
-#include "tests/bench/fma_peak.h"
+#include "tests/bench/machine_peaks.h"
 
 namespace swizzle::bench {
 namespace {

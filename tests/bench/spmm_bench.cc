@@ -1,16 +1,18 @@
-// Sparse times dense: the CSR rows of the kernel table on layers [M,K] x [K,N] with weights drawn at a given sparsity,
-// beside the dense rows and the machine's FMA peak.
+// Sparse times dense: the CSR rows of the kernel table on layers [M,K] x [K,N] with weights drawn at a given sparsity, or
+// patterns of the Deep Learning Matrix Collection (--dlmc), beside the dense rows and the machine's FMA peak.
 //
 // Every round times the peak and each row once, after one run to warm up; each figure is a median over the rounds, and
 // the best share of a round stands beside it, for machines with busy neighbours. The rate counts nonzeros for CSR rows
 // and all weights for dense ones; the share is of the peak of the row's instructions, measured in the same round, times
-// the threads; speed-up is over conv_dense_f32_onednn in the same round.
+// the threads; speed-up is over conv_dense_f32_onednn in the same round. Over the collection, geometric means by model and
+// sparsity end the list, and how often the fastest sparse row was faster than the fastest dense one.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <deque>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -18,7 +20,8 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "tests/bench/fma_peak.h"
+#include "tests/bench/dlmc.h"
+#include "tests/bench/machine_peaks.h"
 
 namespace swizzle::bench {
 namespace {
@@ -41,6 +44,9 @@ struct Options {
   int64_t vector_rows = 1;
   int rounds = 21;
   std::vector<Shape> shapes{std::begin(kShapes), std::end(kShapes)};
+  std::string dlmc;
+  std::vector<std::string> sparsities = {"0.8", "0.9"};  // of the collection
+  int sample = 0;
   std::string row = "conv_";
   bool json = false;
 };
@@ -148,13 +154,14 @@ void Print(const Shape& shape, const Options& options, const Contender& contende
   std::fflush(stdout);
 }
 
-void RunShape(Backend& backend, Stream& stream, const Shape& shape, const Options& options) {
+// Prints all rows that take part, and returns them.
+std::deque<Contender> RunShape(Backend& backend, Stream& stream, const Shape& shape, const Weight& weight,
+                               const Options& options) {
   int64_t height = static_cast<int64_t>(std::sqrt(static_cast<double>(shape.n)));
   while (shape.n % height != 0) --height;
   const Extent input{1, shape.k, height, shape.n / height};
   const Extent output{1, shape.m, height, shape.n / height};
   const Problem problem{Op::kConv, input, output, {}, {0, 6, false}, options.threads};
-  const Weight weight = DrawWeight(shape, options.sparsity, options.vector_rows);
   std::deque<Contender> contenders;
   for (const Kernel* kernel : Candidates(backend, problem, Format::kCsr)) {
     const bool wanted = kernel->name.find(options.row) != std::string_view::npos && kernel->key.input != Layout::kNchw;
@@ -169,6 +176,55 @@ void RunShape(Backend& backend, Stream& stream, const Shape& shape, const Option
     for (Contender& contender : contenders) contender.AddSpeedup(baseline);
   }
   for (const Contender& contender : contenders) Print(shape, options, contender);
+  return contenders;
+}
+
+// Of the products of one model and sparsity.
+struct Summary {
+  int products = 0;
+  int wins = 0;           // of the fastest sparse row
+  double log_gain = 0.0;  // over the fastest dense row
+  double log_share = 0.0;
+
+  void Add(const std::deque<Contender>& contenders) {
+    const Contender *sparse = nullptr, *dense = nullptr;
+    for (const Contender& contender : contenders) {
+      const Contender*& best = contender.kernel().key.weights == Format::kCsr ? sparse : dense;
+      if (best == nullptr || contender.nanoseconds() < best->nanoseconds()) best = &contender;
+    }
+    if (sparse == nullptr || dense == nullptr) return;
+    ++products;
+    if (sparse->nanoseconds() < dense->nanoseconds()) ++wins;
+    log_gain += std::log(dense->nanoseconds() / sparse->nanoseconds());
+    log_share += std::log(sparse->share());
+  }
+};
+
+void PrintSummary(const std::string& name, const Summary& summary, const Options& options) {
+  const char* format = options.json ? "{\"patterns\":\"%s\",\"products\":%d,\"gain\":%.3f,\"faster\":%d,"
+                                      "\"share_of_peak\":%.3f}\n"
+                                    : "%-24s %3d products: sparse over dense %6.2fx, faster in %3d; %.3f of peak\n";
+  const double count = std::max(summary.products, 1);
+  std::printf(format, name.c_str(), summary.products, std::exp(summary.log_gain / count), summary.wins,
+              std::exp(summary.log_share / count));
+}
+
+Status RunCollection(Backend& backend, Stream& stream, Options options) {
+  std::map<std::string, Summary> summaries;  // "transformer/0.9"
+  for (const DlmcCase& each : FindDlmcCases(options.dlmc, options.sparsities, options.sample)) {
+    SWIZZLE_ASSIGN_OR_RETURN(CsrMatrix matrix, ReadDlmc(each.path));
+    options.sparsity = 1 - static_cast<double>(matrix.nnz()) / static_cast<double>(matrix.rows * matrix.cols);
+    const int64_t rows = matrix.rows, cols = matrix.cols;
+    const Weight weight{.matrix = std::move(matrix), .bias = std::vector<float>(rows, 0.1f)};
+    if (!options.json) std::printf("%s\n", each.name.c_str());
+    for (int64_t columns : each.columns) {
+      const std::string name = each.name.substr(0, each.name.find('/', each.name.find('/') + 1));
+      summaries[name].Add(RunShape(backend, stream, {rows, cols, columns}, weight, options));
+    }
+  }
+  if (summaries.empty()) return InvalidArgument("no patterns of these sparsities below ", options.dlmc);
+  for (const auto& [name, summary] : summaries) PrintSummary(name, summary, options);
+  return absl::OkStatus();
 }
 
 int Main(int argc, char** argv) {
@@ -182,6 +238,9 @@ int Main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
   app.add_option_function<std::string>(
       "--shape", [&](const std::string& text) { options.shapes = {ParseShape(text)}; }, "MxKxN, instead of all");
+  app.add_option("--dlmc", options.dlmc, "the Deep Learning Matrix Collection's folder: its patterns instead of drawn ones");
+  app.add_option("--sparsities", options.sparsities, "of the collection")->delimiter(',')->capture_default_str();
+  app.add_option("--sample", options.sample, "that many of its matrices, evenly spread; 0: all");
   app.add_option("--row", options.row, "a part of the names of rows to measure");
   app.add_option("-o,--output", format)->check(CLI::IsMember({"text", "json"}));
   CLI11_PARSE(app, argc, argv);
@@ -189,7 +248,14 @@ int Main(int argc, char** argv) {
   const std::unique_ptr<Backend> backend = NewCpuBackend();
   const std::unique_ptr<Stream> stream = *backend->NewStream(options.threads);
   if (!options.json) std::printf("%s, %s\n", backend->device_name().c_str(), backend->features_text().c_str());
-  for (const Shape& shape : options.shapes) RunShape(*backend, *stream, shape, options);
+  if (!options.dlmc.empty()) {
+    const Status status = RunCollection(*backend, *stream, options);
+    if (!status.ok()) std::fprintf(stderr, "spmm_bench: %s\n", std::string(status.message()).c_str());
+    return status.ok() ? 0 : 1;
+  }
+  for (const Shape& shape : options.shapes) {
+    RunShape(*backend, *stream, shape, DrawWeight(shape, options.sparsity, options.vector_rows), options);
+  }
   return 0;
 }
 

@@ -2,13 +2,16 @@
 
     python3 -m venv build/peers && build/peers/bin/pip install -r tests/bench/peers_requirements.txt
     build/peers/bin/python tests/bench/whole_models.py [--binaries=build/dev/bin] [--models=minilm,...] [--batches=1,8]
-        [--sparsities=0.9] [--rounds=8] [--engines=onnxruntime,openvino,deepsparse] [--output=FILE]
+        [--sparsities=0.9] [--rounds=8] [--engines=onnxruntime,openvino,deepsparse] [--int8=PYTHON] [--output=FILE]
 
 Models are drawn (drawn_onnx.py), with a share of zeros in the weights that pruning is for. Swizzle serves the file by a
 server of its own, measured as swizzle_compute_us: a whole batch from the layout of the requests to the final output. The
 others run in processes of their own (engines.py), timed around their call. All take turns, a few runs each, so that drift of
 the machine's speed hits all; what stands in the result are medians of all runs. --output keeps it as JSON; with --merge, what
 the file holds of other models, batches and sparsities stays. An engine that cannot be imported is left out.
+
+With --int8, ONNX Runtime and OpenVINO run the model in int8, too, dense; PYTHON is one that has what quantise.py needs, such
+as that of tests/run, build/venv/bin/python.
 """
 
 import argparse
@@ -31,6 +34,7 @@ from served import Served
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PEERS = ('onnxruntime', 'openvino', 'deepsparse')
+INT8_PEERS = ('onnxruntime', 'openvino')
 PAUSE_SECONDS = 0.05  # threads of the one before spin for a while after a run
 
 
@@ -64,7 +68,7 @@ class Peer:
     """An engine in its process; see engines.py."""
 
     def __init__(self, engine, model, inputs, threads, scratch):
-        output = scratch / f'{engine}.npy'
+        output = scratch / 'output.npy'
         script = pathlib.Path(__file__).with_name('engines.py')
         self.process = subprocess.Popen([sys.executable, script, engine, model, inputs, str(threads), output],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -104,12 +108,20 @@ def take_turns(contenders, rounds):
     return times
 
 
+def start_peers(file, inputs, scratch, arguments):
+    peers = {engine: Peer(engine, file, inputs, arguments.threads, scratch) for engine in arguments.engines}
+    if arguments.int8:
+        quantised, script = scratch / 'int8.onnx', pathlib.Path(__file__).with_name('quantise.py')
+        subprocess.run([arguments.int8, script, file, inputs, quantised], check=True, stderr=subprocess.DEVNULL)
+        for engine in set(INT8_PEERS) & set(arguments.engines):
+            peers[f'{engine} int8'] = Peer(engine, quantised, inputs, arguments.threads, scratch)
+    return peers
+
+
 def measure(case, client, file, scratch, arguments):
     inputs = drawn_onnx.draw_inputs(case['model'], case['batch'])
     np.savez(scratch / 'inputs.npz', **inputs)
-    contenders = {'swizzle': Swizzle(client, inputs)}
-    for engine in arguments.engines:
-        contenders[engine] = Peer(engine, file, scratch / 'inputs.npz', arguments.threads, scratch)
+    contenders = {'swizzle': Swizzle(client, inputs)} | start_peers(file, scratch / 'inputs.npz', scratch, arguments)
     row = dict(case, difference={}, ms={}, least_ms={})
     for name, times in take_turns(contenders, arguments.rounds).items():
         row['ms'][name], row['least_ms'][name] = round(statistics.median(times), 3), round(min(times), 3)
@@ -177,6 +189,7 @@ def parse_arguments():
     parser.add_argument('--batches', default='1,8')
     parser.add_argument('--sparsities', default='0.9')
     parser.add_argument('--engines', default=','.join(PEERS))
+    parser.add_argument('--int8', metavar='PYTHON')
     parser.add_argument('--threads', type=int, default=2)
     parser.add_argument('--rounds', type=int, default=8)
     parser.add_argument('--output', type=pathlib.Path)

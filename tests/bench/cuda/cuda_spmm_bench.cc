@@ -22,7 +22,7 @@
 
 #include "kernels/cuda/conv_csr_wgmma.h"
 #include "tests/bench/cuda/contenders.h"
-#include "tests/bench/cuda/dlmc.h"
+#include "tests/bench/dlmc.h"
 
 namespace swizzle::bench {
 namespace {

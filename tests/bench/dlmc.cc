@@ -1,4 +1,4 @@
-#include "tests/bench/cuda/dlmc.h"
+#include "tests/bench/dlmc.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,6 @@
 // Patterns of the Deep Learning Matrix Collection (Gale et al., SC20) as benchmark cases.
-#ifndef SWIZZLE_TESTS_BENCH_CUDA_DLMC_H_
-#define SWIZZLE_TESTS_BENCH_CUDA_DLMC_H_
+#ifndef SWIZZLE_TESTS_BENCH_DLMC_H_
+#define SWIZZLE_TESTS_BENCH_DLMC_H_
 
 #include <cstdint>
 #include <string>
@@ -26,4 +26,4 @@ StatusOr<CsrMatrix> ReadDlmc(const std::string& path);
 
 }  // namespace swizzle::bench
 
-#endif  // SWIZZLE_TESTS_BENCH_CUDA_DLMC_H_
+#endif  // SWIZZLE_TESTS_BENCH_DLMC_H_
