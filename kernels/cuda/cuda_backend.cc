@@ -99,6 +99,7 @@ class CudaBackend final : public Backend {
   StatusOr<std::unique_ptr<Stream>> NewStream(int) override { return CudaStream::Make(device_); }
 
   Status health() const override {
+    memory();  // asks the device: nothing else may have since it was lost
     const auto error = static_cast<cudaError_t>(device_.sticky_error.load());
     if (error == cudaSuccess) return absl::OkStatus();
     return Annotate(CudaStatus(error, "go on"), Concat(device_name_, " is lost to this process, which has to be restarted"));
@@ -107,7 +108,9 @@ class CudaBackend final : public Backend {
   std::optional<DeviceMemory> memory() const override {
     device_.Use();
     size_t free = 0, total = 0;
-    if (!CudaStatus(cudaMemGetInfo(&free, &total), "ask for free memory").ok()) return std::nullopt;
+    const cudaError_t error = cudaMemGetInfo(&free, &total);
+    device_.Note(error);
+    if (!CudaStatus(error, "ask for free memory").ok()) return std::nullopt;
     return DeviceMemory{.used = static_cast<int64_t>(total - free), .total = static_cast<int64_t>(total)};
   }
 

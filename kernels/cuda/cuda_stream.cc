@@ -34,7 +34,7 @@ class Graph final : public Recording {
 
 }  // namespace
 
-void Device::Note(cudaError_t error) {
+void Device::Note(cudaError_t error) const {
   int none = cudaSuccess;
   if (IsSticky(error)) sticky_error.compare_exchange_strong(none, error);
 }

@@ -19,12 +19,12 @@ struct Device {
   int ordinal = 0;
   int multiprocessors = 0;
   size_t l2_bytes = 0;
-  std::atomic<int> sticky_error = cudaSuccess;  // the first one seen: see IsSticky
+  mutable std::atomic<int> sticky_error = cudaSuccess;  // the first one seen: see IsSticky
 
   // Makes it the calling thread's device.
   void Use() const { cudaSetDevice(ordinal); }
   // Remembers an error if it is sticky.
-  void Note(cudaError_t error);
+  void Note(cudaError_t error) const;
 };
 
 class CudaStream final : public Stream {
