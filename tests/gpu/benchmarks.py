@@ -8,18 +8,18 @@ TORCH_MODELS = pathlib.Path(__file__).resolve().parents[1] / 'bench' / 'torch_mo
 
 MODELS = (
     # model, precision, batch sizes, sequence length
-    ('mobilenet_v1', 'FP32', (1, 8), 0),  # also with several streams
+    ('mobilenet_v1', 'FP32', (1, 8, 64), 0),  # also with several streams
     ('mobilenet_v1:1.3', 'FP32', (1,), 0),
     ('mobilenet_v1:1.4', 'FP32', (1,), 0),
     ('mobilenet_v1:1.8', 'FP32', (1,), 0),
     ('resnet50', 'FP32', (1, 8), 0),
     ('minilm', 'FP32', (1, 8), 128),
     ('bert-base', 'FP32', (1, 8), 128),
-    ('mobilenet_v1', 'TF32', (1, 8), 0),
+    ('mobilenet_v1', 'TF32', (1, 8, 64), 0),
     ('resnet50', 'TF32', (1, 8), 0),
     ('minilm', 'TF32', (1, 8), 128),
     ('bert-base', 'TF32', (1, 8), 128),
-    ('mobilenet_v1', 'FP16', (1, 8), 0),
+    ('mobilenet_v1', 'FP16', (1, 8, 64), 0),
     ('resnet50', 'FP16', (1, 8), 0),
     ('minilm', 'FP16', (1, 8), 128),
     ('bert-base', 'FP16', (1, 8), 128),
