@@ -12,8 +12,8 @@
 //              GPUs gather such rows. Spare positions at the end of a row belong to no request.
 //   kNhwc      [batch][height*width][channels]. Dense kernels on GPUs.
 //
-// kNchw is always in FP32; on a GPU the others hold the plan's precision (Problem::dtype), and rows and buffers count
-// elements of it.
+// kNchw and kBlocked16 are always in FP32; the others hold the plan's precision (Problem::dtype), and rows and buffers
+// count elements of it.
 //
 // Every buffer starts on a kBufferAlignment boundary and has LayoutElements() elements, padding included. Spare
 // positions of the last panel belong to no request; kernels may compute them, nobody reads them.

@@ -23,6 +23,11 @@ constexpr DType TypeOf(Precision precision) {
   return precision == Precision::kBFloat16 ? DType::kBFloat16 : DType::kFloat32;
 }
 
+// Whether the CPU's kernels have it; a GPU's have all.
+constexpr bool IsOfCpu(Precision precision) {
+  return precision == Precision::kFloat32 || precision == Precision::kBFloat16;
+}
+
 // "FP32", "TF32", "FP16", "BF16".
 std::string_view PrecisionName(Precision precision);
 std::optional<Precision> PrecisionFromName(std::string_view name);

@@ -112,9 +112,9 @@ struct Attention {
   bool operator==(const Attention&) const = default;
 };
 
-// The type of elements in this layout: kNchw and the CPU's layouts are always in FP32.
+// The type of elements in this layout: kNchw and kBlocked16 are always in FP32.
 constexpr DType ElementType(Layout layout, DType precision) {
-  return layout == Layout::kRows || layout == Layout::kNhwc ? precision : DType::kFloat32;
+  return layout == Layout::kNchw || layout == Layout::kBlocked16 ? DType::kFloat32 : precision;
 }
 
 // One layer at one batch size.
@@ -129,7 +129,7 @@ struct Problem {
   Lookup lookup = {};        // kEmbedding
   Attention attention = {};  // kAttention, kSparseAttention
   float epsilon = 0.0f;      // kLayerNorm
-  DType dtype = DType::kFloat32;  // of activations in kRows and kNhwc, the plan's precision; sums are in FP32 always
+  DType dtype = DType::kFloat32;  // of activations (ElementType), the plan's precision; sums are in FP32 always
   int64_t token = 0;         // kSelectToken: from 0, or from -1 backwards; sequences that are shorter give their last
 };
 

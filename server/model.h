@@ -35,7 +35,7 @@ struct ModelSpec {
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
   int64_t max_batch_tokens = 0;     // of one batch; 0: the model has no token sequences
-  Precision precision = Precision::kFloat32;  // on a GPU
+  Precision precision = Precision::kFloat32;
   bool compute_masked = false;      // of token sequences: also tokens that a mask excludes
   int instance_count = 1;           // executors on each device
   int device_count = 1;

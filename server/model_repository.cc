@@ -154,9 +154,10 @@ class DirectoryLoader {
     auto& loaded = std::get<LoadedModel>(runnable);
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, Configured(DeriveSpec(loaded.network), loaded.container, config));
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Backend*> backends, BackendsFor(spec.instance_kind));
-    if (spec.precision != Precision::kFloat32 && backends[0] == &devices_.cpu()) {
-      return Unimplemented("parameter 'precision' is '", PrecisionName(spec.precision),
-                           "', but the model runs on the CPU, which computes in FP32; leave it out, or use a GPU");
+    if (!IsOfCpu(spec.precision) && backends[0] == &devices_.cpu()) {
+      return Unimplemented(
+          "parameter 'precision' is '", PrecisionName(spec.precision),
+          "', but the model runs on the CPU, which computes in FP32 or BF16; leave it out, or use a GPU");
     }
     spec.device_count = static_cast<int>(backends.size());
     spec.instance_kind = backends[0] == &devices_.cpu() ? InstanceKind::kCpu : InstanceKind::kGpu;

@@ -4,6 +4,7 @@
 #include "kernels/cpu/attention_work.h"
 #include "kernels/cpu/token_layout.h"
 #include "kernels/cpu/transpose.h"
+#include "kernels/cpu/widened.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention_f32.cc"
@@ -495,7 +496,10 @@ void RunAttention(const KernelArgs& args, Stream& stream, Layout layout) {
 
 }  // namespace
 
-void AttentionPanels(const KernelArgs& args, Stream& stream) { RunAttention(args, stream, Layout::kPanels); }
+void AttentionPanels(const KernelArgs& args, Stream& stream) {
+  if (IsBfloat16(*args.problem, Layout::kPanels)) return RunWidened(args, stream, AttentionPanels);
+  RunAttention(args, stream, Layout::kPanels);
+}
 void AttentionNchw(const KernelArgs& args, Stream& stream) { RunAttention(args, stream, Layout::kNchw); }
 
 }  // namespace swizzle::cpu::HWY_NAMESPACE
@@ -506,6 +510,10 @@ namespace swizzle::cpu {
 
 size_t AttentionWorkspaceBytes(const Problem& problem) {
   return problem.threads * AttentionScratch(problem).floats() * sizeof(float);
+}
+
+size_t WidenedAttentionWorkspaceBytes(const Problem& problem) {
+  return WidenedBytes(problem) + AttentionWorkspaceBytes(problem);
 }
 
 }  // namespace swizzle::cpu

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "kernels/cpu/conv_vector_f32.h"
-#include "kernels/cpu/function_f32.h"
 #include "kernels/cpu/interleaved_csr.h"
 #include "kernels/cpu/panel_cell.h"
 
@@ -160,7 +159,7 @@ Prefetcher PrefetcherOf(const InterleavedCsr& weight, const PanelConv& conv, con
   const bool new_input = next.panel != part.panel && next.first_slice == 0;
   const int64_t rows = weight.SliceBegin(part.last_slice) - weight.SliceBegin(part.first_slice);
   return Prefetcher(
-      new_input ? conv.InputPanel(next.panel) : std::span<const float>(),
+      new_input ? conv.InputPanel(next.panel) : std::span<const std::byte>(),
       conv.OutputRows(next.panel, weight.SliceBegin(next.first_slice), weight.SliceBegin(next.last_slice)),
       std::max<int64_t>(1, rows / kTileRows) * weight.blocks());
 }
@@ -176,10 +175,8 @@ void RunPart(const InterleavedCsr& weight, const PanelPart& part, PanelColumns& 
     for (int64_t slice = part.first_slice; slice < part.last_slice; ++slice) {
       const auto segments = weight.segments(slice, block);
       if (!segments.empty()) run_cell(weight, segments, cell, prefetcher);
-      if (cell.last && cell.epilogue.function) {
-        const int64_t first = weight.SliceBegin(slice), rows = weight.SliceBegin(slice + 1) - first;
-        ApplyFunction(*cell.epilogue.function, cell.output + first * cell.width, rows * cell.width);
-      }
+      const int64_t first = weight.SliceBegin(slice);
+      if (cell.last) FinishRows(cell, first, weight.SliceBegin(slice + 1) - first);
     }
   }
 }
@@ -192,10 +189,11 @@ void ConvCsr(const KernelArgs& args, Layout layout, Stream& stream) {
   const auto& weight = static_cast<const InterleavedCsr&>(*args.weight);
   const PanelConv conv(args, layout, InterleavedCsr::kMaxBlock, weight.bias(), weight.slices());
   const bool ask_ahead = conv.ExceedsCache();
-  conv.ForEachPart(CpuStream::From(stream), [&](PanelColumns& columns, const PanelPart& part, const PanelPart& next) {
+  const auto run = [&](PanelColumns& columns, const PanelCell& cell, const PanelPart& part, const PanelPart& next) {
     Prefetcher prefetcher = PrefetcherOf(weight, conv, part, next);
-    RunPart(weight, part, columns, conv.Cell(part.panel), ask_ahead ? &prefetcher : nullptr);
-  });
+    RunPart(weight, part, columns, cell, ask_ahead ? &prefetcher : nullptr);
+  };
+  conv.ForEachPart(CpuStream::From(stream), run);
 }
 
 void ConvCsrPanels(const KernelArgs& args, Stream& stream) { ConvCsr(args, Layout::kPanels, stream); }
@@ -218,7 +216,7 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, con
 template <Layout kInput>
 size_t ConvCsrWorkspaceBytes(const Problem& problem) {
   const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
-  const int64_t vector_block = VectorCsr::BlockColumns(problem.window, problem.input.channels * taps);
+  const int64_t vector_block = VectorCsr::BlockColumns(problem, problem.input.channels * taps);
   return PanelConv::WorkspaceBytes(problem, kInput, std::max(InterleavedCsr::kMaxBlock, vector_block));
 }
 

@@ -1,5 +1,9 @@
 // Sparse convolution, fp32, into kPanels: rows conv_csr_f32_<isa> from kPanels and conv_nchw_csr_f32_<isa> from kNchw,
-// any window. A 1x1 convolution or linear layer over kPanels is an SpMM straight from the input.
+// any window; likewise conv_csr_bf16_<isa> and conv_nchw_csr_bf16_<isa> for panels in bfloat16. A 1x1 convolution or
+// linear layer over kPanels is an SpMM straight from the input.
+//
+// In bfloat16 a block's columns are widened into the first cache once, for all rows, and sums stay in floats of the
+// thread's own until they are complete, so that the loop over entries is that of fp32.
 //
 // Sum over the columns of a block, keep the sums of kTileRows rows by a whole panel in registers, go on to the next
 // rows; then the next block (see interleaved_csr.h). Each entry costs one broadcast and one load for every vector of

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/function_f32.h"
 #include "kernels/cpu/interleaved_dense.h"
 #include "kernels/cpu/panel_cell.h"
 
@@ -78,7 +77,7 @@ HWY_INLINE void RunTile(const Columns& columns, const PanelCell& cell, int64_t f
   };
   // The rows' part of the output, and what is added to it, come from further away.
   constexpr int64_t kLines = kRows * kUnits;
-  const float* residual = cell.residual != nullptr ? cell.residual : cell.output;
+  const float* residual = cell.residual != nullptr ? cell.residual : cell.sums;
   const int64_t begin = std::min(columns.count, kLines), end = std::max(begin, columns.count - kColumnsAhead);
   add_columns(begin, x + kColumnsAhead * kWidth, ask_output ? residual + first_row * kWidth : nullptr);
   add_columns(end - begin, x + kColumnsAhead * kWidth, nullptr);
@@ -97,8 +96,7 @@ HWY_INLINE void RunRows(const Columns& columns, const PanelCell& cell, int64_t f
   for (int first = 0; first < kAll; first += kVectors) {
     RunTile<kUnits, kVectors, kRows>(tile_columns, tile_cell, first_row, first == 0);
     tile_columns.first += kVectors * kLanes;
-    tile_cell.output += kVectors * kLanes;
-    if (tile_cell.residual != nullptr) tile_cell.residual += kVectors * kLanes;
+    tile_cell = tile_cell.From(kVectors * kLanes);
   }
 }
 
@@ -139,8 +137,7 @@ void ConvDense(const KernelArgs& args, Layout layout, Stream& stream) {
   const int64_t cols = weight.cols();
   const int64_t block_rows = InterleavedDense::BlockColumns(!PanelColumns::IsDirect(*args.problem, layout), cols);
   const PanelConv conv(args, layout, block_rows, weight.bias(), weight.groups());
-  conv.ForEachPart(CpuStream::From(stream), [&](PanelColumns& columns, const PanelPart& part, const PanelPart&) {
-    PanelCell cell = conv.Cell(part.panel);
+  const auto run = [&](PanelColumns& columns, PanelCell cell, const PanelPart& part, const PanelPart&) {
     const GroupsFunction run_groups = kRunGroups[cell.width / kPositionUnit - 1];
     for (int64_t begin = 0, end; begin < cols; begin = end) {
       end = std::min(begin + block_rows, cols);
@@ -149,11 +146,10 @@ void ConvDense(const KernelArgs& args, Layout layout, Stream& stream) {
       cell.last = end == cols;
       run_groups(weight, part.first_slice, part.last_slice, begin, end - begin, cell);
     }
-    if (!cell.epilogue.function) return;
     const int64_t first = part.first_slice * kGroupRows;
-    const int64_t last = std::min(part.last_slice * kGroupRows, weight.rows());
-    ApplyFunction(*cell.epilogue.function, cell.output + first * cell.width, (last - first) * cell.width);
-  });
+    FinishRows(cell, first, std::min(part.last_slice * kGroupRows, weight.rows()) - first);
+  };
+  conv.ForEachPart(CpuStream::From(stream), run);
 }
 
 void ConvDensePanels(const KernelArgs& args, Stream& stream) { ConvDense(args, Layout::kPanels, stream); }

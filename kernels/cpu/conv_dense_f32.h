@@ -1,5 +1,6 @@
 // Dense convolution, fp32, into kPanels: rows conv_dense_f32_<isa> from kPanels and conv_nchw_dense_f32_<isa> from
-// kNchw, any window. They spare dense layers among sparse ones, and the stem, the conversions to a library's layout.
+// kNchw, any window; likewise conv_dense_bf16_<isa> and conv_nchw_dense_bf16_<isa> (see conv_csr_f32.h). They spare
+// dense layers among sparse ones, and the stem, the conversions to a library's layout.
 //
 // A tile of 6 rows by up to 64 positions (with AVX2 by 16) keeps its sums in registers over a block of the columns. A
 // column of a tile is then four loads of activations and six of weights for 24 multiply-adds, so that the FMA units are

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/function_f32.h"
 #include "kernels/cpu/panel_cell.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -66,7 +65,7 @@ void RunTiles(const VectorCsr& weight, const TileRange& tiles, const PanelCell& 
     int64_t i = begin;
     for (int r = 0; r < kTileRows && i < end; ++r, ++i) {
       const int64_t row = int64_t{rows[r]} * (kUnits * kPositionUnit) + kFirstVector * kLanes;
-      add_entry(cell.output + row, cell.residual == nullptr ? nullptr : cell.residual + row);
+      add_entry(cell.sums + row, cell.residual == nullptr ? nullptr : cell.residual + row);
     }
     for (; i < end; ++i) add_entry(nullptr, nullptr);
     tile.Finish(cell, rows);
@@ -93,15 +92,14 @@ void ApplyToSlice(const VectorCsr& weight, const TileRange& tiles, const PanelCe
   const int64_t count = (tiles.end - tiles.begin) * VectorCsr::kRows;
   for (int64_t i = 0; i < count; ++i) {
     if (i > 0 && rows[i] == rows[i - 1]) continue;
-    ApplyFunction(*cell.epilogue.function, cell.output + rows[i] * cell.width, cell.width);
+    FinishRows(cell, rows[i], 1);
   }
 }
 
 void ConvVector(const KernelArgs& args, const VectorCsr& weight, Layout layout, Stream& stream) {
-  const int64_t block_columns = VectorCsr::BlockColumns(args.problem->window, weight.cols());
+  const int64_t block_columns = VectorCsr::BlockColumns(*args.problem, weight.cols());
   const PanelConv conv(args, layout, block_columns, weight.bias(), weight.slices());
-  conv.ForEachPart(CpuStream::From(stream), [&](PanelColumns& columns, const PanelPart& part, const PanelPart&) {
-    PanelCell cell = conv.Cell(part.panel);
+  const auto run = [&](PanelColumns& columns, PanelCell cell, const PanelPart& part, const PanelPart&) {
     const CellFunction run_cell = kRunCell[cell.width / kPositionUnit - 1];
     for (int64_t block = 0; block < weight.blocks(); ++block) {
       cell.columns = ColumnRows(columns, part.panel, weight.BlockBegin(block), weight.BlockBegin(block + 1));
@@ -113,7 +111,8 @@ void ConvVector(const KernelArgs& args, const VectorCsr& weight, Layout layout, 
         if (cell.last && cell.epilogue.function) ApplyToSlice(weight, tiles, cell);
       }
     }
-  });
+  };
+  conv.ForEachPart(CpuStream::From(stream), run);
 }
 
 }  // namespace swizzle::cpu::HWY_NAMESPACE

@@ -1,4 +1,4 @@
-// What the rows conv_csr_f32_<isa> and conv_nchw_csr_f32_<isa> run where rows of the weight share columns
+// What the rows conv_csr_<type>_<isa> and conv_nchw_csr_<type>_<isa> run where rows of the weight share columns
 // (vector_csr.h).
 #ifndef SWIZZLE_KERNELS_CPU_CONV_VECTOR_F32_H_
 #define SWIZZLE_KERNELS_CPU_CONV_VECTOR_F32_H_

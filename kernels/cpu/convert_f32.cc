@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/bfloat16.h"
 #include "kernels/cpu/cpu_stream.h"
 #include "kernels/cpu/transpose.h"
 
@@ -77,6 +78,32 @@ void ZeroPaddingChannels(const Slab& slab, float* output, int64_t channels, int6
   }
 }
 
+// Some channels and positions of a slab of bfloat16, as floats: the positions of a channel are neighbours in panels. A
+// slab of a panel has kMaxPanelWidth positions at most.
+class WidenedSlab {
+ public:
+  explicit WidenedSlab(int64_t positions) : slab_{0, kMaxPanelWidth, 1, positions} {}
+  const Slab& slab() const { return slab_; }
+  float* values() { return values_; }
+
+  void Load(const Slab& from, const Bfloat16* input, int64_t channels) {
+    input += from.offset;
+    for (int64_t c = 0; c < channels; ++c) {
+      Widen(input + c * from.channel_stride, slab_.positions, values_ + c * kMaxPanelWidth);
+    }
+  }
+  void Store(const Slab& to, Bfloat16* output, int64_t channels) const {
+    output += to.offset;
+    for (int64_t c = 0; c < channels; ++c) {
+      Round(values_ + c * kMaxPanelWidth, slab_.positions, output + c * to.channel_stride);
+    }
+  }
+
+ private:
+  const Slab slab_;
+  alignas(kBufferAlignment) float values_[kBlock * kMaxPanelWidth];
+};
+
 // Positions [position, end) of up to 16 channels from `channel` on.
 template <Layout kFrom, Layout kTo>
 void ConvertBlock(const KernelArgs& args, int64_t position, int64_t end, int64_t channel) {
@@ -86,7 +113,17 @@ void ConvertBlock(const KernelArgs& args, int64_t position, int64_t end, int64_t
     const Slab from = SlabAt(extent, kFrom, position, channel);
     const Slab to = SlabAt(extent, kTo, position, channel);
     const int64_t positions = std::min({from.positions, to.positions, end - position});
-    CopySlab(from, args.inputs[0], to, args.output, channels, positions);
+    if (IsBfloat16(*args.problem, kFrom)) {
+      WidenedSlab widened(positions);
+      widened.Load(from, InputAs<Bfloat16>(args, 0), channels);
+      CopySlab(widened.slab(), widened.values(), to, args.output, channels, positions);
+    } else if (IsBfloat16(*args.problem, kTo)) {
+      WidenedSlab widened(positions);
+      CopySlab(from, args.inputs[0], widened.slab(), widened.values(), channels, positions);
+      widened.Store(to, OutputAs<Bfloat16>(args), channels);
+    } else {
+      CopySlab(from, args.inputs[0], to, args.output, channels, positions);
+    }
     if (kTo == Layout::kBlocked16) ZeroPaddingChannels(to, args.output, channels, positions);
     position += positions;
   }

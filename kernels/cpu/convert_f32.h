@@ -1,7 +1,8 @@
 // Layout conversions, fp32: rows convert_<from>_<to>_f32_base, all six directions between kNchw, kPanels and
 // kBlocked16.
 //
-// They copy runs and transpose blocks (transpose.h).
+// They copy runs and transpose blocks (transpose.h). Rows convert_<from>_<to>_bf16_base have kPanels in bfloat16, which
+// is rounded or widened on the way.
 #ifndef SWIZZLE_KERNELS_CPU_CONVERT_F32_H_
 #define SWIZZLE_KERNELS_CPU_CONVERT_F32_H_
 

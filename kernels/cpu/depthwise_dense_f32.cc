@@ -139,7 +139,10 @@ void RunDepthwise(const KernelArgs& args, Stream& stream, Layout layout) {
 
 void DepthwisePanels(const KernelArgs& args, Stream& stream) {
 #if HWY_TARGET == HWY_AVX3
-  if (FitsSmallPlanes(*args.problem)) return RunSmallPlanes(args, stream);
+  if (FitsSmallPlanes(*args.problem)) {
+    if (IsBfloat16(*args.problem, Layout::kPanels)) return RunSmallPlanes<Bfloat16>(args, stream);
+    return RunSmallPlanes<float>(args, stream);
+  }
 #endif
   RunDepthwise(args, stream, Layout::kPanels);
 }

@@ -1,6 +1,6 @@
-// Depthwise convolution, fp32: rows depthwise_dense_f32_<isa> in kPanels and kNchw, any window. 3x3, 5x5 and
-// 7x7 windows of stride 1 and 2 have loops of their own, and 3x3 windows over planes so small that no image spans two
-// panels another.
+// Depthwise convolution, fp32: rows depthwise_dense_<type>_<isa> in kPanels, f32 and bf16, and kNchw, any window. 3x3,
+// 5x5 and 7x7 windows of stride 1 and 2 have loops of their own, and 3x3 windows over planes so small that no image
+// spans two panels another.
 #ifndef SWIZZLE_KERNELS_CPU_DEPTHWISE_DENSE_F32_H_
 #define SWIZZLE_KERNELS_CPU_DEPTHWISE_DENSE_F32_H_
 

@@ -5,7 +5,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h.
 #include "kernels/cpu/cpu_stream.h"
-#include "kernels/cpu/partial_vector-inl.h"
+#include "kernels/cpu/elements-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
@@ -18,22 +18,22 @@ HWY_INLINE FloatVector Combine(FloatVector a, FloatVector b) {
   return kBinary == Binary::kAdd ? hn::Add(a, b) : hn::Mul(a, b);
 }
 
-template <Binary kBinary>
-void RunElementwise(const KernelArgs& args, Stream& stream, Layout layout) {
+// Over elements of type T.
+template <Binary kBinary, typename T>
+void RunElements(const KernelArgs& args, Stream& stream, int64_t elements) {
   const Epilogue& epilogue = args.problem->epilogue;
-  const int64_t elements = LayoutElements(args.problem->output, layout);
-  const float* a = args.inputs[0];
-  const float* b = kBinary == Binary::kNone ? nullptr : args.inputs[1];
-  float* output = args.output;
+  const T* a = InputAs<T>(args, 0);
+  const T* b = kBinary == Binary::kNone ? nullptr : InputAs<T>(args, 1);
+  T* output = OutputAs<T>(args);
   const auto run_vectors = [=](int64_t, int64_t begin, int64_t end) HWY_ATTR {
     const FloatTag d;
     const FloatVector low = hn::Set(d, epilogue.low);
     const FloatVector high = hn::Set(d, epilogue.high);
     const int64_t whole = std::min(end * kLanes, elements / kLanes * kLanes);
     for (int64_t i = begin * kLanes; i < whole; i += kLanes) {
-      FloatVector sum = hn::Load(d, a + i);
-      if constexpr (kBinary != Binary::kNone) sum = Combine<kBinary>(sum, hn::Load(d, b + i));
-      hn::Store(Clamp(sum, low, high), d, output + i);
+      FloatVector sum = LoadAll(a + i);
+      if constexpr (kBinary != Binary::kNone) sum = Combine<kBinary>(sum, LoadAll(b + i));
+      StoreAll(Clamp(sum, low, high), output + i);
     }
     const int64_t rest = std::min(end * kLanes, elements) - whole;
     if (rest == 0) return;
@@ -44,6 +44,13 @@ void RunElementwise(const KernelArgs& args, Stream& stream, Layout layout) {
     StoreFirst(Clamp(sum, low, high), d, output + whole, rest);
   };
   CpuStream::From(stream).ParallelRanges((elements + kLanes - 1) / kLanes, run_vectors);
+}
+
+template <Binary kBinary>
+void RunElementwise(const KernelArgs& args, Stream& stream, Layout layout) {
+  const int64_t elements = LayoutElements(args.problem->output, layout);
+  if (IsBfloat16(*args.problem, layout)) return RunElements<kBinary, Bfloat16>(args, stream, elements);
+  RunElements<kBinary, float>(args, stream, elements);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Element-wise ops, fp32: rows add_<layout>_f32_<isa>, multiply_<layout>_f32_<isa> and activation_<layout>_f32_<isa>.
-// They run over whole buffers, padding included, and work in place.
+// Element-wise ops, fp32: rows add_<layout>_f32_<isa>, multiply_<layout>_f32_<isa> and activation_<layout>_f32_<isa>,
+// and of panels likewise bf16. They run over whole buffers, padding included, and work in place.
 #ifndef SWIZZLE_KERNELS_CPU_ELEMENTWISE_F32_H_
 #define SWIZZLE_KERNELS_CPU_ELEMENTWISE_F32_H_
 

@@ -8,6 +8,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h.
 #include "hwy/contrib/math/math-inl.h"
+#include "kernels/cpu/bfloat16.h"
 #include "kernels/cpu/cpu_stream.h"
 #include "kernels/cpu/elementwise_f32.h"
 #include "kernels/cpu/partial_vector-inl.h"
@@ -198,11 +199,24 @@ void RunAny(const Run& run) {
   }
 }
 
+// Elements [first, first + count) of bfloat16, a first cache's worth of floats at a time.
+void RunBfloat16(const KernelArgs& args, int64_t first, int64_t count) {
+  constexpr int64_t kFloats = 1024;
+  HWY_ALIGN float values[kFloats];
+  for (const int64_t end = first + count; first < end; first += kFloats) {
+    const int64_t some = std::min(kFloats, end - first);
+    Widen(InputAs<Bfloat16>(args, 0) + first, some, values);
+    RunAny({args.problem->function, args.problem->epilogue, values, values, some});
+    Round(values, some, OutputAs<Bfloat16>(args) + first);
+  }
+}
+
 void RunFunction(const KernelArgs& args, Stream& stream, Layout layout) {
   const Problem& problem = *args.problem;
   const int64_t elements = LayoutElements(problem.output, layout);
   CpuStream::From(stream).ParallelRanges((elements + kLanes - 1) / kLanes, [&](int64_t, int64_t begin, int64_t end) {
     const int64_t first = begin * kLanes, count = std::min(end * kLanes, elements) - first;
+    if (IsBfloat16(problem, layout)) return RunBfloat16(args, first, count);
     RunAny({problem.function, problem.epilogue, args.inputs[0] + first, args.output + first, count});
   });
 }

@@ -1,5 +1,5 @@
-// Activation functions, fp32: rows function_<layout>_f32_<isa>. They run over whole buffers, padding included, and work
-// in place.
+// Activation functions, fp32: rows function_<layout>_f32_<isa> and function_panels_bf16_<isa>. They run over whole
+// buffers, padding included, and work in place.
 #ifndef SWIZZLE_KERNELS_CPU_FUNCTION_F32_H_
 #define SWIZZLE_KERNELS_CPU_FUNCTION_F32_H_
 

@@ -36,7 +36,7 @@ size_t PanelColumns::WorkspaceBytes(const Problem& problem, Layout layout, int64
   return PieceBytes(problem) + CountBytes(problem) + MaskBytes(problem) + rows * kMaxPanelWidth * sizeof(float);
 }
 
-PanelColumns::PanelColumns(const Problem& problem, Layout layout, const float* input, std::span<std::byte> workspace)
+PanelColumns::PanelColumns(const Problem& problem, Layout layout, const void* input, std::span<std::byte> workspace)
     : problem_(problem),
       layout_(layout),
       input_(input),

@@ -1,14 +1,15 @@
 // The columns that a convolution multiplies its weights with, one panel of output positions at a time.
 //
 // Row k = (channel * kernel_h + i) * kernel_w + j of a panel holds, for each output position, the input at tap (i, j)
-// of the window there, and zero where the tap falls outside the plane. For a pointwise window over kPanels that is the
-// input itself. Otherwise rows are gathered into a workspace on demand and in blocks, so that a block can be consumed
-// while it is in the first cache (im2col-inl.h).
+// of the window there, and zero where the tap falls outside the plane. For a pointwise window over kPanels in FP32 that
+// is the input itself. Otherwise rows are gathered into a workspace on demand and in blocks, so that a block can be
+// consumed while it is in the first cache (im2col-inl.h); from bfloat16 they are widened on the way, once for all the
+// rows of the weight that read them.
 //
 // Neighbouring output positions read input positions that are window.stride_w apart, the ends of rows aside: a vector
 // of them is one masked load, or a few. What these are is planned once a panel and holds for all channels.
 //
-// Counts are floats unless named otherwise. An object and its workspace belong to one thread.
+// Counts are elements unless named otherwise. An object and its workspace belong to one thread.
 #ifndef SWIZZLE_KERNELS_CPU_IM2COL_H_
 #define SWIZZLE_KERNELS_CPU_IM2COL_H_
 
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/cpu/bfloat16.h"
 #include "kernels/kernel_table.h"
 
 namespace swizzle::cpu {
@@ -32,21 +34,28 @@ class PanelColumns {
     bool last;          // of its vector; lanes of none of a vector's pieces are zero
   };
 
+  // Whether the columns are rows of the input: its values in its order.
+  static bool AreInputRows(const Problem& problem, Layout layout) {
+    return layout == Layout::kPanels && problem.window.IsPointwise();
+  }
   // Whether the columns are the input itself.
   static bool IsDirect(const Problem& problem, Layout layout) {
-    return layout == Layout::kPanels && problem.window.IsPointwise();
+    return AreInputRows(problem, layout) && !IsBfloat16(problem, layout);
   }
 
   // What one object needs to serve blocks of up to `rows` rows; a multiple of kBufferAlignment.
   static size_t WorkspaceBytes(const Problem& problem, Layout layout, int64_t rows);
 
-  // layout: of `input`, kPanels or kNchw. All must outlive the object.
-  PanelColumns(const Problem& problem, Layout layout, const float* input, std::span<std::byte> workspace);
+  // layout: of `input`, kPanels or kNchw, whose elements are those of the problem. All must outlive the object.
+  PanelColumns(const Problem& problem, Layout layout, const void* input, std::span<std::byte> workspace);
 
-  bool is_direct() const { return IsDirect(problem_, layout_); }
-  // REQUIRES: is_direct().
-  const float* DirectRow(int64_t panel, int64_t row) const {
-    return input_ + output_grid_.Begin(panel) * problem_.input.channels + row * output_grid_.Width(panel);
+  bool are_input_rows() const { return AreInputRows(problem_, layout_); }
+  // Whether the input is bfloat16, else it is FP32.
+  bool widens() const { return IsBfloat16(problem_, layout_); }
+  // Row `row` of a panel. REQUIRES: are_input_rows().
+  template <typename T>
+  const T* InputRow(int64_t panel, int64_t row) const {
+    return input<T>() + output_grid_.Begin(panel) * problem_.input.channels + row * Width(panel);
   }
 
   // Plans the pieces of an output panel, for vectors of `vector` positions, a power of two up to kPositionUnit.
@@ -57,8 +66,13 @@ class PanelColumns {
   }
   int64_t taps() const { return int64_t{problem_.window.kernel_h} * problem_.window.kernel_w; }
   int64_t stride() const { return problem_.window.stride_w; }
-  int64_t width() const { return output_grid_.Width(panel_); }
-  const float* input() const { return input_; }
+  int64_t Width(int64_t panel) const { return output_grid_.Width(panel); }
+  int64_t width() const { return Width(panel_); }  // of the panel that was set
+  template <typename T>
+  const T* input() const {
+    return static_cast<const T*>(input_);
+  }
+  int64_t input_elements() const { return LayoutElements(problem_.input, layout_); }
   // Room for the rows of a block, each as wide as the panel.
   float* columns() const { return columns_; }
 
@@ -82,7 +96,7 @@ class PanelColumns {
 
   const Problem& problem_;
   const Layout layout_;
-  const float* const input_;
+  const void* const input_;
   const PanelGrid input_grid_;
   const PanelGrid output_grid_;
   Piece* const pieces_;     // kMaxPanelWidth a tap

@@ -22,11 +22,16 @@
 namespace swizzle::cpu {
 namespace {
 
-constexpr KernelKey Key(Op op, Format weights, Layout input, Layout output) {
-  return {op, weights, DType::kFloat32, DType::kFloat32, DType::kFloat32, input, output};
+constexpr KernelKey Key(Op op, Format weights, Layout input, Layout output, DType precision = DType::kFloat32) {
+  return {op, weights, DType::kFloat32, ElementType(input, precision), ElementType(output, precision), input, output};
 }
 
 constexpr KernelKey Key(Op op, Format weights, Layout layout) { return Key(op, weights, layout, layout); }
+
+// Over kPanels in bfloat16.
+constexpr KernelKey RoundedKey(Op op, Format weights, Layout input = Layout::kPanels, Layout output = Layout::kPanels) {
+  return Key(op, weights, input, output, DType::kBFloat16);
+}
 
 bool AcceptsAll(const Problem&) { return true; }
 
@@ -156,6 +161,52 @@ constexpr Kernel kRows[] = {
      AcceptsConvert, nullptr, nullptr, Convert<Layout::kBlocked16, Layout::kPanels>},
     {"transpose_nchw_f32_base", Key(Op::kTranspose, Format::kNone, Layout::kNchw), kAnyX86, AcceptsConvert, nullptr,
      nullptr, TransposeNchw},
+
+    // The same over panels of bfloat16: the type is the problem's.
+    SWIZZLE_ROWS_PER_TARGET("conv_csr_bf16", RoundedKey(Op::kConv, Format::kCsr), AcceptsAll, PrepareConvCsr,
+                            ConvCsrWorkspaceBytes<Layout::kPanels>, ConvCsrPanels),
+    SWIZZLE_ROWS_PER_TARGET("conv_nchw_csr_bf16", RoundedKey(Op::kConv, Format::kCsr, Layout::kNchw), AcceptsAll,
+                            PrepareConvCsr, ConvCsrWorkspaceBytes<Layout::kNchw>, ConvCsrNchw),
+    SWIZZLE_ROWS_PER_TARGET("conv_dense_bf16", RoundedKey(Op::kConv, Format::kDense), AcceptsAll, PrepareConvDense,
+                            ConvDenseWorkspaceBytes<Layout::kPanels>, ConvDensePanels),
+    SWIZZLE_ROWS_PER_TARGET("conv_nchw_dense_bf16", RoundedKey(Op::kConv, Format::kDense, Layout::kNchw), AcceptsAll,
+                            PrepareConvDense, ConvDenseWorkspaceBytes<Layout::kNchw>, ConvDenseNchw),
+    SWIZZLE_ROWS_PER_TARGET("depthwise_dense_bf16", RoundedKey(Op::kDepthwiseConv, Format::kDense), AcceptsAll,
+                            PrepareDepthwise, DepthwiseWorkspaceBytes, DepthwisePanels),
+    SWIZZLE_ROWS_PER_TARGET("add_panels_bf16", RoundedKey(Op::kAdd, Format::kNone), AcceptsAll, nullptr, nullptr,
+                            AddPanels),
+    SWIZZLE_ROWS_PER_TARGET("activation_panels_bf16", RoundedKey(Op::kActivation, Format::kNone), AcceptsAll, nullptr,
+                            nullptr, ActivationPanels),
+    SWIZZLE_ROWS_PER_TARGET("multiply_panels_bf16", RoundedKey(Op::kMultiply, Format::kNone), AcceptsAll, nullptr,
+                            nullptr, MultiplyPanels),
+    SWIZZLE_ROWS_PER_TARGET("scale_panels_bf16", RoundedKey(Op::kScale, Format::kNone), AcceptsAll, nullptr, nullptr,
+                            ScalePanels),
+    SWIZZLE_ROWS_PER_TARGET("function_panels_bf16", RoundedKey(Op::kFunction, Format::kNone), AcceptsAll, nullptr,
+                            nullptr, FunctionPanels),
+    SWIZZLE_ROWS_PER_TARGET("max_pool_panels_bf16", RoundedKey(Op::kMaxPool, Format::kNone), AcceptsPool, nullptr,
+                            PoolWorkspaceBytes, MaxPoolPanels),
+    SWIZZLE_ROWS_PER_TARGET("average_pool_panels_bf16", RoundedKey(Op::kAveragePool, Format::kNone), AcceptsPool,
+                            nullptr, PoolWorkspaceBytes, AveragePoolPanels),
+    SWIZZLE_ROWS_PER_TARGET("layer_norm_panels_dense_bf16", RoundedKey(Op::kLayerNorm, Format::kDense), AcceptsAll,
+                            PrepareLayerNorm, nullptr, LayerNormPanels),
+    SWIZZLE_ROWS_PER_TARGET("attention_panels_bf16", RoundedKey(Op::kAttention, Format::kNone), AcceptsAll, nullptr,
+                            WidenedAttentionWorkspaceBytes, AttentionPanels),
+    SWIZZLE_ROWS_PER_TARGET("sparse_attention_panels_dense_bf16", RoundedKey(Op::kSparseAttention, Format::kDense),
+                            AcceptsAttentionBits, PrepareAttentionBits, WidenedAttentionWorkspaceBytes,
+                            AttentionPanels),
+    {"select_token_panels_bf16_base", RoundedKey(Op::kSelectToken, Format::kNone), kAnyX86, AcceptsAll, nullptr,
+     nullptr, SelectToken<Layout::kPanels>},
+    SWIZZLE_ROWS_PER_TARGET("mean_tokens_panels_bf16", RoundedKey(Op::kMeanTokens, Format::kNone), AcceptsAll, nullptr,
+                            nullptr, MeanTokensPanels),
+    {"convert_nchw_panels_bf16_base", RoundedKey(Op::kConvertLayout, Format::kNone, Layout::kNchw), kAnyX86,
+     AcceptsConvert, nullptr, nullptr, Convert<Layout::kNchw, Layout::kPanels>},
+    {"convert_panels_nchw_bf16_base", RoundedKey(Op::kConvertLayout, Format::kNone, Layout::kPanels, Layout::kNchw),
+     kAnyX86, AcceptsConvert, nullptr, nullptr, Convert<Layout::kPanels, Layout::kNchw>},
+    {"convert_panels_blocked16_bf16_base",
+     RoundedKey(Op::kConvertLayout, Format::kNone, Layout::kPanels, Layout::kBlocked16), kAnyX86, AcceptsConvert,
+     nullptr, nullptr, Convert<Layout::kPanels, Layout::kBlocked16>},
+    {"convert_blocked16_panels_bf16_base", RoundedKey(Op::kConvertLayout, Format::kNone, Layout::kBlocked16), kAnyX86,
+     AcceptsConvert, nullptr, nullptr, Convert<Layout::kBlocked16, Layout::kPanels>},
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h.
 #include "kernels/cpu/cpu_stream.h"
-#include "kernels/cpu/partial_vector-inl.h"
+#include "kernels/cpu/elements-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
@@ -46,23 +46,23 @@ struct Moments {
   FloatVector factor;
 };
 
-// kUnits units of positions of one panel; rows of channels lie `width` floats apart.
-template <int kUnits>
-void NormaliseUnits(const Normalisation& norm, const float* input, float* output, int64_t width) {
+// kUnits units of positions of one panel; rows of channels lie `width` elements apart.
+template <int kUnits, typename T>
+void NormaliseUnits(const Normalisation& norm, const T* input, T* output, int64_t width) {
   constexpr int kVectors = kUnits * kUnitVectors;
   const FloatTag d;
   FloatVector sums[kVectors], means[kVectors], differences[kVectors], squares[kVectors];
   SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) sums[j] = differences[j] = squares[j] = hn::Zero(d);
   for (int64_t c = 0; c < norm.channels; ++c) {
-    const float* row = input + c * width;
-    SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) sums[j] = hn::Add(sums[j], hn::Load(d, row + j * kLanes));
+    const T* row = input + c * width;
+    SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) sums[j] = hn::Add(sums[j], LoadAll(row + j * kLanes));
   }
   const FloatVector inverse = hn::Set(d, 1.0f / static_cast<float>(norm.channels));
   SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) means[j] = hn::Mul(sums[j], inverse);
   for (int64_t c = 0; c < norm.channels; ++c) {
-    const float* row = input + c * width;
+    const T* row = input + c * width;
     SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
-      const FloatVector difference = hn::Sub(hn::Load(d, row + j * kLanes), means[j]);
+      const FloatVector difference = hn::Sub(LoadAll(row + j * kLanes), means[j]);
       differences[j] = hn::Add(differences[j], difference);
       squares[j] = hn::MulAdd(difference, difference, squares[j]);
     }
@@ -77,17 +77,17 @@ void NormaliseUnits(const Normalisation& norm, const float* input, float* output
     const FloatVector scale = hn::Set(d, norm.scale[c]), bias = hn::Set(d, norm.bias[c]);
     SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
       const int64_t at = c * width + j * kLanes;
-      const FloatVector difference = hn::Sub(hn::Sub(hn::Load(d, input + at), means[j]), corrections[j]);
-      hn::Store(hn::MulAdd(hn::Mul(difference, factors[j]), scale, bias), d, output + at);
+      const FloatVector difference = hn::Sub(hn::Sub(LoadAll(input + at), means[j]), corrections[j]);
+      StoreAll(hn::MulAdd(hn::Mul(difference, factors[j]), scale, bias), output + at);
     }
   }
 }
 
 // `units` units of positions, as many at once as registers hold.
-template <int kUnits = kMaxUnits>
-void NormaliseRun(const Normalisation& norm, const float* input, float* output, int64_t width, int64_t units) {
+template <int kUnits = kMaxUnits, typename T>
+void NormaliseRun(const Normalisation& norm, const T* input, T* output, int64_t width, int64_t units) {
   for (; units >= kUnits; units -= kUnits) {
-    NormaliseUnits<kUnits>(norm, input, output, width);
+    NormaliseUnits<kUnits, T>(norm, input, output, width);
     input += kUnits * kPositionUnit;
     output += kUnits * kPositionUnit;
   }
@@ -146,9 +146,8 @@ void NormaliseRows(const Normalisation& norm, const float* input, float* output)
   }
 }
 
-}  // namespace
-
-void LayerNormPanels(const KernelArgs& args, Stream& stream) {
+template <typename T>
+void LayerNormPanelsOf(const KernelArgs& args, Stream& stream) {
   const Normalisation norm(args);
   const PanelGrid grid(args.problem->input.positions());
   const int64_t units = grid.padded_positions() / kPositionUnit;
@@ -159,10 +158,17 @@ void LayerNormPanels(const KernelArgs& args, Stream& stream) {
       const int64_t begin = grid.Begin(panel), width = grid.Width(panel);
       const int64_t count = std::min((begin + width) / kPositionUnit, last) - unit;
       const int64_t offset = begin * norm.channels + position - begin;
-      NormaliseRun(norm, args.inputs[0] + offset, args.output + offset, width, count);
+      NormaliseRun(norm, InputAs<T>(args, 0) + offset, OutputAs<T>(args) + offset, width, count);
       unit += count;
     }
   });
+}
+
+}  // namespace
+
+void LayerNormPanels(const KernelArgs& args, Stream& stream) {
+  if (IsBfloat16(*args.problem, Layout::kPanels)) return LayerNormPanelsOf<Bfloat16>(args, stream);
+  LayerNormPanelsOf<float>(args, stream);
 }
 
 void LayerNormNchw(const KernelArgs& args, Stream& stream) {

@@ -1,9 +1,9 @@
-// Layer normalisation over channels, fp32: rows layer_norm_<layout>_dense_f32_<isa>, kPanels (across positions) and kNchw
-// (along the channels of each token).
+// Layer normalisation over channels, fp32: rows layer_norm_<layout>_dense_f32_<isa>, kPanels (across positions) and
+// kNchw (along the channels of each token), and layer_norm_panels_dense_bf16_<isa>.
 //
 // The corrected two-pass algorithm (Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983,
-// section 2): the second pass sums the differences from the rounded mean beside their squares, and takes what they leave
-// off both the mean and the variance. Large means cost no places.
+// section 2): the second pass sums the differences from the rounded mean beside their squares, and takes what they
+// leave off both the mean and the variance. Large means cost no places.
 #ifndef SWIZZLE_KERNELS_CPU_LAYER_NORM_F32_H_
 #define SWIZZLE_KERNELS_CPU_LAYER_NORM_F32_H_
 

@@ -9,7 +9,8 @@ namespace swizzle::cpu {
 PanelConv::PanelConv(const KernelArgs& args, Layout layout, int64_t block_rows, const float* bias, int64_t slices)
     : args_(args),
       layout_(layout),
-      slot_bytes_(PanelColumns::WorkspaceBytes(*args.problem, layout, block_rows)),
+      rounds_(IsBfloat16(*args.problem, Layout::kPanels)),
+      slot_bytes_(WorkspaceBytes(*args.problem, layout, block_rows) / args.problem->threads),
       bias_(bias),
       slices_(slices),
       grid_(args.problem->output.positions()) {
@@ -32,29 +33,51 @@ PanelPart PanelConv::PartAt(int64_t begin, int64_t end) const {
   return {first_panel + cell % panels, slice, last_slice};
 }
 
-PanelCell PanelConv::Cell(int64_t panel) const {
+PanelCell PanelConv::Cell(int64_t panel, float* sums) const {
   const int64_t offset = grid_.Begin(panel) * args_.problem->output.channels;
+  PanelCell cell = {.columns = nullptr,
+                    .sums = sums,
+                    .residual = nullptr,
+                    .rounded_output = nullptr,
+                    .rounded_residual = nullptr,
+                    .bias = bias_,
+                    .width = grid_.Width(panel),
+                    .epilogue = args_.problem->epilogue,
+                    .first = true,
+                    .last = true};
   const bool residual = args_.problem->epilogue.residual;
-  return {.columns = nullptr,
-          .output = args_.output + offset,
-          .residual = residual ? args_.inputs[1] + offset : nullptr,
-          .bias = bias_,
-          .width = grid_.Width(panel),
-          .epilogue = args_.problem->epilogue,
-          .first = true,
-          .last = true};
+  if (rounds_) {
+    cell.rounded_output = OutputAs<Bfloat16>(args_) + offset;
+    if (residual) cell.rounded_residual = InputAs<Bfloat16>(args_, 1) + offset;
+  } else {
+    cell.sums = args_.output + offset;
+    if (residual) cell.residual = args_.inputs[1] + offset;
+  }
+  return cell;
 }
 
-std::span<const float> PanelConv::InputPanel(int64_t panel) const {
-  if (!PanelColumns::IsDirect(*args_.problem, layout_)) return {};
+std::span<const std::byte> PanelConv::OutputRows(int64_t panel, int64_t begin, int64_t end) const {
+  const size_t element = rounds_ ? sizeof(Bfloat16) : sizeof(float);
+  const int64_t width = grid_.Width(panel);
+  const int64_t offset = grid_.Begin(panel) * args_.problem->output.channels + begin * width;
+  return {reinterpret_cast<const std::byte*>(args_.output) + offset * element, (end - begin) * width * element};
+}
+
+std::span<const std::byte> PanelConv::InputPanel(int64_t panel) const {
+  if (!PanelColumns::AreInputRows(*args_.problem, layout_)) return {};
+  const size_t element = rounds_ ? sizeof(Bfloat16) : sizeof(float);
   const int64_t channels = args_.problem->input.channels;
-  return {args_.inputs[0] + grid_.Begin(panel) * channels, static_cast<size_t>(channels * grid_.Width(panel))};
+  return {reinterpret_cast<const std::byte*>(args_.inputs[0]) + grid_.Begin(panel) * channels * element,
+          channels * grid_.Width(panel) * element};
 }
 
 bool PanelConv::ExceedsCache() const {
   const Problem& problem = *args_.problem;
-  const int64_t floats = LayoutElements(problem.input, layout_) + LayoutElements(problem.output, Layout::kPanels);
-  return floats * static_cast<int64_t>(sizeof(float)) > HostCacheSizes().second * problem.threads;
+  const auto bytes = [&](const Extent& extent, Layout layout) {
+    return LayoutElements(extent, layout) * static_cast<int64_t>(ElementBytes(ElementType(layout, problem.dtype)));
+  };
+  return bytes(problem.input, layout_) + bytes(problem.output, Layout::kPanels) >
+         HostCacheSizes().second * problem.threads;
 }
 
 }  // namespace swizzle::cpu

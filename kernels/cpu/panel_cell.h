@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/cpu/bfloat16.h"
 #include "kernels/cpu/cpu_stream.h"
 #include "kernels/cpu/im2col.h"
 #include "kernels/kernel_table.h"
@@ -19,7 +20,7 @@ inline constexpr int kTileRows = 4;
 class Prefetcher {
  public:
   // Asks for `first`, then `second`, in `steps` steps.
-  Prefetcher(std::span<const float> first, std::span<const float> second, int64_t steps)
+  Prefetcher(std::span<const std::byte> first, std::span<const std::byte> second, int64_t steps)
       : next_(first.data()),
         end_(next_ + first.size()),
         second_(second),
@@ -30,7 +31,7 @@ class Prefetcher {
   }
 
  private:
-  static constexpr int64_t kLine = 64 / sizeof(float);
+  static constexpr int64_t kLine = 64;
   static constexpr int64_t kBatch = 4 * kLine;
 
   void AskForBatch() {
@@ -44,22 +45,36 @@ class Prefetcher {
     next_ += kBatch;
   }
 
-  const float* next_;
-  const float* end_;
-  std::span<const float> second_;
+  const std::byte* next_;
+  const std::byte* end_;
+  std::span<const std::byte> second_;
   int64_t batches_;  // a step
 };
 
-// Some rows of one panel, and a block of the columns they are summed over. Counts in floats.
+// Some rows of one panel, and a block of the columns they are summed over. Pointers are to row 0 of the panel; null if
+// there is none.
 struct PanelCell {
-  const float* columns;   // the block's first row
-  float* output;          // row 0 of the panel
-  const float* residual;  // likewise; null if there is none
-  const float* bias;      // of row 0
-  int64_t width;          // of the panel
+  const float* columns;  // the block's first row
+  float* sums;           // the output, or floats of the thread's own where that is bfloat16
+  const float* residual;
+  Bfloat16* rounded_output;  // where the output is bfloat16; so is rounded_residual
+  const Bfloat16* rounded_residual;
+  const float* bias;
+  int64_t width;  // of the panel
   Epilogue epilogue;
-  bool first;  // block: sums start from the bias, not from what the output holds
+  bool first;  // block: sums start from the bias, not from what `sums` hold
   bool last;   // block: the epilogue follows
+
+  // The cell of the positions from `positions` on.
+  PanelCell From(int64_t positions) const {
+    PanelCell cell = *this;
+    cell.columns += positions;
+    cell.sums += positions;
+    if (residual != nullptr) cell.residual += positions;
+    if (rounded_output != nullptr) cell.rounded_output += positions;
+    if (rounded_residual != nullptr) cell.rounded_residual += positions;
+    return cell;
+  }
 };
 
 // Slices [first, last) of the rows of one panel.
@@ -74,49 +89,52 @@ class PanelConv {
  public:
   // block_rows: rows of the columns that one cell takes at most.
   static size_t WorkspaceBytes(const Problem& problem, Layout layout, int64_t block_rows) {
-    return problem.threads * PanelColumns::WorkspaceBytes(problem, layout, block_rows);
+    return problem.threads * (SumBytes(problem) + PanelColumns::WorkspaceBytes(problem, layout, block_rows));
   }
 
   PanelConv(const KernelArgs& args, Layout layout, int64_t block_rows, const float* bias, int64_t slices);
 
-  // Calls run(columns, part, next part) so that every slice of every panel is covered once; `next` is what the same
-  // thread is given next, if anything (else it is `part`). Columns that are gathered serve all slices of a panel in
-  // turn. Otherwise a slice of the weights, small enough for the second cache, serves some panels in turn.
+  // Calls run(columns, cell, part, next part) so that every slice of every panel is covered once; `next` is what the
+  // same thread is given next, if anything (else it is `part`). Columns that are gathered serve all slices of a panel
+  // in turn. Otherwise a slice of the weights, small enough for the second cache, serves some panels in turn.
   template <typename Run>
   void ForEachPart(CpuStream& stream, const Run& run) const {
     stream.ParallelRanges(grid_.count() * slices_, [&](int64_t slot, int64_t begin, int64_t end) {
-      PanelColumns columns(*args_.problem, layout_, args_.inputs[0],
-                           args_.workspace.subspan(slot * slot_bytes_, slot_bytes_));
+      const std::span<std::byte> workspace = args_.workspace.subspan(slot * slot_bytes_, slot_bytes_);
+      const size_t sum_bytes = SumBytes(*args_.problem);
+      PanelColumns columns(*args_.problem, layout_, args_.inputs[0], workspace.subspan(sum_bytes));
+      auto* const sums = reinterpret_cast<float*>(workspace.first(sum_bytes).data());
       PanelPart part = PartAt(begin, end);
       while (begin < end) {
         begin += part.last_slice - part.first_slice;
         const PanelPart next = begin < end ? PartAt(begin, end) : part;
-        run(columns, part, next);
+        run(columns, Cell(part.panel, sums), part, next);
         part = next;
       }
     });
   }
 
-  // The cell of a panel's whole sum; columns, first and last are left to the caller.
-  PanelCell Cell(int64_t panel) const;
-
   // Rows [begin, end) of a panel of the output.
-  std::span<const float> OutputRows(int64_t panel, int64_t begin, int64_t end) const {
-    const int64_t width = grid_.Width(panel);
-    return {args_.output + grid_.Begin(panel) * args_.problem->output.channels + begin * width,
-            static_cast<size_t>((end - begin) * width)};
-  }
-  // The columns of a panel where they are the input itself, else empty.
-  std::span<const float> InputPanel(int64_t panel) const;
+  std::span<const std::byte> OutputRows(int64_t panel, int64_t begin, int64_t end) const;
+  // The rows of a panel of the input where they are the columns, else empty.
+  std::span<const std::byte> InputPanel(int64_t panel) const;
   // Input and output together do not fit a core's second cache: it pays to ask for panels ahead.
   bool ExceedsCache() const;
 
  private:
+  // Of the sums that a thread keeps of a panel whose output is bfloat16; a multiple of kBufferAlignment.
+  static size_t SumBytes(const Problem& problem) {
+    if (!IsBfloat16(problem, Layout::kPanels)) return 0;
+    return static_cast<size_t>(problem.output.channels * kMaxPanelWidth) * sizeof(float);
+  }
+  // The cell of a panel's whole sum; columns, first and last are left to the caller.
+  PanelCell Cell(int64_t panel, float* sums) const;
   // The part that begins with cell `begin`, of cells in the order of computation, and ends before cell `end`.
   PanelPart PartAt(int64_t begin, int64_t end) const;
 
   const KernelArgs& args_;
   const Layout layout_;
+  const bool rounds_;  // the output is bfloat16
   const size_t slot_bytes_;
   const float* const bias_;
   const int64_t slices_;

@@ -93,8 +93,8 @@ struct AveragePoolOp {
 };
 
 // Folds one channel's runs into one value.
-template <bool kMax>
-HWY_INLINE float FoldRuns(std::span<const Run> runs, const float* input, int64_t channel) {
+template <bool kMax, typename T>
+HWY_INLINE float FoldRuns(std::span<const Run> runs, const T* input, int64_t channel) {
   const FloatTag d;
   const FloatVector neutral = hn::Set(d, kMax ? kLowest : 0.0f);
   const auto fold = [](FloatVector a, FloatVector b) HWY_ATTR {
@@ -103,16 +103,16 @@ HWY_INLINE float FoldRuns(std::span<const Run> runs, const float* input, int64_t
   };
   FloatVector sum = neutral;
   for (const Run& run : runs) {
-    const float* from = input + run.At(channel);
+    const T* from = input + run.At(channel);
     int64_t i = 0;
-    for (; i + kLanes <= run.length; i += kLanes) sum = fold(sum, hn::LoadU(d, from + i));
+    for (; i + kLanes <= run.length; i += kLanes) sum = fold(sum, LoadAll(from + i));
     if (i < run.length) sum = fold(sum, LoadFirst(d, from + i, run.length - i, neutral));
   }
   return hn::GetLane(kMax ? hn::MaxOfLanes(d, sum) : hn::SumOfLanes(d, sum));
 }
 
 // A window that is the plane: one output for each channel and image.
-template <bool kMax>
+template <bool kMax, typename T>
 void RunGlobal(const KernelArgs& args, Stream& stream, Layout layout) {
   constexpr int64_t kChannelsPerItem = 64;
   const Problem& problem = *args.problem;
@@ -130,8 +130,9 @@ void RunGlobal(const KernelArgs& args, Stream& stream, Layout layout) {
           AppendRuns(problem.output, layout, image, 0, 1, 0, &output);
           const int64_t first = item % items_per_image * kChannelsPerItem;
           for (int64_t c = first; c < std::min(first + kChannelsPerItem, problem.input.channels); ++c) {
-            const float value = FoldRuns<kMax>(runs, args.inputs[0], c) * scale;
-            args.output[output.At(c)] = std::min(std::max(value, problem.epilogue.low), problem.epilogue.high);
+            const float value = FoldRuns<kMax>(runs, InputAs<T>(args, 0), c) * scale;
+            const float clamped = std::min(std::max(value, problem.epilogue.low), problem.epilogue.high);
+            StoreFloat(clamped, OutputAs<T>(args) + output.At(c));
           }
         }
       });
@@ -147,7 +148,10 @@ bool IsGlobal(const Problem& problem) {
 template <bool kMax>
 void RunPool(const KernelArgs& args, Stream& stream, Layout layout) {
   const Problem& problem = *args.problem;
-  if (IsGlobal(problem)) return RunGlobal<kMax>(args, stream, layout);
+  if (IsGlobal(problem)) {
+    if (IsBfloat16(problem, layout)) return RunGlobal<kMax, Bfloat16>(args, stream, layout);
+    return RunGlobal<kMax, float>(args, stream, layout);
+  }
   const WindowTiles tiles(problem);
   if constexpr (kMax) {
     RunTiles(args, stream, layout, tiles, MaxPoolOp{problem, tiles});

@@ -1,4 +1,5 @@
-// Max and average pooling, fp32: rows max_pool_<layout>_f32_<isa> and average_pool_<layout>_f32_<isa>, any window.
+// Max and average pooling, fp32: rows max_pool_<layout>_f32_<isa> and average_pool_<layout>_f32_<isa>, any window;
+// of panels likewise bf16.
 //
 // kPanels and kNchw walk tiles (window_tiles.h), except that a window of the whole plane is a plain sum or maximum over
 // it. kBlocked16 is vectorised over channels.

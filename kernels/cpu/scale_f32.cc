@@ -5,21 +5,22 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h.
 #include "kernels/cpu/cpu_stream.h"
-#include "kernels/cpu/partial_vector-inl.h"
+#include "kernels/cpu/elements-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
 namespace {
 
 // to[i] = clamp(from[i] * factor) for `count` neighbours, on any boundary.
-HWY_INLINE void ScaleRun(const Epilogue& epilogue, const float* from, float factor, int64_t count, float* to) {
+template <typename T>
+HWY_INLINE void ScaleRun(const Epilogue& epilogue, const T* from, float factor, int64_t count, T* to) {
   const FloatTag d;
   const FloatVector factors = hn::Set(d, factor);
   const FloatVector low = hn::Set(d, epilogue.low);
   const FloatVector high = hn::Set(d, epilogue.high);
   const int64_t whole = count / kLanes * kLanes;
   for (int64_t i = 0; i < whole; i += kLanes) {
-    hn::StoreU(Clamp(hn::Mul(hn::LoadU(d, from + i), factors), low, high), d, to + i);
+    StoreAll(Clamp(hn::Mul(LoadAll(from + i), factors), low, high), to + i);
   }
   if (whole == count) return;
   const FloatVector last = hn::Mul(LoadFirst(d, from + whole, count - whole, hn::Zero(d)), factors);
@@ -27,10 +28,11 @@ HWY_INLINE void ScaleRun(const Epilogue& epilogue, const float* from, float fact
 }
 
 // The factor of one image's channel: both grids are cut alike, the factors' over images instead of positions.
-float PanelFactor(const float* factors, const PanelGrid& grid, int64_t channels, int64_t image, int64_t channel) {
+template <typename T>
+float PanelFactor(const T* factors, const PanelGrid& grid, int64_t channels, int64_t image, int64_t channel) {
   const int64_t panel = grid.PanelOf(image);
   const int64_t begin = grid.Begin(panel);
-  return factors[begin * channels + channel * grid.Width(panel) + image - begin];
+  return FloatOf(factors[begin * channels + channel * grid.Width(panel) + image - begin]);
 }
 
 }  // namespace
@@ -46,7 +48,8 @@ void ScaleNchw(const KernelArgs& args, Stream& stream) {
       });
 }
 
-void ScalePanels(const KernelArgs& args, Stream& stream) {
+template <typename T>
+void ScalePanelsOf(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const int64_t channels = problem.output.channels;
   const int64_t plane = problem.output.plane();
@@ -61,12 +64,18 @@ void ScalePanels(const KernelArgs& args, Stream& stream) {
       for (int64_t position = begin; position < end;) {
         const int64_t image = position / plane;
         const int64_t count = std::min((image + 1) * plane, end) - position;
-        const float factor = PanelFactor(args.inputs[1], images, channels, image, channel);
-        ScaleRun(problem.epilogue, args.inputs[0] + row + position, factor, count, args.output + row + position);
+        const float factor = PanelFactor(InputAs<T>(args, 1), images, channels, image, channel);
+        ScaleRun(problem.epilogue, InputAs<T>(args, 0) + row + position, factor, count,
+                 OutputAs<T>(args) + row + position);
         position += count;
       }
     }
   });
+}
+
+void ScalePanels(const KernelArgs& args, Stream& stream) {
+  if (IsBfloat16(*args.problem, Layout::kPanels)) return ScalePanelsOf<Bfloat16>(args, stream);
+  ScalePanelsOf<float>(args, stream);
 }
 
 void ScaleBlocked16(const KernelArgs& args, Stream& stream) {

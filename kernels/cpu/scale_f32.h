@@ -1,5 +1,5 @@
-// One factor per channel and image, fp32: rows scale_<layout>_f32_<isa>. inputs[1] is [batch, channels, 1, 1] in the
-// same layout as inputs[0].
+// One factor per channel and image, fp32: rows scale_<layout>_f32_<isa>, and scale_panels_bf16_<isa>. inputs[1] is
+// [batch, channels, 1, 1] in the same layout as inputs[0].
 #ifndef SWIZZLE_KERNELS_CPU_SCALE_F32_H_
 #define SWIZZLE_KERNELS_CPU_SCALE_F32_H_
 

@@ -14,7 +14,7 @@
 
 #include "kernels/cpu/cpu_stream.h"
 #include "kernels/cpu/depthwise_dense_f32.h"
-#include "kernels/cpu/partial_vector-inl.h"
+#include "kernels/cpu/elements-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
@@ -41,20 +41,21 @@ struct SameMasks {
   FloatMask left, right, above, below, above_left, above_right, below_left, below_right;
 };
 
+template <typename T>
 HWY_INLINE FloatVector SameSums(FloatTag d, const SameMasks& masks, const float* taps, float bias, int64_t width,
-                                const float* in) {
+                                const T* in) {
   const auto tap = [d, taps](int i) HWY_ATTR { return hn::Set(d, taps[i]); };
-  const float* up = in - width;
-  const float* down = in + width;
-  FloatVector first = hn::MulAdd(hn::MaskedLoad(masks.above_left, d, up - 1), tap(0), hn::Set(d, bias));
-  FloatVector second = hn::Mul(hn::MaskedLoad(masks.left, d, in - 1), tap(3));
-  FloatVector third = hn::Mul(hn::MaskedLoad(masks.below_left, d, down - 1), tap(6));
-  first = hn::MulAdd(hn::MaskedLoad(masks.above, d, up), tap(1), first);
-  second = hn::MulAdd(hn::Load(d, in), tap(4), second);
-  third = hn::MulAdd(hn::MaskedLoad(masks.below, d, down), tap(7), third);
-  first = hn::MulAdd(hn::MaskedLoad(masks.above_right, d, up + 1), tap(2), first);
-  second = hn::MulAdd(hn::MaskedLoad(masks.right, d, in + 1), tap(5), second);
-  third = hn::MulAdd(hn::MaskedLoad(masks.below_right, d, down + 1), tap(8), third);
+  const T* up = in - width;
+  const T* down = in + width;
+  FloatVector first = hn::MulAdd(MaskedLoad(masks.above_left, up - 1), tap(0), hn::Set(d, bias));
+  FloatVector second = hn::Mul(MaskedLoad(masks.left, in - 1), tap(3));
+  FloatVector third = hn::Mul(MaskedLoad(masks.below_left, down - 1), tap(6));
+  first = hn::MulAdd(MaskedLoad(masks.above, up), tap(1), first);
+  second = hn::MulAdd(LoadAll(in), tap(4), second);
+  third = hn::MulAdd(MaskedLoad(masks.below, down), tap(7), third);
+  first = hn::MulAdd(MaskedLoad(masks.above_right, up + 1), tap(2), first);
+  second = hn::MulAdd(MaskedLoad(masks.right, in + 1), tap(5), second);
+  third = hn::MulAdd(MaskedLoad(masks.below_right, down + 1), tap(8), third);
   return hn::Add(hn::Add(first, second), third);
 }
 
@@ -71,7 +72,7 @@ struct SmallPanel {
 constexpr int64_t kPositionsTogether = 2048;
 
 // Vector by vector of positions, so that the masks, which cost as much as the sums, are made once for many channels.
-template <bool kResidual>
+template <bool kResidual, typename T>
 HWY_INLINE void RunSmallPanel(const KernelArgs& args, const DepthwiseWeight& weight, const SmallPanel& panel) {
   const FloatTag d;
   const FloatVector low = hn::Set(d, args.problem->epilogue.low);
@@ -84,14 +85,15 @@ HWY_INLINE void RunSmallPanel(const KernelArgs& args, const DepthwiseWeight& wei
     int64_t at = panel.offset + panel.first_channel * panel.width + i;
     for (int64_t c = panel.first_channel; c < panel.last_channel; ++c, at += panel.width) {
       FloatVector sums =
-          SameSums(d, masks, weight.taps(c), weight.bias(c), args.problem->input.width, args.inputs[0] + at);
-      if constexpr (kResidual) sums = hn::Add(sums, hn::Load(d, args.inputs[1] + at));
-      hn::Store(Clamp(sums, low, high), d, args.output + at);
+          SameSums(d, masks, weight.taps(c), weight.bias(c), args.problem->input.width, InputAs<T>(args, 0) + at);
+      if constexpr (kResidual) sums = hn::Add(sums, LoadAll(InputAs<T>(args, 1) + at));
+      StoreAll(Clamp(sums, low, high), OutputAs<T>(args) + at);
     }
   }
 }
 
-inline void RunSmallPlanes(const KernelArgs& args, Stream& stream) {
+template <typename T>
+void RunSmallPlanes(const KernelArgs& args, Stream& stream) {
   const auto& weight = static_cast<const DepthwiseWeight&>(*args.weight);
   const int64_t channels = args.problem->input.channels;
   const PanelGrid grid(args.problem->input.positions());
@@ -108,9 +110,9 @@ inline void RunSmallPlanes(const KernelArgs& args, Stream& stream) {
                               .valid = args.problem->input.positions() - position,
                               .offset = position * channels};
         if (args.problem->epilogue.residual) {
-          RunSmallPanel<true>(args, weight, part);
+          RunSmallPanel<true, T>(args, weight, part);
         } else {
-          RunSmallPanel<false>(args, weight, part);
+          RunSmallPanel<false, T>(args, weight, part);
         }
       }
     }

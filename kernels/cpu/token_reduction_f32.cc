@@ -7,19 +7,21 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h.
 #include "kernels/cpu/cpu_stream.h"
-#include "kernels/cpu/partial_vector-inl.h"
+#include "kernels/cpu/elements-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
 namespace {
 
-HWY_INLINE FloatVector LoadSome(const float* from, int64_t count) {
+template <typename T>
+HWY_INLINE FloatVector LoadSome(const T* from, int64_t count) {
   const FloatTag d;
-  return count >= kLanes ? hn::LoadU(d, from) : LoadFirst(d, from, count, hn::Zero(d));
+  return count >= kLanes ? LoadAll(from) : LoadFirst(d, from, count, hn::Zero(d));
 }
 
 // The sum of `count` neighbours whose bias, where there is one, is 0.
-float SumRun(const float* values, const float* bias, int64_t count) {
+template <typename T>
+float SumRun(const T* values, const float* bias, int64_t count) {
   const FloatTag d;
   FloatVector sum = hn::Zero(d);
   for (int64_t i = 0; i < count; i += kLanes) {
@@ -46,9 +48,8 @@ void MeanChannels(const float* values, const float* bias, int64_t stride, int64_
   StoreFirst(mean, d, means, channels);
 }
 
-}  // namespace
-
-void MeanTokensPanels(const KernelArgs& args, Stream& stream) {
+template <typename T>
+void MeanTokensPanelsOf(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const int64_t channels = problem.input.channels;
   const TokenMatrix from(problem.input.batch, channels, Layout::kPanels);
@@ -61,13 +62,20 @@ void MeanTokensPanels(const KernelArgs& args, Stream& stream) {
       for (int64_t token = begin; token < end;) {
         const TokenRun run = from.RunAt(token);
         const int64_t count = std::min(run.tokens, end - token);
-        sum += SumRun(args.inputs[0] + run.offset + channel * run.channel_stride, BiasFrom(args, token), count);
+        sum += SumRun(InputAs<T>(args, 0) + run.offset + channel * run.channel_stride, BiasFrom(args, token), count);
         token += count;
       }
       const TokenRun mean = to.RunAt(sequence);
-      args.output[mean.offset + channel * mean.channel_stride] = sum * MeanScale(args, begin, end);
+      StoreFloat(sum * MeanScale(args, begin, end), OutputAs<T>(args) + mean.offset + channel * mean.channel_stride);
     }
   });
+}
+
+}  // namespace
+
+void MeanTokensPanels(const KernelArgs& args, Stream& stream) {
+  if (IsBfloat16(*args.problem, Layout::kPanels)) return MeanTokensPanelsOf<Bfloat16>(args, stream);
+  MeanTokensPanelsOf<float>(args, stream);
 }
 
 void MeanTokensNchw(const KernelArgs& args, Stream& stream) {
@@ -98,21 +106,27 @@ int64_t SelectedToken(const KernelArgs& args, int64_t sequence) {
   return token < begin || token >= end ? end - 1 : token;
 }
 
-}  // namespace
-
-template <Layout kLayout>
-void SelectToken(const KernelArgs& args, Stream& stream) {
+template <Layout kLayout, typename T>
+void SelectTokenOf(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const int64_t channels = problem.input.channels;
   const TokenMatrix from(problem.input.batch, channels, kLayout), to(problem.output.batch, channels, kLayout);
   CpuStream::From(stream).ParallelRanges(problem.output.batch, [&](int64_t, int64_t first, int64_t last) {
     for (int64_t sequence = first; sequence < last; ++sequence) {
       const TokenRun source = from.RunAt(SelectedToken(args, sequence)), target = to.RunAt(sequence);
-      const float* values = args.inputs[0] + source.offset;
-      float* selected = args.output + target.offset;
+      const T* values = InputAs<T>(args, 0) + source.offset;
+      T* selected = OutputAs<T>(args) + target.offset;
       for (int64_t c = 0; c < channels; ++c) selected[c * target.channel_stride] = values[c * source.channel_stride];
     }
   });
+}
+
+}  // namespace
+
+template <Layout kLayout>
+void SelectToken(const KernelArgs& args, Stream& stream) {
+  if (IsBfloat16(*args.problem, kLayout)) return SelectTokenOf<kLayout, Bfloat16>(args, stream);
+  SelectTokenOf<kLayout, float>(args, stream);
 }
 
 template void SelectToken<Layout::kPanels>(const KernelArgs&, Stream&);

@@ -1,5 +1,5 @@
 // From the tokens of each sequence to one vector, fp32: rows select_token_<layout>_f32_base, which copy, and
-// mean_tokens_<layout>_f32_<isa>, in kPanels and kNchw.
+// mean_tokens_<layout>_f32_<isa>, in kPanels and kNchw; of panels likewise bf16.
 #ifndef SWIZZLE_KERNELS_CPU_TOKEN_REDUCTION_F32_H_
 #define SWIZZLE_KERNELS_CPU_TOKEN_REDUCTION_F32_H_
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernels/cpu/im2col.h"
+
 namespace swizzle::cpu {
 namespace {
 
@@ -68,8 +70,9 @@ int64_t CountEntries(const CsrMatrix& matrix, const std::vector<uint32_t>& tiles
 
 }  // namespace
 
-int64_t VectorCsr::BlockColumns(const Window& window, int64_t cols) {
-  const int64_t most = window.IsPointwise() ? kMaxDirectBlock : kMaxGatheredBlock;
+int64_t VectorCsr::BlockColumns(const Problem& problem, int64_t cols) {
+  const bool direct = PanelColumns::IsDirect(problem, Layout::kPanels);
+  const int64_t most = direct ? kMaxDirectBlock : kMaxGatheredBlock;
   const int64_t blocks = std::max<int64_t>(1, (cols + most - 1) / most);
   return (cols + blocks - 1) / blocks;
 }
@@ -87,7 +90,7 @@ std::unique_ptr<VectorCsr> VectorCsr::PackIfFull(const CsrMatrix& matrix, std::s
     tiles = std::move(sorted);
   }
   if (static_cast<double>(matrix.nnz()) < kLeastFill * static_cast<double>(entries * kRows)) return nullptr;
-  const int64_t block_columns = BlockColumns(problem.window, matrix.cols);
+  const int64_t block_columns = BlockColumns(problem, matrix.cols);
   const int64_t blocks = (matrix.cols + block_columns - 1) / block_columns;
   auto packed = std::unique_ptr<VectorCsr>(new VectorCsr(matrix, bias, tiles, blocks));
   packed->CutSlices(problem.threads, caches);

@@ -38,8 +38,8 @@ class VectorCsr final : public PackedWeight {
   // Entries that may be read past the end.
   static constexpr int64_t kEntriesAhead = 8;
 
-  // Columns of a block of a convolution with this window.
-  static int64_t BlockColumns(const Window& window, int64_t cols);
+  // Columns of a block of this convolution.
+  static int64_t BlockColumns(const Problem& problem, int64_t cols);
 
   // Null where less than three quarters of the entries' weights would be nonzero: unstructured zeros, which
   // InterleavedCsr is for. threads: that will share a panel.

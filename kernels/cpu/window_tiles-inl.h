@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/cpu_stream.h"
-#include "kernels/cpu/partial_vector-inl.h"
+#include "kernels/cpu/elements-inl.h"
 #include "kernels/cpu/window_tiles.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -27,29 +27,31 @@ struct PlaneBatch {
 
 // Copies `count` neighbours to the even and odd columns' planes, the first to `to_first`. Up to a vector behind them is
 // set to `rest`.
-HWY_INLINE void SplitColumns(const float* from, int64_t count, FloatVector rest, float* to_first, float* to_second) {
+template <typename T>
+HWY_INLINE void SplitColumns(const T* from, int64_t count, FloatVector rest, float* to_first, float* to_second) {
   const FloatTag d;
   int64_t i = 0;
   for (; i + 2 * kLanes <= count; i += 2 * kLanes) {
-    const FloatVector low = hn::LoadU(d, from + i);
-    const FloatVector high = hn::LoadU(d, from + i + kLanes);
-    hn::StoreU(hn::ConcatEven(d, high, low), d, to_first + i / 2);
-    hn::StoreU(hn::ConcatOdd(d, high, low), d, to_second + i / 2);
+    FloatVector even, odd;
+    LoadPairs(from + i, even, odd);
+    hn::StoreU(even, d, to_first + i / 2);
+    hn::StoreU(odd, d, to_second + i / 2);
   }
   if (i == count) return;
   const int64_t left = count - i;
-  const FloatVector low = left >= kLanes ? hn::LoadU(d, from + i) : LoadFirst(d, from + i, left, rest);
+  const FloatVector low = left >= kLanes ? LoadAll(from + i) : LoadFirst(d, from + i, left, rest);
   const FloatVector high = left > kLanes ? LoadFirst(d, from + i + kLanes, left - kLanes, rest) : rest;
   hn::StoreU(hn::ConcatEven(d, high, low), d, to_first + i / 2);
   hn::StoreU(hn::ConcatOdd(d, high, low), d, to_second + i / 2);
 }
 
 // Gather for split columns; the odd columns' plane stands `odd` floats behind the even ones'.
-HWY_INLINE void GatherSplit(std::span<const Run> runs, const float* input, float padding, const PlaneBatch& batch,
+template <typename T>
+HWY_INLINE void GatherSplit(std::span<const Run> runs, const T* input, float padding, const PlaneBatch& batch,
                             int64_t odd) {
   const FloatVector rest = hn::Set(FloatTag(), padding);
   for (const Run run : runs) {
-    const float* from = input + run.At(batch.first);
+    const T* from = input + run.At(batch.first);
     float* to = batch.planes + run.scratch / 2;
     const bool starts_odd = run.scratch % 2 != 0;
     for (int64_t c = 0; c < batch.count; ++c, from += run.channel_stride, to += batch.pitch) {
@@ -60,24 +62,25 @@ HWY_INLINE void GatherSplit(std::span<const Run> runs, const float* input, float
 
 // Copies the runs of a batch of channels into their scratch planes. Up to a vector behind each run is set to `padding`;
 // the next run stands later and overwrites what is its own.
-HWY_INLINE void Gather(std::span<const Run> runs, const float* input, float padding, const PlaneBatch& batch) {
+template <typename T>
+HWY_INLINE void Gather(std::span<const Run> runs, const T* input, float padding, const PlaneBatch& batch) {
   const FloatTag d;
   const FloatVector rest = hn::Set(d, padding);
   for (const Run run : runs) {
     const int64_t whole = run.length / kLanes * kLanes;
-    const float* from = input + run.At(batch.first);
+    const T* from = input + run.At(batch.first);
     float* to = batch.planes + run.scratch;
     for (int64_t c = 0; c < batch.count; ++c, from += run.channel_stride, to += batch.pitch) {
-      for (int64_t i = 0; i < whole; i += kLanes) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
+      for (int64_t i = 0; i < whole; i += kLanes) hn::StoreU(LoadAll(from + i), d, to + i);
       if (whole != run.length) hn::StoreU(LoadFirst(d, from + whole, run.length - whole, rest), d, to + whole);
     }
   }
 }
 
 // Copies the scratch planes of a batch to the runs of its channels, adding the residual and clamping on the way.
-template <bool kResidual>
-HWY_INLINE void Scatter(std::span<const Run> runs, const PlaneBatch& batch, const Epilogue& epilogue,
-                        const float* residual, float* output) {
+template <bool kResidual, typename T>
+HWY_INLINE void Scatter(std::span<const Run> runs, const PlaneBatch& batch, const Epilogue& epilogue, const T* residual,
+                        T* output) {
   const FloatTag d;
   const FloatVector low = hn::Set(d, epilogue.low);
   const FloatVector high = hn::Set(d, epilogue.high);
@@ -89,8 +92,8 @@ HWY_INLINE void Scatter(std::span<const Run> runs, const PlaneBatch& batch, cons
     for (int64_t c = 0; c < batch.count; ++c, from += batch.pitch, offset += run.channel_stride) {
       for (int64_t i = 0; i < whole; i += kLanes) {
         FloatVector sum = hn::LoadU(d, from + i);
-        if constexpr (kResidual) sum = hn::Add(sum, hn::LoadU(d, residual + offset + i));
-        hn::StoreU(Clamp(sum, low, high), d, output + offset + i);
+        if constexpr (kResidual) sum = hn::Add(sum, LoadAll(residual + offset + i));
+        StoreAll(Clamp(sum, low, high), output + offset + i);
       }
       if (rest == 0) continue;
       FloatVector sum = hn::LoadU(d, from + whole);
@@ -228,7 +231,7 @@ HWY_INLINE void PadRows(const WindowTiles& tiles, const Tile& tile, float paddin
 }
 
 // Computes and scatters the planes of a batch that has been gathered.
-template <class WindowOp>
+template <typename T, class WindowOp>
 HWY_INLINE void FinishBatch(const KernelArgs& args, const WindowTiles& tiles, const Tile& tile,
                             const TileWorkspace& workspace, std::span<const Run> runs, const PlaneBatch& in,
                             const WindowOp& op) {
@@ -236,16 +239,17 @@ HWY_INLINE void FinishBatch(const KernelArgs& args, const WindowTiles& tiles, co
   const PlaneBatch out{in.first, in.count, workspace.out, tiles.out_floats()};
   op.ComputePlanes(tile, workspace.shared, in, out);
   if (epilogue.residual) {
-    Scatter<true>(runs, out, epilogue, args.inputs[1], args.output);
+    Scatter<true, T>(runs, out, epilogue, InputAs<T>(args, 1), OutputAs<T>(args));
   } else {
-    Scatter<false>(runs, out, epilogue, nullptr, args.output);
+    Scatter<false, T>(runs, out, epilogue, nullptr, OutputAs<T>(args));
   }
 }
 
-// Solves a problem tile by tile. `op.padding` is what stands above and below the plane; op.BeginTile(tile, shared) may
-// fill what all channels of a tile share; op.ComputePlanes(tile, shared, in, out) turns scratch planes into others.
-template <class WindowOp>
-void RunTiles(const KernelArgs& args, Stream& stream, Layout layout, const WindowTiles& tiles, const WindowOp& op) {
+// Solves a problem of elements T tile by tile. `op.padding` is what stands above and below the plane;
+// op.BeginTile(tile, shared) may fill what all channels of a tile share; op.ComputePlanes(tile, shared, in, out) turns
+// scratch planes into others.
+template <typename T, class WindowOp>
+void RunTilesOf(const KernelArgs& args, Stream& stream, Layout layout, const WindowTiles& tiles, const WindowOp& op) {
   const auto run_items = [&](int64_t slot, int64_t begin, int64_t end) {
     const TileWorkspace workspace(tiles, args.workspace, slot);
     std::span<const Run> in_runs, out_runs;
@@ -263,14 +267,20 @@ void RunTiles(const KernelArgs& args, Stream& stream, Layout layout, const Windo
       const int64_t count = std::min(tiles.channel_batch(), args.problem->output.channels - first);
       const PlaneBatch in{first, count, workspace.in + tiles.in_front(), tiles.in_floats()};
       if (tiles.split()) {
-        GatherSplit(in_runs, args.inputs[0], op.padding, in, tiles.in_floats() / 2);
+        GatherSplit(in_runs, InputAs<T>(args, 0), op.padding, in, tiles.in_floats() / 2);
       } else {
-        Gather(in_runs, args.inputs[0], op.padding, in);
+        Gather(in_runs, InputAs<T>(args, 0), op.padding, in);
       }
-      FinishBatch(args, tiles, tile, workspace, out_runs, in, op);
+      FinishBatch<T>(args, tiles, tile, workspace, out_runs, in, op);
     }
   };
   CpuStream::From(stream).ParallelRanges(tiles.count() * tiles.channel_batches(), run_items);
+}
+
+template <class WindowOp>
+void RunTiles(const KernelArgs& args, Stream& stream, Layout layout, const WindowTiles& tiles, const WindowOp& op) {
+  if (IsBfloat16(*args.problem, layout)) return RunTilesOf<Bfloat16>(args, stream, layout, tiles, op);
+  RunTilesOf<float>(args, stream, layout, tiles, op);
 }
 
 }  // namespace swizzle::cpu::HWY_NAMESPACE

@@ -25,7 +25,7 @@ struct PlanOptions {
   int64_t max_batch = 64;                          // rows; ignored where the network's batch is fixed
   int64_t max_tokens = int64_t{1} << 14;           // of all sequences; ignored where batch and length are fixed
   int threads = 0;                                 // of the streams it will run on; 0: all available
-  Precision precision = Precision::kFloat32;       // on a GPU; the CPU has kernels in FP32 alone
+  Precision precision = Precision::kFloat32;       // the CPU has FP32 and BF16 (IsOfCpu)
   bool dense_only = false;                         // leaves sparse kernels out, for comparisons
   // For all measurements together. Zero measures nothing: kernels are then chosen by rule of thumb (estimate.h).
   absl::Duration tuning_budget = absl::Seconds(10);

@@ -70,6 +70,10 @@ std::vector<int64_t> MeasuredBatches(const Network& network, BatchSize max, bool
 }  // namespace
 
 StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend, const PlanOptions& options) {
+  if (backend.shares_host_memory() && !IsOfCpu(options.precision)) {
+    return Unimplemented("precision ", PrecisionName(options.precision), ": the ", backend.name(),
+                         " backend computes in FP32 or BF16");
+  }
   FuseLayers(network, backend.shares_host_memory());
   SWIZZLE_ASSIGN_OR_RETURN(const BatchSize max_size, MaxSize(network, options));
   SWIZZLE_ASSIGN_OR_RETURN(auto stream, backend.NewStream(options.threads));

@@ -51,18 +51,20 @@ TEST_F(ModelRepositoryTest, AMissingDirectoryIsNotFound) {
 TEST_F(ModelRepositoryTest, WhatNeedsAGpuIsRefusedWithoutOne) {
   const Network network = testing::MakeRandomNetwork({});
   const std::vector<std::byte> bytes = *EncodePacked(network);
-  for (const char* name : {"kind", "precision", "tf32", "either"}) {
+  for (const char* name : {"kind", "precision", "tf32", "bf16", "either"}) {
     directory_.Write(Concat(name, "/1/model.swz"),
                      std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   }
   directory_.Write("kind/config.pbtxt", "instance_group { kind: KIND_GPU }");
   directory_.Write("precision/config.pbtxt", "parameters { key: 'precision' value { string_value: 'FP16' } }");
   directory_.Write("tf32/config.pbtxt", "parameters { key: 'precision' value { string_value: 'TF32' } }");
+  directory_.Write("bf16/config.pbtxt", "parameters { key: 'precision' value { string_value: 'BF16' } }");
   directory_.Write("either/config.pbtxt", "parameters { key: 'precision' value { string_value: 'FP32' } }");
   EXPECT_THAT(LoadError("kind"), HasSubstr("KIND_GPU, but the server runs without GPUs; start it with --device=cuda"));
   EXPECT_THAT(LoadError("precision"), HasSubstr("'FP16', but the model runs on the CPU, which computes in FP32"));
   EXPECT_THAT(LoadError("tf32"), HasSubstr("'TF32', but the model runs on the CPU, which computes in FP32"));
-  EXPECT_TRUE(Load().Find("either", "").ok());
+  EXPECT_TRUE(Load().Find("bf16", "").ok());
+  EXPECT_TRUE(repository_->Find("either", "").ok());
 }
 
 TEST_F(ModelRepositoryTest, AnEmptyDirectoryIsReady) {
