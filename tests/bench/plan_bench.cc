@@ -5,9 +5,10 @@
 //   plan_bench --model=bert-base --device=cuda --batch=8 --length=128 -o json
 //
 // Two plans are made of the same network, one with all kernels and one with the dense ones alone, and run in turn; times
-// are medians of the rounds. With --streams=N as many executors, each with a stream of its own, then run the sparse plan
-// side by side for two seconds, and their batches a second are printed beside those of one. --write stores the model as a
-// packed file instead, for a server.
+// are medians of the rounds. With --against-single the second one has all kernels, too, but computes in FP32. With
+// --streams=N as many executors, each with a stream of its own, then run the sparse plan side by side for two seconds,
+// and their batches a second are printed beside those of one. --write stores the model as a packed file instead, for a
+// server.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -45,6 +46,7 @@ struct Options {
   double budget = 20.0;
   bool json = false;
   bool layers = false;
+  bool against_single = false;
   std::string write;
 };
 
@@ -205,7 +207,9 @@ void AddTokenRates(const Options& options, Json& result) {
 Status Measure(const Options& options, const Network& network) {
   SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(options.device));
   SWIZZLE_ASSIGN_OR_RETURN(Runner sparse, Runner::Make(network, devices.main(), options, false));
-  SWIZZLE_ASSIGN_OR_RETURN(Runner dense, Runner::Make(network, devices.main(), options, true));
+  Options others = options;
+  if (options.against_single) others.precision = "FP32";
+  SWIZZLE_ASSIGN_OR_RETURN(Runner dense, Runner::Make(network, devices.main(), others, !options.against_single));
   std::vector<double> sparse_times, dense_times;
   for (int round = -5; round < options.rounds; ++round) {  // the first warm up
     SWIZZLE_ASSIGN_OR_RETURN(const double sparse_time, sparse.Microseconds());
@@ -227,9 +231,11 @@ Status Measure(const Options& options, const Network& network) {
     return absl::OkStatus();
   }
   if (options.layers) PrintLayers(sparse.report());
-  std::printf("%s %.0f%% batch %lld on %s: %.1f us, dense %.1f us: %.2fx\n", options.model.c_str(), 100 * options.sparsity,
-              static_cast<long long>(options.batch), sparse.report().device.c_str(), result["sparse_us"].get<double>(),
-              result["dense_us"].get<double>(), result["speed_up"].get<double>());
+  std::printf("%s %.0f%% batch %lld on %s: %.1f us, %s %.1f us: %.2fx; activations %zu and %zu KiB\n",
+              options.model.c_str(), 100 * options.sparsity, static_cast<long long>(options.batch),
+              sparse.report().device.c_str(), result["sparse_us"].get<double>(),
+              options.against_single ? "in FP32" : "dense", result["dense_us"].get<double>(),
+              result["speed_up"].get<double>(), sparse.arena_bytes() / 1024, dense.arena_bytes() / 1024);
   if (options.streams > 1) std::cout << "batches a second by streams: " << result["batches_per_second"].dump() << "\n";
   return absl::OkStatus();
 }
@@ -260,7 +266,7 @@ int main(int argc, char** argv) {
   app.add_option("--model", options.model, "mobilenet_v1[:WIDTH], resnet50, minilm, bert-base, or a .onnx or .swz file");
   app.add_option("--sparsity", options.sparsity, "of drawn weights")->check(CLI::Range(0.0, 0.999));
   app.add_option("--device", options.device, "auto, cpu, cuda, cuda:N");
-  app.add_option("--precision", options.precision, "on a GPU")
+  app.add_option("--precision", options.precision, "on the CPU FP32 or BF16")
       ->check(CLI::IsMember({"FP32", "TF32", "FP16", "BF16"}));
   app.add_option("--batch", options.batch)->check(CLI::Range(1, 4096));
   app.add_option("--max-batch", options.max_batch, "that the plans serve, and kernels are chosen for; 0: the batch")
@@ -270,6 +276,7 @@ int main(int argc, char** argv) {
   app.add_option("--streams", options.streams, "executors to run side by side, too")->check(CLI::Range(1, 64));
   app.add_option("--tuning-budget", options.budget, "seconds, for each plan");
   app.add_flag("--layers", options.layers, "print each layer");
+  app.add_flag("--against-single", options.against_single, "beside the same plan in FP32, instead of the dense one");
   app.add_option("--write", options.write, "write the model as this .swz file, and measure nothing");
   app.add_option("-o,--output", format)->check(CLI::IsMember({"text", "json"}));
   CLI11_PARSE(app, argc, argv);
