@@ -1,12 +1,15 @@
 #include "kernels/cpu/depthwise_dense_f32.h"
 
+#include <algorithm>
+
+#include "kernels/cpu/shifted_planes.h"
 #include "kernels/cpu/window_tiles.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/depthwise_dense_f32.cc"
 #include "hwy/foreach_target.h"
 // After foreach_target.h.
-#include "kernels/cpu/small_planes-inl.h"
+#include "kernels/cpu/shifted_planes-inl.h"
 #include "kernels/cpu/window_tiles-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -139,10 +142,8 @@ void RunDepthwise(const KernelArgs& args, Stream& stream, Layout layout) {
 
 void DepthwisePanels(const KernelArgs& args, Stream& stream) {
 #if HWY_TARGET == HWY_AVX3
-  if (FitsSmallPlanes(*args.problem)) {
-    if (IsBfloat16(*args.problem, Layout::kPanels)) return RunSmallPlanes<Bfloat16>(args, stream);
-    return RunSmallPlanes<float>(args, stream);
-  }
+  const bool halves = IsBfloat16(*args.problem, Layout::kPanels);
+  if (IsSame3x3(*args.problem) && !halves) return RunShiftedPlanes(args, stream);
 #endif
   RunDepthwise(args, stream, Layout::kPanels);
 }
@@ -158,13 +159,7 @@ bool IsSame3x3(const Problem& problem) {
   const Window& window = problem.window;
   return window.kernel_h == 3 && window.kernel_w == 3 && window.stride_h == 1 && window.stride_w == 1 &&
          window.dilation_h == 1 && window.dilation_w == 1 && window.pad_top == 1 && window.pad_left == 1 &&
-         problem.input.height == problem.output.height && problem.input.width == problem.output.width &&
-         problem.input.plane() <= kMaxPanelWidth;
-}
-
-bool FitsSmallPlanes(const Problem& problem) {
-  const bool one_panel = problem.input.positions() <= kMaxPanelWidth;
-  return IsSame3x3(problem) && (one_panel || kPositionUnit % problem.input.plane() == 0);
+         problem.input.height == problem.output.height && problem.input.width == problem.output.width;
 }
 
 DepthwiseWeight::DepthwiseWeight(const Weight& weight, const Problem& problem)
@@ -182,7 +177,7 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwise(const Weight& weight, c
 }
 
 size_t DepthwiseWorkspaceBytes(const Problem& problem) {
-  return WindowTiles(problem).WorkspaceBytes() * problem.threads;
+  return std::max(WindowTiles(problem).WorkspaceBytes(), ShiftedWorkspaceBytes(problem)) * problem.threads;
 }
 
 }  // namespace swizzle::cpu

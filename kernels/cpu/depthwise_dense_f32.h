@@ -1,6 +1,6 @@
 // Depthwise convolution, fp32: rows depthwise_dense_<type>_<isa> in kPanels, f32 and bf16, and kNchw, any window. 3x3,
-// 5x5 and 7x7 windows of stride 1 and 2 have loops of their own, and 3x3 windows over planes so small that no image
-// spans two panels another.
+// 5x5 and 7x7 windows of stride 1 and 2 have loops of their own, and with AVX-512 3x3 windows over FP32 that keep the
+// plane's size another in kPanels.
 #ifndef SWIZZLE_KERNELS_CPU_DEPTHWISE_DENSE_F32_H_
 #define SWIZZLE_KERNELS_CPU_DEPTHWISE_DENSE_F32_H_
 
@@ -13,10 +13,8 @@
 
 namespace swizzle::cpu {
 
-// 3x3, stride 1, as large an output as the input plane, and no plane larger than a panel.
+// 3x3, stride 1, and an output as large as the input plane.
 bool IsSame3x3(const Problem& problem);
-// IsSame3x3, and no image spans two panels.
-bool FitsSmallPlanes(const Problem& problem);
 
 // Channel by channel: the taps of the window, then the bias. Immutable.
 class DepthwiseWeight final : public PackedWeight {
