@@ -210,7 +210,7 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, con
   const CsrMatrix converted = csr == nullptr ? CsrMatrix::FromDense(std::get<DenseMatrix>(weight.matrix)) : CsrMatrix{};
   if (csr == nullptr) csr = &converted;
   if (auto vectors = VectorCsr::PackIfFull(*csr, weight.bias, problem)) return vectors;
-  return std::make_unique<InterleavedCsr>(*csr, weight.bias, problem.threads);
+  return std::make_unique<InterleavedCsr>(*csr, weight.bias, ThreadsPerPanel(problem));
 }
 
 template <Layout kInput>

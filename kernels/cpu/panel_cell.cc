@@ -6,6 +6,12 @@
 
 namespace swizzle::cpu {
 
+int ThreadsPerPanel(const Problem& problem) {
+  constexpr int64_t kCellsPerThread = 4;
+  const int64_t panels = std::max<int64_t>(1, PanelGrid(problem.output.plane()).count());
+  return static_cast<int>(std::clamp<int64_t>(kCellsPerThread * problem.threads / panels, 1, problem.threads));
+}
+
 PanelConv::PanelConv(const KernelArgs& args, Layout layout, int64_t block_rows, const float* bias, int64_t slices)
     : args_(args),
       layout_(layout),

@@ -84,6 +84,10 @@ struct PanelPart {
   int64_t last_slice;
 };
 
+// Threads that will have to share a panel where the batch is one, so that each is given a few cells. Weights are cut
+// into as many slices; more would only add padding.
+int ThreadsPerPanel(const Problem& problem);
+
 // A convolution into kPanels, run by all threads of a stream. The rows of the weight come in slices.
 class PanelConv {
  public:

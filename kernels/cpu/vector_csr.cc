@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "kernels/cpu/im2col.h"
+#include "kernels/cpu/panel_cell.h"
 
 namespace swizzle::cpu {
 namespace {
@@ -93,7 +94,7 @@ std::unique_ptr<VectorCsr> VectorCsr::PackIfFull(const CsrMatrix& matrix, std::s
   const int64_t block_columns = BlockColumns(problem, matrix.cols);
   const int64_t blocks = (matrix.cols + block_columns - 1) / block_columns;
   auto packed = std::unique_ptr<VectorCsr>(new VectorCsr(matrix, bias, tiles, blocks));
-  packed->CutSlices(problem.threads, caches);
+  packed->CutSlices(ThreadsPerPanel(problem), caches);
   return packed;
 }
 
