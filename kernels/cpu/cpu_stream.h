@@ -2,6 +2,7 @@
 #ifndef SWIZZLE_KERNELS_CPU_CPU_STREAM_H_
 #define SWIZZLE_KERNELS_CPU_CPU_STREAM_H_
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -38,21 +39,30 @@ class CpuStream final : public Stream {
   // at most threads() tasks, i may index a part of the workspace.
   template <typename Task>
   void ParallelFor(int64_t tasks, const Task& task) {
-    const auto call = [](void* context, size_t index) {
-      (*static_cast<const Task*>(context))(static_cast<int64_t>(index));
-    };
-    pool_.Run(static_cast<size_t>(tasks), call, const_cast<Task*>(&task));
+    RunTasks(tasks, [&](int64_t, int64_t i) { task(i); });
   }
 
-  // Cuts [0, items) into threads() runs of nearly equal length and calls task(slot, begin, end) for each that is not
-  // empty, slot below threads().
+  // Cuts [0, items) into runs of nearly equal length, multiples of `grain` long save the last, and calls
+  // task(slot, begin, end) for each. No two calls with one slot overlap; slots are below threads(). There are
+  // several runs for each thread, so that no thread has to wait for a slow one: a run should not cost much to begin.
   template <typename Task>
-  void ParallelRanges(int64_t items, const Task& task) {
-    const int64_t tasks = items < threads() ? items : threads();
-    ParallelFor(tasks, [&](int64_t slot) { task(slot, items * slot / tasks, items * (slot + 1) / tasks); });
+  void ParallelRanges(int64_t items, const Task& task, int64_t grain = 1) {
+    const int64_t grains = (items + grain - 1) / grain;
+    const int64_t tasks = std::min(grains, pool_.BestTasks());
+    RunTasks(tasks, [&](int64_t slot, int64_t i) {
+      task(slot, grains * i / tasks * grain, std::min(grains * (i + 1) / tasks * grain, items));
+    });
   }
 
  private:
+  template <typename Task>
+  void RunTasks(int64_t tasks, const Task& task) {
+    const auto call = [](void* context, int64_t slot, int64_t index) {
+      (*static_cast<const Task*>(context))(slot, index);
+    };
+    pool_.Run(tasks, call, const_cast<Task*>(&task));
+  }
+
   ThreadPool pool_;
 };
 

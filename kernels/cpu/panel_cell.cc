@@ -30,6 +30,13 @@ PanelConv::PanelConv(const KernelArgs& args, Layout layout, int64_t block_rows, 
   panels_per_group_ = std::min(panels_per_group_, std::max<int64_t>(1, grid_.count() / args.problem->threads));
 }
 
+int64_t PanelConv::Grain() const {
+  if (PanelColumns::IsDirect(*args_.problem, layout_)) return 1;
+  const int64_t threads = args_.problem->threads;
+  if (grid_.count() >= 2 * threads) return slices_;
+  return (grid_.count() * slices_ + threads - 1) / threads;
+}
+
 PanelPart PanelConv::PartAt(int64_t begin, int64_t end) const {
   const int64_t first_panel = begin / (panels_per_group_ * slices_) * panels_per_group_;
   const int64_t panels = std::min(panels_per_group_, grid_.count() - first_panel);

@@ -103,7 +103,7 @@ class PanelConv {
   // in turn. Otherwise a slice of the weights, small enough for the second cache, serves some panels in turn.
   template <typename Run>
   void ForEachPart(CpuStream& stream, const Run& run) const {
-    stream.ParallelRanges(grid_.count() * slices_, [&](int64_t slot, int64_t begin, int64_t end) {
+    const auto run_range = [&](int64_t slot, int64_t begin, int64_t end) {
       const std::span<std::byte> workspace = args_.workspace.subspan(slot * slot_bytes_, slot_bytes_);
       const size_t sum_bytes = SumBytes(*args_.problem);
       PanelColumns columns(*args_.problem, layout_, args_.inputs[0], workspace.subspan(sum_bytes));
@@ -115,7 +115,8 @@ class PanelConv {
         run(columns, Cell(part.panel, sums), part, next);
         part = next;
       }
-    });
+    };
+    stream.ParallelRanges(grid_.count() * slices_, run_range, Grain());
   }
 
   // Rows [begin, end) of a panel of the output.
@@ -133,6 +134,9 @@ class PanelConv {
   }
   // The cell of a panel's whole sum; columns, first and last are left to the caller.
   PanelCell Cell(int64_t panel, float* sums) const;
+  // Cells that one thread should take together: what is gathered for a panel serves those of its slices that the same
+  // thread is given.
+  int64_t Grain() const;
   // The part that begins with cell `begin`, of cells in the order of computation, and ends before cell `end`.
   PanelPart PartAt(int64_t begin, int64_t end) const;
 

@@ -2,6 +2,9 @@
 
 #include <pthreadpool.h>
 
+#include <atomic>
+#include <thread>
+
 #include "kernels/status.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -25,6 +28,9 @@ void Acquire([[maybe_unused]] void* sync) {
 #endif
 }
 
+// Of a pool's worker, from when the pool is made; 0 for every other thread, callers among them.
+thread_local int64_t thread_slot = 0;
+
 struct Job {
   ThreadPool::Task task;
   void* context;
@@ -33,8 +39,24 @@ struct Job {
 void RunTask(void* opaque, size_t index) {
   Acquire(opaque);
   Job* job = static_cast<Job*>(opaque);
-  job->task(job->context, index);
+  job->task(job->context, thread_slot, static_cast<int64_t>(index));
   Release(opaque);
+}
+
+// One call for each thread of a pool, none of which ends before all have begun: so each thread makes one.
+struct SlotCount {
+  std::thread::id caller;
+  int threads;
+  std::atomic<int> begun = 0;
+  std::atomic<int> workers = 0;
+};
+
+void TakeSlot(void* opaque, size_t) {
+  Acquire(opaque);
+  auto* count = static_cast<SlotCount*>(opaque);
+  if (std::this_thread::get_id() != count->caller) thread_slot = ++count->workers;
+  ++count->begun;
+  while (count->begun < count->threads) std::this_thread::yield();
 }
 
 void DoNothing(void*, size_t) {}
@@ -43,22 +65,31 @@ void DoNothing(void*, size_t) {}
 
 ThreadPool::ThreadPool(int threads) : threads_(threads), pool_(threads > 1 ? pthreadpool_create(threads) : nullptr) {
   SWIZZLE_CHECK(threads == 1 || pool_ != nullptr);
+  if (pool_ == nullptr) return;
+  SlotCount count{std::this_thread::get_id(), threads};
+  Release(&count);
+  pthreadpool_parallelize_1d(pool_.get(), TakeSlot, &count, threads, PTHREADPOOL_FLAG_YIELD_WORKERS);
 }
 
 ThreadPool::~ThreadPool() = default;
 
 void ThreadPool::Destroy::operator()(pthreadpool* pool) const { pthreadpool_destroy(pool); }
 
-void ThreadPool::Run(size_t tasks, Task task, void* context) {
+void ThreadPool::Run(int64_t tasks, Task task, void* context) {
   if (pool_ == nullptr || tasks == 1) {
-    for (size_t i = 0; i < tasks; ++i) task(context, i);
+    for (int64_t i = 0; i < tasks; ++i) task(context, 0, i);
     return;
   }
   Job job{task, context};
   Release(&job);
-  pthreadpool_parallelize_1d(pool_.get(), RunTask, &job, tasks, 0);
+  pthreadpool_parallelize_1d(pool_.get(), RunTask, &job, static_cast<size_t>(tasks), 0);
   Acquire(&job);
   spinning_ = true;
+}
+
+int64_t ThreadPool::BestTasks() const {
+  constexpr int64_t kTasksPerThread = 4;
+  return threads_ == 1 ? 1 : threads_ * kTasksPerThread;
 }
 
 void ThreadPool::Rest() {

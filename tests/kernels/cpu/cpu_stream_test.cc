@@ -36,18 +36,51 @@ TEST_P(CpuStreamTest, WritesAreVisibleAfterwards) {
   }
 }
 
-TEST_P(CpuStreamTest, RangesCoverAllItemsInOrder) {
-  for (const int64_t items : {0, 1, 2, 5, 7, 100}) {
-    std::vector<int> covered(items);
-    std::vector<std::atomic<int>> slots(GetParam());
-    stream_.ParallelRanges(items, [&](int64_t slot, int64_t begin, int64_t end) {
-      EXPECT_LT(begin, end);
-      ++slots[slot];
-      for (int64_t i = begin; i < end; ++i) ++covered[i];
-    });
-    EXPECT_EQ(covered, std::vector<int>(items, 1));
-    for (const auto& uses : slots) EXPECT_LE(uses, 1);
+// A slot stands for a part of the workspace: two tasks with one may not overlap.
+class SlotsInUse {
+ public:
+  explicit SlotsInUse(int slots) : in_use_(slots) {}
+
+  void Enter(int64_t slot) {
+    ASSERT_LT(slot, static_cast<int64_t>(in_use_.size()));
+    EXPECT_EQ(in_use_[slot]++, 0) << "slot " << slot;
   }
+  void Leave(int64_t slot) { --in_use_[slot]; }
+
+ private:
+  std::vector<std::atomic<int>> in_use_;
+};
+
+TEST_P(CpuStreamTest, RangesCoverAllItems) {
+  SlotsInUse slots(GetParam());
+  for (const int64_t items : {0, 1, 2, 5, 7, 100}) {
+    for (const int64_t grain : {1, 3, 200}) {
+      std::vector<int> covered(items);
+      stream_.ParallelRanges(
+          items,
+          [&](int64_t slot, int64_t begin, int64_t end) {
+            slots.Enter(slot);
+            EXPECT_LT(begin, end);
+            EXPECT_EQ(begin % grain, 0);
+            for (int64_t i = begin; i < end; ++i) ++covered[i];
+            slots.Leave(slot);
+          },
+          grain);
+      EXPECT_EQ(covered, std::vector<int>(items, 1)) << items << " by " << grain;
+    }
+  }
+}
+
+// The first range ends when all others have: with a fixed share for each thread, that would be never.
+TEST_P(CpuStreamTest, ThreadsTakeRangesFromASlowOne) {
+  if (GetParam() == 1) return;
+  constexpr int64_t kItems = 1000;
+  std::atomic<int64_t> done = 0;
+  stream_.ParallelRanges(kItems, [&](int64_t, int64_t begin, int64_t end) {
+    while (begin == 0 && done < kItems - end) std::this_thread::yield();
+    done += end - begin;
+  });
+  EXPECT_EQ(done, kItems);
 }
 
 TEST_P(CpuStreamTest, SynchronizeMayBeRepeated) {
