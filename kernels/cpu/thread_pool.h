@@ -11,22 +11,24 @@
 #include <cstdint>
 #include <memory>
 
-#include "kernels/cpu/loop_runner.h"
-
 struct pthreadpool;
 
 namespace swizzle::cpu {
 
-class ThreadPool final : public LoopRunner {
+class ThreadPool {
  public:
+  // slot: of the thread that runs the task, below threads(); the caller's is 0. No two calls with one slot overlap.
+  using Task = void (*)(void* context, int64_t slot, int64_t index);
+
   // threads: the caller included, at least 1. One thread makes no pool and no worker.
   explicit ThreadPool(int threads);
-  ~ThreadPool() override;
+  ~ThreadPool();
 
   int threads() const { return threads_; }
-  // Slots are below threads(); the caller's is 0.
-  void Run(int64_t tasks, Task task, void* context) override;
-  int64_t BestTasks() const override;
+  // Calls task(context, slot, i) once for each i in [0, tasks) and returns when all are done.
+  void Run(int64_t tasks, Task task, void* context);
+  // Into how many tasks a loop is best cut, so that threads that are ahead can take some from those behind.
+  int64_t BestTasks() const;
   // Lets the workers sleep until the next Run. Cheap if they sleep already.
   void Rest();
 
