@@ -101,18 +101,36 @@ class PlanSession final : public Session {
               const PinnedPool* pool)
       : spec_(spec), ports_(ports), plan_(std::move(plan)), state_(std::move(state)), pool_(pool) {}
 
+  // A large batch in runs of nearly equal size (PlanReport::micro_batch).
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
-    const absl::Time start = absl::Now();
-    SWIZZLE_ASSIGN_OR_RETURN(const int64_t rows, Gather(batch));
-    const absl::Time gathered = absl::Now();
-    SWIZZLE_RETURN_IF_ERROR(plan_->Run(state_, rows));
-    const absl::Time computed = absl::Now();
-    Scatter(batch, rows);
-    times = {gathered - start, computed - gathered, absl::Now() - computed};
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t total, CountRows(batch));
+    const int64_t micro_batch = plan_->report().micro_batch;
+    const int64_t runs = (total + micro_batch - 1) / micro_batch;
+    StartOutputs(batch);
+    times = {};
+    for (int64_t run = 0; run < runs; ++run) {
+      const RowRange range = {total * run / runs, total * (run + 1) / runs};
+      const absl::Time start = absl::Now();
+      Gather(batch, range);
+      const absl::Time gathered = absl::Now();
+      SWIZZLE_RETURN_IF_ERROR(plan_->Run(state_, range.count()));
+      const absl::Time computed = absl::Now();
+      Scatter(batch, range);
+      times.input += gathered - start;
+      times.compute += computed - gathered;
+      times.output += absl::Now() - computed;
+    }
     return absl::OkStatus();
   }
 
  private:
+  // Rows of a batch, counted through all of its items.
+  struct RowRange {
+    int64_t begin;
+    int64_t end;
+    int64_t count() const { return end - begin; }
+  };
+
   // Rows of the plan that an item takes: its batch dimension where that is free, else all there are.
   StatusOr<int64_t> PlanRows(const BatchItem& item) const {
     if (plan_->network().batch_size != 0) return plan_->network().batch_size;
@@ -139,61 +157,75 @@ class PlanSession final : public Session {
            });
   }
 
-  // Queues copies of all inputs from the pool to the device.
-  void CopyFromPool(std::span<const BatchItem> batch, int64_t total) {
-    for (size_t i = 0; i < ports_.inputs.size(); ++i) {
-      size_t offset = 0;
-      for (const BatchItem& item : batch) {
-        plan_->CopyInput(state_, ports_.inputs[i], total, offset, item.inputs[i].bytes);
-        offset += item.inputs[i].bytes.size();
-      }
-    }
-  }
-
-  // Copies the requests' inputs, one after the other, to where the plan wants them; returns the rows of the batch.
-  StatusOr<int64_t> Gather(std::span<BatchItem> batch) {
+  StatusOr<int64_t> CountRows(std::span<const BatchItem> batch) const {
     int64_t total = 0;
     for (const BatchItem& item : batch) {
       SWIZZLE_ASSIGN_OR_RETURN(const int64_t rows, PlanRows(item));
       total += rows;
     }
-    if (InPool(batch)) {
-      CopyFromPool(batch, total);
-      return total;
-    }
-    for (size_t i = 0; i < ports_.inputs.size(); ++i) {
-      std::span<std::byte> to = std::as_writable_bytes(plan_->Input(state_, ports_.inputs[i], total));
-      for (const BatchItem& item : batch) {
-        const std::span<const std::byte> from = item.inputs[i].bytes;
-        SWIZZLE_CHECK(from.size() <= to.size());
-        if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
-        to = to.subspan(from.size());
-      }
-      SWIZZLE_CHECK(to.empty());
-    }
     return total;
   }
 
-  void Scatter(std::span<BatchItem> batch, int64_t total) {
-    const bool free_batch = plan_->network().batch_size == 0;
-    for (BatchItem& item : batch) {
-      item.outputs->resize(ports_.outputs.size());
-      item.output_shapes->resize(ports_.outputs.size());
+  // Calls each(item, range of the item's own rows) for every item with rows in the range. REQUIRES: CountRows succeeded.
+  template <typename Each>
+  void ForEachPart(std::span<const BatchItem> batch, RowRange range, const Each& each) const {
+    int64_t first = 0;
+    for (const BatchItem& item : batch) {
+      const int64_t rows = *PlanRows(item);
+      const RowRange part = {std::clamp<int64_t>(range.begin - first, 0, rows),
+                             std::clamp<int64_t>(range.end - first, 0, rows)};
+      if (part.count() > 0) each(item, part);
+      first += rows;
     }
-    for (size_t i = 0; i < ports_.outputs.size(); ++i) {
-      const NetworkPort& port = plan_->network().outputs[static_cast<size_t>(ports_.outputs[i])];
-      const auto from = std::as_bytes(plan_->Output(state_, ports_.outputs[i], total));
-      const size_t row_bytes = from.size() / static_cast<size_t>(total);
+  }
+
+  // Copies these rows of the requests' inputs, one after the other, to where the plan wants them; from the pool the
+  // device does.
+  void Gather(std::span<const BatchItem> batch, RowRange range) {
+    const bool in_pool = InPool(batch);
+    for (size_t i = 0; i < ports_.inputs.size(); ++i) {
+      const auto to = std::as_writable_bytes(plan_->Input(state_, ports_.inputs[i], range.count()));
+      const size_t row_bytes = to.size() / static_cast<size_t>(range.count());
       size_t offset = 0;
-      for (BatchItem& item : batch) {
-        const int64_t rows = *PlanRows(item);  // OK in Gather
-        const size_t bytes = row_bytes * static_cast<size_t>(rows);
-        (*item.outputs)[i].assign(reinterpret_cast<const char*>(from.data()) + offset, bytes);
-        offset += bytes;
-        Shape& shape = (*item.output_shapes)[i];
-        shape = port.dims;
-        if (free_batch) shape.insert(shape.begin(), rows);
+      ForEachPart(batch, range, [&](const BatchItem& item, RowRange part) {
+        const auto from = item.inputs[i].bytes.subspan(part.begin * row_bytes, part.count() * row_bytes);
+        SWIZZLE_CHECK(from.size() <= to.size() - offset);
+        if (in_pool) {
+          plan_->CopyInput(state_, ports_.inputs[i], range.count(), offset, from);
+        } else if (!from.empty()) {
+          std::memcpy(to.data() + offset, from.data(), from.size());
+        }
+        offset += from.size();
+      });
+      SWIZZLE_CHECK(offset == to.size());
+    }
+  }
+
+  // Empty outputs, and their shapes.
+  void StartOutputs(std::span<const BatchItem> batch) const {
+    const bool free_batch = plan_->network().batch_size == 0;
+    for (const BatchItem& item : batch) {
+      item.outputs->assign(ports_.outputs.size(), std::string());
+      item.output_shapes->clear();
+      for (const int output : ports_.outputs) {
+        Shape& shape = item.output_shapes->emplace_back(plan_->network().outputs[static_cast<size_t>(output)].dims);
+        if (free_batch) shape.insert(shape.begin(), *PlanRows(item));
       }
+    }
+  }
+
+  // Appends these rows to the requests' outputs.
+  void Scatter(std::span<const BatchItem> batch, RowRange range) {
+    for (size_t i = 0; i < ports_.outputs.size(); ++i) {
+      const auto from = std::as_bytes(plan_->Output(state_, ports_.outputs[i], range.count()));
+      const size_t row_bytes = from.size() / static_cast<size_t>(range.count());
+      const char* next = reinterpret_cast<const char*>(from.data());
+      ForEachPart(batch, range, [&](const BatchItem& item, RowRange part) {
+        std::string& output = (*item.outputs)[i];
+        if (output.empty()) output.reserve(*PlanRows(item) * row_bytes);
+        output.append(next, part.count() * row_bytes);
+        next += part.count() * row_bytes;
+      });
     }
   }
 
@@ -331,6 +363,7 @@ ModelFacts FactsOf(const PlanReport& report) {
       {"swizzle_device_bytes", std::to_string(report.device_bytes)},
       {"swizzle_device", report.device},
       {"swizzle_threads", std::to_string(report.threads)},
+      {"swizzle_micro_batch", std::to_string(report.micro_batch)},
       {"swizzle_kernels", CountsText(kernels)},
       {"swizzle_dense_fallback_layers", std::to_string(facts.dense_fallback_layers)},
   };

@@ -9,6 +9,7 @@
 //   swizzle_device_bytes  as the kernels hold them in memory
 //   swizzle_device        the device's name
 //   swizzle_threads       per executor
+//   swizzle_micro_batch   rows, or tokens, of a larger batch that are computed at once
 //   swizzle_kernels       kernels with the number of layers, "conv_csr_f32_avx512:13,..."
 //   swizzle_dense_fallback_layers  sparse weights for which a dense kernel was faster
 #ifndef SWIZZLE_SERVER_PLAN_MODEL_H_

@@ -13,63 +13,123 @@ class SequenceSession final : public Session {
   SequenceSession(const SequenceRules& rules, const PortMap& ports, const Plan& plan, ExecutionState state)
       : rules_(rules), ports_(ports), plan_(plan), state_(std::move(state)), packing_(rules.packing()) {}
 
+  // A large batch in several runs of whole sequences (PlanReport::micro_batch).
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
-    const absl::Time start = absl::Now();
-    Gather(batch);
-    const absl::Time gathered = absl::Now();
-    const BatchSize size(packing_.rows(), packing_.tokens());
-    const Sequences sequences = packing_.sequences();
-    SWIZZLE_RETURN_IF_ERROR(plan_.Run(state_, size, &sequences));
-    const absl::Time computed = absl::Now();
-    Scatter(batch, size);
-    times = {gathered - start, computed - gathered, absl::Now() - computed};
+    StartOutputs(batch);
+    times = {};
+    for (Place place; place.item < batch.size();) {
+      const absl::Time start = absl::Now();
+      TakeParts(batch, place);
+      GatherIds();
+      const absl::Time gathered = absl::Now();
+      const BatchSize size(packing_.rows(), packing_.tokens());
+      const Sequences sequences = packing_.sequences();
+      SWIZZLE_RETURN_IF_ERROR(plan_.Run(state_, size, &sequences));
+      const absl::Time computed = absl::Now();
+      Scatter(size);
+      times.input += gathered - start;
+      times.compute += computed - gathered;
+      times.output += absl::Now() - computed;
+    }
     return absl::OkStatus();
   }
 
  private:
+  // A sequence of a batch.
+  struct Place {
+    size_t item = 0;
+    int64_t row = 0;
+  };
+  // Neighbouring sequences of one item, and the tokens that they are of the run.
+  struct Part {
+    const BatchItem* item;
+    int64_t first_row;
+    int64_t rows;
+    int64_t first_token;
+    int64_t last_token;
+  };
+
   static int64_t Rows(const BatchItem& item) { return item.inputs[0].shape[0]; }
   static int64_t Length(const BatchItem& item) { return item.inputs[0].shape[1]; }
 
-  void Gather(std::span<BatchItem> batch) {
+  // Rows [first, first + rows) of a tensor [rows, length].
+  static TensorView RowsOf(const TensorView& tensor, int64_t first, int64_t rows) {
+    const size_t row_bytes = tensor.bytes.size() / static_cast<size_t>(tensor.shape[0]);
+    return {tensor.dtype, {rows, tensor.shape[1]}, tensor.bytes.subspan(first * row_bytes, rows * row_bytes)};
+  }
+  std::optional<TensorView> MaskOf(const BatchItem& item, int64_t first, int64_t rows) const {
+    const std::optional<TensorView> mask = rules_.MaskOf(item.inputs);
+    return mask ? std::optional(RowsOf(*mask, first, rows)) : std::nullopt;
+  }
+
+  // Packs sequences from `place` on, at least one and else as many as a run should take, and moves `place` behind them.
+  void TakeParts(std::span<const BatchItem> batch, Place& place) {
     packing_.Clear();
-    begins_.assign(1, 0);
-    for (const BatchItem& item : batch) {
-      packing_.Add(Rows(item), Length(item), rules_.MaskOf(item.inputs));
-      begins_.push_back(packing_.tokens());
+    parts_.clear();
+    int64_t left = plan_.report().micro_batch;
+    for (; place.item < batch.size(); ++place.item, place.row = 0) {
+      const BatchItem& item = batch[place.item];
+      int64_t end = place.row;
+      for (; end < Rows(item); ++end) {
+        const int64_t tokens = CountTokens(rules_.packing(), 1, Length(item), MaskOf(item, end, 1));
+        const bool first = parts_.empty() && end == place.row;
+        if (tokens > left && !first) break;
+        left -= tokens;
+      }
+      const int64_t rows = end - place.row;
+      if (rows > 0) {
+        const int64_t first_token = packing_.tokens();
+        packing_.Add(rows, Length(item), MaskOf(item, place.row, rows));
+        parts_.push_back({&item, place.row, rows, first_token, packing_.tokens()});
+      }
+      place.row = end;
+      if (end < Rows(item)) return;
     }
+  }
+
+  void GatherIds() {
     const BatchSize size(packing_.rows(), packing_.tokens());
     for (size_t i = 0; i < ports_.inputs.size(); ++i) {
       if (plan_.IdLimit(ports_.inputs[i]) == 0) continue;
       const std::span<int32_t> ids = plan_.Ids(state_, ports_.inputs[i], size);
-      for (size_t k = 0; k < batch.size(); ++k) {
-        for (int64_t token = begins_[k]; token < begins_[k + 1]; ++token) {
-          ids[token] = static_cast<int32_t>(WholeAt(batch[k].inputs[i], packing_.sources()[token]));
+      for (const Part& part : parts_) {
+        const TensorView input = RowsOf(part.item->inputs[i], part.first_row, part.rows);
+        for (int64_t token = part.first_token; token < part.last_token; ++token) {
+          ids[token] = static_cast<int32_t>(WholeAt(input, packing_.sources()[token]));
         }
       }
     }
   }
 
-  void Scatter(std::span<BatchItem> batch, BatchSize size) {
-    for (BatchItem& item : batch) {
-      item.outputs->resize(ports_.outputs.size());
-      item.output_shapes->resize(ports_.outputs.size());
+  // Empty outputs, and their shapes.
+  void StartOutputs(std::span<const BatchItem> batch) const {
+    for (const BatchItem& item : batch) {
+      item.outputs->assign(ports_.outputs.size(), std::string());
+      item.output_shapes->clear();
+      for (const int output : ports_.outputs) {
+        const NetworkPort& port = plan_.network().outputs[output];
+        item.output_shapes->push_back(OutputShape(port, plan_.network().values[port.value].per_token, item));
+      }
     }
+  }
+
+  // Appends the run's results to the requests' outputs.
+  void Scatter(BatchSize size) {
     for (size_t i = 0; i < ports_.outputs.size(); ++i) {
       const NetworkPort& port = plan_.network().outputs[ports_.outputs[i]];
       const bool per_token = plan_.network().values[port.value].per_token;
-      const std::span<const float> from = plan_.Output(state_, ports_.outputs[i], size);
-      int64_t row = 0;
-      for (size_t k = 0; k < batch.size(); ++k) {
-        BatchItem& item = batch[k];
-        (*item.output_shapes)[i] = OutputShape(port, per_token, item);
+      const auto from = std::as_bytes(plan_.Output(state_, ports_.outputs[i], size));
+      const char* row = reinterpret_cast<const char*>(from.data());
+      const size_t line_bytes = from.size() / static_cast<size_t>(per_token ? size.tokens : size.rows);
+      for (const Part& part : parts_) {
+        std::string& output = (*part.item->outputs)[i];
+        if (output.empty()) output.reserve(Rows(*part.item) * (per_token ? Length(*part.item) : 1) * line_bytes);
         if (per_token) {
-          SpreadTokens(item, begins_[k], begins_[k + 1], from, size.tokens, (*item.outputs)[i]);
+          SpreadTokens(part, from, line_bytes, output);
         } else {
-          const size_t floats = from.size() / static_cast<size_t>(size.rows);
-          (*item.outputs)[i].assign(reinterpret_cast<const char*>(from.data() + row * floats),
-                                    static_cast<size_t>(Rows(item)) * floats * sizeof(float));
+          output.append(row, part.rows * line_bytes);
+          row += part.rows * line_bytes;
         }
-        row += Rows(item);
       }
     }
   }
@@ -84,16 +144,16 @@ class SequenceSession final : public Session {
   }
 
   // Tokens that were not computed are zeros. Where all were, their lines lie as the output wants them.
-  void SpreadTokens(const BatchItem& item, int64_t begin, int64_t end, std::span<const float> from, int64_t tokens,
-                    std::string& to) const {
-    const size_t bytes = from.size_bytes() / static_cast<size_t>(tokens);
-    if (end - begin == Rows(item) * Length(item)) {
-      const char* const lines = reinterpret_cast<const char*>(from.data());
-      to.assign(lines + static_cast<size_t>(begin) * bytes, static_cast<size_t>(end - begin) * bytes);
+  void SpreadTokens(const Part& part, std::span<const std::byte> from, size_t line_bytes, std::string& to) const {
+    const int64_t tokens = part.last_token - part.first_token, places = part.rows * Length(*part.item);
+    if (tokens == places) {
+      to.append(reinterpret_cast<const char*>(from.data()) + part.first_token * line_bytes, tokens * line_bytes);
       return;
     }
-    to.assign(static_cast<size_t>(Rows(item) * Length(item)) * bytes, '\0');
-    packing_.Spread(begin, end, std::as_bytes(from).data(), bytes, reinterpret_cast<std::byte*>(to.data()));
+    const size_t begin = to.size();
+    to.append(places * line_bytes, '\0');
+    packing_.Spread(part.first_token, part.last_token, from.data(), line_bytes,
+                    reinterpret_cast<std::byte*>(to.data() + begin));
   }
 
   const SequenceRules& rules_;
@@ -101,7 +161,7 @@ class SequenceSession final : public Session {
   const Plan& plan_;
   ExecutionState state_;
   TokenPacking packing_;
-  std::vector<int64_t> begins_;  // [items + 1], tokens of each item
+  std::vector<Part> parts_;  // of the run, in the order of their tokens
 };
 
 }  // namespace

@@ -262,6 +262,7 @@ Json ReportObject(const ModelReport& report) {
           {"features", report.features},
           {"threads", plan.threads},
           {"max_batch", report.max_batch},
+          {"micro_batch", plan.micro_batch},
           {"measured_batches", plan.measured_batches},
           {"timed_now", plan.timed_now},
           {"timed_before", plan.timed_before},

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "model_loader/plan/micro_batch.h"
 #include "model_loader/plan/plan_impl.h"
 #include "model_loader/plan/staging.h"
 
@@ -19,6 +20,9 @@ std::vector<BatchSize> BucketSizes(BatchSize max, bool sequences) {
   sizes.push_back(max);
   return sizes;
 }
+
+// Of the tuning budget, what choosing the micro-batch may take is this part.
+constexpr int kMicroBatchShare = 5;
 
 // What a plan is made of once it is built.
 struct PlanParts {
@@ -37,6 +41,9 @@ class CompiledPlan final : public Plan {
         parts_(std::move(parts)) {
     if (!backend_.shares_host_memory()) staging_ = StagingLayout(network_, MaxSize());
   }
+
+  // Once, before anything else is done with the plan.
+  void SetMicroBatch(int64_t micro_batch) { report_.micro_batch = micro_batch; }
 
   const Network& network() const override { return network_; }
   const PlanReport& report() const override { return report_; }
@@ -186,7 +193,7 @@ class CompiledPlan final : public Plan {
 
   Backend& backend_;
   const Network network_;
-  const PlanReport report_;
+  PlanReport report_;
   const int threads_;
   const PlanParts parts_;
   StagingLayout staging_;
@@ -256,6 +263,7 @@ StatusOr<int64_t> PlanBuilder::AddLayer(const Layer& layer, const Candidate& can
   step.tokens_out = network_.values[layer.output].per_token;
   step.tokens_in = layer.inputs.empty() ? step.tokens_out : network_.values[layer.inputs[0]].per_token;
   int64_t device_bytes = 0;
+  hash_ = ExtendPlanHash(hash_, *step.kernel, step.problem, layer.weight < 0 ? nullptr : &network_.weights[layer.weight]);
   if (step.kernel->prepare != nullptr) {
     Weight& weight = network_.weights[layer.weight];
     SWIZZLE_ASSIGN_OR_RETURN(step.weight, backend_.Prepare(*step.kernel, weight, step.problem));
@@ -285,7 +293,7 @@ Bucket PlanBuilder::LayOut(BatchSize size) const {
   return bucket;
 }
 
-StatusOr<std::shared_ptr<const Plan>> PlanBuilder::Finish(PlanReport report) {
+StatusOr<std::shared_ptr<const Plan>> PlanBuilder::Finish(PlanReport report, const PlanOptions& options) {
   PlanParts parts;
   for (const NetworkPort& port : network_.inputs) {
     parts.inputs.push_back(port.value == -1 ? -1 : slots_of_value_.at(port.value).at(Layout::kNchw));
@@ -300,8 +308,17 @@ StatusOr<std::shared_ptr<const Plan>> PlanBuilder::Finish(PlanReport report) {
   parts.position_limit = position_limit_;
   network_.weights.clear();
   report.conversions = conversions_;
-  return std::make_shared<CompiledPlan>(backend_, std::move(network_), std::move(report), settings_.threads,
-                                        std::move(parts));
+  report.micro_batch = network_.sequences ? max_size_.tokens : max_size_.rows;
+  auto plan = std::make_shared<CompiledPlan>(backend_, std::move(network_), std::move(report), settings_.threads,
+                                             std::move(parts));
+  if (options.micro_batch > 0) {
+    plan->SetMicroBatch(options.micro_batch);
+  } else if (backend_.shares_host_memory()) {
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t micro_batch, ChooseMicroBatch(*plan, options.tuning_budget / kMicroBatchShare,
+                                                                         options.tuning_cache, hash_));
+    plan->SetMicroBatch(micro_batch);
+  }
+  return plan;
 }
 
 }  // namespace swizzle

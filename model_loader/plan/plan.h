@@ -31,6 +31,7 @@ struct PlanOptions {
   absl::Duration tuning_budget = absl::Seconds(10);
   // Asked before anything is measured, and told what was; outlives MakePlan. Null: none.
   TuningCache* tuning_cache = nullptr;
+  int64_t micro_batch = 0;  // see PlanReport; 0: measured, on the CPU, with a share of the budget
 };
 
 // Why a layer runs on the kernel it runs on.
@@ -64,6 +65,9 @@ struct PlanReport {
   std::vector<int64_t> measured_batches;  // rows, or tokens where there are sequences
   std::vector<LayerReport> layers;
   int conversions = 0;          // layout conversions between layers
+  // Rows, or tokens where there are sequences, that whoever has a larger batch should give a run at most (see
+  // micro_batch.h); one sequence may have more. On a GPU, and where nothing was measured, all that a plan takes.
+  int64_t micro_batch = 0;
   int timed_now = 0;            // measurements made for this plan
   int timed_before = 0;         // taken from the tuning cache
   int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;

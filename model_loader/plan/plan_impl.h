@@ -56,7 +56,8 @@ class PlanBuilder {
 
   // Prepares the layer's weight (and drops the network's) and appends its steps. Returns the bytes its kernel holds.
   StatusOr<int64_t> AddLayer(const Layer& layer, const Candidate& candidate);
-  StatusOr<std::shared_ptr<const Plan>> Finish(PlanReport report);
+  // Of `options`, those about micro-batches and measuring.
+  StatusOr<std::shared_ptr<const Plan>> Finish(PlanReport report, const PlanOptions& options);
 
  private:
   // The slot that holds `value` in `layout`, converting it first if need be.
@@ -72,6 +73,7 @@ class PlanBuilder {
   int64_t position_limit_ = 0;
   const RunSettings settings_;
   int conversions_ = 0;
+  uint64_t hash_ = 0;  // see ExtendPlanHash; of the layers
   std::vector<Step> steps_;
   std::vector<Slot> slots_;
   std::map<int, std::map<Layout, int>> slots_of_value_;

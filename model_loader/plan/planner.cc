@@ -103,7 +103,7 @@ StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend
     report.device_bytes += layer_report.device_bytes;
     report.layers.push_back(std::move(layer_report));
   }
-  SWIZZLE_ASSIGN_OR_RETURN(auto plan, builder.Finish(std::move(report)));
+  SWIZZLE_ASSIGN_OR_RETURN(auto plan, builder.Finish(std::move(report), options));
   malloc_trim(0);  // layouts of rejected candidates are gone; give their pages back
   return plan;
 }

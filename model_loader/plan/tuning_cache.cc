@@ -45,6 +45,12 @@ std::string ProblemText(const Problem& problem) {
                 problem.threads);
 }
 
+std::string HexText(uint64_t number) {
+  std::ostringstream hex;
+  hex << std::hex << number;
+  return hex.str();
+}
+
 // Splits a line of the file into a key and a time. False where it is not a record.
 bool ParseRecord(const std::string& line, std::string& key, double& microseconds) {
   Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
@@ -84,6 +90,12 @@ uint64_t PatternHash(const Weight& weight) {
   return hash;
 }
 
+uint64_t ExtendPlanHash(uint64_t hash, const Kernel& kernel, const Problem& problem, const Weight* weight) {
+  const std::string step = Concat(kernel.name, " ", ProblemText(problem), " ",
+                                  HexText(weight == nullptr ? 0 : PatternHash(*weight)));
+  return XXH3_64bits_withSeed(step.data(), step.size(), hash);
+}
+
 TuningCache::TuningCache(std::filesystem::path file, const Backend& backend)
     : file_(std::move(file)), device_(backend.device_name()), features_(backend.features_text()) {
   if (file_.empty()) return;
@@ -119,30 +131,52 @@ Status TuningCache::Read(const std::filesystem::path& file, Records& records) {
 }
 
 std::string TuningCache::KeyOf(const Kernel& kernel, const Problem& problem, uint64_t pattern) const {
-  std::ostringstream hash;
-  hash << std::hex << pattern;
   const Json key = {{"device", device_},
                     {"features", features_},
                     {"kernel", std::string(kernel.name)},
                     {"kernel_table", kKernelTableVersion},
-                    {"pattern", hash.str()},
+                    {"pattern", HexText(pattern)},
                     {"problem", ProblemText(problem)}};
   return key.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::optional<double> TuningCache::Find(const Kernel& kernel, const Problem& problem, uint64_t pattern) const {
-  const std::string key = KeyOf(kernel, problem, pattern);
+std::string TuningCache::KeyOfRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch) const {
+  const Json key = {{"device", device_},
+                    {"features", features_},
+                    {"kernel_table", kKernelTableVersion},
+                    {"micro_batch", micro_batch},
+                    {"plan", HexText(plan_hash)},
+                    {"rows", rows}};
+  return key.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<double> TuningCache::FindKey(const std::string& key) const {
   absl::MutexLock lock(&mutex_);
   const auto record = records_.find(key);
   if (record == records_.end()) return std::nullopt;
   return record->second;
 }
 
-void TuningCache::Add(const Kernel& kernel, const Problem& problem, uint64_t pattern, double microseconds) {
-  std::string key = KeyOf(kernel, problem, pattern);
+void TuningCache::AddKey(std::string key, double microseconds) {
   absl::MutexLock lock(&mutex_);
   records_[key] = microseconds;
   added_[std::move(key)] = microseconds;
+}
+
+std::optional<double> TuningCache::Find(const Kernel& kernel, const Problem& problem, uint64_t pattern) const {
+  return FindKey(KeyOf(kernel, problem, pattern));
+}
+
+void TuningCache::Add(const Kernel& kernel, const Problem& problem, uint64_t pattern, double microseconds) {
+  AddKey(KeyOf(kernel, problem, pattern), microseconds);
+}
+
+std::optional<double> TuningCache::FindRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch) const {
+  return FindKey(KeyOfRuns(plan_hash, rows, micro_batch));
+}
+
+void TuningCache::AddRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch, double microseconds) {
+  AddKey(KeyOfRuns(plan_hash, rows, micro_batch), microseconds);
 }
 
 Status TuningCache::Save() {

@@ -5,9 +5,11 @@
 //   {"device":"Intel(R) Xeon(R) Processor @ 2.50GHz","features":"avx512 avx2","kernel":"conv_csr_f32_avx512",
 //    "kernel_table":1,"microseconds":12.5,"pattern":"5f1d0e6ac1b2a093","problem":"conv 1x512x14x14 -> ... threads 2"}
 //
-// A record holds where everything but the time is equal. The pattern is a hash of the places of a weight's nonzeros: two
-// layers of one shape and sparsity may still take different times. Machines may share a file: records of others are
-// kept. Files are replaced whole, so that a reader never sees half of one.
+// or, of a batch in runs of a plan (micro_batch.h), "plan", a hash of its kernels, problems and patterns, "rows" and
+// "micro_batch" in place of kernel, pattern and problem. A record holds where everything but the time is equal. The
+// pattern is a hash of the places of a weight's nonzeros: two layers of one shape and sparsity may still take different
+// times. Machines may share a file: records of others are kept. Files are replaced whole, so that a reader never sees
+// half of one.
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_TUNING_CACHE_H_
 #define SWIZZLE_MODEL_LOADER_PLAN_TUNING_CACHE_H_
 
@@ -27,6 +29,9 @@ namespace swizzle {
 // Stable across machines and builds.
 uint64_t PatternHash(const Weight& weight);
 
+// A hash of what a plan runs, begun with 0 and extended by each step. weight: null for kernels without any. Stable likewise.
+uint64_t ExtendPlanHash(uint64_t hash, const Kernel& kernel, const Problem& problem, const Weight* weight);
+
 // Thread-safe.
 class TuningCache {
  public:
@@ -44,6 +49,10 @@ class TuningCache {
   std::optional<double> Find(const Kernel& kernel, const Problem& problem, uint64_t pattern) const;
   void Add(const Kernel& kernel, const Problem& problem, uint64_t pattern, double microseconds);
 
+  // Likewise of a batch of `rows` in runs of a plan, each of `micro_batch` rows (micro_batch.h).
+  std::optional<double> FindRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch) const;
+  void AddRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch, double microseconds);
+
   // Writes what was added, if anything was, beside what others have written since. RESOURCE_EXHAUSTED if records had to
   // be dropped; an error of the file system leaves the old file.
   Status Save();
@@ -53,6 +62,9 @@ class TuningCache {
 
   static Status Read(const std::filesystem::path& file, Records& records);
   std::string KeyOf(const Kernel& kernel, const Problem& problem, uint64_t pattern) const;
+  std::string KeyOfRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch) const;
+  std::optional<double> FindKey(const std::string& key) const;
+  void AddKey(std::string key, double microseconds);
 
   const std::filesystem::path file_;
   const std::string device_;

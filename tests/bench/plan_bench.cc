@@ -40,6 +40,7 @@ struct Options {
   std::string precision = "FP32";
   int64_t batch = 1;
   int64_t max_batch = 0;
+  int64_t micro_batch = 0;
   int64_t length = 128;
   int rounds = 101;
   int streams = 1;
@@ -61,20 +62,32 @@ class Runner {
     plan.max_tokens = plan.max_batch * (size.tokens / options.batch);
     plan.precision = *PrecisionFromName(options.precision);
     plan.dense_only = dense_only;
+    plan.micro_batch = options.micro_batch;
     plan.tuning_budget = absl::Seconds(options.budget);
     SWIZZLE_ASSIGN_OR_RETURN(auto made, MakePlan(network, backend, plan));
-    return Make(std::move(made), size, options);
+    return Make(std::move(made), size);
   }
 
   // Another executor of the same plan.
-  StatusOr<Runner> Another(const Options& options) const { return Make(plan_, size_, options); }
+  StatusOr<Runner> Another() const { return Make(plan_, size_); }
 
+  // Of one batch, in as many runs as a server would take.
   StatusOr<double> Microseconds() {
-    DrawInputs();  // again and again: a run may overwrite them
-    const auto start = std::chrono::steady_clock::now();
-    const Sequences sequences = {begins_, positions_, {}};
-    SWIZZLE_RETURN_IF_ERROR(plan_->Run(state_, size_, begins_.empty() ? nullptr : &sequences));
-    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+    const int64_t length = size_.tokens / size_.rows;
+    const int64_t rows_at_once = std::max<int64_t>(1, plan_->report().micro_batch / length);
+    const int64_t runs = (size_.rows + rows_at_once - 1) / rows_at_once;
+    double microseconds = 0;
+    for (int64_t run = 0; run < runs; ++run) {
+      const int64_t rows = size_.rows * (run + 1) / runs - size_.rows * run / runs;
+      const BatchSize size(rows, rows * length);
+      DrawInputs(size);  // again and again: a run may overwrite them
+      SetSequences(size);
+      const Sequences sequences = {begins_, positions_, {}};
+      const auto start = std::chrono::steady_clock::now();
+      SWIZZLE_RETURN_IF_ERROR(plan_->Run(state_, size, begins_.empty() ? nullptr : &sequences));
+      microseconds += std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+    }
+    return microseconds;
   }
 
   const PlanReport& report() const { return plan_->report(); }
@@ -83,32 +96,35 @@ class Runner {
  private:
   explicit Runner(BatchSize size) : size_(size) {}
 
-  static StatusOr<Runner> Make(std::shared_ptr<const Plan> plan, BatchSize size, const Options& options) {
+  static StatusOr<Runner> Make(std::shared_ptr<const Plan> plan, BatchSize size) {
     Runner runner(size);
     runner.plan_ = std::move(plan);
     SWIZZLE_ASSIGN_OR_RETURN(runner.state_, runner.plan_->NewState());
-    if (runner.plan_->network().sequences) runner.SetSequences(options.length);
     return runner;
   }
 
-  void DrawInputs() {
+  void DrawInputs(BatchSize size) {
     const Network& network = plan_->network();
     uint32_t draw = 1;
     for (int i = 0; i < static_cast<int>(network.inputs.size()); ++i) {
       if (network.inputs[i].value == -1) continue;
       if (const int64_t limit = plan_->IdLimit(i); limit > 0) {
-        for (int32_t& id : plan_->Ids(state_, i, size_)) id = static_cast<int32_t>((draw = draw * 1664525u + 1) % limit);
+        for (int32_t& id : plan_->Ids(state_, i, size)) id = static_cast<int32_t>((draw = draw * 1664525u + 1) % limit);
       } else {
-        for (float& x : plan_->Input(state_, i, size_)) {
+        for (float& x : plan_->Input(state_, i, size)) {
           x = static_cast<float>(static_cast<int32_t>(draw = draw * 1664525u + 1013904223u)) * 0x1p-31f;
         }
       }
     }
   }
 
-  void SetSequences(int64_t length) {
-    for (int64_t token = 0; token <= size_.tokens; token += length) begins_.push_back(static_cast<int32_t>(token));
-    for (int64_t token = 0; token < size_.tokens; ++token) positions_.push_back(static_cast<int32_t>(token % length));
+  void SetSequences(BatchSize size) {
+    if (!plan_->network().sequences) return;
+    const int64_t length = size.tokens / size.rows;
+    begins_.clear();
+    positions_.clear();
+    for (int64_t token = 0; token <= size.tokens; token += length) begins_.push_back(static_cast<int32_t>(token));
+    for (int64_t token = 0; token < size.tokens; ++token) positions_.push_back(static_cast<int32_t>(token % length));
   }
 
   BatchSize size_;
@@ -118,10 +134,10 @@ class Runner {
 };
 
 // Batches a second of this many executors of the runner's plan, side by side.
-StatusOr<double> Rate(const Runner& runner, int streams, const Options& options) {
+StatusOr<double> Rate(const Runner& runner, int streams) {
   std::vector<Runner> runners;
   for (int i = 0; i < streams; ++i) {
-    SWIZZLE_ASSIGN_OR_RETURN(Runner another, runner.Another(options));
+    SWIZZLE_ASSIGN_OR_RETURN(Runner another, runner.Another());
     for (int warm = 0; warm < 5; ++warm) SWIZZLE_RETURN_IF_ERROR(another.Microseconds());
     runners.push_back(std::move(another));
   }
@@ -194,7 +210,7 @@ Json ResultOf(const Options& options, const Runner& sparse, const std::map<std::
           {"precision", options.precision}, {"device", sparse.report().device}, {"sparse_us", medians.at("sparse")},
           {"dense_us", medians.at("dense")}, {"speed_up", medians.at("dense") / medians.at("sparse")},
           {"weight_bytes", sparse.report().device_bytes}, {"arena_bytes", sparse.arena_bytes()}, {"kernels", kernels},
-           {"conversions", sparse.report().conversions},
+          {"micro_batch", sparse.report().micro_batch}, {"conversions", sparse.report().conversions},
           {"layers_alone_us", alone ? Json(*alone) : Json()}};
 }
 
@@ -223,7 +239,7 @@ Status Measure(const Options& options, const Network& network) {
   result["dense_arena_bytes"] = dense.arena_bytes();
   if (network.sequences) AddTokenRates(options, result);
   for (int streams = 1; options.streams > 1 && streams <= options.streams; streams *= 2) {
-    SWIZZLE_ASSIGN_OR_RETURN(const double rate, Rate(sparse, streams, options));
+    SWIZZLE_ASSIGN_OR_RETURN(const double rate, Rate(sparse, streams));
     result["batches_per_second"][std::to_string(streams)] = rate;
   }
   if (options.json) {
@@ -271,6 +287,8 @@ int main(int argc, char** argv) {
   app.add_option("--batch", options.batch)->check(CLI::Range(1, 4096));
   app.add_option("--max-batch", options.max_batch, "that the plans serve, and kernels are chosen for; 0: the batch")
       ->check(CLI::Range(0, 4096));
+  app.add_option("--micro-batch", options.micro_batch, "rows, or tokens, that a run takes at most; 0: as planned")
+      ->check(CLI::Range(0, 1 << 20));
   app.add_option("--length", options.length, "tokens of each sequence, where the model leaves that free")->check(CLI::Range(1, 4096));
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
   app.add_option("--streams", options.streams, "executors to run side by side, too")->check(CLI::Range(1, 64));

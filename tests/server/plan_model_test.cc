@@ -42,7 +42,11 @@ Network SumNetwork(int64_t batch_size) {
 
 class SumPlan final : public Plan {
  public:
-  SumPlan(int64_t batch_size, int64_t max_batch) : network_(SumNetwork(batch_size)), max_batch_(max_batch) {}
+  SumPlan(int64_t batch_size, int64_t max_batch) : SumPlan(batch_size, max_batch, max_batch) {}
+  SumPlan(int64_t batch_size, int64_t max_batch, int64_t micro_batch)
+      : network_(SumNetwork(batch_size)), max_batch_(max_batch) {
+    report_.micro_batch = micro_batch;
+  }
 
   const Network& network() const override { return network_; }
   const PlanReport& report() const override { return report_; }
@@ -74,6 +78,7 @@ class SumPlan final : public Plan {
   Status Run(ExecutionState& state, BatchSize size, const Sequences*) const override {
     if (!run_status.ok()) return run_status;
     const int64_t batch = size.rows;
+    runs.push_back(batch);
     const auto a = Input(state, 0, batch), b = Input(state, 1, batch);
     const auto sum = Part(state, 3, 2, batch), twice = Part(state, 5, 1, batch);
     for (size_t row = 0; row < static_cast<size_t>(batch); ++row) {
@@ -87,6 +92,7 @@ class SumPlan final : public Plan {
   Status run_status;
   bool has_sources = false;
   mutable int copies = 0;
+  mutable std::vector<int64_t> runs;  // rows of each
 
  private:
   // `columns` floats a row, after `first` floats a row of other parts.
@@ -96,7 +102,7 @@ class SumPlan final : public Plan {
   }
 
   const Network network_;
-  const PlanReport report_;
+  PlanReport report_;
   const int64_t max_batch_;
 };
 
@@ -176,6 +182,24 @@ TEST(PlanModelTest, GathersAndScattersABatch) {
   EXPECT_THAT(first.shape(0), ElementsAre(1, 2));
   EXPECT_THAT(second.shape(0), ElementsAre(2, 2));
   EXPECT_THAT(second.shape(1), ElementsAre(2, 1));
+}
+
+TEST(PlanModelTest, RunsALargeBatchInSeveralRuns) {
+  const auto plan = std::make_shared<SumPlan>(0, 8, 3);
+  const auto model = NewModel(SumSpec(), plan);
+  const auto session = NewSession(model);
+  Item first, second;
+  first.Add({1, 2}, {1, 2}).Add({1, 1}, {10});
+  second.Add({4, 2}, {3, 4, 5, 6, 7, 8, 9, 10}).Add({4, 1}, {20, 30, 40, 50});
+  std::vector<BatchItem> batch = {first.Batched(1), second.Batched(4)};
+  BatchTimes times;
+  ASSERT_TRUE(session->Run(batch, times).ok());
+  EXPECT_THAT(plan->runs, ElementsAre(2, 3));
+  EXPECT_THAT(first.output(0), ElementsAre(11, 12));
+  EXPECT_THAT(second.output(0), ElementsAre(23, 24, 35, 36, 47, 48, 59, 60));
+  EXPECT_THAT(second.output(1), ElementsAre(40, 60, 80, 100));
+  EXPECT_THAT(second.shape(0), ElementsAre(4, 2));
+  EXPECT_GT(times.input, absl::ZeroDuration());
 }
 
 // Two requests whose inputs Stage has copied, and then a batch of which one was not.
@@ -361,6 +385,7 @@ TEST(FactsOfTest, SumsUpTheLayers) {
   report.backend = "cpu";
   report.device = "a processor";
   report.threads = 2;
+  report.micro_batch = 4;
   report.dense_bytes = 4000;
   report.stored_bytes = 1500;
   report.device_bytes = 1800;
@@ -388,7 +413,7 @@ TEST(FactsOfTest, SumsUpTheLayers) {
                   Pair("swizzle_format", "csr:3,dense:1"), Pair("swizzle_sparsity", "0.7500"),
                   Pair("swizzle_nnz", "250"), Pair("swizzle_dense_bytes", "4000"), Pair("swizzle_stored_bytes", "1500"),
                   Pair("swizzle_device_bytes", "1800"), Pair("swizzle_device", "a processor"),
-                  Pair("swizzle_threads", "2"),
+                  Pair("swizzle_threads", "2"), Pair("swizzle_micro_batch", "4"),
                   Pair("swizzle_kernels", "conv_csr_f32_avx2:2,conv_dense_f32_onednn:2,max_pool_none_f32_avx2:1"),
                   Pair("swizzle_dense_fallback_layers", "1")));
 }

@@ -62,12 +62,14 @@ struct Item {
 
 class SequenceSessionTest : public ::testing::Test {
  protected:
-  void Load(const RandomEncoderOptions& options = {}, bool compute_masked = false, int64_t max_tokens = 512) {
+  void Load(const RandomEncoderOptions& options = {}, bool compute_masked = false, int64_t max_tokens = 512,
+            int64_t micro_batch = 0) {
     Network network = MakeRandomEncoder(options);
     ModelSpec spec = DeriveSpec(network);
     spec.name = "encoder";
     spec.compute_masked = compute_masked;
-    const PlanOptions plan_options{.max_tokens = max_tokens, .threads = 2, .tuning_budget = absl::ZeroDuration()};
+    const PlanOptions plan_options{.max_tokens = max_tokens, .threads = 2, .tuning_budget = absl::ZeroDuration(),
+                                   .micro_batch = micro_batch};
     auto plan = MakePlan(std::move(network), Cpu(), plan_options);
     ASSERT_THAT(plan.status(), IsOk());
     auto model = NewPlanModel(std::move(spec), *plan);
@@ -114,6 +116,22 @@ TEST_F(SequenceSessionTest, MixedLengthsGiveTheSameNumbersAsAlone) {
     for (size_t i : {0, 1}) ExpectNear(together->Floats(i), alone.Floats(i));
   }
   EXPECT_NE(a.Floats(1), d.Floats(1));
+}
+
+// Runs of at most 40 tokens: sequences of one request in several, of several in one, and one that is longer.
+TEST_F(SequenceSessionTest, ALargeBatchRunsInSeveralRuns) {
+  Load({}, false, 512, 40);
+  Item a(1, 5, 1), b(7, 17, 2), c(2, 80, 3), d(1, 1, 4);
+  b.MaskAfter(11);
+  Run({&a, &b, &c, &d});
+  EXPECT_EQ(b.shapes[0], (Shape{7, 17, kChannels}));
+  const Item results[] = {a, b, c, d};
+  Load();
+  Run({&a, &b, &c, &d});
+  const Item* const whole[] = {&a, &b, &c, &d};
+  for (size_t k = 0; k < 4; ++k) {
+    for (size_t i : {0, 1}) ExpectNear(results[k].Floats(i), whole[k]->Floats(i));
+  }
 }
 
 TEST_F(SequenceSessionTest, MaskedTokensAreZerosAndChangeNothing) {

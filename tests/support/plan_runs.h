@@ -76,8 +76,8 @@ struct Batch {
 
 // Both outputs of an encoder (random_encoder.h).
 inline std::vector<std::vector<float>> RunSequences(const Plan& plan, ExecutionState& state, const Batch& batch) {
-  int32_t next = 0;
-  for (int32_t& id : plan.Ids(state, 0, batch.size())) id = (next = next * 31 + 7) & 15;
+  uint32_t next = 0;
+  for (int32_t& id : plan.Ids(state, 0, batch.size())) id = static_cast<int32_t>((next = next * 31 + 7) & 15);
   const Sequences sequences = {batch.begins, batch.positions, batch.bias};
   EXPECT_TRUE(plan.Run(state, batch.size(), &sequences).ok());
   std::vector<std::vector<float>> outputs;

@@ -1,0 +1,108 @@
+#include "model_loader/plan/micro_batch.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "tests/support/status_matchers.h"
+
+namespace swizzle {
+namespace {
+
+using ::swizzle::testing::IsOk;
+
+constexpr absl::Duration kBudget = absl::Milliseconds(300);
+
+// Sleeps as long as a run of so many rows takes, and counts. One input of one float a row.
+class SleepyPlan final : public Plan {
+ public:
+  SleepyPlan(int64_t max_batch, std::map<int64_t, absl::Duration> times) : max_batch_(max_batch), times_(std::move(times)) {
+    network_.values.resize(1);
+    network_.inputs = {{"x", DType::kFloat32, {1}, 0}};
+    report_.threads = 2;
+  }
+
+  Network& network() { return network_; }
+  const Network& network() const override { return network_; }
+  const PlanReport& report() const override { return report_; }
+  int64_t max_batch() const override { return max_batch_; }
+  int64_t max_tokens() const override { return 0; }
+  int64_t IdLimit(int) const override { return 0; }
+  int64_t PositionLimit() const override { return 0; }
+  size_t arena_bytes() const override { return 0; }
+  StatusOr<ExecutionState> NewState() const override { return ExecutionState(); }
+  std::span<float> Input(ExecutionState&, int, BatchSize size) const override {
+    input_.resize(static_cast<size_t>(size.rows));
+    return input_;
+  }
+  std::span<const float> Output(ExecutionState&, int, BatchSize) const override { return {}; }
+  std::span<int32_t> Ids(ExecutionState&, int, BatchSize) const override { return {}; }
+  StatusOr<std::unique_ptr<Buffer>> AllocateSource(size_t) const override { return nullptr; }
+  void CopyInput(ExecutionState&, int, BatchSize, size_t, std::span<const std::byte>) const override {}
+  Status Run(ExecutionState&, BatchSize size, const Sequences*) const override {
+    ++runs[size.rows];
+    absl::SleepFor(times_.at(size.rows));
+    return absl::OkStatus();
+  }
+
+  mutable std::map<int64_t, int> runs;  // by rows
+
+ private:
+  Network network_;
+  PlanReport report_;
+  const int64_t max_batch_;
+  const std::map<int64_t, absl::Duration> times_;
+  mutable std::vector<float> input_;
+};
+
+// By far the fastest for 8 rows: four runs of two.
+SleepyPlan TwoAreBest(int64_t max_batch = 64) {
+  return SleepyPlan(max_batch, {{1, absl::Milliseconds(5)},
+                                {2, absl::Milliseconds(1)},
+                                {4, absl::Milliseconds(25)},
+                                {8, absl::Milliseconds(50)}});
+}
+
+TEST(MicroBatchTest, TakesTheSizeThatIsFastestForAWholeBatch) {
+  const SleepyPlan plan = TwoAreBest();
+  const auto size = ChooseMicroBatch(plan, kBudget, nullptr, 1);
+  ASSERT_THAT(size.status(), IsOk());
+  EXPECT_EQ(*size, 2);
+  EXPECT_EQ(plan.runs[2] % 4, 0);  // the whole batch each time
+  EXPECT_EQ(plan.runs[1], 2 * plan.runs[2]);
+}
+
+TEST(MicroBatchTest, IsAllWhereNothingCanBeMeasured) {
+  const SleepyPlan plan = TwoAreBest();
+  EXPECT_EQ(*ChooseMicroBatch(plan, absl::ZeroDuration(), nullptr, 1), 64);
+  EXPECT_TRUE(plan.runs.empty());
+  EXPECT_EQ(*ChooseMicroBatch(plan, absl::Milliseconds(1), nullptr, 1), 64);  // one batch takes 50 ms
+  EXPECT_EQ(plan.runs[8], 1);
+}
+
+TEST(MicroBatchTest, HasNoChoiceWithOneRowOrAFixedBatch) {
+  const SleepyPlan one = TwoAreBest(1);
+  EXPECT_EQ(*ChooseMicroBatch(one, kBudget, nullptr, 1), 1);
+  EXPECT_TRUE(one.runs.empty());
+  SleepyPlan fixed = TwoAreBest(8);
+  fixed.network().batch_size = 8;
+  EXPECT_EQ(*ChooseMicroBatch(fixed, kBudget, nullptr, 1), 8);
+  EXPECT_TRUE(fixed.runs.empty());
+}
+
+TEST(MicroBatchTest, IsNotMeasuredAgain) {
+  const std::unique_ptr<Backend> cpu = NewCpuBackend();
+  TuningCache cache("", *cpu);
+  EXPECT_EQ(*ChooseMicroBatch(TwoAreBest(), kBudget, &cache, 1), 2);
+  const SleepyPlan again = TwoAreBest();
+  EXPECT_EQ(*ChooseMicroBatch(again, absl::ZeroDuration(), &cache, 1), 2);
+  EXPECT_TRUE(again.runs.empty());
+  EXPECT_EQ(*ChooseMicroBatch(again, absl::ZeroDuration(), &cache, 2), 64);  // another plan
+}
+
+}  // namespace
+}  // namespace swizzle
