@@ -41,7 +41,7 @@ constexpr Shape kShapes[] = {
 struct Options {
   int threads = 1;
   double sparsity = 0.9;
-  int64_t vector_rows = 1;
+  int64_t vector_rows = 1, vector_columns = 1;
   int rounds = 21;
   std::vector<Shape> shapes{std::begin(kShapes), std::end(kShapes)};
   std::string dlmc;
@@ -63,17 +63,19 @@ Shape ParseShape(const std::string& text) {
   return shape;
 }
 
-// Rows differ in length as those of magnitude-pruned layers do. `vector_rows` neighbours share their columns.
-Weight DrawWeight(const Shape& shape, double sparsity, int64_t vector_rows) {
+// Rows differ in length as those of magnitude-pruned layers do. Blocks of neighbouring rows and columns are zeros, or not,
+// together.
+Weight DrawWeight(const Shape& shape, const Options& options) {
   std::mt19937 random(1);
   std::uniform_real_distribution<float> uniform(0, 1);
   DenseMatrix matrix{.rows = shape.m, .cols = shape.k, .values = std::vector<float>(shape.m * shape.k)};
-  for (int64_t first = 0; first < shape.m; first += vector_rows) {
-    const double density = (1 - sparsity) * (sparsity > 0 ? 0.8 + 0.4 * uniform(random) : 1);
-    const int64_t end = std::min(first + vector_rows, shape.m);
+  for (int64_t first = 0; first < shape.m; first += options.vector_rows) {
+    const double density = (1 - options.sparsity) * (options.sparsity > 0 ? 0.8 + 0.4 * uniform(random) : 1);
+    const int64_t end = std::min(first + options.vector_rows, shape.m);
+    bool kept = false;
     for (int64_t k = 0; k < shape.k; ++k) {
-      if (uniform(random) >= density) continue;
-      for (int64_t row = first; row < end; ++row) matrix.values[row * shape.k + k] = uniform(random) - 0.5f;
+      if (k % options.vector_columns == 0) kept = uniform(random) < density;
+      for (int64_t row = first; kept && row < end; ++row) matrix.values[row * shape.k + k] = uniform(random) - 0.5f;
     }
   }
   return {.matrix = CsrMatrix::FromDense(matrix), .bias = std::vector<float>(shape.m, 0.1f)};
@@ -235,6 +237,7 @@ int Main(int argc, char** argv) {
   app.add_option("--sparsity", options.sparsity, "of drawn weights")->check(CLI::Range(0.0, 0.999));
   app.add_option("--vector-rows", options.vector_rows, "neighbouring rows that share their zeros")
       ->check(CLI::Range(1, 1024));
+  app.add_option("--vector-columns", options.vector_columns, "neighbouring columns that do")->check(CLI::Range(1, 1024));
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
   app.add_option_function<std::string>(
       "--shape", [&](const std::string& text) { options.shapes = {ParseShape(text)}; }, "MxKxN, instead of all");
@@ -254,7 +257,7 @@ int Main(int argc, char** argv) {
     return status.ok() ? 0 : 1;
   }
   for (const Shape& shape : options.shapes) {
-    RunShape(*backend, *stream, shape, DrawWeight(shape, options.sparsity, options.vector_rows), options);
+    RunShape(*backend, *stream, shape, DrawWeight(shape, options), options);
   }
   return 0;
 }
