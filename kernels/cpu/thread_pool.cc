@@ -7,7 +7,7 @@
 
 #include "kernels/status.h"
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(SWIZZLE_THREAD_SANITIZER)
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -17,13 +17,13 @@ namespace {
 // ThreadSanitizer cannot see into the uninstrumented pthreadpool: these two tell it that what is before a Release on
 // `sync` happens before what follows an Acquire of it.
 void Release([[maybe_unused]] void* sync) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(SWIZZLE_THREAD_SANITIZER)
   __tsan_release(sync);
 #endif
 }
 
 void Acquire([[maybe_unused]] void* sync) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(SWIZZLE_THREAD_SANITIZER)
   __tsan_acquire(sync);
 #endif
 }
