@@ -5,8 +5,14 @@
 // Learning", SC20, section 6). Neighbouring rows share a thread block and, through the first cache, the rows of b that
 // they have in common; blocks start in the order of their work.
 //
-// Scores from fused attention's tiles (sparse_attention.h), written one by one where the pattern has them, took as long
-// or longer: 1,680 us in FP32 and 1,050 in FP16 against 1,580 and 1,040 here (seed pattern, head dim 128).
+// Tried on the seed pattern, where this takes 918 and 1,580 us in FP32 (head dim 64 and 128), 660 and 1,040 in FP16:
+// - scores from fused attention's tiles (sparse_attention.h), written one by one where the pattern has them: 1,680 and
+//   1,050 for head dim 128;
+// - keys that four neighbouring rows have in common, half of the nonzeros, read once for all of them, by a kernel of
+//   its own: 905, 1,434, 643 and 1,070, for a pattern two and a half times as large. What takes the time is the other
+//   half, whose rows of b come at random;
+// - two, four or eight rows a warp in turn, so that up to 128 rows share a cache: 885 to 1,170, 1,560 and more, 685 and
+//   more, 1,105 and more.
 #ifndef SWIZZLE_KERNELS_CUDA_SDDMM_H_
 #define SWIZZLE_KERNELS_CUDA_SDDMM_H_
 
