@@ -57,6 +57,7 @@ void TakeSlot(void* opaque, size_t) {
   if (std::this_thread::get_id() != count->caller) thread_slot = ++count->workers;
   ++count->begun;
   while (count->begun < count->threads) std::this_thread::yield();
+  Release(opaque);
 }
 
 void DoNothing(void*, size_t) {}
@@ -69,6 +70,7 @@ ThreadPool::ThreadPool(int threads) : threads_(threads), pool_(threads > 1 ? pth
   SlotCount count{std::this_thread::get_id(), threads};
   Release(&count);
   pthreadpool_parallelize_1d(pool_.get(), TakeSlot, &count, threads, PTHREADPOOL_FLAG_YIELD_WORKERS);
+  Acquire(&count);
 }
 
 ThreadPool::~ThreadPool() = default;
