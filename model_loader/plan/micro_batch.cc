@@ -83,11 +83,12 @@ int64_t MeasuredRows(const Plan& plan, int64_t length) {
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::min(most, wanted))));
 }
 
-// The least time of a batch of `rows` in runs of 1, 2, 4, ... rows; none if one batch takes too much of the budget.
+// The least time of a batch of `rows` in runs of 1, 2, 4, ... rows; none if by its first row one batch would take too much
+// of the budget: nothing more is run then, since every start of a server would wait for it.
 StatusOr<std::vector<absl::Duration>> MeasureSizes(const Plan& plan, int64_t length, int64_t rows, absl::Duration budget) {
   SWIZZLE_ASSIGN_OR_RETURN(Trial trial, Trial::Make(plan, length));
-  SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration first, trial.Time(rows, 1));
-  if (first > budget / 4) return std::vector<absl::Duration>();
+  SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration first, trial.Time(1, 1));
+  if (first * rows > budget / 4) return std::vector<absl::Duration>();
   std::vector<absl::Duration> least(std::bit_width(static_cast<uint64_t>(rows)), absl::InfiniteDuration());
   const absl::Time end = absl::Now() + budget;
   for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || absl::Now() < end); ++turn) {
