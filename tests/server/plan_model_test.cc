@@ -7,9 +7,12 @@
 #include <string>
 #include <utility>
 
+#include "tests/support/fake_plan.h"
+
 namespace swizzle {
 namespace {
 
+using ::swizzle::testing::FakePlan;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -40,20 +43,14 @@ Network SumNetwork(int64_t batch_size) {
   return network;
 }
 
-class SumPlan final : public Plan {
+class SumPlan final : public FakePlan {
  public:
   SumPlan(int64_t batch_size, int64_t max_batch) : SumPlan(batch_size, max_batch, max_batch) {}
   SumPlan(int64_t batch_size, int64_t max_batch, int64_t micro_batch)
-      : network_(SumNetwork(batch_size)), max_batch_(max_batch) {
+      : FakePlan(SumNetwork(batch_size), max_batch) {
     report_.micro_batch = micro_batch;
   }
 
-  const Network& network() const override { return network_; }
-  const PlanReport& report() const override { return report_; }
-  int64_t max_batch() const override { return max_batch_; }
-  int64_t max_tokens() const override { return 0; }
-  int64_t IdLimit(int) const override { return 0; }
-  int64_t PositionLimit() const override { return 0; }
   size_t arena_bytes() const override { return static_cast<size_t>(6 * max_batch_) * sizeof(float); }
   StatusOr<ExecutionState> NewState() const override {
     ExecutionState state;
@@ -66,7 +63,6 @@ class SumPlan final : public Plan {
   std::span<const float> Output(ExecutionState& state, int i, BatchSize size) const override {
     return i == 0 ? Part(state, 3, 2, size.rows) : Part(state, 5, 1, size.rows);
   }
-  std::span<int32_t> Ids(ExecutionState&, int, BatchSize) const override { return {}; }
   StatusOr<std::unique_ptr<Buffer>> AllocateSource(size_t bytes) const override {
     return has_sources ? std::make_unique<HostBuffer>(bytes) : nullptr;
   }
@@ -100,10 +96,6 @@ class SumPlan final : public Plan {
     float* floats = reinterpret_cast<float*>(state.arena->data());
     return {floats + first * max_batch_, static_cast<size_t>(columns * batch)};
   }
-
-  const Network network_;
-  PlanReport report_;
-  const int64_t max_batch_;
 };
 
 // One request: owns its inputs, and what the session fills in.

@@ -8,41 +8,33 @@
 
 #include "absl/time/clock.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "tests/support/fake_plan.h"
 #include "tests/support/status_matchers.h"
 
 namespace swizzle {
 namespace {
 
+using ::swizzle::testing::FakePlan;
 using ::swizzle::testing::IsOk;
 
 constexpr absl::Duration kBudget = absl::Milliseconds(300);
 
 // Sleeps as long as a run of so many rows takes, and counts. One input of one float a row.
-class SleepyPlan final : public Plan {
+class SleepyPlan final : public FakePlan {
  public:
-  SleepyPlan(int64_t max_batch, std::map<int64_t, absl::Duration> times) : max_batch_(max_batch), times_(std::move(times)) {
+  SleepyPlan(int64_t max_batch, std::map<int64_t, absl::Duration> times)
+      : FakePlan(Network(), max_batch), times_(std::move(times)) {
     network_.values.resize(1);
     network_.inputs = {{"x", DType::kFloat32, {1}, 0}};
     report_.threads = 2;
   }
 
-  Network& network() { return network_; }
-  const Network& network() const override { return network_; }
-  const PlanReport& report() const override { return report_; }
-  int64_t max_batch() const override { return max_batch_; }
-  int64_t max_tokens() const override { return 0; }
-  int64_t IdLimit(int) const override { return 0; }
-  int64_t PositionLimit() const override { return 0; }
-  size_t arena_bytes() const override { return 0; }
-  StatusOr<ExecutionState> NewState() const override { return ExecutionState(); }
+  void FixBatch(int64_t batch) { network_.batch_size = batch; }
   std::span<float> Input(ExecutionState&, int, BatchSize size) const override {
     input_.resize(static_cast<size_t>(size.rows));
     return input_;
   }
   std::span<const float> Output(ExecutionState&, int, BatchSize) const override { return {}; }
-  std::span<int32_t> Ids(ExecutionState&, int, BatchSize) const override { return {}; }
-  StatusOr<std::unique_ptr<Buffer>> AllocateSource(size_t) const override { return nullptr; }
-  void CopyInput(ExecutionState&, int, BatchSize, size_t, std::span<const std::byte>) const override {}
   Status Run(ExecutionState&, BatchSize size, const Sequences*) const override {
     ++runs[size.rows];
     absl::SleepFor(times_.at(size.rows));
@@ -52,9 +44,6 @@ class SleepyPlan final : public Plan {
   mutable std::map<int64_t, int> runs;  // by rows
 
  private:
-  Network network_;
-  PlanReport report_;
-  const int64_t max_batch_;
   const std::map<int64_t, absl::Duration> times_;
   mutable std::vector<float> input_;
 };
@@ -89,7 +78,7 @@ TEST(MicroBatchTest, HasNoChoiceWithOneRowOrAFixedBatch) {
   EXPECT_EQ(*ChooseMicroBatch(one, kBudget, nullptr, 1), 1);
   EXPECT_TRUE(one.runs.empty());
   SleepyPlan fixed = TwoAreBest(8);
-  fixed.network().batch_size = 8;
+  fixed.FixBatch(8);
   EXPECT_EQ(*ChooseMicroBatch(fixed, kBudget, nullptr, 1), 8);
   EXPECT_TRUE(fixed.runs.empty());
 }
