@@ -1,6 +1,7 @@
 // Times every row of the CPU backend's kernel table that this machine runs, on the layers of MobileNetV1 at 224x224
 // and at 28x28, or on the convolutions of ResNet-50. The rows take turns; each line has the least time of a row and its
-// rate: GFLOP/s of the dense sum for convolutions, GB/s of operands for the rest. The share is of what the machine allows
+// rate: for convolutions GFLOP/s of the sum, of nonzeros only in rows that skip zeros, for the rest GB/s of operands. The
+// share is of what the machine allows
 // (Williams et al., "Roofline", 2009): the time of the sums at the best FMA peak seen meanwhile, or the time to read as many
 // bytes as the operands have, from the cache or memory that these come from, whichever is longer, over the row's time.
 #include <CLI/CLI.hpp>
@@ -21,6 +22,7 @@ struct Options {
   int threads = 0;
   int64_t batch = 1;
   int rounds = 5;
+  double sparsity = 0;
   std::string model = "mobilenet_v1";
   std::string row;
   std::string layer;
@@ -89,15 +91,20 @@ std::vector<Problem> ResnetLayers() {
   return problems;
 }
 
-Weight DrawWeight(const Problem& problem) {
+// A share of a convolution's weights is zeros; depthwise ones have none.
+Weight DrawWeight(const Problem& problem, double sparsity) {
   const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
   DenseMatrix matrix{problem.output.channels, problem.op == Op::kConv ? problem.input.channels * taps : taps, {}};
   uint32_t state = 1;
   for (int64_t i = 0; i < matrix.rows * matrix.cols; ++i) {
     state = state * 1664525u + 1013904223u;
-    matrix.values.push_back(static_cast<float>(static_cast<int32_t>(state)) * 0x1p-31f);
+    const bool zero = problem.op == Op::kConv && (state >> 8) * 0x1p-24 < sparsity;
+    state = state * 1664525u + 1013904223u;
+    matrix.values.push_back(zero ? 0.0f : static_cast<float>(static_cast<int32_t>(state)) * 0x1p-31f);
   }
-  return {std::move(matrix), std::vector<float>(problem.output.channels, 0.5f)};
+  Weight weight{std::move(matrix), std::vector<float>(problem.output.channels, 0.5f)};
+  if (problem.op == Op::kConv && sparsity > 0) weight.matrix = CsrMatrix::FromDense(weight.ToDense());
+  return weight;
 }
 
 double Elements(const Extent& extent) { return static_cast<double>(extent.positions()) * extent.channels; }
@@ -120,16 +127,18 @@ double OperandBytes(const Problem& problem, const PackedWeight* weight) {
 struct Entrant {
   const Kernel* kernel;
   std::unique_ptr<PackedWeight> weight;
+  double density;  // of what it computes
 };
 
 std::vector<Entrant> Entrants(const Backend& backend, const Problem& problem, const Options& options) {
   const bool has_weight = problem.op == Op::kConv || problem.op == Op::kDepthwiseConv;
+  const Weight weight = has_weight ? DrawWeight(problem, options.sparsity) : Weight{};
   std::vector<Entrant> entrants;
-  for (const Kernel* kernel : Candidates(backend, problem, has_weight ? Format::kDense : Format::kNone)) {
+  for (const Kernel* kernel : Candidates(backend, problem, has_weight ? weight.format() : Format::kNone)) {
     if (kernel->name.find(options.row) == std::string_view::npos) continue;
-    Entrant entrant{kernel, nullptr};
+    Entrant entrant{kernel, nullptr, kernel->key.weights == Format::kCsr ? 1 - options.sparsity : 1};
     if (kernel->prepare != nullptr) {
-      auto packed = kernel->prepare(DrawWeight(problem), problem);
+      auto packed = kernel->prepare(weight, problem);
       if (!packed.ok()) continue;
       entrant.weight = std::move(*packed);
     }
@@ -147,7 +156,7 @@ std::string LayerText(const Problem& problem) {
 }
 
 void PrintRow(const Entrant& entrant, const Problem& problem, double seconds, double peak_gflops, uint32_t features) {
-  const double operations = Operations(problem), bytes = OperandBytes(problem, entrant.weight.get());
+  const double operations = Operations(problem) * entrant.density, bytes = OperandBytes(problem, entrant.weight.get());
   const double read_gbps =
       bench::ReadGigabytesPerSecond(features, problem.threads, static_cast<int64_t>(bytes) / problem.threads);
   const double computing = operations / (peak_gflops * problem.threads), reading = bytes / read_gbps;  // nanoseconds
@@ -198,6 +207,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "0: all")->check(CLI::Range(0, 1024));
   app.add_option("--batch", options.batch)->check(CLI::Range(1, 4096));
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
+  app.add_option("--sparsity", options.sparsity, "of convolutions' weights, drawn")->check(CLI::Range(0.0, 0.999));
   app.add_option("--model", options.model)->check(CLI::IsMember({"mobilenet_v1", "resnet50"}));
   app.add_option("--row", options.row, "measure rows whose names contain this");
   app.add_option("--layer", options.layer, "measure layers whose lines contain this");

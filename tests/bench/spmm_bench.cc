@@ -27,6 +27,8 @@ namespace swizzle::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+// A row runs again and again for so long: a single run of half a millisecond is at a busy machine's mercy.
+constexpr std::chrono::milliseconds kMinTime(3);
 constexpr std::string_view kDenseBaseline = "conv_dense_f32_onednn";
 
 struct Shape {
@@ -114,8 +116,14 @@ class Contender {
     const double peak = FmaPeakGflops(kernel_.required_features) * stream.threads();
     Run(stream);
     const auto start = Clock::now();
-    Run(stream);
-    times_.push_back(std::chrono::duration<double, std::nano>(Clock::now() - start).count());
+    int runs = 0;
+    std::chrono::duration<double, std::nano> elapsed{};
+    do {
+      Run(stream);
+      ++runs;
+      elapsed = Clock::now() - start;
+    } while (elapsed < kMinTime);
+    times_.push_back(elapsed.count() / runs);
     const double peak_after = FmaPeakGflops(kernel_.required_features) * stream.threads();
     shares_.push_back(operations_ / times_.back() / std::max(peak, peak_after));
     return times_.back();
