@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernels/cpu/panel_cell.h"
+
 namespace swizzle::cpu {
 
 // The entries [begin, end) of a row that lie in one block.
@@ -34,12 +36,9 @@ int64_t ChooseBlocks(const CsrMatrix& matrix, const CacheSizes& caches) {
   return std::max<int64_t>({1, fewest, nearest});
 }
 
-// A slice takes a quarter of the second cache at most.
 int64_t ChooseSlices(const CsrMatrix& matrix, int threads, const CacheSizes& caches) {
   const int64_t bytes = matrix.nnz() * static_cast<int64_t>(sizeof(float) + sizeof(uint16_t));
-  const int64_t slice_bytes = caches.second / 4;
-  const int64_t wanted = std::max<int64_t>(threads, (bytes + slice_bytes - 1) / slice_bytes);
-  return std::clamp<int64_t>(matrix.rows / kMinSliceRows, 1, wanted);
+  return std::clamp<int64_t>(matrix.rows / kMinSliceRows, 1, WeightSlices(bytes, threads, caches));
 }
 
 // Rows where slices of about equal nonzeros begin, and the end. A row counts one entry more than it has, for its store.

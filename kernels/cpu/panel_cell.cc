@@ -12,6 +12,11 @@ int ThreadsPerPanel(const Problem& problem) {
   return static_cast<int>(std::clamp<int64_t>(kCellsPerThread * problem.threads / panels, 1, problem.threads));
 }
 
+int64_t WeightSlices(int64_t weight_bytes, int threads_per_panel, const CacheSizes& caches) {
+  const int64_t slice_bytes = caches.second / 4 * threads_per_panel;
+  return std::max<int64_t>(1, (weight_bytes + slice_bytes - 1) / slice_bytes) * threads_per_panel;
+}
+
 PanelConv::PanelConv(const KernelArgs& args, Layout layout, int64_t block_rows, const float* bias, int64_t slices)
     : args_(args),
       layout_(layout),

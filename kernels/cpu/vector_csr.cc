@@ -128,9 +128,7 @@ void VectorCsr::PackTile(const CsrMatrix& matrix, const uint32_t* rows) {
 void VectorCsr::CutSlices(int threads, const CacheSizes& caches) {
   const auto tiles = static_cast<int64_t>(rows_.size()) / kRows;
   const auto bytes = static_cast<int64_t>(weights_.size() * sizeof(float));
-  const int64_t slice_bytes = caches.second / 4;
-  const int64_t wanted = std::max<int64_t>(threads, (bytes + slice_bytes - 1) / slice_bytes);
-  const int64_t slices = std::clamp<int64_t>(tiles / kMinSliceTiles, 1, wanted);
+  const int64_t slices = std::clamp<int64_t>(tiles / kMinSliceTiles, 1, WeightSlices(bytes, threads, caches));
   // A tile counts one entry more than it has, for its store.
   const int64_t total = EntryBegin(tiles, 0) + tiles;
   slice_begin_ = {0};

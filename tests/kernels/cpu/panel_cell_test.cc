@@ -26,5 +26,14 @@ TEST(ThreadsPerPanelTest, AllShareAPanelWhereThereAreFew) {
   EXPECT_EQ(ThreadsPerPanel(Pointwise(1, 1)), 1);
 }
 
+TEST(WeightSlicesTest, ThreadsGetAsManyEach) {
+  const CacheSizes caches{.first = 32 << 10, .second = 1 << 20};  // 256 KiB a slice
+  EXPECT_EQ(WeightSlices(1, 1, caches), 1);
+  EXPECT_EQ(WeightSlices(600 << 10, 1, caches), 3);
+  EXPECT_EQ(WeightSlices(600 << 10, 2, caches), 4);
+  EXPECT_EQ(WeightSlices(0, 3, caches), 3);
+  EXPECT_EQ(WeightSlices(1500 << 10, 4, caches), 8);
+}
+
 }  // namespace
 }  // namespace swizzle::cpu
