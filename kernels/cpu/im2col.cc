@@ -10,11 +10,25 @@ namespace {
 
 constexpr size_t RoundUp(size_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
 
-// Bit l becomes bit 2 l.
+// Bit l becomes bit 2 l, of kPositionUnit bits.
 constexpr uint32_t Spread(uint32_t lanes) {
-  uint32_t spread = 0;
-  for (uint32_t l = 0; l < kPositionUnit; ++l) spread |= (lanes >> l & 1) << 2 * l;
-  return spread;
+  lanes = (lanes | lanes << 8) & 0x00FF00FF;
+  lanes = (lanes | lanes << 4) & 0x0F0F0F0F;
+  lanes = (lanes | lanes << 2) & 0x33333333;
+  return (lanes | lanes << 1) & 0x55555555;
+}
+static_assert(kPositionUnit == 16 && Spread(0x8003) == 0x40000005);
+
+// Bits [begin, end), of kPositionUnit.
+constexpr uint32_t Bits(int64_t begin, int64_t end) { return begin < end ? (1u << end) - (1u << begin) : 0; }
+
+// Of `count` inputs that are `stride` apart, the first at `begin`, the ones in [0, extent): bits from `lane` on.
+uint32_t InsideBits(int64_t begin, int64_t stride, int64_t extent, int64_t lane, int64_t count) {
+  const auto before = [=](int64_t limit) {
+    const int64_t steps = stride == 1 ? limit - begin : (limit - begin + stride - 1) / stride;
+    return begin >= limit ? 0 : std::min(steps, count);
+  };
+  return Bits(lane + before(0), lane + before(extent));
 }
 
 }  // namespace
@@ -59,29 +73,27 @@ std::span<const PanelColumns::Segment> PanelColumns::Segments(int64_t first, int
   int64_t row = first % out.plane() / out.width;
   int64_t column = first % out.width;
   size_t count = 0;
-  for (int64_t lane = 0; lane < std::min(vector, out.positions() - first); ++lane) {
+  const int64_t lanes = std::min(vector, out.positions() - first);
+  for (int64_t lane = 0, run; lane < lanes; lane += run) {  // each run in one row of the plane
+    run = std::min(lanes - lane, out.width - column);
     const int64_t top = row * window.stride_h - window.pad_top;
     const int64_t left = column * window.stride_w - window.pad_left;
-    const uint32_t bit = 1u << lane;
     for (int32_t i = 0; i < window.kernel_h; ++i) {
       const int64_t y = top + int64_t{i} * window.dilation_h;
-      if (y >= 0 && y < in.height) row_masks_[i] |= bit;
+      if (y >= 0 && y < in.height) row_masks_[i] |= Bits(lane, lane + run);
     }
     for (int32_t j = 0; j < window.kernel_w; ++j) {
-      const int64_t x = left + int64_t{j} * window.dilation_w;
-      if (x >= 0 && x < in.width) column_masks_[j] |= bit;
+      column_masks_[j] |= InsideBits(left + int64_t{j} * window.dilation_w, window.stride_w, in.width, lane, run);
     }
     const int64_t begin = image * in.plane() + top * in.width + left - lane * window.stride_w;
     if (count == 0 || room[count - 1].begin != begin || room[count - 1].image != image) {
       room[count++] = {begin, image, 0};
     }
-    room[count - 1].lanes |= bit;
-    if (++column == out.width) {
-      column = 0;
-      if (++row == out.height) {
-        row = 0;
-        ++image;
-      }
+    room[count - 1].lanes |= Bits(lane, lane + run);
+    column = 0;
+    if (++row == out.height) {
+      row = 0;
+      ++image;
     }
   }
   return room.first(count);
