@@ -9,6 +9,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/depthwise_dense_f32.cc"
 #include "hwy/foreach_target.h"
 // After foreach_target.h.
+#include "kernels/cpu/halved_planes-inl.h"
 #include "kernels/cpu/shifted_planes-inl.h"
 #include "kernels/cpu/window_tiles-inl.h"
 
@@ -143,7 +144,9 @@ void RunDepthwise(const KernelArgs& args, Stream& stream, Layout layout) {
 void DepthwisePanels(const KernelArgs& args, Stream& stream) {
 #if HWY_TARGET == HWY_AVX3
   const bool halves = IsBfloat16(*args.problem, Layout::kPanels);
-  if (IsSame3x3(*args.problem) && !halves) return RunShiftedPlanes(args, stream);
+  const auto& weight = static_cast<const DepthwiseWeight&>(*args.weight);
+  if (!halves && !weight.masks().empty()) return RunShiftedPlanes(args, stream);
+  if (!halves && !weight.halved().units.empty()) return RunHalvedPlanes(args, stream);
 #endif
   RunDepthwise(args, stream, Layout::kPanels);
 }
@@ -170,6 +173,7 @@ DepthwiseWeight::DepthwiseWeight(const Weight& weight, const Problem& problem)
     if (!weight.bias.empty()) values_[(row + 1) * pitch_ - 1] = weight.bias[row];
   }
   if (IsSame3x3(problem)) masks_ = PlaneMasks(problem.input.height, problem.input.width);
+  if (IsHalved3x3(problem)) halved_ = PlanHalvedPlanes(problem);
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwise(const Weight& weight, const Problem& problem) {
@@ -177,7 +181,9 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwise(const Weight& weight, c
 }
 
 size_t DepthwiseWorkspaceBytes(const Problem& problem) {
-  return std::max(WindowTiles(problem).WorkspaceBytes(), ShiftedWorkspaceBytes(problem)) * problem.threads;
+  size_t bytes = std::max(WindowTiles(problem).WorkspaceBytes(), ShiftedWorkspaceBytes(problem));
+  if (IsHalved3x3(problem)) bytes = std::max(bytes, HalvedWorkspaceBytes(problem));
+  return bytes * problem.threads;
 }
 
 }  // namespace swizzle::cpu

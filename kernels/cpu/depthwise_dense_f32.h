@@ -1,12 +1,13 @@
 // Depthwise convolution, fp32: rows depthwise_dense_<type>_<isa> in kPanels, f32 and bf16, and kNchw, any window. 3x3,
 // 5x5 and 7x7 windows of stride 1 and 2 have loops of their own, and with AVX-512 3x3 windows over FP32 that keep the
-// plane's size another in kPanels.
+// plane's size, or halve it, others in kPanels.
 #ifndef SWIZZLE_KERNELS_CPU_DEPTHWISE_DENSE_F32_H_
 #define SWIZZLE_KERNELS_CPU_DEPTHWISE_DENSE_F32_H_
 
 #include <memory>
 #include <vector>
 
+#include "kernels/cpu/halved_planes.h"
 #include "kernels/cpu/plane_masks.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/kernel_table.h"
@@ -25,12 +26,18 @@ class DepthwiseWeight final : public PackedWeight {
   float bias(int64_t channel) const { return values_[(channel + 1) * pitch_ - 1]; }
   // Of the plane, if IsSame3x3; else empty.
   const std::vector<BlockMasks>& masks() const { return masks_; }
-  size_t bytes() const override { return values_.size() * sizeof(float) + masks_.size() * sizeof(BlockMasks); }
+  // If IsHalved3x3 and there is a plan; else without units.
+  const HalvedPeriod& halved() const { return halved_; }
+  size_t bytes() const override {
+    return values_.size() * sizeof(float) + masks_.size() * sizeof(BlockMasks) +
+           halved_.units.size() * sizeof(HalvedUnit);
+  }
 
  private:
   int64_t pitch_;
   std::vector<float> values_;
   std::vector<BlockMasks> masks_;
+  HalvedPeriod halved_;
 };
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwise(const Weight& weight, const Problem& problem);

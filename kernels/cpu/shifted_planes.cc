@@ -1,15 +1,13 @@
 #include "kernels/cpu/shifted_planes.h"
 
+#include <algorithm>
+
 namespace swizzle::cpu {
-namespace {
 
-// Panels of a part at most: what its places take is small, and a plane's rows are few where parts meet.
-constexpr int64_t kPartPanels = 16;
-
-}  // namespace
+static_assert(kMaxRangeUnits % (kMaxPanelWidth / kPositionUnit) == 0);
 
 size_t ShiftedWorkspaceBytes(const Problem& problem) {
-  const int64_t units = kPartPanels * (kMaxPanelWidth / kPositionUnit) + 2 * ShiftedReach(problem);
+  const int64_t units = kMaxRangeUnits + 2 * ShiftedReach(problem);
   const size_t bytes = static_cast<size_t>(units) * sizeof(UnitPlace);
   return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }
@@ -26,10 +24,18 @@ void PlaceUnits(const Extent& extent, int64_t first, int64_t count, UnitPlace* p
   }
 }
 
-ShiftedRange FirstRange(int64_t begin, int64_t end, int64_t batches) {
-  const int64_t panel = begin / batches, batch = begin % batches;
-  if (batch == 0 && end - begin >= batches) return {panel, std::min(kPartPanels, (end - begin) / batches), 0, batches};
-  return {panel, 1, batch, std::min(batches, batch + end - begin)};
+UnitRange FirstRange(const PanelGrid& grid, int64_t channels, int64_t begin, int64_t end, int64_t* taken) {
+  constexpr int64_t kMaxPanels = kMaxRangeUnits / (kMaxPanelWidth / kPositionUnit);
+  const int64_t batches = (channels + kRangeChannels - 1) / kRangeChannels;
+  const int64_t panel = begin / batches;
+  const int64_t first_batch = begin % batches;
+  const bool whole = first_batch == 0 && end - begin >= batches;
+  const int64_t panels = whole ? std::min(kMaxPanels, (end - begin) / batches) : 1;
+  const int64_t last_batch = whole ? batches : std::min(batches, first_batch + end - begin);
+  *taken = panels * (last_batch - first_batch);
+  const int64_t first_unit = grid.Begin(panel) / kPositionUnit;
+  return {first_unit, grid.Begin(panel + panels) / kPositionUnit - first_unit, first_batch * kRangeChannels,
+          std::min(last_batch * kRangeChannels, channels)};
 }
 
 }  // namespace swizzle::cpu

@@ -13,8 +13,8 @@
 
 namespace swizzle::cpu {
 
-// Channels that are computed together: what a row of the plane and its neighbours take of them fits the first cache.
-inline constexpr int64_t kShiftedChannels = 16;
+// Ranges are multiples of so many channels, save the last.
+inline constexpr int64_t kRangeChannels = 16;
 
 // Where a unit of kPositionUnit positions lies.
 struct UnitPlace {
@@ -23,12 +23,16 @@ struct UnitPlace {
 };
 
 // Some neighbouring units of outputs, for some channels.
-struct ShiftedPart {
-  const UnitPlace* places;  // of the first unit; those of ShiftedReach() units before and behind the part stand beside
-  int64_t first_unit;       // of the batch
+struct UnitRange {
+  int64_t first_unit;  // of the batch
   int64_t units;
   int64_t first_channel;
   int64_t last_channel;
+};
+
+struct ShiftedPart {
+  const UnitPlace* places;  // of the first unit; those of ShiftedReach() units before and behind the part stand beside
+  UnitRange range;
 };
 
 // Units before or behind an output's that its taps may read.
@@ -41,37 +45,36 @@ size_t ShiftedWorkspaceBytes(const Problem& problem);
 // tap inside a plane reads, get the place of the nearest that there is.
 void PlaceUnits(const Extent& extent, int64_t first, int64_t count, UnitPlace* places);
 
-// The panels and channels, in units of kShiftedChannels, of one part: as many whole panels as fit a part, or some
-// channels of one.
-struct ShiftedRange {
-  int64_t panel;
-  int64_t panels;
-  int64_t first_batch;
-  int64_t last_batch;
-};
+// Units of a range at most: what their places take is small, and a plane's rows are few where ranges meet.
+inline constexpr int64_t kMaxRangeUnits = 64;
 
-// The first part of items [begin, end), which count channels, batches of them at a time, of one panel after another.
-ShiftedRange FirstRange(int64_t begin, int64_t end, int64_t batches);
+// The first range of items [begin, end), which count channels, kRangeChannels of them at a time, of one panel of the
+// grid after another: as many whole panels as a range may have, or some channels of one. `taken`: its items.
+UnitRange FirstRange(const PanelGrid& grid, int64_t channels, int64_t begin, int64_t end, int64_t* taken);
+
+// Calls run(slot, range) on all threads so that every unit of every channel of an activation is covered once.
+template <typename Run>
+void ForEachUnitRange(const Extent& extent, CpuStream& stream, const Run& run) {
+  const PanelGrid grid(extent.positions());
+  const int64_t batches = (extent.channels + kRangeChannels - 1) / kRangeChannels;
+  stream.ParallelRanges(grid.count() * batches, [&](int64_t slot, int64_t begin, int64_t end) {
+    for (int64_t taken = 0; begin < end; begin += taken) {
+      const UnitRange range = FirstRange(grid, extent.channels, begin, end, &taken);
+      run(slot, range);
+    }
+  });
+}
 
 // Calls run(part) so that every unit of every channel is covered once.
 template <typename Run>
 void ForEachShiftedPart(const KernelArgs& args, CpuStream& stream, const Run& run) {
   const Problem& problem = *args.problem;
-  const PanelGrid grid(problem.input.positions());
-  const int64_t batches = (problem.input.channels + kShiftedChannels - 1) / kShiftedChannels;
   const int64_t reach = ShiftedReach(problem);
-  stream.ParallelRanges(grid.count() * batches, [&](int64_t slot, int64_t begin, int64_t end) {
+  ForEachUnitRange(problem.output, stream, [&](int64_t slot, const UnitRange& range) {
     auto* const places =
         reinterpret_cast<UnitPlace*>(args.workspace.data() + slot * ShiftedWorkspaceBytes(problem));
-    while (begin < end) {
-      const ShiftedRange range = FirstRange(begin, end, batches);
-      begin += range.panels * (range.last_batch - range.first_batch);
-      const int64_t first = grid.Begin(range.panel) / kPositionUnit;
-      const int64_t units = grid.Begin(range.panel + range.panels) / kPositionUnit - first;
-      PlaceUnits(problem.input, first - reach, units + 2 * reach, places);
-      run(ShiftedPart{places + reach, first, units, range.first_batch * kShiftedChannels,
-                      std::min(range.last_batch * kShiftedChannels, problem.input.channels)});
-    }
+    PlaceUnits(problem.input, range.first_unit - reach, range.units + 2 * reach, places);
+    run(ShiftedPart{places + reach, range});
   });
 }
 

@@ -65,9 +65,10 @@ TEST(ForEachShiftedPart, CoversEveryUnitOfEveryChannelOnce) {
       std::set<std::pair<int64_t, int64_t>> seen;
       ForEachShiftedPart(args, stream, [&](const ShiftedPart& part) {
         const std::lock_guard<std::mutex> lock(mutex);
-        ExpectPlaces(extent, part.first_unit, {part.places, part.places + part.units});
-        for (int64_t unit = part.first_unit; unit < part.first_unit + part.units; ++unit) {
-          for (int64_t c = part.first_channel; c < part.last_channel; ++c) {
+        const UnitRange& range = part.range;
+        ExpectPlaces(extent, range.first_unit, {part.places, part.places + range.units});
+        for (int64_t unit = range.first_unit; unit < range.first_unit + range.units; ++unit) {
+          for (int64_t c = range.first_channel; c < range.last_channel; ++c) {
             EXPECT_TRUE(seen.insert({unit, c}).second) << "unit " << unit << " of channel " << c << " twice";
           }
         }
