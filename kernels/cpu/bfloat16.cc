@@ -31,16 +31,12 @@ HWY_AFTER_NAMESPACE();
 namespace swizzle::cpu {
 
 void Widen(const Bfloat16* from, int64_t count, float* to) {
-  static const auto widest = DetectFeatures() & kAvx512 ? N_AVX3::Widen
-                             : DetectFeatures() & kAvx2 ? N_AVX2::Widen
-                                                        : N_EMU128::Widen;
+  static const auto widest = Widest(N_AVX3::Widen, N_AVX2::Widen, N_EMU128::Widen);
   widest(from, count, to);
 }
 
 void Round(const float* from, int64_t count, Bfloat16* to) {
-  static const auto widest = DetectFeatures() & kAvx512 ? N_AVX3::Round
-                             : DetectFeatures() & kAvx2 ? N_AVX2::Round
-                                                        : N_EMU128::Round;
+  static const auto widest = Widest(N_AVX3::Round, N_AVX2::Round, N_EMU128::Round);
   widest(from, count, to);
 }
 

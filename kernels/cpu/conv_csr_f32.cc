@@ -198,6 +198,7 @@ void ConvCsr(const KernelArgs& args, Layout layout, Stream& stream) {
 
 void ConvCsrPanels(const KernelArgs& args, Stream& stream) { ConvCsr(args, Layout::kPanels, stream); }
 void ConvCsrNchw(const KernelArgs& args, Stream& stream) { ConvCsr(args, Layout::kNchw, stream); }
+void ConvCsrBlocked16(const KernelArgs& args, Stream& stream) { ConvCsr(args, Layout::kBlocked16, stream); }
 
 }  // namespace swizzle::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -222,6 +223,9 @@ size_t ConvCsrWorkspaceBytes(const Problem& problem) {
 
 template size_t ConvCsrWorkspaceBytes<Layout::kPanels>(const Problem&);
 template size_t ConvCsrWorkspaceBytes<Layout::kNchw>(const Problem&);
+template size_t ConvCsrWorkspaceBytes<Layout::kBlocked16>(const Problem&);
+
+bool AcceptsPointwise(const Problem& problem) { return problem.window.IsPointwise(); }
 
 }  // namespace swizzle::cpu
 #endif  // HWY_ONCE

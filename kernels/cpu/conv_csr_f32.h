@@ -1,5 +1,5 @@
 // Sparse convolution, fp32, into kPanels: rows conv_csr_f32_<isa> from kPanels and conv_nchw_csr_f32_<isa> from kNchw,
-// any window; likewise conv_csr_bf16_<isa> and conv_nchw_csr_bf16_<isa> for panels in bfloat16. A 1x1 convolution or
+// any window, conv_blocked16_csr_f32_<isa> from kBlocked16, windows of one position; likewise conv_csr_bf16_<isa> and conv_nchw_csr_bf16_<isa> for panels in bfloat16. A 1x1 convolution or
 // linear layer over kPanels is an SpMM straight from the input.
 //
 // In bfloat16 a block's columns are widened into the first cache once, for all rows, and sums stay in floats of the
@@ -28,10 +28,15 @@ size_t ConvCsrWorkspaceBytes(const Problem& problem);
 
 extern template size_t ConvCsrWorkspaceBytes<Layout::kPanels>(const Problem&);
 extern template size_t ConvCsrWorkspaceBytes<Layout::kNchw>(const Problem&);
+extern template size_t ConvCsrWorkspaceBytes<Layout::kBlocked16>(const Problem&);
+
+// Of the rows from kBlocked16.
+bool AcceptsPointwise(const Problem& problem);
 
 SWIZZLE_DECLARE_PER_TARGET(  //
     void ConvCsrPanels(const KernelArgs& args, Stream& stream);
-    void ConvCsrNchw(const KernelArgs& args, Stream& stream);)
+    void ConvCsrNchw(const KernelArgs& args, Stream& stream);
+    void ConvCsrBlocked16(const KernelArgs& args, Stream& stream);)
 
 }  // namespace swizzle::cpu
 

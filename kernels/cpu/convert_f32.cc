@@ -5,52 +5,11 @@
 
 #include "kernels/cpu/bfloat16.h"
 #include "kernels/cpu/cpu_stream.h"
+#include "kernels/cpu/slab.h"
 #include "kernels/cpu/transpose.h"
 
 namespace swizzle::cpu {
 namespace {
-
-constexpr int64_t kBlock = 16;
-
-// Where some channels and positions lie: element (c, p) at offset + c * channel_stride + p * position_stride, in
-// floats. One of the strides is 1. `positions`: how far the pattern reaches.
-struct Slab {
-  int64_t offset;
-  int64_t channel_stride;
-  int64_t position_stride;
-  int64_t positions;
-};
-
-// The slab that starts at `position` and at `channel`, a multiple of 16; for kBlocked16 it has 16 channels.
-Slab SlabAt(const Extent& extent, Layout layout, int64_t position, int64_t channel) {
-  const int64_t plane = extent.plane();
-  const int64_t image = position / plane;
-  const int64_t in_plane = position % plane;
-  const int64_t to_end = plane == 1 ? extent.batch - image : plane - in_plane;
-  switch (layout) {
-    case Layout::kNchw: {
-      const int64_t offset = (image * extent.channels + channel) * plane + in_plane;
-      if (plane == 1) return {offset, 1, extent.channels, to_end};
-      return {offset, plane, 1, to_end};
-    }
-    case Layout::kPanels: {
-      const PanelGrid grid(extent.positions());
-      const int64_t panel = grid.PanelOf(position);
-      const int64_t begin = grid.Begin(panel);
-      const int64_t width = grid.Width(panel);
-      return {begin * extent.channels + channel * width + position - begin, width, 1, begin + width - position};
-    }
-    case Layout::kBlocked16: {
-      const int64_t blocks = (extent.channels + kBlock - 1) / kBlock;
-      const int64_t offset = ((image * blocks + channel / kBlock) * plane + in_plane) * kBlock;
-      return {offset, 1, plane == 1 ? blocks * kBlock : kBlock, to_end};
-    }
-    case Layout::kRows:
-    case Layout::kNhwc:
-      break;  // GPUs' alone: no row of the CPU's table has them
-  }
-  return {};
-}
 
 void CopyRows(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows, int64_t columns) {
   for (int64_t r = 0; r < rows; ++r) std::memcpy(to + r * to_stride, from + r * from_stride, columns * sizeof(float));
@@ -74,7 +33,7 @@ void CopySlab(const Slab& from, const float* input, const Slab& to, float* outpu
 void ZeroPaddingChannels(const Slab& slab, float* output, int64_t channels, int64_t positions) {
   for (int64_t p = 0; p < positions; ++p) {
     float* block = output + slab.offset + p * slab.position_stride;
-    std::fill(block + channels, block + kBlock, 0.0f);
+    std::fill(block + channels, block + kBlockChannels, 0.0f);
   }
 }
 
@@ -101,14 +60,14 @@ class WidenedSlab {
 
  private:
   const Slab slab_;
-  alignas(kBufferAlignment) float values_[kBlock * kMaxPanelWidth];
+  alignas(kBufferAlignment) float values_[kBlockChannels * kMaxPanelWidth];
 };
 
 // Positions [position, end) of up to 16 channels from `channel` on.
 template <Layout kFrom, Layout kTo>
 void ConvertBlock(const KernelArgs& args, int64_t position, int64_t end, int64_t channel) {
   const Extent& extent = args.problem->input;
-  const int64_t channels = std::min(kBlock, extent.channels - channel);
+  const int64_t channels = std::min(kBlockChannels, extent.channels - channel);
   while (position < end) {
     const Slab from = SlabAt(extent, kFrom, position, channel);
     const Slab to = SlabAt(extent, kTo, position, channel);
@@ -137,12 +96,12 @@ template <Layout kFrom, Layout kTo>
 void Convert(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
   const int64_t piece = extent.plane() == 1 ? kMaxPanelWidth : extent.plane();
-  const int64_t blocks = (extent.channels + kBlock - 1) / kBlock;
+  const int64_t blocks = (extent.channels + kBlockChannels - 1) / kBlockChannels;
   const int64_t pieces = (extent.positions() + piece - 1) / piece;
   CpuStream::From(stream).ParallelRanges(pieces * blocks, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; ++item) {
       const int64_t position = item / blocks * piece;
-      ConvertBlock<kFrom, kTo>(args, position, std::min(position + piece, extent.positions()), item % blocks * kBlock);
+      ConvertBlock<kFrom, kTo>(args, position, std::min(position + piece, extent.positions()), item % blocks * kBlockChannels);
     }
   });
 }

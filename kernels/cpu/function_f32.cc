@@ -252,9 +252,7 @@ bool EpilogueKeepsZero(const Problem& problem) {
 }
 
 void ApplyFunction(const Function& function, float* values, int64_t count) {
-  static const auto widest = DetectFeatures() & kAvx512 ? N_AVX3::ApplyFunction
-                             : DetectFeatures() & kAvx2 ? N_AVX2::ApplyFunction
-                                                        : N_EMU128::ApplyFunction;
+  static const auto widest = Widest(N_AVX3::ApplyFunction, N_AVX2::ApplyFunction, N_EMU128::ApplyFunction);
   widest(function, values, count);
 }
 

@@ -6,9 +6,12 @@
 #define SWIZZLE_KERNELS_CPU_IM2COL_INL_H_
 #endif
 
+#include <algorithm>
+
 #include "hwy/highway.h"
 #include "kernels/cpu/elements-inl.h"
 #include "kernels/cpu/im2col.h"
+#include "kernels/cpu/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
@@ -136,6 +139,26 @@ void GatherRows(const PanelColumns& columns, int64_t begin, int64_t end) {
   GatherBlock<0, T>(columns, begin, end);
 }
 
+// Transposes the blocks that hold the channels [begin, end), and returns the first of these.
+HWY_INLINE const float* TransposeBlocks(const PanelColumns& columns, int64_t panel, int64_t begin, int64_t end) {
+  const int64_t width = columns.Width(panel);
+  float* to = columns.columns();
+  for (int64_t block = begin / kBlockChannels; block * kBlockChannels < end; ++block, to += kBlockChannels * width) {
+    int64_t position = 0;
+    while (position < width) {
+      const Slab slab = columns.BlockAt(panel, position, block);
+      if (slab.positions == 0) break;
+      TransposeHere(columns.input<float>() + slab.offset, slab.position_stride, to + position, width, slab.positions,
+                    kBlockChannels);
+      position += slab.positions;
+    }
+    for (int64_t c = 0; position < width && c < kBlockChannels; ++c) {
+      std::fill(to + c * width + position, to + (c + 1) * width, 0.0f);
+    }
+  }
+  return columns.columns() + begin % kBlockChannels * width;
+}
+
 // Rows [begin, end) of an output panel, each as wide as the panel; spare positions hold zero or, where the columns are
 // the input itself, what that holds. Valid until the next call. REQUIRES: the workspace was sized for end - begin rows.
 HWY_INLINE const float* ColumnRows(PanelColumns& columns, int64_t panel, int64_t begin, int64_t end) {
@@ -144,6 +167,7 @@ HWY_INLINE const float* ColumnRows(PanelColumns& columns, int64_t panel, int64_t
     Widen(columns.InputRow<Bfloat16>(panel, begin), (end - begin) * columns.Width(panel), columns.columns());
     return columns.columns();
   }
+  if (columns.are_blocks()) return TransposeBlocks(columns, panel, begin, end);
   columns.SetPanel(panel, kLanes);
   if (columns.widens()) {
     GatherRows<Bfloat16>(columns, begin, end);

@@ -47,6 +47,7 @@ size_t PanelColumns::MaskBytes(const Problem& problem) {
 
 size_t PanelColumns::WorkspaceBytes(const Problem& problem, Layout layout, int64_t rows) {
   if (IsDirect(problem, layout)) return 0;
+  if (layout == Layout::kBlocked16) rows += 2 * (kBlockChannels - 1);  // from and to the ends of blocks
   return PieceBytes(problem) + CountBytes(problem) + MaskBytes(problem) + rows * kMaxPanelWidth * sizeof(float);
 }
 

@@ -2,7 +2,7 @@
 //
 // Row k = (channel * kernel_h + i) * kernel_w + j of a panel holds, for each output position, the input at tap (i, j)
 // of the window there, and zero where the tap falls outside the plane. For a pointwise window over kPanels in FP32 that
-// is the input itself. Otherwise rows are gathered into a workspace on demand and in blocks, so that a block can be
+// is the input itself. Over kBlocked16, which takes such a window, it is transposed. Otherwise rows are gathered into a workspace on demand and in blocks, so that a block can be
 // consumed while it is in the first cache (im2col-inl.h); from bfloat16 they are widened on the way, once for all the
 // rows of the weight that read them.
 //
@@ -13,11 +13,13 @@
 #ifndef SWIZZLE_KERNELS_CPU_IM2COL_H_
 #define SWIZZLE_KERNELS_CPU_IM2COL_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "kernels/cpu/bfloat16.h"
+#include "kernels/cpu/slab.h"
 #include "kernels/kernel_table.h"
 
 namespace swizzle::cpu {
@@ -46,7 +48,8 @@ class PanelColumns {
   // What one object needs to serve blocks of up to `rows` rows; a multiple of kBufferAlignment.
   static size_t WorkspaceBytes(const Problem& problem, Layout layout, int64_t rows);
 
-  // layout: of `input`, kPanels or kNchw, whose elements are those of the problem. All must outlive the object.
+  // layout: of `input`, kPanels, kNchw or, for a pointwise window, kBlocked16, whose elements are those of the problem.
+  // All must outlive the object.
   PanelColumns(const Problem& problem, Layout layout, const void* input, std::span<std::byte> workspace);
 
   bool are_input_rows() const { return AreInputRows(problem_, layout_); }
@@ -56,6 +59,17 @@ class PanelColumns {
   template <typename T>
   const T* InputRow(int64_t panel, int64_t row) const {
     return input<T>() + output_grid_.Begin(panel) * problem_.input.channels + row * Width(panel);
+  }
+
+  bool are_blocks() const { return layout_ == Layout::kBlocked16; }
+  // Where, in a panel, the channels of a block from a position on are, as far as they follow one another: of no
+  // positions behind the last. REQUIRES: are_blocks().
+  Slab BlockAt(int64_t panel, int64_t position, int64_t block) const {
+    const int64_t first = output_grid_.Begin(panel) + position;
+    if (first >= problem_.input.positions()) return {};
+    Slab slab = SlabAt(problem_.input, layout_, first, block * kBlockChannels);
+    slab.positions = std::min(slab.positions, Width(panel) - position);
+    return slab;
   }
 
   // Plans the pieces of an output panel, for vectors of `vector` positions, a power of two up to kPositionUnit.

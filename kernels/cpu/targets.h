@@ -39,6 +39,13 @@ inline constexpr uint32_t kAvx512 = 1u << 1;
 // What this processor and its operating system offer.
 uint32_t DetectFeatures();
 
+// Of one function in all targets' namespaces, the one that this processor runs fastest.
+template <typename Function>
+Function* Widest(Function* avx512, Function* avx2, Function* base) {
+  if (DetectFeatures() & kAvx512) return avx512;
+  return DetectFeatures() & kAvx2 ? avx2 : base;
+}
+
 }  // namespace swizzle::cpu
 
 #endif  // SWIZZLE_KERNELS_CPU_TARGETS_H_
