@@ -180,7 +180,7 @@ class PlanSession final : public Session {
   }
 
   // Copies these rows of the requests' inputs, one after the other, to where the plan wants them; from the pool the
-  // device does.
+  // device does, and on the CPU all of the plan's threads, which the first step would otherwise have to wake.
   void Gather(std::span<const BatchItem> batch, RowRange range) {
     const bool in_pool = InPool(batch);
     for (size_t i = 0; i < ports_.inputs.size(); ++i) {
@@ -192,6 +192,8 @@ class PlanSession final : public Session {
         SWIZZLE_CHECK(from.size() <= to.size() - offset);
         if (in_pool) {
           plan_->CopyInput(state_, ports_.inputs[i], range.count(), offset, from);
+        } else if (!from.empty() && state_.staging == nullptr) {
+          state_.stream->Copy(to.data() + offset, from.data(), from.size());
         } else if (!from.empty()) {
           std::memcpy(to.data() + offset, from.data(), from.size());
         }

@@ -22,7 +22,14 @@ class CpuStream final : public Stream {
   static CpuStream& From(Stream& stream) { return static_cast<CpuStream&>(stream); }
 
   int threads() const override { return pool_.threads(); }
-  void Copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
+  // By all threads where it is long: they are then awake, and spin, when the work comes that reads it.
+  void Copy(void* to, const void* from, size_t bytes) override {
+    constexpr int64_t kGrain = int64_t{64} << 10;
+    const auto copy = [=](int64_t, int64_t begin, int64_t end) {
+      std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin, end - begin);
+    };
+    ParallelRanges(static_cast<int64_t>(bytes), copy, kGrain);
+  }
   void Run(Work work) override { work(); }
   StatusOr<absl::Duration> Time(Work work, Operands) override {
     const auto start = std::chrono::steady_clock::now();

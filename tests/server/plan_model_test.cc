@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "kernels/cpu/cpu_backend.h"
 #include "tests/support/fake_plan.h"
 
 namespace swizzle {
@@ -54,6 +55,8 @@ class SumPlan final : public FakePlan {
   size_t arena_bytes() const override { return static_cast<size_t>(6 * max_batch_) * sizeof(float); }
   StatusOr<ExecutionState> NewState() const override {
     ExecutionState state;
+    static const std::unique_ptr<Backend> backend = NewCpuBackend();
+    SWIZZLE_ASSIGN_OR_RETURN(state.stream, backend->NewStream(1));
     state.arena = std::make_unique<HostBuffer>(arena_bytes());
     return state;
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -33,6 +34,16 @@ TEST_P(CpuStreamTest, WritesAreVisibleAfterwards) {
     if (rest) {
       EXPECT_TRUE(stream_.Synchronize().ok());
     }
+  }
+}
+
+TEST_P(CpuStreamTest, CopiesAllBytesAndNoOther) {
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{64} << 10, (size_t{64} << 10) + 1, size_t{1000001}}) {
+    std::vector<uint8_t> from(bytes), to(bytes + 1, 0xee);
+    for (size_t i = 0; i < bytes; ++i) from[i] = static_cast<uint8_t>(i * 7 + i / 251);
+    stream_.Copy(to.data(), from.data(), bytes);
+    EXPECT_TRUE(std::equal(from.begin(), from.end(), to.begin())) << bytes;
+    EXPECT_EQ(to[bytes], 0xee) << bytes;
   }
 }
 
