@@ -180,7 +180,7 @@ class PlanSession final : public Session {
   }
 
   // Copies these rows of the requests' inputs, one after the other, to where the plan wants them; from the pool the
-  // device does, and on the CPU all of the plan's threads, which the first step would otherwise have to wake.
+  // device does, and on the CPU, what is long, the plan's threads, which the first step would otherwise have to wake.
   void Gather(std::span<const BatchItem> batch, RowRange range) {
     const bool in_pool = InPool(batch);
     for (size_t i = 0; i < ports_.inputs.size(); ++i) {

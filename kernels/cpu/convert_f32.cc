@@ -101,7 +101,8 @@ void Convert(const KernelArgs& args, Stream& stream) {
   CpuStream::From(stream).ParallelRanges(pieces * blocks, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; ++item) {
       const int64_t position = item / blocks * piece;
-      ConvertBlock<kFrom, kTo>(args, position, std::min(position + piece, extent.positions()), item % blocks * kBlockChannels);
+      ConvertBlock<kFrom, kTo>(args, position, std::min(position + piece, extent.positions()),
+                               item % blocks * kBlockChannels);
     }
   });
 }

@@ -143,10 +143,11 @@ void RunDepthwise(const KernelArgs& args, Stream& stream, Layout layout) {
 
 void DepthwisePanels(const KernelArgs& args, Stream& stream) {
 #if HWY_TARGET == HWY_AVX3
-  const bool halves = IsBfloat16(*args.problem, Layout::kPanels);
   const auto& weight = static_cast<const DepthwiseWeight&>(*args.weight);
-  if (!halves && !weight.masks().empty()) return RunShiftedPlanes(args, stream);
-  if (!halves && !weight.halved().units.empty()) return RunHalvedPlanes(args, stream);
+  if (!IsBfloat16(*args.problem, Layout::kPanels)) {
+    if (!weight.masks().empty()) return RunShiftedPlanes(args, stream);
+    if (!weight.halved().units.empty()) return RunHalvedPlanes(args, stream);
+  }
 #endif
   RunDepthwise(args, stream, Layout::kPanels);
 }
@@ -172,6 +173,7 @@ DepthwiseWeight::DepthwiseWeight(const Weight& weight, const Problem& problem)
     std::copy_n(matrix.values.begin() + row * matrix.cols, matrix.cols, values_.begin() + row * pitch_);
     if (!weight.bias.empty()) values_[(row + 1) * pitch_ - 1] = weight.bias[row];
   }
+  if (!(DetectFeatures() & kAvx512) || problem.dtype != DType::kFloat32) return;
   if (IsSame3x3(problem)) masks_ = PlaneMasks(problem.input.height, problem.input.width);
   if (IsHalved3x3(problem)) halved_ = PlanHalvedPlanes(problem);
 }

@@ -24,9 +24,9 @@ class DepthwiseWeight final : public PackedWeight {
   // Taps of one channel in row-major order.
   const float* taps(int64_t channel) const { return values_.data() + channel * pitch_; }
   float bias(int64_t channel) const { return values_[(channel + 1) * pitch_ - 1]; }
-  // Of the plane, if IsSame3x3; else empty.
+  // What loops with AVX-512 over FP32 go by. Of the plane, if IsSame3x3; else empty.
   const std::vector<BlockMasks>& masks() const { return masks_; }
-  // If IsHalved3x3 and there is a plan; else without units.
+  // Likewise, if IsHalved3x3 and there is a plan; else without units.
   const HalvedPeriod& halved() const { return halved_; }
   size_t bytes() const override {
     return values_.size() * sizeof(float) + masks_.size() * sizeof(BlockMasks) +

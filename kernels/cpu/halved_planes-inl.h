@@ -154,7 +154,7 @@ inline bool IsEven(const HalvedWork& work) {
 template <bool kLeft, bool kEven>
 void RunHalvedUnitOf(const KernelArgs& args, const DepthwiseWeight& weight, const HalvedWork& work) {
   static_assert(HalvedRow::kMaxSources == 5);
-  switch (work.unit.sources) {
+  switch (work.unit.max_sources) {
     case 5: return RunHalvedUnit<5, kLeft, kEven>(args, weight, work);
     case 4: return RunHalvedUnit<4, kLeft, kEven>(args, weight, work);
     case 3: return RunHalvedUnit<3, kLeft, kEven>(args, weight, work);

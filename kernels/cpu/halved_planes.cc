@@ -31,8 +31,15 @@ int64_t PairPosition(const Problem& problem, const Output& output, int tap_row) 
          2 * output.column;
 }
 
+static_assert(kPositionUnit == 16);
+
 // Floor, of negative positions too.
 int32_t UnitOf(int64_t position) { return static_cast<int32_t>(position >> 4); }
+
+// Whether the output's outer tap is inside the plane, rows aside.
+bool OuterInside(const Problem& problem, const Output& output) {
+  return problem.window.pad_left == 1 ? output.column > 0 : output.column + 1 < problem.output.width;
+}
 
 // Of the outputs from `first` on; the number of its sources.
 int PlanRow(const Problem& problem, int64_t first, int tap_row, HalvedRow* row) {
@@ -48,8 +55,7 @@ int PlanRow(const Problem& problem, int64_t first, int tap_row, HalvedRow* row) 
     if (inside) row->inside |= static_cast<uint16_t>(1u << i);
     if (sources.empty() || sources.back() != UnitOf(pair)) sources.push_back(UnitOf(pair));
     const bool alone = i == (left ? 0 : kPositionUnit - 1);
-    const bool outer_inside = left ? output.column > 0 : output.column + 1 < problem.output.width;
-    if (alone) row->outer = UnitOf(outer_inside ? pair + (left ? -1 : 2) : pair);
+    if (alone) row->outer = UnitOf(OuterInside(problem, output) ? pair + (left ? -1 : 2) : pair);
   }
   const int count = static_cast<int>(sources.size());
   if (count > HalvedRow::kMaxSources) return count;
@@ -63,11 +69,11 @@ HalvedUnit PlanUnit(const Problem& problem, int64_t first) {
   for (int64_t i = 0; i < kPositionUnit; ++i) {
     const Output output(problem, first + i);
     unit.pairs[i] = static_cast<int32_t>(PairPosition(problem, output, 0));
-    const bool left = problem.window.pad_left == 1;
-    const bool outer_inside = left ? output.column > 0 : output.column + 1 < problem.output.width;
-    if (outer_inside) unit.outer_inside |= static_cast<uint16_t>(1u << i);
+    if (OuterInside(problem, output)) unit.outer_inside |= static_cast<uint16_t>(1u << i);
   }
-  for (int row = 0; row < 3; ++row) unit.sources = std::max(unit.sources, PlanRow(problem, first, row, &unit.rows[row]));
+  for (int row = 0; row < 3; ++row) {
+    unit.max_sources = std::max(unit.max_sources, PlanRow(problem, first, row, &unit.rows[row]));
+  }
   return unit;
 }
 
@@ -106,7 +112,7 @@ HalvedPeriod PlanHalvedPlanes(const Problem& problem) {
   period.input_units = images * problem.input.plane() / kPositionUnit;
   for (int64_t first = 0; first < outputs; first += kPositionUnit) {
     period.units.push_back(PlanUnit(problem, first));
-    if (period.units.back().sources > HalvedRow::kMaxSources) return {};
+    if (period.units.back().max_sources > HalvedRow::kMaxSources) return {};
   }
   return period;
 }

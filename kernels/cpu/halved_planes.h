@@ -20,26 +20,27 @@ namespace swizzle::cpu {
 bool IsHalved3x3(const Problem& problem);
 
 // What the taps of one row of the window read for a unit of outputs. Units are of inputs, counted from the period's
-// first.
+// first; where a row is beside the plane they are the middle row's.
 struct HalvedRow {
   static constexpr int kMaxSources = 5;
   int32_t sources[kMaxSources];  // rising; the last repeated
-  int32_t outer;                 // where the outer tap is of the output that has no neighbour in its unit
+  int32_t outer;                 // with the outer tap of the unit's first output, if that is left, else of its last
   uint16_t inside;               // the outputs whose row is inside the plane
 };
 
 // A unit of outputs.
 struct HalvedUnit {
-  int32_t pairs[kPositionUnit];  // positions of the pairs of the window's first row, from the period's first
+  int32_t pairs[kPositionUnit];  // positions of the pairs of the window's first row, from the period's first; above the
+                                 // first plane they are negative
   HalvedRow rows[3];
-  int32_t sources;               // of a row, at most
+  int32_t max_sources;           // of its rows
   uint16_t outer_inside;         // the outputs whose outer tap is inside the plane
 };
 
 // Planes of several images follow each other: after `units` of outputs and `input_units` of inputs all repeats.
 struct HalvedPeriod {
   static constexpr int64_t kMaxUnits = 4096;  // larger plans would be read from beyond the second cache
-  std::vector<HalvedUnit> units;              // none: there would be more, or one with more than kMaxSources
+  std::vector<HalvedUnit> units;  // empty, no plan: there would be more, or a row with more than kMaxSources
   int64_t input_units = 0;
 };
 

@@ -2,9 +2,9 @@
 //
 // Row k = (channel * kernel_h + i) * kernel_w + j of a panel holds, for each output position, the input at tap (i, j)
 // of the window there, and zero where the tap falls outside the plane. For a pointwise window over kPanels in FP32 that
-// is the input itself. Over kBlocked16, which takes such a window, it is transposed. Otherwise rows are gathered into a workspace on demand and in blocks, so that a block can be
+// is the input itself. Otherwise rows are gathered into a workspace on demand and in blocks, so that a block can be
 // consumed while it is in the first cache (im2col-inl.h); from bfloat16 they are widened on the way, once for all the
-// rows of the weight that read them.
+// rows of the weight that read them. From kBlocked16, for pointwise windows only, they are transposed.
 //
 // Neighbouring output positions read input positions that are window.stride_w apart, the ends of rows aside: a vector
 // of them is one masked load, or a few. What these are is planned once a panel and holds for all channels.
@@ -62,8 +62,8 @@ class PanelColumns {
   }
 
   bool are_blocks() const { return layout_ == Layout::kBlocked16; }
-  // Where, in a panel, the channels of a block from a position on are, as far as they follow one another: of no
-  // positions behind the last. REQUIRES: are_blocks().
+  // Where, in a panel, the kBlockChannels channels of a block are from a position on, as far as positions follow one
+  // another: none do behind the batch's last. REQUIRES: are_blocks().
   Slab BlockAt(int64_t panel, int64_t position, int64_t block) const {
     const int64_t first = output_grid_.Begin(panel) + position;
     if (first >= problem_.input.positions()) return {};

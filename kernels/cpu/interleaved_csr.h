@@ -1,7 +1,7 @@
 // The sparse convolutions' own layout of a CSR weight.
 //
-// Columns are cut into blocks, so that a block's part of an activation panel stays in the first cache while all rows
-// use it. Inside each block rows are sorted by their number of entries and interleaved kRows at a time, each row of a
+// Columns are cut into blocks, so that a block's part of an activation panel stays in the first cache, or nearly, while
+// all rows use it. Inside each block rows are sorted by their number of entries and interleaved kRows at a time, each row of a
 // group padded with zero weights to the longest; with rows of like length next to each other that adds about 1 %.
 // Sorting is local to a block: it is the equal counts that pay (no remainders, trip counts that predict), not the
 // order.
@@ -12,8 +12,8 @@
 //      0 3 0 0      weights 0 3 | 1 4 2 5, columns 0 1 | 0 0 3 2
 //      4 0 5 0
 //
-// Rows are first cut into slices of like work, each sorted and interleaved on its own: one a thread at least, so that
-// threads may take whole slices of one panel and never meet in an output row, and so many that a slice stays in the
+// Rows are first cut into slices of like work, each sorted and interleaved on its own: one a thread at least if rows suffice, so
+// that threads may take whole slices of one panel and never meet in an output row, and so many that a slice stays in the
 // second cache while several panels use it. A group that is not full repeats its last row, which
 // is computed and stored twice. Entries are 6 bytes: the weight, and the column's offset in 16-bit.
 //

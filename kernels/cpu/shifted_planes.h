@@ -1,6 +1,7 @@
 // How a depthwise 3x3 convolution that keeps the plane's size is cut up where its outputs are counted through in the
 // order of panels (shifted_planes-inl.h): parts of some panels by some channels, and where in them each unit of
-// kPositionUnit positions lies. Counts are floats unless named otherwise.
+// kPositionUnit positions lies; those that halve the plane (halved_planes.h) share ranges and places. Counts are floats
+// unless named otherwise.
 #ifndef SWIZZLE_KERNELS_CPU_SHIFTED_PLANES_H_
 #define SWIZZLE_KERNELS_CPU_SHIFTED_PLANES_H_
 
@@ -41,8 +42,8 @@ inline int64_t ShiftedReach(const Problem& problem) { return problem.input.width
 // Of one thread, for the places of a part.
 size_t ShiftedWorkspaceBytes(const Problem& problem);
 
-// Writes the places of the units [first, first + count) of an activation. Units that there are not, whose positions no
-// tap inside a plane reads, get the place of the nearest that there is.
+// Writes the places of the units [first, first + count) of an activation. Units that there are not, which
+// no tap inside a plane reads but of spare outputs, get the place of the nearest that there is.
 void PlaceUnits(const Extent& extent, int64_t first, int64_t count, UnitPlace* places);
 
 // Units of a range at most: what their places take is small, and a plane's rows are few where ranges meet.

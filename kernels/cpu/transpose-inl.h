@@ -65,7 +65,8 @@ HWY_INLINE void TransposeBlock(const float* from, int64_t from_stride, float* to
 }
 
 // As transpose.h has it.
-HWY_INLINE void TransposeHere(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows, int64_t columns) {
+HWY_INLINE void TransposeHere(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows,
+                              int64_t columns) {
   const int64_t whole_rows = rows / kBlockRows * kBlockRows;
   const int64_t whole_columns = columns / 4 * 4;
   for (int64_t r = 0; r < whole_rows; r += kBlockRows) {

@@ -1,9 +1,9 @@
 // Sparse times dense: the CSR rows of the kernel table on layers [M,K] x [K,N] with weights drawn at a given sparsity, or
 // patterns of the Deep Learning Matrix Collection (--dlmc), beside the dense rows and the machine's FMA peak.
 //
-// Every round times the peak and each row once, after one run to warm up; each figure is a median over the rounds, and
-// the best share of a round stands beside it, for machines with busy neighbours. The rate counts nonzeros for CSR rows
-// and all weights for dense ones; the share is of the peak of the row's instructions, measured in the same round, times
+// Every round times the peak and each row for three milliseconds, after one run to warm up; each figure is a median over
+// the rounds, and the best share of a round stands beside it, for machines with busy neighbours. The rate counts
+// nonzeros for CSR rows and all weights for dense ones; the share is of the peak of the row's instructions, measured in the same round, times
 // the threads; speed-up is over conv_dense_f32_onednn in the same round. Over the collection, geometric means by model and
 // sparsity end the list, and how often the fastest sparse row was faster than the fastest dense one.
 #include <CLI/CLI.hpp>

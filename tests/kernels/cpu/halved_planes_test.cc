@@ -61,7 +61,7 @@ void ExpectPlanned(const Problem& problem) {
       ASSERT_EQ(unit.pairs[lane] + i * in.width, pair);
       if (!inside) continue;
       const int32_t* sources = unit.rows[i].sources;
-      ASSERT_NE(std::find(sources, sources + unit.sources, pair / kPositionUnit), sources + unit.sources);
+      ASSERT_NE(std::find(sources, sources + unit.max_sources, pair / kPositionUnit), sources + unit.max_sources);
       const bool left = problem.window.pad_left == 1;
       const bool outer_inside = left ? column > 0 : column + 1 < out.width;
       ASSERT_EQ(unit.outer_inside >> lane & 1, outer_inside);
@@ -113,6 +113,9 @@ TEST(PlaceHalvedPart, HasAllThatIsReadAndFitsItsRoom) {
                                                unit * kPositionUnit));
             const HalvedUnit& planned = period.units[unit % period_units];
             for (const HalvedRow& row : planned.rows) {
+              const int64_t outer = unit / period_units * period.input_units + row.outer;
+              EXPECT_GE(outer, part.first_input);
+              EXPECT_LT(part.inputs + (outer - part.first_input), part.outputs);
               for (int32_t source : row.sources) {
                 const int64_t input_unit = unit / period_units * period.input_units + source;
                 if (input_unit * kPositionUnit >= problem.input.positions()) continue;  // of a spare output
