@@ -11,6 +11,7 @@
 
 #include "kernels/cpu/cpu_stream.h"
 #include "kernels/cpu/function_f32.h"
+#include "kernels/cpu/slab.h"
 
 namespace swizzle::cpu {
 namespace {
@@ -19,11 +20,9 @@ using dnnl::convolution_forward;
 using dnnl::memory;
 using Tag = memory::format_tag;
 
-constexpr int64_t kBlock = 16;
-
 enum class Kind { kConv, kStem, kDepthwise };
 
-int64_t Blocks(int64_t channels) { return (channels + kBlock - 1) / kBlock; }
+int64_t Blocks(int64_t channels) { return (channels + kBlockChannels - 1) / kBlockChannels; }
 
 const dnnl::engine& Engine() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
@@ -56,8 +55,8 @@ std::vector<Part> ChannelParts(int64_t channels, int threads) {
   const int64_t count = std::min<int64_t>(blocks, threads);
   std::vector<Part> parts;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t first = blocks * i / count * kBlock;
-    const int64_t end = std::min(blocks * (i + 1) / count * kBlock, channels);
+    const int64_t first = blocks * i / count * kBlockChannels;
+    const int64_t end = std::min(blocks * (i + 1) / count * kBlockChannels, channels);
     parts.push_back({1, first, end - first});
   }
   return parts;
@@ -204,21 +203,21 @@ class OnednnConv final : public PackedWeight {
     const Problem& problem = *args.problem;
     const int64_t first = conv.part().first_channel;
     const int64_t out_blocks = Blocks(problem.output.channels);
-    const int64_t offset = (image * out_blocks * kBlock + first) * problem.output.plane();
+    const int64_t offset = (image * out_blocks * kBlockChannels + first) * problem.output.plane();
     float* target = args.output + offset;
-    const int64_t floats = conv.part().images * Blocks(conv.part().channels) * kBlock * problem.output.plane();
+    const int64_t floats = conv.part().images * Blocks(conv.part().channels) * kBlockChannels * problem.output.plane();
     if (problem.epilogue.residual) {
       std::memcpy(target, args.inputs[1] + offset, floats * sizeof(float));
     }
     conv.Run({args.inputs[0] + SourceOffset(problem, image, first),
-              weights_.get() + weight_floats_ / out_blocks * (first / kBlock),
+              weights_.get() + weight_floats_ / out_blocks * (first / kBlockChannels),
               bias_.empty() ? nullptr : bias_.data() + first, target, scratchpad});
     if (problem.epilogue.function) ApplyFunction(*problem.epilogue.function, target, floats);
   }
 
   int64_t SourceOffset(const Problem& problem, int64_t image, int64_t first_channel) const {
     if (kind_ == Kind::kStem) return image * problem.input.channels * problem.input.plane();
-    const int64_t channels = Blocks(problem.input.channels) * kBlock;
+    const int64_t channels = Blocks(problem.input.channels) * kBlockChannels;
     return (image * channels + (kind_ == Kind::kDepthwise ? first_channel : 0)) * problem.input.plane();
   }
 

@@ -6,6 +6,7 @@
 // After foreach_target.h.
 #include "kernels/cpu/cpu_stream.h"
 #include "kernels/cpu/elements-inl.h"
+#include "kernels/cpu/slab.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
@@ -79,20 +80,19 @@ void ScalePanels(const KernelArgs& args, Stream& stream) {
 }
 
 void ScaleBlocked16(const KernelArgs& args, Stream& stream) {
-  constexpr int64_t kBlock = 16;
   const Problem& problem = *args.problem;
   const int64_t plane = problem.output.plane();
-  const int64_t blocks = problem.output.batch * ((problem.output.channels + kBlock - 1) / kBlock);
+  const int64_t blocks = problem.output.batch * ((problem.output.channels + kBlockChannels - 1) / kBlockChannels);
   CpuStream::From(stream).ParallelRanges(blocks, [&](int64_t, int64_t first, int64_t last) HWY_ATTR {
     const FloatTag d;
     const FloatVector low = hn::Set(d, problem.epilogue.low);
     const FloatVector high = hn::Set(d, problem.epilogue.high);
     for (int64_t block = first; block < last; ++block) {
-      const float* from = args.inputs[0] + block * plane * kBlock;
-      float* to = args.output + block * plane * kBlock;
-      for (int64_t lane = 0; lane < kBlock; lane += kLanes) {
-        const FloatVector factors = hn::Load(d, args.inputs[1] + block * kBlock + lane);
-        for (int64_t i = lane; i < plane * kBlock; i += kBlock) {
+      const float* from = args.inputs[0] + block * plane * kBlockChannels;
+      float* to = args.output + block * plane * kBlockChannels;
+      for (int64_t lane = 0; lane < kBlockChannels; lane += kLanes) {
+        const FloatVector factors = hn::Load(d, args.inputs[1] + block * kBlockChannels + lane);
+        for (int64_t i = lane; i < plane * kBlockChannels; i += kBlockChannels) {
           hn::Store(Clamp(hn::Mul(hn::Load(d, from + i), factors), low, high), d, to + i);
         }
       }
