@@ -31,6 +31,16 @@ struct KernelArgs {
   const Sequences* sequences = nullptr;          // for ops of token sequences; of as many tokens as the extents say
 };
 
+// An operand of a kernel as what it is.
+template <typename T>
+const T* InputAs(const KernelArgs& args, size_t input) {
+  return reinterpret_cast<const T*>(args.inputs[input]);
+}
+template <typename T>
+T* OutputAs(const KernelArgs& args) {
+  return reinterpret_cast<T*>(args.output);
+}
+
 }  // namespace swizzle
 
 #endif  // SWIZZLE_KERNELS_KERNEL_ARGS_H_

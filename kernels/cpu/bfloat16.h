@@ -20,16 +20,6 @@ inline bool IsBfloat16(const Problem& problem, Layout layout) {
   return ElementType(layout, problem.dtype) == DType::kBFloat16;
 }
 
-// An operand of a kernel as what it is.
-template <typename T>
-const T* InputAs(const KernelArgs& args, size_t input) {
-  return reinterpret_cast<const T*>(args.inputs[input]);
-}
-template <typename T>
-T* OutputAs(const KernelArgs& args) {
-  return reinterpret_cast<T*>(args.output);
-}
-
 // One element, and back.
 inline float FloatOf(float value) { return value; }
 inline float FloatOf(Bfloat16 value) { return FloatOfBfloat16(value); }

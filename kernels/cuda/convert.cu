@@ -53,7 +53,7 @@ void Transpose(const KernelArgs& args, Stream& stream, Matrices from, Matrices t
   const dim3 grid(BlocksFor(cols, kTile), static_cast<unsigned>(std::min(CeilDiv(rows, kTile), kMostBlocks)),
                   static_cast<unsigned>(batch));
   TransposeTiles<From, To><<<grid, dim3(kTile, kTileRows), 0, QueueOf(stream)>>>(
-      InputOf<From>(args, 0), from, OutputOf<To>(args), to, static_cast<int>(rows), static_cast<int>(cols));
+      InputAs<From>(args, 0), from, OutputAs<To>(args), to, static_cast<int>(rows), static_cast<int>(cols));
 }
 
 template <typename From, typename To>
@@ -62,7 +62,7 @@ void Copy(const KernelArgs& args, Stream& stream, Matrices from, Matrices to, in
   constexpr int kThreads = 128;
   const dim3 grid(BlocksFor(cols, kThreads), static_cast<unsigned>(std::min(rows, kMostBlocks)),
                   static_cast<unsigned>(batch));
-  CopyLines<From, To><<<grid, kThreads, 0, QueueOf(stream)>>>(InputOf<From>(args, 0), from, OutputOf<To>(args), to,
+  CopyLines<From, To><<<grid, kThreads, 0, QueueOf(stream)>>>(InputAs<From>(args, 0), from, OutputAs<To>(args), to,
                                                              static_cast<int>(rows), static_cast<int>(cols));
 }
 

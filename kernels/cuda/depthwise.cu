@@ -213,10 +213,10 @@ Operands<T> MakeOperands(const KernelArgs& args, Layout layout, int rows, int co
   Extent parts = problem.output;
   parts.width /= columns;
   const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
-  return {InputOf<T>(args, 0),
+  return {InputAs<T>(args, 0),
           static_cast<const DepthwiseWeight&>(*args.weight).data(),
           ResidualOf<T>(args),
-          OutputOf<T>(args),
+          OutputAs<T>(args),
           PlaneStrides::Of(problem.input, layout),
           PlaneStrides::Of(problem.output, layout),
           TapStrides::Of(layout, problem.output.channels, taps),

@@ -70,19 +70,10 @@ __device__ void StorePack(const float (&values)[kCount], T* to) {
   *reinterpret_cast<Pack<T, kCount>*>(to) = pack;
 }
 
-// The operands of a kernel as elements of its type.
-template <typename T>
-const T* InputOf(const KernelArgs& args, size_t index) {
-  return reinterpret_cast<const T*>(args.inputs[index]);
-}
-template <typename T>
-T* OutputOf(const KernelArgs& args) {
-  return reinterpret_cast<T*>(args.output);
-}
 // The residual; null where the epilogue adds none.
 template <typename T>
 const T* ResidualOf(const KernelArgs& args) {
-  return args.problem->epilogue.residual ? InputOf<T>(args, args.inputs.size() - 1) : nullptr;
+  return args.problem->epilogue.residual ? InputAs<T>(args, args.inputs.size() - 1) : nullptr;
 }
 
 // Epilogue's clamp.

@@ -78,7 +78,7 @@ void Run(const KernelArgs& args, Stream& stream, Apply function) {
   const int64_t count = LayoutElements(args.problem->output, kLayout);
   const unsigned blocks = BlocksFor(CeilDiv(count, 16 / sizeof(T)), kThreads, stream);
   Elementwise<kBinary, T><<<blocks, kThreads, 0, QueueOf(stream)>>>(
-      InputOf<T>(args, 0), kBinary ? InputOf<T>(args, 1) : nullptr, OutputOf<T>(args), count, function,
+      InputAs<T>(args, 0), kBinary ? InputAs<T>(args, 1) : nullptr, OutputAs<T>(args), count, function,
       Clamp(args.problem->epilogue));
 }
 

@@ -80,13 +80,13 @@ void Embedding(const KernelArgs& args, Stream& stream) {
   const Lookup& lookup = problem.lookup;
   const auto& table = static_cast<const EmbeddingTable<T>&>(*args.weight);
   const int64_t tokens = problem.output.batch, channels = problem.output.channels;
-  const Rows rows{lookup.by_position ? args.sequences->positions.data() : InputOf<int32_t>(args, 0),
+  const Rows rows{lookup.by_position ? args.sequences->positions.data() : InputAs<int32_t>(args, 0),
                   lookup.by_position ? lookup.offset : 0, table.rows};
   const T* values = table.values.data();
   const cudaStream_t queue = QueueOf(stream);
   if constexpr (kLayout == Layout::kRows) {
     const dim3 grid(BlocksFor(tokens, kTile), BlocksFor(channels, kTile));
-    EmbedRows<T><<<grid, dim3(kTile, kTileRows), 0, queue>>>(values, rows, OutputOf<T>(args), static_cast<int>(tokens),
+    EmbedRows<T><<<grid, dim3(kTile, kTileRows), 0, queue>>>(values, rows, OutputAs<T>(args), static_cast<int>(tokens),
                                                              static_cast<int>(channels), RowStride(tokens));
   } else {
     constexpr int kPack = 16 / sizeof(T);
@@ -94,7 +94,7 @@ void Embedding(const KernelArgs& args, Stream& stream) {
     const int pack = channels % kPack == 0 ? kPack : 1;
     const int64_t packs_each = channels / pack, packs = tokens * packs_each;
     auto* kernel = pack == 1 ? EmbedNhwc<1, T> : EmbedNhwc<kPack, T>;
-    kernel<<<BlocksFor(packs, kThreads), kThreads, 0, queue>>>(values, rows, OutputOf<T>(args), packs,
+    kernel<<<BlocksFor(packs, kThreads), kThreads, 0, queue>>>(values, rows, OutputAs<T>(args), packs,
                                                                static_cast<int>(packs_each));
   }
 }

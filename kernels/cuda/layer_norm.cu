@@ -151,7 +151,7 @@ void LayerNorm(const KernelArgs& args, Stream& stream) {
   const int64_t positions = problem.input.positions(), channels = problem.input.channels;
   const auto& weight = static_cast<const LayerNormWeight&>(*args.weight);
   const bool rows = kLayout == Layout::kRows;
-  const Operands<T> op{InputOf<T>(args, 0), weight.scales(), weight.biases(), OutputOf<T>(args),
+  const Operands<T> op{InputAs<T>(args, 0), weight.scales(), weight.biases(), OutputAs<T>(args),
                        rows ? RowStride(positions) : 1, rows ? 1 : channels, positions, static_cast<int>(channels),
                        problem.epsilon};
   const auto run = [&](auto* kernel, int64_t threads_each) {

@@ -117,8 +117,8 @@ void Pool(const KernelArgs& args, Stream& stream, Layout layout) {
   const int64_t channels = problem.output.channels;
   const int pack = layout == Layout::kNhwc && channels % kPack == 0 ? kPack : 1;
   const Window& window = problem.window;
-  const Operands<T> op{InputOf<T>(args, 0),
-                       OutputOf<T>(args),
+  const Operands<T> op{InputAs<T>(args, 0),
+                       OutputAs<T>(args),
                        PlaneStrides::Of(problem.input, layout),
                        PlaneStrides::Of(problem.output, layout),
                        PlaneParts(problem.output, layout, 1, pack),

@@ -58,7 +58,7 @@ void RunNhwc(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
   const int64_t count = extent.positions() * extent.channels / kPack;
   ScaleNhwc<kPack, T><<<BlocksFor(count, kThreads, stream), kThreads, 0, QueueOf(stream)>>>(
-      InputOf<T>(args, 0), InputOf<T>(args, 1), OutputOf<T>(args), static_cast<uint32_t>(count),
+      InputAs<T>(args, 0), InputAs<T>(args, 1), OutputAs<T>(args), static_cast<uint32_t>(count),
       FastDivider(extent.channels / kPack), FastDivider(extent.plane()), static_cast<uint32_t>(extent.channels),
       Clamp(args.problem->epilogue));
 }
@@ -71,7 +71,7 @@ void RunRows(const KernelArgs& args, Stream& stream) {
   const RowShape shape{FastDivider(packs), FastDivider(extent.plane()), static_cast<uint32_t>(extent.batch - 1),
                        static_cast<uint32_t>(RowStride(extent.batch))};
   ScaleRows<T><<<BlocksFor(count, kThreads, stream), kThreads, 0, QueueOf(stream)>>>(
-      InputOf<T>(args, 0), InputOf<T>(args, 1), OutputOf<T>(args), static_cast<uint32_t>(count), shape,
+      InputAs<T>(args, 0), InputAs<T>(args, 1), OutputAs<T>(args), static_cast<uint32_t>(count), shape,
       Clamp(args.problem->epilogue));
 }
 

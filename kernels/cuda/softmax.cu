@@ -46,7 +46,7 @@ void Softmax(const KernelArgs& args, Stream& stream) {
   const int64_t positions = extent.positions();
   const auto run = [&](auto* kernel, int64_t threads_each, Strides strides) {
     kernel<<<BlocksFor(positions * threads_each, kColumnThreads), kColumnThreads, 0, QueueOf(stream)>>>(
-        InputOf<T>(args, 0), OutputOf<T>(args), strides, positions, static_cast<int>(extent.channels));
+        InputAs<T>(args, 0), OutputAs<T>(args), strides, positions, static_cast<int>(extent.channels));
   };
   if constexpr (kLayout == Layout::kNhwc) {
     run(SoftmaxColumns<NhwcColumn, T>, NhwcColumn::kParts, {1, extent.channels});

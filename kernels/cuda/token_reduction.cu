@@ -94,7 +94,7 @@ Operands<T> MakeOperands(const KernelArgs& args, Layout layout) {
   const Extent& input = args.problem->input;
   const int64_t sequences = args.problem->output.batch;
   const Sequences& view = *args.sequences;
-  Operands<T> op{InputOf<T>(args, 0), OutputOf<T>(args), RowStride(input.batch), 1, RowStride(sequences), 1,
+  Operands<T> op{InputAs<T>(args, 0), OutputAs<T>(args), RowStride(input.batch), 1, RowStride(sequences), 1,
                  input.channels, sequences, view.begins.data(), view.key_bias.empty() ? nullptr : view.key_bias.data()};
   if (layout == Layout::kNhwc) {
     op.in_channel = op.out_channel = 1;
