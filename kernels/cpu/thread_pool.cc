@@ -1,5 +1,6 @@
 #include "kernels/cpu/thread_pool.h"
 
+#include <immintrin.h>
 #include <pthreadpool.h>
 
 #include <atomic>
@@ -62,6 +63,17 @@ void TakeSlot(void* opaque, size_t) {
 
 void DoNothing(void*, size_t) {}
 
+// On the calling thread, as long as it lives; on a pool's threads its own flag does this.
+class DenormalsAreZero {
+ public:
+  DenormalsAreZero() : before_(_mm_getcsr()) { _mm_setcsr(before_ | kFlushResults | kFlushOperands); }
+  ~DenormalsAreZero() { _mm_setcsr(before_); }
+
+ private:
+  static constexpr unsigned kFlushResults = 0x8000, kFlushOperands = 0x0040;
+  const unsigned before_;
+};
+
 }  // namespace
 
 ThreadPool::ThreadPool(int threads) : threads_(threads), pool_(threads > 1 ? pthreadpool_create(threads) : nullptr) {
@@ -79,12 +91,14 @@ void ThreadPool::Destroy::operator()(pthreadpool* pool) const { pthreadpool_dest
 
 void ThreadPool::Run(int64_t tasks, Task task, void* context) {
   if (pool_ == nullptr || tasks == 1) {
+    const DenormalsAreZero guard;
     for (int64_t i = 0; i < tasks; ++i) task(context, 0, i);
     return;
   }
   Job job{task, context};
   Release(&job);
-  pthreadpool_parallelize_1d(pool_.get(), RunTask, &job, static_cast<size_t>(tasks), 0);
+  pthreadpool_parallelize_1d(pool_.get(), RunTask, &job, static_cast<size_t>(tasks),
+                             PTHREADPOOL_FLAG_DISABLE_DENORMALS);
   Acquire(&job);
   spinning_ = true;
 }

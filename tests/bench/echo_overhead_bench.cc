@@ -161,6 +161,20 @@ ModelInferResponse Infer(Stub& stub, const ModelInferRequest& request) {
   return response;
 }
 
+template <typename T>
+std::string Repeat(T value, int64_t times) {
+  const std::vector<T> values(static_cast<size_t>(times), value);
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+// `elements` of a request's tensor: whole numbers are 1, which is a token's id, a mask's and a segment's value.
+std::string Elements(const std::string& datatype, int64_t elements) {
+  if (datatype == "INT64") return Repeat(int64_t{1}, elements);
+  if (datatype == "INT32") return Repeat(int32_t{1}, elements);
+  SWIZZLE_CHECK(datatype == "FP32");
+  return Repeat(0.5f, elements);
+}
+
 ModelInferRequest IdentityRequest(int floats) {
   ModelInferRequest request;
   request.set_model_name("identity");
@@ -169,11 +183,11 @@ ModelInferRequest IdentityRequest(int floats) {
   input.set_datatype("FP32");
   input.add_shape(1);
   input.add_shape(floats);
-  request.add_raw_input_contents(std::string(static_cast<size_t>(floats) * sizeof(float), '\1'));
+  *request.add_raw_input_contents() = Repeat(0.5f, floats);
   return request;
 }
 
-// A batch of one for the model. Whole numbers are 1, which is a token's id, a mask's and a segment's value.
+// A batch of one for the model.
 ModelInferRequest RequestFor(Stub& stub, const BenchOptions& options) {
   grpc::ClientContext context;
   inference::ModelMetadataRequest asked;
@@ -194,10 +208,7 @@ ModelInferRequest RequestFor(Stub& stub, const BenchOptions& options) {
       input.add_shape(size);
       elements *= size;
     }
-    const bool wide = tensor.datatype() == "INT64";
-    const std::string one = wide ? std::string("\1\0\0\0\0\0\0\0", 8) : std::string(4, '\1');
-    std::string& bytes = *request.add_raw_input_contents();
-    for (int64_t i = 0; i < elements; ++i) bytes += one;
+    *request.add_raw_input_contents() = Elements(tensor.datatype(), elements);
   }
   return request;
 }

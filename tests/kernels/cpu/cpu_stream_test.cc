@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -44,6 +45,23 @@ TEST_P(CpuStreamTest, CopiesAllBytesAndNoOther) {
     stream_.Copy(to.data(), from.data(), bytes);
     EXPECT_TRUE(std::equal(from.begin(), from.end(), to.begin())) << bytes;
     EXPECT_EQ(to[bytes], 0xee) << bytes;
+  }
+}
+
+// Each as an operand and as a result. Two tasks that wait for each other run on two threads.
+TEST_P(CpuStreamTest, DenormalsAreZeroWithinTasksAlone) {
+  volatile const float least = std::numeric_limits<float>::min(), below = least / 2;
+  ASSERT_GT(below, 0.0f);
+  for (const int tasks : {1, GetParam()}) {
+    std::atomic<int> begun = 0, zeros = 0;
+    stream_.ParallelFor(tasks, [&](int64_t) {
+      ++begun;
+      while (begun < tasks) std::this_thread::yield();
+      volatile const float halved = least * 0.5f, doubled = below * 2.0f;
+      zeros += (halved == 0.0f) + (doubled == 0.0f);
+    });
+    EXPECT_EQ(zeros, 2 * tasks);
+    EXPECT_GT(least * 0.5f, 0.0f);
   }
 }
 
