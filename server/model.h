@@ -25,6 +25,10 @@ struct TensorSpec {
 // Where a configuration wants a model's executors: kAuto takes whatever the server runs models on.
 enum class InstanceKind : uint8_t { kAuto, kCpu, kGpu };
 
+// Whether executors on the CPU keep each of their threads to a processor. kAuto: where an executor has at least 4, and a
+// model's executors together all processors of the affinity mask, with no quota, so that it is known which are whose.
+enum class PinThreads : uint8_t { kAuto, kOn, kOff };
+
 // Immutable after load.
 struct ModelSpec {
   std::string name;
@@ -38,6 +42,7 @@ struct ModelSpec {
   Precision precision = Precision::kFloat32;
   bool compute_masked = false;      // of token sequences: also tokens that a mask excludes
   int instance_count = 1;           // executors on each device
+  bool pin_threads = false;         // an executor's threads keep to a processor each
   int device_count = 1;
   InstanceKind instance_kind = InstanceKind::kAuto;
   bool dynamic_batching = true;     // false: a batch is one request

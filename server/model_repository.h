@@ -48,6 +48,7 @@ class ModelRepository {
 struct RepositoryOptions {
   std::filesystem::path directory;
   PlanOptions plan;  // the tuning cache is of the devices' main one
+  PinThreads pin_threads = PinThreads::kAuto;
 };
 
 // Loads the latest version of every model (Triton's default policy). Links are followed; directories whose names start

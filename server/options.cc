@@ -50,8 +50,15 @@ void AddFlags(CLI::App& app, ServerOptions& options, double& drain_seconds, doub
       ->type_name("DEVICE")->capture_default_str()->check(CheckDevice);
   app.add_option("--port-file", options.port_file, "Write {\"grpc\": N, \"metrics\": N} here when ready")
       ->type_name("FILE");
+  const std::map<std::string, PinThreads> pins = {{"auto", PinThreads::kAuto},
+                                                  {"on", PinThreads::kOn},
+                                                  {"off", PinThreads::kOff}};
   app.add_option("--threads", options.threads, "Threads for each model; 0: all that this process may use")
       ->type_name("N")->capture_default_str()->check(CLI::Range(0, kMaxThreads));
+  app.add_option("--pin-threads", options.pin_threads,
+                 "Keep each thread of an executor to one processor: on, off, or auto, where it has 4 or more and a model's "
+                 "executors have all processors of this process")
+      ->type_name("WHEN")->transform(CLI::CheckedTransformer(pins).description(""))->default_str("auto");
   app.add_option("--tuning-budget", tuning_seconds, "Seconds for measuring kernels, for each model")
       ->type_name("SECONDS")->capture_default_str()->check(CLI::Range(0.0, kMaxDelaySeconds));
   app.add_option("--tuning-cache", options.tuning_cache, "Keep measured times here, so that the next start need not measure")

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "server/logging.h"
+#include "server/model.h"
 
 namespace swizzle {
 
@@ -18,6 +19,7 @@ struct ServerOptions {
   std::string device = "auto";                   // or "cpu", "cuda", "cuda:0,2"
   std::filesystem::path port_file;               // empty: none
   int threads = 0;                               // for each model; 0: all that this process may use
+  PinThreads pin_threads = PinThreads::kAuto;
   absl::Duration tuning_budget = absl::Seconds(10);  // for measuring kernels, for each model
   std::filesystem::path tuning_cache;            // empty: none
   absl::Duration drain_delay = absl::ZeroDuration();

@@ -287,9 +287,11 @@ class PlanModel final : public Model {
     return copies;
   }
   StatusOr<std::unique_ptr<Session>> NewSession() override {
-    const std::shared_ptr<const Plan>& plan = plans_[sessions_++ % plans_.size()];
-    if (sequences_) return NewSequenceSession(*sequences_, ports_, *plan);
+    const size_t session = sessions_++;
+    const std::shared_ptr<const Plan>& plan = plans_[session % plans_.size()];
     SWIZZLE_ASSIGN_OR_RETURN(ExecutionState state, plan->NewState());
+    if (spec_.pin_threads) state.stream->PinThreads(static_cast<int>(session));
+    if (sequences_) return NewSequenceSession(*sequences_, ports_, *plan, std::move(state));
     return std::make_unique<PlanSession>(spec_, ports_, plan, std::move(state), pool_.get());
   }
 

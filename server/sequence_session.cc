@@ -221,9 +221,8 @@ StatusOr<int64_t> SequenceRules::Check(std::span<const TensorView> inputs) const
                          plan_.max_tokens(), ": send fewer sequences at a time, or configure more");
 }
 
-StatusOr<std::unique_ptr<Session>> NewSequenceSession(const SequenceRules& rules, const PortMap& ports,
-                                                      const Plan& plan) {
-  SWIZZLE_ASSIGN_OR_RETURN(ExecutionState state, plan.NewState());
+std::unique_ptr<Session> NewSequenceSession(const SequenceRules& rules, const PortMap& ports, const Plan& plan,
+                                            ExecutionState state) {
   return std::make_unique<SequenceSession>(rules, ports, plan, std::move(state));
 }
 

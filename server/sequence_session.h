@@ -43,9 +43,9 @@ class SequenceRules {
   PackingRules packing_;
 };
 
-// Fails where the plan's memory cannot be had. All arguments outlive the session.
-StatusOr<std::unique_ptr<Session>> NewSequenceSession(const SequenceRules& rules, const PortMap& ports,
-                                                      const Plan& plan);
+// `state` is the plan's. The other arguments outlive the session.
+std::unique_ptr<Session> NewSequenceSession(const SequenceRules& rules, const PortMap& ports, const Plan& plan,
+                                            ExecutionState state);
 
 }  // namespace swizzle
 

@@ -194,6 +194,7 @@ Status Server::Listen(const ServerOptions& options) {
 Status Server::LoadModels(const ServerOptions& options) {
   RepositoryOptions repository;
   repository.directory = options.model_repository;
+  repository.pin_threads = options.pin_threads;
   repository.plan.threads = options.threads > 0 ? options.threads : AvailableCpus();
   repository.plan.tuning_budget = options.tuning_budget;
   // Without a file it still lets equal GPUs share what one of them measured.

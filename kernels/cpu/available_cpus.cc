@@ -1,6 +1,7 @@
 #include "kernels/cpu/available_cpus.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -56,14 +57,19 @@ bool NamesCpu(const std::string& controllers) {
   return false;
 }
 
-int AffinityCpus() {
+}  // namespace
+
+// The first thread's mask is the process's: others may have been pinned.
+std::vector<int> AffinityMask() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return CPU_COUNT(&set);
+  if (sched_getaffinity(getpid(), sizeof(set), &set) != 0) return {0};
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  }
+  return cpus;
 }
-
-}  // namespace
 
 std::optional<double> CgroupCpuQuota(const std::string& membership, const fs::path& mount) {
   std::optional<double> quota;
@@ -85,8 +91,10 @@ std::optional<double> CgroupCpuQuota(const std::string& membership, const fs::pa
 
 }  // namespace cpu
 
+int AffinityCpus() { return static_cast<int>(cpu::AffinityMask().size()); }
+
 int AvailableCpus() {
-  const int cpus = std::max(1, cpu::AffinityCpus());
+  const int cpus = AffinityCpus();
   const auto quota = cpu::CgroupCpuQuota(cpu::ReadText("/proc/self/cgroup"), "/sys/fs/cgroup");
   return quota ? std::clamp(static_cast<int>(*quota), 1, cpus) : cpus;
 }

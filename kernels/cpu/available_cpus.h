@@ -1,10 +1,11 @@
-// How many processors the cgroup of a process lets it use.
+// Which processors a process may use, and how many its cgroup lets it.
 #ifndef SWIZZLE_KERNELS_CPU_AVAILABLE_CPUS_H_
 #define SWIZZLE_KERNELS_CPU_AVAILABLE_CPUS_H_
 
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace swizzle::cpu {
 
@@ -13,6 +14,9 @@ namespace swizzle::cpu {
 // version 2 (cpu.max) and version 1 (cpu.cfs_quota_us, under the controller's own mount). Inside a container the path
 // in `membership` may not exist under `mount`: the mount's root is then the group.
 std::optional<double> CgroupCpuQuota(const std::string& membership, const std::filesystem::path& mount);
+
+// Numbers of the processors in the process's affinity mask, ascending. Not empty.
+std::vector<int> AffinityMask();
 
 }  // namespace swizzle::cpu
 

@@ -9,6 +9,9 @@
 
 namespace swizzle {
 
+// Processors in this process's affinity mask. At least 1.
+int AffinityCpus();
+
 // Processors that this process may use: the affinity mask, cut by the cgroup's cpu.max. At least 1.
 int AvailableCpus();
 

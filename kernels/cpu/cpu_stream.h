@@ -22,6 +22,7 @@ class CpuStream final : public Stream {
   static CpuStream& From(Stream& stream) { return static_cast<CpuStream&>(stream); }
 
   int threads() const override { return pool_.threads(); }
+  void PinThreads(int executor) override { pool_.Pin(executor * threads()); }
   // By all threads where it is long: they are then awake, and spin, when the work comes that reads it.
   void Copy(void* to, const void* from, size_t bytes) override {
     constexpr int64_t kGrain = int64_t{64} << 10;

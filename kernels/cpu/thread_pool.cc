@@ -2,10 +2,14 @@
 
 #include <immintrin.h>
 #include <pthreadpool.h>
+#include <sched.h>
 
 #include <atomic>
 #include <thread>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "kernels/cpu/available_cpus.h"
 #include "kernels/status.h"
 
 #if defined(SWIZZLE_THREAD_SANITIZER)
@@ -45,20 +49,35 @@ void RunTask(void* opaque, size_t index) {
 }
 
 // One call for each thread of a pool, none of which ends before all have begun: so each thread makes one.
-struct SlotCount {
-  std::thread::id caller;
+struct Meeting {
+  absl::FunctionRef<void()> each;
   int threads;
   std::atomic<int> begun = 0;
-  std::atomic<int> workers = 0;
 };
 
-void TakeSlot(void* opaque, size_t) {
+void Attend(void* opaque, size_t) {
   Acquire(opaque);
-  auto* count = static_cast<SlotCount*>(opaque);
-  if (std::this_thread::get_id() != count->caller) thread_slot = ++count->workers;
-  ++count->begun;
-  while (count->begun < count->threads) std::this_thread::yield();
+  auto* meeting = static_cast<Meeting*>(opaque);
+  meeting->each();
+  ++meeting->begun;
+  while (meeting->begun < meeting->threads) std::this_thread::yield();
   Release(opaque);
+}
+
+// Calls `each` once on each thread, the caller's too.
+void RunOnEach(pthreadpool* pool, int threads, absl::FunctionRef<void()> each) {
+  Meeting meeting{each, threads};
+  Release(&meeting);
+  pthreadpool_parallelize_1d(pool, Attend, &meeting, static_cast<size_t>(threads), PTHREADPOOL_FLAG_YIELD_WORKERS);
+  Acquire(&meeting);
+}
+
+// Where the system refuses, the thread goes on unbound.
+void KeepTo(int cpu) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  sched_setaffinity(0, sizeof(one), &one);
 }
 
 void DoNothing(void*, size_t) {}
@@ -79,17 +98,31 @@ class DenormalsAreZero {
 ThreadPool::ThreadPool(int threads) : threads_(threads), pool_(threads > 1 ? pthreadpool_create(threads) : nullptr) {
   SWIZZLE_CHECK(threads == 1 || pool_ != nullptr);
   if (pool_ == nullptr) return;
-  SlotCount count{std::this_thread::get_id(), threads};
-  Release(&count);
-  pthreadpool_parallelize_1d(pool_.get(), TakeSlot, &count, threads, PTHREADPOOL_FLAG_YIELD_WORKERS);
-  Acquire(&count);
+  std::atomic<int> workers = 0;
+  RunOnEach(pool_.get(), threads, [&, caller = std::this_thread::get_id()] {
+    if (std::this_thread::get_id() != caller) thread_slot = ++workers;
+  });
 }
 
 ThreadPool::~ThreadPool() = default;
 
 void ThreadPool::Destroy::operator()(pthreadpool* pool) const { pthreadpool_destroy(pool); }
 
+void ThreadPool::Pin(int first) { pin_from_ = first; }
+
+void ThreadPool::PinNow() {
+  const std::vector<int> cpus = AffinityMask();
+  const auto pin = [&] { KeepTo(cpus[static_cast<size_t>(*pin_from_ + thread_slot) % cpus.size()]); };
+  if (pool_ == nullptr) {
+    pin();
+  } else {
+    RunOnEach(pool_.get(), threads_, pin);
+  }
+  pin_from_.reset();
+}
+
 void ThreadPool::Run(int64_t tasks, Task task, void* context) {
+  if (pin_from_) PinNow();
   if (pool_ == nullptr || tasks == 1) {
     const DenormalsAreZero guard;
     for (int64_t i = 0; i < tasks; ++i) task(context, 0, i);

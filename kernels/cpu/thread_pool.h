@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 struct pthreadpool;
 
@@ -28,6 +29,9 @@ class ThreadPool {
   ~ThreadPool();
 
   int threads() const { return threads_; }
+  // The next Run binds each thread, that of its caller among them, to a processor of its own: of the process's affinity
+  // mask, round and round, those from the `first` on. Runs are then all that one thread's.
+  void Pin(int first);
   // Calls task(context, slot, i) once for each i in [0, tasks) and returns when all are done.
   void Run(int64_t tasks, Task task, void* context);
   // Into how many tasks a loop is best cut, so that threads that are ahead can take some from those behind.
@@ -40,8 +44,11 @@ class ThreadPool {
     void operator()(pthreadpool* pool) const;
   };
 
+  void PinNow();
+
   const int threads_;
   const std::unique_ptr<pthreadpool, Destroy> pool_;  // null if threads_ == 1
+  std::optional<int> pin_from_;  // in the affinity mask; until the next Run
   bool spinning_ = false;
 };
 

@@ -1,6 +1,8 @@
 """What operators rely on: probes, metrics, logs, drain, memory."""
 
 import json
+import os
+import pathlib
 import shutil
 import subprocess
 import threading
@@ -238,3 +240,21 @@ def test_resident_memory_of_a_packed_model(start, repository, tmp_path, record_t
     used = resident_bytes(server.process)
     record_testsuite_property('resident_bytes', f'{loaded} loaded, {used} used')
     assert loaded <= used <= report['stored_bytes'] + report['arena_bytes'] + (64 << 20)
+
+
+def pinned_threads(server):
+    """Those of the server that one processor alone may run."""
+    statuses = [status.read_text() for status in pathlib.Path(f'/proc/{server.process.pid}/task').glob('*/status')]
+    return sum(status.split('Cpus_allowed_list:')[1].split()[0].isdigit() for status in statuses)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason='there is one processor')
+@pytest.mark.parametrize('when, pinned', (('on', 2), ('off', 0), ('auto', 0)))
+def test_threads_of_an_executor_are_pinned(start, repository, when, pinned):
+    """Two are too few for "auto"."""
+    server = start(repository.shipped(), '--device=cpu', '--threads=2', f'--pin-threads={when}')
+    image = triton.InferInput('image', [1, 1, 28, 28], 'FP32')
+    image.set_data_from_numpy(numpy.zeros([1, 1, 28, 28], numpy.float32))
+    with triton.InferenceServerClient(server.grpc) as client:
+        client.infer(SPARSE, [image])
+    assert pinned_threads(server) == pinned

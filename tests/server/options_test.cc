@@ -24,6 +24,7 @@ TEST(ParseCommandLine, DefaultsAreTheDocumentedOnes) {
   EXPECT_EQ(line.options.device, "auto");
   EXPECT_EQ(line.options.port_file, "");
   EXPECT_EQ(line.options.threads, 0);
+  EXPECT_EQ(line.options.pin_threads, PinThreads::kAuto);
   EXPECT_EQ(line.options.max_message_bytes, 64 << 20);
   EXPECT_EQ(line.options.drain_delay, absl::ZeroDuration());
   EXPECT_EQ(line.options.tuning_budget, absl::Seconds(10));
@@ -34,14 +35,15 @@ TEST(ParseCommandLine, DefaultsAreTheDocumentedOnes) {
 TEST(ParseCommandLine, EveryFlagIsTakenOver) {
   const CommandLine line =
       Parse({"--model-repository", "/m", "--grpc-address=[::1]:0", "--metrics-address=localhost:65535", "--device=cpu",
-             "--port-file=/p", "--threads=3", "--tuning-budget=0.5", "--tuning-cache=/t", "--drain-delay=2.5",
-             "--max-message-bytes=1024", "--log-format=json", "--log-level=warning"});
+             "--port-file=/p", "--threads=3", "--pin-threads=off", "--tuning-budget=0.5", "--tuning-cache=/t",
+             "--drain-delay=2.5", "--max-message-bytes=1024", "--log-format=json", "--log-level=warning"});
   ASSERT_FALSE(line.exit_code) << line.text;
   EXPECT_EQ(line.options.grpc_address, "[::1]:0");
   EXPECT_EQ(line.options.metrics_address, "localhost:65535");
   EXPECT_EQ(line.options.device, "cpu");
   EXPECT_EQ(line.options.port_file, "/p");
   EXPECT_EQ(line.options.threads, 3);
+  EXPECT_EQ(line.options.pin_threads, PinThreads::kOff);
   EXPECT_EQ(line.options.tuning_budget, absl::Milliseconds(500));
   EXPECT_EQ(line.options.tuning_cache, "/t");
   EXPECT_EQ(line.options.drain_delay, absl::Milliseconds(2500));
@@ -65,6 +67,7 @@ TEST(ParseCommandLine, BadFlagsAreNamedInOneLine) {
       {{"--model-repository=/m", "--device=tpu"}, "tpu"},
       {{"--model-repository=/m", "--threads=-1"}, "--threads"},
       {{"--model-repository=/m", "--threads=many"}, "--threads"},
+      {{"--model-repository=/m", "--pin-threads=some"}, "some"},
       {{"--model-repository=/m", "--drain-delay=-1"}, "--drain-delay"},
       {{"--model-repository=/m", "--tuning-budget=3601"}, "--tuning-budget"},
       {{"--model-repository=/m", "--max-message-bytes=1"}, "--max-message-bytes"},

@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "kernels/cpu/cpu_backend.h"
@@ -195,6 +197,29 @@ TEST(PlanModelTest, RunsALargeBatchInSeveralRuns) {
   EXPECT_THAT(second.output(1), ElementsAre(40, 60, 80, 100));
   EXPECT_THAT(second.shape(0), ElementsAre(4, 2));
   EXPECT_GT(times.input, absl::ZeroDuration());
+}
+
+// Runs it in a thread of its own, as executors do, and returns how many processors that may then use.
+int CpusAfterARun(Session& session) {
+  int cpus = 0;
+  std::thread([&] {
+    Item item;
+    item.Add({1, 2}, {1, 2}).Add({1, 1}, {10});
+    std::vector<BatchItem> batch = {item.Batched(1)};
+    BatchTimes times;
+    ASSERT_TRUE(session.Run(batch, times).ok());
+    cpu_set_t set;
+    ASSERT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+    cpus = CPU_COUNT(&set);
+  }).join();
+  return cpus;
+}
+
+TEST(PlanModelTest, PinsThreadsWhereTheSpecificationSaysSo) {
+  ModelSpec spec = SumSpec();
+  EXPECT_EQ(CpusAfterARun(*NewSession(NewModel(spec, std::make_shared<SumPlan>(0, 8)))), AffinityCpus());
+  spec.pin_threads = true;
+  EXPECT_EQ(CpusAfterARun(*NewSession(NewModel(spec, std::make_shared<SumPlan>(0, 8)))), 1);
 }
 
 // Two requests whose inputs Stage has copied, and then a batch of which one was not.

@@ -75,7 +75,8 @@ TEST_F(CgroupTest, Version1MinusOneIsNoLimit) {
 
 TEST(AvailableCpusTest, IsWithinTheMachine) {
   EXPECT_GE(AvailableCpus(), 1);
-  EXPECT_LE(AvailableCpus(), static_cast<int>(std::thread::hardware_concurrency()));
+  EXPECT_LE(AvailableCpus(), AffinityCpus());
+  EXPECT_LE(AffinityCpus(), static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 TEST(CpuBackendTest, AllocatesZeroedAlignedMemory) {

@@ -1,12 +1,15 @@
 #include "kernels/cpu/cpu_stream.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
 #include <limits>
 #include <thread>
 #include <vector>
+
+#include "kernels/cpu/available_cpus.h"
 
 namespace swizzle::cpu {
 namespace {
@@ -63,6 +66,38 @@ TEST_P(CpuStreamTest, DenormalsAreZeroWithinTasksAlone) {
     EXPECT_EQ(zeros, 2 * tasks);
     EXPECT_GT(least * 0.5f, 0.0f);
   }
+}
+
+// Each thread's own mask, once all have begun. By another thread than the test's, which is not to stay pinned.
+std::vector<std::vector<int>> MasksOfThreads(CpuStream& stream) {
+  std::vector<std::vector<int>> masks(stream.threads());
+  std::thread([&] {
+    std::atomic<int> begun = 0;
+    stream.ParallelFor(stream.threads(), [&](int64_t i) {
+      ++begun;
+      while (begun < stream.threads()) std::this_thread::yield();
+      cpu_set_t set;
+      ASSERT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+      for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+        if (CPU_ISSET(cpu, &set)) masks[i].push_back(cpu);
+      }
+    });
+  }).join();
+  return masks;
+}
+
+TEST_P(CpuStreamTest, PinsEachThreadToAProcessorOfItsOwn) {
+  const std::vector<int> cpus = AffinityMask();
+  for (const auto& mask : MasksOfThreads(stream_)) EXPECT_EQ(mask, cpus);
+  constexpr int kExecutor = 1;
+  stream_.PinThreads(kExecutor);
+  std::vector<std::vector<int>> expected;
+  for (int i = 0; i < GetParam(); ++i) expected.push_back({cpus[(kExecutor * GetParam() + i) % cpus.size()]});
+  std::ranges::sort(expected);
+  std::vector<std::vector<int>> masks = MasksOfThreads(stream_);
+  std::ranges::sort(masks);
+  EXPECT_EQ(masks, expected);
+  EXPECT_EQ(AffinityMask(), cpus);
 }
 
 // A slot stands for a part of the workspace: two tasks with one may not overlap.
