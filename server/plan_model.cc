@@ -106,6 +106,7 @@ class PlanSession final : public Session {
     SWIZZLE_ASSIGN_OR_RETURN(const int64_t total, CountRows(batch));
     const int64_t micro_batch = plan_->report().micro_batch;
     const int64_t runs = (total + micro_batch - 1) / micro_batch;
+    const bool together = runs > 1 && plan_->has_tail();
     StartOutputs(batch);
     times = {};
     for (int64_t run = 0; run < runs; ++run) {
@@ -113,9 +114,14 @@ class PlanSession final : public Session {
       const absl::Time start = absl::Now();
       Gather(batch, range);
       const absl::Time gathered = absl::Now();
-      SWIZZLE_RETURN_IF_ERROR(plan_->Run(state_, range.count()));
+      SWIZZLE_RETURN_IF_ERROR(together ? plan_->RunPart(state_, {range.begin, range.count(), total})
+                                       : plan_->Run(state_, range.count()));
       const absl::Time computed = absl::Now();
-      Scatter(batch, range);
+      if (!together) {
+        Scatter(batch, range);
+      } else if (range.end == total) {
+        Scatter(batch, {0, total});
+      }
       times.input += gathered - start;
       times.compute += computed - gathered;
       times.output += absl::Now() - computed;

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "model_loader/plan/micro_batch.h"
 #include "model_loader/plan/plan_impl.h"
 #include "model_loader/plan/staging.h"
+#include "model_loader/plan/tail.h"
 
 namespace swizzle {
 namespace {
@@ -32,6 +34,7 @@ struct PlanParts {
   std::vector<int> outputs;
   std::vector<int64_t> id_limits;
   int64_t position_limit = 0;
+  std::optional<Tail> tail;
 };
 
 class CompiledPlan final : public Plan {
@@ -57,6 +60,9 @@ class CompiledPlan final : public Plan {
     ExecutionState state;
     SWIZZLE_ASSIGN_OR_RETURN(state.stream, backend_.NewStream(threads_));
     SWIZZLE_ASSIGN_OR_RETURN(state.arena, backend_.Allocate(arena_bytes()));
+    if (parts_.tail) {
+      SWIZZLE_ASSIGN_OR_RETURN(state.held, backend_.Allocate(parts_.tail->row_bytes * static_cast<size_t>(max_batch())));
+    }
     if (backend_.shares_host_memory()) return state;
     SWIZZLE_ASSIGN_OR_RETURN(state.staging, backend_.AllocateHost(staging_.bytes()));
     if (network_.sequences) {
@@ -99,6 +105,22 @@ class CompiledPlan final : public Plan {
     SWIZZLE_CHECK((sequences != nullptr) == network_.sequences.has_value());
     if (state.staging != nullptr) return RunStaged(state, size, sequences);
     state.stream->Run([&] { QueueSteps(state, size, sequences); });
+    return state.stream->Synchronize();
+  }
+
+  bool has_tail() const override { return parts_.tail.has_value(); }
+
+  // Threads go to sleep after the last part.
+  Status RunPart(ExecutionState& state, BatchPart part) const override {
+    if (!parts_.tail) return Run(state, part.rows, nullptr);
+    const Tail& tail = *parts_.tail;
+    std::byte* const held = state.held->data();
+    const std::span<const Step> steps(parts_.steps);
+    RunSteps(steps.first(tail.first_step), BucketFor(part.rows), part.rows, nullptr, state);
+    std::memcpy(held + tail.row_bytes * part.first, At(state, BucketFor(part.rows), tail.slot), tail.row_bytes * part.rows);
+    if (part.first + part.rows < part.of) return absl::OkStatus();
+    std::memcpy(At(state, BucketFor(part.of), tail.slot), held, tail.row_bytes * part.of);
+    RunSteps(steps.subspan(tail.first_step), BucketFor(part.of), part.of, nullptr, state);
     return state.stream->Synchronize();
   }
 
@@ -168,12 +190,16 @@ class CompiledPlan final : public Plan {
   }
 
   void QueueSteps(ExecutionState& state, BatchSize size, const Sequences* sequences) const {
-    const Bucket& bucket = BucketFor(size);
-    for (const Step& step : parts_.steps) RunStep(step, bucket, size, sequences, state);
+    RunSteps(parts_.steps, BucketFor(size), size, sequences, state);
   }
 
   static float* At(ExecutionState& state, const Bucket& bucket, int slot) {
     return reinterpret_cast<float*>(state.arena->data() + bucket.offsets[slot]);
+  }
+
+  static void RunSteps(std::span<const Step> steps, const Bucket& bucket, BatchSize size, const Sequences* sequences,
+                       ExecutionState& state) {
+    for (const Step& step : steps) RunStep(step, bucket, size, sequences, state);
   }
 
   static void RunStep(const Step& step, const Bucket& bucket, BatchSize size, const Sequences* sequences,
@@ -303,6 +329,9 @@ StatusOr<std::shared_ptr<const Plan>> PlanBuilder::Finish(PlanReport report, con
     slots_[parts.outputs.back()].last_step = std::numeric_limits<int>::max();
   }
   for (BatchSize size : BucketSizes(max_size_, network_.sequences.has_value())) parts.buckets.push_back(LayOut(size));
+  if (backend_.shares_host_memory() && !network_.sequences && max_size_.rows > 1 && network_.batch_size == 0) {
+    parts.tail = FindTail(steps_, slots_);
+  }
   parts.steps = std::move(steps_);
   parts.id_limits = std::move(id_limits_);
   parts.position_limit = position_limit_;

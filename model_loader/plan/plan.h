@@ -65,8 +65,8 @@ struct PlanReport {
   std::vector<int64_t> measured_batches;  // rows, or tokens where there are sequences
   std::vector<LayerReport> layers;
   int conversions = 0;          // layout conversions between layers
-  // Rows, or tokens where there are sequences, that whoever has a larger batch should give a run at most (see
-  // micro_batch.h); one sequence may have more. On a GPU, and where nothing was measured, all that a plan takes.
+  // Rows, or tokens where there are sequences, that whoever has a larger batch should give a part (Plan::RunPart) or a run
+  // at most (see micro_batch.h); one sequence may have more. On a GPU, and where nothing was measured, all that a plan takes.
   int64_t micro_batch = 0;
   int timed_now = 0;            // measurements made for this plan
   int timed_before = 0;         // taken from the tuning cache
@@ -86,7 +86,15 @@ struct ExecutionState {
   std::unique_ptr<Buffer> staging;
   std::unique_ptr<StagedSequences> sequences;
   std::unique_ptr<Recordings> recordings;  // destroyed before the stream
+  std::unique_ptr<Buffer> held;            // what parts of a batch leave to its tail; null: there is none
   bool inputs_copied = false;              // by CopyInput, for the next run
+};
+
+// Rows [first, first + rows) of a batch of so many.
+struct BatchPart {
+  int64_t first = 0;
+  int64_t rows = 0;
+  int64_t of = 0;
 };
 
 class Plan {
@@ -122,6 +130,13 @@ class Plan {
   // Computes all outputs from the inputs. Inputs are undefined afterwards. `sequences`, of as many rows and tokens and in
   // the host's memory, are for networks that have them, else null.
   virtual Status Run(ExecutionState& state, BatchSize size, const Sequences* sequences = nullptr) const = 0;
+
+  // Likewise one of the parts that follow each other until the batch is computed; its inputs are put where Input says for
+  // a batch of part.rows. Where the plan has a tail (tail.h), the last part computes it for the whole batch, and that is
+  // then where Output says for part.of rows; else each part leaves its outputs where Output says for part.rows.
+  // REQUIRES: no sequences.
+  virtual Status RunPart(ExecutionState& state, BatchPart part) const { return Run(state, part.rows); }
+  virtual bool has_tail() const { return false; }
 };
 
 // Takes the network (its weights are dropped as kernels prepare theirs). `backend` must outlive the plan.

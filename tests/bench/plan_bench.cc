@@ -78,13 +78,15 @@ class Runner {
     const int64_t runs = (size_.rows + rows_at_once - 1) / rows_at_once;
     double microseconds = 0;
     for (int64_t run = 0; run < runs; ++run) {
-      const int64_t rows = size_.rows * (run + 1) / runs - size_.rows * run / runs;
+      const int64_t first = size_.rows * run / runs, rows = size_.rows * (run + 1) / runs - first;
       const BatchSize size(rows, rows * length);
       DrawInputs(size);  // again and again: a run may overwrite them
       SetSequences(size);
       const Sequences sequences = {begins_, positions_, {}};
       const auto start = std::chrono::steady_clock::now();
-      SWIZZLE_RETURN_IF_ERROR(plan_->Run(state_, size, begins_.empty() ? nullptr : &sequences));
+      const bool in_parts = runs > 1 && begins_.empty();
+      SWIZZLE_RETURN_IF_ERROR(in_parts ? plan_->RunPart(state_, {first, rows, size_.rows})
+                                       : plan_->Run(state_, size, begins_.empty() ? nullptr : &sequences));
       microseconds += std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
     }
     return microseconds;

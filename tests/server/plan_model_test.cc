@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
@@ -80,22 +81,37 @@ class SumPlan final : public FakePlan {
     if (!run_status.ok()) return run_status;
     const int64_t batch = size.rows;
     runs.push_back(batch);
-    const auto a = Input(state, 0, batch), b = Input(state, 1, batch);
-    const auto sum = Part(state, 3, 2, batch), twice = Part(state, 5, 1, batch);
-    for (size_t row = 0; row < static_cast<size_t>(batch); ++row) {
-      sum[2 * row] = a[2 * row] + b[row];
-      sum[2 * row + 1] = a[2 * row + 1] + b[row];
-      twice[row] = 2 * b[row];
-    }
+    Compute(state, batch, 0);
+    return absl::OkStatus();
+  }
+  bool has_tail() const override { return tail; }
+  // Its outputs lie where those of a whole batch do, and nowhere before the last part.
+  Status RunPart(ExecutionState& state, BatchPart part) const override {
+    SWIZZLE_CHECK(tail && part.first == std::accumulate(runs.begin(), runs.end(), int64_t{0}));
+    runs.push_back(part.rows);
+    Compute(state, part.rows, part.first);
     return absl::OkStatus();
   }
 
   Status run_status;
+  bool tail = false;
   bool has_sources = false;
   mutable int copies = 0;
   mutable std::vector<int64_t> runs;  // rows of each
 
  private:
+  // Of the rows of the inputs, to those of the outputs from `first` on.
+  void Compute(ExecutionState& state, int64_t batch, int64_t first) const {
+    const auto a = Input(state, 0, batch), b = Input(state, 1, batch);
+    const auto sum = Part(state, 3, 2, first + batch), twice = Part(state, 5, 1, first + batch);
+    for (size_t row = 0; row < static_cast<size_t>(batch); ++row) {
+      const size_t to = row + static_cast<size_t>(first);
+      sum[2 * to] = a[2 * row] + b[row];
+      sum[2 * to + 1] = a[2 * row + 1] + b[row];
+      twice[to] = 2 * b[row];
+    }
+  }
+
   // `columns` floats a row, after `first` floats a row of other parts.
   std::span<float> Part(ExecutionState& state, int64_t first, int64_t columns, int64_t batch) const {
     float* floats = reinterpret_cast<float*>(state.arena->data());
@@ -181,8 +197,11 @@ TEST(PlanModelTest, GathersAndScattersABatch) {
   EXPECT_THAT(second.shape(1), ElementsAre(2, 1));
 }
 
-TEST(PlanModelTest, RunsALargeBatchInSeveralRuns) {
+class PlanModelRunsTest : public ::testing::TestWithParam<bool> {};  // whether the plan has a tail
+
+TEST_P(PlanModelRunsTest, RunsALargeBatchInSeveralRuns) {
   const auto plan = std::make_shared<SumPlan>(0, 8, 3);
+  plan->tail = GetParam();
   const auto model = NewModel(SumSpec(), plan);
   const auto session = NewSession(model);
   Item first, second;
@@ -198,6 +217,8 @@ TEST(PlanModelTest, RunsALargeBatchInSeveralRuns) {
   EXPECT_THAT(second.shape(0), ElementsAre(4, 2));
   EXPECT_GT(times.input, absl::ZeroDuration());
 }
+
+INSTANTIATE_TEST_SUITE_P(Tails, PlanModelRunsTest, ::testing::Bool());
 
 // Runs it in a thread of its own, as executors do, and returns how many processors that may then use.
 int CpusAfterARun(Session& session) {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -151,6 +153,45 @@ TEST(PlanTest, AnOutputMayAlsoBeReadByLaterLayers) {
   const auto actual = plan->Output(*state, 1, 2);
   const auto expected = reference::Solve(LayerProblem(network, stem, 2, 1), &network.weights[stem.weight], input, {});
   ExpectClose({actual.begin(), actual.end()}, {expected.begin(), expected.end()});
+}
+
+// What a batch leaves as outputs, computed in parts of these rows.
+std::vector<float> RunInParts(const Plan& plan, ExecutionState& state, std::vector<int64_t> parts,
+                              std::span<const float> input) {
+  const int64_t rows = std::accumulate(parts.begin(), parts.end(), int64_t{0});
+  std::vector<float> outputs;
+  int64_t first = 0;
+  for (const int64_t part : parts) {
+    const std::span<float> to = plan.Input(state, 0, part);
+    std::ranges::copy(input.subspan(first * input.size() / rows, to.size()), to.begin());
+    EXPECT_TRUE(plan.RunPart(state, {first, part, rows}).ok());
+    first += part;
+    if (plan.has_tail() && first < rows) continue;
+    const auto output = plan.Output(state, 0, plan.has_tail() ? rows : part);
+    outputs.insert(outputs.end(), output.begin(), output.end());
+  }
+  return outputs;
+}
+
+TEST(PlanTest, ABatchInPartsIsTheSame) {
+  const auto backend = NewCpuBackend();
+  for (const bool tail : {true, false}) {
+    SCOPED_TRACE(tail);
+    Network network = MakeRandomNetwork({});
+    if (!tail) {  // an output from before the last layers
+      const NetworkValue& v = network.values[network.layers[0].output];
+      network.outputs.push_back({"stem", DType::kFloat32, {v.channels, v.height, v.width}, network.layers[0].output});
+    }
+    const auto input = RandomFloats(static_cast<size_t>(7 * network.values[0].elements()), 7);
+    const auto plan = MustPlan(network, *backend, FastOptions(2));
+    ASSERT_NE(plan, nullptr);
+    EXPECT_EQ(plan->has_tail(), tail);
+    ExecutionState state = *plan->NewState();
+    const std::vector<float> expected = Reference(network, 7, input);
+    for (const auto& parts : {std::vector<int64_t>{3, 4}, {1, 1, 1, 1, 1, 1, 1}, {7}, {6, 1}}) {
+      ExpectClose(RunInParts(*plan, state, parts, input), expected);
+    }
+  }
 }
 
 TEST(PlanTest, ReportNamesTheChosenAndTheRejectedKernels) {
