@@ -56,7 +56,7 @@ void AddFlags(CLI::App& app, ServerOptions& options, double& drain_seconds, doub
   app.add_option("--threads", options.threads, "Threads for each model; 0: all that this process may use")
       ->type_name("N")->capture_default_str()->check(CLI::Range(0, kMaxThreads));
   app.add_option("--pin-threads", options.pin_threads,
-                 "Keep each thread of an executor to one processor: on, off, or auto, where it has 4 or more and a model's "
+                 "Keep each thread of an executor to one processor: on, off, or auto, where it has 8 or more and a model's "
                  "executors have all processors of this process")
       ->type_name("WHEN")->transform(CLI::CheckedTransformer(pins).description(""))->default_str("auto");
   app.add_option("--tuning-budget", tuning_seconds, "Seconds for measuring kernels, for each model")

@@ -151,6 +151,9 @@ void LayerNormPanelsOf(const KernelArgs& args, Stream& stream) {
   const Normalisation norm(args);
   const PanelGrid grid(args.problem->input.positions());
   const int64_t units = grid.padded_positions() / kPositionUnit;
+  // 128 bytes of each channel, since processors fetch lines by pairs. In runs of 64, on twice as many threads, MiniLM took
+  // 12 % longer at 128 tokens, 3 % at 512 (16 Sapphire Rapids cores).
+  constexpr int64_t kGrain = 2;
   CpuStream::From(stream).ParallelRanges(units, [&](int64_t, int64_t first, int64_t last) {
     for (int64_t unit = first; unit < last;) {
       const int64_t position = unit * kPositionUnit;
@@ -161,7 +164,7 @@ void LayerNormPanelsOf(const KernelArgs& args, Stream& stream) {
       NormaliseRun(norm, InputAs<T>(args, 0) + offset, OutputAs<T>(args) + offset, width, count);
       unit += count;
     }
-  });
+  }, kGrain);
 }
 
 }  // namespace
