@@ -45,8 +45,8 @@ class Stream {
 
   virtual ~Stream() = default;
   virtual int threads() const = 0;
-  // From the next work on, the thread that runs it, always the same, and the stream's own keep to one processor each:
-  // of those that the process may use, in order and round again, those from executor * threads() on. Not on a GPU.
+  // From the next work on the stream's threads, and until Synchronize the one that runs it, keep to one processor each: of
+  // those that the process may use, in order and round again, those from executor * threads() on. Not on a GPU.
   virtual void PinThreads(int) {}
   // Copies between host and device memory, either way, after what was queued before. Both stay as they are until
   // Synchronize.

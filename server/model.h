@@ -25,8 +25,8 @@ struct TensorSpec {
 // Where a configuration wants a model's executors: kAuto takes whatever the server runs models on.
 enum class InstanceKind : uint8_t { kAuto, kCpu, kGpu };
 
-// Whether executors on the CPU keep each of their threads to a processor. kAuto: where an executor has at least 8, and a
-// model's executors together all processors of the affinity mask, with no quota, so that it is known which are whose.
+// Whether executors of plans on the CPU keep each of their threads to a processor; each model's begin at the first. kAuto:
+// where an executor has at least 8, and a model's together all of the affinity mask, with no quota.
 enum class PinThreads : uint8_t { kAuto, kOn, kOff };
 
 // Immutable after load.

@@ -162,7 +162,8 @@ class DirectoryLoader {
     }
     spec.device_count = static_cast<int>(backends.size());
     spec.instance_kind = backends[0] == &devices_.cpu() ? InstanceKind::kCpu : InstanceKind::kGpu;
-    spec.pin_threads = PinsThreads(spec);
+    spec.pin_threads = PinsThreads(options_.pin_threads, PlanOptionsFor(spec, devices_.cpu()).threads, options_.plan.threads,
+                                   AffinityCpus(), AvailableCpus());
     std::vector<std::shared_ptr<const Plan>> plans;
     for (Backend* const backend : backends) {
       // The last one may have the weights.
@@ -223,14 +224,6 @@ class DirectoryLoader {
     if (spec.max_batch_tokens > 0) plan.max_tokens = spec.max_batch_tokens;
     if (plan.threads > 0) plan.threads = std::max(1, plan.threads / spec.instance_count);
     return plan;
-  }
-
-  // Of one executor on 16 cores, kept busy, 14 to 20 % more requests a second; of four or more, as many; of executors of
-  // one or two threads up to a tenth less where clients run on the same processors, from which the others move away.
-  bool PinsThreads(const ModelSpec& spec) const {
-    if (options_.pin_threads != PinThreads::kAuto) return options_.pin_threads == PinThreads::kOn;
-    constexpr int kLeastPinned = 8;
-    return options_.plan.threads == AffinityCpus() && PlanOptionsFor(spec, devices_.cpu()).threads >= kLeastPinned;
   }
 
   StatusOr<std::shared_ptr<ServingModel>> Serve(std::shared_ptr<Model> model, const inference::ModelConfig& config,
@@ -344,6 +337,14 @@ void LoadedRepository::Drain() {
 }
 
 }  // namespace
+
+// Of one executor on 16 cores, kept busy, 14 to 20 % more requests a second; of four or more, as many; of executors of
+// one or two threads up to an eighth less where clients run on the same processors, from which the others move away.
+bool PinsThreads(PinThreads when, int executor_threads, int threads, int affinity, int available) {
+  if (when != PinThreads::kAuto) return when == PinThreads::kOn;
+  constexpr int kLeastPinned = 8;
+  return executor_threads >= kLeastPinned && threads == affinity && available == affinity;
+}
 
 StatusOr<std::unique_ptr<ModelRepository>> NewModelRepository(const RepositoryOptions& options, const Devices& devices,
                                                               Metrics& metrics) {

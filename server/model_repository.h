@@ -45,6 +45,10 @@ class ModelRepository {
   virtual void Drain() = 0;           // every batcher
 };
 
+// Whether each of an executor's threads is pinned, where a model has `threads` in all, the affinity mask `affinity`
+// processors, and a quota may leave fewer, `available`.
+bool PinsThreads(PinThreads when, int executor_threads, int threads, int affinity, int available);
+
 struct RepositoryOptions {
   std::filesystem::path directory;
   PlanOptions plan;  // the tuning cache is of the devices' main one

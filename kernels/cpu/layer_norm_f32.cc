@@ -151,8 +151,8 @@ void LayerNormPanelsOf(const KernelArgs& args, Stream& stream) {
   const Normalisation norm(args);
   const PanelGrid grid(args.problem->input.positions());
   const int64_t units = grid.padded_positions() / kPositionUnit;
-  // 128 bytes of each channel, since processors fetch lines by pairs. In runs of 64, on twice as many threads, MiniLM took
-  // 12 % longer at 128 tokens, 3 % at 512 (16 Sapphire Rapids cores).
+  // In FP32 128 bytes of each channel, since processors fetch lines by pairs. In runs of one unit, on twice as many threads,
+  // MiniLM took 12 % longer at 128 tokens, 3 % at 512 (16 Sapphire Rapids cores).
   constexpr int64_t kGrain = 2;
   CpuStream::From(stream).ParallelRanges(units, [&](int64_t, int64_t first, int64_t last) {
     for (int64_t unit = first; unit < last;) {

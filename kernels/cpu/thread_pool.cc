@@ -4,9 +4,11 @@
 #include <pthreadpool.h>
 #include <sched.h>
 
+#include <array>
 #include <atomic>
+#include <span>
 #include <thread>
-#include <vector>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "kernels/cpu/available_cpus.h"
@@ -72,12 +74,12 @@ void RunOnEach(pthreadpool* pool, int threads, absl::FunctionRef<void()> each) {
   Acquire(&meeting);
 }
 
-// Where the system refuses, the thread goes on unbound.
-void KeepTo(int cpu) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(cpu, &one);
-  sched_setaffinity(0, sizeof(one), &one);
+// The calling thread. Where the system refuses, it goes on as it was.
+void KeepTo(std::span<const int> cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) CPU_SET(cpu, &set);
+  sched_setaffinity(0, sizeof(set), &set);
 }
 
 void DoNothing(void*, size_t) {}
@@ -108,21 +110,23 @@ ThreadPool::~ThreadPool() = default;
 
 void ThreadPool::Destroy::operator()(pthreadpool* pool) const { pthreadpool_destroy(pool); }
 
-void ThreadPool::Pin(int first) { pin_from_ = first; }
+void ThreadPool::Pin(int first) {
+  cpus_ = AffinityMask();
+  first_cpu_ = first;
+}
 
-void ThreadPool::PinNow() {
-  const std::vector<int> cpus = AffinityMask();
-  const auto pin = [&] { KeepTo(cpus[static_cast<size_t>(*pin_from_ + thread_slot) % cpus.size()]); };
-  if (pool_ == nullptr) {
+void ThreadPool::PinThreads() {
+  const auto pin = [this] { KeepTo(std::array{CpuOf(thread_slot)}); };
+  if (pool_ == nullptr || workers_pinned_) {
     pin();
   } else {
     RunOnEach(pool_.get(), threads_, pin);
   }
-  pin_from_.reset();
+  workers_pinned_ = caller_pinned_ = true;
 }
 
 void ThreadPool::Run(int64_t tasks, Task task, void* context) {
-  if (pin_from_) PinNow();
+  if (!cpus_.empty() && !caller_pinned_) PinThreads();
   if (pool_ == nullptr || tasks == 1) {
     const DenormalsAreZero guard;
     for (int64_t i = 0; i < tasks; ++i) task(context, 0, i);
@@ -142,6 +146,7 @@ int64_t ThreadPool::BestTasks() const {
 }
 
 void ThreadPool::Rest() {
+  if (std::exchange(caller_pinned_, false)) KeepTo(cpus_);
   if (!spinning_) return;
   pthreadpool_parallelize_1d(pool_.get(), DoNothing, nullptr, threads_, PTHREADPOOL_FLAG_YIELD_WORKERS);
   spinning_ = false;

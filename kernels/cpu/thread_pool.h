@@ -3,8 +3,8 @@
 // Each thread begins with neighbouring tasks of its own, the same part of every loop of as many tasks, and when it has
 // done them takes the last ones of others: cores differ in speed by up to two where a neighbour shares them.
 //
-// Tasks compute with numbers below 1.2e-38 (the normal ones) as zeros: Intel's processors take 150 cycles for each
-// instruction that meets another, so that a request of tiny numbers took ten times as long.
+// Tasks compute with denormal numbers (in FP32, those below 1.2e-38) as zeros: Intel's processors take some hundred
+// cycles for an instruction that meets one, so that a request of tiny numbers took ten times as long.
 //
 // Single-owner: Run and Rest must not overlap. Between two Runs the workers spin for the next one, which takes a
 // microsecond instead of a wake-up's fifty; Rest sends them to sleep.
@@ -13,7 +13,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <vector>
 
 struct pthreadpool;
 
@@ -29,8 +29,9 @@ class ThreadPool {
   ~ThreadPool();
 
   int threads() const { return threads_; }
-  // The next Run binds each thread, that of its caller among them, to a processor of its own: of the process's affinity
-  // mask, round and round, those from the `first` on. Runs are then all that one thread's.
+  // From the next Run on each thread keeps to a processor of its own: of the process's affinity mask, round and round,
+  // those from the `first` on. The thread that calls Run does so until Rest only, since what it does in between may start
+  // threads, which inherit its mask.
   void Pin(int first);
   // Calls task(context, slot, i) once for each i in [0, tasks) and returns when all are done.
   void Run(int64_t tasks, Task task, void* context);
@@ -44,11 +45,15 @@ class ThreadPool {
     void operator()(pthreadpool* pool) const;
   };
 
-  void PinNow();
+  // Of the thread with this slot.
+  int CpuOf(int64_t slot) const { return cpus_[static_cast<size_t>(first_cpu_ + slot) % cpus_.size()]; }
+  void PinThreads();
 
   const int threads_;
   const std::unique_ptr<pthreadpool, Destroy> pool_;  // null if threads_ == 1
-  std::optional<int> pin_from_;  // in the affinity mask; until the next Run
+  std::vector<int> cpus_;        // the affinity mask; empty: threads are free
+  int first_cpu_ = 0;            // of cpus_, the caller's
+  bool workers_pinned_ = false, caller_pinned_ = false;
   bool spinning_ = false;
 };
 

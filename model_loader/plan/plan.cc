@@ -60,9 +60,6 @@ class CompiledPlan final : public Plan {
     ExecutionState state;
     SWIZZLE_ASSIGN_OR_RETURN(state.stream, backend_.NewStream(threads_));
     SWIZZLE_ASSIGN_OR_RETURN(state.arena, backend_.Allocate(arena_bytes()));
-    if (parts_.tail) {
-      SWIZZLE_ASSIGN_OR_RETURN(state.held, backend_.Allocate(parts_.tail->row_bytes * static_cast<size_t>(max_batch())));
-    }
     if (backend_.shares_host_memory()) return state;
     SWIZZLE_ASSIGN_OR_RETURN(state.staging, backend_.AllocateHost(staging_.bytes()));
     if (network_.sequences) {
@@ -113,7 +110,11 @@ class CompiledPlan final : public Plan {
   // Threads go to sleep after the last part.
   Status RunPart(ExecutionState& state, BatchPart part) const override {
     if (!parts_.tail) return Run(state, part.rows, nullptr);
+    SWIZZLE_CHECK(part.first >= 0 && part.first + part.rows <= part.of && part.of <= max_batch());
     const Tail& tail = *parts_.tail;
+    if (state.held == nullptr) {
+      SWIZZLE_ASSIGN_OR_RETURN(state.held, backend_.Allocate(tail.row_bytes * static_cast<size_t>(max_batch())));
+    }
     std::byte* const held = state.held->data();
     const std::span<const Step> steps(parts_.steps);
     RunSteps(steps.first(tail.first_step), BucketFor(part.rows), part.rows, nullptr, state);

@@ -86,7 +86,7 @@ struct ExecutionState {
   std::unique_ptr<Buffer> staging;
   std::unique_ptr<StagedSequences> sequences;
   std::unique_ptr<Recordings> recordings;  // destroyed before the stream
-  std::unique_ptr<Buffer> held;            // what parts of a batch leave to its tail; null: there is none
+  std::unique_ptr<Buffer> held;            // what parts of a batch leave to its tail; null before the first
   bool inputs_copied = false;              // by CopyInput, for the next run
 };
 

@@ -15,14 +15,19 @@ std::optional<int> OnlySlotAcross(std::span<const Slot> slots, int step) {
   return static_cast<int>(found - slots.begin());
 }
 
+bool IsSmall(const Slot& slot) {
+  return static_cast<size_t>(slot.value.elements()) * sizeof(float) <= kMostRowBytes;
+}
+
 }  // namespace
 
 std::optional<Tail> FindTail(std::span<const Step> steps, std::span<const Slot> slots) {
   for (int step = 1; step < static_cast<int>(steps.size()); ++step) {
     const std::optional<int> slot = OnlySlotAcross(slots, step);
-    if (!slot || slots[*slot].layout != Layout::kNchw) continue;
-    const auto row_bytes = static_cast<size_t>(slots[*slot].value.elements()) * sizeof(float);
-    if (row_bytes <= kMostRowBytes) return Tail{step, *slot, row_bytes};
+    if (!slot || slots[*slot].layout != Layout::kNchw || !IsSmall(slots[*slot])) continue;
+    const auto large = [=](const Slot& written) { return written.first_step >= step && !IsSmall(written); };
+    if (std::ranges::any_of(slots, large)) continue;
+    return Tail{step, *slot, static_cast<size_t>(slots[*slot].value.elements()) * sizeof(float)};
   }
   return std::nullopt;
 }

@@ -1,4 +1,4 @@
-// The last layers of a plan, where they may wait until all parts of a batch are there.
+// The last, small layers of a plan, which may wait until all parts of a batch are there.
 //
 // A network that classifies ends in a product of a few thousand channels a row with 4 to 8 MB of weights, which take as
 // long to read for one row as for eight. Parts of a batch (micro_batch.h) would read them again each time.
@@ -19,8 +19,8 @@ struct Tail {
   size_t row_bytes = 0;    // of it
 };
 
-// As many steps at the end as read a single value of at most 16 KiB a row, in kNchw; none if there are no such, or if
-// they are all. REQUIRES: no sequences.
+// As many steps at the end as read a single value, in kNchw, where this and all that they write take at most 16 KiB a row;
+// none if there are no such, or if they are all. REQUIRES: no sequences.
 std::optional<Tail> FindTail(std::span<const Step> steps, std::span<const Slot> slots);
 
 }  // namespace swizzle

@@ -1,5 +1,6 @@
 """What operators rely on: probes, metrics, logs, drain, memory."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -244,14 +245,17 @@ def test_resident_memory_of_a_packed_model(start, repository, tmp_path, record_t
 
 def pinned_threads(server):
     """Those of the server that one processor alone may run."""
-    statuses = [status.read_text() for status in pathlib.Path(f'/proc/{server.process.pid}/task').glob('*/status')]
-    return sum(status.split('Cpus_allowed_list:')[1].split()[0].isdigit() for status in statuses)
+    pinned = 0
+    for status in pathlib.Path(f'/proc/{server.process.pid}/task').glob('*/status'):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that ended meanwhile
+            pinned += status.read_text().split('Cpus_allowed_list:')[1].split()[0].isdigit()
+    return pinned
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason='there is one processor')
-@pytest.mark.parametrize('when, pinned', (('on', 2), ('off', 0), ('auto', 0)))
+@pytest.mark.parametrize('when, pinned', (('on', 1), ('off', 0), ('auto', 0)))
 def test_threads_of_an_executor_are_pinned(start, repository, when, pinned):
-    """Two are too few for "auto"."""
+    """Of two the pool's own is; the executor's only while it computes. Two are too few for "auto"."""
     server = start(repository.shipped(), '--device=cpu', '--threads=2', f'--pin-threads={when}')
     image = triton.InferInput('image', [1, 1, 28, 28], 'FP32')
     image.set_data_from_numpy(numpy.zeros([1, 1, 28, 28], numpy.float32))

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "kernels/cpu/available_cpus.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/support/fake_plan.h"
 
@@ -85,7 +86,7 @@ class SumPlan final : public FakePlan {
     return absl::OkStatus();
   }
   bool has_tail() const override { return tail; }
-  // Its outputs lie where those of a whole batch do, and nowhere before the last part.
+  // Its outputs lie where those of a whole batch do.
   Status RunPart(ExecutionState& state, BatchPart part) const override {
     SWIZZLE_CHECK(tail && part.first == std::accumulate(runs.begin(), runs.end(), int64_t{0}));
     runs.push_back(part.rows);
@@ -220,9 +221,10 @@ TEST_P(PlanModelRunsTest, RunsALargeBatchInSeveralRuns) {
 
 INSTANTIATE_TEST_SUITE_P(Tails, PlanModelRunsTest, ::testing::Bool());
 
-// Runs it in a thread of its own, as executors do, and returns how many processors that may then use.
-int CpusAfterARun(Session& session) {
-  int cpus = 0;
+// Runs it in a thread of its own, as executors do, and returns the processors that may use until the stream rests, which
+// those of SumPlan never do.
+std::vector<int> CpusOfARun(Session& session) {
+  std::vector<int> cpus;
   std::thread([&] {
     Item item;
     item.Add({1, 2}, {1, 2}).Add({1, 1}, {10});
@@ -231,16 +233,22 @@ int CpusAfterARun(Session& session) {
     ASSERT_TRUE(session.Run(batch, times).ok());
     cpu_set_t set;
     ASSERT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
-    cpus = CPU_COUNT(&set);
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+    }
   }).join();
   return cpus;
 }
 
 TEST(PlanModelTest, PinsThreadsWhereTheSpecificationSaysSo) {
   ModelSpec spec = SumSpec();
-  EXPECT_EQ(CpusAfterARun(*NewSession(NewModel(spec, std::make_shared<SumPlan>(0, 8)))), AffinityCpus());
+  const std::vector<int> all = cpu::AffinityMask();
+  EXPECT_EQ(CpusOfARun(*NewSession(NewModel(spec, std::make_shared<SumPlan>(0, 8)))), all);
   spec.pin_threads = true;
-  EXPECT_EQ(CpusAfterARun(*NewSession(NewModel(spec, std::make_shared<SumPlan>(0, 8)))), 1);
+  const auto model = NewModel(spec, std::make_shared<SumPlan>(0, 8));
+  const auto first = NewSession(model), second = NewSession(model);
+  EXPECT_THAT(CpusOfARun(*first), ElementsAre(all[0]));
+  EXPECT_THAT(CpusOfARun(*second), ElementsAre(all[1 % all.size()]));
 }
 
 // Two requests whose inputs Stage has copied, and then a batch of which one was not.

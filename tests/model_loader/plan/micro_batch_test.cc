@@ -41,11 +41,21 @@ class SleepyPlan final : public FakePlan {
     return absl::OkStatus();
   }
 
+  // The parts of a batch have to follow each other.
+  Status RunPart(ExecutionState& state, BatchPart part) const override {
+    EXPECT_EQ(part.first, next_);
+    next_ = (part.first + part.rows) % part.of;
+    ++parts;
+    return Run(state, part.rows, nullptr);
+  }
+
   mutable std::map<int64_t, int> runs;  // by rows
+  mutable int parts = 0;
 
  private:
   const std::map<int64_t, absl::Duration> times_;
   mutable std::vector<float> input_;
+  mutable int64_t next_ = 0;
 };
 
 // By far the fastest for 8 rows: four runs of two.
@@ -63,6 +73,7 @@ TEST(MicroBatchTest, TakesTheSizeThatIsFastestForAWholeBatch) {
   EXPECT_EQ(*size, 2);
   EXPECT_EQ(plan.runs[2] % 4, 0);  // the whole batch each time
   EXPECT_EQ(plan.runs[1], 1 + 2 * plan.runs[2]);  // one more, before all
+  EXPECT_EQ(plan.parts, plan.runs[1] + plan.runs[2] + plan.runs[4] + plan.runs[8]);
 }
 
 TEST(MicroBatchTest, IsAllWhereNothingCanBeMeasured) {

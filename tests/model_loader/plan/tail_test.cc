@@ -48,6 +48,12 @@ TEST(TailTest, ReadsOneValueWithItsRowsInARow) {
   EXPECT_FALSE(FindTail(steps, slots));
 }
 
+// What a decoder makes of a small value is better computed in parts, too.
+TEST(TailTest, WritesNothingLarge) {
+  EXPECT_FALSE(FindTail(std::vector<Step>(3), Chain(64, 100000)));
+  EXPECT_EQ(FindTail(std::vector<Step>(3), Chain(64, 4096))->first_step, 1);
+}
+
 TEST(TailTest, IsNotTheWholePlan) {
   EXPECT_FALSE(FindTail(std::vector<Step>(1), std::vector<Slot>{SlotOf(0, 0, 8), SlotOf(0, kToTheEnd, 8)}));
 }
