@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -84,21 +85,37 @@ int64_t MeasuredRows(const Plan& plan, int64_t length) {
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::min(most, wanted))));
 }
 
-// The least time of a batch of `rows` in runs of 1, 2, 4, ... rows; none if by its first row one batch would take too much
-// of the budget: nothing more is run then, since every start of a server would wait for it.
+// The middle value, of an even number the upper one of the two.
+template <typename Value>
+Value Middle(std::vector<Value> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+// How long a batch of `rows` takes in runs of 1, 2, 4, ... rows; none if by its first row one batch would take too much
+// of the budget: nothing more is run then, since every start of a server would wait for it. Sizes are compared within each
+// turn: a machine that is slow for seconds and then fast for one size of a turn would else make that the least of all.
 StatusOr<std::vector<absl::Duration>> MeasureSizes(const Plan& plan, int64_t length, int64_t rows, absl::Duration budget) {
   SWIZZLE_ASSIGN_OR_RETURN(Trial trial, Trial::Make(plan, length));
   SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration first, trial.Time(1, 1));
   if (first * rows > budget / 4) return std::vector<absl::Duration>();
-  std::vector<absl::Duration> least(std::bit_width(static_cast<uint64_t>(rows)), absl::InfiniteDuration());
+  const size_t sizes = std::bit_width(static_cast<uint64_t>(rows));
+  absl::Duration unit = absl::InfiniteDuration();
+  std::vector<std::vector<double>> ratios(sizes);
   const absl::Time end = absl::Now() + budget;
   for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || absl::Now() < end); ++turn) {
-    for (size_t i = 0; i < least.size(); ++i) {
-      SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration time, trial.Time(int64_t{1} << i, rows >> i));
-      least[i] = std::min(least[i], time);
+    std::vector<absl::Duration> times(sizes);
+    for (size_t i = 0; i < sizes; ++i) {
+      SWIZZLE_ASSIGN_OR_RETURN(times[i], trial.Time(int64_t{1} << i, rows >> i));
     }
+    const absl::Duration middle = std::max(Middle(times), absl::Nanoseconds(1));
+    unit = std::min(unit, middle);
+    for (size_t i = 0; i < sizes; ++i) ratios[i].push_back(absl::FDivDuration(times[i], middle));
   }
-  return least;
+  std::vector<absl::Duration> times;
+  for (std::vector<double>& each : ratios) times.push_back(unit * Middle(std::move(each)));
+  return times;
 }
 
 }  // namespace

@@ -36,8 +36,8 @@ class SleepyPlan final : public FakePlan {
   }
   std::span<const float> Output(ExecutionState&, int, BatchSize) const override { return {}; }
   Status Run(ExecutionState&, BatchSize size, const Sequences*) const override {
-    ++runs[size.rows];
-    absl::SleepFor(times_.at(size.rows));
+    const bool lucky = ++runs[size.rows] == lucky_run && size.rows == 8;
+    absl::SleepFor(lucky ? absl::Microseconds(10) : times_.at(size.rows));
     return absl::OkStatus();
   }
 
@@ -49,6 +49,7 @@ class SleepyPlan final : public FakePlan {
     return Run(state, part.rows, nullptr);
   }
 
+  int lucky_run = 0;  // of eight rows, which takes no time
   mutable std::map<int64_t, int> runs;  // by rows
   mutable int parts = 0;
 
@@ -74,6 +75,12 @@ TEST(MicroBatchTest, TakesTheSizeThatIsFastestForAWholeBatch) {
   EXPECT_EQ(plan.runs[2] % 4, 0);  // the whole batch each time
   EXPECT_EQ(plan.runs[1], 1 + 2 * plan.runs[2]);  // one more, before all
   EXPECT_EQ(plan.parts, plan.runs[1] + plan.runs[2] + plan.runs[4] + plan.runs[8]);
+}
+
+TEST(MicroBatchTest, OneFastRunDecidesNothing) {
+  SleepyPlan plan = TwoAreBest();
+  plan.lucky_run = 2;
+  EXPECT_EQ(*ChooseMicroBatch(plan, kBudget, nullptr, 1), 2);
 }
 
 TEST(MicroBatchTest, IsAllWhereNothingCanBeMeasured) {
