@@ -57,19 +57,23 @@ bool NamesCpu(const std::string& controllers) {
   return false;
 }
 
-}  // namespace
-
-// The first thread's mask is the process's: others may have been pinned.
-std::vector<int> AffinityMask() {
+// 0: of the calling thread.
+std::vector<int> MaskOf(pid_t thread) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(getpid(), sizeof(set), &set) != 0) return {0};
+  if (sched_getaffinity(thread, sizeof(set), &set) != 0) return {0};
   std::vector<int> cpus;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
   }
   return cpus;
 }
+
+}  // namespace
+
+std::vector<int> AffinityMask() { return MaskOf(getpid()); }
+
+std::vector<int> AffinityMaskOfThisThread() { return MaskOf(0); }
 
 std::optional<double> CgroupCpuQuota(const std::string& membership, const fs::path& mount) {
   std::optional<double> quota;

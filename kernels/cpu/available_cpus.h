@@ -15,8 +15,10 @@ namespace swizzle::cpu {
 // in `membership` may not exist under `mount`: the mount's root is then the group.
 std::optional<double> CgroupCpuQuota(const std::string& membership, const std::filesystem::path& mount);
 
-// Numbers of the processors in the process's affinity mask, ascending. Not empty.
+// Numbers of the processors in an affinity mask, ascending. Not empty. The process's is its first thread's: others may
+// have been pinned.
 std::vector<int> AffinityMask();
+std::vector<int> AffinityMaskOfThisThread();
 
 }  // namespace swizzle::cpu
 

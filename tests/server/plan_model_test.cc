@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <numeric>
@@ -231,11 +230,7 @@ std::vector<int> CpusOfARun(Session& session) {
     std::vector<BatchItem> batch = {item.Batched(1)};
     BatchTimes times;
     ASSERT_TRUE(session.Run(batch, times).ok());
-    cpu_set_t set;
-    ASSERT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-    }
+    cpus = cpu::AffinityMaskOfThisThread();
   }).join();
   return cpus;
 }

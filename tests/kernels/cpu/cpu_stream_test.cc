@@ -1,7 +1,6 @@
 #include "kernels/cpu/cpu_stream.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -68,16 +67,6 @@ TEST_P(CpuStreamTest, DenormalsAreZeroWithinTasksAlone) {
   }
 }
 
-std::vector<int> MaskOfThisThread() {
-  cpu_set_t set;
-  EXPECT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
-  std::vector<int> cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  }
-  return cpus;
-}
-
 // Each thread's own mask, once all have begun. By another thread than the test's, whose mask tells the process's.
 std::vector<std::vector<int>> MasksOfThreads(CpuStream& stream) {
   std::vector<std::vector<int>> masks(stream.threads());
@@ -86,10 +75,10 @@ std::vector<std::vector<int>> MasksOfThreads(CpuStream& stream) {
     stream.ParallelFor(stream.threads(), [&](int64_t i) {
       ++begun;
       while (begun < stream.threads()) std::this_thread::yield();
-      masks[i] = MaskOfThisThread();
+      masks[i] = AffinityMaskOfThisThread();
     });
     EXPECT_TRUE(stream.Synchronize().ok());
-    EXPECT_EQ(MaskOfThisThread(), AffinityMask());  // free again
+    EXPECT_EQ(AffinityMaskOfThisThread(), AffinityMask());  // free again
   }).join();
   return masks;
 }
