@@ -101,7 +101,7 @@ class PlanSession final : public Session {
               const PinnedPool* pool)
       : spec_(spec), ports_(ports), plan_(std::move(plan)), state_(std::move(state)), pool_(pool) {}
 
-  // A large batch in runs of nearly equal size (PlanReport::micro_batch).
+  // A large batch in parts, or runs, of nearly equal size (PlanReport::micro_batch).
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
     SWIZZLE_ASSIGN_OR_RETURN(const int64_t total, CountRows(batch));
     const int64_t micro_batch = plan_->report().micro_batch;

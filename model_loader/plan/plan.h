@@ -65,8 +65,9 @@ struct PlanReport {
   std::vector<int64_t> measured_batches;  // rows, or tokens where there are sequences
   std::vector<LayerReport> layers;
   int conversions = 0;          // layout conversions between layers
-  // Rows, or tokens where there are sequences, that whoever has a larger batch should give a part (Plan::RunPart) or a run
-  // at most (see micro_batch.h); one sequence may have more. On a GPU, and where nothing was measured, all that a plan takes.
+  // Rows, or tokens where there are sequences, that whoever has a larger batch should give a part (Plan::RunPart) or a
+  // run at most (see micro_batch.h); one sequence may have more. On a GPU, and where nothing was measured, all that a
+  // plan takes.
   int64_t micro_batch = 0;
   int timed_now = 0;            // measurements made for this plan
   int timed_before = 0;         // taken from the tuning cache

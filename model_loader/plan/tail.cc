@@ -15,9 +15,9 @@ std::optional<int> OnlySlotAcross(std::span<const Slot> slots, int step) {
   return static_cast<int>(found - slots.begin());
 }
 
-bool IsSmall(const Slot& slot) {
-  return static_cast<size_t>(slot.value.elements()) * sizeof(float) <= kMostRowBytes;
-}
+size_t RowBytes(const Slot& slot) { return static_cast<size_t>(slot.value.elements()) * sizeof(float); }
+
+bool IsSmall(const Slot& slot) { return RowBytes(slot) <= kMostRowBytes; }
 
 }  // namespace
 
@@ -27,7 +27,7 @@ std::optional<Tail> FindTail(std::span<const Step> steps, std::span<const Slot> 
     if (!slot || slots[*slot].layout != Layout::kNchw || !IsSmall(slots[*slot])) continue;
     const auto large = [=](const Slot& written) { return written.first_step >= step && !IsSmall(written); };
     if (std::ranges::any_of(slots, large)) continue;
-    return Tail{step, *slot, static_cast<size_t>(slots[*slot].value.elements()) * sizeof(float)};
+    return Tail{step, *slot, RowBytes(slots[*slot])};
   }
   return std::nullopt;
 }

@@ -5,8 +5,8 @@
 //   {"device":"Intel(R) Xeon(R) Processor @ 2.50GHz","features":"avx512 avx2","kernel":"conv_csr_f32_avx512",
 //    "kernel_table":1,"microseconds":12.5,"pattern":"5f1d0e6ac1b2a093","problem":"conv 1x512x14x14 -> ... threads 2"}
 //
-// or, of a batch in parts or runs of a plan (micro_batch.h), "plan", a hash of its kernels, problems and patterns, "rows" and
-// "micro_batch" in place of kernel, pattern and problem. A record holds where everything but the time is equal. The
+// or, of a batch in parts or runs of a plan (micro_batch.h), "plan", a hash of its kernels, problems and patterns, "rows"
+// and "micro_batch" in place of kernel, pattern and problem. A record holds where everything but the time is equal. The
 // pattern is a hash of the places of a weight's nonzeros: two layers of one shape and sparsity may still take different
 // times. Machines may share a file: records of others are kept. Files are replaced whole, so that a reader never sees
 // half of one.

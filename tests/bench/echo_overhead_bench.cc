@@ -1,6 +1,7 @@
 // What the server adds to gRPC: ModelInfer of the identity model, against a bare callback service that answers the same
 // request with as many bytes, both served by a process of their own and called from this one, in turn. With --address,
-// a model of a server that runs already takes the identity model's place, with inputs of one number throughout, in a batch of one.
+// a model of a server that runs already takes the identity model's place, with inputs of one number throughout, in a
+// batch of one.
 //
 // Prints the p50 and p99 of one client, and requests per second of many. A third row is the same echo, which answers
 // once it was busy for as long as the model computes: client and processors have then rested as long, so that waking
