@@ -17,11 +17,15 @@
 #define SWIZZLE_KERNELS_CPU_CONV_CSR_F32_H_
 
 #include <memory>
+#include <string_view>
 
 #include "kernels/cpu/targets.h"
 #include "kernels/kernel_table.h"
 
 namespace swizzle::cpu {
+
+// Lengths of blocks (Kernel::packings). Vectors of rows have one.
+inline constexpr std::string_view kConvCsrPackings[] = {"blocks as caches suggest", "blocks of 2/3", "blocks of 3/2"};
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, const Problem& problem);
 template <Layout kInput>

@@ -23,6 +23,7 @@ class CpuStream final : public Stream {
 
   int threads() const override { return pool_.threads(); }
   void PinThreads(int executor) override { pool_.Pin(executor * threads()); }
+  void LimitThreads(int most) override { limit_ = most == 0 ? threads() : std::min(most, threads()); }
   // By all threads where it is long: they are then awake, and spin, when the work comes that reads it.
   void Copy(void* to, const void* from, size_t bytes) override {
     constexpr int64_t kGrain = int64_t{64} << 10;
@@ -56,15 +57,26 @@ class CpuStream final : public Stream {
   template <typename Task>
   void ParallelRanges(int64_t items, const Task& task, int64_t grain = 1) {
     const int64_t grains = (items + grain - 1) / grain;
-    const int64_t tasks = std::min(grains, pool_.BestTasks());
+    const int64_t tasks = std::min(grains, IsLimited() ? limit_ : pool_.BestTasks());
     RunTasks(tasks, [&](int64_t slot, int64_t i) {
       task(slot, grains * i / tasks * grain, std::min(grains * (i + 1) / tasks * grain, items));
     });
   }
 
  private:
+  bool IsLimited() const { return limit_ < threads(); }
+
+  // With a limit the pool is given no more tasks than that, so that no more threads find one; each makes several calls.
   template <typename Task>
   void RunTasks(int64_t tasks, const Task& task) {
+    if (!IsLimited() || tasks <= limit_) return RunOnPool(tasks, task);
+    RunOnPool(limit_, [&](int64_t slot, int64_t run) {
+      for (int64_t i = tasks * run / limit_; i < tasks * (run + 1) / limit_; ++i) task(slot, i);
+    });
+  }
+
+  template <typename Task>
+  void RunOnPool(int64_t tasks, const Task& task) {
     const auto call = [](void* context, int64_t slot, int64_t index) {
       (*static_cast<const Task*>(context))(slot, index);
     };
@@ -72,6 +84,7 @@ class CpuStream final : public Stream {
   }
 
   ThreadPool pool_;
+  int64_t limit_ = pool_.threads();  // of threads that take part
 };
 
 }  // namespace swizzle::cpu

@@ -29,18 +29,6 @@ constexpr double kFewestEntries = 12;
 // ones, at 95 %, cost 3 to 8 %.
 constexpr double kBestEntries = 16;
 
-int64_t ChooseBlocks(const CsrMatrix& matrix, const CacheSizes& caches) {
-  const double density = static_cast<double>(matrix.nnz() + 1) / static_cast<double>(matrix.rows * matrix.cols + 1);
-  // A block that leaves an eighth of the first cache free. One of fewer columns would store too often.
-  const auto smallest = static_cast<double>(std::min(caches.first / 8 * 7 / kColumnBytes, InterleavedCsr::kMaxBlock));
-  const double best = std::min(kBestEntries / density, static_cast<double>(2 * caches.first / kColumnBytes));
-  const double wanted =
-      std::clamp<double>(std::max(best, kFewestEntries / density), smallest, InterleavedCsr::kMaxBlock);
-  const int64_t nearest = std::llround(static_cast<double>(matrix.cols) / wanted);
-  const int64_t fewest = (matrix.cols + InterleavedCsr::kMaxBlock - 1) / InterleavedCsr::kMaxBlock;
-  return std::max<int64_t>({1, fewest, nearest});
-}
-
 int64_t ChooseSlices(const CsrMatrix& matrix, int threads, const CacheSizes& caches) {
   const int64_t bytes = matrix.nnz() * static_cast<int64_t>(sizeof(float) + sizeof(uint16_t));
   return std::clamp<int64_t>(matrix.rows / kMinSliceRows, 1, WeightSlices(bytes, threads, caches));
@@ -82,10 +70,21 @@ size_t VectorBytes(const std::vector<T>& values) {
 
 }  // namespace
 
-InterleavedCsr::InterleavedCsr(const CsrMatrix& matrix, std::span<const float> bias, int threads,
+int64_t InterleavedCsr::ChooseBlocks(const CsrMatrix& matrix, const CacheSizes& caches, double scale) {
+  const double density = static_cast<double>(matrix.nnz() + 1) / static_cast<double>(matrix.rows * matrix.cols + 1);
+  // A block that leaves an eighth of the first cache free. One of fewer columns would store too often.
+  const auto smallest = static_cast<double>(std::min(caches.first / 8 * 7 / kColumnBytes, kMaxBlock));
+  const double best = std::min(kBestEntries / density, static_cast<double>(2 * caches.first / kColumnBytes));
+  const double wanted = std::clamp<double>(std::max(best, kFewestEntries / density), smallest, kMaxBlock);
+  const int64_t nearest = std::llround(static_cast<double>(matrix.cols) / (wanted * scale));
+  const int64_t fewest = (matrix.cols + kMaxBlock - 1) / kMaxBlock;
+  return std::max<int64_t>({1, fewest, nearest});
+}
+
+InterleavedCsr::InterleavedCsr(const CsrMatrix& matrix, std::span<const float> bias, int threads, int64_t blocks,
                                const CacheSizes& caches)
     : cols_(matrix.cols),
-      blocks_(ChooseBlocks(matrix, caches)),
+      blocks_(blocks),
       slices_(ChooseSlices(matrix, threads, caches)),
       slice_begin_(SliceBounds(matrix, slices_)),
       bias_(matrix.rows) {

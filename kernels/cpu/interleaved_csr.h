@@ -48,9 +48,16 @@ class InterleavedCsr final : public PackedWeight {
     uint32_t first_entry;  // its entries: weights() and offsets() + kRows * first_entry
   };
 
+  // Into how many blocks columns are best cut by rule of thumb; blocks are to be about `scale` times as long as that.
+  static int64_t ChooseBlocks(const CsrMatrix& matrix, const CacheSizes& caches = HostCacheSizes(), double scale = 1.0);
+
   // threads: that will share a panel. A matrix of few rows makes fewer slices. caches: of the cores that will run it.
-  InterleavedCsr(const CsrMatrix& matrix, std::span<const float> bias, int threads,
+  // blocks: as ChooseBlocks says.
+  InterleavedCsr(const CsrMatrix& matrix, std::span<const float> bias, int threads, int64_t blocks,
                  const CacheSizes& caches = HostCacheSizes());
+  InterleavedCsr(const CsrMatrix& matrix, std::span<const float> bias, int threads,
+                 const CacheSizes& caches = HostCacheSizes())
+      : InterleavedCsr(matrix, bias, threads, ChooseBlocks(matrix, caches), caches) {}
 
   size_t bytes() const override;
   int64_t cols() const { return cols_; }

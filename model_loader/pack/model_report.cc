@@ -230,6 +230,8 @@ Json LayerJson(const LayerReport& layer, const Structure& structure) {
           {"output", ExtentJson(layer.output)},
           {"weight", WeightJson(layer, structure)},
           {"kernel", layer.kernel.empty() ? Json(nullptr) : Json(layer.kernel)},
+          {"packing", layer.packing.empty() ? Json(nullptr) : Json(layer.packing)},
+          {"small_batch_threads", layer.small_batch_threads == 0 ? Json(nullptr) : Json(layer.small_batch_threads)},
           {"candidates", std::move(candidates)}};
 }
 
@@ -263,6 +265,7 @@ Json ReportObject(const ModelReport& report) {
           {"threads", plan.threads},
           {"max_batch", report.max_batch},
           {"micro_batch", plan.micro_batch},
+          {"small_batch", plan.small_batch},
           {"measured_batches", plan.measured_batches},
           {"timed_now", plan.timed_now},
           {"timed_before", plan.timed_before},

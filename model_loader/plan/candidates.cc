@@ -85,20 +85,21 @@ class Measurer::LayerWeight {
     if (!pattern_) pattern_ = weight_ == nullptr ? 0 : PatternHash(*weight_);
     return *pattern_;
   }
+  // Null for kernels without a weight, and where prepare makes none of this problem's packing.
   StatusOr<const PackedWeight*> For(const Kernel& kernel, const Problem& problem) {
     if (kernel.prepare == nullptr) return nullptr;
-    std::unique_ptr<PackedWeight>& packed = packed_[&kernel];
-    if (packed == nullptr) {
-      SWIZZLE_ASSIGN_OR_RETURN(packed, backend_.Prepare(kernel, *weight_, problem));
+    const auto [packed, is_new] = packed_.try_emplace({&kernel, problem.packing});
+    if (is_new) {
+      SWIZZLE_ASSIGN_OR_RETURN(packed->second, backend_.Prepare(kernel, *weight_, problem));
     }
-    return packed.get();
+    return packed->second.get();
   }
 
  private:
   Backend& backend_;
   const Weight* const weight_;
   std::optional<uint64_t> pattern_;
-  std::map<const Kernel*, std::unique_ptr<PackedWeight>> packed_;
+  std::map<std::pair<const Kernel*, int>, std::unique_ptr<PackedWeight>> packed_;
 };
 
 StatusOr<std::vector<absl::Duration>> Measurer::Measure(std::span<const Contender> contenders, const Problem& problem) {
@@ -195,6 +196,79 @@ StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Netw
     }
   }
   return layers;
+}
+
+StatusOr<std::vector<double>> Measurer::PackingRatios(const Candidate& candidate, const Problem& problem, size_t b,
+                                                      LayerWeight& weight) {
+  const Kernel& kernel = *candidate.kernel;
+  std::vector<Problem> problems(kernel.packings.size(), problem);
+  for (size_t p = 0; p < problems.size(); ++p) problems[p].packing = static_cast<int>(p);
+  std::vector<double> ratios = {1.0};
+  for (size_t p = 1; p < problems.size() && cache_ != nullptr; ++p) {
+    const auto known = cache_->Find(kernel, problems[p], weight.pattern());
+    if (!known) break;
+    ratios.push_back(*known / std::max(candidate.microseconds[b], 1e-3));
+  }
+  if (ratios.size() == problems.size()) {
+    timed_before_ += static_cast<int>(ratios.size()) - 1;
+    return ratios;
+  }
+  if (!measures_) return std::vector<double>();
+
+  std::vector<Contender> contenders;
+  std::vector<size_t> places;
+  for (size_t p = 0; p < problems.size(); ++p) {
+    SWIZZLE_ASSIGN_OR_RETURN(const PackedWeight* const packed, weight.For(kernel, problems[p]));
+    if (packed == nullptr) continue;
+    contenders.push_back({&kernel, packed});
+    places.push_back(p);
+  }
+  ratios.assign(problems.size(), 1.0);
+  if (contenders.size() > 1) {
+    SWIZZLE_ASSIGN_OR_RETURN(const auto least, Measure(contenders, problem));
+    for (size_t c = 1; c < contenders.size(); ++c) ratios[places[c]] = absl::FDivDuration(least[c], least[0]);
+    timed_now_ += static_cast<int>(contenders.size()) - 1;
+  }
+  for (size_t p = 1; p < problems.size() && cache_ != nullptr; ++p) {
+    cache_->Add(kernel, problems[p], weight.pattern(), candidate.microseconds[b] * ratios[p]);
+  }
+  return ratios;
+}
+
+StatusOr<int> Measurer::ChoosePacking(const Network& network, const Layer& layer, const Candidate& candidate) {
+  constexpr double kGain = 0.03;  // what is less is noise
+  LayerWeight weight(backend_, &network.weights[layer.weight]);
+  Problem problem;
+  std::vector<double> total(candidate.kernel->packings.size());
+  for (size_t b = 0; b < batches_.size(); ++b) {
+    problem = LayerProblem(network, layer, batches_[b], settings_.threads, TypeOf(settings_.precision));
+    SWIZZLE_ASSIGN_OR_RETURN(const auto ratios, PackingRatios(candidate, problem, b, weight));
+    measurements_left_ -= static_cast<int64_t>(total.size());
+    if (ratios.empty()) return 0;
+    for (size_t p = 0; p < total.size(); ++p) total[p] += ratios[p];
+  }
+  const auto least = std::ranges::min_element(total);
+  if (*least >= total[0] * (1.0 - kGain)) return 0;
+  // A tuning cache of a machine with other caches may name one that is as good as none here.
+  problem.packing = static_cast<int>(least - total.begin());
+  SWIZZLE_ASSIGN_OR_RETURN(const PackedWeight* const packed, weight.For(*candidate.kernel, problem));
+  return packed == nullptr ? 0 : problem.packing;
+}
+
+Status Measurer::ChoosePackings(const Network& network, std::span<Candidate> chosen) {
+  const auto has_choice = [](const Candidate& candidate) {
+    return candidate.measured && candidate.kernel != nullptr && !candidate.kernel->packings.empty();
+  };
+  measurements_left_ = 0;
+  for (const Candidate& candidate : chosen) {
+    if (has_choice(candidate)) measurements_left_ += static_cast<int64_t>(candidate.kernel->packings.size() * batches_.size());
+  }
+  budget_left_ = packing_budget_;
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    if (!has_choice(chosen[i])) continue;
+    SWIZZLE_ASSIGN_OR_RETURN(chosen[i].packing, ChoosePacking(network, network.layers[i], chosen[i]));
+  }
+  return absl::OkStatus();
 }
 
 StatusOr<std::vector<double>> Measurer::MeasureConversion(const NetworkValue& value, Layout from, Layout to) {

@@ -8,7 +8,9 @@
 #include "model_loader/plan/micro_batch.h"
 #include "model_loader/plan/plan_impl.h"
 #include "model_loader/plan/staging.h"
+#include "model_loader/plan/step_threads.h"
 #include "model_loader/plan/tail.h"
+#include "model_loader/plan/trial_batch.h"
 
 namespace swizzle {
 namespace {
@@ -23,7 +25,8 @@ std::vector<BatchSize> BucketSizes(BatchSize max, bool sequences) {
   return sizes;
 }
 
-// Of the tuning budget, what choosing the micro-batch may take is this part.
+// Of the tuning budget, what choosing threads and the micro-batch may take are these parts.
+constexpr int kStepThreadsShare = 10;
 constexpr int kMicroBatchShare = 5;
 
 // What a plan is made of once it is built.
@@ -47,6 +50,29 @@ class CompiledPlan final : public Plan {
 
   // Once, before anything else is done with the plan.
   void SetMicroBatch(int64_t micro_batch) { report_.micro_batch = micro_batch; }
+
+  // Likewise: on how many threads each step computes batches of one row, or one sequence of middling length.
+  Status SetStepThreads(absl::Duration budget, TuningCache* cache, uint64_t plan_hash) {
+    const int64_t rows = std::max<int64_t>(network_.batch_size, 1);
+    std::optional<TrialBatch> trial;  // made where something is measured
+    const auto time_steps = [&](std::span<const int> threads) -> StatusOr<std::vector<absl::Duration>> {
+      if (!trial) {
+        SWIZZLE_ASSIGN_OR_RETURN(TrialBatch made, TrialBatch::Make(*this));
+        trial.emplace(std::move(made));
+      }
+      return TimeSteps(*trial, rows, threads);
+    };
+    SWIZZLE_ASSIGN_OR_RETURN(const auto chosen, ChooseStepThreads(static_cast<int>(parts_.steps.size()), threads_,
+                                                                  budget, cache, plan_hash, time_steps));
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      if (chosen[i] == threads_) continue;
+      Step& step = parts_.steps[i];
+      step.small_batch_threads = chosen[i];
+      if (step.layer >= 0) report_.layers[step.layer].small_batch_threads = chosen[i];
+      report_.small_batch = rows * std::max<int64_t>(TrialLength(*this), 1);
+    }
+    return absl::OkStatus();
+  }
 
   const Network& network() const override { return network_; }
   const PlanReport& report() const override { return report_; }
@@ -198,9 +224,28 @@ class CompiledPlan final : public Plan {
     return reinterpret_cast<float*>(state.arena->data() + bucket.offsets[slot]);
   }
 
-  static void RunSteps(std::span<const Step> steps, const Bucket& bucket, BatchSize size, const Sequences* sequences,
-                       ExecutionState& state) {
-    for (const Step& step : steps) RunStep(step, bucket, size, sequences, state);
+  void RunSteps(std::span<const Step> steps, const Bucket& bucket, BatchSize size, const Sequences* sequences,
+                ExecutionState& state) const {
+    const bool small = size.tokens <= report_.small_batch;
+    for (const Step& step : steps) {
+      if (small) state.stream->LimitThreads(step.small_batch_threads);
+      RunStep(step, bucket, size, sequences, state);
+    }
+    if (small) state.stream->LimitThreads(0);
+  }
+
+  StatusOr<std::vector<absl::Duration>> TimeSteps(TrialBatch& trial, int64_t rows, std::span<const int> threads) const {
+    trial.Fill(rows);
+    const BatchSize size = trial.SizeOf(rows);
+    ExecutionState& state = trial.state();
+    std::vector<absl::Duration> times;
+    for (size_t i = 0; i < threads.size(); ++i) {
+      state.stream->LimitThreads(threads[i]);
+      const auto run = [&] { RunStep(parts_.steps[i], BucketFor(size), size, trial.sequences(), state); };
+      SWIZZLE_ASSIGN_OR_RETURN(times.emplace_back(), state.stream->Time(run, {}));
+    }
+    SWIZZLE_RETURN_IF_ERROR(state.stream->Synchronize());
+    return times;
   }
 
   static void RunStep(const Step& step, const Bucket& bucket, BatchSize size, const Sequences* sequences,
@@ -222,7 +267,7 @@ class CompiledPlan final : public Plan {
   const Network network_;
   PlanReport report_;
   const int threads_;
-  const PlanParts parts_;
+  PlanParts parts_;
   StagingLayout staging_;
 };
 
@@ -275,6 +320,7 @@ int PlanBuilder::SlotIn(int value, Layout layout) {
 }
 
 StatusOr<int64_t> PlanBuilder::AddLayer(const Layer& layer, const Candidate& candidate) {
+  const int layer_index = layers_++;
   std::vector<int> inputs;
   for (size_t i = 0; i < layer.inputs.size(); ++i) {
     const bool residual = layer.epilogue.residual && i == 1;
@@ -286,7 +332,9 @@ StatusOr<int64_t> PlanBuilder::AddLayer(const Layer& layer, const Candidate& can
   }
   Step step;
   step.kernel = candidate.kernel;
+  step.layer = layer_index;
   step.problem = LayerProblem(network_, layer, 1, settings_.threads, TypeOf(settings_.precision));
+  step.problem.packing = candidate.packing;
   step.tokens_out = network_.values[layer.output].per_token;
   step.tokens_in = layer.inputs.empty() ? step.tokens_out : network_.values[layer.inputs[0]].per_token;
   int64_t device_bytes = 0;
@@ -341,6 +389,10 @@ StatusOr<std::shared_ptr<const Plan>> PlanBuilder::Finish(PlanReport report, con
   report.micro_batch = network_.sequences ? max_size_.tokens : max_size_.rows;
   auto plan = std::make_shared<CompiledPlan>(backend_, std::move(network_), std::move(report), settings_.threads,
                                              std::move(parts));
+  if (backend_.shares_host_memory()) {
+    SWIZZLE_RETURN_IF_ERROR(
+        plan->SetStepThreads(options.tuning_budget / kStepThreadsShare, options.tuning_cache, hash_));
+  }
   if (options.micro_batch > 0) {
     plan->SetMicroBatch(options.micro_batch);
   } else if (backend_.shares_host_memory()) {

@@ -51,6 +51,8 @@ struct LayerReport {
   std::string format;           // of the stored weight
   int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;
   std::string kernel;           // chosen
+  std::string packing;          // of its weight (Kernel::packings), where it isn't the usual one
+  int small_batch_threads = 0;          // that it runs on where a batch is no larger than PlanReport::small_batch; 0: all
   std::vector<Candidate> candidates;  // the chosen one among them
   double sparsity() const {
     const int64_t total = weight_rows * weight_cols;
@@ -69,6 +71,7 @@ struct PlanReport {
   // run at most (see micro_batch.h); one sequence may have more. On a GPU, and where nothing was measured, all that a
   // plan takes.
   int64_t micro_batch = 0;
+  int64_t small_batch = 0;      // rows, or tokens, of a batch that some layers compute on fewer threads; 0: none do
   int timed_now = 0;            // measurements made for this plan
   int timed_before = 0;         // taken from the tuning cache
   int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;

@@ -21,6 +21,8 @@ struct Step {
   bool tokens_in = false, tokens_out = false;  // whether input and output are per token
   std::vector<int> inputs;
   int output = -1;
+  int layer = -1;            // that it computes; none for conversions
+  int small_batch_threads = 0;       // that it runs on where a batch is small (step_threads.h); 0: all
 
   Problem ProblemAt(BatchSize size) const {
     Problem sized = problem;
@@ -73,6 +75,7 @@ class PlanBuilder {
   int64_t position_limit_ = 0;
   const RunSettings settings_;
   int conversions_ = 0;
+  int layers_ = 0;   // added so far
   uint64_t hash_ = 0;  // see ExtendPlanHash; of the layers
   std::vector<Step> steps_;
   std::vector<Slot> slots_;

@@ -85,6 +85,10 @@ StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend
                              return measurer.MeasureConversion(value, from, to);
                            }));
 
+  std::vector<Candidate> chosen_candidates;
+  for (size_t i = 0; i < candidates.size(); ++i) chosen_candidates.push_back(candidates[i][chosen[i]]);
+  SWIZZLE_RETURN_IF_ERROR(measurer.ChoosePackings(network, chosen_candidates));
+
   PlanReport report;
   report.backend = std::string(backend.name());
   report.device = backend.device_name();
@@ -99,7 +103,10 @@ StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Layer& layer = builder.network().layers[i];
     LayerReport layer_report = DescribeLayer(builder.network(), layer, candidates[i], chosen[i]);
-    SWIZZLE_ASSIGN_OR_RETURN(layer_report.device_bytes, builder.AddLayer(layer, candidates[i][chosen[i]]));
+    if (const int packing = chosen_candidates[i].packing; packing != 0) {
+      layer_report.packing = std::string(chosen_candidates[i].kernel->packings[packing]);
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(layer_report.device_bytes, builder.AddLayer(layer, chosen_candidates[i]));
     report.device_bytes += layer_report.device_bytes;
     report.layers.push_back(std::move(layer_report));
   }

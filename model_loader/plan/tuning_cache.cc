@@ -42,7 +42,7 @@ std::string ProblemText(const Problem& problem) {
                 problem.epilogue.Clamps() ? " clamped" : "", problem.epilogue.residual ? " residual" : "",
                 fused ? Concat(" ", FunctionKindName(fused->kind)) : "", problem.attention.packed ? " packed" : "",
                 IsAttention(problem.op) ? Concat(" heads ", problem.attention.heads) : "", " threads ",
-                problem.threads);
+                problem.threads, problem.packing == 0 ? "" : Concat(" packing ", problem.packing));
 }
 
 std::string HexText(uint64_t number) {
@@ -150,6 +150,16 @@ std::string TuningCache::KeyOfRuns(uint64_t plan_hash, int64_t rows, int64_t mic
   return key.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string TuningCache::KeyOfStep(uint64_t plan_hash, int step, int threads) const {
+  const Json key = {{"device", device_},
+                    {"features", features_},
+                    {"kernel_table", kKernelTableVersion},
+                    {"plan", HexText(plan_hash)},
+                    {"step", step},
+                    {"step_threads", threads}};
+  return key.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 std::optional<double> TuningCache::FindKey(const std::string& key) const {
   absl::MutexLock lock(&mutex_);
   const auto record = records_.find(key);
@@ -177,6 +187,14 @@ std::optional<double> TuningCache::FindRuns(uint64_t plan_hash, int64_t rows, in
 
 void TuningCache::AddRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch, double microseconds) {
   AddKey(KeyOfRuns(plan_hash, rows, micro_batch), microseconds);
+}
+
+std::optional<double> TuningCache::FindStep(uint64_t plan_hash, int step, int threads) const {
+  return FindKey(KeyOfStep(plan_hash, step, threads));
+}
+
+void TuningCache::AddStep(uint64_t plan_hash, int step, int threads, double microseconds) {
+  AddKey(KeyOfStep(plan_hash, step, threads), microseconds);
 }
 
 Status TuningCache::Save() {

@@ -5,8 +5,9 @@
 //   {"device":"Intel(R) Xeon(R) Processor @ 2.50GHz","features":"avx512 avx2","kernel":"conv_csr_f32_avx512",
 //    "kernel_table":1,"microseconds":12.5,"pattern":"5f1d0e6ac1b2a093","problem":"conv 1x512x14x14 -> ... threads 2"}
 //
-// or, of a batch in parts or runs of a plan (micro_batch.h), "plan", a hash of its kernels, problems and patterns, "rows"
-// and "micro_batch" in place of kernel, pattern and problem. A record holds where everything but the time is equal. The
+// or, in place of kernel, pattern and problem, "plan", a hash of its kernels, problems and patterns: with "rows" and
+// "micro_batch" of a batch in parts or runs (micro_batch.h), with "step" and "step_threads" of one of its steps in a small
+// batch (step_threads.h). A record holds where everything but the time is equal. The
 // pattern is a hash of the places of a weight's nonzeros: two layers of one shape and sparsity may still take different
 // times. Machines may share a file: records of others are kept. Files are replaced whole, so that a reader never sees
 // half of one.
@@ -53,6 +54,12 @@ class TuningCache {
   std::optional<double> FindRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch) const;
   void AddRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch, double microseconds);
 
+  // Likewise of a step of a plan on so many threads, in a small batch.
+  static constexpr int kAllSteps = -1;
+  static constexpr int kChosenThreads = 0;  // each step's own
+  std::optional<double> FindStep(uint64_t plan_hash, int step, int threads) const;
+  void AddStep(uint64_t plan_hash, int step, int threads, double microseconds);
+
   // Writes what was added, if anything was, beside what others have written since. RESOURCE_EXHAUSTED if records had to
   // be dropped; an error of the file system leaves the old file.
   Status Save();
@@ -63,6 +70,7 @@ class TuningCache {
   static Status Read(const std::filesystem::path& file, Records& records);
   std::string KeyOf(const Kernel& kernel, const Problem& problem, uint64_t pattern) const;
   std::string KeyOfRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch) const;
+  std::string KeyOfStep(uint64_t plan_hash, int step, int threads) const;
   std::optional<double> FindKey(const std::string& key) const;
   void AddKey(std::string key, double microseconds);
 

@@ -121,6 +121,17 @@ TEST(InterleavedCsrTest, BlocksGrowAsWeightsGetFewerAndCachesLarger) {
   EXPECT_EQ(blocks(1024, 0.5, {.first = 1 << 20}), 2) << "offsets have 16 bits";
 }
 
+TEST(InterleavedCsrTest, BlocksAreAsLongAsAskedWithinWhatOffsetsReach) {
+  const CsrMatrix matrix = Draw(64, 1024, 0.1);
+  const CacheSizes caches;
+  const int64_t usual = InterleavedCsr::ChooseBlocks(matrix, caches);
+  ASSERT_GT(usual, 4);
+  EXPECT_NEAR(InterleavedCsr::ChooseBlocks(matrix, caches, 0.5), 2 * usual, 1);
+  EXPECT_NEAR(InterleavedCsr::ChooseBlocks(matrix, caches, 2.0), usual / 2, 1);
+  EXPECT_EQ(InterleavedCsr::ChooseBlocks(matrix, caches, 100.0), 2);
+  EXPECT_EQ(InterleavedCsr(matrix, {}, 1, 3, caches).blocks(), 3);
+}
+
 TEST(InterleavedCsrTest, BiasDefaultsToZero) {
   const CsrMatrix matrix = Draw(3, 4, 0.5);
   const InterleavedCsr without(matrix, {}, 1);

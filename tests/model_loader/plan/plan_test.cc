@@ -4,15 +4,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <random>
 #include <span>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/reference/reference.h"
+#include "model_loader/plan/tuning_cache.h"
+#include "tests/support/network_builder.h"
 #include "tests/support/random_network.h"
+#include "tests/support/temporary_folder.h"
 
 namespace swizzle {
 namespace {
@@ -191,6 +199,64 @@ TEST(PlanTest, ABatchInPartsIsTheSame) {
     for (const auto& parts : {std::vector<int64_t>{3, 4}, {1, 1, 1, 1, 1, 1, 1}, {7}, {6, 1}}) {
       ExpectClose(RunInParts(*plan, state, parts, input), expected);
     }
+  }
+}
+
+// Rewrites the times of a tuning cache as if sparse kernels, the second packing and one thread had taken none.
+void FavourTheUnusual(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::ostringstream out;
+  std::string line;
+  std::getline(in, line);
+  out << line << "\n";
+  while (std::getline(in, line)) {
+    nlohmann::json record = nlohmann::json::parse(line);
+    const std::string problem = record.value("problem", "");
+    if (record.value("kernel", "").find("_dense_") != std::string::npos) record["microseconds"] = 1e6;
+    if (problem.ends_with("packing 1") || record.value("step_threads", 2) < 2) record["microseconds"] = 0.0;
+    out << record.dump() << "\n";
+  }
+  std::ofstream(file) << out.str();
+}
+
+TEST(PlanTest, RunsInTheWaysThatWereFastestAndStaysTheSame) {
+  const auto network = [] {
+    testing::NetworkBuilder builder(5, 0);
+    const int image = builder.Value("x", 512, 9, 9);
+    const int first = builder.Conv(image, 64, testing::SquareWindow(1, 1, 0), 0.9, testing::kRelu);
+    const int second = builder.Conv(first, 40, testing::SquareWindow(3, 1, 1), 0.8, testing::kRelu);
+    const NetworkPort input = builder.Port(image, "x"), output = builder.Port(second, "y");
+    Network built = builder.Finish();
+    built.inputs = {input};
+    built.outputs = {output};
+    return built;
+  };
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "times";
+  const auto backend = NewCpuBackend();
+  const auto plan = [&](absl::Duration budget) {
+    TuningCache cache(file, *backend);
+    const auto made = MustPlan(network(), *backend,
+                               {.max_batch = 4, .threads = 2, .tuning_budget = budget, .tuning_cache = &cache});
+    EXPECT_TRUE(cache.Save().ok());
+    return made;
+  };
+  plan(absl::Milliseconds(200));
+  FavourTheUnusual(file);
+  plan(absl::Seconds(10));  // times the steps of the plan that it makes now
+  FavourTheUnusual(file);
+  const auto unusual = plan(absl::ZeroDuration());
+  ASSERT_NE(unusual, nullptr);
+  EXPECT_EQ(unusual->report().small_batch, 1);
+  for (const LayerReport& layer : unusual->report().layers) {
+    EXPECT_EQ(layer.packing, "blocks of 2/3") << layer.kernel;
+    EXPECT_EQ(layer.small_batch_threads, 1);
+  }
+  auto state = unusual->NewState();
+  ASSERT_TRUE(state.ok());
+  for (int64_t batch : {1, 4, 1}) {
+    const auto input = RandomFloats(static_cast<size_t>(batch * network().values[0].elements()), 12);
+    ExpectClose(RunPlan(*unusual, *state, batch, input), Reference(network(), batch, input));
   }
 }
 

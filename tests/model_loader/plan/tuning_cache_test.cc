@@ -90,6 +90,7 @@ TEST_F(TuningCacheTest, KeepsApartWhateverATimeDependsOn) {
   EXPECT_TRUE(unknown([](Problem& p) { p.epilogue.low = 0; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.epilogue.residual = true; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.threads = 1; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.packing = 1; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.op = Op::kFunction; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.epilogue.function = Function{FunctionKind::kGelu, 0, 0}; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.attention.packed = true; }));
@@ -101,6 +102,17 @@ TEST_F(TuningCacheTest, KeepsApartWhateverATimeDependsOn) {
   EXPECT_EQ(cache.Find(kernel_, silu, 7), std::nullopt);
   EXPECT_EQ(cache.Find(kernel_, problem_, 8), std::nullopt);
   EXPECT_EQ(cache.Find(backend_->kernels().back(), problem_, 7), std::nullopt);
+}
+
+TEST_F(TuningCacheTest, KeepsApartStepsAndTheirThreads) {
+  TuningCache cache = Open();
+  cache.AddStep(5, 1, 4, 12.5);
+  EXPECT_EQ(cache.FindStep(5, 1, 4), 12.5);
+  EXPECT_EQ(cache.FindStep(6, 1, 4), std::nullopt);
+  EXPECT_EQ(cache.FindStep(5, 2, 4), std::nullopt);
+  EXPECT_EQ(cache.FindStep(5, 1, 2), std::nullopt);
+  ASSERT_TRUE(cache.Save().ok());
+  EXPECT_EQ(Open().FindStep(5, 1, 4), 12.5);
 }
 
 TEST_F(TuningCacheTest, RecordsOfOtherMachinesAreKeptAndNotUsed) {
