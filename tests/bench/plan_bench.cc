@@ -47,6 +47,7 @@ struct Options {
   double budget = 20.0;
   bool json = false;
   bool layers = false;
+  bool pin_threads = false;
   bool against_single = false;
   std::string write;
 };
@@ -65,7 +66,9 @@ class Runner {
     plan.micro_batch = options.micro_batch;
     plan.tuning_budget = absl::Seconds(options.budget);
     SWIZZLE_ASSIGN_OR_RETURN(auto made, MakePlan(network, backend, plan));
-    return Make(std::move(made), size);
+    SWIZZLE_ASSIGN_OR_RETURN(Runner runner, Make(std::move(made), size));
+    if (options.pin_threads) runner.state_.stream->PinThreads(0);
+    return runner;
   }
 
   // Another executor of the same plan.
@@ -296,6 +299,7 @@ int main(int argc, char** argv) {
   app.add_option("--streams", options.streams, "executors to run side by side, too")->check(CLI::Range(1, 64));
   app.add_option("--tuning-budget", options.budget, "seconds, for each plan");
   app.add_flag("--layers", options.layers, "print each layer");
+  app.add_flag("--pin-threads", options.pin_threads, "keep each thread to a processor, as the server does with eight or more");
   app.add_flag("--against-single", options.against_single, "beside the same plan in FP32, instead of the dense one");
   app.add_option("--write", options.write, "write the model as this .swz file, and measure nothing");
   app.add_option("-o,--output", format)->check(CLI::IsMember({"text", "json"}));
