@@ -153,22 +153,56 @@ using CellFunction = void (*)(const InterleavedCsr&, std::span<const Interleaved
 constexpr CellFunction kRunCell[] = {RunCell<1>, RunCell<2>, RunCell<3>, RunCell<4>};
 static_assert(std::size(kRunCell) * kPositionUnit == kMaxPanelWidth);
 
-// Asks for what `next` reads and writes, in as many steps as `part` has groups of rows.
-Prefetcher PrefetcherOf(const InterleavedCsr& weight, const PanelConv& conv, const PanelPart& part,
-                        const PanelPart& next) {
-  const bool new_input = next.panel != part.panel && next.first_slice == 0;
-  const int64_t rows = weight.SliceBegin(part.last_slice) - weight.SliceBegin(part.first_slice);
-  return Prefetcher(
-      new_input ? conv.InputPanel(next.panel) : std::span<const std::byte>(),
-      conv.OutputRows(next.panel, weight.SliceBegin(next.first_slice), weight.SliceBegin(next.last_slice)),
-      std::max<int64_t>(1, rows / kTileRows) * weight.blocks());
-}
+// What a part has asked for that comes after it, or after its current block where a panel is too large to be kept until
+// it is its turn: 768x3072x1024, 768x3072x128 and 512x4608x196 are 2 to 4 % faster so than with the next panel asked for
+// (90 % zeros, one Zen 4 core), where 384x1536x1024, whose panels are kept, is 5 % slower.
+class AskAhead {
+ public:
+  AskAhead(const InterleavedCsr& weight, const PanelConv& conv, const PanelPart& part, const PanelPart& next)
+      : weight_(weight), conv_(conv), part_(part), next_(next), prefetcher_(OfNextPart()) {}
+
+  // To be stepped once for each group of rows of this block; null where all that is read and written stays in the cache.
+  Prefetcher* ForBlock(int64_t block) {
+    if (!conv_.ExceedsCache()) return nullptr;
+    if (conv_.PanelExceedsCache()) prefetcher_ = OfNextBlock(block);
+    return &prefetcher_;
+  }
+
+ private:
+  int64_t Groups() const {
+    const int64_t rows = weight_.SliceBegin(part_.last_slice) - weight_.SliceBegin(part_.first_slice);
+    return std::max<int64_t>(1, rows / kTileRows);
+  }
+
+  Prefetcher OfNextPart() const {
+    const bool new_input = next_.panel != part_.panel && next_.first_slice == 0;
+    return Prefetcher(
+        new_input ? conv_.InputRows(next_.panel, 0, weight_.cols()) : std::span<const std::byte>(),
+        conv_.OutputRows(next_.panel, weight_.SliceBegin(next_.first_slice), weight_.SliceBegin(next_.last_slice)),
+        Groups() * weight_.blocks());
+  }
+
+  Prefetcher OfNextBlock(int64_t block) const {
+    const bool is_last = block + 1 == weight_.blocks();
+    const int64_t panel = is_last ? next_.panel : part_.panel;
+    const int64_t next_block = is_last ? 0 : block + 1;
+    return Prefetcher(conv_.InputRows(panel, weight_.BlockBegin(next_block), weight_.BlockBegin(next_block + 1)), {},
+                      Groups());
+  }
+
+  const InterleavedCsr& weight_;
+  const PanelConv& conv_;
+  const PanelPart& part_;
+  const PanelPart& next_;
+  Prefetcher prefetcher_;
+};
 
 // A slice's rows are still in the second cache when their function follows.
 void RunPart(const InterleavedCsr& weight, const PanelPart& part, PanelColumns& columns, PanelCell cell,
-             Prefetcher* prefetcher) {
+             AskAhead ahead) {
   const CellFunction run_cell = kRunCell[cell.width / kPositionUnit - 1];
   for (int64_t block = 0; block < weight.blocks(); ++block) {
+    Prefetcher* const prefetcher = ahead.ForBlock(block);
     cell.columns = ColumnRows(columns, part.panel, weight.BlockBegin(block), weight.BlockBegin(block + 1));
     cell.first = block == 0;
     cell.last = block + 1 == weight.blocks();
@@ -188,10 +222,8 @@ void ConvCsr(const KernelArgs& args, Layout layout, Stream& stream) {
   }
   const auto& weight = static_cast<const InterleavedCsr&>(*args.weight);
   const PanelConv conv(args, layout, InterleavedCsr::kMaxBlock, weight.bias(), weight.slices());
-  const bool ask_ahead = conv.ExceedsCache();
   const auto run = [&](PanelColumns& columns, const PanelCell& cell, const PanelPart& part, const PanelPart& next) {
-    Prefetcher prefetcher = PrefetcherOf(weight, conv, part, next);
-    RunPart(weight, part, columns, cell, ask_ahead ? &prefetcher : nullptr);
+    RunPart(weight, part, columns, cell, AskAhead(weight, conv, part, next));
   };
   conv.ForEachPart(CpuStream::From(stream), run);
 }

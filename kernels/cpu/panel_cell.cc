@@ -5,6 +5,20 @@
 #include "kernels/cpu/cache_sizes.h"
 
 namespace swizzle::cpu {
+namespace {
+
+// Of the second cache, what the panels of the input may take that are to be kept there.
+int64_t CacheForInput() { return HostCacheSizes().second / 8 * 3; }
+
+bool OperandsExceedCache(const Problem& problem, Layout layout) {
+  const auto bytes = [&](const Extent& extent, Layout of) {
+    return LayoutElements(extent, of) * static_cast<int64_t>(ElementBytes(ElementType(of, problem.dtype)));
+  };
+  return bytes(problem.input, layout) + bytes(problem.output, Layout::kPanels) >
+         HostCacheSizes().second * problem.threads;
+}
+
+}  // namespace
 
 int ThreadsPerPanel(const Problem& problem) {
   constexpr int64_t kCellsPerThread = 4;
@@ -24,11 +38,12 @@ PanelConv::PanelConv(const KernelArgs& args, Layout layout, int64_t block_rows, 
       slot_bytes_(WorkspaceBytes(*args.problem, layout, block_rows) / args.problem->threads),
       bias_(bias),
       slices_(slices),
-      grid_(args.problem->output.positions()) {
+      grid_(args.problem->output.positions()),
+      exceeds_cache_(OperandsExceedCache(*args.problem, layout)),
+      panel_exceeds_cache_(static_cast<int64_t>(InputRows(0, 0, args.problem->input.channels).size()) > CacheForInput()) {
   if (!PanelColumns::IsDirect(*args.problem, layout)) return;
   const int64_t panel_bytes = args.problem->input.channels * kMaxPanelWidth * static_cast<int64_t>(sizeof(float));
-  // The input of a group takes three eighths of the second cache.
-  panels_per_group_ = std::clamp<int64_t>(HostCacheSizes().second / 8 * 3 / panel_bytes, 1, grid_.count());
+  panels_per_group_ = std::clamp<int64_t>(CacheForInput() / panel_bytes, 1, grid_.count());
   // Where weights are small, each thread reads all of them and keeps to panels of its own, the same ones in every
   // layer: what it reads is then not in another's cache.
   if (static_cast<int64_t>(args.weight->bytes()) > HostCacheSizes().second / 2) return;
@@ -81,21 +96,12 @@ std::span<const std::byte> PanelConv::OutputRows(int64_t panel, int64_t begin, i
   return {reinterpret_cast<const std::byte*>(args_.output) + offset * element, (end - begin) * width * element};
 }
 
-std::span<const std::byte> PanelConv::InputPanel(int64_t panel) const {
+std::span<const std::byte> PanelConv::InputRows(int64_t panel, int64_t begin, int64_t end) const {
   if (!PanelColumns::AreInputRows(*args_.problem, layout_)) return {};
   const size_t element = rounds_ ? sizeof(Bfloat16) : sizeof(float);
-  const int64_t channels = args_.problem->input.channels;
-  return {reinterpret_cast<const std::byte*>(args_.inputs[0]) + grid_.Begin(panel) * channels * element,
-          channels * grid_.Width(panel) * element};
-}
-
-bool PanelConv::ExceedsCache() const {
-  const Problem& problem = *args_.problem;
-  const auto bytes = [&](const Extent& extent, Layout layout) {
-    return LayoutElements(extent, layout) * static_cast<int64_t>(ElementBytes(ElementType(layout, problem.dtype)));
-  };
-  return bytes(problem.input, layout_) + bytes(problem.output, Layout::kPanels) >
-         HostCacheSizes().second * problem.threads;
+  const int64_t width = grid_.Width(panel);
+  const int64_t offset = grid_.Begin(panel) * args_.problem->input.channels + begin * width;
+  return {reinterpret_cast<const std::byte*>(args_.inputs[0]) + offset * element, (end - begin) * width * element};
 }
 
 }  // namespace swizzle::cpu

@@ -126,10 +126,12 @@ class PanelConv {
 
   // Rows [begin, end) of a panel of the output.
   std::span<const std::byte> OutputRows(int64_t panel, int64_t begin, int64_t end) const;
-  // The rows of a panel of the input where they are the columns, else empty.
-  std::span<const std::byte> InputPanel(int64_t panel) const;
-  // Input and output together do not fit a core's second cache: it pays to ask for panels ahead.
-  bool ExceedsCache() const;
+  // Rows [begin, end) of a panel of the input where they are the columns, else none.
+  std::span<const std::byte> InputRows(int64_t panel, int64_t begin, int64_t end) const;
+  // Input and output together do not fit the cores' second caches: it pays to ask for what comes next.
+  bool ExceedsCache() const { return exceeds_cache_; }
+  // Nor does one panel of the input, where its rows are the columns, beside what else a core needs.
+  bool PanelExceedsCache() const { return panel_exceeds_cache_; }
 
  private:
   // Of the sums that a thread keeps of a panel whose output is bfloat16; a multiple of kBufferAlignment.
@@ -152,6 +154,8 @@ class PanelConv {
   const float* const bias_;
   const int64_t slices_;
   const PanelGrid grid_;
+  const bool exceeds_cache_;
+  const bool panel_exceeds_cache_;
   int64_t panels_per_group_ = 1;  // that a slice serves in turn
 };
 
