@@ -48,8 +48,8 @@ class Stream {
   // From the next work on the stream's threads, and until Synchronize the one that runs it, keep to one processor each: of
   // those that the process may use, in order and round again, those from executor * threads() on. Not on a GPU.
   virtual void PinThreads(int) {}
-  // At most so many threads take part in what is run from now on; 0: all. Not on a GPU.
-  virtual void LimitThreads(int) {}
+  // Whether the caller's thread alone runs what comes, until the next call. Not on a GPU.
+  virtual void RunSerially(bool) {}
   // Copies between host and device memory, either way, after what was queued before. Both stay as they are until
   // Synchronize.
   virtual void Copy(void* to, const void* from, size_t bytes) = 0;

@@ -66,16 +66,16 @@ struct Kernel {
   // Whether this row can solve the problem; the key has been matched by the caller (op, layouts, weight format).
   bool (*accepts)(const Problem&);
   // Makes the kernel's layout of `weight`, whose format may differ from the key's (it is then converted). Null for ops
-  // without weights. The result serves every batch size of the layer: it may not depend on problem.*.batch. Null where
-  // problem.packing, not the first, would make of this weight what the first makes.
+  // without weights. The result serves every batch size of the layer: it may not depend on problem.*.batch. It is null
+  // where problem.blocking, not the first, would make of this weight what the first makes.
   StatusOr<std::unique_ptr<PackedWeight>> (*prepare)(const Weight&, const Problem&);
   size_t (*workspace_bytes)(const Problem&);     // null: none
   // Solves the problem. Validates nothing: the loader and the planner did. On a GPU it only queues work: it neither
   // waits nor allocates, so that what it queues can be recorded.
   void (*run)(const KernelArgs&, Stream&);
-  // The ways in which prepare can pack, for reports: sizes of blocks whose speed only a measurement tells. The first is
-  // what seems best by rule of thumb; none are named where there is one way only.
-  std::span<const std::string_view> packings = {};
+  // The sizes of blocks that prepare can cut a weight into, by name, for reports: only a measurement tells which is fastest.
+  // The first is what seems best by rule of thumb; none are named where there is no choice.
+  std::span<const std::string_view> blockings = {};
 };
 
 }  // namespace swizzle

@@ -125,7 +125,7 @@ struct Problem {
   Window window;      // kConv, kDepthwiseConv, pools
   Epilogue epilogue;  // all ops but kSoftmax, kConvertLayout, kTranspose and those of token sequences
   int threads = 1;    // of the stream it will run on
-  int packing = 0;    // of the weight, of Kernel::packings
+  int blocking = 0;   // of the weight, of Kernel::blockings
   Function function = {};    // kFunction
   Lookup lookup = {};        // kEmbedding
   Attention attention = {};  // kAttention, kSparseAttention

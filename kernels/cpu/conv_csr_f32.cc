@@ -243,13 +243,13 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, con
   const CsrMatrix converted = csr == nullptr ? CsrMatrix::FromDense(std::get<DenseMatrix>(weight.matrix)) : CsrMatrix{};
   if (csr == nullptr) csr = &converted;
   if (auto vectors = VectorCsr::PackIfFull(*csr, weight.bias, problem)) {
-    return problem.packing == 0 ? std::move(vectors) : nullptr;
+    return problem.blocking == 0 ? std::move(vectors) : nullptr;
   }
   constexpr double kScales[] = {1.0, 2.0 / 3.0, 1.5};
-  static_assert(std::size(kScales) == std::size(kConvCsrPackings));
+  static_assert(std::size(kScales) == std::size(kConvCsrBlockings));
   const int64_t usual = InterleavedCsr::ChooseBlocks(*csr);
-  const int64_t blocks = InterleavedCsr::ChooseBlocks(*csr, HostCacheSizes(), kScales[problem.packing]);
-  if (problem.packing != 0 && blocks == usual) return nullptr;
+  const int64_t blocks = InterleavedCsr::ChooseBlocks(*csr, HostCacheSizes(), kScales[problem.blocking]);
+  if (problem.blocking != 0 && blocks == usual) return nullptr;
   return std::make_unique<InterleavedCsr>(*csr, weight.bias, ThreadsPerPanel(problem), blocks);
 }
 

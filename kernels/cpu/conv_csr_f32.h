@@ -24,8 +24,9 @@
 
 namespace swizzle::cpu {
 
-// Lengths of blocks (Kernel::packings). Vectors of rows have one.
-inline constexpr std::string_view kConvCsrPackings[] = {"blocks as caches suggest", "blocks of 2/3", "blocks of 3/2"};
+// Lengths of blocks (Kernel::blockings). Vectors of rows have one. Times are kept by place in this list: what changes it
+// raises kKernelTableVersion.
+inline constexpr std::string_view kConvCsrBlockings[] = {"blocks as caches suggest", "blocks of 2/3", "blocks of 3/2"};
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, const Problem& problem);
 template <Layout kInput>

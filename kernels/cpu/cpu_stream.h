@@ -23,7 +23,7 @@ class CpuStream final : public Stream {
 
   int threads() const override { return pool_.threads(); }
   void PinThreads(int executor) override { pool_.Pin(executor * threads()); }
-  void LimitThreads(int most) override { limit_ = most == 0 ? threads() : std::min(most, threads()); }
+  void RunSerially(bool serial) override { serial_ = serial; }
   // By all threads where it is long: they are then awake, and spin, when the work comes that reads it.
   void Copy(void* to, const void* from, size_t bytes) override {
     constexpr int64_t kGrain = int64_t{64} << 10;
@@ -53,25 +53,22 @@ class CpuStream final : public Stream {
 
   // Cuts [0, items) into runs of nearly equal length, multiples of `grain` long save the last, and calls
   // task(slot, begin, end) for each. No two calls with one slot overlap; slots are below threads(). There are
-  // several runs for each thread, so that no thread has to wait for a slow one: a run should not cost much to begin.
+  // several runs for each thread, if more than one take part, so that no thread has to wait for a slow one: a run should not cost much to begin.
   template <typename Task>
   void ParallelRanges(int64_t items, const Task& task, int64_t grain = 1) {
     const int64_t grains = (items + grain - 1) / grain;
-    const int64_t tasks = std::min(grains, IsLimited() ? limit_ : pool_.BestTasks());
+    const int64_t tasks = std::min(grains, serial_ ? 1 : pool_.BestTasks());
     RunTasks(tasks, [&](int64_t slot, int64_t i) {
       task(slot, grains * i / tasks * grain, std::min(grains * (i + 1) / tasks * grain, items));
     });
   }
 
  private:
-  bool IsLimited() const { return limit_ < threads(); }
-
-  // With a limit the pool is given no more tasks than that, so that no more threads find one; each makes several calls.
   template <typename Task>
   void RunTasks(int64_t tasks, const Task& task) {
-    if (!IsLimited() || tasks <= limit_) return RunOnPool(tasks, task);
-    RunOnPool(limit_, [&](int64_t slot, int64_t run) {
-      for (int64_t i = tasks * run / limit_; i < tasks * (run + 1) / limit_; ++i) task(slot, i);
+    if (!serial_) return RunOnPool(tasks, task);
+    RunOnPool(std::min<int64_t>(tasks, 1), [&](int64_t slot, int64_t) {
+      for (int64_t i = 0; i < tasks; ++i) task(slot, i);
     });
   }
 
@@ -84,7 +81,7 @@ class CpuStream final : public Stream {
   }
 
   ThreadPool pool_;
-  int64_t limit_ = pool_.threads();  // of threads that take part
+  bool serial_ = false;
 };
 
 }  // namespace swizzle::cpu

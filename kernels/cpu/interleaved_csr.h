@@ -48,11 +48,12 @@ class InterleavedCsr final : public PackedWeight {
     uint32_t first_entry;  // its entries: weights() and offsets() + kRows * first_entry
   };
 
-  // Into how many blocks columns are best cut by rule of thumb; blocks are to be about `scale` times as long as that.
+  // Into how many blocks columns are best cut by rule of thumb, or into so many that they are about `scale` times as long,
+  // kMaxBlock at most.
   static int64_t ChooseBlocks(const CsrMatrix& matrix, const CacheSizes& caches = HostCacheSizes(), double scale = 1.0);
 
   // threads: that will share a panel. A matrix of few rows makes fewer slices. caches: of the cores that will run it.
-  // blocks: as ChooseBlocks says.
+  // REQUIRES: blocks of equal length have kMaxBlock columns at most, as those of ChooseBlocks do.
   InterleavedCsr(const CsrMatrix& matrix, std::span<const float> bias, int threads, int64_t blocks,
                  const CacheSizes& caches = HostCacheSizes());
   InterleavedCsr(const CsrMatrix& matrix, std::span<const float> bias, int threads,

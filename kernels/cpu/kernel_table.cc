@@ -35,21 +35,22 @@ constexpr KernelKey RoundedKey(Op op, Format weights, Layout input = Layout::kPa
 
 bool AcceptsAll(const Problem&) { return true; }
 
-// One row for each instruction set; `function` exists in each target's namespace. Packings may follow.
-#define SWIZZLE_ROWS_PER_TARGET(name, key, accepts, prepare, workspace, function, ...)                          \
-  Kernel{name "_avx512", key, kAvx512, accepts, prepare, workspace, N_AVX3::function __VA_OPT__(, ) __VA_ARGS__}, \
-      Kernel{name "_avx2", key, kAvx2, accepts, prepare, workspace, N_AVX2::function __VA_OPT__(, ) __VA_ARGS__}, \
+// One row for each instruction set; `function` exists in each target's namespace. Blockings may follow.
+#define SWIZZLE_ROWS_PER_TARGET(name, key, accepts, prepare, workspace, function, ...)                              \
+  Kernel{name "_avx512", key, kAvx512, accepts, prepare, workspace, N_AVX3::function __VA_OPT__(, ) __VA_ARGS__},   \
+      Kernel{name "_avx2", key, kAvx2, accepts, prepare, workspace, N_AVX2::function __VA_OPT__(, ) __VA_ARGS__},   \
       Kernel{name "_base", key, kAnyX86, accepts, prepare, workspace, N_EMU128::function __VA_OPT__(, ) __VA_ARGS__}
 
 constexpr Kernel kRows[] = {
     // Convolution.
     SWIZZLE_ROWS_PER_TARGET("conv_csr_f32", Key(Op::kConv, Format::kCsr, Layout::kPanels), AcceptsAll, PrepareConvCsr,
-                            ConvCsrWorkspaceBytes<Layout::kPanels>, ConvCsrPanels, kConvCsrPackings),
+                            ConvCsrWorkspaceBytes<Layout::kPanels>, ConvCsrPanels, kConvCsrBlockings),
     SWIZZLE_ROWS_PER_TARGET("conv_nchw_csr_f32", Key(Op::kConv, Format::kCsr, Layout::kNchw, Layout::kPanels), AcceptsAll,
-                            PrepareConvCsr, ConvCsrWorkspaceBytes<Layout::kNchw>, ConvCsrNchw, kConvCsrPackings),
+                            PrepareConvCsr, ConvCsrWorkspaceBytes<Layout::kNchw>, ConvCsrNchw, kConvCsrBlockings),
     SWIZZLE_ROWS_PER_TARGET("conv_blocked16_csr_f32",
                             Key(Op::kConv, Format::kCsr, Layout::kBlocked16, Layout::kPanels), AcceptsPointwise,
-                            PrepareConvCsr, ConvCsrWorkspaceBytes<Layout::kBlocked16>, ConvCsrBlocked16, kConvCsrPackings),
+                            PrepareConvCsr, ConvCsrWorkspaceBytes<Layout::kBlocked16>, ConvCsrBlocked16,
+                            kConvCsrBlockings),
     SWIZZLE_ROWS_PER_TARGET("conv_dense_f32", Key(Op::kConv, Format::kDense, Layout::kPanels), AcceptsAll,
                             PrepareConvDense, ConvDenseWorkspaceBytes<Layout::kPanels>, ConvDensePanels),
     SWIZZLE_ROWS_PER_TARGET("conv_nchw_dense_f32", Key(Op::kConv, Format::kDense, Layout::kNchw, Layout::kPanels),
@@ -167,9 +168,9 @@ constexpr Kernel kRows[] = {
 
     // The same over panels of bfloat16: the type is the problem's.
     SWIZZLE_ROWS_PER_TARGET("conv_csr_bf16", RoundedKey(Op::kConv, Format::kCsr), AcceptsAll, PrepareConvCsr,
-                            ConvCsrWorkspaceBytes<Layout::kPanels>, ConvCsrPanels, kConvCsrPackings),
+                            ConvCsrWorkspaceBytes<Layout::kPanels>, ConvCsrPanels, kConvCsrBlockings),
     SWIZZLE_ROWS_PER_TARGET("conv_nchw_csr_bf16", RoundedKey(Op::kConv, Format::kCsr, Layout::kNchw), AcceptsAll,
-                            PrepareConvCsr, ConvCsrWorkspaceBytes<Layout::kNchw>, ConvCsrNchw, kConvCsrPackings),
+                            PrepareConvCsr, ConvCsrWorkspaceBytes<Layout::kNchw>, ConvCsrNchw, kConvCsrBlockings),
     SWIZZLE_ROWS_PER_TARGET("conv_dense_bf16", RoundedKey(Op::kConv, Format::kDense), AcceptsAll, PrepareConvDense,
                             ConvDenseWorkspaceBytes<Layout::kPanels>, ConvDensePanels),
     SWIZZLE_ROWS_PER_TARGET("conv_nchw_dense_bf16", RoundedKey(Op::kConv, Format::kDense, Layout::kNchw), AcceptsAll,

@@ -230,8 +230,8 @@ Json LayerJson(const LayerReport& layer, const Structure& structure) {
           {"output", ExtentJson(layer.output)},
           {"weight", WeightJson(layer, structure)},
           {"kernel", layer.kernel.empty() ? Json(nullptr) : Json(layer.kernel)},
-          {"packing", layer.packing.empty() ? Json(nullptr) : Json(layer.packing)},
-          {"small_batch_threads", layer.small_batch_threads == 0 ? Json(nullptr) : Json(layer.small_batch_threads)},
+          {"blocking", layer.blocking.empty() ? Json(nullptr) : Json(layer.blocking)},
+          {"serial", layer.serial},
           {"candidates", std::move(candidates)}};
 }
 

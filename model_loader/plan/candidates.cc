@@ -85,10 +85,10 @@ class Measurer::LayerWeight {
     if (!pattern_) pattern_ = weight_ == nullptr ? 0 : PatternHash(*weight_);
     return *pattern_;
   }
-  // Null for kernels without a weight, and where prepare makes none of this problem's packing.
+  // Null for kernels without a weight, and where prepare makes none of this problem's blocking.
   StatusOr<const PackedWeight*> For(const Kernel& kernel, const Problem& problem) {
     if (kernel.prepare == nullptr) return nullptr;
-    const auto [packed, is_new] = packed_.try_emplace({&kernel, problem.packing});
+    const auto [packed, is_new] = packed_.try_emplace({&kernel, problem.blocking});
     if (is_new) {
       SWIZZLE_ASSIGN_OR_RETURN(packed->second, backend_.Prepare(kernel, *weight_, problem));
     }
@@ -198,75 +198,84 @@ StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Netw
   return layers;
 }
 
-StatusOr<std::vector<double>> Measurer::PackingRatios(const Candidate& candidate, const Problem& problem, size_t b,
-                                                      LayerWeight& weight) {
-  const Kernel& kernel = *candidate.kernel;
-  std::vector<Problem> problems(kernel.packings.size(), problem);
-  for (size_t p = 0; p < problems.size(); ++p) problems[p].packing = static_cast<int>(p);
-  std::vector<double> ratios = {1.0};
-  for (size_t p = 1; p < problems.size() && cache_ != nullptr; ++p) {
-    const auto known = cache_->Find(kernel, problems[p], weight.pattern());
+StatusOr<std::vector<double>> Measurer::BlockingRatios(const Kernel& kernel, const Problem& problem,
+                                                       LayerWeight& weight) {
+  constexpr int kFirstBesideOthers = -1;  // the first one's time in the same race: others are compared with no other
+  std::vector<Problem> problems(kernel.blockings.size(), problem);
+  for (size_t i = 0; i < problems.size(); ++i) problems[i].blocking = i == 0 ? kFirstBesideOthers : static_cast<int>(i);
+  std::vector<double> times;
+  for (size_t i = 0; i < problems.size() && cache_ != nullptr; ++i) {
+    const auto known = cache_->Find(kernel, problems[i], weight.pattern());
     if (!known) break;
-    ratios.push_back(*known / std::max(candidate.microseconds[b], 1e-3));
+    times.push_back(*known);
   }
-  if (ratios.size() == problems.size()) {
-    timed_before_ += static_cast<int>(ratios.size()) - 1;
-    return ratios;
+  if (times.size() == problems.size()) {
+    timed_before_ += static_cast<int>(times.size());
+  } else {
+    if (!measures_) return std::vector<double>();
+    SWIZZLE_ASSIGN_OR_RETURN(times, RaceBlockings(kernel, problem, weight));
+    for (size_t i = 0; i < problems.size() && cache_ != nullptr; ++i) {
+      if (std::isfinite(times[i])) cache_->Add(kernel, problems[i], weight.pattern(), times[i]);
+    }
   }
-  if (!measures_) return std::vector<double>();
-
-  std::vector<Contender> contenders;
-  std::vector<size_t> places;
-  for (size_t p = 0; p < problems.size(); ++p) {
-    SWIZZLE_ASSIGN_OR_RETURN(const PackedWeight* const packed, weight.For(kernel, problems[p]));
-    if (packed == nullptr) continue;
-    contenders.push_back({&kernel, packed});
-    places.push_back(p);
-  }
-  ratios.assign(problems.size(), 1.0);
-  if (contenders.size() > 1) {
-    SWIZZLE_ASSIGN_OR_RETURN(const auto least, Measure(contenders, problem));
-    for (size_t c = 1; c < contenders.size(); ++c) ratios[places[c]] = absl::FDivDuration(least[c], least[0]);
-    timed_now_ += static_cast<int>(contenders.size()) - 1;
-  }
-  for (size_t p = 1; p < problems.size() && cache_ != nullptr; ++p) {
-    cache_->Add(kernel, problems[p], weight.pattern(), candidate.microseconds[b] * ratios[p]);
-  }
+  std::vector<double> ratios;
+  for (double time : times) ratios.push_back(time / std::max(times[0], 1e-3));
   return ratios;
 }
 
-StatusOr<int> Measurer::ChoosePacking(const Network& network, const Layer& layer, const Candidate& candidate) {
-  constexpr double kGain = 0.03;  // what is less is noise
+StatusOr<std::vector<double>> Measurer::RaceBlockings(const Kernel& kernel, const Problem& problem, LayerWeight& weight) {
+  std::vector<Contender> contenders;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < kernel.blockings.size(); ++i) {
+    Problem other = problem;
+    other.blocking = static_cast<int>(i);
+    SWIZZLE_ASSIGN_OR_RETURN(const PackedWeight* const packed, weight.For(kernel, other));
+    if (packed == nullptr) continue;
+    contenders.push_back({&kernel, packed});
+    places.push_back(i);
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const auto least, Measure(contenders, problem));
+  timed_now_ += static_cast<int>(contenders.size());
+  std::vector<double> times(kernel.blockings.size(), absl::ToDoubleMicroseconds(least[0]));
+  for (size_t c = 1; c < contenders.size(); ++c) times[places[c]] = absl::ToDoubleMicroseconds(least[c]);
+  return times;
+}
+
+StatusOr<int> Measurer::ChooseBlocking(const Network& network, const Layer& layer, const Kernel& kernel) {
+  constexpr double kGain = 0.03, kMostLoss = 0.02;  // of all batch sizes on average, and of any; what is less is noise
   LayerWeight weight(backend_, &network.weights[layer.weight]);
   Problem problem;
-  std::vector<double> total(candidate.kernel->packings.size());
-  for (size_t b = 0; b < batches_.size(); ++b) {
-    problem = LayerProblem(network, layer, batches_[b], settings_.threads, TypeOf(settings_.precision));
-    SWIZZLE_ASSIGN_OR_RETURN(const auto ratios, PackingRatios(candidate, problem, b, weight));
+  std::vector<double> total(kernel.blockings.size());
+  for (int64_t batch : batches_) {
+    problem = LayerProblem(network, layer, batch, settings_.threads, TypeOf(settings_.precision));
+    SWIZZLE_ASSIGN_OR_RETURN(const auto ratios, BlockingRatios(kernel, problem, weight));
     measurements_left_ -= static_cast<int64_t>(total.size());
     if (ratios.empty()) return 0;
-    for (size_t p = 0; p < total.size(); ++p) total[p] += ratios[p];
+    for (size_t i = 0; i < total.size(); ++i) {
+      total[i] += ratios[i] > 1.0 + kMostLoss ? std::numeric_limits<double>::infinity() : ratios[i];
+    }
   }
   const auto least = std::ranges::min_element(total);
   if (*least >= total[0] * (1.0 - kGain)) return 0;
-  // A tuning cache of a machine with other caches may name one that is as good as none here.
-  problem.packing = static_cast<int>(least - total.begin());
-  SWIZZLE_ASSIGN_OR_RETURN(const PackedWeight* const packed, weight.For(*candidate.kernel, problem));
-  return packed == nullptr ? 0 : problem.packing;
+  // A tuning cache of a machine with other caches may name one that is the first one again here.
+  problem.blocking = static_cast<int>(least - total.begin());
+  SWIZZLE_ASSIGN_OR_RETURN(const PackedWeight* const packed, weight.For(kernel, problem));
+  return packed == nullptr ? 0 : problem.blocking;
 }
 
-Status Measurer::ChoosePackings(const Network& network, std::span<Candidate> chosen) {
+Status Measurer::ChooseBlockings(const Network& network, std::span<Candidate> chosen) {
   const auto has_choice = [](const Candidate& candidate) {
-    return candidate.measured && candidate.kernel != nullptr && !candidate.kernel->packings.empty();
+    return candidate.measured && candidate.kernel != nullptr && !candidate.kernel->blockings.empty();
   };
   measurements_left_ = 0;
   for (const Candidate& candidate : chosen) {
-    if (has_choice(candidate)) measurements_left_ += static_cast<int64_t>(candidate.kernel->packings.size() * batches_.size());
+    const size_t blockings = has_choice(candidate) ? candidate.kernel->blockings.size() : 0;
+    measurements_left_ += static_cast<int64_t>(blockings * batches_.size());
   }
-  budget_left_ = packing_budget_;
+  budget_left_ = blocking_budget_;
   for (size_t i = 0; i < chosen.size(); ++i) {
     if (!has_choice(chosen[i])) continue;
-    SWIZZLE_ASSIGN_OR_RETURN(chosen[i].packing, ChoosePacking(network, network.layers[i], chosen[i]));
+    SWIZZLE_ASSIGN_OR_RETURN(chosen[i].blocking, ChooseBlocking(network, network.layers[i], *chosen[i].kernel));
   }
   return absl::OkStatus();
 }

@@ -32,7 +32,7 @@ struct Candidate {
   Layout output = Layout::kNchw;
   std::vector<double> microseconds = {};  // per batch size
   bool measured = false;                  // else estimated, wholly or (see Measurer) beyond the first batch size
-  int packing = 0;                        // of the kernel's
+  int blocking = 0;                        // of the kernel's
 };
 
 // Times kernels within one budget for all of them: what is left is shared out evenly over the measurements to come, and
@@ -55,7 +55,7 @@ class Measurer {
         batches_(std::move(batches)),
         cache_(options.tuning_cache),
         measures_(options.tuning_budget > absl::ZeroDuration()),
-        packing_budget_(options.tuning_budget / 5),
+        blocking_budget_(options.tuning_budget / 5),
         budget_left_(options.tuning_budget) {}
 
   const std::vector<int64_t>& batches() const { return batches_; }
@@ -65,10 +65,11 @@ class Measurer {
   // Every candidate of every layer with its times. UNIMPLEMENTED, naming the layer, if one has none.
   StatusOr<std::vector<std::vector<Candidate>>> MeasureLayers(const Network& network);
 
-  // Sets `packing` of candidates that MeasureLayers gave, one a layer, to which of their kernel's packings is fastest: the
-  // first, unless another is clearly faster. Those of a layer take turns, for a fifth of the budget more in all. What would
+  // Sets `blocking` of candidates that MeasureLayers gave, one a layer, to which of their kernel's blockings is fastest: the
+  // first, unless another is clearly faster, and slower at no batch size. Those of a layer take turns; their runs take a fifth of the budget
+  // more in all. What would
   // have to be measured without a budget stays at the first.
-  Status ChoosePackings(const Network& network, std::span<Candidate> chosen);
+  Status ChooseBlockings(const Network& network, std::span<Candidate> chosen);
 
   // Microseconds per batch size of converting an activation of this extent; empty if no kernel does.
   StatusOr<std::vector<double>> MeasureConversion(const NetworkValue& value, Layout from, Layout to);
@@ -84,11 +85,12 @@ class Measurer {
   // Microseconds of each, from the cache, else measured side by side; none if without a budget the cache lacks one.
   StatusOr<std::optional<std::vector<double>>> Time(std::span<const Kernel* const> kernels, const Problem& problem,
                                                     LayerWeight& weight);
-  StatusOr<int> ChoosePacking(const Network& network, const Layer& layer, const Candidate& candidate);
-  // What each packing of the candidate's kernel takes of the time that the first one does, at batches_[b]; none if they
-  // would have to be measured and there is no budget. 1 where a packing makes of the weight what the first does.
-  StatusOr<std::vector<double>> PackingRatios(const Candidate& candidate, const Problem& problem, size_t b,
-                                              LayerWeight& weight);
+  StatusOr<int> ChooseBlocking(const Network& network, const Layer& layer, const Kernel& kernel);
+  // What each blocking takes of the time that the first one does, from the cache, else measured; none if without a budget
+  // the cache lacks one. 1 where a blocking is the first one again.
+  StatusOr<std::vector<double>> BlockingRatios(const Kernel& kernel, const Problem& problem, LayerWeight& weight);
+  // Microseconds of each, measured side by side.
+  StatusOr<std::vector<double>> RaceBlockings(const Kernel& kernel, const Problem& problem, LayerWeight& weight);
   StatusOr<std::vector<absl::Duration>> Measure(std::span<const Contender> contenders, const Problem& problem);
   // Whether a candidate with this time at the first batch size can be left out at batches_[b].
   bool CannotWin(double microseconds, double least, size_t b) const;
@@ -100,7 +102,7 @@ class Measurer {
   const std::vector<int64_t> batches_;
   TuningCache* const cache_;
   const bool measures_;
-  const absl::Duration packing_budget_;
+  const absl::Duration blocking_budget_;
   absl::Duration budget_left_;
   int64_t measurements_left_ = 1;
   int timed_now_ = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "model_loader/plan/median.h"
 #include "model_loader/plan/trial_batch.h"
 
 namespace swizzle {
@@ -56,12 +57,12 @@ StatusOr<std::vector<absl::Duration>> MeasureSizes(const Plan& plan, int64_t row
       SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration time, TimeRuns(plan, trial, int64_t{1} << i, rows >> i));
       times[i] = absl::ToDoubleMicroseconds(time);
     }
-    const double middle = std::max(Middle(times), 1e-3);
-    unit = std::min(unit, middle);
-    for (size_t i = 0; i < sizes; ++i) ratios[i].push_back(times[i] / middle);
+    const double median = std::max(Median(times), 1e-3);
+    unit = std::min(unit, median);
+    for (size_t i = 0; i < sizes; ++i) ratios[i].push_back(times[i] / median);
   }
   std::vector<absl::Duration> times;
-  for (std::vector<double>& each : ratios) times.push_back(absl::Microseconds(unit * Middle(std::move(each))));
+  for (std::vector<double>& each : ratios) times.push_back(absl::Microseconds(unit * Median(std::move(each))));
   return times;
 }
 

@@ -7,8 +7,8 @@
 
 #include "model_loader/plan/micro_batch.h"
 #include "model_loader/plan/plan_impl.h"
+#include "model_loader/plan/serial_steps.h"
 #include "model_loader/plan/staging.h"
-#include "model_loader/plan/step_threads.h"
 #include "model_loader/plan/tail.h"
 #include "model_loader/plan/trial_batch.h"
 
@@ -25,9 +25,9 @@ std::vector<BatchSize> BucketSizes(BatchSize max, bool sequences) {
   return sizes;
 }
 
-// Of the tuning budget, what choosing threads and the micro-batch may take are these parts.
-constexpr int kStepThreadsShare = 10;
-constexpr int kMicroBatchShare = 5;
+// What choosing serial steps and the micro-batch may take beside the tuning budget: a tenth and a fifth of it.
+constexpr int kSerialStepsPart = 10;
+constexpr int kMicroBatchPart = 5;
 
 // What a plan is made of once it is built.
 struct PlanParts {
@@ -51,27 +51,31 @@ class CompiledPlan final : public Plan {
   // Once, before anything else is done with the plan.
   void SetMicroBatch(int64_t micro_batch) { report_.micro_batch = micro_batch; }
 
-  // Likewise: on how many threads each step computes batches of one row, or one sequence of middling length.
-  Status SetStepThreads(absl::Duration budget, TuningCache* cache, uint64_t plan_hash) {
-    const int64_t rows = std::max<int64_t>(network_.batch_size, 1);
+  // Likewise: which steps run on one thread in a batch of one row, or one sequence of middling length, or in the fixed
+  // batch. Returns the plan's hash with these.
+  StatusOr<uint64_t> SetSerialSteps(absl::Duration budget, TuningCache* cache, uint64_t plan_hash) {
+    if (threads_ == 1) return plan_hash;
+    const int64_t rows = network_.batch_size > 0 ? max_batch() : 1;
+    const int64_t tokens = rows * std::max<int64_t>(TrialLength(*this), 1);
     std::optional<TrialBatch> trial;  // made where something is measured
-    const auto time_steps = [&](std::span<const int> threads) -> StatusOr<std::vector<absl::Duration>> {
+    const auto time_steps = [&](const std::vector<bool>& serial) -> StatusOr<std::vector<absl::Duration>> {
       if (!trial) {
         SWIZZLE_ASSIGN_OR_RETURN(TrialBatch made, TrialBatch::Make(*this));
         trial.emplace(std::move(made));
       }
-      return TimeSteps(*trial, rows, threads);
+      return TimeSteps(*trial, rows, serial);
     };
-    SWIZZLE_ASSIGN_OR_RETURN(const auto chosen, ChooseStepThreads(static_cast<int>(parts_.steps.size()), threads_,
-                                                                  budget, cache, plan_hash, time_steps));
-    for (size_t i = 0; i < chosen.size(); ++i) {
-      if (chosen[i] == threads_) continue;
+    SWIZZLE_ASSIGN_OR_RETURN(const auto serial, ChooseSerialSteps(static_cast<int>(parts_.steps.size()), budget, cache,
+                                                                  ExtendPlanHash(plan_hash, tokens), time_steps));
+    for (size_t i = 0; i < serial.size(); ++i) {
+      if (!serial[i]) continue;
       Step& step = parts_.steps[i];
-      step.small_batch_threads = chosen[i];
-      if (step.layer >= 0) report_.layers[step.layer].small_batch_threads = chosen[i];
-      report_.small_batch = rows * std::max<int64_t>(TrialLength(*this), 1);
+      step.serial = true;
+      if (step.layer >= 0) report_.layers[step.layer].serial = true;
+      report_.small_batch = tokens;
+      plan_hash = ExtendPlanHash(plan_hash, static_cast<int64_t>(i));
     }
-    return absl::OkStatus();
+    return plan_hash;
   }
 
   const Network& network() const override { return network_; }
@@ -226,21 +230,22 @@ class CompiledPlan final : public Plan {
 
   void RunSteps(std::span<const Step> steps, const Bucket& bucket, BatchSize size, const Sequences* sequences,
                 ExecutionState& state) const {
-    const bool small = size.tokens <= report_.small_batch;
+    const bool small = (sequences == nullptr ? size.rows : size.tokens) <= report_.small_batch;
     for (const Step& step : steps) {
-      if (small) state.stream->LimitThreads(step.small_batch_threads);
+      if (small) state.stream->RunSerially(step.serial);
       RunStep(step, bucket, size, sequences, state);
     }
-    if (small) state.stream->LimitThreads(0);
+    if (small) state.stream->RunSerially(false);
   }
 
-  StatusOr<std::vector<absl::Duration>> TimeSteps(TrialBatch& trial, int64_t rows, std::span<const int> threads) const {
+  StatusOr<std::vector<absl::Duration>> TimeSteps(TrialBatch& trial, int64_t rows,
+                                                  const std::vector<bool>& serial) const {
     trial.Fill(rows);
     const BatchSize size = trial.SizeOf(rows);
     ExecutionState& state = trial.state();
     std::vector<absl::Duration> times;
-    for (size_t i = 0; i < threads.size(); ++i) {
-      state.stream->LimitThreads(threads[i]);
+    for (size_t i = 0; i < serial.size(); ++i) {
+      state.stream->RunSerially(serial[i]);
       const auto run = [&] { RunStep(parts_.steps[i], BucketFor(size), size, trial.sequences(), state); };
       SWIZZLE_ASSIGN_OR_RETURN(times.emplace_back(), state.stream->Time(run, {}));
     }
@@ -334,7 +339,7 @@ StatusOr<int64_t> PlanBuilder::AddLayer(const Layer& layer, const Candidate& can
   step.kernel = candidate.kernel;
   step.layer = layer_index;
   step.problem = LayerProblem(network_, layer, 1, settings_.threads, TypeOf(settings_.precision));
-  step.problem.packing = candidate.packing;
+  step.problem.blocking = candidate.blocking;
   step.tokens_out = network_.values[layer.output].per_token;
   step.tokens_in = layer.inputs.empty() ? step.tokens_out : network_.values[layer.inputs[0]].per_token;
   int64_t device_bytes = 0;
@@ -390,13 +395,13 @@ StatusOr<std::shared_ptr<const Plan>> PlanBuilder::Finish(PlanReport report, con
   auto plan = std::make_shared<CompiledPlan>(backend_, std::move(network_), std::move(report), settings_.threads,
                                              std::move(parts));
   if (backend_.shares_host_memory()) {
-    SWIZZLE_RETURN_IF_ERROR(
-        plan->SetStepThreads(options.tuning_budget / kStepThreadsShare, options.tuning_cache, hash_));
+    SWIZZLE_ASSIGN_OR_RETURN(hash_, plan->SetSerialSteps(options.tuning_budget / kSerialStepsPart, options.tuning_cache,
+                                                         hash_));
   }
   if (options.micro_batch > 0) {
     plan->SetMicroBatch(options.micro_batch);
   } else if (backend_.shares_host_memory()) {
-    SWIZZLE_ASSIGN_OR_RETURN(const int64_t micro_batch, ChooseMicroBatch(*plan, options.tuning_budget / kMicroBatchShare,
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t micro_batch, ChooseMicroBatch(*plan, options.tuning_budget / kMicroBatchPart,
                                                                          options.tuning_cache, hash_));
     plan->SetMicroBatch(micro_batch);
   }

@@ -27,7 +27,8 @@ struct PlanOptions {
   int threads = 0;                                 // of the streams it will run on; 0: all available
   Precision precision = Precision::kFloat32;       // the CPU has FP32 and BF16 (IsOfCpu)
   bool dense_only = false;                         // leaves sparse kernels out, for comparisons
-  // For all measurements together. Zero measures nothing: kernels are then chosen by rule of thumb (estimate.h).
+  // For measuring kernels, all together; on the CPU half as much more is for blockings, serial steps and micro-batches.
+  // Zero measures nothing: kernels are then chosen by rule of thumb (estimate.h).
   absl::Duration tuning_budget = absl::Seconds(10);
   // Asked before anything is measured, and told what was; outlives MakePlan. Null: none.
   TuningCache* tuning_cache = nullptr;
@@ -51,8 +52,8 @@ struct LayerReport {
   std::string format;           // of the stored weight
   int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;
   std::string kernel;           // chosen
-  std::string packing;          // of its weight (Kernel::packings), where it isn't the usual one
-  int small_batch_threads = 0;          // that it runs on where a batch is no larger than PlanReport::small_batch; 0: all
+  std::string blocking;         // of its weight (Kernel::blockings), where it isn't the usual one
+  bool serial = false;          // runs on one thread where a batch is no larger than PlanReport::small_batch
   std::vector<Candidate> candidates;  // the chosen one among them
   double sparsity() const {
     const int64_t total = weight_rows * weight_cols;
@@ -71,7 +72,7 @@ struct PlanReport {
   // run at most (see micro_batch.h); one sequence may have more. On a GPU, and where nothing was measured, all that a
   // plan takes.
   int64_t micro_batch = 0;
-  int64_t small_batch = 0;      // rows, or tokens, of a batch that some layers compute on fewer threads; 0: none do
+  int64_t small_batch = 0;      // rows, or tokens, of a batch that some layers compute on one thread; 0: none do
   int timed_now = 0;            // measurements made for this plan
   int timed_before = 0;         // taken from the tuning cache
   int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;

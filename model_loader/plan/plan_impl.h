@@ -22,7 +22,7 @@ struct Step {
   std::vector<int> inputs;
   int output = -1;
   int layer = -1;            // that it computes; none for conversions
-  int small_batch_threads = 0;       // that it runs on where a batch is small (step_threads.h); 0: all
+  bool serial = false;       // where a batch is small (serial_steps.h)
 
   Problem ProblemAt(BatchSize size) const {
     Problem sized = problem;

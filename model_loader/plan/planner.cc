@@ -87,7 +87,7 @@ StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend
 
   std::vector<Candidate> chosen_candidates;
   for (size_t i = 0; i < candidates.size(); ++i) chosen_candidates.push_back(candidates[i][chosen[i]]);
-  SWIZZLE_RETURN_IF_ERROR(measurer.ChoosePackings(network, chosen_candidates));
+  SWIZZLE_RETURN_IF_ERROR(measurer.ChooseBlockings(network, chosen_candidates));
 
   PlanReport report;
   report.backend = std::string(backend.name());
@@ -103,8 +103,8 @@ StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Layer& layer = builder.network().layers[i];
     LayerReport layer_report = DescribeLayer(builder.network(), layer, candidates[i], chosen[i]);
-    if (const int packing = chosen_candidates[i].packing; packing != 0) {
-      layer_report.packing = std::string(chosen_candidates[i].kernel->packings[packing]);
+    if (const int blocking = chosen_candidates[i].blocking; blocking != 0) {
+      layer_report.blocking = std::string(chosen_candidates[i].kernel->blockings[blocking]);
     }
     SWIZZLE_ASSIGN_OR_RETURN(layer_report.device_bytes, builder.AddLayer(layer, chosen_candidates[i]));
     report.device_bytes += layer_report.device_bytes;

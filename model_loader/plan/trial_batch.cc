@@ -1,7 +1,6 @@
 #include "model_loader/plan/trial_batch.h"
 
 #include <algorithm>
-#include <cstddef>
 
 namespace swizzle {
 
@@ -11,7 +10,8 @@ int64_t TrialLength(const Plan& plan) {
   if (!network.sequences) return 0;
   if (network.sequences->length > 0) return network.sequences->length;
   const int64_t positions = plan.PositionLimit();
-  return std::min({kLength, positions > 0 ? positions : kLength, plan.max_tokens()});
+  const int64_t rows = network.batch_size > 0 ? plan.max_batch() : 1;
+  return std::min({kLength, positions > 0 ? positions : kLength, plan.max_tokens() / rows});
 }
 
 StatusOr<TrialBatch> TrialBatch::Make(const Plan& plan) {
@@ -32,12 +32,6 @@ void TrialBatch::Fill(int64_t rows) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].value != -1) std::ranges::fill(plan_.Input(state_, static_cast<int>(i), size), 0.0f);
   }
-}
-
-double Middle(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
 }
 
 }  // namespace swizzle

@@ -10,7 +10,7 @@
 
 namespace swizzle {
 
-// Tokens of a row that is timed: a middling length; 0 where the plan has no sequences.
+// Tokens of a row that is timed: a middling length, of which a fixed batch fits the plan; 0 where it has no sequences.
 int64_t TrialLength(const Plan& plan);
 
 // Inputs of zeros, in a state of their own. Single-owner.
@@ -36,9 +36,6 @@ class TrialBatch {
   std::vector<int32_t> begins_, positions_;
   Sequences sequences_;
 };
-
-// The middle value, of an even number the upper one of the two. REQUIRES: there are some.
-double Middle(std::vector<double> values);
 
 }  // namespace swizzle
 

@@ -42,7 +42,7 @@ std::string ProblemText(const Problem& problem) {
                 problem.epilogue.Clamps() ? " clamped" : "", problem.epilogue.residual ? " residual" : "",
                 fused ? Concat(" ", FunctionKindName(fused->kind)) : "", problem.attention.packed ? " packed" : "",
                 IsAttention(problem.op) ? Concat(" heads ", problem.attention.heads) : "", " threads ",
-                problem.threads, problem.packing == 0 ? "" : Concat(" packing ", problem.packing));
+                problem.threads, problem.blocking == 0 ? "" : Concat(" blocking ", problem.blocking));
 }
 
 std::string HexText(uint64_t number) {
@@ -95,6 +95,8 @@ uint64_t ExtendPlanHash(uint64_t hash, const Kernel& kernel, const Problem& prob
                                   HexText(weight == nullptr ? 0 : PatternHash(*weight)));
   return XXH3_64bits_withSeed(step.data(), step.size(), hash);
 }
+
+uint64_t ExtendPlanHash(uint64_t hash, int64_t number) { return XXH3_64bits_withSeed(&number, sizeof(number), hash); }
 
 TuningCache::TuningCache(std::filesystem::path file, const Backend& backend)
     : file_(std::move(file)), device_(backend.device_name()), features_(backend.features_text()) {
@@ -150,13 +152,14 @@ std::string TuningCache::KeyOfRuns(uint64_t plan_hash, int64_t rows, int64_t mic
   return key.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string TuningCache::KeyOfStep(uint64_t plan_hash, int step, int threads) const {
+std::string TuningCache::KeyOfStep(uint64_t plan_hash, int step, Steps steps) const {
+  constexpr const char* kNames[] = {"all", "one", "chosen"};
   const Json key = {{"device", device_},
                     {"features", features_},
                     {"kernel_table", kKernelTableVersion},
                     {"plan", HexText(plan_hash)},
                     {"step", step},
-                    {"step_threads", threads}};
+                    {"threads", kNames[static_cast<int>(steps)]}};
   return key.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -189,12 +192,12 @@ void TuningCache::AddRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch,
   AddKey(KeyOfRuns(plan_hash, rows, micro_batch), microseconds);
 }
 
-std::optional<double> TuningCache::FindStep(uint64_t plan_hash, int step, int threads) const {
-  return FindKey(KeyOfStep(plan_hash, step, threads));
+std::optional<double> TuningCache::FindStep(uint64_t plan_hash, int step, Steps steps) const {
+  return FindKey(KeyOfStep(plan_hash, step, steps));
 }
 
-void TuningCache::AddStep(uint64_t plan_hash, int step, int threads, double microseconds) {
-  AddKey(KeyOfStep(plan_hash, step, threads), microseconds);
+void TuningCache::AddStep(uint64_t plan_hash, int step, Steps steps, double microseconds) {
+  AddKey(KeyOfStep(plan_hash, step, steps), microseconds);
 }
 
 Status TuningCache::Save() {

@@ -6,8 +6,8 @@
 //    "kernel_table":1,"microseconds":12.5,"pattern":"5f1d0e6ac1b2a093","problem":"conv 1x512x14x14 -> ... threads 2"}
 //
 // or, in place of kernel, pattern and problem, "plan", a hash of its kernels, problems and patterns: with "rows" and
-// "micro_batch" of a batch in parts or runs (micro_batch.h), with "step" and "step_threads" of one of its steps in a small
-// batch (step_threads.h). A record holds where everything but the time is equal. The
+// "micro_batch" of a batch in parts or runs (micro_batch.h), with "step" and "threads" of one of its steps in a small
+// batch (serial_steps.h). A record holds where everything but the time is equal. The
 // pattern is a hash of the places of a weight's nonzeros: two layers of one shape and sparsity may still take different
 // times. Machines may share a file: records of others are kept. Files are replaced whole, so that a reader never sees
 // half of one.
@@ -32,6 +32,8 @@ uint64_t PatternHash(const Weight& weight);
 
 // A hash of what a plan runs, begun with 0 and extended by each step. weight: null for kernels without any. Stable likewise.
 uint64_t ExtendPlanHash(uint64_t hash, const Kernel& kernel, const Problem& problem, const Weight* weight);
+// Likewise by what else a plan's times depend on: the size of a batch, say.
+uint64_t ExtendPlanHash(uint64_t hash, int64_t number);
 
 // Thread-safe.
 class TuningCache {
@@ -54,11 +56,11 @@ class TuningCache {
   std::optional<double> FindRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch) const;
   void AddRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch, double microseconds);
 
-  // Likewise of a step of a plan on so many threads, in a small batch.
+  // Likewise of a step of a plan in a small batch.
+  enum class Steps { kParallel, kSerial, kChosen };  // on all threads, on one, each on what was chosen for it
   static constexpr int kAllSteps = -1;
-  static constexpr int kChosenThreads = 0;  // each step's own
-  std::optional<double> FindStep(uint64_t plan_hash, int step, int threads) const;
-  void AddStep(uint64_t plan_hash, int step, int threads, double microseconds);
+  std::optional<double> FindStep(uint64_t plan_hash, int step, Steps steps) const;
+  void AddStep(uint64_t plan_hash, int step, Steps steps, double microseconds);
 
   // Writes what was added, if anything was, beside what others have written since. RESOURCE_EXHAUSTED if records had to
   // be dropped; an error of the file system leaves the old file.
@@ -70,7 +72,7 @@ class TuningCache {
   static Status Read(const std::filesystem::path& file, Records& records);
   std::string KeyOf(const Kernel& kernel, const Problem& problem, uint64_t pattern) const;
   std::string KeyOfRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch) const;
-  std::string KeyOfStep(uint64_t plan_hash, int step, int threads) const;
+  std::string KeyOfStep(uint64_t plan_hash, int step, Steps steps) const;
   std::optional<double> FindKey(const std::string& key) const;
   void AddKey(std::string key, double microseconds);
 

@@ -67,9 +67,11 @@ class Runner {
     plan.tuning_budget = absl::Seconds(options.budget);
     SWIZZLE_ASSIGN_OR_RETURN(auto made, MakePlan(network, backend, plan));
     SWIZZLE_ASSIGN_OR_RETURN(Runner runner, Make(std::move(made), size));
-    if (options.pin_threads) runner.state_.stream->PinThreads(0);
+    if (options.pin_threads) runner.PinThreads(0);
     return runner;
   }
+
+  void PinThreads(int executor) { state_.stream->PinThreads(executor); }
 
   // Another executor of the same plan.
   StatusOr<Runner> Another() const { return Make(plan_, size_); }
@@ -139,10 +141,11 @@ class Runner {
 };
 
 // Batches a second of this many executors of the runner's plan, side by side.
-StatusOr<double> Rate(const Runner& runner, int streams) {
+StatusOr<double> Rate(const Runner& runner, int streams, bool pin_threads) {
   std::vector<Runner> runners;
   for (int i = 0; i < streams; ++i) {
     SWIZZLE_ASSIGN_OR_RETURN(Runner another, runner.Another());
+    if (pin_threads) another.PinThreads(i);
     for (int warm = 0; warm < 5; ++warm) SWIZZLE_RETURN_IF_ERROR(another.Microseconds());
     runners.push_back(std::move(another));
   }
@@ -244,7 +247,7 @@ Status Measure(const Options& options, const Network& network) {
   result["dense_arena_bytes"] = dense.arena_bytes();
   if (network.sequences) AddTokenRates(options, result);
   for (int streams = 1; options.streams > 1 && streams <= options.streams; streams *= 2) {
-    SWIZZLE_ASSIGN_OR_RETURN(const double rate, Rate(sparse, streams));
+    SWIZZLE_ASSIGN_OR_RETURN(const double rate, Rate(sparse, streams, options.pin_threads));
     result["batches_per_second"][std::to_string(streams)] = rate;
   }
   if (options.json) {
@@ -299,7 +302,8 @@ int main(int argc, char** argv) {
   app.add_option("--streams", options.streams, "executors to run side by side, too")->check(CLI::Range(1, 64));
   app.add_option("--tuning-budget", options.budget, "seconds, for each plan");
   app.add_flag("--layers", options.layers, "print each layer");
-  app.add_flag("--pin-threads", options.pin_threads, "keep each thread to a processor, as the server does with eight or more");
+  app.add_flag("--pin-threads", options.pin_threads,
+               "keep each thread to a processor, as the server does with eight or more");
   app.add_flag("--against-single", options.against_single, "beside the same plan in FP32, instead of the dense one");
   app.add_option("--write", options.write, "write the model as this .swz file, and measure nothing");
   app.add_option("-o,--output", format)->check(CLI::IsMember({"text", "json"}));

@@ -224,25 +224,25 @@ class CaseRun {
     if (WorksInPlace(problem().op) && kernel_.key.input == kernel_.key.output) {
       Run(packed.get(), sequences.backend_view(), true);
     }
-    for (size_t p = 1; p < kernel_.packings.size(); ++p) {
+    for (size_t p = 1; p < kernel_.blockings.size(); ++p) {
       const auto other = Prepare(weight, static_cast<int>(p));
       if (other == nullptr) continue;
-      SCOPED_TRACE(kernel_.packings[p]);
-      ++packings_seen_;
+      SCOPED_TRACE(kernel_.blockings[p]);
+      ++blockings_seen_;
       Run(other.get(), sequences.backend_view(), false);
     }
   }
 
-  int packings_seen() const { return packings_seen_; }  // other than the first
+  int blockings_seen() const { return blockings_seen_; }  // other than the first
 
  private:
   const Problem& problem() const { return case_.problem; }
 
   // Prepared at another batch size than the one it runs with: a packed weight serves them all.
-  std::unique_ptr<PackedWeight> Prepare(const Weight& weight, int packing) {
+  std::unique_ptr<PackedWeight> Prepare(const Weight& weight, int blocking) {
     if (kernel_.prepare == nullptr) return nullptr;
     Problem other = problem();
-    other.packing = packing;
+    other.blocking = blocking;
     other.input.batch = other.output.batch = problem().input.batch + 3;
     auto packed = backend_.Prepare(kernel_, weight, other);
     EXPECT_TRUE(packed.ok()) << packed.status().message();
@@ -313,7 +313,7 @@ class CaseRun {
   const int seed_;
   std::vector<reference::Values> inputs_;
   reference::Result expected_;
-  int packings_seen_ = 0;
+  int blockings_seen_ = 0;
 };
 
 }  // namespace
@@ -341,19 +341,19 @@ Stream& RowChecker::StreamOf(int threads) {
 }
 
 void RowChecker::Check(const Kernel& kernel) {
-  int packings_seen = 0;
+  int blockings_seen = 0;
   for (const SeededCase& seeded : CasesOf(kernel, backend_.shares_host_memory())) {
     SCOPED_TRACE(CaseText(seeded.kernel_case));
     const int threads = backend_.shares_host_memory() ? seeded.kernel_case.problem.threads : 1;
     Stream& stream = StreamOf(threads);
     CaseRun run(backend_, stream, kernel, seeded);
-    stream.LimitThreads(seeded.seed % 3 == 0 ? std::max(threads - 1, 1) : 0);
+    stream.RunSerially(seeded.seed % 3 == 0);
     run.Check();
-    packings_seen += run.packings_seen();
+    blockings_seen += run.blockings_seen();
     if (testing::Test::HasFailure()) return;
   }
-  if (!kernel.packings.empty()) {
-    EXPECT_GT(packings_seen, 0) << "no case has a weight that is packed in other ways";
+  if (!kernel.blockings.empty()) {
+    EXPECT_GT(blockings_seen, 0) << "no case has a weight that is packed in other ways";
   }
 }
 

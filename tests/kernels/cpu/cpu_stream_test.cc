@@ -27,30 +27,27 @@ TEST_P(CpuStreamTest, EveryTaskRunsOnce) {
   }
 }
 
-TEST_P(CpuStreamTest, NoMoreThreadsTakePartThanTheyMay) {
-  for (const int most : {1, 2, GetParam() + 1, 0}) {
-    stream_.LimitThreads(most);
-    const int limit = most == 0 ? GetParam() : std::min(most, GetParam());
-    for (const int64_t tasks : {1, 5, 64}) {
-      std::vector<std::atomic<int>> runs(tasks);
-      std::atomic<int> at_once = 0, most_at_once = 0;
-      stream_.ParallelFor(tasks, [&](int64_t i) {
-        const int now = ++at_once;
-        for (int seen = most_at_once; seen < now && !most_at_once.compare_exchange_weak(seen, now);) {
-        }
-        std::this_thread::yield();
-        ++runs[i];
-        --at_once;
-      });
-      for (int64_t i = 0; i < tasks; ++i) ASSERT_EQ(runs[i], 1) << i << " of " << tasks;
-      EXPECT_LE(most_at_once, limit);
-      std::atomic<int64_t> items = 0;
-      stream_.ParallelRanges(tasks, [&](int64_t slot, int64_t begin, int64_t end) {
-        EXPECT_LT(slot, GetParam());
-        items += end - begin;
-      });
-      EXPECT_EQ(items, tasks);
-    }
+TEST_P(CpuStreamTest, TheCallerAloneRunsSerially) {
+  const auto caller = std::this_thread::get_id();
+  for (const int64_t tasks : {0, 1, 5, 64}) {
+    stream_.RunSerially(true);
+    std::vector<int64_t> order;
+    stream_.ParallelFor(tasks, [&](int64_t i) {
+      EXPECT_EQ(std::this_thread::get_id(), caller);
+      order.push_back(i);
+    });
+    ASSERT_EQ(static_cast<int64_t>(order.size()), tasks);
+    for (int64_t i = 0; i < tasks; ++i) EXPECT_EQ(order[i], i);
+    stream_.ParallelRanges(tasks, [&](int64_t slot, int64_t begin, int64_t end) {
+      EXPECT_EQ(std::this_thread::get_id(), caller);
+      EXPECT_EQ(slot, 0);
+      EXPECT_EQ(begin, 0);
+      EXPECT_EQ(end, tasks);
+    });
+    stream_.RunSerially(false);
+    std::atomic<int64_t> runs = 0;
+    stream_.ParallelFor(tasks, [&](int64_t) { ++runs; });
+    EXPECT_EQ(runs, tasks);
   }
 }
 

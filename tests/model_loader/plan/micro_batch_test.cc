@@ -61,10 +61,10 @@ class SleepyPlan final : public FakePlan {
 
 // By far the fastest for 8 rows: four runs of two.
 SleepyPlan TwoAreBest(int64_t max_batch = 64) {
-  return SleepyPlan(max_batch, {{1, absl::Milliseconds(5)},
-                                {2, absl::Milliseconds(1)},
-                                {4, absl::Milliseconds(25)},
-                                {8, absl::Milliseconds(50)}});
+  return SleepyPlan(max_batch, {{1, absl::Milliseconds(1)},
+                                {2, absl::Microseconds(200)},
+                                {4, absl::Milliseconds(5)},
+                                {8, absl::Milliseconds(10)}});
 }
 
 TEST(MicroBatchTest, TakesTheSizeThatIsFastestForAWholeBatch) {
@@ -87,7 +87,7 @@ TEST(MicroBatchTest, IsAllWhereNothingCanBeMeasured) {
   const SleepyPlan plan = TwoAreBest();
   EXPECT_EQ(*ChooseMicroBatch(plan, absl::ZeroDuration(), nullptr, 1), 64);
   EXPECT_TRUE(plan.runs.empty());
-  EXPECT_EQ(*ChooseMicroBatch(plan, absl::Milliseconds(1), nullptr, 1), 64);  // one row takes 5 ms
+  EXPECT_EQ(*ChooseMicroBatch(plan, absl::Milliseconds(1), nullptr, 1), 64);  // one row takes as long
   EXPECT_EQ(plan.runs, (std::map<int64_t, int>{{1, 1}}));
 }
 

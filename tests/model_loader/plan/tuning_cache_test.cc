@@ -90,7 +90,7 @@ TEST_F(TuningCacheTest, KeepsApartWhateverATimeDependsOn) {
   EXPECT_TRUE(unknown([](Problem& p) { p.epilogue.low = 0; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.epilogue.residual = true; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.threads = 1; }));
-  EXPECT_TRUE(unknown([](Problem& p) { p.packing = 1; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.blocking = 1; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.op = Op::kFunction; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.epilogue.function = Function{FunctionKind::kGelu, 0, 0}; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.attention.packed = true; }));
@@ -105,14 +105,16 @@ TEST_F(TuningCacheTest, KeepsApartWhateverATimeDependsOn) {
 }
 
 TEST_F(TuningCacheTest, KeepsApartStepsAndTheirThreads) {
+  using Steps = TuningCache::Steps;
   TuningCache cache = Open();
-  cache.AddStep(5, 1, 4, 12.5);
-  EXPECT_EQ(cache.FindStep(5, 1, 4), 12.5);
-  EXPECT_EQ(cache.FindStep(6, 1, 4), std::nullopt);
-  EXPECT_EQ(cache.FindStep(5, 2, 4), std::nullopt);
-  EXPECT_EQ(cache.FindStep(5, 1, 2), std::nullopt);
+  cache.AddStep(5, 1, Steps::kSerial, 12.5);
+  EXPECT_EQ(cache.FindStep(5, 1, Steps::kSerial), 12.5);
+  EXPECT_EQ(cache.FindStep(6, 1, Steps::kSerial), std::nullopt);
+  EXPECT_EQ(cache.FindStep(5, 2, Steps::kSerial), std::nullopt);
+  EXPECT_EQ(cache.FindStep(5, 1, Steps::kParallel), std::nullopt);
+  EXPECT_EQ(cache.FindStep(5, 1, Steps::kChosen), std::nullopt);
   ASSERT_TRUE(cache.Save().ok());
-  EXPECT_EQ(Open().FindStep(5, 1, 4), 12.5);
+  EXPECT_EQ(Open().FindStep(5, 1, Steps::kSerial), 12.5);
 }
 
 TEST_F(TuningCacheTest, RecordsOfOtherMachinesAreKeptAndNotUsed) {
@@ -217,6 +219,13 @@ TEST_F(TuningCacheTest, AFullFileTakesNoMore) {
   EXPECT_EQ(Open().Find(kernel_, problem_, 7), std::nullopt);
 }
 
+TEST(PlanHashTest, DependsOnNumbersAndTheirOrder) {
+  const uint64_t one_two = ExtendPlanHash(ExtendPlanHash(7, 1), 2);
+  EXPECT_EQ(one_two, ExtendPlanHash(ExtendPlanHash(7, 1), 2));
+  EXPECT_NE(one_two, ExtendPlanHash(ExtendPlanHash(7, 2), 1));
+  EXPECT_NE(one_two, ExtendPlanHash(ExtendPlanHash(8, 1), 2));
+}
+
 TEST(PatternHashTest, DependsOnThePlacesOfNonzerosOnly) {
   const auto sparse = [](std::vector<float> values) {
     return Weight{CsrMatrix::FromDense({.rows = 2, .cols = 3, .values = std::move(values)}), {}};
@@ -249,6 +258,7 @@ TEST_F(TuningCacheTest, ASecondPlanMeasuresNothing) {
     ASSERT_EQ(again.layers.size(), first.layers.size());
     for (size_t i = 0; i < first.layers.size(); ++i) {
       EXPECT_EQ(again.layers[i].kernel, first.layers[i].kernel);
+      EXPECT_EQ(again.layers[i].blocking, first.layers[i].blocking);
       for (size_t k = 0; k < first.layers[i].candidates.size(); ++k) {
         EXPECT_EQ(again.layers[i].candidates[k].microseconds, first.layers[i].candidates[k].microseconds);
         EXPECT_EQ(again.layers[i].candidates[k].measured, first.layers[i].candidates[k].measured);
