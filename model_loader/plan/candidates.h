@@ -65,10 +65,9 @@ class Measurer {
   // Every candidate of every layer with its times. UNIMPLEMENTED, naming the layer, if one has none.
   StatusOr<std::vector<std::vector<Candidate>>> MeasureLayers(const Network& network);
 
-  // Sets `blocking` of candidates that MeasureLayers gave, one a layer, to which of their kernel's blockings is fastest: the
-  // first, unless another is clearly faster, and slower at no batch size. Those of a layer take turns; their runs take a fifth of the budget
-  // more in all. What would
-  // have to be measured without a budget stays at the first.
+  // Sets `blocking` of candidates that MeasureLayers gave, one a layer, to which of their kernel's blockings is fastest:
+  // the first, unless another is clearly faster, and slower at no batch size. Those of a layer take turns; all runs
+  // together take a fifth of the budget more. What would have to be measured without a budget stays at the first.
   Status ChooseBlockings(const Network& network, std::span<Candidate> chosen);
 
   // Microseconds per batch size of converting an activation of this extent; empty if no kernel does.
