@@ -18,8 +18,8 @@ std::vector<const Kernel*> Candidates(const Backend& backend, const Problem& pro
   std::vector<const Kernel*> candidates;
   for (const Kernel& kernel : backend.kernels()) {
     const bool runs_here = (kernel.required_features & ~backend.features()) == 0;
-    if (runs_here && kernel.key.op == problem.op && HasTypes(kernel.key, problem.dtype) && TakesFormat(kernel, format) &&
-        kernel.accepts(problem)) {
+    if (runs_here && kernel.key.op == problem.op && HasTypes(kernel.key, problem.dtype) &&
+        TakesFormat(kernel, format) && kernel.accepts(problem)) {
       candidates.push_back(&kernel);
     }
   }

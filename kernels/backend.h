@@ -28,7 +28,8 @@ class Buffer {
   virtual size_t bytes() const = 0;
 };
 
-// Work that was recorded once, to be run again and again on the stream it was recorded on. Single-owner, like the stream.
+// Work that was recorded once, to be run again and again on the stream it was recorded on. Single-owner, like the
+// stream.
 class Recording {
  public:
   virtual ~Recording() = default;
@@ -45,8 +46,8 @@ class Stream {
 
   virtual ~Stream() = default;
   virtual int threads() const = 0;
-  // From the next work on the stream's threads, and until Synchronize the one that runs it, keep to one processor each: of
-  // those that the process may use, in order and round again, those from executor * threads() on. Not on a GPU.
+  // From the next work on the stream's threads, and until Synchronize the one that runs it, keep to one processor each:
+  // of those that the process may use, in order and round again, those from executor * threads() on. Not on a GPU.
   virtual void PinThreads(int) {}
   // Whether the caller's thread alone runs what comes, until the next call. Not on a GPU.
   virtual void RunSerially(bool) {}
@@ -73,10 +74,10 @@ struct DeviceMemory {
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual std::string_view name() const = 0;         // "cpu", "cuda:0"
-  virtual std::string device_name() const = 0;       // the processor's name, for reports and cache keys
-  virtual uint32_t features() const = 0;             // bits that kernels require
-  virtual std::string features_text() const = 0;     // "avx512 avx2", "sm_90"
+  virtual std::string_view name() const = 0;      // "cpu", "cuda:0"
+  virtual std::string device_name() const = 0;    // the processor's name, for reports and cache keys
+  virtual uint32_t features() const = 0;          // bits that kernels require
+  virtual std::string features_text() const = 0;  // "avx512 avx2", "sm_90"
   virtual std::span<const Kernel> kernels() const = 0;
   // Whether the host can read and write what Allocate returns.
   virtual bool shares_host_memory() const = 0;

@@ -10,8 +10,20 @@
 namespace swizzle {
 
 enum class DType : uint8_t {
-  kBool, kUint8, kUint16, kUint32, kUint64, kInt8, kInt16, kInt32, kInt64,
-  kFloat16, kFloat32, kFloat64, kBFloat16, kString,
+  kBool,
+  kUint8,
+  kUint16,
+  kUint32,
+  kUint64,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kFloat16,
+  kFloat32,
+  kFloat64,
+  kBFloat16,
+  kString,
 };
 
 // Bytes of one element; 0 for kString, whose elements vary.

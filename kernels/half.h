@@ -26,7 +26,7 @@ inline uint16_t HalfOfFloat(float value) {
   const uint32_t sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7FFFFFFFu;
   if (magnitude > 0x7F800000u) return static_cast<uint16_t>(sign | 0x7E00u);
   if (magnitude >= 0x477FF000u) return static_cast<uint16_t>(sign | 0x7C00u);  // rounds to 65536 or more
-  if (magnitude < 0x38800000u) {                                                // subnormal: units of 2^-24
+  if (magnitude < 0x38800000u) {                                               // subnormal: units of 2^-24
     const float units = std::nearbyint(std::bit_cast<float>(magnitude) * 0x1p24f);
     return static_cast<uint16_t>(sign | static_cast<uint32_t>(units));
   }

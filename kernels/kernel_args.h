@@ -22,13 +22,13 @@ class PackedWeight {
 
 struct KernelArgs {
   const Problem* problem = nullptr;
-  const PackedWeight* weight = nullptr;          // what prepare returned; null for ops without weights
+  const PackedWeight* weight = nullptr;  // what prepare returned; null for ops without weights
   // InputCount() of them, and a residual; aligned to kBufferAlignment. Elements are of the key's types, whatever the
   // pointer says. On a GPU these, output and workspace are device memory.
   std::span<const float* const> inputs;
-  float* output = nullptr;                       // distinct from every input; where WorksInPlace it may be inputs[0]
-  std::span<std::byte> workspace;                // at least workspace_bytes(problem), aligned to kBufferAlignment
-  const Sequences* sequences = nullptr;          // for ops of token sequences; of as many tokens as the extents say
+  float* output = nullptr;               // distinct from every input; where WorksInPlace it may be inputs[0]
+  std::span<std::byte> workspace;        // at least workspace_bytes(problem), aligned to kBufferAlignment
+  const Sequences* sequences = nullptr;  // for ops of token sequences; of as many tokens as the extents say
 };
 
 // An operand of a kernel as what it is.

@@ -8,7 +8,8 @@
 //   kPanels    [panel][channels][panel width]: the positions of the whole batch, cut into panels of at most
 //              kMaxPanelWidth positions, widths spread evenly in units of kPositionUnit. Sparse kernels stream it.
 //   kBlocked16 [batch][ceil(channels/16)][height*width][16]: oneDNN's nChw16c. Padding channels hold zeros.
-//   kRows      [channels][RowStride(positions)]: a row of all positions of the batch for each channel. Sparse kernels on
+//   kRows      [channels][RowStride(positions)]: a row of all positions of the batch for each channel. Sparse kernels
+//   on
 //              GPUs gather such rows. Spare positions at the end of a row belong to no request.
 //   kNhwc      [batch][height*width][channels]. Dense kernels on GPUs.
 //
@@ -52,7 +53,9 @@ struct Extent {
 };
 
 // Elements from one row of kRows to the next: 16 elements of any type start on 32 bytes.
-constexpr int64_t RowStride(int64_t positions) { return (positions + kPositionUnit - 1) / kPositionUnit * kPositionUnit; }
+constexpr int64_t RowStride(int64_t positions) {
+  return (positions + kPositionUnit - 1) / kPositionUnit * kPositionUnit;
+}
 
 // Elements in a buffer of this extent and layout, padding included.
 int64_t LayoutElements(const Extent& extent, Layout layout);

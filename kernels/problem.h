@@ -27,11 +27,11 @@ enum class Op : uint8_t {
   kTranspose,      // each row, a matrix [channels, plane], becomes [plane, channels]
 
   // Of token sequences. The batch of such an extent is the tokens of all sequences (see sequences.h), its plane is 1.
-  kEmbedding,      // y[t] = row index(t) of W, see Lookup
-  kLayerNorm,      // y = (x - mean(x)) / sqrt(variance(x) + epsilon) * W + bias over channels; W is [channels, 1]
-  kAttention,      // softmax(q k^T * scale + key bias) v within each sequence and head; inputs q, k, v
-  kSelectToken,    // one token of each sequence: [tokens, channels] -> [sequences, channels]
-  kMeanTokens,     // the mean of each sequence's tokens with a key bias of 0 (zeros where there is none), likewise
+  kEmbedding,        // y[t] = row index(t) of W, see Lookup
+  kLayerNorm,        // y = (x - mean(x)) / sqrt(variance(x) + epsilon) * W + bias over channels; W is [channels, 1]
+  kAttention,        // softmax(q k^T * scale + key bias) v within each sequence and head; inputs q, k, v
+  kSelectToken,      // one token of each sequence: [tokens, channels] -> [sequences, channels]
+  kMeanTokens,       // the mean of each sequence's tokens with a key bias of 0 (zeros where there is none), likewise
   kSparseAttention,  // kAttention of each query to the keys that W, a pattern, gives its place; see Attention::length
 };
 std::string_view OpName(Op op);
@@ -66,8 +66,8 @@ enum class FunctionKind : uint8_t {
   kHardSwish,    // x * clamp(alpha * x + beta, 0, 1); alpha 1/6 and beta 1/2 are ONNX's HardSwish
   kLeakyRelu,    // x where x >= 0, else alpha * x
   kTanh,
-  kGelu,         // x / 2 * (1 + erf(x / sqrt(2)))
-  kGeluTanh,     // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+  kGelu,      // x / 2 * (1 + erf(x / sqrt(2)))
+  kGeluTanh,  // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
 };
 inline constexpr int kFunctionKindCount = 8;
 std::string_view FunctionKindName(FunctionKind kind);
@@ -79,12 +79,12 @@ struct Function {
   bool operator==(const Function&) const = default;
 };
 
-// What is applied to a sum before it is stored: y = function(clamp(sum + bias + residual, low, high)). The bias is part of
-// the weight. ReLU is {0, inf}, ReLU6 {0, 6}, none {-inf, inf}.
+// What is applied to a sum before it is stored: y = function(clamp(sum + bias + residual, low, high)). The bias is part
+// of the weight. ReLU is {0, inf}, ReLU6 {0, 6}, none {-inf, inf}.
 struct Epilogue {
   float low = -std::numeric_limits<float>::infinity();
   float high = std::numeric_limits<float>::infinity();
-  bool residual = false;  // inputs[1] of the kernel, in the output's layout, is added
+  bool residual = false;                  // inputs[1] of the kernel, in the output's layout, is added
   std::optional<Function> function = {};  // of kConv on the CPU only (plan/fuse_layers.h)
 
   bool Clamps() const {
@@ -93,16 +93,17 @@ struct Epilogue {
   bool operator==(const Epilogue&) const = default;
 };
 
-// Which row of an embedding table a token takes: the id that stands in inputs[0], INT32 in place of each float, or, without
-// inputs, its position in its sequence plus `offset`. All are in range: whoever takes requests checked.
+// Which row of an embedding table a token takes: the id that stands in inputs[0], INT32 in place of each float, or,
+// without inputs, its position in its sequence plus `offset`. All are in range: whoever takes requests checked.
 struct Lookup {
   bool by_position = false;
   int64_t offset = 0;
   bool operator==(const Lookup&) const = default;
 };
 
-// Heads are equal parts of the channels, in order: of q and k, and of v and the output. kSparseAttention: every sequence
-// has as many tokens as the pattern, all in their places, and no key bias; the scale is positive. Spare tokens come last.
+// Heads are equal parts of the channels, in order: of q and k, and of v and the output. kSparseAttention: every
+// sequence has as many tokens as the pattern, all in their places, and no key bias; the scale is positive. Spare tokens
+// come last.
 struct Attention {
   int32_t heads = 1;
   float scale = 1.0f;
@@ -122,16 +123,16 @@ struct Problem {
   Op op = Op::kConv;
   Extent input;
   Extent output;
-  Window window;      // kConv, kDepthwiseConv, pools
-  Epilogue epilogue;  // all ops but kSoftmax, kConvertLayout, kTranspose and those of token sequences
-  int threads = 1;    // of the stream it will run on
-  int blocking = 0;   // of the weight, of Kernel::blockings
-  Function function = {};    // kFunction
-  Lookup lookup = {};        // kEmbedding
-  Attention attention = {};  // kAttention, kSparseAttention
-  float epsilon = 0.0f;      // kLayerNorm
+  Window window;                  // kConv, kDepthwiseConv, pools
+  Epilogue epilogue;              // all ops but kSoftmax, kConvertLayout, kTranspose and those of token sequences
+  int threads = 1;                // of the stream it will run on
+  int blocking = 0;               // of the weight, of Kernel::blockings
+  Function function = {};         // kFunction
+  Lookup lookup = {};             // kEmbedding
+  Attention attention = {};       // kAttention, kSparseAttention
+  float epsilon = 0.0f;           // kLayerNorm
   DType dtype = DType::kFloat32;  // of activations (ElementType), the plan's precision; sums are in FP32 always
-  int64_t token = 0;         // kSelectToken: from 0, or from -1 backwards; sequences that are shorter give their last
+  int64_t token = 0;  // kSelectToken: from 0, or from -1 backwards; sequences that are shorter give their last
 };
 
 // Operands, all read in key.input; without a residual.

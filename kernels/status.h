@@ -55,7 +55,9 @@ inline Status Annotate(const Status& status, const std::string& context) {
 namespace internal {
 inline const Status& AsStatus(const Status& status) { return status; }
 template <typename T>
-const Status& AsStatus(const StatusOr<T>& result) { return result.status(); }
+const Status& AsStatus(const StatusOr<T>& result) {
+  return result.status();
+}
 
 [[noreturn]] inline void CheckFailed(const char* file, int line, const char* condition) {
   std::fprintf(stderr, "%s:%d: check failed: %s\n", file, line, condition);
@@ -69,11 +71,11 @@ const Status& AsStatus(const StatusOr<T>& result) { return result.status(); }
 #define SWIZZLE_CONCAT_(a, b) SWIZZLE_CONCAT_INNER_(a, b)
 
 // Returns the error of `expression` (a Status or StatusOr) from the enclosing function.
-#define SWIZZLE_RETURN_IF_ERROR(expression)                                    \
-  do {                                                                         \
-    if (const auto& swizzle_result = (expression); !swizzle_result.ok()) {     \
-      return ::swizzle::internal::AsStatus(swizzle_result);                    \
-    }                                                                          \
+#define SWIZZLE_RETURN_IF_ERROR(expression)                                \
+  do {                                                                     \
+    if (const auto& swizzle_result = (expression); !swizzle_result.ok()) { \
+      return ::swizzle::internal::AsStatus(swizzle_result);                \
+    }                                                                      \
   } while (false)
 
 // `SWIZZLE_ASSIGN_OR_RETURN(auto x, F());` assigns the value of a StatusOr, or returns its error.

@@ -17,7 +17,7 @@ namespace swizzle {
 
 struct LoadedModel {
   Network network;
-  std::string container;                           // "onnx", "safetensors" or "swz"
+  std::string container;                             // "onnx", "safetensors" or "swz"
   std::vector<std::pair<std::string, int>> fusions;  // pass name -> how often it applied; empty for swz
 };
 

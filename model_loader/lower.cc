@@ -17,20 +17,29 @@ struct KindOfOp {
 };
 
 constexpr KindOfOp kKinds[] = {
-    {"Add", LayerKind::kAdd},         {"AveragePool", LayerKind::kAveragePool},
-    {"Clamp", LayerKind::kActivation}, {"Conv", LayerKind::kConv},
-    {"MaxPool", LayerKind::kMaxPool}, {"DepthwiseConv", LayerKind::kDepthwiseConv},
-    {"Reshape", LayerKind::kReshape}, {"Softmax", LayerKind::kSoftmax},
-    {"Multiply", LayerKind::kMultiply}, {"Scale", LayerKind::kScale},
-    {"Function", LayerKind::kFunction}, {"Transpose", LayerKind::kTranspose},
-    {"Embedding", LayerKind::kEmbedding}, {"LayerNorm", LayerKind::kLayerNorm},
-    {"Attention", LayerKind::kAttention}, {"SelectToken", LayerKind::kSelectToken},
-    {"MeanTokens", LayerKind::kMeanTokens}, {"SparseAttention", LayerKind::kSparseAttention},
+    {"Add", LayerKind::kAdd},
+    {"AveragePool", LayerKind::kAveragePool},
+    {"Clamp", LayerKind::kActivation},
+    {"Conv", LayerKind::kConv},
+    {"MaxPool", LayerKind::kMaxPool},
+    {"DepthwiseConv", LayerKind::kDepthwiseConv},
+    {"Reshape", LayerKind::kReshape},
+    {"Softmax", LayerKind::kSoftmax},
+    {"Multiply", LayerKind::kMultiply},
+    {"Scale", LayerKind::kScale},
+    {"Function", LayerKind::kFunction},
+    {"Transpose", LayerKind::kTranspose},
+    {"Embedding", LayerKind::kEmbedding},
+    {"LayerNorm", LayerKind::kLayerNorm},
+    {"Attention", LayerKind::kAttention},
+    {"SelectToken", LayerKind::kSelectToken},
+    {"MeanTokens", LayerKind::kMeanTokens},
+    {"SparseAttention", LayerKind::kSparseAttention},
 };
 
 const KindOfOp* FindKind(const Node& node) {
-  const auto found = std::find_if(std::begin(kKinds), std::end(kKinds),
-                                  [&](const KindOfOp& kind) { return Is(node, kind.op); });
+  const auto found =
+      std::find_if(std::begin(kKinds), std::end(kKinds), [&](const KindOfOp& kind) { return Is(node, kind.op); });
   return found == std::end(kKinds) ? nullptr : found;
 }
 
@@ -201,8 +210,11 @@ class Lowering {
         layer.attention = {static_cast<int32_t>(whole("heads")), real("scale"), 0, 0};
         layer.weight = LowerPattern(node);
         break;
-      case LayerKind::kSelectToken: layer.token = whole("token"); break;
-      default: break;
+      case LayerKind::kSelectToken:
+        layer.token = whole("token");
+        break;
+      default:
+        break;
     }
     layer.output = AddNetworkValue(node.outputs[0]);
     network_.layers.push_back(std::move(layer));
@@ -238,8 +250,8 @@ class Lowering {
       AddLayer(LayerKind::kTranspose, node.name, input, output);
       return;
     }
-    const int transposed = AddLayer(LayerKind::kTranspose, node.name, input,
-                                    AddNetworkValue({node.name + ".columns", columns, 1, rows}));
+    const int transposed =
+        AddLayer(LayerKind::kTranspose, node.name, input, AddNetworkValue({node.name + ".columns", columns, 1, rows}));
     AddLayer(LayerKind::kReshape, node.name + ".columns", transposed, output);
   }
 

@@ -37,9 +37,7 @@ size_t InputCount(const Layer& layer) {
   return IsBinary(layer.kind) || layer.epilogue.residual ? 2 : 1;
 }
 
-std::string ExtentText(const NetworkValue& value) {
-  return ShapeText({value.channels, value.height, value.width});
-}
+std::string ExtentText(const NetworkValue& value) { return ShapeText({value.channels, value.height, value.width}); }
 
 bool SameExtent(const NetworkValue& a, const NetworkValue& b) {
   return a.channels == b.channels && a.height == b.height && a.width == b.width;
@@ -320,14 +318,16 @@ class Validator {
       case LayerKind::kEmbedding:
         if (layer.lookup.offset >= 0 && layer.lookup.offset < kMaxExtent) return {};
         return InvalidArgument("its offset ", layer.lookup.offset, " is negative or too large");
-      case LayerKind::kAttention: return CheckAttention(layer);
+      case LayerKind::kAttention:
+        return CheckAttention(layer);
       case LayerKind::kSparseAttention:
         SWIZZLE_RETURN_IF_ERROR(CheckAttention(layer));
         return CheckPatternLayer(layer);
       case LayerKind::kLayerNorm:
         if (layer.epsilon >= 0.0f && std::isfinite(layer.epsilon)) break;
         return InvalidArgument("its epsilon ", layer.epsilon, " is negative or not finite");
-      default: break;
+      default:
+        break;
     }
     return SameExtent(InputOf(layer), out) ? Status() : ExtentError("differs from", InputOf(layer), out);
   }
@@ -347,7 +347,8 @@ class Validator {
   // A pattern goes by places, so that sequences have one length and no token is left out.
   Status CheckPatternLayer(const Layer& layer) const {
     if (!(layer.attention.scale > 0.0f)) {
-      return InvalidArgument("its scale ", layer.attention.scale, " is not positive, as attention with a pattern takes");
+      return InvalidArgument("its scale ", layer.attention.scale,
+                             " is not positive, as attention with a pattern takes");
     }
     const SequenceInputs& sequences = *network_.sequences;
     if (sequences.mask != -1) return InvalidArgument("it has a pattern of keys, which goes with no mask of tokens");
@@ -374,8 +375,7 @@ class Validator {
     if (KeepsChannels(layer.kind) && in.channels != out.channels)
       return ExtentError("has other channels than", in, out);
     const bool second = layer.inputs.size() == 2;
-    const NetworkValue expected =
-        layer.kind == LayerKind::kScale ? NetworkValue{out.name, out.channels, 1, 1} : out;
+    const NetworkValue expected = layer.kind == LayerKind::kScale ? NetworkValue{out.name, out.channels, 1, 1} : out;
     if (second && !SameExtent(ValueAt(layer.inputs[1]), expected)) {
       return ExtentError("differs from", ValueAt(layer.inputs[1]), out);
     }
@@ -447,10 +447,14 @@ class Validator {
     const int64_t taps = int64_t{layer.window.kernel_h} * layer.window.kernel_w;
     const int64_t rows = OutputOf(layer).channels;
     switch (layer.kind) {
-      case LayerKind::kEmbedding: return {std::max(weight.rows(), layer.lookup.offset + 1), rows};
-      case LayerKind::kLayerNorm: return {rows, 1};
-      case LayerKind::kDepthwiseConv: return {rows, taps};
-      default: return {rows, InputOf(layer).channels * taps};
+      case LayerKind::kEmbedding:
+        return {std::max(weight.rows(), layer.lookup.offset + 1), rows};
+      case LayerKind::kLayerNorm:
+        return {rows, 1};
+      case LayerKind::kDepthwiseConv:
+        return {rows, taps};
+      default:
+        return {rows, InputOf(layer).channels * taps};
     }
   }
 
@@ -462,33 +466,50 @@ class Validator {
 Op LayerOp(LayerKind kind) {
   SWIZZLE_CHECK(kind != LayerKind::kReshape);  // no kernel solves it
   switch (kind) {
-    case LayerKind::kDepthwiseConv: return Op::kDepthwiseConv;
-    case LayerKind::kAdd: return Op::kAdd;
-    case LayerKind::kActivation: return Op::kActivation;
-    case LayerKind::kMaxPool: return Op::kMaxPool;
-    case LayerKind::kAveragePool: return Op::kAveragePool;
-    case LayerKind::kSoftmax: return Op::kSoftmax;
-    case LayerKind::kMultiply: return Op::kMultiply;
-    case LayerKind::kScale: return Op::kScale;
-    case LayerKind::kFunction: return Op::kFunction;
-    case LayerKind::kTranspose: return Op::kTranspose;
-    case LayerKind::kEmbedding: return Op::kEmbedding;
-    case LayerKind::kLayerNorm: return Op::kLayerNorm;
-    case LayerKind::kAttention: return Op::kAttention;
-    case LayerKind::kSelectToken: return Op::kSelectToken;
-    case LayerKind::kMeanTokens: return Op::kMeanTokens;
-    case LayerKind::kSparseAttention: return Op::kSparseAttention;
-    default: return Op::kConv;
+    case LayerKind::kDepthwiseConv:
+      return Op::kDepthwiseConv;
+    case LayerKind::kAdd:
+      return Op::kAdd;
+    case LayerKind::kActivation:
+      return Op::kActivation;
+    case LayerKind::kMaxPool:
+      return Op::kMaxPool;
+    case LayerKind::kAveragePool:
+      return Op::kAveragePool;
+    case LayerKind::kSoftmax:
+      return Op::kSoftmax;
+    case LayerKind::kMultiply:
+      return Op::kMultiply;
+    case LayerKind::kScale:
+      return Op::kScale;
+    case LayerKind::kFunction:
+      return Op::kFunction;
+    case LayerKind::kTranspose:
+      return Op::kTranspose;
+    case LayerKind::kEmbedding:
+      return Op::kEmbedding;
+    case LayerKind::kLayerNorm:
+      return Op::kLayerNorm;
+    case LayerKind::kAttention:
+      return Op::kAttention;
+    case LayerKind::kSelectToken:
+      return Op::kSelectToken;
+    case LayerKind::kMeanTokens:
+      return Op::kMeanTokens;
+    case LayerKind::kSparseAttention:
+      return Op::kSparseAttention;
+    default:
+      return Op::kConv;
   }
 }
 
 }  // namespace
 
 std::string_view LayerKindName(LayerKind kind) {
-  constexpr std::string_view kNames[] = {"Conv",        "DepthwiseConv", "Add",     "Activation", "MaxPool",
-                                         "AveragePool", "Softmax",       "Reshape", "Multiply",   "Scale",
-                                         "Function",    "Transpose",     "Embedding", "LayerNorm", "Attention",
-                                         "SelectToken", "MeanTokens", "SparseAttention"};
+  constexpr std::string_view kNames[] = {
+      "Conv",      "DepthwiseConv", "Add",       "Activation",  "MaxPool",    "AveragePool",
+      "Softmax",   "Reshape",       "Multiply",  "Scale",       "Function",   "Transpose",
+      "Embedding", "LayerNorm",     "Attention", "SelectToken", "MeanTokens", "SparseAttention"};
   const size_t index = static_cast<size_t>(kind);
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
@@ -537,7 +558,8 @@ Problem LayerProblem(const Network& network, const Layer& layer, BatchSize size,
   Problem problem;
   problem.op = LayerOp(layer.kind);
   problem.output = network.values[layer.output].WithBatch(size);
-  problem.input = layer.inputs.empty() ? Extent{problem.output.batch, 1} : network.values[layer.inputs[0]].WithBatch(size);
+  problem.input =
+      layer.inputs.empty() ? Extent{problem.output.batch, 1} : network.values[layer.inputs[0]].WithBatch(size);
   problem.window = layer.window;
   problem.epilogue = layer.epilogue;
   problem.threads = threads;

@@ -3,8 +3,8 @@
 // Layers stand in execution order and refer to values by index; every layer makes exactly one value. Value 0 .. n-1 are
 // described by `values`. The batch dimension is free (batch_size 0) or fixed.
 //
-// A network of token sequences computes its values per token, for the tokens of all sequences packed with no padding, or
-// per row, one sequence being one row of the batch. Such values are matrices: their plane is 1.
+// A network of token sequences computes its values per token, for the tokens of all sequences packed with no padding,
+// or per row, one sequence being one row of the batch. Such values are matrices: their plane is 1.
 //
 // A Network is a value type; Validate() is run after lowering and after opening a packed file, and everything later
 // trusts it.
@@ -25,10 +25,24 @@ namespace swizzle {
 
 // What a layer does; kernels solve all but kReshape, which only renames positions and channels.
 enum class LayerKind : uint8_t {
-  kConv, kDepthwiseConv, kAdd, kActivation, kMaxPool, kAveragePool, kSoftmax,
+  kConv,
+  kDepthwiseConv,
+  kAdd,
+  kActivation,
+  kMaxPool,
+  kAveragePool,
+  kSoftmax,
   kReshape,  // [batch, C, H, W] -> [batch, C*H*W, 1, 1] or any other split of the same row
-  kMultiply, kScale, kFunction, kTranspose,
-  kEmbedding, kLayerNorm, kAttention, kSelectToken, kMeanTokens, kSparseAttention,  // of token sequences
+  kMultiply,
+  kScale,
+  kFunction,
+  kTranspose,
+  kEmbedding,
+  kLayerNorm,
+  kAttention,
+  kSelectToken,
+  kMeanTokens,
+  kSparseAttention,  // of token sequences
 };
 std::string_view LayerKindName(LayerKind kind);
 
@@ -59,23 +73,25 @@ struct NetworkValue {
   bool per_token = false;  // else per row
   bool ids = false;        // INT32 rows of embedding tables, in place of FP32
 
-  Extent WithBatch(BatchSize size) const { return Extent{per_token ? size.tokens : size.rows, channels, height, width}; }
+  Extent WithBatch(BatchSize size) const {
+    return Extent{per_token ? size.tokens : size.rows, channels, height, width};
+  }
   int64_t elements() const { return channels * height * width; }
 };
 
 struct Layer {
   LayerKind kind = LayerKind::kConv;
-  std::string name;          // of the ONNX node it came from (or the first of those fused)
-  std::vector<int> inputs;   // values, as KernelArgs::inputs
-  int output = -1;           // value
-  Window window;             // convolutions and pools
+  std::string name;         // of the ONNX node it came from (or the first of those fused)
+  std::vector<int> inputs;  // values, as KernelArgs::inputs
+  int output = -1;          // value
+  Window window;            // convolutions and pools
   Epilogue epilogue;
-  int weight = -1;           // index into Network::weights; -1: none
-  Function function;         // kFunction; this and what follows: elsewhere as made
-  Lookup lookup;             // kEmbedding
-  Attention attention;       // kAttention, kSparseAttention
-  float epsilon = 0.0f;      // kLayerNorm
-  int64_t token = 0;         // kSelectToken
+  int weight = -1;       // index into Network::weights; -1: none
+  Function function;     // kFunction; this and what follows: elsewhere as made
+  Lookup lookup;         // kEmbedding
+  Attention attention;   // kAttention, kSparseAttention
+  float epsilon = 0.0f;  // kLayerNorm
+  int64_t token = 0;     // kSelectToken
 };
 
 // How one input or output looks to a client.
@@ -97,8 +113,8 @@ struct SequenceInputs {
 };
 
 struct Network {
-  std::string producer;      // "pytorch 2.11.0"; informative
-  int64_t batch_size = 0;    // 0: free
+  std::string producer;    // "pytorch 2.11.0"; informative
+  int64_t batch_size = 0;  // 0: free
   std::vector<NetworkValue> values;
   std::vector<Layer> layers;
   std::vector<Weight> weights;
@@ -111,8 +127,8 @@ struct Network {
   // weight is malformed, or a port names no value or has other elements than its value.
   Status Validate() const;
 
-  // The rows of the smallest table that is read by the ids in value `value`, or by positions (value -1); positions count
-  // from 0, so the tables' offsets are taken off. 0: there is none.
+  // The rows of the smallest table that is read by the ids in value `value`, or by positions (value -1); positions
+  // count from 0, so the tables' offsets are taken off. 0: there is none.
   int64_t LookupLimit(int value) const;
 
   int64_t DenseWeightBytes() const;   // of all weights and biases, had they been stored dense

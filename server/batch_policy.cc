@@ -11,8 +11,8 @@ struct Prefix {
   size_t requests = 0;
   int64_t rows = 0;
   int64_t tokens = 0;
-  bool closed = false;     // nothing that is queued, or may come, can join it
-  size_t preferred = 0;    // requests; 0: no prefix has a preferred size
+  bool closed = false;   // nothing that is queued, or may come, can join it
+  size_t preferred = 0;  // requests; 0: no prefix has a preferred size
 };
 
 bool IsPreferred(const Limits& limits, int64_t rows) {
@@ -44,8 +44,7 @@ Prefix FittingPrefix(std::span<const Queued> queue, std::span<const size_t> expi
     prefix.rows += queue[i].rows;
     prefix.tokens += queue[i].tokens;
     if (IsPreferred(limits, prefix.rows)) prefix.preferred = prefix.requests;
-    prefix.closed =
-        prefix.rows >= limits.max_rows || (limits.max_tokens > 0 && prefix.tokens >= limits.max_tokens);
+    prefix.closed = prefix.rows >= limits.max_rows || (limits.max_tokens > 0 && prefix.tokens >= limits.max_tokens);
     return !prefix.closed;
   });
   return prefix;

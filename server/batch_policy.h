@@ -55,10 +55,10 @@ struct Expiry {
 Expiry FindExpired(std::span<const Queued> queue, absl::Time now);
 
 struct Decision {
-  std::vector<size_t> expired;   // these leave the queue first, ascending
-  size_t take = 0;               // then so many run now, from the front of what is left
-  BatchReason reason = BatchReason::kIdle;     // where take > 0
-  absl::Time wake = absl::InfiniteFuture();    // where take is 0: decide again then, or when the queue changes
+  std::vector<size_t> expired;               // these leave the queue first, ascending
+  size_t take = 0;                           // then so many run now, from the front of what is left
+  BatchReason reason = BatchReason::kIdle;   // where take > 0
+  absl::Time wake = absl::InfiniteFuture();  // where take is 0: decide again then, or when the queue changes
 };
 
 // `queue` is in order of arrival; every request is within the limits.

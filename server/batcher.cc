@@ -12,8 +12,9 @@
 namespace swizzle {
 namespace {
 
-// For so long an executor of a GPU watches the queue before it sleeps: to wake a thread takes up to 50 us on a processor
-// that was idle meanwhile, a third of what a small model computes. On the CPU watching would cost other threads more.
+// For so long an executor of a GPU watches the queue before it sleeps: to wake a thread takes up to 50 us on a
+// processor that was idle meanwhile, a third of what a small model computes. On the CPU watching would cost other
+// threads more.
 constexpr std::chrono::milliseconds kWatchTime(1);
 
 class NoMetrics final : public ModelMetrics {
@@ -113,8 +114,8 @@ class BatcherImpl final : public Batcher {
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
   Limits limits_ ABSL_GUARDED_BY(mutex_);
   Ticket last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
-  size_t live_ ABSL_GUARDED_BY(mutex_) = 0;  // requests submitted and not yet ended
-  int idle_ ABSL_GUARDED_BY(mutex_) = 0;     // executors in a wait; while there are any, they see to deadlines
+  size_t live_ ABSL_GUARDED_BY(mutex_) = 0;   // requests submitted and not yet ended
+  int idle_ ABSL_GUARDED_BY(mutex_) = 0;      // executors in a wait; while there are any, they see to deadlines
   int watching_ ABSL_GUARDED_BY(mutex_) = 0;  // executors that watch arrivals_, and take what comes without a signal
   std::atomic<uint64_t> arrivals_ = 0;        // requests ever queued; written under the lock
   absl::Time expiry_wake_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // when the expiry thread looks next

@@ -15,8 +15,7 @@ class Clock {
   virtual ~Clock() = default;
   virtual absl::Time Now() = 0;
   // Waits on `changed` (the caller holds `mutex`) until it is signalled or `deadline` has come; may wake early.
-  virtual void WaitUntil(Mutex& mutex, CondVar& changed, absl::Time deadline)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) = 0;
+  virtual void WaitUntil(Mutex& mutex, CondVar& changed, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) = 0;
 
   static Clock& Real();
 };

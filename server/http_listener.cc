@@ -62,18 +62,24 @@ std::optional<HostAndPort> SplitAddress(const std::string& address) {
 
 std::string_view ReasonPhrase(int status) {
   switch (status) {
-    case 200: return "OK";
-    case 400: return "Bad Request";
-    case 404: return "Not Found";
-    case 405: return "Method Not Allowed";
-    case 431: return "Request Header Fields Too Large";
-    default: return "Service Unavailable";
+    case 200:
+      return "OK";
+    case 400:
+      return "Bad Request";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 431:
+      return "Request Header Fields Too Large";
+    default:
+      return "Service Unavailable";
   }
 }
 
 std::string Encode(const HttpResponse& response, bool with_body) {
-  return Concat("HTTP/1.1 ", response.status, " ", ReasonPhrase(response.status), "\r\nContent-Type: ",
-                response.content_type, "\r\nContent-Length: ", response.body.size(),
+  return Concat("HTTP/1.1 ", response.status, " ", ReasonPhrase(response.status),
+                "\r\nContent-Type: ", response.content_type, "\r\nContent-Length: ", response.body.size(),
                 "\r\nCache-Control: no-store\r\nConnection: close", kHeadEnd, with_body ? response.body : "");
 }
 
@@ -123,10 +129,10 @@ class SocketListener final : public HttpListener {
     const std::optional<std::string> head = ReadHead(connection, deadline);
     if (!head.has_value()) return;
     const HttpRequest request = ParseHttpRequest(*head);
-    const HttpResponse response = request.status == 200
-                                      ? handler_(request.path)
-                                      : HttpResponse{.status = request.status,
-                                                     .body = "only GET and HEAD of short requests are served here\n"};
+    const HttpResponse response =
+        request.status == 200
+            ? handler_(request.path)
+            : HttpResponse{.status = request.status, .body = "only GET and HEAD of short requests are served here\n"};
     if (!Write(connection, Encode(response, request.with_body), deadline)) return;
     shutdown(connection, SHUT_WR);
     Drain(connection, deadline);

@@ -53,8 +53,8 @@ class InferCall final : public ServerUnaryReactor {
     decoded->request.tokens = *tokens;
     decoded->request.staged = model_->model->Stage(decoded->request.inputs);
     decoded->request.deadline = std::min(decoded->request.deadline, call_deadline);
-    StatusOr<Ticket> ticket = model_->batcher->Submit(
-        std::move(decoded->request), [this](StatusOr<Result> result) { OnResult(std::move(result)); });
+    StatusOr<Ticket> ticket = model_->batcher->Submit(std::move(decoded->request),
+                                                      [this](StatusOr<Result> result) { OnResult(std::move(result)); });
     if (!ticket.ok()) return End(ticket.status());
     ticket_ = *ticket;
   }

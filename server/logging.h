@@ -22,8 +22,8 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 struct LogField {
   LogField(std::string_view field_key, std::string_view text) : key(field_key), value(text) {}
   template <typename Number>
-    requires std::integral<Number> || std::floating_point<Number>
-  LogField(std::string_view field_key, Number number) : key(field_key), value(Concat(number)), is_number(true) {}
+  requires std::integral<Number> || std::floating_point<Number> LogField(std::string_view field_key, Number number)
+      : key(field_key), value(Concat(number)), is_number(true) {}
 
   std::string_view key;
   std::string value;

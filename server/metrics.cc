@@ -56,8 +56,8 @@ auto& Register(Builder builder, prometheus::Registry& registry, const char* name
 // Every family there is; PrometheusModelMetrics gives them their labels.
 struct Families {
   explicit Families(prometheus::Registry& r)
-      : requests(Register(BuildCounter(), r, "swizzle_requests_total",
-                          "Inference requests answered, by gRPC status code.")),
+      : requests(
+            Register(BuildCounter(), r, "swizzle_requests_total", "Inference requests answered, by gRPC status code.")),
         request_duration(Register(BuildHistogram(), r, "swizzle_request_duration_seconds",
                                   "Time from a request's arrival to its answer.")),
         stage_duration(Register(BuildHistogram(), r, "swizzle_stage_duration_seconds",
@@ -255,7 +255,7 @@ class ProcessMetrics final : public prometheus::Collectable {
   std::vector<MetricFamily> Collect() const override {
     const std::optional<ProcessStatistics> process = ReadProcessStatistics();
     if (!process.has_value()) return {};
-  
+
     return {
         Value("process_cpu_seconds_total", "User and system CPU time spent.", MetricType::Counter,
               process->cpu_seconds),

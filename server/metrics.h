@@ -36,9 +36,9 @@ struct ModelStatisticsTotals {
   int64_t last_inference_ms = 0;  // Unix time
   int64_t inference_count = 0;
   int64_t execution_count = 0;
-  Stage success, fail;                   // requests, from arrival to answer
-  Stage queue, input, compute, output;   // requests
-  std::vector<BatchSize> batches;        // per size seen, ascending
+  Stage success, fail;                  // requests, from arrival to answer
+  Stage queue, input, compute, output;  // requests
+  std::vector<BatchSize> batches;       // per size seen, ascending
 };
 
 // Everything recorded for one version of one model. Thread-safe.
@@ -57,7 +57,7 @@ class ModelMetrics {
   // A request that never ran: "queue_full", "timeout", "cancelled", "draining".
   virtual void RecordRejected(std::string_view reason) = 0;
   virtual void SetQueueDepth(int64_t requests) = 0;
-  virtual void AddInflight(int64_t delta) = 0;           // requests queued or running
+  virtual void AddInflight(int64_t delta) = 0;  // requests queued or running
   virtual void AddBusy(int stream, absl::Duration busy) = 0;
 
   virtual ModelStatisticsTotals Statistics() const = 0;

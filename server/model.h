@@ -25,30 +25,30 @@ struct TensorSpec {
 // Where a configuration wants a model's executors: kAuto takes whatever the server runs models on.
 enum class InstanceKind : uint8_t { kAuto, kCpu, kGpu };
 
-// Whether executors of plans on the CPU keep each of their threads to a processor; each model's begin at the first. kAuto:
-// where an executor has at least 8, and a model's together all of the affinity mask, with no quota.
+// Whether executors of plans on the CPU keep each of their threads to a processor; each model's begin at the first.
+// kAuto: where an executor has at least 8, and a model's together all of the affinity mask, with no quota.
 enum class PinThreads : uint8_t { kAuto, kOn, kOff };
 
 // Immutable after load.
 struct ModelSpec {
   std::string name;
   int64_t version = 1;
-  std::string platform;             // "swizzle_onnx", "swizzle_swz", "swizzle_identity"
-  std::string backend;              // "swizzle" or "identity"
-  int64_t max_batch_size = 0;       // 0: shapes are exactly the model's, requests run alone
+  std::string platform;        // "swizzle_onnx", "swizzle_swz", "swizzle_identity"
+  std::string backend;         // "swizzle" or "identity"
+  int64_t max_batch_size = 0;  // 0: shapes are exactly the model's, requests run alone
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
-  int64_t max_batch_tokens = 0;     // of one batch; 0: the model has no token sequences
+  int64_t max_batch_tokens = 0;  // of one batch; 0: the model has no token sequences
   Precision precision = Precision::kFloat32;
-  bool compute_masked = false;      // of token sequences: also tokens that a mask excludes
-  int instance_count = 1;           // executors on each device
-  bool pin_threads = false;         // an executor's threads keep to a processor each
+  bool compute_masked = false;  // of token sequences: also tokens that a mask excludes
+  int instance_count = 1;       // executors on each device
+  bool pin_threads = false;     // an executor's threads keep to a processor each
   int device_count = 1;
   InstanceKind instance_kind = InstanceKind::kAuto;
-  bool dynamic_batching = true;     // false: a batch is one request
+  bool dynamic_batching = true;  // false: a batch is one request
   std::vector<int64_t> preferred_batch_sizes;
   absl::Duration max_queue_delay = absl::ZeroDuration();
-  int64_t max_queue_size = 1024;    // requests
+  int64_t max_queue_size = 1024;                              // requests
   absl::Duration default_timeout = absl::InfiniteDuration();  // in the queue
   bool allow_timeout_override = true;
 
@@ -57,30 +57,34 @@ struct ModelSpec {
 
 // What metadata and metrics say of a model's weights and kernels. Immutable after load.
 struct ModelFacts {
-  std::map<std::string, std::string> properties;   // for ModelMetadata: format, sparsity, nnz, dense and stored bytes, kernels
-  std::string device = "cpu";                      // the metrics' label: "cpu", "cuda:0"; "cuda" for several
+  std::map<std::string, std::string>
+      properties;              // for ModelMetadata: format, sparsity, nnz, dense and stored bytes, kernels
+  std::string device = "cpu";  // the metrics' label: "cpu", "cuda:0"; "cuda" for several
   double sparsity = 0.0;
   int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;
-  struct KernelUse { std::string op, kernel; int layers = 0; };
+  struct KernelUse {
+    std::string op, kernel;
+    int layers = 0;
+  };
   std::vector<KernelUse> kernels;
-  int timed_now = 0, timed_before = 0;             // kernel times: measured at this load, taken from the tuning cache
-  int dense_fallback_layers = 0;                   // sparse weights that run on a dense kernel
+  int timed_now = 0, timed_before = 0;  // kernel times: measured at this load, taken from the tuning cache
+  int dense_fallback_layers = 0;        // sparse weights that run on a dense kernel
 };
 
 // One request of a batch. inputs[i] follows ModelSpec::inputs[i], its shape checked, batch dimension included.
 // The session fills outputs[i] and output_shapes[i] for every ModelSpec::outputs[i].
 struct BatchItem {
   std::span<const TensorView> inputs;
-  int64_t rows = 1;                                // the batch dimension; 1 where max_batch_size is 0
-  std::vector<std::string>* outputs = nullptr;     // raw bytes, little-endian
+  int64_t rows = 1;                             // the batch dimension; 1 where max_batch_size is 0
+  std::vector<std::string>* outputs = nullptr;  // raw bytes, little-endian
   std::vector<Shape>* output_shapes = nullptr;
 };
 
 // How long the parts of one batch took.
 struct BatchTimes {
-  absl::Duration input;    // gathering requests
+  absl::Duration input;  // gathering requests
   absl::Duration compute;
-  absl::Duration output;   // scattering results
+  absl::Duration output;  // scattering results
 };
 
 // Runs batches, one at a time; owned by one executor thread.

@@ -202,8 +202,7 @@ StatusOr<int64_t> ParseWhole(std::string_view key, const std::string& text, int6
   int64_t value = -1;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || stop != text.data() + text.size() || value < low || value > high) {
-    return InvalidArgument("parameter '", key, "' is '", text, "'; it must be a whole number from ", low, " to ",
-                           high);
+    return InvalidArgument("parameter '", key, "' is '", text, "'; it must be a whole number from ", low, " to ", high);
   }
   return value;
 }

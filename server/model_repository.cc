@@ -162,8 +162,8 @@ class DirectoryLoader {
     }
     spec.device_count = static_cast<int>(backends.size());
     spec.instance_kind = backends[0] == &devices_.cpu() ? InstanceKind::kCpu : InstanceKind::kGpu;
-    spec.pin_threads = PinsThreads(options_.pin_threads, PlanOptionsFor(spec, devices_.cpu()).threads, options_.plan.threads,
-                                   AffinityCpus(), AvailableCpus());
+    spec.pin_threads = PinsThreads(options_.pin_threads, PlanOptionsFor(spec, devices_.cpu()).threads,
+                                   options_.plan.threads, AffinityCpus(), AvailableCpus());
     std::vector<std::shared_ptr<const Plan>> plans;
     for (Backend* const backend : backends) {
       // The last one may have the weights.
@@ -198,7 +198,8 @@ class DirectoryLoader {
     std::vector<Backend*> gpus = devices_.gpus();
     if (!gpus.empty()) return gpus;
     if (kind == InstanceKind::kAuto) return std::vector<Backend*>{&devices_.cpu()};
-    return MakeError(StatusCode::kFailedPrecondition, "'instance_group.kind' is KIND_GPU, but the server runs without GPUs",
+    return MakeError(StatusCode::kFailedPrecondition,
+                     "'instance_group.kind' is KIND_GPU, but the server runs without GPUs",
                      devices_.reason().empty() ? "; start it with --device=cuda, or use KIND_AUTO"
                                                : Concat(": ", devices_.reason()));
   }
@@ -363,8 +364,7 @@ StatusOr<std::unique_ptr<ModelRepository>> NewModelRepository(const RepositoryOp
       Log(LogLevel::kError, "model failed to load",
           {{"model", loader.name()}, {"version", loader.version()}, {"error", serving.status().ToString()}});
     }
-    repository->Add({loader.name(), loader.version(), serving.status()},
-                    serving.ok() ? *std::move(serving) : nullptr);
+    repository->Add({loader.name(), loader.version(), serving.status()}, serving.ok() ? *std::move(serving) : nullptr);
   }
   return repository;
 }

@@ -22,15 +22,15 @@ namespace swizzle {
 struct ServingModel {
   std::shared_ptr<Model> model;
   std::unique_ptr<ModelMetrics> metrics;
-  std::unique_ptr<Batcher> batcher;   // last: it uses the two above
-  std::string config_bytes;           // serialized inference.ModelConfig, for the ModelConfig RPC
+  std::unique_ptr<Batcher> batcher;  // last: it uses the two above
+  std::string config_bytes;          // serialized inference.ModelConfig, for the ModelConfig RPC
 };
 
 // What became of one directory of the repository.
 struct ModelStatus {
   std::string name;
-  int64_t version = 0;      // 0: none could be found
-  Status status;            // OK: serving
+  int64_t version = 0;  // 0: none could be found
+  Status status;        // OK: serving
 };
 
 class ModelRepository {
@@ -42,7 +42,7 @@ class ModelRepository {
   virtual std::vector<ModelStatus> List() const = 0;
   virtual std::vector<int64_t> Versions(std::string_view name) const = 0;  // that serve, ascending
   virtual bool AllReady() const = 0;
-  virtual void Drain() = 0;           // every batcher
+  virtual void Drain() = 0;  // every batcher
 };
 
 // Whether each of an executor's threads is pinned, where a model has `threads` in all, the affinity mask `affinity`

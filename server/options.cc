@@ -16,9 +16,7 @@ constexpr int kMinMessageBytes = 1024;
 constexpr int kMaxMessageBytes = 1 << 30;
 
 // CLI11's convention for checks: empty for a good value, else what is wrong with it.
-std::string CheckDevice(const std::string& device) {
-  return std::string(ParseDevice(device).status().message());
-}
+std::string CheckDevice(const std::string& device) { return std::string(ParseDevice(device).status().message()); }
 
 std::string CheckAddress(const std::string& address) {
   const size_t colon = address.rfind(':');
@@ -42,36 +40,57 @@ void AddFlags(CLI::App& app, ServerOptions& options, double& drain_seconds, doub
                  "Directory of models: DIR/MODEL/VERSION/model.onnx|model.swz")
       ->type_name("DIR");
   app.add_option("--grpc-address", options.grpc_address, "Where gRPC listens; port 0 takes a free one")
-      ->type_name("HOST:PORT")->capture_default_str()->check(CheckAddress);
+      ->type_name("HOST:PORT")
+      ->capture_default_str()
+      ->check(CheckAddress);
   app.add_option("--metrics-address", options.metrics_address, "Where /metrics, /livez, /readyz and /startupz listen")
-      ->type_name("HOST:PORT")->capture_default_str()->check(CheckAddress);
+      ->type_name("HOST:PORT")
+      ->capture_default_str()
+      ->check(CheckAddress);
   app.add_option("--device", options.device,
                  "Where models run: cpu, cuda (all GPUs), cuda:0,2 (these), auto (GPUs where there are any)")
-      ->type_name("DEVICE")->capture_default_str()->check(CheckDevice);
+      ->type_name("DEVICE")
+      ->capture_default_str()
+      ->check(CheckDevice);
   app.add_option("--port-file", options.port_file, "Write {\"grpc\": N, \"metrics\": N} here when ready")
       ->type_name("FILE");
-  const std::map<std::string, PinThreads> pins = {{"auto", PinThreads::kAuto},
-                                                  {"on", PinThreads::kOn},
-                                                  {"off", PinThreads::kOff}};
+  const std::map<std::string, PinThreads> pins = {
+      {"auto", PinThreads::kAuto}, {"on", PinThreads::kOn}, {"off", PinThreads::kOff}};
   app.add_option("--threads", options.threads, "Threads for each model; 0: all that this process may use")
-      ->type_name("N")->capture_default_str()->check(CLI::Range(0, kMaxThreads));
-  app.add_option("--pin-threads", options.pin_threads,
-                 "Keep each thread of an executor to one processor: on, off, or auto, where it has 8 or more and a model's "
-                 "executors have all processors of this process")
-      ->type_name("WHEN")->transform(CLI::CheckedTransformer(pins).description(""))->default_str("auto");
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(0, kMaxThreads));
+  app.add_option(
+         "--pin-threads", options.pin_threads,
+         "Keep each thread of an executor to one processor: on, off, or auto, where it has 8 or more and a model's "
+         "executors have all processors of this process")
+      ->type_name("WHEN")
+      ->transform(CLI::CheckedTransformer(pins).description(""))
+      ->default_str("auto");
   app.add_option("--tuning-budget", tuning_seconds, "Seconds for measuring kernels, for each model")
-      ->type_name("SECONDS")->capture_default_str()->check(CLI::Range(0.0, kMaxDelaySeconds));
-  app.add_option("--tuning-cache", options.tuning_cache, "Keep measured times here, so that the next start need not measure")
+      ->type_name("SECONDS")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, kMaxDelaySeconds));
+  app.add_option("--tuning-cache", options.tuning_cache,
+                 "Keep measured times here, so that the next start need not measure")
       ->type_name("FILE");
   app.add_option("--drain-delay", drain_seconds,
                  "Seconds to go on accepting requests after SIGTERM, so that load balancers notice")
-      ->type_name("SECONDS")->capture_default_str()->check(CLI::Range(0.0, kMaxDelaySeconds));
+      ->type_name("SECONDS")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, kMaxDelaySeconds));
   app.add_option("--max-message-bytes", options.max_message_bytes, "Largest request")
-      ->type_name("BYTES")->capture_default_str()->check(CLI::Range(kMinMessageBytes, kMaxMessageBytes));
-  app.add_option("--log-format", options.log_format, "text or json")->type_name("FORMAT")
-      ->transform(CLI::CheckedTransformer(formats).description(""))->default_str("text");
-  app.add_option("--log-level", options.log_level, "debug, info, warning or error")->type_name("LEVEL")
-      ->transform(CLI::CheckedTransformer(levels).description(""))->default_str("info");
+      ->type_name("BYTES")
+      ->capture_default_str()
+      ->check(CLI::Range(kMinMessageBytes, kMaxMessageBytes));
+  app.add_option("--log-format", options.log_format, "text or json")
+      ->type_name("FORMAT")
+      ->transform(CLI::CheckedTransformer(formats).description(""))
+      ->default_str("text");
+  app.add_option("--log-level", options.log_level, "debug, info, warning or error")
+      ->type_name("LEVEL")
+      ->transform(CLI::CheckedTransformer(levels).description(""))
+      ->default_str("info");
   app.add_flag("--list-kernels", options.list_kernels, "Print the kernels of this build and leave");
   app.set_version_flag("--version", "swizzle-server " SWIZZLE_VERSION);
 }

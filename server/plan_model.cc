@@ -172,7 +172,8 @@ class PlanSession final : public Session {
     return total;
   }
 
-  // Calls each(item, range of the item's own rows) for every item with rows in the range. REQUIRES: CountRows succeeded.
+  // Calls each(item, range of the item's own rows) for every item with rows in the range. REQUIRES: CountRows
+  // succeeded.
   template <typename Each>
   void ForEachPart(std::span<const BatchItem> batch, RowRange range, const Each& each) const {
     int64_t first = 0;
@@ -265,7 +266,10 @@ class PlanModel final : public Model {
  public:
   PlanModel(ModelSpec spec, PortMap ports, std::vector<std::shared_ptr<const Plan>> plans,
             std::shared_ptr<PinnedPool> pool)
-      : spec_(std::move(spec)), ports_(std::move(ports)), facts_(FactsOf(plans[0]->report())), plans_(std::move(plans)),
+      : spec_(std::move(spec)),
+        ports_(std::move(ports)),
+        facts_(FactsOf(plans[0]->report())),
+        plans_(std::move(plans)),
         pool_(std::move(pool)) {
     if (plans_[0]->network().sequences) sequences_.emplace(spec_, ports_, *plans_[0]);
     if (plans_.size() > 1) facts_.device = facts_.device.substr(0, facts_.device.find(':'));
@@ -304,7 +308,7 @@ class PlanModel final : public Model {
  private:
   const ModelSpec spec_;
   const PortMap ports_;
-  ModelFacts facts_;  // of the first plan
+  ModelFacts facts_;                                      // of the first plan
   const std::vector<std::shared_ptr<const Plan>> plans_;  // one a device
   const std::shared_ptr<PinnedPool> pool_;                // any device reads it; null: none
   std::atomic<size_t> sessions_ = 0;

@@ -46,14 +46,13 @@ double MaxFileDescriptors() {
 
 }  // namespace
 
-std::optional<ProcessStatistics> ParseProcessStat(const std::string& stat, double ticks_per_second,
-                                                  double page_bytes) {
+std::optional<ProcessStatistics> ParseProcessStat(const std::string& stat, double ticks_per_second, double page_bytes) {
   const size_t name_end = stat.rfind(')');
   if (name_end == stat.npos) return std::nullopt;
   std::istringstream words(stat.substr(name_end + 1));
   std::string state;
-  words >> state;                      // field 3 of proc(5)
-  std::array<double, 25> field = {};   // by proc(5)'s numbers
+  words >> state;                     // field 3 of proc(5)
+  std::array<double, 25> field = {};  // by proc(5)'s numbers
   for (size_t i = 4; i < field.size(); ++i) {
     if (!(words >> field[i])) return std::nullopt;
   }

@@ -8,7 +8,7 @@
 namespace swizzle {
 
 struct ProcessStatistics {
-  double cpu_seconds = 0;         // user and system
+  double cpu_seconds = 0;  // user and system
   double resident_bytes = 0;
   double virtual_bytes = 0;
   double start_time_seconds = 0;  // Unix time

@@ -14,20 +14,20 @@ namespace swizzle {
 
 // Move-only. Already validated against the model's specification.
 struct Request {
-  std::vector<TensorView> inputs;        // in the order of ModelSpec::inputs; views into `owner`'s memory
-  std::shared_ptr<const void> owner;     // keeps the inputs' bytes alive
-  std::shared_ptr<const void> staged;    // likewise, of what Model::Stage copied
+  std::vector<TensorView> inputs;      // in the order of ModelSpec::inputs; views into `owner`'s memory
+  std::shared_ptr<const void> owner;   // keeps the inputs' bytes alive
+  std::shared_ptr<const void> staged;  // likewise, of what Model::Stage copied
   int64_t rows = 1;
-  int64_t tokens = 0;                    // Model::CheckRequest's
+  int64_t tokens = 0;                            // Model::CheckRequest's
   absl::Time deadline = absl::InfiniteFuture();  // not started by then: DEADLINE_EXCEEDED
 };
 
 struct Result {
-  std::vector<std::string> outputs;      // one per ModelSpec::outputs, raw bytes
-  std::vector<Shape> shapes;             // same order, batch dimension included
-  absl::Duration queue;                  // from Submit to the start of the batch
-  absl::Duration input, compute, output; // of the batch it ran in
-  int64_t batch_rows = 0;                // rows of that batch
+  std::vector<std::string> outputs;       // one per ModelSpec::outputs, raw bytes
+  std::vector<Shape> shapes;              // same order, batch dimension included
+  absl::Duration queue;                   // from Submit to the start of the batch
+  absl::Duration input, compute, output;  // of the batch it ran in
+  int64_t batch_rows = 0;                 // rows of that batch
 };
 
 }  // namespace swizzle

@@ -7,8 +7,7 @@
 namespace swizzle {
 
 void RequestQueue::Push(std::unique_ptr<Pending> pending) {
-  summaries_.push_back({pending->request.rows, pending->arrival, pending->request.deadline,
-                        pending->request.tokens});
+  summaries_.push_back({pending->request.rows, pending->arrival, pending->request.deadline, pending->request.tokens});
   requests_.push_back(std::move(pending));
 }
 

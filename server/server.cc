@@ -26,8 +26,8 @@ namespace {
 // How long responses that are written may take to reach their clients at the end.
 constexpr std::chrono::seconds kFlushTime(5);
 
-// What a client may send before the server has asked for it, and in one frame of HTTP/2. With gRPC's own 64 and 16 KiB an
-// image of 602 KB waits for a round trip, and comes in 37 pieces: a sixth of what the server spends on the call.
+// What a client may send before the server has asked for it, and in one frame of HTTP/2. With gRPC's own 64 and 16 KiB
+// an image of 602 KB waits for a round trip, and comes in 37 pieces: a sixth of what the server spends on the call.
 constexpr int kLookaheadBytes = 4 << 20;
 constexpr int kMaxFrameBytes = 1 << 20;
 

@@ -31,10 +31,10 @@ std::string KernelListing(const Backend& backend);
 // Thread-compatible; the calls that it serves are concurrent.
 class Server {
  public:
-  // Listens first, so that liveness can be probed; then loads every model, calls `before_serving`, answers requests, and
-  // writes the port file. UNAVAILABLE if an address cannot be had, NOT_FOUND if the repository is not there.
-  static StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
-                                                 const std::function<void()>& before_serving = [] {});
+  // Listens first, so that liveness can be probed; then loads every model, calls `before_serving`, answers requests,
+  // and writes the port file. UNAVAILABLE if an address cannot be had, NOT_FOUND if the repository is not there.
+  static StatusOr<std::unique_ptr<Server>> Start(
+      const ServerOptions& options, const std::function<void()>& before_serving = [] {});
 
   // Drains.
   ~Server();

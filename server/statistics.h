@@ -22,7 +22,7 @@ class StatisticsRecorder {
 
  private:
   mutable Mutex mutex_;
-  ModelStatisticsTotals totals_ ABSL_GUARDED_BY(mutex_);  // but for `batches`
+  ModelStatisticsTotals totals_ ABSL_GUARDED_BY(mutex_);                                 // but for `batches`
   std::map<int64_t, ModelStatisticsTotals::BatchSize> batches_ ABSL_GUARDED_BY(mutex_);  // by rows
 };
 

@@ -151,30 +151,58 @@ std::optional<std::string> SerializedStrings(const google::protobuf::RepeatedPtr
 // The field of InferTensorContents that belongs to a datatype; empty where there is none.
 std::string_view ContentsField(DType dtype) {
   switch (dtype) {
-    case DType::kBool: return "bool_contents";
-    case DType::kInt8: case DType::kInt16: case DType::kInt32: return "int_contents";
-    case DType::kInt64: return "int64_contents";
-    case DType::kUint8: case DType::kUint16: case DType::kUint32: return "uint_contents";
-    case DType::kUint64: return "uint64_contents";
-    case DType::kFloat32: return "fp32_contents";
-    case DType::kFloat64: return "fp64_contents";
-    case DType::kString: return "bytes_contents";
-    case DType::kFloat16: case DType::kBFloat16: return "";
+    case DType::kBool:
+      return "bool_contents";
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kInt32:
+      return "int_contents";
+    case DType::kInt64:
+      return "int64_contents";
+    case DType::kUint8:
+    case DType::kUint16:
+    case DType::kUint32:
+      return "uint_contents";
+    case DType::kUint64:
+      return "uint64_contents";
+    case DType::kFloat32:
+      return "fp32_contents";
+    case DType::kFloat64:
+      return "fp64_contents";
+    case DType::kString:
+      return "bytes_contents";
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      return "";
   }
   return "";
 }
 
 int64_t ElementsIn(const InferTensorContents& contents, DType dtype) {
   switch (dtype) {
-    case DType::kBool: return contents.bool_contents_size();
-    case DType::kInt8: case DType::kInt16: case DType::kInt32: return contents.int_contents_size();
-    case DType::kInt64: return contents.int64_contents_size();
-    case DType::kUint8: case DType::kUint16: case DType::kUint32: return contents.uint_contents_size();
-    case DType::kUint64: return contents.uint64_contents_size();
-    case DType::kFloat32: return contents.fp32_contents_size();
-    case DType::kFloat64: return contents.fp64_contents_size();
-    case DType::kString: return contents.bytes_contents_size();
-    case DType::kFloat16: case DType::kBFloat16: return 0;
+    case DType::kBool:
+      return contents.bool_contents_size();
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kInt32:
+      return contents.int_contents_size();
+    case DType::kInt64:
+      return contents.int64_contents_size();
+    case DType::kUint8:
+    case DType::kUint16:
+    case DType::kUint32:
+      return contents.uint_contents_size();
+    case DType::kUint64:
+      return contents.uint64_contents_size();
+    case DType::kFloat32:
+      return contents.fp32_contents_size();
+    case DType::kFloat64:
+      return contents.fp64_contents_size();
+    case DType::kString:
+      return contents.bytes_contents_size();
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      return 0;
   }
   return 0;
 }
@@ -191,14 +219,22 @@ int64_t ElementsInAllFields(const InferTensorContents& contents) {
 // The elements as they lie in the message, for datatypes whose field has the tensor's own element type.
 Bytes ContentsInPlace(const InferTensorContents& contents, DType dtype) {
   switch (dtype) {
-    case DType::kBool: return BytesOf(contents.bool_contents());
-    case DType::kInt32: return BytesOf(contents.int_contents());
-    case DType::kInt64: return BytesOf(contents.int64_contents());
-    case DType::kUint32: return BytesOf(contents.uint_contents());
-    case DType::kUint64: return BytesOf(contents.uint64_contents());
-    case DType::kFloat32: return BytesOf(contents.fp32_contents());
-    case DType::kFloat64: return BytesOf(contents.fp64_contents());
-    default: return {};
+    case DType::kBool:
+      return BytesOf(contents.bool_contents());
+    case DType::kInt32:
+      return BytesOf(contents.int_contents());
+    case DType::kInt64:
+      return BytesOf(contents.int64_contents());
+    case DType::kUint32:
+      return BytesOf(contents.uint_contents());
+    case DType::kUint64:
+      return BytesOf(contents.uint64_contents());
+    case DType::kFloat32:
+      return BytesOf(contents.fp32_contents());
+    case DType::kFloat64:
+      return BytesOf(contents.fp64_contents());
+    default:
+      return {};
   }
 }
 
@@ -210,11 +246,16 @@ bool NeedsConversion(DType dtype) {
 // Nothing if an element is out of the datatype's range. REQUIRES: NeedsConversion(dtype).
 std::optional<std::string> ConvertedContents(const InferTensorContents& contents, DType dtype) {
   switch (dtype) {
-    case DType::kInt8: return Narrowed<int8_t>(contents.int_contents());
-    case DType::kInt16: return Narrowed<int16_t>(contents.int_contents());
-    case DType::kUint8: return Narrowed<uint8_t>(contents.uint_contents());
-    case DType::kUint16: return Narrowed<uint16_t>(contents.uint_contents());
-    default: return SerializedStrings(contents.bytes_contents());
+    case DType::kInt8:
+      return Narrowed<int8_t>(contents.int_contents());
+    case DType::kInt16:
+      return Narrowed<int16_t>(contents.int_contents());
+    case DType::kUint8:
+      return Narrowed<uint8_t>(contents.uint_contents());
+    case DType::kUint16:
+      return Narrowed<uint16_t>(contents.uint_contents());
+    default:
+      return SerializedStrings(contents.bytes_contents());
   }
 }
 

@@ -90,9 +90,9 @@ struct Tile {
 
 // Some keys of a block, neighbours in memory.
 struct Piece {
-  Broadcasts keys;    // rows: keys, depth: channels
-  Broadcasts values;  // rows: channels, depth: keys
-  const float* bias;  // of the keys, or null
+  Broadcasts keys;          // rows: keys, depth: channels
+  Broadcasts values;        // rows: channels, depth: keys
+  const float* bias;        // of the keys, or null
   const uint64_t* allowed;  // for each key, which of the block's queries attend to it; null: all
   int64_t count;
 };
@@ -105,7 +105,7 @@ struct BlockState {
   float* sums;           // [value channels]: of values times powers
   float* totals;         // of powers
   float* references;
-  float* growth;         // what the sums, which go by older references, are to be multiplied by
+  float* growth;  // what the sums, which go by older references, are to be multiplied by
 };
 
 // What a block of keys is to its block of queries.
@@ -273,9 +273,8 @@ void AttendKeys(std::span<const Piece> pieces, const AttentionScratch& sizes, co
     });
     powers += piece.count * kWidth;
   }
-  ForEachTile(sizes.value_channels, [&](int64_t first, int64_t rows) {
-    kValueTiles<kVectors>[rows - 1](pieces, first, state, place);
-  });
+  ForEachTile(sizes.value_channels,
+              [&](int64_t first, int64_t rows) { kValueTiles<kVectors>[rows - 1](pieces, first, state, place); });
 }
 
 // Everything that the blocks of one problem share.
@@ -304,7 +303,7 @@ struct AttentionCall {
   const AttentionBits* pattern;  // or null
   float scale;
   int64_t first_key_channel, first_value_channel;  // of the operands that keys and values are in
-  TokenMatrix key_matrix;  // of queries and keys
+  TokenMatrix key_matrix;                          // of queries and keys
   TokenMatrix output_matrix;
   TokenMatrix value_matrix;
 };

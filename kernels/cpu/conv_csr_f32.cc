@@ -22,7 +22,9 @@ namespace swizzle::cpu::HWY_NAMESPACE {
 // The rows of a group that are summed at once: with all of a panel's positions they make eight sums or more, as many as
 // two FMA units keep under way, and leave registers for the weights.
 template <int kUnits>
-inline constexpr int kRowsAtOnce = kUnits == 1 ? 4 : kUnits == 4 ? 1 : 2;
+inline constexpr int kRowsAtOnce = kUnits == 1   ? 4
+                                   : kUnits == 4 ? 1
+                                                 : 2;
 
 // The groups of a slice and block, for all positions of a panel of kUnits position units. Each FMA needs a load, and
 // these registers are half as wide as a cache delivers them: long rows of sums keep the loads of weights and offsets
@@ -154,14 +156,15 @@ constexpr CellFunction kRunCell[] = {RunCell<1>, RunCell<2>, RunCell<3>, RunCell
 static_assert(std::size(kRunCell) * kPositionUnit == kMaxPanelWidth);
 
 // What a part has asked for that comes after it, or after its current block where a panel is too large to be kept until
-// it is its turn: 768x3072x1024, 768x3072x128 and 512x4608x196 are 2 to 4 % faster so than with the next panel asked for
-// (90 % zeros, one Zen 4 core), where 384x1536x1024, whose panels are kept, is 5 % slower.
+// it is its turn: 768x3072x1024, 768x3072x128 and 512x4608x196 are 2 to 4 % faster so than with the next panel asked
+// for (90 % zeros, one Zen 4 core), where 384x1536x1024, whose panels are kept, is 5 % slower.
 class AskAhead {
  public:
   AskAhead(const InterleavedCsr& weight, const PanelConv& conv, const PanelPart& part, const PanelPart& next)
       : weight_(weight), conv_(conv), part_(part), next_(next), prefetcher_(OfNextPart()) {}
 
-  // To be stepped once for each group of rows of this block; null where all that is read and written stays in the cache.
+  // To be stepped once for each group of rows of this block; null where all that is read and written stays in the
+  // cache.
   Prefetcher* ForBlock(int64_t block) {
     if (!conv_.ExceedsCache()) return nullptr;
     if (conv_.PanelExceedsCache()) prefetcher_ = OfNextBlock(block);

@@ -1,7 +1,7 @@
 // Sparse convolution, fp32, into kPanels: rows conv_csr_f32_<isa> from kPanels and conv_nchw_csr_f32_<isa> from kNchw,
 // any window; likewise conv_csr_bf16_<isa> and conv_nchw_csr_bf16_<isa> for panels in bfloat16. A 1x1 convolution or
-// linear layer over kPanels is an SpMM straight from the input. conv_blocked16_csr_f32_<isa>, for 1x1 convolutions, takes
-// what oneDNN's layers write, without a conversion between.
+// linear layer over kPanels is an SpMM straight from the input. conv_blocked16_csr_f32_<isa>, for 1x1 convolutions,
+// takes what oneDNN's layers write, without a conversion between.
 //
 // In bfloat16 a block's columns are widened into the first cache once, for all rows, and sums stay in floats of the
 // thread's own until they are complete, so that the loop over entries is that of fp32.
@@ -24,8 +24,8 @@
 
 namespace swizzle::cpu {
 
-// Lengths of blocks (Kernel::blockings). Vectors of rows have one. Times are kept by place in this list: what changes it
-// raises kKernelTableVersion.
+// Lengths of blocks (Kernel::blockings). Vectors of rows have one. Times are kept by place in this list: what changes
+// it raises kKernelTableVersion.
 inline constexpr std::string_view kConvCsrBlockings[] = {"blocks as caches suggest", "blocks of 2/3", "blocks of 3/2"};
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, const Problem& problem);

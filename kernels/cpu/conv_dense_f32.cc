@@ -85,8 +85,8 @@ HWY_INLINE void RunTile(const Columns& columns, const PanelCell& cell, int64_t f
   tile.Finish(cell, rows);
 }
 
-// Rows for all of a panel's positions, in as few tiles as registers allow. Tiles differ by where they begin alone, which
-// is no parameter of their template: with one the file would take a minute to compile.
+// Rows for all of a panel's positions, in as few tiles as registers allow. Tiles differ by where they begin alone,
+// which is no parameter of their template: with one the file would take a minute to compile.
 template <int kUnits, int kRows>
 HWY_INLINE void RunRows(const Columns& columns, const PanelCell& cell, int64_t first_row) {
   constexpr int kAll = kUnits * kUnitVectors, kVectors = std::min(kTileVectors, kAll);

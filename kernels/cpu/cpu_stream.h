@@ -53,8 +53,8 @@ class CpuStream final : public Stream {
 
   // Cuts [0, items) into runs of nearly equal length, multiples of `grain` long save the last, and calls
   // task(slot, begin, end) for each. No two calls with one slot overlap; slots are below threads(). There are
-  // several runs for each thread, if more than one take part, so that no thread has to wait for a slow one: a run should
-  // not cost much to begin.
+  // several runs for each thread, if more than one take part, so that no thread has to wait for a slow one: a run
+  // should not cost much to begin.
   template <typename Task>
   void ParallelRanges(int64_t items, const Task& task, int64_t grain = 1) {
     const int64_t grains = (items + grain - 1) / grain;

@@ -118,13 +118,13 @@ HWY_INLINE FloatVector Gelu(FloatVector x, const FunctionVectors& v) {
 
 #else
 
-// x * phi(x), phi being the normal distribution's: 1/2 + x times a polynomial in x^2, a fit of our own between -5 and 5, good
-// to 3e-7 x max(1, |x|). Beyond, phi is 0 or 1 to as many places. The variable of the polynomial runs from -1 to 1, which
-// keeps its coefficients falling.
+// x * phi(x), phi being the normal distribution's: 1/2 + x times a polynomial in x^2, a fit of our own between -5 and
+// 5, good to 3e-7 x max(1, |x|). Beyond, phi is 0 or 1 to as many places. The variable of the polynomial runs from -1
+// to 1, which keeps its coefficients falling.
 HWY_INLINE FloatVector Gelu(FloatVector x, const FunctionVectors&) {
-  constexpr float kCoefficients[] = {0.14136378467f, -0.07029636204f, 0.05152067170f, -0.04044046625f, 0.03143922240f,
-                                     -0.02328409068f, 0.01642106287f, -0.01112000272f, 0.00635950267f, -0.00274018478f,
-                                     0.00178338517f, -0.00158920663f};
+  constexpr float kCoefficients[] = {0.14136378467f, -0.07029636204f, 0.05152067170f, -0.04044046625f,
+                                     0.03143922240f, -0.02328409068f, 0.01642106287f, -0.01112000272f,
+                                     0.00635950267f, -0.00274018478f, 0.00178338517f, -0.00158920663f};
   const FloatTag d;
   const FloatVector bounded = Clamp(x, hn::Set(d, -5.0f), hn::Set(d, 5.0f));
   const FloatVector s = hn::MulSub(hn::Mul(bounded, bounded), hn::Set(d, 0.08f), hn::Set(d, 1.0f));
@@ -139,8 +139,8 @@ HWY_INLINE FloatVector Gelu(FloatVector x, const FunctionVectors&) {
 // x/2 * (1 + tanh(u)) is x * sigmoid(2u).
 HWY_INLINE FloatVector GeluTanh(FloatVector x) {
   const FloatTag d;
-  const FloatVector cubic = hn::MulAdd(hn::Mul(hn::Set(d, 0.0713548163f), hn::Mul(x, x)), x,
-                                       hn::Mul(hn::Set(d, 1.59576912f), x));
+  const FloatVector cubic =
+      hn::MulAdd(hn::Mul(hn::Set(d, 0.0713548163f), hn::Mul(x, x)), x, hn::Mul(hn::Set(d, 1.59576912f), x));
   return hn::Mul(x, Sigmoid(cubic));
 }
 
@@ -188,14 +188,22 @@ void RunKind(const Run& run) {
 
 void RunAny(const Run& run) {
   switch (run.function.kind) {
-    case FunctionKind::kSigmoid: return RunKind<FunctionKind::kSigmoid>(run);
-    case FunctionKind::kSilu: return RunKind<FunctionKind::kSilu>(run);
-    case FunctionKind::kHardSigmoid: return RunKind<FunctionKind::kHardSigmoid>(run);
-    case FunctionKind::kHardSwish: return RunKind<FunctionKind::kHardSwish>(run);
-    case FunctionKind::kLeakyRelu: return RunKind<FunctionKind::kLeakyRelu>(run);
-    case FunctionKind::kTanh: return RunKind<FunctionKind::kTanh>(run);
-    case FunctionKind::kGelu: return RunKind<FunctionKind::kGelu>(run);
-    case FunctionKind::kGeluTanh: return RunKind<FunctionKind::kGeluTanh>(run);
+    case FunctionKind::kSigmoid:
+      return RunKind<FunctionKind::kSigmoid>(run);
+    case FunctionKind::kSilu:
+      return RunKind<FunctionKind::kSilu>(run);
+    case FunctionKind::kHardSigmoid:
+      return RunKind<FunctionKind::kHardSigmoid>(run);
+    case FunctionKind::kHardSwish:
+      return RunKind<FunctionKind::kHardSwish>(run);
+    case FunctionKind::kLeakyRelu:
+      return RunKind<FunctionKind::kLeakyRelu>(run);
+    case FunctionKind::kTanh:
+      return RunKind<FunctionKind::kTanh>(run);
+    case FunctionKind::kGelu:
+      return RunKind<FunctionKind::kGelu>(run);
+    case FunctionKind::kGeluTanh:
+      return RunKind<FunctionKind::kGeluTanh>(run);
   }
 }
 

@@ -13,8 +13,8 @@ bool FunctionKeepsZero(const Problem& problem);
 // Likewise of an epilogue.
 bool EpilogueKeepsZero(const Problem& problem);
 
-// What epilogues with a function end with, in place, on the calling thread; of this machine's widest instructions, and of
-// each target's.
+// What epilogues with a function end with, in place, on the calling thread; of this machine's widest instructions, and
+// of each target's.
 void ApplyFunction(const Function& function, float* values, int64_t count);
 
 // clang-format off

@@ -1,10 +1,10 @@
 // Depthwise 3x3 convolution of stride 2 in kPanels, for IsHalved3x3. Compiled per target; for targets with vectors of
 // kPositionUnit.
 //
-// As in shifted_planes-inl.h, outputs are computed in the order in which a panel holds them and nothing is copied. For a
-// row of the window one shuffle of two units of inputs makes the first columns of 16 outputs' pairs, another the second
-// ones; where a row of the plane ends among the outputs, each further unit takes a shuffle more for either. The outer
-// taps are those of the neighbours, a shuffle by one lane.
+// As in shifted_planes-inl.h, outputs are computed in the order in which a panel holds them and nothing is copied. For
+// a row of the window one shuffle of two units of inputs makes the first columns of 16 outputs' pairs, another the
+// second ones; where a row of the plane ends among the outputs, each further unit takes a shuffle more for either. The
+// outer taps are those of the neighbours, a shuffle by one lane.
 #if defined(SWIZZLE_KERNELS_CPU_HALVED_PLANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SWIZZLE_KERNELS_CPU_HALVED_PLANES_INL_H_
 #undef SWIZZLE_KERNELS_CPU_HALVED_PLANES_INL_H_
@@ -65,8 +65,7 @@ class HalvedTaps {
     second_ = hn::Add(first_, hn::Set(d, 1));
     SWIZZLE_UNROLL
     for (int i = 2; i < kSources; ++i) {
-      others_[i - 2] =
-          hn::And(inside_, hn::RebindMask(FloatTag(), hn::Eq(units, hn::Set(d, row.sources[i]))));
+      others_[i - 2] = hn::And(inside_, hn::RebindMask(FloatTag(), hn::Eq(units, hn::Set(d, row.sources[i]))));
     }
     // Lanes of the neighbours; the one that has none reads the outer unit, the second operand.
     constexpr int kAlone = kLeft ? 0 : 15;
@@ -87,8 +86,8 @@ class HalvedTaps {
       if constexpr (!kEven) at_[i] += stride_[i];
     }
     const FloatVector first = Gather(first_.raw, units), second = Gather(second_.raw, units);
-    const FloatVector outer{_mm512_maskz_permutex2var_ps(outer_inside_.raw, (kLeft ? second : first).raw, outer_.raw,
-                                                         units[kSources].raw)};
+    const FloatVector outer{
+        _mm512_maskz_permutex2var_ps(outer_inside_.raw, (kLeft ? second : first).raw, outer_.raw, units[kSources].raw)};
     sum = hn::MulAdd(kLeft ? outer : first, hn::Set(d, taps[0]), sum);
     sum = hn::MulAdd(kLeft ? first : second, hn::Set(d, taps[1]), sum);
     return hn::MulAdd(kLeft ? second : outer, hn::Set(d, taps[2]), sum);
@@ -119,9 +118,7 @@ void RunHalvedUnit(const KernelArgs& args, const DepthwiseWeight& weight, const 
   const FloatVector low = hn::Set(d, problem.epilogue.low);
   const FloatVector high = hn::Set(d, problem.epilogue.high);
   using Taps = HalvedTaps<kSources, kLeft, kEven>;
-  const auto row = [&](int i) HWY_ATTR {
-    return Taps(args.inputs[0], work, i, problem.input.width);
-  };
+  const auto row = [&](int i) HWY_ATTR { return Taps(args.inputs[0], work, i, problem.input.width); };
   Taps rows[3] = {row(0), row(1), row(2)};
   const int64_t input_stride = work.Input(work.unit.rows[1].sources[0]).channel_stride;
   const int64_t output_stride = work.output.channel_stride;
@@ -146,19 +143,22 @@ void RunHalvedUnit(const KernelArgs& args, const DepthwiseWeight& weight, const 
 inline bool IsEven(const HalvedWork& work) {
   const int64_t stride = work.Input(work.unit.rows[1].sources[0]).channel_stride;
   const auto even = [&](int32_t source) { return work.Input(source).channel_stride == stride; };
-  return std::ranges::all_of(work.unit.rows, [&](const HalvedRow& row) {
-    return even(row.outer) && std::ranges::all_of(row.sources, even);
-  });
+  return std::ranges::all_of(
+      work.unit.rows, [&](const HalvedRow& row) { return even(row.outer) && std::ranges::all_of(row.sources, even); });
 }
 
 template <bool kLeft, bool kEven>
 void RunHalvedUnitOf(const KernelArgs& args, const DepthwiseWeight& weight, const HalvedWork& work) {
   static_assert(HalvedRow::kMaxSources == 5);
   switch (work.unit.max_sources) {
-    case 5: return RunHalvedUnit<5, kLeft, kEven>(args, weight, work);
-    case 4: return RunHalvedUnit<4, kLeft, kEven>(args, weight, work);
-    case 3: return RunHalvedUnit<3, kLeft, kEven>(args, weight, work);
-    default: return RunHalvedUnit<2, kLeft, kEven>(args, weight, work);
+    case 5:
+      return RunHalvedUnit<5, kLeft, kEven>(args, weight, work);
+    case 4:
+      return RunHalvedUnit<4, kLeft, kEven>(args, weight, work);
+    case 3:
+      return RunHalvedUnit<3, kLeft, kEven>(args, weight, work);
+    default:
+      return RunHalvedUnit<2, kLeft, kEven>(args, weight, work);
   }
 }
 
@@ -175,8 +175,8 @@ void RunHalvedPart(const KernelArgs& args, const DepthwiseWeight& weight, const 
         in_period = 0;
         period_begin += period.input_units;
       }
-      const HalvedWork work{period.units[in_period], part.inputs, period_begin, part.outputs[u], c,
-                            std::min(c + kHalvedChannels, range.last_channel)};
+      const HalvedWork work{period.units[in_period], part.inputs, period_begin,
+                            part.outputs[u],         c,           std::min(c + kHalvedChannels, range.last_channel)};
       IsEven(work) ? RunHalvedUnitOf<kLeft, true>(args, weight, work)
                    : RunHalvedUnitOf<kLeft, false>(args, weight, work);
     }

@@ -33,8 +33,8 @@ struct HalvedUnit {
   int32_t pairs[kPositionUnit];  // positions of the pairs of the window's first row, from the period's first; above the
                                  // first plane they are negative
   HalvedRow rows[3];
-  int32_t max_sources;           // of its rows
-  uint16_t outer_inside;         // the outputs whose outer tap is inside the plane
+  int32_t max_sources;    // of its rows
+  uint16_t outer_inside;  // the outputs whose outer tap is inside the plane
 };
 
 // Planes of several images follow each other: after `units` of outputs and `input_units` of inputs all repeats.
@@ -48,7 +48,7 @@ struct HalvedPeriod {
 HalvedPeriod PlanHalvedPlanes(const Problem& problem);
 
 struct HalvedPart {
-  const UnitPlace* inputs;   // of the unit first_input
+  const UnitPlace* inputs;  // of the unit first_input
   int64_t first_input;
   const UnitPlace* outputs;  // of the range's first unit
   UnitRange range;

@@ -115,7 +115,8 @@ void GatherTap(const PanelColumns& columns, int64_t tap, int64_t channel, int64_
     if (first) {
       for (int64_t c = 0; c < channels; ++c, row += row_step) hn::Store(loader.Next(), d, row);
     } else {
-      for (int64_t c = 0; c < channels; ++c, row += row_step) hn::Store(hn::Or(loader.Next(), hn::Load(d, row)), d, row);
+      for (int64_t c = 0; c < channels; ++c, row += row_step)
+        hn::Store(hn::Or(loader.Next(), hn::Load(d, row)), d, row);
     }
     first = piece.last;
   }

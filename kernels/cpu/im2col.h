@@ -31,7 +31,7 @@ class PanelColumns {
   struct Piece {
     int64_t offset;  // before the input, or in another row, where lane 0 is not of this piece
     int64_t channel_stride;
-    uint32_t lanes;    // bit l (2 l for stride 2, to mask the two vectors that are read): lane l is of this piece
+    uint32_t lanes;     // bit l (2 l for stride 2, to mask the two vectors that are read): lane l is of this piece
     uint16_t position;  // of lane 0, in the panel
     bool last;          // of its vector; lanes of none of a vector's pieces are zero
   };
@@ -113,8 +113,8 @@ class PanelColumns {
   const void* const input_;
   const PanelGrid input_grid_;
   const PanelGrid output_grid_;
-  Piece* const pieces_;     // kMaxPanelWidth a tap
-  int32_t* const counts_;   // of each tap
+  Piece* const pieces_;    // kMaxPanelWidth a tap
+  int32_t* const counts_;  // of each tap
   uint32_t* const row_masks_;
   uint32_t* const column_masks_;
   float* const columns_;

@@ -25,8 +25,8 @@ constexpr int64_t kMinSliceRows = 16;
 constexpr int64_t kColumnBytes = kMaxPanelWidth * static_cast<int64_t>(sizeof(float));
 // Where weights are few, so many entries a row and block matter more than the first cache.
 constexpr double kFewestEntries = 12;
-// So many save another 2 to 5 % of the time (90 % zeros, Zen 4) where a block then takes twice that cache at most; larger
-// ones, at 95 %, cost 3 to 8 %.
+// So many save another 2 to 5 % of the time (90 % zeros, Zen 4) where a block then takes twice that cache at most;
+// larger ones, at 95 %, cost 3 to 8 %.
 constexpr double kBestEntries = 16;
 
 int64_t ChooseSlices(const CsrMatrix& matrix, int threads, const CacheSizes& caches) {

@@ -1,9 +1,9 @@
 // The sparse convolutions' own layout of a CSR weight.
 //
 // Columns are cut into blocks, so that a block's part of an activation panel stays in the first cache, or nearly, while
-// all rows use it. Inside each block rows are sorted by their number of entries and interleaved kRows at a time, each row of a
-// group padded with zero weights to the longest; with rows of like length next to each other that adds about 1 %.
-// Sorting is local to a block: it is the equal counts that pay (no remainders, trip counts that predict), not the
+// all rows use it. Inside each block rows are sorted by their number of entries and interleaved kRows at a time, each
+// row of a group padded with zero weights to the longest; with rows of like length next to each other that adds about 1
+// %. Sorting is local to a block: it is the equal counts that pay (no remainders, trip counts that predict), not the
 // order.
 //
 // Worked example, rows interleaved by 2 instead of 4:
@@ -12,10 +12,10 @@
 //      0 3 0 0      weights 0 3 | 1 4 2 5, columns 0 1 | 0 0 3 2
 //      4 0 5 0
 //
-// Rows are first cut into slices of like work, each sorted and interleaved on its own: one a thread at least if rows suffice, so
-// that threads may take whole slices of one panel and never meet in an output row, and so many that a slice stays in the
-// second cache while several panels use it. A group that is not full repeats its last row, which
-// is computed and stored twice. Entries are 6 bytes: the weight, and the column's offset in 16-bit.
+// Rows are first cut into slices of like work, each sorted and interleaved on its own: one a thread at least if rows
+// suffice, so that threads may take whole slices of one panel and never meet in an output row, and so many that a slice
+// stays in the second cache while several panels use it. A group that is not full repeats its last row, which is
+// computed and stored twice. Entries are 6 bytes: the weight, and the column's offset in 16-bit.
 //
 // Immutable, thread-safe.
 #ifndef SWIZZLE_KERNELS_CPU_INTERLEAVED_CSR_H_
@@ -48,8 +48,8 @@ class InterleavedCsr final : public PackedWeight {
     uint32_t first_entry;  // its entries: weights() and offsets() + kRows * first_entry
   };
 
-  // Into how many blocks columns are best cut by rule of thumb, or into so many that they are about `scale` times as long,
-  // kMaxBlock at most.
+  // Into how many blocks columns are best cut by rule of thumb, or into so many that they are about `scale` times as
+  // long, kMaxBlock at most.
   static int64_t ChooseBlocks(const CsrMatrix& matrix, const CacheSizes& caches = HostCacheSizes(), double scale = 1.0);
 
   // threads: that will share a panel. A matrix of few rows makes fewer slices. caches: of the cores that will run it.

@@ -264,7 +264,9 @@ bool IsOptimised(Kind kind, const Problem& problem) {
 
 }  // namespace
 
-bool AcceptsOnednnConv(const Problem& problem) { return EpilogueKeepsZero(problem) && IsOptimised(Kind::kConv, problem); }
+bool AcceptsOnednnConv(const Problem& problem) {
+  return EpilogueKeepsZero(problem) && IsOptimised(Kind::kConv, problem);
+}
 
 bool AcceptsOnednnStem(const Problem& problem) {
   return EpilogueKeepsZero(problem) && problem.input.channels <= 4 && IsOptimised(Kind::kStem, problem);

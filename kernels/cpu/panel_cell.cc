@@ -40,7 +40,8 @@ PanelConv::PanelConv(const KernelArgs& args, Layout layout, int64_t block_rows, 
       slices_(slices),
       grid_(args.problem->output.positions()),
       exceeds_cache_(OperandsExceedCache(*args.problem, layout)),
-      panel_exceeds_cache_(static_cast<int64_t>(InputRows(0, 0, args.problem->input.channels).size()) > CacheForInput()) {
+      panel_exceeds_cache_(static_cast<int64_t>(InputRows(0, 0, args.problem->input.channels).size()) >
+                           CacheForInput()) {
   if (!PanelColumns::IsDirect(*args.problem, layout)) return;
   const int64_t panel_bytes = args.problem->input.channels * kMaxPanelWidth * static_cast<int64_t>(sizeof(float));
   panels_per_group_ = std::clamp<int64_t>(CacheForInput() / panel_bytes, 1, grid_.count());

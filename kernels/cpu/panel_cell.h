@@ -88,9 +88,9 @@ struct PanelPart {
 // Threads that will have to share a panel where the batch is one, so that each is given a few cells.
 int ThreadsPerPanel(const Problem& problem);
 
-// Slices that a weight is cut into, as far as it has rows for them: each takes a quarter of the second cache at most, and
-// threads that share a panel get as many each. With three for two threads one would compute two (1024x1024x49 at 90 %
-// zeros took 109 us on two Zen 4 cores; 94 with four slices). More would only add padding.
+// Slices that a weight is cut into, as far as it has rows for them: each takes a quarter of the second cache at most,
+// and threads that share a panel get as many each. With three for two threads one would compute two (1024x1024x49 at 90
+// % zeros took 109 us on two Zen 4 cores; 94 with four slices). More would only add padding.
 int64_t WeightSlices(int64_t weight_bytes, int threads_per_panel, const CacheSizes& caches);
 
 // A convolution into kPanels, run by all threads of a stream. The rows of the weight come in slices.

@@ -140,9 +140,8 @@ void RunGlobal(const KernelArgs& args, Stream& stream, Layout layout) {
 
 bool IsGlobal(const Problem& problem) {
   const Window& window = problem.window;
-  return window.kernel_h == problem.input.height && window.kernel_w == problem.input.width &&
-         window.dilation_h == 1 && window.dilation_w == 1 && problem.output.plane() == 1 && window.pad_top == 0 &&
-         window.pad_left == 0;
+  return window.kernel_h == problem.input.height && window.kernel_w == problem.input.width && window.dilation_h == 1 &&
+         window.dilation_w == 1 && problem.output.plane() == 1 && window.pad_top == 0 && window.pad_left == 0;
 }
 
 template <bool kMax>

@@ -72,8 +72,7 @@ void ForEachShiftedPart(const KernelArgs& args, CpuStream& stream, const Run& ru
   const Problem& problem = *args.problem;
   const int64_t reach = ShiftedReach(problem);
   ForEachUnitRange(problem.output, stream, [&](int64_t slot, const UnitRange& range) {
-    auto* const places =
-        reinterpret_cast<UnitPlace*>(args.workspace.data() + slot * ShiftedWorkspaceBytes(problem));
+    auto* const places = reinterpret_cast<UnitPlace*>(args.workspace.data() + slot * ShiftedWorkspaceBytes(problem));
     PlaceUnits(problem.input, range.first_unit - reach, range.units + 2 * reach, places);
     run(ShiftedPart{places + reach, range});
   });

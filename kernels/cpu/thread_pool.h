@@ -30,8 +30,8 @@ class ThreadPool {
 
   int threads() const { return threads_; }
   // From the next Run on each thread keeps to a processor of its own: of the process's affinity mask, round and round,
-  // those from the `first` on. The thread that calls Run does so until Rest only, since what it does in between may start
-  // threads, which inherit its mask.
+  // those from the `first` on. The thread that calls Run does so until Rest only, since what it does in between may
+  // start threads, which inherit its mask.
   void Pin(int first);
   // Calls task(context, slot, i) once for each i in [0, tasks) and returns when all are done.
   void Run(int64_t tasks, Task task, void* context);
@@ -51,8 +51,8 @@ class ThreadPool {
 
   const int threads_;
   const std::unique_ptr<pthreadpool, Destroy> pool_;  // null if threads_ == 1
-  std::vector<int> cpus_;        // the affinity mask; empty: threads are free
-  int first_cpu_ = 0;            // of cpus_, the caller's
+  std::vector<int> cpus_;                             // the affinity mask; empty: threads are free
+  int first_cpu_ = 0;                                 // of cpus_, the caller's
   bool workers_pinned_ = false, caller_pinned_ = false;
   bool spinning_ = false;
 };

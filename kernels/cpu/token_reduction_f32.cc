@@ -36,8 +36,8 @@ float SumRun(const T* values, const float* bias, int64_t count) {
 }
 
 // The means of up to kLanes neighbouring channels of `tokens` tokens, `stride` floats apart.
-void MeanChannels(const float* values, const float* bias, int64_t stride, int64_t tokens, int64_t channels,
-                  float scale, float* means) {
+void MeanChannels(const float* values, const float* bias, int64_t stride, int64_t tokens, int64_t channels, float scale,
+                  float* means) {
   const FloatTag d;
   FloatVector sum = hn::Zero(d);
   for (int64_t i = 0; i < tokens; ++i) {

@@ -12,7 +12,8 @@ namespace swizzle::cpu {
 void Transpose(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows, int64_t columns);
 
 SWIZZLE_DECLARE_PER_TARGET(  //
-    void Transpose(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows, int64_t columns);)
+    void Transpose(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows,
+                   int64_t columns);)
 
 }  // namespace swizzle::cpu
 

@@ -31,8 +31,8 @@ namespace swizzle::cpu {
 class VectorCsr final : public PackedWeight {
  public:
   static constexpr int kRows = 4;
-  // Columns of a block at most: of windows, which are gathered, and of 1x1 layers, whose columns are the input's own (the
-  // rows that take them from other layouts than kPanels gather these, too).
+  // Columns of a block at most: of windows, which are gathered, and of 1x1 layers, whose columns are the input's own
+  // (the rows that take them from other layouts than kPanels gather these, too).
   static constexpr int64_t kMaxGatheredBlock = 1024;
   static constexpr int64_t kMaxDirectBlock = 2048;
   static constexpr int64_t kOffsetUnit = kPositionUnit * sizeof(float);

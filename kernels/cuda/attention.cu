@@ -1,5 +1,4 @@
 #include "kernels/cuda/attention.h"
-
 #include "kernels/cuda/attention_operands.cuh"
 #include "kernels/cuda/attention_pattern.h"
 #include "kernels/cuda/elements.cuh"
@@ -9,10 +8,10 @@ namespace swizzle::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kGroups = 8;    // of queries: neighbouring half warps take neighbouring queries
-constexpr int kLanes = 16;    // of a group: they share the keys of a tile, and then the channels of values
-constexpr int kKeys = 64;     // of a tile
-constexpr int kPad = 4;       // keeps rows in shared memory on 16 bytes, and columns of them out of one bank
+constexpr int kGroups = 8;  // of queries: neighbouring half warps take neighbouring queries
+constexpr int kLanes = 16;  // of a group: they share the keys of a tile, and then the channels of values
+constexpr int kKeys = 64;   // of a tile
+constexpr int kPad = 4;     // keeps rows in shared memory on 16 bytes, and columns of them out of one bank
 static_assert(kGroups * kLanes == kThreads && kKeys == 4 * kLanes);
 
 // kSize bounds the channels of a head; each thread has kRows queries.
@@ -24,8 +23,8 @@ struct Tiles {
   static constexpr int kValuePitch = kSize + kPad;
   static constexpr int kKeyFloats = kSize * kKeyPitch;
   static constexpr int kPowerFloats = kKeys * kQueryPitch;
-  static constexpr int kFloats = kSize * kQueryPitch + (kKeyFloats > kPowerFloats ? kKeyFloats : kPowerFloats) +
-                                 kKeys * kValuePitch + kKeys;
+  static constexpr int kFloats =
+      kSize * kQueryPitch + (kKeyFloats > kPowerFloats ? kKeyFloats : kPowerFloats) + kKeys * kValuePitch + kKeys;
 
   float* queries;  // [channel][query]
   float* keys;     // [channel][key]
@@ -41,8 +40,8 @@ struct Tiles {
         bias(values + kKeys * kValuePitch) {}
 };
 
-// A matrix in memory that becomes a tile: (outer, inner) at from + outer * outer_stride + inner * inner_stride, one stride
-// being 1. Beyond the counts it is zero, whatever memory holds.
+// A matrix in memory that becomes a tile: (outer, inner) at from + outer * outer_stride + inner * inner_stride, one
+// stride being 1. Beyond the counts it is zero, whatever memory holds.
 template <typename T>
 struct Source {
   const T* from;
@@ -160,8 +159,8 @@ __device__ int ColumnOf(int i, int lane) { return ((i & ~1) * kLanes) + 2 * lane
 template <int kSize, int kRows>
 struct Running {
   float sums[kRows][kSize / kLanes];  // of values times powers, of the thread's channels
-  float largest[kRows];           // score
-  float totals[kRows];            // of powers
+  float largest[kRows];               // score
+  float totals[kRows];                // of powers
 
   __device__ Running() {
 #pragma unroll
@@ -289,8 +288,8 @@ __global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ A
     const Source<T> key_source{
         op.keys + qk_head + first * op.query.token, op.query.channel, op.query.token, op.qk_size, keys, qk_packs};
     LoadTile<kSize, kKeys>(key_source, tiles.keys, Shape::kKeyPitch);
-    const Source<T> value_source{op.values + vo_head + first * op.value.token, op.value.token, op.value.channel, keys,
-                                 op.vo_size, vo_packs};
+    const Source<T> value_source{
+        op.values + vo_head + first * op.value.token, op.value.token, op.value.channel, keys, op.vo_size, vo_packs};
     LoadTile<kKeys, kSize>(value_source, tiles.values, Shape::kValuePitch);
     if (threadIdx.x < kKeys) {
       const bool biased = op.key_bias != nullptr && static_cast<int>(threadIdx.x) < keys;

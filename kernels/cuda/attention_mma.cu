@@ -281,8 +281,7 @@ __device__ void WriteOutput(typename S::T* to, int64_t token_stride, int size, i
 }
 
 template <typename S>
-__global__ void __launch_bounds__(kThreads)
-    AttendTile(const __grid_constant__ AttentionOperands<typename S::T> op) {
+__global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ AttentionOperands<typename S::T> op) {
   extern __shared__ __align__(16) char shared[];
   const AttentionWork work = FindAttentionWork(op, kQueries);
   if (work.first >= work.end) return;

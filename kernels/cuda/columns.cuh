@@ -1,7 +1,7 @@
 // Reductions over the channels of positions, for softmax and layer normalisation.
 //
-// kRows: a block takes kWidth neighbouring positions; its threads are kWidth lanes wide, so that a row is read in runs of
-// kWidth elements, and share the channels. kNhwc: a warp takes a position, its lanes share the channels.
+// kRows: a block takes kWidth neighbouring positions; its threads are kWidth lanes wide, so that a row is read in runs
+// of kWidth elements, and share the channels. kNhwc: a warp takes a position, its lanes share the channels.
 #ifndef SWIZZLE_KERNELS_CUDA_COLUMNS_CUH_
 #define SWIZZLE_KERNELS_CUDA_COLUMNS_CUH_
 

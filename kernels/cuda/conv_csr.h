@@ -9,9 +9,9 @@
 // Bounds, for nnz multiply-adds times N, on an H200 (132 SMs, 1.755 to 1.98 GHz):
 //   fp32 units    128 a clock and SM: 67 TFLOP/s at most.
 //   first cache   4 bytes of X a multiply-add, at 128 bytes a clock and SM: 25 % of that peak. Weights and columns are
-//                 broadcast, but by our reckoning take as long to reach 32 lanes' registers as X does: 6 clocks for four
-//                 entries of four rows, whose X takes 16 for each vector a lane has. That leaves 18 % with one vector,
-//                 21 % with two; 16 to 18 % are reached.
+//                 broadcast, but by our reckoning take as long to reach 32 lanes' registers as X does: 6 clocks for
+//                 four entries of four rows, whose X takes 16 for each vector a lane has. That leaves 18 % with one
+//                 vector, 21 % with two; 16 to 18 % are reached.
 //   second cache  about 40 bytes a clock and SM: X has to be read from the first cache, on average, three times.
 // To read an X less than once for each multiply-add takes rows with entries in the same column. Among 4 rows of pruned
 // weights there are 1.16 entries a column used at 90 % sparsity and 1.36 at 80 %: too few to pay for the choice of the

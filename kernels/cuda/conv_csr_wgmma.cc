@@ -25,9 +25,7 @@ class WgmmaWeight final : public PackedWeight {
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-int64_t Slabs(const FragmentCsr& weight) {
-  return weight.steps() * FragmentCsr::kBlock / FragmentCsr::kColumnUnit;
-}
+int64_t Slabs(const FragmentCsr& weight) { return weight.steps() * FragmentCsr::kBlock / FragmentCsr::kColumnUnit; }
 
 // Microseconds, to compare plans: waves of clusters, each of which starts, multiplies its slabs and adds up. Fitted on
 // an H200 to the times of all plans of 24 products.

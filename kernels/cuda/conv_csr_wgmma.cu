@@ -12,10 +12,10 @@ constexpr int kGroupRows = 64;                   // of Y, of a warpgroup
 constexpr int kTile = 64;                        // columns of Y of a CTA
 constexpr int kSlab = FragmentCsr::kColumnUnit;  // rows of X that are multiplied at a time
 constexpr int kStepsOfSlab = kSlab / FragmentCsr::kBlock;
-constexpr int kStages = 4;                       // slabs of X under way
-constexpr int kSlabsOfLargest = 3;               // being found, in use, and cleared
-constexpr int kSumStride = kTile + 8;            // of rows of sums in shared memory: no bank conflicts
-constexpr int kLanesOfRow = kTile / 4;           // threads that have four neighbours each of a row of X or Y
+constexpr int kStages = 4;              // slabs of X under way
+constexpr int kSlabsOfLargest = 3;      // being found, in use, and cleared
+constexpr int kSumStride = kTile + 8;   // of rows of sums in shared memory: no bank conflicts
+constexpr int kLanesOfRow = kTile / 4;  // threads that have four neighbours each of a row of X or Y
 constexpr int kRowsOfPass = kThreads / kLanesOfRow;
 
 // The warpgroups of a CTA share a slab: each has all of it and 64 rows of Y of its own, or each has a part of it (a
@@ -211,8 +211,7 @@ struct WarpSums {
 
   // Queues the products with the parts of X from row `first` of the slab on.
   template <int kSteps>
-  __device__ void Queue(const SlabParts& parts, int first, uint32_t (&upper)[kSteps][4],
-                        uint32_t (&rest)[kSteps][4]) {
+  __device__ void Queue(const SlabParts& parts, int first, uint32_t (&upper)[kSteps][4], uint32_t (&rest)[kSteps][4]) {
 #pragma unroll
     for (int i = 0; i < kSteps; ++i) {
       FinishOperand(upper[i]);
@@ -272,9 +271,7 @@ struct Sharers {
   // What the CTAs wrote to shared memory is there for all.
   __device__ void Wait() { group.sync(); }
   // The same, without anything written.
-  __device__ void Leave() {
-    asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory");
-  }
+  __device__ void Leave() { asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory"); }
   template <typename T>
   __device__ const T* SharedOf(const T* mine, int rank) const {
     return group.map_shared_rank(mine, rank);

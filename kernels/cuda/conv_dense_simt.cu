@@ -1,9 +1,8 @@
-#include "kernels/cuda/conv_dense_simt.h"
-
 #include <cuda_runtime.h>
 
 #include <algorithm>
 
+#include "kernels/cuda/conv_dense_simt.h"
 #include "kernels/cuda/device_array.h"
 #include "kernels/cuda/queue.h"
 

@@ -1,12 +1,11 @@
 #include "kernels/cuda/convert.h"
-
 #include "kernels/cuda/elements.cuh"
 
 namespace swizzle::cuda {
 namespace {
 
 constexpr int kTile = 32;
-constexpr int kTileRows = 8;  // threads down a tile
+constexpr int kTileRows = 8;            // threads down a tile
 constexpr int64_t kMostBlocks = 65535;  // of a grid's second and third dimension
 
 // A batch of matrices [rows, cols]; strides in elements.
@@ -63,7 +62,7 @@ void Copy(const KernelArgs& args, Stream& stream, Matrices from, Matrices to, in
   const dim3 grid(BlocksFor(cols, kThreads), static_cast<unsigned>(std::min(rows, kMostBlocks)),
                   static_cast<unsigned>(batch));
   CopyLines<From, To><<<grid, kThreads, 0, QueueOf(stream)>>>(InputAs<From>(args, 0), from, OutputAs<To>(args), to,
-                                                             static_cast<int>(rows), static_cast<int>(cols));
+                                                              static_cast<int>(rows), static_cast<int>(cols));
 }
 
 // The strides of [batch][channels][plane] in the two layouts that have positions innermost.
@@ -139,7 +138,7 @@ void ConvertNhwcToRows(const KernelArgs& args, Stream& stream) {
 // [channels][plane] to [plane][channels] in each image, whatever the extents then call it.
 void TransposeNchw(const KernelArgs& args, Stream& stream) { ConvertNchwToNhwc<DType::kFloat32>(args, stream); }
 
-#define SWIZZLE_INSTANTIATE_CONVERT(function)                                    \
+#define SWIZZLE_INSTANTIATE_CONVERT(function)                                      \
   template void function<DType::kFloat32>(const KernelArgs& args, Stream& stream); \
   template void function<DType::kFloat16>(const KernelArgs& args, Stream& stream); \
   template void function<DType::kBFloat16>(const KernelArgs& args, Stream& stream)

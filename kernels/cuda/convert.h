@@ -1,5 +1,5 @@
-// Layout conversions on a GPU: a transpose for each plane or matrix, in tiles through shared memory, or a copy of lines.
-// kNchw is fp32, the other layouts hold elements of kDType: what crosses over is rounded.
+// Layout conversions on a GPU: a transpose for each plane or matrix, in tiles through shared memory, or a copy of
+// lines. kNchw is fp32, the other layouts hold elements of kDType: what crosses over is rounded.
 #ifndef SWIZZLE_KERNELS_CUDA_CONVERT_H_
 #define SWIZZLE_KERNELS_CUDA_CONVERT_H_
 

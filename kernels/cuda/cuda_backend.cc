@@ -102,7 +102,8 @@ class CudaBackend final : public Backend {
     memory();  // asks the device: nothing else may have since it was lost
     const auto error = static_cast<cudaError_t>(device_.sticky_error.load());
     if (error == cudaSuccess) return absl::OkStatus();
-    return Annotate(CudaStatus(error, "go on"), Concat(device_name_, " is lost to this process, which has to be restarted"));
+    return Annotate(CudaStatus(error, "go on"),
+                    Concat(device_name_, " is lost to this process, which has to be restarted"));
   }
 
   std::optional<DeviceMemory> memory() const override {
@@ -138,7 +139,8 @@ class CudaBackend final : public Backend {
     features_ = FeaturesOf(properties.major, properties.minor);
     int driver = 0;
     cudaDriverGetVersion(&driver);
-    features_text_ = Concat("sm_", properties.major, properties.minor, " driver ", driver / 1000, ".", driver % 1000 / 10);
+    features_text_ =
+        Concat("sm_", properties.major, properties.minor, " driver ", driver / 1000, ".", driver % 1000 / 10);
     return absl::OkStatus();
   }
 

@@ -10,12 +10,12 @@
 
 namespace swizzle {
 
-// GPUs that this process can use. UNIMPLEMENTED in a build without CUDA; UNAVAILABLE where there is no GPU, no driver, or
-// too old a driver. The message says which, and what to do.
+// GPUs that this process can use. UNIMPLEMENTED in a build without CUDA; UNAVAILABLE where there is no GPU, no driver,
+// or too old a driver. The message says which, and what to do.
 StatusOr<int> CountCudaDevices();
 
-// The GPU `ordinal`, as CUDA counts them. Errors as above; INVALID_ARGUMENT if there is none of that number; UNIMPLEMENTED
-// if it is older than what the kernels are built for.
+// The GPU `ordinal`, as CUDA counts them. Errors as above; INVALID_ARGUMENT if there is none of that number;
+// UNIMPLEMENTED if it is older than what the kernels are built for.
 StatusOr<std::unique_ptr<Backend>> NewCudaBackend(int ordinal);
 
 }  // namespace swizzle

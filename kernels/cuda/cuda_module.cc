@@ -24,8 +24,8 @@ fs::path FindModule() {
   return {};
 }
 
-// The driver's library; CUDA needs it, and it is small. Without it the module, of hundreds of megabytes with what it links
-// to, is not even looked at.
+// The driver's library; CUDA needs it, and it is small. Without it the module, of hundreds of megabytes with what it
+// links to, is not even looked at.
 bool HasDriver() { return dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr; }
 
 StatusOr<const ModuleFunctions*> OpenModule() {
@@ -40,13 +40,14 @@ StatusOr<const ModuleFunctions*> OpenModule() {
   }
   void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) {
-    return MakeError(StatusCode::kUnavailable, "the CUDA backend cannot be loaded; use --device=cpu, or install CUDA's libraries: ",
-                     dlerror());
+    return MakeError(StatusCode::kUnavailable,
+                     "the CUDA backend cannot be loaded; use --device=cpu, or install CUDA's libraries: ", dlerror());
   }
   const auto entry = reinterpret_cast<cuda::ModuleEntry>(dlsym(module, cuda::kModuleEntry));
   const ModuleFunctions* const functions = entry == nullptr ? nullptr : entry();
   if (functions == nullptr || std::string_view(functions->build) != cuda::kModuleBuild) {
-    return MakeError(StatusCode::kUnavailable, path.string(), " is of another build than this program; install both anew");
+    return MakeError(StatusCode::kUnavailable, path.string(),
+                     " is of another build than this program; install both anew");
   }
   return functions;
 }

@@ -1,5 +1,5 @@
-// The CUDA backend is a module of its own, libswizzle_cuda.so, opened when first a GPU is asked for: programs start, and
-// are as small, on machines that have none of CUDA's libraries. These are its two functions and its version.
+// The CUDA backend is a module of its own, libswizzle_cuda.so, opened when first a GPU is asked for: programs start,
+// and are as small, on machines that have none of CUDA's libraries. These are its two functions and its version.
 #ifndef SWIZZLE_KERNELS_CUDA_CUDA_MODULE_H_
 #define SWIZZLE_KERNELS_CUDA_CUDA_MODULE_H_
 

@@ -5,15 +5,13 @@ namespace swizzle::cuda {
 Status CudaStatus(cudaError_t error, std::string_view what) {
   if (error == cudaSuccess) return absl::OkStatus();
   cudaGetLastError();
-  const StatusCode code =
-      error == cudaErrorMemoryAllocation ? StatusCode::kResourceExhausted : StatusCode::kInternal;
+  const StatusCode code = error == cudaErrorMemoryAllocation ? StatusCode::kResourceExhausted : StatusCode::kInternal;
   return MakeError(code, "CUDA could not ", what, ": ", cudaGetErrorString(error), " (", cudaGetErrorName(error), ")");
 }
 
 Status CudaStatus(cublasStatus_t error, std::string_view what) {
   if (error == CUBLAS_STATUS_SUCCESS) return absl::OkStatus();
-  const StatusCode code =
-      error == CUBLAS_STATUS_ALLOC_FAILED ? StatusCode::kResourceExhausted : StatusCode::kInternal;
+  const StatusCode code = error == CUBLAS_STATUS_ALLOC_FAILED ? StatusCode::kResourceExhausted : StatusCode::kInternal;
   return MakeError(code, "cuBLAS could not ", what, ": ", cublasLtGetStatusString(error));
 }
 

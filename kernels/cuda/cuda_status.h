@@ -11,9 +11,9 @@
 
 namespace swizzle::cuda {
 
-// OK, or what failed and CUDA's own words for why: RESOURCE_EXHAUSTED for memory, else INTERNAL. `what` is a verb phrase:
-// "allocate 1024 bytes". An error is told once: CUDA forgets it as the thread's last one, else the next thing that asks
-// for that would fail in its place.
+// OK, or what failed and CUDA's own words for why: RESOURCE_EXHAUSTED for memory, else INTERNAL. `what` is a verb
+// phrase: "allocate 1024 bytes". An error is told once: CUDA forgets it as the thread's last one, else the next thing
+// that asks for that would fail in its place.
 Status CudaStatus(cudaError_t error, std::string_view what);
 Status CudaStatus(cublasStatus_t error, std::string_view what);
 

@@ -86,8 +86,8 @@ StatusOr<absl::Duration> CudaStream::Time(Work work, Operands recent) {
   if (flush_.size() == 0) {
     SWIZZLE_ASSIGN_OR_RETURN(flush_, DeviceArray<std::byte>::Allocate(std::max<size_t>(2 * device_.l2_bytes, 1)));
   }
-  // Sweeps of the second cache also keep the device busy while the work is queued, so that no launch is timed. Where the
-  // host takes longer than one (libraries look for an algorithm each time), all is done again behind more of them.
+  // Sweeps of the second cache also keep the device busy while the work is queued, so that no launch is timed. Where
+  // the host takes longer than one (libraries look for an algorithm each time), all is done again behind more of them.
   bool queued_in_time = false;
   for (int sweeps = 1; !queued_in_time && sweeps <= kMostSweeps; sweeps *= 4) {
     for (int i = 0; i < sweeps; ++i) cudaMemsetAsync(flush_.data(), 0, flush_.size(), queue_);

@@ -1,10 +1,9 @@
-#include "kernels/cuda/dense_epilogue.h"
-
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include <algorithm>
 
+#include "kernels/cuda/dense_epilogue.h"
 #include "kernels/cuda/queue.h"
 
 namespace swizzle::cuda {
@@ -75,8 +74,9 @@ void FinishAs(const KernelArgs& args, const float* bias, Stream& stream) {
   const dim3 block(across, kThreads / across);
   const dim3 grid((packs + block.x - 1) / block.x, (rows + block.y - 1) / block.y);
   const float* const residual = problem.epilogue.residual ? args.inputs[1] : nullptr;
-  Finish<T><<<grid, block, 0, QueueOf(stream)>>>(reinterpret_cast<T*>(args.output), reinterpret_cast<const T*>(residual),
-                                                bias, rows, packs, problem.epilogue.low, problem.epilogue.high);
+  Finish<T><<<grid, block, 0, QueueOf(stream)>>>(reinterpret_cast<T*>(args.output),
+                                                 reinterpret_cast<const T*>(residual), bias, rows, packs,
+                                                 problem.epilogue.low, problem.epilogue.high);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
-#include "kernels/cuda/depthwise.h"
-
 #include <vector>
 
+#include "kernels/cuda/depthwise.h"
 #include "kernels/cuda/device_array.h"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/instantiate.h"
@@ -129,8 +128,8 @@ __global__ void __launch_bounds__(kThreads) Depthwise3x3(const __grid_constant__
 }
 
 // The same in kRows, for kRows rows of kColumns output columns a thread: each line of the input is read in packs, with
-// one neighbour left or right of them, so that an element is loaded about once and not once for each column of the window.
-// Lines start on packs, and the input is kStride times as wide as the output.
+// one neighbour left or right of them, so that an element is loaded about once and not once for each column of the
+// window. Lines start on packs, and the input is kStride times as wide as the output.
 template <int kColumns, int kStride, int kPadLeft, int kRows, typename T>
 __global__ void __launch_bounds__(kThreads) DepthwiseLines3x3(const __grid_constant__ Operands<T> op) {
   static_assert(kStride == 2 || kPadLeft == 1);

@@ -40,8 +40,8 @@ class DeviceArray {
   // A copy of `values`; waits until it is made.
   static StatusOr<DeviceArray> Upload(std::span<const T> values) {
     SWIZZLE_ASSIGN_OR_RETURN(DeviceArray array, Allocate(values.size()));
-    SWIZZLE_RETURN_IF_CUDA_ERROR(
-        cudaMemcpy(array.data_, values.data(), values.size_bytes(), cudaMemcpyHostToDevice), "copy to the device");
+    SWIZZLE_RETURN_IF_CUDA_ERROR(cudaMemcpy(array.data_, values.data(), values.size_bytes(), cudaMemcpyHostToDevice),
+                                 "copy to the device");
     // cudaMemcpy from memory that is not pinned may return before the last part is on the device, and other streams do
     // not wait for this one.
     SWIZZLE_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(cudaStreamLegacy), "copy to the device");

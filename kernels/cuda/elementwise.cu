@@ -1,6 +1,5 @@
-#include "kernels/cuda/elementwise.h"
-
 #include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/instantiate.h"
 
 namespace swizzle::cuda {
@@ -55,8 +54,8 @@ struct FunctionOf {
 
 // output[i] = clamp(function(a[i], b[i])), in packs of 16 bytes; the last count % kPack elements go one by one.
 template <bool kBinary, typename T, typename Apply>
-__global__ void __launch_bounds__(kThreads) Elementwise(const T* a, const T* b, T* output, int64_t count, Apply function,
-                                                        Clamp clamp) {
+__global__ void __launch_bounds__(kThreads)
+    Elementwise(const T* a, const T* b, T* output, int64_t count, Apply function, Clamp clamp) {
   constexpr int kPack = 16 / sizeof(T);
   const int64_t step = int64_t{gridDim.x} * kThreads, first = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   for (int64_t i = first; i < count / kPack; i += step) {
@@ -77,9 +76,9 @@ void Run(const KernelArgs& args, Stream& stream, Apply function) {
   using T = Element<kDType>;
   const int64_t count = LayoutElements(args.problem->output, kLayout);
   const unsigned blocks = BlocksFor(CeilDiv(count, 16 / sizeof(T)), kThreads, stream);
-  Elementwise<kBinary, T><<<blocks, kThreads, 0, QueueOf(stream)>>>(
-      InputAs<T>(args, 0), kBinary ? InputAs<T>(args, 1) : nullptr, OutputAs<T>(args), count, function,
-      Clamp(args.problem->epilogue));
+  Elementwise<kBinary, T>
+      <<<blocks, kThreads, 0, QueueOf(stream)>>>(InputAs<T>(args, 0), kBinary ? InputAs<T>(args, 1) : nullptr,
+                                                 OutputAs<T>(args), count, function, Clamp(args.problem->epilogue));
 }
 
 }  // namespace
@@ -107,14 +106,22 @@ void ApplyFunction(const KernelArgs& args, Stream& stream) {
     Run<kLayout, kDType, false>(args, stream, compute);
   };
   switch (function.kind) {
-    case FunctionKind::kSigmoid: return run.template operator()<FunctionKind::kSigmoid>();
-    case FunctionKind::kSilu: return run.template operator()<FunctionKind::kSilu>();
-    case FunctionKind::kHardSigmoid: return run.template operator()<FunctionKind::kHardSigmoid>();
-    case FunctionKind::kHardSwish: return run.template operator()<FunctionKind::kHardSwish>();
-    case FunctionKind::kLeakyRelu: return run.template operator()<FunctionKind::kLeakyRelu>();
-    case FunctionKind::kTanh: return run.template operator()<FunctionKind::kTanh>();
-    case FunctionKind::kGelu: return run.template operator()<FunctionKind::kGelu>();
-    case FunctionKind::kGeluTanh: return run.template operator()<FunctionKind::kGeluTanh>();
+    case FunctionKind::kSigmoid:
+      return run.template operator()<FunctionKind::kSigmoid>();
+    case FunctionKind::kSilu:
+      return run.template operator()<FunctionKind::kSilu>();
+    case FunctionKind::kHardSigmoid:
+      return run.template operator()<FunctionKind::kHardSigmoid>();
+    case FunctionKind::kHardSwish:
+      return run.template operator()<FunctionKind::kHardSwish>();
+    case FunctionKind::kLeakyRelu:
+      return run.template operator()<FunctionKind::kLeakyRelu>();
+    case FunctionKind::kTanh:
+      return run.template operator()<FunctionKind::kTanh>();
+    case FunctionKind::kGelu:
+      return run.template operator()<FunctionKind::kGelu>();
+    case FunctionKind::kGeluTanh:
+      return run.template operator()<FunctionKind::kGeluTanh>();
   }
 }
 

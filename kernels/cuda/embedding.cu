@@ -1,9 +1,8 @@
-#include "kernels/cuda/embedding.h"
-
 #include <vector>
 
 #include "kernels/cuda/device_array.h"
 #include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/embedding.h"
 #include "kernels/cuda/instantiate.h"
 
 namespace swizzle::cuda {

@@ -1,5 +1,5 @@
-// Rows of an embedding table on a GPU: rows embedding_rows_dense_ and embedding_nhwc_dense_. The table has the precision
-// of the output. Spare tokens, whose ids mean nothing, take a row that the table has.
+// Rows of an embedding table on a GPU: rows embedding_rows_dense_ and embedding_nhwc_dense_. The table has the
+// precision of the output. Spare tokens, whose ids mean nothing, take a row that the table has.
 #ifndef SWIZZLE_KERNELS_CUDA_EMBEDDING_H_
 #define SWIZZLE_KERNELS_CUDA_EMBEDDING_H_
 

@@ -40,7 +40,7 @@ class FragmentCsr {
   size_t bytes() const { return halves_.bytes() + entries_.bytes() + inverses_.bytes() + bias_.bytes(); }
   int64_t rows() const { return rows_; }  // without padding
   int64_t cols() const { return cols_; }
-  int64_t steps() const { return steps_; }  // blocks of a row of blocks
+  int64_t steps() const { return steps_; }                       // blocks of a row of blocks
   const FragmentHalf* halves() const { return halves_.data(); }  // [rows of blocks][steps][halves 2][matrices 4]
   const uint32_t* entries() const { return entries_.data(); }    // upper part in the lower 16 bits
   const float* inverses() const { return inverses_.data(); }     // [rows, padded]: undo the scale

@@ -1,7 +1,6 @@
-#include "kernels/cuda/im2col.h"
-
 #include <algorithm>
 
+#include "kernels/cuda/im2col.h"
 #include "kernels/cuda/queue.h"
 
 namespace swizzle::cuda {
@@ -82,7 +81,7 @@ void GatherPacksAs(const Problem& problem, const void* input, const ColumnBlock&
   const int64_t lines = (block.count + threads.y - 1) / threads.y;
   const dim3 grid((packs + threads.x - 1) / threads.x, static_cast<unsigned>(std::min<int64_t>(lines, kMostLines)));
   GatherPacks<T><<<grid, threads, 0, QueueOf(stream)>>>(gather, static_cast<const T*>(input), block.begin, block.count,
-                                                       static_cast<T*>(block.columns));
+                                                        static_cast<T*>(block.columns));
 }
 
 template <typename T>
@@ -90,7 +89,7 @@ void GatherAs(const Problem& problem, const void* input, const ColumnBlock& bloc
   const dim3 grid(static_cast<unsigned>((block.count + kThreads - 1) / kThreads),
                   static_cast<unsigned>(std::min(problem.input.channels, kMostChannelBlocks)));
   GatherTaps<T><<<grid, kThreads, 0, QueueOf(stream)>>>(GatherOf(problem), static_cast<const T*>(input), block.begin,
-                                                       block.count, static_cast<T*>(block.columns));
+                                                        block.count, static_cast<T*>(block.columns));
 }
 
 }  // namespace

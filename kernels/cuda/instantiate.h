@@ -2,13 +2,13 @@
 #ifndef SWIZZLE_KERNELS_CUDA_INSTANTIATE_H_
 #define SWIZZLE_KERNELS_CUDA_INSTANTIATE_H_
 
-#define SWIZZLE_INSTANTIATE_TYPES(function, layout)                               \
-  template void function<layout, DType::kFloat32>(const KernelArgs&, Stream&);    \
-  template void function<layout, DType::kFloat16>(const KernelArgs&, Stream&);    \
+#define SWIZZLE_INSTANTIATE_TYPES(function, layout)                            \
+  template void function<layout, DType::kFloat32>(const KernelArgs&, Stream&); \
+  template void function<layout, DType::kFloat16>(const KernelArgs&, Stream&); \
   template void function<layout, DType::kBFloat16>(const KernelArgs&, Stream&)
 
 // In kRows and kNhwc.
-#define SWIZZLE_INSTANTIATE(function)                \
+#define SWIZZLE_INSTANTIATE(function)                 \
   SWIZZLE_INSTANTIATE_TYPES(function, Layout::kRows); \
   SWIZZLE_INSTANTIATE_TYPES(function, Layout::kNhwc)
 

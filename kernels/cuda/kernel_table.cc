@@ -34,53 +34,85 @@ constexpr KernelKey Key(Op op, Format weights, DType dtype, Layout layout) {
 bool AcceptsAll(const Problem&) { return true; }
 
 // One row for each precision, on devices that have it; `name` ends before the type, `library` is the rest.
-#define SWIZZLE_HALF_ROWS(name, library, layout, accepts, prepare, workspace, run)                                   \
-  Kernel{name "_f16_" library, Key(Op::kConv, Format::kDense, DType::kFloat16, layout), kAnySm, accepts, prepare,    \
-         workspace, run},                                                                                            \
-      Kernel{name "_bf16_" library, Key(Op::kConv, Format::kDense, DType::kBFloat16, layout), kSm80, accepts,        \
-             prepare, workspace, run}
+#define SWIZZLE_HALF_ROWS(name, library, layout, accepts, prepare, workspace, run)                            \
+  Kernel{name "_f16_" library,                                                                                \
+         Key(Op::kConv, Format::kDense, DType::kFloat16, layout),                                             \
+         kAnySm,                                                                                              \
+         accepts,                                                                                             \
+         prepare,                                                                                             \
+         workspace,                                                                                           \
+         run},                                                                                                \
+      Kernel {                                                                                                \
+    name "_bf16_" library, Key(Op::kConv, Format::kDense, DType::kBFloat16, layout), kSm80, accepts, prepare, \
+        workspace, run                                                                                        \
+  }
 
 // `run` is a template of whether factors are rounded to TF32.
-#define SWIZZLE_DENSE_ROWS(name, library, layout, accepts, prepare, workspace, run)                                  \
-  Kernel{name "_f32_" library, Key(Op::kConv, Format::kDense, DType::kFloat32, layout), kAnySm, accepts, prepare,    \
-         workspace, run<false>},                                                                                     \
-      Kernel{name "_tf32_" library, Key(Op::kConv, Format::kDense, DType::kFloat32, layout), kSm80, accepts,         \
-             prepare, workspace, run<true>},                                                                         \
+#define SWIZZLE_DENSE_ROWS(name, library, layout, accepts, prepare, workspace, run) \
+  Kernel{name "_f32_" library,                                                      \
+         Key(Op::kConv, Format::kDense, DType::kFloat32, layout),                   \
+         kAnySm,                                                                    \
+         accepts,                                                                   \
+         prepare,                                                                   \
+         workspace,                                                                 \
+         run<false>},                                                               \
+      Kernel{name "_tf32_" library,                                                 \
+             Key(Op::kConv, Format::kDense, DType::kFloat32, layout),               \
+             kSm80,                                                                 \
+             accepts,                                                               \
+             prepare,                                                               \
+             workspace,                                                             \
+             run<true>},                                                            \
       SWIZZLE_HALF_ROWS(name, library, layout, accepts, prepare, workspace, run<false>)
 
 // One row for each type; `function` is a template of the type.
-#define SWIZZLE_CONVERT_ROWS(name, input, output, function)                                                    \
-  Kernel{name "_f32_sm75", Key(Op::kConvertLayout, Format::kNone, DType::kFloat32, input, output), kAnySm,     \
-         AcceptsAll, nullptr, nullptr, function<DType::kFloat32>},                                             \
-      Kernel{name "_f16_sm75", Key(Op::kConvertLayout, Format::kNone, DType::kFloat16, input, output), kAnySm, \
-             AcceptsAll, nullptr, nullptr, function<DType::kFloat16>},                                         \
-      Kernel{name "_bf16_sm75", Key(Op::kConvertLayout, Format::kNone, DType::kBFloat16, input, output),       \
-             kAnySm, AcceptsAll, nullptr, nullptr, function<DType::kBFloat16>}
+#define SWIZZLE_CONVERT_ROWS(name, input, output, function)                                                         \
+  Kernel{name "_f32_sm75",                                                                                          \
+         Key(Op::kConvertLayout, Format::kNone, DType::kFloat32, input, output),                                    \
+         kAnySm,                                                                                                    \
+         AcceptsAll,                                                                                                \
+         nullptr,                                                                                                   \
+         nullptr,                                                                                                   \
+         function<DType::kFloat32>},                                                                                \
+      Kernel{name "_f16_sm75",                                                                                      \
+             Key(Op::kConvertLayout, Format::kNone, DType::kFloat16, input, output),                                \
+             kAnySm,                                                                                                \
+             AcceptsAll,                                                                                            \
+             nullptr,                                                                                               \
+             nullptr,                                                                                               \
+             function<DType::kFloat16>},                                                                            \
+      Kernel {                                                                                                      \
+    name "_bf16_sm75", Key(Op::kConvertLayout, Format::kNone, DType::kBFloat16, input, output), kAnySm, AcceptsAll, \
+        nullptr, nullptr, function<DType::kBFloat16>                                                                \
+  }
 
 // One row for each layout and type; `function` is a template of both.
 #define SWIZZLE_LAYOUT_TYPE_ROW(name, op, format, input, layout, dtype, accepts, prepare, function) \
-  Kernel{name, Key(op, format, dtype, input, layout), kAnySm, accepts, prepare, nullptr, function<layout, dtype>}
+  Kernel { name, Key(op, format, dtype, input, layout), kAnySm, accepts, prepare, nullptr, function<layout, dtype> }
 
-#define SWIZZLE_TYPE_ROWS(name, op, format, input, layout, accepts, prepare, function)                                 \
-  SWIZZLE_LAYOUT_TYPE_ROW(name "_f32_sm75", op, format, input, layout, DType::kFloat32, accepts, prepare, function),     \
-      SWIZZLE_LAYOUT_TYPE_ROW(name "_f16_sm75", op, format, input, layout, DType::kFloat16, accepts, prepare, function), \
-      SWIZZLE_LAYOUT_TYPE_ROW(name "_bf16_sm75", op, format, input, layout, DType::kBFloat16, accepts, prepare, function)
+#define SWIZZLE_TYPE_ROWS(name, op, format, input, layout, accepts, prepare, function)                               \
+  SWIZZLE_LAYOUT_TYPE_ROW(name "_f32_sm75", op, format, input, layout, DType::kFloat32, accepts, prepare, function), \
+      SWIZZLE_LAYOUT_TYPE_ROW(name "_f16_sm75", op, format, input, layout, DType::kFloat16, accepts, prepare,        \
+                              function),                                                                             \
+      SWIZZLE_LAYOUT_TYPE_ROW(name "_bf16_sm75", op, format, input, layout, DType::kBFloat16, accepts, prepare,      \
+                              function)
 
 // Of ops without weights whose layout stays.
-#define SWIZZLE_PLAIN_ROWS(name, op, accepts_rows, accepts_nhwc, function)                                              \
-  SWIZZLE_TYPE_ROWS(name "_rows", op, Format::kNone, Layout::kRows, Layout::kRows, accepts_rows, nullptr, function),     \
-      SWIZZLE_TYPE_ROWS(name "_nhwc", op, Format::kNone, Layout::kNhwc, Layout::kNhwc, accepts_nhwc, nullptr, function)
+#define SWIZZLE_PLAIN_ROWS(name, op, accepts_rows, accepts_nhwc, function)                                           \
+  SWIZZLE_TYPE_ROWS(name "_rows", op, Format::kNone, Layout::kRows, Layout::kRows, accepts_rows, nullptr, function), \
+      SWIZZLE_TYPE_ROWS(name "_nhwc", op, Format::kNone, Layout::kNhwc, Layout::kNhwc, accepts_nhwc, nullptr,        \
+                        function)
 
 // Attention on tensor cores: one row for each precision, FP32 as TF32. `name` ends before the type.
 #define SWIZZLE_ATTENTION_MMA_ROW(name, op, format, dtype, prepare) \
-  Kernel{name, Key(op, format, dtype, Layout::kNhwc), kSm80, AcceptsAttentionMma, prepare, nullptr, AttendMma<dtype>}
-#define SWIZZLE_ATTENTION_MMA_ROWS(name, op, format, prepare)                                           \
-  SWIZZLE_ATTENTION_MMA_ROW(name "_tf32_mma_sm80", op, format, DType::kFloat32, prepare),               \
-      SWIZZLE_ATTENTION_MMA_ROW(name "_f16_mma_sm80", op, format, DType::kFloat16, prepare),            \
+  Kernel { name, Key(op, format, dtype, Layout::kNhwc), kSm80, AcceptsAttentionMma, prepare, nullptr, AttendMma<dtype> }
+#define SWIZZLE_ATTENTION_MMA_ROWS(name, op, format, prepare)                                \
+  SWIZZLE_ATTENTION_MMA_ROW(name "_tf32_mma_sm80", op, format, DType::kFloat32, prepare),    \
+      SWIZZLE_ATTENTION_MMA_ROW(name "_f16_mma_sm80", op, format, DType::kFloat16, prepare), \
       SWIZZLE_ATTENTION_MMA_ROW(name "_bf16_mma_sm80", op, format, DType::kBFloat16, prepare)
 
-#define SWIZZLE_EMBEDDING_ROW(name, layout, dtype)                                                                       \
-  SWIZZLE_LAYOUT_TYPE_ROW(name, Op::kEmbedding, Format::kDense, Layout::kNchw, layout, dtype, AcceptsAll,                \
+#define SWIZZLE_EMBEDDING_ROW(name, layout, dtype)                                                        \
+  SWIZZLE_LAYOUT_TYPE_ROW(name, Op::kEmbedding, Format::kDense, Layout::kNchw, layout, dtype, AcceptsAll, \
                           (PrepareEmbedding<layout, dtype>), Embedding)
 
 constexpr Kernel kRows[] = {
@@ -105,7 +137,8 @@ constexpr Kernel kRows[] = {
      PrepareConvSimt, ConvSimtWorkspaceBytes<Layout::kRows>, ConvSimt<Layout::kRows>},
 #ifdef SWIZZLE_HAS_CUDNN
     // In FP32 it turns kNhwc around in workspace of any size, and fails where that is more than a stream has.
-    SWIZZLE_HALF_ROWS("conv_nhwc_dense", "cudnn", Layout::kNhwc, AcceptsConvCudnn, PrepareConvCudnn, nullptr, ConvCudnn),
+    SWIZZLE_HALF_ROWS("conv_nhwc_dense", "cudnn", Layout::kNhwc, AcceptsConvCudnn, PrepareConvCudnn, nullptr,
+                      ConvCudnn),
 #endif
 
     // Convolutions and linear layers with sparse weights.

@@ -1,4 +1,5 @@
-// The GPU's kernel table: one row a kernel, element type and generation of devices. Its order is the order of candidates.
+// The GPU's kernel table: one row a kernel, element type and generation of devices. Its order is the order of
+// candidates.
 #ifndef SWIZZLE_KERNELS_CUDA_KERNEL_TABLE_H_
 #define SWIZZLE_KERNELS_CUDA_KERNEL_TABLE_H_
 

@@ -1,10 +1,9 @@
-#include "kernels/cuda/layer_norm.h"
-
 #include <vector>
 
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/device_array.h"
 #include "kernels/cuda/instantiate.h"
+#include "kernels/cuda/layer_norm.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -21,8 +20,8 @@ class LayerNormWeight final : public PackedWeight {
   const DeviceArray<float> values_;
 };
 
-constexpr int kPack = 4;         // channels a lane moves at once
-constexpr int kMostPacks = 8;    // that it holds: 1024 channels a warp
+constexpr int kPack = 4;       // channels a lane moves at once
+constexpr int kMostPacks = 8;  // that it holds: 1024 channels a warp
 
 template <typename T>
 struct Operands {
@@ -151,8 +150,14 @@ void LayerNorm(const KernelArgs& args, Stream& stream) {
   const int64_t positions = problem.input.positions(), channels = problem.input.channels;
   const auto& weight = static_cast<const LayerNormWeight&>(*args.weight);
   const bool rows = kLayout == Layout::kRows;
-  const Operands<T> op{InputAs<T>(args, 0), weight.scales(), weight.biases(), OutputAs<T>(args),
-                       rows ? RowStride(positions) : 1, rows ? 1 : channels, positions, static_cast<int>(channels),
+  const Operands<T> op{InputAs<T>(args, 0),
+                       weight.scales(),
+                       weight.biases(),
+                       OutputAs<T>(args),
+                       rows ? RowStride(positions) : 1,
+                       rows ? 1 : channels,
+                       positions,
+                       static_cast<int>(channels),
                        problem.epsilon};
   const auto run = [&](auto* kernel, int64_t threads_each) {
     kernel<<<BlocksFor(positions * threads_each, kColumnThreads), kColumnThreads, 0, QueueOf(stream)>>>(op);

@@ -41,8 +41,8 @@ class PlaneParts {
         width_(output.width),
         groups_(CeilDiv(output.height, rows)),
         images_(output.batch),
-        count_(static_cast<uint32_t>(output.channels / pack * output.width * CeilDiv(output.height, rows) *
-                                     output.batch)),
+        count_(
+            static_cast<uint32_t>(output.channels / pack * output.width * CeilDiv(output.height, rows) * output.batch)),
         channels_inner_(layout == Layout::kNhwc) {}
 
   uint32_t count() const { return count_; }

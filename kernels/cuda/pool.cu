@@ -1,10 +1,9 @@
-#include "kernels/cuda/pool.h"
-
 #include <limits>
 
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/instantiate.h"
 #include "kernels/cuda/planes.cuh"
+#include "kernels/cuda/pool.h"
 
 namespace swizzle::cuda {
 namespace {

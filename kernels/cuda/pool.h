@@ -1,6 +1,6 @@
-// Pooling on a GPU: rows max_pool_ and average_pool_ of kRows and kNhwc, any window. An average or a maximum of the whole
-// plane is a reduction: a warp for a plane in kRows, a block for 32 channels of an image in kNhwc. Other windows take one
-// thread an output.
+// Pooling on a GPU: rows max_pool_ and average_pool_ of kRows and kNhwc, any window. An average or a maximum of the
+// whole plane is a reduction: a warp for a plane in kRows, a block for 32 channels of an image in kNhwc. Other windows
+// take one thread an output.
 #ifndef SWIZZLE_KERNELS_CUDA_POOL_H_
 #define SWIZZLE_KERNELS_CUDA_POOL_H_
 

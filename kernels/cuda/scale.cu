@@ -1,7 +1,6 @@
-#include "kernels/cuda/scale.h"
-
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/instantiate.h"
+#include "kernels/cuda/scale.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -38,9 +37,9 @@ __global__ void __launch_bounds__(kThreads)
 
 // Images of [positions][channels] in packs of channels; the factors are [images][channels].
 template <int kPack, typename T>
-__global__ void __launch_bounds__(kThreads) ScaleNhwc(const T* input, const T* factors, T* output, uint32_t count,
-                                                      FastDivider packs, FastDivider plane, uint32_t channels,
-                                                      Clamp clamp) {
+__global__ void __launch_bounds__(kThreads)
+    ScaleNhwc(const T* input, const T* factors, T* output, uint32_t count, FastDivider packs, FastDivider plane,
+              uint32_t channels, Clamp clamp) {
   for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < count; i += gridDim.x * kThreads) {
     float values[kPack], by[kPack];
     LoadPack<kPack>(input + int64_t{i} * kPack, values);

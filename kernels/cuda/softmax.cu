@@ -1,7 +1,6 @@
-#include "kernels/cuda/softmax.h"
-
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/instantiate.h"
+#include "kernels/cuda/softmax.h"
 
 namespace swizzle::cuda {
 namespace {

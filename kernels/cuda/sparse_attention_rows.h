@@ -1,5 +1,5 @@
-// The rows sparse_attention_nhwc_pattern_ of the kernel table: sparse_attention.h over the sequences of a batch, one after
-// the other, in FP32 and FP16. Tokens beyond the last whole sequence get zeros.
+// The rows sparse_attention_nhwc_pattern_ of the kernel table: sparse_attention.h over the sequences of a batch, one
+// after the other, in FP32 and FP16. Tokens beyond the last whole sequence get zeros.
 #ifndef SWIZZLE_KERNELS_CUDA_SPARSE_ATTENTION_ROWS_H_
 #define SWIZZLE_KERNELS_CUDA_SPARSE_ATTENTION_ROWS_H_
 

@@ -1,7 +1,6 @@
-#include "kernels/cuda/token_reduction.h"
-
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/instantiate.h"
+#include "kernels/cuda/token_reduction.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -94,8 +93,11 @@ Operands<T> MakeOperands(const KernelArgs& args, Layout layout) {
   const Extent& input = args.problem->input;
   const int64_t sequences = args.problem->output.batch;
   const Sequences& view = *args.sequences;
-  Operands<T> op{InputAs<T>(args, 0), OutputAs<T>(args), RowStride(input.batch), 1, RowStride(sequences), 1,
-                 input.channels, sequences, view.begins.data(), view.key_bias.empty() ? nullptr : view.key_bias.data()};
+  Operands<T> op{InputAs<T>(args, 0),    OutputAs<T>(args),
+                 RowStride(input.batch), 1,
+                 RowStride(sequences),   1,
+                 input.channels,         sequences,
+                 view.begins.data(),     view.key_bias.empty() ? nullptr : view.key_bias.data()};
   if (layout == Layout::kNhwc) {
     op.in_channel = op.out_channel = 1;
     op.in_token = op.out_sequence = input.channels;

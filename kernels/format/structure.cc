@@ -85,7 +85,8 @@ class Choice {
     const auto least = std::min_element(fitting_.begin(), fitting_.end(),
                                         [](const Structure& a, const Structure& b) { return a.bytes < b.bytes; });
     for (const Structure& structure : fitting_) {
-      if (kWorthwhileBytes * static_cast<double>(structure.bytes) <= static_cast<double>(least->bytes)) return structure;
+      if (kWorthwhileBytes * static_cast<double>(structure.bytes) <= static_cast<double>(least->bytes))
+        return structure;
     }
     return std::nullopt;
   }
@@ -112,8 +113,8 @@ void OfferBlocks(const Places& places, int64_t block_rows, int64_t block_cols, C
     }
   }
   Structure structure{.pattern = SparsityPattern::kBlocks, .block_rows = block_rows, .block_cols = block_cols};
-  structure.bytes = cells * kValueBytes + blocks * IndexBytes(groups.count()) +
-                    kOffsetBytes * (CeilDiv(places.rows, block_rows) + 1);
+  structure.bytes =
+      cells * kValueBytes + blocks * IndexBytes(groups.count()) + kOffsetBytes * (CeilDiv(places.rows, block_rows) + 1);
   choice.Offer(std::move(structure), cells);
 }
 
@@ -256,12 +257,18 @@ void CheckRequirements(int64_t rows, int64_t cols, int64_t taps) {
 
 std::string_view SparsityPatternName(SparsityPattern pattern) {
   switch (pattern) {
-    case SparsityPattern::kDense: return "dense";
-    case SparsityPattern::kRowsColumns: return "rows_columns";
-    case SparsityPattern::kBlocks: return "blocks";
-    case SparsityPattern::kNOfM: return "n_of_m";
-    case SparsityPattern::kRowVectors: return "row_vectors";
-    case SparsityPattern::kUnstructured: return "unstructured";
+    case SparsityPattern::kDense:
+      return "dense";
+    case SparsityPattern::kRowsColumns:
+      return "rows_columns";
+    case SparsityPattern::kBlocks:
+      return "blocks";
+    case SparsityPattern::kNOfM:
+      return "n_of_m";
+    case SparsityPattern::kRowVectors:
+      return "row_vectors";
+    case SparsityPattern::kUnstructured:
+      return "unstructured";
   }
   return "?";
 }
@@ -270,10 +277,14 @@ std::string Structure::Name() const {
   switch (pattern) {
     case SparsityPattern::kRowsColumns:
       return zero_cols == 0 ? "zero rows" : zero_rows == 0 ? "zero columns" : "zero rows+cols";
-    case SparsityPattern::kBlocks: return Concat(block_rows, "x", block_cols, " blocks");
-    case SparsityPattern::kNOfM: return Concat(n, ":", m);
-    case SparsityPattern::kRowVectors: return Concat(block_rows, "-row vectors");
-    default: return std::string(SparsityPatternName(pattern));
+    case SparsityPattern::kBlocks:
+      return Concat(block_rows, "x", block_cols, " blocks");
+    case SparsityPattern::kNOfM:
+      return Concat(n, ":", m);
+    case SparsityPattern::kRowVectors:
+      return Concat(block_rows, "-row vectors");
+    default:
+      return std::string(SparsityPatternName(pattern));
   }
 }
 

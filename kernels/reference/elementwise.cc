@@ -42,13 +42,20 @@ double ApplyFunction(const swizzle::Function& function, double x) {
   const double sigmoid = 1 / (1 + std::exp(-x));
   const double hard = std::clamp(function.alpha * x + function.beta, 0.0, 1.0);
   switch (function.kind) {
-    case FunctionKind::kSigmoid: return sigmoid;
-    case FunctionKind::kSilu: return x * sigmoid;
-    case FunctionKind::kHardSigmoid: return hard;
-    case FunctionKind::kHardSwish: return x * hard;
-    case FunctionKind::kLeakyRelu: return x < 0 ? function.alpha * x : x;
-    case FunctionKind::kTanh: return std::tanh(x);
-    case FunctionKind::kGelu: return x / 2 * std::erfc(-x / std::sqrt(2.0));
+    case FunctionKind::kSigmoid:
+      return sigmoid;
+    case FunctionKind::kSilu:
+      return x * sigmoid;
+    case FunctionKind::kHardSigmoid:
+      return hard;
+    case FunctionKind::kHardSwish:
+      return x * hard;
+    case FunctionKind::kLeakyRelu:
+      return x < 0 ? function.alpha * x : x;
+    case FunctionKind::kTanh:
+      return std::tanh(x);
+    case FunctionKind::kGelu:
+      return x / 2 * std::erfc(-x / std::sqrt(2.0));
     case FunctionKind::kGeluTanh:
       return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
   }

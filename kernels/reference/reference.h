@@ -34,7 +34,8 @@ Result Transpose(const Problem& problem, const Values& input);
 // Over channels, for each position.
 Result Softmax(const Problem& problem, const Values& input);
 
-// Ops of token sequences; activations are [tokens, channels], or [sequences, channels]. Ids are INT32 in place of floats.
+// Ops of token sequences; activations are [tokens, channels], or [sequences, channels]. Ids are INT32 in place of
+// floats.
 Result Embedding(const Problem& problem, const Weight& weight, const Values& ids, const Sequences& sequences);
 Result LayerNorm(const Problem& problem, const Weight& weight, const Values& input);
 Result SelectToken(const Problem& problem, const Values& input, const Sequences& sequences);

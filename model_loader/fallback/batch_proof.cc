@@ -70,13 +70,20 @@ class Proof {
     if (OthersAreShared(node, 0)) return SharedFact(node);
     const Fact x = In(node, 0);
     switch (FindRow(node.op)->rows) {
-      case RowRule::kElementwise: return Elementwise(node);
-      case RowRule::kFirstInput: return x.kind == Fact::kRows && OthersAreShared(node, 1) ? x : Fact();
-      case RowRule::kAxis: return x.kind == Fact::kRows && OthersAreShared(node, 1) ? AlongAxis(node, x) : Fact();
-      case RowRule::kProduct: return node.op == "Gemm" ? Gemm(node) : Product(x, In(node, 1));
-      case RowRule::kLookUp: return LookUp(node, x, In(node, 1));
-      case RowRule::kShape: return x.kind == Fact::kRows ? NewShape(node, x) : Fact();
-      case RowRule::kUnknown: return {};
+      case RowRule::kElementwise:
+        return Elementwise(node);
+      case RowRule::kFirstInput:
+        return x.kind == Fact::kRows && OthersAreShared(node, 1) ? x : Fact();
+      case RowRule::kAxis:
+        return x.kind == Fact::kRows && OthersAreShared(node, 1) ? AlongAxis(node, x) : Fact();
+      case RowRule::kProduct:
+        return node.op == "Gemm" ? Gemm(node) : Product(x, In(node, 1));
+      case RowRule::kLookUp:
+        return LookUp(node, x, In(node, 1));
+      case RowRule::kShape:
+        return x.kind == Fact::kRows ? NewShape(node, x) : Fact();
+      case RowRule::kUnknown:
+        return {};
     }
     return {};
   }

@@ -23,8 +23,8 @@ StatusOr<const Operator*> OperatorOf(const Node& node, int64_t opset) {
     return Unimplemented("operator ", node.op, " (opset ", opset, ", node '", node.name, "') is not supported");
   }
   if (opset < row->first_opset) {
-    return Unimplemented("operator ", node.op, " (opset ", opset, ", node '", node.name,
-                         "') is supported from opset ", row->first_opset, " on");
+    return Unimplemented("operator ", node.op, " (opset ", opset, ", node '", node.name, "') is supported from opset ",
+                         row->first_opset, " on");
   }
   if (row->last_opset != 0 && opset > row->last_opset) {
     return Unimplemented("operator ", node.op, " (opset ", opset, ", node '", node.name, "') ended with opset ",

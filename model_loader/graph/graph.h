@@ -56,8 +56,8 @@ inline constexpr int kNoValue = -1;
 
 struct Node {
   std::string op;
-  std::string domain;  // "" is the ONNX standard
-  std::string name;    // never empty
+  std::string domain;        // "" is the ONNX standard
+  std::string name;          // never empty
   std::vector<int> inputs;   // values or kNoValue
   std::vector<int> outputs;  // values or kNoValue
   std::map<std::string, Attribute> attributes;
@@ -74,8 +74,8 @@ struct GraphOutput {
   std::optional<Shape> shape = std::nullopt;
 };
 
-// What a graph of token sequences, once its operators are canonical, has besides its nodes. Its activations are matrices
-// [kFreeBatch, channels], per token or per row, its inputs [kFreeBatch, 1] whole numbers per token.
+// What a graph of token sequences, once its operators are canonical, has besides its nodes. Its activations are
+// matrices [kFreeBatch, channels], per token or per row, its inputs [kFreeBatch, 1] whole numbers per token.
 struct GraphSequences {
   int64_t batch = kFreeBatch;   // as the model declares its inputs: [batch, length]
   int64_t length = kFreeBatch;  // likewise; kFreeBatch: free
@@ -86,12 +86,12 @@ struct GraphSequences {
 
 struct Graph {
   std::string name;
-  std::string producer;        // "pytorch 2.11.0"; informative
-  int64_t opset = 0;           // of the domain ""
+  std::string producer;  // "pytorch 2.11.0"; informative
+  int64_t opset = 0;     // of the domain ""
   std::vector<Value> values;
   std::vector<Node> nodes;
-  std::vector<int> inputs;     // values
-  std::vector<GraphOutput> outputs;  // several may name one value
+  std::vector<int> inputs;                  // values
+  std::vector<GraphOutput> outputs;         // several may name one value
   std::optional<GraphSequences> sequences;  // of graphs whose inputs are token sequences
 
   int AddValue(Value value);

@@ -229,8 +229,8 @@ class GraphReader {
     for (const std::string& output : proto.output()) {
       int value = kNoValue;
       if (!output.empty()) {
-        SWIZZLE_ASSIGN_OR_RETURN(value, Define({output, DType::kFloat32, std::nullopt, std::nullopt},
-                                               Concat("an output of ", what)));
+        SWIZZLE_ASSIGN_OR_RETURN(
+            value, Define({output, DType::kFloat32, std::nullopt, std::nullopt}, Concat("an output of ", what)));
       }
       node.outputs.push_back(value);
     }
@@ -306,7 +306,8 @@ Status ReadSequences(Graph& graph) {
     int64_t* const common[] = {&sequences.batch, &sequences.length};
     for (size_t i = 0; i < 2; ++i) {
       const int64_t size = (*value.shape)[i];
-      if (size == 0) return InvalidArgument("graph input '", value.name, "' has dimension 0; dimensions are at least 1");
+      if (size == 0)
+        return InvalidArgument("graph input '", value.name, "' has dimension 0; dimensions are at least 1");
       if (*common[i] != kFreeBatch && size != kFreeBatch && size != *common[i]) {
         return Unimplemented("graph input '", value.name, "' is ", ShapeText(*value.shape),
                              "; in a model of token sequences all inputs have the same shape");

@@ -1,10 +1,10 @@
 // Reads an ONNX model into a Graph, trusting nothing in the file.
 //
-// Accepted for the optimised plan: opsets 6 to 23 of the default domain, the operators of graph/operators.h, FP32 inputs
-// whose dimension 0 is the batch (free or fixed) and whose other dimensions are fixed; tensors as raw or typed data
-// inside the file, or as external data in files below the model's folder; sparse initializers. These become dense, with
-// zeros, as the graph is read: the format of each weight is chosen later, by its zeros. ReadOptions can ask for another
-// set of operators and opsets, and for inputs of any type and shape.
+// Accepted for the optimised plan: opsets 6 to 23 of the default domain, the operators of graph/operators.h, FP32
+// inputs whose dimension 0 is the batch (free or fixed) and whose other dimensions are fixed; tensors as raw or typed
+// data inside the file, or as external data in files below the model's folder; sparse initializers. These become dense,
+// with zeros, as the graph is read: the format of each weight is chosen later, by its zeros. ReadOptions can ask for
+// another set of operators and opsets, and for inputs of any type and shape.
 //
 // A model with an input that is a matrix of whole numbers is one of token sequences: it has the operators of
 // sequences/operators.h, all its inputs are [batch, length], either of them free or fixed, and Graph::sequences is set.
@@ -31,7 +31,7 @@ struct ReadOptions {
   int64_t max_sparse_bytes = (int64_t{1} << 31) - 1;  // all sparse initializers together, once dense
   int max_nodes = 1 << 16;
   int max_outputs = 1 << 10;
-  std::filesystem::path external_folder;              // the model's own; empty: external data is refused
+  std::filesystem::path external_folder;  // the model's own; empty: external data is refused
   int64_t min_opset = kMinOpset;
   int64_t max_opset = kMaxOpset;
   OperatorFinder find_operator = FindOperator;

@@ -38,17 +38,26 @@ Status CopyRaw(const std::string& raw, int64_t bytes, const std::string& what, T
 // ONNX keeps each type in the typed field that its specification names.
 Status CopyTyped(const TensorProto& proto, int64_t elements, const std::string& what, Tensor& tensor) {
   switch (tensor.dtype) {
-    case DType::kFloat32: return CopyField<float>(proto.float_data(), elements, what, tensor);
-    case DType::kFloat64: return CopyField<double>(proto.double_data(), elements, what, tensor);
-    case DType::kInt64: return CopyField<int64_t>(proto.int64_data(), elements, what, tensor);
-    case DType::kUint32: return CopyField<uint32_t>(proto.uint64_data(), elements, what, tensor);
-    case DType::kUint64: return CopyField<uint64_t>(proto.uint64_data(), elements, what, tensor);
-    default: break;
+    case DType::kFloat32:
+      return CopyField<float>(proto.float_data(), elements, what, tensor);
+    case DType::kFloat64:
+      return CopyField<double>(proto.double_data(), elements, what, tensor);
+    case DType::kInt64:
+      return CopyField<int64_t>(proto.int64_data(), elements, what, tensor);
+    case DType::kUint32:
+      return CopyField<uint32_t>(proto.uint64_data(), elements, what, tensor);
+    case DType::kUint64:
+      return CopyField<uint64_t>(proto.uint64_data(), elements, what, tensor);
+    default:
+      break;
   }
   switch (ElementBytes(tensor.dtype)) {  // all others widen to int32; halves keep their bits in it
-    case 1: return CopyField<uint8_t>(proto.int32_data(), elements, what, tensor);
-    case 2: return CopyField<uint16_t>(proto.int32_data(), elements, what, tensor);
-    default: return CopyField<int32_t>(proto.int32_data(), elements, what, tensor);
+    case 1:
+      return CopyField<uint8_t>(proto.int32_data(), elements, what, tensor);
+    case 2:
+      return CopyField<uint16_t>(proto.int32_data(), elements, what, tensor);
+    default:
+      return CopyField<int32_t>(proto.int32_data(), elements, what, tensor);
   }
 }
 
@@ -89,20 +98,34 @@ std::vector<T> CopyList(const Field& field) {
 
 StatusOr<DType> DTypeOfProto(int data_type, const std::string& what) {
   switch (data_type) {
-    case TensorProto::BOOL: return DType::kBool;
-    case TensorProto::UINT8: return DType::kUint8;
-    case TensorProto::UINT16: return DType::kUint16;
-    case TensorProto::UINT32: return DType::kUint32;
-    case TensorProto::UINT64: return DType::kUint64;
-    case TensorProto::INT8: return DType::kInt8;
-    case TensorProto::INT16: return DType::kInt16;
-    case TensorProto::INT32: return DType::kInt32;
-    case TensorProto::INT64: return DType::kInt64;
-    case TensorProto::FLOAT16: return DType::kFloat16;
-    case TensorProto::FLOAT: return DType::kFloat32;
-    case TensorProto::DOUBLE: return DType::kFloat64;
-    case TensorProto::BFLOAT16: return DType::kBFloat16;
-    default: return Unimplemented(what, " has the ONNX data type ", data_type, ", which is not supported");
+    case TensorProto::BOOL:
+      return DType::kBool;
+    case TensorProto::UINT8:
+      return DType::kUint8;
+    case TensorProto::UINT16:
+      return DType::kUint16;
+    case TensorProto::UINT32:
+      return DType::kUint32;
+    case TensorProto::UINT64:
+      return DType::kUint64;
+    case TensorProto::INT8:
+      return DType::kInt8;
+    case TensorProto::INT16:
+      return DType::kInt16;
+    case TensorProto::INT32:
+      return DType::kInt32;
+    case TensorProto::INT64:
+      return DType::kInt64;
+    case TensorProto::FLOAT16:
+      return DType::kFloat16;
+    case TensorProto::FLOAT:
+      return DType::kFloat32;
+    case TensorProto::DOUBLE:
+      return DType::kFloat64;
+    case TensorProto::BFLOAT16:
+      return DType::kBFloat16;
+    default:
+      return Unimplemented(what, " has the ONNX data type ", data_type, ", which is not supported");
   }
 }
 
@@ -147,13 +170,17 @@ Status EmbedExternalData(TensorProto& proto, const std::string& what, TensorSour
 StatusOr<Attribute> ReadAttribute(AttributeProto& proto, const std::string& what, TensorSource& source) {
   if (!proto.ref_attr_name().empty()) return Unimplemented(what, " refers to a function's attribute");
   switch (proto.type()) {
-    case AttributeProto::INT: return Attribute(static_cast<int64_t>(proto.i()));
-    case AttributeProto::FLOAT: return Attribute(proto.f());
+    case AttributeProto::INT:
+      return Attribute(static_cast<int64_t>(proto.i()));
+    case AttributeProto::FLOAT:
+      return Attribute(proto.f());
     case AttributeProto::STRING:
       SWIZZLE_RETURN_IF_ERROR(CheckName(proto.s(), what));
       return Attribute(proto.s());
-    case AttributeProto::INTS: return Attribute(CopyList<int64_t>(proto.ints()));
-    case AttributeProto::FLOATS: return Attribute(CopyList<float>(proto.floats()));
+    case AttributeProto::INTS:
+      return Attribute(CopyList<int64_t>(proto.ints()));
+    case AttributeProto::FLOATS:
+      return Attribute(CopyList<float>(proto.floats()));
     case AttributeProto::TENSOR: {
       SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(*proto.mutable_t(), what, source));
       return Attribute(std::move(tensor));
@@ -162,7 +189,8 @@ StatusOr<Attribute> ReadAttribute(AttributeProto& proto, const std::string& what
       SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadSparseTensor(*proto.mutable_sparse_tensor(), what, source));
       return Attribute(std::move(tensor));
     }
-    default: return Unimplemented(what, " has the attribute type ", static_cast<int>(proto.type()));
+    default:
+      return Unimplemented(what, " has the attribute type ", static_cast<int>(proto.type()));
   }
 }
 

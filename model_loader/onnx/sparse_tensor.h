@@ -1,5 +1,5 @@
-// ONNX's sparse tensors (sparse_initializer, a Constant's sparse_value), which become dense tensors with zeros: the same
-// weights that dense initializers would have become. Internal to model_loader/onnx.
+// ONNX's sparse tensors (sparse_initializer, a Constant's sparse_value), which become dense tensors with zeros: the
+// same weights that dense initializers would have become. Internal to model_loader/onnx.
 //
 // dims [3,4] and values {5,6,7} at indices {1,4,11}, or at {{0,1},{1,0},{2,3}}, are
 //   0 5 0 0

@@ -31,7 +31,7 @@ struct Terminal {
 struct InspectCommand {
   std::filesystem::path model;
   bool json = false;
-  int threads = 0;  // 0: all that this process may use
+  int threads = 0;             // 0: all that this process may use
   std::string device = "cpu";  // see kernels/devices.h; of several the first
   int64_t max_batch = 64;
   absl::Duration tuning_budget = absl::Seconds(10);

@@ -140,7 +140,8 @@ std::string TotalTimesText(const PlanReport& plan) {
 
 std::string TimingsText(const PlanReport& plan) {
   if (plan.timed_now + plan.timed_before == 0) return "estimated by rule of thumb";
-  return Concat(plan.timed_now, " measured now", plan.timed_before == 0 ? "" : Concat(", ", plan.timed_before, " before"));
+  return Concat(plan.timed_now, " measured now",
+                plan.timed_before == 0 ? "" : Concat(", ", plan.timed_before, " before"));
 }
 
 std::string FusionsText(const std::vector<std::pair<std::string, int>>& fusions) {
@@ -165,9 +166,8 @@ std::string TotalsText(const ModelReport& report) {
                                     " for batches up to ", report.max_batch);
   const std::string device =
       Concat(plan.device, " (", report.features, "), ", plan.threads, plan.threads == 1 ? " thread" : " threads");
-  return Concat("weights  ", weights, "\nkernels  ", TotalTimesText(plan), "\ntimes    ",
-                TimingsText(plan), "\nplan     ", memory,
-                "\nfusions  ", FusionsText(report.fusions), "\ndevice   ", device, "\n");
+  return Concat("weights  ", weights, "\nkernels  ", TotalTimesText(plan), "\ntimes    ", TimingsText(plan),
+                "\nplan     ", memory, "\nfusions  ", FusionsText(report.fusions), "\ndevice   ", device, "\n");
 }
 
 Json ExtentJson(const Extent& extent) {

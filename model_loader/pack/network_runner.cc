@@ -33,10 +33,8 @@ StatusOr<NetworkRunner> NetworkRunner::Make(Network network, Backend& backend, i
   if (network.batch_size > 0) batch = network.batch_size;
   length = LengthFor(network, length);
   // Enough to find kernels that are not slow; a few runs do not pay for more.
-  const PlanOptions options{.max_batch = batch,
-                            .max_tokens = batch * length,
-                            .threads = threads,
-                            .tuning_budget = absl::ZeroDuration()};
+  const PlanOptions options{
+      .max_batch = batch, .max_tokens = batch * length, .threads = threads, .tuning_budget = absl::ZeroDuration()};
   SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, MakePlan(std::move(network), backend, options));
   SWIZZLE_ASSIGN_OR_RETURN(ExecutionState state, plan->NewState());
   return NetworkRunner(std::move(plan), std::move(state), batch, length);

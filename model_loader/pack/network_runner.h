@@ -15,13 +15,13 @@ Shape ShapeAt(const Network& network, const NetworkPort& port, int64_t batch, in
 
 class NetworkRunner {
  public:
-  // For `batch` rows at a time (the network's own batch where that is fixed), which in a network of token sequences have
-  // `length` tokens (likewise; 0: some). threads: 0 takes all. `backend` must outlive the runner.
+  // For `batch` rows at a time (the network's own batch where that is fixed), which in a network of token sequences
+  // have `length` tokens (likewise; 0: some). threads: 0 takes all. `backend` must outlive the runner.
   static StatusOr<NetworkRunner> Make(Network network, Backend& backend, int64_t batch, int threads,
                                       int64_t length = 0);
 
   int64_t batch() const { return batch_; }
-  int64_t length() const { return length_; }  // 1 without sequences
+  int64_t length() const { return length_; }                   // 1 without sequences
   const Network& network() const { return plan_->network(); }  // without its weights
   const std::vector<NetworkPort>& inputs() const { return plan_->network().inputs; }
   const std::vector<NetworkPort>& outputs() const { return plan_->network().outputs; }
@@ -32,8 +32,8 @@ class NetworkRunner {
   // What the whole numbers of input i have to be below; 0 where it takes any number.
   int64_t IdLimit(int i) const { return plan_->IdLimit(i); }
 
-  // The outputs in order. REQUIRES: an array of InputElements(i) floats for each input; ids and masks, as floats too, are
-  // in range.
+  // The outputs in order. REQUIRES: an array of InputElements(i) floats for each input; ids and masks, as floats too,
+  // are in range.
   StatusOr<std::vector<std::vector<float>>> Run(const std::vector<std::vector<float>>& inputs);
 
  private:

@@ -17,10 +17,17 @@ std::string EmbeddedJson(const nlohmann::ordered_json& report) {
   text.reserve(json.size());
   for (char letter : json) {
     switch (letter) {
-      case '<': text += "\\u003c"; break;
-      case '>': text += "\\u003e"; break;
-      case '&': text += "\\u0026"; break;
-      default: text += letter;
+      case '<':
+        text += "\\u003c";
+        break;
+      case '>':
+        text += "\\u003e";
+        break;
+      case '&':
+        text += "\\u0026";
+        break;
+      default:
+        text += letter;
     }
   }
   return text;

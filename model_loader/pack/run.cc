@@ -142,8 +142,8 @@ StatusOr<Outcome> RunPlanned(const RunCommand& command, LoadedModel model, const
     SWIZZLE_ASSIGN_OR_RETURN(inputs.emplace_back(), Floats(arrays.at(port.name), port, shape));
   }
   SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(command.device));
-  SWIZZLE_ASSIGN_OR_RETURN(NetworkRunner runner,
-                           NetworkRunner::Make(std::move(model.network), devices.main(), batch, command.threads, length));
+  SWIZZLE_ASSIGN_OR_RETURN(NetworkRunner runner, NetworkRunner::Make(std::move(model.network), devices.main(), batch,
+                                                                     command.threads, length));
   for (size_t i = 0; i < inputs.size(); ++i) {
     SWIZZLE_RETURN_IF_ERROR(CheckRange(runner, static_cast<int>(i), inputs[i]));
   }

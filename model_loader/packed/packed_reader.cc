@@ -174,8 +174,8 @@ class Unpacker {
     network.batch_size = header_.batch_size();
     for (const packed::Value& value : header_.values()) {
       SWIZZLE_RETURN_IF_ERROR(CheckName(value.name(), "a value"));
-      network.values.push_back({value.name(), value.channels(), value.height(), value.width(), value.per_token(),
-                                value.ids()});
+      network.values.push_back(
+          {value.name(), value.channels(), value.height(), value.width(), value.per_token(), value.ids()});
     }
     for (const packed::Layer& layer : header_.layers()) {
       SWIZZLE_ASSIGN_OR_RETURN(network.layers.emplace_back(), UnpackLayer(layer));

@@ -162,8 +162,8 @@ Status CanonicaliseBatchNorm(NodeRewrite& rewrite) {
   if (spatial != 1) {
     return Unimplemented(Describe(node), ": spatial ", spatial, " is not supported; only one number per channel is");
   }
-  const bool has_statistics = std::any_of(node.outputs.begin() + 1, node.outputs.end(),
-                                          [](int output) { return output != kNoValue; });
+  const bool has_statistics =
+      std::any_of(node.outputs.begin() + 1, node.outputs.end(), [](int output) { return output != kNoValue; });
   if (training != 0 || has_statistics) {
     return Unimplemented(Describe(node), " is in training mode; export the model for inference");
   }

@@ -124,8 +124,8 @@ Status CanonicaliseUnsqueeze(NodeRewrite& rewrite) {
   const size_t added = input ? input->scalars.size() : attribute.size();
   constexpr size_t kMaxAdded = 8;
   if (added == 0 || added > kMaxAdded) return InvalidArgument(Describe(node), " has ", added, " axes");
-  SWIZZLE_ASSIGN_OR_RETURN(
-      const auto axes, AxesOf(node, input ? &*input : nullptr, static_cast<int64_t>(from.size() + added)));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto axes,
+                           AxesOf(node, input ? &*input : nullptr, static_cast<int64_t>(from.size() + added)));
   Shape shape = from;
   for (int64_t axis : *axes) shape.insert(shape.begin() + axis, 1);
   if ((*axes)[0] == 0) return MovesBatch(node, from, ShapeText(shape));
@@ -148,7 +148,8 @@ Status CanonicaliseTranspose(NodeRewrite& rewrite) {
   const auto rows = std::min_element(moved.begin(), moved.end());
   if (!std::is_sorted(moved.begin(), rows) || !std::is_sorted(rows, moved.end())) {
     return Unimplemented(Describe(node), " (opset ", rewrite.graph().opset, ") of ", ShapeText(from), " to ",
-                         ShapeText(to), " is not supported: of the dimensions after the batch the first few must "
+                         ShapeText(to),
+                         " is not supported: of the dimensions after the batch the first few must "
                          "move behind the rest, as from NHWC to NCHW");
   }
   int64_t row_count = 1;

@@ -11,16 +11,35 @@ template <typename Visit>
 bool WithType(DType dtype, const Visit& visit) {
   switch (dtype) {
     case DType::kBool:
-    case DType::kUint8: visit(uint8_t()); return true;
-    case DType::kUint16: visit(uint16_t()); return true;
-    case DType::kUint32: visit(uint32_t()); return true;
-    case DType::kInt8: visit(int8_t()); return true;
-    case DType::kInt16: visit(int16_t()); return true;
-    case DType::kInt32: visit(int32_t()); return true;
-    case DType::kInt64: visit(int64_t()); return true;
-    case DType::kFloat32: visit(float()); return true;
-    case DType::kFloat64: visit(double()); return true;
-    default: return false;
+    case DType::kUint8:
+      visit(uint8_t());
+      return true;
+    case DType::kUint16:
+      visit(uint16_t());
+      return true;
+    case DType::kUint32:
+      visit(uint32_t());
+      return true;
+    case DType::kInt8:
+      visit(int8_t());
+      return true;
+    case DType::kInt16:
+      visit(int16_t());
+      return true;
+    case DType::kInt32:
+      visit(int32_t());
+      return true;
+    case DType::kInt64:
+      visit(int64_t());
+      return true;
+    case DType::kFloat32:
+      visit(float());
+      return true;
+    case DType::kFloat64:
+      visit(double());
+      return true;
+    default:
+      return false;
   }
 }
 

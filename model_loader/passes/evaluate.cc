@@ -260,31 +260,50 @@ Result EvaluateConstantOfShape(const Node& node, Inputs inputs) {
 // Types by the numbers that ONNX gives them in Cast's attribute.
 std::optional<DType> CastTarget(int64_t to) {
   switch (to) {
-    case 1: return DType::kFloat32;
-    case 2: return DType::kUint8;
-    case 3: return DType::kInt8;
-    case 4: return DType::kUint16;
-    case 5: return DType::kInt16;
-    case 6: return DType::kInt32;
-    case 7: return DType::kInt64;
-    case 9: return DType::kBool;
-    case 11: return DType::kFloat64;
-    case 12: return DType::kUint32;
-    default: return std::nullopt;
+    case 1:
+      return DType::kFloat32;
+    case 2:
+      return DType::kUint8;
+    case 3:
+      return DType::kInt8;
+    case 4:
+      return DType::kUint16;
+    case 5:
+      return DType::kInt16;
+    case 6:
+      return DType::kInt32;
+    case 7:
+      return DType::kInt64;
+    case 9:
+      return DType::kBool;
+    case 11:
+      return DType::kFloat64;
+    case 12:
+      return DType::kUint32;
+    default:
+      return std::nullopt;
   }
 }
 
 // `whole` as ONNX stores it in `dtype`: wrapped into its width.
 int64_t Wrapped(int64_t whole, DType dtype) {
   switch (dtype) {
-    case DType::kBool: return whole != 0;
-    case DType::kUint8: return static_cast<uint8_t>(whole);
-    case DType::kInt8: return static_cast<int8_t>(whole);
-    case DType::kUint16: return static_cast<uint16_t>(whole);
-    case DType::kInt16: return static_cast<int16_t>(whole);
-    case DType::kUint32: return static_cast<uint32_t>(whole);
-    case DType::kInt32: return static_cast<int32_t>(whole);
-    default: return whole;
+    case DType::kBool:
+      return whole != 0;
+    case DType::kUint8:
+      return static_cast<uint8_t>(whole);
+    case DType::kInt8:
+      return static_cast<int8_t>(whole);
+    case DType::kUint16:
+      return static_cast<uint16_t>(whole);
+    case DType::kInt16:
+      return static_cast<int16_t>(whole);
+    case DType::kUint32:
+      return static_cast<uint32_t>(whole);
+    case DType::kInt32:
+      return static_cast<int32_t>(whole);
+    default:
+      return whole;
   }
 }
 
@@ -311,10 +330,14 @@ Result EvaluateCast(const Node& node, Inputs inputs) {
 
 double RealArithmetic(char op, double a, double b) {
   switch (op) {
-    case '+': return a + b;
-    case '-': return a - b;
-    case '*': return a * b;
-    default: return a / b;
+    case '+':
+      return a + b;
+    case '-':
+      return a - b;
+    case '*':
+      return a * b;
+    default:
+      return a / b;
   }
 }
 
@@ -322,9 +345,12 @@ double RealArithmetic(char op, double a, double b) {
 std::optional<int64_t> WholeArithmetic(char op, int64_t a, int64_t b) {
   int64_t result = 0;
   switch (op) {
-    case '+': return __builtin_add_overflow(a, b, &result) ? std::nullopt : std::optional(result);
-    case '-': return __builtin_sub_overflow(a, b, &result) ? std::nullopt : std::optional(result);
-    case '*': return __builtin_mul_overflow(a, b, &result) ? std::nullopt : std::optional(result);
+    case '+':
+      return __builtin_add_overflow(a, b, &result) ? std::nullopt : std::optional(result);
+    case '-':
+      return __builtin_sub_overflow(a, b, &result) ? std::nullopt : std::optional(result);
+    case '*':
+      return __builtin_mul_overflow(a, b, &result) ? std::nullopt : std::optional(result);
     default:
       if (b == 0 || (b == -1 && a == std::numeric_limits<int64_t>::min())) return std::nullopt;
       return a / b;
@@ -334,8 +360,8 @@ std::optional<int64_t> WholeArithmetic(char op, int64_t a, int64_t b) {
 // Multiples of the batch size may be multiplied and divided evenly by a number, and added to each other.
 bool BatchAllows(char op, const Scalar& a, const Scalar& b) {
   if (op == '*') return !(a.times_batch && b.times_batch);
-  if (op == '/') return a.times_batch == b.times_batch ? !a.times_batch
-                                                       : !b.times_batch && b.whole != 0 && a.whole % b.whole == 0;
+  if (op == '/')
+    return a.times_batch == b.times_batch ? !a.times_batch : !b.times_batch && b.whole != 0 && a.whole % b.whole == 0;
   return a.times_batch == b.times_batch;
 }
 
@@ -388,18 +414,12 @@ struct Evaluator {
 };
 
 constexpr Evaluator kEvaluators[] = {
-    {"Add", EvaluateArithmetic},
-    {"Cast", EvaluateCast},
-    {"Concat", EvaluateConcat},
-    {"ConstantOfShape", EvaluateConstantOfShape},
-    {"Div", EvaluateArithmetic},
-    {"Gather", EvaluateGather},
-    {"Mul", EvaluateArithmetic},
-    {"Reshape", EvaluateReshape},
-    {"Slice", EvaluateSlice},
-    {"Squeeze", EvaluateSqueeze},
-    {"Sub", EvaluateArithmetic},
-    {"Transpose", EvaluateTranspose},
+    {"Add", EvaluateArithmetic},      {"Cast", EvaluateCast},
+    {"Concat", EvaluateConcat},       {"ConstantOfShape", EvaluateConstantOfShape},
+    {"Div", EvaluateArithmetic},      {"Gather", EvaluateGather},
+    {"Mul", EvaluateArithmetic},      {"Reshape", EvaluateReshape},
+    {"Slice", EvaluateSlice},         {"Squeeze", EvaluateSqueeze},
+    {"Sub", EvaluateArithmetic},      {"Transpose", EvaluateTranspose},
     {"Unsqueeze", EvaluateUnsqueeze},
 };
 

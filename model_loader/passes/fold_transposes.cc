@@ -284,15 +284,15 @@ class TransposeFolder {
     if (attribute) {
       node.attributes["pads"] = std::move(moved);
     } else {
-      node.inputs[1] = graph_.AddConstant(
-          node.name + ".pads", Tensor::Int64s({static_cast<int64_t>(moved.size())}, moved));
+      node.inputs[1] =
+          graph_.AddConstant(node.name + ".pads", Tensor::Int64s({static_cast<int64_t>(moved.size())}, moved));
     }
     Push(node, view);
     return true;
   }
 
   Graph& graph_;
-  std::map<int, View> views_;  // by value
+  std::map<int, View> views_;          // by value
   int64_t budget_ = int64_t{1} << 22;  // elements of constants that may still be copied
   int count_ = 0;
 };

@@ -14,9 +14,8 @@ Function FunctionOf(const Node& node) {
 }
 
 std::map<std::string, Attribute> FunctionAttributes(const Function& function) {
-  return {{"function", std::string(FunctionKindName(function.kind))},
-          {"alpha", function.alpha},
-          {"beta", function.beta}};
+  return {
+      {"function", std::string(FunctionKindName(function.kind))}, {"alpha", function.alpha}, {"beta", function.beta}};
 }
 
 }  // namespace swizzle

@@ -14,7 +14,7 @@ constexpr Pass kPasses[] = {
     {"canonicalise", Canonicalise},
     {"recognise_functions", RecogniseFunctions},  // before fold_affine, which takes them apart
     {"recognise_depthwise", RecogniseDepthwise},
-    {"fold_pad", FoldPad},        // before fold_affine, which must know a convolution's padding
+    {"fold_pad", FoldPad},  // before fold_affine, which must know a convolution's padding
     {"fold_affine", FoldAffine},
     {"lower_affine", LowerAffine},
     {"fuse_residual", FuseResidual},  // before fuse_activation: the clamp comes after the sum

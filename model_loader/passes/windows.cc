@@ -114,10 +114,10 @@ StatusOr<ResolvedWindow> ResolveWindow(const Node& node, const Shape& input, Sha
   }
   const auto narrow = [](int64_t number) { return static_cast<int32_t>(number); };
   ResolvedWindow resolved;
-  resolved.window = Window{narrow(vertical.kernel),     narrow(horizontal.kernel), narrow(vertical.stride),
-                           narrow(horizontal.stride),   narrow(vertical.before),   narrow(horizontal.before),
-                           narrow(vertical.after),      narrow(horizontal.after),  narrow(vertical.dilation),
-                           narrow(horizontal.dilation), count_include_pad != 0};
+  resolved.window =
+      Window{narrow(vertical.kernel),   narrow(horizontal.kernel),   narrow(vertical.stride), narrow(horizontal.stride),
+             narrow(vertical.before),   narrow(horizontal.before),   narrow(vertical.after),  narrow(horizontal.after),
+             narrow(vertical.dilation), narrow(horizontal.dilation), count_include_pad != 0};
   resolved.output_height = vertical.Output();
   resolved.output_width = horizontal.Output();
   return resolved;
@@ -141,8 +141,17 @@ Window WindowOf(const Node& node) {
   };
   const auto kernel = numbers("kernel_shape"), strides = numbers("strides"), dilations = numbers("dilations");
   const auto pads = numbers("pads");
-  return Window{kernel[0], kernel[1], strides[0], strides[1],   pads[0],      pads[1],
-                pads[2],   pads[3],   dilations[0], dilations[1], node.attributes.count("count_include_pad") > 0};
+  return Window{kernel[0],
+                kernel[1],
+                strides[0],
+                strides[1],
+                pads[0],
+                pads[1],
+                pads[2],
+                pads[3],
+                dilations[0],
+                dilations[1],
+                node.attributes.count("count_include_pad") > 0};
 }
 
 }  // namespace swizzle

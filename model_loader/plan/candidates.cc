@@ -223,7 +223,8 @@ StatusOr<std::vector<double>> Measurer::BlockingRatios(const Kernel& kernel, con
   return ratios;
 }
 
-StatusOr<std::vector<double>> Measurer::RaceBlockings(const Kernel& kernel, const Problem& problem, LayerWeight& weight) {
+StatusOr<std::vector<double>> Measurer::RaceBlockings(const Kernel& kernel, const Problem& problem,
+                                                      LayerWeight& weight) {
   std::vector<Contender> contenders;
   std::vector<size_t> places;
   for (size_t i = 0; i < kernel.blockings.size(); ++i) {

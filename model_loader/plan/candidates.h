@@ -32,7 +32,7 @@ struct Candidate {
   Layout output = Layout::kNchw;
   std::vector<double> microseconds = {};  // per batch size
   bool measured = false;                  // else estimated, wholly or (see Measurer) beyond the first batch size
-  int blocking = 0;                        // of the kernel's
+  int blocking = 0;                       // of the kernel's
 };
 
 // Times kernels within one budget for all of them: what is left is shared out evenly over the measurements to come, and
@@ -65,9 +65,9 @@ class Measurer {
   // Every candidate of every layer with its times. UNIMPLEMENTED, naming the layer, if one has none.
   StatusOr<std::vector<std::vector<Candidate>>> MeasureLayers(const Network& network);
 
-  // Sets `blocking` of candidates that MeasureLayers gave, one a layer, to which of their kernel's blockings is fastest:
-  // the first, unless another is clearly faster, and slower at no batch size. Those of a layer take turns; all runs
-  // together take a fifth of the budget more. What would have to be measured without a budget stays at the first.
+  // Sets `blocking` of candidates that MeasureLayers gave, one a layer, to which of their kernel's blockings is
+  // fastest: the first, unless another is clearly faster, and slower at no batch size. Those of a layer take turns; all
+  // runs together take a fifth of the budget more. What would have to be measured without a budget stays at the first.
   Status ChooseBlockings(const Network& network, std::span<Candidate> chosen);
 
   // Microseconds per batch size of converting an activation of this extent; empty if no kernel does.
@@ -85,8 +85,8 @@ class Measurer {
   StatusOr<std::optional<std::vector<double>>> Time(std::span<const Kernel* const> kernels, const Problem& problem,
                                                     LayerWeight& weight);
   StatusOr<int> ChooseBlocking(const Network& network, const Layer& layer, const Kernel& kernel);
-  // What each blocking takes of the time that the first one does, from the cache, else measured; none if without a budget
-  // the cache lacks one. 1 where a blocking is the first one again.
+  // What each blocking takes of the time that the first one does, from the cache, else measured; none if without a
+  // budget the cache lacks one. 1 where a blocking is the first one again.
   StatusOr<std::vector<double>> BlockingRatios(const Kernel& kernel, const Problem& problem, LayerWeight& weight);
   // Microseconds of each, measured side by side.
   StatusOr<std::vector<double>> RaceBlockings(const Kernel& kernel, const Problem& problem, LayerWeight& weight);

@@ -22,9 +22,9 @@ double MultiplyAdds(const Kernel& kernel, const Problem& problem, const Weight& 
     const double channels = static_cast<double>(problem.input.channels + problem.output.channels);
     return sequences * static_cast<double>(entries) * channels;
   }
-  const int64_t positions =
-      kernel.key.output == Layout::kPanels ? PanelGrid(problem.output.positions()).padded_positions()
-                                           : problem.output.positions();
+  const int64_t positions = kernel.key.output == Layout::kPanels
+                                ? PanelGrid(problem.output.positions()).padded_positions()
+                                : problem.output.positions();
   return static_cast<double>(entries) * static_cast<double>(positions);
 }
 

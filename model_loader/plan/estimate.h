@@ -6,8 +6,8 @@
 
 namespace swizzle {
 
-// Microseconds on one core: multiply-adds at a rate typical of the kernel's format, or else bytes moved at memory speed.
-// Only ratios mean anything. `weight` is the layer's, or null. Pure.
+// Microseconds on one core: multiply-adds at a rate typical of the kernel's format, or else bytes moved at memory
+// speed. Only ratios mean anything. `weight` is the layer's, or null. Pure.
 double EstimateMicroseconds(const Kernel& kernel, const Problem& problem, const Weight* weight);
 
 }  // namespace swizzle

@@ -8,8 +8,8 @@ namespace swizzle {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNoise = 1.02;        // plans whose times differ by less count as equal
-constexpr double kWeightStep = 2.0;    // of a batch size at which a plan is slower than a dense one
+constexpr double kNoise = 1.02;      // plans whose times differ by less count as equal
+constexpr double kWeightStep = 2.0;  // of a batch size at which a plan is slower than a dense one
 constexpr int kMostChoices = 8;
 
 using Times = std::vector<double>;  // microseconds per measured batch size
@@ -21,8 +21,8 @@ bool IsSparse(const Candidate& candidate) {
   return format == Format::kCsr || format == Format::kPattern;
 }
 
-// What one batch size weighs in a candidate's cost, so that every size counts the same in total: the inverse of the least
-// time all layers could take at it.
+// What one batch size weighs in a candidate's cost, so that every size counts the same in total: the inverse of the
+// least time all layers could take at it.
 Weights EqualWeights(const std::vector<std::vector<Candidate>>& layers, size_t batches) {
   Weights weights(batches);
   for (size_t b = 0; b < batches; ++b) {

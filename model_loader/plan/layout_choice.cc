@@ -15,7 +15,7 @@ using LiveLayouts = std::map<int, Layout>;
 
 struct Trace {
   double cost = 0.0;
-  int option = -1;             // of the layer just decided
+  int option = -1;  // of the layer just decided
   const Trace* before = nullptr;
 };
 

@@ -22,9 +22,9 @@ struct LayerOption {
 };
 
 struct LayerOptions {
-  std::vector<int> inputs;        // values
-  bool residual = false;          // inputs[1] is read in the output's layout
-  int output = -1;                // value
+  std::vector<int> inputs;  // values
+  bool residual = false;    // inputs[1] is read in the output's layout
+  int output = -1;          // value
   std::vector<LayerOption> options;
 
   Layout InputLayout(size_t input, const LayerOption& option) const {

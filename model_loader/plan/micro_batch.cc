@@ -41,8 +41,9 @@ int64_t MeasuredRows(const Plan& plan, int64_t length) {
 }
 
 // How long a batch of `rows` takes in runs of 1, 2, 4, ... rows; none if by its first row one batch would take too much
-// of the budget: nothing more is run then, since every start of a server would wait for it. Sizes are compared within each
-// turn: a machine that is slow for seconds and then fast for one size of a turn would else make that the least of all.
+// of the budget: nothing more is run then, since every start of a server would wait for it. Sizes are compared within
+// each turn: a machine that is slow for seconds and then fast for one size of a turn would else make that the least of
+// all.
 StatusOr<std::vector<absl::Duration>> MeasureSizes(const Plan& plan, int64_t rows, absl::Duration budget) {
   SWIZZLE_ASSIGN_OR_RETURN(TrialBatch trial, TrialBatch::Make(plan));
   SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration first, TimeRuns(plan, trial, 1, 1));

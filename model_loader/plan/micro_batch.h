@@ -14,11 +14,11 @@
 
 namespace swizzle {
 
-// Rows that a run of `plan` should take at most, tokens where the network has sequences. A batch of 8 rows, at least one a
-// thread, is timed in parts (or runs) of 1, 2, 4, ... rows, sequences being of a middling length. All sizes take turns and
-// are compared within these, for about `budget`, and two turns at least. All that the plan takes if one run was fastest: on
-// 16 threads each doubling still won at 16 rows. Likewise where there is nothing to choose, or a quarter of the budget does
-// not pay for one batch.
+// Rows that a run of `plan` should take at most, tokens where the network has sequences. A batch of 8 rows, at least
+// one a thread, is timed in parts (or runs) of 1, 2, 4, ... rows, sequences being of a middling length. All sizes take
+// turns and are compared within these, for about `budget`, and two turns at least. All that the plan takes if one run
+// was fastest: on 16 threads each doubling still won at 16 rows. Likewise where there is nothing to choose, or a
+// quarter of the budget does not pay for one batch.
 //
 // `cache` may be null. What it knows of `plan_hash` is not measured again, and it is told what is.
 StatusOr<int64_t> ChooseMicroBatch(const Plan& plan, absl::Duration budget, TuningCache* cache, uint64_t plan_hash);

@@ -43,7 +43,10 @@ struct PlanParts {
 class CompiledPlan final : public Plan {
  public:
   CompiledPlan(Backend& backend, Network network, PlanReport report, int threads, PlanParts parts)
-      : backend_(backend), network_(std::move(network)), report_(std::move(report)), threads_(threads),
+      : backend_(backend),
+        network_(std::move(network)),
+        report_(std::move(report)),
+        threads_(threads),
         parts_(std::move(parts)) {
     if (!backend_.shares_host_memory()) staging_ = StagingLayout(network_, MaxSize());
   }
@@ -148,7 +151,8 @@ class CompiledPlan final : public Plan {
     std::byte* const held = state.held->data();
     const std::span<const Step> steps(parts_.steps);
     RunSteps(steps.first(tail.first_step), BucketFor(part.rows), part.rows, nullptr, state);
-    std::memcpy(held + tail.row_bytes * part.first, At(state, BucketFor(part.rows), tail.slot), tail.row_bytes * part.rows);
+    std::memcpy(held + tail.row_bytes * part.first, At(state, BucketFor(part.rows), tail.slot),
+                tail.row_bytes * part.rows);
     if (part.first + part.rows < part.of) return absl::OkStatus();
     std::memcpy(At(state, BucketFor(part.of), tail.slot), held, tail.row_bytes * part.of);
     RunSteps(steps.subspan(tail.first_step), BucketFor(part.of), part.of, nullptr, state);
@@ -183,8 +187,8 @@ class CompiledPlan final : public Plan {
     return {reinterpret_cast<float*>(state.staging->data() + offset), elements};
   }
 
-  // Replays what was recorded for the size, rounded up. The first batch of a size runs unrecorded, so that libraries set
-  // themselves up, and is then recorded.
+  // Replays what was recorded for the size, rounded up. The first batch of a size runs unrecorded, so that libraries
+  // set themselves up, and is then recorded.
   Status RunStaged(ExecutionState& state, BatchSize size, const Sequences* sequences) const {
     const BatchSize rounded = RoundedSize(size, MaxSize(), sequences != nullptr);
     if (sequences != nullptr) state.sequences->Set(*sequences, rounded);
@@ -216,7 +220,8 @@ class CompiledPlan final : public Plan {
     QueueSteps(state, size, state.sequences == nullptr ? nullptr : &state.sequences->on_device());
     for (size_t i = 0; i < network_.outputs.size(); ++i) {
       const std::span<float> from = DeviceOutput(state, static_cast<int>(i), size);
-      stream.Copy(Staged(state, staging_.output(static_cast<int>(i)), from.size()).data(), from.data(), from.size_bytes());
+      stream.Copy(Staged(state, staging_.output(static_cast<int>(i)), from.size()).data(), from.data(),
+                  from.size_bytes());
     }
   }
 
@@ -302,8 +307,8 @@ int PlanBuilder::NewSlot(int value, Layout layout) {
 
 int PlanBuilder::ConvertedSlot(int value, int from_slot, Layout layout) {
   Step step;
-  step.kernel = FindConversion(backend_, network_.values[value].WithBatch(1), slots_[from_slot].layout, layout,
-                               settings_);
+  step.kernel =
+      FindConversion(backend_, network_.values[value].WithBatch(1), slots_[from_slot].layout, layout, settings_);
   SWIZZLE_CHECK(step.kernel != nullptr);  // else the choice of layouts had cost infinity
   step.problem = ConversionProblem(network_.values[value].WithBatch(1), settings_);
   step.tokens_in = step.tokens_out = network_.values[value].per_token;
@@ -343,7 +348,8 @@ StatusOr<int64_t> PlanBuilder::AddLayer(const Layer& layer, const Candidate& can
   step.tokens_out = network_.values[layer.output].per_token;
   step.tokens_in = layer.inputs.empty() ? step.tokens_out : network_.values[layer.inputs[0]].per_token;
   int64_t device_bytes = 0;
-  hash_ = ExtendPlanHash(hash_, *step.kernel, step.problem, layer.weight < 0 ? nullptr : &network_.weights[layer.weight]);
+  hash_ =
+      ExtendPlanHash(hash_, *step.kernel, step.problem, layer.weight < 0 ? nullptr : &network_.weights[layer.weight]);
   if (step.kernel->prepare != nullptr) {
     Weight& weight = network_.weights[layer.weight];
     SWIZZLE_ASSIGN_OR_RETURN(step.weight, backend_.Prepare(*step.kernel, weight, step.problem));
@@ -395,8 +401,8 @@ StatusOr<std::shared_ptr<const Plan>> PlanBuilder::Finish(PlanReport report, con
   auto plan = std::make_shared<CompiledPlan>(backend_, std::move(network_), std::move(report), settings_.threads,
                                              std::move(parts));
   if (backend_.shares_host_memory()) {
-    SWIZZLE_ASSIGN_OR_RETURN(hash_, plan->SetSerialSteps(options.tuning_budget / kSerialStepsPart, options.tuning_cache,
-                                                         hash_));
+    SWIZZLE_ASSIGN_OR_RETURN(
+        hash_, plan->SetSerialSteps(options.tuning_budget / kSerialStepsPart, options.tuning_cache, hash_));
   }
   if (options.micro_batch > 0) {
     plan->SetMicroBatch(options.micro_batch);

@@ -22,11 +22,11 @@ class StagedSequences;
 class TuningCache;
 
 struct PlanOptions {
-  int64_t max_batch = 64;                          // rows; ignored where the network's batch is fixed
-  int64_t max_tokens = int64_t{1} << 14;           // of all sequences; ignored where batch and length are fixed
-  int threads = 0;                                 // of the streams it will run on; 0: all available
-  Precision precision = Precision::kFloat32;       // the CPU has FP32 and BF16 (IsOfCpu)
-  bool dense_only = false;                         // leaves sparse kernels out, for comparisons
+  int64_t max_batch = 64;                     // rows; ignored where the network's batch is fixed
+  int64_t max_tokens = int64_t{1} << 14;      // of all sequences; ignored where batch and length are fixed
+  int threads = 0;                            // of the streams it will run on; 0: all available
+  Precision precision = Precision::kFloat32;  // the CPU has FP32 and BF16 (IsOfCpu)
+  bool dense_only = false;                    // leaves sparse kernels out, for comparisons
   // For measuring kernels, all together; on the CPU half as much more is for blockings, serial steps and micro-batches.
   // Zero measures nothing: kernels are then chosen by rule of thumb (estimate.h).
   absl::Duration tuning_budget = absl::Seconds(10);
@@ -42,18 +42,18 @@ struct LayerReport {
     // Microseconds of a run at PlanReport::measured_batches, same order. Where not measured, an estimate; a candidate
     // hopeless at the first batch size is extrapolated to the others.
     std::vector<double> microseconds;
-    bool measured = false;  // now, or before (see tuning_cache.h)
+    bool measured = false;           // now, or before (see tuning_cache.h)
     Format weights = Format::kNone;  // that the kernel takes
   };
   std::string name;
   std::string op;
-  Extent input, output;         // at batch 1
+  Extent input, output;                                    // at batch 1
   int64_t weight_rows = 0, weight_cols = 0, nonzeros = 0;  // 0 for layers without weights that pruning is for
-  std::string format;           // of the stored weight
+  std::string format;                                      // of the stored weight
   int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;
-  std::string kernel;           // chosen
-  std::string blocking;         // of its weight (Kernel::blockings), where it isn't the usual one
-  bool serial = false;          // runs on one thread where a batch is no larger than PlanReport::small_batch
+  std::string kernel;                 // chosen
+  std::string blocking;               // of its weight (Kernel::blockings), where it isn't the usual one
+  bool serial = false;                // runs on one thread where a batch is no larger than PlanReport::small_batch
   std::vector<Candidate> candidates;  // the chosen one among them
   double sparsity() const {
     const int64_t total = weight_rows * weight_cols;
@@ -62,19 +62,19 @@ struct LayerReport {
 };
 
 struct PlanReport {
-  std::string backend;          // "cpu", "cuda:0"
+  std::string backend;  // "cpu", "cuda:0"
   std::string device;
   int threads = 0;
   std::vector<int64_t> measured_batches;  // rows, or tokens where there are sequences
   std::vector<LayerReport> layers;
-  int conversions = 0;          // layout conversions between layers
+  int conversions = 0;  // layout conversions between layers
   // Rows, or tokens where there are sequences, that whoever has a larger batch should give a part (Plan::RunPart) or a
   // run at most (see micro_batch.h); one sequence may have more. On a GPU, and where nothing was measured, all that a
   // plan takes.
   int64_t micro_batch = 0;
-  int64_t small_batch = 0;      // rows, or tokens, of a batch that some layers compute on one thread; 0: none do
-  int timed_now = 0;            // measurements made for this plan
-  int timed_before = 0;         // taken from the tuning cache
+  int64_t small_batch = 0;  // rows, or tokens, of a batch that some layers compute on one thread; 0: none do
+  int timed_now = 0;        // measurements made for this plan
+  int timed_before = 0;     // taken from the tuning cache
   int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;
 };
 
@@ -105,15 +105,15 @@ struct BatchPart {
 class Plan {
  public:
   virtual ~Plan() = default;
-  virtual const Network& network() const = 0;      // its weights are gone: kernels hold their own layouts
+  virtual const Network& network() const = 0;  // its weights are gone: kernels hold their own layouts
   virtual const PlanReport& report() const = 0;
-  virtual int64_t max_batch() const = 0;           // rows
-  virtual int64_t max_tokens() const = 0;          // 0 where the network has no sequences
+  virtual int64_t max_batch() const = 0;   // rows
+  virtual int64_t max_tokens() const = 0;  // 0 where the network has no sequences
   // What the ids of input i have to be below; 0 for inputs that are not ids.
   virtual int64_t IdLimit(int i) const = 0;
   // What positions in a sequence have to be below; 0: anything goes.
   virtual int64_t PositionLimit() const = 0;
-  virtual size_t arena_bytes() const = 0;          // at max_batch, workspace included
+  virtual size_t arena_bytes() const = 0;  // at max_batch, workspace included
 
   virtual StatusOr<ExecutionState> NewState() const = 0;
 
@@ -132,13 +132,13 @@ class Plan {
   virtual void CopyInput(ExecutionState& state, int i, BatchSize size, size_t offset,
                          std::span<const std::byte> bytes) const = 0;
 
-  // Computes all outputs from the inputs. Inputs are undefined afterwards. `sequences`, of as many rows and tokens and in
-  // the host's memory, are for networks that have them, else null.
+  // Computes all outputs from the inputs. Inputs are undefined afterwards. `sequences`, of as many rows and tokens and
+  // in the host's memory, are for networks that have them, else null.
   virtual Status Run(ExecutionState& state, BatchSize size, const Sequences* sequences = nullptr) const = 0;
 
-  // Likewise one of the parts that follow each other until the batch is computed; its inputs are put where Input says for
-  // a batch of part.rows. Where the plan has a tail (tail.h), the last part computes it for the whole batch, and that is
-  // then where Output says for part.of rows; else each part leaves its outputs where Output says for part.rows.
+  // Likewise one of the parts that follow each other until the batch is computed; its inputs are put where Input says
+  // for a batch of part.rows. Where the plan has a tail (tail.h), the last part computes it for the whole batch, and
+  // that is then where Output says for part.of rows; else each part leaves its outputs where Output says for part.rows.
   // REQUIRES: no sequences.
   virtual Status RunPart(ExecutionState& state, BatchPart part) const { return Run(state, part.rows); }
   virtual bool has_tail() const { return false; }

@@ -17,12 +17,12 @@ namespace swizzle {
 struct Step {
   const Kernel* kernel = nullptr;
   std::shared_ptr<const PackedWeight> weight;
-  Problem problem;           // at batch 1; ProblemAt sets the batch
+  Problem problem;                             // at batch 1; ProblemAt sets the batch
   bool tokens_in = false, tokens_out = false;  // whether input and output are per token
   std::vector<int> inputs;
   int output = -1;
-  int layer = -1;            // that it computes; none for conversions
-  bool serial = false;       // where a batch is small (serial_steps.h)
+  int layer = -1;       // that it computes; none for conversions
+  bool serial = false;  // where a batch is small (serial_steps.h)
 
   Problem ProblemAt(BatchSize size) const {
     Problem sized = problem;
@@ -36,14 +36,14 @@ struct Step {
 struct Slot {
   NetworkValue value;
   Layout layout = Layout::kNchw;
-  int first_step = 0;        // that writes it
-  int last_step = 0;         // that reads it
+  int first_step = 0;  // that writes it
+  int last_step = 0;   // that reads it
 };
 
 // The arena for batches up to this size. Small batches use a compact prefix of the same memory.
 struct Bucket {
   BatchSize size;
-  std::vector<size_t> offsets;   // bytes, per slot
+  std::vector<size_t> offsets;  // bytes, per slot
   size_t workspace_offset = 0;
   size_t workspace_bytes = 0;
   size_t bytes() const { return workspace_offset + workspace_bytes; }
@@ -75,7 +75,7 @@ class PlanBuilder {
   int64_t position_limit_ = 0;
   const RunSettings settings_;
   int conversions_ = 0;
-  int layers_ = 0;   // added so far
+  int layers_ = 0;     // added so far
   uint64_t hash_ = 0;  // see ExtendPlanHash; of the layers
   std::vector<Step> steps_;
   std::vector<Slot> slots_;

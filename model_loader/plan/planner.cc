@@ -51,8 +51,8 @@ StatusOr<BatchSize> MaxSize(const Network& network, const PlanOptions& options) 
   return InvalidArgument("max_tokens is ", tokens, "; it must be at least ", std::max<int64_t>(length, 1));
 }
 
-// Rows, or tokens where there are sequences. On a GPU, where dense kernels overtake sparse ones as batches grow, a large
-// size is one of them.
+// Rows, or tokens where there are sequences. On a GPU, where dense kernels overtake sparse ones as batches grow, a
+// large size is one of them.
 std::vector<int64_t> MeasuredBatches(const Network& network, BatchSize max, bool gpu) {
   const auto has_pattern = [](const Layer& layer) { return layer.kind == LayerKind::kSparseAttention; };
   if (std::any_of(network.layers.begin(), network.layers.end(), has_pattern)) return {network.sequences->length};

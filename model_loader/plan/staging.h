@@ -51,7 +51,9 @@ class StagedSequences {
 
  private:
   // Four arrays one after the other: begins, positions, owners, key bias.
-  struct Part { size_t offset = 0, bytes = 0; };
+  struct Part {
+    size_t offset = 0, bytes = 0;
+  };
 
   template <typename T>
   std::span<T> OnHost(const Part& part) {

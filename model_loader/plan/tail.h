@@ -15,12 +15,12 @@ namespace swizzle {
 
 struct Tail {
   int first_step = 0;
-  int slot = 0;            // all that the tail reads of what steps before it wrote; rows one after the other
-  size_t row_bytes = 0;    // of it
+  int slot = 0;          // all that the tail reads of what steps before it wrote; rows one after the other
+  size_t row_bytes = 0;  // of it
 };
 
-// As many steps at the end as read a single value, in kNchw, where this and all that they write take at most 16 KiB a row;
-// none if there are no such, or if they are all. REQUIRES: no sequences.
+// As many steps at the end as read a single value, in kNchw, where this and all that they write take at most 16 KiB a
+// row; none if there are no such, or if they are all. REQUIRES: no sequences.
 std::optional<Tail> FindTail(std::span<const Step> steps, std::span<const Slot> slots);
 
 }  // namespace swizzle

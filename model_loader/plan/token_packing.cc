@@ -15,8 +15,8 @@ void ForEachComputed(const PackingRules& rules, int64_t length, const std::optio
   for (int64_t position = 0; position < length; ++position) {
     const bool masked = IsMasked(mask, first + position);
     const bool last = position + 1 == length;
-    const bool kept = !masked || !rules.skips_masked || (rules.keeps_first && position == 0) ||
-                      (last && (rules.keeps_last || !any));
+    const bool kept =
+        !masked || !rules.skips_masked || (rules.keeps_first && position == 0) || (last && (rules.keeps_last || !any));
     if (kept) visit(position, masked);
     any = any || kept;
   }

@@ -29,8 +29,8 @@ PackingRules PackingRulesOf(const Network& network, bool compute_masked);
 // Element `i` of a tensor of INT64 or INT32.
 int64_t WholeAt(const TensorView& tensor, int64_t i);
 
-// How many tokens of a request [rows, length] are computed; every sequence has at least one. `mask`, of that shape, holds
-// 0 and 1; absent: all ones. REQUIRES: length >= 1.
+// How many tokens of a request [rows, length] are computed; every sequence has at least one. `mask`, of that shape,
+// holds 0 and 1; absent: all ones. REQUIRES: length >= 1.
 int64_t CountTokens(const PackingRules& rules, int64_t rows, int64_t length, const std::optional<TensorView>& mask);
 
 // The packed sequences of one batch. Single-owner; reused from batch to batch.
@@ -49,8 +49,8 @@ class TokenPacking {
   // Where each token stands in its request, row * length + position; of all requests added, in order.
   std::span<const int64_t> sources() const { return sources_; }
 
-  // Copies the lines of `from`, a matrix with a line of `line_bytes` for each token, of tokens [begin, end) to where they
-  // stand in their request. Lines of tokens that were not computed stay as they are.
+  // Copies the lines of `from`, a matrix with a line of `line_bytes` for each token, of tokens [begin, end) to where
+  // they stand in their request. Lines of tokens that were not computed stay as they are.
   void Spread(int64_t begin, int64_t end, const std::byte* from, size_t line_bytes, std::byte* to) const;
 
  private:

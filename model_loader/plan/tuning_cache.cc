@@ -41,8 +41,8 @@ std::string ProblemText(const Problem& problem) {
                 ExtentText(problem.input), " -> ", ExtentText(problem.output), " window ", WindowText(problem.window),
                 problem.epilogue.Clamps() ? " clamped" : "", problem.epilogue.residual ? " residual" : "",
                 fused ? Concat(" ", FunctionKindName(fused->kind)) : "", problem.attention.packed ? " packed" : "",
-                IsAttention(problem.op) ? Concat(" heads ", problem.attention.heads) : "", " threads ",
-                problem.threads, problem.blocking == 0 ? "" : Concat(" blocking ", problem.blocking));
+                IsAttention(problem.op) ? Concat(" heads ", problem.attention.heads) : "", " threads ", problem.threads,
+                problem.blocking == 0 ? "" : Concat(" blocking ", problem.blocking));
 }
 
 std::string HexText(uint64_t number) {
@@ -91,8 +91,8 @@ uint64_t PatternHash(const Weight& weight) {
 }
 
 uint64_t ExtendPlanHash(uint64_t hash, const Kernel& kernel, const Problem& problem, const Weight* weight) {
-  const std::string step = Concat(kernel.name, " ", ProblemText(problem), " ",
-                                  HexText(weight == nullptr ? 0 : PatternHash(*weight)));
+  const std::string step =
+      Concat(kernel.name, " ", ProblemText(problem), " ", HexText(weight == nullptr ? 0 : PatternHash(*weight)));
   return XXH3_64bits_withSeed(step.data(), step.size(), hash);
 }
 
@@ -143,23 +143,16 @@ std::string TuningCache::KeyOf(const Kernel& kernel, const Problem& problem, uin
 }
 
 std::string TuningCache::KeyOfRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch) const {
-  const Json key = {{"device", device_},
-                    {"features", features_},
-                    {"kernel_table", kKernelTableVersion},
-                    {"micro_batch", micro_batch},
-                    {"plan", HexText(plan_hash)},
-                    {"rows", rows}};
+  const Json key = {{"device", device_},          {"features", features_},      {"kernel_table", kKernelTableVersion},
+                    {"micro_batch", micro_batch}, {"plan", HexText(plan_hash)}, {"rows", rows}};
   return key.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string TuningCache::KeyOfStep(uint64_t plan_hash, int step, Steps steps) const {
   constexpr const char* kNames[] = {"all", "one", "chosen"};
-  const Json key = {{"device", device_},
-                    {"features", features_},
-                    {"kernel_table", kKernelTableVersion},
-                    {"plan", HexText(plan_hash)},
-                    {"step", step},
-                    {"threads", kNames[static_cast<int>(steps)]}};
+  const Json key = {
+      {"device", device_},          {"features", features_}, {"kernel_table", kKernelTableVersion},
+      {"plan", HexText(plan_hash)}, {"step", step},          {"threads", kNames[static_cast<int>(steps)]}};
   return key.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

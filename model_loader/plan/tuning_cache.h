@@ -30,7 +30,8 @@ namespace swizzle {
 // Stable across machines and builds.
 uint64_t PatternHash(const Weight& weight);
 
-// A hash of what a plan runs, begun with 0 and extended by each step. weight: null for kernels without any. Stable likewise.
+// A hash of what a plan runs, begun with 0 and extended by each step. weight: null for kernels without any. Stable
+// likewise.
 uint64_t ExtendPlanHash(uint64_t hash, const Kernel& kernel, const Problem& problem, const Weight* weight);
 // Likewise by what else a plan's times depend on: the size of a batch, say.
 uint64_t ExtendPlanHash(uint64_t hash, int64_t number);
@@ -42,7 +43,8 @@ class TuningCache {
   static constexpr size_t kMaxRecords = 50'000;
 
   // Reads `file`; one that is not there yet is empty. A file that is of no use (see status) leaves the cache empty and
-  // is never written. Without a name, times are kept in memory alone. `backend` is whose kernels are timed; it is not kept.
+  // is never written. Without a name, times are kept in memory alone. `backend` is whose kernels are timed; it is not
+  // kept.
   TuningCache(std::filesystem::path file, const Backend& backend);
 
   // Why the file is not used: it cannot be read, is no tuning cache, or is too large. OK if it is used.

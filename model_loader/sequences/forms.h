@@ -107,8 +107,8 @@ struct TokenCount {
   View view;
 };
 
-using Form = std::variant<Unknown, Known, Positions, TokenNumbers, Pairs, Tokens, Moment, Scores, MaskedTokens,
-                          TokenCount>;
+using Form =
+    std::variant<Unknown, Known, Positions, TokenNumbers, Pairs, Tokens, Moment, Scores, MaskedTokens, TokenCount>;
 
 // Null for Unknown and Known.
 View* ViewOf(Form& form);

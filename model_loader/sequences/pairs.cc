@@ -124,7 +124,8 @@ SharedPairs PairsOfTensor(const Tensor& tensor, int64_t length) {
 SharedPairs PairsOfNumbers(std::span<const double> numbers, int64_t length) {
   const size_t square = static_cast<size_t>(length * length);
   if (square == 0 || numbers.empty() || numbers.size() % square != 0) return nullptr;
-  if (!std::equal(numbers.begin() + static_cast<std::ptrdiff_t>(square), numbers.end(), numbers.begin())) return nullptr;
+  if (!std::equal(numbers.begin() + static_cast<std::ptrdiff_t>(square), numbers.end(), numbers.begin()))
+    return nullptr;
   return PairsOfBytes(reinterpret_cast<const std::byte*>(numbers.data()), sizeof(double), length,
                       [](const std::byte* element) {
                         double number;
@@ -137,18 +138,17 @@ SharedPairs PairsApplied(PointFunction function, DType dtype, std::vector<Shared
   constexpr int64_t kMost = int64_t{1} << 40;  // far beyond what anyone would compute
   int64_t cost = 1;
   for (const SharedPairs& input : inputs) cost = std::min(kMost, cost + input->cost);
-  return std::make_shared<const PairFunction>(
-      PairFunction{[function = std::move(function), dtype, inputs = std::move(inputs)](int64_t query,
-                                                                                      std::span<double> keys) {
-                     std::vector<std::vector<double>> rows(inputs.size(), std::vector<double>(keys.size()));
-                     for (size_t i = 0; i < inputs.size(); ++i) inputs[i]->row(query, rows[i]);
-                     std::vector<double> arguments(inputs.size());
-                     for (size_t key = 0; key < keys.size(); ++key) {
-                       for (size_t i = 0; i < inputs.size(); ++i) arguments[i] = rows[i][key];
-                       keys[key] = Rounded(function(arguments), dtype);
-                     }
-                   },
-                   cost});
+  return std::make_shared<const PairFunction>(PairFunction{
+      [function = std::move(function), dtype, inputs = std::move(inputs)](int64_t query, std::span<double> keys) {
+        std::vector<std::vector<double>> rows(inputs.size(), std::vector<double>(keys.size()));
+        for (size_t i = 0; i < inputs.size(); ++i) inputs[i]->row(query, rows[i]);
+        std::vector<double> arguments(inputs.size());
+        for (size_t key = 0; key < keys.size(); ++key) {
+          for (size_t i = 0; i < inputs.size(); ++i) arguments[i] = rows[i][key];
+          keys[key] = Rounded(function(arguments), dtype);
+        }
+      },
+      cost});
 }
 
 SharedPairs PairsOfTriangle(SharedPairs pairs, int64_t diagonal, bool upper) {

@@ -1,6 +1,6 @@
-// Numbers for every pair of a query's and a key's place in sequences of one length: what constant masks of attention are
-// computed from. They are computed a row at a time when they are asked for, so that none of length by length is held but
-// constants, and these as bits.
+// Numbers for every pair of a query's and a key's place in sequences of one length: what constant masks of attention
+// are computed from. They are computed a row at a time when they are asked for, so that none of length by length is
+// held but constants, and these as bits.
 #ifndef SWIZZLE_MODEL_LOADER_SEQUENCES_PAIRS_H_
 #define SWIZZLE_MODEL_LOADER_SEQUENCES_PAIRS_H_
 
@@ -53,7 +53,8 @@ struct MaskPattern {
   double largest_excluded = kExcludedScore;  // of added numbers
 };
 
-// INVALID_ARGUMENT, saying why, if the mask is none, a query is left without keys, or there are more than 2^27 nonzeros.
+// INVALID_ARGUMENT, saying why, if the mask is none, a query is left without keys, or there are more than 2^27
+// nonzeros.
 StatusOr<MaskPattern> PatternOf(const PairFunction& pairs, int64_t length, MaskUse use);
 
 // What both let through. REQUIRES: as many tokens.

@@ -55,8 +55,8 @@ StatusOr<Pairs> Walk::PairsOf(const Known& known) const {
     pairs.function = PairsOfQueries(numbers);
   }
   if (pairs.function == nullptr) {
-    return Refuse("a constant of shape ", Text(known.shape), " is no mask of pairs of tokens: of length by length, two ",
-                  "numbers, the same for all heads");
+    return Refuse("a constant of shape ", Text(known.shape),
+                  " is no mask of pairs of tokens: of length by length, two ", "numbers, the same for all heads");
   }
   // Along other dimensions it is the same, whatever they are.
   for (Axes& dim : pairs.view.dims) dim.clear();
@@ -128,9 +128,10 @@ StatusOr<Form> Walk::InterpretTrilu() {
 StatusOr<Scores> Walk::WithPairs(Scores scores, const Pairs& pairs, MaskUse use) {
   const size_t rank = scores.view.rank();
   const auto view = Expanded(pairs.view, scores.view.shape());
-  const bool square = rank >= 2 && pairs.view.rank() >= 2 && pairs.view.rank() <= rank && view && view->rank() == rank &&
-                      view->Is(rank - 1, AxisKind::kKeys) && view->Is(rank - 2, AxisKind::kLength) &&
-                      scores.view.Is(rank - 1, AxisKind::kKeys) && scores.view.Is(rank - 2, AxisKind::kLength);
+  const bool square = rank >= 2 && pairs.view.rank() >= 2 && pairs.view.rank() <= rank && view &&
+                      view->rank() == rank && view->Is(rank - 1, AxisKind::kKeys) &&
+                      view->Is(rank - 2, AxisKind::kLength) && scores.view.Is(rank - 1, AxisKind::kKeys) &&
+                      scores.view.Is(rank - 2, AxisKind::kLength);
   if (!square) {
     return Refuse("its mask ", Text(pairs.view.shape()), " does not go with scores ", Text(scores.view.shape()));
   }
@@ -149,7 +150,8 @@ StatusOr<Scores> Walk::WithPairs(Scores scores, const Pairs& pairs, MaskUse use)
     both->pattern = Intersection(scores.pattern->pattern, mask->pattern);
     both->largest_excluded = std::max(scores.pattern->largest_excluded, mask->largest_excluded);
     for (int64_t query = 0; query < length; ++query) {
-      if (both->pattern.Keys(query).empty()) return Refuse("its masks let the token at place ", query, " attend to none");
+      if (both->pattern.Keys(query).empty())
+        return Refuse("its masks let the token at place ", query, " attend to none");
     }
     scores.pattern = std::move(both);
   } else {

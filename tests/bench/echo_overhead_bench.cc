@@ -39,14 +39,14 @@ using inference::ModelInferResponse;
 using SteadyClock = std::chrono::steady_clock;
 
 struct BenchOptions {
-  int floats = 16;         // in the request and in the response
-  int rounds = 20;         // each round calls both servers
-  int requests = 500;      // a round, of one client
-  double seconds = 0.5;    // a round, of many clients
+  int floats = 16;       // in the request and in the response
+  int rounds = 20;       // each round calls both servers
+  int requests = 500;    // a round, of one client
+  double seconds = 0.5;  // a round, of many clients
   int clients = 16;
-  std::string address;     // of a server that runs already
+  std::string address;  // of a server that runs already
   std::string model = "identity";
-  int length = 128;        // of dimensions that are free, beyond the batch
+  int length = 128;  // of dimensions that are free, beyond the batch
   bool json = false;
 };
 
@@ -372,12 +372,16 @@ class Bench {
 };
 
 nlohmann::json Json(const Figures& figures) {
-  return {{"p50_us", figures.p50_us}, {"p99_us", figures.p99_us}, {"compute_p50_us", figures.compute_p50_us},
+  return {{"p50_us", figures.p50_us},
+          {"p99_us", figures.p99_us},
+          {"compute_p50_us", figures.compute_p50_us},
           {"requests_per_second", figures.requests_per_second}};
 }
 
 nlohmann::json Json(const Stages& stages) {
-  return {{"queue_us", stages.queue_us}, {"input_us", stages.input_us}, {"compute_us", stages.compute_us},
+  return {{"queue_us", stages.queue_us},
+          {"input_us", stages.input_us},
+          {"compute_us", stages.compute_us},
           {"output_us", stages.output_us}};
 }
 
@@ -392,16 +396,21 @@ void Print(const Measurement& measured, const ModelInferRequest& request, const 
   const double rate_ratio = model.requests_per_second / echo.requests_per_second;
   const int64_t answer_bytes = request.parameters().at(kAnswerBytes).int64_param();
   if (options.json) {
-    const nlohmann::json report = {{"model", options.model},      {"payload_bytes", InputBytes(request)},
-                                   {"answer_bytes", answer_bytes}, {"clients", options.clients},
-                                   {"echo", Json(echo)},          {"served", Json(model)},
+    const nlohmann::json report = {{"model", options.model},
+                                   {"payload_bytes", InputBytes(request)},
+                                   {"answer_bytes", answer_bytes},
+                                   {"clients", options.clients},
+                                   {"echo", Json(echo)},
+                                   {"served", Json(model)},
                                    {"busy_echo", Json(measured.busy_echo)},
                                    {"stages", Json(measured.stages)},
-                                   {"added_p50_us", added_us},    {"rate_ratio", rate_ratio}};
+                                   {"added_p50_us", added_us},
+                                   {"rate_ratio", rate_ratio}};
     std::printf("%s\n", report.dump().c_str());
     return;
   }
-  std::printf("%8zu bytes             p50 us   p99 us   requests/s at %d clients\n", InputBytes(request), options.clients);
+  std::printf("%8zu bytes             p50 us   p99 us   requests/s at %d clients\n", InputBytes(request),
+              options.clients);
   PrintRow("bare gRPC echo", echo);
   PrintRow("that is busy as long", measured.busy_echo);
   PrintRow(options.model, model);

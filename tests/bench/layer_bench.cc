@@ -1,9 +1,9 @@
 // Times every row of the CPU backend's kernel table that this machine runs, on the layers of MobileNetV1 at 224x224
 // and at 28x28, or on the convolutions of ResNet-50. The rows take turns; each line has the least time of a row and its
-// rate: for convolutions GFLOP/s of the sum, of nonzeros only in rows that skip zeros, for the rest GB/s of operands. The
-// share is of what the machine allows (Williams et al., "Roofline", 2009): the time of the sums at the best FMA peak seen
-// meanwhile, or the time to read as many bytes as the operands have, from the cache or memory that these come from,
-// whichever is longer, over the row's time.
+// rate: for convolutions GFLOP/s of the sum, of nonzeros only in rows that skip zeros, for the rest GB/s of operands.
+// The share is of what the machine allows (Williams et al., "Roofline", 2009): the time of the sums at the best FMA
+// peak seen meanwhile, or the time to read as many bytes as the operands have, from the cache or memory that these come
+// from, whichever is longer, over the row's time.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,5 @@
-// What a machine can do at most, which kernels are measured against: multiply-adds on registers alone, and reads of memory.
+// What a machine can do at most, which kernels are measured against: multiply-adds on registers alone, and reads of
+// memory.
 #ifndef SWIZZLE_TESTS_BENCH_MACHINE_PEAKS_H_
 #define SWIZZLE_TESTS_BENCH_MACHINE_PEAKS_H_
 

@@ -4,8 +4,9 @@
 //   plan_bench --model=mobilenet_v1:1.4 --sparsity=0.9 --device=cuda --batch=1
 //   plan_bench --model=bert-base --device=cuda --batch=8 --length=128 -o json
 //
-// Two plans are made of the same network, one with all kernels and one with the dense ones alone, and run in turn; times
-// are medians of the rounds. With --against-single the second one has all kernels, too, but computes in FP32. With
+// Two plans are made of the same network, one with all kernels and one with the dense ones alone, and run in turn;
+// times are medians of the rounds. With --against-single the second one has all kernels, too, but computes in FP32.
+// With
 // --streams=N as many executors, each with a stream of its own, then run the sparse plan side by side for two seconds,
 // and their batches a second are printed beside those of one. --write stores the model as a packed file instead, for a
 // server.
@@ -56,8 +57,8 @@ struct Options {
 class Runner {
  public:
   static StatusOr<Runner> Make(const Network& network, Backend& backend, const Options& options, bool dense_only) {
-    const BatchSize size = network.sequences ? BatchSize(options.batch, options.batch * options.length)
-                                             : BatchSize(options.batch);
+    const BatchSize size =
+        network.sequences ? BatchSize(options.batch, options.batch * options.length) : BatchSize(options.batch);
     PlanOptions plan;
     plan.max_batch = std::max(options.batch, options.max_batch);
     plan.max_tokens = plan.max_batch * (size.tokens / options.batch);
@@ -188,8 +189,8 @@ void PrintLayers(const PlanReport& report) {
     if (layer.kernel.empty()) continue;
     const LayerTimes times = TimesOf(layer);
     const std::string size = layer.weight_rows == 0 ? "" : Concat(layer.weight_rows, "x", layer.weight_cols);
-    std::printf("%-24.24s %-10.10s %14s %6.1f%%  %-36s %9.1f %9.1f\n", layer.name.c_str(), layer.op.c_str(), size.c_str(),
-                100 * layer.sparsity(), layer.kernel.c_str(), times.chosen, std::max(times.dense, 0.0));
+    std::printf("%-24.24s %-10.10s %14s %6.1f%%  %-36s %9.1f %9.1f\n", layer.name.c_str(), layer.op.c_str(),
+                size.c_str(), 100 * layer.sparsity(), layer.kernel.c_str(), times.chosen, std::max(times.dense, 0.0));
   }
 }
 
@@ -214,11 +215,20 @@ Json ResultOf(const Options& options, const Runner& sparse, const std::map<std::
     kernels[layer.kernel] = kernels.value(layer.kernel, 0) + 1;
   }
   const std::optional<double> alone = LayersAlone(sparse.report(), options);
-  return {{"model", options.model}, {"sparsity", options.sparsity}, {"batch", options.batch}, {"length", options.length},
-          {"precision", options.precision}, {"device", sparse.report().device}, {"sparse_us", medians.at("sparse")},
-          {"dense_us", medians.at("dense")}, {"speed_up", medians.at("dense") / medians.at("sparse")},
-          {"weight_bytes", sparse.report().device_bytes}, {"arena_bytes", sparse.arena_bytes()}, {"kernels", kernels},
-          {"micro_batch", sparse.report().micro_batch}, {"conversions", sparse.report().conversions},
+  return {{"model", options.model},
+          {"sparsity", options.sparsity},
+          {"batch", options.batch},
+          {"length", options.length},
+          {"precision", options.precision},
+          {"device", sparse.report().device},
+          {"sparse_us", medians.at("sparse")},
+          {"dense_us", medians.at("dense")},
+          {"speed_up", medians.at("dense") / medians.at("sparse")},
+          {"weight_bytes", sparse.report().device_bytes},
+          {"arena_bytes", sparse.arena_bytes()},
+          {"kernels", kernels},
+          {"micro_batch", sparse.report().micro_batch},
+          {"conversions", sparse.report().conversions},
           {"layers_alone_us", alone ? Json(*alone) : Json()}};
 }
 
@@ -287,7 +297,8 @@ int main(int argc, char** argv) {
   swizzle::bench::Options options;
   std::string format = "text";
   CLI::App app("Whole models, sparse against dense");
-  app.add_option("--model", options.model, "mobilenet_v1[:WIDTH], resnet50, minilm, bert-base, or a .onnx or .swz file");
+  app.add_option("--model", options.model,
+                 "mobilenet_v1[:WIDTH], resnet50, minilm, bert-base, or a .onnx or .swz file");
   app.add_option("--sparsity", options.sparsity, "of drawn weights")->check(CLI::Range(0.0, 0.999));
   app.add_option("--device", options.device, "auto, cpu, cuda, cuda:N");
   app.add_option("--precision", options.precision, "on the CPU FP32 or BF16")
@@ -297,7 +308,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 4096));
   app.add_option("--micro-batch", options.micro_batch, "rows, or tokens, that a run takes at most; 0: as planned")
       ->check(CLI::Range(0, 1 << 20));
-  app.add_option("--length", options.length, "tokens of each sequence, where the model leaves that free")->check(CLI::Range(1, 4096));
+  app.add_option("--length", options.length, "tokens of each sequence, where the model leaves that free")
+      ->check(CLI::Range(1, 4096));
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
   app.add_option("--streams", options.streams, "executors to run side by side, too")->check(CLI::Range(1, 64));
   app.add_option("--tuning-budget", options.budget, "seconds, for each plan");

@@ -1,11 +1,12 @@
-// Sparse times dense: the CSR rows of the kernel table on layers [M,K] x [K,N] with weights drawn at a given sparsity, or
-// patterns of the Deep Learning Matrix Collection (--dlmc), beside the dense rows and the machine's FMA peak.
+// Sparse times dense: the CSR rows of the kernel table on layers [M,K] x [K,N] with weights drawn at a given sparsity,
+// or patterns of the Deep Learning Matrix Collection (--dlmc), beside the dense rows and the machine's FMA peak.
 //
-// Every round times the peak and each row for three milliseconds, after one run to warm up; each figure is a median over
-// the rounds, and the best share of a round stands beside it, for machines with busy neighbours. The rate counts
-// nonzeros for CSR rows and all weights for dense ones; the share is of the peak of the row's instructions, measured in the same round, times
-// the threads; speed-up is over conv_dense_f32_onednn in the same round. Over the collection, geometric means by model and
-// sparsity end the list, and how often the fastest sparse row was faster than the fastest dense one.
+// Every round times the peak and each row for three milliseconds, after one run to warm up; each figure is a median
+// over the rounds, and the best share of a round stands beside it, for machines with busy neighbours. The rate counts
+// nonzeros for CSR rows and all weights for dense ones; the share is of the peak of the row's instructions, measured in
+// the same round, times the threads; speed-up is over conv_dense_f32_onednn in the same round. Over the collection,
+// geometric means by model and sparsity end the list, and how often the fastest sparse row was faster than the fastest
+// dense one.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -65,8 +66,8 @@ Shape ParseShape(const std::string& text) {
   return shape;
 }
 
-// Rows differ in length as those of magnitude-pruned layers do. Blocks of neighbouring rows and columns are zeros, or not,
-// together.
+// Rows differ in length as those of magnitude-pruned layers do. Blocks of neighbouring rows and columns are zeros, or
+// not, together.
 Weight DrawWeight(const Shape& shape, const Options& options) {
   std::mt19937 random(1);
   std::uniform_real_distribution<float> uniform(0, 1);
@@ -245,11 +246,13 @@ int Main(int argc, char** argv) {
   app.add_option("--sparsity", options.sparsity, "of drawn weights")->check(CLI::Range(0.0, 0.999));
   app.add_option("--vector-rows", options.vector_rows, "neighbouring rows that share their zeros")
       ->check(CLI::Range(1, 1024));
-  app.add_option("--vector-columns", options.vector_columns, "neighbouring columns that do")->check(CLI::Range(1, 1024));
+  app.add_option("--vector-columns", options.vector_columns, "neighbouring columns that do")
+      ->check(CLI::Range(1, 1024));
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
   app.add_option_function<std::string>(
       "--shape", [&](const std::string& text) { options.shapes = {ParseShape(text)}; }, "MxKxN, instead of all");
-  app.add_option("--dlmc", options.dlmc, "the Deep Learning Matrix Collection's folder: its patterns instead of drawn ones");
+  app.add_option("--dlmc", options.dlmc,
+                 "the Deep Learning Matrix Collection's folder: its patterns instead of drawn ones");
   app.add_option("--sparsities", options.sparsities, "of the collection")->delimiter(',')->capture_default_str();
   app.add_option("--sample", options.sample, "that many of its matrices, evenly spread; 0: all");
   app.add_option("--row", options.row, "a part of the names of rows to measure");

@@ -1,5 +1,6 @@
 // Takes a GPU away from a program that runs: preloaded into it (LD_PRELOAD), it waits for the file that LOSE_DEVICE_AT
-// names to appear, then has a kernel write to nobody's memory. CUDA gives the process's streams nothing more after that.
+// names to appear, then has a kernel write to nobody's memory. CUDA gives the process's streams nothing more after
+// that.
 #include <cuda_runtime.h>
 #include <unistd.h>
 

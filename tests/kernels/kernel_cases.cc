@@ -208,10 +208,14 @@ KernelCase MakeCase(Op op, const LayerShape& shape, const Tail& tail, double spa
 }
 
 constexpr Function kFunctions[] = {
-    {FunctionKind::kSigmoid, 0, 0},        {FunctionKind::kSilu, 0, 0},
-    {FunctionKind::kHardSigmoid, 0.7f, 0.4f}, {FunctionKind::kHardSwish, 1.0f / 6, 0.5f},
-    {FunctionKind::kLeakyRelu, 0.1f, 0},   {FunctionKind::kTanh, 0, 0},
-    {FunctionKind::kGelu, 0, 0},           {FunctionKind::kGeluTanh, 0, 0},
+    {FunctionKind::kSigmoid, 0, 0},
+    {FunctionKind::kSilu, 0, 0},
+    {FunctionKind::kHardSigmoid, 0.7f, 0.4f},
+    {FunctionKind::kHardSwish, 1.0f / 6, 0.5f},
+    {FunctionKind::kLeakyRelu, 0.1f, 0},
+    {FunctionKind::kTanh, 0, 0},
+    {FunctionKind::kGelu, 0, 0},
+    {FunctionKind::kGeluTanh, 0, 0},
 };
 static_assert(std::size(kFunctions) == kFunctionKindCount);
 
@@ -284,9 +288,8 @@ struct Heads {
 };
 
 std::vector<KernelCase> AttentionCases() {
-  constexpr Heads kHeads[] = {{1, 8, 8},   {2, 32, 32}, {12, 32, 32}, {2, 64, 64},
-                              {2, 20, 20}, {1, 3, 40},  {2, 33, 7},   {12, 1, 1},
-                              {2, 96, 48}, {1, 128, 128}};
+  constexpr Heads kHeads[] = {{1, 8, 8},  {2, 32, 32}, {12, 32, 32}, {2, 64, 64}, {2, 20, 20},
+                              {1, 3, 40}, {2, 33, 7},  {12, 1, 1},   {2, 96, 48}, {1, 128, 128}};
   constexpr Masked kMasked[] = {Masked::kNothing, Masked::kSomeKeys, Masked::kSomeKeysWholly, Masked::kAllKeys,
                                 Masked::kNothing};
   std::vector<KernelCase> cases;
@@ -324,8 +327,7 @@ AttentionPattern WithEmptyRows(const AttentionPattern& pattern) {
 
 // Bands, blocks, causal ones, drawn ones and ones with queries that have no keys.
 std::vector<AttentionPattern> Patterns(int64_t tokens) {
-  return {AttentionPattern::FromBand(tokens, tokens, true),
-          AttentionPattern::FromBand(tokens, 1 + tokens / 8, false),
+  return {AttentionPattern::FromBand(tokens, tokens, true), AttentionPattern::FromBand(tokens, 1 + tokens / 8, false),
           AttentionPattern::FromBandAndRandom(tokens, 1 + tokens / 16, 0.1, 7),
           AttentionPattern::FromBlocks(tokens, 32, {{0, 0}, {1, 1}, {2, 0}, {3, 3}, {6, 1}}),
           WithEmptyRows(AttentionPattern::FromBand(tokens, 3, true))};
@@ -394,8 +396,8 @@ std::string CaseText(const KernelCase& kernel_case) {
                 problem.epilogue.low, ",", problem.epilogue.high, "]",
                 problem.op == Op::kFunction ? Concat(" ", FunctionKindName(problem.function.kind)) : "",
                 problem.epilogue.function ? Concat(" ", FunctionKindName(problem.epilogue.function->kind)) : "",
-                problem.attention.packed ? " packed" : "",
-                kernel_case.lengths.empty() ? "" : SequenceText(kernel_case), " sparsity ", kernel_case.sparsity,
+                problem.attention.packed ? " packed" : "", kernel_case.lengths.empty() ? "" : SequenceText(kernel_case),
+                " sparsity ", kernel_case.sparsity,
                 kernel_case.vector_rows > 1 ? Concat(" vectors of ", kernel_case.vector_rows, " rows") : "",
                 " threads ", problem.threads);
 }
@@ -404,14 +406,21 @@ std::string CaseText(const KernelCase& kernel_case) {
 // meets all of them. Convolutions are also tried with weights whose rows share zeros.
 std::vector<KernelCase> KernelCases(Op op) {
   switch (op) {
-    case Op::kFunction: return FunctionCases();
-    case Op::kEmbedding: return EmbeddingCases();
-    case Op::kLayerNorm: return LayerNormCases();
-    case Op::kAttention: return AttentionCases();
-    case Op::kSparseAttention: return SparseAttentionCases();
+    case Op::kFunction:
+      return FunctionCases();
+    case Op::kEmbedding:
+      return EmbeddingCases();
+    case Op::kLayerNorm:
+      return LayerNormCases();
+    case Op::kAttention:
+      return AttentionCases();
+    case Op::kSparseAttention:
+      return SparseAttentionCases();
     case Op::kSelectToken:
-    case Op::kMeanTokens: return ReductionCases(op);
-    default: break;
+    case Op::kMeanTokens:
+      return ReductionCases(op);
+    default:
+      break;
   }
   const std::vector<LayerShape> shapes = ShapesOf(op);
   const std::vector<Tail> tails = TailsOf(op);

@@ -181,7 +181,7 @@ void ExpectClose(const Kernel& kernel, const std::vector<float>& actual, const r
   for (size_t i = 0; i < actual.size(); ++i) {
     if (static_cast<double>(actual[i]) == expected[i]) continue;  // infinities of empty windows too
     const double scale = kernel.key.op == Op::kSoftmax ? tolerance.of_softmax * expected[i] + tolerance.softmax_step
-                                                    : tolerance.of_largest * largest;
+                                                       : tolerance.of_largest * largest;
     ASSERT_LE(std::abs(actual[i] - expected[i]), scale)
         << "NCHW element " << i << ": " << actual[i] << ", not " << expected[i];
   }

@@ -235,7 +235,13 @@ TEST(MeasureKernelsTest, TakesTurnsAndLeavesOutWhoIsFarBehind) {
                                     {.budget = absl::Hours(1), .min_runs = 1, .max_runs = 10});
   ASSERT_TRUE(times.ok());
   EXPECT_LT((*times)[0], (*times)[1]);
-  EXPECT_EQ(seen.order, "fs" "ffss" "ffss" "ff" "ff" "ff");
+  EXPECT_EQ(seen.order,
+            "fs"
+            "ffss"
+            "ffss"
+            "ff"
+            "ff"
+            "ff");
 }
 
 // Whose kernels may fail, as on a GPU that has not what they ask for.
@@ -274,7 +280,9 @@ TEST(MeasureKernelsTest, WhoCannotRunIsOut) {
   ASSERT_TRUE(times.ok()) << times.status();
   EXPECT_EQ((*times)[0], absl::InfiniteDuration());
   EXPECT_LT((*times)[1], absl::InfiniteDuration());
-  EXPECT_EQ(seen.order, "x" "fff");
+  EXPECT_EQ(seen.order,
+            "x"
+            "fff");
 
   const auto none = MeasureKernels(backend, stream, {contenders, 1}, SmallProblem(), options);
   EXPECT_EQ(none.status().code(), StatusCode::kInternal);

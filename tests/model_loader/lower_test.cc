@@ -12,10 +12,10 @@
 namespace swizzle {
 namespace {
 
+using ::testing::ElementsAre;
 using testing::EvaluateNetwork;
 using testing::IsOk;
 using testing::OnnxBuilder;
-using ::testing::ElementsAre;
 using Ints = std::vector<int64_t>;
 
 Network LowerAll(const OnnxBuilder& builder) {

@@ -198,8 +198,8 @@ const Fault kFaults[] = {
      },
      "differs from its input"},
     {"FactorsMissing", [](Network& n) { FirstOf(n, LayerKind::kScale).inputs.pop_back(); }, "1 inputs instead of 2"},
-    {"MultiplyExtent",
-     [](Network& n) { FirstOf(n, LayerKind::kMultiply).inputs[1] = n.layers[0].output; }, "differs from its input"},
+    {"MultiplyExtent", [](Network& n) { FirstOf(n, LayerKind::kMultiply).inputs[1] = n.layers[0].output; },
+     "differs from its input"},
     {"TransposeExtent", [](Network& n) { n.values[FirstOf(n, LayerKind::kTranspose).output].width += 1; },
      "is not the transpose of its input"},
     {"TransposeClamps", [](Network& n) { FirstOf(n, LayerKind::kTranspose).epilogue.high = 0; },
@@ -226,32 +226,29 @@ const Fault kEncoderFaults[] = {
     {"NegativeLength", [](Network& n) { n.sequences->length = -1; }, "length of its sequences, -1"},
     {"BiasIsNotANumber", [](Network& n) { n.sequences->masked_bias = std::nanf(""); }, "not a number"},
     {"InputOfOtherLength", [](Network& n) { n.inputs[1].dims = {5}; }, "do not start with the length"},
-    {"OutputOfOtherChannels", [](Network& n) { n.outputs[0].dims = {-1, 23}; }, "other elements than its 24 channels"},
-    {"InputIsFloat", [](Network& n) { n.inputs[0].dtype = DType::kFloat32; }, "ids and masks are INT64 or INT32"},
-    {"InputHoldsNoIds",
+    {"OutputOfOtherChannels",
      [](Network& n) {
-       n.values[0].ids = false;
+       n.outputs[0].dims = {-1, 23};
      },
-     "its value holds no ids"},
+     "other elements than its 24 channels"},
+    {"InputIsFloat", [](Network& n) { n.inputs[0].dtype = DType::kFloat32; }, "ids and masks are INT64 or INT32"},
+    {"InputHoldsNoIds", [](Network& n) { n.values[0].ids = false; }, "its value holds no ids"},
     {"OutputIsWhole", [](Network& n) { n.outputs[0].dtype = DType::kInt64; }, "outputs are FP32 values"},
     {"LayerReadsIds", [](Network& n) { FirstOf(n, LayerKind::kAdd).inputs[0] = 0; }, "only embeddings read ids"},
     {"RowsFromTokens", [](Network& n) { n.values[n.outputs[0].value].per_token = false; }, "per token"},
-    {"SelectMakesTokens",
-     [](Network& n) { n.values[FirstOf(n, LayerKind::kSelectToken).output].per_token = true; },
+    {"SelectMakesTokens", [](Network& n) { n.values[FirstOf(n, LayerKind::kSelectToken).output].per_token = true; },
      "makes a value per token"},
     {"NegativeOffset", [](Network& n) { FirstOf(n, LayerKind::kEmbedding).lookup.offset = -1; }, "its offset -1"},
-    {"OffsetBeyondTheTable",
-     [](Network& n) { FirstOf(n, LayerKind::kEmbedding).lookup.offset = 1000; },
+    {"OffsetBeyondTheTable", [](Network& n) { FirstOf(n, LayerKind::kEmbedding).lookup.offset = 1000; },
      "its weight is [50,24] instead of [1001,24]"},
     {"HeadsDoNotFit", [](Network& n) { FirstOf(n, LayerKind::kAttention).attention.heads = 5; }, "its 5 heads"},
     {"NoHeads", [](Network& n) { FirstOf(n, LayerKind::kAttention).attention.heads = 0; }, "its 0 heads"},
-    {"ScaleIsInfinite",
-     [](Network& n) { FirstOf(n, LayerKind::kAttention).attention.scale = 1.0f / 0.0f; },
+    {"ScaleIsInfinite", [](Network& n) { FirstOf(n, LayerKind::kAttention).attention.scale = 1.0f / 0.0f; },
      "its scale is not finite"},
-    {"AttentionOfTwo", [](Network& n) { FirstOf(n, LayerKind::kAttention).inputs.pop_back(); }, "2 inputs instead of 3"},
+    {"AttentionOfTwo", [](Network& n) { FirstOf(n, LayerKind::kAttention).inputs.pop_back(); },
+     "2 inputs instead of 3"},
     {"NegativeEpsilon", [](Network& n) { FirstOf(n, LayerKind::kLayerNorm).epsilon = -1; }, "its epsilon -1"},
-    {"NormOfOtherRows",
-     [](Network& n) { WeightOf(n, LayerKind::kLayerNorm).bias.pop_back(); },
+    {"NormOfOtherRows", [](Network& n) { WeightOf(n, LayerKind::kLayerNorm).bias.pop_back(); },
      "its bias has 23 elements"},
     {"SparseTable",
      [](Network& n) {
@@ -272,10 +269,7 @@ TEST_P(PatternFaultTest, IsRefused) {
 }
 
 const Fault kPatternFaults[] = {
-    {"OfOtherLength",
-     [](Network& n) {
-       FirstOf(n, LayerKind::kSparseAttention).attention.length = 21;
-     },
+    {"OfOtherLength", [](Network& n) { FirstOf(n, LayerKind::kSparseAttention).attention.length = 21; },
      "its pattern is of 21 tokens; sequences have 20"},
     {"OfOtherNonzeros", [](Network& n) { FirstOf(n, LayerKind::kSparseAttention).attention.nonzeros = 1; },
      "the layer says 20 and 1"},
@@ -283,14 +277,17 @@ const Fault kPatternFaults[] = {
     {"NegativeScale", [](Network& n) { FirstOf(n, LayerKind::kSparseAttention).attention.scale = -1; },
      "its scale -1 is not positive"},
     {"Malformed",
-     [](Network& n) { std::get<AttentionPattern>(WeightOf(n, LayerKind::kSparseAttention).matrix).col_indices[0] = 20; },
+     [](Network& n) {
+       std::get<AttentionPattern>(WeightOf(n, LayerKind::kSparseAttention).matrix).col_indices[0] = 20;
+     },
      "keys must rise and be below 20"},
     {"IsAMatrix",
      [](Network& n) {
        WeightOf(n, LayerKind::kSparseAttention).matrix = CsrMatrix{20, 20, std::vector<uint32_t>(21), {}, {}};
      },
      "its weight is no pattern of keys"},
-    {"HasABias", [](Network& n) { WeightOf(n, LayerKind::kSparseAttention).bias.resize(20); }, "its pattern has a bias"},
+    {"HasABias", [](Network& n) { WeightOf(n, LayerKind::kSparseAttention).bias.resize(20); },
+     "its pattern has a bias"},
     {"OfALinearLayer",
      [](Network& n) {
        Weight& linear = n.weights[FirstOf(n, LayerKind::kConv).weight];

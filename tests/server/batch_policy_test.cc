@@ -15,9 +15,7 @@ using ::testing::IsEmpty;
 
 // Milliseconds after the start of the world; kNever is the infinite future.
 constexpr int kNever = -1;
-absl::Time At(int ms) {
-  return ms == kNever ? absl::InfiniteFuture() : absl::UnixEpoch() + absl::Milliseconds(ms);
-}
+absl::Time At(int ms) { return ms == kNever ? absl::InfiniteFuture() : absl::UnixEpoch() + absl::Milliseconds(ms); }
 
 struct Item {
   int rows = 1;

@@ -59,14 +59,22 @@ class RecordingMetrics final : public ModelMetrics {
   };
 
   void RecordRequest(StatusCode, absl::Duration) override {}
-  void RecordQueued(absl::Duration queue) override { With([&] { queued.push_back(queue); }); }
+  void RecordQueued(absl::Duration queue) override {
+    With([&] { queued.push_back(queue); });
+  }
   void RecordBatch(int64_t requests, int64_t rows, int64_t positions, std::string_view reason,
                    const BatchTimes&) override {
     With([&] { batches.push_back({requests, rows, positions, std::string(reason)}); });
   }
-  void RecordRejected(std::string_view reason) override { With([&] { rejected.emplace_back(reason); }); }
-  void SetQueueDepth(int64_t requests) override { With([&] { depths.push_back(requests); }); }
-  void AddInflight(int64_t delta) override { With([&] { inflight += delta; }); }
+  void RecordRejected(std::string_view reason) override {
+    With([&] { rejected.emplace_back(reason); });
+  }
+  void SetQueueDepth(int64_t requests) override {
+    With([&] { depths.push_back(requests); });
+  }
+  void AddInflight(int64_t delta) override {
+    With([&] { inflight += delta; });
+  }
   void AddBusy(int stream, absl::Duration duration) override {
     With([&] {
       streams.insert(stream);
@@ -431,8 +439,7 @@ TEST_P(BatcherTest, RecordsQueueBatchesAndBusyTime) {
   clock_.Advance(absl::Milliseconds(3));
   Finish();
   EXPECT_THAT(metrics_.batches, ElementsAre(BatchRecord{1, 1, 1, "idle"}, BatchRecord{2, 4, 4, "full"}));
-  EXPECT_THAT(metrics_.queued,
-              ElementsAre(absl::ZeroDuration(), absl::Milliseconds(5), absl::Milliseconds(3)));
+  EXPECT_THAT(metrics_.queued, ElementsAre(absl::ZeroDuration(), absl::Milliseconds(5), absl::Milliseconds(3)));
   EXPECT_EQ(metrics_.depths, (std::vector<int64_t>{1, 0, 1, 2, 0}));
   EXPECT_EQ(metrics_.inflight, 0);
   EXPECT_EQ(metrics_.busy, absl::Milliseconds(5));

@@ -223,9 +223,7 @@ TEST_F(InferenceServiceTest, ACancelledCallLeavesTheQueue) {
   call.Cancel();
   EXPECT_EQ(call.Finish().error_code(), StatusCode::CANCELLED);
   Await([&] { return BatcherOf("narrow").queued() == 0; });
-  Await([&] {
-    return MetricsHave("swizzle_requests_total{code=\"CANCELLED\",model=\"narrow\",version=\"1\"} 1");
-  });
+  Await([&] { return MetricsHave("swizzle_requests_total{code=\"CANCELLED\",model=\"narrow\",version=\"1\"} 1"); });
   BatcherOf("narrow").HoldUntilQueued(0);
   EXPECT_TRUE(Infer(InferRequest("narrow")).ok());
 }
@@ -265,12 +263,12 @@ TEST_F(InferenceServiceTest, ManyClientsAtOnceAllGetTheirOwn) {
 }
 
 // Calls a method that is not served and expects its name in the answer.
-#define EXPECT_UNSERVED(method)                                                                  \
-  do {                                                                                           \
-    inference::method##Response response;                                                        \
-    const grpc::Status status = Call(&Stub::method, inference::method##Request(), response);     \
-    EXPECT_EQ(status.error_code(), StatusCode::UNIMPLEMENTED);                                   \
-    EXPECT_EQ(status.error_message(), #method " is not supported yet");                          \
+#define EXPECT_UNSERVED(method)                                                              \
+  do {                                                                                       \
+    inference::method##Response response;                                                    \
+    const grpc::Status status = Call(&Stub::method, inference::method##Request(), response); \
+    EXPECT_EQ(status.error_code(), StatusCode::UNIMPLEMENTED);                               \
+    EXPECT_EQ(status.error_message(), #method " is not supported yet");                      \
   } while (false)
 
 TEST_F(InferenceServiceTest, WhatComesLaterSaysSo) {

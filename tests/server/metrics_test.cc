@@ -74,15 +74,14 @@ TEST_F(MetricsTest, CountsRequests) {
   model_->RecordRequest(StatusCode::kOk, absl::Milliseconds(3));
   model_->RecordRequest(StatusCode::kOk, absl::Milliseconds(40));
   model_->RecordRequest(StatusCode::kInvalidArgument, absl::Microseconds(50));
-  EXPECT_THAT(
-      metrics_->Text(),
-      AllOf(HasSubstr("swizzle_requests_total{code=\"OK\",model=\"m\",version=\"3\"} 2\n"),
-            HasSubstr("swizzle_requests_total{code=\"INVALID_ARGUMENT\",model=\"m\",version=\"3\"} 1\n"),
-            HasSubstr("swizzle_requests_total{code=\"INTERNAL\",model=\"m\",version=\"3\"} 0\n"),
-            HasSubstr("swizzle_request_duration_seconds_bucket{model=\"m\",version=\"3\",le=\"0.0001\"} 1\n"),
-            HasSubstr("swizzle_request_duration_seconds_bucket{model=\"m\",version=\"3\",le=\"0.005\"} 2\n"),
-            HasSubstr("swizzle_request_duration_seconds_bucket{model=\"m\",version=\"3\",le=\"+Inf\"} 3\n"),
-            HasSubstr("swizzle_request_duration_seconds_count{model=\"m\",version=\"3\"} 3\n")));
+  EXPECT_THAT(metrics_->Text(),
+              AllOf(HasSubstr("swizzle_requests_total{code=\"OK\",model=\"m\",version=\"3\"} 2\n"),
+                    HasSubstr("swizzle_requests_total{code=\"INVALID_ARGUMENT\",model=\"m\",version=\"3\"} 1\n"),
+                    HasSubstr("swizzle_requests_total{code=\"INTERNAL\",model=\"m\",version=\"3\"} 0\n"),
+                    HasSubstr("swizzle_request_duration_seconds_bucket{model=\"m\",version=\"3\",le=\"0.0001\"} 1\n"),
+                    HasSubstr("swizzle_request_duration_seconds_bucket{model=\"m\",version=\"3\",le=\"0.005\"} 2\n"),
+                    HasSubstr("swizzle_request_duration_seconds_bucket{model=\"m\",version=\"3\",le=\"+Inf\"} 3\n"),
+                    HasSubstr("swizzle_request_duration_seconds_count{model=\"m\",version=\"3\"} 3\n")));
 }
 
 TEST_F(MetricsTest, LatencyHasSixteenBucketsUpToTenSeconds) {
@@ -135,10 +134,10 @@ TEST_F(MetricsTest, UnloadingKeepsCountersAndWithdrawsFacts) {
   Load();
   model_->RecordRequest(StatusCode::kOk, absl::Milliseconds(1));
   model_.reset();
-  EXPECT_THAT(metrics_->Text(), AllOf(HasSubstr("swizzle_model_ready{model=\"m\",version=\"3\"} 0\n"),
-                                      HasSubstr("swizzle_requests_total{code=\"OK\",model=\"m\",version=\"3\"} 1\n"),
-                                      Not(HasSubstr("swizzle_model_weight_bytes{")),
-                                      Not(HasSubstr("swizzle_kernel_selected{"))));
+  EXPECT_THAT(metrics_->Text(),
+              AllOf(HasSubstr("swizzle_model_ready{model=\"m\",version=\"3\"} 0\n"),
+                    HasSubstr("swizzle_requests_total{code=\"OK\",model=\"m\",version=\"3\"} 1\n"),
+                    Not(HasSubstr("swizzle_model_weight_bytes{")), Not(HasSubstr("swizzle_kernel_selected{"))));
   Load();
   model_->RecordRequest(StatusCode::kOk, absl::Milliseconds(1));
   EXPECT_THAT(metrics_->Text(), AllOf(HasSubstr("swizzle_model_ready{model=\"m\",version=\"3\"} 1\n"),
@@ -152,9 +151,9 @@ TEST_F(MetricsTest, EscapesLabels) {
 
 TEST_F(MetricsTest, SaysWhatTheProcessIs) {
   const std::string text = metrics_->Text();
-  for (const char* name : {"swizzle_build_info{", "process_cpu_seconds_total ", "process_resident_memory_bytes ",
-                           "process_virtual_memory_bytes ", "process_start_time_seconds ", "process_open_fds ",
-                           "process_max_fds "}) {
+  for (const char* name :
+       {"swizzle_build_info{", "process_cpu_seconds_total ", "process_resident_memory_bytes ",
+        "process_virtual_memory_bytes ", "process_start_time_seconds ", "process_open_fds ", "process_max_fds "}) {
     EXPECT_THAT(text, HasSubstr(Concat("\n", name)));
   }
 }

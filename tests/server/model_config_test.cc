@@ -128,7 +128,8 @@ TEST(ParseModelConfig, PrecisionIsATypeOfFloats) {
   const auto config = [](const std::string& value) {
     return "parameters { key: 'precision' value { string_value: '" + value + "' } }";
   };
-  for (const char* value : {"FP32", "TF32", "FP16", "BF16"}) EXPECT_TRUE(ParseModelConfig(config(value), "m").ok()) << value;
+  for (const char* value : {"FP32", "TF32", "FP16", "BF16"})
+    EXPECT_TRUE(ParseModelConfig(config(value), "m").ok()) << value;
   EXPECT_THAT(ErrorOf(config("INT8")), HasSubstr("'precision' is 'INT8'; it must be FP32, TF32, FP16 or BF16"));
 }
 
@@ -144,9 +145,9 @@ TEST(ParseModelConfig, ParametersAreKnownOrRefused) {
   EXPECT_THAT(ErrorOf("parameters { key: 'execute_delay_ms' value { string_value: '1' } }"),
               HasSubstr("for models with `backend: \"identity\"` only"));
   for (const std::string value : {"", "-1", "1.5", "60001", "1s", "99999999999999999999"}) {
-    EXPECT_THAT(ErrorOf("backend: 'identity' parameters { key: 'execute_delay_ms' value { string_value: '" + value +
-                        "' } }"),
-                HasSubstr("parameter 'execute_delay_ms' is '" + value + "'; it must be a whole number"));
+    EXPECT_THAT(
+        ErrorOf("backend: 'identity' parameters { key: 'execute_delay_ms' value { string_value: '" + value + "' } }"),
+        HasSubstr("parameter 'execute_delay_ms' is '" + value + "'; it must be a whole number"));
   }
 }
 

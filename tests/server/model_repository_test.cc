@@ -184,18 +184,17 @@ TEST(PinsThreadsTest, AutomaticallyWhereProcessorsAreKnownToBeTheExecutors) {
     int executor_threads, threads, affinity, available;
     bool pins;
   } cases[] = {
-      {PinThreads::kAuto, 16, 16, 16, 16, true},
-      {PinThreads::kAuto, 8, 16, 16, 16, true},    // two executors
-      {PinThreads::kAuto, 4, 16, 16, 16, false},   // four: too few threads each
-      {PinThreads::kAuto, 8, 8, 16, 16, false},    // --threads=8
-      {PinThreads::kAuto, 8, 8, 16, 8, false},     // a quota
-      {PinThreads::kAuto, 16, 16, 16, 8, false},   // and --threads=16
-      {PinThreads::kOn, 1, 1, 16, 8, true},
-      {PinThreads::kOff, 16, 16, 16, 16, false},
+      {PinThreads::kAuto, 16, 16, 16, 16, true}, {PinThreads::kAuto, 8, 16, 16, 16, true},  // two executors
+      {PinThreads::kAuto, 4, 16, 16, 16, false},  // four: too few threads each
+      {PinThreads::kAuto, 8, 8, 16, 16, false},   // --threads=8
+      {PinThreads::kAuto, 8, 8, 16, 8, false},    // a quota
+      {PinThreads::kAuto, 16, 16, 16, 8, false},  // and --threads=16
+      {PinThreads::kOn, 1, 1, 16, 8, true},      {PinThreads::kOff, 16, 16, 16, 16, false},
   };
   for (const auto& test : cases) {
     EXPECT_EQ(PinsThreads(test.when, test.executor_threads, test.threads, test.affinity, test.available), test.pins)
-        << test.executor_threads << " of " << test.threads << " threads, " << test.affinity << " and " << test.available;
+        << test.executor_threads << " of " << test.threads << " threads, " << test.affinity << " and "
+        << test.available;
   }
 }
 

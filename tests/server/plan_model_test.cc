@@ -50,8 +50,7 @@ Network SumNetwork(int64_t batch_size) {
 class SumPlan final : public FakePlan {
  public:
   SumPlan(int64_t batch_size, int64_t max_batch) : SumPlan(batch_size, max_batch, max_batch) {}
-  SumPlan(int64_t batch_size, int64_t max_batch, int64_t micro_batch)
-      : FakePlan(SumNetwork(batch_size), max_batch) {
+  SumPlan(int64_t batch_size, int64_t max_batch, int64_t micro_batch) : FakePlan(SumNetwork(batch_size), max_batch) {
     report_.micro_batch = micro_batch;
   }
 
@@ -220,8 +219,8 @@ TEST_P(PlanModelRunsTest, RunsALargeBatchInSeveralRuns) {
 
 INSTANTIATE_TEST_SUITE_P(Tails, PlanModelRunsTest, ::testing::Bool());
 
-// Runs it in a thread of its own, as executors do, and returns the processors that may use until the stream rests, which
-// those of SumPlan never do.
+// Runs it in a thread of its own, as executors do, and returns the processors that may use until the stream rests,
+// which those of SumPlan never do.
 std::vector<int> CpusOfARun(Session& session) {
   std::vector<int> cpus;
   std::thread([&] {

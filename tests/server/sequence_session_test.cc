@@ -68,8 +68,8 @@ class SequenceSessionTest : public ::testing::Test {
     ModelSpec spec = DeriveSpec(network);
     spec.name = "encoder";
     spec.compute_masked = compute_masked;
-    const PlanOptions plan_options{.max_tokens = max_tokens, .threads = 2, .tuning_budget = absl::ZeroDuration(),
-                                   .micro_batch = micro_batch};
+    const PlanOptions plan_options{
+        .max_tokens = max_tokens, .threads = 2, .tuning_budget = absl::ZeroDuration(), .micro_batch = micro_batch};
     auto plan = MakePlan(std::move(network), Cpu(), plan_options);
     ASSERT_THAT(plan.status(), IsOk());
     auto model = NewPlanModel(std::move(spec), *plan);

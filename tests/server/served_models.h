@@ -90,7 +90,7 @@ class ServedModels : public testing::Test {
   // Calls a unary method of the service, e.g. Call(&Stub::ServerLive, request, response).
   template <typename Request, typename Response>
   grpc::Status Call(grpc::Status (inference::GRPCInferenceService::Stub::*method)(grpc::ClientContext*, const Request&,
-                                                                                Response*),
+                                                                                  Response*),
                     const Request& request, Response& response) {
     grpc::ClientContext context;
     return ((*stub_).*method)(&context, request, &response);

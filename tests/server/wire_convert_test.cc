@@ -168,8 +168,7 @@ TEST(DecodeInfer, ShapesMustMatch) {
       {{9, 4}, "input 'X' of model 'M' has a batch of 9; it must be from 1 to 8"},
       {{-3, 4}, "input 'X' of model 'M' has a batch of -3; it must be from 1 to 8"},
       {{1, 4}, "input 'N' of model 'M' has a batch of 2, and another input one of 1"},
-      {Shape(20, 7),
-       "input 'X' of model 'M' has shape [7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7] and more; [-1,4] is expected"},
+      {Shape(20, 7), "input 'X' of model 'M' has shape [7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7] and more; [-1,4] is expected"},
   };
   for (const auto& test : cases) {
     ModelInferRequest message = GoodRequest();

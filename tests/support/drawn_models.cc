@@ -108,7 +108,8 @@ StatusOr<Network> MakeDrawnModel(const std::string& name, double sparsity) {
       width >= 0.25 && width <= 4.0) {
     return MobileNetV1(width, sparsity);
   }
-  return InvalidArgument("'", name, "' is no model; there are mobilenet_v1, mobilenet_v1:WIDTH, resnet50, minilm, bert-base");
+  return InvalidArgument("'", name,
+                         "' is no model; there are mobilenet_v1, mobilenet_v1:WIDTH, resnet50, minilm, bert-base");
 }
 
 }  // namespace swizzle::testing

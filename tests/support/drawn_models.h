@@ -1,5 +1,5 @@
-// The architectures that Swizzle is measured on, at full size, with drawn weights: a sparse model's speed depends on where
-// its zeros are, not on what it was trained for.
+// The architectures that Swizzle is measured on, at full size, with drawn weights: a sparse model's speed depends on
+// where its zeros are, not on what it was trained for.
 #ifndef SWIZZLE_TESTS_SUPPORT_DRAWN_MODELS_H_
 #define SWIZZLE_TESTS_SUPPORT_DRAWN_MODELS_H_
 

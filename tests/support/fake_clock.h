@@ -16,8 +16,7 @@ class FakeClock final : public Clock {
     return now_;
   }
 
-  void WaitUntil(Mutex& mutex, CondVar& changed, absl::Time deadline) override
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  void WaitUntil(Mutex& mutex, CondVar& changed, absl::Time deadline) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const Waiter self{&mutex, &changed, deadline};
     {
       MutexLock lock(mutex_);

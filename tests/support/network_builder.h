@@ -17,8 +17,8 @@ inline constexpr Epilogue kRelu6 = {0.0f, 6.0f, false};
 
 Window SquareWindow(int32_t kernel, int32_t stride, int32_t pad);
 
-// A matrix with exactly round(sparsity * rows * cols) zeros at drawn places; the products of a row keep the scale of its
-// inputs.
+// A matrix with exactly round(sparsity * rows * cols) zeros at drawn places; the products of a row keep the scale of
+// its inputs.
 DenseMatrix MakeRandomMatrix(int64_t rows, int64_t cols, double sparsity, uint32_t seed);
 
 // Appends layers; each method returns the value that it made, named after its layer. A weight of a sparsity above 0 is

@@ -10,19 +10,19 @@ namespace swizzle::testing {
 
 struct RandomEncoderOptions {
   uint32_t seed = 1;
-  double sparsity = 0.9;    // of the linear layers, stored as CSR; 0: stored dense
-  int64_t batch_size = 0;   // 0: free
-  int64_t length = 0;       // likewise
+  double sparsity = 0.9;   // of the linear layers, stored as CSR; 0: stored dense
+  int64_t batch_size = 0;  // 0: free
+  int64_t length = 0;      // likewise
   int64_t vocabulary = 50;
-  int64_t positions = 80;   // that the model has embeddings for
+  int64_t positions = 80;  // that the model has embeddings for
   bool skips_masked = true;
-  int64_t channels = 24;    // in 2 heads
-  int64_t band = 0;         // of a causal pattern of keys with some drawn ones, which needs a length; 0: all keys
+  int64_t channels = 24;  // in 2 heads
+  int64_t band = 0;       // of a causal pattern of keys with some drawn ones, which needs a length; 0: all keys
 };
 
-// BERT with one block: inputs "input_ids", "attention_mask" (INT64) and "token_type_ids" (INT32), which nothing reads, as
-// the mask where there is a band; outputs "hidden" [length, channels] and "pooled" [channels], a linear layer and tanh of
-// the first token.
+// BERT with one block: inputs "input_ids", "attention_mask" (INT64) and "token_type_ids" (INT32), which nothing reads,
+// as the mask where there is a band; outputs "hidden" [length, channels] and "pooled" [channels], a linear layer and
+// tanh of the first token.
 Network MakeRandomEncoder(const RandomEncoderOptions& options);
 
 }  // namespace swizzle::testing

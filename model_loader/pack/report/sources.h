@@ -7,7 +7,7 @@
 namespace swizzle::pack {
 
 struct PageSources {
-  std::string_view page;    // HTML with {{style}}, {{data}} and {{script}} where those belong
+  std::string_view page;  // HTML with {{style}}, {{data}} and {{script}} where those belong
   std::string_view style;
   std::string_view script;
 };

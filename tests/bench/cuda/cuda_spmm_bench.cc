@@ -163,9 +163,10 @@ class Bench {
     auto packed = cuda::FragmentCsr::Make(product.matrix(), {});
     Must(packed.ok(), "pack");
     const float infinity = std::numeric_limits<float>::infinity();
-    const cuda::WgmmaOperands operands = {
-        packed->get(),    static_cast<const float*>(product.x()), nullptr,   static_cast<float*>(product.y()),
-        product.stride(), product.columns(),                      -infinity, infinity};
+    const cuda::WgmmaOperands operands = {packed->get(),    static_cast<const float*>(product.x()),
+                                          nullptr,          static_cast<float*>(product.y()),
+                                          product.stride(), product.columns(),
+                                          -infinity,        infinity};
     const auto time = [&](const cuda::WgmmaPlan& plan) {
       const auto work = [&] { cuda::QueueWgmma(operands, plan, timer_.queue()); };
       const double error = product.Error(work, timer_.queue());
@@ -291,8 +292,8 @@ void WriteCase(std::ofstream& out, const Case& c) {
       << ", \"nnz\": " << c.nonzeros << ", \"cublas_us\": " << c.cublas << ", \"cusparse_us\": " << c.cusparse
       << ", \"cusparse_algorithm\": \"" << c.algorithm << "\", \"sputnik_us\": " << c.sputnik
       << ", \"ours_us\": " << c.ours << ", \"simt_us\": " << c.simt << ", \"wgmma_us\": " << c.wgmma
-      << ", \"cublas_error\": " << c.dense_error << ", \"wgmma_error\": " << c.wgmma_error
-      << ", \"plan\": \"" << c.plan << "\"";
+      << ", \"cublas_error\": " << c.dense_error << ", \"wgmma_error\": " << c.wgmma_error << ", \"plan\": \"" << c.plan
+      << "\"";
   if (c.unbalanced > 0) {
     out << ", \"sputnik_no_swizzle_us\": " << c.unbalanced << ", \"sputnik_scalar_us\": " << c.scalar
         << ", \"sputnik_no_prescale_us\": " << c.unscaled << ", \"sputnik_no_residue_unroll_us\": " << c.rolled;

@@ -1,11 +1,11 @@
 // A baseline for cuda_spmm_bench: SpMM as Sputnik does it (Gale et al., "Sparse GPU Kernels for Deep Learning", SC20,
 // section 5), written from the paper: Y[M,N] = W[M,K] X[K,N], row-major, fp32, CSR with 32-bit indices.
 //
-// A CTA is one warp of four subwarps (more, where kX is under 32); a subwarp owns a row and kX columns, walks the row 32
-// entries at a time through shared memory, starts rows at the last aligned entry before them and masks what is foreign
-// (reverse-offset alignment), pre-scales column indices, and takes the rest of a row in steps of four over zeroed shared
-// memory. Parts can be left out, as in the paper's ablation. Not thread-safe; everything is device memory. REQUIRES: n and
-// stride are multiples of 4.
+// A CTA is one warp of four subwarps (more, where kX is under 32); a subwarp owns a row and kX columns, walks the row
+// 32 entries at a time through shared memory, starts rows at the last aligned entry before them and masks what is
+// foreign (reverse-offset alignment), pre-scales column indices, and takes the rest of a row in steps of four over
+// zeroed shared memory. Parts can be left out, as in the paper's ablation. Not thread-safe; everything is device
+// memory. REQUIRES: n and stride are multiples of 4.
 #ifndef SWIZZLE_TESTS_BENCH_CUDA_SPUTNIK_SPMM_H_
 #define SWIZZLE_TESTS_BENCH_CUDA_SPUTNIK_SPMM_H_
 

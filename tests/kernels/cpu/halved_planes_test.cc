@@ -93,7 +93,8 @@ TEST(PlanHalvedPlanes, LeavesPlanesThatWouldTakeALargePlan) {
 
 // Every place is that of its unit, and whatever the range's outputs read is among them.
 TEST(PlaceHalvedPart, HasAllThatIsReadAndFitsItsRoom) {
-  for (const Extent& input : {Extent{1, 40, 112, 112}, Extent{9, 17, 14, 14}, Extent{3, 5, 7, 36}, Extent{40, 1, 2, 2}}) {
+  for (const Extent& input :
+       {Extent{1, 40, 112, 112}, Extent{9, 17, 14, 14}, Extent{3, 5, 7, 36}, Extent{40, 1, 2, 2}}) {
     for (int pad : {0, 1}) {
       for (int threads : {1, 3}) {
         const Problem problem = Halving(input, pad, pad, threads);
@@ -120,8 +121,8 @@ TEST(PlaceHalvedPart, HasAllThatIsReadAndFitsItsRoom) {
                 const int64_t input_unit = unit / period_units * period.input_units + source;
                 if (input_unit * kPositionUnit >= problem.input.positions()) continue;  // of a spare output
                 const UnitPlace& place = part.inputs[input_unit - part.first_input];
-                EXPECT_EQ(place.offset, reference::ElementOffset(problem.input, Layout::kPanels, 0,
-                                                                 input_unit * kPositionUnit));
+                EXPECT_EQ(place.offset,
+                          reference::ElementOffset(problem.input, Layout::kPanels, 0, input_unit * kPositionUnit));
               }
             }
             for (int64_t c = range.first_channel; c < range.last_channel; ++c) {

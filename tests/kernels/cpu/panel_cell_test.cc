@@ -14,7 +14,7 @@ Problem Pointwise(int64_t size, int threads) {
 }
 
 TEST(ThreadsPerPanelTest, FewShareAPanelWhereThereAreMany) {
-  EXPECT_EQ(ThreadsPerPanel(Pointwise(56, 2)), 1);   // 49 panels
+  EXPECT_EQ(ThreadsPerPanel(Pointwise(56, 2)), 1);  // 49 panels
   EXPECT_EQ(ThreadsPerPanel(Pointwise(56, 16)), 1);
   EXPECT_EQ(ThreadsPerPanel(Pointwise(28, 16)), 4);  // 13 panels
 }

@@ -229,8 +229,8 @@ TEST(Structure, AStrayBringsARowBack) {
 
 TEST(Structure, AnInputChannelIsZeroIfAllItsTapsAre) {
   Rng rng(13);
-  const Structure structure = Detect(
-      Draw(32, 16 * 9, rng, [](int64_t, int64_t col) { return col / 9 != 3 && col / 9 != 7 && col != 5; }), 9);
+  const Structure structure =
+      Detect(Draw(32, 16 * 9, rng, [](int64_t, int64_t col) { return col / 9 != 3 && col / 9 != 7 && col != 5; }), 9);
   EXPECT_EQ(structure.Name(), "zero columns");
   EXPECT_EQ(structure.zero_cols, 19);
   EXPECT_EQ(structure.zero_channels, 2);
@@ -374,16 +374,21 @@ TEST(Structure, DepthwiseFiltersHaveNoBlocksAlongChannels) {
 }
 
 TEST(Structure, StoredZerosOfACsrMatrixCount) {
-  const CsrMatrix matrix{.rows = 2, .cols = 2, .row_offsets = {0, 2, 4}, .col_indices = {0, 1, 0, 1},
-                         .values = {0, 0, 0, 1}};
+  const CsrMatrix matrix{
+      .rows = 2, .cols = 2, .row_offsets = {0, 2, 4}, .col_indices = {0, 1, 0, 1}, .values = {0, 0, 0, 1}};
   EXPECT_EQ(DetectStructure(matrix).Name(), "dense");
 }
 
 TEST(Structure, NamesFitATable) {
   for (int64_t size : {1, 4, 8, 16, 32}) {
     for (int pattern = 0; pattern <= static_cast<int>(SparsityPattern::kUnstructured); ++pattern) {
-      const Structure structure{.pattern = static_cast<SparsityPattern>(pattern), .block_rows = size,
-                                .block_cols = size, .n = 2, .m = 4, .zero_rows = 1, .zero_cols = 1};
+      const Structure structure{.pattern = static_cast<SparsityPattern>(pattern),
+                                .block_rows = size,
+                                .block_cols = size,
+                                .n = 2,
+                                .m = 4,
+                                .zero_rows = 1,
+                                .zero_cols = 1};
       EXPECT_LE(structure.Name().size(), 14u) << structure.Name();
       EXPECT_NE(SparsityPatternName(structure.pattern), "?");
     }

@@ -124,8 +124,9 @@ TEST(Reference, LayerNormIsPerToken) {
   Problem problem = OnTokens(Op::kLayerNorm, 2, 3, 2);
   problem.epsilon = 1;
   const double two_away = 2 / std::sqrt(5.0);
-  EXPECT_THAT(LayerNorm(problem, DenseWeight(2, 1, {1, 10}, {0, 100}), {5, 5, 3, 7, 4, 0}),
-              Pointwise(DoubleNear(1e-12), Result{0, 100, -two_away, 100 + 10 * two_away, two_away, 100 - 10 * two_away}));
+  EXPECT_THAT(
+      LayerNorm(problem, DenseWeight(2, 1, {1, 10}, {0, 100}), {5, 5, 3, 7, 4, 0}),
+      Pointwise(DoubleNear(1e-12), Result{0, 100, -two_away, 100 + 10 * two_away, two_away, 100 - 10 * two_away}));
 }
 
 TEST(Reference, AttentionStaysInsideSequencesAndHeads) {
@@ -141,8 +142,7 @@ TEST(Reference, AttentionLeavesMaskedKeysOut) {
   Problem problem = OnTokens(Op::kAttention, 1, 3, 1);
   constexpr float kNever = -std::numeric_limits<float>::infinity();
   const float bias[] = {kNever, 0, kNever};
-  EXPECT_THAT(Attention(problem, {{1, 1, 1}, {1, 1, 1}, {5, 6, 7}}, {kBegins, kPositions, bias}),
-              ElementsAre(0, 6, 6));
+  EXPECT_THAT(Attention(problem, {{1, 1, 1}, {1, 1, 1}, {5, 6, 7}}, {kBegins, kPositions, bias}), ElementsAre(0, 6, 6));
 }
 
 TEST(Reference, TokensAreSelectedFromEitherEnd) {

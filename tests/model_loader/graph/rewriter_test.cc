@@ -9,8 +9,8 @@
 namespace swizzle {
 namespace {
 
-using testing::IsOk;
 using ::testing::ElementsAre;
+using testing::IsOk;
 
 // a = relu(x), b = relu(a), c = a + b, d = relu(x) for nobody; outputs b and c.
 Graph Diamond() {

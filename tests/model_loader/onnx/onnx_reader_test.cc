@@ -123,11 +123,26 @@ TEST(OnnxReaderTest, ReadsTypedData) {
     proto.add_uint64_data(1);
     proto.add_uint64_data(2);
   };
-  EXPECT_EQ(tensor(TensorProto::FLOAT, [](TensorProto& p) { p.add_float_data(1); p.add_float_data(2); }).bytes,
+  EXPECT_EQ(tensor(TensorProto::FLOAT,
+                   [](TensorProto& p) {
+                     p.add_float_data(1);
+                     p.add_float_data(2);
+                   })
+                .bytes,
             bytes_of({1.0f, 2.0f}));
-  EXPECT_EQ(tensor(TensorProto::DOUBLE, [](TensorProto& p) { p.add_double_data(1); p.add_double_data(2); }).bytes,
+  EXPECT_EQ(tensor(TensorProto::DOUBLE,
+                   [](TensorProto& p) {
+                     p.add_double_data(1);
+                     p.add_double_data(2);
+                   })
+                .bytes,
             bytes_of({1.0, 2.0}));
-  EXPECT_EQ(tensor(TensorProto::INT64, [](TensorProto& p) { p.add_int64_data(1); p.add_int64_data(2); }).bytes,
+  EXPECT_EQ(tensor(TensorProto::INT64,
+                   [](TensorProto& p) {
+                     p.add_int64_data(1);
+                     p.add_int64_data(2);
+                   })
+                .bytes,
             bytes_of({int64_t{1}, int64_t{2}}));
   EXPECT_EQ(tensor(TensorProto::UINT64, uint64s).bytes, bytes_of({uint64_t{1}, uint64_t{2}}));
   EXPECT_EQ(tensor(TensorProto::UINT32, uint64s).bytes, bytes_of({uint32_t{1}, uint32_t{2}}));
@@ -230,8 +245,11 @@ const Fault kFaults[] = {
     {"NoNodeOutput", [](OnnxBuilder& b) { Conv(b).clear_output(); }, kInvalid, "reads 'c'"},
     {"UnknownAttribute", [](OnnxBuilder& b) { Conv(b).mutable_attribute(0)->set_name("kernels"); }, kInvalid,
      "Conv node 'c_node': attribute 'kernels' is not known"},
-    {"AttributeOfOlderOpsets", [](OnnxBuilder& b) { b.Node("Clip", {"c"}, {"d"}, {{"min", 0.0f}}); }, kInvalid,
-     "Clip node 'd_node': attribute 'min' is not known in opset 17"},
+    {"AttributeOfOlderOpsets",
+     [](OnnxBuilder& b) {
+       b.Node("Clip", {"c"}, {"d"}, {{"min", 0.0f}});
+     },
+     kInvalid, "Clip node 'd_node': attribute 'min' is not known in opset 17"},
     {"AttributeTwice", [](OnnxBuilder& b) { *Conv(b).add_attribute() = Conv(b).attribute(0); }, kInvalid,
      "given twice"},
     {"AttributeUntyped", [](OnnxBuilder& b) { Conv(b).mutable_attribute(0)->clear_type(); }, kUnsupported,
@@ -294,7 +312,8 @@ TEST(OnnxReaderTest, AMatrixOfWholeNumbersIsOneOfSequences) {
   fused.Int64Input("ids", {-1, -1}).MicrosoftNode("QuickGelu", {"ids"}, {"y"}).Output("y");
   EXPECT_THAT(fused.Read(), IsOk());
   fused.MicrosoftNode("LongformerAttention", {"y"}, {"z"});
-  EXPECT_THAT(fused.Read(), IsError(StatusCode::kUnimplemented, "operator com.microsoft.LongformerAttention (opset 17"));
+  EXPECT_THAT(fused.Read(),
+              IsError(StatusCode::kUnimplemented, "operator com.microsoft.LongformerAttention (opset 17"));
 }
 
 TEST(OnnxReaderTest, RefusesGarbage) {

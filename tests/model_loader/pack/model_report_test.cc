@@ -56,8 +56,13 @@ ModelReport SampleReport() {
   report.plan.stored_bytes = 12804;
   report.plan.device_bytes = 13000;
   report.structures.resize(2);
-  report.structures[0] = {.pattern = SparsityPattern::kBlocks, .block_cols = 4, .fill = 0.875, .bytes = 9000,
-                          .zero_rows = 3, .zero_cols = 2, .zero_channels = 1};
+  report.structures[0] = {.pattern = SparsityPattern::kBlocks,
+                          .block_cols = 4,
+                          .fill = 0.875,
+                          .bytes = 9000,
+                          .zero_rows = 3,
+                          .zero_cols = 2,
+                          .zero_channels = 1};
   return report;
 }
 

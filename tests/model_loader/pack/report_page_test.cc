@@ -39,9 +39,8 @@ TEST(ReportPage, IsOneWholePage) {
 
 TEST(ReportPage, HoldsItsDataWhateverTheNames) {
   const std::string plain = ReportPage({{"model", "m"}});
-  for (const std::string name :
-       {"</script><script>alert(1)</script>", "<!--<script>", "\"'\\&amp;&<>", "]]>", "{{script}}{{data}}",
-        "\xE2\x80\xA8\xE2\x80\xAE \xF0\x9F\x98\x80", "\x01\x1f\n"}) {
+  for (const std::string name : {"</script><script>alert(1)</script>", "<!--<script>", "\"'\\&amp;&<>", "]]>",
+                                 "{{script}}{{data}}", "\xE2\x80\xA8\xE2\x80\xAE \xF0\x9F\x98\x80", "\x01\x1f\n"}) {
     const std::string page = ReportPage({{"model", "m"}, {"layers", {{{"name", name}}}}});
     const std::string data = DataOf(page);
     EXPECT_EQ(nlohmann::json::parse(data)["layers"][0]["name"], name);

@@ -8,8 +8,8 @@
 namespace swizzle::pack {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::Each;
+using ::testing::ElementsAre;
 
 Weight Make(int64_t rows, int64_t cols, const std::function<bool(int64_t, int64_t)>& keep) {
   DenseMatrix matrix{.rows = rows, .cols = cols, .values = std::vector<float>(rows * cols)};

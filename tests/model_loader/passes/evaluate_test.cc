@@ -34,7 +34,7 @@ Elements BatchAndThree(int64_t factor = 1) {
 }
 
 StatusOr<std::optional<Elements>> Compute(const std::string& op, const std::vector<Elements>& inputs,
-                                      const Attributes& attributes = {}) {
+                                          const Attributes& attributes = {}) {
   std::vector<const Elements*> pointers;
   for (const Elements& input : inputs) pointers.push_back(&input);
   return Evaluate(Node{op, "", "node", {}, {}, attributes}, pointers);

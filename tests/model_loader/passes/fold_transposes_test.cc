@@ -9,9 +9,9 @@ namespace swizzle {
 namespace {
 
 using testing::After;
+using ::testing::ElementsAre;
 using testing::IsOk;
 using testing::OnnxBuilder;
-using ::testing::ElementsAre;
 using Ints = std::vector<int64_t>;
 
 const std::map<std::string, Attribute> kToNhwc = {{"perm", Ints{0, 2, 3, 1}}};
@@ -25,8 +25,9 @@ OnnxBuilder Start(int64_t opset = 17) {
 }
 
 TEST(FoldTransposesTest, PairsCancel) {
-  EXPECT_EQ(After("fold_transposes", 1, Start().Node("Transpose", {"t"}, {"u"}, kToNchw)
-                                            .Node("Relu", {"u"}, {"y"}).Output("y")), R"(
+  EXPECT_EQ(After("fold_transposes", 1,
+                  Start().Node("Transpose", {"t"}, {"u"}, kToNchw).Node("Relu", {"u"}, {"y"}).Output("y")),
+            R"(
 input %x: FP32[N,2,4,4]
 %y = Relu(%x) "y_node" -> FP32[?]
 output "y" = %y
@@ -65,8 +66,9 @@ TEST(FoldTransposesTest, MeansTakeTheSourcesAxes) {
 }
 
 TEST(FoldTransposesTest, StaysBeforeWhatNeedsIt) {
-  EXPECT_EQ(After("fold_transposes", 1, Start().Node("Relu", {"t"}, {"r"}).Node("Flatten", {"r"}, {"y"})
-                                            .Output("y").Output("r")), R"(
+  EXPECT_EQ(After("fold_transposes", 1,
+                  Start().Node("Relu", {"t"}, {"r"}).Node("Flatten", {"r"}, {"y"}).Output("y").Output("r")),
+            R"(
 input %x: FP32[N,2,4,4]
 %r = Relu(%x) "r_node" -> FP32[?]
 %r = Transpose(%r) {perm=[0,2,3,1]} "r_node.transpose" -> FP32[?]
@@ -94,18 +96,22 @@ output "x" = %x
 
 TEST(FoldTransposesTest, LeavesWhatItCannotMoveThrough) {
   const auto text = [](OnnxBuilder builder) { return After("fold_transposes", 0, builder.Output("y")); };
-  EXPECT_NE(text(Start().Counting("k", {4, 1, 2}).Node("Add", {"t", "k"}, {"y"})).find("Add(%t,%k)"),
-            std::string::npos) << "a constant of two dimensions";
+  EXPECT_NE(text(Start().Counting("k", {4, 1, 2}).Node("Add", {"t", "k"}, {"y"})).find("Add(%t,%k)"), std::string::npos)
+      << "a constant of two dimensions";
   EXPECT_NE(text(Start().Node("Add", {"t", "x"}, {"y"})).find("Add(%t,%x)"), std::string::npos) << "an activation";
   EXPECT_NE(text(Start(12).Node("Softmax", {"t"}, {"y"}, {{"axis", int64_t{3}}})).find("Softmax(%t)"),
-            std::string::npos) << "several dimensions together";
+            std::string::npos)
+      << "several dimensions together";
   EXPECT_NE(text(Start().Node("ReduceMean", {"t"}, {"y"}, {{"axes", Ints{1}}, {"keepdims", int64_t{0}}}))
-                .find("ReduceMean(%t)"), std::string::npos) << "dimensions are left out of order";
+                .find("ReduceMean(%t)"),
+            std::string::npos)
+      << "dimensions are left out of order";
 }
 
 TEST(CanonicaliseTest, TransposesBecomeReshapesOrMatrices) {
-  EXPECT_NE(After("canonicalise", 0, Start().Output("t"))
-                .find("swizzle.Transpose(%x) {rows=2} \"t_node\" -> FP32[N,4,4,2]"), std::string::npos);
+  EXPECT_NE(
+      After("canonicalise", 0, Start().Output("t")).find("swizzle.Transpose(%x) {rows=2} \"t_node\" -> FP32[N,4,4,2]"),
+      std::string::npos);
   OnnxBuilder pooled;
   pooled.Input("x", {-1, 2, 4, 4}).Node("GlobalAveragePool", {"x"}, {"p"}).Node("Transpose", {"p"}, {"y"}, kToNhwc);
   EXPECT_NE(After("canonicalise", 0, pooled.Output("y")).find("swizzle.Reshape(%p) \"y_node\" -> FP32[N,1,1,2]"),

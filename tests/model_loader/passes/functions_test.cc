@@ -1,8 +1,9 @@
 // Activation functions: alone, written out in several operators, and as gates.
+#include "model_loader/passes/functions.h"
+
 #include <cmath>
 
 #include "gtest/gtest.h"
-#include "model_loader/passes/functions.h"
 #include "tests/support/after_pass.h"
 
 namespace swizzle {
@@ -82,9 +83,12 @@ TEST(RecogniseFunctionsTest, LeavesWhatIsAnother) {
   EXPECT_EQ(text(Ramp().Node("Mul", {"r", "quarter"}, {"y"})).find("Function"), std::string::npos) << "ends at 1.5";
   EXPECT_EQ(text(Ramp().Node("Mul", {"x", "r"}, {"y"})).find("Function"), std::string::npos) << "ends at 6";
   EXPECT_EQ(text(Ramp().Node("Mul", {"a", "r"}, {"m"}).Node("Div", {"m", "six"}, {"y"})).find("Function"),
-            std::string::npos) << "the ramp of something else";
+            std::string::npos)
+      << "the ramp of something else";
   EXPECT_NE(text(Start().Node("Sigmoid", {"x"}, {"g"}).Node("Relu", {"x"}, {"s"}).Node("Mul", {"s", "g"}, {"y"}))
-                .find("swizzle.Multiply(%s,%g)"), std::string::npos) << "the gate of something else";
+                .find("swizzle.Multiply(%s,%g)"),
+            std::string::npos)
+      << "the gate of something else";
 }
 
 TEST(CanonicaliseTest, ProductsOfActivations) {

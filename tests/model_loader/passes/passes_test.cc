@@ -172,14 +172,16 @@ TEST(RecogniseDepthwiseTest, ByGroups) {
   const std::string text = After("recognise_depthwise", 1, MobileBlock());
   EXPECT_NE(text.find("%c1 = swizzle.DepthwiseConv(%p,%dw) {dilations=[1,1],kernel_shape=[3,3],pads=[0,0,0,0],"
                       "strides=[2,2]} \"c1_node\" -> FP32[N,2,2,2]"),
-            std::string::npos) << text;
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find("%c2 = swizzle.Conv("), std::string::npos) << text;
 }
 
 TEST(FoldPadTest, GoesIntoTheConvolution) {
   const std::string text = After("fold_pad", 1, MobileBlock());
   EXPECT_NE(text.find("%c1 = swizzle.DepthwiseConv(%x,%dw) {dilations=[1,1],kernel_shape=[3,3],pads=[0,0,1,1],"),
-            std::string::npos) << text;
+            std::string::npos)
+      << text;
   EXPECT_EQ(text.find("Pad("), std::string::npos) << text;
 }
 

@@ -1,5 +1,5 @@
-// Plans on a GPU compute what plans on the CPU compute: whole networks, every batch size that rounding makes, first runs
-// and replays of what they recorded. Skipped, with the reason, where there is no GPU.
+// Plans on a GPU compute what plans on the CPU compute: whole networks, every batch size that rounding makes, first
+// runs and replays of what they recorded. Skipped, with the reason, where there is no GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>

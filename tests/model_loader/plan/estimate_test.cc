@@ -37,7 +37,7 @@ TEST(EstimateTest, GrowsWithPositionsAndBytes) {
   EXPECT_GT(EstimateMicroseconds(dense, PointwiseProblem(64, 28), &weight),
             3 * EstimateMicroseconds(dense, PointwiseProblem(64, 14), &weight));
   Kernel convert{};
-  convert.key = {Op::kConvertLayout, Format::kNone,  DType::kFloat32, DType::kFloat32,
+  convert.key = {Op::kConvertLayout, Format::kNone, DType::kFloat32, DType::kFloat32,
                  DType::kFloat32,    Layout::kNchw, Layout::kPanels};
   EXPECT_GT(EstimateMicroseconds(convert, PointwiseProblem(64, 28), nullptr),
             2 * EstimateMicroseconds(convert, PointwiseProblem(64, 14), nullptr));

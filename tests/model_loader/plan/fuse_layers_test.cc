@@ -117,7 +117,9 @@ struct AttentionNetwork {
   int query, key, value, attended;
 };
 
-DenseMatrix MatrixOf(const Network& network, int layer) { return network.weights[network.layers[layer].weight].ToDense(); }
+DenseMatrix MatrixOf(const Network& network, int layer) {
+  return network.weights[network.layers[layer].weight].ToDense();
+}
 
 void ExpectStackedMatrices(const Network& network, const Network& fused) {
   std::vector<float> values, bias;

@@ -67,11 +67,11 @@ TEST(KernelChoiceTest, LayersThatWinMakeUpForThoseThatLose) {
   EXPECT_THAT(Choose({{Dense({10, 80}), Sparse({5, 88})}, {Dense({10, 80}), Sparse({9, 70})}}, Each({0, 0})),
               ElementsAre(1, 1));
   // But not for that of two: the one that gains more for what it loses stays.
-  EXPECT_THAT(Choose({{Dense({10, 80}), Sparse({5, 88})},
-                      {Dense({10, 80}), Sparse({9, 71})},
-                      {Dense({10, 80}), Sparse({6, 92})}},
-                     Each({0, 0})),
-              ElementsAre(1, 1, 0));
+  EXPECT_THAT(
+      Choose(
+          {{Dense({10, 80}), Sparse({5, 88})}, {Dense({10, 80}), Sparse({9, 71})}, {Dense({10, 80}), Sparse({6, 92})}},
+          Each({0, 0})),
+      ElementsAre(1, 1, 0));
 }
 
 TEST(KernelChoiceTest, ConversionsCountAsLayersDo) {

@@ -49,7 +49,7 @@ class SleepyPlan final : public FakePlan {
     return Run(state, part.rows, nullptr);
   }
 
-  int lucky_run = 0;  // of eight rows, which takes no time
+  int lucky_run = 0;                    // of eight rows, which takes no time
   mutable std::map<int64_t, int> runs;  // by rows
   mutable int parts = 0;
 
@@ -72,7 +72,7 @@ TEST(MicroBatchTest, TakesTheSizeThatIsFastestForAWholeBatch) {
   const auto size = ChooseMicroBatch(plan, kBudget, nullptr, 1);
   ASSERT_THAT(size.status(), IsOk());
   EXPECT_EQ(*size, 2);
-  EXPECT_EQ(plan.runs[2] % 4, 0);  // the whole batch each time
+  EXPECT_EQ(plan.runs[2] % 4, 0);                 // the whole batch each time
   EXPECT_EQ(plan.runs[1], 1 + 2 * plan.runs[2]);  // one more, before all
   EXPECT_EQ(plan.parts, plan.runs[1] + plan.runs[2] + plan.runs[4] + plan.runs[8]);
 }

@@ -64,7 +64,8 @@ class CountedRecording final : public Recording {
 TEST(RecordingsTest, TheOldestMakeRoom) {
   int alive = 0;
   Recordings recordings;
-  for (int64_t rows = 1; rows <= 200; ++rows) recordings.Add({rows, 0, false}, std::make_unique<CountedRecording>(alive));
+  for (int64_t rows = 1; rows <= 200; ++rows)
+    recordings.Add({rows, 0, false}, std::make_unique<CountedRecording>(alive));
   EXPECT_EQ(alive, 128);
   EXPECT_EQ(recordings.Find({1, 0, false}), nullptr);
   EXPECT_NE(recordings.Find({200, 0, false}), nullptr);

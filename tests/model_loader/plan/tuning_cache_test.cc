@@ -204,9 +204,7 @@ const Useless kUseless[] = {
 INSTANTIATE_TEST_SUITE_P(Files, UselessFileTest, ::testing::ValuesIn(kUseless),
                          [](const auto& useless) { return std::string(useless.param.name); });
 
-TEST_F(TuningCacheTest, ADirectoryIsAnError) {
-  EXPECT_FALSE(TuningCache(folder_.path(), *backend_).status().ok());
-}
+TEST_F(TuningCacheTest, ADirectoryIsAnError) { EXPECT_FALSE(TuningCache(folder_.path(), *backend_).status().ok()); }
 
 TEST_F(TuningCacheTest, AFullFileTakesNoMore) {
   std::string text = kHead;
@@ -242,8 +240,8 @@ TEST(PatternHashTest, DependsOnThePlacesOfNonzerosOnly) {
 TEST_F(TuningCacheTest, ASecondPlanMeasuresNothing) {
   const auto plan = [&](absl::Duration budget) {
     TuningCache cache = Open();
-    const auto made = MakePlan(MakeRandomNetwork({}), *backend_,
-                               {.threads = 1, .tuning_budget = budget, .tuning_cache = &cache});
+    const auto made =
+        MakePlan(MakeRandomNetwork({}), *backend_, {.threads = 1, .tuning_budget = budget, .tuning_cache = &cache});
     EXPECT_TRUE(made.ok()) << made.status();
     EXPECT_TRUE(cache.Save().ok());
     return (*made)->report();
