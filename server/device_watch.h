@@ -7,7 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 #include "server/mutex.h"
 
 namespace swizzle {

@@ -11,8 +11,8 @@
 
 #include <memory>
 
-#include "kernels/backend.h"
-#include "model_loader/loader.h"
+#include "kernels/backend/backend.h"
+#include "model_loader/load/loader.h"
 #include "server/model.h"
 
 namespace swizzle {

@@ -1,6 +1,6 @@
 #include "server/health.h"
 
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 
 namespace swizzle {
 namespace {

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string_view>
 
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 #include "proto/grpc_service.grpc.pb.h"
 #include "server/model_repository.h"
 #include "server/unserved_methods.h"

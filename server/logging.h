@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 
 namespace swizzle {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "kernels/backend.h"
-#include "kernels/status.h"
+#include "kernels/backend/backend.h"
+#include "kernels/base/status.h"
 #include "server/model.h"
 
 namespace swizzle {

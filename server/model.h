@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "kernels/precision.h"
-#include "kernels/status.h"
-#include "kernels/tensor.h"
+#include "kernels/base/precision.h"
+#include "kernels/base/status.h"
+#include "kernels/base/tensor.h"
 
 namespace swizzle {
 

@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "absl/time/time.h"
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 #include "proto/model_config.pb.h"
 #include "server/model.h"
 

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "kernels/cpu/cpu_backend.h"
-#include "model_loader/loader.h"
+#include "kernels/cpu/runtime/available_cpus.h"
+#include "model_loader/load/loader.h"
 #include "server/clock.h"
 #include "server/fallback_model.h"
 #include "server/identity_model.h"

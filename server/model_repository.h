@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
 #include "kernels/devices.h"
 #include "model_loader/plan/plan.h"
 #include "server/batcher.h"

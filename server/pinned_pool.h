@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
 #include "server/mutex.h"
 
 namespace swizzle {

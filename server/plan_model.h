@@ -18,7 +18,7 @@
 #include <memory>
 #include <vector>
 
-#include "model_loader/network.h"
+#include "model_loader/network/network.h"
 #include "model_loader/plan/plan.h"
 #include "server/model.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "kernels/tensor.h"
+#include "kernels/base/tensor.h"
 
 namespace swizzle {
 

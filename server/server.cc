@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/runtime/available_cpus.h"
 #include "server/logging.h"
 
 namespace swizzle {

@@ -12,9 +12,9 @@
 #include <memory>
 #include <string>
 
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
+#include "kernels/base/status.h"
 #include "kernels/devices.h"
-#include "kernels/status.h"
 #include "model_loader/plan/tuning_cache.h"
 #include "server/device_watch.h"
 #include "server/health.h"

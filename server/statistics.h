@@ -6,7 +6,7 @@
 #include <map>
 
 #include "absl/time/time.h"
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 #include "server/metrics.h"
 #include "server/model.h"
 #include "server/mutex.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 #include "proto/grpc_service.pb.h"
 #include "server/model.h"
 #include "server/request.h"

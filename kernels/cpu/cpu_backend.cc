@@ -7,9 +7,10 @@
 #include <cstring>
 #include <fstream>
 
-#include "kernels/cpu/cpu_stream.h"
 #include "kernels/cpu/kernel_table.h"
-#include "kernels/cpu/targets.h"
+#include "kernels/cpu/runtime/available_cpus.h"
+#include "kernels/cpu/runtime/cpu_stream.h"
+#include "kernels/cpu/runtime/targets.h"
 
 namespace swizzle {
 namespace cpu {

@@ -5,15 +5,9 @@
 
 #include <memory>
 
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
 
 namespace swizzle {
-
-// Processors in this process's affinity mask. At least 1.
-int AffinityCpus();
-
-// Processors that this process may use: the affinity mask, cut by the cgroup's cpu.max. At least 1.
-int AvailableCpus();
 
 std::unique_ptr<Backend> NewCpuBackend();
 

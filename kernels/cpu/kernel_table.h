@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "kernels/kernel_table.h"
+#include "kernels/backend/kernel_table.h"
 
 namespace swizzle::cpu {
 

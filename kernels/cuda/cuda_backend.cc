@@ -4,9 +4,9 @@
 
 #include <cstring>
 
-#include "kernels/cuda/cuda_status.h"
-#include "kernels/cuda/cuda_stream.h"
 #include "kernels/cuda/kernel_table.h"
+#include "kernels/cuda/runtime/cuda_status.h"
+#include "kernels/cuda/runtime/cuda_stream.h"
 
 namespace swizzle {
 namespace cuda {

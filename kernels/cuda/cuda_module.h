@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
 
 namespace swizzle::cuda {
 

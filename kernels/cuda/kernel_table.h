@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/kernel_table.h"
+#include "kernels/backend/kernel_table.h"
 
 namespace swizzle::cuda {
 

@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/base/status.h"
 #include "kernels/format/dense.h"
-#include "kernels/status.h"
 
 namespace swizzle {
 

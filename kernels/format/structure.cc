@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 
 namespace swizzle {
 namespace {

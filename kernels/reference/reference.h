@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "kernels/kernel_table.h"
+#include "kernels/backend/kernel_table.h"
 
 namespace swizzle::reference {
 

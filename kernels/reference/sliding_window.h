@@ -2,7 +2,7 @@
 #ifndef SWIZZLE_KERNELS_REFERENCE_SLIDING_WINDOW_H_
 #define SWIZZLE_KERNELS_REFERENCE_SLIDING_WINDOW_H_
 
-#include "kernels/kernel_table.h"
+#include "kernels/backend/kernel_table.h"
 
 namespace swizzle::reference {
 

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/half.h"
+#include "kernels/base/half.h"
 
 namespace swizzle::fallback {
 namespace {

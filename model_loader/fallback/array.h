@@ -12,8 +12,8 @@
 #include <memory>
 #include <span>
 
-#include "kernels/status.h"
-#include "kernels/tensor.h"
+#include "kernels/base/status.h"
+#include "kernels/base/tensor.h"
 
 namespace swizzle::fallback {
 

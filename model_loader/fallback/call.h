@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
 #include "model_loader/fallback/array.h"
 #include "model_loader/graph/graph.h"
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
 #include "model_loader/fallback/array.h"
 #include "model_loader/fallback/operator_table.h"
 #include "model_loader/graph/graph.h"

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "model_loader/files/read_file.h"
 #include "model_loader/onnx/onnx_reader.h"
-#include "model_loader/read_file.h"
 #include "model_loader/safetensors/checkpoint.h"
 
 namespace swizzle::fallback {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/cpu/cpu_stream.h"
-#include "kernels/cpu/sgemm.h"
+#include "kernels/cpu/conv/sgemm.h"
+#include "kernels/cpu/runtime/cpu_stream.h"
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/products.h"
 #include "model_loader/fallback/strided.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/cpu/cpu_stream.h"
+#include "kernels/cpu/runtime/cpu_stream.h"
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/window.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/cpu/cpu_stream.h"
+#include "kernels/cpu/runtime/cpu_stream.h"
 #include "model_loader/fallback/strided.h"
 
 namespace swizzle::fallback {

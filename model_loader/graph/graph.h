@@ -16,8 +16,8 @@
 #include <variant>
 #include <vector>
 
-#include "kernels/status.h"
-#include "kernels/tensor.h"
+#include "kernels/base/status.h"
+#include "kernels/base/tensor.h"
 
 namespace swizzle {
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/status.h"
-#include "model_loader/contained_file.h"
+#include "kernels/base/status.h"
+#include "model_loader/files/contained_file.h"
 #include "onnx/onnx_pb.h"
 
 namespace swizzle {

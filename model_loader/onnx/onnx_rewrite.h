@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/status.h"
-#include "kernels/tensor.h"
+#include "kernels/base/status.h"
+#include "kernels/base/tensor.h"
 #include "model_loader/onnx/onnx_reader.h"
 
 namespace swizzle {

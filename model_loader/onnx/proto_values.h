@@ -4,10 +4,10 @@
 
 #include <string>
 
+#include "model_loader/files/printable_name.h"
 #include "model_loader/graph/graph.h"
 #include "model_loader/onnx/external_data.h"
 #include "model_loader/onnx/onnx_reader.h"
-#include "model_loader/printable_name.h"
 #include "onnx/onnx_pb.h"
 
 namespace swizzle {

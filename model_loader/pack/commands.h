@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 
 namespace swizzle::pack {
 

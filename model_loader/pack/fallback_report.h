@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "model_loader/loader.h"
+#include "model_loader/load/loader.h"
 #include "nlohmann/json_fwd.hpp"
 
 namespace swizzle::pack {

@@ -3,8 +3,8 @@
 #include <span>
 
 #include "kernels/devices.h"
-#include "model_loader/atomic_file.h"
-#include "model_loader/loader.h"
+#include "model_loader/files/atomic_file.h"
+#include "model_loader/load/loader.h"
 #include "model_loader/pack/commands.h"
 #include "model_loader/pack/fallback_report.h"
 #include "model_loader/pack/model_report.h"

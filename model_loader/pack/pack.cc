@@ -1,6 +1,6 @@
 #include <ostream>
 
-#include "model_loader/loader.h"
+#include "model_loader/load/loader.h"
 #include "model_loader/pack/commands.h"
 #include "model_loader/pack/text_table.h"
 #include "model_loader/packed/packed_writer.h"

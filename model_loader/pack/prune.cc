@@ -1,13 +1,13 @@
 #include <ostream>
 
-#include "model_loader/atomic_file.h"
-#include "model_loader/loader.h"
-#include "model_loader/lower.h"
+#include "model_loader/files/atomic_file.h"
+#include "model_loader/load/loader.h"
 #include "model_loader/onnx/onnx_reader.h"
 #include "model_loader/onnx/onnx_rewrite.h"
 #include "model_loader/pack/commands.h"
 #include "model_loader/pack/text_table.h"
 #include "model_loader/packed/packed_writer.h"
+#include "model_loader/passes/lower.h"
 #include "model_loader/passes/pipeline.h"
 #include "model_loader/pruning/magnitude.h"
 

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <utility>
 
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 #include "model_loader/pack/report/sources.h"
 #include "nlohmann/json.hpp"
 

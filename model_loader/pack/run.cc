@@ -5,8 +5,8 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/devices.h"
-#include "model_loader/loader.h"
-#include "model_loader/npy.h"
+#include "model_loader/files/npy.h"
+#include "model_loader/load/loader.h"
 #include "model_loader/pack/commands.h"
 #include "model_loader/pack/fallback_report.h"
 #include "model_loader/pack/network_runner.h"

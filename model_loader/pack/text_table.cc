@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 
 namespace swizzle::pack {
 namespace {

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "kernels/devices.h"
-#include "model_loader/loader.h"
+#include "model_loader/load/loader.h"
 #include "model_loader/pack/commands.h"
 #include "model_loader/pack/network_runner.h"
 #include "model_loader/pack/text_table.h"

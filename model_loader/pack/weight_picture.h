@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kernel_table.h"
+#include "kernels/backend/kernel_table.h"
 
 namespace swizzle::pack {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-#include "model_loader/network.h"
+#include "model_loader/network/network.h"
 #include "proto/packed_model.pb.h"
 
 namespace swizzle {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include "model_loader/network.h"
+#include "model_loader/network/network.h"
 
 namespace swizzle {
 

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <string>
 
-#include "model_loader/atomic_file.h"
+#include "model_loader/files/atomic_file.h"
 #include "model_loader/packed/file_layout.h"
 
 namespace swizzle {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "model_loader/network.h"
+#include "model_loader/network/network.h"
 
 namespace swizzle {
 

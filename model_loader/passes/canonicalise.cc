@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "model_loader/passes/evaluate.h"
 #include "model_loader/passes/passes.h"
+#include "model_loader/semantics/evaluate.h"
 
 namespace swizzle {
 namespace {

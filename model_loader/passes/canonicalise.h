@@ -10,7 +10,7 @@
 
 #include "model_loader/graph/operators.h"
 #include "model_loader/graph/rewriter.h"
-#include "model_loader/passes/elements.h"
+#include "model_loader/semantics/elements.h"
 
 namespace swizzle {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "model_loader/passes/canonicalise.h"
-#include "model_loader/passes/functions.h"
+#include "model_loader/semantics/functions.h"
 
 namespace swizzle {
 namespace {

@@ -1,6 +1,6 @@
 // Gemm and MatMul: a linear layer is a 1x1 convolution on [batch, channels].
 #include "model_loader/passes/canonicalise.h"
-#include "model_loader/passes/windows.h"
+#include "model_loader/semantics/windows.h"
 
 namespace swizzle {
 namespace {

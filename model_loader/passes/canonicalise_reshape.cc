@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "model_loader/passes/canonicalise.h"
-#include "model_loader/passes/evaluate.h"
+#include "model_loader/semantics/evaluate.h"
 
 namespace swizzle {
 namespace {

@@ -1,7 +1,7 @@
 // Conv, pools and means over the plane.
 #include "model_loader/passes/canonicalise.h"
-#include "model_loader/passes/evaluate.h"
-#include "model_loader/passes/windows.h"
+#include "model_loader/semantics/evaluate.h"
+#include "model_loader/semantics/windows.h"
 
 namespace swizzle {
 namespace {

@@ -3,7 +3,7 @@
 #include "model_loader/graph/operators.h"
 #include "model_loader/graph/rewriter.h"
 #include "model_loader/passes/passes.h"
-#include "model_loader/passes/windows.h"
+#include "model_loader/semantics/windows.h"
 
 namespace swizzle {
 namespace {

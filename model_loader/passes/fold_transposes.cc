@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "model_loader/graph/rewriter.h"
-#include "model_loader/passes/evaluate.h"
 #include "model_loader/passes/passes.h"
+#include "model_loader/semantics/evaluate.h"
 
 namespace swizzle {
 namespace {

@@ -2,8 +2,8 @@
 
 #include "model_loader/graph/operators.h"
 #include "model_loader/graph/rewriter.h"
-#include "model_loader/passes/epilogues.h"
 #include "model_loader/passes/passes.h"
+#include "model_loader/semantics/epilogues.h"
 
 namespace swizzle {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "model_loader/graph/operators.h"
 #include "model_loader/graph/rewriter.h"
-#include "model_loader/passes/epilogues.h"
-#include "model_loader/passes/functions.h"
 #include "model_loader/passes/passes.h"
+#include "model_loader/semantics/epilogues.h"
+#include "model_loader/semantics/functions.h"
 
 namespace swizzle {
 namespace {

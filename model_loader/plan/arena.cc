@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/layout.h"
+#include "kernels/base/layout.h"
 
 namespace swizzle {
 namespace {

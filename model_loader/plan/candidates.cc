@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/select.h"
+#include "kernels/backend/select.h"
 #include "model_loader/plan/estimate.h"
 
 namespace swizzle {

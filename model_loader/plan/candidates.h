@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "kernels/backend.h"
-#include "kernels/precision.h"
-#include "kernels/select.h"
-#include "model_loader/network.h"
+#include "kernels/backend/backend.h"
+#include "kernels/backend/select.h"
+#include "kernels/base/precision.h"
+#include "model_loader/network/network.h"
 #include "model_loader/plan/layout_choice.h"
 #include "model_loader/plan/plan.h"
 #include "model_loader/plan/tuning_cache.h"

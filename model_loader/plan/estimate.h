@@ -2,7 +2,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_ESTIMATE_H_
 #define SWIZZLE_MODEL_LOADER_PLAN_ESTIMATE_H_
 
-#include "kernels/kernel_table.h"
+#include "kernels/backend/kernel_table.h"
 
 namespace swizzle {
 

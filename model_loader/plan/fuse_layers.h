@@ -8,7 +8,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_FUSE_LAYERS_H_
 #define SWIZZLE_MODEL_LOADER_PLAN_FUSE_LAYERS_H_
 
-#include "model_loader/network.h"
+#include "model_loader/network/network.h"
 
 namespace swizzle {
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "model_loader/network.h"
+#include "model_loader/network/network.h"
 #include "model_loader/plan/candidates.h"
 
 namespace swizzle {

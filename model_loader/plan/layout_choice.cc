@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 
 namespace swizzle {
 namespace {

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/layout.h"
+#include "kernels/base/layout.h"
 
 namespace swizzle {
 

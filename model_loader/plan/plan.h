@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "kernels/backend.h"
-#include "kernels/precision.h"
-#include "model_loader/network.h"
+#include "kernels/backend/backend.h"
+#include "kernels/base/precision.h"
+#include "model_loader/network/network.h"
 
 namespace swizzle {
 

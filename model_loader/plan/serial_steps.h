@@ -12,7 +12,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 #include "model_loader/plan/tuning_cache.h"
 
 namespace swizzle {

@@ -11,9 +11,9 @@
 #include <span>
 #include <vector>
 
-#include "kernels/backend.h"
-#include "kernels/sequences.h"
-#include "model_loader/network.h"
+#include "kernels/backend/backend.h"
+#include "kernels/base/sequences.h"
+#include "model_loader/network/network.h"
 
 namespace swizzle {
 

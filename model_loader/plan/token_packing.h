@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "kernels/sequences.h"
-#include "kernels/status.h"
-#include "kernels/tensor.h"
-#include "model_loader/network.h"
+#include "kernels/base/sequences.h"
+#include "kernels/base/status.h"
+#include "kernels/base/tensor.h"
+#include "model_loader/network/network.h"
 
 namespace swizzle {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "model_loader/atomic_file.h"
-#include "model_loader/loader.h"
+#include "model_loader/files/atomic_file.h"
+#include "model_loader/files/read_file.h"
 
 namespace swizzle {
 namespace {

@@ -22,7 +22,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
 
 namespace swizzle {
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "model_loader/lower.h"
+#include "model_loader/passes/lower.h"
 
 namespace swizzle {
 namespace {

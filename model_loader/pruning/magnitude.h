@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "model_loader/network.h"
+#include "model_loader/network/network.h"
 
 namespace swizzle {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "model_loader/printable_name.h"
+#include "model_loader/files/printable_name.h"
 #include "model_loader/safetensors/strict_json.h"
 
 namespace swizzle {

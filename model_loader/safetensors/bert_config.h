@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 
 namespace swizzle {
 

@@ -9,7 +9,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_SAFETENSORS_BERT_GRAPH_H_
 #define SWIZZLE_MODEL_LOADER_SAFETENSORS_BERT_GRAPH_H_
 
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 #include "model_loader/graph/graph.h"
 #include "model_loader/safetensors/bert_config.h"
 #include "model_loader/safetensors/safetensors_file.h"

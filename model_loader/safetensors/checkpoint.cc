@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "model_loader/files/read_file.h"
 #include "model_loader/graph/verify.h"
-#include "model_loader/read_file.h"
 #include "model_loader/safetensors/bert_config.h"
 #include "model_loader/safetensors/bert_graph.h"
 #include "model_loader/safetensors/compressed_tensors.h"

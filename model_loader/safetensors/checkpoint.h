@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 #include "model_loader/graph/graph.h"
 #include "model_loader/graph/operators.h"
 #include "model_loader/safetensors/safetensors_file.h"

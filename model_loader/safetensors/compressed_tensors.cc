@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "model_loader/printable_name.h"
+#include "model_loader/files/printable_name.h"
 #include "model_loader/safetensors/strict_json.h"
 
 namespace swizzle {

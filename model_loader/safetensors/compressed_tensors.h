@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 #include "model_loader/safetensors/safetensors_file.h"
 
 namespace swizzle {

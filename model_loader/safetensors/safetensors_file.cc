@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/half.h"
-#include "model_loader/printable_name.h"
+#include "kernels/base/half.h"
+#include "model_loader/files/printable_name.h"
 
 namespace swizzle {
 namespace {

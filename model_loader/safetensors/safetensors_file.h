@@ -14,8 +14,8 @@
 #include <span>
 #include <string>
 
-#include "kernels/status.h"
-#include "kernels/tensor.h"
+#include "kernels/base/status.h"
+#include "kernels/base/tensor.h"
 #include "model_loader/graph/graph.h"
 
 namespace swizzle {

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "model_loader/contained_file.h"
-#include "model_loader/printable_name.h"
-#include "model_loader/read_file.h"
+#include "model_loader/files/contained_file.h"
+#include "model_loader/files/printable_name.h"
+#include "model_loader/files/read_file.h"
 #include "model_loader/safetensors/strict_json.h"
 
 namespace swizzle {

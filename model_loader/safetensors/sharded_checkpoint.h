@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 #include "model_loader/safetensors/safetensors_file.h"
 
 namespace swizzle {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model_loader/printable_name.h"
+#include "model_loader/files/printable_name.h"
 
 namespace swizzle {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 
 namespace swizzle {
 

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "model_loader/graph/operators.h"
-#include "model_loader/passes/epilogues.h"
-#include "model_loader/passes/functions.h"
-#include "model_loader/passes/windows.h"
+#include "model_loader/semantics/epilogues.h"
+#include "model_loader/semantics/functions.h"
+#include "model_loader/semantics/windows.h"
 
 namespace swizzle {
 

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <limits>
 
-#include "model_loader/passes/elements.h"
+#include "model_loader/semantics/elements.h"
 
 namespace swizzle {
 namespace {

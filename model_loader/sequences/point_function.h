@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "kernels/kernel_table.h"
+#include "kernels/backend/kernel_table.h"
 #include "model_loader/graph/graph.h"
 
 namespace swizzle {

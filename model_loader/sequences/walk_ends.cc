@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model_loader/passes/evaluate.h"
+#include "model_loader/semantics/evaluate.h"
 #include "model_loader/sequences/types.h"
 #include "model_loader/sequences/walk.h"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "model_loader/passes/evaluate.h"
+#include "model_loader/semantics/evaluate.h"
 #include "model_loader/sequences/types.h"
 #include "model_loader/sequences/walk.h"
 

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 
 namespace swizzle {
 namespace {

@@ -10,8 +10,8 @@
 #include <map>
 #include <random>
 
+#include "kernels/base/half.h"
 #include "kernels/cuda/cuda_backend.h"
-#include "kernels/half.h"
 #include "kernels/reference/layout.h"
 
 namespace swizzle {

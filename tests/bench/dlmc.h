@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/status.h"
 #include "kernels/format/csr.h"
-#include "kernels/status.h"
 
 namespace swizzle::bench {
 

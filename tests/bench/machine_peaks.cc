@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cpu/targets.h"
+#include "kernels/cpu/runtime/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tests/bench/machine_peaks.cc"

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "kernels/devices.h"
-#include "model_loader/loader.h"
+#include "model_loader/load/loader.h"
 #include "model_loader/packed/packed_writer.h"
 #include "model_loader/plan/plan.h"
 #include "tests/support/drawn_models.h"

@@ -18,7 +18,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "model_loader/fallback/executor.h"
 #include "model_loader/fallback/load.h"
-#include "model_loader/loader.h"
+#include "model_loader/load/loader.h"
 #include "model_loader/onnx/proto_values.h"
 
 namespace swizzle::fallback {

@@ -5,9 +5,9 @@
 #include <fstream>
 #include <span>
 
-#include "model_loader/lower.h"
 #include "model_loader/onnx/onnx_reader.h"
 #include "model_loader/onnx/onnx_rewrite.h"
+#include "model_loader/passes/lower.h"
 #include "model_loader/passes/pipeline.h"
 #include "tests/support/temporary_folder.h"
 

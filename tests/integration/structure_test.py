@@ -96,6 +96,47 @@ def test_dependencies_point_one_way(folder):
     assert not wrong, wrong
 
 
+def folder_graph(top):
+    """Folder -> the folders below `top` that its files include from, with an include as witness."""
+    graph = {}
+    for file in CPP_FILES:
+        if file.parts[0] != top:
+            continue
+        for name in includes(file):
+            target = pathlib.PurePath(name).parent
+            if target.parts[:1] == (top,) and target != file.parent:
+                graph.setdefault(str(file.parent), {}).setdefault(str(target), f'{file} includes {name}')
+    return graph
+
+
+def find_cycle(graph):
+    """The includes that lead from some folder back to it; none if there are no such."""
+    done = set()
+
+    def visit(folder, path):
+        for target, witness in graph.get(folder, {}).items():
+            names = [name for name, _ in path]
+            if target in names:
+                return [w for _, w in path[names.index(target) + 1:]] + [witness]
+            if target not in done and (cycle := visit(target, path + [(target, witness)])):
+                return cycle
+        done.add(folder)
+        return None
+
+    return next((cycle for folder in graph if (cycle := visit(folder, [(folder, '')]))), None)
+
+
+def test_a_cycle_of_folders_is_found():
+    assert find_cycle({'a': {'b': '1'}, 'b': {'c': '2'}}) is None
+    assert find_cycle({'x': {'a': '0'}, 'a': {'b': '1'}, 'b': {'c': '2'}, 'c': {'a': '3'}})
+
+
+@pytest.mark.parametrize('top', ['kernels', 'model_loader', 'server'])
+def test_folders_form_no_cycle(top):
+    assert top == 'server' or len(folder_graph(top)) > 5
+    assert not find_cycle(folder_graph(top))
+
+
 @pytest.mark.parametrize('library', CONTAINMENT)
 def test_libraries_stay_where_they_belong(library):
     wrong = [f'{file}: {name}' for file in CPP_FILES if file.parts[0] != 'tests' for name in includes(file)

@@ -10,10 +10,10 @@
 #include <limits>
 #include <random>
 
-#include "kernels/half.h"
+#include "kernels/backend/select.h"
+#include "kernels/base/half.h"
 #include "kernels/reference/layout.h"
 #include "kernels/reference/reference.h"
-#include "kernels/select.h"
 #include "tests/kernels/test_memory.h"
 
 namespace swizzle {

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
 #include "tests/kernels/kernel_cases.h"
 
 namespace swizzle {

@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "kernels/backend.h"
-#include "kernels/half.h"
+#include "kernels/backend/backend.h"
+#include "kernels/base/half.h"
 
 namespace swizzle {
 

@@ -9,8 +9,8 @@
 #include <thread>
 #include <utility>
 
-#include "kernels/cpu/available_cpus.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/runtime/available_cpus.h"
 #include "tests/support/fake_plan.h"
 
 namespace swizzle {

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 #include "tests/support/temporary_folder.h"
 
 namespace swizzle {

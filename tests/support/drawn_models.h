@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "kernels/status.h"
-#include "model_loader/network.h"
+#include "kernels/base/status.h"
+#include "model_loader/network/network.h"
 
 namespace swizzle::testing {
 

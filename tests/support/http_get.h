@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 
 namespace swizzle {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "model_loader/network.h"
+#include "model_loader/network/network.h"
 
 namespace swizzle::testing {
 

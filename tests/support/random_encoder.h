@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "model_loader/network.h"
+#include "model_loader/network/network.h"
 
 namespace swizzle::testing {
 

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 #include "model_loader/safetensors/safetensors_file.h"
 
 namespace swizzle::testing {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "gmock/gmock.h"
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 
 namespace swizzle::testing {
 

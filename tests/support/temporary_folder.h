@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "kernels/status.h"
+#include "kernels/base/status.h"
 
 namespace swizzle {
 

@@ -11,8 +11,8 @@
 #include <cstring>
 #include <random>
 
-#include "kernels/half.h"
-#include "kernels/layout.h"
+#include "kernels/base/half.h"
+#include "kernels/base/layout.h"
 
 namespace swizzle::bench {
 namespace {

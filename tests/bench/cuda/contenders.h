@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/conv_csr.h"
-#include "kernels/cuda/device_array.h"
+#include "kernels/cuda/conv/conv_csr.h"
+#include "kernels/cuda/runtime/device_array.h"
 #include "tests/bench/cuda/sputnik_spmm.h"
 
 namespace swizzle::bench {

@@ -22,11 +22,11 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/attention_pattern.h"
-#include "kernels/cuda/sddmm.h"
-#include "kernels/cuda/sparse_attention.h"
-#include "kernels/cuda/sparse_softmax.h"
-#include "kernels/half.h"
+#include "kernels/base/half.h"
+#include "kernels/cuda/attention/attention_pattern.h"
+#include "kernels/cuda/attention/sddmm.h"
+#include "kernels/cuda/attention/sparse_attention.h"
+#include "kernels/cuda/attention/sparse_softmax.h"
 #include "kernels/reference/sparse_attention.h"
 
 namespace swizzle::cuda {

@@ -20,7 +20,7 @@
 #include <optional>
 #include <random>
 
-#include "kernels/cuda/conv_csr_wgmma.h"
+#include "kernels/cuda/conv/conv_csr_wgmma.h"
 #include "tests/bench/cuda/contenders.h"
 #include "tests/bench/dlmc.h"
 

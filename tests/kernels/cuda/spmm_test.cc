@@ -11,10 +11,10 @@
 #include <set>
 #include <thread>
 
-#include "kernels/cuda/conv_csr.h"
+#include "kernels/base/half.h"
+#include "kernels/cuda/conv/conv_csr.h"
 #include "kernels/cuda/cuda_backend.h"
-#include "kernels/cuda/cuda_stream.h"
-#include "kernels/half.h"
+#include "kernels/cuda/runtime/cuda_stream.h"
 #include "kernels/reference/layout.h"
 #include "kernels/reference/reference.h"
 #include "tests/kernels/kernel_cases.h"

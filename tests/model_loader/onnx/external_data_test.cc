@@ -8,7 +8,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "model_loader/loader.h"
+#include "model_loader/load/loader.h"
 #include "model_loader/onnx/onnx_reader.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"

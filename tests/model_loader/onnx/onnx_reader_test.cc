@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "model_loader/graph/print.h"
-#include "model_loader/lower.h"
+#include "model_loader/passes/lower.h"
 #include "model_loader/passes/pipeline.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"

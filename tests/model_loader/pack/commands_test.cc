@@ -9,8 +9,8 @@
 #include <sstream>
 #include <string>
 
-#include "model_loader/loader.h"
-#include "model_loader/npy.h"
+#include "model_loader/files/npy.h"
+#include "model_loader/load/loader.h"
 #include "model_loader/packed/packed_writer.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/random_network.h"

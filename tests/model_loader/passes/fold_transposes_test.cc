@@ -1,7 +1,7 @@
 // Transposes around convolutions: those that cancel, those that move, those that stay.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "model_loader/lower.h"
+#include "model_loader/passes/lower.h"
 #include "tests/support/after_pass.h"
 #include "tests/support/network_reference.h"
 

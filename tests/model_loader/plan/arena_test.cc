@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/layout.h"
+#include "kernels/base/layout.h"
 
 namespace swizzle {
 namespace {

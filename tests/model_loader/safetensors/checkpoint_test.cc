@@ -12,7 +12,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "model_loader/fallback/load.h"
 #include "model_loader/fallback/operator_table.h"
-#include "model_loader/loader.h"
+#include "model_loader/load/loader.h"
 #include "model_loader/safetensors/sharded_checkpoint.h"
 #include "tests/support/safetensors_builder.h"
 #include "tests/support/status_matchers.h"

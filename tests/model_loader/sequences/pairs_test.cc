@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "model_loader/graph/verify.h"
-#include "model_loader/lower.h"
+#include "model_loader/passes/lower.h"
 #include "model_loader/passes/passes.h"
 #include "model_loader/sequences/recognise.h"
 #include "tests/support/onnx_builder.h"

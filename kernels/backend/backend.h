@@ -1,0 +1,104 @@
+// A backend: one kind of device, its memory, its streams and its kernel table.
+//
+// Backends are thread-safe and outlive everything made from them. Streams and the work queued on one are single-owner.
+#ifndef SWIZZLE_KERNELS_BACKEND_BACKEND_H_
+#define SWIZZLE_KERNELS_BACKEND_BACKEND_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
+#include "kernels/backend/kernel_table.h"
+#include "kernels/base/status.h"
+
+namespace swizzle {
+
+// Memory of a device, or host memory that the device copies from and to; aligned to kBufferAlignment, zeroed on
+// allocation.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  virtual std::byte* data() = 0;  // dereferenceable on the CPU, and where it is host memory
+  virtual size_t bytes() const = 0;
+};
+
+// Work that was recorded once, to be run again and again on the stream it was recorded on. Single-owner, like the
+// stream.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual Status Replay() = 0;  // queues the work
+};
+
+// An ordered queue of work on one device: a CUDA stream, or a CPU thread pool that runs each piece of work at once.
+// Single-owner: calls must not overlap. `Work` is a function that queues work on this stream: calls of Kernel::run,
+// and of Copy where it is not timed. On a GPU kernels may only be run within Run, Time or Record.
+class Stream {
+ public:
+  using Work = absl::FunctionRef<void()>;
+  using Operands = std::span<const std::span<const std::byte>>;
+
+  virtual ~Stream() = default;
+  virtual int threads() const = 0;
+  // From the next work on the stream's threads, and until Synchronize the one that runs it, keep to one processor each:
+  // of those that the process may use, in order and round again, those from executor * threads() on. Not on a GPU.
+  virtual void PinThreads(int) {}
+  // Whether the caller's thread alone runs what comes, until the next call. Not on a GPU.
+  virtual void RunSerially(bool) {}
+  // Copies between host and device memory, either way, after what was queued before. Both stay as they are until
+  // Synchronize.
+  virtual void Copy(void* to, const void* from, size_t bytes) = 0;
+  virtual void Run(Work work) = 0;
+  // Runs the work and returns how long it took on the device. On a GPU its second cache then holds `recent`, as far as
+  // it fits, and no other operand: in a plan the step before has just written these.
+  virtual StatusOr<absl::Duration> Time(Work work, Operands recent) = 0;
+  // Records the work without running it; it has to have run before. Null where the backend doesn't record.
+  virtual StatusOr<std::unique_ptr<Recording>> Record(Work work) = 0;
+  // Waits until all queued work is done; on the CPU, also lets the pool's threads sleep. Errors of queued work show up
+  // here.
+  virtual Status Synchronize() = 0;
+};
+
+// Bytes of a device's memory; what all processes use.
+struct DeviceMemory {
+  int64_t used = 0;
+  int64_t total = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;      // "cpu", "cuda:0"
+  virtual std::string device_name() const = 0;    // the processor's name, for reports and cache keys
+  virtual uint32_t features() const = 0;          // bits that kernels require
+  virtual std::string features_text() const = 0;  // "avx512 avx2", "sm_90"
+  virtual std::span<const Kernel> kernels() const = 0;
+  // Whether the host can read and write what Allocate returns.
+  virtual bool shares_host_memory() const = 0;
+  virtual StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) = 0;
+  // Host memory to copy from and to.
+  virtual StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) = 0;
+  // kernel.prepare, with the result in this device's memory.
+  virtual StatusOr<std::unique_ptr<PackedWeight>> Prepare(const Kernel& kernel, const Weight& weight,
+                                                          const Problem& problem) = 0;
+  // threads: 0 takes all that this process may use. Without meaning on a GPU.
+  virtual StatusOr<std::unique_ptr<Stream>> NewStream(int threads) = 0;
+  // An error after which the device computes nothing any more, for this process; says why.
+  virtual Status health() const = 0;
+  // None where it is the host's, or the device is lost.
+  virtual std::optional<DeviceMemory> memory() const = 0;
+};
+
+// Rows whose features this machine has, and that accept `problem` with weights of `format` (a dense row also accepts
+// a sparse weight or a pattern: dense is always a candidate).
+std::vector<const Kernel*> Candidates(const Backend& backend, const Problem& problem, Format format);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_KERNELS_BACKEND_BACKEND_H_

@@ -1,0 +1,38 @@
+// Element types.
+#ifndef SWIZZLE_KERNELS_BASE_DTYPE_H_
+#define SWIZZLE_KERNELS_BASE_DTYPE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace swizzle {
+
+enum class DType : uint8_t {
+  kBool,
+  kUint8,
+  kUint16,
+  kUint32,
+  kUint64,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kFloat16,
+  kFloat32,
+  kFloat64,
+  kBFloat16,
+  kString,
+};
+
+// Bytes of one element; 0 for kString, whose elements vary.
+size_t ElementBytes(DType dtype);
+
+// The Open Inference Protocol's name: "FP32", "INT64", "BYTES", ...
+std::string_view DTypeName(DType dtype);
+std::optional<DType> DTypeFromName(std::string_view name);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_KERNELS_BASE_DTYPE_H_

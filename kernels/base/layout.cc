@@ -1,0 +1,34 @@
+#include "kernels/base/layout.h"
+
+#include <array>
+
+namespace swizzle {
+namespace {
+
+constexpr int64_t kChannelBlock = 16;
+
+int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+}  // namespace
+
+std::string_view LayoutName(Layout layout) {
+  static constexpr std::array<std::string_view, kLayoutCount> kNames = {"nchw", "panels", "blocked16", "rows", "nhwc"};
+  return kNames[static_cast<size_t>(layout)];
+}
+
+int64_t LayoutElements(const Extent& extent, Layout layout) {
+  switch (layout) {
+    case Layout::kNchw:
+    case Layout::kNhwc:
+      return extent.positions() * extent.channels;
+    case Layout::kPanels:
+      return PanelGrid(extent.positions()).padded_positions() * extent.channels;
+    case Layout::kBlocked16:
+      return extent.positions() * RoundUp(extent.channels, kChannelBlock);
+    case Layout::kRows:
+      return RowStride(extent.positions()) * extent.channels;
+  }
+  return 0;
+}
+
+}  // namespace swizzle

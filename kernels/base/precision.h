@@ -1,0 +1,37 @@
+// What a plan computes in, which a model's configuration names.
+#ifndef SWIZZLE_KERNELS_BASE_PRECISION_H_
+#define SWIZZLE_KERNELS_BASE_PRECISION_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "kernels/base/tensor.h"
+
+namespace swizzle {
+
+// Sums are in FP32 always. kTf32: all is stored in FP32, and dense products may round their factors to the 10 bits of
+// mantissa that tensor cores take.
+enum class Precision : uint8_t { kFloat32, kTf32, kFloat16, kBFloat16 };
+inline constexpr std::array kPrecisions = {Precision::kFloat32, Precision::kTf32, Precision::kFloat16,
+                                           Precision::kBFloat16};
+
+// The type of activations and weights.
+constexpr DType TypeOf(Precision precision) {
+  if (precision == Precision::kFloat16) return DType::kFloat16;
+  return precision == Precision::kBFloat16 ? DType::kBFloat16 : DType::kFloat32;
+}
+
+// Whether the CPU's kernels have it; a GPU's have all.
+constexpr bool IsOfCpu(Precision precision) {
+  return precision == Precision::kFloat32 || precision == Precision::kBFloat16;
+}
+
+// "FP32", "TF32", "FP16", "BF16".
+std::string_view PrecisionName(Precision precision);
+std::optional<Precision> PrecisionFromName(std::string_view name);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_KERNELS_BASE_PRECISION_H_

@@ -1,0 +1,313 @@
+#include "kernels/cpu/conv/onednn_conv.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <dnnl.hpp>
+#include <limits>
+#include <string_view>
+
+#include "kernels/cpu/elementwise/function.h"
+#include "kernels/cpu/layout/slab.h"
+#include "kernels/cpu/runtime/cpu_stream.h"
+
+namespace swizzle::cpu {
+namespace {
+
+using dnnl::convolution_forward;
+using dnnl::memory;
+using Tag = memory::format_tag;
+
+enum class Kind { kConv, kStem, kDepthwise };
+
+int64_t Blocks(int64_t channels) { return (channels + kBlockChannels - 1) / kBlockChannels; }
+
+const dnnl::engine& Engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+// The calling thread's own. Also keeps OpenMP to one thread on it.
+dnnl::stream& ThreadStream() {
+  thread_local dnnl::stream stream(Engine());
+  omp_set_num_threads(1);
+  return stream;
+}
+
+// A layer cut down to some images and to output channels [first_channel, first_channel + channels).
+struct Part {
+  int64_t images;
+  int64_t first_channel;
+  int64_t channels;
+};
+
+// How many images one call takes: large groups first. Small planes need large groups to reuse the weights.
+std::vector<int64_t> GroupSizes(const Problem& problem) {
+  if (problem.output.plane() < 16) return {64, 8, 1};
+  return {8, 1};
+}
+
+// One image's output channels in nearly equal runs of whole blocks, for `threads` threads.
+std::vector<Part> ChannelParts(int64_t channels, int threads) {
+  const int64_t blocks = Blocks(channels);
+  const int64_t count = std::min<int64_t>(blocks, threads);
+  std::vector<Part> parts;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t first = blocks * i / count * kBlockChannels;
+    const int64_t end = std::min(blocks * (i + 1) / count * kBlockChannels, channels);
+    parts.push_back({1, first, end - first});
+  }
+  return parts;
+}
+
+dnnl::primitive_attr Attributes(const Epilogue& epilogue) {
+  dnnl::post_ops post_ops;
+  if (epilogue.residual) post_ops.append_sum(1.0f);
+  if (epilogue.low == 0 && epilogue.high == std::numeric_limits<float>::infinity()) {
+    post_ops.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+  } else if (epilogue.Clamps()) {
+    post_ops.append_eltwise(1.0f, dnnl::algorithm::eltwise_clip, epilogue.low, epilogue.high);
+  }
+  dnnl::primitive_attr attributes;
+  attributes.set_post_ops(post_ops);
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+memory::desc Describe(const memory::dims& dims, Tag tag) { return {dims, memory::data_type::f32, tag}; }
+
+memory::dims WeightDims(Kind kind, const Problem& problem, int64_t channels) {
+  const Window& window = problem.window;
+  if (kind == Kind::kDepthwise) return {channels, 1, 1, window.kernel_h, window.kernel_w};
+  return {channels, problem.input.channels, window.kernel_h, window.kernel_w};
+}
+
+Tag WeightTag(Kind kind) {
+  switch (kind) {
+    case Kind::kConv:
+      return Tag::OIhw16i16o;
+    case Kind::kStem:
+      return Tag::Ohwi16o;
+    case Kind::kDepthwise:
+      return Tag::Goihw16g;
+  }
+  return Tag::undef;
+}
+
+convolution_forward::primitive_desc DescribePart(Kind kind, const Problem& problem, const Part& part, bool bias) {
+  const Window& window = problem.window;
+  const int64_t in_channels = kind == Kind::kDepthwise ? part.channels : problem.input.channels;
+  const auto source = Describe({part.images, in_channels, problem.input.height, problem.input.width},
+                               kind == Kind::kStem ? Tag::nchw : Tag::nChw16c);
+  const auto weights = Describe(WeightDims(kind, problem, part.channels), WeightTag(kind));
+  const auto target = Describe({part.images, part.channels, problem.output.height, problem.output.width}, Tag::nChw16c);
+  const memory::dims strides = {window.stride_h, window.stride_w};
+  const memory::dims dilation = {window.dilation_h - 1, window.dilation_w - 1};
+  const memory::dims pads_begin = {window.pad_top, window.pad_left};
+  const memory::dims pads_end = {window.pad_bottom, window.pad_right};
+  const auto inference = dnnl::prop_kind::forward_inference;
+  const auto direct = dnnl::algorithm::convolution_direct;
+  const auto describe = [&](const auto&... tensors) {
+    return convolution_forward::desc(inference, direct, tensors..., strides, dilation, pads_begin, pads_end);
+  };
+  const auto description =
+      bias ? describe(source, weights, Describe({part.channels}, Tag::a), target) : describe(source, weights, target);
+  omp_set_num_threads(1);
+  return {description, Attributes(problem.epilogue), Engine()};
+}
+
+// One primitive, ready to run on the part of a layer that it was made for.
+class PartConv {
+ public:
+  PartConv(Kind kind, const Problem& problem, const Part& part, bool bias)
+      : part_(part), description_(DescribePart(kind, problem, part, bias)), primitive_(description_) {}
+
+  const Part& part() const { return part_; }
+  size_t scratchpad_bytes() const { return description_.scratchpad_desc().get_size(); }
+
+  struct Buffers {
+    const float* source;
+    const float* weights;
+    const float* bias;
+    float* target;
+    std::byte* scratchpad;
+  };
+  void Run(const Buffers& buffers) const {
+    const auto tensor = [](const memory::desc& desc, const void* data) {
+      return memory(desc, Engine(), const_cast<void*>(data));
+    };
+    dnnl::stream& stream = ThreadStream();
+    primitive_.execute(stream, {{DNNL_ARG_SRC, tensor(description_.src_desc(), buffers.source)},
+                                {DNNL_ARG_WEIGHTS, tensor(description_.weights_desc(), buffers.weights)},
+                                {DNNL_ARG_BIAS, tensor(description_.bias_desc(), buffers.bias)},
+                                {DNNL_ARG_DST, tensor(description_.dst_desc(), buffers.target)},
+                                {DNNL_ARG_SCRATCHPAD, tensor(description_.scratchpad_desc(), buffers.scratchpad)}});
+    stream.wait();
+  }
+
+ private:
+  const Part part_;
+  const convolution_forward::primitive_desc description_;
+  const convolution_forward primitive_;
+};
+
+struct FreeAligned {
+  void operator()(float* data) const { std::free(data); }
+};
+
+// A layer's weights in oneDNN's blocked order, output blocks outermost, and the primitives that read them.
+class OnednnConv final : public PackedWeight {
+ public:
+  OnednnConv(Kind kind, const Weight& weight, const Problem& problem) : kind_(kind), bias_(weight.bias) {
+    PackWeights(weight, problem);
+    for (int64_t images : GroupSizes(problem)) {
+      groups_.emplace_back(kind, problem, Part{images, 0, problem.output.channels}, !bias_.empty());
+    }
+    for (const Part& part : ChannelParts(problem.output.channels, problem.threads)) {
+      channel_parts_.emplace_back(kind, problem, part, !bias_.empty());
+    }
+  }
+
+  size_t bytes() const override { return (weight_floats_ + bias_.size()) * sizeof(float); }
+
+  // Images [begin, end), all output channels.
+  void RunImages(const KernelArgs& args, int64_t begin, int64_t end, std::byte* scratchpad) const {
+    for (const PartConv& group : groups_) {
+      for (; end - begin >= group.part().images; begin += group.part().images) RunPart(args, group, begin, scratchpad);
+    }
+  }
+
+  int64_t channel_parts() const { return static_cast<int64_t>(channel_parts_.size()); }
+  void RunChannelPart(const KernelArgs& args, int64_t image, int64_t part, std::byte* scratchpad) const {
+    RunPart(args, channel_parts_[part], image, scratchpad);
+  }
+
+ private:
+  void PackWeights(const Weight& weight, const Problem& problem) {
+    DenseMatrix matrix = weight.ToDense();
+    const memory::dims dims = WeightDims(kind_, problem, problem.output.channels);
+    const auto plain = Describe(dims, kind_ == Kind::kDepthwise ? Tag::goihw : Tag::oihw);
+    const auto packed = Describe(dims, WeightTag(kind_));
+    weight_floats_ = packed.get_size() / sizeof(float);
+    weights_.reset(static_cast<float*>(std::aligned_alloc(kBufferAlignment, packed.get_size())));
+    memory from(plain, Engine(), matrix.values.data());
+    memory to(packed, Engine(), weights_.get());
+    dnnl::stream& stream = ThreadStream();
+    dnnl::reorder(from, to).execute(stream, from, to);
+    stream.wait();
+  }
+
+  void RunPart(const KernelArgs& args, const PartConv& conv, int64_t image, std::byte* scratchpad) const {
+    const Problem& problem = *args.problem;
+    const int64_t first = conv.part().first_channel;
+    const int64_t out_blocks = Blocks(problem.output.channels);
+    const int64_t offset = (image * out_blocks * kBlockChannels + first) * problem.output.plane();
+    float* target = args.output + offset;
+    const int64_t floats = conv.part().images * Blocks(conv.part().channels) * kBlockChannels * problem.output.plane();
+    if (problem.epilogue.residual) {
+      std::memcpy(target, args.inputs[1] + offset, floats * sizeof(float));
+    }
+    conv.Run({args.inputs[0] + SourceOffset(problem, image, first),
+              weights_.get() + weight_floats_ / out_blocks * (first / kBlockChannels),
+              bias_.empty() ? nullptr : bias_.data() + first, target, scratchpad});
+    if (problem.epilogue.function) ApplyFunction(*problem.epilogue.function, target, floats);
+  }
+
+  int64_t SourceOffset(const Problem& problem, int64_t image, int64_t first_channel) const {
+    if (kind_ == Kind::kStem) return image * problem.input.channels * problem.input.plane();
+    const int64_t channels = Blocks(problem.input.channels) * kBlockChannels;
+    return (image * channels + (kind_ == Kind::kDepthwise ? first_channel : 0)) * problem.input.plane();
+  }
+
+  const Kind kind_;
+  const std::vector<float> bias_;
+  size_t weight_floats_ = 0;
+  std::unique_ptr<float, FreeAligned> weights_;
+  std::vector<PartConv> groups_;         // all output channels, largest group of images first, one image last
+  std::vector<PartConv> channel_parts_;  // one image each
+};
+
+StatusOr<std::unique_ptr<PackedWeight>> Prepare(Kind kind, const Weight& weight, const Problem& problem) {
+  try {
+    return std::make_unique<OnednnConv>(kind, weight, problem);
+  } catch (const dnnl::error& error) {
+    return Unimplemented("oneDNN cannot prepare this convolution: ", error.what());
+  }
+}
+
+size_t SlotBytes(size_t scratchpad_bytes) {
+  return (scratchpad_bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+}
+
+// Enough for any primitive of the layer, with or without bias, for each thread.
+size_t WorkspaceBytes(Kind kind, const Problem& problem) {
+  size_t bytes = 0;
+  const auto reserve = [&](const Part& part) {
+    bytes = std::max(bytes, DescribePart(kind, problem, part, true).scratchpad_desc().get_size());
+  };
+  for (int64_t images : GroupSizes(problem)) reserve({images, 0, problem.output.channels});
+  for (const Part& part : ChannelParts(problem.output.channels, problem.threads)) reserve(part);
+  return SlotBytes(bytes) * problem.threads;
+}
+
+// Whether oneDNN has generated code for the layer, rather than its reference loops, which take seconds.
+bool IsOptimised(Kind kind, const Problem& problem) {
+  try {
+    const Part whole{1, 0, problem.output.channels};
+    return std::string_view(DescribePart(kind, problem, whole, true).impl_info_str()).starts_with("jit");
+  } catch (const dnnl::error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+bool AcceptsOnednnConv(const Problem& problem) {
+  return EpilogueKeepsZero(problem) && IsOptimised(Kind::kConv, problem);
+}
+
+bool AcceptsOnednnStem(const Problem& problem) {
+  return EpilogueKeepsZero(problem) && problem.input.channels <= 4 && IsOptimised(Kind::kStem, problem);
+}
+
+bool AcceptsOnednnDepthwise(const Problem& problem) {
+  return EpilogueKeepsZero(problem) && IsOptimised(Kind::kDepthwise, problem);
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareOnednnConv(const Weight& weight, const Problem& problem) {
+  return Prepare(Kind::kConv, weight, problem);
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareOnednnStem(const Weight& weight, const Problem& problem) {
+  return Prepare(Kind::kStem, weight, problem);
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareOnednnDepthwise(const Weight& weight, const Problem& problem) {
+  return Prepare(Kind::kDepthwise, weight, problem);
+}
+
+size_t OnednnConvWorkspaceBytes(const Problem& problem) { return WorkspaceBytes(Kind::kConv, problem); }
+size_t OnednnStemWorkspaceBytes(const Problem& problem) { return WorkspaceBytes(Kind::kStem, problem); }
+size_t OnednnDepthwiseWorkspaceBytes(const Problem& problem) { return WorkspaceBytes(Kind::kDepthwise, problem); }
+
+// Each thread takes an equal number of whole images; the images left over are shared by output channels.
+void RunOnednnConv(const KernelArgs& args, Stream& stream) {
+  const auto& conv = static_cast<const OnednnConv&>(*args.weight);
+  const int64_t batch = args.problem->input.batch;
+  const int64_t threads = stream.threads();
+  const int64_t images = batch / threads;
+  const size_t slot_bytes = args.workspace.size() / threads / kBufferAlignment * kBufferAlignment;
+  CpuStream::From(stream).ParallelFor(threads, [&](int64_t slot) {
+    std::byte* scratchpad = args.workspace.data() + slot * slot_bytes;
+    conv.RunImages(args, slot * images, (slot + 1) * images, scratchpad);
+    for (int64_t image = images * threads; image < batch; ++image) {
+      for (int64_t part = slot; part < conv.channel_parts(); part += threads) {
+        conv.RunChannelPart(args, image, part, scratchpad);
+      }
+    }
+  });
+}
+
+}  // namespace swizzle::cpu

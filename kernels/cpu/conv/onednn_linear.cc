@@ -1,0 +1,60 @@
+#include "kernels/cpu/conv/onednn_linear.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/conv/sgemm.h"
+#include "kernels/cpu/elementwise/function.h"
+#include "kernels/cpu/runtime/cpu_stream.h"
+
+namespace swizzle::cpu {
+namespace {
+
+// W as the model has it, [output features, input features]. Immutable.
+class LinearWeight final : public PackedWeight {
+ public:
+  explicit LinearWeight(const Weight& weight) : matrix(weight.ToDense()), bias(weight.bias) {
+    bias.resize(matrix.rows, 0.0f);
+  }
+  size_t bytes() const override { return matrix.bytes() + bias.size() * sizeof(float); }
+
+  DenseMatrix matrix;
+  std::vector<float> bias;
+};
+
+// Output features [begin, end) of one request: adds bias and residual, clamps, applies the function.
+void FinishRow(const Epilogue& epilogue, const float* bias, const float* residual, int64_t begin, int64_t end,
+               float* row) {
+  for (int64_t m = begin; m < end; ++m) {
+    const float sum = row[m] + bias[m] + (residual == nullptr ? 0.0f : residual[m]);
+    row[m] = std::min(std::max(sum, epilogue.low), epilogue.high);
+  }
+  if (epilogue.function) ApplyFunction(*epilogue.function, row + begin, end - begin);
+}
+
+}  // namespace
+
+bool AcceptsOnednnLinear(const Problem& problem) {
+  return problem.window.IsPointwise() && problem.input.plane() == 1 && problem.output.plane() == 1;
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareOnednnLinear(const Weight& weight, const Problem&) {
+  return std::make_unique<LinearWeight>(weight);
+}
+
+void RunOnednnLinear(const KernelArgs& args, Stream& stream) {
+  const auto& weight = static_cast<const LinearWeight&>(*args.weight);
+  const Problem& problem = *args.problem;
+  const int64_t batch = problem.input.batch;
+  const int64_t rows = weight.matrix.rows;
+  const int64_t depth = weight.matrix.cols;
+  CpuStream::From(stream).ParallelRanges(rows, [&](int64_t, int64_t begin, int64_t end) {
+    Sgemm(batch, end - begin, depth, {args.inputs[0], depth},
+          {weight.matrix.values.data() + begin * depth, depth, /*transposed=*/true}, args.output + begin, rows);
+    for (int64_t i = 0; i < batch; ++i) {
+      const float* residual = problem.epilogue.residual ? args.inputs[1] + i * rows : nullptr;
+      FinishRow(problem.epilogue, weight.bias.data(), residual, begin, end, args.output + i * rows);
+    }
+  });
+}
+
+}  // namespace swizzle::cpu

@@ -1,0 +1,24 @@
+// Products of plain fp32 matrices through oneDNN, for code that shapes its own loops around them.
+//
+// Thread-safe: each call runs on the calling thread alone, so that a stream's threads can share a larger product.
+#ifndef SWIZZLE_KERNELS_CPU_CONV_SGEMM_H_
+#define SWIZZLE_KERNELS_CPU_CONV_SGEMM_H_
+
+#include <cstdint>
+
+namespace swizzle::cpu {
+
+// A row-major matrix in somebody else's memory; `stride` elements from row to row. Transposed: read as its transpose.
+struct SgemmOperand {
+  const float* data = nullptr;
+  int64_t stride = 0;
+  bool transposed = false;
+};
+
+// c = a * b, where a is [m, k], b is [k, n] and c is row-major [m, n] with `c_stride` elements from row to row.
+// m, n and k may be 0.
+void Sgemm(int64_t m, int64_t n, int64_t k, const SgemmOperand& a, const SgemmOperand& b, float* c, int64_t c_stride);
+
+}  // namespace swizzle::cpu
+
+#endif  // SWIZZLE_KERNELS_CPU_CONV_SGEMM_H_

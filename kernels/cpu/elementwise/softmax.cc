@@ -1,0 +1,132 @@
+#include "kernels/cpu/elementwise/softmax.h"
+
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/elementwise/softmax.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h.
+#include "hwy/contrib/math/math-inl.h"
+#include "kernels/cpu/runtime/cpu_stream.h"
+#include "kernels/cpu/simd/partial_vector-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace swizzle::cpu::HWY_NAMESPACE {
+namespace {
+
+// Some positions, each with all its channels: element (channel c, position i) at c * channel_stride + i.
+struct Columns {
+  const float* input;
+  float* output;
+  int64_t channels;
+  int64_t channel_stride;
+};
+
+HWY_INLINE FloatVector LoadSome(FloatTag d, const float* from, int64_t count) {
+  return count == kLanes ? hn::LoadU(d, from) : LoadFirst(d, from, count, hn::Zero(d));
+}
+
+HWY_INLINE void StoreSome(FloatVector vector, FloatTag d, float* to, int64_t count) {
+  if (count == kLanes) return hn::StoreU(vector, d, to);
+  StoreFirst(vector, d, to, count);
+}
+
+// `count` <= kLanes neighbouring positions.
+void SoftmaxAcross(const Columns& columns, int64_t position, int64_t count) {
+  const FloatTag d;
+  const float* in = columns.input + position;
+  float* out = columns.output + position;
+  FloatVector largest = LoadSome(d, in, count);
+  for (int64_t c = 1; c < columns.channels; ++c) {
+    largest = hn::Max(largest, LoadSome(d, in + c * columns.channel_stride, count));
+  }
+  FloatVector sum = hn::Zero(d);
+  for (int64_t c = 0; c < columns.channels; ++c) {
+    const FloatVector power = hn::Exp(d, hn::Sub(LoadSome(d, in + c * columns.channel_stride, count), largest));
+    sum = hn::Add(sum, power);
+    StoreSome(power, d, out + c * columns.channel_stride, count);
+  }
+  const FloatVector scale = hn::Div(hn::Set(d, 1), sum);
+  for (int64_t c = 0; c < columns.channels; ++c) {
+    float* element = out + c * columns.channel_stride;
+    StoreSome(hn::Mul(LoadSome(d, element, count), scale), d, element, count);
+  }
+}
+
+void SoftmaxPositions(const Columns& columns, int64_t begin, int64_t end) {
+  for (int64_t position = begin; position < end; position += kLanes) {
+    SoftmaxAcross(columns, position, std::min(kLanes, end - position));
+  }
+}
+
+// One position whose channels are neighbours.
+void SoftmaxAlong(const float* input, int64_t channels, float* output) {
+  const FloatTag d;
+  const FloatVector least = hn::Set(d, -std::numeric_limits<float>::infinity());
+  const int64_t whole = channels / kLanes * kLanes;
+  const int64_t rest = channels - whole;
+  FloatVector largest = rest == 0 ? least : LoadFirst(d, input + whole, rest, least);
+  for (int64_t c = 0; c < whole; c += kLanes) largest = hn::Max(largest, hn::LoadU(d, input + c));
+  largest = hn::MaxOfLanes(d, largest);
+  FloatVector sum = hn::Zero(d);
+  for (int64_t c = 0; c < whole; c += kLanes) {
+    const FloatVector power = hn::Exp(d, hn::Sub(hn::LoadU(d, input + c), largest));
+    sum = hn::Add(sum, power);
+    hn::StoreU(power, d, output + c);
+  }
+  if (rest != 0) {
+    const FloatVector power = hn::Exp(d, hn::Sub(LoadFirst(d, input + whole, rest, largest), largest));
+    sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(rest)), power));
+    StoreFirst(power, d, output + whole, rest);
+  }
+  const FloatVector scale = hn::Div(hn::Set(d, 1), hn::SumOfLanes(d, sum));
+  for (int64_t c = 0; c < channels; c += kLanes) {
+    const int64_t count = std::min(kLanes, channels - c);
+    StoreSome(hn::Mul(LoadSome(d, output + c, count), scale), d, output + c, count);
+  }
+}
+
+}  // namespace
+
+void SoftmaxPanels(const KernelArgs& args, Stream& stream) {
+  const Extent& extent = args.problem->input;
+  const PanelGrid grid(extent.positions());
+  CpuStream::From(stream).ParallelRanges(
+      grid.padded_positions() / kPositionUnit, [&](int64_t, int64_t first, int64_t last) {
+        for (int64_t unit = first; unit < last; ++unit) {
+          const int64_t position = unit * kPositionUnit;
+          const int64_t panel = grid.PanelOf(position);
+          const int64_t begin = grid.Begin(panel);
+          const int64_t offset = begin * extent.channels;
+          const Columns columns{args.inputs[0] + offset, args.output + offset, extent.channels, grid.Width(panel)};
+          SoftmaxPositions(columns, position - begin, position - begin + kPositionUnit);
+        }
+      });
+}
+
+void SoftmaxNchw(const KernelArgs& args, Stream& stream) {
+  const Extent& extent = args.problem->input;
+  const int64_t image_floats = extent.channels * extent.plane();
+  CpuStream::From(stream).ParallelRanges(extent.batch, [&](int64_t, int64_t first, int64_t last) {
+    for (int64_t image = first; image < last; ++image) {
+      const float* input = args.inputs[0] + image * image_floats;
+      float* output = args.output + image * image_floats;
+      if (extent.plane() == 1) {
+        SoftmaxAlong(input, extent.channels, output);
+      } else {
+        SoftmaxPositions({input, output, extent.channels, extent.plane()}, 0, extent.plane());
+      }
+    }
+  });
+}
+
+}  // namespace swizzle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace swizzle::cpu {
+
+bool AcceptsSoftmax(const Problem& problem) { return problem.epilogue == Epilogue{}; }
+
+}  // namespace swizzle::cpu
+#endif  // HWY_ONCE

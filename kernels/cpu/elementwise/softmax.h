@@ -1,0 +1,22 @@
+// Softmax over channels, fp32: rows softmax_panels_f32_<isa> and softmax_nchw_f32_<isa>. The largest value is taken off
+// first, so no exponential overflows; each is good to 1e-6 relative.
+//
+// kPanels and kNchw planes are vectorised across positions; kNchw without a plane ([batch, channels]) along channels.
+#ifndef SWIZZLE_KERNELS_CPU_ELEMENTWISE_SOFTMAX_H_
+#define SWIZZLE_KERNELS_CPU_ELEMENTWISE_SOFTMAX_H_
+
+#include "kernels/backend/kernel_table.h"
+#include "kernels/cpu/runtime/targets.h"
+
+namespace swizzle::cpu {
+
+// The row applies no epilogue.
+bool AcceptsSoftmax(const Problem& problem);
+
+SWIZZLE_DECLARE_PER_TARGET(  //
+    void SoftmaxPanels(const KernelArgs& args, Stream& stream);
+    void SoftmaxNchw(const KernelArgs& args, Stream& stream);)
+
+}  // namespace swizzle::cpu
+
+#endif  // SWIZZLE_KERNELS_CPU_ELEMENTWISE_SOFTMAX_H_

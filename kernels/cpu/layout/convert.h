@@ -1,0 +1,32 @@
+// Layout conversions, fp32: rows convert_<from>_<to>_f32_base, all six directions between kNchw, kPanels and
+// kBlocked16.
+//
+// They copy runs and transpose blocks (transpose.h). Rows convert_<from>_<to>_bf16_base have kPanels in bfloat16, which
+// is rounded or widened on the way.
+#ifndef SWIZZLE_KERNELS_CPU_LAYOUT_CONVERT_H_
+#define SWIZZLE_KERNELS_CPU_LAYOUT_CONVERT_H_
+
+#include "kernels/backend/kernel_table.h"
+
+namespace swizzle::cpu {
+
+// The row applies no epilogue.
+bool AcceptsConvert(const Problem& problem);
+
+// The padding channels of a kBlocked16 output are set to zero; spare positions of kPanels are left alone.
+template <Layout kFrom, Layout kTo>
+void Convert(const KernelArgs& args, Stream& stream);
+
+// kTranspose: row transpose_nchw_f32_base.
+void TransposeNchw(const KernelArgs& args, Stream& stream);
+
+extern template void Convert<Layout::kNchw, Layout::kPanels>(const KernelArgs&, Stream&);
+extern template void Convert<Layout::kNchw, Layout::kBlocked16>(const KernelArgs&, Stream&);
+extern template void Convert<Layout::kPanels, Layout::kNchw>(const KernelArgs&, Stream&);
+extern template void Convert<Layout::kPanels, Layout::kBlocked16>(const KernelArgs&, Stream&);
+extern template void Convert<Layout::kBlocked16, Layout::kNchw>(const KernelArgs&, Stream&);
+extern template void Convert<Layout::kBlocked16, Layout::kPanels>(const KernelArgs&, Stream&);
+
+}  // namespace swizzle::cpu
+
+#endif  // SWIZZLE_KERNELS_CPU_LAYOUT_CONVERT_H_

@@ -1,0 +1,34 @@
+// Which processors a process may use, and how many its cgroup lets it.
+#ifndef SWIZZLE_KERNELS_CPU_RUNTIME_AVAILABLE_CPUS_H_
+#define SWIZZLE_KERNELS_CPU_RUNTIME_AVAILABLE_CPUS_H_
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace swizzle {
+
+// Processors in this process's affinity mask. At least 1.
+int AffinityCpus();
+
+// Processors that this process may use: the affinity mask, cut by the cgroup's cpu.max. At least 1.
+int AvailableCpus();
+
+namespace cpu {
+
+// The smallest quota, in processors, of a process's cgroup and the groups above it; none if there is no limit.
+// `membership` is the text of /proc/self/cgroup; `mount` is where the cgroup file systems are, /sys/fs/cgroup. Knows
+// version 2 (cpu.max) and version 1 (cpu.cfs_quota_us, under the controller's own mount). Inside a container the path
+// in `membership` may not exist under `mount`: the mount's root is then the group.
+std::optional<double> CgroupCpuQuota(const std::string& membership, const std::filesystem::path& mount);
+
+// Numbers of the processors in an affinity mask, ascending. Not empty. The process's is its first thread's: others may
+// have been pinned.
+std::vector<int> AffinityMask();
+std::vector<int> AffinityMaskOfThisThread();
+
+}  // namespace cpu
+}  // namespace swizzle
+
+#endif  // SWIZZLE_KERNELS_CPU_RUNTIME_AVAILABLE_CPUS_H_

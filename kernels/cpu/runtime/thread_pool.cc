@@ -1,0 +1,155 @@
+#include "kernels/cpu/runtime/thread_pool.h"
+
+#include <immintrin.h>
+#include <pthreadpool.h>
+#include <sched.h>
+
+#include <array>
+#include <atomic>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "kernels/base/status.h"
+#include "kernels/cpu/runtime/available_cpus.h"
+
+#if defined(SWIZZLE_THREAD_SANITIZER)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace swizzle::cpu {
+namespace {
+
+// ThreadSanitizer cannot see into the uninstrumented pthreadpool: these two tell it that what is before a Release on
+// `sync` happens before what follows an Acquire of it.
+void Release([[maybe_unused]] void* sync) {
+#if defined(SWIZZLE_THREAD_SANITIZER)
+  __tsan_release(sync);
+#endif
+}
+
+void Acquire([[maybe_unused]] void* sync) {
+#if defined(SWIZZLE_THREAD_SANITIZER)
+  __tsan_acquire(sync);
+#endif
+}
+
+// Of a pool's worker, from when the pool is made; 0 for every other thread, callers among them.
+thread_local int64_t thread_slot = 0;
+
+struct Job {
+  ThreadPool::Task task;
+  void* context;
+};
+
+void RunTask(void* opaque, size_t index) {
+  Acquire(opaque);
+  Job* job = static_cast<Job*>(opaque);
+  job->task(job->context, thread_slot, static_cast<int64_t>(index));
+  Release(opaque);
+}
+
+// One call for each thread of a pool, none of which ends before all have begun: so each thread makes one.
+struct Meeting {
+  absl::FunctionRef<void()> each;
+  int threads;
+  std::atomic<int> begun = 0;
+};
+
+void Attend(void* opaque, size_t) {
+  Acquire(opaque);
+  auto* meeting = static_cast<Meeting*>(opaque);
+  meeting->each();
+  ++meeting->begun;
+  while (meeting->begun < meeting->threads) std::this_thread::yield();
+  Release(opaque);
+}
+
+// Calls `each` once on each thread, the caller's too.
+void RunOnEach(pthreadpool* pool, int threads, absl::FunctionRef<void()> each) {
+  Meeting meeting{each, threads};
+  Release(&meeting);
+  pthreadpool_parallelize_1d(pool, Attend, &meeting, static_cast<size_t>(threads), PTHREADPOOL_FLAG_YIELD_WORKERS);
+  Acquire(&meeting);
+}
+
+// The calling thread. Where the system refuses, it goes on as it was.
+void KeepTo(std::span<const int> cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) CPU_SET(cpu, &set);
+  sched_setaffinity(0, sizeof(set), &set);
+}
+
+void DoNothing(void*, size_t) {}
+
+// On the calling thread, as long as it lives; on a pool's threads its own flag does this.
+class DenormalsAreZero {
+ public:
+  DenormalsAreZero() : before_(_mm_getcsr()) { _mm_setcsr(before_ | kFlushResults | kFlushOperands); }
+  ~DenormalsAreZero() { _mm_setcsr(before_); }
+
+ private:
+  static constexpr unsigned kFlushResults = 0x8000, kFlushOperands = 0x0040;
+  const unsigned before_;
+};
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) : threads_(threads), pool_(threads > 1 ? pthreadpool_create(threads) : nullptr) {
+  SWIZZLE_CHECK(threads == 1 || pool_ != nullptr);
+  if (pool_ == nullptr) return;
+  std::atomic<int> workers = 0;
+  RunOnEach(pool_.get(), threads, [&, caller = std::this_thread::get_id()] {
+    if (std::this_thread::get_id() != caller) thread_slot = ++workers;
+  });
+}
+
+ThreadPool::~ThreadPool() = default;
+
+void ThreadPool::Destroy::operator()(pthreadpool* pool) const { pthreadpool_destroy(pool); }
+
+void ThreadPool::Pin(int first) {
+  cpus_ = AffinityMask();
+  first_cpu_ = first;
+}
+
+void ThreadPool::PinThreads() {
+  const auto pin = [this] { KeepTo(std::array{CpuOf(thread_slot)}); };
+  if (pool_ == nullptr || workers_pinned_) {
+    pin();
+  } else {
+    RunOnEach(pool_.get(), threads_, pin);
+  }
+  workers_pinned_ = caller_pinned_ = true;
+}
+
+void ThreadPool::Run(int64_t tasks, Task task, void* context) {
+  if (!cpus_.empty() && !caller_pinned_) PinThreads();
+  if (pool_ == nullptr || tasks == 1) {
+    const DenormalsAreZero guard;
+    for (int64_t i = 0; i < tasks; ++i) task(context, 0, i);
+    return;
+  }
+  Job job{task, context};
+  Release(&job);
+  pthreadpool_parallelize_1d(pool_.get(), RunTask, &job, static_cast<size_t>(tasks),
+                             PTHREADPOOL_FLAG_DISABLE_DENORMALS);
+  Acquire(&job);
+  spinning_ = true;
+}
+
+int64_t ThreadPool::BestTasks() const {
+  constexpr int64_t kTasksPerThread = 4;
+  return threads_ == 1 ? 1 : threads_ * kTasksPerThread;
+}
+
+void ThreadPool::Rest() {
+  if (std::exchange(caller_pinned_, false)) KeepTo(cpus_);
+  if (!spinning_) return;
+  pthreadpool_parallelize_1d(pool_.get(), DoNothing, nullptr, threads_, PTHREADPOOL_FLAG_YIELD_WORKERS);
+  spinning_ = false;
+}
+
+}  // namespace swizzle::cpu

@@ -1,0 +1,25 @@
+// Layer normalisation over channels, fp32: rows layer_norm_<layout>_dense_f32_<isa>, kPanels (across positions) and
+// kNchw (along the channels of each token), and layer_norm_panels_dense_bf16_<isa>.
+//
+// The corrected two-pass algorithm (Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983,
+// section 2): the second pass sums the differences from the rounded mean beside their squares, and takes what they
+// leave off both the mean and the variance. Large means cost no places.
+#ifndef SWIZZLE_KERNELS_CPU_TOKENS_LAYER_NORM_H_
+#define SWIZZLE_KERNELS_CPU_TOKENS_LAYER_NORM_H_
+
+#include <memory>
+
+#include "kernels/backend/kernel_table.h"
+#include "kernels/cpu/runtime/targets.h"
+
+namespace swizzle::cpu {
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareLayerNorm(const Weight& weight, const Problem& problem);
+
+SWIZZLE_DECLARE_PER_TARGET(  //
+    void LayerNormPanels(const KernelArgs& args, Stream& stream);
+    void LayerNormNchw(const KernelArgs& args, Stream& stream);)
+
+}  // namespace swizzle::cpu
+
+#endif  // SWIZZLE_KERNELS_CPU_TOKENS_LAYER_NORM_H_

@@ -1,0 +1,136 @@
+#include "kernels/cpu/tokens/token_reduction.h"
+
+#include "kernels/cpu/tokens/token_layout.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/tokens/token_reduction.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h.
+#include "kernels/cpu/runtime/cpu_stream.h"
+#include "kernels/cpu/simd/elements-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace swizzle::cpu::HWY_NAMESPACE {
+namespace {
+
+template <typename T>
+HWY_INLINE FloatVector LoadSome(const T* from, int64_t count) {
+  const FloatTag d;
+  return count >= kLanes ? LoadAll(from) : LoadFirst(d, from, count, hn::Zero(d));
+}
+
+// The sum of `count` neighbours whose bias, where there is one, is 0.
+template <typename T>
+float SumRun(const T* values, const float* bias, int64_t count) {
+  const FloatTag d;
+  FloatVector sum = hn::Zero(d);
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const FloatVector some = LoadSome(values + i, count - i);
+    if (bias == nullptr) {
+      sum = hn::Add(sum, some);
+    } else {
+      sum = hn::Add(sum, hn::IfThenElseZero(hn::Eq(LoadSome(bias + i, count - i), hn::Zero(d)), some));
+    }
+  }
+  return hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
+// The means of up to kLanes neighbouring channels of `tokens` tokens, `stride` floats apart.
+void MeanChannels(const float* values, const float* bias, int64_t stride, int64_t tokens, int64_t channels, float scale,
+                  float* means) {
+  const FloatTag d;
+  FloatVector sum = hn::Zero(d);
+  for (int64_t i = 0; i < tokens; ++i) {
+    if (bias == nullptr || bias[i] == 0.0f) sum = hn::Add(sum, LoadSome(values + i * stride, channels));
+  }
+  const FloatVector mean = hn::Mul(sum, hn::Set(d, scale));
+  if (channels >= kLanes) return hn::StoreU(mean, d, means);
+  StoreFirst(mean, d, means, channels);
+}
+
+template <typename T>
+void MeanTokensPanelsOf(const KernelArgs& args, Stream& stream) {
+  const Problem& problem = *args.problem;
+  const int64_t channels = problem.input.channels;
+  const TokenMatrix from(problem.input.batch, channels, Layout::kPanels);
+  const TokenMatrix to(problem.output.batch, channels, Layout::kPanels);
+  CpuStream::From(stream).ParallelRanges(problem.output.batch * channels, [&](int64_t, int64_t first, int64_t last) {
+    for (int64_t item = first; item < last; ++item) {
+      const int64_t sequence = item / channels, channel = item % channels;
+      const int64_t begin = args.sequences->begins[sequence], end = args.sequences->begins[sequence + 1];
+      float sum = 0;
+      for (int64_t token = begin; token < end;) {
+        const TokenRun run = from.RunAt(token);
+        const int64_t count = std::min(run.tokens, end - token);
+        sum += SumRun(InputAs<T>(args, 0) + run.offset + channel * run.channel_stride, BiasFrom(args, token), count);
+        token += count;
+      }
+      const TokenRun mean = to.RunAt(sequence);
+      StoreFloat(sum * MeanScale(args, begin, end), OutputAs<T>(args) + mean.offset + channel * mean.channel_stride);
+    }
+  });
+}
+
+}  // namespace
+
+void MeanTokensPanels(const KernelArgs& args, Stream& stream) {
+  if (IsBfloat16(*args.problem, Layout::kPanels)) return MeanTokensPanelsOf<Bfloat16>(args, stream);
+  MeanTokensPanelsOf<float>(args, stream);
+}
+
+void MeanTokensNchw(const KernelArgs& args, Stream& stream) {
+  const int64_t channels = args.problem->input.channels;
+  const int64_t vectors = (channels + kLanes - 1) / kLanes;
+  const int64_t items = args.problem->output.batch * vectors;
+  CpuStream::From(stream).ParallelRanges(items, [&](int64_t, int64_t first, int64_t last) {
+    for (int64_t item = first; item < last; ++item) {
+      const int64_t sequence = item / vectors, channel = item % vectors * kLanes;
+      const int64_t begin = args.sequences->begins[sequence], end = args.sequences->begins[sequence + 1];
+      MeanChannels(args.inputs[0] + begin * channels + channel, BiasFrom(args, begin), channels, end - begin,
+                   channels - channel, MeanScale(args, begin, end), args.output + sequence * channels + channel);
+    }
+  });
+}
+
+}  // namespace swizzle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace swizzle::cpu {
+namespace {
+
+// The token that Problem::token means, among those of the batch.
+int64_t SelectedToken(const KernelArgs& args, int64_t sequence) {
+  const int64_t begin = args.sequences->begins[sequence], end = args.sequences->begins[sequence + 1];
+  const int64_t token = args.problem->token + (args.problem->token < 0 ? end : begin);
+  return token < begin || token >= end ? end - 1 : token;
+}
+
+template <Layout kLayout, typename T>
+void SelectTokenOf(const KernelArgs& args, Stream& stream) {
+  const Problem& problem = *args.problem;
+  const int64_t channels = problem.input.channels;
+  const TokenMatrix from(problem.input.batch, channels, kLayout), to(problem.output.batch, channels, kLayout);
+  CpuStream::From(stream).ParallelRanges(problem.output.batch, [&](int64_t, int64_t first, int64_t last) {
+    for (int64_t sequence = first; sequence < last; ++sequence) {
+      const TokenRun source = from.RunAt(SelectedToken(args, sequence)), target = to.RunAt(sequence);
+      const T* values = InputAs<T>(args, 0) + source.offset;
+      T* selected = OutputAs<T>(args) + target.offset;
+      for (int64_t c = 0; c < channels; ++c) selected[c * target.channel_stride] = values[c * source.channel_stride];
+    }
+  });
+}
+
+}  // namespace
+
+template <Layout kLayout>
+void SelectToken(const KernelArgs& args, Stream& stream) {
+  if (IsBfloat16(*args.problem, kLayout)) return SelectTokenOf<kLayout, Bfloat16>(args, stream);
+  SelectTokenOf<kLayout, float>(args, stream);
+}
+
+template void SelectToken<Layout::kPanels>(const KernelArgs&, Stream&);
+template void SelectToken<Layout::kNchw>(const KernelArgs&, Stream&);
+
+}  // namespace swizzle::cpu
+#endif  // HWY_ONCE

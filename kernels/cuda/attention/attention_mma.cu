@@ -1,0 +1,353 @@
+#include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/attention/attention_mma.h"
+#include "kernels/cuda/attention/attention_operands.cuh"
+#include "kernels/cuda/tensor_core/mma.cuh"
+
+namespace swizzle::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kWarpQueries = 16;
+constexpr int kQueries = kThreads / 32 * kWarpQueries;
+constexpr int kStages = 2;  // tiles of keys and values in shared memory
+constexpr int kPieceBytes = 16;
+constexpr int kMostChannels = 128;
+
+// kSize bounds the channels of a head, and is a multiple of 32.
+template <typename Element, int kSize>
+struct Shape {
+  using T = Element;
+  static constexpr bool kHalf = sizeof(T) == 2;
+  static constexpr int kKeys = kSize * sizeof(T) > 256 ? 32 : 64;  // of a tile
+  static constexpr int kPieceElements = kPieceBytes / sizeof(T);
+  static constexpr int kPieces = kSize / kPieceElements;
+  static constexpr int kSteps = kPieces / 2;  // of one matrix instruction each, along a head's channels
+  static constexpr int kOctets = kKeys / 8, kChannelOctets = kSize / 8;
+  static constexpr int kPitch = (kPieces + 1) * kPieceBytes;  // eight rows of a column lie in all banks
+  static constexpr int kMatrixBytes = kKeys * kPitch;
+  static constexpr int kStageBytes = 2 * kMatrixBytes;  // keys, then values
+  static constexpr int kSharedBytes = kStages * kStageBytes;
+};
+
+// c += a * b; of 32 bytes of each row of a and column of b.
+template <typename T>
+__device__ void Multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  if constexpr (std::is_same_v<T, __half>) {
+    MmaHalf(c, a, b0, b1);
+  } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    MmaBfloat16(c, a, b0, b1);
+  } else {
+    MmaTf32(c, a, b0, b1);
+  }
+}
+
+template <typename T>
+__device__ uint32_t PackPair(float x, float y) {
+  if constexpr (std::is_same_v<T, __half>) return PackHalves(x, y);
+  return PackBfloat16s(x, y);
+}
+
+// Elements as Multiply takes them.
+template <typename T>
+__device__ uint32_t Operand(uint32_t bits) {
+  if constexpr (sizeof(T) == 2) return bits;
+  return RoundToTf32(__uint_as_float(bits));
+}
+
+// A tile's rows [0, rows) of a head's `size` channels to shared memory; what is beyond them is zero there.
+template <typename S>
+__device__ void CopyRows(const typename S::T* from, int64_t token_stride, int size, int rows, uint32_t to) {
+  constexpr int kStep = kThreads / S::kPieces;  // rows that the block copies at once
+  const int first = static_cast<int>(threadIdx.x) / S::kPieces, piece = static_cast<int>(threadIdx.x) % S::kPieces;
+  if (piece * S::kPieceElements >= size) rows = 0;
+  const auto* source = from + first * token_stride + piece * S::kPieceElements;
+  to += first * S::kPitch + piece * kPieceBytes;
+#pragma unroll
+  for (int row = 0; row < S::kKeys; row += kStep) {
+    const bool real = first + row < rows;
+    CopyAsync(to + row * S::kPitch, real ? source + row * token_stride : from, real);
+  }
+}
+
+// What a warp knows of its queries; rows g and g + 8 are a lane's.
+template <typename S>
+struct Group {
+  uint32_t queries[S::kSteps][4];
+  float sums[S::kChannelOctets][4];
+  float largest[2];  // scores
+  float totals[2];   // of the lane's weights
+
+  // `from` is the first query's head; `rows` of them are real.
+  __device__ Group(const typename S::T* from, int64_t token_stride, int size, int rows) {
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+    for (int step = 0; step < S::kSteps; ++step) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int row = g + i % 2 * 8, piece = 2 * step + i / 2;
+        const bool real = row < rows && piece * S::kPieceElements < size;
+        const auto* at = reinterpret_cast<const uint32_t*>(from + row * token_stride + piece * S::kPieceElements) + t;
+        queries[step][i] = real ? Operand<typename S::T>(*at) : 0;
+      }
+    }
+#pragma unroll
+    for (auto& octet : sums) {
+#pragma unroll
+      for (float& sum : octet) sum = 0;
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      largest[r] = -INFINITY;
+      totals[r] = 0;
+    }
+  }
+};
+
+// scores[j] = queries by keys 8j to 8j + 7 of the tile.
+template <typename S>
+__device__ void Scores(uint32_t keys, int qk_size, const Group<S>& group, float (&scores)[S::kOctets][4]) {
+  using T = typename S::T;
+  const int lane = threadIdx.x % 32;
+  // Matrices: pieces alternate, then octets of keys.
+  const uint32_t row = keys + (lane / 16 * 8 + lane % 8) * S::kPitch + lane / 8 % 2 * kPieceBytes;
+#pragma unroll
+  for (int step = 0; step < S::kSteps; ++step) {
+    if (2 * step * S::kPieceElements >= qk_size) break;
+#pragma unroll
+    for (int j = 0; j < S::kOctets; j += 2) {
+      uint32_t b[4];
+      LoadMatrices(b, row + j * 8 * S::kPitch + 2 * step * kPieceBytes);
+      Multiply<T>(scores[j], group.queries[step], Operand<T>(b[0]), Operand<T>(b[1]));
+      Multiply<T>(scores[j + 1], group.queries[step], Operand<T>(b[2]), Operand<T>(b[3]));
+    }
+  }
+}
+
+// Scales scores, adds the keys' biases and takes out what the queries do not attend to. `first` is the tile's first
+// key, of which `keys` belong to the sequence; `query` is the warp's first in the block.
+template <typename S>
+__device__ void Mask(const AttentionOperands<typename S::T>& op, int first, int keys, const TilePattern& pattern,
+                     int query, float (&scores)[S::kOctets][4]) {
+  if (keys >= S::kKeys && op.key_bias == nullptr && pattern.words == nullptr) {
+#pragma unroll
+    for (auto& octet : scores) {
+#pragma unroll
+      for (float& score : octet) score *= op.scale;
+    }
+    return;
+  }
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+  for (int j = 0; j < S::kOctets; ++j) {
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const int key = 8 * j + 2 * t + e;
+      const float bias = op.key_bias != nullptr && key < keys ? op.key_bias[first + key] * kLog2E : 0.0f;
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        float& score = scores[j][2 * r + e];
+        score = key < keys ? fmaf(score, op.scale, bias) : -INFINITY;
+      }
+    }
+  }
+  if (pattern.words == nullptr) return;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+#pragma unroll
+    for (int part = 0; part < S::kKeys / 32; ++part) {
+      const uint32_t word = pattern.Word(query + g + 8 * r, part) >> (2 * t);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          if ((word >> (8 * j + e) & 1) == 0) scores[4 * part + j][2 * r + e] = -INFINITY;
+        }
+      }
+    }
+  }
+}
+
+// Scores become weights, powers of two relative to the largest score so far; what was summed follows.
+template <typename S>
+__device__ void Weigh(Group<S>& group, float (&scores)[S::kOctets][4]) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    float largest = group.largest[r];
+#pragma unroll
+    for (int j = 0; j < S::kOctets; ++j) largest = fmaxf(largest, fmaxf(scores[j][2 * r], scores[j][2 * r + 1]));
+    largest = MaxOfLanes<4>(largest);
+    const float reference = largest == -INFINITY ? 0.0f : largest;  // nothing but masked keys
+    const float growth = PowerOfTwo(group.largest[r] - reference);
+    group.largest[r] = largest;
+    group.totals[r] *= growth;
+#pragma unroll
+    for (auto& sum : group.sums) {
+      sum[2 * r] *= growth;
+      sum[2 * r + 1] *= growth;
+    }
+#pragma unroll
+    for (int j = 0; j < S::kOctets; ++j) {
+#pragma unroll
+      for (int e = 2 * r; e < 2 * r + 2; ++e) {
+        scores[j][e] = PowerOfTwo(scores[j][e] - reference);
+        group.totals[r] += scores[j][e];
+      }
+    }
+  }
+}
+
+// sums += weights by values, in FP16 and BF16.
+template <typename S>
+__device__ void AddHalfValues(uint32_t values, int vo_size, const float (&weights)[S::kOctets][4], Group<S>& group) {
+  using T = typename S::T;
+  const int lane = threadIdx.x % 32;
+  // Matrices: octets of keys alternate, then pieces.
+  const uint32_t row = values + lane % 16 * S::kPitch + lane / 16 * kPieceBytes;
+#pragma unroll
+  for (int j = 0; j < S::kOctets; j += 2) {
+    const uint32_t a[4] = {PackPair<T>(weights[j][0], weights[j][1]), PackPair<T>(weights[j][2], weights[j][3]),
+                           PackPair<T>(weights[j + 1][0], weights[j + 1][1]),
+                           PackPair<T>(weights[j + 1][2], weights[j + 1][3])};
+#pragma unroll
+    for (int piece = 0; piece < S::kPieces; piece += 2) {
+      if (piece * S::kPieceElements >= vo_size) break;
+      uint32_t b[4];
+      LoadTransposed(b, row + j * 8 * S::kPitch + piece * kPieceBytes);
+      Multiply<T>(group.sums[piece], a, b[0], b[1]);
+      Multiply<T>(group.sums[piece + 1], a, b[2], b[3]);
+    }
+  }
+}
+
+// The same in TF32: key 2t of an octet is number t, and key 2t + 1 number t + 4.
+template <typename S>
+__device__ void AddSingleValues(const char* values, int vo_size, const float (&weights)[S::kOctets][4],
+                                Group<S>& group) {
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+  for (int j = 0; j < S::kOctets; ++j) {
+    const float in_order[4] = {weights[j][0], weights[j][2], weights[j][1], weights[j][3]};
+    uint32_t a[4], rest[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      a[i] = RoundToTf32(in_order[i]);
+      rest[i] = RoundToTf32(in_order[i] - __uint_as_float(a[i]));
+    }
+    const char* row = values + (8 * j + 2 * t) * S::kPitch + g * static_cast<int>(sizeof(float));
+#pragma unroll
+    for (int octet = 0; octet < S::kChannelOctets; ++octet) {
+      if (8 * octet >= vo_size) break;
+      const char* at = row + 2 * octet * kPieceBytes;
+      const uint32_t b0 = RoundToTf32(*reinterpret_cast<const float*>(at));
+      const uint32_t b1 = RoundToTf32(*reinterpret_cast<const float*>(at + S::kPitch));
+      MmaTf32(group.sums[octet], rest, b0, b1);
+      MmaTf32(group.sums[octet], a, b0, b1);
+    }
+  }
+}
+
+template <typename S>
+__device__ void AttendStage(const AttentionOperands<typename S::T>& op, const AttentionWork& work, int first,
+                            const char* stage, Group<S>& group) {
+  float scores[S::kOctets][4] = {};
+  Scores<S>(SharedAddress(stage), op.qk_size, group, scores);
+  const int query = static_cast<int>(threadIdx.x) / 32 * kWarpQueries;
+  Mask<S>(op, first, work.end - first, TilePattern(op, work, first), query, scores);
+  Weigh<S>(group, scores);
+  if constexpr (S::kHalf) {
+    AddHalfValues<S>(SharedAddress(stage + S::kMatrixBytes), op.vo_size, scores, group);
+  } else {
+    AddSingleValues<S>(stage + S::kMatrixBytes, op.vo_size, scores, group);
+  }
+}
+
+// `to` is the warp's first query's head, of which `rows` are real.
+template <typename S>
+__device__ void WriteOutput(typename S::T* to, int64_t token_stride, int size, int rows, const Group<S>& group) {
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const float total = SumOfLanes<4>(group.totals[r]);
+    const float scale = total == 0 ? 0.0f : 1 / total;
+    const int row = g + 8 * r;
+    if (row >= rows) continue;
+#pragma unroll
+    for (int octet = 0; octet < S::kChannelOctets; ++octet) {
+      const int channel = 8 * octet + 2 * t;
+      const float pair[2] = {group.sums[octet][2 * r] * scale, group.sums[octet][2 * r + 1] * scale};
+      if (channel < size) StorePack<2>(pair, to + row * token_stride + channel);
+    }
+  }
+}
+
+template <typename S>
+__global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ AttentionOperands<typename S::T> op) {
+  extern __shared__ __align__(16) char shared[];
+  const AttentionWork work = FindAttentionWork(op, kQueries);
+  if (work.first >= work.end) return;
+  const int64_t qk_head = int64_t{blockIdx.y} * op.qk_size, vo_head = int64_t{blockIdx.y} * op.vo_size;
+  // The next tile from this key on that any query attends to; the threads are in step where there is one.
+  const auto tile_from = [&](int first) {
+    while (first < work.end && !TilePattern(op, work, first).Any(kQueries, S::kKeys / 32)) first += S::kKeys;
+    return first;
+  };
+  const auto copy = [&](int first, char* stage) {
+    const int keys = work.end - first;
+    CopyRows<S>(op.keys + first * op.query.token + qk_head, op.query.token, op.qk_size, keys, SharedAddress(stage));
+    CopyRows<S>(op.values + first * op.value.token + vo_head, op.value.token, op.vo_size, keys,
+                SharedAddress(stage + S::kMatrixBytes));
+  };
+  int tile = work.spare ? work.end : tile_from(work.begin);
+  if (tile < work.end) copy(tile, shared);
+  CommitCopies();
+  const int query = work.first + static_cast<int>(threadIdx.x) / 32 * kWarpQueries;
+  const int rows = work.spare ? 0 : work.end - query;
+  Group<S> group(op.queries + query * op.query.token + qk_head, op.query.token, op.qk_size, rows);
+  for (int stage = 0; tile < work.end; stage ^= 1) {
+    const int next = tile_from(tile + S::kKeys);
+    if (next < work.end) copy(next, shared + (stage ^ 1) * S::kStageBytes);
+    CommitCopies();
+    WaitForCopies<1>();
+    __syncthreads();
+    AttendStage<S>(op, work, tile, shared + stage * S::kStageBytes, group);
+    tile = next;
+  }
+  WriteOutput<S>(op.output + query * op.out.token + vo_head, op.out.token, op.vo_size, work.end - query, group);
+}
+
+template <typename S>
+void Launch(const AttentionOperands<typename S::T>& op, int heads, Stream& stream) {
+  if (S::kSharedBytes > 48 * 1024) {
+    cudaFuncSetAttribute(AttendTile<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kSharedBytes);
+  }
+  const dim3 grid(AttentionBlocks(op, kQueries), static_cast<unsigned>(heads));
+  AttendTile<S><<<grid, kThreads, S::kSharedBytes, QueueOf(stream)>>>(op);
+}
+
+}  // namespace
+
+bool AcceptsAttentionMma(const Problem& problem) {
+  const int64_t heads = problem.attention.heads;
+  const auto fits = [&](int64_t channels) {
+    const int64_t size = channels / heads;
+    return size <= kMostChannels && size * static_cast<int64_t>(ElementBytes(problem.dtype)) % kPieceBytes == 0;
+  };
+  return fits(KeyChannels(problem)) && fits(problem.output.channels) && AcceptsMaskedAttention(problem);
+}
+
+template <DType kDType>
+void AttendMma(const KernelArgs& args, Stream& stream) {
+  using T = Element<kDType>;
+  const auto op = AttentionOperandsOf<Layout::kNhwc, kDType>(args);
+  const int heads = args.problem->attention.heads;
+  const int size = std::max(op.qk_size, op.vo_size);
+  if (size <= 32) return Launch<Shape<T, 32>>(op, heads, stream);
+  if (size <= 64) return Launch<Shape<T, 64>>(op, heads, stream);
+  Launch<Shape<T, kMostChannels>>(op, heads, stream);
+}
+
+template void AttendMma<DType::kFloat32>(const KernelArgs&, Stream&);
+template void AttendMma<DType::kFloat16>(const KernelArgs&, Stream&);
+template void AttendMma<DType::kBFloat16>(const KernelArgs&, Stream&);
+
+}  // namespace swizzle::cuda

@@ -1,0 +1,127 @@
+// What the kernels of dense attention over packed sequences share: where operands lie, and which tokens are a block's.
+#ifndef SWIZZLE_KERNELS_CUDA_ATTENTION_ATTENTION_OPERANDS_CUH_
+#define SWIZZLE_KERNELS_CUDA_ATTENTION_ATTENTION_OPERANDS_CUH_
+
+#include "kernels/cuda/attention/attention_pattern.h"
+#include "kernels/cuda/runtime/elements.cuh"
+
+namespace swizzle::cuda {
+
+inline constexpr float kLog2E = 1.44269504f;
+
+// Where (channel, token) lies; in elements.
+struct TokenStrides {
+  int64_t channel, token;
+};
+
+template <typename T>
+struct AttentionOperands {
+  const T* queries;
+  const T* keys;
+  const T* values;
+  T* output;
+  TokenStrides query, value, out;  // keys lie as queries do
+  int qk_size, vo_size;            // channels of a head
+  const int32_t* begins;
+  const float* key_bias;    // or null
+  const uint32_t* allowed;  // [query][allowed_words], see DeviceAttentionBits; or null: every key is
+  int allowed_words;
+  int sequences, tokens;
+  float scale;  // to units of log(2), in which scores are kept
+};
+
+template <Layout kLayout, DType kDType>
+AttentionOperands<Element<kDType>> AttentionOperandsOf(const KernelArgs& args) {
+  using T = Element<kDType>;
+  const Problem& problem = *args.problem;
+  const Sequences& sequences = *args.sequences;
+  const int64_t tokens = problem.input.batch, qk = KeyChannels(problem), vo = problem.output.channels;
+  const bool packed = problem.attention.packed;
+  const auto strides = [&](int64_t channels) {
+    return kLayout == Layout::kRows ? TokenStrides{RowStride(tokens), 1} : TokenStrides{1, channels};
+  };
+  const TokenStrides query = strides(problem.input.channels);
+  const T* const first = InputAs<T>(args, 0);
+  const auto* bits =
+      problem.op == Op::kSparseAttention ? static_cast<const DeviceAttentionBits*>(args.weight) : nullptr;
+  return {.queries = first,
+          .keys = packed ? first + qk * query.channel : InputAs<T>(args, 1),
+          .values = packed ? first + 2 * qk * query.channel : InputAs<T>(args, 2),
+          .output = OutputAs<T>(args),
+          .query = query,
+          .value = packed ? query : strides(vo),
+          .out = strides(vo),
+          .qk_size = static_cast<int>(qk / problem.attention.heads),
+          .vo_size = static_cast<int>(vo / problem.attention.heads),
+          .begins = sequences.begins.data(),
+          .key_bias = sequences.key_bias.empty() ? nullptr : sequences.key_bias.data(),
+          .allowed = bits == nullptr ? nullptr : bits->bits(),
+          .allowed_words = bits == nullptr ? 0 : bits->words(),
+          .sequences = static_cast<int>(sequences.count()),
+          .tokens = static_cast<int>(tokens),
+          .scale = problem.attention.scale * kLog2E};
+}
+
+// The tokens of a block: queries [first, first + those of a tile) of [begin, end); `spare` are of no sequence.
+struct AttentionWork {
+  int first, begin, end;
+  bool spare;
+};
+
+// Blocks that see to all tiles of `queries`; see attention.h.
+template <typename T>
+unsigned AttentionBlocks(const AttentionOperands<T>& op, int queries) {
+  return static_cast<unsigned>(op.tokens / queries + op.sequences + 1);
+}
+
+template <typename T>
+__device__ AttentionWork FindAttentionWork(const AttentionOperands<T>& op, int queries) {
+  const int tile = blockIdx.x;
+  // The last sequence, the spare tokens being one more, whose tiles start at or before this one.
+  int low = 0, high = op.sequences;
+  while (low < high) {
+    const int middle = (low + high + 1) / 2;
+    if (op.begins[middle] / queries + middle <= tile) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  AttentionWork work;
+  work.spare = low == op.sequences;
+  work.begin = op.begins[low];
+  work.end = work.spare ? op.tokens : op.begins[low + 1];
+  work.first = work.begin + (tile - (work.begin / queries + low)) * queries;
+  return work;
+}
+
+// Which keys of a tile of 32 * words a block's queries attend to.
+struct TilePattern {
+  const uint32_t* words;  // of the block's first query and the tile's first key; null: all
+  int pitch;              // from query to query
+  int queries;            // of the block, that belong to the sequence
+
+  // Of the tile of keys that begins with `key` of the sequence.
+  template <typename T>
+  __device__ TilePattern(const AttentionOperands<T>& op, const AttentionWork& work, int key)
+      : words(op.allowed == nullptr
+                  ? nullptr
+                  : op.allowed + int64_t{work.first - work.begin} * op.allowed_words + (key - work.begin) / 32),
+        pitch(op.allowed_words),
+        queries(work.end - work.first) {}
+
+  __device__ uint32_t Word(int query, int part) const {
+    return words == nullptr ? ~0u : words[min(query, queries - 1) * pitch + part];
+  }
+  // Whether any of `rows` queries attends to any key of `parts` words. REQUIRES: all threads of the block call it; they
+  // are then in step.
+  __device__ bool Any(int rows, int parts) const {
+    uint32_t any = words == nullptr ? 1 : 0;
+    for (int i = threadIdx.x; words != nullptr && i < parts * rows; i += blockDim.x) any |= Word(i / parts, i % parts);
+    return __syncthreads_or(any != 0) != 0;
+  }
+};
+
+}  // namespace swizzle::cuda
+
+#endif  // SWIZZLE_KERNELS_CUDA_ATTENTION_ATTENTION_OPERANDS_CUH_

@@ -1,0 +1,115 @@
+#include "kernels/cuda/attention/sparse_attention_rows.h"
+
+#include <cuda_runtime.h>
+
+#include <utility>
+
+#include "kernels/cuda/attention/sparse_attention.h"
+#include "kernels/cuda/runtime/queue.h"
+
+namespace swizzle::cuda {
+namespace {
+
+template <typename Held>
+class HeldWeight final : public PackedWeight {
+ public:
+  explicit HeldWeight(Held held) : held_(std::move(held)) {}
+  static const Held& From(const KernelArgs& args) { return static_cast<const HeldWeight*>(args.weight)->held_; }
+  size_t bytes() const override { return held_.bytes(); }
+
+ private:
+  Held held_;
+};
+using TilesWeight = HeldWeight<DeviceAttentionTiles>;
+using PatternWeight = HeldWeight<DeviceAttentionPattern>;
+
+int HeadDim(const Problem& problem) { return static_cast<int>(problem.input.channels / problem.attention.heads); }
+
+bool HasUsualHeads(const Problem& problem) {
+  const int size = HeadDim(problem);
+  return problem.input.channels == problem.output.channels && (size == 32 || size == 64 || size == 128);
+}
+
+// The operands of one sequence, which begins `offset` tokens after the first.
+SparseAttentionArgs ArgsOf(const KernelArgs& args, int64_t offset) {
+  const Problem& problem = *args.problem;
+  const int64_t channels = problem.input.channels;
+  const auto bytes = static_cast<std::ptrdiff_t>(offset * channels * static_cast<int64_t>(ElementBytes(problem.dtype)));
+  const auto input = [&](size_t i) {
+    return HeadMatrices{reinterpret_cast<const std::byte*>(args.inputs[i]) + bytes, channels, HeadDim(problem)};
+  };
+  return {.dtype = problem.dtype,
+          .queries = input(0),
+          .keys = input(1),
+          .values = input(2),
+          .output = {reinterpret_cast<std::byte*>(args.output) + bytes, channels, HeadDim(problem)},
+          .heads = problem.attention.heads,
+          .head_dim = HeadDim(problem),
+          .scale = problem.attention.scale};
+}
+
+// What the workspace's size depends on: that there are values is part of it.
+SparseAttentionArgs ArgsOf(const Problem& problem) {
+  SparseAttentionArgs args;
+  args.values.data = &problem;
+  args.dtype = problem.dtype;
+  args.heads = problem.attention.heads;
+  args.head_dim = HeadDim(problem);
+  return args;
+}
+
+// Calls run(args of a sequence) for each whole one, and clears what is left.
+template <typename Run>
+void ForEachSequence(const KernelArgs& args, Stream& stream, const Run& run) {
+  const Problem& problem = *args.problem;
+  const int64_t length = problem.attention.length, tokens = problem.input.batch;
+  int64_t token = 0;
+  for (; token + length <= tokens; token += length) run(ArgsOf(args, token));
+  if (token == tokens) return;
+  const size_t row = static_cast<size_t>(problem.output.channels) * ElementBytes(problem.dtype);
+  cudaMemsetAsync(reinterpret_cast<std::byte*>(args.output) + static_cast<size_t>(token) * row, 0,
+                  static_cast<size_t>(tokens - token) * row, QueueOf(stream));
+}
+
+}  // namespace
+
+bool AcceptsFusedAttention(const Problem& problem) {
+  constexpr int kMostHeads = 341;
+  return HasUsualHeads(problem) && problem.attention.heads <= kMostHeads;
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareFusedAttention(const Weight& weight, const Problem& problem) {
+  const auto& pattern = std::get<AttentionPattern>(weight.matrix);
+  const AttentionTileShape shape = FusedTileShape(problem.dtype, HeadDim(problem), DetectAttentionStructure(pattern));
+  SWIZZLE_ASSIGN_OR_RETURN(auto tiles, DeviceAttentionTiles::Make(AttentionTiles::Cut(pattern, shape)));
+  return std::make_unique<TilesWeight>(std::move(tiles));
+}
+
+size_t FusedAttentionWorkspaceBytes(const Problem& problem) {
+  return FusedWorkspaceBytes(ArgsOf(problem), problem.attention.length);
+}
+
+void RunFusedAttention(const KernelArgs& args, Stream& stream) {
+  ForEachSequence(args, stream, [&](const SparseAttentionArgs& sequence) {
+    FusedSparseAttention(sequence, TilesWeight::From(args), args.workspace, QueueOf(stream));
+  });
+}
+
+bool AcceptsAttentionInParts(const Problem& problem) { return HasUsualHeads(problem); }
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareAttentionInParts(const Weight& weight, const Problem&) {
+  SWIZZLE_ASSIGN_OR_RETURN(auto pattern, DeviceAttentionPattern::Make(std::get<AttentionPattern>(weight.matrix)));
+  return std::make_unique<PatternWeight>(std::move(pattern));
+}
+
+size_t AttentionInPartsWorkspaceBytes(const Problem& problem) {
+  return SparseAttentionWorkspaceBytes(ArgsOf(problem), problem.attention.nonzeros);
+}
+
+void RunAttentionInParts(const KernelArgs& args, Stream& stream) {
+  ForEachSequence(args, stream, [&](const SparseAttentionArgs& sequence) {
+    SparseAttentionInParts(sequence, PatternWeight::From(args), args.workspace, QueueOf(stream));
+  });
+}
+
+}  // namespace swizzle::cuda

@@ -1,0 +1,25 @@
+// The rows sparse_attention_nhwc_pattern_ of the kernel table: sparse_attention.h over the sequences of a batch, one
+// after the other, in FP32 and FP16. Tokens beyond the last whole sequence get zeros.
+#ifndef SWIZZLE_KERNELS_CUDA_ATTENTION_SPARSE_ATTENTION_ROWS_H_
+#define SWIZZLE_KERNELS_CUDA_ATTENTION_SPARSE_ATTENTION_ROWS_H_
+
+#include <cstddef>
+#include <memory>
+
+#include "kernels/backend/kernel_table.h"
+
+namespace swizzle::cuda {
+
+bool AcceptsFusedAttention(const Problem& problem);  // up to 341 heads of 32, 64 or 128 channels, values' alike
+StatusOr<std::unique_ptr<PackedWeight>> PrepareFusedAttention(const Weight& weight, const Problem& problem);
+size_t FusedAttentionWorkspaceBytes(const Problem& problem);
+void RunFusedAttention(const KernelArgs& args, Stream& stream);
+
+bool AcceptsAttentionInParts(const Problem& problem);  // heads of 32, 64 or 128 channels, values' alike
+StatusOr<std::unique_ptr<PackedWeight>> PrepareAttentionInParts(const Weight& weight, const Problem& problem);
+size_t AttentionInPartsWorkspaceBytes(const Problem& problem);
+void RunAttentionInParts(const KernelArgs& args, Stream& stream);
+
+}  // namespace swizzle::cuda
+
+#endif  // SWIZZLE_KERNELS_CUDA_ATTENTION_SPARSE_ATTENTION_ROWS_H_

@@ -1,0 +1,143 @@
+#include "kernels/cuda/conv/conv_dense_cublaslt.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/conv/dense_epilogue.h"
+#include "kernels/cuda/conv/dense_weight.h"
+#include "kernels/cuda/conv/im2col.h"
+#include "kernels/cuda/runtime/cublas_matmul.h"
+#include "kernels/cuda/runtime/cuda_stream.h"
+
+namespace swizzle::cuda {
+namespace {
+
+// Columns of one block: half of a large second cache, so that the product reads them from there.
+constexpr int64_t kMostColumnBytes = int64_t{32} << 20;
+constexpr int64_t kBlockUnit = 128;  // positions; keeps blocks aligned to 256 bytes
+
+int64_t Depth(const Problem& problem) {
+  return problem.input.channels * problem.window.kernel_h * problem.window.kernel_w;
+}
+
+int64_t ElementSize(const Problem& problem) { return static_cast<int64_t>(ElementBytes(problem.dtype)); }
+
+// Positions of a block of columns, spare ones included.
+int64_t BlockPositions(const Problem& problem) {
+  const int64_t fit = kMostColumnBytes / (Depth(problem) * ElementSize(problem)) / kBlockUnit * kBlockUnit;
+  return std::min(std::max(fit, kBlockUnit), RowStride(problem.output.positions()));
+}
+
+// Rows [0, M) of the output from position `begin` on, from as many positions of `columns`. Spare positions are computed
+// too: whole vectors, and nobody reads them.
+template <bool kTf32>
+Status MultiplyColumns(const KernelArgs& args, MatrixRef columns, int64_t begin, int64_t count, bool adds,
+                       CudaStream& stream) {
+  const Problem& problem = *args.problem;
+  const int64_t offset = begin * ElementSize(problem);
+  Product product;
+  product.dtype = problem.dtype;
+  product.tf32 = kTf32;
+  product.m = count;
+  product.n = problem.output.channels;
+  product.k = Depth(problem);
+  product.a = columns;
+  product.b = {DenseWeight::From(args).matrix(), product.k};
+  product.c = adds ? reinterpret_cast<const std::byte*>(args.inputs[1]) + offset : nullptr;
+  product.d = reinterpret_cast<std::byte*>(args.output) + offset;
+  product.ld_d = RowStride(problem.output.positions());
+  return QueueProduct(product, stream);
+}
+
+template <bool kTf32>
+Status MultiplyBlocks(const KernelArgs& args, bool adds, CudaStream& stream) {
+  const Problem& problem = *args.problem;
+  const int64_t end = RowStride(problem.output.positions()), step = BlockPositions(problem);
+  if (problem.window.IsPointwise()) return MultiplyColumns<kTf32>(args, {args.inputs[0], end}, 0, end, adds, stream);
+  for (int64_t begin = 0; begin < end; begin += step) {
+    const int64_t count = std::min(step, end - begin);
+    GatherColumns(problem, args.inputs[0], {begin, count, args.workspace.data()}, stream);
+    SWIZZLE_RETURN_IF_ERROR(MultiplyColumns<kTf32>(args, {args.workspace.data(), count}, begin, count, adds, stream));
+  }
+  return absl::OkStatus();
+}
+
+size_t WorkspaceBytes(const Problem& problem) {
+  if (problem.window.IsPointwise()) return 0;
+  return static_cast<size_t>(Depth(problem) * BlockPositions(problem) * ElementSize(problem));
+}
+
+// Positions [begin, begin + count) of the output in kNhwc from their `columns`.
+template <bool kTf32>
+Status MultiplyPositions(const KernelArgs& args, const void* columns, int64_t begin, int64_t count,
+                         CudaStream& stream) {
+  const Problem& problem = *args.problem;
+  const int64_t offset = begin * problem.output.channels * ElementSize(problem);
+  Product product;
+  product.dtype = problem.dtype;
+  product.tf32 = kTf32;
+  product.m = problem.output.channels;
+  product.n = count;
+  product.k = Depth(problem);
+  product.a = {DenseWeight::From(args).matrix(), product.k};
+  product.transpose_a = true;
+  product.b = {columns, product.k};
+  product.c = problem.epilogue.residual ? reinterpret_cast<const std::byte*>(args.inputs[1]) + offset : nullptr;
+  product.d = reinterpret_cast<std::byte*>(args.output) + offset;
+  product.ld_d = product.m;
+  product.bias = DenseWeight::From(args).bias();
+  product.relu = IsRelu(problem.epilogue);
+  return QueueProduct(product, stream);
+}
+
+template <bool kTf32>
+Status MultiplyPositions(const KernelArgs& args, CudaStream& stream) {
+  const Problem& problem = *args.problem;
+  const int64_t end = problem.output.positions(), step = BlockPositions(problem);
+  if (problem.window.IsPointwise()) return MultiplyPositions<kTf32>(args, args.inputs[0], 0, end, stream);
+  for (int64_t begin = 0; begin < end; begin += step) {
+    const int64_t count = std::min(step, end - begin);
+    GatherColumnsNhwc(problem, args.inputs[0], {begin, count, args.workspace.data()}, stream);
+    SWIZZLE_RETURN_IF_ERROR(MultiplyPositions<kTf32>(args, args.workspace.data(), begin, count, stream));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareConvNhwcCublas(const Weight& weight, const Problem& problem) {
+  return DenseWeight::Make(weight, problem,
+                           {.dtype = problem.dtype, .bias_dtype = problem.dtype, .channels_innermost = true});
+}
+
+size_t ConvNhwcCublasWorkspaceBytes(const Problem& problem) { return WorkspaceBytes(problem); }
+
+template <bool kTf32>
+void ConvNhwcCublas(const KernelArgs& args, Stream& stream) {
+  CudaStream& cuda_stream = CudaStream::From(stream);
+  const Epilogue& epilogue = args.problem->epilogue;
+  cuda_stream.Report(MultiplyPositions<kTf32>(args, cuda_stream));
+  if (epilogue.Clamps() && !IsRelu(epilogue)) ClampOutput(args, cuda_stream);
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareConvRowsCublas(const Weight& weight, const Problem& problem) {
+  return DenseWeight::Make(weight, problem, {.dtype = problem.dtype});
+}
+
+size_t ConvRowsCublasWorkspaceBytes(const Problem& problem) { return WorkspaceBytes(problem); }
+
+template <bool kTf32>
+void ConvRowsCublas(const KernelArgs& args, Stream& stream) {
+  CudaStream& cuda_stream = CudaStream::From(stream);
+  const Epilogue& epilogue = args.problem->epilogue;
+  const auto* const bias = static_cast<const float*>(DenseWeight::From(args).bias());
+  const bool finishes = bias != nullptr || epilogue.Clamps();
+  cuda_stream.Report(MultiplyBlocks<kTf32>(args, epilogue.residual && !finishes, cuda_stream));
+  if (finishes) FinishRows(args, bias, cuda_stream);
+}
+
+template void ConvNhwcCublas<false>(const KernelArgs&, Stream&);
+template void ConvNhwcCublas<true>(const KernelArgs&, Stream&);
+template void ConvRowsCublas<false>(const KernelArgs&, Stream&);
+template void ConvRowsCublas<true>(const KernelArgs&, Stream&);
+
+}  // namespace swizzle::cuda

@@ -1,0 +1,142 @@
+#include "kernels/cuda/conv/conv_dense_cudnn.h"
+
+#include <cudnn.h>
+
+#include <array>
+
+#include "kernels/cuda/conv/dense_epilogue.h"
+#include "kernels/cuda/conv/dense_weight.h"
+#include "kernels/cuda/runtime/cuda_stream.h"
+
+namespace swizzle::cuda {
+namespace {
+
+Status CudnnStatus(cudnnStatus_t error, std::string_view what) {
+  if (error == CUDNN_STATUS_SUCCESS) return absl::OkStatus();
+  return MakeError(StatusCode::kInternal, "cuDNN could not ", what, ": ", cudnnGetErrorString(error));
+}
+
+// The stream's handle, made when first asked for: not while it records, since what is recorded ran before.
+StatusOr<cudnnHandle_t> HandleOf(CudaStream& stream) {
+  if (stream.cudnn() == nullptr) {
+    cudnnHandle_t handle = nullptr;
+    SWIZZLE_RETURN_IF_ERROR(CudnnStatus(cudnnCreate(&handle), "start"));
+    stream.cudnn() = {handle, [](void* made) { cudnnDestroy(static_cast<cudnnHandle_t>(made)); }};
+    SWIZZLE_RETURN_IF_ERROR(CudnnStatus(cudnnSetStream(handle, stream.queue()), "use a stream"));
+  }
+  return static_cast<cudnnHandle_t>(stream.cudnn().get());
+}
+
+// A descriptor of cuDNN's, destroyed with its owner.
+template <typename Handle, cudnnStatus_t (*kCreate)(Handle*), cudnnStatus_t (*kDestroy)(Handle)>
+struct Descriptor {
+  Descriptor() { kCreate(&handle); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { kDestroy(handle); }
+  Handle handle = nullptr;
+};
+using TensorDesc = Descriptor<cudnnTensorDescriptor_t, cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor>;
+using FilterDesc = Descriptor<cudnnFilterDescriptor_t, cudnnCreateFilterDescriptor, cudnnDestroyFilterDescriptor>;
+using ConvDesc =
+    Descriptor<cudnnConvolutionDescriptor_t, cudnnCreateConvolutionDescriptor, cudnnDestroyConvolutionDescriptor>;
+using ActivationDesc =
+    Descriptor<cudnnActivationDescriptor_t, cudnnCreateActivationDescriptor, cudnnDestroyActivationDescriptor>;
+
+cudnnDataType_t CudnnType(DType dtype) {
+  if (dtype == DType::kFloat16) return CUDNN_DATA_HALF;
+  return dtype == DType::kBFloat16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+}
+
+cudnnStatus_t Describe(const Extent& extent, DType dtype, TensorDesc& desc) {
+  return cudnnSetTensor4dDescriptor(desc.handle, CUDNN_TENSOR_NHWC, CudnnType(dtype), static_cast<int>(extent.batch),
+                                    static_cast<int>(extent.channels), static_cast<int>(extent.height),
+                                    static_cast<int>(extent.width));
+}
+
+// What cuDNN wants to know of a problem.
+struct Convolution {
+  TensorDesc input, output, bias;
+  FilterDesc filter;
+  ConvDesc window;
+  ActivationDesc activation;
+
+  Status Init(const Problem& problem) {
+    const Window& w = problem.window;
+    const auto channels = static_cast<int>(problem.output.channels);
+    const bool relu = IsRelu(problem.epilogue);
+    const std::array<cudnnStatus_t, 7> steps = {
+        Describe(problem.input, problem.dtype, input),
+        Describe(problem.output, problem.dtype, output),
+        Describe(Extent{1, problem.output.channels}, problem.dtype, bias),
+        cudnnSetFilter4dDescriptor(filter.handle, CudnnType(problem.dtype), CUDNN_TENSOR_NHWC, channels,
+                                   static_cast<int>(problem.input.channels), w.kernel_h, w.kernel_w),
+        cudnnSetConvolution2dDescriptor(window.handle, w.pad_top, w.pad_left, w.stride_h, w.stride_w, w.dilation_h,
+                                        w.dilation_w, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
+        cudnnSetConvolutionMathType(window.handle,
+                                    problem.dtype == DType::kFloat32 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH),
+        cudnnSetActivationDescriptor(activation.handle, relu ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY,
+                                     CUDNN_NOT_PROPAGATE_NAN, 0.0)};
+    for (const cudnnStatus_t step : steps) SWIZZLE_RETURN_IF_ERROR(CudnnStatus(step, "describe a convolution"));
+    return absl::OkStatus();
+  }
+};
+
+// Tries the algorithms in the order of cuDNN's heuristics, which cost less than a launch that is recorded is worth,
+// until one takes the problem.
+Status QueueConvolution(const KernelArgs& args, CudaStream& stream) {
+  const Problem& problem = *args.problem;
+  const DenseWeight& weight = DenseWeight::From(args);
+  SWIZZLE_ASSIGN_OR_RETURN(const cudnnHandle_t handle, HandleOf(stream));
+  Convolution conv;
+  SWIZZLE_RETURN_IF_ERROR(conv.Init(problem));
+  std::array<cudnnConvolutionFwdAlgoPerf_t, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> choices = {};
+  int found = 0;
+  SWIZZLE_RETURN_IF_ERROR(CudnnStatus(cudnnGetConvolutionForwardAlgorithm_v7(
+                                          handle, conv.input.handle, conv.filter.handle, conv.window.handle,
+                                          conv.output.handle, static_cast<int>(choices.size()), &found, choices.data()),
+                                      "find an algorithm for a convolution"));
+  const std::span<std::byte> workspace = stream.cublas_workspace();
+  const bool residual = problem.epilogue.residual;
+  const float one = 1, others = residual ? 1 : 0;
+  const void* const added = residual ? args.inputs[1] : args.output;
+  cudnnStatus_t status = CUDNN_STATUS_NOT_SUPPORTED;
+  for (int i = 0; i < found && status != CUDNN_STATUS_SUCCESS; ++i) {
+    if (choices[i].status != CUDNN_STATUS_SUCCESS || choices[i].memory > workspace.size()) continue;
+    // The only one that takes the identity for an activation.
+    if (!IsRelu(problem.epilogue) && choices[i].algo != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM) continue;
+    status = cudnnConvolutionBiasActivationForward(
+        handle, &one, conv.input.handle, args.inputs[0], conv.filter.handle, weight.matrix(), conv.window.handle,
+        choices[i].algo, workspace.data(), workspace.size(), &others, conv.output.handle, added, conv.bias.handle,
+        weight.bias(), conv.activation.handle, conv.output.handle, args.output);
+  }
+  return CudnnStatus(status, "queue a convolution");
+}
+
+// Whether windows with `pad` at both ends are as many as the problem says.
+bool PadsEvenly(int64_t input, int64_t output, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation) {
+  return (input + 2 * pad - (kernel - 1) * dilation - 1) / stride + 1 == output;
+}
+
+}  // namespace
+
+bool AcceptsConvCudnn(const Problem& problem) {
+  const Window& w = problem.window;
+  return PadsEvenly(problem.input.height, problem.output.height, w.kernel_h, w.stride_h, w.pad_top, w.dilation_h) &&
+         PadsEvenly(problem.input.width, problem.output.width, w.kernel_w, w.stride_w, w.pad_left, w.dilation_w);
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCudnn(const Weight& weight, const Problem& problem) {
+  return DenseWeight::Make(
+      weight, problem,
+      {.dtype = problem.dtype, .bias_dtype = problem.dtype, .channels_innermost = true, .always_bias = true});
+}
+
+void ConvCudnn(const KernelArgs& args, Stream& stream) {
+  CudaStream& cuda_stream = CudaStream::From(stream);
+  const Epilogue& epilogue = args.problem->epilogue;
+  cuda_stream.Report(QueueConvolution(args, cuda_stream));
+  if (epilogue.Clamps() && !IsRelu(epilogue)) ClampOutput(args, cuda_stream);
+}
+
+}  // namespace swizzle::cuda

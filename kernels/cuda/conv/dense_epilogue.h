@@ -1,0 +1,26 @@
+// What follows a library's product where the library cannot do it itself: one more pass over the output, in the
+// problem's element type, 16 bytes at a time.
+#ifndef SWIZZLE_KERNELS_CUDA_CONV_DENSE_EPILOGUE_H_
+#define SWIZZLE_KERNELS_CUDA_CONV_DENSE_EPILOGUE_H_
+
+#include <limits>
+
+#include "kernels/backend/kernel_args.h"
+
+namespace swizzle::cuda {
+
+// output = clamp(output, low, high), for all its elements in kNhwc.
+void ClampOutput(const KernelArgs& args, Stream& stream);
+
+// output = clamp(output + bias + residual, low, high) in kRows, spare positions included; `bias` is one fp32 number a
+// row, or null.
+void FinishRows(const KernelArgs& args, const float* bias, Stream& stream);
+
+// Whether the clamp is max(x, 0), which libraries have.
+inline bool IsRelu(const Epilogue& epilogue) {
+  return epilogue.low == 0 && epilogue.high == std::numeric_limits<float>::infinity();
+}
+
+}  // namespace swizzle::cuda
+
+#endif  // SWIZZLE_KERNELS_CUDA_CONV_DENSE_EPILOGUE_H_

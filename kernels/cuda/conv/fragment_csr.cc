@@ -1,0 +1,105 @@
+#include "kernels/cuda/conv/fragment_csr.h"
+
+#include <cuda_fp16.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <vector>
+
+namespace swizzle::cuda {
+namespace {
+
+constexpr int kHalvesOfBlock = 8;
+
+int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+uint32_t HalfBits(float value) { return std::bit_cast<uint16_t>(__half_raw(__float2half_rn(value))); }
+
+uint32_t Parts(float value) {
+  const float upper = __half2float(__float2half_rn(value));
+  return HalfBits(value) | HalfBits(value - upper) << 16;
+}
+
+// The biased exponent of a row's largest magnitude, kept in a range whose powers of two are normal.
+uint32_t ExponentOf(std::span<const float> values) {
+  float largest = 0;
+  for (float value : values) largest = std::max(largest, std::abs(value));
+  return std::clamp(std::bit_cast<uint32_t>(largest) >> 23, 27u, 254u);
+}
+float FactorOf(uint32_t exponent) { return std::bit_cast<float>((268 - exponent) << 23); }
+float InverseOf(uint32_t exponent) { return std::bit_cast<float>((exponent - 14) << 23); }
+
+// Builds the host's side of one weight.
+class Packer {
+ public:
+  explicit Packer(const CsrMatrix& matrix)
+      : matrix_(matrix),
+        rows_(RoundUp(matrix.rows, FragmentCsr::kRowUnit)),
+        steps_(RoundUp(matrix.cols, FragmentCsr::kColumnUnit) / FragmentCsr::kBlock),
+        halves(rows_ / FragmentCsr::kBlock * steps_ * kHalvesOfBlock),
+        entries(matrix.nnz()),
+        inverses(rows_) {
+    ForEachEntry([&](FragmentHalf& half, uint32_t bit, int64_t) { half.places |= 1u << bit; });
+    uint32_t begin = 0;
+    for (size_t block = 0; block < halves.size(); block += kHalvesOfBlock) {
+      for (int i = 0; i < kHalvesOfBlock; ++i) {  // both halves of a matrix are neighbours
+        FragmentHalf& half = halves[block + i % 2 * 4 + i / 2];
+        half.begin = begin, begin += std::popcount(half.places);
+      }
+    }
+    std::vector<float> factors(matrix.rows);
+    for (int64_t row = 0; row < matrix.rows; ++row) {
+      const uint32_t first = matrix.row_offsets[row], count = matrix.row_offsets[row + 1] - first;
+      const uint32_t exponent = ExponentOf(std::span(matrix.values).subspan(first, count));
+      factors[row] = FactorOf(exponent);
+      inverses[row] = InverseOf(exponent);
+    }
+    int64_t row = 0;
+    ForEachEntry([&](const FragmentHalf& half, uint32_t bit, int64_t entry) {
+      while (entry >= matrix.row_offsets[row + 1]) ++row;
+      const uint32_t before = std::popcount(half.places & ((1u << bit) - 1));
+      entries[half.begin + before] = Parts(matrix.values[entry] * factors[row]);
+    });
+  }
+
+ private:
+  // Calls f(its half matrix, its bit there, its index), row by row.
+  template <typename F>
+  void ForEachEntry(F&& f) {
+    for (int64_t row = 0; row < matrix_.rows; ++row) {
+      for (int64_t i = matrix_.row_offsets[row]; i < matrix_.row_offsets[row + 1]; ++i) {
+        const int64_t column = matrix_.col_indices[i], block = row / 16 * steps_ + column / 16;
+        const int64_t half = row % 8 / 4, matrix = column % 16 / 8 * 2 + row % 16 / 8;
+        f(halves[block * kHalvesOfBlock + half * 4 + matrix], static_cast<uint32_t>(row % 4 * 8 + column % 8), i);
+      }
+    }
+  }
+
+  const CsrMatrix& matrix_;
+  const int64_t rows_, steps_;
+
+ public:
+  std::vector<FragmentHalf> halves;
+  std::vector<uint32_t> entries;
+  std::vector<float> inverses;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<FragmentCsr>> FragmentCsr::Make(const CsrMatrix& matrix, std::span<const float> bias) {
+  const Packer packer(matrix);
+  std::vector<float> biases(packer.inverses.size());
+  std::copy(bias.begin(), bias.end(), biases.begin());
+  std::unique_ptr<FragmentCsr> packed(new FragmentCsr);
+  packed->rows_ = matrix.rows;
+  packed->cols_ = matrix.cols;
+  packed->steps_ = RoundUp(matrix.cols, kColumnUnit) / kBlock;
+  SWIZZLE_ASSIGN_OR_RETURN(packed->halves_, DeviceArray<FragmentHalf>::Upload(packer.halves));
+  SWIZZLE_ASSIGN_OR_RETURN(packed->entries_, DeviceArray<uint32_t>::Upload(packer.entries));
+  SWIZZLE_ASSIGN_OR_RETURN(packed->inverses_, DeviceArray<float>::Upload(packer.inverses));
+  SWIZZLE_ASSIGN_OR_RETURN(packed->bias_, DeviceArray<float>::Upload(biases));
+  return packed;
+}
+
+}  // namespace swizzle::cuda

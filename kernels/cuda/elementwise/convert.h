@@ -1,0 +1,28 @@
+// Layout conversions on a GPU: a transpose for each plane or matrix, in tiles through shared memory, or a copy of
+// lines. kNchw is fp32, the other layouts hold elements of kDType: what crosses over is rounded.
+#ifndef SWIZZLE_KERNELS_CUDA_ELEMENTWISE_CONVERT_H_
+#define SWIZZLE_KERNELS_CUDA_ELEMENTWISE_CONVERT_H_
+
+#include "kernels/backend/kernel_args.h"
+
+namespace swizzle::cuda {
+
+template <DType kDType>
+void ConvertNchwToRows(const KernelArgs& args, Stream& stream);
+template <DType kDType>
+void ConvertRowsToNchw(const KernelArgs& args, Stream& stream);
+template <DType kDType>
+void ConvertNchwToNhwc(const KernelArgs& args, Stream& stream);
+template <DType kDType>
+void ConvertNhwcToNchw(const KernelArgs& args, Stream& stream);
+template <DType kDType>
+void ConvertRowsToNhwc(const KernelArgs& args, Stream& stream);
+template <DType kDType>
+void ConvertNhwcToRows(const KernelArgs& args, Stream& stream);
+
+// kTranspose in kNchw, fp32.
+void TransposeNchw(const KernelArgs& args, Stream& stream);
+
+}  // namespace swizzle::cuda
+
+#endif  // SWIZZLE_KERNELS_CUDA_ELEMENTWISE_CONVERT_H_

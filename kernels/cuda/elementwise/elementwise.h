@@ -1,0 +1,21 @@
+// Element-wise operations on a GPU: rows add_, multiply_, activation_ and function_ of kRows and kNhwc. Both layouts
+// are one run of elements; spare positions of kRows are computed like the rest. May work in place.
+#ifndef SWIZZLE_KERNELS_CUDA_ELEMENTWISE_ELEMENTWISE_H_
+#define SWIZZLE_KERNELS_CUDA_ELEMENTWISE_ELEMENTWISE_H_
+
+#include "kernels/backend/kernel_args.h"
+
+namespace swizzle::cuda {
+
+template <Layout kLayout, DType kDType>
+void Add(const KernelArgs& args, Stream& stream);
+template <Layout kLayout, DType kDType>
+void Multiply(const KernelArgs& args, Stream& stream);
+template <Layout kLayout, DType kDType>
+void Activation(const KernelArgs& args, Stream& stream);
+template <Layout kLayout, DType kDType>
+void ApplyFunction(const KernelArgs& args, Stream& stream);
+
+}  // namespace swizzle::cuda
+
+#endif  // SWIZZLE_KERNELS_CUDA_ELEMENTWISE_ELEMENTWISE_H_

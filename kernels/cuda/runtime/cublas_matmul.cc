@@ -1,0 +1,85 @@
+#include "kernels/cuda/runtime/cublas_matmul.h"
+
+namespace swizzle::cuda {
+namespace {
+
+cudaDataType_t CudaType(DType dtype) {
+  if (dtype == DType::kFloat16) return CUDA_R_16F;
+  return dtype == DType::kBFloat16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+// A descriptor of cuBLASLt's, destroyed with its owner.
+template <typename Handle, cublasStatus_t (*kDestroy)(Handle)>
+struct Descriptor {
+  Descriptor() = default;
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (handle != nullptr) kDestroy(handle);
+  }
+  Handle handle = nullptr;
+};
+using MatmulDesc = Descriptor<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+using MatrixDesc = Descriptor<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+using Preference = Descriptor<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+
+template <typename Value>
+void Set(const MatmulDesc& desc, cublasLtMatmulDescAttributes_t attribute, const Value& value) {
+  cublasLtMatmulDescSetAttribute(desc.handle, attribute, &value, sizeof(value));
+}
+
+cublasLtEpilogue_t EpilogueOf(const Product& product) {
+  if (product.bias != nullptr) return product.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+  return product.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+Status Describe(const Product& product, MatmulDesc& desc) {
+  const cublasComputeType_t compute = product.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  SWIZZLE_RETURN_IF_CUDA_ERROR(cublasLtMatmulDescCreate(&desc.handle, compute, CUDA_R_32F), "describe a product");
+  Set(desc, CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  Set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(product));
+  if (product.bias != nullptr) {
+    Set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, product.bias);
+    Set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CudaType(product.dtype));
+  }
+  return absl::OkStatus();
+}
+
+Status Describe(DType dtype, int64_t rows, int64_t cols, int64_t ld, MatrixDesc& desc) {
+  return CudaStatus(cublasLtMatrixLayoutCreate(&desc.handle, CudaType(dtype), static_cast<uint64_t>(rows),
+                                               static_cast<uint64_t>(cols), ld),
+                    "describe a matrix");
+}
+
+}  // namespace
+
+Status QueueProduct(const Product& product, CudaStream& stream) {
+  const int64_t m = product.m, n = product.n, k = product.k;
+  MatmulDesc desc;
+  MatrixDesc a, b, d;
+  Preference preference;
+  SWIZZLE_RETURN_IF_ERROR(Describe(product, desc));
+  SWIZZLE_RETURN_IF_ERROR(
+      Describe(product.dtype, product.transpose_a ? k : m, product.transpose_a ? m : k, product.a.ld, a));
+  SWIZZLE_RETURN_IF_ERROR(Describe(product.dtype, k, n, product.b.ld, b));
+  SWIZZLE_RETURN_IF_ERROR(Describe(product.dtype, m, n, product.ld_d, d));
+  SWIZZLE_RETURN_IF_CUDA_ERROR(cublasLtMatmulPreferenceCreate(&preference.handle), "make a preference");
+  const std::span<std::byte> workspace = stream.cublas_workspace();
+  const size_t most = workspace.size();
+  cublasLtMatmulPreferenceSetAttribute(preference.handle, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
+                                       sizeof(most));
+  cublasLtMatmulHeuristicResult_t choice = {};
+  int found = 0;
+  SWIZZLE_RETURN_IF_CUDA_ERROR(
+      cublasLtMatmulAlgoGetHeuristic(stream.cublas(), desc.handle, a.handle, b.handle, d.handle, d.handle,
+                                     preference.handle, 1, &choice, &found),
+      Concat("find an algorithm for a product of ", m, "x", n, "x", k));
+  const float one = 1, beta = product.c != nullptr ? 1 : 0;
+  const void* const c = product.c != nullptr ? product.c : product.d;
+  return CudaStatus(
+      cublasLtMatmul(stream.cublas(), desc.handle, &one, product.a.data, a.handle, product.b.data, b.handle, &beta, c,
+                     d.handle, product.d, d.handle, &choice.algo, workspace.data(), workspace.size(), stream.queue()),
+      Concat("queue a product of ", m, "x", n, "x", k));
+}
+
+}  // namespace swizzle::cuda

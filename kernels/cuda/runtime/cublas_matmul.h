@@ -1,0 +1,38 @@
+// One matrix product through cuBLASLt, in its terms: matrices are column-major, `ld` elements from one column to the
+// next.
+#ifndef SWIZZLE_KERNELS_CUDA_RUNTIME_CUBLAS_MATMUL_H_
+#define SWIZZLE_KERNELS_CUDA_RUNTIME_CUBLAS_MATMUL_H_
+
+#include <cstdint>
+
+#include "kernels/cuda/runtime/cuda_stream.h"
+
+namespace swizzle::cuda {
+
+struct MatrixRef {
+  const void* data = nullptr;  // aligned to 256 bytes, as heuristics take it to be
+  int64_t ld = 0;
+};
+
+// d[m, n] = relu(a[m, k] * b[k, n] + c[m, n] + bias[m]). All of one type; sums in fp32, and for fp32 in full precision,
+// unless `tf32` is set.
+struct Product {
+  DType dtype = DType::kFloat32;
+  bool tf32 = false;  // fp32 factors may be rounded to TF32
+  int64_t m = 0, n = 0, k = 0;
+  MatrixRef a, b;
+  bool transpose_a = false;  // a is stored as [k, m]
+  const void* c = nullptr;   // with d's ld, or null; not d
+  void* d = nullptr;
+  int64_t ld_d = 0;
+  const void* bias = nullptr;  // [m], or null
+  bool relu = false;
+};
+
+// Queues it, with the algorithm that cuBLASLt's heuristics put first for these sizes: plans are recorded, so that
+// looking it up costs nothing later.
+Status QueueProduct(const Product& product, CudaStream& stream);
+
+}  // namespace swizzle::cuda
+
+#endif  // SWIZZLE_KERNELS_CUDA_RUNTIME_CUBLAS_MATMUL_H_

@@ -1,0 +1,162 @@
+#include <limits>
+
+#include "kernels/cuda/runtime/elements.cuh"
+#include "kernels/cuda/runtime/instantiate.h"
+#include "kernels/cuda/window/planes.cuh"
+#include "kernels/cuda/window/pool.h"
+
+namespace swizzle::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kWarp = 32;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+struct Max {
+  static constexpr float kStart = -kInfinity;
+  __device__ static float Join(float a, float b) { return fmaxf(a, b); }
+  __device__ static float OfLanes(float value) { return MaxOfLanes(value); }
+  __device__ static float Finish(float value, int) { return value; }
+};
+struct Mean {
+  static constexpr float kStart = 0;
+  __device__ static float Join(float a, float b) { return a + b; }
+  __device__ static float OfLanes(float value) { return SumOfLanes(value); }
+  __device__ static float Finish(float value, int count) {
+    return count == 0 ? 0.0f : value / static_cast<float>(count);
+  }
+};
+
+template <typename T>
+struct Operands {
+  const T* input;
+  T* output;
+  PlaneStrides in, out;
+  PlaneParts parts;
+  DeviceWindow window;
+  int32_t divisor;  // 0: the taps inside the plane
+  Clamp clamp;
+};
+
+template <typename Reduce, int kPack, typename T>
+__global__ void __launch_bounds__(kThreads) PoolAny(const __grid_constant__ Operands<T> op) {
+  PlanePart part;
+  if (!op.parts.Take(blockIdx.x * kThreads + threadIdx.x, part)) return;
+  const T* plane = op.input + op.in.At(part.channel, part.image);
+  float results[kPack];
+#pragma unroll
+  for (int c = 0; c < kPack; ++c) results[c] = Reduce::kStart;
+  int32_t taps = 0;
+  op.window.ForEachTap(op.in, part.y, part.x, [&](int32_t, int32_t position) {
+    float values[kPack];
+    LoadPack<kPack>(plane + int64_t{position} * op.in.position, values);
+#pragma unroll
+    for (int c = 0; c < kPack; ++c) results[c] = Reduce::Join(results[c], values[c]);
+    ++taps;
+  });
+  const int32_t divisor = op.divisor == 0 ? taps : op.divisor;
+#pragma unroll
+  for (int c = 0; c < kPack; ++c) results[c] = op.clamp(Reduce::Finish(results[c], divisor));
+  const int64_t to = op.out.At(part.channel, part.image);
+  StorePack<kPack>(results, op.output + to + int64_t{part.y * op.out.width + part.x} * op.out.position);
+}
+
+// A warp for each plane of kRows.
+template <typename Reduce, typename T>
+__global__ void __launch_bounds__(kThreads) PoolRowPlanes(const __grid_constant__ Operands<T> op) {
+  uint32_t item = (blockIdx.x * kThreads + threadIdx.x) / kWarp;
+  PlanePart part;
+  if (!op.parts.Take(item, part)) return;
+  const T* plane = op.input + op.in.At(part.channel, part.image);
+  const int32_t positions = op.in.height * op.in.width;
+  float result = Reduce::kStart;
+  for (int32_t i = threadIdx.x % kWarp; i < positions; i += kWarp) result = Reduce::Join(result, ToFloat(plane[i]));
+  result = Reduce::OfLanes(result);
+  if (threadIdx.x % kWarp != 0) return;
+  op.output[op.out.At(part.channel, part.image)] = FromFloat<T>(op.clamp(Reduce::Finish(result, positions)));
+}
+
+// A block for 32 channels of an image of kNhwc: its warps share the positions.
+template <typename Reduce, typename T>
+__global__ void __launch_bounds__(kThreads) PoolNhwcPlanes(const __grid_constant__ Operands<T> op, int32_t channels) {
+  constexpr int kWarps = kThreads / kWarp;
+  __shared__ float parts[kWarps][kWarp];
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const auto channel = static_cast<int32_t>(blockIdx.x) * kWarp + lane;
+  const bool inside = channel < channels;
+  const int32_t positions = op.in.height * op.in.width;
+  float result = Reduce::kStart;
+  if (inside) {
+    const T* plane = op.input + op.in.At(channel, blockIdx.y);
+#pragma unroll 4
+    for (int32_t i = warp; i < positions; i += kWarps) {
+      result = Reduce::Join(result, ToFloat(plane[int64_t{i} * op.in.position]));
+    }
+  }
+  parts[warp][lane] = result;
+  __syncthreads();
+  if (warp != 0 || !inside) return;
+  for (int i = 1; i < kWarps; ++i) result = Reduce::Join(result, parts[i][lane]);
+  op.output[op.out.At(channel, blockIdx.y)] = FromFloat<T>(op.clamp(Reduce::Finish(result, positions)));
+}
+
+bool CoversPlane(const Problem& problem) {
+  const Window& window = problem.window;
+  const bool padded = window.pad_top != 0 || window.pad_left != 0 || window.pad_bottom != 0 || window.pad_right != 0;
+  return !padded && window.dilation_h == 1 && window.dilation_w == 1 && window.kernel_h == problem.input.height &&
+         window.kernel_w == problem.input.width;
+}
+
+constexpr int64_t kMostImages = 65535;  // of a grid's second dimension
+
+template <typename Reduce, typename T>
+void Pool(const KernelArgs& args, Stream& stream, Layout layout) {
+  constexpr int kPack = 16 / sizeof(T);
+  const Problem& problem = *args.problem;
+  const int64_t channels = problem.output.channels;
+  const int pack = layout == Layout::kNhwc && channels % kPack == 0 ? kPack : 1;
+  const Window& window = problem.window;
+  const Operands<T> op{InputAs<T>(args, 0),
+                       OutputAs<T>(args),
+                       PlaneStrides::Of(problem.input, layout),
+                       PlaneStrides::Of(problem.output, layout),
+                       PlaneParts(problem.output, layout, 1, pack),
+                       DeviceWindow(window),
+                       window.count_include_pad ? window.kernel_h * window.kernel_w : 0,
+                       Clamp(problem.epilogue)};
+  const cudaStream_t queue = QueueOf(stream);
+  if (CoversPlane(problem) && layout == Layout::kRows) {
+    PoolRowPlanes<Reduce, T><<<BlocksFor(int64_t{op.parts.count()} * kWarp, kThreads), kThreads, 0, queue>>>(op);
+  } else if (CoversPlane(problem) && problem.output.batch <= kMostImages) {
+    const dim3 grid(BlocksFor(channels, kWarp), static_cast<unsigned>(problem.output.batch));
+    PoolNhwcPlanes<Reduce, T><<<grid, kThreads, 0, queue>>>(op, static_cast<int32_t>(channels));
+  } else if (pack == 1) {
+    PoolAny<Reduce, 1, T><<<BlocksFor(op.parts.count(), kThreads), kThreads, 0, queue>>>(op);
+  } else {
+    PoolAny<Reduce, kPack, T><<<BlocksFor(op.parts.count(), kThreads), kThreads, 0, queue>>>(op);
+  }
+}
+
+}  // namespace
+
+template <Layout kLayout>
+bool AcceptsPool(const Problem& problem) {
+  return !problem.epilogue.residual && CountsFit(problem, kLayout);
+}
+template bool AcceptsPool<Layout::kRows>(const Problem&);
+template bool AcceptsPool<Layout::kNhwc>(const Problem&);
+
+template <Layout kLayout, DType kDType>
+void MaxPool(const KernelArgs& args, Stream& stream) {
+  Pool<Max, Element<kDType>>(args, stream, kLayout);
+}
+
+template <Layout kLayout, DType kDType>
+void AveragePool(const KernelArgs& args, Stream& stream) {
+  Pool<Mean, Element<kDType>>(args, stream, kLayout);
+}
+
+SWIZZLE_INSTANTIATE(MaxPool);
+SWIZZLE_INSTANTIATE(AveragePool);
+
+}  // namespace swizzle::cuda

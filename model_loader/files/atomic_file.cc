@@ -1,0 +1,66 @@
+#include "model_loader/files/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "model_loader/files/file_descriptor.h"
+
+namespace swizzle {
+namespace {
+
+Status ErrnoError(const char* what, const std::filesystem::path& file) {
+  const int error = errno;
+  return MakeError(absl::ErrnoToStatusCode(error), "cannot ", what, " ", file.string(), ": ", std::strerror(error));
+}
+
+FileDescriptor Open(const std::filesystem::path& path, int flags) {
+  return FileDescriptor(open(path.c_str(), flags | O_CLOEXEC, 0666));
+}
+
+bool Write(const FileDescriptor& file, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(file.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+bool Flush(const FileDescriptor& file) { return fsync(file.get()) == 0; }
+
+Status WriteNew(const std::filesystem::path& path, const std::filesystem::path& target,
+                std::span<const std::byte> bytes) {
+  FileDescriptor file = Open(path, O_WRONLY | O_CREAT | O_EXCL);
+  if (!file.is_open() || !Write(file, bytes) || !Flush(file) || !file.Close()) return ErrnoError("write", target);
+  return {};
+}
+
+// Makes the rename itself last. Some file systems can't: then it lasts a little later.
+void FlushFolder(const std::filesystem::path& file) {
+  const FileDescriptor folder = Open(file.has_parent_path() ? file.parent_path() : ".", O_RDONLY | O_DIRECTORY);
+  if (folder.is_open()) Flush(folder);
+}
+
+}  // namespace
+
+Status WriteFileAtomically(const std::filesystem::path& file, std::span<const std::byte> bytes) {
+  std::filesystem::path temporary = file;
+  temporary.replace_filename("." + file.filename().string() + "." + std::to_string(getpid()) + ".tmp");
+  unlink(temporary.c_str());  // what an earlier process of this number left when it was killed
+  Status status = WriteNew(temporary, file, bytes);
+  if (status.ok() && std::rename(temporary.c_str(), file.c_str()) != 0) status = ErrnoError("write", file);
+  if (status.ok()) {
+    FlushFolder(file);
+  } else {
+    unlink(temporary.c_str());
+  }
+  return status;
+}
+
+}  // namespace swizzle

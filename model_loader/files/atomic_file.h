@@ -1,0 +1,19 @@
+// Replaces files so that a reader, or a crash, sees the old file or the whole new one.
+#ifndef SWIZZLE_MODEL_LOADER_FILES_ATOMIC_FILE_H_
+#define SWIZZLE_MODEL_LOADER_FILES_ATOMIC_FILE_H_
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+#include "kernels/base/status.h"
+
+namespace swizzle {
+
+// Writes a new file beside `file`, flushes it to the disk, and renames it over `file`. On an error `file` is as it was
+// and nothing is left beside it. NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED, ... naming the file.
+Status WriteFileAtomically(const std::filesystem::path& file, std::span<const std::byte> bytes);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_FILES_ATOMIC_FILE_H_

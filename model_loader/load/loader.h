@@ -1,0 +1,45 @@
+// Opens a model file of any container as a validated, fused Network.
+#ifndef SWIZZLE_MODEL_LOADER_LOAD_LOADER_H_
+#define SWIZZLE_MODEL_LOADER_LOAD_LOADER_H_
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "model_loader/fallback/executor.h"
+#include "model_loader/files/read_file.h"
+#include "model_loader/network/network.h"
+
+namespace swizzle {
+
+struct LoadedModel {
+  Network network;
+  std::string container;                             // "onnx", "safetensors" or "swz"
+  std::vector<std::pair<std::string, int>> fusions;  // pass name -> how often it applied; empty for swz
+};
+
+// Reads *.onnx, *.swz or *.safetensors by its ending, and from its folder what an ONNX model keeps in external files or
+// what else belongs to a Hugging Face checkpoint (safetensors/checkpoint.h), which its folder or index may stand for.
+// NOT_FOUND, INVALID_ARGUMENT (malformed; names what and where), UNIMPLEMENTED (an operator that is not supported:
+// names operator, opset and node).
+StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file);
+
+// A model that the fallback executor runs as a whole.
+struct FallbackModel {
+  std::shared_ptr<const fallback::Program> program;
+  std::string reason;              // why the optimised plan does not take it
+  std::string container = "onnx";  // or "safetensors"
+};
+
+using RunnableModel = std::variant<LoadedModel, FallbackModel>;
+
+// As LoadModel; an ONNX model or checkpoint that LoadModel refuses as UNIMPLEMENTED runs on the fallback executor, if
+// that supports all of it. If it does not, the error is LoadModel's, with the executor's where that is another.
+StatusOr<RunnableModel> LoadRunnableModel(const std::filesystem::path& file);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_LOAD_LOADER_H_

@@ -1,0 +1,335 @@
+#include "model_loader/passes/lower.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "model_loader/graph/operators.h"
+#include "model_loader/semantics/epilogues.h"
+#include "model_loader/semantics/functions.h"
+#include "model_loader/semantics/windows.h"
+
+namespace swizzle {
+namespace {
+
+struct KindOfOp {
+  std::string_view op;
+  LayerKind kind;
+};
+
+constexpr KindOfOp kKinds[] = {
+    {"Add", LayerKind::kAdd},
+    {"AveragePool", LayerKind::kAveragePool},
+    {"Clamp", LayerKind::kActivation},
+    {"Conv", LayerKind::kConv},
+    {"MaxPool", LayerKind::kMaxPool},
+    {"DepthwiseConv", LayerKind::kDepthwiseConv},
+    {"Reshape", LayerKind::kReshape},
+    {"Softmax", LayerKind::kSoftmax},
+    {"Multiply", LayerKind::kMultiply},
+    {"Scale", LayerKind::kScale},
+    {"Function", LayerKind::kFunction},
+    {"Transpose", LayerKind::kTranspose},
+    {"Embedding", LayerKind::kEmbedding},
+    {"LayerNorm", LayerKind::kLayerNorm},
+    {"Attention", LayerKind::kAttention},
+    {"SelectToken", LayerKind::kSelectToken},
+    {"MeanTokens", LayerKind::kMeanTokens},
+    {"SparseAttention", LayerKind::kSparseAttention},
+};
+
+const KindOfOp* FindKind(const Node& node) {
+  const auto found =
+      std::find_if(std::begin(kKinds), std::end(kKinds), [&](const KindOfOp& kind) { return Is(node, kind.op); });
+  return found == std::end(kKinds) ? nullptr : found;
+}
+
+// Channels, height and width of one row. Missing dimensions are 1; those past the fourth count as width.
+NetworkValue RowExtent(const std::string& name, const Shape& shape) {
+  NetworkValue value{name, 1, 1, 1};
+  if (shape.size() > 1) value.channels = shape[1];
+  if (shape.size() == 3) value.width = shape[2];
+  if (shape.size() > 3) value.height = shape[2];
+  for (size_t i = 3; i < shape.size(); ++i) value.width *= shape[i];
+  return value;
+}
+
+bool SameExtent(const NetworkValue& a, const NetworkValue& b) {
+  return a.channels == b.channels && a.height == b.height && a.width == b.width;
+}
+
+class Lowering {
+ public:
+  explicit Lowering(Graph graph) : graph_(std::move(graph)), network_values_(graph_.values.size(), -1) {}
+
+  StatusOr<Network> Run() {
+    network_.producer = graph_.producer;
+    const int64_t batch = graph_.sequences ? graph_.sequences->batch : graph_.ShapeOf(graph_.inputs[0])[0];
+    network_.batch_size = batch == kFreeBatch ? 0 : batch;
+    SWIZZLE_RETURN_IF_ERROR(CheckOutputs());
+    CountReads();
+    if (graph_.sequences) {
+      LowerSequenceInputs();
+    } else {
+      for (int input : graph_.inputs) {
+        network_.inputs.push_back(PortOf(graph_.values[input].name, input, AddNetworkValue(input)));
+      }
+    }
+    for (const Node& node : graph_.nodes) SWIZZLE_RETURN_IF_ERROR(LowerNode(node));
+    SetPatternSizes(network_);
+    for (const GraphOutput& output : graph_.outputs) LowerOutput(output);
+    SWIZZLE_RETURN_IF_ERROR(network_.Validate());
+    return std::move(network_);
+  }
+
+ private:
+  Status CheckOutputs() const {
+    for (const GraphOutput& output : graph_.outputs) {
+      const Value& value = graph_.values[output.value];
+      if (value.constant || value.dtype != DType::kFloat32) {
+        return Unimplemented("graph output '", output.name,
+                             "' is a constant or a shape; only activations are supported");
+      }
+    }
+    return {};
+  }
+
+  void CountReads() {
+    reads_.assign(graph_.values.size(), 0);
+    for (const Node& node : graph_.nodes) {
+      for (int input : node.inputs) {
+        if (input != kNoValue) ++reads_[input];
+      }
+    }
+  }
+
+  int AddNetworkValue(int value) {
+    network_.values.push_back(RowExtent(graph_.values[value].name, graph_.ShapeOf(value)));
+    network_.values.back().per_token = graph_.values[value].per_token;
+    return network_values_[value] = static_cast<int>(network_.values.size()) - 1;
+  }
+
+  // Inputs that an embedding reads become values; the mask, and what nothing reads, only ports.
+  void LowerSequenceInputs() {
+    const GraphSequences& sequences = *graph_.sequences;
+    SequenceInputs& inputs = network_.sequences.emplace();
+    inputs.length = sequences.length == kFreeBatch ? 0 : sequences.length;
+    inputs.masked_bias = sequences.masked_bias;
+    inputs.skips_masked = sequences.skips_masked;
+    for (int input : graph_.inputs) {
+      const Value& value = graph_.values[input];
+      if (input == sequences.mask) inputs.mask = static_cast<int>(network_.inputs.size());
+      NetworkPort port{value.name, value.dtype, TokenDims(), -1};
+      if (reads_[input] > 0) {
+        port.value = AddNetworkValue(input);
+        network_.values.back().ids = true;
+      }
+      network_.inputs.push_back(std::move(port));
+    }
+  }
+
+  // [batch where it is fixed, length]
+  Shape TokenDims() const {
+    Shape dims;
+    if (network_.batch_size > 0) dims.push_back(network_.batch_size);
+    dims.push_back(network_.sequences->length == 0 ? -1 : network_.sequences->length);
+    return dims;
+  }
+
+  // As the graph's output is shaped, where that is known: one number a token may stand without a dimension of its own.
+  NetworkPort SequencePortOf(const GraphOutput& output, int network_value) const {
+    const NetworkValue& value = network_.values[network_value];
+    Shape dims = TokenDims();
+    if (!value.per_token) dims.pop_back();
+    if (output.shape) {
+      const size_t leading = value.per_token ? 2 : 1;
+      dims.insert(dims.end(), output.shape->begin() + static_cast<std::ptrdiff_t>(leading), output.shape->end());
+    } else {
+      dims.push_back(value.channels);
+    }
+    return {output.name, DType::kFloat32, std::move(dims), network_value};
+  }
+
+  NetworkPort PortOf(const std::string& name, int value, int network_value) const {
+    const Shape& shape = graph_.ShapeOf(value);
+    const bool free = network_.batch_size == 0;
+    return {name, DType::kFloat32, Shape(shape.begin() + (free ? 1 : 0), shape.end()), network_value};
+  }
+
+  Status LowerNode(const Node& node) {
+    const KindOfOp* kind = FindKind(node);
+    if (kind == nullptr) return Unimplemented(Describe(node), " cannot run: no layer does what it does");
+    const int output = node.outputs[0];
+    if (kind->kind == LayerKind::kReshape && IsSameRow(node)) {
+      network_values_[output] = network_values_[node.inputs[0]];
+      return {};
+    }
+    if (kind->kind == LayerKind::kTranspose) {
+      LowerTranspose(node);
+      return {};
+    }
+    Layer layer;
+    layer.kind = kind->kind;
+    layer.name = node.name;
+    if (IsOfSequences(layer.kind)) {
+      LowerSequenceLayer(node, layer);
+      return {};
+    }
+    layer.epilogue = EpilogueOf(node);
+    layer.inputs.push_back(network_values_[node.inputs[0]]);
+    if (node.attributes.count("kernel_shape") > 0) layer.window = WindowOf(node);
+    if (IsBinary(layer.kind)) layer.inputs.push_back(network_values_[node.inputs[1]]);
+    if (layer.kind == LayerKind::kFunction) layer.function = FunctionOf(node);
+    if (layer.epilogue.residual) layer.inputs.push_back(network_values_[node.inputs[kResidualInput]]);
+    if (layer.kind == LayerKind::kConv || layer.kind == LayerKind::kDepthwiseConv) layer.weight = LowerWeight(node);
+    layer.output = AddNetworkValue(output);
+    network_.layers.push_back(std::move(layer));
+    return {};
+  }
+
+  void LowerSequenceLayer(const Node& node, Layer layer) {
+    const bool sparse = layer.kind == LayerKind::kSparseAttention;
+    const size_t activations = sparse || layer.kind == LayerKind::kAttention ? 3 : 1;
+    for (size_t i = 0; i < activations; ++i) {
+      if (node.inputs[i] != kNoValue) layer.inputs.push_back(network_values_[node.inputs[i]]);
+    }
+    const auto whole = [&](const char* name) { return std::get<int64_t>(node.attributes.at(name)); };
+    const auto real = [&](const char* name) { return std::get<float>(node.attributes.at(name)); };
+    switch (layer.kind) {
+      case LayerKind::kEmbedding:
+        layer.lookup = {node.inputs[0] == kNoValue, whole("offset")};
+        layer.weight = LowerWeight(node);
+        break;
+      case LayerKind::kLayerNorm:
+        layer.epsilon = real("epsilon");
+        layer.weight = LowerWeight(node);
+        break;
+      case LayerKind::kAttention:
+        layer.attention = {static_cast<int32_t>(whole("heads")), real("scale"), 0, 0};
+        break;
+      case LayerKind::kSparseAttention:
+        layer.attention = {static_cast<int32_t>(whole("heads")), real("scale"), 0, 0};
+        layer.weight = LowerPattern(node);
+        break;
+      case LayerKind::kSelectToken:
+        layer.token = whole("token");
+        break;
+      default:
+        break;
+    }
+    layer.output = AddNetworkValue(node.outputs[0]);
+    network_.layers.push_back(std::move(layer));
+  }
+
+  int AddLayer(LayerKind kind, const std::string& name, int input, int output) {
+    Layer layer;
+    layer.kind = kind;
+    layer.name = name;
+    layer.inputs = {input};
+    layer.output = output;
+    network_.layers.push_back(std::move(layer));
+    return output;
+  }
+
+  int AddNetworkValue(NetworkValue value) {
+    network_.values.push_back(std::move(value));
+    return static_cast<int>(network_.values.size()) - 1;
+  }
+
+  // The layer takes a row that is [rows, columns] by its channels and gives one that is [columns, rows]; where the
+  // graph splits these otherwise, reshapes stand around it.
+  void LowerTranspose(const Node& node) {
+    const int64_t rows = std::get<int64_t>(node.attributes.at("rows"));
+    int input = network_values_[node.inputs[0]];
+    const int64_t columns = network_.values[input].elements() / rows;
+    if (network_.values[input].channels != rows) {
+      input = AddLayer(LayerKind::kReshape, node.name + ".rows", input,
+                       AddNetworkValue({node.name + ".rows", rows, 1, columns}));
+    }
+    const int output = AddNetworkValue(node.outputs[0]);
+    if (network_.values[output].channels == columns) {
+      AddLayer(LayerKind::kTranspose, node.name, input, output);
+      return;
+    }
+    const int transposed =
+        AddLayer(LayerKind::kTranspose, node.name, input, AddNetworkValue({node.name + ".columns", columns, 1, rows}));
+    AddLayer(LayerKind::kReshape, node.name + ".columns", transposed, output);
+  }
+
+  bool IsSameRow(const Node& reshape) const {
+    return SameExtent(network_.values[network_values_[reshape.inputs[0]]],
+                      RowExtent("", graph_.ShapeOf(reshape.outputs[0])));
+  }
+
+  int LowerWeight(const Node& node) {
+    DenseMatrix matrix;
+    matrix.rows = graph_.ShapeOf(node.inputs[1])[0];
+    matrix.values = TakeFloats(node.inputs[1]);
+    matrix.cols = static_cast<int64_t>(matrix.values.size()) / matrix.rows;
+    Weight weight;
+    if (node.Input(2) != kNoValue) weight.bias = TakeFloats(node.inputs[2]);
+    if (Is(node, "Conv")) {
+      weight.matrix = ChooseFormat(std::move(matrix));
+    } else {
+      weight.matrix = std::move(matrix);
+    }
+    network_.weights.push_back(std::move(weight));
+    return static_cast<int>(network_.weights.size()) - 1;
+  }
+
+  // Of inputs 3 and 4: row offsets and column indices, INT32.
+  int LowerPattern(const Node& node) {
+    constexpr size_t kOffsets = 3, kIndices = 4;
+    AttentionPattern pattern;
+    pattern.tokens = graph_.ShapeOf(node.inputs[kOffsets])[0] - 1;
+    pattern.row_offsets = Take<uint32_t>(node.inputs[kOffsets]);
+    pattern.col_indices = Take<uint32_t>(node.inputs[kIndices]);
+    network_.weights.push_back({std::move(pattern), {}});
+    return static_cast<int>(network_.weights.size()) - 1;
+  }
+
+  std::vector<float> TakeFloats(int value) { return Take<float>(value); }
+
+  // A constant's elements; the constant goes with its last reader, so that weights are not held twice for long.
+  template <typename T>
+  std::vector<T> Take(int value) {
+    Tensor& tensor = *graph_.values[value].constant;
+    std::vector<T> taken(tensor.bytes.size() / sizeof(T));
+    if (!taken.empty()) std::memcpy(taken.data(), tensor.bytes.data(), tensor.bytes.size());
+    if (--reads_[value] == 0) tensor = Tensor();
+    return taken;
+  }
+
+  void LowerOutput(const GraphOutput& output) {
+    int network_value = network_values_[output.value];
+    const auto is_input = [&](const NetworkPort& port) { return port.value == network_value; };
+    if (std::any_of(network_.inputs.begin(), network_.inputs.end(), is_input)) {
+      network_value = AddCopy(output.name, network_value);
+    }
+    network_.outputs.push_back(graph_.sequences ? SequencePortOf(output, network_value)
+                                                : PortOf(output.name, output.value, network_value));
+  }
+
+  int AddCopy(const std::string& name, int input) {
+    NetworkValue copied = network_.values[input];
+    copied.name = name;
+    return AddLayer(LayerKind::kActivation, name + ".copy", input, AddNetworkValue(std::move(copied)));
+  }
+
+  Graph graph_;
+  Network network_;
+  std::vector<int> network_values_;  // by graph value; -1: none
+  std::vector<int> reads_;           // by graph value, still to come
+};
+
+}  // namespace
+
+decltype(Weight::matrix) ChooseFormat(DenseMatrix matrix) {
+  constexpr int64_t kOneIn = 2;  // zeros, at least
+  const int64_t elements = matrix.rows * matrix.cols;
+  if ((elements - matrix.CountNonzeros()) * kOneIn >= elements) return CsrMatrix::FromDense(matrix);
+  return matrix;
+}
+
+StatusOr<Network> Lower(Graph graph) { return Lowering(std::move(graph)).Run(); }
+
+}  // namespace swizzle

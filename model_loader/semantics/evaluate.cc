@@ -1,0 +1,507 @@
+#include "model_loader/semantics/evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace swizzle {
+namespace {
+
+using Inputs = std::span<const Elements* const>;
+using Result = StatusOr<std::optional<Elements>>;
+
+const Elements* InputAt(Inputs inputs, size_t i) { return i < inputs.size() ? inputs[i] : nullptr; }
+
+int64_t Count(const Shape& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+// Elements between neighbours along each dimension of a row-major tensor.
+std::vector<int64_t> Strides(const Shape& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+// Reads `source` through an affine index: element (i0, i1, ...) of `shape` is at offset + sum(i * steps).
+std::vector<Scalar> Gathered(const std::vector<Scalar>& source, const Shape& shape, int64_t offset,
+                             const std::vector<int64_t>& steps) {
+  std::vector<Scalar> scalars;
+  scalars.reserve(static_cast<size_t>(Count(shape)));
+  std::vector<int64_t> index(shape.size(), 0);
+  for (int64_t left = Count(shape); left > 0; --left) {
+    scalars.push_back(source[static_cast<size_t>(offset)]);
+    for (size_t d = shape.size(); d-- > 0;) {
+      offset += steps[d];
+      if (++index[d] < shape[d]) break;
+      offset -= index[d] * steps[d];
+      index[d] = 0;
+    }
+  }
+  return scalars;
+}
+
+Status NeedsNumbers(const Node& node, const char* what) {
+  return InvalidArgument(Describe(node), ": its ", what, " must be a list of integers that don't depend on the batch");
+}
+
+// The integers of a 1-dimensional (or scalar) input.
+StatusOr<std::vector<int64_t>> Integers(const Node& node, const Elements& input, const char* what) {
+  if (IsFloating(input.dtype) || input.shape.size() > 1 || input.DependsOnBatch()) return NeedsNumbers(node, what);
+  std::vector<int64_t> integers;
+  for (const Scalar& scalar : input.scalars) integers.push_back(scalar.whole);
+  return integers;
+}
+
+Result EvaluateGather(const Node& node, Inputs inputs) {
+  const Elements& data = *inputs[0];
+  const Elements& indices = *inputs[1];
+  SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, IntAttribute(node, "axis", 0));
+  SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(node, axis, static_cast<int64_t>(data.shape.size())));
+  if (IsFloating(indices.dtype) || indices.DependsOnBatch()) return NeedsNumbers(node, "indices");
+  const auto split = data.shape.begin() + axis;
+  const int64_t outer = Count(Shape(data.shape.begin(), split));
+  const int64_t inner = Count(Shape(split + 1, data.shape.end()));
+  const int64_t length = *split;
+  Elements result{data.dtype, Shape(data.shape.begin(), split), {}};
+  result.shape.insert(result.shape.end(), indices.shape.begin(), indices.shape.end());
+  result.shape.insert(result.shape.end(), split + 1, data.shape.end());
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(result.shape));
+  if (elements > kMaxEvaluatedElements) return std::nullopt;
+  for (int64_t o = 0; o < outer; ++o) {
+    for (const Scalar& scalar : indices.scalars) {
+      const int64_t index = scalar.whole < 0 ? scalar.whole + length : scalar.whole;
+      if (index < 0 || index >= length) {
+        return InvalidArgument(Describe(node), ": index ", scalar.whole, " is out of range for ", length, " elements");
+      }
+      const auto first = data.scalars.begin() + (o * length + index) * inner;
+      result.scalars.insert(result.scalars.end(), first, first + inner);
+    }
+  }
+  return result;
+}
+
+Result EvaluateConcat(const Node& node, Inputs inputs) {
+  const auto has_input = [](const Elements* input) { return input != nullptr; };
+  if (!std::all_of(inputs.begin(), inputs.end(), has_input)) return InvalidArgument(Describe(node), " lacks an input");
+  const Shape& first = inputs[0]->shape;
+  SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, IntAttribute(node, "axis", std::numeric_limits<int64_t>::max()));
+  SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(node, axis, static_cast<int64_t>(first.size())));
+  Elements result{inputs[0]->dtype, first, {}};
+  result.shape[axis] = 0;
+  for (const Elements* input : inputs) {
+    if (input->shape.size() != first.size() || input->dtype != result.dtype) {
+      return InvalidArgument(Describe(node), ": its inputs differ in rank or type");
+    }
+    Shape joined = input->shape;
+    joined[axis] += result.shape[axis];
+    if (joined[axis] > kMaxEvaluatedElements) return std::nullopt;
+    result.shape[axis] = joined[axis];
+    if (joined != result.shape) return InvalidArgument(Describe(node), ": its inputs differ in shape");
+  }
+  if (Count(result.shape) > kMaxEvaluatedElements) return std::nullopt;
+  const int64_t outer = Count(Shape(first.begin(), first.begin() + axis));
+  for (int64_t o = 0; o < outer; ++o) {
+    for (const Elements* input : inputs) {
+      const int64_t length = static_cast<int64_t>(input->scalars.size()) / outer;
+      const auto begin = input->scalars.begin() + o * length;
+      result.scalars.insert(result.scalars.end(), begin, begin + length);
+    }
+  }
+  return result;
+}
+
+// One axis of Slice: which indices are taken.
+struct Range {
+  int64_t start, step, count;
+};
+
+Range SliceRange(int64_t start, int64_t end, int64_t step, int64_t length) {
+  if (length == 0) return {0, step, 0};
+  const int64_t last = step > 0 ? length : length - 1;
+  const int64_t least = step > 0 ? 0 : -1;
+  const auto place = [&](int64_t at, int64_t low) { return std::clamp(at < 0 ? at + length : at, low, last); };
+  start = place(start, 0);
+  end = end < -length ? least : place(end, least);
+  if (step < 0) start = std::min(start, length - 1);
+  const int64_t distance = step > 0 ? end - start : start - end;
+  const int64_t stride = step > 0 ? step : -step;
+  return {start, step, distance <= 0 ? 0 : (distance - 1) / stride + 1};
+}
+
+Result EvaluateSlice(const Node& node, Inputs inputs) {
+  const Elements& data = *inputs[0];
+  const int64_t rank = static_cast<int64_t>(data.shape.size());
+  SWIZZLE_ASSIGN_OR_RETURN(auto starts, IntsAttribute(node, "starts", {}));  // below opset 10
+  SWIZZLE_ASSIGN_OR_RETURN(auto ends, IntsAttribute(node, "ends", {}));
+  if (InputAt(inputs, 1) != nullptr && InputAt(inputs, 2) != nullptr) {
+    SWIZZLE_ASSIGN_OR_RETURN(starts, Integers(node, *inputs[1], "starts"));
+    SWIZZLE_ASSIGN_OR_RETURN(ends, Integers(node, *inputs[2], "ends"));
+  } else if (starts.empty() || inputs.size() > 1) {
+    return InvalidArgument(Describe(node), " lacks its starts or ends");
+  }
+  std::vector<int64_t> axes(starts.size()), steps(starts.size(), 1);
+  std::iota(axes.begin(), axes.end(), 0);
+  SWIZZLE_ASSIGN_OR_RETURN(axes, IntsAttribute(node, "axes", axes));
+  if (const Elements* input = InputAt(inputs, 3)) {
+    SWIZZLE_ASSIGN_OR_RETURN(axes, Integers(node, *input, "axes"));
+  }
+  if (const Elements* input = InputAt(inputs, 4)) {
+    SWIZZLE_ASSIGN_OR_RETURN(steps, Integers(node, *input, "steps"));
+  }
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
+    return InvalidArgument(Describe(node), ": its starts, ends, axes and steps differ in length");
+  }
+  Elements result{data.dtype, data.shape, {}};
+  std::vector<int64_t> strides = Strides(data.shape);
+  const std::vector<int64_t> data_strides = strides;
+  int64_t offset = 0;
+  std::vector<bool> seen(rank, false);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, NormalAxis(node, axes[i], rank));
+    constexpr int64_t kMaxStep = int64_t{1} << 32;
+    if (seen[axis] || steps[i] == 0 || steps[i] < -kMaxStep || steps[i] > kMaxStep) {
+      return InvalidArgument(Describe(node), ": axis ", axis, " is given twice or its step is ", steps[i]);
+    }
+    seen[axis] = true;
+    const Range range = SliceRange(starts[i], ends[i], steps[i], data.shape[axis]);
+    result.shape[axis] = range.count;
+    offset += range.start * data_strides[axis];
+    strides[axis] = data_strides[axis] * range.step;
+  }
+  result.scalars = Gathered(data.scalars, result.shape, offset, strides);
+  return result;
+}
+
+Result EvaluateTranspose(const Node& node, Inputs inputs) {
+  const Elements& data = *inputs[0];
+  const size_t rank = data.shape.size();
+  SWIZZLE_ASSIGN_OR_RETURN(const auto perm, PermutationOf(node, rank));
+  const std::vector<int64_t> data_strides = Strides(data.shape);
+  Elements result{data.dtype, {}, {}};
+  std::vector<int64_t> strides;
+  for (int64_t axis : perm) {
+    result.shape.push_back(data.shape[axis]);
+    strides.push_back(data_strides[axis]);
+  }
+  result.scalars = Gathered(data.scalars, result.shape, 0, strides);
+  return result;
+}
+
+Result EvaluateSqueeze(const Node& node, Inputs inputs) {
+  Elements result = *inputs[0];
+  const int64_t rank = static_cast<int64_t>(result.shape.size());
+  SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOf(node, InputAt(inputs, 1), rank));
+  Shape kept;
+  for (int64_t i = 0; i < rank; ++i) {
+    const bool named = axes && std::binary_search(axes->begin(), axes->end(), i);
+    if (named && result.shape[i] != 1) {
+      return InvalidArgument(Describe(node), ": dimension ", i, " of ", ShapeText(result.shape), " is not 1");
+    }
+    if (axes ? !named : result.shape[i] != 1) kept.push_back(result.shape[i]);
+  }
+  result.shape = std::move(kept);
+  return result;
+}
+
+Result EvaluateUnsqueeze(const Node& node, Inputs inputs) {
+  Elements result = *inputs[0];
+  const Elements* input = InputAt(inputs, 1);
+  SWIZZLE_ASSIGN_OR_RETURN(const auto attribute, IntsAttribute(node, "axes", {}));
+  const size_t added = input != nullptr ? input->scalars.size() : attribute.size();  // as AxesOf: the input goes first
+  const int64_t rank = static_cast<int64_t>(result.shape.size() + added);
+  SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOf(node, input, rank));
+  if (!axes) return InvalidArgument(Describe(node), " has no axes");
+  for (int64_t axis : *axes) result.shape.insert(result.shape.begin() + axis, 1);
+  return result;
+}
+
+Result EvaluateReshape(const Node& node, Inputs inputs) {
+  SWIZZLE_ASSIGN_OR_RETURN(Shape shape, Integers(node, *inputs[1], "shape"));
+  Elements result = *inputs[0];
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t allow_zero, IntAttribute(node, "allowzero", 0));
+  const int64_t elements = static_cast<int64_t>(result.scalars.size());
+  int64_t known = 1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0 && allow_zero == 0 && i < result.shape.size()) shape[i] = result.shape[i];
+    if (shape[i] < -1 || shape[i] > kMaxEvaluatedElements)
+      return InvalidArgument(Describe(node), ": bad dimension ", shape[i]);
+    if (shape[i] != -1) known *= shape[i];
+    if (known > kMaxEvaluatedElements) return InvalidArgument(Describe(node), ": its shape has too many elements");
+  }
+  const auto inferred = std::find(shape.begin(), shape.end(), -1);
+  if (inferred != shape.end() && known > 0) *inferred = elements / known;
+  if (std::count(shape.begin(), shape.end(), -1) > 0 || Count(shape) != elements) {
+    return InvalidArgument(Describe(node), ": ", ShapeText(result.shape), " does not reshape to ", ShapeText(shape));
+  }
+  result.shape = std::move(shape);
+  return result;
+}
+
+Result EvaluateConstantOfShape(const Node& node, Inputs inputs) {
+  if (inputs[0]->DependsOnBatch()) return std::nullopt;
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, Integers(node, *inputs[0], "shape"));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(shape));
+  if (elements > kMaxEvaluatedElements) return std::nullopt;
+  Elements fill{DType::kFloat32, {1}, {Scalar()}};
+  if (const auto value = node.attributes.find("value"); value != node.attributes.end()) {
+    const Tensor* tensor = std::get_if<Tensor>(&value->second);
+    if (tensor == nullptr || tensor->elements() != 1) {
+      return InvalidArgument(Describe(node), ": its value is not a tensor of one element");
+    }
+    auto given = Elements::FromTensor(*tensor);
+    if (!given) return std::nullopt;
+    fill = *std::move(given);
+  }
+  return Elements{fill.dtype, shape, std::vector<Scalar>(static_cast<size_t>(elements), fill.scalars[0])};
+}
+
+// Types by the numbers that ONNX gives them in Cast's attribute.
+std::optional<DType> CastTarget(int64_t to) {
+  switch (to) {
+    case 1:
+      return DType::kFloat32;
+    case 2:
+      return DType::kUint8;
+    case 3:
+      return DType::kInt8;
+    case 4:
+      return DType::kUint16;
+    case 5:
+      return DType::kInt16;
+    case 6:
+      return DType::kInt32;
+    case 7:
+      return DType::kInt64;
+    case 9:
+      return DType::kBool;
+    case 11:
+      return DType::kFloat64;
+    case 12:
+      return DType::kUint32;
+    default:
+      return std::nullopt;
+  }
+}
+
+// `whole` as ONNX stores it in `dtype`: wrapped into its width.
+int64_t Wrapped(int64_t whole, DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return whole != 0;
+    case DType::kUint8:
+      return static_cast<uint8_t>(whole);
+    case DType::kInt8:
+      return static_cast<int8_t>(whole);
+    case DType::kUint16:
+      return static_cast<uint16_t>(whole);
+    case DType::kInt16:
+      return static_cast<int16_t>(whole);
+    case DType::kUint32:
+      return static_cast<uint32_t>(whole);
+    case DType::kInt32:
+      return static_cast<int32_t>(whole);
+    default:
+      return whole;
+  }
+}
+
+Result EvaluateCast(const Node& node, Inputs inputs) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t to, IntAttribute(node, "to", 0));
+  const std::optional<DType> target = CastTarget(to);
+  Elements result = *inputs[0];
+  if (!target || (result.DependsOnBatch() && *target != DType::kInt64)) return std::nullopt;
+  const bool from_real = IsFloating(result.dtype);
+  result.dtype = *target;
+  for (Scalar& scalar : result.scalars) {
+    constexpr double kLimit = 9.2e18;
+    if (from_real && !IsFloating(*target)) {
+      if (!(std::abs(scalar.real) < kLimit)) return std::nullopt;
+      scalar.whole = *target == DType::kBool ? scalar.real != 0.0 : static_cast<int64_t>(scalar.real);
+    } else if (!from_real && IsFloating(*target)) {
+      scalar.real = static_cast<double>(scalar.whole);
+    }
+    scalar.whole = Wrapped(scalar.whole, *target);
+    if (*target == DType::kFloat32) scalar.real = static_cast<float>(scalar.real);
+  }
+  return result;
+}
+
+double RealArithmetic(char op, double a, double b) {
+  switch (op) {
+    case '+':
+      return a + b;
+    case '-':
+      return a - b;
+    case '*':
+      return a * b;
+    default:
+      return a / b;
+  }
+}
+
+// Nothing on overflow and division by zero.
+std::optional<int64_t> WholeArithmetic(char op, int64_t a, int64_t b) {
+  int64_t result = 0;
+  switch (op) {
+    case '+':
+      return __builtin_add_overflow(a, b, &result) ? std::nullopt : std::optional(result);
+    case '-':
+      return __builtin_sub_overflow(a, b, &result) ? std::nullopt : std::optional(result);
+    case '*':
+      return __builtin_mul_overflow(a, b, &result) ? std::nullopt : std::optional(result);
+    default:
+      if (b == 0 || (b == -1 && a == std::numeric_limits<int64_t>::min())) return std::nullopt;
+      return a / b;
+  }
+}
+
+// Multiples of the batch size may be multiplied and divided evenly by a number, and added to each other.
+bool BatchAllows(char op, const Scalar& a, const Scalar& b) {
+  if (op == '*') return !(a.times_batch && b.times_batch);
+  if (op == '/')
+    return a.times_batch == b.times_batch ? !a.times_batch : !b.times_batch && b.whole != 0 && a.whole % b.whole == 0;
+  return a.times_batch == b.times_batch;
+}
+
+std::optional<Scalar> Arithmetic(char op, DType dtype, const Scalar& a, const Scalar& b) {
+  Scalar result;
+  if (IsFloating(dtype)) {
+    result.real = RealArithmetic(op, a.real, b.real);
+    if (dtype == DType::kFloat32) result.real = static_cast<float>(result.real);
+    return result;
+  }
+  const auto whole = BatchAllows(op, a, b) ? WholeArithmetic(op, a.whole, b.whole) : std::nullopt;
+  if (!whole) return std::nullopt;
+  result.whole = Wrapped(*whole, dtype);
+  result.times_batch = a.times_batch || b.times_batch;
+  return result;
+}
+
+// Strides that read a tensor of shape `from` as if it had been broadcast to `to`.
+std::vector<int64_t> BroadcastStrides(const Shape& from, const Shape& to) {
+  const std::vector<int64_t> strides = Strides(from);
+  std::vector<int64_t> broadcast(to.size(), 0);
+  const size_t skipped = to.size() - from.size();
+  for (size_t i = 0; i < from.size(); ++i) broadcast[skipped + i] = from[i] == 1 ? 0 : strides[i];
+  return broadcast;
+}
+
+Result EvaluateArithmetic(const Node& node, Inputs inputs) {
+  const char op = node.op == "Add" ? '+' : node.op == "Sub" ? '-' : node.op == "Mul" ? '*' : '/';
+  const Elements& a = *inputs[0];
+  const Elements& b = *inputs[1];
+  if (node.attributes.count("axis") > 0) return std::nullopt;  // the broadcasting of opset 6
+  if (a.dtype != b.dtype) return InvalidArgument(Describe(node), ": its inputs differ in type");
+  Elements result{a.dtype, {}, {}};
+  SWIZZLE_ASSIGN_OR_RETURN(result.shape, BroadcastShape(node, a.shape, b.shape));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(result.shape));
+  if (elements > kMaxEvaluatedElements) return std::nullopt;
+  result.scalars = Gathered(a.scalars, result.shape, 0, BroadcastStrides(a.shape, result.shape));
+  const auto right = Gathered(b.scalars, result.shape, 0, BroadcastStrides(b.shape, result.shape));
+  for (size_t i = 0; i < right.size(); ++i) {
+    const auto scalar = Arithmetic(op, a.dtype, result.scalars[i], right[i]);
+    if (!scalar) return std::nullopt;
+    result.scalars[i] = *scalar;
+  }
+  return result;
+}
+
+struct Evaluator {
+  std::string_view op;
+  Result (*run)(const Node&, Inputs);
+};
+
+constexpr Evaluator kEvaluators[] = {
+    {"Add", EvaluateArithmetic},      {"Cast", EvaluateCast},
+    {"Concat", EvaluateConcat},       {"ConstantOfShape", EvaluateConstantOfShape},
+    {"Div", EvaluateArithmetic},      {"Gather", EvaluateGather},
+    {"Mul", EvaluateArithmetic},      {"Reshape", EvaluateReshape},
+    {"Slice", EvaluateSlice},         {"Squeeze", EvaluateSqueeze},
+    {"Sub", EvaluateArithmetic},      {"Transpose", EvaluateTranspose},
+    {"Unsqueeze", EvaluateUnsqueeze},
+};
+
+const Evaluator* FindEvaluator(const Node& node) {
+  for (const Evaluator& evaluator : kEvaluators) {
+    if (node.domain.empty() && evaluator.op == node.op) return &evaluator;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool IsEvaluable(const Node& node) { return FindEvaluator(node) != nullptr; }
+
+StatusOr<std::optional<Elements>> Evaluate(const Node& node, std::span<const Elements* const> inputs) {
+  return FindEvaluator(node)->run(node, inputs);
+}
+
+StatusOr<Elements> EvaluateShape(const Node& node, const Shape& shape) {
+  const int64_t rank = static_cast<int64_t>(shape.size());
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t start, IntAttribute(node, "start", 0));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t end, IntAttribute(node, "end", rank));
+  const Range range = SliceRange(start, end, 1, rank);
+  Elements elements{DType::kInt64, {range.count}, {}};
+  for (int64_t i = range.start; i < range.start + range.count; ++i) {
+    const bool batch = shape[i] == kFreeBatch;
+    elements.scalars.push_back({0.0, batch ? 1 : shape[i], batch});
+  }
+  return elements;
+}
+
+StatusOr<std::vector<int64_t>> PermutationOf(const Node& node, size_t rank) {
+  std::vector<int64_t> reversed(rank);
+  std::iota(reversed.rbegin(), reversed.rend(), 0);
+  SWIZZLE_ASSIGN_OR_RETURN(const auto perm, IntsAttribute(node, "perm", reversed));
+  std::vector<int64_t> sorted = perm;
+  std::sort(sorted.begin(), sorted.end());
+  std::reverse(reversed.begin(), reversed.end());
+  if (sorted != reversed) return InvalidArgument(Describe(node), ": perm is not a permutation of ", rank, " axes");
+  return perm;
+}
+
+StatusOr<int64_t> NormalAxis(const Node& node, int64_t axis, int64_t rank) {
+  if (axis < -rank || axis >= rank) {
+    return InvalidArgument(Describe(node), ": axis ", axis, " is missing or out of range for ", rank, " dimensions");
+  }
+  return axis < 0 ? axis + rank : axis;
+}
+
+StatusOr<std::optional<std::vector<int64_t>>> AxesOf(const Node& node, const Elements* input, int64_t rank) {
+  std::vector<int64_t> axes;
+  if (input != nullptr) {
+    SWIZZLE_ASSIGN_OR_RETURN(axes, Integers(node, *input, "axes"));
+  } else if (node.attributes.count("axes") > 0) {
+    SWIZZLE_ASSIGN_OR_RETURN(axes, IntsAttribute(node, "axes", {}));
+  } else {
+    return std::nullopt;
+  }
+  for (int64_t& axis : axes) {
+    SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(node, axis, rank));
+  }
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) {
+    return InvalidArgument(Describe(node), ": an axis is given twice");
+  }
+  return axes;
+}
+
+StatusOr<Shape> BroadcastShape(const Node& node, const Shape& a, const Shape& b) {
+  const Shape& longer = a.size() >= b.size() ? a : b;
+  const Shape& shorter = a.size() >= b.size() ? b : a;
+  Shape shape = longer;
+  for (size_t i = 1; i <= shorter.size(); ++i) {
+    int64_t& dimension = shape[shape.size() - i];
+    const int64_t other = shorter[shorter.size() - i];
+    if (other == 1 || other == dimension) continue;
+    if (dimension != 1) {
+      return InvalidArgument(Describe(node), ": ", ShapeText(a), " and ", ShapeText(b), " do not broadcast");
+    }
+    dimension = other;
+  }
+  return shape;
+}
+
+}  // namespace swizzle

@@ -1,0 +1,157 @@
+#include "model_loader/semantics/windows.h"
+
+#include <algorithm>
+
+namespace swizzle {
+namespace {
+
+constexpr int64_t kMaxWindowNumber = 1 << 15;
+
+// One axis: [kernel, stride, dilation], padding before and after, and the input's extent.
+struct Axis {
+  int64_t input, kernel, stride, dilation, before, after;
+
+  int64_t Reach() const { return dilation * (kernel - 1) + 1; }
+  int64_t Room() const { return input + before + after - Reach(); }
+  int64_t Output() const { return Room() < 0 ? 0 : Room() / stride + 1; }
+
+  // Output size ceil(input / stride), the padding it takes split evenly, the odd one after or before.
+  void PadToSame(bool odd_after) {
+    const int64_t output = (input + stride - 1) / stride;
+    const int64_t total = std::max<int64_t>(0, (output - 1) * stride + Reach() - input);
+    before = odd_after ? total / 2 : total - total / 2;
+    after = total - before;
+  }
+
+  // Adds the padding that lets a last, partial window in; false if none was needed.
+  bool PadToCeiling() {
+    if (Room() < 0 || Room() % stride == 0) return false;
+    const int64_t start = (Room() / stride + 1) * stride - before;
+    if (start >= input) return false;
+    after += stride - Room() % stride;
+    return true;
+  }
+};
+
+StatusOr<Shape> NumbersOf(const Node& node, const std::string& name, Shape absent, int64_t least) {
+  const size_t length = absent.size();
+  SWIZZLE_ASSIGN_OR_RETURN(Shape numbers, IntsAttribute(node, name, std::move(absent)));
+  if (numbers.size() != length) {
+    return InvalidArgument(Describe(node), ": ", name, " has ", numbers.size(), " numbers instead of ", length);
+  }
+  for (int64_t number : numbers) {
+    if (number < least || number > kMaxWindowNumber) {
+      return InvalidArgument(Describe(node), ": ", name, " holds ", number, "; supported are ", least, " to ",
+                             kMaxWindowNumber);
+    }
+  }
+  return numbers;
+}
+
+StatusOr<Shape> KernelOf(const Node& node, const Shape& from_weight) {
+  if (from_weight.empty()) return NumbersOf(node, "kernel_shape", {0, 0}, 1);
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape kernel, NumbersOf(node, "kernel_shape", from_weight, 1));
+  if (kernel == from_weight) return kernel;
+  return InvalidArgument(Describe(node), ": kernel_shape ", ShapeText(kernel), " differs from its weight's ",
+                         ShapeText(from_weight));
+}
+
+Status ApplyAutoPad(const Node& node, Axis& vertical, Axis& horizontal) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string auto_pad, StringAttribute(node, "auto_pad", "NOTSET"));
+  if (auto_pad == "NOTSET") return {};
+  if (auto_pad != "VALID" && auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER") {
+    return InvalidArgument(Describe(node), ": auto_pad '", auto_pad, "' is not known");
+  }
+  for (Axis* axis : {&vertical, &horizontal}) {
+    if (axis->before + axis->after > 0) return InvalidArgument(Describe(node), " has both pads and auto_pad");
+    if (auto_pad != "VALID") axis->PadToSame(auto_pad == "SAME_UPPER");
+  }
+  return {};
+}
+
+Status ApplyCeilMode(const Node& node, bool count_include_pad, Axis& vertical, Axis& horizontal) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t ceil_mode, IntAttribute(node, "ceil_mode", 0));
+  if (ceil_mode == 0) return {};
+  const bool padded_below = vertical.PadToCeiling();
+  const bool padded_right = horizontal.PadToCeiling();
+  if ((padded_below || padded_right) && count_include_pad) {
+    return Unimplemented(Describe(node),
+                         ": ceil_mode with count_include_pad is not supported where windows are cut off");
+  }
+  return {};
+}
+
+Status CheckPlane(const Node& node, const Shape& input) {
+  if (input.size() != 4) {
+    return Unimplemented(Describe(node), ": its input ", ShapeText(input),
+                         " is not [batch, channels, height, width]; only two spatial dimensions are supported");
+  }
+  constexpr int64_t kMaxPlaneExtent = 1 << 24;
+  if (input[2] < 1 || input[3] < 1 || input[2] > kMaxPlaneExtent || input[3] > kMaxPlaneExtent) {
+    return InvalidArgument(Describe(node), ": its input ", ShapeText(input), " is empty or too large");
+  }
+  return {};
+}
+
+std::vector<int64_t> Whole(std::initializer_list<int32_t> numbers) { return {numbers.begin(), numbers.end()}; }
+
+}  // namespace
+
+StatusOr<ResolvedWindow> ResolveWindow(const Node& node, const Shape& input, Shape from_weight) {
+  SWIZZLE_RETURN_IF_ERROR(CheckPlane(node, input));
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape kernel, KernelOf(node, from_weight));
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape strides, NumbersOf(node, "strides", {1, 1}, 1));
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape dilations, NumbersOf(node, "dilations", {1, 1}, 1));
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape pads, NumbersOf(node, "pads", {0, 0, 0, 0}, 0));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t count_include_pad, IntAttribute(node, "count_include_pad", 0));
+  Axis vertical{input[2], kernel[0], strides[0], dilations[0], pads[0], pads[2]};
+  Axis horizontal{input[3], kernel[1], strides[1], dilations[1], pads[1], pads[3]};
+  SWIZZLE_RETURN_IF_ERROR(ApplyAutoPad(node, vertical, horizontal));
+  SWIZZLE_RETURN_IF_ERROR(ApplyCeilMode(node, count_include_pad != 0, vertical, horizontal));
+  if (vertical.Output() < 1 || horizontal.Output() < 1) {
+    return InvalidArgument(Describe(node), ": its window ", ShapeText(kernel), " does not fit its input ",
+                           ShapeText(input));
+  }
+  const auto narrow = [](int64_t number) { return static_cast<int32_t>(number); };
+  ResolvedWindow resolved;
+  resolved.window =
+      Window{narrow(vertical.kernel),   narrow(horizontal.kernel),   narrow(vertical.stride), narrow(horizontal.stride),
+             narrow(vertical.before),   narrow(horizontal.before),   narrow(vertical.after),  narrow(horizontal.after),
+             narrow(vertical.dilation), narrow(horizontal.dilation), count_include_pad != 0};
+  resolved.output_height = vertical.Output();
+  resolved.output_width = horizontal.Output();
+  return resolved;
+}
+
+void SetWindow(Node& node, const Window& window) {
+  node.attributes["kernel_shape"] = Whole({window.kernel_h, window.kernel_w});
+  node.attributes["strides"] = Whole({window.stride_h, window.stride_w});
+  node.attributes["dilations"] = Whole({window.dilation_h, window.dilation_w});
+  node.attributes["pads"] = Whole({window.pad_top, window.pad_left, window.pad_bottom, window.pad_right});
+  if (window.count_include_pad) node.attributes["count_include_pad"] = int64_t{1};
+}
+
+Window WindowOf(const Node& node) {
+  const auto numbers = [&](const char* name) {
+    std::vector<int32_t> narrow;
+    for (int64_t number : std::get<std::vector<int64_t>>(node.attributes.at(name))) {
+      narrow.push_back(static_cast<int32_t>(number));
+    }
+    return narrow;
+  };
+  const auto kernel = numbers("kernel_shape"), strides = numbers("strides"), dilations = numbers("dilations");
+  const auto pads = numbers("pads");
+  return Window{kernel[0],
+                kernel[1],
+                strides[0],
+                strides[1],
+                pads[0],
+                pads[1],
+                pads[2],
+                pads[3],
+                dilations[0],
+                dilations[1],
+                node.attributes.count("count_include_pad") > 0};
+}
+
+}  // namespace swizzle

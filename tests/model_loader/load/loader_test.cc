@@ -1,0 +1,103 @@
+#include "model_loader/load/loader.h"
+
+#include <fstream>
+
+#include "gtest/gtest.h"
+#include "tests/support/onnx_builder.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temporary_folder.h"
+
+namespace swizzle {
+namespace {
+
+using testing::IsError;
+using testing::IsOk;
+using testing::OnnxBuilder;
+
+std::filesystem::path Shipped(const std::string& name) {
+  return std::filesystem::path(SWIZZLE_SOURCE_DIR) / "deploy" / "models" / name;
+}
+
+int CountOf(const LoadedModel& model, const std::string& pass) {
+  for (const auto& [name, count] : model.fusions) {
+    if (name == pass) return count;
+  }
+  return -1;
+}
+
+// MobileNetV1: a stem, 13 blocks of depthwise and 1x1 convolution, a pool and a classifier; ReLU6 behind each of
+// the 27.
+TEST(LoaderTest, LoadsTheShippedModels) {
+  for (const bool sparse : {false, true}) {
+    const auto model = LoadModel(Shipped(sparse ? "mobilenet_v1_fashion_sparse90.onnx" : "mobilenet_v1_fashion.onnx"));
+    ASSERT_THAT(model, IsOk());
+    EXPECT_EQ(model->container, "onnx");
+    EXPECT_EQ(CountOf(*model, "recognise_depthwise"), 13);
+    EXPECT_EQ(CountOf(*model, "fuse_activation"), 27);
+    const Network& network = model->network;
+    EXPECT_EQ(network.layers.size(), 1u + 26 + 2);
+    EXPECT_EQ(network.batch_size, 0);
+    EXPECT_EQ(network.inputs[0].name, "image");
+    EXPECT_EQ(network.outputs[0].name, "logits");
+    int sparse_weights = 0;
+    for (const Weight& weight : network.weights) sparse_weights += weight.format() == Format::kCsr ? 1 : 0;
+    EXPECT_EQ(sparse_weights, sparse ? 13 : 0);
+    if (sparse) {
+      EXPECT_LT(network.StoredWeightBytes(), network.DenseWeightBytes() / 5);
+    }
+  }
+}
+
+void Write(const std::filesystem::path& file, std::span<const std::byte> bytes) {
+  std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+TEST(LoaderTest, NamesTheFileInErrors) {
+  const TemporaryFolder folder;
+  const auto at = [&](const char* name) { return folder / name; };
+  EXPECT_THAT(LoadModel(at("missing.onnx")), IsError(StatusCode::kNotFound, "missing.onnx: there is no such file"));
+  EXPECT_THAT(LoadModel(at("model.pt")), IsError(StatusCode::kInvalidArgument, "model.pt: its ending"));
+  std::filesystem::create_directory(at("folder.onnx"));
+  EXPECT_THAT(LoadModel(at("folder.onnx")), IsError(StatusCode::kInvalidArgument, "not a regular file"));
+  Write(at("garbage.onnx"), std::as_bytes(std::span("garbage")));
+  EXPECT_THAT(LoadModel(at("garbage.onnx")),
+              IsError(StatusCode::kInvalidArgument, "garbage.onnx: this is not an ONNX"));
+  Write(at("garbage.swz"), std::as_bytes(std::span("garbage")));
+  EXPECT_THAT(LoadModel(at("garbage.swz")), IsError(StatusCode::kInvalidArgument, "garbage.swz: "));
+  Write(at("operator.onnx"), OnnxBuilder().Input("x", {-1, 2}).Node("Erf", {"x"}, {"y"}).Output("y").Bytes());
+  EXPECT_THAT(LoadModel(at("operator.onnx")),
+              IsError(StatusCode::kUnimplemented, "operator.onnx: operator Erf (opset 17, node 'y_node')"));
+}
+
+TEST(LoaderTest, FallsBackWhereNoPlanTakesAModel) {
+  const TemporaryFolder folder;
+  const auto node = [&](const std::string& op) {
+    Write(folder / "m.onnx", OnnxBuilder().Input("x", {-1, 2}).Node(op, {"x"}, {"y"}).Output("y").Bytes());
+    return LoadRunnableModel(folder / "m.onnx");
+  };
+  const auto planned = node("Relu");
+  ASSERT_THAT(planned, IsOk());
+  EXPECT_TRUE(std::holds_alternative<LoadedModel>(*planned));
+  const auto unplanned = node("Erf");
+  ASSERT_THAT(unplanned, IsOk());
+  const auto& fallback = std::get<FallbackModel>(*unplanned);
+  EXPECT_EQ(fallback.reason, "operator Erf (opset 17, node 'y_node') is not supported");
+  EXPECT_EQ(fallback.program->OperatorCounts(), "Erf:1");
+  EXPECT_THAT(node("LSTM"), IsError(StatusCode::kUnimplemented, "m.onnx: operator LSTM (opset 17, node 'y_node')"));
+}
+
+TEST(ReadFileTest, ReadsWholeFilesWithinTheLimit) {
+  const TemporaryFolder folder;
+  const auto file = folder / "bytes";
+  const std::vector<std::byte> bytes = {std::byte{0}, std::byte{255}, std::byte{10}};
+  Write(file, bytes);
+  const auto read = ReadFile(file, 3);
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(*read, bytes);
+  EXPECT_THAT(ReadFile(file, 2), IsError(StatusCode::kResourceExhausted, "3 bytes; the limit is 2"));
+  Write(file, {});
+  EXPECT_THAT(ReadFile(file, 0), IsOk());
+}
+
+}  // namespace
+}  // namespace swizzle
