@@ -8,7 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 #include "kernels/base/status.h"
-#include "server/mutex.h"
+#include "server/threading/mutex.h"
 
 namespace swizzle {
 

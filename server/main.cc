@@ -1,9 +1,9 @@
 // swizzle-server: serves the models of a directory over gRPC.
 #include <cstdio>
 
-#include "server/logging.h"
 #include "server/options.h"
 #include "server/server.h"
+#include "server/telemetry/logging.h"
 
 namespace {
 

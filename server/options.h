@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "server/logging.h"
-#include "server/model.h"
+#include "server/model/model.h"
+#include "server/telemetry/logging.h"
 
 namespace swizzle {
 

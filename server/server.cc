@@ -18,7 +18,7 @@
 
 #include "absl/time/clock.h"
 #include "kernels/cpu/runtime/available_cpus.h"
-#include "server/logging.h"
+#include "server/telemetry/logging.h"
 
 namespace swizzle {
 namespace {

@@ -17,11 +17,11 @@
 #include "kernels/devices.h"
 #include "model_loader/plan/tuning_cache.h"
 #include "server/device_watch.h"
-#include "server/health.h"
-#include "server/inference_service.h"
-#include "server/metrics.h"
-#include "server/model_repository.h"
 #include "server/options.h"
+#include "server/repository/model_repository.h"
+#include "server/rpc/health.h"
+#include "server/rpc/inference_service.h"
+#include "server/telemetry/metrics.h"
 
 namespace swizzle {
 

@@ -26,8 +26,8 @@
 #include <vector>
 
 #include "proto/grpc_service.grpc.pb.h"
-#include "server/logging.h"
 #include "server/server.h"
+#include "server/telemetry/logging.h"
 #include "tests/server/repository_directory.h"
 
 namespace swizzle {

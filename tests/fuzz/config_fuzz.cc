@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "server/model_config.h"
+#include "server/config/model_config.h"
 
 namespace swizzle {
 namespace {

@@ -42,7 +42,7 @@ def expressions():
 
 
 EXPRESSIONS = list(expressions())
-METRICS_SOURCE = (ROOT / 'server/metrics.cc').read_text()
+METRICS_SOURCE = (ROOT / 'server/telemetry/metrics.cc').read_text()
 
 
 def selectors(expression):

@@ -40,16 +40,17 @@ CONTAINMENT = {
     'pthreadpool.h': ['kernels/cpu/*'],
     'onnx/*': ['model_loader/onnx/*'],
     'proto/packed_model.pb.h': ['model_loader/packed/*'],
-    'proto/model_config.pb.h': ['server/model_repository*', 'server/model_config*', 'server/model_description*'],
-    'proto/grpc_service*.pb.h': ['server/inference_service*', 'server/wire_convert*', 'server/model_description*',
-                                 'server/unserved_methods*', 'client/client.cc', 'client/wire_format*'],
-    'proto/health*.pb.h': ['server/health*'],
-    'grpcpp/*': ['server/inference_service*', 'server/unserved_methods*', 'server/server*', 'server/health*',
+    'proto/model_config.pb.h': ['server/config/*', 'server/repository/*', 'server/rpc/model_description*'],
+    'proto/grpc_service*.pb.h': ['server/rpc/inference_service*', 'server/rpc/wire_convert*',
+                                 'server/rpc/model_description*', 'server/rpc/unserved_methods*', 'client/client.cc',
+                                 'client/wire_format*'],
+    'proto/health*.pb.h': ['server/rpc/health*'],
+    'grpcpp/*': ['server/rpc/inference_service*', 'server/rpc/unserved_methods*', 'server/rpc/health*', 'server/server*',
                  'client/client.cc'],
-    'grpc/*': ['server/logging.cc'],
-    'google/protobuf/*': ['model_loader/onnx/*', 'model_loader/packed/*', 'server/model_config*',
-                          'server/wire_convert*'],
-    'prometheus/*': ['server/metrics*'],
+    'grpc/*': ['server/telemetry/logging.cc'],
+    'google/protobuf/*': ['model_loader/onnx/*', 'model_loader/packed/*', 'server/config/*',
+                          'server/rpc/wire_convert*'],
+    'prometheus/*': ['server/telemetry/metrics*'],
     'spdlog/*': ['server/*', 'client/*'],
     'CLI/*': ['server/options*', 'client/cli/cli.cc', 'model_loader/pack/options*'],
     'nlohmann/*': ['server/*', 'client/*', 'model_loader/*'],
@@ -133,7 +134,7 @@ def test_a_cycle_of_folders_is_found():
 
 @pytest.mark.parametrize('top', ['kernels', 'model_loader', 'server'])
 def test_folders_form_no_cycle(top):
-    assert top == 'server' or len(folder_graph(top)) > 5
+    assert len(folder_graph(top)) > 5
     assert not find_cycle(folder_graph(top))
 
 

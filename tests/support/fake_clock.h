@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "server/clock.h"
+#include "server/threading/clock.h"
 
 namespace swizzle {
 

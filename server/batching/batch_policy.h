@@ -1,0 +1,57 @@
+// When a batch is formed, and of what: pure functions of the queue and the time.
+//
+// The policy is continuous batching: an idle executor takes what is queued at once, in order of arrival, up to
+// max_rows rows and max_tokens tokens. Only a configuration that asks for a delay makes it wait. Requests are never
+// split; one whose rows do not fit in the rest closes the batch.
+#ifndef SWIZZLE_SERVER_BATCHING_BATCH_POLICY_H_
+#define SWIZZLE_SERVER_BATCHING_BATCH_POLICY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/model/model.h"
+#include "server/telemetry/labels.h"
+
+namespace swizzle {
+
+// What the policy needs to know of a queued request.
+struct Queued {
+  int64_t rows = 1;
+  absl::Time arrival;
+  absl::Time deadline = absl::InfiniteFuture();  // must have started before
+  int64_t tokens = 0;
+};
+
+struct Limits {
+  int64_t max_rows = 0;                             // of one batch; 0: a batch is one request
+  absl::Duration max_delay = absl::ZeroDuration();  // how long the oldest request may be kept waiting for others
+  std::vector<int64_t> preferred_rows = {};         // with max_delay: exact batch sizes not worth a longer wait
+  int64_t max_tokens = 0;                           // of one batch; 0: no limit
+  size_t hold_until = 0;                            // for tests: take nothing while fewer requests are queued
+};
+
+// The limits that a model's specification asks for.
+Limits LimitsOf(const ModelSpec& spec);
+
+struct Expiry {
+  std::vector<size_t> expired;                        // indices into the queue whose deadline has come, ascending
+  absl::Time next_deadline = absl::InfiniteFuture();  // of the others
+};
+Expiry FindExpired(std::span<const Queued> queue, absl::Time now);
+
+struct Decision {
+  std::vector<size_t> expired;               // these leave the queue first, ascending
+  size_t take = 0;                           // then so many run now, from the front of what is left
+  BatchReason reason = BatchReason::kIdle;   // where take > 0
+  absl::Time wake = absl::InfiniteFuture();  // where take is 0: decide again then, or when the queue changes
+};
+
+// `queue` is in order of arrival; every request is within the limits.
+Decision Decide(std::span<const Queued> queue, absl::Time now, const Limits& limits);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_BATCHING_BATCH_POLICY_H_

@@ -1,0 +1,54 @@
+// The queue of one model version: takes requests, forms batches for executors, and ends each request exactly once.
+//
+// Executor threads ask for batches themselves (NextBatch), so that a request changes threads once. Decide (in
+// batch_policy.h) is the pure function that says what to do with the queue; the Batcher only carries it out.
+// Thread-safe; destroyed only after every call has returned. Metrics of a request are recorded before its `done` runs.
+#ifndef SWIZZLE_SERVER_BATCHING_BATCHER_H_
+#define SWIZZLE_SERVER_BATCHING_BATCHER_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "server/model/model.h"
+#include "server/model/request.h"
+#include "server/telemetry/metrics.h"
+#include "server/threading/clock.h"
+
+namespace swizzle {
+
+// Called exactly once for a submitted request, on an arbitrary thread (also from within Cancel), without locks held;
+// must not block.
+using Done = absl::AnyInvocable<void(StatusOr<Result>) &&>;
+using Ticket = uint64_t;
+
+class Batcher {
+ public:
+  virtual ~Batcher() = default;
+
+  // Queues a request and returns its ticket. RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE when draining;
+  // `done` then never runs. A deadline that passes while queued (the request's, or ModelSpec::default_timeout after
+  // Submit if that is earlier) ends in DEADLINE_EXCEEDED.
+  // REQUIRES: rows >= 1, and at most max_batch_size where that is not 0.
+  virtual StatusOr<Ticket> Submit(Request request, Done done) = 0;
+
+  // Ends a request that is still queued with CANCELLED; one that is running, or over, is left alone.
+  virtual void Cancel(Ticket ticket) = 0;
+
+  // No new requests; returns when everything queued and running has ended, `done` included. Safe to call more than
+  // once, but not from a `done`. The destructor drains.
+  virtual void Drain() = 0;
+
+  virtual int64_t queued() const = 0;
+  // For tests: executors take nothing until `count` requests are queued, once.
+  virtual void HoldUntilQueued(int64_t count) = 0;
+};
+
+// Starts `model->spec().executors()` threads, each with a session of its own. Fails if a session does.
+// `clock` and `metrics` outlive the batcher; `metrics` may be null.
+StatusOr<std::unique_ptr<Batcher>> NewBatcher(std::shared_ptr<Model> model, Clock& clock, ModelMetrics* metrics);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_BATCHING_BATCHER_H_

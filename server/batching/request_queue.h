@@ -1,0 +1,50 @@
+// Requests in order of arrival, beside the summaries that the batch policy reads. Owns what it holds. Not thread-safe.
+#ifndef SWIZZLE_SERVER_BATCHING_REQUEST_QUEUE_H_
+#define SWIZZLE_SERVER_BATCHING_REQUEST_QUEUE_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/batching/batch_policy.h"
+#include "server/batching/batcher.h"
+#include "server/model/request.h"
+
+namespace swizzle {
+
+// A request from Submit until its end.
+struct Pending {
+  Ticket ticket = 0;
+  Request request;
+  Done done;
+  absl::Time arrival;
+};
+using PendingList = std::vector<std::unique_ptr<Pending>>;
+
+class RequestQueue {
+ public:
+  size_t size() const { return requests_.size(); }
+  std::span<const Queued> summaries() const { return summaries_; }
+
+  // REQUIRES: a ticket above all that were pushed before.
+  void Push(std::unique_ptr<Pending> pending);
+
+  // The first `count` leave and are appended to `out`.
+  void TakeFront(size_t count, PendingList& out);
+
+  // Those at `indices`, ascending, leave and are appended to `out`.
+  void Take(std::span<const size_t> indices, PendingList& out);
+
+  // Null if no such request is queued.
+  std::unique_ptr<Pending> TakeTicket(Ticket ticket);
+
+ private:
+  std::vector<Queued> summaries_;  // of requests_, same order
+  PendingList requests_;           // tickets ascend
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_BATCHING_REQUEST_QUEUE_H_

@@ -1,0 +1,213 @@
+#include "server/model/fallback_model.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "server/model/plan_model.h"
+
+namespace swizzle {
+namespace {
+
+using fallback::Array;
+using fallback::Port;
+using fallback::Program;
+
+// Which of the program's ports each tensor of a specification is, by index.
+struct PortMap {
+  std::vector<size_t> inputs;
+  std::vector<size_t> outputs;
+};
+
+// A port's dimensions as a specification with this max_batch_size has them.
+Shape SpecDims(const Port& port, int64_t max_batch_size) {
+  const Shape& shape = *port.shape;
+  return max_batch_size > 0 ? Shape(shape.begin() + 1, shape.end()) : shape;
+}
+
+StatusOr<TensorSpec> SpecOf(const Port& port, const std::string& kind, int64_t max_batch_size) {
+  if (!port.dtype || !port.shape) {
+    return Unimplemented(kind, " '", port.name, "' is declared without type or shape, which serving needs: run ",
+                         "onnx.shape_inference.infer_shapes on the model, or export it again");
+  }
+  return TensorSpec{port.name, *port.dtype, SpecDims(port, max_batch_size)};
+}
+
+// Whether a configured tensor says of its dimensions what the model does; -1 says nothing.
+bool DimsFit(const Shape& expected, const Shape& configured) {
+  if (expected.size() != configured.size()) return false;
+  for (size_t d = 0; d < expected.size(); ++d) {
+    if (expected[d] != -1 && configured[d] != -1 && expected[d] != configured[d]) return false;
+  }
+  return true;
+}
+
+StatusOr<std::vector<size_t>> ResolveTensors(const std::vector<Port>& ports, const std::string& kind,
+                                             const ModelSpec& spec, std::vector<TensorSpec>& tensors) {
+  std::vector<size_t> map;
+  for (TensorSpec& tensor : tensors) {
+    const std::string name = Concat(kind, " '", tensor.name, "' of model '", spec.name, "'");
+    const auto port = std::find_if(ports.begin(), ports.end(), [&](const Port& p) { return p.name == tensor.name; });
+    if (port == ports.end()) return InvalidArgument(name, " is configured, but the model has none of this name");
+    const size_t index = static_cast<size_t>(port - ports.begin());
+    if (std::find(map.begin(), map.end(), index) != map.end()) return InvalidArgument(name, " is configured twice");
+    if (tensor.dtype != *port->dtype) {
+      return InvalidArgument(name, " is configured as ", DTypeName(tensor.dtype), ", but is ", DTypeName(*port->dtype));
+    }
+    const Shape expected = SpecDims(*port, spec.max_batch_size);
+    if (!DimsFit(expected, tensor.dims)) {
+      return InvalidArgument(name, " is configured with dims ", ShapeText(tensor.dims), ", but with max_batch_size ",
+                             spec.max_batch_size, " it has ", ShapeText(expected));
+    }
+    for (size_t d = 0; d < expected.size(); ++d) {
+      if (tensor.dims[d] == -1) tensor.dims[d] = expected[d];
+    }
+    map.push_back(index);
+  }
+  return map;
+}
+
+StatusOr<PortMap> Resolve(ModelSpec& spec, const Program& program) {
+  if (spec.max_batch_size > 0 && !program.rows_are_independent()) {
+    return InvalidArgument("model '", spec.name,
+                           "' runs on the fallback executor, and its requests are not known to "
+                           "be independent of each other: max_batch_size must be 0, not ",
+                           spec.max_batch_size);
+  }
+  PortMap map;
+  SWIZZLE_ASSIGN_OR_RETURN(map.inputs, ResolveTensors(program.inputs(), "input", spec, spec.inputs));
+  SWIZZLE_ASSIGN_OR_RETURN(map.outputs, ResolveTensors(program.outputs(), "output", spec, spec.outputs));
+  if (map.inputs.size() != program.inputs().size()) {
+    return InvalidArgument("model '", spec.name, "' has ", program.inputs().size(), " inputs, but ", map.inputs.size(),
+                           " are configured");
+  }
+  return map;
+}
+
+class FallbackSession final : public Session {
+ public:
+  FallbackSession(const ModelSpec& spec, const PortMap& ports, const Program& program, std::unique_ptr<Stream> stream)
+      : spec_(spec), ports_(ports), program_(program), stream_(std::move(stream)) {}
+
+  Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
+    const absl::Time start = absl::Now();
+    std::vector<TensorView> inputs(ports_.inputs.size());
+    std::vector<std::vector<std::byte>> gathered(ports_.inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) inputs[ports_.inputs[i]] = GatherInput(batch, i, gathered[i]);
+    const absl::Time ready = absl::Now();
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> outputs, program_.Run(inputs, *stream_));
+    const absl::Time computed = absl::Now();
+    int64_t rows = 0;
+    for (BatchItem& item : batch) {
+      rows += item.rows;
+      item.outputs->resize(ports_.outputs.size());
+      item.output_shapes->resize(ports_.outputs.size());
+    }
+    for (size_t i = 0; i < ports_.outputs.size(); ++i) {
+      SWIZZLE_RETURN_IF_ERROR(ScatterOutput(batch, i, outputs[ports_.outputs[i]], rows));
+    }
+    times = {ready - start, computed - ready, absl::Now() - computed};
+    return absl::OkStatus();
+  }
+
+ private:
+  // One input of all items, one after the other; `gathered` holds the elements where there is more than one item.
+  TensorView GatherInput(std::span<BatchItem> batch, size_t i, std::vector<std::byte>& gathered) const {
+    TensorView view = batch[0].inputs[i];
+    if (batch.size() == 1) return view;
+    view.shape[0] = 0;
+    for (const BatchItem& item : batch) {
+      view.shape[0] += item.rows;
+      gathered.insert(gathered.end(), item.inputs[i].bytes.begin(), item.inputs[i].bytes.end());
+    }
+    view.bytes = gathered;
+    return view;
+  }
+
+  Status ScatterOutput(std::span<BatchItem> batch, size_t i, const Array& output, int64_t rows) const {
+    const bool whole = spec_.max_batch_size == 0;
+    if (!whole && (output.shape.empty() || output.shape[0] != rows)) {
+      return MakeError(StatusCode::kInternal, "output '", spec_.outputs[i].name, "' of model '", spec_.name,
+                       "' has shape ", ShapeText(output.shape), " for a batch of ", rows);
+    }
+    const char* from = reinterpret_cast<const char*>(output.data.get());
+    for (BatchItem& item : batch) {
+      const int64_t bytes = whole ? output.bytes() : output.bytes() / rows * item.rows;
+      (*item.outputs)[i].assign(from, static_cast<size_t>(bytes));
+      Shape& shape = (*item.output_shapes)[i];
+      shape = output.shape;
+      if (!whole) shape[0] = item.rows;
+      from += bytes;
+    }
+    return {};
+  }
+
+  const ModelSpec& spec_;  // the model's, which outlives this
+  const PortMap& ports_;
+  const Program& program_;
+  const std::unique_ptr<Stream> stream_;
+};
+
+ModelFacts FactsOfFallback(const FallbackModel& model, const Backend& backend, int threads) {
+  ModelFacts facts;
+  facts.dense_bytes = facts.stored_bytes = facts.device_bytes = model.program->weight_bytes();
+  facts.properties = {
+      {"swizzle_fallback", "all"},
+      {"swizzle_fallback_reason", model.reason},
+      {"swizzle_fallback_nodes", model.program->OperatorCounts()},
+      {"swizzle_stored_bytes", std::to_string(facts.stored_bytes)},
+      {"swizzle_device", backend.device_name()},
+      {"swizzle_threads", std::to_string(threads)},
+  };
+  return facts;
+}
+
+class ServedFallbackModel final : public Model {
+ public:
+  ServedFallbackModel(ModelSpec spec, PortMap ports, const FallbackModel& model, Backend& backend, int threads)
+      : spec_(std::move(spec)),
+        ports_(std::move(ports)),
+        facts_(FactsOfFallback(model, backend, threads)),
+        program_(model.program),
+        backend_(backend),
+        threads_(threads) {}
+
+  const ModelSpec& spec() const override { return spec_; }
+  const ModelFacts& facts() const override { return facts_; }
+  StatusOr<std::unique_ptr<Session>> NewSession() override {
+    SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, backend_.NewStream(threads_));
+    return std::make_unique<FallbackSession>(spec_, ports_, *program_, std::move(stream));
+  }
+
+ private:
+  const ModelSpec spec_;
+  const PortMap ports_;
+  const ModelFacts facts_;
+  const std::shared_ptr<const Program> program_;
+  Backend& backend_;
+  const int threads_;
+};
+
+}  // namespace
+
+StatusOr<ModelSpec> DeriveFallbackSpec(const Program& program) {
+  ModelSpec spec;
+  spec.backend = "swizzle";
+  spec.max_batch_size = program.rows_are_independent() ? kDerivedMaxBatchSize : 0;
+  for (const Port& port : program.inputs()) {
+    SWIZZLE_ASSIGN_OR_RETURN(spec.inputs.emplace_back(), SpecOf(port, "input", spec.max_batch_size));
+  }
+  for (const Port& port : program.outputs()) {
+    SWIZZLE_ASSIGN_OR_RETURN(spec.outputs.emplace_back(), SpecOf(port, "output", spec.max_batch_size));
+  }
+  return spec;
+}
+
+StatusOr<std::shared_ptr<Model>> NewFallbackModel(ModelSpec spec, FallbackModel model, Backend& backend, int threads) {
+  SWIZZLE_ASSIGN_OR_RETURN(PortMap ports, Resolve(spec, *model.program));
+  return std::make_shared<ServedFallbackModel>(std::move(spec), std::move(ports), model, backend, threads);
+}
+
+}  // namespace swizzle

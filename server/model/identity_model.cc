@@ -1,0 +1,87 @@
+#include "server/model/identity_model.h"
+
+#include <utility>
+
+namespace swizzle {
+namespace {
+
+class IdentityModel final : public Model {
+ public:
+  IdentityModel(ModelSpec spec, absl::Duration execute_delay, Clock& clock)
+      : spec_(std::move(spec)), execute_delay_(execute_delay), clock_(clock) {}
+
+  const ModelSpec& spec() const override { return spec_; }
+  const ModelFacts& facts() const override { return facts_; }
+  StatusOr<std::unique_ptr<Session>> NewSession() override;
+
+ private:
+  const ModelSpec spec_;
+  const ModelFacts facts_;
+  const absl::Duration execute_delay_;
+  Clock& clock_;
+};
+
+class IdentitySession final : public Session {
+ public:
+  IdentitySession(absl::Duration execute_delay, Clock& clock) : execute_delay_(execute_delay), clock_(clock) {}
+
+  Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
+    const absl::Time start = clock_.Now();
+    Delay(start);
+    times.compute = clock_.Now() - start;
+    for (BatchItem& item : batch) Copy(item);
+    times.output = clock_.Now() - start - times.compute;
+    return absl::OkStatus();
+  }
+
+ private:
+  void Delay(absl::Time start) {
+    MutexLock lock(mutex_);
+    while (clock_.Now() < start + execute_delay_) clock_.WaitUntil(mutex_, never_, start + execute_delay_);
+  }
+
+  static void Copy(BatchItem& item) {
+    item.outputs->reserve(item.inputs.size());
+    item.output_shapes->reserve(item.inputs.size());
+    for (const TensorView& input : item.inputs) {
+      item.outputs->emplace_back(reinterpret_cast<const char*>(input.bytes.data()), input.bytes.size());
+      item.output_shapes->push_back(input.shape);
+    }
+  }
+
+  const absl::Duration execute_delay_;
+  Clock& clock_;
+  Mutex mutex_;
+  CondVar never_;  // only the clock ends a delay
+};
+
+StatusOr<std::unique_ptr<Session>> IdentityModel::NewSession() {
+  return std::make_unique<IdentitySession>(execute_delay_, clock_);
+}
+
+std::string Describe(const TensorSpec& tensor) {
+  return Concat("'", tensor.name, "' (", DTypeName(tensor.dtype), " ", ShapeText(tensor.dims), ")");
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<Model>> NewIdentityModel(ModelSpec spec, absl::Duration execute_delay, Clock& clock) {
+  if (spec.inputs.empty() || spec.inputs.size() != spec.outputs.size()) {
+    return InvalidArgument("identity model '", spec.name, "' has ", spec.inputs.size(), " inputs and ",
+                           spec.outputs.size(), " outputs; it needs as many outputs as inputs, at least one");
+  }
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    const TensorSpec& input = spec.inputs[i];
+    const TensorSpec& output = spec.outputs[i];
+    if (input.dtype != output.dtype || input.dims != output.dims) {
+      return InvalidArgument("identity model '", spec.name, "': output ", Describe(output),
+                             " must have the data type and dims of input ", Describe(input));
+    }
+  }
+  if (execute_delay < absl::ZeroDuration()) {
+    return InvalidArgument("identity model '", spec.name, "': execute_delay_ms must not be negative");
+  }
+  return std::make_shared<IdentityModel>(std::move(spec), execute_delay, clock);
+}
+
+}  // namespace swizzle

@@ -1,0 +1,21 @@
+// `backend: "identity"`: a model without weights whose outputs are its inputs, byte for byte. It measures the server's
+// own overhead, and, with a delay, lets tests fill queues.
+#ifndef SWIZZLE_SERVER_MODEL_IDENTITY_MODEL_H_
+#define SWIZZLE_SERVER_MODEL_IDENTITY_MODEL_H_
+
+#include <memory>
+
+#include "absl/time/time.h"
+#include "server/model/model.h"
+#include "server/threading/clock.h"
+
+namespace swizzle {
+
+// Every batch takes `execute_delay` (parameter execute_delay_ms), by `clock`, which outlives the model.
+// INVALID_ARGUMENT, naming the model and the tensor, unless output i has the dtype and dims of input i, for every i.
+StatusOr<std::shared_ptr<Model>> NewIdentityModel(ModelSpec spec, absl::Duration execute_delay,
+                                                  Clock& clock = Clock::Real());
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_MODEL_IDENTITY_MODEL_H_

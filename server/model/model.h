@@ -1,0 +1,115 @@
+// What the server needs of a model, whatever it is made of: a specification, facts, and sessions that run batches.
+#ifndef SWIZZLE_SERVER_MODEL_MODEL_H_
+#define SWIZZLE_SERVER_MODEL_MODEL_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "kernels/base/precision.h"
+#include "kernels/base/status.h"
+#include "kernels/base/tensor.h"
+
+namespace swizzle {
+
+struct TensorSpec {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape dims;  // without the batch dimension where max_batch_size > 0; -1: any
+};
+
+// Where a configuration wants a model's executors: kAuto takes whatever the server runs models on.
+enum class InstanceKind : uint8_t { kAuto, kCpu, kGpu };
+
+// Whether executors of plans on the CPU keep each of their threads to a processor; each model's begin at the first.
+// kAuto: where an executor has at least 8, and a model's together all of the affinity mask, with no quota.
+enum class PinThreads : uint8_t { kAuto, kOn, kOff };
+
+// Immutable after load.
+struct ModelSpec {
+  std::string name;
+  int64_t version = 1;
+  std::string platform;        // "swizzle_onnx", "swizzle_swz", "swizzle_identity"
+  std::string backend;         // "swizzle" or "identity"
+  int64_t max_batch_size = 0;  // 0: shapes are exactly the model's, requests run alone
+  std::vector<TensorSpec> inputs;
+  std::vector<TensorSpec> outputs;
+  int64_t max_batch_tokens = 0;  // of one batch; 0: the model has no token sequences
+  Precision precision = Precision::kFloat32;
+  bool compute_masked = false;  // of token sequences: also tokens that a mask excludes
+  int instance_count = 1;       // executors on each device
+  bool pin_threads = false;     // an executor's threads keep to a processor each
+  int device_count = 1;
+  InstanceKind instance_kind = InstanceKind::kAuto;
+  bool dynamic_batching = true;  // false: a batch is one request
+  std::vector<int64_t> preferred_batch_sizes;
+  absl::Duration max_queue_delay = absl::ZeroDuration();
+  int64_t max_queue_size = 1024;                              // requests
+  absl::Duration default_timeout = absl::InfiniteDuration();  // in the queue
+  bool allow_timeout_override = true;
+
+  int executors() const { return instance_count * device_count; }
+};
+
+// What metadata and metrics say of a model's weights and kernels. Immutable after load.
+struct ModelFacts {
+  std::map<std::string, std::string>
+      properties;              // for ModelMetadata: format, sparsity, nnz, dense and stored bytes, kernels
+  std::string device = "cpu";  // the metrics' label: "cpu", "cuda:0"; "cuda" for several
+  double sparsity = 0.0;
+  int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;
+  struct KernelUse {
+    std::string op, kernel;
+    int layers = 0;
+  };
+  std::vector<KernelUse> kernels;
+  int timed_now = 0, timed_before = 0;  // kernel times: measured at this load, taken from the tuning cache
+  int dense_fallback_layers = 0;        // sparse weights that run on a dense kernel
+};
+
+// One request of a batch. inputs[i] follows ModelSpec::inputs[i], its shape checked, batch dimension included.
+// The session fills outputs[i] and output_shapes[i] for every ModelSpec::outputs[i].
+struct BatchItem {
+  std::span<const TensorView> inputs;
+  int64_t rows = 1;                             // the batch dimension; 1 where max_batch_size is 0
+  std::vector<std::string>* outputs = nullptr;  // raw bytes, little-endian
+  std::vector<Shape>* output_shapes = nullptr;
+};
+
+// How long the parts of one batch took.
+struct BatchTimes {
+  absl::Duration input;  // gathering requests
+  absl::Duration compute;
+  absl::Duration output;  // scattering results
+};
+
+// Runs batches, one at a time; owned by one executor thread.
+class Session {
+ public:
+  virtual ~Session() = default;
+  // All items together have at most max_batch_size rows (one item where that is 0). An error fails the whole batch.
+  virtual Status Run(std::span<BatchItem> batch, BatchTimes& times) = 0;
+};
+
+// Immutable and thread-safe; outlives its sessions.
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual const ModelSpec& spec() const = 0;
+  virtual const ModelFacts& facts() const = 0;
+  // Looks at the values of a request, whose shapes were checked against the specification. Returns the tokens that it
+  // takes of a batch's max_batch_tokens, 0 where there are none; INVALID_ARGUMENT if the model cannot run it.
+  virtual StatusOr<int64_t> CheckRequest(std::span<const TensorView>) const { return 0; }
+  // Copies inputs to where sessions read them with less effort, and lets the views show the copies; returns what keeps
+  // these alive. Null if nothing was copied.
+  virtual std::shared_ptr<const void> Stage(std::span<TensorView>) const { return nullptr; }
+  virtual StatusOr<std::unique_ptr<Session>> NewSession() = 0;
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_MODEL_MODEL_H_

@@ -1,0 +1,398 @@
+#include "server/model/plan_model.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "server/model/pinned_pool.h"
+#include "server/model/sequence_session.h"
+
+namespace swizzle {
+namespace {
+
+// How the dimensions of `port` look in a specification with this max_batch_size.
+Shape ExpectedDims(const Network& network, const NetworkPort& port, int64_t max_batch_size) {
+  Shape dims = port.dims;
+  if (network.batch_size == 0 && max_batch_size == 0) dims.insert(dims.begin(), -1);
+  return dims;
+}
+
+// Replaces -1 in `dims` by what is expected; false if anything else differs.
+bool ResolveDims(const Shape& expected, Shape& dims) {
+  if (dims.size() != expected.size()) return false;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == -1) dims[i] = expected[i];
+    if (expected[i] != -1 && dims[i] != expected[i]) return false;
+  }
+  return true;
+}
+
+StatusOr<int> ResolveTensor(const Network& network, const std::vector<NetworkPort>& ports, const std::string& kind,
+                            const ModelSpec& spec, TensorSpec& tensor) {
+  const auto port = std::find_if(ports.begin(), ports.end(), [&](const auto& p) { return p.name == tensor.name; });
+  const std::string name = Concat(kind, " '", tensor.name, "' of model '", spec.name, "'");
+  if (port == ports.end()) {
+    std::string known;
+    for (const NetworkPort& p : ports) known += Concat(known.empty() ? "'" : ", '", p.name, "'");
+    return InvalidArgument(name, " is configured, but the model has ", known);
+  }
+  if (tensor.dtype != port->dtype) {
+    return InvalidArgument(name, " is configured as ", DTypeName(tensor.dtype), ", but is ", DTypeName(port->dtype));
+  }
+  const Shape expected = ExpectedDims(network, *port, spec.max_batch_size);
+  const Shape configured = tensor.dims;
+  if (!ResolveDims(expected, tensor.dims)) {
+    return InvalidArgument(name, " is configured with dims ", ShapeText(configured), ", but with max_batch_size ",
+                           spec.max_batch_size, " it has ", ShapeText(expected));
+  }
+  return static_cast<int>(port - ports.begin());
+}
+
+StatusOr<std::vector<int>> ResolveTensors(const Network& network, const std::vector<NetworkPort>& ports,
+                                          const std::string& kind, const ModelSpec& spec,
+                                          std::vector<TensorSpec>& tensors) {
+  std::vector<int> map;
+  for (TensorSpec& tensor : tensors) {
+    SWIZZLE_ASSIGN_OR_RETURN(const int port, ResolveTensor(network, ports, kind, spec, tensor));
+    if (std::find(map.begin(), map.end(), port) != map.end()) {
+      return InvalidArgument(kind, " '", tensor.name, "' of model '", spec.name, "' is configured twice");
+    }
+    map.push_back(port);
+  }
+  return map;
+}
+
+Status CheckBatchSize(const ModelSpec& spec, const Plan& plan) {
+  const int64_t fixed = plan.network().batch_size;
+  if (fixed != 0 && spec.max_batch_size != 0) {
+    return InvalidArgument("model '", spec.name, "' has a batch dimension fixed at ", fixed,
+                           ": max_batch_size must be 0, not ", spec.max_batch_size);
+  }
+  if (spec.max_batch_size > plan.max_batch()) {
+    return InvalidArgument("model '", spec.name, "' is planned for at most ", plan.max_batch(),
+                           " rows: max_batch_size ", spec.max_batch_size, " is too large");
+  }
+  return absl::OkStatus();
+}
+
+// Fits `spec` to the plan: resolves its -1s and finds its ports.
+StatusOr<PortMap> Resolve(ModelSpec& spec, const Plan& plan) {
+  SWIZZLE_RETURN_IF_ERROR(CheckBatchSize(spec, plan));
+  const Network& network = plan.network();
+  PortMap map;
+  SWIZZLE_ASSIGN_OR_RETURN(map.inputs, ResolveTensors(network, network.inputs, "input", spec, spec.inputs));
+  SWIZZLE_ASSIGN_OR_RETURN(map.outputs, ResolveTensors(network, network.outputs, "output", spec, spec.outputs));
+  for (size_t i = 0; i < network.inputs.size(); ++i) {
+    if (std::find(map.inputs.begin(), map.inputs.end(), static_cast<int>(i)) == map.inputs.end()) {
+      return InvalidArgument("input '", network.inputs[i].name, "' of model '", spec.name, "' is not configured");
+    }
+  }
+  return map;
+}
+
+class PlanSession final : public Session {
+ public:
+  // `pool`: where requests' inputs may be; may be null.
+  PlanSession(const ModelSpec& spec, const PortMap& ports, std::shared_ptr<const Plan> plan, ExecutionState state,
+              const PinnedPool* pool)
+      : spec_(spec), ports_(ports), plan_(std::move(plan)), state_(std::move(state)), pool_(pool) {}
+
+  // A large batch in parts, or runs, of nearly equal size (PlanReport::micro_batch).
+  Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t total, CountRows(batch));
+    const int64_t micro_batch = plan_->report().micro_batch;
+    const int64_t runs = (total + micro_batch - 1) / micro_batch;
+    const bool together = runs > 1 && plan_->has_tail();
+    StartOutputs(batch);
+    times = {};
+    for (int64_t run = 0; run < runs; ++run) {
+      const RowRange range = {total * run / runs, total * (run + 1) / runs};
+      const absl::Time start = absl::Now();
+      Gather(batch, range);
+      const absl::Time gathered = absl::Now();
+      SWIZZLE_RETURN_IF_ERROR(together ? plan_->RunPart(state_, {range.begin, range.count(), total})
+                                       : plan_->Run(state_, range.count()));
+      const absl::Time computed = absl::Now();
+      if (!together) {
+        Scatter(batch, range);
+      } else if (range.end == total) {
+        Scatter(batch, {0, total});
+      }
+      times.input += gathered - start;
+      times.compute += computed - gathered;
+      times.output += absl::Now() - computed;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Rows of a batch, counted through all of its items.
+  struct RowRange {
+    int64_t begin;
+    int64_t end;
+    int64_t count() const { return end - begin; }
+  };
+
+  // Rows of the plan that an item takes: its batch dimension where that is free, else all there are.
+  StatusOr<int64_t> PlanRows(const BatchItem& item) const {
+    if (plan_->network().batch_size != 0) return plan_->network().batch_size;
+    if (spec_.max_batch_size > 0) return item.rows;
+    const int64_t rows = item.inputs[0].shape[0];
+    for (size_t i = 0; i < item.inputs.size(); ++i) {
+      if (item.inputs[i].shape[0] != rows) {
+        return InvalidArgument("input '", spec_.inputs[i].name, "' of model '", spec_.name, "' has shape ",
+                               ShapeText(item.inputs[i].shape), ", whose batch dimension is not that of input '",
+                               spec_.inputs[0].name, "', ", rows);
+      }
+    }
+    if (rows < 1 || rows > plan_->max_batch()) {
+      return InvalidArgument("input '", spec_.inputs[0].name, "' of model '", spec_.name, "' has shape ",
+                             ShapeText(item.inputs[0].shape), "; its first dimension must be 1 to ",
+                             plan_->max_batch());
+    }
+    return rows;
+  }
+
+  bool InPool(std::span<const BatchItem> batch) const {
+    return pool_ != nullptr && std::ranges::all_of(batch, [&](const BatchItem& item) {
+             return std::ranges::all_of(item.inputs, [&](const TensorView& view) { return pool_->Holds(view.bytes); });
+           });
+  }
+
+  StatusOr<int64_t> CountRows(std::span<const BatchItem> batch) const {
+    int64_t total = 0;
+    for (const BatchItem& item : batch) {
+      SWIZZLE_ASSIGN_OR_RETURN(const int64_t rows, PlanRows(item));
+      total += rows;
+    }
+    return total;
+  }
+
+  // Calls each(item, range of the item's own rows) for every item with rows in the range. REQUIRES: CountRows
+  // succeeded.
+  template <typename Each>
+  void ForEachPart(std::span<const BatchItem> batch, RowRange range, const Each& each) const {
+    int64_t first = 0;
+    for (const BatchItem& item : batch) {
+      const int64_t rows = *PlanRows(item);
+      const RowRange part = {std::clamp<int64_t>(range.begin - first, 0, rows),
+                             std::clamp<int64_t>(range.end - first, 0, rows)};
+      if (part.count() > 0) each(item, part);
+      first += rows;
+    }
+  }
+
+  // Copies these rows of the requests' inputs, one after the other, to where the plan wants them; from the pool the
+  // device does, and on the CPU, what is long, the plan's threads, which the first step would otherwise have to wake.
+  void Gather(std::span<const BatchItem> batch, RowRange range) {
+    const bool in_pool = InPool(batch);
+    for (size_t i = 0; i < ports_.inputs.size(); ++i) {
+      const auto to = std::as_writable_bytes(plan_->Input(state_, ports_.inputs[i], range.count()));
+      const size_t row_bytes = to.size() / static_cast<size_t>(range.count());
+      size_t offset = 0;
+      ForEachPart(batch, range, [&](const BatchItem& item, RowRange part) {
+        const auto from = item.inputs[i].bytes.subspan(part.begin * row_bytes, part.count() * row_bytes);
+        SWIZZLE_CHECK(from.size() <= to.size() - offset);
+        if (in_pool) {
+          plan_->CopyInput(state_, ports_.inputs[i], range.count(), offset, from);
+        } else if (!from.empty() && state_.staging == nullptr) {
+          state_.stream->Copy(to.data() + offset, from.data(), from.size());
+        } else if (!from.empty()) {
+          std::memcpy(to.data() + offset, from.data(), from.size());
+        }
+        offset += from.size();
+      });
+      SWIZZLE_CHECK(offset == to.size());
+    }
+  }
+
+  // Empty outputs, and their shapes.
+  void StartOutputs(std::span<const BatchItem> batch) const {
+    const bool free_batch = plan_->network().batch_size == 0;
+    for (const BatchItem& item : batch) {
+      item.outputs->assign(ports_.outputs.size(), std::string());
+      item.output_shapes->clear();
+      for (const int output : ports_.outputs) {
+        Shape& shape = item.output_shapes->emplace_back(plan_->network().outputs[static_cast<size_t>(output)].dims);
+        if (free_batch) shape.insert(shape.begin(), *PlanRows(item));
+      }
+    }
+  }
+
+  // Appends these rows to the requests' outputs.
+  void Scatter(std::span<const BatchItem> batch, RowRange range) {
+    for (size_t i = 0; i < ports_.outputs.size(); ++i) {
+      const auto from = std::as_bytes(plan_->Output(state_, ports_.outputs[i], range.count()));
+      const size_t row_bytes = from.size() / static_cast<size_t>(range.count());
+      const char* next = reinterpret_cast<const char*>(from.data());
+      ForEachPart(batch, range, [&](const BatchItem& item, RowRange part) {
+        std::string& output = (*item.outputs)[i];
+        if (output.empty()) output.reserve(*PlanRows(item) * row_bytes);
+        output.append(next, part.count() * row_bytes);
+        next += part.count() * row_bytes;
+      });
+    }
+  }
+
+  const ModelSpec& spec_;  // the model's, which outlives this
+  const PortMap& ports_;
+  const std::shared_ptr<const Plan> plan_;
+  ExecutionState state_;
+  const PinnedPool* const pool_;  // the model's, or null
+};
+
+// Of one model's inputs that wait or are computed; more go the longer way.
+constexpr size_t kMostPooledRows = 64, kMostPooledBytes = size_t{64} << 20;
+
+// Null where the plan takes inputs from its own memory alone.
+StatusOr<std::shared_ptr<PinnedPool>> NewPool(const Plan& plan) {
+  const Network& network = plan.network();
+  if (network.sequences) return nullptr;
+  size_t row_bytes = 0;
+  for (const NetworkPort& port : network.inputs) {
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(port.dims));
+    row_bytes += static_cast<size_t>(elements) * ElementBytes(port.dtype) + kBufferAlignment;
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> memory,
+                           plan.AllocateSource(std::min(row_bytes * kMostPooledRows, kMostPooledBytes)));
+  return memory == nullptr ? nullptr : std::make_shared<PinnedPool>(std::move(memory));
+}
+
+class PlanModel final : public Model {
+ public:
+  PlanModel(ModelSpec spec, PortMap ports, std::vector<std::shared_ptr<const Plan>> plans,
+            std::shared_ptr<PinnedPool> pool)
+      : spec_(std::move(spec)),
+        ports_(std::move(ports)),
+        facts_(FactsOf(plans[0]->report())),
+        plans_(std::move(plans)),
+        pool_(std::move(pool)) {
+    if (plans_[0]->network().sequences) sequences_.emplace(spec_, ports_, *plans_[0]);
+    if (plans_.size() > 1) facts_.device = facts_.device.substr(0, facts_.device.find(':'));
+  }
+
+  const ModelSpec& spec() const override { return spec_; }
+  const ModelFacts& facts() const override { return facts_; }
+  StatusOr<int64_t> CheckRequest(std::span<const TensorView> inputs) const override {
+    return sequences_ ? sequences_->Check(inputs) : 0;
+  }
+  // By the thread that received the request, whose cache it is in.
+  std::shared_ptr<const void> Stage(std::span<TensorView> inputs) const override {
+    if (pool_ == nullptr) return nullptr;
+    auto copies = std::make_shared<std::vector<std::shared_ptr<std::byte>>>();
+    for (const TensorView& input : inputs) {
+      copies->push_back(pool_->Take(input.bytes.size()));
+      if (copies->back() == nullptr) return nullptr;
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const std::span<const std::byte> bytes = inputs[i].bytes;
+      std::byte* const copy = (*copies)[i].get();
+      if (!bytes.empty()) std::memcpy(copy, bytes.data(), bytes.size());  // std::copy makes a loop over bytes of it
+      inputs[i].bytes = {copy, bytes.size()};
+    }
+    return copies;
+  }
+  StatusOr<std::unique_ptr<Session>> NewSession() override {
+    const size_t session = sessions_++;
+    const std::shared_ptr<const Plan>& plan = plans_[session % plans_.size()];
+    SWIZZLE_ASSIGN_OR_RETURN(ExecutionState state, plan->NewState());
+    if (spec_.pin_threads) state.stream->PinThreads(static_cast<int>(session));
+    if (sequences_) return NewSequenceSession(*sequences_, ports_, *plan, std::move(state));
+    return std::make_unique<PlanSession>(spec_, ports_, plan, std::move(state), pool_.get());
+  }
+
+ private:
+  const ModelSpec spec_;
+  const PortMap ports_;
+  ModelFacts facts_;                                      // of the first plan
+  const std::vector<std::shared_ptr<const Plan>> plans_;  // one a device
+  const std::shared_ptr<PinnedPool> pool_;                // any device reads it; null: none
+  std::atomic<size_t> sessions_ = 0;
+  std::optional<SequenceRules> sequences_;  // of what stands above
+};
+
+TensorSpec SpecOf(const NetworkPort& port) { return {port.name, port.dtype, port.dims}; }
+
+bool IsDenseFallback(const LayerReport& layer) {
+  return layer.weight_rows > 0 && layer.format != FormatName(Format::kDense) &&
+         layer.kernel.find(Concat("_", FormatName(Format::kDense), "_")) != std::string::npos;
+}
+
+std::string CountsText(const std::map<std::string, int>& counts) {
+  std::string text;
+  for (const auto& [name, count] : counts) text += Concat(text.empty() ? "" : ",", name, ":", count);
+  return text;
+}
+
+std::string RatioText(double ratio) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.4f", ratio);
+  return text;
+}
+
+}  // namespace
+
+ModelSpec DeriveSpec(const Network& network) {
+  ModelSpec spec;
+  spec.backend = "swizzle";
+  spec.max_batch_size = network.batch_size == 0 ? kDerivedMaxBatchSize : 0;
+  if (network.sequences) spec.max_batch_tokens = PlanOptions().max_tokens;
+  for (const NetworkPort& port : network.inputs) spec.inputs.push_back(SpecOf(port));
+  for (const NetworkPort& port : network.outputs) spec.outputs.push_back(SpecOf(port));
+  return spec;
+}
+
+ModelFacts FactsOf(const PlanReport& report) {
+  ModelFacts facts;
+  int64_t weights = 0, nonzeros = 0;
+  std::map<std::string, int> formats, kernels;
+  std::map<std::pair<std::string, std::string>, int> uses;  // by operation and kernel
+  for (const LayerReport& layer : report.layers) {
+    weights += layer.weight_rows * layer.weight_cols;
+    nonzeros += layer.nonzeros;
+    if (layer.weight_rows > 0) ++formats[layer.format];
+    if (layer.kernel.empty()) continue;
+    ++kernels[layer.kernel];
+    ++uses[{layer.op, layer.kernel}];
+    if (IsDenseFallback(layer)) ++facts.dense_fallback_layers;
+  }
+  for (const auto& [use, layers] : uses) facts.kernels.push_back({use.first, use.second, layers});
+  facts.sparsity = weights == 0 ? 0.0 : 1.0 - static_cast<double>(nonzeros) / static_cast<double>(weights);
+  facts.device = report.backend;
+  facts.dense_bytes = report.dense_bytes;
+  facts.stored_bytes = report.stored_bytes;
+  facts.device_bytes = report.device_bytes;
+  facts.timed_now = report.timed_now;
+  facts.timed_before = report.timed_before;
+  facts.properties = {
+      {"swizzle_format", CountsText(formats)},
+      {"swizzle_sparsity", RatioText(facts.sparsity)},
+      {"swizzle_nnz", std::to_string(nonzeros)},
+      {"swizzle_dense_bytes", std::to_string(report.dense_bytes)},
+      {"swizzle_stored_bytes", std::to_string(report.stored_bytes)},
+      {"swizzle_device_bytes", std::to_string(report.device_bytes)},
+      {"swizzle_device", report.device},
+      {"swizzle_threads", std::to_string(report.threads)},
+      {"swizzle_micro_batch", std::to_string(report.micro_batch)},
+      {"swizzle_kernels", CountsText(kernels)},
+      {"swizzle_dense_fallback_layers", std::to_string(facts.dense_fallback_layers)},
+  };
+  return facts;
+}
+
+StatusOr<std::shared_ptr<Model>> NewPlanModel(ModelSpec spec, std::vector<std::shared_ptr<const Plan>> plans) {
+  SWIZZLE_CHECK(!plans.empty());
+  SWIZZLE_ASSIGN_OR_RETURN(PortMap ports, Resolve(spec, *plans[0]));
+  SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<PinnedPool> pool, NewPool(*plans[0]));
+  return std::make_shared<PlanModel>(std::move(spec), std::move(ports), std::move(plans), std::move(pool));
+}
+
+StatusOr<std::shared_ptr<Model>> NewPlanModel(ModelSpec spec, std::shared_ptr<const Plan> plan) {
+  return NewPlanModel(std::move(spec), std::vector{std::move(plan)});
+}
+
+}  // namespace swizzle

@@ -1,0 +1,35 @@
+// A checked request on its way from the service to an executor, and its result.
+#ifndef SWIZZLE_SERVER_MODEL_REQUEST_H_
+#define SWIZZLE_SERVER_MODEL_REQUEST_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "kernels/base/tensor.h"
+
+namespace swizzle {
+
+// Move-only. Already validated against the model's specification.
+struct Request {
+  std::vector<TensorView> inputs;      // in the order of ModelSpec::inputs; views into `owner`'s memory
+  std::shared_ptr<const void> owner;   // keeps the inputs' bytes alive
+  std::shared_ptr<const void> staged;  // likewise, of what Model::Stage copied
+  int64_t rows = 1;
+  int64_t tokens = 0;                            // Model::CheckRequest's
+  absl::Time deadline = absl::InfiniteFuture();  // not started by then: DEADLINE_EXCEEDED
+};
+
+struct Result {
+  std::vector<std::string> outputs;       // one per ModelSpec::outputs, raw bytes
+  std::vector<Shape> shapes;              // same order, batch dimension included
+  absl::Duration queue;                   // from Submit to the start of the batch
+  absl::Duration input, compute, output;  // of the batch it ran in
+  int64_t batch_rows = 0;                 // rows of that batch
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_MODEL_REQUEST_H_

@@ -1,0 +1,52 @@
+// Runs a plan of token sequences: requests [rows, length] are packed, computed token by token, and spread out again.
+#ifndef SWIZZLE_SERVER_MODEL_SEQUENCE_SESSION_H_
+#define SWIZZLE_SERVER_MODEL_SEQUENCE_SESSION_H_
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "model_loader/plan/plan.h"
+#include "model_loader/plan/token_packing.h"
+#include "server/model/model.h"
+
+namespace swizzle {
+
+// Which port of the plan each tensor of a specification is, by index.
+struct PortMap {
+  std::vector<int> inputs;
+  std::vector<int> outputs;
+};
+
+// What is checked of a request before it joins a batch, and how its tokens are packed. Immutable.
+class SequenceRules {
+ public:
+  // `spec`, `ports` and `plan`, whose network has sequences, outlive this.
+  SequenceRules(const ModelSpec& spec, const PortMap& ports, const Plan& plan);
+
+  const PackingRules& packing() const { return packing_; }
+  std::optional<TensorView> MaskOf(std::span<const TensorView> inputs) const;
+
+  // The tokens of the request that are computed. INVALID_ARGUMENT, naming the model and the input, if inputs differ in
+  // shape, an id or a position has no row in its table, a mask is neither 0 nor 1, or there are too many tokens.
+  StatusOr<int64_t> Check(std::span<const TensorView> inputs) const;
+
+ private:
+  Status CheckShapes(std::span<const TensorView> inputs) const;
+  Status CheckValues(std::span<const TensorView> inputs) const;
+
+  const ModelSpec& spec_;
+  const PortMap& ports_;
+  const Plan& plan_;
+  int mask_ = -1;  // input of the specification
+  PackingRules packing_;
+};
+
+// `state` is the plan's. The other arguments outlive the session.
+std::unique_ptr<Session> NewSequenceSession(const SequenceRules& rules, const PortMap& ports, const Plan& plan,
+                                            ExecutionState state);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_MODEL_SEQUENCE_SESSION_H_

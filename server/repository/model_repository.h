@@ -1,0 +1,66 @@
+// The models of one directory: `<repo>/<model>/[config.pbtxt]` and `<repo>/<model>/<version>/model.onnx|model.swz`, or
+// there a Hugging Face checkpoint: config.json and model.safetensors or model.safetensors.index.json.
+// Thread-safe. Names are looked up, never joined to a path.
+#ifndef SWIZZLE_SERVER_REPOSITORY_MODEL_REPOSITORY_H_
+#define SWIZZLE_SERVER_REPOSITORY_MODEL_REPOSITORY_H_
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/backend/backend.h"
+#include "kernels/devices.h"
+#include "model_loader/plan/plan.h"
+#include "server/batching/batcher.h"
+#include "server/model/model.h"
+#include "server/telemetry/metrics.h"
+
+namespace swizzle {
+
+// One version that serves. Kept alive by whoever uses it.
+struct ServingModel {
+  std::shared_ptr<Model> model;
+  std::unique_ptr<ModelMetrics> metrics;
+  std::unique_ptr<Batcher> batcher;  // last: it uses the two above
+  std::string config_bytes;          // serialized inference.ModelConfig, for the ModelConfig RPC
+};
+
+// What became of one directory of the repository.
+struct ModelStatus {
+  std::string name;
+  int64_t version = 0;  // 0: none could be found
+  Status status;        // OK: serving
+};
+
+class ModelRepository {
+ public:
+  virtual ~ModelRepository() = default;
+  // The named version, or the latest that serves where version is empty. NOT_FOUND for an unknown model or version;
+  // INTERNAL with the reason for one whose load failed; INVALID_ARGUMENT for a version that is not a positive integer.
+  virtual StatusOr<std::shared_ptr<ServingModel>> Find(std::string_view name, std::string_view version) const = 0;
+  virtual std::vector<ModelStatus> List() const = 0;
+  virtual std::vector<int64_t> Versions(std::string_view name) const = 0;  // that serve, ascending
+  virtual bool AllReady() const = 0;
+  virtual void Drain() = 0;  // every batcher
+};
+
+// Whether each of an executor's threads is pinned, where a model has `threads` in all, the affinity mask `affinity`
+// processors, and a quota may leave fewer, `available`.
+bool PinsThreads(PinThreads when, int executor_threads, int threads, int affinity, int available);
+
+struct RepositoryOptions {
+  std::filesystem::path directory;
+  PlanOptions plan;  // the tuning cache is of the devices' main one
+  PinThreads pin_threads = PinThreads::kAuto;
+};
+
+// Loads the latest version of every model (Triton's default policy). Links are followed; directories whose names start
+// with a dot are not models. A model that fails to load is reported in List() and the log, and does not keep the others
+// from serving. NOT_FOUND if the directory is not there. `devices` and `metrics` outlive the repository.
+StatusOr<std::unique_ptr<ModelRepository>> NewModelRepository(const RepositoryOptions& options, const Devices& devices,
+                                                              Metrics& metrics);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_REPOSITORY_MODEL_REPOSITORY_H_

@@ -1,0 +1,119 @@
+#include "server/rpc/health.h"
+
+#include "kernels/base/status.h"
+
+namespace swizzle {
+namespace {
+
+grpc::Status ShuttingDown() { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is shutting down"); }
+
+}  // namespace
+
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+
+// One Watch call. All is guarded by the service's mutex, which callers of Offer and End hold. Deletes itself when gRPC
+// is done with it.
+class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheckResponse> {
+ public:
+  Watcher(HealthService& health, std::string service) : health_(health), service_(std::move(service)) {}
+
+  const std::string& service() const { return service_; }
+
+  // Sends `status` unless it is what the client knows. While a write runs, only the latest status waits.
+  void Offer(ServingStatus status) {
+    wanted_ = status;
+    if (writing_ || finished_ || wanted_ == sent_) return;
+    writing_ = true;
+    sent_ = wanted_;
+    message_.set_status(wanted_);
+    StartWrite(&message_);
+  }
+
+  void End(const grpc::Status& status) {
+    if (finished_) return;
+    finished_ = true;
+    Finish(status);
+  }
+
+  void OnWriteDone(bool ok) override {
+    MutexLock lock(health_.mutex_);
+    writing_ = false;
+    if (ok) {
+      Offer(wanted_);
+    } else {
+      End(grpc::Status::CANCELLED);
+    }
+  }
+
+  void OnCancel() override {
+    MutexLock lock(health_.mutex_);
+    End(grpc::Status::CANCELLED);
+  }
+
+  void OnDone() override {
+    {
+      MutexLock lock(health_.mutex_);
+      health_.watchers_.erase(this);
+    }
+    delete this;
+  }
+
+ private:
+  HealthService& health_;
+  const std::string service_;
+  HealthCheckResponse message_;
+  ServingStatus wanted_ = HealthCheckResponse::UNKNOWN;
+  ServingStatus sent_ = HealthCheckResponse::UNKNOWN;
+  bool writing_ = false;
+  bool finished_ = false;
+};
+
+HealthService::~HealthService() {
+  MutexLock lock(mutex_);
+  SWIZZLE_CHECK(watchers_.empty());
+}
+
+void HealthService::SetServing(const std::string& service, bool serving) {
+  MutexLock lock(mutex_);
+  serving_[service] = serving;
+  for (Watcher* watcher : watchers_) {
+    if (watcher->service() == service) watcher->Offer(StatusOf(service));
+  }
+}
+
+void HealthService::EndWatches() {
+  MutexLock lock(mutex_);
+  ending_ = true;
+  for (Watcher* watcher : watchers_) watcher->End(ShuttingDown());
+}
+
+HealthService::ServingStatus HealthService::StatusOf(const std::string& service) const {
+  const auto found = serving_.find(service);
+  if (found == serving_.end()) return HealthCheckResponse::SERVICE_UNKNOWN;
+  return found->second ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
+}
+
+grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* context, const HealthCheckRequest* request,
+                                               HealthCheckResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  MutexLock lock(mutex_);
+  const ServingStatus status = StatusOf(request->service());
+  response->set_status(status);
+  reactor->Finish(status == HealthCheckResponse::SERVICE_UNKNOWN
+                      ? grpc::Status(grpc::StatusCode::NOT_FOUND, "no such service")
+                      : grpc::Status::OK);
+  return reactor;
+}
+
+grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(grpc::CallbackServerContext*,
+                                                                    const HealthCheckRequest* request) {
+  auto* watcher = new Watcher(*this, request->service());
+  MutexLock lock(mutex_);
+  watchers_.insert(watcher);
+  watcher->Offer(StatusOf(request->service()));
+  if (ending_) watcher->End(ShuttingDown());
+  return watcher;
+}
+
+}  // namespace swizzle

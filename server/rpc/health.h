@@ -1,0 +1,53 @@
+// grpc.health.v1. Unlike gRPC's built-in service, which calls the whole server SERVING from its first moment, this one
+// knows nothing it was not told.
+#ifndef SWIZZLE_SERVER_RPC_HEALTH_H_
+#define SWIZZLE_SERVER_RPC_HEALTH_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "proto/health.grpc.pb.h"
+#include "server/threading/mutex.h"
+
+namespace swizzle {
+
+// The service that is SERVING as long as the process runs, draining included, whatever models do.
+inline constexpr char kLivenessService[] = "liveness";
+
+// Thread-safe. Outlives the server that it is registered with.
+class HealthService final : public grpc::health::v1::Health::CallbackService {
+ public:
+  ~HealthService() override;
+
+  // Adds the service, or changes its status; watchers are told. "" is the server as a whole.
+  void SetServing(const std::string& service, bool serving);
+
+  // Ends every watch with UNAVAILABLE, now and from now on, so that the server can shut down.
+  void EndWatches();
+
+  grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
+                                  const grpc::health::v1::HealthCheckRequest* request,
+                                  grpc::health::v1::HealthCheckResponse* response) override;
+  grpc::ServerWriteReactor<grpc::health::v1::HealthCheckResponse>* Watch(
+      grpc::CallbackServerContext* context, const grpc::health::v1::HealthCheckRequest* request) override;
+
+ private:
+  class Watcher;
+  using ServingStatus = grpc::health::v1::HealthCheckResponse::ServingStatus;
+
+  // SERVICE_UNKNOWN for a service that was never set.
+  ServingStatus StatusOf(const std::string& service) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  mutable Mutex mutex_;
+  std::map<std::string, bool> serving_ ABSL_GUARDED_BY(mutex_);
+  std::set<Watcher*> watchers_ ABSL_GUARDED_BY(mutex_);
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_RPC_HEALTH_H_

@@ -1,0 +1,76 @@
+#include "server/rpc/model_description.h"
+
+#include <string>
+
+namespace swizzle {
+namespace {
+
+using TensorMetadata = inference::ModelMetadataResponse::TensorMetadata;
+
+TensorMetadata DescribeTensor(const TensorSpec& spec, bool batched) {
+  TensorMetadata tensor;
+  tensor.set_name(spec.name);
+  tensor.set_datatype(std::string(DTypeName(spec.dtype)));
+  if (batched) tensor.add_shape(-1);
+  tensor.mutable_shape()->Add(spec.dims.begin(), spec.dims.end());
+  return tensor;
+}
+
+inference::StatisticDuration Duration(int64_t count, absl::Duration total) {
+  inference::StatisticDuration duration;
+  duration.set_count(static_cast<uint64_t>(count));
+  duration.set_ns(static_cast<uint64_t>(absl::ToInt64Nanoseconds(total)));
+  return duration;
+}
+
+inference::StatisticDuration Duration(const ModelStatisticsTotals::Stage& stage) {
+  return Duration(stage.count, stage.total);
+}
+
+}  // namespace
+
+inference::ModelMetadataResponse DescribeModel(const Model& model, const std::vector<int64_t>& versions) {
+  const ModelSpec& spec = model.spec();
+  const bool batched = spec.max_batch_size > 0;
+  inference::ModelMetadataResponse metadata;
+  metadata.set_name(spec.name);
+  metadata.set_platform(spec.platform);
+  for (const int64_t version : versions) metadata.add_versions(std::to_string(version));
+  for (const TensorSpec& input : spec.inputs) *metadata.add_inputs() = DescribeTensor(input, batched);
+  for (const TensorSpec& output : spec.outputs) *metadata.add_outputs() = DescribeTensor(output, batched);
+  const ModelFacts& facts = model.facts();
+  metadata.mutable_properties()->insert(facts.properties.begin(), facts.properties.end());
+  return metadata;
+}
+
+inference::ModelStatistics DescribeStatistics(const Model& model, const ModelStatisticsTotals& totals) {
+  inference::ModelStatistics statistics;
+  statistics.set_name(model.spec().name);
+  statistics.set_version(std::to_string(model.spec().version));
+  statistics.set_last_inference(static_cast<uint64_t>(totals.last_inference_ms));
+  statistics.set_inference_count(static_cast<uint64_t>(totals.inference_count));
+  statistics.set_execution_count(static_cast<uint64_t>(totals.execution_count));
+
+  inference::InferStatistics& requests = *statistics.mutable_inference_stats();
+  *requests.mutable_success() = Duration(totals.success);
+  *requests.mutable_fail() = Duration(totals.fail);
+  *requests.mutable_queue() = Duration(totals.queue);
+  *requests.mutable_compute_input() = Duration(totals.input);
+  *requests.mutable_compute_infer() = Duration(totals.compute);
+  *requests.mutable_compute_output() = Duration(totals.output);
+
+  for (const ModelStatisticsTotals::BatchSize& size : totals.batches) {
+    inference::InferBatchStatistics& batch = *statistics.add_batch_stats();
+    batch.set_batch_size(static_cast<uint64_t>(size.rows));
+    *batch.mutable_compute_input() = Duration(size.count, size.input);
+    *batch.mutable_compute_infer() = Duration(size.count, size.compute);
+    *batch.mutable_compute_output() = Duration(size.count, size.output);
+  }
+
+  inference::MemoryUsage& memory = *statistics.add_memory_usage();
+  memory.set_type("CPU");
+  memory.set_byte_size(static_cast<uint64_t>(model.facts().device_bytes));
+  return statistics;
+}
+
+}  // namespace swizzle

@@ -1,0 +1,20 @@
+// What the service tells of a model: metadata and statistics as protocol messages.
+#ifndef SWIZZLE_SERVER_RPC_MODEL_DESCRIPTION_H_
+#define SWIZZLE_SERVER_RPC_MODEL_DESCRIPTION_H_
+
+#include <vector>
+
+#include "proto/grpc_service.pb.h"
+#include "server/model/model.h"
+#include "server/telemetry/metrics.h"
+
+namespace swizzle {
+
+// `versions`: those that serve. Shapes carry the batch dimension, as -1, where the model batches.
+inference::ModelMetadataResponse DescribeModel(const Model& model, const std::vector<int64_t>& versions);
+
+inference::ModelStatistics DescribeStatistics(const Model& model, const ModelStatisticsTotals& totals);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_RPC_MODEL_DESCRIPTION_H_

@@ -1,0 +1,452 @@
+#include "server/rpc/wire_convert.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace swizzle {
+namespace {
+
+using inference::InferParameter;
+using inference::InferTensorContents;
+using inference::ModelInferRequest;
+using InputTensor = ModelInferRequest::InferInputTensor;
+using Parameters = google::protobuf::Map<std::string, InferParameter>;
+using Bytes = std::span<const std::byte>;
+
+constexpr size_t kMaxQuotedBytes = 128;
+
+// A name that a client sent, cut short: error messages travel in headers of limited size.
+std::string Quoted(std::string_view name) {
+  std::string shown(name.substr(0, kMaxQuotedBytes));
+  for (char& c : shown) c = static_cast<unsigned char>(c) < ' ' ? '?' : c;
+  return Concat("'", shown, name.size() > kMaxQuotedBytes ? "...'" : "'");
+}
+
+std::string InputOf(const ModelSpec& spec, std::string_view input) {
+  return Concat("input ", Quoted(input), " of model '", spec.name, "'");
+}
+
+bool StartsWith(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
+
+// ---- Parameters ----
+
+// The value of a parameter that is a non-negative integer, whichever of the two integer types carries it.
+StatusOr<uint64_t> UnsignedParameter(std::string_view key, const InferParameter& value) {
+  if (value.parameter_choice_case() == InferParameter::kUint64Param) return value.uint64_param();
+  if (value.parameter_choice_case() == InferParameter::kInt64Param && value.int64_param() >= 0) {
+    return static_cast<uint64_t>(value.int64_param());
+  }
+  return InvalidArgument("parameter '", key, "' must be a non-negative integer");
+}
+
+Status ReadTimeout(const InferParameter& value, const ModelSpec& spec, absl::Time now, Request& request) {
+  SWIZZLE_ASSIGN_OR_RETURN(const uint64_t timeout_us, UnsignedParameter("timeout", value));
+  constexpr uint64_t kLargest = std::numeric_limits<int64_t>::max();
+  if (timeout_us > 0 && spec.allow_timeout_override) {
+    request.deadline = now + absl::Microseconds(static_cast<int64_t>(std::min(timeout_us, kLargest)));
+  }
+  return absl::OkStatus();
+}
+
+Status CheckPriority(const InferParameter& value, const ModelSpec& spec) {
+  SWIZZLE_ASSIGN_OR_RETURN(const uint64_t priority, UnsignedParameter("priority", value));
+  if (priority <= 1) return absl::OkStatus();
+  return InvalidArgument("parameter 'priority' is ", priority, ", but model '", spec.name,
+                         "' has one priority level; use 0 or 1");
+}
+
+// Parameters without a meaning here are the client's own and are let pass, unless they would change what is computed.
+Status ReadParameters(const Parameters& parameters, const ModelSpec& spec, absl::Time now, Request& request) {
+  for (const auto& [key, value] : parameters) {
+    if (key == "timeout") {
+      SWIZZLE_RETURN_IF_ERROR(ReadTimeout(value, spec, now, request));
+    } else if (key == "priority") {
+      SWIZZLE_RETURN_IF_ERROR(CheckPriority(value, spec));
+    } else if (StartsWith(key, "sequence_")) {
+      return InvalidArgument("parameter ", Quoted(key), " is for sequence models; model '", spec.name, "' is not one");
+    } else if (StartsWith(key, "triton_")) {
+      return InvalidArgument("parameter ", Quoted(key), " is not known");
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status CheckTensorParameters(const Parameters& parameters, const std::string& tensor) {
+  for (const auto& [key, value] : parameters) {
+    if (StartsWith(key, "shared_memory_") || key == "classification" || StartsWith(key, "triton_")) {
+      return InvalidArgument("parameter ", Quoted(key), " of ", Quoted(tensor), " is not supported");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// ---- Contents ----
+
+// `count` elements of (uint32 length, bytes), one after another, that take up `bytes` exactly.
+bool IsStringTensor(Bytes bytes, int64_t count) {
+  for (; count > 0; --count) {
+    uint32_t length;
+    if (bytes.size() < sizeof(length)) return false;
+    std::memcpy(&length, bytes.data(), sizeof(length));
+    bytes = bytes.subspan(sizeof(length));
+    if (bytes.size() < length) return false;
+    bytes = bytes.subspan(length);
+  }
+  return bytes.empty();
+}
+
+Status CheckRawSize(Bytes bytes, const TensorView& view, const ModelSpec& spec, const std::string& name) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t count, ElementCount(view.shape));
+  if (view.dtype == DType::kString) {
+    if (IsStringTensor(bytes, count)) return absl::OkStatus();
+    return InvalidArgument(InputOf(spec, name), " has ", bytes.size(), " bytes that are not the ", count,
+                           " (uint32 length, bytes) elements of BYTES ", ShapeText(view.shape));
+  }
+  size_t needed;
+  if (__builtin_mul_overflow(static_cast<size_t>(count), ElementBytes(view.dtype), &needed)) {
+    return InvalidArgument(InputOf(spec, name), " has shape ", ShapeText(view.shape), ", which no message can hold");
+  }
+  if (bytes.size() == needed) return absl::OkStatus();
+  return InvalidArgument(InputOf(spec, name), " has ", bytes.size(), " bytes; ", DTypeName(view.dtype), " ",
+                         ShapeText(view.shape), " needs ", needed);
+}
+
+template <typename Field>
+Bytes BytesOf(const Field& field) {
+  return std::as_bytes(std::span(field.data(), static_cast<size_t>(field.size())));
+}
+
+Bytes BytesOf(const std::string& text) { return std::as_bytes(std::span(text.data(), text.size())); }
+
+// Elements that travel wider than they are. Nothing if one is out of range.
+template <typename Narrow, typename Field>
+std::optional<std::string> Narrowed(const Field& field) {
+  std::string bytes(static_cast<size_t>(field.size()) * sizeof(Narrow), '\0');
+  char* out = bytes.data();
+  for (const auto value : field) {
+    if (!std::in_range<Narrow>(value)) return std::nullopt;
+    const Narrow narrow = static_cast<Narrow>(value);
+    std::memcpy(out, &narrow, sizeof(narrow));
+    out += sizeof(narrow);
+  }
+  return bytes;
+}
+
+std::optional<std::string> SerializedStrings(const google::protobuf::RepeatedPtrField<std::string>& elements) {
+  std::string bytes;
+  for (const std::string& element : elements) {
+    const uint32_t length = static_cast<uint32_t>(element.size());
+    bytes.append(reinterpret_cast<const char*>(&length), sizeof(length));
+    bytes.append(element);
+  }
+  return bytes;
+}
+
+// The field of InferTensorContents that belongs to a datatype; empty where there is none.
+std::string_view ContentsField(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return "bool_contents";
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kInt32:
+      return "int_contents";
+    case DType::kInt64:
+      return "int64_contents";
+    case DType::kUint8:
+    case DType::kUint16:
+    case DType::kUint32:
+      return "uint_contents";
+    case DType::kUint64:
+      return "uint64_contents";
+    case DType::kFloat32:
+      return "fp32_contents";
+    case DType::kFloat64:
+      return "fp64_contents";
+    case DType::kString:
+      return "bytes_contents";
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      return "";
+  }
+  return "";
+}
+
+int64_t ElementsIn(const InferTensorContents& contents, DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return contents.bool_contents_size();
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kInt32:
+      return contents.int_contents_size();
+    case DType::kInt64:
+      return contents.int64_contents_size();
+    case DType::kUint8:
+    case DType::kUint16:
+    case DType::kUint32:
+      return contents.uint_contents_size();
+    case DType::kUint64:
+      return contents.uint64_contents_size();
+    case DType::kFloat32:
+      return contents.fp32_contents_size();
+    case DType::kFloat64:
+      return contents.fp64_contents_size();
+    case DType::kString:
+      return contents.bytes_contents_size();
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      return 0;
+  }
+  return 0;
+}
+
+int64_t ElementsInAllFields(const InferTensorContents& contents) {
+  int64_t count = 0;
+  for (const DType dtype : {DType::kBool, DType::kInt32, DType::kInt64, DType::kUint32, DType::kUint64, DType::kFloat32,
+                            DType::kFloat64, DType::kString}) {
+    count += ElementsIn(contents, dtype);
+  }
+  return count;
+}
+
+// The elements as they lie in the message, for datatypes whose field has the tensor's own element type.
+Bytes ContentsInPlace(const InferTensorContents& contents, DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return BytesOf(contents.bool_contents());
+    case DType::kInt32:
+      return BytesOf(contents.int_contents());
+    case DType::kInt64:
+      return BytesOf(contents.int64_contents());
+    case DType::kUint32:
+      return BytesOf(contents.uint_contents());
+    case DType::kUint64:
+      return BytesOf(contents.uint64_contents());
+    case DType::kFloat32:
+      return BytesOf(contents.fp32_contents());
+    case DType::kFloat64:
+      return BytesOf(contents.fp64_contents());
+    default:
+      return {};
+  }
+}
+
+bool NeedsConversion(DType dtype) {
+  return dtype == DType::kInt8 || dtype == DType::kInt16 || dtype == DType::kUint8 || dtype == DType::kUint16 ||
+         dtype == DType::kString;
+}
+
+// Nothing if an element is out of the datatype's range. REQUIRES: NeedsConversion(dtype).
+std::optional<std::string> ConvertedContents(const InferTensorContents& contents, DType dtype) {
+  switch (dtype) {
+    case DType::kInt8:
+      return Narrowed<int8_t>(contents.int_contents());
+    case DType::kInt16:
+      return Narrowed<int16_t>(contents.int_contents());
+    case DType::kUint8:
+      return Narrowed<uint8_t>(contents.uint_contents());
+    case DType::kUint16:
+      return Narrowed<uint16_t>(contents.uint_contents());
+    default:
+      return SerializedStrings(contents.bytes_contents());
+  }
+}
+
+// ---- One request ----
+
+class Decoder {
+ public:
+  Decoder(const ModelInferRequest& message, const ModelSpec& spec) : message_(message), spec_(spec) {}
+
+  StatusOr<DecodedInfer> Decode(absl::Time now) {
+    SWIZZLE_RETURN_IF_ERROR(ReadParameters(message_.parameters(), spec_, now, decoded_.request));
+    SWIZZLE_RETURN_IF_ERROR(CheckContentsKind());
+    SWIZZLE_RETURN_IF_ERROR(ReadInputs());
+    SWIZZLE_RETURN_IF_ERROR(ReadOutputs());
+    decoded_.request.owner = std::move(converted_);
+    return std::move(decoded_);
+  }
+
+ private:
+  bool raw() const { return message_.raw_input_contents_size() > 0; }
+
+  // Raw for every input, or for none.
+  Status CheckContentsKind() const {
+    if (!raw()) return absl::OkStatus();
+    for (const InputTensor& input : message_.inputs()) {
+      if (!input.has_contents() || ElementsInAllFields(input.contents()) == 0) continue;
+      return InvalidArgument(InputOf(spec_, input.name()),
+                             " has typed contents in a request with raw_input_contents; use one or the other");
+    }
+    if (message_.raw_input_contents_size() == message_.inputs_size()) return absl::OkStatus();
+    return InvalidArgument("the request to model '", spec_.name, "' has ", message_.inputs_size(), " inputs and ",
+                           message_.raw_input_contents_size(), " raw_input_contents; give one for each input");
+  }
+
+  Status ReadInputs() {
+    std::vector<bool> seen(spec_.inputs.size());
+    decoded_.request.inputs.resize(spec_.inputs.size());
+    for (int i = 0; i < message_.inputs_size(); ++i) {
+      SWIZZLE_ASSIGN_OR_RETURN(const size_t index, IndexOfInput(message_.inputs(i).name()));
+      if (seen[index]) return InvalidArgument(InputOf(spec_, message_.inputs(i).name()), " is there twice");
+      seen[index] = true;
+      SWIZZLE_RETURN_IF_ERROR(ReadInput(i, spec_.inputs[index], decoded_.request.inputs[index]));
+    }
+    const size_t missing = static_cast<size_t>(std::find(seen.begin(), seen.end(), false) - seen.begin());
+    if (missing == seen.size()) return absl::OkStatus();
+    return InvalidArgument(InputOf(spec_, spec_.inputs[missing].name), " is missing");
+  }
+
+  StatusOr<size_t> IndexOfInput(const std::string& name) const {
+    for (size_t i = 0; i < spec_.inputs.size(); ++i) {
+      if (spec_.inputs[i].name == name) return i;
+    }
+    return InvalidArgument("model '", spec_.name, "' has no input ", Quoted(name));
+  }
+
+  Status ReadInput(int i, const TensorSpec& expected, TensorView& view) {
+    const InputTensor& input = message_.inputs(i);
+    SWIZZLE_RETURN_IF_ERROR(CheckTensorParameters(input.parameters(), input.name()));
+    SWIZZLE_RETURN_IF_ERROR(ReadDatatype(input, expected, view));
+    SWIZZLE_RETURN_IF_ERROR(ReadShape(input, expected, view));
+    if (!raw()) return ReadTypedContents(input, view);
+    view.bytes = BytesOf(message_.raw_input_contents(i));
+    return CheckRawSize(view.bytes, view, spec_, input.name());
+  }
+
+  Status ReadDatatype(const InputTensor& input, const TensorSpec& expected, TensorView& view) const {
+    view.dtype = expected.dtype;
+    if (input.datatype() == DTypeName(expected.dtype)) return absl::OkStatus();
+    return InvalidArgument(InputOf(spec_, input.name()), " has datatype ", Quoted(input.datatype()), "; ",
+                           DTypeName(expected.dtype), " is expected");
+  }
+
+  Status ReadShape(const InputTensor& input, const TensorSpec& expected, TensorView& view) {
+    view.shape.assign(input.shape().begin(), input.shape().end());
+    const size_t batch_dims = spec_.max_batch_size > 0 ? 1 : 0;
+    const auto fits = [](int64_t actual, int64_t wanted) { return wanted == -1 ? actual >= 0 : actual == wanted; };
+    if (view.shape.size() != batch_dims + expected.dims.size() ||
+        !std::equal(expected.dims.begin(), expected.dims.end(), view.shape.begin() + static_cast<ptrdiff_t>(batch_dims),
+                    [&](int64_t wanted, int64_t actual) { return fits(actual, wanted); })) {
+      return WrongShape(input, expected);
+    }
+    return batch_dims == 0 ? absl::OkStatus() : ReadBatch(input, view.shape.front());
+  }
+
+  Status WrongShape(const InputTensor& input, const TensorSpec& expected) const {
+    Shape wanted = expected.dims;
+    if (spec_.max_batch_size > 0) wanted.insert(wanted.begin(), -1);
+    constexpr int kMostShown = 16;
+    const Shape shown(input.shape().begin(), input.shape().begin() + std::min(input.shape_size(), kMostShown));
+    return InvalidArgument(InputOf(spec_, input.name()), " has shape ", ShapeText(shown),
+                           input.shape_size() > kMostShown ? " and more" : "", "; ", ShapeText(wanted), " is expected");
+  }
+
+  // All inputs agree on the batch dimension.
+  Status ReadBatch(const InputTensor& input, int64_t rows) {
+    if (rows < 1 || rows > spec_.max_batch_size) {
+      return InvalidArgument(InputOf(spec_, input.name()), " has a batch of ", rows, "; it must be from 1 to ",
+                             spec_.max_batch_size);
+    }
+    if (batch_known_ && rows != decoded_.request.rows) {
+      return InvalidArgument(InputOf(spec_, input.name()), " has a batch of ", rows, ", and another input one of ",
+                             decoded_.request.rows);
+    }
+    batch_known_ = true;
+    decoded_.request.rows = rows;
+    return absl::OkStatus();
+  }
+
+  Status ReadTypedContents(const InputTensor& input, TensorView& view) {
+    const std::string_view field = ContentsField(view.dtype);
+    if (field.empty()) {
+      return InvalidArgument(InputOf(spec_, input.name()), " is ", DTypeName(view.dtype),
+                             ", which has no typed contents; use raw_input_contents");
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t needed, ElementCount(view.shape));
+    const int64_t count = ElementsIn(input.contents(), view.dtype);
+    if (count != needed || ElementsInAllFields(input.contents()) != count) {
+      return InvalidArgument(InputOf(spec_, input.name()), " has ", count, " elements in ", field, " and ",
+                             ElementsInAllFields(input.contents()) - count, " in other fields; ", DTypeName(view.dtype),
+                             " ", ShapeText(view.shape), " needs ", needed, " in ", field);
+    }
+    if (NeedsConversion(view.dtype)) return ConvertContents(input, view);
+    view.bytes = ContentsInPlace(input.contents(), view.dtype);
+    return absl::OkStatus();
+  }
+
+  Status ConvertContents(const InputTensor& input, TensorView& view) {
+    std::optional<std::string> bytes = ConvertedContents(input.contents(), view.dtype);
+    if (!bytes) {
+      return InvalidArgument(InputOf(spec_, input.name()), " has an element in ", ContentsField(view.dtype),
+                             " that is out of the range of ", DTypeName(view.dtype));
+    }
+    if (converted_ == nullptr) {
+      converted_ = std::make_shared<std::vector<std::string>>();
+      converted_->reserve(spec_.inputs.size());  // views into short strings stay valid
+    }
+    view.bytes = BytesOf(converted_->emplace_back(*std::move(bytes)));
+    return absl::OkStatus();
+  }
+
+  Status ReadOutputs() {
+    const int all = static_cast<int>(spec_.outputs.size());
+    if (message_.outputs_size() == 0) {
+      for (int i = 0; i < all; ++i) decoded_.outputs.push_back(i);
+      return absl::OkStatus();
+    }
+    for (const auto& output : message_.outputs()) {
+      SWIZZLE_RETURN_IF_ERROR(CheckTensorParameters(output.parameters(), output.name()));
+      int index = 0;
+      while (index < all && spec_.outputs[static_cast<size_t>(index)].name != output.name()) ++index;
+      if (index == all) return InvalidArgument("model '", spec_.name, "' has no output ", Quoted(output.name()));
+      if (std::find(decoded_.outputs.begin(), decoded_.outputs.end(), index) != decoded_.outputs.end()) {
+        return InvalidArgument("output ", Quoted(output.name()), " of model '", spec_.name, "' is asked for twice");
+      }
+      decoded_.outputs.push_back(index);
+    }
+    return absl::OkStatus();
+  }
+
+  const ModelInferRequest& message_;
+  const ModelSpec& spec_;
+  DecodedInfer decoded_;
+  bool batch_known_ = false;
+  std::shared_ptr<std::vector<std::string>> converted_;  // contents that could not be used in place
+};
+
+void SetMicroseconds(std::string_view key, absl::Duration value, Parameters& parameters) {
+  parameters[std::string(key)].set_int64_param(absl::ToInt64Microseconds(value));
+}
+
+}  // namespace
+
+StatusOr<DecodedInfer> DecodeInfer(const ModelInferRequest& message, const ModelSpec& spec, absl::Time now) {
+  return Decoder(message, spec).Decode(now);
+}
+
+void EncodeInfer(const ModelInferRequest& message, const ModelSpec& spec, std::span<const int> outputs, Result result,
+                 inference::ModelInferResponse& response) {
+  response.set_model_name(spec.name);
+  response.set_model_version(std::to_string(spec.version));
+  response.set_id(message.id());
+  SetMicroseconds("swizzle_queue_us", result.queue, *response.mutable_parameters());
+  SetMicroseconds("swizzle_compute_us", result.compute, *response.mutable_parameters());
+  for (const int index : outputs) {
+    const size_t i = static_cast<size_t>(index);
+    auto& output = *response.add_outputs();
+    output.set_name(spec.outputs[i].name);
+    output.set_datatype(std::string(DTypeName(spec.outputs[i].dtype)));
+    output.mutable_shape()->Add(result.shapes[i].begin(), result.shapes[i].end());
+    response.add_raw_output_contents(std::move(result.outputs[i]));
+  }
+}
+
+}  // namespace swizzle

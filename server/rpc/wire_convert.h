@@ -1,0 +1,34 @@
+// ModelInfer between the wire and the batcher: checks a request against a model, and writes a result.
+//
+// Everything a client can get wrong ends here, in INVALID_ARGUMENT with a message that names the model and the tensor,
+// what was expected and what came; the batcher and the sessions trust what passes. Large inputs are not copied: raw
+// contents, and typed contents that lie in memory as the tensor does, are views into the message.
+#ifndef SWIZZLE_SERVER_RPC_WIRE_CONVERT_H_
+#define SWIZZLE_SERVER_RPC_WIRE_CONVERT_H_
+
+#include <span>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "kernels/base/status.h"
+#include "proto/grpc_service.pb.h"
+#include "server/model/model.h"
+#include "server/model/request.h"
+
+namespace swizzle {
+
+struct DecodedInfer {
+  Request request;           // deadline: of the parameter `timeout` alone
+  std::vector<int> outputs;  // indices into ModelSpec::outputs, in the order of the response
+};
+
+// `message` must outlive the request. `now` is when `timeout` starts to count.
+StatusOr<DecodedInfer> DecodeInfer(const inference::ModelInferRequest& message, const ModelSpec& spec, absl::Time now);
+
+// Fills an empty `response` with the outputs at `outputs`, taken out of `result`.
+void EncodeInfer(const inference::ModelInferRequest& message, const ModelSpec& spec, std::span<const int> outputs,
+                 Result result, inference::ModelInferResponse& response);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_RPC_WIRE_CONVERT_H_

@@ -1,0 +1,48 @@
+// A small HTTP/1.1 listener for metrics and probes: GET and HEAD without bodies, one request a connection, one handler
+// for every path. Thread-safe.
+//
+// A few threads share the listening socket; whoever is slow to ask or to read is cut off after kPatience, so a client
+// can hold a thread for that long and no longer. Why not the listener of prometheus-cpp: it serves nothing but metrics,
+// and takes up to two seconds to stop.
+#ifndef SWIZZLE_SERVER_TELEMETRY_HTTP_LISTENER_H_
+#define SWIZZLE_SERVER_TELEMETRY_HTTP_LISTENER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "kernels/base/status.h"
+
+namespace swizzle {
+
+struct HttpResponse {
+  int status = 200;
+  std::string content_type = "text/plain; charset=utf-8";
+  std::string body = {};
+};
+
+// Called on the listener's threads, concurrently, with the path alone: what follows a '?' is cut off.
+using HttpHandler = std::function<HttpResponse(std::string_view path)>;
+
+class HttpListener {
+ public:
+  virtual ~HttpListener() = default;  // stops at once; no handler runs afterwards
+  virtual int port() const = 0;
+};
+
+// `address` is "HOST:PORT" or "[IPV6]:PORT"; port 0 takes a free one. INVALID_ARGUMENT if it is neither; UNAVAILABLE,
+// naming the address, if it cannot be listened on.
+StatusOr<std::unique_ptr<HttpListener>> NewHttpListener(const std::string& address, HttpHandler handler);
+
+// What HttpListener makes of the head of a request: a status to answer at once, or 200 and what was asked for.
+struct HttpRequest {
+  int status = 200;
+  std::string_view path = {};
+  bool with_body = true;  // GET; not HEAD
+};
+HttpRequest ParseHttpRequest(std::string_view head);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_TELEMETRY_HTTP_LISTENER_H_

@@ -1,0 +1,43 @@
+// The server's log: one line an event, on standard error, as text or as JSON.
+//
+// An event is a fixed message and named fields: `model loaded model=mobilenet version=1 layers=28`, or
+// `{"time":"...","level":"info","message":"model loaded","model":"mobilenet",...}`. Thread-safe after InitLogging.
+// spdlog is included only by logging.cc.
+#ifndef SWIZZLE_SERVER_TELEMETRY_LOGGING_H_
+#define SWIZZLE_SERVER_TELEMETRY_LOGGING_H_
+
+#include <concepts>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "kernels/base/status.h"
+
+namespace swizzle {
+
+enum class LogFormat { kText, kJson };
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+// Numbers stay numbers in JSON.
+struct LogField {
+  LogField(std::string_view field_key, std::string_view text) : key(field_key), value(text) {}
+  template <typename Number>
+  requires std::integral<Number> || std::floating_point<Number> LogField(std::string_view field_key, Number number)
+      : key(field_key), value(Concat(number)), is_number(true) {}
+
+  std::string_view key;
+  std::string value;
+  bool is_number = false;
+};
+
+// Sets the process's log up; the first thing main does. Messages of gRPC's own go to the same log.
+void InitLogging(LogFormat format, LogLevel level);
+
+void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
+
+// The line without time and level, as Log writes it. Text values with spaces or quotes are quoted.
+std::string FormatLogEvent(LogFormat format, std::string_view message, std::initializer_list<LogField> fields);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_TELEMETRY_LOGGING_H_

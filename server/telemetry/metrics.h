@@ -1,0 +1,96 @@
+// Prometheus metrics. Children are resolved when a model is loaded; recording is cheap and thread-safe.
+//
+// Every family, with its labels and help text, is declared once, in metrics.cc, the only file that includes
+// prometheus-cpp. Latencies are histograms of 16 buckets from 100 us to 10 s; base units throughout.
+#ifndef SWIZZLE_SERVER_TELEMETRY_METRICS_H_
+#define SWIZZLE_SERVER_TELEMETRY_METRICS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "kernels/backend/backend.h"
+#include "kernels/base/status.h"
+#include "server/model/model.h"
+
+namespace swizzle {
+
+// Totals since load, for the ModelStatistics RPC, counted as Triton does: every request is a success or a failure once;
+// a successful one counts the whole time of each stage of its batch; inferences are rows, executions are batches, and
+// only successful ones are counted.
+struct ModelStatisticsTotals {
+  struct Stage {
+    int64_t count = 0;
+    absl::Duration total;
+  };
+  struct BatchSize {
+    int64_t rows = 0;   // the size
+    int64_t count = 0;  // batches of it
+    absl::Duration input, compute, output;
+  };
+
+  int64_t last_inference_ms = 0;  // Unix time
+  int64_t inference_count = 0;
+  int64_t execution_count = 0;
+  Stage success, fail;                  // requests, from arrival to answer
+  Stage queue, input, compute, output;  // requests
+  std::vector<BatchSize> batches;       // per size seen, ascending
+};
+
+// Everything recorded for one version of one model. Thread-safe.
+class ModelMetrics {
+ public:
+  virtual ~ModelMetrics() = default;
+
+  // By the service: every request that named this model, once.
+  virtual void RecordRequest(StatusCode code, absl::Duration duration) = 0;
+
+  // By the batcher.
+  virtual void RecordQueued(absl::Duration queue) = 0;  // per request, of batches that succeeded
+  // A batch that succeeded; `reason` is why it was formed: "full", "idle", "delay", "preferred", "single".
+  virtual void RecordBatch(int64_t requests, int64_t rows, int64_t positions, std::string_view reason,
+                           const BatchTimes& times) = 0;
+  // A request that never ran: "queue_full", "timeout", "cancelled", "draining".
+  virtual void RecordRejected(std::string_view reason) = 0;
+  virtual void SetQueueDepth(int64_t requests) = 0;
+  virtual void AddInflight(int64_t delta) = 0;  // requests queued or running
+  virtual void AddBusy(int stream, absl::Duration busy) = 0;
+
+  virtual ModelStatisticsTotals Statistics() const = 0;
+};
+
+struct GpuMemory {
+  std::string device;  // "cuda:0"
+  DeviceMemory memory;
+};
+
+// The registry and its HTTP listener (/metrics, /livez, /readyz, /startupz). Thread-safe.
+class Metrics {
+ public:
+  virtual ~Metrics() = default;
+  // Registers the children of one version. Destroying the result, which must not outlive this, keeps counters and
+  // histograms, sets model_ready to 0, and withdraws what was said of weights and kernels.
+  virtual std::unique_ptr<ModelMetrics> ForModel(const ModelSpec& spec, const ModelFacts& facts,
+                                                 absl::Duration load_time) = 0;
+  virtual void RecordLoadFailure(std::string_view model) = 0;
+  // Asks at each scrape from now on, from any thread.
+  virtual void ShowGpuMemory(std::function<std::vector<GpuMemory>()> ask) = 0;
+  // What the probes answer: 200 or 503. At first the process is live, and neither started nor ready.
+  virtual void SetLive(bool live) = 0;
+  virtual void SetReady(bool ready) = 0;
+  virtual void SetStarted(bool started) = 0;
+  virtual int port() const = 0;
+  virtual std::string Text() const = 0;  // the exposition, as /metrics gives it
+};
+
+// Listens on `address` ("0.0.0.0:8002", "[::]:8002", "localhost:8002"; port 0 takes a free one). INVALID_ARGUMENT for
+// anything else; UNAVAILABLE, naming the address, if it cannot be listened on.
+StatusOr<std::unique_ptr<Metrics>> NewMetrics(const std::string& address);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_TELEMETRY_METRICS_H_

@@ -1,0 +1,150 @@
+#include "server/batching/batch_policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+#include <utility>
+
+namespace swizzle {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// Milliseconds after the start of the world; kNever is the infinite future.
+constexpr int kNever = -1;
+absl::Time At(int ms) { return ms == kNever ? absl::InfiniteFuture() : absl::UnixEpoch() + absl::Milliseconds(ms); }
+
+struct Item {
+  int rows = 1;
+  int arrival = 0;
+  int deadline = kNever;
+  int tokens = 0;
+};
+
+struct Case {
+  std::string name;
+  std::vector<Item> queue;
+  int now = 0;
+  Limits limits;
+  std::vector<size_t> expired;
+  size_t take = 0;
+  BatchReason reason = BatchReason::kIdle;
+  int wake = kNever;  // compared where take is 0
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+Limits Rows(int64_t max_rows) { return {.max_rows = max_rows}; }
+Limits Delayed(int64_t max_rows, int delay_ms, std::vector<int64_t> preferred = {}) {
+  return {.max_rows = max_rows, .max_delay = absl::Milliseconds(delay_ms), .preferred_rows = std::move(preferred)};
+}
+Limits Tokens(int64_t max_rows, int64_t max_tokens) { return {.max_rows = max_rows, .max_tokens = max_tokens}; }
+Limits Held(int64_t max_rows, size_t count) { return {.max_rows = max_rows, .hold_until = count}; }
+
+std::vector<Case> Cases() {
+  using R = BatchReason;
+  return {
+      // Continuous batching.
+      {"EmptyQueueSleeps", {}, 0, Rows(8), {}, 0},
+      {"IdleTakesWhatIsThere", {{1}, {1}, {1}}, 0, Rows(8), {}, 3, R::kIdle},
+      {"FullAtExactlyTheBudget", {{4}, {4}, {1}}, 0, Rows(8), {}, 2, R::kFull},
+      {"LastRequestFillsTheBudget", {{7}, {1}}, 0, Rows(8), {}, 2, R::kFull},
+      {"NeverSplitsARequest", {{5}, {4}, {1}}, 0, Rows(8), {}, 1, R::kFull},
+      {"NeverOvertakes", {{5}, {4}, {3}}, 0, Rows(8), {}, 1, R::kFull},
+      {"OneRequestOfTheWholeBudget", {{8}}, 0, Rows(8), {}, 1, R::kFull},
+      {"OneRowBudget", {{1}, {1}}, 0, Rows(1), {}, 1, R::kFull},
+      // A budget of tokens.
+      {"TokensCloseTheBatch", {{1, 0, kNever, 60}, {1, 0, kNever, 50}}, 0, Tokens(8, 100), {}, 1, R::kFull},
+      {"FullAtExactlyTheTokens", {{1, 0, kNever, 60}, {1, 0, kNever, 40}, {1}}, 0, Tokens(8, 100), {}, 2, R::kFull},
+      {"TokensToSpare", {{1, 0, kNever, 60}, {1, 0, kNever, 30}}, 0, Tokens(8, 100), {}, 2, R::kIdle},
+      {"RowsCloseBeforeTokens", {{5, 0, kNever, 5}, {4, 0, kNever, 4}}, 0, Tokens(8, 100), {}, 1, R::kFull},
+      // Batching off.
+      {"SingleTakesOne", {{1}, {1}}, 0, Rows(0), {}, 1, R::kSingle},
+      {"SingleIgnoresTheDelay", {{1}}, 0, Delayed(0, 10), {}, 1, R::kSingle},
+      {"SingleTakesAnyRows", {{7}, {1}}, 0, Rows(0), {}, 1, R::kSingle},
+      {"SingleWithNothingQueued", {}, 0, Rows(0), {}, 0},
+      // Deadlines.
+      {"ExpiredLeavesFirst", {{1, 0, 5}, {1, 0, 9}}, 5, Rows(8), {0}, 1, R::kIdle},
+      {"DeadlineStillToCome", {{1, 0, 6}}, 5, Rows(8), {}, 1, R::kIdle},
+      {"AllExpired", {{1, 0, 1}, {1, 0, 2}}, 5, Rows(8), {0, 1}, 0},
+      {"ExpiredInTheMiddle", {{1}, {1, 0, 2}, {1}}, 5, Rows(8), {1}, 2, R::kIdle},
+      {"ExpiredRowsMakeRoom", {{6, 0, 1}, {5}, {3}}, 5, Rows(8), {0}, 2, R::kFull},
+      {"SingleTakesTheFirstLive", {{1, 0, 1}, {1}, {1}}, 5, Rows(0), {0}, 1, R::kSingle},
+      // A delay that was asked for.
+      {"DelayWaitsForTheOldest", {{1, 2}, {1, 4}}, 5, Delayed(8, 10), {}, 0, R::kIdle, 12},
+      {"DelayOver", {{1, 2}, {1, 4}}, 12, Delayed(8, 10), {}, 2, R::kDelay},
+      {"BudgetEndsTheDelay", {{4, 2}, {4, 4}}, 5, Delayed(8, 10), {}, 2, R::kFull},
+      {"MisfitEndsTheDelay", {{4, 2}, {5, 4}}, 5, Delayed(8, 10), {}, 1, R::kFull},
+      {"WakesForADeadlineFirst", {{1, 2, 7}, {1, 4, 6}}, 5, Delayed(8, 10), {}, 0, R::kIdle, 6},
+      {"DelayCountsFromTheOldestLive", {{1, 0, 1}, {1, 4}}, 5, Delayed(8, 10), {0}, 0, R::kIdle, 14},
+      {"DelayedEmptyQueue", {}, 5, Delayed(8, 10), {}, 0},
+      {"PreferredEndsTheDelay", {{2, 2}, {2, 3}}, 5, Delayed(8, 10, {4}), {}, 2, R::kPreferred},
+      {"LargestPreferredWins", {{2}, {2}, {2}, {1}}, 5, Delayed(8, 10, {4, 6}), {}, 3, R::kPreferred},
+      {"PreferredIsExact", {{3, 2}, {3, 3}}, 5, Delayed(8, 10, {4}), {}, 0, R::kIdle, 12},
+      {"FullBeatsPreferred", {{4}, {4}}, 5, Delayed(8, 10, {4}), {}, 2, R::kFull},
+      {"PreferredNeedsADelay", {{4}, {1}}, 5, {.max_rows = 8, .preferred_rows = {4}}, {}, 2, R::kIdle},
+      // Held for a test.
+      {"HeldTakesNothing", {{1}, {1}}, 0, Held(8, 3), {}, 0},
+      {"HeldEnough", {{1}, {1}, {1}}, 0, Held(8, 3), {}, 3, R::kIdle},
+      {"HeldStillExpires", {{1, 0, 4}, {1, 0, 9}, {1}}, 5, Held(8, 3), {0}, 0, R::kIdle, 9},
+      {"HeldSingle", {{1}}, 0, Held(0, 2), {}, 0},
+  };
+}
+
+class DecideTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(DecideTest, Decides) {
+  const Case& c = GetParam();
+  std::vector<Queued> queue;
+  for (const Item& item : c.queue) queue.push_back({item.rows, At(item.arrival), At(item.deadline), item.tokens});
+
+  const Decision decision = Decide(queue, At(c.now), c.limits);
+
+  EXPECT_EQ(decision.expired, c.expired);
+  EXPECT_EQ(decision.take, c.take);
+  if (c.take > 0) {
+    EXPECT_EQ(BatchReasonName(decision.reason), BatchReasonName(c.reason));
+  } else {
+    EXPECT_EQ(decision.wake, At(c.wake));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, DecideTest, ::testing::ValuesIn(Cases()),
+                         [](const auto& instance) { return instance.param.name; });
+
+TEST(FindExpiredTest, SplitsByDeadline) {
+  const std::vector<Queued> queue = {{1, At(0), At(3)}, {1, At(0), At(8)}, {1, At(0), At(5)}, {1, At(0), At(kNever)}};
+  const Expiry expiry = FindExpired(queue, At(5));
+  EXPECT_THAT(expiry.expired, ElementsAre(0, 2));
+  EXPECT_EQ(expiry.next_deadline, At(8));
+}
+
+TEST(FindExpiredTest, NoDeadlines) {
+  const std::vector<Queued> queue = {{1, At(0), At(kNever)}};
+  const Expiry expiry = FindExpired(queue, At(5));
+  EXPECT_THAT(expiry.expired, IsEmpty());
+  EXPECT_EQ(expiry.next_deadline, absl::InfiniteFuture());
+}
+
+TEST(LimitsOfTest, FollowsTheSpecification) {
+  ModelSpec spec;
+  spec.max_batch_size = 16;
+  spec.max_queue_delay = absl::Milliseconds(3);
+  spec.preferred_batch_sizes = {4, 8};
+  const Limits limits = LimitsOf(spec);
+  EXPECT_EQ(limits.max_rows, 16);
+  EXPECT_EQ(limits.max_delay, absl::Milliseconds(3));
+  EXPECT_THAT(limits.preferred_rows, ElementsAre(4, 8));
+}
+
+TEST(LimitsOfTest, WithoutDynamicBatchingABatchIsOneRequest) {
+  ModelSpec spec;
+  spec.max_batch_size = 16;
+  spec.dynamic_batching = false;
+  EXPECT_EQ(LimitsOf(spec).max_rows, 0);
+}
+
+}  // namespace
+}  // namespace swizzle

@@ -1,0 +1,528 @@
+#include "server/batching/batcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <limits>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "tests/server/batching/scripted_model.h"
+#include "tests/support/fake_clock.h"
+
+namespace swizzle {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// How one request ended.
+class Outcome {
+ public:
+  Done Callback() {
+    return [this](StatusOr<Result> result) {
+      MutexLock lock(mutex_);
+      ++calls_;
+      result_ = std::move(result);
+      changed_.SignalAll();
+    };
+  }
+  StatusOr<Result> Wait() {
+    MutexLock lock(mutex_);
+    while (calls_ == 0) changed_.Wait(mutex_);
+    return result_;
+  }
+  StatusCode WaitForCode() { return Wait().status().code(); }
+  int calls() {
+    MutexLock lock(mutex_);
+    return calls_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  int calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  StatusOr<Result> result_ ABSL_GUARDED_BY(mutex_) = absl::UnknownError("not ended");
+};
+
+class RecordingMetrics final : public ModelMetrics {
+ public:
+  struct BatchRecord {
+    int64_t requests, rows, positions;
+    std::string reason;
+    bool operator==(const BatchRecord&) const = default;
+  };
+
+  void RecordRequest(StatusCode, absl::Duration) override {}
+  void RecordQueued(absl::Duration queue) override {
+    With([&] { queued.push_back(queue); });
+  }
+  void RecordBatch(int64_t requests, int64_t rows, int64_t positions, std::string_view reason,
+                   const BatchTimes&) override {
+    With([&] { batches.push_back({requests, rows, positions, std::string(reason)}); });
+  }
+  void RecordRejected(std::string_view reason) override {
+    With([&] { rejected.emplace_back(reason); });
+  }
+  void SetQueueDepth(int64_t requests) override {
+    With([&] { depths.push_back(requests); });
+  }
+  void AddInflight(int64_t delta) override {
+    With([&] { inflight += delta; });
+  }
+  void AddBusy(int stream, absl::Duration duration) override {
+    With([&] {
+      streams.insert(stream);
+      busy += duration;
+    });
+  }
+  ModelStatisticsTotals Statistics() const override { return {}; }
+
+  // Read once the batcher has drained.
+  std::vector<absl::Duration> queued;
+  std::vector<BatchRecord> batches;
+  std::vector<std::string> rejected;
+  std::vector<int64_t> depths;
+  std::set<int> streams;
+  absl::Duration busy;
+  int64_t inflight = 0;
+
+ private:
+  template <typename F>
+  void With(F f) {
+    MutexLock lock(mutex_);
+    f();
+  }
+  Mutex mutex_;
+};
+using BatchRecord = RecordingMetrics::BatchRecord;
+
+// Both ways of waiting for work: asleep, and watching the queue first, as executors of GPUs do.
+class BatcherTest : public ::testing::TestWithParam<InstanceKind> {
+ protected:
+  void Start(ModelSpec spec) {
+    spec.instance_kind = GetParam();
+    model_ = std::make_shared<ScriptedModel>(std::move(spec));
+    StatusOr<std::unique_ptr<Batcher>> batcher = NewBatcher(model_, clock_, &metrics_);
+    ASSERT_TRUE(batcher.ok()) << batcher.status();
+    batcher_ = *std::move(batcher);
+  }
+
+  Ticket Submit(int number, Outcome& outcome, int64_t rows = 1, absl::Time deadline = absl::InfiniteFuture()) {
+    Request request = NumberedRequest(number, rows);
+    request.deadline = deadline;
+    const StatusOr<Ticket> ticket = batcher_->Submit(std::move(request), outcome.Callback());
+    EXPECT_TRUE(ticket.ok()) << ticket.status();
+    return ticket.value_or(0);
+  }
+
+  // Keeps the only executor busy with request 0.
+  void Occupy(Outcome& outcome) {
+    model_->Block();
+    Submit(0, outcome);
+    model_->AwaitStarted(1);
+  }
+
+  void Finish() {
+    model_->Release();
+    batcher_->Drain();
+  }
+
+  FakeClock clock_;
+  RecordingMetrics metrics_;
+  std::shared_ptr<ScriptedModel> model_;
+  std::unique_ptr<Batcher> batcher_;
+};
+
+TEST_P(BatcherTest, ReturnsWhatTheSessionMade) {
+  Start(ScriptedSpec(8));
+  Outcome outcome;
+  Submit(7, outcome, 2);
+  const StatusOr<Result> result = outcome.Wait();
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_THAT(result->outputs, SizeIs(1));
+  EXPECT_EQ(result->outputs[0].size(), 2 * sizeof(float));
+  EXPECT_THAT(result->shapes, ElementsAre(Shape{2}));
+  EXPECT_EQ(result->batch_rows, 2);
+  EXPECT_EQ(result->input, absl::Microseconds(1));
+  EXPECT_EQ(result->compute, absl::Microseconds(20));
+  EXPECT_EQ(result->output, absl::Microseconds(3));
+}
+
+// Nothing is in such a tensor, but its other dimensions are whatever the client wrote.
+TEST_P(BatcherTest, PositionsThatOverflowCountAsNone) {
+  Start(ScriptedSpec(8));
+  Request request = NumberedRequest(1);
+  request.inputs[0].shape = {1, 0, std::numeric_limits<int64_t>::max(), 3};
+  Outcome outcome;
+  ASSERT_TRUE(batcher_->Submit(std::move(request), outcome.Callback()).ok());
+  Finish();
+  EXPECT_TRUE(outcome.Wait().ok());
+  ASSERT_THAT(metrics_.batches, SizeIs(1));
+  EXPECT_EQ(metrics_.batches[0].positions, 0);
+}
+
+TEST_P(BatcherTest, TakesTogetherWhatWasQueuedWhileBusy) {
+  Start(ScriptedSpec(4));
+  std::deque<Outcome> outcomes(6);
+  Occupy(outcomes[0]);
+  for (int i = 1; i < 6; ++i) Submit(i, outcomes[static_cast<size_t>(i)]);
+  EXPECT_EQ(batcher_->queued(), 5);
+  Finish();
+  EXPECT_THAT(model_->batches(), ElementsAre(ElementsAre(0), ElementsAre(1, 2, 3, 4), ElementsAre(5)));
+  for (Outcome& outcome : outcomes) EXPECT_EQ(outcome.calls(), 1);
+}
+
+TEST_P(BatcherTest, WithoutDynamicBatchingRequestsRunAlone) {
+  ModelSpec spec = ScriptedSpec(4);
+  spec.dynamic_batching = false;
+  Start(spec);
+  std::deque<Outcome> outcomes(3);
+  Occupy(outcomes[0]);
+  Submit(1, outcomes[1]);
+  Submit(2, outcomes[2]);
+  Finish();
+  EXPECT_THAT(model_->batches(), ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(2)));
+}
+
+TEST_P(BatcherTest, WaitsForTheDelayThatWasAskedFor) {
+  ModelSpec spec = ScriptedSpec(8);
+  spec.max_queue_delay = absl::Milliseconds(10);
+  Start(spec);
+  Outcome first, second;
+  Submit(1, first);
+  clock_.Advance(absl::Milliseconds(9));
+  Submit(2, second);
+  clock_.Advance(absl::Milliseconds(1));
+  EXPECT_EQ(first.Wait()->queue, absl::Milliseconds(10));
+  EXPECT_EQ(second.Wait()->queue, absl::Milliseconds(1));
+  EXPECT_THAT(model_->batches(), ElementsAre(ElementsAre(1, 2)));
+}
+
+TEST_P(BatcherTest, ExecutorsRunAtTheSameTime) {
+  ModelSpec spec = ScriptedSpec(1);
+  spec.instance_count = 2;
+  Start(spec);
+  model_->Block();
+  Outcome first, second;
+  Submit(1, first);
+  Submit(2, second);
+  model_->AwaitStarted(2);
+  EXPECT_EQ(first.calls() + second.calls(), 0);
+  Finish();
+}
+
+TEST_P(BatcherTest, RefusesWhatTheQueueCannotHold) {
+  ModelSpec spec = ScriptedSpec(1);
+  spec.max_queue_size = 2;
+  Start(spec);
+  std::deque<Outcome> outcomes(4);
+  Occupy(outcomes[0]);
+  Submit(1, outcomes[1]);
+  Submit(2, outcomes[2]);
+  const Status status = batcher_->Submit(NumberedRequest(3), outcomes[3].Callback()).status();
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("queue of model 'scripted' is full (2 requests)"));
+  Finish();
+  EXPECT_EQ(outcomes[3].calls(), 0);
+  EXPECT_EQ(outcomes[2].calls(), 1);
+  EXPECT_THAT(metrics_.rejected, ElementsAre("queue_full"));
+}
+
+TEST_P(BatcherTest, DeadlineEndsARequestWhileExecutorsAreBusy) {
+  Start(ScriptedSpec(8));
+  Outcome running, patient, late;
+  Occupy(running);
+  Submit(1, patient);
+  Submit(2, late, 1, clock_.Now() + absl::Milliseconds(5));
+  clock_.Advance(absl::Milliseconds(5));
+  EXPECT_EQ(late.WaitForCode(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(running.calls(), 0);
+  Finish();
+  EXPECT_THAT(model_->batches(), ElementsAre(ElementsAre(0), ElementsAre(1)));
+  EXPECT_THAT(metrics_.rejected, ElementsAre("timeout"));
+}
+
+TEST_P(BatcherTest, AnEarlierDeadlineBehindALaterOneIsSeen) {
+  Start(ScriptedSpec(8));
+  Outcome running, later, earlier;
+  Occupy(running);
+  Submit(1, later, 1, clock_.Now() + absl::Milliseconds(50));
+  Submit(2, earlier, 1, clock_.Now() + absl::Milliseconds(5));
+  clock_.Advance(absl::Milliseconds(5));
+  EXPECT_EQ(earlier.WaitForCode(), StatusCode::kDeadlineExceeded);
+  clock_.Advance(absl::Milliseconds(45));
+  EXPECT_EQ(later.WaitForCode(), StatusCode::kDeadlineExceeded);
+  Finish();
+}
+
+TEST_P(BatcherTest, DeadlineOfWhatABusyExecutorLeftBehind) {
+  Start(ScriptedSpec(1));
+  model_->Block();
+  batcher_->HoldUntilQueued(2);
+  Outcome first, second;
+  Submit(1, first);
+  Submit(2, second, 1, clock_.Now() + absl::Milliseconds(5));
+  model_->AwaitStarted(1);
+  clock_.Advance(absl::Milliseconds(5));
+  EXPECT_EQ(second.WaitForCode(), StatusCode::kDeadlineExceeded);
+  Finish();
+}
+
+TEST_P(BatcherTest, DeadlineEndsARequestThatAnIdleExecutorWaitsWith) {
+  ModelSpec spec = ScriptedSpec(8);
+  spec.max_queue_delay = absl::Hours(1);
+  Start(spec);
+  Outcome outcome;
+  Submit(1, outcome, 1, clock_.Now() + absl::Milliseconds(5));
+  clock_.Advance(absl::Milliseconds(5));
+  EXPECT_EQ(outcome.WaitForCode(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(model_->batches(), IsEmpty());
+}
+
+TEST_P(BatcherTest, DeadlineThatHasPassedBeforeSubmit) {
+  Start(ScriptedSpec(8));
+  Outcome outcome;
+  Submit(1, outcome, 1, clock_.Now());
+  EXPECT_EQ(outcome.WaitForCode(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(model_->batches(), IsEmpty());
+}
+
+TEST_P(BatcherTest, DefaultTimeoutShortensDeadlines) {
+  ModelSpec spec = ScriptedSpec(8);
+  spec.default_timeout = absl::Milliseconds(5);
+  Start(spec);
+  Outcome running, none, later;
+  Occupy(running);
+  Submit(1, none);
+  Submit(2, later, 1, clock_.Now() + absl::Hours(1));
+  clock_.Advance(absl::Milliseconds(5));
+  EXPECT_EQ(none.WaitForCode(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(later.WaitForCode(), StatusCode::kDeadlineExceeded);
+  Finish();
+}
+
+TEST_P(BatcherTest, CancelEndsOnlyWhatIsQueued) {
+  Start(ScriptedSpec(8));
+  Outcome running, first, second;
+  model_->Block();
+  const Ticket running_ticket = Submit(0, running);
+  model_->AwaitStarted(1);
+  const Ticket first_ticket = Submit(1, first);
+  Submit(2, second);
+
+  batcher_->Cancel(first_ticket);
+  EXPECT_EQ(first.WaitForCode(), StatusCode::kCancelled);
+  batcher_->Cancel(running_ticket);
+  EXPECT_EQ(running.calls(), 0);
+  Finish();
+
+  batcher_->Cancel(first_ticket);
+  batcher_->Cancel(12345);
+  EXPECT_EQ(first.calls(), 1);
+  EXPECT_TRUE(running.Wait().ok());
+  EXPECT_TRUE(second.Wait().ok());
+  EXPECT_THAT(model_->batches(), ElementsAre(ElementsAre(0), ElementsAre(2)));
+  EXPECT_THAT(metrics_.rejected, ElementsAre("cancelled"));
+}
+
+TEST_P(BatcherTest, AFailedRunFailsItsBatchAlone) {
+  Start(ScriptedSpec(8));
+  Outcome running, first, second, after;
+  Occupy(running);
+  model_->EndWith(absl::InternalError("broken"));
+  Submit(1, first);
+  Submit(2, second);
+  model_->Release();
+  EXPECT_EQ(first.WaitForCode(), StatusCode::kInternal);
+  EXPECT_EQ(second.Wait().status().message(), "broken");
+  EXPECT_TRUE(running.Wait().ok());
+  model_->EndWith(absl::OkStatus());
+  Submit(3, after);
+  EXPECT_TRUE(after.Wait().ok());
+  batcher_->Drain();
+  EXPECT_THAT(metrics_.batches, SizeIs(2));
+  EXPECT_EQ(metrics_.inflight, 0);
+}
+
+TEST_P(BatcherTest, DrainFinishesWhatIsQueuedAndRefusesWhatComes) {
+  Start(ScriptedSpec(1));
+  Outcome running, waiting, extra, refused;
+  Occupy(running);
+  Submit(1, waiting);
+  std::thread drain([&] { batcher_->Drain(); });
+  Status status;
+  for (int number = 2; status.ok(); ++number) {  // until Drain has begun
+    const StatusOr<Ticket> ticket = batcher_->Submit(NumberedRequest(number), extra.Callback());
+    if (ticket.ok()) batcher_->Cancel(*ticket);
+    status = ticket.status();
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  model_->Release();
+  drain.join();
+  EXPECT_EQ(running.calls(), 1);
+  EXPECT_EQ(waiting.calls(), 1);
+  EXPECT_EQ(batcher_->Submit(NumberedRequest(2), refused.Callback()).status().code(), StatusCode::kUnavailable);
+  batcher_->Drain();
+  EXPECT_EQ(refused.calls(), 0);
+}
+
+TEST_P(BatcherTest, DrainDoesNotSitOutADelay) {
+  ModelSpec spec = ScriptedSpec(8);
+  spec.max_queue_delay = absl::Hours(1);
+  Start(spec);
+  Outcome outcome;
+  Submit(1, outcome);
+  batcher_->Drain();
+  EXPECT_EQ(outcome.calls(), 1);
+  EXPECT_TRUE(outcome.Wait().ok());
+}
+
+TEST_P(BatcherTest, DestructionDrains) {
+  Start(ScriptedSpec(8));
+  batcher_->HoldUntilQueued(100);
+  Outcome outcome;
+  Submit(1, outcome);
+  batcher_.reset();
+  EXPECT_EQ(outcome.calls(), 1);
+}
+
+TEST_P(BatcherTest, HoldsOnce) {
+  Start(ScriptedSpec(8));
+  batcher_->HoldUntilQueued(3);
+  std::deque<Outcome> outcomes(4);
+  for (int i = 0; i < 3; ++i) Submit(i, outcomes[static_cast<size_t>(i)]);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(outcomes[static_cast<size_t>(i)].Wait()->batch_rows, 3);
+  Submit(3, outcomes[3]);
+  EXPECT_EQ(outcomes[3].Wait()->batch_rows, 1);
+}
+
+TEST_P(BatcherTest, WhatOneExecutorLeavesAnotherTakes) {
+  constexpr size_t kThreads = 3;  // two executors and the expiry thread
+  ModelSpec spec = ScriptedSpec(1);
+  spec.instance_count = 2;
+  Start(spec);
+  model_->Block();
+  batcher_->HoldUntilQueued(2);
+  Outcome first, second;
+  Submit(1, first);
+  clock_.AwaitWaiters(kThreads);
+  Submit(2, second);  // wakes one executor
+  model_->AwaitStarted(2);
+  Finish();
+}
+
+TEST_P(BatcherTest, DeadlineIsSeenOnceTheLastIdleExecutorIsBusy) {
+  Start(ScriptedSpec(1));
+  clock_.AwaitWaiters(2);  // the expiry thread is asleep with nothing to see to
+  Outcome running, late;
+  Occupy(running);
+  Submit(1, late, 1, clock_.Now() + absl::Milliseconds(5));
+  clock_.Advance(absl::Milliseconds(5));
+  EXPECT_EQ(late.WaitForCode(), StatusCode::kDeadlineExceeded);
+  Finish();
+}
+
+TEST_P(BatcherTest, RecordsQueueBatchesAndBusyTime) {
+  Start(ScriptedSpec(4));
+  std::deque<Outcome> outcomes(3);
+  Occupy(outcomes[0]);
+  Submit(1, outcomes[1], 3);
+  clock_.Advance(absl::Milliseconds(2));
+  Submit(2, outcomes[2], 1);
+  clock_.Advance(absl::Milliseconds(3));
+  Finish();
+  EXPECT_THAT(metrics_.batches, ElementsAre(BatchRecord{1, 1, 1, "idle"}, BatchRecord{2, 4, 4, "full"}));
+  EXPECT_THAT(metrics_.queued, ElementsAre(absl::ZeroDuration(), absl::Milliseconds(5), absl::Milliseconds(3)));
+  EXPECT_EQ(metrics_.depths, (std::vector<int64_t>{1, 0, 1, 2, 0}));
+  EXPECT_EQ(metrics_.inflight, 0);
+  EXPECT_EQ(metrics_.busy, absl::Milliseconds(5));
+  EXPECT_THAT(metrics_.streams, ElementsAre(0));
+}
+
+TEST_P(BatcherTest, CountsPositionsWithoutChannels) {
+  Start(ScriptedSpec(4));
+  Outcome outcome;
+  Request request = NumberedRequest(1, 2);
+  request.inputs[0].shape = {2, 3, 5, 7};
+  ASSERT_TRUE(batcher_->Submit(std::move(request), outcome.Callback()).ok());
+  batcher_->Drain();
+  EXPECT_THAT(metrics_.batches, ElementsAre(BatchRecord{1, 2, 2 * 5 * 7, "idle"}));
+}
+
+TEST_P(BatcherTest, CountsNoPositionsOfAnEmptyTensorOfHugeExtents) {
+  Start(ScriptedSpec(4));
+  Outcome outcome;
+  Request request = NumberedRequest(1);
+  request.inputs[0].shape = {1, 0, int64_t{1} << 40, int64_t{1} << 40};
+  ASSERT_TRUE(batcher_->Submit(std::move(request), outcome.Callback()).ok());
+  batcher_->Drain();
+  EXPECT_THAT(metrics_.batches, ElementsAre(BatchRecord{1, 1, 0, "idle"}));
+}
+
+TEST_P(BatcherTest, WorksWithoutMetrics) {
+  model_ = std::make_shared<ScriptedModel>(ScriptedSpec(4));
+  StatusOr<std::unique_ptr<Batcher>> batcher = NewBatcher(model_, Clock::Real(), nullptr);
+  ASSERT_TRUE(batcher.ok());
+  Outcome outcome;
+  ASSERT_TRUE((*batcher)->Submit(NumberedRequest(1), outcome.Callback()).ok());
+  EXPECT_TRUE(outcome.Wait().ok());
+}
+
+TEST(NewBatcherTest, FailsWhereASessionDoes) {
+  auto model = std::make_shared<ScriptedModel>(ScriptedSpec(4), absl::ResourceExhaustedError("no memory"));
+  EXPECT_EQ(NewBatcher(model, Clock::Real(), nullptr).status().code(), StatusCode::kResourceExhausted);
+}
+
+// Many threads submit, cancel and set deadlines at random: every request ends exactly once.
+class BatcherStressTest : public ::testing::TestWithParam<InstanceKind> {};
+
+TEST_P(BatcherStressTest, EveryRequestEndsOnce) {
+  constexpr int kThreads = 4, kRequests = 500;
+  ModelSpec spec = ScriptedSpec(4);
+  spec.instance_kind = GetParam();
+  spec.instance_count = 2;
+  spec.max_queue_size = 16;
+  RecordingMetrics metrics;
+  std::vector<Outcome> outcomes(kThreads * kRequests);
+  std::vector<int> expected(outcomes.size(), 0);
+  {
+    auto batcher = NewBatcher(std::make_shared<ScriptedModel>(spec), Clock::Real(), &metrics);
+    ASSERT_TRUE(batcher.ok());
+    std::vector<std::thread> threads;
+    for (size_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        std::minstd_rand random(static_cast<unsigned>(t + 1));
+        for (size_t i = t * kRequests; i < (t + 1) * kRequests; ++i) {
+          Request request = NumberedRequest(static_cast<int>(i), 1 + static_cast<int64_t>(random() % 3));
+          if (random() % 2 == 0) request.deadline = absl::Now() + absl::Microseconds(random() % 50);
+          const StatusOr<Ticket> ticket = (*batcher)->Submit(std::move(request), outcomes[i].Callback());
+          expected[i] = ticket.ok() ? 1 : 0;
+          if (ticket.ok() && random() % 3 == 0) (*batcher)->Cancel(*ticket);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    (*batcher)->Drain();
+    EXPECT_EQ((*batcher)->queued(), 0);
+  }
+  for (size_t i = 0; i < outcomes.size(); ++i) EXPECT_EQ(outcomes[i].calls(), expected[i]) << i;
+  EXPECT_EQ(metrics.inflight, 0);
+  EXPECT_EQ(metrics.depths.back(), 0);
+}
+
+std::string KindName(const ::testing::TestParamInfo<InstanceKind>& kind) {
+  return kind.param == InstanceKind::kGpu ? "Gpu" : "Cpu";
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, BatcherTest, ::testing::Values(InstanceKind::kCpu, InstanceKind::kGpu), KindName);
+INSTANTIATE_TEST_SUITE_P(Kinds, BatcherStressTest, ::testing::Values(InstanceKind::kCpu, InstanceKind::kGpu), KindName);
+
+}  // namespace
+}  // namespace swizzle

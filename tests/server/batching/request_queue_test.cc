@@ -1,0 +1,91 @@
+#include "server/batching/request_queue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace swizzle {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// Request `ticket` has as many rows.
+RequestQueue QueueOf(std::initializer_list<Ticket> tickets) {
+  RequestQueue queue;
+  for (Ticket ticket : tickets) {
+    auto pending = std::make_unique<Pending>();
+    pending->ticket = ticket;
+    pending->request.rows = static_cast<int64_t>(ticket);
+    queue.Push(std::move(pending));
+  }
+  return queue;
+}
+
+std::vector<Ticket> TicketsOf(const PendingList& list) {
+  std::vector<Ticket> tickets;
+  for (const auto& pending : list) tickets.push_back(pending->ticket);
+  return tickets;
+}
+
+// Empties the queue; its summaries must have stayed beside its requests.
+std::vector<Ticket> Rest(RequestQueue& queue) {
+  std::vector<int64_t> rows;
+  for (const Queued& summary : queue.summaries()) rows.push_back(summary.rows);
+  PendingList rest;
+  queue.TakeFront(queue.size(), rest);
+  for (size_t i = 0; i < rest.size(); ++i) EXPECT_EQ(rest[i]->request.rows, rows[i]);
+  EXPECT_EQ(queue.size(), 0u);
+  return TicketsOf(rest);
+}
+
+TEST(RequestQueueTest, TakesFromTheFront) {
+  RequestQueue queue = QueueOf({1, 2, 5, 7});
+  PendingList out;
+  queue.TakeFront(2, out);
+  queue.TakeFront(1, out);
+  EXPECT_THAT(TicketsOf(out), ElementsAre(1, 2, 5));
+  EXPECT_THAT(Rest(queue), ElementsAre(7));
+}
+
+TEST(RequestQueueTest, TakesByIndex) {
+  RequestQueue queue = QueueOf({1, 2, 3, 4, 5, 6});
+  PendingList out;
+  queue.Take(std::vector<size_t>{0, 2, 3, 5}, out);
+  EXPECT_THAT(TicketsOf(out), ElementsAre(1, 3, 4, 6));
+  EXPECT_THAT(Rest(queue), ElementsAre(2, 5));
+}
+
+TEST(RequestQueueTest, TakesNothingOrEverything) {
+  RequestQueue queue = QueueOf({1, 2});
+  PendingList out;
+  queue.Take({}, out);
+  EXPECT_THAT(out, IsEmpty());
+  queue.Take(std::vector<size_t>{0, 1}, out);
+  EXPECT_THAT(TicketsOf(out), ElementsAre(1, 2));
+  EXPECT_THAT(Rest(queue), IsEmpty());
+}
+
+TEST(RequestQueueTest, TakesByTicket) {
+  RequestQueue queue = QueueOf({1, 4, 9});
+  EXPECT_EQ(queue.TakeTicket(5), nullptr);
+  EXPECT_EQ(queue.TakeTicket(10), nullptr);
+  EXPECT_EQ(queue.TakeTicket(4)->ticket, 4u);
+  EXPECT_EQ(queue.TakeTicket(4), nullptr);
+  EXPECT_THAT(Rest(queue), ElementsAre(1, 9));
+}
+
+TEST(RequestQueueTest, SummarisesWhatThePolicyNeeds) {
+  RequestQueue queue;
+  auto pending = std::make_unique<Pending>();
+  pending->request.rows = 3;
+  pending->request.deadline = absl::FromUnixSeconds(9);
+  pending->arrival = absl::FromUnixSeconds(5);
+  queue.Push(std::move(pending));
+  ASSERT_EQ(queue.summaries().size(), 1u);
+  EXPECT_EQ(queue.summaries()[0].rows, 3);
+  EXPECT_EQ(queue.summaries()[0].arrival, absl::FromUnixSeconds(5));
+  EXPECT_EQ(queue.summaries()[0].deadline, absl::FromUnixSeconds(9));
+}
+
+}  // namespace
+}  // namespace swizzle

@@ -1,0 +1,118 @@
+// A model for tests of the batcher: its sessions can be blocked, made to fail, and tell what ran together. Thread-safe.
+//
+// A request is one FP32 tensor [rows] whose first element is the request's number; its output is its input.
+#ifndef SWIZZLE_TESTS_SERVER_BATCHING_SCRIPTED_MODEL_H_
+#define SWIZZLE_TESTS_SERVER_BATCHING_SCRIPTED_MODEL_H_
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/model/model.h"
+#include "server/model/request.h"
+#include "server/threading/clock.h"
+#include "server/threading/mutex.h"
+
+namespace swizzle {
+
+inline ModelSpec ScriptedSpec(int64_t max_batch_size) {
+  ModelSpec spec;
+  spec.name = "scripted";
+  spec.max_batch_size = max_batch_size;
+  spec.inputs = {{"X", DType::kFloat32, {}}};
+  spec.outputs = {{"Y", DType::kFloat32, {}}};
+  return spec;
+}
+
+inline Request NumberedRequest(int number, int64_t rows = 1) {
+  auto values = std::make_shared<std::vector<float>>(static_cast<size_t>(rows), static_cast<float>(number));
+  Request request;
+  request.inputs.push_back({DType::kFloat32, {rows}, std::as_bytes(std::span<const float>(*values))});
+  request.rows = rows;
+  request.owner = std::move(values);
+  return request;
+}
+
+class ScriptedModel final : public Model {
+ public:
+  using Numbers = std::vector<int>;
+
+  explicit ScriptedModel(ModelSpec spec, Status session_status = absl::OkStatus())
+      : spec_(std::move(spec)), session_status_(std::move(session_status)) {}
+
+  const ModelSpec& spec() const override { return spec_; }
+  const ModelFacts& facts() const override { return facts_; }
+  StatusOr<std::unique_ptr<Session>> NewSession() override {
+    if (!session_status_.ok()) return session_status_;
+    return std::make_unique<ScriptedSession>(*this);
+  }
+
+  // Batches that start from now on wait for Release.
+  void Block() {
+    MutexLock lock(mutex_);
+    blocked_ = true;
+  }
+  void Release() {
+    MutexLock lock(mutex_);
+    blocked_ = false;
+    changed_.SignalAll();
+  }
+  // Batches that start from now on end with `status`.
+  void EndWith(Status status) {
+    MutexLock lock(mutex_);
+    status_ = std::move(status);
+  }
+  void AwaitStarted(size_t batches) {
+    MutexLock lock(mutex_);
+    while (started_.size() < batches) changed_.Wait(mutex_);
+  }
+  // The requests' numbers of each batch, in the order in which the batches started.
+  std::vector<Numbers> batches() const {
+    MutexLock lock(mutex_);
+    return started_;
+  }
+
+ private:
+  class ScriptedSession final : public Session {
+   public:
+    explicit ScriptedSession(ScriptedModel& model) : model_(model) {}
+    Status Run(std::span<BatchItem> batch, BatchTimes& times) override { return model_.Run(batch, times); }
+
+   private:
+    ScriptedModel& model_;
+  };
+
+  Status Run(std::span<BatchItem> batch, BatchTimes& times) {
+    Numbers numbers;
+    for (BatchItem& item : batch) {
+      const std::span<const std::byte> bytes = item.inputs[0].bytes;
+      float first;
+      std::memcpy(&first, bytes.data(), sizeof(first));
+      numbers.push_back(static_cast<int>(first));
+      item.outputs->assign({std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())});
+      item.output_shapes->assign({item.inputs[0].shape});
+    }
+    times = {absl::Microseconds(1), absl::Microseconds(20), absl::Microseconds(3)};
+    MutexLock lock(mutex_);
+    const Status status = status_;
+    started_.push_back(std::move(numbers));
+    changed_.SignalAll();
+    while (blocked_) changed_.Wait(mutex_);
+    return status;
+  }
+
+  const ModelSpec spec_;
+  const ModelFacts facts_;
+  const Status session_status_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool blocked_ ABSL_GUARDED_BY(mutex_) = false;
+  Status status_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Numbers> started_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_TESTS_SERVER_BATCHING_SCRIPTED_MODEL_H_

@@ -1,0 +1,277 @@
+#include "server/config/model_config.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace swizzle {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string ErrorOf(const std::string& text) {
+  const auto config = ParseModelConfig(text, "m");
+  return std::string(config.status().message());
+}
+
+// A network with a free batch dimension: x FP32 [3,4] and n INT64 [1] to y FP32 [10].
+ModelSpec Derived() {
+  ModelSpec spec;
+  spec.name = "m";
+  spec.platform = "swizzle_onnx";
+  spec.backend = "swizzle";
+  spec.max_batch_size = 64;
+  spec.inputs = {{"x", DType::kFloat32, {3, 4}}, {"n", DType::kInt64, {1}}};
+  spec.outputs = {{"y", DType::kFloat32, {10}}};
+  return spec;
+}
+
+StatusOr<ModelSpec> Configured(const std::string& text, ModelSpec derived = Derived()) {
+  SWIZZLE_ASSIGN_OR_RETURN(const inference::ModelConfig config, ParseModelConfig(text, "m"));
+  return ConfigureSpec(config, std::move(derived));
+}
+
+std::string MismatchOf(const std::string& text, ModelSpec derived = Derived()) {
+  return std::string(Configured(text, std::move(derived)).status().message());
+}
+
+constexpr char kBothInputs[] =
+    "input { name: 'n' data_type: TYPE_INT64 dims: 1 } input { name: 'x' data_type: TYPE_FP32 dims: [-1, 4] } ";
+
+TEST(ParseModelConfig, EmptyFileIsAConfiguration) { EXPECT_TRUE(ParseModelConfig("", "m").ok()); }
+
+TEST(ParseModelConfig, SyntaxErrorNamesTheLine) {
+  EXPECT_EQ(ErrorOf("name: 'm'\nmax_batch_size 8 }\n"), "config.pbtxt: line 2: Expected \":\", found \"8\".");
+}
+
+TEST(ParseModelConfig, UnknownFieldIsNamedWithItsLine) {
+  EXPECT_EQ(ErrorOf("name: 'm'\n\nbatch_size: 8\n"),
+            "config.pbtxt: line 3: Message type \"inference.ModelConfig\" has no field named \"batch_size\".");
+}
+
+TEST(ParseModelConfig, NameMustBeTheDirectorys) {
+  EXPECT_EQ(ErrorOf("name: 'other'"), "config.pbtxt: 'name' is 'other', but the directory is 'm'");
+}
+
+TEST(ParseModelConfig, UnknownBackendListsWhatThereIs) {
+  EXPECT_EQ(ErrorOf("backend: 'tensorrt'"),
+            "config.pbtxt: 'backend' is 'tensorrt', which this server does not have; it has 'swizzle', 'identity', "
+            "'onnxruntime'");
+  EXPECT_THAT(ErrorOf("platform: 'tensorflow_graphdef'"), HasSubstr("'platform' is 'tensorflow_graphdef'"));
+}
+
+TEST(ParseModelConfig, FieldsThatAreNotHonouredAreRefusedByPath) {
+  const struct {
+    const char* text;
+    const char* path;
+  } cases[] = {
+      {"version_policy { latest { num_versions: 2 } }", "version_policy"},
+      {"default_model_filename: 'x.onnx'", "default_model_filename"},
+      {"optimization { graph { level: 1 } }", "optimization"},
+      {"model_warmup { name: 'w' }", "model_warmup"},
+      {"response_cache { enable: true }", "response_cache"},
+      {"model_metrics { }", "model_metrics"},
+      {"input { name: 'x' data_type: TYPE_FP32 reshape { shape: 1 } }", "input.reshape"},
+      {"input { name: 'x' data_type: TYPE_FP32 format: FORMAT_NCHW }", "input.format"},
+      {"input { name: 'x' data_type: TYPE_FP32 optional: true }", "input.optional"},
+      {"output { name: 'y' data_type: TYPE_FP32 label_filename: 'l' }", "output.label_filename"},
+      {"instance_group { count: 1 gpus: 0 }", "instance_group.gpus"},
+      {"instance_group { name: 'a' }", "instance_group.name"},
+      {"dynamic_batching { preserve_ordering: true }", "dynamic_batching.preserve_ordering"},
+      {"dynamic_batching { priority_levels: 2 }", "dynamic_batching.priority_levels"},
+      {"dynamic_batching { priority_queue_policy { key: 1 value { } } }", "dynamic_batching.priority_queue_policy"},
+      {"dynamic_batching { default_queue_policy { timeout_action: DELAY } }",
+       "dynamic_batching.default_queue_policy.timeout_action"},
+  };
+  for (const auto& test : cases) {
+    const Status status = ParseModelConfig(test.text, "m").status();
+    EXPECT_EQ(status.code(), StatusCode::kUnimplemented) << test.text;
+    EXPECT_EQ(std::string(status.message()),
+              Concat("config.pbtxt: the field '", test.path, "' is not supported yet; remove it"));
+  }
+}
+
+TEST(ParseModelConfig, EveryNumberHasARange) {
+  const struct {
+    const char* text;
+    const char* field;
+  } cases[] = {
+      {"max_batch_size: -1", "'max_batch_size' is -1"},
+      {"max_batch_size: 4097", "'max_batch_size' is 4097"},
+      {"instance_group { count: -1 }", "'instance_group.count' is -1"},
+      {"instance_group { count: 200 } instance_group { count: 57 }", "is 257; it must be from 0 to 256"},
+      {"dynamic_batching { max_queue_delay_microseconds: 60000001 }", "max_queue_delay_microseconds' is 60000001"},
+      {"dynamic_batching { default_queue_policy { max_queue_size: 1000001 } }", "max_queue_size' is 1000001"},
+      {"dynamic_batching { default_queue_policy { default_timeout_microseconds: 18446744073709551615 } }",
+       "default_timeout_microseconds' is 18446744073709551615"},
+      {"input { name: 'x' data_type: TYPE_FP32 dims: 0 }", "input 'x' has the dimension 0"},
+      {"output { name: 'y' data_type: TYPE_FP32 dims: -2 }", "output 'y' has the dimension -2"},
+  };
+  for (const auto& test : cases) {
+    const Status status = ParseModelConfig(test.text, "m").status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << test.text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(test.field));
+  }
+}
+
+TEST(ParseModelConfig, TensorsNeedANameATypeAndToBeUnique) {
+  EXPECT_THAT(ErrorOf("input { data_type: TYPE_FP32 }"), HasSubstr("an input has no 'name'"));
+  EXPECT_THAT(ErrorOf("output { name: 'y' }"), HasSubstr("output 'y' has no 'data_type'"));
+  EXPECT_THAT(ErrorOf("input { name: 'x' data_type: TYPE_FP32 } input { name: 'x' data_type: TYPE_FP32 }"),
+              HasSubstr("input 'x' is there twice"));
+}
+
+TEST(ParseModelConfig, PrecisionIsATypeOfFloats) {
+  const auto config = [](const std::string& value) {
+    return "parameters { key: 'precision' value { string_value: '" + value + "' } }";
+  };
+  for (const char* value : {"FP32", "TF32", "FP16", "BF16"})
+    EXPECT_TRUE(ParseModelConfig(config(value), "m").ok()) << value;
+  EXPECT_THAT(ErrorOf(config("INT8")), HasSubstr("'precision' is 'INT8'; it must be FP32, TF32, FP16 or BF16"));
+}
+
+TEST(ParseModelConfig, InstancesAreOfOneKind) {
+  EXPECT_TRUE(ParseModelConfig("instance_group { kind: KIND_CPU count: 2 }", "m").ok());
+  EXPECT_TRUE(ParseModelConfig("instance_group { kind: KIND_GPU count: 2 }", "m").ok());
+  EXPECT_THAT(ErrorOf("instance_group { kind: KIND_GPU } instance_group { kind: KIND_CPU }"), HasSubstr("differs"));
+  EXPECT_THAT(ErrorOf("instance_group { kind: KIND_MODEL }"), HasSubstr("'instance_group.kind' is KIND_MODEL"));
+}
+
+TEST(ParseModelConfig, ParametersAreKnownOrRefused) {
+  EXPECT_THAT(ErrorOf("parameters { key: 'x' value { string_value: '1' } }"), HasSubstr("parameter 'x' is not known"));
+  EXPECT_THAT(ErrorOf("parameters { key: 'execute_delay_ms' value { string_value: '1' } }"),
+              HasSubstr("for models with `backend: \"identity\"` only"));
+  for (const std::string value : {"", "-1", "1.5", "60001", "1s", "99999999999999999999"}) {
+    EXPECT_THAT(
+        ErrorOf("backend: 'identity' parameters { key: 'execute_delay_ms' value { string_value: '" + value + "' } }"),
+        HasSubstr("parameter 'execute_delay_ms' is '" + value + "'; it must be a whole number"));
+  }
+}
+
+TEST(IdentitySpec, IsTheFiles) {
+  const auto config = ParseModelConfig(
+      "backend: 'identity' max_batch_size: 8 dynamic_batching { } instance_group { count: 3 }"
+      "input { name: 'x' data_type: TYPE_STRING dims: [-1] } output { name: 'y' data_type: TYPE_STRING dims: [-1] }"
+      "parameters { key: 'execute_delay_ms' value { string_value: '25' } }",
+      "m");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(IsIdentity(*config));
+  EXPECT_EQ(ExecuteDelay(*config), absl::Milliseconds(25));
+  const auto spec = IdentitySpec(*config, "m", 7);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->name, "m");
+  EXPECT_EQ(spec->version, 7);
+  EXPECT_EQ(spec->max_batch_size, 8);
+  EXPECT_EQ(spec->instance_count, 3);
+  EXPECT_TRUE(spec->dynamic_batching);
+  ASSERT_EQ(spec->inputs.size(), 1u);
+  EXPECT_EQ(spec->inputs[0].dtype, DType::kString);
+  EXPECT_THAT(spec->inputs[0].dims, ElementsAre(-1));
+}
+
+TEST(ConfigureSpec, EmptyFileChangesNothing) {
+  const auto spec = Configured("");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->max_batch_size, 64);
+  EXPECT_TRUE(spec->dynamic_batching);
+  EXPECT_EQ(spec->instance_count, 1);
+  EXPECT_EQ(spec->inputs[0].name, "x");
+}
+
+TEST(ConfigureSpec, BatchSizeWithoutDynamicBatchingMeansNoBatching) {
+  const auto spec = Configured("max_batch_size: 16");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->max_batch_size, 16);
+  EXPECT_FALSE(spec->dynamic_batching);
+}
+
+TEST(ConfigureSpec, DynamicBatchingIsTakenOver) {
+  const auto spec = Configured(
+      "max_batch_size: 16 dynamic_batching { preferred_batch_size: [8, 4] max_queue_delay_microseconds: 500 "
+      "default_queue_policy { max_queue_size: 9 default_timeout_microseconds: 2000 } }");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_TRUE(spec->dynamic_batching);
+  EXPECT_THAT(spec->preferred_batch_sizes, ElementsAre(4, 8));
+  EXPECT_EQ(spec->max_queue_delay, absl::Microseconds(500));
+  EXPECT_EQ(spec->max_queue_size, 9);
+  EXPECT_EQ(spec->default_timeout, absl::Milliseconds(2));
+  EXPECT_FALSE(spec->allow_timeout_override);
+}
+
+TEST(ConfigureSpec, TheQueueIsNeverUnbounded) {
+  const auto spec = Configured("dynamic_batching { default_queue_policy { } }");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->max_queue_size, ModelSpec().max_queue_size);
+}
+
+TEST(ConfigureSpec, PreferredSizesFitTheBatch) {
+  EXPECT_EQ(MismatchOf("max_batch_size: 4 dynamic_batching { preferred_batch_size: 8 }"),
+            "config.pbtxt: 'dynamic_batching.preferred_batch_size' is 8; it must be from 1 to 4");
+  EXPECT_EQ(MismatchOf("max_batch_size: 0 dynamic_batching { }"),
+            "config.pbtxt: 'dynamic_batching' needs a 'max_batch_size' above 0");
+}
+
+TEST(ConfigureSpec, TensorsTakeTheFilesOrderAndTheModelsDims) {
+  const auto spec = Configured(std::string("max_batch_size: 8 ") + kBothInputs);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->inputs[0].name, "n");
+  EXPECT_EQ(spec->inputs[1].name, "x");
+  EXPECT_THAT(spec->inputs[1].dims, ElementsAre(3, 4));
+}
+
+TEST(ConfigureSpec, WithoutBatchingDimsCarryTheBatchDimension) {
+  const auto spec = Configured("max_batch_size: 0 output { name: 'y' data_type: TYPE_FP32 dims: [2, 10] }");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->max_batch_size, 0);
+  EXPECT_FALSE(spec->dynamic_batching);
+  EXPECT_THAT(spec->inputs[0].dims, ElementsAre(-1, 3, 4));
+  EXPECT_THAT(spec->outputs[0].dims, ElementsAre(2, 10));
+}
+
+TEST(ConfigureSpec, ListedTensorsWithoutABatchSizeMeanZero) {
+  const auto spec = Configured("output { name: 'y' data_type: TYPE_FP32 dims: [-1, 10] }");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->max_batch_size, 0);
+}
+
+TEST(ConfigureSpec, ContradictionsNameTheTensor) {
+  EXPECT_EQ(MismatchOf("max_batch_size: 8 output { name: 'z' data_type: TYPE_FP32 dims: 10 }"),
+            "config.pbtxt: the model has no output 'z'; it has 'y'");
+  EXPECT_EQ(MismatchOf("max_batch_size: 8 output { name: 'y' data_type: TYPE_FP16 dims: 10 }"),
+            "config.pbtxt: output 'y' is FP16 [10] in the configuration, but FP32 [10] in the model");
+  EXPECT_EQ(MismatchOf("max_batch_size: 8 output { name: 'y' data_type: TYPE_FP32 dims: 11 }"),
+            "config.pbtxt: output 'y' is FP32 [11] in the configuration, but FP32 [10] in the model");
+  EXPECT_EQ(MismatchOf("max_batch_size: 8 output { name: 'y' data_type: TYPE_FP32 dims: [1, 10] }"),
+            "config.pbtxt: output 'y' is FP32 [1,10] in the configuration, but FP32 [10] in the model");
+  EXPECT_EQ(MismatchOf("max_batch_size: 8 input { name: 'n' data_type: TYPE_INT64 dims: 1 }"),
+            "config.pbtxt: the configuration leaves out the model's input 'x'; list all of them, or none");
+}
+
+TEST(ConfigureSpec, AFixedBatchDimensionTakesNoBatchSize) {
+  ModelSpec fixed = Derived();
+  fixed.max_batch_size = 0;
+  EXPECT_EQ(MismatchOf("max_batch_size: 8", fixed),
+            "config.pbtxt: 'max_batch_size' is 8, but the model's batch dimension is fixed; set it to 0");
+  EXPECT_TRUE(Configured("max_batch_size: 0", fixed).ok());
+}
+
+TEST(ConfigOf, IsAFileThatSaysTheSame) {
+  for (const std::string text :
+       {"", "max_batch_size: 16", "max_batch_size: 0",
+        "instance_group { count: 2 } dynamic_batching { preferred_batch_size: 4 max_queue_delay_microseconds: 7 }"}) {
+    const auto spec = Configured(text);
+    ASSERT_TRUE(spec.ok()) << spec.status();
+    const inference::ModelConfig config = ConfigOf(*spec, {});
+    std::string printed;
+    ASSERT_TRUE(google::protobuf::TextFormat::PrintToString(config, &printed));
+    const auto again = Configured(printed);
+    ASSERT_TRUE(again.ok()) << again.status() << "\n" << printed;
+    EXPECT_EQ(ConfigOf(*again, {}).SerializeAsString(), config.SerializeAsString()) << printed;
+  }
+}
+
+}  // namespace
+}  // namespace swizzle

@@ -1,0 +1,117 @@
+#include "server/model/fallback_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "tests/support/status_matchers.h"
+
+namespace swizzle {
+namespace {
+
+using swizzle::testing::IsError;
+using swizzle::testing::IsOk;
+
+// y = op(x), x and y FP32 of this shape.
+FallbackModel OneNode(const std::string& op, const Shape& shape) {
+  Graph graph;
+  graph.opset = 17;
+  graph.inputs = {graph.AddValue({"x", DType::kFloat32, shape, std::nullopt})};
+  const int y = graph.AddValue({"y", DType::kFloat32, std::nullopt, std::nullopt});
+  graph.nodes.push_back({op, "", "node", graph.inputs, {y}, {}});
+  graph.outputs.push_back({"y", y, DType::kFloat32, shape});
+  return {*fallback::Program::Make(std::move(graph)), "a reason"};
+}
+
+class FallbackModelTest : public ::testing::Test {
+ protected:
+  StatusOr<std::shared_ptr<Model>> Make(const FallbackModel& model, ModelSpec spec) {
+    return NewFallbackModel(std::move(spec), model, *backend_, 1);
+  }
+
+  const std::unique_ptr<Backend> backend_ = NewCpuBackend();
+};
+
+// One request of rows of two elements.
+struct Request {
+  explicit Request(std::vector<float> values) : elements(std::move(values)) {
+    const auto rows = static_cast<int64_t>(elements.size() / 2);
+    views = {{DType::kFloat32, {rows, 2}, std::as_bytes(std::span(elements))}};
+  }
+  BatchItem Item() { return {views, static_cast<int64_t>(elements.size() / 2), &outputs, &shapes}; }
+  std::vector<float> Result() const {
+    std::vector<float> result(outputs.at(0).size() / sizeof(float));
+    std::memcpy(result.data(), outputs[0].data(), outputs[0].size());
+    return result;
+  }
+
+  std::vector<float> elements;
+  std::vector<TensorView> views;
+  std::vector<std::string> outputs;
+  std::vector<Shape> shapes;
+};
+
+TEST_F(FallbackModelTest, DerivesWhetherRequestsShareABatch) {
+  const auto rows = DeriveFallbackSpec(*OneNode("Neg", {-1, 2}).program);
+  ASSERT_THAT(rows, IsOk());
+  EXPECT_EQ(rows->max_batch_size, 64);
+  EXPECT_EQ(rows->inputs[0].dims, Shape{2});
+  const auto whole = DeriveFallbackSpec(*OneNode("Neg", {-1, -1}).program);
+  ASSERT_THAT(whole, IsOk());
+  EXPECT_EQ(whole->max_batch_size, 0);
+  EXPECT_EQ(whole->outputs[0].dims, (Shape{-1, -1}));
+}
+
+TEST_F(FallbackModelTest, GathersAndScattersABatch) {
+  const FallbackModel model = OneNode("Neg", {-1, 2});
+  const auto served = Make(model, *DeriveFallbackSpec(*model.program));
+  ASSERT_THAT(served, IsOk());
+  const auto session = (*served)->NewSession();
+  ASSERT_THAT(session, IsOk());
+  Request one({1, 2}), two({3, 4, 5, 6});
+  BatchItem items[] = {one.Item(), two.Item()};
+  BatchTimes times;
+  ASSERT_THAT((*session)->Run(items, times), IsOk());
+  EXPECT_EQ(one.Result(), (std::vector<float>{-1, -2}));
+  EXPECT_EQ(two.Result(), (std::vector<float>{-3, -4, -5, -6}));
+  EXPECT_EQ(one.shapes[0], (Shape{1, 2}));
+  EXPECT_EQ(two.shapes[0], (Shape{2, 2}));
+}
+
+TEST_F(FallbackModelTest, SaysWhatFellBackAndWhy) {
+  const FallbackModel model = OneNode("Neg", {-1, 2});
+  const auto served = Make(model, *DeriveFallbackSpec(*model.program));
+  ASSERT_THAT(served, IsOk());
+  const auto& properties = (*served)->facts().properties;
+  EXPECT_EQ(properties.at("swizzle_fallback"), "all");
+  EXPECT_EQ(properties.at("swizzle_fallback_nodes"), "Neg:1");
+  EXPECT_EQ(properties.at("swizzle_fallback_reason"), "a reason");
+}
+
+TEST_F(FallbackModelTest, RefusesSpecificationsThatDoNotFit) {
+  const FallbackModel model = OneNode("Neg", {-1, -1});
+  const auto refuses = [&](auto change, const std::string& message) {
+    ModelSpec spec = *DeriveFallbackSpec(*model.program);
+    change(spec);
+    EXPECT_THAT(Make(model, std::move(spec)), IsError(StatusCode::kInvalidArgument, message));
+  };
+  refuses([](ModelSpec& spec) { spec.max_batch_size = 8; }, "max_batch_size must be 0, not 8");
+  refuses([](ModelSpec& spec) { spec.inputs[0].name = "z"; }, "the model has none of this name");
+  refuses([](ModelSpec& spec) { spec.inputs[0].dtype = DType::kInt64; }, "is configured as INT64, but is FP32");
+  refuses([](ModelSpec& spec) { spec.outputs[0].dims = {3}; }, "is configured with dims [3]");
+  refuses([](ModelSpec& spec) { spec.inputs.push_back(spec.inputs[0]); }, "is configured twice");
+  refuses([](ModelSpec& spec) { spec.inputs.clear(); }, "has 1 inputs, but 0 are configured");
+}
+
+TEST_F(FallbackModelTest, WantsDeclaredOutputs) {
+  Graph graph;
+  graph.opset = 17;
+  graph.inputs = {graph.AddValue({"x", DType::kFloat32, Shape{2}, std::nullopt})};
+  graph.outputs.push_back({"y", graph.inputs[0]});
+  EXPECT_THAT(DeriveFallbackSpec(**fallback::Program::Make(std::move(graph))),
+              IsError(StatusCode::kUnimplemented, "output 'y' is declared without type or shape"));
+}
+
+}  // namespace
+}  // namespace swizzle

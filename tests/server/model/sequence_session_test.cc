@@ -1,0 +1,225 @@
+#include "server/model/sequence_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "server/model/plan_model.h"
+#include "tests/support/random_encoder.h"
+#include "tests/support/status_matchers.h"
+
+namespace swizzle {
+namespace {
+
+using ::swizzle::testing::IsError;
+using ::swizzle::testing::IsOk;
+using ::swizzle::testing::MakeRandomEncoder;
+using ::swizzle::testing::RandomEncoderOptions;
+
+constexpr int64_t kChannels = 24;
+constexpr float kTolerance = 2e-5f;
+
+Backend& Cpu() {
+  static const std::unique_ptr<Backend> backend = NewCpuBackend();
+  return *backend;
+}
+
+// One request to the encoder: rows of one length, with a mask.
+struct Item {
+  Item(int64_t rows, int64_t length, uint32_t seed = 1) : shape{rows, length}, types(rows * length, 0) {
+    std::mt19937 random(seed);
+    for (int64_t i = 0; i < rows * length; ++i) ids.push_back(random() % 50);
+    mask.assign(ids.size(), 1);
+  }
+  // Leaves `kept` tokens of every row.
+  Item& MaskAfter(int64_t kept) {
+    for (int64_t i = 0; i < shape[0] * shape[1]; ++i) mask[i] = i % shape[1] < kept;
+    return *this;
+  }
+  BatchItem Of() {
+    views = {{DType::kInt64, shape, std::as_bytes(std::span(ids))},
+             {DType::kInt64, shape, std::as_bytes(std::span(mask))},
+             {DType::kInt32, shape, std::as_bytes(std::span(types))}};
+    return {views, shape[0], &outputs, &shapes};
+  }
+  std::vector<float> Floats(size_t i) const {
+    std::vector<float> floats(outputs[i].size() / sizeof(float));
+    std::memcpy(floats.data(), outputs[i].data(), outputs[i].size());
+    return floats;
+  }
+
+  Shape shape;
+  std::vector<int64_t> ids, mask;
+  std::vector<int32_t> types;
+  std::vector<TensorView> views;
+  std::vector<std::string> outputs;
+  std::vector<Shape> shapes;
+};
+
+class SequenceSessionTest : public ::testing::Test {
+ protected:
+  void Load(const RandomEncoderOptions& options = {}, bool compute_masked = false, int64_t max_tokens = 512,
+            int64_t micro_batch = 0) {
+    Network network = MakeRandomEncoder(options);
+    ModelSpec spec = DeriveSpec(network);
+    spec.name = "encoder";
+    spec.compute_masked = compute_masked;
+    const PlanOptions plan_options{
+        .max_tokens = max_tokens, .threads = 2, .tuning_budget = absl::ZeroDuration(), .micro_batch = micro_batch};
+    auto plan = MakePlan(std::move(network), Cpu(), plan_options);
+    ASSERT_THAT(plan.status(), IsOk());
+    auto model = NewPlanModel(std::move(spec), *plan);
+    ASSERT_THAT(model.status(), IsOk());
+    model_ = *std::move(model);
+    session_ = *model_->NewSession();
+  }
+
+  void Run(std::initializer_list<Item*> items) {
+    std::vector<BatchItem> batch;
+    for (Item* item : items) {
+      batch.push_back(item->Of());
+      ASSERT_THAT(model_->CheckRequest(batch.back().inputs).status(), IsOk());
+    }
+    BatchTimes times;
+    ASSERT_THAT(session_->Run(batch, times), IsOk());
+  }
+
+  Status Check(Item item) { return model_->CheckRequest(item.Of().inputs).status(); }
+  StatusOr<int64_t> Tokens(Item item) { return model_->CheckRequest(item.Of().inputs); }
+
+  std::shared_ptr<Model> model_;
+  std::unique_ptr<Session> session_;
+};
+
+void ExpectNear(const std::vector<float>& actual, const std::vector<float>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  float largest = 1;
+  for (float value : expected) largest = std::max(largest, std::abs(value));
+  for (size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_LE(std::abs(actual[i] - expected[i]), kTolerance * largest) << "element " << i;
+  }
+}
+
+TEST_F(SequenceSessionTest, MixedLengthsGiveTheSameNumbersAsAlone) {
+  Load();
+  Item a(1, 5, 1), b(3, 17, 2), c(2, 80, 3), d(1, 1, 4);
+  Run({&a, &b, &c, &d});
+  EXPECT_EQ(b.shapes[0], (Shape{3, 17, kChannels}));
+  EXPECT_EQ(b.shapes[1], (Shape{3, kChannels}));
+  for (Item* together : {&a, &b, &c, &d}) {
+    Item alone = *together;
+    Run({&alone});
+    for (size_t i : {0, 1}) ExpectNear(together->Floats(i), alone.Floats(i));
+  }
+  EXPECT_NE(a.Floats(1), d.Floats(1));
+}
+
+// Runs of at most 40 tokens: sequences of one request in several, of several in one, and one that is longer.
+TEST_F(SequenceSessionTest, ALargeBatchRunsInSeveralRuns) {
+  Load({}, false, 512, 40);
+  Item a(1, 5, 1), b(7, 17, 2), c(2, 80, 3), d(1, 1, 4);
+  b.MaskAfter(11);
+  Run({&a, &b, &c, &d});
+  EXPECT_EQ(b.shapes[0], (Shape{7, 17, kChannels}));
+  const Item results[] = {a, b, c, d};
+  Load();
+  Run({&a, &b, &c, &d});
+  const Item* const whole[] = {&a, &b, &c, &d};
+  for (size_t k = 0; k < 4; ++k) {
+    for (size_t i : {0, 1}) ExpectNear(results[k].Floats(i), whole[k]->Floats(i));
+  }
+}
+
+TEST_F(SequenceSessionTest, MaskedTokensAreZerosAndChangeNothing) {
+  Load();
+  Item masked = Item(2, 12, 1).MaskAfter(7);
+  Item longer(1, 12, 9);
+  Run({&masked, &longer});
+  Item cut(2, 7);
+  for (int64_t row : {0, 1}) {
+    std::copy_n(masked.ids.begin() + row * 12, 7, cut.ids.begin() + row * 7);
+  }
+  Run({&cut});
+  ExpectNear(masked.Floats(1), cut.Floats(1));
+  const std::vector<float> hidden = masked.Floats(0), expected = cut.Floats(0);
+  for (int64_t row : {0, 1}) {
+    const auto begin = hidden.begin() + row * 12 * kChannels;
+    ExpectNear({begin, begin + 7 * kChannels},
+               {expected.begin() + row * 7 * kChannels, expected.begin() + (row + 1) * 7 * kChannels});
+    EXPECT_TRUE(std::all_of(begin + 7 * kChannels, begin + 12 * kChannels, [](float x) { return x == 0; }));
+  }
+}
+
+TEST_F(SequenceSessionTest, MaskedTokensCanBeComputed) {
+  Load();
+  Item skipped = Item(2, 12, 1).MaskAfter(7), computed = skipped;
+  Run({&skipped});
+  Load({}, /*compute_masked=*/true);
+  EXPECT_EQ(*Tokens(computed), 24);
+  Run({&computed});
+  ExpectNear(computed.Floats(1), skipped.Floats(1));
+  const std::vector<float> a = skipped.Floats(0), b = computed.Floats(0);
+  ExpectNear({b.begin(), b.begin() + 7 * kChannels}, {a.begin(), a.begin() + 7 * kChannels});
+  EXPECT_NE(b[8 * kChannels], 0.0f);
+}
+
+TEST_F(SequenceSessionTest, TheFirstTokenIsComputedThoughMasked) {
+  Load();
+  Item item(1, 4);
+  item.mask = {0, 1, 1, 0};
+  Item all = item;
+  EXPECT_EQ(*Tokens(item), 3);
+  Run({&item});
+  Load({}, /*compute_masked=*/true);
+  Run({&all});
+  ExpectNear(item.Floats(1), all.Floats(1));
+}
+
+TEST_F(SequenceSessionTest, AFixedBatchAndLengthAreKept) {
+  Load({.batch_size = 2, .length = 9});
+  EXPECT_EQ(model_->spec().max_batch_size, 0);
+  EXPECT_EQ(model_->spec().inputs[0].dims, (Shape{2, 9}));
+  Item item = Item(2, 9).MaskAfter(4);
+  Run({&item});
+  EXPECT_EQ(item.shapes[0], (Shape{2, 9, kChannels}));
+  EXPECT_EQ(item.shapes[1], (Shape{2, kChannels}));
+}
+
+TEST_F(SequenceSessionTest, CountsTokensThatAreComputed) {
+  Load();
+  EXPECT_EQ(*Tokens(Item(3, 10)), 30);
+  EXPECT_EQ(*Tokens(Item(3, 10).MaskAfter(4)), 12);
+  EXPECT_EQ(*Tokens(Item(3, 10).MaskAfter(0)), 3);
+}
+
+TEST_F(SequenceSessionTest, RefusesWhatTheModelCannotRun) {
+  Load({}, false, /*max_tokens=*/64);
+  const auto refuses = [&](const Item& item, const char* message) {
+    EXPECT_THAT(Check(item), IsError(StatusCode::kInvalidArgument, message));
+  };
+  Item item(1, 4);
+  item.ids[2] = 50;
+  refuses(item, "input 'input_ids' of model 'encoder' holds 50 at element 2; ids must be from 0 to 49");
+  item.ids[2] = -1;
+  refuses(item, "holds -1 at element 2");
+  item = Item(1, 4);
+  item.mask[3] = 2;
+  refuses(item, "input 'attention_mask' of model 'encoder' holds 2 at element 3; a mask holds 0 and 1");
+  refuses(Item(1, 81), "has sequences of 81 tokens; the model has positions for 80");
+  refuses(Item(1, 0), "at least 1 token");
+  refuses(Item(65, 1), "it must have 1 to 64 sequences");
+  refuses(Item(5, 13), "has 65 tokens; max_batch_tokens is 64");
+  EXPECT_THAT(Check(Item(5, 13).MaskAfter(12)), IsOk());
+  Item other(1, 4);
+  BatchItem batch = other.Of();
+  other.views[1].shape = {2, 2};
+  EXPECT_THAT(model_->CheckRequest(batch.inputs).status(),
+              IsError(StatusCode::kInvalidArgument, "input 'attention_mask' of model 'encoder' has shape [2,2]"));
+}
+
+}  // namespace
+}  // namespace swizzle

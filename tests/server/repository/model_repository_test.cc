@@ -1,0 +1,202 @@
+#include "server/repository/model_repository.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <future>
+#include <string>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "model_loader/packed/packed_writer.h"
+#include "proto/model_config.pb.h"
+#include "tests/server/repository_directory.h"
+#include "tests/support/random_network.h"
+
+namespace swizzle {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class ModelRepositoryTest : public ::testing::Test {
+ protected:
+  // Loads what `directory_` holds by now.
+  ModelRepository& Load() {
+    auto repository = NewModelRepository({directory_.path(), {}}, devices_, *metrics_);
+    SWIZZLE_CHECK(repository.ok());
+    repository_ = *std::move(repository);
+    return *repository_;
+  }
+
+  std::string LoadError(const std::string& name) {
+    const Status status = Load().Find(name, "").status();
+    EXPECT_EQ(status.code(), StatusCode::kInternal) << status;
+    return std::string(status.message());
+  }
+
+  RepositoryDirectory directory_;
+  const Devices devices_{NewCpuBackend()};
+  std::unique_ptr<Metrics> metrics_ = *NewMetrics("127.0.0.1:0");
+  std::unique_ptr<ModelRepository> repository_;
+};
+
+TEST_F(ModelRepositoryTest, AMissingDirectoryIsNotFound) {
+  const auto repository = NewModelRepository({directory_.path() / "nowhere", {}}, devices_, *metrics_);
+  EXPECT_EQ(repository.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(std::string(repository.status().message()), HasSubstr("nowhere"));
+}
+
+TEST_F(ModelRepositoryTest, WhatNeedsAGpuIsRefusedWithoutOne) {
+  const Network network = testing::MakeRandomNetwork({});
+  const std::vector<std::byte> bytes = *EncodePacked(network);
+  for (const char* name : {"kind", "precision", "tf32", "bf16", "either"}) {
+    directory_.Write(Concat(name, "/1/model.swz"),
+                     std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  }
+  directory_.Write("kind/config.pbtxt", "instance_group { kind: KIND_GPU }");
+  directory_.Write("precision/config.pbtxt", "parameters { key: 'precision' value { string_value: 'FP16' } }");
+  directory_.Write("tf32/config.pbtxt", "parameters { key: 'precision' value { string_value: 'TF32' } }");
+  directory_.Write("bf16/config.pbtxt", "parameters { key: 'precision' value { string_value: 'BF16' } }");
+  directory_.Write("either/config.pbtxt", "parameters { key: 'precision' value { string_value: 'FP32' } }");
+  EXPECT_THAT(LoadError("kind"), HasSubstr("KIND_GPU, but the server runs without GPUs; start it with --device=cuda"));
+  EXPECT_THAT(LoadError("precision"), HasSubstr("'FP16', but the model runs on the CPU, which computes in FP32"));
+  EXPECT_THAT(LoadError("tf32"), HasSubstr("'TF32', but the model runs on the CPU, which computes in FP32"));
+  EXPECT_TRUE(Load().Find("bf16", "").ok());
+  EXPECT_TRUE(repository_->Find("either", "").ok());
+}
+
+TEST_F(ModelRepositoryTest, AnEmptyDirectoryIsReady) {
+  EXPECT_TRUE(Load().AllReady());
+  EXPECT_TRUE(repository_->List().empty());
+}
+
+TEST_F(ModelRepositoryTest, FindsModelsByNameAndVersion) {
+  directory_.Write("b/config.pbtxt", IdentityConfig());
+  directory_.Write("a.1-x_/config.pbtxt", IdentityConfig());
+  directory_.Write("a.1-x_/2/empty", "");
+  directory_.Write("a.1-x_/10/empty", "");
+  directory_.Write("a.1-x_/011/empty", "");
+  directory_.Write("a.1-x_/draft/empty", "");
+  ModelRepository& repository = Load();
+  EXPECT_TRUE(repository.AllReady());
+  ASSERT_EQ(repository.List().size(), 2u);
+  EXPECT_EQ(repository.List()[0].name, "a.1-x_");
+  EXPECT_EQ(repository.List()[0].version, 10);
+  EXPECT_EQ(repository.List()[1].version, 1) << "an identity model needs no version directory";
+  EXPECT_THAT(repository.Versions("a.1-x_"), ElementsAre(10));
+  EXPECT_TRUE(repository.Find("b", "").ok());
+  EXPECT_TRUE(repository.Find("b", "1").ok());
+  EXPECT_EQ((*repository.Find("a.1-x_", "10"))->model->spec().version, 10);
+}
+
+TEST_F(ModelRepositoryTest, UnknownNamesAndVersionsAreToldApart) {
+  directory_.Write("m/config.pbtxt", IdentityConfig());
+  ModelRepository& repository = Load();
+  EXPECT_EQ(repository.Find("other", "").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(repository.Find("", "").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(repository.Find("../m", "").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(repository.Find("m", "2").status().code(), StatusCode::kNotFound);
+  for (const std::string version : {"0", "-1", "x", "1.0", "01", " 1", "99999999999999999999"}) {
+    EXPECT_EQ(repository.Find("m", version).status().code(), StatusCode::kInvalidArgument) << version;
+  }
+  EXPECT_TRUE(repository.Versions("other").empty());
+}
+
+TEST_F(ModelRepositoryTest, ABadModelDoesNotKeepOthersFromServing) {
+  directory_.Write("bad/config.pbtxt", "no_such_field: 1");
+  directory_.Write("good/config.pbtxt", IdentityConfig());
+  EXPECT_EQ(LoadError("bad"),
+            "model 'bad' failed to load: config.pbtxt: line 1: Message type \"inference.ModelConfig\" has no field "
+            "named \"no_such_field\".");
+  EXPECT_FALSE(repository_->AllReady());
+  EXPECT_TRUE(repository_->Find("good", "").ok());
+  EXPECT_TRUE(repository_->Versions("bad").empty());
+  ASSERT_EQ(repository_->List().size(), 2u);
+  EXPECT_FALSE(repository_->List()[0].status.ok());
+  EXPECT_TRUE(repository_->List()[1].status.ok());
+  EXPECT_THAT(metrics_->Text(), HasSubstr("swizzle_model_load_failures_total{model=\"bad\"} 1"));
+}
+
+TEST_F(ModelRepositoryTest, WhatIsMissingIsNamed) {
+  directory_.Write("empty/readme", "");
+  EXPECT_THAT(LoadError("empty"), HasSubstr("there is no version directory"));
+  directory_.Write("hollow/3/readme", "");
+  EXPECT_THAT(LoadError("hollow"), HasSubstr("none of model.onnx, model.swz and model.safetensors"));
+  directory_.Write("both/1/model.onnx", "");
+  directory_.Write("both/1/model.swz", "");
+  EXPECT_THAT(LoadError("both"), HasSubstr("both model.onnx and model.swz"));
+}
+
+TEST_F(ModelRepositoryTest, AGarbageModelFileIsReportedWithoutItsPath) {
+  directory_.Write("garbage/1/model.onnx", "this is not a model");
+  directory_.Write("packed/1/model.swz", "neither is this");
+  EXPECT_THAT(LoadError("garbage"), Not(HasSubstr(directory_.path().string())));
+  EXPECT_THAT(LoadError("packed"), Not(HasSubstr(directory_.path().string())));
+}
+
+TEST_F(ModelRepositoryTest, NamesOutsideTheAlphabetAreReported) {
+  directory_.Write("two words/config.pbtxt", IdentityConfig());
+  EXPECT_THAT(LoadError("two words"), HasSubstr("model names consist of"));
+}
+
+TEST_F(ModelRepositoryTest, FilesAndHiddenDirectoriesAreNotModels) {
+  directory_.Write("README", "");
+  directory_.Write(".git/config", "");
+  directory_.Write("..data/m/config.pbtxt", "");
+  EXPECT_TRUE(Load().List().empty());
+}
+
+TEST_F(ModelRepositoryTest, LinkedDirectoriesAreModels) {
+  directory_.Write(".store/m/config.pbtxt", IdentityConfig());
+  std::filesystem::create_directory_symlink(directory_.path() / ".store/m", directory_.path() / "linked");
+  std::filesystem::create_directory_symlink(directory_.path() / "nowhere", directory_.path() / "dangling");
+  EXPECT_TRUE(Load().Find("linked", "").ok());
+  EXPECT_EQ(repository_->List().size(), 1u);
+}
+
+TEST_F(ModelRepositoryTest, TheConfigurationThatServesIsKept) {
+  directory_.Write("m/config.pbtxt", IdentityConfig("TYPE_INT64", "[-1, 2]", "max_batch_size: 4"));
+  const auto serving = Load().Find("m", "");
+  ASSERT_TRUE(serving.ok()) << serving.status();
+  inference::ModelConfig config;
+  ASSERT_TRUE(config.ParseFromString((*serving)->config_bytes));
+  EXPECT_EQ(config.name(), "m");
+  EXPECT_EQ(config.backend(), "identity");
+  EXPECT_EQ(config.max_batch_size(), 4);
+  EXPECT_FALSE(config.has_dynamic_batching());
+  EXPECT_THAT(config.input(0).dims(), ElementsAre(-1, 2));
+}
+
+TEST_F(ModelRepositoryTest, DrainedModelsTakeNoMore) {
+  directory_.Write("m/config.pbtxt", IdentityConfig());
+  Load().Drain();
+  Request request;
+  request.inputs = {TensorView{DType::kFloat32, {1, 4}, {}}};
+  const auto ticket = (*repository_->Find("m", ""))->batcher->Submit(std::move(request), [](StatusOr<Result>) {});
+  EXPECT_EQ(ticket.status().code(), StatusCode::kUnavailable);
+}
+
+TEST(PinsThreadsTest, AutomaticallyWhereProcessorsAreKnownToBeTheExecutors) {
+  const struct {
+    PinThreads when;
+    int executor_threads, threads, affinity, available;
+    bool pins;
+  } cases[] = {
+      {PinThreads::kAuto, 16, 16, 16, 16, true}, {PinThreads::kAuto, 8, 16, 16, 16, true},  // two executors
+      {PinThreads::kAuto, 4, 16, 16, 16, false},  // four: too few threads each
+      {PinThreads::kAuto, 8, 8, 16, 16, false},   // --threads=8
+      {PinThreads::kAuto, 8, 8, 16, 8, false},    // a quota
+      {PinThreads::kAuto, 16, 16, 16, 8, false},  // and --threads=16
+      {PinThreads::kOn, 1, 1, 16, 8, true},      {PinThreads::kOff, 16, 16, 16, 16, false},
+  };
+  for (const auto& test : cases) {
+    EXPECT_EQ(PinsThreads(test.when, test.executor_threads, test.threads, test.affinity, test.available), test.pins)
+        << test.executor_threads << " of " << test.threads << " threads, " << test.affinity << " and "
+        << test.available;
+  }
+}
+
+}  // namespace
+}  // namespace swizzle

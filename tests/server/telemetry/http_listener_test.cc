@@ -1,0 +1,120 @@
+#include "server/telemetry/http_listener.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/http_get.h"
+
+namespace swizzle {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+HttpResponse Echo(std::string_view path) { return {.body = Concat("path ", path)}; }
+
+std::unique_ptr<HttpListener> Start(HttpHandler handler, const std::string& address = "127.0.0.1:0") {
+  StatusOr<std::unique_ptr<HttpListener>> listener = NewHttpListener(address, std::move(handler));
+  SWIZZLE_CHECK(listener.ok());
+  return *std::move(listener);
+}
+
+TEST(HttpListenerTest, AnswersWithWhatTheHandlerSays) {
+  const auto listener = Start(Echo);
+  EXPECT_THAT(HttpGet(listener->port(), "/a?b=c"),
+              AllOf(StartsWith("HTTP/1.1 200 OK\r\n"), HasSubstr("\r\nContent-Length: 7\r\n"),
+                    HasSubstr("\r\nConnection: close\r\n"), EndsWith("\r\n\r\npath /a")));
+}
+
+TEST(HttpListenerTest, HeadHasNoBody) {
+  const auto listener = Start(Echo);
+  EXPECT_THAT(HttpGet(listener->port(), "/a", "HEAD"),
+              AllOf(HasSubstr("\r\nContent-Length: 7\r\n"), EndsWith("\r\n\r\n")));
+}
+
+TEST(HttpListenerTest, LargeAnswersArriveWhole) {
+  const std::string body(3'000'000, 'x');
+  const auto listener = Start([&](std::string_view) { return HttpResponse{.body = body}; });
+  EXPECT_THAT(HttpGet(listener->port(), "/").size(), ::testing::Gt(body.size()));
+}
+
+TEST(HttpListenerTest, OtherMethodsAreRefusedAndServiceGoesOn) {
+  const auto listener = Start(Echo);
+  EXPECT_THAT(HttpGet(listener->port(), "/a", "DELETE"), StartsWith("HTTP/1.1 405 Method Not Allowed\r\n"));
+  EXPECT_THAT(HttpGet(listener->port(), "/" + std::string(10000, 'a')), StartsWith("HTTP/1.1 431 "));
+  EXPECT_THAT(HttpGet(listener->port(), "/a"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST(HttpListenerTest, ServesManyAtOnce) {
+  const auto listener = Start(Echo);
+  std::vector<std::string> answers(32);
+  std::vector<std::thread> clients;
+  for (std::string& answer : answers) {
+    clients.emplace_back([&answer, port = listener->port()] { answer = HttpGet(port, "/many"); });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_THAT(answers, ::testing::Each(EndsWith("path /many")));
+}
+
+TEST(HttpListenerTest, StopsWithAClientThatSaysNothing) {
+  auto listener = Start(Echo);
+  const int port = listener->port();
+  const SilentClient silent(port);
+  EXPECT_THAT(HttpGet(port, "/a"), StartsWith("HTTP/1.1 200 "));
+  listener.reset();
+  EXPECT_EQ(HttpGet(port, "/a"), "");
+}
+
+TEST(HttpListenerTest, TakesHostNames) {
+  const auto listener = Start(Echo, "localhost:0");
+  EXPECT_GT(listener->port(), 0);
+}
+
+TEST(HttpListenerTest, SaysWhyItCannotListen) {
+  const auto listener = Start(Echo);
+  const std::string taken = Concat("127.0.0.1:", listener->port());
+  EXPECT_EQ(NewHttpListener(taken, Echo).status(),
+            absl::UnavailableError(Concat("cannot listen on ", taken, ": Address already in use")));
+  const Status foreign = NewHttpListener("192.0.2.1:0", Echo).status();  // TEST-NET-1: nobody's
+  EXPECT_EQ(foreign.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(foreign.message()), HasSubstr("192.0.2.1:0"));
+}
+
+TEST(HttpListenerTest, RefusesWhatIsNoAddress) {
+  for (const char* address : {"", "8002", "localhost", "localhost:", ":8002", "localhost:http", "localhost:99999",
+                              "0.0.0.0:8002s", "0.0.0.0:1,0.0.0.0:2", "0.0.0.0:-1", "::1:8002", "[::1:8002", "[]:1"}) {
+    const Status status = NewHttpListener(address, Echo).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << address;
+    EXPECT_THAT(std::string(status.message()), StartsWith(Concat("'", address, "' is not an address")));
+  }
+}
+
+TEST(ParseHttpRequestTest, FindsThePath) {
+  const HttpRequest get = ParseHttpRequest("GET /metrics?x=1 HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_EQ(get.status, 200);
+  EXPECT_EQ(get.path, "/metrics");
+  EXPECT_TRUE(get.with_body);
+  const HttpRequest head = ParseHttpRequest("HEAD / HTTP/1.0\r\n\r\n");
+  EXPECT_EQ(head.path, "/");
+  EXPECT_FALSE(head.with_body);
+}
+
+TEST(ParseHttpRequestTest, RefusesTheRest) {
+  EXPECT_EQ(ParseHttpRequest("POST /metrics HTTP/1.1\r\n\r\n").status, 405);
+  for (const char* head : {"\r\n\r\n", "GET\r\n\r\n", "GET /\r\n\r\n", "GET / HTTP/2.0\r\n\r\n",
+                           "GET  HTTP/1.1\r\n\r\n", "GET metrics HTTP/1.1\r\n\r\n", "GET /a b HTTP/1.1\r\n\r\n",
+                           "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x16\x03\x01\r\n\r\n"}) {
+    EXPECT_EQ(ParseHttpRequest(head).status, 400) << head;
+  }
+  EXPECT_EQ(ParseHttpRequest(std::string(9000, 'a')).status, 431);
+}
+
+}  // namespace
+}  // namespace swizzle
