@@ -5,6 +5,7 @@
 
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/strided.h"
+#include "model_loader/semantics/slices.h"
 
 namespace swizzle::fallback {
 namespace {
@@ -22,32 +23,6 @@ StatusOr<Array> Reshaped(const Array& array, Shape shape) {
     return InvalidArgument("a value of shape ", ShapeText(array.shape), " cannot become ", ShapeText(shape));
   }
   return array.WithShape(std::move(shape));
-}
-
-struct SliceRange {
-  int64_t start = 0, count = 0, step = 1;
-};
-
-// As Python slices a dimension of `size`.
-StatusOr<SliceRange> ClampSlice(int64_t start, int64_t end, int64_t step, int64_t size) {
-  if (step == 0) return InvalidArgument("a slice has step 0");
-  const auto clamp = [&](int64_t at, int64_t low, int64_t high) {
-    if (at < 0) at = at < -size ? low : at + size;
-    return std::clamp(at, low, high);
-  };
-  SliceRange range{0, 0, step};
-  if (step > 0) {
-    range.start = clamp(start, 0, size);
-    const int64_t last = clamp(end, 0, size);
-    if (last > range.start) range.count = (last - range.start - 1) / step + 1;
-  } else {
-    range.start = clamp(start, -1, size - 1);
-    const int64_t last = clamp(end, -1, size - 1);
-    // -step may not exist; a step at least as long as the dimension takes one element.
-    const int64_t back = step < -size ? std::max<int64_t>(size, 1) : -step;
-    if (range.start > last) range.count = (range.start - last - 1) / back + 1;
-  }
-  return range;
 }
 
 // The part of the array from `starts`, with `shape`, stepping by `steps`.
@@ -70,31 +45,6 @@ std::vector<SliceRange> WholeRanges(const Array& array) {
   std::vector<SliceRange> ranges;
   for (const int64_t dimension : array.shape) ranges.push_back({0, dimension, 1});
   return ranges;
-}
-
-// The lengths of Split's parts.
-StatusOr<std::vector<int64_t>> PartLengths(Call& call, int64_t size) {
-  std::vector<int64_t> lengths;
-  const auto parts = static_cast<int64_t>(call.node().outputs.size());
-  if (call.Has(1)) {
-    SWIZZLE_ASSIGN_OR_RETURN(lengths, call.List(1));
-  } else if (call.HasAttribute("split")) {
-    SWIZZLE_ASSIGN_OR_RETURN(lengths, call.Ints("split"));
-  } else {
-    const int64_t part = (size + parts - 1) / parts;  // the last may be shorter, from opset 18 on
-    if (part * (parts - 1) > size) return InvalidArgument("a dimension of ", size, " has no ", parts, " parts");
-    lengths.assign(static_cast<size_t>(parts), part);
-    lengths.back() = size - part * (parts - 1);
-  }
-  int64_t left = size;
-  for (const int64_t length : lengths) {
-    if (length < 0 || length > left) return InvalidArgument("the parts do not add up to ", size);
-    left -= length;
-  }
-  if (left != 0 || static_cast<int64_t>(lengths.size()) != parts) {
-    return InvalidArgument(lengths.size(), " parts for ", parts, " outputs of together ", size);
-  }
-  return lengths;
 }
 
 // Where a padded position comes from in a dimension of `size`; -1: nowhere.
@@ -298,7 +248,12 @@ StatusOr<Results> Split(Call& call) {
   const Array& x = call.In(0);
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, call.AxisAttribute(0, x.rank()));
   const auto d = static_cast<size_t>(axis);
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> lengths, PartLengths(call, x.shape[d]));
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<int64_t> lengths, call.Ints("split"));
+  if (call.Has(1)) {
+    SWIZZLE_ASSIGN_OR_RETURN(lengths, call.List(1));
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(
+      lengths, PartLengths(std::move(lengths), x.shape[d], static_cast<int64_t>(call.node().outputs.size())));
   Results parts;
   std::vector<SliceRange> ranges = WholeRanges(x);
   ranges[d].start = 0;

@@ -109,7 +109,10 @@ StatusOr<Window> ReadTransposedWindow(Call& call, const Shape& input, const Shap
   SWIZZLE_ASSIGN_OR_RETURN(const Shape extra, Extents(call, "output_padding", rank, 0, 0));
   SWIZZLE_ASSIGN_OR_RETURN(Shape wanted, call.Ints("output_shape"));
   if (wanted.size() == rank + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
-  if (!wanted.empty() && wanted.size() != rank) return InvalidArgument("output_shape has the wrong length");
+  const auto wrong = [](int64_t size) { return size < 0 || size > kMaxExtent; };
+  if (!wanted.empty() && (wanted.size() != rank || std::any_of(wanted.begin(), wanted.end(), wrong))) {
+    return InvalidArgument("output_shape is ", ShapeText(wanted), "; it must be ", rank, " sizes");
+  }
   const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
   const bool derived = same || !wanted.empty();
   if (!derived && mode == "NOTSET") SWIZZLE_RETURN_IF_ERROR(ReadPads(call, window));

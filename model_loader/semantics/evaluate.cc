@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "model_loader/semantics/slices.h"
+
 namespace swizzle {
 namespace {
 
@@ -112,24 +114,6 @@ Result EvaluateConcat(const Node& node, Inputs inputs) {
   return result;
 }
 
-// One axis of Slice: which indices are taken.
-struct Range {
-  int64_t start, step, count;
-};
-
-Range SliceRange(int64_t start, int64_t end, int64_t step, int64_t length) {
-  if (length == 0) return {0, step, 0};
-  const int64_t last = step > 0 ? length : length - 1;
-  const int64_t least = step > 0 ? 0 : -1;
-  const auto place = [&](int64_t at, int64_t low) { return std::clamp(at < 0 ? at + length : at, low, last); };
-  start = place(start, 0);
-  end = end < -length ? least : place(end, least);
-  if (step < 0) start = std::min(start, length - 1);
-  const int64_t distance = step > 0 ? end - start : start - end;
-  const int64_t stride = step > 0 ? step : -step;
-  return {start, step, distance <= 0 ? 0 : (distance - 1) / stride + 1};
-}
-
 Result EvaluateSlice(const Node& node, Inputs inputs) {
   const Elements& data = *inputs[0];
   const int64_t rank = static_cast<int64_t>(data.shape.size());
@@ -160,15 +144,13 @@ Result EvaluateSlice(const Node& node, Inputs inputs) {
   std::vector<bool> seen(rank, false);
   for (size_t i = 0; i < axes.size(); ++i) {
     SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, NormalAxis(node, axes[i], rank));
-    constexpr int64_t kMaxStep = int64_t{1} << 32;
-    if (seen[axis] || steps[i] == 0 || steps[i] < -kMaxStep || steps[i] > kMaxStep) {
-      return InvalidArgument(Describe(node), ": axis ", axis, " is given twice or its step is ", steps[i]);
-    }
+    if (seen[axis]) return InvalidArgument(Describe(node), ": axis ", axis, " is given twice");
     seen[axis] = true;
-    const Range range = SliceRange(starts[i], ends[i], steps[i], data.shape[axis]);
-    result.shape[axis] = range.count;
-    offset += range.start * data_strides[axis];
-    strides[axis] = data_strides[axis] * range.step;
+    const auto range = ClampSlice(starts[i], ends[i], steps[i], data.shape[axis]);
+    if (!range.ok()) return Annotate(range.status(), Describe(node));
+    result.shape[axis] = range->count;
+    if (range->count > 0) offset += range->start * data_strides[axis];
+    strides[axis] = range->count > 1 ? data_strides[axis] * range->step : 0;
   }
   result.scalars = Gathered(data.scalars, result.shape, offset, strides);
   return result;
@@ -435,6 +417,11 @@ const Evaluator* FindEvaluator(const Node& node) {
 bool IsEvaluable(const Node& node) { return FindEvaluator(node) != nullptr; }
 
 StatusOr<std::optional<Elements>> Evaluate(const Node& node, std::span<const Elements* const> inputs) {
+  // No elements in several dimensions: the others may be of any size, and would be walked.
+  const auto is_empty_matrix = [](const Elements* input) {
+    return input != nullptr && input->scalars.empty() && input->shape.size() > 1;
+  };
+  if (std::any_of(inputs.begin(), inputs.end(), is_empty_matrix)) return std::optional<Elements>();
   return FindEvaluator(node)->run(node, inputs);
 }
 
@@ -442,7 +429,7 @@ StatusOr<Elements> EvaluateShape(const Node& node, const Shape& shape) {
   const int64_t rank = static_cast<int64_t>(shape.size());
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t start, IntAttribute(node, "start", 0));
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t end, IntAttribute(node, "end", rank));
-  const Range range = SliceRange(start, end, 1, rank);
+  SWIZZLE_ASSIGN_OR_RETURN(const SliceRange range, ClampSlice(start, end, 1, rank));
   Elements elements{DType::kInt64, {range.count}, {}};
   for (int64_t i = range.start; i < range.start + range.count; ++i) {
     const bool batch = shape[i] == kFreeBatch;

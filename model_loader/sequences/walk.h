@@ -77,6 +77,7 @@ class Walk {
   StatusOr<std::optional<std::vector<int64_t>>> AxesOr(size_t input, int64_t rank);  // attribute axes or this input
   std::optional<double> NumberOf(size_t input);  // the one that all its elements are
   std::optional<double> NumberOf(const Known& known) const;
+  std::optional<int64_t> IntegerOf(const Known& known) const;  // likewise, of a whole number
   StatusOr<std::vector<float>> FloatsOf(size_t input, int64_t count, const char* what);
   StatusOr<std::pair<Shape, std::span<const float>>> FloatTensor(size_t input, const char* what) const;
   bool IsCountingUp(const Known& known, int64_t& offset) const;

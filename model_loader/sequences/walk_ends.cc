@@ -47,9 +47,9 @@ StatusOr<Form> Walk::EmbeddingOf(size_t table, const Form& ids) {
   } else {
     const auto* known = std::get_if<Known>(&ids);
     if (known == nullptr) return Refuse("its indices are neither ids nor positions");
-    if (const auto row = NumberOf(*known)) {
-      const int64_t place = static_cast<int64_t>(*row) + (*row < 0 ? rows : 0);
-      if (place < 0 || place >= rows) return Refuse("its index ", *row, " is out of range");
+    if (const auto row = IntegerOf(*known)) {
+      if (*row < -rows || *row >= rows) return Refuse("its index ", *row, " is out of range");
+      const int64_t place = *row < 0 ? *row + rows : *row;
       const auto floats = given.second.subspan(static_cast<size_t>(place * channels), static_cast<size_t>(channels));
       Shape one(known->shape.size(), 1);
       one.push_back(channels);
@@ -92,13 +92,17 @@ StatusOr<Form> Walk::InterpretGather() {
     return taken;
   }
   SWIZZLE_ASSIGN_OR_RETURN(const Tokens tokens, AsTokens(Input(0)));
-  const auto index = NumberOf(1);
-  if (!index || !InputAs<Known>(1)->shape.empty()) {
-    if (!index || InputAs<Known>(1)->shape != Wholes{{1}}) return Refuse("it takes several parts of an activation");
+  const auto* indices = InputAs<Known>(1);
+  const auto index = indices != nullptr ? IntegerOf(*indices) : std::nullopt;
+  if (!index || (!indices->shape.empty() && indices->shape != Wholes{{1}})) {
+    return Refuse("it takes several parts of an activation");
   }
-  const bool keep = !InputAs<Known>(1)->shape.empty();
-  const int64_t at = static_cast<int64_t>(*index);
+  const bool keep = !indices->shape.empty();
+  int64_t at = *index;
   if (tokens.view.Is(axis, AxisKind::kLength) && (at == 0 || at == -1)) return SelectTokenOf(tokens, axis, at, keep);
+  const Whole size = shape[axis];
+  if (!size.IsNumber() || at < -size.factor || at >= size.factor) return Refuse("its index ", at, " is out of range");
+  if (at < 0) at += size.factor;
   SWIZZLE_ASSIGN_OR_RETURN(Form part, SliceAxis(tokens, axis, Whole{at}, Whole{at + 1}));
   View& view = *ViewOf(part);
   if (!keep) view.dims.erase(view.dims.begin() + axis);

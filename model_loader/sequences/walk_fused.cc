@@ -1,6 +1,7 @@
 // The fused operators of com.microsoft, which ONNX Runtime's optimisers write.
 #include <cmath>
 
+#include "model_loader/semantics/slices.h"
 #include "model_loader/sequences/walk.h"
 
 namespace swizzle {
@@ -81,7 +82,7 @@ StatusOr<Form> Walk::InterpretPackedAttention() {
   const int64_t channels = out_.Channels(packed.value);
   SWIZZLE_ASSIGN_OR_RETURN(const auto sizes,
                            IntsAttribute(node(), "qkv_hidden_sizes", {channels / 3, channels / 3, channels / 3}));
-  if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != channels || packed.view.rank() != 3) {
+  if (!PartLengths(sizes, channels, 3).ok() || sizes.empty() || packed.view.rank() != 3) {
     return Refuse("its weight does not divide into queries, keys and values");
   }
   Tokens parts[3];

@@ -294,6 +294,11 @@ std::optional<double> Walk::NumberOf(const Known& known) const {
   return static_cast<double>(number.whole.factor);
 }
 
+std::optional<int64_t> Walk::IntegerOf(const Known& known) const {
+  if (!known.IsUniform() || IsReal(known.dtype) || !known.numbers[0].whole.IsNumber()) return std::nullopt;
+  return known.numbers[0].whole.factor;
+}
+
 std::optional<double> Walk::NumberOf(size_t input) {
   const Known* known = InputAs<Known>(input);
   return known == nullptr ? std::nullopt : NumberOf(*known);
@@ -330,7 +335,9 @@ bool Walk::IsCountingUp(const Known& known, int64_t& offset) const {
   if (static_cast<int64_t>(known.numbers.size()) != shape->back()) return false;
   offset = known.numbers[0].whole.factor;
   for (size_t i = 0; i < known.numbers.size(); ++i) {
-    if (known.numbers[i].whole != Whole{offset + static_cast<int64_t>(i)}) return false;
+    int64_t expected = 0;
+    const bool overflows = __builtin_add_overflow(offset, static_cast<int64_t>(i), &expected);
+    if (overflows || known.numbers[i].whole != Whole{expected}) return false;
   }
   return true;
 }

@@ -108,7 +108,8 @@ StatusOr<Form> Walk::MovePairs() {
 
 StatusOr<Form> Walk::InterpretTrilu() {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t upper, IntAttribute(node(), "upper", 1));
-  const auto diagonal = HasInput(1) ? NumberOf(1) : std::optional<double>(0.0);
+  const auto* known = InputAs<Known>(1);
+  const auto diagonal = known != nullptr ? IntegerOf(*known) : HasInput(1) ? std::nullopt : std::optional<int64_t>(0);
   if (!diagonal) return Refuse("its diagonal is not known beforehand");
   const Whole length{FixedLength()};
   const Wholes shape = *ShapeOf(Input(0));
@@ -119,7 +120,7 @@ StatusOr<Form> Walk::InterpretTrilu() {
   SWIZZLE_ASSIGN_OR_RETURN(Pairs pairs, AsPairs(0));
   pairs.view.dims[rank - 1] = AsDimension({AxisKind::kKeys, length});
   pairs.view.dims[rank - 2] = AsDimension({AxisKind::kLength, length});
-  pairs.function = PairsOfTriangle(pairs.function, static_cast<int64_t>(*diagonal), upper != 0);
+  pairs.function = PairsOfTriangle(pairs.function, *diagonal, upper != 0);
   if (pairs.function->cost > kMostSteps) return Refuse("its mask takes too many steps to compute");
   return pairs;
 }

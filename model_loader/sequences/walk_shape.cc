@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "model_loader/semantics/evaluate.h"
+#include "model_loader/semantics/slices.h"
 #include "model_loader/sequences/types.h"
 #include "model_loader/sequences/walk.h"
 
@@ -11,6 +12,7 @@ namespace swizzle {
 namespace {
 
 constexpr size_t kMaxRank = 8;
+constexpr int64_t kToTheEnd = std::numeric_limits<int32_t>::max();  // exporters' "all of it"
 
 View RepeatedView(const Wholes& shape) {
   View view;
@@ -24,17 +26,21 @@ struct Taken {
   Whole count;
 };
 
+// Nothing where that depends on the batch or the length.
 std::optional<Taken> TakenOf(const Whole& size, Whole start, Whole end) {
+  if (size.IsNumber() && start.IsNumber() && end.IsNumber()) {
+    const auto range = ClampSlice(start.factor, end.factor, 1, size.factor);
+    return Taken{{range->start}, {range->count}};
+  }
   const auto from_end = [&](Whole& place) {
     if (place.factor >= 0) return true;
     const auto moved = Sum(size, place);
     if (moved) place = *moved;
-    return moved.has_value();
+    return moved.has_value() && moved->factor >= 0;
   };
-  constexpr int64_t kToTheEnd = std::numeric_limits<int32_t>::max();
   if (!from_end(start) || !from_end(end)) return std::nullopt;
   if (end.IsNumber() && end.factor >= kToTheEnd) end = size;
-  if (end.IsNumber() && size.IsNumber()) end.factor = std::min(end.factor, size.factor);
+  if (end.batches == size.batches && end.lengths == size.lengths) end.factor = std::min(end.factor, size.factor);
   const auto count = Difference(end, start);
   if (!count || count->factor < 0) return std::nullopt;
   return Taken{start, *count};
@@ -74,9 +80,9 @@ StatusOr<Form> Walk::InterpretShape() {
   const int64_t rank = static_cast<int64_t>(shape->size());
   SWIZZLE_ASSIGN_OR_RETURN(int64_t start, IntAttribute(node(), "start", 0));
   SWIZZLE_ASSIGN_OR_RETURN(int64_t end, IntAttribute(node(), "end", rank));
-  const auto place = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
+  SWIZZLE_ASSIGN_OR_RETURN(const SliceRange range, ClampSlice(start, end, 1, rank));
   Known known{DType::kInt64, {}, {}};
-  for (int64_t i = place(start); i < place(end); ++i) known.numbers.push_back({0.0, (*shape)[i]});
+  for (int64_t i = 0; i < range.count; ++i) known.numbers.push_back({0.0, (*shape)[range.start + i]});
   known.shape = {{static_cast<int64_t>(known.numbers.size())}};
   return known;
 }
@@ -222,9 +228,10 @@ StatusOr<Form> Walk::InterpretRange() {
     positions.view.dims = {BatchAxis()};
     return positions;
   }
-  if (count->factor > kMaxCount || (numbers_left_ -= count->factor) < 0) return Refuse("it is too long");
-  Known known{dtype, {{std::max<int64_t>(count->factor, 0)}}, {}};
-  for (int64_t i = 0; i < count->factor; ++i) known.numbers.push_back({0.0, {start[0].factor + i}});
+  const int64_t numbers = std::max<int64_t>(count->factor, 0);
+  if (numbers > kMaxCount || (numbers_left_ -= numbers) < 0) return Refuse("it is too long");
+  Known known{dtype, {{numbers}}, {}};
+  for (int64_t i = 0; i < numbers; ++i) known.numbers.push_back({0.0, {start[0].factor + i}});
   return known;
 }
 
@@ -271,7 +278,8 @@ StatusOr<Form> Walk::InterpretSlice() {
 StatusOr<Form> Walk::SliceAxis(const Form& form, int64_t axis, const Whole& start, const Whole& end) {
   const Wholes shape = *ShapeOf(form);
   const auto* tokens = std::get_if<Tokens>(&form);
-  if (tokens != nullptr && tokens->view.Is(axis, AxisKind::kLength) && start == Whole{-1} && end.factor > 0) {
+  const bool to_the_end = end == shape[axis] || (end.IsNumber() && end.factor >= kToTheEnd);
+  if (tokens != nullptr && tokens->view.Is(axis, AxisKind::kLength) && start == Whole{-1} && to_the_end) {
     return SelectTokenOf(*tokens, axis, -1, true);
   }
   const auto taken = TakenOf(shape[axis], start, end);
@@ -343,16 +351,13 @@ StatusOr<Form> Walk::InterpretSplit() {
   }
   const int64_t outputs = static_cast<int64_t>(node().outputs.size());
   if (!shape[axis].IsNumber()) return Refuse("it splits ", Text(shape), " along the batch or the length");
-  if (parts.empty()) {
-    const int64_t part = (shape[axis].factor + outputs - 1) / outputs;
-    for (int64_t left = shape[axis].factor; left > 0; left -= part) parts.push_back(std::min(left, part));
-  }
-  if (static_cast<int64_t>(parts.size()) != outputs) return Refuse("it has another number of parts than of outputs");
+  const auto lengths = PartLengths(std::move(parts), shape[axis].factor, outputs);
+  if (!lengths.ok()) return Refuse(lengths.status().message());
   Form first = Unknown{};
   int64_t start = 0;
   for (int64_t i = 0; i < outputs; ++i) {
-    SWIZZLE_ASSIGN_OR_RETURN(Form part, SliceAxis(form, axis, Whole{start}, Whole{start + parts[i]}));
-    start += parts[i];
+    SWIZZLE_ASSIGN_OR_RETURN(Form part, SliceAxis(form, axis, Whole{start}, Whole{start + (*lengths)[i]}));
+    start += (*lengths)[i];
     if (i == 0) {
       first = std::move(part);
     } else {

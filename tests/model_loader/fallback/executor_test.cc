@@ -183,6 +183,13 @@ TEST(FallbackExecutor, RefusesAttributesBeyondReason) {
   EXPECT_THAT(pool({{"kernel_shape", Ints{1 << 29, 1 << 29}}, {"pads", Ints{1 << 29, 1 << 29, 1 << 29, 1 << 29}}}),
               ::testing::Not(IsOk()));
   EXPECT_THAT(pool({{"kernel_shape", int64_t{2}}}), IsError(kInvalid, "'kernel_shape' is not a list"));
+  const auto transposed = [&](const Ints& output_shape) {
+    OnnxBuilder builder = OneNode("ConvTranspose", {1, 1, 4, 4}, {"x", "w"}, {{"output_shape", output_shape}});
+    return Execute(builder.Floats("w", {1, 1, 1, 1}, {1}), {x});
+  };
+  EXPECT_THAT(transposed({4, 4}), IsOk());
+  EXPECT_THAT(transposed({4, std::numeric_limits<int64_t>::min()}), IsError(kInvalid, "output_shape"));
+  EXPECT_THAT(transposed({4, kHuge}), IsError(kInvalid, "output_shape"));
   EXPECT_THAT(Execute(OneNode("Transpose", {1, 1, 4, 4}, {"x"}, {{"perm", Ints{0, 1, 1, 2}}}), {x}),
               IsError(kInvalid, "given twice"));
   EXPECT_THAT(Execute(OneNode("Softmax", {1, 1, 4, 4}, {"x"}, {{"axis", kHuge}}), {x}), IsError(kInvalid, "axis"));

@@ -92,10 +92,21 @@ TEST(EvaluateTest, Slice) {
   EXPECT_EQ(Text(Compute("Slice", {List({}), List({0}), List({1}), List({0}), List({-1})})), "[0]");
   EXPECT_EQ(Text(Compute("Slice", {Whole({2, 3}, {1, 2, 3, 4, 5, 6}), List({1}), List({3}), List({1})})),
             "[2,2] 2 3 5 6");
-  EXPECT_THAT(Text(Compute("Slice", {data, List({1}), List({3}), List({0}), List({0})})), HasSubstr("its step is 0"));
+  EXPECT_THAT(Text(Compute("Slice", {data, List({1}), List({3}), List({0}), List({0})})), HasSubstr("has step 0"));
   EXPECT_THAT(Text(Compute("Slice", {data, List({1}), List({3, 4})})), HasSubstr("differ in length"));
   EXPECT_THAT(Text(Compute("Slice", {data, List({1, 1}), List({2, 2}), List({0, 0})})), HasSubstr("given twice"));
   EXPECT_THAT(Text(Compute("Slice", {data, List({1}), List({3}), List({1})})), HasSubstr("axis 1"));
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(Text(Compute("Slice", {data, List({kMost}), List({kLeast}), List({0}), List({kLeast})})), "[1] 4");
+  EXPECT_EQ(Text(Compute("Slice", {data, List({kLeast}), List({kMost}), List({0}), List({kMost})})), "[1] 0");
+}
+
+// Strides of what has no elements may not fit in 64 bits.
+TEST(EvaluateTest, LeavesEmptyInputsOfHugeExtentsAlone) {
+  const Elements empty = Whole({0, int64_t{1} << 40, int64_t{1} << 40}, {});
+  EXPECT_EQ(Text(Compute("Transpose", {empty})), "unknown");
+  EXPECT_EQ(Text(Compute("Slice", {empty, List({0}), List({1})})), "unknown");
+  EXPECT_EQ(Text(Compute("Gather", {empty, List({0})}, {{"axis", int64_t{2}}})), "unknown");
 }
 
 TEST(EvaluateTest, SqueezeAndUnsqueeze) {

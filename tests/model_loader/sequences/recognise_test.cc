@@ -6,42 +6,26 @@
 
 #include "gtest/gtest.h"
 #include "model_loader/graph/print.h"
-#include "model_loader/graph/verify.h"
 #include "model_loader/onnx/onnx_reader.h"
 #include "model_loader/passes/lower.h"
-#include "model_loader/passes/passes.h"
 #include "model_loader/passes/pipeline.h"
 #include "tests/support/onnx_builder.h"
+#include "tests/support/recognised.h"
 #include "tests/support/status_matchers.h"
 
 namespace swizzle {
 namespace {
 
+using testing::Embedded;
 using testing::IsError;
 using testing::IsOk;
 using testing::OnnxBuilder;
+using testing::Recognised;
 using Ints = std::vector<int64_t>;
-
-StatusOr<Graph> Recognised(const OnnxBuilder& builder) {
-  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, builder.Read());
-  EXPECT_TRUE(graph.sequences);
-  SWIZZLE_RETURN_IF_ERROR(ResolveIdentity(graph).status());
-  SWIZZLE_RETURN_IF_ERROR(RecogniseSequences(graph).status());
-  EXPECT_THAT(Verify(graph), IsOk());
-  return graph;
-}
 
 std::string TextOf(const OnnxBuilder& builder) {
   const auto graph = Recognised(builder);
   return graph.ok() ? "\n" + Print(*graph) : graph.status().ToString();
-}
-
-// Ids [batch, length] looked up in a table [5, 4] as "x".
-OnnxBuilder Embedded(int64_t opset = 17) {
-  OnnxBuilder builder(opset);
-  builder.Int64Input("ids", {-1, -1}).Counting("words", {5, 4});
-  builder.Node("Gather", {"words", "ids"}, {"x"});
-  return builder;
 }
 
 TEST(RecogniseSequencesTest, EmbeddingsAndLinearLayers) {
