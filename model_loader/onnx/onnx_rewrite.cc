@@ -42,7 +42,11 @@ bool IsWeightInput(const onnx::NodeProto& node, int input) {
   return node.op_type() == "MatMul";
 }
 
-// How the nodes of a graph use one initializer.
+bool IsConstant(const onnx::NodeProto& node) {
+  return node.op_type() == "Constant" && node.input_size() == 0 && node.output_size() == 1;
+}
+
+// How the nodes of a graph use one initializer or Constant node.
 struct Usage {
   std::vector<std::string> nodes;
   bool as_weight_only = true;
@@ -57,14 +61,15 @@ class UsageFinder {
     for (const auto& output : graph.output()) ExcludeSourceOf(output.name());
   }
 
-  // Null for an initializer that is not a weight.
-  const Usage* Find(const std::string& initializer) const {
-    const auto found = usages_.find(initializer);
+  // Null for a constant that is not a weight.
+  const Usage* Find(const std::string& constant) const {
+    const auto found = usages_.find(constant);
     return found != usages_.end() && found->second.as_weight_only ? &found->second : nullptr;
   }
 
  private:
   void Visit(const onnx::NodeProto& node) {
+    if (IsConstant(node)) source_[node.output(0)] = node.output(0);
     if (node.op_type() == "Identity" && node.input_size() == 1 && node.output_size() == 1) {
       if (const auto source = source_.find(node.input(0)); source != source_.end()) {
         source_[node.output(0)] = source->second;
@@ -84,8 +89,8 @@ class UsageFinder {
     if (const auto source = source_.find(name); source != source_.end()) usages_[source->second].as_weight_only = false;
   }
 
-  std::unordered_map<std::string, std::string> source_;  // value -> the initializer that it is
-  std::unordered_map<std::string, Usage> usages_;        // by initializer
+  std::unordered_map<std::string, std::string> source_;  // value -> the initializer or Constant's output that it is
+  std::unordered_map<std::string, Usage> usages_;        // by initializer or Constant's output
 };
 
 // Puts all that a model holds in external files inside, those of subgraphs and functions included.
@@ -165,35 +170,52 @@ class WeightEditor {
   WeightEditor(const onnx::GraphProto& graph, const ReadOptions& options, const Edit& edit)
       : usages_(graph), source_(options), edit_(edit) {}
 
-  // Whichever field of the tensor holds its elements.
-  Status Visit(onnx::TensorProto& initializer) {
-    const Usage* usage = usages_.Find(initializer.name());
-    if (usage == nullptr || initializer.dims_size() < 2) return {};
-    SWIZZLE_RETURN_IF_ERROR(CheckName(initializer.name(), "an initializer"));
-    const std::string what = Concat("initializer '", initializer.name(), "'");
-    onnx::TensorProto copy = initializer;
-    SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(copy, what, source_));
-    SWIZZLE_RETURN_IF_ERROR(CheckIsFp32(tensor, what));
-    Apply(*usage, initializer.name(), tensor);
-    WriteFloats(tensor.floats(), initializer);
-    return {};
-  }
-
-  Status Visit(onnx::SparseTensorProto& initializer) {
-    const std::string& name = initializer.values().name();
-    const Usage* usage = usages_.Find(name);
-    if (usage == nullptr || initializer.dims_size() < 2) return {};
-    SWIZZLE_RETURN_IF_ERROR(CheckName(name, "a sparse initializer"));
-    const std::string what = Concat("sparse initializer '", name, "'");
-    onnx::SparseTensorProto copy = initializer;
-    SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadSparseTensor(copy, what, source_));
-    SWIZZLE_RETURN_IF_ERROR(CheckIsFp32(tensor, what));
-    Apply(*usage, name, tensor);
-    WriteSparseTensor(tensor.floats(), initializer);
+  Status VisitAll(onnx::GraphProto& graph) {
+    for (auto& dense : *graph.mutable_initializer()) {
+      SWIZZLE_RETURN_IF_ERROR(Visit(dense, dense.name(), "initializer"));
+    }
+    for (auto& sparse : *graph.mutable_sparse_initializer()) {
+      SWIZZLE_RETURN_IF_ERROR(Visit(sparse, sparse.values().name(), "sparse initializer"));
+    }
+    for (auto& node : *graph.mutable_node()) {
+      if (!IsConstant(node)) continue;
+      for (auto& value : *node.mutable_attribute()) {
+        if (value.has_t()) SWIZZLE_RETURN_IF_ERROR(Visit(*value.mutable_t(), node.output(0), "constant"));
+        if (!value.has_sparse_tensor()) continue;
+        SWIZZLE_RETURN_IF_ERROR(Visit(*value.mutable_sparse_tensor(), node.output(0), "sparse constant"));
+      }
+    }
     return {};
   }
 
  private:
+  // Whichever field of the tensor holds its elements.
+  Status Visit(onnx::TensorProto& constant, const std::string& name, const char* kind) {
+    const Usage* usage = usages_.Find(name);
+    if (usage == nullptr || constant.dims_size() < 2) return {};
+    SWIZZLE_RETURN_IF_ERROR(CheckName(name, Concat("a ", kind)));
+    const std::string what = Concat(kind, " '", name, "'");
+    onnx::TensorProto copy = constant;
+    SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(copy, what, source_));
+    SWIZZLE_RETURN_IF_ERROR(CheckIsFp32(tensor, what));
+    Apply(*usage, name, tensor);
+    WriteFloats(tensor.floats(), constant);
+    return {};
+  }
+
+  Status Visit(onnx::SparseTensorProto& constant, const std::string& name, const char* kind) {
+    const Usage* usage = usages_.Find(name);
+    if (usage == nullptr || constant.dims_size() < 2) return {};
+    SWIZZLE_RETURN_IF_ERROR(CheckName(name, Concat("a ", kind)));
+    const std::string what = Concat(kind, " '", name, "'");
+    onnx::SparseTensorProto copy = constant;
+    SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadSparseTensor(copy, what, source_));
+    SWIZZLE_RETURN_IF_ERROR(CheckIsFp32(tensor, what));
+    Apply(*usage, name, tensor);
+    WriteSparseTensor(tensor.floats(), constant);
+    return {};
+  }
+
   void Apply(const Usage& usage, const std::string& name, Tensor& tensor) const {
     OnnxWeight weight{usage.nodes, tensor.shape};
     weight.names.push_back(name);
@@ -214,10 +236,7 @@ StatusOr<std::vector<std::byte>> RewriteOnnxWeights(
   ReadOptions one_file = options;
   one_file.max_external_bytes = std::min<int64_t>(options.max_external_bytes, kMaxModelBytes);
   SWIZZLE_RETURN_IF_ERROR(Embedder(one_file).Embed(proto));
-  onnx::GraphProto& graph = *proto.mutable_graph();
-  WeightEditor editor(graph, options, edit);
-  for (auto& initializer : *graph.mutable_initializer()) SWIZZLE_RETURN_IF_ERROR(editor.Visit(initializer));
-  for (auto& initializer : *graph.mutable_sparse_initializer()) SWIZZLE_RETURN_IF_ERROR(editor.Visit(initializer));
+  SWIZZLE_RETURN_IF_ERROR(WeightEditor(proto.graph(), options, edit).VisitAll(*proto.mutable_graph()));
   return Serialise(proto);
 }
 

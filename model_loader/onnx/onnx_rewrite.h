@@ -14,19 +14,19 @@
 
 namespace swizzle {
 
-// An initializer, dense or sparse, that is the FP32 weight of convolutions (of one group) or linear layers, and of
-// nothing else.
+// An initializer or Constant node, dense or sparse, that is the FP32 weight of convolutions (of one group) or linear
+// layers, and of nothing else.
 struct OnnxWeight {
-  std::vector<std::string> names;  // of the nodes that use it, then its own
+  std::vector<std::string> names;  // of the nodes that use it, then its own: the initializer's or the output's
   Shape shape;
 };
 
 // Calls `edit` with every weight, in the file's order, and its elements to change in place. Weights are the
-// initializers that Conv with group 1, Gemm and MatMul read, directly or through Identity; any operators may stand
-// beside these.
+// initializers and Constant nodes that Conv with group 1, Gemm and MatMul read, directly or through Identity; any
+// operators may stand beside these.
 // Returns the model as a file again: the elements keep their encoding, and fields unknown here survive. What lies in
-// external files is put inside, so that the result may be kept anywhere. Sparse weights come after the others; they
-// stay sparse, without the zeros among their values.
+// external files is put inside, so that the result may be kept anywhere. Sparse initializers come after the others, and
+// Constant nodes after these; sparse weights stay sparse, without the zeros among their values.
 // INVALID_ARGUMENT if the model is malformed; UNIMPLEMENTED if a weight is not FP32; the errors of ReadOnnx for
 // external data; RESOURCE_EXHAUSTED if the result is too large for one file.
 StatusOr<std::vector<std::byte>> RewriteOnnxWeights(

@@ -39,7 +39,8 @@ struct InspectCommand {
   std::filesystem::path page;          // where to write the same as an HTML page; empty: nowhere
 };
 
-// Writes `model` with the smallest weights of each layer zeroed: ONNX as ONNX, or packed where `output` ends in .swz.
+// Writes `model` with the smallest weights of each layer zeroed: ONNX as ONNX, or packed where `output` ends in .swz,
+// as it must for a packed model or a checkpoint.
 struct PruneCommand {
   std::filesystem::path model;
   std::filesystem::path output;

@@ -111,7 +111,7 @@ class Flags {
         "prune", "Zeros the smallest weights of each convolution and linear layer, except of depthwise convolutions.");
     app->footer(
         "An .onnx file stays ONNX, all but the weights untouched, so that training can go on from it; what was in\n"
-        "external files is inside. Where OUT ends in .swz it is packed.\n"
+        "external files is inside. Where OUT ends in .swz it is packed; it must where MODEL is no .onnx file.\n"
         "PATTERN matches node or initializer names: * any characters, ? one, [ab] a or b.\n"
         "Example: swizzle-pack prune model.onnx pruned.onnx --sparsity=0.9 --skip='*stem*' --skip='classifier.*'");
     AddModel(app, "MODEL", prune_.model, "The model");

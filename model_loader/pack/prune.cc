@@ -10,6 +10,7 @@
 #include "model_loader/passes/lower.h"
 #include "model_loader/passes/pipeline.h"
 #include "model_loader/pruning/magnitude.h"
+#include "model_loader/safetensors/checkpoint.h"
 
 namespace swizzle::pack {
 namespace {
@@ -35,8 +36,12 @@ Status PruneOnnx(const PruneCommand& command, MagnitudePruner& pruner) {
   return WritePacked(network, command.output);
 }
 
-Status PrunePacked(const PruneCommand& command, MagnitudePruner& pruner) {
-  if (!IsPacked(command.output)) return InvalidArgument("a packed model cannot become ONNX again: name an output .swz");
+// What is not ONNX: a packed model or a checkpoint.
+Status PruneLoaded(const PruneCommand& command, MagnitudePruner& pruner) {
+  if (!IsPacked(command.output)) {
+    return InvalidArgument("a ", IsPacked(command.model) ? "packed model" : "checkpoint",
+                           " cannot become ONNX: name an output that ends in .swz");
+  }
   SWIZZLE_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(command.model));
   PruneNetwork(model.network, pruner);
   SWIZZLE_RETURN_IF_ERROR(pruner.CheckResult());
@@ -72,7 +77,8 @@ std::string SummaryText(const PruneCommand& command, const std::vector<PruneReco
 
 StatusOr<Outcome> Execute(const PruneCommand& command, Terminal& terminal) {
   MagnitudePruner pruner({.sparsity = command.sparsity, .skip = command.skip});
-  const Status status = IsPacked(command.model) ? PrunePacked(command, pruner) : PruneOnnx(command, pruner);
+  const bool loaded = IsPacked(command.model) || IsCheckpoint(command.model);
+  const Status status = loaded ? PruneLoaded(command, pruner) : PruneOnnx(command, pruner);
   if (!status.ok()) return Annotate(status, command.model.string());
   terminal.out << SummaryText(command, pruner.records());
   return Outcome::kOk;

@@ -249,6 +249,36 @@ TEST(OnnxRewrite, SparseWeightsStaySparse) {
   EXPECT_EQ(*after, expected.Bytes());
 }
 
+TEST(OnnxRewrite, WeightsMayBeConstantNodes) {
+  testing::OnnxBuilder builder, expected;
+  for (const float first : {1.0f, 0.0f}) {
+    const auto weight = [&](const Shape& shape) { return Tensor::Floats(shape, std::vector<float>{first, 2, 3, 4}); };
+    testing::OnnxBuilder& model = first == 0.0f ? expected : builder;
+    model.Input("x", {-1, 2}).Node("Constant", {}, {"w"}, {{"value", weight({2, 2})}});
+    model.Node("Constant", {}, {"added"}, {{"value", Tensor::Floats({1, 2}, std::vector<float>{1, 2})}});
+    model.Node("Identity", {"w"}, {"alias"}).Node("MatMul", {"x", "alias"}, {"m"}).Node("Add", {"m", "added"}, {"y"});
+    auto& sparse = *model.Output("y").graph().add_node();
+    sparse.set_op_type("Constant");
+    sparse.add_output("s");
+    sparse.add_attribute()->set_name("sparse_value");
+    sparse.mutable_attribute(0)->set_type(onnx::AttributeProto::SPARSE_TENSOR);
+    testing::OnnxBuilder holder;
+    holder.Sparse("", {2, 2}, first == 0.0f ? std::vector<float>{6} : std::vector<float>{5, 6},
+                  first == 0.0f ? std::vector<int64_t>{3} : std::vector<int64_t>{0, 3});
+    *sparse.mutable_attribute(0)->mutable_sparse_tensor() = holder.graph().sparse_initializer(0);
+    model.Node("MatMul", {"y", "s"}, {"z"}).Output("z");
+  }
+  std::vector<std::vector<std::string>> names;
+  const auto after = RewriteOnnxWeights(builder.Bytes(), [&](const OnnxWeight& weight, std::span<float> v) {
+    names.push_back(weight.names);
+    EXPECT_THAT(weight.shape, ElementsAre(2, 2));
+    v[0] = 0.0f;
+  });
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_THAT(names, ElementsAre(ElementsAre("m_node", "w"), ElementsAre("z_node", "s")));
+  EXPECT_EQ(*after, expected.Bytes());
+}
+
 TEST(OnnxRewrite, GarbageIsRefused) {
   const auto status = RewriteOnnxWeights(Bytes("not a model"), [](const OnnxWeight&, std::span<float>) {}).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);

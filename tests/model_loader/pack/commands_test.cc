@@ -96,7 +96,19 @@ TEST_F(Commands, PrunePackedModels) {
   const std::string model = Packed("m.swz", MakeRandomNetwork({.sparsity = 0.5}));
   ASSERT_EQ(Run({"prune", model, "-O", Path("p.swz"), "--sparsity=0.8"}), 0) << err();
   EXPECT_TRUE(LoadModel(Path("p.swz")).ok());
-  ExpectBadInput({"prune", model, Path("p.onnx"), "--sparsity=0.8"}, "cannot become ONNX again");
+  ExpectBadInput({"prune", model, Path("p.onnx"), "--sparsity=0.8"}, "a packed model cannot become ONNX");
+}
+
+TEST_F(Commands, PruneTakesCheckpointsAsItsHelpSays) {
+  const std::string folder = SWIZZLE_SOURCE_DIR "/tests/testdata/checkpoints/bert";
+  for (const std::string& model : {folder, folder + "/model.safetensors"}) {
+    ASSERT_EQ(Run({"prune", model, Path("p.swz"), "--sparsity=0.9", "--skip=*.output.dense*"}), 0) << err();
+    EXPECT_THAT(out(), HasSubstr("skipped"));
+    const auto pruned = LoadModel(Path("p.swz"));
+    ASSERT_TRUE(pruned.ok()) << pruned.status();
+    EXPECT_TRUE(pruned->network.sequences.has_value());
+    ExpectBadInput({"prune", model, Path("p.onnx"), "--sparsity=0.9"}, "a checkpoint cannot become ONNX");
+  }
 }
 
 TEST_F(Commands, PruneWritesNothingAfterAMisspeltPattern) {
