@@ -1,112 +1,213 @@
-"""The README's tables of figures and its plot, made from what tests/gpu/run and tests/bench/whole_models.py kept:
-`python tests/bench/readme_tables.py` writes them."""
+"""The tables of figures in README.md and the PERFORMANCE.md pages, and their plots, made from what tests/gpu/run and
+tests/bench/whole_models.py kept: `python tests/bench/readme_tables.py` writes them."""
 
 import json
 import pathlib
 import re
 import sys
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import speed_plot  # noqa: E402
 
-README, PLOT = ROOT / 'README.md', ROOT / 'tests/bench/results/cpu_models.svg'
+RESULTS = ROOT / 'tests/bench/results'
+NAMES = speed_plot.NAMES
 
 
-def provenance(figures):
+def kept(name):
+    return json.loads((RESULTS / name).read_text())
+
+
+def table(*columns, rows):
+    """Markdown of a table; a cell without a value is empty."""
+    lines = [columns, ['---'] * len(columns), *rows]
+    return '\n'.join('| ' + ' | '.join('' if cell is None else str(cell) for cell in line) + ' |' for line in lines)
+
+
+def note(text):
+    """What stands below a table."""
+    return '\n\n' + textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
+def each(name, rows):
+    return ', '.join(sorted({row[name] for row in rows}))
+
+
+def gpus(rows):
+    names = [row['machine']['gpus'] for row in rows]
+    return ' and '.join(sorted({f'{len(gpu)} x {gpu[0].split(",")[0]}' for gpu in names}))
+
+
+def provenance(rows):
     """On what, when and from which commits these were measured."""
-    machines = sorted({f'{len(row["machine"]["gpus"])} x {row["machine"]["gpus"][0].split(",")[0]}' for row in figures})
-    dates, commits = (sorted({row[name] for row in figures}) for name in ('date', 'commit'))
-    return f'{" and ".join(machines)}, {", ".join(dates)}, commit {", ".join(commits)}'
+    return f'{gpus(rows)}, {each("date", rows)}, commit {each("commit", rows)}'
 
+
+def us(value):
+    return f'{value:.0f} µs'
+
+
+def times(value):
+    return f'{value:.2f}x'
+
+
+# README.md: a few columns and rows of each device.
+
+def cpu_summary():
+    figures = cpu_figures()
+    rows = [row for row in figures['rows'] if row['sparsity'] == 0.9]
+    text = table('model', 'batch', 'best dense engine', 'Swizzle, 90 % zeros', 'gain', rows=[
+        (NAMES[row['model']], row['batch'], f'{speed_plot.best_dense(row):.1f} ms', f'{row["ms"]["swizzle"]:.1f} ms',
+         times(speed_plot.best_dense(row) / row['ms']['swizzle'])) for row in rows])
+    return text + note(f'{figures["threads"]} threads of an {figures["machine"]["processor"]}, FP32, medians, '
+                       f'{each("date", rows)}. The dense engines are ONNX Runtime and OpenVINO.')
+
+
+def gpu_summary():
+    rows = {(row['model'], row['precision'], row['batch']): row for row in kept('gpu_h200.json')['models']}
+    shown = [(model, batch) for model in NAMES for batch in (1, 8) if (model, 'FP32', batch) in rows]
+
+    def line(model, batch):
+        row, half = rows[model, 'FP32', batch], rows.get((model, 'FP16', batch))
+        return (NAMES[model], batch, us(row['torch_us']) if 'torch_us' in row else None, us(row['dense_us']),
+                us(row['sparse_us']), times(row['speed_up']), times(half['speed_up']) if half else None)
+
+    text = table('model', 'batch', 'PyTorch, dense', 'Swizzle, dense', 'Swizzle, 90 % zeros', 'gain', 'gain in FP16',
+                 rows=[line(*key) for key in shown])
+    used = [rows[model, 'FP32', batch] for model, batch in shown]
+    return text + note(f'{gpus(used)}, FP32 but for the last column, medians, copies included, {each("date", used)}.')
+
+
+# kernels/cuda/PERFORMANCE.md.
 
 def gpu_table():
-    figures = json.loads((ROOT / 'tests/bench/results/gpu_h200.json').read_text())
-    lines = ['| model, 90 % zeros drawn | precision | batch | sparse | dense | gain | PyTorch, dense |', '|---|---|---|---|---|---|---|']
-    for row in figures['models']:
+    models = kept('gpu_h200.json')['models']
+
+    def line(row):
         tokens = ', 128 tokens' if row['length'] > 1 else ''
-        torch = f'{row["torch_us"]:.0f} µs' if 'torch_us' in row else ''
-        lines.append(f'| {row["model"]}{tokens} | {row["precision"]} | {row["batch"]} | {row["sparse_us"]:.0f} µs | '
-                     f'{row["dense_us"]:.0f} µs | {row["speed_up"]:.2f}x | {torch} |')
-    rates = next(row['batches_per_second'] for row in figures['models'] if 'batches_per_second' in row)
-    lines += ['', f'{provenance(figures["models"])}; medians, copies from and '
-              'to the host included; dense is the same network with dense kernels alone, run in turn; PyTorch runs it as a CUDA graph, in its better memory format. MobileNetV1 in FP32 on 1, 2 and 4 '
-              f'streams: {rates["1"]:.0f}, {rates["2"]:.0f} and {rates["4"]:.0f} batches of one a second.']
-    return '\n'.join(lines)
+        torch = us(row['torch_us']) if 'torch_us' in row else None
+        return (row['model'] + tokens, row['precision'], row['batch'], us(row['sparse_us']), us(row['dense_us']),
+                times(row['speed_up']), torch)
+
+    rates = next(row['batches_per_second'] for row in models if 'batches_per_second' in row)
+    text = table('model, 90 % zeros drawn', 'precision', 'batch', 'sparse', 'dense', 'gain', 'PyTorch, dense',
+                 rows=map(line, models))
+    return text + note(
+        f'{provenance(models)}. Medians, copies from and to the host included. Dense is the same network with dense '
+        'kernels alone, run in turn. PyTorch runs it as a CUDA graph, in its better memory format. MobileNetV1 in FP32 '
+        f'on 1, 2 and 4 streams: {rates["1"]:.0f}, {rates["2"]:.0f} and {rates["4"]:.0f} batches of one a second.')
 
 
 def served_table():
-    server = json.loads((ROOT / 'tests/bench/results/gpu_h200.json').read_text())['server']
-    lines = ['| model, FP32 | zeros | streams | one client, p50 | of which compute | bare echo | echo as busy | 16 clients, requests/s | GPU busy |',
-             '|---|---|---|---|---|---|---|---|---|']
-    for row in server['streams'] + server['models']:
-        one = row['served']
-        lines.append(f'| {row["model"]} | {row["sparsity"]:.0%} | {row["streams"]} | {one["p50_us"]:.0f} µs | {one["compute_p50_us"]:.0f} µs | '
-                     f'{row["echo"]["p50_us"]:.0f} µs | {row["busy_echo"]["p50_us"]:.0f} µs | '
-                     f'{one["requests_per_second"]:.0f} | {row["busy_percent"]:.0f} % |')
-    one, two = (row['served']['requests_per_second'] for row in server['gpus'])
-    lines += ['', f'{provenance(server["streams"] + server["models"] + server["gpus"] + server["transformer"])}; requests of one image (602 KB) or 128 tokens, clients on the same machine, '
-              'each with a connection. The echo is a bare gRPC service that answers with as many bytes; as busy, it computes as long as the '
-              f'model does first. ResNet-50 on two GPUs: {two:.0f} requests a second, {two / one:.2f} times those of one. Tokens a second are of '
-              f'{server["transformer"][0]["clients"]} clients.', '',
-              '| Transformer of 12,288 tokens, served from ONNX | precision | tokens/s | device memory | one client, p50 | of which compute |',
-              '|---|---|---|---|---|---|']
-    for row in server['transformer']:
-        one, attention = row['served'], 'band and 5 % drawn' if row['attention'] == 'sparse' else 'all pairs'
-        lines.append(f'| {attention} | {row["precision"]} | {row["tokens_per_second"]:.0f} | {row["memory_mib"]:.0f} MiB | '
-                     f'{one["p50_us"] / 1000:.1f} ms | {one["compute_p50_us"] / 1000:.1f} ms |')
-    return '\n'.join(lines)
+    server = kept('gpu_h200.json')['server']
 
+    def line(row):
+        one = row['served']
+        return (row['model'], f'{row["sparsity"]:.0%}', row['streams'], us(one['p50_us']), us(one['compute_p50_us']),
+                us(row['echo']['p50_us']), us(row['busy_echo']['p50_us']), f'{one["requests_per_second"]:.0f}',
+                f'{row["busy_percent"]:.0f} %')
+
+    def transformer_line(row):
+        one = row['served']
+        return ('band and 5 % drawn' if row['attention'] == 'sparse' else 'all pairs', row['precision'],
+                f'{row["tokens_per_second"]:.0f}', f'{row["memory_mib"]:.0f} MiB', f'{one["p50_us"] / 1000:.1f} ms',
+                f'{one["compute_p50_us"] / 1000:.1f} ms')
+
+    models = table('model, FP32', 'zeros', 'streams', 'one client, p50', 'of which compute', 'bare echo',
+                   'echo as busy', '16 clients, requests/s', 'GPU busy', rows=map(line, server['streams'] + server['models']))
+    one, two = (row['served']['requests_per_second'] for row in server['gpus'])
+    transformer = table('Transformer of 12,288 tokens, served from ONNX', 'precision', 'tokens/s', 'device memory',
+                        'one client, p50', 'of which compute', rows=map(transformer_line, server['transformer']))
+    measured = server['streams'] + server['models'] + server['gpus'] + server['transformer']
+    text = note(
+        f'{provenance(measured)}. Requests are of one image (602 KB) or 128 tokens; clients run on the same machine, '
+        'each with a connection. The echo is a bare gRPC service that answers with as many bytes; as busy, it computes as '
+        f'long as the model does first. ResNet-50 on two GPUs: {two:.0f} requests a second, {two / one:.2f} times those '
+        f'of one. Tokens a second are of {server["transformer"][0]["clients"]} clients.')
+    return f'{models}{text}\n\n{transformer}'
+
+
+def attention_table():
+    """The fused kernel over PyTorch's dense one, and the kernels in parts over cuSPARSE's."""
+    figures = kept('cuda_attention_h200.json')
+    rows = [(row['dtype'], row['head_dim'], f'{row["dense_us"]:.0f} µs ({row["dense_row"].rpartition("_")[2]})',
+             times(row['fused_over_dense']), times(row['blocks_over_dense']), times(row['band_over_dense']),
+             times(row['fused_over_cusparse']), times(row['parts_over_cusparse']), times(row['sddmm_over_cusparse']),
+             times(row['spmm_over_cusparse']), f'{row["softmax_share_of_copy"]:.0%}') for row in figures['ratios']]
+    text = table('type', 'channels a head', 'dense, PyTorch', 'fused, pattern of Sputnik\'s Transformer',
+                 'blocks of 128, 4.5 % of all', 'a band', 'fused against cuSPARSE', 'in parts', 'of which SDDMM',
+                 'SpMM', 'softmax, share of copy speed', rows=rows)
+    patterns = figures['patterns']
+    return text + note(f'{figures["machine"]["gpu"]}, {figures["date"]}, commit {figures["commit"]}: '
+                       f'{figures["method"]}. Patterns: {patterns["seed"]}; {patterns["blocks"]}; {patterns["band"]}.')
+
+
+# kernels/cpu/PERFORMANCE.md.
 
 def cpu_figures():
     """With rows in order: most zeros first."""
-    figures = json.loads((ROOT / 'tests/bench/results/cpu_models.json').read_text())
-    models = list(speed_plot.NAMES)
+    figures = kept('cpu_models.json')
+    models = list(NAMES)
     figures['rows'].sort(key=lambda row: (-row['sparsity'], models.index(row['model']), row['batch']))
     return figures
 
 
 def cpu_table():
     figures = cpu_figures()
-    lines = ['| model | zeros | batch | Swizzle, ms | through gRPC | ONNX Runtime | OpenVINO | DeepSparse | against the best dense | against DeepSparse |',
-             '|---|---|---|---|---|---|---|---|---|---|']
-    for row in figures['rows']:
+    engines = ('onnxruntime', 'openvino', 'deepsparse')
+
+    def line(row):
         ms = row['ms']
-        times = ' | '.join(f'{ms[name]:.1f}' if name in ms else '-' for name in ('onnxruntime', 'openvino', 'deepsparse'))
-        sparse = f'{ms["deepsparse"] / ms["swizzle"]:.2f}x' if 'deepsparse' in ms else '-'
-        lines.append(f'| {speed_plot.NAMES[row["model"]]} | {row["sparsity"]:.0%} | {row["batch"]} | {ms["swizzle"]:.1f} | {row["round_trip_ms"]:.1f} | '
-                     f'{times} | {speed_plot.best_dense(row) / ms["swizzle"]:.2f}x | {sparse} |')
-    machine, versions = figures['machine'], figures['versions']
-    dates, commits = (sorted({row[name] for row in figures['rows']}) for name in ('date', 'commit'))
-    lines += ['', f'Images of 224x224, sequences of 128 tokens, FP32, {figures["threads"]} threads of an {machine["processor"]} '
-              f'({", ".join(machine["extensions"])}), {", ".join(dates)}, commit {", ".join(commits)}; medians of runs in turn on the same '
-              'file with zeros drawn: Swizzle\'s `swizzle_compute_us`, and the round trip; ' +
-              ', '.join(f'{name} {version}' for name, version in versions.items()) + ' in their own processes. '
-              'The machine is shared: numbers of one line compare, those of two lines need not.', '',
-              '![speed of whole models, as multiples of the best dense engine](tests/bench/results/cpu_models.svg)']
-    return '\n'.join(lines)
+        return (NAMES[row['model']], f'{row["sparsity"]:.0%}', row['batch'], f'{ms["swizzle"]:.1f}',
+                f'{row["round_trip_ms"]:.1f}', *(f'{ms[name]:.1f}' if name in ms else '-' for name in engines),
+                times(speed_plot.best_dense(row) / ms['swizzle']),
+                times(ms['deepsparse'] / ms['swizzle']) if 'deepsparse' in ms else '-')
+
+    text = table('model', 'zeros', 'batch', 'Swizzle, ms', 'through gRPC', 'ONNX Runtime', 'OpenVINO', 'DeepSparse',
+                 'against the best dense', 'against DeepSparse', rows=map(line, figures['rows']))
+    machine, rows = figures['machine'], figures['rows']
+    versions = ', '.join(f'{name} {version}' for name, version in figures['versions'].items())
+    return text + note(
+        f'Images of 224x224, sequences of 128 tokens, FP32, {figures["threads"]} threads of an {machine["processor"]} '
+        f'({", ".join(machine["extensions"])}), {each("date", rows)}, commit {each("commit", rows)}. Medians of runs '
+        'in turn on the same file with zeros drawn: Swizzle\'s `swizzle_compute_us`, and the round trip; '
+        f'{versions} in their own processes. The machine is shared: numbers of one line compare, those of two lines '
+        'need not.') + ('\n\n![speed of whole models, as multiples of the best dense engine]'
+                  '(../../tests/bench/results/cpu_models.svg)')
 
 
-def cpu_plot():
+def plots():
+    """{file: what it should hold}"""
     rows = [row for row in cpu_figures()['rows'] if row['sparsity'] == 0.9]
-    return speed_plot.svg(rows, 'Speed against the best dense engine, FP32, 90 % zeros, 2 threads')
+    title, threads = 'Speed against the best dense engine', 'FP32, 90 % of the weights are zero, 2 threads'
+    return {RESULTS / 'cpu_models.svg': speed_plot.svg(rows, f'{title}; {threads}'),
+            RESULTS / 'speed.svg': speed_plot.svg([row for row in rows if row['batch'] == 1],
+                                                  f'{title}, one input at a time', threads)}
 
 
-TABLES = {'gpu figures': gpu_table, 'served figures': served_table, 'cpu figures': cpu_table}
+PAGES = {
+    'README.md': {'cpu summary': cpu_summary, 'gpu summary': gpu_summary},
+    'kernels/cpu/PERFORMANCE.md': {'cpu figures': cpu_table},
+    'kernels/cuda/PERFORMANCE.md': {'gpu figures': gpu_table, 'served figures': served_table,
+                                    'attention figures': attention_table},
+}
 
 
-def with_table(text):
-    """The text of the README with its tables as they should be."""
-    for name, table in TABLES.items():
+def with_tables(page, text):
+    """The text of a page with its tables as they should be."""
+    for name, make in PAGES[page].items():
         begin, end = f'<!-- {name}: tests/bench/readme_tables.py -->', f'<!-- end of {name} -->'
         pattern = re.compile(re.escape(begin) + '.*?' + re.escape(end), re.DOTALL)
         if not pattern.search(text):
-            sys.exit(f'README.md has no {begin}')
-        text = pattern.sub(lambda _: f'{begin}\n{table()}\n{end}', text)
+            sys.exit(f'{page} has no {begin}')
+        text = pattern.sub(lambda _: f'{begin}\n{make()}\n{end}', text)
     return text
 
 
 if __name__ == '__main__':
-    README.write_text(with_table(README.read_text()))
-    PLOT.write_text(cpu_plot())
+    for page in PAGES:
+        (ROOT / page).write_text(with_tables(page, (ROOT / page).read_text()))
+    for file, content in plots().items():
+        file.write_text(content)

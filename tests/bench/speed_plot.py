@@ -4,7 +4,7 @@ ENGINES = {'swizzle': ('Swizzle', '#0b6e4f'), 'deepsparse': ('DeepSparse 1.8.0',
            'openvino': ('OpenVINO, dense', '#8d99ae'), 'onnxruntime': ('ONNX Runtime, dense', '#bcc3cf')}
 DENSE = ('onnxruntime', 'openvino')
 NAMES = {'resnet50': 'ResNet-50', 'mobilenet_v1': 'MobileNetV1', 'minilm': 'MiniLM-L6', 'bert-base': 'BERT-base'}
-WIDTH, LEFT, RIGHT, TOP, BAR, GAP = 760, 150, 60, 64, 13, 14  # in pixels
+WIDTH, LEFT, RIGHT, TOP, BAR, GAP = 760, 150, 60, 68, 15, 16  # in pixels
 
 
 def best_dense(row):
@@ -30,33 +30,40 @@ def grid(rows, height):
     unit, last = scale(rows)
     for mark in range(last + 1):
         x = LEFT + mark * unit
-        yield f'<line x1="{x:.1f}" y1="{TOP - 6}" x2="{x:.1f}" y2="{height - 8}" stroke="{"#555" if mark == 1 else "#ddd"}"/>'
+        colour = '#555' if mark == 1 else '#ddd'
+        yield f'<line x1="{x:.1f}" y1="{TOP - 6}" x2="{x:.1f}" y2="{height - 8}" stroke="{colour}"/>'
         yield text(round(x, 1), TOP - 10, f'{mark}x', text_anchor='middle', fill='#555')
 
 
 def legend():
     x = LEFT
     for label, colour in ENGINES.values():
-        yield f'<rect x="{x}" y="24" width="11" height="11" fill="{colour}"/>'
-        yield text(x + 16, 34, label)
-        x += 36 + 6.4 * len(label)
+        yield f'<rect x="{x:g}" y="26" width="11" height="11" fill="{colour}"/>'
+        yield text(x + 16, 36, label)
+        x += round(36 + 6.6 * len(label))
 
 
 def bars(row, y, unit):
-    yield text(LEFT - 10, y + len(speeds(row)) * BAR / 2 + 4, f'{NAMES[row["model"]]}, batch {row["batch"]}', text_anchor='end')
+    name = f'{NAMES[row["model"]]}, batch {row["batch"]}'
+    yield text(LEFT - 10, y + len(speeds(row)) * BAR / 2 + 3, name, text_anchor='end')
     for name, speed in speeds(row):
         label, colour = ENGINES[name]
+        end = LEFT + speed * unit
         yield (f'<rect x="{LEFT}" y="{y}" width="{speed * unit:.1f}" height="{BAR - 2}" fill="{colour}">'
                f'<title>{label}: {row["ms"][name]:.2f} ms</title></rect>')
-        yield text(round(LEFT + speed * unit + 4, 1), y + BAR - 3, f'{speed:.2f}x', font_size='10')
+        yield f'<rect x="{end + 2:.1f}" y="{y}" width="34" height="{BAR - 2}" fill="#fff"/>'  # no grid behind digits
+        yield text(round(end + 5, 1), y + BAR - 4, f'{speed:.2f}x', font_size='11')
         y += BAR
 
 
-def svg(rows, title):
+def svg(rows, title, subtitle=''):
     tops = [TOP]
     for row in rows:
         tops.append(tops[-1] + len(speeds(row)) * BAR + GAP)
-    parts = [text(LEFT, 14, title, font_weight='bold'), *legend(), *grid(rows, tops[-1])]
+    heading = f'<tspan font-weight="bold">{title}</tspan>'
+    if subtitle:
+        heading += f' <tspan fill="#555">({subtitle})</tspan>'
+    parts = [text(10, 15, heading), *legend(), *grid(rows, tops[-1])]
     for row, y in zip(rows, tops):
         parts += bars(row, y, scale(rows)[0])
     return '\n'.join([f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{tops[-1]}" '
