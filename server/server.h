@@ -15,7 +15,7 @@
 #include "kernels/backend/backend.h"
 #include "kernels/base/status.h"
 #include "kernels/devices.h"
-#include "model_loader/plan/tuning_cache.h"
+#include "model_loader/plan/choose/tuning_cache.h"
 #include "server/device_watch.h"
 #include "server/options.h"
 #include "server/repository/model_repository.h"

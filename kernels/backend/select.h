@@ -1,13 +1,10 @@
-// Kernel selection by measurement: times candidate kernels on this machine, on the layer's real weights.
+// Which of a backend's rows are candidates for a problem.
 #ifndef SWIZZLE_KERNELS_BACKEND_SELECT_H_
 #define SWIZZLE_KERNELS_BACKEND_SELECT_H_
 
-#include <memory>
-#include <span>
 #include <string_view>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "kernels/backend/backend.h"
 
 namespace swizzle {
@@ -18,36 +15,6 @@ std::vector<const Kernel*> WidestCandidates(const Backend& backend, const Proble
 
 // Whether the row rounds FP32 factors to TF32, which not every plan may do. Its types are FP32; its name tells.
 inline bool RoundsToTf32(const Kernel& kernel) { return kernel.name.find("_tf32_") != std::string_view::npos; }
-
-struct MeasureOptions {
-  // Upper bound for all runs of one kernel on one problem, beyond the first two runs: of several, on average.
-  absl::Duration budget = absl::Milliseconds(4);
-  int min_runs = 3;
-  int max_runs = 25;
-};
-
-// One of several kernels for one problem. `weight` is what the kernel's prepare made, or null.
-struct Contender {
-  const Kernel* kernel;
-  const PackedWeight* weight;
-};
-
-// The least time of a run of each contender on `problem` with pseudo-random inputs (fixed seed), after one warm-up. The
-// least, because what a busy machine adds is never negative: medians of 20 us kernels were seen to measure the
-// neighbours.
-//
-// All take turns, a few runs each, so that a slow spell of the machine hits all alike: of contenders that were measured
-// one after the other the winner was seen to be who came at a good time. One that is far behind after two
-// turns gets no more, and leaves its time to the others. One that cannot run here (with a GPU's shared memory, say) is
-// out from the start, and its time infinite; if none can, the first one's error. Thread-compatible: `stream` is used
-// throughout.
-StatusOr<std::vector<absl::Duration>> MeasureKernels(Backend& backend, Stream& stream,
-                                                     std::span<const Contender> contenders, const Problem& problem,
-                                                     const MeasureOptions& options);
-
-// The same of one kernel alone.
-StatusOr<absl::Duration> MeasureKernel(Backend& backend, Stream& stream, const Kernel& kernel, const Problem& problem,
-                                       const PackedWeight* weight, const MeasureOptions& options);
 
 }  // namespace swizzle
 

@@ -9,9 +9,9 @@
 #include "model_loader/pack/fallback_report.h"
 #include "model_loader/pack/model_report.h"
 #include "model_loader/pack/report_page.h"
+#include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/fuse_layers.h"
-#include "model_loader/plan/plan.h"
-#include "model_loader/plan/tuning_cache.h"
+#include "model_loader/plan/planner.h"
 #include "nlohmann/json.hpp"
 
 namespace swizzle::pack {

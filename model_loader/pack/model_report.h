@@ -9,7 +9,7 @@
 
 #include "kernels/format/structure.h"
 #include "model_loader/pack/weight_picture.h"
-#include "model_loader/plan/plan.h"
+#include "model_loader/plan/run/plan.h"
 #include "nlohmann/json_fwd.hpp"
 
 namespace swizzle::pack {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "model_loader/plan/token_packing.h"
+#include "model_loader/plan/run/token_packing.h"
 
 namespace swizzle::pack {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "model_loader/plan/plan.h"
+#include "model_loader/plan/planner.h"
 
 namespace swizzle::pack {
 

@@ -10,7 +10,7 @@
 #include "model_loader/pack/commands.h"
 #include "model_loader/pack/fallback_report.h"
 #include "model_loader/pack/network_runner.h"
-#include "model_loader/plan/token_packing.h"
+#include "model_loader/plan/run/token_packing.h"
 
 namespace swizzle::pack {
 namespace {

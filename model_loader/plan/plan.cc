@@ -1,16 +1,17 @@
-#include "model_loader/plan/plan.h"
+#include "model_loader/plan/run/plan.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
 
-#include "model_loader/plan/micro_batch.h"
+#include "model_loader/plan/choose/micro_batch.h"
+#include "model_loader/plan/choose/serial_steps.h"
+#include "model_loader/plan/choose/trial_batch.h"
 #include "model_loader/plan/plan_impl.h"
-#include "model_loader/plan/serial_steps.h"
-#include "model_loader/plan/staging.h"
-#include "model_loader/plan/tail.h"
-#include "model_loader/plan/trial_batch.h"
+#include "model_loader/plan/run/arena.h"
+#include "model_loader/plan/run/staging.h"
+#include "model_loader/plan/run/tail.h"
 
 namespace swizzle {
 namespace {

@@ -3,10 +3,9 @@
 
 #include <algorithm>
 
-#include "model_loader/plan/candidates.h"
+#include "model_loader/plan/choose/candidates.h"
+#include "model_loader/plan/choose/kernel_choice.h"
 #include "model_loader/plan/fuse_layers.h"
-#include "model_loader/plan/kernel_choice.h"
-#include "model_loader/plan/plan.h"
 #include "model_loader/plan/plan_impl.h"
 
 namespace swizzle {

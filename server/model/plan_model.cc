@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "model_loader/plan/planner.h"
 #include "server/model/pinned_pool.h"
 #include "server/model/sequence_session.h"
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "model_loader/network/network.h"
-#include "model_loader/plan/plan.h"
+#include "model_loader/plan/run/plan.h"
 #include "server/model/model.h"
 
 namespace swizzle {

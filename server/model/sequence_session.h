@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "model_loader/plan/plan.h"
-#include "model_loader/plan/token_packing.h"
+#include "model_loader/plan/run/plan.h"
+#include "model_loader/plan/run/token_packing.h"
 #include "server/model/model.h"
 
 namespace swizzle {

@@ -11,7 +11,7 @@
 
 #include "kernels/backend/backend.h"
 #include "kernels/devices.h"
-#include "model_loader/plan/plan.h"
+#include "model_loader/plan/planner.h"
 #include "server/batching/batcher.h"
 #include "server/model/model.h"
 #include "server/telemetry/metrics.h"

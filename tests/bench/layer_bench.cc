@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/backend/select.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/measure/measure_kernels.h"
 #include "tests/bench/machine_peaks.h"
 
 namespace swizzle {

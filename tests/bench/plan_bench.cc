@@ -26,7 +26,7 @@
 #include "kernels/devices.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/packed/packed_writer.h"
-#include "model_loader/plan/plan.h"
+#include "model_loader/plan/planner.h"
 #include "tests/support/drawn_models.h"
 
 namespace swizzle::bench {

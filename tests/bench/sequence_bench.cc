@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/backend/select.h"
+#include "kernels/backend/backend.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/bench/machine_peaks.h"
 

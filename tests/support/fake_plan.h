@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "model_loader/plan/plan.h"
+#include "model_loader/plan/run/plan.h"
 
 namespace swizzle::testing {
 

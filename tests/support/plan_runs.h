@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "model_loader/plan/plan.h"
+#include "model_loader/plan/planner.h"
 
 namespace swizzle::testing {
 

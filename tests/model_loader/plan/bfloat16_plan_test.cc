@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "model_loader/plan/plan.h"
+#include "model_loader/plan/planner.h"
 #include "tests/support/plan_runs.h"
 #include "tests/support/random_encoder.h"
 #include "tests/support/random_network.h"

@@ -8,7 +8,7 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/cuda_backend.h"
-#include "model_loader/plan/plan.h"
+#include "model_loader/plan/planner.h"
 #include "tests/support/plan_runs.h"
 #include "tests/support/random_encoder.h"
 #include "tests/support/random_network.h"

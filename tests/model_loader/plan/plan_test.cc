@@ -1,5 +1,3 @@
-#include "model_loader/plan/plan.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +15,8 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/reference/reference.h"
-#include "model_loader/plan/tuning_cache.h"
+#include "model_loader/plan/choose/tuning_cache.h"
+#include "model_loader/plan/planner.h"
 #include "tests/support/network_builder.h"
 #include "tests/support/random_encoder.h"
 #include "tests/support/random_network.h"

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "model_loader/plan/planner.h"
 #include "server/model/plan_model.h"
 #include "tests/support/random_encoder.h"
 #include "tests/support/status_matchers.h"

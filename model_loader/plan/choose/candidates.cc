@@ -1,0 +1,300 @@
+#include "model_loader/plan/choose/candidates.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/backend/select.h"
+#include "model_loader/plan/choose/estimate.h"
+
+namespace swizzle {
+namespace {
+
+Format WeightFormat(const Network& network, const Layer& layer) {
+  return layer.weight < 0 ? Format::kNone : network.weights[layer.weight].format();
+}
+
+// A reshape only renames: any layout where channels and plane stay, else the row-major one.
+std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& layer) {
+  const NetworkValue& from = network.values[layer.inputs[0]];
+  const NetworkValue& to = network.values[layer.output];
+  std::vector<Layout> layouts = {Layout::kNchw};
+  if (from.channels == to.channels) {
+    layouts = {Layout::kNchw, Layout::kPanels, Layout::kBlocked16, Layout::kRows};
+    if (from.height == to.height && from.width == to.width) layouts.push_back(Layout::kNhwc);
+  }
+  std::vector<Candidate> candidates;
+  for (Layout layout : layouts) candidates.push_back({.input = layout, .output = layout});
+  return candidates;
+}
+
+}  // namespace
+
+StatusOr<std::vector<Candidate>> Measurer::LayerCandidates(const Network& network, const Layer& layer) const {
+  if (layer.kind == LayerKind::kReshape) return ReshapeCandidates(network, layer);
+  std::vector<Candidate> candidates;
+  const Problem problem = LayerProblem(network, layer, 1, settings_.threads, TypeOf(settings_.precision));
+  for (const Kernel* kernel : WidestCandidates(backend_, problem, WeightFormat(network, layer))) {
+    const Format format = kernel->key.weights;
+    if (dense_only_ && (format == Format::kCsr || format == Format::kPattern)) continue;
+    if (settings_.precision != Precision::kTf32 && RoundsToTf32(*kernel)) continue;
+    candidates.push_back({.kernel = kernel, .input = kernel->key.input, .output = kernel->key.output});
+  }
+  if (candidates.empty()) {
+    return Unimplemented("layer '", layer.name, "' (", LayerKindName(layer.kind), "): no kernel of the ",
+                         backend_.name(), " backend accepts it in ", PrecisionName(settings_.precision));
+  }
+  return candidates;
+}
+
+void Measurer::EstimateLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const {
+  const Weight* weight = layer.weight < 0 ? nullptr : &network.weights[layer.weight];
+  for (int64_t batch : batches_) {
+    const Problem problem = LayerProblem(network, layer, batch, settings_.threads, TypeOf(settings_.precision));
+    for (Candidate& candidate : candidates) {
+      candidate.microseconds.push_back(EstimateMicroseconds(*candidate.kernel, problem, weight));
+    }
+  }
+}
+
+Problem ConversionProblem(const Extent& extent, RunSettings settings) {
+  Problem problem;
+  problem.op = Op::kConvertLayout;
+  problem.input = problem.output = extent;
+  problem.threads = settings.threads;
+  problem.dtype = TypeOf(settings.precision);
+  return problem;
+}
+
+const Kernel* FindConversion(const Backend& backend, const Extent& extent, Layout from, Layout to,
+                             RunSettings settings) {
+  for (const Kernel* kernel : WidestCandidates(backend, ConversionProblem(extent, settings), Format::kNone)) {
+    if (kernel->key.input == from && kernel->key.output == to) return kernel;
+  }
+  return nullptr;
+}
+
+// A layer's weight as kernels hold it, made when a kernel is about to be measured and kept for the next batch size.
+class Measurer::LayerWeight {
+ public:
+  // weight: null for kernels without any.
+  LayerWeight(Backend& backend, const Weight* weight) : backend_(backend), weight_(weight) {}
+
+  // Hashed when it is first asked for, which without a tuning cache is never.
+  uint64_t pattern() {
+    if (!pattern_) pattern_ = weight_ == nullptr ? 0 : PatternHash(*weight_);
+    return *pattern_;
+  }
+  // Null for kernels without a weight, and where prepare makes none of this problem's blocking.
+  StatusOr<const PackedWeight*> For(const Kernel& kernel, const Problem& problem) {
+    if (kernel.prepare == nullptr) return nullptr;
+    const auto [packed, is_new] = packed_.try_emplace({&kernel, problem.blocking});
+    if (is_new) {
+      SWIZZLE_ASSIGN_OR_RETURN(packed->second, backend_.Prepare(kernel, *weight_, problem));
+    }
+    return packed->second.get();
+  }
+
+ private:
+  Backend& backend_;
+  const Weight* const weight_;
+  std::optional<uint64_t> pattern_;
+  std::map<std::pair<const Kernel*, int>, std::unique_ptr<PackedWeight>> packed_;
+};
+
+StatusOr<std::vector<absl::Duration>> Measurer::Measure(std::span<const Contender> contenders, const Problem& problem) {
+  constexpr absl::Duration kMost = absl::Milliseconds(24);
+  const absl::Duration share = budget_left_ / std::max<int64_t>(measurements_left_, 1);
+  const MeasureOptions options{.budget = std::clamp(share, absl::ZeroDuration(), kMost), .min_runs = 1, .max_runs = 50};
+  const absl::Time start = absl::Now();
+  SWIZZLE_ASSIGN_OR_RETURN(auto least, MeasureKernels(backend_, stream_, contenders, problem, options));
+  budget_left_ = std::max(absl::ZeroDuration(), budget_left_ - (absl::Now() - start));
+  return least;
+}
+
+StatusOr<std::optional<std::vector<double>>> Measurer::Time(std::span<const Kernel* const> kernels,
+                                                            const Problem& problem, LayerWeight& weight) {
+  std::vector<double> microseconds(kernels.size());
+  std::vector<Contender> contenders;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const auto known = cache_ == nullptr ? std::nullopt : cache_->Find(*kernels[i], problem, weight.pattern());
+    if (known) {
+      --measurements_left_;
+      ++timed_before_;
+      microseconds[i] = *known;
+      continue;
+    }
+    if (!measures_) return std::nullopt;
+    SWIZZLE_ASSIGN_OR_RETURN(const PackedWeight* const packed, weight.For(*kernels[i], problem));
+    contenders.push_back({kernels[i], packed});
+    places.push_back(i);
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const auto least, Measure(contenders, problem));
+  for (size_t c = 0; c < contenders.size(); ++c) {
+    const double time = absl::ToDoubleMicroseconds(least[c]);
+    microseconds[places[c]] = time;
+    --measurements_left_;
+    ++timed_now_;
+    if (cache_ != nullptr && std::isfinite(time)) cache_->Add(*contenders[c].kernel, problem, weight.pattern(), time);
+  }
+  return microseconds;
+}
+
+bool Measurer::CannotWin(double microseconds, double least, size_t b) const {
+  return microseconds * static_cast<double>(batches_[0]) > least * static_cast<double>(batches_[b]);
+}
+
+StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) {
+  LayerWeight weight(backend_, layer.weight < 0 ? nullptr : &network.weights[layer.weight]);
+  std::vector<Candidate> timed = candidates;
+  double least = std::numeric_limits<double>::max();  // at the first batch size
+  for (size_t b = 0; b < batches_.size(); ++b) {
+    const Problem problem = LayerProblem(network, layer, batches_[b], settings_.threads, TypeOf(settings_.precision));
+    std::vector<Candidate*> in;
+    std::vector<const Kernel*> kernels;
+    for (Candidate& candidate : timed) {
+      if (b > 0 && CannotWin(candidate.microseconds[0], least, b)) {
+        candidate.microseconds.push_back(candidate.microseconds[0] * static_cast<double>(batches_[b] / batches_[0]));
+        --measurements_left_;
+        continue;
+      }
+      in.push_back(&candidate);
+      kernels.push_back(candidate.kernel);
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(const auto times, Time(kernels, problem, weight));
+    if (!times) return false;
+    for (size_t i = 0; i < in.size(); ++i) {
+      in[i]->microseconds.push_back((*times)[i]);
+      in[i]->measured = true;
+      if (b == 0) least = std::min(least, (*times)[i]);
+    }
+  }
+  std::erase_if(timed, [](const Candidate& candidate) {
+    return !std::ranges::all_of(candidate.microseconds, [](double time) { return std::isfinite(time); });
+  });
+  if (timed.empty()) return Unimplemented("layer '", layer.name, "': no kernel runs at every batch size");
+  candidates = std::move(timed);
+  return true;
+}
+
+StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Network& network) {
+  std::vector<std::vector<Candidate>> layers;
+  measurements_left_ = 0;
+  for (const Layer& layer : network.layers) {
+    SWIZZLE_ASSIGN_OR_RETURN(auto candidates, LayerCandidates(network, layer));
+    measurements_left_ += static_cast<int64_t>(candidates.size() * batches_.size());
+    layers.push_back(std::move(candidates));
+  }
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const Layer& layer = network.layers[i];
+    if (layer.kind == LayerKind::kReshape) {
+      for (Candidate& candidate : layers[i]) candidate.microseconds.assign(batches_.size(), 0.0);
+    } else {
+      SWIZZLE_ASSIGN_OR_RETURN(const bool timed, TimeLayer(network, layer, layers[i]));
+      if (!timed) EstimateLayer(network, layer, layers[i]);
+    }
+  }
+  return layers;
+}
+
+StatusOr<std::vector<double>> Measurer::BlockingRatios(const Kernel& kernel, const Problem& problem,
+                                                       LayerWeight& weight) {
+  constexpr int kFirstBesideOthers = -1;  // the first one's time in the same race: others are compared with no other
+  std::vector<Problem> problems(kernel.blockings.size(), problem);
+  for (size_t i = 0; i < problems.size(); ++i) problems[i].blocking = i == 0 ? kFirstBesideOthers : static_cast<int>(i);
+  std::vector<double> times;
+  for (size_t i = 0; i < problems.size() && cache_ != nullptr; ++i) {
+    const auto known = cache_->Find(kernel, problems[i], weight.pattern());
+    if (!known) break;
+    times.push_back(*known);
+  }
+  if (times.size() == problems.size()) {
+    timed_before_ += static_cast<int>(times.size());
+  } else {
+    if (!measures_) return std::vector<double>();
+    SWIZZLE_ASSIGN_OR_RETURN(times, RaceBlockings(kernel, problem, weight));
+    for (size_t i = 0; i < problems.size() && cache_ != nullptr; ++i) {
+      if (std::isfinite(times[i])) cache_->Add(kernel, problems[i], weight.pattern(), times[i]);
+    }
+  }
+  std::vector<double> ratios;
+  for (double time : times) ratios.push_back(time / std::max(times[0], 1e-3));
+  return ratios;
+}
+
+StatusOr<std::vector<double>> Measurer::RaceBlockings(const Kernel& kernel, const Problem& problem,
+                                                      LayerWeight& weight) {
+  std::vector<Contender> contenders;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < kernel.blockings.size(); ++i) {
+    Problem other = problem;
+    other.blocking = static_cast<int>(i);
+    SWIZZLE_ASSIGN_OR_RETURN(const PackedWeight* const packed, weight.For(kernel, other));
+    if (packed == nullptr) continue;
+    contenders.push_back({&kernel, packed});
+    places.push_back(i);
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const auto least, Measure(contenders, problem));
+  timed_now_ += static_cast<int>(contenders.size());
+  std::vector<double> times(kernel.blockings.size(), absl::ToDoubleMicroseconds(least[0]));
+  for (size_t c = 1; c < contenders.size(); ++c) times[places[c]] = absl::ToDoubleMicroseconds(least[c]);
+  return times;
+}
+
+StatusOr<int> Measurer::ChooseBlocking(const Network& network, const Layer& layer, const Kernel& kernel) {
+  constexpr double kGain = 0.03, kMostLoss = 0.02;  // of all batch sizes on average, and of any; what is less is noise
+  LayerWeight weight(backend_, &network.weights[layer.weight]);
+  Problem problem;
+  std::vector<double> total(kernel.blockings.size());
+  for (int64_t batch : batches_) {
+    problem = LayerProblem(network, layer, batch, settings_.threads, TypeOf(settings_.precision));
+    SWIZZLE_ASSIGN_OR_RETURN(const auto ratios, BlockingRatios(kernel, problem, weight));
+    measurements_left_ -= static_cast<int64_t>(total.size());
+    if (ratios.empty()) return 0;
+    for (size_t i = 0; i < total.size(); ++i) {
+      total[i] += ratios[i] > 1.0 + kMostLoss ? std::numeric_limits<double>::infinity() : ratios[i];
+    }
+  }
+  const auto least = std::ranges::min_element(total);
+  if (*least >= total[0] * (1.0 - kGain)) return 0;
+  // A tuning cache of a machine with other caches may name one that is the first one again here.
+  problem.blocking = static_cast<int>(least - total.begin());
+  SWIZZLE_ASSIGN_OR_RETURN(const PackedWeight* const packed, weight.For(kernel, problem));
+  return packed == nullptr ? 0 : problem.blocking;
+}
+
+Status Measurer::ChooseBlockings(const Network& network, std::span<Candidate> chosen) {
+  const auto has_choice = [](const Candidate& candidate) {
+    return candidate.measured && candidate.kernel != nullptr && !candidate.kernel->blockings.empty();
+  };
+  measurements_left_ = 0;
+  for (const Candidate& candidate : chosen) {
+    const size_t blockings = has_choice(candidate) ? candidate.kernel->blockings.size() : 0;
+    measurements_left_ += static_cast<int64_t>(blockings * batches_.size());
+  }
+  budget_left_ = blocking_budget_;
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    if (!has_choice(chosen[i])) continue;
+    SWIZZLE_ASSIGN_OR_RETURN(chosen[i].blocking, ChooseBlocking(network, network.layers[i], *chosen[i].kernel));
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<std::vector<double>> Measurer::MeasureConversion(const NetworkValue& value, Layout from, Layout to) {
+  const std::vector<int64_t> key = {value.channels, value.height, value.width, static_cast<int64_t>(from),
+                                    static_cast<int64_t>(to)};
+  if (auto known = conversions_.find(key); known != conversions_.end()) return known->second;
+  std::vector<double> microseconds;
+  if (const Kernel* kernel = FindConversion(backend_, value.WithBatch(1), from, to, settings_)) {
+    LayerWeight none(backend_, nullptr);
+    for (int64_t batch : batches_) {
+      const Problem problem = ConversionProblem(value.WithBatch(batch), settings_);
+      SWIZZLE_ASSIGN_OR_RETURN(const auto times, Time({&kernel, 1}, problem, none));
+      microseconds.push_back(times ? times->front() : EstimateMicroseconds(*kernel, problem, nullptr));
+    }
+  }
+  return conversions_.emplace(key, std::move(microseconds)).first->second;
+}
+
+}  // namespace swizzle

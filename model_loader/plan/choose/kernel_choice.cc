@@ -1,0 +1,153 @@
+#include "model_loader/plan/choose/kernel_choice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace swizzle {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNoise = 1.02;      // plans whose times differ by less count as equal
+constexpr double kWeightStep = 2.0;  // of a batch size at which a plan is slower than a dense one
+constexpr int kMostChoices = 8;
+
+using Times = std::vector<double>;  // microseconds per measured batch size
+using Weights = std::vector<double>;
+
+bool IsSparse(const Candidate& candidate) {
+  if (candidate.kernel == nullptr) return false;
+  const Format format = candidate.kernel->key.weights;
+  return format == Format::kCsr || format == Format::kPattern;
+}
+
+// What one batch size weighs in a candidate's cost, so that every size counts the same in total: the inverse of the
+// least time all layers could take at it.
+Weights EqualWeights(const std::vector<std::vector<Candidate>>& layers, size_t batches) {
+  Weights weights(batches);
+  for (size_t b = 0; b < batches; ++b) {
+    double total = 0.0;
+    for (const auto& candidates : layers) {
+      double least = kInfinity;
+      for (const Candidate& candidate : candidates) least = std::min(least, candidate.microseconds[b]);
+      total += least;
+    }
+    weights[b] = total > 0.0 ? 1.0 / total : 1.0;
+  }
+  return weights;
+}
+
+double WeightedCost(const Times& times, const Weights& weights) {
+  double cost = 0.0;
+  for (size_t b = 0; b < times.size(); ++b) cost += times[b] * weights[b];
+  return cost;
+}
+
+std::vector<int> PortValues(const std::vector<NetworkPort>& ports) {
+  std::vector<int> values;
+  for (const NetworkPort& port : ports) {
+    if (port.value != -1) values.push_back(port.value);
+  }
+  return values;
+}
+
+class Chooser {
+ public:
+  Chooser(const Network& network, const std::vector<std::vector<Candidate>>& candidates,
+          const ConversionTimes& conversion_times)
+      : network_(network), candidates_(candidates), conversion_times_(conversion_times) {}
+
+  StatusOr<std::vector<int>> Choose(const Weights& weights, bool dense_only) {
+    std::vector<LayerOptions> layers;
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      layers.push_back(OptionsOf(network_.layers[i]));
+      for (const Candidate& candidate : candidates_[i]) {
+        const bool out = dense_only && IsSparse(candidate);
+        const double cost = out ? kInfinity : WeightedCost(candidate.microseconds, weights);
+        layers.back().options.push_back({candidate.input, candidate.output, cost});
+      }
+    }
+    Status failure;
+    const auto conversion_cost = [&](int value, Layout from, Layout to) {
+      auto times = conversion_times_(network_.values[value], from, to);
+      if (!times.ok()) failure = times.status();
+      return times.ok() && !times->empty() ? WeightedCost(*times, weights) : kInfinity;
+    };
+    std::vector<int> chosen =
+        ChooseOptions(layers, PortValues(network_.inputs), PortValues(network_.outputs), conversion_cost);
+    SWIZZLE_RETURN_IF_ERROR(failure);
+    return chosen;
+  }
+
+  // Of all layers, and the conversions between them as ChooseOptions counts them.
+  StatusOr<Times> TimesOf(const std::vector<int>& chosen) {
+    Times total(candidates_.front().front().microseconds.size(), 0.0);
+    std::vector<Layout> layouts(network_.values.size(), Layout::kNchw);
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      const LayerOptions layer = OptionsOf(network_.layers[i]);
+      const Candidate& candidate = candidates_[i][chosen[i]];
+      for (size_t input = 0; input < layer.inputs.size(); ++input) {
+        const int value = layer.inputs[input];
+        const Layout to = layer.InputLayout(input, {candidate.input, candidate.output});
+        SWIZZLE_RETURN_IF_ERROR(AddConversion(value, layouts[value], to, total));
+      }
+      for (size_t b = 0; b < total.size(); ++b) total[b] += candidate.microseconds[b];
+      layouts[layer.output] = candidate.output;
+    }
+    for (int value : PortValues(network_.outputs)) {
+      SWIZZLE_RETURN_IF_ERROR(AddConversion(value, layouts[value], Layout::kNchw, total));
+    }
+    return total;
+  }
+
+ private:
+  static LayerOptions OptionsOf(const Layer& layer) {
+    return {layer.inputs, layer.epilogue.residual, layer.output, {}};
+  }
+
+  Status AddConversion(int value, Layout from, Layout to, Times& total) {
+    if (from == to) return absl::OkStatus();
+    SWIZZLE_ASSIGN_OR_RETURN(const Times times, conversion_times_(network_.values[value], from, to));
+    for (size_t b = 0; b < total.size(); ++b) total[b] += times.empty() ? kInfinity : times[b];
+    return absl::OkStatus();
+  }
+
+  const Network& network_;
+  const std::vector<std::vector<Candidate>>& candidates_;
+  const ConversionTimes& conversion_times_;
+};
+
+// Whether every layer has a dense kernel and makes do with it.
+bool IsDense(const std::vector<std::vector<Candidate>>& candidates, const std::vector<int>& chosen) {
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    if (IsSparse(candidates[i][chosen[i]])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+StatusOr<std::vector<int>> ChooseKernels(const Network& network, const std::vector<std::vector<Candidate>>& candidates,
+                                         const ConversionTimes& conversion_times) {
+  if (candidates.empty()) return std::vector<int>();
+  Chooser chooser(network, candidates, conversion_times);
+  Weights weights = EqualWeights(candidates, candidates.front().front().microseconds.size());
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<int> chosen, chooser.Choose(weights, /*dense_only=*/false));
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<int> dense, chooser.Choose(weights, /*dense_only=*/true));
+  if (!IsDense(candidates, dense)) return chosen;
+  SWIZZLE_ASSIGN_OR_RETURN(const Times limits, chooser.TimesOf(dense));
+  for (int i = 0; i < kMostChoices; ++i) {
+    SWIZZLE_ASSIGN_OR_RETURN(const Times times, chooser.TimesOf(chosen));
+    bool slower = false;
+    for (size_t b = 0; b < times.size(); ++b) {
+      if (times[b] <= limits[b] * kNoise) continue;
+      slower = true;
+      weights[b] *= kWeightStep;
+    }
+    if (!slower) return chosen;
+    SWIZZLE_ASSIGN_OR_RETURN(chosen, chooser.Choose(weights, /*dense_only=*/false));
+  }
+  return dense;
+}
+
+}  // namespace swizzle

@@ -1,0 +1,97 @@
+#include "model_loader/plan/choose/micro_batch.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "model_loader/plan/choose/median.h"
+#include "model_loader/plan/choose/trial_batch.h"
+
+namespace swizzle {
+namespace {
+
+constexpr int64_t kFewestRows = 8;  // of the batch that is measured, at least
+constexpr int64_t kMostRows = 64;
+constexpr int kLeastTurns = 2;
+constexpr int kMostTurns = 8;
+
+// How long a batch in `runs` runs of so many rows takes.
+StatusOr<absl::Duration> TimeRuns(const Plan& plan, TrialBatch& trial, int64_t rows, int64_t runs) {
+  absl::Duration spent;
+  for (int64_t run = 0; run < runs; ++run) {
+    trial.Fill(rows);
+    const absl::Time start = absl::Now();
+    SWIZZLE_RETURN_IF_ERROR(trial.sequences() == nullptr
+                                ? plan.RunPart(trial.state(), {run * rows, rows, runs * rows})
+                                : plan.Run(trial.state(), trial.SizeOf(rows), trial.sequences()));
+    spent += absl::Now() - start;
+  }
+  return spent;
+}
+
+// The rows of the batch that is measured: a power of two.
+int64_t MeasuredRows(const Plan& plan, int64_t length) {
+  const int64_t threads = plan.report().threads;
+  const int64_t wanted = std::clamp(threads, kFewestRows, kMostRows);
+  const int64_t most = length == 0 ? plan.max_batch() : std::min(plan.max_batch(), plan.max_tokens() / length);
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::min(most, wanted))));
+}
+
+// How long a batch of `rows` takes in runs of 1, 2, 4, ... rows; none if by its first row one batch would take too much
+// of the budget: nothing more is run then, since every start of a server would wait for it. Sizes are compared within
+// each turn: a machine that is slow for seconds and then fast for one size of a turn would else make that the least of
+// all.
+StatusOr<std::vector<absl::Duration>> MeasureSizes(const Plan& plan, int64_t rows, absl::Duration budget) {
+  SWIZZLE_ASSIGN_OR_RETURN(TrialBatch trial, TrialBatch::Make(plan));
+  SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration first, TimeRuns(plan, trial, 1, 1));
+  if (first * rows > budget / 4) return std::vector<absl::Duration>();
+  const size_t sizes = std::bit_width(static_cast<uint64_t>(rows));
+  double unit = std::numeric_limits<double>::infinity();
+  std::vector<std::vector<double>> ratios(sizes);
+  const absl::Time end = absl::Now() + budget;
+  for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || absl::Now() < end); ++turn) {
+    std::vector<double> times(sizes);
+    for (size_t i = 0; i < sizes; ++i) {
+      SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration time, TimeRuns(plan, trial, int64_t{1} << i, rows >> i));
+      times[i] = absl::ToDoubleMicroseconds(time);
+    }
+    const double median = std::max(Median(times), 1e-3);
+    unit = std::min(unit, median);
+    for (size_t i = 0; i < sizes; ++i) ratios[i].push_back(times[i] / median);
+  }
+  std::vector<absl::Duration> times;
+  for (std::vector<double>& each : ratios) times.push_back(absl::Microseconds(unit * Median(std::move(each))));
+  return times;
+}
+
+}  // namespace
+
+StatusOr<int64_t> ChooseMicroBatch(const Plan& plan, absl::Duration budget, TuningCache* cache, uint64_t plan_hash) {
+  const int64_t length = TrialLength(plan);
+  const int64_t all = length == 0 ? plan.max_batch() : plan.max_tokens();
+  const int64_t rows = MeasuredRows(plan, length);
+  if (plan.network().batch_size > 0 || rows < 2) return all;
+  const int sizes = std::bit_width(static_cast<uint64_t>(rows));
+  std::vector<absl::Duration> times;
+  for (int i = 0; cache != nullptr && i < sizes; ++i) {
+    const auto known = cache->FindRuns(plan_hash, rows, int64_t{1} << i);
+    if (!known) break;
+    times.push_back(absl::Microseconds(*known));
+  }
+  if (static_cast<int>(times.size()) < sizes) {
+    if (budget <= absl::ZeroDuration()) return all;
+    SWIZZLE_ASSIGN_OR_RETURN(times, MeasureSizes(plan, rows, budget));
+    if (times.empty()) return all;
+    for (int i = 0; cache != nullptr && i < sizes; ++i) {
+      cache->AddRuns(plan_hash, rows, int64_t{1} << i, absl::ToDoubleMicroseconds(times[i]));
+    }
+  }
+  const int64_t best = int64_t{1} << (std::ranges::min_element(times) - times.begin());
+  if (best == rows) return all;
+  return length == 0 ? best : best * length;
+}
+
+}  // namespace swizzle

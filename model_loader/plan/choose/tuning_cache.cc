@@ -1,0 +1,218 @@
+#include "model_loader/plan/choose/tuning_cache.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "model_loader/files/atomic_file.h"
+#include "model_loader/files/read_file.h"
+
+namespace swizzle {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kFileVersion = 1;
+constexpr int64_t kMaxFileBytes = int64_t{64} << 20;
+
+std::string HeadLine() { return Json({{"swizzle_tuning_cache", kFileVersion}}).dump(); }
+
+std::string ExtentText(const Extent& extent) {
+  return Concat(extent.batch, "x", extent.channels, "x", extent.height, "x", extent.width);
+}
+
+std::string WindowText(const Window& w) {
+  return Concat(w.kernel_h, "x", w.kernel_w, " stride ", w.stride_h, "x", w.stride_w, " dilation ", w.dilation_h, "x",
+                w.dilation_w, " pad ", w.pad_top, ",", w.pad_left, ",", w.pad_bottom, ",", w.pad_right,
+                w.count_include_pad ? " counted" : "");
+}
+
+// All of a problem that its time may depend on.
+std::string ProblemText(const Problem& problem) {
+  const bool is_function = problem.op == Op::kFunction;
+  const std::optional<Function>& fused = problem.epilogue.function;
+  return Concat(OpName(problem.op), " ", is_function ? Concat(FunctionKindName(problem.function.kind), " ") : "",
+                ExtentText(problem.input), " -> ", ExtentText(problem.output), " window ", WindowText(problem.window),
+                problem.epilogue.Clamps() ? " clamped" : "", problem.epilogue.residual ? " residual" : "",
+                fused ? Concat(" ", FunctionKindName(fused->kind)) : "", problem.attention.packed ? " packed" : "",
+                IsAttention(problem.op) ? Concat(" heads ", problem.attention.heads) : "", " threads ", problem.threads,
+                problem.blocking == 0 ? "" : Concat(" blocking ", problem.blocking));
+}
+
+std::string HexText(uint64_t number) {
+  std::ostringstream hex;
+  hex << std::hex << number;
+  return hex.str();
+}
+
+// Splits a line of the file into a key and a time. False where it is not a record.
+bool ParseRecord(const std::string& line, std::string& key, double& microseconds) {
+  Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!record.is_object()) return false;
+  const auto time = record.find("microseconds");
+  if (time == record.end() || !time->is_number()) return false;
+  microseconds = time->get<double>();
+  if (!std::isfinite(microseconds) || microseconds < 0) return false;
+  record.erase(time);
+  key = record.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return true;
+}
+
+std::string RecordLine(const std::string& key, double microseconds) {
+  Json record = Json::parse(key);
+  record["microseconds"] = microseconds;
+  return record.dump() + "\n";
+}
+
+}  // namespace
+
+uint64_t PatternHash(const Weight& weight) {
+  const Format format = weight.format();
+  const int64_t shape[] = {weight.rows(), weight.cols(), format == Format::kDense ? 0 : 1};
+  uint64_t hash = XXH3_64bits(shape, sizeof(shape));
+  const auto add = [&](const auto& values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    hash = XXH3_64bits_withSeed(bytes.data(), bytes.size(), hash);
+  };
+  if (const auto* csr = std::get_if<CsrMatrix>(&weight.matrix)) {
+    add(csr->row_offsets);
+    add(csr->col_indices);
+  } else if (const auto* pattern = std::get_if<AttentionPattern>(&weight.matrix)) {
+    add(pattern->row_offsets);
+    add(pattern->col_indices);
+  }
+  return hash;
+}
+
+uint64_t ExtendPlanHash(uint64_t hash, const Kernel& kernel, const Problem& problem, const Weight* weight) {
+  const std::string step =
+      Concat(kernel.name, " ", ProblemText(problem), " ", HexText(weight == nullptr ? 0 : PatternHash(*weight)));
+  return XXH3_64bits_withSeed(step.data(), step.size(), hash);
+}
+
+uint64_t ExtendPlanHash(uint64_t hash, int64_t number) { return XXH3_64bits_withSeed(&number, sizeof(number), hash); }
+
+TuningCache::TuningCache(std::filesystem::path file, const Backend& backend)
+    : file_(std::move(file)), device_(backend.device_name()), features_(backend.features_text()) {
+  if (file_.empty()) return;
+  Records records;
+  status_ = Read(file_, records);
+  if (!status_.ok()) return;
+  absl::MutexLock lock(&mutex_);
+  records_ = std::move(records);
+}
+
+Status TuningCache::Read(const std::filesystem::path& file, Records& records) {
+  const auto bytes = ReadFile(file, kMaxFileBytes);
+  if (bytes.status().code() == StatusCode::kNotFound) return absl::OkStatus();
+  SWIZZLE_RETURN_IF_ERROR(bytes);
+  std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size()));
+  std::string line;
+  if (!std::getline(lines, line) || line != HeadLine()) {
+    return InvalidArgument(file.string(), ": it is no tuning cache of this version; name another file, or delete it");
+  }
+  for (int number = 2; std::getline(lines, line); ++number) {
+    std::string key;
+    double microseconds;
+    if (!ParseRecord(line, key, microseconds)) {
+      return InvalidArgument(file.string(), ": line ", number, " is no record; delete the file");
+    }
+    records[key] = microseconds;
+    if (records.size() > kMaxRecords) {
+      return MakeError(StatusCode::kResourceExhausted, file.string(), ": it holds more than ", kMaxRecords,
+                       " records; delete it");
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string TuningCache::KeyOf(const Kernel& kernel, const Problem& problem, uint64_t pattern) const {
+  const Json key = {{"device", device_},
+                    {"features", features_},
+                    {"kernel", std::string(kernel.name)},
+                    {"kernel_table", kKernelTableVersion},
+                    {"pattern", HexText(pattern)},
+                    {"problem", ProblemText(problem)}};
+  return key.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string TuningCache::KeyOfRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch) const {
+  const Json key = {{"device", device_},          {"features", features_},      {"kernel_table", kKernelTableVersion},
+                    {"micro_batch", micro_batch}, {"plan", HexText(plan_hash)}, {"rows", rows}};
+  return key.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string TuningCache::KeyOfStep(uint64_t plan_hash, int step, Steps steps) const {
+  constexpr const char* kNames[] = {"all", "one", "chosen"};
+  const Json key = {
+      {"device", device_},          {"features", features_}, {"kernel_table", kKernelTableVersion},
+      {"plan", HexText(plan_hash)}, {"step", step},          {"threads", kNames[static_cast<int>(steps)]}};
+  return key.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<double> TuningCache::FindKey(const std::string& key) const {
+  absl::MutexLock lock(&mutex_);
+  const auto record = records_.find(key);
+  if (record == records_.end()) return std::nullopt;
+  return record->second;
+}
+
+void TuningCache::AddKey(std::string key, double microseconds) {
+  absl::MutexLock lock(&mutex_);
+  records_[key] = microseconds;
+  added_[std::move(key)] = microseconds;
+}
+
+std::optional<double> TuningCache::Find(const Kernel& kernel, const Problem& problem, uint64_t pattern) const {
+  return FindKey(KeyOf(kernel, problem, pattern));
+}
+
+void TuningCache::Add(const Kernel& kernel, const Problem& problem, uint64_t pattern, double microseconds) {
+  AddKey(KeyOf(kernel, problem, pattern), microseconds);
+}
+
+std::optional<double> TuningCache::FindRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch) const {
+  return FindKey(KeyOfRuns(plan_hash, rows, micro_batch));
+}
+
+void TuningCache::AddRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch, double microseconds) {
+  AddKey(KeyOfRuns(plan_hash, rows, micro_batch), microseconds);
+}
+
+std::optional<double> TuningCache::FindStep(uint64_t plan_hash, int step, Steps steps) const {
+  return FindKey(KeyOfStep(plan_hash, step, steps));
+}
+
+void TuningCache::AddStep(uint64_t plan_hash, int step, Steps steps, double microseconds) {
+  AddKey(KeyOfStep(plan_hash, step, steps), microseconds);
+}
+
+Status TuningCache::Save() {
+  absl::MutexLock lock(&mutex_);
+  if (file_.empty() || added_.empty() || !status_.ok()) return absl::OkStatus();
+  Records records;
+  SWIZZLE_RETURN_IF_ERROR(Read(file_, records));
+  size_t dropped = 0;
+  for (const auto& [key, microseconds] : added_) {
+    if (records.size() < kMaxRecords || records.contains(key)) {
+      records[key] = microseconds;
+    } else {
+      ++dropped;
+    }
+  }
+  std::string text = HeadLine() + "\n";
+  for (const auto& [key, microseconds] : records) text += RecordLine(key, microseconds);
+  SWIZZLE_RETURN_IF_ERROR(WriteFileAtomically(file_, std::as_bytes(std::span(text))));
+  added_.clear();
+  if (dropped == 0) return absl::OkStatus();
+  return MakeError(StatusCode::kResourceExhausted, file_.string(), ": it holds ", kMaxRecords, " records, the most; ",
+                   dropped, " new ones were dropped; delete it to start anew");
+}
+
+}  // namespace swizzle

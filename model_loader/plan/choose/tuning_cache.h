@@ -1,0 +1,92 @@
+// Times of kernels that were measured before, in a file, so that a model is planned again without measuring.
+//
+// The file begins with {"swizzle_tuning_cache":1} and holds one JSON object a line after it, e.g. (in one line)
+//
+//   {"device":"Intel(R) Xeon(R) Processor @ 2.50GHz","features":"avx512 avx2","kernel":"conv_csr_f32_avx512",
+//    "kernel_table":1,"microseconds":12.5,"pattern":"5f1d0e6ac1b2a093","problem":"conv 1x512x14x14 -> ... threads 2"}
+//
+// or, in place of kernel, pattern and problem, "plan", a hash of its kernels, problems and patterns: with "rows" and
+// "micro_batch" of a batch in parts or runs (micro_batch.h), with "step" and "threads" of one of its steps in a small
+// batch (serial_steps.h). A record holds where everything but the time is equal. The
+// pattern is a hash of the places of a weight's nonzeros: two layers of one shape and sparsity may still take different
+// times. Machines may share a file: records of others are kept. Files are replaced whole, so that a reader never sees
+// half of one.
+#ifndef SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_TUNING_CACHE_H_
+#define SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_TUNING_CACHE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "kernels/backend/backend.h"
+
+namespace swizzle {
+
+// A hash of the places of a weight's nonzeros. A dense weight has a nonzero everywhere: dense kernels do not look.
+// Stable across machines and builds.
+uint64_t PatternHash(const Weight& weight);
+
+// A hash of what a plan runs, begun with 0 and extended by each step. weight: null for kernels without any. Stable
+// likewise.
+uint64_t ExtendPlanHash(uint64_t hash, const Kernel& kernel, const Problem& problem, const Weight* weight);
+// Likewise by what else a plan's times depend on: the size of a batch, say.
+uint64_t ExtendPlanHash(uint64_t hash, int64_t number);
+
+// Thread-safe.
+class TuningCache {
+ public:
+  // Records that a file may hold; what comes later is dropped.
+  static constexpr size_t kMaxRecords = 50'000;
+
+  // Reads `file`; one that is not there yet is empty. A file that is of no use (see status) leaves the cache empty and
+  // is never written. Without a name, times are kept in memory alone. `backend` is whose kernels are timed; it is not
+  // kept.
+  TuningCache(std::filesystem::path file, const Backend& backend);
+
+  // Why the file is not used: it cannot be read, is no tuning cache, or is too large. OK if it is used.
+  const Status& status() const { return status_; }
+
+  // Microseconds of one run. pattern: 0 for kernels without weights.
+  std::optional<double> Find(const Kernel& kernel, const Problem& problem, uint64_t pattern) const;
+  void Add(const Kernel& kernel, const Problem& problem, uint64_t pattern, double microseconds);
+
+  // Likewise of a batch of `rows` in parts or runs of a plan, each of `micro_batch` rows (micro_batch.h).
+  std::optional<double> FindRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch) const;
+  void AddRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch, double microseconds);
+
+  // Likewise of a step of a plan in a small batch.
+  enum class Steps { kParallel, kSerial, kChosen };  // on all threads, on one, each on what was chosen for it
+  static constexpr int kAllSteps = -1;
+  std::optional<double> FindStep(uint64_t plan_hash, int step, Steps steps) const;
+  void AddStep(uint64_t plan_hash, int step, Steps steps, double microseconds);
+
+  // Writes what was added, if anything was, beside what others have written since. RESOURCE_EXHAUSTED if records had to
+  // be dropped; an error of the file system leaves the old file.
+  Status Save();
+
+ private:
+  using Records = std::map<std::string, double>;  // microseconds by the rest of the record, as JSON
+
+  static Status Read(const std::filesystem::path& file, Records& records);
+  std::string KeyOf(const Kernel& kernel, const Problem& problem, uint64_t pattern) const;
+  std::string KeyOfRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch) const;
+  std::string KeyOfStep(uint64_t plan_hash, int step, Steps steps) const;
+  std::optional<double> FindKey(const std::string& key) const;
+  void AddKey(std::string key, double microseconds);
+
+  const std::filesystem::path file_;
+  const std::string device_;
+  const std::string features_;
+  Status status_;
+  mutable absl::Mutex mutex_;
+  Records records_ ABSL_GUARDED_BY(mutex_);
+  Records added_ ABSL_GUARDED_BY(mutex_);  // since the last Save
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_TUNING_CACHE_H_

@@ -1,0 +1,28 @@
+// The last, small layers of a plan, which may wait until all parts of a batch are there.
+//
+// A network that classifies ends in a product of a few thousand channels a row with 4 to 8 MB of weights, which take as
+// long to read for one row as for eight. Parts of a batch (micro_batch.h) would read them again each time.
+#ifndef SWIZZLE_MODEL_LOADER_PLAN_RUN_TAIL_H_
+#define SWIZZLE_MODEL_LOADER_PLAN_RUN_TAIL_H_
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "model_loader/plan/run/step.h"
+
+namespace swizzle {
+
+struct Tail {
+  int first_step = 0;
+  int slot = 0;          // all that the tail reads of what steps before it wrote; rows one after the other
+  size_t row_bytes = 0;  // of it
+};
+
+// As many steps at the end as read a single value, in kNchw, where this and all that they write take at most 16 KiB a
+// row; none if there are no such, or if they are all. REQUIRES: no sequences.
+std::optional<Tail> FindTail(std::span<const Step> steps, std::span<const Slot> slots);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_PLAN_RUN_TAIL_H_

@@ -1,0 +1,93 @@
+#include "model_loader/plan/run/token_packing.h"
+
+#include <cstring>
+
+namespace swizzle {
+namespace {
+
+bool IsMasked(const std::optional<TensorView>& mask, int64_t i) { return mask && WholeAt(*mask, i) == 0; }
+
+// Calls visit(position, masked) for the tokens of one sequence that are computed; its mask starts at element `first`.
+template <typename Visit>
+void ForEachComputed(const PackingRules& rules, int64_t length, const std::optional<TensorView>& mask, int64_t first,
+                     const Visit& visit) {
+  bool any = false;
+  for (int64_t position = 0; position < length; ++position) {
+    const bool masked = IsMasked(mask, first + position);
+    const bool last = position + 1 == length;
+    const bool kept =
+        !masked || !rules.skips_masked || (rules.keeps_first && position == 0) || (last && (rules.keeps_last || !any));
+    if (kept) visit(position, masked);
+    any = any || kept;
+  }
+}
+
+}  // namespace
+
+PackingRules PackingRulesOf(const Network& network, bool compute_masked) {
+  const SequenceInputs& sequences = *network.sequences;
+  PackingRules rules;
+  rules.masked_bias = sequences.masked_bias;
+  rules.skips_masked = sequences.skips_masked && !compute_masked;
+  for (const Layer& layer : network.layers) {
+    if (layer.kind != LayerKind::kSelectToken) continue;
+    rules.keeps_first = rules.keeps_first || layer.token == 0;
+    rules.keeps_last = rules.keeps_last || layer.token == -1;
+    // A token in between is found by counting, so that all have to be there.
+    if (layer.token != 0 && layer.token != -1) rules.skips_masked = false;
+  }
+  return rules;
+}
+
+int64_t WholeAt(const TensorView& tensor, int64_t i) {
+  if (tensor.dtype == DType::kInt32) {
+    int32_t whole;
+    std::memcpy(&whole, tensor.bytes.data() + i * static_cast<int64_t>(sizeof(whole)), sizeof(whole));
+    return whole;
+  }
+  int64_t whole;
+  std::memcpy(&whole, tensor.bytes.data() + i * static_cast<int64_t>(sizeof(whole)), sizeof(whole));
+  return whole;
+}
+
+int64_t CountTokens(const PackingRules& rules, int64_t rows, int64_t length, const std::optional<TensorView>& mask) {
+  if (!mask || !rules.skips_masked) return rows * length;
+  int64_t tokens = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    ForEachComputed(rules, length, mask, row * length, [&](int64_t, bool) { ++tokens; });
+  }
+  return tokens;
+}
+
+void TokenPacking::Clear() {
+  begins_.assign(1, 0);
+  positions_.clear();
+  sources_.clear();
+  key_bias_.clear();
+  computes_masked_ = false;
+}
+
+void TokenPacking::Add(int64_t rows, int64_t length, const std::optional<TensorView>& mask) {
+  for (int64_t row = 0; row < rows; ++row) {
+    ForEachComputed(rules_, length, mask, row * length, [&](int64_t position, bool masked) {
+      positions_.push_back(static_cast<int32_t>(position));
+      sources_.push_back(row * length + position);
+      key_bias_.push_back(masked ? rules_.masked_bias : 0.0f);
+      computes_masked_ = computes_masked_ || masked;
+    });
+    begins_.push_back(static_cast<int32_t>(positions_.size()));
+  }
+}
+
+void TokenPacking::Spread(int64_t begin, int64_t end, const std::byte* from, size_t line_bytes, std::byte* to) const {
+  for (int64_t token = begin; token < end; ++token) {
+    std::memcpy(to + static_cast<size_t>(sources_[token]) * line_bytes, from + static_cast<size_t>(token) * line_bytes,
+                line_bytes);
+  }
+}
+
+Sequences TokenPacking::sequences() const {
+  return {begins_, positions_, computes_masked_ ? std::span<const float>(key_bias_) : std::span<const float>()};
+}
+
+}  // namespace swizzle

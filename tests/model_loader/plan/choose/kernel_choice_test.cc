@@ -1,0 +1,98 @@
+#include "model_loader/plan/choose/kernel_choice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+namespace swizzle {
+namespace {
+
+using ::testing::ElementsAre;
+
+Kernel WithWeights(Format format) {
+  Kernel kernel = {};
+  kernel.key.weights = format;
+  return kernel;
+}
+const Kernel kDense = WithWeights(Format::kDense);
+const Kernel kSparse = WithWeights(Format::kCsr);
+
+Candidate In(Layout layout, const Kernel& kernel, std::vector<double> microseconds) {
+  return {.kernel = &kernel, .input = layout, .output = layout, .microseconds = std::move(microseconds)};
+}
+Candidate Dense(std::vector<double> microseconds) { return In(Layout::kNchw, kDense, std::move(microseconds)); }
+Candidate Sparse(std::vector<double> microseconds) { return In(Layout::kNchw, kSparse, std::move(microseconds)); }
+
+// A chain of layers.
+Network ChainOf(size_t layers) {
+  Network network;
+  network.values.resize(layers + 1);
+  for (size_t i = 0; i < layers; ++i) {
+    Layer layer;
+    layer.inputs = {static_cast<int>(i)};
+    layer.output = static_cast<int>(i) + 1;
+    network.layers.push_back(layer);
+  }
+  network.inputs.push_back({.name = "x", .dims = {}, .value = 0});
+  network.outputs.push_back({.name = "y", .dims = {}, .value = static_cast<int>(layers)});
+  return network;
+}
+
+ConversionTimes Each(std::vector<double> times) {
+  return [times](const NetworkValue&, Layout, Layout) -> StatusOr<std::vector<double>> { return times; };
+}
+
+std::vector<int> Choose(const std::vector<std::vector<Candidate>>& candidates, const ConversionTimes& conversions) {
+  const auto chosen = ChooseKernels(ChainOf(candidates.size()), candidates, conversions);
+  EXPECT_TRUE(chosen.ok()) << chosen.status();
+  return chosen.ok() ? *chosen : std::vector<int>();
+}
+
+TEST(KernelChoiceTest, BatchSizesWeighTheSame) {
+  // Twice the time at the first size against three quarters at the second, though that is more microseconds.
+  EXPECT_THAT(Choose({{Dense({10, 80}), Dense({20, 60})}}, Each({0, 0})), ElementsAre(0));
+  EXPECT_THAT(Choose({{Dense({10, 80}), Dense({11, 60})}}, Each({0, 0})), ElementsAre(1));
+}
+
+TEST(KernelChoiceTest, NoBatchSizeIsSlowerThanDenseKernelsAlone) {
+  EXPECT_THAT(Choose({{Dense({10, 80}), Sparse({5, 88})}}, Each({0, 0})), ElementsAre(0));
+  EXPECT_THAT(Choose({{Dense({10, 80}), Sparse({12, 40})}}, Each({0, 0})), ElementsAre(0));
+  EXPECT_THAT(Choose({{Dense({10, 80}), Sparse({5, 81})}}, Each({0, 0})), ElementsAre(1)) << "less than times vary";
+}
+
+TEST(KernelChoiceTest, LayersThatWinMakeUpForThoseThatLose) {
+  // One layer's gain pays for the other's loss.
+  EXPECT_THAT(Choose({{Dense({10, 80}), Sparse({5, 88})}, {Dense({10, 80}), Sparse({9, 70})}}, Each({0, 0})),
+              ElementsAre(1, 1));
+  // But not for that of two: the one that gains more for what it loses stays.
+  EXPECT_THAT(
+      Choose(
+          {{Dense({10, 80}), Sparse({5, 88})}, {Dense({10, 80}), Sparse({9, 71})}, {Dense({10, 80}), Sparse({6, 92})}},
+          Each({0, 0})),
+      ElementsAre(1, 1, 0));
+}
+
+TEST(KernelChoiceTest, ConversionsCountAsLayersDo) {
+  // Sparse saves 6 in its layout at the second size, and converting there and back takes 8.
+  const std::vector<std::vector<Candidate>> candidates = {{Dense({10, 80}), In(Layout::kRows, kSparse, {2, 74})}};
+  EXPECT_THAT(Choose(candidates, Each({1, 4})), ElementsAre(0));
+  EXPECT_THAT(Choose(candidates, Each({1, 3})), ElementsAre(1));
+}
+
+TEST(KernelChoiceTest, ALayerWithoutDenseKernelsTakesWhatThereIs) {
+  EXPECT_THAT(Choose({{Sparse({5, 88}), Sparse({4, 80})}, {Dense({10, 80}), Sparse({5, 88})}}, Each({0, 0})),
+              ElementsAre(1, 1));
+}
+
+TEST(KernelChoiceTest, ErrorsOfConversionsAreReturned) {
+  const ConversionTimes fails = [](const NetworkValue&, Layout, Layout) -> StatusOr<std::vector<double>> {
+    return absl::InternalError("no");
+  };
+  const auto chosen = ChooseKernels(ChainOf(1), {{Dense({1}), In(Layout::kRows, kSparse, {1})}}, fails);
+  EXPECT_EQ(chosen.status().code(), absl::StatusCode::kInternal);
+}
+
+}  // namespace
+}  // namespace swizzle

@@ -1,0 +1,80 @@
+#include "model_loader/plan/choose/serial_steps.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "tests/support/status_matchers.h"
+
+namespace swizzle {
+namespace {
+
+using ::swizzle::testing::IsError;
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+constexpr absl::Duration kBudget = absl::Seconds(1);
+
+// Three steps of which the second is faster on one thread, the third by too little. Each run counts.
+class ThreeSteps {
+ public:
+  StatusOr<std::vector<bool>> Choose(absl::Duration budget = kBudget, TuningCache* cache = nullptr, uint64_t hash = 1) {
+    return ChooseSerialSteps(3, budget, cache, hash, [this](const std::vector<bool>& serial) { return Time(serial); });
+  }
+
+  absl::Duration mixing;  // what the first step takes more where it runs on all threads and the second on one
+  int runs = 0;
+
+ private:
+  StatusOr<std::vector<absl::Duration>> Time(const std::vector<bool>& serial) {
+    ++runs;
+    const absl::Duration lost = !serial[0] && serial[1] ? mixing : absl::ZeroDuration();
+    return std::vector<absl::Duration>{absl::Microseconds(serial[0] ? 400 : 100) + lost,
+                                       absl::Microseconds(serial[1] ? 20 : 60),
+                                       absl::Microseconds(serial[2] ? 49 : 50)};
+  }
+};
+
+TEST(SerialStepsTest, AreThoseThatOneThreadIsFasterWith) {
+  EXPECT_THAT(*ThreeSteps().Choose(), ElementsAre(false, true, false));
+}
+
+TEST(SerialStepsTest, NoneAreWhereTheWholePlanDoesNotWin) {
+  ThreeSteps steps;
+  steps.mixing = absl::Microseconds(40);
+  EXPECT_THAT(*steps.Choose(), Each(false));
+}
+
+TEST(SerialStepsTest, NothingIsTimedWithoutABudget) {
+  ThreeSteps steps;
+  EXPECT_THAT(*steps.Choose(absl::ZeroDuration()), Each(false));
+  EXPECT_EQ(steps.runs, 0);
+  EXPECT_THAT(*steps.Choose(absl::Microseconds(10)), Each(false)) << "one run takes 469 us";
+  EXPECT_EQ(steps.runs, 2);
+}
+
+TEST(SerialStepsTest, AreNotMeasuredAgain) {
+  const std::unique_ptr<Backend> cpu = NewCpuBackend();
+  TuningCache cache("", *cpu);
+  EXPECT_THAT(*ThreeSteps().Choose(kBudget, &cache), ElementsAre(false, true, false));
+  ThreeSteps again, mixed;
+  EXPECT_THAT(*again.Choose(absl::ZeroDuration(), &cache), ElementsAre(false, true, false));
+  EXPECT_THAT(*again.Choose(absl::ZeroDuration(), &cache, 2), Each(false)) << "another plan";
+  mixed.mixing = absl::Microseconds(40);
+  EXPECT_THAT(*mixed.Choose(kBudget, &cache, 3), Each(false));
+  EXPECT_THAT(*again.Choose(absl::ZeroDuration(), &cache, 3), Each(false)) << "what lost is remembered, too";
+  EXPECT_EQ(again.runs, 0);
+}
+
+TEST(SerialStepsTest, AFailedRunIsReported) {
+  const auto fail = [](const std::vector<bool>&) -> StatusOr<std::vector<absl::Duration>> {
+    return MakeError(StatusCode::kInternal, "lost");
+  };
+  EXPECT_THAT(ChooseSerialSteps(3, kBudget, nullptr, 1, fail).status(), IsError(StatusCode::kInternal, "lost"));
+}
+
+}  // namespace
+}  // namespace swizzle

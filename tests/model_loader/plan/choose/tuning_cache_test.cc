@@ -1,0 +1,280 @@
+#include "model_loader/plan/choose/tuning_cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "model_loader/plan/planner.h"
+#include "tests/support/random_network.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temporary_folder.h"
+
+namespace swizzle {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::IsError;
+using testing::MakeRandomNetwork;
+
+// A backend that says it is another machine.
+class OtherMachine final : public Backend {
+ public:
+  explicit OtherMachine(Backend& backend) : backend_(backend) {}
+  std::string_view name() const override { return backend_.name(); }
+  std::string device_name() const override { return "another processor"; }
+  uint32_t features() const override { return backend_.features(); }
+  std::string features_text() const override { return backend_.features_text(); }
+  std::span<const Kernel> kernels() const override { return backend_.kernels(); }
+  StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return backend_.Allocate(bytes); }
+  bool shares_host_memory() const override { return true; }
+  StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) override { return Allocate(bytes); }
+  StatusOr<std::unique_ptr<PackedWeight>> Prepare(const Kernel& kernel, const Weight& weight,
+                                                  const Problem& problem) override {
+    return backend_.Prepare(kernel, weight, problem);
+  }
+  Status health() const override { return absl::OkStatus(); }
+  std::optional<DeviceMemory> memory() const override { return std::nullopt; }
+  StatusOr<std::unique_ptr<Stream>> NewStream(int threads) override { return backend_.NewStream(threads); }
+
+ private:
+  Backend& backend_;
+};
+
+class TuningCacheTest : public ::testing::Test {
+ protected:
+  TuningCache Open() const { return TuningCache(file_, *backend_); }
+
+  void Write(const std::string& text) const { std::ofstream(file_) << text; }
+  std::string Text() const {
+    std::ostringstream text;
+    text << std::ifstream(file_).rdbuf();
+    return text.str();
+  }
+
+  const TemporaryFolder folder_;
+  const std::filesystem::path file_ = folder_ / "times";
+  const std::unique_ptr<Backend> backend_ = NewCpuBackend();
+  const Kernel& kernel_ = backend_->kernels().front();
+  const Problem problem_{Op::kConv, {1, 8, 4, 4}, {1, 16, 4, 4}, {}, {}, 2};
+};
+
+TEST_F(TuningCacheTest, RemembersAcrossProcesses) {
+  {
+    TuningCache cache = Open();
+    EXPECT_TRUE(cache.status().ok());
+    EXPECT_EQ(cache.Find(kernel_, problem_, 7), std::nullopt);
+    cache.Add(kernel_, problem_, 7, 12.5);
+    EXPECT_EQ(cache.Find(kernel_, problem_, 7), 12.5);
+    ASSERT_TRUE(cache.Save().ok());
+  }
+  EXPECT_EQ(Open().Find(kernel_, problem_, 7), 12.5);
+}
+
+TEST_F(TuningCacheTest, KeepsApartWhateverATimeDependsOn) {
+  TuningCache cache = Open();
+  cache.Add(kernel_, problem_, 7, 12.5);
+  const auto unknown = [&](auto change) {
+    Problem problem = problem_;
+    change(problem);
+    return !cache.Find(kernel_, problem, 7).has_value();
+  };
+  EXPECT_TRUE(unknown([](Problem& p) { p.input.batch = 8; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.output.channels = 17; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.window.stride_w = 2; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.window.pad_left = 1; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.window.dilation_h = 2; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.window.count_include_pad = true; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.epilogue.low = 0; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.epilogue.residual = true; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.threads = 1; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.blocking = 1; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.op = Op::kFunction; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.epilogue.function = Function{FunctionKind::kGelu, 0, 0}; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.attention.packed = true; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.op = Op::kDepthwiseConv; }));
+  Problem sigmoid = problem_, silu = problem_;
+  sigmoid.op = silu.op = Op::kFunction;
+  silu.function.kind = FunctionKind::kSilu;
+  cache.Add(kernel_, sigmoid, 7, 1.0);
+  EXPECT_EQ(cache.Find(kernel_, silu, 7), std::nullopt);
+  EXPECT_EQ(cache.Find(kernel_, problem_, 8), std::nullopt);
+  EXPECT_EQ(cache.Find(backend_->kernels().back(), problem_, 7), std::nullopt);
+}
+
+TEST_F(TuningCacheTest, KeepsApartStepsAndTheirThreads) {
+  using Steps = TuningCache::Steps;
+  TuningCache cache = Open();
+  cache.AddStep(5, 1, Steps::kSerial, 12.5);
+  EXPECT_EQ(cache.FindStep(5, 1, Steps::kSerial), 12.5);
+  EXPECT_EQ(cache.FindStep(6, 1, Steps::kSerial), std::nullopt);
+  EXPECT_EQ(cache.FindStep(5, 2, Steps::kSerial), std::nullopt);
+  EXPECT_EQ(cache.FindStep(5, 1, Steps::kParallel), std::nullopt);
+  EXPECT_EQ(cache.FindStep(5, 1, Steps::kChosen), std::nullopt);
+  ASSERT_TRUE(cache.Save().ok());
+  EXPECT_EQ(Open().FindStep(5, 1, Steps::kSerial), 12.5);
+}
+
+TEST_F(TuningCacheTest, RecordsOfOtherMachinesAreKeptAndNotUsed) {
+  OtherMachine other(*backend_);
+  TuningCache of_other(file_, other);
+  of_other.Add(kernel_, problem_, 7, 1.0);
+  ASSERT_TRUE(of_other.Save().ok());
+  TuningCache cache = Open();
+  EXPECT_EQ(cache.Find(kernel_, problem_, 7), std::nullopt);
+  cache.Add(kernel_, problem_, 7, 2.0);
+  ASSERT_TRUE(cache.Save().ok());
+  EXPECT_EQ(TuningCache(file_, other).Find(kernel_, problem_, 7), 1.0);
+  EXPECT_EQ(Open().Find(kernel_, problem_, 7), 2.0);
+}
+
+TEST_F(TuningCacheTest, TimesOfOlderKernelsDoNotCount) {
+  TuningCache cache = Open();
+  cache.Add(kernel_, problem_, 7, 2.0);
+  ASSERT_TRUE(cache.Save().ok());
+  std::string text = Text();
+  const std::string version = Concat("\"kernel_table\":", kKernelTableVersion);
+  ASSERT_THAT(text, HasSubstr(version));
+  Write(text.replace(text.find(version), version.size(), "\"kernel_table\":0"));
+  EXPECT_EQ(Open().Find(kernel_, problem_, 7), std::nullopt);
+}
+
+TEST_F(TuningCacheTest, SavesBesideWhatOthersSavedMeanwhile) {
+  TuningCache first = Open(), second = Open();
+  first.Add(kernel_, problem_, 1, 1.0);
+  second.Add(kernel_, problem_, 2, 2.0);
+  ASSERT_TRUE(first.Save().ok());
+  ASSERT_TRUE(second.Save().ok());
+  EXPECT_EQ(Open().Find(kernel_, problem_, 1), 1.0);
+  EXPECT_EQ(Open().Find(kernel_, problem_, 2), 2.0);
+}
+
+// As several equal GPUs of one server do.
+TEST_F(TuningCacheTest, WithoutAFilePlansOfEqualDevicesShareTimes) {
+  TuningCache cache({}, *backend_);
+  const PlanOptions options{.threads = 1, .tuning_budget = absl::Milliseconds(1), .tuning_cache = &cache};
+  const auto equal = NewCpuBackend();
+  const auto first = MakePlan(MakeRandomNetwork({}), *backend_, options);
+  const auto second = MakePlan(MakeRandomNetwork({}), *equal, options);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_GT((*first)->report().timed_now, 0);
+  EXPECT_EQ((*second)->report().timed_now, 0);
+  EXPECT_TRUE(cache.Save().ok());
+}
+
+TEST_F(TuningCacheTest, NothingNewIsNotWritten) {
+  EXPECT_TRUE(Open().Save().ok());
+  EXPECT_FALSE(std::filesystem::exists(file_));
+}
+
+struct Useless {
+  const char* name;
+  std::string text;
+  const char* message;
+};
+void PrintTo(const Useless& useless, std::ostream* out) { *out << useless.name; }
+
+class UselessFileTest : public TuningCacheTest, public ::testing::WithParamInterface<Useless> {};
+
+TEST_P(UselessFileTest, IsNeitherUsedNorOverwritten) {
+  Write(GetParam().text);
+  TuningCache cache = Open();
+  EXPECT_THAT(cache.status(), IsError(StatusCode::kInvalidArgument, GetParam().message));
+  EXPECT_THAT(std::string(cache.status().message()), HasSubstr(file_.string()));
+  cache.Add(kernel_, problem_, 7, 2.0);
+  EXPECT_EQ(cache.Find(kernel_, problem_, 7), 2.0);
+  EXPECT_TRUE(cache.Save().ok());
+  EXPECT_EQ(Text(), GetParam().text);
+}
+
+const std::string kHead = "{\"swizzle_tuning_cache\":1}\n";
+const Useless kUseless[] = {
+    {"Foreign", "#!/bin/sh\n", "no tuning cache"},
+    {"Empty", "", "no tuning cache"},
+    {"NewerVersion", "{\"swizzle_tuning_cache\":2}\n", "no tuning cache of this version"},
+    {"Cut", kHead + "{\"device\":\"a\",\"microsec", "line 2 is no record"},
+    {"NoObject", kHead + "[1]\n", "line 2 is no record"},
+    {"NoTime", kHead + "{\"device\":\"a\"}\n", "line 2 is no record"},
+    {"TimeOfText", kHead + "{\"microseconds\":\"1\"}\n", "line 2 is no record"},
+    {"NegativeTime", kHead + "{\"microseconds\":1}\n{\"microseconds\":-1}\n", "line 3 is no record"},
+    {"EndlessTime", kHead + "{\"microseconds\":1e999}\n", "line 2 is no record"},
+};
+INSTANTIATE_TEST_SUITE_P(Files, UselessFileTest, ::testing::ValuesIn(kUseless),
+                         [](const auto& useless) { return std::string(useless.param.name); });
+
+TEST_F(TuningCacheTest, ADirectoryIsAnError) { EXPECT_FALSE(TuningCache(folder_.path(), *backend_).status().ok()); }
+
+TEST_F(TuningCacheTest, AFullFileTakesNoMore) {
+  std::string text = kHead;
+  for (size_t i = 0; i < TuningCache::kMaxRecords; ++i) text += Concat("{\"device\":", i, ",\"microseconds\":1}\n");
+  Write(text);
+  TuningCache cache = Open();
+  ASSERT_TRUE(cache.status().ok()) << cache.status();
+  cache.Add(kernel_, problem_, 7, 2.0);
+  EXPECT_THAT(cache.Save(), IsError(StatusCode::kResourceExhausted, "1 new ones were dropped"));
+  EXPECT_EQ(Open().Find(kernel_, problem_, 7), std::nullopt);
+}
+
+TEST(PlanHashTest, DependsOnNumbersAndTheirOrder) {
+  const uint64_t one_two = ExtendPlanHash(ExtendPlanHash(7, 1), 2);
+  EXPECT_EQ(one_two, ExtendPlanHash(ExtendPlanHash(7, 1), 2));
+  EXPECT_NE(one_two, ExtendPlanHash(ExtendPlanHash(7, 2), 1));
+  EXPECT_NE(one_two, ExtendPlanHash(ExtendPlanHash(8, 1), 2));
+}
+
+TEST(PatternHashTest, DependsOnThePlacesOfNonzerosOnly) {
+  const auto sparse = [](std::vector<float> values) {
+    return Weight{CsrMatrix::FromDense({.rows = 2, .cols = 3, .values = std::move(values)}), {}};
+  };
+  const uint64_t hash = PatternHash(sparse({1, 0, 0, 0, 2, 0}));
+  EXPECT_EQ(hash, PatternHash(sparse({3, 0, 0, 0, 4, 0})));
+  EXPECT_NE(hash, PatternHash(sparse({0, 1, 0, 0, 2, 0})));
+  EXPECT_NE(hash, PatternHash(sparse({1, 2, 0, 0, 0, 0})));
+  const Weight dense{DenseMatrix{.rows = 2, .cols = 3, .values = {1, 0, 0, 0, 2, 0}}, {}};
+  EXPECT_NE(hash, PatternHash(dense));
+}
+
+// A plan made from the cache alone chooses what the first one chose.
+TEST_F(TuningCacheTest, ASecondPlanMeasuresNothing) {
+  const auto plan = [&](absl::Duration budget) {
+    TuningCache cache = Open();
+    const auto made =
+        MakePlan(MakeRandomNetwork({}), *backend_, {.threads = 1, .tuning_budget = budget, .tuning_cache = &cache});
+    EXPECT_TRUE(made.ok()) << made.status();
+    EXPECT_TRUE(cache.Save().ok());
+    return (*made)->report();
+  };
+  const PlanReport first = plan(absl::Milliseconds(1));
+  EXPECT_GT(first.timed_now, 0);
+  EXPECT_EQ(first.timed_before, 0);
+  for (absl::Duration budget : {absl::Seconds(10), absl::ZeroDuration()}) {
+    const PlanReport again = plan(budget);
+    EXPECT_EQ(again.timed_now, 0);
+    EXPECT_GE(again.timed_before, first.timed_now);
+    ASSERT_EQ(again.layers.size(), first.layers.size());
+    for (size_t i = 0; i < first.layers.size(); ++i) {
+      EXPECT_EQ(again.layers[i].kernel, first.layers[i].kernel);
+      EXPECT_EQ(again.layers[i].blocking, first.layers[i].blocking);
+      for (size_t k = 0; k < first.layers[i].candidates.size(); ++k) {
+        EXPECT_EQ(again.layers[i].candidates[k].microseconds, first.layers[i].candidates[k].microseconds);
+        EXPECT_EQ(again.layers[i].candidates[k].measured, first.layers[i].candidates[k].measured);
+      }
+    }
+  }
+}
+
+TEST_F(TuningCacheTest, WithoutABudgetALayerThatIsNotKnownWholeIsEstimated) {
+  TuningCache cache = Open();
+  const auto plan = MakePlan(MakeRandomNetwork({}), *backend_,
+                             {.threads = 1, .tuning_budget = absl::ZeroDuration(), .tuning_cache = &cache});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ((*plan)->report().timed_now, 0);
+  for (const LayerReport& layer : (*plan)->report().layers) {
+    for (const auto& candidate : layer.candidates) EXPECT_FALSE(candidate.measured);
+  }
+}
+
+}  // namespace
+}  // namespace swizzle

@@ -1,0 +1,83 @@
+#include "model_loader/plan/run/token_packing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace swizzle {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TensorView MaskView(const std::vector<int64_t>& mask, int64_t rows) {
+  return {DType::kInt64, {rows, static_cast<int64_t>(mask.size()) / rows}, std::as_bytes(std::span(mask))};
+}
+
+TEST(TokenPackingTest, WithoutAMaskEverythingIsComputed) {
+  TokenPacking packing({.skips_masked = true});
+  packing.Add(2, 3, std::nullopt);
+  packing.Add(1, 2, std::nullopt);
+  EXPECT_EQ(packing.rows(), 3);
+  EXPECT_EQ(packing.tokens(), 8);
+  EXPECT_THAT(packing.sequences().begins, ElementsAre(0, 3, 6, 8));
+  EXPECT_THAT(packing.sequences().positions, ElementsAre(0, 1, 2, 0, 1, 2, 0, 1));
+  EXPECT_THAT(packing.sequences().key_bias, IsEmpty());
+  EXPECT_THAT(packing.sources(), ElementsAre(0, 1, 2, 3, 4, 5, 0, 1));
+}
+
+TEST(TokenPackingTest, LeavesMaskedTokensOut) {
+  const std::vector<int64_t> mask = {1, 1, 0, 0, 1, 0};
+  const PackingRules rules{.skips_masked = true, .masked_bias = -10000};
+  TokenPacking packing(rules);
+  packing.Add(2, 3, MaskView(mask, 2));
+  EXPECT_THAT(packing.sequences().begins, ElementsAre(0, 2, 3));
+  EXPECT_THAT(packing.sequences().positions, ElementsAre(0, 1, 1));
+  EXPECT_THAT(packing.sequences().key_bias, IsEmpty());
+  EXPECT_THAT(packing.sources(), ElementsAre(0, 1, 4));
+  EXPECT_EQ(CountTokens(rules, 2, 3, MaskView(mask, 2)), 3);
+}
+
+TEST(TokenPackingTest, ComputesMaskedTokensThatAreRead) {
+  const std::vector<int64_t> mask = {0, 1, 1, 0};
+  TokenPacking packing({.skips_masked = true, .keeps_first = true, .masked_bias = -10000});
+  packing.Add(1, 4, MaskView(mask, 1));
+  EXPECT_THAT(packing.sequences().positions, ElementsAre(0, 1, 2));
+  EXPECT_THAT(packing.sequences().key_bias, ElementsAre(-10000, 0, 0));
+  TokenPacking from_the_end({.skips_masked = true, .keeps_last = true, .masked_bias = -1});
+  from_the_end.Add(1, 4, MaskView(mask, 1));
+  EXPECT_THAT(from_the_end.sequences().positions, ElementsAre(1, 2, 3));
+  EXPECT_THAT(from_the_end.sequences().key_bias, ElementsAre(0, 0, -1));
+}
+
+TEST(TokenPackingTest, ComputesAllWhereMaskedTokensMayBeRead) {
+  const std::vector<int64_t> mask = {1, 0};
+  const PackingRules rules{.masked_bias = -10000};
+  TokenPacking packing(rules);
+  packing.Add(1, 2, MaskView(mask, 1));
+  EXPECT_THAT(packing.sequences().positions, ElementsAre(0, 1));
+  EXPECT_THAT(packing.sequences().key_bias, ElementsAre(0, -10000));
+  EXPECT_EQ(CountTokens(rules, 1, 2, MaskView(mask, 1)), 2);
+}
+
+TEST(TokenPackingTest, NoSequenceIsEmpty) {
+  const std::vector<int64_t> mask = {0, 0, 1, 1};
+  const PackingRules rules{.skips_masked = true, .masked_bias = -10000};
+  TokenPacking packing(rules);
+  packing.Add(2, 2, MaskView(mask, 2));
+  EXPECT_THAT(packing.sequences().begins, ElementsAre(0, 1, 3));
+  EXPECT_EQ(CountTokens(rules, 2, 2, MaskView(mask, 2)), 3);
+}
+
+TEST(TokenPackingTest, IsReused) {
+  const std::vector<int32_t> mask = {1, 0};
+  const TensorView view{DType::kInt32, {1, 2}, std::as_bytes(std::span(mask))};
+  TokenPacking packing({.masked_bias = -1});
+  packing.Add(1, 2, view);
+  packing.Clear();
+  packing.Add(1, 2, std::nullopt);
+  EXPECT_THAT(packing.sequences().begins, ElementsAre(0, 2));
+  EXPECT_THAT(packing.sequences().key_bias, IsEmpty());
+}
+
+}  // namespace
+}  // namespace swizzle
