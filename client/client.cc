@@ -19,6 +19,12 @@ namespace {
 constexpr char kUnreachable[] = "swizzle.dev/unreachable";
 constexpr absl::Duration kReadyPollInterval = absl::Milliseconds(50);
 
+// By the monotonic clock, which setting the time doesn't move.
+gpr_timespec DeadlineIn(absl::Duration timeout) {
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                      gpr_time_from_nanos(absl::ToInt64Nanoseconds(timeout), GPR_TIMESPAN));
+}
+
 // One call by gRPC's callback interface, alive until its callback has run and its handle is dropped.
 class AsyncInfer : public PendingCall {
  public:
@@ -90,13 +96,14 @@ class GrpcClient : public Client {
   }
 
   absl::Status WaitReady(const std::string& model, absl::Duration timeout) override {
-    const absl::Time deadline = absl::Now() + timeout;
+    const auto start = std::chrono::steady_clock::now();
+    const auto left_now = [&] { return timeout - absl::FromChrono(std::chrono::steady_clock::now() - start); };
     for (;;) {
       // A call that outlasts the deadline by a little gives a first try even where the timeout is zero.
-      const absl::Duration left = std::max(deadline - absl::Now(), kReadyPollInterval);
+      const absl::Duration left = std::max(left_now(), kReadyPollInterval);
       const absl::StatusOr<bool> ready = model.empty() ? ReadyWithin(left) : ModelReadyWithin(model, "", left);
       if (ready.ok() && *ready) return absl::OkStatus();
-      if (absl::Now() >= deadline) {
+      if (left_now() <= absl::ZeroDuration()) {
         if (!ready.ok()) return ready.status();
         return absl::DeadlineExceededError(
             absl::StrCat(model.empty() ? "the server" : absl::StrCat("model '", model, "'"), " is not ready after ",
@@ -120,7 +127,7 @@ class GrpcClient : public Client {
       std::move(call->done_)(status);
       return call;
     }
-    call->context_.set_deadline(absl::ToChronoTime(absl::Now() + TimeoutOf(request)));
+    call->context_.set_deadline(DeadlineIn(TimeoutOf(request)));
     calls_.Add();
     stub_->async()->ModelInfer(&call->context_, &call->request_, &call->response_,
                                [this, call](grpc::Status status) mutable {
@@ -157,7 +164,7 @@ class GrpcClient : public Client {
   absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
                                 const Request& request, absl::Duration timeout) {
     grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    context.set_deadline(DeadlineIn(timeout));
     Response response;
     const grpc::Status status = (stub_.get()->*method)(&context, request, &response);
     if (!status.ok()) return StatusOf(status);

@@ -9,15 +9,17 @@
 #include <thread>
 #include <utility>
 
-#include "absl/time/clock.h"
-
 namespace swizzle::client {
 namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+absl::Duration Since(SteadyClock::time_point start) { return absl::FromChrono(SteadyClock::now() - start); }
 
 class LoadGenerator {
  public:
   LoadGenerator(Client& client, const LoadOptions& options, const RequestSource& source, const ResultSink& sink)
-      : client_(client), options_(options), source_(source), sink_(sink), start_(absl::Now()) {}
+      : client_(client), options_(options), source_(source), sink_(sink), start_(SteadyClock::now()) {}
 
   LoadReport Run(const ProgressSink& progress) {
     std::vector<std::thread> threads;
@@ -33,7 +35,7 @@ class LoadGenerator {
 
  private:
   void SendAll() {
-    while (!stop_ && absl::Now() - start_ < options_.duration) {
+    while (!stop_ && Since(start_) < options_.duration) {
       const int64_t index = next_++;
       if (options_.requests > 0 && index >= options_.requests) break;
       Send(index);
@@ -44,9 +46,9 @@ class LoadGenerator {
 
   void Send(int64_t index) {
     const InferRequest request = source_(index);
-    const absl::Time sent = absl::Now();
+    const SteadyClock::time_point sent = SteadyClock::now();
     const absl::StatusOr<InferResult> result = client_.Infer(request);
-    const absl::Duration latency = absl::Now() - sent;
+    const absl::Duration latency = Since(sent);
     if (result.ok()) sink_(index, *result);
     std::lock_guard lock(mutex_);
     if (!result.ok()) {
@@ -70,13 +72,13 @@ class LoadGenerator {
                                   [this] { return running_ == 0; });
         answered = report_.succeeded;
       }
-      progress(answered, absl::Now() - start_);
+      progress(answered, Since(start_));
     }
   }
 
   LoadReport Finish() {
     std::lock_guard lock(mutex_);
-    report_.elapsed = absl::Now() - start_;
+    report_.elapsed = Since(start_);
     std::sort(report_.latencies.begin(), report_.latencies.end());
     std::sort(report_.queues.begin(), report_.queues.end());
     std::sort(report_.computes.begin(), report_.computes.end());
@@ -87,7 +89,7 @@ class LoadGenerator {
   const LoadOptions options_;
   const RequestSource& source_;
   const ResultSink& sink_;
-  const absl::Time start_;
+  const SteadyClock::time_point start_;
   std::atomic<int64_t> next_ = 0;
   std::atomic<bool> stop_ = false;
 

@@ -2,12 +2,12 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
-
 namespace swizzle {
 
-DeviceWatch::DeviceWatch(Health health, Lost lost, absl::Duration interval)
-    : health_(std::move(health)), lost_(std::move(lost)), interval_(interval), thread_([this] { Watch(); }) {}
+DeviceWatch::DeviceWatch(Health health, Lost lost, Clock& clock, absl::Duration interval)
+    : health_(std::move(health)), lost_(std::move(lost)), clock_(clock), interval_(interval), thread_([this] {
+        Watch();
+      }) {}
 
 DeviceWatch::~DeviceWatch() {
   {
@@ -21,9 +21,9 @@ DeviceWatch::~DeviceWatch() {
 void DeviceWatch::Watch() {
   for (;;) {
     if (const Status status = health_(); !status.ok()) return lost_(status);
-    const absl::Time next = absl::Now() + interval_;
+    const Instant next = clock_.Now() + interval_;
     MutexLock lock(mutex_);
-    while (!stopping_ && absl::Now() < next) stopped_.WaitUntil(mutex_, next);
+    while (!stopping_ && clock_.Now() < next) clock_.WaitUntil(mutex_, stopped_, next);
     if (stopping_) return;
   }
 }

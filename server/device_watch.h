@@ -8,17 +8,18 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 #include "kernels/base/status.h"
+#include "server/threading/clock.h"
 #include "server/threading/mutex.h"
 
 namespace swizzle {
 
-// Asks `health` every `interval`, on a thread of its own, and calls `lost` with the first error, once.
+// Asks `health` every `interval` by `clock`, on a thread of its own, and calls `lost` with the first error, once.
 class DeviceWatch {
  public:
   using Health = std::function<Status()>;
   using Lost = std::function<void(const Status&)>;
 
-  DeviceWatch(Health health, Lost lost, absl::Duration interval = absl::Seconds(1));
+  DeviceWatch(Health health, Lost lost, Clock& clock = Clock::Real(), absl::Duration interval = absl::Seconds(1));
   ~DeviceWatch();  // after it neither is called any more
 
  private:
@@ -26,6 +27,7 @@ class DeviceWatch {
 
   const Health health_;
   const Lost lost_;
+  Clock& clock_;
   const absl::Duration interval_;
   Mutex mutex_;
   CondVar stopped_;

@@ -50,8 +50,8 @@ Prefix FittingPrefix(std::span<const Queued> queue, std::span<const size_t> expi
   return prefix;
 }
 
-absl::Time OldestArrival(std::span<const Queued> queue, std::span<const size_t> expired) {
-  absl::Time oldest = absl::InfiniteFuture();
+Instant OldestArrival(std::span<const Queued> queue, std::span<const size_t> expired) {
+  Instant oldest = Instant::InfiniteFuture();
   ForEachLive(queue.size(), expired, [&](size_t i) {
     oldest = queue[i].arrival;
     return false;
@@ -76,7 +76,7 @@ Limits LimitsOf(const ModelSpec& spec) {
   return limits;
 }
 
-Expiry FindExpired(std::span<const Queued> queue, absl::Time now) {
+Expiry FindExpired(std::span<const Queued> queue, Instant now) {
   Expiry result;
   for (size_t i = 0; i < queue.size(); ++i) {
     if (queue[i].deadline <= now) {
@@ -88,7 +88,7 @@ Expiry FindExpired(std::span<const Queued> queue, absl::Time now) {
   return result;
 }
 
-Decision Decide(std::span<const Queued> queue, absl::Time now, const Limits& limits) {
+Decision Decide(std::span<const Queued> queue, Instant now, const Limits& limits) {
   Expiry expiry = FindExpired(queue, now);
   Decision decision{.expired = std::move(expiry.expired), .wake = expiry.next_deadline};
   const size_t live = queue.size() - decision.expired.size();
@@ -100,7 +100,7 @@ Decision Decide(std::span<const Queued> queue, absl::Time now, const Limits& lim
   if (limits.max_delay <= absl::ZeroDuration()) return Take(std::move(decision), prefix.requests, BatchReason::kIdle);
   if (prefix.preferred > 0) return Take(std::move(decision), prefix.preferred, BatchReason::kPreferred);
 
-  const absl::Time latest_start = OldestArrival(queue, decision.expired) + limits.max_delay;
+  const Instant latest_start = OldestArrival(queue, decision.expired) + limits.max_delay;
   if (latest_start <= now) return Take(std::move(decision), prefix.requests, BatchReason::kDelay);
   decision.wake = std::min(decision.wake, latest_start);
   return decision;

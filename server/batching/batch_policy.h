@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "kernels/base/instant.h"
 #include "server/model/model.h"
 #include "server/telemetry/labels.h"
 
@@ -20,8 +21,8 @@ namespace swizzle {
 // What the policy needs to know of a queued request.
 struct Queued {
   int64_t rows = 1;
-  absl::Time arrival;
-  absl::Time deadline = absl::InfiniteFuture();  // must have started before
+  Instant arrival;
+  Instant deadline = Instant::InfiniteFuture();  // must have started before
   int64_t tokens = 0;
 };
 
@@ -38,19 +39,19 @@ Limits LimitsOf(const ModelSpec& spec);
 
 struct Expiry {
   std::vector<size_t> expired;                        // indices into the queue whose deadline has come, ascending
-  absl::Time next_deadline = absl::InfiniteFuture();  // of the others
+  Instant next_deadline = Instant::InfiniteFuture();  // of the others
 };
-Expiry FindExpired(std::span<const Queued> queue, absl::Time now);
+Expiry FindExpired(std::span<const Queued> queue, Instant now);
 
 struct Decision {
   std::vector<size_t> expired;               // these leave the queue first, ascending
   size_t take = 0;                           // then so many run now, from the front of what is left
   BatchReason reason = BatchReason::kIdle;   // where take > 0
-  absl::Time wake = absl::InfiniteFuture();  // where take is 0: decide again then, or when the queue changes
+  Instant wake = Instant::InfiniteFuture();  // where take is 0: decide again then, or when the queue changes
 };
 
 // `queue` is in order of arrival; every request is within the limits.
-Decision Decide(std::span<const Queued> queue, absl::Time now, const Limits& limits);
+Decision Decide(std::span<const Queued> queue, Instant now, const Limits& limits);
 
 }  // namespace swizzle
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -15,7 +14,7 @@ namespace {
 // For so long an executor of a GPU watches the queue before it sleeps: to wake a thread takes up to 50 us on a
 // processor that was idle meanwhile, a third of what a small model computes. On the CPU watching would cost other
 // threads more.
-constexpr std::chrono::milliseconds kWatchTime(1);
+constexpr absl::Duration kWatchTime = absl::Milliseconds(1);
 
 class NoMetrics final : public ModelMetrics {
  public:
@@ -52,7 +51,7 @@ int64_t Positions(const Request& request) {
 // One executor's batch; its vectors are reused from batch to batch.
 struct Batch {
   PendingList requests;
-  absl::Time start;
+  Instant start;
   BatchReason reason = BatchReason::kIdle;
   int64_t rows = 0;
   std::vector<Result> results;   // of requests, same order
@@ -94,7 +93,7 @@ class BatcherImpl final : public Batcher {
 
   Status Refusal() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HandOverRest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ArmExpiry(absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ArmExpiry(Instant deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void QueueChanged() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fail(PendingList requests, const Status& status, std::string_view reason);
   void End(std::unique_ptr<Pending> pending, StatusOr<Result> result);
@@ -118,7 +117,7 @@ class BatcherImpl final : public Batcher {
   int idle_ ABSL_GUARDED_BY(mutex_) = 0;      // executors in a wait; while there are any, they see to deadlines
   int watching_ ABSL_GUARDED_BY(mutex_) = 0;  // executors that watch arrivals_, and take what comes without a signal
   std::atomic<uint64_t> arrivals_ = 0;        // requests ever queued; written under the lock
-  absl::Time expiry_wake_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // when the expiry thread looks next
+  Instant expiry_wake_ ABSL_GUARDED_BY(mutex_) = Instant::InfiniteFuture();  // when the expiry thread looks next
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
@@ -245,7 +244,7 @@ bool BatcherImpl::NextBatch(Batch& batch) {
 bool BatcherImpl::AwaitWork(Batch& batch, PendingList& expired) {
   bool watch = model_->spec().instance_kind == InstanceKind::kGpu;
   while (!closed_) {
-    const absl::Time now = clock_.Now();
+    const Instant now = clock_.Now();
     const Decision decision = Decide(queue_.summaries(), now, limits_);
     queue_.Take(decision.expired, expired);
     if (decision.take > 0) {
@@ -275,8 +274,8 @@ void BatcherImpl::WatchQueue() {
   const uint64_t seen = arrivals_.load(std::memory_order_relaxed);
   ++watching_;
   mutex_.Unlock();
-  const auto end = std::chrono::steady_clock::now() + kWatchTime;
-  while (arrivals_.load(std::memory_order_relaxed) == seen && std::chrono::steady_clock::now() < end) {
+  const Instant end = Clock::Real().Now() + kWatchTime;  // not clock_'s, which may stand still
+  while (arrivals_.load(std::memory_order_relaxed) == seen && Clock::Real().Now() < end) {
     std::this_thread::yield();
   }
   mutex_.Lock();
@@ -324,7 +323,7 @@ void BatcherImpl::RunExpiry() {
       const Expiry expiry = FindExpired(queue_.summaries(), clock_.Now());
       queue_.Take(expiry.expired, expired);
       if (expired.empty()) {
-        expiry_wake_ = idle_ > 0 ? absl::InfiniteFuture() : expiry.next_deadline;
+        expiry_wake_ = idle_ > 0 ? Instant::InfiniteFuture() : expiry.next_deadline;
         clock_.WaitUntil(mutex_, expiry_changed_, expiry_wake_);
         continue;
       }
@@ -340,11 +339,11 @@ void BatcherImpl::HandOverRest() {
   if (idle_ > 0) {
     work_.Signal();
   } else {
-    ArmExpiry(FindExpired(queue_.summaries(), absl::InfinitePast()).next_deadline);
+    ArmExpiry(FindExpired(queue_.summaries(), Instant::InfinitePast()).next_deadline);
   }
 }
 
-void BatcherImpl::ArmExpiry(absl::Time deadline) {
+void BatcherImpl::ArmExpiry(Instant deadline) {
   if (deadline >= expiry_wake_) return;
   expiry_wake_ = deadline;
   expiry_changed_.Signal();
@@ -379,7 +378,7 @@ StatusOr<std::unique_ptr<Batcher>> NewBatcher(std::shared_ptr<Model> model, Cloc
   SWIZZLE_CHECK(model->spec().executors() >= 1);
   std::vector<std::unique_ptr<Session>> sessions;
   for (int i = 0; i < model->spec().executors(); ++i) {
-    SWIZZLE_ASSIGN_OR_RETURN(sessions.emplace_back(), model->NewSession());
+    SWIZZLE_ASSIGN_OR_RETURN(sessions.emplace_back(), model->NewSession(clock));
   }
   return std::make_unique<BatcherImpl>(std::move(model), std::move(sessions), clock, metrics);
 }

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "absl/time/time.h"
+#include "kernels/base/instant.h"
 #include "server/batching/batch_policy.h"
 #include "server/batching/batcher.h"
 #include "server/model/request.h"
@@ -19,7 +19,7 @@ struct Pending {
   Ticket ticket = 0;
   Request request;
   Done done;
-  absl::Time arrival;
+  Instant arrival;
 };
 using PendingList = std::vector<std::unique_ptr<Pending>>;
 

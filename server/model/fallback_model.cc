@@ -88,17 +88,18 @@ StatusOr<PortMap> Resolve(ModelSpec& spec, const Program& program) {
 
 class FallbackSession final : public Session {
  public:
-  FallbackSession(const ModelSpec& spec, const PortMap& ports, const Program& program, std::unique_ptr<Stream> stream)
-      : spec_(spec), ports_(ports), program_(program), stream_(std::move(stream)) {}
+  FallbackSession(const ModelSpec& spec, const PortMap& ports, const Program& program, std::unique_ptr<Stream> stream,
+                  Clock& clock)
+      : spec_(spec), ports_(ports), program_(program), stream_(std::move(stream)), clock_(clock) {}
 
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
-    const absl::Time start = absl::Now();
+    const Instant start = clock_.Now();
     std::vector<TensorView> inputs(ports_.inputs.size());
     std::vector<std::vector<std::byte>> gathered(ports_.inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) inputs[ports_.inputs[i]] = GatherInput(batch, i, gathered[i]);
-    const absl::Time ready = absl::Now();
+    const Instant ready = clock_.Now();
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> outputs, program_.Run(inputs, *stream_));
-    const absl::Time computed = absl::Now();
+    const Instant computed = clock_.Now();
     int64_t rows = 0;
     for (BatchItem& item : batch) {
       rows += item.rows;
@@ -108,7 +109,7 @@ class FallbackSession final : public Session {
     for (size_t i = 0; i < ports_.outputs.size(); ++i) {
       SWIZZLE_RETURN_IF_ERROR(ScatterOutput(batch, i, outputs[ports_.outputs[i]], rows));
     }
-    times = {ready - start, computed - ready, absl::Now() - computed};
+    times = {ready - start, computed - ready, clock_.Now() - computed};
     return absl::OkStatus();
   }
 
@@ -148,6 +149,7 @@ class FallbackSession final : public Session {
   const PortMap& ports_;
   const Program& program_;
   const std::unique_ptr<Stream> stream_;
+  Clock& clock_;
 };
 
 ModelFacts FactsOfFallback(const FallbackModel& model, const Backend& backend, int threads) {
@@ -176,9 +178,9 @@ class ServedFallbackModel final : public Model {
 
   const ModelSpec& spec() const override { return spec_; }
   const ModelFacts& facts() const override { return facts_; }
-  StatusOr<std::unique_ptr<Session>> NewSession() override {
+  StatusOr<std::unique_ptr<Session>> NewSession(Clock& clock) override {
     SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, backend_.NewStream(threads_));
-    return std::make_unique<FallbackSession>(spec_, ports_, *program_, std::move(stream));
+    return std::make_unique<FallbackSession>(spec_, ports_, *program_, std::move(stream), clock);
   }
 
  private:

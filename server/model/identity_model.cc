@@ -7,18 +7,16 @@ namespace {
 
 class IdentityModel final : public Model {
  public:
-  IdentityModel(ModelSpec spec, absl::Duration execute_delay, Clock& clock)
-      : spec_(std::move(spec)), execute_delay_(execute_delay), clock_(clock) {}
+  IdentityModel(ModelSpec spec, absl::Duration execute_delay) : spec_(std::move(spec)), execute_delay_(execute_delay) {}
 
   const ModelSpec& spec() const override { return spec_; }
   const ModelFacts& facts() const override { return facts_; }
-  StatusOr<std::unique_ptr<Session>> NewSession() override;
+  StatusOr<std::unique_ptr<Session>> NewSession(Clock& clock) override;
 
  private:
   const ModelSpec spec_;
   const ModelFacts facts_;
   const absl::Duration execute_delay_;
-  Clock& clock_;
 };
 
 class IdentitySession final : public Session {
@@ -26,7 +24,7 @@ class IdentitySession final : public Session {
   IdentitySession(absl::Duration execute_delay, Clock& clock) : execute_delay_(execute_delay), clock_(clock) {}
 
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
-    const absl::Time start = clock_.Now();
+    const Instant start = clock_.Now();
     Delay(start);
     times.compute = clock_.Now() - start;
     for (BatchItem& item : batch) Copy(item);
@@ -35,7 +33,7 @@ class IdentitySession final : public Session {
   }
 
  private:
-  void Delay(absl::Time start) {
+  void Delay(Instant start) {
     MutexLock lock(mutex_);
     while (clock_.Now() < start + execute_delay_) clock_.WaitUntil(mutex_, never_, start + execute_delay_);
   }
@@ -55,8 +53,8 @@ class IdentitySession final : public Session {
   CondVar never_;  // only the clock ends a delay
 };
 
-StatusOr<std::unique_ptr<Session>> IdentityModel::NewSession() {
-  return std::make_unique<IdentitySession>(execute_delay_, clock_);
+StatusOr<std::unique_ptr<Session>> IdentityModel::NewSession(Clock& clock) {
+  return std::make_unique<IdentitySession>(execute_delay_, clock);
 }
 
 std::string Describe(const TensorSpec& tensor) {
@@ -65,7 +63,7 @@ std::string Describe(const TensorSpec& tensor) {
 
 }  // namespace
 
-StatusOr<std::shared_ptr<Model>> NewIdentityModel(ModelSpec spec, absl::Duration execute_delay, Clock& clock) {
+StatusOr<std::shared_ptr<Model>> NewIdentityModel(ModelSpec spec, absl::Duration execute_delay) {
   if (spec.inputs.empty() || spec.inputs.size() != spec.outputs.size()) {
     return InvalidArgument("identity model '", spec.name, "' has ", spec.inputs.size(), " inputs and ",
                            spec.outputs.size(), " outputs; it needs as many outputs as inputs, at least one");
@@ -81,7 +79,7 @@ StatusOr<std::shared_ptr<Model>> NewIdentityModel(ModelSpec spec, absl::Duration
   if (execute_delay < absl::ZeroDuration()) {
     return InvalidArgument("identity model '", spec.name, "': execute_delay_ms must not be negative");
   }
-  return std::make_shared<IdentityModel>(std::move(spec), execute_delay, clock);
+  return std::make_shared<IdentityModel>(std::move(spec), execute_delay);
 }
 
 }  // namespace swizzle

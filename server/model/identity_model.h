@@ -7,14 +7,12 @@
 
 #include "absl/time/time.h"
 #include "server/model/model.h"
-#include "server/threading/clock.h"
 
 namespace swizzle {
 
-// Every batch takes `execute_delay` (parameter execute_delay_ms), by `clock`, which outlives the model.
+// Every batch takes `execute_delay` (parameter execute_delay_ms), by its session's clock.
 // INVALID_ARGUMENT, naming the model and the tensor, unless output i has the dtype and dims of input i, for every i.
-StatusOr<std::shared_ptr<Model>> NewIdentityModel(ModelSpec spec, absl::Duration execute_delay,
-                                                  Clock& clock = Clock::Real());
+StatusOr<std::shared_ptr<Model>> NewIdentityModel(ModelSpec spec, absl::Duration execute_delay);
 
 }  // namespace swizzle
 

@@ -13,6 +13,7 @@
 #include "kernels/base/precision.h"
 #include "kernels/base/status.h"
 #include "kernels/base/tensor.h"
+#include "server/threading/clock.h"
 
 namespace swizzle {
 
@@ -107,7 +108,8 @@ class Model {
   // Copies inputs to where sessions read them with less effort, and lets the views show the copies; returns what keeps
   // these alive. Null if nothing was copied.
   virtual std::shared_ptr<const void> Stage(std::span<TensorView>) const { return nullptr; }
-  virtual StatusOr<std::unique_ptr<Session>> NewSession() = 0;
+  // The session times its batches by `clock`, which outlives it.
+  virtual StatusOr<std::unique_ptr<Session>> NewSession(Clock& clock) = 0;
 };
 
 }  // namespace swizzle

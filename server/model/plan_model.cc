@@ -99,8 +99,8 @@ class PlanSession final : public Session {
  public:
   // `pool`: where requests' inputs may be; may be null.
   PlanSession(const ModelSpec& spec, const PortMap& ports, std::shared_ptr<const Plan> plan, ExecutionState state,
-              const PinnedPool* pool)
-      : spec_(spec), ports_(ports), plan_(std::move(plan)), state_(std::move(state)), pool_(pool) {}
+              const PinnedPool* pool, Clock& clock)
+      : spec_(spec), ports_(ports), plan_(std::move(plan)), state_(std::move(state)), pool_(pool), clock_(clock) {}
 
   // A large batch in parts, or runs, of nearly equal size (PlanReport::micro_batch).
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
@@ -112,12 +112,12 @@ class PlanSession final : public Session {
     times = {};
     for (int64_t run = 0; run < runs; ++run) {
       const RowRange range = {total * run / runs, total * (run + 1) / runs};
-      const absl::Time start = absl::Now();
+      const Instant start = clock_.Now();
       Gather(batch, range);
-      const absl::Time gathered = absl::Now();
+      const Instant gathered = clock_.Now();
       SWIZZLE_RETURN_IF_ERROR(together ? plan_->RunPart(state_, {range.begin, range.count(), total})
                                        : plan_->Run(state_, range.count()));
-      const absl::Time computed = absl::Now();
+      const Instant computed = clock_.Now();
       if (!together) {
         Scatter(batch, range);
       } else if (range.end == total) {
@@ -125,7 +125,7 @@ class PlanSession final : public Session {
       }
       times.input += gathered - start;
       times.compute += computed - gathered;
-      times.output += absl::Now() - computed;
+      times.output += clock_.Now() - computed;
     }
     return absl::OkStatus();
   }
@@ -244,6 +244,7 @@ class PlanSession final : public Session {
   const std::shared_ptr<const Plan> plan_;
   ExecutionState state_;
   const PinnedPool* const pool_;  // the model's, or null
+  Clock& clock_;
 };
 
 // Of one model's inputs that wait or are computed; more go the longer way.
@@ -297,13 +298,13 @@ class PlanModel final : public Model {
     }
     return copies;
   }
-  StatusOr<std::unique_ptr<Session>> NewSession() override {
+  StatusOr<std::unique_ptr<Session>> NewSession(Clock& clock) override {
     const size_t session = sessions_++;
     const std::shared_ptr<const Plan>& plan = plans_[session % plans_.size()];
     SWIZZLE_ASSIGN_OR_RETURN(ExecutionState state, plan->NewState());
     if (spec_.pin_threads) state.stream->PinThreads(static_cast<int>(session));
-    if (sequences_) return NewSequenceSession(*sequences_, ports_, *plan, std::move(state));
-    return std::make_unique<PlanSession>(spec_, ports_, plan, std::move(state), pool_.get());
+    if (sequences_) return NewSequenceSession(*sequences_, ports_, *plan, std::move(state), clock);
+    return std::make_unique<PlanSession>(spec_, ports_, plan, std::move(state), pool_.get(), clock);
   }
 
  private:

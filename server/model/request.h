@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "kernels/base/instant.h"
 #include "kernels/base/tensor.h"
 
 namespace swizzle {
@@ -19,7 +20,7 @@ struct Request {
   std::shared_ptr<const void> staged;  // likewise, of what Model::Stage copied
   int64_t rows = 1;
   int64_t tokens = 0;                            // Model::CheckRequest's
-  absl::Time deadline = absl::InfiniteFuture();  // not started by then: DEADLINE_EXCEEDED
+  Instant deadline = Instant::InfiniteFuture();  // not started by then: DEADLINE_EXCEEDED
 };
 
 struct Result {

@@ -3,33 +3,32 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
-
 namespace swizzle {
 namespace {
 
 class SequenceSession final : public Session {
  public:
-  SequenceSession(const SequenceRules& rules, const PortMap& ports, const Plan& plan, ExecutionState state)
-      : rules_(rules), ports_(ports), plan_(plan), state_(std::move(state)), packing_(rules.packing()) {}
+  SequenceSession(const SequenceRules& rules, const PortMap& ports, const Plan& plan, ExecutionState state,
+                  Clock& clock)
+      : rules_(rules), ports_(ports), plan_(plan), state_(std::move(state)), clock_(clock), packing_(rules.packing()) {}
 
   // A large batch in several runs of whole sequences (PlanReport::micro_batch).
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
     StartOutputs(batch);
     times = {};
     for (Place place; place.item < batch.size();) {
-      const absl::Time start = absl::Now();
+      const Instant start = clock_.Now();
       TakeParts(batch, place);
       GatherIds();
-      const absl::Time gathered = absl::Now();
+      const Instant gathered = clock_.Now();
       const BatchSize size(packing_.rows(), packing_.tokens());
       const Sequences sequences = packing_.sequences();
       SWIZZLE_RETURN_IF_ERROR(plan_.Run(state_, size, &sequences));
-      const absl::Time computed = absl::Now();
+      const Instant computed = clock_.Now();
       Scatter(size);
       times.input += gathered - start;
       times.compute += computed - gathered;
-      times.output += absl::Now() - computed;
+      times.output += clock_.Now() - computed;
     }
     return absl::OkStatus();
   }
@@ -160,6 +159,7 @@ class SequenceSession final : public Session {
   const PortMap& ports_;
   const Plan& plan_;
   ExecutionState state_;
+  Clock& clock_;
   TokenPacking packing_;
   std::vector<Part> parts_;  // of the run, in the order of their tokens
 };
@@ -222,8 +222,8 @@ StatusOr<int64_t> SequenceRules::Check(std::span<const TensorView> inputs) const
 }
 
 std::unique_ptr<Session> NewSequenceSession(const SequenceRules& rules, const PortMap& ports, const Plan& plan,
-                                            ExecutionState state) {
-  return std::make_unique<SequenceSession>(rules, ports, plan, std::move(state));
+                                            ExecutionState state, Clock& clock) {
+  return std::make_unique<SequenceSession>(rules, ports, plan, std::move(state), clock);
 }
 
 }  // namespace swizzle

@@ -45,7 +45,7 @@ class SequenceRules {
 
 // `state` is the plan's. The other arguments outlive the session.
 std::unique_ptr<Session> NewSequenceSession(const SequenceRules& rules, const PortMap& ports, const Plan& plan,
-                                            ExecutionState state);
+                                            ExecutionState state, Clock& clock);
 
 }  // namespace swizzle
 

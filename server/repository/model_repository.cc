@@ -10,7 +10,6 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "model_loader/load/loader.h"
 #include "server/config/model_config.h"
@@ -18,7 +17,6 @@
 #include "server/model/identity_model.h"
 #include "server/model/plan_model.h"
 #include "server/telemetry/logging.h"
-#include "server/threading/clock.h"
 
 namespace swizzle {
 namespace {
@@ -125,7 +123,7 @@ class DirectoryLoader {
 
  private:
   StatusOr<std::shared_ptr<ServingModel>> TryLoad() {
-    const absl::Time start = absl::Now();
+    const Instant start = options_.clock->Now();
     if (!IsModelName(name_)) {
       return InvalidArgument("model names consist of 1 to ", kMaxNameBytes, " letters, digits and '_', '.', '-'");
     }
@@ -133,7 +131,7 @@ class DirectoryLoader {
     SWIZZLE_ASSIGN_OR_RETURN(const std::optional<inference::ModelConfig> config, ReadConfig(directory_, name_));
     SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<Model> model,
                              config && IsIdentity(*config) ? LoadIdentity(*config) : LoadFile(config));
-    return Serve(std::move(model), config.value_or(inference::ModelConfig()), absl::Now() - start);
+    return Serve(std::move(model), config.value_or(inference::ModelConfig()), options_.clock->Now() - start);
   }
 
   // An identity model needs no version directory.
@@ -232,7 +230,7 @@ class DirectoryLoader {
     auto serving = std::make_shared<ServingModel>();
     serving->config_bytes = ConfigOf(model->spec(), config).SerializeAsString();
     serving->metrics = metrics_.ForModel(model->spec(), model->facts(), load_time);
-    SWIZZLE_ASSIGN_OR_RETURN(serving->batcher, NewBatcher(model, Clock::Real(), serving->metrics.get()));
+    SWIZZLE_ASSIGN_OR_RETURN(serving->batcher, NewBatcher(model, *options_.clock, serving->metrics.get()));
     serving->model = std::move(model);
     LogLoaded(*serving->model, load_time);
     return serving;

@@ -15,6 +15,7 @@
 #include "server/batching/batcher.h"
 #include "server/model/model.h"
 #include "server/telemetry/metrics.h"
+#include "server/threading/clock.h"
 
 namespace swizzle {
 
@@ -53,6 +54,7 @@ struct RepositoryOptions {
   std::filesystem::path directory;
   PlanOptions plan;  // the tuning cache is of the devices' main one
   PinThreads pin_threads = PinThreads::kAuto;
+  Clock* clock = &Clock::Real();  // of batchers and sessions; outlives the repository
 };
 
 // Loads the latest version of every model (Triton's default policy). Links are followed; directories whose names start

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/rpc/model_description.h"
 #include "server/rpc/wire_convert.h"
@@ -24,9 +23,11 @@ ServerUnaryReactor* Finish(CallbackServerContext* context, const Status& status)
   return reactor;
 }
 
-absl::Time DeadlineOf(const CallbackServerContext& context) {
+// gRPC keeps the deadline by the monotonic clock as well, and turns it into wall time as it is asked.
+Instant DeadlineOf(const CallbackServerContext& context, Clock& clock) {
   const std::chrono::system_clock::time_point deadline = context.deadline();
-  return deadline == std::chrono::system_clock::time_point::max() ? absl::InfiniteFuture() : absl::FromChrono(deadline);
+  if (deadline == std::chrono::system_clock::time_point::max()) return Instant::InfiniteFuture();
+  return clock.FromWall(absl::FromChrono(deadline));
 }
 
 // One ModelInfer call to a model that serves, from its decoding to gRPC's OnDone, when it deletes itself. The messages
@@ -34,8 +35,8 @@ absl::Time DeadlineOf(const CallbackServerContext& context) {
 class InferCall final : public ServerUnaryReactor {
  public:
   InferCall(std::shared_ptr<ServingModel> model, const inference::ModelInferRequest& message,
-            inference::ModelInferResponse& response)
-      : model_(std::move(model)), message_(message), response_(response), start_(absl::Now()) {}
+            inference::ModelInferResponse& response, Clock& clock)
+      : model_(std::move(model)), message_(message), response_(response), clock_(clock), start_(clock.Now()) {}
 
   void RefuseForShutdown() {
     model_->metrics->RecordRejected("draining");
@@ -44,7 +45,7 @@ class InferCall final : public ServerUnaryReactor {
 
   // Hands the request to the batcher. gRPC calls OnCancel and OnDone only after the method that calls this returned, so
   // ticket_ is set before they look at it, however early the batcher is done.
-  void Submit(absl::Time call_deadline) {
+  void Submit(Instant call_deadline) {
     StatusOr<DecodedInfer> decoded = DecodeInfer(message_, spec(), start_);
     if (!decoded.ok()) return End(decoded.status());
     outputs_ = std::move(decoded->outputs);
@@ -72,14 +73,15 @@ class InferCall final : public ServerUnaryReactor {
 
   // The last thing done with this call: gRPC may delete it from here on.
   void End(const Status& status) {
-    model_->metrics->RecordRequest(status.code(), absl::Now() - start_);
+    model_->metrics->RecordRequest(status.code(), clock_.Now() - start_);
     ServerUnaryReactor::Finish(ToGrpc(status));
   }
 
   const std::shared_ptr<ServingModel> model_;
   const inference::ModelInferRequest& message_;
   inference::ModelInferResponse& response_;
-  const absl::Time start_;
+  Clock& clock_;
+  const Instant start_;
   std::vector<int> outputs_;
   Ticket ticket_ = 0;  // 0 is never a ticket
 };
@@ -185,11 +187,11 @@ ServerUnaryReactor* InferenceService::ModelInfer(CallbackServerContext* context,
     if (latest.ok()) (*latest)->metrics->RecordRequest(found.status().code(), absl::ZeroDuration());
     return Finish(context, found.status());
   }
-  auto* call = new InferCall(*std::move(found), *request, *response);
+  auto* call = new InferCall(*std::move(found), *request, *response, clock_);
   if (refusing_.load(std::memory_order_relaxed)) {
     call->RefuseForShutdown();
   } else {
-    call->Submit(DeadlineOf(*context));
+    call->Submit(DeadlineOf(*context, clock_));
   }
   return call;
 }

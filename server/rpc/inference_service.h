@@ -13,6 +13,7 @@
 #include "proto/grpc_service.grpc.pb.h"
 #include "server/repository/model_repository.h"
 #include "server/rpc/unserved_methods.h"
+#include "server/threading/clock.h"
 
 namespace swizzle {
 
@@ -22,6 +23,9 @@ grpc::Status ToGrpc(const Status& status);
 // Thread-safe. Outlives the server that it is registered with.
 class InferenceService final : public UnservedMethods {
  public:
+  // `clock` outlives the service.
+  explicit InferenceService(Clock& clock = Clock::Real()) : clock_(clock) {}
+
   // From now on `repository` serves; until then, everything but ServerLive, ServerReady and ServerMetadata answers
   // UNAVAILABLE. It outlives the service. REQUIRES: called at most once.
   void Serve(const ModelRepository& repository) { repository_.store(&repository, std::memory_order_release); }
@@ -65,6 +69,7 @@ class InferenceService final : public UnservedMethods {
   Status FillStatistics(const inference::ModelStatisticsRequest& request,
                         inference::ModelStatisticsResponse& response) const;
 
+  Clock& clock_;
   std::atomic<const ModelRepository*> repository_ = nullptr;
   std::atomic<bool> ready_allowed_ = true;
   std::atomic<bool> refusing_ = false;

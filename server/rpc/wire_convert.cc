@@ -45,7 +45,7 @@ StatusOr<uint64_t> UnsignedParameter(std::string_view key, const InferParameter&
   return InvalidArgument("parameter '", key, "' must be a non-negative integer");
 }
 
-Status ReadTimeout(const InferParameter& value, const ModelSpec& spec, absl::Time now, Request& request) {
+Status ReadTimeout(const InferParameter& value, const ModelSpec& spec, Instant now, Request& request) {
   SWIZZLE_ASSIGN_OR_RETURN(const uint64_t timeout_us, UnsignedParameter("timeout", value));
   constexpr uint64_t kLargest = std::numeric_limits<int64_t>::max();
   if (timeout_us > 0 && spec.allow_timeout_override) {
@@ -62,7 +62,7 @@ Status CheckPriority(const InferParameter& value, const ModelSpec& spec) {
 }
 
 // Parameters without a meaning here are the client's own and are let pass, unless they would change what is computed.
-Status ReadParameters(const Parameters& parameters, const ModelSpec& spec, absl::Time now, Request& request) {
+Status ReadParameters(const Parameters& parameters, const ModelSpec& spec, Instant now, Request& request) {
   for (const auto& [key, value] : parameters) {
     if (key == "timeout") {
       SWIZZLE_RETURN_IF_ERROR(ReadTimeout(value, spec, now, request));
@@ -265,7 +265,7 @@ class Decoder {
  public:
   Decoder(const ModelInferRequest& message, const ModelSpec& spec) : message_(message), spec_(spec) {}
 
-  StatusOr<DecodedInfer> Decode(absl::Time now) {
+  StatusOr<DecodedInfer> Decode(Instant now) {
     SWIZZLE_RETURN_IF_ERROR(ReadParameters(message_.parameters(), spec_, now, decoded_.request));
     SWIZZLE_RETURN_IF_ERROR(CheckContentsKind());
     SWIZZLE_RETURN_IF_ERROR(ReadInputs());
@@ -428,7 +428,7 @@ void SetMicroseconds(std::string_view key, absl::Duration value, Parameters& par
 
 }  // namespace
 
-StatusOr<DecodedInfer> DecodeInfer(const ModelInferRequest& message, const ModelSpec& spec, absl::Time now) {
+StatusOr<DecodedInfer> DecodeInfer(const ModelInferRequest& message, const ModelSpec& spec, Instant now) {
   return Decoder(message, spec).Decode(now);
 }
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "absl/time/time.h"
+#include "kernels/base/instant.h"
 #include "kernels/base/status.h"
 #include "proto/grpc_service.pb.h"
 #include "server/model/model.h"
@@ -23,7 +23,7 @@ struct DecodedInfer {
 };
 
 // `message` must outlive the request. `now` is when `timeout` starts to count.
-StatusOr<DecodedInfer> DecodeInfer(const inference::ModelInferRequest& message, const ModelSpec& spec, absl::Time now);
+StatusOr<DecodedInfer> DecodeInfer(const inference::ModelInferRequest& message, const ModelSpec& spec, Instant now);
 
 // Fills an empty `response` with the outputs at `outputs`, taken out of `result`.
 void EncodeInfer(const inference::ModelInferRequest& message, const ModelSpec& spec, std::span<const int> outputs,

@@ -10,12 +10,13 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <cstring>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "server/threading/clock.h"
 
 namespace swizzle {
 namespace {
@@ -23,7 +24,7 @@ namespace {
 constexpr int kThreads = 8;  // so that a few silent connections do not keep a probe waiting
 constexpr int kBacklog = 64;
 constexpr size_t kMaxHeadBytes = 8192;
-constexpr std::chrono::milliseconds kPatience{1000};
+constexpr absl::Duration kPatience = absl::Seconds(1);
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 
 class FileDescriptor {
@@ -97,16 +98,14 @@ class SocketListener final : public HttpListener {
   int port() const override { return port_; }
 
  private:
-  using Deadline = std::chrono::steady_clock::time_point;
-
   // Waits until `descriptor` is ready for `events`; false when the listener stops or the deadline has come.
-  bool Await(int descriptor, short events, std::optional<Deadline> deadline) const {
+  bool Await(int descriptor, short events, std::optional<Instant> deadline) const {
     std::array<pollfd, 2> wanted = {pollfd{stop_.get(), POLLIN, 0}, pollfd{descriptor, events, 0}};
     int timeout_ms = -1;
     if (deadline.has_value()) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - std::chrono::steady_clock::now());
-      if (left.count() <= 0) return false;
-      timeout_ms = static_cast<int>(left.count());
+      const absl::Duration left = absl::Ceil(*deadline - Clock::Real().Now(), absl::Milliseconds(1));
+      if (left <= absl::ZeroDuration()) return false;
+      timeout_ms = static_cast<int>(absl::ToInt64Milliseconds(left));
     }
     const int ready = poll(wanted.data(), wanted.size(), timeout_ms);
     if (ready < 0 && errno == EINTR) return Await(descriptor, events, deadline);
@@ -119,13 +118,13 @@ class SocketListener final : public HttpListener {
       if (connection.valid()) {
         Serve(connection.get());
       } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        Await(-1, 0, std::chrono::steady_clock::now() + std::chrono::milliseconds(100));  // not in a busy loop
+        Await(-1, 0, Clock::Real().Now() + absl::Milliseconds(100));  // not in a busy loop
       }
     }
   }
 
   void Serve(int connection) const {
-    const Deadline deadline = std::chrono::steady_clock::now() + kPatience;
+    const Instant deadline = Clock::Real().Now() + kPatience;
     const std::optional<std::string> head = ReadHead(connection, deadline);
     if (!head.has_value()) return;
     const HttpRequest request = ParseHttpRequest(*head);
@@ -139,7 +138,7 @@ class SocketListener final : public HttpListener {
   }
 
   // Up to the empty line, or more than kMaxHeadBytes; nothing if the client leaves first.
-  std::optional<std::string> ReadHead(int connection, Deadline deadline) const {
+  std::optional<std::string> ReadHead(int connection, Instant deadline) const {
     std::string head;
     std::array<char, 2048> buffer;
     while (head.find(kHeadEnd) == head.npos && head.size() <= kMaxHeadBytes) {
@@ -151,7 +150,7 @@ class SocketListener final : public HttpListener {
     return head;
   }
 
-  bool Write(int connection, std::string_view text, Deadline deadline) const {
+  bool Write(int connection, std::string_view text, Instant deadline) const {
     while (!text.empty()) {
       if (!Await(connection, POLLOUT, deadline)) return false;
       const ssize_t sent = send(connection, text.data(), text.size(), MSG_NOSIGNAL);
@@ -162,7 +161,7 @@ class SocketListener final : public HttpListener {
   }
 
   // Closing with unread input would reset the connection, and the client might lose the answer.
-  void Drain(int connection, Deadline deadline) const {
+  void Drain(int connection, Instant deadline) const {
     std::array<char, 2048> buffer;
     while (Await(connection, POLLIN, deadline)) {
       const ssize_t got = recv(connection, buffer.data(), buffer.size(), 0);

@@ -132,8 +132,10 @@ class Facts {
 
 class PrometheusModelMetrics final : public ModelMetrics {
  public:
-  PrometheusModelMetrics(Families& families, const ModelSpec& spec, const ModelFacts& facts, absl::Duration load_time)
+  PrometheusModelMetrics(Families& families, const ModelSpec& spec, const ModelFacts& facts, absl::Duration load_time,
+                         Clock& clock)
       : families_(families),
+        clock_(clock),
         labels_({{"model", spec.name}, {"version", std::to_string(spec.version)}}),
         request_duration_(families.request_duration.Add(labels_, LatencyBuckets())),
         queue_(Stage("queue")),
@@ -183,7 +185,7 @@ class PrometheusModelMetrics final : public ModelMetrics {
     batch_positions_.Observe(static_cast<double>(positions));
     inferences_.Increment(static_cast<double>(rows));
     Increment(kReasons, batches_, reason);
-    statistics_.AddBatch(requests, rows, times, absl::Now());
+    statistics_.AddBatch(requests, rows, times, clock_.WallNow());
   }
 
   void RecordRejected(std::string_view reason) override { Increment(kRejections, rejected_, reason); }
@@ -229,6 +231,7 @@ class PrometheusModelMetrics final : public ModelMetrics {
   }
 
   Families& families_;
+  Clock& clock_;
   const Labels labels_;
   Histogram& request_duration_;
   Histogram& queue_;
@@ -315,7 +318,7 @@ class GpuMetrics final : public prometheus::Collectable {
 
 class PrometheusMetrics final : public Metrics {
  public:
-  PrometheusMetrics() : families_(registry_) {
+  explicit PrometheusMetrics(Clock& clock) : clock_(clock), families_(registry_) {
     Register(BuildGauge(), registry_, "swizzle_build_info", "1, labelled with what this server is.")
         .Add({{"version", SWIZZLE_VERSION}, {"compiler", __VERSION__}})
         .Set(1);
@@ -330,7 +333,7 @@ class PrometheusMetrics final : public Metrics {
   std::unique_ptr<ModelMetrics> ForModel(const ModelSpec& spec, const ModelFacts& facts,
                                          absl::Duration load_time) override {
     families_.load_failures.Add({{"model", spec.name}});  // at 0, so that a first failure is seen as an increase
-    return std::make_unique<PrometheusModelMetrics>(families_, spec, facts, load_time);
+    return std::make_unique<PrometheusModelMetrics>(families_, spec, facts, load_time, clock_);
   }
   void RecordLoadFailure(std::string_view model) override {
     families_.load_failures.Add({{"model", std::string(model)}}).Increment();
@@ -362,6 +365,7 @@ class PrometheusMetrics final : public Metrics {
     return {.status = 503, .body = Concat("not ", what, "\n")};
   }
 
+  Clock& clock_;
   prometheus::Registry registry_;
   Families families_;
   const ProcessMetrics process_;
@@ -374,8 +378,8 @@ class PrometheusMetrics final : public Metrics {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Metrics>> NewMetrics(const std::string& address) {
-  auto metrics = std::make_unique<PrometheusMetrics>();
+StatusOr<std::unique_ptr<Metrics>> NewMetrics(const std::string& address, Clock& clock) {
+  auto metrics = std::make_unique<PrometheusMetrics>(clock);
   SWIZZLE_RETURN_IF_ERROR(Annotate(metrics->Listen(address), "metrics"));
   return metrics;
 }

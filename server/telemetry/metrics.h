@@ -16,6 +16,7 @@
 #include "kernels/backend/backend.h"
 #include "kernels/base/status.h"
 #include "server/model/model.h"
+#include "server/threading/clock.h"
 
 namespace swizzle {
 
@@ -88,8 +89,9 @@ class Metrics {
 };
 
 // Listens on `address` ("0.0.0.0:8002", "[::]:8002", "localhost:8002"; port 0 takes a free one). INVALID_ARGUMENT for
-// anything else; UNAVAILABLE, naming the address, if it cannot be listened on.
-StatusOr<std::unique_ptr<Metrics>> NewMetrics(const std::string& address);
+// anything else; UNAVAILABLE, naming the address, if it cannot be listened on. `clock`, which stamps
+// the last inference, outlives the metrics.
+StatusOr<std::unique_ptr<Metrics>> NewMetrics(const std::string& address, Clock& clock = Clock::Real());
 
 }  // namespace swizzle
 

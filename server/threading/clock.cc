@@ -1,12 +1,15 @@
 #include "server/threading/clock.h"
 
+#include "absl/time/clock.h"
+
 namespace swizzle {
 namespace {
 
 class RealClock final : public Clock {
  public:
-  absl::Time Now() override { return absl::Now(); }
-  void WaitUntil(Mutex& mutex, CondVar& changed, absl::Time deadline) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  Instant Now() override { return MonotonicNow(); }
+  absl::Time WallNow() override { return absl::Now(); }
+  void WaitUntil(Mutex& mutex, CondVar& changed, Instant deadline) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     changed.WaitUntil(mutex, deadline);
   }
 };

@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/time/time.h"
+#include "kernels/base/instant.h"
 
 namespace swizzle {
 
@@ -42,10 +42,10 @@ class CondVar {
     changed_.wait(lock);
     lock.release();
   }
-  void WaitUntil(Mutex& mutex, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (deadline == absl::InfiniteFuture()) return Wait(mutex);
+  void WaitUntil(Mutex& mutex, Instant deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (deadline == Instant::InfiniteFuture()) return Wait(mutex);
     std::unique_lock lock(mutex.mutex_, std::adopt_lock);
-    changed_.wait_until(lock, absl::ToChronoTime(deadline));
+    changed_.wait_until(lock, deadline.ToChrono());
     lock.release();
   }
   void Signal() { changed_.notify_one(); }

@@ -146,6 +146,13 @@ def test_libraries_stay_where_they_belong(library):
     assert not wrong, f'{library} may be included only by {CONTAINMENT[library]}: {wrong}'
 
 
+def test_only_the_clock_asks_for_wall_time():
+    """Latencies and deadlines are of the monotonic clock; the wall clock's are for stamps, by Clock::WallNow."""
+    wall = re.compile(r'absl::Now\(|GetCurrentTimeNanos|system_clock::now|gettimeofday|CLOCK_REALTIME|\btime\(nullptr')
+    asks = [str(file) for file in CPP_FILES if file.parts[0] in {'server', 'client'} and wall.search(read(file))]
+    assert asks == ['server/threading/clock.cc']
+
+
 def test_files_are_short():
     scripts = [file for file in FILES if not file.suffix and file.name != 'LICENSE']
     code = [file for file in FILES if file.suffix in CODE_SUFFIXES] + scripts

@@ -5,8 +5,10 @@
 
 #include <atomic>
 #include <optional>
+#include <thread>
 
 #include "absl/synchronization/notification.h"
+#include "tests/support/fake_clock.h"
 
 namespace swizzle {
 namespace {
@@ -22,7 +24,7 @@ TEST(DeviceWatchTest, TellsOfTheFirstErrorOnce) {
                   seen = status;
                   lost.Notify();
                 },
-                absl::Milliseconds(1));
+                Clock::Real(), absl::Milliseconds(1));
   lost.WaitForNotification();
   watch.reset();  // its thread is joined, which ThreadSanitizer sees: Abseil's notification it does not
   EXPECT_EQ(seen.message(), "gone");
@@ -30,8 +32,27 @@ TEST(DeviceWatchTest, TellsOfTheFirstErrorOnce) {
   EXPECT_EQ(asked, 3);
 }
 
+TEST(DeviceWatchTest, AsksOnceAnInterval) {
+  FakeClock clock;
+  std::atomic<int> asked = 0;
+  const auto ask = [&] {
+    ++asked;
+    return absl::OkStatus();
+  };
+  const DeviceWatch watch(
+      ask, [](const Status&) { FAIL(); }, clock, absl::Hours(1));
+  clock.AwaitWaiters(1);
+  EXPECT_EQ(asked, 1);
+  clock.Advance(absl::Minutes(59));
+  clock.JumpWall(absl::Hours(24));
+  EXPECT_EQ(asked, 1);
+  clock.Advance(absl::Minutes(1));
+  while (asked < 2) std::this_thread::yield();
+}
+
 TEST(DeviceWatchTest, EndsWithoutWaitingForTheInterval) {
-  const DeviceWatch watch([] { return absl::OkStatus(); }, [](const Status&) { FAIL(); }, absl::Hours(1));
+  const DeviceWatch watch([] { return absl::OkStatus(); }, [](const Status&) { FAIL(); }, Clock::Real(),
+                          absl::Hours(1));
 }
 
 }  // namespace

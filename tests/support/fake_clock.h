@@ -11,12 +11,17 @@ namespace swizzle {
 
 class FakeClock final : public Clock {
  public:
-  absl::Time Now() override {
+  Instant Now() override {
     MutexLock lock(mutex_);
     return now_;
   }
 
-  void WaitUntil(Mutex& mutex, CondVar& changed, absl::Time deadline) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  absl::Time WallNow() override {
+    MutexLock lock(mutex_);
+    return wall_;
+  }
+
+  void WaitUntil(Mutex& mutex, CondVar& changed, Instant deadline) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const Waiter self{&mutex, &changed, deadline};
     {
       MutexLock lock(mutex_);
@@ -32,10 +37,11 @@ class FakeClock final : public Clock {
   // Wakes the waiters whose deadline comes. What they wait on must outlive the call.
   void Advance(absl::Duration by) {
     std::vector<Waiter> waiters;
-    absl::Time now;
+    Instant now;
     {
       MutexLock lock(mutex_);
-      now = now_ += by;
+      now = now_ = now_ + by;
+      wall_ += by;
       waiters = waiters_;
     }
     for (const Waiter& waiter : waiters) {
@@ -43,6 +49,12 @@ class FakeClock final : public Clock {
       MutexLock lock(*waiter.mutex);  // a waiter that has looked at the old time is now in Wait
       waiter.changed->SignalAll();
     }
+  }
+
+  // Somebody sets the wall clock.
+  void JumpWall(absl::Duration by) {
+    MutexLock lock(mutex_);
+    wall_ += by;
   }
 
   // Returns once `count` threads are in WaitUntil.
@@ -55,12 +67,13 @@ class FakeClock final : public Clock {
   struct Waiter {
     Mutex* mutex;
     CondVar* changed;
-    absl::Time deadline;
+    Instant deadline;
     bool operator==(const Waiter&) const = default;
   };
   Mutex mutex_;
   CondVar arrived_;  // waiters_ has grown
-  absl::Time now_ ABSL_GUARDED_BY(mutex_) = absl::FromUnixSeconds(1'000'000);
+  Instant now_ ABSL_GUARDED_BY(mutex_) = Instant() + absl::Seconds(1'000'000);
+  absl::Time wall_ ABSL_GUARDED_BY(mutex_) = absl::FromUnixSeconds(1'700'000'000);
   std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
 };
 

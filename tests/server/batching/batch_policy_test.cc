@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 
 // Milliseconds after the start of the world; kNever is the infinite future.
 constexpr int kNever = -1;
-absl::Time At(int ms) { return ms == kNever ? absl::InfiniteFuture() : absl::UnixEpoch() + absl::Milliseconds(ms); }
+Instant At(int ms) { return ms == kNever ? Instant::InfiniteFuture() : Instant() + absl::Milliseconds(ms); }
 
 struct Item {
   int rows = 1;
@@ -125,7 +125,7 @@ TEST(FindExpiredTest, NoDeadlines) {
   const std::vector<Queued> queue = {{1, At(0), At(kNever)}};
   const Expiry expiry = FindExpired(queue, At(5));
   EXPECT_THAT(expiry.expired, IsEmpty());
-  EXPECT_EQ(expiry.next_deadline, absl::InfiniteFuture());
+  EXPECT_EQ(expiry.next_deadline, Instant::InfiniteFuture());
 }
 
 TEST(LimitsOfTest, FollowsTheSpecification) {

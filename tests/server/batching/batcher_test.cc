@@ -113,7 +113,7 @@ class BatcherTest : public ::testing::TestWithParam<InstanceKind> {
     batcher_ = *std::move(batcher);
   }
 
-  Ticket Submit(int number, Outcome& outcome, int64_t rows = 1, absl::Time deadline = absl::InfiniteFuture()) {
+  Ticket Submit(int number, Outcome& outcome, int64_t rows = 1, Instant deadline = Instant::InfiniteFuture()) {
     Request request = NumberedRequest(number, rows);
     request.deadline = deadline;
     const StatusOr<Ticket> ticket = batcher_->Submit(std::move(request), outcome.Callback());
@@ -501,7 +501,7 @@ TEST_P(BatcherStressTest, EveryRequestEndsOnce) {
         std::minstd_rand random(static_cast<unsigned>(t + 1));
         for (size_t i = t * kRequests; i < (t + 1) * kRequests; ++i) {
           Request request = NumberedRequest(static_cast<int>(i), 1 + static_cast<int64_t>(random() % 3));
-          if (random() % 2 == 0) request.deadline = absl::Now() + absl::Microseconds(random() % 50);
+          if (random() % 2 == 0) request.deadline = MonotonicNow() + absl::Microseconds(random() % 50);
           const StatusOr<Ticket> ticket = (*batcher)->Submit(std::move(request), outcomes[i].Callback());
           expected[i] = ticket.ok() ? 1 : 0;
           if (ticket.ok() && random() % 3 == 0) (*batcher)->Cancel(*ticket);

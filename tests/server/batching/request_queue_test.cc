@@ -78,13 +78,13 @@ TEST(RequestQueueTest, SummarisesWhatThePolicyNeeds) {
   RequestQueue queue;
   auto pending = std::make_unique<Pending>();
   pending->request.rows = 3;
-  pending->request.deadline = absl::FromUnixSeconds(9);
-  pending->arrival = absl::FromUnixSeconds(5);
+  pending->request.deadline = Instant() + absl::Seconds(9);
+  pending->arrival = Instant() + absl::Seconds(5);
   queue.Push(std::move(pending));
   ASSERT_EQ(queue.summaries().size(), 1u);
   EXPECT_EQ(queue.summaries()[0].rows, 3);
-  EXPECT_EQ(queue.summaries()[0].arrival, absl::FromUnixSeconds(5));
-  EXPECT_EQ(queue.summaries()[0].deadline, absl::FromUnixSeconds(9));
+  EXPECT_EQ(queue.summaries()[0].arrival, Instant() + absl::Seconds(5));
+  EXPECT_EQ(queue.summaries()[0].deadline, Instant() + absl::Seconds(9));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ class ScriptedModel final : public Model {
 
   const ModelSpec& spec() const override { return spec_; }
   const ModelFacts& facts() const override { return facts_; }
-  StatusOr<std::unique_ptr<Session>> NewSession() override {
+  StatusOr<std::unique_ptr<Session>> NewSession(Clock&) override {
     if (!session_status_.ok()) return session_status_;
     return std::make_unique<ScriptedSession>(*this);
   }

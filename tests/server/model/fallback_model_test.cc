@@ -67,7 +67,7 @@ TEST_F(FallbackModelTest, GathersAndScattersABatch) {
   const FallbackModel model = OneNode("Neg", {-1, 2});
   const auto served = Make(model, *DeriveFallbackSpec(*model.program));
   ASSERT_THAT(served, IsOk());
-  const auto session = (*served)->NewSession();
+  const auto session = (*served)->NewSession(Clock::Real());
   ASSERT_THAT(session, IsOk());
   Request one({1, 2}), two({3, 4, 5, 6});
   BatchItem items[] = {one.Item(), two.Item()};

@@ -34,7 +34,7 @@ std::span<const std::byte> BytesOf(std::string_view text) { return std::as_bytes
 TEST(IdentityModelTest, OutputsAreInputs) {
   StatusOr<std::shared_ptr<Model>> model = NewIdentityModel(IdentitySpec(), absl::ZeroDuration());
   ASSERT_TRUE(model.ok()) << model.status();
-  StatusOr<std::unique_ptr<Session>> session = (*model)->NewSession();
+  StatusOr<std::unique_ptr<Session>> session = (*model)->NewSession(Clock::Real());
   ASSERT_TRUE(session.ok());
 
   const std::vector<TensorView> first = {{DType::kFloat32, {1, 2}, BytesOf("12345678")},
@@ -54,9 +54,9 @@ TEST(IdentityModelTest, OutputsAreInputs) {
 
 TEST(IdentityModelTest, ABatchTakesTheDelay) {
   FakeClock clock;
-  StatusOr<std::shared_ptr<Model>> model = NewIdentityModel(IdentitySpec(), absl::Milliseconds(20), clock);
+  StatusOr<std::shared_ptr<Model>> model = NewIdentityModel(IdentitySpec(), absl::Milliseconds(20));
   ASSERT_TRUE(model.ok()) << model.status();
-  StatusOr<std::unique_ptr<Session>> session = (*model)->NewSession();
+  StatusOr<std::unique_ptr<Session>> session = (*model)->NewSession(clock);
   ASSERT_TRUE(session.ok());
 
   BatchTimes times;

@@ -161,7 +161,7 @@ ModelSpec SumSpec(int64_t batch_size = 0) {
 }
 
 std::unique_ptr<Session> NewSession(const std::shared_ptr<Model>& model) {
-  StatusOr<std::unique_ptr<Session>> session = model->NewSession();
+  StatusOr<std::unique_ptr<Session>> session = model->NewSession(Clock::Real());
   SWIZZLE_CHECK(session.ok());
   return *std::move(session);
 }

@@ -76,7 +76,7 @@ class SequenceSessionTest : public ::testing::Test {
     auto model = NewPlanModel(std::move(spec), *plan);
     ASSERT_THAT(model.status(), IsOk());
     model_ = *std::move(model);
-    session_ = *model_->NewSession();
+    session_ = *model_->NewSession(Clock::Real());
   }
 
   void Run(std::initializer_list<Item*> items) {

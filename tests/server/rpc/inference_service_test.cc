@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/server/served_models.h"
+#include "tests/support/fake_clock.h"
 
 namespace swizzle {
 namespace {
@@ -321,6 +322,46 @@ TEST(RefuseInferences, LetsWhatIsQueuedFinish) {
               HasSubstr("swizzle_rejected_requests_total{model=\"m\",reason=\"draining\",version=\"1\"} 1"));
   (*repository)->Drain();
   EXPECT_TRUE(queued.Finish().ok());
+  server->Shutdown();
+}
+
+// Latencies and deadlines are differences of the monotonic clock's times.
+TEST(InferenceServiceClock, SettingTheWallClockMovesNoLatencyAndNoDeadline) {
+  RepositoryDirectory directory;
+  directory.Write("m/config.pbtxt",
+                  IdentityConfig("TYPE_FP32", "[4]",
+                                 "max_batch_size: 1 dynamic_batching { default_queue_policy { "
+                                 "default_timeout_microseconds: 1000000 allow_timeout_override: true } }"));
+  FakeClock clock;
+  const Devices devices(NewCpuBackend());
+  const auto metrics = NewMetrics("127.0.0.1:0", clock);
+  ASSERT_TRUE(metrics.ok());
+  const auto repository =
+      NewModelRepository({.directory = directory.path(), .plan = {}, .clock = &clock}, devices, **metrics);
+  ASSERT_TRUE(repository.ok());
+  InferenceService service(clock);
+  service.Serve(**repository);
+  grpc::ServerBuilder builder;
+  builder.RegisterService(&service);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  const auto stub = GRPCInferenceService::NewStub(server->InProcessChannel({}));
+
+  const std::shared_ptr<ServingModel> model = *(*repository)->Find("m", "");
+  model->batcher->HoldUntilQueued(2);
+  InferCallInFlight queued(*stub, InferRequest("m"));
+  Await([&] { return model->batcher->queued() == 1; });
+  clock.JumpWall(absl::Hours(24));
+  InferCallInFlight after(*stub, InferRequest("m"));
+  EXPECT_TRUE(queued.Finish().ok());
+  EXPECT_TRUE(after.Finish().ok());
+  EXPECT_EQ(queued.response().parameters().at("swizzle_queue_us").int64_param(), 0);
+
+  const ModelStatisticsTotals totals = model->metrics->Statistics();
+  EXPECT_EQ(totals.success.count, 2);
+  EXPECT_EQ(totals.success.total, absl::ZeroDuration());
+  EXPECT_EQ(totals.queue.total, absl::ZeroDuration());
+  EXPECT_EQ(totals.last_inference_ms, absl::ToUnixMillis(clock.WallNow()));
+  EXPECT_THAT((*metrics)->Text(), HasSubstr("swizzle_request_duration_seconds_sum{model=\"m\",version=\"1\"} 0\n"));
   server->Shutdown();
 }
 

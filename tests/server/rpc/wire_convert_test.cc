@@ -15,7 +15,7 @@ using inference::ModelInferRequest;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
+const Instant kNow = Instant() + absl::Seconds(1'000'000);
 
 // Model M: X FP32 [-1,4] and N INT64 [2] to Y FP32 [4] and Z BYTES [-1], in batches of up to 8.
 ModelSpec BatchedSpec() {
@@ -93,7 +93,7 @@ TEST(DecodeInfer, RawInputsAreViewsIntoTheMessageInTheModelsOrder) {
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   const Request& request = decoded->request;
   EXPECT_EQ(request.rows, 2);
-  EXPECT_EQ(request.deadline, absl::InfiniteFuture());
+  EXPECT_EQ(request.deadline, Instant::InfiniteFuture());
   EXPECT_EQ(request.owner, nullptr);
   ASSERT_EQ(request.inputs.size(), 2u);
   EXPECT_EQ(request.inputs[0].dtype, DType::kFloat32);
@@ -322,7 +322,7 @@ TEST(DecodeInfer, TimeoutSetsADeadline) {
   timeout.set_int64_param(1500);
   EXPECT_EQ(DecodeInfer(message, BatchedSpec(), kNow)->request.deadline, kNow + absl::Microseconds(1500));
   timeout.set_int64_param(0);
-  EXPECT_EQ(DecodeInfer(message, BatchedSpec(), kNow)->request.deadline, absl::InfiniteFuture());
+  EXPECT_EQ(DecodeInfer(message, BatchedSpec(), kNow)->request.deadline, Instant::InfiniteFuture());
   timeout.set_uint64_param(std::numeric_limits<uint64_t>::max());
   EXPECT_GT(DecodeInfer(message, BatchedSpec(), kNow)->request.deadline, kNow + absl::Hours(24));
   timeout.set_int64_param(-1);
@@ -336,7 +336,7 @@ TEST(DecodeInfer, TimeoutIsIgnoredWhereTheModelDoesNotAllowIt) {
   spec.allow_timeout_override = false;
   ModelInferRequest message = GoodRequest();
   (*message.mutable_parameters())["timeout"].set_int64_param(1500);
-  EXPECT_EQ(DecodeInfer(message, spec, kNow)->request.deadline, absl::InfiniteFuture());
+  EXPECT_EQ(DecodeInfer(message, spec, kNow)->request.deadline, Instant::InfiniteFuture());
 }
 
 TEST(DecodeInfer, PriorityHasOneLevel) {
