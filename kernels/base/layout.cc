@@ -2,12 +2,12 @@
 
 #include <array>
 
+#include "kernels/base/integers.h"
+
 namespace swizzle {
 namespace {
 
 constexpr int64_t kChannelBlock = 16;
-
-int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "kernels/base/integers.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
@@ -18,8 +19,6 @@ namespace {
 
 constexpr size_t kMaxBufferBytes = size_t{1} << 46;
 constexpr size_t kHugePage = size_t{2} << 20;
-
-size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 // Zeroed memory, or null: small buffers from the heap.
 std::byte* AllocateSmall(size_t bytes) {

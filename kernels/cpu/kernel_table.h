@@ -1,4 +1,16 @@
 // The CPU's kernel table: one row a kernel and instruction set. Its order is the order of candidates.
+//
+// How a kernel is written:
+//
+// - its header declares what its rows name: accepts, prepare and workspace_bytes once, and the functions that run in
+//   each target's namespace, by SWIZZLE_DECLARE_PER_TARGET (runtime/targets.h);
+// - its source is compiled once a target by hwy/foreach_target.h. In HWY_NAMESPACE all but the declared functions
+// stands
+//   in an anonymous namespace: two kernels' internals of one name would else be one to the linker (a test holds it).
+//   What no target needs follows under HWY_ONCE;
+// - vector code that several kernels share is an -inl.h header with a per-target guard: simd/elements-inl.h has the
+//   loads and stores of whole vectors and of ends, in every type;
+// - what computes no vectors (packing, sizes, cutting work) is an ordinary source, compiled once.
 #ifndef SWIZZLE_KERNELS_CPU_KERNEL_TABLE_H_
 #define SWIZZLE_KERNELS_CPU_KERNEL_TABLE_H_
 

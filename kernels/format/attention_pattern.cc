@@ -7,6 +7,8 @@
 #include <random>
 #include <utility>
 
+#include "kernels/base/integers.h"
+
 namespace swizzle {
 namespace {
 
@@ -213,7 +215,7 @@ AttentionStructure DetectAttentionStructure(const AttentionPattern& pattern) {
 }
 
 std::vector<uint32_t> BundleSwizzle(const AttentionPattern& pattern, int64_t bundle) {
-  std::vector<uint32_t> order((pattern.tokens + bundle - 1) / bundle);
+  std::vector<uint32_t> order(CeilDiv(pattern.tokens, bundle));
   std::iota(order.begin(), order.end(), 0);
   const auto nonzeros = [&](uint32_t i) {
     return pattern.row_offsets[std::min(pattern.tokens, (i + 1) * bundle)] - pattern.row_offsets[i * bundle];

@@ -4,6 +4,8 @@
 #include <array>
 #include <numeric>
 
+#include "kernels/base/integers.h"
+
 namespace swizzle {
 namespace {
 
@@ -43,7 +45,7 @@ class TileMasks {
   TileMasks(const AttentionPattern& pattern, const AttentionTileShape& shape)
       : pattern_(pattern),
         shape_(shape),
-        blocks_((pattern.tokens + shape.key_block - 1) / shape.key_block),
+        blocks_(CeilDiv(pattern.tokens, shape.key_block)),
         masks_(shape.groups * blocks_ * shape.key_block),
         used_(blocks_) {}
 

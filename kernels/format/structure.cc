@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/integers.h"
 #include "kernels/base/status.h"
 
 namespace swizzle {
@@ -37,8 +38,6 @@ struct Places {
     return col_indices.subspan(row_offsets[row], row_offsets[row + 1] - row_offsets[row]);
   }
 };
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 double Share(int64_t part, int64_t whole) {
   return whole == 0 ? 1.0 : static_cast<double>(part) / static_cast<double>(whole);

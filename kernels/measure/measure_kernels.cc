@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/base/half.h"
+#include "kernels/base/integers.h"
 
 namespace swizzle {
 namespace {
@@ -257,8 +258,8 @@ class Race {
     const KernelArgs args = buffers_.Args(contender, problem_);
     const Stream::Operands activations = buffers_.Activations(contender, problem_);
     const auto run = [&] { contender.kernel->run(args, stream_); };
-    const int least_runs = (options_.min_runs * (turn + 1) + kTurns - 1) / kTurns;
-    const int most_runs = (options_.max_runs * (turn + 1) + kTurns - 1) / kTurns;
+    const int least_runs = CeilDiv(options_.min_runs * (turn + 1), kTurns);
+    const int most_runs = CeilDiv(options_.max_runs * (turn + 1), kTurns);
     absl::Duration spent;
     while (runs < least_runs || (runs < most_runs && spent < share)) {
       SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration time, stream_.Time(run, activations));

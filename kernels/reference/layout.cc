@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/base/integers.h"
+
 namespace swizzle::reference {
 namespace {
 
@@ -36,7 +38,7 @@ Elements ElementsOf(const Extent& extent, Layout layout, int64_t position) {
     case Layout::kPanels:
       return PanelElements(extent, position);
     case Layout::kBlocked16:
-      return {(image * ((extent.channels + kBlock - 1) / kBlock) * plane + in_plane) * kBlock, 1, plane * kBlock};
+      return {(image * CeilDiv(extent.channels, kBlock) * plane + in_plane) * kBlock, 1, plane * kBlock};
     case Layout::kRows: {
       const int64_t stride = RowStride(extent.positions());
       return {position, stride, stride * kBlock};

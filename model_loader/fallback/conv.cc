@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/base/integers.h"
 #include "kernels/cpu/conv/sgemm.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 #include "model_loader/fallback/convolution.h"
@@ -45,7 +46,7 @@ StatusOr<Problem> MakeProblem(Call& call, const Array& x, const Array& w) {
   problem.chunk =
       std::clamp<int64_t>(kColumnElements / std::max<int64_t>(problem.depth, 1), 16, std::max<int64_t>(positions, 16));
   problem.chunk = std::min(problem.chunk, std::max<int64_t>(positions, 1));
-  problem.chunks = (positions + problem.chunk - 1) / problem.chunk;
+  problem.chunks = CeilDiv(positions, problem.chunk);
   if (!problem.window.IsPointwise()) {
     SWIZZLE_ASSIGN_OR_RETURN(problem.taps, Taps(call, problem.window));
   }

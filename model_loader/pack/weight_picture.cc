@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <variant>
 
+#include "kernels/base/integers.h"
+
 namespace swizzle::pack {
 namespace {
 
@@ -74,7 +76,7 @@ WeightPicture DrawWeight(const Weight& weight) {
   picture.cols = std::min(weight.cols(), kMostCells);
   picture.corner_rows = std::min(weight.rows(), kCorner);
   picture.corner_cols = std::min(weight.cols(), kCorner);
-  picture.corner.assign(picture.corner_rows, std::string((picture.corner_cols + 3) / 4, '0'));
+  picture.corner.assign(picture.corner_rows, std::string(CeilDiv(picture.corner_cols, 4), '0'));
 
   const Cells rows(weight.rows(), picture.rows), cols(weight.cols(), picture.cols);
   std::vector<int64_t> nonzeros(picture.rows * picture.cols);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/integers.h"
 #include "model_loader/files/printable_name.h"
 #include "model_loader/safetensors/strict_json.h"
 
@@ -66,7 +67,7 @@ StatusOr<SparsityFormat> FormatOf(const Json& compression) {
 // Calls visit(row, column) for each stored element in row-major order. REQUIRES: a bitmask that CheckBitmask took.
 template <typename Visit>
 void VisitStored(std::span<const uint8_t> bitmask, int64_t rows, int64_t columns, const Visit& visit) {
-  const int64_t stride = (columns + 7) / 8;
+  const int64_t stride = CeilDiv(columns, 8);
   for (int64_t byte = 0; byte < rows * stride; ++byte) {
     for (uint32_t bits = bitmask[static_cast<size_t>(byte)]; bits != 0; bits &= bits - 1) {
       visit(byte / stride, byte % stride * 8 + std::countr_zero(bits));
@@ -144,7 +145,7 @@ class WeightDecompressor {
   // Padding bits are zero, so that no stored element lies outside of its row.
   Status TakeBitmask() {
     Shape shape = shape_;
-    shape.back() = (columns_ + 7) / 8;
+    shape.back() = CeilDiv(columns_, 8);
     SWIZZLE_ASSIGN_OR_RETURN(const Tensor tensor, Take(kBitmask, DType::kUint8, shape));
     bitmask_.resize(tensor.bytes.size());
     std::memcpy(bitmask_.data(), tensor.bytes.data(), tensor.bytes.size());
@@ -158,7 +159,7 @@ class WeightDecompressor {
   }
 
   int64_t StoredIn(int64_t row) const {
-    const int64_t stride = (columns_ + 7) / 8;
+    const int64_t stride = CeilDiv(columns_, 8);
     int64_t stored = 0;
     for (int64_t byte = row * stride; byte < (row + 1) * stride; ++byte) {
       stored += std::popcount(bitmask_[static_cast<size_t>(byte)]);
@@ -191,7 +192,7 @@ class WeightDecompressor {
     if (columns_ % 4 != 0) return InvalidArgument(what(), " has ", columns_, " columns, which is no multiple of 4");
     for (int64_t row = 0; row < rows_; ++row) {
       for (int64_t column = 0; column < columns_; column += 4) {
-        const uint8_t byte = bitmask_[static_cast<size_t>(row * ((columns_ + 7) / 8) + column / 8)];
+        const uint8_t byte = bitmask_[static_cast<size_t>(row * CeilDiv(columns_, 8) + column / 8)];
         if (const int stored = std::popcount((uint32_t{byte} >> (column % 8)) & 0xFu); stored != 2) {
           return InvalidArgument(what(), ": the bitmask of row ", row, " has ", stored,
                                  " bits of the four columns from ", column, " on; it must have 2");

@@ -4,6 +4,8 @@
 #include <functional>
 #include <utility>
 
+#include "kernels/base/integers.h"
+
 namespace swizzle {
 
 PinnedPool::PinnedPool(std::unique_ptr<Buffer> memory) : memory_(std::move(memory)) {
@@ -11,7 +13,7 @@ PinnedPool::PinnedPool(std::unique_ptr<Buffer> memory) : memory_(std::move(memor
 }
 
 std::shared_ptr<std::byte> PinnedPool::Take(size_t bytes) {
-  const size_t held = (std::max<size_t>(bytes, 1) + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  const size_t held = RoundUp(std::max<size_t>(bytes, 1), kBufferAlignment);
   MutexLock lock(mutex_);
   // The first gap that is large enough: the memory in use stays together, and in the caches.
   const auto gap = std::find_if(gaps_.begin(), gaps_.end(), [&](const auto& g) { return g.second - g.first >= held; });

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "kernels/base/integers.h"
 #include "model_loader/plan/planner.h"
 #include "server/model/pinned_pool.h"
 #include "server/model/sequence_session.h"
@@ -106,7 +107,7 @@ class PlanSession final : public Session {
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
     SWIZZLE_ASSIGN_OR_RETURN(const int64_t total, CountRows(batch));
     const int64_t micro_batch = plan_->report().micro_batch;
-    const int64_t runs = (total + micro_batch - 1) / micro_batch;
+    const int64_t runs = CeilDiv(total, micro_batch);
     const bool together = runs > 1 && plan_->has_tail();
     StartOutputs(batch);
     times = {};

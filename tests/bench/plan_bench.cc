@@ -23,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/base/integers.h"
 #include "kernels/devices.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/packed/packed_writer.h"
@@ -81,7 +82,7 @@ class Runner {
   StatusOr<double> Microseconds() {
     const int64_t length = size_.tokens / size_.rows;
     const int64_t rows_at_once = std::max<int64_t>(1, plan_->report().micro_batch / length);
-    const int64_t runs = (size_.rows + rows_at_once - 1) / rows_at_once;
+    const int64_t runs = CeilDiv(size_.rows, rows_at_once);
     double microseconds = 0;
     for (int64_t run = 0; run < runs; ++run) {
       const int64_t first = size_.rows * run / runs, rows = size_.rows * (run + 1) / runs - first;

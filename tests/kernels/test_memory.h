@@ -13,6 +13,7 @@
 
 #include "kernels/backend/backend.h"
 #include "kernels/base/half.h"
+#include "kernels/base/integers.h"
 
 namespace swizzle {
 
@@ -71,7 +72,7 @@ class TestMemory {
   };
   static constexpr size_t kGuardBytes = 4 * kBufferAlignment;
   static std::byte* AllocateHost(size_t bytes) {
-    const size_t rounded = (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+    const size_t rounded = RoundUp(bytes, kBufferAlignment);
     return static_cast<std::byte*>(std::aligned_alloc(kBufferAlignment, rounded));
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/base/integers.h"
 #include "kernels/cpu/conv/conv_vector.h"
 #include "kernels/cpu/conv/interleaved_csr.h"
 #include "kernels/cpu/conv/panel_cell.h"
@@ -16,6 +17,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
+namespace {
 
 #if HWY_TARGET == HWY_AVX2
 
@@ -142,7 +144,7 @@ template <int kUnits, int kFirstVector = 0>
 void RunCell(const InterleavedCsr& weight, std::span<const InterleavedCsr::Segment> segments, const PanelCell& cell,
              Prefetcher* prefetcher) {
   constexpr int kLeft = kUnits * kUnitVectors - kFirstVector;
-  constexpr int kTiles = (kLeft + kMaxTileVectors - 1) / kMaxTileVectors;
+  constexpr int kTiles = CeilDiv(kLeft, kMaxTileVectors);
   constexpr int kVectors = kLeft / kTiles;
   RunTiles<kUnits, kFirstVector, kVectors>(weight, segments, cell, prefetcher);
   if constexpr (kVectors < kLeft) RunCell<kUnits, kFirstVector + kVectors>(weight, segments, cell, prefetcher);
@@ -230,6 +232,8 @@ void ConvCsr(const KernelArgs& args, Layout layout, Stream& stream) {
   };
   conv.ForEachPart(CpuStream::From(stream), run);
 }
+
+}  // namespace
 
 void ConvCsrPanels(const KernelArgs& args, Stream& stream) { ConvCsr(args, Layout::kPanels, stream); }
 void ConvCsrNchw(const KernelArgs& args, Stream& stream) { ConvCsr(args, Layout::kNchw, stream); }

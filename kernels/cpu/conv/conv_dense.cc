@@ -14,6 +14,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
+namespace {
 
 constexpr int kGroupRows = InterleavedDense::kRows;
 // Columns that are asked for ahead: out of the second cache they come while the ones before are computed.
@@ -151,6 +152,8 @@ void ConvDense(const KernelArgs& args, Layout layout, Stream& stream) {
   };
   conv.ForEachPart(CpuStream::From(stream), run);
 }
+
+}  // namespace
 
 void ConvDensePanels(const KernelArgs& args, Stream& stream) { ConvDense(args, Layout::kPanels, stream); }
 void ConvDenseNchw(const KernelArgs& args, Stream& stream) { ConvDense(args, Layout::kNchw, stream); }

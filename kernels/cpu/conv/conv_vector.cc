@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/base/integers.h"
 #include "kernels/cpu/conv/panel_cell.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -13,6 +14,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
+namespace {
 
 // Tiles [begin, end), of one block of columns.
 struct TileRange {
@@ -76,7 +78,7 @@ void RunTiles(const VectorCsr& weight, const TileRange& tiles, const PanelCell& 
 template <int kUnits, int kFirstVector = 0>
 void RunCell(const VectorCsr& weight, const TileRange& tiles, const PanelCell& cell) {
   constexpr int kLeft = kUnits * kUnitVectors - kFirstVector;
-  constexpr int kTiles = (kLeft + kMaxTileVectors - 1) / kMaxTileVectors;
+  constexpr int kTiles = CeilDiv(kLeft, kMaxTileVectors);
   constexpr int kVectors = kLeft / kTiles;
   RunTiles<kUnits, kFirstVector, kVectors>(weight, tiles, cell);
   if constexpr (kVectors < kLeft) RunCell<kUnits, kFirstVector + kVectors>(weight, tiles, cell);
@@ -95,6 +97,8 @@ void ApplyToSlice(const VectorCsr& weight, const TileRange& tiles, const PanelCe
     FinishRows(cell, rows[i], 1);
   }
 }
+
+}  // namespace
 
 void ConvVector(const KernelArgs& args, const VectorCsr& weight, Layout layout, Stream& stream) {
   const int64_t block_columns = VectorCsr::BlockColumns(*args.problem, weight.cols());

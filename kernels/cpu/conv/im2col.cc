@@ -5,10 +5,10 @@
 #include <bit>
 #include <iterator>
 
+#include "kernels/base/integers.h"
+
 namespace swizzle::cpu {
 namespace {
-
-constexpr size_t RoundUp(size_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
 
 // Bit l becomes bit 2 l, of kPositionUnit bits.
 constexpr uint32_t Spread(uint32_t lanes) {
@@ -25,7 +25,7 @@ constexpr uint32_t Bits(int64_t begin, int64_t end) { return begin < end ? (1u <
 // Of `count` inputs that are `stride` apart, the first at `begin`, the ones in [0, extent): bits from `lane` on.
 uint32_t InsideBits(int64_t begin, int64_t stride, int64_t extent, int64_t lane, int64_t count) {
   const auto before = [=](int64_t limit) {
-    const int64_t steps = stride == 1 ? limit - begin : (limit - begin + stride - 1) / stride;
+    const int64_t steps = stride == 1 ? limit - begin : CeilDiv(limit - begin, stride);
     return begin >= limit ? 0 : std::min(steps, count);
   };
   return Bits(lane + before(0), lane + before(extent));
@@ -34,15 +34,15 @@ uint32_t InsideBits(int64_t begin, int64_t stride, int64_t extent, int64_t lane,
 }  // namespace
 
 size_t PanelColumns::PieceBytes(const Problem& problem) {
-  return RoundUp(sizeof(Piece) * problem.window.kernel_h * problem.window.kernel_w * kMaxPanelWidth);
+  return RoundUp(sizeof(Piece) * problem.window.kernel_h * problem.window.kernel_w * kMaxPanelWidth, kBufferAlignment);
 }
 
 size_t PanelColumns::CountBytes(const Problem& problem) {
-  return RoundUp(sizeof(int32_t) * problem.window.kernel_h * problem.window.kernel_w);
+  return RoundUp(sizeof(int32_t) * problem.window.kernel_h * problem.window.kernel_w, kBufferAlignment);
 }
 
 size_t PanelColumns::MaskBytes(const Problem& problem) {
-  return RoundUp(sizeof(uint32_t) * (problem.window.kernel_h + problem.window.kernel_w));
+  return RoundUp(sizeof(uint32_t) * (problem.window.kernel_h + problem.window.kernel_w), kBufferAlignment);
 }
 
 size_t PanelColumns::WorkspaceBytes(const Problem& problem, Layout layout, int64_t rows) {
@@ -114,7 +114,7 @@ void PanelColumns::AddPieces(int64_t tap, const Segment& segment, int64_t source
   while (lanes != 0) {  // panel by panel of the input
     const int64_t panel = input_grid_.PanelOf(source + std::countr_zero(lanes) * stride());
     const int64_t begin = input_grid_.Begin(panel);
-    const int64_t lanes_in_panel = (input_grid_.Begin(panel + 1) - source + stride() - 1) / stride();
+    const int64_t lanes_in_panel = CeilDiv(input_grid_.Begin(panel + 1) - source, stride());
     const uint32_t part = lanes_in_panel < kPositionUnit ? lanes & ((1u << lanes_in_panel) - 1) : lanes;
     AddPiece(tap, begin * in.channels + source - begin, input_grid_.Width(panel), part, position);
     lanes &= ~part;

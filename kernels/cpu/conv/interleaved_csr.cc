@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernels/base/integers.h"
 #include "kernels/cpu/conv/panel_cell.h"
 
 namespace swizzle::cpu {
@@ -77,7 +78,7 @@ int64_t InterleavedCsr::ChooseBlocks(const CsrMatrix& matrix, const CacheSizes& 
   const double best = std::min(kBestEntries / density, static_cast<double>(2 * caches.first / kColumnBytes));
   const double wanted = std::clamp<double>(std::max(best, kFewestEntries / density), smallest, kMaxBlock);
   const int64_t nearest = std::llround(static_cast<double>(matrix.cols) / (wanted * scale));
-  const int64_t fewest = (matrix.cols + kMaxBlock - 1) / kMaxBlock;
+  const int64_t fewest = CeilDiv(matrix.cols, kMaxBlock);
   return std::max<int64_t>({1, fewest, nearest});
 }
 

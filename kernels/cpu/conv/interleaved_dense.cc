@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "kernels/base/integers.h"
+
 namespace swizzle::cpu {
 
 InterleavedDense::InterleavedDense(const DenseMatrix& matrix, std::span<const float> bias)
     : rows_(matrix.rows),
       cols_(matrix.cols),
-      groups_((matrix.rows + kRows - 1) / kRows),
+      groups_(CeilDiv(matrix.rows, kRows)),
       weights_(groups_ * kRows * matrix.cols),
       bias_(matrix.rows) {
   std::copy(bias.begin(), bias.end(), bias_.begin());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/backend/kernel_table.h"
+#include "kernels/base/integers.h"
 
 namespace swizzle::cpu {
 
@@ -23,8 +24,8 @@ class InterleavedDense final : public PackedWeight {
   // eighth of a second cache of 1 MiB. The input itself is there or not, whatever is done; a block takes half of it.
   static int64_t BlockColumns(bool gathered, int64_t cols) {
     const int64_t most = gathered ? 512 : 2048;
-    const int64_t blocks = (cols + most - 1) / most;
-    return (cols + blocks - 1) / blocks;
+    const int64_t blocks = CeilDiv(cols, most);
+    return CeilDiv(cols, blocks);
   }
 
   InterleavedDense(const DenseMatrix& matrix, std::span<const float> bias);

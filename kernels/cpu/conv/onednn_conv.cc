@@ -9,6 +9,7 @@
 #include <limits>
 #include <string_view>
 
+#include "kernels/base/integers.h"
 #include "kernels/cpu/elementwise/function.h"
 #include "kernels/cpu/layout/slab.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
@@ -22,7 +23,7 @@ using Tag = memory::format_tag;
 
 enum class Kind { kConv, kStem, kDepthwise };
 
-int64_t Blocks(int64_t channels) { return (channels + kBlockChannels - 1) / kBlockChannels; }
+int64_t Blocks(int64_t channels) { return CeilDiv(channels, kBlockChannels); }
 
 const dnnl::engine& Engine() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
@@ -237,9 +238,7 @@ StatusOr<std::unique_ptr<PackedWeight>> Prepare(Kind kind, const Weight& weight,
   }
 }
 
-size_t SlotBytes(size_t scratchpad_bytes) {
-  return (scratchpad_bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
-}
+size_t SlotBytes(size_t scratchpad_bytes) { return RoundUp(scratchpad_bytes, kBufferAlignment); }
 
 // Enough for any primitive of the layer, with or without bias, for each thread.
 size_t WorkspaceBytes(Kind kind, const Problem& problem) {

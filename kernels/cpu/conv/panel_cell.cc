@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/base/integers.h"
 #include "kernels/cpu/runtime/cache_sizes.h"
 
 namespace swizzle::cpu {
@@ -28,7 +29,7 @@ int ThreadsPerPanel(const Problem& problem) {
 
 int64_t WeightSlices(int64_t weight_bytes, int threads_per_panel, const CacheSizes& caches) {
   const int64_t slice_bytes = caches.second / 4 * threads_per_panel;
-  return std::max<int64_t>(1, (weight_bytes + slice_bytes - 1) / slice_bytes) * threads_per_panel;
+  return std::max<int64_t>(1, CeilDiv(weight_bytes, slice_bytes)) * threads_per_panel;
 }
 
 PanelConv::PanelConv(const KernelArgs& args, Layout layout, int64_t block_rows, const float* bias, int64_t slices)
@@ -55,7 +56,7 @@ int64_t PanelConv::Grain() const {
   if (PanelColumns::IsDirect(*args_.problem, layout_)) return 1;
   const int64_t threads = args_.problem->threads;
   if (grid_.count() >= 2 * threads) return slices_;
-  return (grid_.count() * slices_ + threads - 1) / threads;
+  return CeilDiv(grid_.count() * slices_, threads);
 }
 
 PanelPart PanelConv::PartAt(int64_t begin, int64_t end) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernels/base/integers.h"
 #include "kernels/cpu/conv/im2col.h"
 #include "kernels/cpu/conv/panel_cell.h"
 
@@ -74,8 +75,8 @@ int64_t CountEntries(const CsrMatrix& matrix, const std::vector<uint32_t>& tiles
 int64_t VectorCsr::BlockColumns(const Problem& problem, int64_t cols) {
   const bool direct = PanelColumns::IsDirect(problem, Layout::kPanels);
   const int64_t most = direct ? kMaxDirectBlock : kMaxGatheredBlock;
-  const int64_t blocks = std::max<int64_t>(1, (cols + most - 1) / most);
-  return (cols + blocks - 1) / blocks;
+  const int64_t blocks = std::max<int64_t>(1, CeilDiv(cols, most));
+  return CeilDiv(cols, blocks);
 }
 
 std::unique_ptr<VectorCsr> VectorCsr::PackIfFull(const CsrMatrix& matrix, std::span<const float> bias,
@@ -92,7 +93,7 @@ std::unique_ptr<VectorCsr> VectorCsr::PackIfFull(const CsrMatrix& matrix, std::s
   }
   if (static_cast<double>(matrix.nnz()) < kLeastFill * static_cast<double>(entries * kRows)) return nullptr;
   const int64_t block_columns = BlockColumns(problem, matrix.cols);
-  const int64_t blocks = (matrix.cols + block_columns - 1) / block_columns;
+  const int64_t blocks = CeilDiv(matrix.cols, block_columns);
   auto packed = std::unique_ptr<VectorCsr>(new VectorCsr(matrix, bias, tiles, blocks));
   packed->CutSlices(ThreadsPerPanel(problem), caches);
   return packed;

@@ -1,5 +1,7 @@
 #include "kernels/cpu/elementwise/elementwise.h"
 
+#include "kernels/base/integers.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/elementwise/elementwise.cc"
 #include "hwy/foreach_target.h"
@@ -43,7 +45,7 @@ void RunElements(const KernelArgs& args, Stream& stream, int64_t elements) {
     }
     StoreFirst(Clamp(sum, low, high), d, output + whole, rest);
   };
-  CpuStream::From(stream).ParallelRanges((elements + kLanes - 1) / kLanes, run_vectors);
+  CpuStream::From(stream).ParallelRanges(CeilDiv(elements, kLanes), run_vectors);
 }
 
 template <Binary kBinary>

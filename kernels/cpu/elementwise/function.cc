@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "kernels/base/integers.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/elementwise/function.cc"
 #include "hwy/foreach_target.h"
@@ -222,7 +224,7 @@ void RunBfloat16(const KernelArgs& args, int64_t first, int64_t count) {
 void RunFunction(const KernelArgs& args, Stream& stream, Layout layout) {
   const Problem& problem = *args.problem;
   const int64_t elements = LayoutElements(problem.output, layout);
-  CpuStream::From(stream).ParallelRanges((elements + kLanes - 1) / kLanes, [&](int64_t, int64_t begin, int64_t end) {
+  CpuStream::From(stream).ParallelRanges(CeilDiv(elements, kLanes), [&](int64_t, int64_t begin, int64_t end) {
     const int64_t first = begin * kLanes, count = std::min(end * kLanes, elements) - first;
     if (IsBfloat16(problem, layout)) return RunBfloat16(args, first, count);
     RunAny({problem.function, problem.epilogue, args.inputs[0] + first, args.output + first, count});

@@ -1,5 +1,7 @@
 #include "kernels/cpu/elementwise/scale.h"
 
+#include "kernels/base/integers.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/elementwise/scale.cc"
 #include "hwy/foreach_target.h"
@@ -36,19 +38,6 @@ float PanelFactor(const T* factors, const PanelGrid& grid, int64_t channels, int
   return FloatOf(factors[begin * channels + channel * grid.Width(panel) + image - begin]);
 }
 
-}  // namespace
-
-void ScaleNchw(const KernelArgs& args, Stream& stream) {
-  const Problem& problem = *args.problem;
-  const int64_t plane = problem.output.plane();
-  CpuStream::From(stream).ParallelRanges(
-      problem.output.batch * problem.output.channels, [&](int64_t, int64_t first, int64_t last) HWY_ATTR {
-        for (int64_t i = first; i < last; ++i) {
-          ScaleRun(problem.epilogue, args.inputs[0] + i * plane, args.inputs[1][i], plane, args.output + i * plane);
-        }
-      });
-}
-
 template <typename T>
 void ScalePanelsOf(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
@@ -74,6 +63,19 @@ void ScalePanelsOf(const KernelArgs& args, Stream& stream) {
   });
 }
 
+}  // namespace
+
+void ScaleNchw(const KernelArgs& args, Stream& stream) {
+  const Problem& problem = *args.problem;
+  const int64_t plane = problem.output.plane();
+  CpuStream::From(stream).ParallelRanges(
+      problem.output.batch * problem.output.channels, [&](int64_t, int64_t first, int64_t last) HWY_ATTR {
+        for (int64_t i = first; i < last; ++i) {
+          ScaleRun(problem.epilogue, args.inputs[0] + i * plane, args.inputs[1][i], plane, args.output + i * plane);
+        }
+      });
+}
+
 void ScalePanels(const KernelArgs& args, Stream& stream) {
   if (IsBfloat16(*args.problem, Layout::kPanels)) return ScalePanelsOf<Bfloat16>(args, stream);
   ScalePanelsOf<float>(args, stream);
@@ -82,7 +84,7 @@ void ScalePanels(const KernelArgs& args, Stream& stream) {
 void ScaleBlocked16(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const int64_t plane = problem.output.plane();
-  const int64_t blocks = problem.output.batch * ((problem.output.channels + kBlockChannels - 1) / kBlockChannels);
+  const int64_t blocks = problem.output.batch * CeilDiv(problem.output.channels, kBlockChannels);
   CpuStream::From(stream).ParallelRanges(blocks, [&](int64_t, int64_t first, int64_t last) HWY_ATTR {
     const FloatTag d;
     const FloatVector low = hn::Set(d, problem.epilogue.low);

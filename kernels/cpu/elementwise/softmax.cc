@@ -8,7 +8,7 @@
 // After foreach_target.h.
 #include "hwy/contrib/math/math-inl.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
-#include "kernels/cpu/simd/partial_vector-inl.h"
+#include "kernels/cpu/simd/elements-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
@@ -22,34 +22,25 @@ struct Columns {
   int64_t channel_stride;
 };
 
-HWY_INLINE FloatVector LoadSome(FloatTag d, const float* from, int64_t count) {
-  return count == kLanes ? hn::LoadU(d, from) : LoadFirst(d, from, count, hn::Zero(d));
-}
-
-HWY_INLINE void StoreSome(FloatVector vector, FloatTag d, float* to, int64_t count) {
-  if (count == kLanes) return hn::StoreU(vector, d, to);
-  StoreFirst(vector, d, to, count);
-}
-
 // `count` <= kLanes neighbouring positions.
 void SoftmaxAcross(const Columns& columns, int64_t position, int64_t count) {
   const FloatTag d;
   const float* in = columns.input + position;
   float* out = columns.output + position;
-  FloatVector largest = LoadSome(d, in, count);
+  FloatVector largest = LoadSome(in, count);
   for (int64_t c = 1; c < columns.channels; ++c) {
-    largest = hn::Max(largest, LoadSome(d, in + c * columns.channel_stride, count));
+    largest = hn::Max(largest, LoadSome(in + c * columns.channel_stride, count));
   }
   FloatVector sum = hn::Zero(d);
   for (int64_t c = 0; c < columns.channels; ++c) {
-    const FloatVector power = hn::Exp(d, hn::Sub(LoadSome(d, in + c * columns.channel_stride, count), largest));
+    const FloatVector power = hn::Exp(d, hn::Sub(LoadSome(in + c * columns.channel_stride, count), largest));
     sum = hn::Add(sum, power);
-    StoreSome(power, d, out + c * columns.channel_stride, count);
+    StoreSome(power, out + c * columns.channel_stride, count);
   }
   const FloatVector scale = hn::Div(hn::Set(d, 1), sum);
   for (int64_t c = 0; c < columns.channels; ++c) {
     float* element = out + c * columns.channel_stride;
-    StoreSome(hn::Mul(LoadSome(d, element, count), scale), d, element, count);
+    StoreSome(hn::Mul(LoadSome(element, count), scale), element, count);
   }
 }
 
@@ -82,7 +73,7 @@ void SoftmaxAlong(const float* input, int64_t channels, float* output) {
   const FloatVector scale = hn::Div(hn::Set(d, 1), hn::SumOfLanes(d, sum));
   for (int64_t c = 0; c < channels; c += kLanes) {
     const int64_t count = std::min(kLanes, channels - c);
-    StoreSome(hn::Mul(LoadSome(d, output + c, count), scale), d, output + c, count);
+    StoreSome(hn::Mul(LoadSome(output + c, count), scale), output + c, count);
   }
 }
 

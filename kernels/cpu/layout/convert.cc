@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/base/integers.h"
 #include "kernels/cpu/layout/slab.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 #include "kernels/cpu/simd/bfloat16.h"
@@ -96,8 +97,8 @@ template <Layout kFrom, Layout kTo>
 void Convert(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
   const int64_t piece = extent.plane() == 1 ? kMaxPanelWidth : extent.plane();
-  const int64_t blocks = (extent.channels + kBlockChannels - 1) / kBlockChannels;
-  const int64_t pieces = (extent.positions() + piece - 1) / piece;
+  const int64_t blocks = CeilDiv(extent.channels, kBlockChannels);
+  const int64_t pieces = CeilDiv(extent.positions(), piece);
   CpuStream::From(stream).ParallelRanges(pieces * blocks, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; ++item) {
       const int64_t position = item / blocks * piece;
@@ -111,7 +112,7 @@ void TransposeNchw(const KernelArgs& args, Stream& stream) {
   constexpr int64_t kRows = 64;
   const Extent& extent = args.problem->input;
   const int64_t rows = extent.channels, columns = extent.plane();
-  const int64_t pieces = (rows + kRows - 1) / kRows;
+  const int64_t pieces = CeilDiv(rows, kRows);
   CpuStream::From(stream).ParallelRanges(extent.batch * pieces, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; ++item) {
       const int64_t image = item / pieces * rows * columns;

@@ -1,5 +1,7 @@
 #include "kernels/cpu/layout/slab.h"
 
+#include "kernels/base/integers.h"
+
 namespace swizzle::cpu {
 
 Slab SlabAt(const Extent& extent, Layout layout, int64_t position, int64_t channel) {
@@ -21,7 +23,7 @@ Slab SlabAt(const Extent& extent, Layout layout, int64_t position, int64_t chann
       return {begin * extent.channels + channel * width + position - begin, width, 1, begin + width - position};
     }
     case Layout::kBlocked16: {
-      const int64_t blocks = (extent.channels + kBlockChannels - 1) / kBlockChannels;
+      const int64_t blocks = CeilDiv(extent.channels, kBlockChannels);
       const int64_t offset = ((image * blocks + channel / kBlockChannels) * plane + in_plane) * kBlockChannels;
       return {offset, 1, plane == 1 ? blocks * kBlockChannels : kBlockChannels, to_end};
     }

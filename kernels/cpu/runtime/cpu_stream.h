@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "kernels/backend/backend.h"
+#include "kernels/base/integers.h"
 #include "kernels/cpu/runtime/thread_pool.h"
 
 namespace swizzle::cpu {
@@ -57,7 +58,7 @@ class CpuStream final : public Stream {
   // should not cost much to begin.
   template <typename Task>
   void ParallelRanges(int64_t items, const Task& task, int64_t grain = 1) {
-    const int64_t grains = (items + grain - 1) / grain;
+    const int64_t grains = CeilDiv(items, grain);
     const int64_t tasks = std::min(grains, serial_ ? 1 : pool_.BestTasks());
     RunTasks(tasks, [&](int64_t slot, int64_t i) {
       task(slot, grains * i / tasks * grain, std::min(grains * (i + 1) / tasks * grain, items));

@@ -58,6 +58,22 @@ HWY_INLINE void StoreFirst(FloatVector vector, FloatTag, Bfloat16* to, int64_t c
   std::memcpy(to, lanes, count * sizeof(Bfloat16));
 }
 
+// The next `count` lanes on any boundary, or all of them where there are more; lanes from `count` on are `rest`.
+// REQUIRES: 0 < count.
+template <typename T>
+HWY_INLINE FloatVector LoadSome(const T* from, int64_t count, FloatVector rest) {
+  return count >= kLanes ? LoadAll(from) : LoadFirst(FloatTag(), from, count, rest);
+}
+template <typename T>
+HWY_INLINE FloatVector LoadSome(const T* from, int64_t count) {
+  return LoadSome(from, count, hn::Zero(FloatTag()));
+}
+template <typename T>
+HWY_INLINE void StoreSome(FloatVector vector, T* to, int64_t count) {
+  if (count >= kLanes) return StoreAll(vector, to);
+  StoreFirst(vector, FloatTag(), to, count);
+}
+
 // 2 * kLanes neighbours, on any boundary: those at even and at odd places.
 HWY_INLINE void LoadPairs(const float* from, FloatVector& even, FloatVector& odd) {
   const FloatVector low = LoadAll(from), high = LoadAll(from + kLanes);

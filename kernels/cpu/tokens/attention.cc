@@ -1,5 +1,6 @@
 #include "kernels/cpu/tokens/attention.h"
 
+#include "kernels/base/integers.h"
 #include "kernels/cpu/simd/transpose.h"
 #include "kernels/cpu/simd/widened.h"
 #include "kernels/cpu/tokens/attention_bits.h"
@@ -11,7 +12,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h.
 #include "kernels/cpu/runtime/cpu_stream.h"
-#include "kernels/cpu/simd/partial_vector-inl.h"
+#include "kernels/cpu/simd/elements-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
@@ -249,7 +250,7 @@ constexpr ValueFunction<kVectors> kValueTiles[kMaxRows] = {ValueTile<1, kVectors
 // Cuts `rows` into as few tiles as there can be, of nearly equal heights, and calls visit(first row, height).
 template <typename Visit>
 HWY_INLINE void ForEachTile(int64_t rows, const Visit& visit) {
-  const int64_t tiles = (rows + kMaxRows - 1) / kMaxRows;
+  const int64_t tiles = CeilDiv(rows, kMaxRows);
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t first = rows * i / tiles;
     visit(first, rows * (i + 1) / tiles - first);
@@ -350,16 +351,6 @@ int64_t CutKeys(const AttentionCall& call, int64_t head, const Keys& cut, Piece*
     key += keys;
   }
   return count;
-}
-
-HWY_INLINE FloatVector LoadSome(const float* from, int64_t count) {
-  const FloatTag d;
-  return count == kLanes ? hn::LoadU(d, from) : LoadFirst(d, from, count, hn::Zero(d));
-}
-
-HWY_INLINE void StoreSome(FloatVector vector, float* to, int64_t count) {
-  if (count == kLanes) return hn::StoreU(vector, FloatTag(), to);
-  StoreFirst(vector, FloatTag(), to, count);
 }
 
 // to[i] = from[i] * factors[i] for `rows` rows of `count` floats.

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/backend/kernel_table.h"
+#include "kernels/base/integers.h"
 
 namespace swizzle::cpu {
 
@@ -40,7 +41,7 @@ class AttentionWork {
       // Block j begins at cost * j / (heads * blocks): those that begin inside the part are its own.
       const auto first_from = [&](int64_t bound) {
         const int64_t inside = std::clamp<int64_t>(bound - before, 0, cost);
-        return (inside * heads_ * blocks + cost - 1) / cost;
+        return CeilDiv(inside * heads_ * blocks, cost);
       };
       int64_t left = first_from(high) - first_from(low);
       int64_t head = first_from(low) / blocks, index = first_from(low) % blocks;
@@ -54,8 +55,8 @@ class AttentionWork {
 
  private:
   int64_t LengthOf(int64_t i) const { return sequences_.begins[i + 1] - sequences_.begins[i]; }
-  int64_t VectorsOf(int64_t i) const { return (LengthOf(i) + lanes_ - 1) / lanes_; }
-  int64_t BlocksOf(int64_t i) const { return (VectorsOf(i) * lanes_ + block_ - 1) / block_; }
+  int64_t VectorsOf(int64_t i) const { return CeilDiv(LengthOf(i), lanes_); }
+  int64_t BlocksOf(int64_t i) const { return CeilDiv(VectorsOf(i) * lanes_, block_); }
   // Every vector of queries meets every key; packing it costs about as much as some keys.
   int64_t CostOf(int64_t i) const { return heads_ * VectorsOf(i) * (LengthOf(i) + kOverheadKeys); }
 

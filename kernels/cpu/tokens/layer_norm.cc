@@ -96,15 +96,6 @@ void NormaliseRun(const Normalisation& norm, const T* input, T* output, int64_t 
   }
 }
 
-HWY_INLINE FloatVector LoadSome(const float* from, int64_t count, FloatVector rest) {
-  return count >= kLanes ? hn::LoadU(FloatTag(), from) : LoadFirst(FloatTag(), from, count, rest);
-}
-
-HWY_INLINE void StoreSome(FloatVector vector, float* to, int64_t count) {
-  if (count >= kLanes) return hn::StoreU(vector, FloatTag(), to);
-  StoreFirst(vector, FloatTag(), to, count);
-}
-
 // kRows neighbouring tokens side by side, each with its channels in a row. Lanes beyond the last channel are kept at
 // the mean.
 template <int kRows>
@@ -115,7 +106,7 @@ void NormaliseRows(const Normalisation& norm, const float* input, float* output)
   SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) sums[r] = differences[r] = squares[r] = hn::Zero(d);
   for (int64_t c = 0; c < channels; c += kLanes) {
     SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
-      sums[r] = hn::Add(sums[r], LoadSome(input + r * channels + c, channels - c, hn::Zero(d)));
+      sums[r] = hn::Add(sums[r], LoadSome(input + r * channels + c, channels - c));
     }
   }
   FloatVector means[kRows], corrections[kRows], factors[kRows];

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 
+#include "kernels/base/integers.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/tokens/sparse_attention.cc"
 #include "hwy/foreach_target.h"
 // After foreach_target.h.
 #include "hwy/contrib/math/math-inl.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
-#include "kernels/cpu/simd/partial_vector-inl.h"
+#include "kernels/cpu/simd/elements-inl.h"
 
 #ifndef SWIZZLE_CPU_PATTERN_WEIGHT
 #define SWIZZLE_CPU_PATTERN_WEIGHT
@@ -26,7 +28,7 @@ class PatternWeight final : public PackedWeight {
 };
 
 // Scores of a query are padded to whole cache lines, so that threads share none.
-int64_t ScoresOf(const Problem& problem) { return (problem.attention.length + 15) / 16 * 16; }
+int64_t ScoresOf(const Problem& problem) { return RoundUp(problem.attention.length, 16); }
 
 }  // namespace
 }  // namespace swizzle::cpu
@@ -40,16 +42,6 @@ constexpr float kLeast = std::numeric_limits<float>::lowest();
 
 // Keys whose dot products are summed at once, so that additions wait less for each other.
 constexpr int kKeys = 4;
-
-HWY_INLINE FloatVector LoadSome(const float* from, int64_t count) {
-  const FloatTag d;
-  return count >= kLanes ? hn::LoadU(d, from) : LoadFirst(d, from, count, hn::Zero(d));
-}
-
-HWY_INLINE void StoreSome(FloatVector vector, float* to, int64_t count) {
-  if (count >= kLanes) return hn::StoreU(vector, FloatTag(), to);
-  StoreFirst(vector, FloatTag(), to, count);
-}
 
 // One head of one query.
 struct Row {
@@ -85,17 +77,17 @@ float Normalise(float* scores, int64_t count) {
   FloatVector largest = hn::Set(d, kLeast);
   for (int64_t i = 0; i < count; i += kLanes) {
     const int64_t left = count - i;
-    largest = hn::Max(largest, left >= kLanes ? hn::LoadU(d, scores + i) : LoadFirst(d, scores + i, left, largest));
+    largest = hn::Max(largest, LoadSome(scores + i, left, largest));
   }
   largest = hn::MaxOfLanes(d, largest);
   const FloatVector nothing = hn::Set(d, kLeast);
   FloatVector total = hn::Zero(d);
   for (int64_t i = 0; i < count; i += kLanes) {
     const int64_t left = count - i;
-    const FloatVector some = left >= kLanes ? hn::LoadU(d, scores + i) : LoadFirst(d, scores + i, left, nothing);
+    const FloatVector some = LoadSome(scores + i, left, nothing);
     const FloatVector weights = hn::Exp(d, hn::Max(hn::Sub(some, largest), hn::Set(d, -104.0f)));
     StoreSome(weights, scores + i, left);
-    total = hn::Add(total, left >= kLanes ? weights : LoadFirst(d, scores + i, left, hn::Zero(d)));
+    total = hn::Add(total, left >= kLanes ? weights : LoadSome(scores + i, left));
   }
   return 1.0f / hn::GetLane(hn::SumOfLanes(d, total));
 }

@@ -1,5 +1,6 @@
 #include "kernels/cpu/tokens/token_reduction.h"
 
+#include "kernels/base/integers.h"
 #include "kernels/cpu/tokens/token_layout.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -12,12 +13,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
 namespace {
-
-template <typename T>
-HWY_INLINE FloatVector LoadSome(const T* from, int64_t count) {
-  const FloatTag d;
-  return count >= kLanes ? LoadAll(from) : LoadFirst(d, from, count, hn::Zero(d));
-}
 
 // The sum of `count` neighbours whose bias, where there is one, is 0.
 template <typename T>
@@ -43,9 +38,7 @@ void MeanChannels(const float* values, const float* bias, int64_t stride, int64_
   for (int64_t i = 0; i < tokens; ++i) {
     if (bias == nullptr || bias[i] == 0.0f) sum = hn::Add(sum, LoadSome(values + i * stride, channels));
   }
-  const FloatVector mean = hn::Mul(sum, hn::Set(d, scale));
-  if (channels >= kLanes) return hn::StoreU(mean, d, means);
-  StoreFirst(mean, d, means, channels);
+  StoreSome(hn::Mul(sum, hn::Set(d, scale)), means, channels);
 }
 
 template <typename T>
@@ -80,7 +73,7 @@ void MeanTokensPanels(const KernelArgs& args, Stream& stream) {
 
 void MeanTokensNchw(const KernelArgs& args, Stream& stream) {
   const int64_t channels = args.problem->input.channels;
-  const int64_t vectors = (channels + kLanes - 1) / kLanes;
+  const int64_t vectors = CeilDiv(channels, kLanes);
   const int64_t items = args.problem->output.batch * vectors;
   CpuStream::From(stream).ParallelRanges(items, [&](int64_t, int64_t first, int64_t last) {
     for (int64_t item = first; item < last; ++item) {

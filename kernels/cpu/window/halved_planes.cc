@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernels/base/integers.h"
+
 namespace swizzle::cpu {
 namespace {
 
@@ -119,7 +121,7 @@ HalvedPeriod PlanHalvedPlanes(const Problem& problem) {
 
 size_t HalvedWorkspaceBytes(const Problem& problem) {
   const size_t bytes = static_cast<size_t>(MaxInputUnits(problem) + kMaxRangeUnits) * sizeof(UnitPlace);
-  return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  return RoundUp(bytes, kBufferAlignment);
 }
 
 HalvedPart PlaceHalvedPart(const Problem& problem, const HalvedPeriod& period, const UnitRange& range,

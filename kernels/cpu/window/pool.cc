@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "kernels/base/integers.h"
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/window/window_tiles.h"
 
@@ -21,8 +22,8 @@ constexpr float kLowest = -std::numeric_limits<float>::infinity();
 struct TapRange {
   TapRange(int64_t output, int64_t stride, int64_t pad, int64_t dilation, int64_t kernel, int64_t size) {
     const int64_t first = output * stride - pad;
-    begin = first >= 0 ? 0 : (-first + dilation - 1) / dilation;
-    end = std::max(begin, std::min(kernel, first < size ? (size - first + dilation - 1) / dilation : 0));
+    begin = first >= 0 ? 0 : CeilDiv(-first, dilation);
+    end = std::max(begin, std::min(kernel, first < size ? CeilDiv(size - first, dilation) : 0));
   }
   int64_t begin;
   int64_t end;
@@ -118,7 +119,7 @@ void RunGlobal(const KernelArgs& args, Stream& stream, Layout layout) {
   const Problem& problem = *args.problem;
   const int64_t plane = problem.input.plane();
   const float scale = kMax ? 1.0f : 1.0f / static_cast<float>(plane);
-  const int64_t items_per_image = (problem.input.channels + kChannelsPerItem - 1) / kChannelsPerItem;
+  const int64_t items_per_image = CeilDiv(problem.input.channels, kChannelsPerItem);
   const size_t slot_bytes = PoolWorkspaceBytes(problem) / problem.threads;
   CpuStream::From(stream).ParallelRanges(
       problem.input.batch * items_per_image, [&](int64_t slot, int64_t begin, int64_t end) {
@@ -185,7 +186,7 @@ void RunPoolBlocked16(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const Window& window = problem.window;
   const Extent& output = problem.output;
-  const int64_t blocks = output.batch * ((output.channels + 15) / 16);
+  const int64_t blocks = output.batch * CeilDiv(output.channels, 16);
   CpuStream::From(stream).ParallelRanges(blocks * output.height, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; ++item) {
       const int64_t block = item / output.height;
@@ -222,8 +223,7 @@ bool AcceptsPool(const Problem& problem) { return !problem.epilogue.residual; }
 bool AcceptsPoolBlocked16(const Problem& problem) { return AcceptsPool(problem) && ClampKeepsZero(problem); }
 
 size_t PoolWorkspaceBytes(const Problem& problem) {
-  const size_t runs =
-      (MaxRuns(problem.input.plane()) * sizeof(Run) + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  const size_t runs = RoundUp(MaxRuns(problem.input.plane()) * sizeof(Run), kBufferAlignment);
   return std::max(WindowTiles(problem).WorkspaceBytes(), runs) * problem.threads;
 }
 

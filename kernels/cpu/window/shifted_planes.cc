@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/base/integers.h"
+
 namespace swizzle::cpu {
 
 static_assert(kMaxRangeUnits % (kMaxPanelWidth / kPositionUnit) == 0);
@@ -9,7 +11,7 @@ static_assert(kMaxRangeUnits % (kMaxPanelWidth / kPositionUnit) == 0);
 size_t ShiftedWorkspaceBytes(const Problem& problem) {
   const int64_t units = kMaxRangeUnits + 2 * ShiftedReach(problem);
   const size_t bytes = static_cast<size_t>(units) * sizeof(UnitPlace);
-  return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  return RoundUp(bytes, kBufferAlignment);
 }
 
 void PlaceUnits(const Extent& extent, int64_t first, int64_t count, UnitPlace* places) {
@@ -26,7 +28,7 @@ void PlaceUnits(const Extent& extent, int64_t first, int64_t count, UnitPlace* p
 
 UnitRange FirstRange(const PanelGrid& grid, int64_t channels, int64_t begin, int64_t end, int64_t* taken) {
   constexpr int64_t kMaxPanels = kMaxRangeUnits / (kMaxPanelWidth / kPositionUnit);
-  const int64_t batches = (channels + kRangeChannels - 1) / kRangeChannels;
+  const int64_t batches = CeilDiv(channels, kRangeChannels);
   const int64_t panel = begin / batches;
   const int64_t first_batch = begin % batches;
   const bool whole = first_batch == 0 && end - begin >= batches;

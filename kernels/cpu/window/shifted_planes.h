@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "kernels/backend/kernel_table.h"
+#include "kernels/base/integers.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 
 namespace swizzle::cpu {
@@ -57,7 +58,7 @@ UnitRange FirstRange(const PanelGrid& grid, int64_t channels, int64_t begin, int
 template <typename Run>
 void ForEachUnitRange(const Extent& extent, CpuStream& stream, const Run& run) {
   const PanelGrid grid(extent.positions());
-  const int64_t batches = (extent.channels + kRangeChannels - 1) / kRangeChannels;
+  const int64_t batches = CeilDiv(extent.channels, kRangeChannels);
   stream.ParallelRanges(grid.count() * batches, [&](int64_t slot, int64_t begin, int64_t end) {
     for (int64_t taken = 0; begin < end; begin += taken) {
       const UnitRange range = FirstRange(grid, extent.channels, begin, end, &taken);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "kernels/base/integers.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 #include "kernels/cpu/simd/elements-inl.h"
 #include "kernels/cpu/window/window_tiles.h"
@@ -39,7 +40,7 @@ HWY_INLINE void SplitColumns(const T* from, int64_t count, FloatVector rest, flo
   }
   if (i == count) return;
   const int64_t left = count - i;
-  const FloatVector low = left >= kLanes ? LoadAll(from + i) : LoadFirst(d, from + i, left, rest);
+  const FloatVector low = LoadSome(from + i, left, rest);
   const FloatVector high = left > kLanes ? LoadFirst(d, from + i + kLanes, left - kLanes, rest) : rest;
   hn::StoreU(hn::ConcatEven(d, high, low), d, to_first + i / 2);
   hn::StoreU(hn::ConcatOdd(d, high, low), d, to_second + i / 2);
@@ -114,7 +115,7 @@ struct TileRows {
         odd(tiles.in_floats() / 2),
         out_width(problem.output.width) {}
 
-  int64_t groups() const { return (out_width + kLanes - 1) / kLanes; }
+  int64_t groups() const { return CeilDiv(out_width, kLanes); }
   int64_t GroupColumn(int64_t group) const {
     return std::max<int64_t>(0, std::min(group * kLanes, out_width - kLanes));
   }
@@ -136,8 +137,8 @@ struct TileRows {
 
 // Lanes whose input column, first + lane * stride, is inside [0, width).
 HWY_INLINE FloatMask InsideColumns(FloatTag d, int64_t first, int64_t stride, int64_t width) {
-  const int64_t begin = first >= 0 ? 0 : (-first + stride - 1) / stride;
-  const int64_t end = first >= width ? 0 : (width - first + stride - 1) / stride;
+  const int64_t begin = first >= 0 ? 0 : CeilDiv(-first, stride);
+  const int64_t end = first >= width ? 0 : CeilDiv(width - first, stride);
   const FloatMask before_end = hn::FirstN(d, static_cast<size_t>(std::min(end, kLanes)));
   const FloatMask before_begin = hn::FirstN(d, static_cast<size_t>(std::min(begin, kLanes)));
   return hn::AndNot(before_begin, before_end);

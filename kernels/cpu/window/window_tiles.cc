@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/base/integers.h"
+
 namespace swizzle::cpu {
 namespace {
 
@@ -9,9 +11,6 @@ constexpr int64_t kWidestVector = 16;
 constexpr int64_t kPlaneFloats = 1024;  // an input scratch plane at most, where a tile has more than one row
 constexpr int64_t kBatchFloats = 6144;  // scratch planes of all channels of a batch, if one is not more: fits an L1
 constexpr int64_t kMaxChannelBatch = 16;
-
-int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
-int64_t DivideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 // Input rows or columns that `count` outputs look at, padding included.
 int64_t Reach(int64_t count, int64_t stride, int64_t kernel, int64_t dilation) {
@@ -47,13 +46,13 @@ Run* AppendRuns(const Extent& extent, Layout layout, int64_t image, int64_t firs
 WindowTiles::WindowTiles(const Problem& problem)
     : problem_(problem),
       split_(problem.window.stride_w == 2),
-      in_pitch_(split_ ? DivideUp(problem.input.width, 2) : problem.input.width) {
+      in_pitch_(split_ ? CeilDiv(problem.input.width, 2) : problem.input.width) {
   const Window& window = problem.window;
   const int64_t max_in_rows = kPlaneFloats / problem.input.width;
   const int64_t window_rows = Reach(1, 1, window.kernel_h, window.dilation_h);
   const int64_t max_rows = max_in_rows < window_rows ? 1 : (max_in_rows - window_rows) / window.stride_h + 1;
-  tile_rows_ = DivideUp(problem.output.height, DivideUp(problem.output.height, max_rows));
-  tiles_per_image_ = DivideUp(problem.output.height, tile_rows_);
+  tile_rows_ = CeilDiv(problem.output.height, CeilDiv(problem.output.height, max_rows));
+  tiles_per_image_ = CeilDiv(problem.output.height, tile_rows_);
   in_rows_ = Reach(tile_rows_, window.stride_h, window.kernel_h, window.dilation_h);
   in_front_ = RoundUp(window.pad_left, kWidestVector);
   // The first input row of an image is aligned, and with it most vectors that are copied from panels.
@@ -63,7 +62,7 @@ WindowTiles::WindowTiles(const Problem& problem)
   out_floats_ = RoundUp(tile_rows_ * problem.output.width, kWidestVector) + kWidestVector;
   const int64_t max_batch = std::min(kMaxChannelBatch, problem.output.channels);
   channel_batch_ = std::clamp<int64_t>(kBatchFloats / (in_floats_ + out_floats_), 1, max_batch);
-  channel_batches_ = DivideUp(problem.output.channels, channel_batch_);
+  channel_batches_ = CeilDiv(problem.output.channels, channel_batch_);
 }
 
 Tile WindowTiles::At(int64_t tile) const {

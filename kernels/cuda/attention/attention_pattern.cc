@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "kernels/base/integers.h"
+
 namespace swizzle::cuda {
 
 StatusOr<DeviceAttentionPattern> DeviceAttentionPattern::Make(const AttentionPattern& pattern) {
@@ -35,7 +37,7 @@ StatusOr<DeviceAttentionTiles> DeviceAttentionTiles::Make(const AttentionTiles& 
 
 StatusOr<std::unique_ptr<PackedWeight>> DeviceAttentionBits::Make(const AttentionPattern& pattern) {
   auto device = std::make_unique<DeviceAttentionBits>();
-  device->words_ = static_cast<int>((pattern.tokens + 63) / 64 * 2);
+  device->words_ = static_cast<int>(CeilDiv(pattern.tokens, 64) * 2);
   std::vector<uint32_t> bits(static_cast<size_t>(pattern.tokens * device->words_));
   for (int64_t query = 0; query < pattern.tokens; ++query) {
     for (uint32_t key : pattern.Keys(query)) bits[query * device->words_ + key / 32] |= 1u << (key % 32);

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "kernels/backend/kernel_table.h"
+#include "kernels/base/integers.h"
 #include "kernels/cuda/runtime/device_array.h"
 #include "kernels/format/attention_pattern.h"
 #include "kernels/format/attention_tiles.h"
@@ -42,7 +43,7 @@ class DeviceAttentionPattern {
   int64_t nnz() const { return nnz_; }
   // From the values of one head to those of the next: nnz, rounded up so that every head starts on 16 bytes.
   int64_t value_stride() const { return ValueStride(nnz_); }
-  static constexpr int64_t ValueStride(int64_t nnz) { return (nnz + 7) / 8 * 8; }
+  static constexpr int64_t ValueStride(int64_t nnz) { return RoundUp(nnz, 8); }
   const uint32_t* row_offsets() const { return row_offsets_.data(); }
   const uint32_t* col_indices() const { return col_indices_.data(); }
   const uint32_t* bundles() const { return bundles_.data(); }

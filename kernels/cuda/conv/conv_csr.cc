@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/base/integers.h"
 #include "kernels/cuda/conv/im2col.h"
 #include "kernels/cuda/runtime/queue.h"
 
@@ -52,7 +53,7 @@ int64_t TileBytes(SpmmWay way) { return 128 * Vectors(way); }
 
 double Tiles(SpmmWay way, int64_t columns, DType dtype) {
   const int64_t width = TileBytes(way) / static_cast<int64_t>(ElementBytes(dtype));
-  return static_cast<double>((columns + width - 1) / width);
+  return static_cast<double>(CeilDiv(columns, width));
 }
 
 bool Fits(SpmmWay way, const QuadCsr& weight, const SpmmDevice& device) {

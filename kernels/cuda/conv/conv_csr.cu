@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/base/integers.h"
 #include "kernels/cuda/conv/conv_csr.h"
 #include "kernels/cuda/conv/spmm_lane.cuh"
 
@@ -144,7 +145,7 @@ constexpr int kVectorTileBytes = 128;
 
 int Tiles(int64_t columns, int vectors, size_t element_bytes) {
   const int64_t width = kVectorTileBytes * vectors / static_cast<int64_t>(element_bytes);
-  return static_cast<int>((columns + width - 1) / width);
+  return static_cast<int>(CeilDiv(columns, width));
 }
 
 template <typename T, typename Column, int kVectors>

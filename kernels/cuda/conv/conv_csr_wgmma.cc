@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/base/integers.h"
 #include "kernels/cuda/conv/im2col.h"
 #include "kernels/cuda/runtime/queue.h"
 
@@ -22,8 +23,6 @@ class WgmmaWeight final : public PackedWeight {
   const std::unique_ptr<FragmentCsr> matrix_;
   const WgmmaDevice device_;
 };
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t Slabs(const FragmentCsr& weight) { return weight.steps() * FragmentCsr::kBlock / FragmentCsr::kColumnUnit; }
 

@@ -1,5 +1,6 @@
 #include <cooperative_groups.h>
 
+#include "kernels/base/integers.h"
 #include "kernels/cuda/conv/conv_csr_wgmma.h"
 #include "kernels/cuda/tensor_core/mma.cuh"
 #include "kernels/cuda/tensor_core/wgmma.cuh"
@@ -403,7 +404,7 @@ template <typename Shape>
 void Queue(const WgmmaOperands& operands, int sharers, cudaStream_t queue) {
   constexpr int kRows = Shape::kRows;
   const FragmentCsr& weight = *operands.weight;
-  const auto row_tiles = static_cast<int32_t>((weight.rows() + kRows - 1) / kRows);
+  const auto row_tiles = static_cast<int32_t>(CeilDiv(weight.rows(), kRows));
   const Args args = {.halves = reinterpret_cast<const uint4*>(weight.halves()),
                      .entries = weight.entries(),
                      .inverses = weight.inverses(),
@@ -419,7 +420,7 @@ void Queue(const WgmmaOperands& operands, int sharers, cudaStream_t queue) {
                      .row_tiles = row_tiles,
                      .low = operands.low,
                      .high = operands.high};
-  const auto tiles = static_cast<unsigned>(row_tiles * ((operands.columns + kTile - 1) / kTile));
+  const auto tiles = static_cast<unsigned>(row_tiles * CeilDiv(operands.columns, kTile));
   Launch<Shape> launch(tiles, sharers, queue);
   cudaLaunchKernelEx(&launch.config, MultiplySlabs<Shape>, args);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/base/integers.h"
 #include "kernels/cuda/conv/conv_dense_simt.h"
 #include "kernels/cuda/runtime/device_array.h"
 #include "kernels/cuda/runtime/queue.h"
@@ -278,8 +279,7 @@ class SimtWeight final : public PackedWeight {
   const DeviceArray<float> bias_;
 };
 
-int64_t Ceil(int64_t value, int64_t unit) { return (value + unit - 1) / unit; }
-int64_t PaddedChannels(int64_t channels) { return Ceil(channels, 4) * 4; }
+int64_t PaddedChannels(int64_t channels) { return RoundUp(channels, 4); }
 
 // How a problem is cut: tiles, and splits of the columns.
 struct Cut {
@@ -288,13 +288,14 @@ struct Cut {
 };
 
 Cut CutInto(int positions, int channels, const Problem& problem, int64_t depth) {
-  Cut cut = {positions, channels, Ceil(problem.output.positions(), positions), Ceil(problem.output.channels, channels),
-             1,         0};
-  const int64_t steps = Ceil(depth, kDepth), tiles = cut.tiles_across * cut.tiles_down;
+  Cut cut = {
+      positions, channels, CeilDiv(problem.output.positions(), positions), CeilDiv(problem.output.channels, channels),
+      1,         0};
+  const int64_t steps = CeilDiv(depth, kDepth), tiles = cut.tiles_across * cut.tiles_down;
   const int64_t threads = tiles * positions * channels / (kPart * kPart);
   const int64_t wanted = std::max<int64_t>(std::min(kFillingThreads / threads, steps / kFewestSteps), 1);
-  cut.steps_per_split = Ceil(steps, wanted);
-  cut.splits = Ceil(steps, cut.steps_per_split);
+  cut.steps_per_split = CeilDiv(steps, wanted);
+  cut.splits = CeilDiv(steps, cut.steps_per_split);
   return cut;
 }
 
@@ -389,7 +390,7 @@ void ConvSimt(const KernelArgs& args, Stream& stream) {
   if (cut.splits == 1) return;
   constexpr int kThreads = 256;
   const int64_t channel_stride = kLayout == Layout::kRows ? RowStride(problem.output.positions()) : 1;
-  AddSplits<<<static_cast<unsigned>(Ceil(count, kThreads)), kThreads, 0, queue>>>(
+  AddSplits<<<static_cast<unsigned>(CeilDiv(count, kThreads)), kThreads, 0, queue>>>(
       partial, finished, static_cast<int>(cut.splits), count, count, channel_stride,
       static_cast<int>(problem.output.channels));
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/base/integers.h"
 #include "kernels/cuda/conv/dense_epilogue.h"
 #include "kernels/cuda/runtime/queue.h"
 
@@ -61,7 +62,7 @@ void ClampAs(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const int64_t count = problem.output.positions() * problem.output.channels;
   const int64_t step = int64_t{kThreads} * Pack<T>::kSize;
-  Clamp<T><<<static_cast<unsigned>((count + step - 1) / step), kThreads, 0, QueueOf(stream)>>>(
+  Clamp<T><<<static_cast<unsigned>(CeilDiv(count, step)), kThreads, 0, QueueOf(stream)>>>(
       reinterpret_cast<T*>(args.output), count, problem.epilogue.low, problem.epilogue.high);
 }
 
@@ -72,7 +73,7 @@ void FinishAs(const KernelArgs& args, const float* bias, Stream& stream) {
   const int packs = static_cast<int>(RowStride(problem.output.positions()) / Pack<T>::kSize);
   const int across = packs >= kThreads ? kThreads : packs > 32 ? 64 : packs > 8 ? 32 : 8;
   const dim3 block(across, kThreads / across);
-  const dim3 grid((packs + block.x - 1) / block.x, (rows + block.y - 1) / block.y);
+  const dim3 grid(CeilDiv(packs, block.x), CeilDiv(rows, block.y));
   const float* const residual = problem.epilogue.residual ? args.inputs[1] : nullptr;
   Finish<T><<<grid, block, 0, QueueOf(stream)>>>(reinterpret_cast<T*>(args.output),
                                                  reinterpret_cast<const T*>(residual), bias, rows, packs,

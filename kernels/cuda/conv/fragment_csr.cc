@@ -7,12 +7,12 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/base/integers.h"
+
 namespace swizzle::cuda {
 namespace {
 
 constexpr int kHalvesOfBlock = 8;
-
-int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 uint32_t HalfBits(float value) { return std::bit_cast<uint16_t>(__half_raw(__float2half_rn(value))); }
 

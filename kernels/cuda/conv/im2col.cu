@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/base/integers.h"
 #include "kernels/cuda/conv/im2col.h"
 #include "kernels/cuda/runtime/queue.h"
 
@@ -78,15 +79,15 @@ void GatherPacksAs(const Problem& problem, const void* input, const ColumnBlock&
   gather.channels = static_cast<int>(problem.input.channels * ElementBytes(problem.dtype) / sizeof(T));
   const int packs = gather.channels * problem.window.kernel_h * problem.window.kernel_w;
   const dim3 threads(32, kThreads / 32);
-  const int64_t lines = (block.count + threads.y - 1) / threads.y;
-  const dim3 grid((packs + threads.x - 1) / threads.x, static_cast<unsigned>(std::min<int64_t>(lines, kMostLines)));
+  const int64_t lines = CeilDiv(block.count, threads.y);
+  const dim3 grid(CeilDiv(packs, threads.x), static_cast<unsigned>(std::min<int64_t>(lines, kMostLines)));
   GatherPacks<T><<<grid, threads, 0, QueueOf(stream)>>>(gather, static_cast<const T*>(input), block.begin, block.count,
                                                         static_cast<T*>(block.columns));
 }
 
 template <typename T>
 void GatherAs(const Problem& problem, const void* input, const ColumnBlock& block, Stream& stream) {
-  const dim3 grid(static_cast<unsigned>((block.count + kThreads - 1) / kThreads),
+  const dim3 grid(static_cast<unsigned>(CeilDiv(block.count, kThreads)),
                   static_cast<unsigned>(std::min(problem.input.channels, kMostChannelBlocks)));
   GatherTaps<T><<<grid, kThreads, 0, QueueOf(stream)>>>(GatherOf(problem), static_cast<const T*>(input), block.begin,
                                                         block.count, static_cast<T*>(block.columns));

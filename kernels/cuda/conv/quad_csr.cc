@@ -7,6 +7,8 @@
 #include <bit>
 #include <cstring>
 
+#include "kernels/base/integers.h"
+
 namespace swizzle::cuda {
 namespace {
 
@@ -15,8 +17,6 @@ constexpr int64_t kMostPieces = 16384;
 constexpr int64_t kFewestChunks = 2;  // of a piece in the finest cut
 // The coarsest cut is for rows that stand out: it cuts quads of more than this many times the mean.
 constexpr int64_t kOutlier = 2;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 uint16_t Bits16(float value, DType dtype) {
   if (dtype == DType::kFloat16) return std::bit_cast<uint16_t>(__half_raw(__float2half_rn(value)));

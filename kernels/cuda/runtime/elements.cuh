@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "kernels/backend/kernel_args.h"
+#include "kernels/base/integers.h"
 #include "kernels/cuda/runtime/queue.h"
 
 namespace swizzle::cuda {
@@ -82,8 +83,6 @@ struct Clamp {
   explicit Clamp(const Epilogue& epilogue) : low(epilogue.low), high(epilogue.high) {}
   __device__ float operator()(float value) const { return fminf(fmaxf(value, low), high); }
 };
-
-constexpr int64_t CeilDiv(int64_t value, int64_t unit) { return (value + unit - 1) / unit; }
 
 // Blocks for `items` threads. Kernels that loop over what is left need no more than fill the device a few times.
 inline unsigned BlocksFor(int64_t items, int threads) { return static_cast<unsigned>(CeilDiv(items, threads)); }

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernels/base/integers.h"
 #include "kernels/base/layout.h"
 
 namespace swizzle {
 namespace {
-
-size_t Align(size_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
 
 bool Overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
 
@@ -27,12 +26,12 @@ ArenaLayout PlaceBuffers(std::span<const Lifetime> lifetimes) {
   layout.offsets.resize(lifetimes.size());
   std::vector<size_t> placed;  // by rising offset
   for (size_t index : LargestFirst(lifetimes)) {
-    const size_t bytes = Align(lifetimes[index].bytes);
+    const size_t bytes = RoundUp(lifetimes[index].bytes, kBufferAlignment);
     size_t offset = 0;
     for (size_t other : placed) {
       if (!Overlap(lifetimes[index], lifetimes[other])) continue;
       if (offset + bytes <= layout.offsets[other]) break;
-      offset = std::max(offset, layout.offsets[other] + Align(lifetimes[other].bytes));
+      offset = std::max(offset, layout.offsets[other] + RoundUp(lifetimes[other].bytes, kBufferAlignment));
     }
     layout.offsets[index] = offset;
     layout.bytes = std::max(layout.bytes, offset + bytes);

@@ -3,18 +3,14 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/base/integers.h"
+
 namespace swizzle {
-namespace {
-
-size_t Aligned(size_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
-
-}  // namespace
-
 int64_t RoundedCount(int64_t count, int64_t most) {
   constexpr int64_t kExact = 16;
   if (count <= kExact) return std::min(count, most);
   const int64_t step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(count - 1))) / 8;
-  return std::min((count + step - 1) / step * step, most);
+  return std::min(RoundUp(count, step), most);
 }
 
 BatchSize RoundedSize(BatchSize size, BatchSize most, bool sequences) {
@@ -29,7 +25,7 @@ StagingLayout::StagingLayout(const Network& network, BatchSize most) {
     const size_t at = bytes_;
     if (port.value == -1) return at;
     const int64_t elements = LayoutElements(network.values[port.value].WithBatch(most), Layout::kNchw);
-    bytes_ += Aligned(static_cast<size_t>(elements) * sizeof(float));
+    bytes_ += RoundUp(static_cast<size_t>(elements) * sizeof(float), kBufferAlignment);
     return at;
   };
   for (const NetworkPort& port : network.inputs) inputs_.push_back(place(port));
@@ -49,7 +45,7 @@ void StagedSequences::Set(const Sequences& sequences, BatchSize rounded) {
   size_t end = 0;
   const auto place = [&](int64_t count) {
     const Part part{end, static_cast<size_t>(count) * sizeof(int32_t)};
-    end += Aligned(part.bytes);
+    end += RoundUp(part.bytes, kBufferAlignment);
     return part;
   };
   const Part begins = place(rounded.rows + 1), positions = place(rounded.tokens), owners = place(rounded.tokens);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernels/base/integers.h"
 #include "kernels/reference/layout.h"
 
 namespace swizzle {
@@ -47,7 +48,7 @@ TEST(PanelGridTest, WidthsAreEvenAndPanelsAreFew) {
       widest = std::max(widest, grid.Width(panel));
     }
     EXPECT_LE(widest - narrowest, kPositionUnit);
-    EXPECT_EQ(grid.count(), (grid.padded_positions() + kMaxPanelWidth - 1) / kMaxPanelWidth);
+    EXPECT_EQ(grid.count(), CeilDiv(grid.padded_positions(), kMaxPanelWidth));
   }
 }
 

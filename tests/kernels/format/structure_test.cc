@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+#include "kernels/base/integers.h"
+
 namespace swizzle {
 namespace {
 
@@ -35,7 +37,7 @@ DenseMatrix DrawUnstructured(int64_t rows, int64_t cols, double density, Rng& rn
 // Aligned blocks, cut off at the edges; input channels lie `taps` columns apart.
 DenseMatrix DrawBlocks(int64_t rows, int64_t cols, int64_t block_rows, int64_t block_cols, double density, Rng& rng,
                        int64_t taps = 1) {
-  const int64_t across = (cols / taps + block_cols - 1) / block_cols, down = (rows + block_rows - 1) / block_rows;
+  const int64_t across = CeilDiv(cols / taps, block_cols), down = CeilDiv(rows, block_rows);
   std::vector<bool> kept(down * across * taps);
   for (size_t i = 0; i < kept.size(); ++i) kept[i] = Chance(rng, density);
   return Draw(rows, cols, rng, [&](int64_t row, int64_t col) {
