@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <system_error>
 
 #include "model_loader/files/file_descriptor.h"
 
@@ -61,6 +62,17 @@ Status WriteFileAtomically(const std::filesystem::path& file, std::span<const st
     unlink(temporary.c_str());
   }
   return status;
+}
+
+Status MakeFolder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return InvalidArgument("cannot make the folder ", folder.string(), ": ", error.message());
+  return {};
+}
+
+Status MakeFolderOf(const std::filesystem::path& file) {
+  return file.has_parent_path() ? MakeFolder(file.parent_path()) : Status();
 }
 
 }  // namespace swizzle

@@ -1,4 +1,4 @@
-// Replaces files so that a reader, or a crash, sees the old file or the whole new one.
+// Replaces files so that a reader, or a crash, sees the old file or the whole new one; makes folders for them.
 #ifndef SWIZZLE_MODEL_LOADER_FILES_ATOMIC_FILE_H_
 #define SWIZZLE_MODEL_LOADER_FILES_ATOMIC_FILE_H_
 
@@ -13,6 +13,12 @@ namespace swizzle {
 // Writes a new file beside `file`, flushes it to the disk, and renames it over `file`. On an error `file` is as it was
 // and nothing is left beside it. NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED, ... naming the file.
 Status WriteFileAtomically(const std::filesystem::path& file, std::span<const std::byte> bytes);
+
+// Makes this folder and those above it, as far as they are missing. INVALID_ARGUMENT naming the folder.
+Status MakeFolder(const std::filesystem::path& folder);
+
+// The same for the folder that `file` lies in.
+Status MakeFolderOf(const std::filesystem::path& file);
 
 }  // namespace swizzle
 

@@ -53,6 +53,7 @@ void DescribeWeights(const Network& network, bool pictures, ModelReport& report)
 
 Status WritePage(const nlohmann::ordered_json& report, const std::filesystem::path& file) {
   const std::string page = ReportPage(report);
+  SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(file));
   return WriteFileAtomically(file, std::as_bytes(std::span(page)));
 }
 

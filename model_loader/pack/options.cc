@@ -138,7 +138,7 @@ class Flags {
     CLI::App* app = app_.add_subcommand("pack", "Writes a model with its weights compressed, ready to be served.");
     app->footer("Example: swizzle-pack pack pruned.onnx models/mobilenet/1/model.swz");
     AddModel(app, "MODEL", pack_.model, "The model");
-    app->add_option("OUT", pack_.output, "The file to write, .swz")
+    app->add_option("OUT", pack_.output, "The file to write, .swz; its folder is made if need be")
         ->type_name("")
         ->required()
         ->check(CheckPackedEnding);

@@ -1,5 +1,6 @@
 #include <ostream>
 
+#include "model_loader/files/atomic_file.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/pack/commands.h"
 #include "model_loader/pack/text_table.h"
@@ -9,6 +10,7 @@ namespace swizzle::pack {
 
 StatusOr<Outcome> Execute(const PackCommand& command, Terminal& terminal) {
   SWIZZLE_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(command.model));
+  SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
   SWIZZLE_RETURN_IF_ERROR(WritePacked(model.network, command.output));
   const int64_t dense_bytes = model.network.DenseWeightBytes();
   const int64_t stored_bytes = model.network.StoredWeightBytes();

@@ -31,6 +31,7 @@ Status PruneOnnx(const PruneCommand& command, MagnitudePruner& pruner) {
   };
   SWIZZLE_ASSIGN_OR_RETURN(model, RewriteOnnxWeights(model, prune, options));
   SWIZZLE_RETURN_IF_ERROR(pruner.CheckResult());
+  SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
   if (!IsPacked(command.output)) return WriteFileAtomically(command.output, model);
   SWIZZLE_ASSIGN_OR_RETURN(const Network network, NetworkFromOnnx(model));
   return WritePacked(network, command.output);
@@ -45,6 +46,7 @@ Status PruneLoaded(const PruneCommand& command, MagnitudePruner& pruner) {
   SWIZZLE_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(command.model));
   PruneNetwork(model.network, pruner);
   SWIZZLE_RETURN_IF_ERROR(pruner.CheckResult());
+  SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
   return WritePacked(model.network, command.output);
 }
 

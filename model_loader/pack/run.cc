@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/devices.h"
+#include "model_loader/files/atomic_file.h"
 #include "model_loader/files/npy.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/pack/commands.h"
@@ -104,13 +105,6 @@ Status CheckRange(const NetworkRunner& runner, int i, const std::vector<float>& 
 std::string FileName(std::string output) {
   std::replace(output.begin(), output.end(), '/', '_');
   return output + ".npy";
-}
-
-Status MakeFolder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return InvalidArgument("cannot make the folder ", folder.string(), ": ", error.message());
-  return {};
 }
 
 Status WriteOutput(const std::string& name, const TensorView& view, const std::filesystem::path& folder,

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -111,6 +112,21 @@ TEST_F(Commands, PruneTakesCheckpointsAsItsHelpSays) {
   }
 }
 
+TEST_F(Commands, FoldersOfOutputsAreMade) {
+  ASSERT_EQ(Run({"pack", kShippedModel, Path("models/m/1/model.swz")}), 0) << err();
+  EXPECT_TRUE(LoadModel(Path("models/m/1/model.swz")).ok());
+  EXPECT_EQ(Run({"prune", kShippedModel, Path("pruned/onnx/m.onnx"), "--sparsity=0.5"}), 0) << err();
+  EXPECT_EQ(Run({"prune", kShippedModel, Path("pruned/packed/m.swz"), "--sparsity=0.5"}), 0) << err();
+  EXPECT_EQ(Run({"inspect", Path("models/m/1/model.swz"), "--tuning-budget=0", "--report=" + Path("pages/m.html")}), 0)
+      << err();
+  EXPECT_TRUE(std::filesystem::exists(Path("pages/m.html")));
+}
+
+TEST_F(Commands, AFolderThatCannotBeMadeIsNamed) {
+  std::ofstream(Path("file")) << "no folder";
+  ExpectBadInput({"pack", kShippedModel, Path("file/1/model.swz")}, Path("file/1"));
+}
+
 TEST_F(Commands, PruneWritesNothingAfterAMisspeltPattern) {
   ExpectBadInput({"prune", kShippedModel, Path("p.onnx"), "--sparsity=0.8", "--skip=clasifier*"}, "'clasifier*'");
   EXPECT_FALSE(std::filesystem::exists(Path("p.onnx")));
@@ -166,7 +182,7 @@ TEST_F(Commands, InspectWritesAPageBesideWhatItPrints) {
                                     [](const auto& layer) { return !layer["weight"].is_null(); }));
   EXPECT_GT(pictures, 0);
   EXPECT_EQ(shown, printed);
-  ExpectBadInput({"inspect", model, "--threads=1", "--tuning-budget=0", "--report", Path("absent/m.html")}, "absent");
+  ExpectBadInput({"inspect", model, "--threads=1", "--tuning-budget=0", "--report", Path("m.html/m.html")}, "m.html");
 }
 
 TEST_F(Commands, RunGoesFromArraysToArrays) {

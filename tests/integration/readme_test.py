@@ -1,0 +1,149 @@
+"""Every command that README.md and the page of swizzle-pack print runs as it is printed.
+
+A block of commands, ```sh in Markdown, is run by bash in a folder that looks like a fresh clone after the quick start:
+`deploy`, `tests` and `build/release/bin` are there, the latter with the programs of this build. A server takes free ports
+in place of its own, and clients ask for it there; nothing is measured for long. Blocks that start a server go on running while those after them run.
+Commands that take very long are asked for their help; kubectl's are held against the manifests.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+
+import pytest
+
+import kustomize
+from conftest import ROOT, START_SECONDS, STOP_SECONDS, program, wait_until
+
+PAGES = ['README.md', 'model_loader/pack/README.md']
+LONG_COMMANDS = {'./deploy/quickstart', './tests/run'}
+BLOCK_SECONDS = 300
+
+
+def blocks(page, language):
+    """The fenced blocks of a page in that language."""
+    text = (ROOT / page).read_text(encoding='utf-8')
+    return re.findall(rf'^```{language}\n(.*?)^```$', text, re.MULTILINE | re.DOTALL)
+
+
+def commands(block):
+    """The commands of a block as lists of words; a here-document's lines count as commands, which no page has."""
+    return [words for line in block.splitlines() if (words := shlex.split(line, comments=True))]
+
+
+def is_long(block):
+    return any(words[0] in LONG_COMMANDS for words in commands(block))
+
+
+def is_kubectl(block):
+    return any(words[0] == 'kubectl' for words in commands(block))
+
+
+def serves(block):
+    return commands(block)[-1][0].endswith('/swizzle-server')
+
+
+def script(path, text):
+    path.write_text(f'#!/bin/sh\n{text}\n')
+    path.chmod(0o755)
+
+
+class Clone:
+    """A folder in which the printed commands find what they name."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.ports, self.pid = folder / 'ports.json', folder / 'server.pid'
+        binaries = folder / 'build' / 'release' / 'bin'
+        binaries.mkdir(parents=True)
+        for name in ('deploy', 'tests', 'client'):
+            (folder / name).symlink_to(ROOT / name)
+        quick = 'test "$1" != inspect || set -- "$@" --tuning-budget=0'
+        script(binaries / 'swizzle-pack', f'{quick}\nexec {program("swizzle-pack")} "$@"')
+        free = f'--grpc-address=127.0.0.1:0 --metrics-address=127.0.0.1:0 --port-file={self.ports} --tuning-budget=0'
+        script(binaries / 'swizzle-server', f'echo $$ >{self.pid}\nexec {program("swizzle-server")} "$@" {free}')
+        self.client = binaries / 'swizzle'
+
+    def run(self, block):
+        result = subprocess.run(['bash', '-euo', 'pipefail', '-c', block], cwd=self.folder, capture_output=True,
+                                text=True, timeout=BLOCK_SECONDS, stdin=subprocess.DEVNULL)
+        assert result.returncode == 0, f'{block}\n{result.stdout}{result.stderr}'
+
+    @contextlib.contextmanager
+    def serving(self, block):
+        """Runs a block that ends in a server, which is told to stop in the end and has to end well."""
+        with open(self.folder / 'server.log', 'wb') as log:
+            shell = subprocess.Popen(['bash', '-euo', 'pipefail', '-c', block], cwd=self.folder,
+                                     stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        try:
+            wait_until(lambda: self._ready(shell), START_SECONDS, 'the start of the server')
+            yield
+            os.kill(int(self.pid.read_text()), signal.SIGTERM)
+            assert shell.wait(STOP_SECONDS) == 0, self._log()
+        finally:
+            if shell.poll() is None:
+                os.killpg(shell.pid, signal.SIGKILL)
+                shell.wait(STOP_SECONDS)
+
+    def _log(self):
+        return (self.folder / 'server.log').read_text(errors='replace')
+
+    def _ready(self, shell):
+        assert shell.poll() is None, f'the server ended:\n{self._log()}'
+        with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
+            address = f'127.0.0.1:{json.loads(self.ports.read_text())["grpc"]}'
+            script(self.client, f'exec {program("swizzle")} --address={address} "$@"')
+            return True
+        return False
+
+
+def check_long(block):
+    """The commands are there, and say what they do."""
+    for words in commands(block):
+        result = subprocess.run([*words, '--help'], cwd=ROOT, capture_output=True, text=True, timeout=60)
+        assert result.returncode == 0 and 'Usage' in result.stdout, words
+
+
+def check_kubectl(block):
+    for words in commands(block):
+        assert words[:3] == ['kubectl', 'apply', '--kustomize'] and len(words) == 4, words
+        kinds = {each['kind'] for each in kustomize.render(ROOT / words[3])}
+        assert {'Deployment', 'Service'} <= kinds
+
+
+@pytest.mark.parametrize('page', PAGES)
+def test_every_block_of_commands_runs_as_printed(page, tmp_path):
+    clone, found = Clone(tmp_path), blocks(page, 'sh')
+    assert found
+    with contextlib.ExitStack() as servers:
+        for block in found:
+            if is_long(block):
+                check_long(block)
+            elif is_kubectl(block):
+                check_kubectl(block)
+            elif serves(block):
+                servers.enter_context(clone.serving(block))
+            else:
+                clone.run(block)
+
+
+@pytest.mark.parametrize('page', PAGES)
+def test_every_block_says_what_it_is(page):
+    text = (ROOT / page).read_text(encoding='utf-8')
+    languages = re.findall(r'^```(.*)$', text, re.MULTILINE)[::2]
+    assert set(languages) <= {'sh', 'text', 'protobuf'}, languages
+
+
+def test_what_a_block_is_for():
+    assert is_long('./tests/run --asan\n') and not is_long('cp tests/run here\n')
+    assert is_kubectl('kubectl apply --kustomize x\n') and not is_kubectl('ls # kubectl\n')
+    assert serves('mkdir a\nbin/swizzle-server --model-repository=a\n') and not serves('bin/swizzle health\n')
+
+
+def test_a_block_that_fails_is_seen(tmp_path):
+    with pytest.raises(AssertionError):
+        Clone(tmp_path).run('false\ntrue\n')
