@@ -14,6 +14,7 @@
 
 #include "kernels/base/status.h"
 #include "kernels/base/tensor.h"
+#include "model_loader/semantics/element_types.h"
 
 namespace swizzle::fallback {
 
@@ -71,15 +72,8 @@ class Memory : public std::enable_shared_from_this<Memory> {
   std::atomic<int64_t> live_bytes_ = 0;
 };
 
-// The elements as `to`: floating to integers truncates towards zero, saturating at 64 bits; integers wrap; anything but
-// zero is true. Shares the elements if the type is the same.
+// The elements as `to`, as Cast does it (semantics/element_types.h). Shares the elements if the type is the same.
 StatusOr<Array> Convert(Memory& memory, const Array& from, DType to);
-
-// The type in which arithmetic on elements of `dtype` is done: FP32 for halves, INT64 for narrower integers and bool.
-DType ComputeType(DType dtype);
-
-// Whether `dtype` is a floating-point type.
-bool IsFloatingType(DType dtype);
 
 // Calls visit(T()) with the C++ type of a compute type.
 template <typename Visit>

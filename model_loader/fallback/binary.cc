@@ -18,9 +18,7 @@ StatusOr<Array> LegacyBroadcast(Call& call, const Array& a, const Array& b) {
   }
   if (!call.HasAttribute("axis") || b.rank() == 0) return b;
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, call.AxisAttribute(0, a.rank()));
-  if (axis + b.rank() > a.rank()) return InvalidArgument("axis ", axis, " leaves no room for input 1");
-  Shape shape = b.shape;
-  shape.resize(static_cast<size_t>(a.rank() - axis), 1);
+  SWIZZLE_ASSIGN_OR_RETURN(Shape shape, ShapeAtAxis(b.shape, axis, a.rank()));
   return b.WithShape(std::move(shape));
 }
 
@@ -181,7 +179,7 @@ StatusOr<Array> Div(Call& call) {
 
 StatusOr<Array> Mod(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t fmod, call.Int("fmod", 0));
-  if (fmod == 0 && IsFloatingType(call.In(0).dtype)) return InvalidArgument("fmod must be 1 for floating types");
+  if (fmod == 0 && IsFloating(call.In(0).dtype)) return InvalidArgument("fmod must be 1 for floating types");
   return Combine(call, [fmod]<typename T>(T x, T y) -> T {
     if constexpr (std::is_floating_point_v<T>)
       return std::fmod(x, y);
@@ -275,7 +273,7 @@ StatusOr<Array> Sum(Call& call) {
 }
 
 StatusOr<Array> Mean(Call& call) {
-  if (!IsFloatingType(call.In(0).dtype)) return InvalidArgument("input 0 must be floating");
+  if (!IsFloating(call.In(0).dtype)) return InvalidArgument("input 0 must be floating");
   SWIZZLE_ASSIGN_OR_RETURN(const Array sum, Sum(call));
   SWIZZLE_ASSIGN_OR_RETURN(Array count, call.New(DType::kFloat32, {}));
   count.Mutable<float>()[0] = static_cast<float>(call.input_count());

@@ -1,7 +1,5 @@
 #include "model_loader/fallback/call.h"
 
-#include <algorithm>
-
 namespace swizzle::fallback {
 
 StatusOr<std::vector<int64_t>> Call::List(size_t i) const {
@@ -54,31 +52,6 @@ StatusOr<int64_t> Call::AxisAttribute(int64_t absent, int64_t rank) const {
   return NormalAxis(axis, rank);
 }
 
-StatusOr<int64_t> NormalAxis(int64_t axis, int64_t rank) {
-  if (axis < -rank || axis >= rank) return InvalidArgument("axis ", axis, " is not one of ", rank, " dimensions");
-  return axis < 0 ? axis + rank : axis;
-}
-
-StatusOr<std::vector<int64_t>> NormalAxes(std::vector<int64_t> axes, int64_t rank) {
-  for (int64_t& axis : axes) {
-    SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(axis, rank));
-  }
-  std::sort(axes.begin(), axes.end());
-  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return InvalidArgument("an axis is given twice");
-  return axes;
-}
-
-StatusOr<DType> ElementTypeOf(int64_t number) {
-  constexpr DType kTypes[] = {DType::kFloat32, DType::kUint8,  DType::kInt8,   DType::kUint16, DType::kInt16,
-                              DType::kInt32,   DType::kInt64,  DType::kString, DType::kBool,   DType::kFloat16,
-                              DType::kFloat64, DType::kUint32, DType::kUint64};
-  if (number == 16) return DType::kBFloat16;
-  if (number < 1 || number > 13 || number == 8) {
-    return Unimplemented("the ONNX data type ", number, " is not supported");
-  }
-  return kTypes[number - 1];
-}
-
 StatusOr<std::vector<float>> FloatsAttribute(const Node& node, const std::string& name) {
   const auto found = node.attributes.find(name);
   if (found == node.attributes.end()) return std::vector<float>();
@@ -96,12 +69,6 @@ Status CheckRank(const Array& array, int64_t rank) {
   if (array.rank() >= rank) return {};
   return InvalidArgument("an input has shape ", ShapeText(array.shape), "; it must have at least ", rank,
                          " dimensions");
-}
-
-int64_t Extent(const Shape& shape, int64_t begin, int64_t end) {
-  int64_t extent = 1;
-  for (int64_t i = begin; i < end; ++i) extent *= shape[static_cast<size_t>(i)];
-  return extent;
 }
 
 }  // namespace swizzle::fallback

@@ -15,6 +15,8 @@
 #include "kernels/backend/backend.h"
 #include "model_loader/fallback/array.h"
 #include "model_loader/graph/graph.h"
+#include "model_loader/semantics/axes.h"
+#include "model_loader/semantics/strides.h"
 
 namespace swizzle::fallback {
 
@@ -74,15 +76,6 @@ class Call {
 
 inline constexpr int64_t kMaxListLength = 1 << 16;
 
-// `axis` counted from the front. INVALID_ARGUMENT unless -rank <= axis < rank.
-StatusOr<int64_t> NormalAxis(int64_t axis, int64_t rank);
-
-// The same of each, ascending; INVALID_ARGUMENT if one is given twice.
-StatusOr<std::vector<int64_t>> NormalAxes(std::vector<int64_t> axes, int64_t rank);
-
-// The type that onnx.TensorProto.DataType gives this number. UNIMPLEMENTED for those no array can have.
-StatusOr<DType> ElementTypeOf(int64_t number);
-
 // A list of numbers, empty where the node has none.
 StatusOr<std::vector<float>> FloatsAttribute(const Node& node, const std::string& name);
 
@@ -91,9 +84,6 @@ Status CheckSameType(const Array& a, const Array& b);
 
 // INVALID_ARGUMENT unless the array's rank is at least `rank`.
 Status CheckRank(const Array& array, int64_t rank);
-
-// The product of dimensions [begin, end).
-int64_t Extent(const Shape& shape, int64_t begin, int64_t end);
 
 }  // namespace swizzle::fallback
 

@@ -95,7 +95,7 @@ Status AddBias(const Array& bias, Array& y) {
   if (bias.shape != Shape{y.shape[1]}) {
     return InvalidArgument("the bias has shape ", ShapeText(bias.shape), "; it must be [", y.shape[1], "]");
   }
-  const int64_t plane = Extent(y.shape, 2, y.rank());
+  const int64_t plane = ProductOf(y.shape, 2, y.rank());
   float* to = y.Mutable<float>().data();
   for (int64_t image = 0; image < y.shape[0]; ++image) {
     for (const float value : bias.As<float>()) {
@@ -142,7 +142,7 @@ StatusOr<Array> IntegerConvolution(Call& call, const Array& x, const Array& w) {
 }
 
 StatusOr<Array> Conv(Call& call) {
-  if (!IsFloatingType(call.In(0).dtype)) return Unimplemented("only floating types are supported");
+  if (!IsFloating(call.In(0).dtype)) return Unimplemented("only floating types are supported");
   SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.Floats(0));
   SWIZZLE_ASSIGN_OR_RETURN(const Array w, call.Floats(1));
   SWIZZLE_ASSIGN_OR_RETURN(const Problem p, MakeProblem(call, x, w));

@@ -122,7 +122,10 @@ Status Program::RunNode(size_t index, Memory& memory, Stream& stream, std::vecto
     inputs.push_back(input == kNoValue ? Array() : values[static_cast<size_t>(input)]);
   Call call(node, graph_.opset, inputs, memory, stream);
   StatusOr<Results> results = operators_[index]->run(call);
-  if (!results.ok()) return Annotate(results.status(), Describe(node));
+  if (!results.ok()) {
+    const bool named = std::string(results.status().message()).starts_with(Describe(node));
+    return named ? results.status() : Annotate(results.status(), Describe(node));
+  }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNoValue) continue;
     if (i >= results->size()) return Unimplemented(Describe(node), ": its output ", i, " is not supported");

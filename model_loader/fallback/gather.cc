@@ -121,10 +121,10 @@ StatusOr<TupleIndices> ReadTuples(Call& call, int64_t batch_dims) {
                            ShapeText(data.shape));
   }
   const Shape strides = DenseStrides(data.shape);
-  const int64_t count = Extent(indices.shape, 0, indices.rank() - 1);
-  const int64_t batches = Extent(indices.shape, 0, batch_dims);
-  const int64_t batch_elements = Extent(data.shape, batch_dims, data.rank());
-  tuples.slice = Extent(data.shape, batch_dims + tuples.tuple, data.rank());
+  const int64_t count = ProductOf(indices.shape, 0, indices.rank() - 1);
+  const int64_t batches = ProductOf(indices.shape, 0, batch_dims);
+  const int64_t batch_elements = ProductOf(data.shape, batch_dims, data.rank());
+  tuples.slice = ProductOf(data.shape, batch_dims + tuples.tuple, data.rank());
   SWIZZLE_RETURN_IF_ERROR(call.New(DType::kInt64, {count}));  // within the limits
   const int64_t* index = indices.As<int64_t>().data();
   for (int64_t i = 0; i < count; ++i) {
@@ -152,8 +152,8 @@ StatusOr<Array> Gather(Call& call) {
   shape.insert(shape.end(), indices.shape.begin(), indices.shape.end());
   shape.insert(shape.end(), data.shape.begin() + axis + 1, data.shape.end());
   SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(data.dtype, std::move(shape)));
-  const int64_t outer = Extent(data.shape, 0, axis);
-  const int64_t bytes = Extent(data.shape, axis + 1, data.rank()) * static_cast<int64_t>(ElementBytes(data.dtype));
+  const int64_t outer = ProductOf(data.shape, 0, axis);
+  const int64_t bytes = ProductOf(data.shape, axis + 1, data.rank()) * static_cast<int64_t>(ElementBytes(data.dtype));
   if (result.elements() == 0) return result;
   std::byte* to = result.data.get();
   for (int64_t i = 0; i < outer; ++i) {
@@ -253,7 +253,7 @@ StatusOr<Array> OneHot(Call& call) {
   Shape shape = indices.shape;
   shape.insert(shape.begin() + axis, depth);
   SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(values.dtype, shape));
-  const int64_t inner = Extent(indices.shape, axis, indices.rank());
+  const int64_t inner = ProductOf(indices.shape, axis, indices.rank());
   VisitSize(ElementBytes(values.dtype), [&]<typename T>(T) {
     const std::span<const T> off_on = values.As<T>();
     const std::span<T> to = result.Mutable<T>();

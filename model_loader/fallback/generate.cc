@@ -132,7 +132,7 @@ StatusOr<Array> ReverseSequence(Call& call) {
     if (length < 0 || length > steps) return InvalidArgument("a sequence has length ", length, " of ", steps);
   }
   SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(x.dtype, x.shape));
-  const int64_t bytes = Extent(x.shape, 2, x.rank()) * static_cast<int64_t>(ElementBytes(x.dtype));
+  const int64_t bytes = ProductOf(x.shape, 2, x.rank()) * static_cast<int64_t>(ElementBytes(x.dtype));
   const auto offset = [&](int64_t sequence, int64_t step) {
     return (time == 0 ? step * sequences + sequence : sequence * steps + step) * bytes;
   };

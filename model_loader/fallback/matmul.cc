@@ -85,8 +85,8 @@ void MultiplyFloats(Call& call, const Stacks& s, Array& out) {
   const float* b = s.b.As<float>().data();
   float* c = out.Mutable<float>().data();
   // Many rows against one matrix are one product.
-  if (Extent(s.b.shape, 0, s.b.rank() - 2) == 1 && s.b.rank() <= s.a.rank()) {
-    const int64_t rows = Extent(s.a.shape, 0, s.a.rank() - 1);
+  if (ProductOf(s.b.shape, 0, s.b.rank() - 2) == 1 && s.b.rank() <= s.a.rank()) {
+    const int64_t rows = ProductOf(s.a.shape, 0, s.a.rank() - 1);
     if (rows > 0 && s.n > 0) ParallelSgemm(call, rows, s.n, s.k, {a, s.k}, {b, s.n}, c);
     return;
   }
@@ -181,7 +181,7 @@ StatusOr<Array> Gemm(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t transpose_a, call.Int("transA", 0));
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t transpose_b, call.Int("transB", 0));
   if (call.In(0).rank() != 2 || call.In(1).rank() != 2) return InvalidArgument("inputs 0 and 1 must be matrices");
-  if (!IsFloatingType(call.In(0).dtype)) return Unimplemented("only floating types are supported");
+  if (!IsFloating(call.In(0).dtype)) return Unimplemented("only floating types are supported");
   SWIZZLE_ASSIGN_OR_RETURN(const Array a, call.Floats(0));
   SWIZZLE_ASSIGN_OR_RETURN(const Array b, call.Floats(1));
   const int64_t m = a.shape[transpose_a != 0], k = a.shape[transpose_a == 0];

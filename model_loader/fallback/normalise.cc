@@ -32,7 +32,7 @@ StatusOr<Array> FloatList(Call& call, size_t i, int64_t length) {
 // y = scale[c] * x + shift[c] over planes of [N, C, ...].
 template <typename Scale>
 void ScalePlanes(const Array& x, const Scale& scale_of, Array& y) {
-  const int64_t plane = Extent(x.shape, 2, x.rank());
+  const int64_t plane = ProductOf(x.shape, 2, x.rank());
   const int64_t channels = x.shape[1];
   const float* from = x.As<float>().data();
   float* to = y.Mutable<float>().data();
@@ -112,7 +112,7 @@ StatusOr<Array> GroupNormalization(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t groups, call.Int("num_groups", 0));
   SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.Floats(0));
   SWIZZLE_RETURN_IF_ERROR(CheckRank(x, 3));
-  const int64_t channels = x.shape[1], plane = Extent(x.shape, 2, x.rank());
+  const int64_t channels = x.shape[1], plane = ProductOf(x.shape, 2, x.rank());
   if (groups < 1 || groups > std::max<int64_t>(channels, 1) || channels % groups != 0) {
     return InvalidArgument(channels, " channels do not make ", groups, " groups");
   }
@@ -173,7 +173,7 @@ StatusOr<Array> Lrn(Call& call) {
   SWIZZLE_RETURN_IF_ERROR(CheckRank(x, 2));
   if (size < 1 || size > (1 << 30)) return InvalidArgument("size is ", size, "; it must be at least 1");
   SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(DType::kFloat32, x.shape));
-  const int64_t channels = x.shape[1], plane = Extent(x.shape, 2, x.rank());
+  const int64_t channels = x.shape[1], plane = ProductOf(x.shape, 2, x.rank());
   const int64_t before = (size - 1) / 2, after = size - 1 - before;
   for (int64_t i = 0; i < x.shape[0] * channels; ++i) {
     const int64_t c = i % channels;

@@ -25,7 +25,7 @@ Shape PooledShape(const Array& x, const Window& window) {
 
 // Where the element at `offset` of a plane stands if the first spatial dimension varies fastest.
 int64_t ColumnMajor(int64_t offset, const Shape& spatial) {
-  int64_t result = 0, stride = Extent(spatial, 0, static_cast<int64_t>(spatial.size()));
+  int64_t result = 0, stride = ProductOf(spatial, 0, static_cast<int64_t>(spatial.size()));
   for (size_t d = spatial.size(); d-- > 0;) {
     stride /= spatial[d];
     result += offset % spatial[d] * stride;
@@ -56,7 +56,7 @@ template <typename Function>
 StatusOr<Array> PoolPlanes(Call& call, const Function& function) {
   SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.Floats(0));
   SWIZZLE_RETURN_IF_ERROR(CheckRank(x, 3));
-  const int64_t plane = Extent(x.shape, 2, x.rank());
+  const int64_t plane = ProductOf(x.shape, 2, x.rank());
   if (plane == 0) return InvalidArgument("input 0 has shape ", ShapeText(x.shape), ", whose planes are empty");
   Shape shape(x.shape.size(), 1);
   std::copy_n(x.shape.begin(), 2, shape.begin());

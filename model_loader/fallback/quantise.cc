@@ -117,7 +117,7 @@ StatusOr<Array> QuantizeLinear(Call& call) {
 
 StatusOr<Array> DequantizeLinear(Call& call) {
   const Array& x = call.In(0);
-  if (IsFloatingType(x.dtype)) return InvalidArgument("input 0 is ", DTypeName(x.dtype), "; it must be an integer");
+  if (IsFloating(x.dtype)) return InvalidArgument("input 0 is ", DTypeName(x.dtype), "; it must be an integer");
   SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, call.Int("axis", 1));
   if (axis < 0) axis += x.rank();
   SWIZZLE_ASSIGN_OR_RETURN(const Array zero_point, ZeroPoint(call, 2, x.dtype));
@@ -177,7 +177,7 @@ StatusOr<Array> QLinearConv(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(Array sums, IntegerConvolution(call, x, w));
   if (call.Has(8)) {
     const Array& bias = call.In(8);
-    const int64_t channels = sums.shape[1], plane = Extent(sums.shape, 2, sums.rank());
+    const int64_t channels = sums.shape[1], plane = ProductOf(sums.shape, 2, sums.rank());
     if (bias.dtype != DType::kInt32 || bias.shape != Shape{channels}) {
       return InvalidArgument("the bias must be INT32 [", channels, "]");
     }

@@ -91,7 +91,7 @@ T LogSumExpOf(const T* x, int64_t count) {
 }
 
 Status CheckFloating(const Call& call) {
-  if (IsFloatingType(call.In(0).dtype)) return {};
+  if (IsFloating(call.In(0).dtype)) return {};
   return Unimplemented("input 0 is ", DTypeName(call.In(0).dtype), "; only floating types are supported");
 }
 

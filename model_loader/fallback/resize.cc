@@ -101,7 +101,7 @@ StatusOr<Array> ResizeAxis(Call& call, const Settings& settings, const Array& x,
   SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(DType::kFloat32, shape));
   if (y.elements() == 0) return y;
   if (axis.from == 0) return InvalidArgument("dimension ", d, " is empty and cannot become ", axis.to);
-  const int64_t outer = Extent(x.shape, 0, d), inner = Extent(x.shape, d + 1, x.rank());
+  const int64_t outer = ProductOf(x.shape, 0, d), inner = ProductOf(x.shape, d + 1, x.rank());
   for (int64_t i = 0; i < axis.to; ++i) {
     const std::vector<Tap> taps = TapsOf(settings, axis, i);
     for (int64_t o = 0; o < outer; ++o) {

@@ -5,7 +5,9 @@
 
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/strided.h"
+#include "model_loader/semantics/reshape.h"
 #include "model_loader/semantics/slices.h"
+#include "model_loader/semantics/window_axis.h"
 
 namespace swizzle::fallback {
 namespace {
@@ -73,17 +75,7 @@ StatusOr<std::vector<int64_t>> PadAmounts(Call& call, int64_t rank) {
   if (call.Has(3)) {
     SWIZZLE_ASSIGN_OR_RETURN(axes, call.List(3));
   }
-  if (given.size() != 2 * axes.size()) {
-    return InvalidArgument(given.size(), " amounts of padding for ", axes.size(),
-                           " dimensions; there must be two each");
-  }
-  std::vector<int64_t> amounts(2 * static_cast<size_t>(rank), 0);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, NormalAxis(axes[i], rank));
-    amounts[static_cast<size_t>(axis)] = given[i];
-    amounts[static_cast<size_t>(axis + rank)] = given[i + axes.size()];
-  }
-  return amounts;
+  return PadsOfAll(given, axes, rank);
 }
 
 // Splits dimensions of [N, C, H, W] as `split` says and puts them in `order`.
@@ -120,36 +112,21 @@ StatusOr<Array> Reshape(Call& call) {
   const Array& x = call.In(0);
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t allow_zero, call.Int("allowzero", 0));
   SWIZZLE_ASSIGN_OR_RETURN(Shape shape, call.List(1));
-  int64_t known = 1;
-  ptrdiff_t free = -1;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] == 0 && allow_zero == 0 && d < x.shape.size()) shape[d] = x.shape[d];
-    if (shape[d] == -1 && free < 0) {
-      free = static_cast<ptrdiff_t>(d);
-    } else if (shape[d] < 0 || __builtin_mul_overflow(known, shape[d], &known)) {
-      return InvalidArgument("a value of shape ", ShapeText(x.shape), " cannot become ", ShapeText(shape));
-    }
-  }
-  if (free >= 0) shape[static_cast<size_t>(free)] = known == 0 ? 0 : x.elements() / known;
+  SWIZZLE_ASSIGN_OR_RETURN(shape, ReshapedShape(x.shape, std::move(shape), allow_zero != 0));
   return Reshaped(x, std::move(shape));
 }
 
 StatusOr<Array> Flatten(Call& call) {
   const Array& x = call.In(0);
-  SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, call.Int("axis", 1));
-  if (axis < -x.rank() || axis > x.rank()) return InvalidArgument("axis ", axis, " is out of range");
-  if (axis < 0) axis += x.rank();
-  return Reshaped(x, {Extent(x.shape, 0, axis), Extent(x.shape, axis, x.rank())});
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, FlattenAxis(call.node(), x.rank()));
+  return Reshaped(x, {ProductOf(x.shape, 0, axis), ProductOf(x.shape, axis, x.rank())});
 }
 
 StatusOr<Array> Squeeze(Call& call) {
   const Array& x = call.In(0);
   SWIZZLE_ASSIGN_OR_RETURN(const std::optional<std::vector<int64_t>> axes, call.Axes(1, x.rank()));
-  Shape shape;
-  for (size_t d = 0; d < x.shape.size(); ++d) {
-    const bool named = axes && std::binary_search(axes->begin(), axes->end(), static_cast<int64_t>(d));
-    if (!named && (axes || x.shape[d] != 1)) shape.push_back(x.shape[d]);
-  }
+  const auto is_one = [](int64_t dimension) { return dimension == 1; };
+  SWIZZLE_ASSIGN_OR_RETURN(Shape shape, SqueezedDimensions(x.shape, axes, is_one));
   return Reshaped(x, std::move(shape));
 }
 
@@ -162,19 +139,11 @@ StatusOr<Array> Unsqueeze(Call& call) {
     SWIZZLE_ASSIGN_OR_RETURN(axes, call.Ints("axes"));
   }
   SWIZZLE_ASSIGN_OR_RETURN(axes, NormalAxes(axes, x.rank() + static_cast<int64_t>(axes.size())));
-  Shape shape = x.shape;
-  for (const int64_t axis : axes) shape.insert(shape.begin() + axis, 1);
-  return Reshaped(x, std::move(shape));
+  return Reshaped(x, UnsqueezedDimensions(x.shape, axes));
 }
 
 StatusOr<Array> Transpose(Call& call) {
-  const int64_t rank = call.In(0).rank();
-  std::vector<int64_t> order(static_cast<size_t>(rank));
-  std::iota(order.rbegin(), order.rend(), 0);
-  SWIZZLE_ASSIGN_OR_RETURN(order, call.Ints("perm", order));
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> sorted, NormalAxes(order, rank));
-  if (static_cast<int64_t>(sorted.size()) != rank) return InvalidArgument("perm does not name every dimension");
-  for (int64_t& axis : order) axis = axis < 0 ? axis + rank : axis;
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> order, PermutationOf(call.node(), call.In(0).shape.size()));
   return Transposed(call, call.In(0), order);
 }
 
@@ -286,9 +255,9 @@ StatusOr<Array> ConcatArrays(Call& call) {
     }
   }
   SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(first.dtype, shape));
-  const int64_t outer = Extent(shape, 0, axis);
+  const int64_t outer = ProductOf(shape, 0, axis);
   const auto row_bytes = [&](const Array& array) {
-    return Extent(array.shape, axis, array.rank()) * static_cast<int64_t>(ElementBytes(array.dtype));
+    return ProductOf(array.shape, axis, array.rank()) * static_cast<int64_t>(ElementBytes(array.dtype));
   };
   std::byte* to = result.data.get();
   for (size_t i = 0; i < call.input_count(); ++i) {

@@ -14,11 +14,8 @@ namespace {
 template <typename Function>
 StatusOr<Array> MapRows(Call& call, const Function& function) {
   const Array& in = call.In(0);
-  if (!IsFloatingType(in.dtype)) return InvalidArgument("input 0 is ", DTypeName(in.dtype), "; it must be floating");
-  const bool flattens = call.opset() < 13;
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, call.AxisAttribute(flattens ? 1 : -1, in.rank()));
-  std::vector<int64_t> axes = {axis};
-  for (int64_t next = axis + 1; flattens && next < in.rank(); ++next) axes.push_back(next);
+  if (!IsFloating(in.dtype)) return InvalidArgument("input 0 is ", DTypeName(in.dtype), "; it must be floating");
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, SoftmaxAxes(call.node(), call.opset(), in.rank()));
   SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.Floats(0));
   SWIZZLE_ASSIGN_OR_RETURN(const Rows rows, AlongAxes(call, x, axes));
   SWIZZLE_ASSIGN_OR_RETURN(Array mapped, call.New(x.dtype, rows.array.shape));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 namespace swizzle::fallback {
 namespace {
@@ -36,7 +35,7 @@ void PickElements(const Array& from, const std::vector<std::vector<int64_t>>& ma
   if (fill != nullptr) std::memcpy(&filler, fill, sizeof(T));
   const std::vector<int64_t>& inner = maps[rank - 1];
   std::vector<size_t> index(rank, 0);
-  const int64_t runs = Extent(to.shape, 0, to.rank() - 1);
+  const int64_t runs = ProductOf(to.shape, 0, to.rank() - 1);
   for (int64_t run = 0; run < runs; ++run) {
     int64_t offset = 0;
     bool outside = false;
@@ -53,39 +52,6 @@ void PickElements(const Array& from, const std::vector<std::vector<int64_t>>& ma
 }
 
 }  // namespace
-
-Shape DenseStrides(const Shape& shape) {
-  Shape strides(shape.size(), 1);
-  for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
-  return strides;
-}
-
-StatusOr<Shape> BroadcastShape(std::span<const Shape> shapes) {
-  Shape result;
-  for (const Shape& shape : shapes) {
-    if (shape.size() > result.size()) result.insert(result.begin(), shape.size() - result.size(), 1);
-    const size_t skip = result.size() - shape.size();
-    for (size_t d = 0; d < shape.size(); ++d) {
-      int64_t& dimension = result[skip + d];
-      if (dimension == shape[d] || shape[d] == 1) continue;
-      if (dimension != 1) {
-        return InvalidArgument("shapes ", ShapeText(shapes[0]), " and ", ShapeText(shape), " do not broadcast");
-      }
-      dimension = shape[d];
-    }
-  }
-  return result;
-}
-
-Shape BroadcastStrides(const Shape& from, const Shape& to) {
-  Shape strides(to.size(), 0);
-  const Shape dense = DenseStrides(from);
-  const size_t skip = to.size() - from.size();
-  for (size_t d = 0; d < from.size(); ++d) {
-    if (from[d] != 1) strides[skip + d] = dense[d];
-  }
-  return strides;
-}
 
 void CopyStrided(const Array& from, int64_t offset, const Shape& strides, Array& to) {
   VisitSize(ElementBytes(to.dtype), [&]<typename T>(T) { CopyElements<T>(from, offset, strides, to); });

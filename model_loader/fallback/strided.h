@@ -27,16 +27,6 @@ void VisitSize(size_t bytes, const Visit& visit) {
   }
 }
 
-// Element strides of a dense, row-major array.
-Shape DenseStrides(const Shape& shape);
-
-// The shape all broadcast to, as ONNX and NumPy do it.
-StatusOr<Shape> BroadcastShape(std::span<const Shape> shapes);
-
-// Strides that read an array of shape `from` as one of shape `to`: 0 along broadcast dimensions.
-// REQUIRES: `from` broadcasts to `to`.
-Shape BroadcastStrides(const Shape& from, const Shape& to);
-
 // A walk over all elements of `dims`, row-major, that keeps an offset into each of N arrays with strides of their own.
 template <size_t N>
 class StridedLoop {

@@ -15,7 +15,7 @@ namespace {
 template <typename Function>
 StatusOr<Array> MapReal(Call& call, const Function& function) {
   const Array& in = call.In(0);
-  if (!IsFloatingType(in.dtype)) return InvalidArgument("input 0 is ", DTypeName(in.dtype), "; it must be floating");
+  if (!IsFloating(in.dtype)) return InvalidArgument("input 0 is ", DTypeName(in.dtype), "; it must be floating");
   SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.As(in, ComputeType(in.dtype)));
   SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(x.dtype, x.shape));
   const auto map = [&]<typename T>(T) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model_loader/semantics/window_axis.h"
+
 namespace swizzle::fallback {
 namespace {
 
@@ -17,8 +19,6 @@ StatusOr<Shape> Extents(const Call& call, const std::string& name, size_t length
   }
   return values;
 }
-
-int64_t Reach(const Window& window, size_t d) { return (window.kernel[d] - 1) * window.dilations[d] + 1; }
 
 // What the attributes say, all but padding and sizes.
 StatusOr<Window> ReadSteps(const Call& call, const Shape& input, const Shape& kernel) {
@@ -37,12 +37,6 @@ StatusOr<Window> ReadSteps(const Call& call, const Shape& input, const Shape& ke
   return window;
 }
 
-StatusOr<std::string> AutoPad(const Call& call) {
-  SWIZZLE_ASSIGN_OR_RETURN(std::string mode, call.String("auto_pad", "NOTSET"));
-  if (mode == "NOTSET" || mode == "VALID" || mode == "SAME_UPPER" || mode == "SAME_LOWER") return mode;
-  return InvalidArgument("auto_pad is '", mode, "'");
-}
-
 Status ReadPads(const Call& call, Window& window) {
   const size_t rank = window.input.size();
   SWIZZLE_ASSIGN_OR_RETURN(const Shape pads, Extents(call, "pads", 2 * rank, 0, 0));
@@ -51,21 +45,22 @@ Status ReadPads(const Call& call, Window& window) {
   return {};
 }
 
-// Shares `total` among both ends, the odd one as `upper` says.
-void SplitPadding(int64_t total, bool upper, Window& window) {
-  window.pads_begin.push_back(upper ? total / 2 : total - total / 2);
-  window.pads_end.push_back(total - window.pads_begin.back());
+// Dimension `d`, with the padding that there is.
+WindowAxis AxisOf(const Window& window, size_t d) {
+  WindowAxis axis{window.input[d], window.kernel[d], window.strides[d], window.dilations[d]};
+  if (d < window.pads_begin.size()) axis.before = window.pads_begin[d];
+  if (d < window.pads_end.size()) axis.after = window.pads_end[d];
+  return axis;
 }
 
-int64_t OutputSize(const Window& window, size_t d, bool ceil) {
-  const int64_t stride = window.strides[d];
-  const int64_t room = window.input[d] + window.pads_begin[d] + window.pads_end[d] - Reach(window, d);
-  if (room < 0) return -1;
-  int64_t size = (ceil ? room + stride - 1 : room) / stride + 1;
-  // A window that begins in the padding at the end reads nothing.
-  if (ceil && (size - 1) * stride >= window.input[d] + window.pads_begin[d]) --size;
-  return size;
+void SetPads(Window& window, size_t d, const WindowAxis& axis) {
+  window.pads_begin.resize(window.kernel.size());
+  window.pads_end.resize(window.kernel.size());
+  window.pads_begin[d] = axis.before;
+  window.pads_end[d] = axis.after;
 }
+
+bool IsSame(AutoPad mode) { return mode == AutoPad::kSameUpper || mode == AutoPad::kSameLower; }
 
 }  // namespace
 
@@ -78,21 +73,17 @@ bool Window::IsPointwise() const {
 
 StatusOr<Window> ReadWindow(Call& call, const Shape& input, const Shape& kernel) {
   SWIZZLE_ASSIGN_OR_RETURN(Window window, ReadSteps(call, input, kernel));
-  SWIZZLE_ASSIGN_OR_RETURN(const std::string mode, AutoPad(call));
+  SWIZZLE_ASSIGN_OR_RETURN(const AutoPad mode, AutoPadOf(call.node()));
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t ceil, call.Int("ceil_mode", 0));
-  if (mode == "NOTSET") SWIZZLE_RETURN_IF_ERROR(ReadPads(call, window));
+  if (mode == AutoPad::kExplicit) SWIZZLE_RETURN_IF_ERROR(ReadPads(call, window));
   for (size_t d = 0; d < window.input.size(); ++d) {
-    if (mode == "VALID") SplitPadding(0, true, window);
-    if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
-      const int64_t size = (window.input[d] + window.strides[d] - 1) / window.strides[d];
-      const int64_t needed = (size - 1) * window.strides[d] + Reach(window, d) - window.input[d];
-      SplitPadding(std::max<int64_t>(needed, 0), mode == "SAME_UPPER", window);
+    WindowAxis axis = AxisOf(window, d);
+    if (IsSame(mode)) axis.PadToSame(mode);
+    SetPads(window, d, axis);
+    if (axis.Room() < 0) {
+      return InvalidArgument("a window of ", axis.Reach(), " does not fit into ", axis.input, " and the padding");
     }
-    window.output.push_back(OutputSize(window, d, ceil != 0));
-    if (window.output[d] < 0) {
-      return InvalidArgument("a window of ", Reach(window, d), " does not fit into ", window.input[d],
-                             " and the padding");
-    }
+    window.output.push_back(axis.Output() + (ceil != 0 && axis.HasCutWindow() ? 1 : 0));
   }
   Shape taps = window.kernel;
   taps.insert(taps.end(), window.output.begin(), window.output.end());
@@ -105,7 +96,7 @@ StatusOr<Window> ReadTransposedWindow(Call& call, const Shape& input, const Shap
   const size_t rank = window.input.size();
   window.output = std::move(window.input);
   window.input.assign(rank, 0);
-  SWIZZLE_ASSIGN_OR_RETURN(const std::string mode, AutoPad(call));
+  SWIZZLE_ASSIGN_OR_RETURN(const AutoPad mode, AutoPadOf(call.node()));
   SWIZZLE_ASSIGN_OR_RETURN(const Shape extra, Extents(call, "output_padding", rank, 0, 0));
   SWIZZLE_ASSIGN_OR_RETURN(Shape wanted, call.Ints("output_shape"));
   if (wanted.size() == rank + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
@@ -113,15 +104,18 @@ StatusOr<Window> ReadTransposedWindow(Call& call, const Shape& input, const Shap
   if (!wanted.empty() && (wanted.size() != rank || std::any_of(wanted.begin(), wanted.end(), wrong))) {
     return InvalidArgument("output_shape is ", ShapeText(wanted), "; it must be ", rank, " sizes");
   }
-  const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
-  const bool derived = same || !wanted.empty();
-  if (!derived && mode == "NOTSET") SWIZZLE_RETURN_IF_ERROR(ReadPads(call, window));
+  const bool derived = IsSame(mode) || !wanted.empty();
+  if (!derived && mode == AutoPad::kExplicit) SWIZZLE_RETURN_IF_ERROR(ReadPads(call, window));
   for (size_t d = 0; d < rank; ++d) {
-    const int64_t full = window.strides[d] * (window.output[d] - 1) + extra[d] + Reach(window, d);
-    const int64_t size = !wanted.empty() ? wanted[d] : window.output[d] * window.strides[d];
-    if (derived) SplitPadding(std::clamp<int64_t>(full - size, 0, kMaxExtent), mode == "SAME_UPPER", window);
-    if (!derived && mode == "VALID") SplitPadding(0, true, window);
-    window.input[d] = derived ? size : full - window.pads_begin[d] - window.pads_end[d];
+    WindowAxis axis = AxisOf(window, d);
+    const int64_t full = axis.stride * (window.output[d] - 1) + extra[d] + axis.Reach();
+    const int64_t size = !wanted.empty() ? wanted[d] : window.output[d] * axis.stride;
+    if (derived) {
+      const AutoPad odd = mode == AutoPad::kSameUpper ? mode : AutoPad::kSameLower;
+      axis.SplitPadding(std::clamp<int64_t>(full - size, 0, kMaxExtent), odd);
+    }
+    SetPads(window, d, axis);
+    window.input[d] = derived ? size : full - axis.before - axis.after;
     if (window.input[d] < 0 || window.input[d] > kMaxExtent) {
       return InvalidArgument("the output's dimension ", d + 2, " would be ", window.input[d]);
     }

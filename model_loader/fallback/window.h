@@ -17,9 +17,9 @@ struct Window {
   Shape pads_begin, pads_end;
   Shape output;
 
-  int64_t taps() const { return Extent(kernel, 0, static_cast<int64_t>(kernel.size())); }
-  int64_t positions() const { return Extent(output, 0, static_cast<int64_t>(output.size())); }
-  int64_t plane() const { return Extent(input, 0, static_cast<int64_t>(input.size())); }
+  int64_t taps() const { return ProductOf(kernel, 0, static_cast<int64_t>(kernel.size())); }
+  int64_t positions() const { return ProductOf(output, 0, static_cast<int64_t>(output.size())); }
+  int64_t plane() const { return ProductOf(input, 0, static_cast<int64_t>(input.size())); }
   // Whether output position p reads input position p and nothing else.
   bool IsPointwise() const;
 };

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "model_loader/onnx/sparse_tensor.h"
+#include "model_loader/semantics/element_types.h"
 
 namespace swizzle {
 namespace {
@@ -97,36 +98,9 @@ std::vector<T> CopyList(const Field& field) {
 }  // namespace
 
 StatusOr<DType> DTypeOfProto(int data_type, const std::string& what) {
-  switch (data_type) {
-    case TensorProto::BOOL:
-      return DType::kBool;
-    case TensorProto::UINT8:
-      return DType::kUint8;
-    case TensorProto::UINT16:
-      return DType::kUint16;
-    case TensorProto::UINT32:
-      return DType::kUint32;
-    case TensorProto::UINT64:
-      return DType::kUint64;
-    case TensorProto::INT8:
-      return DType::kInt8;
-    case TensorProto::INT16:
-      return DType::kInt16;
-    case TensorProto::INT32:
-      return DType::kInt32;
-    case TensorProto::INT64:
-      return DType::kInt64;
-    case TensorProto::FLOAT16:
-      return DType::kFloat16;
-    case TensorProto::FLOAT:
-      return DType::kFloat32;
-    case TensorProto::DOUBLE:
-      return DType::kFloat64;
-    case TensorProto::BFLOAT16:
-      return DType::kBFloat16;
-    default:
-      return Unimplemented(what, " has the ONNX data type ", data_type, ", which is not supported");
-  }
+  const auto dtype = ElementTypeOf(data_type);
+  if (!dtype.ok()) return Unimplemented(what, " has the ONNX data type ", data_type, ", which is not supported");
+  return dtype;
 }
 
 StatusOr<int64_t> TensorBytes(const Tensor& tensor, const std::string& what, const ReadOptions& options) {

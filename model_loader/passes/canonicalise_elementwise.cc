@@ -4,7 +4,11 @@
 #include <numeric>
 
 #include "model_loader/passes/canonicalise.h"
-#include "model_loader/semantics/evaluate.h"
+#include "model_loader/semantics/affine.h"
+#include "model_loader/semantics/axes.h"
+#include "model_loader/semantics/element_types.h"
+#include "model_loader/semantics/strides.h"
+#include "model_loader/semantics/window_axis.h"
 
 namespace swizzle {
 namespace {
@@ -19,13 +23,13 @@ StatusOr<Shape> AlignedShape(const NodeRewrite& rewrite, size_t input, Shape giv
   const int64_t rank = static_cast<int64_t>(first.size());
   SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, IntAttribute(node, "axis", 0));
   SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(node, axis, rank));
-  const int64_t behind = rank - axis - static_cast<int64_t>(given.size());
-  if (input != 1 || behind < 0) {
-    return Unimplemented(Describe(node), ": ", ShapeText(given), " at axis ", axis, " does not broadcast to ",
+  if (input != 1) {
+    return Unimplemented(Describe(node), ": its first operand ", ShapeText(given), " is put at axis ", axis, " of ",
                          ShapeText(first));
   }
-  given.insert(given.end(), behind, 1);
-  return given;
+  auto aligned = ShapeAtAxis(std::move(given), axis, rank);
+  if (!aligned.ok()) return Unimplemented(Describe(node), ": ", std::string(aligned.status().message()));
+  return aligned;
 }
 
 // One number per channel (dimension 1) from a constant that broadcasts to `shape` along all other dimensions.
@@ -86,20 +90,9 @@ Status BecomeBinary(NodeRewrite& rewrite) {
                        " differ in shape; between activations only Mul by one number per channel broadcasts");
 }
 
-// Scale and shift that `x op constant`, or `constant op x` where `constant_first`, amounts to.
-void AsScaleAndShift(const std::string& op, bool constant_first, std::vector<float>& scale, std::vector<float>& shift) {
-  for (size_t c = 0; c < scale.size(); ++c) {
-    const float number = scale[c];
-    const bool sum = op == "Add" || op == "Sub";
-    scale[c] = sum ? (constant_first && op == "Sub" ? -1.0f : 1.0f) : op == "Mul" ? number : 1.0f / number;
-    shift[c] = !sum ? 0.0f : op == "Sub" && !constant_first ? -number : number;
-  }
-}
-
-// Below opset 13 Softmax runs over all dimensions from the axis on together.
-bool RunsOverChannels(const Shape& shape, int64_t axis, int64_t opset) {
-  if (axis != 1) return false;
-  return opset >= 13 || std::all_of(shape.begin() + 2, shape.end(), [](int64_t dimension) { return dimension == 1; });
+// Whether these axes are the channels, but for dimensions of 1.
+bool AreChannels(const std::vector<int64_t>& axes, const Shape& shape) {
+  return axes[0] == 1 && std::all_of(axes.begin() + 1, axes.end(), [&](int64_t axis) { return shape[axis] == 1; });
 }
 
 // The numbers of Pad's input `i`.
@@ -126,15 +119,8 @@ StatusOr<std::vector<int64_t>> PadsOf(const NodeRewrite& rewrite, size_t rank) {
   if (rewrite.HasInput(3)) {
     SWIZZLE_ASSIGN_OR_RETURN(axes, PadNumbers(rewrite, 3, "axes"));
   }
-  if (pads.size() != 2 * axes.size()) {
-    return InvalidArgument(Describe(node), " has ", pads.size(), " pads for ", axes.size(), " dimensions");
-  }
-  std::vector<int64_t> all(2 * rank);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, NormalAxis(node, axes[i], static_cast<int64_t>(rank)));
-    all[axis] = pads[i];
-    all[rank + axis] = pads[axes.size() + i];
-  }
+  auto all = PadsOfAll(pads, axes, static_cast<int64_t>(rank));
+  if (!all.ok()) return Annotate(all.status(), Describe(node));
   return all;
 }
 
@@ -149,7 +135,11 @@ Status CanonicaliseArithmetic(NodeRewrite& rewrite) {
   SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, rewrite.ActivationShape(activation));
   SWIZZLE_ASSIGN_OR_RETURN(std::vector<float> scale, ChannelVector(rewrite, 1 - activation, shape));
   std::vector<float> shift(scale.size());
-  AsScaleAndShift(node.op, constant_first, scale, shift);
+  for (size_t c = 0; c < scale.size(); ++c) {
+    const ScaleAndShift channel = AsScaleAndShift(node.op, constant_first, scale[c]);
+    scale[c] = channel.scale;
+    shift[c] = channel.shift;
+  }
   return BecomeAffine(rewrite, node.inputs[activation], scale, shift);
 }
 
@@ -186,10 +176,9 @@ Status CanonicaliseSoftmax(NodeRewrite& rewrite) {
   const Node& node = rewrite.node();
   SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, rewrite.ActivationShape(0));
   const int64_t opset = rewrite.graph().opset;
-  SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, IntAttribute(node, "axis", opset < 13 ? 1 : -1));
-  SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(node, axis, static_cast<int64_t>(shape.size())));
-  if (!RunsOverChannels(shape, axis, opset)) {
-    return Unimplemented(Describe(node), " (opset ", opset, ") over axis ", axis, " of ", ShapeText(shape),
+  SWIZZLE_ASSIGN_OR_RETURN(const auto axes, SoftmaxAxes(node, opset, static_cast<int64_t>(shape.size())));
+  if (!AreChannels(axes, shape)) {
+    return Unimplemented(Describe(node), " (opset ", opset, ") over axis ", axes[0], " of ", ShapeText(shape),
                          " is not supported; it must run over the channels, dimension 1, alone");
   }
   return rewrite.Become("Softmax", node.inputs, shape);

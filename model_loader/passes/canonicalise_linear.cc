@@ -1,5 +1,6 @@
 // Gemm and MatMul: a linear layer is a 1x1 convolution on [batch, channels].
 #include "model_loader/passes/canonicalise.h"
+#include "model_loader/semantics/affine.h"
 #include "model_loader/semantics/windows.h"
 
 namespace swizzle {
@@ -24,13 +25,7 @@ StatusOr<int> AddLinearWeight(const NodeRewrite& rewrite, int64_t channels, bool
   }
   const int64_t rows = shape[transposed ? 0 : 1];
   Tensor weight{DType::kFloat32, {rows, channels, 1, 1}, std::vector<std::byte>(given->bytes.size())};
-  const auto from = given->floats();
-  const auto to = weight.floats();
-  for (int64_t m = 0; m < rows; ++m) {
-    for (int64_t k = 0; k < channels; ++k) {
-      to[m * channels + k] = alpha * from[transposed ? m * channels + k : k * rows + m];
-    }
-  }
+  MakeLinearWeight(given->floats(), rows, channels, transposed, alpha, weight.floats());
   return rewrite.graph().AddConstant(rewrite.node().name + ".weight", std::move(weight));
 }
 

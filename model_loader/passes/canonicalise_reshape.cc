@@ -1,16 +1,16 @@
 // Operators that only rename dimensions, and Transpose. Every one keeps dimension 0, the batch.
 #include <algorithm>
-#include <numeric>
 
 #include "model_loader/passes/canonicalise.h"
+#include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/evaluate.h"
+#include "model_loader/semantics/reshape.h"
+#include "model_loader/semantics/strides.h"
 
 namespace swizzle {
 namespace {
 
-int64_t RowElements(const Shape& shape) {
-  return std::accumulate(shape.begin() + 1, shape.end(), int64_t{1}, std::multiplies<>());
-}
+int64_t RowElements(const Shape& shape) { return ProductOf(shape, 1, static_cast<int64_t>(shape.size())); }
 
 Status MovesBatch(const Node& node, const Shape& from, const std::string& to) {
   return Unimplemented(Describe(node), " takes ", ShapeText(from), " to ", to,
@@ -86,11 +86,7 @@ Status CanonicaliseReshape(NodeRewrite& rewrite) {
 Status CanonicaliseFlatten(NodeRewrite& rewrite) {
   const Node& node = rewrite.node();
   SWIZZLE_ASSIGN_OR_RETURN(const Shape from, rewrite.ActivationShape(0));
-  SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, IntAttribute(node, "axis", 1));
-  const int64_t rank = static_cast<int64_t>(from.size());
-  if (axis != rank) {  // which is allowed, other than usual
-    SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(node, axis, rank));
-  }
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, FlattenAxis(node, static_cast<int64_t>(from.size())));
   if (axis != 1) return Unimplemented(Describe(node), ": axis ", axis, " is not supported, only 1");
   return BecomeReshape(rewrite, {from[0], RowElements(from)});
 }
@@ -101,18 +97,13 @@ Status CanonicaliseSqueeze(NodeRewrite& rewrite) {
   const auto input = rewrite.KnownElements(1);
   if (rewrite.HasInput(1) && !input) return Unimplemented(Describe(node), ": its axes are not constant");
   SWIZZLE_ASSIGN_OR_RETURN(auto axes, AxesOf(node, input ? &*input : nullptr, static_cast<int64_t>(from.size())));
-  std::vector<bool> squeezed(from.size());
-  for (size_t i = 0; !axes && i < from.size(); ++i) squeezed[i] = from[i] == 1;
-  for (int64_t axis : axes.value_or(std::vector<int64_t>())) squeezed[axis] = true;
-  Shape shape;
-  for (size_t i = 0; i < from.size(); ++i) {
-    if (!squeezed[i]) shape.push_back(from[i]);
-    if (squeezed[i] && i > 0 && from[i] != 1) {
-      return InvalidArgument(Describe(node), ": dimension ", i, " of ", ShapeText(from), " is not 1");
-    }
+  const auto is_one = [](int64_t dimension) { return dimension == 1; };
+  if (axes ? !axes->empty() && axes->front() == 0 : from[0] == 1) {
+    return MovesBatch(node, from, "a shape without dimension 0");
   }
-  if (squeezed[0]) return MovesBatch(node, from, ShapeText(shape));
-  return BecomeReshape(rewrite, std::move(shape));
+  auto shape = SqueezedDimensions(from, axes, is_one);
+  if (!shape.ok()) return Annotate(shape.status(), Describe(node));
+  return BecomeReshape(rewrite, *std::move(shape));
 }
 
 Status CanonicaliseUnsqueeze(NodeRewrite& rewrite) {
@@ -126,8 +117,7 @@ Status CanonicaliseUnsqueeze(NodeRewrite& rewrite) {
   if (added == 0 || added > kMaxAdded) return InvalidArgument(Describe(node), " has ", added, " axes");
   SWIZZLE_ASSIGN_OR_RETURN(const auto axes,
                            AxesOf(node, input ? &*input : nullptr, static_cast<int64_t>(from.size() + added)));
-  Shape shape = from;
-  for (int64_t axis : *axes) shape.insert(shape.begin() + axis, 1);
+  Shape shape = UnsqueezedDimensions(from, *axes);
   if ((*axes)[0] == 0) return MovesBatch(node, from, ShapeText(shape));
   return BecomeReshape(rewrite, std::move(shape));
 }
@@ -158,11 +148,10 @@ Status CanonicaliseTranspose(NodeRewrite& rewrite) {
 }
 
 Status CanonicaliseCast(NodeRewrite& rewrite) {
-  constexpr int64_t kOnnxFloat = 1;
   const Node& node = rewrite.node();
   SWIZZLE_RETURN_IF_ERROR(rewrite.ActivationShape(0));
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t to, IntAttribute(node, "to", 0));
-  if (to != kOnnxFloat) return Unimplemented(Describe(node), ": activations are FP32 throughout");
+  if (FoldableType(to) != DType::kFloat32) return Unimplemented(Describe(node), ": activations are FP32 throughout");
   rewrite.Vanish();
   return {};
 }

@@ -6,6 +6,8 @@
 
 #include "model_loader/graph/rewriter.h"
 #include "model_loader/passes/passes.h"
+#include "model_loader/semantics/axes.h"
+#include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/evaluate.h"
 
 namespace swizzle {

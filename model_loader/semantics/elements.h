@@ -29,10 +29,11 @@ struct Elements {
   static std::optional<Elements> FromTensor(const Tensor& tensor);
 };
 
-bool IsFloating(DType dtype);
-
 // Whether FromTensor and ToTensor know the type.
 bool IsFoldable(DType dtype);
+
+// The type that ONNX gives this number, as Cast names its target; nothing for types that no arithmetic is done in.
+std::optional<DType> FoldableType(int64_t number);
 
 }  // namespace swizzle
 

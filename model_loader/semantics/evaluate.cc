@@ -5,7 +5,11 @@
 #include <limits>
 #include <numeric>
 
+#include "model_loader/semantics/axes.h"
+#include "model_loader/semantics/element_types.h"
+#include "model_loader/semantics/reshape.h"
 #include "model_loader/semantics/slices.h"
+#include "model_loader/semantics/strides.h"
 
 namespace swizzle {
 namespace {
@@ -15,24 +19,16 @@ using Result = StatusOr<std::optional<Elements>>;
 
 const Elements* InputAt(Inputs inputs, size_t i) { return i < inputs.size() ? inputs[i] : nullptr; }
 
-int64_t Count(const Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-}
-
-// Elements between neighbours along each dimension of a row-major tensor.
-std::vector<int64_t> Strides(const Shape& shape) {
-  std::vector<int64_t> strides(shape.size(), 1);
-  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  return strides;
-}
+int64_t CountOf(const Shape& shape) { return ProductOf(shape, 0, static_cast<int64_t>(shape.size())); }
 
 // Reads `source` through an affine index: element (i0, i1, ...) of `shape` is at offset + sum(i * steps).
 std::vector<Scalar> Gathered(const std::vector<Scalar>& source, const Shape& shape, int64_t offset,
                              const std::vector<int64_t>& steps) {
   std::vector<Scalar> scalars;
-  scalars.reserve(static_cast<size_t>(Count(shape)));
+  const int64_t count = CountOf(shape);
+  scalars.reserve(static_cast<size_t>(count));
   std::vector<int64_t> index(shape.size(), 0);
-  for (int64_t left = Count(shape); left > 0; --left) {
+  for (int64_t left = count; left > 0; --left) {
     scalars.push_back(source[static_cast<size_t>(offset)]);
     for (size_t d = shape.size(); d-- > 0;) {
       offset += steps[d];
@@ -63,8 +59,8 @@ Result EvaluateGather(const Node& node, Inputs inputs) {
   SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(node, axis, static_cast<int64_t>(data.shape.size())));
   if (IsFloating(indices.dtype) || indices.DependsOnBatch()) return NeedsNumbers(node, "indices");
   const auto split = data.shape.begin() + axis;
-  const int64_t outer = Count(Shape(data.shape.begin(), split));
-  const int64_t inner = Count(Shape(split + 1, data.shape.end()));
+  const int64_t outer = ProductOf(data.shape, 0, axis);
+  const int64_t inner = ProductOf(data.shape, axis + 1, static_cast<int64_t>(data.shape.size()));
   const int64_t length = *split;
   Elements result{data.dtype, Shape(data.shape.begin(), split), {}};
   result.shape.insert(result.shape.end(), indices.shape.begin(), indices.shape.end());
@@ -102,8 +98,8 @@ Result EvaluateConcat(const Node& node, Inputs inputs) {
     result.shape[axis] = joined[axis];
     if (joined != result.shape) return InvalidArgument(Describe(node), ": its inputs differ in shape");
   }
-  if (Count(result.shape) > kMaxEvaluatedElements) return std::nullopt;
-  const int64_t outer = Count(Shape(first.begin(), first.begin() + axis));
+  if (CountOf(result.shape) > kMaxEvaluatedElements) return std::nullopt;
+  const int64_t outer = ProductOf(first, 0, axis);
   for (int64_t o = 0; o < outer; ++o) {
     for (const Elements* input : inputs) {
       const int64_t length = static_cast<int64_t>(input->scalars.size()) / outer;
@@ -138,7 +134,7 @@ Result EvaluateSlice(const Node& node, Inputs inputs) {
     return InvalidArgument(Describe(node), ": its starts, ends, axes and steps differ in length");
   }
   Elements result{data.dtype, data.shape, {}};
-  std::vector<int64_t> strides = Strides(data.shape);
+  std::vector<int64_t> strides = DenseStrides(data.shape);
   const std::vector<int64_t> data_strides = strides;
   int64_t offset = 0;
   std::vector<bool> seen(rank, false);
@@ -160,7 +156,7 @@ Result EvaluateTranspose(const Node& node, Inputs inputs) {
   const Elements& data = *inputs[0];
   const size_t rank = data.shape.size();
   SWIZZLE_ASSIGN_OR_RETURN(const auto perm, PermutationOf(node, rank));
-  const std::vector<int64_t> data_strides = Strides(data.shape);
+  const std::vector<int64_t> data_strides = DenseStrides(data.shape);
   Elements result{data.dtype, {}, {}};
   std::vector<int64_t> strides;
   for (int64_t axis : perm) {
@@ -175,15 +171,9 @@ Result EvaluateSqueeze(const Node& node, Inputs inputs) {
   Elements result = *inputs[0];
   const int64_t rank = static_cast<int64_t>(result.shape.size());
   SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOf(node, InputAt(inputs, 1), rank));
-  Shape kept;
-  for (int64_t i = 0; i < rank; ++i) {
-    const bool named = axes && std::binary_search(axes->begin(), axes->end(), i);
-    if (named && result.shape[i] != 1) {
-      return InvalidArgument(Describe(node), ": dimension ", i, " of ", ShapeText(result.shape), " is not 1");
-    }
-    if (axes ? !named : result.shape[i] != 1) kept.push_back(result.shape[i]);
-  }
-  result.shape = std::move(kept);
+  auto kept = SqueezedDimensions(result.shape, axes, [](int64_t dimension) { return dimension == 1; });
+  if (!kept.ok()) return Annotate(kept.status(), Describe(node));
+  result.shape = *std::move(kept);
   return result;
 }
 
@@ -195,7 +185,7 @@ Result EvaluateUnsqueeze(const Node& node, Inputs inputs) {
   const int64_t rank = static_cast<int64_t>(result.shape.size() + added);
   SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOf(node, input, rank));
   if (!axes) return InvalidArgument(Describe(node), " has no axes");
-  for (int64_t axis : *axes) result.shape.insert(result.shape.begin() + axis, 1);
+  result.shape = UnsqueezedDimensions(std::move(result.shape), *axes);
   return result;
 }
 
@@ -203,21 +193,9 @@ Result EvaluateReshape(const Node& node, Inputs inputs) {
   SWIZZLE_ASSIGN_OR_RETURN(Shape shape, Integers(node, *inputs[1], "shape"));
   Elements result = *inputs[0];
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t allow_zero, IntAttribute(node, "allowzero", 0));
-  const int64_t elements = static_cast<int64_t>(result.scalars.size());
-  int64_t known = 1;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == 0 && allow_zero == 0 && i < result.shape.size()) shape[i] = result.shape[i];
-    if (shape[i] < -1 || shape[i] > kMaxEvaluatedElements)
-      return InvalidArgument(Describe(node), ": bad dimension ", shape[i]);
-    if (shape[i] != -1) known *= shape[i];
-    if (known > kMaxEvaluatedElements) return InvalidArgument(Describe(node), ": its shape has too many elements");
-  }
-  const auto inferred = std::find(shape.begin(), shape.end(), -1);
-  if (inferred != shape.end() && known > 0) *inferred = elements / known;
-  if (std::count(shape.begin(), shape.end(), -1) > 0 || Count(shape) != elements) {
-    return InvalidArgument(Describe(node), ": ", ShapeText(result.shape), " does not reshape to ", ShapeText(shape));
-  }
-  result.shape = std::move(shape);
+  auto reshaped = ReshapedShape(result.shape, std::move(shape), allow_zero != 0);
+  if (!reshaped.ok()) return Annotate(reshaped.status(), Describe(node));
+  result.shape = *std::move(reshaped);
   return result;
 }
 
@@ -239,59 +217,9 @@ Result EvaluateConstantOfShape(const Node& node, Inputs inputs) {
   return Elements{fill.dtype, shape, std::vector<Scalar>(static_cast<size_t>(elements), fill.scalars[0])};
 }
 
-// Types by the numbers that ONNX gives them in Cast's attribute.
-std::optional<DType> CastTarget(int64_t to) {
-  switch (to) {
-    case 1:
-      return DType::kFloat32;
-    case 2:
-      return DType::kUint8;
-    case 3:
-      return DType::kInt8;
-    case 4:
-      return DType::kUint16;
-    case 5:
-      return DType::kInt16;
-    case 6:
-      return DType::kInt32;
-    case 7:
-      return DType::kInt64;
-    case 9:
-      return DType::kBool;
-    case 11:
-      return DType::kFloat64;
-    case 12:
-      return DType::kUint32;
-    default:
-      return std::nullopt;
-  }
-}
-
-// `whole` as ONNX stores it in `dtype`: wrapped into its width.
-int64_t Wrapped(int64_t whole, DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-      return whole != 0;
-    case DType::kUint8:
-      return static_cast<uint8_t>(whole);
-    case DType::kInt8:
-      return static_cast<int8_t>(whole);
-    case DType::kUint16:
-      return static_cast<uint16_t>(whole);
-    case DType::kInt16:
-      return static_cast<int16_t>(whole);
-    case DType::kUint32:
-      return static_cast<uint32_t>(whole);
-    case DType::kInt32:
-      return static_cast<int32_t>(whole);
-    default:
-      return whole;
-  }
-}
-
 Result EvaluateCast(const Node& node, Inputs inputs) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t to, IntAttribute(node, "to", 0));
-  const std::optional<DType> target = CastTarget(to);
+  const std::optional<DType> target = FoldableType(to);
   Elements result = *inputs[0];
   if (!target || (result.DependsOnBatch() && *target != DType::kInt64)) return std::nullopt;
   const bool from_real = IsFloating(result.dtype);
@@ -300,7 +228,7 @@ Result EvaluateCast(const Node& node, Inputs inputs) {
     constexpr double kLimit = 9.2e18;
     if (from_real && !IsFloating(*target)) {
       if (!(std::abs(scalar.real) < kLimit)) return std::nullopt;
-      scalar.whole = *target == DType::kBool ? scalar.real != 0.0 : static_cast<int64_t>(scalar.real);
+      scalar.whole = *target == DType::kBool ? scalar.real != 0.0 : Truncated(scalar.real);
     } else if (!from_real && IsFloating(*target)) {
       scalar.real = static_cast<double>(scalar.whole);
     }
@@ -361,15 +289,6 @@ std::optional<Scalar> Arithmetic(char op, DType dtype, const Scalar& a, const Sc
   return result;
 }
 
-// Strides that read a tensor of shape `from` as if it had been broadcast to `to`.
-std::vector<int64_t> BroadcastStrides(const Shape& from, const Shape& to) {
-  const std::vector<int64_t> strides = Strides(from);
-  std::vector<int64_t> broadcast(to.size(), 0);
-  const size_t skipped = to.size() - from.size();
-  for (size_t i = 0; i < from.size(); ++i) broadcast[skipped + i] = from[i] == 1 ? 0 : strides[i];
-  return broadcast;
-}
-
 Result EvaluateArithmetic(const Node& node, Inputs inputs) {
   const char op = node.op == "Add" ? '+' : node.op == "Sub" ? '-' : node.op == "Mul" ? '*' : '/';
   const Elements& a = *inputs[0];
@@ -377,7 +296,10 @@ Result EvaluateArithmetic(const Node& node, Inputs inputs) {
   if (node.attributes.count("axis") > 0) return std::nullopt;  // the broadcasting of opset 6
   if (a.dtype != b.dtype) return InvalidArgument(Describe(node), ": its inputs differ in type");
   Elements result{a.dtype, {}, {}};
-  SWIZZLE_ASSIGN_OR_RETURN(result.shape, BroadcastShape(node, a.shape, b.shape));
+  const Shape shapes[] = {a.shape, b.shape};
+  auto shape = BroadcastShape(shapes);
+  if (!shape.ok()) return Annotate(shape.status(), Describe(node));
+  result.shape = *std::move(shape);
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(result.shape));
   if (elements > kMaxEvaluatedElements) return std::nullopt;
   result.scalars = Gathered(a.scalars, result.shape, 0, BroadcastStrides(a.shape, result.shape));
@@ -438,24 +360,6 @@ StatusOr<Elements> EvaluateShape(const Node& node, const Shape& shape) {
   return elements;
 }
 
-StatusOr<std::vector<int64_t>> PermutationOf(const Node& node, size_t rank) {
-  std::vector<int64_t> reversed(rank);
-  std::iota(reversed.rbegin(), reversed.rend(), 0);
-  SWIZZLE_ASSIGN_OR_RETURN(const auto perm, IntsAttribute(node, "perm", reversed));
-  std::vector<int64_t> sorted = perm;
-  std::sort(sorted.begin(), sorted.end());
-  std::reverse(reversed.begin(), reversed.end());
-  if (sorted != reversed) return InvalidArgument(Describe(node), ": perm is not a permutation of ", rank, " axes");
-  return perm;
-}
-
-StatusOr<int64_t> NormalAxis(const Node& node, int64_t axis, int64_t rank) {
-  if (axis < -rank || axis >= rank) {
-    return InvalidArgument(Describe(node), ": axis ", axis, " is missing or out of range for ", rank, " dimensions");
-  }
-  return axis < 0 ? axis + rank : axis;
-}
-
 StatusOr<std::optional<std::vector<int64_t>>> AxesOf(const Node& node, const Elements* input, int64_t rank) {
   std::vector<int64_t> axes;
   if (input != nullptr) {
@@ -465,30 +369,9 @@ StatusOr<std::optional<std::vector<int64_t>>> AxesOf(const Node& node, const Ele
   } else {
     return std::nullopt;
   }
-  for (int64_t& axis : axes) {
-    SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(node, axis, rank));
-  }
-  std::sort(axes.begin(), axes.end());
-  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) {
-    return InvalidArgument(Describe(node), ": an axis is given twice");
-  }
-  return axes;
-}
-
-StatusOr<Shape> BroadcastShape(const Node& node, const Shape& a, const Shape& b) {
-  const Shape& longer = a.size() >= b.size() ? a : b;
-  const Shape& shorter = a.size() >= b.size() ? b : a;
-  Shape shape = longer;
-  for (size_t i = 1; i <= shorter.size(); ++i) {
-    int64_t& dimension = shape[shape.size() - i];
-    const int64_t other = shorter[shorter.size() - i];
-    if (other == 1 || other == dimension) continue;
-    if (dimension != 1) {
-      return InvalidArgument(Describe(node), ": ", ShapeText(a), " and ", ShapeText(b), " do not broadcast");
-    }
-    dimension = other;
-  }
-  return shape;
+  auto normal = NormalAxes(std::move(axes), rank);
+  if (!normal.ok()) return Annotate(normal.status(), Describe(node));
+  return std::optional(*std::move(normal));
 }
 
 }  // namespace swizzle

@@ -28,16 +28,6 @@ StatusOr<Elements> EvaluateShape(const Node& node, const Shape& shape);
 // INVALID_ARGUMENT unless each, counted from the end where negative, is one of `rank` and given once; ascending.
 StatusOr<std::optional<std::vector<int64_t>>> AxesOf(const Node& node, const Elements* input, int64_t rank);
 
-// Transpose's attribute perm, reversed axes where it has none. INVALID_ARGUMENT, naming the node, unless it is a
-// permutation of `rank` axes.
-StatusOr<std::vector<int64_t>> PermutationOf(const Node& node, size_t rank);
-
-// The axis counted from the front. INVALID_ARGUMENT, naming the node, unless -rank <= axis < rank.
-StatusOr<int64_t> NormalAxis(const Node& node, int64_t axis, int64_t rank);
-
-// The shape both broadcast to, as ONNX does; the free batch goes with itself and with 1.
-StatusOr<Shape> BroadcastShape(const Node& node, const Shape& a, const Shape& b);
-
 }  // namespace swizzle
 
 #endif  // SWIZZLE_MODEL_LOADER_SEMANTICS_EVALUATE_H_

@@ -1,37 +1,11 @@
 #include "model_loader/semantics/windows.h"
 
-#include <algorithm>
+#include "model_loader/semantics/window_axis.h"
 
 namespace swizzle {
 namespace {
 
 constexpr int64_t kMaxWindowNumber = 1 << 15;
-
-// One axis: [kernel, stride, dilation], padding before and after, and the input's extent.
-struct Axis {
-  int64_t input, kernel, stride, dilation, before, after;
-
-  int64_t Reach() const { return dilation * (kernel - 1) + 1; }
-  int64_t Room() const { return input + before + after - Reach(); }
-  int64_t Output() const { return Room() < 0 ? 0 : Room() / stride + 1; }
-
-  // Output size ceil(input / stride), the padding it takes split evenly, the odd one after or before.
-  void PadToSame(bool odd_after) {
-    const int64_t output = (input + stride - 1) / stride;
-    const int64_t total = std::max<int64_t>(0, (output - 1) * stride + Reach() - input);
-    before = odd_after ? total / 2 : total - total / 2;
-    after = total - before;
-  }
-
-  // Adds the padding that lets a last, partial window in; false if none was needed.
-  bool PadToCeiling() {
-    if (Room() < 0 || Room() % stride == 0) return false;
-    const int64_t start = (Room() / stride + 1) * stride - before;
-    if (start >= input) return false;
-    after += stride - Room() % stride;
-    return true;
-  }
-};
 
 StatusOr<Shape> NumbersOf(const Node& node, const std::string& name, Shape absent, int64_t least) {
   const size_t length = absent.size();
@@ -56,24 +30,21 @@ StatusOr<Shape> KernelOf(const Node& node, const Shape& from_weight) {
                          ShapeText(from_weight));
 }
 
-Status ApplyAutoPad(const Node& node, Axis& vertical, Axis& horizontal) {
-  SWIZZLE_ASSIGN_OR_RETURN(const std::string auto_pad, StringAttribute(node, "auto_pad", "NOTSET"));
-  if (auto_pad == "NOTSET") return {};
-  if (auto_pad != "VALID" && auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER") {
-    return InvalidArgument(Describe(node), ": auto_pad '", auto_pad, "' is not known");
-  }
-  for (Axis* axis : {&vertical, &horizontal}) {
+Status ApplyAutoPad(const Node& node, WindowAxis& vertical, WindowAxis& horizontal) {
+  SWIZZLE_ASSIGN_OR_RETURN(const AutoPad mode, AutoPadOf(node));
+  if (mode == AutoPad::kExplicit) return {};
+  for (WindowAxis* axis : {&vertical, &horizontal}) {
     if (axis->before + axis->after > 0) return InvalidArgument(Describe(node), " has both pads and auto_pad");
-    if (auto_pad != "VALID") axis->PadToSame(auto_pad == "SAME_UPPER");
+    if (mode != AutoPad::kValid) axis->PadToSame(mode);
   }
   return {};
 }
 
-Status ApplyCeilMode(const Node& node, bool count_include_pad, Axis& vertical, Axis& horizontal) {
+Status ApplyCeilMode(const Node& node, bool count_include_pad, WindowAxis& vertical, WindowAxis& horizontal) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t ceil_mode, IntAttribute(node, "ceil_mode", 0));
   if (ceil_mode == 0) return {};
-  const bool padded_below = vertical.PadToCeiling();
-  const bool padded_right = horizontal.PadToCeiling();
+  const bool padded_below = vertical.PadForCutWindow();
+  const bool padded_right = horizontal.PadForCutWindow();
   if ((padded_below || padded_right) && count_include_pad) {
     return Unimplemented(Describe(node),
                          ": ceil_mode with count_include_pad is not supported where windows are cut off");
@@ -104,8 +75,8 @@ StatusOr<ResolvedWindow> ResolveWindow(const Node& node, const Shape& input, Sha
   SWIZZLE_ASSIGN_OR_RETURN(const Shape dilations, NumbersOf(node, "dilations", {1, 1}, 1));
   SWIZZLE_ASSIGN_OR_RETURN(const Shape pads, NumbersOf(node, "pads", {0, 0, 0, 0}, 0));
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t count_include_pad, IntAttribute(node, "count_include_pad", 0));
-  Axis vertical{input[2], kernel[0], strides[0], dilations[0], pads[0], pads[2]};
-  Axis horizontal{input[3], kernel[1], strides[1], dilations[1], pads[1], pads[3]};
+  WindowAxis vertical{input[2], kernel[0], strides[0], dilations[0], pads[0], pads[2]};
+  WindowAxis horizontal{input[3], kernel[1], strides[1], dilations[1], pads[1], pads[3]};
   SWIZZLE_RETURN_IF_ERROR(ApplyAutoPad(node, vertical, horizontal));
   SWIZZLE_RETURN_IF_ERROR(ApplyCeilMode(node, count_include_pad != 0, vertical, horizontal));
   if (vertical.Output() < 1 || horizontal.Output() < 1) {

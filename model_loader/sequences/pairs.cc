@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 
+#include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/elements.h"
 
 namespace swizzle {

@@ -6,7 +6,8 @@
 #include <limits>
 #include <numbers>
 
-#include "model_loader/sequences/types.h"
+#include "model_loader/semantics/element_types.h"
+#include "model_loader/semantics/elements.h"
 
 namespace swizzle {
 namespace {
@@ -108,6 +109,12 @@ double SampleAt(std::span<const double> samples, double x) {
   return samples[static_cast<size_t>(std::find(kSamplePoints.begin(), kSamplePoints.end(), x) - kSamplePoints.begin())];
 }
 
+// What a Cast casts to; nothing for types that no arithmetic is done in.
+std::optional<DType> CastTarget(const Node& node) {
+  const auto to = IntAttribute(node, "to", 0);
+  return to.ok() ? FoldableType(*to) : std::nullopt;
+}
+
 }  // namespace
 
 double Rounded(double value, DType dtype) {
@@ -145,7 +152,7 @@ std::optional<PointFunction> PointFunctionOf(const Node& node, DType dtype) {
     if (!alpha.ok()) return std::nullopt;
     return [alpha = double{*alpha}](Inputs x) { return x[0] * Sigmoid(alpha * x[0]); };
   }
-  if (node.op == "Div" && !IsReal(dtype)) return [](Inputs x) { return std::trunc(x[0] / x[1]); };
+  if (node.op == "Div" && !IsFloating(dtype)) return [](Inputs x) { return std::trunc(x[0] / x[1]); };
   for (const NamedPointFunction& function : kFunctions) {
     if (function.op == node.op && function.inputs == node.inputs.size()) return function.apply;
   }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "model_loader/semantics/axes.h"
 #include "model_loader/sequences/walk.h"
 
 namespace swizzle {
@@ -201,10 +202,8 @@ StatusOr<Form> Walk::SelectScores(Scores scores, size_t at) {
 
 StatusOr<Form> Walk::InterpretSoftmax() {
   const int64_t rank = static_cast<int64_t>(ShapeOf(Input(0))->size());
-  constexpr int64_t kLastAxis = 13;  // the opset from which on the last is the default
-  SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, IntAttribute(node(), "axis", graph_.opset < kLastAxis ? 1 : -1));
-  if (axis < 0) axis += rank;
-  if (axis != rank - 1) return Refuse("it is not over the last dimension");
+  SWIZZLE_ASSIGN_OR_RETURN(const auto axes, SoftmaxAxes(node(), graph_.opset, rank));
+  if (axes != std::vector{rank - 1}) return Refuse("it is not over the last dimension");
   if (const auto* scores = InputAs<Scores>(0)) {
     if (scores->stage != Stage::kRaw || !scores->view.Is(rank - 1, AxisKind::kKeys))
       return Refuse("it is not over keys");

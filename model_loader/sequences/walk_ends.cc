@@ -2,8 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model_loader/semantics/axes.h"
+#include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/evaluate.h"
-#include "model_loader/sequences/types.h"
 #include "model_loader/sequences/walk.h"
 
 namespace swizzle {
@@ -71,7 +72,7 @@ StatusOr<Form> Walk::InterpretGather() {
   SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(node(), axis, static_cast<int64_t>(shape.size())));
   if (const auto* data = InputAs<Known>(0)) {
     const Form indices = Input(1);
-    if (IsReal(data->dtype) && shape.size() == 2 && axis == 0) return EmbeddingOf(0, indices);
+    if (IsFloating(data->dtype) && shape.size() == 2 && axis == 0) return EmbeddingOf(0, indices);
     if (!std::holds_alternative<Known>(indices)) return Refuse("it looks up what is no table of embeddings");
     return data->numbers.empty() ? EvaluateConstants() : MoveKnown();
   }

@@ -3,8 +3,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/evaluate.h"
-#include "model_loader/sequences/types.h"
+#include "model_loader/semantics/strides.h"
 #include "model_loader/sequences/walk.h"
 
 namespace swizzle {
@@ -61,14 +62,7 @@ std::optional<Elements> ElementsOf(const Known& known) {
 // The place in a tensor of shape `from` of each element of the shape `to` that it is broadcast to.
 class BroadcastIndex {
  public:
-  BroadcastIndex(const Shape& from, const Shape& to) : to_(to), strides_(to.size(), 0) {
-    int64_t stride = 1;
-    for (size_t i = 1; i <= from.size(); ++i) {
-      const int64_t size = from[from.size() - i];
-      if (size != 1) strides_[to.size() - i] = stride;
-      stride *= size;
-    }
-  }
+  BroadcastIndex(const Shape& from, const Shape& to) : to_(to), strides_(BroadcastStrides(from, to)) {}
   size_t operator()(int64_t element) const {
     int64_t index = 0;
     for (size_t d = to_.size(); d-- > 0;) {
@@ -79,8 +73,7 @@ class BroadcastIndex {
   }
 
  private:
-  Shape to_;
-  std::vector<int64_t> strides_;
+  Shape to_, strides_;
 };
 
 }  // namespace
@@ -88,7 +81,7 @@ class BroadcastIndex {
 Form Walk::KnownConstant(int value) const {
   const Tensor& tensor = *graph_.values[value].constant;
   Known known{tensor.dtype, AsWholes(tensor.shape), {}, value};
-  const int64_t limit = IsReal(tensor.dtype) ? kMaxListedReals : kMaxListedWholes;
+  const int64_t limit = IsFloating(tensor.dtype) ? kMaxListedReals : kMaxListedWholes;
   const bool foldable = IsFoldable(tensor.dtype);
   if (foldable && tensor.elements() > 0 && IsUniform(tensor)) {
     const Tensor first{
@@ -96,7 +89,7 @@ Form Walk::KnownConstant(int value) const {
         {1},
         {tensor.bytes.begin(), tensor.bytes.begin() + static_cast<std::ptrdiff_t>(ElementBytes(tensor.dtype))}};
     known.numbers = Listed(first);
-  } else if (foldable && tensor.elements() <= limit && (!IsReal(tensor.dtype) || tensor.shape.size() <= 1)) {
+  } else if (foldable && tensor.elements() <= limit && (!IsFloating(tensor.dtype) || tensor.shape.size() <= 1)) {
     known.numbers = Listed(tensor);
   }
   return known;
@@ -195,7 +188,7 @@ StatusOr<Form> Walk::MoveKnown() {
 
 StatusOr<Number> Walk::ComputeNumber(const std::vector<Number>& inputs, DType dtype,
                                      const PointFunction& function) const {
-  const bool real = IsReal(dtype);
+  const bool real = IsFloating(dtype);
   const DType target = PointFunctionType(node(), dtype);
   const bool symbolic = std::any_of(inputs.begin(), inputs.end(), [](const Number& n) { return !n.whole.IsNumber(); });
   if (node().op == "Where") return inputs[inputs[0].whole.factor != 0 ? 1 : 2];
@@ -209,12 +202,12 @@ StatusOr<Number> Walk::ComputeNumber(const std::vector<Number>& inputs, DType dt
     if (exact) return Number{0.0, *exact};
     if (const auto equal = AreEqual(a, b); equal && node().op == "Equal") return Number{0.0, {*equal ? 1 : 0}};
   }
-  if (symbolic && node().op == "Cast" && !IsReal(target) && target != DType::kBool) return inputs[0];
+  if (symbolic && node().op == "Cast" && !IsFloating(target) && target != DType::kBool) return inputs[0];
   if (symbolic) return Refuse("its result depends on the batch or the length");
   std::vector<double> arguments;
   for (const Number& input : inputs) arguments.push_back(real ? input.real : static_cast<double>(input.whole.factor));
   const double value = Rounded(function(arguments), target);
-  if (IsReal(target)) return Number{value};
+  if (IsFloating(target)) return Number{value};
   constexpr double kLimit = 9e15;  // beyond it, doubles are not exact
   if (!(std::abs(value) <= kLimit)) return Refuse("its result is too large");
   return Number{0.0, {static_cast<int64_t>(value)}};
@@ -262,7 +255,7 @@ StatusOr<Form> Walk::ComputeKnown() {
 
 StatusOr<Wholes> Walk::WholesOf(size_t input, const char* what) {
   const Known* known = InputAs<Known>(input);
-  const auto shape = known == nullptr || IsReal(known->dtype) ? std::nullopt : AsShape(known->shape);
+  const auto shape = known == nullptr || IsFloating(known->dtype) ? std::nullopt : AsShape(known->shape);
   if (!shape || shape->size() > 1) return Refuse("its ", what, " is not a list of numbers known beforehand");
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t count, ElementCount(*shape));
   if (count > kMaxListedWholes || (count > 0 && known->numbers.empty())) return Refuse("its ", what, " is too long");
@@ -289,13 +282,13 @@ StatusOr<std::optional<std::vector<int64_t>>> Walk::AxesOr(size_t input, int64_t
 std::optional<double> Walk::NumberOf(const Known& known) const {
   if (!known.IsUniform()) return std::nullopt;
   const Number& number = known.numbers[0];
-  if (IsReal(known.dtype)) return number.real;
+  if (IsFloating(known.dtype)) return number.real;
   if (!number.whole.IsNumber()) return std::nullopt;
   return static_cast<double>(number.whole.factor);
 }
 
 std::optional<int64_t> Walk::IntegerOf(const Known& known) const {
-  if (!known.IsUniform() || IsReal(known.dtype) || !known.numbers[0].whole.IsNumber()) return std::nullopt;
+  if (!known.IsUniform() || IsFloating(known.dtype) || !known.numbers[0].whole.IsNumber()) return std::nullopt;
   return known.numbers[0].whole.factor;
 }
 
@@ -331,7 +324,7 @@ StatusOr<std::vector<float>> Walk::FloatsOf(size_t input, int64_t count, const c
 // Whether the last dimension counts up from `offset` in steps of 1, all others being 1.
 bool Walk::IsCountingUp(const Known& known, int64_t& offset) const {
   const auto shape = AsShape(known.shape);
-  if (!shape || IsReal(known.dtype) || known.numbers.empty() || shape->empty()) return false;
+  if (!shape || IsFloating(known.dtype) || known.numbers.empty() || shape->empty()) return false;
   if (static_cast<int64_t>(known.numbers.size()) != shape->back()) return false;
   offset = known.numbers[0].whole.factor;
   for (size_t i = 0; i < known.numbers.size(); ++i) {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model_loader/sequences/types.h"
+#include "model_loader/semantics/element_types.h"
 #include "model_loader/sequences/walk.h"
 
 namespace swizzle {
@@ -15,7 +15,7 @@ std::vector<double> NumbersOf(const Known& known) {
   std::vector<double> numbers;
   for (const Number& number : known.numbers) {
     if (!number.whole.IsNumber()) return {};
-    numbers.push_back(IsReal(known.dtype) ? number.real : static_cast<double>(number.whole.factor));
+    numbers.push_back(IsFloating(known.dtype) ? number.real : static_cast<double>(number.whole.factor));
   }
   return numbers;
 }

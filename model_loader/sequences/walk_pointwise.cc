@@ -3,7 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "model_loader/sequences/types.h"
+#include "model_loader/semantics/affine.h"
+#include "model_loader/semantics/element_types.h"
 #include "model_loader/sequences/walk.h"
 
 namespace swizzle {
@@ -70,7 +71,7 @@ StatusOr<Form> Walk::CombineTokenNumbers() {
   const auto function = PointFunctionOf(node(), dtype);
   result.dtype = PointFunctionType(node(), dtype);
   const auto* only = InputAs<TokenNumbers>(0);
-  const bool widens = node().op == "Cast" && !IsReal(result.dtype) && result.dtype != DType::kBool;
+  const bool widens = node().op == "Cast" && !IsFloating(result.dtype) && result.dtype != DType::kBool;
   result.as_it_is = widens && only->as_it_is;
   result.at_zero = Rounded((*function)(at_zero), result.dtype);
   result.at_one = Rounded((*function)(at_one), result.dtype);
@@ -105,13 +106,13 @@ StatusOr<Form> Walk::CombinePositions() {
   const size_t at = InputAs<Positions>(0) != nullptr ? 0 : 1;
   Positions positions = *InputAs<Positions>(at);
   const DType target = PointFunctionType(node(), positions.dtype);
-  if (op == "Cast" && !IsReal(target) && target != DType::kBool) {
+  if (op == "Cast" && !IsFloating(target) && target != DType::kBool) {
     positions.dtype = target;
     return positions;
   }
   const auto* known = two ? InputAs<Known>(1 - at) : nullptr;
-  const bool usual = known != nullptr && known->IsUniform() && !IsReal(known->dtype) && !IsReal(positions.dtype) &&
-                     positions.has_values && !positions.is_pair;
+  const bool usual = known != nullptr && known->IsUniform() && !IsFloating(known->dtype) &&
+                     !IsFloating(positions.dtype) && positions.has_values && !positions.is_pair;
   const auto view = usual ? Broadcast(positions.view, RepeatedView(known->shape)) : std::nullopt;
   if (!view) return Refuse("it makes something else of positions");
   positions.view = *view;
@@ -135,7 +136,7 @@ StatusOr<Form> Walk::CombinePositions() {
 
 StatusOr<Form> Walk::CombineTokens() {
   if (node().op == "Cast") {
-    if (IsReal(PointFunctionType(node(), DType::kFloat32))) return Input(0);
+    if (IsFloating(PointFunctionType(node(), DType::kFloat32))) return Input(0);
     return Refuse("it makes an activation whole");
   }
   size_t at = 0;
@@ -232,11 +233,9 @@ StatusOr<Form> Walk::CombineChannels(const Tokens& tokens, size_t constant) {
   const bool tokens_first = constant == 1;
   std::vector<float> scale(vector->size(), 1.0f), shift(vector->size(), 0.0f);
   for (size_t c = 0; c < vector->size(); ++c) {
-    const float number = (*vector)[c];
-    if (op == "Add") shift[c] = number;
-    if (op == "Sub") scale[c] = tokens_first ? 1.0f : -1.0f, shift[c] = tokens_first ? -number : number;
-    if (op == "Mul") scale[c] = number;
-    if (op == "Div") scale[c] = 1.0f / number;
+    const ScaleAndShift channel = AsScaleAndShift(op, !tokens_first, (*vector)[c]);
+    scale[c] = channel.scale;
+    shift[c] = channel.shift;
   }
   if (op == "Div" && !tokens_first) return Refuse("it divides by an activation");
   result.value = out_.Affine(result.value, std::move(scale), std::move(shift));

@@ -3,9 +3,11 @@
 #include <limits>
 #include <numeric>
 
+#include "model_loader/semantics/axes.h"
+#include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/evaluate.h"
+#include "model_loader/semantics/reshape.h"
 #include "model_loader/semantics/slices.h"
-#include "model_loader/sequences/types.h"
 #include "model_loader/sequences/walk.h"
 
 namespace swizzle {
@@ -119,9 +121,7 @@ StatusOr<Form> Walk::InterpretReshape() {
 
 StatusOr<Form> Walk::InterpretFlatten() {
   const Wholes shape = *ShapeOf(Input(0));
-  SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, IntAttribute(node(), "axis", 1));
-  if (axis < 0) axis += static_cast<int64_t>(shape.size());
-  if (axis < 0 || axis > static_cast<int64_t>(shape.size())) return Refuse("its axis is out of range");
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, FlattenAxis(node(), static_cast<int64_t>(shape.size())));
   const auto outer = Product(Wholes(shape.begin(), shape.begin() + axis));
   const auto inner = Product(Wholes(shape.begin() + axis, shape.end()));
   if (!outer || !inner) return Refuse("its shape is too large");
@@ -136,19 +136,16 @@ StatusOr<Form> Walk::InterpretTranspose() {
 StatusOr<Form> Walk::InterpretSqueeze() {
   const Wholes shape = *ShapeOf(Input(0));
   SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOr(1, static_cast<int64_t>(shape.size())));
-  Wholes kept;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    const bool named = axes && std::binary_search(axes->begin(), axes->end(), static_cast<int64_t>(i));
-    if (named && !shape[i].IsOne()) return Refuse("dimension ", i, " of ", Text(shape), " is not 1");
-    if (!axes && !shape[i].IsNumber())
-      return Refuse("which dimensions of ", Text(shape), " it leaves depends on their size");
-    if (axes ? !named : !shape[i].IsOne()) kept.push_back(shape[i]);
+  if (!axes && !std::all_of(shape.begin(), shape.end(), [](const Whole& size) { return size.IsNumber(); })) {
+    return Refuse("which dimensions of ", Text(shape), " it leaves depends on their size");
   }
-  return Rearrange([&](const View& view) { return Reshaped(view, kept); });
+  const auto kept = SqueezedDimensions(shape, axes, [](const Whole& size) { return size.IsOne(); });
+  if (!kept.ok()) return Refuse(kept.status().message());
+  return Rearrange([&](const View& view) { return Reshaped(view, *kept); });
 }
 
 StatusOr<Form> Walk::InterpretUnsqueeze() {
-  Wholes shape = *ShapeOf(Input(0));
+  const Wholes from = *ShapeOf(Input(0));
   int64_t added = 0;
   if (HasInput(1)) {
     SWIZZLE_ASSIGN_OR_RETURN(const auto given, IntegersOf(1, "axes"));
@@ -157,9 +154,9 @@ StatusOr<Form> Walk::InterpretUnsqueeze() {
     SWIZZLE_ASSIGN_OR_RETURN(const auto given, IntsAttribute(node(), "axes", {}));
     added = static_cast<int64_t>(given.size());
   }
-  SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOr(1, static_cast<int64_t>(shape.size()) + added));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOr(1, static_cast<int64_t>(from.size()) + added));
   if (!axes) return Refuse("it has no axes");
-  for (int64_t axis : *axes) shape.insert(shape.begin() + axis, Whole{1});
+  const Wholes shape = UnsqueezedDimensions(from, *axes);
   return Rearrange([&](const View& view) { return Reshaped(view, shape); });
 }
 

@@ -1,7 +1,8 @@
 // Activations: functions applied to them, linear layers, sums and products.
 #include <algorithm>
 
-#include "model_loader/sequences/types.h"
+#include "model_loader/semantics/affine.h"
+#include "model_loader/semantics/element_types.h"
 #include "model_loader/sequences/walk.h"
 
 namespace swizzle {
@@ -91,11 +92,7 @@ StatusOr<Tokens> Walk::LinearOf(const Tokens& x, size_t weight, bool transposed,
   }
   const int64_t rows = shape[transposed ? 0 : 1];
   std::vector<float> matrix(given.second.size());
-  for (int64_t m = 0; m < rows; ++m) {
-    for (int64_t k = 0; k < depth; ++k) {
-      matrix[m * depth + k] = alpha * given.second[transposed ? m * depth + k : k * rows + m];
-    }
-  }
+  MakeLinearWeight(given.second, rows, depth, transposed, alpha, matrix);
   return WithChannels(x, out_.Linear(x.value, rows, std::move(matrix)));
 }
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/base/status.h"
+#include "model_loader/semantics/strides.h"
 
 namespace swizzle {
 namespace {
@@ -62,17 +63,7 @@ std::optional<bool> AreEqual(const Whole& a, const Whole& b) {
 }
 
 std::optional<Wholes> Broadcast(const Wholes& a, const Wholes& b) {
-  const Wholes& longer = a.size() >= b.size() ? a : b;
-  const Wholes& shorter = a.size() >= b.size() ? b : a;
-  Wholes shape = longer;
-  for (size_t i = 1; i <= shorter.size(); ++i) {
-    Whole& size = shape[shape.size() - i];
-    const Whole& other = shorter[shorter.size() - i];
-    if (other.IsOne() || other == size) continue;
-    if (!size.IsOne()) return std::nullopt;
-    size = other;
-  }
-  return shape;
+  return BroadcastDimensions(a, b, [](const Whole& size) { return size.IsOne(); });
 }
 
 std::string Text(const Wholes& shape) {

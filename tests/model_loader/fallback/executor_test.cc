@@ -191,7 +191,7 @@ TEST(FallbackExecutor, RefusesAttributesBeyondReason) {
   EXPECT_THAT(transposed({4, std::numeric_limits<int64_t>::min()}), IsError(kInvalid, "output_shape"));
   EXPECT_THAT(transposed({4, kHuge}), IsError(kInvalid, "output_shape"));
   EXPECT_THAT(Execute(OneNode("Transpose", {1, 1, 4, 4}, {"x"}, {{"perm", Ints{0, 1, 1, 2}}}), {x}),
-              IsError(kInvalid, "given twice"));
+              IsError(kInvalid, "perm is not a permutation of 4 axes"));
   EXPECT_THAT(Execute(OneNode("Softmax", {1, 1, 4, 4}, {"x"}, {{"axis", kHuge}}), {x}), IsError(kInvalid, "axis"));
   EXPECT_THAT(Execute(OneNode("DepthToSpace", {1, 1, 4, 4}, {"x"}, {{"blocksize", kHuge}}), {x}),
               IsError(kInvalid, "blocksize"));

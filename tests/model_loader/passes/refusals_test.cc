@@ -195,7 +195,7 @@ const Refusal kRefusals[] = {
     {"PadChannels", WithIntegers("Pad", "x", {0, 1, 0, 0, 0, 0, 0, 0}), kUnsupported,
      "only padding of height and width"},
     {"PadNegative", WithIntegers("Pad", "x", {0, 0, -1, 0, 0, 0, 0, 0}), kUnsupported, "only padding"},
-    {"PadCount", WithIntegers("Pad", "x", {0, 0, 1, 1}), kInvalid, "has 4 pads"},
+    {"PadCount", WithIntegers("Pad", "x", {0, 0, 1, 1}), kInvalid, "4 amounts of padding"},
     {"PadByOne",
      [](OnnxBuilder& b) {
        b.Int64s("k", {8}, {0, 0, 1, 1, 0, 0, 1, 1}).Floats("one", {}, {1}).Node("Pad", {"x", "k", "one"}, {"y"});
@@ -225,7 +225,7 @@ const Refusal kRefusals[] = {
     {"FlattenAll", Alone("Flatten", "x", {{"axis", int64_t{0}}}), kUnsupported, "axis 0"},
     {"FlattenAxis", Alone("Flatten", "x", {{"axis", int64_t{9}}}), kInvalid, "axis 9"},
     {"SqueezeBatch", WithIntegers("Squeeze", "x", {0}), kUnsupported, "does not keep dimension 0"},
-    {"SqueezeWidth", WithIntegers("Squeeze", "x", {3}), kInvalid, "dimension 3 of [-1,4,8,8] is not 1"},
+    {"SqueezeWidth", WithIntegers("Squeeze", "x", {3}), kInvalid, "dimension 3 is to be squeezed and is not 1"},
     {"UnsqueezeBatch", WithIntegers("Unsqueeze", "x", {0}), kUnsupported, "does not keep dimension 0"},
     {"GatherOfActivation", WithIntegers("Gather", "x", {0}), kUnsupported,
      "Gather node 'y_node' (opset 17) is supported on constants and shapes only"},

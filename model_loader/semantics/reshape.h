@@ -1,0 +1,42 @@
+// The shapes that Reshape, Squeeze and Unsqueeze make. Pure functions.
+#ifndef SWIZZLE_MODEL_LOADER_SEMANTICS_RESHAPE_H_
+#define SWIZZLE_MODEL_LOADER_SEMANTICS_RESHAPE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kernels/base/tensor.h"
+
+namespace swizzle {
+
+// What Reshape makes of a tensor of shape `from`: zeros in the target stand for the dimension of `from` at their place,
+// unless `allow_zero` is set, and one -1 for what is left. INVALID_ARGUMENT if that is no shape of as many elements.
+StatusOr<Shape> ReshapedShape(const Shape& from, Shape target, bool allow_zero);
+
+// The dimensions that Squeeze leaves, of any kind: all but `axes`, or but those of 1 where it names none. `axes` are
+// ascending. INVALID_ARGUMENT if one of them is not 1.
+template <typename Dimension, typename IsOne>
+StatusOr<std::vector<Dimension>> SqueezedDimensions(const std::vector<Dimension>& from,
+                                                    const std::optional<std::vector<int64_t>>& axes,
+                                                    const IsOne& is_one) {
+  std::vector<Dimension> kept;
+  for (size_t i = 0; i < from.size(); ++i) {
+    const bool named = axes && std::binary_search(axes->begin(), axes->end(), static_cast<int64_t>(i));
+    if (named && !is_one(from[i])) return InvalidArgument("dimension ", i, " is to be squeezed and is not 1");
+    if (axes ? !named : !is_one(from[i])) kept.push_back(from[i]);
+  }
+  return kept;
+}
+
+// The dimensions after Unsqueeze. REQUIRES: `axes` are ascending, below the new rank, none twice.
+template <typename Dimension>
+std::vector<Dimension> UnsqueezedDimensions(std::vector<Dimension> dimensions, const std::vector<int64_t>& axes) {
+  for (const int64_t axis : axes) dimensions.insert(dimensions.begin() + axis, Dimension{1});
+  return dimensions;
+}
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_SEMANTICS_RESHAPE_H_
