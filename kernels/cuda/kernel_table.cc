@@ -131,10 +131,10 @@ constexpr Kernel kRows[] = {
                        ConvNhwcCublasWorkspaceBytes, ConvNhwcCublas),
     SWIZZLE_DENSE_ROWS("conv_rows_dense", "cublaslt", Layout::kRows, AcceptsAll, PrepareConvRowsCublas,
                        ConvRowsCublasWorkspaceBytes, ConvRowsCublas),
-    {"conv_nhwc_dense_f32_sm75", Key(Op::kConv, Format::kDense, DType::kFloat32, Layout::kNhwc), kAnySm, AcceptsAll,
-     PrepareConvSimt, ConvSimtWorkspaceBytes<Layout::kNhwc>, ConvSimt<Layout::kNhwc>},
-    {"conv_rows_dense_f32_sm75", Key(Op::kConv, Format::kDense, DType::kFloat32, Layout::kRows), kAnySm, AcceptsAll,
-     PrepareConvSimt, ConvSimtWorkspaceBytes<Layout::kRows>, ConvSimt<Layout::kRows>},
+    {"conv_nhwc_dense_f32_sm75", Key(Op::kConv, Format::kDense, DType::kFloat32, Layout::kNhwc), kAnySm,
+     AcceptsConvSimt, PrepareConvSimt, ConvSimtWorkspaceBytes<Layout::kNhwc>, ConvSimt<Layout::kNhwc>},
+    {"conv_rows_dense_f32_sm75", Key(Op::kConv, Format::kDense, DType::kFloat32, Layout::kRows), kAnySm,
+     AcceptsConvSimt, PrepareConvSimt, ConvSimtWorkspaceBytes<Layout::kRows>, ConvSimt<Layout::kRows>},
 #ifdef SWIZZLE_HAS_CUDNN
     // In FP32 it turns kNhwc around in workspace of any size, and fails where that is more than a stream has.
     SWIZZLE_HALF_ROWS("conv_nhwc_dense", "cudnn", Layout::kNhwc, AcceptsConvCudnn, PrepareConvCudnn, nullptr,

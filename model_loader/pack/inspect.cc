@@ -65,7 +65,7 @@ StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, 
   report.producer = model.network.producer;
   report.features = backend.features_text();
   report.fusions = std::move(model.fusions);
-  FuseLayers(model.network, backend.shares_host_memory());  // as the plan will: structures go by its layers
+  FuseLayers(model.network);  // as the plan will: structures go by its layers
   DescribeWeights(model.network, !command.page.empty(), report);
   const PlanOptions options{.max_batch = command.max_batch,
                             .threads = command.threads,

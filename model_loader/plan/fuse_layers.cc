@@ -126,9 +126,9 @@ class Fuser {
 
 }  // namespace
 
-void FuseLayers(Network& network, bool functions) {
+void FuseLayers(Network& network) {
   Fuser fuser(network);
-  if (functions) fuser.FuseFunctions();
+  fuser.FuseFunctions();
   fuser.FuseAttentionInputs();
   fuser.RemoveGone();
 }

@@ -1,8 +1,8 @@
 // Layers that kernels do together although a model says them apart. Applied to a plan's own copy of a network, so that
 // packed files know nothing of it.
 //
-// - On the CPU a function (GELU, HardSwish, ...) becomes the end of the epilogue of the convolution or linear layer
-//   that it alone reads: what it reads is then still in the cache.
+// - A function (GELU, HardSwish, ...) becomes the end of the epilogue of the convolution or linear layer that it alone
+//   reads: what it reads is then still in registers, or in the cache.
 // - The products that make an attention's queries, keys and values from one activation become one product, whose
 //   columns the attention reads apart.
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_FUSE_LAYERS_H_
@@ -13,9 +13,8 @@
 namespace swizzle {
 
 // Fused layers keep the name of the first of them and stand where it stood; values in between are made no more, and
-// weights that went into another are empty. A second call changes nothing. `functions`: whether kernels end in
-// functions, as the CPU's do. REQUIRES: a validated network.
-void FuseLayers(Network& network, bool functions);
+// weights that went into another are empty. A second call changes nothing. REQUIRES: a validated network.
+void FuseLayers(Network& network);
 
 }  // namespace swizzle
 

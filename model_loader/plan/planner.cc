@@ -73,7 +73,7 @@ StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend
     return Unimplemented("precision ", PrecisionName(options.precision), ": the ", backend.name(),
                          " backend computes in FP32 or BF16");
   }
-  FuseLayers(network, backend.shares_host_memory());
+  FuseLayers(network);
   SWIZZLE_ASSIGN_OR_RETURN(const BatchSize max_size, MaxSize(network, options));
   SWIZZLE_ASSIGN_OR_RETURN(auto stream, backend.NewStream(options.threads));
   std::vector<int64_t> measured = MeasuredBatches(network, max_size, !backend.shares_host_memory());

@@ -318,12 +318,10 @@ class CaseRun {
 
 }  // namespace
 
-std::vector<SeededCase> CasesOf(const Kernel& kernel, bool functions) {
+std::vector<SeededCase> CasesOf(const Kernel& kernel) {
   std::vector<SeededCase> cases;
   std::vector<KernelCase> drawn = KernelCases(kernel.key.op);
-  if (functions || kernel.key.op == Op::kAttention) {
-    std::ranges::move(FusedCases(kernel.key.op), std::back_inserter(drawn));
-  }
+  std::ranges::move(FusedCases(kernel.key.op), std::back_inserter(drawn));
   int seed = 0;
   for (KernelCase& kernel_case : drawn) {
     ++seed;
@@ -342,7 +340,7 @@ Stream& RowChecker::StreamOf(int threads) {
 
 void RowChecker::Check(const Kernel& kernel) {
   int blockings_seen = 0;
-  for (const SeededCase& seeded : CasesOf(kernel, backend_.shares_host_memory())) {
+  for (const SeededCase& seeded : CasesOf(kernel)) {
     SCOPED_TRACE(CaseText(seeded.kernel_case));
     const int threads = backend_.shares_host_memory() ? seeded.kernel_case.problem.threads : 1;
     Stream& stream = StreamOf(threads);

@@ -16,14 +16,13 @@
 
 namespace swizzle {
 
-// The cases of the row's op that it accepts, in its precision, with those that plans make by fusing layers: of
-// functions only where `functions`, since GPUs' kernels end in none.
+// The cases of the row's op that it accepts, in its precision, with those that plans make by fusing layers.
 // In the order of KernelCases(); `seed` differs from case to case and is the same for every row.
 struct SeededCase {
   KernelCase kernel_case;
   int seed;
 };
-std::vector<SeededCase> CasesOf(const Kernel& kernel, bool functions);
+std::vector<SeededCase> CasesOf(const Kernel& kernel);
 
 // Keeps streams from row to row. Single-owner; the backend outlives it.
 class RowChecker {

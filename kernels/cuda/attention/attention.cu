@@ -311,8 +311,7 @@ void Launch(const AttentionOperands<T>& op, int heads, Stream& stream) {
   static_assert(kSize * (Shape::kQueries + 1) <= Shape::kFloats, "the output is turned in the same memory");
   auto* kernel = AttendTile<kSize, kRows, T>;
   if (kBytes > 48 * 1024) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-  const dim3 grid(AttentionBlocks(op, Shape::kQueries), static_cast<unsigned>(heads));
-  kernel<<<grid, kThreads, kBytes, QueueOf(stream)>>>(op);
+  kernel<<<AttentionGrid(op, Shape::kQueries, heads), kThreads, kBytes, QueueOf(stream)>>>(op);
 }
 
 // Large tiles read keys less often; small ones fill more of the device.
@@ -333,7 +332,8 @@ constexpr int64_t kMostChannels = 256;
 
 bool AcceptsAttention(const Problem& problem) {
   const int64_t heads = problem.attention.heads;
-  return KeyChannels(problem) / heads <= kMostChannels && problem.output.channels / heads <= kMostChannels;
+  return heads <= LaunchGrid::kMostDown && KeyChannels(problem) / heads <= kMostChannels &&
+         problem.output.channels / heads <= kMostChannels;
 }
 
 bool AcceptsMaskedAttention(const Problem& problem) {

@@ -19,7 +19,7 @@
 
 namespace swizzle::cuda {
 
-bool AcceptsAttention(const Problem& problem);        // heads of at most 256 channels
+bool AcceptsAttention(const Problem& problem);        // at most 65,535 heads of at most 256 channels
 bool AcceptsMaskedAttention(const Problem& problem);  // of a pattern whose bits fit in 128 MiB, too
 StatusOr<std::unique_ptr<PackedWeight>> PrepareMaskedAttention(const Weight& weight, const Problem& problem);
 template <Layout kLayout, DType kDType>

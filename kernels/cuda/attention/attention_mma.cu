@@ -320,8 +320,7 @@ void Launch(const AttentionOperands<typename S::T>& op, int heads, Stream& strea
   if (S::kSharedBytes > 48 * 1024) {
     cudaFuncSetAttribute(AttendTile<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kSharedBytes);
   }
-  const dim3 grid(AttentionBlocks(op, kQueries), static_cast<unsigned>(heads));
-  AttendTile<S><<<grid, kThreads, S::kSharedBytes, QueueOf(stream)>>>(op);
+  AttendTile<S><<<AttentionGrid(op, kQueries, heads), kThreads, S::kSharedBytes, QueueOf(stream)>>>(op);
 }
 
 }  // namespace

@@ -68,10 +68,10 @@ struct AttentionWork {
   bool spare;
 };
 
-// Blocks that see to all tiles of `queries`; see attention.h.
+// Blocks that see to all tiles of `queries`, for each of the heads; see attention.h.
 template <typename T>
-unsigned AttentionBlocks(const AttentionOperands<T>& op, int queries) {
-  return static_cast<unsigned>(op.tokens / queries + op.sequences + 1);
+LaunchGrid AttentionGrid(const AttentionOperands<T>& op, int queries, int heads) {
+  return LaunchGrid(int64_t{op.tokens} / queries + op.sequences + 1, heads);
 }
 
 template <typename T>

@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/attention/row_pieces.cuh"
 #include "kernels/cuda/attention/sddmm.h"
+#include "kernels/cuda/runtime/launch_grid.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -59,9 +60,9 @@ __global__ void __launch_bounds__(32 * kBlockRows<T>) SampleBundle(const __grid_
 }
 
 template <typename T>
-void Launch(int head_dim, const Params& params, dim3 grid, cudaStream_t queue) {
+void Launch(int head_dim, const Params& params, int64_t bundles, int heads, cudaStream_t queue) {
   constexpr int kThreads = 32 * kBlockRows<T>;
-  grid.x *= kBundleRows / kBlockRows<T>;
+  const LaunchGrid grid(bundles * (kBundleRows / kBlockRows<T>), heads);
   switch (head_dim) {
     case 32:
       return SampleBundle<T, 32><<<grid, kThreads, 0, queue>>>(params);
@@ -84,11 +85,10 @@ void Sddmm(const SddmmArgs& args, const DeviceAttentionPattern& pattern, cudaStr
                       pattern.col_indices(),
                       pattern.bundles(),
                       static_cast<int>(pattern.tokens())};
-  const dim3 grid(static_cast<unsigned>(pattern.bundle_count()), args.heads);
   if (args.dtype == DType::kFloat16) {
-    Launch<__half>(args.head_dim, params, grid, queue);
+    Launch<__half>(args.head_dim, params, pattern.bundle_count(), args.heads, queue);
   } else {
-    Launch<float>(args.head_dim, params, grid, queue);
+    Launch<float>(args.head_dim, params, pattern.bundle_count(), args.heads, queue);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "kernels/cuda/attention/attention_tile.cuh"
 #include "kernels/cuda/attention/sparse_attention.h"
 #include "kernels/cuda/attention/split_operands.h"
+#include "kernels/cuda/runtime/launch_grid.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -196,8 +197,7 @@ void Launch(const SparseAttentionArgs& args, const DeviceAttentionTiles& tiles, 
     params.values = split.values;
     params.largest = split.largest;
   }
-  const dim3 grid(static_cast<unsigned>(tiles.tiles()), args.heads);
-  AttendTile<C><<<grid, C::kThreads, C::kSharedBytes, queue>>>(params);
+  AttendTile<C><<<LaunchGrid(tiles.tiles(), args.heads), C::kThreads, C::kSharedBytes, queue>>>(params);
 }
 
 }  // namespace

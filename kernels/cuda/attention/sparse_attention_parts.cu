@@ -2,6 +2,7 @@
 #include "kernels/cuda/attention/sddmm.h"
 #include "kernels/cuda/attention/sparse_attention.h"
 #include "kernels/cuda/attention/sparse_softmax.h"
+#include "kernels/cuda/runtime/launch_grid.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -57,7 +58,7 @@ __global__ void __launch_bounds__(32 * kBundleRows) MultiplyBundle(const __grid_
 }
 
 template <typename T>
-void Launch(int head_dim, const Params& params, dim3 grid, cudaStream_t queue) {
+void Launch(int head_dim, const Params& params, const LaunchGrid& grid, cudaStream_t queue) {
   constexpr int kThreads = 32 * kBundleRows;
   switch (head_dim) {
     case 32:
@@ -77,7 +78,7 @@ void PatternSpmm(const SparseAttentionArgs& args, const DeviceAttentionPattern& 
   const Params params{
       args.values,           args.output,           weights,           pattern.value_stride(),
       pattern.row_offsets(), pattern.col_indices(), pattern.bundles(), static_cast<int>(pattern.tokens())};
-  const dim3 grid(static_cast<unsigned>(pattern.bundle_count()), args.heads);
+  const LaunchGrid grid(pattern.bundle_count(), args.heads);
   if (args.dtype == DType::kFloat16) {
     Launch<__half>(args.head_dim, params, grid, queue);
   } else {

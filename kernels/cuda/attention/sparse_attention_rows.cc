@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/cuda/attention/sparse_attention.h"
+#include "kernels/cuda/runtime/launch_grid.h"
 #include "kernels/cuda/runtime/queue.h"
 
 namespace swizzle::cuda {
@@ -27,7 +28,8 @@ int HeadDim(const Problem& problem) { return static_cast<int>(problem.input.chan
 
 bool HasUsualHeads(const Problem& problem) {
   const int size = HeadDim(problem);
-  return problem.input.channels == problem.output.channels && (size == 32 || size == 64 || size == 128);
+  return problem.attention.heads <= LaunchGrid::kMostDown && problem.input.channels == problem.output.channels &&
+         (size == 32 || size == 64 || size == 128);
 }
 
 // The operands of one sequence, which begins `offset` tokens after the first.

@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/attention/row_pieces.cuh"
 #include "kernels/cuda/attention/sparse_softmax.h"
+#include "kernels/cuda/runtime/launch_grid.h"
 #include "kernels/cuda/tensor_core/mma.cuh"
 
 namespace swizzle::cuda {
@@ -165,10 +166,9 @@ __global__ void __launch_bounds__(kLongThreads) SoftmaxLongRows(const __grid_con
 
 template <typename T>
 void Launch(const Params& params, int heads, int64_t long_rows, cudaStream_t queue) {
-  const dim3 grid((params.tokens + kWarps - 1) / kWarps, heads);
-  SoftmaxShortRows<T><<<grid, 32 * kWarps, 0, queue>>>(params);
+  SoftmaxShortRows<T><<<LaunchGrid(CeilDiv(params.tokens, kWarps), heads), 32 * kWarps, 0, queue>>>(params);
   if (long_rows == 0) return;
-  SoftmaxLongRows<T><<<dim3(static_cast<unsigned>(long_rows), heads), kLongThreads, 0, queue>>>(params);
+  SoftmaxLongRows<T><<<LaunchGrid(long_rows, heads), kLongThreads, 0, queue>>>(params);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "kernels/cuda/attention/split_operands.h"
+#include "kernels/cuda/runtime/launch_grid.h"
 #include "kernels/cuda/tensor_core/mma.cuh"
 
 namespace swizzle::cuda {
@@ -48,6 +49,7 @@ __global__ void SplitRows(HeadMatrices keys, HeadMatrices values, int tokens, in
 
 constexpr size_t kLargestBytes = 4096;
 constexpr int kMaxHeads = kLargestBytes / 12;
+constexpr int64_t kMostSearchers = 128;  // blocks that look for the largest of a head
 
 size_t PartBytes(const Operands& operands) {
   return operands.heads * operands.tokens * operands.head_dim * 2 * sizeof(__half);
@@ -66,12 +68,12 @@ SplitOperands Split(const Operands& operands, std::span<std::byte> workspace, cu
   auto* largest = reinterpret_cast<uint32_t*>(workspace.data());
   std::byte* parts = workspace.data() + kLargestBytes;
   const int tokens = static_cast<int>(operands.tokens), pieces = operands.head_dim / 8;
-  const unsigned heads = operands.heads, blocks = (tokens * pieces + kThreads - 1) / kThreads;
+  const int64_t blocks = CeilDiv(operands.tokens * pieces, kThreads);
   cudaMemsetAsync(largest, 0, kLargestBytes, queue);
-  FindLargest<<<dim3(std::min(blocks, 128u), heads, values ? 3 : 2), kThreads, 0, queue>>>(
+  FindLargest<<<LaunchGrid(std::min(blocks, kMostSearchers), operands.heads, values ? 3 : 2), kThreads, 0, queue>>>(
       operands.queries, operands.keys, operands.values, tokens, std::bit_width(static_cast<unsigned>(pieces)), largest);
-  SplitRows<<<dim3(blocks, heads, values ? 2 : 1), kThreads, 0, queue>>>(operands.keys, operands.values, tokens, pieces,
-                                                                         largest, reinterpret_cast<uint4*>(parts));
+  SplitRows<<<LaunchGrid(blocks, operands.heads, values ? 2 : 1), kThreads, 0, queue>>>(
+      operands.keys, operands.values, tokens, pieces, largest, reinterpret_cast<uint4*>(parts));
   const int64_t row = 2 * operands.head_dim;
   return {.keys = {parts, row, row * tokens},
           .values = {values ? parts + PartBytes(operands) : nullptr, row, row * tokens},

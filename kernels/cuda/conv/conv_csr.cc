@@ -40,8 +40,7 @@ void Run(const KernelArgs& args, Stream& stream, SpmmWay way) {
       .y = args.output,
       .stride = RowStride(problem.output.positions()),
       .columns = problem.output.positions(),
-      .low = problem.epilogue.low,
-      .high = problem.epilogue.high,
+      .epilogue = problem.epilogue,
   };
   QueueSpmm(operands, MakeSpmmPlan(way, weight.matrix(), operands.columns, weight.device(), problem.dtype), queue);
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/base/integers.h"
 #include "kernels/cuda/conv/conv_csr.h"
 #include "kernels/cuda/conv/spmm_lane.cuh"
 
@@ -47,8 +46,8 @@ struct Place {
 };
 
 // A CTA has a bundle of pieces and one column tile; the heaviest bundles come first.
-template <typename T, typename Column, int kVectors>
-__global__ __launch_bounds__(kBundle* kWarp) void SpmmPieces(const __grid_constant__ SpmmArgs<T, Column> args,
+template <typename T, typename Column, int kVectors, typename Function>
+__global__ __launch_bounds__(kBundle* kWarp) void SpmmPieces(const __grid_constant__ SpmmArgs<T, Column, Function> args,
                                                              int tiles) {
   __shared__ Partials<T, kVectors> partials;
   const int bundle = blockIdx.x / tiles;
@@ -80,9 +79,9 @@ template <int kVectors>
 constexpr int kTileWarps = 16 * kVectors;
 
 // `sharers` CTAs share the quads of a column tile. Quads go round in snake order, as they fall in weight.
-template <typename T, int kVectors>
+template <typename T, int kVectors, typename Function>
 __global__ __launch_bounds__(kTileWarps<kVectors>* kWarp,
-                             2 / kVectors) void SpmmTile(const __grid_constant__ SpmmArgs<T, uint16_t> args,
+                             2 / kVectors) void SpmmTile(const __grid_constant__ SpmmArgs<T, uint16_t, Function> args,
                                                          int sharers) {
   constexpr int kUnits = kVectors * kLanesOfRow, kSize = Vector<T>::kSize, kWarps = kTileWarps<kVectors>;
   const int tile = blockIdx.x / sharers, sharer = blockIdx.x % sharers;
@@ -118,42 +117,41 @@ __global__ __launch_bounds__(kTileWarps<kVectors>* kWarp,
   }
 }
 
-template <typename T, typename Column>
-SpmmArgs<T, Column> ArgsOf(const SpmmOperands& operands, const SpmmPlan& plan) {
+template <typename T, typename Column, typename Function>
+SpmmArgs<T, Column, Function> ArgsOf(const SpmmOperands& operands, const SpmmPlan& plan,
+                                     const Ending<Function>& ending) {
   const QuadCsr& weight = *operands.weight;
-  SpmmArgs<T, Column> args;
-  args.weights = static_cast<const typename Quadruple<T>::Raw*>(weight.weights());
-  args.columns = static_cast<const typename Quadruple<Column>::Raw*>(weight.columns());
-  args.rows = weight.rows();
-  args.bias = weight.bias();
-  args.pieces = reinterpret_cast<const int4*>(weight.cuts()[plan.cut].bundle);
-  args.chunk_begins = weight.chunk_begins();
-  args.quads = static_cast<int32_t>(weight.quads());
-  args.cols = static_cast<int32_t>(weight.cols());
-  args.x = static_cast<const T*>(operands.x);
-  args.residual = static_cast<const T*>(operands.residual);
-  args.y = static_cast<T*>(operands.y);
-  args.stride = operands.stride;
-  args.n = operands.columns;
-  args.low = operands.low;
-  args.high = operands.high;
-  return args;
+  return {.weights = static_cast<const typename Quadruple<T>::Raw*>(weight.weights()),
+          .columns = static_cast<const typename Quadruple<Column>::Raw*>(weight.columns()),
+          .rows = weight.rows(),
+          .bias = weight.bias(),
+          .pieces = reinterpret_cast<const int4*>(weight.cuts()[plan.cut].bundle),
+          .chunk_begins = weight.chunk_begins(),
+          .quads = static_cast<int32_t>(weight.quads()),
+          .cols = static_cast<int32_t>(weight.cols()),
+          .x = static_cast<const T*>(operands.x),
+          .residual = static_cast<const T*>(operands.residual),
+          .y = static_cast<T*>(operands.y),
+          .stride = operands.stride,
+          .n = operands.columns,
+          .ending = ending};
 }
 
 // A column tile of one vector a lane is 128 bytes of a row of X, whatever its type.
 constexpr int kVectorTileBytes = 128;
 
-int Tiles(int64_t columns, int vectors, size_t element_bytes) {
-  const int64_t width = kVectorTileBytes * vectors / static_cast<int64_t>(element_bytes);
-  return static_cast<int>(CeilDiv(columns, width));
+int64_t Tiles(int64_t columns, int vectors, size_t element_bytes) {
+  return CeilDiv(columns, kVectorTileBytes * vectors / static_cast<int64_t>(element_bytes));
 }
 
 template <typename T, typename Column, int kVectors>
 void QueuePieces(const SpmmOperands& operands, const SpmmPlan& plan, cudaStream_t queue) {
-  const auto args = ArgsOf<T, Column>(operands, plan);
-  const auto bundles = static_cast<unsigned>(operands.weight->cuts()[plan.cut].bundles);
-  const int tiles = Tiles(args.n, kVectors, sizeof(T));
-  SpmmPieces<T, Column, kVectors><<<bundles * tiles, kBundle * kWarp, 0, queue>>>(args, tiles);
+  const int64_t bundles = operands.weight->cuts()[plan.cut].bundles;
+  const int64_t tiles = Tiles(operands.columns, kVectors, sizeof(T));
+  WithEnding(operands.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
+    SpmmPieces<T, Column, kVectors, Function><<<LaunchGrid(bundles * tiles), kBundle * kWarp, 0, queue>>>(
+        ArgsOf<T, Column>(operands, plan, ending), static_cast<int>(tiles));
+  });
 }
 
 // Lets a kernel have as much shared memory as a device gives. Not as much as one launch needs: the limit is the
@@ -168,10 +166,14 @@ void AllowSharedMemory(Function* kernel) {
 
 template <typename T, int kVectors>
 void QueueTile(const SpmmOperands& operands, int sharers, cudaStream_t queue) {
-  const auto args = ArgsOf<T, uint16_t>(operands, {});
-  const int bytes = args.cols * kVectorTileBytes * kVectors, tiles = Tiles(args.n, kVectors, sizeof(T));
-  AllowSharedMemory(SpmmTile<T, kVectors>);
-  SpmmTile<T, kVectors><<<tiles * sharers, kTileWarps<kVectors> * kWarp, bytes, queue>>>(args, sharers);
+  const auto bytes = static_cast<size_t>(operands.weight->cols()) * kVectorTileBytes * kVectors;
+  const int64_t tiles = Tiles(operands.columns, kVectors, sizeof(T));
+  WithEnding(operands.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
+    auto* const kernel = SpmmTile<T, kVectors, Function>;
+    AllowSharedMemory(kernel);
+    kernel<<<LaunchGrid(tiles * sharers), kTileWarps<kVectors> * kWarp, bytes, queue>>>(
+        ArgsOf<T, uint16_t>(operands, {}, ending), sharers);
+  });
 }
 
 template <typename T>

@@ -79,7 +79,7 @@ struct SpmmOperands {
   void* y;
   int64_t stride;   // of rows of X, residual and Y: a multiple of 16 elements
   int64_t columns;  // N; up to 7 columns after it are computed too
-  float low, high;
+  Epilogue epilogue = {};
 };
 
 struct SpmmDevice {

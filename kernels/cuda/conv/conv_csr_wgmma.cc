@@ -81,8 +81,7 @@ void RunConvCsrWgmma(const KernelArgs& args, Stream& stream) {
       .y = args.output,
       .stride = stride,
       .columns = problem.output.positions(),
-      .low = problem.epilogue.low,
-      .high = problem.epilogue.high,
+      .epilogue = problem.epilogue,
   };
   QueueWgmma(operands, MakeWgmmaPlan(weight.matrix(), operands.columns, weight.device()), QueueOf(stream));
 }

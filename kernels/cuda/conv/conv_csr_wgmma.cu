@@ -1,7 +1,7 @@
 #include <cooperative_groups.h>
 
-#include "kernels/base/integers.h"
 #include "kernels/cuda/conv/conv_csr_wgmma.h"
+#include "kernels/cuda/runtime/epilogue.cuh"
 #include "kernels/cuda/tensor_core/mma.cuh"
 #include "kernels/cuda/tensor_core/wgmma.cuh"
 
@@ -37,7 +37,6 @@ struct Args {
   float* y;
   int64_t stride, n;
   int32_t rows, cols, steps, row_tiles;
-  float low, high;
 };
 
 // A slab of X as FP16 parts.
@@ -290,9 +289,9 @@ struct Sharers {
 };
 
 // Adds up this CTA's part of the rows over all sharers and stores them.
-template <typename Shape>
-__device__ void Finish(const Args& args, const Shared& shared, const Sharers& sharers, int first_row,
-                       int64_t first_column) {
+template <typename Shape, typename Function>
+__device__ void Finish(const Args& args, const Ending<Function>& ending, const Shared& shared, const Sharers& sharers,
+                       int first_row, int64_t first_column) {
   constexpr int kRows = Shape::kRows;
   const int count = sharers.count(), rank = sharers.rank();
   const int begin = kRows * rank / count, end = kRows * (rank + 1) / count;
@@ -314,19 +313,18 @@ __device__ void Finish(const Args& args, const Shared& shared, const Sharers& sh
     const int64_t to = row * args.stride + column;
     float4 residual = {};
     if (args.residual != nullptr) residual = *reinterpret_cast<const float4*>(args.residual + to);
-    const auto clamped = [&](float x, float more) {
-      const float y = x + bias + more;
-      return y < args.low ? args.low : y > args.high ? args.high : y;  // NaN stays NaN
-    };
-    *reinterpret_cast<float4*>(args.y + to) = {clamped(sum.x, residual.x), clamped(sum.y, residual.y),
-                                               clamped(sum.z, residual.z), clamped(sum.w, residual.w)};
+    float y[4] = {sum.x + bias + residual.x, sum.y + bias + residual.y, sum.z + bias + residual.z,
+                  sum.w + bias + residual.w};
+    ending.template Apply<float>(y);
+    StorePack<4>(y, args.y + to);
   }
 }
 
 // One barrier a slab: while tensor cores multiply it, the next one is scaled and stored to the other buffer, and the
 // ones after that are on their way from memory.
-template <typename Shape>
-__global__ __launch_bounds__(kThreads, 1) void MultiplySlabs(const __grid_constant__ Args args) {
+template <typename Shape, typename Function>
+__global__ __launch_bounds__(kThreads, 1) void MultiplySlabs(const __grid_constant__ Args args,
+                                                             const __grid_constant__ Ending<Function> ending) {
   constexpr int kRows = Shape::kRows, kSteps = Shape::kSteps;
   Sharers sharers;
   const int count = sharers.count(), rank = sharers.rank(), tile = blockIdx.x / count;
@@ -376,35 +374,38 @@ __global__ __launch_bounds__(kThreads, 1) void MultiplySlabs(const __grid_consta
   __syncthreads();
   sums.Put(args.inverses + group_row, shared.sums);
   sharers.Wait();
-  Finish<Shape>(args, shared, sharers, first_row, first_column);
+  Finish<Shape>(args, ending, shared, sharers, first_row, first_column);
   if (count > 1) sharers.Leave();  // others read this CTA's sums
 }
 
-template <typename Shape>
-struct Launch {
-  Launch(unsigned tiles, int sharers, cudaStream_t queue) {
-    constexpr int kBytes = sizeof(Shared);
-    cudaFuncSetAttribute(MultiplySlabs<Shape>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim = {static_cast<unsigned>(sharers), 1, 1};
-    config.gridDim = tiles * sharers;
-    config.blockDim = kThreads;
-    config.dynamicSmemBytes = kBytes;
-    config.stream = queue;
-    config.attrs = &cluster;
-    config.numAttrs = 1;
+// The configuration of a launch, which it points into.
+class Launch {
+ public:
+  template <typename... Params>
+  Launch(void (*kernel)(Params...), int64_t tiles, int sharers, cudaStream_t queue) {
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
+    cluster_.id = cudaLaunchAttributeClusterDimension;
+    cluster_.val.clusterDim = {static_cast<unsigned>(sharers), 1, 1};
+    config_.gridDim = LaunchGrid(tiles * sharers);
+    config_.blockDim = kThreads;
+    config_.dynamicSmemBytes = sizeof(Shared);
+    config_.stream = queue;
+    config_.attrs = &cluster_;
+    config_.numAttrs = 1;
   }
   Launch(const Launch&) = delete;
   Launch& operator=(const Launch&) = delete;
-  cudaLaunchAttribute cluster = {};
-  cudaLaunchConfig_t config = {};
+  const cudaLaunchConfig_t& config() const { return config_; }
+
+ private:
+  cudaLaunchAttribute cluster_ = {};
+  cudaLaunchConfig_t config_ = {};
 };
 
 template <typename Shape>
 void Queue(const WgmmaOperands& operands, int sharers, cudaStream_t queue) {
-  constexpr int kRows = Shape::kRows;
   const FragmentCsr& weight = *operands.weight;
-  const auto row_tiles = static_cast<int32_t>(CeilDiv(weight.rows(), kRows));
+  const int64_t row_tiles = CeilDiv(weight.rows(), Shape::kRows);
   const Args args = {.halves = reinterpret_cast<const uint4*>(weight.halves()),
                      .entries = weight.entries(),
                      .inverses = weight.inverses(),
@@ -417,12 +418,12 @@ void Queue(const WgmmaOperands& operands, int sharers, cudaStream_t queue) {
                      .rows = static_cast<int32_t>(weight.rows()),
                      .cols = static_cast<int32_t>(weight.cols()),
                      .steps = static_cast<int32_t>(weight.steps()),
-                     .row_tiles = row_tiles,
-                     .low = operands.low,
-                     .high = operands.high};
-  const auto tiles = static_cast<unsigned>(row_tiles * CeilDiv(operands.columns, kTile));
-  Launch<Shape> launch(tiles, sharers, queue);
-  cudaLaunchKernelEx(&launch.config, MultiplySlabs<Shape>, args);
+                     .row_tiles = static_cast<int32_t>(row_tiles)};
+  WithEnding(operands.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
+    auto* const kernel = MultiplySlabs<Shape, Function>;
+    const Launch launch(kernel, row_tiles * CeilDiv(operands.columns, kTile), sharers, queue);
+    cudaLaunchKernelEx(&launch.config(), kernel, args, ending);
+  });
 }
 
 }  // namespace
@@ -433,8 +434,9 @@ WgmmaDevice CurrentWgmmaDevice() {
   cudaGetDevice(&ordinal);
   cudaDeviceGetAttribute(&device.multiprocessors, cudaDevAttrMultiProcessorCount, ordinal);
   for (int sharers = 1; sharers < static_cast<int>(device.clusters.size()); ++sharers) {
-    Launch<SharedDepth> launch(1, sharers, nullptr);
-    cudaOccupancyMaxActiveClusters(&device.clusters[sharers], MultiplySlabs<SharedDepth>, &launch.config);
+    auto* const kernel = MultiplySlabs<SharedDepth, NoFunction>;
+    const Launch launch(kernel, 1, sharers, nullptr);
+    cudaOccupancyMaxActiveClusters(&device.clusters[sharers], kernel, &launch.config());
   }
   return device;
 }

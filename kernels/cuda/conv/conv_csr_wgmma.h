@@ -56,7 +56,7 @@ struct WgmmaOperands {
   float* y;
   int64_t stride;   // of rows of X, residual and Y: a multiple of 16 elements
   int64_t columns;  // N; up to 3 columns after it are computed too
-  float low, high;
+  Epilogue epilogue = {};
 };
 
 struct WgmmaDevice {

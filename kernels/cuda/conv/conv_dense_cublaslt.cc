@@ -114,9 +114,8 @@ size_t ConvNhwcCublasWorkspaceBytes(const Problem& problem) { return WorkspaceBy
 template <bool kTf32>
 void ConvNhwcCublas(const KernelArgs& args, Stream& stream) {
   CudaStream& cuda_stream = CudaStream::From(stream);
-  const Epilogue& epilogue = args.problem->epilogue;
   cuda_stream.Report(MultiplyPositions<kTf32>(args, cuda_stream));
-  if (epilogue.Clamps() && !IsRelu(epilogue)) ClampOutput(args, cuda_stream);
+  if (NeedsFinish(args.problem->epilogue)) FinishOutput(args, cuda_stream);
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvRowsCublas(const Weight& weight, const Problem& problem) {
@@ -130,7 +129,7 @@ void ConvRowsCublas(const KernelArgs& args, Stream& stream) {
   CudaStream& cuda_stream = CudaStream::From(stream);
   const Epilogue& epilogue = args.problem->epilogue;
   const auto* const bias = static_cast<const float*>(DenseWeight::From(args).bias());
-  const bool finishes = bias != nullptr || epilogue.Clamps();
+  const bool finishes = bias != nullptr || epilogue.Clamps() || epilogue.function;
   cuda_stream.Report(MultiplyBlocks<kTf32>(args, epilogue.residual && !finishes, cuda_stream));
   if (finishes) FinishRows(args, bias, cuda_stream);
 }

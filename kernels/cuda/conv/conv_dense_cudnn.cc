@@ -134,9 +134,8 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCudnn(const Weight& weight, c
 
 void ConvCudnn(const KernelArgs& args, Stream& stream) {
   CudaStream& cuda_stream = CudaStream::From(stream);
-  const Epilogue& epilogue = args.problem->epilogue;
   cuda_stream.Report(QueueConvolution(args, cuda_stream));
-  if (epilogue.Clamps() && !IsRelu(epilogue)) ClampOutput(args, cuda_stream);
+  if (NeedsFinish(args.problem->epilogue)) FinishOutput(args, cuda_stream);
 }
 
 }  // namespace swizzle::cuda

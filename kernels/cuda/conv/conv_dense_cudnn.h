@@ -1,5 +1,5 @@
 // Dense convolution through cuDNN, kNhwc, any window that pads evenly, in any element type; fp32 in full precision,
-// never TF32. Bias, residual and ReLU are cuDNN's too; other clamps are one more pass.
+// never TF32. Bias, residual and ReLU are cuDNN's too; other clamps, and functions, are one more pass.
 #ifndef SWIZZLE_KERNELS_CUDA_CONV_CONV_DENSE_CUDNN_H_
 #define SWIZZLE_KERNELS_CUDA_CONV_CONV_DENSE_CUDNN_H_
 

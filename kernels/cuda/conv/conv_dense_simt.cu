@@ -1,11 +1,8 @@
-#include <cuda_runtime.h>
-
 #include <algorithm>
 
-#include "kernels/base/integers.h"
 #include "kernels/cuda/conv/conv_dense_simt.h"
 #include "kernels/cuda/runtime/device_array.h"
-#include "kernels/cuda/runtime/queue.h"
+#include "kernels/cuda/runtime/epilogue.cuh"
 
 namespace swizzle::cuda {
 namespace {
@@ -34,7 +31,6 @@ struct Operands {
   const float* residual;
   float* output;
   int64_t split_stride;  // of partial sums, in elements; 0: there is one split, and the output is finished here
-  float low, high;
 };
 
 // Where an output position's window starts.
@@ -181,37 +177,62 @@ __device__ void ReadPart(const float* row, int thread, float (&part)[kPart]) {
   }
 }
 
-__device__ float Finished(const Operands& operands, float sum, int channel, int64_t at) {
+// What is added to a sum.
+__device__ float WithBiasAndResidual(const Operands& operands, float sum, int channel, int64_t at) {
   if (operands.bias != nullptr) sum += operands.bias[channel];
   if (operands.residual != nullptr) sum += operands.residual[at];
-  sum = sum < operands.low ? operands.low : sum;
-  return sum > operands.high ? operands.high : sum;
+  return sum;
 }
 
-// sums[position][channel], to this split's place. Spare positions of kRows are written too, in whole vectors.
-template <Layout kLayout, int kPositions, int kChannels>
-__device__ void StoreSums(const Shape& shape, const Operands& operands, const float (&sums)[kPart][kPart],
-                          int position0, int channel0, int across, int down) {
-  const bool finish = operands.split_stride == 0;
-  float* const output = operands.output + blockIdx.z * operands.split_stride;
-  const int64_t end = kLayout == Layout::kRows ? shape.out_stride : shape.positions;
-#pragma unroll
-  for (int p = 0; p < kPart; ++p) {
-    const int64_t position = position0 + PartAt<kPositions>(down, p);
+// A position's sums, of a thread's channels from `channel0`'s tile on, to this split's place. Spare positions of kRows
+// are written too, in whole vectors.
+template <Layout kLayout, int kChannels, typename Function>
+__device__ void StorePosition(const Shape& shape, const Operands& operands, const Ending<Function>& ending,
+                              int64_t position, int channel0, int across, float (&sums)[kPart]) {
+  if (position >= (kLayout == Layout::kRows ? shape.out_stride : shape.positions)) return;
+  const auto channel = [&](int c) { return channel0 + PartAt<kChannels>(across, c); };
+  const auto place = [&](int c) {
+    return kLayout == Layout::kRows ? channel(c) * shape.out_stride + position
+                                    : position * shape.out_channels + channel(c);
+  };
+  if (operands.split_stride == 0) {
 #pragma unroll
     for (int c = 0; c < kPart; ++c) {
-      const int channel = channel0 + PartAt<kChannels>(across, c);
-      if (position >= end || channel >= shape.out_channels) continue;
-      const int64_t at =
-          kLayout == Layout::kRows ? channel * shape.out_stride + position : position * shape.out_channels + channel;
-      output[at] = finish ? Finished(operands, sums[p][c], channel, at) : sums[p][c];
+      if (channel(c) < shape.out_channels) sums[c] = WithBiasAndResidual(operands, sums[c], channel(c), place(c));
     }
+    ending.template Apply<float>(sums);
+  }
+  float* const output = operands.output + blockIdx.z * operands.split_stride;
+#pragma unroll
+  for (int c = 0; c < kPart; ++c) {
+    if (channel(c) < shape.out_channels) output[place(c)] = sums[c];
+  }
+}
+
+// sums[position][channel]. A function's code is there once: what it is applied to goes through local memory.
+template <Layout kLayout, int kPositions, int kChannels, typename Function>
+__device__ void StoreSums(const Shape& shape, const Operands& operands, const Ending<Function>& ending,
+                          float (&sums)[kPart][kPart], int position0, int channel0, int across, int down) {
+  const auto store = [&](int p, float(&of_position)[kPart]) {
+    const int64_t position = position0 + PartAt<kPositions>(down, p);
+    StorePosition<kLayout, kChannels>(shape, operands, ending, position, channel0, across, of_position);
+  };
+  if constexpr (std::is_same_v<Function, NoFunction>) {
+#pragma unroll
+    for (int p = 0; p < kPart; ++p) store(p, sums[p]);
+  } else {
+    float local[kPart][kPart];
+#pragma unroll
+    for (int i = 0; i < kPart * kPart; ++i) local[i / kPart][i % kPart] = sums[i / kPart][i % kPart];
+#pragma unroll 1
+    for (int p = 0; p < kPart; ++p) store(p, local[p]);
   }
 }
 
 // Blocks: x over positions, y over output channels, z over splits of the columns.
-template <Layout kLayout, int kVector, int kPositions, int kChannels>
-__global__ __launch_bounds__(kPositions* kChannels / (kPart * kPart)) void ConvTiles(Shape shape, Operands operands) {
+template <Layout kLayout, int kVector, int kPositions, int kChannels, typename Function>
+__global__ __launch_bounds__(kPositions* kChannels / (kPart * kPart)) void ConvTiles(Shape shape, Operands operands,
+                                                                                     Ending<Function> ending) {
   constexpr int kThreads = kPositions * kChannels / (kPart * kPart);
   using InputTile = std::conditional_t<kLayout == Layout::kRows, RowsTile<kPositions, kThreads, kVector>,
                                        NhwcTile<kPositions, kThreads, kVector>>;
@@ -253,18 +274,21 @@ __global__ __launch_bounds__(kPositions* kChannels / (kPart * kPart)) void ConvT
     }
     __syncthreads();
   }
-  StoreSums<kLayout, kPositions, kChannels>(shape, operands, sums, position0, channel0, across, down);
+  StoreSums<kLayout, kPositions, kChannels>(shape, operands, ending, sums, position0, channel0, across, down);
 }
 
 // output = what is left to do of the sum of all splits, for `count` elements in a layout whose channel is
 // at / channel_stride % out_channels.
+template <typename Function>
 __global__ void AddSplits(const float* partial, Operands operands, int splits, int64_t split_stride, int64_t count,
-                          int64_t channel_stride, int out_channels) {
+                          int64_t channel_stride, int out_channels, Ending<Function> ending) {
   const int64_t at = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (at >= count) return;
-  float sum = 0;
-  for (int split = 0; split < splits; ++split) sum += partial[split * split_stride + at];
-  operands.output[at] = Finished(operands, sum, static_cast<int>(at / channel_stride % out_channels), at);
+  float sum[1] = {};
+  for (int split = 0; split < splits; ++split) sum[0] += partial[split * split_stride + at];
+  sum[0] = WithBiasAndResidual(operands, sum[0], static_cast<int>(at / channel_stride % out_channels), at);
+  ending.template Apply<float>(sum);
+  operands.output[at] = sum[0];
 }
 
 class SimtWeight final : public PackedWeight {
@@ -308,18 +332,14 @@ Cut CutOf(const Problem& problem) {
   return CutInto(64, 64, problem, depth);
 }
 
-template <Layout kLayout, int kVector>
-void Launch(const Cut& cut, const Shape& shape, const Operands& operands, cudaStream_t queue) {
-  const dim3 grid(static_cast<unsigned>(cut.tiles_across), static_cast<unsigned>(cut.tiles_down),
-                  static_cast<unsigned>(cut.splits));
-  const int threads = cut.positions * cut.channels / (kPart * kPart);
-  if (cut.channels == 128) {
-    ConvTiles<kLayout, kVector, 128, 128><<<grid, threads, 0, queue>>>(shape, operands);
-  } else if (cut.positions == 128) {
-    ConvTiles<kLayout, kVector, 128, 64><<<grid, threads, 0, queue>>>(shape, operands);
-  } else {
-    ConvTiles<kLayout, kVector, 64, 64><<<grid, threads, 0, queue>>>(shape, operands);
-  }
+template <Layout kLayout, int kVector, typename Function>
+void Launch(const Cut& cut, const Shape& shape, const Operands& operands, const Ending<Function>& ending,
+            cudaStream_t queue) {
+  auto* const kernel = cut.channels == 128    ? ConvTiles<kLayout, kVector, 128, 128, Function>
+                       : cut.positions == 128 ? ConvTiles<kLayout, kVector, 128, 64, Function>
+                                              : ConvTiles<kLayout, kVector, 64, 64, Function>;
+  const LaunchGrid grid(cut.tiles_across, cut.tiles_down, cut.splits);
+  kernel<<<grid, cut.positions * cut.channels / (kPart * kPart), 0, queue>>>(shape, operands, ending);
 }
 
 Shape ShapeOf(const Problem& problem, const Cut& cut) {
@@ -341,6 +361,9 @@ Shape ShapeOf(const Problem& problem, const Cut& cut) {
 }
 
 }  // namespace
+
+// Kernels do not go on from one tile of channels to the next.
+bool AcceptsConvSimt(const Problem& problem) { return problem.output.channels <= LaunchGrid::kMostDown * 64; }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvSimt(const Weight& weight, const Problem& problem) {
   const DenseMatrix matrix = weight.ToDense();
@@ -371,28 +394,29 @@ void ConvSimt(const KernelArgs& args, Stream& stream) {
   const auto& weight = static_cast<const SimtWeight&>(*args.weight);
   const cudaStream_t queue = QueueOf(stream);
   const Cut cut = CutOf(problem);
-  const int64_t count = LayoutElements(problem.output, kLayout);
-  const float* const residual = problem.epilogue.residual ? args.inputs[1] : nullptr;
-  const Operands finished = {args.inputs[0],       weight.matrix(),      weight.bias(), residual, args.output, 0,
-                             problem.epilogue.low, problem.epilogue.high};
-  Operands operands = finished;
+  const Shape shape = ShapeOf(problem, cut);
+  const Operands finished = {args.inputs[0], weight.matrix(), weight.bias(), ResidualOf<float>(args), args.output, 0};
+  constexpr int kWhole = kLayout == Layout::kRows ? kDepth : 4;
+  const auto launch = [&](const Operands& operands, const auto& ending) {
+    if (problem.input.channels % kWhole == 0) return Launch<kLayout, 4>(cut, shape, operands, ending, queue);
+    Launch<kLayout, 1>(cut, shape, operands, ending, queue);
+  };
+  if (cut.splits == 1) {
+    return WithEnding(problem.epilogue, [&](const auto& ending) { launch(finished, ending); });
+  }
   auto* const partial = reinterpret_cast<float*>(args.workspace.data());
-  if (cut.splits > 1) {
-    operands.output = partial;
-    operands.split_stride = count;
-  }
-  const int64_t whole = kLayout == Layout::kRows ? kDepth : 4;
-  if (problem.input.channels % whole == 0) {
-    Launch<kLayout, 4>(cut, ShapeOf(problem, cut), operands, queue);
-  } else {
-    Launch<kLayout, 1>(cut, ShapeOf(problem, cut), operands, queue);
-  }
-  if (cut.splits == 1) return;
+  const int64_t count = LayoutElements(problem.output, kLayout);
+  Operands split = finished;
+  split.output = partial;
+  split.split_stride = count;
+  launch(split, Ending<NoFunction>(problem.epilogue));
   constexpr int kThreads = 256;
   const int64_t channel_stride = kLayout == Layout::kRows ? RowStride(problem.output.positions()) : 1;
-  AddSplits<<<static_cast<unsigned>(CeilDiv(count, kThreads)), kThreads, 0, queue>>>(
-      partial, finished, static_cast<int>(cut.splits), count, count, channel_stride,
-      static_cast<int>(problem.output.channels));
+  WithEnding(problem.epilogue, [&](const auto& ending) {
+    AddSplits<<<LaunchGrid::OfThreads(count, kThreads), kThreads, 0, queue>>>(
+        partial, finished, static_cast<int>(cut.splits), count, count, channel_stride,
+        static_cast<int>(problem.output.channels), ending);
+  });
 }
 
 template size_t ConvSimtWorkspaceBytes<Layout::kNhwc>(const Problem&);

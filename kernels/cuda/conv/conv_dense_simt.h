@@ -14,6 +14,7 @@
 
 namespace swizzle::cuda {
 
+bool AcceptsConvSimt(const Problem& problem);  // fewer than four million output channels
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvSimt(const Weight& weight, const Problem& problem);
 template <Layout kLayout>
 size_t ConvSimtWorkspaceBytes(const Problem& problem);

@@ -9,16 +9,21 @@
 
 namespace swizzle::cuda {
 
-// output = clamp(output, low, high), for all its elements in kNhwc.
-void ClampOutput(const KernelArgs& args, Stream& stream);
+// output = function(clamp(output)), for all its elements in kNhwc.
+void FinishOutput(const KernelArgs& args, Stream& stream);
 
-// output = clamp(output + bias + residual, low, high) in kRows, spare positions included; `bias` is one fp32 number a
+// output = function(clamp(output + bias + residual)) in kRows, spare positions included; `bias` is one fp32 number a
 // row, or null.
 void FinishRows(const KernelArgs& args, const float* bias, Stream& stream);
 
 // Whether the clamp is max(x, 0), which libraries have.
 inline bool IsRelu(const Epilogue& epilogue) {
   return epilogue.low == 0 && epilogue.high == std::numeric_limits<float>::infinity();
+}
+
+// Whether FinishOutput is needed where a library has added the bias and the residual, and done IsRelu.
+inline bool NeedsFinish(const Epilogue& epilogue) {
+  return epilogue.function || (epilogue.Clamps() && !IsRelu(epilogue));
 }
 
 }  // namespace swizzle::cuda

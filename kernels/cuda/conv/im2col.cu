@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "kernels/base/integers.h"
 #include "kernels/cuda/conv/im2col.h"
+#include "kernels/cuda/runtime/launch_grid.h"
 #include "kernels/cuda/runtime/queue.h"
 
 namespace swizzle::cuda {
@@ -79,16 +79,14 @@ void GatherPacksAs(const Problem& problem, const void* input, const ColumnBlock&
   gather.channels = static_cast<int>(problem.input.channels * ElementBytes(problem.dtype) / sizeof(T));
   const int packs = gather.channels * problem.window.kernel_h * problem.window.kernel_w;
   const dim3 threads(32, kThreads / 32);
-  const int64_t lines = CeilDiv(block.count, threads.y);
-  const dim3 grid(CeilDiv(packs, threads.x), static_cast<unsigned>(std::min<int64_t>(lines, kMostLines)));
+  const LaunchGrid grid(CeilDiv(packs, threads.x), std::min(CeilDiv(block.count, threads.y), kMostLines));
   GatherPacks<T><<<grid, threads, 0, QueueOf(stream)>>>(gather, static_cast<const T*>(input), block.begin, block.count,
                                                         static_cast<T*>(block.columns));
 }
 
 template <typename T>
 void GatherAs(const Problem& problem, const void* input, const ColumnBlock& block, Stream& stream) {
-  const dim3 grid(static_cast<unsigned>(CeilDiv(block.count, kThreads)),
-                  static_cast<unsigned>(std::min(problem.input.channels, kMostChannelBlocks)));
+  const LaunchGrid grid(CeilDiv(block.count, kThreads), std::min(problem.input.channels, kMostChannelBlocks));
   GatherTaps<T><<<grid, kThreads, 0, QueueOf(stream)>>>(GatherOf(problem), static_cast<const T*>(input), block.begin,
                                                         block.count, static_cast<T*>(block.columns));
 }

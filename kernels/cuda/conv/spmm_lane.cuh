@@ -2,12 +2,8 @@
 #ifndef SWIZZLE_KERNELS_CUDA_CONV_SPMM_LANE_CUH_
 #define SWIZZLE_KERNELS_CUDA_CONV_SPMM_LANE_CUH_
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
-#include <cstdint>
-
 #include "kernels/cuda/conv/quad_csr.h"
+#include "kernels/cuda/runtime/epilogue.cuh"
 
 namespace swizzle::cuda {
 
@@ -91,7 +87,7 @@ struct Vector<float> {
 };
 
 // What kernels are given; see SpmmOperands and QuadCsr.
-template <typename T, typename Column>
+template <typename T, typename Column, typename Function>
 struct SpmmArgs {
   const typename Quadruple<T>::Raw* weights;  // [chunks][kRows]
   const typename Quadruple<Column>::Raw* columns;
@@ -104,7 +100,7 @@ struct SpmmArgs {
   const T* residual;
   T* y;
   int64_t stride, n;
-  float low, high;
+  Ending<Function> ending;
 };
 
 // The part of a row that a lane has: kVectors vectors, kLanesOfRow apart.
@@ -132,7 +128,7 @@ struct Lane {
     }
   }
 
-  // y = clamp(sum + bias + residual), rounded; columns from `column` on of a row.
+  // y = ending(sum + bias + residual), rounded; columns from `column` on of a row.
   __device__ void Store(const auto& args, int slot, int64_t column) {
     const int row = args.rows[slot];
     if (row < 0) return;
@@ -144,10 +140,8 @@ struct Lane {
       float residual[kSize] = {};
       if (args.residual != nullptr) Vector<T>::Unpack(*reinterpret_cast<const uint4*>(args.residual + at), residual);
 #pragma unroll
-      for (int i = 0; i < kSize; ++i) {
-        const float sum = sums[v][i] + bias + residual[i];
-        residual[i] = sum < args.low ? args.low : sum > args.high ? args.high : sum;  // NaN stays NaN
-      }
+      for (int i = 0; i < kSize; ++i) residual[i] = sums[v][i] + bias + residual[i];
+      args.ending.template Apply<T>(residual);
       *reinterpret_cast<uint4*>(args.y + at) = Vector<T>::Pack(residual);
     }
   }
@@ -187,7 +181,7 @@ struct SharedX {
 template <typename T, typename Column, int kVectors, typename X>
 class ChunkAdder {
  public:
-  __device__ ChunkAdder(const SpmmArgs<T, Column>& args, int begin, int in_quad)
+  __device__ ChunkAdder(const auto& args, int begin, int in_quad)
       : weights_(args.weights + int64_t{begin} * kRows + in_quad),
         columns_(args.columns + int64_t{begin} * kRows + in_quad) {
 #pragma unroll

@@ -5,64 +5,78 @@ namespace swizzle::cuda {
 namespace {
 
 constexpr int kTile = 32;
-constexpr int kTileRows = 8;            // threads down a tile
-constexpr int64_t kMostBlocks = 65535;  // of a grid's second and third dimension
+constexpr int kTileRows = 8;        // threads down a tile
+constexpr int kMostRegisters = 32;  // so that a multiprocessor takes as many threads as it may, which hides latency
 
 // A batch of matrices [rows, cols]; strides in elements.
 struct Matrices {
   int64_t batch_stride;
   int64_t row_stride;
 };
+struct Counts {
+  int batch, rows, cols;
+};
 
 // to[b][c][r] = from[b][r][c].
 template <typename From, typename To>
-__global__ void TransposeTiles(const From* from, Matrices from_lies, To* to, Matrices to_lies, int rows, int cols) {
+__global__ void __maxnreg__(kMostRegisters)
+    TransposeTiles(const From* from, Matrices from_lies, To* to, Matrices to_lies, Counts counts) {
   __shared__ float tile[kTile][kTile + 1];  // a column of it lies in 32 banks
-  const From* in = from + blockIdx.z * from_lies.batch_stride;
-  To* out = to + blockIdx.z * to_lies.batch_stride;
   const int col0 = blockIdx.x * kTile;
-  for (int row0 = blockIdx.y * kTile; row0 < rows; row0 += gridDim.y * kTile) {
-    for (int i = threadIdx.y; i < kTile; i += kTileRows) {
-      const int row = row0 + i, col = col0 + threadIdx.x;
-      if (row < rows && col < cols) tile[i][threadIdx.x] = ToFloat(in[row * from_lies.row_stride + col]);
+  for (int b = blockIdx.z; b < counts.batch; b += gridDim.z) {
+    const From* in = from + b * from_lies.batch_stride;
+    To* out = to + b * to_lies.batch_stride;
+    for (int row0 = blockIdx.y * kTile; row0 < counts.rows; row0 += gridDim.y * kTile) {
+      for (int i = threadIdx.y; i < kTile; i += kTileRows) {
+        const int row = row0 + i, col = col0 + threadIdx.x;
+        if (row < counts.rows && col < counts.cols) {
+          tile[i][threadIdx.x] = ToFloat(in[row * from_lies.row_stride + col]);
+        }
+      }
+      __syncthreads();
+      for (int i = threadIdx.y; i < kTile; i += kTileRows) {
+        const int row = row0 + threadIdx.x, col = col0 + i;
+        if (row < counts.rows && col < counts.cols) {
+          out[col * to_lies.row_stride + row] = FromFloat<To>(tile[threadIdx.x][i]);
+        }
+      }
+      __syncthreads();
     }
-    __syncthreads();
-    for (int i = threadIdx.y; i < kTile; i += kTileRows) {
-      const int row = row0 + threadIdx.x, col = col0 + i;
-      if (row < rows && col < cols) out[col * to_lies.row_stride + row] = FromFloat<To>(tile[threadIdx.x][i]);
-    }
-    __syncthreads();
   }
 }
 
 // to[b][r][c] = from[b][r][c].
 template <typename From, typename To>
-__global__ void CopyLines(const From* from, Matrices from_lies, To* to, Matrices to_lies, int rows, int cols) {
+__global__ void CopyLines(const From* from, Matrices from_lies, To* to, Matrices to_lies, Counts counts) {
   const int col = blockIdx.x * blockDim.x + threadIdx.x;
-  if (col >= cols) return;
-  for (int row = blockIdx.y; row < rows; row += gridDim.y) {
-    to[blockIdx.z * to_lies.batch_stride + row * to_lies.row_stride + col] =
-        FromFloat<To>(ToFloat(from[blockIdx.z * from_lies.batch_stride + row * from_lies.row_stride + col]));
+  if (col >= counts.cols) return;
+  for (int b = blockIdx.z; b < counts.batch; b += gridDim.z) {
+    for (int row = blockIdx.y; row < counts.rows; row += gridDim.y) {
+      to[b * to_lies.batch_stride + row * to_lies.row_stride + col] =
+          FromFloat<To>(ToFloat(from[b * from_lies.batch_stride + row * from_lies.row_stride + col]));
+    }
   }
+}
+
+Counts CountsOf(int64_t batch, int64_t rows, int64_t cols) {
+  return {static_cast<int>(batch), static_cast<int>(rows), static_cast<int>(cols)};
 }
 
 template <typename From, typename To>
 void Transpose(const KernelArgs& args, Stream& stream, Matrices from, Matrices to, int64_t batch, int64_t rows,
                int64_t cols) {
-  const dim3 grid(BlocksFor(cols, kTile), static_cast<unsigned>(std::min(CeilDiv(rows, kTile), kMostBlocks)),
-                  static_cast<unsigned>(batch));
+  const LaunchGrid grid(CeilDiv(cols, kTile), CeilDiv(rows, kTile), batch);
   TransposeTiles<From, To><<<grid, dim3(kTile, kTileRows), 0, QueueOf(stream)>>>(
-      InputAs<From>(args, 0), from, OutputAs<To>(args), to, static_cast<int>(rows), static_cast<int>(cols));
+      InputAs<From>(args, 0), from, OutputAs<To>(args), to, CountsOf(batch, rows, cols));
 }
 
 template <typename From, typename To>
 void Copy(const KernelArgs& args, Stream& stream, Matrices from, Matrices to, int64_t batch, int64_t rows,
           int64_t cols) {
   constexpr int kThreads = 128;
-  const dim3 grid(BlocksFor(cols, kThreads), static_cast<unsigned>(std::min(rows, kMostBlocks)),
-                  static_cast<unsigned>(batch));
+  const LaunchGrid grid(CeilDiv(cols, kThreads), rows, batch);
   CopyLines<From, To><<<grid, kThreads, 0, QueueOf(stream)>>>(InputAs<From>(args, 0), from, OutputAs<To>(args), to,
-                                                              static_cast<int>(rows), static_cast<int>(cols));
+                                                              CountsOf(batch, rows, cols));
 }
 
 // The strides of [batch][channels][plane] in the two layouts that have positions innermost.

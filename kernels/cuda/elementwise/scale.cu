@@ -1,5 +1,5 @@
 #include "kernels/cuda/elementwise/scale.h"
-#include "kernels/cuda/runtime/elements.cuh"
+#include "kernels/cuda/runtime/epilogue.cuh"
 #include "kernels/cuda/runtime/instantiate.h"
 
 namespace swizzle::cuda {
@@ -56,10 +56,11 @@ template <int kPack, typename T>
 void RunNhwc(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
   const int64_t count = extent.positions() * extent.channels / kPack;
-  ScaleNhwc<kPack, T><<<BlocksFor(count, kThreads, stream), kThreads, 0, QueueOf(stream)>>>(
-      InputAs<T>(args, 0), InputAs<T>(args, 1), OutputAs<T>(args), static_cast<uint32_t>(count),
-      FastDivider(extent.channels / kPack), FastDivider(extent.plane()), static_cast<uint32_t>(extent.channels),
-      Clamp(args.problem->epilogue));
+  ScaleNhwc<kPack, T>
+      <<<LaunchGrid::OfLoops(count, kThreads, MultiprocessorsOf(stream)), kThreads, 0, QueueOf(stream)>>>(
+          InputAs<T>(args, 0), InputAs<T>(args, 1), OutputAs<T>(args), static_cast<uint32_t>(count),
+          FastDivider(extent.channels / kPack), FastDivider(extent.plane()), static_cast<uint32_t>(extent.channels),
+          Clamp(args.problem->epilogue));
 }
 
 template <typename T>
@@ -69,7 +70,7 @@ void RunRows(const KernelArgs& args, Stream& stream) {
   const int64_t packs = RowStride(extent.positions()) / kPack, count = packs * extent.channels;
   const RowShape shape{FastDivider(packs), FastDivider(extent.plane()), static_cast<uint32_t>(extent.batch - 1),
                        static_cast<uint32_t>(RowStride(extent.batch))};
-  ScaleRows<T><<<BlocksFor(count, kThreads, stream), kThreads, 0, QueueOf(stream)>>>(
+  ScaleRows<T><<<LaunchGrid::OfLoops(count, kThreads, MultiprocessorsOf(stream)), kThreads, 0, QueueOf(stream)>>>(
       InputAs<T>(args, 0), InputAs<T>(args, 1), OutputAs<T>(args), static_cast<uint32_t>(count), shape,
       Clamp(args.problem->epilogue));
 }

@@ -44,7 +44,7 @@ void Softmax(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
   const int64_t positions = extent.positions();
   const auto run = [&](auto* kernel, int64_t threads_each, Strides strides) {
-    kernel<<<BlocksFor(positions * threads_each, kColumnThreads), kColumnThreads, 0, QueueOf(stream)>>>(
+    kernel<<<LaunchGrid::OfThreads(positions * threads_each, kColumnThreads), kColumnThreads, 0, QueueOf(stream)>>>(
         InputAs<T>(args, 0), OutputAs<T>(args), strides, positions, static_cast<int>(extent.channels));
   };
   if constexpr (kLayout == Layout::kNhwc) {

@@ -1,5 +1,5 @@
-// What CUDA kernels of any element type share: the types, packs of neighbours that one access moves, launch sizes, and
-// division by numbers that only the host knows. Arithmetic is in fp32 whatever the element.
+// What CUDA kernels of any element type share: the types, packs of neighbours that one access moves, and division by
+// numbers that only the host knows. Arithmetic is in fp32 whatever the element.
 #ifndef SWIZZLE_KERNELS_CUDA_RUNTIME_ELEMENTS_CUH_
 #define SWIZZLE_KERNELS_CUDA_RUNTIME_ELEMENTS_CUH_
 
@@ -7,12 +7,11 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
 #include "kernels/backend/kernel_args.h"
-#include "kernels/base/integers.h"
+#include "kernels/cuda/runtime/launch_grid.h"
 #include "kernels/cuda/runtime/queue.h"
 
 namespace swizzle::cuda {
@@ -69,26 +68,6 @@ __device__ void StorePack(const float (&values)[kCount], T* to) {
 #pragma unroll
   for (int i = 0; i < kCount; ++i) pack.values[i] = FromFloat<T>(values[i]);
   *reinterpret_cast<Pack<T, kCount>*>(to) = pack;
-}
-
-// The residual; null where the epilogue adds none.
-template <typename T>
-const T* ResidualOf(const KernelArgs& args) {
-  return args.problem->epilogue.residual ? InputAs<T>(args, args.inputs.size() - 1) : nullptr;
-}
-
-// Epilogue's clamp.
-struct Clamp {
-  float low, high;
-  explicit Clamp(const Epilogue& epilogue) : low(epilogue.low), high(epilogue.high) {}
-  __device__ float operator()(float value) const { return fminf(fmaxf(value, low), high); }
-};
-
-// Blocks for `items` threads. Kernels that loop over what is left need no more than fill the device a few times.
-inline unsigned BlocksFor(int64_t items, int threads) { return static_cast<unsigned>(CeilDiv(items, threads)); }
-inline unsigned BlocksFor(int64_t items, int threads, Stream& stream) {
-  const int64_t most = int64_t{16} * MultiprocessorsOf(stream);
-  return static_cast<unsigned>(std::min(CeilDiv(items, threads), most));
 }
 
 // Division of 0 <= n < 2^31 by a number known on the host (Granlund and Montgomery, "Division by invariant integers

@@ -33,20 +33,23 @@ struct Rows {
   }
 };
 
-// A block for 32 tokens by 32 channels, turned in shared memory.
+// A block for 32 tokens by 32 channels at a time, turned in shared memory.
 template <typename T>
 __global__ void __launch_bounds__(kTile* kTileRows)
     EmbedRows(const T* table, Rows rows, T* output, int tokens, int channels, int64_t row_stride) {
   __shared__ T tile[kTile][kTile + 1];  // a column of it lies in 32 banks
-  const int first_token = blockIdx.x * kTile, first_channel = blockIdx.y * kTile;
-  for (int i = threadIdx.y; i < kTile; i += kTileRows) {
-    const int token = first_token + i, channel = first_channel + threadIdx.x;
-    if (token < tokens && channel < channels) tile[i][threadIdx.x] = table[rows.Of(token) * channels + channel];
-  }
-  __syncthreads();
-  for (int i = threadIdx.y; i < kTile; i += kTileRows) {
-    const int token = first_token + threadIdx.x, channel = first_channel + i;
-    if (token < tokens && channel < channels) output[channel * row_stride + token] = tile[threadIdx.x][i];
+  const int first_token = blockIdx.x * kTile;
+  for (int first_channel = blockIdx.y * kTile; first_channel < channels; first_channel += gridDim.y * kTile) {
+    for (int i = threadIdx.y; i < kTile; i += kTileRows) {
+      const int token = first_token + i, channel = first_channel + threadIdx.x;
+      if (token < tokens && channel < channels) tile[i][threadIdx.x] = table[rows.Of(token) * channels + channel];
+    }
+    __syncthreads();
+    for (int i = threadIdx.y; i < kTile; i += kTileRows) {
+      const int token = first_token + threadIdx.x, channel = first_channel + i;
+      if (token < tokens && channel < channels) output[channel * row_stride + token] = tile[threadIdx.x][i];
+    }
+    __syncthreads();
   }
 }
 
@@ -84,7 +87,7 @@ void Embedding(const KernelArgs& args, Stream& stream) {
   const T* values = table.values.data();
   const cudaStream_t queue = QueueOf(stream);
   if constexpr (kLayout == Layout::kRows) {
-    const dim3 grid(BlocksFor(tokens, kTile), BlocksFor(channels, kTile));
+    const LaunchGrid grid(CeilDiv(tokens, kTile), CeilDiv(channels, kTile));
     EmbedRows<T><<<grid, dim3(kTile, kTileRows), 0, queue>>>(values, rows, OutputAs<T>(args), static_cast<int>(tokens),
                                                              static_cast<int>(channels), RowStride(tokens));
   } else {
@@ -93,8 +96,8 @@ void Embedding(const KernelArgs& args, Stream& stream) {
     const int pack = channels % kPack == 0 ? kPack : 1;
     const int64_t packs_each = channels / pack, packs = tokens * packs_each;
     auto* kernel = pack == 1 ? EmbedNhwc<1, T> : EmbedNhwc<kPack, T>;
-    kernel<<<BlocksFor(packs, kThreads), kThreads, 0, queue>>>(values, rows, OutputAs<T>(args), packs,
-                                                               static_cast<int>(packs_each));
+    kernel<<<LaunchGrid::OfThreads(packs, kThreads), kThreads, 0, queue>>>(values, rows, OutputAs<T>(args), packs,
+                                                                           static_cast<int>(packs_each));
   }
 }
 

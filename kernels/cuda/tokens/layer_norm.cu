@@ -160,7 +160,7 @@ void LayerNorm(const KernelArgs& args, Stream& stream) {
                        static_cast<int>(channels),
                        problem.epsilon};
   const auto run = [&](auto* kernel, int64_t threads_each) {
-    kernel<<<BlocksFor(positions * threads_each, kColumnThreads), kColumnThreads, 0, QueueOf(stream)>>>(op);
+    kernel<<<LaunchGrid::OfThreads(positions * threads_each, kColumnThreads), kColumnThreads, 0, QueueOf(stream)>>>(op);
   };
   if constexpr (kLayout == Layout::kNhwc) {
     const bool held = channels % kPack == 0 && channels <= 32 * kPack * kMostPacks;

@@ -112,7 +112,8 @@ void SelectToken(const KernelArgs& args, Stream& stream) {
   using T = Element<kDType>;
   constexpr int kThreads = 128;
   const auto op = MakeOperands<T>(args, kLayout);
-  Select<T><<<BlocksFor(op.channels * op.sequences, kThreads), kThreads, 0, QueueOf(stream)>>>(op, args.problem->token);
+  Select<T><<<LaunchGrid::OfThreads(op.channels * op.sequences, kThreads), kThreads, 0, QueueOf(stream)>>>(
+      op, args.problem->token);
 }
 
 template <Layout kLayout, DType kDType>
@@ -120,10 +121,10 @@ void MeanTokens(const KernelArgs& args, Stream& stream) {
   using T = Element<kDType>;
   const auto op = MakeOperands<T>(args, kLayout);
   if constexpr (kLayout == Layout::kRows) {
-    MeanRows<T><<<BlocksFor(op.channels * op.sequences, kWarps), kWarp * kWarps, 0, QueueOf(stream)>>>(op);
+    MeanRows<T><<<LaunchGrid::OfThreads(op.channels * op.sequences, kWarps), kWarp * kWarps, 0, QueueOf(stream)>>>(op);
   } else {
     const int64_t blocks = CeilDiv(op.channels, kWarp);
-    MeanNhwc<T><<<static_cast<unsigned>(blocks * op.sequences), kWarp * kWarps, 0, QueueOf(stream)>>>(op, blocks);
+    MeanNhwc<T><<<LaunchGrid(blocks * op.sequences), kWarp * kWarps, 0, QueueOf(stream)>>>(op, blocks);
   }
 }
 

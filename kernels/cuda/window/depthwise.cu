@@ -1,7 +1,7 @@
 #include <vector>
 
 #include "kernels/cuda/runtime/device_array.h"
-#include "kernels/cuda/runtime/elements.cuh"
+#include "kernels/cuda/runtime/epilogue.cuh"
 #include "kernels/cuda/runtime/instantiate.h"
 #include "kernels/cuda/window/depthwise.h"
 #include "kernels/cuda/window/planes.cuh"
@@ -245,7 +245,7 @@ bool LaunchLines(const KernelArgs& args, Stream& stream) {
   };
   const auto run = [&](auto* kernel, int rows) {
     const Operands<T> operands = MakeOperands<T>(args, Layout::kRows, rows, kColumns, 1);
-    kernel<<<BlocksFor(operands.parts.count(), kThreads), kThreads, 0, QueueOf(stream)>>>(operands);
+    kernel<<<LaunchGrid::OfThreads(operands.parts.count(), kThreads), kThreads, 0, QueueOf(stream)>>>(operands);
     return true;
   };
   if (fits(1, 1)) return run(DepthwiseLines3x3<kColumns, 1, 1, kStride1Rows, T>, kStride1Rows);
@@ -259,7 +259,7 @@ void Launch(const KernelArgs& args, Stream& stream, Layout layout) {
   const Window& window = args.problem->window;
   const auto run = [&](auto* kernel, int rows) {
     const Operands<T> operands = MakeOperands<T>(args, layout, rows, 1, kPack);
-    kernel<<<BlocksFor(operands.parts.count(), kThreads), kThreads, 0, QueueOf(stream)>>>(operands);
+    kernel<<<LaunchGrid::OfThreads(operands.parts.count(), kThreads), kThreads, 0, QueueOf(stream)>>>(operands);
   };
   if (Is3x3(window, 1)) {
     run(Depthwise3x3<kPack, 1, kStride1Rows, T>, kStride1Rows);

@@ -1,6 +1,6 @@
 #include <limits>
 
-#include "kernels/cuda/runtime/elements.cuh"
+#include "kernels/cuda/runtime/epilogue.cuh"
 #include "kernels/cuda/runtime/instantiate.h"
 #include "kernels/cuda/window/planes.cuh"
 #include "kernels/cuda/window/pool.h"
@@ -64,9 +64,8 @@ __global__ void __launch_bounds__(kThreads) PoolAny(const __grid_constant__ Oper
 // A warp for each plane of kRows.
 template <typename Reduce, typename T>
 __global__ void __launch_bounds__(kThreads) PoolRowPlanes(const __grid_constant__ Operands<T> op) {
-  uint32_t item = (blockIdx.x * kThreads + threadIdx.x) / kWarp;
   PlanePart part;
-  if (!op.parts.Take(item, part)) return;
+  if (!op.parts.Take(blockIdx.x * (kThreads / kWarp) + threadIdx.x / kWarp, part)) return;
   const T* plane = op.input + op.in.At(part.channel, part.image);
   const int32_t positions = op.in.height * op.in.width;
   float result = Reduce::kStart;
@@ -76,28 +75,33 @@ __global__ void __launch_bounds__(kThreads) PoolRowPlanes(const __grid_constant_
   op.output[op.out.At(part.channel, part.image)] = FromFloat<T>(op.clamp(Reduce::Finish(result, positions)));
 }
 
-// A block for 32 channels of an image of kNhwc: its warps share the positions.
+// A block for 32 channels of an image of kNhwc, of one after another of them: its warps share the positions.
 template <typename Reduce, typename T>
-__global__ void __launch_bounds__(kThreads) PoolNhwcPlanes(const __grid_constant__ Operands<T> op, int32_t channels) {
+__global__ void __launch_bounds__(kThreads)
+    PoolNhwcPlanes(const __grid_constant__ Operands<T> op, int32_t channels, uint32_t images) {
   constexpr int kWarps = kThreads / kWarp;
   __shared__ float parts[kWarps][kWarp];
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const auto channel = static_cast<int32_t>(blockIdx.x) * kWarp + lane;
   const bool inside = channel < channels;
   const int32_t positions = op.in.height * op.in.width;
-  float result = Reduce::kStart;
-  if (inside) {
-    const T* plane = op.input + op.in.At(channel, blockIdx.y);
+  for (uint32_t image = blockIdx.y; image < images; image += gridDim.y) {
+    float result = Reduce::kStart;
+    if (inside) {
+      const T* plane = op.input + op.in.At(channel, image);
 #pragma unroll 4
-    for (int32_t i = warp; i < positions; i += kWarps) {
-      result = Reduce::Join(result, ToFloat(plane[int64_t{i} * op.in.position]));
+      for (int32_t i = warp; i < positions; i += kWarps) {
+        result = Reduce::Join(result, ToFloat(plane[int64_t{i} * op.in.position]));
+      }
     }
+    parts[warp][lane] = result;
+    __syncthreads();
+    if (warp == 0 && inside) {
+      for (int i = 1; i < kWarps; ++i) result = Reduce::Join(result, parts[i][lane]);
+      op.output[op.out.At(channel, image)] = FromFloat<T>(op.clamp(Reduce::Finish(result, positions)));
+    }
+    __syncthreads();
   }
-  parts[warp][lane] = result;
-  __syncthreads();
-  if (warp != 0 || !inside) return;
-  for (int i = 1; i < kWarps; ++i) result = Reduce::Join(result, parts[i][lane]);
-  op.output[op.out.At(channel, blockIdx.y)] = FromFloat<T>(op.clamp(Reduce::Finish(result, positions)));
 }
 
 bool CoversPlane(const Problem& problem) {
@@ -106,8 +110,6 @@ bool CoversPlane(const Problem& problem) {
   return !padded && window.dilation_h == 1 && window.dilation_w == 1 && window.kernel_h == problem.input.height &&
          window.kernel_w == problem.input.width;
 }
-
-constexpr int64_t kMostImages = 65535;  // of a grid's second dimension
 
 template <typename Reduce, typename T>
 void Pool(const KernelArgs& args, Stream& stream, Layout layout) {
@@ -126,14 +128,15 @@ void Pool(const KernelArgs& args, Stream& stream, Layout layout) {
                        Clamp(problem.epilogue)};
   const cudaStream_t queue = QueueOf(stream);
   if (CoversPlane(problem) && layout == Layout::kRows) {
-    PoolRowPlanes<Reduce, T><<<BlocksFor(int64_t{op.parts.count()} * kWarp, kThreads), kThreads, 0, queue>>>(op);
-  } else if (CoversPlane(problem) && problem.output.batch <= kMostImages) {
-    const dim3 grid(BlocksFor(channels, kWarp), static_cast<unsigned>(problem.output.batch));
-    PoolNhwcPlanes<Reduce, T><<<grid, kThreads, 0, queue>>>(op, static_cast<int32_t>(channels));
+    PoolRowPlanes<Reduce, T><<<LaunchGrid::OfThreads(op.parts.count(), kThreads / kWarp), kThreads, 0, queue>>>(op);
+  } else if (CoversPlane(problem)) {
+    const LaunchGrid grid(CeilDiv(channels, kWarp), problem.output.batch);
+    PoolNhwcPlanes<Reduce, T>
+        <<<grid, kThreads, 0, queue>>>(op, static_cast<int32_t>(channels), static_cast<uint32_t>(problem.output.batch));
   } else if (pack == 1) {
-    PoolAny<Reduce, 1, T><<<BlocksFor(op.parts.count(), kThreads), kThreads, 0, queue>>>(op);
+    PoolAny<Reduce, 1, T><<<LaunchGrid::OfThreads(op.parts.count(), kThreads), kThreads, 0, queue>>>(op);
   } else {
-    PoolAny<Reduce, kPack, T><<<BlocksFor(op.parts.count(), kThreads), kThreads, 0, queue>>>(op);
+    PoolAny<Reduce, kPack, T><<<LaunchGrid::OfThreads(op.parts.count(), kThreads), kThreads, 0, queue>>>(op);
   }
 }
 

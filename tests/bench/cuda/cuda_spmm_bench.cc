@@ -132,10 +132,8 @@ class Bench {
   void TimeOurs(Product& product, Case& c) {
     auto packed = cuda::QuadCsr::Make(product.matrix(), {}, dtype_);
     Must(packed.ok(), "pack");
-    const float infinity = std::numeric_limits<float>::infinity();
-    const cuda::SpmmOperands operands = {packed->get(),     dtype_,      product.x(),
-                                         nullptr,           product.y(), product.stride(),
-                                         product.columns(), -infinity,   infinity};
+    const cuda::SpmmOperands operands = {packed->get(), dtype_,           product.x(),      nullptr,
+                                         product.y(),   product.stride(), product.columns()};
     const auto time = [&](const cuda::SpmmPlan& plan) {
       const auto work = [&] { cuda::QueueSpmm(operands, plan, timer_.queue()); };
       Expect(product.Error(work, timer_.queue()), c, cuda::SpmmPlanText(plan));
@@ -162,11 +160,9 @@ class Bench {
   void TimeWgmma(Product& product, Case& c) {
     auto packed = cuda::FragmentCsr::Make(product.matrix(), {});
     Must(packed.ok(), "pack");
-    const float infinity = std::numeric_limits<float>::infinity();
     const cuda::WgmmaOperands operands = {packed->get(),    static_cast<const float*>(product.x()),
                                           nullptr,          static_cast<float*>(product.y()),
-                                          product.stride(), product.columns(),
-                                          -infinity,        infinity};
+                                          product.stride(), product.columns()};
     const auto time = [&](const cuda::WgmmaPlan& plan) {
       const auto work = [&] { cuda::QueueWgmma(operands, plan, timer_.queue()); };
       const double error = product.Error(work, timer_.queue());

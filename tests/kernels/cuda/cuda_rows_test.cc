@@ -24,7 +24,7 @@ TEST_P(CudaRowTest, AgreesWithReference) {
   static RowChecker checker(backend);
   const Kernel& kernel = *GetParam();
   if ((kernel.required_features & ~backend.features()) != 0) GTEST_SKIP() << "not on this GPU";
-  RecordProperty("cases", static_cast<int>(CasesOf(kernel, false).size()));
+  RecordProperty("cases", static_cast<int>(CasesOf(kernel).size()));
   checker.Check(kernel);
 }
 
@@ -40,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(Cuda, CudaRowTest, testing::ValuesIn(AllRows()), RowNam
 
 TEST(CudaKernelTable, EveryRowIsExercised) {
   for (const Kernel& kernel : cuda::KernelTable()) {
-    EXPECT_FALSE(CasesOf(kernel, false).empty()) << "no case of kernel_cases.cc exercises " << kernel.name;
+    EXPECT_FALSE(CasesOf(kernel).empty()) << "no case of kernel_cases.cc exercises " << kernel.name;
   }
 }
 

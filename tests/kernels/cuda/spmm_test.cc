@@ -293,15 +293,8 @@ TEST_P(SpmmTest, AgreesInEveryPlan) {
     for (const cuda::SpmmPlan& plan : cuda::AllSpmmPlans(**packed, device)) {
       SCOPED_TRACE(cuda::SpmmPlanText(plan));
       const DeviceValues y(*gpu_, std::vector<float>(LayoutElements(problem.output, Layout::kRows), kNan), dtype);
-      const cuda::SpmmOperands operands = {packed->get(),
-                                           dtype,
-                                           x.data(),
-                                           r.data(),
-                                           y.data(),
-                                           RowStride(c.positions),
-                                           c.positions,
-                                           problem.epilogue.low,
-                                           problem.epilogue.high};
+      const cuda::SpmmOperands operands = {packed->get(),          dtype,       x.data(),        r.data(), y.data(),
+                                           RowStride(c.positions), c.positions, problem.epilogue};
       gpu_->stream->Run([&] { cuda::QueueSpmm(operands, plan, cuda::CudaStream::From(*gpu_->stream).queue()); });
       ASSERT_TRUE(gpu_->stream->Synchronize().ok());
       ExpectClose(reference::FromLayout(y.Read(), problem.output, Layout::kRows), expected, dtype);
@@ -353,8 +346,7 @@ TEST_P(SpmmTest, ThreadsDoNotTouchEachOther) {
       ASSERT_TRUE(packed.ok());
       for (const auto way : {cuda::SpmmWay::kTile128, cuda::SpmmWay::kTile256}) {
         const auto plan = cuda::MakeSpmmPlan(way, **packed, 128, cuda::CurrentSpmmDevice(), dtype);
-        const cuda::SpmmOperands operands = {packed->get(), dtype, x.data(),   nullptr,  y.data(),
-                                             128,           128,   -kInfinity, kInfinity};
+        const cuda::SpmmOperands operands = {packed->get(), dtype, x.data(), nullptr, y.data(), 128, 128};
         for (int i = 0; i < 2000; ++i) {
           stream->Run([&] { cuda::QueueSpmm(operands, plan, cuda::CudaStream::From(*stream).queue()); });
           if (i % 100 == 99) {

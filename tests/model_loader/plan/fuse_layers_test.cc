@@ -26,8 +26,8 @@ Network WithPorts(NetworkBuilder& b, int input, const std::vector<int>& outputs)
   return network;
 }
 
-Network Fused(Network network, bool functions = true) {
-  FuseLayers(network, functions);
+Network Fused(Network network) {
+  FuseLayers(network);
   return network;
 }
 
@@ -84,11 +84,11 @@ TEST(FuseLayersTest, AClampedFunctionStays) {
   EXPECT_EQ(Fused(network).layers.size(), 2u);
 }
 
-TEST(FuseLayersTest, FunctionsStayWhereKernelsEndInNone) {
+TEST(FuseLayersTest, AFunctionOfNoConvolutionStays) {
   NetworkBuilder b(1, 0);
   const int x = b.Value("x", 12);
-  const int y = b.Function(b.Linear(x, 8, 0.5), kGelu);
-  EXPECT_EQ(Fused(WithPorts(b, x, {y}), false).layers.size(), 2u);
+  const int y = b.Function(b.Pointwise(LayerKind::kAdd, {x, b.Linear(x, 12, 0.5)}), kGelu);
+  EXPECT_EQ(Fused(WithPorts(b, x, {y})).layers.size(), 3u);
 }
 
 TEST(FuseLayersTest, OneFunctionIsFusedAndTheNextStays) {
@@ -149,7 +149,7 @@ TEST(FuseLayersTest, TheInputsOfAnAttentionBecomeOneProduct) {
   EXPECT_EQ(InputCount(problem), 1);
   EXPECT_EQ(KeyChannels(problem), 8);
   EXPECT_EQ(Fused(fused).layers.size(), 2u);
-  EXPECT_EQ(Fused(made.network, false).layers.size(), 2u);
+  EXPECT_EQ(Fused(made.network).layers.size(), 2u);
 }
 
 TEST(FuseLayersTest, DenseInputsOfAnAttentionBecomeOneProduct) {

@@ -1,0 +1,148 @@
+// Rows of the CUDA backend's kernel table where their tables of cases do not go: extents beyond what a grid's second
+// and third dimension take, and numbers that are none. Skipped where there is no GPU.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/kernel_table.h"
+
+namespace swizzle {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+class CudaEdgesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto backend = NewCudaBackend(0);
+    if (!backend.ok()) GTEST_SKIP() << backend.status().message();
+    backend_ = *std::move(backend);
+    stream_ = *backend_->NewStream(0);
+  }
+
+  // The rows of an op that this GPU has and that take the problem, in single precision.
+  std::vector<const Kernel*> RowsFor(const Problem& problem) const {
+    std::vector<const Kernel*> rows;
+    for (const Kernel& kernel : backend_->kernels()) {
+      const KernelKey& key = kernel.key;
+      const bool single = key.input_dtype == DType::kFloat32 && key.output_dtype == DType::kFloat32;
+      const bool here = (kernel.required_features & ~backend_->features()) == 0;
+      if (key.op == problem.op && single && here && kernel.accepts(problem)) rows.push_back(&kernel);
+    }
+    return rows;
+  }
+
+  // What a row makes of inputs that all hold `value`; spare positions included.
+  std::vector<float> Run(const Kernel& kernel, const Problem& problem, const Weight& weight, float value) {
+    std::unique_ptr<PackedWeight> packed;
+    if (kernel.prepare != nullptr) packed = *backend_->Prepare(kernel, weight, problem);
+    const std::vector<float> values(LayoutElements(problem.input, kernel.key.input), value);
+    const size_t bytes = values.size() * sizeof(float);
+    const auto input = *backend_->Allocate(bytes);
+    stream_->Copy(input->data(), values.data(), bytes);
+    std::vector<float> result(LayoutElements(problem.output, kernel.key.output));
+    const auto output = *backend_->Allocate(result.size() * sizeof(float));
+    const size_t workspace_bytes = kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem);
+    const auto workspace = *backend_->Allocate(workspace_bytes);
+    const std::vector<const float*> inputs(InputCount(problem), reinterpret_cast<const float*>(input->data()));
+    KernelArgs args;
+    args.problem = &problem;
+    args.weight = packed.get();
+    args.inputs = inputs;
+    args.output = reinterpret_cast<float*>(output->data());
+    args.workspace = {workspace->data(), workspace_bytes};
+    stream_->Run([&] { kernel.run(args, *stream_); });
+    stream_->Copy(result.data(), output->data(), result.size() * sizeof(float));
+    const Status status = stream_->Synchronize();
+    EXPECT_TRUE(status.ok()) << kernel.name << ": " << status.message();
+    return result;
+  }
+
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Stream> stream_;
+};
+
+Weight Ones(int64_t rows, int64_t cols) {
+  Weight weight;
+  weight.matrix = DenseMatrix{rows, cols, std::vector<float>(static_cast<size_t>(rows * cols), 1.0f)};
+  weight.bias.assign(static_cast<size_t>(rows), 0.5f);
+  return weight;
+}
+
+// Layouts in which every element has a meaning, for these extents: positions are a multiple of the rows' unit.
+void ExpectAll(const std::vector<float>& values, float expected, std::string_view row) {
+  const auto wrong = std::ranges::find_if(values, [&](float value) { return value != expected; });
+  EXPECT_EQ(wrong, values.end()) << row << ": element " << wrong - values.begin() << " of " << values.size() << " is "
+                                 << *wrong;
+}
+
+TEST_F(CudaEdgesTest, LayoutsOfManyImagesAreConverted) {
+  Problem problem;
+  problem.op = Op::kConvertLayout;
+  problem.input = problem.output = {70'000, 3, 1, 2};
+  for (const Kernel* kernel : RowsFor(problem)) ExpectAll(Run(*kernel, problem, {}, 3), 3, kernel->name);
+}
+
+TEST_F(CudaEdgesTest, ImagesBeyondAGridsLimitArePooled) {
+  Problem problem;
+  problem.op = Op::kAveragePool;
+  problem.input = {80'000, 5, 2, 1};
+  problem.output = {80'000, 5};
+  problem.window.kernel_h = 2;
+  for (const Kernel* kernel : RowsFor(problem)) ExpectAll(Run(*kernel, problem, {}, 3), 3, kernel->name);
+}
+
+// A classifier of as many channels as some vocabularies have, over a batch.
+TEST_F(CudaEdgesTest, WideHeadsAreMultiplied) {
+  constexpr int64_t kChannels = 100'000, kPositions = 1024;
+  const Weight weight = Ones(kChannels, 2);
+  Problem problem;
+  problem.input = {kPositions, 2};
+  problem.output = {kPositions, kChannels};
+  problem.epilogue.low = 0;
+  for (const Kernel* kernel : RowsFor(problem)) ExpectAll(Run(*kernel, problem, weight, 2), 4.5f, kernel->name);
+}
+
+TEST_F(CudaEdgesTest, EmbeddingsOfManyChannels) {
+  constexpr int64_t kChannels = 2'200'000;
+  Problem problem;
+  problem.op = Op::kEmbedding;
+  problem.input = {16, 1};
+  problem.output = {16, kChannels};
+  Weight weight = Ones(1, kChannels);
+  weight.bias.clear();
+  for (const Kernel* kernel : RowsFor(problem)) {
+    ExpectAll(Run(*kernel, problem, weight, std::bit_cast<float>(int32_t{0})), 1, kernel->name);
+  }
+}
+
+// A request that sends none gets none back, clamped or not, as on the CPU.
+TEST_F(CudaEdgesTest, NanIsNoNumberAfterAClampEither) {
+  const Weight conv = Ones(16, 16), depthwise = Ones(16, 1);
+  for (const Op op :
+       {Op::kConv, Op::kDepthwiseConv, Op::kAdd, Op::kMultiply, Op::kActivation, Op::kFunction, Op::kAveragePool}) {
+    for (const FunctionKind function : {FunctionKind::kHardSigmoid, FunctionKind::kGelu, FunctionKind::kSilu}) {
+      Problem problem;
+      problem.op = op;
+      problem.input = problem.output = {16, 16};
+      problem.epilogue.low = -1;
+      problem.epilogue.high = 6;
+      problem.function = {function, 0.5f, 0.5f};
+      if (op == Op::kConv) problem.epilogue.function = problem.function;
+      for (const Kernel* kernel : RowsFor(problem)) {
+        const auto result = Run(*kernel, problem, op == Op::kConv ? conv : depthwise, kNan);
+        EXPECT_TRUE(std::ranges::all_of(result, [](float value) { return std::isnan(value); }))
+            << kernel->name << " makes " << result[0] << " of NaN";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace swizzle
