@@ -11,8 +11,10 @@ import gzip
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
+import statistics
 import struct
 import subprocess
 import sys
@@ -26,6 +28,9 @@ MODELS = {'dense': 'mobilenet_v1_fashion.onnx', 'sparse': 'mobilenet_v1_fashion_
 SIDE = 28
 SHOWN_IMAGE = 0
 BATCH = 32
+BLOCKS = 10  # the test images go to the two models in turn, a block at a time
+OTHERS_SHARE = 0.15  # more of the processors than this with other programs: busy
+BLOCK_SPREAD = 1.5  # the slowest block's median over the fastest one's: from here on something came between
 START_SECONDS = 120
 STOP_SECONDS = 60
 
@@ -76,15 +81,18 @@ def draw(pixels, side):
 
 
 def prepare_images(work):
-    """Writes images.npy (FP32 from 0 to 1), labels.npy and one.npy; returns (pixels, labels)."""
+    """Writes blocks of images (FP32 from 0 to 1) and of their labels, and one.npy; returns (pixels, labels)."""
     pixels, labels = read_idx('t10k-images-idx3-ubyte.gz'), read_idx('t10k-labels-idx1-ubyte.gz')
     values = array.array('f', [value / 255 for value in range(256)])
     floats = array.array('f', (values[pixel] for pixel in pixels))
     if sys.byteorder == 'big':
         floats.byteswap()
-    write_npy(work / 'images.npy', '<f4', (len(labels), 1, SIDE, SIDE), floats.tobytes())
-    write_npy(work / 'labels.npy', '|u1', (len(labels),), labels)
-    size = SIDE * SIDE
+    size, count = SIDE * SIDE, len(labels) // BLOCKS
+    for block in range(BLOCKS):
+        first, last = block * count, (block + 1) * count
+        block_floats = floats[first * size:last * size].tobytes()
+        write_npy(work / f'images{block}.npy', '<f4', (count, 1, SIDE, SIDE), block_floats)
+        write_npy(work / f'labels{block}.npy', '|u1', (count,), labels[first:last])
     one = floats[SHOWN_IMAGE * size:(SHOWN_IMAGE + 1) * size]
     write_npy(work / 'one.npy', '<f4', (1, 1, SIDE, SIDE), one.tobytes())
     return pixels, labels
@@ -123,7 +131,7 @@ def make_repository(work, programs):
 
 @contextlib.contextmanager
 def serving(programs, repository, work):
-    """A server on free ports, drained at the end; yields its ports."""
+    """A server on free ports, drained at the end; yields its ports and its process id."""
     port_file, log_file = work / 'ports.json', work / 'server.log'
     port_file.unlink(missing_ok=True)
     with open(log_file, 'wb') as log:
@@ -139,7 +147,7 @@ def serving(programs, repository, work):
                 sys.stderr.write(log_file.read_text(errors='replace')[-2000:])
                 fail(f'the server did not start; its log is {log_file}')
             time.sleep(0.05)
-        yield json.loads(port_file.read_text())
+        yield json.loads(port_file.read_text()) | {'pid': server.pid}
     finally:
         server.send_signal(signal.SIGTERM)
         try:
@@ -152,15 +160,104 @@ def serving(programs, repository, work):
             fail(f'the server did not end cleanly; its log is {log_file}')
 
 
-def measure(programs, work):
-    """{model: {'one': report of batch 1, 'many': report of batch 32, 'metadata': ...}}"""
-    files = (f'--images={work / "images.npy"}', f'--labels={work / "labels.npy"}')
+def busy_seconds(stat, processors):
+    """What these processors have worked, for whomever, from the text of /proc/stat; None if it does not say."""
+    ticks, found = 0, 0
+    for line in stat.splitlines():
+        name, *fields = line.split()
+        if name.startswith('cpu') and name[3:].isdigit() and int(name[3:]) in processors and len(fields) >= 8:
+            user, nice, system, _, _, irq, softirq, steal = map(int, fields[:8])
+            ticks, found = ticks + user + nice + system + irq + softirq + steal, found + 1
+    return ticks / os.sysconf('SC_CLK_TCK') if found == len(processors) and ticks else None
+
+
+def own_seconds(server):
+    """What this script, its children that have ended, and the server with this process id have worked."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    fields = pathlib.Path(f'/proc/{server}/stat').read_text().rpartition(')')[2].split()
+    ticks = int(fields[11]) + int(fields[12])
+    return sum(each.ru_utime + each.ru_stime for each in used) + ticks / os.sysconf('SC_CLK_TCK')
+
+
+class MachineLoad:
+    """How much of this script's processors other programs take, from when it is made."""
+
+    def __init__(self, server):
+        self.server, self.processors = server, os.sched_getaffinity(0)
+        self.begin = self.now()
+
+    def now(self):
+        try:
+            busy = busy_seconds(pathlib.Path('/proc/stat').read_text(), self.processors)
+        except OSError:
+            busy = None
+        return time.monotonic(), busy, own_seconds(self.server)
+
+    def others(self):
+        """From 0 to 1; None where that can't be known."""
+        return others_share(self.begin, self.now(), len(self.processors))
+
+
+def others_share(begin, end, processors):
+    """Of two (time, seconds that processors worked, seconds of ours)."""
+    (begin_time, begin_busy, begin_own), (end_time, end_busy, end_own) = begin, end
+    if begin_busy is None or end_busy is None or end_time <= begin_time:
+        return None
+    others = (end_busy - begin_busy) - (end_own - begin_own)
+    return min(max(others / ((end_time - begin_time) * processors), 0.0), 1.0)
+
+
+def busy_note(others, spread):
+    """What to say of a machine of which others took that share, and whose blocks' medians differ by that factor; '' if
+    it was quiet."""
+    signs = []
+    if others is not None and others > OTHERS_SHARE:
+        signs.append(f'other programs took {100 * others:.0f} % of its processors')
+    if spread > BLOCK_SPREAD:
+        signs.append(f'blocks of one model differ by up to {spread:.1f}x')
+    if not signs:
+        return ''
+    return (f'The machine was busy while this was measured: {", and ".join(signs)}.\n'
+            'Both models had it in turn, so that gains hold better than times do. On a quiet machine run it again.')
+
+
+def merge(reports):
+    """One report of those of the blocks: sums, and medians of what each block measured."""
+    def median(kind, quantile):
+        return statistics.median(report[kind][quantile] for report in reports)
+
+    images = sum(report['images'] for report in reports)
+    return {'top1': sum(report['correct'] for report in reports) / images,
+            'images_per_second': images / sum(report['images'] / report['images_per_second'] for report in reports),
+            'latency_ms': {'p50': median('latency_ms', 'p50'), 'p99': median('latency_ms', 'p99')},
+            'server_compute_ms': {'p50': median('server_compute_ms', 'p50')}}
+
+
+def spread_of(reports):
+    medians = [report['latency_ms']['p50'] for report in reports]
+    return max(medians) / min(medians)
+
+
+def turns(blocks):
+    """(block, model): both get every block, each of them first in half of the blocks."""
+    models = list(MODELS)
+    return [(block, model) for block in range(blocks) for model in (models if block % 2 == 0 else reversed(models))]
+
+
+def measure(programs, work, server):
+    """{model: {'one': report of batch 1, 'many': of batch 32, 'metadata': ...}}, and what is to be said of them."""
+    load, spread = MachineLoad(server), 1.0
     results = {model: {'metadata': programs.swizzle('metadata', model)['properties']} for model in MODELS}
     for key, batch in (('one', 1), ('many', BATCH)):
+        print(f'Sending 10,000 images to each model, {batch} at a time, in {BLOCKS} blocks in turn ...', flush=True)
+        reports = {model: [] for model in MODELS}
+        for block, model in turns(BLOCKS):
+            files = (f'--images={work / f"images{block}.npy"}', f'--labels={work / f"labels{block}.npy"}')
+            reports[model].append(programs.swizzle('classify', model, *files, f'--batch={batch}'))
         for model in MODELS:
-            print(f'Sending 10,000 images to {model}, {batch} at a time ...', flush=True)
-            results[model][key] = programs.swizzle('classify', model, *files, f'--batch={batch}')
-    return results
+            results[model][key] = merge(reports[model])
+            spread = max(spread, spread_of(reports[model]))
+    return results, busy_note(load.others(), spread)
 
 
 def print_table(results):
@@ -232,8 +329,10 @@ def main():
     with serving(programs, repository, options.work) as ports:
         programs.address = f'127.0.0.1:{ports["grpc"]}'
         metrics = f'http://127.0.0.1:{ports["metrics"]}/metrics'
-        results = measure(programs, options.work)
+        results, note = measure(programs, options.work, ports['pid'])
         print_table(results)
+        if note:
+            print('\n' + '\n'.join('  ' + line for line in note.splitlines()))
         print_kernels(results)
         show_one(programs, options.work, pixels, labels)
         print(f'\n  Metrics: {metrics}')
