@@ -217,8 +217,8 @@ def busy_note(others, spread):
         signs.append(f'blocks of one model differ by up to {spread:.1f}x')
     if not signs:
         return ''
-    return (f'The machine was busy while this was measured: {", and ".join(signs)}.\n'
-            'Both models had it in turn, so that gains hold better than times do. On a quiet machine run it again.')
+    return (f'The machine was busy while this was measured:\n{", and ".join(signs)}.\n'
+            'Both models took turns, but a quiet machine shows what they can do: run this again there.')
 
 
 def merge(reports):

@@ -30,12 +30,8 @@ std::string CheckAddress(const std::string& address) {
   return "'" + address + "' is not HOST:PORT with a port from 0 to 65535";
 }
 
-void AddFlags(CLI::App& app, ServerOptions& options, double& drain_seconds, double& tuning_seconds) {
-  const std::map<std::string, LogFormat> formats = {{"text", LogFormat::kText}, {"json", LogFormat::kJson}};
-  const std::map<std::string, LogLevel> levels = {{"debug", LogLevel::kDebug},
-                                                  {"info", LogLevel::kInfo},
-                                                  {"warning", LogLevel::kWarning},
-                                                  {"error", LogLevel::kError}};
+// Where the server listens and what it serves.
+void AddServing(CLI::App& app, ServerOptions& options) {
   app.add_option("--model-repository", options.model_repository,
                  "Directory of models: DIR/MODEL/VERSION/model.onnx|model.swz")
       ->type_name("DIR");
@@ -54,6 +50,10 @@ void AddFlags(CLI::App& app, ServerOptions& options, double& drain_seconds, doub
       ->check(CheckDevice);
   app.add_option("--port-file", options.port_file, "Write {\"grpc\": N, \"metrics\": N} here when ready")
       ->type_name("FILE");
+}
+
+// How models are run.
+void AddRunning(CLI::App& app, ServerOptions& options, double& tuning_seconds) {
   const std::map<std::string, PinThreads> pins = {
       {"auto", PinThreads::kAuto}, {"on", PinThreads::kOn}, {"off", PinThreads::kOff}};
   app.add_option("--threads", options.threads, "Threads for each model; 0: all that this process may use")
@@ -74,6 +74,15 @@ void AddFlags(CLI::App& app, ServerOptions& options, double& drain_seconds, doub
   app.add_option("--tuning-cache", options.tuning_cache,
                  "Keep measured times here, so that the next start need not measure")
       ->type_name("FILE");
+}
+
+// What does not concern models.
+void AddOperation(CLI::App& app, ServerOptions& options, double& drain_seconds) {
+  const std::map<std::string, LogFormat> formats = {{"text", LogFormat::kText}, {"json", LogFormat::kJson}};
+  const std::map<std::string, LogLevel> levels = {{"debug", LogLevel::kDebug},
+                                                  {"info", LogLevel::kInfo},
+                                                  {"warning", LogLevel::kWarning},
+                                                  {"error", LogLevel::kError}};
   app.add_option("--drain-delay", drain_seconds,
                  "Seconds to go on accepting requests after SIGTERM, so that load balancers notice")
       ->type_name("SECONDS")
@@ -102,7 +111,9 @@ CommandLine ParseCommandLine(int argc, const char* const* argv) {
   double drain_seconds = absl::ToDoubleSeconds(line.options.drain_delay);
   double tuning_seconds = absl::ToDoubleSeconds(line.options.tuning_budget);
   CLI::App app("Inference server for pruned neural networks", "swizzle-server");
-  AddFlags(app, line.options, drain_seconds, tuning_seconds);
+  AddServing(app, line.options);
+  AddRunning(app, line.options, tuning_seconds);
+  AddOperation(app, line.options, drain_seconds);
   try {
     app.parse(argc, argv);
     if (!line.options.list_kernels && line.options.model_repository.empty()) {

@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+import function_lengths
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 TOP_LEVEL = {
@@ -17,6 +19,8 @@ TOP_LEVEL = {
 CODE_SUFFIXES = {'.h', '.cc', '.cu', '.cuh', '.proto', '.py', '.cmake'}
 MAX_LINES = 600
 MAX_PAGE_LINES = 250
+MAX_FUNCTION_LINES, MAX_KERNEL_LINES = 60, 120  # the latter of functions that CUDA runs on the device
+MAX_COLUMNS = 120
 
 # Folder of ours -> the folders of ours that it may include.
 DEPENDENCIES = {
@@ -160,6 +164,52 @@ def test_files_are_short():
     assert not long, f'more than {MAX_LINES} lines: {long}'
 
 
+# Scripts that stay as they were when they made what is shipped.
+AS_THEY_RAN = {'deploy/models/fashion_training.py'}
+
+
+def test_functions_are_short():
+    long = []
+    for file in (file for file in FILES if file in CPP_FILES or file.suffix == '.py' and str(file) not in AS_THEY_RAN):
+        for name, line, lines in function_lengths.of(ROOT / file):
+            if lines > (MAX_KERNEL_LINES if function_lengths.KERNEL in name else MAX_FUNCTION_LINES):
+                long.append(f'{file}:{line}: {name} has {lines} lines')
+    assert not long, long
+
+
+def test_long_functions_are_found():
+    source = """
+        namespace a {
+        // { not a brace
+        struct S {
+          int x = f({1, 2});
+          S() : x(1) {}
+          int Get(const char* text = "}") const {
+            if (x) {
+              return R"({)"[0];
+            }
+            return [] {
+              return '{';
+            }();
+          }
+        };
+        template <int n>
+        __global__ void Run(int* x) {
+          *x = n;
+        }
+        }  // namespace a
+        """
+    assert function_lengths.of_cpp(source) == [('S', 6, 1), ('Get', 7, 8), ('__global__ Run', 17, 3)]
+    assert function_lengths.of_python('def f():\n  def g():\n    pass\n  return g\n') == [('f', 1, 4), ('g', 2, 2)]
+
+
+def test_lines_are_short():
+    long = [f'{file}:{number}' for file in CPP_FILES
+            for number, line in enumerate(re.sub(r'R"(\w*)\(.*?\)\1"', function_lengths.blank, read(file),
+                                                 flags=re.DOTALL).split('\n'), 1) if len(line) > MAX_COLUMNS]
+    assert not long, f'more than {MAX_COLUMNS} columns: {long}'
+
+
 def test_header_guards_follow_paths():
     wrong = []
     for file in CPP_FILES:
@@ -236,6 +286,6 @@ def test_the_readme_names_no_commits():
     assert not re.findall(r'\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b', read('README.md'))
 
 
-@pytest.mark.parametrize('page', ['README.md'])
+@pytest.mark.parametrize('page', ['README.md', 'ARCHITECTURE.md'])
 def test_pages_are_short(page):
     assert read(page).count('\n') <= MAX_PAGE_LINES

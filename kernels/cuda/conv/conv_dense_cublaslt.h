@@ -3,8 +3,8 @@
 //
 // From kNhwc a pointwise layer is one product, Y[positions, M] = X[positions, K] * W^T, with bias, residual and ReLU
 // done inside it; other clamps, and functions, are one more pass. From kRows it is Y[M, positions] = W * X; the bias
-// goes along rows, which cuBLASLt cannot do, so that one more pass does all that follows the sum. Other windows multiply
-// columns that are first gathered into the workspace (im2col.h), in blocks that stay in the second cache.
+// goes along rows, which cuBLASLt cannot do, so that one more pass does all that follows the sum. Other windows
+// multiply columns that are first gathered into the workspace (im2col.h), in blocks that stay in the second cache.
 #ifndef SWIZZLE_KERNELS_CUDA_CONV_CONV_DENSE_CUBLASLT_H_
 #define SWIZZLE_KERNELS_CUDA_CONV_CONV_DENSE_CUBLASLT_H_
 
