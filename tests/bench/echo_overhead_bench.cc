@@ -7,8 +7,6 @@
 // once it was busy for as long as the model computes: client and processors have then rested as long, so that waking
 // them is in both. `-o json` prints one JSON object, with the means of the server's own stages for one client.
 #include <grpcpp/grpcpp.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -16,7 +14,6 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -28,6 +25,7 @@
 #include "proto/grpc_service.grpc.pb.h"
 #include "server/server.h"
 #include "server/telemetry/logging.h"
+#include "tests/bench/echo_server.h"
 #include "tests/server/repository_directory.h"
 
 namespace swizzle {
@@ -50,51 +48,7 @@ struct BenchOptions {
   bool json = false;
 };
 
-// ---- The two servers, each in a process of its own ----
-
-// In a request: how long the echo's answer is to be, and after how long. Other servers let parameters pass that they
-// don't know.
-constexpr char kAnswerBytes[] = "answer_bytes", kBusyUs[] = "busy_us";
-
-// Answers with as many bytes as it is told, and does nothing else unless it is told to be busy first.
-class BareEcho final : public GRPCInferenceService::CallbackService {
- public:
-  grpc::ServerUnaryReactor* ModelInfer(grpc::CallbackServerContext* context, const ModelInferRequest* request,
-                                       ModelInferResponse* response) override {
-    if (const auto busy = request->parameters().find(kBusyUs); busy != request->parameters().end()) {
-      const auto end = SteadyClock::now() + std::chrono::microseconds(busy->second.int64_param());
-      while (SteadyClock::now() < end) {
-      }
-    }
-    response->set_model_name(request->model_name());
-    response->set_model_version("1");
-    (*response->mutable_parameters())["swizzle_queue_us"].set_int64_param(1);
-    (*response->mutable_parameters())["swizzle_compute_us"].set_int64_param(1);
-    auto& output = *response->add_outputs();
-    output.set_name("Y");
-    output.set_datatype(request->inputs(0).datatype());
-    *output.mutable_shape() = request->inputs(0).shape();
-    const auto answer = static_cast<size_t>(request->parameters().at(kAnswerBytes).int64_param());
-    response->add_raw_output_contents()->assign(answer, '\1');
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    reactor->Finish(grpc::Status::OK);
-    return reactor;
-  }
-};
-
-// Serves for ever; tells its port once it does.
-[[noreturn]] void ServeEcho(const std::function<void(int)>& tell_port) {
-  BareEcho service;
-  int port = 0;
-  grpc::ServerBuilder builder;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&service);
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  SWIZZLE_CHECK(server != nullptr);
-  tell_port(port);
-  server->Wait();
-  _exit(0);
-}
+// ---- The server, in a process of its own, as the echo is ----
 
 [[noreturn]] void ServeIdentity(const RepositoryDirectory& directory, const std::function<void(int)>& tell_port) {
   InitLogging(LogFormat::kText, LogLevel::kWarning);
@@ -107,35 +61,6 @@ class BareEcho final : public GRPCInferenceService::CallbackService {
   tell_port((*server)->grpc_port());
   while (true) pause();
 }
-
-// A process that serves on port() until the object goes.
-class ServerProcess {
- public:
-  // gRPC must not have been used in this process before.
-  explicit ServerProcess(const std::function<void(const std::function<void(int)>&)>& serve) {
-    int ends[2];
-    SWIZZLE_CHECK(pipe(ends) == 0);
-    pid_ = fork();
-    SWIZZLE_CHECK(pid_ >= 0);
-    if (pid_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      serve([&](int port) { SWIZZLE_CHECK(write(ends[1], &port, sizeof(port)) == sizeof(port)); });
-    }
-    close(ends[1]);
-    SWIZZLE_CHECK(read(ends[0], &port_, sizeof(port_)) == sizeof(port_));
-    close(ends[0]);
-  }
-  ~ServerProcess() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-
-  int port() const { return port_; }
-
- private:
-  pid_t pid_ = 0;
-  int port_ = 0;
-};
 
 // ---- The client ----
 

@@ -20,12 +20,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tests' / 'integration'))
 
 import make_cnns  # noqa: E402
-import make_models  # noqa: E402
+import onnx_graph  # noqa: E402
 from served import Served  # noqa: E402
 
 
 def write_resnet50(path):
-    graph = make_models.Graph(17, seed=1)
+    graph = onnx_graph.Graph(17, seed=1)
     graph.output(make_cnns.resnet(graph, True, (3, 4, 6, 3), widths=(64, 128, 256, 512), image=224, classes=1000,
                                   sparsity=0.9))
     onnx.save(graph.finish('resnet50'), path)

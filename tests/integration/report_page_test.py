@@ -12,7 +12,7 @@ import pytest
 from onnx import numpy_helper
 
 import make_cnns  # noqa: F401, adds to MODELS
-import make_models
+import onnx_graph
 from conftest import SHIPPED, SPARSE, program
 from onnx_node_tests_test import make_model as make_fallback_model
 
@@ -60,7 +60,7 @@ def inspect(model, directory, *flags):
 
 def draw_model(path, names=()):
     """A ResNet with one pruning pattern a layer, whose first nodes have these names."""
-    graph = make_models.Graph(17, 5)
+    graph = onnx_graph.Graph(17, 5)
     graph.output(make_cnns.resnet(graph, True, (2, 2, 1, 1), widths=(32, 64, 64, 64)))
     model = graph.finish('drawn')
     random = numpy.random.default_rng(1)
