@@ -33,7 +33,7 @@ std::string CheckAddress(const std::string& address) {
 // Where the server listens and what it serves.
 void AddServing(CLI::App& app, ServerOptions& options) {
   app.add_option("--model-repository", options.model_repository,
-                 "Directory of models: DIR/MODEL/VERSION/model.onnx|model.swz")
+                 "Directory of models: DIR/MODEL/VERSION/model.onnx, model.swz or model.safetensors")
       ->type_name("DIR");
   app.add_option("--grpc-address", options.grpc_address, "Where gRPC listens; port 0 takes a free one")
       ->type_name("HOST:PORT")

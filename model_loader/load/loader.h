@@ -2,10 +2,12 @@
 #ifndef SWIZZLE_MODEL_LOADER_LOAD_LOADER_H_
 #define SWIZZLE_MODEL_LOADER_LOAD_LOADER_H_
 
+#include <array>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -17,9 +19,12 @@ namespace swizzle {
 
 struct LoadedModel {
   Network network;
-  std::string container;                             // "onnx", "safetensors" or "swz"
+  std::string container;                             // one of kContainers
   std::vector<std::pair<std::string, int>> fusions;  // pass name -> how often it applied; empty for swz
 };
+
+// What a model can come in, as LoadedModel::container names it.
+inline constexpr std::array<std::string_view, 3> kContainers = {"onnx", "swz", "safetensors"};
 
 // Reads *.onnx, *.swz or *.safetensors by its ending, and from its folder what an ONNX model keeps in external files or
 // what else belongs to a Hugging Face checkpoint (safetensors/checkpoint.h), which its folder or index may stand for.

@@ -20,8 +20,8 @@ class NoMetrics final : public ModelMetrics {
  public:
   void RecordRequest(StatusCode, absl::Duration) override {}
   void RecordQueued(absl::Duration) override {}
-  void RecordBatch(int64_t, int64_t, int64_t, std::string_view, const BatchTimes&) override {}
-  void RecordRejected(std::string_view) override {}
+  void RecordBatch(const ExecutedBatch&) override {}
+  void RecordRejected(Rejection) override {}
   void SetQueueDepth(int64_t) override {}
   void AddInflight(int64_t) override {}
   void AddBusy(int, absl::Duration) override {}
@@ -95,7 +95,7 @@ class BatcherImpl final : public Batcher {
   void HandOverRest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ArmExpiry(Instant deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void QueueChanged() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Fail(PendingList requests, const Status& status, std::string_view reason);
+  void Fail(PendingList requests, const Status& status, Rejection why);
   void End(std::unique_ptr<Pending> pending, StatusOr<Result> result);
   void Forget(size_t ended);
 
@@ -174,11 +174,11 @@ StatusOr<Ticket> BatcherImpl::Submit(Request request, Done done) {
 Status BatcherImpl::Refusal() const {
   const ModelSpec& spec = model_->spec();
   if (draining_) {
-    metrics_.RecordRejected("draining");
+    metrics_.RecordRejected(Rejection::kDraining);
     return MakeError(StatusCode::kUnavailable, "model '", spec.name, "' is shutting down");
   }
   if (static_cast<int64_t>(queue_.size()) >= spec.max_queue_size) {
-    metrics_.RecordRejected("queue_full");
+    metrics_.RecordRejected(Rejection::kQueueFull);
     return MakeError(StatusCode::kResourceExhausted, "the queue of model '", spec.name, "' is full (", queue_.size(),
                      " requests); try again later");
   }
@@ -194,7 +194,8 @@ void BatcherImpl::Cancel(Ticket ticket) {
     QueueChanged();
     cancelled.push_back(std::move(pending));
   }
-  Fail(std::move(cancelled), absl::CancelledError("the request was cancelled while it was queued"), "cancelled");
+  Fail(std::move(cancelled), absl::CancelledError("the request was cancelled while it was queued"),
+       Rejection::kCancelled);
 }
 
 void BatcherImpl::Drain() {
@@ -235,7 +236,7 @@ bool BatcherImpl::NextBatch(Batch& batch) {
       MutexLock lock(mutex_);
       if (!AwaitWork(batch, expired)) return false;
     }
-    if (!expired.empty()) Fail(std::move(expired), DeadlinePassed(), "timeout");
+    if (!expired.empty()) Fail(std::move(expired), DeadlinePassed(), Rejection::kTimeout);
   }
   return true;
 }
@@ -309,8 +310,11 @@ void BatcherImpl::RecordSuccess(const Batch& batch, const BatchTimes& times) {
     positions += Positions(pending->request);
     metrics_.RecordQueued(batch.start - pending->arrival);
   }
-  metrics_.RecordBatch(static_cast<int64_t>(batch.requests.size()), batch.rows, positions,
-                       BatchReasonName(batch.reason), times);
+  metrics_.RecordBatch({.requests = static_cast<int64_t>(batch.requests.size()),
+                        .rows = batch.rows,
+                        .positions = positions,
+                        .reason = batch.reason,
+                        .times = times});
 }
 
 // Ends requests whose deadline comes while every executor is busy.
@@ -329,7 +333,7 @@ void BatcherImpl::RunExpiry() {
       }
       QueueChanged();
     }
-    Fail(std::move(expired), DeadlinePassed(), "timeout");
+    Fail(std::move(expired), DeadlinePassed(), Rejection::kTimeout);
   }
 }
 
@@ -351,10 +355,10 @@ void BatcherImpl::ArmExpiry(Instant deadline) {
 
 void BatcherImpl::QueueChanged() { metrics_.SetQueueDepth(static_cast<int64_t>(queue_.size())); }
 
-void BatcherImpl::Fail(PendingList requests, const Status& status, std::string_view reason) {
+void BatcherImpl::Fail(PendingList requests, const Status& status, Rejection why) {
   const size_t count = requests.size();
   for (auto& pending : requests) {
-    metrics_.RecordRejected(reason);
+    metrics_.RecordRejected(why);
     End(std::move(pending), status);
   }
   Forget(count);

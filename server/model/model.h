@@ -61,8 +61,9 @@ struct ModelFacts {
   std::map<std::string, std::string>
       properties;              // for ModelMetadata: format, sparsity, nnz, dense and stored bytes, kernels
   std::string device = "cpu";  // the metrics' label: "cpu", "cuda:0"; "cuda" for several
+  std::vector<std::string> devices = {"cpu"};  // each holds the weights: "cuda:0", "cuda:1"
   double sparsity = 0.0;
-  int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;
+  int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;  // of weights; device_bytes on each device
   struct KernelUse {
     std::string op, kernel;
     int layers = 0;

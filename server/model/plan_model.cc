@@ -276,6 +276,8 @@ class PlanModel final : public Model {
         pool_(std::move(pool)) {
     if (plans_[0]->network().sequences) sequences_.emplace(spec_, ports_, *plans_[0]);
     if (plans_.size() > 1) facts_.device = facts_.device.substr(0, facts_.device.find(':'));
+    facts_.devices.clear();
+    for (const auto& plan : plans_) facts_.devices.push_back(plan->report().backend);
   }
 
   const ModelSpec& spec() const override { return spec_; }
@@ -366,6 +368,7 @@ ModelFacts FactsOf(const PlanReport& report) {
   for (const auto& [use, layers] : uses) facts.kernels.push_back({use.first, use.second, layers});
   facts.sparsity = weights == 0 ? 0.0 : 1.0 - static_cast<double>(nonzeros) / static_cast<double>(weights);
   facts.device = report.backend;
+  facts.devices = {report.backend};
   facts.dense_bytes = report.dense_bytes;
   facts.stored_bytes = report.stored_bytes;
   facts.device_bytes = report.device_bytes;

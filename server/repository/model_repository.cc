@@ -12,7 +12,9 @@
 
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "model_loader/load/loader.h"
+#include "server/config/config_parameters.h"
 #include "server/config/model_config.h"
+#include "server/config/served_spec.h"
 #include "server/model/fallback_model.h"
 #include "server/model/identity_model.h"
 #include "server/model/plan_model.h"
@@ -207,7 +209,7 @@ class DirectoryLoader {
                                  const std::optional<inference::ModelConfig>& config) const {
     spec.name = name_;
     spec.version = version_;
-    spec.platform = "swizzle_" + container;
+    spec.platform = PlatformOf(container);
     spec.backend = "swizzle";
     if (!config) return spec;
     return ConfigureSpec(*config, std::move(spec));

@@ -39,7 +39,7 @@ class InferCall final : public ServerUnaryReactor {
       : model_(std::move(model)), message_(message), response_(response), clock_(clock), start_(clock.Now()) {}
 
   void RefuseForShutdown() {
-    model_->metrics->RecordRejected("draining");
+    model_->metrics->RecordRejected(Rejection::kDraining);
     End(MakeError(StatusCode::kUnavailable, "the server is shutting down"));
   }
 

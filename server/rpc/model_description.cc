@@ -1,5 +1,6 @@
 #include "server/rpc/model_description.h"
 
+#include <charconv>
 #include <string>
 
 namespace swizzle {
@@ -25,6 +26,18 @@ inference::StatisticDuration Duration(int64_t count, absl::Duration total) {
 
 inference::StatisticDuration Duration(const ModelStatisticsTotals::Stage& stage) {
   return Duration(stage.count, stage.total);
+}
+
+// `device`: "cpu", or "cuda:1" for the GPU that CUDA numbers 1.
+inference::MemoryUsage WeightsOn(const std::string& device, int64_t bytes) {
+  inference::MemoryUsage memory;
+  memory.set_type(device == "cpu" ? "CPU" : "GPU");
+  const size_t colon = device.find(':');
+  int64_t id = 0;
+  if (colon != device.npos) std::from_chars(device.data() + colon + 1, device.data() + device.size(), id);
+  memory.set_id(id);
+  memory.set_byte_size(static_cast<uint64_t>(bytes));
+  return memory;
 }
 
 }  // namespace
@@ -67,9 +80,9 @@ inference::ModelStatistics DescribeStatistics(const Model& model, const ModelSta
     *batch.mutable_compute_output() = Duration(size.count, size.output);
   }
 
-  inference::MemoryUsage& memory = *statistics.add_memory_usage();
-  memory.set_type("CPU");
-  memory.set_byte_size(static_cast<uint64_t>(model.facts().device_bytes));
+  for (const std::string& device : model.facts().devices) {
+    *statistics.add_memory_usage() = WeightsOn(device, model.facts().device_bytes);
+  }
   return statistics;
 }
 

@@ -1,4 +1,5 @@
-// Values of labels, as enums: what is recorded by one of them cannot be misspelt.
+// Values of labels, as enums: what is recorded by one of them can't be misspelt, nor dropped because nobody knows it.
+// kLabelValues<Enum> has their names, in the enum's order. To add a value, add it to both.
 #ifndef SWIZZLE_SERVER_TELEMETRY_LABELS_H_
 #define SWIZZLE_SERVER_TELEMETRY_LABELS_H_
 
@@ -6,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+
+#include "kernels/base/status.h"
 
 namespace swizzle {
 
@@ -17,8 +20,45 @@ enum class BatchReason : uint8_t {
   kPreferred,  // a preferred size was reached before max_delay
   kSingle,     // batching is off
 };
-inline constexpr std::array<std::string_view, 5> kBatchReasonNames = {"full", "idle", "delay", "preferred", "single"};
-inline std::string_view BatchReasonName(BatchReason reason) { return kBatchReasonNames[static_cast<size_t>(reason)]; }
+
+// Why a request never ran.
+enum class Rejection : uint8_t { kQueueFull, kTimeout, kCancelled, kDraining };
+
+// Where a request's time goes.
+enum class Stage : uint8_t { kQueue, kInput, kCompute, kOutput };
+
+// How the bytes of a model's weights are counted.
+enum class WeightBytes : uint8_t {
+  kDense,   // had they been stored so
+  kStored,  // in the model's formats
+  kDevice,  // as the kernels hold them
+};
+
+template <typename Value>
+inline constexpr bool kLabelValues = false;
+
+template <>
+inline constexpr std::array<std::string_view, 5> kLabelValues<BatchReason> = {"full", "idle", "delay", "preferred",
+                                                                              "single"};
+template <>
+inline constexpr std::array<std::string_view, 4> kLabelValues<Rejection> = {"queue_full", "timeout", "cancelled",
+                                                                            "draining"};
+template <>
+inline constexpr std::array<std::string_view, 4> kLabelValues<Stage> = {"queue", "input", "compute", "output"};
+template <>
+inline constexpr std::array<std::string_view, 3> kLabelValues<WeightBytes> = {"dense", "stored", "device"};
+// gRPC's canonical codes, as absl::StatusCodeToString writes them.
+template <>
+inline constexpr std::array<std::string_view, 17> kLabelValues<StatusCode> = {
+    "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+    "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+    "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+    "DATA_LOSS", "UNAUTHENTICATED"};
+
+template <typename Value>
+constexpr std::string_view LabelValue(Value value) {
+  return kLabelValues<Value>[static_cast<size_t>(value)];
+}
 
 }  // namespace swizzle
 

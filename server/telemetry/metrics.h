@@ -1,7 +1,7 @@
 // Prometheus metrics. Children are resolved when a model is loaded; recording is cheap and thread-safe.
 //
-// Every family, with its labels and help text, is declared once, in metrics.cc, the only file that includes
-// prometheus-cpp. Latencies are histograms of 16 buckets from 100 us to 10 s; base units throughout.
+// metric_families.h is the table of all there are. Latencies are histograms of 16 buckets from 100 us to 10 s; base
+// units throughout.
 #ifndef SWIZZLE_SERVER_TELEMETRY_METRICS_H_
 #define SWIZZLE_SERVER_TELEMETRY_METRICS_H_
 
@@ -16,6 +16,7 @@
 #include "kernels/backend/backend.h"
 #include "kernels/base/status.h"
 #include "server/model/model.h"
+#include "server/telemetry/labels.h"
 #include "server/threading/clock.h"
 
 namespace swizzle {
@@ -42,6 +43,15 @@ struct ModelStatisticsTotals {
   std::vector<BatchSize> batches;       // per size seen, ascending
 };
 
+// A batch that succeeded.
+struct ExecutedBatch {
+  int64_t requests = 0;
+  int64_t rows = 0;
+  int64_t positions = 0;
+  BatchReason reason = BatchReason::kIdle;  // why it was formed
+  BatchTimes times;
+};
+
 // Everything recorded for one version of one model. Thread-safe.
 class ModelMetrics {
  public:
@@ -52,11 +62,8 @@ class ModelMetrics {
 
   // By the batcher.
   virtual void RecordQueued(absl::Duration queue) = 0;  // per request, of batches that succeeded
-  // A batch that succeeded; `reason` is why it was formed: "full", "idle", "delay", "preferred", "single".
-  virtual void RecordBatch(int64_t requests, int64_t rows, int64_t positions, std::string_view reason,
-                           const BatchTimes& times) = 0;
-  // A request that never ran: "queue_full", "timeout", "cancelled", "draining".
-  virtual void RecordRejected(std::string_view reason) = 0;
+  virtual void RecordBatch(const ExecutedBatch& batch) = 0;
+  virtual void RecordRejected(Rejection why) = 0;  // a request that never ran
   virtual void SetQueueDepth(int64_t requests) = 0;
   virtual void AddInflight(int64_t delta) = 0;  // requests queued or running
   virtual void AddBusy(int stream, absl::Duration busy) = 0;

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "server/config/config_parameters.h"
 #include "server/config/model_config.h"
+#include "server/config/served_spec.h"
 
 namespace swizzle {
 namespace {

@@ -55,7 +55,7 @@ CONTAINMENT = {
     'grpc/*': ['server/telemetry/logging.cc'],
     'google/protobuf/*': ['model_loader/onnx/*', 'model_loader/packed/*', 'server/config/*',
                           'server/rpc/wire_convert*'],
-    'prometheus/*': ['server/telemetry/metrics*'],
+    'prometheus/*': ['server/telemetry/*'],
     'spdlog/*': ['server/*', 'client/*'],
     'CLI/*': ['server/options*', 'client/cli/cli.cc', 'model_loader/pack/options*'],
     'nlohmann/*': ['server/*', 'client/*', 'model_loader/*'],

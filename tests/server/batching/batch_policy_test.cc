@@ -105,7 +105,7 @@ TEST_P(DecideTest, Decides) {
   EXPECT_EQ(decision.expired, c.expired);
   EXPECT_EQ(decision.take, c.take);
   if (c.take > 0) {
-    EXPECT_EQ(BatchReasonName(decision.reason), BatchReasonName(c.reason));
+    EXPECT_EQ(LabelValue(decision.reason), LabelValue(c.reason));
   } else {
     EXPECT_EQ(decision.wake, At(c.wake));
   }

@@ -54,7 +54,7 @@ class RecordingMetrics final : public ModelMetrics {
  public:
   struct BatchRecord {
     int64_t requests, rows, positions;
-    std::string reason;
+    BatchReason reason;
     bool operator==(const BatchRecord&) const = default;
   };
 
@@ -62,12 +62,11 @@ class RecordingMetrics final : public ModelMetrics {
   void RecordQueued(absl::Duration queue) override {
     With([&] { queued.push_back(queue); });
   }
-  void RecordBatch(int64_t requests, int64_t rows, int64_t positions, std::string_view reason,
-                   const BatchTimes&) override {
-    With([&] { batches.push_back({requests, rows, positions, std::string(reason)}); });
+  void RecordBatch(const ExecutedBatch& batch) override {
+    With([&] { batches.push_back({batch.requests, batch.rows, batch.positions, batch.reason}); });
   }
-  void RecordRejected(std::string_view reason) override {
-    With([&] { rejected.emplace_back(reason); });
+  void RecordRejected(Rejection why) override {
+    With([&] { rejected.push_back(why); });
   }
   void SetQueueDepth(int64_t requests) override {
     With([&] { depths.push_back(requests); });
@@ -86,7 +85,7 @@ class RecordingMetrics final : public ModelMetrics {
   // Read once the batcher has drained.
   std::vector<absl::Duration> queued;
   std::vector<BatchRecord> batches;
-  std::vector<std::string> rejected;
+  std::vector<Rejection> rejected;
   std::vector<int64_t> depths;
   std::set<int> streams;
   absl::Duration busy;
@@ -231,7 +230,7 @@ TEST_P(BatcherTest, RefusesWhatTheQueueCannotHold) {
   Finish();
   EXPECT_EQ(outcomes[3].calls(), 0);
   EXPECT_EQ(outcomes[2].calls(), 1);
-  EXPECT_THAT(metrics_.rejected, ElementsAre("queue_full"));
+  EXPECT_THAT(metrics_.rejected, ElementsAre(Rejection::kQueueFull));
 }
 
 TEST_P(BatcherTest, DeadlineEndsARequestWhileExecutorsAreBusy) {
@@ -245,7 +244,7 @@ TEST_P(BatcherTest, DeadlineEndsARequestWhileExecutorsAreBusy) {
   EXPECT_EQ(running.calls(), 0);
   Finish();
   EXPECT_THAT(model_->batches(), ElementsAre(ElementsAre(0), ElementsAre(1)));
-  EXPECT_THAT(metrics_.rejected, ElementsAre("timeout"));
+  EXPECT_THAT(metrics_.rejected, ElementsAre(Rejection::kTimeout));
 }
 
 TEST_P(BatcherTest, AnEarlierDeadlineBehindALaterOneIsSeen) {
@@ -328,7 +327,7 @@ TEST_P(BatcherTest, CancelEndsOnlyWhatIsQueued) {
   EXPECT_TRUE(running.Wait().ok());
   EXPECT_TRUE(second.Wait().ok());
   EXPECT_THAT(model_->batches(), ElementsAre(ElementsAre(0), ElementsAre(2)));
-  EXPECT_THAT(metrics_.rejected, ElementsAre("cancelled"));
+  EXPECT_THAT(metrics_.rejected, ElementsAre(Rejection::kCancelled));
 }
 
 TEST_P(BatcherTest, AFailedRunFailsItsBatchAlone) {
@@ -438,7 +437,8 @@ TEST_P(BatcherTest, RecordsQueueBatchesAndBusyTime) {
   Submit(2, outcomes[2], 1);
   clock_.Advance(absl::Milliseconds(3));
   Finish();
-  EXPECT_THAT(metrics_.batches, ElementsAre(BatchRecord{1, 1, 1, "idle"}, BatchRecord{2, 4, 4, "full"}));
+  EXPECT_THAT(metrics_.batches,
+              ElementsAre(BatchRecord{1, 1, 1, BatchReason::kIdle}, BatchRecord{2, 4, 4, BatchReason::kFull}));
   EXPECT_THAT(metrics_.queued, ElementsAre(absl::ZeroDuration(), absl::Milliseconds(5), absl::Milliseconds(3)));
   EXPECT_EQ(metrics_.depths, (std::vector<int64_t>{1, 0, 1, 2, 0}));
   EXPECT_EQ(metrics_.inflight, 0);
@@ -453,7 +453,7 @@ TEST_P(BatcherTest, CountsPositionsWithoutChannels) {
   request.inputs[0].shape = {2, 3, 5, 7};
   ASSERT_TRUE(batcher_->Submit(std::move(request), outcome.Callback()).ok());
   batcher_->Drain();
-  EXPECT_THAT(metrics_.batches, ElementsAre(BatchRecord{1, 2, 2 * 5 * 7, "idle"}));
+  EXPECT_THAT(metrics_.batches, ElementsAre(BatchRecord{1, 2, 2 * 5 * 7, BatchReason::kIdle}));
 }
 
 TEST_P(BatcherTest, CountsNoPositionsOfAnEmptyTensorOfHugeExtents) {
@@ -463,7 +463,7 @@ TEST_P(BatcherTest, CountsNoPositionsOfAnEmptyTensorOfHugeExtents) {
   request.inputs[0].shape = {1, 0, int64_t{1} << 40, int64_t{1} << 40};
   ASSERT_TRUE(batcher_->Submit(std::move(request), outcome.Callback()).ok());
   batcher_->Drain();
-  EXPECT_THAT(metrics_.batches, ElementsAre(BatchRecord{1, 1, 0, "idle"}));
+  EXPECT_THAT(metrics_.batches, ElementsAre(BatchRecord{1, 1, 0, BatchReason::kIdle}));
 }
 
 TEST_P(BatcherTest, WorksWithoutMetrics) {

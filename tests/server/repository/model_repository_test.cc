@@ -20,11 +20,18 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+// Measures nothing: these models are not to be fast.
+PlanOptions QuickPlan() {
+  PlanOptions options;
+  options.tuning_budget = absl::ZeroDuration();
+  return options;
+}
+
 class ModelRepositoryTest : public ::testing::Test {
  protected:
   // Loads what `directory_` holds by now.
   ModelRepository& Load() {
-    auto repository = NewModelRepository({directory_.path(), {}}, devices_, *metrics_);
+    auto repository = NewModelRepository({directory_.path(), QuickPlan()}, devices_, *metrics_);
     SWIZZLE_CHECK(repository.ok());
     repository_ = *std::move(repository);
     return *repository_;

@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <sstream>
 #include <string>
+#include <vector>
 
+#include "server/telemetry/metric_families.h"
 #include "server/telemetry/process_statistics.h"
 #include "tests/support/http_get.h"
 
@@ -14,7 +18,7 @@ namespace swizzle {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ElementsAre;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -98,8 +102,8 @@ TEST_F(MetricsTest, CountsBatches) {
   const BatchTimes times = {absl::Milliseconds(1), absl::Milliseconds(30), absl::Milliseconds(2)};
   model_->RecordQueued(absl::Milliseconds(4));
   model_->RecordQueued(absl::Milliseconds(4));
-  model_->RecordBatch(2, 5, 3920, "full", times);
-  model_->RecordBatch(1, 1, 784, "preferred", times);
+  model_->RecordBatch({2, 5, 3920, BatchReason::kFull, times});
+  model_->RecordBatch({1, 1, 784, BatchReason::kPreferred, times});
   model_->AddBusy(1, absl::Milliseconds(250));
   EXPECT_THAT(
       metrics_->Text(),
@@ -122,7 +126,7 @@ TEST_F(MetricsTest, FollowsTheQueue) {
   model_->SetQueueDepth(7);
   model_->AddInflight(3);
   model_->AddInflight(-1);
-  model_->RecordRejected("queue_full");
+  model_->RecordRejected(Rejection::kQueueFull);
   EXPECT_THAT(metrics_->Text(),
               AllOf(HasSubstr("swizzle_queue_depth{model=\"m\",version=\"3\"} 7\n"),
                     HasSubstr("swizzle_inflight_requests{model=\"m\",version=\"3\"} 2\n"),
@@ -147,6 +151,63 @@ TEST_F(MetricsTest, UnloadingKeepsCountersAndWithdrawsFacts) {
 TEST_F(MetricsTest, EscapesLabels) {
   metrics_->RecordLoadFailure("a\"b\\c\nd");
   EXPECT_THAT(metrics_->Text(), HasSubstr("swizzle_model_load_failures_total{model=\"a\\\"b\\\\c\\nd\"} 1\n"));
+}
+
+// Lines of the exposition that start with `prefix`, without it, sorted.
+std::vector<std::string> LinesOf(const std::string& text, std::string_view prefix) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    if (line.starts_with(prefix)) lines.push_back(line.substr(prefix.size()));
+  }
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+std::string_view TypeName(MetricType type) {
+  if (type == MetricType::kCounter) return "counter";
+  return type == MetricType::kGauge ? "gauge" : "histogram";
+}
+
+TEST_F(MetricsTest, ExportsTheFamiliesOfTheTableAndNoOthers) {
+  Load();
+  metrics_->ShowGpuMemory([] { return std::vector<GpuMemory>{{"cuda:0", {.used = 3, .total = 10}}}; });
+  const std::string text = metrics_->Text();
+  std::vector<std::string> helps, types;
+  for (const MetricFamily& family : kMetricFamilies) {
+    helps.push_back(Concat(family.name, " ", family.help));
+    types.push_back(Concat(family.name, " ", TypeName(family.type)));
+  }
+  std::sort(helps.begin(), helps.end());
+  std::sort(types.begin(), types.end());
+  EXPECT_EQ(LinesOf(text, "# HELP "), helps);
+  EXPECT_EQ(LinesOf(text, "# TYPE "), types);
+}
+
+TEST_F(MetricsTest, SamplesHaveTheLabelsOfTheTable) {
+  Load();
+  metrics_->ShowGpuMemory([] { return std::vector<GpuMemory>{{"cuda:0", {.used = 3, .total = 10}}}; });
+  const std::string text = metrics_->Text();
+  for (const MetricFamily& family : kMetricFamilies) {
+    const bool histogram = family.type == MetricType::kHistogram;
+    const std::vector<std::string> samples = LinesOf(text, Concat(family.name, histogram ? "_count" : ""));
+    ASSERT_FALSE(samples.empty()) << family.name;
+    for (const MetricLabel& label : family.labels()) {
+      EXPECT_THAT(samples.front(), HasSubstr(Concat(label.name, "=\"")));
+      for (const std::string_view value : label.values) {
+        EXPECT_THAT(samples, Contains(HasSubstr(Concat(label.name, "=\"", value, "\"")))) << family.name;
+      }
+    }
+    EXPECT_EQ(static_cast<size_t>(std::count(samples.front().begin(), samples.front().end(), '=')),
+              family.label_count())
+        << family.name;
+  }
+}
+
+TEST(MetricLabelsTest, CodesAreWrittenAsAbseilDoes) {
+  for (int code = 0; code <= static_cast<int>(StatusCode::kUnauthenticated); ++code) {
+    EXPECT_EQ(LabelValue(static_cast<StatusCode>(code)), absl::StatusCodeToString(static_cast<StatusCode>(code)));
+  }
 }
 
 TEST_F(MetricsTest, SaysWhatTheProcessIs) {
@@ -215,11 +276,11 @@ TEST_F(MetricsTest, StatisticsCountAsTritonDoes) {
   Load();
   const BatchTimes times = {absl::Milliseconds(1), absl::Milliseconds(30), absl::Milliseconds(2)};
   for (int i = 0; i < 2; ++i) model_->RecordQueued(absl::Milliseconds(4));
-  model_->RecordBatch(2, 5, 5, "full", times);
+  model_->RecordBatch({2, 5, 5, BatchReason::kFull, times});
   model_->RecordQueued(absl::Milliseconds(4));
-  model_->RecordBatch(1, 5, 5, "idle", times);
+  model_->RecordBatch({1, 5, 5, BatchReason::kIdle, times});
   model_->RecordQueued(absl::Milliseconds(4));
-  model_->RecordBatch(1, 1, 1, "idle", times);
+  model_->RecordBatch({1, 1, 1, BatchReason::kIdle, times});
   for (int i = 0; i < 4; ++i) model_->RecordRequest(StatusCode::kOk, absl::Milliseconds(50));
   model_->RecordRequest(StatusCode::kInvalidArgument, absl::Milliseconds(1));
 

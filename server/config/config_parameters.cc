@@ -1,0 +1,96 @@
+#include "server/config/config_parameters.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <system_error>
+
+#include "kernels/base/precision.h"
+
+namespace swizzle {
+namespace {
+
+using inference::ModelConfig;
+
+constexpr int64_t kMaxExecuteDelayMs = 60'000;
+constexpr int64_t kMaxBatchTokens = int64_t{1} << 22;
+constexpr std::string_view kExecuteDelayKey = "execute_delay_ms";
+constexpr std::string_view kMaxBatchTokensKey = "max_batch_tokens";
+constexpr std::string_view kComputeMaskedKey = "compute_masked";
+constexpr std::string_view kPrecisionKey = "precision";
+
+StatusOr<int64_t> ParseWhole(std::string_view key, const std::string& text, int64_t low, int64_t high) {
+  int64_t value = -1;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size() || value < low || value > high) {
+    return InvalidArgument("parameter '", key, "' is '", text, "'; it must be a whole number from ", low, " to ", high);
+  }
+  return value;
+}
+
+StatusOr<bool> ParseComputeMasked(const std::string& text) {
+  if (text == "true" || text == "false") return text == "true";
+  return InvalidArgument("parameter '", kComputeMaskedKey, "' is '", text, "'; it must be true or false");
+}
+
+StatusOr<Precision> ParsePrecision(const std::string& text) {
+  if (const auto precision = PrecisionFromName(text)) return *precision;
+  return InvalidArgument("parameter '", kPrecisionKey, "' is '", text, "'; it must be FP32, TF32, FP16 or BF16");
+}
+
+constexpr std::string_view kTokenSequences = "token sequences";
+
+constexpr auto kParameters = std::to_array<ConfigParameter>({
+    {kExecuteDelayKey, "`identity`", "milliseconds that a batch takes",
+     [](std::string_view key, const std::string& value) {
+       return ParseWhole(key, value, 0, kMaxExecuteDelayMs).status();
+     }},
+    {kMaxBatchTokensKey, kTokenSequences, "the most tokens that run together",
+     [](std::string_view key, const std::string& value) {
+       return ParseWhole(key, value, 1, kMaxBatchTokens).status();
+     }},
+    {kComputeMaskedKey, kTokenSequences, "`true`: tokens that a mask excludes are computed as well",
+     [](std::string_view, const std::string& value) { return ParseComputeMasked(value).status(); }},
+    {kPrecisionKey, "any model file", "`FP32`, `BF16`, `FP16` or `TF32`",
+     [](std::string_view, const std::string& value) { return ParsePrecision(value).status(); }},
+});
+
+}  // namespace
+
+std::span<const ConfigParameter> ConfigParameters() { return kParameters; }
+
+Status CheckParameters(const ModelConfig& config) {
+  for (const auto& [key, parameter] : config.parameters()) {
+    const auto row = std::ranges::find(kParameters, std::string_view(key), &ConfigParameter::key);
+    if (row == kParameters.end()) return InvalidArgument("parameter '", key, "' is not known");
+    if (key == kExecuteDelayKey && config.backend() != "identity") {
+      return InvalidArgument("parameter '", key, "' is for models with `backend: \"identity\"` only");
+    }
+    SWIZZLE_RETURN_IF_ERROR(row->check(key, parameter.string_value()));
+  }
+  return absl::OkStatus();
+}
+
+Status ApplyParameters(const ModelConfig& config, ModelSpec& spec) {
+  for (const auto& [key, parameter] : config.parameters()) {
+    if (spec.max_batch_tokens == 0 && key != kPrecisionKey) {
+      return InvalidArgument("parameter '", key, "' is for models of token sequences; this one is none");
+    }
+    if (key == kMaxBatchTokensKey) {
+      SWIZZLE_ASSIGN_OR_RETURN(spec.max_batch_tokens, ParseWhole(key, parameter.string_value(), 1, kMaxBatchTokens));
+    } else if (key == kComputeMaskedKey) {
+      SWIZZLE_ASSIGN_OR_RETURN(spec.compute_masked, ParseComputeMasked(parameter.string_value()));
+    } else if (key == kPrecisionKey) {
+      SWIZZLE_ASSIGN_OR_RETURN(spec.precision, ParsePrecision(parameter.string_value()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Duration ExecuteDelay(const ModelConfig& config) {
+  const auto found = config.parameters().find(std::string(kExecuteDelayKey));
+  if (found == config.parameters().end()) return absl::ZeroDuration();
+  return absl::Milliseconds(*ParseWhole(kExecuteDelayKey, found->second.string_value(), 0, kMaxExecuteDelayMs));
+}
+
+}  // namespace swizzle

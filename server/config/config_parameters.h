@@ -1,0 +1,36 @@
+// `parameters` of config.pbtxt: a table of the keys there are, from which the check of a file and the page CONFIG.md
+// follow. To add one, add its row, and what it does to ApplyParameters.
+#ifndef SWIZZLE_SERVER_CONFIG_CONFIG_PARAMETERS_H_
+#define SWIZZLE_SERVER_CONFIG_CONFIG_PARAMETERS_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/time/time.h"
+#include "kernels/base/status.h"
+#include "proto/model_config.pb.h"
+#include "server/model/model.h"
+
+namespace swizzle {
+
+struct ConfigParameter {
+  std::string_view key;
+  std::string_view of;  // which models take it
+  std::string_view meaning;
+  Status (*check)(std::string_view key, const std::string& value);
+};
+std::span<const ConfigParameter> ConfigParameters();
+
+// INVALID_ARGUMENT for a key that is not in the table, or a value that it can't have.
+Status CheckParameters(const inference::ModelConfig& config);
+
+// What the parameters make of the specification of a model file. INVALID_ARGUMENT where one is not for such a model.
+Status ApplyParameters(const inference::ModelConfig& config, ModelSpec& spec);
+
+// Of an identity model; zero where `config` doesn't say.
+absl::Duration ExecuteDelay(const inference::ModelConfig& config);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_CONFIG_CONFIG_PARAMETERS_H_

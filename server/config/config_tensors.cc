@@ -1,0 +1,150 @@
+#include "server/config/config_tensors.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace swizzle {
+namespace {
+
+struct DataTypeName {
+  inference::DataType config;
+  DType dtype;
+};
+constexpr std::array<DataTypeName, 14> kDataTypes = {{
+    {inference::TYPE_BOOL, DType::kBool},
+    {inference::TYPE_UINT8, DType::kUint8},
+    {inference::TYPE_UINT16, DType::kUint16},
+    {inference::TYPE_UINT32, DType::kUint32},
+    {inference::TYPE_UINT64, DType::kUint64},
+    {inference::TYPE_INT8, DType::kInt8},
+    {inference::TYPE_INT16, DType::kInt16},
+    {inference::TYPE_INT32, DType::kInt32},
+    {inference::TYPE_INT64, DType::kInt64},
+    {inference::TYPE_FP16, DType::kFloat16},
+    {inference::TYPE_FP32, DType::kFloat32},
+    {inference::TYPE_FP64, DType::kFloat64},
+    {inference::TYPE_STRING, DType::kString},
+    {inference::TYPE_BF16, DType::kBFloat16},
+}};
+
+inference::DataType ConfigType(DType dtype) {
+  const auto found =
+      std::find_if(kDataTypes.begin(), kDataTypes.end(), [&](const DataTypeName& row) { return row.dtype == dtype; });
+  return found->config;
+}
+
+std::optional<DType> DTypeOf(inference::DataType type) {
+  for (const DataTypeName& row : kDataTypes) {
+    if (row.config == type) return row.dtype;
+  }
+  return std::nullopt;
+}
+
+// Inputs and outputs have the same fields, in two messages.
+template <typename Tensor>
+StatusOr<TensorSpec> SpecOf(std::string_view direction, const Tensor& tensor) {
+  if (tensor.name().empty()) return InvalidArgument("an ", direction, " has no 'name'");
+  const std::optional<DType> dtype = DTypeOf(tensor.data_type());
+  if (!dtype) {
+    return InvalidArgument(direction, " '", tensor.name(), "' has no 'data_type'; give one, such as TYPE_FP32");
+  }
+  for (const int64_t dim : tensor.dims()) {
+    if (dim < 1 && dim != -1) {
+      return InvalidArgument(direction, " '", tensor.name(), "' has the dimension ", dim,
+                             "; use -1 or a positive number");
+    }
+  }
+  return TensorSpec{tensor.name(), *dtype, Shape(tensor.dims().begin(), tensor.dims().end())};
+}
+
+template <typename Tensors>
+StatusOr<std::vector<TensorSpec>> ParseAll(std::string_view direction, const Tensors& tensors) {
+  std::vector<TensorSpec> specs;
+  for (const auto& tensor : tensors) {
+    SWIZZLE_ASSIGN_OR_RETURN(TensorSpec spec, SpecOf(direction, tensor));
+    for (const TensorSpec& other : specs) {
+      if (other.name == spec.name) return InvalidArgument(direction, " '", spec.name, "' is there twice");
+    }
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+bool DimsAgree(const Shape& configured, const Shape& actual) {
+  return std::equal(configured.begin(), configured.end(), actual.begin(), actual.end(),
+                    [](int64_t a, int64_t b) { return a == b || a == -1 || b == -1; });
+}
+
+std::string NamesOf(const std::vector<TensorSpec>& tensors) {
+  std::string names;
+  for (const TensorSpec& tensor : tensors) names += Concat(names.empty() ? "'" : ", '", tensor.name, "'");
+  return names;
+}
+
+// One tensor as the model has it, with dims that it fixes and the file leaves free.
+StatusOr<TensorSpec> MatchTensor(std::string_view direction, const TensorSpec& configured,
+                                 const std::vector<TensorSpec>& actual) {
+  const auto found = std::find_if(actual.begin(), actual.end(),
+                                  [&](const TensorSpec& tensor) { return tensor.name == configured.name; });
+  if (found == actual.end()) {
+    return InvalidArgument("the model has no ", direction, " '", configured.name, "'; it has ", NamesOf(actual));
+  }
+  if (configured.dtype != found->dtype || !DimsAgree(configured.dims, found->dims)) {
+    return InvalidArgument(direction, " '", configured.name, "' is ", DTypeName(configured.dtype), " ",
+                           ShapeText(configured.dims), " in the configuration, but ", DTypeName(found->dtype), " ",
+                           ShapeText(found->dims), " in the model");
+  }
+  TensorSpec matched = *found;
+  for (size_t i = 0; i < matched.dims.size(); ++i) {
+    if (matched.dims[i] == -1) matched.dims[i] = configured.dims[i];
+  }
+  return matched;
+}
+
+// Replaces `specs` by the tensors that the file lists, in its order; a file that lists none changes nothing.
+template <typename Tensors>
+Status MatchAll(std::string_view direction, const Tensors& tensors, std::vector<TensorSpec>& specs) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<TensorSpec> configured, ParseAll(direction, tensors));
+  if (configured.empty()) return absl::OkStatus();
+  std::vector<TensorSpec> matched;
+  for (const TensorSpec& tensor : configured) {
+    SWIZZLE_ASSIGN_OR_RETURN(TensorSpec spec, MatchTensor(direction, tensor, specs));
+    matched.push_back(std::move(spec));
+  }
+  for (const TensorSpec& tensor : specs) {
+    if (std::none_of(matched.begin(), matched.end(), [&](const TensorSpec& m) { return m.name == tensor.name; })) {
+      return InvalidArgument("the configuration leaves out the model's ", direction, " '", tensor.name,
+                             "'; list all of them, or none");
+    }
+  }
+  specs = std::move(matched);
+  return absl::OkStatus();
+}
+
+template <typename Tensor>
+void Fill(const TensorSpec& spec, Tensor& tensor) {
+  tensor.set_name(spec.name);
+  tensor.set_data_type(ConfigType(spec.dtype));
+  tensor.mutable_dims()->Add(spec.dims.begin(), spec.dims.end());
+}
+
+}  // namespace
+
+StatusOr<std::vector<TensorSpec>> SpecsOf(const ConfigInputs& inputs) { return ParseAll("input", inputs); }
+StatusOr<std::vector<TensorSpec>> SpecsOf(const ConfigOutputs& outputs) { return ParseAll("output", outputs); }
+
+Status MatchTensors(const ConfigInputs& inputs, std::vector<TensorSpec>& specs) {
+  return MatchAll("input", inputs, specs);
+}
+Status MatchTensors(const ConfigOutputs& outputs, std::vector<TensorSpec>& specs) {
+  return MatchAll("output", outputs, specs);
+}
+
+void FillTensor(const TensorSpec& spec, inference::ModelInput& tensor) { Fill(spec, tensor); }
+void FillTensor(const TensorSpec& spec, inference::ModelOutput& tensor) { Fill(spec, tensor); }
+
+}  // namespace swizzle

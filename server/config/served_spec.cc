@@ -1,0 +1,129 @@
+#include "server/config/served_spec.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "server/config/config_checks.h"
+#include "server/config/config_parameters.h"
+#include "server/config/config_tensors.h"
+#include "server/config/model_config.h"
+
+namespace swizzle {
+namespace {
+
+using inference::ModelConfig;
+
+void ApplyQueuePolicy(const inference::ModelQueuePolicy& policy, ModelSpec& spec) {
+  if (policy.max_queue_size() > 0) spec.max_queue_size = policy.max_queue_size();
+  if (policy.default_timeout_microseconds() > 0) {
+    spec.default_timeout = absl::Microseconds(policy.default_timeout_microseconds());
+  }
+  spec.allow_timeout_override = policy.allow_timeout_override();
+}
+
+Status ApplyDynamicBatching(const inference::ModelDynamicBatching& batching, ModelSpec& spec) {
+  if (spec.max_batch_size == 0) return InvalidArgument("'dynamic_batching' needs a 'max_batch_size' above 0");
+  for (const int32_t size : batching.preferred_batch_size()) {
+    SWIZZLE_RETURN_IF_ERROR(CheckRange("dynamic_batching.preferred_batch_size", size, 1, spec.max_batch_size));
+  }
+  spec.preferred_batch_sizes.assign(batching.preferred_batch_size().begin(), batching.preferred_batch_size().end());
+  std::sort(spec.preferred_batch_sizes.begin(), spec.preferred_batch_sizes.end());
+  spec.max_queue_delay = absl::Microseconds(batching.max_queue_delay_microseconds());
+  if (batching.has_default_queue_policy()) ApplyQueuePolicy(batching.default_queue_policy(), spec);
+  return absl::OkStatus();
+}
+
+InstanceKind KindOf(inference::ModelInstanceGroup::Kind kind) {
+  if (kind == inference::ModelInstanceGroup::KIND_CPU) return InstanceKind::kCpu;
+  return kind == inference::ModelInstanceGroup::KIND_GPU ? InstanceKind::kGpu : InstanceKind::kAuto;
+}
+
+// Everything that does not depend on what the model is made of. REQUIRES: spec.max_batch_size is final.
+Status ApplyScheduling(const ModelConfig& config, ModelSpec& spec) {
+  if (config.instance_group_size() > 0) spec.instance_count = 0;
+  for (const inference::ModelInstanceGroup& group : config.instance_group()) {
+    spec.instance_count += std::max(group.count(), 1);
+    spec.instance_kind = KindOf(group.kind());
+  }
+  spec.dynamic_batching = spec.max_batch_size > 0 && (config.has_dynamic_batching() || !config.has_max_batch_size());
+  if (!config.has_dynamic_batching()) return absl::OkStatus();
+  return ApplyDynamicBatching(config.dynamic_batching(), spec);
+}
+
+// Settles max_batch_size; where it is 0 for a model with a free batch dimension, that dimension joins the dims.
+Status SettleBatchDimension(const ModelConfig& config, ModelSpec& spec) {
+  const bool free_batch = spec.max_batch_size > 0;
+  const bool listed = config.input_size() > 0 || config.output_size() > 0;
+  if (!config.has_max_batch_size() && !listed) return absl::OkStatus();
+  if (config.max_batch_size() > 0 && !free_batch) {
+    return InvalidArgument("'max_batch_size' is ", config.max_batch_size(),
+                           ", but the model's batch dimension is fixed; set it to 0");
+  }
+  spec.max_batch_size = config.max_batch_size();
+  if (spec.max_batch_size > 0 || !free_batch) return absl::OkStatus();
+  for (std::vector<TensorSpec>* tensors : {&spec.inputs, &spec.outputs}) {
+    for (TensorSpec& tensor : *tensors) tensor.dims.insert(tensor.dims.begin(), -1);
+  }
+  return absl::OkStatus();
+}
+
+Status Reconcile(const ModelConfig& config, ModelSpec& spec) {
+  SWIZZLE_RETURN_IF_ERROR(SettleBatchDimension(config, spec));
+  SWIZZLE_RETURN_IF_ERROR(MatchTensors(config.input(), spec.inputs));
+  SWIZZLE_RETURN_IF_ERROR(MatchTensors(config.output(), spec.outputs));
+  SWIZZLE_RETURN_IF_ERROR(ApplyParameters(config, spec));
+  return ApplyScheduling(config, spec);
+}
+
+void FillDynamicBatching(const ModelSpec& spec, inference::ModelDynamicBatching& batching) {
+  for (const int64_t size : spec.preferred_batch_sizes) batching.add_preferred_batch_size(static_cast<int32_t>(size));
+  batching.set_max_queue_delay_microseconds(absl::ToInt64Microseconds(spec.max_queue_delay));
+  inference::ModelQueuePolicy& policy = *batching.mutable_default_queue_policy();
+  policy.set_max_queue_size(static_cast<uint32_t>(spec.max_queue_size));
+  policy.set_allow_timeout_override(spec.allow_timeout_override);
+  if (spec.default_timeout != absl::InfiniteDuration()) {
+    policy.set_default_timeout_microseconds(absl::ToInt64Microseconds(spec.default_timeout));
+  }
+}
+
+}  // namespace
+
+std::string PlatformOf(std::string_view container) { return Concat("swizzle_", container); }
+
+StatusOr<ModelSpec> IdentitySpec(const ModelConfig& config, std::string_view name, int64_t version) {
+  SWIZZLE_CHECK(IsIdentity(config));
+  ModelSpec spec;
+  spec.name = name;
+  spec.version = version;
+  spec.platform = PlatformOf("identity");
+  spec.backend = "identity";
+  spec.max_batch_size = config.max_batch_size();
+  SWIZZLE_ASSIGN_OR_RETURN(spec.inputs, SpecsOf(config.input()));
+  SWIZZLE_ASSIGN_OR_RETURN(spec.outputs, SpecsOf(config.output()));
+  SWIZZLE_RETURN_IF_ERROR(Annotate(ApplyScheduling(config, spec), "config.pbtxt"));
+  return spec;
+}
+
+StatusOr<ModelSpec> ConfigureSpec(const ModelConfig& config, ModelSpec derived) {
+  SWIZZLE_RETURN_IF_ERROR(Annotate(Reconcile(config, derived), "config.pbtxt"));
+  return derived;
+}
+
+ModelConfig ConfigOf(const ModelSpec& spec, const ModelConfig& given) {
+  ModelConfig config;
+  config.set_name(spec.name);
+  config.set_platform(spec.platform);
+  config.set_backend(spec.backend);
+  config.set_max_batch_size(static_cast<int32_t>(spec.max_batch_size));
+  for (const TensorSpec& tensor : spec.inputs) FillTensor(tensor, *config.add_input());
+  for (const TensorSpec& tensor : spec.outputs) FillTensor(tensor, *config.add_output());
+  inference::ModelInstanceGroup& group = *config.add_instance_group();
+  group.set_count(spec.instance_count);
+  group.set_kind(spec.instance_kind == InstanceKind::kGpu ? inference::ModelInstanceGroup::KIND_GPU
+                                                          : inference::ModelInstanceGroup::KIND_CPU);
+  if (spec.dynamic_batching) FillDynamicBatching(spec, *config.mutable_dynamic_batching());
+  *config.mutable_parameters() = given.parameters();
+  return config;
+}
+
+}  // namespace swizzle

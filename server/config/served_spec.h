@@ -1,0 +1,33 @@
+// What becomes of a configuration: the specification that a model serves with, and the way back.
+//
+// A file that sets max_batch_size and no dynamic_batching gets no batching by the server, as in Triton; in a file that
+// does not set it, and with no file at all, batching is on.
+#ifndef SWIZZLE_SERVER_CONFIG_SERVED_SPEC_H_
+#define SWIZZLE_SERVER_CONFIG_SERVED_SPEC_H_
+
+#include <string>
+#include <string_view>
+
+#include "kernels/base/status.h"
+#include "proto/model_config.pb.h"
+#include "server/model/model.h"
+
+namespace swizzle {
+
+// The platform that the server reports for a model out of such a container, "onnx", or of the identity back end.
+std::string PlatformOf(std::string_view container);
+
+// The specification of an identity model; all of it comes from `config`.
+StatusOr<ModelSpec> IdentitySpec(const inference::ModelConfig& config, std::string_view name, int64_t version);
+
+// `derived`, the specification of a model file, as `config` changes it. INVALID_ARGUMENT naming the tensor where the
+// two contradict each other in names, datatypes, dims or the batch dimension.
+StatusOr<ModelSpec> ConfigureSpec(const inference::ModelConfig& config, ModelSpec derived);
+
+// The whole configuration that `spec` serves with; a config.pbtxt that says the same. `given` is the file's content,
+// or a default instance.
+inference::ModelConfig ConfigOf(const ModelSpec& spec, const inference::ModelConfig& given);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_CONFIG_SERVED_SPEC_H_

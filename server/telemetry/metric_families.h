@@ -1,0 +1,158 @@
+// The table of metrics: every family that /metrics gives, one row each. Registration, help texts, labels and the page
+// METRICS.md follow from it. To add a metric, add its row, then record it where it happens by a child that
+// MetricRegistry gives for the family's name (or, for what is asked at a scrape, in scraped_metrics.cc).
+#ifndef SWIZZLE_SERVER_TELEMETRY_METRIC_FAMILIES_H_
+#define SWIZZLE_SERVER_TELEMETRY_METRIC_FAMILIES_H_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "server/telemetry/labels.h"
+
+namespace swizzle {
+
+enum class MetricType : uint8_t { kCounter, kGauge, kHistogram };
+
+struct MetricLabel {
+  std::string_view name;
+  std::span<const std::string_view> values = {};  // all that there are; none: open
+};
+
+struct MetricFamily {
+  static constexpr size_t kMostLabels = 5;
+
+  std::string_view name;
+  MetricType type;
+  std::array<MetricLabel, kMostLabels> label_slots;  // the first label_count()
+  std::string_view help;
+  std::span<const double> buckets = {};  // upper edges, of a histogram
+
+  constexpr size_t label_count() const {
+    return static_cast<size_t>(
+        std::ranges::count_if(label_slots, [](const MetricLabel& label) { return !label.name.empty(); }));
+  }
+  constexpr std::span<const MetricLabel> labels() const { return std::span(label_slots).first(label_count()); }
+};
+
+namespace metric_table {
+
+inline constexpr std::array<double, 16> kSeconds = {1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2,
+                                                    5e-2, 1e-1, 2e-1, 5e-1, 1.0,  2.0,  5.0,  10.0};
+inline constexpr std::array<double, 9> kRows = {1, 2, 4, 8, 16, 32, 64, 128, 256};
+inline constexpr std::array<double, 11> kPositions = {1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576};
+
+inline constexpr MetricLabel kModel = {"model"}, kVersion = {"version"}, kDevice = {"device"}, kStream = {"stream"};
+inline constexpr MetricLabel kOp = {"op"}, kKernel = {"kernel"}, kCompiler = {"compiler"};
+inline constexpr MetricLabel kCode = {"code", kLabelValues<StatusCode>};
+inline constexpr MetricLabel kStage = {"stage", kLabelValues<Stage>};
+inline constexpr MetricLabel kBatchReason = {"reason", kLabelValues<BatchReason>};
+inline constexpr MetricLabel kRejection = {"reason", kLabelValues<Rejection>};
+inline constexpr MetricLabel kWeightBytes = {"kind", kLabelValues<WeightBytes>};
+
+using enum MetricType;
+
+inline constexpr auto kFamilies = std::to_array<MetricFamily>({
+    // Requests.
+    {"swizzle_requests_total",
+     kCounter,
+     {kModel, kVersion, kCode},
+     "Inference requests answered, by gRPC status code."},
+    {"swizzle_request_duration_seconds",
+     kHistogram,
+     {kModel, kVersion},
+     "Time from a request's arrival to its answer.",
+     kSeconds},
+    {"swizzle_stage_duration_seconds",
+     kHistogram,
+     {kModel, kVersion, kStage},
+     "Time spent in a stage: queue, per request; input (gathering), compute and output (scattering), per batch.",
+     kSeconds},
+    {"swizzle_queue_depth", kGauge, {kModel, kVersion}, "Requests queued."},
+    {"swizzle_inflight_requests", kGauge, {kModel, kVersion}, "Requests queued or running."},
+    {"swizzle_rejected_requests_total",
+     kCounter,
+     {kModel, kVersion, kRejection},
+     "Requests that never ran, by what they met: a full queue, a deadline, a cancellation, or a server that drains."},
+
+    // Batches.
+    {"swizzle_inferences_total", kCounter, {kModel, kVersion}, "Rows inferred."},
+    {"swizzle_batches_total",
+     kCounter,
+     {kModel, kVersion, kBatchReason},
+     "Batches executed, by why they were formed: full, idle (an executor was free), delay, preferred (a preferred "
+     "size was reached), single (batching is off)."},
+    {"swizzle_batch_size", kHistogram, {kModel, kVersion}, "Rows per executed batch.", kRows},
+    {"swizzle_batch_positions",
+     kHistogram,
+     {kModel, kVersion},
+     "Positions per executed batch: tokens, or rows times the spatial extent of the first input.",
+     kPositions},
+    {"swizzle_stream_busy_seconds_total",
+     kCounter,
+     {kModel, kVersion, kDevice, kStream},
+     "Time that an executor's stream has been running batches."},
+
+    // Models.
+    {"swizzle_model_ready", kGauge, {kModel, kVersion}, "1 while this version serves."},
+    {"swizzle_model_load_duration_seconds",
+     kGauge,
+     {kModel, kVersion},
+     "Time that loading this version took, kernel selection included."},
+    {"swizzle_model_load_failures_total", kCounter, {kModel}, "Loads that failed."},
+    {"swizzle_model_sparsity_ratio", kGauge, {kModel, kVersion}, "Share of zeros in all weights."},
+    {"swizzle_model_weight_bytes",
+     kGauge,
+     {kModel, kVersion, kWeightBytes},
+     "Bytes of weights: dense (had they been stored so), stored (in the model's formats), device (as the kernels "
+     "hold them)."},
+    {"swizzle_kernel_selected",
+     kGauge,
+     {kModel, kVersion, kDevice, kOp, kKernel},
+     "Layers that run on this kernel, by operation and device."},
+    {"swizzle_dense_fallback_layers",
+     kGauge,
+     {kModel, kVersion},
+     "Layers with sparse weights for which a dense kernel is faster."},
+
+    // The machine and the process; all but the first are asked for at each scrape.
+    {"swizzle_build_info", kGauge, {kVersion, kCompiler}, "1, labelled with what this server is."},
+    {"swizzle_gpu_memory_used_bytes", kGauge, {kDevice}, "Memory of the GPU in use, by any process."},
+    {"swizzle_gpu_memory_total_bytes", kGauge, {kDevice}, "Memory of the GPU."},
+    {"process_cpu_seconds_total", kCounter, {}, "User and system CPU time spent."},
+    {"process_resident_memory_bytes", kGauge, {}, "Resident memory."},
+    {"process_virtual_memory_bytes", kGauge, {}, "Virtual memory."},
+    {"process_start_time_seconds", kGauge, {}, "Start of the process since the Unix epoch."},
+    {"process_open_fds", kGauge, {}, "Open file descriptors."},
+    {"process_max_fds", kGauge, {}, "File descriptors that may be open."},
+});
+
+}  // namespace metric_table
+
+inline constexpr const auto& kMetricFamilies = metric_table::kFamilies;
+
+// A family's name as a template argument.
+template <size_t kSize>
+struct FamilyName {
+  consteval FamilyName(const char (&text)[kSize]) { std::copy_n(text, kSize, chars); }
+  constexpr std::string_view view() const { return {chars, kSize - 1}; }
+  char chars[kSize];
+};
+
+// The family's place in the table. A name that isn't there doesn't compile.
+template <FamilyName kName>
+consteval size_t FamilyIndex() {
+  constexpr auto kRow = std::ranges::find(kMetricFamilies, kName.view(), &MetricFamily::name);
+  static_assert(kRow != kMetricFamilies.end(), "no family of this name in the table");
+  return static_cast<size_t>(kRow - kMetricFamilies.begin());
+}
+
+template <FamilyName kName>
+inline constexpr const MetricFamily& kFamily = kMetricFamilies[FamilyIndex<kName>()];
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_TELEMETRY_METRIC_FAMILIES_H_

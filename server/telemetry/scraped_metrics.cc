@@ -1,0 +1,71 @@
+#include "server/telemetry/scraped_metrics.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "server/telemetry/metric_registry.h"
+#include "server/telemetry/process_statistics.h"
+
+namespace swizzle {
+namespace {
+
+// A family of the table, without children.
+template <FamilyName kName>
+prometheus::MetricFamily Empty() {
+  constexpr const MetricFamily& kRow = kFamily<kName>;
+  static_assert(kRow.type != MetricType::kHistogram);
+  const auto type = kRow.type == MetricType::kCounter ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge;
+  return {.name = std::string(kRow.name), .help = std::string(kRow.help), .type = type, .metric = {}};
+}
+
+template <FamilyName kName, typename... Values>
+void Add(prometheus::MetricFamily& family, double sample, const Values&... values) {
+  prometheus::ClientMetric metric;
+  for (const auto& [name, value] : LabelsOf<kName>(values...)) metric.label.push_back({name, value});
+  metric.counter.value = sample;  // the family's type says which of the two is read
+  metric.gauge.value = sample;
+  family.metric.push_back(std::move(metric));
+}
+
+template <FamilyName kName>
+prometheus::MetricFamily Single(double sample) {
+  prometheus::MetricFamily family = Empty<kName>();
+  Add<kName>(family, sample);
+  return family;
+}
+
+}  // namespace
+
+std::vector<prometheus::MetricFamily> CollectProcessMetrics() {
+  const std::optional<ProcessStatistics> process = ReadProcessStatistics();
+  if (!process.has_value()) return {};
+  return {
+      Single<"process_cpu_seconds_total">(process->cpu_seconds),
+      Single<"process_resident_memory_bytes">(process->resident_bytes),
+      Single<"process_virtual_memory_bytes">(process->virtual_bytes),
+      Single<"process_start_time_seconds">(process->start_time_seconds),
+      Single<"process_open_fds">(process->open_fds),
+      Single<"process_max_fds">(process->max_fds),
+  };
+}
+
+void GpuMetrics::Ask(std::function<std::vector<GpuMemory>()> ask) {
+  const MutexLock lock(mutex_);
+  ask_ = std::move(ask);
+}
+
+std::vector<prometheus::MetricFamily> GpuMetrics::Collect() const {
+  const MutexLock lock(mutex_);
+  if (!ask_) return {};
+  prometheus::MetricFamily used = Empty<"swizzle_gpu_memory_used_bytes">();
+  prometheus::MetricFamily total = Empty<"swizzle_gpu_memory_total_bytes">();
+  for (const GpuMemory& gpu : ask_()) {
+    Add<"swizzle_gpu_memory_used_bytes">(used, static_cast<double>(gpu.memory.used), gpu.device);
+    Add<"swizzle_gpu_memory_total_bytes">(total, static_cast<double>(gpu.memory.total), gpu.device);
+  }
+  if (used.metric.empty()) return {};
+  return {std::move(used), std::move(total)};
+}
+
+}  // namespace swizzle

@@ -1,0 +1,31 @@
+// Metrics that are asked for at each scrape: process_*, from /proc, and swizzle_gpu_*.
+#ifndef SWIZZLE_SERVER_TELEMETRY_SCRAPED_METRICS_H_
+#define SWIZZLE_SERVER_TELEMETRY_SCRAPED_METRICS_H_
+
+#include <prometheus/metric_family.h>
+
+#include <functional>
+#include <vector>
+
+#include "server/telemetry/metrics.h"
+#include "server/threading/mutex.h"
+
+namespace swizzle {
+
+// None where /proc can't be read. Thread-safe.
+std::vector<prometheus::MetricFamily> CollectProcessMetrics();
+
+// Thread-safe.
+class GpuMetrics {
+ public:
+  void Ask(std::function<std::vector<GpuMemory>()> ask);
+  std::vector<prometheus::MetricFamily> Collect() const;  // none without GPUs
+
+ private:
+  mutable Mutex mutex_;
+  std::function<std::vector<GpuMemory>()> ask_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_TELEMETRY_SCRAPED_METRICS_H_

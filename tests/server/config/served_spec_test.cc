@@ -1,0 +1,178 @@
+#include "server/config/served_spec.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "model_loader/load/loader.h"
+#include "server/config/config_parameters.h"
+#include "server/config/model_config.h"
+
+namespace swizzle {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// A network with a free batch dimension: x FP32 [3,4] and n INT64 [1] to y FP32 [10].
+ModelSpec Derived() {
+  ModelSpec spec;
+  spec.name = "m";
+  spec.platform = "swizzle_onnx";
+  spec.backend = "swizzle";
+  spec.max_batch_size = 64;
+  spec.inputs = {{"x", DType::kFloat32, {3, 4}}, {"n", DType::kInt64, {1}}};
+  spec.outputs = {{"y", DType::kFloat32, {10}}};
+  return spec;
+}
+
+StatusOr<ModelSpec> Configured(const std::string& text, ModelSpec derived = Derived()) {
+  SWIZZLE_ASSIGN_OR_RETURN(const inference::ModelConfig config, ParseModelConfig(text, "m"));
+  return ConfigureSpec(config, std::move(derived));
+}
+
+std::string MismatchOf(const std::string& text, ModelSpec derived = Derived()) {
+  return std::string(Configured(text, std::move(derived)).status().message());
+}
+
+constexpr char kBothInputs[] =
+    "input { name: 'n' data_type: TYPE_INT64 dims: 1 } input { name: 'x' data_type: TYPE_FP32 dims: [-1, 4] } ";
+
+TEST(IdentitySpec, IsTheFiles) {
+  const auto config = ParseModelConfig(
+      "backend: 'identity' max_batch_size: 8 dynamic_batching { } instance_group { count: 3 }"
+      "input { name: 'x' data_type: TYPE_STRING dims: [-1] } output { name: 'y' data_type: TYPE_STRING dims: [-1] }"
+      "parameters { key: 'execute_delay_ms' value { string_value: '25' } }",
+      "m");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(IsIdentity(*config));
+  EXPECT_EQ(ExecuteDelay(*config), absl::Milliseconds(25));
+  const auto spec = IdentitySpec(*config, "m", 7);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->name, "m");
+  EXPECT_EQ(spec->version, 7);
+  EXPECT_EQ(spec->max_batch_size, 8);
+  EXPECT_EQ(spec->instance_count, 3);
+  EXPECT_TRUE(spec->dynamic_batching);
+  ASSERT_EQ(spec->inputs.size(), 1u);
+  EXPECT_EQ(spec->inputs[0].dtype, DType::kString);
+  EXPECT_THAT(spec->inputs[0].dims, ElementsAre(-1));
+}
+
+TEST(ConfigureSpec, EmptyFileChangesNothing) {
+  const auto spec = Configured("");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->max_batch_size, 64);
+  EXPECT_TRUE(spec->dynamic_batching);
+  EXPECT_EQ(spec->instance_count, 1);
+  EXPECT_EQ(spec->inputs[0].name, "x");
+}
+
+TEST(ConfigureSpec, BatchSizeWithoutDynamicBatchingMeansNoBatching) {
+  const auto spec = Configured("max_batch_size: 16");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->max_batch_size, 16);
+  EXPECT_FALSE(spec->dynamic_batching);
+}
+
+TEST(ConfigureSpec, DynamicBatchingIsTakenOver) {
+  const auto spec = Configured(
+      "max_batch_size: 16 dynamic_batching { preferred_batch_size: [8, 4] max_queue_delay_microseconds: 500 "
+      "default_queue_policy { max_queue_size: 9 default_timeout_microseconds: 2000 } }");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_TRUE(spec->dynamic_batching);
+  EXPECT_THAT(spec->preferred_batch_sizes, ElementsAre(4, 8));
+  EXPECT_EQ(spec->max_queue_delay, absl::Microseconds(500));
+  EXPECT_EQ(spec->max_queue_size, 9);
+  EXPECT_EQ(spec->default_timeout, absl::Milliseconds(2));
+  EXPECT_FALSE(spec->allow_timeout_override);
+}
+
+TEST(ConfigureSpec, TheQueueIsNeverUnbounded) {
+  const auto spec = Configured("dynamic_batching { default_queue_policy { } }");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->max_queue_size, ModelSpec().max_queue_size);
+}
+
+TEST(ConfigureSpec, PreferredSizesFitTheBatch) {
+  EXPECT_EQ(MismatchOf("max_batch_size: 4 dynamic_batching { preferred_batch_size: 8 }"),
+            "config.pbtxt: 'dynamic_batching.preferred_batch_size' is 8; it must be from 1 to 4");
+  EXPECT_EQ(MismatchOf("max_batch_size: 0 dynamic_batching { }"),
+            "config.pbtxt: 'dynamic_batching' needs a 'max_batch_size' above 0");
+}
+
+TEST(ConfigureSpec, TensorsTakeTheFilesOrderAndTheModelsDims) {
+  const auto spec = Configured(std::string("max_batch_size: 8 ") + kBothInputs);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->inputs[0].name, "n");
+  EXPECT_EQ(spec->inputs[1].name, "x");
+  EXPECT_THAT(spec->inputs[1].dims, ElementsAre(3, 4));
+}
+
+TEST(ConfigureSpec, WithoutBatchingDimsCarryTheBatchDimension) {
+  const auto spec = Configured("max_batch_size: 0 output { name: 'y' data_type: TYPE_FP32 dims: [2, 10] }");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->max_batch_size, 0);
+  EXPECT_FALSE(spec->dynamic_batching);
+  EXPECT_THAT(spec->inputs[0].dims, ElementsAre(-1, 3, 4));
+  EXPECT_THAT(spec->outputs[0].dims, ElementsAre(2, 10));
+}
+
+TEST(ConfigureSpec, ListedTensorsWithoutABatchSizeMeanZero) {
+  const auto spec = Configured("output { name: 'y' data_type: TYPE_FP32 dims: [-1, 10] }");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->max_batch_size, 0);
+}
+
+TEST(ConfigureSpec, ContradictionsNameTheTensor) {
+  EXPECT_EQ(MismatchOf("max_batch_size: 8 output { name: 'z' data_type: TYPE_FP32 dims: 10 }"),
+            "config.pbtxt: the model has no output 'z'; it has 'y'");
+  EXPECT_EQ(MismatchOf("max_batch_size: 8 output { name: 'y' data_type: TYPE_FP16 dims: 10 }"),
+            "config.pbtxt: output 'y' is FP16 [10] in the configuration, but FP32 [10] in the model");
+  EXPECT_EQ(MismatchOf("max_batch_size: 8 output { name: 'y' data_type: TYPE_FP32 dims: 11 }"),
+            "config.pbtxt: output 'y' is FP32 [11] in the configuration, but FP32 [10] in the model");
+  EXPECT_EQ(MismatchOf("max_batch_size: 8 output { name: 'y' data_type: TYPE_FP32 dims: [1, 10] }"),
+            "config.pbtxt: output 'y' is FP32 [1,10] in the configuration, but FP32 [10] in the model");
+  EXPECT_EQ(MismatchOf("max_batch_size: 8 input { name: 'n' data_type: TYPE_INT64 dims: 1 }"),
+            "config.pbtxt: the configuration leaves out the model's input 'x'; list all of them, or none");
+}
+
+TEST(ConfigureSpec, AFixedBatchDimensionTakesNoBatchSize) {
+  ModelSpec fixed = Derived();
+  fixed.max_batch_size = 0;
+  EXPECT_EQ(MismatchOf("max_batch_size: 8", fixed),
+            "config.pbtxt: 'max_batch_size' is 8, but the model's batch dimension is fixed; set it to 0");
+  EXPECT_TRUE(Configured("max_batch_size: 0", fixed).ok());
+}
+
+// Whatever the server reports may stand in a file.
+TEST(ConfigOf, ThePlatformsThatTheServerReportsAreTaken) {
+  for (const std::string_view container : kContainers) {
+    ModelSpec spec = Derived();
+    spec.platform = PlatformOf(container);
+    std::string text;
+    ASSERT_TRUE(google::protobuf::TextFormat::PrintToString(ConfigOf(spec, {}), &text));
+    const auto config = ParseModelConfig(text, "m");
+    EXPECT_TRUE(config.ok()) << config.status();
+  }
+}
+
+TEST(ConfigOf, IsAFileThatSaysTheSame) {
+  for (const std::string text :
+       {"", "max_batch_size: 16", "max_batch_size: 0",
+        "instance_group { count: 2 } dynamic_batching { preferred_batch_size: 4 max_queue_delay_microseconds: 7 }"}) {
+    const auto spec = Configured(text);
+    ASSERT_TRUE(spec.ok()) << spec.status();
+    const inference::ModelConfig config = ConfigOf(*spec, {});
+    std::string printed;
+    ASSERT_TRUE(google::protobuf::TextFormat::PrintToString(config, &printed));
+    const auto again = Configured(printed);
+    ASSERT_TRUE(again.ok()) << again.status() << "\n" << printed;
+    EXPECT_EQ(ConfigOf(*again, {}).SerializeAsString(), config.SerializeAsString()) << printed;
+  }
+}
+
+}  // namespace
+}  // namespace swizzle

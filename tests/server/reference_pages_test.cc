@@ -1,0 +1,142 @@
+// The reference pages METRICS.md, CONFIG.md and FLAGS.md are what the code's tables say. With SWIZZLE_REWRITE_PAGES set
+// in the environment, writes them instead:
+//
+//   SWIZZLE_REWRITE_PAGES=1 build/dev/bin/server_test --gtest_filter='ReferencePages.*'
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <sstream>
+#include <string>
+
+#include "server/config/config_fields.h"
+#include "server/config/config_parameters.h"
+#include "server/options.h"
+#include "server/telemetry/metric_families.h"
+
+namespace swizzle {
+namespace {
+
+void ExpectPage(const std::string& name, const std::string& text) {
+  const std::string path = Concat(SWIZZLE_SOURCE_DIR, "/server/", name);
+  if (std::getenv("SWIZZLE_REWRITE_PAGES") != nullptr) {
+    std::ofstream(path) << text;
+    return;
+  }
+  std::ifstream file(path);
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(page, text) << "run server_test with SWIZZLE_REWRITE_PAGES=1 in the environment";
+}
+
+std::string_view TypeName(MetricType type) {
+  if (type == MetricType::kCounter) return "counter";
+  return type == MetricType::kGauge ? "gauge" : "histogram";
+}
+
+std::string LabelsText(const MetricFamily& family) {
+  std::string text;
+  for (const MetricLabel& label : family.labels()) text += Concat(text.empty() ? "`" : ", `", label.name, "`");
+  return text;
+}
+
+// The values of labels that have a fixed set of them.
+std::string ValuesText() {
+  std::string text;
+  for (const MetricFamily& family : kMetricFamilies) {
+    for (const MetricLabel& label : family.labels()) {
+      if (label.values.empty()) continue;
+      text += Concat("| `", family.name, "` | `", label.name, "` |");
+      for (const std::string_view value : label.values) text += Concat(" `", value, "`");
+      text += " |\n";
+    }
+  }
+  return text;
+}
+
+std::string BucketsText() {
+  std::string text;
+  for (const MetricFamily& family : kMetricFamilies) {
+    if (family.buckets.empty()) continue;
+    std::ostringstream edges;
+    for (const double edge : family.buckets) edges << " " << (edge < 1 ? edge : static_cast<int64_t>(edge));
+    text += Concat("| `", family.name, "` |", edges.str(), " |\n");
+  }
+  return text;
+}
+
+TEST(ReferencePages, Metrics) {
+  std::string text =
+      "# Metrics\n\n"
+      "`GET /metrics` on the metrics port; `/livez`, `/readyz` and `/startupz` beside it, and `grpc.health.v1` on the\n"
+      "gRPC port. This page is the table of the code (`server/telemetry/metric_families.h`); a test holds it.\n\n"
+      "| metric | type | labels | what |\n|---|---|---|---|\n";
+  for (const MetricFamily& family : kMetricFamilies) {
+    text += Concat("| `", family.name, "` | ", TypeName(family.type), " | ", LabelsText(family), " | ", family.help,
+                   " |\n");
+  }
+  text += Concat("\n## Values of labels\n\n| metric | label | values |\n|---|---|---|\n", ValuesText());
+  text += Concat("\n## Buckets\n\nUpper edges; above the last there is `+Inf`.\n\n| metric | edges |\n|---|---|\n",
+                 BucketsText());
+  ExpectPage("METRICS.md", text);
+}
+
+TEST(ReferencePages, Config) {
+  std::string text =
+      "# config.pbtxt\n\n"
+      "A model's configuration, in Triton's format. All of it is optional: what is missing is derived from the model,\n"
+      "as [Serving](SERVING.md#batches-and-executors) says. This page is the tables of the code\n"
+      "(`server/config/config_fields.h`, `server/config/config_parameters.cc`); a test holds it. Any other field is\n"
+      "refused by its name, so that nothing in a configuration is silently ignored.\n\n"
+      "| field | meaning |\n|---|---|\n";
+  for (const ConfigField& field : kConfigFields) text += Concat("| `", field.path, "` | ", field.meaning, " |\n");
+  text +=
+      "\n## Parameters\n\n"
+      "`parameters { key: \"precision\" value { string_value: \"FP16\" } }`. See also\n"
+      "[token sequences](SERVING.md#token-sequences) and [precision](SERVING.md#precision).\n\n"
+      "| key | models | meaning |\n|---|---|---|\n";
+  for (const ConfigParameter& parameter : ConfigParameters()) {
+    text += Concat("| `", parameter.key, "` | ", parameter.of, " | ", parameter.meaning, " |\n");
+  }
+  ExpectPage("CONFIG.md", text);
+}
+
+// "--threads N:INT in [0 - 1024]=0", and what it means, as a row.
+std::string FlagRow(const std::string& flag, const std::string& meaning) {
+  static const std::regex parts(
+      R"((?:-h,)?(--[\w-]+)(?: ([A-Z]+(?::PORT)?)(?::[A-Z]+ in \[(.*) - (.*)\])?(?:=(.*))?)?)");
+  std::smatch match;
+  EXPECT_TRUE(std::regex_match(flag, match, parts)) << flag;
+  const std::string type = match[2].str(), fallback = match[5].str();
+  return Concat("| `", match[1].str(), type.empty() ? "" : " ", type, "` | ", fallback.empty() ? "" : "`", fallback,
+                fallback.empty() ? "" : "`", " | ", meaning,
+                match[3].matched ? Concat(" (", match[3].str(), " to ", match[4].str(), ")") : "", " |\n");
+}
+
+TEST(ReferencePages, Flags) {
+  const char* const arguments[] = {"swizzle-server", "--help"};
+  std::istringstream help(ParseCommandLine(2, arguments).text);
+  std::string text =
+      "# Flags of swizzle-server\n\n"
+      "`swizzle-server --help` prints the same; a test holds this page.\n\n"
+      "| flag | default | meaning |\n|---|---|---|\n";
+  size_t flags = 0;
+  std::string flag;
+  for (std::string line; std::getline(help, line);) {
+    constexpr size_t kColumn = 30;  // of meanings, on the flag's line or on the next
+    const bool starts = line.starts_with("  -");
+    const bool on_one_line = line.size() > kColumn && line.substr(kColumn - 2, 2) == "  ";
+    if (starts) flag = line.substr(2, on_one_line ? kColumn - 2 : line.npos);
+    if (flag.empty() || (starts && flag.size() + 2 == line.size())) continue;
+    flag.erase(flag.find_last_not_of(' ') + 1);
+    text += FlagRow(flag, line.substr(kColumn));
+    flag.clear();
+    ++flags;
+  }
+  EXPECT_GT(flags, 10u);
+  ExpectPage("FLAGS.md", text);
+}
+
+}  // namespace
+}  // namespace swizzle

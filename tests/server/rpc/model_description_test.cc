@@ -1,0 +1,46 @@
+#include "server/rpc/model_description.h"
+
+#include <gtest/gtest.h>
+
+namespace swizzle {
+namespace {
+
+class DescribedModel final : public Model {
+ public:
+  explicit DescribedModel(ModelFacts facts) : facts_(std::move(facts)) {}
+  const ModelSpec& spec() const override { return spec_; }
+  const ModelFacts& facts() const override { return facts_; }
+  StatusOr<std::unique_ptr<Session>> NewSession(Clock&) override { return Unimplemented("nothing runs here"); }
+
+ private:
+  const ModelSpec spec_;
+  const ModelFacts facts_;
+};
+
+inference::ModelStatistics StatisticsOn(std::vector<std::string> devices) {
+  ModelFacts facts;
+  facts.device_bytes = 300;
+  facts.devices = std::move(devices);
+  return DescribeStatistics(DescribedModel(std::move(facts)), {});
+}
+
+TEST(DescribeStatisticsTest, WeightsOfTheHostAreTheCpus) {
+  const inference::ModelStatistics statistics = StatisticsOn({"cpu"});
+  ASSERT_EQ(statistics.memory_usage_size(), 1);
+  EXPECT_EQ(statistics.memory_usage(0).type(), "CPU");
+  EXPECT_EQ(statistics.memory_usage(0).id(), 0);
+  EXPECT_EQ(statistics.memory_usage(0).byte_size(), 300u);
+}
+
+TEST(DescribeStatisticsTest, WeightsOfGpusAreEachGpus) {
+  const inference::ModelStatistics statistics = StatisticsOn({"cuda:0", "cuda:2"});
+  ASSERT_EQ(statistics.memory_usage_size(), 2);
+  EXPECT_EQ(statistics.memory_usage(0).type(), "GPU");
+  EXPECT_EQ(statistics.memory_usage(0).id(), 0);
+  EXPECT_EQ(statistics.memory_usage(1).type(), "GPU");
+  EXPECT_EQ(statistics.memory_usage(1).id(), 2);
+  EXPECT_EQ(statistics.memory_usage(1).byte_size(), 300u);
+}
+
+}  // namespace
+}  // namespace swizzle
