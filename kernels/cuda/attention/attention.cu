@@ -3,6 +3,7 @@
 #include "kernels/cuda/attention/attention_pattern.h"
 #include "kernels/cuda/runtime/elements.cuh"
 #include "kernels/cuda/runtime/instantiate.h"
+#include "kernels/cuda/runtime/shared_memory.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -303,14 +304,13 @@ __global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ A
   WriteOutput(op, work, running, reinterpret_cast<float*>(shared));
 }
 
-// The attribute is set before every launch: it costs well under a microsecond, and is of the current device.
 template <int kSize, int kRows, typename T>
 void Launch(const AttentionOperands<T>& op, int heads, Stream& stream) {
   using Shape = Tiles<kSize, kRows>;
   constexpr int kBytes = Shape::kFloats * static_cast<int>(sizeof(float));
   static_assert(kSize * (Shape::kQueries + 1) <= Shape::kFloats, "the output is turned in the same memory");
   auto* kernel = AttendTile<kSize, kRows, T>;
-  if (kBytes > 48 * 1024) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+  AllowSharedMemory(kernel, kBytes);
   kernel<<<AttentionGrid(op, Shape::kQueries, heads), kThreads, kBytes, QueueOf(stream)>>>(op);
 }
 

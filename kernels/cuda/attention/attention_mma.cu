@@ -1,7 +1,9 @@
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/attention/attention_mma.h"
 #include "kernels/cuda/attention/attention_operands.cuh"
+#include "kernels/cuda/runtime/shared_memory.h"
 #include "kernels/cuda/tensor_core/mma.cuh"
+#include "kernels/cuda/tensor_core/pipeline.cuh"
 
 namespace swizzle::cuda {
 namespace {
@@ -32,13 +34,7 @@ struct Shape {
 // c += a * b; of 32 bytes of each row of a and column of b.
 template <typename T>
 __device__ void Multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  if constexpr (std::is_same_v<T, __half>) {
-    MmaHalf(c, a, b0, b1);
-  } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-    MmaBfloat16(c, a, b0, b1);
-  } else {
-    MmaTf32(c, a, b0, b1);
-  }
+  Mma<std::conditional_t<std::is_same_v<T, float>, Tf32, T>>(c, a, b0, b1);
 }
 
 template <typename T>
@@ -240,8 +236,8 @@ __device__ void AddSingleValues(const char* values, int vo_size, const float (&w
       const char* at = row + 2 * octet * kPieceBytes;
       const uint32_t b0 = RoundToTf32(*reinterpret_cast<const float*>(at));
       const uint32_t b1 = RoundToTf32(*reinterpret_cast<const float*>(at + S::kPitch));
-      MmaTf32(group.sums[octet], rest, b0, b1);
-      MmaTf32(group.sums[octet], a, b0, b1);
+      Mma<Tf32>(group.sums[octet], rest, b0, b1);
+      Mma<Tf32>(group.sums[octet], a, b0, b1);
     }
   }
 }
@@ -303,11 +299,11 @@ __global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ A
   const int query = work.first + static_cast<int>(threadIdx.x) / 32 * kWarpQueries;
   const int rows = work.spare ? 0 : work.end - query;
   Group<S> group(op.queries + query * op.query.token + qk_head, op.query.token, op.qk_size, rows);
-  for (int stage = 0; tile < work.end; stage ^= 1) {
+  for (int stage = 0; tile < work.end; stage = NextStage<kStages>(stage)) {
     const int next = tile_from(tile + S::kKeys);
-    if (next < work.end) copy(next, shared + (stage ^ 1) * S::kStageBytes);
+    if (next < work.end) copy(next, shared + NextStage<kStages>(stage) * S::kStageBytes);
     CommitCopies();
-    WaitForCopies<1>();
+    WaitForCopies<kStages - 1>();
     __syncthreads();
     AttendStage<S>(op, work, tile, shared + stage * S::kStageBytes, group);
     tile = next;
@@ -317,9 +313,7 @@ __global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ A
 
 template <typename S>
 void Launch(const AttentionOperands<typename S::T>& op, int heads, Stream& stream) {
-  if (S::kSharedBytes > 48 * 1024) {
-    cudaFuncSetAttribute(AttendTile<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kSharedBytes);
-  }
+  AllowSharedMemory(AttendTile<S>, S::kSharedBytes);
   AttendTile<S><<<AttentionGrid(op, kQueries, heads), kThreads, S::kSharedBytes, QueueOf(stream)>>>(op);
 }
 

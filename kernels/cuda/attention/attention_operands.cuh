@@ -3,11 +3,10 @@
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_ATTENTION_OPERANDS_CUH_
 
 #include "kernels/cuda/attention/attention_pattern.h"
+#include "kernels/cuda/attention/powers.cuh"
 #include "kernels/cuda/runtime/elements.cuh"
 
 namespace swizzle::cuda {
-
-inline constexpr float kLog2E = 1.44269504f;
 
 // Where (channel, token) lies; in elements.
 struct TokenStrides {

@@ -11,6 +11,7 @@
 #include "kernels/cuda/attention/attention_pattern.h"
 #include "kernels/cuda/attention/split_operands.h"
 #include "kernels/cuda/tensor_core/mma.cuh"
+#include "kernels/cuda/tensor_core/pipeline.cuh"
 
 namespace swizzle::cuda {
 
@@ -166,10 +167,10 @@ __device__ void LoadStage(const TileParams& p, const AttentionTiles::Entry& entr
   }
   const uint32_t lists = values + C::kMatrixBytes;
   for (int i = threadIdx.x; i < static_cast<int>(entry.octets) * 2; i += C::kThreads) {
-    CopyAsync(lists + i * 16, p.lists + int64_t{entry.first_octet} * AttentionTiles::kOctet + i * 4, true);
+    CopyAsync(lists + i * 16, p.lists + int64_t{entry.first_octet} * AttentionTiles::kOctet + i * 4);
   }
   if (threadIdx.x < C::kWarps / 4) {
-    CopyAsync(lists + C::kListBytes + threadIdx.x * 16, p.headers + entry_index * C::kWarps + threadIdx.x * 4, true);
+    CopyAsync(lists + C::kListBytes + threadIdx.x * 16, p.headers + entry_index * C::kWarps + threadIdx.x * 4);
   }
 }
 
@@ -184,7 +185,7 @@ __device__ void Scores(uint32_t keys, const Group<C>& group, float (&scores)[C::
     if constexpr (C::kHalf) {
 #pragma unroll
       for (int j = 0; j < C::kOctetGroups; ++j) {
-        MmaHalf(sums[s % 2][j], a, group.queries[s][j][0].x, group.queries[s][j][0].y);
+        Mma<__half>(sums[s % 2][j], a, group.queries[s][j][0].x, group.queries[s][j][0].y);
       }
     } else {
       uint32_t a_rest[4];
@@ -192,9 +193,9 @@ __device__ void Scores(uint32_t keys, const Group<C>& group, float (&scores)[C::
 #pragma unroll
       for (int j = 0; j < C::kOctetGroups; ++j) {
         const uint2 q = group.queries[s][j][0], q_rest = group.queries[s][j][1];
-        MmaHalf(sums[s % 2][j], a, q.x, q.y);
-        MmaHalf(sums[(s + 1) % 2][j], a, q_rest.x, q_rest.y);
-        MmaHalf(sums[s % 2][j], a_rest, q.x, q.y);
+        Mma<__half>(sums[s % 2][j], a, q.x, q.y);
+        Mma<__half>(sums[(s + 1) % 2][j], a, q_rest.x, q_rest.y);
+        Mma<__half>(sums[s % 2][j], a_rest, q.x, q.y);
       }
     }
   }
@@ -227,8 +228,8 @@ __device__ void ForEachStage(const TileParams& p, int tile, const char* shared, 
     }
     CommitCopies();
     visit(shared + stage * C::kStageBytes);
-    stage = stage + 1 == C::kStages ? 0 : stage + 1;
-    next_stage = next_stage + 1 == C::kStages ? 0 : next_stage + 1;
+    stage = NextStage<C::kStages>(stage);
+    next_stage = NextStage<C::kStages>(next_stage);
   }
 }
 

@@ -1,12 +1,13 @@
 #include "kernels/cuda/attention/attention_tile.cuh"
+#include "kernels/cuda/attention/powers.cuh"
 #include "kernels/cuda/attention/sparse_attention.h"
 #include "kernels/cuda/attention/split_operands.h"
 #include "kernels/cuda/runtime/launch_grid.h"
+#include "kernels/cuda/runtime/shared_memory.h"
 
 namespace swizzle::cuda {
 namespace {
 
-constexpr float kLog2E = 1.44269504f;
 // How far scores, in units of log(2), may lie above their reference before that is raised, to kHeadroom below the
 // largest: weights are at most 2^14, which FP16 holds, and most blocks of keys need no reduction over the warp.
 constexpr float kSlack = 14.0f;
@@ -83,16 +84,16 @@ __device__ void AddValues(uint32_t values, const float (&weights)[C::kOctetGroup
     LoadTransposed(a, Further(values, 2 * i));
     if constexpr (C::kHalf) {
 #pragma unroll
-      for (int j = 0; j < C::kOctetGroups; ++j) MmaHalf(group.sums[i][j], a, depth[j][0], depth[j][1]);
+      for (int j = 0; j < C::kOctetGroups; ++j) Mma<__half>(group.sums[i][j], a, depth[j][0], depth[j][1]);
     } else {
       uint32_t a_rest[4];
       LoadTransposed(a_rest, Further(values, C::kPartPieces + 2 * i));
 #pragma unroll
       for (int j = 0; j < C::kOctetGroups; ++j) {
         float more[4] = {};
-        MmaHalf(more, a, rest[j][0], rest[j][1]);
-        MmaHalf(more, a_rest, depth[j][0], depth[j][1]);
-        MmaHalf(more, a, depth[j][0], depth[j][1]);
+        Mma<__half>(more, a, rest[j][0], rest[j][1]);
+        Mma<__half>(more, a_rest, depth[j][0], depth[j][1]);
+        Mma<__half>(more, a, depth[j][0], depth[j][1]);
 #pragma unroll
         for (int e = 0; e < 4; ++e) group.sums[i][j][e] += more[e];
       }
@@ -186,7 +187,7 @@ Operands OperandsOf(const SparseAttentionArgs& args, int64_t tokens) {
 template <typename C>
 void Launch(const SparseAttentionArgs& args, const DeviceAttentionTiles& tiles, std::span<std::byte> workspace,
             cudaStream_t queue) {
-  cudaFuncSetAttribute(AttendTile<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kSharedBytes);
+  AllowSharedMemory(AttendTile<C>, C::kSharedBytes);
   TileParams params = TileParamsOf(tiles, args.queries, args.keys, args.values);
   params.output = args.output;
   params.heads = args.heads;

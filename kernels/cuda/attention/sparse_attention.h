@@ -4,7 +4,7 @@
 // that no score is ever stored. A thread block owns a tile of queries of one head, a warp one group of it. Blocks of
 // keys and values stream through shared memory; of each, a warp multiplies just the keys in its group's list, gathered
 // by their rows, on the tensor cores: keys are the 16 rows of S^T = K Q^T and the depth of O^T = V^T P^T. Full groups
-// take the keys in order, without masks. FP32 goes as three FP16 products of scaled parts (attention_mma.cuh), for
+// take the keys in order, without masks. FP32 goes as three FP16 products of scaled parts (operand.cuh), for
 // which keys and values are split into the workspace first. Memory beyond the operands: the tiles, and FP32's workspace
 // of as much as keys and values.
 //

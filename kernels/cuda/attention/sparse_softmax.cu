@@ -1,17 +1,15 @@
 #include <algorithm>
 
+#include "kernels/cuda/attention/powers.cuh"
 #include "kernels/cuda/attention/row_pieces.cuh"
 #include "kernels/cuda/attention/sparse_softmax.h"
-#include "kernels/cuda/runtime/launch_grid.h"
-#include "kernels/cuda/tensor_core/mma.cuh"
+#include "kernels/cuda/runtime/elements.cuh"
 
 namespace swizzle::cuda {
 namespace {
 
-constexpr float kLog2E = 1.44269504f;
 constexpr int kWarps = 8;
 constexpr int kLongThreads = 256;
-constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 
 struct Params {
   const void* input;
@@ -69,18 +67,6 @@ struct Row {
   }
 };
 
-__device__ float WarpMax(float value) {
-#pragma unroll
-  for (int lanes = 1; lanes < 32; lanes *= 2) value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, lanes));
-  return value;
-}
-
-__device__ float WarpSum(float value) {
-#pragma unroll
-  for (int lanes = 1; lanes < 32; lanes *= 2) value += __shfl_xor_sync(kAllLanes, value, lanes);
-  return value;
-}
-
 template <typename T>
 __global__ void __launch_bounds__(32 * kWarps) SoftmaxShortRows(const __grid_constant__ Params p) {
   constexpr int kElements = kPieceElements<T>;
@@ -105,14 +91,14 @@ __global__ void __launch_bounds__(32 * kWarps) SoftmaxShortRows(const __grid_con
 #pragma unroll
     for (int e = 0; e < kElements; ++e) largest = fmaxf(largest, values[i][e]);
   }
-  largest = WarpMax(largest);
+  largest = MaxOfLanes(largest);
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
     if (row.first_piece() + i * 32 + lane >= row.last_piece()) break;
 #pragma unroll
     for (int e = 0; e < kElements; ++e) total += values[i][e] = PowerOfTwo(values[i][e] - largest);
   }
-  const float inverse = 1 / WarpSum(total);
+  const float inverse = 1 / SumOfLanes(total);
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
     const int piece = row.first_piece() + i * 32 + lane;
@@ -126,8 +112,8 @@ __global__ void __launch_bounds__(32 * kWarps) SoftmaxShortRows(const __grid_con
 // The largest of all threads' values and the sum of their totals, each of which goes by its own value.
 __device__ void JoinBlock(float& largest, float& total) {
   __shared__ float all_largest[kLongThreads / 32], all_totals[kLongThreads / 32];
-  const float warp_largest = WarpMax(largest);
-  total = WarpSum(total * PowerOfTwo(largest - warp_largest));
+  const float warp_largest = MaxOfLanes(largest);
+  total = SumOfLanes(total * PowerOfTwo(largest - warp_largest));
   if (threadIdx.x % 32 == 0) {
     all_largest[threadIdx.x / 32] = warp_largest;
     all_totals[threadIdx.x / 32] = total;

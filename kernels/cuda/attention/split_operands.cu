@@ -1,11 +1,9 @@
-#include <cuda_fp16.h>
-
 #include <algorithm>
 #include <bit>
 
 #include "kernels/cuda/attention/split_operands.h"
-#include "kernels/cuda/runtime/launch_grid.h"
-#include "kernels/cuda/tensor_core/mma.cuh"
+#include "kernels/cuda/runtime/elements.cuh"
+#include "kernels/cuda/tensor_core/operand.cuh"
 
 namespace swizzle::cuda {
 namespace {
@@ -30,7 +28,7 @@ __global__ void FindLargest(HeadMatrices queries, HeadMatrices keys, HeadMatrice
         *reinterpret_cast<const float4*>(head + (i >> shift) * matrix.token_stride + (i & ((1 << shift) - 1)) * 4);
     most = fmaxf(most, fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w))));
   }
-  for (int lane = 16; lane > 0; lane /= 2) most = fmaxf(most, __shfl_xor_sync(0xFFFFFFFFu, most, lane));
+  most = MaxOfLanes(most);
   if (threadIdx.x % 32 == 0) atomicMax(largest + blockIdx.z * gridDim.y + blockIdx.y, __float_as_uint(most));
 }
 

@@ -1,5 +1,6 @@
-// FP32 operands of attention as FP16 parts, for products on tensor cores (attention_mma.cuh): of each head, all numbers
-// are multiplied by the power of two that brings the largest to 2^14, and each is then the sum of two FP16 numbers.
+// FP32 operands of attention as FP16 parts, for products on tensor cores (tensor_core/operand.cuh): of each head, all
+// numbers are multiplied by the power of two that brings the largest to 2^14, and each is then the sum of two FP16
+// numbers.
 #ifndef SWIZZLE_KERNELS_CUDA_ATTENTION_SPLIT_OPERANDS_H_
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_SPLIT_OPERANDS_H_
 

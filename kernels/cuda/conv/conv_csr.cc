@@ -6,6 +6,7 @@
 #include "kernels/base/integers.h"
 #include "kernels/cuda/conv/im2col.h"
 #include "kernels/cuda/runtime/queue.h"
+#include "kernels/cuda/runtime/shared_memory.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -139,11 +140,10 @@ std::vector<SpmmPlan> PlansOf(SpmmWay way, const QuadCsr& weight) {
 
 SpmmDevice CurrentSpmmDevice() {
   SpmmDevice device;
-  int ordinal = 0, shared = 0;
+  int ordinal = 0;
   cudaGetDevice(&ordinal);
   cudaDeviceGetAttribute(&device.multiprocessors, cudaDevAttrMultiProcessorCount, ordinal);
-  cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal);
-  device.shared_bytes = shared;
+  device.shared_bytes = static_cast<int64_t>(MostSharedMemory());
   return device;
 }
 

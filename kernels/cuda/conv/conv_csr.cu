@@ -1,9 +1,8 @@
 #include <cuda_pipeline.h>
 
-#include <algorithm>
-
 #include "kernels/cuda/conv/conv_csr.h"
 #include "kernels/cuda/conv/spmm_lane.cuh"
+#include "kernels/cuda/runtime/shared_memory.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -154,23 +153,13 @@ void QueuePieces(const SpmmOperands& operands, const SpmmPlan& plan, cudaStream_
   });
 }
 
-// Lets a kernel have as much shared memory as a device gives. Not as much as one launch needs: the limit is the
-// kernel's, for all threads, and one that lowers it fails another's launch.
-template <typename Function>
-void AllowSharedMemory(Function* kernel) {
-  int ordinal = 0, most = 0;
-  cudaGetDevice(&ordinal);
-  cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal);
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
-}
-
 template <typename T, int kVectors>
 void QueueTile(const SpmmOperands& operands, int sharers, cudaStream_t queue) {
   const auto bytes = static_cast<size_t>(operands.weight->cols()) * kVectorTileBytes * kVectors;
   const int64_t tiles = Tiles(operands.columns, kVectors, sizeof(T));
   WithEnding(operands.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
     auto* const kernel = SpmmTile<T, kVectors, Function>;
-    AllowSharedMemory(kernel);
+    AllowSharedMemory(kernel, MostSharedMemory());
     kernel<<<LaunchGrid(tiles * sharers), kTileWarps<kVectors> * kWarp, bytes, queue>>>(
         ArgsOf<T, uint16_t>(operands, {}, ending), sharers);
   });

@@ -1,8 +1,11 @@
 #include <cooperative_groups.h>
 
 #include "kernels/cuda/conv/conv_csr_wgmma.h"
+#include "kernels/cuda/conv/fragment_reader.cuh"
 #include "kernels/cuda/runtime/epilogue.cuh"
-#include "kernels/cuda/tensor_core/mma.cuh"
+#include "kernels/cuda/runtime/shared_memory.h"
+#include "kernels/cuda/tensor_core/operand.cuh"
+#include "kernels/cuda/tensor_core/pipeline.cuh"
 #include "kernels/cuda/tensor_core/wgmma.cuh"
 
 namespace swizzle::cuda {
@@ -139,71 +142,6 @@ class SlabPiece {
   float4 values_[kRows];
 };
 
-// The operands of a block of W: of a warp, a lane's places of four matrices.
-struct BlockEntries {
-  uint32_t places[4][2];
-
-  __device__ void Load(const uint4 (&halves)[2], const uint32_t* entries) {
-    const uint32_t bit = threadIdx.x % 16 * 2, below = (1u << bit) - 1;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const uint32_t mask = i % 2 == 0 ? halves[i / 2].x : halves[i / 2].z;
-      const uint32_t begin = i % 2 == 0 ? halves[i / 2].y : halves[i / 2].w;
-      const uint32_t first = mask >> bit & 1, second = mask >> bit & 2;
-      const uint32_t* const at = entries + (begin + __popc(mask & below));
-      places[i][0] = first != 0 ? __ldg(at) : 0;
-      places[i][1] = second != 0 ? __ldg(at + first) : 0;
-    }
-  }
-  __device__ void Split(uint32_t (&upper)[4], uint32_t (&rest)[4]) const {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      upper[i] = __byte_perm(places[i][0], places[i][1], 0x5410);
-      rest[i] = __byte_perm(places[i][0], places[i][1], 0x7632);
-    }
-  }
-};
-
-// A warp's 16 rows of W, read ahead: entries of the next slab, and where those of the one after it lie.
-template <int kSteps>
-class WeightReader {
-  static constexpr int kPieces = 4;  // uint4s of a block
-
- public:
-  __device__ WeightReader(const Args& args, int row_block, int first_step, int end)
-      : args_(args), step_(first_step), end_(end) {
-    halves_at_ = args.halves + int64_t{row_block} * args.steps * kPieces + threadIdx.x % kWarp / 16 * 2;
-    LoadHalves();
-  }
-
-  __device__ void Take(uint32_t (&upper)[kSteps][4], uint32_t (&rest)[kSteps][4]) const {
-#pragma unroll
-    for (int i = 0; i < kSteps; ++i) entries_[i].Split(upper[i], rest[i]);
-  }
-  __device__ void LoadEntries() {
-#pragma unroll
-    for (int i = 0; i < kSteps; ++i) entries_[i].Load(halves_[i], args_.entries);
-  }
-
-  __device__ void LoadHalves() {
-    if (step_ >= end_) return;
-#pragma unroll
-    for (int i = 0; i < kSteps; ++i) {
-      const uint4* const at = halves_at_ + (step_ + i) * kPieces;
-      halves_[i][0] = __ldg(at), halves_[i][1] = __ldg(at + 1);
-    }
-    step_ += kStepsOfSlab;
-  }
-
- private:
-  const Args& args_;
-  const uint4* halves_at_;
-  int step_;
-  const int end_;
-  uint4 halves_[kSteps][2] = {};
-  BlockEntries entries_[kSteps];
-};
-
 // A warp's 16 rows by 64 columns. Lane (g, t) has rows g and g + 8, and columns 2t and 2t + 1 of each eight.
 struct WarpSums {
   float of[kTile / 8 * 4] = {};
@@ -220,15 +158,15 @@ struct WarpSums {
     FenceProducts();
 #pragma unroll
     for (int i = 0; i < kSteps; ++i) {
-      const uint64_t x_upper = RightOperand(SharedAddress(&parts[0][first + i * 16][0]));
-      const uint64_t x_rest = RightOperand(SharedAddress(&parts[1][first + i * 16][0]));
+      const uint64_t x_upper = SharedOperand(SharedAddress(&parts[0][first + i * 16][0]));
+      const uint64_t x_rest = SharedOperand(SharedAddress(&parts[1][first + i * 16][0]));
       if (i == 0) {
-        QueueProduct64<false>(products, rest[i], x_upper);
+        QueueProduct<false, __half, __half, kDepthOuter>(products, rest[i], x_upper);
       } else {
-        QueueProduct64<true>(products, rest[i], x_upper);
+        QueueProduct<true, __half, __half, kDepthOuter>(products, rest[i], x_upper);
       }
-      QueueProduct64<true>(products, upper[i], x_rest);
-      QueueProduct64<true>(products, upper[i], x_upper);
+      QueueProduct<true, __half, __half, kDepthOuter>(products, upper[i], x_rest);
+      QueueProduct<true, __half, __half, kDepthOuter>(products, upper[i], x_upper);
     }
     CommitProducts();
   }
@@ -338,8 +276,8 @@ __global__ __launch_bounds__(kThreads, 1) void MultiplySlabs(const __grid_consta
   auto& shared = *reinterpret_cast<Shared*>(dynamic_shared);
   SlabPiece piece(args, first_column, shared);
   WarpSums sums;
-  WeightReader<kSteps> weights(args, group_row / 16 + threadIdx.x % kGroup / kWarp, begin * kStepsOfSlab + depth,
-                               end * kStepsOfSlab);
+  FragmentReader<Args, kSteps, kStepsOfSlab> weights(args, group_row / 16 + threadIdx.x % kGroup / kWarp,
+                                                     begin * kStepsOfSlab + depth, end * kStepsOfSlab);
   const auto copy = [&](int slab) {  // one group of copies a slab, empty or not
     if (slab < end) piece.Copy(slab);
     CommitCopies();
@@ -383,7 +321,7 @@ class Launch {
  public:
   template <typename... Params>
   Launch(void (*kernel)(Params...), int64_t tiles, int sharers, cudaStream_t queue) {
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
+    AllowSharedMemory(kernel, sizeof(Shared));
     cluster_.id = cudaLaunchAttributeClusterDimension;
     cluster_.val.clusterDim = {static_cast<unsigned>(sharers), 1, 1};
     config_.gridDim = LaunchGrid(tiles * sharers);

@@ -2,7 +2,7 @@
 // kRows, other windows unfolded first, as in conv_csr.h. The weight is read sparse and multiplied dense (Xia et al.,
 // "Flash-LLM", VLDB 2023): packed by fragment_csr.h, it becomes operands in registers, zeros included.
 //
-// FP32 products are three of FP16 parts (attention_mma.cuh has the source). Parts of X are made as a slab of it comes
+// FP32 products are three of FP16 parts (operand.cuh has the source). Parts of X are made as a slab of it comes
 // in, each of its columns scaled by the power of two that suits the largest of its 64 numbers. (A factor for all
 // columns would be cheaper, but they may belong to several requests, and one with huge numbers would lose the others
 // theirs.) Tensor cores cut their sums off where

@@ -7,7 +7,7 @@
 // an entry: 0.65 bytes a place at 90 % zeros, where dense FP32 has four.
 //
 // An entry is its row's largest magnitude's share: multiplied by the power of two that brings that largest to 2^14, and
-// then the sum of two FP16 numbers, upper part and rest (attention_mma.cuh says what that loses).
+// then the sum of two FP16 numbers, upper part and rest (operand.cuh says what that loses).
 //
 // Immutable, thread-safe.
 #ifndef SWIZZLE_KERNELS_CUDA_CONV_FRAGMENT_CSR_H_
