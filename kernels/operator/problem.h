@@ -9,39 +9,9 @@
 
 #include "kernels/base/dtype.h"
 #include "kernels/base/layout.h"
+#include "kernels/operator/operator.h"
 
 namespace swizzle {
-
-enum class Op : uint8_t {
-  kConv,           // y = W * im2col(x): 1x1 convolution and linear layers included (window 1x1, plane 1)
-  kDepthwiseConv,  // one filter per channel; W is [channels, window]
-  kAdd,            // y = a + b, same extents
-  kActivation,     // y = clamp(x), see Epilogue
-  kMaxPool,
-  kAveragePool,    // global average pooling is a window of the whole plane
-  kSoftmax,        // over channels, per position
-  kConvertLayout,  // same extent, key.input -> key.output
-  kMultiply,       // y = a * b, same extents
-  kScale,          // y = a * b, b being [channels, 1, 1] of each image: squeeze-and-excite
-  kFunction,       // y = f(x), see Function
-  kTranspose,      // each row, a matrix [channels, plane], becomes [plane, channels]
-
-  // Of token sequences. The batch of such an extent is the tokens of all sequences (see sequences.h), its plane is 1.
-  kEmbedding,        // y[t] = row index(t) of W, see Lookup
-  kLayerNorm,        // y = (x - mean(x)) / sqrt(variance(x) + epsilon) * W + bias over channels; W is [channels, 1]
-  kAttention,        // softmax(q k^T * scale + key bias) v within each sequence and head; inputs q, k, v
-  kSelectToken,      // one token of each sequence: [tokens, channels] -> [sequences, channels]
-  kMeanTokens,       // the mean of each sequence's tokens with a key bias of 0 (zeros where there is none), likewise
-  kSparseAttention,  // kAttention of each query to the keys that W, a pattern, gives its place; see Attention::length
-};
-std::string_view OpName(Op op);
-
-// Whether the op has two operands, both read in key.input.
-constexpr bool IsBinary(Op op) { return op == Op::kAdd || op == Op::kMultiply || op == Op::kScale; }
-constexpr bool IsAttention(Op op) { return op == Op::kAttention || op == Op::kSparseAttention; }
-constexpr bool WorksInPlace(Op op) {
-  return op == Op::kAdd || op == Op::kActivation || op == Op::kMultiply || op == Op::kFunction;
-}
 
 // A sliding window over height and width; in elements.
 struct Window {

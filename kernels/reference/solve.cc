@@ -28,6 +28,7 @@ Result Solve(const Problem& problem, const Weight* weight, const Values& input, 
       return Function(problem, input);
     case Op::kTranspose:
       return Transpose(problem, input);
+    case Op::kReshape:
     case Op::kConvertLayout:
       return Result(input.begin(), input.end());
     case Op::kEmbedding:

@@ -15,26 +15,13 @@ constexpr int64_t kMaxWeightElements = int64_t{1} << 28;
 constexpr int64_t kMaxBatchSize = int64_t{1} << 20;
 constexpr int64_t kMaxWindowExtent = int64_t{1} << 15;
 
-bool IsConvolution(LayerKind kind) { return kind == LayerKind::kConv || kind == LayerKind::kDepthwiseConv; }
-
-bool HasWeight(LayerKind kind) {
-  return IsConvolution(kind) || kind == LayerKind::kEmbedding || kind == LayerKind::kLayerNorm ||
-         kind == LayerKind::kSparseAttention;
-}
-
 // What takes values per token and makes one per row.
-bool IsReduction(LayerKind kind) { return kind == LayerKind::kSelectToken || kind == LayerKind::kMeanTokens; }
-
-bool IsAttention(LayerKind kind) { return kind == LayerKind::kAttention || kind == LayerKind::kSparseAttention; }
-
-bool IsPool(LayerKind kind) { return kind == LayerKind::kMaxPool || kind == LayerKind::kAveragePool; }
-
-bool KeepsChannels(LayerKind kind) { return kind == LayerKind::kDepthwiseConv || IsPool(kind); }
+bool IsReduction(Op op) { return TraitsOf(op).Has(OpTraits::kReducesTokens); }
 
 size_t InputCount(const Layer& layer) {
-  if (layer.kind == LayerKind::kEmbedding) return layer.lookup.by_position ? 0 : 1;
-  if (IsAttention(layer.kind)) return 3;
-  return IsBinary(layer.kind) || layer.epilogue.residual ? 2 : 1;
+  if (layer.op == Op::kEmbedding) return layer.lookup.by_position ? 0 : 1;
+  if (IsAttention(layer.op)) return 3;
+  return IsBinary(layer.op) || layer.epilogue.residual ? 2 : 1;
 }
 
 std::string ExtentText(const NetworkValue& value) { return ShapeText({value.channels, value.height, value.width}); }
@@ -243,14 +230,14 @@ class Validator {
   }
 
   Status CheckLayer(const Layer& layer) {
-    if (layer.kind > LayerKind::kSparseAttention) {
-      return InvalidArgument("its kind ", static_cast<int>(layer.kind), " is not known");
+    if (!IsKnown(layer.op) || TraitsOf(layer.op).Has(OpTraits::kOfPlansOnly)) {
+      return InvalidArgument("its operator ", static_cast<int>(layer.op), " is none that a network has");
     }
     SWIZZLE_RETURN_IF_ERROR(CheckEdges(layer));
     SWIZZLE_RETURN_IF_ERROR(CheckEpilogue(layer));
     SWIZZLE_RETURN_IF_ERROR(CheckFunction(layer));
     SWIZZLE_RETURN_IF_ERROR(CheckBatches(layer));
-    SWIZZLE_RETURN_IF_ERROR(IsOfSequences(layer.kind) ? CheckSequenceLayer(layer) : CheckExtents(layer));
+    SWIZZLE_RETURN_IF_ERROR(IsOfSequences(layer.op) ? CheckSequenceLayer(layer) : CheckExtents(layer));
     return CheckWeight(layer);
   }
 
@@ -273,17 +260,19 @@ class Validator {
     if (!(epilogue.low <= epilogue.high)) {  // also where one is not a number
       return InvalidArgument("it clamps to [", epilogue.low, ", ", epilogue.high, "], which is empty");
     }
-    if (epilogue.residual && !IsConvolution(layer.kind)) return InvalidArgument("only convolutions add a residual");
-    const bool clampable = layer.kind != LayerKind::kSoftmax && layer.kind != LayerKind::kReshape &&
-                           layer.kind != LayerKind::kTranspose && !IsOfSequences(layer.kind);
-    if (epilogue.Clamps() && !clampable) return InvalidArgument(LayerKindName(layer.kind), " cannot clamp");
+    if (epilogue.residual && !TraitsOf(layer.op).Has(OpTraits::kAddsResidual)) {
+      return InvalidArgument(OpName(layer.op), " adds no residual");
+    }
+    if (epilogue.Clamps() && !TraitsOf(layer.op).Has(OpTraits::kClamps)) {
+      return InvalidArgument(OpName(layer.op), " cannot clamp");
+    }
     return {};
   }
 
   Status CheckFunction(const Layer& layer) const {
     const Function& function = layer.function;
-    if (layer.kind != LayerKind::kFunction) {
-      return function == Function{} ? Status() : InvalidArgument(LayerKindName(layer.kind), " has no function");
+    if (layer.op != Op::kFunction) {
+      return function == Function{} ? Status() : InvalidArgument(OpName(layer.op), " has no function");
     }
     if (static_cast<int>(function.kind) >= kFunctionKindCount) {
       return InvalidArgument("its function ", static_cast<int>(function.kind), " is not known");
@@ -296,34 +285,34 @@ class Validator {
 
   // Which of the layer's values are per token, and which hold ids.
   Status CheckBatches(const Layer& layer) const {
-    const bool embeds = layer.kind == LayerKind::kEmbedding;
+    const bool embeds = layer.op == Op::kEmbedding;
     for (int input : layer.inputs) {
       if (ValueAt(input).ids != embeds) return InvalidArgument("only embeddings read ids, and nothing else");
-      const bool per_token = IsReduction(layer.kind) || OutputOf(layer).per_token;
+      const bool per_token = IsReduction(layer.op) || OutputOf(layer).per_token;
       if (ValueAt(input).per_token != per_token) {
         return InvalidArgument("it reads value ", input, ", which is ", per_token ? "not " : "", "per token");
       }
     }
     const bool per_token = OutputOf(layer).per_token;
     if (OutputOf(layer).ids) return InvalidArgument("it cannot make ids");
-    if (IsReduction(layer.kind) && per_token) return InvalidArgument("it makes a value per token");
-    if ((embeds || IsAttention(layer.kind)) && !per_token) return InvalidArgument("it makes no tokens");
+    if (IsReduction(layer.op) && per_token) return InvalidArgument("it makes a value per token");
+    if ((embeds || IsAttention(layer.op)) && !per_token) return InvalidArgument("it makes no tokens");
     return {};
   }
 
   Status CheckSequenceLayer(const Layer& layer) const {
     const NetworkValue& out = OutputOf(layer);
     if (out.height != 1 || out.width != 1) return InvalidArgument("its output ", ExtentText(out), " is no matrix");
-    switch (layer.kind) {
-      case LayerKind::kEmbedding:
+    switch (layer.op) {
+      case Op::kEmbedding:
         if (layer.lookup.offset >= 0 && layer.lookup.offset < kMaxExtent) return {};
         return InvalidArgument("its offset ", layer.lookup.offset, " is negative or too large");
-      case LayerKind::kAttention:
+      case Op::kAttention:
         return CheckAttention(layer);
-      case LayerKind::kSparseAttention:
+      case Op::kSparseAttention:
         SWIZZLE_RETURN_IF_ERROR(CheckAttention(layer));
         return CheckPatternLayer(layer);
-      case LayerKind::kLayerNorm:
+      case Op::kLayerNorm:
         if (layer.epsilon >= 0.0f && std::isfinite(layer.epsilon)) break;
         return InvalidArgument("its epsilon ", layer.epsilon, " is negative or not finite");
       default:
@@ -362,20 +351,21 @@ class Validator {
   Status CheckExtents(const Layer& layer) const {
     const NetworkValue& in = InputOf(layer);
     const NetworkValue& out = OutputOf(layer);
-    if (IsConvolution(layer.kind) || IsPool(layer.kind)) {
+    if (TraitsOf(layer.op).Has(OpTraits::kSlidesWindow)) {
       SWIZZLE_RETURN_IF_ERROR(CheckWindow(layer));
-    } else if (layer.kind == LayerKind::kReshape) {
+    } else if (layer.op == Op::kReshape) {
       if (in.elements() != out.elements()) return ExtentError("has other elements than", in, out);
-    } else if (layer.kind == LayerKind::kTranspose) {
+    } else if (layer.op == Op::kTranspose) {
       const bool transposed = out.channels == in.height * in.width && in.channels == out.height * out.width;
       if (!transposed) return ExtentError("is not the transpose of", in, out);
     } else if (!SameExtent(in, out)) {
       return ExtentError("differs from", in, out);
     }
-    if (KeepsChannels(layer.kind) && in.channels != out.channels)
+    if (TraitsOf(layer.op).Has(OpTraits::kKeepsChannels) && in.channels != out.channels) {
       return ExtentError("has other channels than", in, out);
+    }
     const bool second = layer.inputs.size() == 2;
-    const NetworkValue expected = layer.kind == LayerKind::kScale ? NetworkValue{out.name, out.channels, 1, 1} : out;
+    const NetworkValue expected = layer.op == Op::kScale ? NetworkValue{out.name, out.channels, 1, 1} : out;
     if (second && !SameExtent(ValueAt(layer.inputs[1]), expected)) {
       return ExtentError("differs from", ValueAt(layer.inputs[1]), out);
     }
@@ -399,15 +389,15 @@ class Validator {
       return InvalidArgument("its window over ", ExtentText(in), " gives a plane of ",
                              ShapeText({vertical.Output(), horizontal.Output()}), ", its output is ", ExtentText(out));
     }
-    if (IsPool(layer.kind) && !(vertical.AllTouch() && horizontal.AllTouch())) {
+    if (TraitsOf(layer.op).Has(OpTraits::kPools) && !(vertical.AllTouch() && horizontal.AllTouch())) {
       return InvalidArgument("one of its windows lies in the padding alone, where a pool has no value");
     }
     return {};
   }
 
   Status CheckWeight(const Layer& layer) {
-    if (!HasWeight(layer.kind)) {
-      return layer.weight == -1 ? Status() : InvalidArgument(LayerKindName(layer.kind), " has no weight");
+    if (!HasWeight(layer.op)) {
+      return layer.weight == -1 ? Status() : InvalidArgument(OpName(layer.op), " has no weight");
     }
     if (layer.weight < 0 || static_cast<size_t>(layer.weight) >= network_.weights.size()) {
       return InvalidArgument("it names weight ", layer.weight, ", which does not exist");
@@ -416,10 +406,10 @@ class Validator {
     weight_used_[layer.weight] = true;
     const Weight& weight = network_.weights[layer.weight];
     SWIZZLE_RETURN_IF_ERROR(ValidateWeight(weight));
-    if (layer.kind == LayerKind::kSparseAttention) return CheckPattern(layer, weight);
+    if (layer.op == Op::kSparseAttention) return CheckPattern(layer, weight);
     if (weight.format() == Format::kPattern) return InvalidArgument("only attention has a pattern for its weight");
-    if (layer.kind != LayerKind::kConv && weight.format() != Format::kDense) {
-      return InvalidArgument("weights of ", LayerKindName(layer.kind), " are always dense");
+    if (layer.op != Op::kConv && weight.format() != Format::kDense) {
+      return InvalidArgument("weights of ", OpName(layer.op), " are always dense");
     }
     const auto [rows, cols] = WeightShape(layer, weight);
     if (weight.rows() != rows || weight.cols() != cols) {
@@ -446,12 +436,12 @@ class Validator {
   std::pair<int64_t, int64_t> WeightShape(const Layer& layer, const Weight& weight) const {
     const int64_t taps = int64_t{layer.window.kernel_h} * layer.window.kernel_w;
     const int64_t rows = OutputOf(layer).channels;
-    switch (layer.kind) {
-      case LayerKind::kEmbedding:
+    switch (layer.op) {
+      case Op::kEmbedding:
         return {std::max(weight.rows(), layer.lookup.offset + 1), rows};
-      case LayerKind::kLayerNorm:
+      case Op::kLayerNorm:
         return {rows, 1};
-      case LayerKind::kDepthwiseConv:
+      case Op::kDepthwiseConv:
         return {rows, taps};
       default:
         return {rows, InputOf(layer).channels * taps};
@@ -463,60 +453,7 @@ class Validator {
   std::vector<bool> weight_used_;  // by weight
 };
 
-Op LayerOp(LayerKind kind) {
-  SWIZZLE_CHECK(kind != LayerKind::kReshape);  // no kernel solves it
-  switch (kind) {
-    case LayerKind::kDepthwiseConv:
-      return Op::kDepthwiseConv;
-    case LayerKind::kAdd:
-      return Op::kAdd;
-    case LayerKind::kActivation:
-      return Op::kActivation;
-    case LayerKind::kMaxPool:
-      return Op::kMaxPool;
-    case LayerKind::kAveragePool:
-      return Op::kAveragePool;
-    case LayerKind::kSoftmax:
-      return Op::kSoftmax;
-    case LayerKind::kMultiply:
-      return Op::kMultiply;
-    case LayerKind::kScale:
-      return Op::kScale;
-    case LayerKind::kFunction:
-      return Op::kFunction;
-    case LayerKind::kTranspose:
-      return Op::kTranspose;
-    case LayerKind::kEmbedding:
-      return Op::kEmbedding;
-    case LayerKind::kLayerNorm:
-      return Op::kLayerNorm;
-    case LayerKind::kAttention:
-      return Op::kAttention;
-    case LayerKind::kSelectToken:
-      return Op::kSelectToken;
-    case LayerKind::kMeanTokens:
-      return Op::kMeanTokens;
-    case LayerKind::kSparseAttention:
-      return Op::kSparseAttention;
-    default:
-      return Op::kConv;
-  }
-}
-
 }  // namespace
-
-std::string_view LayerKindName(LayerKind kind) {
-  constexpr std::string_view kNames[] = {
-      "Conv",      "DepthwiseConv", "Add",       "Activation",  "MaxPool",    "AveragePool",
-      "Softmax",   "Reshape",       "Multiply",  "Scale",       "Function",   "Transpose",
-      "Embedding", "LayerNorm",     "Attention", "SelectToken", "MeanTokens", "SparseAttention"};
-  const size_t index = static_cast<size_t>(kind);
-  return index < std::size(kNames) ? kNames[index] : "unknown";
-}
-
-bool IsPrunable(LayerKind kind) { return IsConvolution(kind); }
-
-bool IsBinary(LayerKind kind) { return kind != LayerKind::kReshape && IsBinary(LayerOp(kind)); }
 
 Status Network::Validate() const { return Validator(*this).Run(); }
 
@@ -524,7 +461,7 @@ int64_t Network::LookupLimit(int value) const {
   int64_t limit = 0;
   for (const Layer& layer : layers) {
     const bool reads = layer.inputs.empty() ? value == -1 : layer.inputs[0] == value;
-    if (layer.kind != LayerKind::kEmbedding || !reads) continue;
+    if (layer.op != Op::kEmbedding || !reads) continue;
     const int64_t rows = weights[layer.weight].rows() - layer.lookup.offset;
     limit = limit == 0 ? rows : std::min(limit, rows);
   }
@@ -546,7 +483,7 @@ int64_t Network::StoredWeightBytes() const {
 void SetPatternSizes(Network& network) {
   for (Layer& layer : network.layers) {
     const bool has_weight = layer.weight >= 0 && static_cast<size_t>(layer.weight) < network.weights.size();
-    if (layer.kind != LayerKind::kSparseAttention || !has_weight) continue;
+    if (layer.op != Op::kSparseAttention || !has_weight) continue;
     const auto* pattern = std::get_if<AttentionPattern>(&network.weights[layer.weight].matrix);
     if (pattern == nullptr) continue;
     layer.attention.length = pattern->tokens;
@@ -555,8 +492,9 @@ void SetPatternSizes(Network& network) {
 }
 
 Problem LayerProblem(const Network& network, const Layer& layer, BatchSize size, int threads, DType precision) {
+  SWIZZLE_CHECK(!TraitsOf(layer.op).Has(OpTraits::kOnlyRenames));  // no kernel solves it
   Problem problem;
-  problem.op = LayerOp(layer.kind);
+  problem.op = layer.op;
   problem.output = network.values[layer.output].WithBatch(size);
   problem.input =
       layer.inputs.empty() ? Extent{problem.output.batch, 1} : network.values[layer.inputs[0]].WithBatch(size);

@@ -20,40 +20,9 @@
 #include "kernels/backend/kernel_table.h"
 #include "kernels/base/status.h"
 #include "kernels/base/tensor.h"
+#include "kernels/operator/operator.h"
 
 namespace swizzle {
-
-// What a layer does; kernels solve all but kReshape, which only renames positions and channels.
-enum class LayerKind : uint8_t {
-  kConv,
-  kDepthwiseConv,
-  kAdd,
-  kActivation,
-  kMaxPool,
-  kAveragePool,
-  kSoftmax,
-  kReshape,  // [batch, C, H, W] -> [batch, C*H*W, 1, 1] or any other split of the same row
-  kMultiply,
-  kScale,
-  kFunction,
-  kTranspose,
-  kEmbedding,
-  kLayerNorm,
-  kAttention,
-  kSelectToken,
-  kMeanTokens,
-  kSparseAttention,  // of token sequences
-};
-std::string_view LayerKindName(LayerKind kind);
-
-// Whether the layer's weight is a matrix that is multiplied with activations, which pruning is for.
-bool IsPrunable(LayerKind kind);
-
-// Whether the layer has two operands, both read alike: kAdd, kMultiply, kScale.
-bool IsBinary(LayerKind kind);
-
-// Whether the layer knows of sequences; all its values are matrices.
-constexpr bool IsOfSequences(LayerKind kind) { return kind >= LayerKind::kEmbedding; }
 
 // How much a plan computes at once. A network without token sequences has no use for `tokens`.
 struct BatchSize {
@@ -80,7 +49,7 @@ struct NetworkValue {
 };
 
 struct Layer {
-  LayerKind kind = LayerKind::kConv;
+  Op op = Op::kConv;
   std::string name;         // of the ONNX node it came from (or the first of those fused)
   std::vector<int> inputs;  // values, as KernelArgs::inputs
   int output = -1;          // value

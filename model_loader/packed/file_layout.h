@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "model_loader/network/network.h"
@@ -39,31 +40,12 @@ uint64_t HeaderChecksum(const PackedPrefix& prefix, std::span<const std::byte> h
 
 constexpr uint64_t AlignedUp(uint64_t offset) { return (offset + kPackedAlignment - 1) & ~(kPackedAlignment - 1); }
 
-// The schema numbers layer kinds as LayerKind does, from 1.
-inline packed::LayerKind PackedKind(LayerKind kind) {
-  return static_cast<packed::LayerKind>(static_cast<int>(kind) + 1);
-}
-inline LayerKind UnpackedKind(packed::LayerKind kind) { return static_cast<LayerKind>(static_cast<int>(kind) - 1); }
-static_assert(packed::LAYER_KIND_CONV == static_cast<int>(LayerKind::kConv) + 1);
-static_assert(packed::LAYER_KIND_DEPTHWISE_CONV == static_cast<int>(LayerKind::kDepthwiseConv) + 1);
-static_assert(packed::LAYER_KIND_ADD == static_cast<int>(LayerKind::kAdd) + 1);
-static_assert(packed::LAYER_KIND_ACTIVATION == static_cast<int>(LayerKind::kActivation) + 1);
-static_assert(packed::LAYER_KIND_MAX_POOL == static_cast<int>(LayerKind::kMaxPool) + 1);
-static_assert(packed::LAYER_KIND_AVERAGE_POOL == static_cast<int>(LayerKind::kAveragePool) + 1);
-static_assert(packed::LAYER_KIND_SOFTMAX == static_cast<int>(LayerKind::kSoftmax) + 1);
-static_assert(packed::LAYER_KIND_RESHAPE == static_cast<int>(LayerKind::kReshape) + 1);
-static_assert(packed::LAYER_KIND_MULTIPLY == static_cast<int>(LayerKind::kMultiply) + 1);
-static_assert(packed::LAYER_KIND_SCALE == static_cast<int>(LayerKind::kScale) + 1);
-static_assert(packed::LAYER_KIND_FUNCTION == static_cast<int>(LayerKind::kFunction) + 1);
-static_assert(packed::LAYER_KIND_TRANSPOSE == static_cast<int>(LayerKind::kTranspose) + 1);
-static_assert(packed::LAYER_KIND_EMBEDDING == static_cast<int>(LayerKind::kEmbedding) + 1);
-static_assert(packed::LAYER_KIND_LAYER_NORM == static_cast<int>(LayerKind::kLayerNorm) + 1);
-static_assert(packed::LAYER_KIND_ATTENTION == static_cast<int>(LayerKind::kAttention) + 1);
-static_assert(packed::LAYER_KIND_SELECT_TOKEN == static_cast<int>(LayerKind::kSelectToken) + 1);
-static_assert(packed::LAYER_KIND_MEAN_TOKENS == static_cast<int>(LayerKind::kMeanTokens) + 1);
-static_assert(packed::LAYER_KIND_SPARSE_ATTENTION == static_cast<int>(LayerKind::kSparseAttention) + 1);
+// The schema's name of an operator; LAYER_KIND_UNSPECIFIED where no network has it.
+packed::LayerKind PackedOp(Op op);
+// Nothing where the number is not known.
+std::optional<Op> UnpackedOp(packed::LayerKind kind);
 
-// Likewise functions.
+// The schema numbers functions as FunctionKind does, from 1.
 inline packed::FunctionKind PackedKind(FunctionKind kind) {
   return static_cast<packed::FunctionKind>(static_cast<int>(kind) + 1);
 }

@@ -203,11 +203,12 @@ class Unpacker {
 
   static StatusOr<Layer> UnpackLayer(const packed::Layer& proto) {
     SWIZZLE_RETURN_IF_ERROR(CheckName(proto.name(), "a layer"));
-    if (!packed::LayerKind_IsValid(proto.kind()) || proto.kind() == packed::LAYER_KIND_UNSPECIFIED) {
+    const std::optional<Op> op = UnpackedOp(proto.kind());
+    if (!op) {
       return InvalidArgument("layer '", proto.name(), "': its kind ", static_cast<int>(proto.kind()), " is not known");
     }
     Layer layer;
-    layer.kind = UnpackedKind(proto.kind());
+    layer.op = *op;
     layer.name = proto.name();
     layer.inputs.assign(proto.inputs().begin(), proto.inputs().end());
     layer.output = proto.output();
@@ -220,7 +221,7 @@ class Unpacker {
     if (proto.has_attention()) layer.attention = {proto.attention().heads(), proto.attention().scale(), 0, 0};
     layer.epsilon = proto.epsilon();
     layer.token = proto.token();
-    if (layer.kind != LayerKind::kFunction) return layer;
+    if (layer.op != Op::kFunction) return layer;
     const packed::Function& function = proto.function();
     if (!packed::FunctionKind_IsValid(function.kind()) || function.kind() == packed::FUNCTION_KIND_UNSPECIFIED) {
       return InvalidArgument("layer '", proto.name(), "': its function ", static_cast<int>(function.kind()),

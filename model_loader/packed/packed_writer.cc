@@ -87,11 +87,11 @@ void PackEpilogue(const Epilogue& epilogue, packed::Epilogue& proto) {
 }
 
 void PackSequenceLayer(const Layer& layer, packed::Layer& proto) {
-  if (layer.kind == LayerKind::kEmbedding) {
+  if (layer.op == Op::kEmbedding) {
     proto.mutable_lookup()->set_by_position(layer.lookup.by_position);
     proto.mutable_lookup()->set_offset(layer.lookup.offset);
   }
-  if (layer.kind == LayerKind::kAttention || layer.kind == LayerKind::kSparseAttention) {
+  if (layer.op == Op::kAttention || layer.op == Op::kSparseAttention) {
     proto.mutable_attention()->set_heads(layer.attention.heads);
     proto.mutable_attention()->set_scale(layer.attention.scale);
   }
@@ -107,19 +107,19 @@ void PackSequences(const SequenceInputs& sequences, packed::SequenceInputs& prot
 }
 
 void PackLayer(const Layer& layer, packed::Layer& proto) {
-  proto.set_kind(PackedKind(layer.kind));
+  proto.set_kind(PackedOp(layer.op));
   proto.set_name(layer.name);
   proto.mutable_inputs()->Add(layer.inputs.begin(), layer.inputs.end());
   proto.set_output(layer.output);
   if (layer.window != Window()) PackWindow(layer.window, *proto.mutable_window());
   if (layer.epilogue != Epilogue()) PackEpilogue(layer.epilogue, *proto.mutable_epilogue());
   if (layer.weight != -1) proto.set_weight(layer.weight);
-  if (layer.kind == LayerKind::kFunction) {
+  if (layer.op == Op::kFunction) {
     proto.mutable_function()->set_kind(PackedKind(layer.function.kind));
     proto.mutable_function()->set_alpha(layer.function.alpha);
     proto.mutable_function()->set_beta(layer.function.beta);
   }
-  if (IsOfSequences(layer.kind)) PackSequenceLayer(layer, proto);
+  if (IsOfSequences(layer.op)) PackSequenceLayer(layer, proto);
 }
 
 void PackValue(const NetworkValue& value, packed::Value& proto) {

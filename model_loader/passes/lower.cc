@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "model_loader/graph/operators.h"
 #include "model_loader/semantics/epilogues.h"
@@ -11,36 +12,11 @@
 namespace swizzle {
 namespace {
 
-struct KindOfOp {
-  std::string_view op;
-  LayerKind kind;
-};
-
-constexpr KindOfOp kKinds[] = {
-    {"Add", LayerKind::kAdd},
-    {"AveragePool", LayerKind::kAveragePool},
-    {"Clamp", LayerKind::kActivation},
-    {"Conv", LayerKind::kConv},
-    {"MaxPool", LayerKind::kMaxPool},
-    {"DepthwiseConv", LayerKind::kDepthwiseConv},
-    {"Reshape", LayerKind::kReshape},
-    {"Softmax", LayerKind::kSoftmax},
-    {"Multiply", LayerKind::kMultiply},
-    {"Scale", LayerKind::kScale},
-    {"Function", LayerKind::kFunction},
-    {"Transpose", LayerKind::kTranspose},
-    {"Embedding", LayerKind::kEmbedding},
-    {"LayerNorm", LayerKind::kLayerNorm},
-    {"Attention", LayerKind::kAttention},
-    {"SelectToken", LayerKind::kSelectToken},
-    {"MeanTokens", LayerKind::kMeanTokens},
-    {"SparseAttention", LayerKind::kSparseAttention},
-};
-
-const KindOfOp* FindKind(const Node& node) {
-  const auto found =
-      std::find_if(std::begin(kKinds), std::end(kKinds), [&](const KindOfOp& kind) { return Is(node, kind.op); });
-  return found == std::end(kKinds) ? nullptr : found;
+// The operator of a canonical node: they are named alike, but for Clamp.
+std::optional<Op> OpOf(const Node& node) {
+  if (Is(node, "Clamp")) return Op::kActivation;
+  const auto found = std::ranges::find_if(kOpTraits, [&](const OpTraits& traits) { return Is(node, traits.name); });
+  return found == kOpTraits.end() ? std::nullopt : std::optional(found->op);
 }
 
 // Channels, height and width of one row. Missing dimensions are 1; those past the fourth count as width.
@@ -156,61 +132,59 @@ class Lowering {
   }
 
   Status LowerNode(const Node& node) {
-    const KindOfOp* kind = FindKind(node);
-    if (kind == nullptr) return Unimplemented(Describe(node), " cannot run: no layer does what it does");
+    const std::optional<Op> op = OpOf(node);
+    if (!op) return Unimplemented(Describe(node), " cannot run: no layer does what it does");
     const int output = node.outputs[0];
-    if (kind->kind == LayerKind::kReshape && IsSameRow(node)) {
+    if (op == Op::kReshape && IsSameRow(node)) {
       network_values_[output] = network_values_[node.inputs[0]];
       return {};
     }
-    if (kind->kind == LayerKind::kTranspose) {
+    if (op == Op::kTranspose) {
       LowerTranspose(node);
       return {};
     }
     Layer layer;
-    layer.kind = kind->kind;
+    layer.op = *op;
     layer.name = node.name;
-    if (IsOfSequences(layer.kind)) {
+    if (IsOfSequences(layer.op)) {
       LowerSequenceLayer(node, layer);
       return {};
     }
     layer.epilogue = EpilogueOf(node);
     layer.inputs.push_back(network_values_[node.inputs[0]]);
     if (node.attributes.count("kernel_shape") > 0) layer.window = WindowOf(node);
-    if (IsBinary(layer.kind)) layer.inputs.push_back(network_values_[node.inputs[1]]);
-    if (layer.kind == LayerKind::kFunction) layer.function = FunctionOf(node);
+    if (IsBinary(layer.op)) layer.inputs.push_back(network_values_[node.inputs[1]]);
+    if (layer.op == Op::kFunction) layer.function = FunctionOf(node);
     if (layer.epilogue.residual) layer.inputs.push_back(network_values_[node.inputs[kResidualInput]]);
-    if (layer.kind == LayerKind::kConv || layer.kind == LayerKind::kDepthwiseConv) layer.weight = LowerWeight(node);
+    if (HasWeight(layer.op)) layer.weight = LowerWeight(node);
     layer.output = AddNetworkValue(output);
     network_.layers.push_back(std::move(layer));
     return {};
   }
 
   void LowerSequenceLayer(const Node& node, Layer layer) {
-    const bool sparse = layer.kind == LayerKind::kSparseAttention;
-    const size_t activations = sparse || layer.kind == LayerKind::kAttention ? 3 : 1;
-    for (size_t i = 0; i < activations; ++i) {
+    for (int i = 0; i < TraitsOf(layer.op).operands; ++i) {
       if (node.inputs[i] != kNoValue) layer.inputs.push_back(network_values_[node.inputs[i]]);
     }
     const auto whole = [&](const char* name) { return std::get<int64_t>(node.attributes.at(name)); };
     const auto real = [&](const char* name) { return std::get<float>(node.attributes.at(name)); };
-    switch (layer.kind) {
-      case LayerKind::kEmbedding:
+    switch (layer.op) {
+      case Op::kEmbedding:
         layer.lookup = {node.inputs[0] == kNoValue, whole("offset")};
         layer.weight = LowerWeight(node);
         break;
-      case LayerKind::kLayerNorm:
+      case Op::kLayerNorm:
         layer.epsilon = real("epsilon");
         layer.weight = LowerWeight(node);
         break;
-      case LayerKind::kAttention:
+      case Op::kAttention:
         layer.attention = {static_cast<int32_t>(whole("heads")), real("scale"), 0, 0};
         break;
-      case LayerKind::kSparseAttention:
+      case Op::kSparseAttention:
         layer.attention = {static_cast<int32_t>(whole("heads")), real("scale"), 0, 0};
         layer.weight = LowerPattern(node);
         break;
-      case LayerKind::kSelectToken:
+      case Op::kSelectToken:
         layer.token = whole("token");
         break;
       default:
@@ -220,9 +194,9 @@ class Lowering {
     network_.layers.push_back(std::move(layer));
   }
 
-  int AddLayer(LayerKind kind, const std::string& name, int input, int output) {
+  int AddLayer(Op op, const std::string& name, int input, int output) {
     Layer layer;
-    layer.kind = kind;
+    layer.op = op;
     layer.name = name;
     layer.inputs = {input};
     layer.output = output;
@@ -242,17 +216,17 @@ class Lowering {
     int input = network_values_[node.inputs[0]];
     const int64_t columns = network_.values[input].elements() / rows;
     if (network_.values[input].channels != rows) {
-      input = AddLayer(LayerKind::kReshape, node.name + ".rows", input,
-                       AddNetworkValue({node.name + ".rows", rows, 1, columns}));
+      input =
+          AddLayer(Op::kReshape, node.name + ".rows", input, AddNetworkValue({node.name + ".rows", rows, 1, columns}));
     }
     const int output = AddNetworkValue(node.outputs[0]);
     if (network_.values[output].channels == columns) {
-      AddLayer(LayerKind::kTranspose, node.name, input, output);
+      AddLayer(Op::kTranspose, node.name, input, output);
       return;
     }
     const int transposed =
-        AddLayer(LayerKind::kTranspose, node.name, input, AddNetworkValue({node.name + ".columns", columns, 1, rows}));
-    AddLayer(LayerKind::kReshape, node.name + ".columns", transposed, output);
+        AddLayer(Op::kTranspose, node.name, input, AddNetworkValue({node.name + ".columns", columns, 1, rows}));
+    AddLayer(Op::kReshape, node.name + ".columns", transposed, output);
   }
 
   bool IsSameRow(const Node& reshape) const {
@@ -312,7 +286,7 @@ class Lowering {
   int AddCopy(const std::string& name, int input) {
     NetworkValue copied = network_.values[input];
     copied.name = name;
-    return AddLayer(LayerKind::kActivation, name + ".copy", input, AddNetworkValue(std::move(copied)));
+    return AddLayer(Op::kActivation, name + ".copy", input, AddNetworkValue(std::move(copied)));
   }
 
   Graph graph_;

@@ -28,7 +28,7 @@ class Fuser {
   void FuseFunctions() {
     for (size_t i = 0; i < network_.layers.size(); ++i) {
       const Layer& layer = network_.layers[i];
-      if (layer.kind != LayerKind::kFunction || layer.epilogue != Epilogue{}) continue;
+      if (layer.op != Op::kFunction || layer.epilogue != Epilogue{}) continue;
       Layer* const conv = OnlyReadConv(layer.inputs[0]);
       if (conv == nullptr || conv->epilogue.function) continue;
       conv->epilogue.function = layer.function;
@@ -40,7 +40,7 @@ class Fuser {
 
   void FuseAttentionInputs() {
     for (Layer& layer : network_.layers) {
-      if (layer.kind == LayerKind::kAttention && !layer.attention.packed) PackAttention(layer);
+      if (layer.op == Op::kAttention && !layer.attention.packed) PackAttention(layer);
     }
   }
 
@@ -57,7 +57,7 @@ class Fuser {
   Layer* OnlyReadConv(int value) {
     if (maker_[value] == kNone || readers_[value] != 1) return nullptr;
     Layer& layer = network_.layers[maker_[value]];
-    return layer.kind == LayerKind::kConv ? &layer : nullptr;
+    return layer.op == Op::kConv ? &layer : nullptr;
   }
 
   bool CanJoin(const Layer& a, const Layer& b) const {

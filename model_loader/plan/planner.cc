@@ -15,13 +15,13 @@ LayerReport DescribeLayer(const Network& network, const Layer& layer, const std:
                           int chosen) {
   LayerReport report;
   report.name = layer.name;
-  const bool function = layer.kind == LayerKind::kFunction;
-  report.op = std::string(function ? FunctionKindName(layer.function.kind) : LayerKindName(layer.kind));
+  const bool function = layer.op == Op::kFunction;
+  report.op = std::string(function ? FunctionKindName(layer.function.kind) : OpName(layer.op));
   report.output = network.values[layer.output].WithBatch(1);
   report.input = layer.inputs.empty() ? Extent{1, 1} : network.values[layer.inputs[0]].WithBatch(1);
   if (layer.weight >= 0) {
     const Weight& weight = network.weights[layer.weight];
-    if (IsPrunable(layer.kind)) {
+    if (IsPrunable(layer.op)) {
       report.weight_rows = weight.rows();
       report.weight_cols = weight.cols();
       report.nonzeros = weight.nonzeros();
@@ -53,7 +53,7 @@ StatusOr<BatchSize> MaxSize(const Network& network, const PlanOptions& options) 
 // Rows, or tokens where there are sequences. On a GPU, where dense kernels overtake sparse ones as batches grow, a
 // large size is one of them.
 std::vector<int64_t> MeasuredBatches(const Network& network, BatchSize max, bool gpu) {
-  const auto has_pattern = [](const Layer& layer) { return layer.kind == LayerKind::kSparseAttention; };
+  const auto has_pattern = [](const Layer& layer) { return layer.op == Op::kSparseAttention; };
   if (std::any_of(network.layers.begin(), network.layers.end(), has_pattern)) return {network.sequences->length};
   if (!network.sequences && network.batch_size > 0) return {network.batch_size};
   std::vector<int64_t> sizes = network.sequences ? std::vector<int64_t>{64, 512} : std::vector<int64_t>{1, 8};

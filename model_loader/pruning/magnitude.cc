@@ -76,7 +76,7 @@ Status MagnitudePruner::CheckResult() const {
 
 void PruneNetwork(Network& network, MagnitudePruner& pruner) {
   for (const Layer& layer : network.layers) {
-    if (layer.kind != LayerKind::kConv) continue;
+    if (layer.op != Op::kConv) continue;
     Weight& weight = network.weights[layer.weight];
     DenseMatrix dense = weight.ToDense();
     pruner.Prune(std::span(&layer.name, 1), {dense.rows, dense.cols}, dense.values);

@@ -53,7 +53,7 @@ Network ResNet50(double sparsity) {
   NetworkBuilder b(1, 0);
   const int image = b.Value("image", 3, 224, 224);
   int x = b.Conv(image, 64, SquareWindow(7, 2, 3), 0.0, kRelu);
-  x = b.Pool(LayerKind::kMaxPool, x, SquareWindow(3, 2, 1));
+  x = b.Pool(Op::kMaxPool, x, SquareWindow(3, 2, 1));
   const std::pair<int64_t, int> stages[] = {{64, 3}, {128, 4}, {256, 6}, {512, 3}};
   for (const auto& [channels, blocks] : stages) {
     for (int i = 0; i < blocks; ++i) x = Bottleneck(b, x, channels, i == 0 && channels > 64 ? 2 : 1, sparsity);
@@ -82,7 +82,7 @@ Network Encoder(const EncoderSizes& sizes, double sparsity) {
   NetworkBuilder b(1, 0);
   const int ids = b.Ids("input_ids");
   const int words = b.Embedding(ids, kVocabulary, sizes.channels), places = b.Embedding(-1, kPositions, sizes.channels);
-  int x = b.LayerNorm(b.Pointwise(LayerKind::kAdd, {words, places}));
+  int x = b.LayerNorm(b.Pointwise(Op::kAdd, {words, places}));
   for (int i = 0; i < sizes.layers; ++i) x = EncoderBlock(b, x, sizes, sparsity);
   int y = sizes.pooler ? b.Linear(b.SelectFirstToken(x), sizes.channels, 0.0) : b.MeanTokens(x);
   if (sizes.pooler) y = b.Function(y, {FunctionKind::kTanh, 0, 0});

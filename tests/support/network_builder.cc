@@ -40,10 +40,10 @@ int NetworkBuilder::Value(const std::string& name, int64_t channels, int64_t hei
   return static_cast<int>(network_.values.size()) - 1;
 }
 
-Layer NetworkBuilder::NewLayer(LayerKind kind, std::vector<int> inputs) const {
+Layer NetworkBuilder::NewLayer(Op op, std::vector<int> inputs) const {
   Layer layer;
-  layer.kind = kind;
-  layer.name = std::string(LayerKindName(kind)) + std::to_string(network_.layers.size());
+  layer.op = op;
+  layer.name = std::string(OpName(op)) + std::to_string(network_.layers.size());
   layer.inputs = std::move(inputs);
   return layer;
 }
@@ -82,7 +82,7 @@ int NetworkBuilder::AddWeight(int64_t rows, int64_t cols, double sparsity, bool 
 }
 
 int NetworkBuilder::Conv(int input, int64_t outputs, Window window, double sparsity, Epilogue epilogue, int residual) {
-  Layer layer = NewLayer(LayerKind::kConv, {input});
+  Layer layer = NewLayer(Op::kConv, {input});
   layer.window = window;
   layer.epilogue = epilogue;
   layer.epilogue.residual = residual >= 0;
@@ -97,15 +97,15 @@ int NetworkBuilder::Linear(int input, int64_t outputs, double sparsity, int resi
 
 int NetworkBuilder::Depthwise(int input, Window window, Epilogue epilogue) {
   const int64_t channels = value(input).channels;
-  Layer layer = NewLayer(LayerKind::kDepthwiseConv, {input});
+  Layer layer = NewLayer(Op::kDepthwiseConv, {input});
   layer.window = window;
   layer.epilogue = epilogue;
   layer.weight = AddWeight(channels, window.kernel_h * window.kernel_w, 0.0, true);
   return Append(std::move(layer), channels);
 }
 
-int NetworkBuilder::Pool(LayerKind kind, int input, Window window) {
-  Layer layer = NewLayer(kind, {input});
+int NetworkBuilder::Pool(Op op, int input, Window window) {
+  Layer layer = NewLayer(op, {input});
   layer.window = window;
   return Append(std::move(layer), value(input).channels);
 }
@@ -114,32 +114,32 @@ int NetworkBuilder::MeanOfPlane(int input) {
   Window plane;
   plane.kernel_h = static_cast<int32_t>(value(input).height);
   plane.kernel_w = static_cast<int32_t>(value(input).width);
-  return Pool(LayerKind::kAveragePool, input, plane);
+  return Pool(Op::kAveragePool, input, plane);
 }
 
-int NetworkBuilder::Pointwise(LayerKind kind, std::vector<int> inputs, Epilogue epilogue) {
+int NetworkBuilder::Pointwise(Op op, std::vector<int> inputs, Epilogue epilogue) {
   const int64_t channels = value(inputs[0]).channels;
-  Layer layer = NewLayer(kind, std::move(inputs));
+  Layer layer = NewLayer(op, std::move(inputs));
   layer.epilogue = epilogue;
   return Append(std::move(layer), channels);
 }
 
 int NetworkBuilder::Function(int input, const swizzle::Function& function) {
-  Layer layer = NewLayer(LayerKind::kFunction, {input});
+  Layer layer = NewLayer(Op::kFunction, {input});
   layer.function = function;
   return Append(std::move(layer), value(input).channels);
 }
 
 int NetworkBuilder::Transpose(int input) {
   const NetworkValue x = value(input);
-  Layer layer = NewLayer(LayerKind::kTranspose, {input});
+  Layer layer = NewLayer(Op::kTranspose, {input});
   layer.output = Value(layer.name + ".out", x.height * x.width, 1, x.channels);
   network_.layers.push_back(std::move(layer));
   return network_.layers.back().output;
 }
 
 int NetworkBuilder::Flatten(int input) {
-  Layer layer = NewLayer(LayerKind::kReshape, {input});
+  Layer layer = NewLayer(Op::kReshape, {input});
   layer.output = Value(layer.name + ".out", value(input).elements());
   network_.layers.push_back(std::move(layer));
   return network_.layers.back().output;
@@ -152,7 +152,7 @@ int NetworkBuilder::Ids(const std::string& name) {
 }
 
 int NetworkBuilder::Embedding(int ids, int64_t rows, int64_t channels, int64_t offset) {
-  Layer layer = NewLayer(LayerKind::kEmbedding, {});
+  Layer layer = NewLayer(Op::kEmbedding, {});
   if (ids >= 0) {
     layer.inputs = {ids};
   } else {
@@ -164,20 +164,20 @@ int NetworkBuilder::Embedding(int ids, int64_t rows, int64_t channels, int64_t o
 
 int NetworkBuilder::LayerNorm(int input) {
   const int64_t channels = value(input).channels;
-  Layer layer = NewLayer(LayerKind::kLayerNorm, {input});
+  Layer layer = NewLayer(Op::kLayerNorm, {input});
   layer.epsilon = 1e-5f;
   layer.weight = AddWeight(channels, 1, 0.0, true);
   return AppendTokens(std::move(layer), channels, true);
 }
 
 int NetworkBuilder::Attention(int q, int k, int v, int32_t heads, float scale) {
-  Layer layer = NewLayer(LayerKind::kAttention, {q, k, v});
+  Layer layer = NewLayer(Op::kAttention, {q, k, v});
   layer.attention = {heads, scale, 0, 0};
   return AppendTokens(std::move(layer), value(v).channels, true);
 }
 
 int NetworkBuilder::SparseAttention(int q, int k, int v, int32_t heads, float scale, AttentionPattern pattern) {
-  Layer layer = NewLayer(LayerKind::kSparseAttention, {q, k, v});
+  Layer layer = NewLayer(Op::kSparseAttention, {q, k, v});
   layer.attention = {heads, scale, pattern.tokens, pattern.nnz()};
   layer.weight = static_cast<int>(network_.weights.size());
   network_.weights.push_back({std::move(pattern), {}});
@@ -185,11 +185,11 @@ int NetworkBuilder::SparseAttention(int q, int k, int v, int32_t heads, float sc
 }
 
 int NetworkBuilder::SelectFirstToken(int input) {
-  return AppendTokens(NewLayer(LayerKind::kSelectToken, {input}), value(input).channels, false);
+  return AppendTokens(NewLayer(Op::kSelectToken, {input}), value(input).channels, false);
 }
 
 int NetworkBuilder::MeanTokens(int input) {
-  return AppendTokens(NewLayer(LayerKind::kMeanTokens, {input}), value(input).channels, false);
+  return AppendTokens(NewLayer(Op::kMeanTokens, {input}), value(input).channels, false);
 }
 
 NetworkPort NetworkBuilder::Port(int i, const std::string& name) const {

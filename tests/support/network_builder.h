@@ -35,11 +35,11 @@ class NetworkBuilder {
   int Conv(int input, int64_t outputs, Window window, double sparsity, Epilogue epilogue, int residual = -1);
   int Linear(int input, int64_t outputs, double sparsity, int residual = -1);
   int Depthwise(int input, Window window, Epilogue epilogue);
-  int Pool(LayerKind kind, int input, Window window);
+  int Pool(Op op, int input, Window window);
   // The mean of each plane.
   int MeanOfPlane(int input);
   // kAdd, kMultiply, kScale, kActivation, kSoftmax.
-  int Pointwise(LayerKind kind, std::vector<int> inputs, Epilogue epilogue = {});
+  int Pointwise(Op op, std::vector<int> inputs, Epilogue epilogue = {});
   int Function(int input, const swizzle::Function& function);
   int Transpose(int input);  // [C,H,W] to [H*W,1,C]
   int Flatten(int input);
@@ -59,7 +59,7 @@ class NetworkBuilder {
   Network Finish() { return std::move(network_); }
 
  private:
-  Layer NewLayer(LayerKind kind, std::vector<int> inputs) const;
+  Layer NewLayer(Op op, std::vector<int> inputs) const;
   // Makes the output value: the first input's extent through the layer's window.
   int Append(Layer layer, int64_t channels);
   int AppendTokens(Layer layer, int64_t channels, bool per_token);

@@ -10,7 +10,7 @@ std::vector<std::vector<float>> EvaluateNetwork(const Network& network, const st
   for (size_t i = 0; i < network.inputs.size(); ++i) values[network.inputs[i].value] = inputs[i];
   for (const Layer& layer : network.layers) {
     const std::vector<float>& input = values[layer.inputs[0]];
-    if (layer.kind == LayerKind::kReshape) {
+    if (layer.op == Op::kReshape) {
       values[layer.output] = input;
       continue;
     }

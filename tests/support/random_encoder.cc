@@ -18,7 +18,7 @@ Network MakeRandomEncoder(const RandomEncoderOptions& options) {
   const int ids = b.Ids("input_ids");
   const int words = b.Embedding(ids, options.vocabulary, channels);
   const int positions = b.Embedding(-1, options.positions, channels, kPositionOffset);
-  const int x = b.LayerNorm(b.Pointwise(LayerKind::kAdd, {words, positions}));
+  const int x = b.LayerNorm(b.Pointwise(Op::kAdd, {words, positions}));
   const int q = b.Linear(x, channels, s), k = b.Linear(x, channels, s), v = b.Linear(x, channels, s);
   const bool sparse = options.band > 0;
   const int attended =

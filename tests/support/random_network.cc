@@ -6,7 +6,7 @@ namespace {
 // Squeeze-and-excite without its convolutions: every channel times the hard sigmoid of its mean.
 int Excite(NetworkBuilder& b, int input) {
   const int factors = b.Function(b.MeanOfPlane(input), {FunctionKind::kHardSigmoid, 0.2f, 0.5f});
-  return b.Pointwise(LayerKind::kScale, {input, factors});
+  return b.Pointwise(Op::kScale, {input, factors});
 }
 
 }  // namespace
@@ -18,17 +18,17 @@ Network MakeRandomNetwork(const RandomNetworkOptions& options) {
   int x = b.Conv(stem, 48, SquareWindow(1, 1, 0), options.sparsity, kRelu6);
   x = b.Depthwise(x, SquareWindow(3, 1, 1), kRelu6);
   x = b.Conv(x, 16, SquareWindow(1, 1, 0), options.sparsity, kNoEpilogue, stem);
-  x = b.Pointwise(LayerKind::kAdd, {x, stem});
-  x = b.Pointwise(LayerKind::kActivation, {x}, kRelu);
-  x = b.Pool(LayerKind::kMaxPool, x, SquareWindow(3, 1, 1));
+  x = b.Pointwise(Op::kAdd, {x, stem});
+  x = b.Pointwise(Op::kActivation, {x}, kRelu);
+  x = b.Pool(Op::kMaxPool, x, SquareWindow(3, 1, 1));
   x = b.Depthwise(x, SquareWindow(3, 2, 1), kRelu6);
   x = b.Function(x, {FunctionKind::kHardSwish, 1.0f / 6, 0.5f});
   x = Excite(b, x);
-  x = b.Pointwise(LayerKind::kMultiply, {x, b.Function(x, {FunctionKind::kSigmoid, 0, 0})});
-  x = b.Pool(LayerKind::kAveragePool, x, SquareWindow(2, 1, 0));
+  x = b.Pointwise(Op::kMultiply, {x, b.Function(x, {FunctionKind::kSigmoid, 0, 0})});
+  x = b.Pool(Op::kAveragePool, x, SquareWindow(2, 1, 0));
   x = b.Flatten(b.Transpose(x));
   x = b.Linear(x, 10, 0.0);
-  x = b.Pointwise(LayerKind::kSoftmax, {x});
+  x = b.Pointwise(Op::kSoftmax, {x});
   const NetworkPort input = b.Port(image, "image"), output = b.Port(x, "probabilities");
   Network network = b.Finish();
   network.inputs = {input};

@@ -31,7 +31,7 @@ std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& la
 }  // namespace
 
 StatusOr<std::vector<Candidate>> Measurer::LayerCandidates(const Network& network, const Layer& layer) const {
-  if (layer.kind == LayerKind::kReshape) return ReshapeCandidates(network, layer);
+  if (layer.op == Op::kReshape) return ReshapeCandidates(network, layer);
   std::vector<Candidate> candidates;
   const Problem problem = LayerProblem(network, layer, 1, settings_.threads, TypeOf(settings_.precision));
   for (const Kernel* kernel : WidestCandidates(backend_, problem, WeightFormat(network, layer))) {
@@ -41,8 +41,8 @@ StatusOr<std::vector<Candidate>> Measurer::LayerCandidates(const Network& networ
     candidates.push_back({.kernel = kernel, .input = kernel->key.input, .output = kernel->key.output});
   }
   if (candidates.empty()) {
-    return Unimplemented("layer '", layer.name, "' (", LayerKindName(layer.kind), "): no kernel of the ",
-                         backend_.name(), " backend accepts it in ", PrecisionName(settings_.precision));
+    return Unimplemented("layer '", layer.name, "' (", OpName(layer.op), "): no kernel of the ", backend_.name(),
+                         " backend accepts it in ", PrecisionName(settings_.precision));
   }
   return candidates;
 }
@@ -188,7 +188,7 @@ StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Netw
   }
   for (size_t i = 0; i < layers.size(); ++i) {
     const Layer& layer = network.layers[i];
-    if (layer.kind == LayerKind::kReshape) {
+    if (layer.op == Op::kReshape) {
       for (Candidate& candidate : layers[i]) candidate.microseconds.assign(batches_.size(), 0.0);
     } else {
       SWIZZLE_ASSIGN_OR_RETURN(const bool timed, TimeLayer(network, layer, layers[i]));

@@ -30,7 +30,7 @@ PackingRules PackingRulesOf(const Network& network, bool compute_masked) {
   rules.masked_bias = sequences.masked_bias;
   rules.skips_masked = sequences.skips_masked && !compute_masked;
   for (const Layer& layer : network.layers) {
-    if (layer.kind != LayerKind::kSelectToken) continue;
+    if (layer.op != Op::kSelectToken) continue;
     rules.keeps_first = rules.keeps_first || layer.token == 0;
     rules.keeps_last = rules.keeps_last || layer.token == -1;
     // A token in between is found by counting, so that all have to be there.

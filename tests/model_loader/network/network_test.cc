@@ -16,15 +16,15 @@ using testing::IsError;
 using testing::IsOk;
 using testing::MakeRandomNetwork;
 
-Layer& FirstOf(Network& network, LayerKind kind) {
+Layer& FirstOf(Network& network, Op op) {
   for (Layer& layer : network.layers) {
-    if (layer.kind == kind) return layer;
+    if (layer.op == op) return layer;
   }
   SWIZZLE_CHECK(false);
   return network.layers[0];
 }
 
-Weight& WeightOf(Network& network, LayerKind kind) { return network.weights[FirstOf(network, kind).weight]; }
+Weight& WeightOf(Network& network, Op op) { return network.weights[FirstOf(network, op).weight]; }
 
 CsrMatrix& FirstCsr(Network& network) {
   for (Weight& weight : network.weights) {
@@ -105,7 +105,7 @@ const Fault kFaults[] = {
        n.outputs[0].dims = n.inputs[0].dims;
      },
      "is the input 'image'"},
-    {"UnknownKind", [](Network& n) { n.layers[0].kind = static_cast<LayerKind>(99); }, "kind 99"},
+    {"UnknownKind", [](Network& n) { n.layers[0].op = static_cast<Op>(99); }, "operator 99"},
     {"MissingInput", [](Network& n) { n.layers[0].inputs.clear(); }, "0 inputs instead of 1"},
     {"SpareInput", [](Network& n) { n.layers[0].inputs.push_back(0); }, "2 inputs instead of 1"},
     {"InputOutOfRange", [](Network& n) { n.layers[0].inputs[0] = -1; }, "reads value -1"},
@@ -121,16 +121,16 @@ const Fault kFaults[] = {
     {"WeightOfTwo", [](Network& n) { n.layers[1].weight = n.layers[0].weight; }, "belongs to another layer"},
     {"WeightOutOfRange", [](Network& n) { n.layers[0].weight = 1000; }, "names weight 1000"},
     {"WeightMissing", [](Network& n) { n.layers[0].weight = -1; }, "names weight -1"},
-    {"WeightOfAdd", [](Network& n) { FirstOf(n, LayerKind::kAdd).weight = 0; }, "Add has no weight"},
+    {"WeightOfAdd", [](Network& n) { FirstOf(n, Op::kAdd).weight = 0; }, "Add has no weight"},
     {"WeightRows",
      [](Network& n) {
-       auto& dense = std::get<DenseMatrix>(WeightOf(n, LayerKind::kConv).matrix);
+       auto& dense = std::get<DenseMatrix>(WeightOf(n, Op::kConv).matrix);
        dense.rows += 1;
        dense.values.resize(dense.rows * dense.cols);
-       WeightOf(n, LayerKind::kConv).bias.clear();
+       WeightOf(n, Op::kConv).bias.clear();
      },
      "its weight is [17,27] instead of [16,27]"},
-    {"WeightValues", [](Network& n) { std::get<DenseMatrix>(WeightOf(n, LayerKind::kConv).matrix).values.pop_back(); },
+    {"WeightValues", [](Network& n) { std::get<DenseMatrix>(WeightOf(n, Op::kConv).matrix).values.pop_back(); },
      "layer 0"},
     {"BiasLength", [](Network& n) { n.weights[0].bias.pop_back(); }, "its bias has 15 elements"},
     {"CsrOutOfRange", [](Network& n) { FirstCsr(n).col_indices.back() = 1000; }, "layer 1"},
@@ -145,7 +145,7 @@ const Fault kFaults[] = {
     {"CsrCount", [](Network& n) { FirstCsr(n).row_offsets.back() += 1; }, "layer 1"},
     {"CsrDepthwise",
      [](Network& n) {
-       Weight& weight = WeightOf(n, LayerKind::kDepthwiseConv);
+       Weight& weight = WeightOf(n, Op::kDepthwiseConv);
        weight.matrix = CsrMatrix::FromDense(weight.ToDense());
      },
      "always dense"},
@@ -157,15 +157,15 @@ const Fault kFaults[] = {
      "[1, 0]"},
     {"BoundIsNotANumber", [](Network& n) { n.layers[0].epilogue.low = std::numeric_limits<float>::quiet_NaN(); },
      "clamps"},
-    {"SoftmaxClamps", [](Network& n) { FirstOf(n, LayerKind::kSoftmax).epilogue.low = 0; }, "Softmax cannot clamp"},
-    {"ReshapeClamps", [](Network& n) { FirstOf(n, LayerKind::kReshape).epilogue.high = 0; }, "Reshape cannot clamp"},
+    {"SoftmaxClamps", [](Network& n) { FirstOf(n, Op::kSoftmax).epilogue.low = 0; }, "Softmax cannot clamp"},
+    {"ReshapeClamps", [](Network& n) { FirstOf(n, Op::kReshape).epilogue.high = 0; }, "Reshape cannot clamp"},
     {"PoolWithResidual",
      [](Network& n) {
-       Layer& pool = FirstOf(n, LayerKind::kMaxPool);
+       Layer& pool = FirstOf(n, Op::kMaxPool);
        pool.epilogue.residual = true;
        pool.inputs.push_back(pool.inputs[0]);
      },
-     "only convolutions add a residual"},
+     "adds no residual"},
     {"ResidualOfOtherExtent",
      [](Network& n) {
        for (Layer& layer : n.layers) {
@@ -180,31 +180,28 @@ const Fault kFaults[] = {
     {"PadHuge", [](Network& n) { n.layers[0].window.pad_top = 1 << 30; }, "one above"},
     {"PlaneDoesNotFollow", [](Network& n) { n.layers[0].window.stride_h = 1; }, "gives a plane of [14,7]"},
     {"WindowDoesNotFit", [](Network& n) { n.layers[0].window.kernel_h = 100; }, "gives a plane of [0,7]"},
-    {"ChannelsChange", [](Network& n) { n.values[FirstOf(n, LayerKind::kMaxPool).output].channels += 1; },
-     "other channels"},
-    {"ActivationExtent", [](Network& n) { n.values[FirstOf(n, LayerKind::kActivation).output].width += 1; },
+    {"ChannelsChange", [](Network& n) { n.values[FirstOf(n, Op::kMaxPool).output].channels += 1; }, "other channels"},
+    {"ActivationExtent", [](Network& n) { n.values[FirstOf(n, Op::kActivation).output].width += 1; },
      "differs from its input"},
-    {"FunctionUnknown",
-     [](Network& n) { FirstOf(n, LayerKind::kFunction).function.kind = static_cast<FunctionKind>(99); },
+    {"FunctionUnknown", [](Network& n) { FirstOf(n, Op::kFunction).function.kind = static_cast<FunctionKind>(99); },
      "its function 99 is not known"},
     {"FunctionNotFinite",
-     [](Network& n) { FirstOf(n, LayerKind::kFunction).function.beta = std::numeric_limits<float>::infinity(); },
+     [](Network& n) { FirstOf(n, Op::kFunction).function.beta = std::numeric_limits<float>::infinity(); },
      "is not finite"},
-    {"FunctionOfAdd", [](Network& n) { FirstOf(n, LayerKind::kAdd).function.alpha = 1; }, "Add has no function"},
+    {"FunctionOfAdd", [](Network& n) { FirstOf(n, Op::kAdd).function.alpha = 1; }, "Add has no function"},
     {"FactorsExtent",
      [](Network& n) {
-       Layer& scale = FirstOf(n, LayerKind::kScale);
+       Layer& scale = FirstOf(n, Op::kScale);
        scale.inputs[1] = scale.inputs[0];
      },
      "differs from its input"},
-    {"FactorsMissing", [](Network& n) { FirstOf(n, LayerKind::kScale).inputs.pop_back(); }, "1 inputs instead of 2"},
-    {"MultiplyExtent", [](Network& n) { FirstOf(n, LayerKind::kMultiply).inputs[1] = n.layers[0].output; },
+    {"FactorsMissing", [](Network& n) { FirstOf(n, Op::kScale).inputs.pop_back(); }, "1 inputs instead of 2"},
+    {"MultiplyExtent", [](Network& n) { FirstOf(n, Op::kMultiply).inputs[1] = n.layers[0].output; },
      "differs from its input"},
-    {"TransposeExtent", [](Network& n) { n.values[FirstOf(n, LayerKind::kTranspose).output].width += 1; },
+    {"TransposeExtent", [](Network& n) { n.values[FirstOf(n, Op::kTranspose).output].width += 1; },
      "is not the transpose of its input"},
-    {"TransposeClamps", [](Network& n) { FirstOf(n, LayerKind::kTranspose).epilogue.high = 0; },
-     "Transpose cannot clamp"},
-    {"ReshapeElements", [](Network& n) { n.values[FirstOf(n, LayerKind::kReshape).output].channels += 1; },
+    {"TransposeClamps", [](Network& n) { FirstOf(n, Op::kTranspose).epilogue.high = 0; }, "Transpose cannot clamp"},
+    {"ReshapeElements", [](Network& n) { n.values[FirstOf(n, Op::kReshape).output].channels += 1; },
      "other elements than its input"},
 };
 
@@ -234,29 +231,27 @@ const Fault kEncoderFaults[] = {
     {"InputIsFloat", [](Network& n) { n.inputs[0].dtype = DType::kFloat32; }, "ids and masks are INT64 or INT32"},
     {"InputHoldsNoIds", [](Network& n) { n.values[0].ids = false; }, "its value holds no ids"},
     {"OutputIsWhole", [](Network& n) { n.outputs[0].dtype = DType::kInt64; }, "outputs are FP32 values"},
-    {"LayerReadsIds", [](Network& n) { FirstOf(n, LayerKind::kAdd).inputs[0] = 0; }, "only embeddings read ids"},
+    {"LayerReadsIds", [](Network& n) { FirstOf(n, Op::kAdd).inputs[0] = 0; }, "only embeddings read ids"},
     {"RowsFromTokens", [](Network& n) { n.values[n.outputs[0].value].per_token = false; }, "per token"},
-    {"SelectMakesTokens", [](Network& n) { n.values[FirstOf(n, LayerKind::kSelectToken).output].per_token = true; },
+    {"SelectMakesTokens", [](Network& n) { n.values[FirstOf(n, Op::kSelectToken).output].per_token = true; },
      "makes a value per token"},
-    {"NegativeOffset", [](Network& n) { FirstOf(n, LayerKind::kEmbedding).lookup.offset = -1; }, "its offset -1"},
-    {"OffsetBeyondTheTable", [](Network& n) { FirstOf(n, LayerKind::kEmbedding).lookup.offset = 1000; },
+    {"NegativeOffset", [](Network& n) { FirstOf(n, Op::kEmbedding).lookup.offset = -1; }, "its offset -1"},
+    {"OffsetBeyondTheTable", [](Network& n) { FirstOf(n, Op::kEmbedding).lookup.offset = 1000; },
      "its weight is [50,24] instead of [1001,24]"},
-    {"HeadsDoNotFit", [](Network& n) { FirstOf(n, LayerKind::kAttention).attention.heads = 5; }, "its 5 heads"},
-    {"NoHeads", [](Network& n) { FirstOf(n, LayerKind::kAttention).attention.heads = 0; }, "its 0 heads"},
-    {"ScaleIsInfinite", [](Network& n) { FirstOf(n, LayerKind::kAttention).attention.scale = 1.0f / 0.0f; },
+    {"HeadsDoNotFit", [](Network& n) { FirstOf(n, Op::kAttention).attention.heads = 5; }, "its 5 heads"},
+    {"NoHeads", [](Network& n) { FirstOf(n, Op::kAttention).attention.heads = 0; }, "its 0 heads"},
+    {"ScaleIsInfinite", [](Network& n) { FirstOf(n, Op::kAttention).attention.scale = 1.0f / 0.0f; },
      "its scale is not finite"},
-    {"AttentionOfTwo", [](Network& n) { FirstOf(n, LayerKind::kAttention).inputs.pop_back(); },
-     "2 inputs instead of 3"},
-    {"NegativeEpsilon", [](Network& n) { FirstOf(n, LayerKind::kLayerNorm).epsilon = -1; }, "its epsilon -1"},
-    {"NormOfOtherRows", [](Network& n) { WeightOf(n, LayerKind::kLayerNorm).bias.pop_back(); },
-     "its bias has 23 elements"},
+    {"AttentionOfTwo", [](Network& n) { FirstOf(n, Op::kAttention).inputs.pop_back(); }, "2 inputs instead of 3"},
+    {"NegativeEpsilon", [](Network& n) { FirstOf(n, Op::kLayerNorm).epsilon = -1; }, "its epsilon -1"},
+    {"NormOfOtherRows", [](Network& n) { WeightOf(n, Op::kLayerNorm).bias.pop_back(); }, "its bias has 23 elements"},
     {"SparseTable",
      [](Network& n) {
-       Weight& weight = WeightOf(n, LayerKind::kEmbedding);
+       Weight& weight = WeightOf(n, Op::kEmbedding);
        weight.matrix = CsrMatrix::FromDense(weight.ToDense());
      },
      "weights of Embedding are always dense"},
-    {"NormClamps", [](Network& n) { FirstOf(n, LayerKind::kLayerNorm).epilogue.low = 0; }, "LayerNorm cannot clamp"},
+    {"NormClamps", [](Network& n) { FirstOf(n, Op::kLayerNorm).epilogue.low = 0; }, "LayerNorm cannot clamp"},
 };
 
 class PatternFaultTest : public ::testing::TestWithParam<Fault> {};
@@ -269,29 +264,26 @@ TEST_P(PatternFaultTest, IsRefused) {
 }
 
 const Fault kPatternFaults[] = {
-    {"OfOtherLength", [](Network& n) { FirstOf(n, LayerKind::kSparseAttention).attention.length = 21; },
+    {"OfOtherLength", [](Network& n) { FirstOf(n, Op::kSparseAttention).attention.length = 21; },
      "its pattern is of 21 tokens; sequences have 20"},
-    {"OfOtherNonzeros", [](Network& n) { FirstOf(n, LayerKind::kSparseAttention).attention.nonzeros = 1; },
+    {"OfOtherNonzeros", [](Network& n) { FirstOf(n, Op::kSparseAttention).attention.nonzeros = 1; },
      "the layer says 20 and 1"},
     {"WithAMask", [](Network& n) { n.sequences->mask = 1; }, "goes with no mask of tokens"},
-    {"NegativeScale", [](Network& n) { FirstOf(n, LayerKind::kSparseAttention).attention.scale = -1; },
+    {"NegativeScale", [](Network& n) { FirstOf(n, Op::kSparseAttention).attention.scale = -1; },
      "its scale -1 is not positive"},
     {"Malformed",
-     [](Network& n) {
-       std::get<AttentionPattern>(WeightOf(n, LayerKind::kSparseAttention).matrix).col_indices[0] = 20;
-     },
+     [](Network& n) { std::get<AttentionPattern>(WeightOf(n, Op::kSparseAttention).matrix).col_indices[0] = 20; },
      "keys must rise and be below 20"},
     {"IsAMatrix",
      [](Network& n) {
-       WeightOf(n, LayerKind::kSparseAttention).matrix = CsrMatrix{20, 20, std::vector<uint32_t>(21), {}, {}};
+       WeightOf(n, Op::kSparseAttention).matrix = CsrMatrix{20, 20, std::vector<uint32_t>(21), {}, {}};
      },
      "its weight is no pattern of keys"},
-    {"HasABias", [](Network& n) { WeightOf(n, LayerKind::kSparseAttention).bias.resize(20); },
-     "its pattern has a bias"},
+    {"HasABias", [](Network& n) { WeightOf(n, Op::kSparseAttention).bias.resize(20); }, "its pattern has a bias"},
     {"OfALinearLayer",
      [](Network& n) {
-       Weight& linear = n.weights[FirstOf(n, LayerKind::kConv).weight];
-       linear = {WeightOf(n, LayerKind::kSparseAttention).matrix, {}};
+       Weight& linear = n.weights[FirstOf(n, Op::kConv).weight];
+       linear = {WeightOf(n, Op::kSparseAttention).matrix, {}};
      },
      "only attention has a pattern"},
 };
@@ -310,7 +302,7 @@ TEST(NetworkTest, RefusesPoolWindowsInThePadding) {
   Network network;
   network.values = {{"x", 1, 4, 4}, {"y", 1, 6, 4}};
   Layer pool;
-  pool.kind = LayerKind::kMaxPool;
+  pool.op = Op::kMaxPool;
   pool.name = "pool";
   pool.inputs = {0};
   pool.output = 1;
@@ -360,13 +352,6 @@ TEST(NetworkTest, MakesProblems) {
   EXPECT_EQ(problem.window, stem.window);
   EXPECT_EQ(problem.epilogue, stem.epilogue);
   EXPECT_EQ(problem.threads, 2);
-}
-
-TEST(NetworkTest, NamesLayerKinds) {
-  EXPECT_EQ(LayerKindName(LayerKind::kConv), "Conv");
-  EXPECT_EQ(LayerKindName(LayerKind::kReshape), "Reshape");
-  EXPECT_EQ(LayerKindName(LayerKind::kTranspose), "Transpose");
-  EXPECT_EQ(LayerKindName(static_cast<LayerKind>(99)), "unknown");
 }
 
 }  // namespace

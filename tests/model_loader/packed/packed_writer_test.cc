@@ -51,7 +51,7 @@ void ExpectSameLayers(const std::vector<Layer>& a, const std::vector<Layer>& b) 
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) {
     SCOPED_TRACE(i);
-    EXPECT_EQ(a[i].kind, b[i].kind);
+    EXPECT_EQ(a[i].op, b[i].op);
     EXPECT_EQ(a[i].name, b[i].name);
     EXPECT_EQ(a[i].inputs, b[i].inputs);
     EXPECT_EQ(a[i].output, b[i].output);
@@ -108,7 +108,7 @@ TEST(PackedWriterTest, KeepsTokenSequences) {
     Network network = testing::MakeRandomEncoder(options);
     network.layers.back().function.kind = FunctionKind::kGeluTanh;
     for (Layer& layer : network.layers) {
-      if (layer.kind == LayerKind::kSelectToken) layer.token = -1;
+      if (layer.op == Op::kSelectToken) layer.token = -1;
     }
     ExpectSameNetwork(RoundTrip(network), network);
   }
@@ -154,7 +154,7 @@ TEST(PackedWriter, RoundTripKeepsEverything) {
 TEST(PackedWriter, RoundTripKeepsAFixedBatchAndEveryWindowField) {
   Network network = MakeRandomNetwork({.batch_size = 3});
   for (Layer& layer : network.layers) {
-    if (layer.kind == LayerKind::kAveragePool) layer.window.count_include_pad = true;
+    if (layer.op == Op::kAveragePool) layer.window.count_include_pad = true;
   }
   ExpectSameNetwork(network, RoundTrip(network));
 }

@@ -27,9 +27,9 @@ Network LowerAll(const OnnxBuilder& builder) {
   return *std::move(network);
 }
 
-std::vector<LayerKind> KindsOf(const Network& network) {
-  std::vector<LayerKind> kinds;
-  for (const Layer& layer : network.layers) kinds.push_back(layer.kind);
+std::vector<Op> KindsOf(const Network& network) {
+  std::vector<Op> kinds;
+  for (const Layer& layer : network.layers) kinds.push_back(layer.op);
   return kinds;
 }
 
@@ -39,7 +39,7 @@ TEST(LowerTest, FusedConvolution) {
   builder.Node("Conv", {"x", "w", "b"}, {"c"}, {{"pads", Ints{1, 1, 1, 1}}});
   builder.Node("Add", {"x", "c"}, {"a"}).Node("Relu", {"a"}, {"y"}).Output("y");
   const Network network = LowerAll(builder);
-  ASSERT_EQ(KindsOf(network), std::vector<LayerKind>{LayerKind::kConv});
+  ASSERT_EQ(KindsOf(network), std::vector<Op>{Op::kConv});
   const Layer& layer = network.layers[0];
   EXPECT_EQ(layer.name, "c_node");
   EXPECT_TRUE(layer.epilogue.residual);
@@ -59,7 +59,7 @@ TEST(LowerTest, SameRowNeedsNoLayer) {
   builder.Input("x", {-1, 2, 4, 4}).Floats("w", {2, 3}, {1, 2, 3, 4, 5, 6});
   builder.Node("GlobalAveragePool", {"x"}, {"p"}).Node("Flatten", {"p"}, {"f"}).Node("MatMul", {"f", "w"}, {"y"});
   const Network network = LowerAll(builder.Output("y").Output("f").Output("p"));
-  EXPECT_EQ(KindsOf(network), (std::vector<LayerKind>{LayerKind::kAveragePool, LayerKind::kConv}));
+  EXPECT_EQ(KindsOf(network), (std::vector<Op>{Op::kAveragePool, Op::kConv}));
   EXPECT_THAT(network.outputs[1].dims, ElementsAre(2));
   EXPECT_THAT(network.outputs[2].dims, ElementsAre(2, 1, 1));
   EXPECT_EQ(network.outputs[1].value, network.outputs[2].value);
@@ -69,7 +69,7 @@ TEST(LowerTest, OtherReshapesAreLayers) {
   OnnxBuilder builder;
   builder.Input("x", {-1, 2, 4, 4}).Int64s("to", {4}, {0, 4, 2, 4}).Node("Flatten", {"x"}, {"f"});
   const Network network = LowerAll(builder.Node("Reshape", {"x", "to"}, {"r"}).Output("f").Output("r"));
-  EXPECT_EQ(KindsOf(network), (std::vector<LayerKind>{LayerKind::kReshape, LayerKind::kReshape}));
+  EXPECT_EQ(KindsOf(network), (std::vector<Op>{Op::kReshape, Op::kReshape}));
   EXPECT_EQ(network.values[network.outputs[0].value].channels, 32);
   EXPECT_EQ(network.values[network.outputs[1].value].height, 2);
 }
@@ -79,7 +79,7 @@ TEST(LowerTest, OutputsThatAreInputsAreCopied) {
   builder.Input("x", {-1, 2, 4, 4}).Node("Identity", {"x"}, {"y"}).Node("Relu", {"x"}, {"r"});
   builder.Node("Identity", {"r"}, {"again"});
   const Network network = LowerAll(builder.Output("y").Output("x").Output("r").Output("again"));
-  EXPECT_EQ(KindsOf(network), std::vector<LayerKind>(3, LayerKind::kActivation));
+  EXPECT_EQ(KindsOf(network), std::vector<Op>(3, Op::kActivation));
   EXPECT_EQ(network.outputs[2].value, network.outputs[3].value);
   const std::vector<float> input(32, -1.0f);
   const auto outputs = EvaluateNetwork(network, {input}, 1);

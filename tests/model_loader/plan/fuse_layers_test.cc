@@ -67,7 +67,7 @@ TEST(FuseLayersTest, AFunctionStaysWhereItsInputIsReadElsewhere) {
   const int y = b.Linear(x, 8, 0.5);
   const int z = b.Function(y, kGelu);
   const int first = b.Function(x, kGelu);
-  const int last = b.Function(b.Pointwise(LayerKind::kAdd, {y, z}), kGelu);
+  const int last = b.Function(b.Pointwise(Op::kAdd, {y, z}), kGelu);
   const int seen = b.Linear(x, 8, 0.5);
   const Network network = WithPorts(b, x, {first, last, seen, b.Function(seen, kGelu)});
   const Network fused = Fused(network);

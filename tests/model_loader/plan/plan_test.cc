@@ -43,7 +43,7 @@ std::vector<float> Reference(const Network& network, int64_t batch, std::vector<
   for (const Layer& layer : network.layers) {
     std::vector<float>& y = values[layer.output];
     const std::vector<float>& x = values[layer.inputs[0]];
-    if (layer.kind == LayerKind::kReshape) {
+    if (layer.op == Op::kReshape) {
       y = x;
       continue;
     }

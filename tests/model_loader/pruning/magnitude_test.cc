@@ -112,7 +112,7 @@ TEST(PruneNetwork, PrunesConvolutionsButNeverDepthwise) {
     if (layer.weight < 0) continue;
     const Weight& weight = network.weights[layer.weight];
     const int64_t elements = weight.rows() * weight.cols();
-    const bool pruned = layer.kind == LayerKind::kConv && layer.name != "Conv0";
+    const bool pruned = layer.op == Op::kConv && layer.name != "Conv0";
     EXPECT_EQ(elements - weight.nonzeros(), pruned ? std::llround(0.75 * static_cast<double>(elements)) : 0)
         << layer.name;
     EXPECT_EQ(weight.format(), pruned ? Format::kCsr : Format::kDense) << layer.name;

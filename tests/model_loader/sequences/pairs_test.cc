@@ -86,7 +86,7 @@ void ExpectPattern(const OnnxBuilder& builder, const AttentionPattern& expected,
   const auto network = Lowered(builder);
   ASSERT_THAT(network, IsOk());
   const Layer& layer = network->layers.back();
-  ASSERT_EQ(layer.kind, LayerKind::kSparseAttention);
+  ASSERT_EQ(layer.op, Op::kSparseAttention);
   EXPECT_EQ(layer.attention.scale, scale);
   EXPECT_EQ(layer.attention.length, expected.tokens);
   const auto& pattern = std::get<AttentionPattern>(network->weights[layer.weight].matrix);
@@ -168,7 +168,7 @@ TEST(RecognisePairsTest, AMaskThatLeavesNothingOutIsNone) {
   OnnxBuilder builder = Scores(3).Floats("m", {3, 3}, {0, 0, 0, 0, 0, 0, 0, -0.0f, 0});
   const auto network = Lowered(Attend(builder.Node("Add", {"s", "m"}, {"t"})));
   ASSERT_THAT(network, IsOk());
-  EXPECT_EQ(network->layers.back().kind, LayerKind::kAttention);
+  EXPECT_EQ(network->layers.back().op, Op::kAttention);
 }
 
 TEST(RecognisePairsTest, RefusesWhatIsNoPattern) {

@@ -1,0 +1,121 @@
+// The operators that layers and kernels are of, and what is true of each, in one table: predicates read it, and so do
+// the loader's checks. Plain values. Light, since the GPU's kernels include it (backend/kernel_args.h).
+#ifndef SWIZZLE_KERNELS_OPERATOR_OPERATOR_H_
+#define SWIZZLE_KERNELS_OPERATOR_OPERATOR_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace swizzle {
+
+enum class Op : uint8_t {
+  kConv,           // y = W * im2col(x): 1x1 convolution and linear layers included (window 1x1, plane 1)
+  kDepthwiseConv,  // one filter per channel; W is [channels, window]
+  kAdd,            // y = a + b, same extents
+  kActivation,     // y = clamp(x), see Epilogue
+  kMaxPool,
+  kAveragePool,  // global average pooling is a window of the whole plane
+  kSoftmax,      // over channels, per position
+  kReshape,      // [batch, C, H, W] -> [batch, C*H*W, 1, 1] or any other split of the same row
+  kMultiply,     // y = a * b, same extents
+  kScale,        // y = a * b, b being [channels, 1, 1] of each image: squeeze-and-excite
+  kFunction,     // y = f(x), see Function
+  kTranspose,    // each row, a matrix [channels, plane], becomes [plane, channels]
+
+  // Of token sequences. The batch of such an extent is the tokens of all sequences (see sequences.h), its plane is 1.
+  kEmbedding,        // y[t] = row index(t) of W, see Lookup
+  kLayerNorm,        // y = (x - mean(x)) / sqrt(variance(x) + epsilon) * W + bias over channels; W is [channels, 1]
+  kAttention,        // softmax(q k^T * scale + key bias) v within each sequence and head; inputs q, k, v
+  kSelectToken,      // one token of each sequence: [tokens, channels] -> [sequences, channels]
+  kMeanTokens,       // the mean of each sequence's tokens with a key bias of 0 (zeros where there is none), likewise
+  kSparseAttention,  // kAttention of each query to the keys that W, a pattern, gives its place; see Attention::length
+
+  kConvertLayout,  // same extent, key.input -> key.output
+};
+
+// What the weight of an operator may be.
+enum class WeightRule : uint8_t { kNone, kDense, kSparseOrDense, kPattern };
+
+struct OpTraits {
+  // What is true of some operators only.
+  enum Flag : uint32_t {
+    kPrunable = 1 << 0,       // its weight is a matrix that is multiplied with activations, which pruning is for
+    kAddsResidual = 1 << 1,   // its epilogue may add a residual
+    kClamps = 1 << 2,         // its epilogue may clamp
+    kWorksInPlace = 1 << 3,   // its output may be its first input
+    kSlidesWindow = 1 << 4,   // its output's plane follows from a window over its input's
+    kPools = 1 << 5,          // each of its windows must touch the plane
+    kKeepsChannels = 1 << 6,  // it has as many channels as its input, whatever becomes of the plane
+    kOfSequences = 1 << 7,    // it knows of sequences: all its values are matrices
+    kReducesTokens = 1 << 8,  // it takes values per token and makes one per row
+    kOnlyRenames = 1 << 9,    // no kernel solves it: plans give its output its input's place
+    kOfPlansOnly = 1 << 10,   // plans put it between layers: no network has it
+  };
+
+  Op op;
+  std::string_view name;  // as reports and errors print it; the graph's canonical operators are named alike
+  int operands;           // without a residual; the most, where attributes say how many (InputCount)
+  WeightRule weight;
+  uint32_t flags;
+
+  constexpr bool Has(Flag flag) const { return (flags & flag) != 0; }
+};
+
+inline constexpr auto kOpTraits = [] {
+  using enum OpTraits::Flag;
+  return std::array{
+      OpTraits{Op::kConv, "Conv", 1, WeightRule::kSparseOrDense, kPrunable | kAddsResidual | kClamps | kSlidesWindow},
+      OpTraits{Op::kDepthwiseConv, "DepthwiseConv", 1, WeightRule::kDense,
+               kPrunable | kAddsResidual | kClamps | kSlidesWindow | kKeepsChannels},
+      OpTraits{Op::kAdd, "Add", 2, WeightRule::kNone, kClamps | kWorksInPlace},
+      OpTraits{Op::kActivation, "Activation", 1, WeightRule::kNone, kClamps | kWorksInPlace},
+      OpTraits{Op::kMaxPool, "MaxPool", 1, WeightRule::kNone, kClamps | kSlidesWindow | kPools | kKeepsChannels},
+      OpTraits{Op::kAveragePool, "AveragePool", 1, WeightRule::kNone,
+               kClamps | kSlidesWindow | kPools | kKeepsChannels},
+      OpTraits{Op::kSoftmax, "Softmax", 1, WeightRule::kNone, 0},
+      OpTraits{Op::kReshape, "Reshape", 1, WeightRule::kNone, kOnlyRenames},
+      OpTraits{Op::kMultiply, "Multiply", 2, WeightRule::kNone, kClamps | kWorksInPlace},
+      OpTraits{Op::kScale, "Scale", 2, WeightRule::kNone, kClamps},
+      OpTraits{Op::kFunction, "Function", 1, WeightRule::kNone, kClamps | kWorksInPlace},
+      OpTraits{Op::kTranspose, "Transpose", 1, WeightRule::kNone, 0},
+      OpTraits{Op::kEmbedding, "Embedding", 1, WeightRule::kDense, kOfSequences},
+      OpTraits{Op::kLayerNorm, "LayerNorm", 1, WeightRule::kDense, kOfSequences},
+      OpTraits{Op::kAttention, "Attention", 3, WeightRule::kNone, kOfSequences},
+      OpTraits{Op::kSelectToken, "SelectToken", 1, WeightRule::kNone, kOfSequences | kReducesTokens},
+      OpTraits{Op::kMeanTokens, "MeanTokens", 1, WeightRule::kNone, kOfSequences | kReducesTokens},
+      OpTraits{Op::kSparseAttention, "SparseAttention", 3, WeightRule::kPattern, kOfSequences},
+      OpTraits{Op::kConvertLayout, "ConvertLayout", 1, WeightRule::kNone, kOfPlansOnly},
+  };
+}();
+inline constexpr size_t kOpCount = kOpTraits.size();
+
+static_assert(
+    [] {
+      for (size_t i = 0; i < kOpCount; ++i) {
+        if (kOpTraits[i].op != static_cast<Op>(i)) return false;
+      }
+      return kOpTraits[kOpCount - 1].op == Op::kConvertLayout;
+    }(),
+    "one row for each operator, in their order");
+
+// Whether it is one of the enumeration: one that was cast from a number may be none.
+constexpr bool IsKnown(Op op) { return static_cast<size_t>(op) < kOpCount; }
+
+// REQUIRES: IsKnown(op).
+constexpr const OpTraits& TraitsOf(Op op) { return kOpTraits[static_cast<size_t>(op)]; }
+
+constexpr std::string_view OpName(Op op) { return IsKnown(op) ? TraitsOf(op).name : "unknown"; }
+
+// Whether the op has two operands, both read in key.input.
+constexpr bool IsBinary(Op op) { return TraitsOf(op).operands == 2; }
+constexpr bool IsAttention(Op op) { return op == Op::kAttention || op == Op::kSparseAttention; }
+constexpr bool WorksInPlace(Op op) { return TraitsOf(op).Has(OpTraits::kWorksInPlace); }
+constexpr bool IsOfSequences(Op op) { return TraitsOf(op).Has(OpTraits::kOfSequences); }
+constexpr bool IsPrunable(Op op) { return TraitsOf(op).Has(OpTraits::kPrunable); }
+constexpr bool HasWeight(Op op) { return TraitsOf(op).weight != WeightRule::kNone; }
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_KERNELS_OPERATOR_OPERATOR_H_

@@ -1,0 +1,66 @@
+// Files of format version 1, as they were written when Layer had all attributes side by side: they open as they did,
+// and what is read is written as it was.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "model_loader/files/read_file.h"
+#include "model_loader/packed/packed_reader.h"
+#include "model_loader/packed/packed_writer.h"
+
+namespace swizzle {
+namespace {
+
+class PackedFilesTest : public ::testing::TestWithParam<const char*> {};
+
+StatusOr<std::vector<std::byte>> Stored(const std::string& name) {
+  return ReadFile(SWIZZLE_SOURCE_DIR "/tests/testdata/packed/" + name, int64_t{1} << 20);
+}
+
+TEST_P(PackedFilesTest, OpensAndIsWrittenAsItWas) {
+  const auto bytes = Stored(GetParam());
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  const auto network = ReadPacked(*bytes);
+  ASSERT_TRUE(network.ok()) << network.status();
+  EXPECT_EQ(*EncodePacked(*network), *bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PackedFilesTest, ::testing::Values("images.swz", "tokens.swz", "pattern.swz"),
+                         [](const auto& file) {
+                           const std::string name = file.param;
+                           return name.substr(0, name.find('.'));
+                         });
+
+const Layer& FirstOf(const Network& network, Op op) {
+  for (const Layer& layer : network.layers) {
+    if (layer.op == op) return layer;
+  }
+  ADD_FAILURE() << "no " << OpName(op);
+  return network.layers[0];
+}
+
+TEST(PackedFileTest, GivesAttributes) {
+  const Network images = *ReadPacked(*Stored("images.swz"));
+  EXPECT_EQ(images.producer, "pytorch 2.11.0");
+  EXPECT_EQ(images.batch_size, 3);
+  EXPECT_EQ(FirstOf(images, Op::kConv).window, (Window{3, 3, 2, 2, 1, 1, 1, 1, 1, 1, false}));
+  EXPECT_TRUE(FirstOf(images, Op::kAveragePool).window.count_include_pad);
+  EXPECT_EQ(FirstOf(images, Op::kFunction).function, (Function{FunctionKind::kHardSwish, 1.0f / 6, 0.5f}));
+  EXPECT_EQ(FirstOf(images, Op::kConv).epilogue, (Epilogue{0.0f, 6.0f, false}));
+
+  const Network tokens = *ReadPacked(*Stored("tokens.swz"));
+  EXPECT_EQ(FirstOf(tokens, Op::kEmbedding).lookup, Lookup{});
+  EXPECT_EQ(tokens.layers[1].lookup, (Lookup{true, 2}));
+  EXPECT_EQ(FirstOf(tokens, Op::kLayerNorm).epsilon, 1e-5f);
+  EXPECT_EQ(FirstOf(tokens, Op::kAttention).attention, (Attention{2, 0.3f, 0, 0}));
+  EXPECT_EQ(FirstOf(tokens, Op::kSelectToken).token, -1);
+
+  const Network pattern = *ReadPacked(*Stored("pattern.swz"));
+  const Attention& attention = FirstOf(pattern, Op::kSparseAttention).attention;
+  EXPECT_EQ(attention.heads, 2);
+  EXPECT_EQ(attention.length, 30);
+  EXPECT_EQ(attention.nonzeros, pattern.weights[FirstOf(pattern, Op::kSparseAttention).weight].nonzeros());
+}
+
+}  // namespace
+}  // namespace swizzle
