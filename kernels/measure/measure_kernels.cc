@@ -53,7 +53,7 @@ struct DrawnSequences {
 
   static int64_t LengthFor(const Problem& problem) {
     constexpr int64_t kLength = 128;
-    if (problem.op == Op::kSparseAttention) return problem.attention.length;
+    if (problem.op == Op::kSparseAttention) return problem.attention().length;
     return problem.op == Op::kSelectToken || problem.op == Op::kMeanTokens ? 1 : kLength;
   }
 

@@ -1,5 +1,6 @@
 // The operators that layers and kernels are of, and what is true of each, in one table: predicates read it, and so do
-// the loader's checks. Plain values. Light, since the GPU's kernels include it (backend/kernel_args.h).
+// the loader's checks. An Operator is one of them with its attributes; layers and problems are operators somewhere.
+// Plain values. Light, since the GPU's kernels include it (backend/kernel_args.h).
 #ifndef SWIZZLE_KERNELS_OPERATOR_OPERATOR_H_
 #define SWIZZLE_KERNELS_OPERATOR_OPERATOR_H_
 
@@ -7,6 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+
+#include "kernels/operator/attributes.h"
+#include "kernels/operator/epilogue.h"
 
 namespace swizzle {
 
@@ -32,7 +36,7 @@ enum class Op : uint8_t {
   kMeanTokens,       // the mean of each sequence's tokens with a key bias of 0 (zeros where there is none), likewise
   kSparseAttention,  // kAttention of each query to the keys that W, a pattern, gives its place; see Attention::length
 
-  kConvertLayout,  // same extent, key.input -> key.output
+  kConvertLayout,  // same extent, key.input -> key.output; the last, which the table's check goes by
 };
 
 // What the weight of an operator may be.
@@ -45,19 +49,19 @@ struct OpTraits {
     kAddsResidual = 1 << 1,   // its epilogue may add a residual
     kClamps = 1 << 2,         // its epilogue may clamp
     kWorksInPlace = 1 << 3,   // its output may be its first input
-    kSlidesWindow = 1 << 4,   // its output's plane follows from a window over its input's
-    kPools = 1 << 5,          // each of its windows must touch the plane
-    kKeepsChannels = 1 << 6,  // it has as many channels as its input, whatever becomes of the plane
-    kOfSequences = 1 << 7,    // it knows of sequences: all its values are matrices
-    kReducesTokens = 1 << 8,  // it takes values per token and makes one per row
-    kOnlyRenames = 1 << 9,    // no kernel solves it: plans give its output its input's place
-    kOfPlansOnly = 1 << 10,   // plans put it between layers: no network has it
+    kPools = 1 << 4,          // each of its windows must touch the plane
+    kKeepsChannels = 1 << 5,  // it has as many channels as its input, whatever becomes of the plane
+    kOfSequences = 1 << 6,    // it knows of sequences: all its values are matrices
+    kReducesTokens = 1 << 7,  // it takes values per token and makes one per row
+    kOnlyRenames = 1 << 8,    // no kernel solves it: plans give its output its input's place
+    kOfPlansOnly = 1 << 9,    // plans put it between layers: no network has it
   };
 
   Op op;
   std::string_view name;  // as reports and errors print it; the graph's canonical operators are named alike
   int operands;           // without a residual; the most, where attributes say how many (InputCount)
   WeightRule weight;
+  size_t attributes;  // kIndexOf of the type of its attributes
   uint32_t flags;
 
   constexpr bool Has(Flag flag) const { return (flags & flag) != 0; }
@@ -65,28 +69,30 @@ struct OpTraits {
 
 inline constexpr auto kOpTraits = [] {
   using enum OpTraits::Flag;
+  constexpr size_t kNothing = kIndexOf<std::monostate>;
   return std::array{
-      OpTraits{Op::kConv, "Conv", 1, WeightRule::kSparseOrDense, kPrunable | kAddsResidual | kClamps | kSlidesWindow},
-      OpTraits{Op::kDepthwiseConv, "DepthwiseConv", 1, WeightRule::kDense,
-               kPrunable | kAddsResidual | kClamps | kSlidesWindow | kKeepsChannels},
-      OpTraits{Op::kAdd, "Add", 2, WeightRule::kNone, kClamps | kWorksInPlace},
-      OpTraits{Op::kActivation, "Activation", 1, WeightRule::kNone, kClamps | kWorksInPlace},
-      OpTraits{Op::kMaxPool, "MaxPool", 1, WeightRule::kNone, kClamps | kSlidesWindow | kPools | kKeepsChannels},
-      OpTraits{Op::kAveragePool, "AveragePool", 1, WeightRule::kNone,
-               kClamps | kSlidesWindow | kPools | kKeepsChannels},
-      OpTraits{Op::kSoftmax, "Softmax", 1, WeightRule::kNone, 0},
-      OpTraits{Op::kReshape, "Reshape", 1, WeightRule::kNone, kOnlyRenames},
-      OpTraits{Op::kMultiply, "Multiply", 2, WeightRule::kNone, kClamps | kWorksInPlace},
-      OpTraits{Op::kScale, "Scale", 2, WeightRule::kNone, kClamps},
-      OpTraits{Op::kFunction, "Function", 1, WeightRule::kNone, kClamps | kWorksInPlace},
-      OpTraits{Op::kTranspose, "Transpose", 1, WeightRule::kNone, 0},
-      OpTraits{Op::kEmbedding, "Embedding", 1, WeightRule::kDense, kOfSequences},
-      OpTraits{Op::kLayerNorm, "LayerNorm", 1, WeightRule::kDense, kOfSequences},
-      OpTraits{Op::kAttention, "Attention", 3, WeightRule::kNone, kOfSequences},
-      OpTraits{Op::kSelectToken, "SelectToken", 1, WeightRule::kNone, kOfSequences | kReducesTokens},
-      OpTraits{Op::kMeanTokens, "MeanTokens", 1, WeightRule::kNone, kOfSequences | kReducesTokens},
-      OpTraits{Op::kSparseAttention, "SparseAttention", 3, WeightRule::kPattern, kOfSequences},
-      OpTraits{Op::kConvertLayout, "ConvertLayout", 1, WeightRule::kNone, kOfPlansOnly},
+      OpTraits{Op::kConv, "Conv", 1, WeightRule::kSparseOrDense, kIndexOf<Window>, kPrunable | kAddsResidual | kClamps},
+      OpTraits{Op::kDepthwiseConv, "DepthwiseConv", 1, WeightRule::kDense, kIndexOf<Window>,
+               kPrunable | kAddsResidual | kClamps | kKeepsChannels},
+      OpTraits{Op::kAdd, "Add", 2, WeightRule::kNone, kNothing, kClamps | kWorksInPlace},
+      OpTraits{Op::kActivation, "Activation", 1, WeightRule::kNone, kNothing, kClamps | kWorksInPlace},
+      OpTraits{Op::kMaxPool, "MaxPool", 1, WeightRule::kNone, kIndexOf<Window>, kClamps | kPools | kKeepsChannels},
+      OpTraits{Op::kAveragePool, "AveragePool", 1, WeightRule::kNone, kIndexOf<Window>,
+               kClamps | kPools | kKeepsChannels},
+      OpTraits{Op::kSoftmax, "Softmax", 1, WeightRule::kNone, kNothing, 0},
+      OpTraits{Op::kReshape, "Reshape", 1, WeightRule::kNone, kNothing, kOnlyRenames},
+      OpTraits{Op::kMultiply, "Multiply", 2, WeightRule::kNone, kNothing, kClamps | kWorksInPlace},
+      OpTraits{Op::kScale, "Scale", 2, WeightRule::kNone, kNothing, kClamps},
+      OpTraits{Op::kFunction, "Function", 1, WeightRule::kNone, kIndexOf<Function>, kClamps | kWorksInPlace},
+      OpTraits{Op::kTranspose, "Transpose", 1, WeightRule::kNone, kNothing, 0},
+      OpTraits{Op::kEmbedding, "Embedding", 1, WeightRule::kDense, kIndexOf<Lookup>, kOfSequences},
+      OpTraits{Op::kLayerNorm, "LayerNorm", 1, WeightRule::kDense, kIndexOf<Normalisation>, kOfSequences},
+      OpTraits{Op::kAttention, "Attention", 3, WeightRule::kNone, kIndexOf<Attention>, kOfSequences},
+      OpTraits{Op::kSelectToken, "SelectToken", 1, WeightRule::kNone, kIndexOf<TokenChoice>,
+               kOfSequences | kReducesTokens},
+      OpTraits{Op::kMeanTokens, "MeanTokens", 1, WeightRule::kNone, kNothing, kOfSequences | kReducesTokens},
+      OpTraits{Op::kSparseAttention, "SparseAttention", 3, WeightRule::kPattern, kIndexOf<Attention>, kOfSequences},
+      OpTraits{Op::kConvertLayout, "ConvertLayout", 1, WeightRule::kNone, kNothing, kOfPlansOnly},
   };
 }();
 inline constexpr size_t kOpCount = kOpTraits.size();
@@ -110,11 +116,73 @@ constexpr std::string_view OpName(Op op) { return IsKnown(op) ? TraitsOf(op).nam
 
 // Whether the op has two operands, both read in key.input.
 constexpr bool IsBinary(Op op) { return TraitsOf(op).operands == 2; }
-constexpr bool IsAttention(Op op) { return op == Op::kAttention || op == Op::kSparseAttention; }
+constexpr bool IsAttention(Op op) { return TraitsOf(op).attributes == kIndexOf<Attention>; }
+// Whether its output's plane follows from a window over its input's.
+constexpr bool IsWindowed(Op op) { return TraitsOf(op).attributes == kIndexOf<Window>; }
 constexpr bool WorksInPlace(Op op) { return TraitsOf(op).Has(OpTraits::kWorksInPlace); }
 constexpr bool IsOfSequences(Op op) { return TraitsOf(op).Has(OpTraits::kOfSequences); }
 constexpr bool IsPrunable(Op op) { return TraitsOf(op).Has(OpTraits::kPrunable); }
 constexpr bool HasWeight(Op op) { return TraitsOf(op).weight != WeightRule::kNone; }
+
+namespace internal {
+[[noreturn]] void WrongAttributes(Op op);
+}  // namespace internal
+
+// As made, of the type that the operator has. REQUIRES: IsKnown(op).
+Attributes AttributesOf(Op op);
+
+// An operator with what it is told. The accessors of attributes end the program where the operator has others, which
+// the loader has checked.
+struct Operator {
+  Op op = Op::kConv;
+  Attributes attributes = Window();  // of the type that the table says
+  Epilogue epilogue = {};
+
+  // With attributes as made. REQUIRES: IsKnown(new_op).
+  void SetOp(Op new_op) {
+    op = new_op;
+    attributes = AttributesOf(new_op);
+  }
+  void SetOp(Op new_op, const Attributes& its_attributes) {
+    op = new_op;
+    attributes = its_attributes;
+  }
+
+  template <typename T>
+  const T& As() const {
+    const T* const held = std::get_if<T>(&attributes);
+    if (held == nullptr) internal::WrongAttributes(op);
+    return *held;
+  }
+  template <typename T>
+  T& As() {
+    return const_cast<T&>(static_cast<const Operator*>(this)->As<T>());
+  }
+
+  const Window& window() const { return As<Window>(); }
+  const Function& function() const { return As<Function>(); }
+  const Lookup& lookup() const { return As<Lookup>(); }
+  const Attention& attention() const { return As<Attention>(); }
+  const Normalisation& normalisation() const { return As<Normalisation>(); }
+  const TokenChoice& token_choice() const { return As<TokenChoice>(); }
+  Window& window() { return As<Window>(); }
+  Function& function() { return As<Function>(); }
+  Lookup& lookup() { return As<Lookup>(); }
+  Attention& attention() { return As<Attention>(); }
+  Normalisation& normalisation() { return As<Normalisation>(); }
+  TokenChoice& token_choice() { return As<TokenChoice>(); }
+
+  bool operator==(const Operator&) const = default;
+};
+
+// Operands, all read in key.input; without a residual.
+inline int InputCount(const Operator& layer) {
+  const auto* const lookup = std::get_if<Lookup>(&layer.attributes);
+  if (lookup != nullptr && lookup->by_position) return 0;
+  const auto* const attention = std::get_if<Attention>(&layer.attributes);
+  if (attention != nullptr && attention->packed) return 1;
+  return TraitsOf(layer.op).operands;
+}
 
 }  // namespace swizzle
 

@@ -10,7 +10,7 @@ double At(const Values& values, int64_t index) { return values.empty() ? 0.0 : v
 
 Result Conv(const Problem& problem, const Weight& weight, const Values& input, const Values& residual) {
   const DenseMatrix matrix = weight.ToDense();
-  const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
+  const int64_t taps = problem.window().taps();
   const int64_t channels = problem.input.channels;
   const int64_t plane = problem.input.plane();
   Result result(problem.output.positions() * problem.output.channels);

@@ -65,7 +65,7 @@ double ApplyFunction(const swizzle::Function& function, double x) {
 Result Function(const Problem& problem, const Values& input) {
   Result result(input.size());
   for (size_t i = 0; i < input.size(); ++i) {
-    result[i] = ApplyEpilogue(problem.epilogue, ApplyFunction(problem.function, input[i]), 0);
+    result[i] = ApplyEpilogue(problem.epilogue, ApplyFunction(problem.function(), input[i]), 0);
   }
   return result;
 }

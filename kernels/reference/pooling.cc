@@ -34,7 +34,7 @@ Result AveragePool(const Problem& problem, const Values& input) {
       sum += plane[position];
       ++count;
     });
-    if (problem.window.count_include_pad) count = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
+    if (problem.window().count_include_pad) count = problem.window().taps();
     result[index] = ApplyEpilogue(problem.epilogue, count == 0 ? 0 : sum / count, 0);
   });
   return result;

@@ -12,8 +12,8 @@ Result Embedding(const Problem& problem, const Weight& weight, const Values& ids
   const int64_t channels = problem.output.channels;
   Result result(problem.output.batch * channels);
   for (int64_t token = 0; token < problem.output.batch; ++token) {
-    const int64_t row = problem.lookup.by_position ? sequences.positions[token] + problem.lookup.offset
-                                                   : std::bit_cast<int32_t>(ids[token]);
+    const int64_t row = problem.lookup().by_position ? sequences.positions[token] + problem.lookup().offset
+                                                     : std::bit_cast<int32_t>(ids[token]);
     for (int64_t c = 0; c < channels; ++c) result[token * channels + c] = table.values[row * channels + c];
   }
   return result;
@@ -22,6 +22,7 @@ Result Embedding(const Problem& problem, const Weight& weight, const Values& ids
 Result LayerNorm(const Problem& problem, const Weight& weight, const Values& input) {
   const DenseMatrix scale = weight.ToDense();
   const int64_t channels = problem.input.channels;
+  const double epsilon = problem.normalisation().epsilon;
   Result result(input.size());
   for (int64_t token = 0; token < problem.input.batch; ++token) {
     const float* x = input.data() + token * channels;
@@ -30,7 +31,7 @@ Result LayerNorm(const Problem& problem, const Weight& weight, const Values& inp
     for (int64_t c = 0; c < channels; ++c) variance += (x[c] - mean) * (x[c] - mean) / static_cast<double>(channels);
     for (int64_t c = 0; c < channels; ++c) {
       const double bias = weight.bias.empty() ? 0.0 : weight.bias[c];
-      result[token * channels + c] = (x[c] - mean) / std::sqrt(variance + problem.epsilon) * scale.values[c] + bias;
+      result[token * channels + c] = (x[c] - mean) / std::sqrt(variance + epsilon) * scale.values[c] + bias;
     }
   }
   return result;
@@ -41,7 +42,7 @@ namespace {
 // The weights of all keys of tokens [begin, end) for one query and head; zeros where every key is masked.
 Result AttentionWeights(const Problem& problem, const AttentionInputs& inputs, const Sequences& sequences,
                         int64_t query, int64_t head, int64_t begin, int64_t end) {
-  const int64_t channels = problem.input.channels, size = channels / problem.attention.heads;
+  const int64_t channels = problem.input.channels, size = channels / problem.attention().heads;
   Result weights(end - begin);
   double largest = -std::numeric_limits<double>::infinity();
   for (int64_t key = begin; key < end; ++key) {
@@ -50,7 +51,7 @@ Result AttentionWeights(const Problem& problem, const AttentionInputs& inputs, c
       score += double{inputs.queries[query * channels + c]} * inputs.keys[key * channels + c];
     }
     const double bias = sequences.key_bias.empty() ? 0.0 : sequences.key_bias[key];
-    weights[key - begin] = score * problem.attention.scale + bias;
+    weights[key - begin] = score * problem.attention().scale + bias;
     largest = std::max(largest, weights[key - begin]);
   }
   double total = 0;
@@ -72,12 +73,12 @@ int64_t SequenceOf(const Sequences& sequences, int64_t token) {
 }  // namespace
 
 Result Attention(const Problem& problem, const AttentionInputs& inputs, const Sequences& sequences) {
-  const int64_t channels = problem.output.channels, size = channels / problem.attention.heads;
+  const int64_t channels = problem.output.channels, size = channels / problem.attention().heads;
   Result result(problem.output.batch * channels);
   for (int64_t query = 0; query < problem.output.batch; ++query) {
     const int64_t sequence = SequenceOf(sequences, query);
     const int64_t begin = sequences.begins[sequence], end = sequences.begins[sequence + 1];
-    for (int64_t head = 0; head < problem.attention.heads; ++head) {
+    for (int64_t head = 0; head < problem.attention().heads; ++head) {
       const Result weights = AttentionWeights(problem, inputs, sequences, query, head, begin, end);
       for (int64_t c = head * size; c < (head + 1) * size; ++c) {
         for (int64_t key = begin; key < end; ++key) {
@@ -97,7 +98,7 @@ Result PackedAttention(const Problem& problem, const Values& input, const Sequen
     return part;
   };
   Problem apart = problem;
-  apart.attention.packed = false;
+  apart.attention().packed = false;
   apart.input.channels = keys;
   return Attention(apart, {columns(0, keys), columns(keys, 2 * keys), columns(2 * keys, all)}, sequences);
 }
@@ -107,7 +108,8 @@ Result SelectToken(const Problem& problem, const Values& input, const Sequences&
   Result result(problem.output.batch * channels);
   for (int64_t i = 0; i < problem.output.batch; ++i) {
     const int64_t length = sequences.begins[i + 1] - sequences.begins[i];
-    int64_t token = problem.token < 0 ? length + problem.token : problem.token;
+    int64_t token = problem.token_choice().token;
+    if (token < 0) token += length;
     if (token < 0 || token >= length) token = length - 1;
     for (int64_t c = 0; c < channels; ++c) {
       result[i * channels + c] = input[(sequences.begins[i] + token) * channels + c];

@@ -10,7 +10,7 @@ namespace swizzle::reference {
 // row-major over the window, `index` over the plane.
 template <typename Visit>
 void ForEachTap(const Problem& problem, int64_t y, int64_t x, const Visit& visit) {
-  const Window& window = problem.window;
+  const Window& window = problem.window();
   for (int64_t i = 0; i < window.kernel_h; ++i) {
     for (int64_t j = 0; j < window.kernel_w; ++j) {
       const int64_t row = y * window.stride_h - window.pad_top + i * window.dilation_h;

@@ -36,7 +36,7 @@ Result Solve(const Problem& problem, const Weight* weight, const Values& input, 
     case Op::kLayerNorm:
       return LayerNorm(problem, *weight, input);
     case Op::kAttention:
-      if (problem.attention.packed) return PackedAttention(problem, input, *sequences);
+      if (problem.attention().packed) return PackedAttention(problem, input, *sequences);
       return Attention(problem, {input, second, third}, *sequences);
     case Op::kSparseAttention:
       return SparseAttention(problem, std::get<AttentionPattern>(weight->matrix), {input, second, third});

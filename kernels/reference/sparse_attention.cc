@@ -93,7 +93,7 @@ Values HeadOf(const Values& matrix, int64_t channels, int64_t begin, int64_t tok
 }  // namespace
 
 Result SparseAttention(const Problem& problem, const AttentionPattern& pattern, const AttentionInputs& inputs) {
-  const int64_t heads = problem.attention.heads, qk = problem.input.channels, vo = problem.output.channels;
+  const int64_t heads = problem.attention().heads, qk = problem.input.channels, vo = problem.output.channels;
   const int64_t qk_size = qk / heads, vo_size = vo / heads;
   Result result(problem.output.batch * vo);
   for (int64_t begin = 0; begin + pattern.tokens <= problem.output.batch; begin += pattern.tokens) {
@@ -102,7 +102,7 @@ Result SparseAttention(const Problem& problem, const AttentionPattern& pattern, 
         return HeadOf(matrix, channels, begin, pattern.tokens, head, size);
       };
       Result weights = Sddmm(pattern, qk_size, of(inputs.queries, qk, qk_size), of(inputs.keys, qk, qk_size));
-      weights = SparseSoftmax(pattern, problem.attention.scale, weights);
+      weights = SparseSoftmax(pattern, problem.attention().scale, weights);
       const Result sums = PatternSpmm(pattern, vo_size, weights, of(inputs.values, vo, vo_size));
       for (int64_t i = 0; i < pattern.tokens * vo_size; ++i) {
         result[(begin + i / vo_size) * vo + head * vo_size + i % vo_size] = sums[i];

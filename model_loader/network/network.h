@@ -48,19 +48,12 @@ struct NetworkValue {
   int64_t elements() const { return channels * height * width; }
 };
 
-struct Layer {
-  Op op = Op::kConv;
+// What it computes (Operator) and where it stands.
+struct Layer : Operator {
   std::string name;         // of the ONNX node it came from (or the first of those fused)
   std::vector<int> inputs;  // values, as KernelArgs::inputs
   int output = -1;          // value
-  Window window;            // convolutions and pools
-  Epilogue epilogue;
-  int weight = -1;       // index into Network::weights; -1: none
-  Function function;     // kFunction; this and what follows: elsewhere as made
-  Lookup lookup;         // kEmbedding
-  Attention attention;   // kAttention, kSparseAttention
-  float epsilon = 0.0f;  // kLayerNorm
-  int64_t token = 0;     // kSelectToken
+  int weight = -1;          // index into Network::weights; -1: none
 };
 
 // How one input or output looks to a client.

@@ -35,7 +35,7 @@ class ProgressLine {
 
 Structure StructureOf(const Network& network, const Layer& layer) {
   if (layer.weight < 0) return {};
-  const int64_t taps = int64_t{layer.window.kernel_h} * layer.window.kernel_w;
+  const int64_t taps = IsWindowed(layer.op) ? layer.window().taps() : 1;
   const Weight& weight = network.weights[layer.weight];
   if (const auto* csr = std::get_if<CsrMatrix>(&weight.matrix)) return DetectStructure(*csr, taps);
   if (const auto* dense = std::get_if<DenseMatrix>(&weight.matrix)) return DetectStructure(*dense, taps);

@@ -6,11 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-
-#include "model_loader/network/network.h"
-#include "proto/packed_model.pb.h"
 
 namespace swizzle {
 
@@ -39,27 +35,6 @@ uint64_t Checksum(std::span<const std::byte> bytes);
 uint64_t HeaderChecksum(const PackedPrefix& prefix, std::span<const std::byte> header);
 
 constexpr uint64_t AlignedUp(uint64_t offset) { return (offset + kPackedAlignment - 1) & ~(kPackedAlignment - 1); }
-
-// The schema's name of an operator; LAYER_KIND_UNSPECIFIED where no network has it.
-packed::LayerKind PackedOp(Op op);
-// Nothing where the number is not known.
-std::optional<Op> UnpackedOp(packed::LayerKind kind);
-
-// The schema numbers functions as FunctionKind does, from 1.
-inline packed::FunctionKind PackedKind(FunctionKind kind) {
-  return static_cast<packed::FunctionKind>(static_cast<int>(kind) + 1);
-}
-inline FunctionKind UnpackedKind(packed::FunctionKind kind) {
-  return static_cast<FunctionKind>(static_cast<int>(kind) - 1);
-}
-static_assert(packed::FUNCTION_KIND_SIGMOID == static_cast<int>(FunctionKind::kSigmoid) + 1);
-static_assert(packed::FUNCTION_KIND_SILU == static_cast<int>(FunctionKind::kSilu) + 1);
-static_assert(packed::FUNCTION_KIND_HARD_SIGMOID == static_cast<int>(FunctionKind::kHardSigmoid) + 1);
-static_assert(packed::FUNCTION_KIND_HARD_SWISH == static_cast<int>(FunctionKind::kHardSwish) + 1);
-static_assert(packed::FUNCTION_KIND_LEAKY_RELU == static_cast<int>(FunctionKind::kLeakyRelu) + 1);
-static_assert(packed::FUNCTION_KIND_TANH == static_cast<int>(FunctionKind::kTanh) + 1);
-static_assert(packed::FUNCTION_KIND_GELU == static_cast<int>(FunctionKind::kGelu) + 1);
-static_assert(packed::FUNCTION_KIND_GELU_TANH == static_cast<int>(FunctionKind::kGeluTanh) + 1);
 
 }  // namespace swizzle
 

@@ -4,7 +4,9 @@
 #include <cstring>
 #include <string>
 
+#include "kernels/base/field_count.h"
 #include "model_loader/packed/file_layout.h"
+#include "model_loader/packed/packed_operator.h"
 
 namespace swizzle {
 namespace {
@@ -203,48 +205,12 @@ class Unpacker {
 
   static StatusOr<Layer> UnpackLayer(const packed::Layer& proto) {
     SWIZZLE_RETURN_IF_ERROR(CheckName(proto.name(), "a layer"));
-    const std::optional<Op> op = UnpackedOp(proto.kind());
-    if (!op) {
-      return InvalidArgument("layer '", proto.name(), "': its kind ", static_cast<int>(proto.kind()), " is not known");
-    }
-    Layer layer;
-    layer.op = *op;
-    layer.name = proto.name();
-    layer.inputs.assign(proto.inputs().begin(), proto.inputs().end());
-    layer.output = proto.output();
-    if (proto.has_window()) layer.window = UnpackWindow(proto.window());
-    if (proto.epilogue().has_low()) layer.epilogue.low = proto.epilogue().low();
-    if (proto.epilogue().has_high()) layer.epilogue.high = proto.epilogue().high();
-    layer.epilogue.residual = proto.epilogue().residual();
+    static_assert(FieldCount<Layer>() == 5, "what a layer has more than this stands below too");
+    StatusOr<Operator> unpacked = UnpackOperator(proto);
+    if (!unpacked.ok()) return Annotate(unpacked.status(), Concat("layer '", proto.name(), "'"));
+    Layer layer{*std::move(unpacked), proto.name(), {proto.inputs().begin(), proto.inputs().end()}, proto.output()};
     if (proto.has_weight()) layer.weight = proto.weight();
-    layer.lookup = {proto.lookup().by_position(), proto.lookup().offset()};
-    if (proto.has_attention()) layer.attention = {proto.attention().heads(), proto.attention().scale(), 0, 0};
-    layer.epsilon = proto.epsilon();
-    layer.token = proto.token();
-    if (layer.op != Op::kFunction) return layer;
-    const packed::Function& function = proto.function();
-    if (!packed::FunctionKind_IsValid(function.kind()) || function.kind() == packed::FUNCTION_KIND_UNSPECIFIED) {
-      return InvalidArgument("layer '", proto.name(), "': its function ", static_cast<int>(function.kind()),
-                             " is not known");
-    }
-    layer.function = {UnpackedKind(function.kind()), function.alpha(), function.beta()};
     return layer;
-  }
-
-  static Window UnpackWindow(const packed::Window& proto) {
-    Window window;
-    window.kernel_h = proto.kernel_h();
-    window.kernel_w = proto.kernel_w();
-    window.stride_h = proto.stride_h();
-    window.stride_w = proto.stride_w();
-    window.pad_top = proto.pad_top();
-    window.pad_left = proto.pad_left();
-    window.pad_bottom = proto.pad_bottom();
-    window.pad_right = proto.pad_right();
-    window.dilation_h = proto.dilation_h();
-    window.dilation_w = proto.dilation_w();
-    window.count_include_pad = proto.count_include_pad();
-    return window;
   }
 
   static StatusOr<NetworkPort> UnpackPort(const packed::Port& proto) {

@@ -3,8 +3,10 @@
 #include <cstring>
 #include <string>
 
+#include "kernels/base/field_count.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/packed/file_layout.h"
+#include "model_loader/packed/packed_operator.h"
 
 namespace swizzle {
 namespace {
@@ -66,39 +68,6 @@ void PackWeight(const Weight& weight, ArrayWriter& arrays, packed::Weight& proto
   if (!weight.bias.empty()) arrays.Add(packed::ELEMENT_TYPE_FLOAT32, weight.bias, *proto.mutable_bias());
 }
 
-void PackWindow(const Window& window, packed::Window& proto) {
-  proto.set_kernel_h(window.kernel_h);
-  proto.set_kernel_w(window.kernel_w);
-  proto.set_stride_h(window.stride_h);
-  proto.set_stride_w(window.stride_w);
-  proto.set_pad_top(window.pad_top);
-  proto.set_pad_left(window.pad_left);
-  proto.set_pad_bottom(window.pad_bottom);
-  proto.set_pad_right(window.pad_right);
-  proto.set_dilation_h(window.dilation_h);
-  proto.set_dilation_w(window.dilation_w);
-  proto.set_count_include_pad(window.count_include_pad);
-}
-
-void PackEpilogue(const Epilogue& epilogue, packed::Epilogue& proto) {
-  if (epilogue.low != Epilogue().low) proto.set_low(epilogue.low);
-  if (epilogue.high != Epilogue().high) proto.set_high(epilogue.high);
-  proto.set_residual(epilogue.residual);
-}
-
-void PackSequenceLayer(const Layer& layer, packed::Layer& proto) {
-  if (layer.op == Op::kEmbedding) {
-    proto.mutable_lookup()->set_by_position(layer.lookup.by_position);
-    proto.mutable_lookup()->set_offset(layer.lookup.offset);
-  }
-  if (layer.op == Op::kAttention || layer.op == Op::kSparseAttention) {
-    proto.mutable_attention()->set_heads(layer.attention.heads);
-    proto.mutable_attention()->set_scale(layer.attention.scale);
-  }
-  proto.set_epsilon(layer.epsilon);
-  proto.set_token(layer.token);
-}
-
 void PackSequences(const SequenceInputs& sequences, packed::SequenceInputs& proto) {
   proto.set_length(sequences.length);
   if (sequences.mask != -1) proto.set_mask(sequences.mask);
@@ -107,19 +76,12 @@ void PackSequences(const SequenceInputs& sequences, packed::SequenceInputs& prot
 }
 
 void PackLayer(const Layer& layer, packed::Layer& proto) {
-  proto.set_kind(PackedOp(layer.op));
+  static_assert(FieldCount<Layer>() == 5, "what a layer has more than this stands below too");
+  PackOperator(layer, proto);
   proto.set_name(layer.name);
   proto.mutable_inputs()->Add(layer.inputs.begin(), layer.inputs.end());
   proto.set_output(layer.output);
-  if (layer.window != Window()) PackWindow(layer.window, *proto.mutable_window());
-  if (layer.epilogue != Epilogue()) PackEpilogue(layer.epilogue, *proto.mutable_epilogue());
   if (layer.weight != -1) proto.set_weight(layer.weight);
-  if (layer.op == Op::kFunction) {
-    proto.mutable_function()->set_kind(PackedKind(layer.function.kind));
-    proto.mutable_function()->set_alpha(layer.function.alpha);
-    proto.mutable_function()->set_beta(layer.function.beta);
-  }
-  if (IsOfSequences(layer.op)) PackSequenceLayer(layer, proto);
 }
 
 void PackValue(const NetworkValue& value, packed::Value& proto) {

@@ -19,6 +19,21 @@ std::optional<Op> OpOf(const Node& node) {
   return found == kOpTraits.end() ? std::nullopt : std::optional(found->op);
 }
 
+int64_t WholeOf(const Node& node, const char* name) { return std::get<int64_t>(node.attributes.at(name)); }
+float RealOf(const Node& node, const char* name) { return std::get<float>(node.attributes.at(name)); }
+
+// What a node tells its operator: one overload for each type of attributes.
+void Read(const Node&, std::monostate&) {}
+void Read(const Node& node, Window& window) { window = WindowOf(node); }
+void Read(const Node& node, Function& function) { function = FunctionOf(node); }
+void Read(const Node& node, Lookup& lookup) { lookup = {node.inputs[0] == kNoValue, WholeOf(node, "offset")}; }
+void Read(const Node& node, Normalisation& normalisation) { normalisation.epsilon = RealOf(node, "epsilon"); }
+void Read(const Node& node, TokenChoice& choice) { choice.token = WholeOf(node, "token"); }
+void Read(const Node& node, Attention& attention) {
+  attention.heads = static_cast<int32_t>(WholeOf(node, "heads"));
+  attention.scale = RealOf(node, "scale");
+}
+
 // Channels, height and width of one row. Missing dimensions are 1; those past the fourth count as width.
 NetworkValue RowExtent(const std::string& name, const Shape& shape) {
   NetworkValue value{name, 1, 1, 1};
@@ -144,59 +159,23 @@ class Lowering {
       return {};
     }
     Layer layer;
-    layer.op = *op;
+    layer.SetOp(*op);
     layer.name = node.name;
-    if (IsOfSequences(layer.op)) {
-      LowerSequenceLayer(node, layer);
-      return {};
-    }
+    std::visit([&](auto& attributes) { Read(node, attributes); }, layer.attributes);
     layer.epilogue = EpilogueOf(node);
-    layer.inputs.push_back(network_values_[node.inputs[0]]);
-    if (node.attributes.count("kernel_shape") > 0) layer.window = WindowOf(node);
-    if (IsBinary(layer.op)) layer.inputs.push_back(network_values_[node.inputs[1]]);
-    if (layer.op == Op::kFunction) layer.function = FunctionOf(node);
+    for (int i = 0; i < TraitsOf(layer.op).operands; ++i) {
+      if (node.inputs[i] != kNoValue) layer.inputs.push_back(network_values_[node.inputs[i]]);
+    }
     if (layer.epilogue.residual) layer.inputs.push_back(network_values_[node.inputs[kResidualInput]]);
-    if (HasWeight(layer.op)) layer.weight = LowerWeight(node);
+    if (HasWeight(layer.op)) layer.weight = LowerWeight(node, TraitsOf(layer.op).weight);
     layer.output = AddNetworkValue(output);
     network_.layers.push_back(std::move(layer));
     return {};
   }
 
-  void LowerSequenceLayer(const Node& node, Layer layer) {
-    for (int i = 0; i < TraitsOf(layer.op).operands; ++i) {
-      if (node.inputs[i] != kNoValue) layer.inputs.push_back(network_values_[node.inputs[i]]);
-    }
-    const auto whole = [&](const char* name) { return std::get<int64_t>(node.attributes.at(name)); };
-    const auto real = [&](const char* name) { return std::get<float>(node.attributes.at(name)); };
-    switch (layer.op) {
-      case Op::kEmbedding:
-        layer.lookup = {node.inputs[0] == kNoValue, whole("offset")};
-        layer.weight = LowerWeight(node);
-        break;
-      case Op::kLayerNorm:
-        layer.epsilon = real("epsilon");
-        layer.weight = LowerWeight(node);
-        break;
-      case Op::kAttention:
-        layer.attention = {static_cast<int32_t>(whole("heads")), real("scale"), 0, 0};
-        break;
-      case Op::kSparseAttention:
-        layer.attention = {static_cast<int32_t>(whole("heads")), real("scale"), 0, 0};
-        layer.weight = LowerPattern(node);
-        break;
-      case Op::kSelectToken:
-        layer.token = whole("token");
-        break;
-      default:
-        break;
-    }
-    layer.output = AddNetworkValue(node.outputs[0]);
-    network_.layers.push_back(std::move(layer));
-  }
-
   int AddLayer(Op op, const std::string& name, int input, int output) {
     Layer layer;
-    layer.op = op;
+    layer.SetOp(op);
     layer.name = name;
     layer.inputs = {input};
     layer.output = output;
@@ -212,7 +191,7 @@ class Lowering {
   // The layer takes a row that is [rows, columns] by its channels and gives one that is [columns, rows]; where the
   // graph splits these otherwise, reshapes stand around it.
   void LowerTranspose(const Node& node) {
-    const int64_t rows = std::get<int64_t>(node.attributes.at("rows"));
+    const int64_t rows = WholeOf(node, "rows");
     int input = network_values_[node.inputs[0]];
     const int64_t columns = network_.values[input].elements() / rows;
     if (network_.values[input].channels != rows) {
@@ -234,14 +213,15 @@ class Lowering {
                       RowExtent("", graph_.ShapeOf(reshape.outputs[0])));
   }
 
-  int LowerWeight(const Node& node) {
+  int LowerWeight(const Node& node, WeightRule rule) {
+    if (rule == WeightRule::kPattern) return LowerPattern(node);
     DenseMatrix matrix;
     matrix.rows = graph_.ShapeOf(node.inputs[1])[0];
     matrix.values = TakeFloats(node.inputs[1]);
     matrix.cols = static_cast<int64_t>(matrix.values.size()) / matrix.rows;
     Weight weight;
     if (node.Input(2) != kNoValue) weight.bias = TakeFloats(node.inputs[2]);
-    if (Is(node, "Conv")) {
+    if (rule == WeightRule::kSparseOrDense) {
       weight.matrix = ChooseFormat(std::move(matrix));
     } else {
       weight.matrix = std::move(matrix);

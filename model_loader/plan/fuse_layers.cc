@@ -31,7 +31,7 @@ class Fuser {
       if (layer.op != Op::kFunction || layer.epilogue != Epilogue{}) continue;
       Layer* const conv = OnlyReadConv(layer.inputs[0]);
       if (conv == nullptr || conv->epilogue.function) continue;
-      conv->epilogue.function = layer.function;
+      conv->epilogue.function = layer.function();
       maker_[layer.output] = maker_[conv->output];
       conv->output = layer.output;
       gone_[i] = true;
@@ -40,7 +40,7 @@ class Fuser {
 
   void FuseAttentionInputs() {
     for (Layer& layer : network_.layers) {
-      if (layer.op == Op::kAttention && !layer.attention.packed) PackAttention(layer);
+      if (layer.op == Op::kAttention && !layer.attention().packed) PackAttention(layer);
     }
   }
 
@@ -61,7 +61,7 @@ class Fuser {
   }
 
   bool CanJoin(const Layer& a, const Layer& b) const {
-    return a.inputs == b.inputs && a.window == b.window && a.epilogue == b.epilogue && !a.epilogue.residual &&
+    return a.inputs == b.inputs && a.window() == b.window() && a.epilogue == b.epilogue && !a.epilogue.residual &&
            network_.weights[a.weight].format() == network_.weights[b.weight].format();
   }
 
@@ -84,7 +84,7 @@ class Fuser {
     first.output = static_cast<int>(network_.values.size());
     network_.values.push_back(std::move(value));
     attention.inputs = {first.output};
-    attention.attention.packed = true;
+    attention.attention().packed = true;
   }
 
   // The rows of all, one after another. REQUIRES: one format.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/operator/print.h"
 #include "model_loader/plan/choose/candidates.h"
 #include "model_loader/plan/choose/kernel_choice.h"
 #include "model_loader/plan/fuse_layers.h"
@@ -15,8 +16,7 @@ LayerReport DescribeLayer(const Network& network, const Layer& layer, const std:
                           int chosen) {
   LayerReport report;
   report.name = layer.name;
-  const bool function = layer.op == Op::kFunction;
-  report.op = std::string(function ? FunctionKindName(layer.function.kind) : OpName(layer.op));
+  report.op = std::string(ReportName(layer));
   report.output = network.values[layer.output].WithBatch(1);
   report.input = layer.inputs.empty() ? Extent{1, 1} : network.values[layer.inputs[0]].WithBatch(1);
   if (layer.weight >= 0) {

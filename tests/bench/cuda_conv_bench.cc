@@ -37,7 +37,7 @@ Problem ProblemOf(const Layer& layer, int64_t batch, DType dtype) {
   problem.input = {batch, layer.channels, layer.size, layer.size};
   const int pad = layer.kernel / 2, out = (layer.size + 2 * pad - layer.kernel) / layer.stride + 1;
   problem.output = {batch, layer.out_channels, out, out};
-  problem.window = {layer.kernel, layer.kernel, layer.stride, layer.stride, pad, pad, pad, pad, 1, 1, false};
+  problem.attributes = Window{layer.kernel, layer.kernel, layer.stride, layer.stride, pad, pad, pad, pad, 1, 1, false};
   problem.epilogue.low = 0;
   return problem;
 }
@@ -90,7 +90,7 @@ std::vector<float> SomeValues(int64_t first, int64_t count, DType dtype) {
 
 double Expected(const Problem& problem, Layout layout, const std::vector<float>& input, const Weight& weight,
                 int64_t channel, int64_t position) {
-  const Window& w = problem.window;
+  const Window& w = problem.window();
   const auto& matrix = std::get<DenseMatrix>(weight.matrix);
   const int64_t plane = problem.output.plane(), image = position / plane, y = position % plane / problem.output.width;
   const int64_t x = position % problem.output.width;

@@ -13,6 +13,7 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/measure/measure_kernels.h"
+#include "kernels/operator/print.h"
 #include "tests/bench/machine_peaks.h"
 
 namespace swizzle {
@@ -32,7 +33,8 @@ Window Square(int size, int stride, int pad) { return {size, size, stride, strid
 
 Problem Layer(Op op, int64_t channels, int64_t size, int64_t output_channels, const Window& window) {
   const int64_t output_size = (size + 2 * window.pad_top - window.kernel_h) / window.stride_h + 1;
-  Problem problem{op, {1, channels, size, size}, {1, output_channels, output_size, output_size}, window, {}, 1};
+  Problem problem{{op, AttributesOf(op)}, {1, channels, size, size}, {1, output_channels, output_size, output_size}};
+  if (IsWindowed(op)) problem.window() = window;
   if (op == Op::kConv || op == Op::kDepthwiseConv) problem.epilogue = {0, 6, false};
   return problem;
 }
@@ -93,7 +95,7 @@ std::vector<Problem> ResnetLayers() {
 
 // A share of a convolution's weights is zeros; depthwise ones have none.
 Weight DrawWeight(const Problem& problem, double sparsity) {
-  const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
+  const int64_t taps = problem.window().taps();
   DenseMatrix matrix{problem.output.channels, problem.op == Op::kConv ? problem.input.channels * taps : taps, {}};
   uint32_t state = 1;
   for (int64_t i = 0; i < matrix.rows * matrix.cols; ++i) {
@@ -111,9 +113,9 @@ double Elements(const Extent& extent) { return static_cast<double>(extent.positi
 
 // Of convolutions; those of the rest are not to speak of.
 double Operations(const Problem& problem) {
-  const double taps = static_cast<double>(problem.window.kernel_h) * problem.window.kernel_w;
-  if (problem.op == Op::kConv) return 2 * Elements(problem.output) * taps * problem.input.channels;
-  return problem.op == Op::kDepthwiseConv ? 2 * Elements(problem.output) * taps : 0;
+  if (!HasWeight(problem.op)) return 0;
+  const double taps = static_cast<double>(problem.window().taps());
+  return 2 * Elements(problem.output) * taps * (problem.op == Op::kConv ? problem.input.channels : 1);
 }
 
 // Of all operands, each once.
@@ -151,8 +153,8 @@ std::string LayerText(const Problem& problem) {
   const auto extent_text = [](const Extent& extent) {
     return Concat(extent.batch, "x", extent.channels, "x", extent.height, "x", extent.width);
   };
-  return Concat(OpName(problem.op), " ", extent_text(problem.input), " -> ", extent_text(problem.output), " window ",
-                problem.window.kernel_h, "/", problem.window.stride_h);
+  return Concat(OpName(problem.op), " ", extent_text(problem.input), " -> ", extent_text(problem.output),
+                AttributesText(problem.attributes));
 }
 
 void PrintRow(const Entrant& entrant, const Problem& problem, double seconds, double peak_gflops, uint32_t features) {

@@ -158,11 +158,9 @@ int Main(int argc, char** argv) {
       Problem problem;
       problem.input = problem.output = {options.batch * length, channels};
       problem.threads = options.threads;
-      problem.op = Op::kAttention;
-      problem.attention = {12, 0.125f};
+      problem.SetOp(Op::kAttention, Attention{12, 0.125f});
       RunProblem(*backend, *stream, problem, length, options);
-      problem.op = Op::kLayerNorm;
-      problem.epsilon = 1e-12f;
+      problem.SetOp(Op::kLayerNorm, Normalisation{1e-12f});
       RunProblem(*backend, *stream, problem, length, options);
     }
   }

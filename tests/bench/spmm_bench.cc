@@ -172,7 +172,7 @@ std::deque<Contender> RunShape(Backend& backend, Stream& stream, const Shape& sh
   while (shape.n % height != 0) --height;
   const Extent input{1, shape.k, height, shape.n / height};
   const Extent output{1, shape.m, height, shape.n / height};
-  const Problem problem{Op::kConv, input, output, {}, {0, 6, false}, options.threads};
+  const Problem problem{{Op::kConv, Window(), {0, 6, false}}, input, output, options.threads};
   std::deque<Contender> contenders;
   for (const Kernel* kernel : Candidates(backend, problem, Format::kCsr)) {
     const bool wanted = kernel->name.find(options.row) != std::string_view::npos && kernel->key.input != Layout::kNchw;

@@ -11,6 +11,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "model_loader/packed/file_layout.h"
 #include "model_loader/packed/packed_reader.h"
+#include "proto/packed_model.pb.h"
 
 namespace swizzle {
 namespace {

@@ -4,6 +4,8 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/operator/print.h"
+
 namespace swizzle {
 namespace {
 
@@ -202,7 +204,8 @@ std::vector<Tail> TailsOf(Op op) {
 }
 
 KernelCase MakeCase(Op op, const LayerShape& shape, const Tail& tail, double sparsity, int threads) {
-  Problem problem{op, shape.input, OutputExtent(shape), shape.window, tail.epilogue, threads, {}};
+  Problem problem{{op, AttributesOf(op), tail.epilogue}, shape.input, OutputExtent(shape), threads};
+  if (IsWindowed(op)) problem.window() = shape.window;
   if (op == Op::kTranspose) problem.output = {shape.input.batch, shape.input.plane(), 1, shape.input.channels};
   return {problem, tail.bias, sparsity};
 }
@@ -227,7 +230,7 @@ std::vector<KernelCase> FunctionCases() {
     for (const Function& function : kFunctions) {
       const size_t turn = cases.size();
       cases.push_back(MakeCase(Op::kFunction, shape, tails[turn % tails.size()], 0, 1 + static_cast<int>(turn % 2)));
-      cases.back().problem.function = function;
+      cases.back().problem.function() = function;
     }
   }
   return cases;
@@ -242,7 +245,7 @@ KernelCase SequenceCase(Op op, const std::vector<int32_t>& lengths, int64_t chan
   const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   const bool reduces = op == Op::kSelectToken || op == Op::kMeanTokens;
   KernelCase made;
-  made.problem.op = op;
+  made.problem.SetOp(op);
   made.problem.input = {tokens, channels};
   made.problem.output = {reduces ? static_cast<int64_t>(lengths.size()) : tokens, channels};
   made.problem.threads = 1 + static_cast<int>(turn % 2);
@@ -257,7 +260,7 @@ std::vector<KernelCase> EmbeddingCases() {
       const size_t turn = cases.size();
       KernelCase made = SequenceCase(Op::kEmbedding, lengths, std::vector<int64_t>{1, 17, 384}[turn % 3], turn / 2);
       made.problem.input.channels = 1;
-      made.problem.lookup = {by_position, by_position ? static_cast<int64_t>(turn) : 0};
+      made.problem.lookup() = {by_position, by_position ? static_cast<int64_t>(turn) : 0};
       made.table_rows = by_position ? 500 + static_cast<int64_t>(turn) : 1 + static_cast<int64_t>(turn) * 7;
       cases.push_back(made);
     }
@@ -271,10 +274,10 @@ std::vector<KernelCase> LayerNormCases() {
     for (const auto& lengths : kLengths) {
       const size_t turn = cases.size();
       KernelCase made = SequenceCase(Op::kLayerNorm, lengths, channels, turn);
-      made.problem.epsilon = turn % 3 == 0 ? 1e-5f : 1e-12f;
+      made.problem.normalisation() = {turn % 3 == 0 ? 1e-5f : 1e-12f};
       made.bias = turn / 2 % 2 == 0;
       made.mean = turn % 5 == 0 ? 1000 : 0;
-      if (channels == 1) made.problem.epsilon = 1e-3f;  // zero variance
+      if (channels == 1) made.problem.normalisation() = {1e-3f};  // zero variance
       cases.push_back(made);
     }
   }
@@ -300,7 +303,7 @@ std::vector<KernelCase> AttentionCases() {
       made.problem.output.channels = heads.count * heads.value_size;
       // Far apart where sums are short enough to keep their places: one key then outweighs all that came before it.
       const float far_apart = heads.size <= 20 ? 8.0f : 1.0f;
-      made.problem.attention = {heads.count, turn % 3 == 0 ? 2.0f : turn % 3 == 1 ? far_apart : 0.2f};
+      made.problem.attention() = {heads.count, turn % 3 == 0 ? 2.0f : turn % 3 == 1 ? far_apart : 0.2f};
       made.masked = kMasked[turn % std::size(kMasked)];
       cases.push_back(made);
     }
@@ -308,7 +311,7 @@ std::vector<KernelCase> AttentionCases() {
   // Whole panels of queries and whole blocks of keys, one and two of them.
   cases.push_back(SequenceCase(Op::kAttention, {64, 128, 192}, 64, 0));
   cases.back().problem.output.channels = 64;
-  cases.back().problem.attention = {2, 0.2f};
+  cases.back().problem.attention() = {2, 0.2f};
   return cases;
 }
 
@@ -345,7 +348,7 @@ std::vector<KernelCase> SparseAttentionCases() {
         KernelCase made = SequenceCase(Op::kSparseAttention, sequences, heads.count * heads.size, turn + turn / 5);
         made.problem.output.channels = heads.count * heads.value_size;
         const float scale = kScales[turn % std::size(kScales)] / std::sqrt(static_cast<float>(heads.size));
-        made.problem.attention = {heads.count, scale, pattern.tokens, pattern.nnz()};
+        made.problem.attention() = {heads.count, scale, pattern.tokens, pattern.nnz()};
         made.pattern = std::move(pattern);
         cases.push_back(std::move(made));
       }
@@ -360,7 +363,9 @@ std::vector<KernelCase> ReductionCases(Op op) {
     for (const auto& lengths : kLengths) {
       const size_t turn = cases.size();
       cases.push_back(SequenceCase(op, lengths, channels, turn));
-      cases.back().problem.token = std::vector<int64_t>{0, -1, 3, -3, 500}[turn % 5];
+      if (op == Op::kSelectToken) {
+        cases.back().problem.token_choice() = {std::vector<int64_t>{0, -1, 3, -3, 500}[turn % 5]};
+      }
       cases.back().masked = std::vector<Masked>{Masked::kNothing, Masked::kSomeKeys, Masked::kAllKeys}[turn % 3];
     }
   }
@@ -369,35 +374,23 @@ std::vector<KernelCase> ReductionCases(Op op) {
 
 // What the rest of a case's text does not say of sequences.
 std::string SequenceText(const KernelCase& kernel_case) {
-  const Problem& problem = kernel_case.problem;
   std::string text = " lengths";
   for (int32_t length : kernel_case.lengths) text += Concat(" ", length);
-  if (IsAttention(problem.op)) {
-    text += Concat(" heads ", problem.attention.heads, " scale ", problem.attention.scale);
-  }
-  if (kernel_case.pattern.tokens > 0) text += Concat(" pattern of ", kernel_case.pattern.nnz());
-  text += Concat(" masked ", static_cast<int>(kernel_case.masked));
-  if (problem.lookup.by_position) text += Concat(" by position from ", problem.lookup.offset);
-  return text + Concat(" token ", problem.token, " mean ", kernel_case.mean);
+  return text + Concat(" masked ", static_cast<int>(kernel_case.masked), " mean ", kernel_case.mean);
 }
 
 }  // namespace
 
 std::string CaseText(const KernelCase& kernel_case) {
   const Problem& problem = kernel_case.problem;
-  const Window& window = problem.window;
   const auto extent_text = [](const Extent& extent) {
     return Concat(extent.batch, "x", extent.channels, "x", extent.height, "x", extent.width);
   };
-  return Concat(OpName(problem.op), " ", extent_text(problem.input), " -> ", extent_text(problem.output), " window ",
-                window.kernel_h, "x", window.kernel_w, "/", window.stride_h, ",", window.stride_w, " pads ",
-                window.pad_top, ",", window.pad_left, ",", window.pad_bottom, ",", window.pad_right, " dilation ",
-                window.dilation_h, kernel_case.bias ? " bias" : "", problem.epilogue.residual ? " residual" : "", " [",
-                problem.epilogue.low, ",", problem.epilogue.high, "]",
-                problem.op == Op::kFunction ? Concat(" ", FunctionKindName(problem.function.kind)) : "",
-                problem.epilogue.function ? Concat(" ", FunctionKindName(problem.epilogue.function->kind)) : "",
-                problem.attention.packed ? " packed" : "", kernel_case.lengths.empty() ? "" : SequenceText(kernel_case),
-                " sparsity ", kernel_case.sparsity,
+  return Concat(OpName(problem.op), " ", extent_text(problem.input), " -> ", extent_text(problem.output),
+                AttributesText(problem.attributes), kernel_case.bias ? " bias" : "",
+                problem.epilogue.residual ? " residual" : "", " [", problem.epilogue.low, ",", problem.epilogue.high,
+                "]", problem.epilogue.function ? AttributesText(*problem.epilogue.function) : "",
+                kernel_case.lengths.empty() ? "" : SequenceText(kernel_case), " sparsity ", kernel_case.sparsity,
                 kernel_case.vector_rows > 1 ? Concat(" vectors of ", kernel_case.vector_rows, " rows") : "",
                 " threads ", problem.threads);
 }
@@ -453,7 +446,7 @@ std::vector<KernelCase> FusedCases(Op op) {
     if (op == Op::kConv) {
       problem.epilogue.function = kFunctions[i / 2 % std::size(kFunctions)];
     } else {
-      problem.attention.packed = true;
+      problem.attention().packed = true;
       problem.input.channels = 2 * problem.input.channels + problem.output.channels;
     }
   }

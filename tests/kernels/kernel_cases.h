@@ -26,7 +26,7 @@ struct KernelCase {
   AttentionPattern pattern = {};      // kSparseAttention
 };
 
-// "conv 2x16x7x7 -> 2x31x7x7 window 3x3/1 bias residual [0,6] sparsity 0.9 threads 2".
+// "Conv 2x16x7x7 -> 2x31x7x7 window 3x3 stride 1x1 ... bias residual [0,6] sparsity 0.9 threads 2".
 std::string CaseText(const KernelCase& kernel_case);
 
 // All problems of one op, in a fixed order.

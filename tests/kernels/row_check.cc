@@ -68,7 +68,7 @@ std::vector<float> DrawValues(int64_t count, float reach, std::mt19937& random) 
 Weight DrawWeight(const KernelCase& kernel_case, const Kernel& kernel, bool csr, std::mt19937& random) {
   const Problem& problem = kernel_case.problem;
   if (problem.op == Op::kSparseAttention) return {kernel_case.pattern, {}};
-  const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
+  const int64_t taps = IsWindowed(problem.op) ? problem.window().taps() : 1;
   DenseMatrix matrix;
   const bool embeds = problem.op == Op::kEmbedding;
   matrix.rows = embeds ? kernel_case.table_rows : problem.output.channels;

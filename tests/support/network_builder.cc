@@ -42,7 +42,7 @@ int NetworkBuilder::Value(const std::string& name, int64_t channels, int64_t hei
 
 Layer NetworkBuilder::NewLayer(Op op, std::vector<int> inputs) const {
   Layer layer;
-  layer.op = op;
+  layer.SetOp(op);
   layer.name = std::string(OpName(op)) + std::to_string(network_.layers.size());
   layer.inputs = std::move(inputs);
   return layer;
@@ -50,7 +50,7 @@ Layer NetworkBuilder::NewLayer(Op op, std::vector<int> inputs) const {
 
 int NetworkBuilder::Append(Layer layer, int64_t channels) {
   const NetworkValue x = network_.values[layer.inputs[0]];
-  const Window& w = layer.window;
+  const Window w = IsWindowed(layer.op) ? layer.window() : Window();
   const int64_t height = (x.height + w.pad_top + w.pad_bottom - w.kernel_h) / w.stride_h + 1;
   const int64_t width = (x.width + w.pad_left + w.pad_right - w.kernel_w) / w.stride_w + 1;
   layer.output = Value(layer.name + ".out", channels, height, width);
@@ -83,7 +83,7 @@ int NetworkBuilder::AddWeight(int64_t rows, int64_t cols, double sparsity, bool 
 
 int NetworkBuilder::Conv(int input, int64_t outputs, Window window, double sparsity, Epilogue epilogue, int residual) {
   Layer layer = NewLayer(Op::kConv, {input});
-  layer.window = window;
+  layer.window() = window;
   layer.epilogue = epilogue;
   layer.epilogue.residual = residual >= 0;
   if (residual >= 0) layer.inputs.push_back(residual);
@@ -98,7 +98,7 @@ int NetworkBuilder::Linear(int input, int64_t outputs, double sparsity, int resi
 int NetworkBuilder::Depthwise(int input, Window window, Epilogue epilogue) {
   const int64_t channels = value(input).channels;
   Layer layer = NewLayer(Op::kDepthwiseConv, {input});
-  layer.window = window;
+  layer.window() = window;
   layer.epilogue = epilogue;
   layer.weight = AddWeight(channels, window.kernel_h * window.kernel_w, 0.0, true);
   return Append(std::move(layer), channels);
@@ -106,7 +106,7 @@ int NetworkBuilder::Depthwise(int input, Window window, Epilogue epilogue) {
 
 int NetworkBuilder::Pool(Op op, int input, Window window) {
   Layer layer = NewLayer(op, {input});
-  layer.window = window;
+  layer.window() = window;
   return Append(std::move(layer), value(input).channels);
 }
 
@@ -126,7 +126,7 @@ int NetworkBuilder::Pointwise(Op op, std::vector<int> inputs, Epilogue epilogue)
 
 int NetworkBuilder::Function(int input, const swizzle::Function& function) {
   Layer layer = NewLayer(Op::kFunction, {input});
-  layer.function = function;
+  layer.function() = function;
   return Append(std::move(layer), value(input).channels);
 }
 
@@ -156,7 +156,7 @@ int NetworkBuilder::Embedding(int ids, int64_t rows, int64_t channels, int64_t o
   if (ids >= 0) {
     layer.inputs = {ids};
   } else {
-    layer.lookup = {true, offset};
+    layer.lookup() = {true, offset};
   }
   layer.weight = AddWeight(rows + offset, channels, 0.0, false);
   return AppendTokens(std::move(layer), channels, true);
@@ -165,20 +165,20 @@ int NetworkBuilder::Embedding(int ids, int64_t rows, int64_t channels, int64_t o
 int NetworkBuilder::LayerNorm(int input) {
   const int64_t channels = value(input).channels;
   Layer layer = NewLayer(Op::kLayerNorm, {input});
-  layer.epsilon = 1e-5f;
+  layer.normalisation() = {1e-5f};
   layer.weight = AddWeight(channels, 1, 0.0, true);
   return AppendTokens(std::move(layer), channels, true);
 }
 
 int NetworkBuilder::Attention(int q, int k, int v, int32_t heads, float scale) {
   Layer layer = NewLayer(Op::kAttention, {q, k, v});
-  layer.attention = {heads, scale, 0, 0};
+  layer.attention() = {heads, scale, 0, 0};
   return AppendTokens(std::move(layer), value(v).channels, true);
 }
 
 int NetworkBuilder::SparseAttention(int q, int k, int v, int32_t heads, float scale, AttentionPattern pattern) {
   Layer layer = NewLayer(Op::kSparseAttention, {q, k, v});
-  layer.attention = {heads, scale, pattern.tokens, pattern.nnz()};
+  layer.attention() = {heads, scale, pattern.tokens, pattern.nnz()};
   layer.weight = static_cast<int>(network_.weights.size());
   network_.weights.push_back({std::move(pattern), {}});
   return AppendTokens(std::move(layer), value(v).channels, true);

@@ -262,7 +262,7 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, con
 
 template <Layout kInput>
 size_t ConvCsrWorkspaceBytes(const Problem& problem) {
-  const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
+  const int64_t taps = problem.window().taps();
   const int64_t vector_block = VectorCsr::BlockColumns(problem, problem.input.channels * taps);
   return PanelConv::WorkspaceBytes(problem, kInput, std::max(InterleavedCsr::kMaxBlock, vector_block));
 }
@@ -271,7 +271,7 @@ template size_t ConvCsrWorkspaceBytes<Layout::kPanels>(const Problem&);
 template size_t ConvCsrWorkspaceBytes<Layout::kNchw>(const Problem&);
 template size_t ConvCsrWorkspaceBytes<Layout::kBlocked16>(const Problem&);
 
-bool AcceptsPointwise(const Problem& problem) { return problem.window.IsPointwise(); }
+bool AcceptsPointwise(const Problem& problem) { return problem.window().IsPointwise(); }
 
 }  // namespace swizzle::cpu
 #endif  // HWY_ONCE

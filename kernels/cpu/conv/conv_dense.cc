@@ -170,7 +170,7 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvDense(const Weight& weight, c
 
 template <Layout kInput>
 size_t ConvDenseWorkspaceBytes(const Problem& problem) {
-  const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
+  const int64_t taps = problem.window().taps();
   const bool gathered = !PanelColumns::IsDirect(problem, kInput);
   return PanelConv::WorkspaceBytes(problem, kInput,
                                    InterleavedDense::BlockColumns(gathered, problem.input.channels * taps));

@@ -34,15 +34,15 @@ uint32_t InsideBits(int64_t begin, int64_t stride, int64_t extent, int64_t lane,
 }  // namespace
 
 size_t PanelColumns::PieceBytes(const Problem& problem) {
-  return RoundUp(sizeof(Piece) * problem.window.kernel_h * problem.window.kernel_w * kMaxPanelWidth, kBufferAlignment);
+  return RoundUp(sizeof(Piece) * problem.window().taps() * kMaxPanelWidth, kBufferAlignment);
 }
 
 size_t PanelColumns::CountBytes(const Problem& problem) {
-  return RoundUp(sizeof(int32_t) * problem.window.kernel_h * problem.window.kernel_w, kBufferAlignment);
+  return RoundUp(sizeof(int32_t) * problem.window().taps(), kBufferAlignment);
 }
 
 size_t PanelColumns::MaskBytes(const Problem& problem) {
-  return RoundUp(sizeof(uint32_t) * (problem.window.kernel_h + problem.window.kernel_w), kBufferAlignment);
+  return RoundUp(sizeof(uint32_t) * (problem.window().kernel_h + problem.window().kernel_w), kBufferAlignment);
 }
 
 size_t PanelColumns::WorkspaceBytes(const Problem& problem, Layout layout, int64_t rows) {
@@ -53,6 +53,7 @@ size_t PanelColumns::WorkspaceBytes(const Problem& problem, Layout layout, int64
 
 PanelColumns::PanelColumns(const Problem& problem, Layout layout, const void* input, std::span<std::byte> workspace)
     : problem_(problem),
+      window_(problem.window()),
       layout_(layout),
       input_(input),
       input_grid_(problem.input.positions()),
@@ -60,7 +61,7 @@ PanelColumns::PanelColumns(const Problem& problem, Layout layout, const void* in
       pieces_(reinterpret_cast<Piece*>(workspace.data())),
       counts_(reinterpret_cast<int32_t*>(workspace.data() + PieceBytes(problem))),
       row_masks_(reinterpret_cast<uint32_t*>(workspace.data() + PieceBytes(problem) + CountBytes(problem))),
-      column_masks_(row_masks_ + problem.window.kernel_h),
+      column_masks_(row_masks_ + window_.kernel_h),
       columns_(reinterpret_cast<float*>(workspace.data() + PieceBytes(problem) + CountBytes(problem) +
                                         MaskBytes(problem))) {}
 
@@ -68,8 +69,7 @@ std::span<const PanelColumns::Segment> PanelColumns::Segments(int64_t first, int
                                                               std::span<Segment, kPositionUnit> room) {
   const Extent& in = problem_.input;
   const Extent& out = problem_.output;
-  const Window& window = problem_.window;
-  std::fill_n(row_masks_, window.kernel_h + window.kernel_w, 0);
+  std::fill_n(row_masks_, window_.kernel_h + window_.kernel_w, 0);
   int64_t image = first / out.plane();
   int64_t row = first % out.plane() / out.width;
   int64_t column = first % out.width;
@@ -77,16 +77,16 @@ std::span<const PanelColumns::Segment> PanelColumns::Segments(int64_t first, int
   const int64_t lanes = std::min(vector, out.positions() - first);
   for (int64_t lane = 0, run; lane < lanes; lane += run) {  // each run in one row of the plane
     run = std::min(lanes - lane, out.width - column);
-    const int64_t top = row * window.stride_h - window.pad_top;
-    const int64_t left = column * window.stride_w - window.pad_left;
-    for (int32_t i = 0; i < window.kernel_h; ++i) {
-      const int64_t y = top + int64_t{i} * window.dilation_h;
+    const int64_t top = row * window_.stride_h - window_.pad_top;
+    const int64_t left = column * window_.stride_w - window_.pad_left;
+    for (int32_t i = 0; i < window_.kernel_h; ++i) {
+      const int64_t y = top + int64_t{i} * window_.dilation_h;
       if (y >= 0 && y < in.height) row_masks_[i] |= Bits(lane, lane + run);
     }
-    for (int32_t j = 0; j < window.kernel_w; ++j) {
-      column_masks_[j] |= InsideBits(left + int64_t{j} * window.dilation_w, window.stride_w, in.width, lane, run);
+    for (int32_t j = 0; j < window_.kernel_w; ++j) {
+      column_masks_[j] |= InsideBits(left + int64_t{j} * window_.dilation_w, window_.stride_w, in.width, lane, run);
     }
-    const int64_t begin = image * in.plane() + top * in.width + left - lane * window.stride_w;
+    const int64_t begin = image * in.plane() + top * in.width + left - lane * window_.stride_w;
     if (count == 0 || room[count - 1].begin != begin || room[count - 1].image != image) {
       room[count++] = {begin, image, 0};
     }
@@ -124,19 +124,18 @@ void PanelColumns::AddPieces(int64_t tap, const Segment& segment, int64_t source
 void PanelColumns::SetPanel(int64_t panel, int64_t vector) {
   if (panel == panel_) return;
   panel_ = panel;
-  const Window& window = problem_.window;
   const int64_t first = output_grid_.Begin(panel);
   std::fill_n(counts_, taps(), 0);
   for (int64_t position = 0; position < width(); position += vector) {
     std::array<Segment, kPositionUnit> room;
     const std::span<const Segment> segments = Segments(first + position, vector, room);
     for (int64_t tap = 0; tap < taps(); ++tap) {
-      const int64_t i = tap / window.kernel_w;
-      const int64_t j = tap % window.kernel_w;
+      const int64_t i = tap / window_.kernel_w;
+      const int64_t j = tap % window_.kernel_w;
       const int32_t count = counts_[tap];
       for (const Segment& segment : segments) {
         const uint32_t lanes = segment.lanes & row_masks_[i] & column_masks_[j];
-        const int64_t source = segment.begin + i * window.dilation_h * problem_.input.width + j * window.dilation_w;
+        const int64_t source = segment.begin + i * window_.dilation_h * problem_.input.width + j * window_.dilation_w;
         if (lanes != 0) AddPieces(tap, segment, source, lanes, position);
       }
       if (counts_[tap] == count) AddPiece(tap, 0, 0, 0, position);

@@ -38,7 +38,7 @@ class PanelColumns {
 
   // Whether the columns are rows of the input: its values in its order.
   static bool AreInputRows(const Problem& problem, Layout layout) {
-    return layout == Layout::kPanels && problem.window.IsPointwise();
+    return layout == Layout::kPanels && problem.window().IsPointwise();
   }
   // Whether the columns are the input itself.
   static bool IsDirect(const Problem& problem, Layout layout) {
@@ -78,8 +78,8 @@ class PanelColumns {
   std::span<const Piece> Pieces(int64_t tap) const {
     return {pieces_ + tap * kMaxPanelWidth, static_cast<size_t>(counts_[tap])};
   }
-  int64_t taps() const { return int64_t{problem_.window.kernel_h} * problem_.window.kernel_w; }
-  int64_t stride() const { return problem_.window.stride_w; }
+  int64_t taps() const { return window_.taps(); }
+  int64_t stride() const { return window_.stride_w; }
   int64_t Width(int64_t panel) const { return output_grid_.Width(panel); }
   int64_t width() const { return Width(panel_); }  // of the panel that was set
   template <typename T>
@@ -109,6 +109,7 @@ class PanelColumns {
   void AddPiece(int64_t tap, int64_t offset, int64_t channel_stride, uint32_t lanes, int64_t position);
 
   const Problem& problem_;
+  const Window& window_;  // the problem's
   const Layout layout_;
   const void* const input_;
   const PanelGrid input_grid_;

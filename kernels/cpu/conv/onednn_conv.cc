@@ -80,7 +80,7 @@ dnnl::primitive_attr Attributes(const Epilogue& epilogue) {
 memory::desc Describe(const memory::dims& dims, Tag tag) { return {dims, memory::data_type::f32, tag}; }
 
 memory::dims WeightDims(Kind kind, const Problem& problem, int64_t channels) {
-  const Window& window = problem.window;
+  const Window& window = problem.window();
   if (kind == Kind::kDepthwise) return {channels, 1, 1, window.kernel_h, window.kernel_w};
   return {channels, problem.input.channels, window.kernel_h, window.kernel_w};
 }
@@ -98,7 +98,7 @@ Tag WeightTag(Kind kind) {
 }
 
 convolution_forward::primitive_desc DescribePart(Kind kind, const Problem& problem, const Part& part, bool bias) {
-  const Window& window = problem.window;
+  const Window& window = problem.window();
   const int64_t in_channels = kind == Kind::kDepthwise ? part.channels : problem.input.channels;
   const auto source = Describe({part.images, in_channels, problem.input.height, problem.input.width},
                                kind == Kind::kStem ? Tag::nchw : Tag::nChw16c);

@@ -34,7 +34,7 @@ void FinishRow(const Epilogue& epilogue, const float* bias, const float* residua
 }  // namespace
 
 bool AcceptsOnednnLinear(const Problem& problem) {
-  return problem.window.IsPointwise() && problem.input.plane() == 1 && problem.output.plane() == 1;
+  return problem.window().IsPointwise() && problem.input.plane() == 1 && problem.output.plane() == 1;
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareOnednnLinear(const Weight& weight, const Problem&) {

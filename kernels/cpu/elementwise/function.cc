@@ -216,7 +216,7 @@ void RunBfloat16(const KernelArgs& args, int64_t first, int64_t count) {
   for (const int64_t end = first + count; first < end; first += kFloats) {
     const int64_t some = std::min(kFloats, end - first);
     Widen(InputAs<Bfloat16>(args, 0) + first, some, values);
-    RunAny({args.problem->function, args.problem->epilogue, values, values, some});
+    RunAny({args.problem->function(), args.problem->epilogue, values, values, some});
     Round(values, some, OutputAs<Bfloat16>(args) + first);
   }
 }
@@ -227,7 +227,7 @@ void RunFunction(const KernelArgs& args, Stream& stream, Layout layout) {
   CpuStream::From(stream).ParallelRanges(CeilDiv(elements, kLanes), [&](int64_t, int64_t begin, int64_t end) {
     const int64_t first = begin * kLanes, count = std::min(end * kLanes, elements) - first;
     if (IsBfloat16(problem, layout)) return RunBfloat16(args, first, count);
-    RunAny({problem.function, problem.epilogue, args.inputs[0] + first, args.output + first, count});
+    RunAny({problem.function(), problem.epilogue, args.inputs[0] + first, args.output + first, count});
   });
 }
 
@@ -255,7 +255,7 @@ bool KeepsZero(const Function& function) {
 
 }  // namespace
 
-bool FunctionKeepsZero(const Problem& problem) { return KeepsZero(problem.function) && ClampKeepsZero(problem); }
+bool FunctionKeepsZero(const Problem& problem) { return KeepsZero(problem.function()) && ClampKeepsZero(problem); }
 
 bool EpilogueKeepsZero(const Problem& problem) {
   return ClampKeepsZero(problem) && (!problem.epilogue.function || KeepsZero(*problem.epilogue.function));

@@ -283,17 +283,17 @@ struct AttentionCall {
   AttentionCall(const KernelArgs& args, Layout layout)
       : sizes(*args.problem),
         queries(args.inputs[0]),
-        keys(args.problem->attention.packed ? queries : args.inputs[1]),
-        values(args.problem->attention.packed ? queries : args.inputs[2]),
+        keys(args.problem->attention().packed ? queries : args.inputs[1]),
+        values(args.problem->attention().packed ? queries : args.inputs[2]),
         output(args.output),
         bias(args.sequences->key_bias.empty() ? nullptr : args.sequences->key_bias.data()),
         pattern(args.problem->op == Op::kSparseAttention ? static_cast<const AttentionBits*>(args.weight) : nullptr),
-        scale(args.problem->attention.scale),
-        first_key_channel(args.problem->attention.packed ? KeyChannels(*args.problem) : 0),
+        scale(args.problem->attention().scale),
+        first_key_channel(args.problem->attention().packed ? KeyChannels(*args.problem) : 0),
         first_value_channel(2 * first_key_channel),
         key_matrix(args.problem->input.batch, args.problem->input.channels, layout),
         output_matrix(args.problem->output.batch, args.problem->output.channels, layout),
-        value_matrix(args.problem->attention.packed ? key_matrix : output_matrix) {}
+        value_matrix(args.problem->attention().packed ? key_matrix : output_matrix) {}
 
   AttentionScratch sizes;
   const float* queries;
@@ -476,7 +476,7 @@ void Attend(const AttentionCall& call, const QueryBlock& block, float* scratch) 
 
 void RunAttention(const KernelArgs& args, Stream& stream, Layout layout) {
   const AttentionCall call(args, layout);
-  const AttentionWork work(*args.sequences, args.problem->attention.heads, kLanes, kMaxVectors * kLanes);
+  const AttentionWork work(*args.sequences, args.problem->attention().heads, kLanes, kMaxVectors * kLanes);
   const int64_t slots = stream.threads();
   CpuStream::From(stream).ParallelFor(slots, [&](int64_t slot) {
     float* scratch = reinterpret_cast<float*>(args.workspace.data()) + slot * call.sizes.floats();

@@ -11,7 +11,7 @@ AttentionBits::AttentionBits(const AttentionPattern& pattern)
 
 bool AcceptsAttentionBits(const Problem& problem) {
   constexpr int64_t kMost = int64_t{1} << 15;
-  return problem.attention.length <= kMost;
+  return problem.attention().length <= kMost;
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareAttentionBits(const Weight& weight, const Problem&) {

@@ -81,8 +81,8 @@ class AttentionWork {
 // A thread's part of the workspace, in floats. Rows hold kQueryBlock queries at most.
 struct AttentionScratch {
   explicit AttentionScratch(const Problem& problem)
-      : head_channels(KeyChannels(problem) / problem.attention.heads),
-        value_channels(problem.output.channels / problem.attention.heads) {}
+      : head_channels(KeyChannels(problem) / problem.attention().heads),
+        value_channels(problem.output.channels / problem.attention().heads) {}
 
   int64_t floats() const { return (head_channels + value_channels + kKeyBlock) * kQueryBlock; }
   int64_t sums_offset() const { return head_channels * kQueryBlock; }

@@ -18,7 +18,7 @@ class EmbeddingTable final : public PackedWeight {
 
 // The table row of `token`. Ids stand bit for bit in place of floats.
 int64_t RowOf(const KernelArgs& args, int64_t token) {
-  const Lookup& lookup = args.problem->lookup;
+  const Lookup& lookup = args.problem->lookup();
   if (lookup.by_position) return args.sequences->positions[token] + lookup.offset;
   int32_t id;
   std::memcpy(&id, args.inputs[0] + token, sizeof(id));

@@ -23,7 +23,7 @@ struct Normalisation {
       : scale(static_cast<const ScaleAndBias&>(*args.weight).scale()),
         bias(static_cast<const ScaleAndBias&>(*args.weight).bias()),
         channels(args.problem->input.channels),
-        epsilon(args.problem->epsilon) {}
+        epsilon(args.problem->normalisation().epsilon) {}
 
   const float* scale;
   const float* bias;

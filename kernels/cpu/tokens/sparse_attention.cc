@@ -28,7 +28,7 @@ class PatternWeight final : public PackedWeight {
 };
 
 // Scores of a query are padded to whole cache lines, so that threads share none.
-int64_t ScoresOf(const Problem& problem) { return RoundUp(problem.attention.length, 16); }
+int64_t ScoresOf(const Problem& problem) { return RoundUp(problem.attention().length, 16); }
 
 }  // namespace
 }  // namespace swizzle::cpu
@@ -132,7 +132,7 @@ void AttendRow(const Row& row, std::span<const uint32_t> keys, float* scores) {
 void SparseAttentionNchw(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const AttentionPattern& pattern = static_cast<const PatternWeight*>(args.weight)->pattern();
-  const int64_t heads = problem.attention.heads, qk = problem.input.channels, vo = problem.output.channels;
+  const int64_t heads = problem.attention().heads, qk = problem.input.channels, vo = problem.output.channels;
   const int64_t units = args.sequences->count() * heads;  // a head of a sequence each
   // Every query costs something even without keys.
   const auto cost_before = [&](int64_t query) { return int64_t{pattern.row_offsets[query]} + query; };
@@ -164,7 +164,7 @@ void SparseAttentionNchw(const KernelArgs& args, Stream& stream) {
                     .vo_stride = vo,
                     .qk_size = qk_size,
                     .vo_size = vo_size,
-                    .scale = problem.attention.scale};
+                    .scale = problem.attention().scale};
       AttendRow(row, pattern.Keys(query), scores);
     }
   });

@@ -92,10 +92,11 @@ HWY_AFTER_NAMESPACE();
 namespace swizzle::cpu {
 namespace {
 
-// The token that Problem::token means, among those of the batch.
+// The token that TokenChoice means, among those of the batch.
 int64_t SelectedToken(const KernelArgs& args, int64_t sequence) {
   const int64_t begin = args.sequences->begins[sequence], end = args.sequences->begins[sequence + 1];
-  const int64_t token = args.problem->token + (args.problem->token < 0 ? end : begin);
+  const int64_t chosen = args.problem->token_choice().token;
+  const int64_t token = chosen + (chosen < 0 ? end : begin);
   return token < begin || token >= end ? end - 1 : token;
 }
 

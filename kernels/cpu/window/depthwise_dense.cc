@@ -119,8 +119,8 @@ struct DepthwiseOp {
   void BeginTile(const Tile&, float*) const {}
   void ComputePlanes(const Tile& tile, const float*, const PlaneBatch& in, const PlaneBatch& out) const {
     const TileRows shape(problem, tiles, tile);
-    if (const SquareFunction square = SquareOf(problem.window); square != nullptr) {
-      return square(shape, problem.window.pad_left, weight, in, out);
+    if (const SquareFunction square = SquareOf(problem.window()); square != nullptr) {
+      return square(shape, problem.window().pad_left, weight, in, out);
     }
     for (int64_t c = 0; c < in.count; ++c) AnyWindow(shape, in.first + c, in.Plane(c), out.Plane(c));
   }
@@ -129,7 +129,8 @@ struct DepthwiseOp {
     const FloatTag d;
     const auto multiply_add = [d, taps = weight.taps(channel)](FloatVector sum, int64_t tap, FloatVector values)
                                   HWY_ATTR { return hn::MulAdd(values, hn::Set(d, taps[tap]), sum); };
-    FoldPlane(problem.window, shape, WindowFold{hn::Set(d, weight.bias(channel)), hn::Zero(d), multiply_add}, in, out);
+    FoldPlane(problem.window(), shape, WindowFold{hn::Set(d, weight.bias(channel)), hn::Zero(d), multiply_add}, in,
+              out);
   }
 };
 
@@ -160,7 +161,7 @@ HWY_AFTER_NAMESPACE();
 namespace swizzle::cpu {
 
 bool IsSame3x3(const Problem& problem) {
-  const Window& window = problem.window;
+  const Window& window = problem.window();
   return window.kernel_h == 3 && window.kernel_w == 3 && window.stride_h == 1 && window.stride_w == 1 &&
          window.dilation_h == 1 && window.dilation_w == 1 && window.pad_top == 1 && window.pad_left == 1 &&
          problem.input.height == problem.output.height && problem.input.width == problem.output.width;

@@ -186,7 +186,7 @@ void RunHalvedPart(const KernelArgs& args, const DepthwiseWeight& weight, const 
 inline void RunHalvedPlanes(const KernelArgs& args, Stream& stream) {
   const auto& weight = static_cast<const DepthwiseWeight&>(*args.weight);
   const Problem& problem = *args.problem;
-  const auto run = problem.window.pad_left == 1 ? RunHalvedPart<true> : RunHalvedPart<false>;
+  const auto run = problem.window().pad_left == 1 ? RunHalvedPart<true> : RunHalvedPart<false>;
   ForEachUnitRange(problem.output, CpuStream::From(stream), [&](int64_t slot, const UnitRange& range) {
     auto* const places = reinterpret_cast<UnitPlace*>(args.workspace.data() + slot * HalvedWorkspaceBytes(problem));
     run(args, weight, PlaceHalvedPart(problem, weight.halved(), range, places));

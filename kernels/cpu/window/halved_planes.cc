@@ -25,7 +25,7 @@ struct Output {
 
 // Of the window's row `tap_row`, for the output: the row of the plane, which may lie outside.
 int64_t InputRow(const Problem& problem, const Output& output, int tap_row) {
-  return 2 * output.row - problem.window.pad_top + tap_row;
+  return 2 * output.row - problem.window().pad_top + tap_row;
 }
 
 int64_t PairPosition(const Problem& problem, const Output& output, int tap_row) {
@@ -40,12 +40,12 @@ int32_t UnitOf(int64_t position) { return static_cast<int32_t>(position >> 4); }
 
 // Whether the output's outer tap is inside the plane, rows aside.
 bool OuterInside(const Problem& problem, const Output& output) {
-  return problem.window.pad_left == 1 ? output.column > 0 : output.column + 1 < problem.output.width;
+  return problem.window().pad_left == 1 ? output.column > 0 : output.column + 1 < problem.output.width;
 }
 
 // Of the outputs from `first` on; the number of its sources.
 int PlanRow(const Problem& problem, int64_t first, int tap_row, HalvedRow* row) {
-  const bool left = problem.window.pad_left == 1;
+  const bool left = problem.window().pad_left == 1;
   std::vector<int32_t> sources;
   row->inside = 0;
   for (int64_t i = 0; i < kPositionUnit; ++i) {
@@ -98,7 +98,7 @@ struct InPeriod {
 }  // namespace
 
 bool IsHalved3x3(const Problem& problem) {
-  const Window& window = problem.window;
+  const Window& window = problem.window();
   const Extent &input = problem.input, &output = problem.output;
   return window.kernel_h == 3 && window.kernel_w == 3 && window.stride_h == 2 && window.stride_w == 2 &&
          window.dilation_h == 1 && window.dilation_w == 1 && window.pad_top >= 0 && window.pad_top <= 1 &&

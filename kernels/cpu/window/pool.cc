@@ -30,20 +30,20 @@ struct TapRange {
 };
 
 TapRange Rows(const Problem& problem, int64_t y) {
-  const Window& window = problem.window;
+  const Window& window = problem.window();
   return {y, window.stride_h, window.pad_top, window.dilation_h, window.kernel_h, problem.input.height};
 }
 
 TapRange Columns(const Problem& problem, int64_t x) {
-  const Window& window = problem.window;
+  const Window& window = problem.window();
   return {x, window.stride_w, window.pad_left, window.dilation_w, window.kernel_w, problem.input.width};
 }
 
 // What the sum of the window at output (y, x) is multiplied with.
 float AverageScale(const Problem& problem, const TapRange& rows, const TapRange& columns) {
   const int64_t inside = (rows.end - rows.begin) * (columns.end - columns.begin);
-  const int64_t count =
-      problem.window.count_include_pad ? int64_t{problem.window.kernel_h} * problem.window.kernel_w : inside;
+  const Window& window = problem.window();
+  const int64_t count = window.count_include_pad ? window.taps() : inside;
   return count == 0 ? 0.0f : 1.0f / static_cast<float>(count);
 }
 
@@ -58,7 +58,7 @@ struct MaxPoolOp {
     const FloatVector lowest = hn::Set(FloatTag(), kLowest);
     const TileRows shape(problem, tiles, tile);
     for (int64_t c = 0; c < in.count; ++c) {
-      FoldPlane(problem.window, shape, WindowFold{lowest, lowest, larger}, in.Plane(c), out.Plane(c));
+      FoldPlane(problem.window(), shape, WindowFold{lowest, lowest, larger}, in.Plane(c), out.Plane(c));
     }
   }
 };
@@ -85,7 +85,7 @@ struct AveragePoolOp {
     const TileRows shape(problem, tiles, tile);
     for (int64_t c = 0; c < in.count; ++c) {
       float* plane = out.Plane(c);
-      FoldPlane(problem.window, shape, WindowFold{hn::Zero(d), hn::Zero(d), add}, in.Plane(c), plane);
+      FoldPlane(problem.window(), shape, WindowFold{hn::Zero(d), hn::Zero(d), add}, in.Plane(c), plane);
       for (int64_t i = 0; i < tile.rows * problem.output.width; i += kLanes) {
         hn::StoreU(hn::Mul(hn::LoadU(d, plane + i), hn::LoadU(d, scales + i)), d, plane + i);
       }
@@ -140,7 +140,7 @@ void RunGlobal(const KernelArgs& args, Stream& stream, Layout layout) {
 }
 
 bool IsGlobal(const Problem& problem) {
-  const Window& window = problem.window;
+  const Window& window = problem.window();
   return window.kernel_h == problem.input.height && window.kernel_w == problem.input.width && window.dilation_h == 1 &&
          window.dilation_w == 1 && problem.output.plane() == 1 && window.pad_top == 0 && window.pad_left == 0;
 }
@@ -165,7 +165,7 @@ template <bool kMax>
 HWY_INLINE void PoolBlock(const Problem& problem, const TapRange& rows, const TapRange& columns, const float* from,
                           float* to) {
   const FloatTag d;
-  const Window& window = problem.window;
+  const Window& window = problem.window();
   const float scale = kMax ? 1.0f : AverageScale(problem, rows, columns);
   for (int64_t lane = 0; lane < 16; lane += kLanes) {
     FloatVector sum = hn::Set(d, kMax ? kLowest : 0.0f);
@@ -184,7 +184,7 @@ HWY_INLINE void PoolBlock(const Problem& problem, const TapRange& rows, const Ta
 template <bool kMax>
 void RunPoolBlocked16(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
-  const Window& window = problem.window;
+  const Window& window = problem.window();
   const Extent& output = problem.output;
   const int64_t blocks = output.batch * CeilDiv(output.channels, 16);
   CpuStream::From(stream).ParallelRanges(blocks * output.height, [&](int64_t, int64_t begin, int64_t end) {

@@ -45,9 +45,9 @@ Run* AppendRuns(const Extent& extent, Layout layout, int64_t image, int64_t firs
 
 WindowTiles::WindowTiles(const Problem& problem)
     : problem_(problem),
-      split_(problem.window.stride_w == 2),
+      split_(problem.window().stride_w == 2),
       in_pitch_(split_ ? CeilDiv(problem.input.width, 2) : problem.input.width) {
-  const Window& window = problem.window;
+  const Window& window = problem.window();
   const int64_t max_in_rows = kPlaneFloats / problem.input.width;
   const int64_t window_rows = Reach(1, 1, window.kernel_h, window.dilation_h);
   const int64_t max_rows = max_in_rows < window_rows ? 1 : (max_in_rows - window_rows) / window.stride_h + 1;
@@ -77,7 +77,7 @@ size_t WindowTiles::WorkspaceBytes() const {
 }
 
 WindowTiles::Band WindowTiles::BandOf(const Tile& tile) const {
-  const Window& window = problem_.window;
+  const Window& window = problem_.window();
   const int64_t top = tile.first_row * window.stride_h - window.pad_top;
   const int64_t rows = Reach(tile.rows, window.stride_h, window.kernel_h, window.dilation_h);
   const int64_t first = std::min(std::max<int64_t>(-top, 0), rows);

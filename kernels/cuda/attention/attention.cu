@@ -331,14 +331,14 @@ constexpr int64_t kMostChannels = 256;
 }  // namespace
 
 bool AcceptsAttention(const Problem& problem) {
-  const int64_t heads = problem.attention.heads;
+  const int64_t heads = problem.attention().heads;
   return heads <= LaunchGrid::kMostDown && KeyChannels(problem) / heads <= kMostChannels &&
          problem.output.channels / heads <= kMostChannels;
 }
 
 bool AcceptsMaskedAttention(const Problem& problem) {
   constexpr int64_t kMostTokens = int64_t{1} << 15;
-  return AcceptsAttention(problem) && problem.attention.length <= kMostTokens;
+  return AcceptsAttention(problem) && problem.attention().length <= kMostTokens;
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareMaskedAttention(const Weight& weight, const Problem&) {
@@ -348,7 +348,7 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareMaskedAttention(const Weight& wei
 template <Layout kLayout, DType kDType>
 void Attend(const KernelArgs& args, Stream& stream) {
   const auto op = AttentionOperandsOf<kLayout, kDType>(args);
-  const int heads = args.problem->attention.heads;
+  const int heads = args.problem->attention().heads;
   const int size = std::max(op.qk_size, op.vo_size);
   if (size <= 32) return LaunchSize<32>(op, heads, stream);
   if (size <= 64) return LaunchSize<64>(op, heads, stream);

@@ -320,7 +320,7 @@ void Launch(const AttentionOperands<typename S::T>& op, int heads, Stream& strea
 }  // namespace
 
 bool AcceptsAttentionMma(const Problem& problem) {
-  const int64_t heads = problem.attention.heads;
+  const int64_t heads = problem.attention().heads;
   const auto fits = [&](int64_t channels) {
     const int64_t size = channels / heads;
     return size <= kMostChannels && size * static_cast<int64_t>(ElementBytes(problem.dtype)) % kPieceBytes == 0;
@@ -332,7 +332,7 @@ template <DType kDType>
 void AttendMma(const KernelArgs& args, Stream& stream) {
   using T = Element<kDType>;
   const auto op = AttentionOperandsOf<Layout::kNhwc, kDType>(args);
-  const int heads = args.problem->attention.heads;
+  const int heads = args.problem->attention().heads;
   const int size = std::max(op.qk_size, op.vo_size);
   if (size <= 32) return Launch<Shape<T, 32>>(op, heads, stream);
   if (size <= 64) return Launch<Shape<T, 64>>(op, heads, stream);

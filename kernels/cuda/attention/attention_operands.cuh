@@ -35,7 +35,7 @@ AttentionOperands<Element<kDType>> AttentionOperandsOf(const KernelArgs& args) {
   const Problem& problem = *args.problem;
   const Sequences& sequences = *args.sequences;
   const int64_t tokens = problem.input.batch, qk = KeyChannels(problem), vo = problem.output.channels;
-  const bool packed = problem.attention.packed;
+  const bool packed = problem.attention().packed;
   const auto strides = [&](int64_t channels) {
     return kLayout == Layout::kRows ? TokenStrides{RowStride(tokens), 1} : TokenStrides{1, channels};
   };
@@ -50,15 +50,15 @@ AttentionOperands<Element<kDType>> AttentionOperandsOf(const KernelArgs& args) {
           .query = query,
           .value = packed ? query : strides(vo),
           .out = strides(vo),
-          .qk_size = static_cast<int>(qk / problem.attention.heads),
-          .vo_size = static_cast<int>(vo / problem.attention.heads),
+          .qk_size = static_cast<int>(qk / problem.attention().heads),
+          .vo_size = static_cast<int>(vo / problem.attention().heads),
           .begins = sequences.begins.data(),
           .key_bias = sequences.key_bias.empty() ? nullptr : sequences.key_bias.data(),
           .allowed = bits == nullptr ? nullptr : bits->bits(),
           .allowed_words = bits == nullptr ? 0 : bits->words(),
           .sequences = static_cast<int>(sequences.count()),
           .tokens = static_cast<int>(tokens),
-          .scale = problem.attention.scale * kLog2E};
+          .scale = problem.attention().scale * kLog2E};
 }
 
 // The tokens of a block: queries [first, first + those of a tile) of [begin, end); `spare` are of no sequence.

@@ -24,11 +24,11 @@ class HeldWeight final : public PackedWeight {
 using TilesWeight = HeldWeight<DeviceAttentionTiles>;
 using PatternWeight = HeldWeight<DeviceAttentionPattern>;
 
-int HeadDim(const Problem& problem) { return static_cast<int>(problem.input.channels / problem.attention.heads); }
+int HeadDim(const Problem& problem) { return static_cast<int>(problem.input.channels / problem.attention().heads); }
 
 bool HasUsualHeads(const Problem& problem) {
   const int size = HeadDim(problem);
-  return problem.attention.heads <= LaunchGrid::kMostDown && problem.input.channels == problem.output.channels &&
+  return problem.attention().heads <= LaunchGrid::kMostDown && problem.input.channels == problem.output.channels &&
          (size == 32 || size == 64 || size == 128);
 }
 
@@ -45,9 +45,9 @@ SparseAttentionArgs ArgsOf(const KernelArgs& args, int64_t offset) {
           .keys = input(1),
           .values = input(2),
           .output = {reinterpret_cast<std::byte*>(args.output) + bytes, channels, HeadDim(problem)},
-          .heads = problem.attention.heads,
+          .heads = problem.attention().heads,
           .head_dim = HeadDim(problem),
-          .scale = problem.attention.scale};
+          .scale = problem.attention().scale};
 }
 
 // What the workspace's size depends on: that there are values is part of it.
@@ -55,7 +55,7 @@ SparseAttentionArgs ArgsOf(const Problem& problem) {
   SparseAttentionArgs args;
   args.values.data = &problem;
   args.dtype = problem.dtype;
-  args.heads = problem.attention.heads;
+  args.heads = problem.attention().heads;
   args.head_dim = HeadDim(problem);
   return args;
 }
@@ -64,7 +64,7 @@ SparseAttentionArgs ArgsOf(const Problem& problem) {
 template <typename Run>
 void ForEachSequence(const KernelArgs& args, Stream& stream, const Run& run) {
   const Problem& problem = *args.problem;
-  const int64_t length = problem.attention.length, tokens = problem.input.batch;
+  const int64_t length = problem.attention().length, tokens = problem.input.batch;
   int64_t token = 0;
   for (; token + length <= tokens; token += length) run(ArgsOf(args, token));
   if (token == tokens) return;
@@ -77,7 +77,7 @@ void ForEachSequence(const KernelArgs& args, Stream& stream, const Run& run) {
 
 bool AcceptsFusedAttention(const Problem& problem) {
   constexpr int kMostHeads = 341;
-  return HasUsualHeads(problem) && problem.attention.heads <= kMostHeads;
+  return HasUsualHeads(problem) && problem.attention().heads <= kMostHeads;
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareFusedAttention(const Weight& weight, const Problem& problem) {
@@ -88,7 +88,7 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareFusedAttention(const Weight& weig
 }
 
 size_t FusedAttentionWorkspaceBytes(const Problem& problem) {
-  return FusedWorkspaceBytes(ArgsOf(problem), problem.attention.length);
+  return FusedWorkspaceBytes(ArgsOf(problem), problem.attention().length);
 }
 
 void RunFusedAttention(const KernelArgs& args, Stream& stream) {
@@ -105,7 +105,7 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareAttentionInParts(const Weight& we
 }
 
 size_t AttentionInPartsWorkspaceBytes(const Problem& problem) {
-  return SparseAttentionWorkspaceBytes(ArgsOf(problem), problem.attention.nonzeros);
+  return SparseAttentionWorkspaceBytes(ArgsOf(problem), problem.attention().nonzeros);
 }
 
 void RunAttentionInParts(const KernelArgs& args, Stream& stream) {

@@ -29,7 +29,7 @@ void Run(const KernelArgs& args, Stream& stream, SpmmWay way) {
   const auto& weight = static_cast<const ConvCsrWeight&>(*args.weight);
   const cudaStream_t queue = QueueOf(stream);
   const void* x = args.inputs[0];
-  if (!problem.window.IsPointwise()) {
+  if (!problem.window().IsPointwise()) {
     GatherColumns(problem, x, {0, RowStride(problem.output.positions()), args.workspace.data()}, stream);
     x = args.workspace.data();
   }
@@ -180,8 +180,8 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, con
 }
 
 size_t ConvCsrWorkspaceBytes(const Problem& problem) {
-  if (problem.window.IsPointwise()) return 0;
-  const int64_t rows = problem.input.channels * problem.window.kernel_h * problem.window.kernel_w;
+  if (problem.window().IsPointwise()) return 0;
+  const int64_t rows = problem.input.channels * problem.window().taps();
   return static_cast<size_t>(rows * RowStride(problem.output.positions())) * ElementBytes(problem.dtype);
 }
 

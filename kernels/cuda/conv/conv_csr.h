@@ -55,7 +55,7 @@ bool AcceptsConvCsr(const Problem& problem) {
 template <DType kType, int kBytes>
 bool AcceptsConvCsrTile(const Problem& problem) {
   constexpr int64_t kSharedBytes = 227 * 1024;  // of the largest devices
-  const int64_t cols = problem.input.channels * problem.window.kernel_h * problem.window.kernel_w;
+  const int64_t cols = problem.input.channels * problem.window().taps();
   return problem.dtype == kType && cols * kBytes <= kSharedBytes;
 }
 

@@ -70,7 +70,7 @@ void RunConvCsrWgmma(const KernelArgs& args, Stream& stream) {
   const auto& weight = static_cast<const WgmmaWeight&>(*args.weight);
   const int64_t stride = RowStride(problem.output.positions());
   const float* x = args.inputs[0];
-  if (!problem.window.IsPointwise()) {
+  if (!problem.window().IsPointwise()) {
     GatherColumns(problem, x, {0, stride, args.workspace.data()}, stream);
     x = reinterpret_cast<const float*>(args.workspace.data());
   }

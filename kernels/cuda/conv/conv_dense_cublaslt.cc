@@ -15,9 +15,7 @@ namespace {
 constexpr int64_t kMostColumnBytes = int64_t{32} << 20;
 constexpr int64_t kBlockUnit = 128;  // positions; keeps blocks aligned to 256 bytes
 
-int64_t Depth(const Problem& problem) {
-  return problem.input.channels * problem.window.kernel_h * problem.window.kernel_w;
-}
+int64_t Depth(const Problem& problem) { return problem.input.channels * problem.window().taps(); }
 
 int64_t ElementSize(const Problem& problem) { return static_cast<int64_t>(ElementBytes(problem.dtype)); }
 
@@ -52,7 +50,7 @@ template <bool kTf32>
 Status MultiplyBlocks(const KernelArgs& args, bool adds, CudaStream& stream) {
   const Problem& problem = *args.problem;
   const int64_t end = RowStride(problem.output.positions()), step = BlockPositions(problem);
-  if (problem.window.IsPointwise()) return MultiplyColumns<kTf32>(args, {args.inputs[0], end}, 0, end, adds, stream);
+  if (problem.window().IsPointwise()) return MultiplyColumns<kTf32>(args, {args.inputs[0], end}, 0, end, adds, stream);
   for (int64_t begin = 0; begin < end; begin += step) {
     const int64_t count = std::min(step, end - begin);
     GatherColumns(problem, args.inputs[0], {begin, count, args.workspace.data()}, stream);
@@ -62,7 +60,7 @@ Status MultiplyBlocks(const KernelArgs& args, bool adds, CudaStream& stream) {
 }
 
 size_t WorkspaceBytes(const Problem& problem) {
-  if (problem.window.IsPointwise()) return 0;
+  if (problem.window().IsPointwise()) return 0;
   return static_cast<size_t>(Depth(problem) * BlockPositions(problem) * ElementSize(problem));
 }
 
@@ -93,7 +91,7 @@ template <bool kTf32>
 Status MultiplyPositions(const KernelArgs& args, CudaStream& stream) {
   const Problem& problem = *args.problem;
   const int64_t end = problem.output.positions(), step = BlockPositions(problem);
-  if (problem.window.IsPointwise()) return MultiplyPositions<kTf32>(args, args.inputs[0], 0, end, stream);
+  if (problem.window().IsPointwise()) return MultiplyPositions<kTf32>(args, args.inputs[0], 0, end, stream);
   for (int64_t begin = 0; begin < end; begin += step) {
     const int64_t count = std::min(step, end - begin);
     GatherColumnsNhwc(problem, args.inputs[0], {begin, count, args.workspace.data()}, stream);

@@ -62,7 +62,7 @@ struct Convolution {
   ActivationDesc activation;
 
   Status Init(const Problem& problem) {
-    const Window& w = problem.window;
+    const Window& w = problem.window();
     const auto channels = static_cast<int>(problem.output.channels);
     const bool relu = IsRelu(problem.epilogue);
     const std::array<cudnnStatus_t, 7> steps = {
@@ -121,7 +121,7 @@ bool PadsEvenly(int64_t input, int64_t output, int64_t kernel, int64_t stride, i
 }  // namespace
 
 bool AcceptsConvCudnn(const Problem& problem) {
-  const Window& w = problem.window;
+  const Window& w = problem.window();
   return PadsEvenly(problem.input.height, problem.output.height, w.kernel_h, w.stride_h, w.pad_top, w.dilation_h) &&
          PadsEvenly(problem.input.width, problem.output.width, w.kernel_w, w.stride_w, w.pad_left, w.dilation_w);
 }

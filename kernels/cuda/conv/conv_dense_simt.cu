@@ -325,7 +325,7 @@ Cut CutInto(int positions, int channels, const Problem& problem, int64_t depth) 
 
 // Large tiles read less; small ones leave fewer multiprocessors idle.
 Cut CutOf(const Problem& problem) {
-  const int64_t depth = problem.input.channels * problem.window.kernel_h * problem.window.kernel_w;
+  const int64_t depth = problem.input.channels * problem.window().taps();
   const Cut large = CutInto(128, 128, problem, depth), middle = CutInto(128, 64, problem, depth);
   if (problem.output.channels > 64 && large.tiles_across * large.tiles_down >= kFillingBlocks) return large;
   if (middle.tiles_across * middle.tiles_down >= kFillingBlocks) return middle;
@@ -352,12 +352,12 @@ Shape ShapeOf(const Problem& problem, const Cut& cut) {
           static_cast<int>(out.width),
           static_cast<int>(out.channels),
           static_cast<int>(PaddedChannels(out.channels)),
-          channels * problem.window.kernel_h * problem.window.kernel_w,
+          channels * static_cast<int>(problem.window().taps()),
           static_cast<int>(out.positions()),
           RowStride(in.positions()),
           RowStride(out.positions()),
           static_cast<int>(cut.steps_per_split),
-          problem.window};
+          problem.window()};
 }
 
 }  // namespace
@@ -367,7 +367,7 @@ bool AcceptsConvSimt(const Problem& problem) { return problem.output.channels <=
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvSimt(const Weight& weight, const Problem& problem) {
   const DenseMatrix matrix = weight.ToDense();
-  const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
+  const int64_t taps = problem.window().taps();
   const int64_t channels = problem.input.channels, padded = PaddedChannels(matrix.rows);
   std::vector<float> columns(matrix.cols * padded);
   for (int64_t row = 0; row < matrix.rows; ++row) {

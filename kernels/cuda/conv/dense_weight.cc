@@ -39,7 +39,7 @@ std::vector<float> ChannelsInnermost(const DenseMatrix& matrix, int64_t taps) {
 StatusOr<std::unique_ptr<PackedWeight>> DenseWeight::Make(const Weight& weight, const Problem& problem,
                                                           const Packing& packing) {
   DenseMatrix matrix = weight.ToDense();
-  const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
+  const int64_t taps = problem.window().taps();
   if (packing.channels_innermost && taps > 1) matrix.values = ChannelsInnermost(matrix, taps);
   std::vector<float> bias = weight.bias;
   if (bias.empty() && packing.always_bias) bias.assign(matrix.rows, 0.0f);

@@ -70,14 +70,14 @@ Gather GatherOf(const Problem& problem) {
   return {static_cast<int>(in.channels), static_cast<int>(in.height),
           static_cast<int>(in.width),    static_cast<int>(out.height),
           static_cast<int>(out.width),   out.positions(),
-          RowStride(in.positions()),     problem.window};
+          RowStride(in.positions()),     problem.window()};
 }
 
 template <typename T>
 void GatherPacksAs(const Problem& problem, const void* input, const ColumnBlock& block, Stream& stream) {
   Gather gather = GatherOf(problem);
   gather.channels = static_cast<int>(problem.input.channels * ElementBytes(problem.dtype) / sizeof(T));
-  const int packs = gather.channels * problem.window.kernel_h * problem.window.kernel_w;
+  const int packs = gather.channels * problem.window().kernel_h * problem.window().kernel_w;
   const dim3 threads(32, kThreads / 32);
   const LaunchGrid grid(CeilDiv(packs, threads.x), std::min(CeilDiv(block.count, threads.y), kMostLines));
   GatherPacks<T><<<grid, threads, 0, QueueOf(stream)>>>(gather, static_cast<const T*>(input), block.begin, block.count,

@@ -71,7 +71,7 @@ void Activation(const KernelArgs& args, Stream& stream) {
 
 template <Layout kLayout, DType kDType>
 void ApplyFunction(const KernelArgs& args, Stream& stream) {
-  const Function& function = args.problem->function;
+  const Function& function = args.problem->function();
   WithKind(function.kind, [&]<FunctionKind kKind>() {
     Run<kLayout, kDType, false>(args, stream, Apply<kKind, kDType != DType::kFloat32>{function.alpha, function.beta});
   });

@@ -79,7 +79,7 @@ template <Layout kLayout, DType kDType>
 void Embedding(const KernelArgs& args, Stream& stream) {
   using T = Element<kDType>;
   const Problem& problem = *args.problem;
-  const Lookup& lookup = problem.lookup;
+  const Lookup& lookup = problem.lookup();
   const auto& table = static_cast<const EmbeddingTable<T>&>(*args.weight);
   const int64_t tokens = problem.output.batch, channels = problem.output.channels;
   const Rows rows{lookup.by_position ? args.sequences->positions.data() : InputAs<int32_t>(args, 0),

@@ -158,7 +158,7 @@ void LayerNorm(const KernelArgs& args, Stream& stream) {
                        rows ? 1 : channels,
                        positions,
                        static_cast<int>(channels),
-                       problem.epsilon};
+                       problem.normalisation().epsilon};
   const auto run = [&](auto* kernel, int64_t threads_each) {
     kernel<<<LaunchGrid::OfThreads(positions * threads_each, kColumnThreads), kColumnThreads, 0, QueueOf(stream)>>>(op);
   };

@@ -113,7 +113,7 @@ void SelectToken(const KernelArgs& args, Stream& stream) {
   constexpr int kThreads = 128;
   const auto op = MakeOperands<T>(args, kLayout);
   Select<T><<<LaunchGrid::OfThreads(op.channels * op.sequences, kThreads), kThreads, 0, QueueOf(stream)>>>(
-      op, args.problem->token);
+      op, args.problem->token_choice().token);
 }
 
 template <Layout kLayout, DType kDType>

@@ -211,7 +211,7 @@ Operands<T> MakeOperands(const KernelArgs& args, Layout layout, int rows, int co
   const Problem& problem = *args.problem;
   Extent parts = problem.output;
   parts.width /= columns;
-  const int64_t taps = int64_t{problem.window.kernel_h} * problem.window.kernel_w;
+  const int64_t taps = problem.window().taps();
   return {InputAs<T>(args, 0),
           static_cast<const DepthwiseWeight&>(*args.weight).data(),
           ResidualOf<T>(args),
@@ -220,7 +220,7 @@ Operands<T> MakeOperands(const KernelArgs& args, Layout layout, int rows, int co
           PlaneStrides::Of(problem.output, layout),
           TapStrides::Of(layout, problem.output.channels, taps),
           PlaneParts(parts, layout, rows, pack),
-          DeviceWindow(problem.window),
+          DeviceWindow(problem.window()),
           Clamp(problem.epilogue)};
 }
 
@@ -238,7 +238,7 @@ bool Is3x3(const Window& window, int stride) {
 template <int kColumns, typename T>
 bool LaunchLines(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
-  const Window& window = problem.window;
+  const Window& window = problem.window();
   const auto fits = [&](int stride, int pad_left) {
     return Is3x3(window, stride) && window.pad_left == pad_left && problem.output.width % kColumns == 0 &&
            problem.input.width == stride * problem.output.width;
@@ -256,7 +256,7 @@ bool LaunchLines(const KernelArgs& args, Stream& stream) {
 
 template <int kPack, typename T>
 void Launch(const KernelArgs& args, Stream& stream, Layout layout) {
-  const Window& window = args.problem->window;
+  const Window& window = args.problem->window();
   const auto run = [&](auto* kernel, int rows) {
     const Operands<T> operands = MakeOperands<T>(args, layout, rows, 1, kPack);
     kernel<<<LaunchGrid::OfThreads(operands.parts.count(), kThreads), kThreads, 0, QueueOf(stream)>>>(operands);

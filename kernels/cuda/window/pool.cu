@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 bool CoversPlane(const Problem& problem) {
-  const Window& window = problem.window;
+  const Window& window = problem.window();
   const bool padded = window.pad_top != 0 || window.pad_left != 0 || window.pad_bottom != 0 || window.pad_right != 0;
   return !padded && window.dilation_h == 1 && window.dilation_w == 1 && window.kernel_h == problem.input.height &&
          window.kernel_w == problem.input.width;
@@ -117,7 +117,7 @@ void Pool(const KernelArgs& args, Stream& stream, Layout layout) {
   const Problem& problem = *args.problem;
   const int64_t channels = problem.output.channels;
   const int pack = layout == Layout::kNhwc && channels % kPack == 0 ? kPack : 1;
-  const Window& window = problem.window;
+  const Window& window = problem.window();
   const Operands<T> op{InputAs<T>(args, 0),
                        OutputAs<T>(args),
                        PlaneStrides::Of(problem.input, layout),

@@ -59,7 +59,7 @@ void Measurer::EstimateLayer(const Network& network, const Layer& layer, std::ve
 
 Problem ConversionProblem(const Extent& extent, RunSettings settings) {
   Problem problem;
-  problem.op = Op::kConvertLayout;
+  problem.SetOp(Op::kConvertLayout);
   problem.input = problem.output = extent;
   problem.threads = settings.threads;
   problem.dtype = TypeOf(settings.precision);

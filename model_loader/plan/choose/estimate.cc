@@ -18,7 +18,7 @@ bool SkipsZeros(const Kernel& kernel) {
 double MultiplyAdds(const Kernel& kernel, const Problem& problem, const Weight& weight) {
   const int64_t entries = SkipsZeros(kernel) ? weight.nonzeros() : weight.rows() * weight.cols();
   if (problem.op == Op::kSparseAttention) {
-    const double sequences = static_cast<double>(problem.input.batch) / static_cast<double>(problem.attention.length);
+    const double sequences = static_cast<double>(problem.input.batch) / static_cast<double>(problem.attention().length);
     const double channels = static_cast<double>(problem.input.channels + problem.output.channels);
     return sequences * static_cast<double>(entries) * channels;
   }

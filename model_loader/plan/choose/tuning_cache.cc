@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/field_count.h"
+#include "kernels/operator/print.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/files/read_file.h"
 
@@ -27,22 +29,48 @@ std::string ExtentText(const Extent& extent) {
   return Concat(extent.batch, "x", extent.channels, "x", extent.height, "x", extent.width);
 }
 
-std::string WindowText(const Window& w) {
-  return Concat(w.kernel_h, "x", w.kernel_w, " stride ", w.stride_h, "x", w.stride_w, " dilation ", w.dilation_h, "x",
-                w.dilation_w, " pad ", w.pad_top, ",", w.pad_left, ",", w.pad_bottom, ",", w.pad_right,
-                w.count_include_pad ? " counted" : "");
+// What of an operator's attributes its time may depend on: one overload for each type, which names all fields.
+std::string TimedText(const std::monostate&) { return {}; }
+std::string TimedText(const Window& window) { return AttributesText(window); }
+
+std::string TimedText(const Function& function) {
+  const auto& [kind, alpha, beta] = function;  // what it is multiplied with costs the same
+  return Concat(" ", FunctionKindName(kind));
 }
 
-// All of a problem that its time may depend on.
+std::string TimedText(const Lookup& lookup) {
+  const auto& [by_position, offset] = lookup;  // wherever positions begin
+  return by_position ? " by position" : "";
+}
+
+std::string TimedText(const Attention& attention) {
+  const auto& [heads, scale, length, nonzeros, packed] = attention;  // the weight's pattern has a hash of its own
+  return Concat(packed ? " packed" : "", " heads ", heads);
+}
+
+std::string TimedText(const Normalisation& normalisation) {
+  [[maybe_unused]] const auto& [epsilon] = normalisation;  // whatever it is
+  return {};
+}
+
+std::string TimedText(const TokenChoice& choice) {
+  [[maybe_unused]] const auto& [token] = choice;  // whichever it is
+  return {};
+}
+
+std::string TimedText(const Epilogue& epilogue) {
+  const auto& [low, high, residual, function] = epilogue;  // any bounds cost the same
+  return Concat(epilogue.Clamps() ? " clamped" : "", residual ? " residual" : "", function ? TimedText(*function) : "");
+}
+
+// All of a problem that its time may depend on; the type of activations is the kernel's.
 std::string ProblemText(const Problem& problem) {
-  const bool is_function = problem.op == Op::kFunction;
-  const std::optional<Function>& fused = problem.epilogue.function;
-  return Concat(OpName(problem.op), " ", is_function ? Concat(FunctionKindName(problem.function.kind), " ") : "",
-                ExtentText(problem.input), " -> ", ExtentText(problem.output), " window ", WindowText(problem.window),
-                problem.epilogue.Clamps() ? " clamped" : "", problem.epilogue.residual ? " residual" : "",
-                fused ? Concat(" ", FunctionKindName(fused->kind)) : "", problem.attention.packed ? " packed" : "",
-                IsAttention(problem.op) ? Concat(" heads ", problem.attention.heads) : "", " threads ", problem.threads,
-                problem.blocking == 0 ? "" : Concat(" blocking ", problem.blocking));
+  static_assert(FieldCount<Problem>() == 6,
+                "what a problem has more than this stands below, or is left out on purpose");
+  const auto& [op, attributes, epilogue] = static_cast<const Operator&>(problem);
+  return Concat(OpName(op), " ", ExtentText(problem.input), " -> ", ExtentText(problem.output),
+                std::visit([](const auto& its) { return TimedText(its); }, attributes), TimedText(epilogue),
+                " threads ", problem.threads, problem.blocking == 0 ? "" : Concat(" blocking ", problem.blocking));
 }
 
 std::string HexText(uint64_t number) {

@@ -31,10 +31,11 @@ PackingRules PackingRulesOf(const Network& network, bool compute_masked) {
   rules.skips_masked = sequences.skips_masked && !compute_masked;
   for (const Layer& layer : network.layers) {
     if (layer.op != Op::kSelectToken) continue;
-    rules.keeps_first = rules.keeps_first || layer.token == 0;
-    rules.keeps_last = rules.keeps_last || layer.token == -1;
+    const int64_t token = layer.token_choice().token;
+    rules.keeps_first = rules.keeps_first || token == 0;
+    rules.keeps_last = rules.keeps_last || token == -1;
     // A token in between is found by counting, so that all have to be there.
-    if (layer.token != 0 && layer.token != -1) rules.skips_masked = false;
+    if (token != 0 && token != -1) rules.skips_masked = false;
   }
   return rules;
 }

@@ -35,7 +35,7 @@ std::vector<std::string> Names(const std::vector<const Kernel*>& kernels) {
   return names;
 }
 
-Problem SmallProblem() { return {Op::kConv, {1, 3, 4, 4}, {1, 5, 4, 4}, {}, {}, 1}; }
+Problem SmallProblem() { return {{}, {1, 3, 4, 4}, {1, 5, 4, 4}}; }
 
 TEST(CandidatesTest, DenseIsACandidateForASparseWeight) {
   const FakeBackend backend(kTable, 3);
@@ -73,7 +73,7 @@ TEST(WidestCandidatesTest, OfInstructionSetsOneAndOfLibrariesAll) {
 TEST(CandidatesTest, OpsWithoutWeights) {
   const FakeBackend backend(kTable, 0);
   Problem problem = SmallProblem();
-  problem.op = Op::kAdd;
+  problem.SetOp(Op::kAdd);
   EXPECT_EQ(Names(Candidates(backend, problem, Format::kNone)), (std::vector<std::string>{"add"}));
 }
 

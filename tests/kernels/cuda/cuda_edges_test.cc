@@ -84,17 +84,17 @@ void ExpectAll(const std::vector<float>& values, float expected, std::string_vie
 
 TEST_F(CudaEdgesTest, LayoutsOfManyImagesAreConverted) {
   Problem problem;
-  problem.op = Op::kConvertLayout;
+  problem.SetOp(Op::kConvertLayout);
   problem.input = problem.output = {70'000, 3, 1, 2};
   for (const Kernel* kernel : RowsFor(problem)) ExpectAll(Run(*kernel, problem, {}, 3), 3, kernel->name);
 }
 
 TEST_F(CudaEdgesTest, ImagesBeyondAGridsLimitArePooled) {
   Problem problem;
-  problem.op = Op::kAveragePool;
+  problem.SetOp(Op::kAveragePool);
   problem.input = {80'000, 5, 2, 1};
   problem.output = {80'000, 5};
-  problem.window.kernel_h = 2;
+  problem.window().kernel_h = 2;
   for (const Kernel* kernel : RowsFor(problem)) ExpectAll(Run(*kernel, problem, {}, 3), 3, kernel->name);
 }
 
@@ -112,7 +112,7 @@ TEST_F(CudaEdgesTest, WideHeadsAreMultiplied) {
 TEST_F(CudaEdgesTest, EmbeddingsOfManyChannels) {
   constexpr int64_t kChannels = 2'200'000;
   Problem problem;
-  problem.op = Op::kEmbedding;
+  problem.SetOp(Op::kEmbedding);
   problem.input = {16, 1};
   problem.output = {16, kChannels};
   Weight weight = Ones(1, kChannels);
@@ -129,12 +129,13 @@ TEST_F(CudaEdgesTest, NanIsNoNumberAfterAClampEither) {
        {Op::kConv, Op::kDepthwiseConv, Op::kAdd, Op::kMultiply, Op::kActivation, Op::kFunction, Op::kAveragePool}) {
     for (const FunctionKind function : {FunctionKind::kHardSigmoid, FunctionKind::kGelu, FunctionKind::kSilu}) {
       Problem problem;
-      problem.op = op;
+      problem.SetOp(op);
       problem.input = problem.output = {16, 16};
       problem.epilogue.low = -1;
       problem.epilogue.high = 6;
-      problem.function = {function, 0.5f, 0.5f};
-      if (op == Op::kConv) problem.epilogue.function = problem.function;
+      const Function computed{function, 0.5f, 0.5f};
+      if (op == Op::kFunction) problem.function() = computed;
+      if (op == Op::kConv) problem.epilogue.function = computed;
       for (const Kernel* kernel : RowsFor(problem)) {
         const auto result = Run(*kernel, problem, op == Op::kConv ? conv : depthwise, kNan);
         EXPECT_TRUE(std::ranges::all_of(result, [](float value) { return std::isnan(value); }))

@@ -23,7 +23,7 @@ TEST(CudaBackend, IsUnhealthyAfterAnErrorThatSticks) {
   const Kernel* const sum = SumInRows(backend);
   ASSERT_NE(sum, nullptr);
   Problem problem;
-  problem.op = Op::kAdd;
+  problem.SetOp(Op::kAdd);
   problem.input = problem.output = {64, 8};
   auto stream = *backend.NewStream(1);
   auto other = *backend.NewStream(1);

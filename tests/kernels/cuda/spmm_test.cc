@@ -207,7 +207,7 @@ class SpmmTest : public testing::TestWithParam<DType> {
 
 Weight DrawWeight(const KernelCase& kernel_case, DType dtype, std::mt19937& random) {
   const Problem& problem = kernel_case.problem;
-  const int64_t cols = problem.input.channels * problem.window.kernel_h * problem.window.kernel_w;
+  const int64_t cols = problem.input.channels * problem.window().taps();
   DenseMatrix dense{problem.output.channels, cols, DrawValues(problem.output.channels * cols, dtype, random)};
   std::bernoulli_distribution zero(kernel_case.sparsity);
   for (float& value : dense.values) {

@@ -55,7 +55,7 @@ constexpr Kernel kTable[] = {
     {"dense", Key(Op::kConv, Format::kDense), 0, AcceptsAll, nullptr, HundredBytes, CountRun},
 };
 
-Problem SmallProblem() { return {Op::kConv, {1, 3, 4, 4}, {1, 5, 4, 4}, {}, {}, 1}; }
+Problem SmallProblem() { return {{}, {1, 3, 4, 4}, {1, 5, 4, 4}}; }
 
 TEST(MeasureKernelTest, GivesTheKernelWhatItsContractSays) {
   seen = {};
@@ -78,7 +78,7 @@ TEST(MeasureKernelTest, GivesBothOperands) {
     FakeBackend backend(kTable, 0);
     const auto stream = *backend.NewStream(1);
     Problem problem = SmallProblem();
-    problem.op = op;
+    problem.SetOp(op);
     ASSERT_TRUE(MeasureKernel(backend, *stream, kTable[1], problem, nullptr, {}).ok());
     EXPECT_EQ(seen.inputs, 2u) << OpName(op);
   }

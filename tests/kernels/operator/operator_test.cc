@@ -18,10 +18,10 @@ TEST(OperatorTest, NamesEveryOperatorOnce) {
 TEST(OperatorTest, FlagsAgreeWithEachOther) {
   for (const OpTraits& traits : kOpTraits) {
     SCOPED_TRACE(traits.name);
-    if (traits.Has(OpTraits::kPools)) EXPECT_TRUE(traits.Has(OpTraits::kSlidesWindow));
-    if (traits.Has(OpTraits::kPrunable)) EXPECT_NE(traits.weight, WeightRule::kNone);
-    if (traits.Has(OpTraits::kReducesTokens)) EXPECT_TRUE(traits.Has(OpTraits::kOfSequences));
-    if (traits.Has(OpTraits::kWorksInPlace)) EXPECT_EQ(traits.weight, WeightRule::kNone);
+    EXPECT_TRUE(!traits.Has(OpTraits::kPools) || IsWindowed(traits.op));
+    EXPECT_TRUE(!traits.Has(OpTraits::kPrunable) || HasWeight(traits.op));
+    EXPECT_TRUE(!traits.Has(OpTraits::kReducesTokens) || IsOfSequences(traits.op));
+    EXPECT_FALSE(WorksInPlace(traits.op) && HasWeight(traits.op));
     EXPECT_FALSE(traits.Has(OpTraits::kOnlyRenames) && traits.Has(OpTraits::kOfPlansOnly));
   }
 }
@@ -37,6 +37,32 @@ TEST(OperatorTest, AnswersFromTheTable) {
   EXPECT_TRUE(IsPrunable(Op::kDepthwiseConv));
   EXPECT_FALSE(IsPrunable(Op::kEmbedding));
   EXPECT_TRUE(HasWeight(Op::kLayerNorm));
+}
+
+TEST(OperatorTest, MakesAttributesOfTheTypeThatTheTableSays) {
+  for (const OpTraits& traits : kOpTraits) {
+    Operator made;
+    made.SetOp(traits.op);
+    EXPECT_EQ(made.attributes.index(), traits.attributes) << traits.name;
+  }
+  EXPECT_EQ(std::get<Window>(AttributesOf(Op::kMaxPool)), Window());
+}
+
+TEST(OperatorDeathTest, GivesItsOwnAttributesOnly) {
+  Operator norm{Op::kLayerNorm, Normalisation{1e-5f}};
+  EXPECT_EQ(norm.normalisation().epsilon, 1e-5f);
+  norm.normalisation().epsilon = 1e-3f;
+  EXPECT_EQ(norm, (Operator{Op::kLayerNorm, Normalisation{1e-3f}}));
+  EXPECT_DEATH(norm.window(), "the attributes asked of LayerNorm are not its own");
+}
+
+TEST(OperatorTest, CountsOperands) {
+  EXPECT_EQ(InputCount({Op::kConv, Window()}), 1);
+  EXPECT_EQ(InputCount({Op::kScale, {}}), 2);
+  EXPECT_EQ(InputCount({Op::kEmbedding, Lookup{}}), 1);
+  EXPECT_EQ(InputCount({Op::kEmbedding, Lookup{.by_position = true}}), 0);
+  EXPECT_EQ(InputCount({Op::kSparseAttention, Attention{}}), 3);
+  EXPECT_EQ(InputCount({Op::kAttention, Attention{.packed = true}}), 1);
 }
 
 }  // namespace

@@ -27,11 +27,11 @@ Weight DenseWeight(int64_t rows, int64_t cols, Values values, Values bias = {}) 
 const Values kNine = {1, 2, 3, 4, 5, 6, 7, 8, 9};
 
 Problem OnNine(Op op, const Window& window, int64_t output_size) {
-  return {op, {1, 1, 3, 3}, {1, 1, output_size, output_size}, window, {}, 1};
+  return {{op, window}, {1, 1, 3, 3}, {1, 1, output_size, output_size}};
 }
 
 TEST(Reference, PointwiseConvMixesChannels) {
-  const Problem problem{Op::kConv, {1, 2, 1, 2}, {1, 2, 1, 2}, {}, {0, 40, true}, 1};
+  const Problem problem{{Op::kConv, Window(), {0, 40, true}}, {1, 2, 1, 2}, {1, 2, 1, 2}};
   const Weight weight = DenseWeight(2, 2, {1, 10, -1, 0}, {0.5f, 0});
   // Channels {1, 2} and {3, 4}; residual 1 everywhere.
   EXPECT_THAT(Conv(problem, weight, {1, 2, 3, 4}, {1, 1, 1, 1}), ElementsAre(32.5, 40, 0, 0));
@@ -47,7 +47,7 @@ TEST(Reference, ConvWindowHasPaddingStrideAndDilation) {
 }
 
 TEST(Reference, DepthwiseKeepsChannelsApart) {
-  const Problem problem{Op::kDepthwiseConv, {1, 2, 1, 2}, {1, 2, 1, 1}, {1, 2}, {}, 1};
+  const Problem problem{{Op::kDepthwiseConv, Window{1, 2}}, {1, 2, 1, 2}, {1, 2, 1, 1}};
   const Weight weight = DenseWeight(2, 2, {1, 10, 100, 1000}, {0, 0.5f});
   EXPECT_THAT(DepthwiseConv(problem, weight, {1, 2, 3, 4}, {}), ElementsAre(21, 4300.5));
 }
@@ -61,22 +61,22 @@ TEST(Reference, PoolsLeaveOutThePadding) {
 }
 
 TEST(Reference, SoftmaxIsOverChannelsAndSurvivesLargeValues) {
-  const Problem problem{Op::kSoftmax, {1, 2, 1, 2}, {1, 2, 1, 2}, {}, {}, 1};
+  const Problem problem{{Op::kSoftmax, {}}, {1, 2, 1, 2}, {1, 2, 1, 2}};
   const Result expected = {0.5, 1, 0.5, 0};
   EXPECT_THAT(Softmax(problem, {1000, 500, 1000, -500}), Pointwise(DoubleNear(1e-12), expected));
 }
 
 TEST(Reference, ElementwiseOpsClamp) {
-  const Problem problem{Op::kAdd, {1, 3, 1, 1}, {1, 3, 1, 1}, {}, {0, 6, false}, 1};
+  const Problem problem{{Op::kAdd, {}, {0, 6, false}}, {1, 3, 1, 1}, {1, 3, 1, 1}};
   EXPECT_THAT(Add(problem, {-5, 1, 5}, {1, 1, 5}), ElementsAre(0, 2, 6));
   EXPECT_THAT(Activation(problem, {-5, 1, 7}), ElementsAre(0, 1, 6));
 }
 
 TEST(Reference, ProductsAreByElementOrByChannelAndImage) {
   const Extent extent{2, 2, 1, 2};
-  const Problem multiply{Op::kMultiply, {1, 3}, {1, 3}, {}, {-10, 10, false}, 1};
+  const Problem multiply{{Op::kMultiply, {}, {-10, 10, false}}, {1, 3}, {1, 3}};
   EXPECT_THAT(Multiply(multiply, {1, -2, 3}, {4, 5, -6}), ElementsAre(4, -10, -10));
-  const Problem scale{Op::kScale, extent, extent, {}, {}, 1};
+  const Problem scale{{Op::kScale, {}}, extent, extent};
   EXPECT_THAT(Scale(scale, {1, 2, 3, 4, 5, 6, 7, 8}, {1, 10, 100, 1000}),
               ElementsAre(1, 2, 30, 40, 500, 600, 7000, 8000));
 }
@@ -93,7 +93,7 @@ TEST(Reference, FunctionsAreThoseOfOnnx) {
 }
 
 TEST(Reference, TransposesEachImage) {
-  const Problem problem{Op::kTranspose, {2, 2, 1, 3}, {2, 3, 1, 2}, {}, {}, 1};
+  const Problem problem{{Op::kTranspose, {}}, {2, 2, 1, 3}, {2, 3, 1, 2}};
   EXPECT_THAT(Transpose(problem, {1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60}),
               ElementsAre(1, 4, 2, 5, 3, 6, 10, 40, 20, 50, 30, 60));
 }
@@ -105,7 +105,7 @@ const Sequences kSequences{kBegins, kPositions, {}};
 
 Problem OnTokens(Op op, int64_t input_channels, int64_t rows, int64_t channels) {
   Problem problem;
-  problem.op = op;
+  problem.SetOp(op);
   problem.input = {3, input_channels};
   problem.output = {rows, channels};
   return problem;
@@ -116,13 +116,13 @@ TEST(Reference, EmbeddingTakesRowsByIdOrByPosition) {
   Problem problem = OnTokens(Op::kEmbedding, 1, 3, 2);
   const Values ids = {std::bit_cast<float>(int32_t{3}), 0.0f, std::bit_cast<float>(int32_t{1})};
   EXPECT_THAT(Embedding(problem, table, ids, kSequences), ElementsAre(30, 31, 0, 1, 10, 11));
-  problem.lookup = {true, 1};
+  problem.lookup() = {true, 1};
   EXPECT_THAT(Embedding(problem, table, {}, kSequences), ElementsAre(10, 11, 10, 11, 30, 31));
 }
 
 TEST(Reference, LayerNormIsPerToken) {
   Problem problem = OnTokens(Op::kLayerNorm, 2, 3, 2);
-  problem.epsilon = 1;
+  problem.normalisation() = {1};
   const double two_away = 2 / std::sqrt(5.0);
   EXPECT_THAT(
       LayerNorm(problem, DenseWeight(2, 1, {1, 10}, {0, 100}), {5, 5, 3, 7, 4, 0}),
@@ -131,7 +131,7 @@ TEST(Reference, LayerNormIsPerToken) {
 
 TEST(Reference, AttentionStaysInsideSequencesAndHeads) {
   Problem problem = OnTokens(Op::kAttention, 2, 3, 2);
-  problem.attention = {2, 0.5f};
+  problem.attention() = {2, 0.5f};
   // In head 0 the second sequence's keys score 0 and 0.5 * 2 * log(3); in head 1 all score 0.
   const float log_3 = std::log(3.0f);
   const AttentionInputs inputs{{7, 7, 2, 0, 0, 0}, {9, 9, 0, 5, log_3, 5}, {1, 2, 4, 6, 8, 10}};
@@ -149,9 +149,9 @@ TEST(Reference, TokensAreSelectedFromEitherEnd) {
   Problem problem = OnTokens(Op::kSelectToken, 1, 2, 1);
   const Values input = {1, 2, 3};
   EXPECT_THAT(SelectToken(problem, input, kSequences), ElementsAre(1, 2));
-  problem.token = -1;
+  problem.token_choice() = {-1};
   EXPECT_THAT(SelectToken(problem, input, kSequences), ElementsAre(1, 3));
-  problem.token = 1;  // the first sequence has none
+  problem.token_choice() = {1};  // the first sequence has none
   EXPECT_THAT(SelectToken(problem, input, kSequences), ElementsAre(1, 3));
 }
 

@@ -173,22 +173,23 @@ const Fault kFaults[] = {
        }
      },
      "differs from its input"},
-    {"KernelZero", [](Network& n) { n.layers[0].window.kernel_h = 0; }, "below 1"},
-    {"StrideZero", [](Network& n) { n.layers[0].window.stride_w = 0; }, "below 1"},
-    {"DilationZero", [](Network& n) { n.layers[0].window.dilation_w = 0; }, "below 1"},
-    {"PadNegative", [](Network& n) { n.layers[0].window.pad_top = -1; }, "negative pad"},
-    {"PadHuge", [](Network& n) { n.layers[0].window.pad_top = 1 << 30; }, "one above"},
-    {"PlaneDoesNotFollow", [](Network& n) { n.layers[0].window.stride_h = 1; }, "gives a plane of [14,7]"},
-    {"WindowDoesNotFit", [](Network& n) { n.layers[0].window.kernel_h = 100; }, "gives a plane of [0,7]"},
+    {"KernelZero", [](Network& n) { n.layers[0].window().kernel_h = 0; }, "below 1"},
+    {"StrideZero", [](Network& n) { n.layers[0].window().stride_w = 0; }, "below 1"},
+    {"DilationZero", [](Network& n) { n.layers[0].window().dilation_w = 0; }, "below 1"},
+    {"PadNegative", [](Network& n) { n.layers[0].window().pad_top = -1; }, "negative pad"},
+    {"PadHuge", [](Network& n) { n.layers[0].window().pad_top = 1 << 30; }, "one above"},
+    {"PlaneDoesNotFollow", [](Network& n) { n.layers[0].window().stride_h = 1; }, "gives a plane of [14,7]"},
+    {"WindowDoesNotFit", [](Network& n) { n.layers[0].window().kernel_h = 100; }, "gives a plane of [0,7]"},
     {"ChannelsChange", [](Network& n) { n.values[FirstOf(n, Op::kMaxPool).output].channels += 1; }, "other channels"},
     {"ActivationExtent", [](Network& n) { n.values[FirstOf(n, Op::kActivation).output].width += 1; },
      "differs from its input"},
-    {"FunctionUnknown", [](Network& n) { FirstOf(n, Op::kFunction).function.kind = static_cast<FunctionKind>(99); },
+    {"FunctionUnknown", [](Network& n) { FirstOf(n, Op::kFunction).function().kind = static_cast<FunctionKind>(99); },
      "its function 99 is not known"},
     {"FunctionNotFinite",
-     [](Network& n) { FirstOf(n, Op::kFunction).function.beta = std::numeric_limits<float>::infinity(); },
+     [](Network& n) { FirstOf(n, Op::kFunction).function().beta = std::numeric_limits<float>::infinity(); },
      "is not finite"},
-    {"FunctionOfAdd", [](Network& n) { FirstOf(n, Op::kAdd).function.alpha = 1; }, "Add has no function"},
+    {"FunctionOfAdd", [](Network& n) { FirstOf(n, Op::kAdd).attributes = Function(); },
+     "Add has attributes of another operator"},
     {"FactorsExtent",
      [](Network& n) {
        Layer& scale = FirstOf(n, Op::kScale);
@@ -235,15 +236,15 @@ const Fault kEncoderFaults[] = {
     {"RowsFromTokens", [](Network& n) { n.values[n.outputs[0].value].per_token = false; }, "per token"},
     {"SelectMakesTokens", [](Network& n) { n.values[FirstOf(n, Op::kSelectToken).output].per_token = true; },
      "makes a value per token"},
-    {"NegativeOffset", [](Network& n) { FirstOf(n, Op::kEmbedding).lookup.offset = -1; }, "its offset -1"},
-    {"OffsetBeyondTheTable", [](Network& n) { FirstOf(n, Op::kEmbedding).lookup.offset = 1000; },
+    {"NegativeOffset", [](Network& n) { FirstOf(n, Op::kEmbedding).lookup().offset = -1; }, "its offset -1"},
+    {"OffsetBeyondTheTable", [](Network& n) { FirstOf(n, Op::kEmbedding).lookup().offset = 1000; },
      "its weight is [50,24] instead of [1001,24]"},
-    {"HeadsDoNotFit", [](Network& n) { FirstOf(n, Op::kAttention).attention.heads = 5; }, "its 5 heads"},
-    {"NoHeads", [](Network& n) { FirstOf(n, Op::kAttention).attention.heads = 0; }, "its 0 heads"},
-    {"ScaleIsInfinite", [](Network& n) { FirstOf(n, Op::kAttention).attention.scale = 1.0f / 0.0f; },
+    {"HeadsDoNotFit", [](Network& n) { FirstOf(n, Op::kAttention).attention().heads = 5; }, "its 5 heads"},
+    {"NoHeads", [](Network& n) { FirstOf(n, Op::kAttention).attention().heads = 0; }, "its 0 heads"},
+    {"ScaleIsInfinite", [](Network& n) { FirstOf(n, Op::kAttention).attention().scale = 1.0f / 0.0f; },
      "its scale is not finite"},
     {"AttentionOfTwo", [](Network& n) { FirstOf(n, Op::kAttention).inputs.pop_back(); }, "2 inputs instead of 3"},
-    {"NegativeEpsilon", [](Network& n) { FirstOf(n, Op::kLayerNorm).epsilon = -1; }, "its epsilon -1"},
+    {"NegativeEpsilon", [](Network& n) { FirstOf(n, Op::kLayerNorm).normalisation().epsilon = -1; }, "its epsilon -1"},
     {"NormOfOtherRows", [](Network& n) { WeightOf(n, Op::kLayerNorm).bias.pop_back(); }, "its bias has 23 elements"},
     {"SparseTable",
      [](Network& n) {
@@ -264,12 +265,12 @@ TEST_P(PatternFaultTest, IsRefused) {
 }
 
 const Fault kPatternFaults[] = {
-    {"OfOtherLength", [](Network& n) { FirstOf(n, Op::kSparseAttention).attention.length = 21; },
+    {"OfOtherLength", [](Network& n) { FirstOf(n, Op::kSparseAttention).attention().length = 21; },
      "its pattern is of 21 tokens; sequences have 20"},
-    {"OfOtherNonzeros", [](Network& n) { FirstOf(n, Op::kSparseAttention).attention.nonzeros = 1; },
+    {"OfOtherNonzeros", [](Network& n) { FirstOf(n, Op::kSparseAttention).attention().nonzeros = 1; },
      "the layer says 20 and 1"},
     {"WithAMask", [](Network& n) { n.sequences->mask = 1; }, "goes with no mask of tokens"},
-    {"NegativeScale", [](Network& n) { FirstOf(n, Op::kSparseAttention).attention.scale = -1; },
+    {"NegativeScale", [](Network& n) { FirstOf(n, Op::kSparseAttention).attention().scale = -1; },
      "its scale -1 is not positive"},
     {"Malformed",
      [](Network& n) { std::get<AttentionPattern>(WeightOf(n, Op::kSparseAttention).matrix).col_indices[0] = 20; },
@@ -306,12 +307,12 @@ TEST(NetworkTest, RefusesPoolWindowsInThePadding) {
   pool.name = "pool";
   pool.inputs = {0};
   pool.output = 1;
-  pool.window.pad_top = 2;
+  pool.window().pad_top = 2;
   network.layers = {pool};
   network.inputs = {{"x", DType::kFloat32, {1, 4, 4}, 0}};
   network.outputs = {{"y", DType::kFloat32, {1, 6, 4}, 1}};
   EXPECT_THAT(network.Validate(), IsError(StatusCode::kInvalidArgument, "lies in the padding alone"));
-  network.layers[0].window.kernel_h = 3;
+  network.layers[0].window().kernel_h = 3;
   network.values[1].height = 4;
   network.outputs[0].dims = {1, 4, 4};
   EXPECT_THAT(network.Validate(), IsOk());
@@ -349,7 +350,7 @@ TEST(NetworkTest, MakesProblems) {
   EXPECT_EQ(problem.op, Op::kConv);
   EXPECT_EQ(problem.input, (Extent{5, 3, 14, 14}));
   EXPECT_EQ(problem.output, (Extent{5, 16, 7, 7}));
-  EXPECT_EQ(problem.window, stem.window);
+  EXPECT_EQ(problem.window(), stem.window());
   EXPECT_EQ(problem.epilogue, stem.epilogue);
   EXPECT_EQ(problem.threads, 2);
 }

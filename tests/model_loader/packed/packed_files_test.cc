@@ -43,20 +43,20 @@ TEST(PackedFileTest, GivesAttributes) {
   const Network images = *ReadPacked(*Stored("images.swz"));
   EXPECT_EQ(images.producer, "pytorch 2.11.0");
   EXPECT_EQ(images.batch_size, 3);
-  EXPECT_EQ(FirstOf(images, Op::kConv).window, (Window{3, 3, 2, 2, 1, 1, 1, 1, 1, 1, false}));
-  EXPECT_TRUE(FirstOf(images, Op::kAveragePool).window.count_include_pad);
-  EXPECT_EQ(FirstOf(images, Op::kFunction).function, (Function{FunctionKind::kHardSwish, 1.0f / 6, 0.5f}));
+  EXPECT_EQ(FirstOf(images, Op::kConv).window(), (Window{3, 3, 2, 2, 1, 1, 1, 1, 1, 1, false}));
+  EXPECT_TRUE(FirstOf(images, Op::kAveragePool).window().count_include_pad);
+  EXPECT_EQ(FirstOf(images, Op::kFunction).function(), (Function{FunctionKind::kHardSwish, 1.0f / 6, 0.5f}));
   EXPECT_EQ(FirstOf(images, Op::kConv).epilogue, (Epilogue{0.0f, 6.0f, false}));
 
   const Network tokens = *ReadPacked(*Stored("tokens.swz"));
-  EXPECT_EQ(FirstOf(tokens, Op::kEmbedding).lookup, Lookup{});
-  EXPECT_EQ(tokens.layers[1].lookup, (Lookup{true, 2}));
-  EXPECT_EQ(FirstOf(tokens, Op::kLayerNorm).epsilon, 1e-5f);
-  EXPECT_EQ(FirstOf(tokens, Op::kAttention).attention, (Attention{2, 0.3f, 0, 0}));
-  EXPECT_EQ(FirstOf(tokens, Op::kSelectToken).token, -1);
+  EXPECT_EQ(FirstOf(tokens, Op::kEmbedding).lookup(), Lookup{});
+  EXPECT_EQ(tokens.layers[1].lookup(), (Lookup{true, 2}));
+  EXPECT_EQ(FirstOf(tokens, Op::kLayerNorm).normalisation().epsilon, 1e-5f);
+  EXPECT_EQ(FirstOf(tokens, Op::kAttention).attention(), (Attention{2, 0.3f, 0, 0}));
+  EXPECT_EQ(FirstOf(tokens, Op::kSelectToken).token_choice().token, -1);
 
   const Network pattern = *ReadPacked(*Stored("pattern.swz"));
-  const Attention& attention = FirstOf(pattern, Op::kSparseAttention).attention;
+  const Attention& attention = FirstOf(pattern, Op::kSparseAttention).attention();
   EXPECT_EQ(attention.heads, 2);
   EXPECT_EQ(attention.length, 30);
   EXPECT_EQ(attention.nonzeros, pattern.weights[FirstOf(pattern, Op::kSparseAttention).weight].nonzeros());

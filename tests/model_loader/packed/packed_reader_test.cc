@@ -9,6 +9,7 @@
 
 #include "model_loader/packed/file_layout.h"
 #include "model_loader/packed/packed_writer.h"
+#include "proto/packed_model.pb.h"
 #include "tests/support/random_network.h"
 
 namespace swizzle {

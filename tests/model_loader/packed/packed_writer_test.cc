@@ -51,18 +51,11 @@ void ExpectSameLayers(const std::vector<Layer>& a, const std::vector<Layer>& b) 
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) {
     SCOPED_TRACE(i);
-    EXPECT_EQ(a[i].op, b[i].op);
+    EXPECT_EQ(static_cast<const Operator&>(a[i]), b[i]);
     EXPECT_EQ(a[i].name, b[i].name);
     EXPECT_EQ(a[i].inputs, b[i].inputs);
     EXPECT_EQ(a[i].output, b[i].output);
-    EXPECT_EQ(a[i].window, b[i].window);
-    EXPECT_EQ(a[i].epilogue, b[i].epilogue);
     EXPECT_EQ(a[i].weight, b[i].weight);
-    EXPECT_EQ(a[i].function, b[i].function);
-    EXPECT_EQ(a[i].lookup, b[i].lookup);
-    EXPECT_EQ(a[i].attention, b[i].attention);
-    EXPECT_EQ(a[i].epsilon, b[i].epsilon);
-    EXPECT_EQ(a[i].token, b[i].token);
   }
 }
 
@@ -106,9 +99,9 @@ TEST(PackedWriterTest, KeepsTokenSequences) {
        {testing::RandomEncoderOptions{}, testing::RandomEncoderOptions{.batch_size = 2, .length = 9},
         testing::RandomEncoderOptions{.length = 30, .band = 4}}) {
     Network network = testing::MakeRandomEncoder(options);
-    network.layers.back().function.kind = FunctionKind::kGeluTanh;
+    network.layers.back().function().kind = FunctionKind::kGeluTanh;
     for (Layer& layer : network.layers) {
-      if (layer.op == Op::kSelectToken) layer.token = -1;
+      if (layer.op == Op::kSelectToken) layer.token_choice().token = -1;
     }
     ExpectSameNetwork(RoundTrip(network), network);
   }
@@ -154,7 +147,7 @@ TEST(PackedWriter, RoundTripKeepsEverything) {
 TEST(PackedWriter, RoundTripKeepsAFixedBatchAndEveryWindowField) {
   Network network = MakeRandomNetwork({.batch_size = 3});
   for (Layer& layer : network.layers) {
-    if (layer.op == Op::kAveragePool) layer.window.count_include_pad = true;
+    if (layer.op == Op::kAveragePool) layer.window().count_include_pad = true;
   }
   ExpectSameNetwork(network, RoundTrip(network));
 }

@@ -44,7 +44,7 @@ TEST(LowerTest, FusedConvolution) {
   EXPECT_EQ(layer.name, "c_node");
   EXPECT_TRUE(layer.epilogue.residual);
   EXPECT_EQ(layer.epilogue.low, 0.0f);
-  EXPECT_EQ(layer.window.pad_left, 1);
+  EXPECT_EQ(layer.window().pad_left, 1);
   EXPECT_EQ(network.batch_size, 0);
   EXPECT_EQ(network.producer, "builder");
   EXPECT_THAT(network.inputs[0].dims, ElementsAre(1, 3, 3));

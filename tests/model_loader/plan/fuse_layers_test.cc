@@ -87,7 +87,7 @@ TEST(FuseLayersTest, AClampedFunctionStays) {
 TEST(FuseLayersTest, AFunctionOfNoConvolutionStays) {
   NetworkBuilder b(1, 0);
   const int x = b.Value("x", 12);
-  const int y = b.Function(b.Pointwise(LayerKind::kAdd, {x, b.Linear(x, 12, 0.5)}), kGelu);
+  const int y = b.Function(b.Pointwise(Op::kAdd, {x, b.Linear(x, 12, 0.5)}), kGelu);
   EXPECT_EQ(Fused(WithPorts(b, x, {y})).layers.size(), 3u);
 }
 
@@ -139,7 +139,7 @@ TEST(FuseLayersTest, TheInputsOfAnAttentionBecomeOneProduct) {
   made.network.weights[made.network.layers[1].weight].bias.clear();
   const Network fused = Fused(made.network);
   ASSERT_EQ(fused.layers.size(), 2u);
-  EXPECT_TRUE(fused.layers[1].attention.packed);
+  EXPECT_TRUE(fused.layers[1].attention().packed);
   EXPECT_EQ(fused.layers[1].inputs, std::vector<int>{fused.layers[0].output});
   EXPECT_EQ(fused.layers[1].output, made.attended);
   EXPECT_EQ(fused.values[fused.layers[0].output].channels, 22);

@@ -87,8 +87,8 @@ void ExpectPattern(const OnnxBuilder& builder, const AttentionPattern& expected,
   ASSERT_THAT(network, IsOk());
   const Layer& layer = network->layers.back();
   ASSERT_EQ(layer.op, Op::kSparseAttention);
-  EXPECT_EQ(layer.attention.scale, scale);
-  EXPECT_EQ(layer.attention.length, expected.tokens);
+  EXPECT_EQ(layer.attention().scale, scale);
+  EXPECT_EQ(layer.attention().length, expected.tokens);
   const auto& pattern = std::get<AttentionPattern>(network->weights[layer.weight].matrix);
   EXPECT_EQ(pattern.row_offsets, expected.row_offsets);
   EXPECT_EQ(pattern.col_indices, expected.col_indices);

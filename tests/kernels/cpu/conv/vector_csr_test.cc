@@ -35,7 +35,7 @@ CsrMatrix Draw(int64_t rows, int64_t cols, double density, int64_t vector, bool 
 
 Problem Over(const CsrMatrix& matrix, int threads = 1, const Window& window = {}) {
   const int64_t channels = matrix.cols / window.kernel_h / window.kernel_w;
-  return {Op::kConv, {1, channels, 8, 8}, {1, matrix.rows, 8, 8}, window, {}, threads};
+  return {{Op::kConv, window}, {1, channels, 8, 8}, {1, matrix.rows, 8, 8}, threads};
 }
 
 DenseMatrix Unpack(const VectorCsr& packed, int64_t rows) {

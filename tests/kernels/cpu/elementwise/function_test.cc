@@ -33,9 +33,9 @@ std::vector<float> Results(const Kernel& kernel, FunctionKind kind, const std::v
   auto* values = reinterpret_cast<float*>(buffer->data());
   std::copy(samples.begin(), samples.end(), values);
   Problem problem;
-  problem.op = Op::kFunction;
+  problem.SetOp(Op::kFunction);
   problem.input = problem.output = {1, static_cast<int64_t>(samples.size())};
-  problem.function.kind = kind;
+  problem.function().kind = kind;
   const float* const inputs[] = {values};
   KernelArgs args;
   args.problem = &problem;

@@ -16,11 +16,11 @@ namespace {
 // With `pad` rows and columns before the plane, and as many after it as outputs need.
 Problem Halving(const Extent& input, int pad_top, int pad_left, int threads = 1) {
   Problem problem;
-  problem.op = Op::kDepthwiseConv;
+  problem.SetOp(Op::kDepthwiseConv);
   problem.input = problem.output = input;
   problem.output.height = (input.height + pad_top) / 2;
   problem.output.width = input.width / 2;
-  problem.window = {3, 3, 2, 2, pad_top, pad_left, 1, 1 - pad_left, 1, 1, false};
+  problem.window() = {3, 3, 2, 2, pad_top, pad_left, 1, 1 - pad_left, 1, 1, false};
   problem.threads = threads;
   return problem;
 }
@@ -31,10 +31,10 @@ TEST(IsHalved3x3, TakesEvenWidthsAndUsualPadding) {
   EXPECT_TRUE(IsHalved3x3(Halving({1, 1, 7, 6}, 1, 0)));
   EXPECT_FALSE(IsHalved3x3(Halving({1, 1, 8, 7}, 1, 1))) << "odd";
   Problem problem = Halving({1, 1, 8, 8}, 1, 1);
-  problem.window.stride_h = 1;
+  problem.window().stride_h = 1;
   EXPECT_FALSE(IsHalved3x3(problem));
   problem = Halving({1, 1, 8, 8}, 1, 1);
-  problem.window.dilation_w = 2;
+  problem.window().dilation_w = 2;
   EXPECT_FALSE(IsHalved3x3(problem));
   problem = Halving({1, 1, 8, 8}, 1, 1);
   problem.output.width = 5;
@@ -54,7 +54,7 @@ void ExpectPlanned(const Problem& problem) {
     const int64_t lane = index % kPositionUnit;
     const int64_t row = index / out.width % out.height, column = index % out.width;
     for (int i = 0; i < 3; ++i) {
-      const int64_t input_row = 2 * row - problem.window.pad_top + i;
+      const int64_t input_row = 2 * row - problem.window().pad_top + i;
       const bool inside = input_row >= 0 && input_row < in.height;
       ASSERT_EQ(unit.rows[i].inside >> lane & 1, inside) << "output " << index << ", row " << i;
       const int64_t pair = index / out.plane() * in.plane() + input_row * in.width + 2 * column;
@@ -62,7 +62,7 @@ void ExpectPlanned(const Problem& problem) {
       if (!inside) continue;
       const int32_t* sources = unit.rows[i].sources;
       ASSERT_NE(std::find(sources, sources + unit.max_sources, pair / kPositionUnit), sources + unit.max_sources);
-      const bool left = problem.window.pad_left == 1;
+      const bool left = problem.window().pad_left == 1;
       const bool outer_inside = left ? column > 0 : column + 1 < out.width;
       ASSERT_EQ(unit.outer_inside >> lane & 1, outer_inside);
       if (outer_inside && lane == (left ? 0 : kPositionUnit - 1)) {

@@ -15,9 +15,9 @@ namespace {
 
 Problem SameProblem(const Extent& extent, int threads) {
   Problem problem;
-  problem.op = Op::kDepthwiseConv;
+  problem.SetOp(Op::kDepthwiseConv);
   problem.input = problem.output = extent;
-  problem.window = {3, 3, 1, 1, 1, 1, 1, 1, 1, 1, false};
+  problem.window() = {3, 3, 1, 1, 1, 1, 1, 1, 1, 1, false};
   problem.threads = threads;
   return problem;
 }

@@ -13,9 +13,9 @@ using TileRun = Run;  // inside a test, Run is GoogleTest's
 
 Problem DepthwiseProblem(const Extent& input, int stride, int pad) {
   Problem problem;
-  problem.op = Op::kDepthwiseConv;
+  problem.SetOp(Op::kDepthwiseConv);
   problem.input = input;
-  problem.window = {3, 3, stride, stride, pad, pad, pad, pad, 1, 1, false};
+  problem.window() = {3, 3, stride, stride, pad, pad, pad, pad, 1, 1, false};
   problem.output = {input.batch, input.channels, (input.height + 2 * pad - 3) / stride + 1,
                     (input.width + 2 * pad - 3) / stride + 1};
   return problem;
@@ -67,7 +67,7 @@ void ExpectScratchIsWhole(const Problem& problem) {
     int64_t covered = 0;
     for (const Run& run : tiles.InputRuns(tile, Layout::kPanels, room.data())) covered += run.length;
     for (const auto& [begin, end] : tiles.PaddingOf(tile)) covered += (end - begin) / tiles.in_pitch() * width;
-    const int64_t rows = (tile.rows - 1) * problem.window.stride_h + 3;
+    const int64_t rows = (tile.rows - 1) * problem.window().stride_h + 3;
     EXPECT_EQ(covered, rows * width);
     for (const Run& run : tiles.InputRuns(tile, Layout::kPanels, room.data())) {
       EXPECT_LE(run.scratch % scratch_width + (scratch_width == width ? 0 : run.length), scratch_width);

@@ -58,7 +58,7 @@ class TuningCacheTest : public ::testing::Test {
   const std::filesystem::path file_ = folder_ / "times";
   const std::unique_ptr<Backend> backend_ = NewCpuBackend();
   const Kernel& kernel_ = backend_->kernels().front();
-  const Problem problem_{Op::kConv, {1, 8, 4, 4}, {1, 16, 4, 4}, {}, {}, 2};
+  const Problem problem_{{}, {1, 8, 4, 4}, {1, 16, 4, 4}, 2};
 };
 
 TEST_F(TuningCacheTest, RemembersAcrossProcesses) {
@@ -83,23 +83,30 @@ TEST_F(TuningCacheTest, KeepsApartWhateverATimeDependsOn) {
   };
   EXPECT_TRUE(unknown([](Problem& p) { p.input.batch = 8; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.output.channels = 17; }));
-  EXPECT_TRUE(unknown([](Problem& p) { p.window.stride_w = 2; }));
-  EXPECT_TRUE(unknown([](Problem& p) { p.window.pad_left = 1; }));
-  EXPECT_TRUE(unknown([](Problem& p) { p.window.dilation_h = 2; }));
-  EXPECT_TRUE(unknown([](Problem& p) { p.window.count_include_pad = true; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.window().stride_w = 2; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.window().pad_left = 1; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.window().dilation_h = 2; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.window().count_include_pad = true; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.epilogue.low = 0; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.epilogue.residual = true; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.threads = 1; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.blocking = 1; }));
-  EXPECT_TRUE(unknown([](Problem& p) { p.op = Op::kFunction; }));
+  EXPECT_TRUE(unknown([](Problem& p) { p.SetOp(Op::kFunction); }));
   EXPECT_TRUE(unknown([](Problem& p) { p.epilogue.function = Function{FunctionKind::kGelu, 0, 0}; }));
-  EXPECT_TRUE(unknown([](Problem& p) { p.attention.packed = true; }));
   EXPECT_TRUE(unknown([](Problem& p) { p.op = Op::kDepthwiseConv; }));
-  Problem sigmoid = problem_, silu = problem_;
-  sigmoid.op = silu.op = Op::kFunction;
-  silu.function.kind = FunctionKind::kSilu;
-  cache.Add(kernel_, sigmoid, 7, 1.0);
-  EXPECT_EQ(cache.Find(kernel_, silu, 7), std::nullopt);
+  const auto tell_apart = [&](const Operator& a, const Operator& b) {
+    Problem of_a = problem_, of_b = problem_;
+    static_cast<Operator&>(of_a) = a;
+    static_cast<Operator&>(of_b) = b;
+    cache.Add(kernel_, of_a, 7, 1.0);
+    return !cache.Find(kernel_, of_b, 7).has_value();
+  };
+  EXPECT_TRUE(
+      tell_apart({Op::kFunction, Function{FunctionKind::kSigmoid}}, {Op::kFunction, Function{FunctionKind::kSilu}}));
+  EXPECT_TRUE(tell_apart({Op::kAttention, Attention{.heads = 2}}, {Op::kAttention, Attention{.heads = 4}}));
+  EXPECT_TRUE(tell_apart({Op::kAttention, Attention{}}, {Op::kAttention, Attention{.packed = true}}));
+  EXPECT_TRUE(tell_apart({Op::kEmbedding, Lookup{}}, {Op::kEmbedding, Lookup{.by_position = true}}));
+  EXPECT_FALSE(tell_apart({Op::kLayerNorm, Normalisation{1e-5f}}, {Op::kLayerNorm, Normalisation{1e-12f}}));
   EXPECT_EQ(cache.Find(kernel_, problem_, 8), std::nullopt);
   EXPECT_EQ(cache.Find(backend_->kernels().back(), problem_, 7), std::nullopt);
 }

@@ -1,4 +1,4 @@
-#include "model_loader/packed/file_layout.h"
+#include "model_loader/packed/packed_operator.h"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ std::string SchemaName(std::string_view name) {
   return schema_name;
 }
 
-TEST(FileLayoutTest, NamesEveryOperatorOfNetworksAsTheSchema) {
+TEST(PackedOperatorTest, NamesEveryOperatorOfNetworksAsTheSchema) {
   for (const OpTraits& traits : kOpTraits) {
     SCOPED_TRACE(traits.name);
     const packed::LayerKind kind = PackedOp(traits.op);
@@ -32,7 +32,26 @@ TEST(FileLayoutTest, NamesEveryOperatorOfNetworksAsTheSchema) {
   }
 }
 
-TEST(FileLayoutTest, KnowsNoOtherNumbers) {
+TEST(PackedOperatorTest, KeepsEveryOperatorOfNetworks) {
+  const Operator layers[] = {
+      {Op::kConv, Window{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, true}, {0.0f, 6.0f, true}},
+      {Op::kFunction, Function{FunctionKind::kGeluTanh, 0.25f, 0.5f}, {.low = -1.0f}},
+      {Op::kEmbedding, Lookup{true, 2}},
+      {Op::kSparseAttention, Attention{2, 0.5f}},
+      {Op::kLayerNorm, Normalisation{1e-5f}},
+      {Op::kSelectToken, TokenChoice{-1}},
+      {Op::kAdd, {}},
+  };
+  for (const Operator& layer : layers) {
+    packed::Layer proto;
+    PackOperator(layer, proto);
+    const auto unpacked = UnpackOperator(proto);
+    ASSERT_TRUE(unpacked.ok()) << unpacked.status();
+    EXPECT_EQ(*unpacked, layer) << OpName(layer.op);
+  }
+}
+
+TEST(PackedOperatorTest, KnowsNoOtherNumbers) {
   EXPECT_EQ(UnpackedOp(packed::LAYER_KIND_UNSPECIFIED), std::nullopt);
   EXPECT_EQ(UnpackedOp(static_cast<packed::LayerKind>(99)), std::nullopt);
 }

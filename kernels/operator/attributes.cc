@@ -1,4 +1,4 @@
-#include "kernels/operator/problem.h"
+#include "kernels/operator/attributes.h"
 
 #include <array>
 #include <cstddef>

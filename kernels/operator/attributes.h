@@ -1,0 +1,103 @@
+// What an operator is told beside its operands: one type for each kind of operator that is told something, and their
+// union. Plain values.
+//
+// Whoever keeps, prints or compares attributes names every field of every type in a structured binding, and visits the
+// union without a default: a type or field that is new does not compile until each of them knows it.
+#ifndef SWIZZLE_KERNELS_OPERATOR_ATTRIBUTES_H_
+#define SWIZZLE_KERNELS_OPERATOR_ATTRIBUTES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+
+namespace swizzle {
+
+// A sliding window over height and width; in elements.
+struct Window {
+  int32_t kernel_h = 1, kernel_w = 1;
+  int32_t stride_h = 1, stride_w = 1;
+  int32_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  int32_t dilation_h = 1, dilation_w = 1;
+  bool count_include_pad = false;  // kAveragePool: divide by the whole window, not by its part inside the plane
+
+  int64_t taps() const { return int64_t{kernel_h} * kernel_w; }
+  bool IsPointwise() const {
+    return kernel_h == 1 && kernel_w == 1 && stride_h == 1 && stride_w == 1 && pad_top == 0 && pad_left == 0 &&
+           pad_bottom == 0 && pad_right == 0;
+  }
+  bool operator==(const Window&) const = default;
+};
+
+// What kFunction computes of each element, or an epilogue.
+enum class FunctionKind : uint8_t {
+  kSigmoid,      // 1 / (1 + exp(-x))
+  kSilu,         // x / (1 + exp(-x))
+  kHardSigmoid,  // clamp(alpha * x + beta, 0, 1)
+  kHardSwish,    // x * clamp(alpha * x + beta, 0, 1); alpha 1/6 and beta 1/2 are ONNX's HardSwish
+  kLeakyRelu,    // x where x >= 0, else alpha * x
+  kTanh,
+  kGelu,      // x / 2 * (1 + erf(x / sqrt(2)))
+  kGeluTanh,  // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+};
+inline constexpr int kFunctionKindCount = 8;
+std::string_view FunctionKindName(FunctionKind kind);
+
+struct Function {
+  FunctionKind kind = FunctionKind::kSigmoid;
+  float alpha = 0.0f;  // finite; 0 where the kind has none
+  float beta = 0.0f;
+  bool operator==(const Function&) const = default;
+};
+
+// Which row of an embedding table a token takes: the id that stands in inputs[0], INT32 in place of each float, or,
+// without inputs, its position in its sequence plus `offset`. All are in range: whoever takes requests checked.
+struct Lookup {
+  bool by_position = false;
+  int64_t offset = 0;
+  bool operator==(const Lookup&) const = default;
+};
+
+// Heads are equal parts of the channels, in order: of q and k, and of v and the output. kSparseAttention: every
+// sequence has as many tokens as the pattern, all in their places, and no key bias; the scale is positive. Spare tokens
+// come last.
+struct Attention {
+  int32_t heads = 1;
+  float scale = 1.0f;
+  int64_t length = 0;    // kSparseAttention: the pattern's tokens
+  int64_t nonzeros = 0;  // kSparseAttention: the pattern's
+  bool packed = false;   // kAttention: one operand holds the channels of q, k and v, in this order (plan/fuse_layers.h)
+  bool operator==(const Attention&) const = default;
+};
+
+// Of kLayerNorm.
+struct Normalisation {
+  float epsilon = 0.0f;
+  bool operator==(const Normalisation&) const = default;
+};
+
+// Of kSelectToken: from 0, or from -1 backwards; sequences that are shorter give their last.
+struct TokenChoice {
+  int64_t token = 0;
+  bool operator==(const TokenChoice&) const = default;
+};
+
+using Attributes = std::variant<std::monostate, Window, Function, Lookup, Attention, Normalisation, TokenChoice>;
+
+// The place of one of Attributes' types.
+template <typename T, typename Variant = Attributes>
+inline constexpr size_t kIndexOf = std::variant_npos;
+template <typename T, typename First, typename... Rest>
+inline constexpr size_t kIndexOf<T, std::variant<First, Rest...>> =
+    std::is_same_v<T, First> ? 0 : 1 + kIndexOf<T, std::variant<Rest...>>;
+
+// The overloads of all, for std::visit.
+template <typename... Visitors>
+struct Overloads : Visitors... {
+  using Visitors::operator()...;
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_KERNELS_OPERATOR_ATTRIBUTES_H_

@@ -1,0 +1,28 @@
+// What an operator does to its sums before it stores them. Plain values.
+#ifndef SWIZZLE_KERNELS_OPERATOR_EPILOGUE_H_
+#define SWIZZLE_KERNELS_OPERATOR_EPILOGUE_H_
+
+#include <limits>
+#include <optional>
+
+#include "kernels/operator/attributes.h"
+
+namespace swizzle {
+
+// What is applied to a sum before it is stored: y = function(clamp(sum + bias + residual, low, high)). The bias is part
+// of the weight. ReLU is {0, inf}, ReLU6 {0, 6}, none {-inf, inf}.
+struct Epilogue {
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+  bool residual = false;                  // inputs[1] of the kernel, in the output's layout, is added
+  std::optional<Function> function = {};  // of kConv on the CPU only (plan/fuse_layers.h)
+
+  bool Clamps() const {
+    return low > -std::numeric_limits<float>::infinity() || high < std::numeric_limits<float>::infinity();
+  }
+  bool operator==(const Epilogue&) const = default;
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_KERNELS_OPERATOR_EPILOGUE_H_

@@ -1,0 +1,220 @@
+// Network::Validate: ports, values, and what layers share; validate_layer.h has what each asks by itself.
+#include <cmath>
+#include <set>
+
+#include "model_loader/network/network.h"
+#include "model_loader/network/validate_layer.h"
+
+namespace swizzle {
+namespace {
+
+constexpr int64_t kMaxValueElements = int64_t{1} << 31;
+constexpr int64_t kMaxBatchSize = int64_t{1} << 20;
+
+Status ValidateValue(const NetworkValue& value, size_t index) {
+  const int64_t extents[] = {value.channels, value.height, value.width};
+  int64_t elements = 1;
+  for (int64_t extent : extents) {
+    if (extent < 1 || extent > kMaxExtent || extent > kMaxValueElements / elements) {
+      return InvalidArgument("value ", index, " ('", value.name, "') has extent ", ExtentText(value),
+                             "; extents are 1 to ", kMaxExtent, ", their product at most ", kMaxValueElements);
+    }
+    elements *= extent;
+  }
+  return {};
+}
+
+Status ValidateMatrix(const DenseMatrix& matrix) { return matrix.Validate(); }
+Status ValidateMatrix(const CsrMatrix& matrix) { return matrix.Validate(); }
+Status ValidateMatrix(const AttentionPattern& pattern) { return pattern.Validate(); }
+
+Status ValidateWeight(const Weight& weight) {
+  SWIZZLE_RETURN_IF_ERROR(std::visit([](const auto& matrix) { return ValidateMatrix(matrix); }, weight.matrix));
+  if (!weight.bias.empty() && static_cast<int64_t>(weight.bias.size()) != weight.rows()) {
+    return InvalidArgument("its bias has ", weight.bias.size(), " elements; its weight has ", weight.rows(), " rows");
+  }
+  return {};
+}
+
+// Checks one network front to back, remembering which values exist and which weights are taken.
+class Validator {
+ public:
+  explicit Validator(const Network& network)
+      : network_(network), made_(network.values.size(), false), weight_used_(network.weights.size(), false) {}
+
+  Status Run() {
+    if (network_.batch_size < 0 || network_.batch_size > kMaxBatchSize) {
+      return InvalidArgument("batch size ", network_.batch_size, " is not between 0 (free) and ", kMaxBatchSize);
+    }
+    for (size_t i = 0; i < network_.values.size(); ++i) {
+      SWIZZLE_RETURN_IF_ERROR(ValidateValue(network_.values[i], i));
+    }
+    SWIZZLE_RETURN_IF_ERROR(CheckSequences());
+    SWIZZLE_RETURN_IF_ERROR(CheckInputPorts());
+    for (size_t i = 0; i < network_.layers.size(); ++i) {
+      const Layer& layer = network_.layers[i];
+      SWIZZLE_RETURN_IF_ERROR(Annotate(CheckLayer(layer), Concat("layer ", i, " ('", layer.name, "')")));
+    }
+    SWIZZLE_RETURN_IF_ERROR(CheckAllUsed());
+    return CheckOutputPorts();
+  }
+
+ private:
+  bool IsValue(int value) const { return value >= 0 && static_cast<size_t>(value) < network_.values.size(); }
+  const NetworkValue& ValueAt(int value) const { return network_.values[value]; }
+
+  // The port's dimensions without the batch.
+  StatusOr<Shape> RowDims(const NetworkPort& port) const {
+    if (network_.batch_size == 0) return port.dims;
+    if (port.dims.empty() || port.dims[0] != network_.batch_size) {
+      return InvalidArgument("its dimensions ", ShapeText(port.dims), " do not start with the batch size ",
+                             network_.batch_size);
+    }
+    return Shape(port.dims.begin() + 1, port.dims.end());
+  }
+
+  Status CheckPort(const NetworkPort& port, std::set<std::string>& names) const {
+    if (port.name.empty()) return InvalidArgument("it has no name");
+    if (!names.insert(port.name).second) return InvalidArgument("its name is used twice");
+    SWIZZLE_ASSIGN_OR_RETURN(const Shape dims, RowDims(port));
+    if (port.value == -1 && network_.sequences) return CheckTokenDims(dims, 1);
+    if (!IsValue(port.value)) return InvalidArgument("it names value ", port.value, ", which does not exist");
+    const NetworkValue& value = ValueAt(port.value);
+    if (value.per_token) return CheckTokenDims(dims, value.channels);
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(dims));
+    if (elements == value.elements()) return {};
+    return InvalidArgument("its dimensions ", ShapeText(port.dims), " have other elements than its value ",
+                           ExtentText(value), network_.batch_size > 0 ? " times the batch size" : "");
+  }
+
+  // [length, and so many channels]
+  Status CheckTokenDims(const Shape& dims, int64_t channels) const {
+    const int64_t length = network_.sequences->length == 0 ? -1 : network_.sequences->length;
+    if (dims.empty() || dims[0] != length) {
+      return InvalidArgument("its dimensions ", ShapeText(dims), " do not start with the length of the sequences, ",
+                             length);
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(Shape(dims.begin() + 1, dims.end())));
+    if (elements == channels) return {};
+    return InvalidArgument("its dimensions ", ShapeText(dims), " have other elements than its ", channels, " channels");
+  }
+
+  Status CheckSequences() const {
+    for (size_t i = 0; i < network_.values.size(); ++i) {
+      const NetworkValue& value = network_.values[i];
+      if (!value.per_token && !value.ids) continue;
+      const bool matrix = value.height == 1 && value.width == 1;
+      if (!network_.sequences || !value.per_token || !matrix || (value.ids && value.channels != 1)) {
+        return InvalidArgument("value ", i, " ('", value.name, "') is no matrix of tokens");
+      }
+    }
+    if (!network_.sequences) return {};
+    const SequenceInputs& sequences = *network_.sequences;
+    const bool is_mask = sequences.mask >= 0 && static_cast<size_t>(sequences.mask) < network_.inputs.size() &&
+                         network_.inputs[sequences.mask].value == -1;
+    if (sequences.mask != -1 && !is_mask) return InvalidArgument("input ", sequences.mask, " cannot be the mask");
+    if (sequences.length < 0 || sequences.length > kMaxExtent) {
+      return InvalidArgument("the length of its sequences, ", sequences.length, ", is not between 0 (free) and ",
+                             kMaxExtent);
+    }
+    if (std::isnan(sequences.masked_bias)) return InvalidArgument("its bias of masked keys is not a number");
+    return {};
+  }
+
+  Status CheckInputPorts() {
+    if (network_.inputs.empty()) return InvalidArgument("the network has no input");
+    std::set<std::string> names;
+    for (const NetworkPort& port : network_.inputs) {
+      SWIZZLE_RETURN_IF_ERROR(Annotate(CheckPort(port, names), Concat("input '", port.name, "'")));
+      SWIZZLE_RETURN_IF_ERROR(Annotate(CheckInputType(port), Concat("input '", port.name, "'")));
+      if (port.value == -1) continue;
+      if (made_[port.value]) return InvalidArgument("input '", port.name, "': another input has the same value");
+      made_[port.value] = true;
+    }
+    return {};
+  }
+
+  // Sequences come as ids and masks, everything else as FP32.
+  Status CheckInputType(const NetworkPort& port) const {
+    if (!network_.sequences) {
+      if (port.dtype == DType::kFloat32) return {};
+      return InvalidArgument("it is ", DTypeName(port.dtype), "; only FP32 is known");
+    }
+    if (port.value != -1 && !ValueAt(port.value).ids) return InvalidArgument("its value holds no ids");
+    if (port.dtype == DType::kInt64 || port.dtype == DType::kInt32) return {};
+    return InvalidArgument("it is ", DTypeName(port.dtype), "; ids and masks are INT64 or INT32");
+  }
+
+  Status CheckOutputPorts() const {
+    if (network_.outputs.empty()) return InvalidArgument("the network has no output");
+    std::set<std::string> names;
+    for (const NetworkPort& port : network_.outputs) {
+      SWIZZLE_RETURN_IF_ERROR(Annotate(CheckPort(port, names), Concat("output '", port.name, "'")));
+      if (port.dtype != DType::kFloat32 || port.value == -1) {
+        return InvalidArgument("output '", port.name, "' is ", DTypeName(port.dtype), " of value ", port.value,
+                               "; outputs are FP32 values");
+      }
+      for (const NetworkPort& input : network_.inputs) {
+        if (input.value != port.value) continue;
+        return InvalidArgument("output '", port.name, "' is the input '", input.name, "'; a layer must copy it");
+      }
+    }
+    return {};
+  }
+
+  Status CheckAllUsed() const {
+    for (size_t i = 0; i < made_.size(); ++i) {
+      if (!made_[i]) return InvalidArgument("value ", i, " ('", network_.values[i].name, "') is made by no layer");
+    }
+    for (size_t i = 0; i < weight_used_.size(); ++i) {
+      if (!weight_used_[i]) return InvalidArgument("weight ", i, " belongs to no layer");
+    }
+    return {};
+  }
+
+  Status CheckLayer(const Layer& layer) {
+    SWIZZLE_RETURN_IF_ERROR(CheckOperator(layer));
+    SWIZZLE_RETURN_IF_ERROR(CheckEdges(layer));
+    SWIZZLE_RETURN_IF_ERROR(CheckLayerValues(network_, layer));
+    return CheckWeight(layer);
+  }
+
+  Status CheckEdges(const Layer& layer) {
+    const size_t inputs = static_cast<size_t>(InputCount(layer)) + (layer.epilogue.residual ? 1 : 0);
+    if (layer.inputs.size() != inputs) {
+      return InvalidArgument("it has ", layer.inputs.size(), " inputs instead of ", inputs);
+    }
+    for (int input : layer.inputs) {
+      if (!IsValue(input)) return InvalidArgument("it reads value ", input, ", which does not exist");
+      if (!made_[input]) return InvalidArgument("it reads value ", input, " before it is made");
+    }
+    if (!IsValue(layer.output)) return InvalidArgument("it makes value ", layer.output, ", which does not exist");
+    if (made_[layer.output]) return InvalidArgument("it makes value ", layer.output, " a second time");
+    made_[layer.output] = true;
+    return {};
+  }
+
+  Status CheckWeight(const Layer& layer) {
+    if (!HasWeight(layer.op)) {
+      return layer.weight == -1 ? Status() : InvalidArgument(OpName(layer.op), " has no weight");
+    }
+    if (layer.weight < 0 || static_cast<size_t>(layer.weight) >= network_.weights.size()) {
+      return InvalidArgument("it names weight ", layer.weight, ", which does not exist");
+    }
+    if (weight_used_[layer.weight]) return InvalidArgument("weight ", layer.weight, " belongs to another layer");
+    weight_used_[layer.weight] = true;
+    const Weight& weight = network_.weights[layer.weight];
+    SWIZZLE_RETURN_IF_ERROR(ValidateWeight(weight));
+    return CheckLayerWeight(network_, layer, weight);
+  }
+
+  const Network& network_;
+  std::vector<bool> made_;         // by value
+  std::vector<bool> weight_used_;  // by weight
+};
+
+}  // namespace
+
+Status Network::Validate() const { return Validator(*this).Run(); }
+
+}  // namespace swizzle

@@ -1,0 +1,234 @@
+#include "model_loader/network/validate_layer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "model_loader/network/window_axis.h"
+
+namespace swizzle {
+namespace {
+
+bool SameExtent(const NetworkValue& a, const NetworkValue& b) {
+  return a.channels == b.channels && a.height == b.height && a.width == b.width;
+}
+
+// Whether attributes are in range, as far as no value says more: one overload for each type.
+Status CheckRange(const std::monostate&) { return {}; }
+
+Status CheckRange(const Window& window) {
+  if (VerticalAxis(window, 0).InRange() && HorizontalAxis(window, 0).InRange()) return {};
+  return InvalidArgument("its window has a kernel, stride or dilation below 1, a negative pad, or one above ",
+                         kMaxWindowExtent);
+}
+
+Status CheckRange(const Function& function) {
+  if (static_cast<int>(function.kind) >= kFunctionKindCount) {
+    return InvalidArgument("its function ", static_cast<int>(function.kind), " is not known");
+  }
+  if (std::isfinite(function.alpha) && std::isfinite(function.beta)) return {};
+  return InvalidArgument("its function's alpha or beta is not finite");
+}
+
+Status CheckRange(const Lookup& lookup) {
+  if (lookup.offset >= 0 && lookup.offset < kMaxExtent) return {};
+  return InvalidArgument("its offset ", lookup.offset, " is negative or too large");
+}
+
+Status CheckRange(const Attention& attention) {
+  if (attention.packed) return InvalidArgument("its operands are one, as only plans make them");
+  return std::isfinite(attention.scale) ? Status() : InvalidArgument("its scale is not finite");
+}
+
+Status CheckRange(const Normalisation& normalisation) {
+  if (normalisation.epsilon >= 0.0f && std::isfinite(normalisation.epsilon)) return {};
+  return InvalidArgument("its epsilon ", normalisation.epsilon, " is negative or not finite");
+}
+
+Status CheckRange(const TokenChoice&) { return {}; }
+
+Status CheckEpilogue(const OpTraits& traits, const Epilogue& epilogue) {
+  if (!(epilogue.low <= epilogue.high)) {  // also where one is not a number
+    return InvalidArgument("it clamps to [", epilogue.low, ", ", epilogue.high, "], which is empty");
+  }
+  if (epilogue.residual && !traits.Has(OpTraits::kAddsResidual)) {
+    return InvalidArgument(traits.name, " adds no residual");
+  }
+  if (epilogue.Clamps() && !traits.Has(OpTraits::kClamps)) return InvalidArgument(traits.name, " cannot clamp");
+  return {};
+}
+
+Status ExtentError(const char* relation, const NetworkValue& in, const NetworkValue& out) {
+  return InvalidArgument("its output ", ExtentText(out), " ", relation, " its input ", ExtentText(in));
+}
+
+// One layer among its values.
+class ValueCheck {
+ public:
+  ValueCheck(const Network& network, const Layer& layer)
+      : network_(network), layer_(layer), traits_(TraitsOf(layer.op)), out_(network.values[layer.output]) {}
+
+  Status Run() const {
+    SWIZZLE_RETURN_IF_ERROR(CheckBatches());
+    SWIZZLE_RETURN_IF_ERROR(std::visit([&](const auto& attributes) { return Check(attributes); }, layer_.attributes));
+    return IsOfSequences(layer_.op) ? CheckSequenceExtents() : CheckExtents();
+  }
+
+ private:
+  const NetworkValue& Input(size_t i) const { return network_.values[layer_.inputs[i]]; }
+
+  // Which of the layer's values are per token, and which hold ids.
+  Status CheckBatches() const {
+    const bool embeds = layer_.op == Op::kEmbedding, reduces = traits_.Has(OpTraits::kReducesTokens);
+    for (int input : layer_.inputs) {
+      const NetworkValue& value = network_.values[input];
+      if (value.ids != embeds) return InvalidArgument("only embeddings read ids, and nothing else");
+      const bool per_token = reduces || out_.per_token;
+      if (value.per_token != per_token) {
+        return InvalidArgument("it reads value ", input, ", which is ", per_token ? "not " : "", "per token");
+      }
+    }
+    if (out_.ids) return InvalidArgument("it cannot make ids");
+    if (reduces && out_.per_token) return InvalidArgument("it makes a value per token");
+    if ((embeds || IsAttention(layer_.op)) && !out_.per_token) return InvalidArgument("it makes no tokens");
+    return {};
+  }
+
+  // Whether the values fit the attributes: one overload for each type.
+  Status Check(const std::monostate&) const { return {}; }
+  Status Check(const Function&) const { return {}; }
+  Status Check(const Lookup&) const { return {}; }
+  Status Check(const Normalisation&) const { return {}; }
+  Status Check(const TokenChoice&) const { return {}; }
+
+  Status Check(const Window& window) const {
+    const NetworkValue& in = Input(0);
+    const WindowAxis vertical = VerticalAxis(window, in.height);
+    const WindowAxis horizontal = HorizontalAxis(window, in.width);
+    if (vertical.Output() != out_.height || horizontal.Output() != out_.width) {
+      return InvalidArgument("its window over ", ExtentText(in), " gives a plane of ",
+                             ShapeText({vertical.Output(), horizontal.Output()}), ", its output is ", ExtentText(out_));
+    }
+    if (traits_.Has(OpTraits::kPools) && !(vertical.AllTouch() && horizontal.AllTouch())) {
+      return InvalidArgument("one of its windows lies in the padding alone, where a pool has no value");
+    }
+    return {};
+  }
+
+  Status Check(const Attention& attention) const {
+    const int64_t heads = attention.heads;
+    const int64_t q = Input(0).channels, k = Input(1).channels, v = Input(2).channels;
+    if (heads < 1 || q % heads != 0 || v % heads != 0 || q != k || v != out_.channels) {
+      return InvalidArgument("its ", heads, " heads do not fit queries, keys, values and output of ", q, ", ", k, ", ",
+                             v, " and ", out_.channels, " channels");
+    }
+    return traits_.weight == WeightRule::kPattern ? CheckPatternLayer(attention) : Status();
+  }
+
+  // A pattern goes by places, so that sequences have one length and no token is left out.
+  Status CheckPatternLayer(const Attention& attention) const {
+    if (!(attention.scale > 0.0f)) {
+      return InvalidArgument("its scale ", attention.scale, " is not positive, as attention with a pattern takes");
+    }
+    const SequenceInputs& sequences = *network_.sequences;
+    if (sequences.mask != -1) return InvalidArgument("it has a pattern of keys, which goes with no mask of tokens");
+    if (sequences.length != attention.length) {
+      return InvalidArgument("its pattern is of ", attention.length, " tokens; sequences have ",
+                             sequences.length == 0 ? "any length" : Concat(sequences.length));
+    }
+    return {};
+  }
+
+  Status CheckSequenceExtents() const {
+    if (out_.height != 1 || out_.width != 1) return InvalidArgument("its output ", ExtentText(out_), " is no matrix");
+    if (layer_.op == Op::kEmbedding || IsAttention(layer_.op)) return {};
+    return SameExtent(Input(0), out_) ? Status() : ExtentError("differs from", Input(0), out_);
+  }
+
+  Status CheckExtents() const {
+    const NetworkValue& in = Input(0);
+    if (layer_.op == Op::kReshape) {
+      if (in.elements() != out_.elements()) return ExtentError("has other elements than", in, out_);
+    } else if (layer_.op == Op::kTranspose) {
+      const bool transposed = out_.channels == in.height * in.width && in.channels == out_.height * out_.width;
+      if (!transposed) return ExtentError("is not the transpose of", in, out_);
+    } else if (!IsWindowed(layer_.op) && !SameExtent(in, out_)) {
+      return ExtentError("differs from", in, out_);
+    }
+    if (traits_.Has(OpTraits::kKeepsChannels) && in.channels != out_.channels) {
+      return ExtentError("has other channels than", in, out_);
+    }
+    if (layer_.inputs.size() < 2) return {};
+    const NetworkValue factors{out_.name, out_.channels, 1, 1};
+    if (SameExtent(Input(1), layer_.op == Op::kScale ? factors : out_)) return {};
+    return ExtentError("differs from", Input(1), out_);
+  }
+
+  const Network& network_;
+  const Layer& layer_;
+  const OpTraits& traits_;
+  const NetworkValue& out_;
+};
+
+Status CheckPattern(const Layer& layer, const Weight& weight) {
+  if (weight.format() != Format::kPattern) return InvalidArgument("its weight is no pattern of keys");
+  if (!weight.bias.empty()) return InvalidArgument("its pattern has a bias");
+  const Attention& attention = layer.attention();
+  if (weight.rows() == attention.length && weight.nonzeros() == attention.nonzeros) return {};
+  return InvalidArgument("its pattern of ", weight.rows(), " tokens has ", weight.nonzeros(),
+                         " nonzeros; the layer says ", attention.length, " and ", attention.nonzeros);
+}
+
+// Rows and columns that its weight has to have.
+std::pair<int64_t, int64_t> WeightShape(const Network& network, const Layer& layer, const Weight& weight) {
+  const int64_t rows = network.values[layer.output].channels;
+  switch (layer.op) {
+    case Op::kEmbedding:
+      return {std::max(weight.rows(), layer.lookup().offset + 1), rows};
+    case Op::kLayerNorm:
+      return {rows, 1};
+    case Op::kDepthwiseConv:
+      return {rows, layer.window().taps()};
+    default:
+      return {rows, network.values[layer.inputs[0]].channels * layer.window().taps()};
+  }
+}
+
+}  // namespace
+
+std::string ExtentText(const NetworkValue& value) { return ShapeText({value.channels, value.height, value.width}); }
+
+Status CheckOperator(const Operator& layer) {
+  const auto& [op, attributes, epilogue] = layer;
+  if (!IsKnown(op) || TraitsOf(op).Has(OpTraits::kOfPlansOnly)) {
+    return InvalidArgument("its operator ", static_cast<int>(op), " is none that a network has");
+  }
+  const OpTraits& traits = TraitsOf(op);
+  if (attributes.index() != traits.attributes) {
+    return InvalidArgument(traits.name, " has attributes of another operator");
+  }
+  SWIZZLE_RETURN_IF_ERROR(CheckEpilogue(traits, epilogue));
+  return std::visit([](const auto& its) { return CheckRange(its); }, attributes);
+}
+
+Status CheckLayerValues(const Network& network, const Layer& layer) { return ValueCheck(network, layer).Run(); }
+
+Status CheckLayerWeight(const Network& network, const Layer& layer, const Weight& weight) {
+  const WeightRule rule = TraitsOf(layer.op).weight;
+  if (rule == WeightRule::kPattern) return CheckPattern(layer, weight);
+  if (weight.format() == Format::kPattern) return InvalidArgument("only attention has a pattern for its weight");
+  if (rule == WeightRule::kDense && weight.format() != Format::kDense) {
+    return InvalidArgument("weights of ", OpName(layer.op), " are always dense");
+  }
+  const auto [rows, cols] = WeightShape(network, layer, weight);
+  if (weight.rows() != rows || weight.cols() != cols) {
+    return InvalidArgument("its weight is ", ShapeText({weight.rows(), weight.cols()}), " instead of ",
+                           ShapeText({rows, cols}));
+  }
+  if (rows > kMaxWeightElements / cols) {
+    return InvalidArgument("its weight ", ShapeText({rows, cols}), " has more than ", kMaxWeightElements, " elements");
+  }
+  return {};
+}
+
+}  // namespace swizzle

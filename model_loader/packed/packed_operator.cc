@@ -1,0 +1,232 @@
+#include "model_loader/packed/packed_operator.h"
+
+namespace swizzle {
+namespace {
+
+packed::FunctionKind PackedFunction(FunctionKind kind) {
+  switch (kind) {
+    case FunctionKind::kSigmoid:
+      return packed::FUNCTION_KIND_SIGMOID;
+    case FunctionKind::kSilu:
+      return packed::FUNCTION_KIND_SILU;
+    case FunctionKind::kHardSigmoid:
+      return packed::FUNCTION_KIND_HARD_SIGMOID;
+    case FunctionKind::kHardSwish:
+      return packed::FUNCTION_KIND_HARD_SWISH;
+    case FunctionKind::kLeakyRelu:
+      return packed::FUNCTION_KIND_LEAKY_RELU;
+    case FunctionKind::kTanh:
+      return packed::FUNCTION_KIND_TANH;
+    case FunctionKind::kGelu:
+      return packed::FUNCTION_KIND_GELU;
+    case FunctionKind::kGeluTanh:
+      return packed::FUNCTION_KIND_GELU_TANH;
+  }
+  return packed::FUNCTION_KIND_UNSPECIFIED;
+}
+
+std::optional<FunctionKind> UnpackedFunction(packed::FunctionKind proto) {
+  for (int i = 0; i < kFunctionKindCount; ++i) {
+    const auto kind = static_cast<FunctionKind>(i);
+    if (PackedFunction(kind) == proto) return kind;
+  }
+  return std::nullopt;
+}
+
+void Pack(const std::monostate&, packed::Layer&) {}
+Status Unpack(const packed::Layer&, std::monostate&) { return {}; }
+
+void Pack(const Window& window, packed::Layer& layer) {
+  if (window == Window()) return;
+  const auto& [kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left, pad_bottom, pad_right, dilation_h, dilation_w,
+               count_include_pad] = window;
+  packed::Window& proto = *layer.mutable_window();
+  proto.set_kernel_h(kernel_h);
+  proto.set_kernel_w(kernel_w);
+  proto.set_stride_h(stride_h);
+  proto.set_stride_w(stride_w);
+  proto.set_pad_top(pad_top);
+  proto.set_pad_left(pad_left);
+  proto.set_pad_bottom(pad_bottom);
+  proto.set_pad_right(pad_right);
+  proto.set_dilation_h(dilation_h);
+  proto.set_dilation_w(dilation_w);
+  proto.set_count_include_pad(count_include_pad);
+}
+
+Status Unpack(const packed::Layer& layer, Window& window) {
+  if (!layer.has_window()) return {};
+  auto& [kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left, pad_bottom, pad_right, dilation_h, dilation_w,
+         count_include_pad] = window;
+  const packed::Window& proto = layer.window();
+  kernel_h = proto.kernel_h();
+  kernel_w = proto.kernel_w();
+  stride_h = proto.stride_h();
+  stride_w = proto.stride_w();
+  pad_top = proto.pad_top();
+  pad_left = proto.pad_left();
+  pad_bottom = proto.pad_bottom();
+  pad_right = proto.pad_right();
+  dilation_h = proto.dilation_h();
+  dilation_w = proto.dilation_w();
+  count_include_pad = proto.count_include_pad();
+  return {};
+}
+
+void Pack(const Function& function, packed::Layer& layer) {
+  const auto& [kind, alpha, beta] = function;
+  layer.mutable_function()->set_kind(PackedFunction(kind));
+  layer.mutable_function()->set_alpha(alpha);
+  layer.mutable_function()->set_beta(beta);
+}
+
+Status Unpack(const packed::Layer& layer, Function& function) {
+  auto& [kind, alpha, beta] = function;
+  const packed::Function& proto = layer.function();
+  const std::optional<FunctionKind> unpacked = UnpackedFunction(proto.kind());
+  if (!unpacked) return InvalidArgument("its function ", static_cast<int>(proto.kind()), " is not known");
+  kind = *unpacked;
+  alpha = proto.alpha();
+  beta = proto.beta();
+  return {};
+}
+
+void Pack(const Lookup& lookup, packed::Layer& layer) {
+  const auto& [by_position, offset] = lookup;
+  layer.mutable_lookup()->set_by_position(by_position);
+  layer.mutable_lookup()->set_offset(offset);
+}
+
+Status Unpack(const packed::Layer& layer, Lookup& lookup) {
+  auto& [by_position, offset] = lookup;
+  by_position = layer.lookup().by_position();
+  offset = layer.lookup().offset();
+  return {};
+}
+
+// The weight says how long a pattern is (SetPatternSizes), and only plans pack operands: neither is stored.
+void Pack(const Attention& attention, packed::Layer& layer) {
+  const auto& [heads, scale, length, nonzeros, packed] = attention;
+  layer.mutable_attention()->set_heads(heads);
+  layer.mutable_attention()->set_scale(scale);
+}
+
+Status Unpack(const packed::Layer& layer, Attention& attention) {
+  if (!layer.has_attention()) return {};
+  auto& [heads, scale, length, nonzeros, packed] = attention;
+  heads = layer.attention().heads();
+  scale = layer.attention().scale();
+  return {};
+}
+
+void Pack(const Normalisation& normalisation, packed::Layer& layer) {
+  const auto& [epsilon] = normalisation;
+  layer.set_epsilon(epsilon);
+}
+
+Status Unpack(const packed::Layer& layer, Normalisation& normalisation) {
+  auto& [epsilon] = normalisation;
+  epsilon = layer.epsilon();
+  return {};
+}
+
+void Pack(const TokenChoice& choice, packed::Layer& layer) {
+  const auto& [token] = choice;
+  layer.set_token(token);
+}
+
+Status Unpack(const packed::Layer& layer, TokenChoice& choice) {
+  auto& [token] = choice;
+  token = layer.token();
+  return {};
+}
+
+// Functions in epilogues are of plans: networks have layers for them.
+void Pack(const Epilogue& epilogue, packed::Layer& layer) {
+  if (epilogue == Epilogue()) return;
+  const auto& [low, high, residual, function] = epilogue;
+  packed::Epilogue& proto = *layer.mutable_epilogue();
+  if (low != Epilogue().low) proto.set_low(low);
+  if (high != Epilogue().high) proto.set_high(high);
+  proto.set_residual(residual);
+}
+
+void Unpack(const packed::Layer& layer, Epilogue& epilogue) {
+  auto& [low, high, residual, function] = epilogue;
+  if (layer.epilogue().has_low()) low = layer.epilogue().low();
+  if (layer.epilogue().has_high()) high = layer.epilogue().high();
+  residual = layer.epilogue().residual();
+}
+
+}  // namespace
+
+packed::LayerKind PackedOp(Op op) {
+  switch (op) {
+    case Op::kConv:
+      return packed::LAYER_KIND_CONV;
+    case Op::kDepthwiseConv:
+      return packed::LAYER_KIND_DEPTHWISE_CONV;
+    case Op::kAdd:
+      return packed::LAYER_KIND_ADD;
+    case Op::kActivation:
+      return packed::LAYER_KIND_ACTIVATION;
+    case Op::kMaxPool:
+      return packed::LAYER_KIND_MAX_POOL;
+    case Op::kAveragePool:
+      return packed::LAYER_KIND_AVERAGE_POOL;
+    case Op::kSoftmax:
+      return packed::LAYER_KIND_SOFTMAX;
+    case Op::kReshape:
+      return packed::LAYER_KIND_RESHAPE;
+    case Op::kMultiply:
+      return packed::LAYER_KIND_MULTIPLY;
+    case Op::kScale:
+      return packed::LAYER_KIND_SCALE;
+    case Op::kFunction:
+      return packed::LAYER_KIND_FUNCTION;
+    case Op::kTranspose:
+      return packed::LAYER_KIND_TRANSPOSE;
+    case Op::kEmbedding:
+      return packed::LAYER_KIND_EMBEDDING;
+    case Op::kLayerNorm:
+      return packed::LAYER_KIND_LAYER_NORM;
+    case Op::kAttention:
+      return packed::LAYER_KIND_ATTENTION;
+    case Op::kSelectToken:
+      return packed::LAYER_KIND_SELECT_TOKEN;
+    case Op::kMeanTokens:
+      return packed::LAYER_KIND_MEAN_TOKENS;
+    case Op::kSparseAttention:
+      return packed::LAYER_KIND_SPARSE_ATTENTION;
+    case Op::kConvertLayout:
+      break;
+  }
+  return packed::LAYER_KIND_UNSPECIFIED;
+}
+
+std::optional<Op> UnpackedOp(packed::LayerKind kind) {
+  for (const OpTraits& traits : kOpTraits) {
+    if (kind != packed::LAYER_KIND_UNSPECIFIED && PackedOp(traits.op) == kind) return traits.op;
+  }
+  return std::nullopt;
+}
+
+void PackOperator(const Operator& layer, packed::Layer& proto) {
+  const auto& [op, attributes, epilogue] = layer;
+  proto.set_kind(PackedOp(op));
+  std::visit([&](const auto& its) { Pack(its, proto); }, attributes);
+  Pack(epilogue, proto);
+}
+
+StatusOr<Operator> UnpackOperator(const packed::Layer& proto) {
+  const std::optional<Op> known = UnpackedOp(proto.kind());
+  if (!known) return InvalidArgument("its kind ", static_cast<int>(proto.kind()), " is not known");
+  Operator layer;
+  layer.SetOp(*known);
+  auto& [op, attributes, epilogue] = layer;
+  SWIZZLE_RETURN_IF_ERROR(std::visit([&](auto& its) { return Unpack(proto, its); }, attributes));
+  Unpack(proto, epilogue);
+  return layer;
+}
+
+}  // namespace swizzle

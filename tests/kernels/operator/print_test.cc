@@ -1,0 +1,26 @@
+#include "kernels/operator/print.h"
+
+#include <gtest/gtest.h>
+
+namespace swizzle {
+namespace {
+
+TEST(PrintTest, NamesFunctionsByWhatTheyCompute) {
+  EXPECT_EQ(ReportName({Op::kDepthwiseConv, Window()}), "DepthwiseConv");
+  EXPECT_EQ(ReportName({Op::kFunction, Function{FunctionKind::kHardSwish}}), "HardSwish");
+}
+
+TEST(PrintTest, ShowsEveryAttribute) {
+  EXPECT_EQ(AttributesText({}), "");
+  EXPECT_EQ(AttributesText(Window{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, true}),
+            " window 1x2 stride 3x4 dilation 9x10 pad 5,6,7,8 counted");
+  EXPECT_EQ(AttributesText(Function{FunctionKind::kLeakyRelu, 0.25f, 0}), " LeakyRelu alpha 0.25 beta 0");
+  EXPECT_EQ(AttributesText(Lookup{true, 2}), " by position from 2");
+  EXPECT_EQ(AttributesText(Attention{.heads = 2, .scale = 0.5f, .packed = true}), " heads 2 scale 0.5 packed");
+  EXPECT_EQ(AttributesText(Attention{2, 0.5f, 30, 99}), " heads 2 scale 0.5 pattern of 30 tokens and 99 nonzeros");
+  EXPECT_EQ(AttributesText(Normalisation{0.5f}), " epsilon 0.5");
+  EXPECT_EQ(AttributesText(TokenChoice{-1}), " token -1");
+}
+
+}  // namespace
+}  // namespace swizzle
