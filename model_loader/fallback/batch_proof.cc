@@ -5,7 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "model_loader/fallback/operator_table.h"
+#include "model_loader/fallback/call.h"
+#include "model_loader/graph/operator_table.h"
+#include "model_loader/semantics/axes.h"
 
 namespace swizzle::fallback {
 namespace {
@@ -69,7 +71,7 @@ class Proof {
   Fact FactOf(const Node& node) const {
     if (OthersAreShared(node, 0)) return SharedFact(node);
     const Fact x = In(node, 0);
-    switch (FindRow(node.op)->rows) {
+    switch (FindOnnxOperator("", node.op)->fallback.rows) {
       case RowRule::kElementwise:
         return Elementwise(node);
       case RowRule::kFirstInput:

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "model_loader/fallback/batch_proof.h"
+#include "model_loader/graph/operator_table.h"
 
 namespace swizzle::fallback {
 namespace {
@@ -17,20 +18,20 @@ StatusOr<Array> CopyTensor(Memory& memory, DType dtype, const Shape& shape, std:
   return array;
 }
 
-StatusOr<const Operator*> OperatorOf(const Node& node, int64_t opset) {
-  const Operator* row = FindRow(node.op);
-  if (row == nullptr || !node.domain.empty()) {
+StatusOr<RunOperator> FunctionOf(const Node& node, int64_t opset) {
+  const OnnxOperator* row = FindOnnxOperator(node.domain, node.op);
+  if (row == nullptr || !row->fallback.Runs()) {
     return Unimplemented("operator ", node.op, " (opset ", opset, ", node '", node.name, "') is not supported");
   }
-  if (opset < row->first_opset) {
+  if (opset < row->fallback.first_opset) {
     return Unimplemented("operator ", node.op, " (opset ", opset, ", node '", node.name, "') is supported from opset ",
-                         row->first_opset, " on");
+                         row->fallback.first_opset, " on");
   }
-  if (row->last_opset != 0 && opset > row->last_opset) {
+  if (row->fallback.last_opset != 0 && opset > row->fallback.last_opset) {
     return Unimplemented("operator ", node.op, " (opset ", opset, ", node '", node.name, "') ended with opset ",
-                         row->last_opset);
+                         row->fallback.last_opset);
   }
-  return row;
+  return FindFunction(node.op);
 }
 
 bool Fits(const Shape& declared, const Shape& given) {
@@ -53,7 +54,7 @@ StatusOr<std::shared_ptr<const Program>> Program::Make(Graph graph) {
     program->outputs_.push_back({output.name, output.dtype, output.shape});
   }
   for (const Node& node : graph.nodes) {
-    SWIZZLE_ASSIGN_OR_RETURN(program->operators_.emplace_back(), OperatorOf(node, graph.opset));
+    SWIZZLE_ASSIGN_OR_RETURN(program->functions_.emplace_back(), FunctionOf(node, graph.opset));
   }
   program->graph_ = std::move(graph);
   program->rows_are_independent_ = RowsAreIndependent(program->graph_);
@@ -121,7 +122,7 @@ Status Program::RunNode(size_t index, Memory& memory, Stream& stream, std::vecto
   for (const int input : node.inputs)
     inputs.push_back(input == kNoValue ? Array() : values[static_cast<size_t>(input)]);
   Call call(node, graph_.opset, inputs, memory, stream);
-  StatusOr<Results> results = operators_[index]->run(call);
+  StatusOr<Results> results = functions_[index](call);
   if (!results.ok()) {
     const bool named = std::string(results.status().message()).starts_with(Describe(node));
     return named ? results.status() : Annotate(results.status(), Describe(node));

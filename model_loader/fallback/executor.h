@@ -15,7 +15,7 @@
 
 #include "kernels/backend/backend.h"
 #include "model_loader/fallback/array.h"
-#include "model_loader/fallback/operator_table.h"
+#include "model_loader/fallback/functions.h"
 #include "model_loader/graph/graph.h"
 
 namespace swizzle::fallback {
@@ -64,7 +64,7 @@ class Program {
   std::vector<Port> outputs_;
   std::shared_ptr<Memory> weights_;
   std::vector<std::pair<int, Array>> constants_;  // value and its elements
-  std::vector<const Operator*> operators_;        // by node
+  std::vector<RunOperator> functions_;            // by node
   std::vector<std::vector<int>> released_;        // by node: values that nothing reads after it
 };
 

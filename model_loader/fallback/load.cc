@@ -14,7 +14,8 @@ namespace {
 StatusOr<std::shared_ptr<const Program>> Read(std::span<const std::byte> model, ReadOptions options) {
   options.min_opset = kFirstOpset;
   options.max_opset = kLastOpset;
-  options.find_operator = FindSpec;
+  options.find_operator = FindFallbackOperator;
+  options.attributes_of_any_opset = true;
   options.any_inputs = true;
   SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadOnnx(model, options));
   return Program::Make(std::move(graph));
@@ -26,7 +27,7 @@ StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> 
 
 StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file) {
   if (IsCheckpoint(file)) {
-    SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadCheckpoint(file, {.find_operator = FindSpec}));
+    SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadCheckpoint(file, {.find_operator = FindFallbackOperator}));
     return Program::Make(std::move(graph));
   }
   const ReadOptions options = ReadOptionsFor(file);

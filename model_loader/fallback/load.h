@@ -11,7 +11,7 @@
 
 namespace swizzle::fallback {
 
-// A model of opset kFirstOpset to kLastOpset whose operators are all in the table, with inputs of any type and shape.
+// A model of opset kFirstOpset to kLastOpset whose operators the fallback runs, with inputs of any type and shape.
 // INVALID_ARGUMENT if it is malformed, UNIMPLEMENTED, naming operator and node, if something is not supported.
 StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> model);
 

@@ -1,5 +1,5 @@
-// The operators of the fallback executor, each in the file of its kind; operator_table.cc says under which name and for
-// which opsets each runs.
+// The operators of the fallback executor, each in the file of its kind; functions.cc says under which name, and
+// graph/operator_table.cc for which opsets, each runs.
 //
 // Every function computes its node's results, those nobody wants included or left out at the end. Errors say what is
 // wrong with the inputs or attributes: INVALID_ARGUMENT where ONNX forbids it, UNIMPLEMENTED where it is not supported

@@ -2,7 +2,8 @@
 //
 // Nodes stand in execution order. A value is a graph input, a constant, or made by exactly one node (graph/verify.h
 // checks this and the rest). Ops of the ONNX standard have the domain ""; passes turn them into the few ops of the
-// domain "swizzle" that lowering knows (graph/operators.h lists both). A Graph is a value type, thread-compatible.
+// domain "swizzle" that lowering knows (graph/operator_table.h and operators.h list both). A Graph is a value type,
+// thread-compatible.
 #ifndef SWIZZLE_MODEL_LOADER_GRAPH_GRAPH_H_
 #define SWIZZLE_MODEL_LOADER_GRAPH_GRAPH_H_
 

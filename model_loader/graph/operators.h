@@ -1,10 +1,10 @@
-// The operators a graph may hold: those read from ONNX (domain "") and those passes make (domain "swizzle").
+// What is known of an operator that a graph may hold, and the canonical ones, which passes make (domain "swizzle");
+// those read from ONNX are in graph/operator_table.h.
 //
-// The reader refuses every other operator and every attribute not listed, so that nothing is ever silently ignored.
+// The reader refuses every operator and every attribute not listed, so that nothing is ever silently ignored.
 #ifndef SWIZZLE_MODEL_LOADER_GRAPH_OPERATORS_H_
 #define SWIZZLE_MODEL_LOADER_GRAPH_OPERATORS_H_
 
-#include <span>
 #include <string_view>
 
 #include "model_loader/graph/graph.h"
@@ -45,14 +45,13 @@ struct OperatorSpec {
   std::string_view attributes;
 };
 
-std::span<const OperatorSpec> Operators();
+// Null if there is no canonical operator of this name.
+const OperatorSpec* FindCanonicalOperator(std::string_view op);
 
-// Null if there is no such operator.
-const OperatorSpec* FindOperator(std::string_view domain, std::string_view op);
-
+// `opset` 0 stands for any: attributes of all opsets are known.
 bool HasAttribute(const OperatorSpec& spec, std::string_view attribute, int64_t opset);
 
-// How a reader or verifier looks an operator up: FindOperator, or the fallback executor's table.
+// How a reader or verifier looks an operator up (graph/operator_table.h).
 using OperatorFinder = const OperatorSpec* (*)(std::string_view domain, std::string_view op);
 
 // Whether `node` is the canonical op of this name.

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "model_loader/graph/operators.h"
+#include "model_loader/graph/operator_table.h"
 
 namespace swizzle {
 namespace {

@@ -5,11 +5,10 @@
 #include <unordered_set>
 
 #include "google/protobuf/io/coded_stream.h"
-#include "model_loader/graph/operators.h"
+#include "model_loader/graph/operator_table.h"
 #include "model_loader/graph/verify.h"
 #include "model_loader/onnx/proto_values.h"
 #include "model_loader/onnx/sparse_tensor.h"
-#include "model_loader/sequences/operators.h"
 
 namespace swizzle {
 namespace {
@@ -255,7 +254,7 @@ class GraphReader {
     for (auto& attribute : *proto.mutable_attribute()) {
       const std::string name = attribute.name();
       SWIZZLE_RETURN_IF_ERROR(CheckName(name, Concat("an attribute of ", Describe(node))));
-      if (!HasAttribute(spec, name, graph_.opset)) {
+      if (!HasAttribute(spec, name, options_.attributes_of_any_opset ? 0 : graph_.opset)) {
         return InvalidArgument(Describe(node), ": attribute '", name, "' is not known in opset ", graph_.opset);
       }
       const std::string what = Concat(Describe(node), ": attribute '", name, "'");

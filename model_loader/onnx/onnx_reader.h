@@ -1,13 +1,14 @@
 // Reads an ONNX model into a Graph, trusting nothing in the file.
 //
-// Accepted for the optimised plan: opsets 6 to 23 of the default domain, the operators of graph/operators.h, FP32
+// Accepted for the optimised plan: opsets 6 to 23 of the default domain, the operators of graph/operator_table.h, FP32
 // inputs whose dimension 0 is the batch (free or fixed) and whose other dimensions are fixed; tensors as raw or typed
 // data inside the file, or as external data in files below the model's folder; sparse initializers. These become dense,
 // with zeros, as the graph is read: the format of each weight is chosen later, by its zeros. ReadOptions can ask for
 // another set of operators and opsets, and for inputs of any type and shape.
 //
 // A model with an input that is a matrix of whole numbers is one of token sequences: it has the operators of
-// sequences/operators.h, all its inputs are [batch, length], either of them free or fixed, and Graph::sequences is set.
+// graph/operator_table.h, all its inputs are [batch, length], either of them free or fixed, and Graph::sequences is
+// set.
 #ifndef SWIZZLE_MODEL_LOADER_ONNX_ONNX_READER_H_
 #define SWIZZLE_MODEL_LOADER_ONNX_ONNX_READER_H_
 
@@ -17,7 +18,7 @@
 #include <span>
 
 #include "model_loader/graph/graph.h"
-#include "model_loader/graph/operators.h"
+#include "model_loader/graph/operator_table.h"
 
 namespace swizzle {
 
@@ -35,6 +36,7 @@ struct ReadOptions {
   int64_t min_opset = kMinOpset;
   int64_t max_opset = kMaxOpset;
   OperatorFinder find_operator = FindOperator;
+  bool attributes_of_any_opset = false;
   bool any_inputs = false;  // of any type and shape, or none at all
 };
 

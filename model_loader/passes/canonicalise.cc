@@ -62,10 +62,15 @@ Status CheckRow(const Shape& shape, const std::string& what) {
   return {};
 }
 
-Status CanonicaliseNode(NodeRewrite& rewrite) {
+const Canonicaliser* FindCanonicaliser(std::string_view op) {
   for (const Canonicaliser& canonicaliser : kCanonicalisers) {
-    if (canonicaliser.op == rewrite.node().op) return canonicaliser.run(rewrite);
+    if (canonicaliser.op == op) return &canonicaliser;
   }
+  return nullptr;
+}
+
+Status CanonicaliseNode(NodeRewrite& rewrite) {
+  if (const Canonicaliser* canonicaliser = FindCanonicaliser(rewrite.node().op)) return canonicaliser->run(rewrite);
   return Unimplemented(Describe(rewrite.node()), " (opset ", rewrite.graph().opset,
                        ") is supported on constants and shapes only, not on activations");
 }
@@ -164,6 +169,8 @@ class Walk {
 };
 
 }  // namespace
+
+bool IsCanonicalised(std::string_view op) { return FindCanonicaliser(op) != nullptr; }
 
 StatusOr<int> Canonicalise(Graph& graph) { return Walk(graph).Run(); }
 

@@ -57,6 +57,9 @@ class NodeRewrite {
   int64_t& budget_;
 };
 
+// Whether an operator of this name, in the domain "", becomes a canonical one.
+bool IsCanonicalised(std::string_view op);
+
 // Canonical linear and window operators.
 Status CanonicaliseConv(NodeRewrite& rewrite);
 Status CanonicalisePool(NodeRewrite& rewrite);        // MaxPool, AveragePool

@@ -1,8 +1,8 @@
 #include "model_loader/passes/pipeline.h"
 
+#include "model_loader/graph/operator_table.h"
 #include "model_loader/graph/verify.h"
 #include "model_loader/passes/passes.h"
-#include "model_loader/sequences/operators.h"
 #include "model_loader/sequences/recognise.h"
 
 namespace swizzle {

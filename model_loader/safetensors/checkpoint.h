@@ -9,9 +9,8 @@
 
 #include "kernels/base/status.h"
 #include "model_loader/graph/graph.h"
-#include "model_loader/graph/operators.h"
+#include "model_loader/graph/operator_table.h"
 #include "model_loader/safetensors/safetensors_file.h"
-#include "model_loader/sequences/operators.h"
 
 namespace swizzle {
 

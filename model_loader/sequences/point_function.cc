@@ -141,6 +141,7 @@ DType PointFunctionType(const Node& node, DType dtype) {
 }
 
 std::optional<PointFunction> PointFunctionOf(const Node& node, DType dtype) {
+  if (node.attributes.count("axis") > 0) return std::nullopt;  // the broadcasting of opset 6
   if (node.op == "Clip") return ClipOf(node);
   if (node.op == "Gelu") return GeluOf(node);
   if (node.op == "Cast") {

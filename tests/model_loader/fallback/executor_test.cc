@@ -247,16 +247,5 @@ TEST(FallbackExecutor, ConvertsEveryType) {
   EXPECT_GT(memory->live_bytes(), 0);
 }
 
-TEST(OperatorTable, IsSortedAndKnowsItsRows) {
-  for (const Operator& row : OperatorTable()) {
-    EXPECT_EQ(FindRow(row.spec.op), &row);
-    EXPECT_EQ(FindSpec("", row.spec.op), &row.spec);
-    EXPECT_EQ(FindSpec("com.microsoft", row.spec.op), nullptr);
-    EXPECT_GE(row.spec.max_inputs, row.spec.min_inputs);
-  }
-  EXPECT_GE(OperatorTable().size(), 60u);
-  EXPECT_EQ(FindRow("Zzz"), nullptr);
-}
-
 }  // namespace
 }  // namespace swizzle::fallback

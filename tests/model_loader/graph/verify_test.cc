@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "gtest/gtest.h"
-#include "model_loader/graph/operators.h"
+#include "model_loader/graph/operator_table.h"
 #include "tests/support/status_matchers.h"
 
 namespace swizzle {

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "model_loader/fallback/load.h"
-#include "model_loader/fallback/operator_table.h"
+#include "model_loader/graph/operator_table.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/safetensors/sharded_checkpoint.h"
 #include "tests/support/safetensors_builder.h"
@@ -29,7 +29,7 @@ using testing::WriteBytes;
 
 constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
 constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
-const CheckpointOptions kAnyOperator = {.find_operator = fallback::FindSpec};
+const CheckpointOptions kAnyOperator = {.find_operator = FindFallbackOperator};
 
 fs::path Shipped(const std::string& name) { return fs::path(SWIZZLE_SOURCE_DIR "/tests/testdata/checkpoints") / name; }
 
@@ -201,7 +201,7 @@ TEST(Checkpoint, LeavesOutHeadsForTasksAndAnAbsentPooler) {
 
 TEST(Checkpoint, RefusesOperatorsThatNobodyRuns) {
   const auto none = [](std::string_view, std::string_view op) -> const OperatorSpec* {
-    return op == "Erf" ? nullptr : fallback::FindSpec("", op);
+    return op == "Erf" ? nullptr : FindFallbackOperator("", op);
   };
   EXPECT_THAT(
       MakeCheckpointGraph(ConfigOf("bert"), TensorsOf("bert"), {.find_operator = none}),

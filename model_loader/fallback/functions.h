@@ -1,0 +1,31 @@
+// The function that runs each operator in the fallback executor; graph/operator_table.h says what is read of them.
+#ifndef SWIZZLE_MODEL_LOADER_FALLBACK_FUNCTIONS_H_
+#define SWIZZLE_MODEL_LOADER_FALLBACK_FUNCTIONS_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "model_loader/fallback/operators.h"
+
+namespace swizzle::fallback {
+
+// The opsets that the executor reads. Before opset 6 few operators are as they are now, and most rows begin there.
+inline constexpr int64_t kFirstOpset = 1;
+inline constexpr int64_t kLastOpset = 23;
+
+using RunOperator = StatusOr<Results> (*)(Call&);
+
+struct OperatorFunction {
+  std::string_view op;
+  RunOperator run;
+};
+
+std::span<const OperatorFunction> OperatorFunctions();
+
+// Null if there is none of this name.
+RunOperator FindFunction(std::string_view op);
+
+}  // namespace swizzle::fallback
+
+#endif  // SWIZZLE_MODEL_LOADER_FALLBACK_FUNCTIONS_H_

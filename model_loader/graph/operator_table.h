@@ -1,0 +1,74 @@
+// Every operator of ONNX and of com.microsoft that models may hold, in one table: what is read of it, and what the
+// optimised plan, the recogniser of token sequences and the fallback make of it.
+//
+// The functions that do it lie in their folders, by the same names: passes/canonicalise.cc, sequences/handlers.cc and
+// fallback/functions.cc; tests hold them against the columns. model_loader/OPERATORS.md shows the table.
+#ifndef SWIZZLE_MODEL_LOADER_GRAPH_OPERATOR_TABLE_H_
+#define SWIZZLE_MODEL_LOADER_GRAPH_OPERATOR_TABLE_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "model_loader/graph/operators.h"
+
+namespace swizzle {
+
+// What the passes make of it.
+enum class PlanUse : uint8_t {
+  kNone,      // it is not read
+  kRemoved,   // it disappears before all else
+  kFolded,    // computed when the model is loaded, of constants and shapes only
+  kComputed,  // canonical operators, or folded where its inputs are known
+};
+
+// What the recogniser of token sequences makes of it, beside folding it.
+enum class SequenceUse : uint8_t {
+  kNone,       // nothing: its results are unknown
+  kRemoved,    // it disappears before all else
+  kByElement,  // a function of each element (sequences/point_function.h)
+  kByForm,     // a function of its own that knows forms of values (sequences/handlers.h)
+};
+
+// What is known of a result's rows, given inputs of which each row (the slice along dimension 0) is one request's.
+// fallback/batch_proof.h says what follows.
+enum class RowRule : uint8_t {
+  kUnknown,      // nothing
+  kElementwise,  // inputs broadcast; each element depends on the same element of each
+  kFirstInput,   // row i depends on row i of input 0 alone; the other inputs are the same for all
+  kAxis,         // as kFirstInput, if attribute "axis", or the axes, don't include dimension 0
+  kProduct,      // MatMul
+  kShape,        // Reshape and its kin, and Concat: as their shapes are
+  kLookUp,       // Gather: data that is the same for all, one index a request
+};
+
+struct FallbackUse {
+  int64_t first_opset = 0;  // from which it runs; 0: it doesn't
+  int64_t last_opset = 0;   // in which the operator exists; 0: still there
+  RowRule rows = RowRule::kUnknown;
+
+  bool Runs() const { return first_opset != 0; }
+};
+
+struct OnnxOperator {
+  OperatorSpec spec;
+  PlanUse plan;
+  SequenceUse sequences;
+  FallbackUse fallback;
+};
+
+// Sorted by domain and name.
+std::span<const OnnxOperator> OnnxOperators();
+
+// Null if there is none.
+const OnnxOperator* FindOnnxOperator(std::string_view domain, std::string_view op);
+
+// What may be read for a plan, canonical operators included; likewise of a model of token sequences, whose nodes may be
+// of any kind where nothing reads them; and for the fallback. Null if there is no such operator.
+const OperatorSpec* FindOperator(std::string_view domain, std::string_view op);
+const OperatorSpec* FindSequenceOperator(std::string_view domain, std::string_view op);
+const OperatorSpec* FindFallbackOperator(std::string_view domain, std::string_view op);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_GRAPH_OPERATOR_TABLE_H_

@@ -1,0 +1,85 @@
+// The operator table, held against the functions that its columns stand for.
+#include "model_loader/graph/operator_table.h"
+
+#include <set>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "model_loader/fallback/functions.h"
+#include "model_loader/passes/canonicalise.h"
+#include "model_loader/semantics/evaluate.h"
+
+namespace swizzle {
+namespace {
+
+TEST(OperatorTableTest, FindsEveryRowAndNothingElse) {
+  for (const OnnxOperator& row : OnnxOperators()) {
+    EXPECT_EQ(FindOnnxOperator(row.spec.domain, row.spec.op), &row) << row.spec.op;
+    EXPECT_LE(row.spec.min_inputs, row.spec.max_inputs) << row.spec.op;
+    EXPECT_GE(row.spec.max_outputs, 1) << row.spec.op;
+    EXPECT_TRUE(row.spec.attributes.empty() || row.spec.attributes.ends_with(' ')) << row.spec.op;
+    const bool used = row.plan != PlanUse::kNone || row.sequences != SequenceUse::kNone || row.fallback.Runs();
+    EXPECT_TRUE(used) << row.spec.op;
+  }
+  EXPECT_GE(OnnxOperators().size(), 140u);
+  EXPECT_EQ(FindOnnxOperator("", "Zzz"), nullptr);
+  EXPECT_EQ(FindOnnxOperator("com.microsoft", "Conv"), nullptr);
+  EXPECT_EQ(FindOnnxOperator("com.example", "Add"), nullptr);
+}
+
+TEST(OperatorTableTest, ReadersSeeTheirColumns) {
+  EXPECT_NE(FindOperator("", "Conv"), nullptr);
+  EXPECT_NE(FindOperator(kSwizzleDomain, "Affine"), nullptr);
+  EXPECT_EQ(FindOperator("", "Affine"), nullptr);
+  EXPECT_EQ(FindOperator("", "Erf"), nullptr);
+  EXPECT_NE(FindSequenceOperator("", "Erf"), nullptr);
+  EXPECT_NE(FindSequenceOperator("", "Conv"), nullptr) << "where nothing reads it";
+  EXPECT_NE(FindSequenceOperator("com.microsoft", "Attention"), nullptr);
+  EXPECT_EQ(FindSequenceOperator("", "TopK"), nullptr);
+  EXPECT_NE(FindFallbackOperator("", "TopK"), nullptr);
+  EXPECT_EQ(FindFallbackOperator("", "Attention"), nullptr);
+  EXPECT_EQ(FindFallbackOperator("com.microsoft", "Gelu"), nullptr);
+  EXPECT_EQ(FindFallbackOperator(kSwizzleDomain, "Conv"), nullptr);
+}
+
+TEST(OperatorTableTest, AttributesOfOldOpsetsMayBeReadInAll) {
+  const OperatorSpec& clip = *FindFallbackOperator("", "Clip");
+  EXPECT_TRUE(HasAttribute(clip, "min", 10));
+  EXPECT_FALSE(HasAttribute(clip, "min", 17));
+  EXPECT_TRUE(HasAttribute(clip, "min", 0));
+  EXPECT_FALSE(HasAttribute(clip, "most", 0));
+}
+
+TEST(OperatorTableTest, PlansComputeWhatTheColumnSays) {
+  for (const OnnxOperator& row : OnnxOperators()) {
+    const std::string op(row.spec.op);
+    if (!row.spec.domain.empty()) {
+      EXPECT_EQ(row.plan, PlanUse::kNone) << op;
+      continue;
+    }
+    EXPECT_EQ(IsCanonicalised(op), row.plan == PlanUse::kComputed) << op;
+    const bool folds = op == "Shape" || IsEvaluable(Node{op, "", "node", {}, {}, {}});
+    EXPECT_TRUE(folds || row.plan != PlanUse::kFolded) << op;
+    EXPECT_TRUE(!folds || row.plan == PlanUse::kFolded || row.plan == PlanUse::kComputed) << op;
+  }
+}
+
+TEST(OperatorTableTest, TheFallbackHasAFunctionForEachOfItsRows) {
+  std::set<std::string_view> runs;
+  for (const OnnxOperator& row : OnnxOperators()) {
+    if (!row.fallback.Runs()) continue;
+    EXPECT_TRUE(row.spec.domain.empty()) << row.spec.op;
+    EXPECT_NE(fallback::FindFunction(row.spec.op), nullptr) << row.spec.op;
+    EXPECT_TRUE(row.fallback.last_opset == 0 || row.fallback.last_opset >= row.fallback.first_opset) << row.spec.op;
+    EXPECT_LE(row.fallback.first_opset, fallback::kLastOpset) << row.spec.op;
+    runs.insert(row.spec.op);
+  }
+  for (const fallback::OperatorFunction& function : fallback::OperatorFunctions()) {
+    EXPECT_TRUE(runs.contains(function.op)) << function.op;
+  }
+  EXPECT_EQ(fallback::OperatorFunctions().size(), runs.size());
+  EXPECT_EQ(fallback::FindFunction("Zzz"), nullptr);
+}
+
+}  // namespace
+}  // namespace swizzle
