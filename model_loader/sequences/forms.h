@@ -14,6 +14,9 @@
 
 namespace swizzle {
 
+// Values of more dimensions are unknown.
+inline constexpr size_t kMaxFormRank = 8;
+
 // Nothing, for this reason. It is an error only where something that matters reads the value.
 struct Unknown {
   Status why;

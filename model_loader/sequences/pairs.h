@@ -5,9 +5,11 @@
 #define SWIZZLE_MODEL_LOADER_SEQUENCES_PAIRS_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kernels/format/attention_pattern.h"
@@ -51,6 +53,14 @@ inline constexpr double kExcludedScore = -1e4;
 struct MaskPattern {
   AttentionPattern pattern;
   double largest_excluded = kExcludedScore;  // of added numbers
+};
+
+// The masks of a graph, so that each is read and written once, whatever the number of attentions.
+struct PairMaskCache {
+  std::map<std::pair<SharedPairs, MaskUse>, std::shared_ptr<const MaskPattern>> read;
+  std::map<std::shared_ptr<const MaskPattern>, std::pair<int, int>> emitted;  // as constants of the new graph
+  SharedPairs causal;                                                         // null until asked for
+  int64_t work_left = int64_t{1} << 33;                                       // calls of element-wise functions
 };
 
 // INVALID_ARGUMENT, saying why, if the mask is none, a query is left without keys, or there are more than 2^27

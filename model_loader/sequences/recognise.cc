@@ -5,7 +5,7 @@
 namespace swizzle {
 
 StatusOr<std::vector<std::pair<std::string, int>>> RecogniseSequences(Graph& graph) {
-  Walk walk(graph);
+  sequences::Walk walk(graph);
   SWIZZLE_ASSIGN_OR_RETURN(Graph recognised, walk.Run());
   graph = std::move(recognised);
   return walk.counts();

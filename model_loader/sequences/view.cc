@@ -43,6 +43,19 @@ Whole SizeOf(const Axes& axes) {
 
 Axes AsDimension(const Axis& axis) { return axis.size.IsOne() ? Axes() : Axes{axis}; }
 
+Axes ChannelAxis(int64_t channels) { return AsDimension({AxisKind::kChannels, Whole{channels}, 1}); }
+
+bool IsOfChannels(const Axes& dimension) {
+  return std::all_of(dimension.begin(), dimension.end(),
+                     [](const Axis& axis) { return axis.kind == AxisKind::kChannels; });
+}
+
+View RepeatedView(const Wholes& shape) {
+  View view;
+  for (const Whole& size : shape) view.dims.push_back(AsDimension({AxisKind::kRepeat, size}));
+  return view;
+}
+
 Wholes View::shape() const {
   Wholes sizes;
   for (const Axes& dim : dims) sizes.push_back(SizeOf(dim));

@@ -50,6 +50,14 @@ Whole SizeOf(const Axes& axes);
 // An axis as a dimension: none of size 1.
 Axes AsDimension(const Axis& axis);
 
+// The channels of an activation as a dimension.
+Axes ChannelAxis(int64_t channels);
+
+bool IsOfChannels(const Axes& dimension);
+
+// One number, the same all along.
+View RepeatedView(const Wholes& shape);
+
 // The same elements in another shape; nothing where the axes do not divide so.
 std::optional<View> Reshaped(const View& view, const Wholes& shape);
 

@@ -21,6 +21,21 @@ bool SamePowers(const Whole& a, const Whole& b) { return a.batches == b.batches 
 
 }  // namespace
 
+Wholes AsWholes(const Shape& shape) {
+  Wholes wholes;
+  for (const int64_t size : shape) wholes.push_back({size});
+  return wholes;
+}
+
+std::optional<Shape> AsShape(const Wholes& wholes) {
+  Shape shape;
+  for (const Whole& whole : wholes) {
+    if (!whole.IsNumber()) return std::nullopt;
+    shape.push_back(whole.factor);
+  }
+  return shape;
+}
+
 std::optional<Whole> Sum(const Whole& a, const Whole& b) {
   if (a.factor == 0) return b;
   if (b.factor == 0) return a;

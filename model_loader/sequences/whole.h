@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/tensor.h"
+
 namespace swizzle {
 
 // factor * batch ^ batches * length ^ lengths. Sizes that the model fixes are in the factor.
@@ -22,6 +24,10 @@ struct Whole {
 };
 
 using Wholes = std::vector<Whole>;
+
+Wholes AsWholes(const Shape& shape);
+// Nothing where a size depends on the batch or the length.
+std::optional<Shape> AsShape(const Wholes& wholes);
 
 // Nothing on overflow, and where the result is no such number.
 std::optional<Whole> Sum(const Whole& a, const Whole& b);

@@ -1,6 +1,7 @@
 // The operator table, held against the functions that its columns stand for.
 #include "model_loader/graph/operator_table.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -8,6 +9,8 @@
 #include "model_loader/fallback/functions.h"
 #include "model_loader/passes/canonicalise.h"
 #include "model_loader/semantics/evaluate.h"
+#include "model_loader/sequences/handlers.h"
+#include "model_loader/sequences/point_function.h"
 
 namespace swizzle {
 namespace {
@@ -62,6 +65,21 @@ TEST(OperatorTableTest, PlansComputeWhatTheColumnSays) {
     EXPECT_TRUE(folds || row.plan != PlanUse::kFolded) << op;
     EXPECT_TRUE(!folds || row.plan == PlanUse::kFolded || row.plan == PlanUse::kComputed) << op;
   }
+}
+
+TEST(OperatorTableTest, SequencesInterpretWhatTheColumnSays) {
+  for (const OnnxOperator& row : OnnxOperators()) {
+    const std::string op(row.spec.op), domain(row.spec.domain);
+    const std::vector<int> inputs(
+        static_cast<size_t>(std::max(row.spec.min_inputs, op == "Max" || op == "Min" ? 2 : 1)));
+    const Node node{op, domain, "node", inputs, {}, {{"to", int64_t{1}}}};
+    const bool by_form = sequences::FindHandler(domain, op) != nullptr;
+    EXPECT_EQ(by_form, row.sequences == SequenceUse::kByForm) << domain << " " << op;
+    if (row.sequences == SequenceUse::kNone && row.plan == PlanUse::kNone) continue;  // never read
+    const bool by_element = !by_form && PointFunctionOf(node, DType::kFloat32).has_value();
+    EXPECT_EQ(by_element, row.sequences == SequenceUse::kByElement) << domain << " " << op;
+  }
+  EXPECT_EQ(sequences::FindHandler("", "SkipLayerNormalization"), nullptr);
 }
 
 TEST(OperatorTableTest, TheFallbackHasAFunctionForEachOfItsRows) {

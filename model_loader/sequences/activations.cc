@@ -1,0 +1,254 @@
+#include "model_loader/sequences/activations.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "model_loader/semantics/affine.h"
+#include "model_loader/semantics/element_types.h"
+#include "model_loader/sequences/known.h"
+#include "model_loader/sequences/moments.h"
+#include "model_loader/sequences/pools.h"
+
+namespace swizzle::sequences {
+namespace {
+
+constexpr double kLeftOut = std::numeric_limits<double>::quiet_NaN();
+
+// The constant's number for each channel; it must be the same for all tokens.
+StatusOr<std::vector<float>> ChannelVector(Context& context, const Tokens& tokens, size_t constant) {
+  const Known& known = *context.InputAs<Known>(constant);
+  std::vector<float> listed;
+  Shape shape;
+  std::span<const float> floats;
+  if (known.constant != kNoValue) {
+    SWIZZLE_ASSIGN_OR_RETURN(const auto tensor, FloatTensor(context, constant, "operand"));
+    shape = tensor.first;
+    floats = tensor.second;
+  } else {
+    for (const Whole& size : known.shape) shape.push_back(size.factor);
+    for (const Number& number : known.numbers) listed.push_back(static_cast<float>(number.real));
+    floats = listed;
+  }
+  const std::vector<Axes>& dims = tokens.view.dims;
+  if (shape.size() > dims.size()) return context.Refuse("its operand ", ShapeText(shape), " has too many dimensions");
+  struct Place {
+    int64_t channel, element;
+  };
+  std::vector<Place> places = {{tokens.view.first_channel, 0}};
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const size_t skipped = dims.size() - shape.size();
+    const int64_t size = i < skipped ? 1 : shape[i - skipped];
+    const std::vector<int64_t> channels = ChannelsOf(dims[i], 0);
+    const bool per_channel = size == static_cast<int64_t>(channels.size()) && SizeOf(dims[i]) == Whole{size};
+    if (size != 1 && !per_channel)
+      return context.Refuse("its operand ", ShapeText(shape), " is not one number per channel");
+    std::vector<Place> next;
+    for (const Place& place : places) {
+      for (size_t j = 0; j < channels.size(); ++j) {
+        next.push_back({place.channel + channels[j], place.element * size + (size == 1 ? 0 : static_cast<int64_t>(j))});
+      }
+    }
+    places = std::move(next);
+  }
+  std::vector<float> vector(static_cast<size_t>(context.out().Channels(tokens.value)));
+  if (places.size() != vector.size()) return context.Refuse("it has other channels than its operand");
+  for (const Place& place : places) vector[place.channel] = floats[place.element];
+  return vector;
+}
+
+// Adds [length, channels], which a model of fixed length may hold as a constant.
+StatusOr<Form> AddPositionsTable(Context& context, const Tokens& tokens, size_t constant) {
+  SWIZZLE_ASSIGN_OR_RETURN(const auto tensor, FloatTensor(context, constant, "operand"));
+  const Shape& shape = tensor.first;
+  const size_t rank = tokens.view.rank();
+  constexpr size_t kMatrix = 2;
+  const int64_t channels = context.out().Channels(tokens.value);
+  const bool fits = shape.size() >= kMatrix && shape.size() <= rank &&
+                    tokens.view.dims[rank - 1] == ChannelAxis(channels) &&
+                    tokens.view.Is(rank - 2, AxisKind::kLength) && shape.back() == channels &&
+                    Whole{shape[shape.size() - 2]} == SizeOf(context.LengthAxis()) &&
+                    static_cast<int64_t>(tensor.second.size()) == channels * shape[shape.size() - 2];
+  if (!fits) return context.Refuse("its operand is no table of positions");
+  const int table =
+      context.out().Embedding(kNoValue, Tensor::Floats({shape[shape.size() - 2], channels}, tensor.second), 0);
+  Tokens result = tokens;
+  result.value = context.out().Add(tokens.value, table);
+  return result;
+}
+
+StatusOr<Form> CombineChannels(Context& context, const Tokens& tokens, size_t constant) {
+  SWIZZLE_ASSIGN_OR_RETURN(Tokens result, Contiguous(context, tokens));
+  const std::string& op = context.node().op;
+  if (op != "Add" && op != "Sub" && op != "Mul" && op != "Div") return context.Refuse("its operand is not one number");
+  auto vector = ChannelVector(context, result, constant);
+  if (!vector.ok() && op == "Add") {
+    const auto table = AddPositionsTable(context, result, constant);
+    if (table.ok()) return table;
+  }
+  if (!vector.ok()) return vector.status();
+  const bool tokens_first = constant == 1;
+  std::vector<float> scale(vector->size(), 1.0f), shift(vector->size(), 0.0f);
+  for (size_t c = 0; c < vector->size(); ++c) {
+    const ScaleAndShift channel = AsScaleAndShift(op, !tokens_first, (*vector)[c]);
+    scale[c] = channel.scale;
+    shift[c] = channel.shift;
+  }
+  if (op == "Div" && !tokens_first) return context.Refuse("it divides by an activation");
+  result.value = context.out().Affine(result.value, std::move(scale), std::move(shift));
+  return result;
+}
+
+// Add, Sub or Mul of two activations.
+StatusOr<Form> CombineTwo(Context& context, Tokens a, Tokens b) {
+  if (a.view.first_channel != b.view.first_channel || !Broadcast(a.view, b.view) ||
+      context.out().Channels(a.value) != context.out().Channels(b.value)) {
+    SWIZZLE_ASSIGN_OR_RETURN(a, Contiguous(context, a));
+    SWIZZLE_ASSIGN_OR_RETURN(b, Contiguous(context, b));
+  }
+  if (context.node().op == "Sub") {
+    if (b.samples.empty()) b.samples.assign(SamplePoints().begin(), SamplePoints().end());
+    for (double& sample : b.samples) sample = -sample;
+  }
+  if (context.node().op == "Add" || context.node().op == "Sub") {
+    SWIZZLE_ASSIGN_OR_RETURN(Tokens sum, AddTokens(context, a, b));
+    return sum;
+  }
+  if (context.node().op != "Mul") return context.Refuse("it takes two activations");
+  SWIZZLE_ASSIGN_OR_RETURN(a, Materialised(context, a));
+  SWIZZLE_ASSIGN_OR_RETURN(b, Materialised(context, b));
+  const auto view = Broadcast(a.view, b.view);
+  const bool same_channels = context.out().Channels(a.value) == context.out().Channels(b.value) &&
+                             context.out().IsPerToken(a.value) == context.out().IsPerToken(b.value);
+  if (!view || !same_channels) return context.Refuse("its inputs differ in shape");
+  return Tokens{context.out().Multiply(a.value, b.value), {}, *view};
+}
+
+}  // namespace
+
+StatusOr<Tokens> AsTokens(Context& context, const Form& form) {
+  if (const auto* unknown = std::get_if<Unknown>(&form)) return unknown->why;
+  if (const auto* tokens = std::get_if<Tokens>(&form)) return *tokens;
+  if (const auto* moment = std::get_if<Moment>(&form)) {
+    SWIZZLE_ASSIGN_OR_RETURN(const Form finished, FinishMoment(context, *moment, {}));
+    return std::get<Tokens>(finished);
+  }
+  return Unimplemented("it is no activation");
+}
+
+StatusOr<Tokens> Materialised(Context& context, const Tokens& tokens) {
+  if (tokens.samples.empty()) return tokens;
+  Tokens applied{tokens.value, {}, tokens.view};
+  auto& known = context.AppliedTo(tokens.value);
+  for (const auto& [samples, value] : known) {
+    if (samples != tokens.samples) continue;
+    applied.value = value;
+    return applied;
+  }
+  const auto function = Recognised(tokens.samples);
+  if (!function) return Unimplemented("an element-wise function is none of those that kernels compute");
+  applied.value = context.out().Apply(tokens.value, *function);
+  known.emplace_back(tokens.samples, applied.value);
+  return applied;
+}
+
+StatusOr<Tokens> Contiguous(Context& context, const Tokens& tokens) {
+  Tokens contiguous = tokens;
+  SWIZZLE_ASSIGN_OR_RETURN(contiguous, Materialised(context, contiguous));
+  const std::vector<int64_t> channels = ChannelsOf(tokens.view.AllAxes(), tokens.view.first_channel);
+  SWIZZLE_ASSIGN_OR_RETURN(contiguous.value, context.out().SelectChannels(contiguous.value, channels));
+  contiguous.view.first_channel = 0;
+  int64_t stride = 1;
+  for (size_t i = contiguous.view.rank(); i-- > 0;) {
+    Axes& dim = contiguous.view.dims[i];
+    const int64_t inner = stride;
+    for (size_t k = dim.size(); k-- > 0;) {
+      if (dim[k].kind != AxisKind::kChannels) continue;
+      dim[k].stride = stride;
+      stride *= dim[k].size.factor;
+    }
+    if (dim.size() > 1 && IsOfChannels(dim)) dim = {{AxisKind::kChannels, SizeOf(dim), inner}};
+  }
+  return contiguous;
+}
+
+StatusOr<Tokens> AsMatrix(Context& context, const Form& form) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Tokens tokens, AsTokens(context, form));
+  const auto& dims = tokens.view.dims;
+  const auto has_channels = [](const Axes& dim) {
+    return std::any_of(dim.begin(), dim.end(), [](const Axis& axis) { return axis.kind == AxisKind::kChannels; });
+  };
+  if (dims.empty() || !IsOfChannels(dims.back()) || std::any_of(dims.begin(), dims.end() - 1, has_channels)) {
+    return context.Refuse("its input of shape ", Text(tokens.view.shape()),
+                          " does not have all channels in the last dimension");
+  }
+  return Contiguous(context, tokens);
+}
+
+Tokens WithChannels(Context& context, const Tokens& like, int value) {
+  Tokens tokens{value, {}, like.view};
+  tokens.view.dims.back() = ChannelAxis(context.out().Channels(value));
+  tokens.view.first_channel = 0;
+  return tokens;
+}
+
+StatusOr<Tokens> AddTokens(Context& context, const Tokens& a, const Tokens& b) {
+  SWIZZLE_ASSIGN_OR_RETURN(Tokens left, Materialised(context, a));
+  SWIZZLE_ASSIGN_OR_RETURN(Tokens right, Materialised(context, b));
+  if (context.out().Channels(left.value) != context.out().Channels(right.value) ||
+      context.out().IsPerToken(left.value) != context.out().IsPerToken(right.value)) {
+    return context.Refuse("its inputs differ in shape");
+  }
+  const auto view = Broadcast(left.view, right.view);
+  if (!view)
+    return context.Refuse("its inputs ", Text(left.view.shape()), " and ", Text(right.view.shape()),
+                          " do not go together");
+  return Tokens{context.out().Add(left.value, right.value), {}, *view};
+}
+
+StatusOr<Form> CombineTokens(Context& context) {
+  if (context.node().op == "Cast") {
+    if (IsFloating(PointFunctionType(context.node(), DType::kFloat32))) return context.Input(0);
+    return context.Refuse("it makes an activation whole");
+  }
+  size_t at = 0;
+  while (context.InputAs<Tokens>(at) == nullptr) ++at;
+  Tokens result = *context.InputAs<Tokens>(at);
+  std::vector<std::vector<double>> arguments(context.node().inputs.size());
+  const std::span<const double> points = SamplePoints();
+  for (size_t i = 0; i < context.node().inputs.size(); ++i) {
+    if (const auto* tokens = context.InputAs<Tokens>(i)) {
+      if (tokens->value != result.value || tokens->view != result.view) {
+        if (context.node().inputs.size() != 2) return context.Refuse("it combines several activations");
+        return CombineTwo(context, *context.InputAs<Tokens>(0), *context.InputAs<Tokens>(1));
+      }
+      arguments[i] = tokens->samples.empty() ? Samples(points.begin(), points.end()) : tokens->samples;
+    } else if (!context.HasInput(i)) {
+      arguments[i].assign(points.size(), kLeftOut);
+    } else if (const auto number = NumberOf(context, i)) {
+      const auto view = Expanded(result.view, context.InputAs<Known>(i)->shape);
+      if (!view || view->shape().size() > context.InputAs<Tokens>(at)->view.rank() + 2)
+        return context.Refuse("its inputs do not broadcast");
+      if (view->Has(AxisKind::kRepeat) != result.view.Has(AxisKind::kRepeat))
+        return context.Refuse("it repeats an activation");
+      result.view = *view;
+      arguments[i].assign(points.size(), *number);
+    } else if (context.InputAs<Known>(i) != nullptr && context.node().inputs.size() == 2) {
+      return CombineChannels(context, *context.InputAs<Tokens>(at), i);
+    } else if (context.InputAs<TokenNumbers>(i) != nullptr) {
+      return CombinePool(context);
+    } else {
+      return context.Refuse("it combines an activation with what is none");
+    }
+  }
+  const auto function = PointFunctionOf(context.node(), DType::kFloat32);
+  Samples samples(points.size());
+  std::vector<double> inputs(arguments.size());
+  for (size_t p = 0; p < points.size(); ++p) {
+    for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = arguments[i][p];
+    samples[p] = (*function)(inputs);
+  }
+  result.samples = std::move(samples);
+  return result;
+}
+
+}  // namespace swizzle::sequences

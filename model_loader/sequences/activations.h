@@ -1,0 +1,27 @@
+// Activations: functions of their elements still to be applied, channels sorted and taken out, sums and products.
+// Internal to the recogniser (recognise.h).
+#ifndef SWIZZLE_MODEL_LOADER_SEQUENCES_ACTIVATIONS_H_
+#define SWIZZLE_MODEL_LOADER_SEQUENCES_ACTIVATIONS_H_
+
+#include "model_loader/sequences/context.h"
+
+namespace swizzle::sequences {
+
+// The activation that a form stands for, a finished layer normalisation among them.
+StatusOr<Tokens> AsTokens(Context& context, const Form& form);
+// The same activation, its function applied.
+StatusOr<Tokens> Materialised(Context& context, const Tokens& tokens);
+// The same activation, of all channels that the view goes through and in its order.
+StatusOr<Tokens> Contiguous(Context& context, const Tokens& tokens);
+// An activation whose last dimension is the channels, all in order.
+StatusOr<Tokens> AsMatrix(Context& context, const Form& form);
+// The same leading dimensions, the last one being all channels of `value`.
+Tokens WithChannels(Context& context, const Tokens& like, int value);
+// The sum, as a value of the new graph.
+StatusOr<Tokens> AddTokens(Context& context, const Tokens& a, const Tokens& b);
+// An element-wise operator that reads an activation.
+StatusOr<Form> CombineTokens(Context& context);
+
+}  // namespace swizzle::sequences
+
+#endif  // SWIZZLE_MODEL_LOADER_SEQUENCES_ACTIVATIONS_H_

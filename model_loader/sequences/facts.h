@@ -1,0 +1,39 @@
+// What a graph says of its sequences as a whole: which input masks tokens, what the mask does, and what reads tokens
+// that it leaves out. Internal to the recogniser (recognise.h). Single-owner.
+#ifndef SWIZZLE_MODEL_LOADER_SEQUENCES_FACTS_H_
+#define SWIZZLE_MODEL_LOADER_SEQUENCES_FACTS_H_
+
+#include <vector>
+
+#include "model_loader/graph/graph.h"
+
+namespace swizzle::sequences {
+
+class SequenceFacts {
+ public:
+  explicit SequenceFacts(const GraphSequences& declared) : sequences_(declared) {}
+
+  const GraphSequences& sequences() const { return sequences_; }
+
+  // Inputs are those of `graph`, the canonical one. UNIMPLEMENTED where what is seen contradicts what was seen before;
+  // messages go behind a node's name.
+  void ReadAsIds(int input) { ids_.push_back(input); }
+  Status ReadAsMask(const Graph& graph, int input);
+  Status AttendWithMask(const Graph& graph, int input, float bias);
+  void AttendWithoutMask() { plain_attention_ = true; }
+  Status TakeMaskedMean(const Graph& graph, int input);
+  void TakePlainMean() { plain_mean_ = true; }
+
+  // Once all nodes are seen: whether that goes together, and whether masked tokens may be left out.
+  Status Finish(const Graph& graph);
+
+ private:
+  GraphSequences sequences_;
+  std::vector<int> ids_;
+  bool masks_attention_ = false, plain_attention_ = false;
+  bool masked_mean_ = false, plain_mean_ = false;
+};
+
+}  // namespace swizzle::sequences
+
+#endif  // SWIZZLE_MODEL_LOADER_SEQUENCES_FACTS_H_

@@ -1,0 +1,68 @@
+#include "model_loader/sequences/handlers.h"
+
+#include "model_loader/sequences/activations.h"
+#include "model_loader/sequences/attention.h"
+#include "model_loader/sequences/embeddings.h"
+#include "model_loader/sequences/folding.h"
+#include "model_loader/sequences/fused.h"
+#include "model_loader/sequences/linear.h"
+#include "model_loader/sequences/moments.h"
+#include "model_loader/sequences/pair_masks.h"
+#include "model_loader/sequences/parts.h"
+#include "model_loader/sequences/pools.h"
+#include "model_loader/sequences/positions.h"
+#include "model_loader/sequences/rearrange.h"
+#include "model_loader/sequences/scores.h"
+
+namespace swizzle::sequences {
+namespace {
+
+constexpr std::string_view kMicrosoft = "com.microsoft";
+
+struct Row {
+  std::string_view domain, op;
+  Handler handler;
+};
+
+constexpr Row kRows[] = {
+    {"", "Attention", InterpretAttention},
+    {"", "Concat", InterpretConcat},
+    {"", "ConstantOfShape", InterpretConstantOfShape},
+    {"", "Expand", InterpretExpand},
+    {"", "Flatten", InterpretFlatten},
+    {"", "Gather", InterpretGather},
+    {"", "GatherElements", InterpretGatherElements},
+    {"", "GatherND", InterpretGatherND},
+    {"", "Gemm", InterpretGemm},
+    {"", "LayerNormalization", InterpretLayerNorm},
+    {"", "MatMul", InterpretMatMul},
+    {"", "Range", InterpretRange},
+    {"", "ReduceMean", InterpretReduceMean},
+    {"", "ReduceSum", InterpretReduceSum},
+    {"", "Reshape", InterpretReshape},
+    {"", "Shape", InterpretShape},
+    {"", "Slice", InterpretSlice},
+    {"", "Softmax", InterpretSoftmax},
+    {"", "Split", InterpretSplit},
+    {"", "Squeeze", InterpretSqueeze},
+    {"", "Transpose", InterpretTranspose},
+    {"", "Trilu", InterpretTrilu},
+    {"", "Unsqueeze", InterpretUnsqueeze},
+    {kMicrosoft, "Attention", InterpretPackedAttention},
+    {kMicrosoft, "BiasGelu", InterpretBiasGelu},
+    {kMicrosoft, "EmbedLayerNormalization", InterpretEmbedLayerNorm},
+    {kMicrosoft, "FastGelu", InterpretBiasGelu},
+    {kMicrosoft, "FusedMatMul", InterpretMatMul},
+    {kMicrosoft, "SkipLayerNormalization", InterpretSkipLayerNorm},
+};
+
+}  // namespace
+
+Handler FindHandler(std::string_view domain, std::string_view op) {
+  for (const Row& row : kRows) {
+    if (row.domain == domain && row.op == op) return row.handler;
+  }
+  return nullptr;
+}
+
+}  // namespace swizzle::sequences

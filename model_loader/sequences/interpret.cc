@@ -1,0 +1,83 @@
+#include "model_loader/sequences/interpret.h"
+
+#include <algorithm>
+
+#include "model_loader/semantics/element_types.h"
+#include "model_loader/sequences/activations.h"
+#include "model_loader/sequences/folding.h"
+#include "model_loader/sequences/handlers.h"
+#include "model_loader/sequences/known.h"
+#include "model_loader/sequences/moments.h"
+#include "model_loader/sequences/pair_masks.h"
+#include "model_loader/sequences/pools.h"
+#include "model_loader/sequences/positions.h"
+#include "model_loader/sequences/scores.h"
+#include "model_loader/sequences/token_numbers.h"
+
+namespace swizzle::sequences {
+namespace {
+
+// All inputs are the same for every request.
+StatusOr<Form> EvaluateKnown(Context& context) {
+  constexpr std::string_view kMoves[] = {"Concat", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"};
+  const auto is_listed = [&](size_t i) {
+    const Known* known = context.InputAs<Known>(i);
+    return known == nullptr || !known->numbers.empty() || known->constant == kNoValue;
+  };
+  bool listed = true, uniform = true;
+  for (size_t i = 0; i < context.node().inputs.size(); ++i) listed = listed && is_listed(i);
+  if (context.HasInput(0))
+    uniform = context.InputAs<Known>(0)->IsUniform() && !AsShape(context.InputAs<Known>(0)->shape);
+  const bool moves = std::find(std::begin(kMoves), std::end(kMoves), context.node().op) != std::end(kMoves);
+  const auto is_symbolic = [&](size_t i) {
+    const Known* known = context.InputAs<Known>(i);
+    return known != nullptr && std::any_of(known->numbers.begin(), known->numbers.end(),
+                                           [](const Number& number) { return !number.whole.IsNumber(); });
+  };
+  const bool to_length = context.node().op == "Slice" && (is_symbolic(1) || is_symbolic(2));
+  if (moves && listed && !uniform && !to_length) return MoveKnown(context);
+  // What is too large to list may be a mask of pairs of tokens.
+  const auto or_pairs = [&](StatusOr<Form> result) -> StatusOr<Form> {
+    if (result.ok() || result.status().code() != StatusCode::kUnimplemented) return result;
+    auto pairs = moves ? MovePairs(context) : CombinePairs(context);
+    return pairs.ok() ? pairs : result;
+  };
+  if (!listed && !moves && PointFunctionOf(context.node(), context.InputAs<Known>(0)->dtype))
+    return or_pairs(EvaluateConstants(context));
+  if (!listed && moves && !to_length) return or_pairs(EvaluateConstants(context));
+  if (const Handler handler = FindHandler(context.node().domain, context.node().op)) return handler(context);
+  return or_pairs(ComputeKnown(context));
+}
+
+}  // namespace
+
+StatusOr<Form> Interpret(Context& context) {
+  const Node& node = context.node();
+  bool all_known = true;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!context.HasInput(i)) continue;
+    const Form& input = context.Input(i);
+    if (const auto* unknown = std::get_if<Unknown>(&input)) return unknown->why;
+    all_known = all_known && std::holds_alternative<Known>(input);
+  }
+  if (all_known) return EvaluateKnown(context);
+  if (const Handler handler = FindHandler(node.domain, node.op)) return handler(context);
+  return InterpretElementwise(context);
+}
+
+StatusOr<Form> InterpretElementwise(Context& context) {
+  if (context.node().op == "Where" && context.HasInput(0)) {
+    if (const auto condition = NumberOf(context, 0)) return context.Input(*condition != 0 ? 1 : 2);
+  }
+  const bool known_operator = PointFunctionOf(context.node(), DType::kFloat32).has_value();
+  if (!known_operator) return context.Refuse("the operator is supported on numbers known beforehand only");
+  if (context.AnyInputIs<Scores>()) return CombineScores(context);
+  if (context.AnyInputIs<Pairs>()) return CombinePairs(context);
+  if (context.AnyInputIs<MaskedTokens>() || context.AnyInputIs<TokenCount>()) return CombinePool(context);
+  if (context.AnyInputIs<Moment>()) return CombineMoments(context);
+  if (context.AnyInputIs<Tokens>()) return CombineTokens(context);
+  if (context.AnyInputIs<Positions>()) return CombinePositions(context);
+  return CombineTokenNumbers(context);
+}
+
+}  // namespace swizzle::sequences

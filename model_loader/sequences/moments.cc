@@ -1,0 +1,139 @@
+#include "model_loader/sequences/moments.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "model_loader/sequences/activations.h"
+#include "model_loader/sequences/interpret.h"
+#include "model_loader/sequences/known.h"
+#include "model_loader/sequences/pools.h"
+
+namespace swizzle::sequences {
+namespace {
+
+using Stage = Moment::Stage;
+
+bool SameTokens(const Moment& a, const Moment& b) {
+  return a.tokens.value == b.tokens.value && a.tokens.view == b.tokens.view;
+}
+
+Moment At(Moment moment, Stage stage) {
+  moment.stage = stage;
+  return moment;
+}
+
+}  // namespace
+
+StatusOr<Form> FinishMoment(Context& context, const Moment& moment, std::vector<float> shift) {
+  if (moment.stage != Stage::kNormal && moment.stage != Stage::kScaled) {
+    return Unimplemented("a part of a layer normalisation is read by something else");
+  }
+  const size_t channels = static_cast<size_t>(context.out().Channels(moment.tokens.value));
+  std::vector<float> scale = moment.scale;
+  if (scale.empty()) scale.assign(channels, 1.0f);
+  if (shift.empty()) shift.assign(channels, 0.0f);
+  Tokens tokens = moment.tokens;
+  tokens.value = context.out().LayerNorm(tokens.value, std::move(scale), std::move(shift), moment.epsilon);
+  return tokens;
+}
+
+StatusOr<Form> CombineMoments(Context& context) {
+  const std::string& op = context.node().op;
+  const size_t at = context.InputAs<Moment>(0) != nullptr ? 0 : 1;
+  const Moment moment = *context.InputAs<Moment>(at);
+  const size_t other = 1 - at;
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  const double number = context.node().inputs.size() == 2 ? NumberOf(context, other).value_or(kNone) : kNone;
+  const Moment* second = context.node().inputs.size() == 2 ? context.InputAs<Moment>(other) : nullptr;
+  const auto is = [&](const char* name, Stage stage) { return op == name && moment.stage == stage; };
+  const int64_t channels = context.out().Channels(moment.tokens.value);
+  if (op == "Cast") return moment;
+  if (is("Sub", Stage::kMean) && at == 1 && context.InputAs<Tokens>(0) != nullptr) {
+    SWIZZLE_ASSIGN_OR_RETURN(const Tokens x, Materialised(context, *context.InputAs<Tokens>(0)));
+    if (x.value == moment.tokens.value && x.view == moment.tokens.view) return At(moment, Stage::kCentred);
+  }
+  if (is("Pow", Stage::kCentred) && number == 2.0) return At(moment, Stage::kSquares);
+  if (is("Mul", Stage::kCentred) && second != nullptr && second->stage == Stage::kCentred &&
+      SameTokens(moment, *second)) {
+    return At(moment, Stage::kSquares);
+  }
+  if (is("Add", Stage::kVariance) && !std::isnan(number)) {
+    Moment shifted = At(moment, Stage::kShifted);
+    shifted.epsilon = static_cast<float>(number);
+    return shifted;
+  }
+  if (is("Sqrt", Stage::kShifted) || (is("Pow", Stage::kShifted) && number == 0.5))
+    return At(moment, Stage::kDeviation);
+  if (is("Pow", Stage::kShifted) && number == -0.5) return At(moment, Stage::kInverse);
+  if (is("Reciprocal", Stage::kDeviation) || (is("Div", Stage::kDeviation) && at == 1 && number == 1.0)) {
+    return At(moment, Stage::kInverse);
+  }
+  if (second != nullptr && SameTokens(moment, *second)) {
+    const bool divides = is("Div", Stage::kCentred) && second->stage == Stage::kDeviation;
+    const bool multiplies = (is("Mul", Stage::kCentred) && second->stage == Stage::kInverse) ||
+                            (is("Mul", Stage::kInverse) && second->stage == Stage::kCentred);
+    Moment normal = At(moment, Stage::kNormal);
+    normal.epsilon = std::max(moment.epsilon, second->epsilon);  // only one of them has it
+    if (divides || multiplies) return normal;
+  }
+  if (is("Mul", Stage::kNormal) && context.InputAs<Known>(other) != nullptr) {
+    Moment scaled = At(moment, Stage::kScaled);
+    SWIZZLE_ASSIGN_OR_RETURN(scaled.scale, FloatsOf(context, other, channels, "scale"));
+    return scaled;
+  }
+  const bool finished = moment.stage == Stage::kNormal || moment.stage == Stage::kScaled;
+  if (op == "Add" && finished && context.InputAs<Known>(other) != nullptr) {
+    SWIZZLE_ASSIGN_OR_RETURN(std::vector<float> shift, FloatsOf(context, other, channels, "shift"));
+    return FinishMoment(context, moment, std::move(shift));
+  }
+  if (!finished) return context.Refuse("it is not how a layer normalisation goes on");
+  SWIZZLE_ASSIGN_OR_RETURN(Form normalised, FinishMoment(context, moment, {}));
+  context.ReplaceInput(at, std::move(normalised));
+  return InterpretElementwise(context);
+}
+
+StatusOr<Form> LayerNormOf(Context& context, const Tokens& tokens, size_t scale, size_t shift, float usual_epsilon) {
+  SWIZZLE_ASSIGN_OR_RETURN(const float epsilon, FloatAttribute(context.node(), "epsilon", usual_epsilon));
+  const int64_t channels = context.out().Channels(tokens.value);
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<float> scales, FloatsOf(context, scale, channels, "scale"));
+  std::vector<float> shifts(static_cast<size_t>(channels));
+  if (context.HasInput(shift)) {
+    SWIZZLE_ASSIGN_OR_RETURN(shifts, FloatsOf(context, shift, channels, "bias"));
+  }
+  Tokens result = tokens;
+  result.value = context.out().LayerNorm(tokens.value, std::move(scales), std::move(shifts), epsilon);
+  return result;
+}
+
+StatusOr<Form> InterpretReduceMean(Context& context) {
+  const Wholes shape = *ShapeOf(context.Input(0));
+  const int64_t rank = static_cast<int64_t>(shape.size());
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t keep, IntAttribute(context.node(), "keepdims", 1));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOr(context, 1, rank));
+  if (!axes || axes->size() != 1) return context.Refuse("it is not over one dimension");
+  const size_t axis = static_cast<size_t>((*axes)[0]);
+  const bool last = (*axes)[0] == rank - 1;
+  if (const auto* moment = context.InputAs<Moment>(0); moment != nullptr && moment->stage == Stage::kSquares) {
+    if (!last || keep == 0) return context.Refuse("it is not over the channels");
+    return At(*moment, Stage::kVariance);
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(Tokens tokens, AsTokens(context, context.Input(0)));
+  if (tokens.view.Is(axis, AxisKind::kLength)) return MeanOf(context, tokens, axis, keep != 0);
+  if (!last || keep == 0) return context.Refuse("it is over neither the channels nor the tokens");
+  SWIZZLE_ASSIGN_OR_RETURN(tokens, AsMatrix(context, tokens));
+  context.ReplaceInput(0, tokens);
+  Moment mean;
+  mean.tokens = std::move(tokens);
+  return mean;
+}
+
+StatusOr<Form> InterpretLayerNorm(Context& context) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, IntAttribute(context.node(), "axis", -1));
+  SWIZZLE_ASSIGN_OR_RETURN(const Tokens tokens, AsMatrix(context, context.Input(0)));
+  if (axis != -1 && axis != static_cast<int64_t>(tokens.view.rank()) - 1)
+    return context.Refuse("it is not over the last axis");
+  return LayerNormOf(context, tokens, 1, 2, 1e-5f);
+}
+
+}  // namespace swizzle::sequences

@@ -1,0 +1,92 @@
+#include "model_loader/sequences/pools.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model_loader/sequences/activations.h"
+#include "model_loader/sequences/known.h"
+
+namespace swizzle::sequences {
+namespace {
+
+// The mask's numbers are 1 for tokens that count and 0 for others.
+bool IsPlainMask(const TokenNumbers& mask) { return mask.at_zero == 0.0 && mask.at_one == 1.0; }
+
+View WithoutLength(const View& view, size_t axis, bool keep) {
+  View reduced = view;
+  reduced.dims[axis].clear();
+  if (!keep) reduced.dims.erase(reduced.dims.begin() + static_cast<std::ptrdiff_t>(axis));
+  return reduced;
+}
+
+}  // namespace
+
+StatusOr<Form> SelectTokenOf(Context& context, const Tokens& tokens, size_t axis, int64_t token, bool keep) {
+  SWIZZLE_ASSIGN_OR_RETURN(Tokens selected, Contiguous(context, tokens));
+  selected.value = context.out().SelectToken(selected.value, token);
+  selected.view = WithoutLength(selected.view, axis, keep);
+  return selected;
+}
+
+StatusOr<Form> MeanOf(Context& context, const Tokens& tokens, size_t axis, bool keep) {
+  SWIZZLE_ASSIGN_OR_RETURN(Tokens mean, Contiguous(context, tokens));
+  mean.value = context.out().MeanTokens(mean.value);
+  mean.view = WithoutLength(mean.view, axis, keep);
+  context.facts().TakePlainMean();
+  return mean;
+}
+
+StatusOr<Form> InterpretReduceSum(Context& context) {
+  const Wholes shape = *ShapeOf(context.Input(0));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t keep, IntAttribute(context.node(), "keepdims", 1));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOr(context, 1, static_cast<int64_t>(shape.size())));
+  if (!axes || axes->size() != 1) return context.Refuse("it is not over one dimension");
+  const size_t axis = static_cast<size_t>((*axes)[0]);
+  if (const auto* masked = context.InputAs<MaskedTokens>(0);
+      masked != nullptr && masked->view.Is(axis, AxisKind::kLength)) {
+    return MaskedTokens{masked->value, masked->mask, true, WithoutLength(masked->view, axis, keep != 0)};
+  }
+  if (const auto* mask = context.InputAs<TokenNumbers>(0)) {
+    if (IsPlainMask(*mask) && mask->view.Is(axis, AxisKind::kLength)) {
+      return TokenCount{mask->input, WithoutLength(mask->view, axis, keep != 0)};
+    }
+  }
+  return context.Refuse("it is not the sum of the tokens that a mask lets through");
+}
+
+StatusOr<Form> CombinePool(Context& context) {
+  const std::string& op = context.node().op;
+  if (op == "Mul" && (context.InputAs<Tokens>(0) != nullptr || context.InputAs<Tokens>(1) != nullptr)) {
+    const size_t at = context.InputAs<Tokens>(0) != nullptr ? 0 : 1;
+    const auto* mask = context.InputAs<TokenNumbers>(1 - at);
+    if (mask == nullptr || !IsPlainMask(*mask))
+      return context.Refuse("it multiplies an activation by what is no mask of tokens");
+    SWIZZLE_ASSIGN_OR_RETURN(const Tokens tokens, Contiguous(context, *context.InputAs<Tokens>(at)));
+    const auto view = Expanded(mask->view, tokens.view.shape());
+    bool fits = view && view->rank() == tokens.view.rank();
+    for (size_t i = 0; fits && i < view->rank(); ++i) {
+      const bool repeats = std::all_of(view->dims[i].begin(), view->dims[i].end(),
+                                       [](const Axis& axis) { return axis.kind == AxisKind::kRepeat; });
+      fits = view->dims[i] == tokens.view.dims[i] || repeats;
+    }
+    if (!fits || !view->Has(AxisKind::kLength)) return context.Refuse("its mask does not go with its tokens");
+    return MaskedTokens{tokens.value, mask->input, false, tokens.view};
+  }
+  if (const auto* count = context.InputAs<TokenCount>(0)) {
+    // What keeps an empty sequence from dividing by zero changes no other.
+    const auto least = NumberOf(context, 1);
+    const bool harmless = (op == "Clip" && !context.HasInput(2) && (!least || *least <= 1.0)) ||
+                          (op == "Max" && least && *least <= 1.0) || (op == "Add" && least && std::abs(*least) <= 1e-6);
+    if (harmless || op == "Cast") return *count;
+  }
+  const auto* sum = context.InputAs<MaskedTokens>(0);
+  if (op == "Cast" && sum != nullptr) return *sum;
+  const auto* count = context.node().inputs.size() == 2 ? context.InputAs<TokenCount>(1) : nullptr;
+  const bool is_mean = op == "Div" && sum != nullptr && sum->summed && count != nullptr && count->mask == sum->mask;
+  if (!is_mean) return context.Refuse("it is not the mean of the tokens that a mask lets through");
+  const Status masked = context.facts().TakeMaskedMean(context.out().graph(), sum->mask);
+  if (!masked.ok()) return context.Refuse(masked.message());
+  return Tokens{context.out().MeanTokens(sum->value), {}, sum->view};
+}
+
+}  // namespace swizzle::sequences

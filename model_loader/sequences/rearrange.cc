@@ -1,0 +1,159 @@
+#include "model_loader/sequences/rearrange.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "model_loader/semantics/axes.h"
+#include "model_loader/semantics/reshape.h"
+#include "model_loader/semantics/slices.h"
+#include "model_loader/sequences/activations.h"
+#include "model_loader/sequences/known.h"
+#include "model_loader/sequences/pair_masks.h"
+
+namespace swizzle::sequences {
+namespace {
+
+StatusOr<Form> Rearrange(Context& context, const std::function<std::optional<View>(const View&)>& change) {
+  Form form = context.Input(0);
+  if (std::holds_alternative<Moment>(form)) {
+    SWIZZLE_ASSIGN_OR_RETURN(Tokens tokens, AsTokens(context, form));
+    form = std::move(tokens);
+  }
+  if (const auto* known = std::get_if<Known>(&form); known != nullptr && !known->IsUniform()) {
+    const auto pairs = AsPairs(context, 0);
+    if (!pairs.ok()) return context.Refuse("its input is a constant of many elements");
+    form = *pairs;
+  }
+  if (auto* known = std::get_if<Known>(&form)) {
+    const auto changed = change(RepeatedView(known->shape));
+    if (!changed) return context.Refuse("the shape ", Text(known->shape), " does not become what it says");
+    known->shape = changed->shape();
+    known->constant = kNoValue;
+    return form;
+  }
+  View& view = *ViewOf(form);
+  const auto changed = change(view);
+  if (!changed || changed->rank() > kMaxFormRank) {
+    return context.Refuse("the shape ", Text(view.shape()), " does not become what it says");
+  }
+  view = *changed;
+  return form;
+}
+
+StatusOr<Wholes> TargetShape(Context& context, const Wholes& from, Wholes target, bool allow_zero) {
+  const auto total = Product(from);
+  size_t inferred = target.size();
+  Whole others;
+  for (size_t i = 0; i < target.size(); ++i) {
+    if (target[i] == Whole{-1}) {
+      if (inferred < target.size()) return context.Refuse("its shape leaves two dimensions open");
+      inferred = i;
+      continue;
+    }
+    if (target[i] == Whole{0} && !allow_zero && i < from.size()) target[i] = from[i];
+    const auto product = Product(others, target[i]);
+    if (!product) return context.Refuse("its shape is too large");
+    others = *product;
+  }
+  if (inferred < target.size()) {
+    const auto rest = total ? Quotient(*total, others) : std::nullopt;
+    if (!rest) return context.Refuse("the shape ", Text(from), " does not become ", Text(target));
+    target[inferred] = *rest;
+  }
+  return target;
+}
+
+}  // namespace
+
+StatusOr<Form> InterpretShape(Context& context) {
+  const auto shape = ShapeOf(context.Input(0));
+  const int64_t rank = static_cast<int64_t>(shape->size());
+  SWIZZLE_ASSIGN_OR_RETURN(int64_t start, IntAttribute(context.node(), "start", 0));
+  SWIZZLE_ASSIGN_OR_RETURN(int64_t end, IntAttribute(context.node(), "end", rank));
+  SWIZZLE_ASSIGN_OR_RETURN(const SliceRange range, ClampSlice(start, end, 1, rank));
+  Known known{DType::kInt64, {}, {}};
+  for (int64_t i = 0; i < range.count; ++i) known.numbers.push_back({0.0, (*shape)[range.start + i]});
+  known.shape = {{static_cast<int64_t>(known.numbers.size())}};
+  return known;
+}
+
+StatusOr<Form> InterpretReshape(Context& context) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t allow_zero, IntAttribute(context.node(), "allowzero", 0));
+  SWIZZLE_ASSIGN_OR_RETURN(const Wholes given, WholesOf(context, 1, "shape"));
+  SWIZZLE_ASSIGN_OR_RETURN(const Wholes target,
+                           TargetShape(context, *ShapeOf(context.Input(0)), given, allow_zero != 0));
+  return Rearrange(context, [&](const View& view) { return Reshaped(view, target); });
+}
+
+StatusOr<Form> InterpretFlatten(Context& context) {
+  const Wholes shape = *ShapeOf(context.Input(0));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, FlattenAxis(context.node(), static_cast<int64_t>(shape.size())));
+  const auto outer = Product(Wholes(shape.begin(), shape.begin() + axis));
+  const auto inner = Product(Wholes(shape.begin() + axis, shape.end()));
+  if (!outer || !inner) return context.Refuse("its shape is too large");
+  return Rearrange(context, [&](const View& view) { return Reshaped(view, {*outer, *inner}); });
+}
+
+StatusOr<Form> InterpretTranspose(Context& context) {
+  SWIZZLE_ASSIGN_OR_RETURN(const auto perm, PermutationOf(context.node(), ShapeOf(context.Input(0))->size()));
+  return Rearrange(context, [&](const View& view) { return Transposed(view, perm); });
+}
+
+StatusOr<Form> InterpretSqueeze(Context& context) {
+  const Wholes shape = *ShapeOf(context.Input(0));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOr(context, 1, static_cast<int64_t>(shape.size())));
+  if (!axes && !std::all_of(shape.begin(), shape.end(), [](const Whole& size) { return size.IsNumber(); })) {
+    return context.Refuse("which dimensions of ", Text(shape), " it leaves depends on their size");
+  }
+  const auto kept = SqueezedDimensions(shape, axes, [](const Whole& size) { return size.IsOne(); });
+  if (!kept.ok()) return context.Refuse(kept.status().message());
+  return Rearrange(context, [&](const View& view) { return Reshaped(view, *kept); });
+}
+
+StatusOr<Form> InterpretUnsqueeze(Context& context) {
+  const Wholes from = *ShapeOf(context.Input(0));
+  int64_t added = 0;
+  if (context.HasInput(1)) {
+    SWIZZLE_ASSIGN_OR_RETURN(const auto given, IntegersOf(context, 1, "axes"));
+    added = static_cast<int64_t>(given.size());
+  } else {
+    SWIZZLE_ASSIGN_OR_RETURN(const auto given, IntsAttribute(context.node(), "axes", {}));
+    added = static_cast<int64_t>(given.size());
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOr(context, 1, static_cast<int64_t>(from.size()) + added));
+  if (!axes) return context.Refuse("it has no axes");
+  const Wholes shape = UnsqueezedDimensions(from, *axes);
+  return Rearrange(context, [&](const View& view) { return Reshaped(view, shape); });
+}
+
+StatusOr<Form> InterpretExpand(Context& context) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Wholes shape, WholesOf(context, 1, "shape"));
+  int64_t offset = 0;
+  const Known* known = context.InputAs<Known>(0);
+  if (known != nullptr && !known->IsUniform() && IsCountingUp(*known, offset) &&
+      known->shape.back() == SizeOf(context.LengthAxis())) {
+    Positions positions;
+    positions.offset = offset;
+    positions.dtype = known->dtype;
+    positions.view.dims.resize(known->shape.size());
+    positions.view.dims.back() = context.LengthAxis();
+    context.ReplaceInput(0, std::move(positions));
+  }
+  const Form& form = context.Input(0);
+  const bool same_in_all = std::holds_alternative<Tokens>(form) || std::holds_alternative<Positions>(form);
+  return Rearrange(context, [&](const View& view) -> std::optional<View> {
+    auto expanded = Expanded(view, shape);
+    if (!expanded || !same_in_all || view.Has(AxisKind::kBatch)) return expanded;
+    // What is the same for all sequences is there once for each.
+    for (Axes& dim : expanded->dims) {
+      const bool batch = dim.size() == 1 && dim[0].kind == AxisKind::kRepeat && !context.BatchAxis().empty() &&
+                         dim[0].size == SizeOf(context.BatchAxis());
+      if (!batch) continue;
+      dim = context.BatchAxis();
+      break;
+    }
+    return expanded;
+  });
+}
+
+}  // namespace swizzle::sequences

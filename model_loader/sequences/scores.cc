@@ -1,0 +1,217 @@
+#include "model_loader/sequences/scores.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model_loader/semantics/axes.h"
+#include "model_loader/sequences/activations.h"
+#include "model_loader/sequences/known.h"
+#include "model_loader/sequences/pair_masks.h"
+
+namespace swizzle::sequences {
+namespace {
+
+using Stage = Scores::Stage;
+
+// The axes of all dimensions but the last two.
+Axes LeadingAxes(const View& view) {
+  Axes axes;
+  for (size_t i = 0; i + 2 < view.rank(); ++i) axes.insert(axes.end(), view.dims[i].begin(), view.dims[i].end());
+  return axes;
+}
+
+// Whether two activations are split into sequences and heads alike.
+bool AlikeInHeads(const View& a, const View& b) {
+  const auto same = [](const Axis& x, const Axis& y) { return x.kind == y.kind && x.size == y.size; };
+  const Axes left = LeadingAxes(a), right = LeadingAxes(b);
+  return a.rank() == b.rank() && std::equal(left.begin(), left.end(), right.begin(), right.end(), same);
+}
+
+Axes With(Axes axes, const Axes& more) {
+  axes.insert(axes.end(), more.begin(), more.end());
+  return axes;
+}
+
+int64_t CountChannels(const Axes& axes) { return static_cast<int64_t>(ChannelsOf(axes, 0).size()); }
+
+// Whether a mask's dimension goes with that of scores: along the same axes, or the same for all of it.
+bool FitsScores(const Axes& mask, const Axes& scores) {
+  const auto repeats = [](const Axis& axis) { return axis.kind == AxisKind::kRepeat; };
+  if (std::all_of(mask.begin(), mask.end(), repeats)) return true;
+  const auto fits = [&](const Axis& x, const Axis& y) { return x.size == y.size && (repeats(x) || x.kind == y.kind); };
+  return std::equal(mask.begin(), mask.end(), scores.begin(), scores.end(), fits);
+}
+
+// The matrix of tokens whose channels are these, and what it is still to be multiplied by.
+StatusOr<std::pair<int, double>> HeadMatrix(Context& context, const Tokens& tokens, const Axes& channels) {
+  double scale = 1.0;
+  Tokens whole = tokens;
+  if (!tokens.samples.empty()) {
+    const auto function = Recognised(tokens.samples);
+    const auto* linear = function ? std::get_if<LinearFunction>(&*function) : nullptr;
+    if (linear != nullptr && linear->shift == 0.0f) {
+      scale = linear->scale;
+    } else {
+      SWIZZLE_ASSIGN_OR_RETURN(whole, Materialised(context, tokens));
+    }
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const int value,
+                           context.out().SelectChannels(whole.value, ChannelsOf(channels, tokens.view.first_channel)));
+  return std::pair(value, scale);
+}
+
+// Where, whose input `at` the scores are.
+StatusOr<Form> SelectScores(Context& context, Scores scores, size_t at) {
+  const bool keeps_one = at == 1;
+  const auto fill = NumberOf(context, keeps_one ? 2 : 1);
+  if (at == 0 || !fill) return context.Refuse("it chooses between scores and what is no number");
+  if (*fill > kExcludedScore) return context.Refuse("it sets the scores of masked tokens to ", *fill);
+  const auto* mask = context.InputAs<TokenNumbers>(0);
+  if (mask == nullptr) {
+    SWIZZLE_ASSIGN_OR_RETURN(const Pairs pairs, AsPairs(context, 0));
+    return WithPairs(context, std::move(scores), pairs, keeps_one ? MaskUse::kKeepsTrue : MaskUse::kKeepsFalse);
+  }
+  if ((mask->at_one != 0) != keeps_one) return context.Refuse("its condition is no mask of tokens");
+  if ((mask->at_zero != 0) == (mask->at_one != 0)) return scores;
+  return MaskScores(context, std::move(scores), *mask, *fill);
+}
+
+}  // namespace
+
+StatusOr<Form> ScoresOf(Context& context, const Tokens& queries, const Tokens& keys, double scale) {
+  const size_t rank = queries.view.rank();
+  const bool product = rank >= 2 && rank == keys.view.rank() && queries.view.Is(rank - 2, AxisKind::kLength) &&
+                       IsOfChannels(queries.view.dims[rank - 1]) && keys.view.Is(rank - 1, AxisKind::kLength) &&
+                       IsOfChannels(keys.view.dims[rank - 2]) && AlikeInHeads(queries.view, keys.view);
+  if (!product) {
+    return context.Refuse("the product of ", Text(queries.view.shape()), " and ", Text(keys.view.shape()),
+                          " is not that of queries and keys");
+  }
+  Scores scores;
+  const Axes leading = LeadingAxes(queries.view);
+  SWIZZLE_ASSIGN_OR_RETURN(const auto q, HeadMatrix(context, queries, With(leading, queries.view.dims[rank - 1])));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto k,
+                           HeadMatrix(context, keys, With(LeadingAxes(keys.view), keys.view.dims[rank - 2])));
+  scores.queries = q.first;
+  scores.keys = k.first;
+  scores.heads = CountChannels(leading);
+  scores.scale = scale * q.second * k.second;
+  scores.view = queries.view;
+  scores.view.dims[rank - 1] = keys.view.dims[rank - 1];
+  scores.view.dims[rank - 1][0].kind = AxisKind::kKeys;
+  if (context.out().Channels(scores.queries) != context.out().Channels(scores.keys))
+    return context.Refuse("queries and keys differ in size");
+  return scores;
+}
+
+StatusOr<Form> AttentionOf(Context& context, const Scores& scores, const Tokens& values) {
+  const size_t rank = values.view.rank();
+  const bool product = scores.stage == Stage::kProbabilities && rank >= 2 && rank == scores.view.rank() &&
+                       scores.view.Is(rank - 2, AxisKind::kLength) && scores.view.Is(rank - 1, AxisKind::kKeys) &&
+                       values.view.Is(rank - 2, AxisKind::kLength) && IsOfChannels(values.view.dims[rank - 1]) &&
+                       AlikeInHeads(scores.view, values.view);
+  if (!product) return context.Refuse("it is not the product of attention's probabilities and values");
+  SWIZZLE_ASSIGN_OR_RETURN(const Tokens whole, Materialised(context, values));
+  const Axes leading = LeadingAxes(whole.view);
+  SWIZZLE_ASSIGN_OR_RETURN(const auto v, HeadMatrix(context, whole, With(leading, whole.view.dims[rank - 1])));
+  SequenceFacts& facts = context.facts();
+  if (scores.mask == kNoValue) {
+    facts.AttendWithoutMask();
+  } else {
+    const float bias = static_cast<float>(scores.masked_bias);
+    const Status masked = facts.AttendWithMask(context.out().graph(), scores.mask, bias);
+    if (!masked.ok()) return context.Refuse(masked.message());
+  }
+  Tokens attended;
+  if (scores.pattern != nullptr) {
+    SWIZZLE_ASSIGN_OR_RETURN(attended.value, SparseAttentionOf(context, scores, v.first));
+  } else {
+    attended.value =
+        context.out().Attention(scores.queries, scores.keys, v.first, scores.heads, static_cast<float>(scores.scale));
+  }
+  attended.view = values.view;
+  attended.view.first_channel = 0;
+  int64_t stride = 1;
+  for (size_t i = rank; i-- > 0;) {
+    Axes& dim = attended.view.dims[i];
+    for (size_t k = dim.size(); k-- > 0;) {
+      if (dim[k].kind != AxisKind::kChannels) continue;
+      dim[k].stride = stride;
+      stride *= dim[k].size.factor;
+    }
+  }
+  return attended;
+}
+
+StatusOr<Form> MaskScores(Context& context, Scores scores, const TokenNumbers& mask, double bias) {
+  if (std::isnan(bias) || bias > 0.0) return context.Refuse("its mask adds ", bias, " to the scores of masked tokens");
+  if (bias == 0.0) return scores;
+  if (scores.mask != kNoValue) return context.Refuse("scores are masked twice");
+  const auto view = Expanded(mask.view, scores.view.shape());
+  bool fits = view && view->rank() == scores.view.rank();
+  for (size_t i = 0; fits && i + 1 < view->rank(); ++i) fits = FitsScores(view->dims[i], scores.view.dims[i]);
+  if (!fits || !view->Is(view->rank() - 1, AxisKind::kLength)) {
+    return context.Refuse("its mask of shape ", Text(mask.view.shape()), " is not one of keys alone");
+  }
+  scores.mask = mask.input;
+  scores.masked_bias = bias;
+  return scores;
+}
+
+StatusOr<Form> CombineScores(Context& context) {
+  const std::string& op = context.node().op;
+  if (op == "Cast") return context.Input(0);
+  const size_t inputs = context.node().inputs.size();
+  size_t at = inputs - 1;
+  while (context.InputAs<Scores>(at) == nullptr) --at;
+  Scores scores = *context.InputAs<Scores>(at);
+  if (scores.stage == Stage::kProbabilities) {
+    if (op == "IsNaN") scores.stage = Stage::kInvalid;
+    const Scores* invalid = op == "Where" ? context.InputAs<Scores>(0) : nullptr;
+    const bool cleans = invalid != nullptr && invalid->stage == Stage::kInvalid && NumberOf(context, 1) == 0.0;
+    if (op != "IsNaN" && !cleans) return context.Refuse("it changes attention's probabilities");
+    return scores;
+  }
+  if (scores.stage != Stage::kRaw) return context.Refuse("it changes attention's scores in a way not known");
+  if (op == "Where") return SelectScores(context, std::move(scores), at);
+  if (inputs != 2) return context.Refuse("it changes attention's scores in a way not known");
+  const size_t other = 1 - at;
+  if (const auto* mask = context.InputAs<TokenNumbers>(other)) {
+    if (op != "Add" && !(op == "Sub" && at == 0)) return context.Refuse("it does not add the mask");
+    const double bias = mask->at_zero - mask->at_one;
+    return MaskScores(context, std::move(scores), *mask, op == "Add" ? bias : -bias);
+  }
+  const auto number = NumberOf(context, other);
+  if (!number) {
+    if (op != "Add" && !(op == "Sub" && at == 0)) return context.Refuse("it changes scores by what is no number");
+    SWIZZLE_ASSIGN_OR_RETURN(const Pairs pairs, AsPairs(context, other));
+    return WithPairs(context, std::move(scores), pairs, op == "Add" ? MaskUse::kAdded : MaskUse::kSubtracted);
+  }
+  // The softmax is the same whatever is added to all scores.
+  if ((op == "Add" || (op == "Sub" && at == 0)) && std::isfinite(*number)) return scores;
+  if (op != "Mul" && !(op == "Div" && at == 0))
+    return context.Refuse("it changes attention's scores in a way not known");
+  const double factor = op == "Mul" ? *number : 1.0 / *number;
+  if (!std::isfinite(factor) || factor <= 0.0) return context.Refuse("it multiplies scores by ", factor);
+  scores.scale *= factor;
+  scores.masked_bias *= factor;
+  if (scores.pattern != nullptr) scores.scale_after_mask *= factor;
+  return scores;
+}
+
+StatusOr<Form> InterpretSoftmax(Context& context) {
+  const int64_t rank = static_cast<int64_t>(ShapeOf(context.Input(0))->size());
+  SWIZZLE_ASSIGN_OR_RETURN(const auto axes, SoftmaxAxes(context.node(), context.opset(), rank));
+  if (axes != std::vector{rank - 1}) return context.Refuse("it is not over the last dimension");
+  if (const auto* scores = context.InputAs<Scores>(0)) {
+    if (scores->stage != Stage::kRaw || !scores->view.Is(rank - 1, AxisKind::kKeys))
+      return context.Refuse("it is not over keys");
+    Scores probabilities = *scores;
+    probabilities.stage = Stage::kProbabilities;
+    return probabilities;
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const Tokens tokens, AsMatrix(context, context.Input(0)));
+  return WithChannels(context, tokens, context.out().Softmax(tokens.value));
+}
+
+}  // namespace swizzle::sequences

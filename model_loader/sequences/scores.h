@@ -1,0 +1,22 @@
+// Products of queries and keys on their way through masks and a softmax to the canonical attention. Internal to the
+// recogniser (recognise.h).
+#ifndef SWIZZLE_MODEL_LOADER_SEQUENCES_SCORES_H_
+#define SWIZZLE_MODEL_LOADER_SEQUENCES_SCORES_H_
+
+#include "model_loader/sequences/context.h"
+
+namespace swizzle::sequences {
+
+// queries [.., length, channels] times keys [.., channels, length]
+StatusOr<Form> ScoresOf(Context& context, const Tokens& queries, const Tokens& keys, double scale);
+// The canonical attention of these probabilities to `values` [.., length, channels].
+StatusOr<Form> AttentionOf(Context& context, const Scores& scores, const Tokens& values);
+// Scores of masked keys become less by `bias`, which is negative.
+StatusOr<Form> MaskScores(Context& context, Scores scores, const TokenNumbers& mask, double bias);
+// An element-wise operator that scales or masks.
+StatusOr<Form> CombineScores(Context& context);
+StatusOr<Form> InterpretSoftmax(Context& context);
+
+}  // namespace swizzle::sequences
+
+#endif  // SWIZZLE_MODEL_LOADER_SEQUENCES_SCORES_H_

@@ -1,0 +1,57 @@
+#include "model_loader/sequences/token_numbers.h"
+
+#include <limits>
+
+#include "model_loader/semantics/element_types.h"
+#include "model_loader/sequences/known.h"
+
+namespace swizzle::sequences {
+namespace {
+
+constexpr double kLeftOut = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+StatusOr<Form> CombineTokenNumbers(Context& context) {
+  TokenNumbers result;
+  bool first = true;
+  std::vector<double> at_zero, at_one;
+  for (size_t i = 0; i < context.node().inputs.size(); ++i) {
+    View view;
+    if (const auto* numbers = context.InputAs<TokenNumbers>(i)) {
+      if (result.input != kNoValue && result.input != numbers->input) return context.Refuse("it combines two inputs");
+      result.input = numbers->input;
+      at_zero.push_back(numbers->at_zero);
+      at_one.push_back(numbers->at_one);
+      view = numbers->view;
+    } else if (context.HasInput(i)) {
+      const auto number = NumberOf(context, i);
+      if (!number) return context.Refuse("it combines a mask with a constant of many elements");
+      at_zero.push_back(*number);
+      at_one.push_back(*number);
+      view = RepeatedView(context.InputAs<Known>(i)->shape);
+    } else {
+      at_zero.push_back(kLeftOut);
+      at_one.push_back(kLeftOut);
+    }
+    const auto joined = first ? view : Broadcast(result.view, view);
+    if (!joined) return context.Refuse("its inputs do not broadcast, or hold a mask of pairs of tokens");
+    result.view = *joined;
+    first = false;
+  }
+  const auto type_of = [&](size_t i) {
+    const auto* numbers = context.InputAs<TokenNumbers>(i);
+    return numbers != nullptr ? numbers->dtype : context.InputAs<Known>(i)->dtype;
+  };
+  const DType dtype = type_of(context.node().op == "Where" ? 1 : 0);
+  const auto function = PointFunctionOf(context.node(), dtype);
+  result.dtype = PointFunctionType(context.node(), dtype);
+  const auto* only = context.InputAs<TokenNumbers>(0);
+  const bool widens = context.node().op == "Cast" && !IsFloating(result.dtype) && result.dtype != DType::kBool;
+  result.as_it_is = widens && only->as_it_is;
+  result.at_zero = Rounded((*function)(at_zero), result.dtype);
+  result.at_one = Rounded((*function)(at_one), result.dtype);
+  return result;
+}
+
+}  // namespace swizzle::sequences
