@@ -5,13 +5,10 @@
 
 #include <deque>
 #include <limits>
-#include <random>
-#include <set>
 #include <string>
 #include <thread>
 
-#include "tests/server/batching/scripted_model.h"
-#include "tests/support/fake_clock.h"
+#include "tests/server/batching/batcher_fixture.h"
 
 namespace swizzle {
 namespace {
@@ -20,123 +17,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-// How one request ended.
-class Outcome {
- public:
-  Done Callback() {
-    return [this](StatusOr<Result> result) {
-      MutexLock lock(mutex_);
-      ++calls_;
-      result_ = std::move(result);
-      changed_.SignalAll();
-    };
-  }
-  StatusOr<Result> Wait() {
-    MutexLock lock(mutex_);
-    while (calls_ == 0) changed_.Wait(mutex_);
-    return result_;
-  }
-  StatusCode WaitForCode() { return Wait().status().code(); }
-  int calls() {
-    MutexLock lock(mutex_);
-    return calls_;
-  }
-
- private:
-  Mutex mutex_;
-  CondVar changed_;
-  int calls_ ABSL_GUARDED_BY(mutex_) = 0;
-  StatusOr<Result> result_ ABSL_GUARDED_BY(mutex_) = absl::UnknownError("not ended");
-};
-
-class RecordingMetrics final : public ModelMetrics {
- public:
-  struct BatchRecord {
-    int64_t requests, rows, positions;
-    BatchReason reason;
-    bool operator==(const BatchRecord&) const = default;
-  };
-
-  void RecordRequest(StatusCode, absl::Duration) override {}
-  void RecordQueued(absl::Duration queue) override {
-    With([&] { queued.push_back(queue); });
-  }
-  void RecordBatch(const ExecutedBatch& batch) override {
-    With([&] { batches.push_back({batch.requests, batch.rows, batch.positions, batch.reason}); });
-  }
-  void RecordRejected(Rejection why) override {
-    With([&] { rejected.push_back(why); });
-  }
-  void SetQueueDepth(int64_t requests) override {
-    With([&] { depths.push_back(requests); });
-  }
-  void AddInflight(int64_t delta) override {
-    With([&] { inflight += delta; });
-  }
-  void AddBusy(int stream, absl::Duration duration) override {
-    With([&] {
-      streams.insert(stream);
-      busy += duration;
-    });
-  }
-  ModelStatisticsTotals Statistics() const override { return {}; }
-
-  // Read once the batcher has drained.
-  std::vector<absl::Duration> queued;
-  std::vector<BatchRecord> batches;
-  std::vector<Rejection> rejected;
-  std::vector<int64_t> depths;
-  std::set<int> streams;
-  absl::Duration busy;
-  int64_t inflight = 0;
-
- private:
-  template <typename F>
-  void With(F f) {
-    MutexLock lock(mutex_);
-    f();
-  }
-  Mutex mutex_;
-};
-using BatchRecord = RecordingMetrics::BatchRecord;
-
-// Both ways of waiting for work: asleep, and watching the queue first, as executors of GPUs do.
-class BatcherTest : public ::testing::TestWithParam<InstanceKind> {
- protected:
-  void Start(ModelSpec spec) {
-    spec.instance_kind = GetParam();
-    model_ = std::make_shared<ScriptedModel>(std::move(spec));
-    StatusOr<std::unique_ptr<Batcher>> batcher = NewBatcher(model_, clock_, &metrics_);
-    ASSERT_TRUE(batcher.ok()) << batcher.status();
-    batcher_ = *std::move(batcher);
-  }
-
-  Ticket Submit(int number, Outcome& outcome, int64_t rows = 1, Instant deadline = Instant::InfiniteFuture()) {
-    Request request = NumberedRequest(number, rows);
-    request.deadline = deadline;
-    const StatusOr<Ticket> ticket = batcher_->Submit(std::move(request), outcome.Callback());
-    EXPECT_TRUE(ticket.ok()) << ticket.status();
-    return ticket.value_or(0);
-  }
-
-  // Keeps the only executor busy with request 0.
-  void Occupy(Outcome& outcome) {
-    model_->Block();
-    Submit(0, outcome);
-    model_->AwaitStarted(1);
-  }
-
-  void Finish() {
-    model_->Release();
-    batcher_->Drain();
-  }
-
-  FakeClock clock_;
-  RecordingMetrics metrics_;
-  std::shared_ptr<ScriptedModel> model_;
-  std::unique_ptr<Batcher> batcher_;
-};
 
 TEST_P(BatcherTest, ReturnsWhatTheSessionMade) {
   Start(ScriptedSpec(8));
@@ -480,49 +360,7 @@ TEST(NewBatcherTest, FailsWhereASessionDoes) {
   EXPECT_EQ(NewBatcher(model, Clock::Real(), nullptr).status().code(), StatusCode::kResourceExhausted);
 }
 
-// Many threads submit, cancel and set deadlines at random: every request ends exactly once.
-class BatcherStressTest : public ::testing::TestWithParam<InstanceKind> {};
-
-TEST_P(BatcherStressTest, EveryRequestEndsOnce) {
-  constexpr int kThreads = 4, kRequests = 500;
-  ModelSpec spec = ScriptedSpec(4);
-  spec.instance_kind = GetParam();
-  spec.instance_count = 2;
-  spec.max_queue_size = 16;
-  RecordingMetrics metrics;
-  std::vector<Outcome> outcomes(kThreads * kRequests);
-  std::vector<int> expected(outcomes.size(), 0);
-  {
-    auto batcher = NewBatcher(std::make_shared<ScriptedModel>(spec), Clock::Real(), &metrics);
-    ASSERT_TRUE(batcher.ok());
-    std::vector<std::thread> threads;
-    for (size_t t = 0; t < kThreads; ++t) {
-      threads.emplace_back([&, t] {
-        std::minstd_rand random(static_cast<unsigned>(t + 1));
-        for (size_t i = t * kRequests; i < (t + 1) * kRequests; ++i) {
-          Request request = NumberedRequest(static_cast<int>(i), 1 + static_cast<int64_t>(random() % 3));
-          if (random() % 2 == 0) request.deadline = MonotonicNow() + absl::Microseconds(random() % 50);
-          const StatusOr<Ticket> ticket = (*batcher)->Submit(std::move(request), outcomes[i].Callback());
-          expected[i] = ticket.ok() ? 1 : 0;
-          if (ticket.ok() && random() % 3 == 0) (*batcher)->Cancel(*ticket);
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    (*batcher)->Drain();
-    EXPECT_EQ((*batcher)->queued(), 0);
-  }
-  for (size_t i = 0; i < outcomes.size(); ++i) EXPECT_EQ(outcomes[i].calls(), expected[i]) << i;
-  EXPECT_EQ(metrics.inflight, 0);
-  EXPECT_EQ(metrics.depths.back(), 0);
-}
-
-std::string KindName(const ::testing::TestParamInfo<InstanceKind>& kind) {
-  return kind.param == InstanceKind::kGpu ? "Gpu" : "Cpu";
-}
-
 INSTANTIATE_TEST_SUITE_P(Kinds, BatcherTest, ::testing::Values(InstanceKind::kCpu, InstanceKind::kGpu), KindName);
-INSTANTIATE_TEST_SUITE_P(Kinds, BatcherStressTest, ::testing::Values(InstanceKind::kCpu, InstanceKind::kGpu), KindName);
 
 }  // namespace
 }  // namespace swizzle
