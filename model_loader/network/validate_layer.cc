@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "model_loader/network/window_axis.h"
+#include "model_loader/semantics/window_axis.h"
 
 namespace swizzle {
 namespace {

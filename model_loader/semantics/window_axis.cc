@@ -15,6 +15,24 @@ StatusOr<AutoPad> AutoPadOf(const Node& node) {
   return InvalidArgument(Describe(node), ": auto_pad '", mode, "' is not known");
 }
 
+bool WindowAxis::InRange() const {
+  const auto within = [](int64_t x, int64_t least) { return x >= least && x <= kMaxWindowExtent; };
+  return within(kernel, 1) && within(stride, 1) && within(dilation, 1) && within(before, 0) && within(after, 0);
+}
+
+bool WindowAxis::Touches(int64_t o) const {
+  const int64_t start = o * stride - before;
+  const int64_t first = start >= 0 ? 0 : (-start + dilation - 1) / dilation;
+  return first < kernel && start + first * dilation < input;
+}
+
+bool WindowAxis::AllTouch() const {
+  for (int64_t o = 0; o < Output(); ++o) {
+    if (!Touches(o)) return false;
+  }
+  return true;
+}
+
 bool WindowAxis::HasCutWindow() const {
   return Room() >= 0 && Room() % stride != 0 && (Room() / stride + 1) * stride - before < input;
 }
@@ -33,6 +51,14 @@ void WindowAxis::SplitPadding(int64_t total, AutoPad mode) {
 void WindowAxis::PadToSame(AutoPad mode) {
   const int64_t output = (input + stride - 1) / stride;
   SplitPadding(std::max<int64_t>(0, (output - 1) * stride + Reach() - input), mode);
+}
+
+WindowAxis VerticalAxis(const Window& w, int64_t height) {
+  return {height, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top, w.pad_bottom};
+}
+
+WindowAxis HorizontalAxis(const Window& w, int64_t width) {
+  return {width, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left, w.pad_right};
 }
 
 StatusOr<std::vector<int64_t>> PadsOfAll(const std::vector<int64_t>& given, const std::vector<int64_t>& axes,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/operator/attributes.h"
 #include "model_loader/graph/graph.h"
 
 namespace swizzle {
@@ -13,6 +14,9 @@ enum class AutoPad { kExplicit, kValid, kSameUpper, kSameLower };
 
 // The attribute auto_pad. INVALID_ARGUMENT, naming the node, where it is not known.
 StatusOr<AutoPad> AutoPadOf(const Node& node);
+
+// Of kernels, strides, dilations and pads in a network.
+inline constexpr int64_t kMaxWindowExtent = int64_t{1} << 15;
 
 // Numbers are at most 2^30, so that no product of two overflows.
 struct WindowAxis {
@@ -23,6 +27,13 @@ struct WindowAxis {
   // How far the window can move; below 0 it does not fit.
   int64_t Room() const { return input + before + after - Reach(); }
   int64_t Output() const { return Room() < 0 ? 0 : Room() / stride + 1; }
+
+  // Whether a network may hold it.
+  bool InRange() const;
+  // Whether the window at output position `o`, or at each, touches the input rather than padding alone.
+  // REQUIRES: InRange().
+  bool Touches(int64_t o) const;
+  bool AllTouch() const;
 
   // Whether ceil_mode adds an output, whose window the end cuts off. A window that would begin in the padding at the
   // end reads nothing and counts for none.
@@ -35,6 +46,10 @@ struct WindowAxis {
   // The padding that kSameUpper and kSameLower say: outputs are ceil(input / stride).
   void PadToSame(AutoPad mode);
 };
+
+// The two dimensions of a canonical window over a plane.
+WindowAxis VerticalAxis(const Window& window, int64_t height);
+WindowAxis HorizontalAxis(const Window& window, int64_t width);
 
 // Pad's amounts, all before and then all after, of all dimensions from those of `axes`. INVALID_ARGUMENT unless there
 // are two for each axis, and axes are among `rank`.

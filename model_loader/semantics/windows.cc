@@ -5,8 +5,6 @@
 namespace swizzle {
 namespace {
 
-constexpr int64_t kMaxWindowNumber = 1 << 15;
-
 StatusOr<Shape> NumbersOf(const Node& node, const std::string& name, Shape absent, int64_t least) {
   const size_t length = absent.size();
   SWIZZLE_ASSIGN_OR_RETURN(Shape numbers, IntsAttribute(node, name, std::move(absent)));
@@ -14,9 +12,9 @@ StatusOr<Shape> NumbersOf(const Node& node, const std::string& name, Shape absen
     return InvalidArgument(Describe(node), ": ", name, " has ", numbers.size(), " numbers instead of ", length);
   }
   for (int64_t number : numbers) {
-    if (number < least || number > kMaxWindowNumber) {
+    if (number < least || number > kMaxWindowExtent) {
       return InvalidArgument(Describe(node), ": ", name, " holds ", number, "; supported are ", least, " to ",
-                             kMaxWindowNumber);
+                             kMaxWindowExtent);
     }
   }
   return numbers;

@@ -46,6 +46,18 @@ TEST(WindowAxisTest, CutWindowsCountUnlessTheyBeginInThePadding) {
   EXPECT_FALSE((WindowAxis{2, 3, 2, 1}).HasCutWindow()) << "it does not fit";
 }
 
+TEST(WindowAxisTest, WindowsTouchTheirInput) {
+  EXPECT_TRUE((WindowAxis{5, 3, 1, 1, 2, 2}).AllTouch());
+  EXPECT_FALSE((WindowAxis{5, 3, 1, 1, 3, 0}).AllTouch()) << "the first lies in the padding";
+  EXPECT_FALSE((WindowAxis{5, 3, 1, 1, 0, 3}).AllTouch()) << "the last does";
+  EXPECT_TRUE((WindowAxis{2, 2, 1, 3, 3, 0}).Touches(0)) << "with its second tap";
+  EXPECT_FALSE((WindowAxis{1, 2, 1, 3, 2, 2}).Touches(0)) << "around the input";
+  EXPECT_TRUE((WindowAxis{5, 3, 1, 1}).InRange());
+  EXPECT_FALSE((WindowAxis{5, 3, 0, 1}).InRange());
+  EXPECT_FALSE((WindowAxis{5, 3, 1, 1, -1, 0}).InRange());
+  EXPECT_FALSE((WindowAxis{5, kMaxWindowExtent + 1, 1, 1}).InRange());
+}
+
 TEST(WindowAxisTest, KnowsAutoPad) {
   const auto mode = [](const std::string& text) {
     return AutoPadOf(Node{"Conv", "", "node", {}, {}, {{"auto_pad", text}}});
