@@ -271,7 +271,7 @@ def test_paths_named_in_markdown_exist():
 def test_names_in_pages_are_names_in_the_code(page):
     known = set().union(*(re.findall(r'\w+', read(file)) for file in FILES if file.suffix in CODE_SUFFIXES))
     named = re.findall(r'`((?:\w+::)*(?:[A-Z]\w*[a-z]\w*|k[A-Z]\w+))(?:<.*?>|\(.*?\))?`', read(page))
-    assert len(named) > 5
+    assert named
     unknown = sorted(name for name in set(named) if not known.issuperset(name.split('::')))
     assert not unknown, unknown
 
