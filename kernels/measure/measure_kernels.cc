@@ -54,7 +54,7 @@ struct DrawnSequences {
   static int64_t LengthFor(const Problem& problem) {
     constexpr int64_t kLength = 128;
     if (problem.op == Op::kSparseAttention) return problem.attention().length;
-    return problem.op == Op::kSelectToken || problem.op == Op::kMeanTokens ? 1 : kLength;
+    return TraitsOf(problem.op).Has(OpTraits::kReducesTokens) ? 1 : kLength;
   }
 
   std::vector<int32_t> begins, positions, owners;
@@ -76,7 +76,7 @@ class RunBuffers {
       buffers.NeedInputs(key, problem);
     }
     SWIZZLE_RETURN_IF_ERROR(buffers.DrawInputs(problem));
-    if (problem.op >= Op::kEmbedding) SWIZZLE_RETURN_IF_ERROR(buffers.DrawSequences(problem));
+    if (IsOfSequences(problem.op)) SWIZZLE_RETURN_IF_ERROR(buffers.DrawSequences(problem));
     SWIZZLE_ASSIGN_OR_RETURN(buffers.output_, buffers.Add(output_bytes));
     if (workspace_bytes > 0) {
       SWIZZLE_ASSIGN_OR_RETURN(buffers.workspace_, buffers.Add(workspace_bytes));

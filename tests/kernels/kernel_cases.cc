@@ -190,17 +190,9 @@ std::vector<LayerShape> ShapesOf(Op op) {
 
 // The tails that mean something for an op: only sums have a bias and a residual, only some ops clamp.
 std::vector<Tail> TailsOf(Op op) {
-  switch (op) {
-    case Op::kConv:
-    case Op::kDepthwiseConv:
-      return {std::begin(kTails), std::end(kTails)};
-    case Op::kSoftmax:
-    case Op::kConvertLayout:
-    case Op::kTranspose:
-      return {kTails[0]};
-    default:
-      return {kTails[0], {false, {0, kInfinity, false}}, {false, {-0.25f, 0.75f, false}}};
-  }
+  if (TraitsOf(op).Has(OpTraits::kAddsResidual)) return {std::begin(kTails), std::end(kTails)};
+  if (!TraitsOf(op).Has(OpTraits::kClamps)) return {kTails[0]};
+  return {kTails[0], {false, {0, kInfinity, false}}, {false, {-0.25f, 0.75f, false}}};
 }
 
 KernelCase MakeCase(Op op, const LayerShape& shape, const Tail& tail, double sparsity, int threads) {
@@ -243,7 +235,7 @@ const std::vector<std::vector<int32_t>> kLengths = {
 
 KernelCase SequenceCase(Op op, const std::vector<int32_t>& lengths, int64_t channels, size_t turn) {
   const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
-  const bool reduces = op == Op::kSelectToken || op == Op::kMeanTokens;
+  const bool reduces = TraitsOf(op).Has(OpTraits::kReducesTokens);
   KernelCase made;
   made.problem.SetOp(op);
   made.problem.input = {tokens, channels};

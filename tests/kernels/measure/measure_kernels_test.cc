@@ -25,6 +25,7 @@ struct Seen {
   bool inputs_random = true;
   size_t workspace_bytes = 0;
   bool aligned = true;
+  bool sequences = false;
   std::string order;  // a letter for each run
 };
 Seen seen;
@@ -35,6 +36,7 @@ void CountRun(const KernelArgs& args, Stream&) {
   ++seen.runs;
   seen.inputs = args.inputs.size();
   seen.workspace_bytes = args.workspace.size();
+  seen.sequences = args.sequences != nullptr;
   seen.aligned = seen.aligned && IsAligned(args.output) && IsAligned(args.workspace.data());
   for (const float* input : args.inputs) {
     seen.aligned = seen.aligned && IsAligned(input);
@@ -81,6 +83,17 @@ TEST(MeasureKernelTest, GivesBothOperands) {
     problem.SetOp(op);
     ASSERT_TRUE(MeasureKernel(backend, *stream, kTable[1], problem, nullptr, {}).ok());
     EXPECT_EQ(seen.inputs, 2u) << OpName(op);
+  }
+}
+
+TEST(MeasureKernelTest, GivesSequencesToOpsThatKnowOfThem) {
+  FakeBackend backend(kTable, 0);
+  const auto stream = *backend.NewStream(1);
+  for (Op op : {Op::kAdd, Op::kLayerNorm, Op::kMeanTokens, Op::kConvertLayout}) {
+    Problem problem = SmallProblem();
+    problem.SetOp(op);
+    ASSERT_TRUE(MeasureKernel(backend, *stream, kTable[0], problem, nullptr, {}).ok());
+    EXPECT_EQ(seen.sequences, IsOfSequences(op)) << OpName(op);
   }
 }
 
