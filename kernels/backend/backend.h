@@ -11,10 +11,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "kernels/backend/kernel_table.h"
+#include "kernels/base/precision.h"
 #include "kernels/base/status.h"
 
 namespace swizzle {
@@ -46,11 +48,6 @@ class Stream {
 
   virtual ~Stream() = default;
   virtual int threads() const = 0;
-  // From the next work on the stream's threads, and until Synchronize the one that runs it, keep to one processor each:
-  // of those that the process may use, in order and round again, those from executor * threads() on. Not on a GPU.
-  virtual void PinThreads(int) {}
-  // Whether the caller's thread alone runs what comes, until the next call. Not on a GPU.
-  virtual void RunSerially(bool) {}
   // Copies between host and device memory, either way, after what was queued before. Both stay as they are until
   // Synchronize.
   virtual void Copy(void* to, const void* from, size_t bytes) = 0;
@@ -58,11 +55,36 @@ class Stream {
   // Runs the work and returns how long it took on the device. On a GPU its second cache then holds `recent`, as far as
   // it fits, and no other operand: in a plan the step before has just written these.
   virtual StatusOr<absl::Duration> Time(Work work, Operands recent) = 0;
-  // Records the work without running it; it has to have run before. Null where the backend doesn't record.
-  virtual StatusOr<std::unique_ptr<Recording>> Record(Work work) = 0;
   // Waits until all queued work is done; on the CPU, also lets the pool's threads sleep. Errors of queued work show up
   // here.
   virtual Status Synchronize() = 0;
+};
+
+// The host's: work runs at once, on the caller's thread and a pool of others.
+class HostStream : public Stream {
+ public:
+  // From the next work on the stream's threads, and until Synchronize the one that runs it, keep to one processor each:
+  // of those that the process may use, in order and round again, those from executor * threads() on.
+  virtual void PinThreads(int executor) = 0;
+  // Whether the caller's thread alone runs what comes, until the next call.
+  virtual void RunSerially(bool serial) = 0;
+};
+
+// A device's: work is queued, and may be recorded.
+class DeviceStream : public Stream {
+ public:
+  // Records the work without running it; it has to have run before.
+  virtual StatusOr<std::unique_ptr<Recording>> Record(Work work) = 0;
+};
+
+// What kernels reach where nothing was measured: orders of magnitude, for estimates. Multiply-adds and floats are those
+// of a microsecond.
+struct Throughput {
+  double dense_multiply_adds = 0.0;
+  double sparse_multiply_adds = 0.0;  // of those that are left
+  double depthwise_multiply_adds = 0.0;
+  double floats = 0.0;             // to or from memory
+  double call_microseconds = 0.0;  // what a call costs before it computes anything
 };
 
 // Bytes of a device's memory; what all processes use.
@@ -71,19 +93,24 @@ struct DeviceMemory {
   int64_t total = 0;
 };
 
+class HostBackend;
+class DeviceBackend;
+
 class Backend {
  public:
+  // Which of the two it is: whoever runs work differs by that.
+  using Kind = std::variant<HostBackend*, DeviceBackend*>;
+
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;      // "cpu", "cuda:0"
   virtual std::string device_name() const = 0;    // the processor's name, for reports and cache keys
   virtual uint32_t features() const = 0;          // bits that kernels require
   virtual std::string features_text() const = 0;  // "avx512 avx2", "sm_90"
   virtual std::span<const Kernel> kernels() const = 0;
-  // Whether the host can read and write what Allocate returns.
-  virtual bool shares_host_memory() const = 0;
+  virtual Kind kind() = 0;
+  virtual bool Computes(Precision precision) const = 0;
+  virtual Throughput throughput(Precision precision) const = 0;
   virtual StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) = 0;
-  // Host memory to copy from and to.
-  virtual StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) = 0;
   // kernel.prepare, with the result in this device's memory.
   virtual StatusOr<std::unique_ptr<PackedWeight>> Prepare(const Kernel& kernel, const Weight& weight,
                                                           const Problem& problem) = 0;
@@ -94,6 +121,26 @@ class Backend {
   // None where it is the host's, or the device is lost.
   virtual std::optional<DeviceMemory> memory() const = 0;
 };
+
+// The host's processors: the host reads and writes what Allocate returns.
+class HostBackend : public Backend {
+ public:
+  Kind kind() final { return this; }
+  virtual StatusOr<std::unique_ptr<HostStream>> NewHostStream(int threads) = 0;
+  StatusOr<std::unique_ptr<Stream>> NewStream(int threads) final { return NewHostStream(threads); }
+};
+
+// A device with memory of its own.
+class DeviceBackend : public Backend {
+ public:
+  Kind kind() final { return this; }
+  virtual StatusOr<std::unique_ptr<DeviceStream>> NewDeviceStream() = 0;
+  StatusOr<std::unique_ptr<Stream>> NewStream(int) final { return NewDeviceStream(); }
+  // Host memory to copy from and to.
+  virtual StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) = 0;
+};
+
+inline bool HasHostMemory(Backend& backend) { return std::holds_alternative<HostBackend*>(backend.kind()); }
 
 // Rows whose features this machine has, and that accept `problem` with weights of `format` (a dense row also accepts
 // a sparse weight or a pattern: dense is always a candidate).

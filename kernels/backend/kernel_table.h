@@ -24,8 +24,8 @@
 
 namespace swizzle {
 
-// Times that were measured with another version no longer count (plan/tuning_cache.h): raise it with every change to
-// what a kernel does or how fast.
+// Times that were measured with another version no longer count (plan/choose/tuning_cache.h): raise it with every
+// change to what a kernel does or how fast.
 inline constexpr int kKernelTableVersion = 11;
 
 enum class Format : uint8_t { kNone, kDense, kCsr, kPattern };

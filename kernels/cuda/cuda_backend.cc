@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "kernels/backend/device_speed.h"
 #include "kernels/cuda/kernel_table.h"
 #include "kernels/cuda/runtime/cuda_status.h"
 #include "kernels/cuda/runtime/cuda_stream.h"
@@ -53,7 +54,23 @@ uint32_t FeaturesOf(int major, int minor) {
 
 constexpr int kOldestCapability = 75;
 
-class CudaBackend final : public Backend {
+// Where the driver doesn't say, what the slowest devices have.
+DeviceSpeed SpeedOf(int ordinal, int capability_major, int multiprocessors) {
+  const auto attribute = [=](cudaDeviceAttr which, int otherwise) {
+    int value = 0;
+    return cudaDeviceGetAttribute(&value, which, ordinal) == cudaSuccess && value > 0 ? value : otherwise;
+  };
+  constexpr int kOtherClock = 1'000'000, kOtherMemoryClock = 5'000'000, kOtherBusBits = 128;
+  DeviceSpeed speed;
+  speed.multiprocessors = multiprocessors;
+  speed.lanes = capability_major == 7 ? 64 : 128;
+  speed.clock_mhz = attribute(cudaDevAttrClockRate, kOtherClock) / 1e3;
+  speed.memory_mhz = attribute(cudaDevAttrMemoryClockRate, kOtherMemoryClock) / 1e3;
+  speed.bus_bytes = attribute(cudaDevAttrGlobalMemoryBusWidth, kOtherBusBits) / 8;
+  return speed;
+}
+
+class CudaBackend final : public DeviceBackend {
  public:
   static StatusOr<std::unique_ptr<Backend>> Make(int ordinal) {
     auto backend = std::make_unique<CudaBackend>();
@@ -66,7 +83,8 @@ class CudaBackend final : public Backend {
   uint32_t features() const override { return features_; }
   std::string features_text() const override { return features_text_; }
   std::span<const Kernel> kernels() const override { return KernelTable(); }
-  bool shares_host_memory() const override { return false; }
+  bool Computes(Precision) const override { return true; }
+  Throughput throughput(Precision precision) const override { return ThroughputOf(speed_, precision); }
 
   StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override {
     device_.Use();
@@ -96,7 +114,7 @@ class CudaBackend final : public Backend {
     return kernel.prepare(weight, problem);
   }
 
-  StatusOr<std::unique_ptr<Stream>> NewStream(int) override { return CudaStream::Make(device_); }
+  StatusOr<std::unique_ptr<DeviceStream>> NewDeviceStream() override { return CudaStream::Make(device_); }
 
   Status health() const override {
     memory();  // asks the device: nothing else may have since it was lost
@@ -130,6 +148,7 @@ class CudaBackend final : public Backend {
     device_.ordinal = ordinal;
     device_.multiprocessors = properties.multiProcessorCount;
     device_.l2_bytes = static_cast<size_t>(properties.l2CacheSize);
+    speed_ = SpeedOf(ordinal, properties.major, properties.multiProcessorCount);
     device_.Use();
     // Whether the code for this device can be loaded at all, and the context, which costs a moment.
     SWIZZLE_RETURN_IF_CUDA_ERROR(cudaFree(nullptr), Concat("use GPU ", ordinal));
@@ -152,6 +171,7 @@ class CudaBackend final : public Backend {
   }
 
   Device device_;
+  DeviceSpeed speed_;
   std::string name_, device_name_, features_text_;
   uint32_t features_ = 0;
 };

@@ -171,7 +171,7 @@ class RunBuffers {
     const size_t bytes = static_cast<size_t>(operand.elements) * ElementBytes(dtype);
     // Ids that any table has, which buffers are allocated with; numbers drawn would be out of range.
     const bool ids = problem.op == Op::kEmbedding;
-    if (ids || backend_->shares_host_memory()) {
+    if (ids || HasHostMemory(*backend_)) {
       SWIZZLE_ASSIGN_OR_RETURN(std::byte* const data, Add(bytes));
       if (!ids) Draw(operand.elements, dtype, data);
       operand.data = reinterpret_cast<const float*>(data);

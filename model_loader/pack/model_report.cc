@@ -11,7 +11,7 @@ namespace swizzle::pack {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Candidate = LayerReport::Candidate;
+using KernelTimes = LayerReport::KernelTimes;
 
 constexpr size_t kLayerWidth = 37;
 constexpr size_t kKernelWidth = 31;
@@ -20,25 +20,34 @@ bool HasWeight(const LayerReport& layer) { return layer.weight_rows > 0; }
 
 std::string PlaneText(const Extent& extent) { return Concat(extent.height, "x", extent.width); }
 
-// The chosen one, then the others by their time at the first measured batch; unmeasured ones last.
-std::vector<Candidate> Ranked(const LayerReport& layer) {
-  std::vector<Candidate> ranked = layer.candidates;
-  const auto rank = [&](const Candidate& c) {
-    return std::tuple(c.kernel != layer.kernel, c.microseconds.empty(), c.microseconds);
+// The chosen ones, then the others by their time at the first measured batch; unmeasured ones last.
+std::vector<KernelTimes> Ranked(const LayerReport& layer) {
+  std::vector<KernelTimes> ranked = layer.candidates;
+  const auto rank = [&](const KernelTimes& c) {
+    return std::tuple(!layer.RunsOn(c.kernel), c.microseconds.empty(), c.microseconds);
   };
   std::stable_sort(ranked.begin(), ranked.end(),
-                   [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
+                   [&](const KernelTimes& a, const KernelTimes& b) { return rank(a) < rank(b); });
   return ranked;
+}
+
+// Those for small batches first, where they differ.
+std::string KernelsText(const LayerReport& layer) {
+  std::string text;
+  for (size_t i = 0; i < layer.kernels.size(); ++i) {
+    if (i > 0 && layer.kernels[i] == layer.kernels[i - 1]) continue;
+    text += Concat(i == 0 ? "" : ", ", layer.kernels[i]);
+  }
+  return text;
 }
 
 // Microseconds of all chosen kernels together, per measured batch; layers that were not measured add nothing.
 std::vector<double> ChosenTotals(const PlanReport& plan) {
   std::vector<double> totals(plan.measured_batches.size(), 0.0);
   for (const LayerReport& layer : plan.layers) {
-    for (const Candidate& candidate : layer.candidates) {
-      if (candidate.kernel != layer.kernel) continue;
+    for (const KernelTimes& candidate : layer.candidates) {
       for (size_t b = 0; b < std::min(totals.size(), candidate.microseconds.size()); ++b) {
-        totals[b] += candidate.microseconds[b];
+        if (candidate.kernel == layer.KernelAt(b)) totals[b] += candidate.microseconds[b];
       }
     }
   }
@@ -51,10 +60,10 @@ std::vector<double> DenseTotals(const PlanReport& plan) {
   for (const LayerReport& layer : plan.layers) {
     for (size_t b = 0; b < totals.size(); ++b) {
       std::optional<double> least, chosen;
-      for (const Candidate& candidate : layer.candidates) {
+      for (const KernelTimes& candidate : layer.candidates) {
         if (b >= candidate.microseconds.size()) continue;
         const double time = candidate.microseconds[b];
-        if (candidate.kernel == layer.kernel) chosen = time;
+        if (candidate.kernel == layer.KernelAt(b)) chosen = time;
         const bool dense = candidate.weights != Format::kCsr && candidate.weights != Format::kPattern;
         if (dense) least = std::min(least.value_or(time), time);
       }
@@ -86,7 +95,7 @@ TextTable NewLayerTable(const PlanReport& plan) {
   return TextTable(std::move(columns));
 }
 
-void AddTimes(const Candidate* candidate, size_t batches, std::vector<std::string>& cells) {
+void AddTimes(const KernelTimes* candidate, size_t batches, std::vector<std::string>& cells) {
   for (size_t b = 0; b < batches; ++b) {
     const bool measured = candidate != nullptr && b < candidate->microseconds.size();
     cells.push_back(measured ? MicrosecondsText(candidate->microseconds[b]) : "-");
@@ -110,14 +119,14 @@ std::vector<std::string> LayerCells(const LayerReport& layer, const Structure& s
 void AddLayer(const LayerReport& layer, const Structure& structure, size_t batches, TextTable& table) {
   std::vector<std::string> cells = LayerCells(layer, structure);
   const size_t layer_cells = cells.size();
-  const std::vector<Candidate> ranked = Ranked(layer);
+  const std::vector<KernelTimes> ranked = Ranked(layer);
   if (ranked.empty()) {
-    cells.push_back(layer.kernel.empty() ? "-" : "* " + Shortened(layer.kernel, kKernelWidth));
+    cells.push_back(layer.moves_data() ? "* " + Shortened(KernelsText(layer), kKernelWidth) : "-");
     AddTimes(nullptr, batches, cells);
     table.AddRow(std::move(cells));
   }
-  for (const Candidate& candidate : ranked) {
-    cells.push_back((candidate.kernel == layer.kernel ? "* " : "  ") + Shortened(candidate.kernel, kKernelWidth));
+  for (const KernelTimes& candidate : ranked) {
+    cells.push_back((layer.RunsOn(candidate.kernel) ? "* " : "  ") + Shortened(candidate.kernel, kKernelWidth));
     AddTimes(&candidate, batches, cells);
     table.AddRow(std::move(cells));
     cells.assign(layer_cells, "");
@@ -150,10 +159,18 @@ std::string FusionsText(const std::vector<std::pair<std::string, int>>& fusions)
   return text.empty() ? "done when the file was packed" : text;
 }
 
+// Nothing where batches of all sizes run on the same kernels.
+std::string BucketsText(const PlanReport& plan) {
+  if (plan.buckets.size() < 2) return "";
+  std::string text = ", for batches up to ";
+  for (size_t i = 0; i < plan.buckets.size(); ++i) text += Concat(i == 0 ? "" : ", ", plan.buckets[i]);
+  return text;
+}
+
 std::string HeadingText(const ModelReport& report) {
   const std::string producer = report.producer.empty() ? "unknown producer" : report.producer;
   return Concat(report.model, ": ", report.container, ", ", producer, ", ", report.plan.layers.size(),
-                " layers (* marks the chosen kernel of each)\n");
+                " layers (* marks the chosen kernel of each", BucketsText(report.plan), ")\n");
 }
 
 std::string TotalsText(const ModelReport& report) {
@@ -217,9 +234,9 @@ Json PictureJson(const WeightPicture& picture) {
 
 Json LayerJson(const LayerReport& layer, const Structure& structure) {
   Json candidates = Json::array();
-  for (const Candidate& candidate : Ranked(layer)) {
+  for (const KernelTimes& candidate : Ranked(layer)) {
     candidates.push_back({{"kernel", candidate.kernel},
-                          {"chosen", candidate.kernel == layer.kernel},
+                          {"chosen", layer.RunsOn(candidate.kernel)},
                           {"weights", FormatName(candidate.weights)},
                           {"measured", candidate.measured},
                           {"microseconds", candidate.microseconds}});
@@ -229,7 +246,8 @@ Json LayerJson(const LayerReport& layer, const Structure& structure) {
           {"input", ExtentJson(layer.input)},
           {"output", ExtentJson(layer.output)},
           {"weight", WeightJson(layer, structure)},
-          {"kernel", layer.kernel.empty() ? Json(nullptr) : Json(layer.kernel)},
+          {"kernel", layer.moves_data() ? Json(KernelsText(layer)) : Json(nullptr)},
+          {"kernels", layer.moves_data() ? Json(layer.kernels) : Json::array()},
           {"blocking", layer.blocking.empty() ? Json(nullptr) : Json(layer.blocking)},
           {"serial", layer.serial},
           {"candidates", std::move(candidates)}};
@@ -267,6 +285,7 @@ Json ReportObject(const ModelReport& report) {
           {"micro_batch", plan.micro_batch},
           {"small_batch", plan.small_batch},
           {"measured_batches", plan.measured_batches},
+          {"buckets", plan.buckets},
           {"timed_now", plan.timed_now},
           {"timed_before", plan.timed_before},
           {"sparsity", TotalSparsity(plan)},

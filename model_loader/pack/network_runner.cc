@@ -36,8 +36,8 @@ StatusOr<NetworkRunner> NetworkRunner::Make(Network network, Backend& backend, i
   const PlanOptions options{
       .max_batch = batch, .max_tokens = batch * length, .threads = threads, .tuning_budget = absl::ZeroDuration()};
   SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, MakePlan(std::move(network), backend, options));
-  SWIZZLE_ASSIGN_OR_RETURN(ExecutionState state, plan->NewState());
-  return NetworkRunner(std::move(plan), std::move(state), batch, length);
+  SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Runner> runner, plan->NewRunner({}));
+  return NetworkRunner(std::move(plan), std::move(runner), batch, length);
 }
 
 size_t NetworkRunner::InputElements(int i) const {
@@ -51,12 +51,12 @@ StatusOr<std::vector<std::vector<float>>> NetworkRunner::Run(const std::vector<s
   for (size_t i = 0; i < inputs.size(); ++i) SWIZZLE_CHECK(inputs[i].size() == InputElements(static_cast<int>(i)));
   if (network().sequences) return RunSequences(inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    std::copy(inputs[i].begin(), inputs[i].end(), plan_->Input(state_, static_cast<int>(i), batch_).begin());
+    std::copy(inputs[i].begin(), inputs[i].end(), runner_->Input(static_cast<int>(i), batch_).begin());
   }
-  SWIZZLE_RETURN_IF_ERROR(plan_->Run(state_, batch_));
+  SWIZZLE_RETURN_IF_ERROR(runner_->Run(batch_));
   std::vector<std::vector<float>> results;
   for (size_t i = 0; i < outputs().size(); ++i) {
-    const auto output = plan_->Output(state_, static_cast<int>(i), batch_);
+    const auto output = runner_->Output(static_cast<int>(i), batch_);
     results.emplace_back(output.begin(), output.end());
   }
   return results;
@@ -74,16 +74,16 @@ StatusOr<std::vector<std::vector<float>>> NetworkRunner::RunSequences(const std:
   const BatchSize size(batch_, packing.tokens());
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (IdLimit(static_cast<int>(i)) == 0) continue;
-    const std::span<int32_t> ids = plan_->Ids(state_, static_cast<int>(i), size);
+    const std::span<int32_t> ids = runner_->Ids(static_cast<int>(i), size);
     for (int64_t token = 0; token < size.tokens; ++token) {
       ids[token] = static_cast<int32_t>(inputs[i][packing.sources()[token]]);
     }
   }
   const Sequences sequences = packing.sequences();
-  SWIZZLE_RETURN_IF_ERROR(plan_->Run(state_, size, &sequences));
+  SWIZZLE_RETURN_IF_ERROR(runner_->Run(size, &sequences));
   std::vector<std::vector<float>> results;
   for (size_t i = 0; i < outputs().size(); ++i) {
-    const auto output = plan_->Output(state_, static_cast<int>(i), size);
+    const auto output = runner_->Output(static_cast<int>(i), size);
     const NetworkValue& value = network().values[outputs()[i].value];
     if (value.per_token) {
       std::vector<float>& spread = results.emplace_back(batch_ * length_ * value.channels);

@@ -37,13 +37,13 @@ class NetworkRunner {
   StatusOr<std::vector<std::vector<float>>> Run(const std::vector<std::vector<float>>& inputs);
 
  private:
-  NetworkRunner(std::shared_ptr<const Plan> plan, ExecutionState state, int64_t batch, int64_t length)
-      : plan_(std::move(plan)), state_(std::move(state)), batch_(batch), length_(length) {}
+  NetworkRunner(std::shared_ptr<const Plan> plan, std::unique_ptr<Runner> runner, int64_t batch, int64_t length)
+      : plan_(std::move(plan)), runner_(std::move(runner)), batch_(batch), length_(length) {}
 
   StatusOr<std::vector<std::vector<float>>> RunSequences(const std::vector<std::vector<float>>& inputs);
 
   std::shared_ptr<const Plan> plan_;
-  ExecutionState state_;
+  std::unique_ptr<Runner> runner_;
   int64_t batch_;
   int64_t length_;
 };

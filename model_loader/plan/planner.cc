@@ -1,43 +1,26 @@
-// MakePlan: measure candidates, choose kernels and layouts together, lay out the arena, prepare weights.
+#include "model_loader/plan/planner.h"
+
 #include <malloc.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+#include <vector>
 
-#include "kernels/operator/print.h"
+#include "model_loader/plan/assemble.h"
 #include "model_loader/plan/choose/candidates.h"
 #include "model_loader/plan/choose/kernel_choice.h"
 #include "model_loader/plan/fuse_layers.h"
-#include "model_loader/plan/plan_impl.h"
+#include "model_loader/plan/host_tuning.h"
+#include "model_loader/plan/layer_reports.h"
+#include "model_loader/plan/prepared_weights.h"
+#include "model_loader/plan/run/device_plan.h"
+#include "model_loader/plan/run/host_plan.h"
+#include "model_loader/plan/weight_facts.h"
 
 namespace swizzle {
 namespace {
-
-LayerReport DescribeLayer(const Network& network, const Layer& layer, const std::vector<Candidate>& candidates,
-                          int chosen) {
-  LayerReport report;
-  report.name = layer.name;
-  report.op = std::string(ReportName(layer));
-  report.output = network.values[layer.output].WithBatch(1);
-  report.input = layer.inputs.empty() ? Extent{1, 1} : network.values[layer.inputs[0]].WithBatch(1);
-  if (layer.weight >= 0) {
-    const Weight& weight = network.weights[layer.weight];
-    if (IsPrunable(layer.op)) {
-      report.weight_rows = weight.rows();
-      report.weight_cols = weight.cols();
-      report.nonzeros = weight.nonzeros();
-    }
-    report.format = std::string(FormatName(weight.format()));
-    report.dense_bytes = weight.DenseBytes();
-    report.stored_bytes = static_cast<int64_t>(weight.StoredBytes());
-  }
-  for (const Candidate& candidate : candidates) {
-    if (candidate.kernel == nullptr) continue;
-    report.candidates.push_back({std::string(candidate.kernel->name), candidate.microseconds, candidate.measured,
-                                 candidate.kernel->key.weights});
-  }
-  if (const Kernel* kernel = candidates[chosen].kernel) report.kernel = std::string(kernel->name);
-  return report;
-}
 
 // How much the plan may compute at once.
 StatusOr<BatchSize> MaxSize(const Network& network, const PlanOptions& options) {
@@ -50,15 +33,18 @@ StatusOr<BatchSize> MaxSize(const Network& network, const PlanOptions& options) 
   return InvalidArgument("max_tokens is ", tokens, "; it must be at least ", std::max<int64_t>(length, 1));
 }
 
-// Rows, or tokens where there are sequences. On a GPU, where dense kernels overtake sparse ones as batches grow, a
-// large size is one of them.
-std::vector<int64_t> MeasuredBatches(const Network& network, BatchSize max, bool gpu) {
+// Rows, or tokens where there are sequences.
+int64_t CountOf(const Network& network, BatchSize size) { return network.sequences ? size.tokens : size.rows; }
+
+// The sizes that kernels are measured at. On a device, where dense kernels overtake sparse ones as batches grow, a
+// large one is among them.
+std::vector<int64_t> MeasuredBatches(const Network& network, BatchSize max, bool device) {
   const auto has_pattern = [](const Layer& layer) { return layer.op == Op::kSparseAttention; };
   if (std::any_of(network.layers.begin(), network.layers.end(), has_pattern)) return {network.sequences->length};
   if (!network.sequences && network.batch_size > 0) return {network.batch_size};
   std::vector<int64_t> sizes = network.sequences ? std::vector<int64_t>{64, 512} : std::vector<int64_t>{1, 8};
-  if (gpu) sizes.push_back(8 * sizes.back());
-  const int64_t most = network.sequences ? max.tokens : max.rows;
+  if (device) sizes.push_back(8 * sizes.back());
+  const int64_t most = CountOf(network, max);
   const auto first = std::ranges::lower_bound(sizes, most);
   if (first == sizes.end()) return sizes;
   *first = most;
@@ -66,50 +52,179 @@ std::vector<int64_t> MeasuredBatches(const Network& network, BatchSize max, bool
   return sizes;
 }
 
+// The largest batch that counts as one of each measured size: half way to the next, as factors go, and a size that
+// arenas are laid out for.
+std::vector<int64_t> BucketLimits(const std::vector<int64_t>& measured, int64_t most) {
+  std::vector<int64_t> limits;
+  for (size_t i = 0; i + 1 < measured.size(); ++i) {
+    const double middle = std::sqrt(static_cast<double>(measured[i]) * static_cast<double>(measured[i + 1]));
+    limits.push_back(static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(middle))));
+  }
+  limits.push_back(most);
+  return limits;
+}
+
+// Makes one plan: measures, chooses, prepares weights and puts the program together. Used once.
+class Planner {
+ public:
+  Planner(Network network, Backend& backend, Stream& stream, BatchSize max_size, const PlanOptions& options)
+      : network_(std::move(network)),
+        backend_(backend),
+        max_size_(max_size),
+        options_(options),
+        settings_{stream.threads(), options.precision},
+        measurer_(backend, stream, MeasuredBatches(network_, max_size, !HasHostMemory(backend)), options),
+        weights_(backend, network_.layers.size()) {}
+
+  StatusOr<std::shared_ptr<const Plan>> Make() {
+    SWIZZLE_ASSIGN_OR_RETURN(candidates_, measurer_.MeasureLayers(network_));
+    SWIZZLE_ASSIGN_OR_RETURN(common_, ChooseKernels(network_, candidates_, conversion_times_));
+    SWIZZLE_RETURN_IF_ERROR(ChooseBlockings());
+    const WeightFacts facts(network_);
+    PlanReport report = StartReport();
+    SWIZZLE_RETURN_IF_ERROR(PrepareWeights());
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<BucketChoice> choices, ChooseByBucket());
+    AddChoices(choices, report);
+    const Assembly assembly = Assemble(backend_, std::move(network_), max_size_, settings_, choices, weights_, facts);
+    report.conversions = assembly.conversions;
+    return Finish(assembly, std::move(report));
+  }
+
+ private:
+  // Those of a layer's kernels that would read the same form are the same.
+  Status ChooseBlockings() {
+    std::vector<Candidate> chosen;
+    for (size_t i = 0; i < candidates_.size(); ++i) chosen.push_back(candidates_[i][common_[i]]);
+    SWIZZLE_RETURN_IF_ERROR(measurer_.ChooseBlockings(network_, chosen));
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      for (Candidate& candidate : candidates_[i]) {
+        if (TakesWeight(candidate) && candidate.kernel->prepare == chosen[i].kernel->prepare) {
+          candidate.blocking = chosen[i].blocking;
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  Status Prepare(size_t layer, const Candidate& candidate) {
+    if (!TakesWeight(candidate)) return absl::OkStatus();
+    const Layer& described = network_.layers[layer];
+    const Problem problem = LayerProblem(network_, described, 1, settings_.threads, TypeOf(settings_.precision));
+    return weights_.Prepare(layer, candidate, network_.weights[described.weight], problem);
+  }
+
+  // The forms that all batch sizes have in common, and of others as many as the budget allows. Weights of the network
+  // are dropped as soon as nothing more is made of them.
+  Status PrepareWeights() {
+    std::vector<WantedForm> wanted;
+    if (options_.weight_budget > 1.0) {
+      SWIZZLE_ASSIGN_OR_RETURN(wanted, FindWantedForms(network_, candidates_, conversion_times_, common_));
+    }
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      SWIZZLE_RETURN_IF_ERROR(Prepare(i, candidates_[i][common_[i]]));
+      const bool more = std::ranges::any_of(wanted, [=](const WantedForm& form) { return form.layer == i; });
+      if (const int weight = network_.layers[i].weight; weight >= 0 && !more) network_.weights[weight] = Weight{};
+    }
+    const double most = options_.weight_budget * static_cast<double>(weights_.bytes());
+    for (const WantedForm& form : wanted) {
+      const Candidate& candidate = candidates_[form.layer][form.candidate];
+      SWIZZLE_RETURN_IF_ERROR(Prepare(form.layer, candidate));
+      if (static_cast<double>(weights_.bytes()) > most) weights_.Drop(form.layer, candidate);
+    }
+    network_.weights.clear();
+    return absl::OkStatus();
+  }
+
+  StatusOr<std::vector<BucketChoice>> ChooseByBucket() {
+    const auto held = [&](size_t layer, const Candidate& candidate) { return weights_.Holds(layer, candidate); };
+    SWIZZLE_ASSIGN_OR_RETURN(const auto choices,
+                             ChooseKernelsBySize(network_, candidates_, conversion_times_, common_, held));
+    const int64_t most = CountOf(network_, max_size_);
+    const std::vector<int64_t> limits =
+        choices.size() == 1 ? std::vector<int64_t>{most} : BucketLimits(measurer_.batches(), most);
+    std::vector<BucketChoice> buckets;
+    for (size_t b = 0; b < choices.size(); ++b) {
+      BucketChoice& bucket = buckets.emplace_back();
+      bucket.most = limits[b];
+      for (size_t i = 0; i < candidates_.size(); ++i) bucket.layers.push_back(candidates_[i][choices[b][i]]);
+    }
+    return buckets;
+  }
+
+  PlanReport StartReport() const {
+    PlanReport report;
+    report.backend = std::string(backend_.name());
+    report.device = backend_.device_name();
+    report.threads = settings_.threads;
+    report.measured_batches = measurer_.batches();
+    report.layers = DescribeLayers(network_, candidates_);
+    report.dense_bytes = network_.DenseWeightBytes();
+    report.stored_bytes = network_.StoredWeightBytes();
+    report.micro_batch = options_.micro_batch > 0 ? options_.micro_batch : CountOf(network_, max_size_);
+    return report;
+  }
+
+  void AddChoices(const std::vector<BucketChoice>& choices, PlanReport& report) const {
+    for (const BucketChoice& choice : choices) {
+      report.buckets.push_back(choice.most);
+      for (size_t i = 0; i < choice.layers.size(); ++i) {
+        const Kernel* const kernel = choice.layers[i].kernel;
+        report.layers[i].kernels.emplace_back(kernel == nullptr ? "" : kernel->name);
+      }
+    }
+    for (size_t i = 0; i < report.layers.size(); ++i) {
+      const Candidate& common = candidates_[i][common_[i]];
+      if (common.blocking != 0) report.layers[i].blocking = std::string(common.kernel->blockings[common.blocking]);
+      report.layers[i].device_bytes = weights_.bytes(i);
+    }
+    report.device_bytes = weights_.bytes();
+    report.timed_now = measurer_.timed_now();
+    report.timed_before = measurer_.timed_before();
+  }
+
+  StatusOr<std::shared_ptr<const Plan>> Finish(const Assembly& assembly, PlanReport report) {
+    const Backend::Kind kind = backend_.kind();
+    if (auto* const device = std::get_if<DeviceBackend*>(&kind)) {
+      return NewDevicePlan(**device, assembly.program, std::move(report));
+    }
+    HostBackend& host = *std::get<HostBackend*>(kind);
+    SWIZZLE_ASSIGN_OR_RETURN(HostTuning tuning, TuneOnHost(host, assembly, report, options_));
+    report.micro_batch = tuning.micro_batch;
+    report.small_batch = tuning.serial.most;
+    if (tuning.serial.most > 0) {
+      const std::vector<int> layers = assembly.program->LayersOf(tuning.serial.list);
+      for (size_t i = 0; i < layers.size(); ++i) {
+        if (tuning.serial.steps[i] && layers[i] >= 0) report.layers[layers[i]].serial = true;
+      }
+    }
+    return NewHostPlan(host, assembly.program, std::move(tuning.serial), std::move(report));
+  }
+
+  Network network_;
+  Backend& backend_;
+  const BatchSize max_size_;
+  const PlanOptions& options_;
+  const RunSettings settings_;
+  Measurer measurer_;
+  PreparedWeights weights_;
+  LayerCandidates candidates_;
+  std::vector<int> common_;  // the candidate of each layer that suits all batch sizes best
+  const ConversionTimes conversion_times_ = [this](const NetworkValue& value, Layout from, Layout to) {
+    return measurer_.MeasureConversion(value, from, to);
+  };
+};
+
 }  // namespace
 
 StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend, const PlanOptions& options) {
-  if (backend.shares_host_memory() && !IsOfCpu(options.precision)) {
+  if (!backend.Computes(options.precision)) {
     return Unimplemented("precision ", PrecisionName(options.precision), ": the ", backend.name(),
                          " backend computes in FP32 or BF16");
   }
   FuseLayers(network);
   SWIZZLE_ASSIGN_OR_RETURN(const BatchSize max_size, MaxSize(network, options));
-  SWIZZLE_ASSIGN_OR_RETURN(auto stream, backend.NewStream(options.threads));
-  std::vector<int64_t> measured = MeasuredBatches(network, max_size, !backend.shares_host_memory());
-  Measurer measurer(backend, *stream, std::move(measured), options);
-  SWIZZLE_ASSIGN_OR_RETURN(const auto candidates, measurer.MeasureLayers(network));
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int> chosen,
-                           ChooseKernels(network, candidates, [&](const NetworkValue& value, Layout from, Layout to) {
-                             return measurer.MeasureConversion(value, from, to);
-                           }));
-
-  std::vector<Candidate> chosen_candidates;
-  for (size_t i = 0; i < candidates.size(); ++i) chosen_candidates.push_back(candidates[i][chosen[i]]);
-  SWIZZLE_RETURN_IF_ERROR(measurer.ChooseBlockings(network, chosen_candidates));
-
-  PlanReport report;
-  report.backend = std::string(backend.name());
-  report.device = backend.device_name();
-  report.threads = stream->threads();
-  report.measured_batches = measurer.batches();
-  report.timed_now = measurer.timed_now();
-  report.timed_before = measurer.timed_before();
-  report.dense_bytes = network.DenseWeightBytes();
-  report.stored_bytes = network.StoredWeightBytes();
-
-  PlanBuilder builder(backend, std::move(network), max_size, {stream->threads(), options.precision});
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    const Layer& layer = builder.network().layers[i];
-    LayerReport layer_report = DescribeLayer(builder.network(), layer, candidates[i], chosen[i]);
-    if (const int blocking = chosen_candidates[i].blocking; blocking != 0) {
-      layer_report.blocking = std::string(chosen_candidates[i].kernel->blockings[blocking]);
-    }
-    SWIZZLE_ASSIGN_OR_RETURN(layer_report.device_bytes, builder.AddLayer(layer, chosen_candidates[i]));
-    report.device_bytes += layer_report.device_bytes;
-    report.layers.push_back(std::move(layer_report));
-  }
-  SWIZZLE_ASSIGN_OR_RETURN(auto plan, builder.Finish(std::move(report), options));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend.NewStream(options.threads));
+  auto plan = Planner(std::move(network), backend, *stream, max_size, options).Make();
   malloc_trim(0);  // layouts of rejected candidates are gone; give their pages back
   return plan;
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "kernels/base/integers.h"
@@ -99,9 +100,9 @@ StatusOr<PortMap> Resolve(ModelSpec& spec, const Plan& plan) {
 class PlanSession final : public Session {
  public:
   // `pool`: where requests' inputs may be; may be null.
-  PlanSession(const ModelSpec& spec, const PortMap& ports, std::shared_ptr<const Plan> plan, ExecutionState state,
-              const PinnedPool* pool, Clock& clock)
-      : spec_(spec), ports_(ports), plan_(std::move(plan)), state_(std::move(state)), pool_(pool), clock_(clock) {}
+  PlanSession(const ModelSpec& spec, const PortMap& ports, std::shared_ptr<const Plan> plan,
+              std::unique_ptr<Runner> runner, const PinnedPool* pool, Clock& clock)
+      : spec_(spec), ports_(ports), plan_(std::move(plan)), runner_(std::move(runner)), pool_(pool), clock_(clock) {}
 
   // A large batch in parts, or runs, of nearly equal size (PlanReport::micro_batch).
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
@@ -116,8 +117,8 @@ class PlanSession final : public Session {
       const Instant start = clock_.Now();
       Gather(batch, range);
       const Instant gathered = clock_.Now();
-      SWIZZLE_RETURN_IF_ERROR(together ? plan_->RunPart(state_, {range.begin, range.count(), total})
-                                       : plan_->Run(state_, range.count()));
+      SWIZZLE_RETURN_IF_ERROR(together ? runner_->RunPart({range.begin, range.count(), total})
+                                       : runner_->Run(range.count()));
       const Instant computed = clock_.Now();
       if (!together) {
         Scatter(batch, range);
@@ -193,22 +194,20 @@ class PlanSession final : public Session {
   void Gather(std::span<const BatchItem> batch, RowRange range) {
     const bool in_pool = InPool(batch);
     for (size_t i = 0; i < ports_.inputs.size(); ++i) {
-      const auto to = std::as_writable_bytes(plan_->Input(state_, ports_.inputs[i], range.count()));
-      const size_t row_bytes = to.size() / static_cast<size_t>(range.count());
+      const int input = ports_.inputs[i];
+      const size_t bytes = runner_->Input(input, range.count()).size_bytes();
+      const size_t row_bytes = bytes / static_cast<size_t>(range.count());
       size_t offset = 0;
       ForEachPart(batch, range, [&](const BatchItem& item, RowRange part) {
         const auto from = item.inputs[i].bytes.subspan(part.begin * row_bytes, part.count() * row_bytes);
-        SWIZZLE_CHECK(from.size() <= to.size() - offset);
         if (in_pool) {
-          plan_->CopyInput(state_, ports_.inputs[i], range.count(), offset, from);
-        } else if (!from.empty() && state_.staging == nullptr) {
-          state_.stream->Copy(to.data() + offset, from.data(), from.size());
+          runner_->CopyInput(input, range.count(), offset, from);
         } else if (!from.empty()) {
-          std::memcpy(to.data() + offset, from.data(), from.size());
+          runner_->WriteInput(input, range.count(), offset, from);
         }
         offset += from.size();
       });
-      SWIZZLE_CHECK(offset == to.size());
+      SWIZZLE_CHECK(offset == bytes);
     }
   }
 
@@ -228,7 +227,7 @@ class PlanSession final : public Session {
   // Appends these rows to the requests' outputs.
   void Scatter(std::span<const BatchItem> batch, RowRange range) {
     for (size_t i = 0; i < ports_.outputs.size(); ++i) {
-      const auto from = std::as_bytes(plan_->Output(state_, ports_.outputs[i], range.count()));
+      const auto from = std::as_bytes(runner_->Output(ports_.outputs[i], range.count()));
       const size_t row_bytes = from.size() / static_cast<size_t>(range.count());
       const char* next = reinterpret_cast<const char*>(from.data());
       ForEachPart(batch, range, [&](const BatchItem& item, RowRange part) {
@@ -243,7 +242,7 @@ class PlanSession final : public Session {
   const ModelSpec& spec_;  // the model's, which outlives this
   const PortMap& ports_;
   const std::shared_ptr<const Plan> plan_;
-  ExecutionState state_;
+  const std::unique_ptr<Runner> runner_;
   const PinnedPool* const pool_;  // the model's, or null
   Clock& clock_;
 };
@@ -304,10 +303,11 @@ class PlanModel final : public Model {
   StatusOr<std::unique_ptr<Session>> NewSession(Clock& clock) override {
     const size_t session = sessions_++;
     const std::shared_ptr<const Plan>& plan = plans_[session % plans_.size()];
-    SWIZZLE_ASSIGN_OR_RETURN(ExecutionState state, plan->NewState());
-    if (spec_.pin_threads) state.stream->PinThreads(static_cast<int>(session));
-    if (sequences_) return NewSequenceSession(*sequences_, ports_, *plan, std::move(state), clock);
-    return std::make_unique<PlanSession>(spec_, ports_, plan, std::move(state), pool_.get(), clock);
+    RunnerOptions options;
+    if (spec_.pin_threads) options.pinned_executor = static_cast<int>(session);
+    SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Runner> runner, plan->NewRunner(options));
+    if (sequences_) return NewSequenceSession(*sequences_, ports_, *plan, std::move(runner), clock);
+    return std::make_unique<PlanSession>(spec_, ports_, plan, std::move(runner), pool_.get(), clock);
   }
 
  private:
@@ -323,8 +323,10 @@ class PlanModel final : public Model {
 TensorSpec SpecOf(const NetworkPort& port) { return {port.name, port.dtype, port.dims}; }
 
 bool IsDenseFallback(const LayerReport& layer) {
-  return layer.weight_rows > 0 && layer.format != FormatName(Format::kDense) &&
-         layer.kernel.find(Concat("_", FormatName(Format::kDense), "_")) != std::string::npos;
+  if (layer.weight_rows == 0 || layer.format == FormatName(Format::kDense)) return false;
+  return std::ranges::any_of(layer.candidates, [&](const LayerReport::KernelTimes& candidate) {
+    return candidate.weights == Format::kDense && layer.RunsOn(candidate.kernel);
+  });
 }
 
 std::string CountsText(const std::map<std::string, int>& counts) {
@@ -360,9 +362,11 @@ ModelFacts FactsOf(const PlanReport& report) {
     weights += layer.weight_rows * layer.weight_cols;
     nonzeros += layer.nonzeros;
     if (layer.weight_rows > 0) ++formats[layer.format];
-    if (layer.kernel.empty()) continue;
-    ++kernels[layer.kernel];
-    ++uses[{layer.op, layer.kernel}];
+    if (!layer.moves_data()) continue;
+    for (const std::string& kernel : std::set<std::string>(layer.kernels.begin(), layer.kernels.end())) {
+      ++kernels[kernel];
+      ++uses[{layer.op, kernel}];
+    }
     if (IsDenseFallback(layer)) ++facts.dense_fallback_layers;
   }
   for (const auto& [use, layers] : uses) facts.kernels.push_back({use.first, use.second, layers});

@@ -10,8 +10,9 @@
 //   swizzle_device        the device's name
 //   swizzle_threads       per executor
 //   swizzle_micro_batch   rows, or tokens, of a larger batch that are computed at once
-//   swizzle_kernels       kernels with the number of layers, "conv_csr_f32_avx512:13,..."
-//   swizzle_dense_fallback_layers  sparse weights for which a dense kernel was faster
+//   swizzle_kernels       kernels with the number of layers that run on them, at some batch size,
+//                         "conv_csr_f32_avx512:13,..."
+//   swizzle_dense_fallback_layers  sparse weights for which a dense kernel was faster, at some batch size
 #ifndef SWIZZLE_SERVER_MODEL_PLAN_MODEL_H_
 #define SWIZZLE_SERVER_MODEL_PLAN_MODEL_H_
 

@@ -8,9 +8,14 @@ namespace {
 
 class SequenceSession final : public Session {
  public:
-  SequenceSession(const SequenceRules& rules, const PortMap& ports, const Plan& plan, ExecutionState state,
+  SequenceSession(const SequenceRules& rules, const PortMap& ports, const Plan& plan, std::unique_ptr<Runner> runner,
                   Clock& clock)
-      : rules_(rules), ports_(ports), plan_(plan), state_(std::move(state)), clock_(clock), packing_(rules.packing()) {}
+      : rules_(rules),
+        ports_(ports),
+        plan_(plan),
+        runner_(std::move(runner)),
+        clock_(clock),
+        packing_(rules.packing()) {}
 
   // A large batch in several runs of whole sequences (PlanReport::micro_batch).
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
@@ -23,7 +28,7 @@ class SequenceSession final : public Session {
       const Instant gathered = clock_.Now();
       const BatchSize size(packing_.rows(), packing_.tokens());
       const Sequences sequences = packing_.sequences();
-      SWIZZLE_RETURN_IF_ERROR(plan_.Run(state_, size, &sequences));
+      SWIZZLE_RETURN_IF_ERROR(runner_->Run(size, &sequences));
       const Instant computed = clock_.Now();
       Scatter(size);
       times.input += gathered - start;
@@ -90,7 +95,7 @@ class SequenceSession final : public Session {
     const BatchSize size(packing_.rows(), packing_.tokens());
     for (size_t i = 0; i < ports_.inputs.size(); ++i) {
       if (plan_.IdLimit(ports_.inputs[i]) == 0) continue;
-      const std::span<int32_t> ids = plan_.Ids(state_, ports_.inputs[i], size);
+      const std::span<int32_t> ids = runner_->Ids(ports_.inputs[i], size);
       for (const Part& part : parts_) {
         const TensorView input = RowsOf(part.item->inputs[i], part.first_row, part.rows);
         for (int64_t token = part.first_token; token < part.last_token; ++token) {
@@ -117,7 +122,7 @@ class SequenceSession final : public Session {
     for (size_t i = 0; i < ports_.outputs.size(); ++i) {
       const NetworkPort& port = plan_.network().outputs[ports_.outputs[i]];
       const bool per_token = plan_.network().values[port.value].per_token;
-      const auto from = std::as_bytes(plan_.Output(state_, ports_.outputs[i], size));
+      const auto from = std::as_bytes(runner_->Output(ports_.outputs[i], size));
       const char* row = reinterpret_cast<const char*>(from.data());
       const size_t line_bytes = from.size() / static_cast<size_t>(per_token ? size.tokens : size.rows);
       for (const Part& part : parts_) {
@@ -158,7 +163,7 @@ class SequenceSession final : public Session {
   const SequenceRules& rules_;
   const PortMap& ports_;
   const Plan& plan_;
-  ExecutionState state_;
+  const std::unique_ptr<Runner> runner_;
   Clock& clock_;
   TokenPacking packing_;
   std::vector<Part> parts_;  // of the run, in the order of their tokens
@@ -222,8 +227,8 @@ StatusOr<int64_t> SequenceRules::Check(std::span<const TensorView> inputs) const
 }
 
 std::unique_ptr<Session> NewSequenceSession(const SequenceRules& rules, const PortMap& ports, const Plan& plan,
-                                            ExecutionState state, Clock& clock) {
-  return std::make_unique<SequenceSession>(rules, ports, plan, std::move(state), clock);
+                                            std::unique_ptr<Runner> runner, Clock& clock) {
+  return std::make_unique<SequenceSession>(rules, ports, plan, std::move(runner), clock);
 }
 
 }  // namespace swizzle

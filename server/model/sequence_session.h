@@ -43,9 +43,9 @@ class SequenceRules {
   PackingRules packing_;
 };
 
-// `state` is the plan's. The other arguments outlive the session.
+// `runner` is the plan's. The other arguments outlive the session.
 std::unique_ptr<Session> NewSequenceSession(const SequenceRules& rules, const PortMap& ports, const Plan& plan,
-                                            ExecutionState state, Clock& clock);
+                                            std::unique_ptr<Runner> runner, Clock& clock);
 
 }  // namespace swizzle
 

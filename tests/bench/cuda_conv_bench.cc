@@ -172,7 +172,7 @@ void TimeRow(Backend& backend, Stream& stream, const Kernel& kernel, const Layer
                 std::string(status.message()).c_str());
     return;
   }
-  const auto recording = stream.Record([&] {
+  const auto recording = static_cast<DeviceStream&>(stream).Record([&] {
     for (int i = 0; i < kRuns; ++i) kernel.run(args, stream);
   });
   std::printf("%s %d %dx%d-%d-%dx%d/%d %s %.2f %d\n", std::string(DTypeName(problem.dtype)).c_str(),

@@ -19,6 +19,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -47,6 +48,7 @@ struct Options {
   int rounds = 101;
   int streams = 1;
   double budget = 20.0;
+  double weight_budget = 1.0;
   bool json = false;
   bool layers = false;
   bool pin_threads = false;
@@ -55,9 +57,9 @@ struct Options {
 };
 
 // A plan with operands that were drawn.
-class Runner {
+class BenchRunner {
  public:
-  static StatusOr<Runner> Make(const Network& network, Backend& backend, const Options& options, bool dense_only) {
+  static StatusOr<BenchRunner> Make(const Network& network, Backend& backend, const Options& options, bool dense_only) {
     const BatchSize size =
         network.sequences ? BatchSize(options.batch, options.batch * options.length) : BatchSize(options.batch);
     PlanOptions plan;
@@ -66,17 +68,16 @@ class Runner {
     plan.precision = *PrecisionFromName(options.precision);
     plan.dense_only = dense_only;
     plan.micro_batch = options.micro_batch;
+    plan.weight_budget = options.weight_budget;
     plan.tuning_budget = absl::Seconds(options.budget);
     SWIZZLE_ASSIGN_OR_RETURN(auto made, MakePlan(network, backend, plan));
-    SWIZZLE_ASSIGN_OR_RETURN(Runner runner, Make(std::move(made), size));
-    if (options.pin_threads) runner.PinThreads(0);
-    return runner;
+    return Make(std::move(made), size, options.pin_threads ? std::optional(0) : std::nullopt);
   }
 
-  void PinThreads(int executor) { state_.stream->PinThreads(executor); }
-
   // Another executor of the same plan.
-  StatusOr<Runner> Another() const { return Make(plan_, size_); }
+  StatusOr<BenchRunner> Another(std::optional<int> pinned_executor) const {
+    return Make(plan_, size_, pinned_executor);
+  }
 
   // Of one batch, in as many runs as a server would take.
   StatusOr<double> Microseconds() {
@@ -92,8 +93,8 @@ class Runner {
       const Sequences sequences = {begins_, positions_, {}};
       const auto start = std::chrono::steady_clock::now();
       const bool in_parts = runs > 1 && begins_.empty();
-      SWIZZLE_RETURN_IF_ERROR(in_parts ? plan_->RunPart(state_, {first, rows, size_.rows})
-                                       : plan_->Run(state_, size, begins_.empty() ? nullptr : &sequences));
+      SWIZZLE_RETURN_IF_ERROR(in_parts ? runner_->RunPart({first, rows, size_.rows})
+                                       : runner_->Run(size, begins_.empty() ? nullptr : &sequences));
       microseconds += std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
     }
     return microseconds;
@@ -103,12 +104,13 @@ class Runner {
   size_t arena_bytes() const { return plan_->arena_bytes(); }
 
  private:
-  explicit Runner(BatchSize size) : size_(size) {}
+  explicit BenchRunner(BatchSize size) : size_(size) {}
 
-  static StatusOr<Runner> Make(std::shared_ptr<const Plan> plan, BatchSize size) {
-    Runner runner(size);
+  static StatusOr<BenchRunner> Make(std::shared_ptr<const Plan> plan, BatchSize size,
+                                    std::optional<int> pinned_executor) {
+    BenchRunner runner(size);
     runner.plan_ = std::move(plan);
-    SWIZZLE_ASSIGN_OR_RETURN(runner.state_, runner.plan_->NewState());
+    SWIZZLE_ASSIGN_OR_RETURN(runner.runner_, runner.plan_->NewRunner({.pinned_executor = pinned_executor}));
     return runner;
   }
 
@@ -118,9 +120,9 @@ class Runner {
     for (int i = 0; i < static_cast<int>(network.inputs.size()); ++i) {
       if (network.inputs[i].value == -1) continue;
       if (const int64_t limit = plan_->IdLimit(i); limit > 0) {
-        for (int32_t& id : plan_->Ids(state_, i, size)) id = static_cast<int32_t>((draw = draw * 1664525u + 1) % limit);
+        for (int32_t& id : runner_->Ids(i, size)) id = static_cast<int32_t>((draw = draw * 1664525u + 1) % limit);
       } else {
-        for (float& x : plan_->Input(state_, i, size)) {
+        for (float& x : runner_->Input(i, size)) {
           x = static_cast<float>(static_cast<int32_t>(draw = draw * 1664525u + 1013904223u)) * 0x1p-31f;
         }
       }
@@ -138,16 +140,15 @@ class Runner {
 
   BatchSize size_;
   std::shared_ptr<const Plan> plan_;
-  ExecutionState state_;
+  std::unique_ptr<Runner> runner_;
   std::vector<int32_t> begins_, positions_;
 };
 
 // Batches a second of this many executors of the runner's plan, side by side.
-StatusOr<double> Rate(const Runner& runner, int streams, bool pin_threads) {
-  std::vector<Runner> runners;
+StatusOr<double> Rate(const BenchRunner& runner, int streams, bool pin_threads) {
+  std::vector<BenchRunner> runners;
   for (int i = 0; i < streams; ++i) {
-    SWIZZLE_ASSIGN_OR_RETURN(Runner another, runner.Another());
-    if (pin_threads) another.PinThreads(i);
+    SWIZZLE_ASSIGN_OR_RETURN(BenchRunner another, runner.Another(pin_threads ? std::optional(i) : std::nullopt));
     for (int warm = 0; warm < 5; ++warm) SWIZZLE_RETURN_IF_ERROR(another.Microseconds());
     runners.push_back(std::move(another));
   }
@@ -155,7 +156,7 @@ StatusOr<double> Rate(const Runner& runner, int streams, bool pin_threads) {
   std::atomic<int64_t> batches = 0;
   std::vector<std::thread> threads;
   const auto end = std::chrono::steady_clock::now() + kDuration;
-  for (Runner& each : runners) {
+  for (BenchRunner& each : runners) {
     threads.emplace_back([&] {
       while (std::chrono::steady_clock::now() < end && each.Microseconds().ok()) ++batches;
     });
@@ -176,9 +177,9 @@ struct LayerTimes {
 
 LayerTimes TimesOf(const LayerReport& layer) {
   LayerTimes times;
-  for (const LayerReport::Candidate& candidate : layer.candidates) {
+  for (const LayerReport::KernelTimes& candidate : layer.candidates) {
     const double time = candidate.microseconds.back();
-    if (candidate.kernel == layer.kernel) times.chosen = time;
+    if (candidate.kernel == layer.kernels.back()) times.chosen = time;
     if (candidate.weights == Format::kDense && (times.dense < 0 || time < times.dense)) times.dense = time;
   }
   return times;
@@ -187,11 +188,12 @@ LayerTimes TimesOf(const LayerReport& layer) {
 void PrintLayers(const PlanReport& report) {
   std::printf("%-24s %-10s %14s %7s  %-36s %9s %9s\n", "layer", "op", "M x K", "zeros", "kernel", "us", "dense us");
   for (const LayerReport& layer : report.layers) {
-    if (layer.kernel.empty()) continue;
+    if (!layer.moves_data()) continue;
     const LayerTimes times = TimesOf(layer);
     const std::string size = layer.weight_rows == 0 ? "" : Concat(layer.weight_rows, "x", layer.weight_cols);
     std::printf("%-24.24s %-10.10s %14s %6.1f%%  %-36s %9.1f %9.1f\n", layer.name.c_str(), layer.op.c_str(),
-                size.c_str(), 100 * layer.sparsity(), layer.kernel.c_str(), times.chosen, std::max(times.dense, 0.0));
+                size.c_str(), 100 * layer.sparsity(), layer.kernels.back().c_str(), times.chosen,
+                std::max(times.dense, 0.0));
   }
 }
 
@@ -202,18 +204,21 @@ std::optional<double> LayersAlone(const PlanReport& report, const Options& optio
   if (measured == report.measured_batches.end()) return std::nullopt;
   double sum = 0;
   for (const LayerReport& layer : report.layers) {
-    for (const LayerReport::Candidate& candidate : layer.candidates) {
-      if (candidate.kernel == layer.kernel) sum += candidate.microseconds[measured - report.measured_batches.begin()];
+    for (const LayerReport::KernelTimes& candidate : layer.candidates) {
+      const auto b = static_cast<size_t>(measured - report.measured_batches.begin());
+      if (candidate.kernel == layer.KernelAt(b)) sum += candidate.microseconds[b];
     }
   }
   return sum;
 }
 
-Json ResultOf(const Options& options, const Runner& sparse, const std::map<std::string, double>& medians) {
+Json ResultOf(const Options& options, const BenchRunner& sparse, const std::map<std::string, double>& medians) {
   Json kernels = Json::object();
   for (const LayerReport& layer : sparse.report().layers) {
-    if (layer.kernel.empty()) continue;
-    kernels[layer.kernel] = kernels.value(layer.kernel, 0) + 1;
+    if (!layer.moves_data()) continue;
+    for (const std::string& kernel : std::set<std::string>(layer.kernels.begin(), layer.kernels.end())) {
+      kernels[kernel] = kernels.value(kernel, 0) + 1;
+    }
   }
   const std::optional<double> alone = LayersAlone(sparse.report(), options);
   return {{"model", options.model},
@@ -229,6 +234,7 @@ Json ResultOf(const Options& options, const Runner& sparse, const std::map<std::
           {"arena_bytes", sparse.arena_bytes()},
           {"kernels", kernels},
           {"micro_batch", sparse.report().micro_batch},
+          {"buckets", sparse.report().buckets},
           {"conversions", sparse.report().conversions},
           {"layers_alone_us", alone ? Json(*alone) : Json()}};
 }
@@ -241,10 +247,11 @@ void AddTokenRates(const Options& options, Json& result) {
 
 Status Measure(const Options& options, const Network& network) {
   SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(options.device));
-  SWIZZLE_ASSIGN_OR_RETURN(Runner sparse, Runner::Make(network, devices.main(), options, false));
+  SWIZZLE_ASSIGN_OR_RETURN(BenchRunner sparse, BenchRunner::Make(network, devices.main(), options, false));
   Options others = options;
   if (options.against_single) others.precision = "FP32";
-  SWIZZLE_ASSIGN_OR_RETURN(Runner dense, Runner::Make(network, devices.main(), others, !options.against_single));
+  SWIZZLE_ASSIGN_OR_RETURN(BenchRunner dense,
+                           BenchRunner::Make(network, devices.main(), others, !options.against_single));
   std::vector<double> sparse_times, dense_times;
   for (int round = -5; round < options.rounds; ++round) {  // the first warm up
     SWIZZLE_ASSIGN_OR_RETURN(const double sparse_time, sparse.Microseconds());
@@ -307,6 +314,7 @@ int main(int argc, char** argv) {
   app.add_option("--batch", options.batch)->check(CLI::Range(1, 4096));
   app.add_option("--max-batch", options.max_batch, "that the plans serve, and kernels are chosen for; 0: the batch")
       ->check(CLI::Range(0, 4096));
+  app.add_option("--weight-budget", options.weight_budget, "packed weights, as a multiple of one form a layer");
   app.add_option("--micro-batch", options.micro_batch, "rows, or tokens, that a run takes at most; 0: as planned")
       ->check(CLI::Range(0, 1 << 20));
   app.add_option("--length", options.length, "tokens of each sequence, where the model leaves that free")

@@ -12,7 +12,7 @@
 namespace swizzle {
 
 // A backend without memory of its own whose table and features a test chooses.
-class FakeBackend final : public Backend {
+class FakeBackend final : public HostBackend {
  public:
   FakeBackend(std::span<const Kernel> kernels, uint32_t features) : kernels_(kernels), features_(features) {}
   std::string_view name() const override { return "fake"; }
@@ -24,15 +24,17 @@ class FakeBackend final : public Backend {
     if (out_of_memory) return MakeError(StatusCode::kResourceExhausted, "no memory");
     return cpu_->Allocate(bytes);
   }
-  bool shares_host_memory() const override { return true; }
-  StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) override { return Allocate(bytes); }
+  bool Computes(Precision precision) const override { return cpu_->Computes(precision); }
+  Throughput throughput(Precision precision) const override { return cpu_->throughput(precision); }
   StatusOr<std::unique_ptr<PackedWeight>> Prepare(const Kernel& kernel, const Weight& weight,
                                                   const Problem& problem) override {
     return cpu_->Prepare(kernel, weight, problem);
   }
   Status health() const override { return absl::OkStatus(); }
   std::optional<DeviceMemory> memory() const override { return std::nullopt; }
-  StatusOr<std::unique_ptr<Stream>> NewStream(int threads) override { return cpu_->NewStream(threads); }
+  StatusOr<std::unique_ptr<HostStream>> NewHostStream(int threads) override {
+    return std::get<HostBackend*>(cpu_->kind())->NewHostStream(threads);
+  }
 
   bool out_of_memory = false;
 

@@ -101,7 +101,7 @@ class CaseSequences {
     view_ = {begins_, positions_, key_bias_};
     backend_view_ = {Placed(backend, stream, begins_), Placed(backend, stream, positions_),
                      Placed(backend, stream, key_bias_)};
-    if (!backend.shares_host_memory()) backend_view_.owners = Placed(backend, stream, owners_);
+    if (!HasHostMemory(backend)) backend_view_.owners = Placed(backend, stream, owners_);
   }
   CaseSequences(const CaseSequences&) = delete;
   CaseSequences& operator=(const CaseSequences&) = delete;
@@ -272,9 +272,9 @@ class CaseRun {
     const auto work = [&] { kernel_.run(args, stream_); };
     stream_.Run(work);
     ExpectDone(output, buffers);
-    if (backend_.shares_host_memory() || in_place || testing::Test::HasFailure()) return;
+    if (HasHostMemory(backend_) || in_place || testing::Test::HasFailure()) return;
     SCOPED_TRACE("recorded");
-    const auto recording = stream_.Record(work);
+    const auto recording = static_cast<DeviceStream&>(stream_).Record(work);
     ASSERT_TRUE(recording.ok()) << recording.status().message();
     for (TestMemory* buffer : {&output, &buffers.back()}) {
       buffer->Poison();
@@ -342,10 +342,10 @@ void RowChecker::Check(const Kernel& kernel) {
   int blockings_seen = 0;
   for (const SeededCase& seeded : CasesOf(kernel)) {
     SCOPED_TRACE(CaseText(seeded.kernel_case));
-    const int threads = backend_.shares_host_memory() ? seeded.kernel_case.problem.threads : 1;
+    const int threads = HasHostMemory(backend_) ? seeded.kernel_case.problem.threads : 1;
     Stream& stream = StreamOf(threads);
     CaseRun run(backend_, stream, kernel, seeded);
-    stream.RunSerially(seeded.seed % 3 == 0);
+    if (HasHostMemory(backend_)) static_cast<HostStream&>(stream).RunSerially(seeded.seed % 3 == 0);
     run.Check();
     blockings_seen += run.blockings_seen();
     if (testing::Test::HasFailure()) return;

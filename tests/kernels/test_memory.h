@@ -21,7 +21,7 @@ class TestMemory {
  public:
   TestMemory(Backend& backend, size_t bytes) : bytes_(bytes), host_(AllocateHost(bytes + kGuardBytes)) {
     Poison();
-    if (!backend.shares_host_memory()) device_ = *backend.Allocate(bytes + kGuardBytes);
+    if (!HasHostMemory(backend)) device_ = *backend.Allocate(bytes + kGuardBytes);
   }
 
   size_t bytes() const { return bytes_; }

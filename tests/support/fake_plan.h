@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <utility>
 
 #include "model_loader/plan/run/plan.h"
@@ -22,10 +21,8 @@ class FakePlan : public Plan {
   int64_t IdLimit(int) const override { return 0; }
   int64_t PositionLimit() const override { return 0; }
   size_t arena_bytes() const override { return 0; }
-  StatusOr<ExecutionState> NewState() const override { return ExecutionState(); }
-  std::span<int32_t> Ids(ExecutionState&, int, BatchSize) const override { return {}; }
+  bool has_tail() const override { return false; }
   StatusOr<std::unique_ptr<Buffer>> AllocateSource(size_t) const override { return nullptr; }
-  void CopyInput(ExecutionState&, int, BatchSize, size_t, std::span<const std::byte>) const override {}
 
  protected:
   Network network_;

@@ -49,11 +49,10 @@ inline std::vector<float> DrawFloats(size_t count, uint32_t seed) {
 }
 
 // The first output, of the first input.
-inline std::vector<float> RunImages(const Plan& plan, ExecutionState& state, int64_t batch,
-                                    const std::vector<float>& input) {
-  std::ranges::copy(input, plan.Input(state, 0, batch).begin());
-  EXPECT_TRUE(plan.Run(state, batch).ok());
-  const auto output = plan.Output(state, 0, batch);
+inline std::vector<float> RunImages(Runner& runner, int64_t batch, const std::vector<float>& input) {
+  std::ranges::copy(input, runner.Input(0, batch).begin());
+  EXPECT_TRUE(runner.Run(batch).ok());
+  const auto output = runner.Output(0, batch);
   return {output.begin(), output.end()};
 }
 
@@ -75,14 +74,14 @@ struct Batch {
 };
 
 // Both outputs of an encoder (random_encoder.h).
-inline std::vector<std::vector<float>> RunSequences(const Plan& plan, ExecutionState& state, const Batch& batch) {
+inline std::vector<std::vector<float>> RunSequences(Runner& runner, const Batch& batch) {
   uint32_t next = 0;
-  for (int32_t& id : plan.Ids(state, 0, batch.size())) id = static_cast<int32_t>((next = next * 31 + 7) & 15);
+  for (int32_t& id : runner.Ids(0, batch.size())) id = static_cast<int32_t>((next = next * 31 + 7) & 15);
   const Sequences sequences = {batch.begins, batch.positions, batch.bias};
-  EXPECT_TRUE(plan.Run(state, batch.size(), &sequences).ok());
+  EXPECT_TRUE(runner.Run(batch.size(), &sequences).ok());
   std::vector<std::vector<float>> outputs;
   for (int i = 0; i < 2; ++i) {
-    const auto output = plan.Output(state, i, batch.size());
+    const auto output = runner.Output(i, batch.size());
     outputs.emplace_back(output.begin(), output.end());
   }
   return outputs;

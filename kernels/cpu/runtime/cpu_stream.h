@@ -15,7 +15,7 @@
 
 namespace swizzle::cpu {
 
-class CpuStream final : public Stream {
+class CpuStream final : public HostStream {
  public:
   explicit CpuStream(int threads) : pool_(threads) {}
 
@@ -39,7 +39,6 @@ class CpuStream final : public Stream {
     work();
     return absl::FromChrono(std::chrono::steady_clock::now() - start);
   }
-  StatusOr<std::unique_ptr<Recording>> Record(Work) override { return nullptr; }
   Status Synchronize() override {
     pool_.Rest();
     return absl::OkStatus();

@@ -27,7 +27,7 @@ struct Device {
   void Note(cudaError_t error) const;
 };
 
-class CudaStream final : public Stream {
+class CudaStream final : public DeviceStream {
  public:
   static StatusOr<std::unique_ptr<CudaStream>> Make(Device& device);
   ~CudaStream() override;

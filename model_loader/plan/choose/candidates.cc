@@ -30,6 +30,15 @@ std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& la
 
 }  // namespace
 
+bool TakesWeight(const Candidate& candidate) {
+  return candidate.kernel != nullptr && candidate.kernel->prepare != nullptr;
+}
+
+bool ReadSameForm(const Candidate& a, const Candidate& b) {
+  if (!TakesWeight(a) || !TakesWeight(b)) return TakesWeight(a) == TakesWeight(b);
+  return a.kernel->prepare == b.kernel->prepare && a.blocking == b.blocking;
+}
+
 StatusOr<std::vector<Candidate>> Measurer::LayerCandidates(const Network& network, const Layer& layer) const {
   if (layer.op == Op::kReshape) return ReshapeCandidates(network, layer);
   std::vector<Candidate> candidates;
@@ -52,7 +61,7 @@ void Measurer::EstimateLayer(const Network& network, const Layer& layer, std::ve
   for (int64_t batch : batches_) {
     const Problem problem = LayerProblem(network, layer, batch, settings_.threads, TypeOf(settings_.precision));
     for (Candidate& candidate : candidates) {
-      candidate.microseconds.push_back(EstimateMicroseconds(*candidate.kernel, problem, weight));
+      candidate.microseconds.push_back(EstimateMicroseconds(*candidate.kernel, problem, weight, throughput_));
     }
   }
 }
@@ -291,7 +300,7 @@ StatusOr<std::vector<double>> Measurer::MeasureConversion(const NetworkValue& va
     for (int64_t batch : batches_) {
       const Problem problem = ConversionProblem(value.WithBatch(batch), settings_);
       SWIZZLE_ASSIGN_OR_RETURN(const auto times, Time({&kernel, 1}, problem, none));
-      microseconds.push_back(times ? times->front() : EstimateMicroseconds(*kernel, problem, nullptr));
+      microseconds.push_back(times ? times->front() : EstimateMicroseconds(*kernel, problem, nullptr, throughput_));
     }
   }
   return conversions_.emplace(key, std::move(microseconds)).first->second;

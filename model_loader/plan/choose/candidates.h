@@ -35,6 +35,10 @@ struct Candidate {
   int blocking = 0;                       // of the kernel's
 };
 
+bool TakesWeight(const Candidate& candidate);
+// Whether two kernels for one layer read the same packed form of its weight, which is then held once for both.
+bool ReadSameForm(const Candidate& a, const Candidate& b);
+
 // Times kernels within one budget for all of them: what is left is shared out evenly over the measurements to come, and
 // each kernel that is measured runs at least twice. Kernels for one layer take turns (MeasureKernels). What the tuning
 // cache knows is not measured again. With no budget at all, the times of a layer that the cache does not know whole are
@@ -51,6 +55,7 @@ class Measurer {
       : backend_(backend),
         stream_(stream),
         settings_{stream.threads(), options.precision},
+        throughput_(backend.throughput(options.precision)),
         dense_only_(options.dense_only),
         batches_(std::move(batches)),
         cache_(options.tuning_cache),
@@ -97,6 +102,7 @@ class Measurer {
   Backend& backend_;
   Stream& stream_;
   const RunSettings settings_;
+  const Throughput throughput_;
   const bool dense_only_;
   const std::vector<int64_t> batches_;
   TuningCache* const cache_;

@@ -3,14 +3,6 @@
 namespace swizzle {
 namespace {
 
-// Multiply-adds and floats a microsecond, as measured on AVX-512 machines with two FMA ports; rounded.
-constexpr double kSparseRate = 20e3;
-constexpr double kDenseRate = 40e3;
-constexpr double kDepthwiseRate = 8e3;
-constexpr double kMemoryRate = 2e3;
-// What a call costs before it computes anything.
-constexpr double kCallMicroseconds = 2.0;
-
 bool SkipsZeros(const Kernel& kernel) {
   return kernel.key.weights == Format::kCsr || kernel.key.weights == Format::kPattern;
 }
@@ -28,18 +20,21 @@ double MultiplyAdds(const Kernel& kernel, const Problem& problem, const Weight& 
   return static_cast<double>(entries) * static_cast<double>(positions);
 }
 
-double Rate(const Kernel& kernel) {
-  if (kernel.key.op == Op::kDepthwiseConv) return kDepthwiseRate;
-  return SkipsZeros(kernel) ? kSparseRate : kDenseRate;
+double Rate(const Kernel& kernel, const Throughput& throughput) {
+  if (kernel.key.op == Op::kDepthwiseConv) return throughput.depthwise_multiply_adds;
+  return SkipsZeros(kernel) ? throughput.sparse_multiply_adds : throughput.dense_multiply_adds;
 }
 
 }  // namespace
 
-double EstimateMicroseconds(const Kernel& kernel, const Problem& problem, const Weight* weight) {
-  if (weight != nullptr) return kCallMicroseconds + MultiplyAdds(kernel, problem, *weight) / Rate(kernel);
+double EstimateMicroseconds(const Kernel& kernel, const Problem& problem, const Weight* weight,
+                            const Throughput& throughput) {
+  if (weight != nullptr) {
+    return throughput.call_microseconds + MultiplyAdds(kernel, problem, *weight) / Rate(kernel, throughput);
+  }
   const int64_t floats =
       LayoutElements(problem.input, kernel.key.input) + LayoutElements(problem.output, kernel.key.output);
-  return kCallMicroseconds + static_cast<double>(floats) / kMemoryRate;
+  return throughput.call_microseconds + static_cast<double>(floats) / throughput.floats;
 }
 
 }  // namespace swizzle

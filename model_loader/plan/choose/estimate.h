@@ -2,13 +2,14 @@
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_ESTIMATE_H_
 #define SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_ESTIMATE_H_
 
-#include "kernels/backend/kernel_table.h"
+#include "kernels/backend/backend.h"
 
 namespace swizzle {
 
-// Microseconds on one core: multiply-adds at a rate typical of the kernel's format, or else bytes moved at memory
-// speed. Only ratios mean anything. `weight` is the layer's, or null. Pure.
-double EstimateMicroseconds(const Kernel& kernel, const Problem& problem, const Weight* weight);
+// Microseconds: multiply-adds at the backend's rate for the kernel's format, or else floats moved at its memory's speed
+// (on the host both on one core). Only ratios mean anything. `weight` is the layer's, or null. Pure.
+double EstimateMicroseconds(const Kernel& kernel, const Problem& problem, const Weight* weight,
+                            const Throughput& throughput);
 
 }  // namespace swizzle
 

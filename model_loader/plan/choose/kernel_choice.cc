@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <utility>
 
 namespace swizzle {
 namespace {
@@ -11,6 +13,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNoise = 1.02;      // plans whose times differ by less count as equal
 constexpr double kWeightStep = 2.0;  // of a batch size at which a plan is slower than a dense one
 constexpr int kMostChoices = 8;
+
+bool AnyCandidate(size_t, const Candidate&) { return true; }
 
 using Times = std::vector<double>;  // microseconds per measured batch size
 using Weights = std::vector<double>;
@@ -21,9 +25,11 @@ bool IsSparse(const Candidate& candidate) {
   return format == Format::kCsr || format == Format::kPattern;
 }
 
+bool IsNotSparse(size_t, const Candidate& candidate) { return !IsSparse(candidate); }
+
 // What one batch size weighs in a candidate's cost, so that every size counts the same in total: the inverse of the
 // least time all layers could take at it.
-Weights EqualWeights(const std::vector<std::vector<Candidate>>& layers, size_t batches) {
+Weights EqualWeights(const LayerCandidates& layers, size_t batches) {
   Weights weights(batches);
   for (size_t b = 0; b < batches; ++b) {
     double total = 0.0;
@@ -39,7 +45,7 @@ Weights EqualWeights(const std::vector<std::vector<Candidate>>& layers, size_t b
 
 double WeightedCost(const Times& times, const Weights& weights) {
   double cost = 0.0;
-  for (size_t b = 0; b < times.size(); ++b) cost += times[b] * weights[b];
+  for (size_t b = 0; b < times.size(); ++b) cost += weights[b] == 0.0 ? 0.0 : times[b] * weights[b];
   return cost;
 }
 
@@ -53,17 +59,15 @@ std::vector<int> PortValues(const std::vector<NetworkPort>& ports) {
 
 class Chooser {
  public:
-  Chooser(const Network& network, const std::vector<std::vector<Candidate>>& candidates,
-          const ConversionTimes& conversion_times)
+  Chooser(const Network& network, const LayerCandidates& candidates, const ConversionTimes& conversion_times)
       : network_(network), candidates_(candidates), conversion_times_(conversion_times) {}
 
-  StatusOr<std::vector<int>> Choose(const Weights& weights, bool dense_only) {
+  StatusOr<std::vector<int>> Choose(const Weights& weights, IsAvailable available) {
     std::vector<LayerOptions> layers;
     for (size_t i = 0; i < candidates_.size(); ++i) {
       layers.push_back(OptionsOf(network_.layers[i]));
       for (const Candidate& candidate : candidates_[i]) {
-        const bool out = dense_only && IsSparse(candidate);
-        const double cost = out ? kInfinity : WeightedCost(candidate.microseconds, weights);
+        const double cost = available(i, candidate) ? WeightedCost(candidate.microseconds, weights) : kInfinity;
         layers.back().options.push_back({candidate.input, candidate.output, cost});
       }
     }
@@ -77,6 +81,13 @@ class Chooser {
         ChooseOptions(layers, PortValues(network_.inputs), PortValues(network_.outputs), conversion_cost);
     SWIZZLE_RETURN_IF_ERROR(failure);
     return chosen;
+  }
+
+  // Of one batch size.
+  StatusOr<std::vector<int>> ChooseAt(size_t batch, IsAvailable available) {
+    Weights weights(candidates_.front().front().microseconds.size(), 0.0);
+    weights[batch] = 1.0;
+    return Choose(weights, available);
   }
 
   // Of all layers, and the conversions between them as ChooseOptions counts them.
@@ -113,12 +124,12 @@ class Chooser {
   }
 
   const Network& network_;
-  const std::vector<std::vector<Candidate>>& candidates_;
+  const LayerCandidates& candidates_;
   const ConversionTimes& conversion_times_;
 };
 
 // Whether every layer has a dense kernel and makes do with it.
-bool IsDense(const std::vector<std::vector<Candidate>>& candidates, const std::vector<int>& chosen) {
+bool IsDense(const LayerCandidates& candidates, const std::vector<int>& chosen) {
   for (size_t i = 0; i < chosen.size(); ++i) {
     if (IsSparse(candidates[i][chosen[i]])) return false;
   }
@@ -127,13 +138,13 @@ bool IsDense(const std::vector<std::vector<Candidate>>& candidates, const std::v
 
 }  // namespace
 
-StatusOr<std::vector<int>> ChooseKernels(const Network& network, const std::vector<std::vector<Candidate>>& candidates,
+StatusOr<std::vector<int>> ChooseKernels(const Network& network, const LayerCandidates& candidates,
                                          const ConversionTimes& conversion_times) {
   if (candidates.empty()) return std::vector<int>();
   Chooser chooser(network, candidates, conversion_times);
   Weights weights = EqualWeights(candidates, candidates.front().front().microseconds.size());
-  SWIZZLE_ASSIGN_OR_RETURN(std::vector<int> chosen, chooser.Choose(weights, /*dense_only=*/false));
-  SWIZZLE_ASSIGN_OR_RETURN(std::vector<int> dense, chooser.Choose(weights, /*dense_only=*/true));
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<int> chosen, chooser.Choose(weights, AnyCandidate));
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<int> dense, chooser.Choose(weights, IsNotSparse));
   if (!IsDense(candidates, dense)) return chosen;
   SWIZZLE_ASSIGN_OR_RETURN(const Times limits, chooser.TimesOf(dense));
   for (int i = 0; i < kMostChoices; ++i) {
@@ -145,9 +156,60 @@ StatusOr<std::vector<int>> ChooseKernels(const Network& network, const std::vect
       weights[b] *= kWeightStep;
     }
     if (!slower) return chosen;
-    SWIZZLE_ASSIGN_OR_RETURN(chosen, chooser.Choose(weights, /*dense_only=*/false));
+    SWIZZLE_ASSIGN_OR_RETURN(chosen, chooser.Choose(weights, AnyCandidate));
   }
   return dense;
+}
+
+StatusOr<std::vector<std::vector<int>>> ChooseKernelsBySize(const Network& network, const LayerCandidates& candidates,
+                                                            const ConversionTimes& conversion_times,
+                                                            const std::vector<int>& common, IsAvailable available) {
+  if (candidates.empty()) return std::vector<std::vector<int>>{common};
+  Chooser chooser(network, candidates, conversion_times);
+  SWIZZLE_ASSIGN_OR_RETURN(const Times limits, chooser.TimesOf(common));
+  std::vector<std::vector<int>> choices;
+  for (size_t b = 0; b < limits.size(); ++b) {
+    SWIZZLE_ASSIGN_OR_RETURN(std::vector<int> chosen, chooser.ChooseAt(b, available));
+    SWIZZLE_ASSIGN_OR_RETURN(const Times times, chooser.TimesOf(chosen));
+    choices.push_back(times[b] * kNoise < limits[b] ? std::move(chosen) : common);
+  }
+  if (std::ranges::count(choices, common) == std::ssize(choices)) choices.resize(1);
+  return choices;
+}
+
+StatusOr<std::vector<WantedForm>> FindWantedForms(const Network& network, const LayerCandidates& candidates,
+                                                  const ConversionTimes& conversion_times,
+                                                  const std::vector<int>& common) {
+  SWIZZLE_ASSIGN_OR_RETURN(const auto choices,
+                           ChooseKernelsBySize(network, candidates, conversion_times, common, AnyCandidate));
+  std::vector<WantedForm> wanted;
+  if (choices.size() == 1) return wanted;
+  SWIZZLE_ASSIGN_OR_RETURN(const Times totals, Chooser(network, candidates, conversion_times).TimesOf(common));
+  for (size_t b = 0; b < choices.size(); ++b) {
+    for (size_t layer = 0; layer < candidates.size(); ++layer) {
+      const Candidate& held = candidates[layer][common[layer]];
+      const Candidate& other = candidates[layer][choices[b][layer]];
+      if (!TakesWeight(other) || ReadSameForm(held, other)) continue;
+      const double gain = (held.microseconds[b] - other.microseconds[b]) / std::max(totals[b], 1e-3);
+      const auto known = std::ranges::find_if(wanted, [&](const WantedForm& form) {
+        return form.layer == layer && ReadSameForm(candidates[layer][form.candidate], other);
+      });
+      if (known == wanted.end()) {
+        wanted.push_back({layer, choices[b][layer], gain});
+      } else {
+        known->gain += gain;
+      }
+    }
+  }
+  std::erase_if(wanted, [](const WantedForm& form) { return form.gain <= 0.0; });
+  const auto gain_per_byte = [&](const WantedForm& form) {
+    const Weight& weight = network.weights[network.layers[form.layer].weight];
+    const bool sparse = IsSparse(candidates[form.layer][form.candidate]);
+    const auto bytes = static_cast<double>(sparse ? static_cast<int64_t>(weight.StoredBytes()) : weight.DenseBytes());
+    return form.gain / std::max(bytes, 1.0);
+  };
+  std::ranges::stable_sort(wanted, std::greater<>(), gain_per_byte);
+  return wanted;
 }
 
 }  // namespace swizzle

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <memory>
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "model_loader/plan/choose/median.h"
 #include "model_loader/plan/choose/trial_batch.h"
 
@@ -19,15 +19,14 @@ constexpr int kLeastTurns = 2;
 constexpr int kMostTurns = 8;
 
 // How long a batch in `runs` runs of so many rows takes.
-StatusOr<absl::Duration> TimeRuns(const Plan& plan, TrialBatch& trial, int64_t rows, int64_t runs) {
+StatusOr<absl::Duration> TimeRuns(Runner& runner, TrialBatch& trial, int64_t rows, int64_t runs, ElapsedTime now) {
   absl::Duration spent;
   for (int64_t run = 0; run < runs; ++run) {
     trial.Fill(rows);
-    const absl::Time start = absl::Now();
-    SWIZZLE_RETURN_IF_ERROR(trial.sequences() == nullptr
-                                ? plan.RunPart(trial.state(), {run * rows, rows, runs * rows})
-                                : plan.Run(trial.state(), trial.SizeOf(rows), trial.sequences()));
-    spent += absl::Now() - start;
+    const absl::Duration start = now();
+    SWIZZLE_RETURN_IF_ERROR(trial.sequences() == nullptr ? runner.RunPart({run * rows, rows, runs * rows})
+                                                         : runner.Run(trial.SizeOf(rows), trial.sequences()));
+    spent += now() - start;
   }
   return spent;
 }
@@ -44,18 +43,20 @@ int64_t MeasuredRows(const Plan& plan, int64_t length) {
 // of the budget: nothing more is run then, since every start of a server would wait for it. Sizes are compared within
 // each turn: a machine that is slow for seconds and then fast for one size of a turn would else make that the least of
 // all.
-StatusOr<std::vector<absl::Duration>> MeasureSizes(const Plan& plan, int64_t rows, absl::Duration budget) {
-  SWIZZLE_ASSIGN_OR_RETURN(TrialBatch trial, TrialBatch::Make(plan));
-  SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration first, TimeRuns(plan, trial, 1, 1));
+StatusOr<std::vector<absl::Duration>> MeasureSizes(const Plan& plan, int64_t rows, absl::Duration budget,
+                                                   ElapsedTime now) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Runner> runner, plan.NewRunner({}));
+  TrialBatch trial(plan, *runner);
+  SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration first, TimeRuns(*runner, trial, 1, 1, now));
   if (first * rows > budget / 4) return std::vector<absl::Duration>();
   const size_t sizes = std::bit_width(static_cast<uint64_t>(rows));
   double unit = std::numeric_limits<double>::infinity();
   std::vector<std::vector<double>> ratios(sizes);
-  const absl::Time end = absl::Now() + budget;
-  for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || absl::Now() < end); ++turn) {
+  const absl::Duration end = now() + budget;
+  for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || now() < end); ++turn) {
     std::vector<double> times(sizes);
     for (size_t i = 0; i < sizes; ++i) {
-      SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration time, TimeRuns(plan, trial, int64_t{1} << i, rows >> i));
+      SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration time, TimeRuns(*runner, trial, int64_t{1} << i, rows >> i, now));
       times[i] = absl::ToDoubleMicroseconds(time);
     }
     const double median = std::max(Median(times), 1e-3);
@@ -69,7 +70,8 @@ StatusOr<std::vector<absl::Duration>> MeasureSizes(const Plan& plan, int64_t row
 
 }  // namespace
 
-StatusOr<int64_t> ChooseMicroBatch(const Plan& plan, absl::Duration budget, TuningCache* cache, uint64_t plan_hash) {
+StatusOr<int64_t> ChooseMicroBatch(const Plan& plan, absl::Duration budget, TuningCache* cache, uint64_t plan_hash,
+                                   ElapsedTime now) {
   const int64_t length = TrialLength(plan);
   const int64_t all = length == 0 ? plan.max_batch() : plan.max_tokens();
   const int64_t rows = MeasuredRows(plan, length);
@@ -83,7 +85,7 @@ StatusOr<int64_t> ChooseMicroBatch(const Plan& plan, absl::Duration budget, Tuni
   }
   if (static_cast<int>(times.size()) < sizes) {
     if (budget <= absl::ZeroDuration()) return all;
-    SWIZZLE_ASSIGN_OR_RETURN(times, MeasureSizes(plan, rows, budget));
+    SWIZZLE_ASSIGN_OR_RETURN(times, MeasureSizes(plan, rows, budget, now));
     if (times.empty()) return all;
     for (int i = 0; cache != nullptr && i < sizes; ++i) {
       cache->AddRuns(plan_hash, rows, int64_t{1} << i, absl::ToDoubleMicroseconds(times[i]));

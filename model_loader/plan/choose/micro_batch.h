@@ -8,11 +8,15 @@
 
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/run/plan.h"
 
 namespace swizzle {
+
+// Since some fixed moment.
+using ElapsedTime = absl::FunctionRef<absl::Duration()>;
 
 // Rows that a run of `plan` should take at most, tokens where the network has sequences. A batch of 8 rows, at least
 // one a thread, is timed in parts (or runs) of 1, 2, 4, ... rows, sequences being of a middling length. All sizes take
@@ -20,8 +24,10 @@ namespace swizzle {
 // was fastest: on 16 threads each doubling still won at 16 rows. Likewise where there is nothing to choose, or a
 // quarter of the budget does not pay for one batch.
 //
-// `cache` may be null. What it knows of `plan_hash` is not measured again, and it is told what is.
-StatusOr<int64_t> ChooseMicroBatch(const Plan& plan, absl::Duration budget, TuningCache* cache, uint64_t plan_hash);
+// `cache` may be null. What it knows of `plan_hash` is not measured again, and it is told what is. `now` is a clock
+// that only goes forward.
+StatusOr<int64_t> ChooseMicroBatch(const Plan& plan, absl::Duration budget, TuningCache* cache, uint64_t plan_hash,
+                                   ElapsedTime now);
 
 }  // namespace swizzle
 

@@ -22,6 +22,9 @@ struct PlanOptions {
   absl::Duration tuning_budget = absl::Seconds(10);
   // Asked before anything is measured, and told what was; outlives MakePlan. Null: none.
   TuningCache* tuning_cache = nullptr;
+  // What packed weights may take, as a multiple of what they take with one form for each layer. More than 1 lets small
+  // and large batches run on kernels that read different forms, where that was measured to be faster.
+  double weight_budget = 1.0;
   int64_t micro_batch = 0;  // see PlanReport; 0: measured, on the CPU, with a share of the budget
 };
 

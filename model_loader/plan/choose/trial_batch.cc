@@ -14,11 +14,6 @@ int64_t TrialLength(const Plan& plan) {
   return std::min({kLength, positions > 0 ? positions : kLength, plan.max_tokens() / rows});
 }
 
-StatusOr<TrialBatch> TrialBatch::Make(const Plan& plan) {
-  SWIZZLE_ASSIGN_OR_RETURN(ExecutionState state, plan.NewState());
-  return TrialBatch(plan, std::move(state));
-}
-
 void TrialBatch::Fill(int64_t rows) {
   const BatchSize size = SizeOf(rows);
   begins_.clear();
@@ -30,7 +25,7 @@ void TrialBatch::Fill(int64_t rows) {
   sequences_ = {begins_, positions_, {}};
   const auto& inputs = plan_.network().inputs;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].value != -1) std::ranges::fill(plan_.Input(state_, static_cast<int>(i), size), 0.0f);
+    if (inputs[i].value != -1) std::ranges::fill(runner_.Input(static_cast<int>(i), size), 0.0f);
   }
 }
 

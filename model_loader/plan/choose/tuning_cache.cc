@@ -118,9 +118,8 @@ uint64_t PatternHash(const Weight& weight) {
   return hash;
 }
 
-uint64_t ExtendPlanHash(uint64_t hash, const Kernel& kernel, const Problem& problem, const Weight* weight) {
-  const std::string step =
-      Concat(kernel.name, " ", ProblemText(problem), " ", HexText(weight == nullptr ? 0 : PatternHash(*weight)));
+uint64_t ExtendPlanHash(uint64_t hash, const Kernel& kernel, const Problem& problem, uint64_t pattern) {
+  const std::string step = Concat(kernel.name, " ", ProblemText(problem), " ", HexText(pattern));
   return XXH3_64bits_withSeed(step.data(), step.size(), hash);
 }
 

@@ -30,9 +30,9 @@ namespace swizzle {
 // Stable across machines and builds.
 uint64_t PatternHash(const Weight& weight);
 
-// A hash of what a plan runs, begun with 0 and extended by each step. weight: null for kernels without any. Stable
-// likewise.
-uint64_t ExtendPlanHash(uint64_t hash, const Kernel& kernel, const Problem& problem, const Weight* weight);
+// A hash of what a plan runs, begun with 0 and extended by each step. pattern: of its weight, 0 for kernels without
+// any. Stable likewise.
+uint64_t ExtendPlanHash(uint64_t hash, const Kernel& kernel, const Problem& problem, uint64_t pattern);
 // Likewise by what else a plan's times depend on: the size of a batch, say.
 uint64_t ExtendPlanHash(uint64_t hash, int64_t number);
 

@@ -32,13 +32,9 @@ StagingLayout::StagingLayout(const Network& network, BatchSize most) {
   for (const NetworkPort& port : network.outputs) outputs_.push_back(place(port));
 }
 
-StatusOr<std::unique_ptr<StagedSequences>> StagedSequences::Make(Backend& backend, BatchSize most) {
+size_t StagedSequences::BytesFor(BatchSize most) {
   const size_t numbers = static_cast<size_t>(most.rows + 1 + 3 * most.tokens) * sizeof(int32_t);
-  const size_t bytes = numbers + 4 * kBufferAlignment;
-  auto sequences = std::make_unique<StagedSequences>();
-  SWIZZLE_ASSIGN_OR_RETURN(sequences->host_, backend.AllocateHost(bytes));
-  SWIZZLE_ASSIGN_OR_RETURN(sequences->device_, backend.Allocate(bytes));
-  return sequences;
+  return numbers + 4 * kBufferAlignment;
 }
 
 void StagedSequences::Set(const Sequences& sequences, BatchSize rounded) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kernels/backend/backend.h"
@@ -41,7 +42,10 @@ class StagingLayout {
 // What Sequences says of one batch, in host memory and, after a copy, in the device's. Single-owner.
 class StagedSequences {
  public:
-  static StatusOr<std::unique_ptr<StagedSequences>> Make(Backend& backend, BatchSize most);
+  // What each of the two buffers has to hold.
+  static size_t BytesFor(BatchSize most);
+  StagedSequences(std::unique_ptr<Buffer> host, std::unique_ptr<Buffer> device)
+      : host_(std::move(host)), device_(std::move(device)) {}
 
   // Takes over `sequences`, of `rounded` size or less. Spare sequences are empty, spare tokens without owner.
   void Set(const Sequences& sequences, BatchSize rounded);

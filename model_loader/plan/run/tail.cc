@@ -1,6 +1,7 @@
 #include "model_loader/plan/run/tail.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace swizzle {
 namespace {
@@ -19,17 +20,34 @@ size_t RowBytes(const Slot& slot) { return static_cast<size_t>(slot.value.elemen
 
 bool IsSmall(const Slot& slot) { return RowBytes(slot) <= kMostRowBytes; }
 
-}  // namespace
-
-std::optional<Tail> FindTail(std::span<const Step> steps, std::span<const Slot> slots) {
+// One that reads value `only`, if that is given.
+std::optional<Tail> FindTailOf(std::span<const Step> steps, std::span<const Slot> slots, std::optional<int> only) {
   for (int step = 1; step < static_cast<int>(steps.size()); ++step) {
     const std::optional<int> slot = OnlySlotAcross(slots, step);
     if (!slot || slots[*slot].layout != Layout::kNchw || !IsSmall(slots[*slot])) continue;
+    if (only && slots[*slot].value_index != *only) continue;
     const auto large = [=](const Slot& written) { return written.first_step >= step && !IsSmall(written); };
     if (std::ranges::any_of(slots, large)) continue;
     return Tail{step, *slot, RowBytes(slots[*slot])};
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Tail> FindTail(std::span<const Step> steps, std::span<const Slot> slots) {
+  return FindTailOf(steps, slots, std::nullopt);
+}
+
+void SetTails(std::span<StepList> lists) {
+  const std::optional<Tail> last = FindTail(lists.back().steps, lists.back().slots);
+  std::vector<std::optional<Tail>> tails;
+  for (const StepList& list : lists) {
+    if (!last) return;
+    tails.push_back(FindTailOf(list.steps, list.slots, lists.back().slots[last->slot].value_index));
+    if (!tails.back()) return;
+  }
+  for (size_t i = 0; i < lists.size(); ++i) lists[i].tail = tails[i];
 }
 
 }  // namespace swizzle

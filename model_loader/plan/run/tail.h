@@ -5,23 +5,20 @@
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_RUN_TAIL_H_
 #define SWIZZLE_MODEL_LOADER_PLAN_RUN_TAIL_H_
 
-#include <cstddef>
 #include <optional>
 #include <span>
 
-#include "model_loader/plan/run/step.h"
+#include "model_loader/plan/run/program.h"
 
 namespace swizzle {
-
-struct Tail {
-  int first_step = 0;
-  int slot = 0;          // all that the tail reads of what steps before it wrote; rows one after the other
-  size_t row_bytes = 0;  // of it
-};
 
 // As many steps at the end as read a single value, in kNchw, where this and all that they write take at most 16 KiB a
 // row; none if there are no such, or if they are all. REQUIRES: no sequences.
 std::optional<Tail> FindTail(std::span<const Step> steps, std::span<const Slot> slots);
+
+// Gives each list its tail, which all read the same value: parts of a batch and the whole may run different lists. None
+// if one of them has no such tail.
+void SetTails(std::span<StepList> lists);
 
 }  // namespace swizzle
 

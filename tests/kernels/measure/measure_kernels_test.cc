@@ -183,7 +183,6 @@ class FallibleStream final : public Stream {
   void Copy(void* to, const void* from, size_t bytes) override { stream_.Copy(to, from, bytes); }
   void Run(Work work) override { work(); }
   StatusOr<absl::Duration> Time(Work work, Operands recent) override { return stream_.Time(work, recent); }
-  StatusOr<std::unique_ptr<Recording>> Record(Work) override { return nullptr; }
   Status Synchronize() override { return std::exchange(status_, absl::OkStatus()); }
 
  private:

@@ -26,7 +26,7 @@ ModelReport SampleReport() {
   conv.dense_bytes = 32768;
   conv.stored_bytes = 12804;
   conv.device_bytes = 13000;
-  conv.kernel = "conv_csr";
+  conv.kernels = {"conv_csr"};
   conv.candidates = {{"conv_dense", {50.0, 400.0}, true, Format::kDense},
                      {"conv_slow", {70.5, 1500.0}, true, Format::kDense},
                      {"conv_csr", {60.0, 100.0}, true, Format::kCsr},

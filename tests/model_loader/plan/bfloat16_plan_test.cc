@@ -40,7 +40,7 @@ std::shared_ptr<const Plan> EstimatedPlan(const Network& network, Backend& backe
 
 int CountRounding(const Plan& plan) {
   return static_cast<int>(std::ranges::count_if(
-      plan.report().layers, [](const LayerReport& layer) { return layer.kernel.find("_bf16_") != std::string::npos; }));
+      plan.report().layers, [](const LayerReport& layer) { return layer.kernels[0].find("_bf16_") != std::string::npos; }));
 }
 
 TEST(Bfloat16PlanTest, NetworksOfImagesAreCloseToSingle) {
@@ -54,16 +54,16 @@ TEST(Bfloat16PlanTest, NetworksOfImagesAreCloseToSingle) {
       ASSERT_TRUE(single != nullptr && estimated != nullptr && measured != nullptr);
       const bool sparse = sparsity > 0;
       EXPECT_GT(CountRounding(*estimated), sparse ? 3 : -1);
-      auto single_state = *single->NewState(), estimated_state = *estimated->NewState();
-      auto measured_state = *measured->NewState();
+      auto single_runner = *single->NewRunner({}), estimated_runner = *estimated->NewRunner({});
+      auto measured_runner = *measured->NewRunner({});
       for (const int64_t batch : {3, 64, 1, 17, 2}) {
         SCOPED_TRACE(Concat("sparsity ", sparsity, ", threads ", threads, ", batch ", batch));
         const auto input = DrawFloats(static_cast<size_t>(batch * network.values[0].elements()), 7);
-        const auto expected = RunImages(*single, single_state, batch, input);
-        const auto actual = RunImages(*estimated, estimated_state, batch, input);
+        const auto expected = RunImages(*single_runner, batch, input);
+        const auto actual = RunImages(*estimated_runner, batch, input);
         ExpectClose(actual, expected, kTolerance);
         EXPECT_TRUE(!sparse || actual != expected);  // it did round
-        ExpectClose(RunImages(*measured, measured_state, batch, input), expected, kTolerance);
+        ExpectClose(RunImages(*measured_runner, batch, input), expected, kTolerance);
       }
     }
   }
@@ -76,14 +76,14 @@ TEST(Bfloat16PlanTest, EncodersAreCloseToSingle) {
     const auto single = MustPlan(network, *backend);
     const auto rounding = EstimatedPlan(network, *backend, Precision::kBFloat16, 2);
     ASSERT_TRUE(single != nullptr && rounding != nullptr);
-    auto single_state = *single->NewState(), rounding_state = *rounding->NewState();
+    auto single_runner = *single->NewRunner({}), rounding_runner = *rounding->NewRunner({});
     for (const std::vector<int32_t>& lengths :
          std::vector<std::vector<int32_t>>{{7}, {1}, {70, 3, 1, 66}, {1, 1, 1}, {60, 60, 60, 60, 60, 60, 60, 60}}) {
       for (const bool masked : {false, true}) {
         SCOPED_TRACE(Concat("sparsity ", sparsity, ", first length ", lengths[0], masked ? ", masked" : ""));
         const Batch batch(lengths, masked);
-        const auto expected = RunSequences(*single, single_state, batch);
-        const auto actual = RunSequences(*rounding, rounding_state, batch);
+        const auto expected = RunSequences(*single_runner, batch);
+        const auto actual = RunSequences(*rounding_runner, batch);
         for (int i = 0; i < 2; ++i) ExpectClose(actual[i], expected[i], kTolerance);
       }
     }

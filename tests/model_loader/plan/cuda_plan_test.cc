@@ -42,11 +42,11 @@ TEST_F(CudaPlanTest, NetworksOfImagesEqualTheCpus) {
     const Network network = MakeRandomNetwork({.sparsity = sparsity, .image = 33});
     const auto cpu = MustPlan(network, *cpu_), gpu = MustPlan(network, *gpu_);
     ASSERT_TRUE(cpu != nullptr && gpu != nullptr);
-    auto cpu_state = *cpu->NewState(), gpu_state = *gpu->NewState();
+    auto cpu_runner = *cpu->NewRunner({}), gpu_runner = *gpu->NewRunner({});
     for (const int64_t batch : {3, 64, 1, 17, 3, 2, 64, 33, 1}) {
       SCOPED_TRACE(Concat("sparsity ", sparsity, ", batch ", batch));
       const auto input = DrawFloats(static_cast<size_t>(batch * network.values[0].elements()), 7);
-      ExpectClose(RunImages(*gpu, gpu_state, batch, input), RunImages(*cpu, cpu_state, batch, input), 1e-4f);
+      ExpectClose(RunImages(*gpu_runner, batch, input), RunImages(*cpu_runner, batch, input), 1e-4f);
     }
   }
 }
@@ -56,20 +56,20 @@ TEST_F(CudaPlanTest, CopiedInputsCountAsThePlansOwn) {
   const Network network = MakeRandomNetwork({.image = 33});
   const auto plan = MustPlan(network, *gpu_);
   ASSERT_NE(plan, nullptr);
-  auto state = *plan->NewState();
+  auto runner = *plan->NewRunner({});
   const int64_t row = network.values[0].elements();
   for (const int64_t batch : {3, 3, 17, 1, 3, 17}) {
     const auto input = DrawFloats(static_cast<size_t>(batch * row), 7);
-    const auto expected = RunImages(*plan, state, batch, input);
-    RunImages(*plan, state, batch, DrawFloats(input.size(), 8));  // leaves others in the plan's memory
+    const auto expected = RunImages(*runner, batch, input);
+    RunImages(*runner, batch, DrawFloats(input.size(), 8));  // leaves others in the plan's memory
     const auto source = *plan->AllocateSource(input.size() * sizeof(float));
     ASSERT_NE(source, nullptr);
     std::ranges::copy(std::as_bytes(std::span(input)), source->data());
     const size_t first = static_cast<size_t>(row) * sizeof(float), all = input.size() * sizeof(float);
-    plan->CopyInput(state, 0, batch, 0, {source->data(), first});
-    plan->CopyInput(state, 0, batch, first, {source->data() + first, all - first});
-    ASSERT_TRUE(plan->Run(state, batch).ok());
-    const auto output = plan->Output(state, 0, batch);
+    runner->CopyInput(0, batch, 0, {source->data(), first});
+    runner->CopyInput(0, batch, first, {source->data() + first, all - first});
+    ASSERT_TRUE(runner->Run(batch).ok());
+    const auto output = runner->Output(0, batch);
     EXPECT_TRUE(std::ranges::equal(output, expected)) << batch;
   }
 }
@@ -78,13 +78,13 @@ TEST_F(CudaPlanTest, OtherPrecisionsAreCloseToSingle) {
   const Network network = MakeRandomNetwork({.image = 33});
   const auto single = MustPlan(network, *gpu_);
   ASSERT_NE(single, nullptr);
-  auto state = *single->NewState();
+  auto runner = *single->NewRunner({});
   for (const Precision precision : {Precision::kTf32, Precision::kFloat16, Precision::kBFloat16}) {
     const auto other = MustPlan(network, *gpu_, precision);
     ASSERT_NE(other, nullptr);
-    auto other_state = *other->NewState();
+    auto other_runner = *other->NewRunner({});
     const auto input = DrawFloats(static_cast<size_t>(5 * network.values[0].elements()), 7);
-    ExpectClose(RunImages(*other, other_state, 5, input), RunImages(*single, state, 5, input),
+    ExpectClose(RunImages(*other_runner, 5, input), RunImages(*runner, 5, input),
                 precision == Precision::kBFloat16 ? 6e-2f : 1e-2f);
   }
 }
@@ -94,13 +94,13 @@ TEST_F(CudaPlanTest, EncodersEqualTheCpus) {
     const Network network = MakeRandomEncoder({.sparsity = sparsity});
     const auto cpu = MustPlan(network, *cpu_), gpu = MustPlan(network, *gpu_);
     ASSERT_TRUE(cpu != nullptr && gpu != nullptr);
-    auto cpu_state = *cpu->NewState(), gpu_state = *gpu->NewState();
+    auto cpu_runner = *cpu->NewRunner({}), gpu_runner = *gpu->NewRunner({});
     for (const std::vector<int32_t>& lengths : std::vector<std::vector<int32_t>>{
              {7}, {1}, {70, 3, 1, 66}, {1, 1, 1}, {5, 2}, {70, 3, 1, 66}, {1}, {60, 60, 60, 60, 60, 60, 60, 60}}) {
       for (const bool masked : {false, true}) {
         SCOPED_TRACE(Concat("sparsity ", sparsity, ", first length ", lengths[0], masked ? ", masked" : ""));
         const Batch batch(lengths, masked);
-        const auto actual = RunSequences(*gpu, gpu_state, batch), expected = RunSequences(*cpu, cpu_state, batch);
+        const auto actual = RunSequences(*gpu_runner, batch), expected = RunSequences(*cpu_runner, batch);
         for (int i = 0; i < 2; ++i) ExpectClose(actual[i], expected[i], 1e-4f);
       }
     }
@@ -112,18 +112,18 @@ TEST_F(CudaPlanTest, EncodersInOtherPrecisionsAreClose) {
   const Network network = MakeRandomEncoder({.channels = 64});
   const auto cpu = MustPlan(network, *cpu_);
   ASSERT_NE(cpu, nullptr);
-  auto cpu_state = *cpu->NewState();
+  auto cpu_runner = *cpu->NewRunner({});
   for (const Precision precision : {Precision::kTf32, Precision::kFloat16, Precision::kBFloat16}) {
     const auto gpu = MustPlan(network, *gpu_, precision);
     ASSERT_NE(gpu, nullptr);
-    auto gpu_state = *gpu->NewState();
+    auto gpu_runner = *gpu->NewRunner({});
     const std::vector<std::vector<int32_t>> all_lengths = {
         {7}, {1}, {70, 3, 1, 66}, {70, 3, 1, 66}, {60, 60, 60, 60, 60, 60, 60, 60}};
     for (const std::vector<int32_t>& lengths : all_lengths) {
       for (const bool masked : {false, true}) {
         SCOPED_TRACE(Concat(PrecisionName(precision), ", first length ", lengths[0], masked ? ", masked" : ""));
         const Batch batch(lengths, masked);
-        const auto actual = RunSequences(*gpu, gpu_state, batch), expected = RunSequences(*cpu, cpu_state, batch);
+        const auto actual = RunSequences(*gpu_runner, batch), expected = RunSequences(*cpu_runner, batch);
         const float tolerance = precision == Precision::kBFloat16 ? 6e-2f : 1e-2f;
         for (int i = 0; i < 2; ++i) ExpectClose(actual[i], expected[i], tolerance);
       }
@@ -139,12 +139,12 @@ TEST_F(CudaPlanTest, SparseAttentionEqualsTheCpus) {
     const auto cpu = MustPlan(network, *cpu_), gpu = MustPlan(network, *gpu_);
     const auto half = MustPlan(network, *gpu_, Precision::kFloat16);
     ASSERT_TRUE(cpu != nullptr && gpu != nullptr && half != nullptr);
-    auto cpu_state = *cpu->NewState(), gpu_state = *gpu->NewState(), half_state = *half->NewState();
+    auto cpu_runner = *cpu->NewRunner({}), gpu_runner = *gpu->NewRunner({}), half_runner = *half->NewRunner({});
     for (const size_t count : {1, 3, 6, 3, 1}) {
       SCOPED_TRACE(Concat(channels, " channels, ", count, " sequences"));
       const Batch batch(std::vector<int32_t>(count, kLength), false);
-      const auto expected = RunSequences(*cpu, cpu_state, batch);
-      const auto actual = RunSequences(*gpu, gpu_state, batch), rounded = RunSequences(*half, half_state, batch);
+      const auto expected = RunSequences(*cpu_runner, batch);
+      const auto actual = RunSequences(*gpu_runner, batch), rounded = RunSequences(*half_runner, batch);
       for (int i = 0; i < 2; ++i) {
         ExpectClose(actual[i], expected[i], 1e-4f);
         ExpectClose(rounded[i], expected[i], 2e-2f);
@@ -157,14 +157,14 @@ TEST_F(CudaPlanTest, ExecutorsOnStreamsOfTheirOwnShareAPlan) {
   const Network network = MakeRandomNetwork({.image = 33});
   const auto cpu = MustPlan(network, *cpu_), gpu = MustPlan(network, *gpu_);
   ASSERT_TRUE(cpu != nullptr && gpu != nullptr);
-  auto cpu_state = *cpu->NewState();
+  auto cpu_runner = *cpu->NewRunner({});
   const auto input = DrawFloats(static_cast<size_t>(4 * network.values[0].elements()), 5);
-  const auto expected = RunImages(*cpu, cpu_state, 4, input);
+  const auto expected = RunImages(*cpu_runner, 4, input);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
-      auto state = *gpu->NewState();
-      for (int i = 0; i < 50; ++i) ExpectClose(RunImages(*gpu, state, 4, input), expected, 1e-4f);
+      auto runner = *gpu->NewRunner({});
+      for (int i = 0; i < 50; ++i) ExpectClose(RunImages(*runner, 4, input), expected, 1e-4f);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -179,9 +179,9 @@ TEST_F(CudaPlanTest, TooMuchMemoryIsAnError) {
   EXPECT_FALSE(gpu_->Allocate(size_t{1} << 46).ok());
   const auto plan = MustPlan(MakeRandomNetwork({.image = 33}), *gpu_);
   ASSERT_NE(plan, nullptr);
-  auto state = *plan->NewState();
+  auto runner = *plan->NewRunner({});
   EXPECT_FALSE(gpu_->Allocate(size_t{1} << 46).ok());
-  EXPECT_TRUE(plan->Run(state, 1).ok());
+  EXPECT_TRUE(runner->Run(1).ok());
 }
 
 TEST(CudaDevicesTest, AnUnknownGpuIsNamed) {

@@ -16,7 +16,7 @@ constexpr size_t kPiece = kBufferAlignment;
 
 std::shared_ptr<PinnedPool> NewPool(size_t bytes) {
   static const std::unique_ptr<Backend> backend = NewCpuBackend();
-  return std::make_shared<PinnedPool>(*backend->AllocateHost(bytes));
+  return std::make_shared<PinnedPool>(*backend->Allocate(bytes));
 }
 
 TEST(PinnedPoolTest, GivesUntilNoGapIsLargeEnough) {

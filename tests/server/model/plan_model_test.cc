@@ -47,62 +47,59 @@ Network SumNetwork(int64_t batch_size) {
   return network;
 }
 
-class SumPlan final : public FakePlan {
- public:
-  SumPlan(int64_t batch_size, int64_t max_batch) : SumPlan(batch_size, max_batch, max_batch) {}
-  SumPlan(int64_t batch_size, int64_t max_batch, int64_t micro_batch) : FakePlan(SumNetwork(batch_size), max_batch) {
-    report_.micro_batch = micro_batch;
-  }
+// What runners of one plan have done.
+struct RunLog {
+  int copies = 0;
+  std::vector<int64_t> runs;  // rows of each
+};
 
-  size_t arena_bytes() const override { return static_cast<size_t>(6 * max_batch_) * sizeof(float); }
-  StatusOr<ExecutionState> NewState() const override {
-    ExecutionState state;
-    static const std::unique_ptr<Backend> backend = NewCpuBackend();
-    SWIZZLE_ASSIGN_OR_RETURN(state.stream, backend->NewStream(1));
-    state.arena = std::make_unique<HostBuffer>(arena_bytes());
-    return state;
-  }
-  std::span<float> Input(ExecutionState& state, int i, BatchSize size) const override {
-    return i == 0 ? Part(state, 0, 2, size.rows) : Part(state, 2, 1, size.rows);
-  }
-  std::span<const float> Output(ExecutionState& state, int i, BatchSize size) const override {
-    return i == 0 ? Part(state, 3, 2, size.rows) : Part(state, 5, 1, size.rows);
-  }
-  StatusOr<std::unique_ptr<Buffer>> AllocateSource(size_t bytes) const override {
-    return has_sources ? std::make_unique<HostBuffer>(bytes) : nullptr;
-  }
-  void CopyInput(ExecutionState& state, int i, BatchSize size, size_t offset,
-                 std::span<const std::byte> bytes) const override {
-    std::ranges::copy(bytes, std::as_writable_bytes(Input(state, i, size)).subspan(offset).begin());
-    ++copies;
-  }
-  Status Run(ExecutionState& state, BatchSize size, const Sequences*) const override {
-    if (!run_status.ok()) return run_status;
-    const int64_t batch = size.rows;
-    runs.push_back(batch);
-    Compute(state, batch, 0);
-    return absl::OkStatus();
-  }
-  bool has_tail() const override { return tail; }
-  // Its outputs lie where those of a whole batch do.
-  Status RunPart(ExecutionState& state, BatchPart part) const override {
-    SWIZZLE_CHECK(tail && part.first == std::accumulate(runs.begin(), runs.end(), int64_t{0}));
-    runs.push_back(part.rows);
-    Compute(state, part.rows, part.first);
-    return absl::OkStatus();
-  }
-
+struct SumRules {
   Status run_status;
   bool tail = false;
   bool has_sources = false;
-  mutable int copies = 0;
-  mutable std::vector<int64_t> runs;  // rows of each
+};
+
+class SumRunner final : public Runner {
+ public:
+  SumRunner(int64_t max_batch, const SumRules& rules, std::unique_ptr<HostStream> stream, RunLog& log)
+      : max_batch_(max_batch),
+        rules_(rules),
+        stream_(std::move(stream)),
+        log_(log),
+        arena_(static_cast<size_t>(6 * max_batch)) {}
+
+  std::span<float> Input(int i, BatchSize size) override {
+    return i == 0 ? Part(0, 2, size.rows) : Part(2, 1, size.rows);
+  }
+  std::span<const float> Output(int i, BatchSize size) override {
+    return i == 0 ? Part(3, 2, size.rows) : Part(5, 1, size.rows);
+  }
+  void WriteInput(int i, BatchSize size, size_t offset, std::span<const std::byte> bytes) override {
+    stream_->Copy(std::as_writable_bytes(Input(i, size)).data() + offset, bytes.data(), bytes.size());
+  }
+  void CopyInput(int i, BatchSize size, size_t offset, std::span<const std::byte> bytes) override {
+    WriteInput(i, size, offset, bytes);
+    ++log_.copies;
+  }
+  Status Run(BatchSize size, const Sequences*) override {
+    if (!rules_.run_status.ok()) return rules_.run_status;
+    log_.runs.push_back(size.rows);
+    Compute(size.rows, 0);
+    return absl::OkStatus();
+  }
+  // Its outputs lie where those of a whole batch do.
+  Status RunPart(BatchPart part) override {
+    SWIZZLE_CHECK(rules_.tail && part.first == std::accumulate(log_.runs.begin(), log_.runs.end(), int64_t{0}));
+    log_.runs.push_back(part.rows);
+    Compute(part.rows, part.first);
+    return absl::OkStatus();
+  }
 
  private:
   // Of the rows of the inputs, to those of the outputs from `first` on.
-  void Compute(ExecutionState& state, int64_t batch, int64_t first) const {
-    const auto a = Input(state, 0, batch), b = Input(state, 1, batch);
-    const auto sum = Part(state, 3, 2, first + batch), twice = Part(state, 5, 1, first + batch);
+  void Compute(int64_t batch, int64_t first) {
+    const auto a = Input(0, batch), b = Input(1, batch);
+    const auto sum = Part(3, 2, first + batch), twice = Part(5, 1, first + batch);
     for (size_t row = 0; row < static_cast<size_t>(batch); ++row) {
       const size_t to = row + static_cast<size_t>(first);
       sum[2 * to] = a[2 * row] + b[row];
@@ -112,10 +109,36 @@ class SumPlan final : public FakePlan {
   }
 
   // `columns` floats a row, after `first` floats a row of other parts.
-  std::span<float> Part(ExecutionState& state, int64_t first, int64_t columns, int64_t batch) const {
-    float* floats = reinterpret_cast<float*>(state.arena->data());
-    return {floats + first * max_batch_, static_cast<size_t>(columns * batch)};
+  std::span<float> Part(int64_t first, int64_t columns, int64_t batch) {
+    return {arena_.data() + first * max_batch_, static_cast<size_t>(columns * batch)};
   }
+
+  const int64_t max_batch_;
+  const SumRules& rules_;
+  const std::unique_ptr<HostStream> stream_;
+  RunLog& log_;
+  std::vector<float> arena_;
+};
+
+class SumPlan final : public FakePlan, public SumRules {
+ public:
+  SumPlan(int64_t batch_size, int64_t max_batch) : SumPlan(batch_size, max_batch, max_batch) {}
+  SumPlan(int64_t batch_size, int64_t max_batch, int64_t micro_batch) : FakePlan(SumNetwork(batch_size), max_batch) {
+    report_.micro_batch = micro_batch;
+  }
+
+  bool has_tail() const override { return tail; }
+  StatusOr<std::unique_ptr<Runner>> NewRunner(const RunnerOptions& options) const override {
+    static const std::unique_ptr<Backend> backend = NewCpuBackend();
+    SWIZZLE_ASSIGN_OR_RETURN(auto stream, std::get<HostBackend*>(backend->kind())->NewHostStream(1));
+    if (options.pinned_executor) stream->PinThreads(*options.pinned_executor);
+    return std::make_unique<SumRunner>(max_batch_, *this, std::move(stream), log);
+  }
+  StatusOr<std::unique_ptr<Buffer>> AllocateSource(size_t bytes) const override {
+    return has_sources ? std::make_unique<HostBuffer>(bytes) : nullptr;
+  }
+
+  mutable RunLog log;
 };
 
 // One request: owns its inputs, and what the session fills in.
@@ -209,7 +232,7 @@ TEST_P(PlanModelRunsTest, RunsALargeBatchInSeveralRuns) {
   std::vector<BatchItem> batch = {first.Batched(1), second.Batched(4)};
   BatchTimes times;
   ASSERT_TRUE(session->Run(batch, times).ok());
-  EXPECT_THAT(plan->runs, ElementsAre(2, 3));
+  EXPECT_THAT(plan->log.runs, ElementsAre(2, 3));
   EXPECT_THAT(first.output(0), ElementsAre(11, 12));
   EXPECT_THAT(second.output(0), ElementsAre(23, 24, 35, 36, 47, 48, 59, 60));
   EXPECT_THAT(second.output(1), ElementsAre(40, 60, 80, 100));
@@ -259,10 +282,10 @@ TEST(PlanModelTest, TakesStagedInputsFromWhereTheyAre) {
     const auto staged = model->Stage(first.inputs()), also_staged = both ? model->Stage(second.inputs()) : nullptr;
     ASSERT_NE(staged, nullptr);
     first.Forget();
-    plan->copies = 0;
+    plan->log.copies = 0;
     BatchTimes times;
     ASSERT_TRUE(session->Run(batch, times).ok());
-    EXPECT_EQ(plan->copies, both ? 4 : 0);
+    EXPECT_EQ(plan->log.copies, both ? 4 : 0);
     EXPECT_THAT(first.output(0), ElementsAre(11, 12));
     EXPECT_THAT(second.output(0), ElementsAre(23, 24, 35, 36));
     EXPECT_THAT(second.output(1), ElementsAre(40, 60));
@@ -416,7 +439,7 @@ LayerReport Layer(std::string op, std::string format, std::string kernel, int64_
   LayerReport layer;
   layer.op = std::move(op);
   layer.format = std::move(format);
-  layer.kernel = std::move(kernel);
+  layer.kernels = {std::move(kernel)};
   layer.weight_rows = rows;
   layer.weight_cols = cols;
   layer.nonzeros = nonzeros;

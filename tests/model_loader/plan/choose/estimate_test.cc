@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/cpu/cpu_backend.h"
 #include "tests/support/random_network.h"
 
 namespace swizzle {
@@ -23,24 +24,39 @@ Weight SparseWeight(int64_t channels, double sparsity) {
   return {CsrMatrix::FromDense(testing::MakeRandomMatrix(channels, channels, sparsity, 1)), {}};
 }
 
+double Estimate(const Kernel& kernel, const Problem& problem, const Weight* weight) {
+  return EstimateMicroseconds(kernel, problem, weight, NewCpuBackend()->throughput(Precision::kFloat32));
+}
+
 TEST(EstimateTest, SparseBeatsDenseWhereMostWeightsAreZero) {
   const Problem problem = PointwiseProblem(128, 28);
   const Weight pruned = SparseWeight(128, 0.9), full = SparseWeight(128, 0.1);
   const Kernel sparse = ConvKernel(Format::kCsr), dense = ConvKernel(Format::kDense);
-  EXPECT_LT(EstimateMicroseconds(sparse, problem, &pruned), EstimateMicroseconds(dense, problem, &pruned));
-  EXPECT_GT(EstimateMicroseconds(sparse, problem, &full), EstimateMicroseconds(dense, problem, &full));
+  EXPECT_LT(Estimate(sparse, problem, &pruned), Estimate(dense, problem, &pruned));
+  EXPECT_GT(Estimate(sparse, problem, &full), Estimate(dense, problem, &full));
 }
 
 TEST(EstimateTest, GrowsWithPositionsAndBytes) {
   const Kernel dense = ConvKernel(Format::kDense);
   const Weight weight = SparseWeight(64, 0.5);
-  EXPECT_GT(EstimateMicroseconds(dense, PointwiseProblem(64, 28), &weight),
-            3 * EstimateMicroseconds(dense, PointwiseProblem(64, 14), &weight));
+  EXPECT_GT(Estimate(dense, PointwiseProblem(64, 28), &weight), 3 * Estimate(dense, PointwiseProblem(64, 14), &weight));
   Kernel convert{};
   convert.key = {Op::kConvertLayout, Format::kNone, DType::kFloat32, DType::kFloat32,
                  DType::kFloat32,    Layout::kNchw, Layout::kPanels};
-  EXPECT_GT(EstimateMicroseconds(convert, PointwiseProblem(64, 28), nullptr),
-            2 * EstimateMicroseconds(convert, PointwiseProblem(64, 14), nullptr));
+  EXPECT_GT(Estimate(convert, PointwiseProblem(64, 28), nullptr),
+            2 * Estimate(convert, PointwiseProblem(64, 14), nullptr));
+}
+
+// What is cheap beside what is the device's to say: a conversion costs a product more where memory is slow.
+TEST(EstimateTest, GoesByWhatTheDeviceReaches) {
+  const Kernel dense = ConvKernel(Format::kDense);
+  const Weight weight = SparseWeight(64, 0.5);
+  Throughput slow{.dense_multiply_adds = 1e3, .sparse_multiply_adds = 1e3, .depthwise_multiply_adds = 1e3, .floats = 1};
+  Throughput fast = slow;
+  fast.dense_multiply_adds = 4e3;
+  const Problem problem = PointwiseProblem(64, 28);
+  EXPECT_DOUBLE_EQ(EstimateMicroseconds(dense, problem, &weight, slow),
+                   4 * EstimateMicroseconds(dense, problem, &weight, fast));
 }
 
 }  // namespace

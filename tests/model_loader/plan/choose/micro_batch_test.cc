@@ -4,9 +4,10 @@
 
 #include <map>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/support/fake_plan.h"
 #include "tests/support/status_matchers.h"
@@ -19,10 +20,49 @@ using ::swizzle::testing::IsOk;
 
 constexpr absl::Duration kBudget = absl::Milliseconds(300);
 
-// Sleeps as long as a run of so many rows takes, and counts. One input of one float a row.
-class SleepyPlan final : public FakePlan {
+// What runners of one plan have done, and the time that passed on a clock of their own.
+struct Log {
+  int lucky_run = 0;            // of eight rows, which takes no time
+  std::map<int64_t, int> runs;  // by rows
+  int parts = 0;
+  absl::Duration now;
+};
+
+// Takes as long as a run of so many rows does, and counts. One input of one float a row.
+class TimedRunner final : public Runner {
  public:
-  SleepyPlan(int64_t max_batch, std::map<int64_t, absl::Duration> times)
+  TimedRunner(const std::map<int64_t, absl::Duration>& times, Log& log) : times_(times), log_(log) {}
+
+  std::span<float> Input(int, BatchSize size) override {
+    input_.resize(static_cast<size_t>(size.rows));
+    return input_;
+  }
+  std::span<const float> Output(int, BatchSize) override { return {}; }
+  void WriteInput(int, BatchSize, size_t, std::span<const std::byte>) override {}
+  void CopyInput(int, BatchSize, size_t, std::span<const std::byte>) override {}
+  Status Run(BatchSize size, const Sequences*) override {
+    const bool lucky = ++log_.runs[size.rows] == log_.lucky_run && size.rows == 8;
+    log_.now += lucky ? absl::Microseconds(10) : times_.at(size.rows);
+    return absl::OkStatus();
+  }
+  // The parts of a batch have to follow each other.
+  Status RunPart(BatchPart part) override {
+    EXPECT_EQ(part.first, next_);
+    next_ = (part.first + part.rows) % part.of;
+    ++log_.parts;
+    return Run(part.rows, nullptr);
+  }
+
+ private:
+  const std::map<int64_t, absl::Duration>& times_;
+  Log& log_;
+  std::vector<float> input_;
+  int64_t next_ = 0;
+};
+
+class TimedPlan final : public FakePlan {
+ public:
+  TimedPlan(int64_t max_batch, std::map<int64_t, absl::Duration> times)
       : FakePlan(Network(), max_batch), times_(std::move(times)) {
     network_.values.resize(1);
     network_.inputs = {{"x", DType::kFloat32, {1}, 0}};
@@ -30,85 +70,70 @@ class SleepyPlan final : public FakePlan {
   }
 
   void FixBatch(int64_t batch) { network_.batch_size = batch; }
-  std::span<float> Input(ExecutionState&, int, BatchSize size) const override {
-    input_.resize(static_cast<size_t>(size.rows));
-    return input_;
-  }
-  std::span<const float> Output(ExecutionState&, int, BatchSize) const override { return {}; }
-  Status Run(ExecutionState&, BatchSize size, const Sequences*) const override {
-    const bool lucky = ++runs[size.rows] == lucky_run && size.rows == 8;
-    absl::SleepFor(lucky ? absl::Microseconds(10) : times_.at(size.rows));
-    return absl::OkStatus();
+  StatusOr<std::unique_ptr<Runner>> NewRunner(const RunnerOptions&) const override {
+    return std::make_unique<TimedRunner>(times_, log);
   }
 
-  // The parts of a batch have to follow each other.
-  Status RunPart(ExecutionState& state, BatchPart part) const override {
-    EXPECT_EQ(part.first, next_);
-    next_ = (part.first + part.rows) % part.of;
-    ++parts;
-    return Run(state, part.rows, nullptr);
-  }
-
-  int lucky_run = 0;                    // of eight rows, which takes no time
-  mutable std::map<int64_t, int> runs;  // by rows
-  mutable int parts = 0;
+  mutable Log log;
 
  private:
   const std::map<int64_t, absl::Duration> times_;
-  mutable std::vector<float> input_;
-  mutable int64_t next_ = 0;
 };
 
+StatusOr<int64_t> Choose(const TimedPlan& plan, absl::Duration budget, TuningCache* cache, uint64_t plan_hash) {
+  return ChooseMicroBatch(plan, budget, cache, plan_hash, [&] { return plan.log.now; });
+}
+
 // By far the fastest for 8 rows: four runs of two.
-SleepyPlan TwoAreBest(int64_t max_batch = 64) {
-  return SleepyPlan(max_batch, {{1, absl::Milliseconds(1)},
-                                {2, absl::Microseconds(200)},
-                                {4, absl::Milliseconds(5)},
-                                {8, absl::Milliseconds(10)}});
+TimedPlan TwoAreBest(int64_t max_batch = 64) {
+  return TimedPlan(max_batch, {{1, absl::Milliseconds(1)},
+                               {2, absl::Microseconds(200)},
+                               {4, absl::Milliseconds(5)},
+                               {8, absl::Milliseconds(10)}});
 }
 
 TEST(MicroBatchTest, TakesTheSizeThatIsFastestForAWholeBatch) {
-  const SleepyPlan plan = TwoAreBest();
-  const auto size = ChooseMicroBatch(plan, kBudget, nullptr, 1);
+  const TimedPlan plan = TwoAreBest();
+  const auto size = Choose(plan, kBudget, nullptr, 1);
   ASSERT_THAT(size.status(), IsOk());
   EXPECT_EQ(*size, 2);
-  EXPECT_EQ(plan.runs[2] % 4, 0);                 // the whole batch each time
-  EXPECT_EQ(plan.runs[1], 1 + 2 * plan.runs[2]);  // one more, before all
-  EXPECT_EQ(plan.parts, plan.runs[1] + plan.runs[2] + plan.runs[4] + plan.runs[8]);
+  EXPECT_EQ(plan.log.runs[2] % 4, 0);                     // the whole batch each time
+  EXPECT_EQ(plan.log.runs[1], 1 + 2 * plan.log.runs[2]);  // one more, before all
+  EXPECT_EQ(plan.log.parts, plan.log.runs[1] + plan.log.runs[2] + plan.log.runs[4] + plan.log.runs[8]);
 }
 
 TEST(MicroBatchTest, OneFastRunDecidesNothing) {
-  SleepyPlan plan = TwoAreBest();
-  plan.lucky_run = 2;
-  EXPECT_EQ(*ChooseMicroBatch(plan, kBudget, nullptr, 1), 2);
+  TimedPlan plan = TwoAreBest();
+  plan.log.lucky_run = 2;
+  EXPECT_EQ(*Choose(plan, kBudget, nullptr, 1), 2);
 }
 
 TEST(MicroBatchTest, IsAllWhereNothingCanBeMeasured) {
-  const SleepyPlan plan = TwoAreBest();
-  EXPECT_EQ(*ChooseMicroBatch(plan, absl::ZeroDuration(), nullptr, 1), 64);
-  EXPECT_TRUE(plan.runs.empty());
-  EXPECT_EQ(*ChooseMicroBatch(plan, absl::Milliseconds(1), nullptr, 1), 64);  // one row takes as long
-  EXPECT_EQ(plan.runs, (std::map<int64_t, int>{{1, 1}}));
+  const TimedPlan plan = TwoAreBest();
+  EXPECT_EQ(*Choose(plan, absl::ZeroDuration(), nullptr, 1), 64);
+  EXPECT_TRUE(plan.log.runs.empty());
+  EXPECT_EQ(*Choose(plan, absl::Milliseconds(1), nullptr, 1), 64);  // one row takes as long
+  EXPECT_EQ(plan.log.runs, (std::map<int64_t, int>{{1, 1}}));
 }
 
 TEST(MicroBatchTest, HasNoChoiceWithOneRowOrAFixedBatch) {
-  const SleepyPlan one = TwoAreBest(1);
-  EXPECT_EQ(*ChooseMicroBatch(one, kBudget, nullptr, 1), 1);
-  EXPECT_TRUE(one.runs.empty());
-  SleepyPlan fixed = TwoAreBest(8);
+  const TimedPlan one = TwoAreBest(1);
+  EXPECT_EQ(*Choose(one, kBudget, nullptr, 1), 1);
+  EXPECT_TRUE(one.log.runs.empty());
+  TimedPlan fixed = TwoAreBest(8);
   fixed.FixBatch(8);
-  EXPECT_EQ(*ChooseMicroBatch(fixed, kBudget, nullptr, 1), 8);
-  EXPECT_TRUE(fixed.runs.empty());
+  EXPECT_EQ(*Choose(fixed, kBudget, nullptr, 1), 8);
+  EXPECT_TRUE(fixed.log.runs.empty());
 }
 
 TEST(MicroBatchTest, IsNotMeasuredAgain) {
   const std::unique_ptr<Backend> cpu = NewCpuBackend();
   TuningCache cache("", *cpu);
-  EXPECT_EQ(*ChooseMicroBatch(TwoAreBest(), kBudget, &cache, 1), 2);
-  const SleepyPlan again = TwoAreBest();
-  EXPECT_EQ(*ChooseMicroBatch(again, absl::ZeroDuration(), &cache, 1), 2);
-  EXPECT_TRUE(again.runs.empty());
-  EXPECT_EQ(*ChooseMicroBatch(again, absl::ZeroDuration(), &cache, 2), 64);  // another plan
+  EXPECT_EQ(*Choose(TwoAreBest(), kBudget, &cache, 1), 2);
+  const TimedPlan again = TwoAreBest();
+  EXPECT_EQ(*Choose(again, absl::ZeroDuration(), &cache, 1), 2);
+  EXPECT_TRUE(again.log.runs.empty());
+  EXPECT_EQ(*Choose(again, absl::ZeroDuration(), &cache, 2), 64);  // another plan
 }
 
 }  // namespace

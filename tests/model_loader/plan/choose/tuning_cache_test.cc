@@ -20,7 +20,7 @@ using testing::IsError;
 using testing::MakeRandomNetwork;
 
 // A backend that says it is another machine.
-class OtherMachine final : public Backend {
+class OtherMachine final : public HostBackend {
  public:
   explicit OtherMachine(Backend& backend) : backend_(backend) {}
   std::string_view name() const override { return backend_.name(); }
@@ -29,15 +29,17 @@ class OtherMachine final : public Backend {
   std::string features_text() const override { return backend_.features_text(); }
   std::span<const Kernel> kernels() const override { return backend_.kernels(); }
   StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return backend_.Allocate(bytes); }
-  bool shares_host_memory() const override { return true; }
-  StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) override { return Allocate(bytes); }
+  bool Computes(Precision precision) const override { return backend_.Computes(precision); }
+  Throughput throughput(Precision precision) const override { return backend_.throughput(precision); }
   StatusOr<std::unique_ptr<PackedWeight>> Prepare(const Kernel& kernel, const Weight& weight,
                                                   const Problem& problem) override {
     return backend_.Prepare(kernel, weight, problem);
   }
   Status health() const override { return absl::OkStatus(); }
   std::optional<DeviceMemory> memory() const override { return std::nullopt; }
-  StatusOr<std::unique_ptr<Stream>> NewStream(int threads) override { return backend_.NewStream(threads); }
+  StatusOr<std::unique_ptr<HostStream>> NewHostStream(int threads) override {
+    return std::get<HostBackend*>(backend_.kind())->NewHostStream(threads);
+  }
 
  private:
   Backend& backend_;
@@ -262,7 +264,7 @@ TEST_F(TuningCacheTest, ASecondPlanMeasuresNothing) {
     EXPECT_GE(again.timed_before, first.timed_now);
     ASSERT_EQ(again.layers.size(), first.layers.size());
     for (size_t i = 0; i < first.layers.size(); ++i) {
-      EXPECT_EQ(again.layers[i].kernel, first.layers[i].kernel);
+      EXPECT_EQ(again.layers[i].kernels, first.layers[i].kernels);
       EXPECT_EQ(again.layers[i].blocking, first.layers[i].blocking);
       for (size_t k = 0; k < first.layers[i].candidates.size(); ++k) {
         EXPECT_EQ(again.layers[i].candidates[k].microseconds, first.layers[i].candidates[k].microseconds);

@@ -37,7 +37,8 @@ TEST(RoundedSizeTest, HasNoMoreRowsThanTokens) {
 TEST(StagedSequencesTest, SpareSequencesAreEmptyAndSpareTokensUnowned) {
   const auto backend = NewCpuBackend();
   const auto stream = *backend->NewStream(1);
-  const auto staged = *StagedSequences::Make(*backend, {4, 16});
+  const size_t bytes = StagedSequences::BytesFor({4, 16});
+  const auto staged = std::make_unique<StagedSequences>(*backend->Allocate(bytes), *backend->Allocate(bytes));
   const std::vector<int32_t> begins = {0, 2, 5}, positions = {0, 1, 0, 1, 3};
   const std::vector<float> bias = {0, -1, 0, 0, -2};
   staged->Set({begins, positions, bias}, {4, 8});

@@ -54,6 +54,28 @@ TEST(TailTest, WritesNothingLarge) {
   EXPECT_EQ(FindTail(std::vector<Step>(3), Chain(64, 4096))->first_step, 1);
 }
 
+// Lists for small and large batches cut at the same value, or not at all.
+TEST(TailTest, IsTheSameInAllLists) {
+  StepList small, large;
+  small.steps.resize(3);
+  large.steps.resize(4);
+  small.slots = Chain(4096, 64);
+  large.slots = {SlotOf(0, 0, 100000), SlotOf(0, 1, 4096, Layout::kRows), SlotOf(1, 2, 4096, Layout::kPanels),
+                 SlotOf(2, 3, 64), SlotOf(3, kToTheEnd, 10)};
+  for (size_t i = 0; i < small.slots.size(); ++i) small.slots[i].value_index = static_cast<int>(i);
+  for (size_t i = 0; i < large.slots.size(); ++i) large.slots[i].value_index = static_cast<int>(i < 2 ? i : i - 1);
+  std::vector<StepList> lists = {small, large};
+  SetTails(lists);
+  ASSERT_TRUE(lists[0].tail && lists[1].tail);
+  EXPECT_EQ(lists[0].tail->slot, 2);
+  EXPECT_EQ(lists[1].tail->slot, 3);
+  EXPECT_EQ(lists[0].tail->row_bytes, lists[1].tail->row_bytes);
+  lists = {small, large};
+  lists[0].slots[2].layout = Layout::kPanels;
+  SetTails(lists);
+  EXPECT_FALSE(lists[0].tail || lists[1].tail);
+}
+
 TEST(TailTest, IsNotTheWholePlan) {
   EXPECT_FALSE(FindTail(std::vector<Step>(1), std::vector<Slot>{SlotOf(0, 0, 8), SlotOf(0, kToTheEnd, 8)}));
 }

@@ -1,0 +1,172 @@
+#include "model_loader/plan/assemble.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "model_loader/plan/choose/tuning_cache.h"
+#include "model_loader/plan/run/arena.h"
+#include "model_loader/plan/run/tail.h"
+
+namespace swizzle {
+namespace {
+
+// The batch sizes that have an arena layout of their own: powers of two, and the largest. Where there are sequences
+// tokens are what counts: a batch of so many has that many rows at most.
+std::vector<BatchSize> ArenaSizes(BatchSize max, bool sequences) {
+  std::vector<BatchSize> sizes;
+  const int64_t most = sequences ? max.tokens : max.rows;
+  for (int64_t size = 1; size < most; size *= 2) sizes.emplace_back(std::min(size, max.rows), size);
+  sizes.push_back(max);
+  return sizes;
+}
+
+// Adds layers in order, with the conversions between them. Used once.
+class ListBuilder {
+ public:
+  ListBuilder(const Backend& backend, const Network& network, RunSettings settings)
+      : backend_(backend), network_(network), settings_(settings) {
+    for (const NetworkPort& port : network_.inputs) {
+      if (port.value != -1) NewSlot(port.value, Layout::kNchw);
+    }
+  }
+
+  void AddLayer(const Layer& layer, int index, const Candidate& candidate, std::shared_ptr<const PackedWeight> weight) {
+    std::vector<int> inputs;
+    for (size_t i = 0; i < layer.inputs.size(); ++i) {
+      const bool residual = layer.epilogue.residual && i == 1;
+      inputs.push_back(SlotIn(layer.inputs[i], residual ? candidate.output : candidate.input));
+    }
+    if (candidate.kernel == nullptr) {
+      slots_of_value_[layer.output][candidate.output] = inputs[0];
+      return;
+    }
+    Step step;
+    step.kernel = candidate.kernel;
+    step.weight = std::move(weight);
+    step.layer = index;
+    step.problem = LayerProblem(network_, layer, 1, settings_.threads, TypeOf(settings_.precision));
+    step.problem.blocking = candidate.blocking;
+    step.tokens_out = network_.values[layer.output].per_token;
+    step.tokens_in = layer.inputs.empty() ? step.tokens_out : network_.values[layer.inputs[0]].per_token;
+    for (int slot : inputs) list_.slots[slot].last_step = static_cast<int>(list_.steps.size());
+    step.inputs = std::move(inputs);
+    step.output = NewSlot(layer.output, candidate.output);
+    list_.steps.push_back(std::move(step));
+  }
+
+  StepList Finish() {
+    for (const NetworkPort& port : network_.inputs) {
+      list_.inputs.push_back(port.value == -1 ? -1 : slots_of_value_.at(port.value).at(Layout::kNchw));
+    }
+    for (const NetworkPort& port : network_.outputs) {
+      list_.outputs.push_back(SlotIn(port.value, Layout::kNchw));
+      list_.slots[list_.outputs.back()].last_step = std::numeric_limits<int>::max();
+    }
+    return std::move(list_);
+  }
+
+ private:
+  int NewSlot(int value, Layout layout) {
+    const int step = static_cast<int>(list_.steps.size());
+    const int slot = static_cast<int>(list_.slots.size());
+    list_.slots.push_back({value, network_.values[value], layout, step, step});
+    slots_of_value_[value][layout] = slot;
+    return slot;
+  }
+
+  // The slot that holds `value` in `layout`, converting it first if need be.
+  int SlotIn(int value, Layout layout) {
+    const auto& slots = slots_of_value_.at(value);
+    if (auto found = slots.find(layout); found != slots.end()) return found->second;
+    const int original = std::min_element(slots.begin(), slots.end(), [](const auto& a, const auto& b) {
+                           return a.second < b.second;
+                         })->second;
+    return ConvertedSlot(value, original, layout);
+  }
+
+  int ConvertedSlot(int value, int from_slot, Layout layout) {
+    const Extent extent = network_.values[value].WithBatch(1);
+    Step step;
+    step.kernel = FindConversion(backend_, extent, list_.slots[from_slot].layout, layout, settings_);
+    SWIZZLE_CHECK(step.kernel != nullptr);  // else the choice of layouts had cost infinity
+    step.problem = ConversionProblem(extent, settings_);
+    step.tokens_in = step.tokens_out = network_.values[value].per_token;
+    step.inputs = {from_slot};
+    list_.slots[from_slot].last_step = static_cast<int>(list_.steps.size());
+    step.output = NewSlot(value, layout);
+    list_.steps.push_back(std::move(step));
+    return list_.steps.back().output;
+  }
+
+  const Backend& backend_;
+  const Network& network_;
+  const RunSettings settings_;
+  StepList list_;
+  std::map<int, std::map<Layout, int>> slots_of_value_;
+};
+
+ArenaBucket LayOut(const StepList& list, int index, BatchSize size, Precision precision) {
+  std::vector<Lifetime> lifetimes;
+  for (const Slot& slot : list.slots) {
+    const auto elements = static_cast<size_t>(LayoutElements(slot.value.WithBatch(size), slot.layout));
+    const size_t bytes = elements * ElementBytes(ElementType(slot.layout, TypeOf(precision)));
+    lifetimes.push_back({bytes, slot.first_step, slot.last_step});
+  }
+  ArenaLayout arena = PlaceBuffers(lifetimes);
+  ArenaBucket bucket{size, index, std::move(arena.offsets), arena.bytes, 0};
+  for (const Step& step : list.steps) {
+    if (step.kernel->workspace_bytes == nullptr) continue;
+    bucket.workspace_bytes = std::max(bucket.workspace_bytes, step.kernel->workspace_bytes(step.ProblemAt(size)));
+  }
+  return bucket;
+}
+
+uint64_t HashOf(const StepList& list, const WeightFacts& facts, uint64_t hash) {
+  for (const Step& step : list.steps) {
+    if (step.layer >= 0) hash = ExtendPlanHash(hash, *step.kernel, step.problem, facts.patterns[step.layer]);
+  }
+  return hash;
+}
+
+int ListFor(BatchSize size, bool sequences, const std::vector<BucketChoice>& choices) {
+  const int64_t count = sequences ? size.tokens : size.rows;
+  for (size_t i = 0; i + 1 < choices.size(); ++i) {
+    if (count <= choices[i].most) return static_cast<int>(i);
+  }
+  return static_cast<int>(choices.size()) - 1;
+}
+
+}  // namespace
+
+Assembly Assemble(Backend& backend, Network network, BatchSize max_size, RunSettings settings,
+                  const std::vector<BucketChoice>& choices, const PreparedWeights& weights, const WeightFacts& facts) {
+  ProgramParts parts;
+  Assembly assembly;
+  for (const BucketChoice& choice : choices) {
+    ListBuilder builder(backend, network, settings);
+    for (size_t i = 0; i < choice.layers.size(); ++i) {
+      builder.AddLayer(network.layers[i], static_cast<int>(i), choice.layers[i], weights.Find(i, choice.layers[i]));
+    }
+    parts.lists.push_back(builder.Finish());
+    assembly.hash = HashOf(parts.lists.back(), facts, assembly.hash);
+  }
+  for (const Step& step : parts.lists.back().steps) assembly.conversions += step.layer < 0;
+  const bool sequences = network.sequences.has_value();
+  for (BatchSize size : ArenaSizes(max_size, sequences)) {
+    const int list = ListFor(size, sequences, choices);
+    parts.buckets.push_back(LayOut(parts.lists[list], list, size, settings.precision));
+  }
+  // Batches come in parts where the host runs them.
+  if (HasHostMemory(backend) && !sequences && max_size.rows > 1 && network.batch_size == 0) SetTails(parts.lists);
+  parts.id_limits = facts.id_limits;
+  parts.position_limit = facts.position_limit;
+  parts.threads = settings.threads;
+  network.weights.clear();
+  parts.network = std::move(network);
+  assembly.program = std::make_shared<const Program>(std::move(parts));
+  return assembly;
+}
+
+}  // namespace swizzle

@@ -1,0 +1,38 @@
+// Puts a program together from what was chosen: the kernel calls for each range of batch sizes, with the conversions
+// between them, over one arena.
+#ifndef SWIZZLE_MODEL_LOADER_PLAN_ASSEMBLE_H_
+#define SWIZZLE_MODEL_LOADER_PLAN_ASSEMBLE_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/backend/backend.h"
+#include "model_loader/network/network.h"
+#include "model_loader/plan/choose/candidates.h"
+#include "model_loader/plan/prepared_weights.h"
+#include "model_loader/plan/run/program.h"
+#include "model_loader/plan/weight_facts.h"
+
+namespace swizzle {
+
+// The kernels for batches up to this size.
+struct BucketChoice {
+  int64_t most = 0;  // rows, or tokens where there are sequences
+  std::vector<Candidate> layers;
+};
+
+struct Assembly {
+  std::shared_ptr<const Program> program;
+  int conversions = 0;  // in the list for the largest batches
+  uint64_t hash = 0;    // see ExtendPlanHash; of all lists
+};
+
+// Takes the network, whose weights may be gone. choices: by rising size; the last serves all that are larger, too.
+// REQUIRES: `weights` holds what the choices take.
+Assembly Assemble(Backend& backend, Network network, BatchSize max_size, RunSettings settings,
+                  const std::vector<BucketChoice>& choices, const PreparedWeights& weights, const WeightFacts& facts);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_PLAN_ASSEMBLE_H_

@@ -1,0 +1,78 @@
+#include "model_loader/plan/host_tuning.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "model_loader/plan/choose/micro_batch.h"
+#include "model_loader/plan/choose/serial_steps.h"
+#include "model_loader/plan/choose/trial_batch.h"
+#include "model_loader/plan/choose/tuning_cache.h"
+
+namespace swizzle {
+namespace {
+
+// What choosing serial steps and the micro-batch may take beside the tuning budget: a tenth and a fifth of it.
+constexpr int kSerialStepsPart = 10;
+constexpr int kMicroBatchPart = 5;
+
+absl::Duration MonotonicNow() { return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch()); }
+
+// A runner for a trial, and what it is given.
+struct Trial {
+  Trial(const Plan& plan, std::unique_ptr<HostRunner> made) : runner(std::move(made)), batch(plan, *runner) {}
+
+  std::unique_ptr<HostRunner> runner;
+  TrialBatch batch;
+};
+
+// Which steps run on one thread in a batch of one row, or one sequence of middling length, or in the fixed batch.
+// `plan`, which runs none so, says what such a batch is.
+StatusOr<SerialSteps> TuneSerialSteps(HostBackend& backend, const Plan& plan, const Assembly& assembly,
+                                      const PlanOptions& options) {
+  const std::shared_ptr<const Program>& program = assembly.program;
+  SerialSteps serial;
+  if (program->threads() == 1) return serial;
+  const int64_t rows = plan.network().batch_size > 0 ? plan.max_batch() : 1;
+  const int64_t tokens = rows * std::max<int64_t>(TrialLength(plan), 1);
+  const ArenaBucket& bucket = program->BucketFor(BatchSize(rows, tokens));
+  std::unique_ptr<Trial> trial;  // made where something is measured
+  const auto time_steps = [&](const std::vector<bool>& steps) -> StatusOr<std::vector<absl::Duration>> {
+    if (trial == nullptr) {
+      SWIZZLE_ASSIGN_OR_RETURN(auto runner, HostRunner::Make(backend, program, {}, {}));
+      trial = std::make_unique<Trial>(plan, std::move(runner));
+    }
+    trial->batch.Fill(rows);
+    return trial->runner->TimeSteps(trial->batch.SizeOf(rows), trial->batch.sequences(), steps);
+  };
+  SWIZZLE_ASSIGN_OR_RETURN(serial.steps,
+                           ChooseSerialSteps(static_cast<int>(program->ListOf(bucket).steps.size()),
+                                             options.tuning_budget / kSerialStepsPart, options.tuning_cache,
+                                             ExtendPlanHash(assembly.hash, tokens), time_steps));
+  serial.list = bucket.list;
+  if (std::ranges::count(serial.steps, true) > 0) serial.most = tokens;
+  return serial;
+}
+
+}  // namespace
+
+StatusOr<HostTuning> TuneOnHost(HostBackend& backend, const Assembly& assembly, const PlanReport& report,
+                                const PlanOptions& options) {
+  HostTuning tuning;
+  const auto untuned = NewHostPlan(backend, assembly.program, {}, report);
+  SWIZZLE_ASSIGN_OR_RETURN(tuning.serial, TuneSerialSteps(backend, *untuned, assembly, options));
+  tuning.micro_batch = options.micro_batch;
+  if (tuning.micro_batch > 0) return tuning;
+  uint64_t hash = assembly.hash;
+  for (size_t i = 0; i < tuning.serial.steps.size(); ++i) {
+    if (tuning.serial.steps[i]) hash = ExtendPlanHash(hash, static_cast<int64_t>(i));
+  }
+  const auto trial = NewHostPlan(backend, assembly.program, tuning.serial, report);
+  SWIZZLE_ASSIGN_OR_RETURN(tuning.micro_batch, ChooseMicroBatch(*trial, options.tuning_budget / kMicroBatchPart,
+                                                                options.tuning_cache, hash, MonotonicNow));
+  return tuning;
+}
+
+}  // namespace swizzle

@@ -1,0 +1,122 @@
+#include "model_loader/plan/run/host_plan.h"
+
+#include <cstring>
+#include <utility>
+
+#include "model_loader/plan/run/program_plan.h"
+
+namespace swizzle {
+namespace {
+
+class HostPlan final : public ProgramPlan {
+ public:
+  HostPlan(HostBackend& backend, std::shared_ptr<const Program> program, SerialSteps serial, PlanReport report)
+      : ProgramPlan(std::move(program), std::move(report)), backend_(backend), serial_(std::move(serial)) {}
+
+  StatusOr<std::unique_ptr<Runner>> NewRunner(const RunnerOptions& options) const override {
+    return HostRunner::Make(backend_, program(), serial_, options);
+  }
+  StatusOr<std::unique_ptr<Buffer>> AllocateSource(size_t) const override { return nullptr; }
+
+ private:
+  HostBackend& backend_;
+  const SerialSteps serial_;
+};
+
+}  // namespace
+
+HostRunner::HostRunner(HostBackend& backend, std::shared_ptr<const Program> program, SerialSteps serial,
+                       std::unique_ptr<HostStream> stream, std::unique_ptr<Buffer> arena)
+    : backend_(backend),
+      program_(std::move(program)),
+      serial_(std::move(serial)),
+      stream_(std::move(stream)),
+      arena_(std::move(arena)) {}
+
+StatusOr<std::unique_ptr<HostRunner>> HostRunner::Make(HostBackend& backend, std::shared_ptr<const Program> program,
+                                                       SerialSteps serial, const RunnerOptions& options) {
+  SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<HostStream> stream, backend.NewHostStream(program->threads()));
+  if (options.pinned_executor) stream->PinThreads(*options.pinned_executor);
+  SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> arena, backend.Allocate(program->arena_bytes()));
+  return std::unique_ptr<HostRunner>(
+      new HostRunner(backend, std::move(program), std::move(serial), std::move(stream), std::move(arena)));
+}
+
+std::span<float> HostRunner::Input(int i, BatchSize size) { return program_->Input(arena_->data(), i, size); }
+
+std::span<const float> HostRunner::Output(int i, BatchSize size) { return program_->Output(arena_->data(), i, size); }
+
+void HostRunner::WriteInput(int i, BatchSize size, size_t offset, std::span<const std::byte> bytes) {
+  const auto to = std::as_writable_bytes(Input(i, size));
+  SWIZZLE_CHECK(offset <= to.size() && bytes.size() <= to.size() - offset);
+  stream_->Copy(to.data() + offset, bytes.data(), bytes.size());
+}
+
+void HostRunner::CopyInput(int i, BatchSize size, size_t offset, std::span<const std::byte> bytes) {
+  WriteInput(i, size, offset, bytes);
+}
+
+Status HostRunner::Run(BatchSize size, const Sequences* sequences) {
+  SWIZZLE_CHECK((sequences != nullptr) == program_->network().sequences.has_value());
+  RunSteps(size, sequences, 0, ListFor(size).steps.size());
+  return stream_->Synchronize();
+}
+
+Status HostRunner::RunPart(BatchPart part) {
+  if (!program_->has_tail()) return Run(part.rows);
+  SWIZZLE_CHECK(part.first >= 0 && part.first + part.rows <= part.of && part.of <= program_->max_size().rows);
+  const size_t row_bytes = ListFor(part.rows).tail->row_bytes;
+  if (held_ == nullptr) {
+    const auto most = static_cast<size_t>(program_->max_size().rows);
+    SWIZZLE_ASSIGN_OR_RETURN(held_, backend_.Allocate(row_bytes * most));
+  }
+  RunSteps(part.rows, nullptr, 0, ListFor(part.rows).tail->first_step);
+  std::memcpy(held_->data() + row_bytes * part.first, TailData(part.rows), row_bytes * part.rows);
+  if (part.first + part.rows < part.of) return absl::OkStatus();
+  std::memcpy(TailData(part.of), held_->data(), row_bytes * part.of);
+  const StepList& list = ListFor(part.of);
+  RunSteps(part.of, nullptr, list.tail->first_step, list.steps.size());
+  return stream_->Synchronize();
+}
+
+std::byte* HostRunner::TailData(BatchSize size) {
+  const ArenaBucket& bucket = program_->BucketFor(size);
+  return SlotData(bucket, arena_->data(), program_->ListOf(bucket).tail->slot);
+}
+
+void HostRunner::RunSteps(BatchSize size, const Sequences* sequences, size_t first, size_t last) {
+  const ArenaBucket& bucket = program_->BucketFor(size);
+  const StepList& list = program_->ListOf(bucket);
+  const StepOperands operands = {arena_->data(), size, sequences};
+  const int64_t count = sequences == nullptr ? size.rows : size.tokens;
+  const bool small = count <= serial_.most && bucket.list == serial_.list;
+  for (size_t i = first; i < last; ++i) {
+    if (small) stream_->RunSerially(serial_.steps[i]);
+    RunStep(list.steps[i], bucket, operands, *stream_);
+  }
+  if (small) stream_->RunSerially(false);
+}
+
+StatusOr<std::vector<absl::Duration>> HostRunner::TimeSteps(BatchSize size, const Sequences* sequences,
+                                                            const std::vector<bool>& serial) {
+  const ArenaBucket& bucket = program_->BucketFor(size);
+  const StepList& list = program_->ListOf(bucket);
+  SWIZZLE_CHECK(serial.size() == list.steps.size());
+  const StepOperands operands = {arena_->data(), size, sequences};
+  std::vector<absl::Duration> times;
+  for (size_t i = 0; i < list.steps.size(); ++i) {
+    stream_->RunSerially(serial[i]);
+    const auto run = [&] { RunStep(list.steps[i], bucket, operands, *stream_); };
+    SWIZZLE_ASSIGN_OR_RETURN(times.emplace_back(), stream_->Time(run, {}));
+  }
+  stream_->RunSerially(false);
+  SWIZZLE_RETURN_IF_ERROR(stream_->Synchronize());
+  return times;
+}
+
+std::shared_ptr<const Plan> NewHostPlan(HostBackend& backend, std::shared_ptr<const Program> program,
+                                        SerialSteps serial, PlanReport report) {
+  return std::make_shared<HostPlan>(backend, std::move(program), std::move(serial), std::move(report));
+}
+
+}  // namespace swizzle

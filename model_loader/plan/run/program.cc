@@ -1,0 +1,63 @@
+#include "model_loader/plan/run/program.h"
+
+#include <algorithm>
+#include <array>
+
+namespace swizzle {
+
+size_t Program::arena_bytes() const {
+  size_t bytes = kBufferAlignment;
+  for (const ArenaBucket& bucket : parts_.buckets) bytes = std::max(bytes, bucket.bytes());
+  return bytes;
+}
+
+std::vector<int> Program::LayersOf(int list) const {
+  std::vector<int> layers;
+  for (const Step& step : parts_.lists[list].steps) layers.push_back(step.layer);
+  return layers;
+}
+
+const ArenaBucket& Program::BucketFor(BatchSize size) const {
+  const bool sequences = network().sequences.has_value();
+  SWIZZLE_CHECK(size.rows >= 1 && size.rows <= max_size().rows);
+  SWIZZLE_CHECK(!sequences || (size.rows <= size.tokens && size.tokens <= max_size().tokens));
+  return *std::ranges::lower_bound(
+      parts_.buckets, sequences ? size.tokens : size.rows, {},
+      [=](const ArenaBucket& bucket) { return sequences ? bucket.size.tokens : bucket.size.rows; });
+}
+
+size_t Program::Elements(const NetworkPort& port, BatchSize size) const {
+  const NetworkValue& value = network().values[port.value];
+  return static_cast<size_t>(value.WithBatch(size).positions() * value.channels);
+}
+
+std::span<float> Program::Input(std::byte* arena, int i, BatchSize size) const {
+  const ArenaBucket& bucket = BucketFor(size);
+  return {reinterpret_cast<float*>(SlotData(bucket, arena, ListOf(bucket).inputs[i])),
+          Elements(network().inputs[i], size)};
+}
+
+std::span<float> Program::Output(std::byte* arena, int i, BatchSize size) const {
+  const ArenaBucket& bucket = BucketFor(size);
+  return {reinterpret_cast<float*>(SlotData(bucket, arena, ListOf(bucket).outputs[i])),
+          Elements(network().outputs[i], size)};
+}
+
+std::byte* SlotData(const ArenaBucket& bucket, std::byte* arena, int slot) { return arena + bucket.offsets[slot]; }
+
+void RunStep(const Step& step, const ArenaBucket& bucket, const StepOperands& operands, Stream& stream) {
+  const Problem problem = step.ProblemAt(operands.size);
+  const auto at = [&](int slot) { return reinterpret_cast<float*>(SlotData(bucket, operands.arena, slot)); };
+  std::array<const float*, kMaxKernelInputs> inputs = {};
+  for (size_t i = 0; i < step.inputs.size(); ++i) inputs[i] = at(step.inputs[i]);
+  KernelArgs args;
+  args.problem = &problem;
+  args.weight = step.weight.get();
+  args.inputs = std::span(inputs.data(), step.inputs.size());
+  args.output = at(step.output);
+  args.workspace = {operands.arena + bucket.workspace_offset, bucket.workspace_bytes};
+  args.sequences = operands.sequences;
+  step.kernel->run(args, stream);
+}
+
+}  // namespace swizzle

@@ -1,0 +1,122 @@
+// What a plan runs: kernel calls over slots of an arena. Immutable once it is put together (assemble.h), and shared by
+// the plan and its runners.
+#ifndef SWIZZLE_MODEL_LOADER_PLAN_RUN_PROGRAM_H_
+#define SWIZZLE_MODEL_LOADER_PLAN_RUN_PROGRAM_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kernels/backend/backend.h"
+#include "model_loader/network/network.h"
+
+namespace swizzle {
+
+// One kernel call. inputs and output are slots: buffers of the arena.
+struct Step {
+  const Kernel* kernel = nullptr;
+  std::shared_ptr<const PackedWeight> weight;
+  Problem problem;                             // at batch 1; ProblemAt sets the batch
+  bool tokens_in = false, tokens_out = false;  // whether input and output are per token
+  std::vector<int> inputs;
+  int output = -1;
+  int layer = -1;  // that it computes; none for conversions
+
+  Problem ProblemAt(BatchSize size) const {
+    Problem sized = problem;
+    sized.input.batch = tokens_in ? size.tokens : size.rows;
+    sized.output.batch = tokens_out ? size.tokens : size.rows;
+    return sized;
+  }
+};
+
+// One value in one layout. A reshape makes no slot of its own: its output shares its input's.
+struct Slot {
+  int value_index = -1;
+  NetworkValue value;
+  Layout layout = Layout::kNchw;
+  int first_step = 0;  // that writes it
+  int last_step = 0;   // that reads it
+};
+
+// The last, small steps that may wait until all parts of a batch are there (tail.h).
+struct Tail {
+  int first_step = 0;
+  int slot = 0;          // all that the tail reads of what steps before it wrote; rows one after the other
+  size_t row_bytes = 0;  // of it
+};
+
+// The steps for one range of batch sizes.
+struct StepList {
+  std::vector<Step> steps;
+  std::vector<Slot> slots;
+  std::vector<int> inputs, outputs;  // slots of the network's ports; -1: none
+  std::optional<Tail> tail;          // of the same value in all lists of a program, or in none
+};
+
+// The arena for batches up to this size. Small batches use a compact prefix of the same memory.
+struct ArenaBucket {
+  BatchSize size;
+  int list = 0;                 // of the program's
+  std::vector<size_t> offsets;  // bytes, per slot of the list
+  size_t workspace_offset = 0;
+  size_t workspace_bytes = 0;
+  size_t bytes() const { return workspace_offset + workspace_bytes; }
+};
+
+struct ProgramParts {
+  Network network;  // without its weights
+  int threads = 1;  // of the streams that it runs on
+  std::vector<StepList> lists;
+  std::vector<ArenaBucket> buckets;  // by rising size, the last for the largest batch
+  std::vector<int64_t> id_limits;    // by input
+  int64_t position_limit = 0;
+};
+
+class Program {
+ public:
+  explicit Program(ProgramParts parts) : parts_(std::move(parts)) {}
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  const Network& network() const { return parts_.network; }
+  int threads() const { return parts_.threads; }
+  BatchSize max_size() const { return parts_.buckets.back().size; }
+  size_t arena_bytes() const;
+  // The layer that each step of a list computes; -1: none.
+  std::vector<int> LayersOf(int list) const;
+  bool has_tail() const { return parts_.lists.front().tail.has_value(); }
+  int64_t IdLimit(int i) const { return parts_.id_limits[i]; }
+  int64_t position_limit() const { return parts_.position_limit; }
+
+  const ArenaBucket& BucketFor(BatchSize size) const;
+  const StepList& ListOf(const ArenaBucket& bucket) const { return parts_.lists[bucket.list]; }
+
+  // In an arena of arena_bytes() that begins here.
+  std::span<float> Input(std::byte* arena, int i, BatchSize size) const;
+  std::span<float> Output(std::byte* arena, int i, BatchSize size) const;
+
+ private:
+  size_t Elements(const NetworkPort& port, BatchSize size) const;
+
+  const ProgramParts parts_;
+};
+
+// What a step is run on.
+struct StepOperands {
+  std::byte* arena = nullptr;
+  BatchSize size;
+  const Sequences* sequences = nullptr;
+};
+
+std::byte* SlotData(const ArenaBucket& bucket, std::byte* arena, int slot);
+
+// Queues a step of the bucket's list. REQUIRES: within Run, Time or Record of the stream where that is a device's.
+void RunStep(const Step& step, const ArenaBucket& bucket, const StepOperands& operands, Stream& stream);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_PLAN_RUN_PROGRAM_H_

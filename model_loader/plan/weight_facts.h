@@ -1,0 +1,22 @@
+// What plans go on knowing of a network's weights once these are dropped.
+#ifndef SWIZZLE_MODEL_LOADER_PLAN_WEIGHT_FACTS_H_
+#define SWIZZLE_MODEL_LOADER_PLAN_WEIGHT_FACTS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "model_loader/network/network.h"
+
+namespace swizzle {
+
+struct WeightFacts {
+  explicit WeightFacts(const Network& network);
+
+  std::vector<uint64_t> patterns;  // PatternHash, by layer; 0 where it has no weight
+  std::vector<int64_t> id_limits;  // Plan::IdLimit, by input
+  int64_t position_limit = 0;      // Plan::PositionLimit
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_PLAN_WEIGHT_FACTS_H_
