@@ -39,8 +39,8 @@ std::shared_ptr<const Plan> EstimatedPlan(const Network& network, Backend& backe
 }
 
 int CountRounding(const Plan& plan) {
-  return static_cast<int>(std::ranges::count_if(
-      plan.report().layers, [](const LayerReport& layer) { return layer.kernels[0].find("_bf16_") != std::string::npos; }));
+  const auto rounds = [](const LayerReport& layer) { return layer.kernels[0].find("_bf16_") != std::string::npos; };
+  return static_cast<int>(std::ranges::count_if(plan.report().layers, rounds));
 }
 
 TEST(Bfloat16PlanTest, NetworksOfImagesAreCloseToSingle) {
