@@ -135,7 +135,7 @@ std::string KernelListing(const Backend& backend) {
     const bool available = (kernel.required_features & ~backend.features()) == 0;
     text += Concat(kernel.name, std::string(width - kernel.name.size(), ' '), "  ", OpName(kernel.key.op), " ",
                    FormatName(kernel.key.weights), " ", DTypeName(kernel.key.weight_dtype), "  ",
-                   LayoutName(kernel.key.input), " -> ", LayoutName(kernel.key.output),
+                   LayoutName(kernel.key.input.layout), " -> ", LayoutName(kernel.key.output.layout),
                    available ? "" : "  (not on this machine)", "\n");
   }
   return text;

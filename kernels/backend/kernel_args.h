@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <span>
+#include <type_traits>
 
+#include "kernels/base/check.h"
 #include "kernels/base/sequences.h"
 #include "kernels/operator/problem.h"
 
@@ -20,26 +22,46 @@ class PackedWeight {
   virtual size_t bytes() const = 0;  // resident memory held
 };
 
+// An operand of a kernel: elements of one type, in a buffer aligned to kBufferAlignment. A view; in device memory where
+// the kernel is a GPU's. Void is void or const void.
+template <typename Void>
+struct BasicOperand {
+  Void* data = nullptr;
+  DType dtype = DType::kFloat32;
+
+  // The elements as what they are. REQUIRES: T is the type's.
+  template <typename T>
+  auto As() const {
+    SWIZZLE_CHECK(HoldsElements<T>(dtype));
+    return static_cast<std::conditional_t<std::is_const_v<Void>, const T, T>*>(data);
+  }
+};
+using Operand = BasicOperand<const void>;
+using MutableOperand = BasicOperand<void>;
+
 struct KernelArgs {
   const Problem* problem = nullptr;
   const PackedWeight* weight = nullptr;  // what prepare returned; null for ops without weights
-  // InputCount() of them, and a residual; aligned to kBufferAlignment. Elements are of the key's types, whatever the
-  // pointer says. On a GPU these, output and workspace are device memory.
-  std::span<const float* const> inputs;
-  float* output = nullptr;               // distinct from every input; where WorksInPlace it may be inputs[0]
+  // InputCount() of them, stored as problem->from, and a residual, stored as problem->to.
+  std::span<const Operand> inputs;
+  MutableOperand output;                 // distinct from every input; where WorksInPlace it may be inputs[0]
   std::span<std::byte> workspace;        // at least workspace_bytes(problem), aligned to kBufferAlignment
   const Sequences* sequences = nullptr;  // for ops of token sequences; of as many tokens as the extents say
-};
 
-// An operand of a kernel as what it is.
-template <typename T>
-const T* InputAs(const KernelArgs& args, size_t input) {
-  return reinterpret_cast<const T*>(args.inputs[input]);
-}
-template <typename T>
-T* OutputAs(const KernelArgs& args) {
-  return reinterpret_cast<T*>(args.output);
-}
+  template <typename T>
+  const T* Input(size_t i) const {
+    return inputs[i].template As<T>();
+  }
+  template <typename T>
+  T* Output() const {
+    return output.template As<T>();
+  }
+  // Null where the epilogue adds none.
+  template <typename T>
+  const T* Residual() const {
+    return problem->epilogue.residual ? inputs.back().template As<T>() : nullptr;
+  }
+};
 
 }  // namespace swizzle
 

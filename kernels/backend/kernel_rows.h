@@ -60,12 +60,32 @@ constexpr std::string_view RowName() {
   return kName.view();
 }
 
-// A key whose activations are of `dtype` where their layout has it (StorageIn).
-constexpr KernelKey Key(Op op, Format weights, DType weight_dtype, DType dtype, Layout input, Layout output) {
-  return {op, weights, weight_dtype, StorageIn(input, dtype), StorageIn(output, dtype)};
+using RunFunctionPointer = void (*)(const KernelArgs&, Stream&);
+
+// What is the same of a row in every type and target.
+struct RowShape {
+  Op op;
+  Format weights;
+  Layout input;
+  Layout output;
+};
+
+// The key of such a row whose activations are of `dtype`, where their layout has it (StorageIn).
+constexpr KernelKey KeyOf(const RowShape& shape, DType weight_dtype, DType dtype) {
+  const Storage input = shape.op == Op::kEmbedding ? kIdStorage : StorageIn(shape.input, dtype);
+  return {shape.op, shape.weights, weight_dtype, input, StorageIn(shape.output, dtype)};
 }
 
-using RunFunctionPointer = void (*)(const KernelArgs&, Stream&);
+// A row like `common`, which has no name, key, features or function.
+template <RowText kName>
+constexpr Kernel MakeRow(const Kernel& common, const KernelKey& key, uint32_t features, RunFunctionPointer run) {
+  Kernel row = common;
+  row.name = RowName<kName>();
+  row.key = key;
+  row.required_features = features;
+  row.run = run;
+  return row;
+}
 
 // One table of several pieces of it, each an array of rows.
 template <size_t... kSizes>

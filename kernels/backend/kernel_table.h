@@ -56,28 +56,36 @@ struct Weight {
 struct KernelKey {
   Op op;
   Format weights;
-  DType weight_dtype, input_dtype, output_dtype;
-  Layout input, output;
+  DType weight_dtype;
+  Storage input, output;
 };
 
 struct Kernel {
-  std::string_view name;
-  KernelKey key;
-  uint32_t required_features;  // bits of Backend::features()
-  // Whether this row can solve the problem; the key has been matched by the caller (op, layouts, weight format).
-  bool (*accepts)(const Problem&);
+  std::string_view name = {};
+  KernelKey key = {};
+  uint32_t required_features = 0;  // bits of Backend::features()
+  // Whether this row can solve the problem; the key has been matched by the caller (op, storage, weight format).
+  bool (*accepts)(const Problem&) = nullptr;
   // Makes the kernel's layout of `weight`, whose format may differ from the key's (it is then converted). Null for ops
   // without weights. The result serves every batch size of the layer: it may not depend on problem.*.batch. It is null
-  // where problem.blocking, not the first, would make of this weight what the first makes.
-  StatusOr<std::unique_ptr<PackedWeight>> (*prepare)(const Weight&, const Problem&);
-  size_t (*workspace_bytes)(const Problem&);  // null: none
+  // where problem.blocking, not the first, would make of this weight what the first makes. Rows that name one function
+  // here, and have one type of output, read what it makes of either: it may depend on no layout.
+  StatusOr<std::unique_ptr<PackedWeight>> (*prepare)(const Weight&, const Problem&) = nullptr;
+  size_t (*workspace_bytes)(const Problem&) = nullptr;  // null: none
   // Solves the problem. Validates nothing: the loader and the planner did. On a GPU it only queues work: it neither
   // waits nor allocates, so that what it queues can be recorded.
-  void (*run)(const KernelArgs&, Stream&);
+  void (*run)(const KernelArgs&, Stream&) = nullptr;
   // The sizes of blocks that prepare can cut a weight into, by name, for reports: only a measurement tells which is
   // fastest. The first is what seems best by rule of thumb; none are named where there is no choice.
   std::span<const std::string_view> blockings = {};
 };
+
+// `problem` stored as this row reads and writes it, which is what the row's functions take.
+inline Problem AsRowSolves(const Kernel& kernel, Problem problem) {
+  problem.from = kernel.key.input;
+  problem.to = kernel.key.output;
+  return problem;
+}
 
 }  // namespace swizzle
 

@@ -16,9 +16,10 @@ bool AreVariants(const Kernel& a, const Kernel& b) {
 
 }  // namespace
 
-std::vector<const Kernel*> WidestCandidates(const Backend& backend, const Problem& problem, Format format) {
+std::vector<const Kernel*> WidestCandidates(const Backend& backend, const Problem& problem, Format format,
+                                            Precision precision) {
   std::vector<const Kernel*> widest;
-  for (const Kernel* kernel : Candidates(backend, problem, format)) {
+  for (const Kernel* kernel : Candidates(backend, problem, format, precision)) {
     auto same = std::find_if(widest.begin(), widest.end(), [&](const Kernel* w) { return AreVariants(*w, *kernel); });
     if (same == widest.end()) {
       widest.push_back(kernel);

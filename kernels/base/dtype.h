@@ -2,6 +2,7 @@
 #ifndef SWIZZLE_KERNELS_BASE_DTYPE_H_
 #define SWIZZLE_KERNELS_BASE_DTYPE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -32,6 +33,31 @@ size_t ElementBytes(DType dtype);
 // The Open Inference Protocol's name: "FP32", "INT64", "BYTES", ...
 std::string_view DTypeName(DType dtype);
 std::optional<DType> DTypeFromName(std::string_view name);
+
+// The types whose elements memory of T may hold. uint16_t is the bits of either half; kernels on GPUs name types of
+// their own (cuda/runtime/elements.cuh).
+template <typename T>
+struct ElementTypes;
+template <>
+struct ElementTypes<float> {
+  static constexpr std::array kTypes = {DType::kFloat32};
+};
+template <>
+struct ElementTypes<uint16_t> {
+  static constexpr std::array kTypes = {DType::kBFloat16, DType::kFloat16};
+};
+template <>
+struct ElementTypes<int32_t> {
+  static constexpr std::array kTypes = {DType::kInt32};
+};
+
+template <typename T>
+constexpr bool HoldsElements(DType dtype) {
+  for (const DType type : ElementTypes<T>::kTypes) {
+    if (type == dtype) return true;
+  }
+  return false;
+}
 
 }  // namespace swizzle
 

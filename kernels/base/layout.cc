@@ -1,7 +1,5 @@
 #include "kernels/base/layout.h"
 
-#include <array>
-
 #include "kernels/base/integers.h"
 
 namespace swizzle {
@@ -10,11 +8,6 @@ namespace {
 constexpr int64_t kChannelBlock = 16;
 
 }  // namespace
-
-std::string_view LayoutName(Layout layout) {
-  static constexpr std::array<std::string_view, kLayoutCount> kNames = {"nchw", "panels", "blocked16", "rows", "nhwc"};
-  return kNames[static_cast<size_t>(layout)];
-}
 
 int64_t LayoutElements(const Extent& extent, Layout layout) {
   switch (layout) {

@@ -8,13 +8,11 @@
 //   kPanels    [panel][channels][panel width]: the positions of the whole batch, cut into panels of at most
 //              kMaxPanelWidth positions, widths spread evenly in units of kPositionUnit. Sparse kernels stream it.
 //   kBlocked16 [batch][ceil(channels/16)][height*width][16]: oneDNN's nChw16c. Padding channels hold zeros.
-//   kRows      [channels][RowStride(positions)]: a row of all positions of the batch for each channel. Sparse kernels
-//   on
-//              GPUs gather such rows. Spare positions at the end of a row belong to no request.
+//   kRows      [channels][RowStride(positions)]: a row of all positions of the batch for each channel, which sparse
+//              kernels on GPUs gather. Spare positions at the end of a row belong to no request.
 //   kNhwc      [batch][height*width][channels]. Dense kernels on GPUs.
 //
-// kNchw and kBlocked16 are always in FP32; the others hold the plan's precision (Problem::dtype), and rows and buffers
-// count elements of it.
+// Rows and buffers count elements, of whatever type (storage.h).
 //
 // Every buffer starts on a kBufferAlignment boundary and has LayoutElements() elements, padding included. Spare
 // positions of the last panel belong to no request; kernels may compute them, nobody reads them.
@@ -29,12 +27,17 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kernels/base/integers.h"
+
 namespace swizzle {
 
 enum class Layout : uint8_t { kNchw, kPanels, kBlocked16, kRows, kNhwc };
 inline constexpr int kLayoutCount = 5;
 
-std::string_view LayoutName(Layout layout);
+constexpr std::string_view LayoutName(Layout layout) {
+  constexpr std::string_view kNames[kLayoutCount] = {"nchw", "panels", "blocked16", "rows", "nhwc"};
+  return kNames[static_cast<size_t>(layout)];
+}
 
 inline constexpr int64_t kPositionUnit = 16;
 inline constexpr int64_t kMaxPanelWidth = 64;
@@ -53,9 +56,7 @@ struct Extent {
 };
 
 // Elements from one row of kRows to the next: 16 elements of any type start on 32 bytes.
-constexpr int64_t RowStride(int64_t positions) {
-  return (positions + kPositionUnit - 1) / kPositionUnit * kPositionUnit;
-}
+constexpr int64_t RowStride(int64_t positions) { return RoundUp(positions, kPositionUnit); }
 
 // Elements in a buffer of this extent and layout, padding included.
 int64_t LayoutElements(const Extent& extent, Layout layout);
@@ -65,8 +66,8 @@ int64_t LayoutElements(const Extent& extent, Layout layout);
 class PanelGrid {
  public:
   explicit PanelGrid(int64_t positions)
-      : units_((positions + kPositionUnit - 1) / kPositionUnit),
-        count_((units_ + kUnitsPerPanel - 1) / kUnitsPerPanel),
+      : units_(CeilDiv(positions, kPositionUnit)),
+        count_(CeilDiv(units_, kUnitsPerPanel)),
         missing_(count_ * kUnitsPerPanel - units_) {}
 
   int64_t count() const { return count_; }

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "kernels/base/tensor.h"
+#include "kernels/base/storage.h"
 
 namespace swizzle {
 
@@ -21,6 +21,11 @@ inline constexpr std::array kPrecisions = {Precision::kFloat32, Precision::kTf32
 constexpr DType TypeOf(Precision precision) {
   if (precision == Precision::kFloat16) return DType::kFloat16;
   return precision == Precision::kBFloat16 ? DType::kBFloat16 : DType::kFloat32;
+}
+
+// Whether a plan in this precision may store an activation so: it has one type, which kNchw and kBlocked16 are not in.
+constexpr bool MayStore(Precision precision, Storage storage) {
+  return storage == StorageIn(storage.layout, TypeOf(precision)) || storage == kIdStorage;
 }
 
 // Whether the CPU's kernels have it; a GPU's have all.

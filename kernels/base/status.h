@@ -5,14 +5,13 @@
 #ifndef SWIZZLE_KERNELS_BASE_STATUS_H_
 #define SWIZZLE_KERNELS_BASE_STATUS_H_
 
-#include <cstdio>
-#include <cstdlib>
 #include <sstream>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/base/check.h"
 
 namespace swizzle {
 
@@ -58,11 +57,6 @@ template <typename T>
 const Status& AsStatus(const StatusOr<T>& result) {
   return result.status();
 }
-
-[[noreturn]] inline void CheckFailed(const char* file, int line, const char* condition) {
-  std::fprintf(stderr, "%s:%d: check failed: %s\n", file, line, condition);
-  std::abort();
-}
 }  // namespace internal
 
 }  // namespace swizzle
@@ -85,9 +79,5 @@ const Status& AsStatus(const StatusOr<T>& result) {
   auto result = (expression);                                 \
   if (!result.ok()) return result.status();                   \
   target = *std::move(result)
-
-// A broken invariant is a programmer's error: says where, and aborts.
-#define SWIZZLE_CHECK(condition) \
-  ((condition) ? static_cast<void>(0) : ::swizzle::internal::CheckFailed(__FILE__, __LINE__, #condition))
 
 #endif  // SWIZZLE_KERNELS_BASE_STATUS_H_

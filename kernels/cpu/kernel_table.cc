@@ -1,5 +1,6 @@
 #include "kernels/cpu/kernel_table.h"
 
+#include "kernels/backend/kernel_rows.h"
 #include "kernels/cpu/conv/conv_csr.h"
 #include "kernels/cpu/conv/conv_dense.h"
 #include "kernels/cpu/conv/onednn_conv.h"
@@ -22,198 +23,159 @@
 namespace swizzle::cpu {
 namespace {
 
-constexpr KernelKey Key(Op op, Format weights, Layout input, Layout output, DType precision = DType::kFloat32) {
-  return {op, weights, DType::kFloat32, ElementType(input, precision), ElementType(output, precision), input, output};
-}
-
-constexpr KernelKey Key(Op op, Format weights, Layout layout) { return Key(op, weights, layout, layout); }
-
-// Over kPanels in bfloat16.
-constexpr KernelKey RoundedKey(Op op, Format weights, Layout input = Layout::kPanels, Layout output = Layout::kPanels) {
-  return Key(op, weights, input, output, DType::kBFloat16);
-}
+constexpr DType kF32 = DType::kFloat32, kBf16 = DType::kBFloat16;
 
 bool AcceptsAll(const Problem&) { return true; }
 
-// One row for each instruction set; `function` exists in each target's namespace. Blockings may follow.
-#define SWIZZLE_ROWS_PER_TARGET(name, key, accepts, prepare, workspace, function, ...)                            \
-  Kernel{name "_avx512", key, kAvx512, accepts, prepare, workspace, N_AVX3::function __VA_OPT__(, ) __VA_ARGS__}, \
-      Kernel{name "_avx2", key, kAvx2, accepts, prepare, workspace, N_AVX2::function __VA_OPT__(, ) __VA_ARGS__}, \
-      Kernel {                                                                                                    \
-    name "_base", key, kAnyX86, accepts, prepare, workspace, N_EMU128::function __VA_OPT__(, ) __VA_ARGS__        \
-  }
+// One function in all targets' namespaces.
+struct PerTarget {
+  RunFunctionPointer avx512, avx2, base;
+};
+#define SWIZZLE_PER_TARGET(function) (PerTarget{N_AVX3::function, N_AVX2::function, N_EMU128::function})
 
-constexpr Kernel kRows[] = {
+// Rows of one type: one for each instruction set, or the only one of what is compiled once.
+template <RowText kStem, DType kType>
+constexpr std::array<Kernel, 3> RowsOfType(const RowShape& shape, const Kernel& common, const PerTarget& run) {
+  constexpr RowText kName = kStem + "_" + TypeTag(kType);
+  const KernelKey key = KeyOf(shape, DType::kFloat32, kType);
+  return {MakeRow<kName + "_avx512">(common, key, kAvx512, run.avx512),
+          MakeRow<kName + "_avx2">(common, key, kAvx2, run.avx2),
+          MakeRow<kName + "_base">(common, key, kAnyX86, run.base)};
+}
+template <RowText kStem, DType kType>
+constexpr std::array<Kernel, 1> RowsOfType(const RowShape& shape, const Kernel& common, RunFunctionPointer run) {
+  const KernelKey key = KeyOf(shape, DType::kFloat32, kType);
+  return {MakeRow<kStem + "_" + TypeTag(kType) + "_base">(common, key, kAnyX86, run)};
+}
+
+// Rows <stem>_<type>_<target>.
+template <RowText kStem, DType... kTypes>
+constexpr auto Rows(const RowShape& shape, const Kernel& common, auto run) {
+  return Join(RowsOfType<kStem, kTypes>(shape, common, run)...);
+}
+
+// Rows <stem>_<layout>[_<format>]_<type>_<target> of what stays in its layout, in each type that the layout has.
+template <RowText kStem, RowText kFormat, Layout kLayout>
+constexpr auto RowsInLayout(Op op, Format weights, const Kernel& common, auto run) {
+  constexpr RowText kName = kStem + "_" + RowText(LayoutName(kLayout)) + kFormat;
+  const RowShape shape = {op, weights, kLayout, kLayout};
+  if constexpr (StorageIn(kLayout, kBf16).dtype == kBf16) {
+    return Rows<kName, kF32, kBf16>(shape, common, run);
+  } else {
+    return Rows<kName, kF32>(shape, common, run);
+  }
+}
+template <RowText kStem, Layout... kLayouts>
+constexpr auto PlainRows(Op op, const Kernel& common, auto run) {
+  return Join(RowsInLayout<kStem, "", kLayouts>(op, Format::kNone, common, run)...);
+}
+
+template <Layout kFrom, Layout kTo, DType... kTypes>
+constexpr auto ConvertRows() {
+  constexpr RowText kName = RowText("convert_") + RowText(LayoutName(kFrom)) + "_" + RowText(LayoutName(kTo));
+  return Rows<kName, kTypes...>({Op::kConvertLayout, Format::kNone, kFrom, kTo}, {.accepts = AcceptsConvert}, &Convert);
+}
+
+// A row of a library's kernel, all FP32.
+template <RowText kName>
+constexpr std::array<Kernel, 1> LibraryRow(const RowShape& shape, uint32_t features, const Kernel& common,
+                                           RunFunctionPointer run) {
+  return {MakeRow<kName>(common, KeyOf(shape, DType::kFloat32, DType::kFloat32), features, run)};
+}
+
+constexpr Layout kNchw = Layout::kNchw, kPanels = Layout::kPanels, kBlocked16 = Layout::kBlocked16;
+
+constexpr Kernel kConvCsr = {.accepts = AcceptsConvCsr,
+                             .prepare = PrepareConvCsr,
+                             .workspace_bytes = ConvCsrWorkspaceBytes,
+                             .blockings = kConvCsrBlockings};
+constexpr Kernel kConvDense = {
+    .accepts = AcceptsAll, .prepare = PrepareConvDense, .workspace_bytes = ConvDenseWorkspaceBytes};
+constexpr Kernel kDepthwise = {
+    .accepts = AcceptsAll, .prepare = PrepareDepthwise, .workspace_bytes = DepthwiseWorkspaceBytes};
+constexpr Kernel kElementwise = {.accepts = AcceptsElementwise};
+constexpr Kernel kPool = {.accepts = AcceptsPool, .workspace_bytes = PoolWorkspaceBytes};
+constexpr Kernel kAttention = {.accepts = AcceptsAll, .workspace_bytes = AttentionWorkspaceBytes};
+constexpr Kernel kMaskedAttention = {
+    .accepts = AcceptsAttentionBits, .prepare = PrepareAttentionBits, .workspace_bytes = AttentionWorkspaceBytes};
+
+constexpr auto kRows = Join(
     // Convolution.
-    SWIZZLE_ROWS_PER_TARGET("conv_csr_f32", Key(Op::kConv, Format::kCsr, Layout::kPanels), AcceptsAll, PrepareConvCsr,
-                            ConvCsrWorkspaceBytes<Layout::kPanels>, ConvCsrPanels, kConvCsrBlockings),
-    SWIZZLE_ROWS_PER_TARGET("conv_nchw_csr_f32", Key(Op::kConv, Format::kCsr, Layout::kNchw, Layout::kPanels),
-                            AcceptsAll, PrepareConvCsr, ConvCsrWorkspaceBytes<Layout::kNchw>, ConvCsrNchw,
-                            kConvCsrBlockings),
-    SWIZZLE_ROWS_PER_TARGET("conv_blocked16_csr_f32", Key(Op::kConv, Format::kCsr, Layout::kBlocked16, Layout::kPanels),
-                            AcceptsPointwise, PrepareConvCsr, ConvCsrWorkspaceBytes<Layout::kBlocked16>,
-                            ConvCsrBlocked16, kConvCsrBlockings),
-    SWIZZLE_ROWS_PER_TARGET("conv_dense_f32", Key(Op::kConv, Format::kDense, Layout::kPanels), AcceptsAll,
-                            PrepareConvDense, ConvDenseWorkspaceBytes<Layout::kPanels>, ConvDensePanels),
-    SWIZZLE_ROWS_PER_TARGET("conv_nchw_dense_f32", Key(Op::kConv, Format::kDense, Layout::kNchw, Layout::kPanels),
-                            AcceptsAll, PrepareConvDense, ConvDenseWorkspaceBytes<Layout::kNchw>, ConvDenseNchw),
+    Rows<"conv_csr", kF32, kBf16>({Op::kConv, Format::kCsr, kPanels, kPanels}, kConvCsr, SWIZZLE_PER_TARGET(ConvCsr)),
+    Rows<"conv_nchw_csr", kF32, kBf16>({Op::kConv, Format::kCsr, kNchw, kPanels}, kConvCsr,
+                                       SWIZZLE_PER_TARGET(ConvCsr)),
+    Rows<"conv_blocked16_csr", kF32>({Op::kConv, Format::kCsr, kBlocked16, kPanels}, kConvCsr,
+                                     SWIZZLE_PER_TARGET(ConvCsr)),
+    Rows<"conv_dense", kF32, kBf16>({Op::kConv, Format::kDense, kPanels, kPanels}, kConvDense,
+                                    SWIZZLE_PER_TARGET(ConvDense)),
+    Rows<"conv_nchw_dense", kF32, kBf16>({Op::kConv, Format::kDense, kNchw, kPanels}, kConvDense,
+                                         SWIZZLE_PER_TARGET(ConvDense)),
 
     // Dense layers through oneDNN.
-    {"conv_dense_f32_onednn", Key(Op::kConv, Format::kDense, Layout::kBlocked16), kAvx512, AcceptsOnednnConv,
-     PrepareOnednnConv, OnednnConvWorkspaceBytes, RunOnednnConv},
-    {"conv_stem_dense_f32_onednn", Key(Op::kConv, Format::kDense, Layout::kNchw, Layout::kBlocked16), kAvx512,
-     AcceptsOnednnStem, PrepareOnednnStem, OnednnStemWorkspaceBytes, RunOnednnConv},
-    {"depthwise_dense_f32_onednn", Key(Op::kDepthwiseConv, Format::kDense, Layout::kBlocked16), kAvx512,
-     AcceptsOnednnDepthwise, PrepareOnednnDepthwise, OnednnDepthwiseWorkspaceBytes, RunOnednnConv},
-    {"linear_dense_f32_onednn", Key(Op::kConv, Format::kDense, Layout::kNchw), kAnyX86, AcceptsOnednnLinear,
-     PrepareOnednnLinear, nullptr, RunOnednnLinear},
+    LibraryRow<"conv_dense_f32_onednn">(
+        {Op::kConv, Format::kDense, kBlocked16, kBlocked16}, kAvx512,
+        {.accepts = AcceptsOnednnConv, .prepare = PrepareOnednnConv, .workspace_bytes = OnednnConvWorkspaceBytes},
+        RunOnednnConv),
+    LibraryRow<"conv_stem_dense_f32_onednn">(
+        {Op::kConv, Format::kDense, kNchw, kBlocked16}, kAvx512,
+        {.accepts = AcceptsOnednnStem, .prepare = PrepareOnednnStem, .workspace_bytes = OnednnStemWorkspaceBytes},
+        RunOnednnConv),
+    LibraryRow<"depthwise_dense_f32_onednn">({Op::kDepthwiseConv, Format::kDense, kBlocked16, kBlocked16}, kAvx512,
+                                             {.accepts = AcceptsOnednnDepthwise,
+                                              .prepare = PrepareOnednnDepthwise,
+                                              .workspace_bytes = OnednnDepthwiseWorkspaceBytes},
+                                             RunOnednnConv),
+    LibraryRow<"linear_dense_f32_onednn">({Op::kConv, Format::kDense, kNchw, kNchw}, kAnyX86,
+                                          {.accepts = AcceptsOnednnLinear, .prepare = PrepareOnednnLinear},
+                                          RunOnednnLinear),
 
-    // Depthwise convolution.
-    SWIZZLE_ROWS_PER_TARGET("depthwise_dense_f32", Key(Op::kDepthwiseConv, Format::kDense, Layout::kPanels), AcceptsAll,
-                            PrepareDepthwise, DepthwiseWorkspaceBytes, DepthwisePanels),
-    SWIZZLE_ROWS_PER_TARGET("depthwise_nchw_dense_f32", Key(Op::kDepthwiseConv, Format::kDense, Layout::kNchw),
-                            AcceptsAll, PrepareDepthwise, DepthwiseWorkspaceBytes, DepthwiseNchw),
+    // Planes.
+    Rows<"depthwise_dense", kF32, kBf16>({Op::kDepthwiseConv, Format::kDense, kPanels, kPanels}, kDepthwise,
+                                         SWIZZLE_PER_TARGET(Depthwise)),
+    Rows<"depthwise_nchw_dense", kF32>({Op::kDepthwiseConv, Format::kDense, kNchw, kNchw}, kDepthwise,
+                                       SWIZZLE_PER_TARGET(Depthwise)),
+    PlainRows<"max_pool", kNchw, kPanels, kBlocked16>(Op::kMaxPool, kPool, SWIZZLE_PER_TARGET(MaxPool)),
+    PlainRows<"average_pool", kNchw, kPanels, kBlocked16>(Op::kAveragePool, kPool, SWIZZLE_PER_TARGET(AveragePool)),
 
     // Element-wise.
-    SWIZZLE_ROWS_PER_TARGET("add_nchw_f32", Key(Op::kAdd, Format::kNone, Layout::kNchw), AcceptsAll, nullptr, nullptr,
-                            AddNchw),
-    SWIZZLE_ROWS_PER_TARGET("add_panels_f32", Key(Op::kAdd, Format::kNone, Layout::kPanels), AcceptsAll, nullptr,
-                            nullptr, AddPanels),
-    SWIZZLE_ROWS_PER_TARGET("add_blocked16_f32", Key(Op::kAdd, Format::kNone, Layout::kBlocked16), ClampKeepsZero,
-                            nullptr, nullptr, AddBlocked16),
-    SWIZZLE_ROWS_PER_TARGET("activation_nchw_f32", Key(Op::kActivation, Format::kNone, Layout::kNchw), AcceptsAll,
-                            nullptr, nullptr, ActivationNchw),
-    SWIZZLE_ROWS_PER_TARGET("activation_panels_f32", Key(Op::kActivation, Format::kNone, Layout::kPanels), AcceptsAll,
-                            nullptr, nullptr, ActivationPanels),
-    SWIZZLE_ROWS_PER_TARGET("activation_blocked16_f32", Key(Op::kActivation, Format::kNone, Layout::kBlocked16),
-                            ClampKeepsZero, nullptr, nullptr, ActivationBlocked16),
-    SWIZZLE_ROWS_PER_TARGET("multiply_nchw_f32", Key(Op::kMultiply, Format::kNone, Layout::kNchw), AcceptsAll, nullptr,
-                            nullptr, MultiplyNchw),
-    SWIZZLE_ROWS_PER_TARGET("multiply_panels_f32", Key(Op::kMultiply, Format::kNone, Layout::kPanels), AcceptsAll,
-                            nullptr, nullptr, MultiplyPanels),
-    SWIZZLE_ROWS_PER_TARGET("multiply_blocked16_f32", Key(Op::kMultiply, Format::kNone, Layout::kBlocked16),
-                            ClampKeepsZero, nullptr, nullptr, MultiplyBlocked16),
-    SWIZZLE_ROWS_PER_TARGET("scale_nchw_f32", Key(Op::kScale, Format::kNone, Layout::kNchw), AcceptsAll, nullptr,
-                            nullptr, ScaleNchw),
-    SWIZZLE_ROWS_PER_TARGET("scale_panels_f32", Key(Op::kScale, Format::kNone, Layout::kPanels), AcceptsAll, nullptr,
-                            nullptr, ScalePanels),
-    SWIZZLE_ROWS_PER_TARGET("scale_blocked16_f32", Key(Op::kScale, Format::kNone, Layout::kBlocked16), ClampKeepsZero,
-                            nullptr, nullptr, ScaleBlocked16),
-    SWIZZLE_ROWS_PER_TARGET("function_nchw_f32", Key(Op::kFunction, Format::kNone, Layout::kNchw), AcceptsAll, nullptr,
-                            nullptr, FunctionNchw),
-    SWIZZLE_ROWS_PER_TARGET("function_panels_f32", Key(Op::kFunction, Format::kNone, Layout::kPanels), AcceptsAll,
-                            nullptr, nullptr, FunctionPanels),
-    SWIZZLE_ROWS_PER_TARGET("function_blocked16_f32", Key(Op::kFunction, Format::kNone, Layout::kBlocked16),
-                            FunctionKeepsZero, nullptr, nullptr, FunctionBlocked16),
-
-    // Pooling and softmax.
-    SWIZZLE_ROWS_PER_TARGET("max_pool_nchw_f32", Key(Op::kMaxPool, Format::kNone, Layout::kNchw), AcceptsPool, nullptr,
-                            PoolWorkspaceBytes, MaxPoolNchw),
-    SWIZZLE_ROWS_PER_TARGET("max_pool_panels_f32", Key(Op::kMaxPool, Format::kNone, Layout::kPanels), AcceptsPool,
-                            nullptr, PoolWorkspaceBytes, MaxPoolPanels),
-    SWIZZLE_ROWS_PER_TARGET("max_pool_blocked16_f32", Key(Op::kMaxPool, Format::kNone, Layout::kBlocked16),
-                            AcceptsPoolBlocked16, nullptr, nullptr, MaxPoolBlocked16),
-    SWIZZLE_ROWS_PER_TARGET("average_pool_nchw_f32", Key(Op::kAveragePool, Format::kNone, Layout::kNchw), AcceptsPool,
-                            nullptr, PoolWorkspaceBytes, AveragePoolNchw),
-    SWIZZLE_ROWS_PER_TARGET("average_pool_panels_f32", Key(Op::kAveragePool, Format::kNone, Layout::kPanels),
-                            AcceptsPool, nullptr, PoolWorkspaceBytes, AveragePoolPanels),
-    SWIZZLE_ROWS_PER_TARGET("average_pool_blocked16_f32", Key(Op::kAveragePool, Format::kNone, Layout::kBlocked16),
-                            AcceptsPoolBlocked16, nullptr, nullptr, AveragePoolBlocked16),
-    SWIZZLE_ROWS_PER_TARGET("softmax_nchw_f32", Key(Op::kSoftmax, Format::kNone, Layout::kNchw), AcceptsSoftmax,
-                            nullptr, nullptr, SoftmaxNchw),
-    SWIZZLE_ROWS_PER_TARGET("softmax_panels_f32", Key(Op::kSoftmax, Format::kNone, Layout::kPanels), AcceptsSoftmax,
-                            nullptr, nullptr, SoftmaxPanels),
+    PlainRows<"add", kNchw, kPanels, kBlocked16>(Op::kAdd, kElementwise, SWIZZLE_PER_TARGET(Add)),
+    PlainRows<"activation", kNchw, kPanels, kBlocked16>(Op::kActivation, kElementwise, SWIZZLE_PER_TARGET(Activation)),
+    PlainRows<"multiply", kNchw, kPanels, kBlocked16>(Op::kMultiply, kElementwise, SWIZZLE_PER_TARGET(Multiply)),
+    PlainRows<"scale", kNchw, kPanels, kBlocked16>(Op::kScale, kElementwise, SWIZZLE_PER_TARGET(Scale)),
+    PlainRows<"function", kNchw, kPanels, kBlocked16>(Op::kFunction, {.accepts = AcceptsFunction},
+                                                      SWIZZLE_PER_TARGET(RunFunction)),
+    Rows<"softmax_nchw", kF32>({Op::kSoftmax, Format::kNone, kNchw, kNchw}, {.accepts = AcceptsSoftmax},
+                               SWIZZLE_PER_TARGET(Softmax)),
+    Rows<"softmax_panels", kF32>({Op::kSoftmax, Format::kNone, kPanels, kPanels}, {.accepts = AcceptsSoftmax},
+                                 SWIZZLE_PER_TARGET(Softmax)),
 
     // Token sequences.
-    {"embedding_dense_f32_base", Key(Op::kEmbedding, Format::kDense, Layout::kNchw), kAnyX86, AcceptsAll,
-     PrepareEmbedding, nullptr, RunEmbedding},
-    SWIZZLE_ROWS_PER_TARGET("layer_norm_nchw_dense_f32", Key(Op::kLayerNorm, Format::kDense, Layout::kNchw), AcceptsAll,
-                            PrepareLayerNorm, nullptr, LayerNormNchw),
-    SWIZZLE_ROWS_PER_TARGET("layer_norm_panels_dense_f32", Key(Op::kLayerNorm, Format::kDense, Layout::kPanels),
-                            AcceptsAll, PrepareLayerNorm, nullptr, LayerNormPanels),
-    SWIZZLE_ROWS_PER_TARGET("attention_nchw_f32", Key(Op::kAttention, Format::kNone, Layout::kNchw), AcceptsAll,
-                            nullptr, AttentionWorkspaceBytes, AttentionNchw),
-    SWIZZLE_ROWS_PER_TARGET("attention_panels_f32", Key(Op::kAttention, Format::kNone, Layout::kPanels), AcceptsAll,
-                            nullptr, AttentionWorkspaceBytes, AttentionPanels),
-    SWIZZLE_ROWS_PER_TARGET("sparse_attention_nchw_pattern_f32",
-                            Key(Op::kSparseAttention, Format::kPattern, Layout::kNchw), AcceptsAll,
-                            PrepareSparseAttention, SparseAttentionWorkspaceBytes, SparseAttentionNchw),
-    SWIZZLE_ROWS_PER_TARGET("sparse_attention_nchw_dense_f32", Key(Op::kSparseAttention, Format::kDense, Layout::kNchw),
-                            AcceptsAttentionBits, PrepareAttentionBits, AttentionWorkspaceBytes, AttentionNchw),
-    SWIZZLE_ROWS_PER_TARGET("sparse_attention_panels_dense_f32",
-                            Key(Op::kSparseAttention, Format::kDense, Layout::kPanels), AcceptsAttentionBits,
-                            PrepareAttentionBits, AttentionWorkspaceBytes, AttentionPanels),
-    {"select_token_nchw_f32_base", Key(Op::kSelectToken, Format::kNone, Layout::kNchw), kAnyX86, AcceptsAll, nullptr,
-     nullptr, SelectToken<Layout::kNchw>},
-    {"select_token_panels_f32_base", Key(Op::kSelectToken, Format::kNone, Layout::kPanels), kAnyX86, AcceptsAll,
-     nullptr, nullptr, SelectToken<Layout::kPanels>},
-    SWIZZLE_ROWS_PER_TARGET("mean_tokens_nchw_f32", Key(Op::kMeanTokens, Format::kNone, Layout::kNchw), AcceptsAll,
-                            nullptr, nullptr, MeanTokensNchw),
-    SWIZZLE_ROWS_PER_TARGET("mean_tokens_panels_f32", Key(Op::kMeanTokens, Format::kNone, Layout::kPanels), AcceptsAll,
-                            nullptr, nullptr, MeanTokensPanels),
+    Rows<"embedding_dense", kF32>({Op::kEmbedding, Format::kDense, kNchw, kNchw},
+                                  {.accepts = AcceptsAll, .prepare = PrepareEmbedding}, &RunEmbedding),
+    RowsInLayout<"layer_norm", "_dense", kNchw>(Op::kLayerNorm, Format::kDense,
+                                                {.accepts = AcceptsAll, .prepare = PrepareLayerNorm},
+                                                SWIZZLE_PER_TARGET(LayerNorm)),
+    RowsInLayout<"layer_norm", "_dense", kPanels>(Op::kLayerNorm, Format::kDense,
+                                                  {.accepts = AcceptsAll, .prepare = PrepareLayerNorm},
+                                                  SWIZZLE_PER_TARGET(LayerNorm)),
+    PlainRows<"attention", kNchw, kPanels>(Op::kAttention, kAttention, SWIZZLE_PER_TARGET(Attention)),
+    Rows<"sparse_attention_nchw_pattern", kF32>(
+        {Op::kSparseAttention, Format::kPattern, kNchw, kNchw},
+        {.accepts = AcceptsAll, .prepare = PrepareSparseAttention, .workspace_bytes = SparseAttentionWorkspaceBytes},
+        SWIZZLE_PER_TARGET(SparseAttention)),
+    RowsInLayout<"sparse_attention", "_dense", kNchw>(Op::kSparseAttention, Format::kDense, kMaskedAttention,
+                                                      SWIZZLE_PER_TARGET(Attention)),
+    RowsInLayout<"sparse_attention", "_dense", kPanels>(Op::kSparseAttention, Format::kDense, kMaskedAttention,
+                                                        SWIZZLE_PER_TARGET(Attention)),
+    PlainRows<"select_token", kNchw, kPanels>(Op::kSelectToken, {.accepts = AcceptsAll}, &SelectToken),
+    PlainRows<"mean_tokens", kNchw, kPanels>(Op::kMeanTokens, {.accepts = AcceptsAll}, SWIZZLE_PER_TARGET(MeanTokens)),
 
     // Layout conversion.
-    {"convert_nchw_panels_f32_base", Key(Op::kConvertLayout, Format::kNone, Layout::kNchw, Layout::kPanels), kAnyX86,
-     AcceptsConvert, nullptr, nullptr, Convert<Layout::kNchw, Layout::kPanels>},
-    {"convert_nchw_blocked16_f32_base", Key(Op::kConvertLayout, Format::kNone, Layout::kNchw, Layout::kBlocked16),
-     kAnyX86, AcceptsConvert, nullptr, nullptr, Convert<Layout::kNchw, Layout::kBlocked16>},
-    {"convert_panels_nchw_f32_base", Key(Op::kConvertLayout, Format::kNone, Layout::kPanels, Layout::kNchw), kAnyX86,
-     AcceptsConvert, nullptr, nullptr, Convert<Layout::kPanels, Layout::kNchw>},
-    {"convert_panels_blocked16_f32_base", Key(Op::kConvertLayout, Format::kNone, Layout::kPanels, Layout::kBlocked16),
-     kAnyX86, AcceptsConvert, nullptr, nullptr, Convert<Layout::kPanels, Layout::kBlocked16>},
-    {"convert_blocked16_nchw_f32_base", Key(Op::kConvertLayout, Format::kNone, Layout::kBlocked16, Layout::kNchw),
-     kAnyX86, AcceptsConvert, nullptr, nullptr, Convert<Layout::kBlocked16, Layout::kNchw>},
-    {"convert_blocked16_panels_f32_base", Key(Op::kConvertLayout, Format::kNone, Layout::kBlocked16, Layout::kPanels),
-     kAnyX86, AcceptsConvert, nullptr, nullptr, Convert<Layout::kBlocked16, Layout::kPanels>},
-    {"transpose_nchw_f32_base", Key(Op::kTranspose, Format::kNone, Layout::kNchw), kAnyX86, AcceptsConvert, nullptr,
-     nullptr, TransposeNchw},
-
-    // The same over panels of bfloat16: the type is the problem's.
-    SWIZZLE_ROWS_PER_TARGET("conv_csr_bf16", RoundedKey(Op::kConv, Format::kCsr), AcceptsAll, PrepareConvCsr,
-                            ConvCsrWorkspaceBytes<Layout::kPanels>, ConvCsrPanels, kConvCsrBlockings),
-    SWIZZLE_ROWS_PER_TARGET("conv_nchw_csr_bf16", RoundedKey(Op::kConv, Format::kCsr, Layout::kNchw), AcceptsAll,
-                            PrepareConvCsr, ConvCsrWorkspaceBytes<Layout::kNchw>, ConvCsrNchw, kConvCsrBlockings),
-    SWIZZLE_ROWS_PER_TARGET("conv_dense_bf16", RoundedKey(Op::kConv, Format::kDense), AcceptsAll, PrepareConvDense,
-                            ConvDenseWorkspaceBytes<Layout::kPanels>, ConvDensePanels),
-    SWIZZLE_ROWS_PER_TARGET("conv_nchw_dense_bf16", RoundedKey(Op::kConv, Format::kDense, Layout::kNchw), AcceptsAll,
-                            PrepareConvDense, ConvDenseWorkspaceBytes<Layout::kNchw>, ConvDenseNchw),
-    SWIZZLE_ROWS_PER_TARGET("depthwise_dense_bf16", RoundedKey(Op::kDepthwiseConv, Format::kDense), AcceptsAll,
-                            PrepareDepthwise, DepthwiseWorkspaceBytes, DepthwisePanels),
-    SWIZZLE_ROWS_PER_TARGET("add_panels_bf16", RoundedKey(Op::kAdd, Format::kNone), AcceptsAll, nullptr, nullptr,
-                            AddPanels),
-    SWIZZLE_ROWS_PER_TARGET("activation_panels_bf16", RoundedKey(Op::kActivation, Format::kNone), AcceptsAll, nullptr,
-                            nullptr, ActivationPanels),
-    SWIZZLE_ROWS_PER_TARGET("multiply_panels_bf16", RoundedKey(Op::kMultiply, Format::kNone), AcceptsAll, nullptr,
-                            nullptr, MultiplyPanels),
-    SWIZZLE_ROWS_PER_TARGET("scale_panels_bf16", RoundedKey(Op::kScale, Format::kNone), AcceptsAll, nullptr, nullptr,
-                            ScalePanels),
-    SWIZZLE_ROWS_PER_TARGET("function_panels_bf16", RoundedKey(Op::kFunction, Format::kNone), AcceptsAll, nullptr,
-                            nullptr, FunctionPanels),
-    SWIZZLE_ROWS_PER_TARGET("max_pool_panels_bf16", RoundedKey(Op::kMaxPool, Format::kNone), AcceptsPool, nullptr,
-                            PoolWorkspaceBytes, MaxPoolPanels),
-    SWIZZLE_ROWS_PER_TARGET("average_pool_panels_bf16", RoundedKey(Op::kAveragePool, Format::kNone), AcceptsPool,
-                            nullptr, PoolWorkspaceBytes, AveragePoolPanels),
-    SWIZZLE_ROWS_PER_TARGET("layer_norm_panels_dense_bf16", RoundedKey(Op::kLayerNorm, Format::kDense), AcceptsAll,
-                            PrepareLayerNorm, nullptr, LayerNormPanels),
-    SWIZZLE_ROWS_PER_TARGET("attention_panels_bf16", RoundedKey(Op::kAttention, Format::kNone), AcceptsAll, nullptr,
-                            WidenedAttentionWorkspaceBytes, AttentionPanels),
-    SWIZZLE_ROWS_PER_TARGET("sparse_attention_panels_dense_bf16", RoundedKey(Op::kSparseAttention, Format::kDense),
-                            AcceptsAttentionBits, PrepareAttentionBits, WidenedAttentionWorkspaceBytes,
-                            AttentionPanels),
-    {"select_token_panels_bf16_base", RoundedKey(Op::kSelectToken, Format::kNone), kAnyX86, AcceptsAll, nullptr,
-     nullptr, SelectToken<Layout::kPanels>},
-    SWIZZLE_ROWS_PER_TARGET("mean_tokens_panels_bf16", RoundedKey(Op::kMeanTokens, Format::kNone), AcceptsAll, nullptr,
-                            nullptr, MeanTokensPanels),
-    {"convert_nchw_panels_bf16_base", RoundedKey(Op::kConvertLayout, Format::kNone, Layout::kNchw), kAnyX86,
-     AcceptsConvert, nullptr, nullptr, Convert<Layout::kNchw, Layout::kPanels>},
-    {"convert_panels_nchw_bf16_base", RoundedKey(Op::kConvertLayout, Format::kNone, Layout::kPanels, Layout::kNchw),
-     kAnyX86, AcceptsConvert, nullptr, nullptr, Convert<Layout::kPanels, Layout::kNchw>},
-    {"convert_panels_blocked16_bf16_base",
-     RoundedKey(Op::kConvertLayout, Format::kNone, Layout::kPanels, Layout::kBlocked16), kAnyX86, AcceptsConvert,
-     nullptr, nullptr, Convert<Layout::kPanels, Layout::kBlocked16>},
-    {"convert_blocked16_panels_bf16_base", RoundedKey(Op::kConvertLayout, Format::kNone, Layout::kBlocked16), kAnyX86,
-     AcceptsConvert, nullptr, nullptr, Convert<Layout::kBlocked16, Layout::kPanels>},
-};
+    ConvertRows<kNchw, kPanels, kF32, kBf16>(), ConvertRows<kNchw, kBlocked16, kF32>(),
+    ConvertRows<kPanels, kNchw, kF32, kBf16>(), ConvertRows<kPanels, kBlocked16, kF32, kBf16>(),
+    ConvertRows<kBlocked16, kNchw, kF32>(), ConvertRows<kBlocked16, kPanels, kF32, kBf16>(),
+    Rows<"transpose_nchw", kF32>({Op::kTranspose, Format::kNone, kNchw, kNchw}, {.accepts = AcceptsConvert},
+                                 &TransposeNchw));
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include "kernels/cuda/kernel_table.h"
 
+#include "kernels/backend/kernel_rows.h"
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/attention/attention_mma.h"
 #include "kernels/cuda/attention/sparse_attention_rows.h"
@@ -23,199 +24,203 @@
 namespace swizzle::cuda {
 namespace {
 
-constexpr KernelKey Key(Op op, Format weights, DType dtype, Layout input, Layout output) {
-  return {op, weights, dtype, ElementType(input, dtype), ElementType(output, dtype), input, output};
-}
-
-constexpr KernelKey Key(Op op, Format weights, DType dtype, Layout layout) {
-  return Key(op, weights, dtype, layout, layout);
-}
+constexpr DType kF32 = DType::kFloat32, kF16 = DType::kFloat16, kBf16 = DType::kBFloat16;
+constexpr Layout kNchw = Layout::kNchw, kGpuRows = Layout::kRows, kNhwc = Layout::kNhwc;
 
 bool AcceptsAll(const Problem&) { return true; }
 
-// One row for each precision, on devices that have it; `name` ends before the type, `library` is the rest.
-#define SWIZZLE_HALF_ROWS(name, library, layout, accepts, prepare, workspace, run)                            \
-  Kernel{name "_f16_" library,                                                                                \
-         Key(Op::kConv, Format::kDense, DType::kFloat16, layout),                                             \
-         kAnySm,                                                                                              \
-         accepts,                                                                                             \
-         prepare,                                                                                             \
-         workspace,                                                                                           \
-         run},                                                                                                \
-      Kernel {                                                                                                \
-    name "_bf16_" library, Key(Op::kConv, Format::kDense, DType::kBFloat16, layout), kSm80, accepts, prepare, \
-        workspace, run                                                                                        \
-  }
+// One row.
+template <RowText kName>
+constexpr std::array<Kernel, 1> Row(const RowShape& shape, DType dtype, uint32_t features, const Kernel& common,
+                                    RunFunctionPointer run) {
+  return {MakeRow<kName>(common, KeyOf(shape, dtype, dtype), features, run)};
+}
 
-// `run` is a template of whether factors are rounded to TF32.
-#define SWIZZLE_DENSE_ROWS(name, library, layout, accepts, prepare, workspace, run) \
-  Kernel{name "_f32_" library,                                                      \
-         Key(Op::kConv, Format::kDense, DType::kFloat32, layout),                   \
-         kAnySm,                                                                    \
-         accepts,                                                                   \
-         prepare,                                                                   \
-         workspace,                                                                 \
-         run<false>},                                                               \
-      Kernel{name "_tf32_" library,                                                 \
-             Key(Op::kConv, Format::kDense, DType::kFloat32, layout),               \
-             kSm80,                                                                 \
-             accepts,                                                               \
-             prepare,                                                               \
-             workspace,                                                             \
-             run<true>},                                                            \
-      SWIZZLE_HALF_ROWS(name, library, layout, accepts, prepare, workspace, run<false>)
+// Rows <stem>_<type>_<target>. `run_of` is a template of the type that gives the function.
+template <RowText kStem, RowText kTarget, DType... kTypes>
+constexpr auto Rows(const RowShape& shape, uint32_t features, const Kernel& common, auto run_of) {
+  return Join(Row<kStem + "_" + TypeTag(kTypes) + "_" + kTarget>(shape, kTypes, features, common,
+                                                                 run_of.template operator()<kTypes>())...);
+}
 
-// One row for each type; `function` is a template of the type.
-#define SWIZZLE_CONVERT_ROWS(name, input, output, function)                                                         \
-  Kernel{name "_f32_sm75",                                                                                          \
-         Key(Op::kConvertLayout, Format::kNone, DType::kFloat32, input, output),                                    \
-         kAnySm,                                                                                                    \
-         AcceptsAll,                                                                                                \
-         nullptr,                                                                                                   \
-         nullptr,                                                                                                   \
-         function<DType::kFloat32>},                                                                                \
-      Kernel{name "_f16_sm75",                                                                                      \
-             Key(Op::kConvertLayout, Format::kNone, DType::kFloat16, input, output),                                \
-             kAnySm,                                                                                                \
-             AcceptsAll,                                                                                            \
-             nullptr,                                                                                               \
-             nullptr,                                                                                               \
-             function<DType::kFloat16>},                                                                            \
-      Kernel {                                                                                                      \
-    name "_bf16_sm75", Key(Op::kConvertLayout, Format::kNone, DType::kBFloat16, input, output), kAnySm, AcceptsAll, \
-        nullptr, nullptr, function<DType::kBFloat16>                                                                \
-  }
+// Rows <stem>_<layout>[_<format>]_<type>_sm75 in every type, on every device, of what writes this layout. `run_of` is a
+// template of layout and type.
+template <RowText kStem, RowText kFormat, Layout kLayout>
+constexpr auto RowsInLayout(Op op, Format weights, const Kernel& common, auto run_of) {
+  const auto of_type = [run_of]<DType kType>() { return run_of.template operator()<kLayout, kType>(); };
+  return Rows<kStem + "_" + RowText(LayoutName(kLayout)) + kFormat, "sm75", kF32, kF16, kBf16>(
+      {op, weights, kLayout, kLayout}, kAnySm, common, of_type);
+}
 
-// One row for each layout and type; `function` is a template of both.
-#define SWIZZLE_LAYOUT_TYPE_ROW(name, op, format, input, layout, dtype, accepts, prepare, function) \
-  Kernel { name, Key(op, format, dtype, input, layout), kAnySm, accepts, prepare, nullptr, function<layout, dtype> }
+// Of both layouts.
+template <RowText kStem, RowText kFormat>
+constexpr auto LayoutRows(Op op, Format weights, const Kernel& common, auto run_of) {
+  return Join(RowsInLayout<kStem, kFormat, kGpuRows>(op, weights, common, run_of),
+              RowsInLayout<kStem, kFormat, kNhwc>(op, weights, common, run_of));
+}
+template <RowText kStem>
+constexpr auto PlainRows(Op op, const Kernel& common, auto run_of) {
+  return LayoutRows<kStem, "">(op, Format::kNone, common, run_of);
+}
 
-#define SWIZZLE_TYPE_ROWS(name, op, format, input, layout, accepts, prepare, function)                               \
-  SWIZZLE_LAYOUT_TYPE_ROW(name "_f32_sm75", op, format, input, layout, DType::kFloat32, accepts, prepare, function), \
-      SWIZZLE_LAYOUT_TYPE_ROW(name "_f16_sm75", op, format, input, layout, DType::kFloat16, accepts, prepare,        \
-                              function),                                                                             \
-      SWIZZLE_LAYOUT_TYPE_ROW(name "_bf16_sm75", op, format, input, layout, DType::kBFloat16, accepts, prepare,      \
-                              function)
+template <Layout kFrom, Layout kTo>
+constexpr auto ConvertRows(auto run_of) {
+  constexpr RowText kName = RowText("convert_") + RowText(LayoutName(kFrom)) + "_" + RowText(LayoutName(kTo));
+  return Rows<kName, "sm75", kF32, kF16, kBf16>({Op::kConvertLayout, Format::kNone, kFrom, kTo}, kAnySm,
+                                                {.accepts = AcceptsAll}, run_of);
+}
 
-// Of ops without weights whose layout stays.
-#define SWIZZLE_PLAIN_ROWS(name, op, accepts_rows, accepts_nhwc, function)                                           \
-  SWIZZLE_TYPE_ROWS(name "_rows", op, Format::kNone, Layout::kRows, Layout::kRows, accepts_rows, nullptr, function), \
-      SWIZZLE_TYPE_ROWS(name "_nhwc", op, Format::kNone, Layout::kNhwc, Layout::kNhwc, accepts_nhwc, nullptr,        \
-                        function)
+// A library's dense products in half precision, on devices that have it.
+template <RowText kStem, RowText kLibrary>
+constexpr auto HalfRows(const RowShape& shape, const Kernel& common, RunFunctionPointer run) {
+  return Join(Row<kStem + "_f16_" + kLibrary>(shape, kF16, kAnySm, common, run),
+              Row<kStem + "_bf16_" + kLibrary>(shape, kBf16, kSm80, common, run));
+}
+// In every precision; `run_tf32` rounds FP32 factors to TF32.
+template <RowText kStem, RowText kLibrary>
+constexpr auto DenseRows(const RowShape& shape, const Kernel& common, RunFunctionPointer run,
+                         RunFunctionPointer run_tf32) {
+  return Join(Row<kStem + "_f32_" + kLibrary>(shape, kF32, kAnySm, common, run),
+              Row<kStem + "_tf32_" + kLibrary>(shape, kF32, kSm80, common, run_tf32),
+              HalfRows<kStem, kLibrary>(shape, common, run));
+}
 
-// Attention on tensor cores: one row for each precision, FP32 as TF32. `name` ends before the type.
-#define SWIZZLE_ATTENTION_MMA_ROW(name, op, format, dtype, prepare) \
-  Kernel { name, Key(op, format, dtype, Layout::kNhwc), kSm80, AcceptsAttentionMma, prepare, nullptr, AttendMma<dtype> }
-#define SWIZZLE_ATTENTION_MMA_ROWS(name, op, format, prepare)                                \
-  SWIZZLE_ATTENTION_MMA_ROW(name "_tf32_mma_sm80", op, format, DType::kFloat32, prepare),    \
-      SWIZZLE_ATTENTION_MMA_ROW(name "_f16_mma_sm80", op, format, DType::kFloat16, prepare), \
-      SWIZZLE_ATTENTION_MMA_ROW(name "_bf16_mma_sm80", op, format, DType::kBFloat16, prepare)
+// Attention on tensor cores, FP32 as TF32.
+template <RowText kStem>
+constexpr auto AttentionMmaRows(Op op, Format weights, const Kernel& common) {
+  const RowShape shape = {op, weights, kNhwc, kNhwc};
+  return Join(Row<kStem + "_tf32_mma_sm80">(shape, kF32, kSm80, common, AttendMma<kF32>),
+              Row<kStem + "_f16_mma_sm80">(shape, kF16, kSm80, common, AttendMma<kF16>),
+              Row<kStem + "_bf16_mma_sm80">(shape, kBf16, kSm80, common, AttendMma<kBf16>));
+}
 
-#define SWIZZLE_EMBEDDING_ROW(name, layout, dtype)                                                        \
-  SWIZZLE_LAYOUT_TYPE_ROW(name, Op::kEmbedding, Format::kDense, Layout::kNchw, layout, dtype, AcceptsAll, \
-                          (PrepareEmbedding<layout, dtype>), Embedding)
+constexpr RowShape kCsrShape = {Op::kConv, Format::kCsr, kGpuRows, kGpuRows};
+constexpr RowShape kDenseRowsShape = {Op::kConv, Format::kDense, kGpuRows, kGpuRows};
+constexpr RowShape kDenseNhwcShape = {Op::kConv, Format::kDense, kNhwc, kNhwc};
+constexpr RowShape kPatternShape = {Op::kSparseAttention, Format::kPattern, kNhwc, kNhwc};
 
-constexpr Kernel kRows[] = {
+constexpr Kernel kConvCsr = {
+    .accepts = AcceptsAll, .prepare = PrepareConvCsr, .workspace_bytes = ConvCsrWorkspaceBytes};
+template <int kBytes>
+constexpr Kernel kConvCsrTile = {
+    .accepts = AcceptsConvCsrTile<kBytes>, .prepare = PrepareConvCsr, .workspace_bytes = ConvCsrWorkspaceBytes};
+constexpr Kernel kFusedAttention = {.accepts = AcceptsFusedAttention,
+                                    .prepare = PrepareFusedAttention,
+                                    .workspace_bytes = FusedAttentionWorkspaceBytes};
+constexpr Kernel kAttentionInParts = {.accepts = AcceptsAttentionInParts,
+                                      .prepare = PrepareAttentionInParts,
+                                      .workspace_bytes = AttentionInPartsWorkspaceBytes};
+constexpr auto kAttend = []<Layout kLayout, DType kType>() { return &Attend<kLayout, kType>; };
+
+constexpr auto kFilter = []<Layout kLayout, DType kType>() { return &Depthwise<kLayout, kType>; };
+
+template <Layout kLayout>
+constexpr Kernel kDepthwise = {.accepts = AcceptsDepthwise, .prepare = PrepareDepthwise<kLayout>};
+template <Layout kLayout>
+constexpr Kernel kConvSimt = {
+    .accepts = AcceptsConvSimt, .prepare = PrepareConvSimt, .workspace_bytes = ConvSimtWorkspaceBytes<kLayout>};
+
+// Embeddings are prepared in their type.
+template <Layout kLayout, RowText kName, DType kType>
+constexpr auto EmbeddingRow() {
+  return Row<kName>({Op::kEmbedding, Format::kDense, kNchw, kLayout}, kType, kAnySm,
+                    {.accepts = AcceptsAll, .prepare = PrepareEmbedding<kLayout, kType>}, Embedding<kLayout, kType>);
+}
+template <Layout kLayout, DType... kTypes>
+constexpr auto EmbeddingRows() {
+  constexpr RowText kStem = RowText("embedding_") + RowText(LayoutName(kLayout)) + "_dense_";
+  return Join(EmbeddingRow<kLayout, kStem + TypeTag(kTypes) + "_sm75", kTypes>()...);
+}
+
+constexpr auto kRows = Join(
     // Layout conversion.
-    SWIZZLE_CONVERT_ROWS("convert_nchw_rows", Layout::kNchw, Layout::kRows, ConvertNchwToRows),
-    SWIZZLE_CONVERT_ROWS("convert_rows_nchw", Layout::kRows, Layout::kNchw, ConvertRowsToNchw),
-    SWIZZLE_CONVERT_ROWS("convert_nchw_nhwc", Layout::kNchw, Layout::kNhwc, ConvertNchwToNhwc),
-    SWIZZLE_CONVERT_ROWS("convert_nhwc_nchw", Layout::kNhwc, Layout::kNchw, ConvertNhwcToNchw),
-    SWIZZLE_CONVERT_ROWS("convert_rows_nhwc", Layout::kRows, Layout::kNhwc, ConvertRowsToNhwc),
-    SWIZZLE_CONVERT_ROWS("convert_nhwc_rows", Layout::kNhwc, Layout::kRows, ConvertNhwcToRows),
-    {"transpose_nchw_f32_sm75", Key(Op::kTranspose, Format::kNone, DType::kFloat32, Layout::kNchw), kAnySm, AcceptsAll,
-     nullptr, nullptr, TransposeNchw},
+    ConvertRows<kNchw, kGpuRows>([]<DType kType>() { return &ConvertNchwToRows<kType>; }),
+    ConvertRows<kGpuRows, kNchw>([]<DType kType>() { return &ConvertRowsToNchw<kType>; }),
+    ConvertRows<kNchw, kNhwc>([]<DType kType>() { return &ConvertNchwToNhwc<kType>; }),
+    ConvertRows<kNhwc, kNchw>([]<DType kType>() { return &ConvertNhwcToNchw<kType>; }),
+    ConvertRows<kGpuRows, kNhwc>([]<DType kType>() { return &ConvertRowsToNhwc<kType>; }),
+    ConvertRows<kNhwc, kGpuRows>([]<DType kType>() { return &ConvertNhwcToRows<kType>; }),
+    Row<"transpose_nchw_f32_sm75">({Op::kTranspose, Format::kNone, kNchw, kNchw}, kF32, kAnySm, {.accepts = AcceptsAll},
+                                   TransposeNchw),
 
     // Dense convolution and linear layers.
-    SWIZZLE_DENSE_ROWS("conv_nhwc_dense", "cublaslt", Layout::kNhwc, AcceptsAll, PrepareConvNhwcCublas,
-                       ConvNhwcCublasWorkspaceBytes, ConvNhwcCublas),
-    SWIZZLE_DENSE_ROWS("conv_rows_dense", "cublaslt", Layout::kRows, AcceptsAll, PrepareConvRowsCublas,
-                       ConvRowsCublasWorkspaceBytes, ConvRowsCublas),
-    {"conv_nhwc_dense_f32_sm75", Key(Op::kConv, Format::kDense, DType::kFloat32, Layout::kNhwc), kAnySm,
-     AcceptsConvSimt, PrepareConvSimt, ConvSimtWorkspaceBytes<Layout::kNhwc>, ConvSimt<Layout::kNhwc>},
-    {"conv_rows_dense_f32_sm75", Key(Op::kConv, Format::kDense, DType::kFloat32, Layout::kRows), kAnySm,
-     AcceptsConvSimt, PrepareConvSimt, ConvSimtWorkspaceBytes<Layout::kRows>, ConvSimt<Layout::kRows>},
+    DenseRows<"conv_nhwc_dense", "cublaslt">(
+        kDenseNhwcShape,
+        {.accepts = AcceptsAll, .prepare = PrepareConvNhwcCublas, .workspace_bytes = ConvNhwcCublasWorkspaceBytes},
+        ConvNhwcCublas<false>, ConvNhwcCublas<true>),
+    DenseRows<"conv_rows_dense", "cublaslt">(
+        kDenseRowsShape,
+        {.accepts = AcceptsAll, .prepare = PrepareConvRowsCublas, .workspace_bytes = ConvRowsCublasWorkspaceBytes},
+        ConvRowsCublas<false>, ConvRowsCublas<true>),
+    Row<"conv_nhwc_dense_f32_sm75">(kDenseNhwcShape, kF32, kAnySm, kConvSimt<kNhwc>, ConvSimt<kNhwc>),
+    Row<"conv_rows_dense_f32_sm75">(kDenseRowsShape, kF32, kAnySm, kConvSimt<kGpuRows>, ConvSimt<kGpuRows>),
 #ifdef SWIZZLE_HAS_CUDNN
     // In FP32 it turns kNhwc around in workspace of any size, and fails where that is more than a stream has.
-    SWIZZLE_HALF_ROWS("conv_nhwc_dense", "cudnn", Layout::kNhwc, AcceptsConvCudnn, PrepareConvCudnn, nullptr,
-                      ConvCudnn),
+    HalfRows<"conv_nhwc_dense", "cudnn">(kDenseNhwcShape, {.accepts = AcceptsConvCudnn, .prepare = PrepareConvCudnn},
+                                         ConvCudnn),
 #endif
 
     // Convolutions and linear layers with sparse weights.
-    {"conv_rows_csr_f32_sm75", Key(Op::kConv, Format::kCsr, DType::kFloat32, Layout::kRows), kAnySm,
-     AcceptsConvCsr<DType::kFloat32>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrPieces},
-    {"conv_rows_csr_f32_tile128_sm80", Key(Op::kConv, Format::kCsr, DType::kFloat32, Layout::kRows), kSm80,
-     AcceptsConvCsrTile<DType::kFloat32, 128>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrTile128},
-    {"conv_rows_csr_f32_tile256_sm80", Key(Op::kConv, Format::kCsr, DType::kFloat32, Layout::kRows), kSm80,
-     AcceptsConvCsrTile<DType::kFloat32, 256>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrTile256},
-    {"conv_rows_csr_f16_sm75", Key(Op::kConv, Format::kCsr, DType::kFloat16, Layout::kRows), kAnySm,
-     AcceptsConvCsr<DType::kFloat16>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrPieces},
-    {"conv_rows_csr_f16_tile128_sm80", Key(Op::kConv, Format::kCsr, DType::kFloat16, Layout::kRows), kSm80,
-     AcceptsConvCsrTile<DType::kFloat16, 128>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrTile128},
-    {"conv_rows_csr_f16_tile256_sm80", Key(Op::kConv, Format::kCsr, DType::kFloat16, Layout::kRows), kSm80,
-     AcceptsConvCsrTile<DType::kFloat16, 256>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrTile256},
-    {"conv_rows_csr_bf16_sm80", Key(Op::kConv, Format::kCsr, DType::kBFloat16, Layout::kRows), kSm80,
-     AcceptsConvCsr<DType::kBFloat16>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrPieces},
-    {"conv_rows_csr_bf16_tile128_sm80", Key(Op::kConv, Format::kCsr, DType::kBFloat16, Layout::kRows), kSm80,
-     AcceptsConvCsrTile<DType::kBFloat16, 128>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrTile128},
-    {"conv_rows_csr_bf16_tile256_sm80", Key(Op::kConv, Format::kCsr, DType::kBFloat16, Layout::kRows), kSm80,
-     AcceptsConvCsrTile<DType::kBFloat16, 256>, PrepareConvCsr, ConvCsrWorkspaceBytes, RunConvCsrTile256},
+    Row<"conv_rows_csr_f32_sm75">(kCsrShape, kF32, kAnySm, kConvCsr, RunConvCsrPieces),
+    Row<"conv_rows_csr_f16_sm75">(kCsrShape, kF16, kAnySm, kConvCsr, RunConvCsrPieces),
+    Row<"conv_rows_csr_bf16_sm80">(kCsrShape, kBf16, kSm80, kConvCsr, RunConvCsrPieces),
+    Rows<"conv_rows_csr", "tile128_sm80", kF32, kF16, kBf16>(kCsrShape, kSm80, kConvCsrTile<128>,
+                                                             []<DType>() { return &RunConvCsrTile128; }),
+    Rows<"conv_rows_csr", "tile256_sm80", kF32, kF16, kBf16>(kCsrShape, kSm80, kConvCsrTile<256>,
+                                                             []<DType>() { return &RunConvCsrTile256; }),
 
     // The same on tensor cores.
-    {"conv_rows_csr_f32_wgmma_sm90a", Key(Op::kConv, Format::kCsr, DType::kFloat32, Layout::kRows), kSm90a,
-     AcceptsConvCsr<DType::kFloat32>, PrepareConvCsrWgmma, ConvCsrWorkspaceBytes, RunConvCsrWgmma},
+    Row<"conv_rows_csr_f32_wgmma_sm90a">(
+        kCsrShape, kF32, kSm90a,
+        {.accepts = AcceptsAll, .prepare = PrepareConvCsrWgmma, .workspace_bytes = ConvCsrWorkspaceBytes},
+        RunConvCsrWgmma),
 
     // Element-wise.
-    SWIZZLE_PLAIN_ROWS("add", Op::kAdd, AcceptsAll, AcceptsAll, Add),
-    SWIZZLE_PLAIN_ROWS("multiply", Op::kMultiply, AcceptsAll, AcceptsAll, Multiply),
-    SWIZZLE_PLAIN_ROWS("activation", Op::kActivation, AcceptsAll, AcceptsAll, Activation),
-    SWIZZLE_PLAIN_ROWS("function", Op::kFunction, AcceptsAll, AcceptsAll, ApplyFunction),
-    SWIZZLE_PLAIN_ROWS("scale", Op::kScale, AcceptsScale<Layout::kRows>, AcceptsScale<Layout::kNhwc>, Scale),
+    PlainRows<"add">(Op::kAdd, {.accepts = AcceptsAll},
+                     []<Layout kLayout, DType kType>() { return &Add<kLayout, kType>; }),
+    PlainRows<"multiply">(Op::kMultiply, {.accepts = AcceptsAll},
+                          []<Layout kLayout, DType kType>() { return &Multiply<kLayout, kType>; }),
+    PlainRows<"activation">(Op::kActivation, {.accepts = AcceptsAll},
+                            []<Layout kLayout, DType kType>() { return &Activation<kLayout, kType>; }),
+    PlainRows<"function">(Op::kFunction, {.accepts = AcceptsAll},
+                          []<Layout kLayout, DType kType>() { return &ApplyFunction<kLayout, kType>; }),
+    PlainRows<"scale">(Op::kScale, {.accepts = AcceptsScale},
+                       []<Layout kLayout, DType kType>() { return &Scale<kLayout, kType>; }),
 
     // Planes.
-    SWIZZLE_TYPE_ROWS("depthwise_rows_dense", Op::kDepthwiseConv, Format::kDense, Layout::kRows, Layout::kRows,
-                      AcceptsDepthwise<Layout::kRows>, PrepareDepthwise<Layout::kRows>, Depthwise),
-    SWIZZLE_TYPE_ROWS("depthwise_nhwc_dense", Op::kDepthwiseConv, Format::kDense, Layout::kNhwc, Layout::kNhwc,
-                      AcceptsDepthwise<Layout::kNhwc>, PrepareDepthwise<Layout::kNhwc>, Depthwise),
-    SWIZZLE_PLAIN_ROWS("max_pool", Op::kMaxPool, AcceptsPool<Layout::kRows>, AcceptsPool<Layout::kNhwc>, MaxPool),
-    SWIZZLE_PLAIN_ROWS("average_pool", Op::kAveragePool, AcceptsPool<Layout::kRows>, AcceptsPool<Layout::kNhwc>,
-                       AveragePool),
-    SWIZZLE_PLAIN_ROWS("softmax", Op::kSoftmax, AcceptsSoftmax, AcceptsSoftmax, Softmax),
+    RowsInLayout<"depthwise", "_dense", kGpuRows>(Op::kDepthwiseConv, Format::kDense, kDepthwise<kGpuRows>, kFilter),
+    RowsInLayout<"depthwise", "_dense", kNhwc>(Op::kDepthwiseConv, Format::kDense, kDepthwise<kNhwc>, kFilter),
+    PlainRows<"max_pool">(Op::kMaxPool, {.accepts = AcceptsPool},
+                          []<Layout kLayout, DType kType>() { return &MaxPool<kLayout, kType>; }),
+    PlainRows<"average_pool">(Op::kAveragePool, {.accepts = AcceptsPool},
+                              []<Layout kLayout, DType kType>() { return &AveragePool<kLayout, kType>; }),
+    PlainRows<"softmax">(Op::kSoftmax, {.accepts = AcceptsSoftmax},
+                         []<Layout kLayout, DType kType>() { return &Softmax<kLayout, kType>; }),
 
     // Token sequences.
-    SWIZZLE_EMBEDDING_ROW("embedding_rows_dense_f32_sm75", Layout::kRows, DType::kFloat32),
-    SWIZZLE_EMBEDDING_ROW("embedding_rows_dense_f16_sm75", Layout::kRows, DType::kFloat16),
-    SWIZZLE_EMBEDDING_ROW("embedding_rows_dense_bf16_sm75", Layout::kRows, DType::kBFloat16),
-    SWIZZLE_EMBEDDING_ROW("embedding_nhwc_dense_f32_sm75", Layout::kNhwc, DType::kFloat32),
-    SWIZZLE_EMBEDDING_ROW("embedding_nhwc_dense_f16_sm75", Layout::kNhwc, DType::kFloat16),
-    SWIZZLE_EMBEDDING_ROW("embedding_nhwc_dense_bf16_sm75", Layout::kNhwc, DType::kBFloat16),
-    SWIZZLE_TYPE_ROWS("layer_norm_rows_dense", Op::kLayerNorm, Format::kDense, Layout::kRows, Layout::kRows, AcceptsAll,
-                      PrepareLayerNorm, LayerNorm),
-    SWIZZLE_TYPE_ROWS("layer_norm_nhwc_dense", Op::kLayerNorm, Format::kDense, Layout::kNhwc, Layout::kNhwc, AcceptsAll,
-                      PrepareLayerNorm, LayerNorm),
-    SWIZZLE_PLAIN_ROWS("attention", Op::kAttention, AcceptsAttention, AcceptsAttention, Attend),
-    SWIZZLE_ATTENTION_MMA_ROWS("attention_nhwc", Op::kAttention, Format::kNone, nullptr),
-    {"sparse_attention_nhwc_pattern_f32_fused_sm90",
-     Key(Op::kSparseAttention, Format::kPattern, DType::kFloat32, Layout::kNhwc), kSm90a, AcceptsFusedAttention,
-     PrepareFusedAttention, FusedAttentionWorkspaceBytes, RunFusedAttention},
-    {"sparse_attention_nhwc_pattern_f16_fused_sm90",
-     Key(Op::kSparseAttention, Format::kPattern, DType::kFloat16, Layout::kNhwc), kSm90a, AcceptsFusedAttention,
-     PrepareFusedAttention, FusedAttentionWorkspaceBytes, RunFusedAttention},
-    {"sparse_attention_nhwc_pattern_f32_parts_sm80",
-     Key(Op::kSparseAttention, Format::kPattern, DType::kFloat32, Layout::kNhwc), kSm80, AcceptsAttentionInParts,
-     PrepareAttentionInParts, AttentionInPartsWorkspaceBytes, RunAttentionInParts},
-    {"sparse_attention_nhwc_pattern_f16_parts_sm80",
-     Key(Op::kSparseAttention, Format::kPattern, DType::kFloat16, Layout::kNhwc), kSm80, AcceptsAttentionInParts,
-     PrepareAttentionInParts, AttentionInPartsWorkspaceBytes, RunAttentionInParts},
-    SWIZZLE_TYPE_ROWS("sparse_attention_rows_dense", Op::kSparseAttention, Format::kDense, Layout::kRows, Layout::kRows,
-                      AcceptsMaskedAttention, PrepareMaskedAttention, Attend),
-    SWIZZLE_TYPE_ROWS("sparse_attention_nhwc_dense", Op::kSparseAttention, Format::kDense, Layout::kNhwc, Layout::kNhwc,
-                      AcceptsMaskedAttention, PrepareMaskedAttention, Attend),
-    SWIZZLE_ATTENTION_MMA_ROWS("sparse_attention_nhwc_dense", Op::kSparseAttention, Format::kDense,
-                               PrepareMaskedAttention),
-    SWIZZLE_PLAIN_ROWS("select_token", Op::kSelectToken, AcceptsAll, AcceptsAll, SelectToken),
-    SWIZZLE_PLAIN_ROWS("mean_tokens", Op::kMeanTokens, AcceptsAll, AcceptsAll, MeanTokens),
-};
+    EmbeddingRows<kGpuRows, kF32, kF16, kBf16>(), EmbeddingRows<kNhwc, kF32, kF16, kBf16>(),
+    LayoutRows<"layer_norm", "_dense">(Op::kLayerNorm, Format::kDense,
+                                       {.accepts = AcceptsAll, .prepare = PrepareLayerNorm},
+                                       []<Layout kLayout, DType kType>() { return &LayerNorm<kLayout, kType>; }),
+    PlainRows<"attention">(Op::kAttention, {.accepts = AcceptsAttention}, kAttend),
+    AttentionMmaRows<"attention_nhwc">(Op::kAttention, Format::kNone, {.accepts = AcceptsAttentionMma}),
+    Row<"sparse_attention_nhwc_pattern_f32_fused_sm90">(kPatternShape, kF32, kSm90a, kFusedAttention,
+                                                        RunFusedAttention),
+    Row<"sparse_attention_nhwc_pattern_f16_fused_sm90">(kPatternShape, kF16, kSm90a, kFusedAttention,
+                                                        RunFusedAttention),
+    Row<"sparse_attention_nhwc_pattern_f32_parts_sm80">(kPatternShape, kF32, kSm80, kAttentionInParts,
+                                                        RunAttentionInParts),
+    Row<"sparse_attention_nhwc_pattern_f16_parts_sm80">(kPatternShape, kF16, kSm80, kAttentionInParts,
+                                                        RunAttentionInParts),
+    LayoutRows<"sparse_attention", "_dense">(Op::kSparseAttention, Format::kDense,
+                                             {.accepts = AcceptsMaskedAttention, .prepare = PrepareMaskedAttention},
+                                             kAttend),
+    AttentionMmaRows<"sparse_attention_nhwc_dense">(
+        Op::kSparseAttention, Format::kDense, {.accepts = AcceptsAttentionMma, .prepare = PrepareMaskedAttention}),
+    PlainRows<"select_token">(Op::kSelectToken, {.accepts = AcceptsAll},
+                              []<Layout kLayout, DType kType>() { return &SelectToken<kLayout, kType>; }),
+    PlainRows<"mean_tokens">(Op::kMeanTokens, {.accepts = AcceptsAll},
+                             []<Layout kLayout, DType kType>() { return &MeanTokens<kLayout, kType>; }));
 
 }  // namespace
 

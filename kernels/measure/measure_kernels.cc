@@ -70,8 +70,7 @@ class RunBuffers {
     size_t output_bytes = 0, workspace_bytes = 0;
     for (const Contender& contender : contenders) {
       const KernelKey& key = contender.kernel->key;
-      const int64_t outputs = LayoutElements(problem.output, key.output);
-      output_bytes = std::max(output_bytes, static_cast<size_t>(outputs) * ElementBytes(key.output_dtype));
+      output_bytes = std::max(output_bytes, StorageBytes(problem.output, key.output));
       workspace_bytes = std::max(workspace_bytes, WorkspaceBytes(*contender.kernel, problem));
       buffers.NeedInputs(key, problem);
     }
@@ -85,15 +84,19 @@ class RunBuffers {
     return buffers;
   }
 
-  // Valid until the next call.
+  // Valid until the next call: so is the problem that they are of.
   KernelArgs Args(const Contender& contender, const Problem& problem) {
     const KernelKey& key = contender.kernel->key;
     args_inputs_.clear();
-    for (size_t i = 0; i < inputs_.size(); ++i) args_inputs_.push_back(inputs_[i].at(InputType(key, problem, i)).data);
-    return {.problem = &problem,
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const DType dtype = InputStorage(key, problem, i).dtype;
+      args_inputs_.push_back({inputs_[i].at(dtype).data, dtype});
+    }
+    args_problem_ = AsRowSolves(*contender.kernel, problem);
+    return {.problem = &args_problem_,
             .weight = contender.weight,
             .inputs = args_inputs_,
-            .output = reinterpret_cast<float*>(output_),
+            .output = {output_, key.output.dtype},
             .workspace = {workspace_, WorkspaceBytes(*contender.kernel, problem)},
             .sequences = sequences_.begins.empty() ? nullptr : &sequences_};
   }
@@ -103,9 +106,9 @@ class RunBuffers {
     const KernelKey& key = contender.kernel->key;
     activations_.clear();
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      const DType dtype = InputType(key, problem, i);
-      const auto* data = reinterpret_cast<const std::byte*>(inputs_[i].at(dtype).data);
-      activations_.emplace_back(data, static_cast<size_t>(InputElements(key, problem, i)) * ElementBytes(dtype));
+      const DType dtype = InputStorage(key, problem, i).dtype;
+      activations_.emplace_back(inputs_[i].at(dtype).data,
+                                static_cast<size_t>(InputElements(key, problem, i)) * ElementBytes(dtype));
     }
     return activations_;
   }
@@ -130,32 +133,33 @@ class RunBuffers {
   }
 
   // One operand, in one type.
-  struct Operand {
+  struct DrawnOperand {
     int64_t elements = 0;
-    const float* data = nullptr;
+    const std::byte* data = nullptr;
   };
 
   static size_t WorkspaceBytes(const Kernel& kernel, const Problem& problem) {
-    return kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem);
+    return kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(AsRowSolves(kernel, problem));
   }
 
   // The operand behind the inputs is the residual.
-  static DType InputType(const KernelKey& key, const Problem& problem, size_t i) {
-    return i < static_cast<size_t>(InputCount(problem)) ? key.input_dtype : key.output_dtype;
+  static Storage InputStorage(const KernelKey& key, const Problem& problem, size_t i) {
+    return i < static_cast<size_t>(InputCount(problem)) ? key.input : key.output;
   }
 
   static int64_t InputElements(const KernelKey& key, const Problem& problem, size_t i) {
     const bool residual = i == static_cast<size_t>(InputCount(problem));
-    if (residual) return LayoutElements(problem.output, key.output);
+    if (residual) return LayoutElements(problem.output, key.output.layout);
     // kScale reads less of its second operand, and values may have other channels than queries; it costs nothing here.
     const int64_t channels = std::max(problem.input.channels, problem.output.channels);
-    return LayoutElements(IsAttention(problem.op) ? Extent{problem.input.batch, channels} : problem.input, key.input);
+    return LayoutElements(IsAttention(problem.op) ? Extent{problem.input.batch, channels} : problem.input,
+                          key.input.layout);
   }
 
   void NeedInputs(const KernelKey& key, const Problem& problem) {
     inputs_.resize(static_cast<size_t>(InputCount(problem)) + (problem.epilogue.residual ? 1 : 0));
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      int64_t& elements = inputs_[i][InputType(key, problem, i)].elements;
+      int64_t& elements = inputs_[i][InputStorage(key, problem, i).dtype].elements;
       elements = std::max(elements, InputElements(key, problem, i));
     }
   }
@@ -167,20 +171,20 @@ class RunBuffers {
     return absl::OkStatus();
   }
 
-  Status DrawInput(const Problem& problem, DType dtype, Operand& operand) {
+  Status DrawInput(const Problem& problem, DType dtype, DrawnOperand& operand) {
     const size_t bytes = static_cast<size_t>(operand.elements) * ElementBytes(dtype);
     // Ids that any table has, which buffers are allocated with; numbers drawn would be out of range.
     const bool ids = problem.op == Op::kEmbedding;
     if (ids || HasHostMemory(*backend_)) {
       SWIZZLE_ASSIGN_OR_RETURN(std::byte* const data, Add(bytes));
       if (!ids) Draw(operand.elements, dtype, data);
-      operand.data = reinterpret_cast<const float*>(data);
+      operand.data = data;
       return absl::OkStatus();
     }
     std::vector<std::byte> drawn(bytes);
     Draw(operand.elements, dtype, drawn.data());
     SWIZZLE_ASSIGN_OR_RETURN(const auto placed, Place(drawn));
-    operand.data = reinterpret_cast<const float*>(placed.data());
+    operand.data = placed.data();
     return absl::OkStatus();
   }
 
@@ -195,8 +199,9 @@ class RunBuffers {
   Backend* backend_;
   Stream* stream_;
   std::vector<std::unique_ptr<Buffer>> owned_;
-  std::vector<std::map<DType, Operand>> inputs_;
-  std::vector<const float*> args_inputs_;
+  std::vector<std::map<DType, DrawnOperand>> inputs_;
+  std::vector<Operand> args_inputs_;
+  Problem args_problem_;
   std::vector<std::span<const std::byte>> activations_;
   std::byte* output_ = nullptr;
   std::byte* workspace_ = nullptr;

@@ -51,7 +51,7 @@ struct Function {
   bool operator==(const Function&) const = default;
 };
 
-// Which row of an embedding table a token takes: the id that stands in inputs[0], INT32 in place of each float, or,
+// Which row of an embedding table a token takes: the id that stands in inputs[0], which is INT32, or,
 // without inputs, its position in its sequence plus `offset`. All are in range: whoever takes requests checked.
 struct Lookup {
   bool by_position = false;

@@ -36,7 +36,7 @@ enum class Op : uint8_t {
   kMeanTokens,       // the mean of each sequence's tokens with a key bias of 0 (zeros where there is none), likewise
   kSparseAttention,  // kAttention of each query to the keys that W, a pattern, gives its place; see Attention::length
 
-  kConvertLayout,  // same extent, key.input -> key.output; the last, which the table's check goes by
+  kConvertLayout,  // same extent, Problem::from -> Problem::to; the last, which the table's check goes by
 };
 
 // What the weight of an operator may be.
@@ -114,7 +114,7 @@ constexpr const OpTraits& TraitsOf(Op op) { return kOpTraits[static_cast<size_t>
 
 constexpr std::string_view OpName(Op op) { return IsKnown(op) ? TraitsOf(op).name : "unknown"; }
 
-// Whether the op has two operands, both read in key.input.
+// Whether the op has two operands, both stored as Problem::from.
 constexpr bool IsBinary(Op op) { return TraitsOf(op).operands == 2; }
 constexpr bool IsAttention(Op op) { return TraitsOf(op).attributes == kIndexOf<Attention>; }
 // Whether its output's plane follows from a window over its input's.
@@ -175,7 +175,7 @@ struct Operator {
   bool operator==(const Operator&) const = default;
 };
 
-// Operands, all read in key.input; without a residual.
+// Operands, all stored as Problem::from; without a residual.
 inline int InputCount(const Operator& layer) {
   const auto* const lookup = std::get_if<Lookup>(&layer.attributes);
   if (lookup != nullptr && lookup->by_position) return 0;

@@ -4,23 +4,18 @@
 
 #include <cstdint>
 
-#include "kernels/base/dtype.h"
-#include "kernels/base/layout.h"
+#include "kernels/base/storage.h"
 #include "kernels/operator/operator.h"
 
 namespace swizzle {
 
-// The type of elements in this layout: kNchw and kBlocked16 are always in FP32.
-constexpr DType ElementType(Layout layout, DType precision) {
-  return layout == Layout::kNchw || layout == Layout::kBlocked16 ? DType::kFloat32 : precision;
-}
-
 struct Problem : Operator {
   Extent input;
   Extent output;
-  int threads = 1;                // of the stream it will run on
-  int blocking = 0;               // of the weight, of Kernel::blockings
-  DType dtype = DType::kFloat32;  // of activations (ElementType), the plan's precision; sums are in FP32 always
+  int threads = 1;    // of the stream it will run on
+  int blocking = 0;   // of the weight, of Kernel::blockings
+  Storage from = {};  // of the inputs but the residual; that of the row which solves it (AsRowSolves)
+  Storage to = {};    // of the output and the residual
 };
 
 inline constexpr int kMaxKernelInputs = 3;

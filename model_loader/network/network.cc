@@ -38,7 +38,7 @@ void SetPatternSizes(Network& network) {
   }
 }
 
-Problem LayerProblem(const Network& network, const Layer& layer, BatchSize size, int threads, DType precision) {
+Problem LayerProblem(const Network& network, const Layer& layer, BatchSize size, int threads) {
   SWIZZLE_CHECK(!TraitsOf(layer.op).Has(OpTraits::kOnlyRenames));  // no kernel solves it
   Problem problem;
   static_cast<Operator&>(problem) = layer;
@@ -46,7 +46,6 @@ Problem LayerProblem(const Network& network, const Layer& layer, BatchSize size,
   problem.input =
       layer.inputs.empty() ? Extent{problem.output.batch, 1} : network.values[layer.inputs[0]].WithBatch(size);
   problem.threads = threads;
-  problem.dtype = precision;
   return problem;
 }
 

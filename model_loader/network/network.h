@@ -46,6 +46,8 @@ struct NetworkValue {
     return Extent{per_token ? size.tokens : size.rows, channels, height, width};
   }
   int64_t elements() const { return channels * height * width; }
+  // How requests bring it, or results take it away.
+  Storage PortStorage() const { return ids ? kIdStorage : Storage{}; }
 };
 
 // What it computes (Operator) and where it stands.
@@ -100,9 +102,8 @@ struct Network {
 // Sets Attention::length and nonzeros of layers with a pattern to what the pattern says, where there is one.
 void SetPatternSizes(Network& network);
 
-// The layer at this batch size. REQUIRES: a validated layer.
-Problem LayerProblem(const Network& network, const Layer& layer, BatchSize size, int threads,
-                     DType precision = DType::kFloat32);
+// The layer at this batch size, stored in no way yet (AsRowSolves). REQUIRES: a validated layer.
+Problem LayerProblem(const Network& network, const Layer& layer, BatchSize size, int threads);
 
 }  // namespace swizzle
 

@@ -28,7 +28,7 @@ class ListBuilder {
   ListBuilder(const Backend& backend, const Network& network, RunSettings settings)
       : backend_(backend), network_(network), settings_(settings) {
     for (const NetworkPort& port : network_.inputs) {
-      if (port.value != -1) NewSlot(port.value, Layout::kNchw);
+      if (port.value != -1) NewSlot(port.value, network_.values[port.value].PortStorage());
     }
   }
 
@@ -46,7 +46,7 @@ class ListBuilder {
     step.kernel = candidate.kernel;
     step.weight = std::move(weight);
     step.layer = index;
-    step.problem = LayerProblem(network_, layer, 1, settings_.threads, TypeOf(settings_.precision));
+    step.problem = AsRowSolves(*step.kernel, LayerProblem(network_, layer, 1, settings_.threads));
     step.problem.blocking = candidate.blocking;
     step.tokens_out = network_.values[layer.output].per_token;
     step.tokens_in = layer.inputs.empty() ? step.tokens_out : network_.values[layer.inputs[0]].per_token;
@@ -58,44 +58,46 @@ class ListBuilder {
 
   StepList Finish() {
     for (const NetworkPort& port : network_.inputs) {
-      list_.inputs.push_back(port.value == -1 ? -1 : slots_of_value_.at(port.value).at(Layout::kNchw));
+      const bool has_slot = port.value != -1;
+      list_.inputs.push_back(has_slot ? slots_of_value_.at(port.value).at(network_.values[port.value].PortStorage())
+                                      : -1);
     }
     for (const NetworkPort& port : network_.outputs) {
-      list_.outputs.push_back(SlotIn(port.value, Layout::kNchw));
+      list_.outputs.push_back(SlotIn(port.value, network_.values[port.value].PortStorage()));
       list_.slots[list_.outputs.back()].last_step = std::numeric_limits<int>::max();
     }
     return std::move(list_);
   }
 
  private:
-  int NewSlot(int value, Layout layout) {
+  int NewSlot(int value, Storage storage) {
     const int step = static_cast<int>(list_.steps.size());
     const int slot = static_cast<int>(list_.slots.size());
-    list_.slots.push_back({value, network_.values[value], layout, step, step});
-    slots_of_value_[value][layout] = slot;
+    list_.slots.push_back({value, network_.values[value], storage, step, step});
+    slots_of_value_[value][storage] = slot;
     return slot;
   }
 
-  // The slot that holds `value` in `layout`, converting it first if need be.
-  int SlotIn(int value, Layout layout) {
+  // The slot that holds `value` stored so, converting it first if need be.
+  int SlotIn(int value, Storage storage) {
     const auto& slots = slots_of_value_.at(value);
-    if (auto found = slots.find(layout); found != slots.end()) return found->second;
+    if (auto found = slots.find(storage); found != slots.end()) return found->second;
     const int original = std::min_element(slots.begin(), slots.end(), [](const auto& a, const auto& b) {
                            return a.second < b.second;
                          })->second;
-    return ConvertedSlot(value, original, layout);
+    return ConvertedSlot(value, original, storage);
   }
 
-  int ConvertedSlot(int value, int from_slot, Layout layout) {
+  int ConvertedSlot(int value, int from_slot, Storage storage) {
     const Extent extent = network_.values[value].WithBatch(1);
     Step step;
-    step.kernel = FindConversion(backend_, extent, list_.slots[from_slot].layout, layout, settings_);
+    step.kernel = FindConversion(backend_, extent, list_.slots[from_slot].storage, storage, settings_);
     SWIZZLE_CHECK(step.kernel != nullptr);  // else the choice of layouts had cost infinity
-    step.problem = ConversionProblem(extent, settings_);
+    step.problem = AsRowSolves(*step.kernel, ConversionProblem(extent, settings_));
     step.tokens_in = step.tokens_out = network_.values[value].per_token;
     step.inputs = {from_slot};
     list_.slots[from_slot].last_step = static_cast<int>(list_.steps.size());
-    step.output = NewSlot(value, layout);
+    step.output = NewSlot(value, storage);
     list_.steps.push_back(std::move(step));
     return list_.steps.back().output;
   }
@@ -104,15 +106,13 @@ class ListBuilder {
   const Network& network_;
   const RunSettings settings_;
   StepList list_;
-  std::map<int, std::map<Layout, int>> slots_of_value_;
+  std::map<int, std::map<Storage, int>> slots_of_value_;
 };
 
-ArenaBucket LayOut(const StepList& list, int index, BatchSize size, Precision precision) {
+ArenaBucket LayOut(const StepList& list, int index, BatchSize size) {
   std::vector<Lifetime> lifetimes;
   for (const Slot& slot : list.slots) {
-    const auto elements = static_cast<size_t>(LayoutElements(slot.value.WithBatch(size), slot.layout));
-    const size_t bytes = elements * ElementBytes(ElementType(slot.layout, TypeOf(precision)));
-    lifetimes.push_back({bytes, slot.first_step, slot.last_step});
+    lifetimes.push_back({StorageBytes(slot.value.WithBatch(size), slot.storage), slot.first_step, slot.last_step});
   }
   ArenaLayout arena = PlaceBuffers(lifetimes);
   ArenaBucket bucket{size, index, std::move(arena.offsets), arena.bytes, 0};
@@ -156,7 +156,7 @@ Assembly Assemble(Backend& backend, Network network, BatchSize max_size, RunSett
   const bool sequences = network.sequences.has_value();
   for (BatchSize size : ArenaSizes(max_size, sequences)) {
     const int list = ListFor(size, sequences, choices);
-    parts.buckets.push_back(LayOut(parts.lists[list], list, size, settings.precision));
+    parts.buckets.push_back(LayOut(parts.lists[list], list, size));
   }
   // Batches come in parts where the host runs them.
   if (HasHostMemory(backend) && !sequences && max_size.rows > 1 && network.batch_size == 0) SetTails(parts.lists);

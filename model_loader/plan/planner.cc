@@ -109,7 +109,7 @@ class Planner {
   Status Prepare(size_t layer, const Candidate& candidate) {
     if (!TakesWeight(candidate)) return absl::OkStatus();
     const Layer& described = network_.layers[layer];
-    const Problem problem = LayerProblem(network_, described, 1, settings_.threads, TypeOf(settings_.precision));
+    const Problem problem = LayerProblem(network_, described, 1, settings_.threads);
     return weights_.Prepare(layer, candidate, network_.weights[described.weight], problem);
   }
 
@@ -209,7 +209,7 @@ class Planner {
   PreparedWeights weights_;
   LayerCandidates candidates_;
   std::vector<int> common_;  // the candidate of each layer that suits all batch sizes best
-  const ConversionTimes conversion_times_ = [this](const NetworkValue& value, Layout from, Layout to) {
+  const ConversionTimes conversion_times_ = [this](const NetworkValue& value, Storage from, Storage to) {
     return measurer_.MeasureConversion(value, from, to);
   };
 };

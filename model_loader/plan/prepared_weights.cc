@@ -8,7 +8,7 @@ namespace swizzle {
 Status PreparedWeights::Prepare(size_t layer, const Candidate& candidate, const Weight& weight,
                                 const Problem& problem) {
   if (!TakesWeight(candidate) || Find(layer, candidate) != nullptr) return absl::OkStatus();
-  Problem blocked = problem;
+  Problem blocked = AsRowSolves(*candidate.kernel, problem);
   blocked.blocking = candidate.blocking;
   SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<const PackedWeight> packed,
                            backend_.Prepare(*candidate.kernel, weight, blocked));

@@ -31,9 +31,8 @@ constexpr Layer kLayers[] = {
     {512, 7, 512, 3, 1, 2},   {512, 7, 2048, 1, 1, 3},  {1024, 14, 2048, 1, 2, 1}, {2048, 1, 1000, 1, 1, 1},
 };
 
-Problem ProblemOf(const Layer& layer, int64_t batch, DType dtype) {
+Problem ProblemOf(const Layer& layer, int64_t batch) {
   Problem problem;
-  problem.dtype = dtype;
   problem.input = {batch, layer.channels, layer.size, layer.size};
   const int pad = layer.kernel / 2, out = (layer.size + 2 * pad - layer.kernel) / layer.stride + 1;
   problem.output = {batch, layer.out_channels, out, out};
@@ -117,10 +116,10 @@ double Error(const Problem& problem, Layout layout, const std::vector<float>& in
     const int64_t at = reference::ElementOffset(problem.output, layout, channel, position);
     const double expected = Expected(problem, layout, input, weight, channel, position);
     float actual = 0;
-    if (ElementBytes(problem.dtype) == 2) {
+    if (ElementBytes(problem.to.dtype) == 2) {
       uint16_t half;
       std::memcpy(&half, &output[at * 2], 2);
-      actual = FromHalf(half, problem.dtype);
+      actual = FromHalf(half, problem.to.dtype);
     } else {
       std::memcpy(&actual, &output[at * 4], 4);
     }
@@ -144,9 +143,9 @@ double MedianMicroseconds(Stream& stream, Recording& recording) {
 
 void TimeRow(Backend& backend, Stream& stream, const Kernel& kernel, const Layer& layer, const Problem& problem,
              const Weight& weight) {
-  const Layout layout = kernel.key.input;
-  const size_t size = ElementBytes(problem.dtype);
-  const Drawn& drawn = Pool(problem.dtype);
+  const Layout layout = kernel.key.input.layout;
+  const size_t size = ElementBytes(problem.to.dtype);
+  const Drawn& drawn = Pool(problem.to.dtype);
   const size_t input_bytes = LayoutElements(problem.input, layout) * size;
   SWIZZLE_CHECK(input_bytes <= drawn.bytes.size());
   std::vector<std::byte> output(LayoutElements(problem.output, layout) * size, std::byte{0xff});
@@ -155,18 +154,18 @@ void TimeRow(Backend& backend, Stream& stream, const Kernel& kernel, const Layer
   const auto workspace = *backend.Allocate(kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem));
   stream.Copy(from->data(), drawn.bytes.data(), input_bytes);
   stream.Copy(to->data(), output.data(), output.size());
-  const float* const inputs[] = {reinterpret_cast<const float*>(from->data())};
+  const Operand inputs[] = {{from->data(), problem.from.dtype}};
   KernelArgs args;
   args.problem = &problem;
   args.weight = packed.get();
   args.inputs = inputs;
-  args.output = reinterpret_cast<float*>(to->data());
+  args.output = {to->data(), problem.to.dtype};
   args.workspace = {workspace->data(), workspace->bytes()};
   stream.Run([&] { kernel.run(args, stream); });
   stream.Copy(output.data(), to->data(), output.size());
   const Status status = stream.Synchronize();
   const double error = Error(problem, layout, drawn.values, weight, output);
-  const double most = problem.dtype == DType::kFloat32 ? 1e-5 : problem.dtype == DType::kFloat16 ? 2e-3 : 1.6e-2;
+  const double most = problem.to.dtype == DType::kFloat32 ? 1e-5 : problem.to.dtype == DType::kFloat16 ? 2e-3 : 1.6e-2;
   if (!status.ok() || error > most) {
     std::printf("WRONG %s error %.3g %s\n", std::string(kernel.name).c_str(), error,
                 std::string(status.message()).c_str());
@@ -175,7 +174,7 @@ void TimeRow(Backend& backend, Stream& stream, const Kernel& kernel, const Layer
   const auto recording = static_cast<DeviceStream&>(stream).Record([&] {
     for (int i = 0; i < kRuns; ++i) kernel.run(args, stream);
   });
-  std::printf("%s %d %dx%d-%d-%dx%d/%d %s %.2f %d\n", std::string(DTypeName(problem.dtype)).c_str(),
+  std::printf("%s %d %dx%d-%d-%dx%d/%d %s %.2f %d\n", std::string(DTypeName(problem.to.dtype)).c_str(),
               static_cast<int>(problem.input.batch), layer.channels, layer.size, layer.out_channels, layer.kernel,
               layer.kernel, layer.stride, std::string(kernel.name).c_str(), MedianMicroseconds(stream, **recording),
               layer.count);
@@ -188,17 +187,18 @@ int Main() {
     return 1;
   }
   const auto stream = *(*backend)->NewStream(0);
-  for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+  for (const Precision precision : {Precision::kFloat32, Precision::kFloat16, Precision::kBFloat16}) {
+    const DType dtype = TypeOf(precision);
     for (const int64_t batch : {1, 8}) {
       for (const Layer& layer : kLayers) {
-        const Problem problem = ProblemOf(layer, batch, dtype);
+        const Problem problem = ProblemOf(layer, batch);
         const int64_t depth = int64_t{layer.channels} * layer.kernel * layer.kernel;
         Weight weight;
         weight.matrix = DenseMatrix{layer.out_channels, depth, SomeValues(1001, layer.out_channels * depth, dtype)};
         weight.bias = SomeValues(77, layer.out_channels, dtype);
-        for (const Kernel* kernel : Candidates(**backend, problem, Format::kDense)) {
+        for (const Kernel* kernel : Candidates(**backend, problem, Format::kDense, precision)) {
           if (kernel->key.weights == Format::kDense && kernel->key.input == kernel->key.output) {
-            TimeRow(**backend, *stream, *kernel, layer, problem, weight);
+            TimeRow(**backend, *stream, *kernel, layer, AsRowSolves(*kernel, problem), weight);
           }
         }
         std::fflush(stdout);

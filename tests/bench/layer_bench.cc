@@ -136,11 +136,12 @@ std::vector<Entrant> Entrants(const Backend& backend, const Problem& problem, co
   const bool has_weight = problem.op == Op::kConv || problem.op == Op::kDepthwiseConv;
   const Weight weight = has_weight ? DrawWeight(problem, options.sparsity) : Weight{};
   std::vector<Entrant> entrants;
-  for (const Kernel* kernel : Candidates(backend, problem, has_weight ? weight.format() : Format::kNone)) {
+  for (const Kernel* kernel :
+       Candidates(backend, problem, has_weight ? weight.format() : Format::kNone, Precision::kFloat32)) {
     if (kernel->name.find(options.row) == std::string_view::npos) continue;
     Entrant entrant{kernel, nullptr, kernel->key.weights == Format::kCsr ? 1 - options.sparsity : 1};
     if (kernel->prepare != nullptr) {
-      auto packed = kernel->prepare(weight, problem);
+      auto packed = kernel->prepare(weight, AsRowSolves(*kernel, problem));
       if (!packed.ok()) continue;
       entrant.weight = std::move(*packed);
     }

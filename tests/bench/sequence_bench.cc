@@ -60,7 +60,7 @@ class Workload {
       const std::vector<float> ones(channels, 1.0f);
       weight_ = *kernel.prepare({DenseMatrix{channels, 1, ones}, ones}, problem);
     }
-    for (const auto& input : inputs_) pointers_.push_back(reinterpret_cast<const float*>(input->data()));
+    for (const auto& input : inputs_) operands_.push_back({input->data(), DType::kFloat32});
     for (int64_t token = 0; token <= problem.input.batch; token += length) {
       begins_.push_back(static_cast<int32_t>(token));
     }
@@ -73,8 +73,8 @@ class Workload {
   void Run(Stream& stream) const {
     kernel_.run({.problem = &problem_,
                  .weight = weight_.get(),
-                 .inputs = pointers_,
-                 .output = reinterpret_cast<float*>(output_->data()),
+                 .inputs = operands_,
+                 .output = {output_->data(), DType::kFloat32},
                  .workspace = {workspace_->data(), workspace_->bytes()},
                  .sequences = &sequences_},
                 stream);
@@ -82,7 +82,7 @@ class Workload {
 
  private:
   std::unique_ptr<Buffer> Fill(Backend& backend, const Extent& extent) const {
-    std::unique_ptr<Buffer> buffer = *backend.Allocate(LayoutElements(extent, kernel_.key.input) * sizeof(float));
+    std::unique_ptr<Buffer> buffer = *backend.Allocate(StorageBytes(extent, kernel_.key.input));
     auto* values = reinterpret_cast<float*>(buffer->data());
     for (size_t i = 0; i < buffer->bytes() / sizeof(float); ++i) values[i] = static_cast<float>(i % 251) * 0.01f - 1;
     return buffer;
@@ -94,7 +94,7 @@ class Workload {
   std::unique_ptr<Buffer> output_;
   std::unique_ptr<Buffer> workspace_;
   std::unique_ptr<PackedWeight> weight_;
-  std::vector<const float*> pointers_;
+  std::vector<Operand> operands_;
   std::vector<int32_t> begins_;
   std::vector<int32_t> positions_;
   Sequences sequences_;
@@ -139,9 +139,9 @@ void Print(const Kernel& kernel, const Problem& problem, int64_t length, Times& 
 
 void RunProblem(Backend& backend, Stream& stream, const Problem& problem, int64_t length, const Options& options) {
   const Format format = problem.op == Op::kLayerNorm ? Format::kDense : Format::kNone;
-  for (const Kernel* kernel : Candidates(backend, problem, format)) {
+  for (const Kernel* kernel : Candidates(backend, problem, format, Precision::kFloat32)) {
     if (kernel->name.find(options.row) == std::string_view::npos) continue;
-    const Workload workload(backend, *kernel, problem, length);
+    const Workload workload(backend, *kernel, AsRowSolves(*kernel, problem), length);
     Times times;
     for (int round = 0; round < options.rounds; ++round) RunRound(*kernel, workload, stream, times);
     Print(*kernel, problem, length, times);

@@ -96,8 +96,8 @@ class Contender {
       : kernel_(kernel),
         problem_(problem),
         weight_(*kernel.prepare(weight, problem)),
-        input_(*backend.Allocate(LayoutElements(problem.input, kernel.key.input) * sizeof(float))),
-        output_(*backend.Allocate(LayoutElements(problem.output, kernel.key.output) * sizeof(float))),
+        input_(*backend.Allocate(StorageBytes(problem.input, kernel.key.input))),
+        output_(*backend.Allocate(StorageBytes(problem.output, kernel.key.output))),
         workspace_(*backend.Allocate(kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem))) {
     auto* values = reinterpret_cast<float*>(input_->data());
     for (size_t i = 0; i < input_->bytes() / sizeof(float); ++i) values[i] = static_cast<float>(i % 251) * 0.01f - 1;
@@ -133,11 +133,11 @@ class Contender {
 
  private:
   void Run(Stream& stream) {
-    const float* const inputs[] = {reinterpret_cast<const float*>(input_->data())};
+    const Operand inputs[] = {{input_->data(), DType::kFloat32}};
     kernel_.run({.problem = &problem_,
                  .weight = weight_.get(),
                  .inputs = inputs,
-                 .output = reinterpret_cast<float*>(output_->data()),
+                 .output = {output_->data(), DType::kFloat32},
                  .workspace = {workspace_->data(), workspace_->bytes()}},
                 stream);
   }
@@ -174,9 +174,11 @@ std::deque<Contender> RunShape(Backend& backend, Stream& stream, const Shape& sh
   const Extent output{1, shape.m, height, shape.n / height};
   const Problem problem{{Op::kConv, Window(), {0, 6, false}}, input, output, options.threads};
   std::deque<Contender> contenders;
-  for (const Kernel* kernel : Candidates(backend, problem, Format::kCsr)) {
-    const bool wanted = kernel->name.find(options.row) != std::string_view::npos && kernel->key.input != Layout::kNchw;
-    if (wanted || kernel->name == kDenseBaseline) contenders.emplace_back(backend, *kernel, problem, weight);
+  for (const Kernel* kernel : Candidates(backend, problem, Format::kCsr, Precision::kFloat32)) {
+    const bool wanted =
+        kernel->name.find(options.row) != std::string_view::npos && kernel->key.input.layout != Layout::kNchw;
+    if (wanted || kernel->name == kDenseBaseline)
+      contenders.emplace_back(backend, *kernel, AsRowSolves(*kernel, problem), weight);
   }
   for (int round = 0; round < options.rounds; ++round) {
     double baseline = 0;

@@ -32,8 +32,8 @@ bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kB
 
 // The precision of a row: its activations' type where that is half, which kNchw hides.
 DType PrecisionOf(const Kernel& kernel) {
-  if (IsHalf(kernel.key.input_dtype)) return kernel.key.input_dtype;
-  return IsHalf(kernel.key.output_dtype) ? kernel.key.output_dtype : DType::kFloat32;
+  if (IsHalf(kernel.key.input.dtype)) return kernel.key.input.dtype;
+  return IsHalf(kernel.key.output.dtype) ? kernel.key.output.dtype : DType::kFloat32;
 }
 
 Tolerance ToleranceOf(const Kernel& kernel) {
@@ -141,7 +141,7 @@ class CaseSequences {
   Sequences view_, backend_view_;
 };
 
-// Ids below `limit`, INT32 in place of each float.
+// Ids below `limit`: the bits of INT32, which memory of either type keeps.
 std::vector<float> DrawIds(int64_t count, int64_t limit, std::mt19937& random) {
   std::vector<float> ids(count);
   for (float& id : ids) id = std::bit_cast<float>(static_cast<int32_t>(random() % limit));
@@ -161,7 +161,7 @@ std::vector<reference::Values> DrawInputs(const KernelCase& kernel_case, const K
   std::vector<reference::Values> inputs;
   while (inputs.size() < operands + (problem.epilogue.residual ? 1 : 0)) {
     const Extent extent = InputExtent(problem, inputs.size());
-    const DType dtype = inputs.size() < operands ? kernel.key.input_dtype : kernel.key.output_dtype;
+    const DType dtype = inputs.size() < operands ? kernel.key.input.dtype : kernel.key.output.dtype;
     inputs.push_back(DrawValues(extent.positions() * extent.channels, inputs.empty() ? reach : 1, random));
     for (float& value : inputs.back()) value = Rounded(value + kernel_case.mean, dtype, kernel);
   }
@@ -252,21 +252,20 @@ class CaseRun {
   // Runs the row on laid-out inputs; checks its output, guards and padding.
   void Run(const PackedWeight* weight, const Sequences* sequences, bool in_place) {
     std::vector<TestMemory> buffers;
-    std::vector<const float*> pointers;
+    std::vector<Operand> operands;
     for (size_t i = 0; i < inputs_.size(); ++i) {
       buffers.push_back(LaidOut(i));
-      pointers.push_back(reinterpret_cast<const float*>(buffers.back().data()));
+      operands.push_back({buffers.back().data(), InputStorage(i).dtype});
     }
-    buffers.emplace_back(backend_,
-                         LayoutElements(problem().output, kernel_.key.output) * ElementBytes(kernel_.key.output_dtype));
+    buffers.emplace_back(backend_, StorageBytes(problem().output, problem().to));
     buffers.emplace_back(backend_, kernel_.workspace_bytes == nullptr ? 0 : kernel_.workspace_bytes(problem()));
     for (TestMemory& buffer : buffers) buffer.ToBackend(stream_);
     TestMemory& output = in_place ? buffers[0] : buffers[inputs_.size()];
     KernelArgs args;
     args.problem = &problem();
     args.weight = weight;
-    args.inputs = pointers;
-    args.output = reinterpret_cast<float*>(output.data());
+    args.inputs = operands;
+    args.output = {output.data(), problem().to.dtype};
     args.workspace = {buffers.back().data(), buffers.back().bytes()};
     args.sequences = sequences;
     const auto work = [&] { kernel_.run(args, stream_); };
@@ -284,15 +283,17 @@ class CaseRun {
     ExpectDone(output, buffers);
   }
 
+  Storage InputStorage(size_t input) const {
+    return static_cast<int>(input) < InputCount(problem()) ? problem().from : problem().to;
+  }
+
   TestMemory LaidOut(size_t input) {
-    const bool residual = static_cast<int>(input) == InputCount(problem());
-    const Layout layout = residual ? kernel_.key.output : kernel_.key.input;
-    const DType dtype = residual ? kernel_.key.output_dtype : kernel_.key.input_dtype;
+    const Storage storage = InputStorage(input);
     const Extent extent = InputExtent(problem(), input);
-    std::vector<float> values(LayoutElements(extent, layout));
-    reference::ToLayout(inputs_[input], extent, layout, kNan, values);
-    TestMemory memory(backend_, values.size() * ElementBytes(dtype));
-    memory.Fill(values, dtype);
+    std::vector<float> values(LayoutElements(extent, storage.layout));
+    reference::ToLayout(inputs_[input], extent, storage.layout, kNan, values);
+    TestMemory memory(backend_, StorageBytes(extent, storage));
+    memory.Fill(values, storage.dtype);
     return memory;
   }
 
@@ -301,9 +302,9 @@ class CaseRun {
     const Status status = stream_.Synchronize();
     ASSERT_TRUE(status.ok()) << status.message();
     for (const TestMemory& buffer : buffers) EXPECT_TRUE(buffer.GuardIntact());
-    const std::vector<float> values = output.Values(kernel_.key.output_dtype);
-    if (kernel_.key.output == Layout::kBlocked16) ExpectZeroPadding(problem().output, values);
-    ExpectClose(kernel_, reference::FromLayout(values, problem().output, kernel_.key.output), expected_);
+    const std::vector<float> values = output.Values(problem().to.dtype);
+    if (problem().to.layout == Layout::kBlocked16) ExpectZeroPadding(problem().output, values);
+    ExpectClose(kernel_, reference::FromLayout(values, problem().output, problem().to.layout), expected_);
   }
 
   Backend& backend_;
@@ -325,8 +326,8 @@ std::vector<SeededCase> CasesOf(const Kernel& kernel) {
   int seed = 0;
   for (KernelCase& kernel_case : drawn) {
     ++seed;
-    kernel_case.problem.dtype = PrecisionOf(kernel);
-    if (IsHalf(kernel_case.problem.dtype)) kernel_case.mean /= 125;  // 1000 would leave no differences
+    kernel_case.problem = AsRowSolves(kernel, kernel_case.problem);
+    if (IsHalf(PrecisionOf(kernel))) kernel_case.mean /= 125;  // 1000 would leave no differences
     if (kernel.accepts(kernel_case.problem)) cases.push_back({kernel_case, seed});
   }
   return cases;

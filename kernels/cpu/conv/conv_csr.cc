@@ -220,24 +220,20 @@ void RunPart(const InterleavedCsr& weight, const PanelPart& part, PanelColumns& 
   }
 }
 
-void ConvCsr(const KernelArgs& args, Layout layout, Stream& stream) {
+}  // namespace
+
+void ConvCsr(const KernelArgs& args, Stream& stream) {
   if (const auto* vectors = dynamic_cast<const VectorCsr*>(args.weight)) {
-    ConvVector(args, *vectors, layout, stream);
+    ConvVector(args, *vectors, stream);
     return;
   }
   const auto& weight = static_cast<const InterleavedCsr&>(*args.weight);
-  const PanelConv conv(args, layout, InterleavedCsr::kMaxBlock, weight.bias(), weight.slices());
+  const PanelConv conv(args, InterleavedCsr::kMaxBlock, weight.bias(), weight.slices());
   const auto run = [&](PanelColumns& columns, const PanelCell& cell, const PanelPart& part, const PanelPart& next) {
     RunPart(weight, part, columns, cell, AskAhead(weight, conv, part, next));
   };
   conv.ForEachPart(CpuStream::From(stream), run);
 }
-
-}  // namespace
-
-void ConvCsrPanels(const KernelArgs& args, Stream& stream) { ConvCsr(args, Layout::kPanels, stream); }
-void ConvCsrNchw(const KernelArgs& args, Stream& stream) { ConvCsr(args, Layout::kNchw, stream); }
-void ConvCsrBlocked16(const KernelArgs& args, Stream& stream) { ConvCsr(args, Layout::kBlocked16, stream); }
 
 }  // namespace swizzle::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -260,18 +256,15 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, con
   return std::make_unique<InterleavedCsr>(*csr, weight.bias, ThreadsPerPanel(problem), blocks);
 }
 
-template <Layout kInput>
 size_t ConvCsrWorkspaceBytes(const Problem& problem) {
   const int64_t taps = problem.window().taps();
   const int64_t vector_block = VectorCsr::BlockColumns(problem, problem.input.channels * taps);
-  return PanelConv::WorkspaceBytes(problem, kInput, std::max(InterleavedCsr::kMaxBlock, vector_block));
+  return PanelConv::WorkspaceBytes(problem, std::max(InterleavedCsr::kMaxBlock, vector_block));
 }
 
-template size_t ConvCsrWorkspaceBytes<Layout::kPanels>(const Problem&);
-template size_t ConvCsrWorkspaceBytes<Layout::kNchw>(const Problem&);
-template size_t ConvCsrWorkspaceBytes<Layout::kBlocked16>(const Problem&);
-
-bool AcceptsPointwise(const Problem& problem) { return problem.window().IsPointwise(); }
+bool AcceptsConvCsr(const Problem& problem) {
+  return problem.from.layout != Layout::kBlocked16 || problem.window().IsPointwise();
+}
 
 }  // namespace swizzle::cpu
 #endif  // HWY_ONCE

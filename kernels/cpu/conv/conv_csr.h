@@ -29,20 +29,12 @@ namespace swizzle::cpu {
 inline constexpr std::string_view kConvCsrBlockings[] = {"blocks as caches suggest", "blocks of 2/3", "blocks of 3/2"};
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, const Problem& problem);
-template <Layout kInput>
 size_t ConvCsrWorkspaceBytes(const Problem& problem);
 
-extern template size_t ConvCsrWorkspaceBytes<Layout::kPanels>(const Problem&);
-extern template size_t ConvCsrWorkspaceBytes<Layout::kNchw>(const Problem&);
-extern template size_t ConvCsrWorkspaceBytes<Layout::kBlocked16>(const Problem&);
+// From kBlocked16 pointwise windows only.
+bool AcceptsConvCsr(const Problem& problem);
 
-// Of the rows from kBlocked16.
-bool AcceptsPointwise(const Problem& problem);
-
-SWIZZLE_DECLARE_PER_TARGET(  //
-    void ConvCsrPanels(const KernelArgs& args, Stream& stream);
-    void ConvCsrNchw(const KernelArgs& args, Stream& stream);
-    void ConvCsrBlocked16(const KernelArgs& args, Stream& stream);)
+SWIZZLE_DECLARE_PER_TARGET(void ConvCsr(const KernelArgs& args, Stream& stream);)
 
 }  // namespace swizzle::cpu
 

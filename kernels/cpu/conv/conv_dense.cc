@@ -133,11 +133,13 @@ using GroupsFunction = void (*)(const InterleavedDense&, int64_t, int64_t, int64
 constexpr GroupsFunction kRunGroups[] = {RunGroups<1>, RunGroups<2>, RunGroups<3>, RunGroups<4>};
 static_assert(std::size(kRunGroups) * kPositionUnit == kMaxPanelWidth);
 
-void ConvDense(const KernelArgs& args, Layout layout, Stream& stream) {
+}  // namespace
+
+void ConvDense(const KernelArgs& args, Stream& stream) {
   const auto& weight = static_cast<const InterleavedDense&>(*args.weight);
   const int64_t cols = weight.cols();
-  const int64_t block_rows = InterleavedDense::BlockColumns(!PanelColumns::IsDirect(*args.problem, layout), cols);
-  const PanelConv conv(args, layout, block_rows, weight.bias(), weight.groups());
+  const int64_t block_rows = InterleavedDense::BlockColumns(!PanelColumns::IsDirect(*args.problem), cols);
+  const PanelConv conv(args, block_rows, weight.bias(), weight.groups());
   const auto run = [&](PanelColumns& columns, PanelCell cell, const PanelPart& part, const PanelPart&) {
     const GroupsFunction run_groups = kRunGroups[cell.width / kPositionUnit - 1];
     for (int64_t begin = 0, end; begin < cols; begin = end) {
@@ -153,11 +155,6 @@ void ConvDense(const KernelArgs& args, Layout layout, Stream& stream) {
   conv.ForEachPart(CpuStream::From(stream), run);
 }
 
-}  // namespace
-
-void ConvDensePanels(const KernelArgs& args, Stream& stream) { ConvDense(args, Layout::kPanels, stream); }
-void ConvDenseNchw(const KernelArgs& args, Stream& stream) { ConvDense(args, Layout::kNchw, stream); }
-
 }  // namespace swizzle::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -168,16 +165,11 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvDense(const Weight& weight, c
   return std::make_unique<InterleavedDense>(weight.ToDense(), weight.bias);
 }
 
-template <Layout kInput>
 size_t ConvDenseWorkspaceBytes(const Problem& problem) {
   const int64_t taps = problem.window().taps();
-  const bool gathered = !PanelColumns::IsDirect(problem, kInput);
-  return PanelConv::WorkspaceBytes(problem, kInput,
-                                   InterleavedDense::BlockColumns(gathered, problem.input.channels * taps));
+  const bool gathered = !PanelColumns::IsDirect(problem);
+  return PanelConv::WorkspaceBytes(problem, InterleavedDense::BlockColumns(gathered, problem.input.channels * taps));
 }
-
-template size_t ConvDenseWorkspaceBytes<Layout::kPanels>(const Problem&);
-template size_t ConvDenseWorkspaceBytes<Layout::kNchw>(const Problem&);
 
 }  // namespace swizzle::cpu
 #endif  // HWY_ONCE

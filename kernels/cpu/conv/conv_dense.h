@@ -17,15 +17,9 @@
 namespace swizzle::cpu {
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvDense(const Weight& weight, const Problem& problem);
-template <Layout kInput>
 size_t ConvDenseWorkspaceBytes(const Problem& problem);
 
-extern template size_t ConvDenseWorkspaceBytes<Layout::kPanels>(const Problem&);
-extern template size_t ConvDenseWorkspaceBytes<Layout::kNchw>(const Problem&);
-
-SWIZZLE_DECLARE_PER_TARGET(  //
-    void ConvDensePanels(const KernelArgs& args, Stream& stream);
-    void ConvDenseNchw(const KernelArgs& args, Stream& stream);)
+SWIZZLE_DECLARE_PER_TARGET(void ConvDense(const KernelArgs& args, Stream& stream);)
 
 }  // namespace swizzle::cpu
 

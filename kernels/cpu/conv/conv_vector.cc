@@ -100,9 +100,9 @@ void ApplyToSlice(const VectorCsr& weight, const TileRange& tiles, const PanelCe
 
 }  // namespace
 
-void ConvVector(const KernelArgs& args, const VectorCsr& weight, Layout layout, Stream& stream) {
+void ConvVector(const KernelArgs& args, const VectorCsr& weight, Stream& stream) {
   const int64_t block_columns = VectorCsr::BlockColumns(*args.problem, weight.cols());
-  const PanelConv conv(args, layout, block_columns, weight.bias(), weight.slices());
+  const PanelConv conv(args, block_columns, weight.bias(), weight.slices());
   const auto run = [&](PanelColumns& columns, PanelCell cell, const PanelPart& part, const PanelPart&) {
     const CellFunction run_cell = kRunCell[cell.width / kPositionUnit - 1];
     for (int64_t block = 0; block < weight.blocks(); ++block) {

@@ -9,11 +9,8 @@
 
 namespace swizzle::cpu {
 
-// clang-format off
-SWIZZLE_DECLARE_PER_TARGET(
-    // layout: of the input. The workspace has room for blocks of VectorCsr::BlockColumns().
-    void ConvVector(const KernelArgs& args, const VectorCsr& weight, Layout layout, Stream& stream);)
-// clang-format on
+// The workspace has room for blocks of VectorCsr::BlockColumns().
+SWIZZLE_DECLARE_PER_TARGET(void ConvVector(const KernelArgs& args, const VectorCsr& weight, Stream& stream);)
 
 }  // namespace swizzle::cpu
 

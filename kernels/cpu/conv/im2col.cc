@@ -45,16 +45,15 @@ size_t PanelColumns::MaskBytes(const Problem& problem) {
   return RoundUp(sizeof(uint32_t) * (problem.window().kernel_h + problem.window().kernel_w), kBufferAlignment);
 }
 
-size_t PanelColumns::WorkspaceBytes(const Problem& problem, Layout layout, int64_t rows) {
-  if (IsDirect(problem, layout)) return 0;
-  if (layout == Layout::kBlocked16) rows += 2 * (kBlockChannels - 1);  // from and to the ends of blocks
+size_t PanelColumns::WorkspaceBytes(const Problem& problem, int64_t rows) {
+  if (IsDirect(problem)) return 0;
+  if (problem.from.layout == Layout::kBlocked16) rows += 2 * (kBlockChannels - 1);  // from and to the ends of blocks
   return PieceBytes(problem) + CountBytes(problem) + MaskBytes(problem) + rows * kMaxPanelWidth * sizeof(float);
 }
 
-PanelColumns::PanelColumns(const Problem& problem, Layout layout, const void* input, std::span<std::byte> workspace)
+PanelColumns::PanelColumns(const Problem& problem, const Operand& input, std::span<std::byte> workspace)
     : problem_(problem),
       window_(problem.window()),
-      layout_(layout),
       input_(input),
       input_grid_(problem.input.positions()),
       output_grid_(problem.output.positions()),
@@ -107,7 +106,7 @@ void PanelColumns::AddPiece(int64_t tap, int64_t offset, int64_t channel_stride,
 
 void PanelColumns::AddPieces(int64_t tap, const Segment& segment, int64_t source, uint32_t lanes, int64_t position) {
   const Extent& in = problem_.input;
-  if (layout_ == Layout::kNchw) {
+  if (problem_.from.layout == Layout::kNchw) {
     AddPiece(tap, segment.image * (in.channels - 1) * in.plane() + source, in.plane(), lanes, position);
     return;
   }

@@ -37,37 +37,35 @@ class PanelColumns {
   };
 
   // Whether the columns are rows of the input: its values in its order.
-  static bool AreInputRows(const Problem& problem, Layout layout) {
-    return layout == Layout::kPanels && problem.window().IsPointwise();
+  static bool AreInputRows(const Problem& problem) {
+    return problem.from.layout == Layout::kPanels && problem.window().IsPointwise();
   }
   // Whether the columns are the input itself.
-  static bool IsDirect(const Problem& problem, Layout layout) {
-    return AreInputRows(problem, layout) && !IsBfloat16(problem, layout);
-  }
+  static bool IsDirect(const Problem& problem) { return AreInputRows(problem) && !IsBfloat16(problem.from); }
 
   // What one object needs to serve blocks of up to `rows` rows; a multiple of kBufferAlignment.
-  static size_t WorkspaceBytes(const Problem& problem, Layout layout, int64_t rows);
+  static size_t WorkspaceBytes(const Problem& problem, int64_t rows);
 
-  // layout: of `input`, kPanels, kNchw or, for a pointwise window, kBlocked16, whose elements are those of the problem.
-  // All must outlive the object.
-  PanelColumns(const Problem& problem, Layout layout, const void* input, std::span<std::byte> workspace);
+  // `input` is in kPanels, kNchw or, for a pointwise window, kBlocked16, as the problem says. All must outlive the
+  // object.
+  PanelColumns(const Problem& problem, const Operand& input, std::span<std::byte> workspace);
 
-  bool are_input_rows() const { return AreInputRows(problem_, layout_); }
+  bool are_input_rows() const { return AreInputRows(problem_); }
   // Whether the input is bfloat16, else it is FP32.
-  bool widens() const { return IsBfloat16(problem_, layout_); }
+  bool widens() const { return IsBfloat16(problem_.from); }
   // Row `row` of a panel. REQUIRES: are_input_rows().
   template <typename T>
   const T* InputRow(int64_t panel, int64_t row) const {
     return input<T>() + output_grid_.Begin(panel) * problem_.input.channels + row * Width(panel);
   }
 
-  bool are_blocks() const { return layout_ == Layout::kBlocked16; }
+  bool are_blocks() const { return problem_.from.layout == Layout::kBlocked16; }
   // Where, in a panel, the kBlockChannels channels of a block are from a position on, as far as positions follow one
   // another: none do behind the batch's last. REQUIRES: are_blocks().
   Slab BlockAt(int64_t panel, int64_t position, int64_t block) const {
     const int64_t first = output_grid_.Begin(panel) + position;
     if (first >= problem_.input.positions()) return {};
-    Slab slab = SlabAt(problem_.input, layout_, first, block * kBlockChannels);
+    Slab slab = SlabAt(problem_.input, problem_.from.layout, first, block * kBlockChannels);
     slab.positions = std::min(slab.positions, Width(panel) - position);
     return slab;
   }
@@ -84,9 +82,9 @@ class PanelColumns {
   int64_t width() const { return Width(panel_); }  // of the panel that was set
   template <typename T>
   const T* input() const {
-    return static_cast<const T*>(input_);
+    return input_.As<T>();
   }
-  int64_t input_elements() const { return LayoutElements(problem_.input, layout_); }
+  int64_t input_elements() const { return LayoutElements(problem_.input, problem_.from.layout); }
   // Room for the rows of a block, each as wide as the panel.
   float* columns() const { return columns_; }
 
@@ -110,8 +108,7 @@ class PanelColumns {
 
   const Problem& problem_;
   const Window& window_;  // the problem's
-  const Layout layout_;
-  const void* const input_;
+  const Operand input_;
   const PanelGrid input_grid_;
   const PanelGrid output_grid_;
   Piece* const pieces_;    // kMaxPanelWidth a tap

@@ -205,12 +205,10 @@ class OnednnConv final : public PackedWeight {
     const int64_t first = conv.part().first_channel;
     const int64_t out_blocks = Blocks(problem.output.channels);
     const int64_t offset = (image * out_blocks * kBlockChannels + first) * problem.output.plane();
-    float* target = args.output + offset;
+    float* target = args.Output<float>() + offset;
     const int64_t floats = conv.part().images * Blocks(conv.part().channels) * kBlockChannels * problem.output.plane();
-    if (problem.epilogue.residual) {
-      std::memcpy(target, args.inputs[1] + offset, floats * sizeof(float));
-    }
-    conv.Run({args.inputs[0] + SourceOffset(problem, image, first),
+    if (const float* residual = args.Residual<float>()) std::memcpy(target, residual + offset, floats * sizeof(float));
+    conv.Run({args.Input<float>(0) + SourceOffset(problem, image, first),
               weights_.get() + weight_floats_ / out_blocks * (first / kBlockChannels),
               bias_.empty() ? nullptr : bias_.data() + first, target, scratchpad});
     if (problem.epilogue.function) ApplyFunction(*problem.epilogue.function, target, floats);

@@ -11,12 +11,17 @@ namespace {
 // Of the second cache, what the panels of the input may take that are to be kept there.
 int64_t CacheForInput() { return HostCacheSizes().second / 8 * 3; }
 
-bool OperandsExceedCache(const Problem& problem, Layout layout) {
-  const auto bytes = [&](const Extent& extent, Layout of) {
-    return LayoutElements(extent, of) * static_cast<int64_t>(ElementBytes(ElementType(of, problem.dtype)));
-  };
-  return bytes(problem.input, layout) + bytes(problem.output, Layout::kPanels) >
-         HostCacheSizes().second * problem.threads;
+bool OperandsExceedCache(const Problem& problem) {
+  const size_t bytes = StorageBytes(problem.input, problem.from) + StorageBytes(problem.output, problem.to);
+  return static_cast<int64_t>(bytes) > HostCacheSizes().second * problem.threads;
+}
+
+// Rows [begin, end) of a panel that begins with `position`.
+std::span<const std::byte> PanelRows(const void* data, DType dtype, int64_t channels, int64_t position, int64_t width,
+                                     int64_t begin, int64_t end) {
+  const auto element = static_cast<int64_t>(ElementBytes(dtype));
+  return {static_cast<const std::byte*>(data) + (position * channels + begin * width) * element,
+          static_cast<size_t>((end - begin) * width * element)};
 }
 
 }  // namespace
@@ -32,18 +37,17 @@ int64_t WeightSlices(int64_t weight_bytes, int threads_per_panel, const CacheSiz
   return std::max<int64_t>(1, CeilDiv(weight_bytes, slice_bytes)) * threads_per_panel;
 }
 
-PanelConv::PanelConv(const KernelArgs& args, Layout layout, int64_t block_rows, const float* bias, int64_t slices)
+PanelConv::PanelConv(const KernelArgs& args, int64_t block_rows, const float* bias, int64_t slices)
     : args_(args),
-      layout_(layout),
-      rounds_(IsBfloat16(*args.problem, Layout::kPanels)),
-      slot_bytes_(WorkspaceBytes(*args.problem, layout, block_rows) / args.problem->threads),
+      rounds_(IsBfloat16(args.problem->to)),
+      slot_bytes_(WorkspaceBytes(*args.problem, block_rows) / args.problem->threads),
       bias_(bias),
       slices_(slices),
       grid_(args.problem->output.positions()),
-      exceeds_cache_(OperandsExceedCache(*args.problem, layout)),
+      exceeds_cache_(OperandsExceedCache(*args.problem)),
       panel_exceeds_cache_(static_cast<int64_t>(InputRows(0, 0, args.problem->input.channels).size()) >
                            CacheForInput()) {
-  if (!PanelColumns::IsDirect(*args.problem, layout)) return;
+  if (!PanelColumns::IsDirect(*args.problem)) return;
   const int64_t panel_bytes = args.problem->input.channels * kMaxPanelWidth * static_cast<int64_t>(sizeof(float));
   panels_per_group_ = std::clamp<int64_t>(CacheForInput() / panel_bytes, 1, grid_.count());
   // Where weights are small, each thread reads all of them and keeps to panels of its own, the same ones in every
@@ -53,7 +57,7 @@ PanelConv::PanelConv(const KernelArgs& args, Layout layout, int64_t block_rows, 
 }
 
 int64_t PanelConv::Grain() const {
-  if (PanelColumns::IsDirect(*args_.problem, layout_)) return 1;
+  if (PanelColumns::IsDirect(*args_.problem)) return 1;
   const int64_t threads = args_.problem->threads;
   if (grid_.count() >= 2 * threads) return slices_;
   return CeilDiv(grid_.count() * slices_, threads);
@@ -82,28 +86,24 @@ PanelCell PanelConv::Cell(int64_t panel, float* sums) const {
                     .last = true};
   const bool residual = args_.problem->epilogue.residual;
   if (rounds_) {
-    cell.rounded_output = OutputAs<Bfloat16>(args_) + offset;
-    if (residual) cell.rounded_residual = InputAs<Bfloat16>(args_, 1) + offset;
+    cell.rounded_output = args_.Output<Bfloat16>() + offset;
+    if (residual) cell.rounded_residual = args_.Residual<Bfloat16>() + offset;
   } else {
-    cell.sums = args_.output + offset;
-    if (residual) cell.residual = args_.inputs[1] + offset;
+    cell.sums = args_.Output<float>() + offset;
+    if (residual) cell.residual = args_.Residual<float>() + offset;
   }
   return cell;
 }
 
 std::span<const std::byte> PanelConv::OutputRows(int64_t panel, int64_t begin, int64_t end) const {
-  const size_t element = rounds_ ? sizeof(Bfloat16) : sizeof(float);
-  const int64_t width = grid_.Width(panel);
-  const int64_t offset = grid_.Begin(panel) * args_.problem->output.channels + begin * width;
-  return {reinterpret_cast<const std::byte*>(args_.output) + offset * element, (end - begin) * width * element};
+  return PanelRows(args_.output.data, args_.output.dtype, args_.problem->output.channels, grid_.Begin(panel),
+                   grid_.Width(panel), begin, end);
 }
 
 std::span<const std::byte> PanelConv::InputRows(int64_t panel, int64_t begin, int64_t end) const {
-  if (!PanelColumns::AreInputRows(*args_.problem, layout_)) return {};
-  const size_t element = rounds_ ? sizeof(Bfloat16) : sizeof(float);
-  const int64_t width = grid_.Width(panel);
-  const int64_t offset = grid_.Begin(panel) * args_.problem->input.channels + begin * width;
-  return {reinterpret_cast<const std::byte*>(args_.inputs[0]) + offset * element, (end - begin) * width * element};
+  if (!PanelColumns::AreInputRows(*args_.problem)) return {};
+  return PanelRows(args_.inputs[0].data, args_.inputs[0].dtype, args_.problem->input.channels, grid_.Begin(panel),
+                   grid_.Width(panel), begin, end);
 }
 
 }  // namespace swizzle::cpu

@@ -97,11 +97,11 @@ int64_t WeightSlices(int64_t weight_bytes, int threads_per_panel, const CacheSiz
 class PanelConv {
  public:
   // block_rows: rows of the columns that one cell takes at most.
-  static size_t WorkspaceBytes(const Problem& problem, Layout layout, int64_t block_rows) {
-    return problem.threads * (SumBytes(problem) + PanelColumns::WorkspaceBytes(problem, layout, block_rows));
+  static size_t WorkspaceBytes(const Problem& problem, int64_t block_rows) {
+    return problem.threads * (SumBytes(problem) + PanelColumns::WorkspaceBytes(problem, block_rows));
   }
 
-  PanelConv(const KernelArgs& args, Layout layout, int64_t block_rows, const float* bias, int64_t slices);
+  PanelConv(const KernelArgs& args, int64_t block_rows, const float* bias, int64_t slices);
 
   // Calls run(columns, cell, part, next part) so that every slice of every panel is covered once; `next` is what the
   // same thread is given next, if anything (else it is `part`). Columns that are gathered serve all slices of a panel
@@ -111,7 +111,7 @@ class PanelConv {
     const auto run_range = [&](int64_t slot, int64_t begin, int64_t end) {
       const std::span<std::byte> workspace = args_.workspace.subspan(slot * slot_bytes_, slot_bytes_);
       const size_t sum_bytes = SumBytes(*args_.problem);
-      PanelColumns columns(*args_.problem, layout_, args_.inputs[0], workspace.subspan(sum_bytes));
+      PanelColumns columns(*args_.problem, args_.inputs[0], workspace.subspan(sum_bytes));
       auto* const sums = reinterpret_cast<float*>(workspace.first(sum_bytes).data());
       PanelPart part = PartAt(begin, end);
       while (begin < end) {
@@ -136,7 +136,7 @@ class PanelConv {
  private:
   // Of the sums that a thread keeps of a panel whose output is bfloat16; a multiple of kBufferAlignment.
   static size_t SumBytes(const Problem& problem) {
-    if (!IsBfloat16(problem, Layout::kPanels)) return 0;
+    if (!IsBfloat16(problem.to)) return 0;
     return static_cast<size_t>(problem.output.channels * kMaxPanelWidth) * sizeof(float);
   }
   // The cell of a panel's whole sum; columns, first and last are left to the caller.
@@ -148,7 +148,6 @@ class PanelConv {
   PanelPart PartAt(int64_t begin, int64_t end) const;
 
   const KernelArgs& args_;
-  const Layout layout_;
   const bool rounds_;  // the output is bfloat16
   const size_t slot_bytes_;
   const float* const bias_;

@@ -73,7 +73,7 @@ int64_t CountEntries(const CsrMatrix& matrix, const std::vector<uint32_t>& tiles
 }  // namespace
 
 int64_t VectorCsr::BlockColumns(const Problem& problem, int64_t cols) {
-  const bool direct = PanelColumns::IsDirect(problem, Layout::kPanels);
+  const bool direct = problem.window().IsPointwise() && !IsBfloat16(problem.to);
   const int64_t most = direct ? kMaxDirectBlock : kMaxGatheredBlock;
   const int64_t blocks = std::max<int64_t>(1, CeilDiv(cols, most));
   return CeilDiv(cols, blocks);

@@ -24,9 +24,9 @@ HWY_INLINE FloatVector Combine(FloatVector a, FloatVector b) {
 template <Binary kBinary, typename T>
 void RunElements(const KernelArgs& args, Stream& stream, int64_t elements) {
   const Epilogue& epilogue = args.problem->epilogue;
-  const T* a = InputAs<T>(args, 0);
-  const T* b = kBinary == Binary::kNone ? nullptr : InputAs<T>(args, 1);
-  T* output = OutputAs<T>(args);
+  const T* a = args.Input<T>(0);
+  const T* b = kBinary == Binary::kNone ? nullptr : args.Input<T>(1);
+  T* output = args.Output<T>();
   const auto run_vectors = [=](int64_t, int64_t begin, int64_t end) HWY_ATTR {
     const FloatTag d;
     const FloatVector low = hn::Set(d, epilogue.low);
@@ -49,37 +49,18 @@ void RunElements(const KernelArgs& args, Stream& stream, int64_t elements) {
 }
 
 template <Binary kBinary>
-void RunElementwise(const KernelArgs& args, Stream& stream, Layout layout) {
-  const int64_t elements = LayoutElements(args.problem->output, layout);
-  if (IsBfloat16(*args.problem, layout)) return RunElements<kBinary, Bfloat16>(args, stream, elements);
+void RunElementwise(const KernelArgs& args, Stream& stream) {
+  const Problem& problem = *args.problem;
+  const int64_t elements = LayoutElements(problem.output, problem.to.layout);
+  if (IsBfloat16(problem.to)) return RunElements<kBinary, Bfloat16>(args, stream, elements);
   RunElements<kBinary, float>(args, stream, elements);
 }
 
 }  // namespace
 
-void AddNchw(const KernelArgs& args, Stream& stream) { RunElementwise<Binary::kAdd>(args, stream, Layout::kNchw); }
-void AddPanels(const KernelArgs& args, Stream& stream) { RunElementwise<Binary::kAdd>(args, stream, Layout::kPanels); }
-void AddBlocked16(const KernelArgs& args, Stream& stream) {
-  RunElementwise<Binary::kAdd>(args, stream, Layout::kBlocked16);
-}
-void MultiplyNchw(const KernelArgs& args, Stream& stream) {
-  RunElementwise<Binary::kMultiply>(args, stream, Layout::kNchw);
-}
-void MultiplyPanels(const KernelArgs& args, Stream& stream) {
-  RunElementwise<Binary::kMultiply>(args, stream, Layout::kPanels);
-}
-void MultiplyBlocked16(const KernelArgs& args, Stream& stream) {
-  RunElementwise<Binary::kMultiply>(args, stream, Layout::kBlocked16);
-}
-void ActivationNchw(const KernelArgs& args, Stream& stream) {
-  RunElementwise<Binary::kNone>(args, stream, Layout::kNchw);
-}
-void ActivationPanels(const KernelArgs& args, Stream& stream) {
-  RunElementwise<Binary::kNone>(args, stream, Layout::kPanels);
-}
-void ActivationBlocked16(const KernelArgs& args, Stream& stream) {
-  RunElementwise<Binary::kNone>(args, stream, Layout::kBlocked16);
-}
+void Add(const KernelArgs& args, Stream& stream) { RunElementwise<Binary::kAdd>(args, stream); }
+void Multiply(const KernelArgs& args, Stream& stream) { RunElementwise<Binary::kMultiply>(args, stream); }
+void Activation(const KernelArgs& args, Stream& stream) { RunElementwise<Binary::kNone>(args, stream); }
 
 }  // namespace swizzle::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -88,6 +69,10 @@ HWY_AFTER_NAMESPACE();
 namespace swizzle::cpu {
 
 bool ClampKeepsZero(const Problem& problem) { return problem.epilogue.low <= 0 && problem.epilogue.high >= 0; }
+
+bool AcceptsElementwise(const Problem& problem) {
+  return problem.to.layout != Layout::kBlocked16 || ClampKeepsZero(problem);
+}
 
 }  // namespace swizzle::cpu
 #endif  // HWY_ONCE

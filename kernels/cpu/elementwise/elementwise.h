@@ -11,18 +11,12 @@ namespace swizzle::cpu {
 // The padding channels of kBlocked16 hold zeros: the clamp must leave a zero alone.
 bool ClampKeepsZero(const Problem& problem);
 
-// clang-format off
-SWIZZLE_DECLARE_PER_TARGET(
-    void AddNchw(const KernelArgs& args, Stream& stream);
-    void AddPanels(const KernelArgs& args, Stream& stream);
-    void AddBlocked16(const KernelArgs& args, Stream& stream);
-    void MultiplyNchw(const KernelArgs& args, Stream& stream);
-    void MultiplyPanels(const KernelArgs& args, Stream& stream);
-    void MultiplyBlocked16(const KernelArgs& args, Stream& stream);
-    void ActivationNchw(const KernelArgs& args, Stream& stream);
-    void ActivationPanels(const KernelArgs& args, Stream& stream);
-    void ActivationBlocked16(const KernelArgs& args, Stream& stream);)
-// clang-format on
+// Whether the epilogue leaves the padding of this problem's layout alone, if it has any.
+bool AcceptsElementwise(const Problem& problem);
+
+SWIZZLE_DECLARE_PER_TARGET(void Add(const KernelArgs& args, Stream& stream);
+                           void Multiply(const KernelArgs& args, Stream& stream);
+                           void Activation(const KernelArgs& args, Stream& stream);)
 
 }  // namespace swizzle::cpu
 

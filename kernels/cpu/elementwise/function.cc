@@ -211,24 +211,16 @@ void RunAny(const Run& run) {
 
 // Elements [first, first + count) of bfloat16, a first cache's worth of floats at a time.
 void RunBfloat16(const KernelArgs& args, int64_t first, int64_t count) {
+  const Bfloat16* const input = args.Input<Bfloat16>(0);
+  Bfloat16* const output = args.Output<Bfloat16>();
   constexpr int64_t kFloats = 1024;
   HWY_ALIGN float values[kFloats];
   for (const int64_t end = first + count; first < end; first += kFloats) {
     const int64_t some = std::min(kFloats, end - first);
-    Widen(InputAs<Bfloat16>(args, 0) + first, some, values);
+    Widen(input + first, some, values);
     RunAny({args.problem->function(), args.problem->epilogue, values, values, some});
-    Round(values, some, OutputAs<Bfloat16>(args) + first);
+    Round(values, some, output + first);
   }
-}
-
-void RunFunction(const KernelArgs& args, Stream& stream, Layout layout) {
-  const Problem& problem = *args.problem;
-  const int64_t elements = LayoutElements(problem.output, layout);
-  CpuStream::From(stream).ParallelRanges(CeilDiv(elements, kLanes), [&](int64_t, int64_t begin, int64_t end) {
-    const int64_t first = begin * kLanes, count = std::min(end * kLanes, elements) - first;
-    if (IsBfloat16(problem, layout)) return RunBfloat16(args, first, count);
-    RunAny({problem.function(), problem.epilogue, args.inputs[0] + first, args.output + first, count});
-  });
 }
 
 }  // namespace
@@ -237,9 +229,15 @@ void ApplyFunction(const Function& function, float* values, int64_t count) {
   RunAny({function, {}, values, values, count});
 }
 
-void FunctionNchw(const KernelArgs& args, Stream& stream) { RunFunction(args, stream, Layout::kNchw); }
-void FunctionPanels(const KernelArgs& args, Stream& stream) { RunFunction(args, stream, Layout::kPanels); }
-void FunctionBlocked16(const KernelArgs& args, Stream& stream) { RunFunction(args, stream, Layout::kBlocked16); }
+void RunFunction(const KernelArgs& args, Stream& stream) {
+  const Problem& problem = *args.problem;
+  const int64_t elements = LayoutElements(problem.output, problem.to.layout);
+  CpuStream::From(stream).ParallelRanges(CeilDiv(elements, kLanes), [&](int64_t, int64_t begin, int64_t end) {
+    const int64_t first = begin * kLanes, count = std::min(end * kLanes, elements) - first;
+    if (IsBfloat16(problem.to)) return RunBfloat16(args, first, count);
+    RunAny({problem.function(), problem.epilogue, args.Input<float>(0) + first, args.Output<float>() + first, count});
+  });
+}
 
 }  // namespace swizzle::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -255,7 +253,9 @@ bool KeepsZero(const Function& function) {
 
 }  // namespace
 
-bool FunctionKeepsZero(const Problem& problem) { return KeepsZero(problem.function()) && ClampKeepsZero(problem); }
+bool AcceptsFunction(const Problem& problem) {
+  return AcceptsElementwise(problem) && (problem.to.layout != Layout::kBlocked16 || KeepsZero(problem.function()));
+}
 
 bool EpilogueKeepsZero(const Problem& problem) {
   return ClampKeepsZero(problem) && (!problem.epilogue.function || KeepsZero(*problem.epilogue.function));

@@ -8,22 +8,17 @@
 
 namespace swizzle::cpu {
 
-// The padding channels of kBlocked16 hold zeros: the function, clamped, must take zero to zero.
-bool FunctionKeepsZero(const Problem& problem);
-// Likewise of an epilogue.
+// The padding channels of kBlocked16 hold zeros: there the function, clamped, must take zero to zero.
+bool AcceptsFunction(const Problem& problem);
+// Whether an epilogue does.
 bool EpilogueKeepsZero(const Problem& problem);
 
 // What epilogues with a function end with, in place, on the calling thread; of this machine's widest instructions, and
 // of each target's.
 void ApplyFunction(const Function& function, float* values, int64_t count);
 
-// clang-format off
-SWIZZLE_DECLARE_PER_TARGET(
-    void ApplyFunction(const Function& function, float* values, int64_t count);
-    void FunctionNchw(const KernelArgs& args, Stream& stream);
-    void FunctionPanels(const KernelArgs& args, Stream& stream);
-    void FunctionBlocked16(const KernelArgs& args, Stream& stream);)
-// clang-format on
+SWIZZLE_DECLARE_PER_TARGET(void ApplyFunction(const Function& function, float* values, int64_t count);
+                           void RunFunction(const KernelArgs& args, Stream& stream);)
 
 }  // namespace swizzle::cpu
 

@@ -39,11 +39,13 @@ float PanelFactor(const T* factors, const PanelGrid& grid, int64_t channels, int
 }
 
 template <typename T>
-void ScalePanelsOf(const KernelArgs& args, Stream& stream) {
+void ScalePanels(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const int64_t channels = problem.output.channels;
   const int64_t plane = problem.output.plane();
   const int64_t positions = problem.output.positions();
+  const T *const from = args.Input<T>(0), *const factors = args.Input<T>(1);
+  T* const to = args.Output<T>();
   const PanelGrid grid(positions), images(problem.output.batch);
   // An item is one channel of one panel.
   CpuStream::From(stream).ParallelRanges(grid.count() * channels, [&](int64_t, int64_t first, int64_t last) HWY_ATTR {
@@ -54,10 +56,45 @@ void ScalePanelsOf(const KernelArgs& args, Stream& stream) {
       for (int64_t position = begin; position < end;) {
         const int64_t image = position / plane;
         const int64_t count = std::min((image + 1) * plane, end) - position;
-        const float factor = PanelFactor(InputAs<T>(args, 1), images, channels, image, channel);
-        ScaleRun(problem.epilogue, InputAs<T>(args, 0) + row + position, factor, count,
-                 OutputAs<T>(args) + row + position);
+        const float factor = PanelFactor(factors, images, channels, image, channel);
+        ScaleRun(problem.epilogue, from + row + position, factor, count, to + row + position);
         position += count;
+      }
+    }
+  });
+}
+
+void ScaleNchw(const KernelArgs& args, Stream& stream) {
+  const Problem& problem = *args.problem;
+  const int64_t plane = problem.output.plane();
+  const float *const from = args.Input<float>(0), *const factors = args.Input<float>(1);
+  float* const to = args.Output<float>();
+  CpuStream::From(stream).ParallelRanges(
+      problem.output.batch * problem.output.channels, [&](int64_t, int64_t first, int64_t last) HWY_ATTR {
+        for (int64_t i = first; i < last; ++i) {
+          ScaleRun(problem.epilogue, from + i * plane, factors[i], plane, to + i * plane);
+        }
+      });
+}
+
+void ScaleBlocked16(const KernelArgs& args, Stream& stream) {
+  const Problem& problem = *args.problem;
+  const int64_t plane = problem.output.plane();
+  const int64_t blocks = problem.output.batch * CeilDiv(problem.output.channels, kBlockChannels);
+  const float *const input = args.Input<float>(0), *const all_factors = args.Input<float>(1);
+  float* const output = args.Output<float>();
+  CpuStream::From(stream).ParallelRanges(blocks, [&](int64_t, int64_t first, int64_t last) HWY_ATTR {
+    const FloatTag d;
+    const FloatVector low = hn::Set(d, problem.epilogue.low);
+    const FloatVector high = hn::Set(d, problem.epilogue.high);
+    for (int64_t block = first; block < last; ++block) {
+      const float* from = input + block * plane * kBlockChannels;
+      float* to = output + block * plane * kBlockChannels;
+      for (int64_t lane = 0; lane < kBlockChannels; lane += kLanes) {
+        const FloatVector factors = hn::Load(d, all_factors + block * kBlockChannels + lane);
+        for (int64_t i = lane; i < plane * kBlockChannels; i += kBlockChannels) {
+          hn::Store(Clamp(hn::Mul(hn::Load(d, from + i), factors), low, high), d, to + i);
+        }
       }
     }
   });
@@ -65,41 +102,11 @@ void ScalePanelsOf(const KernelArgs& args, Stream& stream) {
 
 }  // namespace
 
-void ScaleNchw(const KernelArgs& args, Stream& stream) {
-  const Problem& problem = *args.problem;
-  const int64_t plane = problem.output.plane();
-  CpuStream::From(stream).ParallelRanges(
-      problem.output.batch * problem.output.channels, [&](int64_t, int64_t first, int64_t last) HWY_ATTR {
-        for (int64_t i = first; i < last; ++i) {
-          ScaleRun(problem.epilogue, args.inputs[0] + i * plane, args.inputs[1][i], plane, args.output + i * plane);
-        }
-      });
-}
-
-void ScalePanels(const KernelArgs& args, Stream& stream) {
-  if (IsBfloat16(*args.problem, Layout::kPanels)) return ScalePanelsOf<Bfloat16>(args, stream);
-  ScalePanelsOf<float>(args, stream);
-}
-
-void ScaleBlocked16(const KernelArgs& args, Stream& stream) {
-  const Problem& problem = *args.problem;
-  const int64_t plane = problem.output.plane();
-  const int64_t blocks = problem.output.batch * CeilDiv(problem.output.channels, kBlockChannels);
-  CpuStream::From(stream).ParallelRanges(blocks, [&](int64_t, int64_t first, int64_t last) HWY_ATTR {
-    const FloatTag d;
-    const FloatVector low = hn::Set(d, problem.epilogue.low);
-    const FloatVector high = hn::Set(d, problem.epilogue.high);
-    for (int64_t block = first; block < last; ++block) {
-      const float* from = args.inputs[0] + block * plane * kBlockChannels;
-      float* to = args.output + block * plane * kBlockChannels;
-      for (int64_t lane = 0; lane < kBlockChannels; lane += kLanes) {
-        const FloatVector factors = hn::Load(d, args.inputs[1] + block * kBlockChannels + lane);
-        for (int64_t i = lane; i < plane * kBlockChannels; i += kBlockChannels) {
-          hn::Store(Clamp(hn::Mul(hn::Load(d, from + i), factors), low, high), d, to + i);
-        }
-      }
-    }
-  });
+void Scale(const KernelArgs& args, Stream& stream) {
+  const Storage& storage = args.problem->to;
+  if (storage.layout == Layout::kNchw) return ScaleNchw(args, stream);
+  if (storage.layout == Layout::kBlocked16) return ScaleBlocked16(args, stream);
+  IsBfloat16(storage) ? ScalePanels<Bfloat16>(args, stream) : ScalePanels<float>(args, stream);
 }
 
 }  // namespace swizzle::cpu::HWY_NAMESPACE

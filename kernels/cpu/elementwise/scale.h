@@ -8,12 +8,7 @@
 
 namespace swizzle::cpu {
 
-// clang-format off
-SWIZZLE_DECLARE_PER_TARGET(
-    void ScaleNchw(const KernelArgs& args, Stream& stream);
-    void ScalePanels(const KernelArgs& args, Stream& stream);
-    void ScaleBlocked16(const KernelArgs& args, Stream& stream);)
-// clang-format on
+SWIZZLE_DECLARE_PER_TARGET(void Scale(const KernelArgs& args, Stream& stream);)
 
 }  // namespace swizzle::cpu
 

@@ -77,10 +77,10 @@ void SoftmaxAlong(const float* input, int64_t channels, float* output) {
   }
 }
 
-}  // namespace
-
 void SoftmaxPanels(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
+  const float* const input = args.Input<float>(0);
+  float* const output = args.Output<float>();
   const PanelGrid grid(extent.positions());
   CpuStream::From(stream).ParallelRanges(
       grid.padded_positions() / kPositionUnit, [&](int64_t, int64_t first, int64_t last) {
@@ -89,7 +89,7 @@ void SoftmaxPanels(const KernelArgs& args, Stream& stream) {
           const int64_t panel = grid.PanelOf(position);
           const int64_t begin = grid.Begin(panel);
           const int64_t offset = begin * extent.channels;
-          const Columns columns{args.inputs[0] + offset, args.output + offset, extent.channels, grid.Width(panel)};
+          const Columns columns{input + offset, output + offset, extent.channels, grid.Width(panel)};
           SoftmaxPositions(columns, position - begin, position - begin + kPositionUnit);
         }
       });
@@ -98,10 +98,12 @@ void SoftmaxPanels(const KernelArgs& args, Stream& stream) {
 void SoftmaxNchw(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
   const int64_t image_floats = extent.channels * extent.plane();
+  const float* const inputs = args.Input<float>(0);
+  float* const outputs = args.Output<float>();
   CpuStream::From(stream).ParallelRanges(extent.batch, [&](int64_t, int64_t first, int64_t last) {
     for (int64_t image = first; image < last; ++image) {
-      const float* input = args.inputs[0] + image * image_floats;
-      float* output = args.output + image * image_floats;
+      const float* input = inputs + image * image_floats;
+      float* output = outputs + image * image_floats;
       if (extent.plane() == 1) {
         SoftmaxAlong(input, extent.channels, output);
       } else {
@@ -109,6 +111,12 @@ void SoftmaxNchw(const KernelArgs& args, Stream& stream) {
       }
     }
   });
+}
+
+}  // namespace
+
+void Softmax(const KernelArgs& args, Stream& stream) {
+  args.problem->to.layout == Layout::kPanels ? SoftmaxPanels(args, stream) : SoftmaxNchw(args, stream);
 }
 
 }  // namespace swizzle::cpu::HWY_NAMESPACE

@@ -13,9 +13,7 @@ namespace swizzle::cpu {
 // The row applies no epilogue.
 bool AcceptsSoftmax(const Problem& problem);
 
-SWIZZLE_DECLARE_PER_TARGET(  //
-    void SoftmaxPanels(const KernelArgs& args, Stream& stream);
-    void SoftmaxNchw(const KernelArgs& args, Stream& stream);)
+SWIZZLE_DECLARE_PER_TARGET(void Softmax(const KernelArgs& args, Stream& stream);)
 
 }  // namespace swizzle::cpu
 

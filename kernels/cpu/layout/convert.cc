@@ -65,26 +65,25 @@ class WidenedSlab {
 };
 
 // Positions [position, end) of up to 16 channels from `channel` on.
-template <Layout kFrom, Layout kTo>
 void ConvertBlock(const KernelArgs& args, int64_t position, int64_t end, int64_t channel) {
-  const Extent& extent = args.problem->input;
-  const int64_t channels = std::min(kBlockChannels, extent.channels - channel);
+  const Problem& problem = *args.problem;
+  const int64_t channels = std::min(kBlockChannels, problem.input.channels - channel);
   while (position < end) {
-    const Slab from = SlabAt(extent, kFrom, position, channel);
-    const Slab to = SlabAt(extent, kTo, position, channel);
+    const Slab from = SlabAt(problem.input, problem.from.layout, position, channel);
+    const Slab to = SlabAt(problem.input, problem.to.layout, position, channel);
     const int64_t positions = std::min({from.positions, to.positions, end - position});
-    if (IsBfloat16(*args.problem, kFrom)) {
+    if (IsBfloat16(problem.from)) {
       WidenedSlab widened(positions);
-      widened.Load(from, InputAs<Bfloat16>(args, 0), channels);
-      CopySlab(widened.slab(), widened.values(), to, args.output, channels, positions);
-    } else if (IsBfloat16(*args.problem, kTo)) {
+      widened.Load(from, args.Input<Bfloat16>(0), channels);
+      CopySlab(widened.slab(), widened.values(), to, args.Output<float>(), channels, positions);
+    } else if (IsBfloat16(problem.to)) {
       WidenedSlab widened(positions);
-      CopySlab(from, args.inputs[0], widened.slab(), widened.values(), channels, positions);
-      widened.Store(to, OutputAs<Bfloat16>(args), channels);
+      CopySlab(from, args.Input<float>(0), widened.slab(), widened.values(), channels, positions);
+      widened.Store(to, args.Output<Bfloat16>(), channels);
     } else {
-      CopySlab(from, args.inputs[0], to, args.output, channels, positions);
+      CopySlab(from, args.Input<float>(0), to, args.Output<float>(), channels, positions);
     }
-    if (kTo == Layout::kBlocked16) ZeroPaddingChannels(to, args.output, channels, positions);
+    if (problem.to.layout == Layout::kBlocked16) ZeroPaddingChannels(to, args.Output<float>(), channels, positions);
     position += positions;
   }
 }
@@ -93,7 +92,6 @@ void ConvertBlock(const KernelArgs& args, int64_t position, int64_t end, int64_t
 
 bool AcceptsConvert(const Problem& problem) { return problem.epilogue == Epilogue{}; }
 
-template <Layout kFrom, Layout kTo>
 void Convert(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
   const int64_t piece = extent.plane() == 1 ? kMaxPanelWidth : extent.plane();
@@ -102,8 +100,7 @@ void Convert(const KernelArgs& args, Stream& stream) {
   CpuStream::From(stream).ParallelRanges(pieces * blocks, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; ++item) {
       const int64_t position = item / blocks * piece;
-      ConvertBlock<kFrom, kTo>(args, position, std::min(position + piece, extent.positions()),
-                               item % blocks * kBlockChannels);
+      ConvertBlock(args, position, std::min(position + piece, extent.positions()), item % blocks * kBlockChannels);
     }
   });
 }
@@ -113,21 +110,16 @@ void TransposeNchw(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
   const int64_t rows = extent.channels, columns = extent.plane();
   const int64_t pieces = CeilDiv(rows, kRows);
+  const float* const input = args.Input<float>(0);
+  float* const output = args.Output<float>();
   CpuStream::From(stream).ParallelRanges(extent.batch * pieces, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; ++item) {
       const int64_t image = item / pieces * rows * columns;
       const int64_t row = item % pieces * kRows;
-      Transpose(args.inputs[0] + image + row * columns, columns, args.output + image + row, rows,
-                std::min(kRows, rows - row), columns);
+      Transpose(input + image + row * columns, columns, output + image + row, rows, std::min(kRows, rows - row),
+                columns);
     }
   });
 }
-
-template void Convert<Layout::kNchw, Layout::kPanels>(const KernelArgs&, Stream&);
-template void Convert<Layout::kNchw, Layout::kBlocked16>(const KernelArgs&, Stream&);
-template void Convert<Layout::kPanels, Layout::kNchw>(const KernelArgs&, Stream&);
-template void Convert<Layout::kPanels, Layout::kBlocked16>(const KernelArgs&, Stream&);
-template void Convert<Layout::kBlocked16, Layout::kNchw>(const KernelArgs&, Stream&);
-template void Convert<Layout::kBlocked16, Layout::kPanels>(const KernelArgs&, Stream&);
 
 }  // namespace swizzle::cpu

@@ -14,18 +14,10 @@ namespace swizzle::cpu {
 bool AcceptsConvert(const Problem& problem);
 
 // The padding channels of a kBlocked16 output are set to zero; spare positions of kPanels are left alone.
-template <Layout kFrom, Layout kTo>
 void Convert(const KernelArgs& args, Stream& stream);
 
 // kTranspose: row transpose_nchw_f32_base.
 void TransposeNchw(const KernelArgs& args, Stream& stream);
-
-extern template void Convert<Layout::kNchw, Layout::kPanels>(const KernelArgs&, Stream&);
-extern template void Convert<Layout::kNchw, Layout::kBlocked16>(const KernelArgs&, Stream&);
-extern template void Convert<Layout::kPanels, Layout::kNchw>(const KernelArgs&, Stream&);
-extern template void Convert<Layout::kPanels, Layout::kBlocked16>(const KernelArgs&, Stream&);
-extern template void Convert<Layout::kBlocked16, Layout::kNchw>(const KernelArgs&, Stream&);
-extern template void Convert<Layout::kBlocked16, Layout::kPanels>(const KernelArgs&, Stream&);
 
 }  // namespace swizzle::cpu
 

@@ -1,7 +1,8 @@
 // bfloat16, the upper half of a float, as activations in kPanels of plans in BF16. Kernels widen it as they load it (a
 // shift), compute in FP32 and round to the nearest, ties to even, as they store; a NaN stays one.
 //
-// A row in bf16 runs the function of the row in f32, which looks at the problem's type: what computes is compiled once.
+// A row in bf16 runs the function of the row in f32, which looks at how the problem is stored: what computes is
+// compiled once.
 #ifndef SWIZZLE_KERNELS_CPU_SIMD_BFLOAT16_H_
 #define SWIZZLE_KERNELS_CPU_SIMD_BFLOAT16_H_
 
@@ -15,10 +16,8 @@ namespace swizzle::cpu {
 
 using Bfloat16 = uint16_t;
 
-// Whether activations in `layout` are bfloat16, else they are FP32.
-inline bool IsBfloat16(const Problem& problem, Layout layout) {
-  return ElementType(layout, problem.dtype) == DType::kBFloat16;
-}
+// Whether an activation is bfloat16, else it is FP32.
+inline bool IsBfloat16(Storage storage) { return storage.dtype == DType::kBFloat16; }
 
 // One element, and back.
 inline float FloatOf(float value) { return value; }

@@ -30,24 +30,24 @@ size_t WidenedBytes(const Problem& problem) {
 
 void RunWidened(const KernelArgs& args, Stream& stream, void (*run)(const KernelArgs&, Stream&)) {
   Problem problem = *args.problem;
-  problem.dtype = DType::kFloat32;
+  problem.from.dtype = problem.to.dtype = DType::kFloat32;
   auto* next = reinterpret_cast<float*>(args.workspace.data());
-  std::array<const float*, kMaxKernelInputs> inputs;
+  std::array<Operand, kMaxKernelInputs> inputs;
   const int count = InputCount(problem);
   for (int i = 0; i < count; ++i) {
     const int64_t elements = InputElements(problem, i);
-    const auto* from = InputAs<Bfloat16>(args, i);
+    const auto* from = args.Input<Bfloat16>(i);
     ForAll(stream, elements, [&](int64_t first, int64_t some) { Widen(from + first, some, next + first); });
-    inputs[i] = next;
+    inputs[i] = {next, DType::kFloat32};
     next += elements;
   }
   KernelArgs widened = args;
   widened.problem = &problem;
   widened.inputs = std::span(inputs).first(count);
-  widened.output = next;
+  widened.output = {next, DType::kFloat32};
   widened.workspace = args.workspace.subspan(WidenedBytes(problem));
   run(widened, stream);
-  auto* to = OutputAs<Bfloat16>(args);
+  auto* to = args.Output<Bfloat16>();
   ForAll(stream, LayoutElements(problem.output, Layout::kPanels),
          [&](int64_t first, int64_t some) { Round(next + first, some, to + first); });
 }

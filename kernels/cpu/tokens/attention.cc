@@ -280,19 +280,19 @@ void AttendKeys(std::span<const Piece> pieces, const AttentionScratch& sizes, co
 
 // Everything that the blocks of one problem share.
 struct AttentionCall {
-  AttentionCall(const KernelArgs& args, Layout layout)
+  explicit AttentionCall(const KernelArgs& args)
       : sizes(*args.problem),
-        queries(args.inputs[0]),
-        keys(args.problem->attention().packed ? queries : args.inputs[1]),
-        values(args.problem->attention().packed ? queries : args.inputs[2]),
-        output(args.output),
+        queries(args.Input<float>(0)),
+        keys(args.problem->attention().packed ? queries : args.Input<float>(1)),
+        values(args.problem->attention().packed ? queries : args.Input<float>(2)),
+        output(args.Output<float>()),
         bias(args.sequences->key_bias.empty() ? nullptr : args.sequences->key_bias.data()),
         pattern(args.problem->op == Op::kSparseAttention ? static_cast<const AttentionBits*>(args.weight) : nullptr),
         scale(args.problem->attention().scale),
         first_key_channel(args.problem->attention().packed ? KeyChannels(*args.problem) : 0),
         first_value_channel(2 * first_key_channel),
-        key_matrix(args.problem->input.batch, args.problem->input.channels, layout),
-        output_matrix(args.problem->output.batch, args.problem->output.channels, layout),
+        key_matrix(args.problem->input.batch, args.problem->input.channels, args.problem->from.layout),
+        output_matrix(args.problem->output.batch, args.problem->output.channels, args.problem->to.layout),
         value_matrix(args.problem->attention().packed ? key_matrix : output_matrix) {}
 
   AttentionScratch sizes;
@@ -474,8 +474,11 @@ void Attend(const AttentionCall& call, const QueryBlock& block, float* scratch) 
   AttendBlock<kVectors>(call, block, scratch);
 }
 
-void RunAttention(const KernelArgs& args, Stream& stream, Layout layout) {
-  const AttentionCall call(args, layout);
+}  // namespace
+
+void Attention(const KernelArgs& args, Stream& stream) {
+  if (IsBfloat16(args.problem->to)) return RunWidened(args, stream, Attention);
+  const AttentionCall call(args);
   const AttentionWork work(*args.sequences, args.problem->attention().heads, kLanes, kMaxVectors * kLanes);
   const int64_t slots = stream.threads();
   CpuStream::From(stream).ParallelFor(slots, [&](int64_t slot) {
@@ -484,14 +487,6 @@ void RunAttention(const KernelArgs& args, Stream& stream, Layout layout) {
   });
 }
 
-}  // namespace
-
-void AttentionPanels(const KernelArgs& args, Stream& stream) {
-  if (IsBfloat16(*args.problem, Layout::kPanels)) return RunWidened(args, stream, AttentionPanels);
-  RunAttention(args, stream, Layout::kPanels);
-}
-void AttentionNchw(const KernelArgs& args, Stream& stream) { RunAttention(args, stream, Layout::kNchw); }
-
 }  // namespace swizzle::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -499,11 +494,8 @@ HWY_AFTER_NAMESPACE();
 namespace swizzle::cpu {
 
 size_t AttentionWorkspaceBytes(const Problem& problem) {
-  return problem.threads * AttentionScratch(problem).floats() * sizeof(float);
-}
-
-size_t WidenedAttentionWorkspaceBytes(const Problem& problem) {
-  return WidenedBytes(problem) + AttentionWorkspaceBytes(problem);
+  const size_t scratch = problem.threads * AttentionScratch(problem).floats() * sizeof(float);
+  return IsBfloat16(problem.to) ? WidenedBytes(problem) + scratch : scratch;
 }
 
 }  // namespace swizzle::cpu

@@ -20,12 +20,8 @@
 namespace swizzle::cpu {
 
 size_t AttentionWorkspaceBytes(const Problem& problem);
-// Of AttentionPanels in bfloat16.
-size_t WidenedAttentionWorkspaceBytes(const Problem& problem);
 
-SWIZZLE_DECLARE_PER_TARGET(  //
-    void AttentionPanels(const KernelArgs& args, Stream& stream);
-    void AttentionNchw(const KernelArgs& args, Stream& stream);)
+SWIZZLE_DECLARE_PER_TARGET(void Attention(const KernelArgs& args, Stream& stream);)
 
 }  // namespace swizzle::cpu
 

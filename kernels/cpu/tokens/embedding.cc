@@ -16,13 +16,9 @@ class EmbeddingTable final : public PackedWeight {
   const DenseMatrix table;
 };
 
-// The table row of `token`. Ids stand bit for bit in place of floats.
-int64_t RowOf(const KernelArgs& args, int64_t token) {
-  const Lookup& lookup = args.problem->lookup();
-  if (lookup.by_position) return args.sequences->positions[token] + lookup.offset;
-  int32_t id;
-  std::memcpy(&id, args.inputs[0] + token, sizeof(id));
-  return id;
+// The table row of `token`. ids: null where rows go by position.
+int64_t RowOf(const KernelArgs& args, const int32_t* ids, int64_t token) {
+  return ids == nullptr ? args.sequences->positions[token] + args.problem->lookup().offset : ids[token];
 }
 
 }  // namespace
@@ -34,10 +30,12 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareEmbedding(const Weight& weight, c
 void RunEmbedding(const KernelArgs& args, Stream& stream) {
   const DenseMatrix& table = static_cast<const EmbeddingTable&>(*args.weight).table;
   const int64_t channels = args.problem->output.channels;
+  const int32_t* const ids = args.problem->lookup().by_position ? nullptr : args.Input<int32_t>(0);
+  float* const output = args.Output<float>();
   CpuStream::From(stream).ParallelRanges(args.problem->output.batch, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t token = begin; token < end; ++token) {
-      const float* row = table.values.data() + RowOf(args, token) * channels;
-      std::memcpy(args.output + token * channels, row, channels * sizeof(float));
+      const float* row = table.values.data() + RowOf(args, ids, token) * channels;
+      std::memcpy(output + token * channels, row, channels * sizeof(float));
     }
   });
 }

@@ -16,9 +16,7 @@ namespace swizzle::cpu {
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareLayerNorm(const Weight& weight, const Problem& problem);
 
-SWIZZLE_DECLARE_PER_TARGET(  //
-    void LayerNormPanels(const KernelArgs& args, Stream& stream);
-    void LayerNormNchw(const KernelArgs& args, Stream& stream);)
+SWIZZLE_DECLARE_PER_TARGET(void LayerNorm(const KernelArgs& args, Stream& stream);)
 
 }  // namespace swizzle::cpu
 

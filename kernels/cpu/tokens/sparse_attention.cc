@@ -129,7 +129,7 @@ void AttendRow(const Row& row, std::span<const uint32_t> keys, float* scores) {
 
 }  // namespace
 
-void SparseAttentionNchw(const KernelArgs& args, Stream& stream) {
+void SparseAttention(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const AttentionPattern& pattern = static_cast<const PatternWeight*>(args.weight)->pattern();
   const int64_t heads = problem.attention().heads, qk = problem.input.channels, vo = problem.output.channels;
@@ -149,6 +149,9 @@ void SparseAttentionNchw(const KernelArgs& args, Stream& stream) {
     }
     return cost / unit_cost * pattern.tokens + low;
   };
+  const float *const queries = args.Input<float>(0), *const keys = args.Input<float>(1);
+  const float* const values = args.Input<float>(2);
+  float* const output = args.Output<float>();
   CpuStream::From(stream).ParallelFor(slots, [&](int64_t slot) {
     float* const scores = reinterpret_cast<float*>(args.workspace.data()) + slot * ScoresOf(problem);
     const int64_t total = units * unit_cost, end = place_of(total * (slot + 1) / slots);
@@ -156,10 +159,10 @@ void SparseAttentionNchw(const KernelArgs& args, Stream& stream) {
       const int64_t unit = place / pattern.tokens, query = place % pattern.tokens;
       const int64_t begin = args.sequences->begins[unit / heads], token = begin + query;
       const int64_t qk_size = qk / heads, vo_size = vo / heads, head = unit % heads;
-      const Row row{.query = args.inputs[0] + token * qk + head * qk_size,
-                    .keys = args.inputs[1] + begin * qk + head * qk_size,
-                    .values = args.inputs[2] + begin * vo + head * vo_size,
-                    .output = args.output + token * vo + head * vo_size,
+      const Row row{.query = queries + token * qk + head * qk_size,
+                    .keys = keys + begin * qk + head * qk_size,
+                    .values = values + begin * vo + head * vo_size,
+                    .output = output + token * vo + head * vo_size,
                     .qk_stride = qk,
                     .vo_stride = vo,
                     .qk_size = qk_size,

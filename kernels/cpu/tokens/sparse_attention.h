@@ -18,8 +18,7 @@ namespace swizzle::cpu {
 StatusOr<std::unique_ptr<PackedWeight>> PrepareSparseAttention(const Weight& weight, const Problem& problem);
 size_t SparseAttentionWorkspaceBytes(const Problem& problem);
 
-SWIZZLE_DECLARE_PER_TARGET(  //
-    void SparseAttentionNchw(const KernelArgs& args, Stream& stream);)
+SWIZZLE_DECLARE_PER_TARGET(void SparseAttention(const KernelArgs& args, Stream& stream);)
 
 }  // namespace swizzle::cpu
 

@@ -42,11 +42,13 @@ void MeanChannels(const float* values, const float* bias, int64_t stride, int64_
 }
 
 template <typename T>
-void MeanTokensPanelsOf(const KernelArgs& args, Stream& stream) {
+void MeanTokensPanels(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const int64_t channels = problem.input.channels;
   const TokenMatrix from(problem.input.batch, channels, Layout::kPanels);
   const TokenMatrix to(problem.output.batch, channels, Layout::kPanels);
+  const T* const input = args.Input<T>(0);
+  T* const output = args.Output<T>();
   CpuStream::From(stream).ParallelRanges(problem.output.batch * channels, [&](int64_t, int64_t first, int64_t last) {
     for (int64_t item = first; item < last; ++item) {
       const int64_t sequence = item / channels, channel = item % channels;
@@ -55,34 +57,36 @@ void MeanTokensPanelsOf(const KernelArgs& args, Stream& stream) {
       for (int64_t token = begin; token < end;) {
         const TokenRun run = from.RunAt(token);
         const int64_t count = std::min(run.tokens, end - token);
-        sum += SumRun(InputAs<T>(args, 0) + run.offset + channel * run.channel_stride, BiasFrom(args, token), count);
+        sum += SumRun(input + run.offset + channel * run.channel_stride, BiasFrom(args, token), count);
         token += count;
       }
       const TokenRun mean = to.RunAt(sequence);
-      StoreFloat(sum * MeanScale(args, begin, end), OutputAs<T>(args) + mean.offset + channel * mean.channel_stride);
+      StoreFloat(sum * MeanScale(args, begin, end), output + mean.offset + channel * mean.channel_stride);
     }
   });
-}
-
-}  // namespace
-
-void MeanTokensPanels(const KernelArgs& args, Stream& stream) {
-  if (IsBfloat16(*args.problem, Layout::kPanels)) return MeanTokensPanelsOf<Bfloat16>(args, stream);
-  MeanTokensPanelsOf<float>(args, stream);
 }
 
 void MeanTokensNchw(const KernelArgs& args, Stream& stream) {
   const int64_t channels = args.problem->input.channels;
   const int64_t vectors = CeilDiv(channels, kLanes);
   const int64_t items = args.problem->output.batch * vectors;
+  const float* const input = args.Input<float>(0);
+  float* const output = args.Output<float>();
   CpuStream::From(stream).ParallelRanges(items, [&](int64_t, int64_t first, int64_t last) {
     for (int64_t item = first; item < last; ++item) {
       const int64_t sequence = item / vectors, channel = item % vectors * kLanes;
       const int64_t begin = args.sequences->begins[sequence], end = args.sequences->begins[sequence + 1];
-      MeanChannels(args.inputs[0] + begin * channels + channel, BiasFrom(args, begin), channels, end - begin,
-                   channels - channel, MeanScale(args, begin, end), args.output + sequence * channels + channel);
+      MeanChannels(input + begin * channels + channel, BiasFrom(args, begin), channels, end - begin, channels - channel,
+                   MeanScale(args, begin, end), output + sequence * channels + channel);
     }
   });
+}
+
+}  // namespace
+
+void MeanTokens(const KernelArgs& args, Stream& stream) {
+  if (args.problem->to.layout == Layout::kNchw) return MeanTokensNchw(args, stream);
+  IsBfloat16(args.problem->to) ? MeanTokensPanels<Bfloat16>(args, stream) : MeanTokensPanels<float>(args, stream);
 }
 
 }  // namespace swizzle::cpu::HWY_NAMESPACE
@@ -100,16 +104,19 @@ int64_t SelectedToken(const KernelArgs& args, int64_t sequence) {
   return token < begin || token >= end ? end - 1 : token;
 }
 
-template <Layout kLayout, typename T>
+template <typename T>
 void SelectTokenOf(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const int64_t channels = problem.input.channels;
-  const TokenMatrix from(problem.input.batch, channels, kLayout), to(problem.output.batch, channels, kLayout);
+  const TokenMatrix from(problem.input.batch, channels, problem.from.layout);
+  const TokenMatrix to(problem.output.batch, channels, problem.to.layout);
+  const T* const input = args.Input<T>(0);
+  T* const output = args.Output<T>();
   CpuStream::From(stream).ParallelRanges(problem.output.batch, [&](int64_t, int64_t first, int64_t last) {
     for (int64_t sequence = first; sequence < last; ++sequence) {
       const TokenRun source = from.RunAt(SelectedToken(args, sequence)), target = to.RunAt(sequence);
-      const T* values = InputAs<T>(args, 0) + source.offset;
-      T* selected = OutputAs<T>(args) + target.offset;
+      const T* values = input + source.offset;
+      T* selected = output + target.offset;
       for (int64_t c = 0; c < channels; ++c) selected[c * target.channel_stride] = values[c * source.channel_stride];
     }
   });
@@ -117,14 +124,9 @@ void SelectTokenOf(const KernelArgs& args, Stream& stream) {
 
 }  // namespace
 
-template <Layout kLayout>
 void SelectToken(const KernelArgs& args, Stream& stream) {
-  if (IsBfloat16(*args.problem, kLayout)) return SelectTokenOf<kLayout, Bfloat16>(args, stream);
-  SelectTokenOf<kLayout, float>(args, stream);
+  IsBfloat16(args.problem->to) ? SelectTokenOf<Bfloat16>(args, stream) : SelectTokenOf<float>(args, stream);
 }
-
-template void SelectToken<Layout::kPanels>(const KernelArgs&, Stream&);
-template void SelectToken<Layout::kNchw>(const KernelArgs&, Stream&);
 
 }  // namespace swizzle::cpu
 #endif  // HWY_ONCE

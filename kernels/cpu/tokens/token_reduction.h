@@ -11,11 +11,7 @@
 
 namespace swizzle::cpu {
 
-template <Layout kLayout>
 void SelectToken(const KernelArgs& args, Stream& stream);
-
-extern template void SelectToken<Layout::kPanels>(const KernelArgs&, Stream&);
-extern template void SelectToken<Layout::kNchw>(const KernelArgs&, Stream&);
 
 // The bias of this token and those after it; null where there is none.
 inline const float* BiasFrom(const KernelArgs& args, int64_t token) {
@@ -29,9 +25,7 @@ inline float MeanScale(const KernelArgs& args, int64_t begin, int64_t end) {
   return 1.0f / static_cast<float>(std::max<int64_t>(tokens, 1));
 }
 
-SWIZZLE_DECLARE_PER_TARGET(  //
-    void MeanTokensPanels(const KernelArgs& args, Stream& stream);
-    void MeanTokensNchw(const KernelArgs& args, Stream& stream);)
+SWIZZLE_DECLARE_PER_TARGET(void MeanTokens(const KernelArgs& args, Stream& stream);)
 
 }  // namespace swizzle::cpu
 

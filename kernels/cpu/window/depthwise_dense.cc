@@ -134,25 +134,20 @@ struct DepthwiseOp {
   }
 };
 
-void RunDepthwise(const KernelArgs& args, Stream& stream, Layout layout) {
-  const WindowTiles tiles(*args.problem);
-  const DepthwiseOp op{*args.problem, tiles, static_cast<const DepthwiseWeight&>(*args.weight)};
-  RunTiles(args, stream, layout, tiles, op);
-}
-
 }  // namespace
 
-void DepthwisePanels(const KernelArgs& args, Stream& stream) {
+void Depthwise(const KernelArgs& args, Stream& stream) {
 #if HWY_TARGET == HWY_AVX3
-  const auto& weight = static_cast<const DepthwiseWeight&>(*args.weight);
-  if (!IsBfloat16(*args.problem, Layout::kPanels)) {
+  if (args.problem->to == Storage{Layout::kPanels, DType::kFloat32}) {
+    const auto& weight = static_cast<const DepthwiseWeight&>(*args.weight);
     if (!weight.masks().empty()) return RunShiftedPlanes(args, stream);
     if (!weight.halved().units.empty()) return RunHalvedPlanes(args, stream);
   }
 #endif
-  RunDepthwise(args, stream, Layout::kPanels);
+  const WindowTiles tiles(*args.problem);
+  const DepthwiseOp op{*args.problem, tiles, static_cast<const DepthwiseWeight&>(*args.weight)};
+  RunTiles(args, stream, tiles, op);
 }
-void DepthwiseNchw(const KernelArgs& args, Stream& stream) { RunDepthwise(args, stream, Layout::kNchw); }
 
 }  // namespace swizzle::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -174,7 +169,7 @@ DepthwiseWeight::DepthwiseWeight(const Weight& weight, const Problem& problem)
     std::copy_n(matrix.values.begin() + row * matrix.cols, matrix.cols, values_.begin() + row * pitch_);
     if (!weight.bias.empty()) values_[(row + 1) * pitch_ - 1] = weight.bias[row];
   }
-  if (!(DetectFeatures() & kAvx512) || problem.dtype != DType::kFloat32) return;
+  if (!(DetectFeatures() & kAvx512) || IsBfloat16(problem.to)) return;
   if (IsSame3x3(problem)) masks_ = PlaneMasks(problem.input.height, problem.input.width);
   if (IsHalved3x3(problem)) halved_ = PlanHalvedPlanes(problem);
 }

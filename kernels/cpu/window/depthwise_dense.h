@@ -43,9 +43,7 @@ class DepthwiseWeight final : public PackedWeight {
 StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwise(const Weight& weight, const Problem& problem);
 size_t DepthwiseWorkspaceBytes(const Problem& problem);
 
-SWIZZLE_DECLARE_PER_TARGET(  //
-    void DepthwisePanels(const KernelArgs& args, Stream& stream);
-    void DepthwiseNchw(const KernelArgs& args, Stream& stream);)
+SWIZZLE_DECLARE_PER_TARGET(void Depthwise(const KernelArgs& args, Stream& stream);)
 
 }  // namespace swizzle::cpu
 

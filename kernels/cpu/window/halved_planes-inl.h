@@ -118,13 +118,14 @@ void RunHalvedUnit(const KernelArgs& args, const DepthwiseWeight& weight, const 
   const FloatVector low = hn::Set(d, problem.epilogue.low);
   const FloatVector high = hn::Set(d, problem.epilogue.high);
   using Taps = HalvedTaps<kSources, kLeft, kEven>;
-  const auto row = [&](int i) HWY_ATTR { return Taps(args.inputs[0], work, i, problem.input.width); };
+  const float* const input = args.Input<float>(0);
+  const auto row = [&](int i) HWY_ATTR { return Taps(input, work, i, problem.input.width); };
   Taps rows[3] = {row(0), row(1), row(2)};
   const int64_t input_stride = work.Input(work.unit.rows[1].sources[0]).channel_stride;
   const int64_t output_stride = work.output.channel_stride;
   const int64_t begin = work.output.offset + work.first_channel * output_stride;
-  float* output = args.output + begin;
-  const float* residual = problem.epilogue.residual ? args.inputs[1] + begin : nullptr;
+  float* output = args.Output<float>() + begin;
+  const float* residual = problem.epilogue.residual ? args.Residual<float>() + begin : nullptr;
   const float* taps = weight.taps(work.first_channel);
   const float* const taps_end = weight.taps(work.last_channel);
   for (int64_t offset = 0; taps != taps_end; offset += input_stride, taps += kShiftedTaps) {

@@ -114,9 +114,12 @@ HWY_INLINE float FoldRuns(std::span<const Run> runs, const T* input, int64_t cha
 
 // A window that is the plane: one output for each channel and image.
 template <bool kMax, typename T>
-void RunGlobal(const KernelArgs& args, Stream& stream, Layout layout) {
+void RunGlobal(const KernelArgs& args, Stream& stream) {
   constexpr int64_t kChannelsPerItem = 64;
   const Problem& problem = *args.problem;
+  const Layout layout = problem.to.layout;
+  const T* const input = args.Input<T>(0);
+  T* const outputs = args.Output<T>();
   const int64_t plane = problem.input.plane();
   const float scale = kMax ? 1.0f : 1.0f / static_cast<float>(plane);
   const int64_t items_per_image = CeilDiv(problem.input.channels, kChannelsPerItem);
@@ -131,9 +134,9 @@ void RunGlobal(const KernelArgs& args, Stream& stream, Layout layout) {
           AppendRuns(problem.output, layout, image, 0, 1, 0, &output);
           const int64_t first = item % items_per_image * kChannelsPerItem;
           for (int64_t c = first; c < std::min(first + kChannelsPerItem, problem.input.channels); ++c) {
-            const float value = FoldRuns<kMax>(runs, InputAs<T>(args, 0), c) * scale;
+            const float value = FoldRuns<kMax>(runs, input, c) * scale;
             const float clamped = std::min(std::max(value, problem.epilogue.low), problem.epilogue.high);
-            StoreFloat(clamped, OutputAs<T>(args) + output.At(c));
+            StoreFloat(clamped, outputs + output.At(c));
           }
         }
       });
@@ -143,21 +146,6 @@ bool IsGlobal(const Problem& problem) {
   const Window& window = problem.window();
   return window.kernel_h == problem.input.height && window.kernel_w == problem.input.width && window.dilation_h == 1 &&
          window.dilation_w == 1 && problem.output.plane() == 1 && window.pad_top == 0 && window.pad_left == 0;
-}
-
-template <bool kMax>
-void RunPool(const KernelArgs& args, Stream& stream, Layout layout) {
-  const Problem& problem = *args.problem;
-  if (IsGlobal(problem)) {
-    if (IsBfloat16(problem, layout)) return RunGlobal<kMax, Bfloat16>(args, stream, layout);
-    return RunGlobal<kMax, float>(args, stream, layout);
-  }
-  const WindowTiles tiles(problem);
-  if constexpr (kMax) {
-    RunTiles(args, stream, layout, tiles, MaxPoolOp{problem, tiles});
-  } else {
-    RunTiles(args, stream, layout, tiles, AveragePoolOp{problem, tiles});
-  }
 }
 
 // One output position of one block of 16 channels.
@@ -187,30 +175,44 @@ void RunPoolBlocked16(const KernelArgs& args, Stream& stream) {
   const Window& window = problem.window();
   const Extent& output = problem.output;
   const int64_t blocks = output.batch * CeilDiv(output.channels, 16);
+  const float* const planes = args.Input<float>(0);
+  float* const outputs = args.Output<float>();
   CpuStream::From(stream).ParallelRanges(blocks * output.height, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; ++item) {
       const int64_t block = item / output.height;
       const int64_t y = item % output.height;
       const TapRange rows = Rows(problem, y);
-      const float* plane = args.inputs[0] + block * problem.input.plane() * 16;
+      const float* plane = planes + block * problem.input.plane() * 16;
       for (int64_t x = 0; x < output.width; ++x) {
         const int64_t corner =
             (y * window.stride_h - window.pad_top) * problem.input.width + x * window.stride_w - window.pad_left;
-        float* to = args.output + (block * output.plane() + y * output.width + x) * 16;
+        float* to = outputs + (block * output.plane() + y * output.width + x) * 16;
         PoolBlock<kMax>(problem, rows, Columns(problem, x), plane + corner * 16, to);
       }
     }
   });
 }
 
+template <bool kMax>
+void RunPool(const KernelArgs& args, Stream& stream) {
+  const Problem& problem = *args.problem;
+  if (problem.to.layout == Layout::kBlocked16) return RunPoolBlocked16<kMax>(args, stream);
+  if (IsGlobal(problem)) {
+    if (IsBfloat16(problem.to)) return RunGlobal<kMax, Bfloat16>(args, stream);
+    return RunGlobal<kMax, float>(args, stream);
+  }
+  const WindowTiles tiles(problem);
+  if constexpr (kMax) {
+    RunTiles(args, stream, tiles, MaxPoolOp{problem, tiles});
+  } else {
+    RunTiles(args, stream, tiles, AveragePoolOp{problem, tiles});
+  }
+}
+
 }  // namespace
 
-void MaxPoolPanels(const KernelArgs& args, Stream& stream) { RunPool<true>(args, stream, Layout::kPanels); }
-void MaxPoolNchw(const KernelArgs& args, Stream& stream) { RunPool<true>(args, stream, Layout::kNchw); }
-void MaxPoolBlocked16(const KernelArgs& args, Stream& stream) { RunPoolBlocked16<true>(args, stream); }
-void AveragePoolPanels(const KernelArgs& args, Stream& stream) { RunPool<false>(args, stream, Layout::kPanels); }
-void AveragePoolNchw(const KernelArgs& args, Stream& stream) { RunPool<false>(args, stream, Layout::kNchw); }
-void AveragePoolBlocked16(const KernelArgs& args, Stream& stream) { RunPoolBlocked16<false>(args, stream); }
+void MaxPool(const KernelArgs& args, Stream& stream) { RunPool<true>(args, stream); }
+void AveragePool(const KernelArgs& args, Stream& stream) { RunPool<false>(args, stream); }
 
 }  // namespace swizzle::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -218,11 +220,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace swizzle::cpu {
 
-bool AcceptsPool(const Problem& problem) { return !problem.epilogue.residual; }
-
-bool AcceptsPoolBlocked16(const Problem& problem) { return AcceptsPool(problem) && ClampKeepsZero(problem); }
+bool AcceptsPool(const Problem& problem) { return !problem.epilogue.residual && AcceptsElementwise(problem); }
 
 size_t PoolWorkspaceBytes(const Problem& problem) {
+  if (problem.to.layout == Layout::kBlocked16) return 0;
   const size_t runs = RoundUp(MaxRuns(problem.input.plane()) * sizeof(Run), kBufferAlignment);
   return std::max(WindowTiles(problem).WorkspaceBytes(), runs) * problem.threads;
 }

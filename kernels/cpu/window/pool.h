@@ -11,17 +11,11 @@
 
 namespace swizzle::cpu {
 
-bool AcceptsPool(const Problem& problem);           // no residual
-bool AcceptsPoolBlocked16(const Problem& problem);  // nor a clamp that would fill padding channels
-size_t PoolWorkspaceBytes(const Problem& problem);  // kPanels and kNchw
+bool AcceptsPool(const Problem& problem);  // no residual; in kBlocked16 no clamp that would fill padding channels
+size_t PoolWorkspaceBytes(const Problem& problem);
 
-SWIZZLE_DECLARE_PER_TARGET(  //
-    void MaxPoolPanels(const KernelArgs& args, Stream& stream);
-    void MaxPoolNchw(const KernelArgs& args, Stream& stream);
-    void MaxPoolBlocked16(const KernelArgs& args, Stream& stream);
-    void AveragePoolPanels(const KernelArgs& args, Stream& stream);
-    void AveragePoolNchw(const KernelArgs& args, Stream& stream);
-    void AveragePoolBlocked16(const KernelArgs& args, Stream& stream);)
+SWIZZLE_DECLARE_PER_TARGET(void MaxPool(const KernelArgs& args, Stream& stream);
+                           void AveragePool(const KernelArgs& args, Stream& stream);)
 
 }  // namespace swizzle::cpu
 

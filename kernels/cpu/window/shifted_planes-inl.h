@@ -119,14 +119,14 @@ HWY_INLINE void RunShiftedUnit(const KernelArgs& args, const DepthwiseWeight& we
   const int above = kEdge ? unit.masks.above : 0xffff, below = kEdge ? unit.masks.below : 0xffff;
   const int left = unit.masks.left, right = unit.masks.right;
   const RowShift up(-args.problem->input.width - 1), down(args.problem->input.width - 1);
-  const float* input = args.inputs[0];
+  const float* input = args.Input<float>(0);
   TapRow<kWhole, kEven> up_row(input, unit.place + up.units, up.lane, unit.first_channel);
   TapRow<true, kEven> same_row(input, unit.place - 1, 15, unit.first_channel);
   TapRow<kWhole, kEven> down_row(input, unit.place + down.units, down.lane, unit.first_channel);
   const int64_t stride = unit.place->channel_stride;
   const int64_t begin = unit.place->offset + unit.first_channel * stride;
-  float* output = args.output + begin;
-  const float* residual = kResidual ? args.inputs[1] + begin : nullptr;
+  float* output = args.Output<float>() + begin;
+  const float* residual = kResidual ? args.Residual<float>() + begin : nullptr;
   const float* taps = weight.taps(unit.first_channel);
   const float* const taps_end = weight.taps(unit.last_channel);
   for (int64_t offset = 0; taps != taps_end; offset += stride, taps += kShiftedTaps) {

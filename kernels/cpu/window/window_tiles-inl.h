@@ -240,17 +240,18 @@ HWY_INLINE void FinishBatch(const KernelArgs& args, const WindowTiles& tiles, co
   const PlaneBatch out{in.first, in.count, workspace.out, tiles.out_floats()};
   op.ComputePlanes(tile, workspace.shared, in, out);
   if (epilogue.residual) {
-    Scatter<true, T>(runs, out, epilogue, InputAs<T>(args, 1), OutputAs<T>(args));
+    Scatter<true, T>(runs, out, epilogue, args.Residual<T>(), args.Output<T>());
   } else {
-    Scatter<false, T>(runs, out, epilogue, nullptr, OutputAs<T>(args));
+    Scatter<false, T>(runs, out, epilogue, nullptr, args.Output<T>());
   }
 }
 
-// Solves a problem of elements T tile by tile. `op.padding` is what stands above and below the plane;
-// op.BeginTile(tile, shared) may fill what all channels of a tile share; op.ComputePlanes(tile, shared, in, out) turns
-// scratch planes into others.
+// Solves a problem of elements T, whose input and output are stored alike, tile by tile. `op.padding` is what stands
+// above and below the plane; op.BeginTile(tile, shared) may fill what all channels of a tile share;
+// op.ComputePlanes(tile, shared, in, out) turns scratch planes into others.
 template <typename T, class WindowOp>
-void RunTilesOf(const KernelArgs& args, Stream& stream, Layout layout, const WindowTiles& tiles, const WindowOp& op) {
+void RunTilesOf(const KernelArgs& args, Stream& stream, const WindowTiles& tiles, const WindowOp& op) {
+  const Layout layout = args.problem->to.layout;
   const auto run_items = [&](int64_t slot, int64_t begin, int64_t end) {
     const TileWorkspace workspace(tiles, args.workspace, slot);
     std::span<const Run> in_runs, out_runs;
@@ -268,9 +269,9 @@ void RunTilesOf(const KernelArgs& args, Stream& stream, Layout layout, const Win
       const int64_t count = std::min(tiles.channel_batch(), args.problem->output.channels - first);
       const PlaneBatch in{first, count, workspace.in + tiles.in_front(), tiles.in_floats()};
       if (tiles.split()) {
-        GatherSplit(in_runs, InputAs<T>(args, 0), op.padding, in, tiles.in_floats() / 2);
+        GatherSplit(in_runs, args.Input<T>(0), op.padding, in, tiles.in_floats() / 2);
       } else {
-        Gather(in_runs, InputAs<T>(args, 0), op.padding, in);
+        Gather(in_runs, args.Input<T>(0), op.padding, in);
       }
       FinishBatch<T>(args, tiles, tile, workspace, out_runs, in, op);
     }
@@ -279,9 +280,9 @@ void RunTilesOf(const KernelArgs& args, Stream& stream, Layout layout, const Win
 }
 
 template <class WindowOp>
-void RunTiles(const KernelArgs& args, Stream& stream, Layout layout, const WindowTiles& tiles, const WindowOp& op) {
-  if (IsBfloat16(*args.problem, layout)) return RunTilesOf<Bfloat16>(args, stream, layout, tiles, op);
-  RunTilesOf<float>(args, stream, layout, tiles, op);
+void RunTiles(const KernelArgs& args, Stream& stream, const WindowTiles& tiles, const WindowOp& op) {
+  if (IsBfloat16(args.problem->to)) return RunTilesOf<Bfloat16>(args, stream, tiles, op);
+  RunTilesOf<float>(args, stream, tiles, op);
 }
 
 }  // namespace swizzle::cpu::HWY_NAMESPACE

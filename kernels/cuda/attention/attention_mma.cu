@@ -323,7 +323,7 @@ bool AcceptsAttentionMma(const Problem& problem) {
   const int64_t heads = problem.attention().heads;
   const auto fits = [&](int64_t channels) {
     const int64_t size = channels / heads;
-    return size <= kMostChannels && size * static_cast<int64_t>(ElementBytes(problem.dtype)) % kPieceBytes == 0;
+    return size <= kMostChannels && size * static_cast<int64_t>(ElementBytes(problem.to.dtype)) % kPieceBytes == 0;
   };
   return fits(KeyChannels(problem)) && fits(problem.output.channels) && AcceptsMaskedAttention(problem);
 }

@@ -40,13 +40,13 @@ AttentionOperands<Element<kDType>> AttentionOperandsOf(const KernelArgs& args) {
     return kLayout == Layout::kRows ? TokenStrides{RowStride(tokens), 1} : TokenStrides{1, channels};
   };
   const TokenStrides query = strides(problem.input.channels);
-  const T* const first = InputAs<T>(args, 0);
+  const T* const first = args.Input<T>(0);
   const auto* bits =
       problem.op == Op::kSparseAttention ? static_cast<const DeviceAttentionBits*>(args.weight) : nullptr;
   return {.queries = first,
-          .keys = packed ? first + qk * query.channel : InputAs<T>(args, 1),
-          .values = packed ? first + 2 * qk * query.channel : InputAs<T>(args, 2),
-          .output = OutputAs<T>(args),
+          .keys = packed ? first + qk * query.channel : args.Input<T>(1),
+          .values = packed ? first + 2 * qk * query.channel : args.Input<T>(2),
+          .output = args.Output<T>(),
           .query = query,
           .value = packed ? query : strides(vo),
           .out = strides(vo),

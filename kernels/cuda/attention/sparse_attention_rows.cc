@@ -36,15 +36,16 @@ bool HasUsualHeads(const Problem& problem) {
 SparseAttentionArgs ArgsOf(const KernelArgs& args, int64_t offset) {
   const Problem& problem = *args.problem;
   const int64_t channels = problem.input.channels;
-  const auto bytes = static_cast<std::ptrdiff_t>(offset * channels * static_cast<int64_t>(ElementBytes(problem.dtype)));
+  const auto bytes =
+      static_cast<std::ptrdiff_t>(offset * channels * static_cast<int64_t>(ElementBytes(problem.to.dtype)));
   const auto input = [&](size_t i) {
-    return HeadMatrices{reinterpret_cast<const std::byte*>(args.inputs[i]) + bytes, channels, HeadDim(problem)};
+    return HeadMatrices{static_cast<const std::byte*>(args.inputs[i].data) + bytes, channels, HeadDim(problem)};
   };
-  return {.dtype = problem.dtype,
+  return {.dtype = problem.to.dtype,
           .queries = input(0),
           .keys = input(1),
           .values = input(2),
-          .output = {reinterpret_cast<std::byte*>(args.output) + bytes, channels, HeadDim(problem)},
+          .output = {static_cast<std::byte*>(args.output.data) + bytes, channels, HeadDim(problem)},
           .heads = problem.attention().heads,
           .head_dim = HeadDim(problem),
           .scale = problem.attention().scale};
@@ -54,7 +55,7 @@ SparseAttentionArgs ArgsOf(const KernelArgs& args, int64_t offset) {
 SparseAttentionArgs ArgsOf(const Problem& problem) {
   SparseAttentionArgs args;
   args.values.data = &problem;
-  args.dtype = problem.dtype;
+  args.dtype = problem.to.dtype;
   args.heads = problem.attention().heads;
   args.head_dim = HeadDim(problem);
   return args;
@@ -68,8 +69,8 @@ void ForEachSequence(const KernelArgs& args, Stream& stream, const Run& run) {
   int64_t token = 0;
   for (; token + length <= tokens; token += length) run(ArgsOf(args, token));
   if (token == tokens) return;
-  const size_t row = static_cast<size_t>(problem.output.channels) * ElementBytes(problem.dtype);
-  cudaMemsetAsync(reinterpret_cast<std::byte*>(args.output) + static_cast<size_t>(token) * row, 0,
+  const size_t row = static_cast<size_t>(problem.output.channels) * ElementBytes(problem.to.dtype);
+  cudaMemsetAsync(static_cast<std::byte*>(args.output.data) + static_cast<size_t>(token) * row, 0,
                   static_cast<size_t>(tokens - token) * row, QueueOf(stream));
 }
 
@@ -82,7 +83,8 @@ bool AcceptsFusedAttention(const Problem& problem) {
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareFusedAttention(const Weight& weight, const Problem& problem) {
   const auto& pattern = std::get<AttentionPattern>(weight.matrix);
-  const AttentionTileShape shape = FusedTileShape(problem.dtype, HeadDim(problem), DetectAttentionStructure(pattern));
+  const AttentionTileShape shape =
+      FusedTileShape(problem.to.dtype, HeadDim(problem), DetectAttentionStructure(pattern));
   SWIZZLE_ASSIGN_OR_RETURN(auto tiles, DeviceAttentionTiles::Make(AttentionTiles::Cut(pattern, shape)));
   return std::make_unique<TilesWeight>(std::move(tiles));
 }

@@ -28,22 +28,22 @@ void Run(const KernelArgs& args, Stream& stream, SpmmWay way) {
   const Problem& problem = *args.problem;
   const auto& weight = static_cast<const ConvCsrWeight&>(*args.weight);
   const cudaStream_t queue = QueueOf(stream);
-  const void* x = args.inputs[0];
+  const void* x = args.inputs[0].data;
   if (!problem.window().IsPointwise()) {
     GatherColumns(problem, x, {0, RowStride(problem.output.positions()), args.workspace.data()}, stream);
     x = args.workspace.data();
   }
   const SpmmOperands operands = {
       .weight = &weight.matrix(),
-      .dtype = problem.dtype,
+      .dtype = problem.to.dtype,
       .x = x,
-      .residual = problem.epilogue.residual ? args.inputs[1] : nullptr,
-      .y = args.output,
+      .residual = problem.epilogue.residual ? args.inputs[1].data : nullptr,
+      .y = args.output.data,
       .stride = RowStride(problem.output.positions()),
       .columns = problem.output.positions(),
       .epilogue = problem.epilogue,
   };
-  QueueSpmm(operands, MakeSpmmPlan(way, weight.matrix(), operands.columns, weight.device(), problem.dtype), queue);
+  QueueSpmm(operands, MakeSpmmPlan(way, weight.matrix(), operands.columns, weight.device(), problem.to.dtype), queue);
 }
 
 constexpr int kMostSharers = 64;
@@ -175,14 +175,14 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, con
   const CsrMatrix converted =
       sparse == nullptr ? CsrMatrix::FromDense(std::get<DenseMatrix>(weight.matrix)) : CsrMatrix();
   SWIZZLE_ASSIGN_OR_RETURN(auto packed,
-                           QuadCsr::Make(sparse == nullptr ? converted : *sparse, weight.bias, problem.dtype));
+                           QuadCsr::Make(sparse == nullptr ? converted : *sparse, weight.bias, problem.to.dtype));
   return std::make_unique<ConvCsrWeight>(std::move(packed), CurrentSpmmDevice());
 }
 
 size_t ConvCsrWorkspaceBytes(const Problem& problem) {
   if (problem.window().IsPointwise()) return 0;
   const int64_t rows = problem.input.channels * problem.window().taps();
-  return static_cast<size_t>(rows * RowStride(problem.output.positions())) * ElementBytes(problem.dtype);
+  return static_cast<size_t>(rows * RowStride(problem.output.positions())) * ElementBytes(problem.to.dtype);
 }
 
 void RunConvCsrPieces(const KernelArgs& args, Stream& stream) { Run(args, stream, SpmmWay::kPieces); }

@@ -47,16 +47,12 @@ void RunConvCsrPieces(const KernelArgs& args, Stream& stream);
 void RunConvCsrTile128(const KernelArgs& args, Stream& stream);
 void RunConvCsrTile256(const KernelArgs& args, Stream& stream);
 
-template <DType kType>
-bool AcceptsConvCsr(const Problem& problem) {
-  return problem.dtype == kType;
-}
 // Tiles of this many bytes of a row.
-template <DType kType, int kBytes>
+template <int kBytes>
 bool AcceptsConvCsrTile(const Problem& problem) {
   constexpr int64_t kSharedBytes = 227 * 1024;  // of the largest devices
   const int64_t cols = problem.input.channels * problem.window().taps();
-  return problem.dtype == kType && cols * kBytes <= kSharedBytes;
+  return cols * kBytes <= kSharedBytes;
 }
 
 // What is below is for the launch functions and for benchmarks.

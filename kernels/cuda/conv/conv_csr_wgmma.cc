@@ -69,7 +69,7 @@ void RunConvCsrWgmma(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const auto& weight = static_cast<const WgmmaWeight&>(*args.weight);
   const int64_t stride = RowStride(problem.output.positions());
-  const float* x = args.inputs[0];
+  const float* x = args.Input<float>(0);
   if (!problem.window().IsPointwise()) {
     GatherColumns(problem, x, {0, stride, args.workspace.data()}, stream);
     x = reinterpret_cast<const float*>(args.workspace.data());
@@ -77,8 +77,8 @@ void RunConvCsrWgmma(const KernelArgs& args, Stream& stream) {
   const WgmmaOperands operands = {
       .weight = &weight.matrix(),
       .x = x,
-      .residual = problem.epilogue.residual ? args.inputs[1] : nullptr,
-      .y = args.output,
+      .residual = args.Residual<float>(),
+      .y = args.Output<float>(),
       .stride = stride,
       .columns = problem.output.positions(),
       .epilogue = problem.epilogue,

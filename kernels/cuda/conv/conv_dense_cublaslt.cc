@@ -17,7 +17,7 @@ constexpr int64_t kBlockUnit = 128;  // positions; keeps blocks aligned to 256 b
 
 int64_t Depth(const Problem& problem) { return problem.input.channels * problem.window().taps(); }
 
-int64_t ElementSize(const Problem& problem) { return static_cast<int64_t>(ElementBytes(problem.dtype)); }
+int64_t ElementSize(const Problem& problem) { return static_cast<int64_t>(ElementBytes(problem.to.dtype)); }
 
 // Positions of a block of columns, spare ones included.
 int64_t BlockPositions(const Problem& problem) {
@@ -33,15 +33,15 @@ Status MultiplyColumns(const KernelArgs& args, MatrixRef columns, int64_t begin,
   const Problem& problem = *args.problem;
   const int64_t offset = begin * ElementSize(problem);
   Product product;
-  product.dtype = problem.dtype;
+  product.dtype = problem.to.dtype;
   product.tf32 = kTf32;
   product.m = count;
   product.n = problem.output.channels;
   product.k = Depth(problem);
   product.a = columns;
   product.b = {DenseWeight::From(args).matrix(), product.k};
-  product.c = adds ? reinterpret_cast<const std::byte*>(args.inputs[1]) + offset : nullptr;
-  product.d = reinterpret_cast<std::byte*>(args.output) + offset;
+  product.c = adds ? static_cast<const std::byte*>(args.inputs[1].data) + offset : nullptr;
+  product.d = static_cast<std::byte*>(args.output.data) + offset;
   product.ld_d = RowStride(problem.output.positions());
   return QueueProduct(product, stream);
 }
@@ -50,10 +50,11 @@ template <bool kTf32>
 Status MultiplyBlocks(const KernelArgs& args, bool adds, CudaStream& stream) {
   const Problem& problem = *args.problem;
   const int64_t end = RowStride(problem.output.positions()), step = BlockPositions(problem);
-  if (problem.window().IsPointwise()) return MultiplyColumns<kTf32>(args, {args.inputs[0], end}, 0, end, adds, stream);
+  if (problem.window().IsPointwise())
+    return MultiplyColumns<kTf32>(args, {args.inputs[0].data, end}, 0, end, adds, stream);
   for (int64_t begin = 0; begin < end; begin += step) {
     const int64_t count = std::min(step, end - begin);
-    GatherColumns(problem, args.inputs[0], {begin, count, args.workspace.data()}, stream);
+    GatherColumns(problem, args.inputs[0].data, {begin, count, args.workspace.data()}, stream);
     SWIZZLE_RETURN_IF_ERROR(MultiplyColumns<kTf32>(args, {args.workspace.data(), count}, begin, count, adds, stream));
   }
   return absl::OkStatus();
@@ -71,7 +72,7 @@ Status MultiplyPositions(const KernelArgs& args, const void* columns, int64_t be
   const Problem& problem = *args.problem;
   const int64_t offset = begin * problem.output.channels * ElementSize(problem);
   Product product;
-  product.dtype = problem.dtype;
+  product.dtype = problem.to.dtype;
   product.tf32 = kTf32;
   product.m = problem.output.channels;
   product.n = count;
@@ -79,8 +80,8 @@ Status MultiplyPositions(const KernelArgs& args, const void* columns, int64_t be
   product.a = {DenseWeight::From(args).matrix(), product.k};
   product.transpose_a = true;
   product.b = {columns, product.k};
-  product.c = problem.epilogue.residual ? reinterpret_cast<const std::byte*>(args.inputs[1]) + offset : nullptr;
-  product.d = reinterpret_cast<std::byte*>(args.output) + offset;
+  product.c = problem.epilogue.residual ? static_cast<const std::byte*>(args.inputs[1].data) + offset : nullptr;
+  product.d = static_cast<std::byte*>(args.output.data) + offset;
   product.ld_d = product.m;
   product.bias = DenseWeight::From(args).bias();
   product.relu = IsRelu(problem.epilogue);
@@ -91,10 +92,10 @@ template <bool kTf32>
 Status MultiplyPositions(const KernelArgs& args, CudaStream& stream) {
   const Problem& problem = *args.problem;
   const int64_t end = problem.output.positions(), step = BlockPositions(problem);
-  if (problem.window().IsPointwise()) return MultiplyPositions<kTf32>(args, args.inputs[0], 0, end, stream);
+  if (problem.window().IsPointwise()) return MultiplyPositions<kTf32>(args, args.inputs[0].data, 0, end, stream);
   for (int64_t begin = 0; begin < end; begin += step) {
     const int64_t count = std::min(step, end - begin);
-    GatherColumnsNhwc(problem, args.inputs[0], {begin, count, args.workspace.data()}, stream);
+    GatherColumnsNhwc(problem, args.inputs[0].data, {begin, count, args.workspace.data()}, stream);
     SWIZZLE_RETURN_IF_ERROR(MultiplyPositions<kTf32>(args, args.workspace.data(), begin, count, stream));
   }
   return absl::OkStatus();
@@ -104,7 +105,7 @@ Status MultiplyPositions(const KernelArgs& args, CudaStream& stream) {
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvNhwcCublas(const Weight& weight, const Problem& problem) {
   return DenseWeight::Make(weight, problem,
-                           {.dtype = problem.dtype, .bias_dtype = problem.dtype, .channels_innermost = true});
+                           {.dtype = problem.to.dtype, .bias_dtype = problem.to.dtype, .channels_innermost = true});
 }
 
 size_t ConvNhwcCublasWorkspaceBytes(const Problem& problem) { return WorkspaceBytes(problem); }
@@ -117,7 +118,7 @@ void ConvNhwcCublas(const KernelArgs& args, Stream& stream) {
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvRowsCublas(const Weight& weight, const Problem& problem) {
-  return DenseWeight::Make(weight, problem, {.dtype = problem.dtype});
+  return DenseWeight::Make(weight, problem, {.dtype = problem.to.dtype});
 }
 
 size_t ConvRowsCublasWorkspaceBytes(const Problem& problem) { return WorkspaceBytes(problem); }

@@ -66,15 +66,15 @@ struct Convolution {
     const auto channels = static_cast<int>(problem.output.channels);
     const bool relu = IsRelu(problem.epilogue);
     const std::array<cudnnStatus_t, 7> steps = {
-        Describe(problem.input, problem.dtype, input),
-        Describe(problem.output, problem.dtype, output),
-        Describe(Extent{1, problem.output.channels}, problem.dtype, bias),
-        cudnnSetFilter4dDescriptor(filter.handle, CudnnType(problem.dtype), CUDNN_TENSOR_NHWC, channels,
+        Describe(problem.input, problem.to.dtype, input),
+        Describe(problem.output, problem.to.dtype, output),
+        Describe(Extent{1, problem.output.channels}, problem.to.dtype, bias),
+        cudnnSetFilter4dDescriptor(filter.handle, CudnnType(problem.to.dtype), CUDNN_TENSOR_NHWC, channels,
                                    static_cast<int>(problem.input.channels), w.kernel_h, w.kernel_w),
         cudnnSetConvolution2dDescriptor(window.handle, w.pad_top, w.pad_left, w.stride_h, w.stride_w, w.dilation_h,
                                         w.dilation_w, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
         cudnnSetConvolutionMathType(window.handle,
-                                    problem.dtype == DType::kFloat32 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH),
+                                    problem.to.dtype == DType::kFloat32 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH),
         cudnnSetActivationDescriptor(activation.handle, relu ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY,
                                      CUDNN_NOT_PROPAGATE_NAN, 0.0)};
     for (const cudnnStatus_t step : steps) SWIZZLE_RETURN_IF_ERROR(CudnnStatus(step, "describe a convolution"));
@@ -99,16 +99,16 @@ Status QueueConvolution(const KernelArgs& args, CudaStream& stream) {
   const std::span<std::byte> workspace = stream.cublas_workspace();
   const bool residual = problem.epilogue.residual;
   const float one = 1, others = residual ? 1 : 0;
-  const void* const added = residual ? args.inputs[1] : args.output;
+  const void* const added = residual ? args.inputs[1].data : args.output.data;
   cudnnStatus_t status = CUDNN_STATUS_NOT_SUPPORTED;
   for (int i = 0; i < found && status != CUDNN_STATUS_SUCCESS; ++i) {
     if (choices[i].status != CUDNN_STATUS_SUCCESS || choices[i].memory > workspace.size()) continue;
     // The only one that takes the identity for an activation.
     if (!IsRelu(problem.epilogue) && choices[i].algo != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM) continue;
     status = cudnnConvolutionBiasActivationForward(
-        handle, &one, conv.input.handle, args.inputs[0], conv.filter.handle, weight.matrix(), conv.window.handle,
+        handle, &one, conv.input.handle, args.inputs[0].data, conv.filter.handle, weight.matrix(), conv.window.handle,
         choices[i].algo, workspace.data(), workspace.size(), &others, conv.output.handle, added, conv.bias.handle,
-        weight.bias(), conv.activation.handle, conv.output.handle, args.output);
+        weight.bias(), conv.activation.handle, conv.output.handle, args.output.data);
   }
   return CudnnStatus(status, "queue a convolution");
 }
@@ -129,7 +129,7 @@ bool AcceptsConvCudnn(const Problem& problem) {
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCudnn(const Weight& weight, const Problem& problem) {
   return DenseWeight::Make(
       weight, problem,
-      {.dtype = problem.dtype, .bias_dtype = problem.dtype, .channels_innermost = true, .always_bias = true});
+      {.dtype = problem.to.dtype, .bias_dtype = problem.to.dtype, .channels_innermost = true, .always_bias = true});
 }
 
 void ConvCudnn(const KernelArgs& args, Stream& stream) {

@@ -395,7 +395,8 @@ void ConvSimt(const KernelArgs& args, Stream& stream) {
   const cudaStream_t queue = QueueOf(stream);
   const Cut cut = CutOf(problem);
   const Shape shape = ShapeOf(problem, cut);
-  const Operands finished = {args.inputs[0], weight.matrix(), weight.bias(), ResidualOf<float>(args), args.output, 0};
+  const Operands finished = {args.Input<float>(0),   weight.matrix(),      weight.bias(),
+                             args.Residual<float>(), args.Output<float>(), 0};
   constexpr int kWhole = kLayout == Layout::kRows ? kDepth : 4;
   const auto launch = [&](const Operands& operands, const auto& ending) {
     if (problem.input.channels % kWhole == 0) return Launch<kLayout, 4>(cut, shape, operands, ending, queue);

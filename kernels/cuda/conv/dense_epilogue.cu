@@ -54,7 +54,7 @@ void FinishOutputAs(const KernelArgs& args, Stream& stream) {
   const int64_t count = problem.output.positions() * problem.output.channels;
   const auto grid = LaunchGrid::OfThreads(count, kThreads * kPackSize<T>);
   WithEnding(problem.epilogue, [&](const auto& ending) {
-    FinishAll<<<grid, kThreads, 0, QueueOf(stream)>>>(OutputAs<T>(args), count, ending);
+    FinishAll<<<grid, kThreads, 0, QueueOf(stream)>>>(args.Output<T>(), count, ending);
   });
 }
 
@@ -67,15 +67,14 @@ void FinishRowsAs(const KernelArgs& args, const float* bias, Stream& stream) {
   const dim3 block(across, kThreads / across);
   const LaunchGrid grid(CeilDiv(packs, block.x), CeilDiv(rows, block.y));
   WithEnding(problem.epilogue, [&](const auto& ending) {
-    FinishEachRow<<<grid, block, 0, QueueOf(stream)>>>(OutputAs<T>(args), ResidualOf<T>(args), bias, rows, packs,
-                                                       ending);
+    FinishEachRow<<<grid, block, 0, QueueOf(stream)>>>(args.Output<T>(), args.Residual<T>(), bias, rows, packs, ending);
   });
 }
 
 }  // namespace
 
 void FinishOutput(const KernelArgs& args, Stream& stream) {
-  switch (args.problem->dtype) {
+  switch (args.problem->to.dtype) {
     case DType::kFloat16:
       return FinishOutputAs<__half>(args, stream);
     case DType::kBFloat16:
@@ -86,7 +85,7 @@ void FinishOutput(const KernelArgs& args, Stream& stream) {
 }
 
 void FinishRows(const KernelArgs& args, const float* bias, Stream& stream) {
-  switch (args.problem->dtype) {
+  switch (args.problem->to.dtype) {
     case DType::kFloat16:
       return FinishRowsAs<__half>(args, bias, stream);
     case DType::kBFloat16:

@@ -76,8 +76,8 @@ Gather GatherOf(const Problem& problem) {
 template <typename T>
 void GatherPacksAs(const Problem& problem, const void* input, const ColumnBlock& block, Stream& stream) {
   Gather gather = GatherOf(problem);
-  gather.channels = static_cast<int>(problem.input.channels * ElementBytes(problem.dtype) / sizeof(T));
-  const int packs = gather.channels * problem.window().kernel_h * problem.window().kernel_w;
+  gather.channels = static_cast<int>(problem.input.channels * ElementBytes(problem.to.dtype) / sizeof(T));
+  const int packs = gather.channels * problem.window().taps();
   const dim3 threads(32, kThreads / 32);
   const LaunchGrid grid(CeilDiv(packs, threads.x), std::min(CeilDiv(block.count, threads.y), kMostLines));
   GatherPacks<T><<<grid, threads, 0, QueueOf(stream)>>>(gather, static_cast<const T*>(input), block.begin, block.count,
@@ -94,15 +94,15 @@ void GatherAs(const Problem& problem, const void* input, const ColumnBlock& bloc
 }  // namespace
 
 void GatherColumns(const Problem& problem, const void* input, const ColumnBlock& block, Stream& stream) {
-  if (ElementBytes(problem.dtype) == 2) return GatherAs<uint16_t>(problem, input, block, stream);
+  if (ElementBytes(problem.to.dtype) == 2) return GatherAs<uint16_t>(problem, input, block, stream);
   return GatherAs<uint32_t>(problem, input, block, stream);
 }
 
 void GatherColumnsNhwc(const Problem& problem, const void* input, const ColumnBlock& block, Stream& stream) {
-  if (problem.input.channels * ElementBytes(problem.dtype) % sizeof(uint4) == 0) {
+  if (problem.input.channels * ElementBytes(problem.to.dtype) % sizeof(uint4) == 0) {
     return GatherPacksAs<uint4>(problem, input, block, stream);
   }
-  if (ElementBytes(problem.dtype) == 2) return GatherPacksAs<uint16_t>(problem, input, block, stream);
+  if (ElementBytes(problem.to.dtype) == 2) return GatherPacksAs<uint16_t>(problem, input, block, stream);
   return GatherPacksAs<uint32_t>(problem, input, block, stream);
 }
 

@@ -67,7 +67,7 @@ void Transpose(const KernelArgs& args, Stream& stream, Matrices from, Matrices t
                int64_t cols) {
   const LaunchGrid grid(CeilDiv(cols, kTile), CeilDiv(rows, kTile), batch);
   TransposeTiles<From, To><<<grid, dim3(kTile, kTileRows), 0, QueueOf(stream)>>>(
-      InputAs<From>(args, 0), from, OutputAs<To>(args), to, CountsOf(batch, rows, cols));
+      args.Input<From>(0), from, args.Output<To>(), to, CountsOf(batch, rows, cols));
 }
 
 template <typename From, typename To>
@@ -75,7 +75,7 @@ void Copy(const KernelArgs& args, Stream& stream, Matrices from, Matrices to, in
           int64_t cols) {
   constexpr int kThreads = 128;
   const LaunchGrid grid(CeilDiv(cols, kThreads), rows, batch);
-  CopyLines<From, To><<<grid, kThreads, 0, QueueOf(stream)>>>(InputAs<From>(args, 0), from, OutputAs<To>(args), to,
+  CopyLines<From, To><<<grid, kThreads, 0, QueueOf(stream)>>>(args.Input<From>(0), from, args.Output<To>(), to,
                                                               CountsOf(batch, rows, cols));
 }
 

@@ -48,8 +48,8 @@ void Run(const KernelArgs& args, Stream& stream, Join function) {
   const int64_t count = LayoutElements(args.problem->output, kLayout);
   const auto grid = LaunchGrid::OfLoops(CeilDiv(count, 16 / sizeof(T)), kThreads, MultiprocessorsOf(stream));
   Elementwise<kBinary, T>
-      <<<grid, kThreads, 0, QueueOf(stream)>>>(InputAs<T>(args, 0), kBinary ? InputAs<T>(args, 1) : nullptr,
-                                               OutputAs<T>(args), count, function, Clamp(args.problem->epilogue));
+      <<<grid, kThreads, 0, QueueOf(stream)>>>(args.Input<T>(0), kBinary ? args.Input<T>(1) : nullptr, args.Output<T>(),
+                                               count, function, Clamp(args.problem->epilogue));
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ void RunNhwc(const KernelArgs& args, Stream& stream) {
   const int64_t count = extent.positions() * extent.channels / kPack;
   ScaleNhwc<kPack, T>
       <<<LaunchGrid::OfLoops(count, kThreads, MultiprocessorsOf(stream)), kThreads, 0, QueueOf(stream)>>>(
-          InputAs<T>(args, 0), InputAs<T>(args, 1), OutputAs<T>(args), static_cast<uint32_t>(count),
+          args.Input<T>(0), args.Input<T>(1), args.Output<T>(), static_cast<uint32_t>(count),
           FastDivider(extent.channels / kPack), FastDivider(extent.plane()), static_cast<uint32_t>(extent.channels),
           Clamp(args.problem->epilogue));
 }
@@ -71,18 +71,13 @@ void RunRows(const KernelArgs& args, Stream& stream) {
   const RowShape shape{FastDivider(packs), FastDivider(extent.plane()), static_cast<uint32_t>(extent.batch - 1),
                        static_cast<uint32_t>(RowStride(extent.batch))};
   ScaleRows<T><<<LaunchGrid::OfLoops(count, kThreads, MultiprocessorsOf(stream)), kThreads, 0, QueueOf(stream)>>>(
-      InputAs<T>(args, 0), InputAs<T>(args, 1), OutputAs<T>(args), static_cast<uint32_t>(count), shape,
+      args.Input<T>(0), args.Input<T>(1), args.Output<T>(), static_cast<uint32_t>(count), shape,
       Clamp(args.problem->epilogue));
 }
 
 }  // namespace
 
-template <Layout kLayout>
-bool AcceptsScale(const Problem& problem) {
-  return CountsFit(problem, kLayout);
-}
-template bool AcceptsScale<Layout::kRows>(const Problem&);
-template bool AcceptsScale<Layout::kNhwc>(const Problem&);
+bool AcceptsScale(const Problem& problem) { return CountsFit(problem); }
 
 template <Layout kLayout, DType kDType>
 void Scale(const KernelArgs& args, Stream& stream) {

@@ -7,7 +7,6 @@
 
 namespace swizzle::cuda {
 
-template <Layout kLayout>
 bool AcceptsScale(const Problem& problem);  // fewer than about 2^31 elements
 template <Layout kLayout, DType kDType>
 void Scale(const KernelArgs& args, Stream& stream);

@@ -45,7 +45,7 @@ void Softmax(const KernelArgs& args, Stream& stream) {
   const int64_t positions = extent.positions();
   const auto run = [&](auto* kernel, int64_t threads_each, Strides strides) {
     kernel<<<LaunchGrid::OfThreads(positions * threads_each, kColumnThreads), kColumnThreads, 0, QueueOf(stream)>>>(
-        InputAs<T>(args, 0), OutputAs<T>(args), strides, positions, static_cast<int>(extent.channels));
+        args.Input<T>(0), args.Output<T>(), strides, positions, static_cast<int>(extent.channels));
   };
   if constexpr (kLayout == Layout::kNhwc) {
     run(SoftmaxColumns<NhwcColumn, T>, NhwcColumn::kParts, {1, extent.channels});

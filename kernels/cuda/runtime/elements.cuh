@@ -14,6 +14,19 @@
 #include "kernels/cuda/runtime/launch_grid.h"
 #include "kernels/cuda/runtime/queue.h"
 
+namespace swizzle {
+
+template <>
+struct ElementTypes<__half> {
+  static constexpr std::array kTypes = {DType::kFloat16};
+};
+template <>
+struct ElementTypes<__nv_bfloat16> {
+  static constexpr std::array kTypes = {DType::kBFloat16};
+};
+
+}  // namespace swizzle
+
 namespace swizzle::cuda {
 
 template <DType kDType>
@@ -96,9 +109,10 @@ class FastDivider {
 };
 
 // Whether every element of both buffers has an index that FastDivider takes.
-inline bool CountsFit(const Problem& problem, Layout layout) {
+inline bool CountsFit(const Problem& problem) {
   constexpr int64_t kMost = (int64_t{1} << 31) - (int64_t{1} << 16);  // threads beyond the last item count on
-  return LayoutElements(problem.input, layout) < kMost && LayoutElements(problem.output, layout) < kMost;
+  return LayoutElements(problem.input, problem.from.layout) < kMost &&
+         LayoutElements(problem.output, problem.to.layout) < kMost;
 }
 
 // The sum, or the largest, over kLanes neighbouring lanes of a warp, in all of them.

@@ -32,12 +32,6 @@ struct Clamp {
   __device__ float operator()(float value) const { return SmallerOrNan(LargerOrNan(value, low), high); }
 };
 
-// The residual; null where the epilogue adds none.
-template <typename T>
-const T* ResidualOf(const KernelArgs& args) {
-  return args.problem->epilogue.residual ? InputAs<T>(args, args.inputs.size() - 1) : nullptr;
-}
-
 __device__ inline float Sigmoid(float x) { return 1 / (1 + expf(-x)); }
 
 // GELU to 1.3e-4 of itself, less than halves round by, for a third of erfcf's instructions. The negative side is

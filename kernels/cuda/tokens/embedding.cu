@@ -82,13 +82,13 @@ void Embedding(const KernelArgs& args, Stream& stream) {
   const Lookup& lookup = problem.lookup();
   const auto& table = static_cast<const EmbeddingTable<T>&>(*args.weight);
   const int64_t tokens = problem.output.batch, channels = problem.output.channels;
-  const Rows rows{lookup.by_position ? args.sequences->positions.data() : InputAs<int32_t>(args, 0),
+  const Rows rows{lookup.by_position ? args.sequences->positions.data() : args.Input<int32_t>(0),
                   lookup.by_position ? lookup.offset : 0, table.rows};
   const T* values = table.values.data();
   const cudaStream_t queue = QueueOf(stream);
   if constexpr (kLayout == Layout::kRows) {
     const LaunchGrid grid(CeilDiv(tokens, kTile), CeilDiv(channels, kTile));
-    EmbedRows<T><<<grid, dim3(kTile, kTileRows), 0, queue>>>(values, rows, OutputAs<T>(args), static_cast<int>(tokens),
+    EmbedRows<T><<<grid, dim3(kTile, kTileRows), 0, queue>>>(values, rows, args.Output<T>(), static_cast<int>(tokens),
                                                              static_cast<int>(channels), RowStride(tokens));
   } else {
     constexpr int kPack = 16 / sizeof(T);
@@ -96,7 +96,7 @@ void Embedding(const KernelArgs& args, Stream& stream) {
     const int pack = channels % kPack == 0 ? kPack : 1;
     const int64_t packs_each = channels / pack, packs = tokens * packs_each;
     auto* kernel = pack == 1 ? EmbedNhwc<1, T> : EmbedNhwc<kPack, T>;
-    kernel<<<LaunchGrid::OfThreads(packs, kThreads), kThreads, 0, queue>>>(values, rows, OutputAs<T>(args), packs,
+    kernel<<<LaunchGrid::OfThreads(packs, kThreads), kThreads, 0, queue>>>(values, rows, args.Output<T>(), packs,
                                                                            static_cast<int>(packs_each));
   }
 }

@@ -150,10 +150,10 @@ void LayerNorm(const KernelArgs& args, Stream& stream) {
   const int64_t positions = problem.input.positions(), channels = problem.input.channels;
   const auto& weight = static_cast<const LayerNormWeight&>(*args.weight);
   const bool rows = kLayout == Layout::kRows;
-  const Operands<T> op{InputAs<T>(args, 0),
+  const Operands<T> op{args.Input<T>(0),
                        weight.scales(),
                        weight.biases(),
-                       OutputAs<T>(args),
+                       args.Output<T>(),
                        rows ? RowStride(positions) : 1,
                        rows ? 1 : channels,
                        positions,

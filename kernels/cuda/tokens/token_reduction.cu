@@ -93,7 +93,7 @@ Operands<T> MakeOperands(const KernelArgs& args, Layout layout) {
   const Extent& input = args.problem->input;
   const int64_t sequences = args.problem->output.batch;
   const Sequences& view = *args.sequences;
-  Operands<T> op{InputAs<T>(args, 0),    OutputAs<T>(args),
+  Operands<T> op{args.Input<T>(0),       args.Output<T>(),
                  RowStride(input.batch), 1,
                  RowStride(sequences),   1,
                  input.channels,         sequences,

@@ -212,10 +212,10 @@ Operands<T> MakeOperands(const KernelArgs& args, Layout layout, int rows, int co
   Extent parts = problem.output;
   parts.width /= columns;
   const int64_t taps = problem.window().taps();
-  return {InputAs<T>(args, 0),
+  return {args.Input<T>(0),
           static_cast<const DepthwiseWeight&>(*args.weight).data(),
-          ResidualOf<T>(args),
-          OutputAs<T>(args),
+          args.Residual<T>(),
+          args.Output<T>(),
           PlaneStrides::Of(problem.input, layout),
           PlaneStrides::Of(problem.output, layout),
           TapStrides::Of(layout, problem.output.channels, taps),
@@ -272,12 +272,7 @@ void Launch(const KernelArgs& args, Stream& stream, Layout layout) {
 
 }  // namespace
 
-template <Layout kLayout>
-bool AcceptsDepthwise(const Problem& problem) {
-  return CountsFit(problem, kLayout);
-}
-template bool AcceptsDepthwise<Layout::kRows>(const Problem&);
-template bool AcceptsDepthwise<Layout::kNhwc>(const Problem&);
+bool AcceptsDepthwise(const Problem& problem) { return CountsFit(problem); }
 
 template <Layout kLayout>
 StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwise(const Weight& weight, const Problem&) {
@@ -293,6 +288,7 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwise(const Weight& weight, c
   SWIZZLE_ASSIGN_OR_RETURN(auto uploaded, DeviceArray<float>::Upload(values));
   return std::make_unique<DepthwiseWeight>(std::move(uploaded));
 }
+
 template StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwise<Layout::kRows>(const Weight&, const Problem&);
 template StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwise<Layout::kNhwc>(const Weight&, const Problem&);
 

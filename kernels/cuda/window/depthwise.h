@@ -14,7 +14,6 @@
 
 namespace swizzle::cuda {
 
-template <Layout kLayout>
 bool AcceptsDepthwise(const Problem& problem);  // fewer than about 2^31 elements
 template <Layout kLayout>
 StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwise(const Weight& weight, const Problem& problem);

@@ -118,8 +118,8 @@ void Pool(const KernelArgs& args, Stream& stream, Layout layout) {
   const int64_t channels = problem.output.channels;
   const int pack = layout == Layout::kNhwc && channels % kPack == 0 ? kPack : 1;
   const Window& window = problem.window();
-  const Operands<T> op{InputAs<T>(args, 0),
-                       OutputAs<T>(args),
+  const Operands<T> op{args.Input<T>(0),
+                       args.Output<T>(),
                        PlaneStrides::Of(problem.input, layout),
                        PlaneStrides::Of(problem.output, layout),
                        PlaneParts(problem.output, layout, 1, pack),
@@ -142,12 +142,7 @@ void Pool(const KernelArgs& args, Stream& stream, Layout layout) {
 
 }  // namespace
 
-template <Layout kLayout>
-bool AcceptsPool(const Problem& problem) {
-  return !problem.epilogue.residual && CountsFit(problem, kLayout);
-}
-template bool AcceptsPool<Layout::kRows>(const Problem&);
-template bool AcceptsPool<Layout::kNhwc>(const Problem&);
+bool AcceptsPool(const Problem& problem) { return !problem.epilogue.residual && CountsFit(problem); }
 
 template <Layout kLayout, DType kDType>
 void MaxPool(const KernelArgs& args, Stream& stream) {

@@ -8,7 +8,6 @@
 
 namespace swizzle::cuda {
 
-template <Layout kLayout>
 bool AcceptsPool(const Problem& problem);  // no residual; fewer than about 2^31 elements
 template <Layout kLayout, DType kDType>
 void MaxPool(const KernelArgs& args, Stream& stream);

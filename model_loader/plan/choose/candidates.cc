@@ -14,8 +14,8 @@ Format WeightFormat(const Network& network, const Layer& layer) {
   return layer.weight < 0 ? Format::kNone : network.weights[layer.weight].format();
 }
 
-// A reshape only renames: any layout where channels and plane stay, else the row-major one.
-std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& layer) {
+// A reshape only renames: any layout where channels and plane stay, else the row-major one; in any type.
+std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& layer, Precision precision) {
   const NetworkValue& from = network.values[layer.inputs[0]];
   const NetworkValue& to = network.values[layer.output];
   std::vector<Layout> layouts = {Layout::kNchw};
@@ -24,7 +24,12 @@ std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& la
     if (from.height == to.height && from.width == to.width) layouts.push_back(Layout::kNhwc);
   }
   std::vector<Candidate> candidates;
-  for (Layout layout : layouts) candidates.push_back({.input = layout, .output = layout});
+  for (const Layout layout : layouts) {
+    for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+      const Storage storage = {layout, dtype};
+      if (MayStore(precision, storage)) candidates.push_back({.input = storage, .output = storage});
+    }
+  }
   return candidates;
 }
 
@@ -36,14 +41,14 @@ bool TakesWeight(const Candidate& candidate) {
 
 bool ReadSameForm(const Candidate& a, const Candidate& b) {
   if (!TakesWeight(a) || !TakesWeight(b)) return TakesWeight(a) == TakesWeight(b);
-  return a.kernel->prepare == b.kernel->prepare && a.blocking == b.blocking;
+  return a.kernel->prepare == b.kernel->prepare && a.output.dtype == b.output.dtype && a.blocking == b.blocking;
 }
 
 StatusOr<std::vector<Candidate>> Measurer::LayerCandidates(const Network& network, const Layer& layer) const {
-  if (layer.op == Op::kReshape) return ReshapeCandidates(network, layer);
+  if (layer.op == Op::kReshape) return ReshapeCandidates(network, layer, settings_.precision);
   std::vector<Candidate> candidates;
-  const Problem problem = LayerProblem(network, layer, 1, settings_.threads, TypeOf(settings_.precision));
-  for (const Kernel* kernel : WidestCandidates(backend_, problem, WeightFormat(network, layer))) {
+  const Problem problem = LayerProblem(network, layer, 1, settings_.threads);
+  for (const Kernel* kernel : WidestCandidates(backend_, problem, WeightFormat(network, layer), settings_.precision)) {
     const Format format = kernel->key.weights;
     if (dense_only_ && (format == Format::kCsr || format == Format::kPattern)) continue;
     if (settings_.precision != Precision::kTf32 && RoundsToTf32(*kernel)) continue;
@@ -59,7 +64,7 @@ StatusOr<std::vector<Candidate>> Measurer::LayerCandidates(const Network& networ
 void Measurer::EstimateLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const {
   const Weight* weight = layer.weight < 0 ? nullptr : &network.weights[layer.weight];
   for (int64_t batch : batches_) {
-    const Problem problem = LayerProblem(network, layer, batch, settings_.threads, TypeOf(settings_.precision));
+    const Problem problem = LayerProblem(network, layer, batch, settings_.threads);
     for (Candidate& candidate : candidates) {
       candidate.microseconds.push_back(EstimateMicroseconds(*candidate.kernel, problem, weight, throughput_));
     }
@@ -71,13 +76,13 @@ Problem ConversionProblem(const Extent& extent, RunSettings settings) {
   problem.SetOp(Op::kConvertLayout);
   problem.input = problem.output = extent;
   problem.threads = settings.threads;
-  problem.dtype = TypeOf(settings.precision);
   return problem;
 }
 
-const Kernel* FindConversion(const Backend& backend, const Extent& extent, Layout from, Layout to,
+const Kernel* FindConversion(const Backend& backend, const Extent& extent, Storage from, Storage to,
                              RunSettings settings) {
-  for (const Kernel* kernel : WidestCandidates(backend, ConversionProblem(extent, settings), Format::kNone)) {
+  for (const Kernel* kernel :
+       WidestCandidates(backend, ConversionProblem(extent, settings), Format::kNone, settings.precision)) {
     if (kernel->key.input == from && kernel->key.output == to) return kernel;
   }
   return nullptr;
@@ -99,7 +104,7 @@ class Measurer::LayerWeight {
     if (kernel.prepare == nullptr) return nullptr;
     const auto [packed, is_new] = packed_.try_emplace({&kernel, problem.blocking});
     if (is_new) {
-      SWIZZLE_ASSIGN_OR_RETURN(packed->second, backend_.Prepare(kernel, *weight_, problem));
+      SWIZZLE_ASSIGN_OR_RETURN(packed->second, backend_.Prepare(kernel, *weight_, AsRowSolves(kernel, problem)));
     }
     return packed->second.get();
   }
@@ -159,7 +164,7 @@ StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, s
   std::vector<Candidate> timed = candidates;
   double least = std::numeric_limits<double>::max();  // at the first batch size
   for (size_t b = 0; b < batches_.size(); ++b) {
-    const Problem problem = LayerProblem(network, layer, batches_[b], settings_.threads, TypeOf(settings_.precision));
+    const Problem problem = LayerProblem(network, layer, batches_[b], settings_.threads);
     std::vector<Candidate*> in;
     std::vector<const Kernel*> kernels;
     for (Candidate& candidate : timed) {
@@ -257,7 +262,7 @@ StatusOr<int> Measurer::ChooseBlocking(const Network& network, const Layer& laye
   Problem problem;
   std::vector<double> total(kernel.blockings.size());
   for (int64_t batch : batches_) {
-    problem = LayerProblem(network, layer, batch, settings_.threads, TypeOf(settings_.precision));
+    problem = LayerProblem(network, layer, batch, settings_.threads);
     SWIZZLE_ASSIGN_OR_RETURN(const auto ratios, BlockingRatios(kernel, problem, weight));
     measurements_left_ -= static_cast<int64_t>(total.size());
     if (ratios.empty()) return 0;
@@ -290,9 +295,14 @@ Status Measurer::ChooseBlockings(const Network& network, std::span<Candidate> ch
   return absl::OkStatus();
 }
 
-StatusOr<std::vector<double>> Measurer::MeasureConversion(const NetworkValue& value, Layout from, Layout to) {
-  const std::vector<int64_t> key = {value.channels, value.height, value.width, static_cast<int64_t>(from),
-                                    static_cast<int64_t>(to)};
+StatusOr<std::vector<double>> Measurer::MeasureConversion(const NetworkValue& value, Storage from, Storage to) {
+  const std::vector<int64_t> key = {value.channels,
+                                    value.height,
+                                    value.width,
+                                    static_cast<int64_t>(from.layout),
+                                    static_cast<int64_t>(from.dtype),
+                                    static_cast<int64_t>(to.layout),
+                                    static_cast<int64_t>(to.dtype)};
   if (auto known = conversions_.find(key); known != conversions_.end()) return known->second;
   std::vector<double> microseconds;
   if (const Kernel* kernel = FindConversion(backend_, value.WithBatch(1), from, to, settings_)) {

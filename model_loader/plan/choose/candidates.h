@@ -28,8 +28,8 @@ struct RunSettings {
 // One kernel for one layer. kernel is null for kReshape, which moves no data.
 struct Candidate {
   const Kernel* kernel = nullptr;
-  Layout input = Layout::kNchw;
-  Layout output = Layout::kNchw;
+  Storage input = {};
+  Storage output = {};
   std::vector<double> microseconds = {};  // per batch size
   bool measured = false;                  // else estimated, wholly or (see Measurer) beyond the first batch size
   int blocking = 0;                       // of the kernel's
@@ -76,7 +76,7 @@ class Measurer {
   Status ChooseBlockings(const Network& network, std::span<Candidate> chosen);
 
   // Microseconds per batch size of converting an activation of this extent; empty if no kernel does.
-  StatusOr<std::vector<double>> MeasureConversion(const NetworkValue& value, Layout from, Layout to);
+  StatusOr<std::vector<double>> MeasureConversion(const NetworkValue& value, Storage from, Storage to);
 
  private:
   class LayerWeight;
@@ -112,14 +112,14 @@ class Measurer {
   int64_t measurements_left_ = 1;
   int timed_now_ = 0;
   int timed_before_ = 0;
-  std::map<std::vector<int64_t>, std::vector<double>> conversions_;  // by extent and layouts
+  std::map<std::vector<int64_t>, std::vector<double>> conversions_;  // by extent and storage
 };
 
-// Converting an activation of this extent; the layouts are the kernel's.
+// Converting an activation of this extent, stored as the kernel says.
 Problem ConversionProblem(const Extent& extent, RunSettings settings);
 
-// The row that converts between two layouts, or null.
-const Kernel* FindConversion(const Backend& backend, const Extent& extent, Layout from, Layout to,
+// The row that stores an activation in another way, or null.
+const Kernel* FindConversion(const Backend& backend, const Extent& extent, Storage from, Storage to,
                              RunSettings settings);
 
 }  // namespace swizzle

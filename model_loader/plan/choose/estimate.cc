@@ -14,7 +14,7 @@ double MultiplyAdds(const Kernel& kernel, const Problem& problem, const Weight& 
     const double channels = static_cast<double>(problem.input.channels + problem.output.channels);
     return sequences * static_cast<double>(entries) * channels;
   }
-  const int64_t positions = kernel.key.output == Layout::kPanels
+  const int64_t positions = kernel.key.output.layout == Layout::kPanels
                                 ? PanelGrid(problem.output.positions()).padded_positions()
                                 : problem.output.positions();
   return static_cast<double>(entries) * static_cast<double>(positions);
@@ -33,7 +33,7 @@ double EstimateMicroseconds(const Kernel& kernel, const Problem& problem, const 
     return throughput.call_microseconds + MultiplyAdds(kernel, problem, *weight) / Rate(kernel, throughput);
   }
   const int64_t floats =
-      LayoutElements(problem.input, kernel.key.input) + LayoutElements(problem.output, kernel.key.output);
+      LayoutElements(problem.input, kernel.key.input.layout) + LayoutElements(problem.output, kernel.key.output.layout);
   return throughput.call_microseconds + static_cast<double>(floats) / throughput.floats;
 }
 

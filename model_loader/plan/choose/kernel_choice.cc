@@ -49,10 +49,11 @@ double WeightedCost(const Times& times, const Weights& weights) {
   return cost;
 }
 
-std::vector<int> PortValues(const std::vector<NetworkPort>& ports) {
-  std::vector<int> values;
+// The network's inputs or outputs, as requests bring them and results leave.
+std::vector<StoredValue> PortValues(const Network& network, const std::vector<NetworkPort>& ports) {
+  std::vector<StoredValue> values;
   for (const NetworkPort& port : ports) {
-    if (port.value != -1) values.push_back(port.value);
+    if (port.value != -1) values.push_back({port.value, network.values[port.value].PortStorage()});
   }
   return values;
 }
@@ -72,13 +73,13 @@ class Chooser {
       }
     }
     Status failure;
-    const auto conversion_cost = [&](int value, Layout from, Layout to) {
+    const auto conversion_cost = [&](int value, Storage from, Storage to) {
       auto times = conversion_times_(network_.values[value], from, to);
       if (!times.ok()) failure = times.status();
       return times.ok() && !times->empty() ? WeightedCost(*times, weights) : kInfinity;
     };
-    std::vector<int> chosen =
-        ChooseOptions(layers, PortValues(network_.inputs), PortValues(network_.outputs), conversion_cost);
+    std::vector<int> chosen = ChooseOptions(layers, PortValues(network_, network_.inputs),
+                                            PortValues(network_, network_.outputs), conversion_cost);
     SWIZZLE_RETURN_IF_ERROR(failure);
     return chosen;
   }
@@ -93,20 +94,21 @@ class Chooser {
   // Of all layers, and the conversions between them as ChooseOptions counts them.
   StatusOr<Times> TimesOf(const std::vector<int>& chosen) {
     Times total(candidates_.front().front().microseconds.size(), 0.0);
-    std::vector<Layout> layouts(network_.values.size(), Layout::kNchw);
+    std::vector<Storage> stored(network_.values.size());
+    for (const auto& [value, storage] : PortValues(network_, network_.inputs)) stored[value] = storage;
     for (size_t i = 0; i < chosen.size(); ++i) {
       const LayerOptions layer = OptionsOf(network_.layers[i]);
       const Candidate& candidate = candidates_[i][chosen[i]];
       for (size_t input = 0; input < layer.inputs.size(); ++input) {
         const int value = layer.inputs[input];
-        const Layout to = layer.InputLayout(input, {candidate.input, candidate.output});
-        SWIZZLE_RETURN_IF_ERROR(AddConversion(value, layouts[value], to, total));
+        const Storage to = layer.InputStorage(input, {candidate.input, candidate.output});
+        SWIZZLE_RETURN_IF_ERROR(AddConversion(value, stored[value], to, total));
       }
       for (size_t b = 0; b < total.size(); ++b) total[b] += candidate.microseconds[b];
-      layouts[layer.output] = candidate.output;
+      stored[layer.output] = candidate.output;
     }
-    for (int value : PortValues(network_.outputs)) {
-      SWIZZLE_RETURN_IF_ERROR(AddConversion(value, layouts[value], Layout::kNchw, total));
+    for (const auto& [value, storage] : PortValues(network_, network_.outputs)) {
+      SWIZZLE_RETURN_IF_ERROR(AddConversion(value, stored[value], storage, total));
     }
     return total;
   }
@@ -116,7 +118,7 @@ class Chooser {
     return {layer.inputs, layer.epilogue.residual, layer.output, {}};
   }
 
-  Status AddConversion(int value, Layout from, Layout to, Times& total) {
+  Status AddConversion(int value, Storage from, Storage to, Times& total) {
     if (from == to) return absl::OkStatus();
     SWIZZLE_ASSIGN_OR_RETURN(const Times times, conversion_times_(network_.values[value], from, to));
     for (size_t b = 0; b < total.size(); ++b) total[b] += times.empty() ? kInfinity : times[b];

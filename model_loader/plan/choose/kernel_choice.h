@@ -14,7 +14,7 @@
 namespace swizzle {
 
 // Microseconds per measured batch size of converting a value; empty where no kernel does.
-using ConversionTimes = std::function<StatusOr<std::vector<double>>(const NetworkValue&, Layout from, Layout to)>;
+using ConversionTimes = std::function<StatusOr<std::vector<double>>(const NetworkValue&, Storage from, Storage to)>;
 
 using LayerCandidates = std::vector<std::vector<Candidate>>;
 

@@ -10,8 +10,8 @@ namespace {
 
 constexpr size_t kMaxStates = 4096;
 
-// The layout of each value that a later layer, or the caller, still reads.
-using LiveLayouts = std::map<int, Layout>;
+// How each value is stored that a later layer, or the caller, still reads.
+using LiveValues = std::map<int, Storage>;
 
 struct Trace {
   double cost = 0.0;
@@ -19,24 +19,24 @@ struct Trace {
   const Trace* before = nullptr;
 };
 
-using States = std::map<LiveLayouts, Trace>;
+using States = std::map<LiveValues, Trace>;
 
 // The last layer that reads each value; layers.size() for the network's outputs.
-std::map<int, size_t> LastReads(std::span<const LayerOptions> layers, std::span<const int> network_outputs) {
+std::map<int, size_t> LastReads(std::span<const LayerOptions> layers, std::span<const StoredValue> network_outputs) {
   std::map<int, size_t> last;
   for (size_t i = 0; i < layers.size(); ++i) {
     for (int value : layers[i].inputs) last[value] = i;
   }
-  for (int value : network_outputs) last[value] = layers.size();
+  for (const StoredValue& output : network_outputs) last[output.value] = layers.size();
   return last;
 }
 
-double InputConversions(const LayerOptions& layer, const LayerOption& option, const LiveLayouts& live,
+double InputConversions(const LayerOptions& layer, const LayerOption& option, const LiveValues& live,
                         const ConversionCost& conversion_cost) {
   double cost = 0.0;
   for (size_t i = 0; i < layer.inputs.size(); ++i) {
-    const Layout from = live.at(layer.inputs[i]);
-    const Layout to = layer.InputLayout(i, option);
+    const Storage from = live.at(layer.inputs[i]);
+    const Storage to = layer.InputStorage(i, option);
     if (from != to) cost += conversion_cost(layer.inputs[i], from, to);
   }
   return cost;
@@ -63,7 +63,7 @@ States Advance(const States& states, const LayerOptions& layer, size_t index, co
     for (size_t o = 0; o < layer.options.size(); ++o) {
       const LayerOption& option = layer.options[o];
       const double cost = trace.cost + option.cost + InputConversions(layer, option, live, conversion_cost);
-      LiveLayouts after = live;
+      LiveValues after = live;
       for (int value : layer.inputs) {
         if (last_reads.at(value) == index) after.erase(value);
       }
@@ -78,11 +78,11 @@ States Advance(const States& states, const LayerOptions& layer, size_t index, co
 
 }  // namespace
 
-std::vector<int> ChooseOptions(std::span<const LayerOptions> layers, std::span<const int> network_inputs,
-                               std::span<const int> network_outputs, const ConversionCost& conversion_cost) {
+std::vector<int> ChooseOptions(std::span<const LayerOptions> layers, std::span<const StoredValue> network_inputs,
+                               std::span<const StoredValue> network_outputs, const ConversionCost& conversion_cost) {
   const std::map<int, size_t> last_reads = LastReads(layers, network_outputs);
-  LiveLayouts arriving;
-  for (int value : network_inputs) arriving[value] = Layout::kNchw;
+  LiveValues arriving;
+  for (const StoredValue& input : network_inputs) arriving[input.value] = input.storage;
 
   std::vector<States> history(layers.size() + 1);
   history[0].emplace(std::move(arriving), Trace{});
@@ -95,8 +95,8 @@ std::vector<int> ChooseOptions(std::span<const LayerOptions> layers, std::span<c
   double best_cost = 0.0;
   for (const auto& [live, trace] : history.back()) {
     double cost = trace.cost;
-    for (int value : network_outputs) {
-      if (live.at(value) != Layout::kNchw) cost += conversion_cost(value, live.at(value), Layout::kNchw);
+    for (const auto& [value, storage] : network_outputs) {
+      if (live.at(value) != storage) cost += conversion_cost(value, live.at(value), storage);
     }
     if (best == nullptr || cost < best_cost) best = &trace, best_cost = cost;
   }

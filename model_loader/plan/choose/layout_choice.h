@@ -1,8 +1,9 @@
-// Which candidate each layer takes, so that kernels and the layout conversions between them together cost least.
+// Which candidate each layer takes, so that kernels and the conversions between them together cost least.
 //
-// A layer's fastest kernel may want a layout that its neighbours don't: then the conversion counts against it. The
-// choice is exact: a dynamic programme over the layers in order, whose states are the layouts of the values still to be
-// read. Networks with few values alive at once (all CNNs) have few states; past kMaxStates the dearest are dropped.
+// A layer's fastest kernel may want a layout, or a type, that its neighbours don't: then the conversion counts against
+// it. The choice is exact: a dynamic programme over the layers in order, whose states are how the values are stored
+// that are still to be read. Networks with few values alive at once (all CNNs) have few states; past kMaxStates the
+// dearest are dropped.
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_LAYOUT_CHOICE_H_
 #define SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_LAYOUT_CHOICE_H_
 
@@ -10,35 +11,41 @@
 #include <span>
 #include <vector>
 
-#include "kernels/base/layout.h"
+#include "kernels/base/storage.h"
 
 namespace swizzle {
 
 // One way to run a layer. Cost is in any unit, as long as it is the same everywhere.
 struct LayerOption {
-  Layout input = Layout::kNchw;   // of every input but the residual
-  Layout output = Layout::kNchw;  // and of the residual
+  Storage input = {};   // of every input but the residual
+  Storage output = {};  // and of the residual
   double cost = 0.0;
 };
 
 struct LayerOptions {
   std::vector<int> inputs;  // values
-  bool residual = false;    // inputs[1] is read in the output's layout
+  bool residual = false;    // inputs[1] is stored as the output
   int output = -1;          // value
   std::vector<LayerOption> options;
 
-  Layout InputLayout(size_t input, const LayerOption& option) const {
+  Storage InputStorage(size_t input, const LayerOption& option) const {
     return residual && input == 1 ? option.output : option.input;
   }
 };
 
-// Cost of converting a value from one layout to another; 0 where they are equal.
-using ConversionCost = std::function<double(int value, Layout from, Layout to)>;
+// Cost of storing a value in another way; infinite where nothing does.
+using ConversionCost = std::function<double(int value, Storage from, Storage to)>;
 
-// The index of the option that each layer takes. The network's inputs arrive, and its outputs leave, in kNchw.
+// A value, and how it is stored.
+struct StoredValue {
+  int value = -1;
+  Storage storage = {};
+};
+
+// The index of the option that each layer takes. Inputs arrive, and outputs have to leave, as they are said to.
 // REQUIRES: every layer has an option; layers stand in execution order.
-std::vector<int> ChooseOptions(std::span<const LayerOptions> layers, std::span<const int> network_inputs,
-                               std::span<const int> network_outputs, const ConversionCost& conversion_cost);
+std::vector<int> ChooseOptions(std::span<const LayerOptions> layers, std::span<const StoredValue> network_inputs,
+                               std::span<const StoredValue> network_outputs, const ConversionCost& conversion_cost);
 
 }  // namespace swizzle
 

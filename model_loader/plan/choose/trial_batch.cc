@@ -25,7 +25,13 @@ void TrialBatch::Fill(int64_t rows) {
   sequences_ = {begins_, positions_, {}};
   const auto& inputs = plan_.network().inputs;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].value != -1) std::ranges::fill(runner_.Input(static_cast<int>(i), size), 0.0f);
+    const int port = static_cast<int>(i);
+    if (inputs[i].value == -1) continue;
+    if (plan_.IdLimit(port) > 0) {
+      std::ranges::fill(runner_.Ids(port, size), 0);
+    } else {
+      std::ranges::fill(runner_.Input(port, size), 0.0f);
+    }
   }
 }
 

@@ -18,21 +18,24 @@ class DeviceRunner final : public Runner {
   }
 
   std::span<float> Input(int i, BatchSize size) override {
-    return Staged(staging_.input(i), DeviceInput(i, size).size());
+    return program_->InputElements<float>(i, StagedInput(i, size));
   }
   std::span<const float> Output(int i, BatchSize size) override {
-    return Staged(staging_.output(i), DeviceOutput(i, size).size());
+    return program_->OutputElements(i, Staged(staging_.output(i), DeviceOutput(i, size).size()));
+  }
+  std::span<int32_t> Ids(int i, BatchSize size) override {
+    return program_->InputElements<int32_t>(i, StagedInput(i, size));
   }
 
   void WriteInput(int i, BatchSize size, size_t offset, std::span<const std::byte> bytes) override {
-    const auto to = std::as_writable_bytes(Input(i, size));
+    const std::span<std::byte> to = StagedInput(i, size);
     SWIZZLE_CHECK(offset <= to.size() && bytes.size() <= to.size() - offset);
     std::memcpy(to.data() + offset, bytes.data(), bytes.size());
   }
 
   void CopyInput(int i, BatchSize size, size_t offset, std::span<const std::byte> bytes) override {
     SWIZZLE_CHECK(sequences_ == nullptr);
-    const auto to = std::as_writable_bytes(DeviceInput(i, RoundedSize(size, program_->max_size(), false)));
+    const std::span<std::byte> to = DeviceInput(i, RoundedSize(size, program_->max_size(), false));
     SWIZZLE_CHECK(offset <= to.size() && bytes.size() <= to.size() - offset);
     stream_->Run([&] { stream_->Copy(to.data() + offset, bytes.data(), bytes.size()); });
     inputs_copied_ = true;
@@ -78,10 +81,11 @@ class DeviceRunner final : public Runner {
     return absl::OkStatus();
   }
 
-  std::span<float> DeviceInput(int i, BatchSize size) { return program_->Input(arena_->data(), i, size); }
-  std::span<float> DeviceOutput(int i, BatchSize size) { return program_->Output(arena_->data(), i, size); }
-  std::span<float> Staged(size_t offset, size_t elements) {
-    return {reinterpret_cast<float*>(staged_->data() + offset), elements};
+  std::span<std::byte> DeviceInput(int i, BatchSize size) { return program_->Input(arena_->data(), i, size); }
+  std::span<std::byte> DeviceOutput(int i, BatchSize size) { return program_->Output(arena_->data(), i, size); }
+  std::span<std::byte> Staged(size_t offset, size_t bytes) { return {staged_->data() + offset, bytes}; }
+  std::span<std::byte> StagedInput(int i, BatchSize size) {
+    return Staged(staging_.input(i), DeviceInput(i, size).size());
   }
 
   // Copies in, the steps, and copies out.
@@ -89,7 +93,7 @@ class DeviceRunner final : public Runner {
     const Network& network = program_->network();
     for (int i = 0; copies_inputs && i < static_cast<int>(network.inputs.size()); ++i) {
       if (network.inputs[i].value == -1) continue;
-      const std::span<float> to = DeviceInput(i, size);
+      const std::span<std::byte> to = DeviceInput(i, size);
       stream_->Copy(to.data(), Staged(staging_.input(i), to.size()).data(), to.size_bytes());
     }
     if (sequences_ != nullptr) sequences_->QueueCopy(*stream_);
@@ -97,7 +101,7 @@ class DeviceRunner final : public Runner {
     const StepOperands operands = {arena_->data(), size, sequences_ == nullptr ? nullptr : &sequences_->on_device()};
     for (const Step& step : program_->ListOf(bucket).steps) RunStep(step, bucket, operands, *stream_);
     for (int i = 0; i < static_cast<int>(network.outputs.size()); ++i) {
-      const std::span<float> from = DeviceOutput(i, size);
+      const std::span<std::byte> from = DeviceOutput(i, size);
       stream_->Copy(Staged(staging_.output(i), from.size()).data(), from.data(), from.size_bytes());
     }
   }

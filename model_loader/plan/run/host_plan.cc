@@ -42,12 +42,20 @@ StatusOr<std::unique_ptr<HostRunner>> HostRunner::Make(HostBackend& backend, std
       new HostRunner(backend, std::move(program), std::move(serial), std::move(stream), std::move(arena)));
 }
 
-std::span<float> HostRunner::Input(int i, BatchSize size) { return program_->Input(arena_->data(), i, size); }
+std::span<float> HostRunner::Input(int i, BatchSize size) {
+  return program_->InputElements<float>(i, program_->Input(arena_->data(), i, size));
+}
 
-std::span<const float> HostRunner::Output(int i, BatchSize size) { return program_->Output(arena_->data(), i, size); }
+std::span<const float> HostRunner::Output(int i, BatchSize size) {
+  return program_->OutputElements(i, program_->Output(arena_->data(), i, size));
+}
+
+std::span<int32_t> HostRunner::Ids(int i, BatchSize size) {
+  return program_->InputElements<int32_t>(i, program_->Input(arena_->data(), i, size));
+}
 
 void HostRunner::WriteInput(int i, BatchSize size, size_t offset, std::span<const std::byte> bytes) {
-  const auto to = std::as_writable_bytes(Input(i, size));
+  const std::span<std::byte> to = program_->Input(arena_->data(), i, size);
   SWIZZLE_CHECK(offset <= to.size() && bytes.size() <= to.size() - offset);
   stream_->Copy(to.data() + offset, bytes.data(), bytes.size());
 }

@@ -35,11 +35,8 @@ class Runner {
   // where the port's value is per token, for each token. Row-major.
   virtual std::span<float> Input(int i, BatchSize size) = 0;
   virtual std::span<const float> Output(int i, BatchSize size) = 0;
-  // Likewise an input of ids. REQUIRES: its port has a value.
-  std::span<int32_t> Ids(int i, BatchSize size) {
-    const std::span<float> input = Input(i, size);
-    return {reinterpret_cast<int32_t*>(input.data()), input.size()};
-  }
+  // Likewise an input of ids, which is no other input. REQUIRES: its port has a value.
+  virtual std::span<int32_t> Ids(int i, BatchSize size) = 0;
 
   // Copies `bytes` to this offset in bytes of Input(i, size), by all threads where that pays.
   virtual void WriteInput(int i, BatchSize size, size_t offset, std::span<const std::byte> bytes) = 0;

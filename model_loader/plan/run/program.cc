@@ -26,35 +26,35 @@ const ArenaBucket& Program::BucketFor(BatchSize size) const {
       [=](const ArenaBucket& bucket) { return sequences ? bucket.size.tokens : bucket.size.rows; });
 }
 
-size_t Program::Elements(const NetworkPort& port, BatchSize size) const {
+size_t Program::PortBytes(const NetworkPort& port, BatchSize size) const {
   const NetworkValue& value = network().values[port.value];
-  return static_cast<size_t>(value.WithBatch(size).positions() * value.channels);
+  return StorageBytes(value.WithBatch(size), value.PortStorage());
 }
 
-std::span<float> Program::Input(std::byte* arena, int i, BatchSize size) const {
+std::span<std::byte> Program::Input(std::byte* arena, int i, BatchSize size) const {
   const ArenaBucket& bucket = BucketFor(size);
-  return {reinterpret_cast<float*>(SlotData(bucket, arena, ListOf(bucket).inputs[i])),
-          Elements(network().inputs[i], size)};
+  return {SlotData(bucket, arena, ListOf(bucket).inputs[i]), PortBytes(network().inputs[i], size)};
 }
 
-std::span<float> Program::Output(std::byte* arena, int i, BatchSize size) const {
+std::span<std::byte> Program::Output(std::byte* arena, int i, BatchSize size) const {
   const ArenaBucket& bucket = BucketFor(size);
-  return {reinterpret_cast<float*>(SlotData(bucket, arena, ListOf(bucket).outputs[i])),
-          Elements(network().outputs[i], size)};
+  return {SlotData(bucket, arena, ListOf(bucket).outputs[i]), PortBytes(network().outputs[i], size)};
 }
 
 std::byte* SlotData(const ArenaBucket& bucket, std::byte* arena, int slot) { return arena + bucket.offsets[slot]; }
 
 void RunStep(const Step& step, const ArenaBucket& bucket, const StepOperands& operands, Stream& stream) {
   const Problem problem = step.ProblemAt(operands.size);
-  const auto at = [&](int slot) { return reinterpret_cast<float*>(SlotData(bucket, operands.arena, slot)); };
-  std::array<const float*, kMaxKernelInputs> inputs = {};
-  for (size_t i = 0; i < step.inputs.size(); ++i) inputs[i] = at(step.inputs[i]);
+  const auto at = [&](int slot) { return SlotData(bucket, operands.arena, slot); };
+  std::array<Operand, kMaxKernelInputs> inputs;
+  for (size_t i = 0; i < step.inputs.size(); ++i) {
+    inputs[i] = {at(step.inputs[i]), step.InputStorage(i).dtype};
+  }
   KernelArgs args;
   args.problem = &problem;
   args.weight = step.weight.get();
   args.inputs = std::span(inputs.data(), step.inputs.size());
-  args.output = at(step.output);
+  args.output = {at(step.output), problem.to.dtype};
   args.workspace = {operands.arena + bucket.workspace_offset, bucket.workspace_bytes};
   args.sequences = operands.sequences;
   step.kernel->run(args, stream);

@@ -31,13 +31,18 @@ struct Step {
     sized.output.batch = tokens_out ? size.tokens : size.rows;
     return sized;
   }
+
+  // How input i is stored, a residual behind the others among them.
+  Storage InputStorage(size_t i) const {
+    return i < static_cast<size_t>(InputCount(problem)) ? problem.from : problem.to;
+  }
 };
 
-// One value in one layout. A reshape makes no slot of its own: its output shares its input's.
+// One value, stored in one way. A reshape makes no slot of its own: its output shares its input's.
 struct Slot {
   int value_index = -1;
   NetworkValue value;
-  Layout layout = Layout::kNchw;
+  Storage storage = {};
   int first_step = 0;  // that writes it
   int last_step = 0;   // that reads it
 };
@@ -96,11 +101,25 @@ class Program {
   const StepList& ListOf(const ArenaBucket& bucket) const { return parts_.lists[bucket.list]; }
 
   // In an arena of arena_bytes() that begins here.
-  std::span<float> Input(std::byte* arena, int i, BatchSize size) const;
-  std::span<float> Output(std::byte* arena, int i, BatchSize size) const;
+  std::span<std::byte> Input(std::byte* arena, int i, BatchSize size) const;
+  std::span<std::byte> Output(std::byte* arena, int i, BatchSize size) const;
+
+  // An input's memory, or an output's, as the elements that it holds. REQUIRES: T is their type.
+  template <typename T>
+  std::span<T> Elements(const NetworkPort& port, std::span<std::byte> memory) const {
+    const DType dtype = network().values[port.value].PortStorage().dtype;
+    return {MutableOperand{memory.data(), dtype}.As<T>(), memory.size() / sizeof(T)};
+  }
+  template <typename T>
+  std::span<T> InputElements(int i, std::span<std::byte> memory) const {
+    return Elements<T>(network().inputs[i], memory);
+  }
+  std::span<float> OutputElements(int i, std::span<std::byte> memory) const {
+    return Elements<float>(network().outputs[i], memory);
+  }
 
  private:
-  size_t Elements(const NetworkPort& port, BatchSize size) const;
+  size_t PortBytes(const NetworkPort& port, BatchSize size) const;
 
   const ProgramParts parts_;
 };

@@ -24,8 +24,8 @@ StagingLayout::StagingLayout(const Network& network, BatchSize most) {
   const auto place = [&](const NetworkPort& port) {
     const size_t at = bytes_;
     if (port.value == -1) return at;
-    const int64_t elements = LayoutElements(network.values[port.value].WithBatch(most), Layout::kNchw);
-    bytes_ += RoundUp(static_cast<size_t>(elements) * sizeof(float), kBufferAlignment);
+    const NetworkValue& value = network.values[port.value];
+    bytes_ += RoundUp(StorageBytes(value.WithBatch(most), value.PortStorage()), kBufferAlignment);
     return at;
   };
   for (const NetworkPort& port : network.inputs) inputs_.push_back(place(port));

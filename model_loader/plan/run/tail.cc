@@ -16,7 +16,9 @@ std::optional<int> OnlySlotAcross(std::span<const Slot> slots, int step) {
   return static_cast<int>(found - slots.begin());
 }
 
-size_t RowBytes(const Slot& slot) { return static_cast<size_t>(slot.value.elements()) * sizeof(float); }
+size_t RowBytes(const Slot& slot) {
+  return static_cast<size_t>(slot.value.elements()) * ElementBytes(slot.storage.dtype);
+}
 
 bool IsSmall(const Slot& slot) { return RowBytes(slot) <= kMostRowBytes; }
 
@@ -24,7 +26,7 @@ bool IsSmall(const Slot& slot) { return RowBytes(slot) <= kMostRowBytes; }
 std::optional<Tail> FindTailOf(std::span<const Step> steps, std::span<const Slot> slots, std::optional<int> only) {
   for (int step = 1; step < static_cast<int>(steps.size()); ++step) {
     const std::optional<int> slot = OnlySlotAcross(slots, step);
-    if (!slot || slots[*slot].layout != Layout::kNchw || !IsSmall(slots[*slot])) continue;
+    if (!slot || slots[*slot].storage != Storage{} || !IsSmall(slots[*slot])) continue;
     if (only && slots[*slot].value_index != *only) continue;
     const auto large = [=](const Slot& written) { return written.first_step >= step && !IsSmall(written); };
     if (std::ranges::any_of(slots, large)) continue;

@@ -18,7 +18,7 @@ bool AcceptsOneImage(const Problem& problem) { return problem.input.batch == 1; 
 void RunNothing(const KernelArgs&, Stream&) {}
 
 constexpr KernelKey Key(Op op, Format format) {
-  return {op, format, DType::kFloat32, DType::kFloat32, DType::kFloat32, Layout::kNchw, Layout::kPanels};
+  return {op, format, DType::kFloat32, {Layout::kNchw, DType::kFloat32}, {Layout::kPanels, DType::kFloat32}};
 }
 
 constexpr Kernel kTable[] = {
@@ -39,22 +39,52 @@ Problem SmallProblem() { return {{}, {1, 3, 4, 4}, {1, 5, 4, 4}}; }
 
 TEST(CandidatesTest, DenseIsACandidateForASparseWeight) {
   const FakeBackend backend(kTable, 3);
-  EXPECT_EQ(Names(Candidates(backend, SmallProblem(), Format::kCsr)),
+  EXPECT_EQ(Names(Candidates(backend, SmallProblem(), Format::kCsr, Precision::kFloat32)),
             (std::vector<std::string>{"csr", "dense", "dense_wide", "dense_one"}));
 }
 
 TEST(CandidatesTest, CsrIsNoneForADenseWeight) {
   const FakeBackend backend(kTable, 3);
-  EXPECT_EQ(Names(Candidates(backend, SmallProblem(), Format::kDense)),
+  EXPECT_EQ(Names(Candidates(backend, SmallProblem(), Format::kDense, Precision::kFloat32)),
             (std::vector<std::string>{"dense", "dense_wide", "dense_one"}));
 }
 
 TEST(CandidatesTest, FeaturesAndAcceptsDecide) {
   const FakeBackend backend(kTable, 1);
   Problem problem = SmallProblem();
-  EXPECT_EQ(Names(Candidates(backend, problem, Format::kDense)), (std::vector<std::string>{"dense", "dense_one"}));
+  EXPECT_EQ(Names(Candidates(backend, problem, Format::kDense, Precision::kFloat32)),
+            (std::vector<std::string>{"dense", "dense_one"}));
   problem.input.batch = problem.output.batch = 2;
-  EXPECT_EQ(Names(Candidates(backend, problem, Format::kDense)), (std::vector<std::string>{"dense"}));
+  EXPECT_EQ(Names(Candidates(backend, problem, Format::kDense, Precision::kFloat32)),
+            (std::vector<std::string>{"dense"}));
+}
+
+// One in half precision beside them: which types activations may have is the precision's to say.
+TEST(CandidatesTest, ThePrecisionSaysHowActivationsAreStored) {
+  static constexpr Storage kRequest = {Layout::kNchw, DType::kFloat32};
+  static constexpr Storage kHalves = {Layout::kPanels, DType::kBFloat16};
+  static constexpr Kernel kTypes[] = {
+      {"f32", Key(Op::kConv, Format::kDense), 0, AcceptsAll, nullptr, nullptr, RunNothing},
+      {"bf16", {Op::kConv, Format::kDense, DType::kFloat32, kRequest, kHalves}, 0, AcceptsAll},
+      {"request", {Op::kConv, Format::kDense, DType::kFloat32, kRequest, kRequest}, 0, AcceptsAll},
+  };
+  const FakeBackend backend(kTypes, 0);
+  EXPECT_EQ(Names(Candidates(backend, SmallProblem(), Format::kDense, Precision::kFloat32)),
+            (std::vector<std::string>{"f32", "request"}));
+  EXPECT_EQ(Names(Candidates(backend, SmallProblem(), Format::kDense, Precision::kBFloat16)),
+            (std::vector<std::string>{"bf16", "request"}));
+}
+
+// What accepts is asked about is stored as the row has it.
+TEST(CandidatesTest, RowsAreAskedAboutTheProblemAsTheyWouldSolveIt) {
+  static constexpr Kernel kPicky[] = {
+      {"panels", Key(Op::kConv, Format::kDense), 0,
+       [](const Problem& problem) {
+         return problem.to == Storage{Layout::kPanels, DType::kFloat32};
+       }},
+  };
+  const FakeBackend backend(kPicky, 0);
+  EXPECT_EQ(Candidates(backend, SmallProblem(), Format::kDense, Precision::kFloat32).size(), 1u);
 }
 
 TEST(WidestCandidatesTest, OfInstructionSetsOneAndOfLibrariesAll) {
@@ -66,7 +96,7 @@ TEST(WidestCandidatesTest, OfInstructionSetsOneAndOfLibrariesAll) {
       {"conv_nhwc_dense_f32_other", Key(Op::kConv, Format::kDense), 1, AcceptsAll, nullptr, nullptr, RunNothing},
   };
   const FakeBackend backend(kVariants, 3);
-  EXPECT_EQ(Names(WidestCandidates(backend, SmallProblem(), Format::kDense)),
+  EXPECT_EQ(Names(WidestCandidates(backend, SmallProblem(), Format::kDense, Precision::kFloat32)),
             (std::vector<std::string>{"conv_dense_f32_wide", "conv_nhwc_dense_f32_one", "conv_nhwc_dense_f32_other"}));
 }
 
@@ -74,7 +104,7 @@ TEST(CandidatesTest, OpsWithoutWeights) {
   const FakeBackend backend(kTable, 0);
   Problem problem = SmallProblem();
   problem.SetOp(Op::kAdd);
-  EXPECT_EQ(Names(Candidates(backend, problem, Format::kNone)), (std::vector<std::string>{"add"}));
+  EXPECT_EQ(Names(Candidates(backend, problem, Format::kNone, Precision::kFloat32)), (std::vector<std::string>{"add"}));
 }
 
 TEST(KernelTableTest, NamesAreUnique) {

@@ -31,31 +31,33 @@ class CudaEdgesTest : public testing::Test {
     std::vector<const Kernel*> rows;
     for (const Kernel& kernel : backend_->kernels()) {
       const KernelKey& key = kernel.key;
-      const bool single = key.input_dtype == DType::kFloat32 && key.output_dtype == DType::kFloat32;
+      const bool single = MayStore(Precision::kFloat32, key.input) && MayStore(Precision::kFloat32, key.output);
       const bool here = (kernel.required_features & ~backend_->features()) == 0;
-      if (key.op == problem.op && single && here && kernel.accepts(problem)) rows.push_back(&kernel);
+      if (key.op == problem.op && single && here && kernel.accepts(AsRowSolves(kernel, problem)))
+        rows.push_back(&kernel);
     }
     return rows;
   }
 
   // What a row makes of inputs that all hold `value`; spare positions included.
-  std::vector<float> Run(const Kernel& kernel, const Problem& problem, const Weight& weight, float value) {
+  std::vector<float> Run(const Kernel& kernel, const Problem& asked, const Weight& weight, float value) {
+    const Problem problem = AsRowSolves(kernel, asked);
     std::unique_ptr<PackedWeight> packed;
     if (kernel.prepare != nullptr) packed = *backend_->Prepare(kernel, weight, problem);
-    const std::vector<float> values(LayoutElements(problem.input, kernel.key.input), value);
+    const std::vector<float> values(LayoutElements(problem.input, problem.from.layout), value);
     const size_t bytes = values.size() * sizeof(float);
     const auto input = *backend_->Allocate(bytes);
     stream_->Copy(input->data(), values.data(), bytes);
-    std::vector<float> result(LayoutElements(problem.output, kernel.key.output));
+    std::vector<float> result(LayoutElements(problem.output, problem.to.layout));
     const auto output = *backend_->Allocate(result.size() * sizeof(float));
     const size_t workspace_bytes = kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem);
     const auto workspace = *backend_->Allocate(workspace_bytes);
-    const std::vector<const float*> inputs(InputCount(problem), reinterpret_cast<const float*>(input->data()));
+    const std::vector<Operand> inputs(InputCount(problem), {input->data(), problem.from.dtype});
     KernelArgs args;
     args.problem = &problem;
     args.weight = packed.get();
     args.inputs = inputs;
-    args.output = reinterpret_cast<float*>(output->data());
+    args.output = {output->data(), problem.to.dtype};
     args.workspace = {workspace->data(), workspace_bytes};
     stream_->Run([&] { kernel.run(args, *stream_); });
     stream_->Copy(result.data(), output->data(), result.size() * sizeof(float));

@@ -11,7 +11,7 @@ namespace {
 const Kernel* SumInRows(const Backend& backend) {
   for (const Kernel& kernel : backend.kernels()) {
     const KernelKey& key = kernel.key;
-    if (key.op == Op::kAdd && key.input == Layout::kRows && key.input_dtype == DType::kFloat32) return &kernel;
+    if (key.op == Op::kAdd && key.input == Storage{Layout::kRows, DType::kFloat32}) return &kernel;
   }
   return nullptr;
 }
@@ -25,21 +25,22 @@ TEST(CudaBackend, IsUnhealthyAfterAnErrorThatSticks) {
   Problem problem;
   problem.SetOp(Op::kAdd);
   problem.input = problem.output = {64, 8};
+  problem = AsRowSolves(*sum, problem);
   auto stream = *backend.NewStream(1);
   auto other = *backend.NewStream(1);
   const auto operand = *backend.Allocate(size_t{64} * 8 * sizeof(float));
-  const auto* const input = reinterpret_cast<const float*>(operand->data());
-  const std::array<const float*, 2> inputs = {input, input};
+  const Operand input = {operand->data(), DType::kFloat32};
+  const std::array inputs = {input, input};
   KernelArgs args;
   args.problem = &problem;
   args.inputs = inputs;
-  args.output = reinterpret_cast<float*>(operand->data());
+  args.output = {operand->data(), DType::kFloat32};
 
   stream->Run([&] { sum->run(args, *stream); });
   ASSERT_TRUE(stream->Synchronize().ok());
   ASSERT_TRUE(backend.health().ok());
 
-  args.output = reinterpret_cast<float*>(uintptr_t{4096});  // nobody's memory
+  args.output.data = reinterpret_cast<void*>(uintptr_t{4096});  // nobody's memory
   stream->Run([&] { sum->run(args, *stream); });
   const Status failed = stream->Synchronize();
   EXPECT_EQ(failed.code(), StatusCode::kInternal) << failed;
@@ -51,7 +52,7 @@ TEST(CudaBackend, IsUnhealthyAfterAnErrorThatSticks) {
   EXPECT_NE(health.message().find("illegal"), std::string::npos) << health;
 
   // Whoever goes on meets errors, not a crash.
-  args.output = reinterpret_cast<float*>(operand->data());
+  args.output = {operand->data(), DType::kFloat32};
   other->Run([&] { sum->run(args, *other); });
   EXPECT_FALSE(other->Synchronize().ok());
   EXPECT_FALSE(backend.Allocate(1 << 20).ok());

@@ -155,7 +155,7 @@ class SpmmTest : public testing::TestWithParam<DType> {
     if (gpu_ == nullptr) GTEST_SKIP() << why;
     for (const Kernel& kernel : gpu_->backend->kernels()) {
       const bool here = (kernel.required_features & ~gpu_->backend->features()) == 0;
-      const bool ours = kernel.name.starts_with("conv_rows_csr_") && kernel.key.input_dtype == GetParam();
+      const bool ours = kernel.name.starts_with("conv_rows_csr_") && kernel.key.input.dtype == GetParam();
       if (ours && here) kernels_.push_back(&kernel);
     }
     ASSERT_FALSE(kernels_.empty());
@@ -189,12 +189,12 @@ class SpmmTest : public testing::TestWithParam<DType> {
     const DeviceValues y(*gpu_, std::vector<float>(LayoutElements(problem.output, Layout::kRows), kNan), dtype);
     const DeviceValues workspace(*gpu_, std::vector<float>(kernel.workspace_bytes(problem) / 4 + 1, kNan),
                                  DType::kFloat32);
-    const std::vector<const float*> inputs = {x.data(), r.data()};
+    const std::vector<Operand> inputs = {{x.data(), dtype}, {r.data(), dtype}};
     KernelArgs args;
     args.problem = &problem;
     args.weight = &weight;
     args.inputs = {inputs.data(), residual.empty() ? size_t{1} : size_t{2}};
-    args.output = y.data();
+    args.output = {y.data(), dtype};
     args.workspace = {reinterpret_cast<std::byte*>(workspace.data()), kernel.workspace_bytes(problem)};
     gpu_->stream->Run([&] { kernel.run(args, *gpu_->stream); });
     EXPECT_TRUE(gpu_->stream->Synchronize().ok());
@@ -228,7 +228,7 @@ TEST_P(SpmmTest, AgreesWithReferenceOnKernelCases) {
   std::map<const Kernel*, int> exercised;
   for (KernelCase kernel_case : KernelCases(Op::kConv)) {
     SCOPED_TRACE(CaseText(kernel_case));
-    kernel_case.problem.dtype = GetParam();
+    kernel_case.problem.from = kernel_case.problem.to = {Layout::kRows, GetParam()};
     std::mt19937 random(++seed);
     const Weight weight = DrawWeight(kernel_case, GetParam(), random);
     for (const Kernel* kernel : kernels_) {
@@ -283,7 +283,7 @@ TEST_P(SpmmTest, AgreesInEveryPlan) {
     problem.input = {c.positions, c.cols};
     problem.output = {c.positions, matrix.rows};
     problem.epilogue = {-2.0f, kInfinity, true};
-    problem.dtype = dtype;
+    problem.from = problem.to = {Layout::kRows, dtype};
     const auto input = DrawValues(c.cols * c.positions, dtype, random);
     const auto residual = DrawValues(matrix.rows * c.positions, dtype, random);
     const auto expected = reference::Solve(problem, &weight, input, residual);
@@ -313,7 +313,7 @@ TEST_P(SpmmTest, PositionsDoNotTouchEachOther) {
   Problem problem;
   problem.input = {kPositions, kCols};
   problem.output = {kPositions, 90};
-  problem.dtype = dtype;
+  problem.from = problem.to = {Layout::kRows, dtype};
   const auto input = DrawValues(kCols * kPositions, dtype, random);
   for (const Kernel* kernel : kernels_) {
     if (!kernel->accepts(problem)) continue;

@@ -15,7 +15,7 @@ namespace {
 bool AcceptsAll(const Problem&) { return true; }
 
 constexpr KernelKey Key(Op op, Format format) {
-  return {op, format, DType::kFloat32, DType::kFloat32, DType::kFloat32, Layout::kNchw, Layout::kPanels};
+  return {op, format, DType::kFloat32, {Layout::kNchw, DType::kFloat32}, {Layout::kPanels, DType::kFloat32}};
 }
 
 // What the last run of the counting kernel saw.
@@ -37,13 +37,14 @@ void CountRun(const KernelArgs& args, Stream&) {
   seen.inputs = args.inputs.size();
   seen.workspace_bytes = args.workspace.size();
   seen.sequences = args.sequences != nullptr;
-  seen.aligned = seen.aligned && IsAligned(args.output) && IsAligned(args.workspace.data());
-  for (const float* input : args.inputs) {
+  seen.aligned = seen.aligned && IsAligned(args.output.data) && IsAligned(args.workspace.data());
+  for (const Operand& operand : args.inputs) {
+    const auto* input = operand.As<float>();
     seen.aligned = seen.aligned && IsAligned(input);
     seen.inputs_random = seen.inputs_random && input[0] != input[1] && input[0] != 0;
   }
   const int64_t outputs = LayoutElements(args.problem->output, Layout::kPanels);
-  std::fill_n(args.output, outputs, 1.0f);
+  std::fill_n(args.Output<float>(), outputs, 1.0f);
 }
 size_t HundredBytes(const Problem&) { return 100; }
 void RunFast(const KernelArgs&, Stream&) { seen.order += 'f'; }
@@ -124,12 +125,12 @@ TEST(MeasureKernelsTest, EachGetsWhatItsContractSays) {
     seen = blocked;
     CountRun(args, stream);
     blocked = seen;
-    const float last = args.inputs[0][LayoutElements(args.problem->input, Layout::kBlocked16) - 1];
+    const float last = args.Input<float>(0)[LayoutElements(args.problem->input, Layout::kBlocked16) - 1];
     blocked.inputs_random = blocked.inputs_random && last != 0;
-    std::fill_n(args.output, LayoutElements(args.problem->output, Layout::kBlocked16), last);
+    std::fill_n(args.Output<float>(), LayoutElements(args.problem->output, Layout::kBlocked16), last);
   };
   KernelKey blocked_key = Key(Op::kConv, Format::kDense);
-  blocked_key.input = blocked_key.output = Layout::kBlocked16;
+  blocked_key.input = blocked_key.output = {Layout::kBlocked16, DType::kFloat32};
   const Kernel table[] = {
       {"plain", Key(Op::kConv, Format::kDense), 0, AcceptsAll, nullptr, HundredBytes, run_plain},
       {"blocked", blocked_key, 0, AcceptsAll, nullptr, nullptr, run_blocked},

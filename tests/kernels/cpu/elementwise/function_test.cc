@@ -36,11 +36,11 @@ std::vector<float> Results(const Kernel& kernel, FunctionKind kind, const std::v
   problem.SetOp(Op::kFunction);
   problem.input = problem.output = {1, static_cast<int64_t>(samples.size())};
   problem.function().kind = kind;
-  const float* const inputs[] = {values};
+  const Operand inputs[] = {{values, DType::kFloat32}};
   KernelArgs args;
   args.problem = &problem;
   args.inputs = inputs;
-  args.output = values;
+  args.output = {values, DType::kFloat32};
   kernel.run(args, **backend.NewStream(1));
   return {values, values + samples.size()};
 }
@@ -52,7 +52,7 @@ TEST_P(FunctionAccuracyTest, IsNearTheExactFunction) {
   const std::vector<float> samples = Samples();
   int rows = 0;
   for (const Kernel& kernel : backend->kernels()) {
-    if (kernel.key.op != Op::kFunction || kernel.key.input != Layout::kNchw) continue;
+    if (kernel.key.op != Op::kFunction || kernel.key.input.layout != Layout::kNchw) continue;
     if ((kernel.required_features & ~backend->features()) != 0) continue;
     ++rows;
     const std::vector<float> results = Results(kernel, GetParam(), samples, *backend);
@@ -72,7 +72,7 @@ TEST(GeluTest, KeepsWhatIsNoNumberAndEndsAtZero) {
   std::vector<float> samples;
   for (int i = 0; i < 9; ++i) samples.insert(samples.end(), {std::nanf(""), kInfinity, -kInfinity});
   for (const Kernel& kernel : backend->kernels()) {
-    if (kernel.key.op != Op::kFunction || kernel.key.input != Layout::kNchw) continue;
+    if (kernel.key.op != Op::kFunction || kernel.key.input.layout != Layout::kNchw) continue;
     if ((kernel.required_features & ~backend->features()) != 0) continue;
     const std::vector<float> results = Results(kernel, FunctionKind::kGelu, samples, *backend);
     for (size_t i = 0; i < results.size(); i += 3) {

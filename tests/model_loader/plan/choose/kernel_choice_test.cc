@@ -20,7 +20,8 @@ const Kernel kDense = WithWeights(Format::kDense);
 const Kernel kSparse = WithWeights(Format::kCsr);
 
 Candidate In(Layout layout, const Kernel& kernel, std::vector<double> microseconds) {
-  return {.kernel = &kernel, .input = layout, .output = layout, .microseconds = std::move(microseconds)};
+  const Storage storage = {layout, DType::kFloat32};
+  return {.kernel = &kernel, .input = storage, .output = storage, .microseconds = std::move(microseconds)};
 }
 Candidate Dense(std::vector<double> microseconds) { return In(Layout::kNchw, kDense, std::move(microseconds)); }
 Candidate Sparse(std::vector<double> microseconds) { return In(Layout::kNchw, kSparse, std::move(microseconds)); }
@@ -41,7 +42,7 @@ Network ChainOf(size_t layers) {
 }
 
 ConversionTimes Each(std::vector<double> times) {
-  return [times](const NetworkValue&, Layout, Layout) -> StatusOr<std::vector<double>> { return times; };
+  return [times](const NetworkValue&, Storage, Storage) -> StatusOr<std::vector<double>> { return times; };
 }
 
 std::vector<int> Choose(const std::vector<std::vector<Candidate>>& candidates, const ConversionTimes& conversions) {
@@ -87,7 +88,7 @@ TEST(KernelChoiceTest, ALayerWithoutDenseKernelsTakesWhatThereIs) {
 }
 
 TEST(KernelChoiceTest, ErrorsOfConversionsAreReturned) {
-  const ConversionTimes fails = [](const NetworkValue&, Layout, Layout) -> StatusOr<std::vector<double>> {
+  const ConversionTimes fails = [](const NetworkValue&, Storage, Storage) -> StatusOr<std::vector<double>> {
     return absl::InternalError("no");
   };
   const auto chosen = ChooseKernels(ChainOf(1), {{Dense({1}), In(Layout::kRows, kSparse, {1})}}, fails);
