@@ -8,8 +8,20 @@ bool TakesFormat(const Kernel& kernel, Format format) {
   return kernel.key.weights == format || (kernel.key.weights == Format::kDense && sparse);
 }
 
-bool MayStoreOperands(Precision precision, const KernelKey& key) {
-  return MayStore(precision, key.input) && MayStore(precision, key.output);
+// Whether operands may be stored as the row has them: as the precision allows, or as the whole numbers that the model
+// gives them scales for.
+bool MayStoreOperands(Precision precision, const KernelKey& key, const Problem& problem) {
+  const auto may_store = [=](Storage storage, DType quantised) {
+    return MayStore(precision, storage) || (quantised != DType::kFloat32 && quantised == storage.dtype);
+  };
+  const int inputs = InputCount(problem);
+  const std::optional<Quantised>& output = problem.epilogue.requantise;
+  if (inputs == 0 && !MayStore(precision, key.input)) return false;
+  for (int i = 0; i < inputs; ++i) {
+    if (!may_store(key.input, problem.inputs_as[i].dtype)) return false;
+  }
+  if (problem.epilogue.residual && !may_store(key.output, problem.inputs_as[inputs].dtype)) return false;
+  return may_store(key.output, output ? output->dtype : DType::kFloat32);
 }
 
 }  // namespace
@@ -19,7 +31,7 @@ std::vector<const Kernel*> Candidates(const Backend& backend, const Problem& pro
   std::vector<const Kernel*> candidates;
   for (const Kernel& kernel : backend.kernels()) {
     const bool runs_here = (kernel.required_features & ~backend.features()) == 0;
-    if (runs_here && kernel.key.op == problem.op && MayStoreOperands(precision, kernel.key) &&
+    if (runs_here && kernel.key.op == problem.op && MayStoreOperands(precision, kernel.key, problem) &&
         TakesFormat(kernel, format) && kernel.accepts(AsRowSolves(kernel, problem))) {
       candidates.push_back(&kernel);
     }

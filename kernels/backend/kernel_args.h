@@ -4,6 +4,7 @@
 #define SWIZZLE_KERNELS_BACKEND_KERNEL_ARGS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <type_traits>
 
@@ -28,6 +29,8 @@ template <typename Void>
 struct BasicOperand {
   Void* data = nullptr;
   DType dtype = DType::kFloat32;
+  float scale = 1.0f;  // of whole numbers, which stand for scale * (element - zero_point)
+  int32_t zero_point = 0;
 
   // The elements as what they are. REQUIRES: T is the type's.
   template <typename T>

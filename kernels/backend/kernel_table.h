@@ -10,12 +10,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include "kernels/backend/kernel_args.h"
+#include "kernels/base/quantisation.h"
 #include "kernels/base/status.h"
 #include "kernels/format/attention_pattern.h"
 #include "kernels/format/csr.h"
@@ -39,6 +41,8 @@ std::string_view FormatName(Format format);
 struct Weight {
   std::variant<DenseMatrix, CsrMatrix, AttentionPattern> matrix;
   std::vector<float> bias;  // [M], or empty
+  // Whole numbers that stand for the values exactly, by rows; absent where there are no such.
+  std::optional<Quantisation> quantisation = {};
 
   Format format() const {
     if (std::holds_alternative<AttentionPattern>(matrix)) return Format::kPattern;
@@ -80,10 +84,17 @@ struct Kernel {
   std::span<const std::string_view> blockings = {};
 };
 
-// `problem` stored as this row reads and writes it, which is what the row's functions take.
+// `problem` stored as this row reads and writes it, which is what the row's functions take: scales of operands that it
+// has in real numbers are gone.
 inline Problem AsRowSolves(const Kernel& kernel, Problem problem) {
   problem.from = kernel.key.input;
   problem.to = kernel.key.output;
+  for (int i = 0; i < kMaxKernelInputs; ++i) {
+    const Storage& storage = i < InputCount(problem) ? problem.from : problem.to;
+    if (problem.inputs_as[i].dtype != storage.dtype) problem.inputs_as[i] = {};
+  }
+  std::optional<Quantised>& output = problem.epilogue.requantise;
+  if (output && output->dtype != problem.to.dtype) output.reset();
   return problem;
 }
 

@@ -47,6 +47,14 @@ struct ElementTypes<uint16_t> {
   static constexpr std::array kTypes = {DType::kBFloat16, DType::kFloat16};
 };
 template <>
+struct ElementTypes<int8_t> {
+  static constexpr std::array kTypes = {DType::kInt8};
+};
+template <>
+struct ElementTypes<uint8_t> {
+  static constexpr std::array kTypes = {DType::kUint8};
+};
+template <>
 struct ElementTypes<int32_t> {
   static constexpr std::array kTypes = {DType::kInt32};
 };

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "kernels/base/quantised.h"
 #include "kernels/operator/attributes.h"
 
 namespace swizzle {
@@ -16,6 +17,9 @@ struct Epilogue {
   float high = std::numeric_limits<float>::infinity();
   bool residual = false;                  // inputs[1] of the kernel, in the output's layout, is added
   std::optional<Function> function = {};  // of kConv on the CPU only (plan/fuse_layers.h)
+  // What the output may be stored as: y / scale + zero_point, rounded to the nearest, ties to even, and held to the
+  // type's range. Kernels are asked for it whose output is of that type (AsRowSolves).
+  std::optional<Quantised> requantise = {};
 
   bool Clamps() const {
     return low > -std::numeric_limits<float>::infinity() || high < std::numeric_limits<float>::infinity();

@@ -2,12 +2,15 @@
 #ifndef SWIZZLE_KERNELS_OPERATOR_PROBLEM_H_
 #define SWIZZLE_KERNELS_OPERATOR_PROBLEM_H_
 
+#include <array>
 #include <cstdint>
 
 #include "kernels/base/storage.h"
 #include "kernels/operator/operator.h"
 
 namespace swizzle {
+
+inline constexpr int kMaxKernelInputs = 3;
 
 struct Problem : Operator {
   Extent input;
@@ -16,9 +19,10 @@ struct Problem : Operator {
   int blocking = 0;   // of the weight, of Kernel::blockings
   Storage from = {};  // of the inputs but the residual; that of the row which solves it (AsRowSolves)
   Storage to = {};    // of the output and the residual
+  // What each input, the residual behind the others, may be stored as beside real numbers; once a row is known, what it
+  // is stored as. The output's is Epilogue::requantise.
+  std::array<Quantised, kMaxKernelInputs> inputs_as = {};
 };
-
-inline constexpr int kMaxKernelInputs = 3;
 
 // Channels of q, and of k, in an attention: those of v are the output's.
 inline int64_t KeyChannels(const Problem& problem) {

@@ -46,6 +46,10 @@ Problem LayerProblem(const Network& network, const Layer& layer, BatchSize size,
   problem.input =
       layer.inputs.empty() ? Extent{problem.output.batch, 1} : network.values[layer.inputs[0]].WithBatch(size);
   problem.threads = threads;
+  for (size_t i = 0; i < layer.inputs.size(); ++i) {
+    problem.inputs_as[i] = network.values[layer.inputs[i]].AsWholeNumbers().value_or(Quantised());
+  }
+  problem.epilogue.requantise = network.values[layer.output].AsWholeNumbers();
   return problem;
 }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "kernels/backend/kernel_table.h"
+#include "kernels/base/quantisation.h"
 #include "kernels/base/status.h"
 #include "kernels/base/tensor.h"
 #include "kernels/operator/operator.h"
@@ -39,13 +40,18 @@ struct NetworkValue {
   int64_t channels = 0;
   int64_t height = 1;
   int64_t width = 1;
-  bool per_token = false;  // else per row
-  bool ids = false;        // INT32 rows of embedding tables, in place of FP32
+  bool per_token = false;                         // else per row
+  bool ids = false;                               // INT32 rows of embedding tables, in place of FP32
+  std::optional<Quantisation> quantisation = {};  // whole numbers that plans may store it as, beside real ones
 
   Extent WithBatch(BatchSize size) const {
     return Extent{per_token ? size.tokens : size.rows, channels, height, width};
   }
   int64_t elements() const { return channels * height * width; }
+  // What kernels may store it as beside real numbers: they know of one scale for all channels.
+  std::optional<Quantised> AsWholeNumbers() const {
+    return quantisation && quantisation->per_tensor() ? std::optional(quantisation->Of(0)) : std::nullopt;
+  }
   // How requests bring it, or results take it away.
   Storage PortStorage() const { return ids ? kIdStorage : Storage{}; }
 };

@@ -21,7 +21,10 @@ Status ValidateValue(const NetworkValue& value, size_t index) {
     }
     elements *= extent;
   }
-  return {};
+  if (!value.quantisation) return {};
+  const std::string context = Concat("value ", index, " ('", value.name, "')");
+  if (value.ids) return InvalidArgument(context, " holds ids, which stand for no other numbers");
+  return Annotate(value.quantisation->Validate(value.channels), context);
 }
 
 Status ValidateMatrix(const DenseMatrix& matrix) { return matrix.Validate(); }
@@ -33,7 +36,9 @@ Status ValidateWeight(const Weight& weight) {
   if (!weight.bias.empty() && static_cast<int64_t>(weight.bias.size()) != weight.rows()) {
     return InvalidArgument("its bias has ", weight.bias.size(), " elements; its weight has ", weight.rows(), " rows");
   }
-  return {};
+  if (!weight.quantisation) return {};
+  if (weight.format() == Format::kPattern) return InvalidArgument("a pattern has no values to be quantised");
+  return Annotate(weight.quantisation->Validate(weight.rows()), "its weight");
 }
 
 // Checks one network front to back, remembering which values exist and which weights are taken.

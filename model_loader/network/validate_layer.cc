@@ -55,6 +55,7 @@ Status CheckEpilogue(const OpTraits& traits, const Epilogue& epilogue) {
     return InvalidArgument(traits.name, " adds no residual");
   }
   if (epilogue.Clamps() && !traits.Has(OpTraits::kClamps)) return InvalidArgument(traits.name, " cannot clamp");
+  if (epilogue.requantise) return InvalidArgument("its output's scale is the value's to say, not its epilogue's");
   return {};
 }
 

@@ -141,10 +141,10 @@ Status Unpack(const packed::Layer& layer, TokenChoice& choice) {
   return {};
 }
 
-// Functions in epilogues are of plans: networks have layers for them.
+// Functions in epilogues are of plans: networks have layers for them; and so are scales, which their values have.
 void Pack(const Epilogue& epilogue, packed::Layer& layer) {
   if (epilogue == Epilogue()) return;
-  const auto& [low, high, residual, function] = epilogue;
+  const auto& [low, high, residual, function, requantise] = epilogue;
   packed::Epilogue& proto = *layer.mutable_epilogue();
   if (low != Epilogue().low) proto.set_low(low);
   if (high != Epilogue().high) proto.set_high(high);
@@ -152,7 +152,7 @@ void Pack(const Epilogue& epilogue, packed::Layer& layer) {
 }
 
 void Unpack(const packed::Layer& layer, Epilogue& epilogue) {
-  auto& [low, high, residual, function] = epilogue;
+  auto& [low, high, residual, function, requantise] = epilogue;
   if (layer.epilogue().has_low()) low = layer.epilogue().low();
   if (layer.epilogue().has_high()) high = layer.epilogue().high();
   residual = layer.epilogue().residual();

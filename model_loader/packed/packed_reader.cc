@@ -7,6 +7,7 @@
 #include "kernels/base/field_count.h"
 #include "model_loader/packed/file_layout.h"
 #include "model_loader/packed/packed_operator.h"
+#include "model_loader/packed/packed_quantisation.h"
 
 namespace swizzle {
 namespace {
@@ -178,6 +179,7 @@ class Unpacker {
       SWIZZLE_RETURN_IF_ERROR(CheckName(value.name(), "a value"));
       network.values.push_back(
           {value.name(), value.channels(), value.height(), value.width(), value.per_token(), value.ids()});
+      network.values.back().quantisation = UnpackedQuantisation(value);
     }
     for (const packed::Layer& layer : header_.layers()) {
       SWIZZLE_ASSIGN_OR_RETURN(network.layers.emplace_back(), UnpackLayer(layer));
@@ -234,6 +236,7 @@ class Unpacker {
     if (proto.has_bias()) {
       SWIZZLE_ASSIGN_OR_RETURN(weight.bias, Copy<float>(proto.bias(), "bias", packed::ELEMENT_TYPE_FLOAT32));
     }
+    weight.quantisation = UnpackedQuantisation(proto);
     return weight;
   }
 

@@ -7,6 +7,7 @@
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/packed/file_layout.h"
 #include "model_loader/packed/packed_operator.h"
+#include "model_loader/packed/packed_quantisation.h"
 
 namespace swizzle {
 namespace {
@@ -66,6 +67,7 @@ void PackMatrix(const AttentionPattern& pattern, ArrayWriter& arrays, packed::We
 void PackWeight(const Weight& weight, ArrayWriter& arrays, packed::Weight& proto) {
   std::visit([&](const auto& matrix) { PackMatrix(matrix, arrays, proto); }, weight.matrix);
   if (!weight.bias.empty()) arrays.Add(packed::ELEMENT_TYPE_FLOAT32, weight.bias, *proto.mutable_bias());
+  PackQuantisation(weight.quantisation, proto);
 }
 
 void PackSequences(const SequenceInputs& sequences, packed::SequenceInputs& proto) {
@@ -91,6 +93,7 @@ void PackValue(const NetworkValue& value, packed::Value& proto) {
   proto.set_width(value.width);
   proto.set_per_token(value.per_token);
   proto.set_ids(value.ids);
+  PackQuantisation(value.quantisation, proto);
 }
 
 void PackPort(const NetworkPort& port, packed::Port& proto) {

@@ -89,11 +89,10 @@ class ListBuilder {
   }
 
   int ConvertedSlot(int value, int from_slot, Storage storage) {
-    const Extent extent = network_.values[value].WithBatch(1);
     Step step;
-    step.kernel = FindConversion(backend_, extent, list_.slots[from_slot].storage, storage, settings_);
+    step.kernel = FindConversion(backend_, network_.values[value], list_.slots[from_slot].storage, storage, settings_);
     SWIZZLE_CHECK(step.kernel != nullptr);  // else the choice of layouts had cost infinity
-    step.problem = AsRowSolves(*step.kernel, ConversionProblem(extent, settings_));
+    step.problem = AsRowSolves(*step.kernel, ConversionProblem(network_.values[value], 1, settings_));
     step.tokens_in = step.tokens_out = network_.values[value].per_token;
     step.inputs = {from_slot};
     list_.slots[from_slot].last_step = static_cast<int>(list_.steps.size());

@@ -71,18 +71,20 @@ void Measurer::EstimateLayer(const Network& network, const Layer& layer, std::ve
   }
 }
 
-Problem ConversionProblem(const Extent& extent, RunSettings settings) {
+Problem ConversionProblem(const NetworkValue& value, BatchSize size, RunSettings settings) {
   Problem problem;
   problem.SetOp(Op::kConvertLayout);
-  problem.input = problem.output = extent;
+  problem.input = problem.output = value.WithBatch(size);
+  problem.epilogue.requantise = value.AsWholeNumbers();
+  problem.inputs_as[0] = problem.epilogue.requantise.value_or(Quantised());
   problem.threads = settings.threads;
   return problem;
 }
 
-const Kernel* FindConversion(const Backend& backend, const Extent& extent, Storage from, Storage to,
+const Kernel* FindConversion(const Backend& backend, const NetworkValue& value, Storage from, Storage to,
                              RunSettings settings) {
   for (const Kernel* kernel :
-       WidestCandidates(backend, ConversionProblem(extent, settings), Format::kNone, settings.precision)) {
+       WidestCandidates(backend, ConversionProblem(value, 1, settings), Format::kNone, settings.precision)) {
     if (kernel->key.input == from && kernel->key.output == to) return kernel;
   }
   return nullptr;
@@ -302,13 +304,14 @@ StatusOr<std::vector<double>> Measurer::MeasureConversion(const NetworkValue& va
                                     static_cast<int64_t>(from.layout),
                                     static_cast<int64_t>(from.dtype),
                                     static_cast<int64_t>(to.layout),
-                                    static_cast<int64_t>(to.dtype)};
+                                    static_cast<int64_t>(to.dtype),
+                                    static_cast<int64_t>(value.AsWholeNumbers().value_or(Quantised()).dtype)};
   if (auto known = conversions_.find(key); known != conversions_.end()) return known->second;
   std::vector<double> microseconds;
-  if (const Kernel* kernel = FindConversion(backend_, value.WithBatch(1), from, to, settings_)) {
+  if (const Kernel* kernel = FindConversion(backend_, value, from, to, settings_)) {
     LayerWeight none(backend_, nullptr);
     for (int64_t batch : batches_) {
-      const Problem problem = ConversionProblem(value.WithBatch(batch), settings_);
+      const Problem problem = ConversionProblem(value, batch, settings_);
       SWIZZLE_ASSIGN_OR_RETURN(const auto times, Time({&kernel, 1}, problem, none));
       microseconds.push_back(times ? times->front() : EstimateMicroseconds(*kernel, problem, nullptr, throughput_));
     }

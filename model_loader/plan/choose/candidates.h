@@ -115,11 +115,11 @@ class Measurer {
   std::map<std::vector<int64_t>, std::vector<double>> conversions_;  // by extent and storage
 };
 
-// Converting an activation of this extent, stored as the kernel says.
-Problem ConversionProblem(const Extent& extent, RunSettings settings);
+// Storing a value in another way.
+Problem ConversionProblem(const NetworkValue& value, BatchSize size, RunSettings settings);
 
-// The row that stores an activation in another way, or null.
-const Kernel* FindConversion(const Backend& backend, const Extent& extent, Storage from, Storage to,
+// The row that does, or null.
+const Kernel* FindConversion(const Backend& backend, const NetworkValue& value, Storage from, Storage to,
                              RunSettings settings);
 
 }  // namespace swizzle

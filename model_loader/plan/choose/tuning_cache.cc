@@ -59,13 +59,14 @@ std::string TimedText(const TokenChoice& choice) {
 }
 
 std::string TimedText(const Epilogue& epilogue) {
-  const auto& [low, high, residual, function] = epilogue;  // any bounds cost the same
-  return Concat(epilogue.Clamps() ? " clamped" : "", residual ? " residual" : "", function ? TimedText(*function) : "");
+  const auto& [low, high, residual, function, requantise] = epilogue;  // any bounds and scales cost the same
+  return Concat(epilogue.Clamps() ? " clamped" : "", residual ? " residual" : "", function ? TimedText(*function) : "",
+                requantise ? Concat(" requantised ", DTypeName(requantise->dtype)) : "");
 }
 
-// All of a problem that its time may depend on; the type of activations is the kernel's.
+// All of a problem that its time may depend on, as a row solves it; how operands are stored is the row's.
 std::string ProblemText(const Problem& problem) {
-  static_assert(FieldCount<Problem>() == 6,
+  static_assert(FieldCount<Problem>() == 8,
                 "what a problem has more than this stands below, or is left out on purpose");
   const auto& [op, attributes, epilogue] = static_cast<const Operator&>(problem);
   return Concat(OpName(op), " ", ExtentText(problem.input), " -> ", ExtentText(problem.output),
@@ -119,7 +120,7 @@ uint64_t PatternHash(const Weight& weight) {
 }
 
 uint64_t ExtendPlanHash(uint64_t hash, const Kernel& kernel, const Problem& problem, uint64_t pattern) {
-  const std::string step = Concat(kernel.name, " ", ProblemText(problem), " ", HexText(pattern));
+  const std::string step = Concat(kernel.name, " ", ProblemText(AsRowSolves(kernel, problem)), " ", HexText(pattern));
   return XXH3_64bits_withSeed(step.data(), step.size(), hash);
 }
 
@@ -165,7 +166,7 @@ std::string TuningCache::KeyOf(const Kernel& kernel, const Problem& problem, uin
                     {"kernel", std::string(kernel.name)},
                     {"kernel_table", kKernelTableVersion},
                     {"pattern", HexText(pattern)},
-                    {"problem", ProblemText(problem)}};
+                    {"problem", ProblemText(AsRowSolves(kernel, problem))}};
   return key.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -48,13 +48,15 @@ void RunStep(const Step& step, const ArenaBucket& bucket, const StepOperands& op
   const auto at = [&](int slot) { return SlotData(bucket, operands.arena, slot); };
   std::array<Operand, kMaxKernelInputs> inputs;
   for (size_t i = 0; i < step.inputs.size(); ++i) {
-    inputs[i] = {at(step.inputs[i]), step.InputStorage(i).dtype};
+    const Quantised& as = problem.inputs_as[i];
+    inputs[i] = {at(step.inputs[i]), step.InputStorage(i).dtype, as.scale, as.zero_point};
   }
   KernelArgs args;
   args.problem = &problem;
   args.weight = step.weight.get();
   args.inputs = std::span(inputs.data(), step.inputs.size());
-  args.output = {at(step.output), problem.to.dtype};
+  const Quantised as = problem.epilogue.requantise.value_or(Quantised());
+  args.output = {at(step.output), problem.to.dtype, as.scale, as.zero_point};
   args.workspace = {operands.arena + bucket.workspace_offset, bucket.workspace_bytes};
   args.sequences = operands.sequences;
   step.kernel->run(args, stream);

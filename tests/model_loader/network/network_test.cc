@@ -75,6 +75,21 @@ const Fault kFaults[] = {
     {"HugeBatch", [](Network& n) { n.batch_size = int64_t{1} << 40; }, "batch size"},
     {"EmptyExtent", [](Network& n) { n.values[1].height = 0; }, "has extent"},
     {"HugeExtent", [](Network& n) { n.values[1].channels = n.values[1].height = 1 << 20; }, "has extent"},
+    {"ScalesOfOtherChannels",
+     [](Network& n) {
+       n.values[1].quantisation = Quantisation{DType::kInt8, {1.0f, 2.0f}, {}};
+     },
+     "2 scales"},
+    {"WeightOfOtherScales",
+     [](Network& n) {
+       n.weights[0].quantisation = Quantisation{DType::kInt8, {-1.0f}, {}};
+     },
+     "its scale -1"},
+    {"RequantisesByItself",
+     [](Network& n) {
+       n.layers[0].epilogue.requantise = Quantised{DType::kInt8, 1.0f, 0};
+     },
+     "the value's to say"},
     {"NoInputs", [](Network& n) { n.inputs.clear(); }, "no input"},
     {"NoOutputs", [](Network& n) { n.outputs.clear(); }, "no output"},
     {"UnnamedInput", [](Network& n) { n.inputs[0].name.clear(); }, "has no name"},

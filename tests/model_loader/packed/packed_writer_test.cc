@@ -42,6 +42,7 @@ void ExpectSameWeights(const std::vector<Weight>& a, const std::vector<Weight>& 
   for (size_t i = 0; i < a.size(); ++i) {
     SCOPED_TRACE(i);
     EXPECT_EQ(a[i].bias, b[i].bias);
+    EXPECT_EQ(a[i].quantisation, b[i].quantisation);
     ASSERT_EQ(a[i].format(), b[i].format());
     std::visit([&]<typename M>(const M& matrix) { ExpectSameMatrix(matrix, std::get<M>(b[i].matrix)); }, a[i].matrix);
   }
@@ -78,6 +79,7 @@ void ExpectSameNetwork(const Network& a, const Network& b) {
     EXPECT_EQ(a.values[i].WithBatch(1), b.values[i].WithBatch(1));
     EXPECT_EQ(a.values[i].per_token, b.values[i].per_token);
     EXPECT_EQ(a.values[i].ids, b.values[i].ids);
+    EXPECT_EQ(a.values[i].quantisation, b.values[i].quantisation);
   }
   ExpectSameLayers(a.layers, b.layers);
   ExpectSameWeights(a.weights, b.weights);
@@ -142,6 +144,19 @@ TEST(PackedWriter, RoundTripKeepsEverything) {
     ASSERT_TRUE(network.Validate().ok()) << network.Validate();
     ExpectSameNetwork(network, RoundTrip(network));
   }
+}
+
+TEST(PackedWriter, RoundTripKeepsScalesAndZeroPoints) {
+  Network network = MakeRandomNetwork({.sparsity = 0.9});
+  network.values[1].quantisation = Quantisation{DType::kUint8, {0.125f}, {17}};
+  Weight& weight = network.weights[0];
+  weight.quantisation = Quantisation{DType::kInt8, {}, {}};
+  for (int64_t row = 0; row < weight.rows(); ++row) {
+    weight.quantisation->scales.push_back(0.5f + static_cast<float>(row));
+    weight.quantisation->zero_points.push_back(static_cast<int32_t>(row % 100) - 50);
+  }
+  ASSERT_TRUE(network.Validate().ok()) << network.Validate();
+  ExpectSameNetwork(network, RoundTrip(network));
 }
 
 TEST(PackedWriter, RoundTripKeepsAFixedBatchAndEveryWindowField) {

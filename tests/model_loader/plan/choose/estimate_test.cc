@@ -10,7 +10,8 @@ namespace {
 
 Kernel ConvKernel(Format format) {
   Kernel kernel{};
-  kernel.key = {Op::kConv, format, DType::kFloat32, DType::kFloat32, DType::kFloat32, Layout::kPanels, Layout::kPanels};
+  const Storage panels = {Layout::kPanels, DType::kFloat32};
+  kernel.key = {Op::kConv, format, DType::kFloat32, panels, panels};
   return kernel;
 }
 
@@ -41,8 +42,7 @@ TEST(EstimateTest, GrowsWithPositionsAndBytes) {
   const Weight weight = SparseWeight(64, 0.5);
   EXPECT_GT(Estimate(dense, PointwiseProblem(64, 28), &weight), 3 * Estimate(dense, PointwiseProblem(64, 14), &weight));
   Kernel convert{};
-  convert.key = {Op::kConvertLayout, Format::kNone, DType::kFloat32, DType::kFloat32,
-                 DType::kFloat32,    Layout::kNchw, Layout::kPanels};
+  convert.key = {Op::kConvertLayout, Format::kNone, DType::kFloat32, Storage{}, {Layout::kPanels, DType::kFloat32}};
   EXPECT_GT(Estimate(convert, PointwiseProblem(64, 28), nullptr),
             2 * Estimate(convert, PointwiseProblem(64, 14), nullptr));
 }

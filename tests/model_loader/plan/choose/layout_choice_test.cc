@@ -59,8 +59,8 @@ TEST(LayoutChoiceTest, AResidualIsReadInTheOutputsLayout) {
 TEST(LayoutChoiceTest, ATypeIsLeftWhereTheRestOfTheLayoutsRunGainsNothing) {
   // The first two layers are faster in whole numbers, the third isn't, and the fourth has none.
   const std::vector<LayerOptions> layers = {
-      Chain(0, 1, {{kP, kP, 5.0}, {kN, kQuantised, 4.5}}), Chain(1, 2, {{kP, kP, 5.0}, {kQuantised, kQuantised, 1.0}}),
-      Chain(2, 3, {{kP, kP, 2.0}, {kQuantised, kQuantised, 3.0}}), Chain(3, 4, {{kP, kP, 2.0}, {kP, kRounded, 1.5}})};
+      Chain(0, 1, {{kN, kP, 5.0}, {kN, kQuantised, 4.5}}), Chain(1, 2, {{kP, kP, 5.0}, {kQuantised, kQuantised, 1.0}}),
+      Chain(2, 3, {{kP, kP, 2.0}, {kQuantised, kQuantised, 3.0}}), Chain(3, 4, {{kP, kP, 2.0}, {kRounded, kP, 1.5}})};
   EXPECT_EQ(Choose(layers, 4, Flat(0.6)), (std::vector{1, 1, 0, 0}));
   EXPECT_EQ(Choose(layers, 4, Flat(6.0)), (std::vector{0, 0, 0, 0}));
 }

@@ -38,6 +38,7 @@ class TimedRunner final : public Runner {
     return input_;
   }
   std::span<const float> Output(int, BatchSize) override { return {}; }
+  std::span<int32_t> Ids(int, BatchSize) override { return {}; }
   void WriteInput(int, BatchSize, size_t, std::span<const std::byte>) override {}
   void CopyInput(int, BatchSize, size_t, std::span<const std::byte>) override {}
   Status Run(BatchSize size, const Sequences*) override {

@@ -109,6 +109,14 @@ TEST_F(TuningCacheTest, KeepsApartWhateverATimeDependsOn) {
   EXPECT_TRUE(tell_apart({Op::kAttention, Attention{}}, {Op::kAttention, Attention{.packed = true}}));
   EXPECT_TRUE(tell_apart({Op::kEmbedding, Lookup{}}, {Op::kEmbedding, Lookup{.by_position = true}}));
   EXPECT_FALSE(tell_apart({Op::kLayerNorm, Normalisation{1e-5f}}, {Op::kLayerNorm, Normalisation{1e-12f}}));
+  // Of rows whose output is whole numbers; others are not asked for them.
+  Problem requantised = problem_;
+  requantised.epilogue.requantise = Quantised{DType::kUint8, 0.5f, 3};
+  Kernel whole = kernel_;
+  whole.key.output.dtype = DType::kUint8;
+  cache.Add(whole, problem_, 7, 3.5);
+  EXPECT_EQ(cache.Find(whole, requantised, 7), std::nullopt);
+  EXPECT_EQ(cache.Find(kernel_, requantised, 7), cache.Find(kernel_, problem_, 7));
   EXPECT_EQ(cache.Find(kernel_, problem_, 8), std::nullopt);
   EXPECT_EQ(cache.Find(backend_->kernels().back(), problem_, 7), std::nullopt);
 }

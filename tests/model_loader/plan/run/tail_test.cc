@@ -13,7 +13,7 @@ constexpr int kToTheEnd = 1000;  // of an output
 Slot SlotOf(int first_step, int last_step, int64_t channels, Layout layout = Layout::kNchw) {
   Slot slot;
   slot.value.channels = channels;
-  slot.layout = layout;
+  slot.storage.layout = layout;
   slot.first_step = first_step;
   slot.last_step = last_step;
   return slot;
@@ -38,7 +38,7 @@ TEST(TailTest, BeginsBehindTheFirstSmallValue) {
 TEST(TailTest, ReadsOneValueWithItsRowsInARow) {
   const std::vector<Step> steps(3);
   std::vector<Slot> slots = Chain(100000, 64);
-  slots[2].layout = Layout::kPanels;
+  slots[2].storage.layout = Layout::kPanels;
   EXPECT_FALSE(FindTail(steps, slots));
   slots = Chain(100000, 64);
   slots[1].last_step = 2;  // a residual
@@ -71,7 +71,7 @@ TEST(TailTest, IsTheSameInAllLists) {
   EXPECT_EQ(lists[1].tail->slot, 3);
   EXPECT_EQ(lists[0].tail->row_bytes, lists[1].tail->row_bytes);
   lists = {small, large};
-  lists[0].slots[2].layout = Layout::kPanels;
+  lists[0].slots[2].storage.layout = Layout::kPanels;
   SetTails(lists);
   EXPECT_FALSE(lists[0].tail || lists[1].tail);
 }
