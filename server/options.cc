@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kMaxThreads = 1024;
 constexpr double kMaxDelaySeconds = 3600.0;
+constexpr double kMaxWeightBudget = 100.0;
 constexpr int kMinMessageBytes = 1024;
 constexpr int kMaxMessageBytes = 1 << 30;
 
@@ -71,6 +72,12 @@ void AddRunning(CLI::App& app, ServerOptions& options, double& tuning_seconds) {
       ->type_name("SECONDS")
       ->capture_default_str()
       ->check(CLI::Range(0.0, kMaxDelaySeconds));
+  app.add_option("--weight-budget", options.weight_budget,
+                 "Memory for packed weights, as a multiple of what they take once each; more than 1 lets small and "
+                 "large batches run on kernels that read them in different forms")
+      ->type_name("FACTOR")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, kMaxWeightBudget));
   app.add_option("--tuning-cache", options.tuning_cache,
                  "Keep measured times here, so that the next start need not measure")
       ->type_name("FILE");

@@ -21,6 +21,7 @@ struct ServerOptions {
   int threads = 0;                               // for each model; 0: all that this process may use
   PinThreads pin_threads = PinThreads::kAuto;
   absl::Duration tuning_budget = absl::Seconds(10);  // for measuring kernels, for each model
+  double weight_budget = 1.0;                        // see PlanOptions
   std::filesystem::path tuning_cache;                // empty: none
   absl::Duration drain_delay = absl::ZeroDuration();
   int max_message_bytes = 64 << 20;

@@ -197,6 +197,7 @@ Status Server::LoadModels(const ServerOptions& options) {
   repository.pin_threads = options.pin_threads;
   repository.plan.threads = options.threads > 0 ? options.threads : AvailableCpus();
   repository.plan.tuning_budget = options.tuning_budget;
+  repository.plan.weight_budget = options.weight_budget;
   // Without a file it still lets equal GPUs share what one of them measured.
   if (!options.tuning_cache.empty() || devices_->gpus().size() > 1) {
     tuning_cache_ = std::make_unique<TuningCache>(options.tuning_cache, devices_->main());

@@ -70,7 +70,8 @@ StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, 
   const PlanOptions options{.max_batch = command.max_batch,
                             .threads = command.threads,
                             .tuning_budget = command.tuning_budget,
-                            .tuning_cache = tuning_cache};
+                            .tuning_cache = tuning_cache,
+                            .weight_budget = command.weight_budget};
   const auto plan = MakePlan(std::move(model.network), backend, options);
   if (!plan.ok()) return Annotate(plan.status(), command.model.string());
   report.max_batch = (*plan)->max_batch();

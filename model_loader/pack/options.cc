@@ -11,6 +11,7 @@ namespace {
 constexpr int kMaxThreads = 1024;
 constexpr int64_t kMaxBatch = 65536;
 constexpr double kMaxTuningSeconds = 3600.0;
+constexpr double kMaxWeightBudget = 100.0;
 constexpr int kMaxSamples = 100000;
 
 constexpr char kFooter[] =
@@ -94,6 +95,12 @@ class Flags {
         ->type_name("SECONDS")
         ->capture_default_str()
         ->check(CLI::Range(0.0, kMaxTuningSeconds).description(""));
+    app->add_option("--weight-budget", inspect_.weight_budget,
+                    "Memory for packed weights, as a multiple of what they take once each; more than 1 lets small and "
+                    "large batches run on kernels that read them in different forms")
+        ->type_name("FACTOR")
+        ->capture_default_str()
+        ->check(CLI::Range(1.0, kMaxWeightBudget).description(""));
     app->add_option("--tuning-cache", inspect_.tuning_cache, "Take known times from this file, and add new ones to it")
         ->type_name("FILE");
     app->add_option("--report", inspect_.page, "Write a page with plots and pictures of the weights to this file, too")

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -83,9 +84,18 @@ class Planner {
     const WeightFacts facts(network_);
     PlanReport report = StartReport();
     SWIZZLE_RETURN_IF_ERROR(PrepareWeights());
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<BucketChoice> choices, ChooseByBucket());
+    SWIZZLE_ASSIGN_OR_RETURN(std::vector<BucketChoice> choices, ChooseByBucket());
+    Assembly assembly = Assemble(backend_, network_, max_size_, settings_, choices, weights_, facts);
+    if (choices.size() > 1 && !assembly.program->has_tail()) {
+      // Parts of a batch gain more from a tail than sizes do from kernels of their own.
+      std::vector<BucketChoice> alike = {CommonBucket()};
+      Assembly common = Assemble(backend_, network_, max_size_, settings_, alike, weights_, facts);
+      if (common.program->has_tail()) {
+        std::tie(assembly, choices) = std::tuple(std::move(common), std::move(alike));
+        for (const WantedForm& form : wanted_) weights_.Drop(form.layer, candidates_[form.layer][form.candidate]);
+      }
+    }
     AddChoices(choices, report);
-    const Assembly assembly = Assemble(backend_, std::move(network_), max_size_, settings_, choices, weights_, facts);
     report.conversions = assembly.conversions;
     return Finish(assembly, std::move(report));
   }
@@ -116,23 +126,28 @@ class Planner {
   // The forms that all batch sizes have in common, and of others as many as the budget allows. Weights of the network
   // are dropped as soon as nothing more is made of them.
   Status PrepareWeights() {
-    std::vector<WantedForm> wanted;
     if (options_.weight_budget > 1.0) {
-      SWIZZLE_ASSIGN_OR_RETURN(wanted, FindWantedForms(network_, candidates_, conversion_times_, common_));
+      SWIZZLE_ASSIGN_OR_RETURN(wanted_, FindWantedForms(network_, candidates_, conversion_times_, common_));
     }
     for (size_t i = 0; i < candidates_.size(); ++i) {
       SWIZZLE_RETURN_IF_ERROR(Prepare(i, candidates_[i][common_[i]]));
-      const bool more = std::ranges::any_of(wanted, [=](const WantedForm& form) { return form.layer == i; });
+      const bool more = std::ranges::any_of(wanted_, [=](const WantedForm& form) { return form.layer == i; });
       if (const int weight = network_.layers[i].weight; weight >= 0 && !more) network_.weights[weight] = Weight{};
     }
     const double most = options_.weight_budget * static_cast<double>(weights_.bytes());
-    for (const WantedForm& form : wanted) {
+    for (const WantedForm& form : wanted_) {
       const Candidate& candidate = candidates_[form.layer][form.candidate];
       SWIZZLE_RETURN_IF_ERROR(Prepare(form.layer, candidate));
       if (static_cast<double>(weights_.bytes()) > most) weights_.Drop(form.layer, candidate);
     }
     network_.weights.clear();
     return absl::OkStatus();
+  }
+
+  BucketChoice CommonBucket() const {
+    BucketChoice bucket{CountOf(network_, max_size_), {}};
+    for (size_t i = 0; i < candidates_.size(); ++i) bucket.layers.push_back(candidates_[i][common_[i]]);
+    return bucket;
   }
 
   StatusOr<std::vector<BucketChoice>> ChooseByBucket() {
@@ -208,7 +223,8 @@ class Planner {
   Measurer measurer_;
   PreparedWeights weights_;
   LayerCandidates candidates_;
-  std::vector<int> common_;  // the candidate of each layer that suits all batch sizes best
+  std::vector<WantedForm> wanted_;  // held beside those of common_, as far as the budget allows
+  std::vector<int> common_;         // the candidate of each layer that suits all batch sizes best
   const ConversionTimes conversion_times_ = [this](const NetworkValue& value, Storage from, Storage to) {
     return measurer_.MeasureConversion(value, from, to);
   };

@@ -35,8 +35,9 @@ TEST(ParseCommandLine, DefaultsAreTheDocumentedOnes) {
 TEST(ParseCommandLine, EveryFlagIsTakenOver) {
   const CommandLine line =
       Parse({"--model-repository", "/m", "--grpc-address=[::1]:0", "--metrics-address=localhost:65535", "--device=cpu",
-             "--port-file=/p", "--threads=3", "--pin-threads=off", "--tuning-budget=0.5", "--tuning-cache=/t",
-             "--drain-delay=2.5", "--max-message-bytes=1024", "--log-format=json", "--log-level=warning"});
+             "--port-file=/p", "--threads=3", "--pin-threads=off", "--tuning-budget=0.5", "--weight-budget=1.5",
+             "--tuning-cache=/t", "--drain-delay=2.5", "--max-message-bytes=1024", "--log-format=json",
+             "--log-level=warning"});
   ASSERT_FALSE(line.exit_code) << line.text;
   EXPECT_EQ(line.options.grpc_address, "[::1]:0");
   EXPECT_EQ(line.options.metrics_address, "localhost:65535");
@@ -45,6 +46,7 @@ TEST(ParseCommandLine, EveryFlagIsTakenOver) {
   EXPECT_EQ(line.options.threads, 3);
   EXPECT_EQ(line.options.pin_threads, PinThreads::kOff);
   EXPECT_EQ(line.options.tuning_budget, absl::Milliseconds(500));
+  EXPECT_EQ(line.options.weight_budget, 1.5);
   EXPECT_EQ(line.options.tuning_cache, "/t");
   EXPECT_EQ(line.options.drain_delay, absl::Milliseconds(2500));
   EXPECT_EQ(line.options.max_message_bytes, 1024);

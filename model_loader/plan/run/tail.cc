@@ -22,15 +22,23 @@ size_t RowBytes(const Slot& slot) {
 
 bool IsSmall(const Slot& slot) { return RowBytes(slot) <= kMostRowBytes; }
 
-// One that reads value `only`, if that is given.
-std::optional<Tail> FindTailOf(std::span<const Step> steps, std::span<const Slot> slots, std::optional<int> only) {
+// All that there are, from the first value on.
+std::vector<Tail> FindTails(std::span<const Step> steps, std::span<const Slot> slots) {
+  std::vector<Tail> tails;
   for (int step = 1; step < static_cast<int>(steps.size()); ++step) {
     const std::optional<int> slot = OnlySlotAcross(slots, step);
     if (!slot || slots[*slot].storage != Storage{} || !IsSmall(slots[*slot])) continue;
-    if (only && slots[*slot].value_index != *only) continue;
     const auto large = [=](const Slot& written) { return written.first_step >= step && !IsSmall(written); };
     if (std::ranges::any_of(slots, large)) continue;
-    return Tail{step, *slot, RowBytes(slots[*slot])};
+    tails.push_back({step, *slot, RowBytes(slots[*slot])});
+  }
+  return tails;
+}
+
+// The first one of the list that reads this value.
+std::optional<Tail> TailOf(const StepList& list, int value_index) {
+  for (const Tail& tail : FindTails(list.steps, list.slots)) {
+    if (list.slots[tail.slot].value_index == value_index) return tail;
   }
   return std::nullopt;
 }
@@ -38,18 +46,18 @@ std::optional<Tail> FindTailOf(std::span<const Step> steps, std::span<const Slot
 }  // namespace
 
 std::optional<Tail> FindTail(std::span<const Step> steps, std::span<const Slot> slots) {
-  return FindTailOf(steps, slots, std::nullopt);
+  const std::vector<Tail> tails = FindTails(steps, slots);
+  return tails.empty() ? std::nullopt : std::optional(tails.front());
 }
 
 void SetTails(std::span<StepList> lists) {
-  const std::optional<Tail> last = FindTail(lists.back().steps, lists.back().slots);
-  std::vector<std::optional<Tail>> tails;
-  for (const StepList& list : lists) {
-    if (!last) return;
-    tails.push_back(FindTailOf(list.steps, list.slots, lists.back().slots[last->slot].value_index));
-    if (!tails.back()) return;
+  for (const Tail& wanted : FindTails(lists.back().steps, lists.back().slots)) {
+    std::vector<std::optional<Tail>> tails;
+    for (const StepList& list : lists) tails.push_back(TailOf(list, lists.back().slots[wanted.slot].value_index));
+    if (!std::ranges::all_of(tails, [](const auto& tail) { return tail.has_value(); })) continue;
+    for (size_t i = 0; i < lists.size(); ++i) lists[i].tail = tails[i];
+    return;
   }
-  for (size_t i = 0; i < lists.size(); ++i) lists[i].tail = tails[i];
 }
 
 }  // namespace swizzle

@@ -16,8 +16,8 @@ namespace swizzle {
 // row; none if there are no such, or if they are all. REQUIRES: no sequences.
 std::optional<Tail> FindTail(std::span<const Step> steps, std::span<const Slot> slots);
 
-// Gives each list its tail, which all read the same value: parts of a batch and the whole may run different lists. None
-// if one of them has no such tail.
+// Gives each list a tail, all of which read the same value: parts of a batch and the whole may run different lists.
+// None if there is no value at which all lists have one.
 void SetTails(std::span<StepList> lists);
 
 }  // namespace swizzle

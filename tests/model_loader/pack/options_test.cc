@@ -33,12 +33,14 @@ TEST(Options, InspectHasDefaultsAndFlags) {
   EXPECT_EQ(plain.max_batch, 64);
   EXPECT_TRUE(plain.page.empty());
   EXPECT_EQ(plain.tuning_budget, absl::Seconds(10));
-  const auto full = ParseAs<InspectCommand>({"inspect", "m.swz", "-o", "json", "--threads=3", "--max-batch=8",
-                                             "--tuning-budget=0.5", "--tuning-cache=times", "--report=page.html"});
+  const auto full =
+      ParseAs<InspectCommand>({"inspect", "m.swz", "-o", "json", "--threads=3", "--max-batch=8", "--tuning-budget=0.5",
+                               "--weight-budget=2", "--tuning-cache=times", "--report=page.html"});
   EXPECT_TRUE(full.json);
   EXPECT_EQ(full.threads, 3);
   EXPECT_EQ(full.max_batch, 8);
   EXPECT_EQ(full.tuning_budget, absl::Milliseconds(500));
+  EXPECT_EQ(full.weight_budget, 2.0);
   EXPECT_EQ(full.tuning_cache, "times");
   EXPECT_EQ(full.page, "page.html");
 }

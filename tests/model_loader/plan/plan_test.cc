@@ -262,6 +262,65 @@ TEST(PlanTest, RunsInTheWaysThatWereFastestAndStaysTheSame) {
   }
 }
 
+// Rewrites times of a tuning cache: dense kernels are fast for one row, sparse ones for more.
+void FavourDenseForOneRow(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::ostringstream out;
+  std::string line;
+  std::getline(in, line);
+  out << line << "\n";
+  while (std::getline(in, line)) {
+    nlohmann::json record = nlohmann::json::parse(line);
+    const bool one_row = record.value("problem", "").find("-> 1x") != std::string::npos;
+    const std::string kernel = record.value("kernel", "");
+    if (kernel.find("_dense_") != std::string::npos) record["microseconds"] = one_row ? 10.0 : 1e4;
+    if (kernel.find("_csr_") != std::string::npos) record["microseconds"] = one_row ? 60.0 : 100.0;
+    out << record.dump() << "\n";
+  }
+  std::ofstream(file) << out.str();
+}
+
+TEST(PlanTest, SmallAndLargeBatchesRunOnTheirOwnKernelsWhereMemoryAllows) {
+  Network network = MakeRandomNetwork({.sparsity = 0.9});
+  // An output from before the last layers: without a tail, nothing else has to be alike.
+  const NetworkValue& stem = network.values[network.layers[0].output];
+  network.outputs.push_back(
+      {"stem", DType::kFloat32, {stem.channels, stem.height, stem.width}, network.layers[0].output});
+  const TemporaryFolder folder;
+  const auto backend = NewCpuBackend();
+  const auto plan = [&](absl::Duration tuning, double weight_budget) {
+    TuningCache cache(folder / "times", *backend);
+    const auto made = MustPlan(network, *backend,
+                               {.max_batch = 8,
+                                .threads = 1,
+                                .tuning_budget = tuning,
+                                .tuning_cache = &cache,
+                                .weight_budget = weight_budget,
+                                .micro_batch = 8});
+    EXPECT_TRUE(cache.Save().ok());
+    return made;
+  };
+  // Each time more kernels are no longer hopeless by their time for one row, and measured.
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_NE(plan(absl::Milliseconds(1), 1.0), nullptr);
+    FavourDenseForOneRow(folder / "times");
+  }
+  const auto once = plan(absl::ZeroDuration(), 1.0), twice = plan(absl::ZeroDuration(), 100.0);
+  ASSERT_TRUE(once != nullptr && twice != nullptr);
+  EXPECT_GT(twice->report().device_bytes, once->report().device_bytes);
+  ASSERT_EQ(twice->report().buckets, (std::vector<int64_t>{2, 8}));
+  const LayerReport& layer = twice->report().layers[1];
+  EXPECT_NE(layer.KernelAt(0).find("_dense_"), std::string::npos) << layer.KernelAt(0);
+  EXPECT_NE(layer.KernelAt(1).find("_csr_"), std::string::npos) << layer.KernelAt(1);
+  const auto runner = twice->NewRunner({});
+  ASSERT_TRUE(runner.ok());
+  for (int64_t batch : {1, 8, 2, 3, 1}) {
+    SCOPED_TRACE(batch);
+    const auto input = RandomFloats(static_cast<size_t>(batch * network.values[0].elements()), 13);
+    ExpectClose(RunPlan(**runner, batch, input), Reference(network, batch, input));
+  }
+}
+
 // Whose rows of middling length would be too many.
 TEST(PlanTest, TimesAFixedBatchOfSequencesThatFit) {
   const auto backend = NewCpuBackend();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -93,6 +94,68 @@ TEST(KernelChoiceTest, ErrorsOfConversionsAreReturned) {
   };
   const auto chosen = ChooseKernels(ChainOf(1), {{Dense({1}), In(Layout::kRows, kSparse, {1})}}, fails);
   EXPECT_EQ(chosen.status().code(), absl::StatusCode::kInternal);
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareOneWay(const Weight&, const Problem&) { return nullptr; }
+StatusOr<std::unique_ptr<PackedWeight>> PrepareAnother(const Weight&, const Problem&) { return nullptr; }
+
+Kernel Preparing(Format format, StatusOr<std::unique_ptr<PackedWeight>> (*prepare)(const Weight&, const Problem&)) {
+  Kernel kernel = WithWeights(format);
+  kernel.prepare = prepare;
+  return kernel;
+}
+const Kernel kOneWay = Preparing(Format::kDense, PrepareOneWay);
+const Kernel kAlsoOneWay = Preparing(Format::kDense, PrepareOneWay);
+const Kernel kAnother = Preparing(Format::kCsr, PrepareAnother);
+
+// One layer whose second kernel is best for small batches, and the third, which reads another form, for large ones.
+std::vector<std::vector<Candidate>> ThreeKernels() {
+  return {{In(Layout::kNchw, kOneWay, {10, 80}), In(Layout::kNchw, kAlsoOneWay, {5, 100}),
+           In(Layout::kNchw, kAnother, {11, 40})}};
+}
+
+TEST(KernelsBySizeTest, TakeWhatIsFastestAtEachSizeOfWhatIsAvailable) {
+  const auto candidates = ThreeKernels();
+  const auto of_one_form = [&](size_t, const Candidate& candidate) {
+    return ReadSameForm(candidate, candidates[0][0]);
+  };
+  const auto one_form = ChooseKernelsBySize(ChainOf(1), candidates, Each({0, 0}), {0}, of_one_form);
+  ASSERT_TRUE(one_form.ok());
+  EXPECT_THAT(*one_form, ElementsAre(ElementsAre(1), ElementsAre(0)));
+  const auto both_forms =
+      ChooseKernelsBySize(ChainOf(1), candidates, Each({0, 0}), {0}, [](size_t, const Candidate&) { return true; });
+  ASSERT_TRUE(both_forms.ok());
+  EXPECT_THAT(*both_forms, ElementsAre(ElementsAre(1), ElementsAre(2)));
+}
+
+TEST(KernelsBySizeTest, AreOneChoiceWhereSizesGainNothing) {
+  const std::vector<std::vector<Candidate>> candidates = {
+      {In(Layout::kNchw, kOneWay, {10, 80}), In(Layout::kNchw, kAlsoOneWay, {9.9, 81})}};
+  const auto chosen =
+      ChooseKernelsBySize(ChainOf(1), candidates, Each({0, 0}), {0}, [](size_t, const Candidate&) { return true; });
+  ASSERT_TRUE(chosen.ok());
+  EXPECT_THAT(*chosen, ElementsAre(ElementsAre(0)));
+}
+
+TEST(WantedFormsTest, AreThoseThatAreNotHeldAndMakeSomeSizeFaster) {
+  Network network = ChainOf(1);
+  network.layers[0].weight = 0;
+  network.weights.push_back({DenseMatrix{.rows = 1, .cols = 1, .values = {1}}, {}});
+  const auto wanted = FindWantedForms(network, ThreeKernels(), Each({0, 0}), {0});
+  ASSERT_TRUE(wanted.ok());
+  ASSERT_EQ(wanted->size(), 1u);
+  EXPECT_EQ((*wanted)[0].candidate, 2);
+  EXPECT_DOUBLE_EQ((*wanted)[0].gain, 0.5);
+}
+
+TEST(CandidateTest, FormsAreTheSameForOnePrepareAndBlocking) {
+  Candidate one{.kernel = &kOneWay}, also{.kernel = &kAlsoOneWay}, another{.kernel = &kAnother};
+  EXPECT_TRUE(ReadSameForm(one, also));
+  EXPECT_FALSE(ReadSameForm(one, another));
+  also.blocking = 1;
+  EXPECT_FALSE(ReadSameForm(one, also));
+  EXPECT_FALSE(ReadSameForm(one, {.kernel = &kDense}));
+  EXPECT_TRUE(ReadSameForm({.kernel = &kSparse}, {.kernel = &kDense})) << "neither takes a weight";
 }
 
 }  // namespace
