@@ -2,8 +2,8 @@
 """Reads the C++ and CUDA sources with Clang's tools and builds nothing: see --help.
 
 Format: clang-format has nothing to change. Locks: Clang's -Wthread-safety, in every file that sees an annotation. Tidy:
-the checks of .clang-tidy, in the files that differ from the branch's upstream, or in all. The last two read a source as
-build/tidy (the preset tidy) would compile it. Clang cannot read CUDA sources here, so those are checked for format alone.
+the checks of .clang-tidy, in the files that differ from the last commit (or from --base), or in all. The last two read
+a source as build/tidy (the preset tidy) would compile it; CUDA sources are checked for format alone.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
@@ -62,10 +63,10 @@ def compile_commands(build):
     """{source: its compiler's arguments}, without what makes an object file."""
     commands = {}
     for entry in json.loads((build / 'compile_commands.json').read_text()):
-        words = entry['command'].split()
+        words = shlex.split(entry['command'])
         words = words[next(i for i, word in enumerate(words) if word.endswith('clang++')):]
         output = words.index('-o')
-        words = [word.replace('\\"', '"') for word in words[:output] + words[output + 2:] if word != '-c']
+        words = [word for word in words[:output] + words[output + 2:] if word != '-c']
         commands[pathlib.Path(entry['file'])] = words
     return commands
 
@@ -95,7 +96,7 @@ def in_parallel(name, check, items, jobs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--build', type=pathlib.Path, default=ROOT / 'build/tidy', help='of the preset tidy')
-    parser.add_argument('--base', default='', help='the branch that this one is compared with')
+    parser.add_argument('--base', default='HEAD', help='tidy what differs from where this branch left that one')
     parser.add_argument('--all', action='store_true', help='tidy all files, not only those that differ')
     parser.add_argument('--only', choices=['format', 'locks', 'tidy'], help='one of the three')
     parser.add_argument('--jobs', type=int, default=len(os.sched_getaffinity(0)))
@@ -119,7 +120,7 @@ def main():
     if options.only in (None, 'tidy'):
         wanted = set(files)
         if not options.all:
-            wanted = changed(options.base or 'HEAD')
+            wanted = changed(options.base)
         tidied = sorted(file for file in wanted if file in commands)
         good &= in_parallel('tidy', lambda file: check_tidy(file, options.build), tidied, options.jobs)
     return 0 if good else 1
