@@ -1,5 +1,6 @@
 #include "model_loader/graph/print.h"
 
+#include <charconv>
 #include <cstring>
 #include <sstream>
 
@@ -15,7 +16,10 @@ std::string Join(const Range& range, const Function& text) {
   return joined;
 }
 
-std::string Number(double value) { return Concat(value); }
+std::string Number(float value) {
+  char text[32];
+  return {text, std::to_chars(std::begin(text), std::end(text), value).ptr};
+}
 std::string Whole(int64_t value) { return Concat(value); }
 
 std::string TypeText(const Value& value) {

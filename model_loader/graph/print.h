@@ -6,7 +6,7 @@
 //   output "logits" = %y
 //
 // N is the free batch, _ an input left out, [?] an unknown shape; "stem" is the node's name. Constants stand before the
-// nodes, with their elements where they have at most eight.
+// nodes, with their elements where they have at most eight. Floats have the digits that tell them from all others.
 #ifndef SWIZZLE_MODEL_LOADER_GRAPH_PRINT_H_
 #define SWIZZLE_MODEL_LOADER_GRAPH_PRINT_H_
 

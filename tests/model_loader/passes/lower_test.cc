@@ -134,6 +134,20 @@ TEST(LowerTest, UnfusedGraphsRun) {
   EXPECT_THAT(outputs[1], ElementsAre(0, 10, -14));
 }
 
+// A Transpose to NHWC and one to NCHW, with the numbers that come out.
+TEST(LowerTest, TransposesKeepTheirElements) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 2, 1, 3});
+  builder.Node("Transpose", {"x"}, {"c"}, {{"perm", Ints{0, 3, 1, 2}}});
+  builder.Node("Transpose", {"x"}, {"l"}, {{"perm", Ints{0, 2, 3, 1}}});
+  const Network network = LowerAll(builder.Output("c").Output("l"));
+  const auto outputs = EvaluateNetwork(network, {{1, 2, 3, 4, 5, 6}}, 1);
+  EXPECT_THAT(outputs[0], ElementsAre(1, 4, 2, 5, 3, 6));
+  EXPECT_THAT(outputs[1], ElementsAre(1, 4, 2, 5, 3, 6));
+  EXPECT_THAT(network.outputs[0].dims, ElementsAre(3, 2, 1));
+  EXPECT_THAT(network.outputs[1].dims, ElementsAre(1, 3, 2));
+}
+
 TEST(ChooseFormatTest, HalfZerosIsSparse) {
   EXPECT_TRUE(std::holds_alternative<CsrMatrix>(ChooseFormat({2, 2, {1, 0, 0, 2}})));
   EXPECT_TRUE(std::holds_alternative<CsrMatrix>(ChooseFormat({2, 2, {0, 0, 0, 0}})));
