@@ -19,7 +19,7 @@ namespace swizzle {
 //   Multiply(a, b)  {low, high}       equal shapes
 //   Scale(x, factors)  {low, high}    factors [N,C,1,1]: y = x * factors, per image and channel
 //   Clamp(x)  {low, high}
-//   Function(x)  {function, alpha, beta; low, high}  passes/functions.h
+//   Function(x)  {function, alpha, beta; low, high}  semantics/functions.h
 //   Transpose(x)  {rows}              each row of the batch, as a matrix of so many rows, transposed
 //   Pad(x)  {pads [top, left, bottom, right], value}
 //   MaxPool(x), AveragePool(x)  {window; count_include_pad}
@@ -31,8 +31,8 @@ namespace swizzle {
 //   Attention(q, k, v) {heads, scale}      softmax(q k^T * scale + bias of masked keys) v, per sequence and head
 //   SelectToken(x) {token}                 one token of each sequence, from 0, or from -1 backwards
 //   MeanTokens(x)                          over the tokens of each sequence whose mask is 1; zeros where there is none
-// where {window} is kernel_shape, strides, pads and dilations, all present (passes/windows.h). A linear layer is a Conv
-// with a 1x1 window on [batch, channels]; its weight is [M,K,1,1].
+// where {window} is kernel_shape, strides, pads and dilations, all present (semantics/windows.h). A linear layer is a
+// Conv with a 1x1 window on [batch, channels]; its weight is [M,K,1,1].
 inline constexpr std::string_view kSwizzleDomain = "swizzle";
 
 struct OperatorSpec {

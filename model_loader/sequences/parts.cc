@@ -144,9 +144,9 @@ StatusOr<Form> InterpretSlice(Context& context) {
     return context.Refuse("its steps are not 1");
   }
   for (size_t i = 0; i < axes.size(); ++i) {
-    const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
-    if (axis < 0 || axis >= rank) return context.Refuse("its axis ", axes[i], " is out of range");
-    SWIZZLE_ASSIGN_OR_RETURN(form, SliceAxis(context, form, axis, starts[i], ends[i]));
+    const auto axis = NormalAxis(axes[i], rank);
+    if (!axis.ok()) return context.Refuse(axis.status().message());
+    SWIZZLE_ASSIGN_OR_RETURN(form, SliceAxis(context, form, *axis, starts[i], ends[i]));
   }
   return form;
 }
