@@ -5,11 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <string>
+#include <utility>
 
+#include "kernels/cpu/cpu_backend.h"
 #include "model_loader/files/npy.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/packed/packed_writer.h"
@@ -162,6 +166,39 @@ TEST_F(Commands, InspectPrintsEachLayer) {
   EXPECT_EQ(json["threads"], 1);
   ASSERT_EQ(Run({"inspect", model, "--threads=1", "--tuning-budget=0"}), 0) << err();
   EXPECT_THAT(out(), HasSubstr("DepthwiseConv"));
+}
+
+// What depends on the machine apart from its instruction sets: its name, and bytes that go by the sizes of its caches.
+std::string WithoutTheMachine(std::string text) {
+  const std::pair<const char*, const char*> parts[] = {
+      {"\"device\": \"[^\"]*\"", "\"device\": \"\""},
+      {"device   .* \\(", "device   ("},
+      {"\"(device|arena)_bytes\": [0-9]+", "\"$1_bytes\": 0"},
+      {"smaller\\), [^;]* as the kernels hold them", "smaller), as the kernels hold them"},
+      {"arena .* for batches", "arena for batches"},
+  };
+  for (const auto& [pattern, with] : parts) text = std::regex_replace(text, std::regex(pattern), with);
+  return text;
+}
+
+// Compares with a file of tests/testdata; with SWIZZLE_REWRITE_GOLDEN set, writes it.
+void ExpectGolden(const std::string& name, const std::string& text) {
+  const std::string file = SWIZZLE_SOURCE_DIR "/tests/testdata/inspect/" + name;
+  if (std::getenv("SWIZZLE_REWRITE_GOLDEN") != nullptr) std::ofstream(file) << text;
+  std::ostringstream golden;
+  golden << std::ifstream(file).rdbuf();
+  EXPECT_EQ(text, golden.str()) << "if this is meant, run again with SWIZZLE_REWRITE_GOLDEN=1";
+}
+
+TEST_F(Commands, InspectPrintsWhatItDid) {
+  if (NewCpuBackend()->features_text() != "avx512 avx2") GTEST_SKIP() << "the golden files are of AVX-512's kernels";
+  const std::string model = Packed("m.swz", MakeRandomNetwork({}));
+  std::vector<std::string> arguments = {"inspect", model, "--threads=1", "--tuning-budget=0", "--max-batch=4"};
+  ASSERT_EQ(Run(arguments), 0) << err();
+  ExpectGolden("random_network.txt", WithoutTheMachine(out()));
+  arguments.insert(arguments.end(), {"-o", "json"});
+  ASSERT_EQ(Run(arguments), 0) << err();
+  ExpectGolden("random_network.json", WithoutTheMachine(out()));
 }
 
 TEST_F(Commands, InspectWritesAPageBesideWhatItPrints) {
