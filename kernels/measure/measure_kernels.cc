@@ -30,6 +30,8 @@ void Draw(int64_t count, DType dtype, std::byte* to) {
     const float value = random.Next();
     if (dtype == DType::kFloat32) {
       std::memcpy(to + i * sizeof(value), &value, sizeof(value));
+    } else if (ElementBytes(dtype) == 1) {
+      to[i] = static_cast<std::byte>(static_cast<int>(value * 128));
     } else {
       const uint16_t half = dtype == DType::kFloat16 ? HalfOfFloat(value) : Bfloat16OfFloat(value);
       std::memcpy(to + i * sizeof(half), &half, sizeof(half));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -111,6 +112,21 @@ TEST(MeasureKernelTest, RunsAtLeastAndAtMostAsOftenAsTold) {
                             {.budget = absl::Hours(1), .min_runs = 4, .max_runs = 9})
                   .ok());
   EXPECT_EQ(seen.runs, 1 + 9);
+}
+
+TEST(MeasureKernelTest, WholeNumbersAreDrawnInTheirType) {
+  static std::set<uint8_t> drawn;
+  const auto run = [](const KernelArgs& args, Stream&) {
+    const int64_t elements = LayoutElements(args.problem->input, args.problem->from.layout);
+    drawn = {args.Input<uint8_t>(0), args.Input<uint8_t>(0) + elements};
+  };
+  constexpr Storage kWhole = {Layout::kNchw, DType::kUint8};
+  const Kernel kernel = {
+      "u8", {Op::kConv, Format::kDense, DType::kInt8, kWhole, kWhole}, 0, AcceptsAll, nullptr, nullptr, run};
+  FakeBackend backend({&kernel, 1}, 0);
+  const auto stream = *backend.NewStream(1);
+  ASSERT_TRUE(MeasureKernel(backend, *stream, kernel, SmallProblem(), nullptr, {}).ok());
+  EXPECT_GT(drawn.size(), 20u) << "of 48 elements";
 }
 
 // Operands that all share have to hold the largest layout.
