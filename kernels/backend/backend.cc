@@ -1,11 +1,12 @@
 #include "kernels/backend/backend.h"
 
+#include <map>
+
 namespace swizzle {
 namespace {
 
 bool TakesFormat(const Kernel& kernel, Format format) {
-  const bool sparse = format == Format::kCsr || format == Format::kPattern;
-  return kernel.key.weights == format || (kernel.key.weights == Format::kDense && sparse);
+  return kernel.key.weights == format || (kernel.key.weights == Format::kDense && format != Format::kNone);
 }
 
 // Whether operands may be stored as the row has them: as the precision allows, or as the whole numbers that the model
@@ -24,15 +25,35 @@ bool MayStoreOperands(Precision precision, const KernelKey& key, const Problem& 
   return may_store(key.output, output ? output->dtype : DType::kFloat32);
 }
 
+// What rows ask of one weight, each question once: the rows of a kernel have it in common.
+class Questions {
+ public:
+  Questions(const Weight* weight, const Problem& problem) : weight_(weight), problem_(problem) {}
+
+  bool Holds(const Kernel& kernel) {
+    if (kernel.holds == nullptr) return true;
+    const auto [answer, is_new] = answers_.try_emplace(kernel.holds);
+    if (is_new) answer->second = kernel.holds(*weight_, problem_);
+    return answer->second;
+  }
+
+ private:
+  const Weight* const weight_;
+  const Problem& problem_;
+  std::map<bool (*)(const Weight&, const Problem&), bool> answers_;
+};
+
 }  // namespace
 
-std::vector<const Kernel*> Candidates(const Backend& backend, const Problem& problem, Format format,
+std::vector<const Kernel*> Candidates(const Backend& backend, const Problem& problem, const Weight* weight,
                                       Precision precision) {
+  const Format format = weight == nullptr ? Format::kNone : weight->format();
+  Questions questions(weight, problem);
   std::vector<const Kernel*> candidates;
   for (const Kernel& kernel : backend.kernels()) {
     const bool runs_here = (kernel.required_features & ~backend.features()) == 0;
     if (runs_here && kernel.key.op == problem.op && MayStoreOperands(precision, kernel.key, problem) &&
-        TakesFormat(kernel, format) && kernel.accepts(AsRowSolves(kernel, problem))) {
+        TakesFormat(kernel, format) && kernel.accepts(AsRowSolves(kernel, problem)) && questions.Holds(kernel)) {
       candidates.push_back(&kernel);
     }
   }

@@ -142,10 +142,10 @@ class DeviceBackend : public Backend {
 
 inline bool HasHostMemory(Backend& backend) { return std::holds_alternative<HostBackend*>(backend.kind()); }
 
-// Rows whose features this machine has, that store activations as `precision` or the problem's scales allow, and that
-// accept `problem`, however it is stored, with weights of `format` (a dense row also accepts a sparse weight or a
-// pattern: dense is always a candidate).
-std::vector<const Kernel*> Candidates(const Backend& backend, const Problem& problem, Format format,
+// Rows whose features this machine has, that store activations as `precision` or the problem's scales allow, that
+// accept `problem`, however it is stored, take the format of `weight` and can hold it (a dense row takes every format:
+// dense is always a candidate). weight: null for ops without.
+std::vector<const Kernel*> Candidates(const Backend& backend, const Problem& problem, const Weight* weight,
                                       Precision precision);
 
 }  // namespace swizzle

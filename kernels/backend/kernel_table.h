@@ -2,8 +2,8 @@
 //
 // A backend has one constexpr table of Kernel rows. The same rows drive selection, tests, benchmarks and
 // --list-kernels. A row's name is `<op>_<format>_<dtype>_<isa or library>`; it is also the test parameter, the
-// benchmark and the metric label. Rows and their functions are immutable and thread-safe; `run` may be called
-// concurrently with different arguments.
+// benchmark and the metric label, and nothing parses it: what there is to know of a row stands in its other fields.
+// Rows and their functions are immutable and thread-safe; `run` may be called concurrently with different arguments.
 #ifndef SWIZZLE_KERNELS_BACKEND_KERNEL_TABLE_H_
 #define SWIZZLE_KERNELS_BACKEND_KERNEL_TABLE_H_
 
@@ -13,49 +13,19 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <variant>
-#include <vector>
 
 #include "kernels/backend/kernel_args.h"
 #include "kernels/base/quantisation.h"
 #include "kernels/base/status.h"
-#include "kernels/format/attention_pattern.h"
-#include "kernels/format/csr.h"
-#include "kernels/format/dense.h"
+#include "kernels/format/format.h"
+#include "kernels/format/weight.h"
 #include "kernels/operator/problem.h"
 
 namespace swizzle {
 
 // Times that were measured with another version no longer count (plan/choose/tuning_cache.h): raise it with every
 // change to what a kernel does or how fast.
-inline constexpr int kKernelTableVersion = 11;
-
-enum class Format : uint8_t { kNone, kDense, kCsr, kPattern };
-std::string_view FormatName(Format format);
-
-// The weight of one layer as the model holds it. Value type.
-// kConv: matrix [output channels M, K], K = input channels * kernel_h * kernel_w in that order (ONNX's OIHW).
-// kDepthwiseConv: matrix [channels, kernel_h * kernel_w], always dense.
-// kEmbedding: matrix [table rows, channels], always dense, no bias. kLayerNorm: matrix [channels, 1], always dense.
-// kSparseAttention: a pattern, and nothing else has one; no bias.
-struct Weight {
-  std::variant<DenseMatrix, CsrMatrix, AttentionPattern> matrix;
-  std::vector<float> bias;  // [M], or empty
-  // Whole numbers that stand for the values exactly, by rows; absent where there are no such.
-  std::optional<Quantisation> quantisation = {};
-
-  Format format() const {
-    if (std::holds_alternative<AttentionPattern>(matrix)) return Format::kPattern;
-    return std::holds_alternative<CsrMatrix>(matrix) ? Format::kCsr : Format::kDense;
-  }
-  int64_t rows() const;
-  int64_t cols() const;
-  int64_t nonzeros() const;
-  size_t StoredBytes() const;  // of the matrix, as its format stores it, and the bias
-  int64_t DenseBytes()
-      const;  // had it been stored dense, with the bias; a pattern, which has no values, counts as it is
-  DenseMatrix ToDense() const;  // a pattern has ones
-};
+inline constexpr int kKernelTableVersion = 12;
 
 struct KernelKey {
   Op op;
@@ -82,6 +52,13 @@ struct Kernel {
   // The sizes of blocks that prepare can cut a weight into, by name, for reports: only a measurement tells which is
   // fastest. The first is what seems best by rule of thumb; none are named where there is no choice.
   std::span<const std::string_view> blockings = {};
+  // Whether this row can hold the weight, where that takes more than its format (vectors of rows, n:m, padding); the
+  // problem has been accepted. Null: any weight of the key's format. It may look at every nonzero: Candidates asks each
+  // function once a layer.
+  bool (*holds)(const Weight&, const Problem&) = nullptr;
+  // What the rows of one kernel that is compiled for several instruction sets have in common; empty where it is not.
+  std::string_view family = {};
+  bool rounds_to_tf32 = false;  // FP32 factors, which not every plan may do; its types are FP32
 };
 
 // `problem` stored as this row reads and writes it, which is what the row's functions take: scales of operands that it
@@ -96,6 +73,12 @@ inline Problem AsRowSolves(const Kernel& kernel, Problem problem) {
   std::optional<Quantised>& output = problem.epilogue.requantise;
   if (output && output->dtype != problem.to.dtype) output.reset();
   return problem;
+}
+
+// Tables write rows down in place; this adds to one what few have.
+constexpr Kernel RoundingToTf32(Kernel kernel) {
+  kernel.rounds_to_tf32 = true;
+  return kernel;
 }
 
 }  // namespace swizzle

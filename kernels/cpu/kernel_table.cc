@@ -3,6 +3,7 @@
 #include "kernels/backend/kernel_rows.h"
 #include "kernels/cpu/conv/conv_csr.h"
 #include "kernels/cpu/conv/conv_dense.h"
+#include "kernels/cpu/conv/conv_vector.h"
 #include "kernels/cpu/conv/onednn_conv.h"
 #include "kernels/cpu/conv/onednn_linear.h"
 #include "kernels/cpu/elementwise/elementwise.h"
@@ -38,9 +39,11 @@ template <RowText kStem, DType kType>
 constexpr std::array<Kernel, 3> RowsOfType(const RowShape& shape, const Kernel& common, const PerTarget& run) {
   constexpr RowText kName = kStem + "_" + TypeTag(kType);
   const KernelKey key = KeyOf(shape, DType::kFloat32, kType);
-  return {MakeRow<kName + "_avx512">(common, key, kAvx512, run.avx512),
-          MakeRow<kName + "_avx2">(common, key, kAvx2, run.avx2),
-          MakeRow<kName + "_base">(common, key, kAnyX86, run.base)};
+  Kernel family = common;
+  family.family = RowName<kName>();
+  return {MakeRow<kName + "_avx512">(family, key, kAvx512, run.avx512),
+          MakeRow<kName + "_avx2">(family, key, kAvx2, run.avx2),
+          MakeRow<kName + "_base">(family, key, kAnyX86, run.base)};
 }
 template <RowText kStem, DType kType>
 constexpr std::array<Kernel, 1> RowsOfType(const RowShape& shape, const Kernel& common, RunFunctionPointer run) {
@@ -89,6 +92,10 @@ constexpr Kernel kConvCsr = {.accepts = AcceptsConvCsr,
                              .prepare = PrepareConvCsr,
                              .workspace_bytes = ConvCsrWorkspaceBytes,
                              .blockings = kConvCsrBlockings};
+constexpr Kernel kConvVector = {.accepts = AcceptsConvCsr,
+                                .prepare = PrepareConvVector,
+                                .workspace_bytes = ConvVectorWorkspaceBytes,
+                                .holds = HoldsVectors};
 constexpr Kernel kConvDense = {
     .accepts = AcceptsAll, .prepare = PrepareConvDense, .workspace_bytes = ConvDenseWorkspaceBytes};
 constexpr Kernel kDepthwise = {
@@ -100,7 +107,13 @@ constexpr Kernel kMaskedAttention = {
     .accepts = AcceptsAttentionBits, .prepare = PrepareAttentionBits, .workspace_bytes = AttentionWorkspaceBytes};
 
 constexpr auto kRows = Join(
-    // Convolution.
+    // Convolution. Those of vectors come first: where nothing is measured, the first of equals is taken.
+    Rows<"conv_vector", kF32, kBf16>({Op::kConv, Format::kCsr, kPanels, kPanels}, kConvVector,
+                                     SWIZZLE_PER_TARGET(ConvVector)),
+    Rows<"conv_nchw_vector", kF32, kBf16>({Op::kConv, Format::kCsr, kNchw, kPanels}, kConvVector,
+                                          SWIZZLE_PER_TARGET(ConvVector)),
+    Rows<"conv_blocked16_vector", kF32>({Op::kConv, Format::kCsr, kBlocked16, kPanels}, kConvVector,
+                                        SWIZZLE_PER_TARGET(ConvVector)),
     Rows<"conv_csr", kF32, kBf16>({Op::kConv, Format::kCsr, kPanels, kPanels}, kConvCsr, SWIZZLE_PER_TARGET(ConvCsr)),
     Rows<"conv_nchw_csr", kF32, kBf16>({Op::kConv, Format::kCsr, kNchw, kPanels}, kConvCsr,
                                        SWIZZLE_PER_TARGET(ConvCsr)),

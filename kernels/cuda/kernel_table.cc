@@ -81,7 +81,7 @@ template <RowText kStem, RowText kLibrary>
 constexpr auto DenseRows(const RowShape& shape, const Kernel& common, RunFunctionPointer run,
                          RunFunctionPointer run_tf32) {
   return Join(Row<kStem + "_f32_" + kLibrary>(shape, kF32, kAnySm, common, run),
-              Row<kStem + "_tf32_" + kLibrary>(shape, kF32, kSm80, common, run_tf32),
+              Row<kStem + "_tf32_" + kLibrary>(shape, kF32, kSm80, RoundingToTf32(common), run_tf32),
               HalfRows<kStem, kLibrary>(shape, common, run));
 }
 
@@ -89,7 +89,7 @@ constexpr auto DenseRows(const RowShape& shape, const Kernel& common, RunFunctio
 template <RowText kStem>
 constexpr auto AttentionMmaRows(Op op, Format weights, const Kernel& common) {
   const RowShape shape = {op, weights, kNhwc, kNhwc};
-  return Join(Row<kStem + "_tf32_mma_sm80">(shape, kF32, kSm80, common, AttendMma<kF32>),
+  return Join(Row<kStem + "_tf32_mma_sm80">(shape, kF32, kSm80, RoundingToTf32(common), AttendMma<kF32>),
               Row<kStem + "_f16_mma_sm80">(shape, kF16, kSm80, common, AttendMma<kF16>),
               Row<kStem + "_bf16_mma_sm80">(shape, kBf16, kSm80, common, AttendMma<kBf16>));
 }

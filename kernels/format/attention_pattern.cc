@@ -224,4 +224,28 @@ std::vector<uint32_t> BundleSwizzle(const AttentionPattern& pattern, int64_t bun
   return order;
 }
 
+DenseMatrix AttentionPattern::ToDense() const {
+  DenseMatrix dense{tokens, tokens, std::vector<float>(static_cast<size_t>(tokens * tokens))};
+  ForEachRow([&](int64_t query, std::span<const uint32_t> keys) {
+    for (uint32_t key : keys) dense.values[query * tokens + key] = 1;
+  });
+  return dense;
+}
+
+StatusOr<AttentionPattern> AttentionPattern::FromDense(const DenseMatrix& dense) {
+  if (dense.rows != dense.cols) {
+    return InvalidArgument("a pattern of keys is square, not ", dense.rows, " x ", dense.cols);
+  }
+  AttentionPattern pattern{.tokens = dense.rows, .row_offsets = {0}, .col_indices = {}};
+  dense.ForEachRow([&](int64_t, std::span<const uint32_t> keys) {
+    pattern.col_indices.insert(pattern.col_indices.end(), keys.begin(), keys.end());
+    EndRow(pattern);
+  });
+  return pattern;
+}
+
+void AttentionPattern::ForEachRow(absl::FunctionRef<void(int64_t row, std::span<const uint32_t> cols)> visit) const {
+  for (int64_t query = 0; query < tokens; ++query) visit(query, Keys(query));
+}
+
 }  // namespace swizzle

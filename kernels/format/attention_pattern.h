@@ -19,11 +19,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "kernels/base/status.h"
+#include "kernels/format/dense.h"
 
 namespace swizzle {
 
 struct AttentionPattern {
+  static constexpr Format kFormat = Format::kPattern;
+
   struct Block {
     int64_t query_block, key_block;
   };
@@ -36,9 +40,21 @@ struct AttentionPattern {
   std::span<const uint32_t> Keys(int64_t query) const {
     return std::span(col_indices).subspan(row_offsets[query], row_offsets[query + 1] - row_offsets[query]);
   }
-  size_t bytes() const { return (row_offsets.size() + col_indices.size()) * sizeof(uint32_t); }
+  size_t bytes() const { return (row_offsets.size() + col_indices.size()) * sizeof(uint32_t); }  // of memory
   // INVALID_ARGUMENT naming the first row and entry that breaks the invariant.
   Status Validate() const;
+  DenseMatrix ToDense() const;  // ones; needs memory for tokens x tokens
+  // INVALID_ARGUMENT if it is not square.
+  static StatusOr<AttentionPattern> FromDense(const DenseMatrix& dense);
+  static bool Holds(const Structure&) { return false; }  // no weight, which has values
+  void ForEachRow(absl::FunctionRef<void(int64_t row, std::span<const uint32_t> cols)> visit) const;
+
+  template <typename Self, typename Visitor>
+  static void VisitParts(Self& pattern, Visitor& visitor) {
+    visitor.Size(pattern.tokens, pattern.tokens);
+    visitor.Places("row offsets", pattern.row_offsets);
+    visitor.Places("column indices", pattern.col_indices, /*below=*/pattern.tokens);
+  }
 
   // Keys with 0 <= query - key < width where causal, else |query - key| < width. REQUIRES: width >= 1, fewer than 2^32
   // nonzeros, as of all that follow.

@@ -4,11 +4,12 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/format/structure.h"
+
 namespace swizzle {
 namespace {
 
 constexpr int64_t kMaxUint32 = std::numeric_limits<uint32_t>::max();
-constexpr int64_t kMaxUint16Cols = int64_t{1} << 16;
 
 Status ValidateCounts(const CsrMatrix& matrix) {
   if (matrix.rows < 0 || matrix.cols < 0 || matrix.rows > kMaxUint32 || matrix.cols > kMaxUint32) {
@@ -62,7 +63,7 @@ Status CsrMatrix::Validate() const {
 
 CsrMatrix CsrMatrix::FromDense(const DenseMatrix& dense) {
   CsrMatrix csr{.rows = dense.rows, .cols = dense.cols, .row_offsets = {0}, .col_indices = {}, .values = {}};
-  const int64_t nnz = dense.CountNonzeros();
+  const int64_t nnz = dense.nnz();
   SWIZZLE_CHECK(nnz <= kMaxUint32 && dense.cols <= kMaxUint32);
   csr.row_offsets.reserve(dense.rows + 1);
   csr.col_indices.reserve(nnz);
@@ -89,9 +90,27 @@ DenseMatrix CsrMatrix::ToDense() const {
   return dense;
 }
 
-size_t CsrMatrix::bytes() const {
-  const size_t index_bytes = cols <= kMaxUint16Cols ? sizeof(uint16_t) : sizeof(uint32_t);
-  return values.size() * (sizeof(float) + index_bytes) + row_offsets.size() * sizeof(uint32_t);
+bool CsrMatrix::Holds(const Structure& structure) { return structure.pattern != SparsityPattern::kDense; }
+
+std::optional<CsrMatrix> CsrMatrix::StackRows(std::span<const CsrMatrix* const> matrices) {
+  int64_t entries = 0;
+  for (const CsrMatrix* matrix : matrices) entries += matrix->nnz();
+  if (entries > kMaxUint32) return std::nullopt;
+  CsrMatrix stacked{.rows = 0, .cols = matrices.front()->cols, .row_offsets = {0}, .col_indices = {}, .values = {}};
+  for (const CsrMatrix* matrix : matrices) {
+    const uint32_t before = stacked.row_offsets.back();
+    for (int64_t row = 1; row <= matrix->rows; ++row) stacked.row_offsets.push_back(before + matrix->row_offsets[row]);
+    stacked.rows += matrix->rows;
+    stacked.col_indices.insert(stacked.col_indices.end(), matrix->col_indices.begin(), matrix->col_indices.end());
+    stacked.values.insert(stacked.values.end(), matrix->values.begin(), matrix->values.end());
+  }
+  return stacked;
+}
+
+void CsrMatrix::ForEachRow(absl::FunctionRef<void(int64_t row, std::span<const uint32_t> cols)> visit) const {
+  for (int64_t row = 0; row < rows; ++row) {
+    visit(row, std::span(col_indices).subspan(row_offsets[row], row_offsets[row + 1] - row_offsets[row]));
+  }
 }
 
 std::vector<uint32_t> RowSwizzle(const CsrMatrix& matrix) {

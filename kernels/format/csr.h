@@ -12,14 +12,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "kernels/base/status.h"
 #include "kernels/format/dense.h"
 
 namespace swizzle {
 
 struct CsrMatrix {
+  static constexpr Format kFormat = Format::kCsr;
+
   int64_t rows = 0;
   int64_t cols = 0;
   std::vector<uint32_t> row_offsets;
@@ -31,8 +36,17 @@ struct CsrMatrix {
   Status Validate() const;
   static CsrMatrix FromDense(const DenseMatrix& dense);  // drops zeros (and negative zeros)
   DenseMatrix ToDense() const;                           // REQUIRES: Validate() is OK
-  // Bytes as a packed file stores it: 4 a value, 2 an index where cols <= 65536 (else 4), 4 a row offset.
-  size_t bytes() const;
+  static bool Holds(const Structure& structure);
+  static std::optional<CsrMatrix> StackRows(std::span<const CsrMatrix* const> matrices);
+  void ForEachRow(absl::FunctionRef<void(int64_t row, std::span<const uint32_t> cols)> visit) const;
+
+  template <typename Self, typename Visitor>
+  static void VisitParts(Self& matrix, Visitor& visitor) {
+    visitor.Size(matrix.rows, matrix.cols);
+    visitor.Places("row offsets", matrix.row_offsets);
+    visitor.Places("column indices", matrix.col_indices, /*below=*/matrix.cols);
+    visitor.Values("values", matrix.values);
+  }
 };
 
 // Row order by falling length, stable: Sputnik's row swizzle (Gale et al., SC20, section 5.2).

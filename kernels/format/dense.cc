@@ -15,8 +15,29 @@ Status DenseMatrix::Validate() const {
   return absl::OkStatus();
 }
 
-int64_t DenseMatrix::CountNonzeros() const {
+int64_t DenseMatrix::nnz() const {
   return std::count_if(values.begin(), values.end(), [](float value) { return value != 0.0f; });
+}
+
+std::optional<DenseMatrix> DenseMatrix::StackRows(std::span<const DenseMatrix* const> matrices) {
+  DenseMatrix stacked{.rows = 0, .cols = matrices.front()->cols, .values = {}};
+  for (const DenseMatrix* matrix : matrices) {
+    stacked.rows += matrix->rows;
+    stacked.values.insert(stacked.values.end(), matrix->values.begin(), matrix->values.end());
+  }
+  return stacked;
+}
+
+void DenseMatrix::ForEachRow(absl::FunctionRef<void(int64_t row, std::span<const uint32_t> cols)> visit) const {
+  std::vector<uint32_t> nonzeros;
+  const float* value = values.data();
+  for (int64_t row = 0; row < rows; ++row) {
+    nonzeros.clear();
+    for (int64_t col = 0; col < cols; ++col) {
+      if (*value++ != 0.0f) nonzeros.push_back(static_cast<uint32_t>(col));
+    }
+    visit(row, nonzeros);
+  }
 }
 
 }  // namespace swizzle

@@ -287,45 +287,26 @@ std::string Structure::Name() const {
   }
 }
 
-Structure DetectStructure(const DenseMatrix& matrix, int64_t taps) {
-  CheckRequirements(matrix.rows, matrix.cols, taps);
-  std::vector<uint32_t> row_nonzeros(matrix.rows);
-  std::vector<uint8_t> col_used(matrix.cols);
-  for (int64_t row = 0; row < matrix.rows; ++row) {
-    const float* values = matrix.values.data() + row * matrix.cols;
-    uint32_t count = 0;
-    for (int64_t col = 0; col < matrix.cols; ++col) {
-      const bool nonzero = values[col] != 0.0f;
-      count += nonzero;
-      col_used[col] |= static_cast<uint8_t>(nonzero);
-    }
-    row_nonzeros[row] = count;
-  }
+Structure DetectStructure(const WeightMatrix& matrix, int64_t taps) {
+  const auto [rows, cols] = matrix.size();
+  CheckRequirements(rows, cols, taps);
+  std::vector<uint32_t> row_nonzeros(rows);
+  std::vector<uint8_t> col_used(cols);
+  matrix.ForEachRow([&](int64_t row, std::span<const uint32_t> nonzeros) {
+    row_nonzeros[row] = static_cast<uint32_t>(nonzeros.size());
+    for (uint32_t col : nonzeros) col_used[col] = 1;
+  });
   const int64_t nonzeros = std::accumulate(row_nonzeros.begin(), row_nonzeros.end(), int64_t{0});
   Structure structure = CountZeroLines(row_nonzeros, col_used, taps);
-  if (IsDenseWithoutZeroLines(matrix.rows, matrix.cols, nonzeros, structure)) return structure;
+  if (IsDenseWithoutZeroLines(rows, cols, nonzeros, structure)) return structure;
 
   std::vector<uint32_t> row_offsets = {0}, col_indices;
   col_indices.reserve(nonzeros);
-  for (int64_t row = 0; row < matrix.rows; ++row) {
-    for (int64_t col = 0; col < matrix.cols; ++col) {
-      if (matrix.values[row * matrix.cols + col] != 0.0f) col_indices.push_back(static_cast<uint32_t>(col));
-    }
+  matrix.ForEachRow([&](int64_t, std::span<const uint32_t> row) {
+    col_indices.insert(col_indices.end(), row.begin(), row.end());
     row_offsets.push_back(static_cast<uint32_t>(col_indices.size()));
-  }
-  return ChoosePattern({matrix.rows, matrix.cols, taps, row_offsets, col_indices}, structure);
-}
-
-Structure DetectStructure(const CsrMatrix& matrix, int64_t taps) {
-  CheckRequirements(matrix.rows, matrix.cols, taps);
-  const Places places{matrix.rows, matrix.cols, taps, matrix.row_offsets, matrix.col_indices};
-  std::vector<uint32_t> row_nonzeros(matrix.rows);
-  std::vector<uint8_t> col_used(matrix.cols);
-  for (int64_t row = 0; row < matrix.rows; ++row) row_nonzeros[row] = static_cast<uint32_t>(places.Row(row).size());
-  for (uint32_t col : matrix.col_indices) col_used[col] = 1;
-  Structure structure = CountZeroLines(row_nonzeros, col_used, taps);
-  if (IsDenseWithoutZeroLines(matrix.rows, matrix.cols, places.nonzeros(), structure)) return structure;
-  return ChoosePattern(places, structure);
+  });
+  return ChoosePattern({rows, cols, taps, row_offsets, col_indices}, structure);
 }
 
 }  // namespace swizzle

@@ -35,8 +35,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/format/csr.h"
-#include "kernels/format/dense.h"
+#include "kernels/format/weight_matrix.h"
 
 namespace swizzle {
 
@@ -58,10 +57,10 @@ struct Structure {
   std::string Name() const;
 };
 
-// O(rows * cols) for a dense matrix to find its nonzeros, then O(nnz + cols) a pattern and O(rows log rows).
+// Which formats can hold what it finds, FormatsThatHold says. O(rows * cols) for a dense matrix to find its nonzeros,
+// then O(nnz + cols) a pattern and O(rows log rows).
 // REQUIRES: the matrix is valid, its dimensions and nonzeros are below 2^32, taps >= 1 divides cols.
-Structure DetectStructure(const DenseMatrix& matrix, int64_t taps = 1);
-Structure DetectStructure(const CsrMatrix& matrix, int64_t taps = 1);
+Structure DetectStructure(const WeightMatrix& matrix, int64_t taps = 1);
 
 }  // namespace swizzle
 

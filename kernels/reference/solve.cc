@@ -1,3 +1,4 @@
+#include "kernels/format/attention_pattern.h"
 #include "kernels/reference/reference.h"
 #include "kernels/reference/sparse_attention.h"
 
@@ -39,7 +40,7 @@ Result Solve(const Problem& problem, const Weight* weight, const Values& input, 
       if (problem.attention().packed) return PackedAttention(problem, input, *sequences);
       return Attention(problem, {input, second, third}, *sequences);
     case Op::kSparseAttention:
-      return SparseAttention(problem, std::get<AttentionPattern>(weight->matrix), {input, second, third});
+      return SparseAttention(problem, *weight->matrix.As<AttentionPattern>(), {input, second, third});
     case Op::kSelectToken:
       return SelectToken(problem, input, *sequences);
     case Op::kMeanTokens:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/format/attention_pattern.h"
+
 namespace swizzle {
 
 int64_t Network::LookupLimit(int value) const {
@@ -31,7 +33,7 @@ void SetPatternSizes(Network& network) {
   for (Layer& layer : network.layers) {
     const bool has_weight = layer.weight >= 0 && static_cast<size_t>(layer.weight) < network.weights.size();
     if (layer.op != Op::kSparseAttention || !has_weight) continue;
-    const auto* pattern = std::get_if<AttentionPattern>(&network.weights[layer.weight].matrix);
+    const auto* pattern = network.weights[layer.weight].matrix.As<AttentionPattern>();
     if (pattern == nullptr) continue;
     layer.attention().length = pattern->tokens;
     layer.attention().nonzeros = pattern->nnz();

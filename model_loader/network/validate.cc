@@ -27,17 +27,13 @@ Status ValidateValue(const NetworkValue& value, size_t index) {
   return Annotate(value.quantisation->Validate(value.channels), context);
 }
 
-Status ValidateMatrix(const DenseMatrix& matrix) { return matrix.Validate(); }
-Status ValidateMatrix(const CsrMatrix& matrix) { return matrix.Validate(); }
-Status ValidateMatrix(const AttentionPattern& pattern) { return pattern.Validate(); }
-
 Status ValidateWeight(const Weight& weight) {
-  SWIZZLE_RETURN_IF_ERROR(std::visit([](const auto& matrix) { return ValidateMatrix(matrix); }, weight.matrix));
+  SWIZZLE_RETURN_IF_ERROR(weight.matrix.Validate());
   if (!weight.bias.empty() && static_cast<int64_t>(weight.bias.size()) != weight.rows()) {
     return InvalidArgument("its bias has ", weight.bias.size(), " elements; its weight has ", weight.rows(), " rows");
   }
   if (!weight.quantisation) return {};
-  if (weight.format() == Format::kPattern) return InvalidArgument("a pattern has no values to be quantised");
+  if (!HasValues(weight.format())) return InvalidArgument("a pattern has no values to be quantised");
   return Annotate(weight.quantisation->Validate(weight.rows()), "its weight");
 }
 

@@ -217,7 +217,7 @@ Status CheckLayerValues(const Network& network, const Layer& layer) { return Val
 Status CheckLayerWeight(const Network& network, const Layer& layer, const Weight& weight) {
   const WeightRule rule = TraitsOf(layer.op).weight;
   if (rule == WeightRule::kPattern) return CheckPattern(layer, weight);
-  if (weight.format() == Format::kPattern) return InvalidArgument("only attention has a pattern for its weight");
+  if (!HasValues(weight.format())) return InvalidArgument("only attention has a pattern for its weight");
   if (rule == WeightRule::kDense && weight.format() != Format::kDense) {
     return InvalidArgument("weights of ", OpName(layer.op), " are always dense");
   }

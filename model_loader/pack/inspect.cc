@@ -34,12 +34,9 @@ class ProgressLine {
 };
 
 Structure StructureOf(const Network& network, const Layer& layer) {
-  if (layer.weight < 0) return {};
+  if (layer.weight < 0 || !HasValues(network.weights[layer.weight].format())) return {};
   const int64_t taps = IsWindowed(layer.op) ? layer.window().taps() : 1;
-  const Weight& weight = network.weights[layer.weight];
-  if (const auto* csr = std::get_if<CsrMatrix>(&weight.matrix)) return DetectStructure(*csr, taps);
-  if (const auto* dense = std::get_if<DenseMatrix>(&weight.matrix)) return DetectStructure(*dense, taps);
-  return {};  // a pattern of keys is no weight that was pruned
+  return DetectStructure(network.weights[layer.weight].matrix, taps);
 }
 
 // A plan drops its network's weights, so this comes before it.

@@ -64,8 +64,7 @@ std::vector<double> DenseTotals(const PlanReport& plan) {
         if (b >= candidate.microseconds.size()) continue;
         const double time = candidate.microseconds[b];
         if (candidate.kernel == layer.KernelAt(b)) chosen = time;
-        const bool dense = candidate.weights != Format::kCsr && candidate.weights != Format::kPattern;
-        if (dense) least = std::min(least.value_or(time), time);
+        if (!IsSparse(candidate.weights)) least = std::min(least.value_or(time), time);
       }
       totals[b] += least.value_or(chosen.value_or(0.0));
     }
@@ -202,6 +201,9 @@ Json StructureJson(const Structure& structure) {
     json["n"] = structure.n;
     json["m"] = structure.m;
   }
+  Json formats = Json::array();
+  for (Format format : FormatsThatHold(structure)) formats.push_back(FormatName(format));
+  json["formats"] = std::move(formats);
   json["fill"] = structure.fill;
   json["bytes"] = structure.bytes;
   json["zero_rows"] = structure.zero_rows;
@@ -212,15 +214,11 @@ Json StructureJson(const Structure& structure) {
 
 Json WeightJson(const LayerReport& layer, const Structure& structure) {
   if (!HasWeight(layer)) return nullptr;
-  return {{"rows", layer.weight_rows},
-          {"cols", layer.weight_cols},
-          {"nonzeros", layer.nonzeros},
-          {"sparsity", layer.sparsity()},
-          {"format", layer.format},
-          {"dense_bytes", layer.dense_bytes},
-          {"stored_bytes", layer.stored_bytes},
-          {"device_bytes", layer.device_bytes},
-          {"structure", StructureJson(structure)}};
+  return {{"rows", layer.weight_rows},          {"cols", layer.weight_cols},
+          {"nonzeros", layer.nonzeros},         {"sparsity", layer.sparsity()},
+          {"format", FormatName(layer.format)}, {"sparse", IsSparse(layer.format)},
+          {"dense_bytes", layer.dense_bytes},   {"stored_bytes", layer.stored_bytes},
+          {"device_bytes", layer.device_bytes}, {"structure", StructureJson(structure)}};
 }
 
 Json PictureJson(const WeightPicture& picture) {
@@ -238,6 +236,7 @@ Json LayerJson(const LayerReport& layer, const Structure& structure) {
     candidates.push_back({{"kernel", candidate.kernel},
                           {"chosen", layer.RunsOn(candidate.kernel)},
                           {"weights", FormatName(candidate.weights)},
+                          {"sparse", IsSparse(candidate.weights)},
                           {"measured", candidate.measured},
                           {"microseconds", candidate.microseconds}});
   }

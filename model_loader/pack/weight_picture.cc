@@ -1,7 +1,7 @@
 #include "model_loader/pack/weight_picture.h"
 
 #include <algorithm>
-#include <variant>
+#include <span>
 
 #include "kernels/base/integers.h"
 
@@ -12,30 +12,6 @@ constexpr int64_t kMostCells = 96;
 constexpr int64_t kCorner = 64;
 constexpr char kLevels[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr int64_t kFull = 63;
-
-template <typename Visit>
-void ForEachNonzero(const DenseMatrix& matrix, const Visit& visit) {
-  const float* value = matrix.values.data();
-  for (int64_t row = 0; row < matrix.rows; ++row) {
-    for (int64_t col = 0; col < matrix.cols; ++col) {
-      if (*value++ != 0.0f) visit(row, col);
-    }
-  }
-}
-
-template <typename Visit>
-void ForEachNonzero(const CsrMatrix& matrix, const Visit& visit) {
-  for (int64_t row = 0; row < matrix.rows; ++row) {
-    for (uint32_t i = matrix.row_offsets[row]; i < matrix.row_offsets[row + 1]; ++i) visit(row, matrix.col_indices[i]);
-  }
-}
-
-template <typename Visit>
-void ForEachNonzero(const AttentionPattern& pattern, const Visit& visit) {
-  for (int64_t query = 0; query < pattern.tokens; ++query) {
-    for (uint32_t key : pattern.Keys(query)) visit(query, key);
-  }
-}
 
 // Which of `cells` each of `lines` rows or columns falls into.
 class Cells {
@@ -80,11 +56,12 @@ WeightPicture DrawWeight(const Weight& weight) {
 
   const Cells rows(weight.rows(), picture.rows), cols(weight.cols(), picture.cols);
   std::vector<int64_t> nonzeros(picture.rows * picture.cols);
-  const auto add = [&](int64_t row, int64_t col) {
-    ++nonzeros[rows.Of(row) * picture.cols + cols.Of(col)];
-    if (row < picture.corner_rows && col < picture.corner_cols) SetBit(picture.corner[row], col);
-  };
-  std::visit([&](const auto& matrix) { ForEachNonzero(matrix, add); }, weight.matrix);
+  weight.matrix.ForEachRow([&](int64_t row, std::span<const uint32_t> row_nonzeros) {
+    for (int64_t col : row_nonzeros) {
+      ++nonzeros[rows.Of(row) * picture.cols + cols.Of(col)];
+      if (row < picture.corner_rows && col < picture.corner_cols) SetBit(picture.corner[row], col);
+    }
+  });
 
   for (int64_t i = 0; i < picture.rows; ++i) {
     for (int64_t j = 0; j < picture.cols; ++j) {

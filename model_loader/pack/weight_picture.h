@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend/kernel_table.h"
+#include "kernels/format/weight.h"
 
 namespace swizzle::pack {
 

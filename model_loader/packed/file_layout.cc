@@ -15,4 +15,29 @@ uint64_t HeaderChecksum(const PackedPrefix& prefix, std::span<const std::byte> h
   return XXH3_64bits_digest(&state);
 }
 
+packed::ElementType PackedType(DType type) {
+  switch (type) {
+    case DType::kFloat32:
+      return packed::ELEMENT_TYPE_FLOAT32;
+    case DType::kFloat16:
+      return packed::ELEMENT_TYPE_FLOAT16;
+    case DType::kBFloat16:
+      return packed::ELEMENT_TYPE_BFLOAT16;
+    case DType::kUint8:
+      return packed::ELEMENT_TYPE_UINT8;
+    case DType::kUint16:
+      return packed::ELEMENT_TYPE_UINT16;
+    case DType::kUint32:
+      return packed::ELEMENT_TYPE_UINT32;
+    case DType::kUint64:
+      return packed::ELEMENT_TYPE_UINT64;
+    case DType::kInt8:
+      return packed::ELEMENT_TYPE_INT8;
+    case DType::kInt32:
+      return packed::ELEMENT_TYPE_INT32;
+    default:
+      return packed::ELEMENT_TYPE_UNSPECIFIED;
+  }
+}
+
 }  // namespace swizzle

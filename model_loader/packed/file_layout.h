@@ -8,14 +8,17 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/base/dtype.h"
+#include "proto/packed_model.pb.h"
+
 namespace swizzle {
 
 static_assert(std::endian::native == std::endian::little, "packed files are read and written without swapping bytes");
 
-inline constexpr uint32_t kPackedVersion = 1;
+// 2: matrices by their parts. Version 1 had a message for each format.
+inline constexpr uint32_t kPackedVersion = 2;
 inline constexpr uint64_t kPackedAlignment = 64;
 inline constexpr uint32_t kMaxPackedHeaderBytes = uint32_t{4} << 20;  // some twenty thousand layers
-inline constexpr int64_t kMaxUint16Columns = int64_t{1} << 16;
 
 // How a file starts. A byte above 127 and the line ends show transfers that took it for text.
 struct PackedPrefix {
@@ -35,6 +38,9 @@ uint64_t Checksum(std::span<const std::byte> bytes);
 uint64_t HeaderChecksum(const PackedPrefix& prefix, std::span<const std::byte> header);
 
 constexpr uint64_t AlignedUp(uint64_t offset) { return (offset + kPackedAlignment - 1) & ~(kPackedAlignment - 1); }
+
+// Of the types that matrices' arrays have (kernels/format/matrix_parts.h).
+packed::ElementType PackedType(DType type);
 
 }  // namespace swizzle
 

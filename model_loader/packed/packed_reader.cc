@@ -50,6 +50,48 @@ StatusOr<PackedPrefix> ReadPrefix(std::span<const std::byte> file) {
   return prefix;
 }
 
+Status CheckName(const std::string& name, const char* what) {
+  const bool printable = std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+  if (printable && name.size() <= kMaxNameBytes) return {};
+  return InvalidArgument("the name of ", what, " has control characters or more than ", kMaxNameBytes, " bytes");
+}
+
+// A matrix of version 1 becomes one of parts.
+void SplitIntoParts(packed::Weight& weight) {
+  packed::Matrix matrix;
+  const auto add = [&](const char* name, packed::Array* array) {
+    packed::NamedArray& named = *matrix.add_arrays();
+    named.set_name(name);
+    named.mutable_array()->Swap(array);
+  };
+  const auto add_places = [&](auto* sparse) {
+    add("row offsets", sparse->mutable_row_offsets());
+    add("column indices", sparse->mutable_col_indices());
+  };
+  if (weight.has_dense()) {
+    matrix.set_format("dense");
+    add("values", weight.mutable_dense()->mutable_values());
+  } else if (weight.has_csr()) {
+    matrix.set_format("csr");
+    add_places(weight.mutable_csr());
+    add("values", weight.mutable_csr()->mutable_values());
+  } else if (weight.has_pattern()) {
+    matrix.set_format("pattern");
+    add_places(weight.mutable_pattern());
+  } else {
+    return;
+  }
+  *weight.mutable_parts() = std::move(matrix);
+}
+
+// Errors quote these.
+Status CheckPartNames(const packed::Matrix& matrix) {
+  SWIZZLE_RETURN_IF_ERROR(CheckName(matrix.format(), "a format"));
+  for (const packed::Scalar& scalar : matrix.scalars()) SWIZZLE_RETURN_IF_ERROR(CheckName(scalar.name(), "a scalar"));
+  for (const packed::NamedArray& array : matrix.arrays()) SWIZZLE_RETURN_IF_ERROR(CheckName(array.name(), "an array"));
+  return {};
+}
+
 StatusOr<Contents> ReadHeader(std::span<const std::byte> file) {
   SWIZZLE_ASSIGN_OR_RETURN(const PackedPrefix prefix, ReadPrefix(file));
   if (prefix.header_bytes > file.size() - sizeof(prefix)) {
@@ -65,22 +107,17 @@ StatusOr<Contents> ReadHeader(std::span<const std::byte> file) {
   if (!contents.header.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return InvalidArgument("the packed model's header does not parse");
   }
+  for (packed::Weight& weight : *contents.header.mutable_weights()) {
+    SplitIntoParts(weight);
+    SWIZZLE_RETURN_IF_ERROR(CheckPartNames(weight.parts()));
+  }
   return contents;
 }
 
 // Calls visit(name, array) for every array of a weight.
 template <typename Visit>
 void ForEachArray(const packed::Weight& weight, const Visit& visit) {
-  if (weight.has_dense() && weight.dense().has_values()) visit("values", weight.dense().values());
-  if (weight.has_csr()) {
-    if (weight.csr().has_row_offsets()) visit("row offsets", weight.csr().row_offsets());
-    if (weight.csr().has_col_indices()) visit("column indices", weight.csr().col_indices());
-    if (weight.csr().has_values()) visit("values", weight.csr().values());
-  }
-  if (weight.has_pattern()) {
-    if (weight.pattern().has_row_offsets()) visit("row offsets", weight.pattern().row_offsets());
-    if (weight.pattern().has_col_indices()) visit("column indices", weight.pattern().col_indices());
-  }
+  for (const packed::NamedArray& named : weight.parts().arrays()) visit(named.name(), named.array());
   if (weight.has_bias()) visit("bias", weight.bias());
 }
 
@@ -102,7 +139,7 @@ StatusOr<std::vector<PlacedArray>> PlaceArrays(const Contents& contents, uint64_
   const uint64_t arrays_begin = AlignedUp(contents.header_end);
   std::vector<PlacedArray> arrays;
   for (int i = 0; i < contents.header.weights_size(); ++i) {
-    ForEachArray(contents.header.weights(i), [&](const char* name, const packed::Array& array) {
+    ForEachArray(contents.header.weights(i), [&](const std::string& name, const packed::Array& array) {
       arrays.push_back({.what = Concat("weight ", i, ": its ", name), .array = &array});
     });
   }
@@ -147,7 +184,8 @@ Status CheckDenseSizes(const packed::Header& header) {
   int64_t total = 0;
   for (int i = 0; i < header.weights_size(); ++i) {
     const packed::Weight& weight = header.weights(i);
-    if (weight.has_pattern()) continue;  // nothing makes it dense
+    const std::optional<Format> format = FormatFromName(weight.parts().format());
+    if (format && !HasValues(*format)) continue;  // nothing makes it dense
     int64_t elements = 0;
     if (weight.rows() < 0 || weight.cols() < 0 || __builtin_mul_overflow(weight.rows(), weight.cols(), &elements) ||
         __builtin_add_overflow(total, elements, &total) || total > kMaxDenseElements) {
@@ -158,11 +196,53 @@ Status CheckDenseSizes(const packed::Header& header) {
   return {};
 }
 
-Status CheckName(const std::string& name, const char* what) {
-  const bool printable = std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
-  if (printable && name.size() <= kMaxNameBytes) return {};
-  return InvalidArgument("the name of ", what, " has control characters or more than ", kMaxNameBytes, " bytes");
-}
+// The parts of one matrix, whose arrays have been checked to lie in the file.
+class MatrixParts final : public PartSource {
+ public:
+  MatrixParts(const packed::Matrix& matrix, std::span<const std::byte> file, uint64_t arrays_begin)
+      : matrix_(matrix), file_(file), arrays_begin_(arrays_begin) {}
+
+  StatusOr<int64_t> Scalar(std::string_view name) override {
+    for (const packed::Scalar& scalar : matrix_.scalars()) {
+      if (scalar.name() != name) continue;
+      ++read_;
+      return scalar.value();
+    }
+    return InvalidArgument("its ", name, " are missing");
+  }
+
+  StatusOr<std::span<const std::byte>> Array(const MatrixArray& array) override {
+    for (const packed::NamedArray& named : matrix_.arrays()) {
+      if (named.name() != array.name) continue;
+      ++read_;
+      return Elements(named.array(), array.name, array.stored);
+    }
+    return InvalidArgument("its ", array.name, " are missing");
+  }
+
+  StatusOr<std::span<const std::byte>> Elements(const packed::Array& array, std::string_view name, DType type) const {
+    if (array.type() != PackedType(type)) {
+      return InvalidArgument("its ", name, " have element type ", static_cast<int>(array.type()), " instead of ",
+                             packed::ElementType_Name(PackedType(type)));
+    }
+    if (array.bytes() % ElementBytes(type) != 0) {
+      return InvalidArgument("its ", name, " take ", array.bytes(), " bytes, not a multiple of ", ElementBytes(type));
+    }
+    return file_.subspan(arrays_begin_ + array.offset(), array.bytes());
+  }
+
+  // Nothing stands in the file twice, or without a reader.
+  Status CheckAllRead() const {
+    if (read_ == matrix_.scalars_size() + matrix_.arrays_size()) return {};
+    return InvalidArgument("it has parts that no matrix of its format has");
+  }
+
+ private:
+  const packed::Matrix& matrix_;
+  const std::span<const std::byte> file_;
+  const uint64_t arrays_begin_;
+  int read_ = 0;
+};
 
 // Builds the network from a header whose arrays have been checked to lie in the file.
 class Unpacker {
@@ -223,81 +303,19 @@ class Unpacker {
   }
 
   StatusOr<Weight> UnpackWeight(const packed::Weight& proto) const {
+    const std::optional<Format> format = FormatFromName(proto.parts().format());
+    if (!format) return InvalidArgument("it is in no format that this program knows");
     Weight weight;
-    if (proto.has_dense()) {
-      SWIZZLE_ASSIGN_OR_RETURN(weight.matrix, UnpackDense(proto));
-    } else if (proto.has_csr()) {
-      SWIZZLE_ASSIGN_OR_RETURN(weight.matrix, UnpackCsr(proto));
-    } else if (proto.has_pattern()) {
-      SWIZZLE_ASSIGN_OR_RETURN(weight.matrix, UnpackPattern(proto));
-    } else {
-      return InvalidArgument("it is in no format that this program knows");
-    }
+    MatrixParts parts(proto.parts(), file_, arrays_begin_);
+    SWIZZLE_ASSIGN_OR_RETURN(weight.matrix, WeightMatrix::Read(*format, {proto.rows(), proto.cols()}, parts));
+    SWIZZLE_RETURN_IF_ERROR(parts.CheckAllRead());
     if (proto.has_bias()) {
-      SWIZZLE_ASSIGN_OR_RETURN(weight.bias, Copy<float>(proto.bias(), "bias", packed::ELEMENT_TYPE_FLOAT32));
+      SWIZZLE_ASSIGN_OR_RETURN(const auto bytes, parts.Elements(proto.bias(), "bias", DType::kFloat32));
+      weight.bias.resize(bytes.size() / sizeof(float));
+      if (!bytes.empty()) std::memcpy(weight.bias.data(), bytes.data(), bytes.size());
     }
     weight.quantisation = UnpackedQuantisation(proto);
     return weight;
-  }
-
-  StatusOr<DenseMatrix> UnpackDense(const packed::Weight& proto) const {
-    DenseMatrix matrix{.rows = proto.rows(), .cols = proto.cols(), .values = {}};
-    SWIZZLE_ASSIGN_OR_RETURN(matrix.values,
-                             Copy<float>(proto.dense().values(), "values", packed::ELEMENT_TYPE_FLOAT32));
-    SWIZZLE_RETURN_IF_ERROR(matrix.Validate());
-    return matrix;
-  }
-
-  StatusOr<CsrMatrix> UnpackCsr(const packed::Weight& proto) const {
-    CsrMatrix matrix;
-    matrix.rows = proto.rows();
-    matrix.cols = proto.cols();
-    SWIZZLE_RETURN_IF_ERROR(UnpackPlaces(proto.csr(), matrix.cols, matrix));
-    SWIZZLE_ASSIGN_OR_RETURN(matrix.values, Copy<float>(proto.csr().values(), "values", packed::ELEMENT_TYPE_FLOAT32));
-    SWIZZLE_RETURN_IF_ERROR(matrix.Validate());
-    return matrix;
-  }
-
-  StatusOr<AttentionPattern> UnpackPattern(const packed::Weight& proto) const {
-    if (proto.rows() != proto.cols()) {
-      return InvalidArgument("its pattern of ", proto.rows(), " x ", proto.cols(), " is not square");
-    }
-    AttentionPattern pattern;
-    pattern.tokens = proto.rows();
-    SWIZZLE_RETURN_IF_ERROR(UnpackPlaces(proto.pattern(), pattern.tokens, pattern));
-    SWIZZLE_RETURN_IF_ERROR(pattern.Validate());
-    return pattern;
-  }
-
-  // The row offsets and column indices of a CSR matrix or a pattern.
-  template <typename Proto, typename Sparse>
-  Status UnpackPlaces(const Proto& proto, int64_t cols, Sparse& sparse) const {
-    SWIZZLE_ASSIGN_OR_RETURN(sparse.row_offsets,
-                             Copy<uint32_t>(proto.row_offsets(), "row offsets", packed::ELEMENT_TYPE_UINT32));
-    SWIZZLE_ASSIGN_OR_RETURN(sparse.col_indices, UnpackColumns(proto.col_indices(), cols));
-    return {};
-  }
-
-  StatusOr<std::vector<uint32_t>> UnpackColumns(const packed::Array& array, int64_t cols) const {
-    constexpr const char* kName = "column indices";
-    if (cols > kMaxUint16Columns) return Copy<uint32_t>(array, kName, packed::ELEMENT_TYPE_UINT32);
-    SWIZZLE_ASSIGN_OR_RETURN(const auto narrow, Copy<uint16_t>(array, kName, packed::ELEMENT_TYPE_UINT16));
-    return std::vector<uint32_t>(narrow.begin(), narrow.end());
-  }
-
-  template <typename T>
-  StatusOr<std::vector<T>> Copy(const packed::Array& array, const char* name, packed::ElementType type) const {
-    if (array.type() != type) {
-      return InvalidArgument("its ", name, " have element type ", static_cast<int>(array.type()), " instead of ",
-                             packed::ElementType_Name(type));
-    }
-    if (array.bytes() % sizeof(T) != 0) {
-      return InvalidArgument("its ", name, " take ", array.bytes(), " bytes, not a multiple of ", sizeof(T));
-    }
-    std::vector<T> elements(array.bytes() / sizeof(T));
-    const auto bytes = file_.subspan(arrays_begin_ + array.offset(), array.bytes());
-    if (!bytes.empty()) std::memcpy(elements.data(), bytes.data(), bytes.size());
-    return elements;
   }
 
   const packed::Header& header_;

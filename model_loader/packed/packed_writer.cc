@@ -15,11 +15,9 @@ namespace {
 // Appends arrays to one run of bytes, each aligned to its start, and describes them.
 class ArrayWriter {
  public:
-  template <typename T>
-  void Add(packed::ElementType type, const std::vector<T>& elements, packed::Array& array) {
-    const auto bytes = std::as_bytes(std::span(elements));
+  void Add(DType type, std::span<const std::byte> bytes, packed::Array& array) {
     bytes_.resize(AlignedUp(bytes_.size()));
-    array.set_type(type);
+    array.set_type(PackedType(type));
     array.set_offset(bytes_.size());
     array.set_bytes(bytes.size());
     array.set_checksum(Checksum(bytes));
@@ -32,41 +30,51 @@ class ArrayWriter {
   std::vector<std::byte> bytes_;
 };
 
-void PackMatrix(const DenseMatrix& matrix, ArrayWriter& arrays, packed::Weight& weight) {
-  weight.set_rows(matrix.rows);
-  weight.set_cols(matrix.cols);
-  arrays.Add(packed::ELEMENT_TYPE_FLOAT32, matrix.values, *weight.mutable_dense()->mutable_values());
-}
+class MatrixWriter final : public PartSink {
+ public:
+  MatrixWriter(ArrayWriter& arrays, packed::Matrix& proto) : arrays_(arrays), proto_(proto) {}
 
-// The row offsets and column indices of a CSR matrix or a pattern.
-template <typename Sparse, typename Proto>
-void PackPlaces(const Sparse& sparse, int64_t cols, ArrayWriter& arrays, Proto& proto) {
-  arrays.Add(packed::ELEMENT_TYPE_UINT32, sparse.row_offsets, *proto.mutable_row_offsets());
-  if (cols <= kMaxUint16Columns) {
-    const std::vector<uint16_t> narrow(sparse.col_indices.begin(), sparse.col_indices.end());
-    arrays.Add(packed::ELEMENT_TYPE_UINT16, narrow, *proto.mutable_col_indices());
-  } else {
-    arrays.Add(packed::ELEMENT_TYPE_UINT32, sparse.col_indices, *proto.mutable_col_indices());
+  void Scalar(std::string_view name, int64_t value) override {
+    packed::Scalar& scalar = *proto_.add_scalars();
+    scalar.set_name(std::string(name));
+    scalar.set_value(value);
   }
-}
 
-void PackMatrix(const CsrMatrix& matrix, ArrayWriter& arrays, packed::Weight& weight) {
-  weight.set_rows(matrix.rows);
-  weight.set_cols(matrix.cols);
-  packed::Csr& csr = *weight.mutable_csr();
-  PackPlaces(matrix, matrix.cols, arrays, csr);
-  arrays.Add(packed::ELEMENT_TYPE_FLOAT32, matrix.values, *csr.mutable_values());
-}
+  void Array(const MatrixArray& array, std::span<const std::byte> elements) override {
+    packed::NamedArray& named = *proto_.add_arrays();
+    named.set_name(std::string(array.name));
+    if (array.stored == array.type) {
+      arrays_.Add(array.type, elements, *named.mutable_array());
+    } else {
+      const std::vector<uint16_t> narrow = Narrowed(elements);
+      arrays_.Add(array.stored, std::as_bytes(std::span(narrow)), *named.mutable_array());
+    }
+  }
 
-void PackMatrix(const AttentionPattern& pattern, ArrayWriter& arrays, packed::Weight& weight) {
-  weight.set_rows(pattern.tokens);
-  weight.set_cols(pattern.tokens);
-  PackPlaces(pattern, pattern.tokens, arrays, *weight.mutable_pattern());
-}
+ private:
+  static std::vector<uint16_t> Narrowed(std::span<const std::byte> elements) {
+    std::vector<uint16_t> narrow(elements.size() / sizeof(uint32_t));
+    for (size_t i = 0; i < narrow.size(); ++i) {
+      uint32_t element;
+      std::memcpy(&element, elements.data() + i * sizeof(element), sizeof(element));
+      narrow[i] = static_cast<uint16_t>(element);
+    }
+    return narrow;
+  }
+
+  ArrayWriter& arrays_;
+  packed::Matrix& proto_;
+};
 
 void PackWeight(const Weight& weight, ArrayWriter& arrays, packed::Weight& proto) {
-  std::visit([&](const auto& matrix) { PackMatrix(matrix, arrays, proto); }, weight.matrix);
-  if (!weight.bias.empty()) arrays.Add(packed::ELEMENT_TYPE_FLOAT32, weight.bias, *proto.mutable_bias());
+  proto.set_rows(weight.rows());
+  proto.set_cols(weight.cols());
+  proto.mutable_parts()->set_format(std::string(FormatName(weight.format())));
+  MatrixWriter writer(arrays, *proto.mutable_parts());
+  weight.matrix.Write(writer);
+  if (!weight.bias.empty()) {
+    arrays.Add(DType::kFloat32, std::as_bytes(std::span(weight.bias)), *proto.mutable_bias());
+  }
   PackQuantisation(weight.quantisation, proto);
 }
 

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <optional>
 
+#include "kernels/format/attention_pattern.h"
+#include "kernels/format/csr.h"
 #include "model_loader/graph/operators.h"
 #include "model_loader/semantics/epilogues.h"
 #include "model_loader/semantics/functions.h"
@@ -277,10 +279,10 @@ class Lowering {
 
 }  // namespace
 
-decltype(Weight::matrix) ChooseFormat(DenseMatrix matrix) {
+WeightMatrix ChooseFormat(DenseMatrix matrix) {
   constexpr int64_t kOneIn = 2;  // zeros, at least
   const int64_t elements = matrix.rows * matrix.cols;
-  if ((elements - matrix.CountNonzeros()) * kOneIn >= elements) return CsrMatrix::FromDense(matrix);
+  if ((elements - matrix.nnz()) * kOneIn >= elements) return CsrMatrix::FromDense(matrix);
   return matrix;
 }
 

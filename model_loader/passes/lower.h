@@ -2,8 +2,6 @@
 #ifndef SWIZZLE_MODEL_LOADER_PASSES_LOWER_H_
 #define SWIZZLE_MODEL_LOADER_PASSES_LOWER_H_
 
-#include <variant>
-
 #include "model_loader/graph/graph.h"
 #include "model_loader/network/network.h"
 
@@ -18,7 +16,7 @@ StatusOr<Network> Lower(Graph graph);
 // At half, CSR's 4 bytes a value and 2 an index (4 past 65536 columns) are never more than dense's 4 bytes an element,
 // row offsets aside. Kernels break even at higher sparsity, but that is not decided here: dense kernels take CSR
 // weights too, and the planner measures both, whereas a weight kept dense is never tried on sparse kernels.
-decltype(Weight::matrix) ChooseFormat(DenseMatrix matrix);
+WeightMatrix ChooseFormat(DenseMatrix matrix);
 
 }  // namespace swizzle
 

@@ -60,9 +60,8 @@ class Fuser {
     return layer.op == Op::kConv ? &layer : nullptr;
   }
 
-  bool CanJoin(const Layer& a, const Layer& b) const {
-    return a.inputs == b.inputs && a.window() == b.window() && a.epilogue == b.epilogue && !a.epilogue.residual &&
-           network_.weights[a.weight].format() == network_.weights[b.weight].format();
+  static bool CanJoin(const Layer& a, const Layer& b) {
+    return a.inputs == b.inputs && a.window() == b.window() && a.epilogue == b.epilogue && !a.epilogue.residual;
   }
 
   void PackAttention(Layer& attention) {
@@ -72,50 +71,35 @@ class Fuser {
       if (parts[i] == nullptr || !CanJoin(*parts[0], *parts[i])) return;
     }
     Layer& first = **std::ranges::min_element(parts);  // in the order of execution
-    const Weight weight = Stack({&network_.weights[parts[0]->weight], &network_.weights[parts[1]->weight],
-                                 &network_.weights[parts[2]->weight]});
+    std::optional<Weight> weight = Stack({&network_.weights[parts[0]->weight], &network_.weights[parts[1]->weight],
+                                          &network_.weights[parts[2]->weight]});
+    if (!weight) return;
     NetworkValue value = network_.values[first.output];
-    value.channels = weight.rows();
+    value.channels = weight->rows();
     for (const Layer* part : parts) {
       network_.weights[part->weight] = Weight{};
       if (part != &first) gone_[part - network_.layers.data()] = true;
     }
-    network_.weights[first.weight] = weight;
+    network_.weights[first.weight] = *std::move(weight);
     first.output = static_cast<int>(network_.values.size());
     network_.values.push_back(std::move(value));
     attention.inputs = {first.output};
     attention.attention().packed = true;
   }
 
-  // The rows of all, one after another. REQUIRES: one format.
-  static Weight Stack(const std::array<const Weight*, 3>& parts) {
-    Weight stacked = *parts[0];
-    const bool bias = std::ranges::any_of(parts, [](const Weight* part) { return !part->bias.empty(); });
-    if (bias) stacked.bias.resize(parts[0]->rows());
-    for (size_t i = 1; i < parts.size(); ++i) {
-      if (auto* csr = std::get_if<CsrMatrix>(&stacked.matrix)) {
-        Append(std::get<CsrMatrix>(parts[i]->matrix), *csr);
-      } else {
-        Append(std::get<DenseMatrix>(parts[i]->matrix), std::get<DenseMatrix>(stacked.matrix));
-      }
-      if (!bias) continue;
-      stacked.bias.insert(stacked.bias.end(), parts[i]->bias.begin(), parts[i]->bias.end());
-      stacked.bias.resize(stacked.rows());
+  // The rows of all, one after another; none where the formats cannot be stacked.
+  static std::optional<Weight> Stack(const std::array<const Weight*, 3>& parts) {
+    std::array<const WeightMatrix*, 3> matrices;
+    std::ranges::transform(parts, matrices.begin(), [](const Weight* part) { return &part->matrix; });
+    std::optional<WeightMatrix> matrix = WeightMatrix::StackRows(matrices);
+    if (!matrix) return std::nullopt;
+    Weight stacked{.matrix = *std::move(matrix), .bias = {}};
+    if (std::ranges::all_of(parts, [](const Weight* part) { return part->bias.empty(); })) return stacked;
+    for (const Weight* part : parts) {
+      stacked.bias.insert(stacked.bias.end(), part->bias.begin(), part->bias.end());
+      if (part->bias.empty()) stacked.bias.resize(stacked.bias.size() + part->rows());
     }
     return stacked;
-  }
-
-  static void Append(const DenseMatrix& more, DenseMatrix& to) {
-    to.rows += more.rows;
-    to.values.insert(to.values.end(), more.values.begin(), more.values.end());
-  }
-
-  static void Append(const CsrMatrix& more, CsrMatrix& to) {
-    const uint32_t entries = to.row_offsets.back();
-    for (int64_t row = 1; row <= more.rows; ++row) to.row_offsets.push_back(entries + more.row_offsets[row]);
-    to.rows += more.rows;
-    to.col_indices.insert(to.col_indices.end(), more.col_indices.begin(), more.col_indices.end());
-    to.values.insert(to.values.end(), more.values.begin(), more.values.end());
   }
 
   Network& network_;

@@ -21,7 +21,7 @@ LayerReport DescribeLayer(const Network& network, const Layer& layer, const std:
       report.weight_cols = weight.cols();
       report.nonzeros = weight.nonzeros();
     }
-    report.format = std::string(FormatName(weight.format()));
+    report.format = weight.format();
     report.dense_bytes = weight.DenseBytes();
     report.stored_bytes = static_cast<int64_t>(weight.StoredBytes());
   }

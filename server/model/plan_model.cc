@@ -323,9 +323,9 @@ class PlanModel final : public Model {
 TensorSpec SpecOf(const NetworkPort& port) { return {port.name, port.dtype, port.dims}; }
 
 bool IsDenseFallback(const LayerReport& layer) {
-  if (layer.weight_rows == 0 || layer.format == FormatName(Format::kDense)) return false;
+  if (layer.weight_rows == 0 || !IsSparse(layer.format)) return false;
   return std::ranges::any_of(layer.candidates, [&](const LayerReport::KernelTimes& candidate) {
-    return candidate.weights == Format::kDense && layer.RunsOn(candidate.kernel);
+    return !IsSparse(candidate.weights) && layer.RunsOn(candidate.kernel);
   });
 }
 
@@ -361,7 +361,7 @@ ModelFacts FactsOf(const PlanReport& report) {
   for (const LayerReport& layer : report.layers) {
     weights += layer.weight_rows * layer.weight_cols;
     nonzeros += layer.nonzeros;
-    if (layer.weight_rows > 0) ++formats[layer.format];
+    if (layer.weight_rows > 0) ++formats[std::string(FormatName(layer.format))];
     if (!layer.moves_data()) continue;
     for (const std::string& kernel : std::set<std::string>(layer.kernels.begin(), layer.kernels.end())) {
       ++kernels[kernel];

@@ -90,7 +90,7 @@ std::vector<float> SomeValues(int64_t first, int64_t count, DType dtype) {
 double Expected(const Problem& problem, Layout layout, const std::vector<float>& input, const Weight& weight,
                 int64_t channel, int64_t position) {
   const Window& w = problem.window();
-  const auto& matrix = std::get<DenseMatrix>(weight.matrix);
+  const auto& matrix = *weight.matrix.As<DenseMatrix>();
   const int64_t plane = problem.output.plane(), image = position / plane, y = position % plane / problem.output.width;
   const int64_t x = position % problem.output.width;
   double sum = weight.bias[channel];
@@ -196,7 +196,7 @@ int Main() {
         Weight weight;
         weight.matrix = DenseMatrix{layer.out_channels, depth, SomeValues(1001, layer.out_channels * depth, dtype)};
         weight.bias = SomeValues(77, layer.out_channels, dtype);
-        for (const Kernel* kernel : Candidates(**backend, problem, Format::kDense, precision)) {
+        for (const Kernel* kernel : Candidates(**backend, problem, &weight, precision)) {
           if (kernel->key.weights == Format::kDense && kernel->key.input == kernel->key.output) {
             TimeRow(**backend, *stream, *kernel, layer, AsRowSolves(*kernel, problem), weight);
           }

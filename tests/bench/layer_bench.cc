@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/format/csr.h"
 #include "kernels/measure/measure_kernels.h"
 #include "kernels/operator/print.h"
 #include "tests/bench/machine_peaks.h"
@@ -136,8 +137,7 @@ std::vector<Entrant> Entrants(const Backend& backend, const Problem& problem, co
   const bool has_weight = problem.op == Op::kConv || problem.op == Op::kDepthwiseConv;
   const Weight weight = has_weight ? DrawWeight(problem, options.sparsity) : Weight{};
   std::vector<Entrant> entrants;
-  for (const Kernel* kernel :
-       Candidates(backend, problem, has_weight ? weight.format() : Format::kNone, Precision::kFloat32)) {
+  for (const Kernel* kernel : Candidates(backend, problem, has_weight ? &weight : nullptr, Precision::kFloat32)) {
     if (kernel->name.find(options.row) == std::string_view::npos) continue;
     Entrant entrant{kernel, nullptr, kernel->key.weights == Format::kCsr ? 1 - options.sparsity : 1};
     if (kernel->prepare != nullptr) {

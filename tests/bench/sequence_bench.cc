@@ -138,8 +138,10 @@ void Print(const Kernel& kernel, const Problem& problem, int64_t length, Times& 
 }
 
 void RunProblem(Backend& backend, Stream& stream, const Problem& problem, int64_t length, const Options& options) {
-  const Format format = problem.op == Op::kLayerNorm ? Format::kDense : Format::kNone;
-  for (const Kernel* kernel : Candidates(backend, problem, format, Precision::kFloat32)) {
+  const Weight scales{.matrix = DenseMatrix{problem.input.channels, 1, std::vector<float>(problem.input.channels)},
+                      .bias = {}};
+  const Weight* const weight = problem.op == Op::kLayerNorm ? &scales : nullptr;
+  for (const Kernel* kernel : Candidates(backend, problem, weight, Precision::kFloat32)) {
     if (kernel->name.find(options.row) == std::string_view::npos) continue;
     const Workload workload(backend, *kernel, AsRowSolves(*kernel, problem), length);
     Times times;

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/format/csr.h"
 #include "tests/bench/dlmc.h"
 #include "tests/bench/machine_peaks.h"
 
@@ -174,7 +175,7 @@ std::deque<Contender> RunShape(Backend& backend, Stream& stream, const Shape& sh
   const Extent output{1, shape.m, height, shape.n / height};
   const Problem problem{{Op::kConv, Window(), {0, 6, false}}, input, output, options.threads};
   std::deque<Contender> contenders;
-  for (const Kernel* kernel : Candidates(backend, problem, Format::kCsr, Precision::kFloat32)) {
+  for (const Kernel* kernel : Candidates(backend, problem, &weight, Precision::kFloat32)) {
     const bool wanted =
         kernel->name.find(options.row) != std::string_view::npos && kernel->key.input.layout != Layout::kNchw;
     if (wanted || kernel->name == kDenseBaseline)

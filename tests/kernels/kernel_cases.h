@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/backend/kernel_table.h"
+#include "kernels/format/attention_pattern.h"
 
 namespace swizzle {
 

@@ -12,6 +12,7 @@
 
 #include "kernels/backend/select.h"
 #include "kernels/base/half.h"
+#include "kernels/format/csr.h"
 #include "kernels/reference/layout.h"
 #include "kernels/reference/reference.h"
 #include "tests/kernels/test_memory.h"
@@ -43,7 +44,7 @@ Tolerance ToleranceOf(const Kernel& kernel) {
     case DType::kBFloat16:
       return {1.6e-2, 1.6e-2, 1e-37};
     default:
-      return {RoundsToTf32(kernel) ? 1e-4 : 1e-5, 5e-6, 1e-37};
+      return {kernel.rounds_to_tf32 ? 1e-4 : 1e-5, 5e-6, 1e-37};
   }
 }
 
@@ -54,7 +55,7 @@ float Rounded(float value, DType dtype) {
 
 // As an operand of the row: one that rounds to TF32 gets what has its 10 bits of mantissa already.
 float Rounded(float value, DType dtype, const Kernel& kernel) {
-  if (RoundsToTf32(kernel)) return std::bit_cast<float>(std::bit_cast<uint32_t>(value) & ~0x1fffu);
+  if (kernel.rounds_to_tf32) return std::bit_cast<float>(std::bit_cast<uint32_t>(value) & ~0x1fffu);
   return Rounded(value, dtype);
 }
 
@@ -207,12 +208,23 @@ class CaseRun {
   CaseRun(Backend& backend, Stream& stream, const Kernel& kernel, const SeededCase& seeded)
       : backend_(backend), stream_(stream), kernel_(kernel), case_(seeded.kernel_case), seed_(seeded.seed) {}
 
-  void Check() {
+  // Whether there is something to check: a weight that the row holds.
+  bool Check() {
     std::mt19937 random(seed_);
     inputs_ = DrawInputs(case_, kernel_, random);
     const CaseSequences sequences(backend_, stream_, case_, random);
     const bool has_weight = kernel_.prepare != nullptr;
     const Weight weight = has_weight ? DrawWeight(case_, kernel_, seed_ % 2 == 0, random) : Weight{};
+    if (kernel_.holds != nullptr && !kernel_.holds(weight, problem())) return false;
+    CheckWith(weight, sequences);
+    return true;
+  }
+
+  int blockings_seen() const { return blockings_seen_; }  // other than the first
+
+ private:
+  void CheckWith(const Weight& weight, const CaseSequences& sequences) {
+    const bool has_weight = kernel_.prepare != nullptr;
     const auto packed = Prepare(weight, 0);
     if (has_weight) {
       ASSERT_NE(packed, nullptr);
@@ -233,9 +245,6 @@ class CaseRun {
     }
   }
 
-  int blockings_seen() const { return blockings_seen_; }  // other than the first
-
- private:
   const Problem& problem() const { return case_.problem; }
 
   // Prepared at another batch size than the one it runs with: a packed weight serves them all.
@@ -340,17 +349,18 @@ Stream& RowChecker::StreamOf(int threads) {
 }
 
 void RowChecker::Check(const Kernel& kernel) {
-  int blockings_seen = 0;
+  int blockings_seen = 0, checked = 0;
   for (const SeededCase& seeded : CasesOf(kernel)) {
     SCOPED_TRACE(CaseText(seeded.kernel_case));
     const int threads = HasHostMemory(backend_) ? seeded.kernel_case.problem.threads : 1;
     Stream& stream = StreamOf(threads);
     CaseRun run(backend_, stream, kernel, seeded);
     if (HasHostMemory(backend_)) static_cast<HostStream&>(stream).RunSerially(seeded.seed % 3 == 0);
-    run.Check();
+    checked += run.Check();
     blockings_seen += run.blockings_seen();
     if (testing::Test::HasFailure()) return;
   }
+  EXPECT_GT(checked, 0) << "no case has a weight that this row holds";
   if (!kernel.blockings.empty()) {
     EXPECT_GT(blockings_seen, 0) << "no case has a weight that is packed in other ways";
   }

@@ -6,6 +6,8 @@
 #include <random>
 #include <utility>
 
+#include "kernels/format/csr.h"
+
 namespace swizzle::testing {
 
 Window SquareWindow(int32_t kernel, int32_t stride, int32_t pad) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/format/attention_pattern.h"
 #include "model_loader/network/network.h"
 
 namespace swizzle::testing {

@@ -1,5 +1,6 @@
 #include "tests/support/random_encoder.h"
 
+#include "kernels/format/attention_pattern.h"
 #include "tests/support/network_builder.h"
 
 namespace swizzle::testing {

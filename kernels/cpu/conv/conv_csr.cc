@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "kernels/base/integers.h"
-#include "kernels/cpu/conv/conv_vector.h"
 #include "kernels/cpu/conv/interleaved_csr.h"
 #include "kernels/cpu/conv/panel_cell.h"
+#include "kernels/format/csr.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/conv/conv_csr.cc"
@@ -223,10 +223,6 @@ void RunPart(const InterleavedCsr& weight, const PanelPart& part, PanelColumns& 
 }  // namespace
 
 void ConvCsr(const KernelArgs& args, Stream& stream) {
-  if (const auto* vectors = dynamic_cast<const VectorCsr*>(args.weight)) {
-    ConvVector(args, *vectors, stream);
-    return;
-  }
   const auto& weight = static_cast<const InterleavedCsr&>(*args.weight);
   const PanelConv conv(args, InterleavedCsr::kMaxBlock, weight.bias(), weight.slices());
   const auto run = [&](PanelColumns& columns, const PanelCell& cell, const PanelPart& part, const PanelPart& next) {
@@ -242,12 +238,7 @@ HWY_AFTER_NAMESPACE();
 namespace swizzle::cpu {
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, const Problem& problem) {
-  const auto* csr = std::get_if<CsrMatrix>(&weight.matrix);
-  const CsrMatrix converted = csr == nullptr ? CsrMatrix::FromDense(std::get<DenseMatrix>(weight.matrix)) : CsrMatrix{};
-  if (csr == nullptr) csr = &converted;
-  if (auto vectors = VectorCsr::PackIfFull(*csr, weight.bias, problem)) {
-    return problem.blocking == 0 ? std::move(vectors) : nullptr;
-  }
+  SWIZZLE_ASSIGN_OR_RETURN(const auto csr, weight.matrix.In<CsrMatrix>());
   constexpr double kScales[] = {1.0, 2.0 / 3.0, 1.5};
   static_assert(std::size(kScales) == std::size(kConvCsrBlockings));
   const int64_t usual = InterleavedCsr::ChooseBlocks(*csr);
@@ -257,9 +248,7 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, con
 }
 
 size_t ConvCsrWorkspaceBytes(const Problem& problem) {
-  const int64_t taps = problem.window().taps();
-  const int64_t vector_block = VectorCsr::BlockColumns(problem, problem.input.channels * taps);
-  return PanelConv::WorkspaceBytes(problem, std::max(InterleavedCsr::kMaxBlock, vector_block));
+  return PanelConv::WorkspaceBytes(problem, InterleavedCsr::kMaxBlock);
 }
 
 bool AcceptsConvCsr(const Problem& problem) {

@@ -10,9 +10,7 @@
 // rows; then the next block (see interleaved_csr.h). Each entry costs one broadcast and one load for every vector of
 // positions, so a processor with two load ports and two FMA ports stays below its FMA peak by what else is loaded.
 //
-// Where rows of the weight share columns, one load serves several rows: PrepareConvCsr then packs vectors of rows
-// (vector_csr.h). That is always faster there, so it is no row of its own, which every sparse layer would have to
-// measure.
+// Where rows of the weight share columns, one load serves several rows: conv_vector.h.
 #ifndef SWIZZLE_KERNELS_CPU_CONV_CONV_CSR_H_
 #define SWIZZLE_KERNELS_CPU_CONV_CONV_CSR_H_
 
@@ -24,8 +22,8 @@
 
 namespace swizzle::cpu {
 
-// Lengths of blocks (Kernel::blockings). Vectors of rows have one. Times are kept by place in this list: what changes
-// it raises kKernelTableVersion.
+// Lengths of blocks (Kernel::blockings). Times are kept by place in this list: what changes it raises
+// kKernelTableVersion.
 inline constexpr std::string_view kConvCsrBlockings[] = {"blocks as caches suggest", "blocks of 2/3", "blocks of 3/2"};
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, const Problem& problem);

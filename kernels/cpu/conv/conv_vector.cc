@@ -4,6 +4,8 @@
 
 #include "kernels/base/integers.h"
 #include "kernels/cpu/conv/panel_cell.h"
+#include "kernels/cpu/conv/vector_csr.h"
+#include "kernels/format/csr.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/conv/conv_vector.cc"
@@ -100,7 +102,8 @@ void ApplyToSlice(const VectorCsr& weight, const TileRange& tiles, const PanelCe
 
 }  // namespace
 
-void ConvVector(const KernelArgs& args, const VectorCsr& weight, Stream& stream) {
+void ConvVector(const KernelArgs& args, Stream& stream) {
+  const auto& weight = static_cast<const VectorCsr&>(*args.weight);
   const int64_t block_columns = VectorCsr::BlockColumns(*args.problem, weight.cols());
   const PanelConv conv(args, block_columns, weight.bias(), weight.slices());
   const auto run = [&](PanelColumns& columns, PanelCell cell, const PanelPart& part, const PanelPart&) {
@@ -121,3 +124,24 @@ void ConvVector(const KernelArgs& args, const VectorCsr& weight, Stream& stream)
 
 }  // namespace swizzle::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace swizzle::cpu {
+
+bool HoldsVectors(const Weight& weight, const Problem&) {
+  const auto csr = weight.matrix.In<CsrMatrix>();
+  return csr.ok() && VectorCsr::IsFull(**csr);
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareConvVector(const Weight& weight, const Problem& problem) {
+  SWIZZLE_ASSIGN_OR_RETURN(const auto csr, weight.matrix.In<CsrMatrix>());
+  return std::make_unique<VectorCsr>(*csr, weight.bias, problem);
+}
+
+size_t ConvVectorWorkspaceBytes(const Problem& problem) {
+  const int64_t taps = problem.window().taps();
+  return PanelConv::WorkspaceBytes(problem, VectorCsr::BlockColumns(problem, problem.input.channels * taps));
+}
+
+}  // namespace swizzle::cpu
+#endif  // HWY_ONCE

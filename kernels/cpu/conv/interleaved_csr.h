@@ -28,6 +28,7 @@
 
 #include "kernels/backend/kernel_table.h"
 #include "kernels/cpu/runtime/cache_sizes.h"
+#include "kernels/format/csr.h"
 
 namespace swizzle::cpu {
 

@@ -70,6 +70,23 @@ int64_t CountEntries(const CsrMatrix& matrix, const std::vector<uint32_t>& tiles
   return entries;
 }
 
+struct Tiles {
+  std::vector<uint32_t> rows;  // VectorCsr::kRows a tile
+  int64_t entries;
+};
+
+// In their own order, or sorted, whichever has fewer entries.
+Tiles CutTiles(const CsrMatrix& matrix) {
+  std::vector<uint32_t> order(matrix.rows);
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<uint32_t> own = PadToTiles(order), sorted = PadToTiles(SortByColumns(matrix, std::move(order)));
+  const int64_t own_entries = CountEntries(matrix, own), sorted_entries = CountEntries(matrix, sorted);
+  if (sorted_entries < own_entries) return {std::move(sorted), sorted_entries};
+  return {std::move(own), own_entries};
+}
+
+int64_t BlocksOf(const Problem& problem, int64_t cols) { return CeilDiv(cols, VectorCsr::BlockColumns(problem, cols)); }
+
 }  // namespace
 
 int64_t VectorCsr::BlockColumns(const Problem& problem, int64_t cols) {
@@ -79,35 +96,22 @@ int64_t VectorCsr::BlockColumns(const Problem& problem, int64_t cols) {
   return CeilDiv(cols, blocks);
 }
 
-std::unique_ptr<VectorCsr> VectorCsr::PackIfFull(const CsrMatrix& matrix, std::span<const float> bias,
-                                                 const Problem& problem, const CacheSizes& caches) {
-  if (matrix.rows < kRows || matrix.nnz() == 0) return nullptr;
-  std::vector<uint32_t> order(matrix.rows);
-  std::iota(order.begin(), order.end(), 0);
-  std::vector<uint32_t> tiles = PadToTiles(order);
-  std::vector<uint32_t> sorted = PadToTiles(SortByColumns(matrix, std::move(order)));
-  int64_t entries = CountEntries(matrix, tiles);
-  if (const int64_t sorted_entries = CountEntries(matrix, sorted); sorted_entries < entries) {
-    entries = sorted_entries;
-    tiles = std::move(sorted);
-  }
-  if (static_cast<double>(matrix.nnz()) < kLeastFill * static_cast<double>(entries * kRows)) return nullptr;
-  const int64_t block_columns = BlockColumns(problem, matrix.cols);
-  const int64_t blocks = CeilDiv(matrix.cols, block_columns);
-  auto packed = std::unique_ptr<VectorCsr>(new VectorCsr(matrix, bias, tiles, blocks));
-  packed->CutSlices(ThreadsPerPanel(problem), caches);
-  return packed;
+bool VectorCsr::IsFull(const CsrMatrix& matrix) {
+  if (matrix.rows < kRows || matrix.nnz() == 0) return false;
+  const int64_t entries = CutTiles(matrix).entries;
+  return static_cast<double>(matrix.nnz()) >= kLeastFill * static_cast<double>(entries * kRows);
 }
 
-VectorCsr::VectorCsr(const CsrMatrix& matrix, std::span<const float> bias, const std::vector<uint32_t>& order,
-                     int64_t blocks)
-    : cols_(matrix.cols), blocks_(blocks), rows_(order), bias_(matrix.rows) {
+VectorCsr::VectorCsr(const CsrMatrix& matrix, std::span<const float> bias, const Problem& problem,
+                     const CacheSizes& caches)
+    : cols_(matrix.cols), blocks_(BlocksOf(problem, matrix.cols)), rows_(CutTiles(matrix).rows), bias_(matrix.rows) {
   std::ranges::copy(bias, bias_.begin());
   for (size_t i = 0; i < rows_.size(); i += kRows) PackTile(matrix, rows_.data() + i);
   entry_begin_.push_back(static_cast<uint32_t>(offsets_.size()));
   offsets_.insert(offsets_.end(), kEntriesAhead, 0);
   weights_.shrink_to_fit();
   offsets_.shrink_to_fit();
+  CutSlices(ThreadsPerPanel(problem), caches);
 }
 
 void VectorCsr::PackTile(const CsrMatrix& matrix, const uint32_t* rows) {

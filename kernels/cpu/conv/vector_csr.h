@@ -25,6 +25,7 @@
 
 #include "kernels/backend/kernel_table.h"
 #include "kernels/cpu/runtime/cache_sizes.h"
+#include "kernels/format/csr.h"
 
 namespace swizzle::cpu {
 
@@ -42,10 +43,12 @@ class VectorCsr final : public PackedWeight {
   // Columns of a block of this convolution.
   static int64_t BlockColumns(const Problem& problem, int64_t cols);
 
-  // Null where less than three quarters of the entries' weights would be nonzero: unstructured zeros, which
-  // InterleavedCsr is for. threads: that will share a panel.
-  static std::unique_ptr<VectorCsr> PackIfFull(const CsrMatrix& matrix, std::span<const float> bias,
-                                               const Problem& problem, const CacheSizes& caches = HostCacheSizes());
+  // Whether three quarters of the entries' weights, at least, would be nonzero; not with unstructured zeros, which
+  // InterleavedCsr is for.
+  static bool IsFull(const CsrMatrix& matrix);
+
+  VectorCsr(const CsrMatrix& matrix, std::span<const float> bias, const Problem& problem,
+            const CacheSizes& caches = HostCacheSizes());
 
   size_t bytes() const override;
   int64_t cols() const { return cols_; }
@@ -65,7 +68,6 @@ class VectorCsr final : public PackedWeight {
   const float* bias() const { return bias_.data(); }  // of each row, zero if the layer has none
 
  private:
-  VectorCsr(const CsrMatrix& matrix, std::span<const float> bias, const std::vector<uint32_t>& order, int64_t blocks);
   void PackTile(const CsrMatrix& matrix, const uint32_t* rows);
   void CutSlices(int threads, const CacheSizes& caches);
 

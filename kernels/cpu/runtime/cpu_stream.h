@@ -3,13 +3,11 @@
 #define SWIZZLE_KERNELS_CPU_RUNTIME_CPU_STREAM_H_
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <utility>
 
 #include "kernels/backend/backend.h"
 #include "kernels/base/integers.h"
@@ -39,18 +37,11 @@ class CpuStream final : public HostStream {
   StatusOr<absl::Duration> Time(Work work, Operands) override {
     const auto start = std::chrono::steady_clock::now();
     work();
-    const absl::Duration time = absl::FromChrono(std::chrono::steady_clock::now() - start);
-    SWIZZLE_RETURN_IF_ERROR(TakeError());
-    return time;
+    return absl::FromChrono(std::chrono::steady_clock::now() - start);
   }
   Status Synchronize() override {
     pool_.Rest();
-    return TakeError();
-  }
-
-  // Keeps the first error of the work until Synchronize, or Time, returns it; OK is none. From any thread of the work.
-  void Keep(const Status& status) {
-    if (!status.ok() && !failed_.exchange(true)) error_ = status;
+    return absl::OkStatus();
   }
 
   // Calls task(i) once for each i in [0, tasks) and returns when all are done. No two calls of one i overlap, so with
@@ -90,15 +81,8 @@ class CpuStream final : public HostStream {
     pool_.Run(tasks, call, const_cast<Task*>(&task));
   }
 
-  Status TakeError() {
-    if (!failed_.exchange(false)) return absl::OkStatus();
-    return std::exchange(error_, absl::OkStatus());
-  }
-
   ThreadPool pool_;
   bool serial_ = false;
-  std::atomic<bool> failed_ = false;
-  Status error_;  // where failed_; written by one thread of the work, read after all of it
 };
 
 }  // namespace swizzle::cpu

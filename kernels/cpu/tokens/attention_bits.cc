@@ -15,7 +15,8 @@ bool AcceptsAttentionBits(const Problem& problem) {
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareAttentionBits(const Weight& weight, const Problem&) {
-  return std::make_unique<AttentionBits>(std::get<AttentionPattern>(weight.matrix));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto pattern, weight.matrix.In<AttentionPattern>());
+  return std::make_unique<AttentionBits>(*pattern);
 }
 
 }  // namespace swizzle::cpu

@@ -11,7 +11,7 @@ namespace {
 class EmbeddingTable final : public PackedWeight {
  public:
   explicit EmbeddingTable(const Weight& weight) : table(weight.ToDense()) {}
-  size_t bytes() const override { return table.bytes(); }
+  size_t bytes() const override { return table.values.size() * sizeof(float); }
 
   const DenseMatrix table;
 };

@@ -11,6 +11,7 @@
 #include "hwy/contrib/math/math-inl.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 #include "kernels/cpu/simd/elements-inl.h"
+#include "kernels/format/attention_pattern.h"
 
 #ifndef SWIZZLE_CPU_PATTERN_WEIGHT
 #define SWIZZLE_CPU_PATTERN_WEIGHT
@@ -180,7 +181,8 @@ HWY_AFTER_NAMESPACE();
 namespace swizzle::cpu {
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareSparseAttention(const Weight& weight, const Problem&) {
-  return std::make_unique<PatternWeight>(std::get<AttentionPattern>(weight.matrix));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto pattern, weight.matrix.In<AttentionPattern>());
+  return std::make_unique<PatternWeight>(*pattern);
 }
 
 size_t SparseAttentionWorkspaceBytes(const Problem& problem) {

@@ -4,6 +4,7 @@
 #include "kernels/cuda/runtime/elements.cuh"
 #include "kernels/cuda/runtime/instantiate.h"
 #include "kernels/cuda/runtime/shared_memory.h"
+#include "kernels/format/attention_pattern.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -342,7 +343,8 @@ bool AcceptsMaskedAttention(const Problem& problem) {
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareMaskedAttention(const Weight& weight, const Problem&) {
-  return DeviceAttentionBits::Make(std::get<AttentionPattern>(weight.matrix));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto pattern, weight.matrix.In<AttentionPattern>());
+  return DeviceAttentionBits::Make(*pattern);
 }
 
 template <Layout kLayout, DType kDType>

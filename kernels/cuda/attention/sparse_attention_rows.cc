@@ -7,6 +7,7 @@
 #include "kernels/cuda/attention/sparse_attention.h"
 #include "kernels/cuda/runtime/launch_grid.h"
 #include "kernels/cuda/runtime/queue.h"
+#include "kernels/format/attention_pattern.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -82,10 +83,10 @@ bool AcceptsFusedAttention(const Problem& problem) {
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareFusedAttention(const Weight& weight, const Problem& problem) {
-  const auto& pattern = std::get<AttentionPattern>(weight.matrix);
+  SWIZZLE_ASSIGN_OR_RETURN(const auto pattern, weight.matrix.In<AttentionPattern>());
   const AttentionTileShape shape =
-      FusedTileShape(problem.to.dtype, HeadDim(problem), DetectAttentionStructure(pattern));
-  SWIZZLE_ASSIGN_OR_RETURN(auto tiles, DeviceAttentionTiles::Make(AttentionTiles::Cut(pattern, shape)));
+      FusedTileShape(problem.to.dtype, HeadDim(problem), DetectAttentionStructure(*pattern));
+  SWIZZLE_ASSIGN_OR_RETURN(auto tiles, DeviceAttentionTiles::Make(AttentionTiles::Cut(*pattern, shape)));
   return std::make_unique<TilesWeight>(std::move(tiles));
 }
 
@@ -102,8 +103,9 @@ void RunFusedAttention(const KernelArgs& args, Stream& stream) {
 bool AcceptsAttentionInParts(const Problem& problem) { return HasUsualHeads(problem); }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareAttentionInParts(const Weight& weight, const Problem&) {
-  SWIZZLE_ASSIGN_OR_RETURN(auto pattern, DeviceAttentionPattern::Make(std::get<AttentionPattern>(weight.matrix)));
-  return std::make_unique<PatternWeight>(std::move(pattern));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto pattern, weight.matrix.In<AttentionPattern>());
+  SWIZZLE_ASSIGN_OR_RETURN(auto on_device, DeviceAttentionPattern::Make(*pattern));
+  return std::make_unique<PatternWeight>(std::move(on_device));
 }
 
 size_t AttentionInPartsWorkspaceBytes(const Problem& problem) {

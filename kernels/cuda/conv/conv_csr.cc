@@ -7,6 +7,7 @@
 #include "kernels/cuda/conv/im2col.h"
 #include "kernels/cuda/runtime/queue.h"
 #include "kernels/cuda/runtime/shared_memory.h"
+#include "kernels/format/csr.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -171,11 +172,8 @@ std::string SpmmPlanText(const SpmmPlan& plan) {
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, const Problem& problem) {
-  const auto* sparse = std::get_if<CsrMatrix>(&weight.matrix);
-  const CsrMatrix converted =
-      sparse == nullptr ? CsrMatrix::FromDense(std::get<DenseMatrix>(weight.matrix)) : CsrMatrix();
-  SWIZZLE_ASSIGN_OR_RETURN(auto packed,
-                           QuadCsr::Make(sparse == nullptr ? converted : *sparse, weight.bias, problem.to.dtype));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto csr, weight.matrix.In<CsrMatrix>());
+  SWIZZLE_ASSIGN_OR_RETURN(auto packed, QuadCsr::Make(*csr, weight.bias, problem.to.dtype));
   return std::make_unique<ConvCsrWeight>(std::move(packed), CurrentSpmmDevice());
 }
 

@@ -5,6 +5,7 @@
 #include "kernels/base/integers.h"
 #include "kernels/cuda/conv/im2col.h"
 #include "kernels/cuda/runtime/queue.h"
+#include "kernels/format/csr.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -58,10 +59,8 @@ WgmmaPlan MakeWgmmaPlan(const FragmentCsr& weight, int64_t columns, const WgmmaD
 std::string WgmmaPlanText(const WgmmaPlan& plan) { return Concat("wgmma", plan.rows, " by ", plan.sharers); }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsrWgmma(const Weight& weight, const Problem&) {
-  const auto* sparse = std::get_if<CsrMatrix>(&weight.matrix);
-  const CsrMatrix converted =
-      sparse == nullptr ? CsrMatrix::FromDense(std::get<DenseMatrix>(weight.matrix)) : CsrMatrix();
-  SWIZZLE_ASSIGN_OR_RETURN(auto packed, FragmentCsr::Make(sparse == nullptr ? converted : *sparse, weight.bias));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto csr, weight.matrix.In<CsrMatrix>());
+  SWIZZLE_ASSIGN_OR_RETURN(auto packed, FragmentCsr::Make(*csr, weight.bias));
   return std::make_unique<WgmmaWeight>(std::move(packed), CurrentWgmmaDevice());
 }
 

@@ -131,16 +131,16 @@ function swatch(mark) {
 }
 
 function makeLegend() {
-  const kernel = (chosen, weights) => swatch(kernelMark({chosen, weights}, 50));
+  const kernel = (chosen, sparse) => swatch(kernelMark({chosen, sparse}, 50));
   const entry = (column, mark, text) => make('span', {'data-column': column}, mark, text);
   return [
     entry('zeros', swatch(bar('mark-zeros', 90, 10)), 'zeros'),
     entry('bytes', swatch(bar('mark-dense-bytes', 90, 14)), 'bytes, were it dense'),
     entry('bytes', swatch(bar('mark-stored-bytes', 90, 7)), 'bytes stored'),
-    entry('time', kernel(true, 'csr'), 'chosen kernel, sparse'),
-    entry('time', kernel(true, 'dense'), 'chosen, dense'),
-    entry('time', kernel(false, 'csr'), 'rejected, sparse'),
-    entry('time', kernel(false, 'dense'), 'rejected, dense'),
+    entry('time', kernel(true, true), 'chosen kernel, sparse'),
+    entry('time', kernel(true, false), 'chosen, dense'),
+    entry('time', kernel(false, true), 'rejected, sparse'),
+    entry('time', kernel(false, false), 'rejected, dense'),
   ];
 }
 

@@ -76,7 +76,7 @@ function chosenOf(layer) {
 }
 
 function isDense(candidate) {
-  return candidate.weights !== 'csr';
+  return !candidate.sparse;
 }
 
 // Of the kernels that take no sparse weights; undefined if there is none.

@@ -33,7 +33,7 @@ function showHeader() {
 
 function showTotals() {
   const weights = report.layers.filter(layer => layer.weight);
-  const sparse = weights.filter(layer => layer.weight.format === 'csr').length;
+  const sparse = weights.filter(layer => layer.weight.sparse).length;
   const tiles = [
     tile('Zeros', percentText(report.sparsity), `${sparse} of ${countText(weights.length, 'weight', 'weights')} stored sparse`),
     tile('Weights', bytesText(report.stored_bytes),
@@ -173,7 +173,7 @@ function showPlan() {
   show('overview');
   showTable();
   showMore();
-  const sizes = report.layers.map(({weight}) => weight ? weight.dense_bytes * (weight.format === 'csr' ? 1 : 1e-9) : 0);
+  const sizes = report.layers.map(({weight}) => weight ? weight.dense_bytes * (weight.sparse ? 1 : 1e-9) : 0);
   choose(sizes.indexOf(Math.max(...sizes)), false);
   chart.scrollTop = 0;
   scrollTo(0, 0);

@@ -5,14 +5,14 @@
 #include <limits>
 
 #include "kernels/backend/select.h"
-#include "kernels/base/instant.h"
 #include "model_loader/plan/choose/estimate.h"
 
 namespace swizzle {
 namespace {
 
-Format WeightFormat(const Network& network, const Layer& layer) {
-  return layer.weight < 0 ? Format::kNone : network.weights[layer.weight].format();
+// Null for layers without.
+const Weight* WeightOf(const Network& network, const Layer& layer) {
+  return layer.weight < 0 ? nullptr : &network.weights[layer.weight];
 }
 
 // A reshape only renames: any layout where channels and plane stay, else the row-major one; in any type.
@@ -49,10 +49,9 @@ StatusOr<std::vector<Candidate>> Measurer::LayerCandidates(const Network& networ
   if (layer.op == Op::kReshape) return ReshapeCandidates(network, layer, settings_.precision);
   std::vector<Candidate> candidates;
   const Problem problem = LayerProblem(network, layer, 1, settings_.threads);
-  for (const Kernel* kernel : WidestCandidates(backend_, problem, WeightFormat(network, layer), settings_.precision)) {
-    const Format format = kernel->key.weights;
-    if (dense_only_ && (format == Format::kCsr || format == Format::kPattern)) continue;
-    if (settings_.precision != Precision::kTf32 && RoundsToTf32(*kernel)) continue;
+  for (const Kernel* kernel : WidestCandidates(backend_, problem, WeightOf(network, layer), settings_.precision)) {
+    if (dense_only_ && IsSparse(kernel->key.weights)) continue;
+    if (settings_.precision != Precision::kTf32 && kernel->rounds_to_tf32) continue;
     candidates.push_back({.kernel = kernel, .input = kernel->key.input, .output = kernel->key.output});
   }
   if (candidates.empty()) {
@@ -63,7 +62,7 @@ StatusOr<std::vector<Candidate>> Measurer::LayerCandidates(const Network& networ
 }
 
 void Measurer::EstimateLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const {
-  const Weight* weight = layer.weight < 0 ? nullptr : &network.weights[layer.weight];
+  const Weight* weight = WeightOf(network, layer);
   for (int64_t batch : batches_) {
     const Problem problem = LayerProblem(network, layer, batch, settings_.threads);
     for (Candidate& candidate : candidates) {
@@ -85,7 +84,7 @@ Problem ConversionProblem(const NetworkValue& value, BatchSize size, RunSettings
 const Kernel* FindConversion(const Backend& backend, const NetworkValue& value, Storage from, Storage to,
                              RunSettings settings) {
   for (const Kernel* kernel :
-       WidestCandidates(backend, ConversionProblem(value, 1, settings), Format::kNone, settings.precision)) {
+       WidestCandidates(backend, ConversionProblem(value, 1, settings), nullptr, settings.precision)) {
     if (kernel->key.input == from && kernel->key.output == to) return kernel;
   }
   return nullptr;
@@ -123,9 +122,9 @@ StatusOr<std::vector<absl::Duration>> Measurer::Measure(std::span<const Contende
   constexpr absl::Duration kMost = absl::Milliseconds(24);
   const absl::Duration share = budget_left_ / std::max<int64_t>(measurements_left_, 1);
   const MeasureOptions options{.budget = std::clamp(share, absl::ZeroDuration(), kMost), .min_runs = 1, .max_runs = 50};
-  const Instant start = MonotonicNow();
+  const absl::Time start = absl::Now();
   SWIZZLE_ASSIGN_OR_RETURN(auto least, MeasureKernels(backend_, stream_, contenders, problem, options));
-  budget_left_ = std::max(absl::ZeroDuration(), budget_left_ - (MonotonicNow() - start));
+  budget_left_ = std::max(absl::ZeroDuration(), budget_left_ - (absl::Now() - start));
   return least;
 }
 
@@ -163,7 +162,7 @@ bool Measurer::CannotWin(double microseconds, double least, size_t b) const {
 }
 
 StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) {
-  LayerWeight weight(backend_, layer.weight < 0 ? nullptr : &network.weights[layer.weight]);
+  LayerWeight weight(backend_, WeightOf(network, layer));
   std::vector<Candidate> timed = candidates;
   double least = std::numeric_limits<double>::max();  // at the first batch size
   for (size_t b = 0; b < batches_.size(); ++b) {

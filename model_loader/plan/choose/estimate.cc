@@ -3,9 +3,7 @@
 namespace swizzle {
 namespace {
 
-bool SkipsZeros(const Kernel& kernel) {
-  return kernel.key.weights == Format::kCsr || kernel.key.weights == Format::kPattern;
-}
+bool SkipsZeros(const Kernel& kernel) { return IsSparse(kernel.key.weights); }
 
 double MultiplyAdds(const Kernel& kernel, const Problem& problem, const Weight& weight) {
   const int64_t entries = SkipsZeros(kernel) ? weight.nonzeros() : weight.rows() * weight.cols();

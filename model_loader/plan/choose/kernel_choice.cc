@@ -19,13 +19,11 @@ bool AnyCandidate(size_t, const Candidate&) { return true; }
 using Times = std::vector<double>;  // microseconds per measured batch size
 using Weights = std::vector<double>;
 
-bool IsSparse(const Candidate& candidate) {
-  if (candidate.kernel == nullptr) return false;
-  const Format format = candidate.kernel->key.weights;
-  return format == Format::kCsr || format == Format::kPattern;
+bool SkipsZeros(const Candidate& candidate) {
+  return candidate.kernel != nullptr && IsSparse(candidate.kernel->key.weights);
 }
 
-bool IsNotSparse(size_t, const Candidate& candidate) { return !IsSparse(candidate); }
+bool IsNotSparse(size_t, const Candidate& candidate) { return !SkipsZeros(candidate); }
 
 // What one batch size weighs in a candidate's cost, so that every size counts the same in total: the inverse of the
 // least time all layers could take at it.
@@ -133,7 +131,7 @@ class Chooser {
 // Whether every layer has a dense kernel and makes do with it.
 bool IsDense(const LayerCandidates& candidates, const std::vector<int>& chosen) {
   for (size_t i = 0; i < chosen.size(); ++i) {
-    if (IsSparse(candidates[i][chosen[i]])) return false;
+    if (SkipsZeros(candidates[i][chosen[i]])) return false;
   }
   return true;
 }
@@ -206,7 +204,7 @@ StatusOr<std::vector<WantedForm>> FindWantedForms(const Network& network, const 
   std::erase_if(wanted, [](const WantedForm& form) { return form.gain <= 0.0; });
   const auto gain_per_byte = [&](const WantedForm& form) {
     const Weight& weight = network.weights[network.layers[form.layer].weight];
-    const bool sparse = IsSparse(candidates[form.layer][form.candidate]);
+    const bool sparse = SkipsZeros(candidates[form.layer][form.candidate]);
     const auto bytes = static_cast<double>(sparse ? static_cast<int64_t>(weight.StoredBytes()) : weight.DenseBytes());
     return form.gain / std::max(bytes, 1.0);
   };

@@ -102,21 +102,21 @@ std::string RecordLine(const std::string& key, double microseconds) {
 }  // namespace
 
 uint64_t PatternHash(const Weight& weight) {
-  const Format format = weight.format();
-  const int64_t shape[] = {weight.rows(), weight.cols(), format == Format::kDense ? 0 : 1};
-  uint64_t hash = XXH3_64bits(shape, sizeof(shape));
-  const auto add = [&](const auto& values) {
-    const auto bytes = std::as_bytes(std::span(values));
-    hash = XXH3_64bits_withSeed(bytes.data(), bytes.size(), hash);
+  class Hash final : public PartSink {
+   public:
+    void Scalar(std::string_view, int64_t number) override { Add(std::as_bytes(std::span(&number, 1))); }
+    void Array(const MatrixArray& array, std::span<const std::byte> elements) override {
+      if (array.role == MatrixArray::Role::kPlaces) Add(elements);
+    }
+    void Add(std::span<const std::byte> bytes) { value = XXH3_64bits_withSeed(bytes.data(), bytes.size(), value); }
+
+    uint64_t value = 0;
   };
-  if (const auto* csr = std::get_if<CsrMatrix>(&weight.matrix)) {
-    add(csr->row_offsets);
-    add(csr->col_indices);
-  } else if (const auto* pattern = std::get_if<AttentionPattern>(&weight.matrix)) {
-    add(pattern->row_offsets);
-    add(pattern->col_indices);
-  }
-  return hash;
+  Hash hash;
+  const int64_t shape[] = {weight.rows(), weight.cols(), IsSparse(weight.format()) ? 1 : 0};
+  hash.Add(std::as_bytes(std::span(shape)));
+  weight.matrix.Write(hash);
+  return hash.value;
 }
 
 uint64_t ExtendPlanHash(uint64_t hash, const Kernel& kernel, const Problem& problem, uint64_t pattern) {

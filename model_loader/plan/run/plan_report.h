@@ -29,7 +29,7 @@ struct LayerReport {
   std::string op;
   Extent input, output;                                    // at batch 1
   int64_t weight_rows = 0, weight_cols = 0, nonzeros = 0;  // 0 for layers without weights that pruning is for
-  std::string format;                                      // of the stored weight
+  Format format = Format::kNone;                           // of the stored weight
   int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;
   // Chosen, for each of PlanReport::buckets; all are empty where no data is moved.
   std::vector<std::string> kernels;

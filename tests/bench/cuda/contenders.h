@@ -18,6 +18,7 @@
 
 #include "kernels/cuda/conv/conv_csr.h"
 #include "kernels/cuda/runtime/device_array.h"
+#include "kernels/format/csr.h"
 #include "tests/bench/cuda/sputnik_spmm.h"
 
 namespace swizzle::bench {

@@ -21,6 +21,7 @@
 #include <random>
 
 #include "kernels/cuda/conv/conv_csr_wgmma.h"
+#include "kernels/format/csr.h"
 #include "tests/bench/cuda/contenders.h"
 #include "tests/bench/dlmc.h"
 

@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/runtime/targets.h"
+#include "kernels/format/csr.h"
 #include "tests/kernels/fake_backend.h"
 
 namespace swizzle {
@@ -35,28 +36,36 @@ std::vector<std::string> Names(const std::vector<const Kernel*>& kernels) {
   return names;
 }
 
+// Of SmallProblem().
+Weight WeightIn(Format format) {
+  const DenseMatrix dense{.rows = 5, .cols = 3, .values = {1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 5}};
+  return {.matrix = *WeightMatrix::FromDense(format, dense), .bias = {}};
+}
+
 Problem SmallProblem() { return {{}, {1, 3, 4, 4}, {1, 5, 4, 4}}; }
 
 TEST(CandidatesTest, DenseIsACandidateForASparseWeight) {
   const FakeBackend backend(kTable, 3);
-  EXPECT_EQ(Names(Candidates(backend, SmallProblem(), Format::kCsr, Precision::kFloat32)),
+  const Weight weight = WeightIn(Format::kCsr);
+  EXPECT_EQ(Names(Candidates(backend, SmallProblem(), &weight, Precision::kFloat32)),
             (std::vector<std::string>{"csr", "dense", "dense_wide", "dense_one"}));
 }
 
 TEST(CandidatesTest, CsrIsNoneForADenseWeight) {
   const FakeBackend backend(kTable, 3);
-  EXPECT_EQ(Names(Candidates(backend, SmallProblem(), Format::kDense, Precision::kFloat32)),
+  const Weight weight = WeightIn(Format::kDense);
+  EXPECT_EQ(Names(Candidates(backend, SmallProblem(), &weight, Precision::kFloat32)),
             (std::vector<std::string>{"dense", "dense_wide", "dense_one"}));
 }
 
 TEST(CandidatesTest, FeaturesAndAcceptsDecide) {
   const FakeBackend backend(kTable, 1);
+  const Weight weight = WeightIn(Format::kDense);
   Problem problem = SmallProblem();
-  EXPECT_EQ(Names(Candidates(backend, problem, Format::kDense, Precision::kFloat32)),
+  EXPECT_EQ(Names(Candidates(backend, problem, &weight, Precision::kFloat32)),
             (std::vector<std::string>{"dense", "dense_one"}));
   problem.input.batch = problem.output.batch = 2;
-  EXPECT_EQ(Names(Candidates(backend, problem, Format::kDense, Precision::kFloat32)),
-            (std::vector<std::string>{"dense"}));
+  EXPECT_EQ(Names(Candidates(backend, problem, &weight, Precision::kFloat32)), (std::vector<std::string>{"dense"}));
 }
 
 // One in half precision beside them: which types activations may have is the precision's to say.
@@ -68,10 +77,11 @@ TEST(CandidatesTest, ThePrecisionSaysHowActivationsAreStored) {
       {"bf16", {Op::kConv, Format::kDense, DType::kFloat32, kRequest, kHalves}, 0, AcceptsAll},
       {"request", {Op::kConv, Format::kDense, DType::kFloat32, kRequest, kRequest}, 0, AcceptsAll},
   };
+  const Weight weight = WeightIn(Format::kDense);
   const FakeBackend backend(kTypes, 0);
-  EXPECT_EQ(Names(Candidates(backend, SmallProblem(), Format::kDense, Precision::kFloat32)),
+  EXPECT_EQ(Names(Candidates(backend, SmallProblem(), &weight, Precision::kFloat32)),
             (std::vector<std::string>{"f32", "request"}));
-  EXPECT_EQ(Names(Candidates(backend, SmallProblem(), Format::kDense, Precision::kBFloat16)),
+  EXPECT_EQ(Names(Candidates(backend, SmallProblem(), &weight, Precision::kBFloat16)),
             (std::vector<std::string>{"bf16", "request"}));
 }
 
@@ -83,28 +93,49 @@ TEST(CandidatesTest, RowsAreAskedAboutTheProblemAsTheyWouldSolveIt) {
          return problem.to == Storage{Layout::kPanels, DType::kFloat32};
        }},
   };
+  const Weight weight = WeightIn(Format::kDense);
   const FakeBackend backend(kPicky, 0);
-  EXPECT_EQ(Candidates(backend, SmallProblem(), Format::kDense, Precision::kFloat32).size(), 1u);
+  EXPECT_EQ(Candidates(backend, SmallProblem(), &weight, Precision::kFloat32).size(), 1u);
+}
+
+bool HasFirstWeight(const Weight& weight, const Problem&) { return weight.ToDense().values[0] != 0; }
+
+TEST(CandidatesTest, RowsAskWhatTheyHold) {
+  static constexpr Kernel kRows[] = {
+      {"of_any", Key(Op::kConv, Format::kCsr), 0, AcceptsAll, nullptr, nullptr, RunNothing},
+      {"of_some", Key(Op::kConv, Format::kCsr), 0, AcceptsAll, nullptr, nullptr, RunNothing, {}, HasFirstWeight},
+  };
+  const FakeBackend backend(kRows, 0);
+  const Weight weight = WeightIn(Format::kCsr);
+  EXPECT_EQ(Names(Candidates(backend, SmallProblem(), &weight, Precision::kFloat32)),
+            (std::vector<std::string>{"of_any", "of_some"}));
+  const Weight other{CsrMatrix::FromDense({.rows = 5, .cols = 3, .values = std::vector<float>(15)}), {}};
+  EXPECT_EQ(Names(Candidates(backend, SmallProblem(), &other, Precision::kFloat32)),
+            (std::vector<std::string>{"of_any"}));
 }
 
 TEST(WidestCandidatesTest, OfInstructionSetsOneAndOfLibrariesAll) {
-  static constexpr Kernel kVariants[] = {
-      {"conv_dense_f32_narrow", Key(Op::kConv, Format::kDense), 1, AcceptsAll, nullptr, nullptr, RunNothing},
-      {"conv_dense_f32_wide", Key(Op::kConv, Format::kDense), 2, AcceptsAll, nullptr, nullptr, RunNothing},
-      {"conv_dense_f32_widest", Key(Op::kConv, Format::kDense), 4, AcceptsAll, nullptr, nullptr, RunNothing},
-      {"conv_nhwc_dense_f32_one", Key(Op::kConv, Format::kDense), 1, AcceptsAll, nullptr, nullptr, RunNothing},
-      {"conv_nhwc_dense_f32_other", Key(Op::kConv, Format::kDense), 1, AcceptsAll, nullptr, nullptr, RunNothing},
+  constexpr Kernel kRow = {"", Key(Op::kConv, Format::kDense), 1, AcceptsAll, nullptr, nullptr, RunNothing};
+  const auto variant = [&](std::string_view name, uint32_t features, std::string_view family) {
+    Kernel kernel = kRow;
+    kernel.family = family;
+    kernel.name = name;
+    kernel.required_features = features;
+    return kernel;
   };
-  const FakeBackend backend(kVariants, 3);
-  EXPECT_EQ(Names(WidestCandidates(backend, SmallProblem(), Format::kDense, Precision::kFloat32)),
-            (std::vector<std::string>{"conv_dense_f32_wide", "conv_nhwc_dense_f32_one", "conv_nhwc_dense_f32_other"}));
+  const Kernel variants[] = {variant("narrow", 1, "conv"), variant("wide", 2, "conv"), variant("widest", 4, "conv"),
+                             variant("one", 1, ""),        variant("other", 2, ""),    variant("elsewhere", 1, "nchw")};
+  const FakeBackend backend(variants, 3);
+  const Weight weight = WeightIn(Format::kDense);
+  EXPECT_EQ(Names(WidestCandidates(backend, SmallProblem(), &weight, Precision::kFloat32)),
+            (std::vector<std::string>{"wide", "one", "other", "elsewhere"}));
 }
 
 TEST(CandidatesTest, OpsWithoutWeights) {
   const FakeBackend backend(kTable, 0);
   Problem problem = SmallProblem();
   problem.SetOp(Op::kAdd);
-  EXPECT_EQ(Names(Candidates(backend, problem, Format::kNone, Precision::kFloat32)), (std::vector<std::string>{"add"}));
+  EXPECT_EQ(Names(Candidates(backend, problem, nullptr, Precision::kFloat32)), (std::vector<std::string>{"add"}));
 }
 
 TEST(KernelTableTest, NamesAreUnique) {

@@ -15,6 +15,7 @@
 #include "kernels/cuda/attention/sddmm.h"
 #include "kernels/cuda/attention/sparse_attention.h"
 #include "kernels/cuda/attention/sparse_softmax.h"
+#include "kernels/format/attention_pattern.h"
 #include "kernels/reference/sparse_attention.h"
 
 namespace swizzle::cuda {

@@ -15,6 +15,7 @@
 #include "kernels/cuda/conv/conv_csr.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/runtime/cuda_stream.h"
+#include "kernels/format/csr.h"
 #include "kernels/reference/layout.h"
 #include "kernels/reference/reference.h"
 #include "tests/kernels/kernel_cases.h"
@@ -277,7 +278,7 @@ TEST_P(SpmmTest, AgreesInEveryPlan) {
     SCOPED_TRACE(c.name);
     Weight weight;
     weight.matrix = DrawCsr(c.lengths, c.cols, dtype, random);
-    const auto& matrix = std::get<CsrMatrix>(weight.matrix);
+    const auto& matrix = *weight.matrix.As<CsrMatrix>();
     weight.bias = DrawValues(matrix.rows, DType::kFloat32, random);
     Problem problem;
     problem.input = {c.positions, c.cols};

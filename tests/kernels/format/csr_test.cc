@@ -7,6 +7,8 @@
 #include <random>
 #include <utility>
 
+#include "kernels/format/matrix_parts.h"
+
 namespace swizzle {
 namespace {
 
@@ -46,7 +48,7 @@ TEST(CsrTest, RoundTrip) {
       for (float& value : dense.values) value = (uniform(random) + 1) / 2 < sparsity ? 0 : uniform(random);
       const CsrMatrix csr = CsrMatrix::FromDense(dense);
       EXPECT_TRUE(csr.Validate().ok());
-      EXPECT_EQ(csr.nnz(), dense.CountNonzeros());
+      EXPECT_EQ(csr.nnz(), dense.nnz());
       const DenseMatrix back = csr.ToDense();
       EXPECT_EQ(back.rows, dense.rows);
       EXPECT_EQ(back.cols, dense.cols);
@@ -103,12 +105,12 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 TEST(CsrTest, BytesOfPackedFile) {
-  EXPECT_EQ(Example().bytes(), 5 * (4 + 2) + 5 * 4u);
+  EXPECT_EQ(StoredBytes(Example()), 5 * (4 + 2) + 5 * 4u);
   CsrMatrix wide = Example();
   wide.cols = 65536;
-  EXPECT_EQ(wide.bytes(), 5 * (4 + 2) + 5 * 4u);
+  EXPECT_EQ(StoredBytes(wide), 5 * (4 + 2) + 5 * 4u);
   wide.cols = 65537;
-  EXPECT_EQ(wide.bytes(), 5 * (4 + 4) + 5 * 4u);
+  EXPECT_EQ(StoredBytes(wide), 5 * (4 + 4) + 5 * 4u);
 }
 
 TEST(CsrTest, RowSwizzleIsByFallingLengthAndStable) { EXPECT_THAT(RowSwizzle(Example()), ElementsAre(0, 3, 2, 1)); }
@@ -124,8 +126,8 @@ TEST(DenseTest, Validate) {
 }
 
 TEST(DenseTest, CountsAndBytes) {
-  EXPECT_EQ(ExampleDense().CountNonzeros(), 5);
-  EXPECT_EQ(ExampleDense().bytes(), 64u);
+  EXPECT_EQ(ExampleDense().nnz(), 5);
+  EXPECT_EQ(StoredBytes(ExampleDense()), 64u);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/base/integers.h"
+#include "kernels/format/csr.h"
 
 namespace swizzle {
 namespace {
@@ -109,7 +110,7 @@ TEST(Structure, DenseBytesAndUnstructuredBytes) {
   Rng rng(2);
   EXPECT_EQ(Detect(DrawUnstructured(10, 20, 1.0, rng)).bytes, 10 * 20 * 4);
   const DenseMatrix sparse = DrawUnstructured(64, 64, 0.3, rng);
-  EXPECT_EQ(Detect(sparse).bytes, static_cast<int64_t>(CsrMatrix::FromDense(sparse).bytes()));
+  EXPECT_EQ(Detect(sparse).bytes, static_cast<int64_t>(StoredBytes(CsrMatrix::FromDense(sparse))));
 }
 
 struct BlockCase {
@@ -191,7 +192,7 @@ TEST(Structure, StraysCostALargeBlockMoreThanItIsWorth) {
 TEST(Structure, BlockBytesAreValuesIndicesAndOffsets) {
   Rng rng(9);
   const DenseMatrix matrix = DrawBlocks(64, 64, 16, 16, 0.4, rng);
-  const int64_t blocks = matrix.CountNonzeros() / 256;
+  const int64_t blocks = matrix.nnz() / 256;
   ASSERT_GT(blocks, 0);
   EXPECT_EQ(Detect(matrix).bytes, blocks * (256 * 4 + 2) + 5 * 4);
 }

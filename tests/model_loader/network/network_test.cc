@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "gtest/gtest.h"
+#include "kernels/format/attention_pattern.h"
+#include "kernels/format/csr.h"
 #include "tests/support/random_encoder.h"
 #include "tests/support/random_network.h"
 #include "tests/support/status_matchers.h"
@@ -26,12 +28,18 @@ Layer& FirstOf(Network& network, Op op) {
 
 Weight& WeightOf(Network& network, Op op) { return network.weights[FirstOf(network, op).weight]; }
 
-CsrMatrix& FirstCsr(Network& network) {
+template <typename M>
+void Edit(Weight& weight, const std::function<void(M&)>& edit) {
+  M matrix = *weight.matrix.As<M>();
+  edit(matrix);
+  weight.matrix = std::move(matrix);
+}
+
+void EditFirstCsr(Network& network, const std::function<void(CsrMatrix&)>& edit) {
   for (Weight& weight : network.weights) {
-    if (auto* csr = std::get_if<CsrMatrix>(&weight.matrix)) return *csr;
+    if (weight.format() == Format::kCsr) return Edit(weight, edit);
   }
-  SWIZZLE_CHECK(false);
-  return std::get<CsrMatrix>(network.weights[0].matrix);
+  FAIL() << "no weight is sparse";
 }
 
 TEST(NetworkTest, AcceptsFreeAndFixedBatch) {
@@ -139,25 +147,29 @@ const Fault kFaults[] = {
     {"WeightOfAdd", [](Network& n) { FirstOf(n, Op::kAdd).weight = 0; }, "Add has no weight"},
     {"WeightRows",
      [](Network& n) {
-       auto& dense = std::get<DenseMatrix>(WeightOf(n, Op::kConv).matrix);
-       dense.rows += 1;
-       dense.values.resize(dense.rows * dense.cols);
+       Edit<DenseMatrix>(WeightOf(n, Op::kConv), [](DenseMatrix& dense) {
+         dense.rows += 1;
+         dense.values.resize(dense.rows * dense.cols);
+       });
        WeightOf(n, Op::kConv).bias.clear();
      },
      "its weight is [17,27] instead of [16,27]"},
-    {"WeightValues", [](Network& n) { std::get<DenseMatrix>(WeightOf(n, Op::kConv).matrix).values.pop_back(); },
+    {"WeightValues",
+     [](Network& n) { Edit<DenseMatrix>(WeightOf(n, Op::kConv), [](DenseMatrix& dense) { dense.values.pop_back(); }); },
      "layer 0"},
     {"BiasLength", [](Network& n) { n.weights[0].bias.pop_back(); }, "its bias has 15 elements"},
-    {"CsrOutOfRange", [](Network& n) { FirstCsr(n).col_indices.back() = 1000; }, "layer 1"},
+    {"CsrOutOfRange", [](Network& n) { EditFirstCsr(n, [](CsrMatrix& csr) { csr.col_indices.back() = 1000; }); },
+     "layer 1"},
     {"CsrUnsorted",
      [](Network& n) {
-       CsrMatrix& csr = FirstCsr(n);
-       int64_t row = 0;
-       while (csr.row_offsets[row + 1] - csr.row_offsets[row] < 2) ++row;
-       std::swap(csr.col_indices[csr.row_offsets[row]], csr.col_indices[csr.row_offsets[row] + 1]);
+       EditFirstCsr(n, [](CsrMatrix& csr) {
+         int64_t row = 0;
+         while (csr.row_offsets[row + 1] - csr.row_offsets[row] < 2) ++row;
+         std::swap(csr.col_indices[csr.row_offsets[row]], csr.col_indices[csr.row_offsets[row] + 1]);
+       });
      },
      "layer 1"},
-    {"CsrCount", [](Network& n) { FirstCsr(n).row_offsets.back() += 1; }, "layer 1"},
+    {"CsrCount", [](Network& n) { EditFirstCsr(n, [](CsrMatrix& csr) { csr.row_offsets.back() += 1; }); }, "layer 1"},
     {"CsrDepthwise",
      [](Network& n) {
        Weight& weight = WeightOf(n, Op::kDepthwiseConv);
@@ -288,7 +300,10 @@ const Fault kPatternFaults[] = {
     {"NegativeScale", [](Network& n) { FirstOf(n, Op::kSparseAttention).attention().scale = -1; },
      "its scale -1 is not positive"},
     {"Malformed",
-     [](Network& n) { std::get<AttentionPattern>(WeightOf(n, Op::kSparseAttention).matrix).col_indices[0] = 20; },
+     [](Network& n) {
+       Edit<AttentionPattern>(WeightOf(n, Op::kSparseAttention),
+                              [](AttentionPattern& pattern) { pattern.col_indices[0] = 20; });
+     },
      "keys must rise and be below 20"},
     {"IsAMatrix",
      [](Network& n) {

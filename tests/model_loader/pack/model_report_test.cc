@@ -22,7 +22,7 @@ ModelReport SampleReport() {
   conv.weight_rows = 128;
   conv.weight_cols = 64;
   conv.nonzeros = 2048;
-  conv.format = "csr";
+  conv.format = Format::kCsr;
   conv.dense_bytes = 32768;
   conv.stored_bytes = 12804;
   conv.device_bytes = 13000;
@@ -127,6 +127,11 @@ TEST(ReportJson, HoldsEverything) {
   EXPECT_EQ(conv["output"]["channels"], 128);
   EXPECT_EQ(conv["weight"]["rows"], 128);
   EXPECT_EQ(conv["weight"]["sparsity"], 0.75);
+  EXPECT_EQ(conv["weight"]["format"], "csr");
+  EXPECT_EQ(conv["weight"]["sparse"], true);
+  EXPECT_EQ(conv["weight"]["structure"]["formats"], (std::vector<std::string>{"dense", "csr"}));
+  EXPECT_EQ(conv["candidates"][0]["sparse"], true);
+  EXPECT_EQ(conv["candidates"][1]["sparse"], false);
   EXPECT_EQ(conv["weight"]["stored_bytes"], 12804);
   const auto& structure = conv["weight"]["structure"];
   EXPECT_EQ(structure["pattern"], "blocks");

@@ -5,6 +5,8 @@
 
 #include <functional>
 
+#include "kernels/format/csr.h"
+
 namespace swizzle::pack {
 namespace {
 

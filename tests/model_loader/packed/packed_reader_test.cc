@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <functional>
+#include <iterator>
+#include <numeric>
 #include <string>
 
 #include "model_loader/packed/file_layout.h"
@@ -69,17 +73,42 @@ std::string ErrorOf(const Bytes& file) {
 // The error after `break_it` changed the header or arrays. Weight 0 is dense, weight 1 CSR.
 std::string ErrorAfter(const std::function<void(TakenApart&)>& break_it) {
   TakenApart parts(Encode(SmallNetwork()));
-  SWIZZLE_CHECK(parts.header.weights(0).has_dense() && parts.header.weights(1).has_csr());
+  SWIZZLE_CHECK(parts.header.weights(0).parts().format() == "dense" &&
+                parts.header.weights(1).parts().format() == "csr");
   break_it(parts);
   return ErrorOf(parts.PutTogether());
 }
 
-packed::Csr& Csr(TakenApart& parts) { return *parts.header.mutable_weights(1)->mutable_csr(); }
 packed::Weight& Dense(TakenApart& parts) { return *parts.header.mutable_weights(0); }
+packed::Matrix& Csr(TakenApart& parts) { return *parts.header.mutable_weights(1)->mutable_parts(); }
+packed::Array& RowOffsets(TakenApart& parts) { return *Csr(parts).mutable_arrays(0)->mutable_array(); }
+packed::Array& ColIndices(TakenApart& parts) { return *Csr(parts).mutable_arrays(1)->mutable_array(); }
+packed::Array& Values(TakenApart& parts) { return *Csr(parts).mutable_arrays(2)->mutable_array(); }
 
 TEST(PackedReader, PuttingTogetherUnchangedPartsReads) {
   TakenApart parts(Encode(SmallNetwork()));
   EXPECT_TRUE(ReadPacked(parts.PutTogether()).ok());
+}
+
+// An encoder with a pattern of keys, written by swizzle-pack 0.1.0.
+TEST(PackedReader, FilesOfVersion1AreRead) {
+  std::ifstream stream(SWIZZLE_SOURCE_DIR "/tests/testdata/packed/version_1.swz", std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  const auto network = ReadPacked(std::as_bytes(std::span(text)));
+  ASSERT_TRUE(network.ok()) << network.status();
+  const auto count = [&](Format format) { return std::ranges::count(network->weights, format, &Weight::format); };
+  EXPECT_EQ(count(Format::kDense), 5);
+  EXPECT_EQ(count(Format::kCsr), 7);
+  EXPECT_EQ(count(Format::kPattern), 1);
+  const auto sum_of = [&](size_t weight) {
+    const std::vector<float> values = network->weights[weight].ToDense().values;
+    return std::accumulate(values.begin(), values.end(), 0.0);
+  };
+  EXPECT_NEAR(sum_of(0), 2.321646, 1e-6);
+  EXPECT_NEAR(sum_of(3), -0.341325, 1e-6);
+  EXPECT_EQ(sum_of(6), 42);
+  EXPECT_EQ(network->weights[9].bias.size(), 40u);
+  EXPECT_TRUE(ReadPacked(Encode(*network)).ok()) << "written anew, in this version";
 }
 
 TEST(PackedReader, TruncatedAnywhereIsOneError) {
@@ -142,7 +171,7 @@ TEST(PackedReader, NewerVersionsAreRefusedWithTheWayOut) {
   parts.prefix.version = kPackedVersion + 1;
   const Status status = ReadPacked(parts.PutTogether()).status();
   EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("format version 2; this program reads up to version 1"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("format version 3; this program reads up to version 2"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("pack the model again"));
 }
 
@@ -192,18 +221,15 @@ TEST_P(PackedReaderBreakage, IsNamed) {
 
 const Breakage kBreakages[] = {
     // Where arrays lie.
-    {"Unaligned", [](TakenApart& p) { Csr(p).mutable_values()->set_offset(Csr(p).values().offset() + 4); },
+    {"Unaligned", [](TakenApart& p) { Values(p).set_offset(Values(p).offset() + 4); },
      "weight 1: its values begin at offset"},
-    {"BeyondTheFile", [](TakenApart& p) { Csr(p).mutable_values()->set_bytes(uint64_t{1} << 40); },
+    {"BeyondTheFile", [](TakenApart& p) { Values(p).set_bytes(uint64_t{1} << 40); },
      "weight 1: its values (1099511627776 bytes"},
-    {"OffsetOverflows", [](TakenApart& p) { Csr(p).mutable_values()->set_offset(~uint64_t{63}); },
-     "go beyond the end of the file"},
-    {"SizeOverflows", [](TakenApart& p) { Csr(p).mutable_values()->set_bytes(~uint64_t{0}); },
-     "go beyond the end of the file"},
-    {"Overlap", [](TakenApart& p) { Csr(p).mutable_values()->set_offset(Csr(p).row_offsets().offset()); },
-     "overlap what stands before them"},
-    {"BytesOfNothing", [](TakenApart& p) { p.header.mutable_weights(0)->clear_dense(); }, "belong to nothing"},
-    {"WrongChecksum", [](TakenApart& p) { Csr(p).mutable_values()->set_checksum(1); },
+    {"OffsetOverflows", [](TakenApart& p) { Values(p).set_offset(~uint64_t{63}); }, "go beyond the end of the file"},
+    {"SizeOverflows", [](TakenApart& p) { Values(p).set_bytes(~uint64_t{0}); }, "go beyond the end of the file"},
+    {"Overlap", [](TakenApart& p) { Values(p).set_offset(RowOffsets(p).offset()); }, "overlap what stands before them"},
+    {"BytesOfNothing", [](TakenApart& p) { p.header.mutable_weights(0)->clear_parts(); }, "belong to nothing"},
+    {"WrongChecksum", [](TakenApart& p) { Values(p).set_checksum(1); },
      "weight 1: its values do not match their checksum"},
     // How matrices are encoded.
     {"HugeDenseSize", [](TakenApart& p) { Dense(p).set_rows(int64_t{1} << 40); }, "weights above"},
@@ -215,38 +241,42 @@ const Breakage kBreakages[] = {
      "is impossible"},
     {"NegativeRows", [](TakenApart& p) { Dense(p).set_rows(-1); }, "weight 0 of -1 x"},
     {"DenseWrongCount", [](TakenApart& p) { Dense(p).set_rows(Dense(p).rows() + 1); }, "weight 0: dense matrix of 17"},
-    {"WrongElementType", [](TakenApart& p) { Csr(p).mutable_col_indices()->set_type(packed::ELEMENT_TYPE_UINT32); },
+    {"WrongElementType", [](TakenApart& p) { ColIndices(p).set_type(packed::ELEMENT_TYPE_UINT32); },
      "weight 1: its column indices have element type 3 instead of ELEMENT_TYPE_UINT16"},
-    {"MissingArray", [](TakenApart& p) { Csr(p).mutable_values()->set_type(packed::ELEMENT_TYPE_UNSPECIFIED); },
+    {"MissingArray", [](TakenApart& p) { Values(p).set_type(packed::ELEMENT_TYPE_UNSPECIFIED); },
      "weight 1: its values have element type 0"},
+    {"MissingPart", [](TakenApart& p) { Csr(p).mutable_arrays(2)->set_name("weights"); },
+     "weight 1: its values are missing"},
+    {"UnknownPart", [](TakenApart& p) { Csr(p).add_scalars()->set_name("depth"); },
+     "weight 1: it has parts that no matrix of its format has"},
+    {"ControlCharacterInPart", [](TakenApart& p) { Csr(p).mutable_arrays(0)->set_name("row\noffsets"); },
+     "name of an array has control characters"},
+    {"UnknownFormat", [](TakenApart& p) { Csr(p).set_format("csc"); },
+     "weight 1: it is in no format that this program"},
     {"NoFormat", [](TakenApart& p) { p.header.add_weights()->set_rows(1); }, "in no format that this program knows"},
     {"CsrUnsorted",
      [](TakenApart& p) {
        // The matrix has 16 columns; the first row of two entries or more gets them the wrong way round.
-       const auto offsets = p.BytesOf(Csr(p).row_offsets());
+       const auto offsets = p.BytesOf(RowOffsets(p));
        for (size_t row = 0; row + 1 < offsets.size() / 4; ++row) {
          uint32_t ends[2];
          std::memcpy(ends, offsets.data() + row * 4, sizeof(ends));
          if (ends[1] - ends[0] < 2) continue;
-         p.Set<uint16_t>(*Csr(p).mutable_col_indices(), ends[0], 15);
-         return p.Set<uint16_t>(*Csr(p).mutable_col_indices(), ends[0] + 1, 0);
+         p.Set<uint16_t>(ColIndices(p), ends[0], 15);
+         return p.Set<uint16_t>(ColIndices(p), ends[0] + 1, 0);
        }
      },
      "column 0 does not come after column 15"},
-    {"CsrColumnOutOfRange", [](TakenApart& p) { p.Set<uint16_t>(*Csr(p).mutable_col_indices(), 0, 16); },
-     "column 16 is not below 16"},
-    {"CsrOffsetsFall", [](TakenApart& p) { p.Set<uint32_t>(*Csr(p).mutable_row_offsets(), 1, 1000); },
-     "is beyond the next row's"},
-    {"CsrOffsetsEndEarly",
-     [](TakenApart& p) { p.Set<uint32_t>(*Csr(p).mutable_row_offsets(), Csr(p).row_offsets().bytes() / 4 - 1, 1); },
+    {"CsrColumnOutOfRange", [](TakenApart& p) { p.Set<uint16_t>(ColIndices(p), 0, 16); }, "column 16 is not below 16"},
+    {"CsrOffsetsFall", [](TakenApart& p) { p.Set<uint32_t>(RowOffsets(p), 1, 1000); }, "is beyond the next row's"},
+    {"CsrOffsetsEndEarly", [](TakenApart& p) { p.Set<uint32_t>(RowOffsets(p), RowOffsets(p).bytes() / 4 - 1, 1); },
      "row offsets run from 0 to 1"},
-    {"CsrOffsetsStartLate", [](TakenApart& p) { p.Set<uint32_t>(*Csr(p).mutable_row_offsets(), 0, 1); },
-     "row offsets run from 1 to"},
+    {"CsrOffsetsStartLate", [](TakenApart& p) { p.Set<uint32_t>(RowOffsets(p), 0, 1); }, "row offsets run from 1 to"},
     {"CsrWrongRows", [](TakenApart& p) { p.header.mutable_weights(1)->set_rows(p.header.weights(1).rows() + 1); },
      "row offsets, not"},
     {"CsrFewerColumnsThanValues",
      [](TakenApart& p) {
-       packed::Array& columns = *Csr(p).mutable_col_indices();
+       packed::Array& columns = ColIndices(p);
        columns.set_bytes(columns.bytes() - 2);
        columns.set_checksum(Checksum(p.BytesOf(columns)));
        p.arrays[columns.offset() + columns.bytes()] = std::byte{0};
@@ -255,7 +285,7 @@ const Breakage kBreakages[] = {
      "the counts must be equal"},
     {"PartOfAnElement",
      [](TakenApart& p) {
-       packed::Array& values = *Csr(p).mutable_values();
+       packed::Array& values = Values(p);
        values.set_bytes(values.bytes() - 1);
        values.set_checksum(Checksum(p.BytesOf(values)));
        p.arrays[values.offset() + values.bytes()] = std::byte{0};

@@ -343,7 +343,7 @@ TEST(PlanTest, ReportNamesTheChosenAndTheRejectedKernels) {
   EXPECT_GT(report.device_bytes, 0);
   const LayerReport& sparse = report.layers[1];
   EXPECT_NEAR(sparse.sparsity(), 0.9, 0.01);
-  EXPECT_EQ(sparse.format, "csr");
+  EXPECT_EQ(sparse.format, Format::kCsr);
   bool has_sparse = false, has_dense = false, has_chosen = false;
   for (const auto& candidate : sparse.candidates) {
     EXPECT_EQ(candidate.microseconds.size(), 2u);

@@ -29,7 +29,7 @@ TEST(PruneSmallest, GivesExactlyTheSparsityAskedFor) {
   for (const double sparsity : {0.0, 0.1, 0.5, 0.9, 0.999, 1.0}) {
     DenseMatrix matrix = testing::MakeRandomMatrix(37, 53, 0.0, 1);
     PruneSmallest(matrix.values, sparsity);
-    const int64_t zeros = 37 * 53 - matrix.CountNonzeros();
+    const int64_t zeros = 37 * 53 - matrix.nnz();
     EXPECT_EQ(zeros, std::llround(sparsity * 37 * 53)) << sparsity;
   }
 }

@@ -89,7 +89,7 @@ void ExpectPattern(const OnnxBuilder& builder, const AttentionPattern& expected,
   ASSERT_EQ(layer.op, Op::kSparseAttention);
   EXPECT_EQ(layer.attention().scale, scale);
   EXPECT_EQ(layer.attention().length, expected.tokens);
-  const auto& pattern = std::get<AttentionPattern>(network->weights[layer.weight].matrix);
+  const auto& pattern = *network->weights[layer.weight].matrix.As<AttentionPattern>();
   EXPECT_EQ(pattern.row_offsets, expected.row_offsets);
   EXPECT_EQ(pattern.col_indices, expected.col_indices);
 }

@@ -313,11 +313,13 @@ TEST(DeriveSpecTest, AFreeBatchAllows64Rows) {
   EXPECT_EQ(spec.outputs[1].name, "twice");
 }
 
-LayerReport Layer(std::string op, std::string format, std::string kernel, int64_t rows, int64_t cols,
-                  int64_t nonzeros) {
+// A layer whose kernel is of its weight's format, unless a dense one.
+LayerReport Layer(std::string op, Format format, std::string kernel, int64_t rows, int64_t cols, int64_t nonzeros) {
   LayerReport layer;
   layer.op = std::move(op);
-  layer.format = std::move(format);
+  layer.format = format;
+  const Format weights = kernel == "conv_dense_f32_onednn" ? Format::kDense : format;
+  if (!kernel.empty()) layer.candidates = {{kernel, {}, false, weights}};
   layer.kernels = {std::move(kernel)};
   layer.weight_rows = rows;
   layer.weight_cols = cols;
@@ -335,12 +337,12 @@ TEST(FactsOfTest, SumsUpTheLayers) {
   report.stored_bytes = 1500;
   report.device_bytes = 1800;
   report.layers = {
-      Layer("conv", "csr", "conv_csr_f32_avx2", 10, 40, 40),
-      Layer("conv", "csr", "conv_csr_f32_avx2", 10, 40, 60),
-      Layer("conv", "csr", "conv_dense_f32_onednn", 10, 10, 50),
-      Layer("conv", "dense", "conv_dense_f32_onednn", 10, 10, 100),
-      Layer("max_pool", "", "max_pool_none_f32_avx2", 0, 0, 0),
-      Layer("reshape", "", "", 0, 0, 0),
+      Layer("conv", Format::kCsr, "conv_csr_f32_avx2", 10, 40, 40),
+      Layer("conv", Format::kCsr, "conv_csr_f32_avx2", 10, 40, 60),
+      Layer("conv", Format::kCsr, "conv_dense_f32_onednn", 10, 10, 50),
+      Layer("conv", Format::kDense, "conv_dense_f32_onednn", 10, 10, 100),
+      Layer("max_pool", Format::kNone, "max_pool_none_f32_avx2", 0, 0, 0),
+      Layer("reshape", Format::kNone, "", 0, 0, 0),
   };
   const ModelFacts facts = FactsOf(report);
   EXPECT_DOUBLE_EQ(facts.sparsity, 0.75);

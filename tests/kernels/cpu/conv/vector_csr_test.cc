@@ -64,27 +64,24 @@ TEST(VectorCsrTest, HoldsEveryWeight) {
     for (const int64_t rows : {7, 64, 102}) {
       for (const Window& window : {Window{}, kSquare}) {
         const CsrMatrix matrix = Draw(rows, 2 * 1170, 0.1, 4, shuffled);
-        const auto packed = VectorCsr::PackIfFull(matrix, {}, Over(matrix, 2, window));
-        ASSERT_NE(packed, nullptr) << rows << " rows, shuffled " << shuffled;
-        EXPECT_EQ(packed->blocks(), window.IsPointwise() ? 2 : 3);
-        EXPECT_EQ(Unpack(*packed, rows).values, matrix.ToDense().values);
+        EXPECT_TRUE(VectorCsr::IsFull(matrix)) << rows << " rows, shuffled " << shuffled;
+        const VectorCsr packed(matrix, {}, Over(matrix, 2, window));
+        EXPECT_EQ(packed.blocks(), window.IsPointwise() ? 2 : 3);
+        EXPECT_EQ(Unpack(packed, rows).values, matrix.ToDense().values);
       }
     }
   }
 }
 
-TEST(VectorCsrTest, TakesWeightsWhoseRowsShareColumnsOnly) {
-  const auto is_packed = [](const CsrMatrix& matrix) {
-    return VectorCsr::PackIfFull(matrix, {}, Over(matrix)) != nullptr;
-  };
-  EXPECT_TRUE(is_packed(Draw(64, 256, 0.1, 4)));
-  EXPECT_TRUE(is_packed(Draw(64, 256, 0.1, 8)));
-  EXPECT_TRUE(is_packed(Draw(64, 256, 0.1, 8, true)));
-  EXPECT_TRUE(is_packed(Draw(64, 256, 0.95, 1))) << "hardly any zeros";
-  EXPECT_FALSE(is_packed(Draw(64, 256, 0.1, 1)));
-  EXPECT_FALSE(is_packed(Draw(64, 256, 0.1, 2)));
-  EXPECT_FALSE(is_packed(Draw(64, 256, 0, 1))) << "nothing to share";
-  EXPECT_FALSE(is_packed(Draw(3, 256, 1, 1))) << "no whole tile";
+TEST(VectorCsrTest, IsFullWhereRowsShareColumnsOnly) {
+  EXPECT_TRUE(VectorCsr::IsFull(Draw(64, 256, 0.1, 4)));
+  EXPECT_TRUE(VectorCsr::IsFull(Draw(64, 256, 0.1, 8)));
+  EXPECT_TRUE(VectorCsr::IsFull(Draw(64, 256, 0.1, 8, true)));
+  EXPECT_TRUE(VectorCsr::IsFull(Draw(64, 256, 0.95, 1))) << "hardly any zeros";
+  EXPECT_FALSE(VectorCsr::IsFull(Draw(64, 256, 0.1, 1)));
+  EXPECT_FALSE(VectorCsr::IsFull(Draw(64, 256, 0.1, 2)));
+  EXPECT_FALSE(VectorCsr::IsFull(Draw(64, 256, 0, 1))) << "nothing to share";
+  EXPECT_FALSE(VectorCsr::IsFull(Draw(3, 256, 1, 1))) << "no whole tile";
 }
 
 // The header's worked example, each row twice.
@@ -94,20 +91,19 @@ TEST(VectorCsrTest, BringsRowsOfAVectorTogether) {
     for (float value : {1, 0, 2, 0, 0, 0, 0, 3, 4, 0, 5, 0, 0, 0, 0, 6}) dense.values.push_back(value);
   }
   const CsrMatrix matrix = CsrMatrix::FromDense(dense);
-  const auto packed = VectorCsr::PackIfFull(matrix, std::vector<float>(8, 1.0f), Over(matrix));
-  ASSERT_NE(packed, nullptr);
-  EXPECT_THAT(std::vector<uint32_t>(packed->rows(0), packed->rows(0) + 8), ElementsAre(0, 2, 4, 6, 1, 3, 5, 7));
-  EXPECT_EQ(packed->EntryBegin(1, 0), 2);
-  EXPECT_EQ(packed->EntryBegin(2, 0), 3);
-  EXPECT_THAT(std::vector<float>(packed->weights(), packed->weights() + 12),
+  const VectorCsr packed(matrix, std::vector<float>(8, 1.0f), Over(matrix));
+  EXPECT_THAT(std::vector<uint32_t>(packed.rows(0), packed.rows(0) + 8), ElementsAre(0, 2, 4, 6, 1, 3, 5, 7));
+  EXPECT_EQ(packed.EntryBegin(1, 0), 2);
+  EXPECT_EQ(packed.EntryBegin(2, 0), 3);
+  EXPECT_THAT(std::vector<float>(packed.weights(), packed.weights() + 12),
               ElementsAre(1, 4, 1, 4, 2, 5, 2, 5, 3, 6, 3, 6));
-  EXPECT_EQ(packed->bias()[7], 1);
+  EXPECT_EQ(packed.bias()[7], 1);
 }
 
 TEST(VectorCsrTest, ThreadsAndLargeWeightsMakeSlices) {
   const CsrMatrix matrix = Draw(256, 512, 0.2, 4);
   const auto slices = [&](int threads, const CacheSizes& caches) {
-    return VectorCsr::PackIfFull(matrix, {}, Over(matrix, threads), caches)->slices();
+    return VectorCsr(matrix, {}, Over(matrix, threads), caches).slices();
   };
   EXPECT_EQ(slices(1, {}), 1);
   EXPECT_EQ(slices(2, {}), 2);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/format/csr.h"
 #include "tests/support/random_network.h"
 
 namespace swizzle {

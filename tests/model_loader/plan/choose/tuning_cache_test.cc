@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/format/csr.h"
 #include "model_loader/plan/planner.h"
 #include "tests/support/random_network.h"
 #include "tests/support/status_matchers.h"

@@ -1,0 +1,34 @@
+// The formats of weights, a row each. To add one, write its header and source (weight_matrix.h says what they give),
+// its enumerator (format.h) and its row: that files hold it, that its places are hashed, its bytes counted, and reports
+// name it, follows.
+//
+// Only format_list.cc and tests include this.
+#ifndef SWIZZLE_KERNELS_FORMAT_FORMAT_LIST_H_
+#define SWIZZLE_KERNELS_FORMAT_FORMAT_LIST_H_
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/format/attention_pattern.h"
+#include "kernels/format/csr.h"
+#include "kernels/format/dense.h"
+#include "kernels/format/format_row.h"
+
+namespace swizzle {
+
+inline constexpr std::array kFormatList = {
+    MakeFormatRow<DenseMatrix>({.name = "dense", .sparse = false}),
+    MakeFormatRow<CsrMatrix>({.name = "csr", .sparse = true}),
+    MakeFormatRow<AttentionPattern>({.name = "pattern", .sparse = true, .has_values = false}),
+};
+
+// Whether every row stands at its format's number.
+constexpr bool IsInOrder(std::span<const FormatRow> rows) {
+  return std::ranges::all_of(
+      rows, [&](const FormatRow& row) { return static_cast<ptrdiff_t>(row.format) == &row - rows.data() + 1; });
+}
+static_assert(IsInOrder(kFormatList));
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_KERNELS_FORMAT_FORMAT_LIST_H_
