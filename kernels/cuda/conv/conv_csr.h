@@ -40,19 +40,24 @@
 
 namespace swizzle::cuda {
 
-// Row functions. The dtype is the problem's. Where a tile does not fit the device, the tile rows work by pieces.
+struct SpmmDevice {
+  int multiprocessors = 132;
+  int64_t shared_bytes = 0;  // that a CTA may have
+};
+SpmmDevice CurrentSpmmDevice();
+
+// Row functions. The dtype is the problem's.
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsr(const Weight& weight, const Problem& problem);
 size_t ConvCsrWorkspaceBytes(const Problem& problem);
 void RunConvCsrPieces(const KernelArgs& args, Stream& stream);
 void RunConvCsrTile128(const KernelArgs& args, Stream& stream);
 void RunConvCsrTile256(const KernelArgs& args, Stream& stream);
 
-// Tiles of this many bytes of a row.
+// Tiles of this many bytes of a row, where the current device has memory for one of all rows of X.
 template <int kBytes>
 bool AcceptsConvCsrTile(const Problem& problem) {
-  constexpr int64_t kSharedBytes = 227 * 1024;  // of the largest devices
   const int64_t cols = problem.input.channels * problem.window().taps();
-  return cols * kBytes <= kSharedBytes;
+  return cols * kBytes <= CurrentSpmmDevice().shared_bytes;
 }
 
 // What is below is for the launch functions and for benchmarks.
@@ -77,12 +82,6 @@ struct SpmmOperands {
   int64_t columns;  // N; up to 7 columns after it are computed too
   Epilogue epilogue = {};
 };
-
-struct SpmmDevice {
-  int multiprocessors = 132;
-  int64_t shared_bytes = 0;  // that a CTA may have
-};
-SpmmDevice CurrentSpmmDevice();
 
 // The plan of this way that an estimate finds fastest; kPieces where the way does not fit.
 SpmmPlan MakeSpmmPlan(SpmmWay way, const QuadCsr& weight, int64_t columns, const SpmmDevice& device, DType dtype);
