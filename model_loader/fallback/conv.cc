@@ -133,8 +133,9 @@ StatusOr<Array> IntegerConvolution(Call& call, const Array& x, const Array& w) {
     float* gathered = columns.Mutable<float>().data() + slot * p.depth * p.chunk;
     int32_t* sum = sums.Mutable<int32_t>().data() + slot * p.rows * p.chunk;
     GatherColumns(p, x.As<float>().data() + block * p.channels * p.window.plane(), begin, count, gathered);
-    ExactIntegerProduct(p.rows, count, p.depth, w.As<float>().data() + group * p.rows * p.depth, gathered,
-                        slices.Mutable<float>().data() + slot * p.rows * p.chunk, sum);
+    cpu::CpuStream::From(call.stream())
+        .Keep(ExactIntegerProduct(p.rows, count, p.depth, w.As<float>().data() + group * p.rows * p.depth, gathered,
+                                  slices.Mutable<float>().data() + slot * p.rows * p.chunk, sum));
     int32_t* to = y.Mutable<int32_t>().data() + block * p.rows * positions + begin;
     for (int64_t row = 0; row < p.rows; ++row) std::copy_n(sum + row * count, count, to + row * positions);
   });
@@ -160,8 +161,9 @@ StatusOr<Array> Conv(Call& call) {
       GatherColumns(p, planes, begin, count, gathered);
       right = {gathered, count};
     }
-    cpu::Sgemm(p.rows, count, p.depth, {w.As<float>().data() + group * p.rows * p.depth, p.depth}, right,
-               y.Mutable<float>().data() + block * p.rows * positions + begin, positions);
+    cpu::CpuStream::From(call.stream())
+        .Keep(cpu::Sgemm(p.rows, count, p.depth, {w.As<float>().data() + group * p.rows * p.depth, p.depth}, right,
+                         y.Mutable<float>().data() + block * p.rows * positions + begin, positions));
   });
   if (call.Has(2)) {
     SWIZZLE_ASSIGN_OR_RETURN(const Array bias, call.Floats(2));
@@ -197,8 +199,9 @@ StatusOr<Array> ConvTranspose(Call& call) {
         float* held = columns.Mutable<float>().data() + slot * height * positions;
         for (int64_t block = begin; block < end; ++block) {
           const float* weight = w.As<float>().data() + block % p.groups * p.channels * height;
-          cpu::Sgemm(height, positions, p.channels, {weight, height, true},
-                     {x.As<float>().data() + block * p.channels * positions, positions}, held, positions);
+          cpu::CpuStream::From(call.stream())
+              .Keep(cpu::Sgemm(height, positions, p.channels, {weight, height, true},
+                               {x.As<float>().data() + block * p.channels * positions, positions}, held, positions));
           ScatterColumns(p, held, y.Mutable<float>().data() + block * p.rows * p.window.plane());
         }
       });

@@ -68,14 +68,15 @@ void ForEachPair(const Stacks& s, const Body& body) {
 void ParallelSgemm(Call& call, int64_t m, int64_t n, int64_t k, const cpu::SgemmOperand& a, const cpu::SgemmOperand& b,
                    float* c) {
   const bool by_rows = m >= n;
-  cpu::CpuStream::From(call.stream()).ParallelRanges(by_rows ? m : n, [&](int64_t, int64_t begin, int64_t end) {
+  cpu::CpuStream& stream = cpu::CpuStream::From(call.stream());
+  stream.ParallelRanges(by_rows ? m : n, [&](int64_t, int64_t begin, int64_t end) {
     cpu::SgemmOperand left = a, right = b;
     if (by_rows) {
       left.data += a.transposed ? begin : begin * a.stride;
-      cpu::Sgemm(end - begin, n, k, left, right, c + begin * n, n);
+      stream.Keep(cpu::Sgemm(end - begin, n, k, left, right, c + begin * n, n));
     } else {
       right.data += b.transposed ? begin * b.stride : begin;
-      cpu::Sgemm(m, end - begin, k, left, right, c + begin, n);
+      stream.Keep(cpu::Sgemm(m, end - begin, k, left, right, c + begin, n));
     }
   });
 }
@@ -90,11 +91,12 @@ void MultiplyFloats(Call& call, const Stacks& s, Array& out) {
     if (rows > 0 && s.n > 0) ParallelSgemm(call, rows, s.n, s.k, {a, s.k}, {b, s.n}, c);
     return;
   }
+  cpu::CpuStream& stream = cpu::CpuStream::From(call.stream());
   ForEachRunOfPairs(s, [&](int64_t left, int64_t right, int64_t index, int64_t count, int64_t a_step, int64_t b_step) {
-    cpu::CpuStream::From(call.stream()).ParallelRanges(count, [&](int64_t, int64_t begin, int64_t end) {
+    stream.ParallelRanges(count, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        cpu::Sgemm(s.m, s.n, s.k, {a + left + i * a_step, s.k}, {b + right + i * b_step, s.n},
-                   c + (index + i) * s.m * s.n, s.n);
+        stream.Keep(cpu::Sgemm(s.m, s.n, s.k, {a + left + i * a_step, s.k}, {b + right + i * b_step, s.n},
+                               c + (index + i) * s.m * s.n, s.n));
       }
     });
   });
@@ -138,15 +140,16 @@ Status ScaleAndAdd(float alpha, float beta, const Array* c, Array& product) {
 
 }  // namespace
 
-void ExactIntegerProduct(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* slice, int32_t* c) {
+Status ExactIntegerProduct(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* slice, int32_t* c) {
   std::fill_n(c, m * n, 0);
   for (int64_t begin = 0; begin < k; begin += kExactDepth) {
     const int64_t depth = std::min(kExactDepth, k - begin);
-    cpu::Sgemm(m, n, depth, {a + begin, k}, {b + begin * n, n}, slice, n);
+    SWIZZLE_RETURN_IF_ERROR(cpu::Sgemm(m, n, depth, {a + begin, k}, {b + begin * n, n}, slice, n));
     for (int64_t i = 0; i < m * n; ++i) {
       c[i] = static_cast<int32_t>(static_cast<uint32_t>(c[i]) + static_cast<uint32_t>(static_cast<int32_t>(slice[i])));
     }
   }
+  return absl::OkStatus();
 }
 
 StatusOr<Array> IntegerMatMul(Call& call, const Array& first, const Array& second) {
@@ -154,8 +157,9 @@ StatusOr<Array> IntegerMatMul(Call& call, const Array& first, const Array& secon
   SWIZZLE_ASSIGN_OR_RETURN(Array out, call.New(DType::kInt32, s.result));
   SWIZZLE_ASSIGN_OR_RETURN(Array slice, call.New(DType::kFloat32, {s.m, s.n}));
   ForEachPair(s, [&](int64_t a_offset, int64_t b_offset, int64_t index) {
-    ExactIntegerProduct(s.m, s.n, s.k, s.a.As<float>().data() + a_offset, s.b.As<float>().data() + b_offset,
-                        slice.Mutable<float>().data(), out.Mutable<int32_t>().data() + index * s.m * s.n);
+    cpu::CpuStream::From(call.stream())
+        .Keep(ExactIntegerProduct(s.m, s.n, s.k, s.a.As<float>().data() + a_offset, s.b.As<float>().data() + b_offset,
+                                  slice.Mutable<float>().data(), out.Mutable<int32_t>().data() + index * s.m * s.n));
   });
   return out;
 }

@@ -10,8 +10,8 @@ namespace swizzle::fallback {
 inline constexpr int64_t kExactDepth = 256;
 
 // c [m, n] = a [m, k] * b [k, n]. `slice` has room for m * n. REQUIRES: all elements are integers of magnitude at most
-// 255. Sums wrap at 32 bits.
-void ExactIntegerProduct(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* slice, int32_t* c);
+// 255. Sums wrap at 32 bits. Fails where Sgemm does.
+Status ExactIntegerProduct(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* slice, int32_t* c);
 
 // MatMul of two FP32 arrays of such integers, as INT32.
 StatusOr<Array> IntegerMatMul(Call& call, const Array& first, const Array& second);

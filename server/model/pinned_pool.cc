@@ -21,7 +21,7 @@ std::shared_ptr<std::byte> PinnedPool::Take(size_t bytes) {
   const auto [begin, end] = *gap;
   gaps_.erase(gap);
   if (begin + held < end) gaps_[begin + held] = end;
-  const auto give_back = [pool = shared_from_this(), begin, held](std::byte*) { pool->GiveBack(begin, held); };
+  const auto give_back = [pool = shared_from_this(), begin = begin, held](std::byte*) { pool->GiveBack(begin, held); };
   return {memory_->data() + begin, give_back};
 }
 

@@ -137,6 +137,7 @@ inline constexpr const auto& kMetricFamilies = metric_table::kFamilies;
 // A family's name as a template argument.
 template <size_t kSize>
 struct FamilyName {
+  // Not explicit: a literal is one.  NOLINTNEXTLINE(google-explicit-constructor)
   consteval FamilyName(const char (&text)[kSize]) { std::copy_n(text, kSize, chars); }
   constexpr std::string_view view() const { return {chars, kSize - 1}; }
   char chars[kSize];

@@ -8,8 +8,10 @@
 #include <dnnl.hpp>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 #include "kernels/base/integers.h"
+#include "kernels/cpu/conv/onednn_call.h"
 #include "kernels/cpu/elementwise/function.h"
 #include "kernels/cpu/layout/slab.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
@@ -135,7 +137,12 @@ class PartConv {
     float* target;
     std::byte* scratchpad;
   };
-  void Run(const Buffers& buffers) const {
+  Status Run(const Buffers& buffers) const {
+    return CallOnednn([&] { Execute(buffers); });
+  }
+
+ private:
+  void Execute(const Buffers& buffers) const {
     const auto tensor = [](const memory::desc& desc, const void* data) {
       return memory(desc, Engine(), const_cast<void*>(data));
     };
@@ -148,7 +155,6 @@ class PartConv {
     stream.wait();
   }
 
- private:
   const Part part_;
   const convolution_forward::primitive_desc description_;
   const convolution_forward primitive_;
@@ -157,11 +163,19 @@ class PartConv {
 struct FreeAligned {
   void operator()(float* data) const { std::free(data); }
 };
+using AlignedFloats = std::unique_ptr<float, FreeAligned>;
+
+// A layer's weights in oneDNN's order.
+memory::desc PackedWeights(Kind kind, const Problem& problem) {
+  return Describe(WeightDims(kind, problem, problem.output.channels), WeightTag(kind));
+}
 
 // A layer's weights in oneDNN's blocked order, output blocks outermost, and the primitives that read them.
 class OnednnConv final : public PackedWeight {
  public:
-  OnednnConv(Kind kind, const Weight& weight, const Problem& problem) : kind_(kind), bias_(weight.bias) {
+  // `weights` has room for PackedWeights. Throws what oneDNN does.
+  OnednnConv(Kind kind, const Weight& weight, const Problem& problem, AlignedFloats weights)
+      : kind_(kind), bias_(weight.bias), weights_(std::move(weights)) {
     PackWeights(weight, problem);
     for (int64_t images : GroupSizes(problem)) {
       groups_.emplace_back(kind, problem, Part{images, 0, problem.output.channels}, !bias_.empty());
@@ -174,15 +188,18 @@ class OnednnConv final : public PackedWeight {
   size_t bytes() const override { return (weight_floats_ + bias_.size()) * sizeof(float); }
 
   // Images [begin, end), all output channels.
-  void RunImages(const KernelArgs& args, int64_t begin, int64_t end, std::byte* scratchpad) const {
+  Status RunImages(const KernelArgs& args, int64_t begin, int64_t end, std::byte* scratchpad) const {
     for (const PartConv& group : groups_) {
-      for (; end - begin >= group.part().images; begin += group.part().images) RunPart(args, group, begin, scratchpad);
+      for (; end - begin >= group.part().images; begin += group.part().images) {
+        SWIZZLE_RETURN_IF_ERROR(RunPart(args, group, begin, scratchpad));
+      }
     }
+    return absl::OkStatus();
   }
 
   int64_t channel_parts() const { return static_cast<int64_t>(channel_parts_.size()); }
-  void RunChannelPart(const KernelArgs& args, int64_t image, int64_t part, std::byte* scratchpad) const {
-    RunPart(args, channel_parts_[part], image, scratchpad);
+  Status RunChannelPart(const KernelArgs& args, int64_t image, int64_t part, std::byte* scratchpad) const {
+    return RunPart(args, channel_parts_[part], image, scratchpad);
   }
 
  private:
@@ -190,9 +207,8 @@ class OnednnConv final : public PackedWeight {
     DenseMatrix matrix = weight.ToDense();
     const memory::dims dims = WeightDims(kind_, problem, problem.output.channels);
     const auto plain = Describe(dims, kind_ == Kind::kDepthwise ? Tag::goihw : Tag::oihw);
-    const auto packed = Describe(dims, WeightTag(kind_));
+    const auto packed = PackedWeights(kind_, problem);
     weight_floats_ = packed.get_size() / sizeof(float);
-    weights_.reset(static_cast<float*>(std::aligned_alloc(kBufferAlignment, packed.get_size())));
     memory from(plain, Engine(), matrix.values.data());
     memory to(packed, Engine(), weights_.get());
     dnnl::stream& stream = ThreadStream();
@@ -200,7 +216,7 @@ class OnednnConv final : public PackedWeight {
     stream.wait();
   }
 
-  void RunPart(const KernelArgs& args, const PartConv& conv, int64_t image, std::byte* scratchpad) const {
+  Status RunPart(const KernelArgs& args, const PartConv& conv, int64_t image, std::byte* scratchpad) const {
     const Problem& problem = *args.problem;
     const int64_t first = conv.part().first_channel;
     const int64_t out_blocks = Blocks(problem.output.channels);
@@ -208,10 +224,11 @@ class OnednnConv final : public PackedWeight {
     float* target = args.Output<float>() + offset;
     const int64_t floats = conv.part().images * Blocks(conv.part().channels) * kBlockChannels * problem.output.plane();
     if (const float* residual = args.Residual<float>()) std::memcpy(target, residual + offset, floats * sizeof(float));
-    conv.Run({args.Input<float>(0) + SourceOffset(problem, image, first),
-              weights_.get() + weight_floats_ / out_blocks * (first / kBlockChannels),
-              bias_.empty() ? nullptr : bias_.data() + first, target, scratchpad});
+    SWIZZLE_RETURN_IF_ERROR(conv.Run({args.Input<float>(0) + SourceOffset(problem, image, first),
+                                      weights_.get() + weight_floats_ / out_blocks * (first / kBlockChannels),
+                                      bias_.empty() ? nullptr : bias_.data() + first, target, scratchpad}));
     if (problem.epilogue.function) ApplyFunction(*problem.epilogue.function, target, floats);
+    return absl::OkStatus();
   }
 
   int64_t SourceOffset(const Problem& problem, int64_t image, int64_t first_channel) const {
@@ -223,23 +240,32 @@ class OnednnConv final : public PackedWeight {
   const Kind kind_;
   const std::vector<float> bias_;
   size_t weight_floats_ = 0;
-  std::unique_ptr<float, FreeAligned> weights_;
+  const AlignedFloats weights_;
   std::vector<PartConv> groups_;         // all output channels, largest group of images first, one image last
   std::vector<PartConv> channel_parts_;  // one image each
 };
 
 StatusOr<std::unique_ptr<PackedWeight>> Prepare(Kind kind, const Weight& weight, const Problem& problem) {
-  try {
-    return std::make_unique<OnednnConv>(kind, weight, problem);
-  } catch (const dnnl::error& error) {
-    return Unimplemented("oneDNN cannot prepare this convolution: ", error.what());
+  size_t bytes = 0;
+  SWIZZLE_RETURN_IF_ERROR(CallOnednn([&] { bytes = PackedWeights(kind, problem).get_size(); }));
+  AlignedFloats weights(static_cast<float*>(std::aligned_alloc(kBufferAlignment, RoundUp(bytes, kBufferAlignment))));
+  if (weights == nullptr) {
+    return MakeError(StatusCode::kResourceExhausted, "cannot allocate ", bytes, " bytes for a convolution's weights");
   }
+  std::unique_ptr<PackedWeight> conv;
+  SWIZZLE_RETURN_IF_ERROR(
+      CallOnednn([&] { conv = std::make_unique<OnednnConv>(kind, weight, problem, std::move(weights)); }));
+  return conv;
 }
 
 size_t SlotBytes(size_t scratchpad_bytes) { return RoundUp(scratchpad_bytes, kBufferAlignment); }
 
-// Enough for any primitive of the layer, with or without bias, for each thread.
-size_t WorkspaceBytes(Kind kind, const Problem& problem) {
+// What no backend allocates: where oneDNN can't say how much it needs, having no memory left to find out, the plan ends
+// in the RESOURCE_EXHAUSTED of its allocation.
+constexpr size_t kImpossibleBytes = size_t{1} << 60;
+
+// Enough for any primitive of the layer, with or without bias, for each thread. Throws what oneDNN does.
+size_t DescribedWorkspace(Kind kind, const Problem& problem) {
   size_t bytes = 0;
   const auto reserve = [&](const Part& part) {
     bytes = std::max(bytes, DescribePart(kind, problem, part, true).scratchpad_desc().get_size());
@@ -249,14 +275,20 @@ size_t WorkspaceBytes(Kind kind, const Problem& problem) {
   return SlotBytes(bytes) * problem.threads;
 }
 
+size_t WorkspaceBytes(Kind kind, const Problem& problem) {
+  size_t bytes = 0;
+  const Status status = CallOnednn([&] { bytes = DescribedWorkspace(kind, problem); });
+  return status.ok() ? bytes : kImpossibleBytes;
+}
+
 // Whether oneDNN has generated code for the layer, rather than its reference loops, which take seconds.
 bool IsOptimised(Kind kind, const Problem& problem) {
-  try {
+  bool optimised = false;
+  const Status status = CallOnednn([&] {
     const Part whole{1, 0, problem.output.channels};
-    return std::string_view(DescribePart(kind, problem, whole, true).impl_info_str()).starts_with("jit");
-  } catch (const dnnl::error&) {
-    return false;
-  }
+    optimised = std::string_view(DescribePart(kind, problem, whole, true).impl_info_str()).starts_with("jit");
+  });
+  return status.ok() && optimised;
 }
 
 }  // namespace
@@ -296,12 +328,13 @@ void RunOnednnConv(const KernelArgs& args, Stream& stream) {
   const int64_t threads = stream.threads();
   const int64_t images = batch / threads;
   const size_t slot_bytes = args.workspace.size() / threads / kBufferAlignment * kBufferAlignment;
-  CpuStream::From(stream).ParallelFor(threads, [&](int64_t slot) {
+  CpuStream& cpu_stream = CpuStream::From(stream);
+  cpu_stream.ParallelFor(threads, [&](int64_t slot) {
     std::byte* scratchpad = args.workspace.data() + slot * slot_bytes;
-    conv.RunImages(args, slot * images, (slot + 1) * images, scratchpad);
+    cpu_stream.Keep(conv.RunImages(args, slot * images, (slot + 1) * images, scratchpad));
     for (int64_t image = images * threads; image < batch; ++image) {
       for (int64_t part = slot; part < conv.channel_parts(); part += threads) {
-        conv.RunChannelPart(args, image, part, scratchpad);
+        cpu_stream.Keep(conv.RunChannelPart(args, image, part, scratchpad));
       }
     }
   });

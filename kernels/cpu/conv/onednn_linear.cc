@@ -49,9 +49,11 @@ void RunOnednnLinear(const KernelArgs& args, Stream& stream) {
   const int64_t depth = weight.matrix.cols;
   const float *const input = args.Input<float>(0), *const residuals = args.Residual<float>();
   float* const output = args.Output<float>();
-  CpuStream::From(stream).ParallelRanges(rows, [&](int64_t, int64_t begin, int64_t end) {
-    Sgemm(batch, end - begin, depth, {input, depth},
-          {weight.matrix.values.data() + begin * depth, depth, /*transposed=*/true}, output + begin, rows);
+  CpuStream& cpu_stream = CpuStream::From(stream);
+  cpu_stream.ParallelRanges(rows, [&](int64_t, int64_t begin, int64_t end) {
+    cpu_stream.Keep(Sgemm(batch, end - begin, depth, {input, depth},
+                          {weight.matrix.values.data() + begin * depth, depth, /*transposed=*/true}, output + begin,
+                          rows));
     for (int64_t i = 0; i < batch; ++i) {
       const float* residual = residuals == nullptr ? nullptr : residuals + i * rows;
       FinishRow(problem.epilogue, weight.bias.data(), residual, begin, end, output + i * rows);

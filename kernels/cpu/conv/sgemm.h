@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "kernels/base/status.h"
+
 namespace swizzle::cpu {
 
 // A row-major matrix in somebody else's memory; `stride` elements from row to row. Transposed: read as its transpose.
@@ -16,8 +18,8 @@ struct SgemmOperand {
 };
 
 // c = a * b, where a is [m, k], b is [k, n] and c is row-major [m, n] with `c_stride` elements from row to row.
-// m, n and k may be 0.
-void Sgemm(int64_t m, int64_t n, int64_t k, const SgemmOperand& a, const SgemmOperand& b, float* c, int64_t c_stride);
+// m, n and k may be 0. Fails where oneDNN does: without memory for its copies, or for strides shorter than rows.
+Status Sgemm(int64_t m, int64_t n, int64_t k, const SgemmOperand& a, const SgemmOperand& b, float* c, int64_t c_stride);
 
 }  // namespace swizzle::cpu
 

@@ -3,11 +3,13 @@
 #define SWIZZLE_KERNELS_CPU_RUNTIME_CPU_STREAM_H_
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "kernels/backend/backend.h"
 #include "kernels/base/integers.h"
@@ -37,11 +39,18 @@ class CpuStream final : public HostStream {
   StatusOr<absl::Duration> Time(Work work, Operands) override {
     const auto start = std::chrono::steady_clock::now();
     work();
-    return absl::FromChrono(std::chrono::steady_clock::now() - start);
+    const absl::Duration time = absl::FromChrono(std::chrono::steady_clock::now() - start);
+    SWIZZLE_RETURN_IF_ERROR(TakeError());
+    return time;
   }
   Status Synchronize() override {
     pool_.Rest();
-    return absl::OkStatus();
+    return TakeError();
+  }
+
+  // Keeps the first error of the work until Synchronize, or Time, returns it; OK is none. From any thread of the work.
+  void Keep(const Status& status) {
+    if (!status.ok() && !failed_.exchange(true)) error_ = status;
   }
 
   // Calls task(i) once for each i in [0, tasks) and returns when all are done. No two calls of one i overlap, so with
@@ -81,8 +90,15 @@ class CpuStream final : public HostStream {
     pool_.Run(tasks, call, const_cast<Task*>(&task));
   }
 
+  Status TakeError() {
+    if (!failed_.exchange(false)) return absl::OkStatus();
+    return std::exchange(error_, absl::OkStatus());
+  }
+
   ThreadPool pool_;
   bool serial_ = false;
+  std::atomic<bool> failed_ = false;
+  Status error_;  // where failed_; written by one thread of the work, read after all of it
 };
 
 }  // namespace swizzle::cpu

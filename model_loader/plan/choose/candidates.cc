@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/backend/select.h"
+#include "kernels/base/instant.h"
 #include "model_loader/plan/choose/estimate.h"
 
 namespace swizzle {
@@ -122,9 +123,9 @@ StatusOr<std::vector<absl::Duration>> Measurer::Measure(std::span<const Contende
   constexpr absl::Duration kMost = absl::Milliseconds(24);
   const absl::Duration share = budget_left_ / std::max<int64_t>(measurements_left_, 1);
   const MeasureOptions options{.budget = std::clamp(share, absl::ZeroDuration(), kMost), .min_runs = 1, .max_runs = 50};
-  const absl::Time start = absl::Now();
+  const Instant start = MonotonicNow();
   SWIZZLE_ASSIGN_OR_RETURN(auto least, MeasureKernels(backend_, stream_, contenders, problem, options));
-  budget_left_ = std::max(absl::ZeroDuration(), budget_left_ - (absl::Now() - start));
+  budget_left_ = std::max(absl::ZeroDuration(), budget_left_ - (MonotonicNow() - start));
   return least;
 }
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "kernels/base/instant.h"
 #include "model_loader/plan/choose/median.h"
 
 namespace swizzle {
@@ -48,11 +48,11 @@ class Measurement {
     SWIZZLE_ASSIGN_OR_RETURN(const Durations first, TimeSettled(all_));
     if (Sum(first) * (4 * kLeastTurns) > budget) return std::nullopt;
     StepTimes times;
-    SWIZZLE_RETURN_IF_ERROR(CompareSteps(absl::Now() + budget * 3 / 4, times));
+    SWIZZLE_RETURN_IF_ERROR(CompareSteps(MonotonicNow() + budget * 3 / 4, times));
     times.chosen = times.AllParallel();
     const std::vector<bool> faster = times.Faster();
     if (std::ranges::count(faster, true) > 0) {
-      SWIZZLE_ASSIGN_OR_RETURN(const double ratio, CompareWhole(faster, absl::Now() + budget / 4));
+      SWIZZLE_ASSIGN_OR_RETURN(const double ratio, CompareWhole(faster, MonotonicNow() + budget / 4));
       times.chosen *= ratio;
     }
     return times;
@@ -66,10 +66,10 @@ class Measurement {
   }
 
   // The least time of each step on all threads; on one, as many times that as in the median of all turns.
-  Status CompareSteps(absl::Time end, StepTimes& times) {
+  Status CompareSteps(Instant end, StepTimes& times) {
     std::vector<std::vector<double>> ratios(none_.size());
     times.parallel.assign(none_.size(), std::numeric_limits<double>::infinity());
-    for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || absl::Now() < end); ++turn) {
+    for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || MonotonicNow() < end); ++turn) {
       SWIZZLE_ASSIGN_OR_RETURN(const Durations parallel, TimeSettled(none_));
       SWIZZLE_ASSIGN_OR_RETURN(const Durations serial, TimeSettled(all_));
       for (size_t i = 0; i < none_.size(); ++i) {
@@ -83,9 +83,9 @@ class Measurement {
   }
 
   // What the plan takes with these steps serial of its time with none.
-  StatusOr<double> CompareWhole(const std::vector<bool>& serial, absl::Time end) {
+  StatusOr<double> CompareWhole(const std::vector<bool>& serial, Instant end) {
     std::vector<double> ratios;
-    for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || absl::Now() < end); ++turn) {
+    for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || MonotonicNow() < end); ++turn) {
       SWIZZLE_ASSIGN_OR_RETURN(const Durations parallel, TimeSettled(none_));
       SWIZZLE_ASSIGN_OR_RETURN(const Durations chosen, TimeSettled(serial));
       ratios.push_back(RatioOf(Sum(chosen), Sum(parallel)));

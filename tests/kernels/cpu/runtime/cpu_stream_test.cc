@@ -27,6 +27,24 @@ TEST_P(CpuStreamTest, EveryTaskRunsOnce) {
   }
 }
 
+TEST_P(CpuStreamTest, SynchronizeReturnsTheFirstErrorOfTheWorkOnce) {
+  EXPECT_TRUE(stream_.Synchronize().ok());
+  stream_.Keep(absl::OkStatus());
+  EXPECT_TRUE(stream_.Synchronize().ok());
+  stream_.ParallelFor(64, [&](int64_t i) {
+    if (i % 2 == 0) stream_.Keep(MakeError(StatusCode::kResourceExhausted, "no memory"));
+  });
+  stream_.Keep(MakeError(StatusCode::kInternal, "and then"));
+  EXPECT_EQ(stream_.Synchronize(), MakeError(StatusCode::kResourceExhausted, "no memory"));
+  EXPECT_TRUE(stream_.Synchronize().ok());
+}
+
+TEST_P(CpuStreamTest, WorkThatFailedHasNoTime) {
+  const auto fail = [&] { stream_.Keep(MakeError(StatusCode::kInternal, "broken")); };
+  EXPECT_EQ(stream_.Time(fail, {}).status().message(), "broken");
+  EXPECT_TRUE(stream_.Time([] {}, {}).ok());
+}
+
 TEST_P(CpuStreamTest, TheCallerAloneRunsSerially) {
   const auto caller = std::this_thread::get_id();
   for (const int64_t tasks : {0, 1, 5, 64}) {

@@ -1,0 +1,18 @@
+#include "kernels/cpu/conv/onednn_call.h"
+
+namespace swizzle::cpu {
+
+Status OnednnStatus(dnnl_status_t status, const char* what) {
+  switch (status) {
+    case dnnl_success:
+      return absl::OkStatus();
+    case dnnl_out_of_memory:
+      return MakeError(StatusCode::kResourceExhausted, "oneDNN ran out of memory: ", what);
+    case dnnl_unimplemented:
+      return Unimplemented("oneDNN has no such operation: ", what);
+    default:
+      return MakeError(StatusCode::kInternal, "oneDNN failed with status ", static_cast<int>(status), ": ", what);
+  }
+}
+
+}  // namespace swizzle::cpu

@@ -1,0 +1,33 @@
+// The one place where oneDNN's errors become Statuses: its C++ interface throws them, on whatever thread calls it.
+#ifndef SWIZZLE_KERNELS_CPU_CONV_ONEDNN_CALL_H_
+#define SWIZZLE_KERNELS_CPU_CONV_ONEDNN_CALL_H_
+
+#include <dnnl.h>
+
+#include <dnnl.hpp>
+#include <new>
+
+#include "kernels/base/status.h"
+
+namespace swizzle::cpu {
+
+// OK for dnnl_success; RESOURCE_EXHAUSTED where memory is short, UNIMPLEMENTED for what oneDNN doesn't have, else
+// INTERNAL. `what` names the call.
+Status OnednnStatus(dnnl_status_t status, const char* what);
+
+// Calls work(). Thread-safe as far as `work` is.
+template <typename Work>
+Status CallOnednn(const Work& work) {
+  try {
+    work();
+    return absl::OkStatus();
+  } catch (const dnnl::error& error) {
+    return OnednnStatus(error.status == dnnl_success ? dnnl_runtime_error : error.status, error.what());
+  } catch (const std::bad_alloc&) {
+    return OnednnStatus(dnnl_out_of_memory, "a call");
+  }
+}
+
+}  // namespace swizzle::cpu
+
+#endif  // SWIZZLE_KERNELS_CPU_CONV_ONEDNN_CALL_H_
