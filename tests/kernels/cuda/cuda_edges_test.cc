@@ -33,9 +33,11 @@ class CudaEdgesTest : public testing::Test {
       const KernelKey& key = kernel.key;
       const bool single = MayStore(Precision::kFloat32, key.input) && MayStore(Precision::kFloat32, key.output);
       const bool here = (kernel.required_features & ~backend_->features()) == 0;
-      if (key.op == problem.op && single && here && kernel.accepts(AsRowSolves(kernel, problem)))
+      if (key.op == problem.op && single && here && kernel.accepts(AsRowSolves(kernel, problem))) {
         rows.push_back(&kernel);
+      }
     }
+    EXPECT_FALSE(rows.empty()) << OpName(problem.op);
     return rows;
   }
 
