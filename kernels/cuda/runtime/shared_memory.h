@@ -8,12 +8,13 @@
 
 namespace swizzle::cuda {
 
-// What a block may have at most on the current device.
+// What a block may have at most on the current device; where there is none, on the largest.
 inline size_t MostSharedMemory() {
+  constexpr int kLargest = 227 * 1024;
   int ordinal = 0, bytes = 0;
   cudaGetDevice(&ordinal);
-  cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal);
-  return static_cast<size_t>(bytes);
+  const cudaError_t error = cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal);
+  return static_cast<size_t>(error == cudaSuccess ? bytes : kLargest);
 }
 
 // Lets a kernel's launches on the current device have so much; it costs well under a microsecond. The limit is the
