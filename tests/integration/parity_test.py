@@ -14,6 +14,7 @@ import pytest
 from onnx import numpy_helper
 
 import conformance_test
+import encoder_graph
 import encoders_test
 import make_cnns  # noqa: F401, adds to make_models.MODELS
 import make_encoders
@@ -80,7 +81,7 @@ def test_cnn(name, sparsity, tmp_path):
 
 @pytest.fixture
 def long_positions(monkeypatch):
-    monkeypatch.setattr(make_encoders, 'POSITIONS', 512)
+    monkeypatch.setattr(encoder_graph, 'POSITIONS', 512)
 
 
 @pytest.mark.parametrize('sparsity', SPARSITIES)
