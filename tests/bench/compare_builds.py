@@ -44,12 +44,11 @@ def microseconds(program, options, model, precision, batch):
 
 def compare(options, model, precision, batch):
     """The least sparse and dense times of both builds."""
-    times = {options.before: [], options.after: []}
+    builds = ((options.before, []), (options.after, []))  # which may be one and the same, to see how far noise goes
     for run in range(options.runs):
-        order = [options.before, options.after]
-        for program in order if run % 2 == 0 else reversed(order):
-            times[program].append(microseconds(program, options, model, precision, batch))
-    return [[min(run[kind] for run in times[program]) for program in (options.before, options.after)] for kind in (0, 1)]
+        for program, times in builds if run % 2 == 0 else reversed(builds):
+            times.append(microseconds(program, options, model, precision, batch))
+    return [[min(time[kind] for time in times) for _, times in builds] for kind in (0, 1)]
 
 
 def main():
