@@ -299,17 +299,15 @@ StatusOr<Array> Compress(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, call.AxisAttribute(0, data.rank()));
   const int64_t size = data.shape[static_cast<size_t>(axis)];
   if (condition.elements() > size) return InvalidArgument("the condition is longer than axis ", axis);
-  std::vector<std::vector<int64_t>> maps;
-  for (const int64_t dimension : data.shape) {
-    maps.emplace_back(static_cast<size_t>(dimension));
-    std::iota(maps.back().begin(), maps.back().end(), 0);
-  }
-  std::vector<int64_t>& kept = maps[static_cast<size_t>(axis)];
-  kept.clear();
+  SWIZZLE_ASSIGN_OR_RETURN(IndexMaps maps, NewIndexMaps(call, data.shape));
+  for (const std::span<int64_t> map : maps.of) std::iota(map.begin(), map.end(), 0);
+  std::span<int64_t>& kept = maps.of[static_cast<size_t>(axis)];
   const auto keep = condition.As<uint8_t>();
+  size_t count = 0;
   for (size_t i = 0; i < keep.size(); ++i) {
-    if (keep[i] != 0) kept.push_back(static_cast<int64_t>(i));
+    if (keep[i] != 0) kept[count++] = static_cast<int64_t>(i);
   }
+  kept = kept.first(count);
   return Picked(call, data, maps, nullptr);
 }
 

@@ -292,12 +292,10 @@ StatusOr<Array> Pad(Call& call) {
     shape[d] = sane ? shape[d] + before + after : -1;
     if (shape[d] < 0) return InvalidArgument("dimension ", d, " is padded by ", before, " and ", after);
   }
-  SWIZZLE_RETURN_IF_ERROR(call.New(x.dtype, shape));  // within the limits, before maps as long as its sides are made
-  std::vector<std::vector<int64_t>> maps;
+  SWIZZLE_ASSIGN_OR_RETURN(const IndexMaps maps, NewIndexMaps(call, shape));
   for (size_t d = 0; d < shape.size(); ++d) {
-    std::vector<int64_t>& map = maps.emplace_back(static_cast<size_t>(shape[d]));
     for (int64_t i = 0; i < shape[d]; ++i) {
-      map[static_cast<size_t>(i)] = PaddedSource(i - amounts[d], x.shape[d], mode);
+      maps.of[d][static_cast<size_t>(i)] = PaddedSource(i - amounts[d], x.shape[d], mode);
     }
   }
   return Picked(call, x, maps, filler.data.get());

@@ -26,14 +26,14 @@ void CopyElements(const Array& from, int64_t offset, const Shape& strides, Array
 }
 
 template <typename T>
-void PickElements(const Array& from, const std::vector<std::vector<int64_t>>& maps, const std::byte* fill, Array& to) {
+void PickElements(const Array& from, std::span<const std::span<int64_t>> maps, const std::byte* fill, Array& to) {
   const Shape strides = DenseStrides(from.shape);
   const size_t rank = maps.size();
   const T* source = from.As<T>().data();
   T* target = to.Mutable<T>().data();
   T filler = {};
   if (fill != nullptr) std::memcpy(&filler, fill, sizeof(T));
-  const std::vector<int64_t>& inner = maps[rank - 1];
+  const std::span<const int64_t> inner = maps[rank - 1];
   std::vector<size_t> index(rank, 0);
   const int64_t runs = ProductOf(to.shape, 0, to.rank() - 1);
   for (int64_t run = 0; run < runs; ++run) {
@@ -70,15 +70,29 @@ StatusOr<Array> Transposed(Call& call, const Array& array, const std::vector<int
   return result;
 }
 
-StatusOr<Array> Picked(Call& call, const Array& array, const std::vector<std::vector<int64_t>>& maps,
-                       const std::byte* fill) {
+StatusOr<IndexMaps> NewIndexMaps(Call& call, const Shape& shape) {
+  int64_t places = 0;
+  for (const int64_t dimension : shape) {
+    if (__builtin_add_overflow(places, dimension, &places)) return InvalidArgument("the shape is too large");
+  }
+  IndexMaps maps;
+  SWIZZLE_ASSIGN_OR_RETURN(maps.memory, call.New(DType::kInt64, {places}));
+  std::span<int64_t> rest = maps.memory.Mutable<int64_t>();
+  for (const int64_t dimension : shape) {
+    maps.of.push_back(rest.first(static_cast<size_t>(dimension)));
+    rest = rest.subspan(static_cast<size_t>(dimension));
+  }
+  return maps;
+}
+
+StatusOr<Array> Picked(Call& call, const Array& array, const IndexMaps& maps, const std::byte* fill) {
   Shape shape;
-  for (const auto& map : maps) shape.push_back(static_cast<int64_t>(map.size()));
+  for (const auto& map : maps.of) shape.push_back(static_cast<int64_t>(map.size()));
   SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(array.dtype, std::move(shape)));
-  if (maps.empty()) {
+  if (maps.of.empty()) {
     std::memcpy(result.data.get(), array.data.get(), static_cast<size_t>(array.bytes()));
   } else if (result.elements() > 0) {
-    VisitSize(ElementBytes(array.dtype), [&]<typename T>(T) { PickElements<T>(array, maps, fill, result); });
+    VisitSize(ElementBytes(array.dtype), [&]<typename T>(T) { PickElements<T>(array, maps.of, fill, result); });
   }
   return result;
 }

@@ -95,10 +95,17 @@ void CopyStrided(const Array& from, int64_t offset, const Shape& strides, Array&
 // The array with its dimensions in the order `order`. Shares the elements where that changes nothing.
 StatusOr<Array> Transposed(Call& call, const Array& array, const std::vector<int64_t>& order);
 
-// An array whose element is array[maps[0][i0], maps[1][i1], ...], or the one at `fill` where a map says -1. Each map
-// is as long as the result's dimension. REQUIRES: fill points to an element if a map has -1.
-StatusOr<Array> Picked(Call& call, const Array& array, const std::vector<std::vector<int64_t>>& maps,
-                       const std::byte* fill);
+// A place in an array for each place along a result's dimensions; `memory`, which counts them, has them.
+struct IndexMaps {
+  Array memory;
+  std::vector<std::span<int64_t>> of;  // [dimension]
+};
+// As long as these dimensions, and not filled.
+StatusOr<IndexMaps> NewIndexMaps(Call& call, const Shape& shape);
+
+// An array whose element is array[maps.of[0][i0], maps.of[1][i1], ...], or the one at `fill` where a map says -1. Each
+// map is as long as the result's dimension. REQUIRES: fill points to an element if a map has -1.
+StatusOr<Array> Picked(Call& call, const Array& array, const IndexMaps& maps, const std::byte* fill);
 
 }  // namespace swizzle::fallback
 

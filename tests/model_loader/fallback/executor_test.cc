@@ -247,5 +247,14 @@ TEST(FallbackExecutor, ConvertsEveryType) {
   EXPECT_GT(memory->live_bytes(), 0);
 }
 
+// The amounts may come from whoever sends the request.
+TEST(FallbackExecutor, WhatPadTakesIsCounted) {
+  OnnxBuilder builder = OneNode("Pad", {1}, {"x", "pads"});
+  builder.Int64s("pads", {2}, {0, 1000});
+  const std::vector<Tensor> inputs = {Floats({1}, {7})};
+  EXPECT_THAT(Execute(builder, inputs, {.max_live_bytes = 20'000}), IsOk());
+  EXPECT_THAT(Execute(builder, inputs, {.max_live_bytes = 10'000}), IsError(kTooLarge, "Pad"));
+}
+
 }  // namespace
 }  // namespace swizzle::fallback
