@@ -122,12 +122,13 @@ TEST(PackedReader, TruncatedAnywhereIsOneError) {
   }
 }
 
-TEST(PackedReader, AnyFlippedByteIsAnError) {
+TEST(PackedReader, AnyFlippedBitIsAnError) {
   Bytes file = Encode(SmallNetwork());
   for (size_t i = 0; i < file.size(); ++i) {
-    for (const std::byte flip : {std::byte{0x01}, std::byte{0x80}}) {
+    for (int bit = 0; bit < 8; ++bit) {
+      const std::byte flip{static_cast<unsigned char>(1 << bit)};
       file[i] ^= flip;
-      ASSERT_FALSE(ReadPacked(file).ok()) << "byte " << i;
+      ASSERT_FALSE(ReadPacked(file).ok()) << "bit " << bit << " of byte " << i;
       file[i] ^= flip;
     }
   }
