@@ -195,6 +195,10 @@ Status SequenceRules::CheckShapes(std::span<const TensorView> inputs) const {
                            " sequences of at least 1 token");
   }
   const int64_t longest = plan_.PositionLimit();
+  if (longest == 0 && shape[1] > plan_.max_tokens()) {  // masked or not: outputs have a place for each
+    return InvalidArgument("input '", spec_.inputs[0].name, "' of model '", spec_.name, "' has sequences of ", shape[1],
+                           " tokens; max_batch_tokens is ", plan_.max_tokens());
+  }
   if (longest == 0 || shape[1] <= longest) return {};
   return InvalidArgument("input '", spec_.inputs[0].name, "' of model '", spec_.name, "' has sequences of ", shape[1],
                          " tokens; the model has positions for ", longest);

@@ -18,8 +18,11 @@ Network MakeRandomEncoder(const RandomEncoderOptions& options) {
   const int64_t channels = options.channels;
   const int ids = b.Ids("input_ids");
   const int words = b.Embedding(ids, options.vocabulary, channels);
-  const int positions = b.Embedding(-1, options.positions, channels, kPositionOffset);
-  const int x = b.LayerNorm(b.Pointwise(Op::kAdd, {words, positions}));
+  int sum = words;
+  if (options.positions > 0) {
+    sum = b.Pointwise(Op::kAdd, {words, b.Embedding(-1, options.positions, channels, kPositionOffset)});
+  }
+  const int x = b.LayerNorm(sum);
   const int q = b.Linear(x, channels, s), k = b.Linear(x, channels, s), v = b.Linear(x, channels, s);
   const bool sparse = options.band > 0;
   const int attended =

@@ -14,7 +14,7 @@ struct RandomEncoderOptions {
   int64_t batch_size = 0;  // 0: free
   int64_t length = 0;      // likewise
   int64_t vocabulary = 50;
-  int64_t positions = 80;  // that the model has embeddings for
+  int64_t positions = 80;  // that the model has embeddings for; 0: it has none
   bool skips_masked = true;
   int64_t channels = 24;  // in 2 heads
   int64_t band = 0;       // of a causal pattern of keys with some drawn ones, which needs a length; 0: all keys

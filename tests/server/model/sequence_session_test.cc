@@ -222,5 +222,15 @@ TEST_F(SequenceSessionTest, RefusesWhatTheModelCannotRun) {
               IsError(StatusCode::kInvalidArgument, "input 'attention_mask' of model 'encoder' has shape [2,2]"));
 }
 
+// Tokens that are masked are not computed, but outputs have places for them.
+TEST_F(SequenceSessionTest, WithoutAPositionTableASequenceIsNoLongerThanABatch) {
+  RandomEncoderOptions options;
+  options.positions = 0;
+  Load(options, false, /*max_tokens=*/64);
+  EXPECT_THAT(Check(Item(1, 64)), IsOk());
+  EXPECT_THAT(Check(Item(1, 65).MaskAfter(1)),
+              IsError(StatusCode::kInvalidArgument, "has sequences of 65 tokens; max_batch_tokens is 64"));
+}
+
 }  // namespace
 }  // namespace swizzle
