@@ -92,7 +92,7 @@ struct FunctionVectors {
 HWY_INLINE FloatVector Sigmoid(FloatVector x) {
   const FloatTag d;
   const FloatVector one = hn::Set(d, 1.0f);
-  return hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(hn::Max(x, hn::Set(d, -87.0f))))));
+  return hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(hn::Max(hn::Set(d, -87.0f), x)))));
 }
 
 HWY_INLINE FloatVector HardSigmoid(FloatVector x, const FunctionVectors& v) {

@@ -43,8 +43,9 @@ HWY_INLINE void StoreFirst(FloatVector vector, FloatTag d, float* to, int64_t co
   hn::BlendedStore(vector, hn::FirstN(d, static_cast<size_t>(count)), d, to);
 }
 
+// A NaN stays one: Min and Max give what stands second.
 HWY_INLINE FloatVector Clamp(FloatVector vector, FloatVector low, FloatVector high) {
-  return hn::Min(hn::Max(vector, low), high);
+  return hn::Min(high, hn::Max(low, vector));
 }
 
 }  // namespace swizzle::cpu::HWY_NAMESPACE

@@ -86,7 +86,7 @@ float Normalise(float* scores, int64_t count) {
   for (int64_t i = 0; i < count; i += kLanes) {
     const int64_t left = count - i;
     const FloatVector some = LoadSome(scores + i, left, nothing);
-    const FloatVector weights = hn::Exp(d, hn::Max(hn::Sub(some, largest), hn::Set(d, -104.0f)));
+    const FloatVector weights = hn::Exp(d, hn::Max(hn::Set(d, -104.0f), hn::Sub(some, largest)));
     StoreSome(weights, scores + i, left);
     total = hn::Add(total, left >= kLanes ? weights : LoadSome(scores + i, left));
   }

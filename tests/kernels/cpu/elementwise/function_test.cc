@@ -28,7 +28,7 @@ std::vector<float> Samples() {
 }
 
 std::vector<float> Results(const Kernel& kernel, FunctionKind kind, const std::vector<float>& samples,
-                           Backend& backend) {
+                           Backend& backend, const Epilogue& epilogue = {}) {
   const auto buffer = *backend.Allocate(samples.size() * sizeof(float));
   auto* values = reinterpret_cast<float*>(buffer->data());
   std::copy(samples.begin(), samples.end(), values);
@@ -36,6 +36,7 @@ std::vector<float> Results(const Kernel& kernel, FunctionKind kind, const std::v
   problem.SetOp(Op::kFunction);
   problem.input = problem.output = {1, static_cast<int64_t>(samples.size())};
   problem.function().kind = kind;
+  problem.epilogue = epilogue;
   const Operand inputs[] = {{values, DType::kFloat32}};
   KernelArgs args;
   args.problem = &problem;
@@ -63,6 +64,24 @@ TEST_P(FunctionAccuracyTest, IsNearTheExactFunction) {
     }
   }
   EXPECT_GT(rows, 0);
+}
+
+// Clamped or not, as ONNX Runtime does.
+TEST_P(FunctionAccuracyTest, KeepsWhatIsNoNumber) {
+  const auto backend = NewCpuBackend();
+  const std::vector<float> samples(35, std::nanf(""));
+  Epilogue clamp;
+  clamp.low = 0;
+  clamp.high = 6;
+  for (const Kernel& kernel : backend->kernels()) {
+    if (kernel.key.op != Op::kFunction || kernel.key.input.layout != Layout::kNchw) continue;
+    if ((kernel.required_features & ~backend->features()) != 0) continue;
+    for (const Epilogue& epilogue : {Epilogue(), clamp}) {
+      for (const float result : Results(kernel, GetParam(), samples, *backend, epilogue)) {
+        ASSERT_TRUE(std::isnan(result)) << kernel.name << " " << result;
+      }
+    }
+  }
 }
 
 TEST(GeluTest, KeepsWhatIsNoNumberAndEndsAtZero) {
