@@ -19,6 +19,11 @@ bool IsPreferred(const Limits& limits, int64_t rows) {
   return std::find(limits.preferred_rows.begin(), limits.preferred_rows.end(), rows) != limits.preferred_rows.end();
 }
 
+// However many rows come, they make no preferred batch of these.
+bool IsBeyondPreferred(const Limits& limits, int64_t rows) {
+  return !limits.preferred_rows.empty() && rows > *std::ranges::max_element(limits.preferred_rows);
+}
+
 // Calls visit(i) for the index of every request that has not expired, in order, until it returns false.
 template <typename Visit>
 void ForEachLive(size_t count, std::span<const size_t> expired, Visit visit) {
@@ -99,6 +104,8 @@ Decision Decide(std::span<const Queued> queue, Instant now, const Limits& limits
   if (prefix.closed) return Take(std::move(decision), prefix.requests, BatchReason::kFull);
   if (limits.max_delay <= absl::ZeroDuration()) return Take(std::move(decision), prefix.requests, BatchReason::kIdle);
   if (prefix.preferred > 0) return Take(std::move(decision), prefix.preferred, BatchReason::kPreferred);
+  if (IsBeyondPreferred(limits, prefix.rows))
+    return Take(std::move(decision), prefix.requests, BatchReason::kPreferred);
 
   const Instant latest_start = OldestArrival(queue, decision.expired) + limits.max_delay;
   if (latest_start <= now) return Take(std::move(decision), prefix.requests, BatchReason::kDelay);

@@ -24,12 +24,15 @@ struct Queued {
   Instant arrival;
   Instant deadline = Instant::InfiniteFuture();  // must have started before
   int64_t tokens = 0;
+  int64_t bytes = 0;  // of inputs
+
+  int64_t work() const { return tokens > 0 ? tokens : rows; }
 };
 
 struct Limits {
   int64_t max_rows = 0;                             // of one batch; 0: a batch is one request
   absl::Duration max_delay = absl::ZeroDuration();  // how long the oldest request may be kept waiting for others
-  std::vector<int64_t> preferred_rows = {};         // with max_delay: exact batch sizes not worth a longer wait
+  std::vector<int64_t> preferred_rows = {};         // with max_delay: batch sizes not worth a longer wait
   int64_t max_tokens = 0;                           // of one batch; 0: no limit
   size_t hold_until = 0;                            // for tests: take nothing while fewer requests are queued
 };

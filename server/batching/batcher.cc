@@ -5,8 +5,11 @@
 #include <thread>
 #include <utility>
 
+#include "server/batching/admission.h"
+#include "server/batching/batch.h"
 #include "server/batching/batch_policy.h"
 #include "server/batching/request_queue.h"
+#include "server/telemetry/containment.h"
 
 namespace swizzle {
 namespace {
@@ -16,12 +19,15 @@ namespace {
 // threads more.
 constexpr absl::Duration kWatchTime = absl::Milliseconds(1);
 
+// After it what failed for want of memory is tried again.
+constexpr absl::Duration kMemoryPause = absl::Milliseconds(10);
+
 class NoMetrics final : public ModelMetrics {
  public:
   void RecordRequest(StatusCode, absl::Duration) override {}
   void RecordQueued(absl::Duration) override {}
   void RecordBatch(const ExecutedBatch&) override {}
-  void RecordRejected(Rejection) override {}
+  void RecordRejected(Rejection, absl::Duration) override {}
   void SetQueueDepth(int64_t) override {}
   void AddInflight(int64_t) override {}
   void AddBusy(int, absl::Duration) override {}
@@ -35,46 +41,14 @@ ModelMetrics& MetricsOrNone(ModelMetrics* metrics) {
 
 Status DeadlinePassed() { return absl::DeadlineExceededError("the request's deadline passed while it was queued"); }
 
-// Positions of one request: its tokens, or everything of its first input but the channels, which are dimension 1.
-int64_t Positions(const Request& request) {
-  if (request.tokens > 0) return request.tokens;
-  if (request.inputs.empty()) return request.rows;
-  const Shape& shape = request.inputs.front().shape;
-  int64_t positions = shape.empty() ? 1 : shape.front();
-  for (size_t i = 2; i < shape.size(); ++i) {
-    // Possible where another dimension is 0: there is nothing to compute.
-    if (__builtin_mul_overflow(positions, shape[i], &positions)) return 0;
-  }
-  return positions;
-}
-
-// One executor's batch; its vectors are reused from batch to batch.
-struct Batch {
-  PendingList requests;
-  Instant start;
-  BatchReason reason = BatchReason::kIdle;
-  int64_t rows = 0;
-  std::vector<Result> results;   // of requests, same order
-  std::vector<BatchItem> items;  // of requests, same order, into results
-
-  void MakeItems() {
-    rows = 0;
-    items.clear();
-    results.clear();
-    results.resize(requests.size());
-    for (size_t i = 0; i < requests.size(); ++i) {
-      const Request& request = requests[i]->request;
-      items.push_back({request.inputs, request.rows, &results[i].outputs, &results[i].shapes});
-      rows += request.rows;
-    }
-  }
-};
-
 class BatcherImpl final : public Batcher {
  public:
   BatcherImpl(std::shared_ptr<Model> model, std::vector<std::unique_ptr<Session>> sessions, Clock& clock,
               ModelMetrics* metrics);
   ~BatcherImpl() override;
+
+  // The threads; an error if the system has not as many.
+  Status Start();
 
   StatusOr<Ticket> Submit(Request request, Done done) override;
   void Cancel(Ticket ticket) override;
@@ -86,25 +60,31 @@ class BatcherImpl final : public Batcher {
   void RunExecutor(int executor);
   bool NextBatch(Batch& batch);
   bool AwaitWork(Batch& batch, PendingList& expired) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Instant TakeWork(Batch& batch, PendingList& expired) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WatchQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Execute(Batch& batch, int executor);
+  Status Execute(Batch& batch, int executor);
+  void ExecuteEachAlone(Batch& batch, int executor);
+  void EndAll(Batch& batch, const Status& status);
   void RecordSuccess(const Batch& batch, const BatchTimes& times);
   void RunExpiry();
+  Instant TakeExpired(PendingList& expired) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Status Refusal() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status Admit(const Pending& pending) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HandOverRest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ArmExpiry(Instant deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void QueueChanged() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fail(PendingList requests, const Status& status, Rejection why);
   void End(std::unique_ptr<Pending> pending, StatusOr<Result> result);
-  void Forget(size_t ended);
+  void Forget(size_t ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Constant after construction.
   const std::shared_ptr<Model> model_;
   const std::vector<std::unique_ptr<Session>> sessions_;  // [executor]
+  const QueueBounds bounds_;
   Clock& clock_;
   ModelMetrics& metrics_;
-  std::vector<std::thread> threads_;  // executors, then the expiry thread
+  std::vector<Batch> alone_;  // [executor] of one request; made before it is needed, which may be when memory is out
+  std::vector<std::thread> threads_;  // executors, then the expiry thread; constant after Start
 
   mutable Mutex mutex_;
   CondVar work_;            // executors: there may be something to take
@@ -113,7 +93,9 @@ class BatcherImpl final : public Batcher {
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
   Limits limits_ ABSL_GUARDED_BY(mutex_);
   Ticket last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
-  size_t live_ ABSL_GUARDED_BY(mutex_) = 0;   // requests submitted and not yet ended
+  size_t live_ ABSL_GUARDED_BY(mutex_) = 0;      // requests submitted and not yet ended
+  int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;  // work of batches that run
+  ServiceTime service_time_ ABSL_GUARDED_BY(mutex_);
   int idle_ ABSL_GUARDED_BY(mutex_) = 0;      // executors in a wait; while there are any, they see to deadlines
   int watching_ ABSL_GUARDED_BY(mutex_) = 0;  // executors that watch arrivals_, and take what comes without a signal
   std::atomic<uint64_t> arrivals_ = 0;        // requests ever queued; written under the lock
@@ -126,11 +108,23 @@ BatcherImpl::BatcherImpl(std::shared_ptr<Model> model, std::vector<std::unique_p
                          ModelMetrics* metrics)
     : model_(std::move(model)),
       sessions_(std::move(sessions)),
+      bounds_(BoundsOf(model_->spec())),
       clock_(clock),
       metrics_(MetricsOrNone(metrics)),
+      alone_(sessions_.size()),
       limits_(LimitsOf(model_->spec())) {
-  for (size_t i = 0; i < sessions_.size(); ++i) threads_.emplace_back([this, i] { RunExecutor(static_cast<int>(i)); });
-  threads_.emplace_back([this] { RunExpiry(); });
+  for (Batch& batch : alone_) batch.requests.resize(1);
+}
+
+Status BatcherImpl::Start() {
+  return Contain("start the model's executors", [this] {
+    threads_.reserve(sessions_.size() + 1);
+    for (size_t i = 0; i < sessions_.size(); ++i) {
+      threads_.emplace_back([this, i] { RunExecutor(static_cast<int>(i)); });
+    }
+    threads_.emplace_back([this] { RunExpiry(); });
+    return absl::OkStatus();
+  });
 }
 
 BatcherImpl::~BatcherImpl() {
@@ -157,13 +151,14 @@ StatusOr<Ticket> BatcherImpl::Submit(Request request, Done done) {
   bool executor_asleep;
   {
     MutexLock lock(mutex_);
-    SWIZZLE_RETURN_IF_ERROR(Refusal());
+    SWIZZLE_RETURN_IF_ERROR(Admit(*pending));
+    const Instant deadline = pending->request.deadline;
     ticket = pending->ticket = ++last_ticket_;
+    queue_.Push(pending);
     ++live_;
     executor_asleep = idle_ > 0 && watching_ == 0;
-    if (idle_ + watching_ == 0) ArmExpiry(pending->request.deadline);
+    if (idle_ + watching_ == 0) ArmExpiry(deadline);
     metrics_.AddInflight(1);
-    queue_.Push(std::move(pending));
     arrivals_.fetch_add(1, std::memory_order_relaxed);
     QueueChanged();
   }
@@ -171,22 +166,25 @@ StatusOr<Ticket> BatcherImpl::Submit(Request request, Done done) {
   return ticket;
 }
 
-Status BatcherImpl::Refusal() const {
+Status BatcherImpl::Admit(const Pending& pending) const {
   const ModelSpec& spec = model_->spec();
   if (draining_) {
-    metrics_.RecordRejected(Rejection::kDraining);
+    metrics_.RecordRejected(Rejection::kDraining, absl::ZeroDuration());
     return MakeError(StatusCode::kUnavailable, "model '", spec.name, "' is shutting down");
   }
-  if (static_cast<int64_t>(queue_.size()) >= spec.max_queue_size) {
-    metrics_.RecordRejected(Rejection::kQueueFull);
-    return MakeError(StatusCode::kResourceExhausted, "the queue of model '", spec.name, "' is full (", queue_.size(),
-                     " requests); try again later");
-  }
-  return absl::OkStatus();
+  const QueueLoad& waiting = queue_.load();
+  const absl::Duration expected = service_time_.Of(waiting.work + running_, bounds_.batch_work) / bounds_.executors;
+  const std::optional<Refusal> refusal =
+      Refuse(bounds_, waiting, SummaryOf(pending), expected, pending.request.deadline - pending.arrival);
+  if (!refusal) return absl::OkStatus();
+  metrics_.RecordRejected(refusal->why, absl::ZeroDuration());
+  return MakeError(StatusCode::kResourceExhausted, "the queue of model '", spec.name, "' is full (", refusal->reason,
+                   "); try again later");
 }
 
 void BatcherImpl::Cancel(Ticket ticket) {
   PendingList cancelled;
+  cancelled.reserve(1);  // so that nothing that was taken is lost
   {
     MutexLock lock(mutex_);
     std::unique_ptr<Pending> pending = queue_.TakeTicket(ticket);
@@ -222,7 +220,15 @@ void BatcherImpl::RunExecutor(int executor) {
   Batch batch;
   while (NextBatch(batch)) {
     const size_t count = batch.requests.size();
-    Execute(batch, executor);
+    const Status status = Execute(batch, executor);
+    if (status.ok() || count == 1) {
+      EndAll(batch, status);
+    } else {
+      ExecuteEachAlone(batch, executor);
+    }
+    MutexLock lock(mutex_);
+    running_ -= batch.work;
+    if (status.ok()) service_time_.Record(batch.full(), batch.work, batch.busy);
     Forget(count);
   }
 }
@@ -245,15 +251,7 @@ bool BatcherImpl::NextBatch(Batch& batch) {
 bool BatcherImpl::AwaitWork(Batch& batch, PendingList& expired) {
   bool watch = model_->spec().instance_kind == InstanceKind::kGpu;
   while (!closed_) {
-    const Instant now = clock_.Now();
-    const Decision decision = Decide(queue_.summaries(), now, limits_);
-    queue_.Take(decision.expired, expired);
-    if (decision.take > 0) {
-      queue_.TakeFront(decision.take, batch.requests);
-      batch.start = now;
-      batch.reason = decision.reason;
-      limits_.hold_until = 0;
-    }
+    const Instant wake = TakeWork(batch, expired);
     if (!expired.empty() || !batch.requests.empty()) {
       QueueChanged();
       HandOverRest();
@@ -264,10 +262,31 @@ bool BatcherImpl::AwaitWork(Batch& batch, PendingList& expired) {
       continue;
     }
     ++idle_;
-    clock_.WaitUntil(mutex_, work_, decision.wake);
+    clock_.WaitUntil(mutex_, work_, wake);
     --idle_;
   }
   return false;
+}
+
+// Moves what the policy says to `batch` and `expired`; returns when to ask it again.
+Instant BatcherImpl::TakeWork(Batch& batch, PendingList& expired) {
+  const Instant now = clock_.Now();
+  try {
+    const Decision decision = Decide(queue_.summaries(), now, limits_);
+    queue_.Take(decision.expired, expired);
+    if (decision.take == 0) return decision.wake;
+    const int64_t waiting = queue_.load().work;
+    queue_.TakeFront(decision.take, batch.requests);
+    batch.work = waiting - queue_.load().work;
+    batch.start = now;
+    batch.reason = decision.reason;
+    running_ += batch.work;
+    limits_.hold_until = 0;
+    return decision.wake;
+  } catch (...) {
+    CaughtStatus("form a batch").IgnoreError();
+    return now + kMemoryPause;
+  }
 }
 
 // Returns once a request was queued, or after kWatchTime. Of several who watch, one finds the request.
@@ -283,31 +302,56 @@ void BatcherImpl::WatchQueue() {
   --watching_;
 }
 
-void BatcherImpl::Execute(Batch& batch, int executor) {
-  batch.MakeItems();
-  BatchTimes times;
-  const Status status = sessions_[static_cast<size_t>(executor)]->Run(batch.items, times);
-  metrics_.AddBusy(executor, clock_.Now() - batch.start);
-  if (!status.ok()) {
-    for (auto& pending : batch.requests) End(std::move(pending), status);
-    return;
+// Fills the batch's results.
+Status BatcherImpl::Execute(Batch& batch, int executor) {
+  const Status status = Contain("run the batch", [&]() -> Status {
+    BatchTimes times;
+    batch.MakeItems();
+    SWIZZLE_RETURN_IF_ERROR(sessions_[static_cast<size_t>(executor)]->Run(batch.items, times));
+    RecordSuccess(batch, times);
+    for (size_t i = 0; i < batch.requests.size(); ++i) {
+      Result& result = batch.results[i];
+      result.queue = batch.start - batch.requests[i]->arrival;
+      result.input = times.input;
+      result.compute = times.compute;
+      result.output = times.output;
+      result.batch_rows = batch.rows;
+    }
+    return absl::OkStatus();
+  });
+  batch.busy = clock_.Now() - batch.start;
+  metrics_.AddBusy(executor, batch.busy);
+  return status;
+}
+
+// After a batch has failed: what is wrong with one of its requests, or too much of all together, fails no other. Costs
+// a failing model one run more for each request.
+void BatcherImpl::ExecuteEachAlone(Batch& batch, int executor) {
+  Batch& alone = alone_[static_cast<size_t>(executor)];
+  for (std::unique_ptr<Pending>& pending : batch.requests) {
+    alone.start = clock_.Now();
+    alone.reason = BatchReason::kRetry;
+    const bool late = pending->request.deadline <= alone.start;
+    alone.requests[0] = std::move(pending);
+    EndAll(alone, late ? DeadlinePassed() : Execute(alone, executor));
   }
-  RecordSuccess(batch, times);
+}
+
+// With the results, or with what ended the batch.
+void BatcherImpl::EndAll(Batch& batch, const Status& status) {
   for (size_t i = 0; i < batch.requests.size(); ++i) {
-    Result& result = batch.results[i];
-    result.queue = batch.start - batch.requests[i]->arrival;
-    result.input = times.input;
-    result.compute = times.compute;
-    result.output = times.output;
-    result.batch_rows = batch.rows;
-    End(std::move(batch.requests[i]), std::move(result));
+    if (status.ok()) {
+      End(std::move(batch.requests[i]), std::move(batch.results[i]));
+    } else {
+      End(std::move(batch.requests[i]), status);
+    }
   }
 }
 
 void BatcherImpl::RecordSuccess(const Batch& batch, const BatchTimes& times) {
   int64_t positions = 0;
   for (const auto& pending : batch.requests) {
-    positions += Positions(pending->request);
+    positions += PositionsOf(pending->request);
     metrics_.RecordQueued(batch.start - pending->arrival);
   }
   metrics_.RecordBatch({.requests = static_cast<int64_t>(batch.requests.size()),
@@ -324,16 +368,28 @@ void BatcherImpl::RunExpiry() {
     {
       MutexLock lock(mutex_);
       if (closed_) return;
-      const Expiry expiry = FindExpired(queue_.summaries(), clock_.Now());
-      queue_.Take(expiry.expired, expired);
+      const Instant next = TakeExpired(expired);
       if (expired.empty()) {
-        expiry_wake_ = idle_ > 0 ? Instant::InfiniteFuture() : expiry.next_deadline;
+        expiry_wake_ = idle_ > 0 ? Instant::InfiniteFuture() : next;
         clock_.WaitUntil(mutex_, expiry_changed_, expiry_wake_);
         continue;
       }
       QueueChanged();
     }
     Fail(std::move(expired), DeadlinePassed(), Rejection::kTimeout);
+  }
+}
+
+// Returns when the next deadline comes.
+Instant BatcherImpl::TakeExpired(PendingList& expired) {
+  const Instant now = clock_.Now();
+  try {
+    const Expiry expiry = FindExpired(queue_.summaries(), now);
+    queue_.Take(expiry.expired, expired);
+    return expiry.next_deadline;
+  } catch (...) {
+    CaughtStatus("end what is late").IgnoreError();
+    return now + kMemoryPause;
   }
 }
 
@@ -356,12 +412,13 @@ void BatcherImpl::ArmExpiry(Instant deadline) {
 void BatcherImpl::QueueChanged() { metrics_.SetQueueDepth(static_cast<int64_t>(queue_.size())); }
 
 void BatcherImpl::Fail(PendingList requests, const Status& status, Rejection why) {
-  const size_t count = requests.size();
+  const Instant now = clock_.Now();
   for (auto& pending : requests) {
-    metrics_.RecordRejected(why);
+    metrics_.RecordRejected(why, now - pending->arrival);
     End(std::move(pending), status);
   }
-  Forget(count);
+  MutexLock lock(mutex_);
+  Forget(requests.size());
 }
 
 void BatcherImpl::End(std::unique_ptr<Pending> pending, StatusOr<Result> result) {
@@ -371,7 +428,6 @@ void BatcherImpl::End(std::unique_ptr<Pending> pending, StatusOr<Result> result)
 
 // After `ended` requests have ended, done included.
 void BatcherImpl::Forget(size_t ended) {
-  MutexLock lock(mutex_);
   live_ -= ended;
   if (draining_ && live_ == 0) ended_.SignalAll();
 }
@@ -384,7 +440,9 @@ StatusOr<std::unique_ptr<Batcher>> NewBatcher(std::shared_ptr<Model> model, Cloc
   for (int i = 0; i < model->spec().executors(); ++i) {
     SWIZZLE_ASSIGN_OR_RETURN(sessions.emplace_back(), model->NewSession(clock));
   }
-  return std::make_unique<BatcherImpl>(std::move(model), std::move(sessions), clock, metrics);
+  auto batcher = std::make_unique<BatcherImpl>(std::move(model), std::move(sessions), clock, metrics);
+  SWIZZLE_RETURN_IF_ERROR(batcher->Start());
+  return batcher;
 }
 
 }  // namespace swizzle

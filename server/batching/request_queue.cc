@@ -5,24 +5,48 @@
 #include <utility>
 
 namespace swizzle {
+namespace {
 
-void RequestQueue::Push(std::unique_ptr<Pending> pending) {
-  summaries_.push_back({pending->request.rows, pending->arrival, pending->request.deadline, pending->request.tokens});
+// For `count` more; grows as push_back would.
+void MakeRoom(PendingList& list, size_t count) {
+  const size_t needed = list.size() + count;
+  if (needed > list.capacity()) list.reserve(std::max(needed, 2 * list.capacity()));
+}
+
+}  // namespace
+
+Queued SummaryOf(const Pending& pending) {
+  const Request& request = pending.request;
+  Queued summary = {request.rows, pending.arrival, request.deadline, request.tokens};
+  for (const TensorView& input : request.inputs) summary.bytes += static_cast<int64_t>(input.bytes.size());
+  return summary;
+}
+
+void RequestQueue::Push(std::unique_ptr<Pending>& pending) {
+  const Queued summary = SummaryOf(*pending);
+  MakeRoom(requests_, 1);
+  summaries_.push_back(summary);
   requests_.push_back(std::move(pending));
+  load_.Add(summary);
 }
 
 void RequestQueue::TakeFront(size_t count, PendingList& out) {
+  MakeRoom(out, count);
   const auto end = requests_.begin() + static_cast<ptrdiff_t>(count);
   std::move(requests_.begin(), end, std::back_inserter(out));
   requests_.erase(requests_.begin(), end);
-  summaries_.erase(summaries_.begin(), summaries_.begin() + static_cast<ptrdiff_t>(count));
+  const auto summaries_end = summaries_.begin() + static_cast<ptrdiff_t>(count);
+  std::for_each(summaries_.begin(), summaries_end, [&](const Queued& summary) { load_.Remove(summary); });
+  summaries_.erase(summaries_.begin(), summaries_end);
 }
 
 void RequestQueue::Take(std::span<const size_t> indices, PendingList& out) {
   if (indices.empty()) return;
+  MakeRoom(out, indices.size());
   size_t kept = indices.front();
   for (size_t i = kept; i < requests_.size(); ++i) {
     if (!indices.empty() && indices.front() == i) {
+      load_.Remove(summaries_[i]);
       out.push_back(std::move(requests_[i]));
       indices = indices.subspan(1);
     } else {
@@ -39,7 +63,9 @@ std::unique_ptr<Pending> RequestQueue::TakeTicket(Ticket ticket) {
                                       [](const auto& pending, Ticket value) { return pending->ticket < value; });
   if (found == requests_.end() || (*found)->ticket != ticket) return nullptr;
   std::unique_ptr<Pending> pending = std::move(*found);
-  summaries_.erase(summaries_.begin() + (found - requests_.begin()));
+  const auto summary = summaries_.begin() + (found - requests_.begin());
+  load_.Remove(*summary);
+  summaries_.erase(summary);
   requests_.erase(found);
   return pending;
 }

@@ -1,4 +1,5 @@
 // Requests in order of arrival, beside the summaries that the batch policy reads. Owns what it holds. Not thread-safe.
+// A call that throws, for want of memory, has changed nothing.
 #ifndef SWIZZLE_SERVER_BATCHING_REQUEST_QUEUE_H_
 #define SWIZZLE_SERVER_BATCHING_REQUEST_QUEUE_H_
 
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "kernels/base/instant.h"
+#include "server/batching/admission.h"
 #include "server/batching/batch_policy.h"
 #include "server/batching/batcher.h"
 #include "server/model/request.h"
@@ -23,13 +25,17 @@ struct Pending {
 };
 using PendingList = std::vector<std::unique_ptr<Pending>>;
 
+// What the policy and the bounds of the queue need to know of it.
+Queued SummaryOf(const Pending& pending);
+
 class RequestQueue {
  public:
   size_t size() const { return requests_.size(); }
   std::span<const Queued> summaries() const { return summaries_; }
+  const QueueLoad& load() const { return load_; }  // of all together
 
-  // REQUIRES: a ticket above all that were pushed before.
-  void Push(std::unique_ptr<Pending> pending);
+  // REQUIRES: a ticket above all that were pushed before. `pending` is left alone if this throws.
+  void Push(std::unique_ptr<Pending>& pending);
 
   // The first `count` leave and are appended to `out`.
   void TakeFront(size_t count, PendingList& out);
@@ -41,6 +47,7 @@ class RequestQueue {
   std::unique_ptr<Pending> TakeTicket(Ticket ticket);
 
  private:
+  QueueLoad load_;
   std::vector<Queued> summaries_;  // of requests_, same order
   PendingList requests_;           // tickets ascend
 };

@@ -43,11 +43,12 @@ inline constexpr auto kConfigFields = std::to_array<ConfigField>({
     {"dynamic_batching.max_queue_delay_microseconds", "how long a request may wait for others to join its batch"},
     {"dynamic_batching.default_queue_policy", "the queue's limits"},
     {"dynamic_batching.default_queue_policy.default_timeout_microseconds",
-     "a request that has not started by then ends in DEADLINE_EXCEEDED"},
+     "a request that has not started by then ends in DEADLINE_EXCEEDED; 0: 10 s more than the delay"},
     {"dynamic_batching.default_queue_policy.allow_timeout_override",
      "whether a request's parameter `timeout` may shorten that"},
     {"dynamic_batching.default_queue_policy.max_queue_size",
-     "requests that may wait; further ones end in RESOURCE_EXHAUSTED; 0: 1024"},
+     "requests that may wait; further ones end in RESOURCE_EXHAUSTED; 0: 1024; see the parameters for rows, bytes and "
+     "time"},
     {"parameters", "see below"},
 });
 

@@ -18,6 +18,12 @@ constexpr std::string_view kExecuteDelayKey = "execute_delay_ms";
 constexpr std::string_view kMaxBatchTokensKey = "max_batch_tokens";
 constexpr std::string_view kComputeMaskedKey = "compute_masked";
 constexpr std::string_view kPrecisionKey = "precision";
+constexpr std::string_view kQueueRowsKey = "max_queue_rows";
+constexpr std::string_view kQueueBytesKey = "max_queue_bytes";
+constexpr std::string_view kQueueWaitKey = "max_queue_wait_ms";
+constexpr int64_t kMaxQueueRows = 1'000'000;
+constexpr int64_t kMaxQueueBytes = int64_t{1} << 40;
+constexpr int64_t kMaxQueueWaitMs = 86'400'000;
 
 StatusOr<int64_t> ParseWhole(std::string_view key, const std::string& text, int64_t low, int64_t high) {
   int64_t value = -1;
@@ -39,6 +45,7 @@ StatusOr<Precision> ParsePrecision(const std::string& text) {
 }
 
 constexpr std::string_view kTokenSequences = "token sequences";
+constexpr std::string_view kAll = "all";
 
 constexpr auto kParameters = std::to_array<ConfigParameter>({
     {kExecuteDelayKey, "`identity`", "milliseconds that a batch takes",
@@ -53,7 +60,20 @@ constexpr auto kParameters = std::to_array<ConfigParameter>({
      [](std::string_view, const std::string& value) { return ParseComputeMasked(value).status(); }},
     {kPrecisionKey, "any model file", "`FP32`, `BF16`, `FP16` or `TF32`",
      [](std::string_view, const std::string& value) { return ParsePrecision(value).status(); }},
+    {kQueueRowsKey, kAll,
+     "rows that may wait, 1024 if not set; those of one batch an executor may in any case, and one request",
+     [](std::string_view key, const std::string& value) { return ParseWhole(key, value, 1, kMaxQueueRows).status(); }},
+    {kQueueBytesKey, kAll, "bytes of inputs that may wait, 268435456 if not set; one request may in any case",
+     [](std::string_view key, const std::string& value) { return ParseWhole(key, value, 1, kMaxQueueBytes).status(); }},
+    {kQueueWaitKey, kAll,
+     "milliseconds that a request may be expected to wait, 5000 if not set; where it would be more, it ends in "
+     "RESOURCE_EXHAUSTED at once",
+     [](std::string_view key, const std::string& value) {
+       return ParseWhole(key, value, 1, kMaxQueueWaitMs).status();
+     }},
 });
+
+bool IsOfQueue(std::string_view key) { return key == kQueueRowsKey || key == kQueueBytesKey || key == kQueueWaitKey; }
 
 }  // namespace
 
@@ -73,6 +93,7 @@ Status CheckParameters(const ModelConfig& config) {
 
 Status ApplyParameters(const ModelConfig& config, ModelSpec& spec) {
   for (const auto& [key, parameter] : config.parameters()) {
+    if (IsOfQueue(key)) continue;
     if (spec.max_batch_tokens == 0 && key != kPrecisionKey) {
       return InvalidArgument("parameter '", key, "' is for models of token sequences; this one is none");
     }
@@ -82,6 +103,21 @@ Status ApplyParameters(const ModelConfig& config, ModelSpec& spec) {
       SWIZZLE_ASSIGN_OR_RETURN(spec.compute_masked, ParseComputeMasked(parameter.string_value()));
     } else if (key == kPrecisionKey) {
       SWIZZLE_ASSIGN_OR_RETURN(spec.precision, ParsePrecision(parameter.string_value()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status ApplyQueueParameters(const ModelConfig& config, ModelSpec& spec) {
+  for (const auto& [key, parameter] : config.parameters()) {
+    const std::string& text = parameter.string_value();
+    if (key == kQueueRowsKey) {
+      SWIZZLE_ASSIGN_OR_RETURN(spec.max_queue_rows, ParseWhole(key, text, 1, kMaxQueueRows));
+    } else if (key == kQueueBytesKey) {
+      SWIZZLE_ASSIGN_OR_RETURN(spec.max_queue_bytes, ParseWhole(key, text, 1, kMaxQueueBytes));
+    } else if (key == kQueueWaitKey) {
+      SWIZZLE_ASSIGN_OR_RETURN(const int64_t milliseconds, ParseWhole(key, text, 1, kMaxQueueWaitMs));
+      spec.max_queue_wait = absl::Milliseconds(milliseconds);
     }
   }
   return absl::OkStatus();

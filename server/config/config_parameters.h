@@ -28,6 +28,9 @@ Status CheckParameters(const inference::ModelConfig& config);
 // What the parameters make of the specification of a model file. INVALID_ARGUMENT where one is not for such a model.
 Status ApplyParameters(const inference::ModelConfig& config, ModelSpec& spec);
 
+// What the parameters make of the queue of any model.
+Status ApplyQueueParameters(const inference::ModelConfig& config, ModelSpec& spec);
+
 // Of an identity model; zero where `config` doesn't say.
 absl::Duration ExecuteDelay(const inference::ModelConfig& config);
 

@@ -15,6 +15,7 @@ using inference::ModelConfig;
 
 void ApplyQueuePolicy(const inference::ModelQueuePolicy& policy, ModelSpec& spec) {
   if (policy.max_queue_size() > 0) spec.max_queue_size = policy.max_queue_size();
+  spec.max_queue_rows = std::max(spec.max_queue_rows, spec.max_queue_size);
   if (policy.default_timeout_microseconds() > 0) {
     spec.default_timeout = absl::Microseconds(policy.default_timeout_microseconds());
   }
@@ -29,6 +30,7 @@ Status ApplyDynamicBatching(const inference::ModelDynamicBatching& batching, Mod
   spec.preferred_batch_sizes.assign(batching.preferred_batch_size().begin(), batching.preferred_batch_size().end());
   std::sort(spec.preferred_batch_sizes.begin(), spec.preferred_batch_sizes.end());
   spec.max_queue_delay = absl::Microseconds(batching.max_queue_delay_microseconds());
+  spec.default_timeout += spec.max_queue_delay;  // which is no waiting in vain
   if (batching.has_default_queue_policy()) ApplyQueuePolicy(batching.default_queue_policy(), spec);
   return absl::OkStatus();
 }
@@ -46,8 +48,10 @@ Status ApplyScheduling(const ModelConfig& config, ModelSpec& spec) {
     spec.instance_kind = KindOf(group.kind());
   }
   spec.dynamic_batching = spec.max_batch_size > 0 && (config.has_dynamic_batching() || !config.has_max_batch_size());
-  if (!config.has_dynamic_batching()) return absl::OkStatus();
-  return ApplyDynamicBatching(config.dynamic_batching(), spec);
+  if (config.has_dynamic_batching()) {
+    SWIZZLE_RETURN_IF_ERROR(ApplyDynamicBatching(config.dynamic_batching(), spec));
+  }
+  return ApplyQueueParameters(config, spec);
 }
 
 // Settles max_batch_size; where it is 0 for a model with a free batch dimension, that dimension joins the dims.

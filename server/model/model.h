@@ -49,8 +49,11 @@ struct ModelSpec {
   bool dynamic_batching = true;  // false: a batch is one request
   std::vector<int64_t> preferred_batch_sizes;
   absl::Duration max_queue_delay = absl::ZeroDuration();
-  int64_t max_queue_size = 1024;                              // requests
-  absl::Duration default_timeout = absl::InfiniteDuration();  // in the queue
+  int64_t max_queue_size = 1024;                       // requests
+  int64_t max_queue_rows = 1024;                       // see server/batching/admission.h
+  int64_t max_queue_bytes = int64_t{256} << 20;        // of inputs
+  absl::Duration max_queue_wait = absl::Seconds(5);    // that is expected
+  absl::Duration default_timeout = absl::Seconds(10);  // in the queue
   bool allow_timeout_override = true;
 
   int executors() const { return instance_count * device_count; }

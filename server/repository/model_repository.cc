@@ -18,6 +18,7 @@
 #include "server/model/fallback_model.h"
 #include "server/model/identity_model.h"
 #include "server/model/plan_model.h"
+#include "server/telemetry/containment.h"
 #include "server/telemetry/logging.h"
 
 namespace swizzle {
@@ -118,7 +119,7 @@ class DirectoryLoader {
   int64_t version() const { return version_; }
 
   StatusOr<std::shared_ptr<ServingModel>> Load() {
-    StatusOr<std::shared_ptr<ServingModel>> serving = TryLoad();
+    StatusOr<std::shared_ptr<ServingModel>> serving = Contain("load the model", [this] { return TryLoad(); });
     if (serving.ok()) return serving;
     return WithoutPath(serving.status(), directory_ / std::to_string(version_));
   }
@@ -276,6 +277,8 @@ class DirectoryLoader {
 // Immutable once filled, and so thread-safe without a lock.
 class LoadedRepository final : public ModelRepository {
  public:
+  explicit LoadedRepository(Metrics& metrics) : metrics_(metrics) {}
+
   void Add(ModelStatus status, std::shared_ptr<ServingModel> serving) {
     std::string name = status.name;
     models_.emplace(std::move(name), Entry{std::move(status), std::move(serving)});
@@ -285,6 +288,7 @@ class LoadedRepository final : public ModelRepository {
   std::vector<ModelStatus> List() const override;
   std::vector<int64_t> Versions(std::string_view name) const override;
   bool AllReady() const override;
+  void CountUnserved(std::string_view name, StatusCode code) const override;
   void Drain() override;
 
  private:
@@ -292,6 +296,7 @@ class LoadedRepository final : public ModelRepository {
     ModelStatus status;
     std::shared_ptr<ServingModel> serving;  // null where the load failed
   };
+  Metrics& metrics_;
   std::map<std::string, Entry, std::less<>> models_;
 };
 
@@ -331,6 +336,12 @@ bool LoadedRepository::AllReady() const {
   return std::all_of(models_.begin(), models_.end(), [](const auto& entry) { return entry.second.serving != nullptr; });
 }
 
+void LoadedRepository::CountUnserved(std::string_view name, StatusCode code) const {
+  const auto found = models_.find(name);
+  if (found == models_.end()) return metrics_.RecordUnserved(kUnknownModel, 0, code);
+  metrics_.RecordUnserved(name, found->second.status.version, code);
+}
+
 void LoadedRepository::Drain() {
   for (const auto& [name, entry] : models_) {
     if (entry.serving != nullptr) entry.serving->batcher->Drain();
@@ -354,7 +365,7 @@ StatusOr<std::unique_ptr<ModelRepository>> NewModelRepository(const RepositoryOp
     return MakeError(StatusCode::kNotFound, "there is no model repository at ", options.directory.string());
   }
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fs::path> directories, Subdirectories(options.directory));
-  auto repository = std::make_unique<LoadedRepository>();
+  auto repository = std::make_unique<LoadedRepository>(metrics);
   for (const fs::path& directory : directories) {
     DirectoryLoader loader(options, devices, metrics, directory);
     if (loader.name().front() == '.') continue;  // not a model: .git, or what Kubernetes mounts beside links

@@ -43,6 +43,8 @@ class ModelRepository {
   virtual std::vector<ModelStatus> List() const = 0;
   virtual std::vector<int64_t> Versions(std::string_view name) const = 0;  // that serve, ascending
   virtual bool AllReady() const = 0;
+  // In the metrics, of a request that Find found no model for.
+  virtual void CountUnserved(std::string_view name, StatusCode code) const = 0;
   virtual void Drain() = 0;  // every batcher
 };
 

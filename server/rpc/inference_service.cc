@@ -6,9 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/rpc/model_description.h"
 #include "server/rpc/wire_convert.h"
+#include "server/telemetry/containment.h"
 
 namespace swizzle {
 namespace {
@@ -35,29 +37,27 @@ Instant DeadlineOf(const CallbackServerContext& context, Clock& clock) {
 class InferCall final : public ServerUnaryReactor {
  public:
   InferCall(std::shared_ptr<ServingModel> model, const inference::ModelInferRequest& message,
-            inference::ModelInferResponse& response, Clock& clock)
-      : model_(std::move(model)), message_(message), response_(response), clock_(clock), start_(clock.Now()) {}
+            inference::ModelInferResponse& response, Clock& clock, std::atomic<int64_t>& calls)
+      : model_(std::move(model)),
+        message_(message),
+        response_(response),
+        clock_(clock),
+        start_(clock.Now()),
+        calls_(calls) {
+    ++calls_;
+  }
+  ~InferCall() override { --calls_; }
 
   void RefuseForShutdown() {
-    model_->metrics->RecordRejected(Rejection::kDraining);
+    model_->metrics->RecordRejected(Rejection::kDraining, absl::ZeroDuration());
     End(MakeError(StatusCode::kUnavailable, "the server is shutting down"));
   }
 
   // Hands the request to the batcher. gRPC calls OnCancel and OnDone only after the method that calls this returned, so
   // ticket_ is set before they look at it, however early the batcher is done.
   void Submit(Instant call_deadline) {
-    StatusOr<DecodedInfer> decoded = DecodeInfer(message_, spec(), start_);
-    if (!decoded.ok()) return End(decoded.status());
-    outputs_ = std::move(decoded->outputs);
-    const StatusOr<int64_t> tokens = model_->model->CheckRequest(decoded->request.inputs);
-    if (!tokens.ok()) return End(tokens.status());
-    decoded->request.tokens = *tokens;
-    decoded->request.staged = model_->model->Stage(decoded->request.inputs);
-    decoded->request.deadline = std::min(decoded->request.deadline, call_deadline);
-    StatusOr<Ticket> ticket = model_->batcher->Submit(std::move(decoded->request),
-                                                      [this](StatusOr<Result> result) { OnResult(std::move(result)); });
-    if (!ticket.ok()) return End(ticket.status());
-    ticket_ = *ticket;
+    const Status submitted = Contain("take the request", [&] { return TrySubmit(call_deadline); });
+    if (!submitted.ok()) End(submitted);
   }
 
   void OnCancel() override { model_->batcher->Cancel(ticket_); }
@@ -66,9 +66,30 @@ class InferCall final : public ServerUnaryReactor {
  private:
   const ModelSpec& spec() const { return model_->model->spec(); }
 
+  // An error if the batcher has not taken it; nothing throws after it has.
+  Status TrySubmit(Instant call_deadline) {
+    if (call_deadline <= start_) return absl::DeadlineExceededError("the request came after its deadline");
+    SWIZZLE_ASSIGN_OR_RETURN(DecodedInfer decoded, DecodeInfer(message_, spec(), start_));
+    outputs_ = std::move(decoded.outputs);
+    Request& request = decoded.request;
+    SWIZZLE_ASSIGN_OR_RETURN(request.tokens, model_->model->CheckRequest(request.inputs));
+    request.staged = model_->model->Stage(request.inputs);
+    request.deadline = std::min(request.deadline, call_deadline);
+    SWIZZLE_ASSIGN_OR_RETURN(ticket_, model_->batcher->Submit(std::move(request), [this](StatusOr<Result> result) {
+      OnResult(std::move(result));
+    }));
+    return absl::OkStatus();
+  }
+
   void OnResult(StatusOr<Result> result) {
-    if (result.ok()) EncodeInfer(message_, spec(), outputs_, *std::move(result), response_);
-    End(result.status());
+    Status status = result.status();
+    if (status.ok()) {
+      status = Contain("write the answer", [&] {
+        EncodeInfer(message_, spec(), outputs_, *std::move(result), response_);
+        return absl::OkStatus();
+      });
+    }
+    End(status);
   }
 
   // The last thing done with this call: gRPC may delete it from here on.
@@ -82,6 +103,7 @@ class InferCall final : public ServerUnaryReactor {
   inference::ModelInferResponse& response_;
   Clock& clock_;
   const Instant start_;
+  std::atomic<int64_t>& calls_;  // that are not over yet; outlives this
   std::vector<int> outputs_;
   Ticket ticket_ = 0;  // 0 is never a ticket
 };
@@ -102,6 +124,11 @@ StatusOr<const ModelRepository*> InferenceService::Repository() const {
 StatusOr<std::shared_ptr<ServingModel>> InferenceService::Find(std::string_view name, std::string_view version) const {
   SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, Repository());
   return repository->Find(name, version);
+}
+
+void InferenceService::AwaitCalls(absl::Duration patience) const {
+  const Instant end = Clock::Real().Now() + patience;
+  while (calls_ > 0 && Clock::Real().Now() < end) absl::SleepFor(absl::Milliseconds(1));
 }
 
 ServerUnaryReactor* InferenceService::ServerLive(CallbackServerContext* context, const inference::ServerLiveRequest*,
@@ -184,10 +211,14 @@ ServerUnaryReactor* InferenceService::ModelInfer(CallbackServerContext* context,
   StatusOr<std::shared_ptr<ServingModel>> found = Find(request->model_name(), request->model_version());
   if (!found.ok()) {
     const auto latest = Find(request->model_name(), "");
-    if (latest.ok()) (*latest)->metrics->RecordRequest(found.status().code(), absl::ZeroDuration());
+    if (latest.ok()) {
+      (*latest)->metrics->RecordRequest(found.status().code(), absl::ZeroDuration());
+    } else if (const auto repository = Repository(); repository.ok()) {
+      (*repository)->CountUnserved(request->model_name(), found.status().code());
+    }
     return Finish(context, found.status());
   }
-  auto* call = new InferCall(*std::move(found), *request, *response, clock_);
+  auto* call = new InferCall(*std::move(found), *request, *response, clock_, calls_);
   if (refusing_.load(std::memory_order_relaxed)) {
     call->RefuseForShutdown();
   } else {

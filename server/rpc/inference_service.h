@@ -6,9 +6,11 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 
+#include "absl/time/time.h"
 #include "kernels/base/status.h"
 #include "proto/grpc_service.grpc.pb.h"
 #include "server/repository/model_repository.h"
@@ -35,6 +37,9 @@ class InferenceService final : public UnservedMethods {
 
   // New inferences are answered UNAVAILABLE from now on.
   void RefuseInferences() { refusing_.store(true, std::memory_order_relaxed); }
+
+  // Returns when no inference is under way any more, its answer written, or after `patience`.
+  void AwaitCalls(absl::Duration patience) const;
 
   grpc::ServerUnaryReactor* ServerLive(grpc::CallbackServerContext* context,
                                        const inference::ServerLiveRequest* request,
@@ -73,6 +78,7 @@ class InferenceService final : public UnservedMethods {
   std::atomic<const ModelRepository*> repository_ = nullptr;
   std::atomic<bool> ready_allowed_ = true;
   std::atomic<bool> refusing_ = false;
+  std::atomic<int64_t> calls_ = 0;  // inferences that have begun and that gRPC is not done with
 };
 
 }  // namespace swizzle

@@ -19,10 +19,17 @@ enum class BatchReason : uint8_t {
   kDelay,      // the oldest request has waited for max_delay
   kPreferred,  // a preferred size was reached before max_delay
   kSingle,     // batching is off
+  kRetry,      // one request alone, after the batch that it was in has failed
 };
 
 // Why a request never ran.
-enum class Rejection : uint8_t { kQueueFull, kTimeout, kCancelled, kDraining };
+enum class Rejection : uint8_t {
+  kQueueFull,
+  kTimeout,
+  kCancelled,
+  kDraining,
+  kExpectedWait,  // it would have waited longer than the queue allows, or than until its deadline
+};
 
 // Where a request's time goes.
 enum class Stage : uint8_t { kQueue, kInput, kCompute, kOutput };
@@ -38,11 +45,11 @@ template <typename Value>
 inline constexpr bool kLabelValues = false;
 
 template <>
-inline constexpr std::array<std::string_view, 5> kLabelValues<BatchReason> = {"full", "idle", "delay", "preferred",
-                                                                              "single"};
+inline constexpr std::array<std::string_view, 6> kLabelValues<BatchReason> = {"full",      "idle",   "delay",
+                                                                              "preferred", "single", "retry"};
 template <>
-inline constexpr std::array<std::string_view, 4> kLabelValues<Rejection> = {"queue_full", "timeout", "cancelled",
-                                                                            "draining"};
+inline constexpr std::array<std::string_view, 5> kLabelValues<Rejection> = {"queue_full", "timeout", "cancelled",
+                                                                            "draining", "expected_wait"};
 template <>
 inline constexpr std::array<std::string_view, 4> kLabelValues<Stage> = {"queue", "input", "compute", "output"};
 template <>

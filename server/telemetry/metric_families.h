@@ -60,11 +60,12 @@ inline constexpr auto kFamilies = std::to_array<MetricFamily>({
     {"swizzle_requests_total",
      kCounter,
      {kModel, kVersion, kCode},
-     "Inference requests answered, by gRPC status code."},
+     "Inference requests answered, by gRPC status code. Those to models that the repository doesn't have are together "
+     "those of the model \"(unknown)\"."},
     {"swizzle_request_duration_seconds",
      kHistogram,
      {kModel, kVersion},
-     "Time from a request's arrival to its answer.",
+     "Time from a request's arrival to its answer, of requests that were answered OK.",
      kSeconds},
     {"swizzle_stage_duration_seconds",
      kHistogram,
@@ -76,7 +77,13 @@ inline constexpr auto kFamilies = std::to_array<MetricFamily>({
     {"swizzle_rejected_requests_total",
      kCounter,
      {kModel, kVersion, kRejection},
-     "Requests that never ran, by what they met: a full queue, a deadline, a cancellation, or a server that drains."},
+     "Requests that never ran, by what they met: a full queue, a deadline, a cancellation, a server that drains, or a "
+     "queue that would have kept them too long."},
+    {"swizzle_rejected_queue_seconds",
+     kHistogram,
+     {kModel, kVersion, kRejection},
+     "Time that requests which never ran were queued.",
+     kSeconds},
 
     // Batches.
     {"swizzle_inferences_total", kCounter, {kModel, kVersion}, "Rows inferred."},
@@ -84,7 +91,7 @@ inline constexpr auto kFamilies = std::to_array<MetricFamily>({
      kCounter,
      {kModel, kVersion, kBatchReason},
      "Batches executed, by why they were formed: full, idle (an executor was free), delay, preferred (a preferred "
-     "size was reached), single (batching is off)."},
+     "size was reached), single (batching is off), retry (a request alone, after its batch failed)."},
     {"swizzle_batch_size", kHistogram, {kModel, kVersion}, "Rows per executed batch.", kRows},
     {"swizzle_batch_positions",
      kHistogram,

@@ -35,6 +35,9 @@ class PrometheusMetrics final : public Metrics {
   void RecordLoadFailure(std::string_view model) override {
     registry_.Child<"swizzle_model_load_failures_total">(model).Increment();
   }
+  void RecordUnserved(std::string_view model, int64_t version, StatusCode code) override {
+    registry_.Child<"swizzle_requests_total">(model, version, code).Increment();
+  }
   void ShowGpuMemory(std::function<std::vector<GpuMemory>()> ask) override { gpus_.Ask(std::move(ask)); }
   void SetLive(bool live) override { live_ = live; }
   void SetReady(bool ready) override { ready_ = ready; }

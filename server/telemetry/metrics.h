@@ -63,13 +63,17 @@ class ModelMetrics {
   // By the batcher.
   virtual void RecordQueued(absl::Duration queue) = 0;  // per request, of batches that succeeded
   virtual void RecordBatch(const ExecutedBatch& batch) = 0;
-  virtual void RecordRejected(Rejection why) = 0;  // a request that never ran
+  // A request that never ran, and how long it was queued.
+  virtual void RecordRejected(Rejection why, absl::Duration queued) = 0;
   virtual void SetQueueDepth(int64_t requests) = 0;
   virtual void AddInflight(int64_t delta) = 0;  // requests queued or running
   virtual void AddBusy(int stream, absl::Duration busy) = 0;
 
   virtual ModelStatisticsTotals Statistics() const = 0;
 };
+
+// The label of requests to models that the repository doesn't have; no model can have this name.
+inline constexpr std::string_view kUnknownModel = "(unknown)";
 
 struct GpuMemory {
   std::string device;  // "cuda:0"
@@ -85,6 +89,9 @@ class Metrics {
   virtual std::unique_ptr<ModelMetrics> ForModel(const ModelSpec& spec, const ModelFacts& facts,
                                                  absl::Duration load_time) = 0;
   virtual void RecordLoadFailure(std::string_view model) = 0;
+  // A request to a model that doesn't serve. REQUIRES: `model` is of the repository, or kUnknownModel, so that clients
+  // can't make labels up.
+  virtual void RecordUnserved(std::string_view model, int64_t version, StatusCode code) = 0;
   // Asks at each scrape from now on, from any thread.
   virtual void ShowGpuMemory(std::function<std::vector<GpuMemory>()> ask) = 0;
   // What the probes answer: 200 or 503. At first the process is live, and neither started nor ready.

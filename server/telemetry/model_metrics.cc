@@ -49,6 +49,7 @@ class PrometheusModelMetrics final : public ModelMetrics {
         queue_depth_(registry.Child<"swizzle_queue_depth">(model_, version_)),
         inflight_(registry.Child<"swizzle_inflight_requests">(model_, version_)),
         rejected_(registry, model_, version_),
+        rejected_queue_(registry, model_, version_),
         inferences_(registry.Child<"swizzle_inferences_total">(model_, version_)),
         batches_(registry, model_, version_),
         batch_size_(registry.Child<"swizzle_batch_size">(model_, version_)),
@@ -65,7 +66,7 @@ class PrometheusModelMetrics final : public ModelMetrics {
 
   void RecordRequest(StatusCode code, absl::Duration duration) override {
     requests_[code].Increment();
-    request_duration_.Observe(absl::ToDoubleSeconds(duration));
+    if (code == StatusCode::kOk) request_duration_.Observe(absl::ToDoubleSeconds(duration));
     statistics_.AddRequest(code, duration);
   }
 
@@ -85,7 +86,10 @@ class PrometheusModelMetrics final : public ModelMetrics {
     statistics_.AddBatch(batch.requests, batch.rows, batch.times, clock_.WallNow());
   }
 
-  void RecordRejected(Rejection why) override { rejected_[why].Increment(); }
+  void RecordRejected(Rejection why, absl::Duration queued) override {
+    rejected_[why].Increment();
+    rejected_queue_[why].Observe(absl::ToDoubleSeconds(queued));
+  }
   void SetQueueDepth(int64_t requests) override { queue_depth_.Set(static_cast<double>(requests)); }
   void AddInflight(int64_t delta) override { inflight_.Increment(static_cast<double>(delta)); }
   void AddBusy(int stream, absl::Duration busy) override {
@@ -117,6 +121,7 @@ class PrometheusModelMetrics final : public ModelMetrics {
   Gauge& queue_depth_;
   Gauge& inflight_;
   const ChildPerValue<"swizzle_rejected_requests_total", Rejection> rejected_;
+  const ChildPerValue<"swizzle_rejected_queue_seconds", Rejection> rejected_queue_;
   Counter& inferences_;
   const ChildPerValue<"swizzle_batches_total", BatchReason> batches_;
   Histogram& batch_size_;

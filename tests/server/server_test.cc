@@ -48,6 +48,7 @@ TEST_F(ServerTest, AFailedModelKeepsItUnreadyAndTheOthersServing) {
   const grpc::Status status = Infer(InferRequest("bad"));
   EXPECT_EQ(status.error_code(), StatusCode::INTERNAL);
   EXPECT_THAT(status.error_message(), HasSubstr("model 'bad' failed to load: config.pbtxt: 'backend' is 'tensorrt'"));
+  EXPECT_THAT(server_->metrics().Text(), HasSubstr("swizzle_requests_total{code=\"INTERNAL\",model=\"bad\""));
   inference::ModelReadyRequest request;
   request.set_name("bad");
   inference::ModelReadyResponse response;

@@ -82,7 +82,9 @@ std::vector<Case> Cases() {
       {"DelayedEmptyQueue", {}, 5, Delayed(8, 10), {}, 0},
       {"PreferredEndsTheDelay", {{2, 2}, {2, 3}}, 5, Delayed(8, 10, {4}), {}, 2, R::kPreferred},
       {"LargestPreferredWins", {{2}, {2}, {2}, {1}}, 5, Delayed(8, 10, {4, 6}), {}, 3, R::kPreferred},
-      {"PreferredIsExact", {{3, 2}, {3, 3}}, 5, Delayed(8, 10, {4}), {}, 0, R::kIdle, 12},
+      {"BelowPreferredWaits", {{3, 2}}, 5, Delayed(8, 10, {4}), {}, 0, R::kIdle, 12},
+      {"BeyondPreferredWaitsForNothing", {{3, 2}, {3, 3}}, 5, Delayed(8, 10, {4}), {}, 2, R::kPreferred},
+      {"BetweenPreferredSizesWaits", {{3, 2}, {3, 3}}, 5, Delayed(16, 10, {4, 8}), {}, 0, R::kIdle, 12},
       {"FullBeatsPreferred", {{4}, {4}}, 5, Delayed(8, 10, {4}), {}, 2, R::kFull},
       {"PreferredNeedsADelay", {{4}, {1}}, 5, {.max_rows = 8, .preferred_rows = {4}}, {}, 2, R::kIdle},
       // Held for a test.

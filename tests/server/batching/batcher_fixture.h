@@ -60,8 +60,11 @@ class RecordingMetrics final : public ModelMetrics {
   void RecordBatch(const ExecutedBatch& batch) override {
     With([&] { batches.push_back({batch.requests, batch.rows, batch.positions, batch.reason}); });
   }
-  void RecordRejected(Rejection why) override {
-    With([&] { rejected.push_back(why); });
+  void RecordRejected(Rejection why, absl::Duration waited) override {
+    With([&] {
+      rejected.push_back(why);
+      rejected_after.push_back(waited);
+    });
   }
   void SetQueueDepth(int64_t requests) override {
     With([&] { depths.push_back(requests); });
@@ -81,6 +84,7 @@ class RecordingMetrics final : public ModelMetrics {
   std::vector<absl::Duration> queued;
   std::vector<BatchRecord> batches;
   std::vector<Rejection> rejected;
+  std::vector<absl::Duration> rejected_after;  // of rejected, same order
   std::vector<int64_t> depths;
   std::set<int> streams;
   absl::Duration busy;

@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <limits>
 #include <string>
@@ -94,23 +97,6 @@ TEST_P(BatcherTest, ExecutorsRunAtTheSameTime) {
   model_->AwaitStarted(2);
   EXPECT_EQ(first.calls() + second.calls(), 0);
   Finish();
-}
-
-TEST_P(BatcherTest, RefusesWhatTheQueueCannotHold) {
-  ModelSpec spec = ScriptedSpec(1);
-  spec.max_queue_size = 2;
-  Start(spec);
-  std::deque<Outcome> outcomes(4);
-  Occupy(outcomes[0]);
-  Submit(1, outcomes[1]);
-  Submit(2, outcomes[2]);
-  const Status status = batcher_->Submit(NumberedRequest(3), outcomes[3].Callback()).status();
-  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("queue of model 'scripted' is full (2 requests)"));
-  Finish();
-  EXPECT_EQ(outcomes[3].calls(), 0);
-  EXPECT_EQ(outcomes[2].calls(), 1);
-  EXPECT_THAT(metrics_.rejected, ElementsAre(Rejection::kQueueFull));
 }
 
 TEST_P(BatcherTest, DeadlineEndsARequestWhileExecutorsAreBusy) {
@@ -227,6 +213,50 @@ TEST_P(BatcherTest, AFailedRunFailsItsBatchAlone) {
   batcher_->Drain();
   EXPECT_THAT(metrics_.batches, SizeIs(2));
   EXPECT_EQ(metrics_.inflight, 0);
+}
+
+TEST_P(BatcherTest, OfABatchThatFailedEachRequestRunsAgainAlone) {
+  Start(ScriptedSpec(8));
+  Outcome running, good, bad, other;
+  Occupy(running);
+  model_->FailWith(2);
+  Submit(1, good);
+  Submit(2, bad);
+  Submit(3, other);
+  Finish();
+  EXPECT_TRUE(good.Wait().ok());
+  EXPECT_EQ(bad.Wait().status().message(), "a bad request");
+  EXPECT_TRUE(other.Wait().ok());
+  EXPECT_EQ(other.Wait()->batch_rows, 1);
+  EXPECT_THAT(model_->batches(),
+              ElementsAre(ElementsAre(0), ElementsAre(1, 2, 3), ElementsAre(1), ElementsAre(2), ElementsAre(3)));
+  ASSERT_THAT(metrics_.batches, SizeIs(3));
+  EXPECT_EQ(metrics_.batches[1].reason, BatchReason::kRetry);
+  EXPECT_EQ(metrics_.inflight, 0);
+}
+
+TEST_P(BatcherTest, AnExceptionEndsItsRequestAlone) {
+  Start(ScriptedSpec(8));
+  Outcome first, second;
+  model_->ThrowOnce();
+  Submit(1, first);
+  EXPECT_EQ(first.WaitForCode(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(first.Wait().status().message(), "there is not enough memory to run the batch");
+  Submit(2, second);
+  EXPECT_TRUE(second.Wait().ok());
+  batcher_->Drain();
+  EXPECT_EQ(metrics_.inflight, 0);
+}
+
+TEST_P(BatcherTest, RecordsHowLongWhatNeverRanWasQueued) {
+  Start(ScriptedSpec(8));
+  Outcome running, late;
+  Occupy(running);
+  Submit(1, late, 1, clock_.Now() + absl::Milliseconds(5));
+  clock_.Advance(absl::Milliseconds(5));
+  EXPECT_EQ(late.WaitForCode(), StatusCode::kDeadlineExceeded);
+  Finish();
+  EXPECT_THAT(metrics_.rejected_after, ElementsAre(absl::Milliseconds(5)));
 }
 
 TEST_P(BatcherTest, DrainFinishesWhatIsQueuedAndRefusesWhatComes) {
@@ -353,6 +383,24 @@ TEST_P(BatcherTest, WorksWithoutMetrics) {
   Outcome outcome;
   ASSERT_TRUE((*batcher)->Submit(NumberedRequest(1), outcome.Callback()).ok());
   EXPECT_TRUE(outcome.Wait().ok());
+}
+
+// In a process of its own, which has no address space left for threads.
+TEST(NewBatcherTest, FailsWhereThereAreNoThreads) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers take address space of their own";
+#endif
+  const auto start = [] {
+    ModelSpec spec = ScriptedSpec(4);
+    spec.instance_count = 256;
+    auto model = std::make_shared<ScriptedModel>(spec);
+    const rlimit limit = {rlim_t{1} << 30, rlim_t{1} << 30};  // a thread's stack takes 8 MiB
+    setrlimit(RLIMIT_AS, &limit);
+    const Status status = NewBatcher(model, Clock::Real(), nullptr).status();
+    std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+    std::_Exit(status.code() == StatusCode::kResourceExhausted ? 0 : 1);
+  };
+  EXPECT_EXIT(start(), ::testing::ExitedWithCode(0), "no thread, memory or file left to start the model's executors");
 }
 
 TEST(NewBatcherTest, FailsWhereASessionDoes) {

@@ -16,7 +16,7 @@ RequestQueue QueueOf(std::initializer_list<Ticket> tickets) {
     auto pending = std::make_unique<Pending>();
     pending->ticket = ticket;
     pending->request.rows = static_cast<int64_t>(ticket);
-    queue.Push(std::move(pending));
+    queue.Push(pending);
   }
   return queue;
 }
@@ -80,7 +80,7 @@ TEST(RequestQueueTest, SummarisesWhatThePolicyNeeds) {
   pending->request.rows = 3;
   pending->request.deadline = Instant() + absl::Seconds(9);
   pending->arrival = Instant() + absl::Seconds(5);
-  queue.Push(std::move(pending));
+  queue.Push(pending);
   ASSERT_EQ(queue.summaries().size(), 1u);
   EXPECT_EQ(queue.summaries()[0].rows, 3);
   EXPECT_EQ(queue.summaries()[0].arrival, Instant() + absl::Seconds(5));

@@ -4,8 +4,10 @@
 #ifndef SWIZZLE_TESTS_SERVER_BATCHING_SCRIPTED_MODEL_H_
 #define SWIZZLE_TESTS_SERVER_BATCHING_SCRIPTED_MODEL_H_
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,6 +66,16 @@ class ScriptedModel final : public Model {
     MutexLock lock(mutex_);
     status_ = std::move(status);
   }
+  // Batches that hold this request fail.
+  void FailWith(int number) {
+    MutexLock lock(mutex_);
+    bad_number_ = number;
+  }
+  // The next batch finds no memory.
+  void ThrowOnce() {
+    MutexLock lock(mutex_);
+    throw_next_ = true;
+  }
   void AwaitStarted(size_t batches) {
     MutexLock lock(mutex_);
     while (started_.size() < batches) changed_.Wait(mutex_);
@@ -96,7 +108,9 @@ class ScriptedModel final : public Model {
     }
     times = {absl::Microseconds(1), absl::Microseconds(20), absl::Microseconds(3)};
     MutexLock lock(mutex_);
-    const Status status = status_;
+    const bool bad = std::ranges::find(numbers, bad_number_) != numbers.end();
+    const Status status = bad ? absl::InvalidArgumentError("a bad request") : status_;
+    if (std::exchange(throw_next_, false)) throw std::bad_alloc();
     started_.push_back(std::move(numbers));
     changed_.SignalAll();
     while (blocked_) changed_.Wait(mutex_);
@@ -110,6 +124,8 @@ class ScriptedModel final : public Model {
   CondVar changed_;
   bool blocked_ ABSL_GUARDED_BY(mutex_) = false;
   Status status_ ABSL_GUARDED_BY(mutex_);
+  int bad_number_ ABSL_GUARDED_BY(mutex_) = -1;
+  bool throw_next_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Numbers> started_ ABSL_GUARDED_BY(mutex_);
 };
 

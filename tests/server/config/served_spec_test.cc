@@ -94,6 +94,24 @@ TEST(ConfigureSpec, TheQueueIsNeverUnbounded) {
   const auto spec = Configured("dynamic_batching { default_queue_policy { } }");
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(spec->max_queue_size, ModelSpec().max_queue_size);
+  EXPECT_EQ(spec->default_timeout, absl::Seconds(10));
+}
+
+TEST(ConfigureSpec, ADelayIsOnTopOfTheDefaultTimeout) {
+  const auto spec = Configured("dynamic_batching { max_queue_delay_microseconds: 60000000 }");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->default_timeout, absl::Seconds(70));
+}
+
+TEST(ConfigureSpec, ParametersBoundTheQueue) {
+  const auto spec = Configured(
+      "parameters { key: 'max_queue_rows' value { string_value: '7' } }"
+      "parameters { key: 'max_queue_bytes' value { string_value: '8' } }"
+      "parameters { key: 'max_queue_wait_ms' value { string_value: '9' } }");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->max_queue_rows, 7);
+  EXPECT_EQ(spec->max_queue_bytes, 8);
+  EXPECT_EQ(spec->max_queue_wait, absl::Milliseconds(9));
 }
 
 TEST(ConfigureSpec, PreferredSizesFitTheBatch) {

@@ -147,6 +147,8 @@ TEST_F(InferenceServiceTest, WhatTheCallerGotWrongIsNamedAndCounted) {
 
 TEST_F(InferenceServiceTest, UnknownModelsAreNotFound) {
   EXPECT_EQ(Infer(InferRequest("nobody")).error_code(), StatusCode::NOT_FOUND);
+  EXPECT_EQ(Infer(InferRequest("or\nso")).error_code(), StatusCode::NOT_FOUND);
+  EXPECT_TRUE(MetricsHave("swizzle_requests_total{code=\"NOT_FOUND\",model=\"(unknown)\",version=\"0\"} 2"));
   inference::ModelInferRequest request = InferRequest("echo");
   request.set_model_version("4");
   EXPECT_EQ(Infer(request).error_code(), StatusCode::NOT_FOUND);

@@ -82,10 +82,10 @@ TEST_F(MetricsTest, CountsRequests) {
               AllOf(HasSubstr("swizzle_requests_total{code=\"OK\",model=\"m\",version=\"3\"} 2\n"),
                     HasSubstr("swizzle_requests_total{code=\"INVALID_ARGUMENT\",model=\"m\",version=\"3\"} 1\n"),
                     HasSubstr("swizzle_requests_total{code=\"INTERNAL\",model=\"m\",version=\"3\"} 0\n"),
-                    HasSubstr("swizzle_request_duration_seconds_bucket{model=\"m\",version=\"3\",le=\"0.0001\"} 1\n"),
-                    HasSubstr("swizzle_request_duration_seconds_bucket{model=\"m\",version=\"3\",le=\"0.005\"} 2\n"),
-                    HasSubstr("swizzle_request_duration_seconds_bucket{model=\"m\",version=\"3\",le=\"+Inf\"} 3\n"),
-                    HasSubstr("swizzle_request_duration_seconds_count{model=\"m\",version=\"3\"} 3\n")));
+                    HasSubstr("swizzle_request_duration_seconds_bucket{model=\"m\",version=\"3\",le=\"0.0001\"} 0\n"),
+                    HasSubstr("swizzle_request_duration_seconds_bucket{model=\"m\",version=\"3\",le=\"0.005\"} 1\n"),
+                    HasSubstr("swizzle_request_duration_seconds_bucket{model=\"m\",version=\"3\",le=\"+Inf\"} 2\n"),
+                    HasSubstr("swizzle_request_duration_seconds_count{model=\"m\",version=\"3\"} 2\n")));
 }
 
 TEST_F(MetricsTest, LatencyHasSixteenBucketsUpToTenSeconds) {
@@ -126,12 +126,15 @@ TEST_F(MetricsTest, FollowsTheQueue) {
   model_->SetQueueDepth(7);
   model_->AddInflight(3);
   model_->AddInflight(-1);
-  model_->RecordRejected(Rejection::kQueueFull);
-  EXPECT_THAT(metrics_->Text(),
-              AllOf(HasSubstr("swizzle_queue_depth{model=\"m\",version=\"3\"} 7\n"),
-                    HasSubstr("swizzle_inflight_requests{model=\"m\",version=\"3\"} 2\n"),
-                    HasSubstr("swizzle_rejected_requests_total{model=\"m\",reason=\"queue_full\",version=\"3\"} 1\n"),
-                    HasSubstr("swizzle_rejected_requests_total{model=\"m\",reason=\"timeout\",version=\"3\"} 0\n")));
+  model_->RecordRejected(Rejection::kQueueFull, absl::ZeroDuration());
+  model_->RecordRejected(Rejection::kTimeout, absl::Milliseconds(40));
+  EXPECT_THAT(
+      metrics_->Text(),
+      AllOf(HasSubstr("swizzle_queue_depth{model=\"m\",version=\"3\"} 7\n"),
+            HasSubstr("swizzle_inflight_requests{model=\"m\",version=\"3\"} 2\n"),
+            HasSubstr("swizzle_rejected_requests_total{model=\"m\",reason=\"queue_full\",version=\"3\"} 1\n"),
+            HasSubstr("swizzle_rejected_requests_total{model=\"m\",reason=\"timeout\",version=\"3\"} 1\n"),
+            HasSubstr("swizzle_rejected_queue_seconds_sum{model=\"m\",reason=\"timeout\",version=\"3\"} 0.04\n")));
 }
 
 TEST_F(MetricsTest, UnloadingKeepsCountersAndWithdrawsFacts) {
@@ -146,6 +149,14 @@ TEST_F(MetricsTest, UnloadingKeepsCountersAndWithdrawsFacts) {
   model_->RecordRequest(StatusCode::kOk, absl::Milliseconds(1));
   EXPECT_THAT(metrics_->Text(), AllOf(HasSubstr("swizzle_model_ready{model=\"m\",version=\"3\"} 1\n"),
                                       HasSubstr("swizzle_requests_total{code=\"OK\",model=\"m\",version=\"3\"} 2\n")));
+}
+
+TEST_F(MetricsTest, CountsRequestsThatNoModelServed) {
+  metrics_->RecordUnserved("failed", 2, StatusCode::kInternal);
+  metrics_->RecordUnserved(kUnknownModel, 0, StatusCode::kNotFound);
+  EXPECT_THAT(metrics_->Text(),
+              AllOf(HasSubstr("swizzle_requests_total{code=\"INTERNAL\",model=\"failed\",version=\"2\"} 1\n"),
+                    HasSubstr("swizzle_requests_total{code=\"NOT_FOUND\",model=\"(unknown)\",version=\"0\"} 1\n")));
 }
 
 TEST_F(MetricsTest, EscapesLabels) {

@@ -1,0 +1,70 @@
+// Whether a model's queue takes one more request, and how long that one would wait.
+//
+// A queue is bounded four ways: by requests, rows, bytes of inputs, and the time that what waits will take. The last is
+// what keeps an overloaded model useful: it refuses at once what could only be answered too late. All of it is
+// arithmetic on what the batcher knows; nothing here locks, waits or looks at a clock.
+#ifndef SWIZZLE_SERVER_BATCHING_ADMISSION_H_
+#define SWIZZLE_SERVER_BATCHING_ADMISSION_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "server/batching/batch_policy.h"
+#include "server/model/model.h"
+#include "server/telemetry/labels.h"
+
+namespace swizzle {
+
+// Requests together. Work is what batches are limited by: tokens where the model has sequences, else rows.
+struct QueueLoad {
+  int64_t requests = 0;
+  int64_t rows = 0;
+  int64_t bytes = 0;
+  int64_t work = 0;
+
+  void Add(const Queued& request);
+  void Remove(const Queued& request);
+};
+
+struct QueueBounds {
+  int64_t requests = 0;
+  int64_t rows = 0;
+  int64_t bytes = 0;
+  absl::Duration wait = absl::InfiniteDuration();  // that is expected
+  int64_t batch_work = 1;                          // the most that one batch takes
+  bool single = false;                             // a batch is one request
+  int executors = 1;
+};
+
+// Whatever the specification says, one request may always wait, and of rows as many as all executors take at once.
+QueueBounds BoundsOf(const ModelSpec& spec);
+
+// How long batches take, by those that have run. Of late ones more than of early ones. Thread-compatible.
+class ServiceTime {
+ public:
+  // `full`: nothing more fitted in the batch. What full ones do with their time is what a long queue will see.
+  void Record(bool full, int64_t work, absl::Duration busy);
+
+  // What one executor takes for `work` that waits, cut into batches of `batch_work`; zero while nothing has run.
+  // Too short rather than too long where no full batch has run yet.
+  absl::Duration Of(int64_t work, int64_t batch_work) const;
+
+ private:
+  double full_seconds_ = 0.0, full_work_ = 0.0;  // decaying sums
+  double batch_seconds_ = 0.0, batches_ = 0.0;   // the same, of all batches
+};
+
+struct Refusal {
+  Rejection why;
+  std::string reason;  // "1024 rows"
+};
+
+// Nothing where `request` may join `waiting`. `expected` is when it would start, `left` the time until its deadline.
+std::optional<Refusal> Refuse(const QueueBounds& bounds, const QueueLoad& waiting, const Queued& request,
+                              absl::Duration expected, absl::Duration left);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_BATCHING_ADMISSION_H_

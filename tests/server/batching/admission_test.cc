@@ -1,0 +1,98 @@
+#include "server/batching/admission.h"
+
+#include <gtest/gtest.h>
+
+namespace swizzle {
+namespace {
+
+Queued Waiting(int64_t rows, int64_t bytes = 0, int64_t tokens = 0) {
+  Queued request;
+  request.rows = rows;
+  request.bytes = bytes;
+  request.tokens = tokens;
+  return request;
+}
+
+constexpr absl::Duration kForever = absl::InfiniteDuration();
+
+ModelSpec Spec(int64_t max_batch_size) {
+  ModelSpec spec;
+  spec.max_batch_size = max_batch_size;
+  spec.dynamic_batching = max_batch_size > 0;
+  return spec;
+}
+
+TEST(BoundsOfTest, CountsWorkAsBatchesDo) {
+  ModelSpec spec = Spec(8);
+  spec.instance_count = 2;
+  EXPECT_EQ(BoundsOf(spec).batch_work, 8);
+  EXPECT_EQ(BoundsOf(spec).executors, 2);
+  spec.max_batch_tokens = 4096;
+  EXPECT_EQ(BoundsOf(spec).batch_work, 4096);
+  EXPECT_TRUE(BoundsOf(Spec(0)).single);
+}
+
+TEST(BoundsOfTest, LetsARoundOfBatchesWait) {
+  ModelSpec spec = Spec(4096);
+  spec.instance_count = 2;
+  EXPECT_EQ(BoundsOf(spec).rows, 8192);
+}
+
+TEST(QueueLoadTest, AddsAndRemoves) {
+  QueueLoad load;
+  const Queued request = Waiting(3, 7, 50);
+  load.Add(request);
+  load.Add(Waiting(2, 1));
+  load.Remove(request);
+  EXPECT_EQ(load.requests, 1);
+  EXPECT_EQ(load.rows, 2);
+  EXPECT_EQ(load.bytes, 1);
+  EXPECT_EQ(load.work, 2);
+}
+
+TEST(ServiceTimeTest, IsZeroWhileNothingHasRun) { EXPECT_EQ(ServiceTime().Of(100, 8), absl::ZeroDuration()); }
+
+// What a burst of single requests meets: batches that were small so far will be full.
+TEST(ServiceTimeTest, ExpectsSmallBatchesToGrow) {
+  ServiceTime time;
+  time.Record(false, 1, absl::Milliseconds(100));
+  EXPECT_EQ(absl::ToInt64Milliseconds(time.Of(16, 8) + absl::Microseconds(1)), 200);
+}
+
+TEST(ServiceTimeTest, GoesByFullBatchesWhereThereWereAny) {
+  ServiceTime time;
+  time.Record(false, 1, absl::Milliseconds(100));
+  time.Record(true, 8, absl::Milliseconds(160));
+  EXPECT_EQ(absl::ToInt64Milliseconds(time.Of(16, 8) + absl::Microseconds(1)), 320);
+}
+
+TEST(ServiceTimeTest, Forgets) {
+  ServiceTime time;
+  time.Record(true, 8, absl::Seconds(100));
+  for (int i = 0; i < 200; ++i) time.Record(true, 8, absl::Milliseconds(80));
+  EXPECT_EQ(absl::ToInt64Milliseconds(time.Of(8, 8) + absl::Microseconds(1)), 80);
+}
+
+TEST(RefuseTest, AlwaysLetsOneWait) {
+  ModelSpec spec = Spec(8);
+  spec.max_queue_bytes = 1;
+  EXPECT_FALSE(Refuse(BoundsOf(spec), {}, Waiting(8, 100), absl::Hours(1), absl::ZeroDuration()));
+}
+
+TEST(RefuseTest, LetsLessThanARoundWaitHoweverLongThatTakes) {
+  const QueueBounds bounds = BoundsOf(Spec(8));
+  EXPECT_FALSE(Refuse(bounds, {.requests = 7, .rows = 7, .work = 7}, {}, absl::Hours(1), kForever));
+  const auto refusal = Refuse(bounds, {.requests = 8, .rows = 8, .work = 8}, {}, absl::Hours(1), kForever);
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->why, Rejection::kExpectedWait);
+}
+
+TEST(RefuseTest, WithBatchingOffARoundIsARequestForEachExecutor) {
+  ModelSpec spec = Spec(0);
+  spec.instance_count = 2;
+  EXPECT_FALSE(Refuse(BoundsOf(spec), {.requests = 1, .rows = 1, .work = 1}, {}, absl::Hours(1), kForever));
+  EXPECT_TRUE(Refuse(BoundsOf(spec), {.requests = 2, .rows = 2, .work = 2}, {}, absl::Hours(1), kForever));
+}
+
+}  // namespace
+}  // namespace swizzle
