@@ -3,6 +3,7 @@
 
 #include "server/options.h"
 #include "server/server.h"
+#include "server/shutdown_signals.h"
 #include "server/telemetry/logging.h"
 
 namespace {
@@ -11,7 +12,7 @@ int PrintKernels(const swizzle::ServerOptions& options) {
   const auto devices = swizzle::Devices::Open(options.device);
   if (!devices.ok()) {
     std::fprintf(stderr, "swizzle-server: %s\n", devices.status().ToString().c_str());
-    return 1;
+    return swizzle::kCannotStart;
   }
   std::fputs(swizzle::KernelListing(devices->main()).c_str(), stdout);
   return 0;

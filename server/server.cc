@@ -1,9 +1,6 @@
 #include "server/server.h"
 
 #include <malloc.h>
-#include <pthread.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -17,6 +14,9 @@
 
 #include "absl/time/clock.h"
 #include "kernels/cpu/runtime/available_cpus.h"
+#include "server/rpc/connections.h"
+#include "server/shutdown_signals.h"
+#include "server/telemetry/containment.h"
 #include "server/telemetry/logging.h"
 #include "server/threading/clock.h"
 
@@ -24,7 +24,10 @@ namespace swizzle {
 namespace {
 
 // How long responses that are written may take to reach their clients at the end.
-constexpr int64_t kFlushSeconds = 5;
+constexpr absl::Duration kFlushTime = absl::Seconds(5);
+
+// How long connections without calls may take to close: one that answers does so in a round trip.
+constexpr int64_t kFarewellMilliseconds = 400;
 
 // What a client may send before the server has asked for it, and in one frame of HTTP/2. With gRPC's own 64 and 16 KiB
 // an image of 602 KB waits for a round trip, and comes in 37 pieces: a sixth of what the server spends on the call.
@@ -78,51 +81,6 @@ std::string Joined(const std::vector<std::string>& names) {
   for (const std::string& name : names) text += Concat(text.empty() ? "" : ",", name);
   return text;
 }
-
-// A signal that follows the first so closely is the same request: timeout(1), for one, sends it to a process and again
-// to its group.
-constexpr absl::Duration kSameRequest = absl::Seconds(1);
-
-// SIGTERM and SIGINT, taken by a thread of their own. One object a process.
-class ShutdownSignals {
- public:
-  // Blocks the signals for this thread and those that it starts.
-  ShutdownSignals() {
-    sigemptyset(&signals_);
-    sigaddset(&signals_, SIGTERM);
-    sigaddset(&signals_, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-    std::thread([this] { Take(); }).detach();
-  }
-
-  // From now on the first signal is for Wait.
-  void StartServing() { serving_ = true; }
-
-  void Wait() { first_.get_future().wait(); }
-
- private:
-  void Take() {
-    Next();
-    if (!serving_) _exit(0);
-    first_.set_value();
-    const Instant first = Clock::Real().Now();
-    do Next();
-    while (Clock::Real().Now() < first + kSameRequest);
-    Log(LogLevel::kWarning, "second signal; leaving without a drain");
-    _exit(1);
-  }
-
-  void Next() {
-    int signal = 0;
-    while (sigwait(&signals_, &signal) != 0) {
-    }
-    Log(LogLevel::kInfo, "signal", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
-  }
-
-  sigset_t signals_;
-  std::atomic<bool> serving_ = false;
-  std::promise<void> first_;
-};
 
 }  // namespace
 
@@ -248,19 +206,28 @@ void Server::Drain() {
   watch_ = nullptr;
   AnnounceShutdown();
   service_.RefuseInferences();
+  SendGoaways(*grpc_);
   if (repository_ != nullptr) repository_->Drain();
   health_.EndWatches();
-  grpc_->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(kFlushSeconds, GPR_TIMESPAN)));
+  service_.AwaitCalls(kFlushTime);
+  // Only now, since probes connect anew each time.
+  StopListening(*grpc_);
+  SendGoaways(*grpc_);
+  const Instant leave = Clock::Real().Now() + absl::Milliseconds(kFarewellMilliseconds);
+  while (HasConnections(*grpc_) && Clock::Real().Now() < leave) absl::SleepFor(absl::Milliseconds(1));
+  grpc_->Shutdown(
+      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(kFarewellMilliseconds, GPR_TIMESPAN)));
   grpc_->Wait();
   grpc_ = nullptr;
 }
 
 int RunServer(const ServerOptions& options) {
-  auto& signals = *new ShutdownSignals;  // never destroyed: its thread outlives main
-  StatusOr<std::unique_ptr<Server>> server = Server::Start(options, [&signals] { signals.StartServing(); });
+  auto& signals = *new ShutdownSignals;
+  StatusOr<std::unique_ptr<Server>> server =
+      Contain("start the server", [&] { return Server::Start(options, [&signals] { signals.StartServing(); }); });
   if (!server.ok()) {
     Log(LogLevel::kError, "cannot start", {{"error", std::string(server.status().message())}});
-    return 1;
+    return kCannotStart;
   }
   signals.Wait();
   Log(LogLevel::kInfo, "draining", {{"delay_ms", absl::ToInt64Milliseconds(options.drain_delay)}});
@@ -268,7 +235,7 @@ int RunServer(const ServerOptions& options) {
   absl::SleepFor(options.drain_delay);
   (*server)->Drain();
   Log(LogLevel::kInfo, "stopped");
-  return 0;
+  return kDrained;
 }
 
 }  // namespace swizzle

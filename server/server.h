@@ -47,7 +47,9 @@ class Server {
   // Says not ready from now on, and goes on serving.
   void AnnounceShutdown();
 
-  // Refuses new requests, waits for those queued and running, then closes the listeners. Liveness says yes to the end.
+  // Refuses new requests, asks clients to connect elsewhere, waits for what is queued and running, and closes the
+  // connections: for a second at most it waits for peers that don't answer. Liveness says yes until nothing runs any
+  // more.
   void Drain();
 
  private:
@@ -69,9 +71,8 @@ class Server {
   std::unique_ptr<grpc::Server> grpc_;  // after the services that it calls
 };
 
-// Runs a server until SIGTERM or SIGINT, then drains it. Returns the process's exit code: 0, or 1 if the server could
-// not start. A signal while models are loaded ends the process with 0, as nothing serves yet; a second one ends it at
-// once with 1. Call it from main, before any other thread runs.
+// Runs a server until SIGTERM or SIGINT, then drains it. Returns the process's exit code; server/shutdown_signals.h has
+// them all, and what each signal does. Call it from main, before any other thread runs.
 int RunServer(const ServerOptions& options);
 
 }  // namespace swizzle

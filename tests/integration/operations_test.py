@@ -7,7 +7,6 @@ import pathlib
 import shutil
 import subprocess
 import threading
-import time
 
 import grpc
 import numpy
@@ -87,11 +86,13 @@ def test_a_second_signal_leaves_without_a_drain(start, repository):
     server = start(repository.identity(), '--drain-delay=600')
     server.terminate()
     wait_until(lambda: server.http('/readyz')[0] == 503, 60, 'the end of readiness')
-    server.terminate()  # the same request, as `timeout` and some shells make it
-    time.sleep(1.5)
-    assert server.process.poll() is None, server.log()
-    server.terminate()
-    assert server.exit_code() == 1, server.log()
+
+    def gone():
+        server.terminate()
+        return server.process.poll() is not None
+
+    wait_until(gone, STOP_SECONDS, 'the end')  # what follows the first signal at once is the same request
+    assert server.exit_code() == 3, server.log()
     assert 'second signal' in server.log()
 
 
@@ -136,8 +137,7 @@ def test_sigterm_while_clients_go_on_sending(start, repository):
     assert server.stop() == 0, server.log()
     for thread in threads:
         thread.join(60)
-    # gRPC itself resets a call that arrives while it closes the connection: CANCELLED.
-    assert len(codes) == 4 and set(codes) <= {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
+    assert codes == [grpc.StatusCode.UNAVAILABLE] * 4
 
 
 def test_metrics_follow_requests(start, repository):
@@ -152,7 +152,7 @@ def test_metrics_follow_requests(start, repository):
     assert metric('swizzle_requests_total', model='identity', code='OK') == 3
     assert metric('swizzle_requests_total', model='identity', code='INVALID_ARGUMENT') == 1
     assert metric('swizzle_inferences_total', model='identity') == 3
-    assert metric('swizzle_request_duration_seconds_count', model='identity') == 4
+    assert metric('swizzle_request_duration_seconds_count', model='identity') == 3
     assert metric('swizzle_stage_duration_seconds_count', model='identity', stage='compute') == 3
     assert metric('swizzle_inflight_requests', model='identity') == 0
     assert metric('swizzle_model_ready', model=SPARSE) == 1
