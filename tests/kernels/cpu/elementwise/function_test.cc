@@ -27,8 +27,8 @@ std::vector<float> Samples() {
   return samples;
 }
 
-std::vector<float> Results(const Kernel& kernel, FunctionKind kind, const std::vector<float>& samples,
-                           Backend& backend, const Epilogue& epilogue = {}) {
+std::vector<float> Results(const Kernel& kernel, FunctionKind kind, const std::vector<float>& samples, Backend& backend,
+                           const Epilogue& epilogue = {}) {
   const auto buffer = *backend.Allocate(samples.size() * sizeof(float));
   auto* values = reinterpret_cast<float*>(buffer->data());
   std::copy(samples.begin(), samples.end(), values);
