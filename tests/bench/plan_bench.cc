@@ -28,6 +28,7 @@
 #include "kernels/devices.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/packed/packed_writer.h"
+#include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/planner.h"
 #include "tests/support/drawn_models.h"
 
@@ -53,6 +54,7 @@ struct Options {
   bool layers = false;
   bool pin_threads = false;
   bool against_single = false;
+  std::string tuning_cache;
   std::string write;
 };
 
@@ -70,7 +72,11 @@ class BenchRunner {
     plan.micro_batch = options.micro_batch;
     plan.weight_budget = options.weight_budget;
     plan.tuning_budget = absl::Seconds(options.budget);
+    TuningCache cache(options.tuning_cache, backend);
+    SWIZZLE_RETURN_IF_ERROR(cache.status());
+    if (!options.tuning_cache.empty()) plan.tuning_cache = &cache;
     SWIZZLE_ASSIGN_OR_RETURN(auto made, MakePlan(network, backend, plan));
+    if (!options.tuning_cache.empty()) SWIZZLE_RETURN_IF_ERROR(cache.Save());
     return Make(std::move(made), size, options.pin_threads ? std::optional(0) : std::nullopt);
   }
 
@@ -322,6 +328,7 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
   app.add_option("--streams", options.streams, "executors to run side by side, too")->check(CLI::Range(1, 64));
   app.add_option("--tuning-budget", options.budget, "seconds, for each plan");
+  app.add_option("--tuning-cache", options.tuning_cache, "take known times from this file, and add new ones to it");
   app.add_flag("--layers", options.layers, "print each layer");
   app.add_flag("--pin-threads", options.pin_threads,
                "keep each thread to a processor, as the server does with eight or more");
