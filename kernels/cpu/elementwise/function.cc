@@ -88,11 +88,14 @@ struct FunctionVectors {
 #endif
 };
 
+// The exponential makes a number of a NaN.
+HWY_INLINE FloatVector UnlessNan(FloatVector x, FloatVector result) { return hn::IfThenElse(hn::Eq(x, x), result, x); }
+
 // Below -87 the exponential would leave FP32's range; the result is 0 to 38 places there.
 HWY_INLINE FloatVector Sigmoid(FloatVector x) {
   const FloatTag d;
   const FloatVector one = hn::Set(d, 1.0f);
-  return hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(hn::Max(hn::Set(d, -87.0f), x)))));
+  return UnlessNan(x, hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(hn::Max(x, hn::Set(d, -87.0f)))))));
 }
 
 HWY_INLINE FloatVector HardSigmoid(FloatVector x, const FunctionVectors& v) {
@@ -105,7 +108,7 @@ HWY_INLINE FloatVector Tanh(FloatVector x) {
   const FloatTag d;
   const FloatVector one = hn::Set(d, 1.0f), two = hn::Set(d, 2.0f);
   const FloatVector bounded = Clamp(x, hn::Set(d, -20.0f), hn::Set(d, 20.0f));
-  return hn::Sub(one, hn::Div(two, hn::Add(one, hn::Exp(d, hn::Mul(two, bounded)))));
+  return UnlessNan(x, hn::Sub(one, hn::Div(two, hn::Add(one, hn::Exp(d, hn::Mul(two, bounded))))));
 }
 
 #if HWY_TARGET == HWY_AVX3

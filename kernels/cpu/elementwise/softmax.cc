@@ -14,6 +14,9 @@ HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
 namespace {
 
+// The exponential makes 0 of a NaN, which the others of its position would not show.
+HWY_INLINE FloatVector ExpOrNan(FloatVector x) { return hn::IfThenElse(hn::Eq(x, x), hn::Exp(FloatTag(), x), x); }
+
 // Some positions, each with all its channels: element (channel c, position i) at c * channel_stride + i.
 struct Columns {
   const float* input;
@@ -33,7 +36,7 @@ void SoftmaxAcross(const Columns& columns, int64_t position, int64_t count) {
   }
   FloatVector sum = hn::Zero(d);
   for (int64_t c = 0; c < columns.channels; ++c) {
-    const FloatVector power = hn::Exp(d, hn::Sub(LoadSome(in + c * columns.channel_stride, count), largest));
+    const FloatVector power = ExpOrNan(hn::Sub(LoadSome(in + c * columns.channel_stride, count), largest));
     sum = hn::Add(sum, power);
     StoreSome(power, out + c * columns.channel_stride, count);
   }
@@ -61,12 +64,12 @@ void SoftmaxAlong(const float* input, int64_t channels, float* output) {
   largest = hn::MaxOfLanes(d, largest);
   FloatVector sum = hn::Zero(d);
   for (int64_t c = 0; c < whole; c += kLanes) {
-    const FloatVector power = hn::Exp(d, hn::Sub(hn::LoadU(d, input + c), largest));
+    const FloatVector power = ExpOrNan(hn::Sub(hn::LoadU(d, input + c), largest));
     sum = hn::Add(sum, power);
     hn::StoreU(power, d, output + c);
   }
   if (rest != 0) {
-    const FloatVector power = hn::Exp(d, hn::Sub(LoadFirst(d, input + whole, rest, largest), largest));
+    const FloatVector power = ExpOrNan(hn::Sub(LoadFirst(d, input + whole, rest, largest), largest));
     sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(rest)), power));
     StoreFirst(power, d, output + whole, rest);
   }
