@@ -11,6 +11,7 @@
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
+#include "kernels/cpu/runtime/start_threads.h"
 #include "kernels/cpu/runtime/targets.h"
 
 namespace swizzle {
@@ -110,7 +111,9 @@ class CpuBackend final : public HostBackend {
   std::optional<DeviceMemory> memory() const override { return std::nullopt; }
 
   StatusOr<std::unique_ptr<HostStream>> NewHostStream(int threads) override {
-    return std::make_unique<CpuStream>(threads > 0 ? threads : AvailableCpus());
+    const int count = threads > 0 ? threads : AvailableCpus();
+    if (CanStartThreads(count - 1)) return std::make_unique<CpuStream>(count);
+    return MakeError(StatusCode::kResourceExhausted, "the system has no ", count - 1, " threads left for this process");
   }
 
  private:

@@ -1,13 +1,17 @@
 #include "kernels/cpu/runtime/cpu_stream.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <thread>
 #include <vector>
 
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/runtime/available_cpus.h"
 
 namespace swizzle::cpu {
@@ -25,6 +29,21 @@ TEST_P(CpuStreamTest, EveryTaskRunsOnce) {
     stream_.ParallelFor(tasks, [&](int64_t i) { ++runs[i]; });
     for (int64_t i = 0; i < tasks; ++i) ASSERT_EQ(runs[i], 1) << i << " of " << tasks;
   }
+}
+
+// In a process of its own, which has no address space left for threads.
+TEST(NewStreamTest, FailsWhereThereAreNoThreads) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers take address space of their own";
+#endif
+  const auto start = [] {
+    const auto backend = NewCpuBackend();
+    const rlimit limit = {rlim_t{1} << 30, rlim_t{1} << 30};  // a thread's stack takes 8 MiB
+    setrlimit(RLIMIT_AS, &limit);
+    std::fprintf(stderr, "%s\n", backend->NewStream(257).status().ToString().c_str());
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(start(), testing::ExitedWithCode(0), "RESOURCE_EXHAUSTED: the system has no 256 threads left");
 }
 
 TEST_P(CpuStreamTest, SynchronizeReturnsTheFirstErrorOfTheWorkOnce) {
