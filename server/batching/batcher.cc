@@ -10,6 +10,7 @@
 #include "server/batching/batch_policy.h"
 #include "server/batching/request_queue.h"
 #include "server/telemetry/containment.h"
+#include "server/telemetry/no_metrics.h"
 
 namespace swizzle {
 namespace {
@@ -22,23 +23,6 @@ constexpr absl::Duration kWatchTime = absl::Milliseconds(1);
 // After it what failed for want of memory is tried again.
 constexpr absl::Duration kMemoryPause = absl::Milliseconds(10);
 
-class NoMetrics final : public ModelMetrics {
- public:
-  void RecordRequest(StatusCode, absl::Duration) override {}
-  void RecordQueued(absl::Duration) override {}
-  void RecordBatch(const ExecutedBatch&) override {}
-  void RecordRejected(Rejection, absl::Duration) override {}
-  void SetQueueDepth(int64_t) override {}
-  void AddInflight(int64_t) override {}
-  void AddBusy(int, absl::Duration) override {}
-  ModelStatisticsTotals Statistics() const override { return {}; }
-};
-
-ModelMetrics& MetricsOrNone(ModelMetrics* metrics) {
-  static NoMetrics none;
-  return metrics == nullptr ? none : *metrics;
-}
-
 Status DeadlinePassed() { return absl::DeadlineExceededError("the request's deadline passed while it was queued"); }
 
 class BatcherImpl final : public Batcher {
@@ -50,6 +34,7 @@ class BatcherImpl final : public Batcher {
   // The threads; an error if the system has not as many.
   Status Start();
 
+  Status CheckRoom(Instant deadline) const override;
   StatusOr<Ticket> Submit(Request request, Done done) override;
   void Cancel(Ticket ticket) override;
   void Drain() override;
@@ -69,7 +54,7 @@ class BatcherImpl final : public Batcher {
   void RunExpiry();
   Instant TakeExpired(PendingList& expired) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Status Admit(const Pending& pending) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status Admit(const Queued& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HandOverRest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ArmExpiry(Instant deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void QueueChanged() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -110,7 +95,7 @@ BatcherImpl::BatcherImpl(std::shared_ptr<Model> model, std::vector<std::unique_p
       sessions_(std::move(sessions)),
       bounds_(BoundsOf(model_->spec())),
       clock_(clock),
-      metrics_(MetricsOrNone(metrics)),
+      metrics_(OrNone(metrics)),
       alone_(sessions_.size()),
       limits_(LimitsOf(model_->spec())) {
   for (Batch& batch : alone_) batch.requests.resize(1);
@@ -151,7 +136,7 @@ StatusOr<Ticket> BatcherImpl::Submit(Request request, Done done) {
   bool executor_asleep;
   {
     MutexLock lock(mutex_);
-    SWIZZLE_RETURN_IF_ERROR(Admit(*pending));
+    SWIZZLE_RETURN_IF_ERROR(Admit(SummaryOf(*pending)));
     const Instant deadline = pending->request.deadline;
     ticket = pending->ticket = ++last_ticket_;
     queue_.Push(pending);
@@ -166,7 +151,15 @@ StatusOr<Ticket> BatcherImpl::Submit(Request request, Done done) {
   return ticket;
 }
 
-Status BatcherImpl::Admit(const Pending& pending) const {
+Status BatcherImpl::CheckRoom(Instant deadline) const {
+  Queued smallest;
+  smallest.arrival = clock_.Now();
+  smallest.deadline = deadline;
+  MutexLock lock(mutex_);
+  return Admit(smallest);
+}
+
+Status BatcherImpl::Admit(const Queued& request) const {
   const ModelSpec& spec = model_->spec();
   if (draining_) {
     metrics_.RecordRejected(Rejection::kDraining, absl::ZeroDuration());
@@ -175,7 +168,7 @@ Status BatcherImpl::Admit(const Pending& pending) const {
   const QueueLoad& waiting = queue_.load();
   const absl::Duration expected = service_time_.Of(waiting.work + running_, bounds_.batch_work) / bounds_.executors;
   const std::optional<Refusal> refusal =
-      Refuse(bounds_, waiting, SummaryOf(pending), expected, pending.request.deadline - pending.arrival);
+      Refuse(bounds_, waiting, request, expected, request.deadline - request.arrival);
   if (!refusal) return absl::OkStatus();
   metrics_.RecordRejected(refusal->why, absl::ZeroDuration());
   return MakeError(StatusCode::kResourceExhausted, "the queue of model '", spec.name, "' is full (", refusal->reason,

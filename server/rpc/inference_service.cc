@@ -69,6 +69,8 @@ class InferCall final : public ServerUnaryReactor {
   // An error if the batcher has not taken it; nothing throws after it has.
   Status TrySubmit(Instant call_deadline) {
     if (call_deadline <= start_) return absl::DeadlineExceededError("the request came after its deadline");
+    call_deadline_ = call_deadline;
+    SWIZZLE_RETURN_IF_ERROR(model_->batcher->CheckRoom(call_deadline));
     SWIZZLE_ASSIGN_OR_RETURN(DecodedInfer decoded, DecodeInfer(message_, spec(), start_));
     outputs_ = std::move(decoded.outputs);
     Request& request = decoded.request;
@@ -83,6 +85,9 @@ class InferCall final : public ServerUnaryReactor {
 
   void OnResult(StatusOr<Result> result) {
     Status status = result.status();
+    if (status.ok() && call_deadline_ <= clock_.Now()) {
+      status = absl::DeadlineExceededError("the request's deadline passed while it ran");
+    }
     if (status.ok()) {
       status = Contain("write the answer", [&] {
         EncodeInfer(message_, spec(), outputs_, *std::move(result), response_);
@@ -104,6 +109,7 @@ class InferCall final : public ServerUnaryReactor {
   Clock& clock_;
   const Instant start_;
   std::atomic<int64_t>& calls_;  // that are not over yet; outlives this
+  Instant call_deadline_ = Instant::InfiniteFuture();
   std::vector<int> outputs_;
   Ticket ticket_ = 0;  // 0 is never a ticket
 };

@@ -99,6 +99,20 @@ TEST_P(BatcherBoundsTest, RefusesWhatCouldNotStartBeforeItsDeadline) {
   Finish();
 }
 
+TEST_P(BatcherBoundsTest, TellsThatThereIsNoRoom) {
+  ModelSpec spec = ScriptedSpec(1);
+  spec.max_queue_size = 1;
+  Start(spec);
+  Outcome running, waiting;
+  Occupy(running);
+  EXPECT_TRUE(batcher_->CheckRoom(Instant::InfiniteFuture()).ok());
+  Submit(1, waiting);
+  EXPECT_EQ(batcher_->CheckRoom(Instant::InfiniteFuture()).code(), StatusCode::kResourceExhausted);
+  Finish();
+  EXPECT_EQ(batcher_->CheckRoom(Instant::InfiniteFuture()).code(), StatusCode::kUnavailable);
+  EXPECT_THAT(metrics_.rejected, ElementsAre(Rejection::kQueueFull, Rejection::kDraining));
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, BatcherBoundsTest, ::testing::Values(InstanceKind::kCpu, InstanceKind::kGpu), KindName);
 
 }  // namespace
