@@ -1,0 +1,86 @@
+"""What one overloaded model does to another's answers.
+
+    fairness.py [--server=PROGRAM] [--models=DIR] [--rounds=5] [--seconds=6] [--factor=4]
+
+Serves two models. One client asks the quiet one, and waits before it asks again. In turn, that client is alone, and
+beside calls to the other model at `factor` times what it can bear. Prints a line a round, and, as JSON, the medians of
+the rounds: the 50th and 99th percentile alone and beside, and their ratios.
+"""
+
+import argparse
+import json
+import pathlib
+import shutil
+import statistics
+import threading
+import time
+
+import grpc
+import numpy
+
+import traffic
+
+LOUD, QUIET = 'mobilenet_v1_fashion_sparse90', 'resnet18_thin_fashion_sparse90'
+PAUSE = 0.02
+
+
+def prepare(directory):
+    def write(models):
+        for name in (LOUD, QUIET):
+            (models / name / '1').mkdir(parents=True)
+            shutil.copy(pathlib.Path(directory) / f'{name}.onnx', models / name / '1' / 'model.onnx')
+    return write
+
+
+def ask(address, wire, seconds):
+    """The quiet model's client."""
+    tally, end = traffic.Tally(), time.monotonic() + seconds
+    with grpc.insecure_channel(address, options=traffic.CHANNEL) as channel:
+        call = channel.unary_unary(traffic.METHOD)
+        while time.monotonic() < end:
+            traffic.call_once(call, wire, tally)
+            time.sleep(PAUSE)
+    return tally.seconds()
+
+
+def measure(options, server):
+    random = numpy.random.default_rng(1)
+    loud = traffic.message(LOUD, random.random((options.rows, 1, 28, 28)), 'image')
+    quiet = traffic.message(QUIET, random.random((1, 1, 28, 28)), 'image')
+    peak = traffic.closed_loop(server.address, loud, 4, 5).codes()['OK'] / 5
+    ask(server.address, quiet, 1)
+    rounds = []
+    for _ in range(options.rounds):
+        alone = ask(server.address, quiet, options.seconds)
+        sender = threading.Thread(target=traffic.open_loop,
+                                  args=(server.address, loud, options.factor * peak, options.seconds + 2))
+        sender.start()
+        time.sleep(1)
+        beside = ask(server.address, quiet, options.seconds)
+        sender.join()
+        rounds.append({f'{where}_p{int(share * 100)}': traffic.percentile(times, share)
+                       for where, times in (('alone', alone), ('beside', beside)) for share in (0.5, 0.99)})
+        print({name: round(value * 1000, 2) for name, value in rounds[-1].items()}, 'ms', len(alone), len(beside),
+              flush=True)
+    result = {name: statistics.median(entry[name] for entry in rounds) for name in rounds[0]}
+    for share in ('p50', 'p99'):
+        result[f'ratio_{share}'] = statistics.median(entry[f'beside_{share}'] / entry[f'alone_{share}']
+                                                     for entry in rounds)
+    return {'peak_per_second': peak, **result}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--server', default='build/dev/bin/swizzle-server')
+    parser.add_argument('--models', default='deploy/models')
+    parser.add_argument('--rounds', type=int, default=5)
+    parser.add_argument('--seconds', type=float, default=6)
+    parser.add_argument('--factor', type=float, default=4)
+    parser.add_argument('--rows', type=int, default=8)
+    options = parser.parse_args()
+    with traffic.Server(options.server, prepare(options.models), '--tuning-budget=0') as server:
+        print(json.dumps(measure(options, server), indent=2))
+
+
+if __name__ == '__main__':
+    main()

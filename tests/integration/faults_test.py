@@ -1,0 +1,136 @@
+"""What must not harm a server that serves: files that change under it, disks that are full, clients that vanish."""
+
+import contextlib
+import json
+import os
+import pathlib
+import resource
+import signal
+import socket
+import subprocess
+import sys
+
+import grpc
+import numpy
+import pytest
+from tritonclient.grpc import service_pb2, service_pb2_grpc
+
+from conftest import ROOT, SHIPPED, SPARSE, START_SECONDS, STOP_SECONDS, program, wait_until
+
+PREFACE = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + b'\0\0\0\4\0\0\0\0\0'
+
+# Asks for `identity` and waits for ever.
+CLIENT = '''
+import sys, grpc
+from tritonclient.grpc import service_pb2, service_pb2_grpc
+message = service_pb2.ModelInferRequest(model_name='identity')
+message.inputs.add(name='INPUT0', datatype='FP32', shape=(1, 16))
+message.raw_input_contents.append(bytes(64))
+with grpc.insecure_channel(sys.argv[1]) as channel:
+    service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer(message)
+'''
+
+
+def classify(server, seed=1):
+    """The logits of a drawn image."""
+    message = service_pb2.ModelInferRequest(model_name=SPARSE)
+    message.inputs.add(name='image', datatype='FP32', shape=(1, 1, 28, 28))
+    image = numpy.random.default_rng(seed).random((1, 1, 28, 28), numpy.float32)
+    message.raw_input_contents.append(image.tobytes())
+    with grpc.insecure_channel(server.grpc) as channel:
+        answer = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer(message, timeout=60)
+    return answer.raw_output_contents[0]
+
+
+def replace(file):
+    other = file.with_name('other')
+    other.write_bytes(b'no model at all')
+    other.rename(file)
+
+
+@pytest.mark.parametrize('change', (replace, lambda file: os.truncate(file, 100), pathlib.Path.unlink),
+                         ids=('replaced', 'truncated', 'deleted'))
+@pytest.mark.parametrize('container', ('onnx', 'swz'))
+def test_a_model_file_changes_while_it_is_served(start, repository, tmp_path, container, change):
+    file = SHIPPED / f'{SPARSE}.onnx'
+    if container == 'swz':
+        file = tmp_path / 'model.swz'
+        subprocess.run([program('swizzle-pack'), 'pack', SHIPPED / f'{SPARSE}.onnx', file], check=True, timeout=300)
+    server = start(repository.file(SPARSE, f'model.{container}', file))
+    before = classify(server)
+    change(repository.directory / SPARSE / '1' / f'model.{container}')
+    assert classify(server) == before
+    assert server.stop() == 0, server.log()
+
+
+def test_a_client_is_killed_while_it_waits(start, repository):
+    server = start(repository.identity(delay_ms=500, extra=''))
+    files = server.metric('process_open_fds')
+    clients = [subprocess.Popen([sys.executable, '-c', CLIENT, server.grpc]) for _ in range(3)]
+    waiting = lambda: server.metric('swizzle_inflight_requests', model='identity')  # noqa: E731
+    wait_until(lambda: waiting() == 3, 60, 'three requests')
+    for client in clients:
+        client.kill()
+        client.wait(60)
+    wait_until(lambda: waiting() == 0, 60, 'the end of their requests')
+    wait_until(lambda: server.metric('process_open_fds') <= files, 60, 'the end of their connections')
+    assert server.metric('swizzle_requests_total', model='identity') == 3
+    assert server.stop() == 0, server.log()
+
+
+def test_connections_that_end_early_leave_nothing(start, repository):
+    server = start(repository.identity())
+    files = server.metric('process_open_fds')
+    for length in range(0, len(PREFACE), 3):
+        host, port = server.grpc.split(':')
+        with contextlib.closing(socket.create_connection((host, int(port)), timeout=60)) as connection:
+            connection.sendall(PREFACE[:length])
+    wait_until(lambda: server.metric('process_open_fds') <= files, 60, 'the end of their connections')
+    assert server.stop() == 0, server.log()
+
+
+@contextlib.contextmanager
+def server_with(repository, tmp_path, *flags, **process):
+    """A server whose output goes elsewhere than `start` lets it."""
+    ports = tmp_path / 'ports.json'
+    server = subprocess.Popen([program('swizzle-server'), f'--model-repository={repository}', f'--port-file={ports}',
+                               '--grpc-address=127.0.0.1:0', '--metrics-address=127.0.0.1:0', *flags],
+                              stdin=subprocess.DEVNULL, **process)
+    try:
+        wait_until(lambda: ports.exists() or server.poll() is not None, START_SECONDS, 'the start of the server')
+        assert server.poll() is None
+        server.grpc = f'127.0.0.1:{json.loads(ports.read_text())["grpc"]}'
+        yield server
+    finally:
+        server.kill()
+        server.wait(STOP_SECONDS)
+
+
+def test_a_log_on_a_full_disk(repository, tmp_path):
+    with open('/dev/full', 'wb') as full, server_with(repository.shipped(), tmp_path, '--tuning-budget=0', stdout=full,
+                                                      stderr=full) as server:
+        classify(server)
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(STOP_SECONDS) == 0
+
+
+def test_a_tuning_cache_on_a_full_disk(repository, tmp_path):
+    """A limit on the size of files comes with a signal, SIGXFSZ, that ends who doesn't expect it."""
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))  # noqa: E731
+    cache = tmp_path / 'times'
+    with server_with(repository.shipped(), tmp_path, '--tuning-budget=0.01', f'--tuning-cache={cache}',
+                     stderr=subprocess.PIPE, preexec_fn=limit) as server:
+        classify(server)
+        server.send_signal(signal.SIGTERM)
+        log = server.communicate(timeout=STOP_SECONDS)[1].decode()
+        assert server.returncode == 0, log
+    assert 'tuning cache not saved' in log
+    assert not cache.exists()
+
+
+def test_all_kinds_of_clients_at_once():
+    """tests/bench/soak.py, which goes on for half an hour, for some seconds: memory has not settled then."""
+    result = subprocess.run([sys.executable, ROOT / 'tests' / 'bench' / 'soak.py', '--minutes=0.15', '--most-growth=9',
+                             '--server', program('swizzle-server'), '--models', SHIPPED, '--clients=1'],
+                            capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stdout + result.stderr
