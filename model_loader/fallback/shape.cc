@@ -6,6 +6,7 @@
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/strided.h"
 #include "model_loader/semantics/reshape.h"
+#include "model_loader/semantics/slice_arguments.h"
 #include "model_loader/semantics/slices.h"
 #include "model_loader/semantics/window_axis.h"
 
@@ -48,6 +49,17 @@ std::vector<SliceRange> WholeRanges(const Array& array) {
   for (const int64_t dimension : array.shape) ranges.push_back({0, dimension, 1});
   return ranges;
 }
+
+// Slice's arguments among a call's inputs. The executor names the node in errors.
+struct ArgumentLists {
+  using Place = int64_t;
+  const Call& call;
+
+  bool Has(size_t i) const { return call.Has(i); }
+  StatusOr<std::vector<int64_t>> Integers(size_t i, const char*) const { return call.List(i); }
+  StatusOr<std::vector<int64_t>> Places(size_t i, const char*) const { return call.List(i); }
+  Status Named(const Status& status) const { return status; }
+};
 
 // Where a padded position comes from in a dimension of `size`; -1: nowhere.
 int64_t PaddedSource(int64_t at, int64_t size, const std::string& mode) {
@@ -180,35 +192,11 @@ StatusOr<Array> Tile(Call& call) {
 
 StatusOr<Array> Slice(Call& call) {
   const Array& x = call.In(0);
-  std::vector<int64_t> starts, ends, axes, steps;
-  if (call.opset() < 10) {
-    SWIZZLE_ASSIGN_OR_RETURN(starts, call.Ints("starts"));
-    SWIZZLE_ASSIGN_OR_RETURN(ends, call.Ints("ends"));
-    SWIZZLE_ASSIGN_OR_RETURN(axes, call.Ints("axes"));
-  } else {
-    if (!call.Has(1) || !call.Has(2)) return InvalidArgument("the starts or the ends are left out");
-    SWIZZLE_ASSIGN_OR_RETURN(starts, call.List(1));
-    SWIZZLE_ASSIGN_OR_RETURN(ends, call.List(2));
-    if (call.Has(3)) {
-      SWIZZLE_ASSIGN_OR_RETURN(axes, call.List(3));
-    }
-    if (call.Has(4)) {
-      SWIZZLE_ASSIGN_OR_RETURN(steps, call.List(4));
-    }
-  }
-  if (axes.empty()) {
-    axes.resize(starts.size());
-    std::iota(axes.begin(), axes.end(), 0);
-  }
-  if (steps.empty()) steps.assign(starts.size(), 1);
-  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
-    return InvalidArgument("starts, ends, axes and steps differ in length");
-  }
+  SWIZZLE_ASSIGN_OR_RETURN(const auto slice, SliceArgumentsOf(call.node(), x.rank(), ArgumentLists{call}));
   std::vector<SliceRange> ranges = WholeRanges(x);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, NormalAxis(axes[i], x.rank()));
-    const auto d = static_cast<size_t>(axis);
-    SWIZZLE_ASSIGN_OR_RETURN(ranges[d], ClampSlice(starts[i], ends[i], steps[i], x.shape[d]));
+  for (size_t i = 0; i < slice.axes.size(); ++i) {
+    const auto d = static_cast<size_t>(slice.axes[i]);
+    SWIZZLE_ASSIGN_OR_RETURN(ranges[d], ClampSlice(slice.starts[i], slice.ends[i], slice.steps[i], x.shape[d]));
   }
   return Window(call, x, ranges);
 }

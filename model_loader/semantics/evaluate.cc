@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/reshape.h"
+#include "model_loader/semantics/slice_arguments.h"
 #include "model_loader/semantics/slices.h"
 #include "model_loader/semantics/strides.h"
 
@@ -45,7 +45,7 @@ Status NeedsNumbers(const Node& node, const char* what) {
 }
 
 // The integers of a 1-dimensional (or scalar) input.
-StatusOr<std::vector<int64_t>> Integers(const Node& node, const Elements& input, const char* what) {
+StatusOr<std::vector<int64_t>> IntegersOf(const Node& node, const Elements& input, const char* what) {
   if (IsFloating(input.dtype) || input.shape.size() > 1 || input.DependsOnBatch()) return NeedsNumbers(node, what);
   std::vector<int64_t> integers;
   for (const Scalar& scalar : input.scalars) integers.push_back(scalar.whole);
@@ -110,39 +110,31 @@ Result EvaluateConcat(const Node& node, Inputs inputs) {
   return result;
 }
 
+// Slice's arguments among what is known.
+struct KnownInputs {
+  using Place = int64_t;
+  const Node& node;
+  Inputs inputs;
+
+  bool Has(size_t i) const { return InputAt(inputs, i) != nullptr; }
+  StatusOr<std::vector<int64_t>> Integers(size_t i, const char* what) const {
+    return IntegersOf(node, *inputs[i], what);
+  }
+  StatusOr<std::vector<int64_t>> Places(size_t i, const char* what) const { return Integers(i, what); }
+  Status Named(const Status& status) const { return Annotate(status, Describe(node)); }
+};
+
 Result EvaluateSlice(const Node& node, Inputs inputs) {
   const Elements& data = *inputs[0];
   const int64_t rank = static_cast<int64_t>(data.shape.size());
-  SWIZZLE_ASSIGN_OR_RETURN(auto starts, IntsAttribute(node, "starts", {}));  // below opset 10
-  SWIZZLE_ASSIGN_OR_RETURN(auto ends, IntsAttribute(node, "ends", {}));
-  if (InputAt(inputs, 1) != nullptr && InputAt(inputs, 2) != nullptr) {
-    SWIZZLE_ASSIGN_OR_RETURN(starts, Integers(node, *inputs[1], "starts"));
-    SWIZZLE_ASSIGN_OR_RETURN(ends, Integers(node, *inputs[2], "ends"));
-  } else if (starts.empty() || inputs.size() > 1) {
-    return InvalidArgument(Describe(node), " lacks its starts or ends");
-  }
-  std::vector<int64_t> axes(starts.size()), steps(starts.size(), 1);
-  std::iota(axes.begin(), axes.end(), 0);
-  SWIZZLE_ASSIGN_OR_RETURN(axes, IntsAttribute(node, "axes", axes));
-  if (const Elements* input = InputAt(inputs, 3)) {
-    SWIZZLE_ASSIGN_OR_RETURN(axes, Integers(node, *input, "axes"));
-  }
-  if (const Elements* input = InputAt(inputs, 4)) {
-    SWIZZLE_ASSIGN_OR_RETURN(steps, Integers(node, *input, "steps"));
-  }
-  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
-    return InvalidArgument(Describe(node), ": its starts, ends, axes and steps differ in length");
-  }
+  SWIZZLE_ASSIGN_OR_RETURN(const auto slice, SliceArgumentsOf(node, rank, KnownInputs{node, inputs}));
   Elements result{data.dtype, data.shape, {}};
   std::vector<int64_t> strides = DenseStrides(data.shape);
   const std::vector<int64_t> data_strides = strides;
   int64_t offset = 0;
-  std::vector<bool> seen(rank, false);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, NormalAxis(node, axes[i], rank));
-    if (seen[axis]) return InvalidArgument(Describe(node), ": axis ", axis, " is given twice");
-    seen[axis] = true;
-    const auto range = ClampSlice(starts[i], ends[i], steps[i], data.shape[axis]);
+  for (size_t i = 0; i < slice.axes.size(); ++i) {
+    const int64_t axis = slice.axes[i];
+    const auto range = ClampSlice(slice.starts[i], slice.ends[i], slice.steps[i], data.shape[axis]);
     if (!range.ok()) return Annotate(range.status(), Describe(node));
     result.shape[axis] = range->count;
     if (range->count > 0) offset += range->start * data_strides[axis];
@@ -190,7 +182,7 @@ Result EvaluateUnsqueeze(const Node& node, Inputs inputs) {
 }
 
 Result EvaluateReshape(const Node& node, Inputs inputs) {
-  SWIZZLE_ASSIGN_OR_RETURN(Shape shape, Integers(node, *inputs[1], "shape"));
+  SWIZZLE_ASSIGN_OR_RETURN(Shape shape, IntegersOf(node, *inputs[1], "shape"));
   Elements result = *inputs[0];
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t allow_zero, IntAttribute(node, "allowzero", 0));
   auto reshaped = ReshapedShape(result.shape, std::move(shape), allow_zero != 0);
@@ -201,7 +193,7 @@ Result EvaluateReshape(const Node& node, Inputs inputs) {
 
 Result EvaluateConstantOfShape(const Node& node, Inputs inputs) {
   if (inputs[0]->DependsOnBatch()) return std::nullopt;
-  SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, Integers(node, *inputs[0], "shape"));
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, IntegersOf(node, *inputs[0], "shape"));
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(shape));
   if (elements > kMaxEvaluatedElements) return std::nullopt;
   Elements fill{DType::kFloat32, {1}, {Scalar()}};
@@ -363,7 +355,7 @@ StatusOr<Elements> EvaluateShape(const Node& node, const Shape& shape) {
 StatusOr<std::optional<std::vector<int64_t>>> AxesOf(const Node& node, const Elements* input, int64_t rank) {
   std::vector<int64_t> axes;
   if (input != nullptr) {
-    SWIZZLE_ASSIGN_OR_RETURN(axes, Integers(node, *input, "axes"));
+    SWIZZLE_ASSIGN_OR_RETURN(axes, IntegersOf(node, *input, "axes"));
   } else if (node.attributes.count("axes") > 0) {
     SWIZZLE_ASSIGN_OR_RETURN(axes, IntsAttribute(node, "axes", {}));
   } else {

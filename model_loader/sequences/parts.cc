@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
+#include "model_loader/semantics/slice_arguments.h"
 #include "model_loader/semantics/slices.h"
 #include "model_loader/sequences/activations.h"
 #include "model_loader/sequences/embeddings.h"
@@ -75,6 +75,17 @@ StatusOr<Form> SliceConstant(Context& context, const Known& known, int64_t axis,
   return tokens;
 }
 
+// Slice's arguments among the forms.
+struct KnownArguments {
+  using Place = Whole;
+  Context& context;
+
+  bool Has(size_t i) const { return context.HasInput(i); }
+  StatusOr<Wholes> Places(size_t i, const char* what) const { return WholesOf(context, i, what); }
+  StatusOr<std::vector<int64_t>> Integers(size_t i, const char* what) const { return IntegersOf(context, i, what); }
+  Status Named(const Status& status) const { return Annotate(status, Describe(context.node())); }
+};
+
 }  // namespace
 
 StatusOr<Form> SliceAxis(Context& context, const Form& form, int64_t axis, const Whole& start, const Whole& end) {
@@ -118,35 +129,12 @@ StatusOr<Form> InterpretSlice(Context& context) {
     form = std::move(tokens);
   }
   const int64_t rank = static_cast<int64_t>(ShapeOf(form)->size());
-  Wholes starts, ends;
-  std::vector<int64_t> axes, steps;
-  if (context.HasInput(1)) {
-    SWIZZLE_ASSIGN_OR_RETURN(starts, WholesOf(context, 1, "starts"));
-    SWIZZLE_ASSIGN_OR_RETURN(ends, WholesOf(context, 2, "ends"));
-  } else {
-    SWIZZLE_ASSIGN_OR_RETURN(const auto given_starts, IntsAttribute(context.node(), "starts", {}));
-    SWIZZLE_ASSIGN_OR_RETURN(const auto given_ends, IntsAttribute(context.node(), "ends", {}));
-    for (int64_t start : given_starts) starts.push_back({start});
-    for (int64_t end : given_ends) ends.push_back({end});
-  }
-  axes.resize(starts.size());
-  std::iota(axes.begin(), axes.end(), 0);
-  SWIZZLE_ASSIGN_OR_RETURN(axes, IntsAttribute(context.node(), "axes", axes));
-  if (context.HasInput(3)) {
-    SWIZZLE_ASSIGN_OR_RETURN(axes, IntegersOf(context, 3, "axes"));
-  }
-  if (context.HasInput(4)) {
-    SWIZZLE_ASSIGN_OR_RETURN(steps, IntegersOf(context, 4, "steps"));
-  }
-  if (ends.size() != starts.size() || axes.size() != starts.size())
-    return context.Refuse("its starts and ends differ in number");
-  if (std::any_of(steps.begin(), steps.end(), [](int64_t step) { return step != 1; })) {
+  SWIZZLE_ASSIGN_OR_RETURN(const auto slice, SliceArgumentsOf(context.node(), rank, KnownArguments{context}));
+  if (std::any_of(slice.steps.begin(), slice.steps.end(), [](int64_t step) { return step != 1; })) {
     return context.Refuse("its steps are not 1");
   }
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const auto axis = NormalAxis(axes[i], rank);
-    if (!axis.ok()) return context.Refuse(axis.status().message());
-    SWIZZLE_ASSIGN_OR_RETURN(form, SliceAxis(context, form, *axis, starts[i], ends[i]));
+  for (size_t i = 0; i < slice.axes.size(); ++i) {
+    SWIZZLE_ASSIGN_OR_RETURN(form, SliceAxis(context, form, slice.axes[i], slice.starts[i], slice.ends[i]));
   }
   return form;
 }
