@@ -5,6 +5,7 @@
 
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/strided.h"
+#include "model_loader/semantics/element_functions.h"
 
 namespace swizzle::fallback {
 namespace {
@@ -94,37 +95,7 @@ StatusOr<Array> Compare(Call& call, const Function& function) {
 template <typename Function>
 StatusOr<Array> Logic(Call& call, const Function& function) {
   if (call.In(0).dtype != DType::kBool) return InvalidArgument("input 0 is not BOOL");
-  return Combine(call, [&]<typename T>(T x, T y) -> T { return static_cast<T>(function(x != 0, y != 0)); });
-}
-
-// Integer arithmetic wraps.
-template <typename T>
-T Product(T x, T y) {
-  if constexpr (std::is_floating_point_v<T>)
-    return x * y;
-  else
-    return static_cast<T>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
-}
-
-template <typename T>
-T Sum2(T x, T y) {
-  if constexpr (std::is_floating_point_v<T>)
-    return x + y;
-  else
-    return static_cast<T>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y));
-}
-
-// Division by zero gives 0, and the one overflow wraps: ONNX leaves both open, and C++ does not define them.
-template <typename T>
-T Quotient(T x, T y) {
-  if constexpr (std::is_floating_point_v<T>)
-    return x / y;
-  else if (y == 0)
-    return 0;
-  else if constexpr (std::is_signed_v<T>)
-    return y == -1 ? Product<T>(x, -1) : static_cast<T>(x / y);
-  else
-    return x / y;
+  return Combine(call, [&]<typename T>(T x, T y) -> T { return static_cast<T>(function(x, y)); });
 }
 
 // The remainder with the divisor's sign.
@@ -150,8 +121,8 @@ T Power(T x, double exponent) {
     T result = 1;
     T base = x;
     for (uint64_t bits = exponent < 64e9 ? static_cast<uint64_t>(exponent) : 0; bits > 0; bits >>= 1) {
-      if (bits & 1) result = Product(result, base);
-      base = Product(base, base);
+      if (bits & 1) result = elementwise::kMul(result, base);
+      base = elementwise::kMul(base, base);
     }
     return result;
   }
@@ -159,23 +130,10 @@ T Power(T x, double exponent) {
 
 }  // namespace
 
-StatusOr<Array> Add(Call& call) {
-  return Combine(call, []<typename T>(T x, T y) { return Sum2(x, y); });
-}
-StatusOr<Array> Sub(Call& call) {
-  return Combine(call, []<typename T>(T x, T y) -> T {
-    if constexpr (std::is_floating_point_v<T>)
-      return x - y;
-    else
-      return static_cast<T>(static_cast<uint64_t>(x) - static_cast<uint64_t>(y));
-  });
-}
-StatusOr<Array> Mul(Call& call) {
-  return Combine(call, []<typename T>(T x, T y) { return Product(x, y); });
-}
-StatusOr<Array> Div(Call& call) {
-  return Combine(call, []<typename T>(T x, T y) { return Quotient(x, y); });
-}
+StatusOr<Array> Add(Call& call) { return Combine(call, elementwise::kAdd); }
+StatusOr<Array> Sub(Call& call) { return Combine(call, elementwise::kSub); }
+StatusOr<Array> Mul(Call& call) { return Combine(call, elementwise::kMul); }
+StatusOr<Array> Div(Call& call) { return Combine(call, elementwise::kDiv); }
 
 StatusOr<Array> Mod(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t fmod, call.Int("fmod", 0));
@@ -232,45 +190,22 @@ StatusOr<Array> PRelu(Call& call) {
   }
   SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, SharedShape(x, slope));
   if (shape != x.shape) return InvalidArgument("the slope does not broadcast to the input");
-  return CombineTwo(call, x, slope, []<typename T>(T v, T s) -> T { return v < T(0) ? Product(s, v) : v; });
+  return CombineTwo(call, x, slope, []<typename T>(T v, T s) -> T { return v < T(0) ? elementwise::kMul(s, v) : v; });
 }
 
-StatusOr<Array> Equal(Call& call) {
-  return Compare(call, [](auto x, auto y) { return x == y; });
-}
-StatusOr<Array> Greater(Call& call) {
-  return Compare(call, [](auto x, auto y) { return x > y; });
-}
-StatusOr<Array> GreaterOrEqual(Call& call) {
-  return Compare(call, [](auto x, auto y) { return x >= y; });
-}
-StatusOr<Array> Less(Call& call) {
-  return Compare(call, [](auto x, auto y) { return x < y; });
-}
-StatusOr<Array> LessOrEqual(Call& call) {
-  return Compare(call, [](auto x, auto y) { return x <= y; });
-}
+StatusOr<Array> Equal(Call& call) { return Compare(call, elementwise::kEqual); }
+StatusOr<Array> Greater(Call& call) { return Compare(call, elementwise::kGreater); }
+StatusOr<Array> GreaterOrEqual(Call& call) { return Compare(call, elementwise::kGreaterOrEqual); }
+StatusOr<Array> Less(Call& call) { return Compare(call, elementwise::kLess); }
+StatusOr<Array> LessOrEqual(Call& call) { return Compare(call, elementwise::kLessOrEqual); }
 
-StatusOr<Array> And(Call& call) {
-  return Logic(call, [](bool x, bool y) { return x && y; });
-}
-StatusOr<Array> Or(Call& call) {
-  return Logic(call, [](bool x, bool y) { return x || y; });
-}
-StatusOr<Array> Xor(Call& call) {
-  return Logic(call, [](bool x, bool y) { return x != y; });
-}
+StatusOr<Array> And(Call& call) { return Logic(call, elementwise::kAnd); }
+StatusOr<Array> Or(Call& call) { return Logic(call, elementwise::kOr); }
+StatusOr<Array> Xor(Call& call) { return Logic(call, elementwise::kXor); }
 
-// Where one is not a number, so is the result.
-StatusOr<Array> Max(Call& call) {
-  return CombineAll(call, [](auto x, auto y) { return x > y || x != x ? x : y; });
-}
-StatusOr<Array> Min(Call& call) {
-  return CombineAll(call, [](auto x, auto y) { return x < y || x != x ? x : y; });
-}
-StatusOr<Array> Sum(Call& call) {
-  return CombineAll(call, []<typename T>(T x, T y) { return Sum2(x, y); });
-}
+StatusOr<Array> Max(Call& call) { return CombineAll(call, elementwise::kMax); }
+StatusOr<Array> Min(Call& call) { return CombineAll(call, elementwise::kMin); }
+StatusOr<Array> Sum(Call& call) { return CombineAll(call, elementwise::kAdd); }
 
 StatusOr<Array> Mean(Call& call) {
   if (!IsFloating(call.In(0).dtype)) return InvalidArgument("input 0 must be floating");
@@ -278,7 +213,7 @@ StatusOr<Array> Mean(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(Array count, call.New(DType::kFloat32, {}));
   count.Mutable<float>()[0] = static_cast<float>(call.input_count());
   SWIZZLE_ASSIGN_OR_RETURN(const Array divisor, call.As(count, sum.dtype));
-  return CombineTwo(call, sum, divisor, []<typename T>(T x, T y) { return Quotient(x, y); });
+  return CombineTwo(call, sum, divisor, elementwise::kDiv);
 }
 
 StatusOr<Array> Where(Call& call) {

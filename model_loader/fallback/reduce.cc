@@ -7,6 +7,7 @@
 
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/rows.h"
+#include "model_loader/semantics/element_functions.h"
 
 namespace swizzle::fallback {
 namespace {
@@ -189,7 +190,7 @@ StatusOr<Array> ReduceMax(Call& call) {
   return Reduce(call, []<typename T>(const T* x, int64_t n) {
     using Bounds = std::numeric_limits<T>;
     T best = Bounds::has_infinity ? -Bounds::infinity() : Bounds::lowest();
-    for (int64_t i = 0; i < n; ++i) best = x[i] > best || x[i] != x[i] ? x[i] : best;
+    for (int64_t i = 0; i < n; ++i) best = elementwise::kMax(x[i], best);
     return best;
   });
 }
@@ -198,7 +199,7 @@ StatusOr<Array> ReduceMin(Call& call) {
   return Reduce(call, []<typename T>(const T* x, int64_t n) {
     using Bounds = std::numeric_limits<T>;
     T best = Bounds::has_infinity ? Bounds::infinity() : Bounds::max();
-    for (int64_t i = 0; i < n; ++i) best = x[i] < best || x[i] != x[i] ? x[i] : best;
+    for (int64_t i = 0; i < n; ++i) best = elementwise::kMin(x[i], best);
     return best;
   });
 }
@@ -250,9 +251,9 @@ StatusOr<Results> TopK(Call& call) {
       const T* from = rows.array.As<T>().data() + row * rows.length;
       std::vector<int64_t> order(static_cast<size_t>(rows.length));
       std::iota(order.begin(), order.end(), 0);
-      const auto before = [&](int64_t i,
-                              int64_t j) {  // not a number counts as larger than all, so that this is an order
-        const bool i_nan = from[i] != from[i], j_nan = from[j] != from[j];
+      // What is not a number counts as larger than all, so that this is an order.
+      const auto before = [&](int64_t i, int64_t j) {
+        const bool i_nan = elementwise::kIsNaN(from[i]), j_nan = elementwise::kIsNaN(from[j]);
         if (i_nan || j_nan) return i_nan == j_nan ? i < j : i_nan == (largest != 0);
         if (from[i] == from[j]) return i < j;
         return largest != 0 ? from[i] > from[j] : from[i] < from[j];

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numbers>
 #include <type_traits>
 
 #include "model_loader/fallback/operators.h"
+#include "model_loader/semantics/element_functions.h"
 
 namespace swizzle::fallback {
 namespace {
@@ -62,11 +62,6 @@ T SoftplusOf(T x) {
   return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
 }
 
-template <typename T>
-T Logistic(T x) {
-  return T(1) / (T(1) + std::exp(-x));
-}
-
 }  // namespace
 
 StatusOr<Array> Identity(Call& call) { return call.In(0); }
@@ -86,25 +81,8 @@ StatusOr<Results> Dropout(Call& call) {
   return results;
 }
 
-StatusOr<Array> Abs(Call& call) {
-  return MapNumber(call, []<typename T>(T x) -> T {
-    if constexpr (std::is_floating_point_v<T>)
-      return std::fabs(x);
-    else if constexpr (std::is_unsigned_v<T>)
-      return x;
-    else
-      return x < 0 ? static_cast<T>(uint64_t{0} - static_cast<uint64_t>(x)) : x;
-  });
-}
-
-StatusOr<Array> Neg(Call& call) {
-  return MapNumber(call, []<typename T>(T x) -> T {
-    if constexpr (std::is_floating_point_v<T>)
-      return -x;
-    else
-      return static_cast<T>(uint64_t{0} - static_cast<uint64_t>(x));
-  });
-}
+StatusOr<Array> Abs(Call& call) { return MapNumber(call, elementwise::kAbs); }
+StatusOr<Array> Neg(Call& call) { return MapNumber(call, elementwise::kNeg); }
 
 StatusOr<Array> Sign(Call& call) {
   return MapNumber(call, []<typename T>(T x) -> T {
@@ -115,9 +93,7 @@ StatusOr<Array> Sign(Call& call) {
   });
 }
 
-StatusOr<Array> Relu(Call& call) {
-  return MapNumber(call, []<typename T>(T x) -> T { return x < T(0) ? T(0) : x; });
-}
+StatusOr<Array> Relu(Call& call) { return MapNumber(call, elementwise::kRelu); }
 
 StatusOr<Array> Floor(Call& call) {
   return MapReal(call, [](auto x) { return std::floor(x); });
@@ -128,21 +104,13 @@ StatusOr<Array> Ceil(Call& call) {
 StatusOr<Array> Round(Call& call) {
   return MapReal(call, [](auto x) { return std::nearbyint(x); });
 }
-StatusOr<Array> Exp(Call& call) {
-  return MapReal(call, [](auto x) { return std::exp(x); });
-}
+StatusOr<Array> Exp(Call& call) { return MapReal(call, elementwise::kExp); }
 StatusOr<Array> Log(Call& call) {
   return MapReal(call, [](auto x) { return std::log(x); });
 }
-StatusOr<Array> Sqrt(Call& call) {
-  return MapReal(call, [](auto x) { return std::sqrt(x); });
-}
-StatusOr<Array> Reciprocal(Call& call) {
-  return MapReal(call, [](auto x) { return 1 / x; });
-}
-StatusOr<Array> Erf(Call& call) {
-  return MapReal(call, [](auto x) { return std::erf(x); });
-}
+StatusOr<Array> Sqrt(Call& call) { return MapReal(call, elementwise::kSqrt); }
+StatusOr<Array> Reciprocal(Call& call) { return MapReal(call, elementwise::kReciprocal); }
+StatusOr<Array> Erf(Call& call) { return MapReal(call, elementwise::kErf); }
 StatusOr<Array> Sin(Call& call) {
   return MapReal(call, [](auto x) { return std::sin(x); });
 }
@@ -167,9 +135,7 @@ StatusOr<Array> Sinh(Call& call) {
 StatusOr<Array> Cosh(Call& call) {
   return MapReal(call, [](auto x) { return std::cosh(x); });
 }
-StatusOr<Array> Tanh(Call& call) {
-  return MapReal(call, [](auto x) { return std::tanh(x); });
-}
+StatusOr<Array> Tanh(Call& call) { return MapReal(call, elementwise::kTanh); }
 StatusOr<Array> Asinh(Call& call) {
   return MapReal(call, [](auto x) { return std::asinh(x); });
 }
@@ -179,9 +145,7 @@ StatusOr<Array> Acosh(Call& call) {
 StatusOr<Array> Atanh(Call& call) {
   return MapReal(call, [](auto x) { return std::atanh(x); });
 }
-StatusOr<Array> Sigmoid(Call& call) {
-  return MapReal(call, [](auto x) { return Logistic(x); });
-}
+StatusOr<Array> Sigmoid(Call& call) { return MapReal(call, elementwise::kSigmoid); }
 StatusOr<Array> Softplus(Call& call) {
   return MapReal(call, [](auto x) { return SoftplusOf(x); });
 }
@@ -195,14 +159,9 @@ StatusOr<Array> Mish(Call& call) {
 StatusOr<Array> Gelu(Call& call) {
   const StatusOr<std::string> approximate = call.String("approximate", "none");
   if (!approximate.ok()) return approximate.status();
-  if (*approximate == "none") {
-    return MapReal(call, []<typename T>(T x) { return T(0.5) * x * (1 + std::erf(x / std::numbers::sqrt2_v<T>)); });
-  }
-  if (*approximate != "tanh") return InvalidArgument("approximate is neither 'none' nor 'tanh'");
-  return MapReal(call, []<typename T>(T x) {
-    const T root = std::sqrt(T(2) / std::numbers::pi_v<T>);
-    return T(0.5) * x * (1 + std::tanh(root * (x + T(0.044715) * x * x * x)));
-  });
+  if (*approximate == "none") return MapReal(call, elementwise::kGelu);
+  if (*approximate == "tanh") return MapReal(call, elementwise::kGeluTanh);
+  return InvalidArgument("approximate is neither 'none' nor 'tanh'");
 }
 
 StatusOr<Array> LeakyRelu(Call& call) {
@@ -250,9 +209,7 @@ StatusOr<Array> Shrink(Call& call) {
   });
 }
 
-StatusOr<Array> IsNaN(Call& call) {
-  return Test(call, [](double x) { return std::isnan(x); });
-}
+StatusOr<Array> IsNaN(Call& call) { return Test(call, elementwise::kIsNaN); }
 
 StatusOr<Array> IsInf(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t negative, call.Int("detect_negative", 1));
@@ -262,7 +219,7 @@ StatusOr<Array> IsInf(Call& call) {
 
 StatusOr<Array> Not(Call& call) {
   if (call.In(0).dtype != DType::kBool) return InvalidArgument("input 0 must be BOOL");
-  return Test(call, [](double x) { return x == 0; });
+  return Test(call, elementwise::kNot);
 }
 
 StatusOr<Array> Cast(Call& call) {
@@ -286,11 +243,7 @@ StatusOr<Array> Clip(Call& call) {
     SWIZZLE_ASSIGN_OR_RETURN(low, call.RealScalar(1, -kInfinity));
     SWIZZLE_ASSIGN_OR_RETURN(high, call.RealScalar(2, kInfinity));
   }
-  return MapNumber(call, [=]<typename T>(T x) -> T {
-    const double value = static_cast<double>(x);
-    if (value > high) return static_cast<T>(high);
-    return value < low ? static_cast<T>(std::min(low, high)) : x;
-  });
+  return MapNumber(call, [=](auto x) { return elementwise::kClip(x, low, high); });
 }
 
 }  // namespace swizzle::fallback

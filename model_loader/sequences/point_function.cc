@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <numbers>
 
+#include "model_loader/semantics/element_functions.h"
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/elements.h"
 
@@ -14,47 +14,50 @@ namespace {
 
 using Inputs = std::span<const double>;
 
-double Sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
-double Gelu(double x) { return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2)); }
-double GeluTanh(double x) {
-  return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-}
-double Silu(double x) { return x * Sigmoid(x); }
-
 struct NamedPointFunction {
   std::string_view op;
   size_t inputs;
   double (*apply)(Inputs);
 };
 
+// Rows of functions of one number and of two.
+template <typename Function>
+constexpr NamedPointFunction One(std::string_view op, Function) {
+  return {op, 1, [](Inputs x) -> double { return Function()(x[0]); }};
+}
+template <typename Function>
+constexpr NamedPointFunction Two(std::string_view op, Function) {
+  return {op, 2, [](Inputs x) -> double { return Function()(x[0], x[1]); }};
+}
+
 constexpr NamedPointFunction kFunctions[] = {
-    {"Abs", 1, [](Inputs x) { return std::abs(x[0]); }},
-    {"Add", 2, [](Inputs x) { return x[0] + x[1]; }},
-    {"And", 2, [](Inputs x) { return x[0] != 0 && x[1] != 0 ? 1.0 : 0.0; }},
-    {"Div", 2, [](Inputs x) { return x[0] / x[1]; }},
-    {"Equal", 2, [](Inputs x) { return x[0] == x[1] ? 1.0 : 0.0; }},
-    {"Erf", 1, [](Inputs x) { return std::erf(x[0]); }},
-    {"Exp", 1, [](Inputs x) { return std::exp(x[0]); }},
-    {"Greater", 2, [](Inputs x) { return x[0] > x[1] ? 1.0 : 0.0; }},
-    {"GreaterOrEqual", 2, [](Inputs x) { return x[0] >= x[1] ? 1.0 : 0.0; }},
-    {"IsNaN", 1, [](Inputs x) { return std::isnan(x[0]) ? 1.0 : 0.0; }},
-    {"Less", 2, [](Inputs x) { return x[0] < x[1] ? 1.0 : 0.0; }},
-    {"LessOrEqual", 2, [](Inputs x) { return x[0] <= x[1] ? 1.0 : 0.0; }},
-    {"Max", 2, [](Inputs x) { return std::max(x[0], x[1]); }},
-    {"Min", 2, [](Inputs x) { return std::min(x[0], x[1]); }},
-    {"Mul", 2, [](Inputs x) { return x[0] * x[1]; }},
-    {"Neg", 1, [](Inputs x) { return -x[0]; }},
-    {"Not", 1, [](Inputs x) { return x[0] == 0 ? 1.0 : 0.0; }},
-    {"Or", 2, [](Inputs x) { return x[0] != 0 || x[1] != 0 ? 1.0 : 0.0; }},
+    One("Abs", elementwise::kAbs),
+    Two("Add", elementwise::kAdd),
+    Two("And", elementwise::kAnd),
+    Two("Div", elementwise::kDiv),
+    Two("Equal", elementwise::kEqual),
+    One("Erf", elementwise::kErf),
+    One("Exp", elementwise::kExp),
+    Two("Greater", elementwise::kGreater),
+    Two("GreaterOrEqual", elementwise::kGreaterOrEqual),
+    One("IsNaN", elementwise::kIsNaN),
+    Two("Less", elementwise::kLess),
+    Two("LessOrEqual", elementwise::kLessOrEqual),
+    Two("Max", elementwise::kMax),
+    Two("Min", elementwise::kMin),
+    Two("Mul", elementwise::kMul),
+    One("Neg", elementwise::kNeg),
+    One("Not", elementwise::kNot),
+    Two("Or", elementwise::kOr),
     {"Pow", 2, [](Inputs x) { return std::pow(x[0], x[1]); }},
-    {"Reciprocal", 1, [](Inputs x) { return 1.0 / x[0]; }},
-    {"Relu", 1, [](Inputs x) { return std::max(x[0], 0.0); }},
-    {"Sigmoid", 1, [](Inputs x) { return Sigmoid(x[0]); }},
-    {"Sqrt", 1, [](Inputs x) { return std::sqrt(x[0]); }},
-    {"Sub", 2, [](Inputs x) { return x[0] - x[1]; }},
-    {"Tanh", 1, [](Inputs x) { return std::tanh(x[0]); }},
+    One("Reciprocal", elementwise::kReciprocal),
+    One("Relu", elementwise::kRelu),
+    One("Sigmoid", elementwise::kSigmoid),
+    One("Sqrt", elementwise::kSqrt),
+    Two("Sub", elementwise::kSub),
+    One("Tanh", elementwise::kTanh),
     {"Where", 3, [](Inputs x) { return x[0] != 0 ? x[1] : x[2]; }},
-    {"Xor", 2, [](Inputs x) { return (x[0] != 0) != (x[1] != 0) ? 1.0 : 0.0; }},
+    Two("Xor", elementwise::kXor),
 };
 
 std::optional<PointFunction> ClipOf(const Node& node) {
@@ -62,16 +65,16 @@ std::optional<PointFunction> ClipOf(const Node& node) {
   const auto low = FloatAttribute(node, "min", -infinity), high = FloatAttribute(node, "max", infinity);
   if (!low.ok() || !high.ok()) return std::nullopt;
   return [low = double{*low}, high = double{*high}](Inputs x) {
-    const double raised = std::max(x[0], x.size() > 1 && !std::isnan(x[1]) ? x[1] : low);
-    return std::min(raised, x.size() > 2 && !std::isnan(x[2]) ? x[2] : high);
+    const auto bound = [&](size_t i, double absent) { return x.size() > i && !std::isnan(x[i]) ? x[i] : absent; };
+    return elementwise::kClip(x[0], bound(1, low), bound(2, high));
   };
 }
 
 std::optional<PointFunction> GeluOf(const Node& node) {
   const auto approximate = StringAttribute(node, "approximate", "none");
   if (!approximate.ok()) return std::nullopt;
-  if (*approximate == "tanh") return [](Inputs x) { return GeluTanh(x[0]); };
-  return [](Inputs x) { return Gelu(x[0]); };
+  if (*approximate == "tanh") return [](Inputs x) { return elementwise::kGeluTanh(x[0]); };
+  return [](Inputs x) { return elementwise::kGelu(x[0]); };
 }
 
 std::optional<PointFunction> CastTo(DType dtype) {
@@ -151,7 +154,7 @@ std::optional<PointFunction> PointFunctionOf(const Node& node, DType dtype) {
   if (node.op == "QuickGelu") {
     const auto alpha = FloatAttribute(node, "alpha", 1.702f);
     if (!alpha.ok()) return std::nullopt;
-    return [alpha = double{*alpha}](Inputs x) { return x[0] * Sigmoid(alpha * x[0]); };
+    return [alpha = double{*alpha}](Inputs x) { return x[0] * elementwise::kSigmoid(alpha * x[0]); };
   }
   if (node.op == "Div" && !IsFloating(dtype)) return [](Inputs x) { return std::trunc(x[0] / x[1]); };
   for (const NamedPointFunction& function : kFunctions) {
@@ -177,14 +180,14 @@ std::optional<KnownFunction> Recognised(std::span<const double> samples) {
                          bounded_above ? static_cast<float>(high) : infinity};
   }
   const auto named = [](FunctionKind kind) { return NamedFunction{{kind}}; };
-  if (Matches(samples, Gelu)) return named(FunctionKind::kGelu);
-  if (Matches(samples, GeluTanh)) return named(FunctionKind::kGeluTanh);
-  if (Matches(samples, Sigmoid)) return named(FunctionKind::kSigmoid);
-  if (Matches(samples, [](double x) { return std::tanh(x); })) return named(FunctionKind::kTanh);
-  if (Matches(samples, Silu)) return named(FunctionKind::kSilu);
+  if (Matches(samples, elementwise::kGelu)) return named(FunctionKind::kGelu);
+  if (Matches(samples, elementwise::kGeluTanh)) return named(FunctionKind::kGeluTanh);
+  if (Matches(samples, elementwise::kSigmoid)) return named(FunctionKind::kSigmoid);
+  if (Matches(samples, elementwise::kTanh)) return named(FunctionKind::kTanh);
+  if (Matches(samples, elementwise::kSilu)) return named(FunctionKind::kSilu);
   // x * sigmoid(a x), whose value at 1 gives a.
   const double a = std::log(one / (1.0 - one));
-  if (std::isfinite(a) && a != 0.0 && Matches(samples, [&](double x) { return x * Sigmoid(a * x); })) {
+  if (std::isfinite(a) && a != 0.0 && Matches(samples, [&](double x) { return x * elementwise::kSigmoid(a * x); })) {
     return NamedFunction{{FunctionKind::kSilu}, static_cast<float>(a)};
   }
   return std::nullopt;

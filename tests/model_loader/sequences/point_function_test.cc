@@ -74,5 +74,15 @@ TEST(PointFunctionTest, KeepsToTypes) {
   EXPECT_FALSE(PointFunctionOf(NodeOf("MatMul", 2), DType::kFloat32));
 }
 
+TEST(PointFunctionTest, MaxAndMinKeepWhatIsNotANumber) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const char* op : {"Max", "Min"}) {
+    const PointFunction function = *PointFunctionOf(NodeOf(op, 2), DType::kFloat32);
+    const double first[] = {nan, 1.0}, second[] = {1.0, nan};
+    EXPECT_TRUE(std::isnan(function(first))) << op;
+    EXPECT_TRUE(std::isnan(function(second))) << op;
+  }
+}
+
 }  // namespace
 }  // namespace swizzle
