@@ -141,6 +141,18 @@ StatusOr<TupleIndices> ReadTuples(Call& call, int64_t batch_dims) {
   return tuples;
 }
 
+// Input 0 with input 2 put into it: put(from, to) is called with the elements of both.
+template <typename Puts>
+StatusOr<Array> Scattered(Call& call, Reduction reduction, const Puts& put) {
+  const Array& data = call.In(0);
+  const DType type = ScatterType(data.dtype, reduction);
+  SWIZZLE_ASSIGN_OR_RETURN(const Array wide, call.As(data, type));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array updates, call.As(call.In(2), type));
+  SWIZZLE_ASSIGN_OR_RETURN(Array result, Copied(call, wide));
+  VisitComputeType(type, [&]<typename T>(T) { put(updates.As<T>().data(), result.Mutable<T>().data()); });
+  return call.As(result, data.dtype);
+}
+
 }  // namespace
 
 StatusOr<Array> Gather(Call& call) {
@@ -188,17 +200,10 @@ StatusOr<Array> ScatterElements(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const Array indices, Indices(call, 1, data.shape[static_cast<size_t>(axis)]));
   SWIZZLE_RETURN_IF_ERROR(CheckElementIndices(data, indices, axis));
   if (call.In(2).shape != indices.shape) return InvalidArgument("the updates have another shape than the indices");
-  const DType type = ScatterType(data.dtype, reduction);
-  SWIZZLE_ASSIGN_OR_RETURN(const Array wide, call.As(data, type));
-  SWIZZLE_ASSIGN_OR_RETURN(const Array updates, call.As(call.In(2), type));
-  SWIZZLE_ASSIGN_OR_RETURN(Array result, Copied(call, wide));
-  VisitComputeType(type, [&]<typename T>(T) {
-    const T* from = updates.As<T>().data();
-    T* to = result.Mutable<T>().data();
+  return Scattered(call, reduction, [&](const auto* from, auto* to) {
     ForEachElementIndex(indices, data.shape, axis,
                         [&](int64_t position, int64_t offset) { Put(reduction, from[position], to[offset]); });
   });
-  return call.As(result, data.dtype);
 }
 
 StatusOr<Array> GatherND(Call& call) {
@@ -228,18 +233,11 @@ StatusOr<Array> ScatterND(Call& call) {
     return InvalidArgument("the updates have shape ", ShapeText(call.In(2).shape), "; it must be ",
                            ShapeText(expected));
   }
-  const DType type = ScatterType(data.dtype, reduction);
-  SWIZZLE_ASSIGN_OR_RETURN(const Array wide, call.As(data, type));
-  SWIZZLE_ASSIGN_OR_RETURN(const Array updates, call.As(call.In(2), type));
-  SWIZZLE_ASSIGN_OR_RETURN(Array result, Copied(call, wide));
-  VisitComputeType(type, [&]<typename T>(T) {
-    const T* from = updates.As<T>().data();
+  return Scattered(call, reduction, [&](const auto* from, auto* to) {
     for (const int64_t offset : tuples.offsets) {
-      T* to = result.Mutable<T>().data() + offset;
-      for (int64_t i = 0; i < tuples.slice; ++i) Put(reduction, *from++, to[i]);
+      for (int64_t i = 0; i < tuples.slice; ++i) Put(reduction, *from++, to[offset + i]);
     }
   });
-  return call.As(result, data.dtype);
 }
 
 StatusOr<Array> OneHot(Call& call) {
