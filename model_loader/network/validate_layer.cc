@@ -180,7 +180,7 @@ Status CheckPattern(const Layer& layer, const Weight& weight) {
                          " nonzeros; the layer says ", attention.length, " and ", attention.nonzeros);
 }
 
-// Rows and columns that its weight has to have.
+// Rows and columns that its weight, of values, has to have.
 std::pair<int64_t, int64_t> WeightShape(const Network& network, const Layer& layer, const Weight& weight) {
   const int64_t rows = network.values[layer.output].channels;
   switch (layer.op) {
@@ -190,9 +190,26 @@ std::pair<int64_t, int64_t> WeightShape(const Network& network, const Layer& lay
       return {rows, 1};
     case Op::kDepthwiseConv:
       return {rows, layer.window().taps()};
-    default:
+    case Op::kConv:
       return {rows, network.values[layer.inputs[0]].channels * layer.window().taps()};
+    case Op::kAdd:
+    case Op::kActivation:
+    case Op::kMaxPool:
+    case Op::kAveragePool:
+    case Op::kSoftmax:
+    case Op::kReshape:
+    case Op::kMultiply:
+    case Op::kScale:
+    case Op::kFunction:
+    case Op::kTranspose:
+    case Op::kAttention:
+    case Op::kSelectToken:
+    case Op::kMeanTokens:
+    case Op::kSparseAttention:
+    case Op::kConvertLayout:
+      break;  // they have none, or one without values
   }
+  return {0, 0};
 }
 
 }  // namespace
