@@ -50,6 +50,21 @@ bool SameExtent(const NetworkValue& a, const NetworkValue& b) {
   return a.channels == b.channels && a.height == b.height && a.width == b.width;
 }
 
+bool PaysAsCsr(const DenseMatrix& matrix) {
+  constexpr int64_t kOneIn = 2;  // zeros, at least
+  const int64_t elements = matrix.rows * matrix.cols;
+  return (elements - matrix.nnz()) * kOneIn >= elements;
+}
+
+// The formats that weights are kept in where they pay, the more wanted first; dense where none does.
+struct FormatRule {
+  Format format;
+  bool (*pays)(const DenseMatrix& matrix);
+};
+constexpr FormatRule kFormatRules[] = {
+    {CsrMatrix::kFormat, PaysAsCsr},
+};
+
 class Lowering {
  public:
   explicit Lowering(Graph graph) : graph_(std::move(graph)), network_values_(graph_.values.size(), -1) {}
@@ -280,9 +295,11 @@ class Lowering {
 }  // namespace
 
 WeightMatrix ChooseFormat(DenseMatrix matrix) {
-  constexpr int64_t kOneIn = 2;  // zeros, at least
-  const int64_t elements = matrix.rows * matrix.cols;
-  if ((elements - matrix.nnz()) * kOneIn >= elements) return CsrMatrix::FromDense(matrix);
+  for (const FormatRule& rule : kFormatRules) {
+    if (!rule.pays(matrix)) continue;
+    StatusOr<WeightMatrix> held = WeightMatrix::FromDense(rule.format, matrix);
+    if (held.ok()) return *std::move(held);
+  }
   return matrix;
 }
 

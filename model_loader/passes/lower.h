@@ -12,7 +12,8 @@ namespace swizzle {
 // UNIMPLEMENTED for outputs that are constants or shapes.
 StatusOr<Network> Lower(Graph graph);
 
-// The format that holds a convolution's weight: CSR where at least half of it is zeros, dense otherwise.
+// The format that holds a convolution's weight, by a table of formats and when they pay: CSR where at least half of it
+// is zeros, dense otherwise.
 // At half, CSR's 4 bytes a value and 2 an index (4 past 65536 columns) are never more than dense's 4 bytes an element,
 // row offsets aside. Kernels break even at higher sparsity, but that is not decided here: dense kernels take CSR
 // weights too, and the planner measures both, whereas a weight kept dense is never tried on sparse kernels.
