@@ -9,6 +9,7 @@
 #include <span>
 
 #include "kernels/base/dtype.h"
+#include "kernels/base/integers.h"
 #include "proto/packed_model.pb.h"
 
 namespace swizzle {
@@ -37,7 +38,7 @@ uint64_t Checksum(std::span<const std::byte> bytes);
 // Of the prefix (without its last field) and the header together.
 uint64_t HeaderChecksum(const PackedPrefix& prefix, std::span<const std::byte> header);
 
-constexpr uint64_t AlignedUp(uint64_t offset) { return (offset + kPackedAlignment - 1) & ~(kPackedAlignment - 1); }
+constexpr uint64_t AlignedUp(uint64_t offset) { return RoundUp(offset, kPackedAlignment); }
 
 // Of the types that matrices' arrays have (kernels/format/matrix_parts.h).
 packed::ElementType PackedType(DType type);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/base/integers.h"
 #include "model_loader/semantics/axes.h"
 
 namespace swizzle {
@@ -22,7 +23,7 @@ bool WindowAxis::InRange() const {
 
 bool WindowAxis::Touches(int64_t o) const {
   const int64_t start = o * stride - before;
-  const int64_t first = start >= 0 ? 0 : (-start + dilation - 1) / dilation;
+  const int64_t first = start >= 0 ? 0 : CeilDiv(-start, dilation);
   return first < kernel && start + first * dilation < input;
 }
 
@@ -49,7 +50,7 @@ void WindowAxis::SplitPadding(int64_t total, AutoPad mode) {
 }
 
 void WindowAxis::PadToSame(AutoPad mode) {
-  const int64_t output = (input + stride - 1) / stride;
+  const int64_t output = CeilDiv(input, stride);
   SplitPadding(std::max<int64_t>(0, (output - 1) * stride + Reach() - input), mode);
 }
 

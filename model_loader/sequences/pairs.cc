@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 
+#include "kernels/base/integers.h"
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/elements.h"
 
@@ -34,7 +35,7 @@ SharedPairs PairsOfBits(Bits square) {
 template <typename Number>
 SharedPairs PairsOfBytes(const std::byte* elements, size_t size, int64_t length, const Number& number) {
   Bits square;
-  square.words = (length + 63) / 64;
+  square.words = CeilDiv(length, 64);
   square.bits.resize(static_cast<size_t>(length * square.words));
   const std::byte* const low = elements;
   const std::byte* high = nullptr;

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "kernels/backend/kernel_table.h"
+#include "kernels/base/integers.h"
 #include "kernels/cpu/conv/im2col.h"
 #include "kernels/cpu/runtime/cache_sizes.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
@@ -25,7 +26,7 @@ class Prefetcher {
       : next_(first.data()),
         end_(next_ + first.size()),
         second_(second),
-        batches_((static_cast<int64_t>(first.size() + second.size()) + kBatch * steps - 1) / (kBatch * steps)) {}
+        batches_(CeilDiv(static_cast<int64_t>(first.size() + second.size()), kBatch * steps)) {}
 
   void Step() {
     for (int64_t i = 0; i < batches_; ++i) AskForBatch();
