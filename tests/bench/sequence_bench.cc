@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -83,8 +84,9 @@ class Workload {
  private:
   std::unique_ptr<Buffer> Fill(Backend& backend, const Extent& extent) const {
     std::unique_ptr<Buffer> buffer = *backend.Allocate(StorageBytes(extent, kernel_.key.input));
-    auto* values = reinterpret_cast<float*>(buffer->data());
-    for (size_t i = 0; i < buffer->bytes() / sizeof(float); ++i) values[i] = static_cast<float>(i % 251) * 0.01f - 1;
+    std::vector<float> values(buffer->bytes() / sizeof(float));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 251) * 0.01f - 1;
+    std::memcpy(buffer->data(), values.data(), values.size() * sizeof(float));
     return buffer;
   }
 

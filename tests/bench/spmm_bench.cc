@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
@@ -100,8 +101,9 @@ class Contender {
         input_(*backend.Allocate(StorageBytes(problem.input, kernel.key.input))),
         output_(*backend.Allocate(StorageBytes(problem.output, kernel.key.output))),
         workspace_(*backend.Allocate(kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem))) {
-    auto* values = reinterpret_cast<float*>(input_->data());
-    for (size_t i = 0; i < input_->bytes() / sizeof(float); ++i) values[i] = static_cast<float>(i % 251) * 0.01f - 1;
+    std::vector<float> values(input_->bytes() / sizeof(float));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 251) * 0.01f - 1;
+    std::memcpy(input_->data(), values.data(), values.size() * sizeof(float));
     const double weights = kernel.key.weights == Format::kCsr ? weight.nonzeros() : weight.rows() * weight.cols();
     operations_ = 2 * weights * problem.output.positions();
   }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -56,12 +57,14 @@ Values Download(const DeviceArray<std::byte>& array, DType dtype) {
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_EQ(cudaMemcpy(bytes.data(), array.data(), bytes.size(), cudaMemcpyDeviceToHost), cudaSuccess);
   Values values(bytes.size() / ElementBytes(dtype));
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (dtype == DType::kFloat32) {
-      values[i] = reinterpret_cast<const float*>(bytes.data())[i];
-    } else {
-      values[i] = FloatOfHalf(reinterpret_cast<const uint16_t*>(bytes.data())[i]);
-    }
+  if (dtype == DType::kFloat32) {
+    std::vector<float> floats(values.size());
+    std::memcpy(floats.data(), bytes.data(), bytes.size());
+    std::ranges::copy(floats, values.begin());
+  } else {
+    std::vector<uint16_t> halves(values.size());
+    std::memcpy(halves.data(), bytes.data(), bytes.size());
+    std::ranges::transform(halves, values.begin(), FloatOfHalf);
   }
   return values;
 }

@@ -122,7 +122,7 @@ class DeviceValues {
     }
     return values;
   }
-  float* data() const { return reinterpret_cast<float*>(buffer_->data()); }
+  std::byte* data() const { return buffer_->data(); }
   size_t bytes() const { return count_ * ElementBytes(dtype_); }
 
  private:
@@ -196,7 +196,7 @@ class SpmmTest : public testing::TestWithParam<DType> {
     args.weight = &weight;
     args.inputs = {inputs.data(), residual.empty() ? size_t{1} : size_t{2}};
     args.output = {y.data(), dtype};
-    args.workspace = {reinterpret_cast<std::byte*>(workspace.data()), kernel.workspace_bytes(problem)};
+    args.workspace = {workspace.data(), kernel.workspace_bytes(problem)};
     gpu_->stream->Run([&] { kernel.run(args, *gpu_->stream); });
     EXPECT_TRUE(gpu_->stream->Synchronize().ok());
     return y.Read();

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -230,7 +231,9 @@ TEST_F(Commands, RunGoesFromArraysToArrays) {
   const auto output = ReadNpy(Path("out/deep/probabilities.npy"));
   ASSERT_TRUE(output.ok()) << output.status();
   EXPECT_EQ(output->shape, (Shape{2, 10}));
-  const float* rows = reinterpret_cast<const float*>(output->bytes.data());
+  std::vector<float> rows(20);
+  ASSERT_EQ(output->bytes.size(), rows.size() * sizeof(float));
+  std::memcpy(rows.data(), output->bytes.data(), output->bytes.size());
   float sum = 0.0f;
   for (int i = 0; i < 10; ++i) {
     sum += rows[i];

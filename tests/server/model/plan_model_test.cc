@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <utility>
@@ -35,8 +36,9 @@ class Item {
     return {inputs_, rows, &outputs_, &output_shapes_};
   }
   std::vector<float> output(size_t i) const {
-    const float* floats = reinterpret_cast<const float*>(outputs_[i].data());
-    return {floats, floats + outputs_[i].size() / sizeof(float)};
+    std::vector<float> floats(outputs_[i].size() / sizeof(float));
+    std::memcpy(floats.data(), outputs_[i].data(), floats.size() * sizeof(float));
+    return floats;
   }
   // After Batched.
   std::span<TensorView> inputs() { return inputs_; }

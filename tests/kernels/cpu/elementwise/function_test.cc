@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <vector>
@@ -30,20 +31,21 @@ std::vector<float> Samples() {
 std::vector<float> Results(const Kernel& kernel, FunctionKind kind, const std::vector<float>& samples, Backend& backend,
                            const Epilogue& epilogue = {}) {
   const auto buffer = *backend.Allocate(samples.size() * sizeof(float));
-  auto* values = reinterpret_cast<float*>(buffer->data());
-  std::copy(samples.begin(), samples.end(), values);
+  std::memcpy(buffer->data(), samples.data(), samples.size() * sizeof(float));
   Problem problem;
   problem.SetOp(Op::kFunction);
   problem.input = problem.output = {1, static_cast<int64_t>(samples.size())};
   problem.function().kind = kind;
   problem.epilogue = epilogue;
-  const Operand inputs[] = {{values, DType::kFloat32}};
+  const Operand inputs[] = {{buffer->data(), DType::kFloat32}};
   KernelArgs args;
   args.problem = &problem;
   args.inputs = inputs;
-  args.output = {values, DType::kFloat32};
+  args.output = {buffer->data(), DType::kFloat32};
   kernel.run(args, **backend.NewStream(1));
-  return {values, values + samples.size()};
+  std::vector<float> results(samples.size());
+  std::memcpy(results.data(), buffer->data(), results.size() * sizeof(float));
+  return results;
 }
 
 class FunctionAccuracyTest : public testing::TestWithParam<FunctionKind> {};
