@@ -183,12 +183,14 @@ AttentionPattern AttentionPattern::FromBandAndRandom(int64_t tokens, int64_t wid
 AttentionPattern AttentionPattern::FromBlocks(int64_t tokens, int64_t size, std::vector<Block> blocks) {
   const auto place = [](const Block& block) { return std::pair(block.query_block, block.key_block); };
   std::ranges::sort(blocks, {}, place);
-  const auto same = std::ranges::unique(blocks, {}, place);
-  blocks.erase(same.begin(), same.end());
+  const auto same = [&](const Block& a, const Block& b) { return place(a) == place(b); };
+  blocks.erase(std::unique(blocks.begin(), blocks.end(), same), blocks.end());
   AttentionPattern pattern{.tokens = tokens, .row_offsets = {0}, .col_indices = {}};
   for (int64_t query = 0; query < tokens; ++query) {
-    for (const Block& block : std::ranges::equal_range(blocks, query / size, {}, &Block::query_block)) {
-      AppendRange(pattern, block.key_block * size, std::min(tokens, (block.key_block + 1) * size));
+    const int64_t row = query / size;
+    for (auto block = std::ranges::lower_bound(blocks, row, {}, &Block::query_block);
+         block != blocks.end() && block->query_block == row; ++block) {
+      AppendRange(pattern, block->key_block * size, std::min(tokens, (block->key_block + 1) * size));
     }
     EndRow(pattern);
   }

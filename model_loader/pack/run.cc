@@ -41,7 +41,8 @@ std::string NamesText(const std::vector<Port>& ports) {
 
 template <typename Port>
 Status CheckNames(const Arrays& arrays, const std::vector<Port>& ports) {
-  for (const auto& [name, array] : arrays) {
+  for (const auto& array : arrays) {
+    const std::string& name = array.first;
     const bool known = std::any_of(ports.begin(), ports.end(), [&](const Port& p) { return p.name == name; });
     if (!known) return InvalidArgument("the model has no input '", name, "'; it has ", NamesText(ports));
   }

@@ -36,9 +36,11 @@ std::vector<uint32_t> SortByColumns(const CsrMatrix& matrix, std::vector<uint32_
     const auto columns = ColumnsOf(matrix, order[begin]);
     for (end = begin + 1; end < order.size() && std::ranges::equal(columns, ColumnsOf(matrix, order[end])); ++end) {
     }
-    const size_t full = begin + (end - begin) / VectorCsr::kRows * VectorCsr::kRows;
-    whole.insert(whole.end(), order.begin() + begin, order.begin() + full);
-    left.insert(left.end(), order.begin() + full, order.begin() + end);
+    const auto alike = std::span(order).subspan(begin, end - begin);
+    const size_t full = alike.size() / VectorCsr::kRows * VectorCsr::kRows;
+    const auto tiles = alike.first(full), rest = alike.subspan(full);
+    whole.insert(whole.end(), tiles.begin(), tiles.end());
+    left.insert(left.end(), rest.begin(), rest.end());
   }
   whole.insert(whole.end(), left.begin(), left.end());
   return whole;
@@ -52,8 +54,7 @@ std::vector<uint32_t> TileColumns(const CsrMatrix& matrix, const uint32_t* rows)
     columns.insert(columns.end(), row.begin(), row.end());
   }
   std::ranges::sort(columns);
-  const auto repeated = std::ranges::unique(columns);
-  columns.erase(repeated.begin(), repeated.end());
+  columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
   return columns;
 }
 

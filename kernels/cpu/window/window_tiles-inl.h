@@ -160,6 +160,8 @@ struct WindowFold {
   FloatVector outside;
   Fold fold;
 };
+template <class Fold>
+WindowFold(FloatVector, FloatVector, Fold) -> WindowFold<Fold>;
 
 // kLanes columns, from `column` on, of kRows output rows of any window.
 template <int kStride, int kRows, class Fold>
@@ -176,7 +178,7 @@ HWY_INLINE void FoldRows(const Window& window, const TileRows& shape, const Wind
     for (int64_t i = 0; i < window.kernel_h; ++i) {
       SWIZZLE_UNROLL
       for (int r = 0; r < kRows; ++r) {
-        const float* from = tap + (r * window.stride_h + i * window.dilation_h) * shape.in_pitch;
+        const float* from = tap + (int64_t{r} * window.stride_h + i * window.dilation_h) * shape.in_pitch;
         const FloatVector values = LoadTap<kStride>(d, from, window.stride_w);
         sums[r] = folding.fold(sums[r], i * window.kernel_w + j, hn::IfThenElse(inside, values, folding.outside));
       }
