@@ -130,7 +130,7 @@ class GrpcClient : public Client {
     call->context_.set_deadline(DeadlineIn(TimeoutOf(request)));
     calls_.Add();
     stub_->async()->ModelInfer(&call->context_, &call->request_, &call->response_,
-                               [this, call](grpc::Status status) mutable {
+                               [this, call](const grpc::Status& status) mutable {
                                  Finish(*call, status);
                                  call.reset();
                                  calls_.Remove();

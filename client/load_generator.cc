@@ -23,6 +23,7 @@ class LoadGenerator {
 
   LoadReport Run(const ProgressSink& progress) {
     std::vector<std::thread> threads;
+    threads.reserve(static_cast<size_t>(options_.concurrency));
     {
       std::lock_guard lock(mutex_);
       running_ = options_.concurrency;

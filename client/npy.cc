@@ -139,7 +139,7 @@ absl::StatusOr<std::pair<size_t, size_t>> HeaderExtent(const std::string& bytes)
   if (bytes.size() < 10 || std::string_view(bytes).substr(0, kMagic.size()) != kMagic) {
     return Malformed("it does not begin as one");
   }
-  const int version = bytes[6];
+  const int version = static_cast<unsigned char>(bytes[6]);
   if (version < 1 || version > 3) return Malformed(absl::StrCat("format version ", version, " is not known"));
   const size_t length_bytes = version == 1 ? 2 : 4;
   const size_t begin = 8 + length_bytes;

@@ -28,7 +28,7 @@ absl::Status ToWire(const InferRequest& request, inference::ModelInferRequest& m
   message.set_model_version(request.version);
   message.set_id(request.id);
   for (const Tensor& tensor : request.inputs) {
-    if (const absl::Status status = Check(tensor); !status.ok()) return status;
+    if (absl::Status status = Check(tensor); !status.ok()) return status;
     auto* input = message.add_inputs();
     input->set_name(tensor.name);
     input->set_datatype(tensor.datatype);
@@ -54,7 +54,7 @@ absl::StatusOr<InferResult> FromWire(inference::ModelInferResponse&& message) {
     const auto& output = message.outputs(i);
     Tensor tensor{output.name(), output.datatype(), Shape(output.shape().begin(), output.shape().end()),
                   std::move(*message.mutable_raw_output_contents(i))};
-    if (const absl::Status status = Check(tensor); !status.ok()) {
+    if (absl::Status status = Check(tensor); !status.ok()) {
       return absl::InternalError(absl::StrCat("the server's answer is wrong: ", status.message()));
     }
     result.outputs.push_back(std::move(tensor));

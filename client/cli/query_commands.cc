@@ -161,7 +161,7 @@ absl::Status CheckReady(Client& client, const HealthOptions& options) {
 }  // namespace
 
 absl::Status RunHealth(Client& client, const HealthOptions& options, Terminal& terminal) {
-  if (const absl::Status status = CheckReady(client, options); !status.ok()) return status;
+  if (absl::Status status = CheckReady(client, options); !status.ok()) return status;
   if (terminal.json) {
     PrintJson({{"model", options.model}, {"ready", true}}, terminal);
   } else {
@@ -186,7 +186,7 @@ absl::Status RunInfer(Client& client, const InferOptions& options, Terminal& ter
   request.inputs = *std::move(inputs);
   const absl::StatusOr<InferResult> result = client.Infer(request);
   if (!result.ok()) return result.status();
-  const absl::Status printed =
+  absl::Status printed =
       terminal.json ? PrintResultJson(*result, options.top, terminal) : PrintResultText(*result, options.top, terminal);
   if (!printed.ok() || options.output_directory.empty()) return printed;
   return SaveOutputs(*result, options.output_directory, terminal);

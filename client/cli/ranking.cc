@@ -1,6 +1,7 @@
 #include "client/cli/ranking.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -11,7 +12,7 @@ std::vector<Ranked> Best(std::span<const float> values, int count) {
   std::vector<int64_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);
   const size_t kept = std::min(order.size(), static_cast<size_t>(std::max(count, 0)));
-  std::partial_sort(order.begin(), order.begin() + kept, order.end(),
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(),
                     [&](int64_t a, int64_t b) { return values[a] != values[b] ? values[a] > values[b] : a < b; });
   std::vector<Ranked> best;
   for (size_t i = 0; i < kept; ++i) best.push_back({order[i], values[order[i]]});

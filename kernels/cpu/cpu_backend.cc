@@ -53,7 +53,8 @@ class CpuBuffer final : public Buffer {
   }
   std::byte* data() override {
     if (!IsLarge()) return memory_;
-    return reinterpret_cast<std::byte*>(RoundUp(reinterpret_cast<uintptr_t>(memory_), kHugePage));
+    const auto place = reinterpret_cast<uintptr_t>(memory_);
+    return memory_ + (RoundUp(place, kHugePage) - place);
   }
   size_t bytes() const override { return bytes_; }
 

@@ -20,7 +20,7 @@ void AppendList(const uint16_t* masks, int key_block, std::vector<uint32_t>& lis
     by_place[key % kOctet].push_back(static_cast<uint32_t>(key) | static_cast<uint32_t>(masks[key]) << 16);
     ++keys;
   }
-  const size_t octets = (keys + 2 * kOctet - 1) / (2 * kOctet) * 2, base = lists.size();
+  const size_t octets = CeilDiv(keys, size_t{2} * kOctet) * 2, base = lists.size();
   for (size_t i = 0; i < octets * kOctet; ++i) lists.push_back(i % kOctet);
   std::vector<uint32_t> rest;
   for (int place = 0; place < kOctet; ++place) {
@@ -148,7 +148,7 @@ AttentionPattern AttentionTiles::ToPattern() const {
       const int64_t first_key = int64_t{entries[i].key_block} * shape.key_block;
       for (int group = 0; group < shape.groups; ++group) {
         const int64_t query = tile * shape.queries() + group * shape.group;
-        const uint32_t header = headers[i * shape.groups + group];
+        const uint32_t header = headers[int64_t{i} * shape.groups + group];
         if (header == kFull) {
           for (int key = 0; key < shape.key_block; ++key) add(query, ~0u, first_key + key);
           continue;

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "kernels/base/integers.h"
@@ -76,7 +75,7 @@ class Choice {
     const int64_t zeros = places_.elements() - places_.nonzeros();
     structure.fill = Share(places_.nonzeros(), cells);
     const double explained = 1.0 - Share(cells - places_.nonzeros(), zeros);
-    if (structure.fill >= kLeastFill && explained >= kLeastExplained) fitting_.push_back(std::move(structure));
+    if (structure.fill >= kLeastFill && explained >= kLeastExplained) fitting_.push_back(structure);
   }
 
   // None if none fits.
@@ -114,7 +113,7 @@ void OfferBlocks(const Places& places, int64_t block_rows, int64_t block_cols, C
   Structure structure{.pattern = SparsityPattern::kBlocks, .block_rows = block_rows, .block_cols = block_cols};
   structure.bytes =
       cells * kValueBytes + blocks * IndexBytes(groups.count()) + kOffsetBytes * (CeilDiv(places.rows, block_rows) + 1);
-  choice.Offer(std::move(structure), cells);
+  choice.Offer(structure, cells);
 }
 
 // The most nonzeros that any group of a row has; stops at more than `limit`.
@@ -146,9 +145,9 @@ void OfferNOfM(const Places& places, int64_t live_rows, int64_t m, Choice& choic
   }
   const int64_t cells = live_rows * row_cells;
   Structure structure{.pattern = SparsityPattern::kNOfM, .n = n, .m = m};
-  const int64_t place_bits = std::bit_width(static_cast<uint64_t>(m)) - 1;
+  const int64_t place_bits = static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(m))) - 1;
   structure.bytes = cells * kValueBytes + CeilDiv(cells * place_bits, 8);
-  choice.Offer(std::move(structure), cells);
+  choice.Offer(structure, cells);
 }
 
 uint64_t HashOf(std::span<const uint32_t> cols) {
@@ -198,7 +197,7 @@ void OfferRowVectors(const Places& places, const std::vector<EqualRows>& groups,
     cells += strips * length * group.nonzeros;
     structure.bytes += strips * (group.nonzeros * (length * kValueBytes + IndexBytes(places.cols)) + kOffsetBytes);
   }
-  choice.Offer(std::move(structure), cells);
+  choice.Offer(structure, cells);
 }
 
 // `counted`: with its zero lines.

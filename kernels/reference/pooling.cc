@@ -35,7 +35,7 @@ Result AveragePool(const Problem& problem, const Values& input) {
       ++count;
     });
     if (problem.window().count_include_pad) count = problem.window().taps();
-    result[index] = ApplyEpilogue(problem.epilogue, count == 0 ? 0 : sum / count, 0);
+    result[index] = ApplyEpilogue(problem.epilogue, count == 0 ? 0 : sum / static_cast<double>(count), 0);
   });
   return result;
 }

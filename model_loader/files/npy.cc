@@ -36,7 +36,7 @@ Status Malformed(const char* what) { return InvalidArgument("this is not an .npy
 StatusOr<std::string_view> TakeHeader(std::string_view& file) {
   if (!file.starts_with(kMagic)) return Malformed("it does not start with NumPy's signature");
   if (file.size() < kMagic.size() + kVersionBytes) return Malformed("it is truncated");
-  const int major = file[kMagic.size()];
+  const int major = static_cast<unsigned char>(file[kMagic.size()]);
   if (major != 1 && major != 2) return Unimplemented("the .npy format version ", major, " is not 1 or 2");
   file.remove_prefix(kMagic.size() + kVersionBytes);
   const size_t length_bytes = major == 1 ? sizeof(uint16_t) : sizeof(uint32_t);

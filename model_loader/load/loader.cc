@@ -71,7 +71,7 @@ StatusOr<RunnableModel> LoadRunnableModel(const std::filesystem::path& file) {
   if (program.ok()) {
     // Without the path, which is that of a file in `file` where that is a folder.
     const size_t end = reason.find(": ", file.string().size());
-    if (reason.starts_with(file.string()) && end != reason.npos) reason.erase(0, end + 2);
+    if (reason.starts_with(file.string()) && end != std::string::npos) reason.erase(0, end + 2);
     return RunnableModel(FallbackModel{*std::move(program), std::move(reason), checkpoint ? "safetensors" : "onnx"});
   }
   const std::string refusal(program.status().message());

@@ -98,7 +98,7 @@ std::vector<T> CopyList(const Field& field) {
 }  // namespace
 
 StatusOr<DType> DTypeOfProto(int data_type, const std::string& what) {
-  const auto dtype = ElementTypeOf(data_type);
+  auto dtype = ElementTypeOf(data_type);
   if (!dtype.ok()) return Unimplemented(what, " has the ONNX data type ", data_type, ", which is not supported");
   return dtype;
 }

@@ -123,6 +123,7 @@ void AddLayer(const LayerReport& layer, const Structure& structure, size_t batch
     cells.push_back(layer.moves_data() ? "* " + Shortened(KernelsText(layer), kKernelWidth) : "-");
     AddTimes(nullptr, batches, cells);
     table.AddRow(std::move(cells));
+    return;
   }
   for (const KernelTimes& candidate : ranked) {
     cells.push_back((layer.RunsOn(candidate.kernel) ? "* " : "  ") + Shortened(candidate.kernel, kKernelWidth));

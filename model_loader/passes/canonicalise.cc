@@ -144,6 +144,7 @@ class Walk {
     }
     for (size_t k = 0; k < node.inputs.size(); ++k) inputs.push_back(rewrite.KnownElements(k));
     std::vector<const Elements*> pointers;
+    pointers.reserve(inputs.size());
     for (const auto& input : inputs) pointers.push_back(input ? &*input : nullptr);
     return Evaluate(node, pointers);
   }

@@ -77,7 +77,7 @@ HWY_INLINE void RunTile(const Columns& columns, const PanelCell& cell, int64_t f
     }
   };
   // The rows' part of the output, and what is added to it, come from further away.
-  constexpr int64_t kLines = kRows * kUnits;
+  constexpr int64_t kLines = int64_t{kRows} * kUnits;
   const float* residual = cell.residual != nullptr ? cell.residual : cell.sums;
   const int64_t begin = std::min(columns.count, kLines), end = std::max(begin, columns.count - kColumnsAhead);
   add_columns(begin, x + kColumnsAhead * kWidth, ask_output ? residual + first_row * kWidth : nullptr);

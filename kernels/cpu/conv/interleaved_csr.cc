@@ -75,7 +75,8 @@ int64_t InterleavedCsr::ChooseBlocks(const CsrMatrix& matrix, const CacheSizes& 
   const double density = static_cast<double>(matrix.nnz() + 1) / static_cast<double>(matrix.rows * matrix.cols + 1);
   // A block that leaves an eighth of the first cache free. One of fewer columns would store too often.
   const auto smallest = static_cast<double>(std::min(caches.first / 8 * 7 / kColumnBytes, kMaxBlock));
-  const double best = std::min(kBestEntries / density, static_cast<double>(2 * caches.first / kColumnBytes));
+  const int64_t largest = 2 * caches.first / kColumnBytes;
+  const double best = std::min(kBestEntries / density, static_cast<double>(largest));
   const double wanted = std::clamp<double>(std::max(best, kFewestEntries / density), smallest, kMaxBlock);
   const int64_t nearest = std::llround(static_cast<double>(matrix.cols) / (wanted * scale));
   const int64_t fewest = CeilDiv(matrix.cols, kMaxBlock);

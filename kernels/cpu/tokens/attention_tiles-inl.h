@@ -20,14 +20,14 @@ namespace swizzle::cpu::HWY_NAMESPACE {
 namespace {  // of the one source file that includes this
 
 // A tile of sums is at most kMaxRows broadcasts by kMaxVectors vectors of queries, which leaves registers for operands.
-constexpr int kMaxRows = 6;
-constexpr int kMaxVectors = HWY_TARGET == HWY_AVX3 ? 4 : 2;
+inline constexpr int kMaxRows = 6;
+inline constexpr int kMaxVectors = HWY_TARGET == HWY_AVX3 ? 4 : 2;
 static_assert(kMaxVectors * kLanes <= kQueryBlock);
-constexpr float kLeast = std::numeric_limits<float>::lowest();
+inline constexpr float kLeast = std::numeric_limits<float>::lowest();
 // Scores are kept in units of log(2), so that their exponentials are powers of two.
-constexpr float kLog2E = 1.44269504f;
+inline constexpr float kLog2E = 1.44269504f;
 // How far scores may lie above their reference before that is raised: any reference near the maximum does as well.
-constexpr float kSlack = 16.0f;
+inline constexpr float kSlack = 16.0f;
 
 // 2^x for x <= kSlack, to 3e-7 relative; 0 from -127 down, where FP32 runs out, and any number below 2^-125 near there.
 HWY_INLINE FloatVector PowerOfTwo(FloatVector x) {

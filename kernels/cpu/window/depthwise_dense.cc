@@ -69,7 +69,7 @@ HWY_INLINE void SquareGroup(const TileRows& shape, const float* taps, FloatVecto
                             const WindowColumns<kSize>& columns, const float* in, float* out) {
   const auto run = [&]<int kRows>() HWY_ATTR {
     SquareBlock<kSize, kStride, kRows>(shape, taps, bias, columns, in, out);
-    in += kRows * kStride * shape.in_pitch;
+    in += int64_t{kRows} * kStride * shape.in_pitch;
     out += kRows * shape.out_width;
   };
   int64_t rows = shape.rows;

@@ -57,7 +57,7 @@ WindowTiles::WindowTiles(const Problem& problem)
   in_front_ = RoundUp(window.pad_left, kWidestVector);
   // The first input row of an image is aligned, and with it most vectors that are copied from panels.
   in_front_ += RoundUp(window.pad_top * in_pitch_, kWidestVector) - window.pad_top * in_pitch_;
-  const int64_t overhang = kWidestVector * (window.stride_w + 1) + (window.kernel_w - 1) * window.dilation_w;
+  const int64_t overhang = kWidestVector * (window.stride_w + 1) + (int64_t{window.kernel_w} - 1) * window.dilation_w;
   in_floats_ = RoundUp(in_front_ + in_rows_ * in_pitch_ + overhang, kWidestVector) * (split_ ? 2 : 1);
   out_floats_ = RoundUp(tile_rows_ * problem.output.width, kWidestVector) + kWidestVector;
   const int64_t max_batch = std::min(kMaxChannelBatch, problem.output.channels);
