@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
 #include "client/cli/command.h"
 #include "client/client.h"
 
@@ -28,13 +29,16 @@ class CommandLine {
     app_.footer(kFooter);
     app_.require_subcommand(1);
     app_.fallthrough();
-    app_.add_option("--address", address_, "HOST:PORT of the server")->capture_default_str();
-    app_.add_option("--timeout", timeout_s_, "seconds that a call may take")
+    app_.get_formatter()->column_width(34);
+    app_.add_option("--address", address_, "Where the server listens")->type_name("HOST:PORT")->capture_default_str();
+    app_.add_option("--timeout", timeout_s_, "Seconds that a call may take")
+        ->type_name("SECONDS")
         ->capture_default_str()
-        ->check(CLI::PositiveNumber);
-    app_.add_option("-o,--output", output_, "how to print")
+        ->check(CLI::PositiveNumber.description(""));
+    app_.add_option("-o,--output", output_, "How to print: text or json")
+        ->type_name("FORMAT")
         ->capture_default_str()
-        ->check(CLI::IsMember({"text", "json"}));
+        ->check(CLI::IsMember({"text", "json"}).description(""));
     AddHealth();
     AddMetadata();
     AddInfer();
@@ -50,8 +54,10 @@ class CommandLine {
  private:
   void AddHealth() {
     CLI::App* command = app_.add_subcommand("health", "Is the server, or a model, ready? Exit code 0 says yes");
-    command->add_option("model", health_.model, "a model; without it, the server");
-    command->add_option("--wait", health_wait_s_, "seconds to wait until it is")->check(CLI::NonNegativeNumber);
+    AddModel(command, health_.model, "A model; without it, the server");
+    command->add_option("--wait", health_wait_s_, "Seconds to wait until it is")
+        ->type_name("SECONDS")
+        ->check(CLI::NonNegativeNumber.description(""));
     command->callback([this] {
       health_.wait = absl::Seconds(health_wait_s_);
       command_ = [this](Client& client, Terminal& terminal) { return RunHealth(client, health_, terminal); };
@@ -60,7 +66,7 @@ class CommandLine {
 
   void AddMetadata() {
     CLI::App* command = app_.add_subcommand("metadata", "Inputs, outputs, sparsity and kernels of a model");
-    command->add_option("model", metadata_.model, "a model; without it, the server");
+    AddModel(command, metadata_.model, "A model; without it, the server");
     command->callback([this] {
       command_ = [this](Client& client, Terminal& terminal) { return RunMetadata(client, metadata_, terminal); };
     });
@@ -68,10 +74,13 @@ class CommandLine {
 
   void AddInfer() {
     CLI::App* command = app_.add_subcommand("infer", "Sends one request and prints the outputs");
-    command->add_option("model", infer_.model, "the model")->required();
-    AddInputs(command, infer_.inputs, "an input and its array; once per input")->required();
-    command->add_option("--output-dir", infer_.output_directory, "also save each output there as NAME.npy");
-    command->add_option("--top", infer_.top, "print the K best of each row instead")->check(CLI::NonNegativeNumber);
+    AddModel(command, infer_.model, "The model")->required();
+    AddInputs(command, infer_.inputs, "An input and its array; once for each input")->required();
+    command->add_option("--output-dir", infer_.output_directory, "Save each output there as NAME.npy, too")
+        ->type_name("DIR");
+    command->add_option("--top", infer_.top, "Print the N best of each row instead")
+        ->type_name("N")
+        ->check(CLI::NonNegativeNumber.description(""));
     command->callback([this] {
       command_ = [this](Client& client, Terminal& terminal) { return RunInfer(client, infer_, terminal); };
     });
@@ -79,19 +88,19 @@ class CommandLine {
 
   void AddBench() {
     CLI::App* command = app_.add_subcommand("bench", "Measures rate and latency with N requests always in flight");
-    command->add_option("model", bench_.model, "the model")->required();
+    AddModel(command, bench_.model, "The model")->required();
     AddConcurrency(command, bench_.concurrency);
-    auto* requests = command->add_option("--requests", bench_.requests, "how many to send; by default 1000");
-    command->add_option("--duration", bench_.duration_s, "or for how many seconds")
-        ->check(CLI::PositiveNumber)
+    auto* requests = command->add_option("--requests", bench_.requests, "How many to send; 1000 without --duration")
+                         ->type_name("N")
+                         ->check(CLI::PositiveNumber.description(""));
+    command->add_option("--duration", bench_.duration_s, "Or for how many seconds")
+        ->type_name("SECONDS")
+        ->check(CLI::PositiveNumber.description(""))
         ->excludes(requests);
-    command->add_option("--warmup", bench_.warmup, "requests sent first and not measured")->capture_default_str();
-    auto* batch = command->add_option("--batch", bench_.batch, "rows per request")
-                      ->capture_default_str()
-                      ->check(CLI::PositiveNumber);
-    AddInputs(command, bench_.inputs, "an input and its array, once per input; by default drawn at random")
+    AddWarmup(command, bench_.warmup);
+    auto* batch = AddBatch(command, bench_.batch, "Rows of a request");
+    AddInputs(command, bench_.inputs, "An input and its array, once for each input; drawn at random without it")
         ->excludes(batch);
-    requests->check(CLI::PositiveNumber);
     command->callback([this] {
       command_ = [this](Client& client, Terminal& terminal) { return RunBench(client, bench_, terminal); };
     });
@@ -100,19 +109,23 @@ class CommandLine {
   void AddClassify() {
     CLI::App* command =
         app_.add_subcommand("classify", "Sends a file of images to a classifier and counts right answers");
-    command->add_option("model", classify_.model, "the model: one input, first output one row of FP32 per image")
-        ->required();
-    command->add_option("--images", classify_.images, "FILE.npy, one image per row")->required();
-    command->add_option("--labels", classify_.labels, "FILE.npy, the class of each");
-    command->add_option("--predictions", classify_.predictions, "FILE.npy to write the predicted classes to");
-    command->add_option("--batch", classify_.batch, "images per request")
-        ->capture_default_str()
-        ->check(CLI::PositiveNumber);
-    command->add_option("--warmup", classify_.warmup, "requests sent first and not measured")->capture_default_str();
+    AddModel(command, classify_.model, "The model: one input, first output one row of FP32 per image")->required();
+    const auto add_file = [&](const char* flag, std::string& file, const char* description) {
+      return command->add_option(flag, file, description)->type_name("FILE.npy");
+    };
+    add_file("--images", classify_.images, "Images, one a row")->required();
+    add_file("--labels", classify_.labels, "The class of each");
+    add_file("--predictions", classify_.predictions, "Where to write the predicted classes");
+    AddBatch(command, classify_.batch, "Images of a request");
+    AddWarmup(command, classify_.warmup);
     AddConcurrency(command, classify_.concurrency);
     command->callback([this] {
       command_ = [this](Client& client, Terminal& terminal) { return RunClassify(client, classify_, terminal); };
     });
+  }
+
+  static CLI::Option* AddModel(CLI::App* command, std::string& model, const char* description) {
+    return command->add_option("MODEL", model, description)->type_name("");
   }
 
   static CLI::Option* AddInputs(CLI::App* command, std::vector<std::string>& inputs, const char* description) {
@@ -120,9 +133,23 @@ class CommandLine {
   }
 
   static void AddConcurrency(CLI::App* command, int& concurrency) {
-    command->add_option("--concurrency", concurrency, "requests in flight")
+    command->add_option("--concurrency", concurrency, absl::StrCat("Requests in flight, 1 to ", kMaxConcurrency))
+        ->type_name("N")
         ->capture_default_str()
-        ->check(CLI::Range(1, kMaxConcurrency));
+        ->check(CLI::Range(1, kMaxConcurrency).description(""));
+  }
+
+  static CLI::Option* AddBatch(CLI::App* command, int64_t& batch, const char* description) {
+    return command->add_option("--batch", batch, description)
+        ->type_name("N")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber.description(""));
+  }
+
+  static void AddWarmup(CLI::App* command, int64_t& warmup) {
+    command->add_option("--warmup", warmup, "Requests sent first and not measured")
+        ->type_name("N")
+        ->capture_default_str();
   }
 
   CLI::App app_;

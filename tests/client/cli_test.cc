@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/client/fake_server.h"
+#include "tests/support/reference_page.h"
 
 namespace swizzle::client {
 namespace {
@@ -97,6 +98,18 @@ TEST_F(CliTest, BadCommandLinesAreUsageErrors) {
   const Outcome help = Run({"--help"});
   EXPECT_EQ(help.code, kExitOk);
   EXPECT_THAT(help.out, HasSubstr("Exit codes:"));
+}
+
+// SWIZZLE_REWRITE_PAGES=1 build/dev/bin/client_test --gtest_filter='*ThePageOfFlags*' writes it again.
+TEST(CliHelpTest, ThePageOfFlagsIsWhatHelpSays) {
+  const auto help = [](const std::vector<std::string>& arguments) {
+    std::vector<const char*> words = {"swizzle"};
+    for (const std::string& argument : arguments) words.push_back(argument.c_str());
+    std::ostringstream out, err;
+    EXPECT_EQ(RunCli(static_cast<int>(words.size()), words.data(), out, err, false), kExitOk);
+    return out.str();
+  };
+  ExpectPage("client/FLAGS.md", CommandPage("swizzle", {"health", "metadata", "infer", "bench", "classify"}, help));
 }
 
 TEST_F(CliTest, PrintsMetadata) {

@@ -4,10 +4,6 @@
 //   SWIZZLE_REWRITE_PAGES=1 build/dev/bin/server_test --gtest_filter='ReferencePages.*'
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
-#include <regex>
 #include <sstream>
 #include <string>
 
@@ -15,20 +11,10 @@
 #include "server/config/config_parameters.h"
 #include "server/options.h"
 #include "server/telemetry/metric_families.h"
+#include "tests/support/reference_page.h"
 
 namespace swizzle {
 namespace {
-
-void ExpectPage(const std::string& name, const std::string& text) {
-  const std::string path = Concat(SWIZZLE_SOURCE_DIR, "/server/", name);
-  if (std::getenv("SWIZZLE_REWRITE_PAGES") != nullptr) {
-    std::ofstream(path) << text;
-    return;
-  }
-  std::ifstream file(path);
-  const std::string page{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(page, text) << "run server_test with SWIZZLE_REWRITE_PAGES=1 in the environment";
-}
 
 std::string_view TypeName(MetricType type) {
   if (type == MetricType::kCounter) return "counter";
@@ -79,7 +65,7 @@ TEST(ReferencePages, Metrics) {
   text += Concat("\n## Values of labels\n\n| metric | label | values |\n|---|---|---|\n", ValuesText());
   text += Concat("\n## Buckets\n\nUpper edges; above the last there is `+Inf`.\n\n| metric | edges |\n|---|---|\n",
                  BucketsText());
-  ExpectPage("METRICS.md", text);
+  ExpectPage("server/METRICS.md", text);
 }
 
 TEST(ReferencePages, Config) {
@@ -99,43 +85,14 @@ TEST(ReferencePages, Config) {
   for (const ConfigParameter& parameter : ConfigParameters()) {
     text += Concat("| `", parameter.key, "` | ", parameter.of, " | ", parameter.meaning, " |\n");
   }
-  ExpectPage("CONFIG.md", text);
-}
-
-// "--threads N:INT in [0 - 1024]=0", and what it means, as a row.
-std::string FlagRow(const std::string& flag, const std::string& meaning) {
-  static const std::regex parts(
-      R"((?:-h,)?(--[\w-]+)(?: ([A-Z]+(?::PORT)?)(?::[A-Z]+ in \[(.*) - (.*)\])?(?:=(.*))?)?)");
-  std::smatch match;
-  EXPECT_TRUE(std::regex_match(flag, match, parts)) << flag;
-  const std::string type = match[2].str(), fallback = match[5].str();
-  return Concat("| `", match[1].str(), type.empty() ? "" : " ", type, "` | ", fallback.empty() ? "" : "`", fallback,
-                fallback.empty() ? "" : "`", " | ", meaning,
-                match[3].matched ? Concat(" (", match[3].str(), " to ", match[4].str(), ")") : "", " |\n");
+  ExpectPage("server/CONFIG.md", text);
 }
 
 TEST(ReferencePages, Flags) {
   const char* const arguments[] = {"swizzle-server", "--help"};
-  std::istringstream help(ParseCommandLine(2, arguments).text);
-  std::string text =
-      "# Flags of swizzle-server\n\n"
-      "`swizzle-server --help` prints the same; a test holds this page.\n\n"
-      "| flag | default | meaning |\n|---|---|---|\n";
-  size_t flags = 0;
-  std::string flag;
-  for (std::string line; std::getline(help, line);) {
-    constexpr size_t kColumn = 30;  // of meanings, on the flag's line or on the next
-    const bool starts = line.starts_with("  -");
-    const bool on_one_line = line.size() > kColumn && line.substr(kColumn - 2, 2) == "  ";
-    if (starts) flag = line.substr(2, on_one_line ? kColumn - 2 : line.npos);
-    if (flag.empty() || (starts && flag.size() + 2 == line.size())) continue;
-    flag.erase(flag.find_last_not_of(' ') + 1);
-    text += FlagRow(flag, line.substr(kColumn));
-    flag.clear();
-    ++flags;
-  }
-  EXPECT_GT(flags, 10u);
-  ExpectPage("FLAGS.md", text);
+  ExpectPage("server/FLAGS.md",
+             "# Flags of swizzle-server\n\n`swizzle-server --help` prints the same; a test holds this page.\n\n" +
+                 FlagTable(ParseCommandLine(2, arguments).text));
 }
 
 }  // namespace

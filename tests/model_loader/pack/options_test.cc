@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/reference_page.h"
+
 namespace swizzle::pack {
 namespace {
 
@@ -78,6 +80,17 @@ TEST(Options, HelpOfEveryCommandHasAnExample) {
   }
   EXPECT_THAT(Parse({"--help"}).text, HasSubstr("Exit codes: 0 done"));
   EXPECT_THAT(Parse({"--version"}).text, StartsWith("swizzle-pack "));
+}
+
+// SWIZZLE_REWRITE_PAGES=1 build/dev/bin/pack_commands_test --gtest_filter='Options.ThePage*' writes it again.
+TEST(Options, ThePageOfFlagsIsWhatHelpSays) {
+  const auto help = [](const std::vector<std::string>& arguments) {
+    std::vector<const char*> words;
+    for (const std::string& argument : arguments) words.push_back(argument.c_str());
+    return Parse(words).text;
+  };
+  ExpectPage("model_loader/pack/FLAGS.md",
+             CommandPage("swizzle-pack", {"inspect", "prune", "pack", "validate", "run"}, help));
 }
 
 TEST(Options, MistakesAreOneLine) {

@@ -1,0 +1,77 @@
+#include "tests/support/reference_page.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <sstream>
+
+namespace swizzle {
+namespace {
+
+std::string Code(const std::string& text) { return text.empty() ? "" : "`" + text + "`"; }
+
+// "--threads N:INT in [0 - 1024]=0", and what it means, as a row.
+std::string FlagRow(const std::string& flag, const std::string& meaning) {
+  static const std::regex parts(R"((?:(-\w),)?(--[\w-]+|[A-Z]+))"                                         // -o,--output
+                                R"((?: (?!REQUIRED)([A-Z]+(?:[:=][A-Z][\w.]*|\.[a-z]+)?)(?: \.\.\.)?)?)"  // HOST:PORT
+                                R"((?::[A-Z]+ in \[(.*) - (.*)\])?)"                                      // its range
+                                R"((?:=([^A-Z ]+))?( REQUIRED)?(?: Excludes: (--[\w-]+))?)");
+  std::smatch match;
+  EXPECT_TRUE(std::regex_match(flag, match, parts)) << flag;
+  const std::string letter = match[1].str(), name = match[2].str(), type = match[3].str();
+  const bool is_help = name == "--help";
+  std::string row =
+      "| " + Code((letter.empty() || is_help ? "" : letter + ", ") + name + (type.empty() ? "" : " " + type));
+  row += " | " + (match[7].matched ? "required" : Code(match[6].str())) + " | " + meaning;
+  if (match[4].matched) row += " (" + match[4].str() + " to " + match[5].str() + ")";
+  if (match[8].matched) row += " (not with " + Code(match[8].str()) + ")";
+  return row + " |\n";
+}
+
+}  // namespace
+
+void ExpectPage(const std::string& path, const std::string& text) {
+  const std::string file_path = std::string(SWIZZLE_SOURCE_DIR) + "/" + path;
+  if (std::getenv("SWIZZLE_REWRITE_PAGES") != nullptr) {
+    std::ofstream(file_path) << text;
+    return;
+  }
+  std::ifstream file(file_path);
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(page, text) << "run this test with SWIZZLE_REWRITE_PAGES=1 in the environment";
+}
+
+std::string FlagTable(const std::string& help) {
+  // Meanings stand in one column, on the flag's line or on the next.
+  const size_t help_flag = help.find("  -h,--help ");
+  EXPECT_NE(help_flag, std::string::npos) << help;
+  const size_t column = help.find("Print this", help_flag) - help_flag;
+  std::string table = "| flag | default | meaning |\n|---|---|---|\n", flag;
+  std::istringstream lines(help.substr(0, help.find("\nSubcommands:")));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("  ")) continue;
+    const bool on_one_line = line.size() > column && line.substr(column - 2, 2) == "  ";
+    if (line[2] != ' ') flag = line.substr(2, on_one_line ? column - 2 : std::string::npos);
+    if (flag.size() + 2 == line.size()) continue;
+    flag.erase(flag.find_last_not_of(' ') + 1);
+    table += FlagRow(flag, line.substr(column));
+  }
+  return table;
+}
+
+std::string CommandPage(const std::string& tool, const std::vector<std::string>& commands,
+                        const std::function<std::string(const std::vector<std::string>& arguments)>& help) {
+  std::string page =
+      "# Flags of " + tool + "\n\n`" + tool + " COMMAND --help` prints the same; a test holds this page.\n";
+  page += "\nFor all commands:\n\n" + FlagTable(help({"--help"}));
+  for (const std::string& command : commands) {
+    const std::string text = help({command, "--help"});
+    page += "\n## " + tool + " " + command + "\n\n" + text.substr(0, text.find('\n')) + "\n\n" + FlagTable(text);
+  }
+  return page;
+}
+
+}  // namespace swizzle

@@ -1,0 +1,25 @@
+// Pages that are made from what the code says, and tables of them.
+#ifndef SWIZZLE_TESTS_SUPPORT_REFERENCE_PAGE_H_
+#define SWIZZLE_TESTS_SUPPORT_REFERENCE_PAGE_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace swizzle {
+
+// Expects the page at `path`, below the root of the project, to be `text`. With SWIZZLE_REWRITE_PAGES set in the
+// environment, writes it instead.
+void ExpectPage(const std::string& path, const std::string& text);
+
+// What --help printed of arguments and flags, as a table. Fails where a line is not understood.
+std::string FlagTable(const std::string& help);
+
+// The page of a tool with commands: of each, what it does, and its table. `help` gives what the tool prints for its
+// arguments.
+std::string CommandPage(const std::string& tool, const std::vector<std::string>& commands,
+                        const std::function<std::string(const std::vector<std::string>& arguments)>& help);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_TESTS_SUPPORT_REFERENCE_PAGE_H_
