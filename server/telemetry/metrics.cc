@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "server/telemetry/containment.h"
 #include "server/telemetry/http_listener.h"
 #include "server/telemetry/metric_registry.h"
 #include "server/telemetry/model_metrics.h"
@@ -22,7 +23,7 @@ class PrometheusMetrics final : public Metrics {
 
   Status Listen(const std::string& address) {
     SWIZZLE_ASSIGN_OR_RETURN(listener_,
-                             NewHttpListener(address, [this](std::string_view path) { return Answer(path); }));
+                             NewHttpListener(address, [this](std::string_view path) { return Contained(path); }));
     return absl::OkStatus();
   }
 
@@ -52,6 +53,11 @@ class PrometheusMetrics final : public Metrics {
   }
 
  private:
+  HttpResponse Contained(std::string_view path) const {
+    const auto answer = Contain("answer", [&]() -> StatusOr<HttpResponse> { return Answer(path); });
+    return answer.ok() ? *answer : HttpResponse{.status = 503};
+  }
+
   HttpResponse Answer(std::string_view path) const {
     if (path == "/metrics") return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = Text()};
     if (path == "/livez") return Probe(live_, "live");

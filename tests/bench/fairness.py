@@ -32,6 +32,14 @@ def prepare(directory):
     return write
 
 
+def prepare_identity(delay_ms):
+    def write(models):
+        for name in (LOUD, QUIET):
+            (models / name / '1').mkdir(parents=True)
+            (models / name / 'config.pbtxt').write_text(traffic.identity_config(delay_ms, 4))
+    return write
+
+
 def ask(address, wire, seconds):
     """The quiet model's client."""
     tally, end = traffic.Tally(), time.monotonic() + seconds
@@ -45,8 +53,11 @@ def ask(address, wire, seconds):
 
 def measure(options, server):
     random = numpy.random.default_rng(1)
-    loud = traffic.message(LOUD, random.random((options.rows, 1, 28, 28)), 'image')
-    quiet = traffic.message(QUIET, random.random((1, 1, 28, 28)), 'image')
+    if options.delay_ms:
+        loud, quiet = (traffic.message(name, random.random((1, 16))) for name in (LOUD, QUIET))
+    else:
+        loud = traffic.message(LOUD, random.random((options.rows, 1, 28, 28)), 'image')
+        quiet = traffic.message(QUIET, random.random((1, 1, 28, 28)), 'image')
     peak = traffic.closed_loop(server.address, loud, 4, 5).codes()['OK'] / 5
     ask(server.address, quiet, 1)
     rounds = []
@@ -77,8 +88,11 @@ def main():
     parser.add_argument('--seconds', type=float, default=6)
     parser.add_argument('--factor', type=float, default=4)
     parser.add_argument('--rows', type=int, default=8)
+    parser.add_argument('--delay-ms', type=int, help='identity models that take so long, instead of shipped ones: what '
+                        'is not the processors\' own sharing')
     options = parser.parse_args()
-    with traffic.Server(options.server, prepare(options.models), '--tuning-budget=0') as server:
+    models = prepare_identity(options.delay_ms) if options.delay_ms else prepare(options.models)
+    with traffic.Server(options.server, models, '--tuning-budget=0') as server:
         print(json.dumps(measure(options, server), indent=2))
 
 
