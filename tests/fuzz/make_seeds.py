@@ -11,6 +11,7 @@ import sys
 import numpy
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from tritonclient.grpc import service_pb2
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS / 'integration'))
@@ -118,10 +119,42 @@ def write_checkpoints(files, whole):
             (whole / folder.name).write_bytes((folder / 'config.json').read_bytes() + b'\0' + content)
 
 
+HTTP = {
+    'metrics': b'GET /metrics HTTP/1.1\r\nHost: localhost:8002\r\nAccept: */*\r\n\r\n',
+    'query': b'HEAD /readyz?verbose=1 HTTP/1.0\r\n\r\n',
+    'post': b'POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc',
+    'short': b'GET',
+    'long': b'GET /' + b'a' * 9000 + b' HTTP/1.1\r\n\r\n',
+}
+
+
+def infer_requests():
+    """Requests that model_infer_fuzz's models take, raw and typed, and some that they don't."""
+    raw = service_pb2.ModelInferRequest(model_name='model', id='1')
+    raw.inputs.add(name='X', datatype='FP32', shape=[2, 4])
+    raw.inputs.add(name='N', datatype='INT64', shape=[2, 3])
+    raw.raw_input_contents.extend([bytes(32), bytes(48)])
+    raw.outputs.add(name='N')
+    raw.parameters['timeout'].int64_param = 1000
+    typed = service_pb2.ModelInferRequest(model_name='model')
+    typed.inputs.add(name='X', datatype='UINT8', shape=[1, 2, 3]).contents.uint_contents.extend(range(6))
+    typed.inputs.add(name='N', datatype='BOOL', shape=[1]).contents.bool_contents.append(True)
+    text = service_pb2.ModelInferRequest(model_name='model')
+    text.inputs.add(name='X', datatype='BYTES', shape=[2]).contents.bytes_contents.extend([b'a', b''])
+    text_raw = service_pb2.ModelInferRequest(model_name='model')
+    text_raw.inputs.add(name='X', datatype='BYTES', shape=[1])
+    text_raw.raw_input_contents.append(b'\1\0\0\0a')
+    half = service_pb2.ModelInferRequest(model_name='model')
+    half.inputs.add(name='X', datatype='FP16', shape=[0, 1 << 62])
+    half.raw_input_contents.append(b'')
+    messages = {'raw': raw, 'typed': typed, 'text': text, 'text_raw': text_raw, 'half': half}
+    return {name: message.SerializeToString() for name, message in messages.items()}
+
+
 def main():
     packed_seeds, root = sys.argv[1], pathlib.Path(sys.argv[2])
     directories = {name: root / name for name in ('onnx_fuzz', 'packed_fuzz', 'config_fuzz', 'safetensors_fuzz',
-                                                  'compressed_tensors_fuzz')}
+                                                  'compressed_tensors_fuzz', 'http_fuzz', 'model_infer_fuzz')}
     for directory in directories.values():
         directory.mkdir(parents=True, exist_ok=True)
     write_models(directories['onnx_fuzz'])
@@ -129,6 +162,9 @@ def main():
     subprocess.run([packed_seeds, directories['packed_fuzz']], check=True)
     for name, text in CONFIGS.items():
         (directories['config_fuzz'] / name).write_text(text)
+    for target, seeds in (('http_fuzz', HTTP), ('model_infer_fuzz', infer_requests())):
+        for name, content in seeds.items():
+            (directories[target] / name).write_bytes(content)
 
 
 if __name__ == '__main__':
