@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <map>
+#include <memory>
 #include <string_view>
+#include <vector>
 
 #include "kernels/devices.h"
 
@@ -13,8 +15,10 @@ namespace {
 constexpr int kMaxThreads = 1024;
 constexpr double kMaxDelaySeconds = 3600.0;
 constexpr double kMaxWeightBudget = 100.0;
-constexpr int kMinMessageBytes = 1024;
-constexpr int kMaxMessageBytes = 1 << 30;
+constexpr int64_t kMinMessageBytes = 1024, kMaxMessageBytes = 1 << 30;
+constexpr int64_t kMaxResponseBytes = (int64_t{1} << 31) - (1 << 20);  // gRPC's own limit, and room for names
+constexpr int64_t kMaxBytes = int64_t{1} << 50;
+constexpr double kMaxLimitSeconds = 1e6;
 
 // CLI11's convention for checks: empty for a good value, else what is wrong with it.
 std::string CheckDevice(const std::string& device) { return std::string(ParseDevice(device).status().message()); }
@@ -83,6 +87,78 @@ void AddRunning(CLI::App& app, ServerOptions& options, double& tuning_seconds) {
       ->type_name("FILE");
 }
 
+// Durations that are given in seconds.
+class SecondsFlags {
+ public:
+  explicit SecondsFlags(CLI::App& app) : app_(app) {}
+
+  void Add(const std::string& flag, absl::Duration& target, double least, const std::string& text) {
+    Flag& added = *flags_.emplace_back(std::make_unique<Flag>(Flag{absl::ToDoubleSeconds(target), target}));
+    app_.add_option(flag, added.seconds, text)
+        ->type_name("SECONDS")
+        ->capture_default_str()
+        ->check(CLI::Range(least, kMaxLimitSeconds));
+  }
+  // Once the command line is parsed.
+  void Store() const {
+    for (const auto& flag : flags_) flag->target = absl::Seconds(flag->seconds);
+  }
+
+ private:
+  struct Flag {
+    double seconds;
+    absl::Duration& target;
+  };
+  CLI::App& app_;
+  std::vector<std::unique_ptr<Flag>> flags_;
+};
+
+template <typename Number>
+void AddNumber(CLI::App& app, const std::string& flag, Number& target, const char* unit, Number least, Number most,
+               const std::string& text) {
+  app.add_option(flag, target, text)->type_name(unit)->capture_default_str()->check(CLI::Range(least, most));
+}
+
+// What one call may take.
+void AddCallLimits(CLI::App& app, RpcLimits& limits, SecondsFlags& seconds) {
+  AddNumber(app, "--max-message-bytes", limits.max_message_bytes, "BYTES", kMinMessageBytes, kMaxMessageBytes,
+            "Largest request: as sent, decompressed, and parsed. A model whose inputs cannot be as large takes less");
+  AddNumber(app, "--max-response-bytes", limits.max_response_bytes, "BYTES", kMinMessageBytes, kMaxResponseBytes,
+            "Largest response");
+  AddNumber(app, "--max-metadata-bytes", limits.max_metadata_bytes, "BYTES", 1024, 1 << 20,
+            "Largest headers of a call");
+  seconds.Add("--max-deadline", limits.max_deadline, 0.001,
+              "Longest time in a queue, of calls without a deadline, too");
+  seconds.Add("--response-timeout", limits.response_timeout, 0.001,
+              "Time for a client to read a response; the call is then ended");
+}
+
+// What all calls and connections may take.
+void AddServerLimits(CLI::App& app, RpcLimits& limits, SecondsFlags& seconds) {
+  AddNumber<int64_t>(app, "--max-inflight-bytes", limits.max_inflight_bytes, "BYTES", 0, kMaxBytes,
+                     "Memory that requests and responses may hold, the last eighth of it only those of up to 64 KiB; "
+                     "0: an eighth of the memory there is, 64 MiB to 4 GiB");
+  AddNumber<int64_t>(app, "--max-model-inflight-bytes", limits.max_model_inflight_bytes, "BYTES", 0, kMaxBytes,
+                     "Likewise, of each model; 0: three quarters of it");
+  AddNumber<int64_t>(app, "--transport-bytes", limits.transport_bytes, "BYTES", 0, kMaxBytes,
+                     "Memory that gRPC may hold of what arrives, beyond which it ends calls; 0: an eighth of the "
+                     "memory there is, 64 MiB to 2 GiB");
+  AddNumber(app, "--max-connections", limits.max_connections, "N", 0, 1 << 20,
+            "Connections at once, never more than files may be open; 0: 4096 at most");
+  AddNumber(app, "--max-streams", limits.max_streams, "N", 1, 1 << 20, "Calls at once on a connection");
+  seconds.Add("--connection-age", limits.connection_age, 0,
+              "Age, a tenth more or less, at which a client is told to connect again, so that new servers get their "
+              "share; 0: never");
+  seconds.Add("--connection-grace", limits.connection_grace, 0.001, "Time for its calls to end after that");
+  seconds.Add("--connection-idle", limits.connection_idle, 0,
+              "Time without calls, after which it is told so; 0: never");
+  seconds.Add("--keepalive-time", limits.keepalive_time, 0,
+              "Silence, after which a client is asked whether it is there; 0: never");
+  seconds.Add("--min-ping-interval", limits.min_ping_interval, 0.001,
+              "Least time between a client's pings without calls; who pings more is disconnected");
+  seconds.Add("--handshake-timeout", limits.handshake_timeout, 0.001, "Time for a new connection to begin as HTTP/2");
+}
+
 // What does not concern models.
 void AddOperation(CLI::App& app, ServerOptions& options, double& drain_seconds) {
   const std::map<std::string, LogFormat> formats = {{"text", LogFormat::kText}, {"json", LogFormat::kJson}};
@@ -95,10 +171,6 @@ void AddOperation(CLI::App& app, ServerOptions& options, double& drain_seconds) 
       ->type_name("SECONDS")
       ->capture_default_str()
       ->check(CLI::Range(0.0, kMaxDelaySeconds));
-  app.add_option("--max-message-bytes", options.max_message_bytes, "Largest request")
-      ->type_name("BYTES")
-      ->capture_default_str()
-      ->check(CLI::Range(kMinMessageBytes, kMaxMessageBytes));
   app.add_option("--log-format", options.log_format, "text or json")
       ->type_name("FORMAT")
       ->transform(CLI::CheckedTransformer(formats).description(""))
@@ -120,6 +192,9 @@ CommandLine ParseCommandLine(int argc, const char* const* argv) {
   CLI::App app("Inference server for pruned neural networks", "swizzle-server");
   AddServing(app, line.options);
   AddRunning(app, line.options, tuning_seconds);
+  SecondsFlags seconds(app);
+  AddCallLimits(app, line.options.rpc, seconds);
+  AddServerLimits(app, line.options.rpc, seconds);
   AddOperation(app, line.options, drain_seconds);
   try {
     app.parse(argc, argv);
@@ -133,6 +208,7 @@ CommandLine ParseCommandLine(int argc, const char* const* argv) {
     line.exit_code = 2;
     line.text = Concat("swizzle-server: ", error.what(), " (--help lists all flags)\n");
   }
+  seconds.Store();
   line.options.drain_delay = absl::Seconds(drain_seconds);
   line.options.tuning_budget = absl::Seconds(tuning_seconds);
   return line;

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "server/model/model.h"
+#include "server/rpc/rpc_limits.h"
 #include "server/telemetry/logging.h"
 
 namespace swizzle {
@@ -24,7 +25,7 @@ struct ServerOptions {
   double weight_budget = 1.0;                        // see PlanOptions
   std::filesystem::path tuning_cache;                // empty: none
   absl::Duration drain_delay = absl::ZeroDuration();
-  int max_message_bytes = 64 << 20;
+  RpcLimits rpc;
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
   bool list_kernels = false;

@@ -1,7 +1,5 @@
 #include "server/server.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -14,6 +12,8 @@
 
 #include "absl/time/clock.h"
 #include "kernels/cpu/runtime/available_cpus.h"
+#include "server/memory/memory_limit.h"
+#include "server/memory/memory_trim.h"
 #include "server/rpc/connections.h"
 #include "server/shutdown_signals.h"
 #include "server/telemetry/containment.h"
@@ -27,24 +27,10 @@ namespace {
 constexpr absl::Duration kFlushTime = absl::Seconds(5);
 
 // How long connections without calls may take to close: one that answers does so in a round trip.
-constexpr int64_t kFarewellMilliseconds = 400;
+constexpr absl::Duration kFarewell = absl::Milliseconds(400);
 
-// What a client may send before the server has asked for it, and in one frame of HTTP/2. With gRPC's own 64 and 16 KiB
-// an image of 602 KB waits for a round trip, and comes in 37 pieces: a sixth of what the server spends on the call.
-constexpr int kLookaheadBytes = 4 << 20;
-constexpr int kMaxFrameBytes = 1 << 20;
-
-// Requests take memory in the same sizes again and again. glibc would return that of large ones to the kernel each time
-// and get it back page by page: of an image of 602 KB that takes half of what the server spends on the call. What
-// loading has left over is returned first.
-void KeepFreedMemory() {
-#ifdef __GLIBC__
-  constexpr int kMostKept = 32 << 20;  // at the end of each arena
-  malloc_trim(0);
-  mallopt(M_MMAP_THRESHOLD, kMostKept);
-  mallopt(M_TRIM_THRESHOLD, kMostKept);
-#endif
-}
+// How often the server looks after itself.
+constexpr absl::Duration kUpkeepInterval = absl::Seconds(1);
 
 // A lost GPU is left out.
 std::vector<GpuMemory> MemoryOf(const std::vector<Backend*>& gpus) {
@@ -53,6 +39,22 @@ std::vector<GpuMemory> MemoryOf(const std::vector<Backend*>& gpus) {
     if (const auto memory = gpu->memory()) all.push_back({std::string(gpu->name()), *memory});
   }
   return all;
+}
+
+ClientLoad LoadOf(const InferCalls& calls, const GrpcListener& listener, const MemoryTrim& trim) {
+  const ConnectionAcceptor::Counts connections = listener.connections();
+  return {.inflight_bytes = calls.inflight.held(),
+          .inflight_bytes_limit = calls.limits.max_inflight_bytes,
+          .malformed = calls.refused.malformed,
+          .too_large = calls.refused.too_large,
+          .no_room = calls.refused.inflight_bytes,
+          .slow_readers = calls.responses.ended(),
+          .connections = connections.open,
+          .connections_limit = calls.limits.max_connections,
+          .accepted = connections.accepted,
+          .refused_limit = connections.refused_limit,
+          .refused_files = connections.refused_files,
+          .memory_trims = trim.trims()};
 }
 
 // Readers see the whole file or none.
@@ -111,7 +113,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
   SWIZZLE_RETURN_IF_ERROR(server->LoadModels(options));
   KeepFreedMemory();
   before_serving();
-  server->service_.Serve(*server->repository_);
+  server->service_->Serve(*server->repository_);
   server->PublishReadiness();
   if (!server->devices_->gpus().empty()) {
     server->watch_ = std::make_unique<DeviceWatch>([s = server.get()] { return s->devices_->health(); },
@@ -131,22 +133,36 @@ Status Server::Listen(const ServerOptions& options) {
   metrics_->SetLive(true);
   health_.SetServing(kLivenessService, true);
   health_.SetServing("", false);
-  grpc::ServerBuilder builder;
-  builder.AddListeningPort(options.grpc_address, grpc::InsecureServerCredentials(), &grpc_port_);
-  // Without this, a second server on the same port would start, and get half of the connections.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kLookaheadBytes);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kMaxFrameBytes);
-  builder.SetMaxReceiveMessageSize(options.max_message_bytes);
-  builder.RegisterService(&service_);
-  builder.RegisterService(&health_);
-  grpc_ = builder.BuildAndStart();
-  if (grpc_ == nullptr || grpc_port_ == 0) {
-    return MakeError(StatusCode::kUnavailable, "cannot listen on ", options.grpc_address,
-                     "; is another server using that address?");
-  }
-  Log(LogLevel::kInfo, "listening", {{"grpc_port", grpc_port_}, {"metrics_port", metrics_->port()}});
+  const RpcLimits limits = Settle(options.rpc, MemoryLimit(), RaiseFileLimit());
+  service_ = std::make_unique<InferenceService>(limits);
+  SWIZZLE_ASSIGN_OR_RETURN(grpc_, GrpcListener::Start(options.grpc_address, limits, {service_.get(), &health_}));
+  StartUpkeep();
+  Log(LogLevel::kInfo, "listening",
+      {{"grpc_port", grpc_->port()},
+       {"metrics_port", metrics_->port()},
+       {"max_connections", limits.max_connections},
+       {"max_inflight_bytes", limits.max_inflight_bytes},
+       {"max_model_inflight_bytes", limits.max_model_inflight_bytes},
+       {"transport_bytes", limits.transport_bytes}});
   return absl::OkStatus();
+}
+
+void Server::StartUpkeep() {
+  auto trim = std::make_shared<MemoryTrim>([this] { return service_->calls().inflight.held(); });
+  metrics_->ShowClientLoad([this, trim] { return LoadOf(service_->calls(), *grpc_, *trim); });
+  upkeep_ = std::make_unique<Periodic>(kUpkeepInterval, [this, trim] {
+    service_->EndLateResponses();
+    trim->Look();
+    NoteListener();
+  });
+}
+
+// Whoever cannot connect any more is not helped by a process that lives.
+void Server::NoteListener() {
+  if (grpc_->accepting() || !live_.exchange(false)) return;
+  Log(LogLevel::kError, "no connection can be accepted any more", {{"grpc_port", grpc_->port()}});
+  health_.SetServing(kLivenessService, false);
+  metrics_->SetLive(false);
 }
 
 Status Server::LoadModels(const ServerOptions& options) {
@@ -193,7 +209,7 @@ void Server::LoseDevice(const Status& status) {
 }
 
 void Server::AnnounceShutdown() {
-  service_.AnnounceShutdown();
+  service_->AnnounceShutdown();
   health_.SetServing("", false);
   if (repository_ != nullptr) {
     for (const ModelStatus& model : repository_->List()) health_.SetServing(model.name, false);
@@ -202,23 +218,21 @@ void Server::AnnounceShutdown() {
 }
 
 void Server::Drain() {
-  if (grpc_ == nullptr) return;
+  if (grpc_ == nullptr || upkeep_ == nullptr) return;  // it did not start, or is drained
   watch_ = nullptr;
   AnnounceShutdown();
-  service_.RefuseInferences();
-  SendGoaways(*grpc_);
+  service_->RefuseInferences();
+  SendGoaways(grpc_->server());
   if (repository_ != nullptr) repository_->Drain();
   health_.EndWatches();
-  service_.AwaitCalls(kFlushTime);
+  service_->AwaitCalls(kFlushTime);
   // Only now, since probes connect anew each time.
-  StopListening(*grpc_);
-  SendGoaways(*grpc_);
-  const Instant leave = Clock::Real().Now() + absl::Milliseconds(kFarewellMilliseconds);
-  while (HasConnections(*grpc_) && Clock::Real().Now() < leave) absl::SleepFor(absl::Milliseconds(1));
-  grpc_->Shutdown(
-      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(kFarewellMilliseconds, GPR_TIMESPAN)));
-  grpc_->Wait();
-  grpc_ = nullptr;
+  grpc_->StopAccepting();
+  SendGoaways(grpc_->server());
+  const Instant leave = Clock::Real().Now() + kFarewell;
+  while (HasConnections(grpc_->server()) && Clock::Real().Now() < leave) absl::SleepFor(absl::Milliseconds(1));
+  grpc_->Shutdown(kFarewell);
+  upkeep_ = nullptr;
 }
 
 int RunServer(const ServerOptions& options) {

@@ -8,6 +8,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,9 +20,11 @@
 #include "server/device_watch.h"
 #include "server/options.h"
 #include "server/repository/model_repository.h"
+#include "server/rpc/grpc_listener.h"
 #include "server/rpc/health.h"
 #include "server/rpc/inference_service.h"
 #include "server/telemetry/metrics.h"
+#include "server/threading/periodic.h"
 
 namespace swizzle {
 
@@ -39,7 +42,7 @@ class Server {
   // Drains.
   ~Server();
 
-  int grpc_port() const { return grpc_port_; }
+  int grpc_port() const { return grpc_->port(); }
   int metrics_port() const { return metrics_->port(); }
   const ModelRepository& repository() const { return *repository_; }
   const Metrics& metrics() const { return *metrics_; }
@@ -59,16 +62,19 @@ class Server {
   void PublishReadiness();
 
   void LoseDevice(const Status& status);
+  void StartUpkeep();
+  void NoteListener();
 
   std::unique_ptr<Devices> devices_;
   std::unique_ptr<TuningCache> tuning_cache_;  // null: none
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<ModelRepository> repository_;
   HealthService health_;
-  InferenceService service_;
-  int grpc_port_ = 0;
+  std::unique_ptr<InferenceService> service_;
   std::unique_ptr<DeviceWatch> watch_;  // null where models run on the CPU
-  std::unique_ptr<grpc::Server> grpc_;  // after the services that it calls
+  std::unique_ptr<GrpcListener> grpc_;  // after the services that it calls
+  std::atomic<bool> live_ = true;
+  std::unique_ptr<Periodic> upkeep_;  // last: it looks after what stands above
 };
 
 // Runs a server until SIGTERM or SIGINT, then drains it. Returns the process's exit code; server/shutdown_signals.h has

@@ -13,6 +13,7 @@
 #include "kernels/devices.h"
 #include "model_loader/plan/planner.h"
 #include "server/batching/batcher.h"
+#include "server/model/inflight_bytes.h"
 #include "server/model/model.h"
 #include "server/telemetry/metrics.h"
 #include "server/threading/clock.h"
@@ -25,6 +26,7 @@ struct ServingModel {
   std::unique_ptr<ModelMetrics> metrics;
   std::unique_ptr<Batcher> batcher;  // last: it uses the two above
   std::string config_bytes;          // serialized inference.ModelConfig, for the ModelConfig RPC
+  InflightBytes inflight;            // of its requests and their responses
 };
 
 // What became of one directory of the repository.

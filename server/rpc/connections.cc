@@ -40,8 +40,6 @@ Result CallCore(grpc::Server& server, const char* symbol) {
 
 void SendGoaways(grpc::Server& server) { CallCore<void>(server, "_ZN9grpc_core6Server11SendGoawaysEv"); }
 
-void StopListening(grpc::Server& server) { CallCore<void>(server, "_ZN9grpc_core6Server13StopListeningEv"); }
-
 bool HasConnections(grpc::Server& server) {
   return CallCore<bool>(server, "_ZN9grpc_core6Server18HasOpenConnectionsEv");
 }

@@ -15,9 +15,6 @@ namespace swizzle {
 // Says GOAWAY on every connection: calls that have come are answered, and for others their clients connect anew.
 void SendGoaways(grpc::Server& server);
 
-// No new connections from now on.
-void StopListening(grpc::Server& server);
-
 // False where it isn't known.
 bool HasConnections(grpc::Server& server);
 

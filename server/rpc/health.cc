@@ -1,11 +1,19 @@
 #include "server/rpc/health.h"
 
 #include "kernels/base/status.h"
+#include "server/rpc/received_message.h"
 
 namespace swizzle {
 namespace {
 
+constexpr int64_t kMostRequestBytes = 4096;
+
 grpc::Status ShuttingDown() { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is shutting down"); }
+
+grpc::Status ParseRequest(const grpc::ByteBuffer& bytes, grpc::health::v1::HealthCheckRequest& request) {
+  const Status status = Parse(ReceivedMessage(bytes), kMostRequestBytes, "HealthCheckRequest", request);
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+}
 
 }  // namespace
 
@@ -14,7 +22,7 @@ using grpc::health::v1::HealthCheckResponse;
 
 // One Watch call. All is guarded by the service's mutex, which callers of Offer and End hold. Deletes itself when gRPC
 // is done with it.
-class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheckResponse> {
+class HealthService::Watcher final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   Watcher(HealthService& health, std::string service) : health_(health), service_(std::move(service)) {}
 
@@ -26,7 +34,9 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
     if (writing_ || finished_ || wanted_ == sent_) return;
     writing_ = true;
     sent_ = wanted_;
-    message_.set_status(wanted_);
+    HealthCheckResponse response;
+    response.set_status(wanted_);
+    message_ = Serialize(response);
     StartWrite(&message_);
   }
 
@@ -62,7 +72,7 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
  private:
   HealthService& health_;
   const std::string service_;
-  HealthCheckResponse message_;
+  grpc::ByteBuffer message_;
   ServingStatus wanted_ = HealthCheckResponse::UNKNOWN;
   ServingStatus sent_ = HealthCheckResponse::UNKNOWN;
   bool writing_ = false;
@@ -94,24 +104,36 @@ HealthService::ServingStatus HealthService::StatusOf(const std::string& service)
   return found->second ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
 }
 
-grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* context, const HealthCheckRequest* request,
-                                               HealthCheckResponse* response) {
+grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* context, const grpc::ByteBuffer* bytes,
+                                               grpc::ByteBuffer* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  MutexLock lock(mutex_);
-  const ServingStatus status = StatusOf(request->service());
-  response->set_status(status);
-  reactor->Finish(status == HealthCheckResponse::SERVICE_UNKNOWN
-                      ? grpc::Status(grpc::StatusCode::NOT_FOUND, "no such service")
-                      : grpc::Status::OK);
+  HealthCheckRequest request;
+  grpc::Status result = ParseRequest(*bytes, request);
+  if (result.ok()) {
+    MutexLock lock(mutex_);
+    HealthCheckResponse message;
+    message.set_status(StatusOf(request.service()));
+    if (message.status() == HealthCheckResponse::SERVICE_UNKNOWN) {
+      result = grpc::Status(grpc::StatusCode::NOT_FOUND, "no such service");
+    }
+    *response = Serialize(message);
+  }
+  reactor->Finish(result);
   return reactor;
 }
 
-grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(grpc::CallbackServerContext*,
-                                                                    const HealthCheckRequest* request) {
-  auto* watcher = new Watcher(*this, request->service());
+grpc::ServerWriteReactor<grpc::ByteBuffer>* HealthService::Watch(grpc::CallbackServerContext*,
+                                                                 const grpc::ByteBuffer* bytes) {
+  HealthCheckRequest request;
+  const grpc::Status parsed = ParseRequest(*bytes, request);
+  auto* watcher = new Watcher(*this, request.service());
   MutexLock lock(mutex_);
   watchers_.insert(watcher);
-  watcher->Offer(StatusOf(request->service()));
+  if (!parsed.ok()) {
+    watcher->End(parsed);
+    return watcher;
+  }
+  watcher->Offer(StatusOf(request.service()));
   if (ending_) watcher->End(ShuttingDown());
   return watcher;
 }

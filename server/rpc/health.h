@@ -19,7 +19,9 @@ namespace swizzle {
 inline constexpr char kLivenessService[] = "liveness";
 
 // Thread-safe. Outlives the server that it is registered with.
-class HealthService final : public grpc::health::v1::Health::CallbackService {
+class HealthService final
+    : public grpc::health::v1::Health::WithRawCallbackMethod_Check<
+          grpc::health::v1::Health::WithRawCallbackMethod_Watch<grpc::health::v1::Health::Service>> {
  public:
   ~HealthService() override;
 
@@ -29,11 +31,10 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   // Ends every watch with UNAVAILABLE, now and from now on, so that the server can shut down.
   void EndWatches();
 
-  grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
-                                  const grpc::health::v1::HealthCheckRequest* request,
-                                  grpc::health::v1::HealthCheckResponse* response) override;
-  grpc::ServerWriteReactor<grpc::health::v1::HealthCheckResponse>* Watch(
-      grpc::CallbackServerContext* context, const grpc::health::v1::HealthCheckRequest* request) override;
+  grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+                                  grpc::ByteBuffer* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Watch(grpc::CallbackServerContext* context,
+                                                    const grpc::ByteBuffer* request) override;
 
  private:
   class Watcher;

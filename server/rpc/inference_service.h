@@ -6,27 +6,25 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
-#include <cstdint>
 #include <memory>
 #include <string_view>
 
 #include "absl/time/time.h"
 #include "kernels/base/status.h"
-#include "proto/grpc_service.grpc.pb.h"
 #include "server/repository/model_repository.h"
+#include "server/rpc/infer_call.h"
+#include "server/rpc/rpc_limits.h"
 #include "server/rpc/unserved_methods.h"
 #include "server/threading/clock.h"
 
 namespace swizzle {
 
-// The same code and message.
-grpc::Status ToGrpc(const Status& status);
-
 // Thread-safe. Outlives the server that it is registered with.
 class InferenceService final : public UnservedMethods {
  public:
-  // `clock` outlives the service.
-  explicit InferenceService(Clock& clock = Clock::Real()) : clock_(clock) {}
+  // `limits` are settled; by default, for a GiB of memory. `clock` outlives the service.
+  explicit InferenceService(const RpcLimits& limits, Clock& clock = Clock::Real());
+  explicit InferenceService(Clock& clock = Clock::Real()) : InferenceService(Settle({}, 1 << 30, 1024), clock) {}
 
   // From now on `repository` serves; until then, everything but ServerLive, ServerReady and ServerMetadata answers
   // UNAVAILABLE. It outlives the service. REQUIRES: called at most once.
@@ -36,49 +34,38 @@ class InferenceService final : public UnservedMethods {
   void AnnounceShutdown() { ready_allowed_.store(false, std::memory_order_relaxed); }
 
   // New inferences are answered UNAVAILABLE from now on.
-  void RefuseInferences() { refusing_.store(true, std::memory_order_relaxed); }
+  void RefuseInferences() { calls_.refusing.store(true, std::memory_order_relaxed); }
 
   // Returns when no inference is under way any more, its answer written, or after `patience`.
   void AwaitCalls(absl::Duration patience) const;
 
-  grpc::ServerUnaryReactor* ServerLive(grpc::CallbackServerContext* context,
-                                       const inference::ServerLiveRequest* request,
-                                       inference::ServerLiveResponse* response) override;
-  grpc::ServerUnaryReactor* ServerReady(grpc::CallbackServerContext* context,
-                                        const inference::ServerReadyRequest* request,
-                                        inference::ServerReadyResponse* response) override;
-  grpc::ServerUnaryReactor* ModelReady(grpc::CallbackServerContext* context,
-                                       const inference::ModelReadyRequest* request,
-                                       inference::ModelReadyResponse* response) override;
-  grpc::ServerUnaryReactor* ServerMetadata(grpc::CallbackServerContext* context,
-                                           const inference::ServerMetadataRequest* request,
-                                           inference::ServerMetadataResponse* response) override;
-  grpc::ServerUnaryReactor* ModelMetadata(grpc::CallbackServerContext* context,
-                                          const inference::ModelMetadataRequest* request,
-                                          inference::ModelMetadataResponse* response) override;
-  grpc::ServerUnaryReactor* ModelConfig(grpc::CallbackServerContext* context,
-                                        const inference::ModelConfigRequest* request,
-                                        inference::ModelConfigResponse* response) override;
-  grpc::ServerUnaryReactor* ModelStatistics(grpc::CallbackServerContext* context,
-                                            const inference::ModelStatisticsRequest* request,
-                                            inference::ModelStatisticsResponse* response) override;
+  // Ends calls whose responses are not read; to be called again and again.
+  void EndLateResponses() { calls_.responses.EndLate(); }
+  const InferCalls& calls() const { return calls_; }
+
+  Unary* ServerLive(Context* context, const Bytes* request, Bytes* response) override;
+  Unary* ServerReady(Context* context, const Bytes* request, Bytes* response) override;
+  Unary* ModelReady(Context* context, const Bytes* request, Bytes* response) override;
+  Unary* ServerMetadata(Context* context, const Bytes* request, Bytes* response) override;
+  Unary* ModelMetadata(Context* context, const Bytes* request, Bytes* response) override;
+  Unary* ModelConfig(Context* context, const Bytes* request, Bytes* response) override;
+  Unary* ModelStatistics(Context* context, const Bytes* request, Bytes* response) override;
   // A request that names a model but a version that does not serve is counted for the latest version.
-  grpc::ServerUnaryReactor* ModelInfer(grpc::CallbackServerContext* context,
-                                       const inference::ModelInferRequest* request,
-                                       inference::ModelInferResponse* response) override;
+  Unary* ModelInfer(Context* context, const Bytes* request, Bytes* response) override;
 
  private:
   // UNAVAILABLE while models are loaded.
   StatusOr<const ModelRepository*> Repository() const;
   StatusOr<std::shared_ptr<ServingModel>> Find(std::string_view name, std::string_view version) const;
+  Status FillReady(const inference::ModelReadyRequest& request, inference::ModelReadyResponse& response) const;
+  Status FillMetadata(const inference::ModelMetadataRequest& request, inference::ModelMetadataResponse& response) const;
+  Status FillConfig(const inference::ModelConfigRequest& request, inference::ModelConfigResponse& response) const;
   Status FillStatistics(const inference::ModelStatisticsRequest& request,
                         inference::ModelStatisticsResponse& response) const;
 
-  Clock& clock_;
   std::atomic<const ModelRepository*> repository_ = nullptr;
   std::atomic<bool> ready_allowed_ = true;
-  std::atomic<bool> refusing_ = false;
-  std::atomic<int64_t> calls_ = 0;  // inferences that have begun and that gRPC is not done with
+  InferCalls calls_;
 };
 
 }  // namespace swizzle

@@ -5,6 +5,8 @@
 namespace swizzle {
 namespace {
 
+using grpc::ByteBuffer;
+
 grpc::Status Unserved(const char* method) {
   return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, std::string(method) + " is not supported yet");
 }
@@ -16,8 +18,7 @@ grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, const cha
 }
 
 // A stream that ends at once; deletes itself.
-class RefusedStream final
-    : public grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse> {
+class RefusedStream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer> {
  public:
   explicit RefusedStream(const char* method) { Finish(Unserved(method)); }
   void OnDone() override { delete this; }
@@ -25,71 +26,51 @@ class RefusedStream final
 
 }  // namespace
 
-grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>*
-UnservedMethods::ModelStreamInfer(Context*) {
+grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* UnservedMethods::ModelStreamInfer(Context*) {
   return new RefusedStream("ModelStreamInfer");
 }
 
-UnservedMethods::Unary* UnservedMethods::RepositoryIndex(Context* context, const inference::RepositoryIndexRequest*,
-                                                         inference::RepositoryIndexResponse*) {
+UnservedMethods::Unary* UnservedMethods::RepositoryIndex(Context* context, const Bytes*, Bytes*) {
   return Refuse(context, "RepositoryIndex");
 }
 
-UnservedMethods::Unary* UnservedMethods::RepositoryModelLoad(Context* context,
-                                                             const inference::RepositoryModelLoadRequest*,
-                                                             inference::RepositoryModelLoadResponse*) {
+UnservedMethods::Unary* UnservedMethods::RepositoryModelLoad(Context* context, const Bytes*, Bytes*) {
   return Refuse(context, "RepositoryModelLoad");
 }
 
-UnservedMethods::Unary* UnservedMethods::RepositoryModelUnload(Context* context,
-                                                               const inference::RepositoryModelUnloadRequest*,
-                                                               inference::RepositoryModelUnloadResponse*) {
+UnservedMethods::Unary* UnservedMethods::RepositoryModelUnload(Context* context, const Bytes*, Bytes*) {
   return Refuse(context, "RepositoryModelUnload");
 }
 
-UnservedMethods::Unary* UnservedMethods::SystemSharedMemoryStatus(Context* context,
-                                                                  const inference::SystemSharedMemoryStatusRequest*,
-                                                                  inference::SystemSharedMemoryStatusResponse*) {
+UnservedMethods::Unary* UnservedMethods::SystemSharedMemoryStatus(Context* context, const Bytes*, Bytes*) {
   return Refuse(context, "SystemSharedMemoryStatus");
 }
 
-UnservedMethods::Unary* UnservedMethods::SystemSharedMemoryRegister(Context* context,
-                                                                    const inference::SystemSharedMemoryRegisterRequest*,
-                                                                    inference::SystemSharedMemoryRegisterResponse*) {
+UnservedMethods::Unary* UnservedMethods::SystemSharedMemoryRegister(Context* context, const Bytes*, Bytes*) {
   return Refuse(context, "SystemSharedMemoryRegister");
 }
 
-UnservedMethods::Unary* UnservedMethods::SystemSharedMemoryUnregister(
-    Context* context, const inference::SystemSharedMemoryUnregisterRequest*,
-    inference::SystemSharedMemoryUnregisterResponse*) {
+UnservedMethods::Unary* UnservedMethods::SystemSharedMemoryUnregister(Context* context, const Bytes*, Bytes*) {
   return Refuse(context, "SystemSharedMemoryUnregister");
 }
 
-UnservedMethods::Unary* UnservedMethods::CudaSharedMemoryStatus(Context* context,
-                                                                const inference::CudaSharedMemoryStatusRequest*,
-                                                                inference::CudaSharedMemoryStatusResponse*) {
+UnservedMethods::Unary* UnservedMethods::CudaSharedMemoryStatus(Context* context, const Bytes*, Bytes*) {
   return Refuse(context, "CudaSharedMemoryStatus");
 }
 
-UnservedMethods::Unary* UnservedMethods::CudaSharedMemoryRegister(Context* context,
-                                                                  const inference::CudaSharedMemoryRegisterRequest*,
-                                                                  inference::CudaSharedMemoryRegisterResponse*) {
+UnservedMethods::Unary* UnservedMethods::CudaSharedMemoryRegister(Context* context, const Bytes*, Bytes*) {
   return Refuse(context, "CudaSharedMemoryRegister");
 }
 
-UnservedMethods::Unary* UnservedMethods::CudaSharedMemoryUnregister(Context* context,
-                                                                    const inference::CudaSharedMemoryUnregisterRequest*,
-                                                                    inference::CudaSharedMemoryUnregisterResponse*) {
+UnservedMethods::Unary* UnservedMethods::CudaSharedMemoryUnregister(Context* context, const Bytes*, Bytes*) {
   return Refuse(context, "CudaSharedMemoryUnregister");
 }
 
-UnservedMethods::Unary* UnservedMethods::TraceSetting(Context* context, const inference::TraceSettingRequest*,
-                                                      inference::TraceSettingResponse*) {
+UnservedMethods::Unary* UnservedMethods::TraceSetting(Context* context, const Bytes*, Bytes*) {
   return Refuse(context, "TraceSetting");
 }
 
-UnservedMethods::Unary* UnservedMethods::LogSettings(Context* context, const inference::LogSettingsRequest*,
-                                                     inference::LogSettingsResponse*) {
+UnservedMethods::Unary* UnservedMethods::LogSettings(Context* context, const Bytes*, Bytes*) {
   return Refuse(context, "LogSettings");
 }
 

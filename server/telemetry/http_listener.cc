@@ -1,65 +1,33 @@
 #include "server/telemetry/http_listener.h"
 
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
-#include <optional>
+#include <map>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "server/net/listening_socket.h"
 #include "server/threading/clock.h"
+#include "server/threading/mutex.h"
+#include "server/threading/task_threads.h"
 
 namespace swizzle {
 namespace {
 
-constexpr int kThreads = 8;  // so that a few silent connections do not keep a probe waiting
-constexpr int kBacklog = 64;
+constexpr int kWorkers = 2;  // so that a probe does not wait while metrics are gathered
+constexpr size_t kMostConnections = 256;
 constexpr size_t kMaxHeadBytes = 8192;
 constexpr absl::Duration kPatience = absl::Seconds(1);
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int value = -1) : value_(value) {}
-  ~FileDescriptor() {
-    if (value_ >= 0) close(value_);
-  }
-  FileDescriptor(FileDescriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  int get() const { return value_; }
-  bool valid() const { return value_ >= 0; }
-
- private:
-  int value_;
-};
-
-struct HostAndPort {
-  std::string host;  // without brackets
-  std::string port;
-};
-
-std::optional<HostAndPort> SplitAddress(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  if (colon == address.npos || colon == 0) return std::nullopt;
-  HostAndPort result{address.substr(0, colon), address.substr(colon + 1)};
-  const bool bracketed = result.host.size() > 2 && result.host.front() == '[' && result.host.back() == ']';
-  if (bracketed) result.host = result.host.substr(1, result.host.size() - 2);
-  if (!bracketed && result.host.find_first_of(":[]") != std::string::npos) return std::nullopt;
-
-  int port = -1;
-  const char* end = result.port.data() + result.port.size();
-  const auto parsed = std::from_chars(result.port.data(), end, port);
-  if (parsed.ec != std::errc() || parsed.ptr != end || port < 0 || port > 65535) return std::nullopt;
-  return result;
-}
 
 std::string_view ReasonPhrase(int status) {
   switch (status) {
@@ -84,122 +52,196 @@ std::string Encode(const HttpResponse& response, bool with_body) {
                 "\r\nCache-Control: no-store\r\nConnection: close", kHeadEnd, with_body ? response.body : "");
 }
 
+// One connection, from its acceptance to its end.
+struct Connection {
+  enum State : uint8_t {
+    kAsking,     // until the empty line of its head
+    kAnswering,  // a worker makes the answer
+    kWriting,    // the answer is written
+    kLeaving,    // what else it sends is read: closing with unread input would reset it, and it might lose the answer
+  };
+  FileDescriptor descriptor;
+  Instant deadline;
+  State state = kAsking;
+  std::string head = {};
+  std::string answer = {};
+  size_t written = 0;
+};
+
+// One thread looks after all connections, so that none waits for another; workers make the answers.
 class SocketListener final : public HttpListener {
  public:
-  SocketListener(FileDescriptor socket, FileDescriptor stop, int port, HttpHandler handler)
-      : socket_(std::move(socket)), stop_(std::move(stop)), port_(port), handler_(std::move(handler)) {
-    for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { Run(); });
-  }
+  SocketListener(ListeningSocket socket, FileDescriptor wake, HttpHandler handler)
+      : socket_(std::move(socket)),
+        wake_(std::move(wake)),
+        handler_(std::move(handler)),
+        workers_(kWorkers),
+        thread_([this] { Run(); }) {}
   ~SocketListener() override {
-    const uint64_t one = 1;
-    SWIZZLE_CHECK(write(stop_.get(), &one, sizeof(one)) == sizeof(one));  // never read: it stays readable for everyone
-    for (std::thread& thread : threads_) thread.join();
+    stopping_ = true;
+    Wake();
+    thread_.join();
   }
-  int port() const override { return port_; }
+  int port() const override { return socket_.port; }
 
  private:
-  // Waits until `descriptor` is ready for `events`; false when the listener stops or the deadline has come.
-  bool Await(int descriptor, short events, std::optional<Instant> deadline) const {
-    std::array<pollfd, 2> wanted = {pollfd{stop_.get(), POLLIN, 0}, pollfd{descriptor, events, 0}};
-    int timeout_ms = -1;
-    if (deadline.has_value()) {
-      const absl::Duration left = absl::Ceil(*deadline - Clock::Real().Now(), absl::Milliseconds(1));
-      if (left <= absl::ZeroDuration()) return false;
-      timeout_ms = static_cast<int>(absl::ToInt64Milliseconds(left));
-    }
-    const int ready = poll(wanted.data(), wanted.size(), timeout_ms);
-    if (ready < 0 && errno == EINTR) return Await(descriptor, events, deadline);
-    return ready > 0 && wanted[0].revents == 0;
+  void Wake() const {
+    const uint64_t one = 1;
+    SWIZZLE_CHECK(write(wake_.get(), &one, sizeof(one)) == sizeof(one));
   }
 
-  void Run() const {
-    while (Await(socket_.get(), POLLIN, std::nullopt)) {
-      const FileDescriptor connection(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-      if (connection.valid()) {
-        Serve(connection.get());
-      } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        Await(-1, 0, Clock::Real().Now() + absl::Milliseconds(100));  // not in a busy loop
+  void Run() {
+    std::vector<pollfd> wanted;
+    std::vector<uint64_t> ids;  // of wanted, after the first two
+    while (!stopping_) {
+      wanted = {{wake_.get(), POLLIN, 0}, {socket_.descriptor.get(), POLLIN, 0}};
+      ids.clear();
+      for (const auto& [id, connection] : connections_) {
+        if (connection.state == Connection::kAnswering) continue;
+        const short events = connection.state == Connection::kWriting ? POLLOUT : POLLIN;
+        wanted.push_back({connection.descriptor.get(), events, 0});
+        ids.push_back(id);
+      }
+      poll(wanted.data(), wanted.size(), UntilNextDeadline());
+      if (wanted[0].revents != 0) TakeAnswers();
+      for (size_t i = 0; i < ids.size(); ++i) {
+        if (wanted[i + 2].revents != 0) Serve(ids[i]);
+      }
+      EndLate();
+      if (wanted[1].revents != 0) Accept();
+    }
+  }
+
+  int UntilNextDeadline() const {
+    Instant next = Instant::InfiniteFuture();
+    for (const auto& [id, connection] : connections_) next = std::min(next, connection.deadline);
+    if (next == Instant::InfiniteFuture()) return -1;
+    const absl::Duration left = absl::Ceil(next - Clock::Real().Now(), absl::Milliseconds(1));
+    return static_cast<int>(std::clamp<int64_t>(absl::ToInt64Milliseconds(left), 0, 1000));
+  }
+
+  // Where there are too many, the oldest that has not asked yet makes room: who has something to ask does so at once.
+  void Accept() {
+    while (true) {
+      FileDescriptor connection(accept4(socket_.descriptor.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (!connection.valid()) {
+        if (!IsExhausted(errno) || !EndOldest()) return;
+        continue;
+      }
+      if (connections_.size() >= kMostConnections && !EndOldest()) return;
+      connections_.emplace(next_id_++, Connection{std::move(connection), Clock::Real().Now() + kPatience});
+    }
+  }
+
+  bool EndOldest() {
+    for (const Connection::State state : {Connection::kAsking, Connection::kLeaving, Connection::kWriting}) {
+      for (auto it = connections_.begin(); it != connections_.end(); ++it) {
+        if (it->second.state != state) continue;
+        connections_.erase(it);
+        return true;
       }
     }
+    return false;
   }
 
-  void Serve(int connection) const {
-    const Instant deadline = Clock::Real().Now() + kPatience;
-    const std::optional<std::string> head = ReadHead(connection, deadline);
-    if (!head.has_value()) return;
-    const HttpRequest request = ParseHttpRequest(*head);
+  void EndLate() {
+    const Instant now = Clock::Real().Now();
+    std::erase_if(connections_, [now](const auto& entry) { return entry.second.deadline <= now; });
+  }
+
+  // What can be done now without waiting.
+  void Serve(uint64_t id) {
+    const auto found = connections_.find(id);
+    if (found == connections_.end()) return;
+    Connection& connection = found->second;
+    bool goes_on = true;
+    if (connection.state == Connection::kAsking) goes_on = Read(id, connection);
+    if (connection.state == Connection::kWriting) goes_on = Write(connection);
+    if (connection.state == Connection::kLeaving) goes_on = Receive(connection, nullptr);
+    if (!goes_on) connections_.erase(found);
+  }
+
+  // Up to the empty line, or more than kMaxHeadBytes.
+  bool Read(uint64_t id, Connection& connection) {
+    if (!Receive(connection, &connection.head)) return false;
+    if (connection.head.find(kHeadEnd) == std::string::npos && connection.head.size() <= kMaxHeadBytes) return true;
+    connection.state = Connection::kAnswering;
+    connection.deadline = Instant::InfiniteFuture();
+    workers_.Add([this, id, head = std::move(connection.head)] {
+      if (stopping_) return;
+      std::string answer = Answer(head);
+      {
+        const MutexLock lock(mutex_);
+        answers_.emplace_back(id, std::move(answer));
+      }
+      Wake();
+    });
+    return true;
+  }
+
+  std::string Answer(const std::string& head) const {
+    const HttpRequest request = ParseHttpRequest(head);
     const HttpResponse response =
         request.status == 200
             ? handler_(request.path)
             : HttpResponse{.status = request.status, .body = "only GET and HEAD of short requests are served here\n"};
-    if (!Write(connection, Encode(response, request.with_body), deadline)) return;
-    shutdown(connection, SHUT_WR);
-    Drain(connection, deadline);
+    return Encode(response, request.with_body);
   }
 
-  // Up to the empty line, or more than kMaxHeadBytes; nothing if the client leaves first.
-  std::optional<std::string> ReadHead(int connection, Instant deadline) const {
-    std::string head;
-    std::array<char, 2048> buffer;
-    while (head.find(kHeadEnd) == head.npos && head.size() <= kMaxHeadBytes) {
-      if (!Await(connection, POLLIN, deadline)) return std::nullopt;
-      const ssize_t got = recv(connection, buffer.data(), buffer.size(), 0);
-      if (got > 0) head.append(buffer.data(), static_cast<size_t>(got));
-      if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return std::nullopt;
+  void TakeAnswers() {
+    uint64_t ignored;
+    [[maybe_unused]] const ssize_t got = read(wake_.get(), &ignored, sizeof(ignored));
+    std::vector<std::pair<uint64_t, std::string>> answers;
+    {
+      const MutexLock lock(mutex_);
+      answers.swap(answers_);
     }
-    return head;
+    for (auto& [id, answer] : answers) {
+      const auto found = connections_.find(id);
+      if (found == connections_.end()) continue;
+      found->second.answer = std::move(answer);
+      found->second.state = Connection::kWriting;
+      found->second.deadline = Clock::Real().Now() + kPatience;
+      Serve(id);
+    }
   }
 
-  bool Write(int connection, std::string_view text, Instant deadline) const {
-    while (!text.empty()) {
-      if (!Await(connection, POLLOUT, deadline)) return false;
-      const ssize_t sent = send(connection, text.data(), text.size(), MSG_NOSIGNAL);
-      if (sent > 0) text.remove_prefix(static_cast<size_t>(sent));
-      if (sent < 0 && errno != EAGAIN && errno != EINTR) return false;
+  // What has come, up to more than a head; false if the client has left.
+  static bool Receive(const Connection& connection, std::string* text) {
+    std::array<char, 2048> buffer;
+    for (size_t all = 0; all <= kMaxHeadBytes;) {
+      const ssize_t got = recv(connection.descriptor.get(), buffer.data(), buffer.size(), 0);
+      if (got < 0) return errno == EAGAIN || errno == EINTR;
+      if (got == 0) return false;
+      all += static_cast<size_t>(got);
+      if (text != nullptr) text->append(buffer.data(), static_cast<size_t>(got));
     }
     return true;
   }
 
-  // Closing with unread input would reset the connection, and the client might lose the answer.
-  void Drain(int connection, Instant deadline) const {
-    std::array<char, 2048> buffer;
-    while (Await(connection, POLLIN, deadline)) {
-      const ssize_t got = recv(connection, buffer.data(), buffer.size(), 0);
-      if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return;
+  static bool Write(Connection& connection) {
+    while (connection.written < connection.answer.size()) {
+      const ssize_t sent = send(connection.descriptor.get(), connection.answer.data() + connection.written,
+                                connection.answer.size() - connection.written, MSG_NOSIGNAL);
+      if (sent < 0) return errno == EAGAIN || errno == EINTR;
+      connection.written += static_cast<size_t>(sent);
     }
+    shutdown(connection.descriptor.get(), SHUT_WR);
+    connection.state = Connection::kLeaving;
+    return true;
   }
 
-  const FileDescriptor socket_;
-  const FileDescriptor stop_;  // an eventfd, readable once the listener stops
-  const int port_;
+  const ListeningSocket socket_;
+  const FileDescriptor wake_;  // an eventfd, readable once there is an answer or an end
   const HttpHandler handler_;
-  std::vector<std::thread> threads_;  // last: they use all of the above
+  std::atomic<bool> stopping_ = false;
+  std::map<uint64_t, Connection> connections_;  // the thread's; the oldest first
+  uint64_t next_id_ = 0;                        // likewise
+  Mutex mutex_;
+  std::vector<std::pair<uint64_t, std::string>> answers_ ABSL_GUARDED_BY(mutex_);
+  TaskThreads workers_;
+  std::thread thread_;  // last: it uses all of the above
 };
-
-// A socket that listens on the first of `candidates` that can be had; errno otherwise.
-FileDescriptor Listen(const addrinfo* candidates) {
-  for (const addrinfo* info = candidates; info != nullptr; info = info->ai_next) {
-    FileDescriptor descriptor(socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    const int on = 1;
-    if (descriptor.valid() && setsockopt(descriptor.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
-        bind(descriptor.get(), info->ai_addr, info->ai_addrlen) == 0 && listen(descriptor.get(), kBacklog) == 0) {
-      return descriptor;
-    }
-  }
-  return FileDescriptor();
-}
-
-int BoundPort(int descriptor) {
-  sockaddr_storage address = {};
-  socklen_t size = sizeof(address);
-  if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
-  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
-                                             : reinterpret_cast<const sockaddr_in&>(address).sin_port);
-}
-
-Status CannotListen(const std::string& address, const char* why) {
-  return MakeError(StatusCode::kUnavailable, "cannot listen on ", address, ": ", why);
-}
 
 }  // namespace
 
@@ -219,27 +261,11 @@ HttpRequest ParseHttpRequest(std::string_view head) {
 }
 
 StatusOr<std::unique_ptr<HttpListener>> NewHttpListener(const std::string& address, HttpHandler handler) {
-  const std::optional<HostAndPort> split = SplitAddress(address);
-  if (!split.has_value()) {
-    return InvalidArgument("'", address, "' is not an address to listen on: give HOST:PORT, such as 0.0.0.0:8002");
-  }
-  addrinfo hints = {};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(split->host.c_str(), split->port.c_str(), &hints, &found); error != 0) {
-    return CannotListen(address, gai_strerror(error));
-  }
-  FileDescriptor socket = Listen(found);
-  const int listen_error = errno;
-  freeaddrinfo(found);
-  if (!socket.valid()) return CannotListen(address, std::strerror(listen_error));
-
-  FileDescriptor stop(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!stop.valid()) return CannotListen(address, std::strerror(errno));
-  const int port = BoundPort(socket.get());
-  return std::make_unique<SocketListener>(std::move(socket), std::move(stop), port, std::move(handler));
+  SWIZZLE_ASSIGN_OR_RETURN(ListeningSocket socket, Listen(address));
+  FileDescriptor wake(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!wake.valid())
+    return MakeError(StatusCode::kUnavailable, "cannot listen on ", address, ": ", std::strerror(errno));
+  return std::make_unique<SocketListener>(std::move(socket), std::move(wake), std::move(handler));
 }
 
 }  // namespace swizzle

@@ -1,9 +1,9 @@
 // A small HTTP/1.1 listener for metrics and probes: GET and HEAD without bodies, one request a connection, one handler
 // for every path. Thread-safe.
 //
-// A few threads share the listening socket; whoever is slow to ask or to read is cut off after kPatience, so a client
-// can hold a thread for that long and no longer. Why not the listener of prometheus-cpp: it serves nothing but metrics,
-// and takes up to two seconds to stop.
+// One thread looks after all connections, so that those that say nothing keep no probe waiting. Whoever is slow to ask
+// or to read is cut off after kPatience, and of too many the oldest that has not asked. Why not the listener of
+// prometheus-cpp: it serves nothing but metrics, and takes up to two seconds to stop.
 #ifndef SWIZZLE_SERVER_TELEMETRY_HTTP_LISTENER_H_
 #define SWIZZLE_SERVER_TELEMETRY_HTTP_LISTENER_H_
 

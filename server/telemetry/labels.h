@@ -31,6 +31,20 @@ enum class Rejection : uint8_t {
   kExpectedWait,  // it would have waited longer than the queue allows, or than until its deadline
 };
 
+// Why a call ended before it reached a model, or its response a client.
+enum class CallRefusal : uint8_t {
+  kMalformed,      // no message of the protocol
+  kTooLarge,       // beyond the limits of the server or the model
+  kInflightBytes,  // no room for it
+  kSlowReader,     // its response was not read in time
+};
+
+// Why a connection was refused.
+enum class ConnectionRefusal : uint8_t {
+  kLimit,  // there were as many as may be
+  kFiles,  // there was no file descriptor
+};
+
 // Where a request's time goes.
 enum class Stage : uint8_t { kQueue, kInput, kCompute, kOutput };
 
@@ -50,6 +64,11 @@ inline constexpr std::array<std::string_view, 6> kLabelValues<BatchReason> = {"f
 template <>
 inline constexpr std::array<std::string_view, 5> kLabelValues<Rejection> = {"queue_full", "timeout", "cancelled",
                                                                             "draining", "expected_wait"};
+template <>
+inline constexpr std::array<std::string_view, 4> kLabelValues<CallRefusal> = {"malformed", "too_large",
+                                                                              "inflight_bytes", "slow_reader"};
+template <>
+inline constexpr std::array<std::string_view, 2> kLabelValues<ConnectionRefusal> = {"limit", "files"};
 template <>
 inline constexpr std::array<std::string_view, 4> kLabelValues<Stage> = {"queue", "input", "compute", "output"};
 template <>

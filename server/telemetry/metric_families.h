@@ -51,6 +51,8 @@ inline constexpr MetricLabel kCode = {"code", kLabelValues<StatusCode>};
 inline constexpr MetricLabel kStage = {"stage", kLabelValues<Stage>};
 inline constexpr MetricLabel kBatchReason = {"reason", kLabelValues<BatchReason>};
 inline constexpr MetricLabel kRejection = {"reason", kLabelValues<Rejection>};
+inline constexpr MetricLabel kCallRefusal = {"reason", kLabelValues<CallRefusal>};
+inline constexpr MetricLabel kConnectionRefusal = {"reason", kLabelValues<ConnectionRefusal>};
 inline constexpr MetricLabel kWeightBytes = {"kind", kLabelValues<WeightBytes>};
 
 using enum MetricType;
@@ -124,6 +126,24 @@ inline constexpr auto kFamilies = std::to_array<MetricFamily>({
      kGauge,
      {kModel, kVersion},
      "Layers with sparse weights for which a dense kernel is faster."},
+
+    // What clients take; asked for at each scrape.
+    {"swizzle_inflight_bytes", kGauge, {}, "Memory that requests and responses hold."},
+    {"swizzle_inflight_bytes_limit", kGauge, {}, "Memory that they may hold (--max-inflight-bytes)."},
+    {"swizzle_refused_calls_total",
+     kCounter,
+     {kCallRefusal},
+     "Calls that ended for what they sent or did not read: malformed (no message of the protocol), too_large (beyond "
+     "the limits of the server or the model), inflight_bytes (no room for it), slow_reader (its response was not read "
+     "in time)."},
+    {"swizzle_connections", kGauge, {}, "Connections, those closed within the last second included."},
+    {"swizzle_connections_limit", kGauge, {}, "Connections that there may be (--max-connections)."},
+    {"swizzle_connections_accepted_total", kCounter, {}, "Connections accepted."},
+    {"swizzle_connections_refused_total",
+     kCounter,
+     {kConnectionRefusal},
+     "Connections closed at once: limit (there were as many as may be), files (there was no file descriptor)."},
+    {"swizzle_memory_trims_total", kCounter, {}, "Times that freed memory was given back to the system."},
 
     // The machine and the process; all but the first are asked for at each scrape.
     {"swizzle_build_info", kGauge, {kVersion, kCompiler}, "1, labelled with what this server is."},

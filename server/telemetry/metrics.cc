@@ -40,6 +40,7 @@ class PrometheusMetrics final : public Metrics {
     registry_.Child<"swizzle_requests_total">(model, version, code).Increment();
   }
   void ShowGpuMemory(std::function<std::vector<GpuMemory>()> ask) override { gpus_.Ask(std::move(ask)); }
+  void ShowClientLoad(std::function<ClientLoad()> ask) override { clients_.Ask(std::move(ask)); }
   void SetLive(bool live) override { live_ = live; }
   void SetReady(bool ready) override { ready_ = ready; }
   void SetStarted(bool started) override { started_ = started; }
@@ -49,6 +50,7 @@ class PrometheusMetrics final : public Metrics {
     std::vector<prometheus::MetricFamily> families = registry_.Collect();
     for (auto& family : CollectProcessMetrics()) families.push_back(std::move(family));
     for (auto& family : gpus_.Collect()) families.push_back(std::move(family));
+    for (auto& family : clients_.Collect()) families.push_back(std::move(family));
     return prometheus::TextSerializer().Serialize(families);
   }
 
@@ -74,6 +76,7 @@ class PrometheusMetrics final : public Metrics {
   Clock& clock_;
   MetricRegistry registry_;
   GpuMetrics gpus_;
+  ClientMetrics clients_;
   std::atomic<bool> live_ = true;
   std::atomic<bool> ready_ = false;
   std::atomic<bool> started_ = false;

@@ -75,6 +75,15 @@ class ModelMetrics {
 // The label of requests to models that the repository doesn't have; no model can have this name.
 inline constexpr std::string_view kUnknownModel = "(unknown)";
 
+// What clients take of the server, and how often it refused them.
+struct ClientLoad {
+  int64_t inflight_bytes = 0, inflight_bytes_limit = 0;
+  int64_t malformed = 0, too_large = 0, no_room = 0, slow_readers = 0;  // calls refused
+  int64_t connections = 0, connections_limit = 0, accepted = 0;
+  int64_t refused_limit = 0, refused_files = 0;  // connections
+  int64_t memory_trims = 0;
+};
+
 struct GpuMemory {
   std::string device;  // "cuda:0"
   DeviceMemory memory;
@@ -94,6 +103,7 @@ class Metrics {
   virtual void RecordUnserved(std::string_view model, int64_t version, StatusCode code) = 0;
   // Asks at each scrape from now on, from any thread.
   virtual void ShowGpuMemory(std::function<std::vector<GpuMemory>()> ask) = 0;
+  virtual void ShowClientLoad(std::function<ClientLoad()> ask) = 0;
   // What the probes answer: 200 or 503. At first the process is live, and neither started nor ready.
   virtual void SetLive(bool live) = 0;
   virtual void SetReady(bool ready) = 0;

@@ -68,4 +68,35 @@ std::vector<prometheus::MetricFamily> GpuMetrics::Collect() const {
   return {std::move(used), std::move(total)};
 }
 
+void ClientMetrics::Ask(std::function<ClientLoad()> ask) {
+  const MutexLock lock(mutex_);
+  ask_ = std::move(ask);
+}
+
+std::vector<prometheus::MetricFamily> ClientMetrics::Collect() const {
+  const MutexLock lock(mutex_);
+  if (!ask_) return {};
+  const ClientLoad load = ask_();
+  const auto number = [](int64_t count) { return static_cast<double>(count); };
+  prometheus::MetricFamily calls = Empty<"swizzle_refused_calls_total">();
+  const auto call = [&](CallRefusal why, int64_t count) {
+    Add<"swizzle_refused_calls_total">(calls, number(count), why);
+  };
+  call(CallRefusal::kMalformed, load.malformed);
+  call(CallRefusal::kTooLarge, load.too_large);
+  call(CallRefusal::kInflightBytes, load.no_room);
+  call(CallRefusal::kSlowReader, load.slow_readers);
+  prometheus::MetricFamily refused = Empty<"swizzle_connections_refused_total">();
+  Add<"swizzle_connections_refused_total">(refused, number(load.refused_limit), ConnectionRefusal::kLimit);
+  Add<"swizzle_connections_refused_total">(refused, number(load.refused_files), ConnectionRefusal::kFiles);
+  return {Single<"swizzle_inflight_bytes">(number(load.inflight_bytes)),
+          Single<"swizzle_inflight_bytes_limit">(number(load.inflight_bytes_limit)),
+          std::move(calls),
+          Single<"swizzle_connections">(number(load.connections)),
+          Single<"swizzle_connections_limit">(number(load.connections_limit)),
+          Single<"swizzle_connections_accepted_total">(number(load.accepted)),
+          std::move(refused),
+          Single<"swizzle_memory_trims_total">(number(load.memory_trims))};
+}
+
 }  // namespace swizzle

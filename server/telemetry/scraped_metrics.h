@@ -26,6 +26,17 @@ class GpuMetrics {
   std::function<std::vector<GpuMemory>()> ask_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Thread-safe.
+class ClientMetrics {
+ public:
+  void Ask(std::function<ClientLoad()> ask);
+  std::vector<prometheus::MetricFamily> Collect() const;  // none before Ask
+
+ private:
+  mutable Mutex mutex_;
+  std::function<ClientLoad()> ask_ ABSL_GUARDED_BY(mutex_);
+};
+
 }  // namespace swizzle
 
 #endif  // SWIZZLE_SERVER_TELEMETRY_SCRAPED_METRICS_H_

@@ -137,8 +137,23 @@ def test_bytes_that_are_no_message(shared_server, stub):
     with grpc.insecure_channel(shared_server.grpc) as channel:
         call = channel.unary_unary('/inference.GRPCInferenceService/ModelInfer')
         for garbage in (b'\xff' * 100, b'\x0a\xff\xff\xff\xff\x0f', os.urandom(1000) + b'\xff'):
-            with pytest.raises(grpc.RpcError):
+            with pytest.raises(grpc.RpcError) as raised:
                 call(garbage, timeout=60)
+            assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+            assert 'cannot be parsed as a ModelInferRequest' in raised.value.details()
+
+
+def test_call_without_a_message(shared_server, stub):
+    with grpc.insecure_channel(shared_server.grpc) as channel:
+        call = channel.stream_unary('/inference.GRPCInferenceService/ModelInfer')
+        with pytest.raises(grpc.RpcError) as raised:
+            call(iter([]), timeout=60)
+        assert raised.value.code() == grpc.StatusCode.NOT_FOUND
+
+
+def test_compressed_request(shared_server, stub):
+    response = stub.ModelInfer(good_request(), timeout=60, compression=grpc.Compression.Gzip)
+    assert response.raw_output_contents[0] == VALUES.tobytes()
 
 
 def test_bytes_that_are_no_grpc(shared_server, stub):

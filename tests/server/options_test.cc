@@ -25,7 +25,7 @@ TEST(ParseCommandLine, DefaultsAreTheDocumentedOnes) {
   EXPECT_EQ(line.options.port_file, "");
   EXPECT_EQ(line.options.threads, 0);
   EXPECT_EQ(line.options.pin_threads, PinThreads::kAuto);
-  EXPECT_EQ(line.options.max_message_bytes, 64 << 20);
+  EXPECT_EQ(line.options.rpc.max_message_bytes, 64 << 20);
   EXPECT_EQ(line.options.drain_delay, absl::ZeroDuration());
   EXPECT_EQ(line.options.tuning_budget, absl::Seconds(10));
   EXPECT_EQ(line.options.log_format, LogFormat::kText);
@@ -49,7 +49,7 @@ TEST(ParseCommandLine, EveryFlagIsTakenOver) {
   EXPECT_EQ(line.options.weight_budget, 1.5);
   EXPECT_EQ(line.options.tuning_cache, "/t");
   EXPECT_EQ(line.options.drain_delay, absl::Milliseconds(2500));
-  EXPECT_EQ(line.options.max_message_bytes, 1024);
+  EXPECT_EQ(line.options.rpc.max_message_bytes, 1024);
   EXPECT_EQ(line.options.log_format, LogFormat::kJson);
   EXPECT_EQ(line.options.log_level, LogLevel::kWarning);
 }

@@ -90,7 +90,7 @@ TEST_F(ServerTest, ATakenAddressIsNamed) {
 TEST_F(ServerTest, OversizedMessagesAreRefusedAndTheServerGoesOn) {
   directory_.Write("m/config.pbtxt", IdentityConfig());
   ServerOptions options;
-  options.max_message_bytes = 4096;
+  options.rpc.max_message_bytes = 4096;
   Serve(options);
   inference::ModelInferRequest request = InferRequest("m");
   request.mutable_raw_input_contents(0)->resize(8192);

@@ -1,0 +1,69 @@
+// Accepts connections and hands them to whoever serves them, up to a number.
+//
+// gRPC 1.51 accepts by itself only until there is no file descriptor left: then its listener is closed for good, while
+// everything else goes on. Here a connection too many is accepted and closed, so that its client knows, and nobody
+// waits behind it; where there is no descriptor for that, one is kept in reserve.
+#ifndef SWIZZLE_SERVER_NET_CONNECTION_ACCEPTOR_H_
+#define SWIZZLE_SERVER_NET_CONNECTION_ACCEPTOR_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "server/net/listening_socket.h"
+
+namespace swizzle {
+
+// Thread-safe.
+class ConnectionAcceptor {
+ public:
+  struct Counts {
+    int64_t open = 0;           // as far as is known: closed ones are noticed within a second
+    int64_t accepted = 0;       // since the start
+    int64_t refused_limit = 0;  // since the start: there were as many as may be
+    int64_t refused_files = 0;  // since the start: there was no file descriptor
+  };
+
+  // `take` becomes the owner of a connection's descriptor, which does not block; called on the acceptor's thread.
+  ConnectionAcceptor(ListeningSocket socket, int most, std::function<void(int)> take);
+  ~ConnectionAcceptor();
+
+  // After it `take` runs no more, and the port is closed.
+  void Stop();
+
+  Counts counts() const;
+  // Whether connections can still be accepted.
+  bool accepting() const { return accepting_.load(std::memory_order_relaxed); }
+
+ private:
+  // A connection is the same as long as its descriptor has its inode.
+  struct Connection {
+    int descriptor;
+    uint64_t inode;
+  };
+
+  void Run();
+  bool AcceptAll();
+  void Take(FileDescriptor connection);
+  void RefuseWithReserve();
+  void ForgetClosed();
+
+  ListeningSocket socket_;
+  FileDescriptor stop_;     // an eventfd, readable once this is to end
+  FileDescriptor reserve_;  // closed to make room for one that is then refused
+  const int most_;
+  const std::function<void(int)> take_;
+  std::vector<Connection> open_;  // the thread's
+  std::atomic<int64_t> open_count_ = 0, accepted_ = 0, refused_limit_ = 0, refused_files_ = 0;
+  std::atomic<bool> accepting_ = true;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+// Lets this process open as many files as it may (the hard limit); returns how many.
+int64_t RaiseFileLimit();
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_NET_CONNECTION_ACCEPTOR_H_

@@ -1,0 +1,93 @@
+#include "server/net/listening_socket.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+namespace swizzle {
+namespace {
+
+constexpr int kBacklog = 1024;
+
+struct HostAndPort {
+  std::string host;  // without brackets
+  std::string port;
+};
+
+std::optional<HostAndPort> SplitAddress(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (colon == address.npos || colon == 0) return std::nullopt;
+  HostAndPort result{address.substr(0, colon), address.substr(colon + 1)};
+  const bool bracketed = result.host.size() > 2 && result.host.front() == '[' && result.host.back() == ']';
+  if (bracketed) result.host = result.host.substr(1, result.host.size() - 2);
+  if (!bracketed && result.host.find_first_of(":[]") != std::string::npos) return std::nullopt;
+
+  int port = -1;
+  const char* end = result.port.data() + result.port.size();
+  const auto parsed = std::from_chars(result.port.data(), end, port);
+  if (parsed.ec != std::errc() || parsed.ptr != end || port < 0 || port > 65535) return std::nullopt;
+  return result;
+}
+
+// A socket that listens on the first of `candidates` that can be had; errno otherwise. Others may not listen beside it:
+// they would get half of the connections.
+FileDescriptor ListenOn(const addrinfo* candidates) {
+  for (const addrinfo* info = candidates; info != nullptr; info = info->ai_next) {
+    FileDescriptor descriptor(socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    const int on = 1;
+    if (descriptor.valid() && setsockopt(descriptor.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+        bind(descriptor.get(), info->ai_addr, info->ai_addrlen) == 0 && listen(descriptor.get(), kBacklog) == 0) {
+      return descriptor;
+    }
+  }
+  return FileDescriptor();
+}
+
+int BoundPort(int descriptor) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof(address);
+  if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                                             : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+Status CannotListen(const std::string& address, const char* why) {
+  return MakeError(StatusCode::kUnavailable, "cannot listen on ", address, ": ", why);
+}
+
+}  // namespace
+
+FileDescriptor::~FileDescriptor() {
+  if (value_ >= 0) close(value_);
+}
+
+StatusOr<ListeningSocket> Listen(const std::string& address) {
+  const std::optional<HostAndPort> split = SplitAddress(address);
+  if (!split.has_value()) {
+    return InvalidArgument("'", address, "' is not an address to listen on: give HOST:PORT, such as 0.0.0.0:8002");
+  }
+  addrinfo hints = {};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(split->host.c_str(), split->port.c_str(), &hints, &found); error != 0) {
+    return CannotListen(address, gai_strerror(error));
+  }
+  FileDescriptor socket = ListenOn(found);
+  const int listen_error = errno;
+  freeaddrinfo(found);
+  if (!socket.valid()) return CannotListen(address, std::strerror(listen_error));
+  const int port = BoundPort(socket.get());
+  return ListeningSocket{std::move(socket), port};
+}
+
+bool IsExhausted(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
+
+}  // namespace swizzle

@@ -1,0 +1,52 @@
+// gRPC's server for services of ours, within limits: connections are accepted here and handed to it, messages are left
+// as they come, and channel arguments bound the rest.
+#ifndef SWIZZLE_SERVER_RPC_GRPC_LISTENER_H_
+#define SWIZZLE_SERVER_RPC_GRPC_LISTENER_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "kernels/base/status.h"
+#include "server/net/connection_acceptor.h"
+#include "server/rpc/rpc_limits.h"
+
+namespace swizzle {
+
+// Thread-compatible.
+class GrpcListener {
+ public:
+  // Listens on `address`, and calls `services`, which outlive this. `limits`: settled. UNAVAILABLE, naming the address,
+  // if it cannot be had.
+  static StatusOr<std::unique_ptr<GrpcListener>> Start(const std::string& address, const RpcLimits& limits,
+                                                       const std::vector<grpc::Service*>& services);
+  ~GrpcListener();  // shuts down at once
+
+  int port() const { return port_; }
+  ConnectionAcceptor::Counts connections() const { return acceptor_->counts(); }
+  bool accepting() const { return acceptor_->accepting(); }
+
+  grpc::Server& server() { return *server_; }
+
+  // No new connections from now on.
+  void StopAccepting() { acceptor_->Stop(); }
+
+  // Accepts nothing more, tells clients so, waits up to `patience` for calls to end, and ends those that have not.
+  void Shutdown(absl::Duration patience);
+
+ private:
+  GrpcListener() = default;
+
+  int port_ = 0;
+  bool shut_down_ = false;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> take_;
+  std::unique_ptr<ConnectionAcceptor> acceptor_;  // before the two that it calls
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_RPC_GRPC_LISTENER_H_

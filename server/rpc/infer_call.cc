@@ -1,0 +1,257 @@
+#include "server/rpc/infer_call.h"
+
+#include <google/protobuf/arena.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/rpc/received_message.h"
+#include "server/rpc/wire_convert.h"
+#include "server/rpc/wire_response.h"
+#include "server/telemetry/containment.h"
+
+namespace swizzle {
+namespace {
+
+using google::protobuf::io::ZeroCopyInputStream;
+
+// What a thread of gRPC's reads by itself, at about 1 GB/s.
+constexpr int64_t kMostInlineBytes = 1 << 20;
+
+// gRPC keeps the deadline by the monotonic clock as well, and turns it into wall time as it is asked.
+Instant DeadlineOf(const grpc::CallbackServerContext& context, Clock& clock) {
+  const std::chrono::system_clock::time_point deadline = context.deadline();
+  if (deadline == std::chrono::system_clock::time_point::max()) return Instant::InfiniteFuture();
+  return clock.FromWall(absl::FromChrono(deadline));
+}
+
+// Memory for a message, at first its own: most messages are small.
+class MessageMemory {
+ public:
+  google::protobuf::Arena& arena() { return arena_; }
+
+ private:
+  alignas(8) std::array<char, 1024> first_;
+  google::protobuf::Arena arena_ = google::protobuf::Arena(first_.data(), first_.size());
+};
+
+// Deletes itself once gRPC is done with it, and whoever decodes it. The messages live as long; so do the views that
+// the request holds into them.
+class InferCall final : public grpc::ServerUnaryReactor {
+ public:
+  InferCall(InferCalls& calls, grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
+            grpc::ByteBuffer& response)
+      : calls_(calls),
+        context_(context),
+        received_(request),
+        response_(response),
+        start_(calls.clock.Now()),
+        request_(google::protobuf::Arena::CreateMessage<inference::ModelInferRequest>(&request_memory_.arena())) {
+    ++calls_.under_way;
+  }
+  ~InferCall() override { --calls_.under_way; }
+
+  // On gRPC's thread, before it hears of this object.
+  void Start() {
+    if (!held_.Hold(calls_.inflight, received_.wire_bytes(), calls_.limits.max_inflight_bytes))
+      return End(NoRoom(nullptr));
+    if (!received_.compressed() && received_.wire_bytes() <= kMostInlineBytes) return Answer();
+    owners_.store(2, std::memory_order_relaxed);
+    calls_.decoders.Add([this] {
+      Answer();
+      Release();
+    });
+  }
+
+  // gRPC may cancel a call while it is decoded. Whichever of this and Submit is second, sees the other's mark.
+  void OnCancel() override {
+    cancelled_.store(true);
+    if (const Ticket ticket = ticket_.load(); ticket != 0) serving_->batcher->Cancel(ticket);
+  }
+  void OnDone() override {
+    calls_.responses.Stop(sending_);
+    Release();
+  }
+
+ private:
+  const ModelSpec& spec() const { return serving_->model->spec(); }
+
+  void Answer() {
+    const Status status = Contain("take the request", [this] { return Submit(); });
+    if (!status.ok()) End(status);
+  }
+
+  // Hands the request to the batcher. gRPC calls OnDone only after Start has returned, and Release waits for a decoder,
+  // so that this object is there to the end, however early the batcher is done.
+  Status Submit() {
+    if (cancelled_.load()) return absl::CancelledError("the call was cancelled");
+    deadline_ = std::min(DeadlineOf(context_, calls_.clock), start_ + calls_.limits.max_deadline);
+    SWIZZLE_RETURN_IF_ERROR(Read());
+    if (calls_.refusing.load(std::memory_order_relaxed)) {
+      serving_->metrics->RecordRejected(Rejection::kDraining, absl::ZeroDuration());
+      return MakeError(StatusCode::kUnavailable, "the server is shutting down");
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(DecodedInfer decoded, DecodeInfer(*request_, spec(), start_));
+    outputs_ = std::move(decoded.outputs);
+    Request& request = decoded.request;
+    SWIZZLE_RETURN_IF_ERROR(CheckResponse(request));
+    SWIZZLE_ASSIGN_OR_RETURN(request.tokens, serving_->model->CheckRequest(request.inputs));
+    request.staged = serving_->model->Stage(request.inputs);
+    request.deadline = std::min(request.deadline, deadline_);
+    SWIZZLE_ASSIGN_OR_RETURN(const Ticket ticket,
+                             serving_->batcher->Submit(
+                                 std::move(request), [this](StatusOr<Result> result) { OnResult(std::move(result)); }));
+    ticket_.store(ticket);
+    if (cancelled_.load()) serving_->batcher->Cancel(ticket);
+    return absl::OkStatus();
+  }
+
+  // The message, once it is known to be worth its memory; gRPC's copy goes.
+  Status Read() {
+    SWIZZLE_ASSIGN_OR_RETURN(const WireSurvey survey, Survey());
+    request_bytes_ = std::max(survey.bytes, survey.parsed_bytes);
+    SWIZZLE_RETURN_IF_ERROR(Hold(request_bytes_));
+    if (deadline_ <= start_) return absl::DeadlineExceededError("the request came after its deadline");
+    SWIZZLE_RETURN_IF_ERROR(serving_->batcher->CheckRoom(deadline_));
+    if (const Status parsed = Parse(received_, survey.bytes, "ModelInferRequest", *request_); !parsed.ok()) {
+      Count(calls_.refused.malformed);
+      return parsed;
+    }
+    received_.Drop();
+    if (request_->model_version().empty() && request_->model_name() == spec().name) return absl::OkStatus();
+    SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, calls_.repository());
+    // An error is counted for the latest version.
+    SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<ServingModel> found,
+                             repository->Find(request_->model_name(), request_->model_version()));
+    if (found == serving_) return absl::OkStatus();
+    model_held_.Clear();
+    serving_ = std::move(found);
+    return Hold(request_bytes_);
+  }
+
+  StatusOr<MessageLimits> LimitsFor(std::string_view model) {
+    SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, calls_.repository());
+    auto found = repository->Find(model, "");
+    if (!found.ok()) {
+      repository->CountUnserved(model, found.status().code());
+      return found.status();
+    }
+    serving_ = *std::move(found);
+    return ModelLimits(spec(), calls_.message_limits);
+  }
+
+  StatusOr<WireSurvey> Survey() {
+    WireSurvey survey;
+    const Status status = received_.Decompressed([&](ZeroCopyInputStream& in) {
+      return SurveyInfer(
+          in, calls_.message_limits, [this](std::string_view model) { return LimitsFor(model); }, survey);
+    });
+    if (status.ok()) return survey;
+    if (survey.malformed) Count(calls_.refused.malformed);
+    if (survey.too_large) Count(calls_.refused.too_large);
+    return status;
+  }
+
+  static void Count(std::atomic<int64_t>& calls) { calls.fetch_add(1, std::memory_order_relaxed); }
+
+  Status Hold(int64_t bytes) {
+    if (!held_.Hold(calls_.inflight, bytes, calls_.limits.max_inflight_bytes)) return NoRoom(nullptr);
+    const bool room = model_held_.Hold(serving_->inflight, bytes, calls_.limits.max_model_inflight_bytes);
+    return room ? absl::OkStatus() : NoRoom(serving_.get());
+  }
+
+  // `model`: whose share is taken; null: the server's.
+  Status NoRoom(const ServingModel* model) {
+    Count(calls_.refused.inflight_bytes);
+    const std::string whose = model == nullptr ? "the server" : Concat("model '", model->model->spec().name, "'");
+    const int64_t held = (model == nullptr ? calls_.inflight : model->inflight).held();
+    const int64_t most = model == nullptr ? calls_.limits.max_inflight_bytes : calls_.limits.max_model_inflight_bytes;
+    return MakeError(StatusCode::kResourceExhausted, whose, " has requests and responses of ", held,
+                     " bytes in flight, and takes at most ", most, "; try again later");
+  }
+
+  // Before anything is computed: a response that cannot be sent, or has no room.
+  Status CheckResponse(const Request& request) {
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t bytes,
+                             ResponseBytes(spec(), request, outputs_, calls_.limits.max_response_bytes));
+    return Hold(request_bytes_ + bytes);
+  }
+
+  void OnResult(StatusOr<Result> result) {
+    Status status = result.status();
+    if (status.ok() && deadline_ <= calls_.clock.Now()) {
+      status = absl::DeadlineExceededError("the request's deadline passed while it ran");
+    }
+    if (status.ok()) status = Contain("write the answer", [&] { return Write(*std::move(result)); });
+    End(status);
+  }
+
+  Status Write(Result result) {
+    SWIZZLE_RETURN_IF_ERROR(CheckResult(spec(), result, outputs_, calls_.limits.max_response_bytes));
+    held_.HoldAnyway(calls_.inflight, request_bytes_ + BytesOf(result));
+    auto* message = google::protobuf::Arena::CreateMessage<inference::ModelInferResponse>(&response_memory_.arena());
+    EncodeInfer(*request_, spec(), outputs_, std::move(result), *message);
+    SerializeInfer(*message, response_);
+    calls_.responses.Start(sending_, [this] { context_.TryCancel(); });
+    return absl::OkStatus();
+  }
+
+  // The last thing done with this call: gRPC may delete it from here on.
+  void End(const Status& status) {
+    if (serving_ != nullptr) serving_->metrics->RecordRequest(status.code(), calls_.clock.Now() - start_);
+    ServerUnaryReactor::Finish(ToGrpc(status));
+  }
+
+  void Release() {
+    if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+  InferCalls& calls_;
+  grpc::CallbackServerContext& context_;
+  ReceivedMessage received_;
+  grpc::ByteBuffer& response_;
+  const Instant start_;
+  std::shared_ptr<ServingModel> serving_;  // null until the message names one
+  HeldBytes held_, model_held_;
+  MessageMemory request_memory_, response_memory_;
+  inference::ModelInferRequest* const request_;
+  int64_t request_bytes_ = 0;
+  Instant deadline_ = Instant::InfiniteFuture();
+  std::vector<int> outputs_;
+  ResponseWatch::Response sending_;
+  std::atomic<Ticket> ticket_ = 0;  // 0 is never a ticket
+  std::atomic<bool> cancelled_ = false;
+  std::atomic<int> owners_ = 1;
+};
+
+int Decoders() { return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 4, 1, 8); }
+
+}  // namespace
+
+grpc::Status ToGrpc(const Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+}
+
+InferCalls::InferCalls(const RpcLimits& all_limits, Clock& of_server, Repository to_ask)
+    : limits(all_limits),
+      clock(of_server),
+      repository(std::move(to_ask)),
+      message_limits(ServerLimits(all_limits.max_message_bytes)),
+      responses(all_limits.response_timeout, of_server),
+      decoders(Decoders()) {}
+
+grpc::ServerUnaryReactor* StartInfer(InferCalls& calls, grpc::CallbackServerContext& context,
+                                     const grpc::ByteBuffer& request, grpc::ByteBuffer& response) {
+  auto* call = new InferCall(calls, context, request, response);
+  call->Start();
+  return call;
+}
+
+}  // namespace swizzle

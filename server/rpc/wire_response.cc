@@ -1,0 +1,132 @@
+#include "server/rpc/wire_response.h"
+
+#include <google/protobuf/io/coded_stream.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/rpc/received_message.h"
+
+namespace swizzle {
+namespace {
+
+using google::protobuf::io::CodedOutputStream;
+
+// ---- Sizes ----
+
+// The longest dimension that an input leaves open, 1 if none does.
+int64_t LongestOpen(const ModelSpec& spec, const Request& request) {
+  const size_t batch_dims = spec.max_batch_size > 0 ? 1 : 0;
+  int64_t longest = 1;
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    for (size_t d = 0; d < spec.inputs[i].dims.size(); ++d) {
+      if (spec.inputs[i].dims[d] < 0) longest = std::max(longest, request.inputs[i].shape[batch_dims + d]);
+    }
+  }
+  return longest;
+}
+
+struct OutputBytes {
+  std::optional<int64_t> bytes;  // none: more than can be counted
+  bool certain = true;
+};
+
+OutputBytes BytesOfOutput(const TensorSpec& output, const ModelSpec& spec, const Request& request) {
+  int64_t bytes = static_cast<int64_t>(std::max<size_t>(ElementBytes(output.dtype), 1));
+  OutputBytes result = {std::nullopt, output.dtype != DType::kString};
+  if (__builtin_mul_overflow(bytes, request.rows, &bytes)) return result;
+  for (const int64_t dim : output.dims) {
+    // A sequence's outputs are as long as it is. The interpreter's may have any length.
+    if (dim < 0 && spec.max_batch_tokens == 0) result.certain = false;
+    if (__builtin_mul_overflow(bytes, dim < 0 ? LongestOpen(spec, request) : dim, &bytes)) return result;
+  }
+  result.bytes = bytes;
+  return result;
+}
+
+Status TooLarge(StatusCode code, const ModelSpec& spec, int64_t rows, const std::string& bytes, int64_t most) {
+  return MakeError(code, "the response of model '", spec.name, "' to ", rows, rows == 1 ? " row" : " rows", " has ",
+                   bytes, " bytes, and the server sends at most ", most, "; ask for fewer rows or outputs at once");
+}
+
+// ---- Bytes ----
+
+constexpr size_t kCopiedBytes = 16 << 10;  // outputs together, that are copied beside the rest
+
+size_t OutputBytesIn(const inference::ModelInferResponse& response) {
+  size_t bytes = 0;
+  for (const std::string& output : response.raw_output_contents()) bytes += output.size();
+  return bytes;
+}
+
+// A field's tag and length.
+grpc::Slice FieldHead(int field, size_t length) {
+  std::array<uint8_t, 16> head;
+  uint8_t* end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(field) << 3 | 2, head.data());
+  end = CodedOutputStream::WriteVarint64ToArray(length, end);
+  return grpc::Slice(head.data(), static_cast<size_t>(end - head.data()));
+}
+
+grpc::Slice Owning(std::string text) {
+  auto* const held = new std::string(std::move(text));
+  const auto drop = [](void* string) { delete static_cast<std::string*>(string); };
+  return grpc::Slice(held->data(), held->size(), drop, held);
+}
+
+}  // namespace
+
+StatusOr<int64_t> ResponseBytes(const ModelSpec& spec, const Request& request, std::span<const int> outputs,
+                                int64_t most) {
+  int64_t all = 0, sent = 0;
+  for (size_t i = 0; i < spec.outputs.size(); ++i) {
+    const OutputBytes output = BytesOfOutput(spec.outputs[i], spec, request);
+    const int64_t bytes = output.bytes.value_or(most + 1);
+    if (__builtin_add_overflow(all, bytes, &all)) all = bytes;
+    if (!output.certain || std::ranges::find(outputs, static_cast<int>(i)) == outputs.end()) continue;
+    if (!output.bytes || bytes > most || (sent += bytes) > most) {
+      const std::string text = output.bytes ? std::to_string(std::max(bytes, sent)) : "more than 9e18";
+      return TooLarge(StatusCode::kInvalidArgument, spec, request.rows, text, most);
+    }
+  }
+  return all;
+}
+
+int64_t BytesOf(const Result& result) {
+  int64_t bytes = 0;
+  for (const std::string& output : result.outputs) bytes += static_cast<int64_t>(output.size());
+  return bytes;
+}
+
+Status CheckResult(const ModelSpec& spec, const Result& result, std::span<const int> outputs, int64_t most) {
+  int64_t bytes = 0;
+  for (const int i : outputs) bytes += static_cast<int64_t>(result.outputs[static_cast<size_t>(i)].size());
+  if (bytes <= most) return absl::OkStatus();
+  const Shape& shape = result.shapes[static_cast<size_t>(outputs.front())];
+  const int64_t rows = spec.max_batch_size > 0 && !shape.empty() ? shape.front() : 1;
+  return TooLarge(StatusCode::kResourceExhausted, spec, rows, std::to_string(bytes), most);
+}
+
+void SerializeInfer(inference::ModelInferResponse& response, grpc::ByteBuffer& bytes) {
+  grpc::ByteBuffer serialized;
+  if (OutputBytesIn(response) <= kCopiedBytes) {
+    serialized = Serialize(response);
+  } else {
+    std::vector<std::string> outputs;
+    for (std::string& output : *response.mutable_raw_output_contents()) outputs.push_back(std::move(output));
+    response.clear_raw_output_contents();
+    std::vector<grpc::Slice> slices = {SerializedSlice(response)};
+    for (std::string& output : outputs) {
+      slices.push_back(FieldHead(inference::ModelInferResponse::kRawOutputContentsFieldNumber, output.size()));
+      if (!output.empty()) slices.push_back(Owning(std::move(output)));
+    }
+    serialized = grpc::ByteBuffer(slices.data(), slices.size());
+  }
+  bytes.Swap(&serialized);
+}
+
+}  // namespace swizzle

@@ -1,0 +1,36 @@
+// The response to ModelInfer as bytes, and how many they are. Functions only.
+#ifndef SWIZZLE_SERVER_RPC_WIRE_RESPONSE_H_
+#define SWIZZLE_SERVER_RPC_WIRE_RESPONSE_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/base/status.h"
+#include "proto/grpc_service.pb.h"
+#include "server/model/model.h"
+#include "server/model/request.h"
+
+namespace swizzle {
+
+// gRPC counts a message's bytes in 31 bits, and protobuf aborts beyond them; the rest of a response is small.
+inline constexpr int64_t kMostResponseBytes = (int64_t{1} << 31) - (1 << 20);
+
+// The bytes of all outputs that the request will have, as far as shapes tell: what a model leaves open is taken to be
+// as long as what the request's inputs leave open. INVALID_ARGUMENT if those at `outputs` are certain to be more than
+// `most`.
+StatusOr<int64_t> ResponseBytes(const ModelSpec& spec, const Request& request, std::span<const int> outputs,
+                                int64_t most);
+
+int64_t BytesOf(const Result& result);
+
+// RESOURCE_EXHAUSTED if the outputs at `outputs` turned out to be more than `most`.
+Status CheckResult(const ModelSpec& spec, const Result& result, std::span<const int> outputs, int64_t most);
+
+// Fills `bytes`. Large outputs are taken out of `response`, and not copied.
+void SerializeInfer(inference::ModelInferResponse& response, grpc::ByteBuffer& bytes);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_RPC_WIRE_RESPONSE_H_

@@ -1,0 +1,40 @@
+#include "server/threading/task_threads.h"
+
+#include <utility>
+
+namespace swizzle {
+
+TaskThreads::TaskThreads(int threads) {
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+}
+
+TaskThreads::~TaskThreads() {
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+    added_.SignalAll();
+  }
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void TaskThreads::Add(Task task) {
+  const MutexLock lock(mutex_);
+  tasks_.push_back(std::move(task));
+  added_.Signal();
+}
+
+void TaskThreads::Run() {
+  while (true) {
+    Task task;
+    {
+      const MutexLock lock(mutex_);
+      while (tasks_.empty() && !stopping_) added_.Wait(mutex_);
+      if (tasks_.empty()) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    std::move(task)();
+  }
+}
+
+}  // namespace swizzle

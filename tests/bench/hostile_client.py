@@ -1,0 +1,433 @@
+"""What one connection may do to a server: attacks, one after another, each on a single connection for some seconds,
+while another client asks the same server, and its memory is watched.
+
+    python3 tests/bench/hostile_client.py build/dev/bin/swizzle-server --seconds=60 --memory-mib=2048
+
+The server runs in a control group of its own where one can be made (version 1, as root), else with the limits that it
+would choose in one. Prints a line for each attack: the other client's calls, its p50 and p99 in milliseconds, and the
+most memory that was resident. tests/integration/hostile_client_test.py has it short.
+"""
+
+import argparse
+import contextlib
+import gzip
+import os
+import pathlib
+import selectors
+import socket
+import struct
+import threading
+import time
+
+import grpc
+import numpy
+
+import traffic
+
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
+END_STREAM, END_HEADERS, ACK = 1, 4, 1
+PREFACE = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
+MIB = 1 << 20
+
+
+def header(name, value):
+    """A literal without indexing, as HPACK has it; lengths of seven bits and more."""
+    def text(data):
+        if len(data) < 127:
+            return bytes([len(data)]) + data
+        rest, out = len(data) - 127, [127]
+        while rest >= 128:
+            out.append(rest % 128 + 128)
+            rest //= 128
+        return bytes(out + [rest]) + data
+    return b'\0' + text(name.encode()) + text(value.encode())
+
+
+def call_headers(encoding='identity', path=traffic.METHOD):
+    fields = {':method': 'POST', ':scheme': 'http', ':path': path, ':authority': 'localhost', 'te': 'trailers',
+              'content-type': 'application/grpc', 'grpc-encoding': encoding}
+    return b''.join(header(name, value) for name, value in fields.items())
+
+
+def frame(kind, flags, stream, payload=b''):
+    return struct.pack('>I', len(payload))[1:] + bytes([kind, flags]) + struct.pack('>I', stream) + payload
+
+
+def prefixed(message, compressed=False):
+    return bytes([compressed]) + struct.pack('>I', len(message)) + message
+
+
+class Connection:
+    """HTTP/2 by hand: sends what it is told within the windows that the server gives, and reads what comes."""
+
+    def __init__(self, port, window=None, acknowledge=True, read=True):
+        self.socket = socket.create_connection(('127.0.0.1', port), timeout=10)
+        self.acknowledge = acknowledge
+        self.reads = read
+        self.stream = -1
+        self.window, self.initial, self.windows, self.largest = 65535, 65535, {}, 16384
+        self.ended = set()
+        self.unread = b''
+        settings = b'' if window is None else struct.pack('>HI', 4, window)
+        self.send(PREFACE + frame(SETTINGS, 0, 0, settings))
+        self.socket.settimeout(None)
+
+    def send(self, data):
+        """Reads while it waits to write, so that nobody waits for the other."""
+        self.socket.setblocking(False)
+        view = memoryview(data)
+        deadline = time.monotonic() + 5
+        while len(view):
+            try:
+                view = view[self.socket.send(view):]
+            except BlockingIOError:
+                self.read(0.01)
+            if time.monotonic() > deadline:
+                raise ConnectionError('the server does not read')
+
+    def open(self, headers, flags=END_HEADERS):
+        self.stream += 2
+        self.windows[self.stream] = self.initial
+        self.send(frame(HEADERS, flags, self.stream, headers))
+        return self.stream
+
+    def data(self, stream, payload, end=True, patience=5):
+        """As much as the windows take; whether that is all."""
+        deadline = time.monotonic() + patience
+        while payload:
+            most = min(self.window, self.windows.get(stream, 0), self.largest, len(payload))
+            if stream in self.ended or time.monotonic() > deadline:
+                return False
+            if most <= 0:
+                self.read(0.01)
+                continue
+            last = end and most == len(payload)
+            self.send(frame(DATA, END_STREAM if last else 0, stream, payload[:most]))
+            self.window -= most
+            self.windows[stream] -= most
+            payload = payload[most:]
+        return True
+
+    def read(self, seconds=0.0):
+        if not self.reads:
+            return time.sleep(seconds)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.socket, selectors.EVENT_READ)
+            if not selector.select(seconds):
+                return None
+        self.socket.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            data = self.socket.recv(1 << 20)
+            if not data:
+                raise ConnectionError('the server closed the connection')
+            self.unread += data
+        while len(self.unread) >= 9:
+            length = int.from_bytes(self.unread[:3], 'big')
+            if len(self.unread) < 9 + length:
+                break
+            kind, flags = self.unread[3], self.unread[4]
+            stream = int.from_bytes(self.unread[5:9], 'big') & 0x7fffffff
+            payload, self.unread = self.unread[9:9 + length], self.unread[9 + length:]
+            self.take(kind, flags, stream, payload)
+        return None
+
+    def take(self, kind, flags, stream, payload):
+        if kind == SETTINGS and not flags & ACK:
+            for at in range(0, len(payload), 6):
+                key, value = struct.unpack('>HI', payload[at:at + 6])
+                if key == 4:
+                    self.windows = {known: left + value - self.initial for known, left in self.windows.items()}
+                    self.initial = value
+                elif key == 5:
+                    self.largest = value
+            if self.acknowledge:
+                self.send(frame(SETTINGS, ACK, 0))
+        elif kind == WINDOW_UPDATE:
+            more = int.from_bytes(payload, 'big')
+            if stream == 0:
+                self.window += more
+            elif stream in self.windows:
+                self.windows[stream] += more
+        elif kind == PING and not flags & ACK:
+            self.send(frame(PING, ACK, 0, payload))
+        elif kind == RST_STREAM or (kind in (DATA, HEADERS) and flags & END_STREAM):
+            self.ended.add(stream)
+            self.windows.pop(stream, None)
+        elif kind == GOAWAY:
+            raise ConnectionError('the server said goodbye')
+
+
+# ---- Attacks: each does what it can on a connection until it is told to stop, or the connection ends ----
+
+def request(values=16, model='identity'):
+    return traffic.message(model, numpy.zeros((1, values), numpy.float32))
+
+
+def calls(connection, stop, message, encoding='identity', compressed=False, at_once=16):
+    """Sends the same message again and again."""
+    open_streams = []
+    while not stop.is_set():
+        stream = connection.open(call_headers(encoding))
+        connection.data(stream, prefixed(message, compressed))
+        open_streams.append(stream)
+        while len(open_streams) >= at_once and not stop.is_set():
+            connection.read(0.01)
+            open_streams = [known for known in open_streams if known not in connection.ended]
+
+
+def gzip_bombs(port, stop):
+    """2.5 MiB of gzip that are 2.5 GiB of zeros, to the model without an end to its input."""
+    head = traffic.message('text', numpy.zeros((1, 1), numpy.float32))
+    calls(Connection(port), stop, gzip_bomb(head), 'gzip', True)
+
+
+def small_gzip_bombs(port, stop):
+    """Just within the server's limit."""
+    head = traffic.message('text', numpy.zeros((1, 1), numpy.float32))
+    calls(Connection(port), stop, gzip.compress(head + b'\x3a\x80\x80\x80\x1e' + bytes(60 * MIB), 9), 'gzip', True)
+
+
+BOMB = []
+
+
+def gzip_bomb(head):
+    if not BOMB:
+        part = gzip.compress(bytes(64 * MIB), 9)
+        BOMB.append(gzip.compress(head + b'\x3a\xff\xff\xff\xff\x07', 9) + part * 40)
+    return BOMB[0]
+
+
+def amplification(port, stop):
+    """22 MiB of inputs without a name."""
+    calls(Connection(port), stop, b'\x0a\x04text' + b'\x2a\0' * (11 * MIB), at_once=4)
+
+
+def packed_varints(port, stop):
+    """60 MiB of dimensions of one byte each."""
+    shape = 60 * MIB
+    length = b'\x80\x80\x80\x1e'
+    calls(Connection(port), stop, b'\x0a\x04text\x2a\x85\x80\x80\x1e\x1a' + length + b'\1' * shape, at_once=4)
+
+
+def unfinished_messages(port, stop):
+    """Messages of which the last byte never comes, on as many streams as there may be."""
+    connection = Connection(port)
+    message = prefixed(bytes(32 * MIB))[:-1]
+    while not stop.is_set():
+        connection.data(connection.open(call_headers()), message, end=False)
+
+
+def announced_gigabytes(port, stop):
+    """A message that says it has 4 GiB, and comes."""
+    connection = Connection(port)
+    stream = connection.open(call_headers())
+    connection.data(stream, b'\0\xff\xff\xff\xff', end=False)
+    while not stop.is_set():
+        if not connection.data(stream, bytes(MIB), end=False):
+            stream = connection.open(call_headers())
+            connection.data(stream, b'\0\xff\xff\xff\xff', end=False)
+
+
+def many_streams(port, stop, acknowledge=True):
+    """Calls that send nothing."""
+    connection = Connection(port, acknowledge=acknowledge)
+    while not stop.is_set() and connection.stream < 40000:
+        connection.open(call_headers())
+        connection.read()
+    stop.wait()
+
+
+def streams_without_settings(port, stop):
+    """Likewise, before the server may count them, since its settings are not acknowledged."""
+    many_streams(port, stop, acknowledge=False)
+
+
+def huge_metadata(port, stop):
+    """Headers without an end."""
+    connection = Connection(port)
+    connection.open(call_headers(), flags=0)
+    while not stop.is_set():
+        connection.send(frame(CONTINUATION, 0, connection.stream, header('x-' + 'n' * 100, 'v' * 12000)))
+        connection.read()
+
+
+def slow_reads(port, stop):
+    """Asks for large responses, and takes none of their bytes."""
+    connection = Connection(port, window=0)
+    message = request(values=1 << 18, model='wide')
+    while not stop.is_set():
+        stream = connection.open(call_headers())
+        connection.data(stream, prefixed(message))
+        connection.read()
+
+
+def closed_ears(port, stop):
+    """Sends small requests, and reads nothing from the socket at all."""
+    connection = Connection(port, read=False)
+    connection.window = 1 << 40
+    connection.initial = 65535
+    while not stop.is_set():
+        stream = connection.open(call_headers())
+        connection.data(stream, prefixed(request()))
+
+
+def rapid_reset(port, stop):
+    """Whole requests, cancelled at once."""
+    connection = Connection(port)
+    message = prefixed(request())
+    while not stop.is_set():
+        connection.stream += 2
+        stream = connection.stream
+        connection.send(frame(HEADERS, END_HEADERS, stream, call_headers()) + frame(DATA, END_STREAM, stream, message) +
+                        frame(RST_STREAM, 0, stream, struct.pack('>I', 8)))
+        connection.window -= len(message)
+        while connection.window < 4096 and not stop.is_set():
+            connection.read(0.01)
+        connection.read()
+
+
+def pings_and_settings(port, stop):
+    connection = Connection(port)
+    while not stop.is_set():
+        connection.send((frame(PING, 0, 0, bytes(8)) + frame(SETTINGS, 0, 0)) * 50)
+        connection.read()
+
+
+ATTACKS = [gzip_bombs, small_gzip_bombs, amplification, packed_varints, unfinished_messages, announced_gigabytes,
+           many_streams, streams_without_settings, huge_metadata, slow_reads, closed_ears, rapid_reset,
+           pings_and_settings]
+
+
+def attack(name, port, stop):
+    """Connects again when the server ends the connection, as an attacker would; how often."""
+    connections = 0
+    while not stop.is_set():
+        connections += 1
+        with contextlib.suppress(OSError):
+            name(port, stop)
+        stop.wait(0.01)
+    return connections
+
+
+# ---- The other client ----
+
+class Victim:
+    """Asks again and again, on a connection of its own."""
+
+    def __init__(self, address):
+        self.channel = grpc.insecure_channel(address, traffic.CHANNEL)
+        self.call = self.channel.unary_unary(traffic.METHOD)
+        self.milliseconds, self.errors = [], {}
+
+    def run(self, stop):
+        while not stop.is_set():
+            start = time.monotonic()
+            try:
+                self.call(request(), timeout=5)
+                self.milliseconds.append((time.monotonic() - start) * 1e3)
+            except grpc.RpcError as error:
+                self.errors[error.code().name] = self.errors.get(error.code().name, 0) + 1
+            stop.wait(0.005)
+
+    def quantile(self, q):
+        ordered = sorted(self.milliseconds)
+        return ordered[int(q * (len(ordered) - 1))] if ordered else float('inf')
+
+
+def resident_mib(pid):
+    with open(f'/proc/{pid}/statm', encoding='ascii') as statm:
+        return int(statm.read().split()[1]) * os.sysconf('SC_PAGESIZE') / MIB
+
+
+def suffer(server, name, seconds):
+    """(the victim, MiB resident at most, connections of the attacker)"""
+    stop = threading.Event()
+    victim = Victim(server.address)
+    made = []
+    port = server.ports['grpc']
+    threads = [threading.Thread(target=victim.run, args=(stop,)),
+               threading.Thread(target=lambda: made.append(attack(name, port, stop)))]
+    for thread in threads:
+        thread.start()
+    most, end = 0.0, time.monotonic() + seconds
+    while time.monotonic() < end and server.process.poll() is None:
+        most = max(most, resident_mib(server.process.pid))
+        time.sleep(0.05)
+    stop.set()
+    for thread in threads:
+        thread.join(10)
+    assert server.process.poll() is None, f'the server is gone with {server.process.returncode}'
+    return victim, most, made
+
+
+def prepare(models):
+    for name, config in {
+            'identity': traffic.identity_config(0, 8),
+            'wide': traffic.identity_config(0, 8, values=1 << 18),
+            'text': traffic.identity_config(0, 8).replace('FP32', 'STRING').replace('[ 16 ]', '[ -1 ]')}.items():
+        (models / name / '1').mkdir(parents=True)
+        (models / name / 'config.pbtxt').write_text(config)
+
+
+@contextlib.contextmanager
+def control_group(mib):
+    """A program that starts its arguments in a group with so much memory; none where no group can be made."""
+    group = pathlib.Path(f'/sys/fs/cgroup/memory/swizzle-{os.getpid()}')
+    try:
+        group.mkdir()
+        (group / 'memory.limit_in_bytes').write_text(str(mib * MIB))
+    except OSError:
+        yield None
+        return
+    try:
+        yield group
+    finally:
+        time.sleep(0.5)
+        with contextlib.suppress(OSError):
+            group.rmdir()
+
+
+def start(program, group, mib, *flags):
+    if group is None:
+        share = mib * MIB // 8
+        return traffic.Server(program, prepare, f'--max-inflight-bytes={share}', f'--transport-bytes={share}', *flags)
+    launcher = pathlib.Path(f'/tmp/{group.name}.sh')
+    launcher.write_text(f'#!/bin/sh\necho $$ > {group}/cgroup.procs\nexec {os.path.abspath(program)} "$@"\n')
+    launcher.chmod(0o755)
+    try:
+        return traffic.Server(str(launcher), prepare, *flags)
+    finally:
+        launcher.unlink()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('program')
+    parser.add_argument('--seconds', type=float, default=60)
+    parser.add_argument('--memory-mib', type=int, default=2048)
+    parser.add_argument('--attack', action='append', choices=[attack.__name__ for attack in ATTACKS])
+    parser.add_argument('--flag', action='append', default=[], help='of the server')
+    arguments = parser.parse_args()
+    print('| attack | calls | errors | p50 ms | p99 ms | MiB at most | MiB 5 s later | its connections |')
+    print('|---|---|---|---|---|---|---|---|')
+    with control_group(arguments.memory_mib) as group:
+        for name in ATTACKS:
+            if arguments.attack and name.__name__ not in arguments.attack:
+                continue
+            server = start(arguments.program, group, arguments.memory_mib, *arguments.flag)
+            try:
+                victim, most, made = suffer(server, name, arguments.seconds)
+                time.sleep(5)
+                left = resident_mib(server.process.pid)
+                print(f'| {name.__name__} | {len(victim.milliseconds)} | {victim.errors or "-"} | '
+                      f'{victim.quantile(0.5):.1f} | {victim.quantile(0.99):.1f} | {most:.0f} | {left:.0f} | '
+                      f'{sum(made)} |', flush=True)
+            except AssertionError as error:
+                print(f'| {name.__name__} | {error} |', flush=True)
+            finally:
+                server.process.kill()
+                server.process.wait()
+
+
+if __name__ == '__main__':
+    main()
