@@ -11,6 +11,9 @@ namespace {
 // Of what was before, when one more batch has run: about ten batches count.
 constexpr double kDecay = 0.9;
 
+// What batches will take is known from those before them, which other work on the machine may have hurried or held up.
+constexpr double kCaution = 1.15;
+
 }  // namespace
 
 void QueueLoad::Add(const Queued& request) {
@@ -68,7 +71,7 @@ std::optional<Refusal> Refuse(const QueueBounds& bounds, const QueueLoad& waitin
   }
   const int64_t waiting_round = bounds.single ? waiting.requests : waiting.work;
   if (waiting_round < bounds.executors * (bounds.single ? 1 : bounds.batch_work)) return std::nullopt;
-  if (expected <= std::min(bounds.wait, left)) return std::nullopt;
+  if (kCaution * expected <= std::min(bounds.wait, left)) return std::nullopt;
   return Refusal{Rejection::kExpectedWait, Concat("a request would wait about ", absl::ToInt64Milliseconds(expected),
                                                   " ms", expected > left ? ", longer than until its deadline" : "")};
 }

@@ -87,6 +87,15 @@ TEST(RefuseTest, LetsLessThanARoundWaitHoweverLongThatTakes) {
   EXPECT_EQ(refusal->why, Rejection::kExpectedWait);
 }
 
+TEST(RefuseTest, IsCautious) {
+  ModelSpec spec = Spec(8);
+  spec.max_queue_wait = absl::Seconds(10);
+  const QueueLoad waiting = {.requests = 8, .rows = 8, .work = 8};
+  EXPECT_FALSE(Refuse(BoundsOf(spec), waiting, {}, absl::Seconds(8), kForever));
+  EXPECT_TRUE(Refuse(BoundsOf(spec), waiting, {}, absl::Seconds(9), kForever));
+  EXPECT_TRUE(Refuse(BoundsOf(spec), waiting, {}, absl::Seconds(8), absl::Seconds(9)));
+}
+
 TEST(RefuseTest, WithBatchingOffARoundIsARequestForEachExecutor) {
   ModelSpec spec = Spec(0);
   spec.instance_count = 2;
