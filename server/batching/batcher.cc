@@ -23,8 +23,6 @@ constexpr absl::Duration kWatchTime = absl::Milliseconds(1);
 // After it what failed for want of memory is tried again.
 constexpr absl::Duration kMemoryPause = absl::Milliseconds(10);
 
-Status DeadlinePassed() { return absl::DeadlineExceededError("the request's deadline passed while it was queued"); }
-
 class BatcherImpl final : public Batcher {
  public:
   BatcherImpl(std::shared_ptr<Model> model, std::vector<std::unique_ptr<Session>> sessions, Clock& clock,
@@ -59,6 +57,7 @@ class BatcherImpl final : public Batcher {
   void ArmExpiry(Instant deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void QueueChanged() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fail(PendingList requests, const Status& status, Rejection why);
+  void FailOne(std::unique_ptr<Pending> pending, const Status& status, Rejection why);
   void End(std::unique_ptr<Pending> pending, StatusOr<Result> result);
   void Forget(size_t ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -66,6 +65,9 @@ class BatcherImpl final : public Batcher {
   const std::shared_ptr<Model> model_;
   const std::vector<std::unique_ptr<Session>> sessions_;  // [executor]
   const QueueBounds bounds_;
+  // Made before they are needed, which may be when memory is out.
+  const Status late_ = absl::DeadlineExceededError("the request's deadline passed while it was queued");
+  const Status cancelled_ = absl::CancelledError("the request was cancelled while it was queued");
   Clock& clock_;
   ModelMetrics& metrics_;
   std::vector<Batch> alone_;  // [executor] of one request; made before it is needed, which may be when memory is out
@@ -176,17 +178,16 @@ Status BatcherImpl::Admit(const Queued& request) const {
 }
 
 void BatcherImpl::Cancel(Ticket ticket) {
-  PendingList cancelled;
-  cancelled.reserve(1);  // so that nothing that was taken is lost
+  std::unique_ptr<Pending> pending;
   {
     MutexLock lock(mutex_);
-    std::unique_ptr<Pending> pending = queue_.TakeTicket(ticket);
+    pending = queue_.TakeTicket(ticket);
     if (pending == nullptr) return;
     QueueChanged();
-    cancelled.push_back(std::move(pending));
   }
-  Fail(std::move(cancelled), absl::CancelledError("the request was cancelled while it was queued"),
-       Rejection::kCancelled);
+  FailOne(std::move(pending), cancelled_, Rejection::kCancelled);
+  MutexLock lock(mutex_);
+  Forget(1);
 }
 
 void BatcherImpl::Drain() {
@@ -235,7 +236,7 @@ bool BatcherImpl::NextBatch(Batch& batch) {
       MutexLock lock(mutex_);
       if (!AwaitWork(batch, expired)) return false;
     }
-    if (!expired.empty()) Fail(std::move(expired), DeadlinePassed(), Rejection::kTimeout);
+    if (!expired.empty()) Fail(std::move(expired), late_, Rejection::kTimeout);
   }
   return true;
 }
@@ -326,7 +327,7 @@ void BatcherImpl::ExecuteEachAlone(Batch& batch, int executor) {
     alone.reason = BatchReason::kRetry;
     const bool late = pending->request.deadline <= alone.start;
     alone.requests[0] = std::move(pending);
-    EndAll(alone, late ? DeadlinePassed() : Execute(alone, executor));
+    EndAll(alone, late ? late_ : Execute(alone, executor));
   }
 }
 
@@ -369,7 +370,7 @@ void BatcherImpl::RunExpiry() {
       }
       QueueChanged();
     }
-    Fail(std::move(expired), DeadlinePassed(), Rejection::kTimeout);
+    Fail(std::move(expired), late_, Rejection::kTimeout);
   }
 }
 
@@ -405,13 +406,14 @@ void BatcherImpl::ArmExpiry(Instant deadline) {
 void BatcherImpl::QueueChanged() { metrics_.SetQueueDepth(static_cast<int64_t>(queue_.size())); }
 
 void BatcherImpl::Fail(PendingList requests, const Status& status, Rejection why) {
-  const Instant now = clock_.Now();
-  for (auto& pending : requests) {
-    metrics_.RecordRejected(why, now - pending->arrival);
-    End(std::move(pending), status);
-  }
+  for (auto& pending : requests) FailOne(std::move(pending), status, why);
   MutexLock lock(mutex_);
   Forget(requests.size());
+}
+
+void BatcherImpl::FailOne(std::unique_ptr<Pending> pending, const Status& status, Rejection why) {
+  metrics_.RecordRejected(why, clock_.Now() - pending->arrival);
+  End(std::move(pending), status);
 }
 
 void BatcherImpl::End(std::unique_ptr<Pending> pending, StatusOr<Result> result) {

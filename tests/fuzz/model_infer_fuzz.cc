@@ -1,4 +1,6 @@
-// ModelInfer as bytes: what parses is decoded against models of several kinds, and answered with its own inputs.
+// ModelInfer as bytes: what parses takes no more memory than the walk over its bytes said, is decoded against models of
+// several kinds, and answered with its own inputs.
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/stubs/logging.h>
 
 #include <cstddef>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "server/rpc/wire_convert.h"
+#include "server/rpc/wire_survey.h"
 
 namespace swizzle {
 namespace {
@@ -29,6 +32,19 @@ const std::vector<ModelSpec>& Specs() {
       Spec(0, {{"X", DType::kFloat16, {-1, -1}}}),
   };
   return specs;
+}
+
+// Within limits that nothing here breaks, and in pieces, as gRPC has them.
+StatusOr<WireSurvey> Survey(const uint8_t* data, size_t size) {
+  constexpr int kPiece = 7;
+  const MessageLimits limits = {.bytes = int64_t{1} << 40, .parsed_bytes = int64_t{1} << 40, .model = {}};
+  google::protobuf::io::ArrayInputStream stream(data, static_cast<int>(size), kPiece);
+  WireSurvey survey;
+  const Status status = SurveyInfer(
+      stream, limits, [&](std::string_view) -> StatusOr<MessageLimits> { return limits; }, survey);
+  if (!status.ok()) return status;
+  SWIZZLE_CHECK(survey.bytes == static_cast<int64_t>(size));
+  return survey;
 }
 
 // Every byte is looked at, so that a view that reaches too far is seen.
@@ -63,8 +79,11 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const auto survey = swizzle::Survey(data, size);
   inference::ModelInferRequest message;
   if (!message.ParseFromArray(data, static_cast<int>(size))) return 0;
+  SWIZZLE_CHECK(survey.ok());
+  SWIZZLE_CHECK(static_cast<int64_t>(message.SpaceUsedLong() - sizeof(message)) <= survey->parsed_bytes);
   for (const swizzle::ModelSpec& spec : swizzle::Specs()) {
     const auto decoded = swizzle::DecodeInfer(message, spec, swizzle::Instant());
     SWIZZLE_CHECK(decoded.ok() || !decoded.status().message().empty());
