@@ -44,7 +44,7 @@ std::string ReportPage(const nlohmann::ordered_json& report) {
                                    {"{{data}}", json},
                                    {"{{script}}", sources.script}}) {
     const size_t at = rest.find(mark);
-    SWIZZLE_CHECK(at != rest.npos);
+    SWIZZLE_CHECK(at != std::string::npos);
     page.append(rest.substr(0, at)).append(text);
     rest.remove_prefix(at + mark.size());
   }

@@ -99,7 +99,7 @@ std::string FromDistilBert(const std::string& name) {
   constexpr std::string_view kLayers = "transformer.layer.";
   if (!name.starts_with(kLayers)) return name;
   const size_t dot = name.find('.', kLayers.size());
-  if (dot == name.npos) return name;
+  if (dot == std::string::npos) return name;
   std::string layer = "encoder.layer." + name.substr(kLayers.size(), dot + 1 - kLayers.size());
   const std::string rest = name.substr(dot + 1);
   for (const auto& [theirs, ours] : kDistilBertNames) {

@@ -203,7 +203,7 @@ StatusOr<std::string_view> Header(std::span<const std::byte> file) {
   const std::string_view header(reinterpret_cast<const char*>(file.data()) + kLengthBytes, length);
   // The parser would pass over a byte order mark, and take a zero byte for the end.
   if (!header.starts_with('{')) return InvalidArgument("the header does not begin with '{'");
-  if (header.find('\0') != header.npos) return InvalidArgument("the header holds a zero byte");
+  if (header.find('\0') != std::string::npos) return InvalidArgument("the header holds a zero byte");
   return header;
 }
 

@@ -33,7 +33,7 @@ StatusOr<Shards> ParseIndex(std::string_view text) {
     if (!file.is_string()) return InvalidArgument("the weight_map's '", tensor, "' is no file name");
     const auto& name = file.get_ref<const std::string&>();
     SWIZZLE_RETURN_IF_ERROR(CheckName(name, Concat("the shard of '", tensor, "'")));
-    if (name.find('/') != name.npos || !name.ends_with(".safetensors")) {
+    if (name.find('/') != std::string::npos || !name.ends_with(".safetensors")) {
       return InvalidArgument("the shard '", name, "' of '", tensor,
                              "' must be the plain name of a .safetensors file beside the index");
     }

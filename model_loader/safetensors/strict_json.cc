@@ -11,7 +11,7 @@ namespace swizzle {
 StatusOr<nlohmann::json> ParseStrictJson(std::string_view text) {
   using Json = nlohmann::json;
   constexpr int kMaxDepth = 32;
-  if (text.find('\0') != text.npos) return InvalidArgument("it is not JSON: it holds a zero byte");
+  if (text.find('\0') != std::string::npos) return InvalidArgument("it is not JSON: it holds a zero byte");
   Status fault;
   std::vector<std::set<std::string>> keys;  // of the objects around the parser's place
   const auto look = [&](int depth, Json::parse_event_t event, Json& parsed) {

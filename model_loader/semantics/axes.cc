@@ -11,7 +11,7 @@ StatusOr<int64_t> NormalAxis(int64_t axis, int64_t rank) {
 }
 
 StatusOr<int64_t> NormalAxis(const Node& node, int64_t axis, int64_t rank) {
-  const StatusOr<int64_t> normal = NormalAxis(axis, rank);
+  StatusOr<int64_t> normal = NormalAxis(axis, rank);
   if (!normal.ok()) return Annotate(normal.status(), Describe(node));
   return normal;
 }

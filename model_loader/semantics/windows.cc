@@ -66,7 +66,7 @@ std::vector<int64_t> Whole(std::initializer_list<int32_t> numbers) { return {num
 
 }  // namespace
 
-StatusOr<ResolvedWindow> ResolveWindow(const Node& node, const Shape& input, Shape from_weight) {
+StatusOr<ResolvedWindow> ResolveWindow(const Node& node, const Shape& input, const Shape& from_weight) {
   SWIZZLE_RETURN_IF_ERROR(CheckPlane(node, input));
   SWIZZLE_ASSIGN_OR_RETURN(const Shape kernel, KernelOf(node, from_weight));
   SWIZZLE_ASSIGN_OR_RETURN(const Shape strides, NumbersOf(node, "strides", {1, 1}, 1));

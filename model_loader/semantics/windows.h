@@ -19,7 +19,7 @@ struct ResolvedWindow {
 // w], of a convolution's weight; a pool passes {} and has it as an attribute. ceil_mode becomes padding at the bottom
 // and right, without windows that would start there. INVALID_ARGUMENT if attributes have wrong lengths or values or the
 // window does not fit; UNIMPLEMENTED for ranks other than 4, and where the padding of ceil_mode would be counted.
-StatusOr<ResolvedWindow> ResolveWindow(const Node& node, const Shape& input, Shape kernel);
+StatusOr<ResolvedWindow> ResolveWindow(const Node& node, const Shape& input, const Shape& kernel);
 
 // A canonical node's window, to and from its attributes kernel_shape, strides, pads, dilations, count_include_pad.
 // REQUIRES of WindowOf: SetWindow made them.

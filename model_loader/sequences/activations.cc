@@ -82,7 +82,7 @@ StatusOr<Form> CombineChannels(Context& context, const Tokens& tokens, size_t co
   if (op != "Add" && op != "Sub" && op != "Mul" && op != "Div") return context.Refuse("its operand is not one number");
   auto vector = ChannelVector(context, result, constant);
   if (!vector.ok() && op == "Add") {
-    const auto table = AddPositionsTable(context, result, constant);
+    auto table = AddPositionsTable(context, result, constant);
     if (table.ok()) return table;
   }
   if (!vector.ok()) return vector.status();

@@ -119,7 +119,8 @@ StatusOr<Form> InterpretPackedAttention(Context& context) {
     SWIZZLE_ASSIGN_OR_RETURN(parts[i], SplitHeads(context, std::get<Tokens>(part), heads));
     first += sizes[i];
   }
-  const float usual = 1.0f / std::sqrt(static_cast<float>(sizes[0] / heads));
+  const int64_t head_channels = sizes[0] / heads;
+  const float usual = 1.0f / std::sqrt(static_cast<float>(head_channels));
   SWIZZLE_ASSIGN_OR_RETURN(float scale, FloatAttribute(context.node(), "scale", usual));
   if (scale == 0.0f) scale = usual;
   parts[1].view = Transposed(parts[1].view, {0, 1, 3, 2});

@@ -42,7 +42,7 @@ Axes Context::LengthAxis() const {
 int64_t Context::FixedLength() const {
   constexpr int64_t kMostPairs = int64_t{1} << 28;
   const int64_t length = facts_.sequences().length;
-  return length == kFreeBatch || length < 1 || length > kMostPairs / length ? 0 : length;
+  return length < 1 || length > kMostPairs / length ? 0 : length;
 }
 
 }  // namespace swizzle::sequences

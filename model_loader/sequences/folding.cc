@@ -61,6 +61,7 @@ StatusOr<Number> ComputeNumber(Context& context, const std::vector<Number>& inpu
   if (symbolic && context.node().op == "Cast" && !IsFloating(target) && target != DType::kBool) return inputs[0];
   if (symbolic) return context.Refuse("its result depends on the batch or the length");
   std::vector<double> arguments;
+  arguments.reserve(inputs.size());
   for (const Number& input : inputs) arguments.push_back(real ? input.real : static_cast<double>(input.whole.factor));
   const double value = Rounded(function(arguments), target);
   if (IsFloating(target)) return Number{value};
@@ -86,6 +87,7 @@ StatusOr<Form> EvaluateConstants(Context& context) {
     if (known != nullptr && !elements) return context.Refuse("its inputs are too large to compute it beforehand");
     inputs.push_back(std::move(elements));
   }
+  pointers.reserve(inputs.size());
   for (const auto& input : inputs) pointers.push_back(input ? &*input : nullptr);
   if (!IsEvaluable(context.node())) return context.Refuse("it is not computed beforehand");
   SWIZZLE_ASSIGN_OR_RETURN(const std::optional<Elements> result, Evaluate(context.node(), pointers));

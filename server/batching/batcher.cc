@@ -298,7 +298,7 @@ void BatcherImpl::WatchQueue() {
 
 // Fills the batch's results.
 Status BatcherImpl::Execute(Batch& batch, int executor) {
-  const Status status = Contain("run the batch", [&]() -> Status {
+  Status status = Contain("run the batch", [&]() -> Status {
     BatchTimes times;
     batch.MakeItems();
     SWIZZLE_RETURN_IF_ERROR(sessions_[static_cast<size_t>(executor)]->Run(batch.items, times));

@@ -207,7 +207,8 @@ StatusOr<ModelSpec> DeriveFallbackSpec(const Program& program) {
   return spec;
 }
 
-StatusOr<std::shared_ptr<Model>> NewFallbackModel(ModelSpec spec, FallbackModel model, Backend& backend, int threads) {
+StatusOr<std::shared_ptr<Model>> NewFallbackModel(ModelSpec spec, const FallbackModel& model, Backend& backend,
+                                                  int threads) {
   SWIZZLE_ASSIGN_OR_RETURN(PortMap ports, Resolve(spec, *model.program));
   return std::make_shared<ServedFallbackModel>(std::move(spec), std::move(ports), model, backend, threads);
 }

@@ -25,7 +25,8 @@ StatusOr<ModelSpec> DeriveFallbackSpec(const fallback::Program& program);
 // `spec` is DeriveFallbackSpec's, possibly changed by a configuration: tensors may stand in another order, outputs may
 // be left out, free dimensions may be fixed. `backend` must outlive the model. threads: per session, 0 takes all.
 // INVALID_ARGUMENT, naming the model and the tensor, if the specification does not fit the model.
-StatusOr<std::shared_ptr<Model>> NewFallbackModel(ModelSpec spec, FallbackModel model, Backend& backend, int threads);
+StatusOr<std::shared_ptr<Model>> NewFallbackModel(ModelSpec spec, const FallbackModel& model, Backend& backend,
+                                                  int threads);
 
 }  // namespace swizzle
 

@@ -22,7 +22,7 @@ struct HostAndPort {
 
 std::optional<HostAndPort> SplitAddress(const std::string& address) {
   const size_t colon = address.rfind(':');
-  if (colon == address.npos || colon == 0) return std::nullopt;
+  if (colon == std::string::npos || colon == 0) return std::nullopt;
   HostAndPort result{address.substr(0, colon), address.substr(colon + 1)};
   const bool bracketed = result.host.size() > 2 && result.host.front() == '[' && result.host.back() == ']';
   if (bracketed) result.host = result.host.substr(1, result.host.size() - 2);

@@ -34,7 +34,7 @@ inference::MemoryUsage WeightsOn(const std::string& device, int64_t bytes) {
   memory.set_type(device == "cpu" ? "CPU" : "GPU");
   const size_t colon = device.find(':');
   int64_t id = 0;
-  if (colon != device.npos) std::from_chars(device.data() + colon + 1, device.data() + device.size(), id);
+  if (colon != std::string::npos) std::from_chars(device.data() + colon + 1, device.data() + device.size(), id);
   memory.set_id(id);
   memory.set_byte_size(static_cast<uint64_t>(bytes));
   return memory;

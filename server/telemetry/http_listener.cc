@@ -250,13 +250,13 @@ HttpRequest ParseHttpRequest(std::string_view head) {
   const std::string_view line = head.substr(0, head.find("\r\n"));
   const size_t method_end = line.find(' ');
   const size_t target_end = line.rfind(' ');
-  if (method_end == line.npos || method_end == target_end || line.substr(target_end + 1, 7) != "HTTP/1.") {
+  if (method_end == std::string::npos || method_end == target_end || line.substr(target_end + 1, 7) != "HTTP/1.") {
     return {.status = 400};
   }
   const std::string_view method = line.substr(0, method_end);
   const std::string_view target = line.substr(method_end + 1, target_end - method_end - 1);
   if (method != "GET" && method != "HEAD") return {.status = 405};
-  if (target.empty() || target.front() != '/' || target.find(' ') != target.npos) return {.status = 400};
+  if (target.empty() || target.front() != '/' || target.find(' ') != std::string::npos) return {.status = 400};
   return {.path = target.substr(0, target.find('?')), .with_body = method == "GET"};
 }
 

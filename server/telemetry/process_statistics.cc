@@ -48,7 +48,7 @@ double MaxFileDescriptors() {
 
 std::optional<ProcessStatistics> ParseProcessStat(const std::string& stat, double ticks_per_second, double page_bytes) {
   const size_t name_end = stat.rfind(')');
-  if (name_end == stat.npos) return std::nullopt;
+  if (name_end == std::string::npos) return std::nullopt;
   std::istringstream words(stat.substr(name_end + 1));
   std::string state;
   words >> state;                     // field 3 of proc(5)

@@ -157,8 +157,8 @@ class Parser {
     cursor.Expect(" = ");
     const std::string op(cursor.Until("("));
     const size_t dot = op.rfind('.');
-    if (dot != op.npos) node.domain = op.substr(0, dot);
-    node.op = dot == op.npos ? op : op.substr(dot + 1);
+    if (dot != std::string::npos) node.domain = op.substr(0, dot);
+    node.op = dot == std::string::npos ? op : op.substr(dot + 1);
     for (const std::string_view input : cursor.List("(", ")")) {
       SWIZZLE_ASSIGN_OR_RETURN(node.inputs.emplace_back(), Find(input));
     }

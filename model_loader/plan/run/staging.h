@@ -77,8 +77,8 @@ class StagedSequences {
 struct RecordingKey {
   int64_t rows = 0, tokens = 0;
   bool key_bias = false;
-  bool copies_inputs = true;  // rather than the caller
-  auto operator<=>(const RecordingKey&) const = default;
+  bool copies_inputs = true;                              // rather than the caller
+  auto operator<=>(const RecordingKey&) const = default;  // NOLINT(modernize-use-nullptr): the 0 is the compiler's
 };
 
 // Runs that were recorded, for one executor; the oldest make room.

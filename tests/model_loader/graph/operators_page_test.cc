@@ -56,7 +56,7 @@ std::string AttributesText(const OperatorSpec& spec) {
   for (std::string name; listed >> name;) {
     const size_t below = name.find('<');
     text += (text.empty() ? "" : ", ") + name.substr(0, below);
-    if (below != name.npos) text += " (below " + name.substr(below + 1) + ")";
+    if (below != std::string::npos) text += " (below " + name.substr(below + 1) + ")";
   }
   return text;
 }
@@ -76,8 +76,8 @@ TEST(OperatorsPageTest, ShowsTheTable) {
   text << std::ifstream(kPage).rdbuf();
   const std::string page = text.str();
   const size_t begin = page.find(kBegin), end = page.find(kEnd);
-  ASSERT_NE(begin, page.npos);
-  ASSERT_NE(end, page.npos);
+  ASSERT_NE(begin, std::string::npos);
+  ASSERT_NE(end, std::string::npos);
   const std::string expected = page.substr(0, begin) + kBegin + "\n" + Table() + "\n" + page.substr(end);
   if (std::getenv("SWIZZLE_UPDATE") != nullptr) {
     std::ofstream(kPage) << expected;

@@ -23,7 +23,7 @@ std::string DataOf(const std::string& page) {
 
 int Count(const std::string& text, const std::string& part) {
   int count = 0;
-  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
   return count;
 }
 
@@ -44,7 +44,7 @@ TEST(ReportPage, HoldsItsDataWhateverTheNames) {
     const std::string page = ReportPage({{"model", "m"}, {"layers", {{{"name", name}}}}});
     const std::string data = DataOf(page);
     EXPECT_EQ(nlohmann::json::parse(data)["layers"][0]["name"], name);
-    EXPECT_EQ(data.find_first_of("<>&"), data.npos) << data;
+    EXPECT_EQ(data.find_first_of("<>&"), std::string::npos) << data;
     for (char letter : data) EXPECT_TRUE(letter >= ' ' && letter <= '~') << data;
     EXPECT_EQ(Count(page, "<script"), Count(plain, "<script"));
     EXPECT_EQ(Count(page, "</script"), Count(plain, "</script"));

@@ -57,7 +57,7 @@ GoldenCase ReadCase(const std::filesystem::path& file) {
       if (!line.empty()) *section += line + "\n";
     } else if (line.starts_with("#")) {
       golden.about += line + "\n";
-    } else if (const size_t colon = line.find(": "); colon != line.npos) {
+    } else if (const size_t colon = line.find(": "); colon != std::string::npos) {
       golden.fields[line.substr(0, colon)] = line.substr(colon + 2);
     }
   }

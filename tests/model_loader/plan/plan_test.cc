@@ -290,13 +290,13 @@ TEST(PlanTest, SmallAndLargeBatchesRunOnTheirOwnKernelsWhereMemoryAllows) {
   const auto backend = NewCpuBackend();
   const auto plan = [&](absl::Duration tuning, double weight_budget) {
     TuningCache cache(folder / "times", *backend);
-    const auto made = MustPlan(network, *backend,
-                               {.max_batch = 8,
-                                .threads = 1,
-                                .tuning_budget = tuning,
-                                .tuning_cache = &cache,
-                                .weight_budget = weight_budget,
-                                .micro_batch = 8});
+    auto made = MustPlan(network, *backend,
+                         {.max_batch = 8,
+                          .threads = 1,
+                          .tuning_budget = tuning,
+                          .tuning_cache = &cache,
+                          .weight_budget = weight_budget,
+                          .micro_batch = 8});
     EXPECT_TRUE(cache.Save().ok());
     return made;
   };

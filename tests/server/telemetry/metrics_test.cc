@@ -92,7 +92,8 @@ TEST_F(MetricsTest, LatencyHasSixteenBucketsUpToTenSeconds) {
   Load();
   const std::string text = metrics_->Text();
   size_t buckets = 0;
-  for (size_t at = 0; (at = text.find("swizzle_request_duration_seconds_bucket{", at)) != text.npos; ++at) ++buckets;
+  for (size_t at = 0; (at = text.find("swizzle_request_duration_seconds_bucket{", at)) != std::string::npos; ++at)
+    ++buckets;
   EXPECT_EQ(buckets, 16u + 1u);  // and +Inf
   EXPECT_THAT(text, HasSubstr("swizzle_request_duration_seconds_bucket{model=\"m\",version=\"3\",le=\"10\"} 0\n"));
 }
