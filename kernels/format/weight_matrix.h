@@ -23,6 +23,12 @@
 
 namespace swizzle {
 
+// Asked for before anything else: whether a WeightMatrix can be copied must not decide whether it is a format.
+template <typename M>
+concept NamesItsFormat = requires {
+  { M::kFormat } -> std::convertible_to<Format>;
+};
+
 // A format is a copyable, default-constructible value type with
 //   kFormat      its own enumerator
 //   VisitParts   its size, scalars and arrays (matrix_parts.h)
@@ -36,9 +42,8 @@ namespace swizzle {
 //   StackRows    as below: of at least one matrix of this format and as many columns
 //   ForEachRow   as below; without it, a dense matrix is made for it
 template <typename M>
-concept WeightFormat = std::default_initializable<M> && std::copyable<M> &&
+concept WeightFormat = NamesItsFormat<M> && std::default_initializable<M> && std::copyable<M> &&
     requires(const M& matrix, PartSizer& sizer, const DenseMatrix& dense, const Structure& structure) {
-  { M::kFormat } -> std::convertible_to<Format>;
   M::VisitParts(matrix, sizer);
   { matrix.nnz() } -> std::same_as<int64_t>;
   { matrix.Validate() } -> std::same_as<Status>;
@@ -58,7 +63,8 @@ class WeightMatrix {
  public:
   WeightMatrix() : WeightMatrix(DenseMatrix()) {}
   template <WeightFormat M>
-  WeightMatrix(M matrix) : held_(std::make_shared<const HeldAs<M>>(std::move(matrix))) {}
+  WeightMatrix(M matrix)  // NOLINT(google-explicit-constructor): a matrix of a format is one of any format
+      : held_(std::make_shared<const HeldAs<M>>(std::move(matrix))) {}
 
   // An error where the format cannot hold this matrix. REQUIRES: not kNone.
   static StatusOr<WeightMatrix> FromDense(Format format, const DenseMatrix& dense);
