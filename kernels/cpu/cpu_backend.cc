@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 
 #include "kernels/base/integers.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
+#include "kernels/cpu/runtime/processor.h"
 #include "kernels/cpu/runtime/start_threads.h"
 #include "kernels/cpu/runtime/targets.h"
 
@@ -65,16 +65,6 @@ class CpuBuffer final : public Buffer {
   const size_t bytes_;
 };
 
-// The first "model name" of /proc/cpuinfo.
-std::string ProcessorName() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown processor";
-}
-
 class CpuBackend final : public HostBackend {
  public:
   std::string_view name() const override { return "cpu"; }
@@ -118,7 +108,7 @@ class CpuBackend final : public HostBackend {
   }
 
  private:
-  const std::string device_name_ = ProcessorName();
+  const std::string device_name_ = ThisProcessor().name;
   const uint32_t features_ = DetectFeatures();
 };
 

@@ -1,10 +1,13 @@
 #include "kernels/measure/measure_kernels.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "kernels/base/half.h"
 #include "kernels/base/integers.h"
 
@@ -212,70 +215,194 @@ class RunBuffers {
 
 // Turns of every contender. More would spread them further, and warm the caches more often.
 constexpr int kTurns = 5;
+// And more of those whose runs were disturbed, while there is budget.
+constexpr int kRepeats = 10;
 // How many times the least of all a contender's least may be, after two turns.
 constexpr int kFarBehind = 2;
+// What is judged together as disturbed or not: reading the machine takes a few microseconds.
+constexpr int kMostAtOnce = 8;
+constexpr absl::Duration kLongAtOnce = absl::Microseconds(500);
+
+// The two least times of some.
+struct LeastTimes {
+  absl::Duration least = absl::InfiniteDuration(), second = absl::InfiniteDuration();
+
+  void Add(absl::Duration time) {
+    second = std::min(second, std::max(time, least));
+    least = std::min(least, time);
+  }
+  bool has_one() const { return least < absl::InfiniteDuration(); }
+  bool has_two() const { return second < absl::InfiniteDuration(); }
+  bool Agree() const {
+    constexpr double kSpread = 0.15;
+    constexpr absl::Duration kTick = absl::Microseconds(1);
+    return has_two() && second <= least * (1.0 + kSpread) + kTick;
+  }
+};
+
+// What is known of a contender.
+struct Standing {
+  bool starts = false;
+  int runs = 0;
+  absl::Duration of_all = absl::InfiniteDuration();  // the least of all runs
+  LeastTimes undisturbed;
+  LeastTimes shared;  // SharedTime of disturbed ones
+  Disturbances met;
+
+  // Whoever's runs are longer than a time slice has no undisturbed one beside busy neighbours.
+  const LeastTimes& best_known() const { return !undisturbed.Agree() && shared.Agree() ? shared : undisturbed; }
+  bool IsFarBehind(absl::Duration best) const {
+    const LeastTimes& known = undisturbed.has_one() ? undisturbed : shared;
+    return known.has_one() && known.least > best * kFarBehind;
+  }
+};
 
 // Times contenders in turn; see MeasureKernels.
 class Race {
  public:
   Race(Backend& backend, Stream& stream, RunBuffers& buffers, const Problem& problem, const MeasureOptions& options)
-      : backend_(backend), stream_(stream), buffers_(buffers), problem_(problem), options_(options) {}
+      : backend_(backend),
+        stream_(stream),
+        buffers_(buffers),
+        problem_(problem),
+        options_(options),
+        gate_(*options.gate) {}
 
-  StatusOr<std::vector<absl::Duration>> Run(std::span<const Contender> contenders) {
-    std::vector<absl::Duration> least(contenders.size(), absl::InfiniteDuration());
-    std::vector<int> runs(contenders.size());
-    absl::Duration left = options_.budget * static_cast<int64_t>(contenders.size());
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<bool> starts, WarmUp(contenders));
+  StatusOr<std::vector<MeasuredTime>> Run(std::span<const Contender> contenders) {
+    contenders_ = contenders;
+    standings_.resize(contenders.size());
+    const absl::Duration start = gate_.Spent();
+    end_ = start + options_.budget * static_cast<int64_t>(contenders.size());
+    const std::optional<MachineReading> before = ReadMachine();
+    SWIZZLE_RETURN_IF_ERROR(WarmUp());
     for (int turn = 0; turn < kTurns; ++turn) {
-      const absl::Duration best = *std::ranges::min_element(least);
-      const auto is_in = [&](size_t i) {
-        return starts[i] && (runs[i] < 2 || turn < 2 || least[i] <= best * kFarBehind);
-      };
-      int64_t in = 0;
-      for (size_t i = 0; i < contenders.size(); ++i) in += is_in(i);
-      const absl::Duration share = std::max(absl::ZeroDuration(), left) / (in * (kTurns - turn));
-      for (size_t i = 0; i < contenders.size(); ++i) {
-        if (is_in(i)) SWIZZLE_RETURN_IF_ERROR(TakeTurn(contenders[i], turn, share, runs[i], least[i], left));
-      }
+      SWIZZLE_RETURN_IF_ERROR(TakeTurns(turn, [&](const Standing& standing) {
+        return standing.runs < 2 || turn < 2 || !standing.IsFarBehind(best_);
+      }));
+    }
+    for (int turn = kTurns; turn < kTurns + kRepeats && gate_.Spent() < end_; ++turn) {
+      SWIZZLE_RETURN_IF_ERROR(TakeTurns(turn, [&](const Standing& standing) { return !Suspicion(standing).empty(); }));
     }
     SWIZZLE_RETURN_IF_ERROR(stream_.Synchronize());
-    return least;
+    return Times(before ? DisturbedMachine(*before, *ReadMachine(), gate_.Spent() - start, threads_tell_)
+                        : Disturbances());
   }
 
  private:
+  std::optional<MachineReading> ReadMachine() const {
+    return options_.watch == nullptr ? std::nullopt : std::optional(options_.watch->ReadMachine());
+  }
+
   // Which of them run here. The first one's error if none does; the device's if it is lost.
-  StatusOr<std::vector<bool>> WarmUp(std::span<const Contender> contenders) {
-    std::vector<bool> starts;
+  Status WarmUp() {
     Status first_error;
-    for (const Contender& contender : contenders) {
-      const KernelArgs args = buffers_.Args(contender, problem_);
-      stream_.Run([&] { contender.kernel->run(args, stream_); });
+    int starting = 0;
+    for (size_t i = 0; i < contenders_.size(); ++i) {
+      if (gate_.MustWait()) SWIZZLE_RETURN_IF_ERROR(gate_.Await());
+      const KernelArgs args = buffers_.Args(contenders_[i], problem_);
+      stream_.Run([&] { contenders_[i].kernel->run(args, stream_); });
       const Status status = stream_.Synchronize();
-      starts.push_back(status.ok());
+      standings_[i].starts = status.ok();
+      starting += status.ok();
       first_error.Update(status);
       SWIZZLE_RETURN_IF_ERROR(backend_.health());
     }
-    if (std::ranges::count(starts, true) == 0) return first_error;
-    return starts;
+    return starting == 0 ? first_error : absl::OkStatus();
+  }
+
+  // One turn of each that is in. What is left of the budget is shared by all turns of the plan that are to come.
+  Status TakeTurns(int turn, absl::FunctionRef<bool(const Standing&)> is_in) {
+    int64_t in = 0;
+    for (const Standing& standing : standings_) in += standing.starts && is_in(standing);
+    if (in == 0) return absl::OkStatus();
+    const int64_t turns_left = std::max(kTurns - turn, 1);
+    const absl::Duration share = std::max(absl::ZeroDuration(), end_ - gate_.Spent()) / (in * turns_left);
+    for (size_t i = 0; i < standings_.size(); ++i) {
+      if (standings_[i].starts && is_in(standings_[i])) SWIZZLE_RETURN_IF_ERROR(TakeTurn(i, turn, share));
+    }
+    return absl::OkStatus();
   }
 
   // Runs until `share` is spent, or as many runs are done as there should be after this turn.
-  Status TakeTurn(const Contender& contender, int turn, absl::Duration share, int& runs, absl::Duration& least,
-                  absl::Duration& left) {
-    const KernelArgs args = buffers_.Args(contender, problem_);
-    const Stream::Operands activations = buffers_.Activations(contender, problem_);
-    const auto run = [&] { contender.kernel->run(args, stream_); };
-    const int least_runs = CeilDiv(options_.min_runs * (turn + 1), kTurns);
+  Status TakeTurn(size_t i, int turn, absl::Duration share) {
+    const int least_runs = CeilDiv(options_.min_runs * std::min(turn + 1, kTurns), kTurns);
     const int most_runs = CeilDiv(options_.max_runs * (turn + 1), kTurns);
-    absl::Duration spent;
-    while (runs < least_runs || (runs < most_runs && spent < share)) {
-      SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration time, stream_.Time(run, activations));
-      least = std::min(least, time);
-      spent += time;
-      left -= time;
-      ++runs;
+    const absl::Duration end = gate_.Spent() + share;
+    Standing& standing = standings_[i];
+    while (standing.runs < least_runs || (standing.runs < most_runs && gate_.Spent() < end)) {
+      const int wanted = gate_.Spent() < end ? most_runs : least_runs;
+      SWIZZLE_RETURN_IF_ERROR(RunSome(i, std::min(kMostAtOnce, wanted - standing.runs)));
     }
+    best_ = std::min(best_, standing.best_known().least);
     return absl::OkStatus();
+  }
+
+  // At most so many runs, which are disturbed or not together.
+  Status RunSome(size_t i, int most) {
+    const KernelArgs args = buffers_.Args(contenders_[i], problem_);
+    const Stream::Operands activations = buffers_.Activations(contenders_[i], problem_);
+    const auto run = [&] { contenders_[i].kernel->run(args, stream_); };
+    if (gate_.MustWait()) {
+      SWIZZLE_RETURN_IF_ERROR(stream_.Synchronize());
+      SWIZZLE_RETURN_IF_ERROR(gate_.Await());
+      SWIZZLE_RETURN_IF_ERROR(stream_.Time(run, activations));  // caches are others' by now
+    }
+    std::array<absl::Duration, kMostAtOnce> times;
+    absl::Duration spent;
+    int runs = 0;
+    const int64_t others = gate_.disturbances();
+    const ThreadReading before = options_.watch == nullptr ? ThreadReading() : options_.watch->ReadThreads();
+    while (runs < most && spent < kLongAtOnce) {
+      SWIZZLE_ASSIGN_OR_RETURN(times[runs], stream_.Time(run, activations));
+      spent += times[runs++];
+    }
+    Disturbances met;
+    std::optional<absl::Duration> shared;
+    if (options_.watch != nullptr) {
+      const ThreadReading after = options_.watch->ReadThreads();
+      threads_tell_ = after.waited.has_value();
+      met = DisturbedThreads(before, after, spent);
+      shared = SharedTime(before, after);
+    }
+    if (gate_.disturbances() != others) met.Add(Disturbance::kRequests);
+    Standing& standing = standings_[i];
+    standing.met.Add(met);
+    standing.runs += runs;
+    for (int k = 0; k < runs; ++k) {
+      standing.of_all = std::min(standing.of_all, times[k]);
+      if (met.empty()) standing.undisturbed.Add(times[k]);
+    }
+    if (!met.empty() && shared) standing.shared.Add(*shared / runs);
+    return absl::OkStatus();
+  }
+
+  // Why the time of a contender that starts isn't to be trusted.
+  Disturbances Suspicion(const Standing& standing) const {
+    const LeastTimes& known = standing.best_known();
+    if (standing.IsFarBehind(best_)) return {};
+    if (!known.has_one()) return standing.met;
+    if (options_.watch == nullptr) return {};
+    Disturbances found;
+    if (!known.has_two()) {
+      found = standing.met;
+    } else if (!known.Agree()) {
+      found.Add(Disturbance::kSpread);
+    }
+    if (!threads_tell_ && LooksLikeTimeSlices(known.least)) found.Add(Disturbance::kSlices);
+    return found;
+  }
+
+  std::vector<MeasuredTime> Times(Disturbances of_machine) const {
+    std::vector<MeasuredTime> times(standings_.size());
+    for (size_t i = 0; i < standings_.size(); ++i) {
+      const Standing& standing = standings_[i];
+      if (!standing.starts) continue;
+      const LeastTimes& known = standing.best_known();
+      times[i].time = known.has_one() ? known.least : standing.of_all;
+      times[i].suspect = Suspicion(standing);
+      times[i].suspect.Add(of_machine);
+    }
+    return times;
   }
 
   Backend& backend_;
@@ -283,23 +410,29 @@ class Race {
   RunBuffers& buffers_;
   const Problem& problem_;
   const MeasureOptions& options_;
+  MeasureGate& gate_;
+  std::span<const Contender> contenders_;
+  std::vector<Standing> standings_;  // of contenders_
+  absl::Duration best_ = absl::InfiniteDuration();
+  absl::Duration end_;  // of the budget, by the gate's clock
+  bool threads_tell_ = false;
 };
 
 }  // namespace
 
-StatusOr<std::vector<absl::Duration>> MeasureKernels(Backend& backend, Stream& stream,
-                                                     std::span<const Contender> contenders, const Problem& problem,
-                                                     const MeasureOptions& options) {
-  if (contenders.empty()) return std::vector<absl::Duration>();
+StatusOr<std::vector<MeasuredTime>> MeasureKernels(Backend& backend, Stream& stream,
+                                                   std::span<const Contender> contenders, const Problem& problem,
+                                                   const MeasureOptions& options) {
+  if (contenders.empty()) return std::vector<MeasuredTime>();
   SWIZZLE_ASSIGN_OR_RETURN(RunBuffers buffers, RunBuffers::Make(backend, stream, contenders, problem));
   return Race(backend, stream, buffers, problem, options).Run(contenders);
 }
 
-StatusOr<absl::Duration> MeasureKernel(Backend& backend, Stream& stream, const Kernel& kernel, const Problem& problem,
-                                       const PackedWeight* weight, const MeasureOptions& options) {
+StatusOr<MeasuredTime> MeasureKernel(Backend& backend, Stream& stream, const Kernel& kernel, const Problem& problem,
+                                     const PackedWeight* weight, const MeasureOptions& options) {
   const Contender contender{&kernel, weight};
-  SWIZZLE_ASSIGN_OR_RETURN(const auto least, MeasureKernels(backend, stream, {&contender, 1}, problem, options));
-  return least[0];
+  SWIZZLE_ASSIGN_OR_RETURN(const auto times, MeasureKernels(backend, stream, {&contender, 1}, problem, options));
+  return times[0];
 }
 
 }  // namespace swizzle

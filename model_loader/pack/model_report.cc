@@ -126,7 +126,8 @@ void AddLayer(const LayerReport& layer, const Structure& structure, size_t batch
     return;
   }
   for (const KernelTimes& candidate : ranked) {
-    cells.push_back((layer.RunsOn(candidate.kernel) ? "* " : "  ") + Shortened(candidate.kernel, kKernelWidth));
+    cells.push_back((layer.RunsOn(candidate.kernel) ? "* " : "  ") + Shortened(candidate.kernel, kKernelWidth) +
+                    (candidate.suspect ? " ?" : ""));
     AddTimes(&candidate, batches, cells);
     table.AddRow(std::move(cells));
     cells.assign(layer_cells, "");
@@ -150,7 +151,12 @@ std::string TotalTimesText(const PlanReport& plan) {
 std::string TimingsText(const PlanReport& plan) {
   if (plan.timed_now + plan.timed_before == 0) return "estimated by rule of thumb";
   return Concat(plan.timed_now, " measured now",
-                plan.timed_before == 0 ? "" : Concat(", ", plan.timed_before, " before"));
+                plan.timed_before == 0 ? "" : Concat(", ", plan.timed_before, " before"),
+                plan.suspect == 0 ? ""
+                                  : Concat(", ", plan.suspect,
+                                           " suspect: the machine was busy, so that layers with "
+                                           "a '?' are estimated; measure again when it is quiet"),
+                plan.untimed == 0 ? "" : Concat(", ", plan.untimed, " layers or choices not timed"));
 }
 
 std::string FusionsText(const std::vector<std::pair<std::string, int>>& fusions) {
@@ -239,6 +245,7 @@ Json LayerJson(const LayerReport& layer, const Structure& structure) {
                           {"weights", FormatName(candidate.weights)},
                           {"sparse", IsSparse(candidate.weights)},
                           {"measured", candidate.measured},
+                          {"suspect", candidate.suspect},
                           {"microseconds", candidate.microseconds}});
   }
   return {{"name", layer.name},
@@ -288,6 +295,8 @@ Json ReportObject(const ModelReport& report) {
           {"buckets", plan.buckets},
           {"timed_now", plan.timed_now},
           {"timed_before", plan.timed_before},
+          {"suspect", plan.suspect},
+          {"untimed", plan.untimed},
           {"sparsity", TotalSparsity(plan)},
           {"dense_bytes", plan.dense_bytes},
           {"stored_bytes", plan.stored_bytes},

@@ -91,7 +91,8 @@ class Flags {
         ->type_name("N")
         ->capture_default_str()
         ->check(CLI::Range(int64_t{1}, kMaxBatch).description(""));
-    app->add_option("--tuning-budget", tuning_seconds_, "Seconds for measuring kernels; each runs twice at least")
+    app->add_option("--tuning-budget", tuning_seconds_,
+                    "Seconds that measuring may take in all; 0: nothing is measured")
         ->type_name("SECONDS")
         ->capture_default_str()
         ->check(CLI::Range(0.0, kMaxTuningSeconds).description(""));

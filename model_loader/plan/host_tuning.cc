@@ -1,7 +1,6 @@
 #include "model_loader/plan/host_tuning.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -14,12 +13,6 @@
 namespace swizzle {
 namespace {
 
-// What choosing serial steps and the micro-batch may take beside the tuning budget: a tenth and a fifth of it.
-constexpr int kSerialStepsPart = 10;
-constexpr int kMicroBatchPart = 5;
-
-absl::Duration MonotonicNow() { return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch()); }
-
 // A runner for a trial, and what it is given.
 struct Trial {
   Trial(const Plan& plan, std::unique_ptr<HostRunner> made) : runner(std::move(made)), batch(plan, *runner) {}
@@ -31,7 +24,7 @@ struct Trial {
 // Which steps run on one thread in a batch of one row, or one sequence of middling length, or in the fixed batch.
 // `plan`, which runs none so, says what such a batch is.
 StatusOr<SerialSteps> TuneSerialSteps(HostBackend& backend, const Plan& plan, const Assembly& assembly,
-                                      const PlanOptions& options) {
+                                      const PlanOptions& options, TrialConditions& conditions) {
   const std::shared_ptr<const Program>& program = assembly.program;
   SerialSteps serial;
   if (program->threads() == 1) return serial;
@@ -41,7 +34,9 @@ StatusOr<SerialSteps> TuneSerialSteps(HostBackend& backend, const Plan& plan, co
   std::unique_ptr<Trial> trial;  // made where something is measured
   const auto time_steps = [&](const std::vector<bool>& steps) -> StatusOr<std::vector<absl::Duration>> {
     if (trial == nullptr) {
+      conditions.BeforeThreads();
       SWIZZLE_ASSIGN_OR_RETURN(auto runner, HostRunner::Make(backend, program, {}, {}));
+      conditions.AfterThreads();
       trial = std::make_unique<Trial>(plan, std::move(runner));
     }
     trial->batch.Fill(rows);
@@ -49,8 +44,8 @@ StatusOr<SerialSteps> TuneSerialSteps(HostBackend& backend, const Plan& plan, co
   };
   SWIZZLE_ASSIGN_OR_RETURN(serial.steps,
                            ChooseSerialSteps(static_cast<int>(program->ListOf(bucket).steps.size()),
-                                             options.tuning_budget / kSerialStepsPart, options.tuning_cache,
-                                             ExtendPlanHash(assembly.hash, tokens), time_steps));
+                                             options.tuning_budget * TuningShare::kSerialSteps, options.tuning_cache,
+                                             ExtendPlanHash(assembly.hash, tokens), time_steps, conditions));
   serial.list = bucket.list;
   if (std::ranges::count(serial.steps, true) > 0) serial.most = tokens;
   return serial;
@@ -61,17 +56,23 @@ StatusOr<SerialSteps> TuneSerialSteps(HostBackend& backend, const Plan& plan, co
 StatusOr<HostTuning> TuneOnHost(HostBackend& backend, const Assembly& assembly, const PlanReport& report,
                                 const PlanOptions& options) {
   HostTuning tuning;
+  TrialConditions conditions(options);
   const auto untuned = NewHostPlan(backend, assembly.program, {}, report);
-  SWIZZLE_ASSIGN_OR_RETURN(tuning.serial, TuneSerialSteps(backend, *untuned, assembly, options));
+  SWIZZLE_ASSIGN_OR_RETURN(tuning.serial, TuneSerialSteps(backend, *untuned, assembly, options, conditions));
   tuning.micro_batch = options.micro_batch;
-  if (tuning.micro_batch > 0) return tuning;
-  uint64_t hash = assembly.hash;
-  for (size_t i = 0; i < tuning.serial.steps.size(); ++i) {
-    if (tuning.serial.steps[i]) hash = ExtendPlanHash(hash, static_cast<int64_t>(i));
+  if (tuning.micro_batch == 0) {
+    uint64_t hash = assembly.hash;
+    for (size_t i = 0; i < tuning.serial.steps.size(); ++i) {
+      if (tuning.serial.steps[i]) hash = ExtendPlanHash(hash, static_cast<int64_t>(i));
+    }
+    const auto trial = NewHostPlan(backend, assembly.program, tuning.serial, report);
+    SWIZZLE_ASSIGN_OR_RETURN(tuning.micro_batch,
+                             ChooseMicroBatch(
+                                 *trial, options.tuning_budget * TuningShare::kMicroBatch, options.tuning_cache, hash,
+                                 [&] { return conditions.Spent(); }, conditions));
   }
-  const auto trial = NewHostPlan(backend, assembly.program, tuning.serial, report);
-  SWIZZLE_ASSIGN_OR_RETURN(tuning.micro_batch, ChooseMicroBatch(*trial, options.tuning_budget / kMicroBatchPart,
-                                                                options.tuning_cache, hash, MonotonicNow));
+  tuning.suspect = conditions.suspect();
+  tuning.complete = conditions.untimed() == 0;
   return tuning;
 }
 

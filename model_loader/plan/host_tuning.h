@@ -14,9 +14,11 @@ namespace swizzle {
 struct HostTuning {
   SerialSteps serial;
   int64_t micro_batch = 0;  // see PlanReport
+  int suspect = 0;          // measurements that were disturbed
+  bool complete = true;     // nothing is left to measure
 };
 
-// With a tenth and a fifth of the tuning budget more, on runners of their own, which are gone when it returns.
+// With shares of the tuning budget, on runners of their own, which are gone when it returns.
 // `report`: of the plan to be, so far.
 StatusOr<HostTuning> TuneOnHost(HostBackend& backend, const Assembly& assembly, const PlanReport& report,
                                 const PlanOptions& options);

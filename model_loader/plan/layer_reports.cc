@@ -28,7 +28,7 @@ LayerReport DescribeLayer(const Network& network, const Layer& layer, const std:
   for (const Candidate& candidate : candidates) {
     if (candidate.kernel == nullptr) continue;
     report.candidates.push_back({std::string(candidate.kernel->name), candidate.microseconds, candidate.measured,
-                                 candidate.kernel->key.weights});
+                                 candidate.kernel->key.weights, candidate.suspect});
   }
   return report;
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -68,14 +70,18 @@ std::vector<int64_t> BucketLimits(const std::vector<int64_t>& measured, int64_t 
 // Makes one plan: measures, chooses, prepares weights and puts the program together. Used once.
 class Planner {
  public:
-  Planner(Network network, Backend& backend, Stream& stream, BatchSize max_size, const PlanOptions& options)
-      : network_(std::move(network)),
+  // What outlives this: all but the options, and `watch`, which may be null.
+  Planner(PlanMaterials& materials, Backend& backend, Stream& stream, MachineWatch* watch, BatchSize max_size,
+          const PlanOptions& options)
+      : network_(materials.network),
+        held_weights_(materials.weights),
+        keeps_weights_(materials.keep),
         backend_(backend),
         max_size_(max_size),
         options_(options),
         settings_{stream.threads(), options.precision},
-        measurer_(backend, stream, MeasuredBatches(network_, max_size, !HasHostMemory(backend)), options),
-        weights_(backend, network_.layers.size()) {}
+        measurer_(backend, stream, watch, MeasuredBatches(network_, max_size, !HasHostMemory(backend)), options),
+        weights_(backend, network_.layers.size(), materials.weights ? &*materials.weights : nullptr) {}
 
   StatusOr<std::shared_ptr<const Plan>> Make() {
     SWIZZLE_ASSIGN_OR_RETURN(candidates_, measurer_.MeasureLayers(network_));
@@ -85,11 +91,11 @@ class Planner {
     PlanReport report = StartReport();
     SWIZZLE_RETURN_IF_ERROR(PrepareWeights());
     SWIZZLE_ASSIGN_OR_RETURN(std::vector<BucketChoice> choices, ChooseByBucket());
-    Assembly assembly = Assemble(backend_, network_, max_size_, settings_, choices, weights_, facts);
+    Assembly assembly = Assemble(backend_, Bare(), max_size_, settings_, choices, weights_, facts);
     if (choices.size() > 1 && !assembly.program->has_tail()) {
       // Parts of a batch gain more from a tail than sizes do from kernels of their own.
       std::vector<BucketChoice> alike = {CommonBucket()};
-      Assembly common = Assemble(backend_, network_, max_size_, settings_, alike, weights_, facts);
+      Assembly common = Assemble(backend_, Bare(), max_size_, settings_, alike, weights_, facts);
       if (common.program->has_tail()) {
         std::tie(assembly, choices) = std::tuple(std::move(common), std::move(alike));
         for (const WantedForm& form : wanted_) weights_.Drop(form.layer, candidates_[form.layer][form.candidate]);
@@ -97,7 +103,10 @@ class Planner {
     }
     AddChoices(choices, report);
     report.conversions = assembly.conversions;
-    return Finish(assembly, std::move(report));
+    SWIZZLE_ASSIGN_OR_RETURN(auto plan, Finish(assembly, std::move(report)));
+    weights_.Detach();
+    held_weights_ = std::move(weights_);
+    return plan;
   }
 
  private:
@@ -132,7 +141,11 @@ class Planner {
     for (size_t i = 0; i < candidates_.size(); ++i) {
       SWIZZLE_RETURN_IF_ERROR(Prepare(i, candidates_[i][common_[i]]));
       const bool more = std::ranges::any_of(wanted_, [=](const WantedForm& form) { return form.layer == i; });
-      if (const int weight = network_.layers[i].weight; weight >= 0 && !more) network_.weights[weight] = Weight{};
+      if (const int weight = network_.layers[i].weight; weight >= 0 && !more && !keeps_weights_) {
+        network_.weights[weight] = Weight{};
+      }
+      if (options_.progress)
+        options_.progress({PlanProgress::Stage::kPreparing, static_cast<int64_t>(i + 1), std::ssize(candidates_)});
     }
     const double most = options_.weight_budget * static_cast<double>(weights_.bytes());
     for (const WantedForm& form : wanted_) {
@@ -140,8 +153,16 @@ class Planner {
       SWIZZLE_RETURN_IF_ERROR(Prepare(form.layer, candidate));
       if (static_cast<double>(weights_.bytes()) > most) weights_.Drop(form.layer, candidate);
     }
-    network_.weights.clear();
+    if (!keeps_weights_) network_.weights.clear();
     return absl::OkStatus();
+  }
+
+  // The network without its weights.
+  Network Bare() {
+    std::vector<Weight> weights = std::exchange(network_.weights, {});
+    Network bare = network_;
+    network_.weights = std::move(weights);
+    return bare;
   }
 
   BucketChoice CommonBucket() const {
@@ -195,6 +216,8 @@ class Planner {
     report.device_bytes = weights_.bytes();
     report.timed_now = measurer_.timed_now();
     report.timed_before = measurer_.timed_before();
+    report.suspect = measurer_.suspect();
+    report.untimed = measurer_.untimed_layers();
   }
 
   StatusOr<std::shared_ptr<const Plan>> Finish(const Assembly& assembly, PlanReport report) {
@@ -206,6 +229,8 @@ class Planner {
     SWIZZLE_ASSIGN_OR_RETURN(HostTuning tuning, TuneOnHost(host, assembly, report, options_));
     report.micro_batch = tuning.micro_batch;
     report.small_batch = tuning.serial.most;
+    report.suspect += tuning.suspect;
+    report.untimed += tuning.complete ? 0 : 1;
     if (tuning.serial.most > 0) {
       const std::vector<int> layers = assembly.program->LayersOf(tuning.serial.list);
       for (size_t i = 0; i < layers.size(); ++i) {
@@ -215,7 +240,9 @@ class Planner {
     return NewHostPlan(host, assembly.program, std::move(tuning.serial), std::move(report));
   }
 
-  Network network_;
+  Network& network_;
+  std::optional<PreparedWeights>& held_weights_;  // of the plan before, then of this one
+  const bool keeps_weights_;
   Backend& backend_;
   const BatchSize max_size_;
   const PlanOptions& options_;
@@ -232,17 +259,27 @@ class Planner {
 
 }  // namespace
 
-StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend, const PlanOptions& options) {
+StatusOr<std::shared_ptr<const Plan>> MakePlan(PlanMaterials& materials, Backend& backend, const PlanOptions& options) {
   if (!backend.Computes(options.precision)) {
     return Unimplemented("precision ", PrecisionName(options.precision), ": the ", backend.name(),
                          " backend computes in FP32 or BF16");
   }
-  FuseLayers(network);
-  SWIZZLE_ASSIGN_OR_RETURN(const BatchSize max_size, MaxSize(network, options));
+  SWIZZLE_ASSIGN_OR_RETURN(const BatchSize max_size, MaxSize(materials.network, options));
+  const bool watches =
+      options.make_watch != nullptr && HasHostMemory(backend) && options.tuning_budget > absl::ZeroDuration();
+  const std::set<int> threads_before = watches ? ThreadIds() : std::set<int>();
   SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend.NewStream(options.threads));
-  auto plan = Planner(std::move(network), backend, *stream, max_size, options).Make();
+  const auto watch = watches ? options.make_watch(threads_before) : nullptr;
+  auto plan = Planner(materials, backend, *stream, watch.get(), max_size, options).Make();
   malloc_trim(0);  // layouts of rejected candidates are gone; give their pages back
   return plan;
 }
+
+StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend, const PlanOptions& options) {
+  PlanMaterials materials(std::move(network));
+  return MakePlan(materials, backend, options);
+}
+
+PlanMaterials::PlanMaterials(Network of) : network(std::move(of)) { FuseLayers(network); }
 
 }  // namespace swizzle

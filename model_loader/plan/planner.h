@@ -3,10 +3,12 @@
 #define SWIZZLE_MODEL_LOADER_PLAN_PLANNER_H_
 
 #include <memory>
+#include <optional>
 
 #include "kernels/backend/backend.h"
 #include "model_loader/network/network.h"
 #include "model_loader/plan/choose/plan_options.h"
+#include "model_loader/plan/prepared_weights.h"
 #include "model_loader/plan/run/plan.h"
 
 namespace swizzle {
@@ -14,6 +16,19 @@ namespace swizzle {
 // Takes the network (its weights are dropped as kernels prepare theirs). `backend` must outlive the plan.
 // RESOURCE_EXHAUSTED if the arena cannot be had; UNIMPLEMENTED if no kernel accepts a layer.
 StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend, const PlanOptions& options);
+
+// What plans of one network are made of, where there may be several: a plan shares the forms of weights that it has in
+// common with the one before. Single-owner.
+struct PlanMaterials {
+  explicit PlanMaterials(Network of);
+
+  Network network;                         // with the layers of plans
+  bool keep = false;                       // the network's weights, for plans to come
+  std::optional<PreparedWeights> weights;  // of the plan that was made last
+};
+
+// The same, of these materials.
+StatusOr<std::shared_ptr<const Plan>> MakePlan(PlanMaterials& materials, Backend& backend, const PlanOptions& options);
 
 }  // namespace swizzle
 

@@ -8,10 +8,16 @@ namespace swizzle {
 Status PreparedWeights::Prepare(size_t layer, const Candidate& candidate, const Weight& weight,
                                 const Problem& problem) {
   if (!TakesWeight(candidate) || Find(layer, candidate) != nullptr) return absl::OkStatus();
+  if (others_ != nullptr) {
+    if (auto shared = others_->Find(layer, candidate)) {
+      layers_[layer].push_back({candidate, std::move(shared)});
+      return absl::OkStatus();
+    }
+  }
   Problem blocked = AsRowSolves(*candidate.kernel, problem);
   blocked.blocking = candidate.blocking;
   SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<const PackedWeight> packed,
-                           backend_.Prepare(*candidate.kernel, weight, blocked));
+                           backend_->Prepare(*candidate.kernel, weight, blocked));
   layers_[layer].push_back({candidate, std::move(packed)});
   return absl::OkStatus();
 }

@@ -15,10 +15,14 @@ namespace swizzle {
 // Not thread-safe; what it returns is immutable.
 class PreparedWeights {
  public:
-  PreparedWeights(Backend& backend, size_t layers) : backend_(backend), layers_(layers) {}
+  // `others`, of another plan of the network: forms that it holds are shared. May be null; outlives this.
+  PreparedWeights(Backend& backend, size_t layers, const PreparedWeights* others = nullptr)
+      : backend_(&backend), layers_(layers), others_(others) {}
 
   // Makes the form that `candidate`, of this layer, reads, unless it is there, or the kernel takes none.
   Status Prepare(size_t layer, const Candidate& candidate, const Weight& weight, const Problem& problem);
+  // Others are not asked any more.
+  void Detach() { others_ = nullptr; }
   // Forgets that form.
   void Drop(size_t layer, const Candidate& candidate);
 
@@ -35,8 +39,9 @@ class PreparedWeights {
     std::shared_ptr<const PackedWeight> weight;
   };
 
-  Backend& backend_;
+  Backend* backend_;
   std::vector<std::vector<Form>> layers_;
+  const PreparedWeights* others_;
 };
 
 }  // namespace swizzle

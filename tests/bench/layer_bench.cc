@@ -177,7 +177,7 @@ Status MeasureLayer(Backend& backend, Stream& stream, const Problem& problem, co
   for (int round = 0; round < options.rounds; ++round) {
     peak_gflops = std::max(peak_gflops, bench::FmaPeakGflops(backend.features()));
     SWIZZLE_ASSIGN_OR_RETURN(const auto times, MeasureKernels(backend, stream, contenders, problem, {}));
-    for (size_t i = 0; i < times.size(); ++i) least[i] = std::min(least[i], times[i]);
+    for (size_t i = 0; i < times.size(); ++i) least[i] = std::min(least[i], times[i].time);
   }
   for (size_t i = 0; i < contenders.size(); ++i) {
     PrintRow(entrants[i], problem, absl::ToDoubleSeconds(least[i]), peak_gflops, backend.features());

@@ -83,6 +83,7 @@ function showMore() {
     fact('Arena', `${bytesText(report.arena_bytes)} for batches up to ${report.max_batch}`),
     fact('Layout conversions', `${report.conversions}`),
     fact('Kernel times', `${report.timed_now} measured for this page, ${report.timed_before} from the tuning cache`),
+    fact('Suspect', report.suspect ? `${report.suspect} measurements were disturbed; their layers are estimated` : 'none'),
     fact('Fusions', fusions || (report.container === 'swz' ? 'done when the file was packed' : 'none'))));
 }
 
@@ -109,7 +110,7 @@ function makeCandidates(layer) {
                   {text: 'weights'}];
   const table = makeTable(titles, layer.candidates.map(candidate => [
     make('span', {class: 'kernel'}, swatch(kernelMark(candidate, 50)),
-         candidate.kernel + (candidate.chosen ? ' (chosen)' : '')),
+         candidate.kernel + (candidate.chosen ? ' (chosen)' : '') + (candidate.suspect ? ' (suspect)' : '')),
     ...report.measured_batches.map((_, b) => timeText(candidate.microseconds[b])), candidate.weights]));
   return make('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Kernels of this layer'}, table);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "kernels/backend/select.h"
@@ -34,6 +35,8 @@ std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& la
   }
   return candidates;
 }
+
+constexpr int64_t kConversionsGuess = 64;  // of a plan, at all batch sizes
 
 }  // namespace
 
@@ -119,19 +122,22 @@ class Measurer::LayerWeight {
   std::map<std::pair<const Kernel*, int>, std::unique_ptr<PackedWeight>> packed_;
 };
 
-StatusOr<std::vector<absl::Duration>> Measurer::Measure(std::span<const Contender> contenders, const Problem& problem) {
+void Measurer::StartBudget(double share) { budget_end_ = options_.gate->Spent() + options_.tuning_budget * share; }
+
+StatusOr<std::vector<MeasuredTime>> Measurer::Measure(std::span<const Contender> contenders, const Problem& problem) {
   constexpr absl::Duration kMost = absl::Milliseconds(24);
-  const absl::Duration share = budget_left_ / std::max<int64_t>(measurements_left_, 1);
-  const MeasureOptions options{.budget = std::clamp(share, absl::ZeroDuration(), kMost), .min_runs = 1, .max_runs = 50};
-  const Instant start = MonotonicNow();
-  SWIZZLE_ASSIGN_OR_RETURN(auto least, MeasureKernels(backend_, stream_, contenders, problem, options));
-  budget_left_ = std::max(absl::ZeroDuration(), budget_left_ - (MonotonicNow() - start));
-  return least;
+  const absl::Duration share = (budget_end_ - options_.gate->Spent()) / std::max<int64_t>(measurements_left_, 1);
+  const MeasureOptions options{.budget = std::clamp(share, absl::ZeroDuration(), kMost),
+                               .min_runs = 2,
+                               .max_runs = 50,
+                               .gate = options_.gate,
+                               .watch = watch_};
+  return MeasureKernels(backend_, stream_, contenders, problem, options);
 }
 
-StatusOr<std::optional<std::vector<double>>> Measurer::Time(std::span<const Kernel* const> kernels,
-                                                            const Problem& problem, LayerWeight& weight) {
-  std::vector<double> microseconds(kernels.size());
+StatusOr<std::optional<std::vector<Measurer::Timing>>> Measurer::Time(std::span<const Kernel* const> kernels,
+                                                                      const Problem& problem, LayerWeight& weight) {
+  std::vector<Timing> timings(kernels.size());
   std::vector<Contender> contenders;
   std::vector<size_t> places;
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -139,23 +145,26 @@ StatusOr<std::optional<std::vector<double>>> Measurer::Time(std::span<const Kern
     if (known) {
       --measurements_left_;
       ++timed_before_;
-      microseconds[i] = *known;
+      timings[i].microseconds = *known;
       continue;
     }
-    if (!measures_) return std::nullopt;
+    if (!MayMeasure()) return std::nullopt;
     SWIZZLE_ASSIGN_OR_RETURN(const PackedWeight* const packed, weight.For(*kernels[i], problem));
     contenders.push_back({kernels[i], packed});
     places.push_back(i);
   }
-  SWIZZLE_ASSIGN_OR_RETURN(const auto least, Measure(contenders, problem));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto measured, Measure(contenders, problem));
   for (size_t c = 0; c < contenders.size(); ++c) {
-    const double time = absl::ToDoubleMicroseconds(least[c]);
-    microseconds[places[c]] = time;
+    Timing& timing = timings[places[c]];
+    timing = {absl::ToDoubleMicroseconds(measured[c].time), !measured[c].suspect.empty()};
     --measurements_left_;
     ++timed_now_;
-    if (cache_ != nullptr && std::isfinite(time)) cache_->Add(*contenders[c].kernel, problem, weight.pattern(), time);
+    suspect_ += timing.suspect;
+    if (cache_ == nullptr || !std::isfinite(timing.microseconds)) continue;
+    cache_->Add(*contenders[c].kernel, problem, weight.pattern(), timing.microseconds,
+                DisturbancesText(measured[c].suspect));
   }
-  return microseconds;
+  return timings;
 }
 
 bool Measurer::CannotWin(double microseconds, double least, size_t b) const {
@@ -165,28 +174,34 @@ bool Measurer::CannotWin(double microseconds, double least, size_t b) const {
 StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) {
   LayerWeight weight(backend_, WeightOf(network, layer));
   std::vector<Candidate> timed = candidates;
+  bool suspect = false;
   double least = std::numeric_limits<double>::max();  // at the first batch size
   for (size_t b = 0; b < batches_.size(); ++b) {
     const Problem problem = LayerProblem(network, layer, batches_[b], settings_.threads);
-    std::vector<Candidate*> in;
+    std::vector<size_t> in;
     std::vector<const Kernel*> kernels;
-    for (Candidate& candidate : timed) {
-      if (b > 0 && CannotWin(candidate.microseconds[0], least, b)) {
-        candidate.microseconds.push_back(candidate.microseconds[0] * static_cast<double>(batches_[b] / batches_[0]));
+    for (size_t i = 0; i < timed.size(); ++i) {
+      if (b > 0 && CannotWin(timed[i].microseconds[0], least, b)) {
+        timed[i].microseconds.push_back(timed[i].microseconds[0] * static_cast<double>(batches_[b] / batches_[0]));
         --measurements_left_;
         continue;
       }
-      in.push_back(&candidate);
-      kernels.push_back(candidate.kernel);
+      in.push_back(i);
+      kernels.push_back(timed[i].kernel);
     }
-    SWIZZLE_ASSIGN_OR_RETURN(const auto times, Time(kernels, problem, weight));
-    if (!times) return false;
-    for (size_t i = 0; i < in.size(); ++i) {
-      in[i]->microseconds.push_back((*times)[i]);
-      in[i]->measured = true;
-      if (b == 0) least = std::min(least, (*times)[i]);
+    SWIZZLE_ASSIGN_OR_RETURN(const auto timings, Time(kernels, problem, weight));
+    if (!timings) return false;
+    for (size_t k = 0; k < in.size(); ++k) {
+      Candidate& candidate = timed[in[k]];
+      const Timing& timing = (*timings)[k];
+      candidate.microseconds.push_back(timing.microseconds);
+      candidate.measured = true;
+      candidates[in[k]].suspect |= timing.suspect;
+      suspect |= timing.suspect;
+      if (b == 0) least = std::min(least, timing.microseconds);
     }
   }
+  if (suspect) return false;
   std::erase_if(timed, [](const Candidate& candidate) {
     return !std::ranges::all_of(candidate.microseconds, [](double time) { return std::isfinite(time); });
   });
@@ -195,23 +210,67 @@ StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, s
   return true;
 }
 
+std::vector<size_t> Measurer::LongestFirst(const Network& network,
+                                           const std::vector<std::vector<Candidate>>& layers) const {
+  std::vector<double> least(layers.size(), std::numeric_limits<double>::infinity());
+  std::vector<size_t> order;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const Layer& layer = network.layers[i];
+    if (layer.op == Op::kReshape) continue;
+    order.push_back(i);
+    const Problem problem = LayerProblem(network, layer, batches_.back(), settings_.threads);
+    for (const Candidate& candidate : layers[i]) {
+      least[i] =
+          std::min(least[i], EstimateMicroseconds(*candidate.kernel, problem, WeightOf(network, layer), throughput_));
+    }
+  }
+  if (measures_) std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return least[i]; });
+  return order;
+}
+
+void Measurer::FindSuspects(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) {
+  if (cache_ == nullptr) return;
+  LayerWeight weight(backend_, WeightOf(network, layer));
+  for (const int64_t batch : batches_) {
+    const Problem problem = LayerProblem(network, layer, batch, settings_.threads);
+    for (Candidate& candidate : candidates) {
+      if (!cache_->IsSuspect(*candidate.kernel, problem, weight.pattern())) continue;
+      candidate.suspect = true;
+      ++suspect_;
+    }
+  }
+}
+
+Status Measurer::JudgeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) {
+  SWIZZLE_ASSIGN_OR_RETURN(const bool timed, TimeLayer(network, layer, candidates));
+  if (timed) return absl::OkStatus();
+  ++untimed_layers_;
+  if (!measures_) FindSuspects(network, layer, candidates);
+  EstimateLayer(network, layer, candidates);
+  return absl::OkStatus();
+}
+
 StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Network& network) {
   std::vector<std::vector<Candidate>> layers;
   measurements_left_ = 0;
   for (const Layer& layer : network.layers) {
     SWIZZLE_ASSIGN_OR_RETURN(auto candidates, LayerCandidates(network, layer));
-    measurements_left_ += static_cast<int64_t>(candidates.size() * batches_.size());
+    if (layer.op == Op::kReshape) {
+      for (Candidate& candidate : candidates) candidate.microseconds.assign(batches_.size(), 0.0);
+    } else {
+      measurements_left_ += static_cast<int64_t>(candidates.size() * batches_.size());
+    }
     layers.push_back(std::move(candidates));
   }
-  for (size_t i = 0; i < layers.size(); ++i) {
-    const Layer& layer = network.layers[i];
-    if (layer.op == Op::kReshape) {
-      for (Candidate& candidate : layers[i]) candidate.microseconds.assign(batches_.size(), 0.0);
-    } else {
-      SWIZZLE_ASSIGN_OR_RETURN(const bool timed, TimeLayer(network, layer, layers[i]));
-      if (!timed) EstimateLayer(network, layer, layers[i]);
-    }
+  StartBudget(TuningShare::kKernels);
+  const std::vector<size_t> order = LongestFirst(network, layers);
+  for (size_t k = 0; k < order.size(); ++k) {
+    SWIZZLE_RETURN_IF_ERROR(JudgeLayer(network, network.layers[order[k]], layers[order[k]]));
+    if (!measures_ || !options_.progress) continue;
+    options_.progress({PlanProgress::Stage::kMeasuring, static_cast<int64_t>(k + 1), std::ssize(order)});
   }
+  StartBudget(TuningShare::kConversions);
+  measurements_left_ = kConversionsGuess;
   return layers;
 }
 
@@ -229,8 +288,9 @@ StatusOr<std::vector<double>> Measurer::BlockingRatios(const Kernel& kernel, con
   if (times.size() == problems.size()) {
     timed_before_ += static_cast<int>(times.size());
   } else {
-    if (!measures_) return std::vector<double>();
+    if (!MayMeasure()) return std::vector<double>();
     SWIZZLE_ASSIGN_OR_RETURN(times, RaceBlockings(kernel, problem, weight));
+    if (times.empty()) return times;
     for (size_t i = 0; i < problems.size() && cache_ != nullptr; ++i) {
       if (std::isfinite(times[i])) cache_->Add(kernel, problems[i], weight.pattern(), times[i]);
     }
@@ -252,10 +312,16 @@ StatusOr<std::vector<double>> Measurer::RaceBlockings(const Kernel& kernel, cons
     contenders.push_back({&kernel, packed});
     places.push_back(i);
   }
-  SWIZZLE_ASSIGN_OR_RETURN(const auto least, Measure(contenders, problem));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto measured, Measure(contenders, problem));
   timed_now_ += static_cast<int>(contenders.size());
-  std::vector<double> times(kernel.blockings.size(), absl::ToDoubleMicroseconds(least[0]));
-  for (size_t c = 1; c < contenders.size(); ++c) times[places[c]] = absl::ToDoubleMicroseconds(least[c]);
+  std::vector<double> times(kernel.blockings.size(), absl::ToDoubleMicroseconds(measured[0].time));
+  for (size_t c = 0; c < contenders.size(); ++c) {
+    if (!measured[c].suspect.empty()) {
+      ++suspect_;
+      return std::vector<double>();
+    }
+    times[places[c]] = absl::ToDoubleMicroseconds(measured[c].time);
+  }
   return times;
 }
 
@@ -290,7 +356,7 @@ Status Measurer::ChooseBlockings(const Network& network, std::span<Candidate> ch
     const size_t blockings = has_choice(candidate) ? candidate.kernel->blockings.size() : 0;
     measurements_left_ += static_cast<int64_t>(blockings * batches_.size());
   }
-  budget_left_ = blocking_budget_;
+  StartBudget(TuningShare::kBlockings);
   for (size_t i = 0; i < chosen.size(); ++i) {
     if (!has_choice(chosen[i])) continue;
     SWIZZLE_ASSIGN_OR_RETURN(chosen[i].blocking, ChooseBlocking(network, network.layers[i], *chosen[i].kernel));
@@ -313,8 +379,10 @@ StatusOr<std::vector<double>> Measurer::MeasureConversion(const NetworkValue& va
     LayerWeight none(backend_, nullptr);
     for (int64_t batch : batches_) {
       const Problem problem = ConversionProblem(value, batch, settings_);
-      SWIZZLE_ASSIGN_OR_RETURN(const auto times, Time({&kernel, 1}, problem, none));
-      microseconds.push_back(times ? times->front() : EstimateMicroseconds(*kernel, problem, nullptr, throughput_));
+      SWIZZLE_ASSIGN_OR_RETURN(const auto timings, Time({&kernel, 1}, problem, none));
+      const bool timed = timings && !timings->front().suspect;
+      microseconds.push_back(timed ? timings->front().microseconds
+                                   : EstimateMicroseconds(*kernel, problem, nullptr, throughput_));
     }
   }
   return conversions_.emplace(key, std::move(microseconds)).first->second;

@@ -32,6 +32,7 @@ struct Candidate {
   Storage output = {};
   std::vector<double> microseconds = {};  // per batch size
   bool measured = false;                  // else estimated, wholly or (see Measurer) beyond the first batch size
+  bool suspect = false;                   // was measured, and disturbed: so the layer's candidates are estimated
   int blocking = 0;                       // of the kernel's
 };
 
@@ -39,10 +40,11 @@ bool TakesWeight(const Candidate& candidate);
 // Whether two kernels for one layer read the same packed form of its weight, which is then held once for both.
 bool ReadSameForm(const Candidate& a, const Candidate& b);
 
-// Times kernels within one budget for all of them: what is left is shared out evenly over the measurements to come, and
-// each kernel that is measured runs at least twice. Kernels for one layer take turns (MeasureKernels). What the tuning
-// cache knows is not measured again. With no budget at all, the times of a layer that the cache does not know whole are
-// estimates (estimate.h).
+// Times kernels within one budget for all of them: what is left is shared out evenly over the measurements to come,
+// and the layers that take longest come first. Kernels for one layer take turns (MeasureKernels). What the tuning cache
+// knows is not measured again. Where the budget is spent, or a measurement was disturbed so that it is suspect, all
+// times of the layer are estimates (estimate.h), since the two can't be compared; likewise, with no budget at all, of a
+// layer that the cache does not know whole.
 //
 // A kernel so slow at the first batch size that it could not win at a later one, even if it took no longer there while
 // the fastest slowed down in proportion, is not measured again: its time is extrapolated.
@@ -51,7 +53,9 @@ bool ReadSameForm(const Candidate& a, const Candidate& b);
 class Measurer {
  public:
   // `batches`, rising, are what every kernel is timed at. Of the options, those about kernels and measuring.
-  Measurer(Backend& backend, Stream& stream, std::vector<int64_t> batches, const PlanOptions& options)
+  // `watch`, of the stream's threads, may be null, and outlives this.
+  Measurer(Backend& backend, Stream& stream, MachineWatch* watch, std::vector<int64_t> batches,
+           const PlanOptions& options)
       : backend_(backend),
         stream_(stream),
         settings_{stream.threads(), options.precision},
@@ -59,20 +63,22 @@ class Measurer {
         dense_only_(options.dense_only),
         batches_(std::move(batches)),
         cache_(options.tuning_cache),
-        measures_(options.tuning_budget > absl::ZeroDuration()),
-        blocking_budget_(options.tuning_budget / 5),
-        budget_left_(options.tuning_budget) {}
+        watch_(watch),
+        options_(options),
+        measures_(options.tuning_budget > absl::ZeroDuration()) {}
 
   const std::vector<int64_t>& batches() const { return batches_; }
   int timed_now() const { return timed_now_; }
   int timed_before() const { return timed_before_; }
+  int suspect() const { return suspect_; }  // times, of what was measured now or before
+  int untimed_layers() const { return untimed_layers_; }
 
   // Every candidate of every layer with its times. UNIMPLEMENTED, naming the layer, if one has none.
   StatusOr<std::vector<std::vector<Candidate>>> MeasureLayers(const Network& network);
 
   // Sets `blocking` of candidates that MeasureLayers gave, one a layer, to which of their kernel's blockings is
-  // fastest: the first, unless another is clearly faster, and slower at no batch size. Those of a layer take turns; all
-  // runs together take a fifth of the budget more. What would have to be measured without a budget stays at the first.
+  // fastest: the first, unless another is clearly faster, and slower at no batch size. Those of a layer take turns.
+  // What there is no budget for, and what is suspect, stays at the first.
   Status ChooseBlockings(const Network& network, std::span<Candidate> chosen);
 
   // Microseconds per batch size of converting an activation of this extent; empty if no kernel does.
@@ -83,19 +89,32 @@ class Measurer {
 
   StatusOr<std::vector<Candidate>> LayerCandidates(const Network& network, const Layer& layer) const;
   void EstimateLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const;
-  // Whether all times are there; kernels that turned out not to run here are then no candidates any more. Not, without
-  // a budget, if the cache lacks a time: `candidates` is then as it was.
+  // The layers in the order in which they are timed.
+  std::vector<size_t> LongestFirst(const Network& network, const std::vector<std::vector<Candidate>>& layers) const;
+  // Times the layer, or estimates it.
+  Status JudgeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates);
+  // Of times that the cache has.
+  void FindSuspects(const Network& network, const Layer& layer, std::vector<Candidate>& candidates);
+  // Whether all times are there, and to be trusted; kernels that turned out not to run here are then no candidates any
+  // more. If not, `candidates` is as it was, but for those that are suspect.
   StatusOr<bool> TimeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates);
-  // Microseconds of each, from the cache, else measured side by side; none if without a budget the cache lacks one.
-  StatusOr<std::optional<std::vector<double>>> Time(std::span<const Kernel* const> kernels, const Problem& problem,
+  // Of a kernel for a problem.
+  struct Timing {
+    double microseconds = 0.0;
+    bool suspect = false;
+  };
+  // Of each, from the cache, else measured side by side; none if the cache lacks one, and there is no budget left.
+  StatusOr<std::optional<std::vector<Timing>>> Time(std::span<const Kernel* const> kernels, const Problem& problem,
                                                     LayerWeight& weight);
   StatusOr<int> ChooseBlocking(const Network& network, const Layer& layer, const Kernel& kernel);
-  // What each blocking takes of the time that the first one does, from the cache, else measured; none if without a
-  // budget the cache lacks one. 1 where a blocking is the first one again.
+  // What each blocking takes of the time that the first one does, from the cache, else measured; none if the cache
+  // lacks one, and there is no budget left, or one is suspect. 1 where a blocking is the first one again.
   StatusOr<std::vector<double>> BlockingRatios(const Kernel& kernel, const Problem& problem, LayerWeight& weight);
-  // Microseconds of each, measured side by side.
+  // Microseconds of each, measured side by side; none if one is suspect.
   StatusOr<std::vector<double>> RaceBlockings(const Kernel& kernel, const Problem& problem, LayerWeight& weight);
-  StatusOr<std::vector<absl::Duration>> Measure(std::span<const Contender> contenders, const Problem& problem);
+  void StartBudget(double share);
+  bool MayMeasure() const { return measures_ && options_.gate->Spent() < budget_end_; }
+  StatusOr<std::vector<MeasuredTime>> Measure(std::span<const Contender> contenders, const Problem& problem);
   // Whether a candidate with this time at the first batch size can be left out at batches_[b].
   bool CannotWin(double microseconds, double least, size_t b) const;
 
@@ -106,10 +125,13 @@ class Measurer {
   const bool dense_only_;
   const std::vector<int64_t> batches_;
   TuningCache* const cache_;
+  MachineWatch* const watch_;
+  const PlanOptions& options_;
   const bool measures_;
-  const absl::Duration blocking_budget_;
-  absl::Duration budget_left_;
+  absl::Duration budget_end_;  // by the gate's clock
   int64_t measurements_left_ = 1;
+  int suspect_ = 0;
+  int untimed_layers_ = 0;
   int timed_now_ = 0;
   int timed_before_ = 0;
   std::map<std::vector<int64_t>, std::vector<double>> conversions_;  // by extent and storage

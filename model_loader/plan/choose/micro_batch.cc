@@ -44,8 +44,10 @@ int64_t MeasuredRows(const Plan& plan, int64_t length) {
 // each turn: a machine that is slow for seconds and then fast for one size of a turn would else make that the least of
 // all.
 StatusOr<std::vector<absl::Duration>> MeasureSizes(const Plan& plan, int64_t rows, absl::Duration budget,
-                                                   ElapsedTime now) {
+                                                   ElapsedTime now, TrialConditions& conditions) {
+  conditions.BeforeThreads();
   SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Runner> runner, plan.NewRunner({}));
+  conditions.AfterThreads();
   TrialBatch trial(plan, *runner);
   SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration first, TimeRuns(*runner, trial, 1, 1, now));
   if (first * rows > budget / 4) return std::vector<absl::Duration>();
@@ -56,7 +58,9 @@ StatusOr<std::vector<absl::Duration>> MeasureSizes(const Plan& plan, int64_t row
   for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || now() < end); ++turn) {
     std::vector<double> times(sizes);
     for (size_t i = 0; i < sizes; ++i) {
+      SWIZZLE_RETURN_IF_ERROR(conditions.Begin());
       SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration time, TimeRuns(*runner, trial, int64_t{1} << i, rows >> i, now));
+      conditions.End();
       times[i] = absl::ToDoubleMicroseconds(time);
     }
     const double median = std::max(Median(times), 1e-3);
@@ -71,7 +75,7 @@ StatusOr<std::vector<absl::Duration>> MeasureSizes(const Plan& plan, int64_t row
 }  // namespace
 
 StatusOr<int64_t> ChooseMicroBatch(const Plan& plan, absl::Duration budget, TuningCache* cache, uint64_t plan_hash,
-                                   ElapsedTime now) {
+                                   ElapsedTime now, TrialConditions& conditions) {
   const int64_t length = TrialLength(plan);
   const int64_t all = length == 0 ? plan.max_batch() : plan.max_tokens();
   const int64_t rows = MeasuredRows(plan, length);
@@ -84,9 +88,13 @@ StatusOr<int64_t> ChooseMicroBatch(const Plan& plan, absl::Duration budget, Tuni
     times.push_back(absl::Microseconds(*known));
   }
   if (static_cast<int>(times.size()) < sizes) {
-    if (budget <= absl::ZeroDuration()) return all;
-    SWIZZLE_ASSIGN_OR_RETURN(times, MeasureSizes(plan, rows, budget, now));
+    if (budget <= absl::ZeroDuration()) {
+      conditions.AddUntimed();
+      return all;
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(times, MeasureSizes(plan, rows, budget, now, conditions));
     if (times.empty()) return all;
+    if (conditions.TakeSuspicion()) cache = nullptr;
     for (int i = 0; cache != nullptr && i < sizes; ++i) {
       cache->AddRuns(plan_hash, rows, int64_t{1} << i, absl::ToDoubleMicroseconds(times[i]));
     }

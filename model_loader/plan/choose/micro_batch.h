@@ -10,6 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
+#include "model_loader/plan/choose/trial_conditions.h"
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/run/plan.h"
 
@@ -24,10 +25,10 @@ using ElapsedTime = absl::FunctionRef<absl::Duration()>;
 // was fastest: on 16 threads each doubling still won at 16 rows. Likewise where there is nothing to choose, or a
 // quarter of the budget does not pay for one batch.
 //
-// `cache` may be null. What it knows of `plan_hash` is not measured again, and it is told what is. `now` is a clock
-// that only goes forward.
+// `cache` may be null. What it knows of `plan_hash` is not measured again, and it is told what is, unless that is
+// suspect. `now` is a clock that only goes forward.
 StatusOr<int64_t> ChooseMicroBatch(const Plan& plan, absl::Duration budget, TuningCache* cache, uint64_t plan_hash,
-                                   ElapsedTime now);
+                                   ElapsedTime now, TrialConditions& conditions);
 
 }  // namespace swizzle
 

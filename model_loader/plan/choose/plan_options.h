@@ -3,13 +3,25 @@
 #define SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_PLAN_OPTIONS_H_
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
 
 #include "absl/time/time.h"
 #include "kernels/base/precision.h"
+#include "kernels/measure/machine_watch.h"
+#include "kernels/measure/measure_gate.h"
 
 namespace swizzle {
 
 class TuningCache;
+
+// How far a plan is: of so many layers, what was done to how many.
+struct PlanProgress {
+  enum class Stage : uint8_t { kMeasuring, kPreparing };
+  Stage stage = Stage::kMeasuring;
+  int64_t done = 0, all = 0;
+};
 
 struct PlanOptions {
   int64_t max_batch = 64;                     // rows; ignored where the network's batch is fixed
@@ -17,15 +29,27 @@ struct PlanOptions {
   int threads = 0;                            // of the streams it will run on; 0: all available
   Precision precision = Precision::kFloat32;  // the CPU has FP32 and BF16 (IsOfCpu)
   bool dense_only = false;                    // leaves sparse kernels out, for comparisons
-  // For measuring kernels, all together; on the CPU half as much more is for blockings, serial steps and micro-batches.
-  // Zero measures nothing: kernels are then chosen by rule of thumb (estimate.h).
-  absl::Duration tuning_budget = absl::Seconds(10);
+  // For all that is measured, weights that are prepared for it included; it is passed by one layer's least runs at
+  // most. TuningShare says for what. Where there was no time, or measurements were disturbed, kernels are chosen by
+  // rule of thumb (estimate.h). Zero measures nothing.
+  absl::Duration tuning_budget = absl::Seconds(15);
+  MeasureGate* gate = &MeasureGate::Open();  // outlives MakePlan
+  // Of threads made since, that measure; null: no measurement counts as disturbed by the machine.
+  std::unique_ptr<MachineWatch> (*make_watch)(const std::set<int>& before) = &NewMachineWatch;
   // Asked before anything is measured, and told what was; outlives MakePlan. Null: none.
   TuningCache* tuning_cache = nullptr;
   // What packed weights may take, as a multiple of what they take with one form for each layer. More than 1 lets small
   // and large batches run on kernels that read different forms, where that was measured to be faster.
   double weight_budget = 1.0;
   int64_t micro_batch = 0;  // see PlanReport; 0: measured, on the CPU, with a share of the budget
+  std::function<void(const PlanProgress&)> progress = nullptr;  // told after each layer; may be empty
+};
+
+// What of the tuning budget is for each thing. All but kernels are measured on the CPU alone.
+struct TuningShare {
+  static constexpr double kKernels = 8.0 / 15, kConversions = 1.0 / 15, kBlockings = 2.0 / 15, kSerialSteps = 1.0 / 15,
+                          kMicroBatch = 2.0 / 15;
+  static constexpr double kRace = 1.0 / 15;  // of the plan with the one that runs (plan_tuner.h)
 };
 
 }  // namespace swizzle

@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "kernels/base/instant.h"
 #include "model_loader/plan/choose/median.h"
 
 namespace swizzle {
@@ -41,18 +40,19 @@ double RatioOf(absl::Duration time, absl::Duration base) {
 // Measures in turns until the budget is spent.
 class Measurement {
  public:
-  Measurement(int steps, StepTimer timer) : none_(steps, false), all_(steps, true), timer_(timer) {}
+  Measurement(int steps, StepTimer timer, TrialConditions& conditions)
+      : none_(steps, false), all_(steps, true), timer_(timer), conditions_(conditions) {}
 
   // None if three turns would take more than the budget.
   StatusOr<std::optional<StepTimes>> Run(absl::Duration budget) {
     SWIZZLE_ASSIGN_OR_RETURN(const Durations first, TimeSettled(all_));
     if (Sum(first) * (4 * kLeastTurns) > budget) return std::nullopt;
     StepTimes times;
-    SWIZZLE_RETURN_IF_ERROR(CompareSteps(MonotonicNow() + budget * 3 / 4, times));
+    SWIZZLE_RETURN_IF_ERROR(CompareSteps(conditions_.Spent() + budget * 3 / 4, times));
     times.chosen = times.AllParallel();
     const std::vector<bool> faster = times.Faster();
     if (std::ranges::count(faster, true) > 0) {
-      SWIZZLE_ASSIGN_OR_RETURN(const double ratio, CompareWhole(faster, MonotonicNow() + budget / 4));
+      SWIZZLE_ASSIGN_OR_RETURN(const double ratio, CompareWhole(faster, conditions_.Spent() + budget / 4));
       times.chosen *= ratio;
     }
     return times;
@@ -61,15 +61,18 @@ class Measurement {
  private:
   // The second of two runs: the first leaves weights and activations in the caches of the threads that need them.
   StatusOr<Durations> TimeSettled(const std::vector<bool>& serial) {
+    SWIZZLE_RETURN_IF_ERROR(conditions_.Begin());
     SWIZZLE_RETURN_IF_ERROR(timer_(serial));
-    return timer_(serial);
+    auto times = timer_(serial);
+    conditions_.End();
+    return times;
   }
 
   // The least time of each step on all threads; on one, as many times that as in the median of all turns.
-  Status CompareSteps(Instant end, StepTimes& times) {
+  Status CompareSteps(absl::Duration end, StepTimes& times) {
     std::vector<std::vector<double>> ratios(none_.size());
     times.parallel.assign(none_.size(), std::numeric_limits<double>::infinity());
-    for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || MonotonicNow() < end); ++turn) {
+    for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || conditions_.Spent() < end); ++turn) {
       SWIZZLE_ASSIGN_OR_RETURN(const Durations parallel, TimeSettled(none_));
       SWIZZLE_ASSIGN_OR_RETURN(const Durations serial, TimeSettled(all_));
       for (size_t i = 0; i < none_.size(); ++i) {
@@ -83,9 +86,9 @@ class Measurement {
   }
 
   // What the plan takes with these steps serial of its time with none.
-  StatusOr<double> CompareWhole(const std::vector<bool>& serial, Instant end) {
+  StatusOr<double> CompareWhole(const std::vector<bool>& serial, absl::Duration end) {
     std::vector<double> ratios;
-    for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || MonotonicNow() < end); ++turn) {
+    for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || conditions_.Spent() < end); ++turn) {
       SWIZZLE_ASSIGN_OR_RETURN(const Durations parallel, TimeSettled(none_));
       SWIZZLE_ASSIGN_OR_RETURN(const Durations chosen, TimeSettled(serial));
       ratios.push_back(RatioOf(Sum(chosen), Sum(parallel)));
@@ -95,6 +98,7 @@ class Measurement {
 
   const std::vector<bool> none_, all_;
   const StepTimer timer_;
+  TrialConditions& conditions_;
 };
 
 using Steps = TuningCache::Steps;
@@ -125,15 +129,18 @@ void Remember(const StepTimes& times, uint64_t plan_hash, TuningCache& cache) {
 }  // namespace
 
 StatusOr<std::vector<bool>> ChooseSerialSteps(int steps, absl::Duration budget, TuningCache* cache, uint64_t plan_hash,
-                                              StepTimer timer) {
+                                              StepTimer timer, TrialConditions& conditions) {
   const std::vector<bool> none(steps, false);
   std::optional<StepTimes> times;
   if (cache != nullptr) times = Known(*cache, plan_hash, steps);
   if (!times) {
-    if (budget <= absl::ZeroDuration()) return none;
-    SWIZZLE_ASSIGN_OR_RETURN(times, Measurement(steps, timer).Run(budget));
+    if (budget <= absl::ZeroDuration()) {
+      conditions.AddUntimed();
+      return none;
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(times, Measurement(steps, timer, conditions).Run(budget));
     if (!times) return none;
-    if (cache != nullptr) Remember(*times, plan_hash, *cache);
+    if (!conditions.TakeSuspicion() && cache != nullptr) Remember(*times, plan_hash, *cache);
   }
   return times->chosen < times->AllParallel() * (1.0 - kWholeGain) ? times->Faster() : none;
 }

@@ -13,6 +13,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "kernels/base/status.h"
+#include "model_loader/plan/choose/trial_conditions.h"
 #include "model_loader/plan/choose/tuning_cache.h"
 
 namespace swizzle {
@@ -21,9 +22,10 @@ namespace swizzle {
 using StepTimer = absl::FunctionRef<StatusOr<std::vector<absl::Duration>>(const std::vector<bool>& serial)>;
 
 // Which of a plan's steps to run on one thread. Measured for about `budget`, in turns; none where three turns are more
-// than that. `cache` may be null; what it knows of `plan_hash` is not measured again, and it is told what is.
+// than that. `cache` may be null; what it knows of `plan_hash` is not measured again, and it is told what is, unless
+// that is suspect.
 StatusOr<std::vector<bool>> ChooseSerialSteps(int steps, absl::Duration budget, TuningCache* cache, uint64_t plan_hash,
-                                              StepTimer timer);
+                                              StepTimer timer, TrialConditions& conditions);
 
 }  // namespace swizzle
 

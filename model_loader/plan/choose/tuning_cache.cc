@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/base/field_count.h"
+#include "kernels/cpu/runtime/processor.h"
 #include "kernels/operator/print.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/files/read_file.h"
@@ -80,23 +81,18 @@ std::string HexText(uint64_t number) {
   return hex.str();
 }
 
-// Splits a line of the file into a key and a time. False where it is not a record.
-bool ParseRecord(const std::string& line, std::string& key, double& microseconds) {
-  Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!record.is_object()) return false;
-  const auto time = record.find("microseconds");
-  if (time == record.end() || !time->is_number()) return false;
-  microseconds = time->get<double>();
-  if (!std::isfinite(microseconds) || microseconds < 0) return false;
-  record.erase(time);
-  key = record.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return true;
+bool IsProcessor(const Backend& backend) { return backend.name() == "cpu"; }
+
+// Clouds call generations of processors by one name.
+std::string DeviceOf(const Backend& backend) {
+  return IsProcessor(backend) ? Concat(backend.device_name(), ", ", cpu::ThisProcessor().Identity())
+                              : backend.device_name();
 }
 
-std::string RecordLine(const std::string& key, double microseconds) {
-  Json record = Json::parse(key);
-  record["microseconds"] = microseconds;
-  return record.dump() + "\n";
+// Libraries use more than the table's rows ask for.
+std::string FeaturesOf(const Backend& backend) {
+  return IsProcessor(backend) ? Concat(backend.features_text(), ", of ", cpu::ThisProcessor().instruction_sets)
+                              : backend.features_text();
 }
 
 }  // namespace
@@ -127,13 +123,44 @@ uint64_t ExtendPlanHash(uint64_t hash, const Kernel& kernel, const Problem& prob
 uint64_t ExtendPlanHash(uint64_t hash, int64_t number) { return XXH3_64bits_withSeed(&number, sizeof(number), hash); }
 
 TuningCache::TuningCache(std::filesystem::path file, const Backend& backend)
-    : file_(std::move(file)), device_(backend.device_name()), features_(backend.features_text()) {
+    : file_(std::move(file)), device_(DeviceOf(backend)), features_(FeaturesOf(backend)) {
   if (file_.empty()) return;
   Records records;
   status_ = Read(file_, records);
   if (!status_.ok()) return;
   absl::MutexLock lock(&mutex_);
   records_ = std::move(records);
+}
+
+// Splits a line of the file into a key and a record. False where it is not one.
+bool TuningCache::ParseRecord(const std::string& line, std::string& key, Record& record) {
+  Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return false;
+  const auto time = json.find("microseconds");
+  if (time == json.end() || !time->is_number()) return false;
+  record = {.microseconds = time->get<double>(), .suspect = {}};
+  if (!std::isfinite(record.microseconds) || record.microseconds < 0) return false;
+  json.erase(time);
+  if (const auto suspect = json.find("suspect"); suspect != json.end()) {
+    if (!suspect->is_string()) return false;
+    record.suspect = suspect->get<std::string>();
+    json.erase(suspect);
+  }
+  key = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return true;
+}
+
+std::string TuningCache::RecordLine(const std::string& key, const Record& record) {
+  Json json = Json::parse(key);
+  json["microseconds"] = record.microseconds;
+  if (!record.suspect.empty()) json["suspect"] = record.suspect;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void TuningCache::Put(const std::string& key, const Record& record, Records& records) {
+  const auto known = records.find(key);
+  if (known != records.end() && known->second.suspect.empty() && !record.suspect.empty()) return;
+  records[key] = record;
 }
 
 Status TuningCache::Read(const std::filesystem::path& file, Records& records) {
@@ -147,11 +174,11 @@ Status TuningCache::Read(const std::filesystem::path& file, Records& records) {
   }
   for (int number = 2; std::getline(lines, line); ++number) {
     std::string key;
-    double microseconds;
-    if (!ParseRecord(line, key, microseconds)) {
+    Record record;
+    if (!ParseRecord(line, key, record)) {
       return InvalidArgument(file.string(), ": line ", number, " is no record; delete the file");
     }
-    records[key] = microseconds;
+    records[key] = std::move(record);
     if (records.size() > kMaxRecords) {
       return MakeError(StatusCode::kResourceExhausted, file.string(), ": it holds more than ", kMaxRecords,
                        " records; delete it");
@@ -187,22 +214,30 @@ std::string TuningCache::KeyOfStep(uint64_t plan_hash, int step, Steps steps) co
 std::optional<double> TuningCache::FindKey(const std::string& key) const {
   absl::MutexLock lock(&mutex_);
   const auto record = records_.find(key);
-  if (record == records_.end()) return std::nullopt;
-  return record->second;
+  if (record == records_.end() || !record->second.suspect.empty()) return std::nullopt;
+  return record->second.microseconds;
 }
 
-void TuningCache::AddKey(std::string key, double microseconds) {
+void TuningCache::AddKey(const std::string& key, const Record& record) {
   absl::MutexLock lock(&mutex_);
-  records_[key] = microseconds;
-  added_[std::move(key)] = microseconds;
+  Put(key, record, records_);
+  Put(key, record, added_);
 }
 
 std::optional<double> TuningCache::Find(const Kernel& kernel, const Problem& problem, uint64_t pattern) const {
   return FindKey(KeyOf(kernel, problem, pattern));
 }
 
-void TuningCache::Add(const Kernel& kernel, const Problem& problem, uint64_t pattern, double microseconds) {
-  AddKey(KeyOf(kernel, problem, pattern), microseconds);
+bool TuningCache::IsSuspect(const Kernel& kernel, const Problem& problem, uint64_t pattern) const {
+  const std::string key = KeyOf(kernel, problem, pattern);
+  absl::MutexLock lock(&mutex_);
+  const auto record = records_.find(key);
+  return record != records_.end() && !record->second.suspect.empty();
+}
+
+void TuningCache::Add(const Kernel& kernel, const Problem& problem, uint64_t pattern, double microseconds,
+                      const std::string& suspect) {
+  AddKey(KeyOf(kernel, problem, pattern), {microseconds, suspect});
 }
 
 std::optional<double> TuningCache::FindRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch) const {
@@ -210,7 +245,7 @@ std::optional<double> TuningCache::FindRuns(uint64_t plan_hash, int64_t rows, in
 }
 
 void TuningCache::AddRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch, double microseconds) {
-  AddKey(KeyOfRuns(plan_hash, rows, micro_batch), microseconds);
+  AddKey(KeyOfRuns(plan_hash, rows, micro_batch), {microseconds, {}});
 }
 
 std::optional<double> TuningCache::FindStep(uint64_t plan_hash, int step, Steps steps) const {
@@ -218,7 +253,7 @@ std::optional<double> TuningCache::FindStep(uint64_t plan_hash, int step, Steps 
 }
 
 void TuningCache::AddStep(uint64_t plan_hash, int step, Steps steps, double microseconds) {
-  AddKey(KeyOfStep(plan_hash, step, steps), microseconds);
+  AddKey(KeyOfStep(plan_hash, step, steps), {microseconds, {}});
 }
 
 Status TuningCache::Save() {
@@ -227,15 +262,15 @@ Status TuningCache::Save() {
   Records records;
   SWIZZLE_RETURN_IF_ERROR(Read(file_, records));
   size_t dropped = 0;
-  for (const auto& [key, microseconds] : added_) {
+  for (const auto& [key, record] : added_) {
     if (records.size() < kMaxRecords || records.contains(key)) {
-      records[key] = microseconds;
+      Put(key, record, records);
     } else {
       ++dropped;
     }
   }
   std::string text = HeadLine() + "\n";
-  for (const auto& [key, microseconds] : records) text += RecordLine(key, microseconds);
+  for (const auto& [key, record] : records) text += RecordLine(key, record);
   SWIZZLE_RETURN_IF_ERROR(WriteFileAtomically(file_, std::as_bytes(std::span(text))));
   added_.clear();
   if (dropped == 0) return absl::OkStatus();

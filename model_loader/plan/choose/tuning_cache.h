@@ -2,15 +2,17 @@
 //
 // The file begins with {"swizzle_tuning_cache":1} and holds one JSON object a line after it, e.g. (in one line)
 //
-//   {"device":"Intel(R) Xeon(R) Processor @ 2.50GHz","features":"avx512 avx2","kernel":"conv_csr_f32_avx512",
-//    "kernel_table":1,"microseconds":12.5,"pattern":"5f1d0e6ac1b2a093","problem":"conv 1x512x14x14 -> ... threads 2"}
+//   {"device":"AMD EPYC, AuthenticAMD family 25 model 17","features":"avx512 avx2, of avx avx2 fma f16c avx512f ...",
+//    "kernel":"conv_csr_f32_avx512","kernel_table":1,"microseconds":12.5,"pattern":"5f1d0e6ac1b2a093",
+//    "problem":"conv 1x512x14x14 -> ... threads 2"}
 //
 // or, in place of kernel, pattern and problem, "plan", a hash of its kernels, problems and patterns: with "rows" and
 // "micro_batch" of a batch in parts or runs (micro_batch.h), with "step" and "threads" of one of its steps in a small
-// batch (serial_steps.h). A record holds where everything but the time is equal. The
-// pattern is a hash of the places of a weight's nonzeros: two layers of one shape and sparsity may still take different
-// times. Machines may share a file: records of others are kept. Files are replaced whole, so that a reader never sees
-// half of one.
+// batch (serial_steps.h). A record holds where everything but the time is equal. One that was disturbed
+// when it was measured has "suspect", which says by what (machine_watch.h): nothing is chosen by it, and whoever
+// measures measures it again. The pattern is a hash of the places of a weight's nonzeros: two layers of one shape and
+// sparsity may still take different times. Machines may share a file: records of others are kept. Files are replaced
+// whole, so that a reader never sees half of one.
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_TUNING_CACHE_H_
 #define SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_TUNING_CACHE_H_
 
@@ -50,9 +52,12 @@ class TuningCache {
   // Why the file is not used: it cannot be read, is no tuning cache, or is too large. OK if it is used.
   const Status& status() const { return status_; }
 
-  // Microseconds of one run. pattern: 0 for kernels without weights.
+  // Microseconds of one run. pattern: 0 for kernels without weights. A suspect time is not found, except by itself.
   std::optional<double> Find(const Kernel& kernel, const Problem& problem, uint64_t pattern) const;
-  void Add(const Kernel& kernel, const Problem& problem, uint64_t pattern, double microseconds);
+  bool IsSuspect(const Kernel& kernel, const Problem& problem, uint64_t pattern) const;
+  // suspect: what disturbed the measurement; such a time does not replace one that is none.
+  void Add(const Kernel& kernel, const Problem& problem, uint64_t pattern, double microseconds,
+           const std::string& suspect = {});
 
   // Likewise of a batch of `rows` in parts or runs of a plan, each of `micro_batch` rows (micro_batch.h).
   std::optional<double> FindRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch) const;
@@ -69,14 +74,22 @@ class TuningCache {
   Status Save();
 
  private:
-  using Records = std::map<std::string, double>;  // microseconds by the rest of the record, as JSON
+  struct Record {
+    double microseconds = 0.0;
+    std::string suspect;  // why; empty: it isn't
+  };
+  using Records = std::map<std::string, Record>;  // by the rest of the record, as JSON
 
   static Status Read(const std::filesystem::path& file, Records& records);
+  static bool ParseRecord(const std::string& line, std::string& key, Record& record);
+  static std::string RecordLine(const std::string& key, const Record& record);
+  // Unless `records` has one that is to be trusted, and this is not.
+  static void Put(const std::string& key, const Record& record, Records& records);
   std::string KeyOf(const Kernel& kernel, const Problem& problem, uint64_t pattern) const;
   std::string KeyOfRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch) const;
   std::string KeyOfStep(uint64_t plan_hash, int step, Steps steps) const;
   std::optional<double> FindKey(const std::string& key) const;
-  void AddKey(std::string key, double microseconds);
+  void AddKey(const std::string& key, const Record& record);
 
   const std::filesystem::path file_;
   const std::string device_;

@@ -24,6 +24,7 @@ struct LayerReport {
     std::vector<double> microseconds;
     bool measured = false;           // now, or before (see choose/tuning_cache.h)
     Format weights = Format::kNone;  // that the kernel takes
+    bool suspect = false;            // was measured, and disturbed, so that all times of the layer are estimates
   };
   std::string name;
   std::string op;
@@ -65,6 +66,9 @@ struct PlanReport {
   int64_t small_batch = 0;  // rows, or tokens, of a batch that some layers compute on one thread; 0: none do
   int timed_now = 0;        // measurements made for this plan
   int timed_before = 0;     // taken from the tuning cache
+  int suspect = 0;          // measurements that were disturbed, and have to be made again
+  // Layers whose kernels were chosen by estimates, and what else was left as it usually is, for want of measurements.
+  int untimed = 0;
   int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;
 };
 

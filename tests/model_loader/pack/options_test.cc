@@ -34,7 +34,7 @@ TEST(Options, InspectHasDefaultsAndFlags) {
   EXPECT_EQ(plain.threads, 0);
   EXPECT_EQ(plain.max_batch, 64);
   EXPECT_TRUE(plain.page.empty());
-  EXPECT_EQ(plain.tuning_budget, absl::Seconds(10));
+  EXPECT_EQ(plain.tuning_budget, absl::Seconds(15));
   const auto full =
       ParseAs<InspectCommand>({"inspect", "m.swz", "-o", "json", "--threads=3", "--max-batch=8", "--tuning-budget=0.5",
                                "--weight-budget=2", "--tuning-cache=times", "--report=page.html"});

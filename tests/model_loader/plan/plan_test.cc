@@ -237,14 +237,15 @@ TEST(PlanTest, RunsInTheWaysThatWereFastestAndStaysTheSame) {
   const auto backend = NewCpuBackend();
   const auto plan = [&](absl::Duration budget) {
     TuningCache cache(file, *backend);
-    const auto made =
-        MustPlan(network(), *backend, {.max_batch = 4, .threads = 2, .tuning_budget = budget, .tuning_cache = &cache});
+    const auto made = MustPlan(
+        network(), *backend,
+        {.max_batch = 4, .threads = 2, .tuning_budget = budget, .make_watch = nullptr, .tuning_cache = &cache});
     EXPECT_TRUE(cache.Save().ok());
     return made;
   };
   // Each time another kernel, then another blocking, then other steps are found to be fast, and measured.
   for (int i = 0; i < 3; ++i) {
-    plan(absl::Seconds(2));
+    plan(absl::Seconds(3));
     FavourTheUnusual(file);
   }
   const auto unusual = plan(absl::ZeroDuration());
@@ -294,6 +295,7 @@ TEST(PlanTest, SmallAndLargeBatchesRunOnTheirOwnKernelsWhereMemoryAllows) {
                          {.max_batch = 8,
                           .threads = 1,
                           .tuning_budget = tuning,
+                          .make_watch = nullptr,
                           .tuning_cache = &cache,
                           .weight_budget = weight_budget,
                           .micro_batch = 8});
@@ -302,7 +304,7 @@ TEST(PlanTest, SmallAndLargeBatchesRunOnTheirOwnKernelsWhereMemoryAllows) {
   };
   // Each time more kernels are no longer hopeless by their time for one row, and measured.
   for (int i = 0; i < 3; ++i) {
-    ASSERT_NE(plan(absl::Milliseconds(1), 1.0), nullptr);
+    ASSERT_NE(plan(absl::Seconds(2), 1.0), nullptr);
     FavourDenseForOneRow(folder / "times");
   }
   const auto once = plan(absl::ZeroDuration(), 1.0), twice = plan(absl::ZeroDuration(), 100.0);

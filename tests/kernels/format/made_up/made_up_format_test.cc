@@ -141,7 +141,8 @@ TEST(MadeUpFormatTest, PlansRunItOnItsOwnKernelAndOnDenseOnes) {
   const auto backend = testing::NewMadeUpBackend();
   const auto plan = [&](const Network& of, bool dense_only) {
     auto made =
-        MakePlan(of, *backend, {.threads = 1, .dense_only = dense_only, .tuning_budget = absl::Milliseconds(5)});
+        MakePlan(of, *backend,
+                 {.threads = 1, .dense_only = dense_only, .tuning_budget = absl::Seconds(2), .make_watch = nullptr});
     SWIZZLE_CHECK(made.ok());
     return *std::move(made);
   };

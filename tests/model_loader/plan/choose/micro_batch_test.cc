@@ -82,7 +82,9 @@ class TimedPlan final : public FakePlan {
 };
 
 StatusOr<int64_t> Choose(const TimedPlan& plan, absl::Duration budget, TuningCache* cache, uint64_t plan_hash) {
-  return ChooseMicroBatch(plan, budget, cache, plan_hash, [&] { return plan.log.now; });
+  TrialConditions conditions(PlanOptions{.make_watch = nullptr});
+  return ChooseMicroBatch(
+      plan, budget, cache, plan_hash, [&] { return plan.log.now; }, conditions);
 }
 
 // By far the fastest for 8 rows: four runs of two.

@@ -22,7 +22,9 @@ constexpr absl::Duration kBudget = absl::Seconds(1);
 class ThreeSteps {
  public:
   StatusOr<std::vector<bool>> Choose(absl::Duration budget = kBudget, TuningCache* cache = nullptr, uint64_t hash = 1) {
-    return ChooseSerialSteps(3, budget, cache, hash, [this](const std::vector<bool>& serial) { return Time(serial); });
+    TrialConditions conditions(PlanOptions{.make_watch = nullptr});
+    return ChooseSerialSteps(
+        3, budget, cache, hash, [this](const std::vector<bool>& serial) { return Time(serial); }, conditions);
   }
 
   absl::Duration mixing;  // what the first step takes more where it runs on all threads and the second on one
@@ -73,7 +75,9 @@ TEST(SerialStepsTest, AFailedRunIsReported) {
   const auto fail = [](const std::vector<bool>&) -> StatusOr<std::vector<absl::Duration>> {
     return MakeError(StatusCode::kInternal, "lost");
   };
-  EXPECT_THAT(ChooseSerialSteps(3, kBudget, nullptr, 1, fail).status(), IsError(StatusCode::kInternal, "lost"));
+  TrialConditions conditions(PlanOptions{.make_watch = nullptr});
+  EXPECT_THAT(ChooseSerialSteps(3, kBudget, nullptr, 1, fail, conditions).status(),
+              IsError(StatusCode::kInternal, "lost"));
 }
 
 }  // namespace

@@ -1,0 +1,102 @@
+#include "model_loader/plan/choose/plan_race.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/base/integers.h"
+#include "model_loader/plan/choose/median.h"
+#include "model_loader/plan/choose/trial_batch.h"
+
+namespace swizzle {
+namespace {
+
+constexpr int kLeastTurns = 5;
+constexpr int kMostTurns = 41;
+constexpr int64_t kMostRows = 8;
+constexpr double kLeastGain = 0.01;  // a plan that gains less isn't worth a change
+constexpr double kErrors = 2.0;      // how many standard errors are noise
+
+// A plan, as a server runs it.
+class Racer {
+ public:
+  Racer(const Plan& plan, Runner& runner) : plan_(plan), runner_(runner), trial_(plan, runner) {}
+
+  // A batch of so many rows, in as many runs as a server would make of it.
+  StatusOr<absl::Duration> Time(int64_t rows, TrialConditions& conditions) {
+    const int64_t length = std::max<int64_t>(TrialLength(plan_), 1);
+    const int64_t at_once = plan_.network().batch_size > 0 ? rows : plan_.report().micro_batch / length;
+    const int64_t runs = CeilDiv(rows, std::clamp<int64_t>(at_once, 1, rows));
+    absl::Duration spent;
+    SWIZZLE_RETURN_IF_ERROR(conditions.Begin());
+    for (int64_t run = 0; run < runs; ++run) {
+      const int64_t first = rows * run / runs, count = rows * (run + 1) / runs - first;
+      trial_.Fill(count);
+      const absl::Duration start = conditions.Spent();
+      SWIZZLE_RETURN_IF_ERROR(trial_.sequences() == nullptr && runs > 1
+                                  ? runner_.RunPart({first, count, rows})
+                                  : runner_.Run(trial_.SizeOf(count), trial_.sequences()));
+      spent += conditions.Spent() - start;
+    }
+    conditions.End();
+    return spent;
+  }
+
+ private:
+  const Plan& plan_;
+  Runner& runner_;
+  TrialBatch trial_;
+};
+
+std::vector<int64_t> RacedRows(const Plan& plan) {
+  if (plan.network().batch_size > 0) return {plan.max_batch()};
+  const int64_t length = TrialLength(plan);
+  const int64_t most = length == 0 ? plan.max_batch() : std::min(plan.max_batch(), plan.max_tokens() / length);
+  if (most < 2) return {1};
+  return {1, std::min(most, kMostRows)};
+}
+
+}  // namespace
+
+TimeRatio RatioOf(std::vector<double> ratios) {
+  const double median = Median(ratios);
+  const auto count = static_cast<double>(ratios.size());
+  for (double& ratio : ratios) ratio = std::abs(ratio - median);
+  constexpr double kDeviation = 1.4826, kMedian = 1.2533;  // of normal noise: MAD to sigma, mean's error to median's
+  return {median, kMedian * kDeviation * Median(std::move(ratios)) / std::sqrt(count)};
+}
+
+bool IsFaster(std::span<const TimeRatio> ratios) {
+  double gain = 0.0, variance = 0.0;
+  for (const TimeRatio& ratio : ratios) {
+    if (ratio.median - kErrors * ratio.error > 1.0 + kLeastGain) return false;
+    gain -= std::log(ratio.median);
+    variance += ratio.error * ratio.error;
+  }
+  const auto count = static_cast<double>(ratios.size());
+  return gain / count > std::max(kLeastGain, kErrors * std::sqrt(variance) / count);
+}
+
+StatusOr<std::vector<TimeRatio>> RacePlans(const Plan& challenger_plan, Runner& challenger, const Plan& running_plan,
+                                           Runner& running, absl::Duration budget, TrialConditions& conditions) {
+  Racer first(running_plan, running), second(challenger_plan, challenger);
+  const std::vector<int64_t> rows = RacedRows(running_plan);
+  std::vector<std::vector<double>> ratios(rows.size());
+  const absl::Duration end = conditions.Spent() + budget;
+  for (int turn = -1; turn < kMostTurns && (turn < kLeastTurns || conditions.Spent() < end); ++turn) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      // Who begins changes: the second finds the caches as the first left them.
+      Racer& begins = turn % 2 == 0 ? first : second;
+      Racer& follows = turn % 2 == 0 ? second : first;
+      SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration one, begins.Time(rows[i], conditions));
+      SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration other, follows.Time(rows[i], conditions));
+      if (turn < 0) continue;  // warms up
+      const double ratio = absl::FDivDuration(other, std::max(one, absl::Nanoseconds(1)));
+      ratios[i].push_back(turn % 2 == 0 ? ratio : 1.0 / std::max(ratio, 1e-9));
+    }
+  }
+  std::vector<TimeRatio> result;
+  for (std::vector<double>& each : ratios) result.push_back(RatioOf(std::move(each)));
+  return result;
+}
+
+}  // namespace swizzle

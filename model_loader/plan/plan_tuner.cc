@@ -1,0 +1,96 @@
+#include "model_loader/plan/plan_tuner.h"
+
+#include <malloc.h>
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "model_loader/plan/choose/plan_race.h"
+#include "model_loader/plan/choose/trial_conditions.h"
+#include "model_loader/plan/choose/tuning_cache.h"
+#include "model_loader/plan/planner.h"
+
+namespace swizzle {
+namespace {
+
+// Whether plans run the same.
+bool AreAlike(const PlanReport& a, const PlanReport& b) {
+  if (a.micro_batch != b.micro_batch || a.small_batch != b.small_batch || a.buckets != b.buckets) return false;
+  for (size_t i = 0; i < a.layers.size(); ++i) {
+    const LayerReport &one = a.layers[i], &other = b.layers[i];
+    if (one.kernels != other.kernels || one.blocking != other.blocking || one.serial != other.serial) return false;
+  }
+  return true;
+}
+
+class NetworkTuner final : public PlanTuner {
+ public:
+  NetworkTuner(PlanMaterials materials, Backend& backend, PlanOptions options)
+      : materials_(std::move(materials)), backend_(backend), options_(std::move(options)) {
+    if (options_.tuning_cache != nullptr) return;
+    own_cache_ = std::make_unique<TuningCache>("", backend);
+    options_.tuning_cache = own_cache_.get();
+  }
+
+  StatusOr<std::shared_ptr<const Plan>> MakeFirst() {
+    PlanOptions options = options_;
+    options.tuning_budget = absl::ZeroDuration();
+    SWIZZLE_ASSIGN_OR_RETURN(running_, MakePlan(materials_, backend_, options));
+    return running_;
+  }
+
+  StatusOr<Tuned> Tune(MeasureGate& gate, absl::Duration budget) override {
+    PlanOptions options = options_;
+    options.gate = &gate;
+    options.tuning_budget = budget;
+    if (!HasHostMemory(backend_)) options.make_watch = nullptr;  // its thread sleeps while the device runs
+    const PreparedWeights weights_before = *materials_.weights;
+    SWIZZLE_ASSIGN_OR_RETURN(auto plan, MakePlan(materials_, backend_, options));
+    const PlanReport& report = plan->report();
+    Tuned tuned{.better = nullptr, .timed_now = report.timed_now, .suspect = report.suspect, .untimed = report.untimed};
+    StatusOr<std::vector<TimeRatio>> ratios = std::vector<TimeRatio>();
+    if (!AreAlike(report, running_->report())) ratios = Race(*plan, options);
+    if (!ratios.ok() || ratios->empty() || !IsFaster(*ratios)) {
+      materials_.weights = weights_before;
+      SWIZZLE_RETURN_IF_ERROR(ratios);
+      return tuned;
+    }
+    double log_gain = 0.0;
+    for (const TimeRatio& ratio : *ratios) log_gain += std::log(ratio.median) / static_cast<double>(ratios->size());
+    tuned.gain = 1.0 - std::exp(log_gain);
+    tuned.better = running_ = std::move(plan);
+    return tuned;
+  }
+
+ private:
+  StatusOr<std::vector<TimeRatio>> Race(const Plan& plan, const PlanOptions& options) {
+    TrialConditions conditions(options);
+    conditions.BeforeThreads();
+    SWIZZLE_ASSIGN_OR_RETURN(const auto challenger, plan.NewRunner({}));
+    SWIZZLE_ASSIGN_OR_RETURN(const auto running, running_->NewRunner({}));
+    conditions.AfterThreads();
+    return RacePlans(plan, *challenger, *running_, *running, options.tuning_budget * TuningShare::kRace, conditions);
+  }
+
+  PlanMaterials materials_;
+  Backend& backend_;
+  PlanOptions options_;
+  std::unique_ptr<TuningCache> own_cache_;  // null: the options have one
+  std::shared_ptr<const Plan> running_;
+};
+
+}  // namespace
+
+StatusOr<TunablePlan> MakeTunablePlan(Network network, Backend& backend, const PlanOptions& options) {
+  PlanMaterials materials(std::move(network));
+  materials.keep = true;
+  auto tuner = std::make_unique<NetworkTuner>(std::move(materials), backend, options);
+  TunablePlan tunable;
+  SWIZZLE_ASSIGN_OR_RETURN(tunable.plan, tuner->MakeFirst());
+  if (tunable.plan->report().untimed > 0) tunable.tuner = std::move(tuner);
+  if (tunable.tuner == nullptr) tuner = nullptr, malloc_trim(0);
+  return tunable;
+}
+
+}  // namespace swizzle
