@@ -72,7 +72,16 @@ void AddRunning(CLI::App& app, ServerOptions& options, double& tuning_seconds) {
       ->type_name("WHEN")
       ->transform(CLI::CheckedTransformer(pins).description(""))
       ->default_str("auto");
-  app.add_option("--tuning-budget", tuning_seconds, "Seconds for measuring kernels, for each model")
+  const std::map<std::string, Tune> tunes = {
+      {"background", Tune::kBackground}, {"before-ready", Tune::kBeforeReady}, {"off", Tune::kOff}};
+  app.add_option("--tune", options.tune,
+                 "When kernels are measured: background, while a model serves and no request is there; before-ready; "
+                 "off")
+      ->type_name("WHEN")
+      ->transform(CLI::CheckedTransformer(tunes).description(""))
+      ->default_str("background");
+  app.add_option("--tuning-budget", tuning_seconds,
+                 "Seconds that measuring may take in all, for each model; 0: nothing is measured")
       ->type_name("SECONDS")
       ->capture_default_str()
       ->check(CLI::Range(0.0, kMaxDelaySeconds));
@@ -85,6 +94,15 @@ void AddRunning(CLI::App& app, ServerOptions& options, double& tuning_seconds) {
   app.add_option("--tuning-cache", options.tuning_cache,
                  "Keep measured times here, so that the next start need not measure")
       ->type_name("FILE");
+}
+
+// When the server is ready.
+void AddReadiness(CLI::App& app, std::string& ready) {
+  app.add_option("--ready", ready,
+                 "Which models have to serve for the server to be ready: all, any, or names separated by commas")
+      ->type_name("MODELS")
+      ->capture_default_str()
+      ->check([](const std::string& text) { return std::string(ParseReadyRule(text).status().message()); });
 }
 
 // Durations that are given in seconds.
@@ -189,12 +207,14 @@ CommandLine ParseCommandLine(int argc, const char* const* argv) {
   CommandLine line;
   double drain_seconds = absl::ToDoubleSeconds(line.options.drain_delay);
   double tuning_seconds = absl::ToDoubleSeconds(line.options.tuning_budget);
+  std::string ready = "all";
   CLI::App app("Inference server for pruned neural networks", "swizzle-server");
   AddServing(app, line.options);
   AddRunning(app, line.options, tuning_seconds);
   SecondsFlags seconds(app);
   AddCallLimits(app, line.options.rpc, seconds);
   AddServerLimits(app, line.options.rpc, seconds);
+  AddReadiness(app, ready);
   AddOperation(app, line.options, drain_seconds);
   try {
     app.parse(argc, argv);
@@ -211,6 +231,7 @@ CommandLine ParseCommandLine(int argc, const char* const* argv) {
   seconds.Store();
   line.options.drain_delay = absl::Seconds(drain_seconds);
   line.options.tuning_budget = absl::Seconds(tuning_seconds);
+  if (auto rule = ParseReadyRule(ready); rule.ok()) line.options.ready = *std::move(rule);
   return line;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "server/model/model.h"
+#include "server/repository/model_repository.h"
 #include "server/rpc/rpc_limits.h"
 #include "server/telemetry/logging.h"
 
@@ -21,9 +22,11 @@ struct ServerOptions {
   std::filesystem::path port_file;               // empty: none
   int threads = 0;                               // for each model; 0: all that this process may use
   PinThreads pin_threads = PinThreads::kAuto;
-  absl::Duration tuning_budget = absl::Seconds(10);  // for measuring kernels, for each model
-  double weight_budget = 1.0;                        // see PlanOptions
-  std::filesystem::path tuning_cache;                // empty: none
+  Tune tune = Tune::kBackground;
+  absl::Duration tuning_budget = absl::Seconds(15);  // for all that is measured, for each model
+  ReadyRule ready;
+  double weight_budget = 1.0;          // see PlanOptions
+  std::filesystem::path tuning_cache;  // empty: none
   absl::Duration drain_delay = absl::ZeroDuration();
   RpcLimits rpc;
   LogFormat log_format = LogFormat::kText;

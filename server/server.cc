@@ -8,6 +8,7 @@
 #include <future>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -70,18 +71,10 @@ Status WritePortFile(const std::filesystem::path& file, int grpc_port, int metri
                    "; is its directory there and writable?");
 }
 
-std::vector<std::string> FailedModels(const ModelRepository& repository) {
-  std::vector<std::string> names;
-  for (const ModelStatus& model : repository.List()) {
-    if (!model.status.ok()) names.push_back(model.name);
-  }
-  return names;
-}
-
-std::string Joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += Concat(text.empty() ? "" : ",", name);
-  return text;
+std::string Joined(const std::vector<std::string>& texts, std::string_view by) {
+  std::string joined;
+  for (const std::string& text : texts) joined += Concat(joined.empty() ? "" : by, text);
+  return joined;
 }
 
 }  // namespace
@@ -102,7 +95,8 @@ std::string KernelListing(const Backend& backend) {
 }
 
 StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
-                                                const std::function<void()>& before_serving) {
+                                                const std::function<void()>& before_serving,
+                                                std::function<bool()> stop) {
   std::unique_ptr<Server> server(new Server);
   SWIZZLE_ASSIGN_OR_RETURN(Devices devices, Devices::Open(options.device));
   server->devices_ = std::make_unique<Devices>(std::move(devices));
@@ -110,17 +104,12 @@ StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
     Log(LogLevel::kInfo, "models run on the CPU", {{"reason", server->devices_->reason()}});
   }
   SWIZZLE_RETURN_IF_ERROR(server->Listen(options));
-  SWIZZLE_RETURN_IF_ERROR(server->LoadModels(options));
+  SWIZZLE_RETURN_IF_ERROR(server->OpenRepository(options, std::move(stop)));
+  SWIZZLE_RETURN_IF_ERROR(server->LoadModels(options, before_serving));
   KeepFreedMemory();
-  before_serving();
-  server->service_->Serve(*server->repository_);
-  server->PublishReadiness();
   if (!server->devices_->gpus().empty()) {
     server->watch_ = std::make_unique<DeviceWatch>([s = server.get()] { return s->devices_->health(); },
                                                    [s = server.get()](const Status& status) { s->LoseDevice(status); });
-  }
-  if (!options.port_file.empty()) {
-    SWIZZLE_RETURN_IF_ERROR(WritePortFile(options.port_file, server->grpc_port(), server->metrics_port()));
   }
   return server;
 }
@@ -165,39 +154,55 @@ void Server::NoteListener() {
   metrics_->SetLive(false);
 }
 
-Status Server::LoadModels(const ServerOptions& options) {
+Status Server::OpenRepository(const ServerOptions& options, std::function<bool()> stop) {
   RepositoryOptions repository;
   repository.directory = options.model_repository;
+  repository.ready = options.ready;
+  repository.tune = options.tune;
+  repository.stop = std::move(stop);
   repository.pin_threads = options.pin_threads;
   repository.plan.threads = options.threads > 0 ? options.threads : AvailableCpus();
   repository.plan.tuning_budget = options.tuning_budget;
   repository.plan.weight_budget = options.weight_budget;
-  // Without a file it still lets equal GPUs share what one of them measured.
-  if (!options.tuning_cache.empty() || devices_->gpus().size() > 1) {
-    tuning_cache_ = std::make_unique<TuningCache>(options.tuning_cache, devices_->main());
-    const Status& status = tuning_cache_->status();
-    if (!status.ok()) Log(LogLevel::kWarning, "tuning cache ignored", {{"reason", std::string(status.message())}});
-    repository.plan.tuning_cache = tuning_cache_.get();
-  }
+  // Without a file it still lets models, and equal GPUs, share what was measured for one of them.
+  tuning_cache_ = std::make_unique<TuningCache>(options.tuning_cache, devices_->main());
+  const Status& status = tuning_cache_->status();
+  if (!status.ok()) Log(LogLevel::kWarning, "tuning cache ignored", {{"reason", std::string(status.message())}});
+  repository.plan.tuning_cache = tuning_cache_.get();
   SWIZZLE_ASSIGN_OR_RETURN(repository_, NewModelRepository(repository, *devices_, *metrics_));
-  if (tuning_cache_ == nullptr) return absl::OkStatus();
-  const Status saved = tuning_cache_->Save();
-  if (!saved.ok()) Log(LogLevel::kWarning, "tuning cache not saved", {{"reason", std::string(saved.message())}});
   return absl::OkStatus();
 }
 
+Status Server::LoadModels(const ServerOptions& options, const std::function<void()>& before_serving) {
+  bool serving = false, port_file = options.port_file.empty();
+  Status written;
+  const auto publish = [&](bool last) {
+    const std::vector<ModelStatus> models = repository_->List();
+    const bool any = std::ranges::any_of(models, [](const auto& model) { return model.state == ModelState::kReady; });
+    if ((any || last) && !std::exchange(serving, true)) before_serving();
+    PublishReadiness();
+    metrics_->SetStarted(ready_ || last);
+    if ((ready_ || last) && !std::exchange(port_file, true)) {
+      written = WritePortFile(options.port_file, grpc_port(), metrics_port());
+    }
+  };
+  PublishReadiness();
+  service_->Serve(*repository_);
+  repository_->Load([&] { publish(false); });
+  publish(true);
+  if (!ready_) Log(LogLevel::kError, "not ready", {{"reasons", Joined(repository_->readiness().reasons, "; ")}});
+  return written;
+}
+
 void Server::PublishReadiness() {
-  const bool ready = repository_->AllReady();
-  for (const ModelStatus& model : repository_->List()) health_.SetServing(model.name, model.status.ok());
-  health_.SetServing("", ready);
-  metrics_->SetReady(ready);
-  metrics_->SetStarted(true);
-  const int64_t models = static_cast<int64_t>(repository_->List().size());
-  if (ready) {
-    Log(LogLevel::kInfo, "ready", {{"models", models}, {"device", devices_->main().device_name()}});
-  } else {
-    Log(LogLevel::kError, "not ready: models failed to load", {{"failed", Joined(FailedModels(*repository_))}});
-  }
+  const std::vector<ModelStatus> models = repository_->List();
+  const Readiness readiness = repository_->readiness();
+  for (const ModelStatus& model : models) health_.SetServing(model.name, model.state == ModelState::kReady);
+  health_.SetServing("", readiness.ready);
+  metrics_->SetReady(readiness.ready, Joined(readiness.reasons, "\n") + (readiness.reasons.empty() ? "" : "\n"));
+  if (!readiness.ready || std::exchange(ready_, true)) return;
+  const auto serving = std::ranges::count(models, ModelState::kReady, &ModelStatus::state);
+  Log(LogLevel::kInfo, "ready", {{"models", serving}, {"device", devices_->main().device_name()}});
 }
 
 // What computes nothing any more is not ready; liveness says no too, so that Kubernetes restarts the process.
@@ -214,7 +219,8 @@ void Server::AnnounceShutdown() {
   if (repository_ != nullptr) {
     for (const ModelStatus& model : repository_->List()) health_.SetServing(model.name, false);
   }
-  metrics_->SetReady(false);
+  metrics_->SetReady(false, "the server is shutting down\n");
+  if (repository_ != nullptr) repository_->StopTuning();
 }
 
 void Server::Drain() {
@@ -237,8 +243,10 @@ void Server::Drain() {
 
 int RunServer(const ServerOptions& options) {
   auto& signals = *new ShutdownSignals;
-  StatusOr<std::unique_ptr<Server>> server =
-      Contain("start the server", [&] { return Server::Start(options, [&signals] { signals.StartServing(); }); });
+  StatusOr<std::unique_ptr<Server>> server = Contain("start the server", [&] {
+    return Server::Start(
+        options, [&signals] { signals.StartServing(); }, [&signals] { return signals.asked(); });
+  });
   if (!server.ok()) {
     Log(LogLevel::kError, "cannot start", {{"error", std::string(server.status().message())}});
     return kCannotStart;

@@ -1,8 +1,8 @@
 // The server's life: listen, load, serve, drain.
 //
-// Readiness: "" of grpc.health.v1, ServerReady and /readyz say yes once every model of the repository serves, until a
-// shutdown is announced. If a model fails to load, the others serve and readiness stays at no; the log and the status
-// of the failed model say why.
+// Readiness: "" of grpc.health.v1, ServerReady and /readyz say yes once the models serve that --ready names (all of the
+// repository), until a shutdown is announced. A model serves as soon as it is loaded, whatever becomes of others. Which
+// ones don't, and why, is in /readyz, the log, and the status of their requests.
 #ifndef SWIZZLE_SERVER_SERVER_H_
 #define SWIZZLE_SERVER_SERVER_H_
 
@@ -34,10 +34,13 @@ std::string KernelListing(const Backend& backend);
 // Thread-compatible; the calls that it serves are concurrent.
 class Server {
  public:
-  // Listens first, so that liveness can be probed; then loads every model, calls `before_serving`, answers requests,
-  // and writes the port file. UNAVAILABLE if an address cannot be had, NOT_FOUND if the repository is not there.
+  // Listens first, so that liveness can be probed; then loads every model, one after the other, until `stop` says that
+  // no more are wanted. Calls `before_serving` once, before the first of them serves, and writes the port file once it
+  // is ready, or no model is left to load. UNAVAILABLE if an address cannot be had, NOT_FOUND if the repository is not
+  // there.
   static StatusOr<std::unique_ptr<Server>> Start(
-      const ServerOptions& options, const std::function<void()>& before_serving = [] {});
+      const ServerOptions& options, const std::function<void()>& before_serving = [] {},
+      std::function<bool()> stop = nullptr);
 
   // Drains.
   ~Server();
@@ -58,7 +61,8 @@ class Server {
  private:
   Server() = default;
   Status Listen(const ServerOptions& options);
-  Status LoadModels(const ServerOptions& options);
+  Status OpenRepository(const ServerOptions& options, std::function<bool()> stop);
+  Status LoadModels(const ServerOptions& options, const std::function<void()>& before_serving);
   void PublishReadiness();
 
   void LoseDevice(const Status& status);
@@ -69,6 +73,7 @@ class Server {
   std::unique_ptr<TuningCache> tuning_cache_;  // null: none
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<ModelRepository> repository_;
+  bool ready_ = false;  // as published
   HealthService health_;
   std::unique_ptr<InferenceService> service_;
   std::unique_ptr<DeviceWatch> watch_;  // null where models run on the CPU

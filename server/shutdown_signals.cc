@@ -29,6 +29,7 @@ ShutdownSignals::ShutdownSignals() {
 void ShutdownSignals::Take() {
   AwaitRequest();
   if (!serving_) _exit(kDrained);
+  asked_ = true;
   first_.set_value();
   const Instant first = Clock::Real().Now();
   do AwaitRequest();

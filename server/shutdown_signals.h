@@ -28,12 +28,15 @@ class ShutdownSignals {
 
   void Wait() { first_.get_future().wait(); }
 
+  // Whether Wait has come to an end, or would at once.
+  bool asked() const { return asked_; }
+
  private:
   void Take();
   void AwaitRequest();
 
   sigset_t signals_;
-  std::atomic<bool> serving_ = false;
+  std::atomic<bool> serving_ = false, asked_ = false;
   std::promise<void> first_;
 };
 

@@ -171,13 +171,13 @@ class ServedFallbackModel final : public Model {
   ServedFallbackModel(ModelSpec spec, PortMap ports, const FallbackModel& model, Backend& backend, int threads)
       : spec_(std::move(spec)),
         ports_(std::move(ports)),
-        facts_(FactsOfFallback(model, backend, threads)),
+        facts_(std::make_shared<const ModelFacts>(FactsOfFallback(model, backend, threads))),
         program_(model.program),
         backend_(backend),
         threads_(threads) {}
 
   const ModelSpec& spec() const override { return spec_; }
-  const ModelFacts& facts() const override { return facts_; }
+  std::shared_ptr<const ModelFacts> facts() const override { return facts_; }
   StatusOr<std::unique_ptr<Session>> NewSession(Clock& clock) override {
     SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, backend_.NewStream(threads_));
     return std::make_unique<FallbackSession>(spec_, ports_, *program_, std::move(stream), clock);
@@ -186,7 +186,7 @@ class ServedFallbackModel final : public Model {
  private:
   const ModelSpec spec_;
   const PortMap ports_;
-  const ModelFacts facts_;
+  const std::shared_ptr<const ModelFacts> facts_;
   const std::shared_ptr<const Program> program_;
   Backend& backend_;
   const int threads_;

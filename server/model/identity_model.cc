@@ -10,12 +10,12 @@ class IdentityModel final : public Model {
   IdentityModel(ModelSpec spec, absl::Duration execute_delay) : spec_(std::move(spec)), execute_delay_(execute_delay) {}
 
   const ModelSpec& spec() const override { return spec_; }
-  const ModelFacts& facts() const override { return facts_; }
+  std::shared_ptr<const ModelFacts> facts() const override { return facts_; }
   StatusOr<std::unique_ptr<Session>> NewSession(Clock& clock) override;
 
  private:
   const ModelSpec spec_;
-  const ModelFacts facts_;
+  const std::shared_ptr<const ModelFacts> facts_ = std::make_shared<const ModelFacts>();
   const absl::Duration execute_delay_;
 };
 

@@ -59,7 +59,7 @@ struct ModelSpec {
   int executors() const { return instance_count * device_count; }
 };
 
-// What metadata and metrics say of a model's weights and kernels. Immutable after load.
+// What metadata and metrics say of a model's weights and kernels.
 struct ModelFacts {
   std::map<std::string, std::string>
       properties;              // for ModelMetadata: format, sparsity, nnz, dense and stored bytes, kernels
@@ -72,7 +72,7 @@ struct ModelFacts {
     int layers = 0;
   };
   std::vector<KernelUse> kernels;
-  int timed_now = 0, timed_before = 0;  // kernel times: measured at this load, taken from the tuning cache
+  int timed_now = 0, timed_before = 0;  // kernel times: measured for this plan, taken from the tuning cache
   int dense_fallback_layers = 0;        // sparse weights that run on a dense kernel
 };
 
@@ -100,12 +100,12 @@ class Session {
   virtual Status Run(std::span<BatchItem> batch, BatchTimes& times) = 0;
 };
 
-// Immutable and thread-safe; outlives its sessions.
+// Thread-safe; outlives its sessions. What it computes doesn't change; how it does may, and then its facts.
 class Model {
  public:
   virtual ~Model() = default;
   virtual const ModelSpec& spec() const = 0;
-  virtual const ModelFacts& facts() const = 0;
+  virtual std::shared_ptr<const ModelFacts> facts() const = 0;
   // Looks at the values of a request, whose shapes were checked against the specification. Returns the tokens that it
   // takes of a batch's max_batch_tokens, 0 where there are none; INVALID_ARGUMENT if the model cannot run it.
   virtual StatusOr<int64_t> CheckRequest(std::span<const TensorView>) const { return 0; }

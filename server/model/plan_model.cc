@@ -1,7 +1,6 @@
 #include "server/model/plan_model.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -12,6 +11,7 @@
 #include "kernels/base/integers.h"
 #include "model_loader/plan/planner.h"
 #include "server/model/pinned_pool.h"
+#include "server/model/plan_seat.h"
 #include "server/model/sequence_session.h"
 
 namespace swizzle {
@@ -100,12 +100,15 @@ StatusOr<PortMap> Resolve(ModelSpec& spec, const Plan& plan) {
 class PlanSession final : public Session {
  public:
   // `pool`: where requests' inputs may be; may be null.
-  PlanSession(const ModelSpec& spec, const PortMap& ports, std::shared_ptr<const Plan> plan,
-              std::unique_ptr<Runner> runner, const PinnedPool* pool, Clock& clock)
-      : spec_(spec), ports_(ports), plan_(std::move(plan)), runner_(std::move(runner)), pool_(pool), clock_(clock) {}
+  PlanSession(const ModelSpec& spec, const PortMap& ports, std::shared_ptr<PlanSeat> seat, const PinnedPool* pool,
+              Clock& clock)
+      : spec_(spec), ports_(ports), seat_(std::move(seat)), pool_(pool), clock_(clock) {}
 
   // A large batch in parts, or runs, of nearly equal size (PlanReport::micro_batch).
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
+    const MutexLock lock(seat_->mutex());
+    plan_ = &seat_->plan();
+    runner_ = &seat_->runner();
     SWIZZLE_ASSIGN_OR_RETURN(const int64_t total, CountRows(batch));
     const int64_t micro_batch = plan_->report().micro_batch;
     const int64_t runs = CeilDiv(total, micro_batch);
@@ -241,8 +244,9 @@ class PlanSession final : public Session {
 
   const ModelSpec& spec_;  // the model's, which outlives this
   const PortMap& ports_;
-  const std::shared_ptr<const Plan> plan_;
-  const std::unique_ptr<Runner> runner_;
+  const std::shared_ptr<PlanSeat> seat_;
+  const Plan* plan_ = nullptr;  // of the batch that runs, as the runner
+  Runner* runner_ = nullptr;
   const PinnedPool* const pool_;  // the model's, or null
   Clock& clock_;
 };
@@ -264,23 +268,20 @@ StatusOr<std::shared_ptr<PinnedPool>> NewPool(const Plan& plan) {
   return memory == nullptr ? nullptr : std::make_shared<PinnedPool>(std::move(memory));
 }
 
-class PlanModel final : public Model {
+class SeatedPlanModel final : public PlanModel {
  public:
-  PlanModel(ModelSpec spec, PortMap ports, std::vector<std::shared_ptr<const Plan>> plans,
-            std::shared_ptr<PinnedPool> pool)
-      : spec_(std::move(spec)),
-        ports_(std::move(ports)),
-        facts_(FactsOf(plans[0]->report())),
-        plans_(std::move(plans)),
-        pool_(std::move(pool)) {
+  SeatedPlanModel(ModelSpec spec, PortMap ports, std::vector<std::shared_ptr<const Plan>> plans,
+                  std::shared_ptr<PinnedPool> pool)
+      : spec_(std::move(spec)), ports_(std::move(ports)), pool_(std::move(pool)), plans_(std::move(plans)) {
     if (plans_[0]->network().sequences) sequences_.emplace(spec_, ports_, *plans_[0]);
-    if (plans_.size() > 1) facts_.device = facts_.device.substr(0, facts_.device.find(':'));
-    facts_.devices.clear();
-    for (const auto& plan : plans_) facts_.devices.push_back(plan->report().backend);
+    facts_ = FactsOfPlans();
   }
 
   const ModelSpec& spec() const override { return spec_; }
-  const ModelFacts& facts() const override { return facts_; }
+  std::shared_ptr<const ModelFacts> facts() const override {
+    const MutexLock lock(mutex_);
+    return facts_;
+  }
   StatusOr<int64_t> CheckRequest(std::span<const TensorView> inputs) const override {
     return sequences_ ? sequences_->Check(inputs) : 0;
   }
@@ -301,23 +302,53 @@ class PlanModel final : public Model {
     return copies;
   }
   StatusOr<std::unique_ptr<Session>> NewSession(Clock& clock) override {
-    const size_t session = sessions_++;
-    const std::shared_ptr<const Plan>& plan = plans_[session % plans_.size()];
+    const MutexLock lock(mutex_);
+    const std::shared_ptr<const Plan>& plan = plans_[seats_.size() % plans_.size()];
     RunnerOptions options;
-    if (spec_.pin_threads) options.pinned_executor = static_cast<int>(session);
+    if (spec_.pin_threads) options.pinned_executor = static_cast<int>(seats_.size());
     SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Runner> runner, plan->NewRunner(options));
-    if (sequences_) return NewSequenceSession(*sequences_, ports_, *plan, std::move(runner), clock);
-    return std::make_unique<PlanSession>(spec_, ports_, plan, std::move(runner), pool_.get(), clock);
+    auto seat = std::make_shared<PlanSeat>(plan, std::move(runner), options);
+    seats_.push_back(seat);
+    if (sequences_) return NewSequenceSession(*sequences_, ports_, std::move(seat), clock);
+    return std::make_unique<PlanSession>(spec_, ports_, std::move(seat), pool_.get(), clock);
+  }
+
+  // Seat by seat, so that there is one more arena at a time. Batches go on meanwhile, on either plan.
+  Status ReplacePlan(size_t device, std::shared_ptr<const Plan> plan) override {
+    std::vector<std::shared_ptr<PlanSeat>> seats;
+    {
+      const MutexLock lock(mutex_);
+      SWIZZLE_CHECK(device < plans_.size());
+      for (size_t i = device; i < seats_.size(); i += plans_.size()) {
+        if (auto seat = seats_[i].lock()) seats.push_back(std::move(seat));
+      }
+    }
+    for (const auto& seat : seats) SWIZZLE_RETURN_IF_ERROR(seat->Replace(plan));
+    const MutexLock lock(mutex_);
+    plans_[device] = std::move(plan);
+    facts_ = FactsOfPlans();
+    return absl::OkStatus();
   }
 
  private:
+  // Of the first plan.
+  std::shared_ptr<const ModelFacts> FactsOfPlans() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    auto facts = std::make_shared<ModelFacts>(FactsOf(plans_[0]->report()));
+    if (plans_.size() > 1) facts->device = facts->device.substr(0, facts->device.find(':'));
+    facts->devices.clear();
+    for (const auto& plan : plans_) facts->devices.push_back(plan->report().backend);
+    return facts;
+  }
+
   const ModelSpec spec_;
   const PortMap ports_;
-  ModelFacts facts_;                                      // of the first plan
-  const std::vector<std::shared_ptr<const Plan>> plans_;  // one a device
-  const std::shared_ptr<PinnedPool> pool_;                // any device reads it; null: none
-  std::atomic<size_t> sessions_ = 0;
+  const std::shared_ptr<PinnedPool> pool_;  // any device reads it; null: none
   std::optional<SequenceRules> sequences_;  // of what stands above
+
+  mutable Mutex mutex_;
+  std::vector<std::shared_ptr<const Plan>> plans_ ABSL_GUARDED_BY(mutex_);  // one a device
+  std::vector<std::weak_ptr<PlanSeat>> seats_ ABSL_GUARDED_BY(mutex_);      // of sessions, which take the plans in turn
+  std::shared_ptr<const ModelFacts> facts_ ABSL_GUARDED_BY(mutex_);
 };
 
 TensorSpec SpecOf(const NetworkPort& port) { return {port.name, port.dtype, port.dims}; }
@@ -394,14 +425,14 @@ ModelFacts FactsOf(const PlanReport& report) {
   return facts;
 }
 
-StatusOr<std::shared_ptr<Model>> NewPlanModel(ModelSpec spec, std::vector<std::shared_ptr<const Plan>> plans) {
+StatusOr<std::shared_ptr<PlanModel>> NewPlanModel(ModelSpec spec, std::vector<std::shared_ptr<const Plan>> plans) {
   SWIZZLE_CHECK(!plans.empty());
   SWIZZLE_ASSIGN_OR_RETURN(PortMap ports, Resolve(spec, *plans[0]));
   SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<PinnedPool> pool, NewPool(*plans[0]));
-  return std::make_shared<PlanModel>(std::move(spec), std::move(ports), std::move(plans), std::move(pool));
+  return std::make_shared<SeatedPlanModel>(std::move(spec), std::move(ports), std::move(plans), std::move(pool));
 }
 
-StatusOr<std::shared_ptr<Model>> NewPlanModel(ModelSpec spec, std::shared_ptr<const Plan> plan) {
+StatusOr<std::shared_ptr<PlanModel>> NewPlanModel(ModelSpec spec, std::shared_ptr<const Plan> plan) {
   return NewPlanModel(std::move(spec), std::vector{std::move(plan)});
 }
 

@@ -35,14 +35,23 @@ ModelSpec DeriveSpec(const Network& network);
 
 ModelFacts FactsOf(const PlanReport& report);
 
+// Thread-safe.
+class PlanModel : public Model {
+ public:
+  // Sessions on this device run the plan, of the same network, from their next batch on; none is lost, and when this
+  // returns nothing runs on the plan before. RESOURCE_EXHAUSTED if memory for it can't be had: sessions then go on with
+  // what they have. REQUIRES: calls don't overlap.
+  virtual Status ReplacePlan(size_t device, std::shared_ptr<const Plan> plan) = 0;
+};
+
 // `spec` is DeriveSpec's, possibly changed by a configuration: tensors may stand in another order, outputs may be left
 // out, a dimension may be -1 (spec() of the model then says what it is), and max_batch_size may be anything up to
 // plan->max_batch(). A network with a free batch may be given max_batch_size 0: dims then carry the batch dimension,
 // and requests run alone.
 // INVALID_ARGUMENT, naming the model and the tensor, if the specification does not fit the plan.
 // `plans` are of the same network, one a device: sessions take them in turn.
-StatusOr<std::shared_ptr<Model>> NewPlanModel(ModelSpec spec, std::vector<std::shared_ptr<const Plan>> plans);
-StatusOr<std::shared_ptr<Model>> NewPlanModel(ModelSpec spec, std::shared_ptr<const Plan> plan);
+StatusOr<std::shared_ptr<PlanModel>> NewPlanModel(ModelSpec spec, std::vector<std::shared_ptr<const Plan>> plans);
+StatusOr<std::shared_ptr<PlanModel>> NewPlanModel(ModelSpec spec, std::shared_ptr<const Plan> plan);
 
 }  // namespace swizzle
 

@@ -8,17 +8,14 @@ namespace {
 
 class SequenceSession final : public Session {
  public:
-  SequenceSession(const SequenceRules& rules, const PortMap& ports, const Plan& plan, std::unique_ptr<Runner> runner,
-                  Clock& clock)
-      : rules_(rules),
-        ports_(ports),
-        plan_(plan),
-        runner_(std::move(runner)),
-        clock_(clock),
-        packing_(rules.packing()) {}
+  SequenceSession(const SequenceRules& rules, const PortMap& ports, std::shared_ptr<PlanSeat> seat, Clock& clock)
+      : rules_(rules), ports_(ports), seat_(std::move(seat)), clock_(clock), packing_(rules.packing()) {}
 
   // A large batch in several runs of whole sequences (PlanReport::micro_batch).
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
+    const MutexLock lock(seat_->mutex());
+    plan_ = &seat_->plan();
+    runner_ = &seat_->runner();
     StartOutputs(batch);
     times = {};
     for (Place place; place.item < batch.size();) {
@@ -70,7 +67,7 @@ class SequenceSession final : public Session {
   void TakeParts(std::span<const BatchItem> batch, Place& place) {
     packing_.Clear();
     parts_.clear();
-    int64_t left = plan_.report().micro_batch;
+    int64_t left = plan_->report().micro_batch;
     for (; place.item < batch.size(); ++place.item, place.row = 0) {
       const BatchItem& item = batch[place.item];
       int64_t end = place.row;
@@ -94,7 +91,7 @@ class SequenceSession final : public Session {
   void GatherIds() {
     const BatchSize size(packing_.rows(), packing_.tokens());
     for (size_t i = 0; i < ports_.inputs.size(); ++i) {
-      if (plan_.IdLimit(ports_.inputs[i]) == 0) continue;
+      if (plan_->IdLimit(ports_.inputs[i]) == 0) continue;
       const std::span<int32_t> ids = runner_->Ids(ports_.inputs[i], size);
       for (const Part& part : parts_) {
         const TensorView input = RowsOf(part.item->inputs[i], part.first_row, part.rows);
@@ -111,8 +108,8 @@ class SequenceSession final : public Session {
       item.outputs->assign(ports_.outputs.size(), std::string());
       item.output_shapes->clear();
       for (const int output : ports_.outputs) {
-        const NetworkPort& port = plan_.network().outputs[output];
-        item.output_shapes->push_back(OutputShape(port, plan_.network().values[port.value].per_token, item));
+        const NetworkPort& port = plan_->network().outputs[output];
+        item.output_shapes->push_back(OutputShape(port, plan_->network().values[port.value].per_token, item));
       }
     }
   }
@@ -120,8 +117,8 @@ class SequenceSession final : public Session {
   // Appends the run's results to the requests' outputs.
   void Scatter(BatchSize size) {
     for (size_t i = 0; i < ports_.outputs.size(); ++i) {
-      const NetworkPort& port = plan_.network().outputs[ports_.outputs[i]];
-      const bool per_token = plan_.network().values[port.value].per_token;
+      const NetworkPort& port = plan_->network().outputs[ports_.outputs[i]];
+      const bool per_token = plan_->network().values[port.value].per_token;
       const auto from = std::as_bytes(runner_->Output(ports_.outputs[i], size));
       const char* row = reinterpret_cast<const char*>(from.data());
       const size_t line_bytes = from.size() / static_cast<size_t>(per_token ? size.tokens : size.rows);
@@ -140,7 +137,7 @@ class SequenceSession final : public Session {
 
   // [rows, length and what the port has besides]
   Shape OutputShape(const NetworkPort& port, bool per_token, const BatchItem& item) const {
-    const bool fixed = plan_.network().batch_size > 0;
+    const bool fixed = plan_->network().batch_size > 0;
     Shape shape(port.dims.begin() + (fixed ? 1 : 0), port.dims.end());
     if (per_token) shape[0] = Length(item);
     shape.insert(shape.begin(), Rows(item));
@@ -162,8 +159,9 @@ class SequenceSession final : public Session {
 
   const SequenceRules& rules_;
   const PortMap& ports_;
-  const Plan& plan_;
-  const std::unique_ptr<Runner> runner_;
+  const std::shared_ptr<PlanSeat> seat_;
+  const Plan* plan_ = nullptr;  // of the batch that runs, as the runner
+  Runner* runner_ = nullptr;
   Clock& clock_;
   TokenPacking packing_;
   std::vector<Part> parts_;  // of the run, in the order of their tokens
@@ -172,7 +170,12 @@ class SequenceSession final : public Session {
 }  // namespace
 
 SequenceRules::SequenceRules(const ModelSpec& spec, const PortMap& ports, const Plan& plan)
-    : spec_(spec), ports_(ports), plan_(plan), packing_(PackingRulesOf(plan.network(), spec.compute_masked)) {
+    : spec_(spec),
+      max_batch_(plan.max_batch()),
+      max_tokens_(plan.max_tokens()),
+      position_limit_(plan.PositionLimit()),
+      packing_(PackingRulesOf(plan.network(), spec.compute_masked)) {
+  for (const int input : ports.inputs) id_limits_.push_back(plan.IdLimit(input));
   const auto mask = std::find(ports.inputs.begin(), ports.inputs.end(), plan.network().sequences->mask);
   if (mask != ports.inputs.end()) mask_ = static_cast<int>(mask - ports.inputs.begin());
 }
@@ -189,15 +192,14 @@ Status SequenceRules::CheckShapes(std::span<const TensorView> inputs) const {
                            ShapeText(inputs[i].shape), ", and input '", spec_.inputs[0].name, "' has ",
                            ShapeText(shape), "; they must be the same");
   }
-  if (shape[0] < 1 || shape[0] > plan_.max_batch() || shape[1] < 1) {
+  if (shape[0] < 1 || shape[0] > max_batch_ || shape[1] < 1) {
     return InvalidArgument("input '", spec_.inputs[0].name, "' of model '", spec_.name, "' has shape ",
-                           ShapeText(shape), "; it must have 1 to ", plan_.max_batch(),
-                           " sequences of at least 1 token");
+                           ShapeText(shape), "; it must have 1 to ", max_batch_, " sequences of at least 1 token");
   }
-  const int64_t longest = plan_.PositionLimit();
-  if (longest == 0 && shape[1] > plan_.max_tokens()) {  // masked or not: outputs have a place for each
+  const int64_t longest = position_limit_;
+  if (longest == 0 && shape[1] > max_tokens_) {  // masked or not: outputs have a place for each
     return InvalidArgument("input '", spec_.inputs[0].name, "' of model '", spec_.name, "' has sequences of ", shape[1],
-                           " tokens; max_batch_tokens is ", plan_.max_tokens());
+                           " tokens; max_batch_tokens is ", max_tokens_);
   }
   if (longest == 0 || shape[1] <= longest) return {};
   return InvalidArgument("input '", spec_.inputs[0].name, "' of model '", spec_.name, "' has sequences of ", shape[1],
@@ -208,7 +210,7 @@ Status SequenceRules::CheckValues(std::span<const TensorView> inputs) const {
   const int64_t elements = inputs[0].shape[0] * inputs[0].shape[1];
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool is_mask = static_cast<int>(i) == mask_;
-    const int64_t limit = is_mask ? 2 : plan_.IdLimit(ports_.inputs[i]);
+    const int64_t limit = is_mask ? 2 : id_limits_[i];
     for (int64_t k = 0; limit > 0 && k < elements; ++k) {
       const int64_t whole = WholeAt(inputs[i], k);
       if (whole >= 0 && whole < limit) continue;
@@ -225,14 +227,14 @@ StatusOr<int64_t> SequenceRules::Check(std::span<const TensorView> inputs) const
   SWIZZLE_RETURN_IF_ERROR(CheckValues(inputs));
   const Shape& shape = inputs[0].shape;
   const int64_t tokens = CountTokens(packing_, shape[0], shape[1], MaskOf(inputs));
-  if (tokens <= plan_.max_tokens()) return tokens;
+  if (tokens <= max_tokens_) return tokens;
   return InvalidArgument("the request to model '", spec_.name, "' has ", tokens, " tokens; max_batch_tokens is ",
-                         plan_.max_tokens(), ": send fewer sequences at a time, or configure more");
+                         max_tokens_, ": send fewer sequences at a time, or configure more");
 }
 
-std::unique_ptr<Session> NewSequenceSession(const SequenceRules& rules, const PortMap& ports, const Plan& plan,
-                                            std::unique_ptr<Runner> runner, Clock& clock) {
-  return std::make_unique<SequenceSession>(rules, ports, plan, std::move(runner), clock);
+std::unique_ptr<Session> NewSequenceSession(const SequenceRules& rules, const PortMap& ports,
+                                            std::shared_ptr<PlanSeat> seat, Clock& clock) {
+  return std::make_unique<SequenceSession>(rules, ports, std::move(seat), clock);
 }
 
 }  // namespace swizzle

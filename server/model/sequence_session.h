@@ -10,6 +10,7 @@
 #include "model_loader/plan/run/plan.h"
 #include "model_loader/plan/run/token_packing.h"
 #include "server/model/model.h"
+#include "server/model/plan_seat.h"
 
 namespace swizzle {
 
@@ -22,7 +23,8 @@ struct PortMap {
 // What is checked of a request before it joins a batch, and how its tokens are packed. Immutable.
 class SequenceRules {
  public:
-  // `spec`, `ports` and `plan`, whose network has sequences, outlive this.
+  // `spec` and `ports` outlive this. `plan`, whose network has sequences, need not: every plan of the network has the
+  // same limits.
   SequenceRules(const ModelSpec& spec, const PortMap& ports, const Plan& plan);
 
   const PackingRules& packing() const { return packing_; }
@@ -37,15 +39,15 @@ class SequenceRules {
   Status CheckValues(std::span<const TensorView> inputs) const;
 
   const ModelSpec& spec_;
-  const PortMap& ports_;
-  const Plan& plan_;
-  int mask_ = -1;  // input of the specification
+  const int64_t max_batch_, max_tokens_, position_limit_;
+  std::vector<int64_t> id_limits_;  // by input of the specification
+  int mask_ = -1;                   // input of the specification
   PackingRules packing_;
 };
 
-// `runner` is the plan's. The other arguments outlive the session.
-std::unique_ptr<Session> NewSequenceSession(const SequenceRules& rules, const PortMap& ports, const Plan& plan,
-                                            std::unique_ptr<Runner> runner, Clock& clock);
+// Of plans in this seat. The other arguments outlive the session.
+std::unique_ptr<Session> NewSequenceSession(const SequenceRules& rules, const PortMap& ports,
+                                            std::shared_ptr<PlanSeat> seat, Clock& clock);
 
 }  // namespace swizzle
 

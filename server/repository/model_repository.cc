@@ -1,315 +1,110 @@
 #include "server/repository/model_repository.h"
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
-#include <cstddef>
 #include <map>
 #include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
-#include "kernels/cpu/runtime/available_cpus.h"
-#include "model_loader/load/loader.h"
-#include "server/config/config_parameters.h"
-#include "server/config/model_config.h"
-#include "server/config/served_spec.h"
-#include "server/model/fallback_model.h"
-#include "server/model/identity_model.h"
-#include "server/model/plan_model.h"
-#include "server/telemetry/containment.h"
+#include "server/repository/directory_loader.h"
 #include "server/telemetry/logging.h"
+#include "server/threading/mutex.h"
+#include "server/tuning/background_tuner.h"
 
 namespace swizzle {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxNameBytes = 128;
-constexpr int64_t kMaxConfigBytes = 1 << 20;
-
-bool IsModelName(std::string_view name) {
-  const auto allowed = [](unsigned char c) { return (c < 128 && std::isalnum(c)) || c == '_' || c == '.' || c == '-'; };
-  return !name.empty() && name.size() <= kMaxNameBytes && std::all_of(name.begin(), name.end(), allowed);
-}
-
-// A positive integer in plain decimal: "1", "20260101".
-std::optional<int64_t> ParseVersion(std::string_view text) {
-  int64_t version = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), version);
-  if (error != std::errc() || stop != text.data() + text.size() || version < 1 || text.front() == '0') {
-    return std::nullopt;
-  }
-  return version;
-}
-
-// The directories in `directory`, sorted. Links are followed.
-StatusOr<std::vector<fs::path>> Subdirectories(const fs::path& directory) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    std::error_code ignored;  // what cannot be looked at is not a directory
-    if (it->is_directory(ignored)) found.push_back(it->path());
-  }
-  if (error) return MakeError(StatusCode::kNotFound, "cannot list ", directory.string(), ": ", error.message());
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
-// 0 if there is none.
-StatusOr<int64_t> LatestVersion(const fs::path& directory) {
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fs::path> subdirectories, Subdirectories(directory));
-  int64_t latest = 0;
-  for (const fs::path& path : subdirectories) {
-    latest = std::max(latest, ParseVersion(path.filename().string()).value_or(0));
-  }
-  return latest;
-}
-
-StatusOr<fs::path> ModelFile(const fs::path& version_directory) {
-  std::error_code ignored;
-  std::vector<fs::path> found;
-  for (const char* name : {"model.onnx", "model.swz", "model.safetensors", "model.safetensors.index.json"}) {
-    if (fs::is_regular_file(version_directory / name, ignored)) found.push_back(version_directory / name);
-  }
-  if (found.empty()) {
-    return MakeError(StatusCode::kNotFound,
-                     "there is none of model.onnx, model.swz and model.safetensors in the version's directory");
-  }
-  if (found.size() > 1) {
-    return InvalidArgument("there is both ", found[0].filename().string(), " and ", found[1].filename().string(),
-                           "; keep one");
-  }
-  return found[0];
-}
-
-// Nothing if there is no config.pbtxt.
-StatusOr<std::optional<inference::ModelConfig>> ReadConfig(const fs::path& directory, std::string_view name) {
-  const fs::path file = directory / "config.pbtxt";
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) return std::nullopt;
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(file, kMaxConfigBytes));
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  SWIZZLE_ASSIGN_OR_RETURN(inference::ModelConfig config, ParseModelConfig(text, name));
-  return config;
-}
-
-// Clients see why a load failed, and no path is their business.
-Status WithoutPath(const Status& status, const fs::path& directory) {
-  std::string message(status.message());
-  for (const fs::path& prefix : {directory, directory.parent_path(), directory.parent_path().parent_path()}) {
-    const std::string path = prefix.string() + "/";
-    for (size_t at; path != "/" && (at = message.find(path)) != std::string::npos;) message.erase(at, path.size());
-  }
-  return Status(status.code(), message);
-}
-
-// Loads one directory of the repository.
-class DirectoryLoader {
+// Its models are those of the directory when it was opened. Thread-safe.
+class DirectoryRepository final : public ModelRepository {
  public:
-  DirectoryLoader(const RepositoryOptions& options, const Devices& devices, Metrics& metrics, fs::path directory)
-      : options_(options),
-        devices_(devices),
-        metrics_(metrics),
-        directory_(std::move(directory)),
-        name_(directory_.filename().string()) {}
-
-  const std::string& name() const { return name_; }
-  int64_t version() const { return version_; }
-
-  StatusOr<std::shared_ptr<ServingModel>> Load() {
-    StatusOr<std::shared_ptr<ServingModel>> serving = Contain("load the model", [this] { return TryLoad(); });
-    if (serving.ok()) return serving;
-    return WithoutPath(serving.status(), directory_ / std::to_string(version_));
+  DirectoryRepository(const RepositoryOptions& options, const Devices& devices, Metrics& metrics)
+      : options_(options), devices_(devices), metrics_(metrics) {
+    if (options_.tune == Tune::kOff || options_.plan.tuning_budget <= absl::ZeroDuration()) return;
+    tuner_ = std::make_unique<BackgroundTuner>(
+        TunerOptions{options_.plan.tuning_budget, options_.plan.tuning_cache, options_.clock}, metrics_.activity());
   }
 
- private:
-  StatusOr<std::shared_ptr<ServingModel>> TryLoad() {
-    const Instant start = options_.clock->Now();
-    if (!IsModelName(name_)) {
-      return InvalidArgument("model names consist of 1 to ", kMaxNameBytes, " letters, digits and '_', '.', '-'");
-    }
-    SWIZZLE_ASSIGN_OR_RETURN(version_, LatestVersion(directory_));
-    SWIZZLE_ASSIGN_OR_RETURN(const std::optional<inference::ModelConfig> config, ReadConfig(directory_, name_));
-    SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<Model> model,
-                             config && IsIdentity(*config) ? LoadIdentity(*config) : LoadFile(config));
-    return Serve(std::move(model), config.value_or(inference::ModelConfig()), options_.clock->Now() - start);
-  }
-
-  // An identity model needs no version directory.
-  StatusOr<std::shared_ptr<Model>> LoadIdentity(const inference::ModelConfig& config) {
-    version_ = std::max<int64_t>(version_, 1);
-    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, IdentitySpec(config, name_, version_));
-    return NewIdentityModel(std::move(spec), ExecuteDelay(config));
-  }
-
-  StatusOr<std::shared_ptr<Model>> LoadFile(const std::optional<inference::ModelConfig>& config) {
-    if (version_ == 0) {
-      return MakeError(StatusCode::kNotFound,
-                       "there is no version directory; put the model at 1/model.onnx, 1/model.swz or "
-                       "1/model.safetensors");
-    }
-    SWIZZLE_ASSIGN_OR_RETURN(const fs::path file, ModelFile(directory_ / std::to_string(version_)));
-    SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(file));
-    if (const auto* unplanned = std::get_if<FallbackModel>(&runnable)) return LoadFallback(*unplanned, config);
-    auto& loaded = std::get<LoadedModel>(runnable);
-    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, Configured(DeriveSpec(loaded.network), loaded.container, config));
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Backend*> backends, BackendsFor(spec.instance_kind));
-    if (!IsOfCpu(spec.precision) && backends[0] == &devices_.cpu()) {
-      return Unimplemented(
-          "parameter 'precision' is '", PrecisionName(spec.precision),
-          "', but the model runs on the CPU, which computes in FP32 or BF16; leave it out, or use a GPU");
-    }
-    spec.device_count = static_cast<int>(backends.size());
-    spec.instance_kind = backends[0] == &devices_.cpu() ? InstanceKind::kCpu : InstanceKind::kGpu;
-    spec.pin_threads = PinsThreads(options_.pin_threads, PlanOptionsFor(spec, devices_.cpu()).threads,
-                                   options_.plan.threads, AffinityCpus(), AvailableCpus());
-    std::vector<std::shared_ptr<const Plan>> plans;
-    for (Backend* const backend : backends) {
-      // The last one may have the weights.
-      Network network = backend == backends.back() ? std::move(loaded.network) : loaded.network;
-      SWIZZLE_ASSIGN_OR_RETURN(plans.emplace_back(),
-                               MakePlan(std::move(network), *backend, PlanOptionsFor(spec, *backend)));
-    }
-    return NewPlanModel(std::move(spec), std::move(plans));
-  }
-
-  // Says so in the log: such a model is slower than its owner may expect.
-  StatusOr<std::shared_ptr<Model>> LoadFallback(const FallbackModel& model,
-                                                const std::optional<inference::ModelConfig>& config) const {
-    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveFallbackSpec(*model.program));
-    SWIZZLE_ASSIGN_OR_RETURN(spec, Configured(std::move(spec), model.container, config));
-    Log(LogLevel::kWarning, "model runs on the fallback executor, unoptimised",
-        {{"model", name_},
-         {"version", version_},
-         {"reason", model.reason},
-         {"nodes", static_cast<int64_t>(model.program->graph().nodes.size())},
-         {"operators", model.program->OperatorCounts()}});
-    if (spec.instance_kind == InstanceKind::kGpu) {
-      return Unimplemented("'instance_group.kind' is KIND_GPU, but the model runs on the CPU's fallback executor: ",
-                           model.reason);
-    }
-    const int threads = PlanOptionsFor(spec, devices_.cpu()).threads;
-    return NewFallbackModel(std::move(spec), model, devices_.cpu(), threads);
-  }
-
-  StatusOr<std::vector<Backend*>> BackendsFor(InstanceKind kind) const {
-    if (kind == InstanceKind::kCpu) return std::vector<Backend*>{&devices_.cpu()};
-    std::vector<Backend*> gpus = devices_.gpus();
-    if (!gpus.empty()) return gpus;
-    if (kind == InstanceKind::kAuto) return std::vector<Backend*>{&devices_.cpu()};
-    return MakeError(StatusCode::kFailedPrecondition,
-                     "'instance_group.kind' is KIND_GPU, but the server runs without GPUs",
-                     devices_.reason().empty() ? "; start it with --device=cuda, or use KIND_AUTO"
-                                               : Concat(": ", devices_.reason()));
-  }
-
-  // A derived specification with what the caller knows and what a configuration says.
-  StatusOr<ModelSpec> Configured(ModelSpec spec, const std::string& container,
-                                 const std::optional<inference::ModelConfig>& config) const {
-    spec.name = name_;
-    spec.version = version_;
-    spec.platform = PlatformOf(container);
-    spec.backend = "swizzle";
-    if (!config) return spec;
-    return ConfigureSpec(*config, std::move(spec));
-  }
-
-  // Executors of one model share its threads: two pools that spin on the same processors halve each other.
-  PlanOptions PlanOptionsFor(const ModelSpec& spec, const Backend& backend) const {
-    PlanOptions plan = options_.plan;
-    // The cache is the main device's.
-    if (backend.device_name() != devices_.main().device_name()) plan.tuning_cache = nullptr;
-    plan.precision = spec.precision;
-    if (spec.max_batch_size > 0) plan.max_batch = spec.max_batch_size;
-    if (spec.max_batch_tokens > 0) plan.max_tokens = spec.max_batch_tokens;
-    if (plan.threads > 0) plan.threads = std::max(1, plan.threads / spec.instance_count);
-    return plan;
-  }
-
-  StatusOr<std::shared_ptr<ServingModel>> Serve(std::shared_ptr<Model> model, const inference::ModelConfig& config,
-                                                absl::Duration load_time) {
-    auto serving = std::make_shared<ServingModel>();
-    serving->config_bytes = ConfigOf(model->spec(), config).SerializeAsString();
-    serving->metrics = metrics_.ForModel(model->spec(), model->facts(), load_time);
-    SWIZZLE_ASSIGN_OR_RETURN(serving->batcher, NewBatcher(model, *options_.clock, serving->metrics.get()));
-    serving->model = std::move(model);
-    LogLoaded(*serving->model, load_time);
-    return serving;
-  }
-
-  static void LogLoaded(const Model& model, absl::Duration load_time) {
-    const ModelSpec& spec = model.spec();
-    const ModelFacts& facts = model.facts();
-    int layers = 0;
-    std::string kernels;
-    for (const ModelFacts::KernelUse& use : facts.kernels) {
-      layers += use.layers;
-      kernels += Concat(kernels.empty() ? "" : ",", use.kernel, ":", use.layers);
-    }
-    Log(LogLevel::kInfo, "model loaded",
-        {{"model", spec.name},
-         {"version", spec.version},
-         {"platform", spec.platform},
-         {"max_batch_size", spec.max_batch_size},
-         {"device", facts.device},
-         {"instances", spec.executors()},
-         {"layers", layers},
-         {"sparsity", facts.sparsity},
-         {"dense_bytes", facts.dense_bytes},
-         {"stored_bytes", facts.stored_bytes},
-         {"dense_fallback_layers", facts.dense_fallback_layers},
-         {"timed_now", facts.timed_now},
-         {"timed_before", facts.timed_before},
-         {"load_ms", absl::ToInt64Milliseconds(load_time)},
-         {"kernels", kernels}});
-  }
-
-  const RepositoryOptions& options_;
-  const Devices& devices_;
-  Metrics& metrics_;
-  const fs::path directory_;
-  const std::string name_;
-  int64_t version_ = 0;
-};
-
-// Immutable once filled, and so thread-safe without a lock.
-class LoadedRepository final : public ModelRepository {
- public:
-  explicit LoadedRepository(Metrics& metrics) : metrics_(metrics) {}
-
-  void Add(ModelStatus status, std::shared_ptr<ServingModel> serving) {
-    std::string name = status.name;
-    models_.emplace(std::move(name), Entry{std::move(status), std::move(serving)});
-  }
-
+  Status Open();
+  void Load(absl::FunctionRef<void()> changed) override;
   StatusOr<std::shared_ptr<ServingModel>> Find(std::string_view name, std::string_view version) const override;
   std::vector<ModelStatus> List() const override;
   std::vector<int64_t> Versions(std::string_view name) const override;
-  bool AllReady() const override;
   void CountUnserved(std::string_view name, StatusCode code) const override;
+  Readiness readiness() const override { return JudgeReadiness(options_.ready, List()); }
+  void StopTuning() override {
+    if (tuner_ != nullptr) tuner_->RequestStop();
+  }
   void Drain() override;
 
  private:
   struct Entry {
     ModelStatus status;
-    std::shared_ptr<ServingModel> serving;  // null where the load failed
+    std::shared_ptr<ServingModel> serving;  // null where it is loaded yet, or that failed
   };
+
+  StatusOr<std::shared_ptr<ServingModel>> LoadModel(const std::string& name, ModelStatus& status);
+
+  const RepositoryOptions options_;
+  const Devices& devices_;
   Metrics& metrics_;
-  std::map<std::string, Entry, std::less<>> models_;
+  mutable Mutex mutex_;
+  std::map<std::string, Entry, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<BackgroundTuner> tuner_;  // last: it tunes models of the above; null: nothing is tuned
 };
 
-StatusOr<std::shared_ptr<ServingModel>> LoadedRepository::Find(std::string_view name, std::string_view version) const {
+Status DirectoryRepository::Open() {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fs::path> directories, Subdirectories(options_.directory));
+  const MutexLock lock(mutex_);
+  for (const fs::path& directory : directories) {
+    const std::string name = directory.filename().string();
+    if (name.front() == '.') continue;  // not a model: .git, or what Kubernetes mounts beside links
+    models_[name].status = {name, 0, MakeError(StatusCode::kUnavailable, "model '", name, "' is being loaded"),
+                            ModelState::kLoading};
+  }
+  return absl::OkStatus();
+}
+
+void DirectoryRepository::Load(absl::FunctionRef<void()> changed) {
+  for (ModelStatus status : List()) {
+    StatusOr<std::shared_ptr<ServingModel>> serving = LoadModel(status.name, status);
+    status.state = serving.ok() ? ModelState::kReady : ModelState::kFailed;
+    status.status = serving.status();
+    if (!serving.ok()) {
+      metrics_.RecordLoadFailure(status.name);
+      Log(LogLevel::kError, "model failed to load",
+          {{"model", status.name}, {"version", status.version}, {"error", serving.status().ToString()}});
+    }
+    {
+      const MutexLock lock(mutex_);
+      models_[status.name] = {status, serving.ok() ? *std::move(serving) : nullptr};
+    }
+    changed();
+  }
+}
+
+StatusOr<std::shared_ptr<ServingModel>> DirectoryRepository::LoadModel(const std::string& name, ModelStatus& status) {
+  if (options_.stop && options_.stop()) return MakeError(StatusCode::kUnavailable, "the server is shutting down");
+  LoadedDirectory loaded = LoadDirectory(options_.directory / name, options_, devices_, metrics_, tuner_.get());
+  status.version = loaded.version;
+  return std::move(loaded.serving);
+}
+
+StatusOr<std::shared_ptr<ServingModel>> DirectoryRepository::Find(std::string_view name,
+                                                                  std::string_view version) const {
+  const MutexLock lock(mutex_);
   const auto found = models_.find(name);
   if (found == models_.end()) {
-    return MakeError(StatusCode::kNotFound, "there is no model '", name.substr(0, kMaxNameBytes), "'");
+    return MakeError(StatusCode::kNotFound, "there is no model '", name.substr(0, kMaxModelNameBytes), "'");
   }
   const ModelStatus& status = found->second.status;
+  if (status.state == ModelState::kLoading) return status.status;
   if (!version.empty()) {
     const std::optional<int64_t> number = ParseVersion(version);
     if (!number) {
-      return InvalidArgument("'", version.substr(0, kMaxNameBytes), "' is not a version of model '", name,
+      return InvalidArgument("'", version.substr(0, kMaxModelNameBytes), "' is not a version of model '", name,
                              "'; versions are positive integers, and none means the latest");
     }
     if (*number != status.version) {
@@ -320,32 +115,44 @@ StatusOr<std::shared_ptr<ServingModel>> LoadedRepository::Find(std::string_view 
   return MakeError(StatusCode::kInternal, "model '", name, "' failed to load: ", std::string(status.status.message()));
 }
 
-std::vector<ModelStatus> LoadedRepository::List() const {
+std::vector<ModelStatus> DirectoryRepository::List() const {
+  const MutexLock lock(mutex_);
   std::vector<ModelStatus> list;
   for (const auto& [name, entry] : models_) list.push_back(entry.status);
   return list;
 }
 
-std::vector<int64_t> LoadedRepository::Versions(std::string_view name) const {
+std::vector<int64_t> DirectoryRepository::Versions(std::string_view name) const {
+  const MutexLock lock(mutex_);
   const auto found = models_.find(name);
   if (found == models_.end() || found->second.serving == nullptr) return {};
   return {found->second.status.version};
 }
 
-bool LoadedRepository::AllReady() const {
-  return std::all_of(models_.begin(), models_.end(), [](const auto& entry) { return entry.second.serving != nullptr; });
-}
-
-void LoadedRepository::CountUnserved(std::string_view name, StatusCode code) const {
-  const auto found = models_.find(name);
-  if (found == models_.end()) return metrics_.RecordUnserved(kUnknownModel, 0, code);
-  metrics_.RecordUnserved(name, found->second.status.version, code);
-}
-
-void LoadedRepository::Drain() {
-  for (const auto& [name, entry] : models_) {
-    if (entry.serving != nullptr) entry.serving->batcher->Drain();
+void DirectoryRepository::CountUnserved(std::string_view name, StatusCode code) const {
+  int64_t version = 0;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = models_.find(name);
+    if (found == models_.end()) {
+      name = kUnknownModel;
+    } else {
+      version = found->second.status.version;
+    }
   }
+  metrics_.RecordUnserved(name, version, code);
+}
+
+// Without the lock: requests that end meanwhile may ask for their model.
+void DirectoryRepository::Drain() {
+  std::vector<std::shared_ptr<ServingModel>> serving;
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& [name, entry] : models_) {
+      if (entry.serving != nullptr) serving.push_back(entry.serving);
+    }
+  }
+  for (const auto& model : serving) model->batcher->Drain();
 }
 
 }  // namespace
@@ -364,19 +171,8 @@ StatusOr<std::unique_ptr<ModelRepository>> NewModelRepository(const RepositoryOp
   if (!fs::is_directory(options.directory, ignored)) {
     return MakeError(StatusCode::kNotFound, "there is no model repository at ", options.directory.string());
   }
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fs::path> directories, Subdirectories(options.directory));
-  auto repository = std::make_unique<LoadedRepository>(metrics);
-  for (const fs::path& directory : directories) {
-    DirectoryLoader loader(options, devices, metrics, directory);
-    if (loader.name().front() == '.') continue;  // not a model: .git, or what Kubernetes mounts beside links
-    StatusOr<std::shared_ptr<ServingModel>> serving = loader.Load();
-    if (!serving.ok()) {
-      metrics.RecordLoadFailure(loader.name());
-      Log(LogLevel::kError, "model failed to load",
-          {{"model", loader.name()}, {"version", loader.version()}, {"error", serving.status().ToString()}});
-    }
-    repository->Add({loader.name(), loader.version(), serving.status()}, serving.ok() ? *std::move(serving) : nullptr);
-  }
+  auto repository = std::make_unique<DirectoryRepository>(options, devices, metrics);
+  SWIZZLE_RETURN_IF_ERROR(repository->Open());
   return repository;
 }
 

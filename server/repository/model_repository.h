@@ -4,17 +4,21 @@
 #ifndef SWIZZLE_SERVER_REPOSITORY_MODEL_REPOSITORY_H_
 #define SWIZZLE_SERVER_REPOSITORY_MODEL_REPOSITORY_H_
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "kernels/backend/backend.h"
 #include "kernels/devices.h"
 #include "model_loader/plan/planner.h"
 #include "server/batching/batcher.h"
 #include "server/model/inflight_bytes.h"
 #include "server/model/model.h"
+#include "server/repository/readiness.h"
 #include "server/telemetry/metrics.h"
 #include "server/threading/clock.h"
 
@@ -29,41 +33,50 @@ struct ServingModel {
   InflightBytes inflight;            // of its requests and their responses
 };
 
-// What became of one directory of the repository.
-struct ModelStatus {
-  std::string name;
-  int64_t version = 0;  // 0: none could be found
-  Status status;        // OK: serving
-};
-
 class ModelRepository {
  public:
   virtual ~ModelRepository() = default;
+  // Loads what is not loaded yet, model by model; each serves as soon as it is. `changed` is called after each. By one
+  // thread, once.
+  virtual void Load(absl::FunctionRef<void()> changed) = 0;
   // The named version, or the latest that serves where version is empty. NOT_FOUND for an unknown model or version;
-  // INTERNAL with the reason for one whose load failed; INVALID_ARGUMENT for a version that is not a positive integer.
+  // UNAVAILABLE while the model is loaded; INTERNAL with the reason for one whose load failed; INVALID_ARGUMENT for a
+  // version that is not a positive integer.
   virtual StatusOr<std::shared_ptr<ServingModel>> Find(std::string_view name, std::string_view version) const = 0;
   virtual std::vector<ModelStatus> List() const = 0;
   virtual std::vector<int64_t> Versions(std::string_view name) const = 0;  // that serve, ascending
-  virtual bool AllReady() const = 0;
+  virtual Readiness readiness() const = 0;
   // In the metrics, of a request that Find found no model for.
   virtual void CountUnserved(std::string_view name, StatusCode code) const = 0;
-  virtual void Drain() = 0;  // every batcher
+  virtual void StopTuning() = 0;  // returns at once
+  virtual void Drain() = 0;       // every batcher
 };
 
 // Whether each of an executor's threads is pinned, where a model has `threads` in all, the affinity mask `affinity`
 // processors, and a quota may leave fewer, `available`.
 bool PinsThreads(PinThreads when, int executor_threads, int threads, int affinity, int available);
 
+// When kernels are measured.
+enum class Tune : uint8_t {
+  kBackground,   // once a model serves, while no request is there
+  kBeforeReady,  // before it serves
+  kOff,          // never
+};
+
 struct RepositoryOptions {
-  std::filesystem::path directory;
-  PlanOptions plan;  // the tuning cache is of the devices' main one
+  std::filesystem::path directory = {};
+  ReadyRule ready = {};
+  Tune tune = Tune::kBackground;
+  std::function<bool()> stop = nullptr;  // whether to load no further model; may be empty
+  PlanOptions plan = {};                 // the tuning cache is of the devices' main one
   PinThreads pin_threads = PinThreads::kAuto;
   Clock* clock = &Clock::Real();  // of batchers and sessions; outlives the repository
 };
 
-// Loads the latest version of every model (Triton's default policy). Links are followed; directories whose names start
-// with a dot are not models. A model that fails to load is reported in List() and the log, and does not keep the others
-// from serving. NOT_FOUND if the directory is not there. `devices` and `metrics` outlive the repository.
+// Finds the models of the directory, which are loaded by Load: the latest version of each (Triton's default policy).
+// Links are followed; directories whose names start with a dot are not models. A model that fails to load is reported
+// in List() and the log, and does not keep the others from serving. NOT_FOUND if the directory is not there. `devices`
+// and `metrics` outlive the repository.
 StatusOr<std::unique_ptr<ModelRepository>> NewModelRepository(const RepositoryOptions& options, const Devices& devices,
                                                               Metrics& metrics);
 

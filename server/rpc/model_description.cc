@@ -51,8 +51,8 @@ inference::ModelMetadataResponse DescribeModel(const Model& model, const std::ve
   for (const int64_t version : versions) metadata.add_versions(std::to_string(version));
   for (const TensorSpec& input : spec.inputs) *metadata.add_inputs() = DescribeTensor(input, batched);
   for (const TensorSpec& output : spec.outputs) *metadata.add_outputs() = DescribeTensor(output, batched);
-  const ModelFacts& facts = model.facts();
-  metadata.mutable_properties()->insert(facts.properties.begin(), facts.properties.end());
+  const std::shared_ptr<const ModelFacts> facts = model.facts();
+  metadata.mutable_properties()->insert(facts->properties.begin(), facts->properties.end());
   return metadata;
 }
 
@@ -80,8 +80,9 @@ inference::ModelStatistics DescribeStatistics(const Model& model, const ModelSta
     *batch.mutable_compute_output() = Duration(size.count, size.output);
   }
 
-  for (const std::string& device : model.facts().devices) {
-    *statistics.add_memory_usage() = WeightsOn(device, model.facts().device_bytes);
+  const std::shared_ptr<const ModelFacts> facts = model.facts();
+  for (const std::string& device : facts->devices) {
+    *statistics.add_memory_usage() = WeightsOn(device, facts->device_bytes);
   }
   return statistics;
 }

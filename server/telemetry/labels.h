@@ -55,6 +55,15 @@ enum class WeightBytes : uint8_t {
   kDevice,  // as the kernels hold them
 };
 
+// How far the tuning of a model's plan is.
+enum class TuningState : uint8_t {
+  kOff,        // nothing is measured, by configuration, or because the model has nothing to choose
+  kWaiting,    // for its turn, or until requests leave time
+  kMeasuring,  // now
+  kDone,       // all is known, or the budget is spent
+  kFailed,     // the plan that was loaded runs on
+};
+
 template <typename Value>
 inline constexpr bool kLabelValues = false;
 
@@ -73,6 +82,9 @@ template <>
 inline constexpr std::array<std::string_view, 4> kLabelValues<Stage> = {"queue", "input", "compute", "output"};
 template <>
 inline constexpr std::array<std::string_view, 3> kLabelValues<WeightBytes> = {"dense", "stored", "device"};
+template <>
+inline constexpr std::array<std::string_view, 5> kLabelValues<TuningState> = {"off", "waiting", "measuring", "done",
+                                                                              "failed"};
 // gRPC's canonical codes, as absl::StatusCodeToString writes them.
 template <>
 inline constexpr std::array<std::string_view, 17> kLabelValues<StatusCode> = {

@@ -53,6 +53,7 @@ inline constexpr MetricLabel kBatchReason = {"reason", kLabelValues<BatchReason>
 inline constexpr MetricLabel kRejection = {"reason", kLabelValues<Rejection>};
 inline constexpr MetricLabel kCallRefusal = {"reason", kLabelValues<CallRefusal>};
 inline constexpr MetricLabel kConnectionRefusal = {"reason", kLabelValues<ConnectionRefusal>};
+inline constexpr MetricLabel kTuningState = {"state", kLabelValues<TuningState>};
 inline constexpr MetricLabel kWeightBytes = {"kind", kLabelValues<WeightBytes>};
 
 using enum MetricType;
@@ -126,6 +127,22 @@ inline constexpr auto kFamilies = std::to_array<MetricFamily>({
      kGauge,
      {kModel, kVersion},
      "Layers with sparse weights for which a dense kernel is faster."},
+    {"swizzle_model_tuning_state",
+     kGauge,
+     {kModel, kVersion, kTuningState},
+     "1 for what the tuning of the model's plan is at: off, waiting (for idle time), measuring, done, failed."},
+    {"swizzle_model_tuning_seconds_total",
+     kCounter,
+     {kModel, kVersion},
+     "Time spent on measuring kernels and plans of the model since it was loaded; waits for idle time don't count."},
+    {"swizzle_plan_replacements_total",
+     kCounter,
+     {kModel, kVersion},
+     "Plans that were replaced, between two batches, by one that was measured to be faster."},
+    {"swizzle_suspect_measurements",
+     kGauge,
+     {kModel, kVersion},
+     "Measurements of the model's kernels that were disturbed, by which nothing is chosen until they are repeated."},
 
     // What clients take; asked for at each scrape.
     {"swizzle_inflight_bytes", kGauge, {}, "Memory that requests and responses hold."},

@@ -11,6 +11,7 @@
 #include "server/telemetry/metric_registry.h"
 #include "server/telemetry/model_metrics.h"
 #include "server/telemetry/scraped_metrics.h"
+#include "server/threading/mutex.h"
 
 namespace swizzle {
 namespace {
@@ -31,7 +32,7 @@ class PrometheusMetrics final : public Metrics {
                                          absl::Duration load_time) override {
     registry_.Child<"swizzle_model_load_failures_total">(
         spec.name);  // at 0, so that a first failure is seen as an increase
-    return NewModelMetrics(registry_, spec, facts, load_time, clock_);
+    return NewModelMetrics(registry_, spec, facts, load_time, clock_, activity_);
   }
   void RecordLoadFailure(std::string_view model) override {
     registry_.Child<"swizzle_model_load_failures_total">(model).Increment();
@@ -42,8 +43,13 @@ class PrometheusMetrics final : public Metrics {
   void ShowGpuMemory(std::function<std::vector<GpuMemory>()> ask) override { gpus_.Ask(std::move(ask)); }
   void ShowClientLoad(std::function<ClientLoad()> ask) override { clients_.Ask(std::move(ask)); }
   void SetLive(bool live) override { live_ = live; }
-  void SetReady(bool ready) override { ready_ = ready; }
+  void SetReady(bool ready, std::string why) override {
+    const MutexLock lock(mutex_);
+    ready_ = ready;
+    not_ready_ = std::move(why);
+  }
   void SetStarted(bool started) override { started_ = started; }
+  const Activity& activity() const override { return activity_; }
   int port() const override { return listener_->port(); }
 
   std::string Text() const override {
@@ -63,9 +69,16 @@ class PrometheusMetrics final : public Metrics {
   HttpResponse Answer(std::string_view path) const {
     if (path == "/metrics") return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = Text()};
     if (path == "/livez") return Probe(live_, "live");
-    if (path == "/readyz") return Probe(ready_, "ready");
+    if (path == "/readyz") return Ready();
     if (path == "/startupz") return Probe(started_, "started");
     return {.status = 404, .body = "served here: /metrics /livez /readyz /startupz\n"};
+  }
+
+  HttpResponse Ready() const {
+    const MutexLock lock(mutex_);
+    HttpResponse response = Probe(ready_, "ready");
+    response.body += not_ready_;
+    return response;
   }
 
   static HttpResponse Probe(bool holds, std::string_view what) {
@@ -78,8 +91,11 @@ class PrometheusMetrics final : public Metrics {
   GpuMetrics gpus_;
   ClientMetrics clients_;
   std::atomic<bool> live_ = true;
-  std::atomic<bool> ready_ = false;
   std::atomic<bool> started_ = false;
+  mutable Mutex mutex_;
+  bool ready_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string not_ready_ ABSL_GUARDED_BY(mutex_);
+  Activity activity_;
   std::unique_ptr<HttpListener> listener_;  // last: its threads use all of the above
 };
 

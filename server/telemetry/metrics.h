@@ -16,6 +16,7 @@
 #include "kernels/backend/backend.h"
 #include "kernels/base/status.h"
 #include "server/model/model.h"
+#include "server/telemetry/activity.h"
 #include "server/telemetry/labels.h"
 #include "server/threading/clock.h"
 
@@ -52,6 +53,14 @@ struct ExecutedBatch {
   BatchTimes times;
 };
 
+// What became of tuning since it was recorded last.
+struct TuningRecord {
+  TuningState state = TuningState::kOff;
+  absl::Duration spent = absl::ZeroDuration();
+  int64_t suspect = 0;                                   // measurements, in all
+  std::shared_ptr<const ModelFacts> replaced = nullptr;  // of the plan that runs from now on; null: the same
+};
+
 // Everything recorded for one version of one model. Thread-safe.
 class ModelMetrics {
  public:
@@ -68,6 +77,9 @@ class ModelMetrics {
   virtual void SetQueueDepth(int64_t requests) = 0;
   virtual void AddInflight(int64_t delta) = 0;  // requests queued or running
   virtual void AddBusy(int stream, absl::Duration busy) = 0;
+
+  // By what tunes the model.
+  virtual void RecordTuning(const TuningRecord& record) = 0;
 
   virtual ModelStatisticsTotals Statistics() const = 0;
 };
@@ -106,8 +118,11 @@ class Metrics {
   virtual void ShowClientLoad(std::function<ClientLoad()> ask) = 0;
   // What the probes answer: 200 or 503. At first the process is live, and neither started nor ready.
   virtual void SetLive(bool live) = 0;
-  virtual void SetReady(bool ready) = 0;
+  // why: lines of what is not ready, and for what reason, which the probe adds; each ends with a newline.
+  virtual void SetReady(bool ready, std::string why = {}) = 0;
   virtual void SetStarted(bool started) = 0;
+  // Of all models' requests.
+  virtual const Activity& activity() const = 0;
   virtual int port() const = 0;
   virtual std::string Text() const = 0;  // the exposition, as /metrics gives it
 };

@@ -1,10 +1,12 @@
 #include "server/telemetry/model_metrics.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "server/telemetry/statistics.h"
+#include "server/threading/mutex.h"
 
 namespace swizzle {
 namespace {
@@ -39,8 +41,9 @@ class Facts {
 class PrometheusModelMetrics final : public ModelMetrics {
  public:
   PrometheusModelMetrics(MetricRegistry& registry, const ModelSpec& spec, const ModelFacts& facts,
-                         absl::Duration load_time, Clock& clock)
+                         absl::Duration load_time, Clock& clock, Activity& activity)
       : clock_(clock),
+        activity_(activity),
         model_(spec.name),
         version_(std::to_string(spec.version)),
         requests_(registry, model_, version_),
@@ -55,11 +58,18 @@ class PrometheusModelMetrics final : public ModelMetrics {
         batch_size_(registry.Child<"swizzle_batch_size">(model_, version_)),
         batch_positions_(registry.Child<"swizzle_batch_positions">(model_, version_)),
         ready_(registry.Child<"swizzle_model_ready">(model_, version_)),
-        facts_(registry) {
+        tuning_state_(registry, model_, version_),
+        tuning_seconds_(registry.Child<"swizzle_model_tuning_seconds_total">(model_, version_)),
+        replacements_(registry.Child<"swizzle_plan_replacements_total">(model_, version_)),
+        suspect_(registry.Child<"swizzle_suspect_measurements">(model_, version_)),
+        load_facts_(registry),
+        registry_(registry) {
     for (int i = 0; i < spec.executors(); ++i) {
       busy_.push_back(&registry.Child<"swizzle_stream_busy_seconds_total">(model_, version_, facts.device, i));
     }
-    SetFacts(facts, load_time);
+    load_facts_.Set<"swizzle_model_load_duration_seconds">(absl::ToDoubleSeconds(load_time), model_, version_);
+    SetFacts(facts);
+    RecordTuning({});
     ready_.Set(1);
   }
   ~PrometheusModelMetrics() override { ready_.Set(0); }
@@ -91,29 +101,45 @@ class PrometheusModelMetrics final : public ModelMetrics {
     rejected_queue_[why].Observe(absl::ToDoubleSeconds(queued));
   }
   void SetQueueDepth(int64_t requests) override { queue_depth_.Set(static_cast<double>(requests)); }
-  void AddInflight(int64_t delta) override { inflight_.Increment(static_cast<double>(delta)); }
+  void AddInflight(int64_t delta) override {
+    inflight_.Increment(static_cast<double>(delta));
+    activity_.Add(delta);
+  }
   void AddBusy(int stream, absl::Duration busy) override {
     busy_[static_cast<size_t>(stream)]->Increment(absl::ToDoubleSeconds(busy));
+  }
+  void RecordTuning(const TuningRecord& record) override {
+    for (size_t i = 0; i < kLabelValues<TuningState>.size(); ++i) {
+      const auto state = static_cast<TuningState>(i);
+      tuning_state_[state].Set(state == record.state ? 1 : 0);
+    }
+    tuning_seconds_.Increment(absl::ToDoubleSeconds(record.spent));
+    suspect_.Set(static_cast<double>(record.suspect));
+    if (record.replaced == nullptr) return;
+    replacements_.Increment();
+    SetFacts(*record.replaced);
   }
   ModelStatisticsTotals Statistics() const override { return statistics_.Totals(); }
 
  private:
-  void SetFacts(const ModelFacts& facts, absl::Duration load_time) {
-    facts_.Set<"swizzle_model_load_duration_seconds">(absl::ToDoubleSeconds(load_time), model_, version_);
-    facts_.Set<"swizzle_model_sparsity_ratio">(facts.sparsity, model_, version_);
-    facts_.Set<"swizzle_dense_fallback_layers">(facts.dense_fallback_layers, model_, version_);
+  void SetFacts(const ModelFacts& facts) {
+    const MutexLock lock(facts_mutex_);
+    facts_.emplace(registry_);  // those before are withdrawn
+    facts_->Set<"swizzle_model_sparsity_ratio">(facts.sparsity, model_, version_);
+    facts_->Set<"swizzle_dense_fallback_layers">(facts.dense_fallback_layers, model_, version_);
     SetWeightBytes(WeightBytes::kDense, facts.dense_bytes);
     SetWeightBytes(WeightBytes::kStored, facts.stored_bytes);
     SetWeightBytes(WeightBytes::kDevice, facts.device_bytes);
     for (const ModelFacts::KernelUse& use : facts.kernels) {
-      facts_.Set<"swizzle_kernel_selected">(use.layers, model_, version_, facts.device, use.op, use.kernel);
+      facts_->Set<"swizzle_kernel_selected">(use.layers, model_, version_, facts.device, use.op, use.kernel);
     }
   }
-  void SetWeightBytes(WeightBytes kind, int64_t bytes) {
-    facts_.Set<"swizzle_model_weight_bytes">(static_cast<double>(bytes), model_, version_, kind);
+  void SetWeightBytes(WeightBytes kind, int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(facts_mutex_) {
+    facts_->Set<"swizzle_model_weight_bytes">(static_cast<double>(bytes), model_, version_, kind);
   }
 
   Clock& clock_;
+  Activity& activity_;
   const std::string model_, version_;
   const ChildPerValue<"swizzle_requests_total", StatusCode> requests_;
   Histogram& request_duration_;
@@ -128,15 +154,22 @@ class PrometheusModelMetrics final : public ModelMetrics {
   Histogram& batch_positions_;
   Gauge& ready_;
   std::vector<Counter*> busy_;  // [stream]
-  Facts facts_;
+  const ChildPerValue<"swizzle_model_tuning_state", TuningState> tuning_state_;
+  Counter& tuning_seconds_;
+  Counter& replacements_;
+  Gauge& suspect_;
+  Facts load_facts_;
+  MetricRegistry& registry_;
+  Mutex facts_mutex_;
+  std::optional<Facts> facts_ ABSL_GUARDED_BY(facts_mutex_);  // of the plan that runs
   StatisticsRecorder statistics_;
 };
 
 }  // namespace
 
 std::unique_ptr<ModelMetrics> NewModelMetrics(MetricRegistry& registry, const ModelSpec& spec, const ModelFacts& facts,
-                                              absl::Duration load_time, Clock& clock) {
-  return std::make_unique<PrometheusModelMetrics>(registry, spec, facts, load_time, clock);
+                                              absl::Duration load_time, Clock& clock, Activity& activity) {
+  return std::make_unique<PrometheusModelMetrics>(registry, spec, facts, load_time, clock, activity);
 }
 
 }  // namespace swizzle

@@ -12,9 +12,9 @@
 
 namespace swizzle {
 
-// `registry` and `clock` outlive the result.
+// `registry`, `clock` and `activity` outlive the result.
 std::unique_ptr<ModelMetrics> NewModelMetrics(MetricRegistry& registry, const ModelSpec& spec, const ModelFacts& facts,
-                                              absl::Duration load_time, Clock& clock);
+                                              absl::Duration load_time, Clock& clock, Activity& activity);
 
 }  // namespace swizzle
 

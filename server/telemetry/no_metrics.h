@@ -16,6 +16,7 @@ class NoMetrics final : public ModelMetrics {
   void SetQueueDepth(int64_t) override {}
   void AddInflight(int64_t) override {}
   void AddBusy(int, absl::Duration) override {}
+  void RecordTuning(const TuningRecord&) override {}
   ModelStatisticsTotals Statistics() const override { return {}; }
 };
 

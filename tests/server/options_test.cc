@@ -27,7 +27,9 @@ TEST(ParseCommandLine, DefaultsAreTheDocumentedOnes) {
   EXPECT_EQ(line.options.pin_threads, PinThreads::kAuto);
   EXPECT_EQ(line.options.rpc.max_message_bytes, 64 << 20);
   EXPECT_EQ(line.options.drain_delay, absl::ZeroDuration());
-  EXPECT_EQ(line.options.tuning_budget, absl::Seconds(10));
+  EXPECT_EQ(line.options.tuning_budget, absl::Seconds(15));
+  EXPECT_EQ(line.options.tune, Tune::kBackground);
+  EXPECT_EQ(line.options.ready.who, ReadyRule::Who::kAll);
   EXPECT_EQ(line.options.log_format, LogFormat::kText);
   EXPECT_EQ(line.options.log_level, LogLevel::kInfo);
 }
@@ -35,9 +37,9 @@ TEST(ParseCommandLine, DefaultsAreTheDocumentedOnes) {
 TEST(ParseCommandLine, EveryFlagIsTakenOver) {
   const CommandLine line =
       Parse({"--model-repository", "/m", "--grpc-address=[::1]:0", "--metrics-address=localhost:65535", "--device=cpu",
-             "--port-file=/p", "--threads=3", "--pin-threads=off", "--tuning-budget=0.5", "--weight-budget=1.5",
-             "--tuning-cache=/t", "--drain-delay=2.5", "--max-message-bytes=1024", "--log-format=json",
-             "--log-level=warning"});
+             "--port-file=/p", "--threads=3", "--pin-threads=off", "--tune=before-ready", "--tuning-budget=0.5",
+             "--weight-budget=1.5", "--tuning-cache=/t", "--ready=bert,resnet", "--drain-delay=2.5",
+             "--max-message-bytes=1024", "--log-format=json", "--log-level=warning"});
   ASSERT_FALSE(line.exit_code) << line.text;
   EXPECT_EQ(line.options.grpc_address, "[::1]:0");
   EXPECT_EQ(line.options.metrics_address, "localhost:65535");
@@ -46,6 +48,9 @@ TEST(ParseCommandLine, EveryFlagIsTakenOver) {
   EXPECT_EQ(line.options.threads, 3);
   EXPECT_EQ(line.options.pin_threads, PinThreads::kOff);
   EXPECT_EQ(line.options.tuning_budget, absl::Milliseconds(500));
+  EXPECT_EQ(line.options.tune, Tune::kBeforeReady);
+  EXPECT_EQ(line.options.ready.who, ReadyRule::Who::kNamed);
+  EXPECT_THAT(line.options.ready.names, testing::ElementsAre("bert", "resnet"));
   EXPECT_EQ(line.options.weight_budget, 1.5);
   EXPECT_EQ(line.options.tuning_cache, "/t");
   EXPECT_EQ(line.options.drain_delay, absl::Milliseconds(2500));
@@ -70,6 +75,8 @@ TEST(ParseCommandLine, BadFlagsAreNamedInOneLine) {
       {{"--model-repository=/m", "--threads=-1"}, "--threads"},
       {{"--model-repository=/m", "--threads=many"}, "--threads"},
       {{"--model-repository=/m", "--pin-threads=some"}, "some"},
+      {{"--model-repository=/m", "--tune=later"}, "later"},
+      {{"--model-repository=/m", "--ready=a,,b"}, "--ready"},
       {{"--model-repository=/m", "--drain-delay=-1"}, "--drain-delay"},
       {{"--model-repository=/m", "--tuning-budget=3601"}, "--tuning-budget"},
       {{"--model-repository=/m", "--max-message-bytes=1"}, "--max-message-bytes"},

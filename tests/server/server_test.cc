@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/server/served_models.h"
+#include "tests/support/http_get.h"
 
 namespace swizzle {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 using grpc::StatusCode;
 using grpc::health::v1::HealthCheckResponse;
 using testing::HasSubstr;
+using testing::StartsWith;
 using Stub = inference::GRPCInferenceService::Stub;
 
 ServerOptions LocalOptions(const RepositoryDirectory& directory) {
@@ -24,7 +26,14 @@ ServerOptions LocalOptions(const RepositoryDirectory& directory) {
   return options;
 }
 
-class ServerTest : public ServedModels {};
+class ServerTest : public ServedModels {
+ protected:
+  void ServeWhenReady(std::string_view rule) {
+    ServerOptions options;
+    options.ready = *ParseReadyRule(rule);
+    Serve(options);
+  }
+};
 
 TEST_F(ServerTest, IsReadyWhenEveryModelIs) {
   directory_.Write("m/config.pbtxt", IdentityConfig());
@@ -54,6 +63,39 @@ TEST_F(ServerTest, AFailedModelKeepsItUnreadyAndTheOthersServing) {
   inference::ModelReadyResponse response;
   EXPECT_TRUE(Call(&Stub::ModelReady, request, response).ok());
   EXPECT_FALSE(response.ready());
+}
+
+TEST_F(ServerTest, ReadinessNamesWhatIsNotReadyAndWhy) {
+  directory_.Write("bad/config.pbtxt", "backend: 'tensorrt'");
+  directory_.Write("m/config.pbtxt", IdentityConfig());
+  Serve();
+  const std::string answer = HttpGet(server_->metrics_port(), "/readyz");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(answer, HasSubstr("not ready\nmodel 'bad' failed: config.pbtxt: 'backend' is 'tensorrt'"));
+}
+
+TEST_F(ServerTest, AnyModelMayMakeItReady) {
+  directory_.Write("bad/config.pbtxt", "backend: 'tensorrt'");
+  directory_.Write("m/config.pbtxt", IdentityConfig());
+  ServeWhenReady("any");
+  EXPECT_TRUE(ServerReady());
+  EXPECT_EQ(Health(""), HealthCheckResponse::SERVING);
+  EXPECT_THAT(HttpGet(server_->metrics_port(), "/readyz"), HasSubstr("ok\nmodel 'bad' failed: "));
+}
+
+TEST_F(ServerTest, NamedModelsMayMakeItReady) {
+  directory_.Write("bad/config.pbtxt", "backend: 'tensorrt'");
+  directory_.Write("m/config.pbtxt", IdentityConfig());
+  ServeWhenReady("m");
+  EXPECT_TRUE(ServerReady());
+  EXPECT_EQ(Health(""), HealthCheckResponse::SERVING);
+}
+
+TEST_F(ServerTest, AModelThatIsNamedAndNotThereKeepsItUnready) {
+  directory_.Write("m/config.pbtxt", IdentityConfig());
+  ServeWhenReady("m,other");
+  EXPECT_FALSE(ServerReady());
+  EXPECT_THAT(HttpGet(server_->metrics_port(), "/readyz"), HasSubstr("there is no model 'other'"));
 }
 
 TEST_F(ServerTest, ThePortFileNamesBothPorts) {

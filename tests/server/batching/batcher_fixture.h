@@ -78,6 +78,7 @@ class RecordingMetrics final : public ModelMetrics {
       busy += duration;
     });
   }
+  void RecordTuning(const TuningRecord&) override {}
   ModelStatisticsTotals Statistics() const override { return {}; }
 
   // Read once the batcher has drained.

@@ -45,7 +45,7 @@ class ScriptedModel final : public Model {
       : spec_(std::move(spec)), session_status_(std::move(session_status)) {}
 
   const ModelSpec& spec() const override { return spec_; }
-  const ModelFacts& facts() const override { return facts_; }
+  std::shared_ptr<const ModelFacts> facts() const override { return facts_; }
   StatusOr<std::unique_ptr<Session>> NewSession(Clock&) override {
     if (!session_status_.ok()) return session_status_;
     return std::make_unique<ScriptedSession>(*this);
@@ -118,7 +118,7 @@ class ScriptedModel final : public Model {
   }
 
   const ModelSpec spec_;
-  const ModelFacts facts_;
+  const std::shared_ptr<const ModelFacts> facts_ = std::make_shared<const ModelFacts>();
   const Status session_status_;
   mutable Mutex mutex_;
   CondVar changed_;

@@ -83,7 +83,7 @@ TEST_F(FallbackModelTest, SaysWhatFellBackAndWhy) {
   const FallbackModel model = OneNode("Neg", {-1, 2});
   const auto served = Make(model, *DeriveFallbackSpec(*model.program));
   ASSERT_THAT(served, IsOk());
-  const auto& properties = (*served)->facts().properties;
+  const auto& properties = (*served)->facts()->properties;
   EXPECT_EQ(properties.at("swizzle_fallback"), "all");
   EXPECT_EQ(properties.at("swizzle_fallback_nodes"), "Neg:1");
   EXPECT_EQ(properties.at("swizzle_fallback_reason"), "a reason");

@@ -71,7 +71,7 @@ std::unique_ptr<Session> NewSession(const std::shared_ptr<Model>& model) {
 }
 
 std::shared_ptr<Model> NewModel(ModelSpec spec, std::shared_ptr<const Plan> plan) {
-  StatusOr<std::shared_ptr<Model>> model = NewPlanModel(std::move(spec), std::move(plan));
+  auto model = NewPlanModel(std::move(spec), std::move(plan));
   SWIZZLE_CHECK(model.ok());
   return *std::move(model);
 }

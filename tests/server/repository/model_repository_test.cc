@@ -31,10 +31,16 @@ class ModelRepositoryTest : public ::testing::Test {
  protected:
   // Loads what `directory_` holds by now.
   ModelRepository& Load() {
-    auto repository = NewModelRepository({directory_.path(), QuickPlan()}, devices_, *metrics_);
+    auto repository = NewModelRepository({.directory = directory_.path(), .plan = QuickPlan()}, devices_, *metrics_);
     SWIZZLE_CHECK(repository.ok());
     repository_ = *std::move(repository);
+    repository_->Load([] {});
     return *repository_;
+  }
+
+  void WriteNetwork(const std::string& model, const Network& network) {
+    const std::vector<std::byte> bytes = *EncodePacked(network);
+    directory_.Write(model + "/1/model.swz", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
 
   std::string LoadError(const std::string& name) {
@@ -50,9 +56,56 @@ class ModelRepositoryTest : public ::testing::Test {
 };
 
 TEST_F(ModelRepositoryTest, AMissingDirectoryIsNotFound) {
-  const auto repository = NewModelRepository({directory_.path() / "nowhere", {}}, devices_, *metrics_);
+  const auto repository = NewModelRepository({.directory = directory_.path() / "nowhere"}, devices_, *metrics_);
   EXPECT_EQ(repository.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(std::string(repository.status().message()), HasSubstr("nowhere"));
+}
+
+TEST_F(ModelRepositoryTest, AModelServesWhileOthersAreStillLoaded) {
+  directory_.Write("a/config.pbtxt", IdentityConfig());
+  directory_.Write("b/config.pbtxt", IdentityConfig());
+  repository_ = *NewModelRepository({.directory = directory_.path(), .plan = QuickPlan()}, devices_, *metrics_);
+  EXPECT_EQ(repository_->Find("a", "").status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(repository_->readiness().reasons, ElementsAre("model 'a' is loading", "model 'b' is loading"));
+  int changes = 0;
+  repository_->Load([&] {
+    const bool first = changes++ == 0;
+    EXPECT_TRUE(repository_->Find("a", "").ok());
+    EXPECT_EQ(repository_->Find("b", "").ok(), !first);
+    EXPECT_EQ(repository_->readiness().ready, !first);
+  });
+  EXPECT_EQ(changes, 2);
+}
+
+TEST_F(ModelRepositoryTest, LoadsNoMoreThanIsWanted) {
+  directory_.Write("a/config.pbtxt", IdentityConfig());
+  directory_.Write("b/config.pbtxt", IdentityConfig());
+  bool stop = false;
+  repository_ = *NewModelRepository({.directory = directory_.path(), .stop = [&] { return stop; }, .plan = QuickPlan()},
+                                    devices_, *metrics_);
+  repository_->Load([&] { stop = true; });
+  EXPECT_TRUE(repository_->Find("a", "").ok());
+  EXPECT_THAT(repository_->readiness().reasons, ElementsAre("model 'b' failed: the server is shutting down"));
+}
+
+// With a cold start nothing is measured before the model serves; then its plan is tuned.
+TEST_F(ModelRepositoryTest, ServesBeforeItMeasures) {
+  WriteNetwork("m", testing::MakeRandomNetwork({}));
+  repository_ = *NewModelRepository({.directory = directory_.path()}, devices_, *metrics_);
+  repository_->Load([&] {
+    const auto serving = repository_->Find("m", "");
+    ASSERT_TRUE(serving.ok()) << serving.status();
+    EXPECT_EQ((*serving)->model->facts()->timed_now, 0);
+  });
+  EXPECT_THAT(metrics_->Text(), Not(HasSubstr("state=\"off\",version=\"1\"} 1")));
+}
+
+TEST_F(ModelRepositoryTest, MayMeasureBeforeItServes) {
+  WriteNetwork("m", testing::MakeRandomNetwork({}));
+  repository_ = *NewModelRepository({.directory = directory_.path(), .tune = Tune::kBeforeReady}, devices_, *metrics_);
+  repository_->Load([] {});
+  EXPECT_THAT(metrics_->Text(), HasSubstr("state=\"done\",version=\"1\"} 1"));
+  EXPECT_THAT(metrics_->Text(), Not(HasSubstr("swizzle_model_tuning_seconds_total{model=\"m\",version=\"1\"} 0\n")));
 }
 
 TEST_F(ModelRepositoryTest, WhatNeedsAGpuIsRefusedWithoutOne) {
@@ -75,7 +128,7 @@ TEST_F(ModelRepositoryTest, WhatNeedsAGpuIsRefusedWithoutOne) {
 }
 
 TEST_F(ModelRepositoryTest, AnEmptyDirectoryIsReady) {
-  EXPECT_TRUE(Load().AllReady());
+  EXPECT_TRUE(Load().readiness().ready);
   EXPECT_TRUE(repository_->List().empty());
 }
 
@@ -87,7 +140,7 @@ TEST_F(ModelRepositoryTest, FindsModelsByNameAndVersion) {
   directory_.Write("a.1-x_/011/empty", "");
   directory_.Write("a.1-x_/draft/empty", "");
   ModelRepository& repository = Load();
-  EXPECT_TRUE(repository.AllReady());
+  EXPECT_TRUE(repository.readiness().ready);
   ASSERT_EQ(repository.List().size(), 2u);
   EXPECT_EQ(repository.List()[0].name, "a.1-x_");
   EXPECT_EQ(repository.List()[0].version, 10);
@@ -117,7 +170,7 @@ TEST_F(ModelRepositoryTest, ABadModelDoesNotKeepOthersFromServing) {
   EXPECT_EQ(LoadError("bad"),
             "model 'bad' failed to load: config.pbtxt: line 1: Message type \"inference.ModelConfig\" has no field "
             "named \"no_such_field\".");
-  EXPECT_FALSE(repository_->AllReady());
+  EXPECT_FALSE(repository_->readiness().ready);
   EXPECT_TRUE(repository_->Find("good", "").ok());
   EXPECT_TRUE(repository_->Versions("bad").empty());
   ASSERT_EQ(repository_->List().size(), 2u);

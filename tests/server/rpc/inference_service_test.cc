@@ -302,8 +302,9 @@ TEST(RefuseInferences, LetsWhatIsQueuedFinish) {
   const Devices devices(NewCpuBackend());
   const auto metrics = NewMetrics("127.0.0.1:0");
   ASSERT_TRUE(metrics.ok());
-  const auto repository = NewModelRepository({directory.path(), {}}, devices, **metrics);
+  const auto repository = NewModelRepository({.directory = directory.path()}, devices, **metrics);
   ASSERT_TRUE(repository.ok());
+  (*repository)->Load([] {});
   InferenceService service;
   service.Serve(**repository);
   grpc::ServerBuilder builder;
@@ -338,9 +339,9 @@ TEST(InferenceServiceClock, SettingTheWallClockMovesNoLatencyAndNoDeadline) {
   const Devices devices(NewCpuBackend());
   const auto metrics = NewMetrics("127.0.0.1:0", clock);
   ASSERT_TRUE(metrics.ok());
-  const auto repository =
-      NewModelRepository({.directory = directory.path(), .plan = {}, .clock = &clock}, devices, **metrics);
+  const auto repository = NewModelRepository({.directory = directory.path(), .clock = &clock}, devices, **metrics);
   ASSERT_TRUE(repository.ok());
+  (*repository)->Load([] {});
   InferenceService service(clock);
   service.Serve(**repository);
   grpc::ServerBuilder builder;

@@ -7,14 +7,14 @@ namespace {
 
 class DescribedModel final : public Model {
  public:
-  explicit DescribedModel(ModelFacts facts) : facts_(std::move(facts)) {}
+  explicit DescribedModel(ModelFacts facts) : facts_(std::make_shared<const ModelFacts>(std::move(facts))) {}
   const ModelSpec& spec() const override { return spec_; }
-  const ModelFacts& facts() const override { return facts_; }
+  std::shared_ptr<const ModelFacts> facts() const override { return facts_; }
   StatusOr<std::unique_ptr<Session>> NewSession(Clock&) override { return Unimplemented("nothing runs here"); }
 
  private:
   const ModelSpec spec_;
-  const ModelFacts facts_;
+  const std::shared_ptr<const ModelFacts> facts_;
 };
 
 inference::ModelStatistics StatisticsOn(std::vector<std::string> devices) {

@@ -274,7 +274,11 @@ TEST_F(MetricsTest, ProbesFollowTheServer) {
   metrics_->SetReady(true);
   EXPECT_THAT(HttpGet(port, "/startupz"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(HttpGet(port, "/readyz"), StartsWith("HTTP/1.1 200 "));
-  metrics_->SetReady(false);
+  metrics_->SetReady(true, "model 'a' failed: why\n");
+  EXPECT_THAT(HttpGet(port, "/readyz"), AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("ok\nmodel 'a' failed: why\n")));
+  metrics_->SetReady(false, "model 'a' is loading\n");
+  EXPECT_THAT(HttpGet(port, "/readyz"),
+              AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("not ready\nmodel 'a' is loading\n")));
   metrics_->SetLive(false);
   EXPECT_THAT(HttpGet(port, "/readyz"), StartsWith("HTTP/1.1 503 "));
   EXPECT_THAT(HttpGet(port, "/livez"), StartsWith("HTTP/1.1 503 "));

@@ -1,0 +1,47 @@
+// What an executor runs batches with: a plan and a runner of it, which may be replaced between two batches.
+#ifndef SWIZZLE_SERVER_MODEL_PLAN_SEAT_H_
+#define SWIZZLE_SERVER_MODEL_PLAN_SEAT_H_
+
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "model_loader/plan/run/plan.h"
+#include "server/threading/mutex.h"
+
+namespace swizzle {
+
+// Thread-safe. The executor holds `mutex` while it runs a batch; whoever replaces the plan waits for it.
+class PlanSeat {
+ public:
+  // `runner` is the plan's, made with `options`.
+  PlanSeat(std::shared_ptr<const Plan> plan, std::unique_ptr<Runner> runner, const RunnerOptions& options)
+      : options_(options), plan_(std::move(plan)), runner_(std::move(runner)) {}
+
+  // Makes a runner of a plan of the same network on the same backend. From the next batch on it runs; the one before is
+  // gone when this returns. Fails, and changes nothing, if the runner can't be had.
+  Status Replace(std::shared_ptr<const Plan> plan) {
+    SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Runner> runner, plan->NewRunner(options_));
+    {
+      MutexLock lock(mutex_);
+      std::swap(plan_, plan);
+      std::swap(runner_, runner);
+    }
+    runner = nullptr;  // outside the lock; before its plan, which is an argument
+    return absl::OkStatus();
+  }
+
+  Mutex& mutex() ABSL_LOCK_RETURNED(mutex_) { return mutex_; }
+  const Plan& plan() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return *plan_; }
+  Runner& runner() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return *runner_; }
+
+ private:
+  const RunnerOptions options_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const Plan> plan_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Runner> runner_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_MODEL_PLAN_SEAT_H_

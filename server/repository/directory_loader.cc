@@ -1,0 +1,347 @@
+#include "server/repository/directory_loader.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstddef>
+#include <functional>
+#include <system_error>
+#include <utility>
+
+#include "kernels/cpu/runtime/available_cpus.h"
+#include "model_loader/load/loader.h"
+#include "model_loader/plan/plan_tuner.h"
+#include "model_loader/plan/planner.h"
+#include "server/config/config_parameters.h"
+#include "server/config/model_config.h"
+#include "server/config/served_spec.h"
+#include "server/model/fallback_model.h"
+#include "server/model/identity_model.h"
+#include "server/model/plan_model.h"
+#include "server/telemetry/containment.h"
+#include "server/telemetry/logging.h"
+
+namespace swizzle {
+
+namespace fs = std::filesystem;
+
+std::optional<int64_t> ParseVersion(std::string_view text) {
+  int64_t version = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (error != std::errc() || stop != text.data() + text.size() || version < 1 || text.front() == '0') {
+    return std::nullopt;
+  }
+  return version;
+}
+
+StatusOr<std::vector<fs::path>> Subdirectories(const fs::path& directory) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;  // what cannot be looked at is not a directory
+    if (it->is_directory(ignored)) found.push_back(it->path());
+  }
+  if (error) return MakeError(StatusCode::kNotFound, "cannot list ", directory.string(), ": ", error.message());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+namespace {
+
+constexpr int64_t kMaxConfigBytes = 1 << 20;
+
+bool IsModelName(std::string_view name) {
+  const auto allowed = [](unsigned char c) { return (c < 128 && std::isalnum(c)) || c == '_' || c == '.' || c == '-'; };
+  return !name.empty() && name.size() <= kMaxModelNameBytes && std::all_of(name.begin(), name.end(), allowed);
+}
+
+// 0 if there is none.
+StatusOr<int64_t> LatestVersion(const fs::path& directory) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fs::path> subdirectories, Subdirectories(directory));
+  int64_t latest = 0;
+  for (const fs::path& path : subdirectories) {
+    latest = std::max(latest, ParseVersion(path.filename().string()).value_or(0));
+  }
+  return latest;
+}
+
+StatusOr<fs::path> ModelFile(const fs::path& version_directory) {
+  std::error_code ignored;
+  std::vector<fs::path> found;
+  for (const char* name : {"model.onnx", "model.swz", "model.safetensors", "model.safetensors.index.json"}) {
+    if (fs::is_regular_file(version_directory / name, ignored)) found.push_back(version_directory / name);
+  }
+  if (found.empty()) {
+    return MakeError(StatusCode::kNotFound,
+                     "there is none of model.onnx, model.swz and model.safetensors in the version's directory");
+  }
+  if (found.size() > 1) {
+    return InvalidArgument("there is both ", found[0].filename().string(), " and ", found[1].filename().string(),
+                           "; keep one");
+  }
+  return found[0];
+}
+
+// Nothing if there is no config.pbtxt.
+StatusOr<std::optional<inference::ModelConfig>> ReadConfig(const fs::path& directory, std::string_view name) {
+  const fs::path file = directory / "config.pbtxt";
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return std::nullopt;
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(file, kMaxConfigBytes));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  SWIZZLE_ASSIGN_OR_RETURN(inference::ModelConfig config, ParseModelConfig(text, name));
+  return config;
+}
+
+// Clients see why a load failed, and no path is their business.
+Status WithoutPath(const Status& status, const fs::path& directory) {
+  std::string message(status.message());
+  for (const fs::path& prefix : {directory, directory.parent_path(), directory.parent_path().parent_path()}) {
+    const std::string path = prefix.string() + "/";
+    for (size_t at; path != "/" && (at = message.find(path)) != std::string::npos;) message.erase(at, path.size());
+  }
+  return Status(status.code(), message);
+}
+
+// Loads one directory of the repository.
+class DirectoryLoader {
+ public:
+  DirectoryLoader(const RepositoryOptions& options, const Devices& devices, Metrics& metrics, BackgroundTuner* tuner,
+                  fs::path directory)
+      : options_(options),
+        devices_(devices),
+        metrics_(metrics),
+        tuner_(tuner),
+        directory_(std::move(directory)),
+        name_(directory_.filename().string()) {}
+
+  int64_t version() const { return version_; }
+
+  StatusOr<std::shared_ptr<ServingModel>> Load() {
+    StatusOr<std::shared_ptr<ServingModel>> serving = Contain("load the model", [this] { return TryLoad(); });
+    if (serving.ok()) return serving;
+    return WithoutPath(serving.status(), directory_ / std::to_string(version_));
+  }
+
+ private:
+  StatusOr<std::shared_ptr<ServingModel>> TryLoad() {
+    const Instant start = options_.clock->Now();
+    if (!IsModelName(name_)) {
+      return InvalidArgument("model names consist of 1 to ", kMaxModelNameBytes, " letters, digits and '_', '.', '-'");
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(version_, LatestVersion(directory_));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::optional<inference::ModelConfig> config, ReadConfig(directory_, name_));
+    SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<Model> model,
+                             config && IsIdentity(*config) ? LoadIdentity(*config) : LoadFile(config));
+    return Serve(std::move(model), config.value_or(inference::ModelConfig()), options_.clock->Now() - start);
+  }
+
+  // An identity model needs no version directory.
+  StatusOr<std::shared_ptr<Model>> LoadIdentity(const inference::ModelConfig& config) {
+    version_ = std::max<int64_t>(version_, 1);
+    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, IdentitySpec(config, name_, version_));
+    return NewIdentityModel(std::move(spec), ExecuteDelay(config));
+  }
+
+  StatusOr<std::shared_ptr<Model>> LoadFile(const std::optional<inference::ModelConfig>& config) {
+    if (version_ == 0) {
+      return MakeError(StatusCode::kNotFound,
+                       "there is no version directory; put the model at 1/model.onnx, 1/model.swz or "
+                       "1/model.safetensors");
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(const fs::path file, ModelFile(directory_ / std::to_string(version_)));
+    Log(LogLevel::kInfo, "reading model", {{"model", name_}, {"version", version_}});
+    const Instant start = options_.clock->Now();
+    SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(file));
+    Log(LogLevel::kInfo, "model read", {{"model", name_}, {"version", version_}, {"ms", MillisecondsSince(start)}});
+    if (const auto* unplanned = std::get_if<FallbackModel>(&runnable)) return LoadFallback(*unplanned, config);
+    auto& loaded = std::get<LoadedModel>(runnable);
+    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, Configured(DeriveSpec(loaded.network), loaded.container, config));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Backend*> backends, BackendsFor(spec.instance_kind));
+    if (!IsOfCpu(spec.precision) && backends[0] == &devices_.cpu()) {
+      return Unimplemented(
+          "parameter 'precision' is '", PrecisionName(spec.precision),
+          "', but the model runs on the CPU, which computes in FP32 or BF16; leave it out, or use a GPU");
+    }
+    spec.device_count = static_cast<int>(backends.size());
+    spec.instance_kind = backends[0] == &devices_.cpu() ? InstanceKind::kCpu : InstanceKind::kGpu;
+    spec.pin_threads = PinsThreads(options_.pin_threads, PlanOptionsFor(spec, devices_.cpu()).threads,
+                                   options_.plan.threads, AffinityCpus(), AvailableCpus());
+    return MakePlans(std::move(spec), std::move(loaded.network), backends);
+  }
+
+  // Kernels are chosen by what is known now; tuners that know more later are kept.
+  StatusOr<std::shared_ptr<Model>> MakePlans(ModelSpec spec, Network network, const std::vector<Backend*>& backends) {
+    const Instant start = options_.clock->Now();
+    std::vector<std::shared_ptr<const Plan>> plans;
+    for (Backend* const backend : backends) {
+      // The last one may have the weights.
+      Network its = backend == backends.back() ? std::move(network) : network;
+      PlanOptions plan = PlanOptionsFor(spec, *backend);
+      plan.progress = LogProgress();
+      if (tuner_ == nullptr) {
+        plan.tuning_budget = absl::ZeroDuration();
+        SWIZZLE_ASSIGN_OR_RETURN(plans.emplace_back(), MakePlan(std::move(its), *backend, plan));
+        continue;
+      }
+      SWIZZLE_ASSIGN_OR_RETURN(TunablePlan tunable, MakeTunablePlan(std::move(its), *backend, plan));
+      plans.push_back(std::move(tunable.plan));
+      tuners_.push_back(std::move(tunable.tuner));
+    }
+    Log(LogLevel::kInfo, "model planned",
+        {{"model", name_},
+         {"version", version_},
+         {"ms", MillisecondsSince(start)},
+         {"layers", static_cast<int64_t>(plans[0]->report().layers.size())},
+         {"untimed", plans[0]->report().untimed}});
+    SWIZZLE_ASSIGN_OR_RETURN(plan_model_, NewPlanModel(std::move(spec), std::move(plans)));
+    return std::shared_ptr<Model>(plan_model_);
+  }
+
+  // Of long work a line now and then.
+  std::function<void(const PlanProgress&)> LogProgress() const {
+    constexpr absl::Duration kNowAndThen = absl::Seconds(2);
+    return [last = options_.clock->Now(), name = name_, version = version_,
+            clock = options_.clock](const PlanProgress& progress) mutable {
+      if (clock->Now() - last < kNowAndThen) return;
+      last = clock->Now();
+      const bool measuring = progress.stage == PlanProgress::Stage::kMeasuring;
+      Log(LogLevel::kInfo, measuring ? "tuning model" : "preparing model",
+          {{"model", name}, {"version", version}, {"layers_done", progress.done}, {"layers", progress.all}});
+    };
+  }
+
+  int64_t MillisecondsSince(Instant start) const { return absl::ToInt64Milliseconds(options_.clock->Now() - start); }
+
+  // Has the plans tuned, now or when there is time.
+  void HaveTuned(const std::shared_ptr<ServingModel>& serving) {
+    const bool wanted = std::ranges::any_of(tuners_, [](const auto& tuner) { return tuner != nullptr; });
+    if (tuner_ == nullptr || plan_model_ == nullptr) return;
+    if (!wanted) return serving->metrics->RecordTuning({.state = TuningState::kDone});
+    TuningJob job{.model = name_,
+                  .version = version_,
+                  .plans = std::move(plan_model_),
+                  .tuners = std::move(tuners_),
+                  .metrics = std::shared_ptr<ModelMetrics>(serving, serving->metrics.get())};
+    if (options_.tune == Tune::kBeforeReady) {
+      tuner_->TuneNow(std::move(job));
+    } else {
+      tuner_->Add(std::move(job));
+    }
+  }
+
+  // Says so in the log: such a model is slower than its owner may expect.
+  StatusOr<std::shared_ptr<Model>> LoadFallback(const FallbackModel& model,
+                                                const std::optional<inference::ModelConfig>& config) const {
+    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveFallbackSpec(*model.program));
+    SWIZZLE_ASSIGN_OR_RETURN(spec, Configured(std::move(spec), model.container, config));
+    Log(LogLevel::kWarning, "model runs on the fallback executor, unoptimised",
+        {{"model", name_},
+         {"version", version_},
+         {"reason", model.reason},
+         {"nodes", static_cast<int64_t>(model.program->graph().nodes.size())},
+         {"operators", model.program->OperatorCounts()}});
+    if (spec.instance_kind == InstanceKind::kGpu) {
+      return Unimplemented("'instance_group.kind' is KIND_GPU, but the model runs on the CPU's fallback executor: ",
+                           model.reason);
+    }
+    const int threads = PlanOptionsFor(spec, devices_.cpu()).threads;
+    return NewFallbackModel(std::move(spec), model, devices_.cpu(), threads);
+  }
+
+  StatusOr<std::vector<Backend*>> BackendsFor(InstanceKind kind) const {
+    if (kind == InstanceKind::kCpu) return std::vector<Backend*>{&devices_.cpu()};
+    std::vector<Backend*> gpus = devices_.gpus();
+    if (!gpus.empty()) return gpus;
+    if (kind == InstanceKind::kAuto) return std::vector<Backend*>{&devices_.cpu()};
+    return MakeError(StatusCode::kFailedPrecondition,
+                     "'instance_group.kind' is KIND_GPU, but the server runs without GPUs",
+                     devices_.reason().empty() ? "; start it with --device=cuda, or use KIND_AUTO"
+                                               : Concat(": ", devices_.reason()));
+  }
+
+  // A derived specification with what the caller knows and what a configuration says.
+  StatusOr<ModelSpec> Configured(ModelSpec spec, const std::string& container,
+                                 const std::optional<inference::ModelConfig>& config) const {
+    spec.name = name_;
+    spec.version = version_;
+    spec.platform = PlatformOf(container);
+    spec.backend = "swizzle";
+    if (!config) return spec;
+    return ConfigureSpec(*config, std::move(spec));
+  }
+
+  // Executors of one model share its threads: two pools that spin on the same processors halve each other.
+  PlanOptions PlanOptionsFor(const ModelSpec& spec, const Backend& backend) const {
+    PlanOptions plan = options_.plan;
+    // The cache is the main device's.
+    if (backend.device_name() != devices_.main().device_name()) plan.tuning_cache = nullptr;
+    plan.precision = spec.precision;
+    if (spec.max_batch_size > 0) plan.max_batch = spec.max_batch_size;
+    if (spec.max_batch_tokens > 0) plan.max_tokens = spec.max_batch_tokens;
+    if (plan.threads > 0) plan.threads = std::max(1, plan.threads / spec.instance_count);
+    return plan;
+  }
+
+  StatusOr<std::shared_ptr<ServingModel>> Serve(std::shared_ptr<Model> model, const inference::ModelConfig& config,
+                                                absl::Duration load_time) {
+    auto serving = std::make_shared<ServingModel>();
+    serving->config_bytes = ConfigOf(model->spec(), config).SerializeAsString();
+    serving->metrics = metrics_.ForModel(model->spec(), *model->facts(), load_time);
+    SWIZZLE_ASSIGN_OR_RETURN(serving->batcher, NewBatcher(model, *options_.clock, serving->metrics.get()));
+    serving->model = std::move(model);
+    LogLoaded(*serving->model, load_time);
+    HaveTuned(serving);
+    return serving;
+  }
+
+  static void LogLoaded(const Model& model, absl::Duration load_time) {
+    const ModelSpec& spec = model.spec();
+    const std::shared_ptr<const ModelFacts> facts = model.facts();
+    int layers = 0;
+    std::string kernels;
+    for (const ModelFacts::KernelUse& use : facts->kernels) {
+      layers += use.layers;
+      kernels += Concat(kernels.empty() ? "" : ",", use.kernel, ":", use.layers);
+    }
+    Log(LogLevel::kInfo, "model loaded",
+        {{"model", spec.name},
+         {"version", spec.version},
+         {"platform", spec.platform},
+         {"max_batch_size", spec.max_batch_size},
+         {"device", facts->device},
+         {"instances", spec.executors()},
+         {"layers", layers},
+         {"sparsity", facts->sparsity},
+         {"dense_bytes", facts->dense_bytes},
+         {"stored_bytes", facts->stored_bytes},
+         {"dense_fallback_layers", facts->dense_fallback_layers},
+         {"timed_now", facts->timed_now},
+         {"timed_before", facts->timed_before},
+         {"load_ms", absl::ToInt64Milliseconds(load_time)},
+         {"kernels", kernels}});
+  }
+
+  const RepositoryOptions& options_;
+  const Devices& devices_;
+  Metrics& metrics_;
+  BackgroundTuner* const tuner_;  // null: nothing is tuned
+  const fs::path directory_;
+  const std::string name_;
+  int64_t version_ = 0;
+  std::shared_ptr<PlanModel> plan_model_;  // what is loaded, if that is one
+  std::vector<std::unique_ptr<PlanTuner>> tuners_;
+};
+
+}  // namespace
+
+LoadedDirectory LoadDirectory(const fs::path& directory, const RepositoryOptions& options, const Devices& devices,
+                              Metrics& metrics, BackgroundTuner* tuner) {
+  DirectoryLoader loader(options, devices, metrics, tuner, directory);
+  LoadedDirectory loaded;
+  loaded.serving = loader.Load();
+  loaded.version = loader.version();
+  return loaded;
+}
+
+}  // namespace swizzle

@@ -1,0 +1,41 @@
+// Loads one model of the repository: reads it, makes its plan, and starts what serves it.
+#ifndef SWIZZLE_SERVER_REPOSITORY_DIRECTORY_LOADER_H_
+#define SWIZZLE_SERVER_REPOSITORY_DIRECTORY_LOADER_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/devices.h"
+#include "server/repository/model_repository.h"
+#include "server/telemetry/metrics.h"
+#include "server/tuning/background_tuner.h"
+
+namespace swizzle {
+
+inline constexpr size_t kMaxModelNameBytes = 128;
+
+// A positive integer in plain decimal: "1", "20260101".
+std::optional<int64_t> ParseVersion(std::string_view text);
+
+// The directories in `directory`, sorted. Links are followed.
+StatusOr<std::vector<std::filesystem::path>> Subdirectories(const std::filesystem::path& directory);
+
+struct LoadedDirectory {
+  int64_t version = 0;  // 0: none could be found
+  // Why it failed, without paths, which are no client's business.
+  StatusOr<std::shared_ptr<ServingModel>> serving = absl::UnknownError("not loaded");
+};
+
+// `directory` is the model's, and its last part the model's name. `tuner` is told what is to be tuned; null: nothing
+// is. The log says what was done, and how long it took. The arguments outlive the model.
+LoadedDirectory LoadDirectory(const std::filesystem::path& directory, const RepositoryOptions& options,
+                              const Devices& devices, Metrics& metrics, BackgroundTuner* tuner);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_REPOSITORY_DIRECTORY_LOADER_H_

@@ -1,0 +1,179 @@
+#include "server/tuning/background_tuner.h"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "server/telemetry/containment.h"
+#include "server/telemetry/logging.h"
+
+namespace swizzle {
+namespace {
+
+// Of the thread that measures: it takes a tenth of a processor that others want.
+constexpr int kNice = 10;
+// Passes of one model: each has this much of what is left of the budget, so that something is left for the next, and
+// waits twice as long as the one before it.
+constexpr double kPassShare = 0.6;
+constexpr absl::Duration kLeastPass = absl::Seconds(1);
+constexpr absl::Duration kFirstWait = absl::Seconds(10), kLongestWait = absl::Minutes(2);
+constexpr absl::Duration kLeastLeft = absl::Milliseconds(50);  // less is as good as nothing
+constexpr int kMostPassesNow = 3;
+
+// Where the system refuses, the thread goes on as it was.
+void LowerPriority() { setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice); }
+
+// A model that can't be tuned serves on.
+StatusOr<Tuned> TuneGuarded(PlanTuner& tuner, MeasureGate& gate, absl::Duration budget) {
+  return Contain("tune the model", [&] { return tuner.Tune(gate, budget); });
+}
+
+// On a thread of low priority.
+StatusOr<Tuned> TuneAside(PlanTuner& tuner, MeasureGate& gate, absl::Duration budget) {
+  StatusOr<Tuned> tuned = absl::UnknownError("");
+  SWIZZLE_RETURN_IF_ERROR(Contain("tune the model", [&] {
+    std::thread([&] {
+      LowerPriority();
+      tuned = TuneGuarded(tuner, gate, budget);
+    }).join();
+    return Status();
+  }));
+  return tuned;
+}
+
+}  // namespace
+
+BackgroundTuner::BackgroundTuner(const TunerOptions& options, const Activity& activity)
+    : options_(options), gate_(activity, *options.clock), thread_([this] { Run(); }) {}
+
+BackgroundTuner::~BackgroundTuner() {
+  RequestStop();
+  thread_.join();
+}
+
+void BackgroundTuner::RequestStop() {
+  gate_.Stop();
+  MutexLock lock(mutex_);
+  stopped_ = true;
+  changed_.SignalAll();
+}
+
+void BackgroundTuner::Add(TuningJob job) {
+  Task task;
+  task.job = std::move(job);
+  task.due = options_.clock->Now();
+  Record(task, TuningState::kWaiting, absl::ZeroDuration());
+  MutexLock lock(mutex_);
+  tasks_.push_back(std::move(task));
+  changed_.SignalAll();
+}
+
+void BackgroundTuner::TuneNow(TuningJob job) {
+  Task task;
+  task.job = std::move(job);
+  task.aside = false;
+  do Pass(task, MeasureGate::Open());
+  while (!IsOver(task) && task.passes < kMostPassesNow);
+  Finish(task);
+}
+
+void BackgroundTuner::Run() {
+  while (true) {
+    std::list<Task> taken;
+    {
+      MutexLock lock(mutex_);
+      const auto next = std::ranges::min_element(tasks_, {}, [](const Task& task) { return task.due - Instant(); });
+      if (stopped_) return;
+      const Instant due = next == tasks_.end() ? Instant::InfiniteFuture() : next->due;
+      if (due > options_.clock->Now()) {
+        options_.clock->WaitUntil(mutex_, changed_, due);
+        continue;
+      }
+      taken.splice(taken.begin(), tasks_, next);
+    }
+    Task& task = taken.front();
+    Pass(task, gate_);
+    if (absl::IsCancelled(task.status)) return;
+    if (IsOver(task)) {
+      Finish(task);
+      continue;
+    }
+    Record(task, TuningState::kWaiting, absl::ZeroDuration());
+    const absl::Duration wait = kFirstWait * (1 << std::min(task.passes - 1, 8));
+    task.due = options_.clock->Now() + std::min(wait, kLongestWait);
+    MutexLock lock(mutex_);
+    tasks_.splice(tasks_.end(), taken);
+  }
+}
+
+bool BackgroundTuner::IsOver(const Task& task) const {
+  if (!task.status.ok() || task.suspect + task.untimed == 0) return true;
+  return task.spent + kLeastLeft > options_.budget;
+}
+
+void BackgroundTuner::Pass(Task& task, MeasureGate& gate) {
+  const absl::Duration left = options_.budget - task.spent;
+  const absl::Duration budget = std::min(left, std::max(left * kPassShare, kLeastPass));
+  ++task.passes;
+  task.suspect = task.untimed = 0;
+  for (size_t device = 0; device < task.job.tuners.size() && task.status.ok(); ++device) {
+    if (task.job.tuners[device] == nullptr) continue;
+    Record(task, TuningState::kMeasuring, absl::ZeroDuration());
+    const absl::Duration start = gate.Spent();
+    task.status = TuneDevice(task, device, gate, budget);
+    const absl::Duration spent = gate.Spent() - start;
+    task.spent += spent;
+    Record(task, TuningState::kMeasuring, spent);
+  }
+  if (options_.cache == nullptr) return;
+  const Status saved = options_.cache->Save();
+  if (!saved.ok()) Log(LogLevel::kWarning, "tuning cache not saved", {{"reason", std::string(saved.message())}});
+}
+
+Status BackgroundTuner::TuneDevice(Task& task, size_t device, MeasureGate& gate, absl::Duration budget) {
+  TuningJob& job = task.job;
+  SWIZZLE_ASSIGN_OR_RETURN(const Tuned tuned, task.aside ? TuneAside(*job.tuners[device], gate, budget)
+                                                         : TuneGuarded(*job.tuners[device], gate, budget));
+  task.suspect += tuned.suspect;
+  task.untimed += tuned.untimed;
+  if (tuned.better == nullptr) return absl::OkStatus();
+  SWIZZLE_RETURN_IF_ERROR(Contain("replace the plan", [&] { return job.plans->ReplacePlan(device, tuned.better); }));
+  ++task.replacements;
+  Record(task, TuningState::kMeasuring, absl::ZeroDuration(), job.plans->facts());
+  Log(LogLevel::kInfo, "plan replaced",
+      {{"model", job.model},
+       {"version", job.version},
+       {"device", job.plans->facts()->devices[device]},
+       {"gain", tuned.gain},
+       {"timed_now", tuned.timed_now},
+       {"suspect", tuned.suspect}});
+  return absl::OkStatus();
+}
+
+void BackgroundTuner::Finish(const Task& task) {
+  Record(task, task.status.ok() ? TuningState::kDone : TuningState::kFailed, absl::ZeroDuration());
+  if (!task.status.ok()) {
+    Log(LogLevel::kWarning, "model not tuned; its plan goes on",
+        {{"model", task.job.model}, {"version", task.job.version}, {"error", task.status.ToString()}});
+    return;
+  }
+  Log(LogLevel::kInfo, "model tuned",
+      {{"model", task.job.model},
+       {"version", task.job.version},
+       {"measured_ms", absl::ToInt64Milliseconds(task.spent)},
+       {"passes", task.passes},
+       {"replacements", task.replacements},
+       {"suspect", task.suspect},
+       {"untimed", task.untimed}});
+}
+
+void BackgroundTuner::Record(const Task& task, TuningState state, absl::Duration spent,
+                             std::shared_ptr<const ModelFacts> replaced) {
+  if (task.job.metrics == nullptr) return;
+  task.job.metrics->RecordTuning({state, spent, task.suspect, std::move(replaced)});
+}
+
+}  // namespace swizzle

@@ -1,0 +1,90 @@
+// Tunes models that serve: measures their kernels while no request is there, and replaces their plans by faster ones.
+//
+// One thread, of normal priority, sees to one model after the other. It measures on another, of low priority, whose
+// pools inherit that; runners of plans that serve are made by the first. A model is seen to again, later and later, as
+// long as measurements of it are suspect or missing and its budget lasts.
+#ifndef SWIZZLE_SERVER_TUNING_BACKGROUND_TUNER_H_
+#define SWIZZLE_SERVER_TUNING_BACKGROUND_TUNER_H_
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "model_loader/plan/choose/tuning_cache.h"
+#include "model_loader/plan/plan_tuner.h"
+#include "server/model/plan_model.h"
+#include "server/telemetry/metrics.h"
+#include "server/threading/clock.h"
+#include "server/threading/mutex.h"
+#include "server/tuning/idle_gate.h"
+
+namespace swizzle {
+
+// A model that is to be tuned.
+struct TuningJob {
+  std::string model;
+  int64_t version = 1;
+  std::shared_ptr<PlanModel> plans;
+  std::vector<std::unique_ptr<PlanTuner>> tuners;  // by device; null: of this one all is known
+  std::shared_ptr<ModelMetrics> metrics;           // null: none
+};
+
+struct TunerOptions {
+  absl::Duration budget = absl::Seconds(15);  // for all measurements of a model
+  TuningCache* cache = nullptr;               // saved after each pass; null: none
+  Clock* clock = &Clock::Real();
+};
+
+// Thread-safe.
+class BackgroundTuner {
+ public:
+  // Of the options, clock and cache outlive this, as does `activity`.
+  BackgroundTuner(const TunerOptions& options, const Activity& activity);
+  // Stops.
+  ~BackgroundTuner();
+
+  // Tunes the model now, by the calling thread, without regard to requests, until nothing is left to measure or the
+  // budget is spent.
+  void TuneNow(TuningJob job);
+  // Tunes the model when there is time.
+  void Add(TuningJob job);
+  // Measures no more; returns at once.
+  void RequestStop();
+
+ private:
+  struct Task {
+    TuningJob job;
+    bool aside = true;     // on a thread of low priority
+    Instant due;           // of the next pass
+    absl::Duration spent;  // of the budget
+    int passes = 0, replacements = 0;
+    int suspect = 0, untimed = 0;  // after the last pass
+    Status status;                 // an error ends the task
+  };
+
+  void Run();
+  void Pass(Task& task, MeasureGate& gate);
+  // One device of the model. What the pass came to is added to the task.
+  Status TuneDevice(Task& task, size_t device, MeasureGate& gate, absl::Duration budget);
+  bool IsOver(const Task& task) const;
+  void Finish(const Task& task);
+  static void Record(const Task& task, TuningState state, absl::Duration spent,
+                     std::shared_ptr<const ModelFacts> replaced = nullptr);
+
+  const TunerOptions options_;
+  IdleGate gate_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::list<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_TUNING_BACKGROUND_TUNER_H_
