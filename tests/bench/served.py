@@ -1,4 +1,4 @@
-"""A swizzle-server of its own for a benchmark."""
+"""A swizzle-server of its own for a benchmark. Its models are tuned before they serve."""
 
 import json
 import pathlib
@@ -17,8 +17,8 @@ class Served:
         start = time.perf_counter()
         self.process = subprocess.Popen(
             [pathlib.Path(binaries) / 'swizzle-server', f'--model-repository={repository}', '--grpc-address=127.0.0.1:0',
-             '--metrics-address=127.0.0.1:0', '--drain-delay=0', '--log-level=warning', f'--port-file={port_file}',
-             *flags], stdout=subprocess.DEVNULL)
+             '--metrics-address=127.0.0.1:0', '--tune=before-ready', '--drain-delay=0', '--log-level=warning',
+             f'--port-file={port_file}', *flags], stdout=subprocess.DEVNULL)
         while not port_file.exists():
             if self.process.poll() is not None or time.perf_counter() - start > READY_SECONDS:
                 raise SystemExit('swizzle-server did not become ready; its log is above')

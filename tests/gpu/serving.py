@@ -117,7 +117,7 @@ def measure_one(programs, arguments, scratch, model, device='cuda:0', streams=1,
         write_model(programs, repository / name / '1', model, sparsity)
     (repository / name / 'config.pbtxt').write_text(CONFIG.format(rows=64, streams=streams))
     with Server(programs, repository, scratch, f'--device={device}', f'--tuning-cache={scratch / "tuning_cache"}',
-                f'--tuning-budget={arguments.budget}') as server:
+                '--tune=before-ready', f'--tuning-budget={arguments.budget}') as server:
         with BusyWatch(device.removeprefix('cuda:')) as busy:
             served = beside_echo(programs, server, name, clients)
     one, echo = served['served'], served['echo']
@@ -153,7 +153,8 @@ def measure_transformer(programs, arguments, scratch, figures):
                 CONFIG.format(rows=1, streams=2) + PRECISION.format(precision=precision) +
                 TOKENS.format(tokens=TRANSFORMER_TOKENS))
             free = smi('0', 'memory.free')
-            with Server(programs, repository, scratch, '--device=cuda:0', f'--tuning-budget={arguments.budget}') as server:
+            with Server(programs, repository, scratch, '--device=cuda:0', '--tune=before-ready',
+                        f'--tuning-budget={arguments.budget}') as server:
                 served = beside_echo(programs, server, 'transformer', clients=4, rounds=3, requests=10, seconds=2)
                 memory = free[0] - smi('0', 'memory.free')[0]
                 kernels = server.log().split('kernels=')[-1].splitlines()[0]
