@@ -68,7 +68,7 @@ ServerUnaryReactor* InferenceService::ServerReady(CallbackServerContext* context
   return Answer<inference::ServerReadyRequest, inference::ServerReadyResponse>(
       context, request, response, [this](const auto&, inference::ServerReadyResponse& ready) {
         const StatusOr<const ModelRepository*> repository = Repository();
-        ready.set_ready(ready_allowed_.load(std::memory_order_relaxed) && repository.ok() && 
+        ready.set_ready(ready_allowed_.load(std::memory_order_relaxed) && repository.ok() &&
                         (*repository)->readiness().ready);
         return absl::OkStatus();
       });

@@ -13,8 +13,8 @@
 namespace swizzle {
 namespace {
 
-// Of the thread that measures: it takes a tenth of a processor that others want.
-constexpr int kNice = 10;
+// Of the thread that measures: it takes a quarter of a processor that another wants.
+constexpr int kNice = 5;
 // Passes of one model: each has this much of what is left of the budget, so that something is left for the next, and
 // waits twice as long as the one before it.
 constexpr double kPassShare = 0.6;
