@@ -31,7 +31,7 @@ constexpr absl::Duration kFlushTime = absl::Seconds(5);
 constexpr absl::Duration kFarewell = absl::Milliseconds(400);
 
 // How often the server looks after itself.
-constexpr absl::Duration kUpkeepInterval = absl::Seconds(1);
+constexpr absl::Duration kUpkeepInterval = absl::Milliseconds(250);
 
 // A lost GPU is left out.
 std::vector<GpuMemory> MemoryOf(const std::vector<Backend*>& gpus) {
@@ -55,6 +55,7 @@ ClientLoad LoadOf(const InferCalls& calls, const GrpcListener& listener, const M
           .accepted = connections.accepted,
           .refused_limit = connections.refused_limit,
           .refused_files = connections.refused_files,
+          .ended_greedy = connections.ended,
           .memory_trims = trim.trims()};
 }
 
@@ -124,6 +125,7 @@ Status Server::Listen(const ServerOptions& options) {
   health_.SetServing("", false);
   const RpcLimits limits = Settle(options.rpc, MemoryLimit(), RaiseFileLimit());
   service_ = std::make_unique<InferenceService>(limits);
+  streams_ = OpenStreams(limits.max_streams);
   SWIZZLE_ASSIGN_OR_RETURN(grpc_, GrpcListener::Start(options.grpc_address, limits, {service_.get(), &health_}));
   StartUpkeep();
   Log(LogLevel::kInfo, "listening",
@@ -141,9 +143,19 @@ void Server::StartUpkeep() {
   metrics_->ShowClientLoad([this, trim] { return LoadOf(service_->calls(), *grpc_, *trim); });
   upkeep_ = std::make_unique<Periodic>(kUpkeepInterval, [this, trim] {
     service_->EndLateResponses();
+    EndGreedyConnections();
     trim->Look();
     NoteListener();
   });
+}
+
+void Server::EndGreedyConnections() {
+  std::vector<std::string> peers = streams_.FindGreedy();
+  for (std::string& peer : service_->TakeGreedyPeers()) peers.push_back(std::move(peer));
+  for (const std::string& peer : peers) {
+    Log(LogLevel::kWarning, "connection ended: more calls open or cancelled than a client may", {{"peer", peer}});
+    grpc_->EndConnection(peer);
+  }
 }
 
 // Whoever cannot connect any more is not helped by a process that lives.
@@ -194,10 +206,15 @@ Status Server::LoadModels(const ServerOptions& options, const std::function<void
   return written;
 }
 
+// A model's name is a service of its own, unless the server's liveness has that name.
+void Server::PublishHealth(const std::string& model, bool serving) {
+  if (model != kLivenessService) health_.SetServing(model, serving);
+}
+
 void Server::PublishReadiness() {
   const std::vector<ModelStatus> models = repository_->List();
   const Readiness readiness = repository_->readiness();
-  for (const ModelStatus& model : models) health_.SetServing(model.name, model.state == ModelState::kReady);
+  for (const ModelStatus& model : models) PublishHealth(model.name, model.state == ModelState::kReady);
   health_.SetServing("", readiness.ready);
   metrics_->SetReady(readiness.ready, Joined(readiness.reasons, "\n") + (readiness.reasons.empty() ? "" : "\n"));
   if (!readiness.ready || std::exchange(ready_, true)) return;
@@ -217,7 +234,7 @@ void Server::AnnounceShutdown() {
   service_->AnnounceShutdown();
   health_.SetServing("", false);
   if (repository_ != nullptr) {
-    for (const ModelStatus& model : repository_->List()) health_.SetServing(model.name, false);
+    for (const ModelStatus& model : repository_->List()) PublishHealth(model.name, false);
   }
   metrics_->SetReady(false, "the server is shutting down\n");
   if (repository_ != nullptr) repository_->StopTuning();

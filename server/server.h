@@ -64,10 +64,12 @@ class Server {
   Status OpenRepository(const ServerOptions& options, std::function<bool()> stop);
   Status LoadModels(const ServerOptions& options, const std::function<void()>& before_serving);
   void PublishReadiness();
+  void PublishHealth(const std::string& model, bool serving);
 
   void LoseDevice(const Status& status);
   void StartUpkeep();
   void NoteListener();
+  void EndGreedyConnections();
 
   std::unique_ptr<Devices> devices_;
   std::unique_ptr<TuningCache> tuning_cache_;  // null: none
@@ -79,6 +81,7 @@ class Server {
   std::unique_ptr<DeviceWatch> watch_;  // null where models run on the CPU
   std::unique_ptr<GrpcListener> grpc_;  // after the services that it calls
   std::atomic<bool> live_ = true;
+  OpenStreams streams_{0};            // the upkeep's
   std::unique_ptr<Periodic> upkeep_;  // last: it looks after what stands above
 };
 

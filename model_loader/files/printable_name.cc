@@ -6,6 +6,7 @@ namespace swizzle {
 namespace {
 
 constexpr size_t kMaxNameBytes = 1024;
+constexpr size_t kMaxQuotedBytes = 128;  // messages travel in headers of limited size
 
 // The bytes `byte` announces for its UTF-8 sequence; 0 if it starts none.
 size_t SequenceLength(unsigned char byte) {
@@ -47,6 +48,14 @@ Status CheckName(const std::string& name, const std::string& what) {
   }
   if (!IsPrintableUtf8(name)) return InvalidArgument(what, " has a name that is not printable UTF-8");
   return {};
+}
+
+std::string QuotedName(std::string_view name) {
+  std::string shown(name.substr(0, kMaxQuotedBytes));
+  if (!IsPrintableUtf8(shown)) {
+    for (char& c : shown) c = c >= 0x20 && c < 0x7F ? c : '?';
+  }
+  return Concat("'", shown, name.size() > kMaxQuotedBytes ? "...'" : "'");
 }
 
 }  // namespace swizzle

@@ -98,7 +98,9 @@ class FallbackSession final : public Session {
     std::vector<std::vector<std::byte>> gathered(ports_.inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) inputs[ports_.inputs[i]] = GatherInput(batch, i, gathered[i]);
     const Instant ready = clock_.Now();
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> outputs, program_.Run(inputs, *stream_));
+    const StatusOr<std::vector<Array>> computed_outputs = program_.Run(inputs, *stream_);
+    if (!computed_outputs.ok()) return ForClients(computed_outputs.status());
+    const std::vector<Array>& outputs = *computed_outputs;
     const Instant computed = clock_.Now();
     int64_t rows = 0;
     for (BatchItem& item : batch) {
@@ -125,6 +127,16 @@ class FallbackSession final : public Session {
     }
     view.bytes = gathered;
     return view;
+  }
+
+  // Names of nodes are nobody's business; what an operator cannot do with a request is.
+  Status ForClients(const Status& status) const {
+    std::string text(status.message());
+    for (const Node& node : program_.graph().nodes) {
+      const std::string described = Describe(node);
+      if (text.starts_with(described)) text = node.op + text.substr(described.size());
+    }
+    return Annotate(Status(status.code(), text), Concat("model '", spec_.name, "'"));
   }
 
   Status ScatterOutput(std::span<BatchItem> batch, size_t i, const Array& output, int64_t rows) const {

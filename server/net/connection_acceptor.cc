@@ -1,5 +1,6 @@
 #include "server/net/connection_acceptor.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -26,6 +27,27 @@ FileDescriptor OpenReserve() { return FileDescriptor(open("/dev/null", O_RDONLY 
 uint64_t InodeOf(int descriptor) {
   struct stat found = {};
   return fstat(descriptor, &found) == 0 ? static_cast<uint64_t>(found.st_ino) : 0;
+}
+
+// As gRPC writes it, but for the brackets, which that escapes.
+std::string PeerOf(int descriptor) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof(address);
+  std::array<char, INET6_ADDRSTRLEN> text = {};
+  if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
+  if (address.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+    // An IPv4 client of a socket for both.
+    if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
+      inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[12], text.data(), text.size());
+      return Concat("ipv4:", text.data(), ":", ntohs(v6.sin6_port));
+    }
+    inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
+    return Concat("ipv6:[", text.data(), "]:", ntohs(v6.sin6_port));
+  }
+  const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+  inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
+  return Concat("ipv4:", text.data(), ":", ntohs(v4.sin_port));
 }
 
 // The client sees a reset, rather than an end in order.
@@ -57,13 +79,15 @@ void ConnectionAcceptor::Stop() {
 }
 
 ConnectionAcceptor::Counts ConnectionAcceptor::counts() const {
-  return {open_count_.load(), accepted_.load(), refused_limit_.load(), refused_files_.load()};
+  const MutexLock lock(mutex_);
+  return {static_cast<int64_t>(open_.size()), accepted_.load(), refused_limit_.load(), refused_files_.load(),
+          ended_.load()};
 }
 
 void ConnectionAcceptor::Run() {
   std::array<pollfd, 2> wanted = {pollfd{stop_.get(), POLLIN, 0}, pollfd{socket_.descriptor.get(), POLLIN, 0}};
   while (true) {
-    const int ready = poll(wanted.data(), wanted.size(), open_.empty() ? -1 : kSweepMs);
+    const int ready = poll(wanted.data(), wanted.size(), kSweepMs);
     if (wanted[0].revents != 0) return;
     if (ready == 0) ForgetClosed();
     if (ready > 0 && wanted[1].revents != 0 && !AcceptAll()) {
@@ -90,16 +114,17 @@ bool ConnectionAcceptor::AcceptAll() {
 }
 
 void ConnectionAcceptor::Take(FileDescriptor connection) {
-  if (static_cast<int>(open_.size()) >= most_) ForgetClosed();
-  if (static_cast<int>(open_.size()) >= most_) {
+  if (counts().open >= most_ && ForgetClosed() >= static_cast<size_t>(most_)) {
     Reset(connection);
     ++refused_limit_;
     return;
   }
   const int on = 1;
   setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  open_.push_back({connection.get(), InodeOf(connection.get())});
-  open_count_ = static_cast<int64_t>(open_.size());
+  {
+    const MutexLock lock(mutex_);
+    open_.push_back({connection.get(), InodeOf(connection.get()), PeerOf(connection.get())});
+  }
   ++accepted_;
   take_(connection.Release());
 }
@@ -120,9 +145,19 @@ void ConnectionAcceptor::RefuseWithReserve() {
   reserve_ = OpenReserve();
 }
 
-void ConnectionAcceptor::ForgetClosed() {
+size_t ConnectionAcceptor::ForgetClosed() {
+  const MutexLock lock(mutex_);
   std::erase_if(open_, [](const Connection& known) { return InodeOf(known.descriptor) != known.inode; });
-  open_count_ = static_cast<int64_t>(open_.size());
+  return open_.size();
+}
+
+void ConnectionAcceptor::End(const std::string& peer) {
+  const MutexLock lock(mutex_);
+  for (const Connection& known : open_) {
+    if (known.peer != peer || InodeOf(known.descriptor) != known.inode) continue;
+    shutdown(known.descriptor, SHUT_RDWR);
+    ++ended_;
+  }
 }
 
 int64_t RaiseFileLimit() {

@@ -9,10 +9,13 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "server/net/listening_socket.h"
+#include "server/threading/mutex.h"
 
 namespace swizzle {
 
@@ -24,6 +27,7 @@ class ConnectionAcceptor {
     int64_t accepted = 0;       // since the start
     int64_t refused_limit = 0;  // since the start: there were as many as may be
     int64_t refused_files = 0;  // since the start: there was no file descriptor
+    int64_t ended = 0;          // since the start, by End
   };
 
   // `take` becomes the owner of a connection's descriptor, which does not block; called on the acceptor's thread.
@@ -34,6 +38,9 @@ class ConnectionAcceptor {
   void Stop();
 
   Counts counts() const;
+  // Ends the connection with this other end, "ipv4:1.2.3.4:5" or "ipv6:[::1]:5"; whoever took it sees an error.
+  void End(const std::string& peer);
+
   // Whether connections can still be accepted.
   bool accepting() const { return accepting_.load(std::memory_order_relaxed); }
 
@@ -42,21 +49,23 @@ class ConnectionAcceptor {
   struct Connection {
     int descriptor;
     uint64_t inode;
+    std::string peer;
   };
 
   void Run();
   bool AcceptAll();
   void Take(FileDescriptor connection);
   void RefuseWithReserve();
-  void ForgetClosed();
+  size_t ForgetClosed();  // returns how many are left
 
   ListeningSocket socket_;
   FileDescriptor stop_;     // an eventfd, readable once this is to end
   FileDescriptor reserve_;  // closed to make room for one that is then refused
   const int most_;
   const std::function<void(int)> take_;
-  std::vector<Connection> open_;  // the thread's
-  std::atomic<int64_t> open_count_ = 0, accepted_ = 0, refused_limit_ = 0, refused_files_ = 0;
+  mutable Mutex mutex_;
+  std::vector<Connection> open_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<int64_t> accepted_ = 0, refused_limit_ = 0, refused_files_ = 0, ended_ = 0;
   std::atomic<bool> accepting_ = true;
   std::thread thread_;  // last: it uses all of the above
 };

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernels/cpu/runtime/available_cpus.h"
+#include "model_loader/files/printable_name.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/plan/plan_tuner.h"
 #include "model_loader/plan/planner.h"
@@ -285,6 +286,9 @@ class DirectoryLoader {
 
   StatusOr<std::shared_ptr<ServingModel>> Serve(std::shared_ptr<Model> model, const inference::ModelConfig& config,
                                                 absl::Duration load_time) {
+    // They travel in messages, which hold UTF-8 alone.
+    for (const auto& tensor : model->spec().inputs) SWIZZLE_RETURN_IF_ERROR(CheckName(tensor.name, "an input"));
+    for (const auto& tensor : model->spec().outputs) SWIZZLE_RETURN_IF_ERROR(CheckName(tensor.name, "an output"));
     auto serving = std::make_shared<ServingModel>();
     serving->config_bytes = ConfigOf(model->spec(), config).SerializeAsString();
     serving->metrics = metrics_.ForModel(model->spec(), *model->facts(), load_time);

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "model_loader/files/printable_name.h"
 #include "server/repository/directory_loader.h"
 #include "server/telemetry/logging.h"
 #include "server/threading/mutex.h"
@@ -97,14 +98,14 @@ StatusOr<std::shared_ptr<ServingModel>> DirectoryRepository::Find(std::string_vi
   const MutexLock lock(mutex_);
   const auto found = models_.find(name);
   if (found == models_.end()) {
-    return MakeError(StatusCode::kNotFound, "there is no model '", name.substr(0, kMaxModelNameBytes), "'");
+    return MakeError(StatusCode::kNotFound, "there is no model ", QuotedName(name));
   }
   const ModelStatus& status = found->second.status;
   if (status.state == ModelState::kLoading) return status.status;
   if (!version.empty()) {
     const std::optional<int64_t> number = ParseVersion(version);
     if (!number) {
-      return InvalidArgument("'", version.substr(0, kMaxModelNameBytes), "' is not a version of model '", name,
+      return InvalidArgument(QuotedName(version), " is not a version of model '", name,
                              "'; versions are positive integers, and none means the latest");
     }
     if (*number != status.version) {

@@ -78,6 +78,13 @@ GrpcListener::~GrpcListener() {
   if (acceptor_ != nullptr) Shutdown(absl::ZeroDuration());
 }
 
+void GrpcListener::EndConnection(std::string peer) {
+  for (const auto& [escaped, plain] : {std::pair("%5B", "["), std::pair("%5D", "]")}) {
+    if (const size_t at = peer.find(escaped); at != peer.npos) peer.replace(at, 3, plain);
+  }
+  acceptor_->End(peer);
+}
+
 void GrpcListener::Shutdown(absl::Duration patience) {
   if (std::exchange(shut_down_, true)) return;
   acceptor_->Stop();

@@ -72,6 +72,7 @@ class InferCall final : public grpc::ServerUnaryReactor {
   // gRPC may cancel a call while it is decoded. Whichever of this and Submit is second, sees the other's mark.
   void OnCancel() override {
     cancelled_.store(true);
+    calls_.cancelled.Add(context_.peer());
     if (const Ticket ticket = ticket_.load(); ticket != 0) serving_->batcher->Cancel(ticket);
   }
   void OnDone() override {
@@ -245,6 +246,7 @@ InferCalls::InferCalls(const RpcLimits& all_limits, Clock& of_server, Repository
       repository(std::move(to_ask)),
       message_limits(ServerLimits(all_limits.max_message_bytes)),
       responses(all_limits.response_timeout, of_server),
+      cancelled(4 * int64_t{all_limits.max_streams}, of_server),
       decoders(Decoders()) {}
 
 grpc::ServerUnaryReactor* StartInfer(InferCalls& calls, grpc::CallbackServerContext& context,

@@ -13,6 +13,7 @@
 #include "kernels/base/status.h"
 #include "server/model/inflight_bytes.h"
 #include "server/repository/model_repository.h"
+#include "server/rpc/greedy_connections.h"
 #include "server/rpc/response_watch.h"
 #include "server/rpc/rpc_limits.h"
 #include "server/rpc/wire_survey.h"
@@ -46,6 +47,7 @@ struct InferCalls {
   InflightBytes inflight;              // of all models
   RefusedCalls refused;
   ResponseWatch responses;
+  CancelledCalls cancelled;
   TaskThreads decoders;  // last: they use all of the above
 };
 

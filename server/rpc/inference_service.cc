@@ -115,8 +115,8 @@ ServerUnaryReactor* InferenceService::ModelMetadata(CallbackServerContext* conte
 Status InferenceService::FillConfig(const inference::ModelConfigRequest& request,
                                     inference::ModelConfigResponse& response) const {
   SWIZZLE_ASSIGN_OR_RETURN(const std::shared_ptr<ServingModel> serving, Find(request.name(), request.version()));
-  SWIZZLE_CHECK(response.mutable_config()->ParseFromString(serving->config_bytes));
-  return absl::OkStatus();
+  if (response.mutable_config()->ParseFromString(serving->config_bytes)) return absl::OkStatus();
+  return MakeError(StatusCode::kInternal, "the configuration of model '", request.name(), "' is not UTF-8");
 }
 
 ServerUnaryReactor* InferenceService::ModelConfig(CallbackServerContext* context, const ByteBuffer* request,

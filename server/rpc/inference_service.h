@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "kernels/base/status.h"
@@ -41,6 +43,8 @@ class InferenceService final : public UnservedMethods {
 
   // Ends calls whose responses are not read; to be called again and again.
   void EndLateResponses() { calls_.responses.EndLate(); }
+  // Peers whose connections cancelled too many calls since this was asked last.
+  std::vector<std::string> TakeGreedyPeers() { return calls_.cancelled.TakeGreedy(); }
   const InferCalls& calls() const { return calls_; }
 
   Unary* ServerLive(Context* context, const Bytes* request, Bytes* response) override;

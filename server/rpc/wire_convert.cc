@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "model_loader/files/printable_name.h"
 #include "server/rpc/wire_contents.h"
 
 namespace swizzle {
@@ -19,17 +20,8 @@ using InputTensor = ModelInferRequest::InferInputTensor;
 using Parameters = google::protobuf::Map<std::string, InferParameter>;
 using Bytes = std::span<const std::byte>;
 
-constexpr size_t kMaxQuotedBytes = 128;
-
-// A name that a client sent, cut short: error messages travel in headers of limited size.
-std::string Quoted(std::string_view name) {
-  std::string shown(name.substr(0, kMaxQuotedBytes));
-  for (char& c : shown) c = static_cast<unsigned char>(c) < ' ' ? '?' : c;
-  return Concat("'", shown, name.size() > kMaxQuotedBytes ? "...'" : "'");
-}
-
 std::string InputOf(const ModelSpec& spec, std::string_view input) {
-  return Concat("input ", Quoted(input), " of model '", spec.name, "'");
+  return Concat("input ", QuotedName(input), " of model '", spec.name, "'");
 }
 
 bool StartsWith(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
@@ -69,9 +61,10 @@ Status ReadParameters(const Parameters& parameters, const ModelSpec& spec, Insta
     } else if (key == "priority") {
       SWIZZLE_RETURN_IF_ERROR(CheckPriority(value, spec));
     } else if (StartsWith(key, "sequence_")) {
-      return InvalidArgument("parameter ", Quoted(key), " is for sequence models; model '", spec.name, "' is not one");
+      return InvalidArgument("parameter ", QuotedName(key), " is for sequence models; model '", spec.name,
+                             "' is not one");
     } else if (StartsWith(key, "triton_")) {
-      return InvalidArgument("parameter ", Quoted(key), " is not known");
+      return InvalidArgument("parameter ", QuotedName(key), " is not known");
     }
   }
   return absl::OkStatus();
@@ -80,7 +73,7 @@ Status ReadParameters(const Parameters& parameters, const ModelSpec& spec, Insta
 Status CheckTensorParameters(const Parameters& parameters, const std::string& tensor) {
   for (const auto& [key, value] : parameters) {
     if (StartsWith(key, "shared_memory_") || key == "classification" || StartsWith(key, "triton_")) {
-      return InvalidArgument("parameter ", Quoted(key), " of ", Quoted(tensor), " is not supported");
+      return InvalidArgument("parameter ", QuotedName(key), " of ", QuotedName(tensor), " is not supported");
     }
   }
   return absl::OkStatus();
@@ -91,7 +84,9 @@ Status CheckTensorParameters(const Parameters& parameters, const std::string& te
 Bytes BytesOf(const std::string& text) { return std::as_bytes(std::span(text.data(), text.size())); }
 
 Status CheckRawSize(Bytes bytes, const TensorView& view, const ModelSpec& spec, const std::string& name) {
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t count, ElementCount(view.shape));
+  const StatusOr<int64_t> elements = ElementCount(view.shape);
+  if (!elements.ok()) return Annotate(elements.status(), InputOf(spec, name));
+  const int64_t count = *elements;
   if (view.dtype == DType::kString) {
     if (IsStringTensor(bytes, count)) return absl::OkStatus();
     return InvalidArgument(InputOf(spec, name), " has ", bytes.size(), " bytes that are not the ", count,
@@ -155,7 +150,7 @@ class Decoder {
     for (size_t i = 0; i < spec_.inputs.size(); ++i) {
       if (spec_.inputs[i].name == name) return i;
     }
-    return InvalidArgument("model '", spec_.name, "' has no input ", Quoted(name));
+    return InvalidArgument("model '", spec_.name, "' has no input ", QuotedName(name));
   }
 
   Status ReadInput(int i, const TensorSpec& expected, TensorView& view) {
@@ -171,7 +166,7 @@ class Decoder {
   Status ReadDatatype(const InputTensor& input, const TensorSpec& expected, TensorView& view) const {
     view.dtype = expected.dtype;
     if (input.datatype() == DTypeName(expected.dtype)) return absl::OkStatus();
-    return InvalidArgument(InputOf(spec_, input.name()), " has datatype ", Quoted(input.datatype()), "; ",
+    return InvalidArgument(InputOf(spec_, input.name()), " has datatype ", QuotedName(input.datatype()), "; ",
                            DTypeName(expected.dtype), " is expected");
   }
 
@@ -217,7 +212,9 @@ class Decoder {
       return InvalidArgument(InputOf(spec_, input.name()), " is ", DTypeName(view.dtype),
                              ", which has no typed contents; use raw_input_contents");
     }
-    SWIZZLE_ASSIGN_OR_RETURN(const int64_t needed, ElementCount(view.shape));
+    const StatusOr<int64_t> elements = ElementCount(view.shape);
+    if (!elements.ok()) return Annotate(elements.status(), InputOf(spec_, input.name()));
+    const int64_t needed = *elements;
     const int64_t count = ElementsIn(input.contents(), view.dtype);
     if (count != needed || ElementsInAllFields(input.contents()) != count) {
       return InvalidArgument(InputOf(spec_, input.name()), " has ", count, " elements in ", field, " and ",
@@ -253,9 +250,9 @@ class Decoder {
       SWIZZLE_RETURN_IF_ERROR(CheckTensorParameters(output.parameters(), output.name()));
       int index = 0;
       while (index < all && spec_.outputs[static_cast<size_t>(index)].name != output.name()) ++index;
-      if (index == all) return InvalidArgument("model '", spec_.name, "' has no output ", Quoted(output.name()));
+      if (index == all) return InvalidArgument("model '", spec_.name, "' has no output ", QuotedName(output.name()));
       if (std::find(decoded_.outputs.begin(), decoded_.outputs.end(), index) != decoded_.outputs.end()) {
-        return InvalidArgument("output ", Quoted(output.name()), " of model '", spec_.name, "' is asked for twice");
+        return InvalidArgument("output ", QuotedName(output.name()), " of model '", spec_.name, "' is asked for twice");
       }
       decoded_.outputs.push_back(index);
     }

@@ -39,10 +39,11 @@ enum class CallRefusal : uint8_t {
   kSlowReader,     // its response was not read in time
 };
 
-// Why a connection was refused.
+// Why a connection was closed.
 enum class ConnectionRefusal : uint8_t {
-  kLimit,  // there were as many as may be
-  kFiles,  // there was no file descriptor
+  kLimit,   // there were as many as may be
+  kFiles,   // there was no file descriptor
+  kGreedy,  // it had more calls open, or cancelled more, than a client may
 };
 
 // Where a request's time goes.
@@ -77,7 +78,7 @@ template <>
 inline constexpr std::array<std::string_view, 4> kLabelValues<CallRefusal> = {"malformed", "too_large",
                                                                               "inflight_bytes", "slow_reader"};
 template <>
-inline constexpr std::array<std::string_view, 2> kLabelValues<ConnectionRefusal> = {"limit", "files"};
+inline constexpr std::array<std::string_view, 3> kLabelValues<ConnectionRefusal> = {"limit", "files", "greedy"};
 template <>
 inline constexpr std::array<std::string_view, 4> kLabelValues<Stage> = {"queue", "input", "compute", "output"};
 template <>

@@ -89,6 +89,7 @@ std::vector<prometheus::MetricFamily> ClientMetrics::Collect() const {
   prometheus::MetricFamily refused = Empty<"swizzle_connections_refused_total">();
   Add<"swizzle_connections_refused_total">(refused, number(load.refused_limit), ConnectionRefusal::kLimit);
   Add<"swizzle_connections_refused_total">(refused, number(load.refused_files), ConnectionRefusal::kFiles);
+  Add<"swizzle_connections_refused_total">(refused, number(load.ended_greedy), ConnectionRefusal::kGreedy);
   return {Single<"swizzle_inflight_bytes">(number(load.inflight_bytes)),
           Single<"swizzle_inflight_bytes_limit">(number(load.inflight_bytes_limit)),
           std::move(calls),

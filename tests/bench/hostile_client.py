@@ -104,7 +104,8 @@ class Connection:
             last = end and most == len(payload)
             self.send(frame(DATA, END_STREAM if last else 0, stream, payload[:most]))
             self.window -= most
-            self.windows[stream] -= most
+            if stream in self.windows:  # else the server has ended it meanwhile
+                self.windows[stream] -= most
             payload = payload[most:]
         return True
 

@@ -45,6 +45,14 @@ TEST_F(ServerTest, IsReadyWhenEveryModelIs) {
   EXPECT_EQ(Health("other"), HealthCheckResponse::UNKNOWN);
 }
 
+TEST_F(ServerTest, AModelNamedAsTheLivenessServiceLeavesItAlone) {
+  directory_.Write("liveness/config.pbtxt", "backend: 'tensorrt'");
+  Serve();
+  EXPECT_EQ(Health("liveness"), HealthCheckResponse::SERVING);
+  server_->AnnounceShutdown();
+  EXPECT_EQ(Health("liveness"), HealthCheckResponse::SERVING);
+}
+
 TEST_F(ServerTest, AFailedModelKeepsItUnreadyAndTheOthersServing) {
   directory_.Write("bad/config.pbtxt", "backend: 'tensorrt'");
   directory_.Write("m/config.pbtxt", IdentityConfig());

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <deque>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -61,6 +63,30 @@ TEST(HttpListenerTest, ServesManyAtOnce) {
   }
   for (std::thread& client : clients) client.join();
   EXPECT_THAT(answers, ::testing::Each(EndsWith("path /many")));
+}
+
+// More than are looked after at once: the oldest make room.
+TEST(HttpListenerTest, SilentConnectionsKeepNobodyWaiting) {
+  const auto listener = Start(Echo);
+  std::deque<SilentClient> silent;
+  for (int i = 0; i < 400; ++i) {
+    silent.emplace_back(listener->port());
+    if (i % 100 < 99) continue;
+    EXPECT_THAT(HttpGet(listener->port(), "/a"), EndsWith("path /a"));
+  }
+}
+
+TEST(HttpListenerTest, ASlowAnswerKeepsNoOtherWaiting) {
+  std::promise<void> go;
+  std::shared_future<void> gone = go.get_future().share();
+  const auto listener = Start([&](std::string_view path) {
+    if (path == "/slow") gone.wait();
+    return Echo(path);
+  });
+  std::thread slow([&] { HttpGet(listener->port(), "/slow"); });
+  EXPECT_THAT(HttpGet(listener->port(), "/a"), EndsWith("path /a"));
+  go.set_value();
+  slow.join();
 }
 
 TEST(HttpListenerTest, StopsWithAClientThatSaysNothing) {

@@ -1,0 +1,97 @@
+#include "server/rpc/greedy_connections.h"
+
+#include <grpc/grpc.h>
+#include <grpc/support/alloc.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+namespace swizzle {
+namespace {
+
+using nlohmann::json;
+
+constexpr intptr_t kConnectionsAtOnce = 256;
+
+struct GprFree {
+  void operator()(char* text) const { gpr_free(text); }
+};
+
+// What channelz answers; null where it has no answer.
+json Parsed(char* text) {
+  const std::unique_ptr<char, GprFree> owned(text);
+  if (text == nullptr) return nullptr;
+  return json::parse(text, nullptr, false);
+}
+
+// A member of an object; null where there is none.
+json Member(const json& object, const char* name) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(name);
+  return found == object.end() ? json(nullptr) : *found;
+}
+
+// Numbers of 64 bits are text in protobuf's JSON; what is 0 is left out.
+int64_t Number(const json& value) {
+  if (value.is_number_integer()) return value.get<int64_t>();
+  int64_t number = 0;
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    std::from_chars(text.data(), text.data() + text.size(), number);
+  }
+  return number;
+}
+
+std::string Text(const json& value) { return value.is_string() ? value.get<std::string>() : std::string(); }
+
+}  // namespace
+
+void CancelledCalls::Add(const std::string& peer) {
+  const Instant now = clock_.Now();
+  const MutexLock lock(mutex_);
+  if (now - second_ > absl::Seconds(1)) {
+    second_ = now;
+    calls_.clear();
+  }
+  if (++calls_[peer] == most_ + 1) greedy_.push_back(peer);
+}
+
+std::vector<std::string> CancelledCalls::TakeGreedy() {
+  const MutexLock lock(mutex_);
+  return std::exchange(greedy_, {});
+}
+
+std::string GreedyPeer(const std::string& socket_json, int64_t most) {
+  const json socket = Member(json::parse(socket_json, nullptr, false), "socket");
+  const json data = Member(socket, "data");
+  const int64_t open = Number(Member(data, "streamsStarted")) - Number(Member(data, "streamsSucceeded")) -
+                       Number(Member(data, "streamsFailed"));
+  if (open <= most) return "";
+  const std::string name = Text(Member(Member(socket, "ref"), "name"));  // "chttp2 ipv4:127.0.0.1:41234"
+  return name.substr(std::min(name.size(), name.find(' ') + 1));
+}
+
+std::vector<std::string> OpenStreams::FindGreedy() {
+  std::vector<std::string> greedy;
+  const json servers = Member(Parsed(grpc_channelz_get_servers(0)), "server");
+  for (const json& server : servers) {
+    const int64_t id = Number(Member(Member(server, "ref"), "serverId"));
+    int64_t& next = next_[id];
+    const json page = Parsed(grpc_channelz_get_server_sockets(id, next, kConnectionsAtOnce));
+    const json sockets = Member(page, "socketRef");
+    for (const json& socket : sockets) {
+      const int64_t socket_id = Number(Member(socket, "socketId"));
+      next = socket_id + 1;
+      const std::unique_ptr<char, GprFree> text(grpc_channelz_get_socket(socket_id));
+      if (text == nullptr) continue;
+      std::string peer = GreedyPeer(text.get(), most_);
+      if (!peer.empty()) greedy.push_back(std::move(peer));
+    }
+    if (Member(page, "end") == json(true)) next = 0;
+  }
+  return greedy;
+}
+
+}  // namespace swizzle

@@ -1,0 +1,58 @@
+// Finds connections that take more than any client in order does, so that they can be closed.
+//
+// gRPC 1.51 keeps to the limit of calls on a connection only once the client has acknowledged it: who never does may
+// open streams until memory ends, leave answers unread, or cancel calls faster than they can be thrown away
+// (CVE-2023-44487). gRPC's own books (channelz) say how many streams each connection has open.
+#ifndef SWIZZLE_SERVER_RPC_GREEDY_CONNECTIONS_H_
+#define SWIZZLE_SERVER_RPC_GREEDY_CONNECTIONS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "server/threading/clock.h"
+#include "server/threading/mutex.h"
+
+namespace swizzle {
+
+// Calls that their clients cancelled, by connection. Thread-safe.
+class CancelledCalls {
+ public:
+  // `most`: of one connection, in a second.
+  CancelledCalls(int64_t most, Clock& clock) : most_(most), clock_(clock) {}
+
+  // `peer`: as gRPC calls a connection's other end.
+  void Add(const std::string& peer);
+  // Peers that cancelled more since this was asked last.
+  std::vector<std::string> TakeGreedy();
+
+ private:
+  const int64_t most_;
+  Clock& clock_;
+  Mutex mutex_;
+  Instant second_ ABSL_GUARDED_BY(mutex_);  // when the counting began
+  std::map<std::string, int64_t> calls_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> greedy_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Looks through connections of this process's servers, some at a time. Thread-compatible.
+class OpenStreams {
+ public:
+  explicit OpenStreams(int64_t most) : most_(most) {}
+
+  // Peers that have more streams open, of those looked at now.
+  std::vector<std::string> FindGreedy();
+
+ private:
+  int64_t most_;
+  std::map<int64_t, int64_t> next_;  // server -> where to go on among its connections
+};
+
+// The peer of one of channelz's sockets with more than `most` streams open, by its JSON; empty where it has fewer.
+std::string GreedyPeer(const std::string& socket_json, int64_t most);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_RPC_GREEDY_CONNECTIONS_H_

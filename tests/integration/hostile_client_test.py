@@ -1,0 +1,36 @@
+"""A server answers others while one connection does its worst: tests/bench/hostile_client.py, short."""
+
+import pathlib
+import sys
+
+import pytest
+
+from conftest import program
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'bench'))
+import hostile_client  # noqa: E402
+
+
+@pytest.fixture(scope='module')
+def server():
+    with hostile_client.start(program('swizzle-server'), None, 2048) as server:
+        yield server
+
+
+@pytest.mark.parametrize('attack', hostile_client.ATTACKS, ids=lambda attack: attack.__name__)
+def test_the_server_answers_others(server, attack):
+    victim, most, _ = hostile_client.suffer(server, attack, 2)
+    assert victim.milliseconds, victim.errors
+    assert most < 1536, 'MiB'
+
+
+def test_connections_are_accepted_again_after_there_were_too_many(tmp_path):
+    import contextlib
+    import socket
+    with hostile_client.start(program('swizzle-server'), None, 2048, '--max-connections=50') as server:
+        with contextlib.ExitStack() as stack:
+            for _ in range(100):
+                stack.enter_context(socket.create_connection(('127.0.0.1', server.ports['grpc'])))
+        victim, _, _ = hostile_client.suffer(server, lambda port, stop: stop.wait(), 0.5)
+        assert victim.milliseconds, victim.errors
+        assert server.metric('swizzle_connections_refused_total', reason='limit') >= 50
