@@ -5,8 +5,11 @@
 namespace swizzle {
 namespace {
 
+// A kernel's prepare converts: a dense one takes every format, a sparse one every sparse format that has values.
 bool TakesFormat(const Kernel& kernel, Format format) {
-  return kernel.key.weights == format || (kernel.key.weights == Format::kDense && format != Format::kNone);
+  const Format own = kernel.key.weights;
+  if (own == format || own == Format::kNone || format == Format::kNone) return own == format;
+  return own == Format::kDense || (IsSparse(own) && HasValues(own) && IsSparse(format) && HasValues(format));
 }
 
 // Whether operands may be stored as the row has them: as the precision allows, or as the whole numbers that the model

@@ -1,0 +1,288 @@
+#include "kernels/format/shfl_bw.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "kernels/base/integers.h"
+#include "kernels/format/structure.h"
+#include "kernels/format/weight_matrix.h"
+
+namespace swizzle {
+namespace {
+
+constexpr int64_t kMaxUint32 = std::numeric_limits<uint32_t>::max();
+constexpr int64_t kVectorRows[] = {128, 64, 32, 16};
+constexpr double kLeastFill = 0.75;
+constexpr double kAsGood = 1.05;  // entries of longer vectors, over the fewest
+
+Status ValidateCounts(const ShflBwMatrix& matrix) {
+  if (matrix.rows < 0 || matrix.cols < 0 || matrix.rows > kMaxUint32 || matrix.cols > kMaxUint32) {
+    return InvalidArgument("Shfl-BW matrix has impossible dimensions ", matrix.rows, " x ", matrix.cols);
+  }
+  if (matrix.vector_rows < 1 || matrix.vector_rows > ShflBwMatrix::kMostVectorRows) {
+    return InvalidArgument("Shfl-BW matrix has vectors of ", matrix.vector_rows, " rows; 1 to ",
+                           ShflBwMatrix::kMostVectorRows, " are possible");
+  }
+  if (static_cast<int64_t>(matrix.row_order.size()) != matrix.rows) {
+    return InvalidArgument("Shfl-BW matrix of ", matrix.rows, " rows has an order of ", matrix.row_order.size());
+  }
+  const int64_t groups = CeilDiv(matrix.rows, matrix.vector_rows);
+  if (static_cast<int64_t>(matrix.group_offsets.size()) != groups + 1) {
+    return InvalidArgument("Shfl-BW matrix of ", groups, " groups has ", matrix.group_offsets.size(),
+                           " group offsets, not ", groups + 1);
+  }
+  if (matrix.group_offsets.front() != 0 || matrix.group_offsets.back() != matrix.vectors()) {
+    return InvalidArgument("Shfl-BW group offsets run from ", matrix.group_offsets.front(), " to ",
+                           matrix.group_offsets.back(), "; they must run from 0 to ", matrix.vectors());
+  }
+  if (static_cast<int64_t>(matrix.values.size()) != matrix.vectors() * matrix.vector_rows) {
+    return InvalidArgument("Shfl-BW matrix has ", matrix.values.size(), " values; ", matrix.vectors(), " vectors of ",
+                           matrix.vector_rows, " rows have ", matrix.vectors() * matrix.vector_rows);
+  }
+  return absl::OkStatus();
+}
+
+Status ValidateOrder(const ShflBwMatrix& matrix) {
+  std::vector<bool> seen(matrix.rows);
+  for (int64_t place = 0; place < matrix.rows; ++place) {
+    const uint32_t row = matrix.row_order[place];
+    if (row >= matrix.rows) {
+      return InvalidArgument("Shfl-BW place ", place, ": row ", row, " is not below ", matrix.rows);
+    }
+    if (seen[row]) return InvalidArgument("Shfl-BW place ", place, ": row ", row, " stands at another place too");
+    seen[row] = true;
+  }
+  return absl::OkStatus();
+}
+
+// REQUIRES: the group's offsets lie within col_indices.
+Status ValidateGroup(const ShflBwMatrix& matrix, int64_t group) {
+  const int64_t rows = std::min(matrix.vector_rows, matrix.rows - group * matrix.vector_rows);
+  int64_t previous = -1;
+  for (uint32_t i = matrix.group_offsets[group]; i < matrix.group_offsets[group + 1]; ++i) {
+    const int64_t col = matrix.col_indices[i];
+    if (col >= matrix.cols) {
+      return InvalidArgument("Shfl-BW group ", group, ", vector ", i, ": column ", col, " is not below ", matrix.cols);
+    }
+    if (col <= previous) {
+      return InvalidArgument("Shfl-BW group ", group, ", vector ", i, ": column ", col, " does not come after column ",
+                             previous);
+    }
+    previous = col;
+    const auto vector = std::span(matrix.values).subspan(i * matrix.vector_rows, matrix.vector_rows);
+    if (std::ranges::any_of(vector.subspan(rows), [](float value) { return value != 0; })) {
+      return InvalidArgument("Shfl-BW group ", group, ", vector ", i, ": a value past the last row is not zero");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The nonzeros of a matrix, row by row.
+class RowPatterns {
+ public:
+  explicit RowPatterns(const WeightMatrix& matrix) : cols_(matrix.size().cols) {
+    matrix.ForEachRow([&](int64_t, std::span<const uint32_t> cols) {
+      columns_.insert(columns_.end(), cols.begin(), cols.end());
+      offsets_.push_back(columns_.size());
+    });
+  }
+
+  int64_t rows() const { return static_cast<int64_t>(offsets_.size()) - 1; }
+  int64_t nonzeros() const { return static_cast<int64_t>(columns_.size()); }
+  std::span<const uint32_t> Of(uint32_t row) const {
+    return std::span(columns_).subspan(offsets_[row], offsets_[row + 1] - offsets_[row]);
+  }
+
+  // Rows with equal patterns together, in their own order.
+  std::vector<uint32_t> Sorted() const {
+    std::vector<uint32_t> order = RowsInOrder(rows());
+    std::ranges::stable_sort(
+        order, [&](uint32_t a, uint32_t b) { return std::ranges::lexicographical_compare(Of(a), Of(b)); });
+    return order;
+  }
+
+  // Of `sorted` rows first those that fill groups with equal ones, then what is left of each pattern.
+  std::vector<uint32_t> InGroups(std::span<const uint32_t> sorted, int64_t vector_rows) const {
+    std::vector<uint32_t> order, left;
+    for (size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
+      while (end < sorted.size() && std::ranges::equal(Of(sorted[begin]), Of(sorted[end]))) ++end;
+      const size_t full = begin + (end - begin) / vector_rows * vector_rows;
+      order.insert(order.end(), sorted.begin() + begin, sorted.begin() + full);
+      left.insert(left.end(), sorted.begin() + full, sorted.begin() + end);
+    }
+    order.insert(order.end(), left.begin(), left.end());
+    return order;
+  }
+
+  // Entries that groups store; rows past the last do not count.
+  int64_t Entries(std::span<const uint32_t> order, int64_t vector_rows) const {
+    std::vector<int64_t> seen(cols_);  // the group, from 1, that last had a nonzero there
+    int64_t entries = 0;
+    for (int64_t begin = 0, group = 1; begin < rows(); begin += vector_rows, ++group) {
+      const auto members = order.subspan(begin, std::min(vector_rows, rows() - begin));
+      for (uint32_t row : members) {
+        for (uint32_t col : Of(row)) {
+          entries += seen[col] == group ? 0 : static_cast<int64_t>(members.size());
+          seen[col] = group;
+        }
+      }
+    }
+    return entries;
+  }
+
+ private:
+  const int64_t cols_;
+  std::vector<size_t> offsets_ = {0};
+  std::vector<uint32_t> columns_;
+};
+
+// The columns in which a row of the group is not zero, rising.
+std::vector<uint32_t> ColumnsOf(const DenseMatrix& dense, std::span<const uint32_t> rows) {
+  std::vector<uint8_t> used(dense.cols);
+  for (uint32_t row : rows) {
+    const float* const values = dense.values.data() + row * dense.cols;
+    for (int64_t col = 0; col < dense.cols; ++col) used[col] |= values[col] != 0 ? 1 : 0;
+  }
+  std::vector<uint32_t> columns;
+  for (int64_t col = 0; col < dense.cols; ++col) {
+    if (used[col] != 0) columns.push_back(static_cast<uint32_t>(col));
+  }
+  return columns;
+}
+
+}  // namespace
+
+std::vector<uint32_t> RowsInOrder(int64_t rows) {
+  std::vector<uint32_t> order(rows);
+  std::iota(order.begin(), order.end(), 0u);
+  return order;
+}
+
+std::optional<RowGrouping> FindRowGrouping(const WeightMatrix& matrix) {
+  const RowPatterns patterns(matrix);
+  const int64_t nonzeros = patterns.nonzeros();
+  if (nonzeros == 0) return std::nullopt;
+  const std::vector<uint32_t> sorted = patterns.Sorted();
+  struct Grouping {
+    int64_t vector_rows, entries;
+    std::vector<uint32_t> order;
+  };
+  std::vector<Grouping> groupings;
+  for (int64_t vector_rows : kVectorRows) {
+    for (bool shuffled : {false, true}) {
+      auto order = shuffled ? patterns.InGroups(sorted, vector_rows) : RowsInOrder(patterns.rows());
+      const int64_t entries = patterns.Entries(order, vector_rows);
+      if (static_cast<double>(nonzeros) < kLeastFill * static_cast<double>(entries)) continue;
+      groupings.push_back({vector_rows, entries, std::move(order)});
+    }
+  }
+  if (groupings.empty()) return std::nullopt;
+  const int64_t least = std::ranges::min_element(groupings, {}, &Grouping::entries)->entries;
+  const auto best = std::ranges::find_if(groupings, [&](const Grouping& grouping) {
+    return static_cast<double>(grouping.entries) <= kAsGood * static_cast<double>(least);
+  });
+  return RowGrouping{best->vector_rows, std::move(best->order),
+                     static_cast<double>(nonzeros) / static_cast<double>(best->entries)};
+}
+
+int64_t ShflBwMatrix::nnz() const {
+  return std::ranges::count_if(values, [](float value) { return value != 0; });
+}
+
+Status ShflBwMatrix::Validate() const {
+  SWIZZLE_RETURN_IF_ERROR(ValidateCounts(*this));
+  SWIZZLE_RETURN_IF_ERROR(ValidateOrder(*this));
+  for (int64_t group = 0; group < groups(); ++group) {
+    if (group_offsets[group] > group_offsets[group + 1]) {
+      return InvalidArgument("Shfl-BW group ", group, ": its offset ", group_offsets[group],
+                             " is beyond the next group's, ", group_offsets[group + 1]);
+    }
+  }
+  for (int64_t group = 0; group < groups(); ++group) SWIZZLE_RETURN_IF_ERROR(ValidateGroup(*this, group));
+  return absl::OkStatus();
+}
+
+StatusOr<ShflBwMatrix> ShflBwMatrix::FromDense(const DenseMatrix& dense) {
+  std::optional<RowGrouping> grouping = FindRowGrouping(WeightMatrix(dense));
+  if (!grouping) {
+    return InvalidArgument("the rows of a ", dense.rows, " x ", dense.cols,
+                           " matrix share too few columns for Shfl-BW; prune it vector-wise or to Shfl-BW");
+  }
+  return FromDense(dense, grouping->vector_rows, std::move(grouping->row_order));
+}
+
+ShflBwMatrix ShflBwMatrix::FromDense(const DenseMatrix& dense, int64_t vector_rows, std::vector<uint32_t> row_order) {
+  SWIZZLE_CHECK(vector_rows >= 1 && vector_rows <= kMostVectorRows);
+  SWIZZLE_CHECK(static_cast<int64_t>(row_order.size()) == dense.rows && dense.cols <= kMaxUint32);
+  ShflBwMatrix matrix;
+  matrix.rows = dense.rows, matrix.cols = dense.cols, matrix.vector_rows = vector_rows;
+  matrix.row_order = std::move(row_order);
+  matrix.group_offsets = {0};
+  for (int64_t begin = 0; begin < dense.rows; begin += vector_rows) {
+    const auto members = std::span(matrix.row_order).subspan(begin, std::min(vector_rows, dense.rows - begin));
+    for (uint32_t col : ColumnsOf(dense, members)) {
+      matrix.col_indices.push_back(col);
+      for (uint32_t row : members) matrix.values.push_back(dense.values[row * dense.cols + col]);
+      matrix.values.resize(matrix.col_indices.size() * vector_rows);
+    }
+    SWIZZLE_CHECK(matrix.vectors() <= kMaxUint32);
+    matrix.group_offsets.push_back(static_cast<uint32_t>(matrix.vectors()));
+  }
+  return matrix;
+}
+
+DenseMatrix ShflBwMatrix::ToDense() const {
+  DenseMatrix dense{.rows = rows, .cols = cols, .values = std::vector<float>(rows * cols)};
+  for (int64_t place = 0; place < rows; ++place) {
+    const int64_t group = place / vector_rows;
+    float* const row = dense.values.data() + row_order[place] * cols;
+    for (uint32_t i = group_offsets[group]; i < group_offsets[group + 1]; ++i) {
+      row[col_indices[i]] = values[i * vector_rows + place % vector_rows];
+    }
+  }
+  return dense;
+}
+
+bool ShflBwMatrix::Holds(const Structure& structure) {
+  const bool shared =
+      structure.pattern == SparsityPattern::kRowVectors || structure.pattern == SparsityPattern::kBlocks;
+  return shared && structure.block_rows >= std::ranges::min(kVectorRows);
+}
+
+std::optional<ShflBwMatrix> ShflBwMatrix::StackRows(std::span<const ShflBwMatrix* const> matrices) {
+  ShflBwMatrix stacked;
+  stacked.cols = matrices.front()->cols;
+  stacked.vector_rows = matrices.front()->vector_rows;
+  stacked.group_offsets = {0};
+  for (const ShflBwMatrix* matrix : matrices) {
+    if (matrix->vector_rows != stacked.vector_rows || stacked.rows % stacked.vector_rows != 0) return std::nullopt;
+    if (stacked.vectors() + matrix->vectors() > kMaxUint32) return std::nullopt;
+    const auto before = static_cast<uint32_t>(stacked.vectors());
+    for (uint32_t row : matrix->row_order) stacked.row_order.push_back(static_cast<uint32_t>(stacked.rows) + row);
+    for (int64_t group = 1; group <= matrix->groups(); ++group) {
+      stacked.group_offsets.push_back(before + matrix->group_offsets[group]);
+    }
+    stacked.rows += matrix->rows;
+    stacked.col_indices.insert(stacked.col_indices.end(), matrix->col_indices.begin(), matrix->col_indices.end());
+    stacked.values.insert(stacked.values.end(), matrix->values.begin(), matrix->values.end());
+  }
+  return stacked;
+}
+
+void ShflBwMatrix::ForEachRow(absl::FunctionRef<void(int64_t row, std::span<const uint32_t> cols)> visit) const {
+  std::vector<int64_t> places(rows);
+  for (int64_t place = 0; place < rows; ++place) places[row_order[place]] = place;
+  std::vector<uint32_t> columns;
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t group = places[row] / vector_rows, member = places[row] % vector_rows;
+    columns.clear();
+    for (uint32_t i = group_offsets[group]; i < group_offsets[group + 1]; ++i) {
+      if (values[i * vector_rows + member] != 0) columns.push_back(col_indices[i]);
+    }
+    visit(row, columns);
+  }
+}
+
+}  // namespace swizzle
