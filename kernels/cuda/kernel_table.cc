@@ -8,6 +8,7 @@
 #include "kernels/cuda/conv/conv_csr_wgmma.h"
 #include "kernels/cuda/conv/conv_dense_cublaslt.h"
 #include "kernels/cuda/conv/conv_dense_simt.h"
+#include "kernels/cuda/conv/conv_shfl_bw.h"
 #include "kernels/cuda/elementwise/convert.h"
 #include "kernels/cuda/elementwise/elementwise.h"
 #include "kernels/cuda/elementwise/scale.h"
@@ -95,6 +96,7 @@ constexpr auto AttentionMmaRows(Op op, Format weights, const Kernel& common) {
 }
 
 constexpr RowShape kCsrShape = {Op::kConv, Format::kCsr, kGpuRows, kGpuRows};
+constexpr RowShape kShflBwShape = {Op::kConv, Format::kShflBw, kGpuRows, kGpuRows};
 constexpr RowShape kDenseRowsShape = {Op::kConv, Format::kDense, kGpuRows, kGpuRows};
 constexpr RowShape kDenseNhwcShape = {Op::kConv, Format::kDense, kNhwc, kNhwc};
 constexpr RowShape kPatternShape = {Op::kSparseAttention, Format::kPattern, kNhwc, kNhwc};
@@ -104,6 +106,10 @@ constexpr Kernel kConvCsr = {
 template <int kBytes>
 constexpr Kernel kConvCsrTile = {
     .accepts = AcceptsConvCsrTile<kBytes>, .prepare = PrepareConvCsr, .workspace_bytes = ConvCsrWorkspaceBytes};
+constexpr Kernel kConvShflBw = {.accepts = AcceptsConvShflBw,
+                                .prepare = PrepareConvShflBw,
+                                .workspace_bytes = ConvCsrWorkspaceBytes,
+                                .holds = HoldsRowGroups};
 constexpr Kernel kFusedAttention = {.accepts = AcceptsFusedAttention,
                                     .prepare = PrepareFusedAttention,
                                     .workspace_bytes = FusedAttentionWorkspaceBytes};
@@ -130,6 +136,13 @@ template <Layout kLayout, DType... kTypes>
 constexpr auto EmbeddingRows() {
   constexpr RowText kStem = RowText("embedding_") + RowText(LayoutName(kLayout)) + "_dense_";
   return Join(EmbeddingRow<kLayout, kStem + TypeTag(kTypes) + "_sm75", kTypes>()...);
+}
+
+// Tiles of so many columns.
+template <RowText kText, int kWidth>
+constexpr auto ShflBwRows() {
+  return Rows<"conv_rows_shfl_bw", RowText("wgmma") + kText + "_sm90a", kF16, kBf16>(
+      kShflBwShape, kSm90a, kConvShflBw, []<DType>() { return &RunConvShflBw<kWidth>; });
 }
 
 constexpr auto kRows = Join(
@@ -174,6 +187,7 @@ constexpr auto kRows = Join(
         kCsrShape, kF32, kSm90a,
         {.accepts = AcceptsAll, .prepare = PrepareConvCsrWgmma, .workspace_bytes = ConvCsrWorkspaceBytes},
         RunConvCsrWgmma),
+    ShflBwRows<"64", 64>(), ShflBwRows<"128", 128>(), ShflBwRows<"192", 192>(), ShflBwRows<"256", 256>(),
 
     // Element-wise.
     PlainRows<"add">(Op::kAdd, {.accepts = AcceptsAll},

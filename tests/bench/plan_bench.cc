@@ -40,6 +40,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
   std::string model = "mobilenet_v1";
   double sparsity = 0.9;
+  int64_t vector_rows = 1;
   std::string device = "auto";
   std::string precision = "FP32";
   int64_t batch = 1;
@@ -52,6 +53,7 @@ struct Options {
   double weight_budget = 1.0;
   bool json = false;
   bool layers = false;
+  bool candidates = false;
   bool pin_threads = false;
   bool against_single = false;
   std::string tuning_cache;
@@ -191,7 +193,13 @@ LayerTimes TimesOf(const LayerReport& layer) {
   return times;
 }
 
-void PrintLayers(const PlanReport& report) {
+void PrintCandidates(const LayerReport& layer) {
+  for (const LayerReport::KernelTimes& candidate : layer.candidates) {
+    std::printf("    %-44s %9.1f\n", candidate.kernel.c_str(), candidate.microseconds.back());
+  }
+}
+
+void PrintLayers(const PlanReport& report, bool candidates) {
   std::printf("%-24s %-10s %14s %7s  %-36s %9s %9s\n", "layer", "op", "M x K", "zeros", "kernel", "us", "dense us");
   for (const LayerReport& layer : report.layers) {
     if (!layer.moves_data()) continue;
@@ -200,6 +208,7 @@ void PrintLayers(const PlanReport& report) {
     std::printf("%-24.24s %-10.10s %14s %6.1f%%  %-36s %9.1f %9.1f\n", layer.name.c_str(), layer.op.c_str(),
                 size.c_str(), 100 * layer.sparsity(), layer.kernels.back().c_str(), times.chosen,
                 std::max(times.dense, 0.0));
+    if (candidates) PrintCandidates(layer);
   }
 }
 
@@ -229,6 +238,7 @@ Json ResultOf(const Options& options, const BenchRunner& sparse, const std::map<
   const std::optional<double> alone = LayersAlone(sparse.report(), options);
   return {{"model", options.model},
           {"sparsity", options.sparsity},
+          {"vector_rows", options.vector_rows},
           {"batch", options.batch},
           {"length", options.length},
           {"precision", options.precision},
@@ -278,7 +288,7 @@ Status Measure(const Options& options, const Network& network) {
     std::cout << result.dump() << "\n";
     return absl::OkStatus();
   }
-  if (options.layers) PrintLayers(sparse.report());
+  if (options.layers || options.candidates) PrintLayers(sparse.report(), options.candidates);
   std::printf("%s %.0f%% batch %lld on %s: %.1f us, %s %.1f us: %.2fx; activations %zu and %zu KiB\n",
               options.model.c_str(), 100 * options.sparsity, static_cast<long long>(options.batch),
               sparse.report().device.c_str(), result["sparse_us"].get<double>(),
@@ -291,7 +301,9 @@ Status Measure(const Options& options, const Network& network) {
 StatusOr<Network> LoadNetwork(const Options& options) {
   const std::filesystem::path path = options.model;
   if (path.extension() != ".onnx" && path.extension() != ".swz") {
-    return testing::MakeDrawnModel(options.model, options.sparsity);
+    SWIZZLE_ASSIGN_OR_RETURN(Network network, testing::MakeDrawnModel(options.model, options.sparsity));
+    if (options.vector_rows > 1) testing::DrawVectors(network, options.vector_rows);
+    return network;
   }
   SWIZZLE_ASSIGN_OR_RETURN(RunnableModel model, LoadRunnableModel(path));
   if (auto* loaded = std::get_if<LoadedModel>(&model)) return std::move(loaded->network);
@@ -314,6 +326,8 @@ int main(int argc, char** argv) {
   app.add_option("--model", options.model,
                  "mobilenet_v1[:WIDTH], resnet50, minilm, bert-base, or a .onnx or .swz file");
   app.add_option("--sparsity", options.sparsity, "of drawn weights")->check(CLI::Range(0.0, 0.999));
+  app.add_option("--vector", options.vector_rows, "of drawn weights: rows that keep the same columns")
+      ->check(CLI::Range(1, 1024));
   app.add_option("--device", options.device, "auto, cpu, cuda, cuda:N");
   app.add_option("--precision", options.precision, "on the CPU FP32 or BF16")
       ->check(CLI::IsMember({"FP32", "TF32", "FP16", "BF16"}));
@@ -330,6 +344,7 @@ int main(int argc, char** argv) {
   app.add_option("--tuning-budget", options.budget, "seconds, for each plan");
   app.add_option("--tuning-cache", options.tuning_cache, "take known times from this file, and add new ones to it");
   app.add_flag("--layers", options.layers, "print each layer");
+  app.add_flag("--candidates", options.candidates, "print each layer and what every kernel took");
   app.add_flag("--pin-threads", options.pin_threads,
                "keep each thread to a processor, as the server does with eight or more");
   app.add_flag("--against-single", options.against_single, "beside the same plan in FP32, instead of the dense one");

@@ -65,6 +65,13 @@ std::vector<float> DrawValues(int64_t count, float reach, std::mt19937& random) 
   return values;
 }
 
+void ShuffleRows(DenseMatrix& matrix, std::mt19937& random) {
+  for (int64_t row = matrix.rows - 1; row > 0; --row) {
+    const auto at = matrix.values.begin() + row * matrix.cols;
+    std::swap_ranges(at, at + matrix.cols, matrix.values.begin() + random() % (row + 1) * matrix.cols);
+  }
+}
+
 // A weight of the case's sparsity; as CSR or dense, whatever the row's own format.
 Weight DrawWeight(const KernelCase& kernel_case, const Kernel& kernel, bool csr, std::mt19937& random) {
   const Problem& problem = kernel_case.problem;
@@ -84,6 +91,7 @@ Weight DrawWeight(const KernelCase& kernel_case, const Kernel& kernel, bool csr,
     const bool is_zero = vector_row > 0 ? matrix.values[i - vector_row * matrix.cols] == 0 : zero(random) || empty_row;
     matrix.values[i] = is_zero ? 0 : Rounded(matrix.values[i], kernel.key.weight_dtype, kernel);
   }
+  if (kernel_case.shuffled) ShuffleRows(matrix, random);
   Weight weight;
   if (kernel_case.bias) weight.bias = DrawValues(matrix.rows, 1, random);
   if (csr) {

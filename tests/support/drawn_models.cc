@@ -1,10 +1,14 @@
 #include "tests/support/drawn_models.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <numeric>
+#include <random>
 #include <string_view>
 #include <utility>
 
+#include "kernels/format/shfl_bw.h"
 #include "tests/support/network_builder.h"
 
 namespace swizzle::testing {
@@ -94,7 +98,33 @@ Network Encoder(const EncoderSizes& sizes, double sparsity) {
   return network;
 }
 
+// A matrix of as many nonzeros, up to a group's, and of their mean square.
+DenseMatrix WithVectors(const DenseMatrix& matrix, int64_t vector_rows, std::mt19937& random) {
+  const auto nonzeros = static_cast<double>(matrix.nnz());
+  const auto kept = static_cast<int64_t>(std::llround(nonzeros / static_cast<double>(matrix.rows)));
+  const double squares = std::inner_product(matrix.values.begin(), matrix.values.end(), matrix.values.begin(), 0.0);
+  std::uniform_real_distribution<float> value(-1, 1);
+  const auto reach = static_cast<float>(std::sqrt(3 * squares / nonzeros));
+  std::vector<uint32_t> order = RowsInOrder(matrix.rows), columns = RowsInOrder(matrix.cols);
+  std::shuffle(order.begin(), order.end(), random);
+  DenseMatrix drawn{matrix.rows, matrix.cols, std::vector<float>(matrix.values.size())};
+  for (int64_t place = 0; place < matrix.rows; ++place) {
+    if (place % vector_rows == 0) std::shuffle(columns.begin(), columns.end(), random);
+    for (int64_t i = 0; i < kept; ++i) drawn.values[order[place] * matrix.cols + columns[i]] = reach * value(random);
+  }
+  return drawn;
+}
+
 }  // namespace
+
+void DrawVectors(Network& network, int64_t vector_rows) {
+  std::mt19937 random(11);
+  for (Weight& weight : network.weights) {
+    if (!IsSparse(weight.format()) || !HasValues(weight.format())) continue;
+    const DenseMatrix drawn = WithVectors(weight.ToDense(), vector_rows, random);
+    weight.matrix = *WeightMatrix::FromDense(weight.format(), drawn);
+  }
+}
 
 StatusOr<Network> MakeDrawnModel(const std::string& name, double sparsity) {
   constexpr std::string_view kMobileNet = "mobilenet_v1:";

@@ -16,6 +16,10 @@ namespace swizzle::testing {
 // 768, pooler), the linear layers of whose blocks are pruned. INVALID_ARGUMENT for any other name.
 StatusOr<Network> MakeDrawnModel(const std::string& name, double sparsity);
 
+// Draws the places of the nonzeros of sparse weights again: groups of vector_rows rows, drawn, keep the same columns,
+// as pruning to Shfl-BW leaves them. The sparsity is that of the weight.
+void DrawVectors(Network& network, int64_t vector_rows);
+
 }  // namespace swizzle::testing
 
 #endif  // SWIZZLE_TESTS_SUPPORT_DRAWN_MODELS_H_

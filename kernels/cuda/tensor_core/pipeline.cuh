@@ -37,7 +37,11 @@ __device__ int NextStage(int stage) {
 #define SWIZZLE_SM90_ASM(...) __trap()
 #endif
 
-// 16 bytes to shared memory, of which the first `bytes` are read and the others zero.
+// 16 bytes to shared memory.
+__device__ inline void CopyPiece(uint32_t to, const void* from) {
+  SWIZZLE_SM80_ASM("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+// The same, of which the first `bytes` are read and the others zero.
 __device__ inline void CopyAsyncPart(uint32_t to, const void* from, int bytes) {
   SWIZZLE_SM80_ASM("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }

@@ -26,6 +26,12 @@ __device__ inline uint64_t SharedOperand(uint32_t address, uint32_t next = 1024)
   return (address & 0x3FFFF) >> 4 | uint64_t{next >> 4} << 16 | kEightRows >> 4 << 32 | kSwizzle128 << 62;
 }
 
+// A kDepthInner operand in shared memory as matrices of 8 rows by 16 bytes, each 128 bytes one after the other. Those
+// further along the depth begin `next_depth` bytes on, those of the next eight rows `next_rows`.
+__device__ inline uint64_t SharedMatrices(uint32_t address, uint32_t next_depth, uint32_t next_rows) {
+  return (address & 0x3FFFF) >> 4 | uint64_t{next_depth >> 4} << 16 | uint64_t{next_rows >> 4} << 32;
+}
+
 // What `left` is made of is computed before what follows: else the compiler puts fences between products.
 __device__ inline void FinishOperand(uint32_t (&left)[4]) {
   asm volatile("" : "+r"(left[0]), "+r"(left[1]), "+r"(left[2]), "+r"(left[3])::"memory");
@@ -53,6 +59,11 @@ __device__ void WaitForProducts(Sum (&sums)[kCount]) {
       asm volatile("" : "+r"(sum)::"memory");
     }
   }
+}
+// The same where no sums are read: stages that the earlier groups read may be filled again.
+template <int kPending>
+__device__ void WaitForEarlierProducts() {
+  SWIZZLE_WGMMA_ASM("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 // What this thread wrote to shared memory becomes visible to products that follow a barrier.
 __device__ inline void PublishToProducts() { SWIZZLE_WGMMA_ASM("fence.proxy.async.shared::cta;" ::: "memory"); }

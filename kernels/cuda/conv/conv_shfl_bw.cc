@@ -1,0 +1,67 @@
+#include "kernels/cuda/conv/conv_shfl_bw.h"
+
+#include <limits>
+
+#include "kernels/base/integers.h"
+#include "kernels/cuda/conv/im2col.h"
+#include "kernels/cuda/runtime/queue.h"
+#include "kernels/format/shfl_bw.h"
+
+namespace swizzle::cuda {
+namespace {
+
+class ShflBwWeight final : public PackedWeight {
+ public:
+  explicit ShflBwWeight(std::unique_ptr<RowGroups> groups) : groups_(std::move(groups)) {}
+  size_t bytes() const override { return groups_->bytes(); }
+  const RowGroups& groups() const { return *groups_; }
+
+ private:
+  const std::unique_ptr<RowGroups> groups_;
+};
+
+}  // namespace
+
+bool AcceptsConvShflBw(const Problem& problem) {
+  const int64_t cols = problem.input.channels * problem.window().taps();
+  const int64_t bytes = RowStride(problem.output.positions()) * static_cast<int64_t>(ElementBytes(problem.to.dtype));
+  return cols >= 1 && cols <= RowGroups::kMostColumns && bytes <= std::numeric_limits<uint32_t>::max();
+}
+
+bool HoldsRowGroups(const Weight& weight, const Problem&) { return FindRowGrouping(weight.matrix).has_value(); }
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareConvShflBw(const Weight& weight, const Problem& problem) {
+  SWIZZLE_ASSIGN_OR_RETURN(const auto matrix, weight.matrix.In<ShflBwMatrix>());
+  SWIZZLE_ASSIGN_OR_RETURN(auto packed, RowGroups::Make(*matrix, weight.bias, problem.to.dtype));
+  return std::make_unique<ShflBwWeight>(std::move(packed));
+}
+
+template <int kWidth>
+void RunConvShflBw(const KernelArgs& args, Stream& stream) {
+  const Problem& problem = *args.problem;
+  const RowGroups& groups = static_cast<const ShflBwWeight&>(*args.weight).groups();
+  const int64_t stride = RowStride(problem.output.positions());
+  const void* x = args.inputs[0].data;
+  if (!problem.window().IsPointwise()) {
+    GatherColumns(problem, x, {0, stride, args.workspace.data()}, stream);
+    x = args.workspace.data();
+  }
+  const GroupOperands operands = {
+      .weight = &groups,
+      .dtype = problem.to.dtype,
+      .x = x,
+      .residual = problem.epilogue.residual ? args.inputs[1].data : nullptr,
+      .y = args.output.data,
+      .stride = stride,
+      .columns = problem.output.positions(),
+      .epilogue = problem.epilogue,
+  };
+  QueueGroups<kWidth>(operands, MultiprocessorsOf(stream), QueueOf(stream));
+}
+
+template void RunConvShflBw<64>(const KernelArgs&, Stream&);
+template void RunConvShflBw<128>(const KernelArgs&, Stream&);
+template void RunConvShflBw<192>(const KernelArgs&, Stream&);
+template void RunConvShflBw<256>(const KernelArgs&, Stream&);
+
+}  // namespace swizzle::cuda

@@ -1,0 +1,55 @@
+// Convolutions and linear layers whose rows of weights share columns, on Hopper's tensor cores in half precision:
+// Y[M,N] = W[M,K] X[K,N], X and Y in kRows, other windows unfolded first, as in conv_csr.h. W is packed by
+// row_groups.h; rows of Y are written where they belong, whatever order the groups have (Huang et al., "Shfl-BW", DAC
+// 2022).
+//
+// A CTA has 64 rows of Y by 64, 128, 192 or 256 columns and two roles. Producers, four warps, gather the rows of X that
+// the group's columns name, 16 bytes a lane, by asynchronous copies into a ring of stages, and bring the weights by
+// bulk copies; consumers multiply. What decides the speed are the copies (an SM takes 47 bytes a clock), so:
+//   two CTAs an SM, each with a ring of its own, take turns at the end of a tile;
+//   a producer does little besides: its columns lie in its own order, one 16-byte load brings eight, asked for four
+//   stages ahead, and no copy is conditional;
+//   no branch stands between the products of a stage.
+// A column tile that reaches past the row's end reads its last 16 bytes again and stores nothing there.
+#ifndef SWIZZLE_KERNELS_CUDA_CONV_CONV_SHFL_BW_H_
+#define SWIZZLE_KERNELS_CUDA_CONV_CONV_SHFL_BW_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "kernels/backend/kernel_table.h"
+#include "kernels/cuda/conv/row_groups.h"
+
+namespace swizzle::cuda {
+
+// Row functions; FP16 and BF16. The workspace is ConvCsrWorkspaceBytes.
+bool AcceptsConvShflBw(const Problem& problem);
+// Whether its rows can be grouped (FindRowGrouping).
+bool HoldsRowGroups(const Weight& weight, const Problem& problem);
+StatusOr<std::unique_ptr<PackedWeight>> PrepareConvShflBw(const Weight& weight, const Problem& problem);
+// Tiles of kWidth columns: 64, 128, 192 or 256.
+template <int kWidth>
+void RunConvShflBw(const KernelArgs& args, Stream& stream);
+
+// What is below is for the launch functions and for benchmarks.
+
+// Everything in device memory; elements of X, residual and Y are of `dtype`. Residual may be null.
+struct GroupOperands {
+  const RowGroups* weight;
+  DType dtype;
+  const void* x;
+  const void* residual;
+  void* y;
+  int64_t stride;   // of rows of X, residual and Y: a multiple of 16 elements
+  int64_t columns;  // N; up to the stride are computed
+  Epilogue epilogue = {};
+};
+
+template <int kWidth>
+void QueueGroups(const GroupOperands& operands, int multiprocessors, cudaStream_t queue);
+
+}  // namespace swizzle::cuda
+
+#endif  // SWIZZLE_KERNELS_CUDA_CONV_CONV_SHFL_BW_H_

@@ -1,0 +1,118 @@
+#include "kernels/cuda/conv/row_groups.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "kernels/base/integers.h"
+
+namespace swizzle::cuda {
+namespace {
+
+constexpr int kWarps = 4, kColumnsOfWarp = RowGroups::kStage / kWarps;
+constexpr int kStepElements = RowGroups::kRows * RowGroups::kStep;
+
+uint16_t HalfBits(float value, DType dtype) {
+  if (dtype == DType::kFloat16) return std::bit_cast<uint16_t>(__half_raw(__float2half_rn(value)));
+  return std::bit_cast<uint16_t>(__nv_bfloat16_raw(__float2bfloat16_rn(value)));
+}
+
+// Of a step's weights, the place of a row and a column.
+int64_t PlaceInStep(int64_t row, int64_t column) { return column / 8 * (RowGroups::kRows * 8) + row * 8 + column % 8; }
+
+// Builds the host's side of one weight, group by group.
+class Packer {
+ public:
+  Packer(const ShflBwMatrix& matrix, std::span<const float> bias, DType dtype)
+      : matrix_(matrix), bias_(bias), dtype_(dtype), position_of_(matrix.cols) {
+    for (int64_t place = 0; place < matrix.rows; place += RowGroups::kRows) AddGroup(place);
+    std::ranges::stable_sort(groups, [](const RowGroup& a, const RowGroup& b) { return a.steps > b.steps; });
+  }
+
+ private:
+  void AddGroup(int64_t first) {
+    const int64_t rows = std::min<int64_t>(RowGroups::kRows, matrix_.rows - first);
+    std::vector<uint32_t> used = ColumnsOf(first, rows);
+    if (used.empty()) used = {0};
+    const int64_t steps = CeilDiv(static_cast<int64_t>(used.size()), RowGroups::kStep);
+    groups.push_back({.weights = static_cast<uint32_t>(weights.size() / kStepElements),
+                      .columns = static_cast<uint32_t>(columns.size() / RowGroups::kChunk),
+                      .steps = static_cast<uint32_t>(steps),
+                      .place = static_cast<uint32_t>(first)});
+    AddColumns(used);
+    const size_t begin = weights.size();
+    weights.resize(begin + steps * kStepElements);
+    for (size_t i = 0; i < used.size(); ++i) position_of_[used[i]] = static_cast<uint32_t>(i);
+    for (int64_t row = 0; row < rows; ++row) AddRow(first + row, row, std::span(weights).subspan(begin));
+    for (int64_t row = 0; row < RowGroups::kRows; ++row) {
+      const int32_t at = row < rows ? static_cast<int32_t>(matrix_.row_order[first + row]) : -1;
+      rows_of_places.push_back(at);
+      biases.push_back(at < 0 || bias_.empty() ? 0.0f : bias_[at]);
+    }
+  }
+
+  // Of all vectors that reach into these places.
+  std::vector<uint32_t> ColumnsOf(int64_t first, int64_t rows) const {
+    std::vector<uint32_t> used;
+    for (int64_t group = first / matrix_.vector_rows; group * matrix_.vector_rows < first + rows; ++group) {
+      const auto more =
+          std::span(matrix_.col_indices)
+              .subspan(matrix_.group_offsets[group], matrix_.group_offsets[group + 1] - matrix_.group_offsets[group]);
+      used.insert(used.end(), more.begin(), more.end());
+    }
+    std::ranges::sort(used);
+    used.erase(std::ranges::unique(used).begin(), used.end());
+    return used;
+  }
+
+  void AddColumns(const std::vector<uint32_t>& used) {
+    const size_t begin = columns.size();
+    columns.resize(begin + RoundUp(static_cast<int64_t>(used.size()), RowGroups::kChunk));
+    for (size_t i = 0; begin + i < columns.size(); ++i) {
+      const size_t stage = i / RowGroups::kStage, c = i % RowGroups::kStage;
+      columns[begin + stage * RowGroups::kStage + c % kWarps * kColumnsOfWarp + c / kWarps] =
+          static_cast<uint16_t>(used[std::min(i, used.size() - 1)]);
+    }
+  }
+
+  void AddRow(int64_t place, int64_t row, std::span<uint16_t> to) const {
+    const int64_t group = place / matrix_.vector_rows;
+    for (uint32_t i = matrix_.group_offsets[group]; i < matrix_.group_offsets[group + 1]; ++i) {
+      const int64_t at = position_of_[matrix_.col_indices[i]];
+      to[at / RowGroups::kStep * kStepElements + PlaceInStep(row, at % RowGroups::kStep)] =
+          HalfBits(matrix_.values[i * matrix_.vector_rows + place % matrix_.vector_rows], dtype_);
+    }
+  }
+
+  const ShflBwMatrix& matrix_;
+  const std::span<const float> bias_;
+  const DType dtype_;
+  std::vector<uint32_t> position_of_;  // of a column, among those of the group
+
+ public:
+  std::vector<uint16_t> weights, columns;
+  std::vector<RowGroup> groups;
+  std::vector<int32_t> rows_of_places;
+  std::vector<float> biases;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<RowGroups>> RowGroups::Make(const ShflBwMatrix& matrix, std::span<const float> bias,
+                                                     DType dtype) {
+  const Packer packer(matrix, bias, dtype);
+  std::unique_ptr<RowGroups> packed(new RowGroups);
+  packed->steps_ = static_cast<int64_t>(packer.weights.size()) / kStepElements;
+  packed->most_steps_ = packer.groups.empty() ? 0 : packer.groups.front().steps;
+  SWIZZLE_ASSIGN_OR_RETURN(packed->weights_, DeviceArray<uint16_t>::Upload(packer.weights));
+  SWIZZLE_ASSIGN_OR_RETURN(packed->columns_, DeviceArray<uint16_t>::Upload(packer.columns));
+  SWIZZLE_ASSIGN_OR_RETURN(packed->groups_, DeviceArray<RowGroup>::Upload(packer.groups));
+  SWIZZLE_ASSIGN_OR_RETURN(packed->rows_, DeviceArray<int32_t>::Upload(packer.rows_of_places));
+  SWIZZLE_ASSIGN_OR_RETURN(packed->bias_, DeviceArray<float>::Upload(packer.biases));
+  return packed;
+}
+
+}  // namespace swizzle::cuda

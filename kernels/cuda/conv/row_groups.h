@@ -1,0 +1,69 @@
+// A sparse weight whose rows share columns (kernels/format/shfl_bw.h), in groups of 64 rows, in the order in which
+// tensor cores take it from shared memory. What conv_shfl_bw.h multiplies.
+//
+// A group has the columns in which one of its rows is nonzero, in steps of 16; the last step repeats a column with
+// zeros, so that no kernel asks whether a column is there. A step's weights are 64 rows by 16 columns in matrices of 8
+// rows by 16 bytes, those of columns 0 to 7 before those of columns 8 to 15, and rows rising in each: 2 KiB, which one
+// copy brings. Two steps are a stage.
+//
+// Columns are 16-bit numbers in the order in which four warps copy them: of each stage [warp 4][8], the 32 columns
+// c being number c / 4 of warp c % 4. Four stages are a chunk, the last of a group being padded.
+//
+// Vectors of 64 rows fill groups, longer ones fill several; of shorter ones a group has the columns of all.
+// Immutable, thread-safe.
+#ifndef SWIZZLE_KERNELS_CUDA_CONV_ROW_GROUPS_H_
+#define SWIZZLE_KERNELS_CUDA_CONV_ROW_GROUPS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "kernels/base/dtype.h"
+#include "kernels/cuda/runtime/device_array.h"
+#include "kernels/format/shfl_bw.h"
+
+namespace swizzle::cuda {
+
+struct alignas(16) RowGroup {
+  uint32_t weights;  // its first step
+  uint32_t columns;  // its first chunk
+  uint32_t steps;    // at least 1
+  uint32_t place;    // of its first row, in `rows`
+};
+
+class RowGroups {
+ public:
+  static constexpr int kRows = 64;
+  static constexpr int kStep = 16;           // columns
+  static constexpr int kStage = 2 * kStep;   // likewise
+  static constexpr int kChunk = 4 * kStage;  // likewise
+  static constexpr int64_t kMostColumns = int64_t{1} << 16;
+
+  // Of FP16 or BF16. REQUIRES: at most kMostColumns columns, at least one.
+  static StatusOr<std::unique_ptr<RowGroups>> Make(const ShflBwMatrix& matrix, std::span<const float> bias,
+                                                   DType dtype);
+
+  size_t bytes() const { return weights_.bytes() + columns_.bytes() + groups_.bytes() + rows_.bytes() + bias_.bytes(); }
+  int64_t count() const { return static_cast<int64_t>(groups_.size()); }
+  int64_t steps() const { return steps_; }  // of all
+  int64_t most_steps() const { return most_steps_; }
+  const uint16_t* weights() const { return weights_.data(); }
+  const uint16_t* columns() const { return columns_.data(); }
+  const RowGroup* groups() const { return groups_.data(); }  // the longest first
+  const int32_t* rows() const { return rows_.data(); }       // of each place, the row of Y; -1 past the last
+  const float* bias() const { return bias_.data(); }         // of each place, zero if the layer has none
+
+ private:
+  RowGroups() = default;
+
+  int64_t steps_ = 0, most_steps_ = 0;
+  DeviceArray<uint16_t> weights_, columns_;
+  DeviceArray<RowGroup> groups_;
+  DeviceArray<int32_t> rows_;
+  DeviceArray<float> bias_;
+};
+
+}  // namespace swizzle::cuda
+
+#endif  // SWIZZLE_KERNELS_CUDA_CONV_ROW_GROUPS_H_

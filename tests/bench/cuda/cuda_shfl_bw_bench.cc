@@ -1,0 +1,306 @@
+// Products whose rows of weights share columns (vector-wise and Shfl-BW pruning) in half precision on a GPU, against
+// dense cuBLASLt: the fastest of up to 16 of its heuristics in either layout of X, in the same process.
+//
+//   cuda_shfl_bw_bench [--dtype=f16] [--sparsity=0.5,0.75,0.9] [--vectors=64] [--rounds=9]
+//                      [--ordered] [--shapes=large,encoder,tail,few] [-o results.json]
+//
+// Warm: a CUDA graph of launches one after another. Cold: 128 MiB are written before each launch, and their time taken
+// off. Sums are checked against double precision first.
+#include <cublasLt.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <numeric>
+#include <random>
+
+#include "kernels/base/half.h"
+#include "kernels/cuda/conv/conv_shfl_bw.h"
+#include "kernels/format/csr.h"
+#include "tests/bench/cuda/contenders.h"
+
+namespace swizzle::bench {
+namespace {
+
+struct Options {
+  std::string dtype = "f16", output, machine = "NVIDIA H200", date, commit;
+  std::vector<std::string> shapes = {"large", "encoder", "tail", "few"};
+  std::vector<double> sparsities = {0.5, 0.75, 0.9};
+  std::vector<int64_t> vectors = {64};
+  int rounds = 9, launches = 10;
+  bool ordered = false;
+};
+
+struct Shape {
+  const char* kind;
+  int64_t rows, cols, columns;
+};
+constexpr Shape kShapes[] = {
+    {"large", 4096, 4096, 2048},  {"large", 11008, 4096, 2048}, {"encoder", 3072, 768, 4096},
+    {"encoder", 768, 3072, 4096}, {"encoder", 2304, 768, 4096}, {"encoder", 768, 768, 4096},
+    {"encoder", 1536, 384, 4096}, {"encoder", 384, 1536, 4096}, {"encoder", 1152, 384, 4096},
+    {"tail", 4096, 4096, 2000},   {"tail", 4096, 4096, 1056},   {"tail", 3072, 768, 1024},
+    {"tail", 768, 3072, 1024},    {"tail", 512, 4608, 1568},    {"tail", 2048, 512, 1568},
+    {"few", 3072, 768, 128},      {"few", 768, 3072, 128},      {"few", 4096, 4096, 64},
+    {"few", 4096, 4096, 32},      {"few", 4096, 4096, 8},
+};
+
+struct Times {
+  double warm = 0, cold = 0;
+};
+
+// Times work with the second cache as the launch before left it, and emptied.
+class BothTimer {
+ public:
+  BothTimer(int launches, int rounds)
+      : timer_(launches, rounds), flush_(*cuda::DeviceArray<std::byte>::Allocate(kFlush)) {
+    empty_ = timer_.Time([&] { Flush(); });
+  }
+  cudaStream_t queue() const { return timer_.queue(); }
+  double Warm(const std::function<void()>& work) { return timer_.Time(work); }
+  Times Both(const std::function<void()>& work) {
+    const double cold = timer_.Time([&] {
+      Flush();
+      work();
+    });
+    return {timer_.Time(work), cold - empty_};
+  }
+
+ private:
+  static constexpr size_t kFlush = size_t{128} << 20;
+  void Flush() { bench::Must(cudaMemsetAsync(flush_.data(), 1, kFlush, timer_.queue()), "empty the cache"); }
+
+  Timer timer_;
+  cuda::DeviceArray<std::byte> flush_;
+  double empty_ = 0;
+};
+
+void Must(cublasStatus_t status, const char* what) { bench::Must(status == CUBLAS_STATUS_SUCCESS, what); }
+
+// Y = W X by cuBLASLt, X and Y in rows or, turned, by positions.
+class DenseProduct {
+ public:
+  DenseProduct(const DenseMatrix& weight, Product& product, bool by_positions)
+      : product_(product), by_positions_(by_positions) {
+    std::vector<uint16_t> bits(weight.values.size());
+    const bool f16 = product.dtype() == DType::kFloat16;
+    for (size_t i = 0; i < bits.size(); ++i) {
+      bits[i] = f16 ? HalfOfFloat(weight.values[i]) : Bfloat16OfFloat(weight.values[i]);
+    }
+    weight_ = *cuda::DeviceArray<uint16_t>::Upload(bits);
+    const auto type = f16 ? CUDA_R_16F : CUDA_R_16BF;
+    const int64_t m = weight.rows, k = weight.cols, n = product.columns(), stride = product.stride();
+    Must(cublasLtCreate(&handle_), "start cuBLASLt");
+    Must(cublasLtMatmulDescCreate(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describe a product");
+    if (by_positions) {  // Y^T as columns of M: W (turned) by X, whose columns are positions
+      const cublasOperation_t turned = CUBLAS_OP_T;
+      Must(cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_TRANSA, &turned, sizeof turned), "turn");
+      Must(cublasLtMatrixLayoutCreate(&left_, type, k, m, k), "lay out");
+      Must(cublasLtMatrixLayoutCreate(&right_, type, k, n, k), "lay out");
+      Must(cublasLtMatrixLayoutCreate(&result_, type, m, n, m), "lay out");
+    } else {
+      Must(cublasLtMatrixLayoutCreate(&left_, type, n, k, stride), "lay out");
+      Must(cublasLtMatrixLayoutCreate(&right_, type, k, m, k), "lay out");
+      Must(cublasLtMatrixLayoutCreate(&result_, type, n, m, stride), "lay out");
+    }
+    workspace_ = *cuda::DeviceArray<std::byte>::Allocate(kWorkspace);
+  }
+
+  // Of the fastest heuristic.
+  Times Best(BothTimer& timer) {
+    constexpr int kAsked = 16;
+    cublasLtMatmulPreference_t preference;
+    Must(cublasLtMatmulPreferenceCreate(&preference), "prefer");
+    Must(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspace,
+                                              sizeof kWorkspace),
+         "prefer");
+    cublasLtMatmulHeuristicResult_t found[kAsked];
+    int count = 0;
+    Must(cublasLtMatmulAlgoGetHeuristic(handle_, operation_, left_, right_, result_, result_, preference, kAsked, found,
+                                        &count),
+         "find an algorithm");
+    double least = 1e30;
+    int best = 0;
+    for (int i = 0; i < count; ++i) {
+      const double us = timer.Warm([&] { Run(found[i].algo, timer.queue()); });
+      if (us < least) least = us, best = i;
+    }
+    return timer.Both([&] { Run(found[best].algo, timer.queue()); });
+  }
+
+ private:
+  static constexpr size_t kWorkspace = size_t{64} << 20;
+  void Run(const cublasLtMatmulAlgo_t& algorithm, cudaStream_t queue) {
+    const float one = 1, zero = 0;
+    const void* const left = by_positions_ ? weight_.data() : product_.x();
+    const void* const right = by_positions_ ? product_.x() : weight_.data();
+    Must(cublasLtMatmul(handle_, operation_, &one, left, left_, right, right_, &zero, product_.y(), result_,
+                        product_.y(), result_, &algorithm, workspace_.data(), kWorkspace, queue),
+         "multiply");
+  }
+
+  Product& product_;
+  const bool by_positions_;
+  cublasLtHandle_t handle_;
+  cublasLtMatmulDesc_t operation_;
+  cublasLtMatrixLayout_t left_, right_, result_;
+  cuda::DeviceArray<uint16_t> weight_;
+  cuda::DeviceArray<std::byte> workspace_;
+};
+
+// Groups of `vector_rows` rows, drawn, that keep the same columns, drawn too.
+DenseMatrix DrawMatrix(const Shape& shape, double sparsity, int64_t vector_rows, bool ordered) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> value(0.0f, 0.1f);
+  std::vector<uint32_t> order(shape.rows), columns(shape.cols);
+  std::iota(order.begin(), order.end(), 0u);
+  std::iota(columns.begin(), columns.end(), 0u);
+  if (!ordered) std::shuffle(order.begin(), order.end(), random);
+  DenseMatrix dense{shape.rows, shape.cols, std::vector<float>(shape.rows * shape.cols)};
+  const auto kept = static_cast<int64_t>(static_cast<double>(shape.cols) * (1 - sparsity) + 0.5);
+  for (int64_t place = 0; place < shape.rows; ++place) {
+    if (place % vector_rows == 0) std::shuffle(columns.begin(), columns.end(), random);
+    for (int64_t i = 0; i < kept; ++i) dense.values[order[place] * shape.cols + columns[i]] = value(random);
+  }
+  return dense;
+}
+
+// The rows of the kernel table; as a plan does, the fastest is taken.
+struct Width {
+  int width;
+  void (*queue)(const cuda::GroupOperands&, int, cudaStream_t);
+};
+constexpr Width kWidths[] = {{64, cuda::QueueGroups<64>},
+                             {128, cuda::QueueGroups<128>},
+                             {192, cuda::QueueGroups<192>},
+                             {256, cuda::QueueGroups<256>}};
+
+struct Line {
+  Shape shape;
+  int64_t vector_rows;
+  double sparsity, error = 0;
+  Times dense = {}, ours = {};
+  int width = 0;
+  std::vector<double> widths = {};
+};
+
+class Bench {
+ public:
+  explicit Bench(const Options& options) : options_(options), timer_(options.launches, options.rounds) {
+    dtype_ = options.dtype == "bf16" ? DType::kBFloat16 : DType::kFloat16;
+    bench::Must(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, 0), "ask the device");
+  }
+
+  void RunShape(const Shape& shape) {
+    Times dense;
+    for (const double sparsity : options_.sparsities) {
+      for (const int64_t vector_rows : options_.vectors) {
+        const DenseMatrix matrix = DrawMatrix(shape, sparsity, vector_rows, options_.ordered);
+        const CsrMatrix csr = CsrMatrix::FromDense(matrix);
+        Product product(csr, shape.columns, dtype_);
+        if (dense.warm == 0) dense = TimeDense(matrix, product);
+        Line line{.shape = shape, .vector_rows = vector_rows, .sparsity = sparsity, .dense = dense};
+        TimeOurs(matrix, product, line);
+        lines_.push_back(line);
+        Print(line);
+      }
+    }
+  }
+
+  void WriteJson() const;
+  bool wrong() const { return wrong_; }
+
+ private:
+  Times TimeDense(const DenseMatrix& matrix, Product& product) {
+    const Times rows = DenseProduct(matrix, product, false).Best(timer_);
+    const Times positions = DenseProduct(matrix, product, true).Best(timer_);
+    return {std::min(rows.warm, positions.warm), std::min(rows.cold, positions.cold)};
+  }
+
+  void TimeOurs(const DenseMatrix& matrix, Product& product, Line& line) {
+    const auto held = ShflBwMatrix::FromDense(matrix);
+    bench::Must(held.ok(), "find the groups");
+    const auto packed = cuda::RowGroups::Make(*held, {}, dtype_);
+    bench::Must(packed.ok(), "pack");
+    const cuda::GroupOperands operands = {packed->get(), dtype_,           product.x(),      nullptr,
+                                          product.y(),   product.stride(), product.columns()};
+    double least = 1e30;
+    std::function<void()> best;
+    for (const auto& [width, queue] : kWidths) {
+      const auto work = [=, this] { queue(operands, multiprocessors_, timer_.queue()); };
+      const double error = product.Error(work, timer_.queue());
+      line.error = std::max(line.error, error);
+      wrong_ = wrong_ || !(error <= (dtype_ == DType::kFloat16 ? 2e-3 : 1.6e-2));
+      line.widths.push_back(timer_.Warm(work));
+      if (line.widths.back() < least) least = line.widths.back(), best = work, line.width = width;
+    }
+    line.ours = timer_.Both(best);
+  }
+
+  static void Print(const Line& line) {
+    std::printf(
+        "%6ld %6ld %6ld V%-4ld %4.0f %% | cuBLASLt %7.2f %7.2f | %7.2f %7.2f | %5.2f %5.2f | error %.1e width %d",
+        line.shape.rows, line.shape.cols, line.shape.columns, line.vector_rows, line.sparsity * 100, line.dense.warm,
+        line.dense.cold, line.ours.warm, line.ours.cold, line.dense.warm / line.ours.warm,
+        line.dense.cold / line.ours.cold, line.error, line.width);
+    for (const double us : line.widths) std::printf(" %.2f", us);
+    std::printf("\n");
+    std::fflush(stdout);
+  }
+
+  const Options& options_;
+  BothTimer timer_;
+  DType dtype_;
+  int multiprocessors_ = 0;
+  std::vector<Line> lines_;
+  bool wrong_ = false;
+};
+
+void Bench::WriteJson() const {
+  if (options_.output.empty()) return;
+  std::ofstream out(options_.output);
+  out.precision(5);
+  out << "{\n  \"machine\": \"" << options_.machine << "\", \"date\": \"" << options_.date << "\", \"commit\": \""
+      << options_.commit << "\", \"dtype\": \"" << options_.dtype << "\",\n  \"cases\": [\n";
+  const char* comma = "";
+  for (const Line& line : lines_) {
+    out << std::exchange(comma, ",\n") << "    {\"kind\": \"" << line.shape.kind << "\", \"m\": " << line.shape.rows
+        << ", \"k\": " << line.shape.cols << ", \"n\": " << line.shape.columns << ", \"v\": " << line.vector_rows
+        << ", \"sparsity\": " << line.sparsity << ", \"dense_us\": " << line.dense.warm
+        << ", \"dense_cold_us\": " << line.dense.cold << ", \"ours_us\": " << line.ours.warm
+        << ", \"ours_cold_us\": " << line.ours.cold << ", \"error\": " << line.error << "}";
+  }
+  out << "\n  ]\n}\n";
+}
+
+int Main(const Options& options) {
+  Bench bench(options);
+  for (const Shape& shape : kShapes) {
+    if (std::ranges::find(options.shapes, shape.kind) != options.shapes.end()) bench.RunShape(shape);
+  }
+  bench.WriteJson();
+  if (bench.wrong()) std::printf("results were WRONG\n");
+  return bench.wrong() ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace swizzle::bench
+
+int main(int argc, char** argv) {
+  swizzle::bench::Options options;
+  CLI::App app("Products of vector-wise and Shfl-BW weights on a GPU against dense cuBLASLt");
+  app.add_option("--dtype", options.dtype, "f16 or bf16");
+  app.add_option("--sparsity", options.sparsities, "shares of zeros")->delimiter(',');
+  app.add_option("--vectors", options.vectors, "rows of a vector")->delimiter(',');
+  app.add_option("--shapes", options.shapes, "large, encoder, tail, few")->delimiter(',');
+  app.add_option("--rounds", options.rounds, "replays, of which the median counts");
+  app.add_option("--launches", options.launches, "in a graph");
+  app.add_flag("--ordered", options.ordered, "rows of a group are neighbours: vector-wise");
+  app.add_option("--machine", options.machine, "for the results");
+  app.add_option("--date", options.date, "for the results");
+  app.add_option("--commit", options.commit, "for the results");
+  app.add_option("-o,--output", options.output, "JSON file");
+  CLI11_PARSE(app, argc, argv);
+  return swizzle::bench::Main(options);
+}
