@@ -3,6 +3,7 @@
 #include "kernels/backend/kernel_rows.h"
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/attention/attention_mma.h"
+#include "kernels/cuda/attention/attention_mma_rows.h"
 #include "kernels/cuda/attention/sparse_attention_rows.h"
 #include "kernels/cuda/conv/conv_csr.h"
 #include "kernels/cuda/conv/conv_csr_wgmma.h"
@@ -218,6 +219,9 @@ constexpr auto kRows = Join(
                                        []<Layout kLayout, DType kType>() { return &LayerNorm<kLayout, kType>; }),
     PlainRows<"attention">(Op::kAttention, {.accepts = AcceptsAttention}, kAttend),
     AttentionMmaRows<"attention_nhwc">(Op::kAttention, Format::kNone, {.accepts = AcceptsAttentionMma}),
+    Rows<"attention_rows", "mma_sm80", kF16, kBf16>({Op::kAttention, Format::kNone, kGpuRows, kGpuRows}, kSm80,
+                                                    {.accepts = AcceptsAttentionMmaRows},
+                                                    []<DType kType>() { return &AttendMmaRows<kType>; }),
     Row<"sparse_attention_nhwc_pattern_f32_fused_sm90">(kPatternShape, kF32, kSm90a, kFusedAttention,
                                                         RunFusedAttention),
     Row<"sparse_attention_nhwc_pattern_f16_fused_sm90">(kPatternShape, kF16, kSm90a, kFusedAttention,

@@ -1,8 +1,8 @@
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/attention/attention_mma.h"
 #include "kernels/cuda/attention/attention_operands.cuh"
+#include "kernels/cuda/attention/attention_warp.cuh"
 #include "kernels/cuda/runtime/shared_memory.h"
-#include "kernels/cuda/tensor_core/mma.cuh"
 #include "kernels/cuda/tensor_core/pipeline.cuh"
 
 namespace swizzle::cuda {
@@ -31,18 +31,6 @@ struct Shape {
   static constexpr int kSharedBytes = kStages * kStageBytes;
 };
 
-// c += a * b; of 32 bytes of each row of a and column of b.
-template <typename T>
-__device__ void Multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  Mma<std::conditional_t<std::is_same_v<T, float>, Tf32, T>>(c, a, b0, b1);
-}
-
-template <typename T>
-__device__ uint32_t PackPair(float x, float y) {
-  if constexpr (std::is_same_v<T, __half>) return PackHalves(x, y);
-  return PackBfloat16s(x, y);
-}
-
 // Elements as Multiply takes them.
 template <typename T>
 __device__ uint32_t Operand(uint32_t bits) {
@@ -65,39 +53,21 @@ __device__ void CopyRows(const typename S::T* from, int64_t token_stride, int si
   }
 }
 
-// What a warp knows of its queries; rows g and g + 8 are a lane's.
+// The warp's queries, of which `rows` are real; `from` is the first one's head.
 template <typename S>
-struct Group {
-  uint32_t queries[S::kSteps][4];
-  float sums[S::kChannelOctets][4];
-  float largest[2];  // scores
-  float totals[2];   // of the lane's weights
-
-  // `from` is the first query's head; `rows` of them are real.
-  __device__ Group(const typename S::T* from, int64_t token_stride, int size, int rows) {
-    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+__device__ void LoadQueries(const typename S::T* from, int64_t token_stride, int size, int rows, Group<S>& group) {
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
-    for (int step = 0; step < S::kSteps; ++step) {
+  for (int step = 0; step < S::kSteps; ++step) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int row = g + i % 2 * 8, piece = 2 * step + i / 2;
-        const bool real = row < rows && piece * S::kPieceElements < size;
-        const auto* at = reinterpret_cast<const uint32_t*>(from + row * token_stride + piece * S::kPieceElements) + t;
-        queries[step][i] = real ? Operand<typename S::T>(*at) : 0;
-      }
-    }
-#pragma unroll
-    for (auto& octet : sums) {
-#pragma unroll
-      for (float& sum : octet) sum = 0;
-    }
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      largest[r] = -INFINITY;
-      totals[r] = 0;
+    for (int i = 0; i < 4; ++i) {
+      const int row = g + i % 2 * 8, piece = 2 * step + i / 2;
+      const bool real = row < rows && piece * S::kPieceElements < size;
+      const auto* at = reinterpret_cast<const uint32_t*>(from + row * token_stride + piece * S::kPieceElements) + t;
+      group.queries[step][i] = real ? Operand<typename S::T>(*at) : 0;
     }
   }
-};
+}
 
 // scores[j] = queries by keys 8j to 8j + 7 of the tile.
 template <typename S>
@@ -158,35 +128,6 @@ __device__ void Mask(const AttentionOperands<typename S::T>& op, int first, int 
         for (int e = 0; e < 2; ++e) {
           if ((word >> (8 * j + e) & 1) == 0) scores[4 * part + j][2 * r + e] = -INFINITY;
         }
-      }
-    }
-  }
-}
-
-// Scores become weights, powers of two relative to the largest score so far; what was summed follows.
-template <typename S>
-__device__ void Weigh(Group<S>& group, float (&scores)[S::kOctets][4]) {
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    float largest = group.largest[r];
-#pragma unroll
-    for (int j = 0; j < S::kOctets; ++j) largest = fmaxf(largest, fmaxf(scores[j][2 * r], scores[j][2 * r + 1]));
-    largest = MaxOfLanes<4>(largest);
-    const float reference = largest == -INFINITY ? 0.0f : largest;  // nothing but masked keys
-    const float growth = PowerOfTwo(group.largest[r] - reference);
-    group.largest[r] = largest;
-    group.totals[r] *= growth;
-#pragma unroll
-    for (auto& sum : group.sums) {
-      sum[2 * r] *= growth;
-      sum[2 * r + 1] *= growth;
-    }
-#pragma unroll
-    for (int j = 0; j < S::kOctets; ++j) {
-#pragma unroll
-      for (int e = 2 * r; e < 2 * r + 2; ++e) {
-        scores[j][e] = PowerOfTwo(scores[j][e] - reference);
-        group.totals[r] += scores[j][e];
       }
     }
   }
@@ -298,7 +239,8 @@ __global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ A
   CommitCopies();
   const int query = work.first + static_cast<int>(threadIdx.x) / 32 * kWarpQueries;
   const int rows = work.spare ? 0 : work.end - query;
-  Group<S> group(op.queries + query * op.query.token + qk_head, op.query.token, op.qk_size, rows);
+  Group<S> group;
+  LoadQueries(op.queries + query * op.query.token + qk_head, op.query.token, op.qk_size, rows, group);
   for (int stage = 0; tile < work.end; stage = NextStage<kStages>(stage)) {
     const int next = tile_from(tile + S::kKeys);
     if (next < work.end) copy(next, shared + NextStage<kStages>(stage) * S::kStageBytes);

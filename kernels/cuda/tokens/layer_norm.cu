@@ -20,8 +20,10 @@ class LayerNormWeight final : public PackedWeight {
   const DeviceArray<float> values_;
 };
 
-constexpr int kPack = 4;       // channels a lane moves at once
-constexpr int kMostPacks = 8;  // that it holds: 1024 channels a warp
+constexpr int kMostHeldChannels = 1024;
+constexpr int64_t kFewTokens = 2048;  // below, blocks of kRows have eight: they fill more of the device
+constexpr int kPack = 4;              // channels a lane moves at once
+constexpr int kMostPacks = 8;         // that it holds: 1024 channels a warp
 
 template <typename T>
 struct Operands {
@@ -131,6 +133,132 @@ __global__ void __launch_bounds__(kColumnThreads) LayerNormHeld(const Operands<T
   }
 }
 
+// Tokens of kRows in half precision, eight a lane: a block has kOctets of eight neighbours, whose channels its warps
+// share and hold, kMostHeld a lane. Spare tokens of a row are computed, too.
+template <typename T, int kOctets>
+class HeldRows {
+ public:
+  static constexpr int kTokens = 8;
+  static constexpr int kLanes = 32 / kOctets;  // of a warp, that share a token
+  static constexpr int kWarps = kColumnThreads / 32;
+  static constexpr int kParts = kLanes * kWarps;  // threads that share a token
+  static constexpr int kMostHeld = kMostHeldChannels / kParts;
+
+  __device__ explicit HeldRows(const Operands<T>& op)
+      : op_(op), octet_(threadIdx.x % kOctets), channel_(threadIdx.x / kOctets) {
+    const int64_t offset = (int64_t{blockIdx.x} * kOctets + octet_) * kTokens;
+    from_ = op.input + offset, to_ = op.output + offset;
+#pragma unroll
+    for (int i = 0; i < kMostHeld; ++i) {
+      if (Has(i)) held_[i] = *reinterpret_cast<const Pack<T, kTokens>*>(from_ + At(i));
+    }
+  }
+
+  // sums[j] = the sum over token j's channels of f(value, j), in all threads that share it.
+  template <typename Function>
+  __device__ void SumChannels(float (&sums)[kTokens], const Function& f) {
+#pragma unroll
+    for (float& sum : sums) sum = 0;
+#pragma unroll
+    for (int i = 0; i < kMostHeld; ++i) {
+      if (!Has(i)) continue;
+#pragma unroll
+      for (int j = 0; j < kTokens; ++j) sums[j] += f(ToFloat(held_[i].values[j]), j);
+    }
+    Join(sums);
+  }
+
+  // f(value, token) in place of each value, scaled and biased.
+  template <typename Function>
+  __device__ void Store(const Function& f) {
+#pragma unroll
+    for (int i = 0; i < kMostHeld; ++i) {
+      if (!Has(i)) continue;
+      const float scale = op_.scales[Channel(i)], bias = op_.biases[Channel(i)];
+      float values[kTokens];
+#pragma unroll
+      for (int j = 0; j < kTokens; ++j) values[j] = fmaf(f(ToFloat(held_[i].values[j]), j), scale, bias);
+      StorePack<kTokens>(values, to_ + At(i));
+    }
+  }
+
+ private:
+  // Joins the sums of the threads that share tokens. Lanes halve what they hold as often as they can: 8 to 9 shuffles
+  // instead of 32 to 40.
+  __device__ void Join(float (&sums)[kTokens]) const {
+    __shared__ float parts[kWarps][kOctets][kTokens];
+    __shared__ alignas(16) float totals[kOctets][kTokens];
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int step = 16, left = kTokens / 2; left > 0; step /= 2, left /= 2) {
+      const bool upper = (lane & step) != 0;
+#pragma unroll
+      for (int j = 0; j < left; ++j) {
+        const float sent = upper ? sums[j] : sums[j + left];
+        sums[j] = (upper ? sums[j + left] : sums[j]) + __shfl_xor_sync(0xffffffffu, sent, step);
+      }
+    }
+#pragma unroll
+    for (int step = 2; step >= kOctets; step /= 2) sums[0] += __shfl_xor_sync(0xffffffffu, sums[0], step);
+    if (lane % 4 < kOctets) parts[threadIdx.x / 32][octet_][lane / 16 * 4 + lane / 8 % 2 * 2 + lane / 4 % 2] = sums[0];
+    __syncthreads();
+    if (threadIdx.x < kOctets * kTokens) {
+      const int octet = threadIdx.x / kTokens, token = threadIdx.x % kTokens;
+      float total = 0;
+#pragma unroll
+      for (int warp = 0; warp < kWarps; ++warp) total += parts[warp][octet][token];
+      totals[octet][token] = total;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < kTokens; ++j) sums[j] = totals[octet_][j];
+  }
+
+  __device__ int Channel(int i) const { return channel_ + i * kParts; }
+  __device__ bool Has(int i) const { return Channel(i) < op_.channels; }
+  __device__ int64_t At(int i) const { return Channel(i) * op_.channel_stride; }
+
+  const Operands<T>& op_;
+  const int octet_, channel_;
+  const T* from_;
+  T* to_;
+  Pack<T, kTokens> held_[kMostHeld];
+};
+
+template <typename T, int kOctets>
+__global__ void __launch_bounds__(kColumnThreads) LayerNormHeldRows(const Operands<T> op) {
+  using Rows = HeldRows<T, kOctets>;
+  Rows rows(op);
+  const auto channels = static_cast<float>(op.channels);
+  float means[Rows::kTokens], squares[Rows::kTokens];
+  rows.SumChannels(means, [](float value, int) { return value; });
+#pragma unroll
+  for (float& mean : means) mean /= channels;
+  rows.SumChannels(squares, [&](float value, int j) { return (value - means[j]) * (value - means[j]); });
+#pragma unroll
+  for (int j = 0; j < Rows::kTokens; ++j) {
+    squares[j] = Normaliser(means[j], 0.0f, squares[j], channels, op.epsilon).scale;
+  }
+  rows.Store([&](float value, int j) { return (value - means[j]) * squares[j]; });
+}
+
+// In kRows; `run` launches a kernel of so many threads a token.
+template <typename T>
+void RunRows(const Operands<T>& op, cudaStream_t queue, const auto& run) {
+  if constexpr (sizeof(T) == 2) {
+    const auto run_held = [&]<int kOctets>() {
+      const LaunchGrid grid(CeilDiv(op.positions, int64_t{kOctets * HeldRows<T, kOctets>::kTokens}));
+      LayerNormHeldRows<T, kOctets><<<grid, kColumnThreads, 0, queue>>>(op);
+    };
+    if (op.channels <= kMostHeldChannels) {
+      return op.positions < kFewTokens ? run_held.template operator()<1>() : run_held.template operator()<2>();
+    }
+  }
+  if (op.positions < kNarrowPositions)
+    return run(LayerNormColumns<RowColumns<kNarrowWidth>, T>, RowColumns<kNarrowWidth>::kParts);
+  run(LayerNormColumns<RowColumns<kWideWidth>, T>, RowColumns<kWideWidth>::kParts);
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareLayerNorm(const Weight& weight, const Problem&) {
@@ -165,10 +293,8 @@ void LayerNorm(const KernelArgs& args, Stream& stream) {
   if constexpr (kLayout == Layout::kNhwc) {
     const bool held = channels % kPack == 0 && channels <= 32 * kPack * kMostPacks;
     run(held ? LayerNormHeld<T> : LayerNormColumns<NhwcColumn, T>, NhwcColumn::kParts);
-  } else if (positions < kNarrowPositions) {
-    run(LayerNormColumns<RowColumns<kNarrowWidth>, T>, RowColumns<kNarrowWidth>::kParts);
   } else {
-    run(LayerNormColumns<RowColumns<kWideWidth>, T>, RowColumns<kWideWidth>::kParts);
+    RunRows(op, QueueOf(stream), run);
   }
 }
 

@@ -1,0 +1,268 @@
+#include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/attention/attention_mma_rows.h"
+#include "kernels/cuda/attention/attention_operands.cuh"
+#include "kernels/cuda/attention/attention_warp.cuh"
+#include "kernels/cuda/runtime/shared_memory.h"
+#include "kernels/cuda/tensor_core/pipeline.cuh"
+
+namespace swizzle::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kTile = 64;  // queries of a block, and keys at a time
+constexpr int kWarpQueries = 16;
+constexpr int kStages = 2;
+constexpr int kStepChannels = 16;  // of a head, of one product
+constexpr int kPieceBytes = 16, kPieceTokens = 8;
+constexpr int kPieces = kTile / kPieceTokens;
+constexpr int kPitch = (kPieces + 1) * kPieceBytes;  // of a channel's tile in shared memory: no bank conflicts
+
+// kSize bounds the channels of a head.
+template <typename Element, int kSize>
+struct Shape {
+  using T = Element;
+  static constexpr int kSteps = kSize / kStepChannels;
+  static constexpr int kOctets = kTile / 8, kChannelOctets = kSize / 8;
+  static constexpr int kMatrixBytes = kSize * kPitch;
+  static constexpr int kStageBytes = 2 * kMatrixBytes;                       // keys, then values
+  static constexpr int kSharedBytes = kMatrixBytes + kStages * kStageBytes;  // queries first, the output last
+};
+
+// The tokens of a tile that belong to the sequence, counted from the tile's first.
+struct Inside {
+  int begin, end;
+  __device__ Inside(const AttentionWork& work, int first) : begin(work.begin - first), end(work.end - first) {}
+  __device__ bool All() const { return begin <= 0 && end >= kTile; }
+  __device__ bool Has(int token) const { return token >= begin && token < end; }
+};
+
+// `size` channels of a tile to shared memory; tokens past the row's end are zero there.
+template <typename T>
+__device__ void CopyChannels(const T* from, int64_t channel_stride, int size, int64_t first, uint32_t to) {
+  const int piece = threadIdx.x % kPieces;
+  const int64_t token = first + piece * kPieceTokens;
+  const bool real = token < channel_stride;
+  for (int channel = threadIdx.x / kPieces; channel < size; channel += kThreads / kPieces) {
+    CopyAsync(to + channel * kPitch + piece * kPieceBytes, from + (real ? channel * channel_stride + token : 0), real);
+  }
+}
+
+template <typename S>
+__device__ void LoadQueries(uint32_t queries, int size, Group<S>& group) {
+  const int lane = threadIdx.x % 32, token = threadIdx.x / 32 * kWarpQueries;
+  // Matrices: octets of tokens alternate, then those of channels.
+  const uint32_t row = queries + (lane / 16 * 8 + lane % 8) * kPitch + (token + lane / 8 % 2 * 8) * 2;
+#pragma unroll
+  for (int step = 0; step < S::kSteps; ++step) {
+    if (step * kStepChannels >= size) break;
+    LoadTransposed(group.queries[step], row + step * kStepChannels * kPitch);
+  }
+}
+
+// scores[j] = queries by keys 8j to 8j + 7 of the tile.
+template <typename S>
+__device__ void Scores(uint32_t keys, int size, const Group<S>& group, float (&scores)[S::kOctets][4]) {
+  const int lane = threadIdx.x % 32;
+  // Matrices: octets of channels alternate, then those of keys.
+  const uint32_t row = keys + lane % 16 * kPitch + lane / 16 * kPieceBytes;
+#pragma unroll
+  for (int step = 0; step < S::kSteps; ++step) {
+    if (step * kStepChannels >= size) break;
+#pragma unroll
+    for (int j = 0; j < S::kOctets; j += 2) {
+      uint32_t b[4];
+      LoadTransposed(b, row + step * kStepChannels * kPitch + j * kPieceBytes);
+      Multiply<typename S::T>(scores[j], group.queries[step], b[0], b[1]);
+      Multiply<typename S::T>(scores[j + 1], group.queries[step], b[2], b[3]);
+    }
+  }
+}
+
+// Scales scores, adds the keys' biases and takes out keys of other sequences.
+template <typename S>
+__device__ void Mask(const AttentionOperands<typename S::T>& op, int first, const Inside& inside,
+                     float (&scores)[S::kOctets][4]) {
+  if (inside.All() && op.key_bias == nullptr) {
+#pragma unroll
+    for (auto& octet : scores) {
+#pragma unroll
+      for (float& score : octet) score *= op.scale;
+    }
+    return;
+  }
+  const int t = threadIdx.x % 4;
+#pragma unroll
+  for (int j = 0; j < S::kOctets; ++j) {
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const int key = 8 * j + 2 * t + e;
+      const bool real = inside.Has(key);
+      const float bias = op.key_bias != nullptr && real ? op.key_bias[first + key] * kLog2E : 0.0f;
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        float& score = scores[j][2 * r + e];
+        score = real ? fmaf(score, op.scale, bias) : -INFINITY;
+      }
+    }
+  }
+}
+
+// A pair of values of keys `key` and the next, without those of other sequences.
+__device__ uint32_t InsideOnly(uint32_t pair, int key, const Inside& inside) {
+  return (inside.Has(key) ? pair & 0xFFFFu : 0) | (inside.Has(key + 1) ? pair & 0xFFFF0000u : 0);
+}
+
+// sums += weights by values.
+template <typename S>
+__device__ void AddValues(uint32_t values, int size, const Inside& inside, const float (&weights)[S::kOctets][4],
+                          Group<S>& group) {
+  using T = typename S::T;
+  const int lane = threadIdx.x % 32;
+  const bool all = inside.All();
+  // Matrices: octets of keys alternate, then those of channels.
+  const uint32_t row = values + (lane / 16 * 8 + lane % 8) * kPitch + lane / 8 % 2 * kPieceBytes;
+#pragma unroll
+  for (int j = 0; j < S::kOctets; j += 2) {
+    const uint32_t a[4] = {PackPair<T>(weights[j][0], weights[j][1]), PackPair<T>(weights[j][2], weights[j][3]),
+                           PackPair<T>(weights[j + 1][0], weights[j + 1][1]),
+                           PackPair<T>(weights[j + 1][2], weights[j + 1][3])};
+    const int key = 8 * j + lane % 4 * 2;
+#pragma unroll
+    for (int octet = 0; octet < S::kChannelOctets; octet += 2) {
+      if (octet * 8 >= size) break;
+      uint32_t b[4];
+      LoadMatrices(b, row + octet * 8 * kPitch + j * kPieceBytes);
+      if (!all) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) b[i] = InsideOnly(b[i], key + i % 2 * 8, inside);
+      }
+      Multiply<T>(group.sums[octet], a, b[0], b[1]);
+      Multiply<T>(group.sums[octet + 1], a, b[2], b[3]);
+    }
+  }
+}
+
+template <typename S>
+__device__ void AttendStage(const AttentionOperands<typename S::T>& op, const AttentionWork& work, int first,
+                            uint32_t stage, Group<S>& group) {
+  float scores[S::kOctets][4] = {};
+  const Inside inside(work, first);
+  Scores<S>(stage, op.qk_size, group, scores);
+  Mask<S>(op, first, inside, scores);
+  Weigh<S>(group, scores);
+  AddValues<S>(stage + S::kMatrixBytes, op.vo_size, inside, scores, group);
+}
+
+// The warp's tokens of the output, channel by channel, to where its queries were.
+template <typename S>
+__device__ void PutOutput(char* output, int size, const Group<S>& group) {
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4, token = threadIdx.x / 32 * kWarpQueries;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const float total = SumOfLanes<4>(group.totals[r]);
+    const float scale = total == 0 ? 0.0f : 1 / total;
+#pragma unroll
+    for (int octet = 0; octet < S::kChannelOctets; ++octet) {
+      if (octet * 8 >= size) break;
+      const uint32_t pair = TransposeInWarp(
+          PackPair<typename S::T>(group.sums[octet][2 * r] * scale, group.sums[octet][2 * r + 1] * scale));
+      *reinterpret_cast<uint32_t*>(output + (8 * octet + g) * kPitch + (token + 8 * r + 2 * t) * 2) = pair;
+    }
+  }
+}
+
+// What of a tile belongs to the sequence, from shared memory.
+template <typename T>
+__device__ void StoreOutput(const char* output, int size, const Inside& inside, T* to, int64_t channel_stride) {
+  const int piece = threadIdx.x % kPieces, token = piece * kPieceTokens;
+  const bool whole = inside.begin <= token && token + kPieceTokens <= inside.end;
+  for (int channel = threadIdx.x / kPieces; channel < size; channel += kThreads / kPieces) {
+    const char* const from = output + channel * kPitch + piece * kPieceBytes;
+    T* const row = to + channel * channel_stride + token;
+    if (whole) {
+      *reinterpret_cast<uint4*>(row) = *reinterpret_cast<const uint4*>(from);
+      continue;
+    }
+    for (int i = 0; i < kPieceTokens; ++i) {
+      if (inside.Has(token + i)) row[i] = reinterpret_cast<const T*>(from)[i];
+    }
+  }
+}
+
+// The block's tile of queries, of the sequence that blocks find as in attention.h.
+template <typename T>
+__device__ AttentionWork FindTile(const AttentionOperands<T>& op) {
+  AttentionWork work = FindAttentionWork(op, kTile);
+  work.first -= work.begin - work.begin / kTile * kTile;
+  return work;
+}
+
+template <typename S>
+__global__ void __launch_bounds__(kThreads) AttendRows(const __grid_constant__ AttentionOperands<typename S::T> op) {
+  extern __shared__ __align__(16) char shared[];
+  const AttentionWork work = FindTile(op);
+  if (work.first >= work.end) return;
+  const int64_t qk_head = int64_t{blockIdx.y} * op.qk_size, vo_head = int64_t{blockIdx.y} * op.vo_size;
+  const auto copy = [&](int first, char* stage) {
+    CopyChannels(op.keys + qk_head * op.query.channel, op.query.channel, op.qk_size, first, SharedAddress(stage));
+    CopyChannels(op.values + vo_head * op.value.channel, op.value.channel, op.vo_size, first,
+                 SharedAddress(stage + S::kMatrixBytes));
+  };
+  char* const stages = shared + S::kMatrixBytes;
+  int tile = work.spare ? work.end : work.begin / kTile * kTile;
+  if (tile < work.end) {
+    CopyChannels(op.queries + qk_head * op.query.channel, op.query.channel, op.qk_size, work.first,
+                 SharedAddress(shared));
+    copy(tile, stages);
+  }
+  CommitCopies();
+  Group<S> group;
+  bool queries_loaded = false;
+  for (int stage = 0; tile < work.end; stage = NextStage<kStages>(stage), tile += kTile) {
+    if (tile + kTile < work.end) copy(tile + kTile, stages + NextStage<kStages>(stage) * S::kStageBytes);
+    CommitCopies();
+    WaitForCopies<kStages - 1>();
+    __syncthreads();
+    if (!queries_loaded) LoadQueries<S>(SharedAddress(shared), op.qk_size, group);
+    queries_loaded = true;
+    AttendStage<S>(op, work, tile, SharedAddress(stages + stage * S::kStageBytes), group);
+    __syncthreads();  // the next copies go where this one's tile is
+  }
+  PutOutput<S>(shared, op.vo_size, group);
+  __syncthreads();
+  StoreOutput(shared, op.vo_size, Inside(work, work.first), op.output + vo_head * op.out.channel + work.first,
+              op.out.channel);
+}
+
+template <typename S>
+void Launch(const AttentionOperands<typename S::T>& op, int heads, Stream& stream) {
+  AllowSharedMemory(AttendRows<S>, S::kSharedBytes);
+  AttendRows<S><<<AttentionGrid(op, kTile, heads), kThreads, S::kSharedBytes, QueueOf(stream)>>>(op);
+}
+
+}  // namespace
+
+bool AcceptsAttentionMmaRows(const Problem& problem) {
+  const int64_t heads = problem.attention().heads;
+  const auto fits = [&](int64_t channels) {
+    const int64_t size = channels / heads;
+    return size <= 128 && size % kStepChannels == 0;
+  };
+  return fits(KeyChannels(problem)) && fits(problem.output.channels) && AcceptsAttention(problem);
+}
+
+template <DType kDType>
+void AttendMmaRows(const KernelArgs& args, Stream& stream) {
+  using T = Element<kDType>;
+  const auto op = AttentionOperandsOf<Layout::kRows, kDType>(args);
+  const int heads = args.problem->attention().heads;
+  const int size = std::max(op.qk_size, op.vo_size);
+  if (size <= 32) return Launch<Shape<T, 32>>(op, heads, stream);
+  if (size <= 64) return Launch<Shape<T, 64>>(op, heads, stream);
+  Launch<Shape<T, 128>>(op, heads, stream);
+}
+
+template void AttendMmaRows<DType::kFloat16>(const KernelArgs&, Stream&);
+template void AttendMmaRows<DType::kBFloat16>(const KernelArgs&, Stream&);
+
+}  // namespace swizzle::cuda
