@@ -42,6 +42,13 @@ bool IsWeightInput(const onnx::NodeProto& node, int input) {
   return node.op_type() == "MatMul";
 }
 
+bool HasOutputsLast(const onnx::NodeProto& node, int input) {
+  if (node.op_type() == "MatMul") return input == 1;
+  if (node.op_type() != "Gemm") return false;
+  const auto turned = [](const auto& attribute) { return attribute.name() == "transB" && attribute.i() != 0; };
+  return std::none_of(node.attribute().begin(), node.attribute().end(), turned);
+}
+
 bool IsConstant(const onnx::NodeProto& node) {
   return node.op_type() == "Constant" && node.input_size() == 0 && node.output_size() == 1;
 }
@@ -50,6 +57,7 @@ bool IsConstant(const onnx::NodeProto& node) {
 struct Usage {
   std::vector<std::string> nodes;
   bool as_weight_only = true;
+  bool outputs_last = false;  // where it was used last
 };
 
 class UsageFinder {
@@ -82,6 +90,7 @@ class UsageFinder {
       Usage& usage = usages_[source->second];
       if (!node.name().empty()) usage.nodes.push_back(node.name());
       usage.as_weight_only &= IsWeightInput(node, i);
+      usage.outputs_last = HasOutputsLast(node, i);
     }
   }
 
@@ -217,7 +226,7 @@ class WeightEditor {
   }
 
   void Apply(const Usage& usage, const std::string& name, Tensor& tensor) const {
-    OnnxWeight weight{usage.nodes, tensor.shape};
+    OnnxWeight weight{usage.nodes, tensor.shape, usage.outputs_last};
     weight.names.push_back(name);
     edit_(weight, tensor.floats());
   }

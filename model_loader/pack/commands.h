@@ -13,6 +13,7 @@
 
 #include "absl/time/time.h"
 #include "kernels/base/status.h"
+#include "model_loader/pruning/pruner.h"
 
 namespace swizzle::pack {
 
@@ -40,11 +41,13 @@ struct InspectCommand {
   std::filesystem::path page;          // where to write the same as an HTML page; empty: nowhere
 };
 
-// Writes `model` with the smallest weights of each layer zeroed: ONNX as ONNX, or packed where `output` ends in .swz,
+// Writes `model` with the least weights of each layer zeroed: ONNX as ONNX, or packed where `output` ends in .swz,
 // as it must for a packed model or a checkpoint.
 struct PruneCommand {
   std::filesystem::path model;
   std::filesystem::path output;
+  PruneMethod method = PruneMethod::kMagnitude;
+  int64_t vector_rows = 64;
   double sparsity = 0.0;
   std::vector<std::string> skip;  // patterns of layer or initializer names
 };

@@ -127,10 +127,18 @@ class Flags {
         ->type_name("FILE")
         ->required()
         ->check(CheckModelEnding);
-    app->add_option("--method", method_, "How to choose what to prune: magnitude")
+    app->add_option(
+           "--method", method_,
+           "How to choose what to prune: magnitude (weights), vector-wise (vectors of rows, "
+           "which GPUs multiply in half precision without the zeros), shfl-bw (likewise, of rows that suit each "
+           "other), or block")
         ->type_name("METHOD")
         ->capture_default_str()
-        ->check(CLI::IsMember({"magnitude"}).description(""));
+        ->check(CLI::IsMember({"magnitude", "vector-wise", "shfl-bw", "block"}).description(""));
+    app->add_option("--vector", prune_.vector_rows, "Rows of a vector; rows and columns of a block")
+        ->type_name("V")
+        ->capture_default_str()
+        ->check(CLI::IsMember({16, 32, 64, 128}).description(""));
     app->add_option("--sparsity", prune_.sparsity, "Part of each layer's weights to be zero, 0 to 1")
         ->type_name("S")
         ->required()
@@ -139,7 +147,10 @@ class Flags {
         ->type_name("PATTERN")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    app->callback([this] { command_ = prune_; });
+    app->callback([this] {
+      prune_.method = PruneMethodFromName(method_).value_or(PruneMethod::kMagnitude);
+      command_ = prune_;
+    });
   }
 
   void AddPack() {

@@ -9,7 +9,7 @@
 #include "model_loader/packed/packed_writer.h"
 #include "model_loader/passes/lower.h"
 #include "model_loader/passes/pipeline.h"
-#include "model_loader/pruning/magnitude.h"
+#include "model_loader/pruning/pruner.h"
 #include "model_loader/safetensors/checkpoint.h"
 
 namespace swizzle::pack {
@@ -23,11 +23,11 @@ StatusOr<Network> NetworkFromOnnx(std::span<const std::byte> model) {
   return Lower(std::move(graph));
 }
 
-Status PruneOnnx(const PruneCommand& command, MagnitudePruner& pruner) {
+Status PruneOnnx(const PruneCommand& command, Pruner& pruner) {
   const ReadOptions options = ReadOptionsFor(command.model);
   SWIZZLE_ASSIGN_OR_RETURN(std::vector<std::byte> model, ReadFile(command.model, options.max_model_bytes));
   const auto prune = [&](const OnnxWeight& weight, std::span<float> elements) {
-    pruner.Prune(weight.names, weight.shape, elements);
+    pruner.Prune(weight.names, weight.shape, elements, weight.outputs_last);
   };
   SWIZZLE_ASSIGN_OR_RETURN(model, RewriteOnnxWeights(model, prune, options));
   SWIZZLE_RETURN_IF_ERROR(pruner.CheckResult());
@@ -38,7 +38,7 @@ Status PruneOnnx(const PruneCommand& command, MagnitudePruner& pruner) {
 }
 
 // What is not ONNX: a packed model or a checkpoint.
-Status PruneLoaded(const PruneCommand& command, MagnitudePruner& pruner) {
+Status PruneLoaded(const PruneCommand& command, Pruner& pruner) {
   if (!IsPacked(command.output)) {
     return InvalidArgument("a ", IsPacked(command.model) ? "packed model" : "checkpoint",
                            " cannot become ONNX: name an output that ends in .swz");
@@ -52,6 +52,21 @@ Status PruneLoaded(const PruneCommand& command, MagnitudePruner& pruner) {
 
 double Part(int64_t zeros, int64_t elements) {
   return elements == 0 ? 0.0 : static_cast<double>(zeros) / static_cast<double>(elements);
+}
+
+// What of the magnitudes each method leaves, layer by layer.
+std::string KeptText(const PruneCommand& command, const std::vector<PruneRecord>& records) {
+  TextTable table({{"layer"},
+                   {Concat("kept by ", PruneMethodName(command.method)), Align::kRight},
+                   {"by magnitude", Align::kRight},
+                   {"vector-wise", Align::kRight},
+                   {"block", Align::kRight}});
+  for (const PruneRecord& record : records) {
+    if (record.skipped) continue;
+    table.AddRow({record.name, PercentText(record.kept), PercentText(record.kept_by_magnitude),
+                  PercentText(record.kept_by_vectors), PercentText(record.kept_by_blocks)});
+  }
+  return Concat("\nShare of the weights' magnitudes, at the same sparsity:\n", table.Render());
 }
 
 std::string SummaryText(const PruneCommand& command, const std::vector<PruneRecord>& records) {
@@ -78,11 +93,15 @@ std::string SummaryText(const PruneCommand& command, const std::vector<PruneReco
 }  // namespace
 
 StatusOr<Outcome> Execute(const PruneCommand& command, Terminal& terminal) {
-  MagnitudePruner pruner({.sparsity = command.sparsity, .skip = command.skip});
+  Pruner pruner({.method = command.method,
+                 .vector_rows = command.vector_rows,
+                 .sparsity = command.sparsity,
+                 .skip = command.skip});
   const bool loaded = IsPacked(command.model) || IsCheckpoint(command.model);
   const Status status = loaded ? PruneLoaded(command, pruner) : PruneOnnx(command, pruner);
   if (!status.ok()) return Annotate(status, command.model.string());
   terminal.out << SummaryText(command, pruner.records());
+  if (command.method != PruneMethod::kMagnitude) terminal.out << KeptText(command, pruner.records());
   return Outcome::kOk;
 }
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string>
+#include <vector>
 
 #include "tests/support/random_network.h"
 
@@ -14,7 +14,6 @@ namespace swizzle {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 std::vector<float> Pruned(std::vector<float> weights, double sparsity) {
   PruneSmallest(weights, sparsity);
@@ -69,54 +68,6 @@ TEST(PruneSmallest, WhatIsNotANumberIsKeptLongest) {
 TEST(PruneSmallest, NothingToPruneIsFine) {
   EXPECT_TRUE(Pruned({}, 0.9).empty());
   EXPECT_THAT(Pruned({1.0f}, 0.4), ElementsAre(1.0f));
-}
-
-TEST(MagnitudePruner, SkipsByAnyNameAndRecordsIt) {
-  MagnitudePruner pruner({.sparsity = 0.5, .skip = {"*/stem/*", "classifier.[wb]*"}});
-  std::vector<float> weights = {1.0f, 2.0f};
-  for (const std::vector<std::string>& names : std::vector<std::vector<std::string>>{
-           {"/net/stem/Conv"}, {"Gemm_1", "classifier.weight"}, {"/net/block/Conv"}}) {
-    weights = {1.0f, 2.0f};
-    pruner.Prune(names, {1, 2}, weights);
-  }
-  ASSERT_EQ(pruner.records().size(), 3u);
-  EXPECT_TRUE(pruner.records()[0].skipped);
-  EXPECT_TRUE(pruner.records()[1].skipped);
-  EXPECT_FALSE(pruner.records()[2].skipped);
-  EXPECT_EQ(pruner.records()[1].zeros_after, 0);
-  EXPECT_EQ(pruner.records()[2].zeros_before, 0);
-  EXPECT_EQ(pruner.records()[2].zeros_after, 1);
-  EXPECT_EQ(pruner.records()[1].name, "Gemm_1");
-  EXPECT_TRUE(pruner.CheckResult().ok());
-}
-
-TEST(MagnitudePruner, AMisspeltPatternIsAnError) {
-  MagnitudePruner pruner({.sparsity = 0.5, .skip = {"clasifier*"}});
-  std::vector<float> weights = {1.0f, 2.0f};
-  const std::vector<std::string> names = {"classifier"};
-  pruner.Prune(names, {1, 2}, weights);
-  EXPECT_THAT(std::string(pruner.CheckResult().message()), HasSubstr("'clasifier*' matches no layer"));
-}
-
-TEST(MagnitudePruner, NothingToPruneIsAnError) {
-  EXPECT_EQ(MagnitudePruner({.sparsity = 0.5, .skip = {}}).CheckResult().code(), StatusCode::kInvalidArgument);
-}
-
-TEST(PruneNetwork, PrunesConvolutionsButNeverDepthwise) {
-  Network network = testing::MakeRandomNetwork({.sparsity = 0.0});
-  MagnitudePruner pruner({.sparsity = 0.75, .skip = {"Conv0"}});
-  PruneNetwork(network, pruner);
-  ASSERT_TRUE(network.Validate().ok()) << network.Validate();
-  EXPECT_TRUE(pruner.CheckResult().ok());
-  for (const Layer& layer : network.layers) {
-    if (layer.weight < 0) continue;
-    const Weight& weight = network.weights[layer.weight];
-    const int64_t elements = weight.rows() * weight.cols();
-    const bool pruned = layer.op == Op::kConv && layer.name != "Conv0";
-    EXPECT_EQ(elements - weight.nonzeros(), pruned ? std::llround(0.75 * static_cast<double>(elements)) : 0)
-        << layer.name;
-    EXPECT_EQ(weight.format(), pruned ? Format::kCsr : Format::kDense) << layer.name;
-  }
 }
 
 }  // namespace

@@ -1,0 +1,114 @@
+#include "model_loader/pruning/pruner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "tests/support/random_network.h"
+
+namespace swizzle {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Pruner, SkipsByAnyNameAndRecordsIt) {
+  Pruner pruner({.sparsity = 0.5, .skip = {"*/stem/*", "classifier.[wb]*"}});
+  std::vector<float> weights = {1.0f, 2.0f};
+  for (const std::vector<std::string>& names : std::vector<std::vector<std::string>>{
+           {"/net/stem/Conv"}, {"Gemm_1", "classifier.weight"}, {"/net/block/Conv"}}) {
+    weights = {1.0f, 2.0f};
+    pruner.Prune(names, {1, 2}, weights);
+  }
+  ASSERT_EQ(pruner.records().size(), 3u);
+  EXPECT_TRUE(pruner.records()[0].skipped);
+  EXPECT_TRUE(pruner.records()[1].skipped);
+  EXPECT_FALSE(pruner.records()[2].skipped);
+  EXPECT_EQ(pruner.records()[1].zeros_after, 0);
+  EXPECT_EQ(pruner.records()[2].zeros_before, 0);
+  EXPECT_EQ(pruner.records()[2].zeros_after, 1);
+  EXPECT_EQ(pruner.records()[1].name, "Gemm_1");
+  EXPECT_TRUE(pruner.CheckResult().ok());
+}
+
+TEST(Pruner, AMisspeltPatternIsAnError) {
+  Pruner pruner({.sparsity = 0.5, .skip = {"clasifier*"}});
+  std::vector<float> weights = {1.0f, 2.0f};
+  const std::vector<std::string> names = {"classifier"};
+  pruner.Prune(names, {1, 2}, weights);
+  EXPECT_THAT(std::string(pruner.CheckResult().message()), HasSubstr("'clasifier*' matches no layer"));
+}
+
+TEST(Pruner, NothingToPruneIsAnError) {
+  EXPECT_EQ(Pruner({.sparsity = 0.5, .skip = {}}).CheckResult().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(PruneNetwork, PrunesConvolutionsButNeverDepthwise) {
+  Network network = testing::MakeRandomNetwork({.sparsity = 0.0});
+  Pruner pruner({.sparsity = 0.75, .skip = {"Conv0"}});
+  PruneNetwork(network, pruner);
+  ASSERT_TRUE(network.Validate().ok()) << network.Validate();
+  EXPECT_TRUE(pruner.CheckResult().ok());
+  for (const Layer& layer : network.layers) {
+    if (layer.weight < 0) continue;
+    const Weight& weight = network.weights[layer.weight];
+    const int64_t elements = weight.rows() * weight.cols();
+    const bool pruned = layer.op == Op::kConv && layer.name != "Conv0";
+    EXPECT_EQ(elements - weight.nonzeros(), pruned ? std::llround(0.75 * static_cast<double>(elements)) : 0)
+        << layer.name;
+    EXPECT_EQ(weight.format(), pruned ? Format::kCsr : Format::kDense) << layer.name;
+  }
+}
+
+TEST(Pruner, NamesOfMethods) {
+  for (const auto method :
+       {PruneMethod::kMagnitude, PruneMethod::kVectorWise, PruneMethod::kShflBw, PruneMethod::kBlock}) {
+    EXPECT_EQ(PruneMethodFromName(PruneMethodName(method)), method);
+  }
+  EXPECT_EQ(PruneMethodFromName("n-m"), std::nullopt);
+}
+
+// By each method round(0.5 * vectors) go, and what is kept stands in the record beside what others would keep.
+TEST(Pruner, RecordsWhatEachMethodKeeps) {
+  const DenseMatrix matrix = testing::MakeRandomMatrix(64, 40, 0.0, 3);
+  for (const auto method : {PruneMethod::kVectorWise, PruneMethod::kShflBw, PruneMethod::kBlock}) {
+    Pruner pruner({.method = method, .vector_rows = 16, .sparsity = 0.5, .skip = {}});
+    std::vector<float> weights = matrix.values;
+    const std::vector<std::string> names = {"layer"};
+    pruner.Prune(names, {64, 40}, weights);
+    const PruneRecord& record = pruner.records().front();
+    EXPECT_NEAR(static_cast<double>(record.zeros_after), 64 * 40 / 2, 16 * 16);
+    EXPECT_NEAR(record.kept, SumOfMagnitudes(weights) / SumOfMagnitudes(matrix.values), 1e-12);
+    EXPECT_GT(record.kept_by_magnitude, record.kept);
+    EXPECT_GE(record.kept_by_magnitude, record.kept_by_vectors);
+    EXPECT_GT(record.kept_by_vectors, 0.5);
+    EXPECT_GT(record.kept_by_blocks, 0.5);
+    if (method == PruneMethod::kShflBw) {
+      EXPECT_GE(record.kept, record.kept_by_vectors);
+    } else {
+      EXPECT_EQ(record.kept, method == PruneMethod::kBlock ? record.kept_by_blocks : record.kept_by_vectors);
+    }
+  }
+}
+
+TEST(Pruner, OutputsMayBeTheLastDimension) {
+  const DenseMatrix matrix = testing::MakeRandomMatrix(32, 20, 0.0, 4);
+  std::vector<float> weights = matrix.values, turned(weights.size());
+  const auto turn = [](const std::vector<float>& from, std::vector<float>& to) {
+    for (int row = 0; row < 32; ++row) {
+      for (int col = 0; col < 20; ++col) to[col * 32 + row] = from[row * 20 + col];
+    }
+  };
+  turn(weights, turned);
+  Pruner pruner({.method = PruneMethod::kVectorWise, .vector_rows = 16, .sparsity = 0.5, .skip = {}});
+  const std::vector<std::string> names = {"layer"};
+  pruner.Prune(names, {32, 20}, weights);
+  pruner.Prune(names, {20, 32}, turned, /*outputs_last=*/true);
+  std::vector<float> expected(weights.size());
+  turn(weights, expected);
+  EXPECT_EQ(turned, expected);
+}
+
+}  // namespace
+}  // namespace swizzle
