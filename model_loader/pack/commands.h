@@ -56,6 +56,7 @@ struct PruneCommand {
 struct PackCommand {
   std::filesystem::path model;
   std::filesystem::path output;
+  std::string format = "auto";  // of sparse weights
 };
 
 // Runs two models on the same drawn inputs; the check fails if their outputs differ by more than `tolerance` (largest

@@ -161,6 +161,11 @@ class Flags {
         ->type_name("")
         ->required()
         ->check(CheckPackedEnding);
+    app->add_option("--format", pack_.format,
+                    "Of sparse weights: csr, shfl-bw where rows share columns, or auto, which takes the least bytes")
+        ->type_name("FORMAT")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"csr", "shfl-bw", "auto"}).description(""));
     app->callback([this] { command_ = pack_; });
   }
 

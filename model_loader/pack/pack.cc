@@ -1,5 +1,9 @@
+#include <optional>
 #include <ostream>
+#include <span>
+#include <vector>
 
+#include "kernels/format/structure.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/pack/commands.h"
@@ -7,9 +11,35 @@
 #include "model_loader/packed/packed_writer.h"
 
 namespace swizzle::pack {
+namespace {
+
+// The weight in the format of the fewest bytes among those that it may have; as it is where none can hold it.
+WeightMatrix Smallest(const WeightMatrix& matrix, const DenseMatrix& dense, std::span<const Format> formats) {
+  std::optional<WeightMatrix> best;
+  for (const Format format : formats) {
+    StatusOr<WeightMatrix> made = WeightMatrix::FromDense(format, dense);
+    if (made.ok() && (!best || made->StoredBytes() < best->StoredBytes())) best = *std::move(made);
+  }
+  return best.value_or(matrix);
+}
+
+// Of sparse weights with values; others keep their format.
+void ChangeFormats(Network& network, const std::string& asked) {
+  for (Weight& weight : network.weights) {
+    if (!IsSparse(weight.format()) || !HasValues(weight.format())) continue;
+    const std::optional<Format> named = FormatFromName(asked);
+    std::vector<Format> formats = {named.value_or(weight.format())};
+    if (!named) formats = FormatsThatHold(DetectStructure(weight.matrix));
+    std::erase_if(formats, [](Format format) { return !IsSparse(format) || !HasValues(format); });
+    weight.matrix = Smallest(weight.matrix, weight.ToDense(), formats);
+  }
+}
+
+}  // namespace
 
 StatusOr<Outcome> Execute(const PackCommand& command, Terminal& terminal) {
-  SWIZZLE_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(command.model));
+  SWIZZLE_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(command.model));
+  ChangeFormats(model.network, command.format);
   SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
   SWIZZLE_RETURN_IF_ERROR(WritePacked(model.network, command.output));
   const int64_t dense_bytes = model.network.DenseWeightBytes();
