@@ -144,6 +144,29 @@ def attention_table():
                        f'{figures["method"]}. Patterns: {patterns["seed"]}; {patterns["blocks"]}; {patterns["band"]}.')
 
 
+def vectors_table():
+    """Products of weights whose rows share columns over cuBLASLt."""
+    figures = kept('cuda_shfl_bw_h200.json')
+    rows = [(f'{row["m"]}x{row["k"]}', row['n'], f'{row["sparsity"]:.0%}', f'{row["dense_us"]:.1f} µs',
+             f'{row["ours_us"]:.1f} µs', times(row['dense_us'] / row['ours_us']),
+             times(row['dense_cold_us'] / row['ours_cold_us'])) for row in figures['cases']]
+    text = table('weight', 'positions', 'zeros', 'cuBLASLt', 'vectors of 64 rows', 'gain', 'gain, cold', rows=rows)
+    return text + note(f'{figures["machine"]}, {figures["date"]}, commit {figures["commit"]}, FP16, rows shuffled, '
+                       'random values. Medians of replayed CUDA graphs of ten launches; cold: 128 MiB are written '
+                       'before each. cuBLASLt is the fastest of up to 16 heuristics in either layout.')
+
+
+def vector_models_table():
+    """Plans of models with such weights over dense plans."""
+    figures = kept('cuda_shfl_bw_h200.json')
+    rows = [(row['model'], row['batch'], row['vector_rows'], us(row['sparse_us']), us(row['dense_us']),
+             times(row['speed_up'])) for row in figures['models']]
+    text = table('model, FP16, 90 % zeros in vectors', 'batch', 'rows of a vector', 'sparse', 'dense', 'gain', rows=rows)
+    return text + note(f'{figures["machine"]}, {figures["date"]}, commit {figures["commit"]}: `plan_bench '
+                       '--precision=FP16 --vector=64`, sequences of 128 tokens; medians of runs in turn, copies from '
+                       'and to the host included.')
+
+
 # kernels/cpu/PERFORMANCE.md.
 
 def cpu_figures():
@@ -191,7 +214,8 @@ PAGES = {
     'README.md': {'cpu summary': cpu_summary, 'gpu summary': gpu_summary},
     'kernels/cpu/PERFORMANCE.md': {'cpu figures': cpu_table},
     'kernels/cuda/PERFORMANCE.md': {'gpu figures': gpu_table, 'served figures': served_table,
-                                    'attention figures': attention_table},
+                                    'attention figures': attention_table,
+                                    'vector figures': vectors_table, 'vector models': vector_models_table},
 }
 
 
