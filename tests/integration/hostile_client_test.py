@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from conftest import program
+from conftest import program, wait_until
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'bench'))
 import hostile_client  # noqa: E402
@@ -31,6 +31,6 @@ def test_connections_are_accepted_again_after_there_were_too_many(tmp_path):
         with contextlib.ExitStack() as stack:
             for _ in range(100):
                 stack.enter_context(socket.create_connection(('127.0.0.1', server.ports['grpc'])))
+            wait_until(lambda: server.metric('swizzle_connections_refused_total', reason='limit') >= 50, 30, 'refusals')
         victim, _, _ = hostile_client.suffer(server, lambda port, stop: stop.wait(), 0.5)
         assert victim.milliseconds, victim.errors
-        assert server.metric('swizzle_connections_refused_total', reason='limit') >= 50
