@@ -138,7 +138,7 @@ def serving(programs, repository, work):
         # A session of its own: Ctrl-C is for this script, which then drains the server.
         server = subprocess.Popen(
             [programs.directory / 'swizzle-server', f'--model-repository={repository}', '--grpc-address=127.0.0.1:0',
-             '--metrics-address=127.0.0.1:0', f'--port-file={port_file}'],
+             '--metrics-address=127.0.0.1:0', '--tune=before-ready', f'--port-file={port_file}'],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     try:
         deadline = time.monotonic() + START_SECONDS
