@@ -387,7 +387,7 @@ TEST_P(BatcherTest, WorksWithoutMetrics) {
 
 // In a process of its own, which has no address space left for threads.
 TEST(NewBatcherTest, FailsWhereThereAreNoThreads) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(SWIZZLE_THREAD_SANITIZER)
   GTEST_SKIP() << "sanitizers take address space of their own";
 #endif
   const auto start = [] {

@@ -33,7 +33,7 @@ TEST_P(CpuStreamTest, EveryTaskRunsOnce) {
 
 // In a process of its own, which has no address space left for threads.
 TEST(NewStreamTest, FailsWhereThereAreNoThreads) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(SWIZZLE_THREAD_SANITIZER)
   GTEST_SKIP() << "sanitizers take address space of their own";
 #endif
   const auto start = [] {
