@@ -6,8 +6,8 @@
 
 namespace swizzle {
 
-// Records nothing. Thread-safe.
-class NoMetrics final : public ModelMetrics {
+// Records nothing; what derives from it records what it overrides. Thread-safe.
+class NoMetrics : public ModelMetrics {
  public:
   void RecordRequest(StatusCode, absl::Duration) override {}
   void RecordQueued(absl::Duration) override {}

@@ -17,10 +17,8 @@ int AvailableCpus();
 
 namespace cpu {
 
-// The smallest quota, in processors, of a process's cgroup and the groups above it; none if there is no limit.
-// `membership` is the text of /proc/self/cgroup; `mount` is where the cgroup file systems are, /sys/fs/cgroup. Knows
-// version 2 (cpu.max) and version 1 (cpu.cfs_quota_us, under the controller's own mount). Inside a container the path
-// in `membership` may not exist under `mount`: the mount's root is then the group.
+// The smallest quota, in processors, of a process's cgroup and the groups above it (control_groups.h); none if there is
+// no limit. Knows version 2 (cpu.max) and version 1 (cpu.cfs_quota_us).
 std::optional<double> CgroupCpuQuota(const std::string& membership, const std::filesystem::path& mount);
 
 // Numbers of the processors in an affinity mask, ascending. Not empty. The process's is its first thread's: others may

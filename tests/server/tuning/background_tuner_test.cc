@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/telemetry/no_metrics.h"
 #include "tests/server/model/sum_plan.h"
 #include "tests/support/fake_clock.h"
 
@@ -19,15 +20,8 @@ using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 // What the tuner records; tests wait for states.
-class TuningMetrics final : public ModelMetrics {
+class TuningMetrics final : public NoMetrics {
  public:
-  void RecordRequest(StatusCode, absl::Duration) override {}
-  void RecordQueued(absl::Duration) override {}
-  void RecordBatch(const ExecutedBatch&) override {}
-  void RecordRejected(Rejection, absl::Duration) override {}
-  void SetQueueDepth(int64_t) override {}
-  void AddInflight(int64_t) override {}
-  void AddBusy(int, absl::Duration) override {}
   void RecordTuning(const TuningRecord& record) override {
     const MutexLock lock(mutex_);
     state_ = record.state;
@@ -35,7 +29,6 @@ class TuningMetrics final : public ModelMetrics {
     suspect_ = record.suspect;
     changed_.SignalAll();
   }
-  ModelStatisticsTotals Statistics() const override { return {}; }
 
   void AwaitState(TuningState state) {
     const MutexLock lock(mutex_);
