@@ -111,7 +111,7 @@ inline constexpr auto kFamilies = std::to_array<MetricFamily>({
     {"swizzle_model_load_duration_seconds",
      kGauge,
      {kModel, kVersion},
-     "Time that loading this version took, kernel selection included."},
+     "Time that loading this version took; measuring is part of it with --tune=before-ready alone."},
     {"swizzle_model_load_failures_total", kCounter, {kModel}, "Loads that failed."},
     {"swizzle_model_sparsity_ratio", kGauge, {kModel, kVersion}, "Share of zeros in all weights."},
     {"swizzle_model_weight_bytes",

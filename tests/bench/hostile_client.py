@@ -372,7 +372,7 @@ def prepare(models):
 
 @contextlib.contextmanager
 def control_group(mib):
-    """A program that starts its arguments in a group with so much memory; none where no group can be made."""
+    """The path of a group with so much memory; none where no group can be made."""
     group = pathlib.Path(f'/sys/fs/cgroup/memory/swizzle-{os.getpid()}')
     try:
         group.mkdir()

@@ -188,16 +188,19 @@ def run(options):
             thread.join()
         alive = server.process.poll() is None
         patience = time.monotonic() + 30
-        while alive and server.open_files() > files and time.monotonic() < patience:
+        left, inflight = 0, -1
+        while alive:  # what the metrics are read through is a file itself
+            left = max(0, server.open_files() - files)
+            inflight = server.metric('swizzle_inflight_requests')
+            if left == 0 and inflight == 0 or time.monotonic() >= patience:
+                break
             time.sleep(0.1)
-        left = server.open_files() - files if alive else 0
-        inflight = server.metric('swizzle_inflight_requests') if alive else -1
         server.process.terminate()
         code = server.process.wait(60)
         if code:
             print(server.log_file.read_text()[-4000:])
         return {'ends': dict(sorted(soak.ends.items())), 'wrong': dict(soak.wrong), 'exit_code': code,
-                'alive': alive, 'files_left': max(0, left), 'inflight': inflight,
+                'alive': alive, 'files_left': left, 'inflight': inflight,
                 'growth': growth(samples, seconds), 'resident_mib': samples[-1][1] / 2**20}
 
 

@@ -3,14 +3,15 @@
     build/venv/bin/python tests/bench/start_and_tune.py ready [--rounds=5] [--models=resnet50,mobilenet_v1,minilm]
     build/venv/bin/python tests/bench/start_and_tune.py tune [--busy=3] [--minutes=10] [--budget=120] [--rounds=7]
 
-`ready`, with nothing cached: seconds from the start of the process until /readyz says yes, and from the log how long the
-model was read (file to network) and planned. What counts is the whole over what can't be done without: the start of a
-server without models, and reading.
+`ready`, with nothing cached: seconds from the start of the process until /readyz says yes, and from the log how long
+the model was read (file to network) and planned. What counts is the whole over what can't be done without: the start of
+a server without models, and reading.
 
-`tune`: models are tuned in the background on a machine that is left alone, and again beside processes that do nothing but
-count; each keeps its own cache of times. Then servers that measure nothing more start with each of these caches, and with
-none (estimates), and answer requests of 1 and 8 rows in turn. What counts is the ratio of swizzle_compute_us, in the median
-of rounds. Both kinds of start are made of one build, in one run; figures of a machine that is busy otherwise mean nothing.
+`tune`: models are tuned in the background on a machine that is left alone, and again beside processes that do nothing
+but count; each keeps its own cache of times. Then servers that measure nothing more start with each of these caches,
+and with none (estimates), and answer requests of 1 and 8 rows in turn. What counts is the ratio of swizzle_compute_us, in
+the median of rounds. Both kinds of start are made of one build, in one run; figures of a machine that is busy otherwise
+mean nothing.
 """
 
 import argparse

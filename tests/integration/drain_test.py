@@ -59,7 +59,7 @@ def test_signals_that_follow_at_once_are_one(start, repository):
 
 
 def test_goaway_comes_before_the_queue_is_empty(start, repository):
-    server = start(repository.identity(delay_ms=2000, extra=''))
+    server = start(repository.identity(delay_ms=10000, extra=''))
     with contextlib.closing(silent_connection(server)) as connection, grpc.insecure_channel(server.grpc) as channel:
         call = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer.future(identity_request(), timeout=120)
         wait_until(lambda: server.metric('swizzle_inflight_requests', model='identity') == 1, 60, 'the request')
@@ -79,7 +79,7 @@ def test_a_peer_that_answers_nothing_does_not_keep_it(start, repository):
 
 def test_liveness_outlives_readiness(start, repository):
     """Probes connect anew each time, also while the queue is finished."""
-    server = start(repository.identity(delay_ms=2000, extra=''))
+    server = start(repository.identity(delay_ms=10000, extra=''))
     with grpc.insecure_channel(server.grpc) as channel:
         call = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer.future(identity_request(), timeout=120)
         wait_until(lambda: server.metric('swizzle_inflight_requests', model='identity') == 1, 60, 'the request')

@@ -64,7 +64,7 @@ def test_a_model_file_changes_while_it_is_served(start, repository, tmp_path, co
 
 
 def test_a_client_is_killed_while_it_waits(start, repository):
-    server = start(repository.identity(delay_ms=500, extra=''))
+    server = start(repository.identity(delay_ms=5000, extra=''))
     files = server.metric('process_open_fds')
     clients = [subprocess.Popen([sys.executable, '-c', CLIENT, server.grpc]) for _ in range(3)]
     waiting = lambda: server.metric('swizzle_inflight_requests', model='identity')  # noqa: E731

@@ -19,7 +19,8 @@ def server():
 
 @pytest.mark.parametrize('attack', hostile_client.ATTACKS, ids=lambda attack: attack.__name__)
 def test_the_server_answers_others(server, attack):
-    victim, most, _ = hostile_client.suffer(server, attack, 2)
+    victim, most, made = hostile_client.suffer(server, attack, 2)
+    assert made, 'the attack failed, or did not end'
     assert victim.milliseconds, victim.errors
     assert most < 1536, 'MiB'
 

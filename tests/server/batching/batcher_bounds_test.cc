@@ -14,7 +14,20 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class BatcherBoundsTest : public BatcherTest {};
+class BatcherBoundsTest : public BatcherTest {
+ protected:
+  // A batch of four rows, which takes a second, runs, and another one waits: a third would wait for both.
+  void KeepBusyForTwoSeconds(std::deque<Outcome>& outcomes) {
+    Occupy(outcomes[0]);
+    clock_.Advance(absl::Seconds(1));
+    model_->Release();
+    EXPECT_TRUE(outcomes[0].Wait().ok());
+    model_->Block();
+    Submit(1, outcomes[1], 4);
+    model_->AwaitStarted(2);
+    Submit(2, outcomes[2], 4);
+  }
+};
 
 TEST_P(BatcherBoundsTest, RefusesWhatTheQueueCannotHold) {
   ModelSpec spec = ScriptedSpec(1);
@@ -58,22 +71,15 @@ TEST_P(BatcherBoundsTest, BoundsTheQueueByBytesButForOneRequest) {
   const Status status = batcher_->Submit(NumberedRequest(2), outcomes[2].Callback()).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("queue of model 'scripted' is full (16 bytes)"));
   Finish();
+  EXPECT_THAT(metrics_.rejected, ElementsAre(Rejection::kQueueFull));
 }
 
-// One batch a second, of four rows; a fifth request would wait for two of them.
 TEST_P(BatcherBoundsTest, RefusesWhatWouldWaitTooLong) {
   ModelSpec spec = ScriptedSpec(4);
   spec.max_queue_wait = absl::Milliseconds(1900);
   Start(spec);
-  std::deque<Outcome> outcomes(5);
-  Occupy(outcomes[0]);
-  clock_.Advance(absl::Seconds(1));
-  model_->Release();
-  ASSERT_TRUE(outcomes[0].Wait().ok());
-  model_->Block();
-  Submit(1, outcomes[1], 4);
-  model_->AwaitStarted(2);
-  Submit(2, outcomes[2], 4);
+  std::deque<Outcome> outcomes(4);
+  KeepBusyForTwoSeconds(outcomes);
   const Status late = batcher_->Submit(NumberedRequest(3), outcomes[3].Callback()).status();
   EXPECT_EQ(late.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(late.message()), HasSubstr("is full (a request would wait about 2000 ms)"));
@@ -84,19 +90,13 @@ TEST_P(BatcherBoundsTest, RefusesWhatWouldWaitTooLong) {
 TEST_P(BatcherBoundsTest, RefusesWhatCouldNotStartBeforeItsDeadline) {
   Start(ScriptedSpec(4));
   std::deque<Outcome> outcomes(4);
-  Occupy(outcomes[0]);
-  clock_.Advance(absl::Seconds(1));
-  model_->Release();
-  ASSERT_TRUE(outcomes[0].Wait().ok());
-  model_->Block();
-  Submit(1, outcomes[1], 4);
-  model_->AwaitStarted(2);
-  Submit(2, outcomes[2], 4);
+  KeepBusyForTwoSeconds(outcomes);
   Request hurried = NumberedRequest(3);
   hurried.deadline = clock_.Now() + absl::Seconds(1);
   const Status late = batcher_->Submit(std::move(hurried), outcomes[3].Callback()).status();
   EXPECT_THAT(std::string(late.message()), HasSubstr("2000 ms, longer than until its deadline"));
   Finish();
+  EXPECT_THAT(metrics_.rejected, ElementsAre(Rejection::kExpectedWait));
 }
 
 TEST_P(BatcherBoundsTest, TellsThatThereIsNoRoom) {
