@@ -187,6 +187,18 @@ std::optional<RowGrouping> FindRowGrouping(const WeightMatrix& matrix) {
                      static_cast<double>(nonzeros) / static_cast<double>(best->entries)};
 }
 
+StatusOr<std::shared_ptr<const ShflBwMatrix>> GroupRows(const WeightMatrix& matrix) {
+  if (matrix.As<ShflBwMatrix>() != nullptr) return matrix.In<ShflBwMatrix>();
+  std::optional<RowGrouping> grouping = FindRowGrouping(matrix);
+  if (!grouping) {
+    const MatrixSize size = matrix.size();
+    return InvalidArgument("the rows of a ", size.rows, " x ", size.cols,
+                           " matrix share too few columns for Shfl-BW; prune it vector-wise or to Shfl-BW");
+  }
+  return std::make_shared<const ShflBwMatrix>(
+      ShflBwMatrix::FromDense(matrix.ToDense(), grouping->vector_rows, std::move(grouping->row_order)));
+}
+
 int64_t ShflBwMatrix::nnz() const {
   return std::ranges::count_if(values, [](float value) { return value != 0; });
 }
@@ -205,12 +217,8 @@ Status ShflBwMatrix::Validate() const {
 }
 
 StatusOr<ShflBwMatrix> ShflBwMatrix::FromDense(const DenseMatrix& dense) {
-  std::optional<RowGrouping> grouping = FindRowGrouping(WeightMatrix(dense));
-  if (!grouping) {
-    return InvalidArgument("the rows of a ", dense.rows, " x ", dense.cols,
-                           " matrix share too few columns for Shfl-BW; prune it vector-wise or to Shfl-BW");
-  }
-  return FromDense(dense, grouping->vector_rows, std::move(grouping->row_order));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto grouped, GroupRows(WeightMatrix(dense)));
+  return *grouped;
 }
 
 ShflBwMatrix ShflBwMatrix::FromDense(const DenseMatrix& dense, int64_t vector_rows, std::vector<uint32_t> row_order) {

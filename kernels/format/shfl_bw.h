@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -81,6 +82,10 @@ std::vector<uint32_t> RowsInOrder(int64_t rows);
 // stand, or those together that are nonzero in the same columns. Of lengths that store about as much, the longest. None
 // where there is no such grouping, as of drawn zeros. O(nnz + rows log rows).
 std::optional<RowGrouping> FindRowGrouping(const WeightMatrix& matrix);
+
+// The matrix in these groups, or as it is where it is in some; INVALID_ARGUMENT where there are none. A zero that the
+// matrix stores counts as nonzero, as in FindRowGrouping.
+StatusOr<std::shared_ptr<const ShflBwMatrix>> GroupRows(const WeightMatrix& matrix);
 
 }  // namespace swizzle
 

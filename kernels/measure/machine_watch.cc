@@ -76,6 +76,7 @@ class ProcMachineWatch final : public MachineWatch {
 
   MachineReading ReadMachine() override {
     MachineReading reading;
+    reading.at = MonotonicNow();
     reading.processors = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
     // cpu user nice system idle iowait irq softirq steal ..., in ticks
     unsigned long long ticks[8] = {};
@@ -155,11 +156,11 @@ Disturbances DisturbedThreads(const ThreadReading& before, const ThreadReading& 
   return found;
 }
 
-Disturbances DisturbedMachine(const MachineReading& before, const MachineReading& after, absl::Duration wall,
-                              bool threads_tell) {
+Disturbances DisturbedMachine(const MachineReading& before, const MachineReading& after, bool threads_tell) {
   constexpr absl::Duration kLeastStolen = absl::Milliseconds(30);  // what /proc/stat counts in is 10 ms
   constexpr absl::Duration kLeastPressure = absl::Milliseconds(1);
   constexpr double kMostShare = 0.1;
+  const absl::Duration wall = after.at - before.at;
   Disturbances found;
   if (before.stolen && after.stolen) {
     const absl::Duration stolen = *after.stolen - *before.stolen;
@@ -175,14 +176,17 @@ Disturbances DisturbedMachine(const MachineReading& before, const MachineReading
 std::optional<absl::Duration> SharedTime(const ThreadReading& before, const ThreadReading& after) {
   if (before.used.empty() || before.used.size() != after.used.size()) return std::nullopt;
   absl::Duration least = absl::InfiniteDuration(), most, all;
+  int64_t threads = 0;
   for (size_t i = 0; i < before.used.size(); ++i) {
+    if (after.used[i] == absl::ZeroDuration()) continue;  // has ended
+    ++threads;
     const absl::Duration used = after.used[i] - before.used[i];
     least = std::min(least, used);
     most = std::max(most, used);
     all += used;
   }
-  if (least * 2 < most) return std::nullopt;
-  return all / static_cast<int64_t>(before.used.size());
+  if (threads == 0 || least * 2 < most) return std::nullopt;
+  return all / threads;
 }
 
 bool LooksLikeTimeSlices(absl::Duration time) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "kernels/base/instant.h"
 
 namespace swizzle {
 
@@ -28,6 +29,7 @@ struct ThreadReading {
 
 // Of the whole machine. Its clocks are coarse: tens of milliseconds.
 struct MachineReading {
+  Instant at;
   std::optional<absl::Duration> stolen;    // by other virtual machines, of all processors together
   std::optional<absl::Duration> pressure;  // while any task waited for a processor
   int processors = 1;
@@ -79,10 +81,9 @@ std::string DisturbancesText(Disturbances disturbances);
 
 // What disturbed runs that took `wall` between the readings. Pure.
 Disturbances DisturbedThreads(const ThreadReading& before, const ThreadReading& after, absl::Duration wall);
-// Likewise all that was measured in `wall`. By pressure only where threads don't tell how long they waited: beside a
-// busy process there is pressure always, and still many an undisturbed run. Pure.
-Disturbances DisturbedMachine(const MachineReading& before, const MachineReading& after, absl::Duration wall,
-                              bool threads_tell);
+// Likewise all that was measured between the readings. By pressure only where threads don't tell how long they waited:
+// beside a busy process there is pressure always, and still many an undisturbed run. Pure.
+Disturbances DisturbedMachine(const MachineReading& before, const MachineReading& after, bool threads_tell);
 // What work that all watched threads shared took between the readings, but for waits: the mean of their processor time,
 // spinning included. None where one had less than half of another's, which then did its work alone; or there are none.
 // Pure.

@@ -271,8 +271,7 @@ class Race {
   StatusOr<std::vector<MeasuredTime>> Run(std::span<const Contender> contenders) {
     contenders_ = contenders;
     standings_.resize(contenders.size());
-    const absl::Duration start = gate_.Spent();
-    end_ = start + options_.budget * static_cast<int64_t>(contenders.size());
+    end_ = gate_.Spent() + options_.budget * static_cast<int64_t>(contenders.size());
     const std::optional<MachineReading> before = ReadMachine();
     SWIZZLE_RETURN_IF_ERROR(WarmUp());
     for (int turn = 0; turn < kTurns; ++turn) {
@@ -284,8 +283,7 @@ class Race {
       SWIZZLE_RETURN_IF_ERROR(TakeTurns(turn, [&](const Standing& standing) { return !Suspicion(standing).empty(); }));
     }
     SWIZZLE_RETURN_IF_ERROR(stream_.Synchronize());
-    return Times(before ? DisturbedMachine(*before, *ReadMachine(), gate_.Spent() - start, threads_tell_)
-                        : Disturbances());
+    return Times(before ? DisturbedMachine(*before, *ReadMachine(), threads_tell_) : Disturbances());
   }
 
  private:
@@ -329,8 +327,9 @@ class Race {
     const int most_runs = CeilDiv(options_.max_runs * (turn + 1), kTurns);
     const absl::Duration end = gate_.Spent() + share;
     Standing& standing = standings_[i];
-    while (standing.runs < least_runs || (standing.runs < most_runs && gate_.Spent() < end)) {
+    while (true) {
       const int wanted = gate_.Spent() < end ? most_runs : least_runs;
+      if (standing.runs >= wanted) break;
       SWIZZLE_RETURN_IF_ERROR(RunSome(i, std::min(kMostAtOnce, wanted - standing.runs)));
     }
     best_ = std::min(best_, standing.best_known().least);

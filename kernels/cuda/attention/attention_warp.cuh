@@ -18,12 +18,6 @@ __device__ void Multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uin
   Mma<std::conditional_t<std::is_same_v<T, float>, Tf32, T>>(c, a, b0, b1);
 }
 
-template <typename T>
-__device__ uint32_t PackPair(float x, float y) {
-  if constexpr (std::is_same_v<T, __half>) return PackHalves(x, y);
-  return PackBfloat16s(x, y);
-}
-
 // What a warp knows of its queries; rows g and g + 8 are a lane's.
 template <typename S>
 struct Group {

@@ -31,7 +31,7 @@ bool AcceptsConvShflBw(const Problem& problem) {
 bool HoldsRowGroups(const Weight& weight, const Problem&) { return FindRowGrouping(weight.matrix).has_value(); }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvShflBw(const Weight& weight, const Problem& problem) {
-  SWIZZLE_ASSIGN_OR_RETURN(const auto matrix, weight.matrix.In<ShflBwMatrix>());
+  SWIZZLE_ASSIGN_OR_RETURN(const auto matrix, GroupRows(weight.matrix));
   SWIZZLE_ASSIGN_OR_RETURN(auto packed, RowGroups::Make(*matrix, weight.bias, problem.to.dtype));
   return std::make_unique<ShflBwWeight>(std::move(packed));
 }

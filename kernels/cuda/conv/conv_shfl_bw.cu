@@ -221,12 +221,6 @@ __device__ void TransposeInFours(uint32_t (&v)[4]) {
 }
 
 template <typename T>
-__device__ uint32_t PackPair(float x, float y) {
-  if constexpr (std::is_same_v<T, __half>) return PackHalves(x, y);
-  return PackBfloat16s(x, y);
-}
-
-template <typename T>
 __device__ float2 UnpackPair(uint32_t bits) {
   if constexpr (std::is_same_v<T, __half>) return __half22float2(*reinterpret_cast<const __half2*>(&bits));
   return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&bits));

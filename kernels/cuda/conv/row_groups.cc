@@ -1,12 +1,9 @@
 #include "kernels/cuda/conv/row_groups.h"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <algorithm>
-#include <bit>
 #include <vector>
 
+#include "kernels/base/half.h"
 #include "kernels/base/integers.h"
 
 namespace swizzle::cuda {
@@ -16,8 +13,7 @@ constexpr int kWarps = 4, kColumnsOfWarp = RowGroups::kStage / kWarps;
 constexpr int kStepElements = RowGroups::kRows * RowGroups::kStep;
 
 uint16_t HalfBits(float value, DType dtype) {
-  if (dtype == DType::kFloat16) return std::bit_cast<uint16_t>(__half_raw(__float2half_rn(value)));
-  return std::bit_cast<uint16_t>(__nv_bfloat16_raw(__float2bfloat16_rn(value)));
+  return dtype == DType::kFloat16 ? HalfOfFloat(value) : Bfloat16OfFloat(value);
 }
 
 // Of a step's weights, the place of a row and a column.
@@ -105,8 +101,6 @@ StatusOr<std::unique_ptr<RowGroups>> RowGroups::Make(const ShflBwMatrix& matrix,
                                                      DType dtype) {
   const Packer packer(matrix, bias, dtype);
   std::unique_ptr<RowGroups> packed(new RowGroups);
-  packed->steps_ = static_cast<int64_t>(packer.weights.size()) / kStepElements;
-  packed->most_steps_ = packer.groups.empty() ? 0 : packer.groups.front().steps;
   SWIZZLE_ASSIGN_OR_RETURN(packed->weights_, DeviceArray<uint16_t>::Upload(packer.weights));
   SWIZZLE_ASSIGN_OR_RETURN(packed->columns_, DeviceArray<uint16_t>::Upload(packer.columns));
   SWIZZLE_ASSIGN_OR_RETURN(packed->groups_, DeviceArray<RowGroup>::Upload(packer.groups));

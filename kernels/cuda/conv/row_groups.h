@@ -46,8 +46,6 @@ class RowGroups {
 
   size_t bytes() const { return weights_.bytes() + columns_.bytes() + groups_.bytes() + rows_.bytes() + bias_.bytes(); }
   int64_t count() const { return static_cast<int64_t>(groups_.size()); }
-  int64_t steps() const { return steps_; }  // of all
-  int64_t most_steps() const { return most_steps_; }
   const uint16_t* weights() const { return weights_.data(); }
   const uint16_t* columns() const { return columns_.data(); }
   const RowGroup* groups() const { return groups_.data(); }  // the longest first
@@ -57,7 +55,6 @@ class RowGroups {
  private:
   RowGroups() = default;
 
-  int64_t steps_ = 0, most_steps_ = 0;
   DeviceArray<uint16_t> weights_, columns_;
   DeviceArray<RowGroup> groups_;
   DeviceArray<int32_t> rows_;

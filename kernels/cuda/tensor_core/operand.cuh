@@ -62,6 +62,13 @@ __device__ inline uint32_t PackBfloat16s(float x, float y) {
   return *reinterpret_cast<const uint32_t*>(&pair);
 }
 
+// Of __half or __nv_bfloat16.
+template <typename T>
+__device__ uint32_t PackPair(float x, float y) {
+  if constexpr (std::is_same_v<T, __half>) return PackHalves(x, y);
+  return PackBfloat16s(x, y);
+}
+
 // The nearest TF32 number, ties away from zero.
 __device__ inline uint32_t RoundToTf32(float x) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <tuple>
 
 #include "kernels/backend/select.h"
 #include "kernels/base/instant.h"
@@ -108,7 +109,7 @@ class Measurer::LayerWeight {
   // Null for kernels without a weight, and where prepare makes none of this problem's blocking.
   StatusOr<const PackedWeight*> For(const Kernel& kernel, const Problem& problem) {
     if (kernel.prepare == nullptr) return nullptr;
-    const auto [packed, is_new] = packed_.try_emplace({&kernel, problem.blocking});
+    const auto [packed, is_new] = packed_.try_emplace({kernel.prepare, kernel.key.output.dtype, problem.blocking});
     if (is_new) {
       SWIZZLE_ASSIGN_OR_RETURN(packed->second, backend_.Prepare(kernel, *weight_, AsRowSolves(kernel, problem)));
     }
@@ -119,7 +120,8 @@ class Measurer::LayerWeight {
   Backend& backend_;
   const Weight* const weight_;
   std::optional<uint64_t> pattern_;
-  std::map<std::pair<const Kernel*, int>, std::unique_ptr<PackedWeight>> packed_;
+  using Form = std::tuple<decltype(Kernel::prepare), DType, int>;  // see ReadSameForm
+  std::map<Form, std::unique_ptr<PackedWeight>> packed_;
 };
 
 void Measurer::StartBudget(double share) { budget_end_ = options_.gate->Spent() + options_.tuning_budget * share; }

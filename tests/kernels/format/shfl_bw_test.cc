@@ -189,6 +189,25 @@ TEST(FindRowGroupingTest, RowsLeftOverStandLast) {
   EXPECT_GE(grouping->fill, 0.9);
 }
 
+// What is found among stored zeros can be grouped, though without them it would not be found.
+TEST(GroupRowsTest, StoredZerosCountAsInFindRowGrouping) {
+  CsrMatrix csr{.rows = 64, .cols = 100, .row_offsets = {0}, .col_indices = {}, .values = {}};
+  for (uint32_t row = 0; row < 64; ++row) {
+    for (uint32_t col = 0; col < 10; ++col) {
+      csr.col_indices.push_back(10 * col);
+      csr.values.push_back(col == row % 10 ? 1.0f : 0.0f);
+    }
+    csr.row_offsets.push_back(static_cast<uint32_t>(csr.col_indices.size()));
+  }
+  const WeightMatrix matrix(csr);
+  ASSERT_TRUE(FindRowGrouping(matrix).has_value());
+  ASSERT_FALSE(FindRowGrouping(WeightMatrix(csr.ToDense())).has_value());
+  const auto grouped = GroupRows(matrix);
+  ASSERT_TRUE(grouped.ok()) << grouped.status();
+  EXPECT_TRUE((*grouped)->Validate().ok());
+  EXPECT_EQ((*grouped)->ToDense().values, csr.ToDense().values);
+}
+
 TEST(ShflBwTest, HoldsWhatHasLongVectors) {
   EXPECT_TRUE(ShflBwMatrix::Holds({.pattern = SparsityPattern::kRowVectors, .block_rows = 16}));
   EXPECT_TRUE(ShflBwMatrix::Holds({.pattern = SparsityPattern::kBlocks, .block_rows = 32, .block_cols = 32}));

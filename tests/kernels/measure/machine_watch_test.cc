@@ -36,16 +36,18 @@ TEST(DisturbedThreadsTest, WhatThreadsDoNotTellIsNotJudgedBy) {
 
 TEST(DisturbedMachineTest, ByStolenTimeAndWhereThreadsDoNotTellByPressure) {
   const auto met = [](absl::Duration stolen, absl::Duration pressure, bool threads_tell) {
-    const MachineReading before = {absl::Seconds(9), absl::Seconds(8), 2};
-    const MachineReading after = {absl::Seconds(9) + stolen, absl::Seconds(8) + pressure, 2};
-    return DisturbancesText(DisturbedMachine(before, after, absl::Milliseconds(100), threads_tell));
+    const Instant at;
+    const MachineReading before = {at, absl::Seconds(9), absl::Seconds(8), 2};
+    const MachineReading after = {at + absl::Milliseconds(100), absl::Seconds(9) + stolen, absl::Seconds(8) + pressure,
+                                  2};
+    return DisturbancesText(DisturbedMachine(before, after, threads_tell));
   };
   EXPECT_EQ(met(absl::Milliseconds(20), absl::ZeroDuration(), true), "") << "two ticks are rounding";
   EXPECT_EQ(met(absl::Milliseconds(30), absl::ZeroDuration(), true), "stolen");
   EXPECT_EQ(met(absl::ZeroDuration(), absl::Milliseconds(50), true), "");
   EXPECT_EQ(met(absl::ZeroDuration(), absl::Milliseconds(50), false), "pressure");
   EXPECT_EQ(met(absl::ZeroDuration(), absl::Milliseconds(5), false), "");
-  EXPECT_TRUE(DisturbedMachine({}, {}, absl::Seconds(1), false).empty());
+  EXPECT_TRUE(DisturbedMachine({}, {}, false).empty());
 }
 
 TEST(SharedTimeTest, IsWhatThreadsUsedIfAllTookPart) {
@@ -58,6 +60,10 @@ TEST(SharedTimeTest, IsWhatThreadsUsedIfAllTookPart) {
   EXPECT_EQ(shared({kWall * 1.5, kWall * 0.75}), kWall * 1.125) << "the one did some of the other's work";
   EXPECT_EQ(shared({kWall * 2, kWall * 0.5}), std::nullopt) << "or all, or there was but one to do";
   EXPECT_EQ(shared({}), std::nullopt);
+  EXPECT_EQ(
+      SharedTime({.used = {absl::Seconds(7), absl::Seconds(7)}}, {.used = {absl::Seconds(8), absl::ZeroDuration()}}),
+      absl::Seconds(1))
+      << "a thread that has ended says nothing";
 }
 
 TEST(TimeSlicesTest, AreMultiplesOfFourMilliseconds) {

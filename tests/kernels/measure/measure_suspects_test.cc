@@ -36,6 +36,7 @@ class Machine final : public Stream, public MachineWatch, public MeasureGate {
   std::function<bool(int run)> request = [](int) { return false; };
   bool threads_tell = true;
   absl::Duration stolen_per_run;
+  absl::Duration gate_per_run;       // that the gate is shut for, which Spent leaves out
   std::vector<absl::Duration> used;  // of two threads; empty: they don't tell
   int cancel_after = 1 << 30;
 
@@ -58,13 +59,14 @@ class Machine final : public Stream, public MachineWatch, public MeasureGate {
     now_ += time;
     cpu_ += time;  // the measuring thread spins while another waits
     stolen_ += stolen_per_run;
+    shut_ += gate_per_run;
     for (absl::Duration& each : used) each += times.at(last_run);
     return time;
   }
   Status Synchronize() override { return absl::OkStatus(); }
 
   ThreadReading ReadThreads() override { return {cpu_, 0, threads_tell ? std::optional(waited_) : std::nullopt, used}; }
-  MachineReading ReadMachine() override { return {stolen_, absl::ZeroDuration(), 1}; }
+  MachineReading ReadMachine() override { return {Instant() + now_ + shut_, stolen_, absl::ZeroDuration(), 1}; }
 
   bool MustWait() override { return runs >= cancel_after; }
   Status Await() override { return MakeError(StatusCode::kCancelled, "stopped"); }
@@ -72,7 +74,7 @@ class Machine final : public Stream, public MachineWatch, public MeasureGate {
   absl::Duration Spent() override { return now_; }
 
  private:
-  absl::Duration now_, cpu_, waited_, stolen_;
+  absl::Duration now_, cpu_, waited_, stolen_, shut_;
   int64_t requests_ = 0;
 };
 
@@ -164,6 +166,15 @@ TEST(SuspectTest, StolenTimeMakesAllSuspect) {
   const auto times = Measure(machine);
   ASSERT_TRUE(times.ok());
   for (const MeasuredTime& time : *times) EXPECT_TRUE(time.suspect.Has(Disturbance::kStolen));
+}
+
+TEST(SuspectTest, WhatIsStolenWhileTheGateIsShutIsNoneOfTheMeasurement) {
+  Machine machine;
+  machine.stolen_per_run = absl::Milliseconds(10);
+  machine.gate_per_run = absl::Seconds(1);
+  const auto times = Measure(machine);
+  ASSERT_TRUE(times.ok());
+  for (const MeasuredTime& time : *times) EXPECT_TRUE(time.suspect.empty());
 }
 
 TEST(SuspectTest, AClosedGateEndsIt) {
