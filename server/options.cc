@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/devices.h"
+#include "server/shutdown_signals.h"
 
 namespace swizzle {
 namespace {
@@ -16,7 +17,6 @@ constexpr int kMaxThreads = 1024;
 constexpr double kMaxDelaySeconds = 3600.0;
 constexpr double kMaxWeightBudget = 100.0;
 constexpr int64_t kMinMessageBytes = 1024, kMaxMessageBytes = 1 << 30;
-constexpr int64_t kMaxResponseBytes = (int64_t{1} << 31) - (1 << 20);  // gRPC's own limit, and room for names
 constexpr int64_t kMaxBytes = int64_t{1} << 50;
 constexpr double kMaxLimitSeconds = 1e6;
 
@@ -141,7 +141,7 @@ void AddNumber(CLI::App& app, const std::string& flag, Number& target, const cha
 void AddCallLimits(CLI::App& app, RpcLimits& limits, SecondsFlags& seconds) {
   AddNumber(app, "--max-message-bytes", limits.max_message_bytes, "BYTES", kMinMessageBytes, kMaxMessageBytes,
             "Largest request: as sent, decompressed, and parsed. A model whose inputs cannot be as large takes less");
-  AddNumber(app, "--max-response-bytes", limits.max_response_bytes, "BYTES", kMinMessageBytes, kMaxResponseBytes,
+  AddNumber(app, "--max-response-bytes", limits.max_response_bytes, "BYTES", kMinMessageBytes, kMostResponseBytes,
             "Largest response");
   AddNumber(app, "--max-metadata-bytes", limits.max_metadata_bytes, "BYTES", 1024, 1 << 20,
             "Largest headers of a call");
@@ -225,7 +225,7 @@ CommandLine ParseCommandLine(int argc, const char* const* argv) {
     line.exit_code = 0;
     line.text = asked.get_name() == "CallForHelp" ? app.help() : std::string(asked.what()) + "\n";
   } catch (const CLI::Error& error) {
-    line.exit_code = 2;
+    line.exit_code = kWrongCommandLine;
     line.text = Concat("swizzle-server: ", error.what(), " (--help lists all flags)\n");
   }
   seconds.Store();

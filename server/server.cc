@@ -97,7 +97,7 @@ std::string KernelListing(const Backend& backend) {
 
 StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                 const std::function<void()>& before_serving,
-                                                std::function<bool()> stop) {
+                                                const std::function<bool()>& stop) {
   std::unique_ptr<Server> server(new Server);
   SWIZZLE_ASSIGN_OR_RETURN(Devices devices, Devices::Open(options.device));
   server->devices_ = std::make_unique<Devices>(std::move(devices));
@@ -105,8 +105,8 @@ StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
     Log(LogLevel::kInfo, "models run on the CPU", {{"reason", server->devices_->reason()}});
   }
   SWIZZLE_RETURN_IF_ERROR(server->Listen(options));
-  SWIZZLE_RETURN_IF_ERROR(server->OpenRepository(options, std::move(stop)));
-  SWIZZLE_RETURN_IF_ERROR(server->LoadModels(options, before_serving));
+  SWIZZLE_RETURN_IF_ERROR(server->OpenRepository(options, stop));
+  SWIZZLE_RETURN_IF_ERROR(server->LoadModels(options, before_serving, stop));
   KeepFreedMemory();
   if (!server->devices_->gpus().empty()) {
     server->watch_ = std::make_unique<DeviceWatch>([s = server.get()] { return s->devices_->health(); },
@@ -115,7 +115,10 @@ StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
   return server;
 }
 
-Server::~Server() { Drain(); }
+Server::~Server() {
+  Drain();
+  if (metrics_ != nullptr) metrics_->ShowClientLoad(nullptr);  // what it asks goes before the metrics do
+}
 
 Status Server::Listen(const ServerOptions& options) {
   SWIZZLE_ASSIGN_OR_RETURN(metrics_, NewMetrics(options.metrics_address));
@@ -166,12 +169,12 @@ void Server::NoteListener() {
   metrics_->SetLive(false);
 }
 
-Status Server::OpenRepository(const ServerOptions& options, std::function<bool()> stop) {
+Status Server::OpenRepository(const ServerOptions& options, const std::function<bool()>& stop) {
   RepositoryOptions repository;
   repository.directory = options.model_repository;
   repository.ready = options.ready;
   repository.tune = options.tune;
-  repository.stop = std::move(stop);
+  repository.stop = stop;
   repository.pin_threads = options.pin_threads;
   repository.plan.threads = options.threads > 0 ? options.threads : AvailableCpus();
   repository.plan.tuning_budget = options.tuning_budget;
@@ -185,7 +188,8 @@ Status Server::OpenRepository(const ServerOptions& options, std::function<bool()
   return absl::OkStatus();
 }
 
-Status Server::LoadModels(const ServerOptions& options, const std::function<void()>& before_serving) {
+Status Server::LoadModels(const ServerOptions& options, const std::function<void()>& before_serving,
+                          const std::function<bool()>& stop) {
   bool serving = false, port_file = options.port_file.empty();
   Status written;
   const auto publish = [&](bool last) {
@@ -202,7 +206,8 @@ Status Server::LoadModels(const ServerOptions& options, const std::function<void
   service_->Serve(*repository_);
   repository_->Load([&] { publish(false); });
   publish(true);
-  if (!ready_) Log(LogLevel::kError, "not ready", {{"reasons", Joined(repository_->readiness().reasons, "; ")}});
+  if (!ready_ && !stop())
+    Log(LogLevel::kError, "not ready", {{"reasons", Joined(repository_->readiness().reasons, "; ")}});
   return written;
 }
 

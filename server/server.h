@@ -35,12 +35,12 @@ std::string KernelListing(const Backend& backend);
 class Server {
  public:
   // Listens first, so that liveness can be probed; then loads every model, one after the other, until `stop` says that
-  // no more are wanted. Calls `before_serving` once, before the first of them serves, and writes the port file once it
+  // no more are wanted. Calls `before_serving` once, as the first of them serves, and writes the port file once it
   // is ready, or no model is left to load. UNAVAILABLE if an address cannot be had, NOT_FOUND if the repository is not
   // there.
   static StatusOr<std::unique_ptr<Server>> Start(
       const ServerOptions& options, const std::function<void()>& before_serving = [] {},
-      std::function<bool()> stop = nullptr);
+      const std::function<bool()>& stop = [] { return false; });
 
   // Drains.
   ~Server();
@@ -61,8 +61,9 @@ class Server {
  private:
   Server() = default;
   Status Listen(const ServerOptions& options);
-  Status OpenRepository(const ServerOptions& options, std::function<bool()> stop);
-  Status LoadModels(const ServerOptions& options, const std::function<void()>& before_serving);
+  Status OpenRepository(const ServerOptions& options, const std::function<bool()>& stop);
+  Status LoadModels(const ServerOptions& options, const std::function<void()>& before_serving,
+                    const std::function<bool()>& stop);
   void PublishReadiness();
   void PublishHealth(const std::string& model, bool serving);
 
@@ -72,7 +73,7 @@ class Server {
   void EndGreedyConnections();
 
   std::unique_ptr<Devices> devices_;
-  std::unique_ptr<TuningCache> tuning_cache_;  // null: none
+  std::unique_ptr<TuningCache> tuning_cache_;
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<ModelRepository> repository_;
   bool ready_ = false;  // as published

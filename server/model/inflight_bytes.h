@@ -40,13 +40,6 @@ class HeldBytes {
 
   int64_t bytes() const { return bytes_; }
 
-  // Likewise, room or not: the bytes are there.
-  void HoldAnyway(InflightBytes& account, int64_t total) {
-    account.Remove(bytes_ - total);
-    account_ = &account;
-    bytes_ = total;
-  }
-
   void Clear() {
     if (account_ != nullptr) account_->Remove(bytes_);
     account_ = nullptr;
@@ -62,6 +55,13 @@ class HeldBytes {
     account_ = &account;
     bytes_ = total;
     return true;
+  }
+
+  // Likewise, room or not: the bytes are there.
+  void HoldAnyway(InflightBytes& account, int64_t total) {
+    account.Remove(bytes_ - total);
+    account_ = &account;
+    bytes_ = total;
   }
 
  private:

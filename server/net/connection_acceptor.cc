@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "kernels/base/check.h"
+#include "server/threading/clock.h"
 
 namespace swizzle {
 namespace {
@@ -86,10 +87,14 @@ ConnectionAcceptor::Counts ConnectionAcceptor::counts() const {
 
 void ConnectionAcceptor::Run() {
   std::array<pollfd, 2> wanted = {pollfd{stop_.get(), POLLIN, 0}, pollfd{socket_.descriptor.get(), POLLIN, 0}};
+  Instant swept = Clock::Real().Now();
   while (true) {
     const int ready = poll(wanted.data(), wanted.size(), kSweepMs);
     if (wanted[0].revents != 0) return;
-    if (ready == 0) ForgetClosed();
+    if (const Instant now = Clock::Real().Now(); now >= swept + absl::Milliseconds(kSweepMs)) {
+      ForgetClosed();
+      swept = now;
+    }
     if (ready > 0 && wanted[1].revents != 0 && !AcceptAll()) {
       accepting_ = false;
       return;
@@ -107,6 +112,7 @@ bool ConnectionAcceptor::AcceptAll() {
       return true;
     } else if (IsExhausted(errno)) {
       RefuseWithReserve();
+      return true;  // to look whether to stop
     } else if (errno == EBADF || errno == EINVAL || errno == ENOTSOCK || errno == EFAULT || errno == EOPNOTSUPP) {
       return false;
     }  // else it was the connection's error, as when a client went at once

@@ -50,6 +50,7 @@ StatusOr<std::vector<fs::path>> Subdirectories(const fs::path& directory) {
 namespace {
 
 constexpr int64_t kMaxConfigBytes = 1 << 20;
+constexpr size_t kMaxModelNameBytes = 128;
 
 bool IsModelName(std::string_view name) {
   const auto allowed = [](unsigned char c) { return (c < 128 && std::isalnum(c)) || c == '_' || c == '.' || c == '-'; };

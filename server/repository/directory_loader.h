@@ -17,8 +17,6 @@
 
 namespace swizzle {
 
-inline constexpr size_t kMaxModelNameBytes = 128;
-
 // A positive integer in plain decimal: "1", "20260101".
 std::optional<int64_t> ParseVersion(std::string_view text);
 

@@ -46,8 +46,6 @@ class DirectoryRepository final : public ModelRepository {
     std::shared_ptr<ServingModel> serving;  // null where it is loaded yet, or that failed
   };
 
-  StatusOr<std::shared_ptr<ServingModel>> LoadModel(const std::string& name, ModelStatus& status);
-
   const RepositoryOptions options_;
   const Devices& devices_;
   Metrics& metrics_;
@@ -70,7 +68,11 @@ Status DirectoryRepository::Open() {
 
 void DirectoryRepository::Load(absl::FunctionRef<void()> changed) {
   for (ModelStatus status : List()) {
-    StatusOr<std::shared_ptr<ServingModel>> serving = LoadModel(status.name, status);
+    if (options_.stop && options_.stop()) return;
+    LoadedDirectory loaded =
+        LoadDirectory(options_.directory / status.name, options_, devices_, metrics_, tuner_.get());
+    StatusOr<std::shared_ptr<ServingModel>>& serving = loaded.serving;
+    status.version = loaded.version;
     status.state = serving.ok() ? ModelState::kReady : ModelState::kFailed;
     status.status = serving.status();
     if (!serving.ok()) {
@@ -84,13 +86,6 @@ void DirectoryRepository::Load(absl::FunctionRef<void()> changed) {
     }
     changed();
   }
-}
-
-StatusOr<std::shared_ptr<ServingModel>> DirectoryRepository::LoadModel(const std::string& name, ModelStatus& status) {
-  if (options_.stop && options_.stop()) return MakeError(StatusCode::kUnavailable, "the server is shutting down");
-  LoadedDirectory loaded = LoadDirectory(options_.directory / name, options_, devices_, metrics_, tuner_.get());
-  status.version = loaded.version;
-  return std::move(loaded.serving);
 }
 
 StatusOr<std::shared_ptr<ServingModel>> DirectoryRepository::Find(std::string_view name,

@@ -17,10 +17,15 @@ StatusOr<ReadyRule> ParseReadyRule(std::string_view text) {
   }
 }
 
+namespace {
+
+// "model 'bert' failed: reason", "model 'bert' is loading".
 std::string DescribeUnready(const ModelStatus& model) {
   if (model.state == ModelState::kLoading) return Concat("model '", model.name, "' is loading");
   return Concat("model '", model.name, "' failed: ", std::string(model.status.message()));
 }
+
+}  // namespace
 
 Readiness JudgeReadiness(const ReadyRule& rule, std::span<const ModelStatus> models) {
   const auto serves = [](const ModelStatus& model) { return model.state == ModelState::kReady; };

@@ -40,9 +40,6 @@ struct Readiness {
 // Pure.
 Readiness JudgeReadiness(const ReadyRule& rule, std::span<const ModelStatus> models);
 
-// "model 'bert' failed: reason", "model 'bert' is loading".
-std::string DescribeUnready(const ModelStatus& model);
-
 }  // namespace swizzle
 
 #endif  // SWIZZLE_SERVER_REPOSITORY_READINESS_H_

@@ -27,10 +27,11 @@ json Parsed(char* text) {
 }
 
 // A member of an object; null where there is none.
-json Member(const json& object, const char* name) {
-  if (!object.is_object()) return nullptr;
+const json& Member(const json& object, const char* name) {
+  static const json none;
+  if (!object.is_object()) return none;
   const auto found = object.find(name);
-  return found == object.end() ? json(nullptr) : *found;
+  return found == object.end() ? none : *found;
 }
 
 // Numbers of 64 bits are text in protobuf's JSON; what is 0 is left out.

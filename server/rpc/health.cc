@@ -11,8 +11,7 @@ constexpr int64_t kMostRequestBytes = 4096;
 grpc::Status ShuttingDown() { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is shutting down"); }
 
 grpc::Status ParseRequest(const grpc::ByteBuffer& bytes, grpc::health::v1::HealthCheckRequest& request) {
-  const Status status = Parse(ReceivedMessage(bytes), kMostRequestBytes, "HealthCheckRequest", request);
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+  return ToGrpc(Parse(ReceivedMessage(bytes), kMostRequestBytes, "HealthCheckRequest", request));
 }
 
 }  // namespace

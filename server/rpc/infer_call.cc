@@ -6,11 +6,11 @@
 #include <array>
 #include <chrono>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "kernels/cpu/runtime/available_cpus.h"
 #include "server/rpc/received_message.h"
 #include "server/rpc/wire_convert.h"
 #include "server/rpc/wire_response.h"
@@ -195,7 +195,9 @@ class InferCall final : public grpc::ServerUnaryReactor {
 
   Status Write(Result result) {
     SWIZZLE_RETURN_IF_ERROR(CheckResult(spec(), result, outputs_, calls_.limits.max_response_bytes));
-    held_.HoldAnyway(calls_.inflight, request_bytes_ + BytesOf(result));
+    const int64_t bytes = request_bytes_ + BytesOf(result);
+    held_.HoldAnyway(calls_.inflight, bytes);
+    model_held_.HoldAnyway(serving_->inflight, bytes);
     auto* message = google::protobuf::Arena::CreateMessage<inference::ModelInferResponse>(&response_memory_.arena());
     EncodeInfer(*request_, spec(), outputs_, std::move(result), *message);
     SerializeInfer(*message, response_);
@@ -231,14 +233,9 @@ class InferCall final : public grpc::ServerUnaryReactor {
   std::atomic<int> owners_ = 1;
 };
 
-int Decoders() { return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 4, 1, 8); }
+int Decoders() { return std::clamp(AvailableCpus() / 4, 1, 8); }
 
 }  // namespace
-
-grpc::Status ToGrpc(const Status& status) {
-  if (status.ok()) return grpc::Status::OK;
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
-}
 
 InferCalls::InferCalls(const RpcLimits& all_limits, Clock& of_server, Repository to_ask)
     : limits(all_limits),

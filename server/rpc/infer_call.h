@@ -22,9 +22,6 @@
 
 namespace swizzle {
 
-// The same code and message.
-grpc::Status ToGrpc(const Status& status);
-
 // Calls that ended before they reached a model.
 struct RefusedCalls {
   std::atomic<int64_t> malformed = 0;       // no message of the protocol

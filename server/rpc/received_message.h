@@ -54,6 +54,9 @@ class ReceivedMessage {
 // cannot be parsed as `type`.
 Status Parse(const ReceivedMessage& received, int64_t most, const char* type, google::protobuf::MessageLite& message);
 
+// The same code and message.
+grpc::Status ToGrpc(const Status& status);
+
 // As one piece.
 grpc::Slice SerializedSlice(const google::protobuf::MessageLite& message);
 grpc::ByteBuffer Serialize(const google::protobuf::MessageLite& message);

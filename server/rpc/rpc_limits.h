@@ -8,6 +8,9 @@
 
 namespace swizzle {
 
+// gRPC counts a message's bytes in 31 bits, and protobuf aborts beyond them; the rest of a response is small.
+inline constexpr int64_t kMostResponseBytes = (int64_t{1} << 31) - (1 << 20);
+
 struct RpcLimits {
   // Of one call.
   int64_t max_message_bytes = 64 << 20;  // of a request: as sent, decompressed, and parsed

@@ -85,11 +85,11 @@ StatusOr<int64_t> ResponseBytes(const ModelSpec& spec, const Request& request, s
   int64_t all = 0, sent = 0;
   for (size_t i = 0; i < spec.outputs.size(); ++i) {
     const OutputBytes output = BytesOfOutput(spec.outputs[i], spec, request);
-    const int64_t bytes = output.bytes.value_or(most + 1);
-    if (__builtin_add_overflow(all, bytes, &all)) all = bytes;
+    const int64_t bytes = std::min(output.bytes.value_or(most + 1), most + 1);  // so that nothing overflows
+    all += bytes;
     if (!output.certain || std::ranges::find(outputs, static_cast<int>(i)) == outputs.end()) continue;
     if (!output.bytes || bytes > most || (sent += bytes) > most) {
-      const std::string text = output.bytes ? std::to_string(std::max(bytes, sent)) : "more than 9e18";
+      const std::string text = output.bytes ? std::to_string(std::max(*output.bytes, sent)) : "more than 9e18";
       return TooLarge(StatusCode::kInvalidArgument, spec, request.rows, text, most);
     }
   }

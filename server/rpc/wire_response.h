@@ -14,12 +14,9 @@
 
 namespace swizzle {
 
-// gRPC counts a message's bytes in 31 bits, and protobuf aborts beyond them; the rest of a response is small.
-inline constexpr int64_t kMostResponseBytes = (int64_t{1} << 31) - (1 << 20);
-
 // The bytes of all outputs that the request will have, as far as shapes tell: what a model leaves open is taken to be
-// as long as what the request's inputs leave open. INVALID_ARGUMENT if those at `outputs` are certain to be more than
-// `most`.
+// as long as what the request's inputs leave open. No output counts as more than `most` + 1. INVALID_ARGUMENT if those
+// at `outputs` are certain to be more than `most`.
 StatusOr<int64_t> ResponseBytes(const ModelSpec& spec, const Request& request, std::span<const int> outputs,
                                 int64_t most);
 

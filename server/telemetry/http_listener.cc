@@ -25,6 +25,7 @@ namespace {
 
 constexpr int kWorkers = 2;  // so that a probe does not wait while metrics are gathered
 constexpr size_t kMostConnections = 256;
+constexpr int kExhaustedPauseMs = 10;
 constexpr size_t kMaxHeadBytes = 8192;
 constexpr absl::Duration kPatience = absl::Seconds(1);
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
@@ -125,8 +126,11 @@ class SocketListener final : public HttpListener {
     while (true) {
       FileDescriptor connection(accept4(socket_.descriptor.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!connection.valid()) {
-        if (!IsExhausted(errno) || !EndOldest()) return;
-        continue;
+        if (!IsExhausted(errno)) return;
+        if (EndOldest()) continue;
+        pollfd wake = {wake_.get(), POLLIN, 0};
+        poll(&wake, 1, kExhaustedPauseMs);  // who waits is still there, and would be looked at again and again
+        return;
       }
       if (connections_.size() >= kMostConnections && !EndOldest()) return;
       connections_.emplace(next_id_++, Connection{std::move(connection), Clock::Real().Now() + kPatience});

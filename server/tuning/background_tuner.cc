@@ -121,9 +121,14 @@ void BackgroundTuner::Pass(Task& task, MeasureGate& gate) {
   task.suspect = task.untimed = 0;
   for (size_t device = 0; device < task.job.tuners.size() && task.status.ok(); ++device) {
     if (task.job.tuners[device] == nullptr) continue;
+    const absl::Duration rest = options_.budget - task.spent;
+    if (device > 0 && rest < kLeastLeft) {
+      ++task.untimed;  // at least
+      break;
+    }
     Record(task, TuningState::kMeasuring, absl::ZeroDuration());
     const absl::Duration start = gate.Spent();
-    task.status = TuneDevice(task, device, gate, budget);
+    task.status = TuneDevice(task, device, gate, std::min(budget, rest));
     const absl::Duration spent = gate.Spent() - start;
     task.spent += spent;
     Record(task, TuningState::kMeasuring, spent);

@@ -98,7 +98,7 @@ def test_a_second_signal_leaves_without_a_drain(start, repository):
 
 
 def test_sigterm_while_models_load(repository, tmp_path):
-    # Measuring kernels for so many models takes far longer than the test.
+    # So many take far longer to load than the test.
     for i in range(30):
         version = repository.directory / f'model_{i}' / '1'
         version.mkdir(parents=True)

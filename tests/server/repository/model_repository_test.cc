@@ -85,7 +85,8 @@ TEST_F(ModelRepositoryTest, LoadsNoMoreThanIsWanted) {
                                     devices_, *metrics_);
   repository_->Load([&] { stop = true; });
   EXPECT_TRUE(repository_->Find("a", "").ok());
-  EXPECT_THAT(repository_->readiness().reasons, ElementsAre("model 'b' failed: the server is shutting down"));
+  EXPECT_EQ(repository_->Find("b", "").status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(repository_->readiness().reasons, ElementsAre("model 'b' is loading")) << "it has not failed";
 }
 
 // With a cold start nothing is measured before the model serves; then its plan is tuned.
