@@ -179,6 +179,9 @@ void AddServerLimits(CLI::App& app, RpcLimits& limits, SecondsFlags& seconds) {
 
 // What does not concern models.
 void AddOperation(CLI::App& app, ServerOptions& options, double& drain_seconds) {
+  AddNumber<int64_t>(app, "--memory-limit", options.memory_limit, "BYTES", 0, kMaxBytes,
+                     "Memory that models, their batches, and requests may take; 0: what the control group and the "
+                     "machine leave");
   const std::map<std::string, LogFormat> formats = {{"text", LogFormat::kText}, {"json", LogFormat::kJson}};
   const std::map<std::string, LogLevel> levels = {{"debug", LogLevel::kDebug},
                                                   {"info", LogLevel::kInfo},

@@ -29,6 +29,7 @@ struct ServerOptions {
   std::filesystem::path tuning_cache;  // empty: none
   absl::Duration drain_delay = absl::ZeroDuration();
   RpcLimits rpc;
+  int64_t memory_limit = 0;  // bytes; 0: what control groups and the machine leave
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
   bool list_kernels = false;

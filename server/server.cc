@@ -59,6 +59,10 @@ ClientLoad LoadOf(const InferCalls& calls, const GrpcListener& listener, const M
           .memory_trims = trim.trims()};
 }
 
+int64_t MemoryLimitOf(const ServerOptions& options) {
+  return options.memory_limit > 0 ? std::min(options.memory_limit, MemoryLimit()) : MemoryLimit();
+}
+
 // Readers see the whole file or none.
 Status WritePortFile(const std::filesystem::path& file, int grpc_port, int metrics_port) {
   const std::filesystem::path part = file.string() + ".part";
@@ -126,7 +130,7 @@ Status Server::Listen(const ServerOptions& options) {
   metrics_->SetLive(true);
   health_.SetServing(kLivenessService, true);
   health_.SetServing("", false);
-  const RpcLimits limits = Settle(options.rpc, MemoryLimit(), RaiseFileLimit());
+  const RpcLimits limits = Settle(options.rpc, MemoryLimitOf(options), RaiseFileLimit());
   service_ = std::make_unique<InferenceService>(limits);
   streams_ = OpenStreams(limits.max_streams);
   SWIZZLE_ASSIGN_OR_RETURN(grpc_, GrpcListener::Start(options.grpc_address, limits, {service_.get(), &health_}));
@@ -137,7 +141,8 @@ Status Server::Listen(const ServerOptions& options) {
        {"max_connections", limits.max_connections},
        {"max_inflight_bytes", limits.max_inflight_bytes},
        {"max_model_inflight_bytes", limits.max_model_inflight_bytes},
-       {"transport_bytes", limits.transport_bytes}});
+       {"transport_bytes", limits.transport_bytes},
+       {"memory_limit", MemoryLimitOf(options)}});
   return absl::OkStatus();
 }
 
@@ -176,6 +181,8 @@ Status Server::OpenRepository(const ServerOptions& options, const std::function<
   repository.tune = options.tune;
   repository.stop = stop;
   repository.pin_threads = options.pin_threads;
+  const RpcLimits& limits = service_->calls().limits;
+  repository.memory = {.limit = MemoryLimitOf(options), .requests = limits.max_inflight_bytes + limits.transport_bytes};
   repository.plan.threads = options.threads > 0 ? options.threads : AvailableCpus();
   repository.plan.tuning_budget = options.tuning_budget;
   repository.plan.weight_budget = options.weight_budget;

@@ -88,9 +88,15 @@ StatusOr<PortMap> Resolve(ModelSpec& spec, const Program& program) {
 
 class FallbackSession final : public Session {
  public:
-  FallbackSession(const ModelSpec& spec, const PortMap& ports, const Program& program, std::unique_ptr<Stream> stream,
-                  Clock& clock)
-      : spec_(spec), ports_(ports), program_(program), stream_(std::move(stream)), clock_(clock) {}
+  // Runs a program with limits on a stream; all but the stream outlive it.
+  struct Execution {
+    const Program& program;
+    const fallback::Limits& limits;
+    std::unique_ptr<Stream> stream;
+  };
+
+  FallbackSession(const ModelSpec& spec, const PortMap& ports, Execution execution, Clock& clock)
+      : spec_(spec), ports_(ports), execution_(std::move(execution)), clock_(clock) {}
 
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
     const Instant start = clock_.Now();
@@ -98,7 +104,8 @@ class FallbackSession final : public Session {
     std::vector<std::vector<std::byte>> gathered(ports_.inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) inputs[ports_.inputs[i]] = GatherInput(batch, i, gathered[i]);
     const Instant ready = clock_.Now();
-    const StatusOr<std::vector<Array>> computed_outputs = program_.Run(inputs, *stream_);
+    const StatusOr<std::vector<Array>> computed_outputs =
+        execution_.program.Run(inputs, *execution_.stream, execution_.limits);
     if (!computed_outputs.ok()) return ForClients(computed_outputs.status());
     const std::vector<Array>& outputs = *computed_outputs;
     const Instant computed = clock_.Now();
@@ -132,7 +139,7 @@ class FallbackSession final : public Session {
   // Names of nodes are nobody's business; what an operator cannot do with a request is.
   Status ForClients(const Status& status) const {
     std::string text(status.message());
-    for (const Node& node : program_.graph().nodes) {
+    for (const Node& node : execution_.program.graph().nodes) {
       const std::string described = Describe(node);
       if (text.starts_with(described)) text = node.op + text.substr(described.size());
     }
@@ -159,8 +166,7 @@ class FallbackSession final : public Session {
 
   const ModelSpec& spec_;  // the model's, which outlives this
   const PortMap& ports_;
-  const Program& program_;
-  const std::unique_ptr<Stream> stream_;
+  const Execution execution_;
   Clock& clock_;
 };
 
@@ -180,19 +186,21 @@ ModelFacts FactsOfFallback(const FallbackModel& model, const Backend& backend, i
 
 class ServedFallbackModel final : public Model {
  public:
-  ServedFallbackModel(ModelSpec spec, PortMap ports, const FallbackModel& model, Backend& backend, int threads)
+  ServedFallbackModel(ModelSpec spec, PortMap ports, const FallbackModel& model, Backend& backend,
+                      const FallbackRuns& runs)
       : spec_(std::move(spec)),
         ports_(std::move(ports)),
-        facts_(std::make_shared<const ModelFacts>(FactsOfFallback(model, backend, threads))),
+        facts_(std::make_shared<const ModelFacts>(FactsOfFallback(model, backend, runs.threads))),
         program_(model.program),
         backend_(backend),
-        threads_(threads) {}
+        runs_(runs) {}
 
   const ModelSpec& spec() const override { return spec_; }
   std::shared_ptr<const ModelFacts> facts() const override { return facts_; }
   StatusOr<std::unique_ptr<Session>> NewSession(Clock& clock) override {
-    SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, backend_.NewStream(threads_));
-    return std::make_unique<FallbackSession>(spec_, ports_, *program_, std::move(stream), clock);
+    SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, backend_.NewStream(runs_.threads));
+    FallbackSession::Execution execution{*program_, runs_.limits, std::move(stream)};
+    return std::make_unique<FallbackSession>(spec_, ports_, std::move(execution), clock);
   }
 
  private:
@@ -201,7 +209,7 @@ class ServedFallbackModel final : public Model {
   const std::shared_ptr<const ModelFacts> facts_;
   const std::shared_ptr<const Program> program_;
   Backend& backend_;
-  const int threads_;
+  const FallbackRuns runs_;
 };
 
 }  // namespace
@@ -220,9 +228,9 @@ StatusOr<ModelSpec> DeriveFallbackSpec(const Program& program) {
 }
 
 StatusOr<std::shared_ptr<Model>> NewFallbackModel(ModelSpec spec, const FallbackModel& model, Backend& backend,
-                                                  int threads) {
+                                                  const FallbackRuns& runs) {
   SWIZZLE_ASSIGN_OR_RETURN(PortMap ports, Resolve(spec, *model.program));
-  return std::make_shared<ServedFallbackModel>(std::move(spec), std::move(ports), model, backend, threads);
+  return std::make_shared<ServedFallbackModel>(std::move(spec), std::move(ports), model, backend, runs);
 }
 
 }  // namespace swizzle

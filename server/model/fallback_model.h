@@ -17,16 +17,22 @@
 
 namespace swizzle {
 
+// How batches run.
+struct FallbackRuns {
+  int threads = 0;               // per session; 0: all
+  fallback::Limits limits = {};  // a batch beyond them fails with RESOURCE_EXHAUSTED
+};
+
 // The specification of a model served with no configuration. max_batch_size is 64 where the executor proves that rows
 // are independent, else 0: dims then are exactly the model's, free ones -1, and requests run alone. name, version and
 // platform are the caller's to fill in. UNIMPLEMENTED if an input or output has no declared type or shape.
 StatusOr<ModelSpec> DeriveFallbackSpec(const fallback::Program& program);
 
 // `spec` is DeriveFallbackSpec's, possibly changed by a configuration: tensors may stand in another order, outputs may
-// be left out, free dimensions may be fixed. `backend` must outlive the model. threads: per session, 0 takes all.
+// be left out, free dimensions may be fixed. `backend` must outlive the model.
 // INVALID_ARGUMENT, naming the model and the tensor, if the specification does not fit the model.
 StatusOr<std::shared_ptr<Model>> NewFallbackModel(ModelSpec spec, const FallbackModel& model, Backend& backend,
-                                                  int threads);
+                                                  const FallbackRuns& runs);
 
 }  // namespace swizzle
 

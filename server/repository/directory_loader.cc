@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -19,6 +20,7 @@
 #include "server/model/fallback_model.h"
 #include "server/model/identity_model.h"
 #include "server/model/plan_model.h"
+#include "server/repository/model_memory.h"
 #include "server/telemetry/containment.h"
 #include "server/telemetry/logging.h"
 
@@ -108,12 +110,12 @@ Status WithoutPath(const Status& status, const fs::path& directory) {
 // Loads one directory of the repository.
 class DirectoryLoader {
  public:
-  DirectoryLoader(const RepositoryOptions& options, const Devices& devices, Metrics& metrics, BackgroundTuner* tuner,
-                  fs::path directory)
-      : options_(options),
-        devices_(devices),
-        metrics_(metrics),
-        tuner_(tuner),
+  DirectoryLoader(const LoadingPlace& place, fs::path directory)
+      : options_(place.options),
+        devices_(place.devices),
+        metrics_(place.metrics),
+        tuner_(place.tuner),
+        room_(place.room),
         directory_(std::move(directory)),
         name_(directory_.filename().string()) {}
 
@@ -152,6 +154,16 @@ class DirectoryLoader {
                        "1/model.safetensors");
     }
     SWIZZLE_ASSIGN_OR_RETURN(const fs::path file, ModelFile(directory_ / std::to_string(version_)));
+    while (true) {
+      SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<Model> model, ReadModel(file, config));
+      if (model != nullptr) return model;
+    }
+  }
+
+  // Null where the model has no room in memory at the largest batch so far; then that is smaller now.
+  StatusOr<std::shared_ptr<Model>> ReadModel(const fs::path& file,
+                                             const std::optional<inference::ModelConfig>& config) {
+    SWIZZLE_RETURN_IF_ERROR(CheckRoomForFiles(name_, FileBytes(file), options_.resident_bytes(), room_));
     Log(LogLevel::kInfo, "reading model", {{"model", name_}, {"version", version_}});
     const Instant start = options_.clock->Now();
     SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(file));
@@ -165,6 +177,7 @@ class DirectoryLoader {
           "parameter 'precision' is '", PrecisionName(spec.precision),
           "', but the model runs on the CPU, which computes in FP32 or BF16; leave it out, or use a GPU");
     }
+    LimitBatch(spec);
     spec.device_count = static_cast<int>(backends.size());
     spec.instance_kind = backends[0] == &devices_.cpu() ? InstanceKind::kCpu : InstanceKind::kGpu;
     spec.pin_threads = PinsThreads(options_.pin_threads, PlanOptionsFor(spec, devices_.cpu()).threads,
@@ -196,8 +209,40 @@ class DirectoryLoader {
          {"ms", MillisecondsSince(start)},
          {"layers", static_cast<int64_t>(plans[0]->report().layers.size())},
          {"untimed", plans[0]->report().untimed}});
+    MemoryNeed need = NeedOf(spec, *plans[0]);
+    need.tuned = std::ranges::any_of(tuners_, [](const auto& tuner) { return tuner != nullptr; });
+    SWIZZLE_ASSIGN_OR_RETURN(const bool fits, FindRoom(need));
+    if (!fits) {
+      tuners_.clear();
+      return nullptr;
+    }
     SWIZZLE_ASSIGN_OR_RETURN(plan_model_, NewPlanModel(std::move(spec), std::move(plans)));
     return std::shared_ptr<Model>(plan_model_);
+  }
+
+  // Whether the largest batch has room in memory. Where it has none, a smaller one is to be tried, and the log says so.
+  StatusOr<bool> FindRoom(MemoryNeed need) {
+    need.resident = options_.resident_bytes();
+    SWIZZLE_ASSIGN_OR_RETURN(fit_, FitToMemory(name_, need, room_));
+    if (fit_.why.empty()) return true;
+    if (lowered_.empty()) lowered_ = fit_.why;
+    largest_ = fit_.largest;
+    Log(LogLevel::kWarning, "largest batch lowered",
+        {{"model", name_}, {"version", version_}, {"largest", largest_}, {"reason", fit_.why}});
+    return false;
+  }
+
+  // To what was found to have room in memory.
+  void LimitBatch(ModelSpec& spec) const {
+    if (lowered_.empty()) return;
+    LowerBatch(largest_, spec);
+    spec.memory_note = Concat("the largest batch is ", largest_, ": ", lowered_);
+  }
+
+  // Once the model is loaded.
+  void TakeRoom() {
+    room_.promised += fit_.promised;
+    room_.spare = std::max(room_.spare, fit_.spare);
   }
 
   // Of long work a line now and then.
@@ -234,9 +279,10 @@ class DirectoryLoader {
 
   // Says so in the log: such a model is slower than its owner may expect.
   StatusOr<std::shared_ptr<Model>> LoadFallback(const FallbackModel& model,
-                                                const std::optional<inference::ModelConfig>& config) const {
+                                                const std::optional<inference::ModelConfig>& config) {
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveFallbackSpec(*model.program));
     SWIZZLE_ASSIGN_OR_RETURN(spec, Configured(std::move(spec), model.container, config));
+    LimitBatch(spec);
     Log(LogLevel::kWarning, "model runs on the fallback executor, unoptimised",
         {{"model", name_},
          {"version", version_},
@@ -247,8 +293,13 @@ class DirectoryLoader {
       return Unimplemented("'instance_group.kind' is KIND_GPU, but the model runs on the CPU's fallback executor: ",
                            model.reason);
     }
+    SWIZZLE_ASSIGN_OR_RETURN(const bool fits, FindRoom(NeedOf(spec)));
+    if (!fits) return nullptr;
+    fallback::Limits limits;
+    const int64_t left = room_.Left(options_.resident_bytes()) - fit_.promised;
+    limits.max_live_bytes = MostOfOneRun(spec, room_, left, limits.max_live_bytes);
     const int threads = PlanOptionsFor(spec, devices_.cpu()).threads;
-    return NewFallbackModel(std::move(spec), model, devices_.cpu(), threads);
+    return NewFallbackModel(std::move(spec), model, devices_.cpu(), {threads, limits});
   }
 
   StatusOr<std::vector<Backend*>> BackendsFor(InstanceKind kind) const {
@@ -281,6 +332,7 @@ class DirectoryLoader {
     plan.precision = spec.precision;
     if (spec.max_batch_size > 0) plan.max_batch = spec.max_batch_size;
     if (spec.max_batch_tokens > 0) plan.max_tokens = spec.max_batch_tokens;
+    plan.max_batch = std::min(plan.max_batch, largest_);
     if (plan.threads > 0) plan.threads = std::max(1, plan.threads / spec.instance_count);
     return plan;
   }
@@ -296,6 +348,7 @@ class DirectoryLoader {
     SWIZZLE_ASSIGN_OR_RETURN(serving->batcher, NewBatcher(model, *options_.clock, serving->metrics.get()));
     serving->model = std::move(model);
     LogLoaded(*serving->model, load_time);
+    TakeRoom();
     HaveTuned(serving);
     return serving;
   }
@@ -331,18 +384,21 @@ class DirectoryLoader {
   const Devices& devices_;
   Metrics& metrics_;
   BackgroundTuner* const tuner_;  // null: nothing is tuned
+  MemoryRoom& room_;
   const fs::path directory_;
   const std::string name_;
   int64_t version_ = 0;
   std::shared_ptr<PlanModel> plan_model_;  // what is loaded, if that is one
   std::vector<std::unique_ptr<PlanTuner>> tuners_;
+  MemoryFit fit_;                                          // of what is loaded
+  int64_t largest_ = std::numeric_limits<int64_t>::max();  // rows, or tokens, of a batch that has room
+  std::string lowered_;                                    // why that is less than was wanted; empty: it is not
 };
 
 }  // namespace
 
-LoadedDirectory LoadDirectory(const fs::path& directory, const RepositoryOptions& options, const Devices& devices,
-                              Metrics& metrics, BackgroundTuner* tuner) {
-  DirectoryLoader loader(options, devices, metrics, tuner, directory);
+LoadedDirectory LoadDirectory(const fs::path& directory, const LoadingPlace& place) {
+  DirectoryLoader loader(place, directory);
   LoadedDirectory loaded;
   loaded.serving = loader.Load();
   loaded.version = loader.version();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/devices.h"
+#include "server/memory/memory_need.h"
 #include "server/repository/model_repository.h"
 #include "server/telemetry/metrics.h"
 #include "server/tuning/background_tuner.h"
@@ -29,10 +30,17 @@ struct LoadedDirectory {
   StatusOr<std::shared_ptr<ServingModel>> serving = absl::UnknownError("not loaded");
 };
 
-// `directory` is the model's, and its last part the model's name. `tuner` is told what is to be tuned; null: nothing
-// is. The log says what was done, and how long it took. The arguments outlive the model.
-LoadedDirectory LoadDirectory(const std::filesystem::path& directory, const RepositoryOptions& options,
-                              const Devices& devices, Metrics& metrics, BackgroundTuner* tuner);
+// What models of one repository share. All of it outlives them.
+struct LoadingPlace {
+  const RepositoryOptions& options;
+  const Devices& devices;
+  Metrics& metrics;
+  BackgroundTuner* const tuner;  // is told what is to be tuned; null: nothing is
+  MemoryRoom& room;              // less, once a model is loaded
+};
+
+// `directory` is the model's, and its last part the model's name. The log says what was done, and how long it took.
+LoadedDirectory LoadDirectory(const std::filesystem::path& directory, const LoadingPlace& place);
 
 }  // namespace swizzle
 

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 class DirectoryRepository final : public ModelRepository {
  public:
   DirectoryRepository(const RepositoryOptions& options, const Devices& devices, Metrics& metrics)
-      : options_(options), devices_(devices), metrics_(metrics) {
+      : options_(options), devices_(devices), metrics_(metrics), room_(options.memory) {
     if (options_.tune == Tune::kOff || options_.plan.tuning_budget <= absl::ZeroDuration()) return;
     tuner_ = std::make_unique<BackgroundTuner>(
         TunerOptions{options_.plan.tuning_budget, options_.plan.tuning_cache, options_.clock}, metrics_.activity());
@@ -49,6 +49,7 @@ class DirectoryRepository final : public ModelRepository {
   const RepositoryOptions options_;
   const Devices& devices_;
   Metrics& metrics_;
+  MemoryRoom room_;  // of the thread that loads
   mutable Mutex mutex_;
   std::map<std::string, Entry, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<BackgroundTuner> tuner_;  // last: it tunes models of the above; null: nothing is tuned
@@ -70,7 +71,7 @@ void DirectoryRepository::Load(absl::FunctionRef<void()> changed) {
   for (ModelStatus status : List()) {
     if (options_.stop && options_.stop()) return;
     LoadedDirectory loaded =
-        LoadDirectory(options_.directory / status.name, options_, devices_, metrics_, tuner_.get());
+        LoadDirectory(options_.directory / status.name, {options_, devices_, metrics_, tuner_.get(), room_});
     StatusOr<std::shared_ptr<ServingModel>>& serving = loaded.serving;
     status.version = loaded.version;
     status.state = serving.ok() ? ModelState::kReady : ModelState::kFailed;

@@ -16,6 +16,8 @@
 #include "kernels/devices.h"
 #include "model_loader/plan/planner.h"
 #include "server/batching/batcher.h"
+#include "server/memory/memory_limit.h"
+#include "server/memory/memory_need.h"
 #include "server/model/inflight_bytes.h"
 #include "server/model/model.h"
 #include "server/repository/readiness.h"
@@ -70,6 +72,8 @@ struct RepositoryOptions {
   std::function<bool()> stop = nullptr;  // whether to load no further model; may be empty
   PlanOptions plan = {};                 // the tuning cache is of the devices' main one
   PinThreads pin_threads = PinThreads::kAuto;
+  MemoryRoom memory = {};  // for models that are refused, or have smaller batches, where they need more
+  int64_t (*resident_bytes)() = &ResidentBytes;
   Clock* clock = &Clock::Real();  // of batchers and sessions; outlives the repository
 };
 

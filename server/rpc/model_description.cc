@@ -53,6 +53,7 @@ inference::ModelMetadataResponse DescribeModel(const Model& model, const std::ve
   for (const TensorSpec& output : spec.outputs) *metadata.add_outputs() = DescribeTensor(output, batched);
   const std::shared_ptr<const ModelFacts> facts = model.facts();
   metadata.mutable_properties()->insert(facts->properties.begin(), facts->properties.end());
+  if (!spec.memory_note.empty()) (*metadata.mutable_properties())["swizzle_memory"] = spec.memory_note;
   return metadata;
 }
 

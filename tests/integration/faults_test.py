@@ -128,6 +128,28 @@ def test_a_tuning_cache_on_a_full_disk(repository, tmp_path):
     assert not cache.exists()
 
 
+def metadata(server, model):
+    """What `swizzle metadata` prints."""
+    return subprocess.run([program('swizzle'), 'metadata', model, f'--address={server.grpc}'], check=True, timeout=60,
+                          stdout=subprocess.PIPE, text=True).stdout
+
+
+def test_a_model_too_large_for_the_memory_leaves_the_others_serving(start, repository):
+    server = start(repository.identity().shipped(), '--memory-limit=100000000', '--ready=any')
+    reasons = server.http('/readyz')[1]
+    assert f"model '{SPARSE}' failed: model '{SPARSE}' has no room: its files have 13 MiB, and of 95 MiB" in reasons
+    assert 'INPUT0' in metadata(server, 'identity')
+    assert server.stop() == 0, server.log()
+
+
+def test_a_batch_too_large_for_the_memory_is_lowered(start, repository):
+    repository.shipped().config(SPARSE, 'max_batch_size: 4096 dynamic_batching { }')
+    server = start(repository, f'--memory-limit={320 << 20}')
+    assert 'the largest batch is' in metadata(server, SPARSE)
+    assert len(classify(server)) == 40
+    assert server.stop() == 0, server.log()
+
+
 def test_all_kinds_of_clients_at_once():
     """tests/bench/soak.py, which goes on for half an hour, for some seconds: memory has not settled then."""
     result = subprocess.run([sys.executable, ROOT / 'tests' / 'bench' / 'soak.py', '--minutes=0.15', '--most-growth=9',

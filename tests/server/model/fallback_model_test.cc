@@ -27,10 +27,11 @@ FallbackModel OneNode(const std::string& op, const Shape& shape) {
 class FallbackModelTest : public ::testing::Test {
  protected:
   StatusOr<std::shared_ptr<Model>> Make(const FallbackModel& model, ModelSpec spec) {
-    return NewFallbackModel(std::move(spec), model, *backend_, 1);
+    return NewFallbackModel(std::move(spec), model, *backend_, runs_);
   }
 
   const std::unique_ptr<Backend> backend_ = NewCpuBackend();
+  FallbackRuns runs_ = {.threads = 1};
 };
 
 // One request of rows of two elements.
@@ -61,6 +62,21 @@ TEST_F(FallbackModelTest, DerivesWhetherRequestsShareABatch) {
   ASSERT_THAT(whole, IsOk());
   EXPECT_EQ(whole->max_batch_size, 0);
   EXPECT_EQ(whole->outputs[0].dims, (Shape{-1, -1}));
+}
+
+TEST_F(FallbackModelTest, ABatchBeyondItsMemoryFailsAlone) {
+  const FallbackModel model = OneNode("Neg", {-1, 2});
+  runs_.limits.max_live_bytes = 2 * 2 * 8;  // two rows going in, and coming out
+  const auto served = Make(model, *DeriveFallbackSpec(*model.program));
+  ASSERT_THAT(served, IsOk());
+  const auto session = (*served)->NewSession(Clock::Real());
+  ASSERT_THAT(session, IsOk());
+  Request small({1, 2, 3, 4}), large({1, 2, 3, 4, 5, 6});
+  BatchTimes times;
+  BatchItem items[] = {large.Item()};
+  EXPECT_THAT((*session)->Run(items, times), IsError(StatusCode::kResourceExhausted, ""));
+  items[0] = small.Item();
+  EXPECT_THAT((*session)->Run(items, times), IsOk());
 }
 
 TEST_F(FallbackModelTest, GathersAndScattersABatch) {

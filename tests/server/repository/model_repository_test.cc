@@ -10,6 +10,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "model_loader/packed/packed_writer.h"
 #include "proto/model_config.pb.h"
+#include "server/rpc/model_description.h"
 #include "tests/server/repository_directory.h"
 #include "tests/support/random_network.h"
 
@@ -31,7 +32,11 @@ class ModelRepositoryTest : public ::testing::Test {
  protected:
   // Loads what `directory_` holds by now.
   ModelRepository& Load() {
-    auto repository = NewModelRepository({.directory = directory_.path(), .plan = QuickPlan()}, devices_, *metrics_);
+    auto repository = NewModelRepository({.directory = directory_.path(),
+                                          .plan = QuickPlan(),
+                                          .memory = memory_,
+                                          .resident_bytes = [] { return int64_t{0}; }},
+                                         devices_, *metrics_);
     SWIZZLE_CHECK(repository.ok());
     repository_ = *std::move(repository);
     repository_->Load([] {});
@@ -51,6 +56,7 @@ class ModelRepositoryTest : public ::testing::Test {
 
   RepositoryDirectory directory_;
   const Devices devices_{NewCpuBackend()};
+  MemoryRoom memory_;
   std::unique_ptr<Metrics> metrics_ = *NewMetrics("127.0.0.1:0");
   std::unique_ptr<ModelRepository> repository_;
 };
@@ -178,6 +184,48 @@ TEST_F(ModelRepositoryTest, ABadModelDoesNotKeepOthersFromServing) {
   EXPECT_FALSE(repository_->List()[0].status.ok());
   EXPECT_TRUE(repository_->List()[1].status.ok());
   EXPECT_THAT(metrics_->Text(), HasSubstr("swizzle_model_load_failures_total{model=\"bad\"} 1"));
+}
+
+// What one executor of the network takes at batches of up to so many rows.
+int64_t ArenaBytes(const Network& network, int64_t rows) {
+  const auto backend = NewCpuBackend();
+  PlanOptions options = QuickPlan();
+  options.max_batch = rows;
+  return static_cast<int64_t>((*MakePlan(network, *backend, options))->arena_bytes());
+}
+
+TEST_F(ModelRepositoryTest, AModelTooLargeForTheMemoryLeavesTheOthersServing) {
+  const Network network = testing::MakeRandomNetwork({});
+  WriteNetwork("large", network);
+  directory_.Write("large/config.pbtxt", "instance_group { count: 200 kind: KIND_CPU }");
+  WriteNetwork("other", network);
+  memory_.limit = 2 * ArenaBytes(network, 64);
+  EXPECT_THAT(LoadError("large"), HasSubstr("'large' has no room: at batches of 64 it needs"));
+  EXPECT_TRUE(repository_->Find("other", "").ok());
+  memory_.limit = 1000;
+  EXPECT_THAT(LoadError("other"),
+              HasSubstr("'other' has no room: its files have 1 MiB, and of 0 MiB of memory 0 MiB are left"));
+}
+
+TEST_F(ModelRepositoryTest, ALargestBatchThatHasNoRoomIsLowered) {
+  const Network network = testing::MakeRandomNetwork({});
+  WriteNetwork("first", network);
+  WriteNetwork("second", network);
+  directory_.Write("second/config.pbtxt", "max_batch_size: 4096 dynamic_batching { preferred_batch_size: [8, 4096] }");
+  memory_.limit = ArenaBytes(network, 4096) / 2;
+  ModelRepository& repository = Load();
+  EXPECT_EQ((*repository.Find("first", ""))->model->spec().max_batch_size, 64);
+  const auto second = repository.Find("second", "");
+  ASSERT_TRUE(second.ok()) << second.status();
+  const ModelSpec& spec = (*second)->model->spec();
+  EXPECT_LT(spec.max_batch_size, 4096);
+  EXPECT_GT(spec.max_batch_size, 64);
+  EXPECT_LT(ArenaBytes(network, spec.max_batch_size), memory_.limit);
+  EXPECT_THAT(spec.preferred_batch_sizes, ElementsAre(8));
+  EXPECT_THAT(spec.memory_note,
+              HasSubstr(Concat("the largest batch is ", spec.max_batch_size, ": at batches of 4096")));
+  const auto described = DescribeModel(*(*second)->model, {1});
+  EXPECT_EQ(described.properties().at("swizzle_memory"), spec.memory_note);
 }
 
 TEST_F(ModelRepositoryTest, WhatIsMissingIsNamed) {

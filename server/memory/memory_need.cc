@@ -1,0 +1,65 @@
+#include "server/memory/memory_need.h"
+
+#include <algorithm>
+
+namespace swizzle {
+namespace {
+
+// More than any machine has: sums of a few of these fit.
+constexpr int64_t kUnheardOf = int64_t{1} << 58;
+
+int64_t InMiB(int64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }         // of what is needed
+int64_t WholeMiB(int64_t bytes) { return std::max<int64_t>(bytes, 0) >> 20; }  // of what there is
+
+int64_t Product(int64_t a, int64_t b) {
+  int64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? kUnheardOf : std::min(product, kUnheardOf);
+}
+
+int64_t Arena(const MemoryNeed& need, int64_t rows) {
+  const double part = static_cast<double>(rows) / static_cast<double>(need.largest);
+  return static_cast<int64_t>(static_cast<double>(std::min(need.arena, kUnheardOf)) * part);
+}
+
+// What there has to be more for the model that is tuned.
+int64_t Spare(const MemoryNeed& need, int64_t rows, const MemoryRoom& room) {
+  return need.tuned ? std::max(room.spare, Arena(need, rows)) : room.spare;
+}
+
+// At batches of so many rows.
+int64_t Promise(const MemoryNeed& need, int64_t rows, const MemoryRoom& room) {
+  const int64_t executor = std::min(Arena(need, rows) + Product(need.row, rows), kUnheardOf);
+  return Product(need.executors, executor) + Spare(need, rows, room) - room.spare;
+}
+
+// "of 2048 MiB of memory 1248 MiB are left, ...".
+std::string LeftText(int64_t left, const MemoryRoom& room) {
+  return Concat("of ", WholeMiB(room.limit), " MiB of memory ", WholeMiB(left),
+                " MiB are left, with what is loaded, what was promised to it, and ", InMiB(room.requests),
+                " MiB for requests");
+}
+
+}  // namespace
+
+StatusOr<MemoryFit> FitToMemory(const std::string& model, const MemoryNeed& need, const MemoryRoom& room) {
+  const int64_t left = room.Left(need.resident);
+  const auto fits = [&](int64_t rows) { return room.limit == 0 || Promise(need, rows, room) <= left; };
+  int64_t rows = need.largest;
+  while (rows > need.least && !fits(rows)) rows = std::max(need.least, rows / 2);
+  MemoryFit fit{rows, Promise(need, rows, room), Spare(need, rows, room), ""};
+  if (rows == need.largest && fits(rows)) return fit;
+  fit.why = Concat("at batches of ", need.largest, " it needs ", InMiB(Promise(need, need.largest, room)),
+                   " MiB beside its weights, and ", LeftText(left, room));
+  if (fits(rows)) return fit;
+  return MakeError(StatusCode::kResourceExhausted, "model '", model, "' has no room: ", fit.why,
+                   "; give the server more memory, or the model smaller batches or fewer instances");
+}
+
+Status CheckRoomForFiles(const std::string& model, int64_t bytes, int64_t resident, const MemoryRoom& room) {
+  const int64_t left = room.Left(resident);
+  if (room.limit == 0 || bytes <= left) return absl::OkStatus();
+  return MakeError(StatusCode::kResourceExhausted, "model '", model, "' has no room: its files have ", InMiB(bytes),
+                   " MiB, and ", LeftText(left, room), "; give the server more memory");
+}
+
+}  // namespace swizzle

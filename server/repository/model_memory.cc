@@ -1,0 +1,83 @@
+#include "server/repository/model_memory.h"
+
+#include <algorithm>
+#include <string_view>
+#include <system_error>
+
+#include "kernels/base/tensor.h"
+
+namespace swizzle {
+namespace {
+
+namespace fs = std::filesystem;
+
+// With one for each free dimension.
+int64_t ElementsOf(const Shape& dims) {
+  Shape least = dims;
+  for (int64_t& dim : least) dim = std::max<int64_t>(dim, 1);
+  constexpr int64_t kUncountable = int64_t{1} << 55;
+  return std::min(ElementCount(least).value_or(kUncountable), kUncountable);
+}
+
+int64_t BytesOf(const std::vector<TensorSpec>& tensors) {
+  int64_t bytes = 0;
+  for (const TensorSpec& tensor : tensors) {
+    bytes += ElementsOf(tensor.dims) * static_cast<int64_t>(ElementBytes(tensor.dtype));
+  }
+  return bytes;
+}
+
+int64_t BytesOnDisk(const fs::path& file) {
+  std::error_code error;
+  const auto bytes = fs::file_size(file, error);
+  return error ? 0 : static_cast<int64_t>(bytes);
+}
+
+}  // namespace
+
+MemoryNeed NeedOf(const ModelSpec& spec, const Plan& plan) {
+  const Network& network = plan.network();
+  MemoryNeed need = NeedOf(spec);
+  need.arena = plan.report().backend == "cpu" ? static_cast<int64_t>(plan.arena_bytes()) : 0;
+  if (network.sequences) {
+    need.largest = plan.max_tokens();
+    need.least = std::max<int64_t>(network.sequences->length, 1);
+  } else {
+    need.largest = plan.max_batch();
+    need.least = 1;
+  }
+  if (network.batch_size > 0) need.least = need.largest;
+  need.least = std::min(need.least, need.largest);
+  return need;
+}
+
+MemoryNeed NeedOf(const ModelSpec& spec) {
+  MemoryNeed need;
+  need.executors = spec.executors();
+  need.row = BytesOf(spec.inputs) + BytesOf(spec.outputs);
+  need.largest = std::max<int64_t>(spec.max_batch_size, 1);
+  return need;
+}
+
+int64_t MostOfOneRun(const ModelSpec& spec, const MemoryRoom& room, int64_t left, int64_t most) {
+  if (room.limit == 0) return most;
+  return std::clamp<int64_t>(left / 2 / spec.executors(), 0, most);
+}
+
+void LowerBatch(int64_t largest, ModelSpec& spec) {
+  if (spec.max_batch_tokens > 0) spec.max_batch_tokens = std::min(spec.max_batch_tokens, largest);
+  spec.max_batch_size = std::min(spec.max_batch_size, largest);
+  std::erase_if(spec.preferred_batch_sizes, [&](int64_t rows) { return rows > spec.max_batch_size; });
+}
+
+int64_t FileBytes(const fs::path& file) {
+  if (!std::string_view(file.native()).ends_with(".index.json")) return BytesOnDisk(file);
+  int64_t bytes = 0;
+  std::error_code error;
+  for (fs::directory_iterator it(file.parent_path(), error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() == ".safetensors") bytes += BytesOnDisk(it->path());
+  }
+  return bytes;
+}
+
+}  // namespace swizzle
