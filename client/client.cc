@@ -80,6 +80,12 @@ class GrpcClient : public Client {
     return ModelReadyWithin(model, version, options_.timeout);
   }
 
+  absl::StatusOr<std::vector<ListedModel>> ListModels() override {
+    const auto response = Call(&Stub::RepositoryIndex, inference::RepositoryIndexRequest());
+    if (!response.ok()) return response.status();
+    return FromWire(*response);
+  }
+
   absl::StatusOr<ServerMetadata> GetServerMetadata() override {
     const auto response = Call(&Stub::ServerMetadata, inference::ServerMetadataRequest());
     if (!response.ok()) return response.status();

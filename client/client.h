@@ -34,6 +34,14 @@ struct ServerMetadata {
   std::vector<std::string> extensions;
 };
 
+// A model of the server's repository.
+struct ListedModel {
+  std::string name;
+  std::string version;  // empty: none is known
+  std::string state;    // READY, LOADING, UNAVAILABLE or UNLOADING
+  std::string reason;   // why it does not serve
+};
+
 struct TensorMetadata {
   std::string name;
   std::string datatype;
@@ -86,6 +94,8 @@ class Client {
   virtual absl::StatusOr<bool> Ready() = 0;
   // An empty version stands for the latest.
   virtual absl::StatusOr<bool> ModelReady(const std::string& model, const std::string& version = "") = 0;
+  // All models, also those that don't serve.
+  virtual absl::StatusOr<std::vector<ListedModel>> ListModels() = 0;
   virtual absl::StatusOr<ServerMetadata> GetServerMetadata() = 0;
   virtual absl::StatusOr<ModelMetadata> GetModelMetadata(const std::string& model, const std::string& version = "") = 0;
 

@@ -62,6 +62,14 @@ absl::StatusOr<InferResult> FromWire(inference::ModelInferResponse&& message) {
   return result;
 }
 
+std::vector<ListedModel> FromWire(const inference::RepositoryIndexResponse& message) {
+  std::vector<ListedModel> models;
+  for (const auto& model : message.models()) {
+    models.push_back({model.name(), model.version(), model.state(), model.reason()});
+  }
+  return models;
+}
+
 ServerMetadata FromWire(const inference::ServerMetadataResponse& message) {
   return {message.name(), message.version(), {message.extensions().begin(), message.extensions().end()}};
 }

@@ -16,6 +16,7 @@ absl::Status ToWire(const InferRequest& request, inference::ModelInferRequest& m
 // INTERNAL if the server's answer does not hold together. Takes the message's bytes.
 absl::StatusOr<InferResult> FromWire(inference::ModelInferResponse&& message);
 
+std::vector<ListedModel> FromWire(const inference::RepositoryIndexResponse& message);
 ServerMetadata FromWire(const inference::ServerMetadataResponse& message);
 ModelMetadata FromWire(const inference::ModelMetadataResponse& message);
 

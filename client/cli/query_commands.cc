@@ -151,7 +151,29 @@ std::string NameOf(const HealthOptions& options) {
   return options.model.empty() ? "the server" : absl::StrCat("model '", options.model, "'");
 }
 
-absl::Status CheckReady(Client& client, const HealthOptions& options) {
+// Models that don't serve; of all, or of the one that is asked for. None where the server does not tell.
+std::vector<ListedModel> Unready(Client& client, const HealthOptions& options) {
+  std::vector<ListedModel> models = client.ListModels().value_or(std::vector<ListedModel>());
+  std::erase_if(models, [&](const ListedModel& model) {
+    return model.state == "READY" || (!options.model.empty() && model.name != options.model);
+  });
+  return models;
+}
+
+// "model 'bert' is LOADING", "model 'bert' is UNAVAILABLE: the file ends early".
+std::string StateText(const ListedModel& model) {
+  return absl::StrCat("model '", model.name, "' is ", model.state, model.reason.empty() ? "" : ": ", model.reason);
+}
+
+// What the server answered, with the models that are to blame.
+absl::Status WithReasons(const absl::Status& status, Client& client, const HealthOptions& options) {
+  if (status.ok() || IsUnreachable(status) || absl::IsNotFound(status)) return status;
+  std::string text(status.message());
+  for (const ListedModel& model : Unready(client, options)) absl::StrAppend(&text, "; ", StateText(model));
+  return absl::Status(status.code(), text);
+}
+
+absl::Status AskReady(Client& client, const HealthOptions& options) {
   if (options.wait > absl::ZeroDuration()) return client.WaitReady(options.model, options.wait);
   const absl::StatusOr<bool> ready = options.model.empty() ? client.Ready() : client.ModelReady(options.model);
   if (!ready.ok()) return ready.status();
@@ -161,12 +183,18 @@ absl::Status CheckReady(Client& client, const HealthOptions& options) {
 }  // namespace
 
 absl::Status RunHealth(Client& client, const HealthOptions& options, Terminal& terminal) {
-  if (absl::Status status = CheckReady(client, options); !status.ok()) return status;
-  if (terminal.json) {
-    PrintJson({{"model", options.model}, {"ready", true}}, terminal);
-  } else {
+  if (absl::Status status = WithReasons(AskReady(client, options), client, options); !status.ok()) return status;
+  const std::vector<ListedModel> unready = Unready(client, options);
+  if (!terminal.json) {
     terminal.out << NameOf(options) << " is ready\n";
+    for (const ListedModel& model : unready) terminal.out << "  " << StateText(model) << '\n';
+    return absl::OkStatus();
   }
+  Json json = {{"model", options.model}, {"ready", true}, {"unready", Json::array()}};
+  for (const ListedModel& model : unready) {
+    json["unready"].push_back({{"model", model.name}, {"state", model.state}, {"reason", model.reason}});
+  }
+  PrintJson(json, terminal);
   return absl::OkStatus();
 }
 

@@ -41,7 +41,7 @@ std::string LeftText(int64_t left, const MemoryRoom& room) {
 
 }  // namespace
 
-StatusOr<MemoryFit> FitToMemory(const std::string& model, const MemoryNeed& need, const MemoryRoom& room) {
+StatusOr<MemoryFit> FitToMemory(const MemoryNeed& need, const MemoryRoom& room) {
   const int64_t left = room.Left(need.resident);
   const auto fits = [&](int64_t rows) { return room.limit == 0 || Promise(need, rows, room) <= left; };
   int64_t rows = need.largest;
@@ -51,14 +51,14 @@ StatusOr<MemoryFit> FitToMemory(const std::string& model, const MemoryNeed& need
   fit.why = Concat("at batches of ", need.largest, " it needs ", InMiB(Promise(need, need.largest, room)),
                    " MiB beside its weights, and ", LeftText(left, room));
   if (fits(rows)) return fit;
-  return MakeError(StatusCode::kResourceExhausted, "model '", model, "' has no room: ", fit.why,
+  return MakeError(StatusCode::kResourceExhausted, "there is no room for it in memory: ", fit.why,
                    "; give the server more memory, or the model smaller batches or fewer instances");
 }
 
-Status CheckRoomForFiles(const std::string& model, int64_t bytes, int64_t resident, const MemoryRoom& room) {
+Status CheckRoomForFiles(int64_t bytes, int64_t resident, const MemoryRoom& room) {
   const int64_t left = room.Left(resident);
   if (room.limit == 0 || bytes <= left) return absl::OkStatus();
-  return MakeError(StatusCode::kResourceExhausted, "model '", model, "' has no room: its files have ", InMiB(bytes),
+  return MakeError(StatusCode::kResourceExhausted, "there is no room for it in memory: its files have ", InMiB(bytes),
                    " MiB, and ", LeftText(left, room), "; give the server more memory");
 }
 

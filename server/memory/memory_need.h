@@ -40,10 +40,10 @@ struct MemoryFit {
 
 // RESOURCE_EXHAUSTED, saying how much is missing, if not even a batch of `least` rows has room. Fewer rows are taken to
 // need a proportional part of the arena.
-StatusOr<MemoryFit> FitToMemory(const std::string& model, const MemoryNeed& need, const MemoryRoom& room);
+StatusOr<MemoryFit> FitToMemory(const MemoryNeed& need, const MemoryRoom& room);
 
 // RESOURCE_EXHAUSTED if files of so many bytes have no room, before they are read.
-Status CheckRoomForFiles(const std::string& model, int64_t bytes, int64_t resident, const MemoryRoom& room);
+Status CheckRoomForFiles(int64_t bytes, int64_t resident, const MemoryRoom& room);
 
 }  // namespace swizzle
 

@@ -163,7 +163,7 @@ class DirectoryLoader {
   // Null where the model has no room in memory at the largest batch so far; then that is smaller now.
   StatusOr<std::shared_ptr<Model>> ReadModel(const fs::path& file,
                                              const std::optional<inference::ModelConfig>& config) {
-    SWIZZLE_RETURN_IF_ERROR(CheckRoomForFiles(name_, FileBytes(file), options_.resident_bytes(), room_));
+    SWIZZLE_RETURN_IF_ERROR(CheckRoomForFiles(FileBytes(file), options_.resident_bytes(), room_));
     Log(LogLevel::kInfo, "reading model", {{"model", name_}, {"version", version_}});
     const Instant start = options_.clock->Now();
     SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(file));
@@ -223,7 +223,7 @@ class DirectoryLoader {
   // Whether the largest batch has room in memory. Where it has none, a smaller one is to be tried, and the log says so.
   StatusOr<bool> FindRoom(MemoryNeed need) {
     need.resident = options_.resident_bytes();
-    SWIZZLE_ASSIGN_OR_RETURN(fit_, FitToMemory(name_, need, room_));
+    SWIZZLE_ASSIGN_OR_RETURN(fit_, FitToMemory(need, room_));
     if (fit_.why.empty()) return true;
     if (lowered_.empty()) lowered_ = fit_.why;
     largest_ = fit_.largest;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "model_loader/files/printable_name.h"
 #include "server/rpc/model_description.h"
 #include "server/rpc/received_message.h"
 
@@ -149,6 +150,23 @@ ServerUnaryReactor* InferenceService::ModelStatistics(CallbackServerContext* con
   return Answer<inference::ModelStatisticsRequest, inference::ModelStatisticsResponse>(
       context, request, response,
       [this](const auto& asked, auto& statistics) { return FillStatistics(asked, statistics); });
+}
+
+Status InferenceService::FillIndex(const inference::RepositoryIndexRequest& request,
+                                   inference::RepositoryIndexResponse& response) const {
+  SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, Repository());
+  if (!request.repository_name().empty()) {
+    return MakeError(StatusCode::kNotFound, "there is no repository ", QuotedName(request.repository_name()),
+                     "; the only one has no name");
+  }
+  response = DescribeIndex(repository->List(), request.ready());
+  return absl::OkStatus();
+}
+
+ServerUnaryReactor* InferenceService::RepositoryIndex(CallbackServerContext* context, const ByteBuffer* request,
+                                                      ByteBuffer* response) {
+  return Answer<inference::RepositoryIndexRequest, inference::RepositoryIndexResponse>(
+      context, request, response, [this](const auto& asked, auto& index) { return FillIndex(asked, index); });
 }
 
 ServerUnaryReactor* InferenceService::ModelInfer(CallbackServerContext* context, const ByteBuffer* request,

@@ -54,6 +54,7 @@ class InferenceService final : public UnservedMethods {
   Unary* ModelMetadata(Context* context, const Bytes* request, Bytes* response) override;
   Unary* ModelConfig(Context* context, const Bytes* request, Bytes* response) override;
   Unary* ModelStatistics(Context* context, const Bytes* request, Bytes* response) override;
+  Unary* RepositoryIndex(Context* context, const Bytes* request, Bytes* response) override;
   // A request that names a model but a version that does not serve is counted for the latest version.
   Unary* ModelInfer(Context* context, const Bytes* request, Bytes* response) override;
 
@@ -66,6 +67,8 @@ class InferenceService final : public UnservedMethods {
   Status FillConfig(const inference::ModelConfigRequest& request, inference::ModelConfigResponse& response) const;
   Status FillStatistics(const inference::ModelStatisticsRequest& request,
                         inference::ModelStatisticsResponse& response) const;
+  Status FillIndex(const inference::RepositoryIndexRequest& request,
+                   inference::RepositoryIndexResponse& response) const;
 
   std::atomic<const ModelRepository*> repository_ = nullptr;
   std::atomic<bool> ready_allowed_ = true;

@@ -3,6 +3,8 @@
 #include <charconv>
 #include <string>
 
+#include "model_loader/files/printable_name.h"
+
 namespace swizzle {
 namespace {
 
@@ -38,6 +40,12 @@ inference::MemoryUsage WeightsOn(const std::string& device, int64_t bytes) {
   memory.set_id(id);
   memory.set_byte_size(static_cast<uint64_t>(bytes));
   return memory;
+}
+
+// As Triton names them.
+const char* StateName(ModelState state) {
+  if (state == ModelState::kLoading) return "LOADING";
+  return state == ModelState::kReady ? "READY" : "UNAVAILABLE";
 }
 
 }  // namespace
@@ -86,6 +94,20 @@ inference::ModelStatistics DescribeStatistics(const Model& model, const ModelSta
     *statistics.add_memory_usage() = WeightsOn(device, facts->device_bytes);
   }
   return statistics;
+}
+
+inference::RepositoryIndexResponse DescribeIndex(const std::vector<ModelStatus>& models, bool only_ready) {
+  inference::RepositoryIndexResponse index;
+  for (const ModelStatus& status : models) {
+    if (only_ready && status.state != ModelState::kReady) continue;
+    inference::RepositoryIndexResponse::ModelIndex& model = *index.add_models();
+    // It may be that of any directory, and travels in a message, which holds UTF-8 alone.
+    model.set_name(CheckName(status.name, "a model").ok() ? status.name : QuotedName(status.name));
+    if (status.version > 0) model.set_version(std::to_string(status.version));
+    model.set_state(StateName(status.state));
+    if (status.state == ModelState::kFailed) model.set_reason(std::string(status.status.message()));
+  }
+  return index;
 }
 
 }  // namespace swizzle

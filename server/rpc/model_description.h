@@ -1,4 +1,4 @@
-// What the service tells of a model: metadata and statistics as protocol messages.
+// What the service tells of models: metadata, statistics and states as protocol messages.
 #ifndef SWIZZLE_SERVER_RPC_MODEL_DESCRIPTION_H_
 #define SWIZZLE_SERVER_RPC_MODEL_DESCRIPTION_H_
 
@@ -6,6 +6,7 @@
 
 #include "proto/grpc_service.pb.h"
 #include "server/model/model.h"
+#include "server/repository/readiness.h"
 #include "server/telemetry/metrics.h"
 
 namespace swizzle {
@@ -14,6 +15,9 @@ namespace swizzle {
 inference::ModelMetadataResponse DescribeModel(const Model& model, const std::vector<int64_t>& versions);
 
 inference::ModelStatistics DescribeStatistics(const Model& model, const ModelStatisticsTotals& totals);
+
+// The models of a repository, each with its state and, where it does not serve, the reason.
+inference::RepositoryIndexResponse DescribeIndex(const std::vector<ModelStatus>& models, bool only_ready);
 
 }  // namespace swizzle
 

@@ -30,10 +30,6 @@ grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* UnservedMethods::ModelStreamInf
   return new RefusedStream("ModelStreamInfer");
 }
 
-UnservedMethods::Unary* UnservedMethods::RepositoryIndex(Context* context, const Bytes*, Bytes*) {
-  return Refuse(context, "RepositoryIndex");
-}
-
 UnservedMethods::Unary* UnservedMethods::RepositoryModelLoad(Context* context, const Bytes*, Bytes*) {
   return Refuse(context, "RepositoryModelLoad");
 }

@@ -16,7 +16,6 @@ class UnservedMethods : public RawInferenceService {
   using Bytes = grpc::ByteBuffer;
 
   grpc::ServerBidiReactor<Bytes, Bytes>* ModelStreamInfer(Context* context) override;
-  Unary* RepositoryIndex(Context* context, const Bytes*, Bytes*) override;
   Unary* RepositoryModelLoad(Context* context, const Bytes*, Bytes*) override;
   Unary* RepositoryModelUnload(Context* context, const Bytes*, Bytes*) override;
   Unary* SystemSharedMemoryStatus(Context* context, const Bytes*, Bytes*) override;

@@ -77,6 +77,20 @@ TEST_F(CliTest, HealthAnswersByExitCode) {
   EXPECT_THAT(Run({"health", "echo"}).err, HasSubstr("model 'echo' is not ready"));
 }
 
+TEST_F(CliTest, HealthNamesWhatIsNotReadyAndWhy) {
+  EXPECT_EQ(Run({"health"}).out, "the server is ready\n  model 'broken' is UNAVAILABLE: the file ends early\n");
+  EXPECT_EQ(Run({"health", "echo"}).out, "model 'echo' is ready\n");
+  EXPECT_EQ(RunJson({"health"})["unready"][0]["reason"], "the file ends early");
+  server_.ready = false;
+  EXPECT_EQ(Run({"health"}).err,
+            "swizzle: the server is not ready; model 'echo' is LOADING; model 'broken' is UNAVAILABLE: the file ends "
+            "early\n");
+  EXPECT_EQ(Run({"health", "echo"}).err, "swizzle: model 'echo' is not ready; model 'echo' is LOADING\n");
+  EXPECT_THAT(Run({"health", "--wait=0.001"}).err, HasSubstr("not ready after 1ms; model 'echo' is LOADING"));
+  server_.lists = false;
+  EXPECT_EQ(Run({"health"}).err, "swizzle: the server is not ready\n");
+}
+
 TEST_F(CliTest, UnreachableHasItsOwnExitCode) {
   const Outcome outcome = Run({"--address=127.0.0.1:1", "health"});
   EXPECT_EQ(outcome.code, kExitUsage);  // --address is given twice

@@ -41,6 +41,18 @@ TEST_F(ClientTest, AsksForHealth) {
   EXPECT_FALSE(client_->ModelReady("echo").value());
 }
 
+TEST_F(ClientTest, ListsModels) {
+  const auto models = client_->ListModels();
+  ASSERT_TRUE(models.ok()) << models.status();
+  ASSERT_EQ(models->size(), 2u);
+  EXPECT_EQ(models->at(0).name, "echo");
+  EXPECT_EQ(models->at(0).version, "3");
+  EXPECT_EQ(models->at(0).state, "READY");
+  EXPECT_EQ(models->at(1).reason, "the file ends early");
+  server_.lists = false;
+  EXPECT_EQ(client_->ListModels().status().code(), absl::StatusCode::kUnimplemented);
+}
+
 TEST_F(ClientTest, ReadsMetadata) {
   EXPECT_EQ(client_->GetServerMetadata()->name, "fake");
   EXPECT_THAT(client_->GetServerMetadata()->extensions, ElementsAre("statistics"));

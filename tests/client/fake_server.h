@@ -31,6 +31,7 @@ class FakeServer final : public inference::GRPCInferenceService::Service {
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
   std::atomic<bool> ready = true;
+  std::atomic<bool> lists = true;  // models: "echo", ready like the server, and "broken", which failed
   std::atomic<int> infer_calls = 0;
   std::latch slow_started{1};  // counted down when "slow" is called
 
@@ -56,6 +57,20 @@ class FakeServer final : public inference::GRPCInferenceService::Service {
                           inference::ModelReadyResponse* response) override {
     response->set_ready(ready);
     return Known(request->name());
+  }
+
+  grpc::Status RepositoryIndex(grpc::ServerContext*, const inference::RepositoryIndexRequest*,
+                               inference::RepositoryIndexResponse* response) override {
+    if (!lists) return {grpc::StatusCode::UNIMPLEMENTED, "RepositoryIndex is not supported"};
+    auto& echo = *response->add_models();
+    echo.set_name("echo");
+    echo.set_version("3");
+    echo.set_state(ready ? "READY" : "LOADING");
+    auto& broken = *response->add_models();
+    broken.set_name("broken");
+    broken.set_state("UNAVAILABLE");
+    broken.set_reason("the file ends early");
+    return grpc::Status::OK;
   }
 
   grpc::Status ServerMetadata(grpc::ServerContext*, const inference::ServerMetadataRequest*,

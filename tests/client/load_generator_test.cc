@@ -15,6 +15,7 @@ class FakeClient : public Client {
   absl::StatusOr<bool> Live() override { return true; }
   absl::StatusOr<bool> Ready() override { return true; }
   absl::StatusOr<bool> ModelReady(const std::string&, const std::string&) override { return true; }
+  absl::StatusOr<std::vector<ListedModel>> ListModels() override { return std::vector<ListedModel>(); }
   absl::StatusOr<ServerMetadata> GetServerMetadata() override { return ServerMetadata(); }
   absl::StatusOr<ModelMetadata> GetModelMetadata(const std::string&, const std::string&) override {
     return ModelMetadata();

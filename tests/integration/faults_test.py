@@ -137,7 +137,10 @@ def metadata(server, model):
 def test_a_model_too_large_for_the_memory_leaves_the_others_serving(start, repository):
     server = start(repository.identity().shipped(), '--memory-limit=100000000', '--ready=any')
     reasons = server.http('/readyz')[1]
-    assert f"model '{SPARSE}' failed: model '{SPARSE}' has no room: its files have 13 MiB, and of 95 MiB" in reasons
+    assert f"model '{SPARSE}' failed: there is no room for it in memory: its files have 13 MiB, and of 95 MiB" in reasons
+    health = subprocess.run([program('swizzle'), 'health', f'--address={server.grpc}'], stdout=subprocess.PIPE, text=True,
+                            check=True, timeout=60).stdout
+    assert f"model '{SPARSE}' is UNAVAILABLE: there is no room" in health
     assert 'INPUT0' in metadata(server, 'identity')
     assert server.stop() == 0, server.log()
 

@@ -14,7 +14,7 @@ MemoryNeed Need(int64_t arena_mib, int64_t executors = 2) {
 constexpr MemoryRoom kRoom = {.limit = 2048 * kMiB, .requests = 500 * kMiB, .promised = 100 * kMiB};
 
 TEST(FitToMemory, LeavesAModelThatFitsAlone) {
-  const auto fit = FitToMemory("m", Need(500), kRoom);
+  const auto fit = FitToMemory(Need(500), kRoom);
   ASSERT_TRUE(fit.ok()) << fit.status();
   EXPECT_EQ(fit->largest, 64);
   EXPECT_EQ(fit->promised, 2 * (500 + 64) * kMiB);
@@ -22,7 +22,7 @@ TEST(FitToMemory, LeavesAModelThatFitsAlone) {
 }
 
 TEST(FitToMemory, LowersTheLargestBatchAndSaysWhy) {
-  const auto fit = FitToMemory("m", Need(2000), kRoom);
+  const auto fit = FitToMemory(Need(2000), kRoom);
   ASSERT_TRUE(fit.ok()) << fit.status();
   EXPECT_EQ(fit->largest, 16);
   EXPECT_EQ(fit->promised, 2 * (500 + 16) * kMiB);
@@ -34,9 +34,9 @@ TEST(FitToMemory, LowersTheLargestBatchAndSaysWhy) {
 TEST(FitToMemory, LowersToNoLessThanTheModelCanDo) {
   MemoryNeed need = Need(2000);
   need.least = 20;
-  EXPECT_FALSE(FitToMemory("m", need, kRoom).ok());
+  EXPECT_FALSE(FitToMemory(need, kRoom).ok());
   need.least = 17;
-  const auto fit = FitToMemory("m", need, kRoom);
+  const auto fit = FitToMemory(need, kRoom);
   ASSERT_TRUE(fit.ok()) << fit.status();
   EXPECT_EQ(fit->largest, 17);
 }
@@ -45,46 +45,48 @@ TEST(FitToMemory, RefusesWhatHasNoRoomAtAll) {
   for (const int64_t largest : {1, 64}) {
     MemoryNeed need = Need(200'000);
     need.largest = largest;
-    const auto fit = FitToMemory("m", need, kRoom);
+    const auto fit = FitToMemory(need, kRoom);
     EXPECT_EQ(fit.status().code(), StatusCode::kResourceExhausted);
-    EXPECT_THAT(std::string(fit.status().message()), testing::HasSubstr("model 'm' has no room: at batches of"));
+    EXPECT_THAT(std::string(fit.status().message()),
+                testing::HasSubstr("there is no room for it in memory: at batches of"));
     EXPECT_THAT(std::string(fit.status().message()), testing::HasSubstr("give the server more memory"));
   }
   MemoryNeed fixed = Need(2000);
   fixed.least = fixed.largest;
-  EXPECT_FALSE(FitToMemory("m", fixed, kRoom).ok()) << "a fixed batch cannot be lowered";
-  EXPECT_FALSE(FitToMemory("m", Need(1), {.limit = 100 * kMiB}).ok()) << "less than is taken already";
+  EXPECT_FALSE(FitToMemory(fixed, kRoom).ok()) << "a fixed batch cannot be lowered";
+  EXPECT_FALSE(FitToMemory(Need(1), {.limit = 100 * kMiB}).ok()) << "less than is taken already";
 }
 
 TEST(FitToMemory, ModelsAreTunedOneByOne) {
   MemoryNeed need = Need(100, 1);
   need.tuned = true;
   MemoryRoom room = kRoom;
-  const auto first = FitToMemory("first", need, room);
+  const auto first = FitToMemory(need, room);
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(first->promised, (100 + 64 + 100) * kMiB);
   EXPECT_EQ(first->spare, 100 * kMiB);
   room.spare = first->spare;
   need.arena = 150 * kMiB;
-  const auto second = FitToMemory("second", need, room);
+  const auto second = FitToMemory(need, room);
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ(second->promised, (150 + 64 + 50) * kMiB) << "of the spare executor only what it is larger by";
   EXPECT_EQ(second->spare, 150 * kMiB);
 }
 
 TEST(FitToMemory, WithoutALimitEverythingFits) {
-  const auto fit = FitToMemory("m", Need(200'000), {});
+  const auto fit = FitToMemory(Need(200'000), {});
   ASSERT_TRUE(fit.ok()) << fit.status();
   EXPECT_EQ(fit->largest, 64);
 }
 
 TEST(CheckRoomForFiles, RefusesWhatIsLargerThanWhatIsLeft) {
-  EXPECT_TRUE(CheckRoomForFiles("m", 1248 * kMiB, 200 * kMiB, kRoom).ok());
-  EXPECT_TRUE(CheckRoomForFiles("m", 1248 * kMiB, 200 * kMiB, {}).ok()) << "no limit is known";
-  const Status status = CheckRoomForFiles("m", 1249 * kMiB, 200 * kMiB, kRoom);
+  EXPECT_TRUE(CheckRoomForFiles(1248 * kMiB, 200 * kMiB, kRoom).ok());
+  EXPECT_TRUE(CheckRoomForFiles(1248 * kMiB, 200 * kMiB, {}).ok()) << "no limit is known";
+  const Status status = CheckRoomForFiles(1249 * kMiB, 200 * kMiB, kRoom);
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(std::string(status.message()),
-            "model 'm' has no room: its files have 1249 MiB, and of 2048 MiB of memory 1248 MiB are left, with what is "
+            "there is no room for it in memory: its files have 1249 MiB, and of 2048 MiB of memory 1248 MiB are left, "
+            "with what is "
             "loaded, what was promised to it, and 500 MiB for requests; give the server more memory");
 }
 
@@ -92,7 +94,7 @@ TEST(FitToMemory, HugeNeedsDoNotWrap) {
   MemoryNeed need = Need(int64_t{1} << 42, 1 << 20);
   need.row = int64_t{1} << 60;
   need.largest = int64_t{1} << 40;
-  EXPECT_FALSE(FitToMemory("m", need, kRoom).ok());
+  EXPECT_FALSE(FitToMemory(need, kRoom).ok());
 }
 
 }  // namespace

@@ -200,11 +200,12 @@ TEST_F(ModelRepositoryTest, AModelTooLargeForTheMemoryLeavesTheOthersServing) {
   directory_.Write("large/config.pbtxt", "instance_group { count: 200 kind: KIND_CPU }");
   WriteNetwork("other", network);
   memory_.limit = 2 * ArenaBytes(network, 64);
-  EXPECT_THAT(LoadError("large"), HasSubstr("'large' has no room: at batches of 64 it needs"));
+  EXPECT_THAT(LoadError("large"),
+              HasSubstr("'large' failed to load: there is no room for it in memory: at batches of 64 it needs"));
   EXPECT_TRUE(repository_->Find("other", "").ok());
   memory_.limit = 1000;
-  EXPECT_THAT(LoadError("other"),
-              HasSubstr("'other' has no room: its files have 1 MiB, and of 0 MiB of memory 0 MiB are left"));
+  EXPECT_THAT(LoadError("other"), HasSubstr("'other' failed to load: there is no room for it in memory: its files have "
+                                            "1 MiB, and of 0 MiB of memory 0 MiB are left"));
 }
 
 TEST_F(ModelRepositoryTest, ALargestBatchThatHasNoRoomIsLowered) {

@@ -65,6 +65,19 @@ TEST_F(InferenceServiceTest, ModelReadyTellsUnknownFromReady) {
   EXPECT_EQ(status.error_message(), "there is no model 'nobody'");
 }
 
+TEST_F(InferenceServiceTest, TheIndexListsModels) {
+  inference::RepositoryIndexRequest request;
+  inference::RepositoryIndexResponse index;
+  ASSERT_TRUE(Call(&Stub::RepositoryIndex, request, index).ok());
+  ASSERT_EQ(index.models_size(), 4);
+  EXPECT_EQ(index.models(0).name(), "echo");
+  EXPECT_EQ(index.models(0).version(), "5");
+  EXPECT_EQ(index.models(0).state(), "READY");
+  EXPECT_EQ(index.models(0).reason(), "");
+  request.set_repository_name("other");
+  EXPECT_EQ(Call(&Stub::RepositoryIndex, request, index).error_code(), StatusCode::NOT_FOUND);
+}
+
 TEST_F(InferenceServiceTest, ModelMetadataHasTheBatchDimensionWhereThereIsOne) {
   inference::ModelMetadataRequest request;
   inference::ModelMetadataResponse metadata;
@@ -275,7 +288,6 @@ TEST_F(InferenceServiceTest, ManyClientsAtOnceAllGetTheirOwn) {
   } while (false)
 
 TEST_F(InferenceServiceTest, WhatComesLaterSaysSo) {
-  EXPECT_UNSERVED(RepositoryIndex);
   EXPECT_UNSERVED(RepositoryModelLoad);
   EXPECT_UNSERVED(RepositoryModelUnload);
   EXPECT_UNSERVED(SystemSharedMemoryStatus);

@@ -42,5 +42,23 @@ TEST(DescribeStatisticsTest, WeightsOfGpusAreEachGpus) {
   EXPECT_EQ(statistics.memory_usage(1).byte_size(), 300u);
 }
 
+TEST(DescribeIndexTest, NamesWhatIsNotReadyAndWhy) {
+  const std::vector<ModelStatus> models = {
+      {"bert", 3, absl::OkStatus(), ModelState::kReady},
+      {"late", 0, absl::UnavailableError("model 'late' is being loaded"), ModelState::kLoading},
+      {"rot", 2, absl::InvalidArgumentError("the file ends early"), ModelState::kFailed},
+      {"\xff", 0, absl::InvalidArgumentError("model names consist of letters"), ModelState::kFailed}};
+  const inference::RepositoryIndexResponse index = DescribeIndex(models, false);
+  ASSERT_EQ(index.models_size(), 4);
+  EXPECT_EQ(index.models(0).ShortDebugString(), "name: \"bert\" version: \"3\" state: \"READY\"");
+  EXPECT_EQ(index.models(1).ShortDebugString(), "name: \"late\" state: \"LOADING\"");
+  EXPECT_EQ(index.models(2).ShortDebugString(),
+            "name: \"rot\" version: \"2\" state: \"UNAVAILABLE\" reason: \"the file ends early\"");
+  EXPECT_EQ(index.models(3).name(), "'?'");
+  const inference::RepositoryIndexResponse ready = DescribeIndex(models, true);
+  ASSERT_EQ(ready.models_size(), 1);
+  EXPECT_EQ(ready.models(0).name(), "bert");
+}
+
 }  // namespace
 }  // namespace swizzle
