@@ -8,6 +8,7 @@
 
 #include <type_traits>
 
+#include "kernels/base/integers.h"
 #include "kernels/cuda/attention/attention_pattern.h"
 #include "kernels/cuda/attention/split_operands.h"
 #include "kernels/cuda/tensor_core/mma.cuh"
@@ -35,7 +36,7 @@ struct Config {
   static constexpr int kMatrixBytes = key_block * kRowBytes;
   static constexpr int kListBytes = warps * key_block * 4;
   static constexpr int kHeaderBytes = warps * 4;
-  static constexpr int kStageBytes = (2 * kMatrixBytes + kListBytes + kHeaderBytes + 127) / 128 * 128;
+  static constexpr int kStageBytes = RoundUp(2 * kMatrixBytes + kListBytes + kHeaderBytes, 128);
   static constexpr int kSharedBytes = stages * kStageBytes;
   static_assert(kThreads % kPieces == 0, "a thread copies the same piece of every row it copies of");
   static_assert(kHeaderBytes % 16 == 0 && kSharedBytes <= 227 * 1024);

@@ -29,15 +29,10 @@ void Run(const KernelArgs& args, Stream& stream, SpmmWay way) {
   const Problem& problem = *args.problem;
   const auto& weight = static_cast<const ConvCsrWeight&>(*args.weight);
   const cudaStream_t queue = QueueOf(stream);
-  const void* x = args.inputs[0].data;
-  if (!problem.window().IsPointwise()) {
-    GatherColumns(problem, x, {0, RowStride(problem.output.positions()), args.workspace.data()}, stream);
-    x = args.workspace.data();
-  }
   const SpmmOperands operands = {
       .weight = &weight.matrix(),
       .dtype = problem.to.dtype,
-      .x = x,
+      .x = AllColumns(args, stream),
       .residual = problem.epilogue.residual ? args.inputs[1].data : nullptr,
       .y = args.output.data,
       .stride = RowStride(problem.output.positions()),

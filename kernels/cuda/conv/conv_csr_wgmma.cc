@@ -67,18 +67,12 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsrWgmma(const Weight& weight
 void RunConvCsrWgmma(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const auto& weight = static_cast<const WgmmaWeight&>(*args.weight);
-  const int64_t stride = RowStride(problem.output.positions());
-  const float* x = args.Input<float>(0);
-  if (!problem.window().IsPointwise()) {
-    GatherColumns(problem, x, {0, stride, args.workspace.data()}, stream);
-    x = reinterpret_cast<const float*>(args.workspace.data());
-  }
   const WgmmaOperands operands = {
       .weight = &weight.matrix(),
-      .x = x,
+      .x = static_cast<const float*>(AllColumns(args, stream)),
       .residual = args.Residual<float>(),
       .y = args.Output<float>(),
-      .stride = stride,
+      .stride = RowStride(problem.output.positions()),
       .columns = problem.output.positions(),
       .epilogue = problem.epilogue,
   };

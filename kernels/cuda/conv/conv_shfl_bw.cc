@@ -40,19 +40,13 @@ template <int kWidth>
 void RunConvShflBw(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const RowGroups& groups = static_cast<const ShflBwWeight&>(*args.weight).groups();
-  const int64_t stride = RowStride(problem.output.positions());
-  const void* x = args.inputs[0].data;
-  if (!problem.window().IsPointwise()) {
-    GatherColumns(problem, x, {0, stride, args.workspace.data()}, stream);
-    x = args.workspace.data();
-  }
   const GroupOperands operands = {
       .weight = &groups,
       .dtype = problem.to.dtype,
-      .x = x,
+      .x = AllColumns(args, stream),
       .residual = problem.epilogue.residual ? args.inputs[1].data : nullptr,
       .y = args.output.data,
-      .stride = stride,
+      .stride = RowStride(problem.output.positions()),
       .columns = problem.output.positions(),
       .epilogue = problem.epilogue,
   };

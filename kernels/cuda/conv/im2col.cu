@@ -106,4 +106,12 @@ void GatherColumnsNhwc(const Problem& problem, const void* input, const ColumnBl
   return GatherPacksAs<uint32_t>(problem, input, block, stream);
 }
 
+const void* AllColumns(const KernelArgs& args, Stream& stream) {
+  const Problem& problem = *args.problem;
+  if (problem.window().IsPointwise()) return args.inputs[0].data;
+  void* const columns = args.workspace.data();
+  GatherColumns(problem, args.inputs[0].data, {0, RowStride(problem.output.positions()), columns}, stream);
+  return columns;
+}
+
 }  // namespace swizzle::cuda

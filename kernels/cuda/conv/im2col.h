@@ -19,6 +19,9 @@ void GatherColumns(const Problem& problem, const void* input, const ColumnBlock&
 // From kNhwc to [count][taps][channels]. REQUIRES: the problem has all these positions.
 void GatherColumnsNhwc(const Problem& problem, const void* input, const ColumnBlock& block, Stream& stream);
 
+// All columns of a kRows input: itself where its columns are the positions, else in the workspace, RowStride apart.
+const void* AllColumns(const KernelArgs& args, Stream& stream);
+
 }  // namespace swizzle::cuda
 
 #endif  // SWIZZLE_KERNELS_CUDA_CONV_IM2COL_H_

@@ -1,3 +1,4 @@
+#include "kernels/base/integers.h"
 #include "tests/bench/cuda/sputnik_spmm.h"
 
 namespace swizzle::bench {
@@ -166,7 +167,7 @@ struct Launch {
 
   template <typename C>
   void Queue() const {
-    const dim3 grid((matrix.rows + C::kY - 1) / C::kY, (n + C::kX - 1) / C::kX);
+    const dim3 grid(CeilDiv(matrix.rows, C::kY), CeilDiv(n, C::kX));
     SputnikSpmm<C><<<grid, dim3(C::kLanes, C::kY), 0, queue>>>(matrix, x, y, n, stride);
   }
   template <int kX>
