@@ -81,7 +81,7 @@ std::string HexText(uint64_t number) {
   return hex.str();
 }
 
-bool IsProcessor(const Backend& backend) { return backend.name() == "cpu"; }
+bool IsProcessor(const Backend& backend) { return dynamic_cast<const HostBackend*>(&backend) != nullptr; }
 
 // Clouds call generations of processors by one name.
 std::string DeviceOf(const Backend& backend) {
