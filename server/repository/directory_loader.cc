@@ -247,7 +247,7 @@ class DirectoryLoader {
 
   // Of long work a line now and then.
   std::function<void(const PlanProgress&)> LogProgress() const {
-    constexpr absl::Duration kNowAndThen = absl::Seconds(2);
+    static constexpr absl::Duration kNowAndThen = absl::Seconds(2);
     return [last = options_.clock->Now(), name = name_, version = version_,
             clock = options_.clock](const PlanProgress& progress) mutable {
       if (clock->Now() - last < kNowAndThen) return;

@@ -38,7 +38,7 @@ class IdleGateTest : public ::testing::Test {
 
   LeapingClock clock_;
   Activity activity_;
-  const IdleRules rules_;
+  const IdleRules rules_ = {};
   IdleGate gate_{activity_, clock_};
 };
 
