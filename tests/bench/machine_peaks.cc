@@ -81,6 +81,7 @@ double ReadGigabytesPerSecond(uint32_t features, int threads, int64_t bytes_each
                    : features & cpu::kAvx2 ? N_AVX2::SumFloats
                                            : N_EMU128::SumFloats;
   const int64_t bytes = std::max(bytes_each / kUnit, int64_t{1}) * kUnit;
+  const int64_t floats = bytes / int64_t{sizeof(float)};
   const int64_t rounds = std::max<int64_t>(kEnough / bytes, 1);
   std::barrier ready(threads);
   std::vector<double> rates(threads);
@@ -91,10 +92,10 @@ double ReadGigabytesPerSecond(uint32_t features, int threads, int64_t bytes_each
         float values[16];
       };
       const std::vector<Line> memory(bytes / sizeof(Line), Line{});
-      float total = sum(memory.front().values, bytes / sizeof(float));
+      float total = sum(memory.front().values, floats);
       ready.arrive_and_wait();
       const auto start = Clock::now();
-      for (int64_t round = 0; round < rounds; ++round) total += sum(memory.front().values, bytes / sizeof(float));
+      for (int64_t round = 0; round < rounds; ++round) total += sum(memory.front().values, floats);
       rates[t] = total == 0 ? static_cast<double>(bytes * rounds) / NanosecondsSince(start) : 0;
     });
   }

@@ -28,6 +28,7 @@
 #include "kernels/devices.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/packed/packed_writer.h"
+#include "model_loader/plan/choose/median.h"
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/planner.h"
 #include "tests/support/drawn_models.h"
@@ -171,11 +172,6 @@ StatusOr<double> Rate(const BenchRunner& runner, int streams, bool pin_threads) 
   }
   for (std::thread& thread : threads) thread.join();
   return static_cast<double>(batches) / std::chrono::duration<double>(kDuration).count();
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
 }
 
 // At the largest measured batch: the chosen kernel's time and the best dense one's.

@@ -19,6 +19,7 @@
 
 #include "kernels/backend/backend.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "model_loader/plan/choose/median.h"
 #include "tests/bench/machine_peaks.h"
 
 namespace swizzle::bench {
@@ -101,11 +102,6 @@ class Workload {
   std::vector<int32_t> positions_;
   Sequences sequences_;
 };
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
 
 struct Times {
   std::vector<double> nanoseconds;

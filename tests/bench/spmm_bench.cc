@@ -23,6 +23,7 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/format/csr.h"
+#include "model_loader/plan/choose/median.h"
 #include "tests/bench/dlmc.h"
 #include "tests/bench/machine_peaks.h"
 
@@ -84,11 +85,6 @@ Weight DrawWeight(const Shape& shape, const Options& options) {
     }
   }
   return {.matrix = CsrMatrix::FromDense(matrix), .bias = std::vector<float>(shape.m, 0.1f)};
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
 }
 
 // One row of the table on one problem, with all that it needs.
