@@ -57,7 +57,7 @@ class CliTest : public testing::Test {
 
   template <typename T>
   std::string Save(const std::string& name, const std::string& datatype, Shape shape, const std::vector<T>& values) {
-    const std::string file = (directory_ / name).string();
+    std::string file = (directory_ / name).string();
     EXPECT_TRUE(WriteNpy(file, MakeTensor<T>("", datatype, std::move(shape), values)).ok());
     return file;
   }

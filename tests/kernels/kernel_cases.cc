@@ -279,7 +279,7 @@ std::vector<KernelCase> KernelCases(Op op) {
   const std::vector<Tail> tails = TailsOf(op);
   std::vector<KernelCase> cases;
   for (size_t i = 0; i < shapes.size(); ++i) {
-    for (size_t j = 0; j < 2; ++j) {
+    for (int j = 0; j < 2; ++j) {
       const size_t turn = 2 * i + j;
       cases.push_back(MakeCase(op, shapes[i], tails[turn % tails.size()], kSparsities[(turn + i / 2) % 4], 1 + j));
     }
@@ -290,12 +290,14 @@ std::vector<KernelCase> KernelCases(Op op) {
   }
   if (op != Op::kConv) return cases;
   for (size_t i = 1; i < shapes.size(); i += 2) {
-    cases.push_back(MakeCase(op, shapes[i], tails[i / 2 % tails.size()], i % 4 == 1 ? 0.5 : 0.9, 1 + i / 2 % 2));
+    const int threads = i / 2 % 2 == 0 ? 1 : 2;
+    cases.push_back(MakeCase(op, shapes[i], tails[i / 2 % tails.size()], i % 4 == 1 ? 0.5 : 0.9, threads));
     cases.back().vector_rows = i % 3 == 0 ? 8 : 4;
   }
   for (const GroupedShape& grouped : kGroupedShapes) {
     const size_t turn = cases.size();
-    cases.push_back(MakeCase(op, grouped.shape, tails[turn % tails.size()], turn % 2 == 0 ? 0.5 : 0.9, 1 + turn % 2));
+    const bool odd = turn % 2 == 1;
+    cases.push_back(MakeCase(op, grouped.shape, tails[turn % tails.size()], odd ? 0.9 : 0.5, odd ? 2 : 1));
     cases.back().vector_rows = grouped.vector_rows;
     cases.back().shuffled = turn % 3 != 0;
   }

@@ -26,7 +26,6 @@ namespace swizzle {
 namespace {
 
 using testing::MakeRandomNetwork;
-using testing::RandomNetworkOptions;
 
 std::vector<float> RandomFloats(size_t count, uint32_t seed) {
   std::mt19937 random(seed);

@@ -109,7 +109,7 @@ class ScriptedModel final : public Model {
     times = {absl::Microseconds(1), absl::Microseconds(20), absl::Microseconds(3)};
     MutexLock lock(mutex_);
     const bool bad = std::ranges::find(numbers, bad_number_) != numbers.end();
-    const Status status = bad ? absl::InvalidArgumentError("a bad request") : status_;
+    Status status = bad ? absl::InvalidArgumentError("a bad request") : status_;
     if (std::exchange(throw_next_, false)) throw std::bad_alloc();
     started_.push_back(std::move(numbers));
     changed_.SignalAll();

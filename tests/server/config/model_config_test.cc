@@ -9,7 +9,6 @@
 namespace swizzle {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::string ErrorOf(const std::string& text) {

@@ -14,7 +14,6 @@ namespace swizzle {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 // A network with a free batch dimension: x FP32 [3,4] and n INT64 [1] to y FP32 [10].
 ModelSpec Derived() {

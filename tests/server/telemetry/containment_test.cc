@@ -12,7 +12,6 @@ namespace swizzle {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 template <typename Exception>
 Status After(Exception exception) {
