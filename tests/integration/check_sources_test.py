@@ -62,3 +62,49 @@ def test_commands_are_those_of_the_build_without_its_output(tmp_path):
     (tmp_path / 'compile_commands.json').write_text(json.dumps([{'file': '/a/x.cc', 'command': command}]))
     (words,) = check_sources.compile_commands(tmp_path).values()
     assert words == ['/usr/bin/clang++', '-DVERSION="0.1"', '-I/a', '/a/x.cc']
+
+
+def test_units_hold_what_is_compiled_alike_in_one_folder(tmp_path):
+    def source(name, arguments, text=''):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+        return file, ['clang++', *arguments, str(file)]
+
+    commands = dict(source(f'a/{i}.cc', ['-O1']) for i in range(7))
+    commands |= dict([source('b/0.cc', ['-O1']), source('a/other.cc', ['-O2']), source('a/x.cc', ['-O1'], 'int main() {')])
+    units = check_sources.units(set(commands), commands)
+    assert sorted(file for unit in units for file in unit) == sorted(commands)
+    assert sorted([file.name for file in unit] for unit in units) == [
+        ['0.cc'], ['0.cc', '1.cc', '2.cc', '3.cc', '4.cc'], ['5.cc', '6.cc'], ['other.cc'], ['x.cc']]
+
+
+needs_clang_tidy = pytest.mark.skipif(not shutil.which('clang-tidy'), reason='Debian package clang-tidy is missing')
+WRONG = 'namespace { int Same(int x) { return x; } }\nbool %s(int x) { return %s; }\n'
+
+
+@needs_clang_tidy
+@pytest.mark.parametrize('expression, finds', [('Same(x) == x', False), ('x == x', True)])
+def test_sources_with_things_of_one_name_are_read_apart(tmp_path, monkeypatch, expression, finds):
+    monkeypatch.setattr(check_sources, 'ROOT', tmp_path)
+    (tmp_path / '.clang-tidy').write_text("Checks: '-*,misc-redundant-expression'\n")
+    files = [tmp_path / 'a.cc', tmp_path / 'b.cc']
+    files[0].write_text(WRONG % ('First', 'Same(x) > x'))
+    files[1].write_text(WRONG % ('Second', expression))
+    commands = {file: ['clang++', '-std=c++20', str(file)] for file in files}
+    said = check_sources.check_tidy(files, commands, tmp_path)
+    assert ('misc-redundant-expression' in said) == finds, said
+    assert 'clang-diagnostic-error' not in said
+
+
+@needs_clang_tidy
+def test_findings_in_sources_that_are_read_as_one_are_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(check_sources, 'ROOT', tmp_path)
+    (tmp_path / 'tests').mkdir()
+    (tmp_path / '.clang-tidy').write_text("Checks: '-*,misc-redundant-expression'\nHeaderFilterRegex: '/tests/'\n")
+    files = [tmp_path / 'tests/a.cc', tmp_path / 'tests/b.cc']
+    files[0].write_text('bool First(int x) { return x > 1; }\n')
+    files[1].write_text('bool Second(int x) { return x > x; }\n')
+    commands = {file: ['clang++', '-std=c++20', str(file)] for file in files}
+    said = check_sources.check_tidy(files, commands, tmp_path)
+    assert f'{files[1]}:1:' in said and 'misc-redundant-expression' in said
