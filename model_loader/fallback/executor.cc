@@ -116,11 +116,13 @@ StatusOr<Array> Program::TakeInput(Memory& memory, size_t i, const TensorView& v
   return array;
 }
 
-Status Program::RunNode(size_t index, Memory& memory, Stream& stream, std::vector<Array>& values) const {
+Status Program::RunNode(size_t index, Memory& memory, Stream& stream, const NodeWatch& watch,
+                        std::vector<Array>& values) const {
   const Node& node = graph_.nodes[index];
   std::vector<Array> inputs;
   for (const int input : node.inputs)
     inputs.push_back(input == kNoValue ? Array() : values[static_cast<size_t>(input)]);
+  if (watch) SWIZZLE_RETURN_IF_ERROR(watch(node, inputs, memory, stream));
   Call call(node, graph_.opset, inputs, memory, stream);
   StatusOr<Results> results = functions_[index](call);
   if (!results.ok()) {
@@ -135,8 +137,8 @@ Status Program::RunNode(size_t index, Memory& memory, Stream& stream, std::vecto
   return {};
 }
 
-StatusOr<std::vector<Array>> Program::Run(std::span<const TensorView> inputs, Stream& stream,
-                                          const Limits& limits) const {
+StatusOr<std::vector<Array>> Program::Run(std::span<const TensorView> inputs, Stream& stream, const Limits& limits,
+                                          const NodeWatch& watch) const {
   SWIZZLE_CHECK(inputs.size() == inputs_.size());
   const std::shared_ptr<Memory> memory = Memory::New(limits);
   std::vector<Array> values(graph_.values.size());
@@ -145,7 +147,7 @@ StatusOr<std::vector<Array>> Program::Run(std::span<const TensorView> inputs, St
     SWIZZLE_ASSIGN_OR_RETURN(values[static_cast<size_t>(graph_.inputs[i])], TakeInput(*memory, i, inputs[i]));
   }
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-    const Status status = RunNode(n, *memory, stream, values);
+    const Status status = RunNode(n, *memory, stream, watch, values);
     if (!status.ok()) {
       SWIZZLE_RETURN_IF_ERROR(stream.Synchronize());
       return status;

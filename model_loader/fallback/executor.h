@@ -6,6 +6,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_FALLBACK_EXECUTOR_H_
 #define SWIZZLE_MODEL_LOADER_FALLBACK_EXECUTOR_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,6 +29,10 @@ struct Port {
   std::optional<Shape> shape;
 };
 
+// Sees the inputs of a node before it runs, and may put others of the same type and shape in their place. An error ends
+// the run.
+using NodeWatch = std::function<Status(const Node& node, std::span<Array> inputs, Memory& memory, Stream& stream)>;
+
 class Program {
  public:
   // Takes a graph that the reader has read with the options of fallback/load.h. UNIMPLEMENTED, naming the node, if an
@@ -48,7 +53,8 @@ class Program {
   // The outputs in order. inputs[i] is for inputs()[i]; its elements are copied. INVALID_ARGUMENT, naming the input, if
   // one is not as declared, or, naming the node, where an operator refuses; RESOURCE_EXHAUSTED beyond a limit.
   // REQUIRES: as many inputs as the program has; a stream of the CPU backend.
-  StatusOr<std::vector<Array>> Run(std::span<const TensorView> inputs, Stream& stream, const Limits& limits = {}) const;
+  StatusOr<std::vector<Array>> Run(std::span<const TensorView> inputs, Stream& stream, const Limits& limits = {},
+                                   const NodeWatch& watch = nullptr) const;
 
  private:
   Program() : weights_(Memory::New({.max_array_bytes = int64_t{1} << 31, .max_live_bytes = int64_t{1} << 36})) {}
@@ -56,7 +62,8 @@ class Program {
   Status TakeConstants();
   void FindLastReaders();
   StatusOr<Array> TakeInput(Memory& memory, size_t i, const TensorView& view) const;
-  Status RunNode(size_t index, Memory& memory, Stream& stream, std::vector<Array>& values) const;
+  Status RunNode(size_t index, Memory& memory, Stream& stream, const NodeWatch& watch,
+                 std::vector<Array>& values) const;
 
   Graph graph_;
   bool rows_are_independent_ = false;

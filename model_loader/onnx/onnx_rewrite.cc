@@ -238,6 +238,12 @@ class WeightEditor {
 
 }  // namespace
 
+int64_t OnnxWeight::taps() const {
+  int64_t taps = 1;
+  for (size_t i = 2; i < shape.size() && !outputs_last; ++i) taps *= shape[i];
+  return taps;
+}
+
 StatusOr<std::vector<std::byte>> RewriteOnnxWeights(
     std::span<const std::byte> model, const std::function<void(const OnnxWeight&, std::span<float>)>& edit,
     const ReadOptions& options) {

@@ -20,6 +20,9 @@ struct OnnxWeight {
   std::vector<std::string> names;  // of the nodes that use it, then its own: the initializer's or the output's
   Shape shape;
   bool outputs_last = false;  // the last dimension is the outputs', as of what MatMul multiplies with; else the first
+
+  // Of a window: elements of an output and an input channel.
+  int64_t taps() const;
 };
 
 // Calls `edit` with every weight, in the file's order, and its elements to change in place. Weights are the

@@ -48,8 +48,11 @@ struct PruneCommand {
   std::filesystem::path output;
   PruneMethod method = PruneMethod::kMagnitude;
   int64_t vector_rows = 64;
+  GroupLimit limit = {};
   double sparsity = 0.0;
-  std::vector<std::string> skip;  // patterns of layer or initializer names
+  std::filesystem::path scores;       // empty: magnitudes
+  std::filesystem::path calibration;  // empty: weights that stay are as they were
+  std::vector<std::string> skip;      // patterns of layer or initializer names
 };
 
 // Writes `model` as a packed file.

@@ -8,6 +8,7 @@
 #include "model_loader/pack/commands.h"
 #include "model_loader/pack/fallback_report.h"
 #include "model_loader/pack/model_report.h"
+#include "model_loader/pack/progress_line.h"
 #include "model_loader/pack/report_page.h"
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/fuse_layers.h"
@@ -16,22 +17,6 @@
 
 namespace swizzle::pack {
 namespace {
-
-// A line that stands on the terminal as long as this does.
-class ProgressLine {
- public:
-  ProgressLine(Terminal& terminal, const std::string& text) : terminal_(terminal) {
-    if (terminal_.show_progress) terminal_.err << text << std::flush;
-  }
-  ~ProgressLine() {
-    if (terminal_.show_progress) terminal_.err << "\r\033[K" << std::flush;
-  }
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-
- private:
-  Terminal& terminal_;
-};
 
 Structure StructureOf(const Network& network, const Layer& layer) {
   if (layer.weight < 0 || !HasValues(network.weights[layer.weight].format())) return {};

@@ -33,6 +33,11 @@ std::string CheckPageEnding(const std::string& file) {
   return std::filesystem::path(file).extension() == ".html" ? "" : "'" + file + "' does not end in .html";
 }
 
+std::string CheckGroupLimit(const std::string& text) {
+  if (GroupLimitFromText(text)) return "";
+  return "'" + text + "' is not N:M with 1 <= N < M <= " + std::to_string(GroupLimit::kMostM);
+}
+
 // The flags of all commands, and what was asked for once they are parsed.
 class Flags {
  public:
@@ -127,19 +132,9 @@ class Flags {
         ->type_name("FILE")
         ->required()
         ->check(CheckModelEnding);
-    app->add_option(
-           "--method", method_,
-           "How to choose what to prune: magnitude (weights), vector-wise (vectors of rows, "
-           "which GPUs multiply in half precision without the zeros), shfl-bw (likewise, of rows that suit each "
-           "other), or block")
-        ->type_name("METHOD")
-        ->capture_default_str()
-        ->check(CLI::IsMember({"magnitude", "vector-wise", "shfl-bw", "block"}).description(""));
-    app->add_option("--vector", prune_.vector_rows, "Rows of a vector; rows and columns of a block")
-        ->type_name("V")
-        ->capture_default_str()
-        ->check(CLI::IsMember({16, 32, 64, 128}).description(""));
-    app->add_option("--sparsity", prune_.sparsity, "Part of each layer's weights to be zero, 0 to 1")
+    AddPruneMethod(app);
+    app->add_option("--sparsity", prune_.sparsity,
+                    "Part of each layer's weights to be zero, 0 to 1; n-m zeros at least what its pattern says")
         ->type_name("S")
         ->required()
         ->check(CLI::Range(0.0, 1.0).description(""));
@@ -147,10 +142,41 @@ class Flags {
         ->type_name("PATTERN")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    app->add_option(
+           "--scores", prune_.scores,
+           "Go by these scores instead of magnitudes: an .npz file with an array for each weight, by the name of "
+           "node or initializer, or a folder of such .npy files; what scores least goes first")
+        ->type_name("FILE");
+    app->add_option("--calibration", prune_.calibration,
+                    "Inputs of the model, an array for each: the weights that stay are changed so that every layer's "
+                    "outputs on them come out as before, by least squares. The more rows, the better; some hundreds do")
+        ->type_name("FILE.npz");
     app->callback([this] {
+      prune_.limit = *GroupLimitFromText(pattern_);
       prune_.method = PruneMethodFromName(method_).value_or(PruneMethod::kMagnitude);
       command_ = prune_;
     });
+  }
+
+  void AddPruneMethod(CLI::App* app) {
+    std::vector<std::string> names;
+    std::string help;
+    for (const PruneMethodRow& row : PruneMethods()) {
+      names.emplace_back(row.name);
+      help += Concat(help.empty() ? "What is pruned: " : "; ", row.name, " (", row.chooses, ")");
+    }
+    app->add_option("--method", method_, help)
+        ->type_name("METHOD")
+        ->capture_default_str()
+        ->check(CLI::IsMember(names).description(""));
+    app->add_option("--pattern", pattern_, "Of n-m: at most N of any M neighbouring input channels stay")
+        ->type_name("N:M")
+        ->capture_default_str()
+        ->check(CheckGroupLimit);
+    app->add_option("--vector", prune_.vector_rows, "Rows of a vector; rows and columns of a block")
+        ->type_name("V")
+        ->capture_default_str()
+        ->check(CLI::IsMember({16, 32, 64, 128}).description(""));
   }
 
   void AddPack() {
@@ -211,6 +237,7 @@ class Flags {
   CLI::App app_;
   std::string format_ = "text";
   std::string method_ = "magnitude";
+  std::string pattern_ = "2:4";
   double tuning_seconds_ = absl::ToDoubleSeconds(InspectCommand().tuning_budget);
   InspectCommand inspect_;
   PruneCommand prune_;

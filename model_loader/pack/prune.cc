@@ -1,10 +1,21 @@
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <bit>
+#include <memory>
 #include <ostream>
 
+#include "kernels/cpu/cpu_backend.h"
+#include "model_loader/calibration/calibrate.h"
+#include "model_loader/fallback/load.h"
 #include "model_loader/files/atomic_file.h"
+#include "model_loader/files/npz.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/onnx/onnx_reader.h"
 #include "model_loader/onnx/onnx_rewrite.h"
 #include "model_loader/pack/commands.h"
+#include "model_loader/pack/progress_line.h"
 #include "model_loader/pack/text_table.h"
 #include "model_loader/packed/packed_writer.h"
 #include "model_loader/passes/lower.h"
@@ -15,6 +26,8 @@
 namespace swizzle::pack {
 namespace {
 
+constexpr int64_t kMostCalibrationBytes = int64_t{1} << 33;
+
 bool IsPacked(const std::filesystem::path& file) { return file.extension() == ".swz"; }
 
 StatusOr<Network> NetworkFromOnnx(std::span<const std::byte> model) {
@@ -23,18 +36,70 @@ StatusOr<Network> NetworkFromOnnx(std::span<const std::byte> model) {
   return Lower(std::move(graph));
 }
 
-Status PruneOnnx(const PruneCommand& command, Pruner& pruner) {
+uint64_t Checksum(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+
+// Of all that a calibrated model depends on.
+uint64_t KeyOf(const PruneCommand& command, std::span<const std::byte> model, std::span<const std::byte> inputs,
+               const NpyArrays& scores) {
+  std::string text = Concat("1 ", Checksum(model), " ", Checksum(inputs), " ", PruneMethodName(command.method), " ",
+                            command.vector_rows, " ", command.limit.n, ":", command.limit.m, " ",
+                            std::bit_cast<uint64_t>(command.sparsity));
+  for (const std::string& pattern : command.skip) text += Concat("\n", pattern);
+  for (const auto& [name, array] : scores) text += Concat("\n", name, " ", Checksum(array.bytes));
+  return Checksum(std::as_bytes(std::span(text)));
+}
+
+// Where layers that calibration is done with are kept until the output is written.
+std::filesystem::path KeptFolder(const PruneCommand& command) { return command.output.string() + ".partial"; }
+
+// The model with the weights that calibration gives.
+StatusOr<std::vector<std::byte>> Calibrated(const PruneCommand& command, const std::vector<std::byte>& model,
+                                            const ReadOptions& options, Terminal& terminal, Pruner& pruner) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> archive, ReadFile(command.calibration, kMostCalibrationBytes));
+  StatusOr<NpyArrays> inputs = ParseNpz(archive);
+  if (!inputs.ok()) return Annotate(inputs.status(), command.calibration.string());
+  std::vector<NamedWeight> weights;
+  const auto collect = [&](const OnnxWeight& weight, std::span<float> elements) {
+    weights.push_back({weight, {elements.begin(), elements.end()}});
+  };
+  SWIZZLE_RETURN_IF_ERROR(RewriteOnnxWeights(model, collect, options).status());
+  SWIZZLE_ASSIGN_OR_RETURN(const auto program, fallback::ReadProgram(command.model));
+  const std::unique_ptr<Backend> backend = NewCpuBackend();
+  SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, backend->NewStream(/*threads=*/0));
+  ProgressLine line(terminal, "");
+  const auto progress = [&](size_t done, const std::string& layer) {
+    line.Replace(Concat("Calibrating layer ", done + 1, " of ", weights.size(), ": ", layer, " ..."));
+    return Status();
+  };
+  const uint64_t key = KeyOf(command, model, archive, pruner.scores());
+  const std::filesystem::path folder = KeptFolder(command) / std::to_string(key);
+  SWIZZLE_RETURN_IF_ERROR(PruneCalibrated({*program, *inputs, *stream, folder, progress}, weights, pruner));
+  const auto replace = [&, next = size_t{0}](const OnnxWeight&, std::span<float> elements) mutable {
+    std::ranges::copy(weights[next++].elements, elements.begin());
+  };
+  return RewriteOnnxWeights(model, replace, options);
+}
+
+Status PruneOnnx(const PruneCommand& command, Terminal& terminal, Pruner& pruner) {
   const ReadOptions options = ReadOptionsFor(command.model);
   SWIZZLE_ASSIGN_OR_RETURN(std::vector<std::byte> model, ReadFile(command.model, options.max_model_bytes));
   const auto prune = [&](const OnnxWeight& weight, std::span<float> elements) {
-    pruner.Prune(weight.names, weight.shape, elements, weight.outputs_last);
+    pruner.Prune({weight.names, weight.shape, weight.outputs_last, weight.taps()}, elements);
   };
-  SWIZZLE_ASSIGN_OR_RETURN(model, RewriteOnnxWeights(model, prune, options));
+  const bool calibrated = !command.calibration.empty();
+  SWIZZLE_ASSIGN_OR_RETURN(model, calibrated ? Calibrated(command, model, options, terminal, pruner)
+                                             : RewriteOnnxWeights(model, prune, options));
   SWIZZLE_RETURN_IF_ERROR(pruner.CheckResult());
   SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
-  if (!IsPacked(command.output)) return WriteFileAtomically(command.output, model);
-  SWIZZLE_ASSIGN_OR_RETURN(const Network network, NetworkFromOnnx(model));
-  return WritePacked(network, command.output);
+  if (IsPacked(command.output)) {
+    SWIZZLE_ASSIGN_OR_RETURN(const Network network, NetworkFromOnnx(model));
+    SWIZZLE_RETURN_IF_ERROR(WritePacked(network, command.output));
+  } else {
+    SWIZZLE_RETURN_IF_ERROR(WriteFileAtomically(command.output, model));
+  }
+  std::error_code ignored;
+  if (calibrated) std::filesystem::remove_all(KeptFolder(command), ignored);
+  return {};
 }
 
 // What is not ONNX: a packed model or a checkpoint.
@@ -42,6 +107,9 @@ Status PruneLoaded(const PruneCommand& command, Pruner& pruner) {
   if (!IsPacked(command.output)) {
     return InvalidArgument("a ", IsPacked(command.model) ? "packed model" : "checkpoint",
                            " cannot become ONNX: name an output that ends in .swz");
+  }
+  if (!command.calibration.empty()) {
+    return Unimplemented("only ONNX models can be calibrated; prune the model before it is packed, or export it");
   }
   SWIZZLE_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(command.model));
   PruneNetwork(model.network, pruner);
@@ -69,6 +137,16 @@ std::string KeptText(const PruneCommand& command, const std::vector<PruneRecord>
   return Concat("\nShare of the weights' magnitudes, at the same sparsity:\n", table.Render());
 }
 
+// What pruning did to the outputs of each layer, before and after the rest was changed.
+std::string ErrorsText(const std::vector<PruneRecord>& records) {
+  TextTable table({{"layer"}, {"pruned", Align::kRight}, {"compensated", Align::kRight}});
+  for (const PruneRecord& record : records) {
+    if (!record.errors) continue;
+    table.AddRow({record.name, PercentText(record.errors->pruned), PercentText(record.errors->compensated)});
+  }
+  return Concat("\nSquared error of the outputs on calibration data, over their squares:\n", table.Render());
+}
+
 std::string SummaryText(const PruneCommand& command, const std::vector<PruneRecord>& records) {
   TextTable table({{"layer"},
                    {"weight", Align::kRight},
@@ -93,15 +171,22 @@ std::string SummaryText(const PruneCommand& command, const std::vector<PruneReco
 }  // namespace
 
 StatusOr<Outcome> Execute(const PruneCommand& command, Terminal& terminal) {
-  Pruner pruner({.method = command.method,
-                 .vector_rows = command.vector_rows,
-                 .sparsity = command.sparsity,
-                 .skip = command.skip});
+  PruneOptions options{.method = command.method,
+                       .vector_rows = command.vector_rows,
+                       .limit = command.limit,
+                       .sparsity = command.sparsity,
+                       .skip = command.skip};
+  if (!command.scores.empty()) {
+    SWIZZLE_ASSIGN_OR_RETURN(options.scores, ScoreFile::Read(command.scores));
+  }
+  Pruner pruner(std::move(options));
   const bool loaded = IsPacked(command.model) || IsCheckpoint(command.model);
-  const Status status = loaded ? PruneLoaded(command, pruner) : PruneOnnx(command, pruner);
+  const Status status = loaded ? PruneLoaded(command, pruner) : PruneOnnx(command, terminal, pruner);
   if (!status.ok()) return Annotate(status, command.model.string());
   terminal.out << SummaryText(command, pruner.records());
-  if (command.method != PruneMethod::kMagnitude) terminal.out << KeptText(command, pruner.records());
+  if (command.method != PruneMethod::kMagnitude || !command.scores.empty())
+    terminal.out << KeptText(command, pruner.records());
+  if (!command.calibration.empty()) terminal.out << ErrorsText(pruner.records());
   return Outcome::kOk;
 }
 

@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "kernels/format/shfl_bw.h"
@@ -12,7 +13,14 @@
 namespace swizzle {
 namespace {
 
-constexpr std::string_view kMethodNames[] = {"magnitude", "vector-wise", "shfl-bw", "block"};
+constexpr PruneMethodRow kMethods[] = {
+    {PruneMethod::kMagnitude, "magnitude", "weights"},
+    {PruneMethod::kNOfM, "n-m", "weights, so that few of many neighbouring input channels stay (--pattern)"},
+    {PruneMethod::kVectorWise, "vector-wise",
+     "vectors of rows, which GPUs multiply in half precision without the zeros"},
+    {PruneMethod::kShflBw, "shfl-bw", "likewise, of rows that suit each other"},
+    {PruneMethod::kBlock, "block", "square blocks"},
+};
 
 int64_t CountZeros(std::span<const float> weights) { return std::count(weights.begin(), weights.end(), 0.0f); }
 
@@ -27,16 +35,33 @@ std::vector<float> Turned(std::span<const float> values, int64_t rows, int64_t c
 
 }  // namespace
 
-std::string_view PruneMethodName(PruneMethod method) { return kMethodNames[static_cast<size_t>(method)]; }
+std::span<const PruneMethodRow> PruneMethods() { return kMethods; }
 
-std::optional<PruneMethod> PruneMethodFromName(std::string_view name) {
-  const auto found = std::ranges::find(kMethodNames, name);
-  if (found == std::end(kMethodNames)) return std::nullopt;
-  return static_cast<PruneMethod>(found - kMethodNames);
+std::string_view PruneMethodName(PruneMethod method) {
+  return std::ranges::find(kMethods, method, &PruneMethodRow::method)->name;
 }
 
-Pruner::Pruner(PruneOptions options) : options_(std::move(options)), skip_matched_(options_.skip.size(), false) {
-  SWIZZLE_CHECK(options_.sparsity >= 0.0 && options_.sparsity <= 1.0);
+std::optional<PruneMethod> PruneMethodFromName(std::string_view name) {
+  const auto found = std::ranges::find(kMethods, name, &PruneMethodRow::name);
+  return found == std::end(kMethods) ? std::nullopt : std::optional(found->method);
+}
+
+std::optional<GroupLimit> GroupLimitFromText(std::string_view text) {
+  GroupLimit limit;
+  const char* const end = text.data() + text.size();
+  const auto n = std::from_chars(text.data(), end, limit.n);
+  if (n.ec != std::errc() || n.ptr == end || *n.ptr != ':') return std::nullopt;
+  const auto m = std::from_chars(n.ptr + 1, end, limit.m);
+  if (m.ec != std::errc() || m.ptr != end) return std::nullopt;
+  return limit.n >= 1 && limit.n < limit.m && limit.m <= GroupLimit::kMostM ? std::optional(limit) : std::nullopt;
+}
+
+Pruner::Pruner(PruneOptions options)
+    : options_(std::move(options)), sparsity_(options_.sparsity), skip_matched_(options_.skip.size(), false) {
+  SWIZZLE_CHECK(sparsity_ >= 0.0 && sparsity_ <= 1.0);
+  const auto [n, m] = options_.limit;
+  const bool by_groups = options_.method == PruneMethod::kNOfM;
+  if (by_groups) sparsity_ = std::max(sparsity_, 1.0 - static_cast<double>(n) / static_cast<double>(m));
 }
 
 bool Pruner::Skips(std::span<const std::string> names) {
@@ -51,24 +76,35 @@ bool Pruner::Skips(std::span<const std::string> names) {
   return skips;
 }
 
+void Pruner::PruneBy(PruneMethod method, const WeightView& weights) const {
+  switch (method) {
+    case PruneMethod::kMagnitude:
+      return PruneSmallest(weights.values, sparsity_, weights.scores);
+    case PruneMethod::kNOfM:
+      PruneNOfM(weights, options_.limit.n, options_.limit.m);
+      return PruneSmallest(weights.values, sparsity_, weights.scores);
+    case PruneMethod::kVectorWise:
+      return PruneVectors(weights, RowsInOrder(weights.rows), options_.vector_rows, sparsity_);
+    case PruneMethod::kShflBw:
+      return PruneVectors(weights, FindRowOrder(weights, options_.vector_rows, sparsity_), options_.vector_rows,
+                          sparsity_);
+    case PruneMethod::kBlock:
+      return PruneBlocks(weights, options_.vector_rows, sparsity_);
+  }
+}
+
 void Pruner::PruneMatrix(const WeightView& weights, PruneRecord& record) const {
   const std::vector<float> before(weights.values.begin(), weights.values.end());
   const double all = SumOfMagnitudes(before);
   const auto share = [&](std::span<const float> left) { return all == 0 ? 1.0 : SumOfMagnitudes(left) / all; };
-  const auto prune = [&](PruneMethod method, const WeightView& matrix) {
-    std::vector<uint32_t> order = method == PruneMethod::kShflBw
-                                      ? FindRowOrder(matrix, options_.vector_rows, options_.sparsity)
-                                      : RowsInOrder(matrix.rows);
-    if (method == PruneMethod::kMagnitude) return PruneSmallest(matrix.values, options_.sparsity);
-    if (method == PruneMethod::kBlock) return PruneBlocks(matrix, options_.vector_rows, options_.sparsity);
-    PruneVectors(matrix, order, options_.vector_rows, options_.sparsity);
-  };
   const auto kept_by = [&](PruneMethod method) {
     std::vector<float> copy = before;
-    prune(method, {weights.rows, weights.cols, copy});
+    WeightView other = weights;
+    other.values = copy;
+    PruneBy(method, other);
     return share(copy);
   };
-  prune(options_.method, weights);
+  PruneBy(options_.method, weights);
   record.kept = share(weights.values);
   if (options_.method == PruneMethod::kMagnitude) return;
   record.kept_by_magnitude = kept_by(PruneMethod::kMagnitude);
@@ -76,23 +112,41 @@ void Pruner::PruneMatrix(const WeightView& weights, PruneRecord& record) const {
   record.kept_by_blocks = kept_by(PruneMethod::kBlock);
 }
 
-void Pruner::Prune(std::span<const std::string> names, const Shape& shape, std::span<float> weights,
-                   bool outputs_last) {
+void Pruner::PruneMatrix(WeightView weights, const Calibration* calibration, PruneRecord& record) const {
+  if (calibration == nullptr) return PruneMatrix(weights, record);
+  const std::vector<float> original(weights.values.begin(), weights.values.end());
+  std::vector<float> saliencies;
+  if (weights.scores.empty()) weights.scores = saliencies = Saliencies(weights, calibration->moments);
+  PruneMatrix(weights, record);
+  record.errors = Compensate(weights, original, calibration->moments, calibration->parallel);
+}
+
+void Pruner::Prune(const LayerWeight& layer, std::span<float> weights, const Calibration* calibration) {
+  if (!status_.ok()) return;
   const auto elements = static_cast<int64_t>(weights.size());
-  PruneRecord record{.name = names.front(),
-                     .shape = shape,
+  PruneRecord record{.name = layer.names.front(),
+                     .shape = layer.shape,
                      .elements = elements,
                      .zeros_before = CountZeros(weights),
-                     .skipped = Skips(names)};
-  const int64_t outputs = shape.empty() ? 0 : outputs_last ? shape.back() : shape.front();
+                     .skipped = Skips(layer.names)};
+  const int64_t outputs = layer.shape.empty() ? 0 : layer.outputs_last ? layer.shape.back() : layer.shape.front();
+  std::vector<float> scores;
+  if (options_.scores && record.skipped) options_.scores->Skip(layer.names);
+  if (options_.scores && !record.skipped) {
+    StatusOr<std::vector<float>> read = options_.scores->Of(layer.names, layer.shape);
+    status_ = read.status();
+    if (!read.ok()) return;
+    scores = *std::move(read);
+  }
   if (!record.skipped && outputs > 0) {
     const int64_t inputs = elements / outputs;
-    if (outputs_last) {
+    if (layer.outputs_last) {
       std::vector<float> turned = Turned(weights, inputs, outputs);
-      PruneMatrix({outputs, inputs, turned}, record);
+      if (!scores.empty()) scores = Turned(scores, inputs, outputs);
+      PruneMatrix({outputs, inputs, turned, scores}, calibration, record);
       std::ranges::copy(Turned(turned, outputs, inputs), weights.begin());
     } else {
-      PruneMatrix({outputs, inputs, weights}, record);
+      PruneMatrix({outputs, inputs, weights, scores, layer.taps}, calibration, record);
     }
   }
   record.zeros_after = CountZeros(weights);
@@ -100,9 +154,10 @@ void Pruner::Prune(std::span<const std::string> names, const Shape& shape, std::
 }
 
 Status Pruner::CheckResult() const {
+  SWIZZLE_RETURN_IF_ERROR(status_);
   if (records_.empty()) return InvalidArgument("the model has no weights of convolutions or linear layers to prune");
   const auto unmatched = std::find(skip_matched_.begin(), skip_matched_.end(), false);
-  if (unmatched == skip_matched_.end()) return {};
+  if (unmatched == skip_matched_.end()) return options_.scores ? options_.scores->CheckAllUsed() : Status();
   return InvalidArgument("the pattern to skip '", options_.skip[unmatched - skip_matched_.begin()],
                          "' matches no layer's name; swizzle-pack inspect lists them");
 }
@@ -112,7 +167,7 @@ void PruneNetwork(Network& network, Pruner& pruner) {
     if (layer.op != Op::kConv) continue;
     Weight& weight = network.weights[layer.weight];
     DenseMatrix dense = weight.ToDense();
-    pruner.Prune(std::span(&layer.name, 1), {dense.rows, dense.cols}, dense.values);
+    pruner.Prune({std::span(&layer.name, 1), {dense.rows, dense.cols}, false, layer.window().taps()}, dense.values);
     weight.matrix = ChooseFormat(std::move(dense));
   }
 }

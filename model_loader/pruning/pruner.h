@@ -10,25 +10,56 @@
 #include <vector>
 
 #include "model_loader/network/network.h"
+#include "model_loader/pruning/least_squares.h"
+#include "model_loader/pruning/score_file.h"
 #include "model_loader/pruning/vectors.h"
 
 namespace swizzle {
 
 enum class PruneMethod : uint8_t {
   kMagnitude,   // magnitude.h
-  kVectorWise,  // vectors of neighbouring rows (vectors.h)
+  kNOfM,        // at most n of m neighbouring input channels (vectors.h)
+  kVectorWise,  // vectors of neighbouring rows
   kShflBw,      // the same in the order of rows that the search finds
   kBlock,
 };
 
-std::string_view PruneMethodName(PruneMethod method);  // "shfl-bw"
+// All of them, in order, with how people name them and what they choose.
+struct PruneMethodRow {
+  PruneMethod method;
+  std::string_view name;  // "shfl-bw"
+  std::string_view chooses;
+};
+std::span<const PruneMethodRow> PruneMethods();
+
+std::string_view PruneMethodName(PruneMethod method);
 std::optional<PruneMethod> PruneMethodFromName(std::string_view name);
+
+// At most n of m.
+struct GroupLimit {
+  static constexpr int64_t kMostM = 256;
+
+  int64_t n = 2;
+  int64_t m = 4;
+};
+// "2:4", where 1 <= n < m <= kMostM; else none.
+std::optional<GroupLimit> GroupLimitFromText(std::string_view text);
 
 struct PruneOptions {
   PruneMethod method = PruneMethod::kMagnitude;
-  int64_t vector_rows = 64;       // of vectors; of blocks rows and columns
-  double sparsity = 0.0;          // of each layer, 0 to 1
-  std::vector<std::string> skip;  // patterns of names, with * ? and [ ] as in a shell; * also matches a slash
+  int64_t vector_rows = 64;            // of vectors; of blocks rows and columns
+  GroupLimit limit = {};               // of kNOfM
+  double sparsity = 0.0;               // of each layer, 0 to 1; by kNOfM at least what the limit says
+  std::vector<std::string> skip = {};  // patterns of names, with * ? and [ ] as in a shell; * also matches a slash
+  std::optional<ScoreFile> scores = std::nullopt;  // in place of magnitudes
+};
+
+// A layer's weight, as somebody holds it.
+struct LayerWeight {
+  std::span<const std::string> names;  // of nodes, then its own; the first names the record
+  Shape shape;
+  bool outputs_last = false;  // rows of the matrix are the last dimension's, else the first's
+  int64_t taps = 1;           // of a window: what is the faster along a row
 };
 
 // What pruning did to one layer.
@@ -42,6 +73,13 @@ struct PruneRecord {
   // Share of the magnitudes that is left, and, except by magnitude alone, what other methods would have left.
   double kept = 1.0;
   double kept_by_magnitude = 1.0, kept_by_vectors = 1.0, kept_by_blocks = 1.0;
+  std::optional<OutputErrors> errors = std::nullopt;  // with calibration
+};
+
+// What a layer read when the model ran on calibration data.
+struct Calibration {
+  const InputMoments& moments;
+  ParallelFor parallel;
 };
 
 // Prunes layers one after another and keeps a record of each. Not thread-safe.
@@ -50,22 +88,33 @@ class Pruner {
   // REQUIRES: 0 <= options.sparsity <= 1.
   explicit Pruner(PruneOptions options);
 
-  // Prunes a layer's weights, unless a pattern to skip matches one of `names`; the first of them names the record.
-  // Rows of the matrix are its first dimension's, or its last's where that is the outputs'.
-  void Prune(std::span<const std::string> names, const Shape& shape, std::span<float> weights,
-             bool outputs_last = false);
+  // Prunes a layer's weights, unless a pattern to skip matches one of its names, or something was wrong before.
+  // With calibration what stays is compensated for what goes (least_squares.h), and saliencies are the scores where no
+  // others are. REQUIRES: moments of as many inputs as an output has weights.
+  void Prune(const LayerWeight& layer, std::span<float> weights, const Calibration* calibration = nullptr);
+
+  // Whether a pattern to skip matches.
+  bool Skips(std::span<const std::string> names);
+
+  // Takes the record of a layer that was pruned before, instead of pruning it.
+  void Add(PruneRecord record) { records_.push_back(std::move(record)); }
 
   const std::vector<PruneRecord>& records() const { return records_; }
+  NpyArrays scores() const { return options_.scores ? options_.scores->arrays() : NpyArrays(); }
+  const Status& status() const { return status_; }  // the first thing that was wrong with scores
 
-  // INVALID_ARGUMENT if there was no layer to prune, or if a pattern to skip matched none: most likely it is misspelt,
-  // and what it was to save is pruned.
+  // INVALID_ARGUMENT if there was no layer to prune; if a pattern to skip matched none: most likely it is misspelt, and
+  // what it was to save is pruned; or if scores were missing, wrong, or of no weight.
   Status CheckResult() const;
 
  private:
-  bool Skips(std::span<const std::string> names);
+  void PruneBy(PruneMethod method, const WeightView& weights) const;
   void PruneMatrix(const WeightView& weights, PruneRecord& record) const;
+  void PruneMatrix(WeightView weights, const Calibration* calibration, PruneRecord& record) const;
 
-  const PruneOptions options_;
+  PruneOptions options_;
+  double sparsity_;  // with what the method itself asks for
+  Status status_;
   std::vector<bool> skip_matched_;  // by pattern
   std::vector<PruneRecord> records_;
 };

@@ -19,7 +19,7 @@ class Masks {
  public:
   Masks(const WeightView& weights, double density) : cols_(weights.cols) {
     std::vector<float> kept(weights.values.begin(), weights.values.end());
-    PruneSmallest(kept, 1.0 - std::min(1.0, density));
+    PruneSmallest(kept, 1.0 - std::min(1.0, density), weights.scores);
     for (int64_t row = 0; row < weights.rows; ++row) {
       for (int64_t col = 0; col < cols_; ++col) {
         if (kept[row * cols_ + col] != 0.0f) columns_.push_back(static_cast<uint32_t>(col));
@@ -157,8 +157,9 @@ class BalancedClusters {
 
 double Kept(const WeightView& weights, std::span<const uint32_t> order, int64_t vector_rows, double sparsity) {
   std::vector<float> copy(weights.values.begin(), weights.values.end());
-  PruneVectors({weights.rows, weights.cols, copy}, order, vector_rows, sparsity);
-  return SumOfMagnitudes(copy);
+  const WeightView left{weights.rows, weights.cols, copy, weights.scores};
+  PruneVectors(left, order, vector_rows, sparsity);
+  return SumOfScores(left);
 }
 
 }  // namespace

@@ -21,10 +21,31 @@ std::vector<bool> Least(const std::vector<double>& scores, double share) {
   return least;
 }
 
-// Magnitudes; what is not a number is never pruned before what is.
-double Score(float weight) {
-  const double magnitude = std::abs(static_cast<double>(weight));
+// What is not a number is never pruned before what is.
+double ScoreOf(const WeightView& weights, int64_t i) {
+  if (!weights.scores.empty()) return weights.scores[i];
+  const double magnitude = std::abs(static_cast<double>(weights.values[i]));
   return std::isnan(magnitude) ? INFINITY : magnitude;
+}
+
+// Zeros the cells of least mean score; entry i lies in cell_of(i).
+template <typename CellOf>
+void PruneCells(const WeightView& weights, int64_t cells, double sparsity, const CellOf& cell_of) {
+  const int64_t elements = weights.rows * weights.cols;
+  std::vector<double> scores(cells), entries(cells);
+  std::vector<bool> live(cells);
+  for (int64_t i = 0; i < elements; ++i) {
+    const int64_t cell = cell_of(i);
+    entries[cell] += 1;
+    if (weights.values[i] == 0) continue;
+    scores[cell] += ScoreOf(weights, i);
+    live[cell] = true;
+  }
+  for (int64_t cell = 0; cell < cells; ++cell) scores[cell] = live[cell] ? scores[cell] / entries[cell] : -INFINITY;
+  const std::vector<bool> pruned = Least(scores, sparsity);
+  for (int64_t i = 0; i < elements; ++i) {
+    if (pruned[cell_of(i)]) weights.values[i] = 0.0f;
+  }
 }
 
 }  // namespace
@@ -32,43 +53,45 @@ double Score(float weight) {
 void PruneVectors(const WeightView& weights, std::span<const uint32_t> row_order, int64_t vector_rows,
                   double sparsity) {
   SWIZZLE_CHECK(sparsity >= 0.0 && sparsity <= 1.0 && vector_rows >= 1);
-  const int64_t groups = CeilDiv(weights.rows, vector_rows);
-  std::vector<double> scores(groups * weights.cols);
-  for (int64_t place = 0; place < weights.rows; ++place) {
-    const int64_t group = place / vector_rows, members = std::min(vector_rows, weights.rows - group * vector_rows);
-    const float* const row = weights.values.data() + row_order[place] * weights.cols;
-    for (int64_t col = 0; col < weights.cols; ++col) {
-      scores[group * weights.cols + col] += Score(row[col]) / static_cast<double>(members);
-    }
-  }
-  const std::vector<bool> pruned = Least(scores, sparsity);
-  for (int64_t place = 0; place < weights.rows; ++place) {
-    float* const row = weights.values.data() + row_order[place] * weights.cols;
-    for (int64_t col = 0; col < weights.cols; ++col) {
-      if (pruned[place / vector_rows * weights.cols + col]) row[col] = 0.0f;
-    }
-  }
+  std::vector<int64_t> group_of(weights.rows);
+  for (int64_t place = 0; place < weights.rows; ++place) group_of[row_order[place]] = place / vector_rows;
+  PruneCells(weights, CeilDiv(weights.rows, vector_rows) * weights.cols, sparsity,
+             [&](int64_t i) { return group_of[i / weights.cols] * weights.cols + i % weights.cols; });
 }
 
 void PruneBlocks(const WeightView& weights, int64_t size, double sparsity) {
   SWIZZLE_CHECK(sparsity >= 0.0 && sparsity <= 1.0 && size >= 1);
   const int64_t across = CeilDiv(weights.cols, size);
-  std::vector<double> scores(CeilDiv(weights.rows, size) * across), entries(scores.size());
-  const auto block_of = [&](int64_t i) { return i / weights.cols / size * across + i % weights.cols / size; };
-  for (int64_t i = 0; i < weights.rows * weights.cols; ++i) {
-    scores[block_of(i)] += Score(weights.values[i]);
-    entries[block_of(i)] += 1;
-  }
-  for (size_t i = 0; i < scores.size(); ++i) scores[i] /= entries[i];
-  const std::vector<bool> pruned = Least(scores, sparsity);
-  for (int64_t i = 0; i < weights.rows * weights.cols; ++i) {
-    if (pruned[block_of(i)]) weights.values[i] = 0.0f;
+  PruneCells(weights, CeilDiv(weights.rows, size) * across, sparsity,
+             [&](int64_t i) { return i / weights.cols / size * across + i % weights.cols / size; });
+}
+
+void PruneNOfM(const WeightView& weights, int64_t n, int64_t m) {
+  SWIZZLE_CHECK(n >= 1 && n <= m && weights.taps >= 1 && weights.cols % weights.taps == 0);
+  const int64_t channels = weights.cols / weights.taps;
+  const auto score = [&](int64_t i) { return weights.values[i] == 0 ? -INFINITY : ScoreOf(weights, i); };
+  std::vector<int64_t> group;
+  for (int64_t line = 0; line < weights.rows * weights.taps; ++line) {
+    const int64_t begin = line / weights.taps * weights.cols + line % weights.taps;
+    for (int64_t channel = 0; channel < channels; channel += m) {
+      group.clear();
+      for (int64_t c = channel; c < std::min(channels, channel + m); ++c) group.push_back(begin + c * weights.taps);
+      std::ranges::stable_sort(group, {}, score);
+      for (int64_t i = 0; i + n < static_cast<int64_t>(group.size()); ++i) weights.values[group[i]] = 0.0f;
+    }
   }
 }
 
 double SumOfMagnitudes(std::span<const float> weights) {
   return std::transform_reduce(weights.begin(), weights.end(), 0.0, std::plus<>(),
                                [](float weight) { return std::abs(static_cast<double>(weight)); });
+}
+
+double SumOfScores(const WeightView& weights) {
+  if (weights.scores.empty()) return SumOfMagnitudes(weights.values);
+  double sum = 0;
+  for (size_t i = 0; i < weights.scores.size(); ++i) sum += weights.values[i] == 0 ? 0.0 : weights.scores[i];
+  return sum;
 }
 
 }  // namespace swizzle

@@ -19,6 +19,7 @@
 #include "model_loader/load/loader.h"
 #include "model_loader/packed/packed_writer.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/npz_writer.h"
 #include "tests/support/random_network.h"
 #include "tests/support/temporary_folder.h"
 
@@ -96,6 +97,30 @@ TEST_F(Commands, PruneKeepsOnnxAsOnnxOrPacksIt) {
     }
   }
   EXPECT_EQ(std::filesystem::file_size(Path("p.onnx")), std::filesystem::file_size(kShippedModel));
+}
+
+TEST_F(Commands, PruneCalibratesAndGoesByScores) {
+  const std::vector<float> pixels(4 * 28 * 28, 0.5f);
+  const TensorView images{DType::kFloat32, {4, 1, 28, 28}, std::as_bytes(std::span(pixels))};
+  std::ofstream(Path("images.npz"), std::ios::binary) << testing::MakeNpz({{"image", images}});
+  std::ofstream(Path("other.npz"), std::ios::binary) << testing::MakeNpz({{"picture", images}});
+  const std::vector<std::string> prune = {"prune",          kShippedModel,    Path("p.onnx"),
+                                          "--sparsity=0.9", "--skip=*[1-9]*", "--skip=*[cC]lassifier*"};
+  const auto with = [&](const std::string& flag) {
+    std::vector<std::string> arguments = prune;
+    arguments.push_back(flag);
+    return arguments;
+  };
+  ASSERT_EQ(Run(with("--calibration=" + Path("images.npz"))), 0) << err();
+  EXPECT_THAT(out(), HasSubstr("Squared error of the outputs on calibration data"));
+  EXPECT_TRUE(std::filesystem::exists(Path("p.onnx")));
+  EXPECT_FALSE(std::filesystem::exists(Path("p.onnx.partial")));
+  ExpectBadInput(with("--calibration=" + Path("other.npz")), "the model has no input 'picture'");
+  ExpectBadInput(with("--calibration=" + Path("none.npz")), "none.npz");
+  ExpectBadInput(with("--scores=" + Path("images.npz")), "are missing");
+  ExpectBadInput({"prune", Packed("m.swz", MakeRandomNetwork({})), Path("p.swz"), "--sparsity=0.9",
+                  "--calibration=" + Path("images.npz")},
+                 "only ONNX models can be calibrated");
 }
 
 TEST_F(Commands, PrunePackedModels) {

@@ -108,6 +108,7 @@ TEST(Options, MistakesAreOneLine) {
       {"prune", "m.onnx", "p.onnx", "--sparsity=1.01"},
       {"prune", "m.onnx", "p.bin", "--sparsity=0.5"},
       {"prune", "m.onnx", "p.onnx", "--sparsity=0.5", "--method=magic"},
+      {"prune", "m.onnx", "p.onnx", "--sparsity=0.5", "--method=n-m", "--pattern=4:2"},
       {"pack", "m.onnx", "m.onnx"},
       {"validate", "a.onnx"},
       {"validate", "a.onnx", "b.swz", "--samples=0"},

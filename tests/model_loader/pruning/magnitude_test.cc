@@ -70,5 +70,14 @@ TEST(PruneSmallest, NothingToPruneIsFine) {
   EXPECT_THAT(Pruned({1.0f}, 0.4), ElementsAre(1.0f));
 }
 
+TEST(PruneSmallest, GoesByScores) {
+  std::vector<float> weights = {5, 4, 3, 0, 1};
+  const std::vector<float> scores = {-1, 2, 3, 9, -0.5f};
+  PruneSmallest(weights, 0.4, scores);
+  EXPECT_EQ(weights, (std::vector<float>{0, 4, 3, 0, 1}));  // what is zero goes first, whatever its score
+  PruneSmallest(weights, 0.6, scores);
+  EXPECT_EQ(weights, (std::vector<float>{0, 4, 3, 0, 0}));
+}
+
 }  // namespace
 }  // namespace swizzle

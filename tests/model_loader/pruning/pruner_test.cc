@@ -19,7 +19,7 @@ TEST(Pruner, SkipsByAnyNameAndRecordsIt) {
   for (const std::vector<std::string>& names : std::vector<std::vector<std::string>>{
            {"/net/stem/Conv"}, {"Gemm_1", "classifier.weight"}, {"/net/block/Conv"}}) {
     weights = {1.0f, 2.0f};
-    pruner.Prune(names, {1, 2}, weights);
+    pruner.Prune({names, {1, 2}}, weights);
   }
   ASSERT_EQ(pruner.records().size(), 3u);
   EXPECT_TRUE(pruner.records()[0].skipped);
@@ -36,7 +36,7 @@ TEST(Pruner, AMisspeltPatternIsAnError) {
   Pruner pruner({.sparsity = 0.5, .skip = {"clasifier*"}});
   std::vector<float> weights = {1.0f, 2.0f};
   const std::vector<std::string> names = {"classifier"};
-  pruner.Prune(names, {1, 2}, weights);
+  pruner.Prune({names, {1, 2}}, weights);
   EXPECT_THAT(std::string(pruner.CheckResult().message()), HasSubstr("'clasifier*' matches no layer"));
 }
 
@@ -62,11 +62,36 @@ TEST(PruneNetwork, PrunesConvolutionsButNeverDepthwise) {
 }
 
 TEST(Pruner, NamesOfMethods) {
-  for (const auto method :
-       {PruneMethod::kMagnitude, PruneMethod::kVectorWise, PruneMethod::kShflBw, PruneMethod::kBlock}) {
-    EXPECT_EQ(PruneMethodFromName(PruneMethodName(method)), method);
+  for (const PruneMethodRow& row : PruneMethods()) {
+    EXPECT_EQ(PruneMethodFromName(PruneMethodName(row.method)), row.method);
   }
-  EXPECT_EQ(PruneMethodFromName("n-m"), std::nullopt);
+  EXPECT_EQ(PruneMethodFromName("n:m"), std::nullopt);
+}
+
+TEST(Pruner, LimitsOfGroups) {
+  const auto limit = GroupLimitFromText("3:16");
+  ASSERT_TRUE(limit.has_value());
+  EXPECT_EQ(limit->n, 3);
+  EXPECT_EQ(limit->m, 16);
+  for (const char* text : {"", "2", "2:", ":4", "4:4", "0:4", "2:4 ", "-1:4", "2:257", "2:4:8", "a:b", "2;4"}) {
+    EXPECT_FALSE(GroupLimitFromText(text).has_value()) << text;
+  }
+}
+
+// n:m zeros at least what it says, and the smallest besides where more is asked for; others are compared at the same.
+TEST(Pruner, NOfMReachesTheSparsityThatIsAskedFor) {
+  const DenseMatrix matrix = testing::MakeRandomMatrix(32, 64, 0.0, 9);
+  for (const double sparsity : {0.1, 0.5, 0.8}) {
+    Pruner pruner({.method = PruneMethod::kNOfM, .vector_rows = 16, .limit = {2, 4}, .sparsity = sparsity});
+    std::vector<float> weights = matrix.values;
+    const std::vector<std::string> names = {"layer"};
+    pruner.Prune({names, {32, 64}}, weights);
+    const PruneRecord& record = pruner.records().front();
+    EXPECT_EQ(record.zeros_after, std::llround(std::max(0.5, sparsity) * 32 * 64));
+    EXPECT_GE(record.kept_by_magnitude, record.kept);
+    EXPECT_GT(record.kept, record.kept_by_vectors);
+    EXPECT_GT(record.kept_by_vectors, 0.1);
+  }
 }
 
 // By each method round(0.5 * vectors) go, and what is kept stands in the record beside what others would keep.
@@ -76,7 +101,7 @@ TEST(Pruner, RecordsWhatEachMethodKeeps) {
     Pruner pruner({.method = method, .vector_rows = 16, .sparsity = 0.5, .skip = {}});
     std::vector<float> weights = matrix.values;
     const std::vector<std::string> names = {"layer"};
-    pruner.Prune(names, {64, 40}, weights);
+    pruner.Prune({names, {64, 40}}, weights);
     const PruneRecord& record = pruner.records().front();
     EXPECT_NEAR(static_cast<double>(record.zeros_after), 64 * 40 / 2, 16 * 16);
     EXPECT_NEAR(record.kept, SumOfMagnitudes(weights) / SumOfMagnitudes(matrix.values), 1e-12);
@@ -103,8 +128,8 @@ TEST(Pruner, OutputsMayBeTheLastDimension) {
   turn(weights, turned);
   Pruner pruner({.method = PruneMethod::kVectorWise, .vector_rows = 16, .sparsity = 0.5, .skip = {}});
   const std::vector<std::string> names = {"layer"};
-  pruner.Prune(names, {32, 20}, weights);
-  pruner.Prune(names, {20, 32}, turned, /*outputs_last=*/true);
+  pruner.Prune({names, {32, 20}}, weights);
+  pruner.Prune({names, {20, 32}, /*outputs_last=*/true}, turned);
   std::vector<float> expected(weights.size());
   turn(weights, expected);
   EXPECT_EQ(turned, expected);

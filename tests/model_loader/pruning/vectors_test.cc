@@ -53,6 +53,43 @@ TEST(PruneBlocks, ZerosTheBlocksOfLeastMean) {
   EXPECT_THAT(weights, ElementsAre(0, 0, 3, 0, 0, 3));
 }
 
+TEST(PruneVectors, ZerosGoBeforeWhatScoresLess) {
+  std::vector<float> weights = {0, 1, 2, 3};
+  const std::vector<float> scores = {0, -1, -2, 5};
+  PruneVectors({4, 1, weights, scores}, RowsInOrder(4), 1, 0.5);
+  EXPECT_THAT(weights, ElementsAre(0, 1, 0, 3));
+}
+
+TEST(PruneNOfM, KeepsTheLargestOfEachGroup) {
+  std::vector<float> weights = {1, -4, 3, 2, 5, 6,  //
+                                2, 2,  2, 2, 0, 1};
+  PruneNOfM({2, 6, weights}, 2, 4);
+  EXPECT_THAT(weights, ElementsAre(0, -4, 3, 0, 5, 6, 0, 0, 2, 2, 0, 1));
+}
+
+// Groups are of channels at one tap: with 2 taps, columns 0 2 4 6 and 1 3 5 7.
+TEST(PruneNOfM, GroupsLieAlongInputChannels) {
+  std::vector<float> weights = {8, 1, 7, 2, 6, 3, 5, 4};
+  PruneNOfM({1, 8, weights, {}, 2}, 2, 4);
+  EXPECT_THAT(weights, ElementsAre(8, 0, 7, 0, 0, 3, 0, 4));
+}
+
+TEST(PruneNOfM, HoldsWhateverTheShape) {
+  for (const int64_t m : {2, 3, 4, 8, 16}) {
+    for (const int64_t cols : {1, 5, 32, 45}) {
+      DenseMatrix matrix = testing::MakeRandomMatrix(9, cols, 0.2, 5);
+      const int64_t n = m / 2;
+      PruneNOfM({9, cols, matrix.values}, n, m);
+      for (int64_t row = 0; row < 9; ++row) {
+        for (int64_t begin = 0; begin < cols; begin += m) {
+          const auto first = matrix.values.begin() + row * cols + begin;
+          EXPECT_LE(std::count_if(first, first + std::min(m, cols - begin), [](float w) { return w != 0; }), n);
+        }
+      }
+    }
+  }
+}
+
 // Rows that keep the same columns, drawn apart, are found again.
 TEST(FindRowOrder, BringsRowsTogetherThatKeepTheSameColumns) {
   constexpr int64_t kRows = 128, kCols = 96, kVector = 16;
