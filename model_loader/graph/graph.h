@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/base/quantisation.h"
 #include "kernels/base/status.h"
 #include "kernels/base/tensor.h"
 
@@ -42,12 +43,21 @@ struct Tensor {
 // In place of a dimension: the batch size, where it is free. Only dimension 0 ever has it.
 inline constexpr int64_t kFreeBatch = -1;
 
+// Whole numbers that stand for a value's real ones, which is FP32 in the graph: exactly for a constant. An activation
+// is held to their range by what makes it, and may be rounded to them.
+struct WholeNumbers {
+  Quantisation quantisation;
+  int64_t axis = 1;  // the dimension of its channels, where there are several
+  bool operator==(const WholeNumbers&) const = default;
+};
+
 struct Value {
   std::string name;
   DType dtype = DType::kFloat32;
-  std::optional<Shape> shape;      // absent until inferred
-  std::optional<Tensor> constant;  // of the same dtype and shape
-  bool per_token = false;          // dimension 0 counts the tokens of all sequences; see GraphSequences
+  std::optional<Shape> shape;               // absent until inferred
+  std::optional<Tensor> constant;           // of the same dtype and shape
+  bool per_token = false;                   // dimension 0 counts the tokens of all sequences; see GraphSequences
+  std::optional<WholeNumbers> wholes = {};  // of canonical graphs, where the model quantises the value
 };
 
 using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, Tensor>;

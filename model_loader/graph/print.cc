@@ -28,8 +28,19 @@ std::string TypeText(const Value& value) {
   return Concat(DTypeName(value.dtype), "[", Join(*value.shape, dimension), "]");
 }
 
-std::vector<int64_t> Int64Elements(const Tensor& tensor) {
-  std::vector<int64_t> elements(tensor.bytes.size() / sizeof(int64_t));
+// " as INT8{0.5,0.25|3,4} axis 0": of a value that is quantised, its type, scales, and zero points where there are
+// some.
+std::string WholesText(const Value& value) {
+  if (!value.wholes) return "";
+  const auto& [dtype, scales, zero_points] = value.wholes->quantisation;
+  std::string text = Concat(" as ", DTypeName(dtype), "{", Join(scales, Number));
+  if (!zero_points.empty()) text += "|" + Join(zero_points, Whole);
+  return text + "}" + (scales.size() > 1 ? Concat(" axis ", value.wholes->axis) : "");
+}
+
+template <typename T>
+std::vector<T> ElementsOf(const Tensor& tensor) {
+  std::vector<T> elements(tensor.bytes.size() / sizeof(T));
   if (!elements.empty()) std::memcpy(elements.data(), tensor.bytes.data(), tensor.bytes.size());
   return elements;
 }
@@ -38,7 +49,10 @@ std::vector<int64_t> Int64Elements(const Tensor& tensor) {
 std::string ElementsText(const Tensor& tensor) {
   if (tensor.elements() > kMaxPrintedElements) return "";
   if (tensor.dtype == DType::kFloat32) return " = {" + Join(tensor.floats(), Number) + "}";
-  if (tensor.dtype == DType::kInt64) return " = {" + Join(Int64Elements(tensor), Whole) + "}";
+  if (tensor.dtype == DType::kInt64) return " = {" + Join(ElementsOf<int64_t>(tensor), Whole) + "}";
+  if (tensor.dtype == DType::kInt32) return " = {" + Join(ElementsOf<int32_t>(tensor), Whole) + "}";
+  if (tensor.dtype == DType::kInt8) return " = {" + Join(ElementsOf<int8_t>(tensor), Whole) + "}";
+  if (tensor.dtype == DType::kUint8) return " = {" + Join(ElementsOf<uint8_t>(tensor), Whole) + "}";
   return "";
 }
 
@@ -73,7 +87,7 @@ class Printer {
   void PrintConstant(int value) {
     if (!graph_.IsConstant(value)) return;
     out_ << "constant " << Name(value) << ": " << TypeText(graph_.values[value])
-         << ElementsText(*graph_.values[value].constant) << "\n";
+         << ElementsText(*graph_.values[value].constant) << WholesText(graph_.values[value]) << "\n";
   }
 
   void PrintNode(const Node& node) {
@@ -84,7 +98,9 @@ class Printer {
       const auto attribute = [](const auto& a) { return a.first + "=" + std::visit(AttributeText(), a.second); };
       out_ << " {" << Join(node.attributes, attribute) << "}";
     }
-    const auto type = [this](int value) { return value == kNoValue ? "_" : TypeText(graph_.values[value]); };
+    const auto type = [this](int value) {
+      return value == kNoValue ? "_" : TypeText(graph_.values[value]) + WholesText(graph_.values[value]);
+    };
     out_ << " \"" << node.name << "\" -> " << Join(node.outputs, type) << "\n";
   }
 

@@ -17,6 +17,13 @@ int64_t Network::LookupLimit(int value) const {
   return limit;
 }
 
+std::optional<Quantised> NetworkValue::AsWholeNumbers() const {
+  if (!quantisation || !quantisation->per_tensor()) return std::nullopt;
+  Quantised wholes = quantisation->Of(0);
+  if (wholes.dtype == DType::kInt8) wholes = {DType::kUint8, wholes.scale, wholes.zero_point + 128};
+  return wholes;
+}
+
 int64_t Network::DenseWeightBytes() const {
   int64_t bytes = 0;
   for (const Weight& weight : weights) bytes += weight.DenseBytes();

@@ -48,10 +48,9 @@ struct NetworkValue {
     return Extent{per_token ? size.tokens : size.rows, channels, height, width};
   }
   int64_t elements() const { return channels * height * width; }
-  // What kernels may store it as beside real numbers: they know of one scale for all channels.
-  std::optional<Quantised> AsWholeNumbers() const {
-    return quantisation && quantisation->per_tensor() ? std::optional(quantisation->Of(0)) : std::nullopt;
-  }
+  // What kernels may store it as beside real numbers: they know of one scale for all channels, and of UINT8, which
+  // stands for what INT8 does with a zero point of 128 more.
+  std::optional<Quantised> AsWholeNumbers() const;
   // How requests bring it, or results take it away.
   Storage PortStorage() const { return ids ? kIdStorage : Storage{}; }
 };

@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "model_loader/passes/passes.h"
+#include "model_loader/semantics/epilogues.h"
 #include "model_loader/semantics/evaluate.h"
+#include "model_loader/semantics/whole_numbers.h"
 
 namespace swizzle {
 namespace {
@@ -27,6 +29,7 @@ constexpr Canonicaliser kCanonicalisers[] = {
     {"Cast", CanonicaliseCast},
     {"Clip", CanonicaliseClip},
     {"Conv", CanonicaliseConv},
+    {"DequantizeLinear", CanonicaliseDequantize},
     {"Div", CanonicaliseArithmetic},
     {"Flatten", CanonicaliseFlatten},
     {"Gemm", CanonicaliseGemm},
@@ -39,6 +42,16 @@ constexpr Canonicaliser kCanonicalisers[] = {
     {"MaxPool", CanonicalisePool},
     {"Mul", CanonicaliseArithmetic},
     {"Pad", CanonicalisePad},
+    {"QGemm", CanonicaliseQGemm},
+    {"QLinearAdd", CanonicaliseQLinearBinary},
+    {"QLinearAveragePool", CanonicaliseQLinearUnary},
+    {"QLinearConv", CanonicaliseQLinearConv},
+    {"QLinearGlobalAveragePool", CanonicaliseQLinearUnary},
+    {"QLinearLeakyRelu", CanonicaliseQLinearUnary},
+    {"QLinearMatMul", CanonicaliseQLinearMatMul},
+    {"QLinearMul", CanonicaliseQLinearBinary},
+    {"QLinearSigmoid", CanonicaliseQLinearUnary},
+    {"QuantizeLinear", CanonicaliseQuantize},
     {"ReduceMean", CanonicaliseGlobalPool},
     {"Relu", CanonicaliseRelu},
     {"Reshape", CanonicaliseReshape},
@@ -90,7 +103,9 @@ class Walk {
       SWIZZLE_ASSIGN_OR_RETURN(const bool computed, Compute(i));
       if (computed) continue;
       NodeRewrite rewrite(rewriter_, i, computed_, budget_);
+      const std::string op = rewriter_.node(i).op;
       SWIZZLE_RETURN_IF_ERROR(CanonicaliseNode(rewrite));
+      if (!rewriter_.IsErased(i)) KeepWholes(graph_, op, rewriter_.node(i));
     }
     rewriter_.Finish();
     return count_;
@@ -251,9 +266,33 @@ Status NodeRewrite::Become(const char* op, std::vector<int> inputs, Shape shape,
   return {};
 }
 
-void NodeRewrite::Vanish() {
-  rewriter_.ReplaceReads(node().outputs[0], node().inputs[0]);
+void NodeRewrite::VanishInto(int value) {
+  rewriter_.ReplaceReads(node().outputs[0], value);
   rewriter_.Erase(index_);
+}
+
+void NodeRewrite::Respell(const char* op, std::vector<int> inputs) {
+  Node& rewritten = rewriter_.node(index_);
+  rewritten.op = op;
+  rewritten.domain.clear();
+  rewriter_.SetInputs(index_, std::move(inputs));
+}
+
+Status NodeRewrite::Quantise(const Quantisation& quantisation) {
+  Node& rewritten = rewriter_.node(index_);
+  if (Is(rewritten, "Affine") || Is(rewritten, "Softmax")) {
+    return Unimplemented(Describe(rewritten), ": its result cannot be quantised at once");
+  }
+  const RealRange range = RangeOf(quantisation.Of(0));
+  SetBounds(rewritten, range.low, range.high);
+  graph().values[rewritten.outputs[0]].wholes = WholeNumbers{quantisation};
+  return {};
+}
+
+std::vector<const Node*> NodeRewrite::ReadersOf(int value) const {
+  std::vector<const Node*> readers;
+  for (const int reader : rewriter_.Readers(value)) readers.push_back(&rewriter_.node(reader));
+  return readers;
 }
 
 }  // namespace swizzle

@@ -48,7 +48,17 @@ class NodeRewrite {
   // larger than any network's value may be.
   Status Become(const char* op, std::vector<int> inputs, Shape shape, std::map<std::string, Attribute> attributes = {});
   // Nothing is left of the node: who read its output reads its first input.
-  void Vanish();
+  void Vanish() { VanishInto(node().inputs[0]); }
+  // Likewise, reads `value`.
+  void VanishInto(int value);
+  // The node becomes the operator of this name in the domain "", reading `inputs`, for another function to go on with.
+  void Respell(const char* op, std::vector<int> inputs);
+  // Holds the output of the node, which is canonical, to the range of these whole numbers, which it may be stored as.
+  // UNIMPLEMENTED where its operator clamps nothing.
+  Status Quantise(const Quantisation& quantisation);
+
+  bool IsGraphOutput(int value) const { return rewriter_.IsGraphOutput(value); }
+  std::vector<const Node*> ReadersOf(int value) const;
 
  private:
   Rewriter& rewriter_;
@@ -57,7 +67,7 @@ class NodeRewrite {
   int64_t& budget_;
 };
 
-// Whether an operator of this name, in the domain "", becomes a canonical one.
+// Whether an operator of this name, in the domain "" or com.microsoft, becomes a canonical one.
 bool IsCanonicalised(std::string_view op);
 
 // Canonical linear and window operators.
@@ -85,6 +95,17 @@ Status CanonicaliseFlatten(NodeRewrite& rewrite);
 Status CanonicaliseSqueeze(NodeRewrite& rewrite);
 Status CanonicaliseUnsqueeze(NodeRewrite& rewrite);
 Status CanonicaliseCast(NodeRewrite& rewrite);
+
+// Quantised operators.
+Status CanonicaliseQuantize(NodeRewrite& rewrite);
+Status CanonicaliseDequantize(NodeRewrite& rewrite);
+Status CanonicaliseQLinearConv(NodeRewrite& rewrite);
+Status CanonicaliseQLinearMatMul(NodeRewrite& rewrite);
+Status CanonicaliseQGemm(NodeRewrite& rewrite);
+Status CanonicaliseQLinearBinary(NodeRewrite& rewrite);  // QLinearAdd, QLinearMul
+Status CanonicaliseQLinearUnary(NodeRewrite& rewrite);   // the rest
+// The output of a node that was `op` is of the whole numbers that its input is of, if the node gives no others.
+void KeepWholes(Graph& graph, std::string_view op, const Node& canonical);
 
 // A Transpose that keeps the batch: a reshape where only dimensions of extent 1 move, else the transpose of a matrix.
 Status CanonicaliseTranspose(NodeRewrite& rewrite);

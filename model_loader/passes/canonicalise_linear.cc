@@ -26,7 +26,14 @@ StatusOr<int> AddLinearWeight(const NodeRewrite& rewrite, int64_t channels, bool
   const int64_t rows = shape[transposed ? 0 : 1];
   Tensor weight{DType::kFloat32, {rows, channels, 1, 1}, std::vector<std::byte>(given->bytes.size())};
   MakeLinearWeight(given->floats(), rows, channels, transposed, alpha, weight.floats());
-  return rewrite.graph().AddConstant(rewrite.node().name + ".weight", std::move(weight));
+  std::optional<WholeNumbers> wholes = rewrite.graph().values[rewrite.node().inputs[1]].wholes;
+  const int value = rewrite.graph().AddConstant(rewrite.node().name + ".weight", std::move(weight));
+  if (wholes && alpha > 0.0f && (wholes->quantisation.per_tensor() || wholes->axis == (transposed ? 0 : 1))) {
+    for (float& scale : wholes->quantisation.scales) scale *= alpha;
+    wholes->axis = 0;
+    rewrite.graph().values[value].wholes = std::move(wholes);
+  }
+  return value;
 }
 
 // beta * C, broadcast over the batch to [M].

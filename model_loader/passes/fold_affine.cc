@@ -3,6 +3,7 @@
 #include "model_loader/graph/operators.h"
 #include "model_loader/graph/rewriter.h"
 #include "model_loader/passes/passes.h"
+#include "model_loader/semantics/epilogues.h"
 #include "model_loader/semantics/windows.h"
 
 namespace swizzle {
@@ -32,7 +33,7 @@ class AffineFolder {
     if (Vanishes(affine)) return 1;
     const int before = rewriter_.Producer(rewriter_.node(affine).inputs[0]);
     if (before >= 0 && rewriter_.SoleReader(rewriter_.node(affine).inputs[0]) == affine) {
-      if (IsConvolution(rewriter_.node(before))) {
+      if (IsConvolution(rewriter_.node(before)) && !EpilogueOf(rewriter_.node(before)).Clamps()) {
         FoldIntoPrevious(affine, before);
         return 1;
       }
@@ -68,8 +69,10 @@ class AffineFolder {
     const int value = rewriter_.node(node).inputs[input];
     if (rewriter_.SoleReader(value) == node) return;
     Tensor copy = *graph_.values[value].constant;
+    std::optional<WholeNumbers> wholes = graph_.values[value].wholes;
     std::vector<int> inputs = rewriter_.node(node).inputs;
     inputs[input] = graph_.AddConstant(graph_.values[value].name, std::move(copy));
+    graph_.values[inputs[input]].wholes = std::move(wholes);
     rewriter_.SetInputs(node, std::move(inputs));
   }
 
@@ -106,8 +109,15 @@ class AffineFolder {
     const auto scale = Floats(affine, kScale), shift = Floats(affine, kShift);
     const size_t row = weight.size() / scale.size();
     for (size_t i = 0; i < weight.size(); ++i) weight[i] *= scale[i / row];
+    ForgetWholesUnlessOnes(conv, scale);
     for (size_t m = 0; m < bias.size(); ++m) bias[m] = bias[m] * scale[m] + shift[m];
     rewriter_.TakeOutput(conv, affine);
+  }
+
+  // Whole numbers that the convolution's weight stood for are no longer what it is once it is scaled.
+  void ForgetWholesUnlessOnes(int conv, std::span<const float> scale) {
+    const bool ones = std::ranges::all_of(scale, [](float number) { return number == 1.0f; });
+    if (!ones) graph_.values[rewriter_.node(conv).inputs[kWeight]].wholes.reset();
   }
 
   // Every row of the table times s, plus t.
@@ -165,6 +175,7 @@ class AffineFolder {
       }
       bias[m] += static_cast<float>(sum);
     }
+    ForgetWholesUnlessOnes(conv, scale);
     Skip(conv, affine);
   }
 

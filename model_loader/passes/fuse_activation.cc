@@ -9,9 +9,13 @@ namespace swizzle {
 namespace {
 
 bool HasBounds(const Node& node) {
-  constexpr std::string_view kOps[] = {"Conv", "DepthwiseConv", "Add", "Clamp", "Multiply", "Scale", "Function"};
+  constexpr std::string_view kOps[] = {"Conv",  "DepthwiseConv", "Add",     "Clamp",      "Multiply",
+                                       "Scale", "Function",      "MaxPool", "AveragePool"};
   return std::any_of(std::begin(kOps), std::end(kOps), [&](std::string_view op) { return Is(node, op); });
 }
+
+// Whether nothing is lost where what is quantised so comes to be clamped at once: it is quantised no other way after.
+bool QuantisedAlike(const Value& before, const Value& after) { return !before.wholes || before.wholes == after.wholes; }
 
 }  // namespace
 
@@ -23,6 +27,8 @@ StatusOr<int> FuseActivation(Graph& graph) {
     const int input = rewriter.node(i).inputs[0];
     const int producer = rewriter.Producer(input);
     if (producer < 0 || rewriter.SoleReader(input) != i || !HasBounds(rewriter.node(producer))) continue;
+    const int output = rewriter.node(i).outputs[0];
+    if (!QuantisedAlike(graph.values[input], graph.values[output])) continue;
     // clamp(clamp(x, a), b) is one clamp, to a's bounds clamped by b's.
     const Epilogue inner = EpilogueOf(rewriter.node(producer)), outer = EpilogueOf(rewriter.node(i));
     const auto clamped = [&](float bound) { return std::clamp(bound, outer.low, outer.high); };

@@ -113,6 +113,9 @@ class Lowering {
   int AddNetworkValue(int value) {
     network_.values.push_back(RowExtent(graph_.values[value].name, graph_.ShapeOf(value)));
     network_.values.back().per_token = graph_.values[value].per_token;
+    if (const auto& wholes = graph_.values[value].wholes; wholes && wholes->quantisation.per_tensor()) {
+      network_.values.back().quantisation = wholes->quantisation;
+    }
     return network_values_[value] = static_cast<int>(network_.values.size()) - 1;
   }
 
@@ -237,6 +240,8 @@ class Lowering {
     matrix.values = TakeFloats(node.inputs[1]);
     matrix.cols = static_cast<int64_t>(matrix.values.size()) / matrix.rows;
     Weight weight;
+    const auto& wholes = graph_.values[node.inputs[1]].wholes;
+    if (wholes && (wholes->quantisation.per_tensor() || wholes->axis == 0)) weight.quantisation = wholes->quantisation;
     if (node.Input(2) != kNoValue) weight.bias = TakeFloats(node.inputs[2]);
     if (rule == WeightRule::kSparseOrDense) {
       weight.matrix = ChooseFormat(std::move(matrix));

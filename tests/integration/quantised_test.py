@@ -1,0 +1,96 @@
+"""Quantised models as ONNX Runtime's quantiser writes them, pruned, as QDQ and as QOperator: planned whole, and equal to
+ONNX Runtime's outputs but for the rounding of a step here and there."""
+
+import json
+import subprocess
+
+import numpy
+import onnx
+import pytest
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+import conformance_test
+import make_cnns  # noqa: F401, adds to make_models.MODELS
+import make_models
+import parity_test
+from conftest import program
+
+OPSET = 17
+STEPS = 6  # of the output, by which networks so deep may differ
+NETWORKS = ('mobilenet_v1', 'resnet18', 'resnet50_v1_5', 'mobilenet_v2')
+
+
+class Calibration(CalibrationDataReader):
+    def __init__(self, *inputs):
+        self.inputs = iter(inputs)
+
+    def get_next(self):
+        return next(self.inputs, None)
+
+
+def quantise(model, folder, inputs, form=QuantFormat.QDQ, activations=QuantType.QUInt8, weights=QuantType.QInt8,
+             per_channel=True):
+    plain, file = folder / 'plain.onnx', folder / 'model.onnx'
+    onnx.save(model, plain)
+    quantize_static(str(plain), str(file), Calibration(inputs), quant_format=form, per_channel=per_channel,
+                    activation_type=activations, weight_type=weights)
+    return file
+
+
+def output_scale(file):
+    """The scale by which the model's output was last quantised, at most two nodes before its end."""
+    model = onnx.load(file)
+    constants = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    makers = {name: node for node in model.graph.node for name in node.output}
+    maker = makers[model.graph.output[0].name]
+    return float(constants[maker.input[1]]) if maker.op_type == 'DequantizeLinear' else None
+
+
+def report_of(file):
+    command = [program('swizzle-pack'), 'inspect', str(file), '-o', 'json', '--tuning-budget=0']
+    return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout)
+
+
+def check(file, inputs, folder, steps):
+    assert not report_of(file).get('fallback')
+    expected = conformance_test.expected_outputs(file, inputs)
+    actual, said = conformance_test.run_model(file, inputs, folder)
+    assert not said
+    for name, array in expected.items():
+        scale = output_scale(file) or numpy.abs(array).max() / 127
+        assert actual[name].shape == array.shape
+        assert numpy.abs(actual[name] - array).max() <= steps * scale, name
+
+
+@pytest.mark.parametrize('form', (QuantFormat.QDQ, QuantFormat.QOperator))
+@pytest.mark.parametrize('name', NETWORKS)
+def test_network(name, form, tmp_path):
+    model = make_models.build(name, OPSET)
+    parity_test.prune(model, 0.9)
+    inputs = conformance_test.draw_inputs(model)
+    check(quantise(model, tmp_path, inputs, form), inputs, tmp_path, STEPS)
+
+
+@pytest.mark.parametrize('activations, weights, per_channel', (
+    (QuantType.QInt8, QuantType.QInt8, True), (QuantType.QInt8, QuantType.QInt8, False),
+    (QuantType.QUInt8, QuantType.QUInt8, False)))
+def test_types(activations, weights, per_channel, tmp_path):
+    model = make_models.build('resnet18', OPSET)
+    parity_test.prune(model, 0.8)
+    inputs = conformance_test.draw_inputs(model)
+    file = quantise(model, tmp_path, inputs, QuantFormat.QDQ, activations, weights, per_channel)
+    check(file, inputs, tmp_path, STEPS)
+
+
+def test_packed(tmp_path):
+    """A packed file remembers scales and zero points: what comes of it is the same to the bit."""
+    model = make_models.build('mobilenet_v1', OPSET)
+    parity_test.prune(model, 0.9)
+    inputs = conformance_test.draw_inputs(model)
+    file = quantise(model, tmp_path, inputs)
+    packed = tmp_path / 'model.swz'
+    subprocess.run([program('swizzle-pack'), 'pack', str(file), str(packed)], check=True, timeout=300)
+    first, _ = conformance_test.run_model(file, inputs, tmp_path)
+    again, _ = conformance_test.run_model(packed, inputs, tmp_path)
+    for name, array in first.items():
+        assert numpy.array_equal(array, again[name])
