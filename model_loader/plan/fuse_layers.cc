@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "model_loader/semantics/whole_numbers.h"
+
 namespace swizzle {
 namespace {
 
@@ -30,7 +32,7 @@ class Fuser {
       const Layer& layer = network_.layers[i];
       if (layer.op != Op::kFunction || layer.epilogue != Epilogue{}) continue;
       Layer* const conv = OnlyReadConv(layer.inputs[0]);
-      if (conv == nullptr || conv->epilogue.function) continue;
+      if (conv == nullptr || conv->epilogue.function || network_.values[conv->output].quantisation) continue;
       conv->epilogue.function = layer.function();
       maker_[layer.output] = maker_[conv->output];
       conv->output = layer.output;
@@ -41,6 +43,18 @@ class Fuser {
   void FuseAttentionInputs() {
     for (Layer& layer : network_.layers) {
       if (layer.op == Op::kAttention && !layer.attention().packed) PackAttention(layer);
+    }
+  }
+
+  void QuantiseInputs() {
+    for (const Layer& layer : network_.layers) {
+      if (layer.op != Op::kActivation || maker_[layer.inputs[0]] != kNone || readers_[layer.inputs[0]] != 1) continue;
+      const auto& quantisation = network_.values[layer.output].quantisation;
+      if (!quantisation || !quantisation->per_tensor()) continue;
+      const RealRange range = RangeOf(quantisation->Of(0));
+      if (layer.epilogue == Epilogue{.low = range.low, .high = range.high}) {
+        network_.values[layer.inputs[0]].quantisation = quantisation;
+      }
     }
   }
 
@@ -114,6 +128,7 @@ void FuseLayers(Network& network) {
   Fuser fuser(network);
   fuser.FuseFunctions();
   fuser.FuseAttentionInputs();
+  fuser.QuantiseInputs();
   fuser.RemoveGone();
 }
 

@@ -3,6 +3,7 @@
 //
 // - A function (GELU, HardSwish, ...) becomes the end of the epilogue of the convolution or linear layer that it alone
 //   reads: what it reads is then still in registers, or in the cache.
+// - What only quantises an input of the network, and alone reads it, lets plans store the input as those whole numbers.
 // - The products that make an attention's queries, keys and values from one activation become one product, whose
 //   columns the attention reads apart, where their weights are in one format and it can stack their rows.
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_FUSE_LAYERS_H_

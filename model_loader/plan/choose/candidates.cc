@@ -9,6 +9,7 @@
 #include "kernels/backend/select.h"
 #include "kernels/base/instant.h"
 #include "model_loader/plan/choose/estimate.h"
+#include "model_loader/semantics/whole_numbers.h"
 
 namespace swizzle {
 namespace {
@@ -16,6 +17,37 @@ namespace {
 // Null for layers without.
 const Weight* WeightOf(const Network& network, const Layer& layer) {
   return layer.weight < 0 ? nullptr : &network.weights[layer.weight];
+}
+
+// What whole numbers may be stored in.
+std::span<const Layout> WholeLayouts(bool /*channels_stay*/) {
+  static constexpr Layout kLayouts[] = {Layout::kNchw};
+  return kLayouts;
+}
+
+// Whether the layer holds its input to the range of whole numbers and does nothing else, and the input may be stored as
+// these: then it is held already where it is.
+bool OnlyQuantises(const Network& network, const Layer& layer) {
+  const auto wholes = network.values[layer.output].AsWholeNumbers();
+  if (layer.op != Op::kActivation || !wholes || wholes != network.values[layer.inputs[0]].AsWholeNumbers())
+    return false;
+  const RealRange range = RangeOf(*wholes);
+  return layer.epilogue == Epilogue{.low = range.low, .high = range.high};
+}
+
+// How many operands a row has as the whole numbers that the problem has for them.
+int WholeOperands(const Kernel& kernel, const Problem& problem) {
+  int wholes = 0;
+  for (int i = 0; i < InputCount(problem); ++i) wholes += problem.inputs_as[i].dtype == kernel.key.input.dtype;
+  const auto& output = problem.epilogue.requantise;
+  return (problem.inputs_as[0].dtype == DType::kFloat32 ? 0 : wholes) +
+         (output && output->dtype == kernel.key.output.dtype);
+}
+
+void MarkThoseThatRoundLess(const Problem& problem, std::vector<Candidate>& candidates) {
+  int most = 0;
+  for (const Candidate& candidate : candidates) most = std::max(most, WholeOperands(*candidate.kernel, problem));
+  for (Candidate& candidate : candidates) candidate.rounds_less = WholeOperands(*candidate.kernel, problem) < most;
 }
 
 // A reshape only renames: any layout where channels and plane stay, else the row-major one; in any type.
@@ -28,6 +60,12 @@ std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& la
     if (from.height == to.height && from.width == to.width) layouts.push_back(Layout::kNhwc);
   }
   std::vector<Candidate> candidates;
+  if (const auto wholes = from.AsWholeNumbers(); wholes && wholes == to.AsWholeNumbers()) {
+    for (const Layout layout : WholeLayouts(from.channels == to.channels)) {
+      const Storage storage = {layout, wholes->dtype};
+      candidates.push_back({.input = storage, .output = storage});
+    }
+  }
   for (const Layout layout : layouts) {
     for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
       const Storage storage = {layout, dtype};
@@ -63,6 +101,7 @@ StatusOr<std::vector<Candidate>> Measurer::LayerCandidates(const Network& networ
     return Unimplemented("layer '", layer.name, "' (", OpName(layer.op), "): no kernel of the ", backend_.name(),
                          " backend accepts it in ", PrecisionName(settings_.precision));
   }
+  MarkThoseThatRoundLess(problem, candidates);
   return candidates;
 }
 
@@ -252,6 +291,15 @@ Status Measurer::JudgeLayer(const Network& network, const Layer& layer, std::vec
   return absl::OkStatus();
 }
 
+void Measurer::AddRenames(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const {
+  if (!OnlyQuantises(network, layer)) return;
+  for (const Layout layout : WholeLayouts(/*channels_stay=*/true)) {
+    const Storage storage = {layout, network.values[layer.output].AsWholeNumbers()->dtype};
+    const std::vector<double> nothing(batches_.size(), 0.0);
+    candidates.push_back({.input = storage, .output = storage, .microseconds = nothing, .measured = true});
+  }
+}
+
 StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Network& network) {
   std::vector<std::vector<Candidate>> layers;
   measurements_left_ = 0;
@@ -268,6 +316,7 @@ StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Netw
   const std::vector<size_t> order = LongestFirst(network, layers);
   for (size_t k = 0; k < order.size(); ++k) {
     SWIZZLE_RETURN_IF_ERROR(JudgeLayer(network, network.layers[order[k]], layers[order[k]]));
+    AddRenames(network, network.layers[order[k]], layers[order[k]]);
     if (!measures_ || !options_.progress) continue;
     options_.progress({PlanProgress::Stage::kMeasuring, static_cast<int64_t>(k + 1), std::ssize(order)});
   }

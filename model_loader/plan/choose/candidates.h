@@ -25,7 +25,8 @@ struct RunSettings {
   Precision precision = Precision::kFloat32;
 };
 
-// One kernel for one layer. kernel is null for kReshape, which moves no data.
+// One kernel for one layer. kernel is null where no data is moved: for kReshape, and for what only quantises a value
+// that is stored as those whole numbers already.
 struct Candidate {
   const Kernel* kernel = nullptr;
   Storage input = {};
@@ -34,6 +35,9 @@ struct Candidate {
   bool measured = false;                  // else estimated, wholly or (see Measurer) beyond the first batch size
   bool suspect = false;                   // was measured, and disturbed: so the layer's candidates are estimated
   int blocking = 0;                       // of the kernel's
+  // Has as real numbers what another kernel for the layer has as the model's whole ones: taken only where no choice
+  // without it works, so that results do not depend on which kernels were fast.
+  bool rounds_less = false;
 };
 
 bool TakesWeight(const Candidate& candidate);
@@ -93,6 +97,8 @@ class Measurer {
   std::vector<size_t> LongestFirst(const Network& network, const std::vector<std::vector<Candidate>>& layers) const;
   // Times the layer, or estimates it.
   Status JudgeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates);
+  // What costs nothing: see Candidate::kernel.
+  void AddRenames(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const;
   // Of times that the cache has.
   void FindSuspects(const Network& network, const Layer& layer, std::vector<Candidate>& candidates);
   // Whether all times are there, and to be trusted; kernels that turned out not to run here are then no candidates any

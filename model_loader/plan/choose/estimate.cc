@@ -18,9 +18,20 @@ double MultiplyAdds(const Kernel& kernel, const Problem& problem, const Weight& 
   return static_cast<double>(entries) * static_cast<double>(positions);
 }
 
+// Of whole numbers beside real ones, per time.
+double Speedup(const Kernel& kernel) {
+  constexpr double kWholes = 2.5;
+  return kernel.key.input.dtype == DType::kUint8 ? kWholes : 1.0;
+}
+
 double Rate(const Kernel& kernel, const Throughput& throughput) {
-  if (kernel.key.op == Op::kDepthwiseConv) return throughput.depthwise_multiply_adds;
-  return SkipsZeros(kernel) ? throughput.sparse_multiply_adds : throughput.dense_multiply_adds;
+  if (kernel.key.op == Op::kDepthwiseConv) return throughput.depthwise_multiply_adds * Speedup(kernel);
+  return (SkipsZeros(kernel) ? throughput.sparse_multiply_adds : throughput.dense_multiply_adds) * Speedup(kernel);
+}
+
+// Of the input or output, in floats of four bytes.
+double Floats(const Extent& extent, Storage storage) {
+  return static_cast<double>(LayoutElements(extent, storage.layout)) * (storage.dtype == DType::kUint8 ? 0.25 : 1.0);
 }
 
 }  // namespace
@@ -30,9 +41,8 @@ double EstimateMicroseconds(const Kernel& kernel, const Problem& problem, const 
   if (weight != nullptr) {
     return throughput.call_microseconds + MultiplyAdds(kernel, problem, *weight) / Rate(kernel, throughput);
   }
-  const int64_t floats =
-      LayoutElements(problem.input, kernel.key.input.layout) + LayoutElements(problem.output, kernel.key.output.layout);
-  return throughput.call_microseconds + static_cast<double>(floats) / throughput.floats;
+  const double floats = Floats(problem.input, kernel.key.input) + Floats(problem.output, kernel.key.output);
+  return throughput.call_microseconds + floats / throughput.floats;
 }
 
 }  // namespace swizzle

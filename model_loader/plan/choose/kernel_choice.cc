@@ -13,6 +13,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNoise = 1.02;      // plans whose times differ by less count as equal
 constexpr double kWeightStep = 2.0;  // of a batch size at which a plan is slower than a dense one
 constexpr int kMostChoices = 8;
+constexpr double kRoundsLess = 1e6;  // more than any plan costs
 
 bool AnyCandidate(size_t, const Candidate&) { return true; }
 
@@ -66,7 +67,8 @@ class Chooser {
     for (size_t i = 0; i < candidates_.size(); ++i) {
       layers.push_back(OptionsOf(network_.layers[i]));
       for (const Candidate& candidate : candidates_[i]) {
-        const double cost = available(i, candidate) ? WeightedCost(candidate.microseconds, weights) : kInfinity;
+        double cost = available(i, candidate) ? WeightedCost(candidate.microseconds, weights) : kInfinity;
+        if (candidate.rounds_less) cost += kRoundsLess;
         layers.back().options.push_back({candidate.input, candidate.output, cost});
       }
     }
