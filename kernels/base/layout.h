@@ -11,6 +11,8 @@
 //   kRows      [channels][RowStride(positions)]: a row of all positions of the batch for each channel, which sparse
 //              kernels on GPUs gather. Spare positions at the end of a row belong to no request.
 //   kNhwc      [batch][height*width][channels]. Dense kernels on GPUs.
+//   kFullPanels [panel][channels][kMaxPanelWidth]: as kPanels, but every panel is full, the last one padded. Kernels of
+//              whole numbers: a row of a panel is one aligned vector of bytes.
 //
 // Rows and buffers count elements, of whatever type (storage.h).
 //
@@ -31,11 +33,11 @@
 
 namespace swizzle {
 
-enum class Layout : uint8_t { kNchw, kPanels, kBlocked16, kRows, kNhwc };
-inline constexpr int kLayoutCount = 5;
+enum class Layout : uint8_t { kNchw, kPanels, kBlocked16, kRows, kNhwc, kFullPanels };
+inline constexpr int kLayoutCount = 6;
 
 constexpr std::string_view LayoutName(Layout layout) {
-  constexpr std::string_view kNames[kLayoutCount] = {"nchw", "panels", "blocked16", "rows", "nhwc"};
+  constexpr std::string_view kNames[kLayoutCount] = {"nchw", "panels", "blocked16", "rows", "nhwc", "full_panels"};
   return kNames[static_cast<size_t>(layout)];
 }
 
@@ -57,6 +59,9 @@ struct Extent {
 
 // Elements from one row of kRows to the next: 16 elements of any type start on 32 bytes.
 constexpr int64_t RowStride(int64_t positions) { return RoundUp(positions, kPositionUnit); }
+
+// Panels of kFullPanels.
+constexpr int64_t FullPanels(int64_t positions) { return CeilDiv(positions, kMaxPanelWidth); }
 
 // Elements in a buffer of this extent and layout, padding included.
 int64_t LayoutElements(const Extent& extent, Layout layout);

@@ -10,6 +10,11 @@
 #include "kernels/cpu/elementwise/function.h"
 #include "kernels/cpu/elementwise/scale.h"
 #include "kernels/cpu/elementwise/softmax.h"
+#include "kernels/cpu/int8/conv_bytes.h"
+#include "kernels/cpu/int8/convert_bytes.h"
+#include "kernels/cpu/int8/elementwise_bytes.h"
+#include "kernels/cpu/int8/linear_bytes.h"
+#include "kernels/cpu/int8/window_bytes.h"
 #include "kernels/cpu/layout/convert.h"
 #include "kernels/cpu/runtime/targets.h"
 #include "kernels/cpu/tokens/attention.h"
@@ -24,7 +29,7 @@
 namespace swizzle::cpu {
 namespace {
 
-constexpr DType kF32 = DType::kFloat32, kBf16 = DType::kBFloat16;
+constexpr DType kF32 = DType::kFloat32, kBf16 = DType::kBFloat16, kU8 = DType::kUint8;
 
 bool AcceptsAll(const Problem&) { return true; }
 
@@ -86,6 +91,37 @@ constexpr std::array<Kernel, 1> LibraryRow(const RowShape& shape, uint32_t featu
   return {MakeRow<kName>(common, KeyOf(shape, DType::kFloat32, DType::kFloat32), features, run)};
 }
 
+// One function in the targets of bytes: one kernel for each table of cells.
+struct PerByteTarget {
+  RunFunctionPointer vnni, avx512, avx2, base;
+};
+#define SWIZZLE_PER_BYTE_TARGET(function)                                                                \
+  (PerByteTarget{function<vnni::kByteCells>, function<N_AVX3::kByteCells>, function<N_AVX2::kByteCells>, \
+                 function<N_EMU128::kByteCells>})
+
+// Rows <name>_<target>, of bytes on either side.
+template <RowText kName>
+constexpr std::array<Kernel, 4> ByteRows(Op op, Format weights, Storage input, Storage output, const Kernel& common,
+                                         const PerByteTarget& run) {
+  const KernelKey key = {op, weights, weights == Format::kNone ? kF32 : DType::kInt8, input, output};
+  Kernel family = common;
+  family.family = RowName<kName>();
+  return {MakeRow<kName + "_vnni">(family, key, kAvx512 | kVnni, run.vnni),
+          MakeRow<kName + "_avx512">(family, key, kAvx512, run.avx512),
+          MakeRow<kName + "_avx2">(family, key, kAvx2, run.avx2),
+          MakeRow<kName + "_base">(family, key, kAnyX86, run.base)};
+}
+
+constexpr Storage kNchwU8 = {Layout::kNchw, kU8}, kFullU8 = {Layout::kFullPanels, kU8};
+constexpr Storage kNchwF32 = {Layout::kNchw, kF32}, kPanelsF32 = {Layout::kPanels, kF32};
+constexpr Storage kBlockedF32 = {Layout::kBlocked16, kF32};
+
+template <RowText kName, Storage kFrom, Storage kTo>
+constexpr auto ByteConversion() {
+  return ByteRows<kName>(Op::kConvertLayout, Format::kNone, kFrom, kTo, {.accepts = AcceptsConvertBytes},
+                         SWIZZLE_PER_BYTE_TARGET(ConvertBytes));
+}
+
 constexpr Layout kNchw = Layout::kNchw, kPanels = Layout::kPanels, kBlocked16 = Layout::kBlocked16;
 
 constexpr Kernel kConvCsr = {.accepts = AcceptsConvCsr,
@@ -105,6 +141,20 @@ constexpr Kernel kPool = {.accepts = AcceptsPool, .workspace_bytes = PoolWorkspa
 constexpr Kernel kAttention = {.accepts = AcceptsAll, .workspace_bytes = AttentionWorkspaceBytes};
 constexpr Kernel kMaskedAttention = {
     .accepts = AcceptsAttentionBits, .prepare = PrepareAttentionBits, .workspace_bytes = AttentionWorkspaceBytes};
+
+constexpr Kernel kQuadConv = {.accepts = AcceptsConvBytes,
+                              .prepare = PrepareQuadConv,
+                              .workspace_bytes = QuadConvWorkspaceBytes,
+                              .holds = HoldsBytes};
+constexpr Kernel kBlockConv = {.accepts = AcceptsConvBytes,
+                               .prepare = PrepareBlockConv,
+                               .workspace_bytes = BlockConvWorkspaceBytes,
+                               .holds = HoldsBytes};
+constexpr Kernel kLinearBytes = {.accepts = AcceptsLinearBytes, .prepare = PrepareLinearBytes, .holds = HoldsBytes};
+constexpr Kernel kDepthwiseBytes = {.accepts = AcceptsDepthwiseBytes,
+                                    .prepare = PrepareDepthwiseBytes,
+                                    .workspace_bytes = WindowBytesWorkspace,
+                                    .holds = HoldsBytes};
 
 constexpr auto kRows = Join(
     // Convolution. Those of vectors come first: where nothing is measured, the first of equals is taken.
@@ -187,6 +237,45 @@ constexpr auto kRows = Join(
     ConvertRows<kNchw, kPanels, kF32, kBf16>(), ConvertRows<kNchw, kBlocked16, kF32>(),
     ConvertRows<kPanels, kNchw, kF32, kBf16>(), ConvertRows<kPanels, kBlocked16, kF32, kBf16>(),
     ConvertRows<kBlocked16, kNchw, kF32>(), ConvertRows<kBlocked16, kPanels, kF32, kBf16>(),
+    // Bytes that stand for real numbers.
+    ByteRows<"conv_csr_u8">(Op::kConv, Format::kCsr, kFullU8, kFullU8, kQuadConv, SWIZZLE_PER_BYTE_TARGET(QuadConv)),
+    ByteRows<"conv_csr_u8_f32">(Op::kConv, Format::kCsr, kFullU8, kPanelsF32, kQuadConv,
+                                SWIZZLE_PER_BYTE_TARGET(QuadConv)),
+    ByteRows<"conv_dense_u8">(Op::kConv, Format::kDense, kFullU8, kFullU8, kBlockConv,
+                              SWIZZLE_PER_BYTE_TARGET(BlockConv)),
+    ByteRows<"conv_dense_u8_f32">(Op::kConv, Format::kDense, kFullU8, kPanelsF32, kBlockConv,
+                                  SWIZZLE_PER_BYTE_TARGET(BlockConv)),
+    ByteRows<"conv_nchw_dense_u8">(Op::kConv, Format::kDense, kNchwU8, kFullU8, kBlockConv,
+                                   SWIZZLE_PER_BYTE_TARGET(BlockConv)),
+    ByteRows<"linear_dense_u8">(Op::kConv, Format::kDense, kNchwU8, kNchwU8, kLinearBytes,
+                                SWIZZLE_PER_BYTE_TARGET(LinearBytes)),
+    ByteRows<"linear_dense_u8_f32">(Op::kConv, Format::kDense, kNchwU8, kNchwF32, kLinearBytes,
+                                    SWIZZLE_PER_BYTE_TARGET(LinearBytes)),
+    ByteRows<"depthwise_dense_u8">(Op::kDepthwiseConv, Format::kDense, kFullU8, kFullU8, kDepthwiseBytes,
+                                   SWIZZLE_PER_BYTE_TARGET(DepthwiseBytes)),
+    ByteRows<"max_pool_u8">(Op::kMaxPool, Format::kNone, kFullU8, kFullU8,
+                            {.accepts = AcceptsMaxPoolBytes, .workspace_bytes = WindowBytesWorkspace},
+                            SWIZZLE_PER_BYTE_TARGET(MaxPoolBytes)),
+    ByteRows<"average_pool_u8">(Op::kAveragePool, Format::kNone, kFullU8, kFullU8,
+                                {.accepts = AcceptsAveragePoolBytes, .workspace_bytes = WindowBytesWorkspace},
+                                SWIZZLE_PER_BYTE_TARGET(AveragePoolBytes)),
+    ByteRows<"global_pool_u8">(Op::kAveragePool, Format::kNone, kFullU8, kNchwU8, {.accepts = AcceptsGlobalPoolBytes},
+                               SWIZZLE_PER_BYTE_TARGET(GlobalPoolBytes)),
+    ByteRows<"add_u8">(Op::kAdd, Format::kNone, kFullU8, kFullU8, {.accepts = AcceptsElementwiseBytes},
+                       SWIZZLE_PER_BYTE_TARGET(AddBytes)),
+    ByteRows<"activation_u8">(Op::kActivation, Format::kNone, kFullU8, kFullU8, {.accepts = AcceptsElementwiseBytes},
+                              SWIZZLE_PER_BYTE_TARGET(AddBytes)),
+    ByteConversion<"quantise_nchw_nchw_u8", kNchwF32, kNchwU8>(),
+    ByteConversion<"quantise_nchw_full_panels_u8", kNchwF32, kFullU8>(),
+    ByteConversion<"quantise_panels_full_panels_u8", kPanelsF32, kFullU8>(),
+    ByteConversion<"quantise_blocked16_full_panels_u8", kBlockedF32, kFullU8>(),
+    ByteConversion<"dequantise_nchw_nchw_u8", kNchwU8, kNchwF32>(),
+    ByteConversion<"dequantise_full_panels_nchw_u8", kFullU8, kNchwF32>(),
+    ByteConversion<"dequantise_full_panels_panels_u8", kFullU8, kPanelsF32>(),
+    ByteConversion<"dequantise_full_panels_blocked16_u8", kFullU8, kBlockedF32>(),
+    ByteConversion<"move_nchw_full_panels_u8", kNchwU8, kFullU8>(),
+    ByteConversion<"move_full_panels_nchw_u8", kFullU8, kNchwU8>(),
+
     Rows<"transpose_nchw", kF32>({Op::kTranspose, Format::kNone, kNchw, kNchw}, {.accepts = AcceptsConvert},
                                  &TransposeNchw));
 

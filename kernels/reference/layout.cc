@@ -45,6 +45,9 @@ Elements ElementsOf(const Extent& extent, Layout layout, int64_t position) {
     }
     case Layout::kNhwc:
       return {position * extent.channels, 1, kBlock};
+    case Layout::kFullPanels:
+      return {position / kMaxPanelWidth * kMaxPanelWidth * extent.channels + position % kMaxPanelWidth, kMaxPanelWidth,
+              kMaxPanelWidth * kBlock};
   }
   return {};
 }

@@ -48,6 +48,29 @@ Tolerance ToleranceOf(const Kernel& kernel) {
   }
 }
 
+bool HasBytes(const Kernel& kernel) {
+  return kernel.key.input.dtype == DType::kUint8 || kernel.key.output.dtype == DType::kUint8;
+}
+
+// Scales of bytes are powers of two, of sums that single precision has exactly: results may not be off at all, save
+// averages, whose scale has the window in it.
+constexpr float kByteScale = 1.0f / 128, kWeightScales[] = {1.0f / 128, 1.0f / 64};
+constexpr float kBiasStep = kByteScale * kWeightScales[1];
+
+// `problem` with whole numbers that every operand may be stored as.
+Problem Quantise(Problem problem) {
+  const Quantised input{DType::kUint8, kByteScale, 100}, other{DType::kUint8, 2 * kByteScale, 131};
+  problem.inputs_as = {input, other, other};
+  const bool keeps_scale = problem.op == Op::kMaxPool || problem.op == Op::kConvertLayout;
+  problem.epilogue.requantise = keeps_scale ? input : Quantised{DType::kUint8, 8 * kByteScale, 120};
+  return problem;
+}
+
+// What stands for a real number, as a float.
+float StepOf(double value, const Quantised& as) {
+  return static_cast<float>(std::clamp(std::nearbyint(value / as.scale) + as.zero_point, 0.0, 255.0));
+}
+
 float Rounded(float value, DType dtype) {
   if (dtype == DType::kFloat16) return FloatOfHalf(HalfOfFloat(value));
   return dtype == DType::kBFloat16 ? FloatOfBfloat16(Bfloat16OfFloat(value)) : value;
@@ -72,6 +95,20 @@ void ShuffleRows(DenseMatrix& matrix, std::mt19937& random) {
   }
 }
 
+// Values become what signed bytes stand for, by rows; zeros stay zeros and nothing else becomes one.
+void RoundToBytes(DenseMatrix& matrix, Weight& weight) {
+  Quantisation quantisation;
+  for (int64_t row = 0; row < matrix.rows; ++row) quantisation.scales.push_back(kWeightScales[row % 2]);
+  for (int64_t i = 0; i < matrix.rows * matrix.cols; ++i) {
+    const float scale = quantisation.scales[i / matrix.cols];
+    float& value = matrix.values[i];
+    if (value != 0) value = std::clamp(std::nearbyint(value / scale) + 0.0f, -128.0f, 127.0f) * scale;
+    if (i % 7 == 0 && value != 0) value = i % 2 == 0 ? -128 * scale : 127 * scale;
+  }
+  for (float& bias : weight.bias) bias = std::nearbyint(bias / kBiasStep) * kBiasStep;
+  weight.quantisation = std::move(quantisation);
+}
+
 // A weight of the case's sparsity; as CSR or dense, whatever the row's own format.
 Weight DrawWeight(const KernelCase& kernel_case, const Kernel& kernel, bool csr, std::mt19937& random) {
   const Problem& problem = kernel_case.problem;
@@ -94,6 +131,7 @@ Weight DrawWeight(const KernelCase& kernel_case, const Kernel& kernel, bool csr,
   if (kernel_case.shuffled) ShuffleRows(matrix, random);
   Weight weight;
   if (kernel_case.bias) weight.bias = DrawValues(matrix.rows, 1, random);
+  if (kernel.key.weight_dtype == DType::kInt8) RoundToBytes(matrix, weight);
   if (csr) {
     weight.matrix = CsrMatrix::FromDense(matrix);
   } else {
@@ -173,6 +211,10 @@ std::vector<reference::Values> DrawInputs(const KernelCase& kernel_case, const K
     const DType dtype = inputs.size() < operands ? kernel.key.input.dtype : kernel.key.output.dtype;
     inputs.push_back(DrawValues(extent.positions() * extent.channels, inputs.empty() ? reach : 1, random));
     for (float& value : inputs.back()) value = Rounded(value + kernel_case.mean, dtype, kernel);
+    if (dtype != DType::kUint8) continue;
+    const Quantised& as = problem.inputs_as[inputs.size() - 1];
+    for (float& value : inputs.back())
+      value = static_cast<float>(static_cast<int>(random() % 256) - as.zero_point) * as.scale;
   }
   if (problem.op == Op::kEmbedding && operands > 0) {
     inputs[0] = DrawIds(problem.input.batch, kernel_case.table_rows, random);
@@ -193,6 +235,17 @@ void ExpectClose(const Kernel& kernel, const std::vector<float>& actual, const r
                                                        : tolerance.of_largest * largest;
     ASSERT_LE(std::abs(actual[i] - expected[i]), scale)
         << "NCHW element " << i << ": " << actual[i] << ", not " << expected[i];
+  }
+}
+
+// Steps of an output of bytes.
+void ExpectSteps(const Problem& problem, const std::vector<float>& actual, const reference::Result& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  const float tolerance = problem.op == Op::kAveragePool ? 1 : 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const float step = StepOf(expected[i], *problem.epilogue.requantise);
+    ASSERT_LE(std::abs(actual[i] - step), tolerance)
+        << "NCHW element " << i << ": step " << actual[i] << ", not " << step << ", of " << expected[i];
   }
 }
 
@@ -272,7 +325,8 @@ class CaseRun {
     std::vector<Operand> operands;
     for (size_t i = 0; i < inputs_.size(); ++i) {
       buffers.push_back(LaidOut(i));
-      operands.push_back({buffers.back().data(), InputStorage(i).dtype});
+      const Quantised& as = problem().inputs_as[i];
+      operands.push_back({buffers.back().data(), InputStorage(i).dtype, as.scale, as.zero_point});
     }
     buffers.emplace_back(backend_, StorageBytes(problem().output, problem().to));
     buffers.emplace_back(backend_, kernel_.workspace_bytes == nullptr ? 0 : kernel_.workspace_bytes(problem()));
@@ -282,7 +336,8 @@ class CaseRun {
     args.problem = &problem();
     args.weight = weight;
     args.inputs = operands;
-    args.output = {output.data(), problem().to.dtype};
+    const Quantised output_as = problem().epilogue.requantise.value_or(Quantised());
+    args.output = {output.data(), problem().to.dtype, output_as.scale, output_as.zero_point};
     args.workspace = {buffers.back().data(), buffers.back().bytes()};
     args.sequences = sequences;
     const auto work = [&] { kernel_.run(args, stream_); };
@@ -308,7 +363,12 @@ class CaseRun {
     const Storage storage = InputStorage(input);
     const Extent extent = InputExtent(problem(), input);
     std::vector<float> values(LayoutElements(extent, storage.layout));
-    reference::ToLayout(inputs_[input], extent, storage.layout, kNan, values);
+    reference::Values elements = inputs_[input];
+    const bool bytes = storage.dtype == DType::kUint8;
+    if (bytes) {
+      for (float& element : elements) element = StepOf(element, problem().inputs_as[input]);
+    }
+    reference::ToLayout(elements, extent, storage.layout, bytes ? 255 : kNan, values);
     TestMemory memory(backend_, StorageBytes(extent, storage));
     memory.Fill(values, storage.dtype);
     return memory;
@@ -321,7 +381,9 @@ class CaseRun {
     for (const TestMemory& buffer : buffers) EXPECT_TRUE(buffer.GuardIntact());
     const std::vector<float> values = output.Values(problem().to.dtype);
     if (problem().to.layout == Layout::kBlocked16) ExpectZeroPadding(problem().output, values);
-    ExpectClose(kernel_, reference::FromLayout(values, problem().output, problem().to.layout), expected_);
+    const std::vector<float> actual = reference::FromLayout(values, problem().output, problem().to.layout);
+    if (problem().to.dtype == DType::kUint8) return ExpectSteps(problem(), actual, expected_);
+    ExpectClose(kernel_, actual, expected_);
   }
 
   Backend& backend_;
@@ -343,7 +405,8 @@ std::vector<SeededCase> CasesOf(const Kernel& kernel) {
   int seed = 0;
   for (KernelCase& kernel_case : drawn) {
     ++seed;
-    kernel_case.problem = AsRowSolves(kernel, kernel_case.problem);
+    const Problem& problem = kernel_case.problem;
+    kernel_case.problem = AsRowSolves(kernel, HasBytes(kernel) ? Quantise(problem) : problem);
     if (IsHalf(PrecisionOf(kernel))) kernel_case.mean /= 125;  // 1000 would leave no differences
     if (kernel.accepts(kernel_case.problem)) cases.push_back({kernel_case, seed});
   }

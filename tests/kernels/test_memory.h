@@ -42,10 +42,15 @@ class TestMemory {
                        [](std::byte byte) { return byte == std::byte{0xff}; });
   }
 
-  // The host's copy, as elements of a type of 4 bytes, whose bits are kept, or of a half type, which rounds.
+  // The host's copy, as elements of a type of 4 bytes, whose bits are kept, of a half type, which rounds, or of bytes,
+  // which the values are.
   void Fill(std::span<const float> values, DType dtype) {
     if (ElementBytes(dtype) == sizeof(float)) {
       std::memcpy(host_.get(), values.data(), values.size_bytes());
+      return;
+    }
+    if (dtype == DType::kUint8) {
+      for (size_t i = 0; i < values.size(); ++i) host_.get()[i] = static_cast<std::byte>(values[i]);
       return;
     }
     auto* const halves = reinterpret_cast<uint16_t*>(host_.get());
@@ -57,6 +62,10 @@ class TestMemory {
     std::vector<float> values(bytes_ / ElementBytes(dtype));
     if (ElementBytes(dtype) == sizeof(float)) {
       std::memcpy(values.data(), host_.get(), bytes_);
+      return values;
+    }
+    if (dtype == DType::kUint8) {
+      for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(host_.get()[i]);
       return values;
     }
     const auto* const halves = reinterpret_cast<const uint16_t*>(host_.get());

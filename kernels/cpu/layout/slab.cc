@@ -27,6 +27,11 @@ Slab SlabAt(const Extent& extent, Layout layout, int64_t position, int64_t chann
       const int64_t offset = ((image * blocks + channel / kBlockChannels) * plane + in_plane) * kBlockChannels;
       return {offset, 1, plane == 1 ? blocks * kBlockChannels : kBlockChannels, to_end};
     }
+    case Layout::kFullPanels: {
+      const int64_t in_panel = position % kMaxPanelWidth;
+      return {((position - in_panel) * extent.channels + channel * kMaxPanelWidth) + in_panel, kMaxPanelWidth, 1,
+              kMaxPanelWidth - in_panel};
+    }
     case Layout::kRows:
     case Layout::kNhwc:
       break;  // GPUs' alone: no row of the CPU's table has them

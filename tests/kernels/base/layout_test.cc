@@ -81,6 +81,8 @@ TEST(LayoutTest, ElementsIncludePadding) {
   EXPECT_EQ(LayoutElements(extent, Layout::kBlocked16), 2 * 32 * 25);
   EXPECT_EQ(LayoutElements(extent, Layout::kRows), 17 * 64);
   EXPECT_EQ(LayoutElements(extent, Layout::kNhwc), 2 * 17 * 25);
+  EXPECT_EQ(LayoutElements(extent, Layout::kFullPanels), 17 * 64);
+  EXPECT_EQ(LayoutElements({2, 17, 5, 7}, Layout::kFullPanels), 17 * 128);
 }
 
 TEST(LayoutTest, RowsStartOnUnits) {
@@ -108,7 +110,7 @@ TEST(LayoutTest, RoundTrips) {
   const Extent extent{3, 17, 5, 3};
   std::vector<float> nchw(extent.positions() * extent.channels);
   std::iota(nchw.begin(), nchw.end(), 1.0f);
-  for (const Layout layout : {Layout::kNchw, Layout::kPanels, Layout::kRows, Layout::kNhwc}) {
+  for (const Layout layout : {Layout::kNchw, Layout::kPanels, Layout::kRows, Layout::kNhwc, Layout::kFullPanels}) {
     std::vector<float> buffer(LayoutElements(extent, layout));
     reference::ToLayout(nchw, extent, layout, -1.0f, buffer);
     EXPECT_EQ(reference::FromLayout(buffer, extent, layout), nchw) << LayoutName(layout);

@@ -1,0 +1,103 @@
+#include "kernels/cpu/int8/byte_weight.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+
+#include "kernels/cpu/int8/steps.h"
+#include "kernels/format/csr.h"
+
+namespace swizzle::cpu {
+namespace {
+
+constexpr double kMostSum = 1u << 30;    // leaves room for the bias
+constexpr double kMostSteps = 1u << 30;  // of the output that a sum may come to, to fit 32 bits
+
+// What stands for `value`, less the zero point; none where it is no signed byte.
+std::optional<int8_t> ByteOf(float value, float scale) {
+  const double steps = std::nearbyint(static_cast<double>(value) / scale);
+  if (!(steps >= -128 && steps <= 127)) return std::nullopt;
+  // The value that bytes stand for is a product that was rounded once.
+  if (std::abs(steps * scale - value) > 1e-4 * scale) return std::nullopt;
+  return static_cast<int8_t>(steps);
+}
+
+std::optional<int32_t> BiasOf(float bias, float scale) {
+  const double steps = std::nearbyint(static_cast<double>(bias) / scale);
+  if (!(std::abs(steps) < kMostSum)) return std::nullopt;
+  return static_cast<int32_t>(steps);
+}
+
+// Columns of a weight count channels first, then taps; kernels count the other way round.
+int32_t ColumnOf(int64_t col, const Problem& problem) {
+  if (problem.op != Op::kConv) return static_cast<int32_t>(col);
+  const int64_t taps = problem.window().taps();
+  return static_cast<int32_t>(col % taps * problem.input.channels + col / taps);
+}
+
+struct RowSums {
+  int64_t all = 0;         // of the bytes
+  int64_t magnitudes = 0;  // of their magnitudes
+};
+
+// The start of a row's sum, where it and all that follows stay in range.
+std::optional<int32_t> StartOf(const RowSums& sums, float bias, float product, float scale, int32_t zero_point) {
+  const std::optional<int32_t> steps = BiasOf(bias, product);
+  const double most = static_cast<double>(sums.magnitudes) * 255;
+  if (!steps || most >= kMostSum) return std::nullopt;
+  const int64_t start = *steps - sums.all * zero_point;
+  if (std::abs(static_cast<double>(start)) >= kMostSum) return std::nullopt;
+  if ((std::abs(static_cast<double>(start)) + most) * scale >= kMostSteps) return std::nullopt;
+  return static_cast<int32_t>(start);
+}
+
+std::optional<ByteWeight> Convert(const Weight& weight, const Problem& problem) {
+  const std::optional<Quantisation>& quantisation = weight.quantisation;
+  if (!quantisation || !quantisation->Validate(weight.rows()).ok()) return std::nullopt;
+  const auto csr = weight.matrix.In<CsrMatrix>();
+  if (!csr.ok()) return std::nullopt;
+  const CsrMatrix& matrix = **csr;
+  ByteWeight made;
+  made.rows = matrix.rows;
+  made.cols = matrix.cols;
+  made.entries.resize(matrix.rows);
+  const Quantised& input = problem.inputs_as[0];
+  for (int64_t row = 0; row < matrix.rows; ++row) {
+    const float weight_scale = quantisation->Of(row).scale;
+    RowSums sums;
+    for (uint32_t i = matrix.row_offsets[row]; i < matrix.row_offsets[row + 1]; ++i) {
+      const std::optional<int8_t> value = ByteOf(matrix.values[i], weight_scale);
+      if (!value) return std::nullopt;
+      if (*value == 0) continue;
+      sums.all += *value;
+      sums.magnitudes += std::abs(*value);
+      made.entries[row].push_back({ColumnOf(matrix.col_indices[i], problem), *value});
+    }
+    std::ranges::sort(made.entries[row], {}, &ByteWeight::Entry::column);
+    made.scale.push_back(ScaleInSteps(input.scale, weight_scale, problem));
+    const float bias = weight.bias.empty() ? 0.0f : weight.bias[row];
+    const auto start = StartOf(sums, bias, input.scale * weight_scale, made.scale.back(), input.zero_point);
+    if (!start) return std::nullopt;
+    made.start.push_back(*start);
+  }
+  return made;
+}
+
+}  // namespace
+
+int64_t ByteWeight::nonzeros() const {
+  int64_t count = 0;
+  for (const std::vector<Entry>& row : entries) count += static_cast<int64_t>(row.size());
+  return count;
+}
+
+bool HoldsBytes(const Weight& weight, const Problem& problem) { return Convert(weight, problem).has_value(); }
+
+StatusOr<ByteWeight> MakeByteWeight(const Weight& weight, const Problem& problem) {
+  std::optional<ByteWeight> made = Convert(weight, problem);
+  if (!made) return InvalidArgument("the weight is not of whole numbers whose sums fit 32 bits");
+  return *std::move(made);
+}
+
+}  // namespace swizzle::cpu

@@ -1,0 +1,176 @@
+#include "kernels/cpu/int8/conv_bytes.h"
+
+#include <algorithm>
+#include <span>
+
+#include "kernels/base/integers.h"
+#include "kernels/cpu/conv/panel_cell.h"
+#include "kernels/cpu/runtime/cpu_stream.h"
+
+namespace swizzle::cpu {
+namespace {
+
+constexpr int64_t kQuad = 4;
+
+// Whether the columns are the input's own rows.
+bool IsDirect(const Problem& problem) {
+  return problem.from.layout == Layout::kFullPanels && problem.window().IsPointwise();
+}
+
+// Of the columns of one panel, filled up to quads.
+size_t ColumnBytes(const Problem& problem) {
+  const int64_t rows = RoundUp(problem.input.channels * problem.window().taps(), kQuad);
+  return static_cast<size_t>(rows * kMaxPanelWidth);
+}
+
+// Where the positions of a full panel lie in kPanels.
+RealUnits UnitsOf(const KernelArgs& args, int64_t panel) {
+  const PanelGrid grid(args.problem->output.positions());
+  RealUnits units;
+  for (int unit = 0; unit < RealUnits::kUnits; ++unit) {
+    const int64_t position = panel * kMaxPanelWidth + unit * kPositionUnit;
+    if (position >= grid.padded_positions()) break;
+    const int64_t at = grid.PanelOf(position);
+    units.first[unit] =
+        args.Output<float>() + grid.Begin(at) * args.problem->output.channels + (position - grid.Begin(at));
+    units.stride[unit] = grid.Width(at);
+  }
+  return units;
+}
+
+// What all cells of one convolution share: where a panel's columns and outputs are.
+class ByteConv {
+ public:
+  ByteConv(const KernelArgs& args, const ByteCells& cells, size_t slot_bytes)
+      : args_(args),
+        cells_(cells),
+        slot_bytes_(slot_bytes),
+        panel_bytes_(args.problem->output.channels * kMaxPanelWidth),
+        source_(*args.problem, args.Input<uint8_t>(0)),
+        steps_(StepsOf(*args.problem)) {}
+
+  const OutputSteps& steps() const { return steps_; }
+  int64_t panels() const { return FullPanels(args_.problem->output.positions()); }
+  uint8_t* Workspace(int64_t slot) const {
+    return reinterpret_cast<uint8_t*>(args_.workspace.data()) + slot * slot_bytes_;
+  }
+
+  // The columns of a panel; gathered into `to` where they are no rows of the input.
+  const uint8_t* Columns(int64_t panel, uint8_t* to) const {
+    const Problem& problem = *args_.problem;
+    if (IsDirect(problem)) return source_.data + panel * problem.input.channels * kMaxPanelWidth;
+    WindowLanes lanes;
+    PlanWindowLanes(problem, panel, lanes);
+    const auto fill = static_cast<uint8_t>(problem.inputs_as[0].zero_point);
+    cells_.gather(source_, problem.window(), lanes, {0, problem.input.channels, fill, to});
+    return to;
+  }
+
+  // reals: kept by the caller, where the output is real.
+  PanelBytes Panel(int64_t panel, const uint8_t* columns, RealUnits& reals) const {
+    PanelBytes of{.columns = columns};
+    if (args_.problem->epilogue.residual) of.residual = args_.Residual<uint8_t>() + panel * panel_bytes_;
+    if (args_.problem->to.dtype == DType::kUint8) {
+      of.bytes = args_.Output<uint8_t>() + panel * panel_bytes_;
+    } else {
+      reals = UnitsOf(args_, panel);
+      of.reals = &reals;
+    }
+    return of;
+  }
+
+  // Calls run(slice, panel) for each slice of each panel once. prepare(panel, workspace) returns the panel's columns;
+  // it is called anew for each panel that a thread is given.
+  template <typename Prepare, typename Run>
+  void ForEachCell(Stream& stream, int64_t slices, const Prepare& prepare, const Run& run) const {
+    const int64_t threads = args_.problem->threads;
+    const int64_t cells = panels() * slices;
+    const bool shared = panels() < 2 * threads;  // threads meet in a panel: each prepares it as seldom as can be
+    const int64_t grain = shared ? CeilDiv(cells, threads) : slices;
+    const auto run_range = [&](int64_t slot, int64_t begin, int64_t end) {
+      const uint8_t* columns = nullptr;
+      for (int64_t cell = begin; cell < end; ++cell) {
+        const int64_t panel = cell / slices;
+        if (cell == begin || cell % slices == 0) columns = prepare(panel, Workspace(slot));
+        RealUnits reals;
+        run(cell % slices, Panel(panel, columns, reals));
+      }
+    };
+    CpuStream::From(stream).ParallelRanges(cells, run_range, grain);
+  }
+
+ private:
+  const KernelArgs& args_;
+  const ByteCells& cells_;
+  const size_t slot_bytes_;
+  const int64_t panel_bytes_;
+  const ByteSource source_;
+  const OutputSteps steps_;
+};
+
+}  // namespace
+
+bool AcceptsConvBytes(const Problem& problem) {
+  if (!ReadsBytes(problem, Layout::kFullPanels) && !ReadsBytes(problem, Layout::kNchw)) return false;
+  if (problem.epilogue.function || !HasWindowLanes(problem)) return false;
+  if (problem.to == Storage{Layout::kPanels, DType::kFloat32}) return !problem.epilogue.residual;
+  return WritesBytes(problem, Layout::kFullPanels) &&
+         (!problem.epilogue.residual || problem.inputs_as[1].dtype == DType::kUint8);
+}
+
+size_t QuadConvWorkspaceBytes(const Problem& problem) {
+  return IsDirect(problem) ? 0 : problem.threads * ColumnBytes(problem);
+}
+
+size_t BlockConvWorkspaceBytes(const Problem& problem) { return problem.threads * ColumnBytes(problem); }
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareQuadConv(const Weight& weight, const Problem& problem) {
+  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeByteWeight(weight, problem));
+  return std::make_unique<QuadWeight>(bytes, ThreadsPerPanel(problem));
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockConv(const Weight& weight, const Problem& problem) {
+  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeByteWeight(weight, problem));
+  return std::make_unique<ByteBlocks>(bytes);
+}
+
+template <const ByteCells& kCells>
+void QuadConv(const KernelArgs& args, Stream& stream) {
+  const auto& weight = static_cast<const QuadWeight&>(*args.weight);
+  const ByteConv conv(args, kCells, QuadConvWorkspaceBytes(*args.problem) / args.problem->threads);
+  conv.ForEachCell(
+      stream, weight.slices(), [&](int64_t panel, uint8_t* workspace) { return conv.Columns(panel, workspace); },
+      [&](int64_t slice, const PanelBytes& panel) { kCells.quads(weight.Slice(slice), panel, conv.steps()); });
+}
+
+template <const ByteCells& kCells>
+void BlockConv(const KernelArgs& args, Stream& stream) {
+  const auto& weight = static_cast<const ByteBlocks&>(*args.weight);
+  const ByteConv conv(args, kCells, ColumnBytes(*args.problem));
+  const int64_t slices = std::min<int64_t>(ThreadsPerPanel(*args.problem), weight.groups());
+  const auto prepare = [&](int64_t panel, uint8_t* workspace) -> const uint8_t* {
+    const uint8_t* columns = conv.Columns(panel, workspace);
+    const int64_t rows = args.problem->input.channels;
+    if (columns != workspace && rows % kQuad != 0) {  // the last quad would reach beyond the input
+      columns = std::copy_n(columns, rows * kMaxPanelWidth, workspace) - rows * kMaxPanelWidth;
+    }
+    kCells.interleave(weight.quads(), columns, workspace);
+    return workspace;
+  };
+  const auto run = [&](int64_t slice, const PanelBytes& panel) {
+    const int64_t groups = weight.groups();
+    kCells.blocks(weight.Groups(groups * slice / slices, groups * (slice + 1) / slices), panel, conv.steps());
+  };
+  conv.ForEachCell(stream, slices, prepare, run);
+}
+
+#define SWIZZLE_INSTANTIATE(cells)                                       \
+  template void QuadConv<cells::kByteCells>(const KernelArgs&, Stream&); \
+  template void BlockConv<cells::kByteCells>(const KernelArgs&, Stream&);
+SWIZZLE_INSTANTIATE(vnni)
+SWIZZLE_INSTANTIATE(N_AVX3)
+SWIZZLE_INSTANTIATE(N_AVX2)
+SWIZZLE_INSTANTIATE(N_EMU128)
+#undef SWIZZLE_INSTANTIATE
+
+}  // namespace swizzle::cpu
