@@ -13,6 +13,7 @@
 #include "kernels/format/csr.h"
 #include "kernels/format/dense.h"
 #include "kernels/format/format_row.h"
+#include "kernels/format/n_m.h"
 #include "kernels/format/shfl_bw.h"
 
 namespace swizzle {
@@ -22,6 +23,7 @@ inline constexpr std::array kFormatList = {
     MakeFormatRow<CsrMatrix>({.name = "csr", .sparse = true}),
     MakeFormatRow<AttentionPattern>({.name = "pattern", .sparse = true, .has_values = false}),
     MakeFormatRow<ShflBwMatrix>({.name = "shfl-bw", .sparse = true}),
+    MakeFormatRow<NOfMMatrix>({.name = "n-m", .sparse = true}),
 };
 
 // Whether every row stands at its format's number.

@@ -188,10 +188,11 @@ class Flags {
         ->required()
         ->check(CheckPackedEnding);
     app->add_option("--format", pack_.format,
-                    "Of sparse weights: csr, shfl-bw where rows share columns, or auto, which takes the least bytes")
+                    "Of sparse weights: csr, shfl-bw where rows share columns, n-m where few of neighbouring input "
+                    "channels are not zero, or auto, which takes the least bytes")
         ->type_name("FORMAT")
         ->capture_default_str()
-        ->check(CLI::IsMember({"csr", "shfl-bw", "auto"}).description(""));
+        ->check(CLI::IsMember({"csr", "shfl-bw", "n-m", "auto"}).description(""));
     app->callback([this] { command_ = pack_; });
   }
 

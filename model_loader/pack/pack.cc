@@ -25,11 +25,14 @@ WeightMatrix Smallest(const WeightMatrix& matrix, const DenseMatrix& dense, std:
 
 // Of sparse weights with values; others keep their format.
 void ChangeFormats(Network& network, const std::string& asked) {
-  for (Weight& weight : network.weights) {
+  for (const Layer& layer : network.layers) {
+    if (layer.weight < 0) continue;
+    Weight& weight = network.weights[layer.weight];
     if (!IsSparse(weight.format()) || !HasValues(weight.format())) continue;
+    const int64_t taps = IsWindowed(layer.op) ? layer.window().taps() : 1;
     const std::optional<Format> named = FormatFromName(asked);
     std::vector<Format> formats = {named.value_or(weight.format())};
-    if (!named) formats = FormatsThatHold(DetectStructure(weight.matrix));
+    if (!named) formats = FormatsThatHold(DetectStructure(weight.matrix, taps));
     std::erase_if(formats, [](Format format) { return !IsSparse(format) || !HasValues(format); });
     weight.matrix = Smallest(weight.matrix, weight.ToDense(), formats);
   }
