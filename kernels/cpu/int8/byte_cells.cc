@@ -140,15 +140,18 @@ void Gather(const ByteSource& source, const Window& window, const WindowLanes& l
 }
 
 void Depthwise(const ChannelTaps& taps, const PanelBytes& panel, const OutputSteps& steps) {
-  const int64_t quads = CeilDiv(taps.taps, int64_t{4});
+  const int64_t row_quads = CeilDiv(taps.kernel_w, int64_t{4});
+  const int32_t* weight = taps.weights;
   for (int64_t channel = 0; channel < taps.channels; ++channel) {
     alignas(64) int32_t sums[kLanes];
     std::fill_n(sums, kLanes, taps.start[channel]);
-    for (int64_t quad = 0; quad < quads; ++quad) {
+    for (int64_t quad = 0; quad < taps.kernel_h * row_quads; ++quad) {
+      const int64_t first = quad / row_quads * taps.kernel_w;
       const auto row = [&](int64_t i) {  // the last tap again where there are no more: its weights are zero
-        return taps.columns + (std::min(4 * quad + i, taps.taps - 1) * taps.channels + channel) * kLanes;
+        const int64_t tap = first + std::min(quad % row_quads * 4 + i, taps.kernel_w - 1);
+        return taps.columns + (tap * taps.channels + channel) * kLanes;
       };
-      AddQuad(taps.weights[channel * quads + quad], {row(0), row(1), row(2), row(3)}, sums);
+      AddQuad(*weight++, {row(0), row(1), row(2), row(3)}, sums);
     }
     Store(sums, taps.scale[channel], channel, panel, steps);
   }
@@ -169,6 +172,7 @@ const ByteCells kByteCells = {.quads = Quads,
                               .interleave = Interleave,
                               .gather = Gather,
                               .depthwise = Depthwise,
+                              .direct_depthwise = nullptr,
                               .products = Products,
                               .quantise = QuantiseRun,
                               .dequantise = DequantiseRun,

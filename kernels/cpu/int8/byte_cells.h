@@ -37,10 +37,18 @@ struct PanelBytes {
 struct ChannelTaps {
   const uint8_t* columns = nullptr;
   int64_t channels = 0;
-  int64_t taps = 0;
-  const int32_t* weights = nullptr;  // [channel][quad of taps]
+  int64_t kernel_h = 0, kernel_w = 0;
+  const int32_t* weights = nullptr;  // [channel][row of the window][quad of its taps]
   const int32_t* start = nullptr;    // of each channel's sum
   const float* scale = nullptr;
+};
+
+// Where a panel's windows read, from some channel on, and what they read outside.
+struct WindowPlace {
+  const Problem* problem = nullptr;
+  const WindowLanes* lanes = nullptr;
+  int64_t first_channel = 0;
+  uint8_t fill = 0;
 };
 
 struct ByteCells {
@@ -54,6 +62,9 @@ struct ByteCells {
   void (*gather)(const ByteSource& source, const Window& window, const WindowLanes& lanes, const ByteColumns& columns);
   // Of each channel: output, and a residual, are rows of the panel from the first channel on.
   void (*depthwise)(const ChannelTaps& taps, const PanelBytes& panel, const OutputSteps& steps);
+  // The same without columns, over kFullPanels; false where this window is none that it takes. May be null.
+  bool (*direct_depthwise)(const ByteSource& source, const WindowPlace& place, const ChannelTaps& taps,
+                           const PanelBytes& panel, const OutputSteps& steps);
   // Of each of `count` vectors of `cols` bytes, one after another, with one row of weights.
   void (*products)(const uint8_t* vectors, int64_t count, const int8_t* weights, int64_t cols, int32_t* sums);
   decltype(&N_AVX3::QuantiseRun) quantise;

@@ -1,7 +1,6 @@
 #include "kernels/cpu/int8/byte_loops.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "kernels/base/layout.h"
 
@@ -14,43 +13,71 @@ HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
 namespace {
 
-// Rounds to the nearest, ties to even: numbers below 2^22 lose what is behind the point beside 1.5 * 2^23.
-HWY_INLINE int32_t RoundedByte(float value) {
-  constexpr float kShift = 12582912.0f;
-  const float held = std::min(std::max(value, -1024.0f), 1024.0f);
-  return static_cast<int32_t>((held + kShift) - kShift);
+namespace hn = hwy::HWY_NAMESPACE;
+
+const hn::ScalableTag<float> kFloats;
+const hn::Rebind<int32_t, decltype(kFloats)> kWords;
+const hn::Rebind<uint8_t, decltype(kFloats)> kBytes;
+using Floats = hn::Vec<decltype(kFloats)>;
+using Bytes = hn::Vec<decltype(kBytes)>;
+
+// To the nearest step, ties to even. Held first: what is beyond 32 bits has no nearest.
+HWY_INLINE hn::Vec<decltype(kWords)> Steps(Floats values) {
+  constexpr float kMost = 65536.0f;
+  return hn::NearestInt(hn::Min(hn::Max(values, hn::Set(kFloats, -kMost)), hn::Set(kFloats, kMost)));
 }
 
-HWY_INLINE uint8_t Held(int32_t step, int32_t low, int32_t high) {
-  return static_cast<uint8_t>(std::min(std::max(step, low), high));
+HWY_INLINE Floats FloatsOf(Bytes bytes) { return hn::ConvertTo(kFloats, hn::PromoteTo(kWords, bytes)); }
+
+// Calls run(i) at each whole vector of `count` elements, and copies what is left through vectors of their own.
+template <typename From, typename Run>
+HWY_INLINE void ForEachVector(const From* from, int64_t count, uint8_t* to, const Run& run) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(kFloats));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) run(from + i, to + i);
+  if (i == count) return;
+  HWY_ALIGN From rest[HWY_MAX_BYTES] = {};
+  HWY_ALIGN uint8_t made[HWY_MAX_BYTES];
+  std::copy(from + i, from + count, rest);
+  run(rest, made);
+  std::copy_n(made, count - i, to + i);
 }
 
 }  // namespace
 
-void QuantiseRun(const float* HWY_RESTRICT from, int64_t count, const Quantised& to_be, uint8_t* HWY_RESTRICT to) {
-  const float scale = to_be.scale;
-  const int32_t zero_point = to_be.zero_point;
-  for (int64_t i = 0; i < count; ++i) to[i] = Held(RoundedByte(from[i] / scale) + zero_point, 0, 255);
+void QuantiseRun(const float* from, int64_t count, const Quantised& to_be, uint8_t* to) {
+  const auto scale = hn::Set(kFloats, to_be.scale);
+  const auto zero_point = hn::Set(kWords, to_be.zero_point);
+  ForEachVector(from, count, to, [&](const float* reals, uint8_t* bytes) HWY_ATTR {
+    const auto steps = Steps(hn::Div(hn::LoadU(kFloats, reals), scale));
+    hn::StoreU(hn::DemoteTo(kBytes, hn::Add(steps, zero_point)), kBytes, bytes);
+  });
 }
 
-void DequantiseRun(const uint8_t* HWY_RESTRICT from, int64_t count, const Quantised& are, float* HWY_RESTRICT to) {
-  const float scale = are.scale;
-  const int32_t zero_point = are.zero_point;
-  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i] - zero_point) * scale;
+void DequantiseRun(const uint8_t* from, int64_t count, const Quantised& are, float* to) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(kFloats));
+  const auto scale = hn::Set(kFloats, are.scale);
+  const auto zero_point = hn::Set(kFloats, static_cast<float>(are.zero_point));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    hn::StoreU(hn::Mul(hn::Sub(FloatsOf(hn::LoadU(kBytes, from + i)), zero_point), scale), kFloats, to + i);
+  }
+  for (; i < count; ++i) to[i] = static_cast<float>(from[i] - are.zero_point) * are.scale;
 }
 
 void AddRun(const uint8_t* a, const uint8_t* b, int64_t count, const SumSteps& steps, uint8_t* to) {
-  const float a_scale = steps.a_scale, b_scale = steps.b_scale, offset = steps.offset;
-  const int32_t low = steps.output.low, high = steps.output.high;
-  constexpr int64_t kBlock = 64;  // in memory of its own: the compiler need not ask whether operands overlap
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
-    const int64_t block = std::min(kBlock, count - begin);
-    float values[kBlock];
-    for (int64_t i = 0; i < block; ++i) {
-      const float value = b == nullptr ? offset : std::fma(static_cast<float>(b[begin + i]), b_scale, offset);
-      values[i] = std::fma(static_cast<float>(a[begin + i]), a_scale, value);
-    }
-    for (int64_t i = 0; i < block; ++i) to[begin + i] = Held(RoundedByte(values[i]), low, high);
+  const auto a_scale = hn::Set(kFloats, steps.a_scale), b_scale = hn::Set(kFloats, steps.b_scale);
+  const auto offset = hn::Set(kFloats, steps.offset);
+  const auto low = hn::Set(kWords, steps.output.low), high = hn::Set(kWords, steps.output.high);
+  const auto held = [&](Floats values)
+                        HWY_ATTR { return hn::DemoteTo(kBytes, hn::Min(hn::Max(Steps(values), low), high)); };
+  const auto lanes = static_cast<int64_t>(hn::Lanes(kFloats));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {  // both are bytes of whole panels: nothing is left
+    Floats value = offset;
+    if (b != nullptr) value = hn::MulAdd(FloatsOf(hn::LoadU(kBytes, b + i)), b_scale, value);
+    value = hn::MulAdd(FloatsOf(hn::LoadU(kBytes, a + i)), a_scale, value);
+    hn::StoreU(held(value), kBytes, to + i);
   }
 }
 

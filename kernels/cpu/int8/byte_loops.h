@@ -23,7 +23,7 @@ SWIZZLE_DECLARE_PER_TARGET(
     // Rounded to the nearest, ties to even, and held to 0 .. 255.
     void QuantiseRun(const float* from, int64_t count, const Quantised& to_be, uint8_t* to);
     void DequantiseRun(const uint8_t* from, int64_t count, const Quantised& are, float* to);
-    // b may be null: it is zero then. `to` may be a or b.
+    // b may be null: it is zero then. `to` may be a or b. REQUIRES: count is a multiple of kPositionUnit.
     void AddRun(const uint8_t* a, const uint8_t* b, int64_t count, const SumSteps& steps, uint8_t* to);
     // Of each position of a panel, over `taps` rows that are `stride` apart: the largest byte, held as steps say.
     void LargestOfRows(const uint8_t* rows, int64_t taps, int64_t stride, const OutputSteps& steps, uint8_t* to);

@@ -6,7 +6,7 @@ namespace swizzle::cpu {
 
 bool AcceptsElementwiseBytes(const Problem& problem) {
   const bool binary = InputCount(problem) == 2;
-  return ReadsBytes(problem, problem.from.layout) && WritesBytes(problem, problem.from.layout) &&
+  return ReadsBytes(problem, Layout::kFullPanels) && WritesBytes(problem, Layout::kFullPanels) &&
          (!binary || problem.inputs_as[1].dtype == DType::kUint8) && !problem.epilogue.function &&
          !problem.epilogue.residual;
 }

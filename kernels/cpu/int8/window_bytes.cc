@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kQuad = 4;
 
-// Of the channels that are gathered at once: half of a first cache of 32 KiB.
-constexpr int64_t kColumnBytes = int64_t{16} << 10;
+// Of the channels that are taken at once: more would leave a first cache of 32 KiB, fewer plan too often.
+constexpr int64_t kColumnBytes = int64_t{32} << 10;
 
 int64_t ChannelsAtOnce(const Problem& problem) {
   return std::clamp<int64_t>(kColumnBytes / (problem.window().taps() * kMaxPanelWidth), 1, problem.input.channels);
@@ -24,27 +24,48 @@ size_t SlotBytes(const Problem& problem) {
   return static_cast<size_t>(ChannelsAtOnce(problem) * problem.window().taps() * kMaxPanelWidth);
 }
 
-// Calls run(panel, columns, first channel, channels) for all channels of all panels.
-template <typename Run>
-void ForEachWindow(const KernelArgs& args, const ByteCells& cells, Stream& stream, uint8_t fill, const Run& run) {
-  const Problem& problem = *args.problem;
-  const int64_t at_once = ChannelsAtOnce(problem);
-  const int64_t parts = CeilDiv(problem.input.channels, at_once);
-  const ByteSource source(problem, args.Input<uint8_t>(0));
-  const auto run_range = [&](int64_t slot, int64_t begin, int64_t end) {
-    auto* const workspace = reinterpret_cast<uint8_t*>(args.workspace.data()) + slot * SlotBytes(problem);
-    WindowLanes lanes;
-    for (int64_t item = begin; item < end; ++item) {
-      const int64_t panel = item / parts;
-      if (item == begin || item % parts == 0) PlanWindowLanes(problem, panel, lanes);
-      const int64_t first = item % parts * at_once;
-      const int64_t channels = std::min(at_once, problem.input.channels - first);
-      cells.gather(source, problem.window(), lanes, {first, channels, fill, workspace});
-      run(panel, workspace, first, channels);
-    }
-  };
-  CpuStream::From(stream).ParallelRanges(FullPanels(problem.output.positions()) * parts, run_range);
-}
+// Some channels of one panel of outputs.
+struct WindowPart {
+  int64_t panel, first_channel, channels;
+  const WindowLanes* lanes;
+  uint8_t* workspace;
+};
+
+// An operator's parts, and the columns of each.
+class ByteWindows {
+ public:
+  explicit ByteWindows(const KernelArgs& args) : args_(args), source_(*args.problem, args.Input<uint8_t>(0)) {}
+
+  const ByteSource& source() const { return source_; }
+
+  const uint8_t* Gather(const ByteCells& cells, const WindowPart& part, uint8_t fill) const {
+    cells.gather(source_, args_.problem->window(), *part.lanes,
+                 {part.first_channel, part.channels, fill, part.workspace});
+    return part.workspace;
+  }
+
+  // Calls run(part) for each part once.
+  template <typename Run>
+  void ForEach(Stream& stream, const Run& run) const {
+    const Problem& problem = *args_.problem;
+    const int64_t at_once = ChannelsAtOnce(problem);
+    const int64_t parts = CeilDiv(problem.input.channels, at_once);
+    const auto run_range = [&](int64_t slot, int64_t begin, int64_t end) {
+      auto* const workspace = reinterpret_cast<uint8_t*>(args_.workspace.data()) + slot * SlotBytes(problem);
+      WindowLanes lanes;
+      for (int64_t item = begin; item < end; ++item) {
+        const int64_t panel = item / parts, first = item % parts * at_once;
+        if (item == begin || item % parts == 0) PlanWindowLanes(problem, panel, lanes);
+        run(WindowPart{panel, first, std::min(at_once, problem.input.channels - first), &lanes, workspace});
+      }
+    };
+    CpuStream::From(stream).ParallelRanges(FullPanels(problem.output.positions()) * parts, run_range);
+  }
+
+ private:
+  const KernelArgs& args_;
+  const ByteSource source_;
+};
 
 PanelBytes OutputFrom(const KernelArgs& args, int64_t panel, int64_t channel) {
   const int64_t offset = (panel * args.problem->output.channels + channel) * kMaxPanelWidth;
@@ -73,15 +94,20 @@ bool IsOfWholePlane(const Problem& problem) {
          problem.output.plane() == 1 && window.pad_top + window.pad_left + window.pad_bottom + window.pad_right == 0;
 }
 
+// Quads of a window's taps, each row's filled up.
+int64_t QuadsOf(const Window& window) { return window.kernel_h * CeilDiv(window.kernel_w, kQuad); }
+
 // Each channel's taps as quads.
 class TapWeight final : public PackedWeight {
  public:
-  TapWeight(const ByteWeight& weight, int64_t taps)
-      : quads_(CeilDiv(taps, kQuad)), start_(weight.start), scale_(weight.scale) {
+  TapWeight(const ByteWeight& weight, const Window& window)
+      : quads_(QuadsOf(window)), start_(weight.start), scale_(weight.scale) {
+    const int64_t row_quads = quads_ / window.kernel_h;
     for (int64_t row = 0; row < weight.rows; ++row) {
       std::vector<std::array<int8_t, kQuad>> quads(quads_);
       for (const ByteWeight::Entry& entry : weight.entries[row]) {
-        quads[entry.column / kQuad][entry.column % kQuad] = entry.value;
+        const int64_t row_of = entry.column / window.kernel_w, tap = entry.column % window.kernel_w;
+        quads[row_of * row_quads + tap / kQuad][tap % kQuad] = entry.value;
       }
       for (const auto& quad : quads) weights_.push_back(PackQuad({quad[0], quad[1], quad[2], quad[3]}));
     }
@@ -106,32 +132,33 @@ class TapWeight final : public PackedWeight {
 // A depthwise convolution that averages: the same for every channel.
 class AverageTaps {
  public:
-  explicit AverageTaps(const Problem& problem) : taps_(problem.window().taps()) {
-    const Average average(problem, taps_);
+  explicit AverageTaps(const Problem& problem) : window_(problem.window()) {
+    const Average average(problem, window_.taps());
     start_.fill(average.start);
     scale_.fill(average.scale);
-    const int64_t quads = CeilDiv(taps_, kQuad);
-    weights_.fill(0x01010101);
-    if (taps_ % kQuad == 0) return;
-    for (size_t last = quads - 1; last < weights_.size(); last += quads) {
-      weights_[last] &= (1 << (8 * (taps_ % kQuad))) - 1;
+    const int64_t row_quads = CeilDiv(window_.kernel_w, kQuad);
+    const int64_t rest = window_.kernel_w % kQuad;
+    for (size_t quad = 0; quad < weights_.size(); ++quad) {
+      const bool is_last = static_cast<int64_t>(quad) % row_quads == row_quads - 1;
+      weights_[quad] = is_last && rest != 0 ? 0x01010101 & ((1 << (8 * rest)) - 1) : 0x01010101;
     }
   }
   ChannelTaps Of(const uint8_t* columns, int64_t channels) const {
     return {.columns = columns,
             .channels = channels,
-            .taps = taps_,
+            .kernel_h = window_.kernel_h,
+            .kernel_w = window_.kernel_w,
             .weights = weights_.data(),
             .start = start_.data(),
             .scale = scale_.data()};
   }
 
  private:
-  // Channels at once times their quads are no more than that, as taps are.
-  static constexpr size_t kMost = WindowLanes::kMostTaps * WindowLanes::kMostTaps;
-  static_assert(kMost * kMaxPanelWidth >= kColumnBytes);
+  // Channels at once times their quads are no more than that, as their taps are.
+  static constexpr size_t kMost = kColumnBytes / kMaxPanelWidth;
+  static_assert(kMost >= WindowLanes::kMostTaps * WindowLanes::kMostTaps);
 
-  int64_t taps_;
+  const Window window_;
   std::array<int32_t, kMost> weights_, start_;
   std::array<float, kMost> scale_;
 };
@@ -174,7 +201,7 @@ size_t WindowBytesWorkspace(const Problem& problem) { return problem.threads * S
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwiseBytes(const Weight& weight, const Problem& problem) {
   SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeByteWeight(weight, problem));
-  return std::make_unique<TapWeight>(bytes, problem.window().taps());
+  return std::make_unique<TapWeight>(bytes, problem.window());
 }
 
 template <const ByteCells& kCells>
@@ -183,25 +210,31 @@ void DepthwiseBytes(const KernelArgs& args, Stream& stream) {
   const auto& weight = static_cast<const TapWeight&>(*args.weight);
   const OutputSteps steps = StepsOf(problem);
   const auto fill = static_cast<uint8_t>(problem.inputs_as[0].zero_point);
-  ForEachWindow(args, kCells, stream, fill,
-                [&](int64_t panel, const uint8_t* columns, int64_t first, int64_t channels) {
-                  ChannelTaps taps = weight.From(first);
-                  taps.columns = columns;
-                  taps.channels = channels;
-                  taps.taps = problem.window().taps();
-                  kCells.depthwise(taps, OutputFrom(args, panel, first), steps);
-                });
+  const ByteWindows windows(args);
+  windows.ForEach(stream, [&](const WindowPart& part) {
+    ChannelTaps taps = weight.From(part.first_channel);
+    taps.channels = part.channels;
+    taps.kernel_h = problem.window().kernel_h;
+    taps.kernel_w = problem.window().kernel_w;
+    const PanelBytes to = OutputFrom(args, part.panel, part.first_channel);
+    const WindowPlace place{&problem, part.lanes, part.first_channel, fill};
+    if (kCells.direct_depthwise != nullptr && kCells.direct_depthwise(windows.source(), place, taps, to, steps)) return;
+    taps.columns = windows.Gather(kCells, part, fill);
+    kCells.depthwise(taps, to, steps);
+  });
 }
 
 template <const ByteCells& kCells>
 void MaxPoolBytes(const KernelArgs& args, Stream& stream) {
   const OutputSteps steps = StepsOf(*args.problem);
   const int64_t taps = args.problem->window().taps();
-  ForEachWindow(args, kCells, stream, 0, [&](int64_t panel, const uint8_t* columns, int64_t first, int64_t channels) {
-    uint8_t* const to = OutputFrom(args, panel, first).bytes;
-    for (int64_t c = 0; c < channels; ++c) {
+  const ByteWindows windows(args);
+  windows.ForEach(stream, [&](const WindowPart& part) {
+    const uint8_t* const columns = windows.Gather(kCells, part, 0);
+    uint8_t* const to = OutputFrom(args, part.panel, part.first_channel).bytes;
+    for (int64_t c = 0; c < part.channels; ++c) {
       const int64_t row = c * kMaxPanelWidth;
-      kCells.largest(columns + row, taps, channels * kMaxPanelWidth, steps, to + row);
+      kCells.largest(columns + row, taps, part.channels * kMaxPanelWidth, steps, to + row);
     }
   });
 }
@@ -212,10 +245,11 @@ void AveragePoolBytes(const KernelArgs& args, Stream& stream) {
   const OutputSteps steps = StepsOf(problem);
   const AverageTaps ones(problem);
   const auto fill = static_cast<uint8_t>(problem.inputs_as[0].zero_point);
-  ForEachWindow(args, kCells, stream, fill,
-                [&](int64_t panel, const uint8_t* columns, int64_t first, int64_t channels) {
-                  kCells.depthwise(ones.Of(columns, channels), OutputFrom(args, panel, first), steps);
-                });
+  const ByteWindows windows(args);
+  windows.ForEach(stream, [&](const WindowPart& part) {
+    const uint8_t* const columns = windows.Gather(kCells, part, fill);
+    kCells.depthwise(ones.Of(columns, part.channels), OutputFrom(args, part.panel, part.first_channel), steps);
+  });
 }
 
 template <const ByteCells& kCells>
