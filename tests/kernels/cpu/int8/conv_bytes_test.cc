@@ -1,0 +1,153 @@
+// Rows of bytes against ONNX Runtime's order of rounding, on scales that single precision has not exactly: equal to the
+// bit. Shapes and windows are kernel_rows_test.cc's.
+#include "kernels/cpu/int8/conv_bytes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "tests/kernels/test_memory.h"
+
+namespace swizzle::cpu {
+namespace {
+
+constexpr int64_t kRows = 37, kCols = 50, kPositions = 130;
+constexpr float kInputScale = 0.0173f, kResidualScale = 0.031f, kOutputScale = 0.0429f;
+constexpr int32_t kInputZero = 77, kResidualZero = 201, kOutputZero = 33;
+
+// One layer with 32-bit biases, as QLinearConv has them.
+struct Layer {
+  Layer(bool extremes, int seed) : random(seed), input(kPositions * kCols), residual(kPositions * kRows) {
+    for (int64_t i = 0; i < kRows * kCols; ++i) {
+      const int drawn = static_cast<int>(random() % 256) - 128;
+      const int extreme = random() % 2 == 0 ? 127 : -128;
+      weights.push_back(static_cast<int8_t>(random() % 3 == 0 ? 0 : extremes ? extreme : drawn));
+    }
+    for (uint8_t& byte : input) byte = static_cast<uint8_t>(extremes ? 255 : random() % 256);
+    for (uint8_t& byte : residual) byte = static_cast<uint8_t>(random() % 256);
+    for (int64_t row = 0; row < kRows; ++row) {
+      scales.push_back(0.001f + 0.0003f * static_cast<float>(row));
+      biases.push_back(static_cast<int32_t>(random() % 20000) - 10000);
+    }
+  }
+
+  Weight AsWeight() const {
+    DenseMatrix matrix{kRows, kCols, {}};
+    for (int64_t i = 0; i < kRows * kCols; ++i) matrix.values.push_back(weights[i] * scales[i / kCols]);
+    Weight weight{std::move(matrix), {}};
+    for (int64_t row = 0; row < kRows; ++row) {
+      weight.bias.push_back(static_cast<float>(biases[row]) * (kInputScale * scales[row]));
+    }
+    weight.quantisation = Quantisation{DType::kInt8, scales, {}};
+    return weight;
+  }
+
+  // low: the least step, where there is a clamp.
+  int Expected(int64_t row, int64_t position, bool adds, int low) const {
+    int32_t sum = biases[row];
+    for (int64_t c = 0; c < kCols; ++c) sum += weights[row * kCols + c] * (input[position * kCols + c] - kInputZero);
+    const float scale = kInputScale * scales[row] / kOutputScale;
+    float value = static_cast<float>(sum) * scale;
+    if (adds) {
+      const float residual_scale = kResidualScale / kOutputScale;
+      value = std::fma(static_cast<float>(sum), scale, -(static_cast<float>(kResidualZero) * residual_scale));
+      value = std::fma(static_cast<float>(residual[position * kRows + row]), residual_scale, value);
+    }
+    return std::clamp(static_cast<int>(std::nearbyint(value)) + kOutputZero, low, 255);
+  }
+
+  std::mt19937 random;
+  std::vector<int8_t> weights;
+  std::vector<uint8_t> input, residual;  // [position][channel]
+  std::vector<float> scales;
+  std::vector<int32_t> biases;
+};
+
+size_t PanelOffset(int64_t position, int64_t channel, int64_t channels) {
+  return static_cast<size_t>((position / 64 * channels + channel) * 64 + position % 64);
+}
+
+TestMemory InPanels(Backend& backend, const std::vector<uint8_t>& values, int64_t channels) {
+  TestMemory memory(backend, static_cast<size_t>(FullPanels(kPositions) * 64 * channels));
+  for (int64_t p = 0; p < kPositions; ++p) {
+    for (int64_t c = 0; c < channels; ++c) {
+      memory.host()[PanelOffset(p, c, channels)] = static_cast<std::byte>(values[p * channels + c]);
+    }
+  }
+  return memory;
+}
+
+Problem ProblemOf(bool adds, bool clamps) {
+  Problem problem{{Op::kConv, Window(), {}}, {kPositions, kCols}, {kPositions, kRows}};
+  problem.epilogue.residual = adds;
+  if (clamps) problem.epilogue.low = 0;
+  problem.inputs_as = {Quantised{DType::kUint8, kInputScale, kInputZero},
+                       Quantised{DType::kUint8, kResidualScale, kResidualZero}};
+  problem.epilogue.requantise = Quantised{DType::kUint8, kOutputScale, kOutputZero};
+  return problem;
+}
+
+void ExpectBits(Backend& backend, Stream& stream, const Kernel& kernel, const Layer& layer, const Problem& general) {
+  const Problem problem = AsRowSolves(kernel, general);
+  ASSERT_TRUE(kernel.accepts(problem));
+  const Weight weight = layer.AsWeight();
+  ASSERT_TRUE(kernel.holds(weight, problem));
+  const auto packed = kernel.prepare(weight, problem);
+  ASSERT_TRUE(packed.ok());
+  TestMemory input = InPanels(backend, layer.input, kCols), residual = InPanels(backend, layer.residual, kRows);
+  TestMemory output(backend, StorageBytes(problem.output, problem.to));
+  TestMemory workspace(backend, kernel.workspace_bytes(problem));
+  const Operand operands[] = {{input.data(), DType::kUint8}, {residual.data(), DType::kUint8}};
+  KernelArgs args;
+  args.problem = &problem;
+  args.weight = packed->get();
+  args.inputs = std::span(operands).first(problem.epilogue.residual ? 2 : 1);
+  args.output = {output.data(), DType::kUint8};
+  args.workspace = {workspace.data(), workspace.bytes()};
+  kernel.run(args, stream);
+  const int low = problem.epilogue.low == 0 ? kOutputZero : 0;
+  for (int64_t p = 0; p < kPositions; ++p) {
+    for (int64_t row = 0; row < kRows; ++row) {
+      ASSERT_EQ(static_cast<int>(output.host()[PanelOffset(p, row, kRows)]),
+                layer.Expected(row, p, problem.epilogue.residual, low))
+          << "row " << row << ", position " << p;
+    }
+  }
+}
+
+TEST(ConvBytesTest, EqualsOnnxRuntimeToTheBit) {
+  const auto backend = NewCpuBackend();
+  const auto stream = *backend->NewStream(1);
+  int seen = 0;
+  for (const Kernel& kernel : backend->kernels()) {
+    const bool bytes = kernel.key.op == Op::kConv && kernel.key.output == Storage{Layout::kFullPanels, DType::kUint8} &&
+                       kernel.key.input == kernel.key.output;
+    if (!bytes || (kernel.required_features & ~backend->features()) != 0) continue;
+    ++seen;
+    SCOPED_TRACE(kernel.name);
+    for (const int turn : {0, 1, 2, 3, 4, 5, 6, 7}) {
+      SCOPED_TRACE(turn);
+      ExpectBits(*backend, *stream, kernel, Layer(turn >= 4, turn), ProblemOf(turn % 2 == 1, turn % 4 >= 2));
+      if (HasFatalFailure()) return;
+    }
+  }
+  EXPECT_GE(seen, 2);
+}
+
+TEST(ConvBytesTest, TakesNoFunctionAndNoRealResidual) {
+  Problem problem = ProblemOf(true, false);
+  problem.from = problem.to = {Layout::kFullPanels, DType::kUint8};
+  EXPECT_TRUE(AcceptsConvBytes(problem));
+  problem.inputs_as[1] = {};
+  EXPECT_FALSE(AcceptsConvBytes(problem));
+  problem = ProblemOf(false, false);
+  problem.from = problem.to = {Layout::kFullPanels, DType::kUint8};
+  problem.epilogue.function = Function{FunctionKind::kSilu};
+  EXPECT_FALSE(AcceptsConvBytes(problem));
+}
+
+}  // namespace
+}  // namespace swizzle::cpu

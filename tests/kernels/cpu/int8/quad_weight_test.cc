@@ -1,0 +1,72 @@
+#include "kernels/cpu/int8/quad_weight.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace swizzle::cpu {
+namespace {
+
+ByteWeight WeightOf(std::vector<std::vector<ByteWeight::Entry>> entries, int64_t cols) {
+  ByteWeight weight;
+  weight.rows = std::ssize(entries);
+  weight.cols = cols;
+  weight.entries = std::move(entries);
+  for (int64_t row = 0; row < weight.rows; ++row) {
+    weight.start.push_back(static_cast<int32_t>(10 * row));
+    weight.scale.push_back(static_cast<float>(row) + 0.5f);
+  }
+  return weight;
+}
+
+// The header's.
+TEST(QuadWeightTest, WorkedExample) {
+  const QuadWeight weight(WeightOf({{{0, 1}, {2, -2}, {3, 3}, {7, -4}, {9, 5}}}, 10), 1);
+  const QuadRows rows = weight.Slice(0);
+  ASSERT_EQ(rows.groups.size(), 1u);
+  EXPECT_EQ(rows.groups[0].rows, 1u);
+  EXPECT_EQ(rows.groups[0].quads, 2u);
+  EXPECT_EQ(rows.weights[0], PackQuad({1, -2, 3, -4}));
+  EXPECT_EQ(rows.weights[1], PackQuad({5, 0, 0, 0}));
+  ASSERT_EQ(rows.far_columns, nullptr);
+  const std::vector<uint16_t> offsets(rows.near_offsets, rows.near_offsets + 8);
+  EXPECT_EQ(offsets, (std::vector<uint16_t>{0, 16, 24, 56, 72, 72, 72, 72}));
+}
+
+// Every row stands in one slice, beside rows of as many quads, with its own start and scale; slices are of like work.
+TEST(QuadWeightTest, SlicesHoldEveryRowOnce) {
+  std::vector<std::vector<ByteWeight::Entry>> entries(37);
+  for (size_t row = 0; row < entries.size(); ++row) {
+    for (size_t i = 0; i < row * 7 % 23; ++i) entries[row].push_back({static_cast<int32_t>(3 * i), 1});
+  }
+  const QuadWeight weight(WeightOf(entries, 100), 3);
+  ASSERT_EQ(weight.slices(), 3);
+  std::map<uint32_t, int> seen;
+  std::vector<uint32_t> quads(3);
+  for (int64_t slice = 0; slice < 3; ++slice) {
+    const QuadRows rows = weight.Slice(slice);
+    size_t r = 0;
+    for (const QuadGroup& group : rows.groups) {
+      quads[slice] += group.rows * group.quads;
+      for (uint32_t i = 0; i < group.rows; ++i, ++r) {
+        ++seen[rows.rows[r]];
+        EXPECT_EQ((entries[rows.rows[r]].size() + 3) / 4, group.quads);
+        EXPECT_EQ(rows.start[r], static_cast<int32_t>(10 * rows.rows[r]));
+        EXPECT_EQ(rows.scale[r], static_cast<float>(rows.rows[r]) + 0.5f);
+      }
+    }
+  }
+  EXPECT_EQ(seen.size(), entries.size());
+  for (const auto& [row, count] : seen) EXPECT_EQ(count, 1) << row;
+  EXPECT_LE(*std::max_element(quads.begin(), quads.end()) - *std::min_element(quads.begin(), quads.end()), 6u);
+}
+
+TEST(QuadWeightTest, FarColumnsTakeMoreBits) {
+  const QuadWeight near(WeightOf({{{8190, 1}}}, 8191), 1), far(WeightOf({{{8192, 1}}}, 8193), 1);
+  EXPECT_EQ(near.Slice(0).near_offsets[0], 8190 * 8);
+  EXPECT_EQ(near.Slice(0).far_columns, nullptr);
+  EXPECT_EQ(far.Slice(0).far_columns[0], 8192u);
+}
+
+}  // namespace
+}  // namespace swizzle::cpu
