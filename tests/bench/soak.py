@@ -1,12 +1,13 @@
 """Every kind of client at once, for a long time: good ones, bad ones, some that cancel, time out or vanish.
 
-    soak.py [--server=PROGRAM] [--models=DIR] [--minutes=30] [--clients=2]
+    soak.py [--server=PROGRAM] [--models=DIR] [--minutes=30] [--clients=2] [--tuning-budget=120]
 
 Serves identity models (a quick one and a slow one), a shipped model, and one that can't be loaded. Every client sends
-what its kind sends, again and again, and knows which answer is right. Once a minute (or ten times, if that is more
-often) a line says how many calls ended how, and what memory and files the server holds. Ends with 1 if an answer was
-wrong, a call ended as its kind can't, the server ended, files were left open, or memory grew by 1 % or more after the
-first sixth (minute 5 of 30).
+what its kind sends, again and again, and knows which answer is right. For one second of every 15 all rest, in which
+plans are tuned and replaced. Once a minute (or ten times, if that is more often) a line says how many calls ended how,
+what memory and files the server holds, and how many plans were replaced. Ends with 1 if an answer was wrong, a call
+ended as its kind can't, the server ended, files were left open, or memory grew by 1 % or more after the first sixth
+(minute 5 of 30).
 """
 
 import argparse
@@ -26,6 +27,7 @@ from tritonclient.grpc import service_pb2
 
 import traffic
 
+REST_EVERY, REST = 15.0, 1.0  # seconds
 REAL = 'mobilenet_v1_fashion_sparse90'
 OVERLOADED = {'OK', 'RESOURCE_EXHAUSTED', 'DEADLINE_EXCEEDED'}
 
@@ -149,6 +151,8 @@ def client(soak, kind, seed):
         while soak.going_on():
             kind(soak, call, draw)
             time.sleep(draw.random() * 0.01)
+            while soak.going_on() and time.monotonic() % REST_EVERY < REST:
+                time.sleep(0.01)
 
 
 def watch(soak, seconds):
@@ -162,7 +166,8 @@ def watch(soak, seconds):
         if now - told >= min(60.0, seconds / 10):
             told = now
             print(f'{now:.0f} s, {samples[-1][1] / 2**20:.1f} MiB, {soak.server.open_files()} files,',
-                  f'{sum(soak.ends.values())} calls, wrong: {dict(soak.wrong)}', flush=True)
+                  f'{sum(soak.ends.values())} calls, wrong: {dict(soak.wrong)},',
+                  f'{soak.server.metric("swizzle_plan_replacements_total"):.0f} plans replaced', flush=True)
     return samples
 
 
@@ -176,7 +181,8 @@ def growth(samples, seconds):
 
 def run(options):
     seconds = options.minutes * 60
-    with traffic.Server(options.server, prepare(options.models), '--tuning-budget=0', *options.flag) as server:
+    with traffic.Server(options.server, prepare(options.models), f'--tuning-budget={options.tuning_budget}',
+                        *options.flag) as server:
         files = server.open_files()
         soak = Soak(server, seconds)
         clients = [threading.Thread(target=client, args=(soak, kind, f'{kind.__name__} {i}'))
@@ -195,13 +201,15 @@ def run(options):
             if left == 0 and inflight == 0 or time.monotonic() >= patience:
                 break
             time.sleep(0.1)
+        tuned = {name: server.metric(f'swizzle_{name}') if alive else None
+                 for name in ('model_tuning_seconds_total', 'plan_replacements_total')}
         server.process.terminate()
         code = server.process.wait(60)
         if code:
             print(server.log_file.read_text()[-4000:])
         return {'ends': dict(sorted(soak.ends.items())), 'wrong': dict(soak.wrong), 'exit_code': code,
                 'alive': alive, 'files_left': left, 'inflight': inflight,
-                'growth': growth(samples, seconds), 'resident_mib': samples[-1][1] / 2**20}
+                **tuned, 'growth': growth(samples, seconds), 'resident_mib': samples[-1][1] / 2**20}
 
 
 def main():
@@ -210,6 +218,7 @@ def main():
     parser.add_argument('--models', default='deploy/models')
     parser.add_argument('--minutes', type=float, default=30)
     parser.add_argument('--clients', type=int, default=2, help='of each kind')
+    parser.add_argument('--tuning-budget', type=float, default=120, help='0: plans are not tuned')
     parser.add_argument('--most-growth', type=float, default=0.01)
     parser.add_argument('--flag', action='append', default=[], help='another flag for the server')
     result = run(options := parser.parse_args())
