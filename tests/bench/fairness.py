@@ -3,16 +3,17 @@
     fairness.py [--server=PROGRAM] [--models=DIR] [--rounds=5] [--seconds=6] [--factor=4]
 
 Serves two models. One client asks the quiet one, and waits before it asks again. In turn, that client is alone, and
-beside calls to the other model at `factor` times what it can bear. Prints a line a round, and, as JSON, the medians of
-the rounds: the 50th and 99th percentile alone and beside, and their ratios.
+beside calls to the other model at `factor` times what it can bear, which another process sends. Prints a line a round,
+and, as JSON, the medians of the rounds: the 50th, 90th and 99th percentile alone and beside, and their ratios, of the time
+that the server says it took (queued and computed) and, as "client", of what the client saw.
 """
 
 import argparse
 import json
+import multiprocessing
 import pathlib
 import shutil
 import statistics
-import threading
 import time
 
 import grpc
@@ -41,14 +42,16 @@ def prepare_identity(delay_ms):
 
 
 def ask(address, wire, seconds):
-    """The quiet model's client."""
-    tally, end = traffic.Tally(), time.monotonic() + seconds
+    """The quiet model's client: seconds in the server, and as seen here."""
+    tally, inside, end = traffic.Tally(), [], time.monotonic() + seconds
     with grpc.insecure_channel(address, options=traffic.CHANNEL) as channel:
         call = channel.unary_unary(traffic.METHOD)
         while time.monotonic() < end:
-            traffic.call_once(call, wire, tally)
+            answer = traffic.call_once(call, wire, tally)
+            if answer is not None:
+                inside.append(traffic.seconds_in_server(answer))
             time.sleep(PAUSE)
-    return tally.seconds()
+    return {'server': sorted(inside), 'client': tally.seconds()}
 
 
 def measure(options, server):
@@ -57,26 +60,31 @@ def measure(options, server):
         loud, quiet = (traffic.message(name, random.random((1, 16))) for name in (LOUD, QUIET))
     else:
         loud = traffic.message(LOUD, random.random((options.rows, 1, 28, 28)), 'image')
-        quiet = traffic.message(QUIET, random.random((1, 1, 28, 28)), 'image')
+        quiet = traffic.message(QUIET, random.random((options.quiet_rows, 1, 28, 28)), 'image')
+    processes = multiprocessing.get_context('spawn')
     peak = traffic.closed_loop(server.address, loud, 4, 5).codes()['OK'] / 5
     ask(server.address, quiet, 1)
     rounds = []
     for _ in range(options.rounds):
         alone = ask(server.address, quiet, options.seconds)
-        sender = threading.Thread(target=traffic.open_loop,
-                                  args=(server.address, loud, options.factor * peak, options.seconds + 2))
+        sender = processes.Process(target=traffic.open_loop,
+                                   args=(server.address, loud, options.factor * peak, options.seconds + 4))
         sender.start()
-        time.sleep(1)
+        time.sleep(3)
+        refused = server.metric('swizzle_rejected_requests_total', model=LOUD)
         beside = ask(server.address, quiet, options.seconds)
+        refused = server.metric('swizzle_rejected_requests_total', model=LOUD) - refused
         sender.join()
-        rounds.append({f'{where}_p{int(share * 100)}': traffic.percentile(times, share)
-                       for where, times in (('alone', alone), ('beside', beside)) for share in (0.5, 0.99)})
-        print({name: round(value * 1000, 2) for name, value in rounds[-1].items()}, 'ms', len(alone), len(beside),
-              flush=True)
+        rounds.append({f'{seen}_{where}_p{int(share * 100)}': traffic.percentile(times[seen], share)
+                       for where, times in (('alone', alone), ('beside', beside)) for share in (0.5, 0.9, 0.99)
+                       for seen in times})
+        print({name: round(value * 1000, 2) for name, value in rounds[-1].items()}, 'ms; answers', len(alone['server']),
+              'and', len(beside['server']), 'refused to the other', refused, flush=True)
     result = {name: statistics.median(entry[name] for entry in rounds) for name in rounds[0]}
-    for share in ('p50', 'p99'):
-        result[f'ratio_{share}'] = statistics.median(entry[f'beside_{share}'] / entry[f'alone_{share}']
-                                                     for entry in rounds)
+    for seen in ('server', 'client'):
+        for share in ('p50', 'p90', 'p99'):
+            result[f'{seen}_ratio_{share}'] = statistics.median(
+                entry[f'{seen}_beside_{share}'] / entry[f'{seen}_alone_{share}'] for entry in rounds)
     return {'peak_per_second': peak, **result}
 
 
@@ -87,7 +95,8 @@ def main():
     parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--seconds', type=float, default=6)
     parser.add_argument('--factor', type=float, default=4)
-    parser.add_argument('--rows', type=int, default=8)
+    parser.add_argument('--rows', type=int, default=8, help='of a request to the overloaded model')
+    parser.add_argument('--quiet-rows', type=int, default=1)
     parser.add_argument('--delay-ms', type=int, help='identity models that take so long, instead of shipped ones: what '
                         'is not the processors\' own sharing')
     options = parser.parse_args()
