@@ -114,6 +114,7 @@ class PlanSession final : public Session {
     const int64_t runs = CeilDiv(total, micro_batch);
     const bool together = runs > 1 && plan_->has_tail();
     StartOutputs(batch);
+    const BatchTurn turn = seat_->BeginBatch(total);
     times = {};
     for (int64_t run = 0; run < runs; ++run) {
       const RowRange range = {total * run / runs, total * (run + 1) / runs};
@@ -271,8 +272,12 @@ StatusOr<std::shared_ptr<PinnedPool>> NewPool(const Plan& plan) {
 class SeatedPlanModel final : public PlanModel {
  public:
   SeatedPlanModel(ModelSpec spec, PortMap ports, std::vector<std::shared_ptr<const Plan>> plans,
-                  std::shared_ptr<PinnedPool> pool)
-      : spec_(std::move(spec)), ports_(std::move(ports)), pool_(std::move(pool)), plans_(std::move(plans)) {
+                  std::shared_ptr<PinnedPool> pool, std::shared_ptr<ComputeTurns> turns)
+      : spec_(std::move(spec)),
+        ports_(std::move(ports)),
+        pool_(std::move(pool)),
+        turns_(std::move(turns)),
+        plans_(std::move(plans)) {
     if (plans_[0]->network().sequences) sequences_.emplace(spec_, ports_, *plans_[0]);
     facts_ = FactsOfPlans();
   }
@@ -305,9 +310,11 @@ class SeatedPlanModel final : public PlanModel {
     const MutexLock lock(mutex_);
     const std::shared_ptr<const Plan>& plan = plans_[seats_.size() % plans_.size()];
     RunnerOptions options;
+    std::unique_ptr<ExecutorTurn> turn;
+    if (turns_ != nullptr) options.gate = (turn = std::make_unique<ExecutorTurn>(turns_, share_)).get();
     if (spec_.pin_threads) options.pinned_executor = static_cast<int>(seats_.size());
     SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Runner> runner, plan->NewRunner(options));
-    auto seat = std::make_shared<PlanSeat>(plan, std::move(runner), options);
+    auto seat = std::make_shared<PlanSeat>(plan, std::move(runner), options, std::move(turn));
     seats_.push_back(seat);
     if (sequences_) return NewSequenceSession(*sequences_, ports_, std::move(seat), clock);
     return std::make_unique<PlanSession>(spec_, ports_, std::move(seat), pool_.get(), clock);
@@ -342,7 +349,9 @@ class SeatedPlanModel final : public PlanModel {
 
   const ModelSpec spec_;
   const PortMap ports_;
-  const std::shared_ptr<PinnedPool> pool_;  // any device reads it; null: none
+  const std::shared_ptr<PinnedPool> pool_;     // any device reads it; null: none
+  const std::shared_ptr<ComputeTurns> turns_;  // null: takes none
+  const std::shared_ptr<ComputeTurns::Share> share_ = std::make_shared<ComputeTurns::Share>();
   std::optional<SequenceRules> sequences_;  // of what stands above
 
   mutable Mutex mutex_;
@@ -425,11 +434,13 @@ ModelFacts FactsOf(const PlanReport& report) {
   return facts;
 }
 
-StatusOr<std::shared_ptr<PlanModel>> NewPlanModel(ModelSpec spec, std::vector<std::shared_ptr<const Plan>> plans) {
+StatusOr<std::shared_ptr<PlanModel>> NewPlanModel(ModelSpec spec, std::vector<std::shared_ptr<const Plan>> plans,
+                                                  std::shared_ptr<ComputeTurns> turns) {
   SWIZZLE_CHECK(!plans.empty());
   SWIZZLE_ASSIGN_OR_RETURN(PortMap ports, Resolve(spec, *plans[0]));
   SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<PinnedPool> pool, NewPool(*plans[0]));
-  return std::make_shared<SeatedPlanModel>(std::move(spec), std::move(ports), std::move(plans), std::move(pool));
+  return std::make_shared<SeatedPlanModel>(std::move(spec), std::move(ports), std::move(plans), std::move(pool),
+                                           std::move(turns));
 }
 
 StatusOr<std::shared_ptr<PlanModel>> NewPlanModel(ModelSpec spec, std::shared_ptr<const Plan> plan) {

@@ -21,6 +21,7 @@
 
 #include "model_loader/network/network.h"
 #include "model_loader/plan/run/plan.h"
+#include "server/model/compute_turns.h"
 #include "server/model/model.h"
 
 namespace swizzle {
@@ -49,8 +50,10 @@ class PlanModel : public Model {
 // plan->max_batch(). A network with a free batch may be given max_batch_size 0: dims then carry the batch dimension,
 // and requests run alone.
 // INVALID_ARGUMENT, naming the model and the tensor, if the specification does not fit the plan.
-// `plans` are of the same network, one a device: sessions take them in turn.
-StatusOr<std::shared_ptr<PlanModel>> NewPlanModel(ModelSpec spec, std::vector<std::shared_ptr<const Plan>> plans);
+// `plans` are of the same network, one a device: sessions take them in turn. On the CPU they compute when `turns` lets
+// them; null: at any time.
+StatusOr<std::shared_ptr<PlanModel>> NewPlanModel(ModelSpec spec, std::vector<std::shared_ptr<const Plan>> plans,
+                                                  std::shared_ptr<ComputeTurns> turns = nullptr);
 StatusOr<std::shared_ptr<PlanModel>> NewPlanModel(ModelSpec spec, std::shared_ptr<const Plan> plan);
 
 }  // namespace swizzle

@@ -7,6 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "model_loader/plan/run/plan.h"
+#include "server/model/compute_turns.h"
 #include "server/threading/mutex.h"
 
 namespace swizzle {
@@ -14,9 +15,10 @@ namespace swizzle {
 // Thread-safe. The executor holds `mutex` while it runs a batch; whoever replaces the plan waits for it.
 class PlanSeat {
  public:
-  // `runner` is the plan's, made with `options`.
-  PlanSeat(std::shared_ptr<const Plan> plan, std::unique_ptr<Runner> runner, const RunnerOptions& options)
-      : options_(options), plan_(std::move(plan)), runner_(std::move(runner)) {}
+  // `runner` is the plan's, made with `options`, whose gate is `turn`; that may be null.
+  PlanSeat(std::shared_ptr<const Plan> plan, std::unique_ptr<Runner> runner, const RunnerOptions& options,
+           std::unique_ptr<ExecutorTurn> turn)
+      : options_(options), turn_(std::move(turn)), plan_(std::move(plan)), runner_(std::move(runner)) {}
 
   // Makes a runner of a plan of the same network on the same backend. From the next batch on it runs; the one before is
   // gone when this returns. Fails, and changes nothing, if the runner can't be had.
@@ -33,10 +35,16 @@ class PlanSeat {
 
   Mutex& mutex() ABSL_LOCK_RETURNED(mutex_) { return mutex_; }
   const Plan& plan() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return *plan_; }
+  // For a batch of so many rows, or tokens.
+  BatchTurn BeginBatch(int64_t count) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const PlanReport& report = plan_->report();
+    return {turn_.get(), count <= report.small_batch ? 1 : report.threads};
+  }
   Runner& runner() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return *runner_; }
 
  private:
   const RunnerOptions options_;
+  const std::unique_ptr<ExecutorTurn> turn_;
   mutable Mutex mutex_;
   std::shared_ptr<const Plan> plan_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Runner> runner_ ABSL_GUARDED_BY(mutex_);

@@ -18,6 +18,7 @@ class SequenceSession final : public Session {
     runner_ = &seat_->runner();
     StartOutputs(batch);
     times = {};
+    const BatchTurn turn = seat_->BeginBatch(CountAll(batch));
     for (Place place; place.item < batch.size();) {
       const Instant start = clock_.Now();
       TakeParts(batch, place);
@@ -50,6 +51,12 @@ class SequenceSession final : public Session {
     int64_t last_token;
   };
 
+  // Tokens, masked ones included.
+  static int64_t CountAll(std::span<const BatchItem> batch) {
+    int64_t tokens = 0;
+    for (const BatchItem& item : batch) tokens += Rows(item) * Length(item);
+    return tokens;
+  }
   static int64_t Rows(const BatchItem& item) { return item.inputs[0].shape[0]; }
   static int64_t Length(const BatchItem& item) { return item.inputs[0].shape[1]; }
 

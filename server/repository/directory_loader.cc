@@ -116,6 +116,7 @@ class DirectoryLoader {
         metrics_(place.metrics),
         tuner_(place.tuner),
         room_(place.room),
+        turns_(place.turns),
         directory_(std::move(directory)),
         name_(directory_.filename().string()) {}
 
@@ -216,7 +217,7 @@ class DirectoryLoader {
       tuners_.clear();
       return nullptr;
     }
-    SWIZZLE_ASSIGN_OR_RETURN(plan_model_, NewPlanModel(std::move(spec), std::move(plans)));
+    SWIZZLE_ASSIGN_OR_RETURN(plan_model_, NewPlanModel(std::move(spec), std::move(plans), turns_));
     return std::shared_ptr<Model>(plan_model_);
   }
 
@@ -385,6 +386,7 @@ class DirectoryLoader {
   Metrics& metrics_;
   BackgroundTuner* const tuner_;  // null: nothing is tuned
   MemoryRoom& room_;
+  const std::shared_ptr<ComputeTurns> turns_;
   const fs::path directory_;
   const std::string name_;
   int64_t version_ = 0;

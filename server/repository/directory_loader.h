@@ -12,6 +12,7 @@
 
 #include "kernels/devices.h"
 #include "server/memory/memory_need.h"
+#include "server/model/compute_turns.h"
 #include "server/repository/model_repository.h"
 #include "server/telemetry/metrics.h"
 #include "server/tuning/background_tuner.h"
@@ -37,6 +38,7 @@ struct LoadingPlace {
   Metrics& metrics;
   BackgroundTuner* const tuner;  // is told what is to be tuned; null: nothing is
   MemoryRoom& room;              // less, once a model is loaded
+  std::shared_ptr<ComputeTurns> turns;
 };
 
 // `directory` is the model's, and its last part the model's name. The log says what was done, and how long it took.

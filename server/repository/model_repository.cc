@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "kernels/cpu/runtime/available_cpus.h"
 #include "model_loader/files/printable_name.h"
 #include "server/repository/directory_loader.h"
 #include "server/telemetry/logging.h"
@@ -50,6 +51,7 @@ class DirectoryRepository final : public ModelRepository {
   const Devices& devices_;
   Metrics& metrics_;
   MemoryRoom room_;  // of the thread that loads
+  const std::shared_ptr<ComputeTurns> turns_ = std::make_shared<ComputeTurns>(AvailableCpus());
   mutable Mutex mutex_;
   std::map<std::string, Entry, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<BackgroundTuner> tuner_;  // last: it tunes models of the above; null: nothing is tuned
@@ -71,7 +73,7 @@ void DirectoryRepository::Load(absl::FunctionRef<void()> changed) {
   for (ModelStatus status : List()) {
     if (options_.stop && options_.stop()) return;
     LoadedDirectory loaded =
-        LoadDirectory(options_.directory / status.name, {options_, devices_, metrics_, tuner_.get(), room_});
+        LoadDirectory(options_.directory / status.name, {options_, devices_, metrics_, tuner_.get(), room_, turns_});
     StatusOr<std::shared_ptr<ServingModel>>& serving = loaded.serving;
     status.version = loaded.version;
     status.state = serving.ok() ? ModelState::kReady : ModelState::kFailed;

@@ -26,20 +26,21 @@ class HostPlan final : public ProgramPlan {
 }  // namespace
 
 HostRunner::HostRunner(HostBackend& backend, std::shared_ptr<const Program> program, SerialSteps serial,
-                       std::unique_ptr<HostStream> stream, std::unique_ptr<Buffer> arena)
+                       std::unique_ptr<HostStream> stream, std::unique_ptr<Buffer> arena, StepGate* gate)
     : backend_(backend),
       program_(std::move(program)),
       serial_(std::move(serial)),
       stream_(std::move(stream)),
-      arena_(std::move(arena)) {}
+      arena_(std::move(arena)),
+      gate_(gate) {}
 
 StatusOr<std::unique_ptr<HostRunner>> HostRunner::Make(HostBackend& backend, std::shared_ptr<const Program> program,
                                                        SerialSteps serial, const RunnerOptions& options) {
   SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<HostStream> stream, backend.NewHostStream(program->threads()));
   if (options.pinned_executor) stream->PinThreads(*options.pinned_executor);
   SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> arena, backend.Allocate(program->arena_bytes()));
-  return std::unique_ptr<HostRunner>(
-      new HostRunner(backend, std::move(program), std::move(serial), std::move(stream), std::move(arena)));
+  return std::unique_ptr<HostRunner>(new HostRunner(backend, std::move(program), std::move(serial), std::move(stream),
+                                                    std::move(arena), options.gate));
 }
 
 std::span<float> HostRunner::Input(int i, BatchSize size) {
@@ -66,7 +67,7 @@ void HostRunner::CopyInput(int i, BatchSize size, size_t offset, std::span<const
 
 Status HostRunner::Run(BatchSize size, const Sequences* sequences) {
   SWIZZLE_CHECK((sequences != nullptr) == program_->network().sequences.has_value());
-  RunSteps(size, sequences, 0, ListFor(size).steps.size());
+  SWIZZLE_RETURN_IF_ERROR(RunSteps(size, sequences, 0, ListFor(size).steps.size()));
   return stream_->Synchronize();
 }
 
@@ -78,12 +79,12 @@ Status HostRunner::RunPart(BatchPart part) {
     const auto most = static_cast<size_t>(program_->max_size().rows);
     SWIZZLE_ASSIGN_OR_RETURN(held_, backend_.Allocate(row_bytes * most));
   }
-  RunSteps(part.rows, nullptr, 0, ListFor(part.rows).tail->first_step);
+  SWIZZLE_RETURN_IF_ERROR(RunSteps(part.rows, nullptr, 0, ListFor(part.rows).tail->first_step));
   std::memcpy(held_->data() + row_bytes * part.first, TailData(part.rows), row_bytes * part.rows);
   if (part.first + part.rows < part.of) return absl::OkStatus();
   std::memcpy(TailData(part.of), held_->data(), row_bytes * part.of);
   const StepList& list = ListFor(part.of);
-  RunSteps(part.of, nullptr, list.tail->first_step, list.steps.size());
+  SWIZZLE_RETURN_IF_ERROR(RunSteps(part.of, nullptr, list.tail->first_step, list.steps.size()));
   return stream_->Synchronize();
 }
 
@@ -92,17 +93,23 @@ std::byte* HostRunner::TailData(BatchSize size) {
   return SlotData(bucket, arena_->data(), program_->ListOf(bucket).tail->slot);
 }
 
-void HostRunner::RunSteps(BatchSize size, const Sequences* sequences, size_t first, size_t last) {
+Status HostRunner::RunSteps(BatchSize size, const Sequences* sequences, size_t first, size_t last) {
   const ArenaBucket& bucket = program_->BucketFor(size);
   const StepList& list = program_->ListOf(bucket);
   const StepOperands operands = {arena_->data(), size, sequences};
   const int64_t count = sequences == nullptr ? size.rows : size.tokens;
   const bool small = count <= serial_.most && bucket.list == serial_.list;
   for (size_t i = first; i < last; ++i) {
+    if (gate_ != nullptr && gate_->MustWait()) {
+      stream_->RunSerially(false);
+      SWIZZLE_RETURN_IF_ERROR(stream_->Synchronize());
+      gate_->Wait();
+    }
     if (small) stream_->RunSerially(serial_.steps[i]);
     RunStep(list.steps[i], bucket, operands, *stream_);
   }
   if (small) stream_->RunSerially(false);
+  return absl::OkStatus();
 }
 
 StatusOr<std::vector<absl::Duration>> HostRunner::TimeSteps(BatchSize size, const Sequences* sequences,

@@ -42,10 +42,10 @@ class HostRunner final : public Runner {
 
  private:
   HostRunner(HostBackend& backend, std::shared_ptr<const Program> program, SerialSteps serial,
-             std::unique_ptr<HostStream> stream, std::unique_ptr<Buffer> arena);
+             std::unique_ptr<HostStream> stream, std::unique_ptr<Buffer> arena, StepGate* gate);
 
-  // Steps [first, last) of the list for this size.
-  void RunSteps(BatchSize size, const Sequences* sequences, size_t first, size_t last);
+  // Steps [first, last) of the list for this size. An error is of one of them.
+  Status RunSteps(BatchSize size, const Sequences* sequences, size_t first, size_t last);
   const StepList& ListFor(BatchSize size) const { return program_->ListOf(program_->BucketFor(size)); }
   std::byte* TailData(BatchSize size);
 
@@ -54,6 +54,7 @@ class HostRunner final : public Runner {
   const SerialSteps serial_;
   const std::unique_ptr<HostStream> stream_;
   const std::unique_ptr<Buffer> arena_;
+  StepGate* const gate_;          // null: none
   std::unique_ptr<Buffer> held_;  // what parts of a batch leave to its tail; null before the first
 };
 

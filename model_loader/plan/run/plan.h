@@ -55,10 +55,20 @@ class Runner {
   virtual Status RunPart(BatchPart part) = 0;
 };
 
+// Asked by a runner between two steps; where it has to wait, the runner's threads sleep meanwhile. Used by one thread
+// at a time.
+class StepGate {
+ public:
+  virtual ~StepGate() = default;
+  virtual bool MustWait() = 0;
+  virtual void Wait() = 0;  // returns when the next step may run
+};
+
 struct RunnerOptions {
   // Which of the executors that share the process this is: its threads keep to processors of their own
   // (HostStream::PinThreads). None: to no processor. A device's runner has no threads.
-  std::optional<int> pinned_executor;
+  std::optional<int> pinned_executor = std::nullopt;
+  StepGate* gate = nullptr;  // outlives the runner; null: it never waits. A device's runner doesn't ask
 };
 
 class Plan {
