@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "model_loader/calibration/calibrate.h"
+#include "model_loader/calibration/graph_weights.h"
 #include "model_loader/fallback/load.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/files/npz.h"
@@ -39,11 +40,11 @@ StatusOr<Network> NetworkFromOnnx(std::span<const std::byte> model) {
 uint64_t Checksum(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 // Of all that a calibrated model depends on.
-uint64_t KeyOf(const PruneCommand& command, std::span<const std::byte> model, std::span<const std::byte> inputs,
+uint64_t KeyOf(const PruneCommand& command, uint64_t model, std::span<const std::byte> inputs,
                const NpyArrays& scores) {
-  std::string text = Concat("1 ", Checksum(model), " ", Checksum(inputs), " ", PruneMethodName(command.method), " ",
-                            command.vector_rows, " ", command.limit.n, ":", command.limit.m, " ",
-                            std::bit_cast<uint64_t>(command.sparsity));
+  std::string text =
+      Concat("1 ", model, " ", Checksum(inputs), " ", PruneMethodName(command.method), " ", command.vector_rows, " ",
+             command.limit.n, ":", command.limit.m, " ", std::bit_cast<uint64_t>(command.sparsity));
   for (const std::string& pattern : command.skip) text += Concat("\n", pattern);
   for (const auto& [name, array] : scores) text += Concat("\n", name, " ", Checksum(array.bytes));
   return Checksum(std::as_bytes(std::span(text)));
@@ -52,18 +53,12 @@ uint64_t KeyOf(const PruneCommand& command, std::span<const std::byte> model, st
 // Where layers that calibration is done with are kept until the output is written.
 std::filesystem::path KeptFolder(const PruneCommand& command) { return command.output.string() + ".partial"; }
 
-// The model with the weights that calibration gives.
-StatusOr<std::vector<std::byte>> Calibrated(const PruneCommand& command, const std::vector<std::byte>& model,
-                                            const ReadOptions& options, Terminal& terminal, Pruner& pruner) {
+// Prunes the weights of a program. `model`: a checksum of it.
+Status Calibrate(const PruneCommand& command, const fallback::Program& program, uint64_t model, Terminal& terminal,
+                 Pruner& pruner, std::vector<NamedWeight>& weights) {
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> archive, ReadFile(command.calibration, kMostCalibrationBytes));
   StatusOr<NpyArrays> inputs = ParseNpz(archive);
   if (!inputs.ok()) return Annotate(inputs.status(), command.calibration.string());
-  std::vector<NamedWeight> weights;
-  const auto collect = [&](const OnnxWeight& weight, std::span<float> elements) {
-    weights.push_back({weight, {elements.begin(), elements.end()}});
-  };
-  SWIZZLE_RETURN_IF_ERROR(RewriteOnnxWeights(model, collect, options).status());
-  SWIZZLE_ASSIGN_OR_RETURN(const auto program, fallback::ReadProgram(command.model));
   const std::unique_ptr<Backend> backend = NewCpuBackend();
   SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, backend->NewStream(/*threads=*/0));
   ProgressLine line(terminal, "");
@@ -73,11 +68,44 @@ StatusOr<std::vector<std::byte>> Calibrated(const PruneCommand& command, const s
   };
   const uint64_t key = KeyOf(command, model, archive, pruner.scores());
   const std::filesystem::path folder = KeptFolder(command) / std::to_string(key);
-  SWIZZLE_RETURN_IF_ERROR(PruneCalibrated({*program, *inputs, *stream, folder, progress}, weights, pruner));
+  return PruneCalibrated({program, *inputs, *stream, folder, progress}, weights, pruner);
+}
+
+constexpr char kNodeByNode[] = "calibration runs the model node by node";
+
+// An ONNX model with the weights that calibration gives.
+StatusOr<std::vector<std::byte>> CalibratedOnnx(const PruneCommand& command, const std::vector<std::byte>& model,
+                                                const ReadOptions& options, Terminal& terminal, Pruner& pruner) {
+  std::vector<NamedWeight> weights;
+  const auto collect = [&](const OnnxWeight& weight, std::span<float> elements) {
+    weights.push_back({weight, {elements.begin(), elements.end()}});
+  };
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> whole, RewriteOnnxWeights(model, collect, options));
+  const auto program = fallback::ReadProgram(std::span<const std::byte>(whole));  // with what lay in external files
+  if (!program.ok()) return Annotate(program.status(), kNodeByNode);
+  SWIZZLE_RETURN_IF_ERROR(Calibrate(command, **program, Checksum(whole), terminal, pruner, weights));
   const auto replace = [&, next = size_t{0}](const OnnxWeight&, std::span<float> elements) mutable {
     std::ranges::copy(weights[next++].elements, elements.begin());
   };
   return RewriteOnnxWeights(model, replace, options);
+}
+
+// Likewise of a checkpoint.
+StatusOr<Network> CalibratedCheckpoint(const PruneCommand& command, Terminal& terminal, Pruner& pruner) {
+  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadCheckpoint(command.model));
+  std::vector<NamedWeight> weights = WeightsOf(graph);
+  const auto program = fallback::ReadProgram(command.model);
+  if (!program.ok()) return Annotate(program.status(), kNodeByNode);
+  uint64_t checksum = 0;
+  for (const Value& value : graph.values) {
+    if (value.constant)
+      checksum = XXH3_64bits_withSeed(value.constant->bytes.data(), value.constant->bytes.size(), checksum);
+  }
+  SWIZZLE_RETURN_IF_ERROR(Calibrate(command, **program, checksum, terminal, pruner, weights));
+  SetWeights(weights, graph);
+  graph.sequences.emplace();
+  SWIZZLE_RETURN_IF_ERROR(RunPasses(graph).status());
+  return Lower(std::move(graph));
 }
 
 Status PruneOnnx(const PruneCommand& command, Terminal& terminal, Pruner& pruner) {
@@ -87,7 +115,7 @@ Status PruneOnnx(const PruneCommand& command, Terminal& terminal, Pruner& pruner
     pruner.Prune({weight.names, weight.shape, weight.outputs_last, weight.taps()}, elements);
   };
   const bool calibrated = !command.calibration.empty();
-  SWIZZLE_ASSIGN_OR_RETURN(model, calibrated ? Calibrated(command, model, options, terminal, pruner)
+  SWIZZLE_ASSIGN_OR_RETURN(model, calibrated ? CalibratedOnnx(command, model, options, terminal, pruner)
                                              : RewriteOnnxWeights(model, prune, options));
   SWIZZLE_RETURN_IF_ERROR(pruner.CheckResult());
   SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
@@ -102,20 +130,29 @@ Status PruneOnnx(const PruneCommand& command, Terminal& terminal, Pruner& pruner
   return {};
 }
 
+StatusOr<Network> PrunedNetwork(const PruneCommand& command, Terminal& terminal, Pruner& pruner) {
+  if (!command.calibration.empty()) {
+    if (IsCheckpoint(command.model)) return CalibratedCheckpoint(command, terminal, pruner);
+    return Unimplemented("packed models cannot be calibrated; prune the model that it was packed from");
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(command.model));
+  PruneNetwork(model.network, pruner);
+  return std::move(model.network);
+}
+
 // What is not ONNX: a packed model or a checkpoint.
-Status PruneLoaded(const PruneCommand& command, Pruner& pruner) {
+Status PruneLoaded(const PruneCommand& command, Terminal& terminal, Pruner& pruner) {
   if (!IsPacked(command.output)) {
     return InvalidArgument("a ", IsPacked(command.model) ? "packed model" : "checkpoint",
                            " cannot become ONNX: name an output that ends in .swz");
   }
-  if (!command.calibration.empty()) {
-    return Unimplemented("only ONNX models can be calibrated; prune the model before it is packed, or export it");
-  }
-  SWIZZLE_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(command.model));
-  PruneNetwork(model.network, pruner);
+  SWIZZLE_ASSIGN_OR_RETURN(const Network network, PrunedNetwork(command, terminal, pruner));
   SWIZZLE_RETURN_IF_ERROR(pruner.CheckResult());
   SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
-  return WritePacked(model.network, command.output);
+  SWIZZLE_RETURN_IF_ERROR(WritePacked(network, command.output));
+  std::error_code ignored;
+  if (!command.calibration.empty()) std::filesystem::remove_all(KeptFolder(command), ignored);
+  return {};
 }
 
 double Part(int64_t zeros, int64_t elements) {
@@ -181,7 +218,7 @@ StatusOr<Outcome> Execute(const PruneCommand& command, Terminal& terminal) {
   }
   Pruner pruner(std::move(options));
   const bool loaded = IsPacked(command.model) || IsCheckpoint(command.model);
-  const Status status = loaded ? PruneLoaded(command, pruner) : PruneOnnx(command, terminal, pruner);
+  const Status status = loaded ? PruneLoaded(command, terminal, pruner) : PruneOnnx(command, terminal, pruner);
   if (!status.ok()) return Annotate(status, command.model.string());
   terminal.out << SummaryText(command, pruner.records());
   if (command.method != PruneMethod::kMagnitude || !command.scores.empty())

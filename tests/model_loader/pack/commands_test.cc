@@ -32,6 +32,15 @@ using ::testing::MatchesRegex;
 
 const std::string kShippedModel = SWIZZLE_SOURCE_DIR "/deploy/models/mobilenet_v1_fashion.onnx";
 
+// Of the layers that are pruned.
+int64_t Nonzeros(const Network& network) {
+  int64_t nonzeros = 0;
+  for (const Layer& layer : network.layers) {
+    if (layer.op == Op::kConv) nonzeros += network.weights[layer.weight].nonzeros();
+  }
+  return nonzeros;
+}
+
 class Commands : public ::testing::Test {
  protected:
   int Run(std::vector<std::string> arguments) {
@@ -120,7 +129,7 @@ TEST_F(Commands, PruneCalibratesAndGoesByScores) {
   ExpectBadInput(with("--scores=" + Path("images.npz")), "are missing");
   ExpectBadInput({"prune", Packed("m.swz", MakeRandomNetwork({})), Path("p.swz"), "--sparsity=0.9",
                   "--calibration=" + Path("images.npz")},
-                 "only ONNX models can be calibrated");
+                 "packed models cannot be calibrated");
 }
 
 // The whole way of a 2:4 model with windows of nine taps: it is held as such, shown as such, and computes the same.
@@ -162,6 +171,25 @@ TEST_F(Commands, PruneTakesCheckpointsAsItsHelpSays) {
     EXPECT_TRUE(pruned->network.sequences.has_value());
     ExpectBadInput({"prune", model, Path("p.onnx"), "--sparsity=0.9"}, "a checkpoint cannot become ONNX");
   }
+}
+
+TEST_F(Commands, PruneCalibratesCheckpoints) {
+  const std::string folder = SWIZZLE_SOURCE_DIR "/tests/testdata/checkpoints/bert";
+  std::vector<int64_t> ids(32 * 8), ones(ids.size(), 1), zeros(ids.size(), 0);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i * i % 19);
+  const auto array = [](const std::vector<int64_t>& elements) {
+    return TensorView{DType::kInt64, {32, 8}, std::as_bytes(std::span(elements))};
+  };
+  std::ofstream(Path("ids.npz"), std::ios::binary) << testing::MakeNpz(
+      {{"input_ids", array(ids)}, {"attention_mask", array(ones)}, {"token_type_ids", array(zeros)}});
+  ASSERT_EQ(Run({"prune", folder, Path("p.swz"), "--sparsity=0.6"}), 0) << err();
+  ASSERT_EQ(Run({"prune", folder, Path("c.swz"), "--sparsity=0.6", "--calibration=" + Path("ids.npz")}), 0) << err();
+  EXPECT_THAT(out(), HasSubstr("Squared error of the outputs"));
+  const auto plain = LoadModel(Path("p.swz")), calibrated = LoadModel(Path("c.swz")), dense = LoadModel(folder);
+  ASSERT_TRUE(plain.ok() && calibrated.ok() && dense.ok());
+  EXPECT_LT(Nonzeros(calibrated->network), Nonzeros(dense->network) * 6 / 10);
+  EXPECT_NEAR(static_cast<double>(Nonzeros(calibrated->network)), static_cast<double>(Nonzeros(plain->network)),
+              0.02 * static_cast<double>(Nonzeros(plain->network)));
 }
 
 TEST_F(Commands, FoldersOfOutputsAreMade) {
