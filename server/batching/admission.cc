@@ -1,8 +1,8 @@
 #include "server/batching/admission.h"
 
 #include <algorithm>
+#include <cmath>
 
-#include "kernels/base/integers.h"
 #include "kernels/base/status.h"
 
 namespace swizzle {
@@ -13,6 +13,9 @@ constexpr double kDecay = 0.9;
 
 // What batches will take is known from those before them, which other work on the machine may have hurried or held up.
 constexpr double kCaution = 1.15;
+
+// Of batches' sizes about their mean, over its square: with less they say nothing of how time grows with size.
+constexpr double kLeastSpread = 0.01;
 
 }  // namespace
 
@@ -46,17 +49,33 @@ QueueBounds BoundsOf(const ModelSpec& spec) {
 
 void ServiceTime::Record(bool full, int64_t work, absl::Duration busy) {
   const double seconds = absl::ToDoubleSeconds(busy);
-  batch_seconds_ = batch_seconds_ * kDecay + seconds;
-  batches_ = batches_ * kDecay + 1.0;
+  const auto size = static_cast<double>(work);
+  const auto add = [](double& sum, double value) { sum = sum * kDecay + value; };
+  add(all_.batches, 1.0);
+  add(all_.work, size);
+  add(all_.seconds, seconds);
+  add(all_.work_squared, size * size);
+  add(all_.work_seconds, size * seconds);
   if (!full) return;
-  full_seconds_ = full_seconds_ * kDecay + seconds;
-  full_work_ = full_work_ * kDecay + static_cast<double>(work);
+  add(full_seconds_, seconds);
+  add(full_work_, size);
+}
+
+double ServiceTime::SecondsByLine(double work, double batch_work) const {
+  const double by_work = all_.seconds / all_.work;
+  const double spread = all_.batches * all_.work_squared - all_.work * all_.work;
+  double slope = by_work;
+  if (spread > kLeastSpread * all_.work * all_.work) {
+    slope = std::clamp((all_.batches * all_.work_seconds - all_.work * all_.seconds) / spread, 0.0, by_work);
+  }
+  const double each_batch = (all_.seconds - slope * all_.work) / all_.batches;
+  return slope * work + each_batch * std::ceil(work / batch_work);
 }
 
 absl::Duration ServiceTime::Of(int64_t work, int64_t batch_work) const {
   if (full_work_ > 0.0) return absl::Seconds(static_cast<double>(work) * full_seconds_ / full_work_);
-  if (batches_ == 0.0) return absl::ZeroDuration();
-  return absl::Seconds(static_cast<double>(CeilDiv(work, batch_work)) * batch_seconds_ / batches_);
+  if (all_.work == 0.0) return absl::ZeroDuration();
+  return absl::Seconds(SecondsByLine(static_cast<double>(work), static_cast<double>(batch_work)));
 }
 
 std::optional<Refusal> Refuse(const QueueBounds& bounds, const QueueLoad& waiting, const Queued& request,

@@ -48,12 +48,18 @@ class ServiceTime {
   void Record(bool full, int64_t work, absl::Duration busy);
 
   // What one executor takes for `work` that waits, cut into batches of `batch_work`; zero while nothing has run.
-  // Too short rather than too long where no full batch has run yet.
+  // Where no full batch has run yet, a straight line through those that have: some time for each batch, and some for
+  // its work. Too long rather than too short where they were all of one size: then all of their time counts as their
+  // work's.
   absl::Duration Of(int64_t work, int64_t batch_work) const;
 
  private:
+  double SecondsByLine(double work, double batch_work) const;
+
   double full_seconds_ = 0.0, full_work_ = 0.0;  // decaying sums
-  double batch_seconds_ = 0.0, batches_ = 0.0;   // the same, of all batches
+  struct {
+    double batches = 0.0, work = 0.0, seconds = 0.0, work_squared = 0.0, work_seconds = 0.0;
+  } all_;  // the same, of all batches
 };
 
 struct Refusal {

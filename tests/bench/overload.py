@@ -72,16 +72,21 @@ class MemoryWatch:
         return numpy.mean(self.samples[-quarter:]) / numpy.mean(self.samples[quarter:2 * quarter]) - 1
 
 
+def batches_and_seconds(server):
+    return server.metric('swizzle_batches_total'), server.metric('swizzle_stage_duration_seconds_sum', stage='compute')
+
+
 def measure(options, server):
     wire = wire_of(options)
     traffic.closed_loop(server.address, wire, options.clients, 2)
     before = time.monotonic()
     peak = traffic.closed_loop(server.address, wire, options.clients, options.peak_seconds)
     peak_rate = peak.codes()['OK'] / (time.monotonic() - before)
-    batches = server.metric('swizzle_batches_total')
-    service = server.metric('swizzle_stage_duration_seconds_sum', stage='compute') / batches
+    computed = numpy.array(batches_and_seconds(server))
     with MemoryWatch(server) as memory:
         tally, sent = traffic.open_loop(server.address, wire, options.factor * peak_rate, options.seconds)
+    batches, seconds = batches_and_seconds(server) - computed
+    service = seconds / batches
     accepted, in_server = tally.seconds(), tally.seconds('OK in the server')
     codes = tally.codes()
     del codes['OK in the server']

@@ -52,11 +52,26 @@ TEST(QueueLoadTest, AddsAndRemoves) {
 
 TEST(ServiceTimeTest, IsZeroWhileNothingHasRun) { EXPECT_EQ(ServiceTime().Of(100, 8), absl::ZeroDuration()); }
 
-// What a burst of single requests meets: batches that were small so far will be full.
+// What a burst meets where batches were small so far: they will be full, and take as much longer as larger ones did.
 TEST(ServiceTimeTest, ExpectsSmallBatchesToGrow) {
   ServiceTime time;
-  time.Record(false, 1, absl::Milliseconds(100));
-  EXPECT_EQ(absl::ToInt64Milliseconds(time.Of(16, 8) + absl::Microseconds(1)), 200);
+  time.Record(false, 1, absl::Milliseconds(30));
+  time.Record(false, 4, absl::Milliseconds(60));
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(time.Of(16, 8)), 2 * 20 + 16 * 10, 1e-6);
+}
+
+// Else an overload that comes suddenly is let in whole: a batch of many rows can take as many times as long.
+TEST(ServiceTimeTest, TakesNoTimeAsFixedWhereAllBatchesWereAlike) {
+  ServiceTime time;
+  for (int i = 0; i < 3; ++i) time.Record(false, 8, absl::Milliseconds(80));
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(time.Of(64, 64)), 640, 1e-6);
+}
+
+TEST(ServiceTimeTest, ExpectsNoLargerBatchToTakeLess) {
+  ServiceTime time;
+  time.Record(false, 1, absl::Milliseconds(90));
+  time.Record(false, 4, absl::Milliseconds(30));
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(time.Of(16, 8)), 2 * (90 * 0.9 + 30) / 1.9, 1e-6);
 }
 
 TEST(ServiceTimeTest, GoesByFullBatchesWhereThereWereAny) {

@@ -18,7 +18,9 @@ class BatcherBoundsTest : public BatcherTest {
  protected:
   // A batch of four rows, which takes a second, runs, and another one waits: a third would wait for both.
   void KeepBusyForTwoSeconds(std::deque<Outcome>& outcomes) {
-    Occupy(outcomes[0]);
+    model_->Block();
+    Submit(0, outcomes[0], 4);
+    model_->AwaitStarted(1);
     clock_.Advance(absl::Seconds(1));
     model_->Release();
     EXPECT_TRUE(outcomes[0].Wait().ok());
