@@ -7,7 +7,7 @@ namespace {
 
 #define SWIZZLE_WINDOW_ATTRIBUTES "kernel_shape strides pads dilations "
 
-constexpr OperatorSpec kOperators[] = {
+constexpr OperatorSpec kSpecs[] = {
     {kSwizzleDomain, "Add", 2, 2, 1, "low high "},
     {kSwizzleDomain, "Affine", 3, 3, 1, ""},
     {kSwizzleDomain, "Attention", 3, 3, 1, "heads scale "},
@@ -33,7 +33,7 @@ constexpr OperatorSpec kOperators[] = {
 }  // namespace
 
 const OperatorSpec* FindCanonicalOperator(std::string_view op) {
-  for (const OperatorSpec& spec : kOperators) {
+  for (const OperatorSpec& spec : kSpecs) {
     if (spec.op == op) return &spec;
   }
   return nullptr;

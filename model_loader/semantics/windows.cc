@@ -62,7 +62,7 @@ Status CheckPlane(const Node& node, const Shape& input) {
   return {};
 }
 
-std::vector<int64_t> Whole(std::initializer_list<int32_t> numbers) { return {numbers.begin(), numbers.end()}; }
+std::vector<int64_t> Widened(std::initializer_list<int32_t> numbers) { return {numbers.begin(), numbers.end()}; }
 
 }  // namespace
 
@@ -93,10 +93,10 @@ StatusOr<ResolvedWindow> ResolveWindow(const Node& node, const Shape& input, con
 }
 
 void SetWindow(Node& node, const Window& window) {
-  node.attributes["kernel_shape"] = Whole({window.kernel_h, window.kernel_w});
-  node.attributes["strides"] = Whole({window.stride_h, window.stride_w});
-  node.attributes["dilations"] = Whole({window.dilation_h, window.dilation_w});
-  node.attributes["pads"] = Whole({window.pad_top, window.pad_left, window.pad_bottom, window.pad_right});
+  node.attributes["kernel_shape"] = Widened({window.kernel_h, window.kernel_w});
+  node.attributes["strides"] = Widened({window.stride_h, window.stride_w});
+  node.attributes["dilations"] = Widened({window.dilation_h, window.dilation_w});
+  node.attributes["pads"] = Widened({window.pad_top, window.pad_left, window.pad_bottom, window.pad_right});
   if (window.count_include_pad) node.attributes["count_include_pad"] = int64_t{1};
 }
 

@@ -55,7 +55,7 @@ struct ModelSpec {
   absl::Duration max_queue_wait = absl::Seconds(5);    // that is expected
   absl::Duration default_timeout = absl::Seconds(10);  // in the queue
   bool allow_timeout_override = true;
-  std::string memory_note = "";  // why the largest batch is smaller than was asked for; empty: it is not
+  std::string memory_note = {};  // why the largest batch is smaller than was asked for; empty: it is not
 
   int executors() const { return instance_count * device_count; }
 };

@@ -191,7 +191,8 @@ class DirectoryLoader {
     const Instant start = options_.clock->Now();
     std::vector<std::shared_ptr<const Plan>> plans;
     for (Backend* const backend : backends) {
-      // The last one may have the weights.
+      // The last one may have the weights; none is there twice.
+      // NOLINTNEXTLINE(bugprone-use-after-move)
       Network its = backend == backends.back() ? std::move(network) : network;
       PlanOptions plan = PlanOptionsFor(spec, *backend);
       plan.progress = LogProgress();

@@ -33,7 +33,7 @@ Backend& Cpu() {
 struct Item {
   Item(int64_t rows, int64_t length, uint32_t seed = 1) : shape{rows, length}, types(rows * length, 0) {
     std::mt19937 random(seed);
-    for (int64_t i = 0; i < rows * length; ++i) ids.push_back(random() % 50);
+    for (int64_t i = 0; i < rows * length; ++i) ids.push_back(static_cast<int64_t>(random() % 50));
     mask.assign(ids.size(), 1);
   }
   // Leaves `kept` tokens of every row.

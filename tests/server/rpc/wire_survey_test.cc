@@ -115,10 +115,10 @@ TEST(WireSurvey, CoversWhatParsingTakes) {
   ExpectCovered("inputs with empty contents", Repeat(Delimited(0x2a, std::string("\x2a\0", 2)), kTimes));
   ExpectCovered("a long shape", Delimited(0x2a, Delimited(0x1a, std::string(kTimes, '\1'))));
   ExpectCovered("an unpacked shape", Delimited(0x2a, Repeat("\x18\1", kTimes)));
-  for (const char field : {0x0a, 0x12, 0x1a, 0x22, 0x2a}) {
+  for (const char field : {'\x0a', '\x12', '\x1a', '\x22', '\x2a'}) {
     ExpectCovered("varints", Delimited(0x2a, Delimited(0x2a, Delimited(field, std::string(kTimes, '\1')))));
   }
-  for (const char field : {0x32, 0x3a}) {
+  for (const char field : {'\x32', '\x3a'}) {
     ExpectCovered("floats", Delimited(0x2a, Delimited(0x2a, Delimited(field, std::string(kTimes, '\1')))));
   }
   ExpectCovered("strings", Delimited(0x2a, Delimited(0x2a, Repeat(std::string("\x42\0", 2), kTimes))));
