@@ -80,7 +80,7 @@ GrpcListener::~GrpcListener() {
 
 void GrpcListener::EndConnection(std::string peer) {
   for (const auto& [escaped, plain] : {std::pair("%5B", "["), std::pair("%5D", "]")}) {
-    if (const size_t at = peer.find(escaped); at != peer.npos) peer.replace(at, 3, plain);
+    if (const size_t at = peer.find(escaped); at != std::string::npos) peer.replace(at, 3, plain);
   }
   acceptor_->End(peer);
 }

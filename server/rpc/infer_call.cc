@@ -120,7 +120,7 @@ class InferCall final : public grpc::ServerUnaryReactor {
     SWIZZLE_RETURN_IF_ERROR(Hold(request_bytes_));
     if (deadline_ <= start_) return absl::DeadlineExceededError("the request came after its deadline");
     SWIZZLE_RETURN_IF_ERROR(serving_->batcher->CheckRoom(deadline_));
-    if (const Status parsed = Parse(received_, survey.bytes, "ModelInferRequest", *request_); !parsed.ok()) {
+    if (Status parsed = Parse(received_, survey.bytes, "ModelInferRequest", *request_); !parsed.ok()) {
       Count(calls_.refused.malformed);
       return parsed;
     }

@@ -42,7 +42,7 @@ constexpr int64_t kObject = static_cast<int64_t>(sizeof(T)) + kMallocBytes + kPo
 constexpr int64_t kTextBytes = kObject<std::string> + 2 * kMallocBytes;
 constexpr int64_t kMapEntryBytes = kObject<std::string> + kObject<inference::InferParameter> + 4 * kPointerBytes;
 // Fields that this server does not know are kept, one by one.
-constexpr int64_t kUnknownBytes = 2 * 16 + kTextBytes;
+constexpr int64_t kUnknownBytes = int64_t{2} * 16 + kTextBytes;
 
 constexpr auto kParameterFields = std::to_array<FieldShape>({{1, FieldShape::kNumber, 0},
                                                              {2, FieldShape::kNumber, 0},
