@@ -167,6 +167,18 @@ def vector_models_table():
                        'and to the host included.')
 
 
+def one_shot_table():
+    """Accuracy of networks that were pruned without training."""
+    figures = kept('one_shot_fashion.json')
+    rows = [(row['model'], f'{row["sparsity"]:.0%}', row['method'], f'{row["top1"]:.1%}', f'{row["top1_calibrated"]:.1%}')
+            for row in figures['rows']]
+    dense = ', '.join(f'{model} {top1:.1%}' for model, top1 in figures['dense'].items())
+    text = table('model', 'zeros', 'pruned by', 'top-1', 'calibrated', rows=rows)
+    return text + note(f'{figures["date"]}, `tests/bench/one_shot_pruning.py`: Fashion-MNIST, calibrated with '
+                       f'{figures["images"]} images of those for training, the first {figures["tests"]:,} of those for '
+                       f'tests; stem and classifier dense. Dense: {dense}.')
+
+
 # kernels/cpu/PERFORMANCE.md.
 
 def cpu_figures():
@@ -212,6 +224,7 @@ def plots():
 
 PAGES = {
     'README.md': {'cpu summary': cpu_summary, 'gpu summary': gpu_summary},
+    'model_loader/pack/README.md': {'one shot': one_shot_table},
     'kernels/cpu/PERFORMANCE.md': {'cpu figures': cpu_table},
     'kernels/cuda/PERFORMANCE.md': {'gpu figures': gpu_table, 'served figures': served_table,
                                     'attention figures': attention_table,
