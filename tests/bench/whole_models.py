@@ -10,8 +10,8 @@ others run in processes of their own (engines.py), timed around their call. All 
 the machine's speed hits all; what stands in the result are medians of all runs. --output keeps it as JSON; with --merge, what
 the file holds of other models, batches and sparsities stays. An engine that cannot be imported is left out.
 
-With --int8, ONNX Runtime and OpenVINO run the model in int8, too, dense; PYTHON is one that has what quantise.py needs, such
-as that of tests/run, build/venv/bin/python.
+With --int8, the model is quantised, too, and Swizzle ("swizzle int8"), ONNX Runtime and OpenVINO run the same file; PYTHON is
+one that has what quantise.py needs, such as that of tests/run, build/venv/bin/python. Encoders are left out of Swizzle's.
 """
 
 import argparse
@@ -41,8 +41,8 @@ PAUSE_SECONDS = 0.05  # threads of the one before spin for a while after a run
 class Swizzle:
     """The model behind a server, asked over gRPC. `run` gives milliseconds of compute; round trips are kept aside."""
 
-    def __init__(self, client, inputs):
-        self.client, self.tensors, self.round_trips = client, [], []
+    def __init__(self, client, model, inputs):
+        self.client, self.model, self.tensors, self.round_trips = client, model, [], []
         for name, array in inputs.items():
             dtype = 'FP32' if array.dtype == np.float32 else 'INT64'
             self.tensors.append(tritonclient.grpc.InferInput(name, array.shape, dtype))
@@ -52,7 +52,7 @@ class Swizzle:
 
     def infer(self):
         start = time.perf_counter()
-        result = self.client.infer('model', self.tensors)
+        result = self.client.infer(self.model, self.tensors)
         self.round_trips.append((time.perf_counter() - start) * 1e3)
         response = result.get_response()
         return result.as_numpy(response.outputs[0].name), response.parameters['swizzle_compute_us'].int64_param / 1e3
@@ -108,26 +108,39 @@ def take_turns(contenders, rounds):
     return times
 
 
-def start_peers(file, inputs, scratch, arguments):
+def quantise(model, file, scratch, arguments):
+    """The same model in int8, by its weights and what one drawn batch makes of activations; None where none is asked for."""
+    if not arguments.int8:
+        return None
+    inputs, quantised = scratch / 'calibration.npz', scratch / 'models' / 'int8' / '1' / 'model.onnx'
+    np.savez(inputs, **drawn_onnx.draw_inputs(model, 1))
+    quantised.parent.mkdir(parents=True)
+    script = pathlib.Path(__file__).with_name('quantise.py')
+    subprocess.run([arguments.int8, script, file, inputs, quantised], check=True, stderr=subprocess.DEVNULL)
+    return quantised
+
+
+def start_peers(file, quantised, inputs, scratch, arguments):
     peers = {engine: Peer(engine, file, inputs, arguments.threads, scratch) for engine in arguments.engines}
-    if arguments.int8:
-        quantised, script = scratch / 'int8.onnx', pathlib.Path(__file__).with_name('quantise.py')
-        subprocess.run([arguments.int8, script, file, inputs, quantised], check=True, stderr=subprocess.DEVNULL)
-        for engine in set(INT8_PEERS) & set(arguments.engines):
+    for engine in arguments.engines if quantised else []:
+        if engine in INT8_PEERS:
             peers[f'{engine} int8'] = Peer(engine, quantised, inputs, arguments.threads, scratch)
     return peers
 
 
-def measure(case, client, file, scratch, arguments):
+def measure(case, client, file, quantised, scratch, arguments):
     inputs = drawn_onnx.draw_inputs(case['model'], case['batch'])
     np.savez(scratch / 'inputs.npz', **inputs)
-    contenders = {'swizzle': Swizzle(client, inputs)} | start_peers(file, scratch / 'inputs.npz', scratch, arguments)
+    contenders = {'swizzle': Swizzle(client, 'model', inputs)}
+    if quantised and case['model'] not in drawn_onnx.ENCODERS:
+        contenders['swizzle int8'] = Swizzle(client, 'int8', inputs)
+    contenders |= start_peers(file, quantised, scratch / 'inputs.npz', scratch, arguments)
     row = dict(case, difference={}, ms={}, least_ms={})
     for name, times in take_turns(contenders, arguments.rounds).items():
         row['ms'][name], row['least_ms'][name] = round(statistics.median(times), 3), round(min(times), 3)
     row['round_trip_ms'] = round(statistics.median(contenders['swizzle'].round_trips), 3)
-    actual = contenders['swizzle'].output
-    for engine in arguments.engines:
+    for engine in [name for name in contenders if not name.startswith('swizzle')]:
+        actual = contenders['swizzle int8' if engine.endswith('int8') and 'swizzle int8' in contenders else 'swizzle'].output
         expected = contenders[engine].output
         row['difference'][engine] = float(np.abs(actual - expected).max() / np.abs(expected).max())
     for contender in contenders.values():
@@ -143,10 +156,12 @@ def measure_model(model, sparsity, arguments):
         file = scratch / 'models/model/1/model.onnx'
         file.parent.mkdir(parents=True)
         onnx.save(drawn_onnx.make(model, sparsity), file)
+        quantised = quantise(model, file, scratch, arguments)
         with Served(arguments.binaries, scratch / 'models', scratch) as server:
             client = tritonclient.grpc.InferenceServerClient(server.grpc_address)
             for batch in arguments.batches:
-                row, found = measure({'model': model, 'sparsity': sparsity, 'batch': batch}, client, file, scratch, arguments)
+                case = {'model': model, 'sparsity': sparsity, 'batch': batch}
+                row, found = measure(case, client, file, quantised, scratch, arguments)
                 rows.append(row)
                 versions |= found
                 print(text_of(row), flush=True)

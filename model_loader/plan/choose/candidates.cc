@@ -20,9 +20,9 @@ const Weight* WeightOf(const Network& network, const Layer& layer) {
 }
 
 // What whole numbers may be stored in.
-std::span<const Layout> WholeLayouts(bool /*channels_stay*/) {
-  static constexpr Layout kLayouts[] = {Layout::kNchw};
-  return kLayouts;
+std::span<const Layout> WholeLayouts(bool channels_stay) {
+  static constexpr Layout kLayouts[] = {Layout::kNchw, Layout::kFullPanels};
+  return std::span(kLayouts).first(channels_stay ? 2 : 1);
 }
 
 // Whether the layer holds its input to the range of whole numbers and does nothing else, and the input may be stored as
