@@ -1,11 +1,13 @@
 // Times every row of the CPU backend's kernel table that this machine runs, on the layers of MobileNetV1 at 224x224
-// and at 28x28, or on the convolutions of ResNet-50. The rows take turns; each line has the least time of a row and its
+// and at 28x28, or on the convolutions of ResNet-50; with --bytes every operand may be stored as whole numbers, so that
+// rows of bytes stand beside those of real numbers. The rows take turns; each line has the least time of a row and its
 // rate: for convolutions GFLOP/s of the sum, of nonzeros only in rows that skip zeros, for the rest GB/s of operands.
 // The share is of what the machine allows (Williams et al., "Roofline", 2009): the time of the sums at the best FMA
 // peak seen meanwhile, or the time to read as many bytes as the operands have, from the cache or memory that these come
 // from, whichever is longer, over the row's time.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -28,6 +30,7 @@ struct Options {
   std::string model = "mobilenet_v1";
   std::string row;
   std::string layer;
+  bool bytes = false;
 };
 
 Window Square(int size, int stride, int pad) { return {size, size, stride, stride, pad, pad, pad, pad, 1, 1, false}; }
@@ -94,19 +97,40 @@ std::vector<Problem> ResnetLayers() {
   return problems;
 }
 
+// Scales for all operands. Those of a maximum and of a conversion are one.
+void Quantise(Problem& problem) {
+  const Quantised input{DType::kUint8, 1.0f / 64, 3}, other{DType::kUint8, 1.0f / 32, 7};
+  problem.inputs_as = {input, other, other};
+  const bool keeps_scale = problem.op == Op::kMaxPool || problem.op == Op::kConvertLayout;
+  problem.epilogue.requantise = keeps_scale ? input : Quantised{DType::kUint8, 1.0f / 8, 11};
+}
+
+// Every value becomes what a signed byte stands for.
+void Quantise(DenseMatrix& matrix, Weight& weight) {
+  constexpr float kScale = 1.0f / 128;
+  for (float& value : matrix.values) {
+    if (value != 0) value = std::copysign(std::max(1.0f, std::floor(std::abs(value) / kScale)), value) * kScale;
+    value = std::min(value, 127 * kScale);
+  }
+  weight.quantisation = Quantisation{DType::kInt8, {kScale}, {}};
+}
+
 // A share of a convolution's weights is zeros; depthwise ones have none.
-Weight DrawWeight(const Problem& problem, double sparsity) {
+Weight DrawWeight(const Problem& problem, const Options& options) {
   const int64_t taps = problem.window().taps();
   DenseMatrix matrix{problem.output.channels, problem.op == Op::kConv ? problem.input.channels * taps : taps, {}};
   uint32_t state = 1;
   for (int64_t i = 0; i < matrix.rows * matrix.cols; ++i) {
     state = state * 1664525u + 1013904223u;
-    const bool zero = problem.op == Op::kConv && (state >> 8) * 0x1p-24 < sparsity;
+    const bool zero = problem.op == Op::kConv && (state >> 8) * 0x1p-24 < options.sparsity;
     state = state * 1664525u + 1013904223u;
     matrix.values.push_back(zero ? 0.0f : static_cast<float>(static_cast<int32_t>(state)) * 0x1p-31f);
   }
-  Weight weight{std::move(matrix), std::vector<float>(problem.output.channels, 0.5f)};
-  if (problem.op == Op::kConv && sparsity > 0) weight.matrix = CsrMatrix::FromDense(weight.ToDense());
+  Weight weight;
+  weight.bias.assign(problem.output.channels, 0.5f);
+  if (options.bytes) Quantise(matrix, weight);
+  weight.matrix = std::move(matrix);
+  if (problem.op == Op::kConv && options.sparsity > 0) weight.matrix = CsrMatrix::FromDense(weight.ToDense());
   return weight;
 }
 
@@ -120,10 +144,12 @@ double Operations(const Problem& problem) {
 }
 
 // Of all operands, each once.
-double OperandBytes(const Problem& problem, const PackedWeight* weight) {
+double OperandBytes(const Kernel& kernel, const Problem& problem, const PackedWeight* weight) {
   const double inputs = Elements(problem.input) * (problem.op == Op::kAdd ? 2 : 1);
   const double outputs = Elements(problem.output) * (problem.epilogue.residual ? 2 : 1);
-  return (inputs + outputs) * sizeof(float) + (weight == nullptr ? 0.0 : static_cast<double>(weight->bytes()));
+  const auto bytes = [](Storage storage) { return static_cast<double>(ElementBytes(storage.dtype)); };
+  return inputs * bytes(kernel.key.input) + outputs * bytes(kernel.key.output) +
+         (weight == nullptr ? 0.0 : static_cast<double>(weight->bytes()));
 }
 
 // A row and its weight, if it takes one.
@@ -135,7 +161,7 @@ struct Entrant {
 
 std::vector<Entrant> Entrants(const Backend& backend, const Problem& problem, const Options& options) {
   const bool has_weight = problem.op == Op::kConv || problem.op == Op::kDepthwiseConv;
-  const Weight weight = has_weight ? DrawWeight(problem, options.sparsity) : Weight{};
+  const Weight weight = has_weight ? DrawWeight(problem, options) : Weight{};
   std::vector<Entrant> entrants;
   for (const Kernel* kernel : Candidates(backend, problem, has_weight ? &weight : nullptr, Precision::kFloat32)) {
     if (kernel->name.find(options.row) == std::string_view::npos) continue;
@@ -159,13 +185,16 @@ std::string LayerText(const Problem& problem) {
 }
 
 void PrintRow(const Entrant& entrant, const Problem& problem, double seconds, double peak_gflops, uint32_t features) {
-  const double operations = Operations(problem) * entrant.density, bytes = OperandBytes(problem, entrant.weight.get());
+  const double operations = Operations(problem) * entrant.density,
+               bytes = OperandBytes(*entrant.kernel, problem, entrant.weight.get());
   const double read_gbps =
       bench::ReadGigabytesPerSecond(features, problem.threads, static_cast<int64_t>(bytes) / problem.threads);
-  const double computing = operations / (peak_gflops * problem.threads), reading = bytes / read_gbps;  // nanoseconds
+  // Four bytes are multiplied and added where a float is.
+  const double peak = peak_gflops * (entrant.kernel->key.weight_dtype == DType::kInt8 ? 4 : 1);
+  const double computing = operations / (peak * problem.threads), reading = bytes / read_gbps;  // nanoseconds
   std::printf("  %-36s %9.1f us %8.1f %-7s %3.0f %% of %s\n", std::string(entrant.kernel->name).c_str(), seconds * 1e6,
               (operations > 0 ? operations : bytes) / seconds / 1e9, operations > 0 ? "GFLOP/s" : "GB/s",
-              100 * std::max(computing, reading) / (seconds * 1e9), computing >= reading ? "FMA peak" : "memory");
+              100 * std::max(computing, reading) / (seconds * 1e9), computing >= reading ? "peak" : "memory");
 }
 
 Status MeasureLayer(Backend& backend, Stream& stream, const Problem& problem, const Options& options) {
@@ -191,6 +220,7 @@ int Run(const Options& options) {
   for (Problem problem : options.model == "resnet50" ? ResnetLayers() : MobileNetLayers()) {
     problem.input.batch = problem.output.batch = options.batch;
     problem.threads = (*stream)->threads();
+    if (options.bytes) Quantise(problem);
     const std::string text = LayerText(problem);
     if (text.find(options.layer) == std::string::npos) continue;
     std::printf("%s, %d threads\n", text.c_str(), problem.threads);
@@ -212,6 +242,7 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
   app.add_option("--sparsity", options.sparsity, "of convolutions' weights, drawn")->check(CLI::Range(0.0, 0.999));
   app.add_option("--model", options.model)->check(CLI::IsMember({"mobilenet_v1", "resnet50"}));
+  app.add_flag("--bytes", options.bytes, "rows of whole numbers, too");
   app.add_option("--row", options.row, "measure rows whose names contain this");
   app.add_option("--layer", options.layer, "measure layers whose lines contain this");
   CLI11_PARSE(app, argc, argv);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
+#include <span>
 
 #include "kernels/base/integers.h"
 
@@ -11,22 +13,37 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// Loops that the compiler makes vectors of: exact on every machine, and short. What is fast is in byte_cells_vnni.cc.
+// What is fastest is in byte_cells_vnni.cc. Here 256-bit vectors do what AVX2 can; elsewhere it is loops that the
+// compiler makes vectors of.
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
 namespace {
 
 constexpr int64_t kLanes = kMaxPanelWidth;
 
-int8_t ByteAt(int32_t quad, int i) { return static_cast<int8_t>(static_cast<uint32_t>(quad) >> (8 * i)); }
+// Four rows of bytes and a signed byte for each, the first lowest.
+struct RowQuad {
+  int32_t weights;
+  const uint8_t* rows[4];
+};
 
-// sums += weights of a quad times its four rows of bytes. Products of a byte and a signed one fit 16 bits.
-void AddQuad(int32_t quad, const uint8_t* const (&rows)[4], int32_t* HWY_RESTRICT sums) {
-  for (int i = 0; i < 4; ++i) {
-    const int16_t weight = ByteAt(quad, i);
-    const uint8_t* const row = rows[i];
-    for (int64_t lane = 0; lane < kLanes; ++lane) {
-      sums[lane] += static_cast<int16_t>(weight * static_cast<int16_t>(row[lane]));
+#if HWY_TARGET == HWY_EMU128
+
+int8_t WeightAt(int32_t quad, int i) { return static_cast<int8_t>(static_cast<uint32_t>(quad) >> (8 * i)); }
+
+// sums = start + weights of quads times their four rows of bytes, at(i) being quad i. Products of a byte and a signed
+// one fit 16 bits.
+template <typename QuadAt>
+void SumQuads(int32_t start, int64_t quads, const QuadAt& at, int32_t* HWY_RESTRICT sums) {
+  std::fill_n(sums, kLanes, start);
+  for (int64_t quad = 0; quad < quads; ++quad) {
+    const RowQuad of = at(quad);
+    for (int i = 0; i < 4; ++i) {
+      const int16_t weight = WeightAt(of.weights, i);
+      const uint8_t* const row = of.rows[i];
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        sums[lane] += static_cast<int16_t>(weight * static_cast<int16_t>(row[lane]));
+      }
     }
   }
 }
@@ -41,21 +58,164 @@ int32_t RoundedStep(float value) {
 void StoreBytes(const int32_t* HWY_RESTRICT sums, float scale, int64_t row, const PanelBytes& panel,
                 const OutputSteps& steps) {
   uint8_t* HWY_RESTRICT to = panel.bytes + row * kLanes;
-  float values[kLanes];
-  if (panel.residual == nullptr) {
-    for (int64_t lane = 0; lane < kLanes; ++lane) values[lane] = static_cast<float>(sums[lane]) * scale;
-  } else {
-    const uint8_t* const residual = panel.residual + row * kLanes;
-    for (int64_t lane = 0; lane < kLanes; ++lane) {
-      const float value = std::fma(static_cast<float>(sums[lane]), scale, steps.residual_offset);
-      values[lane] = std::fma(static_cast<float>(residual[lane]), steps.residual_scale, value);
-    }
-  }
   for (int64_t lane = 0; lane < kLanes; ++lane) {
-    const int32_t step = RoundedStep(values[lane]) + steps.zero_point;
+    float value = static_cast<float>(sums[lane]) * scale;
+    if (panel.residual != nullptr) {
+      value = std::fma(static_cast<float>(sums[lane]), scale, steps.residual_offset);
+      value = std::fma(static_cast<float>(panel.residual[row * kLanes + lane]), steps.residual_scale, value);
+    }
+    const int32_t step = RoundedStep(value) + steps.zero_point;
     to[lane] = static_cast<uint8_t>(std::min(std::max(step, steps.low), steps.high));
   }
 }
+
+// Nothing to gain here: rows stay as they are.
+void Interleave(int64_t quads, const uint8_t* from, uint8_t* to) {
+  if (from != to) std::memcpy(to, from, static_cast<size_t>(quads * 4 * kLanes));
+}
+
+void SumBlocks(int32_t start, const BlockRows& rows, const int32_t* weights, const uint8_t* columns, int32_t* sums) {
+  const auto at = [&](int64_t quad) {
+    const uint8_t* const first = columns + quad * 4 * kLanes;
+    return RowQuad{weights[quad * BlockRows::kRows], {first, first + kLanes, first + 2 * kLanes, first + 3 * kLanes}};
+  };
+  SumQuads(start, rows.quads, at, sums);
+}
+
+int32_t Product(const uint8_t* bytes, const int8_t* weights, int64_t cols) {
+  int32_t sum = 0;
+  for (int64_t c = 0; c < cols; ++c) sum += bytes[c] * weights[c];
+  return sum;
+}
+
+#else
+
+constexpr int64_t kHalf = kLanes / 2;
+
+// Of 32 positions: lane 4 l + i of vector j is position 16 l + 4 j + i.
+struct HalfSums {
+  __m256i of[4];
+};
+
+HWY_INLINE HalfSums HalfStart(int32_t start) {
+  const __m256i all = _mm256_set1_epi32(start);
+  return {{all, all, all, all}};
+}
+
+HWY_INLINE __m256i LoadHalf(const uint8_t* from) { return _mm256_load_si256(reinterpret_cast<const __m256i*>(from)); }
+
+HWY_INLINE HalfSums InterleaveHalf(__m256i a, __m256i b, __m256i c, __m256i d) {
+  const __m256i low_ab = _mm256_unpacklo_epi8(a, b), high_ab = _mm256_unpackhi_epi8(a, b);
+  const __m256i low_cd = _mm256_unpacklo_epi8(c, d), high_cd = _mm256_unpackhi_epi8(c, d);
+  return {{_mm256_unpacklo_epi16(low_ab, low_cd), _mm256_unpackhi_epi16(low_ab, low_cd),
+           _mm256_unpacklo_epi16(high_ab, high_cd), _mm256_unpackhi_epi16(high_ab, high_cd)}};
+}
+
+// vpmaddubsw adds two products of 16 bits and saturates: every second weight is zero, so that each comes alone.
+HWY_INLINE void AddHalf(const HalfSums& x, int32_t quad, HalfSums& sums) {
+  const __m256i ones = _mm256_set1_epi16(1), weights = _mm256_set1_epi32(quad);
+  const __m256i even = _mm256_and_si256(weights, _mm256_set1_epi16(0xff)), odd = _mm256_xor_si256(weights, even);
+  HWY_UNROLL(4)
+  for (int j = 0; j < 4; ++j) {
+    const __m256i first = _mm256_madd_epi16(_mm256_maddubs_epi16(x.of[j], even), ones);
+    const __m256i second = _mm256_madd_epi16(_mm256_maddubs_epi16(x.of[j], odd), ones);
+    sums.of[j] = _mm256_add_epi32(sums.of[j], _mm256_add_epi32(first, second));
+  }
+}
+
+HWY_INLINE void StoreHalf(const HalfSums& sums, int32_t* to) {
+  HWY_UNROLL(4)
+  for (int j = 0; j < 4; ++j) {
+    _mm_store_si128(reinterpret_cast<__m128i*>(to + 4 * j), _mm256_castsi256_si128(sums.of[j]));
+    _mm_store_si128(reinterpret_cast<__m128i*>(to + 16 + 4 * j), _mm256_extracti128_si256(sums.of[j], 1));
+  }
+}
+
+// sums = start + weights of quads times their four rows of bytes, at(i) being quad i.
+template <typename QuadAt>
+HWY_INLINE void SumQuads(int32_t start, int64_t quads, const QuadAt& at, int32_t* sums) {
+  for (int64_t half = 0; half < kLanes; half += kHalf) {
+    HalfSums of = HalfStart(start);
+    for (int64_t quad = 0; quad < quads; ++quad) {
+      const RowQuad row = at(quad);
+      AddHalf(InterleaveHalf(LoadHalf(row.rows[0] + half), LoadHalf(row.rows[1] + half), LoadHalf(row.rows[2] + half),
+                             LoadHalf(row.rows[3] + half)),
+              row.weights, of);
+    }
+    StoreHalf(of, sums + half);
+  }
+}
+
+void StoreBytes(const int32_t* sums, float scale, int64_t row, const PanelBytes& panel, const OutputSteps& steps) {
+  constexpr float kMost = 65536.0f;
+  constexpr int64_t kFloats = 8;
+  const uint8_t* const residual = panel.residual == nullptr ? nullptr : panel.residual + row * kLanes;
+  const __m256 scales = _mm256_set1_ps(scale), residual_scale = _mm256_set1_ps(steps.residual_scale);
+  const __m256 least = _mm256_set1_ps(-kMost), most = _mm256_set1_ps(kMost);
+  const __m256i zero_point = _mm256_set1_epi32(steps.zero_point);
+  const __m256i low = _mm256_set1_epi32(steps.low), high = _mm256_set1_epi32(steps.high);
+  for (int64_t lane = 0; lane < kLanes; lane += kFloats) {
+    const __m256 sum = _mm256_cvtepi32_ps(_mm256_load_si256(reinterpret_cast<const __m256i*>(sums + lane)));
+    __m256 value;
+    if (residual == nullptr) {
+      value = _mm256_mul_ps(sum, scales);
+    } else {
+      const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(residual + lane));
+      value = _mm256_fmadd_ps(sum, scales, _mm256_set1_ps(steps.residual_offset));
+      value = _mm256_fmadd_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)), residual_scale, value);
+    }
+    const __m256i step = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(value, least), most));
+    const __m256i held = _mm256_min_epi32(_mm256_max_epi32(_mm256_add_epi32(step, zero_point), low), high);
+    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(held), _mm256_extracti128_si256(held, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(panel.bytes + row * kLanes + lane), _mm_packus_epi16(words, words));
+  }
+}
+
+void Interleave(int64_t quads, const uint8_t* from, uint8_t* to) {
+  for (int64_t quad = 0; quad < quads; ++quad, from += 4 * kLanes, to += 4 * kLanes) {
+    HalfSums of[2];
+    for (int half = 0; half < 2; ++half) {
+      const uint8_t* const at = from + half * kHalf;
+      of[half] =
+          InterleaveHalf(LoadHalf(at), LoadHalf(at + kLanes), LoadHalf(at + 2 * kLanes), LoadHalf(at + 3 * kLanes));
+    }
+    for (int half = 0; half < 2; ++half) {
+      for (int j = 0; j < 4; ++j) {
+        _mm256_store_si256(reinterpret_cast<__m256i*>(to + (4 * half + j) * kHalf), of[half].of[j]);
+      }
+    }
+  }
+}
+
+// columns: interleaved.
+void SumBlocks(int32_t start, const BlockRows& rows, const int32_t* weights, const uint8_t* columns, int32_t* sums) {
+  for (int64_t half = 0; half < 2; ++half) {
+    HalfSums of = HalfStart(start);
+    for (int64_t quad = 0; quad < rows.quads; ++quad) {
+      const uint8_t* const x = columns + (8 * quad + 4 * half) * kHalf;
+      AddHalf({{LoadHalf(x), LoadHalf(x + kHalf), LoadHalf(x + 2 * kHalf), LoadHalf(x + 3 * kHalf)}},
+              weights[quad * BlockRows::kRows], of);
+    }
+    StoreHalf(of, sums + half * kHalf);
+  }
+}
+
+int32_t Product(const uint8_t* bytes, const int8_t* weights, int64_t cols) {
+  __m256i sums = _mm256_setzero_si256();
+  int64_t c = 0;
+  for (; c + 16 <= cols; c += 16) {
+    const __m256i x = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + c)));
+    const __m256i w = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(weights + c)));
+    sums = _mm256_add_epi32(sums, _mm256_madd_epi16(x, w));
+  }
+  alignas(32) int32_t lanes[8];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), sums);
+  int32_t sum = std::accumulate(lanes, lanes + 8, 0);
+  for (; c < cols; ++c) sum += bytes[c] * weights[c];
+  return sum;
+}
+
+#endif
 
 void StoreReals(const int32_t* sums, float scale, int64_t row, const RealUnits& reals, const OutputSteps& steps) {
   for (int unit = 0; unit < RealUnits::kUnits; ++unit) {
@@ -73,31 +233,30 @@ void Store(const int32_t* sums, float scale, int64_t row, const PanelBytes& pane
   StoreReals(sums, scale, row, *panel.reals, steps);
 }
 
-void Quads(const QuadRows& rows, const PanelBytes& panel, const OutputSteps& steps) {
-  const int32_t* weights = rows.weights;
-  size_t entry = 0;
+template <typename Offset>
+void RunQuads(const QuadRows& rows, const Offset* offset, int64_t unit, const PanelBytes& panel,
+              const OutputSteps& steps) {
+  const int32_t* weight = rows.weights;
   size_t r = 0;
-  const auto column = [&](size_t i) -> int64_t {
-    return rows.far_columns == nullptr ? rows.near_offsets[i] / 8 : rows.far_columns[i];
-  };
   for (const QuadGroup& group : rows.groups) {
     for (uint32_t in_group = 0; in_group < group.rows; ++in_group, ++r) {
+      const auto at = [&](int64_t quad) HWY_ATTR {
+        const Offset* const of = offset + 4 * quad;
+        const auto row = [&](int i) { return panel.columns + static_cast<int64_t>(of[i]) * unit; };
+        return RowQuad{weight[quad], {row(0), row(1), row(2), row(3)}};
+      };
       alignas(64) int32_t sums[kLanes];
-      std::fill_n(sums, kLanes, rows.start[r]);
-      for (uint32_t quad = 0; quad < group.quads; ++quad, entry += 4) {
-        const uint8_t* const of[4] = {
-            panel.columns + column(entry) * kLanes, panel.columns + column(entry + 1) * kLanes,
-            panel.columns + column(entry + 2) * kLanes, panel.columns + column(entry + 3) * kLanes};
-        AddQuad(*weights++, of, sums);
-      }
+      SumQuads(rows.start[r], group.quads, at, sums);
       Store(sums, rows.scale[r], rows.rows[r], panel, steps);
+      weight += group.quads;
+      offset += 4 * group.quads;
     }
   }
 }
 
-// Nothing to gain here: rows stay as they are.
-void Interleave(int64_t quads, const uint8_t* from, uint8_t* to) {
-  if (from != to) std::memcpy(to, from, static_cast<size_t>(quads * 4 * kLanes));
+void Quads(const QuadRows& rows, const PanelBytes& panel, const OutputSteps& steps) {
+  if (rows.far_columns != nullptr) return RunQuads(rows, rows.far_columns, kLanes, panel, steps);
+  RunQuads(rows, rows.near_offsets, 8, panel, steps);
 }
 
 void Blocks(const BlockRows& rows, const PanelBytes& panel, const OutputSteps& steps) {
@@ -106,11 +265,7 @@ void Blocks(const BlockRows& rows, const PanelBytes& panel, const OutputSteps& s
     const int32_t* const weights =
         rows.weights + r / BlockRows::kRows * rows.quads * BlockRows::kRows + r % BlockRows::kRows;
     alignas(64) int32_t sums[kLanes];
-    std::fill_n(sums, kLanes, rows.start[row]);
-    for (int64_t quad = 0; quad < rows.quads; ++quad) {
-      const uint8_t* const first = panel.columns + quad * 4 * kLanes;
-      AddQuad(weights[quad * BlockRows::kRows], {first, first + kLanes, first + 2 * kLanes, first + 3 * kLanes}, sums);
-    }
+    SumBlocks(rows.start[row], rows, weights, panel.columns, sums);
     Store(sums, rows.scale[row], row, panel, steps);
   }
 }
@@ -121,19 +276,62 @@ int64_t ByteOffset(const ByteSource& source, int64_t position) {
   return position / kLanes * kLanes * source.channels + position % kLanes;
 }
 
+// Neighbouring lanes that read neighbouring bytes.
+struct ByteRun {
+  int64_t lane, length, offset;
+};
+
+// Of a tap; returns how many there are.
+int PlanRuns(const ByteSource& source, const WindowLanes& lanes, int64_t tap, uint64_t read, ByteRun* runs) {
+  int count = 0;
+  for (int64_t lane = 0; lane < kLanes; ++lane) {
+    if ((read >> lane & 1) == 0) continue;
+    const int64_t offset = ByteOffset(source, tap + lanes.offset[lane]);
+    const bool follows = count > 0 && runs[count - 1].lane + runs[count - 1].length == lane &&
+                         runs[count - 1].offset + runs[count - 1].length == offset;
+    if (follows) {
+      ++runs[count - 1].length;
+    } else {
+      runs[count++] = {lane, 1, offset};
+    }
+  }
+  return count;
+}
+
+constexpr int kManyRuns = 12;  // more are copied byte by byte
+
+struct ByteAt {
+  int32_t lane, offset;
+};
+
+// Each byte of some runs by itself; returns how many there are.
+int64_t SingleBytes(std::span<const ByteRun> runs, ByteAt* bytes) {
+  int64_t count = 0;
+  for (const ByteRun& run : runs) {
+    for (int64_t b = 0; b < run.length; ++b) {
+      bytes[count++] = {static_cast<int32_t>(run.lane + b), static_cast<int32_t>(run.offset + b - runs[0].offset)};
+    }
+  }
+  return count;
+}
+
 void Gather(const ByteSource& source, const Window& window, const WindowLanes& lanes, const ByteColumns& columns) {
   uint8_t* to = columns.to;
   for (int32_t i = 0; i < window.kernel_h; ++i) {
     for (int32_t j = 0; j < window.kernel_w; ++j) {
       const int64_t tap = lanes.base + i * window.dilation_h * source.width + j * window.dilation_w;
-      const uint64_t read = lanes.rows[i] & lanes.columns[j];
-      int64_t offsets[kLanes];
-      for (int64_t lane = 0; lane < kLanes; ++lane) {
-        offsets[lane] = read >> lane & 1 ? ByteOffset(source, tap + lanes.offset[lane]) : -1;
-      }
+      ByteRun runs[kLanes];
+      const int count = PlanRuns(source, lanes, tap, lanes.rows[i] & lanes.columns[j], runs);
+      ByteAt at[kLanes];
+      const int64_t bytes = SingleBytes(std::span(runs, count), at);
       const uint8_t* from = source.data + columns.first_channel * source.channel_stride;
       for (int64_t channel = 0; channel < columns.channels; ++channel, to += kLanes, from += source.channel_stride) {
-        for (int64_t lane = 0; lane < kLanes; ++lane) to[lane] = offsets[lane] < 0 ? columns.fill : from[offsets[lane]];
+        std::memset(to, columns.fill, kLanes);
+        if (count > kManyRuns) {  // strided: single bytes
+          for (int64_t b = 0; b < bytes; ++b) to[at[b].lane] = from[runs[0].offset + at[b].offset];
+          continue;
+        }
+        for (int r = 0; r < count; ++r) std::memcpy(to + runs[r].lane, from + runs[r].offset, runs[r].length);
       }
     }
   }
@@ -143,26 +341,23 @@ void Depthwise(const ChannelTaps& taps, const PanelBytes& panel, const OutputSte
   const int64_t row_quads = CeilDiv(taps.kernel_w, int64_t{4});
   const int32_t* weight = taps.weights;
   for (int64_t channel = 0; channel < taps.channels; ++channel) {
-    alignas(64) int32_t sums[kLanes];
-    std::fill_n(sums, kLanes, taps.start[channel]);
-    for (int64_t quad = 0; quad < taps.kernel_h * row_quads; ++quad) {
+    const auto at = [&](int64_t quad) HWY_ATTR {
       const int64_t first = quad / row_quads * taps.kernel_w;
       const auto row = [&](int64_t i) {  // the last tap again where there are no more: its weights are zero
         const int64_t tap = first + std::min(quad % row_quads * 4 + i, taps.kernel_w - 1);
         return taps.columns + (tap * taps.channels + channel) * kLanes;
       };
-      AddQuad(*weight++, {row(0), row(1), row(2), row(3)}, sums);
-    }
+      return RowQuad{weight[quad], {row(0), row(1), row(2), row(3)}};
+    };
+    alignas(64) int32_t sums[kLanes];
+    SumQuads(taps.start[channel], taps.kernel_h * row_quads, at, sums);
+    weight += taps.kernel_h * row_quads;
     Store(sums, taps.scale[channel], channel, panel, steps);
   }
 }
 
 void Products(const uint8_t* vectors, int64_t count, const int8_t* weights, int64_t cols, int32_t* sums) {
-  for (int64_t i = 0; i < count; ++i, vectors += cols) {
-    int32_t sum = 0;
-    for (int64_t c = 0; c < cols; ++c) sum += vectors[c] * weights[c];
-    sums[i] = sum;
-  }
+  for (int64_t i = 0; i < count; ++i) sums[i] = Product(vectors + i * cols, weights, cols);
 }
 
 }  // namespace
