@@ -158,6 +158,8 @@ void AddServerLimits(CLI::App& app, RpcLimits& limits, SecondsFlags& seconds) {
                      "0: an eighth of the memory there is, 64 MiB to 4 GiB");
   AddNumber<int64_t>(app, "--max-model-inflight-bytes", limits.max_model_inflight_bytes, "BYTES", 0, kMaxBytes,
                      "Likewise, of each model; 0: three quarters of it");
+  AddNumber<int64_t>(app, "--max-connection-inflight-bytes", limits.max_connection_inflight_bytes, "BYTES", 0,
+                     kMaxBytes, "Likewise, of each connection; 0: half of what a model's may");
   AddNumber<int64_t>(app, "--transport-bytes", limits.transport_bytes, "BYTES", 0, kMaxBytes,
                      "Memory that gRPC may hold of what arrives, beyond which it ends calls; 0: an eighth of the "
                      "memory there is, 64 MiB to 2 GiB");

@@ -59,8 +59,7 @@ class InferCall final : public grpc::ServerUnaryReactor {
 
   // On gRPC's thread, before it hears of this object.
   void Start() {
-    if (!held_.Hold(calls_.inflight, received_.wire_bytes(), calls_.limits.max_inflight_bytes))
-      return End(NoRoom(nullptr));
+    if (const Status room = Hold(received_.wire_bytes()); !room.ok()) return End(room);
     if (!received_.compressed() && received_.wire_bytes() <= kMostInlineBytes) return Answer();
     owners_.store(2, std::memory_order_relaxed);
     calls_.decoders.Add([this] {
@@ -161,18 +160,27 @@ class InferCall final : public grpc::ServerUnaryReactor {
 
   static void Count(std::atomic<int64_t>& calls) { calls.fetch_add(1, std::memory_order_relaxed); }
 
+  // Of the connection, the server and, once that is known, the model.
   Status Hold(int64_t bytes) {
-    if (!held_.Hold(calls_.inflight, bytes, calls_.limits.max_inflight_bytes)) return NoRoom(nullptr);
-    const bool room = model_held_.Hold(serving_->inflight, bytes, calls_.limits.max_model_inflight_bytes);
-    return room ? absl::OkStatus() : NoRoom(serving_.get());
+    const RpcLimits& limits = calls_.limits;
+    if (connection_ == nullptr && bytes >= ConnectionBytes::kLeastCounted) {
+      connection_ = calls_.connections.Of(context_.peer());
+    }
+    if (connection_ != nullptr && !connection_held_.Hold(*connection_, bytes, limits.max_connection_inflight_bytes)) {
+      return NoRoom("the connection", *connection_, limits.max_connection_inflight_bytes);
+    }
+    if (!held_.Hold(calls_.inflight, bytes, limits.max_inflight_bytes)) {
+      return NoRoom("the server", calls_.inflight, limits.max_inflight_bytes);
+    }
+    if (serving_ == nullptr || model_held_.Hold(serving_->inflight, bytes, limits.max_model_inflight_bytes)) {
+      return absl::OkStatus();
+    }
+    return NoRoom(Concat("model '", spec().name, "'"), serving_->inflight, limits.max_model_inflight_bytes);
   }
 
-  // `model`: whose share is taken; null: the server's.
-  Status NoRoom(const ServingModel* model) {
+  Status NoRoom(const std::string& whose, const InflightBytes& account, int64_t most) {
     Count(calls_.refused.inflight_bytes);
-    const std::string whose = model == nullptr ? "the server" : Concat("model '", model->model->spec().name, "'");
-    const int64_t held = (model == nullptr ? calls_.inflight : model->inflight).held();
-    const int64_t most = model == nullptr ? calls_.limits.max_inflight_bytes : calls_.limits.max_model_inflight_bytes;
+    const int64_t held = account.held();
     return MakeError(StatusCode::kResourceExhausted, whose, " has requests and responses of ", held,
                      " bytes in flight, and takes at most ", most, "; try again later");
   }
@@ -197,6 +205,7 @@ class InferCall final : public grpc::ServerUnaryReactor {
     SWIZZLE_RETURN_IF_ERROR(CheckResult(spec(), result, outputs_, calls_.limits.max_response_bytes));
     const int64_t bytes = request_bytes_ + BytesOf(result);
     held_.HoldAnyway(calls_.inflight, bytes);
+    if (connection_ != nullptr) connection_held_.HoldAnyway(*connection_, bytes);
     model_held_.HoldAnyway(serving_->inflight, bytes);
     auto* message = google::protobuf::Arena::CreateMessage<inference::ModelInferResponse>(&response_memory_.arena());
     EncodeInfer(*request_, spec(), outputs_, std::move(result), *message);
@@ -220,8 +229,9 @@ class InferCall final : public grpc::ServerUnaryReactor {
   ReceivedMessage received_;
   grpc::ByteBuffer& response_;
   const Instant start_;
-  std::shared_ptr<ServingModel> serving_;  // null until the message names one
-  HeldBytes held_, model_held_;
+  std::shared_ptr<ServingModel> serving_;      // null until the message names one
+  std::shared_ptr<InflightBytes> connection_;  // the account of the connection; null: it is not counted
+  HeldBytes held_, model_held_, connection_held_;
   MessageMemory request_memory_, response_memory_;
   inference::ModelInferRequest* const request_;
   int64_t request_bytes_ = 0;

@@ -13,6 +13,7 @@
 #include "kernels/base/status.h"
 #include "server/model/inflight_bytes.h"
 #include "server/repository/model_repository.h"
+#include "server/rpc/connection_bytes.h"
 #include "server/rpc/greedy_connections.h"
 #include "server/rpc/response_watch.h"
 #include "server/rpc/rpc_limits.h"
@@ -42,6 +43,7 @@ struct InferCalls {
   std::atomic<bool> refusing = false;  // new calls, for a shutdown
   std::atomic<int64_t> under_way = 0;  // that have begun and that gRPC is not done with
   InflightBytes inflight;              // of all models
+  ConnectionBytes connections;         // of those, by connection
   RefusedCalls refused;
   ResponseWatch responses;
   CancelledCalls cancelled;

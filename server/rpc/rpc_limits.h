@@ -20,9 +20,10 @@ struct RpcLimits {
   absl::Duration response_timeout = absl::Seconds(60);  // until a response is sent; the call ends then
 
   // Of all calls. 0: by the memory that there is.
-  int64_t max_inflight_bytes = 0;        // that requests and responses hold
-  int64_t max_model_inflight_bytes = 0;  // likewise, of one model; 0: three quarters of all
-  int64_t transport_bytes = 0;           // that gRPC holds of what arrives
+  int64_t max_inflight_bytes = 0;             // that requests and responses hold
+  int64_t max_model_inflight_bytes = 0;       // likewise, of one model; 0: three quarters of all
+  int64_t max_connection_inflight_bytes = 0;  // likewise, of one connection; 0: half of a model's
+  int64_t transport_bytes = 0;                // that gRPC holds of what arrives
 
   // Of connections.
   int max_connections = 0;                             // 0: by the file descriptors that there are

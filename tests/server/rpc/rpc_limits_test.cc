@@ -11,6 +11,7 @@ TEST(RpcLimits, AmountsFollowTheMemory) {
   const RpcLimits limits = Settle({}, 2 * kGiB, 100000);
   EXPECT_EQ(limits.max_inflight_bytes, kGiB / 4);
   EXPECT_EQ(limits.max_model_inflight_bytes, kGiB / 16 * 3);
+  EXPECT_EQ(limits.max_connection_inflight_bytes, kGiB / 32 * 3);
   EXPECT_EQ(limits.transport_bytes, kGiB / 4);
   EXPECT_EQ(limits.max_connections, 4096);
   EXPECT_EQ(Settle({}, kGiB / 100, 1024).max_inflight_bytes, kGiB / 16);
