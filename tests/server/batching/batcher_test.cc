@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <cstdio>
@@ -393,7 +394,11 @@ TEST(NewBatcherTest, FailsWhereThereAreNoThreads) {
     ModelSpec spec = ScriptedSpec(4);
     spec.instance_count = 256;
     auto model = std::make_shared<ScriptedModel>(spec);
-    const rlimit limit = {rlim_t{1} << 30, rlim_t{1} << 30};  // a thread's stack takes 8 MiB
+    pthread_attr_t stack;  // else it is what `ulimit -s` says
+    pthread_attr_init(&stack);
+    pthread_attr_setstacksize(&stack, size_t{8} << 20);
+    pthread_setattr_default_np(&stack);
+    const rlimit limit = {rlim_t{1} << 30, rlim_t{1} << 30};
     setrlimit(RLIMIT_AS, &limit);
     const Status status = NewBatcher(model, Clock::Real(), nullptr).status();
     std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());

@@ -1,6 +1,7 @@
 #include "kernels/cpu/runtime/cpu_stream.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -38,7 +39,11 @@ TEST(NewStreamTest, FailsWhereThereAreNoThreads) {
 #endif
   const auto start = [] {
     const auto backend = NewCpuBackend();
-    const rlimit limit = {rlim_t{1} << 30, rlim_t{1} << 30};  // a thread's stack takes 8 MiB
+    pthread_attr_t stack;  // else it is what `ulimit -s` says
+    pthread_attr_init(&stack);
+    pthread_attr_setstacksize(&stack, size_t{8} << 20);
+    pthread_setattr_default_np(&stack);
+    const rlimit limit = {rlim_t{1} << 30, rlim_t{1} << 30};
     setrlimit(RLIMIT_AS, &limit);
     std::fprintf(stderr, "%s\n", backend->NewStream(257).status().ToString().c_str());
     std::_Exit(0);
