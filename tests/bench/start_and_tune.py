@@ -25,51 +25,31 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 
 import onnx
 
 import drawn_onnx
+import traffic
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUSY = 'while True: pass'
 
 
-class Server:
-    """A server whose log is kept, until the block that it stands in ends."""
+class Server(traffic.Server):
+    """A server of a repository, asked to stop, and waited for, when the block that it stands in ends."""
 
-    def __init__(self, binaries, repository, scratch, *flags):
-        self.log = pathlib.Path(scratch) / 'server.log'
-        port_file = pathlib.Path(scratch) / 'ports.json'
-        port_file.unlink(missing_ok=True)
-        start = time.perf_counter()
-        with open(self.log, 'w') as log:
-            self.process = subprocess.Popen(
-                [binaries / 'swizzle-server', f'--model-repository={repository}', '--grpc-address=127.0.0.1:0',
-                 '--metrics-address=127.0.0.1:0', '--device=cpu', '--drain-delay=0', '--log-format=json',
-                 f'--port-file={port_file}', *flags], stdout=log, stderr=log)
-        while not port_file.exists():
-            if self.process.poll() is not None:
-                raise SystemExit(self.log.read_text())
-            time.sleep(0.001)
-        self.seconds_to_ready = time.perf_counter() - start
-        ports = json.loads(port_file.read_text())
-        self.grpc, self.http = f'127.0.0.1:{ports["grpc"]}', f'http://127.0.0.1:{ports["metrics"]}'
+    def __init__(self, binaries, repository, *flags):
+        super().__init__(binaries / 'swizzle-server', lambda models: models.symlink_to(repository), '--device=cpu',
+                         '--log-format=json', *flags)
 
     def events(self, message):
-        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith('{')]
+        lines = [json.loads(line) for line in self.log_file.read_text().splitlines() if line.startswith('{')]
         return [line for line in lines if message in line.values()]
 
-    def metrics(self):
-        with urllib.request.urlopen(self.http + '/metrics') as answer:
-            return answer.read().decode()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
+    def __exit__(self, *error):
         self.process.terminate()
         self.process.wait(60)
+        super().__exit__(*error)
 
 
 def write_models(models, scratch):
@@ -85,9 +65,9 @@ def measure_ready(arguments, scratch):
     for model in arguments.models:
         bare, whole, read, planned = [], [], [], []
         for _ in range(arguments.rounds):
-            with Server(arguments.binaries, scratch / 'empty', scratch) as server:
+            with Server(arguments.binaries, scratch / 'empty') as server:
                 bare.append(server.seconds_to_ready)
-            with Server(arguments.binaries, scratch / model, scratch) as server:
+            with Server(arguments.binaries, scratch / model) as server:
                 whole.append(server.seconds_to_ready)
                 read.append(server.events('model read')[0]['ms'] / 1e3)
                 planned.append(server.events('model planned')[0]['ms'] / 1e3)
@@ -103,7 +83,7 @@ def measure_ready(arguments, scratch):
 def tune(model, cache, busy, arguments, scratch):
     neighbours = [subprocess.Popen([sys.executable, '-c', BUSY]) for _ in range(busy)]
     try:
-        with Server(arguments.binaries, scratch / model, scratch, f'--tuning-cache={cache}',
+        with Server(arguments.binaries, scratch / model, f'--tuning-cache={cache}',
                     f'--tuning-budget={arguments.budget}') as server:
             end = time.monotonic() + 60 * arguments.minutes
             while time.monotonic() < end and not server.events('model tuned'):
@@ -124,7 +104,7 @@ class Asked:
 
     def __init__(self, server, model, batch):
         import tritonclient.grpc as triton
-        self.client, self.model, self.inputs = triton.InferenceServerClient(server.grpc), model, []
+        self.client, self.model, self.inputs = triton.InferenceServerClient(server.address), model, []
         for name, array in drawn_onnx.draw_inputs(model, batch).items():
             dtype = 'FP32' if array.dtype.kind == 'f' else 'INT64'
             self.inputs.append(triton.InferInput(name, array.shape, dtype))
@@ -144,7 +124,7 @@ def compare(model, caches, arguments, scratch):
         times = {way: [] for way in caches}
         for _ in range(arguments.rounds):
             for way, cache in caches.items():
-                with Server(arguments.binaries, scratch / model, scratch, '--tune=off',
+                with Server(arguments.binaries, scratch / model, '--tune=off',
                             *([f'--tuning-cache={cache}'] if cache else [])) as server:
                     times[way].append(Asked(server, model, batch).milliseconds())
         row = {'model': model, 'batch': batch, **{way: statistics.median(values) for way, values in times.items()}}

@@ -1,5 +1,4 @@
-"""A server with identity models, and clients of it that send as fast as they are told to: for drain_runs.py, overload.py
-and soak.py."""
+"""A server of its own for a benchmark, and clients of it that send as fast as they are told to."""
 
 import collections
 import contextlib
@@ -47,6 +46,7 @@ class Server:
         prepare(folder / 'models')
         ports = folder / 'ports.json'
         self.log_file = folder / 'log'
+        start = time.perf_counter()
         with open(self.log_file, 'wb') as log:
             self.process = subprocess.Popen(
                 [program, f'--model-repository={folder / "models"}', '--grpc-address=127.0.0.1:0',
@@ -54,7 +54,8 @@ class Server:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         while not ports.exists():
             assert self.process.poll() is None, self.log_file.read_text()
-            time.sleep(0.02)
+            time.sleep(0.001)
+        self.seconds_to_ready = time.perf_counter() - start
         self.ports = json.loads(ports.read_text())
         self.address = f'127.0.0.1:{self.ports["grpc"]}'
 
@@ -67,12 +68,14 @@ class Server:
         self.process.wait()
         self.folder.cleanup()
 
+    def metrics(self):
+        with urllib.request.urlopen(f'http://127.0.0.1:{self.ports["metrics"]}/metrics', timeout=30) as page:
+            return page.read().decode()
+
     def metric(self, name, **labels):
         """The sum of the samples of that name that have these labels."""
-        with urllib.request.urlopen(f'http://127.0.0.1:{self.ports["metrics"]}/metrics', timeout=30) as page:
-            lines = page.read().decode().splitlines()
         total = 0.0
-        for line in lines:
+        for line in self.metrics().splitlines():
             sample, _, value = line.rpartition(' ')
             if sample.partition('{')[0] == name and all(f'{key}="{label}"' in sample for key, label in labels.items()):
                 total += float(value)
