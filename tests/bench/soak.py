@@ -12,7 +12,9 @@ ended as its kind can't, the server ended, files were left open, or memory grew 
 
 import argparse
 import collections
+import http.client
 import json
+import math
 import pathlib
 import random
 import shutil
@@ -155,6 +157,14 @@ def client(soak, kind, seed):
                 time.sleep(0.01)
 
 
+def replaced(server):
+    """NaN where the server has no time for it."""
+    try:
+        return server.metric('swizzle_plan_replacements_total')
+    except (OSError, http.client.HTTPException):
+        return math.nan
+
+
 def watch(soak, seconds):
     """Samples of (seconds, resident bytes), a line for each of the most important."""
     samples, start, told = [], time.monotonic(), 0.0
@@ -167,7 +177,7 @@ def watch(soak, seconds):
             told = now
             print(f'{now:.0f} s, {samples[-1][1] / 2**20:.1f} MiB, {soak.server.open_files()} files,',
                   f'{sum(soak.ends.values())} calls, wrong: {dict(soak.wrong)},',
-                  f'{soak.server.metric("swizzle_plan_replacements_total"):.0f} plans replaced', flush=True)
+                  f'{replaced(soak.server):.0f} plans replaced', flush=True)
     return samples
 
 
