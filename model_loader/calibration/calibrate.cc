@@ -87,7 +87,8 @@ class CalibratedPruning {
 
   Status Run() {
     std::vector<TensorView> inputs;
-    for (const auto& [name, array] : run_.inputs) {
+    for (const auto& input : run_.inputs) {
+      const std::string& name = input.first;
       const auto same = [&](const fallback::Port& port) { return port.name == name; };
       if (std::ranges::none_of(run_.program.inputs(), same)) {
         return InvalidArgument("calibration: the model has no input ", QuotedName(name));
