@@ -223,7 +223,8 @@ StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, s
     std::vector<const Kernel*> kernels;
     for (size_t i = 0; i < timed.size(); ++i) {
       if (b > 0 && CannotWin(timed[i].microseconds[0], least, b)) {
-        timed[i].microseconds.push_back(timed[i].microseconds[0] * static_cast<double>(batches_[b] / batches_[0]));
+        timed[i].microseconds.push_back(timed[i].microseconds[0] * static_cast<double>(batches_[b]) /
+                                        static_cast<double>(batches_[0]));
         --measurements_left_;
         continue;
       }
@@ -347,6 +348,7 @@ StatusOr<std::vector<double>> Measurer::BlockingRatios(const Kernel& kernel, con
     }
   }
   std::vector<double> ratios;
+  ratios.reserve(times.size());
   for (double time : times) ratios.push_back(time / std::max(times[0], 1e-3));
   return ratios;
 }
@@ -387,7 +389,8 @@ StatusOr<int> Measurer::ChooseBlocking(const Network& network, const Layer& laye
     measurements_left_ -= static_cast<int64_t>(total.size());
     if (ratios.empty()) return 0;
     for (size_t i = 0; i < total.size(); ++i) {
-      total[i] += ratios[i] > 1.0 + kMostLoss ? std::numeric_limits<double>::infinity() : ratios[i];
+      total[i] += ratios[i];
+      if (ratios[i] > 1.0 + kMostLoss) total[i] = std::numeric_limits<double>::infinity();
     }
   }
   const auto least = std::ranges::min_element(total);

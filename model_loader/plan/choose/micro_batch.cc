@@ -68,6 +68,7 @@ StatusOr<std::vector<absl::Duration>> MeasureSizes(const Plan& plan, int64_t row
     for (size_t i = 0; i < sizes; ++i) ratios[i].push_back(times[i] / median);
   }
   std::vector<absl::Duration> times;
+  times.reserve(ratios.size());
   for (std::vector<double>& each : ratios) times.push_back(absl::Microseconds(unit * Median(std::move(each))));
   return times;
 }
@@ -80,7 +81,7 @@ StatusOr<int64_t> ChooseMicroBatch(const Plan& plan, absl::Duration budget, Tuni
   const int64_t all = length == 0 ? plan.max_batch() : plan.max_tokens();
   const int64_t rows = MeasuredRows(plan, length);
   if (plan.network().batch_size > 0 || rows < 2) return all;
-  const int sizes = std::bit_width(static_cast<uint64_t>(rows));
+  const int sizes = static_cast<int>(std::bit_width(static_cast<uint64_t>(rows)));
   std::vector<absl::Duration> times;
   for (int i = 0; cache != nullptr && i < sizes; ++i) {
     const auto known = cache->FindRuns(plan_hash, rows, int64_t{1} << i);

@@ -95,6 +95,7 @@ StatusOr<std::vector<TimeRatio>> RacePlans(const Plan& challenger_plan, Runner& 
     }
   }
   std::vector<TimeRatio> result;
+  result.reserve(ratios.size());
   for (std::vector<double>& each : ratios) result.push_back(RatioOf(std::move(each)));
   return result;
 }

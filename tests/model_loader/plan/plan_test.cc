@@ -236,7 +236,7 @@ TEST(PlanTest, RunsInTheWaysThatWereFastestAndStaysTheSame) {
   const auto backend = NewCpuBackend();
   const auto plan = [&](absl::Duration budget) {
     TuningCache cache(file, *backend);
-    const auto made = MustPlan(
+    auto made = MustPlan(
         network(), *backend,
         {.max_batch = 4, .threads = 2, .tuning_budget = budget, .make_watch = nullptr, .tuning_cache = &cache});
     EXPECT_TRUE(cache.Save().ok());
