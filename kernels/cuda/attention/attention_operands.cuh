@@ -3,7 +3,7 @@
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_ATTENTION_OPERANDS_CUH_
 
 #include "kernels/cuda/attention/attention_pattern.h"
-#include "kernels/cuda/attention/powers.cuh"
+#include "kernels/cuda/runtime/powers.cuh"
 #include "kernels/cuda/runtime/elements.cuh"
 
 namespace swizzle::cuda {

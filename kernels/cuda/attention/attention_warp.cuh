@@ -6,8 +6,8 @@
 #ifndef SWIZZLE_KERNELS_CUDA_ATTENTION_ATTENTION_WARP_CUH_
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_ATTENTION_WARP_CUH_
 
-#include "kernels/cuda/attention/powers.cuh"
 #include "kernels/cuda/runtime/elements.cuh"
+#include "kernels/cuda/runtime/powers.cuh"
 #include "kernels/cuda/tensor_core/mma.cuh"
 
 namespace swizzle::cuda {

@@ -1,8 +1,8 @@
 #include "kernels/cuda/attention/attention_tile.cuh"
-#include "kernels/cuda/attention/powers.cuh"
 #include "kernels/cuda/attention/sparse_attention.h"
 #include "kernels/cuda/attention/split_operands.h"
 #include "kernels/cuda/runtime/launch_grid.h"
+#include "kernels/cuda/runtime/powers.cuh"
 #include "kernels/cuda/runtime/shared_memory.h"
 
 namespace swizzle::cuda {

@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "kernels/cuda/attention/powers.cuh"
 #include "kernels/cuda/attention/row_pieces.cuh"
 #include "kernels/cuda/attention/sparse_softmax.h"
 #include "kernels/cuda/runtime/elements.cuh"
+#include "kernels/cuda/runtime/powers.cuh"
 
 namespace swizzle::cuda {
 namespace {

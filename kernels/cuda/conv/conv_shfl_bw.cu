@@ -40,7 +40,7 @@ class GeluFunction {
   template <typename T, int kCount>
   __device__ void Apply(float (&values)[kCount]) const {
 #pragma unroll
-    for (float& value : values) value = FunctionOf<FunctionKind::kGelu, sizeof(T) == 2>(value, 0, 0);
+    for (float& value : values) value = FunctionOf<FunctionKind::kGelu, T>(value, 0, 0);
   }
 };
 

@@ -17,10 +17,10 @@ struct Identity {
   __device__ float operator()(float a, float) const { return a; }
 };
 
-template <FunctionKind kKind, bool kHalf>
+template <FunctionKind kKind, typename T>
 struct Apply {
   float alpha, beta;
-  __device__ float operator()(float a, float) const { return FunctionOf<kKind, kHalf>(a, alpha, beta); }
+  __device__ float operator()(float a, float) const { return FunctionOf<kKind, T>(a, alpha, beta); }
 };
 
 // output[i] = clamp(function(a[i], b[i])), in packs of 16 bytes; the last count % kPack elements go one by one.
@@ -73,7 +73,7 @@ template <Layout kLayout, DType kDType>
 void ApplyFunction(const KernelArgs& args, Stream& stream) {
   const Function& function = args.problem->function();
   WithKind(function.kind, [&]<FunctionKind kKind>() {
-    Run<kLayout, kDType, false>(args, stream, Apply<kKind, kDType != DType::kFloat32>{function.alpha, function.beta});
+    Run<kLayout, kDType, false>(args, stream, Apply<kKind, Element<kDType>>{function.alpha, function.beta});
   });
 }
 

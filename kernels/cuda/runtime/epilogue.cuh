@@ -4,6 +4,7 @@
 #define SWIZZLE_KERNELS_CUDA_RUNTIME_EPILOGUE_CUH_
 
 #include "kernels/cuda/runtime/elements.cuh"
+#include "kernels/cuda/runtime/powers.cuh"
 
 namespace swizzle::cuda {
 
@@ -34,21 +35,30 @@ struct Clamp {
 
 __device__ inline float Sigmoid(float x) { return 1 / (1 + expf(-x)); }
 
-// GELU to 1.3e-4 of itself, less than halves round by, for a third of erfcf's instructions. The negative side is
-// -a * 2^p(a) for a = |x|, p being fitted to log2(erfc(a / sqrt(2)) / 2) by its largest error up to 13, where FP32 and
-// BF16 end; the positive side is x more.
-__device__ inline float HalfGelu(float x) {
-  constexpr float kCoefficients[] = {4.8917932e-05f,  -7.5733353e-04f, 7.4932859e-03f, -5.1025193e-02f,
-                                     -4.6245554e-01f, -1.1492190f,     -1.0001675f};
-  const float a = fminf(fabsf(x), 13.0f);
-  float power = fmaf(2.8604548e-08f, a, -1.8011427e-06f);
+// GELU in few instructions, for results in half precision: off by at most a third of a unit in their last place before
+// they are rounded. The negative side is -a * 2^p(a) for a = |x|, p being fitted to log2(erfc(a / sqrt(2)) / 2) by its
+// largest error in such units, up to where results vanish; the positive side is x more.
+template <typename T>
+__device__ float HalfGelu(float x) {
+  const float end = std::is_same_v<T, __half> ? 6.0f : 13.0f, a = SmallerOrNan(fabsf(x), end);
+  float power;
+  if constexpr (std::is_same_v<T, __half>) {
+    constexpr float kCoefficients[] = {5.8272728e-03f, -4.8237126e-02f, -4.6412128e-01f, -1.1491754f, -1.0001209f};
+    power = -3.2051103e-04f;
 #pragma unroll
-  for (const float coefficient : kCoefficients) power = fmaf(power, a, coefficient);
-  return (x < 0 ? 0.0f : x) - a * exp2f(power);
+    for (const float coefficient : kCoefficients) power = fmaf(power, a, coefficient);
+  } else {
+    constexpr float kCoefficients[] = {-1.8011427e-06f, 4.8917932e-05f,  -7.5733353e-04f, 7.4932859e-03f,
+                                       -5.1025193e-02f, -4.6245554e-01f, -1.1492190f,     -1.0001675f};
+    power = 2.8604548e-08f;
+#pragma unroll
+    for (const float coefficient : kCoefficients) power = fmaf(power, a, coefficient);
+  }
+  return fmaf(-a, PowerOfTwo(power), LargerOrNan(x, 0.0f));
 }
 
-// See swizzle::FunctionKind; kHalf: the result is rounded to FP16 or BF16.
-template <FunctionKind kKind, bool kHalf>
+// See swizzle::FunctionKind; the result is rounded to T.
+template <FunctionKind kKind, typename T>
 __device__ float FunctionOf(float x, float alpha, float beta) {
   if constexpr (kKind == FunctionKind::kSigmoid) return Sigmoid(x);
   if constexpr (kKind == FunctionKind::kSilu) return x * Sigmoid(x);
@@ -59,7 +69,7 @@ __device__ float FunctionOf(float x, float alpha, float beta) {
   if constexpr (kKind == FunctionKind::kHardSwish) return x * __saturatef(fmaf(alpha, x, beta));
   if constexpr (kKind == FunctionKind::kLeakyRelu) return x < 0 ? alpha * x : x;
   if constexpr (kKind == FunctionKind::kTanh) return tanhf(x);
-  if constexpr (kKind == FunctionKind::kGelu && kHalf) return HalfGelu(x);
+  if constexpr (kKind == FunctionKind::kGelu && sizeof(T) == 2) return HalfGelu<T>(x);
   // Not 1 + erf, which loses all places of small results.
   if constexpr (kKind == FunctionKind::kGelu) return x / 2 * erfcf(x * -0.70710678f);
   // (1 + tanh(u)) / 2 is the sigmoid of 2u.
@@ -108,7 +118,7 @@ class AnyFunction {
     const float alpha = function_.alpha, beta = function_.beta;
     WithKind(function_.kind, [&]<FunctionKind kKind>() {
 #pragma unroll
-      for (float& value : values) value = FunctionOf<kKind, sizeof(T) == 2>(value, alpha, beta);
+      for (float& value : values) value = FunctionOf<kKind, T>(value, alpha, beta);
     });
   }
 

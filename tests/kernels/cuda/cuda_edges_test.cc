@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/base/half.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/kernel_table.h"
 
@@ -46,23 +47,30 @@ class CudaEdgesTest : public testing::Test {
     const Problem problem = AsRowSolves(kernel, asked);
     std::unique_ptr<PackedWeight> packed;
     if (kernel.prepare != nullptr) packed = *backend_->Prepare(kernel, weight, problem);
-    const std::vector<float> values(LayoutElements(problem.input, problem.from.layout), value);
-    const size_t bytes = values.size() * sizeof(float);
+    return Run<float>(kernel, problem, packed.get(),
+                      std::vector<float>(LayoutElements(problem.input, problem.from.layout), value));
+  }
+
+  // The same of inputs that all are `values`; elements as the row has them.
+  template <typename T>
+  std::vector<T> Run(const Kernel& kernel, const Problem& problem, const PackedWeight* weight,
+                     const std::vector<T>& values) {
+    const size_t bytes = values.size() * sizeof(T);
     const auto input = *backend_->Allocate(bytes);
     stream_->Copy(input->data(), values.data(), bytes);
-    std::vector<float> result(LayoutElements(problem.output, problem.to.layout));
-    const auto output = *backend_->Allocate(result.size() * sizeof(float));
+    std::vector<T> result(LayoutElements(problem.output, problem.to.layout));
+    const auto output = *backend_->Allocate(result.size() * sizeof(T));
     const size_t workspace_bytes = kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem);
     const auto workspace = *backend_->Allocate(workspace_bytes);
     const std::vector<Operand> inputs(InputCount(problem), {input->data(), problem.from.dtype});
     KernelArgs args;
     args.problem = &problem;
-    args.weight = packed.get();
+    args.weight = weight;
     args.inputs = inputs;
     args.output = {output->data(), problem.to.dtype};
     args.workspace = {workspace->data(), workspace_bytes};
     stream_->Run([&] { kernel.run(args, *stream_); });
-    stream_->Copy(result.data(), output->data(), result.size() * sizeof(float));
+    stream_->Copy(result.data(), output->data(), result.size() * sizeof(T));
     const Status status = stream_->Synchronize();
     EXPECT_TRUE(status.ok()) << kernel.name << ": " << status.message();
     return result;
@@ -124,6 +132,33 @@ TEST_F(CudaEdgesTest, EmbeddingsOfManyChannels) {
   for (const Kernel* kernel : RowsFor(problem)) {
     ExpectAll(Run(*kernel, problem, weight, std::bit_cast<float>(int32_t{0})), 1, kernel->name);
   }
+}
+
+// Each is off by less than a unit in its last place, tails and subnormal numbers included.
+TEST_F(CudaEdgesTest, GeluOfEveryHalfIsItsNeighbourAtWorst) {
+  std::vector<uint16_t> halves;
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    if ((bits & 0x7C00) != 0x7C00) halves.push_back(static_cast<uint16_t>(bits));
+  }
+  Problem problem;
+  problem.SetOp(Op::kFunction);
+  problem.function() = {FunctionKind::kGelu, 0, 0};
+  problem.input = problem.output = {static_cast<int64_t>(halves.size()), 1};
+  int rows = 0;
+  for (const Kernel& kernel : backend_->kernels()) {
+    const Problem solved = AsRowSolves(kernel, problem);
+    const bool half = kernel.key.op == Op::kFunction && kernel.key.input.dtype == DType::kFloat16;
+    if (!half || !kernel.accepts(solved)) continue;
+    ASSERT_EQ(LayoutElements(solved.input, solved.from.layout), static_cast<int64_t>(halves.size())) << kernel.name;
+    const std::vector<uint16_t> results = Run(kernel, solved, nullptr, halves);
+    for (size_t i = 0; i < halves.size(); ++i) {
+      const double x = FloatOfHalf(halves[i]), exact = x / 2 * std::erfc(-x / std::sqrt(2.0));
+      const double unit = std::ldexp(1.0, std::max(std::ilogb(exact == 0 ? 0x1p-14 : exact), -14) - 10);
+      ASSERT_LT(std::abs(FloatOfHalf(results[i]) - exact), unit) << kernel.name << " of " << x;
+    }
+    ++rows;
+  }
+  EXPECT_GT(rows, 0);
 }
 
 // A request that sends none gets none back, clamped or not, as on the CPU.

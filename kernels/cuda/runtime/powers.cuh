@@ -1,6 +1,6 @@
-// The softmax of scores in units of log(2): its weights are powers of two. Device code.
-#ifndef SWIZZLE_KERNELS_CUDA_ATTENTION_POWERS_CUH_
-#define SWIZZLE_KERNELS_CUDA_ATTENTION_POWERS_CUH_
+// Powers of two, of which softmax and GELU are made. Device code.
+#ifndef SWIZZLE_KERNELS_CUDA_RUNTIME_POWERS_CUH_
+#define SWIZZLE_KERNELS_CUDA_RUNTIME_POWERS_CUH_
 
 namespace swizzle::cuda {
 
@@ -14,4 +14,4 @@ __device__ inline float PowerOfTwo(float x) {
 
 }  // namespace swizzle::cuda
 
-#endif  // SWIZZLE_KERNELS_CUDA_ATTENTION_POWERS_CUH_
+#endif  // SWIZZLE_KERNELS_CUDA_RUNTIME_POWERS_CUH_
