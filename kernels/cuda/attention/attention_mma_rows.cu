@@ -8,42 +8,48 @@
 namespace swizzle::cuda {
 namespace {
 
-constexpr int kThreads = 128;
-constexpr int kTile = 64;  // queries of a block, and keys at a time
+constexpr int kKeys = 64;  // at a time
 constexpr int kWarpQueries = 16;
 constexpr int kStages = 2;
 constexpr int kStepChannels = 16;  // of a head, of one product
 constexpr int kPieceBytes = 16, kPieceTokens = 8;
-constexpr int kPieces = kTile / kPieceTokens;
-constexpr int kPitch = (kPieces + 1) * kPieceBytes;  // of a channel's tile in shared memory: no bank conflicts
 
-// kSize bounds the channels of a head.
-template <typename Element, int kSize>
+// Of a channel of so many tokens in shared memory: no bank conflicts.
+template <int kTokens>
+constexpr int kPitchOf = (kTokens / kPieceTokens + 1) * kPieceBytes;
+constexpr int kPitch = kPitchOf<kKeys>;
+
+// kSize bounds the channels of a head; a block has kBlockQueries.
+template <typename Element, int kSize, int kBlockQueries>
 struct Shape {
   using T = Element;
+  static constexpr int kQueries = kBlockQueries, kThreads = kQueries / kWarpQueries * 32;
+  static constexpr int kQueryPitch = kPitchOf<kQueries>;
   static constexpr int kSteps = kSize / kStepChannels;
-  static constexpr int kOctets = kTile / 8, kChannelOctets = kSize / 8;
-  static constexpr int kMatrixBytes = kSize * kPitch;
-  static constexpr int kStageBytes = 2 * kMatrixBytes;                       // keys, then values
-  static constexpr int kSharedBytes = kMatrixBytes + kStages * kStageBytes;  // queries first, the output last
+  static constexpr int kOctets = kKeys / 8, kChannelOctets = kSize / 8;
+  static constexpr int kMatrixBytes = kSize * kPitch, kQueryBytes = kSize * kQueryPitch;
+  static constexpr int kStageBytes = 2 * kMatrixBytes;                      // keys, then values
+  static constexpr int kSharedBytes = kQueryBytes + kStages * kStageBytes;  // queries first, the output last
 };
 
 // The tokens of a tile that belong to the sequence, counted from the tile's first.
 struct Inside {
   int begin, end;
   __device__ Inside(const AttentionWork& work, int first) : begin(work.begin - first), end(work.end - first) {}
-  __device__ bool All() const { return begin <= 0 && end >= kTile; }
+  __device__ bool AllKeys() const { return begin <= 0 && end >= kKeys; }
   __device__ bool Has(int token) const { return token >= begin && token < end; }
 };
 
-// `size` channels of a tile to shared memory; tokens past the row's end are zero there.
-template <typename T>
+// `size` channels of kTokens to shared memory; tokens past the row's end are zero there.
+template <int kTokens, int kThreads, typename T>
 __device__ void CopyChannels(const T* from, int64_t channel_stride, int size, int64_t first, uint32_t to) {
+  constexpr int kPieces = kTokens / kPieceTokens;
   const int piece = threadIdx.x % kPieces;
   const int64_t token = first + piece * kPieceTokens;
   const bool real = token < channel_stride;
   for (int channel = threadIdx.x / kPieces; channel < size; channel += kThreads / kPieces) {
-    CopyAsync(to + channel * kPitch + piece * kPieceBytes, from + (real ? channel * channel_stride + token : 0), real);
+    CopyAsync(to + channel * kPitchOf<kTokens> + piece * kPieceBytes,
+              from + (real ? channel * channel_stride + token : 0), real);
   }
 }
 
@@ -51,11 +57,11 @@ template <typename S>
 __device__ void LoadQueries(uint32_t queries, int size, Group<S>& group) {
   const int lane = threadIdx.x % 32, token = threadIdx.x / 32 * kWarpQueries;
   // Matrices: octets of tokens alternate, then those of channels.
-  const uint32_t row = queries + (lane / 16 * 8 + lane % 8) * kPitch + (token + lane / 8 % 2 * 8) * 2;
+  const uint32_t row = queries + (lane / 16 * 8 + lane % 8) * S::kQueryPitch + (token + lane / 8 % 2 * 8) * 2;
 #pragma unroll
   for (int step = 0; step < S::kSteps; ++step) {
     if (step * kStepChannels >= size) break;
-    LoadTransposed(group.queries[step], row + step * kStepChannels * kPitch);
+    LoadTransposed(group.queries[step], row + step * kStepChannels * S::kQueryPitch);
   }
 }
 
@@ -82,7 +88,7 @@ __device__ void Scores(uint32_t keys, int size, const Group<S>& group, float (&s
 template <typename S>
 __device__ void Mask(const AttentionOperands<typename S::T>& op, int first, const Inside& inside,
                      float (&scores)[S::kOctets][4]) {
-  if (inside.All() && op.key_bias == nullptr) {
+  if (inside.AllKeys() && op.key_bias == nullptr) {
 #pragma unroll
     for (auto& octet : scores) {
 #pragma unroll
@@ -118,7 +124,7 @@ __device__ void AddValues(uint32_t values, int size, const Inside& inside, const
                           Group<S>& group) {
   using T = typename S::T;
   const int lane = threadIdx.x % 32;
-  const bool all = inside.All();
+  const bool all = inside.AllKeys();
   // Matrices: octets of keys alternate, then those of channels.
   const uint32_t row = values + (lane / 16 * 8 + lane % 8) * kPitch + lane / 8 % 2 * kPieceBytes;
 #pragma unroll
@@ -166,18 +172,19 @@ __device__ void PutOutput(char* output, int size, const Group<S>& group) {
       if (octet * 8 >= size) break;
       const uint32_t pair = TransposeInWarp(
           PackPair<typename S::T>(group.sums[octet][2 * r] * scale, group.sums[octet][2 * r + 1] * scale));
-      *reinterpret_cast<uint32_t*>(output + (8 * octet + g) * kPitch + (token + 8 * r + 2 * t) * 2) = pair;
+      *reinterpret_cast<uint32_t*>(output + (8 * octet + g) * S::kQueryPitch + (token + 8 * r + 2 * t) * 2) = pair;
     }
   }
 }
 
 // What of a tile belongs to the sequence, from shared memory.
-template <typename T>
+template <typename S, typename T>
 __device__ void StoreOutput(const char* output, int size, const Inside& inside, T* to, int64_t channel_stride) {
+  constexpr int kPieces = S::kQueries / kPieceTokens;
   const int piece = threadIdx.x % kPieces, token = piece * kPieceTokens;
   const bool whole = inside.begin <= token && token + kPieceTokens <= inside.end;
-  for (int channel = threadIdx.x / kPieces; channel < size; channel += kThreads / kPieces) {
-    const char* const from = output + channel * kPitch + piece * kPieceBytes;
+  for (int channel = threadIdx.x / kPieces; channel < size; channel += S::kThreads / kPieces) {
+    const char* const from = output + channel * S::kQueryPitch + piece * kPieceBytes;
     T* const row = to + channel * channel_stride + token;
     if (whole) {
       *reinterpret_cast<uint4*>(row) = *reinterpret_cast<const uint4*>(from);
@@ -190,36 +197,37 @@ __device__ void StoreOutput(const char* output, int size, const Inside& inside, 
 }
 
 // The block's tile of queries, of the sequence that blocks find as in attention.h.
-template <typename T>
+template <int kQueries, typename T>
 __device__ AttentionWork FindTile(const AttentionOperands<T>& op) {
-  AttentionWork work = FindAttentionWork(op, kTile);
-  work.first -= work.begin - work.begin / kTile * kTile;
+  AttentionWork work = FindAttentionWork(op, kQueries);
+  work.first -= work.begin - work.begin / kQueries * kQueries;
   return work;
 }
 
 template <typename S>
-__global__ void __launch_bounds__(kThreads) AttendRows(const __grid_constant__ AttentionOperands<typename S::T> op) {
+__global__ void __launch_bounds__(S::kThreads) AttendRows(const __grid_constant__ AttentionOperands<typename S::T> op) {
   extern __shared__ __align__(16) char shared[];
-  const AttentionWork work = FindTile(op);
+  const AttentionWork work = FindTile<S::kQueries>(op);
   if (work.first >= work.end) return;
   const int64_t qk_head = int64_t{blockIdx.y} * op.qk_size, vo_head = int64_t{blockIdx.y} * op.vo_size;
   const auto copy = [&](int first, char* stage) {
-    CopyChannels(op.keys + qk_head * op.query.channel, op.query.channel, op.qk_size, first, SharedAddress(stage));
-    CopyChannels(op.values + vo_head * op.value.channel, op.value.channel, op.vo_size, first,
-                 SharedAddress(stage + S::kMatrixBytes));
+    CopyChannels<kKeys, S::kThreads>(op.keys + qk_head * op.query.channel, op.query.channel, op.qk_size, first,
+                                     SharedAddress(stage));
+    CopyChannels<kKeys, S::kThreads>(op.values + vo_head * op.value.channel, op.value.channel, op.vo_size, first,
+                                     SharedAddress(stage + S::kMatrixBytes));
   };
-  char* const stages = shared + S::kMatrixBytes;
-  int tile = work.spare ? work.end : work.begin / kTile * kTile;
+  char* const stages = shared + S::kQueryBytes;
+  int tile = work.spare ? work.end : work.begin / kKeys * kKeys;
   if (tile < work.end) {
-    CopyChannels(op.queries + qk_head * op.query.channel, op.query.channel, op.qk_size, work.first,
-                 SharedAddress(shared));
+    CopyChannels<S::kQueries, S::kThreads>(op.queries + qk_head * op.query.channel, op.query.channel, op.qk_size,
+                                           work.first, SharedAddress(shared));
     copy(tile, stages);
   }
   CommitCopies();
   Group<S> group;
   bool queries_loaded = false;
-  for (int stage = 0; tile < work.end; stage = NextStage<kStages>(stage), tile += kTile) {
-    if (tile + kTile < work.end) copy(tile + kTile, stages + NextStage<kStages>(stage) * S::kStageBytes);
+  for (int stage = 0; tile < work.end; stage = NextStage<kStages>(stage), tile += kKeys) {
+    if (tile + kKeys < work.end) copy(tile + kKeys, stages + NextStage<kStages>(stage) * S::kStageBytes);
     CommitCopies();
     WaitForCopies<kStages - 1>();
     __syncthreads();
@@ -230,14 +238,23 @@ __global__ void __launch_bounds__(kThreads) AttendRows(const __grid_constant__ A
   }
   PutOutput<S>(shared, op.vo_size, group);
   __syncthreads();
-  StoreOutput(shared, op.vo_size, Inside(work, work.first), op.output + vo_head * op.out.channel + work.first,
-              op.out.channel);
+  StoreOutput<S>(shared, op.vo_size, Inside(work, work.first), op.output + vo_head * op.out.channel + work.first,
+                 op.out.channel);
 }
 
 template <typename S>
 void Launch(const AttentionOperands<typename S::T>& op, int heads, Stream& stream) {
   AllowSharedMemory(AttendRows<S>, S::kSharedBytes);
-  AttendRows<S><<<AttentionGrid(op, kTile, heads), kThreads, S::kSharedBytes, QueueOf(stream)>>>(op);
+  AttendRows<S><<<AttentionGrid(op, S::kQueries, heads), S::kThreads, S::kSharedBytes, QueueOf(stream)>>>(op);
+}
+
+// Longer sequences in tiles of twice as many queries: their keys are read half as often. Of the largest heads such
+// tiles would fit Hopper alone.
+template <typename T, int kSize>
+void LaunchTiles(const AttentionOperands<T>& op, int heads, Stream& stream) {
+  constexpr int kShort = 64, kLong = kSize <= 64 ? 128 : 64;
+  if (op.tokens > kShort * op.sequences) return Launch<Shape<T, kSize, kLong>>(op, heads, stream);
+  Launch<Shape<T, kSize, kShort>>(op, heads, stream);
 }
 
 }  // namespace
@@ -257,9 +274,9 @@ void AttendMmaRows(const KernelArgs& args, Stream& stream) {
   const auto op = AttentionOperandsOf<Layout::kRows, kDType>(args);
   const int heads = args.problem->attention().heads;
   const int size = std::max(op.qk_size, op.vo_size);
-  if (size <= 32) return Launch<Shape<T, 32>>(op, heads, stream);
-  if (size <= 64) return Launch<Shape<T, 64>>(op, heads, stream);
-  Launch<Shape<T, 128>>(op, heads, stream);
+  if (size <= 32) return LaunchTiles<T, 32>(op, heads, stream);
+  if (size <= 64) return LaunchTiles<T, 64>(op, heads, stream);
+  LaunchTiles<T, 128>(op, heads, stream);
 }
 
 template void AttendMmaRows<DType::kFloat16>(const KernelArgs&, Stream&);

@@ -3,8 +3,8 @@
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_ATTENTION_OPERANDS_CUH_
 
 #include "kernels/cuda/attention/attention_pattern.h"
-#include "kernels/cuda/runtime/powers.cuh"
 #include "kernels/cuda/runtime/elements.cuh"
+#include "kernels/cuda/runtime/powers.cuh"
 
 namespace swizzle::cuda {
 
@@ -73,18 +73,17 @@ LaunchGrid AttentionGrid(const AttentionOperands<T>& op, int queries, int heads)
   return LaunchGrid(int64_t{op.tokens} / queries + op.sequences + 1, heads);
 }
 
+// Whole warps call it: their lanes look at 32 sequences at once.
 template <typename T>
 __device__ AttentionWork FindAttentionWork(const AttentionOperands<T>& op, int queries) {
-  const int tile = blockIdx.x;
+  const int tile = blockIdx.x, lane = threadIdx.x % 32;
   // The last sequence, the spare tokens being one more, whose tiles start at or before this one.
   int low = 0, high = op.sequences;
   while (low < high) {
-    const int middle = (low + high + 1) / 2;
-    if (op.begins[middle] / queries + middle <= tile) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
+    const int step = (high - low + 31) / 32, middle = min(low + (lane + 1) * step, high);
+    const int before = __popc(__ballot_sync(0xFFFFFFFFu, op.begins[middle] / queries + middle <= tile));
+    low = min(low + before * step, high);
+    high = before == 32 ? low : min(low + step - 1, high);
   }
   AttentionWork work;
   work.spare = low == op.sequences;
