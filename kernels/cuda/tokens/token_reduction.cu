@@ -31,24 +31,32 @@ __global__ void Select(const Operands<T> op, int64_t wanted) {
   *to = begin < end ? op.input[channel * op.in_channel + token * op.in_token] : FromFloat<T>(0);
 }
 
-template <typename T>
-__device__ bool Counts(const Operands<T>& op, int64_t token) {
-  return op.key_bias == nullptr || op.key_bias[token] == 0;
-}
-
-// The sum and the count of a sequence's tokens that count, of one channel, from `first` on in steps of `step`.
+// The sum and the count of a sequence's tokens that count, of one channel, from `first` on in steps of `step`. Eight
+// are asked for at a time, whether they count or not.
 struct Tally {
   float sum = 0;
   float count = 0;
 
   template <typename T>
   __device__ void Add(const Operands<T>& op, int64_t sequence, int64_t channel, int first, int step) {
+    constexpr int kAtOnce = 8;
     const int64_t end = op.begins[sequence + 1];
     const T* from = op.input + channel * op.in_channel;
-    for (int64_t token = op.begins[sequence] + first; token < end; token += step) {
-      if (!Counts(op, token)) continue;
-      sum += ToFloat(from[token * op.in_token]);
-      count += 1;
+    for (int64_t token = op.begins[sequence] + first; token < end; token += kAtOnce * step) {
+      T values[kAtOnce];
+      float biases[kAtOnce] = {};
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int64_t at = min(token + i * step, end - 1);
+        values[i] = from[at * op.in_token];
+        if (op.key_bias != nullptr) biases[i] = op.key_bias[at];
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const bool counts = token + i * step < end && biases[i] == 0;
+        sum += counts ? ToFloat(values[i]) : 0.0f;
+        count += counts ? 1.0f : 0.0f;
+      }
     }
   }
   __device__ float Mean() const { return count == 0 ? 0.0f : sum / count; }
