@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "kernels/cuda/runtime/cluster.cuh"
 #include "kernels/cuda/runtime/device_array.h"
 #include "kernels/cuda/runtime/instantiate.h"
 #include "kernels/cuda/tokens/columns.cuh"
@@ -21,9 +22,8 @@ class LayerNormWeight final : public PackedWeight {
 };
 
 constexpr int kMostHeldChannels = 1024;
-constexpr int64_t kFewTokens = 2048;  // below, blocks of kRows have eight: they fill more of the device
-constexpr int kPack = 4;              // channels a lane moves at once
-constexpr int kMostPacks = 8;         // that it holds: 1024 channels a warp
+constexpr int kPack = 4;       // channels a lane moves at once
+constexpr int kMostPacks = 8;  // that it holds: 1024 channels a warp
 
 template <typename T>
 struct Operands {
@@ -133,125 +133,184 @@ __global__ void __launch_bounds__(kColumnThreads) LayerNormHeld(const Operands<T
   }
 }
 
-// Tokens of kRows in half precision, eight a lane: a block has kOctets of eight neighbours, whose channels its warps
-// share and hold, kMostHeld a lane. Spare tokens of a row are computed, too.
-template <typename T, int kOctets>
+// Tokens of kRows in half precision, eight a lane: kBlocks blocks, a cluster if they are several, have kOctets of eight
+// neighbours, and share and hold their channels, kMostHeld a lane. Spare tokens of a row are computed, too.
+template <typename T, int kOctets, int kThreads, int kBlocks>
 class HeldRows {
  public:
   static constexpr int kTokens = 8;
-  static constexpr int kLanes = 32 / kOctets;  // of a warp, that share a token
-  static constexpr int kWarps = kColumnThreads / 32;
-  static constexpr int kParts = kLanes * kWarps;  // threads that share a token
-  static constexpr int kMostHeld = kMostHeldChannels / kParts;
+  using Values = float[kTokens];
 
   __device__ explicit HeldRows(const Operands<T>& op)
-      : op_(op), octet_(threadIdx.x % kOctets), channel_(threadIdx.x / kOctets) {
-    const int64_t offset = (int64_t{blockIdx.x} * kOctets + octet_) * kTokens;
-    from_ = op.input + offset, to_ = op.output + offset;
+      : op_(op), octet_(threadIdx.x % kOctets), rank_(blockIdx.x % kBlocks) {
+    if constexpr (kBlocks > 1) ArriveAtCluster();
+    channel_ = rank_ * kSharers + threadIdx.x / kOctets;
 #pragma unroll
     for (int i = 0; i < kMostHeld; ++i) {
-      if (Has(i)) held_[i] = *reinterpret_cast<const Pack<T, kTokens>*>(from_ + At(i));
+      if (Has(i)) scales_[i] = op.scales[Channel(i)], biases_[i] = op.biases[Channel(i)];
+    }
+    offset_ = channel_ * op.channel_stride + (int64_t{blockIdx.x / kBlocks} * kOctets + octet_) * kTokens;
+#pragma unroll
+    for (int i = 0; i < kMostHeld; ++i) {
+      if (Has(i)) held_[i] = *reinterpret_cast<const Pack<T, kTokens>*>(op.input + At(i));
     }
   }
 
-  // sums[j] = the sum over token j's channels of f(value, j), in all threads that share it.
-  template <typename Function>
-  __device__ void SumChannels(float (&sums)[kTokens], const Function& f) {
+  // Of each of the lane's tokens: its mean, and what brings differences from that to variance 1.
+  __device__ void Find(Values& means, Values& factors) const {
+    __shared__ Shared shared;
+    const float count = static_cast<float>(CountOf(rank_)), inverse = count == 0 ? 0.0f : 1 / count;
+    SumChannels(shared, shared.sums, [](float value, int) { return value; });
 #pragma unroll
-    for (float& sum : sums) sum = 0;
+    for (int j = 0; j < kTokens; ++j) means[j] = shared.sums[octet_ * kTokens + j] * inverse;
+    SumChannels(shared, shared.squares, [&](float value, int j) { return (value - means[j]) * (value - means[j]); });
+    const int token = threadIdx.x;
+    const bool joins = token < kOctets * kTokens;
+    float2 own;
+    if (joins) own = {shared.sums[token] * inverse, shared.squares[token]};
+    if constexpr (kBlocks > 1) {
+      WaitForCluster();  // all blocks have begun
+      for (int rank = 0; rank < kBlocks && joins; ++rank) StoreAtPeer(&shared.moments[rank_][token], rank, own);
+      ArriveAtCluster();
+      WaitForCluster();
+    } else if (joins) {
+      shared.moments[0][token] = own;
+    }
+    if (joins) shared.found[token] = Join(shared, token);
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < kTokens; ++j) {
+      const float2 found = shared.found[octet_ * kTokens + j];
+      means[j] = found.x, factors[j] = found.y;
+    }
+  }
+
+  // Each value normalised, scaled and biased.
+  __device__ void Store(const Values& means, const Values& factors) const {
+#pragma unroll
+    for (int i = 0; i < kMostHeld; ++i) {
+      if (!Has(i)) continue;
+      Values values;
+#pragma unroll
+      for (int j = 0; j < kTokens; ++j) {
+        values[j] = fmaf((ToFloat(held_[i].values[j]) - means[j]) * factors[j], scales_[i], biases_[i]);
+      }
+      StorePack<kTokens>(values, op_.output + At(i));
+    }
+  }
+
+ private:
+  static constexpr int kWarps = kThreads / 32;
+  static constexpr int kSharers = kThreads / kOctets;  // threads of a block that share a token
+  static constexpr int kParts = kSharers * kBlocks;
+  static constexpr int kMostHeld = (kMostHeldChannels + kParts - 1) / kParts;
+
+  struct Shared {
+    float parts[kWarps][kOctets * kTokens];
+    float sums[kOctets * kTokens], squares[kOctets * kTokens];
+    float2 moments[kBlocks][kOctets * kTokens];  // of each block's channels: mean, squares of differences from it
+    float2 found[kOctets * kTokens];
+  };
+
+  __device__ int Channel(int i) const { return channel_ + i * kParts; }
+  __device__ bool Has(int i) const { return Channel(i) < op_.channels; }
+  __device__ int64_t At(int i) const { return offset_ + i * kParts * op_.channel_stride; }
+  // The channels of a block.
+  __device__ int CountOf(int rank) const {
+    int count = 0;
+#pragma unroll
+    for (int i = 0; i < kMostHeld; ++i) count += max(0, min(kSharers, op_.channels - rank * kSharers - i * kParts));
+    return count;
+  }
+
+  // to[each of the block's tokens] = the sum over the block's channels of f(value, token of the lane's).
+  template <typename Function>
+  __device__ void SumChannels(Shared& shared, float* to, const Function& f) const {
+    Values sums = {};
 #pragma unroll
     for (int i = 0; i < kMostHeld; ++i) {
       if (!Has(i)) continue;
 #pragma unroll
       for (int j = 0; j < kTokens; ++j) sums[j] += f(ToFloat(held_[i].values[j]), j);
     }
-    Join(sums);
-  }
-
-  // f(value, token) in place of each value, scaled and biased.
-  template <typename Function>
-  __device__ void Store(const Function& f) {
+    // Lanes halve what they hold while they can: fewer shuffles than for each token.
+    constexpr int kHalvings = kOctets <= 4 ? 3 : 2, kLeft = kTokens >> kHalvings;
+    int token = octet_ * kTokens;
 #pragma unroll
-    for (int i = 0; i < kMostHeld; ++i) {
-      if (!Has(i)) continue;
-      const float scale = op_.scales[Channel(i)], bias = op_.biases[Channel(i)];
-      float values[kTokens];
-#pragma unroll
-      for (int j = 0; j < kTokens; ++j) values[j] = fmaf(f(ToFloat(held_[i].values[j]), j), scale, bias);
-      StorePack<kTokens>(values, to_ + At(i));
-    }
-  }
-
- private:
-  // Joins the sums of the threads that share tokens. Lanes halve what they hold as often as they can: 8 to 9 shuffles
-  // instead of 32 to 40.
-  __device__ void Join(float (&sums)[kTokens]) const {
-    __shared__ float parts[kWarps][kOctets][kTokens];
-    __shared__ alignas(16) float totals[kOctets][kTokens];
-    const int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int step = 16, left = kTokens / 2; left > 0; step /= 2, left /= 2) {
-      const bool upper = (lane & step) != 0;
+    for (int halving = 0; halving < kHalvings; ++halving) {
+      const int left = kTokens / 2 >> halving, step = 16 >> halving;
+      const bool upper = (threadIdx.x & step) != 0;
 #pragma unroll
       for (int j = 0; j < left; ++j) {
         const float sent = upper ? sums[j] : sums[j + left];
         sums[j] = (upper ? sums[j + left] : sums[j]) + __shfl_xor_sync(0xffffffffu, sent, step);
       }
+      token += upper ? left : 0;
     }
 #pragma unroll
-    for (int step = 2; step >= kOctets; step /= 2) sums[0] += __shfl_xor_sync(0xffffffffu, sums[0], step);
-    if (lane % 4 < kOctets) parts[threadIdx.x / 32][octet_][lane / 16 * 4 + lane / 8 % 2 * 2 + lane / 4 % 2] = sums[0];
+    for (int step = 16 >> kHalvings; step >= kOctets; step /= 2) {
+      sums[0] += __shfl_xor_sync(0xffffffffu, sums[0], step);
+    }
+#pragma unroll
+    for (int j = 0; j < kLeft; ++j) shared.parts[threadIdx.x / 32][token + j] = sums[j];
     __syncthreads();
     if (threadIdx.x < kOctets * kTokens) {
-      const int octet = threadIdx.x / kTokens, token = threadIdx.x % kTokens;
       float total = 0;
 #pragma unroll
-      for (int warp = 0; warp < kWarps; ++warp) total += parts[warp][octet][token];
-      totals[octet][token] = total;
+      for (const auto& warp : shared.parts) total += warp[threadIdx.x];
+      to[threadIdx.x] = total;
     }
     __syncthreads();
-#pragma unroll
-    for (int j = 0; j < kTokens; ++j) sums[j] = totals[octet_][j];
   }
 
-  __device__ int Channel(int i) const { return channel_ + i * kParts; }
-  __device__ bool Has(int i) const { return Channel(i) < op_.channels; }
-  __device__ int64_t At(int i) const { return Channel(i) * op_.channel_stride; }
+  // Mean and factor of a token, of what all blocks have (Chan, Golub and LeVeque, section 1).
+  __device__ float2 Join(const Shared& shared, int token) const {
+    const auto channels = static_cast<float>(op_.channels);
+    float mean = 0, squares = 0;
+#pragma unroll
+    for (int rank = 0; rank < kBlocks; ++rank) mean += shared.moments[rank][token].x * CountOf(rank);
+    mean /= channels;
+#pragma unroll
+    for (int rank = 0; rank < kBlocks; ++rank) {
+      const float2 moments = shared.moments[rank][token];
+      squares += moments.y + CountOf(rank) * (moments.x - mean) * (moments.x - mean);
+    }
+    return {mean, 1 / sqrtf(squares / channels + op_.epsilon)};
+  }
 
   const Operands<T>& op_;
-  const int octet_, channel_;
-  const T* from_;
-  T* to_;
+  const int octet_, rank_;
+  int channel_;
+  int64_t offset_;
   Pack<T, kTokens> held_[kMostHeld];
+  float scales_[kMostHeld], biases_[kMostHeld];
 };
 
-template <typename T, int kOctets>
-__global__ void __launch_bounds__(kColumnThreads) LayerNormHeldRows(const Operands<T> op) {
-  using Rows = HeldRows<T, kOctets>;
-  Rows rows(op);
-  const auto channels = static_cast<float>(op.channels);
-  float means[Rows::kTokens], squares[Rows::kTokens];
-  rows.SumChannels(means, [](float value, int) { return value; });
-#pragma unroll
-  for (float& mean : means) mean /= channels;
-  rows.SumChannels(squares, [&](float value, int j) { return (value - means[j]) * (value - means[j]); });
-#pragma unroll
-  for (int j = 0; j < Rows::kTokens; ++j) {
-    squares[j] = Normaliser(means[j], 0.0f, squares[j], channels, op.epsilon).scale;
-  }
-  rows.Store([&](float value, int j) { return (value - means[j]) * squares[j]; });
+template <typename T, int kOctets, int kThreads, int kBlocks>
+__global__ void __launch_bounds__(kThreads) LayerNormHeldRows(const __grid_constant__ Operands<T> op) {
+  const HeldRows<T, kOctets, kThreads, kBlocks> rows(op);
+  float means[8], factors[8];
+  rows.Find(means, factors);
+  rows.Store(means, factors);
+}
+
+template <typename T, int kOctets, int kThreads, int kBlocks>
+void QueueHeldRows(const Operands<T>& op, Stream& stream) {
+  const int64_t tiles = CeilDiv(op.positions, int64_t{kOctets * 8});
+  LaunchInClusters(LayerNormHeldRows<T, kOctets, kThreads, kBlocks>, LaunchGrid(tiles * kBlocks), kThreads, kBlocks,
+                   QueueOf(stream), op);
 }
 
 // In kRows; `run` launches a kernel of so many threads a token.
 template <typename T>
-void RunRows(const Operands<T>& op, cudaStream_t queue, const auto& run) {
+void RunRows(const Operands<T>& op, Stream& stream, const auto& run) {
+  constexpr int64_t kManyTokens = 2048, kLine = 128 / sizeof(T);
   if constexpr (sizeof(T) == 2) {
-    const auto run_held = [&]<int kOctets>() {
-      const LaunchGrid grid(CeilDiv(op.positions, int64_t{kOctets * HeldRows<T, kOctets>::kTokens}));
-      LayerNormHeldRows<T, kOctets><<<grid, kColumnThreads, 0, queue>>>(op);
-    };
     if (op.channels <= kMostHeldChannels) {
-      return op.positions < kFewTokens ? run_held.template operator()<1>() : run_held.template operator()<2>();
+      // Whole lines of the second cache where rows begin with one, if that leaves enough blocks.
+      if (!HasClusters()) return QueueHeldRows<T, 1, 256, 1>(op, stream);
+      if (op.positions > kManyTokens && op.channel_stride % kLine == 0) return QueueHeldRows<T, 8, 512, 2>(op, stream);
+      return QueueHeldRows<T, 2, 256, 4>(op, stream);
     }
   }
   if (op.positions < kNarrowPositions)
@@ -294,7 +353,7 @@ void LayerNorm(const KernelArgs& args, Stream& stream) {
     const bool held = channels % kPack == 0 && channels <= 32 * kPack * kMostPacks;
     run(held ? LayerNormHeld<T> : LayerNormColumns<NhwcColumn, T>, NhwcColumn::kParts);
   } else {
-    RunRows(op, QueueOf(stream), run);
+    RunRows(op, stream, run);
   }
 }
 

@@ -2,7 +2,8 @@
 //
 // The corrected two-pass algorithm (Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983,
 // section 2), so that large means cost no places. In kNhwc a token of up to 1024 channels stays in the registers of a
-// warp; else the later passes come from near memory.
+// warp, in kRows in half precision in those of a cluster's blocks, which join what each found of its channels; else the
+// later passes come from near memory.
 #ifndef SWIZZLE_KERNELS_CUDA_TOKENS_LAYER_NORM_H_
 #define SWIZZLE_KERNELS_CUDA_TOKENS_LAYER_NORM_H_
 

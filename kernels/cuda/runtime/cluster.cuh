@@ -1,0 +1,65 @@
+// Blocks of a cluster, neighbours along x that run at once and reach each other's shared memory (from Hopper on;
+// kernels compile for all devices, and are launched in clusters where there are any). Device code.
+#ifndef SWIZZLE_KERNELS_CUDA_RUNTIME_CLUSTER_CUH_
+#define SWIZZLE_KERNELS_CUDA_RUNTIME_CLUSTER_CUH_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "kernels/cuda/runtime/launch_grid.h"
+
+namespace swizzle::cuda {
+
+// Whether the current device has clusters; well under a microsecond.
+inline bool HasClusters() {
+  int ordinal = 0, major = 0;
+  cudaGetDevice(&ordinal);
+  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal) == cudaSuccess && major >= 9;
+}
+
+// In clusters of `blocks`, of which the grid is a multiple; of one block, on any device. Errors are the next
+// cudaGetLastError's, as of any launch.
+template <typename... Params, typename... Args>
+void LaunchInClusters(void (*kernel)(Params...), LaunchGrid grid, int threads, int blocks, cudaStream_t queue,
+                      Args&&... args) {
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = dim3(threads);
+  config.stream = queue;
+  config.attrs = &attribute;
+  config.numAttrs = blocks > 1 ? 1 : 0;
+  cudaLaunchKernelEx(&config, kernel, std::forward<Args>(args)...);
+}
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define SWIZZLE_CLUSTER_ASM(...) asm volatile(__VA_ARGS__)
+#else
+#define SWIZZLE_CLUSTER_ASM(...) __trap()
+#endif
+
+// By all threads of all blocks: what each wrote before it arrived is there once it has waited.
+__device__ inline void ArriveAtCluster() { SWIZZLE_CLUSTER_ASM("barrier.cluster.arrive.aligned;" ::: "memory"); }
+__device__ inline void WaitForCluster() { SWIZZLE_CLUSTER_ASM("barrier.cluster.wait.aligned;" ::: "memory"); }
+
+// To where `to`, in shared memory, lies in the cluster's block `rank`.
+__device__ inline void StoreAtPeer(float2* to, int rank, float2 value) {
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+  SWIZZLE_CLUSTER_ASM(
+      "{\n"
+      ".reg .b32 peer;\n"
+      "mapa.shared::cluster.u32 peer, %0, %1;\n"
+      "st.shared::cluster.v2.f32 [peer], {%2, %3};\n"
+      "}\n" ::"r"(address),
+      "r"(rank), "f"(value.x), "f"(value.y)
+      : "memory");
+}
+#undef SWIZZLE_CLUSTER_ASM
+
+}  // namespace swizzle::cuda
+
+#endif  // SWIZZLE_KERNELS_CUDA_RUNTIME_CLUSTER_CUH_
