@@ -244,12 +244,12 @@ class Multiplier {
       const float biases[2] = {__ldg(args_.bias + place), __ldg(args_.bias + place + 8)};
       Sum(static_cast<int>(group.steps));
       const int64_t first = walk.FirstColumn(kWidth);
-      if constexpr (!std::is_same_v<Function, AnyFunction>) {
+      if constexpr (std::is_same_v<Function, NoFunction>) {
 #pragma unroll
         for (int i = 0; i < S::kParts; ++i) Store(sums_[i], rows, biases, first + i * S::kPartWidth);
       } else {
 #pragma unroll 1
-        for (int i = 0; i < S::kParts; ++i) {  // functions are long: one copy of them
+        for (int i = 0; i < S::kParts; ++i) {  // functions are long, and code is read once: one copy of them
           Store(sums_[0], rows, biases, first + i * S::kPartWidth);
 #pragma unroll
           for (int j = 0; j < S::kPartWidth / 2 && S::kParts > 1; ++j) sums_[0][j] = sums_[S::kParts - 1][j];
@@ -312,7 +312,11 @@ class Multiplier {
     for (int i = 0; i < S::kPartWidth / 2; ++i) sums[i] += biases[i / 2 % 2];
 #pragma unroll
     for (int half = 0; half < 2 && args_.residual != nullptr; ++half) AddResidual(sums, half, rows[half], first);
-    if (args_.clamps || !std::is_same_v<Function, NoFunction>) ending_.template Apply<T>(sums);
+    if (args_.clamps) {
+#pragma unroll
+      for (float& sum : sums) sum = ending_.clamp(sum);
+    }
+    ending_.function.template Apply<T>(sums);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       T* const y = static_cast<T*>(args_.y) + int64_t{rows[half]} * args_.stride + first;
