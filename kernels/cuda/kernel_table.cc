@@ -189,6 +189,8 @@ constexpr auto kRows = Join(
         {.accepts = AcceptsAll, .prepare = PrepareConvCsrWgmma, .workspace_bytes = ConvCsrWorkspaceBytes},
         RunConvCsrWgmma),
     ShflBwRows<"64", 64>(), ShflBwRows<"128", 128>(), ShflBwRows<"192", 192>(), ShflBwRows<"256", 256>(),
+    Rows<"conv_rows_shfl_bw", "mma_sm80", kF16, kBf16>(kShflBwShape, kSm80, kConvShflBw,
+                                                       []<DType>() { return &RunConvShflBwFew; }),
 
     // Element-wise.
     PlainRows<"add">(Op::kAdd, {.accepts = AcceptsAll},

@@ -20,6 +20,20 @@ class ShflBwWeight final : public PackedWeight {
   const std::unique_ptr<RowGroups> groups_;
 };
 
+GroupOperands OperandsOf(const KernelArgs& args, Stream& stream) {
+  const Problem& problem = *args.problem;
+  return {
+      .weight = &static_cast<const ShflBwWeight&>(*args.weight).groups(),
+      .dtype = problem.to.dtype,
+      .x = AllColumns(args, stream),
+      .residual = problem.epilogue.residual ? args.inputs[1].data : nullptr,
+      .y = args.output.data,
+      .stride = RowStride(problem.output.positions()),
+      .columns = problem.output.positions(),
+      .epilogue = problem.epilogue,
+  };
+}
+
 }  // namespace
 
 bool AcceptsConvShflBw(const Problem& problem) {
@@ -38,19 +52,11 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvShflBw(const Weight& weight, 
 
 template <int kWidth>
 void RunConvShflBw(const KernelArgs& args, Stream& stream) {
-  const Problem& problem = *args.problem;
-  const RowGroups& groups = static_cast<const ShflBwWeight&>(*args.weight).groups();
-  const GroupOperands operands = {
-      .weight = &groups,
-      .dtype = problem.to.dtype,
-      .x = AllColumns(args, stream),
-      .residual = problem.epilogue.residual ? args.inputs[1].data : nullptr,
-      .y = args.output.data,
-      .stride = RowStride(problem.output.positions()),
-      .columns = problem.output.positions(),
-      .epilogue = problem.epilogue,
-  };
-  QueueGroups<kWidth>(operands, MultiprocessorsOf(stream), QueueOf(stream));
+  QueueGroups<kWidth>(OperandsOf(args, stream), MultiprocessorsOf(stream), QueueOf(stream));
+}
+
+void RunConvShflBwFew(const KernelArgs& args, Stream& stream) {
+  QueueFewColumns(OperandsOf(args, stream), QueueOf(stream));
 }
 
 template void RunConvShflBw<64>(const KernelArgs&, Stream&);

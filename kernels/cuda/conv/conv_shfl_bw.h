@@ -1,16 +1,19 @@
-// Convolutions and linear layers whose rows of weights share columns, on Hopper's tensor cores in half precision:
+// Convolutions and linear layers whose rows of weights share columns, on tensor cores in half precision:
 // Y[M,N] = W[M,K] X[K,N], X and Y in kRows, other windows unfolded first, as in conv_csr.h. W is packed by
 // row_groups.h; rows of Y are written where they belong, whatever order the groups have (Huang et al., "Shfl-BW", DAC
 // 2022).
 //
-// A CTA has 64 rows of Y by 64, 128, 192 or 256 columns and two roles. Producers, four warps, gather the rows of X that
-// the group's columns name, 16 bytes a lane, by asynchronous copies into a ring of stages, and bring the weights by
-// bulk copies; consumers multiply. What decides the speed are the copies (an SM takes 47 bytes a clock), so:
+// On Hopper a CTA has 64 rows of Y by 64, 128, 192 or 256 columns and two roles. Producers, four warps, gather the rows
+// of X that the group's columns name, 16 bytes a lane, by asynchronous copies into a ring of stages, and bring the
+// weights by bulk copies; consumers multiply. What decides the speed are the copies (an SM takes 47 bytes a clock), so:
 //   two CTAs an SM, each with a ring of its own, take turns at the end of a tile;
 //   a producer does little besides: its columns lie in its own order, one 16-byte load brings eight, asked for four
 //   stages ahead, and no copy is conditional;
 //   no branch stands between the products of a stage.
 // A column tile that reaches past the row's end reads its last 16 bytes again and stores nothing there.
+//
+// For few columns, and devices before Hopper, conv_shfl_bw_few.cu multiplies the same weights by warps: a CTA has 16 or
+// 32 rows of a group by up to 64 columns, its eight warps share K, and operands go from memory to registers.
 #ifndef SWIZZLE_KERNELS_CUDA_CONV_CONV_SHFL_BW_H_
 #define SWIZZLE_KERNELS_CUDA_CONV_CONV_SHFL_BW_H_
 
@@ -32,6 +35,7 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvShflBw(const Weight& weight, 
 // Tiles of kWidth columns: 64, 128, 192 or 256.
 template <int kWidth>
 void RunConvShflBw(const KernelArgs& args, Stream& stream);
+void RunConvShflBwFew(const KernelArgs& args, Stream& stream);
 
 // What is below is for the launch functions and for benchmarks.
 
@@ -49,6 +53,7 @@ struct GroupOperands {
 
 template <int kWidth>
 void QueueGroups(const GroupOperands& operands, int multiprocessors, cudaStream_t queue);
+void QueueFewColumns(const GroupOperands& operands, cudaStream_t queue);
 
 }  // namespace swizzle::cuda
 

@@ -2,8 +2,9 @@
 // dense cuBLASLt: the fastest of up to 16 of its heuristics in either layout of X, in the same process.
 //
 //   cuda_shfl_bw_bench [--dtype=f16] [--sparsity=0.5,0.75,0.9] [--vectors=64] [--rounds=9]
-//                      [--ordered] [--shapes=large,encoder,tail,few] [-o results.json]
+//                      [--ordered] [--shapes=large,encoder,tail,few] [--ending=gelu] [-o results.json]
 //
+// Ours may end in GELU or add a residual, which cuBLASLt's does not here.
 // Warm: a CUDA graph of launches one after another. Cold: 128 MiB are written before each launch, and their time taken
 // off. Sums are checked against double precision first.
 #include <cublasLt.h>
@@ -30,6 +31,7 @@ struct Options {
   std::vector<int64_t> vectors = {64};
   int rounds = 9, launches = 10;
   bool ordered = false;
+  std::string ending = "none";
 };
 
 struct Shape {
@@ -166,15 +168,17 @@ DenseMatrix DrawMatrix(const Shape& shape, double sparsity, int64_t vector_rows,
   return dense;
 }
 
-// The rows of the kernel table; as a plan does, the fastest is taken.
+// The rows of the kernel table, 0 being the one for few columns; as a plan does, the fastest is taken.
 struct Width {
   int width;
   void (*queue)(const cuda::GroupOperands&, int, cudaStream_t);
 };
-constexpr Width kWidths[] = {{64, cuda::QueueGroups<64>},
-                             {128, cuda::QueueGroups<128>},
-                             {192, cuda::QueueGroups<192>},
-                             {256, cuda::QueueGroups<256>}};
+constexpr Width kWidths[] = {
+    {0, [](const cuda::GroupOperands& operands, int, cudaStream_t queue) { cuda::QueueFewColumns(operands, queue); }},
+    {64, cuda::QueueGroups<64>},
+    {128, cuda::QueueGroups<128>},
+    {192, cuda::QueueGroups<192>},
+    {256, cuda::QueueGroups<256>}};
 
 struct Line {
   Shape shape;
@@ -223,13 +227,19 @@ class Bench {
     bench::Must(held.ok(), "find the groups");
     const auto packed = cuda::RowGroups::Make(*held, {}, dtype_);
     bench::Must(packed.ok(), "pack");
-    const cuda::GroupOperands operands = {packed->get(), dtype_,           product.x(),      nullptr,
-                                          product.y(),   product.stride(), product.columns()};
+    auto residual = cuda::DeviceArray<uint16_t>::Allocate(matrix.rows * product.stride());
+    bench::Must(residual.ok(), "allocate a residual");
+    bench::Must(cudaMemset(residual->data(), 0, residual->bytes()), "clear it");
+    cuda::GroupOperands operands = {packed->get(), dtype_,           product.x(),      nullptr,
+                                    product.y(),   product.stride(), product.columns()};
+    const bool gelu = options_.ending == "gelu";
+    if (gelu) operands.epilogue.function = Function{FunctionKind::kGelu, 0, 0};
+    if (options_.ending == "residual") operands.residual = residual->data();
     double least = 1e30;
     std::function<void()> best;
     for (const auto& [width, queue] : kWidths) {
       const auto work = [=, this] { queue(operands, multiprocessors_, timer_.queue()); };
-      const double error = product.Error(work, timer_.queue());
+      const double error = gelu ? 0 : product.Error(work, timer_.queue());
       line.error = std::max(line.error, error);
       wrong_ = wrong_ || !(error <= (dtype_ == DType::kFloat16 ? 2e-3 : 1.6e-2));
       line.widths.push_back(timer_.Warm(work));
@@ -296,6 +306,7 @@ int main(int argc, char** argv) {
   app.add_option("--shapes", options.shapes, "large, encoder, tail, few")->delimiter(',');
   app.add_option("--rounds", options.rounds, "replays, of which the median counts");
   app.add_option("--launches", options.launches, "in a graph");
+  app.add_option("--ending", options.ending, "of ours: none, gelu, residual");
   app.add_flag("--ordered", options.ordered, "rows of a group are neighbours: vector-wise");
   app.add_option("--machine", options.machine, "for the results");
   app.add_option("--date", options.date, "for the results");
