@@ -3,7 +3,8 @@
 //
 // A row of a head's channel is contiguous along tokens, so tiles of queries and of keys begin at multiples of their
 // size, whatever sequence they belong to, and copies are of 16 bytes; what lies in a tile but not in the sequence is
-// masked, values to zero (they may be no numbers), and not stored. Sequences that begin elsewhere meet up to one tile more.
+// masked, values to zero (they may be no numbers), and not stored. Sequences that begin elsewhere meet up to one tile
+// more.
 #ifndef SWIZZLE_KERNELS_CUDA_ATTENTION_ATTENTION_MMA_ROWS_H_
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_ATTENTION_MMA_ROWS_H_
 
