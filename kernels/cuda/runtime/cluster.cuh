@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -12,11 +13,13 @@
 
 namespace swizzle::cuda {
 
-// Whether the current device has clusters; well under a microsecond.
+// Whether the current device has clusters, and runs code that was compiled for one that does; well under a microsecond.
 inline bool HasClusters() {
+  constexpr int kHopper = 9, kArchitectures[] = {__CUDA_ARCH_LIST__};
   int ordinal = 0, major = 0;
   cudaGetDevice(&ordinal);
-  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal) == cudaSuccess && major >= 9;
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal);
+  return major >= kHopper && std::ranges::any_of(kArchitectures, [&](int code) { return code / 100 == major; });
 }
 
 // In clusters of `blocks`, of which the grid is a multiple; of one block, on any device. Errors are the next
