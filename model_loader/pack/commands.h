@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "kernels/base/status.h"
 #include "model_loader/pruning/pruner.h"
+#include "model_loader/quantising/observer.h"
 
 namespace swizzle::pack {
 
@@ -55,6 +56,17 @@ struct PruneCommand {
   std::vector<std::string> skip;      // patterns of layer or initializer names
 };
 
+// Writes `model` with its weights and activations as whole numbers, by what calibration data makes of it: as ONNX that
+// other engines run, too, or packed where `output` ends in .swz.
+struct QuantizeCommand {
+  std::filesystem::path model;
+  std::filesystem::path output;
+  std::filesystem::path calibration;  // .npz, or a folder of .npy files
+  ObserverKind observer = ObserverKind::kMinMax;
+  std::vector<std::string> skip;  // patterns of layer names
+  int threads = 0;
+};
+
 // Writes `model` as a packed file.
 struct PackCommand {
   std::filesystem::path model;
@@ -82,10 +94,11 @@ struct RunCommand {
   std::string device = "cpu";
 };
 
-using Command = std::variant<InspectCommand, PruneCommand, PackCommand, ValidateCommand, RunCommand>;
+using Command = std::variant<InspectCommand, PruneCommand, QuantizeCommand, PackCommand, ValidateCommand, RunCommand>;
 
 StatusOr<Outcome> Execute(const InspectCommand& command, Terminal& terminal);
 StatusOr<Outcome> Execute(const PruneCommand& command, Terminal& terminal);
+StatusOr<Outcome> Execute(const QuantizeCommand& command, Terminal& terminal);
 StatusOr<Outcome> Execute(const PackCommand& command, Terminal& terminal);
 StatusOr<Outcome> Execute(const ValidateCommand& command, Terminal& terminal);
 StatusOr<Outcome> Execute(const RunCommand& command, Terminal& terminal);

@@ -48,6 +48,7 @@ class Flags {
     app_.get_formatter()->column_width(34);
     AddInspect();
     AddPrune();
+    AddQuantize();
     AddPack();
     AddValidate();
     AddRun();
@@ -179,6 +180,43 @@ class Flags {
         ->check(CLI::IsMember({16, 32, 64, 128}).description(""));
   }
 
+  void AddQuantize() {
+    CLI::App* app = app_.add_subcommand(
+        "quantize", "Turns the weights and activations of a convolutional model into whole numbers; zeros stay zeros.");
+    app->footer(
+        "Weights become INT8 by output channel, activations UINT8 by what the calibration data makes of them. What "
+        "has\n"
+        "no whole-number form stays in FP32. An .onnx output has QuantizeLinear and DequantizeLinear around each\n"
+        "operator, for other engines, too. Per layer it prints signal over noise, in decibels: of its weight, its\n"
+        "input, and, of all layers up to it, its output; and which layers to leave in FP32.\n"
+        "Example: swizzle-pack quantize pruned.onnx quantised.onnx --calibration=images.npz --skip='*stem*'");
+    AddModel(app, "MODEL", quantize_.model, "The pruned FP32 model");
+    app->add_option("OUT,-O,--out", quantize_.output, "The file to write, .onnx or .swz")
+        ->type_name("FILE")
+        ->required()
+        ->check(CheckModelEnding);
+    app->add_option("--calibration", quantize_.calibration,
+                    "Inputs as requests bring them: an .npz file with an array for each, or a folder of .npy files "
+                    "called after them; some hundred rows do")
+        ->type_name("FILE.npz")
+        ->required();
+    app->add_option("--observer", observer_,
+                    "Which range of an activation is kept: minmax (all), percentile (all but one value in 10,000), or "
+                    "mse (what gives the least squared error)")
+        ->type_name("OBSERVER")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"minmax", "percentile", "mse"}).description(""));
+    app->add_option("--skip", quantize_.skip, "Leave matching layers in FP32; may be repeated")
+        ->type_name("PATTERN")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    AddThreads(app, quantize_.threads);
+    app->callback([this] {
+      quantize_.observer = ObserverFromName(observer_).value_or(ObserverKind::kMinMax);
+      command_ = quantize_;
+    });
+  }
+
   void AddPack() {
     CLI::App* app = app_.add_subcommand("pack", "Writes a model with its weights compressed, ready to be served.");
     app->footer("Example: swizzle-pack pack pruned.onnx models/mobilenet/1/model.swz");
@@ -238,10 +276,12 @@ class Flags {
   CLI::App app_;
   std::string format_ = "text";
   std::string method_ = "magnitude";
+  std::string observer_ = "minmax";
   std::string pattern_ = "2:4";
   double tuning_seconds_ = absl::ToDoubleSeconds(InspectCommand().tuning_budget);
   InspectCommand inspect_;
   PruneCommand prune_;
+  QuantizeCommand quantize_;
   PackCommand pack_;
   ValidateCommand validate_;
   RunCommand run_;

@@ -58,6 +58,16 @@ TEST(Options, PruneTakesItsOutputEitherWayAndManyPatterns) {
   EXPECT_EQ(positional.output, "p.swz");
 }
 
+TEST(Options, Quantize) {
+  const auto quantize = ParseAs<QuantizeCommand>({"quantize", "m.onnx", "q.onnx", "--calibration=c.npz",
+                                                  "--observer=mse", "--skip=a", "--skip=b*", "--threads=3"});
+  EXPECT_EQ(quantize.output, "q.onnx");
+  EXPECT_EQ(quantize.calibration, "c.npz");
+  EXPECT_EQ(quantize.observer, ObserverKind::kMse);
+  EXPECT_THAT(quantize.skip, ElementsAre("a", "b*"));
+  EXPECT_EQ(quantize.threads, 3);
+}
+
 TEST(Options, PackValidateAndRun) {
   EXPECT_EQ(ParseAs<PackCommand>({"pack", "m.onnx", "m.swz"}).output, "m.swz");
   const auto validate = ParseAs<ValidateCommand>({"validate", "a.onnx", "b.swz", "--samples=3", "--tolerance=1e-3"});
@@ -72,7 +82,7 @@ TEST(Options, PackValidateAndRun) {
 }
 
 TEST(Options, HelpOfEveryCommandHasAnExample) {
-  for (const char* command : {"inspect", "prune", "pack", "validate", "run"}) {
+  for (const char* command : {"inspect", "prune", "quantize", "pack", "validate", "run"}) {
     const CommandLine line = Parse({command, "--help"});
     EXPECT_FALSE(line.command);
     EXPECT_EQ(line.outcome, Outcome::kOk);
@@ -90,7 +100,7 @@ TEST(Options, ThePageOfFlagsIsWhatHelpSays) {
     return Parse(words).text;
   };
   ExpectPage("model_loader/pack/FLAGS.md",
-             CommandPage("swizzle-pack", {"inspect", "prune", "pack", "validate", "run"}, help));
+             CommandPage("swizzle-pack", {"inspect", "prune", "quantize", "pack", "validate", "run"}, help));
 }
 
 TEST(Options, MistakesAreOneLine) {

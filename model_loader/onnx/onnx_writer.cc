@@ -1,0 +1,361 @@
+#include "model_loader/onnx/onnx_writer.h"
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "model_loader/semantics/whole_numbers.h"
+#include "onnx/onnx_pb.h"
+
+namespace swizzle {
+namespace {
+
+constexpr int64_t kOpset = 13;
+constexpr int64_t kIrVersion = 8;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+using Names = std::vector<std::string>;
+
+class Writer {
+ public:
+  explicit Writer(const Network& network) : network_(network), graph_(*model_.mutable_graph()) {
+    for (const NetworkPort& port : network.inputs) taken_.insert(port.name);
+    for (const NetworkPort& port : network.outputs) taken_.insert(port.name);
+    names_.resize(network.values.size());
+  }
+
+  StatusOr<std::vector<std::byte>> Run() {
+    if (network_.sequences) return Unimplemented("a network of token sequences cannot be written as ONNX");
+    model_.set_ir_version(kIrVersion);
+    model_.set_producer_name("swizzle");
+    model_.add_opset_import()->set_version(kOpset);
+    graph_.set_name("network");
+    for (const NetworkPort& port : network_.inputs) WriteInput(port);
+    for (const Layer& layer : network_.layers) {
+      SWIZZLE_RETURN_IF_ERROR(Annotate(WriteLayer(layer), Concat("layer '", layer.name, "'")));
+    }
+    for (const NetworkPort& port : network_.outputs) WriteOutput(port);
+    return Serialised();
+  }
+
+ private:
+  StatusOr<std::vector<std::byte>> Serialised() const {
+    const size_t size = model_.ByteSizeLong();
+    if (size > static_cast<size_t>(std::numeric_limits<int>::max())) {
+      return MakeError(StatusCode::kResourceExhausted, "the model is too large for one file");
+    }
+    std::vector<std::byte> bytes(size);
+    model_.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(bytes.data()));
+    return bytes;
+  }
+
+  // The name, or one like it that nothing has yet.
+  std::string Fresh(const std::string& wanted) {
+    std::string name = wanted;
+    for (int i = 1; !taken_.insert(name).second; ++i) name = Concat(wanted, "_", i);
+    return name;
+  }
+
+  Shape FourDimensions(const NetworkValue& value) const {
+    return {network_.batch_size, value.channels, value.height, value.width};
+  }
+
+  void Declare(const NetworkPort& port, onnx::ValueInfoProto& info) const {
+    info.set_name(port.name);
+    auto& type = *info.mutable_type()->mutable_tensor_type();
+    type.set_elem_type(onnx::TensorProto::FLOAT);
+    if (network_.batch_size == 0) type.mutable_shape()->add_dim()->set_dim_param("N");
+    for (const int64_t dimension : port.dims) type.mutable_shape()->add_dim()->set_dim_value(dimension);
+  }
+
+  Shape PortShape(const NetworkPort& port) const {
+    Shape shape = port.dims;
+    if (network_.batch_size == 0) shape.insert(shape.begin(), 0);
+    return shape;
+  }
+
+  onnx::NodeProto& AddNode(const char* op, const Names& inputs, const std::string& output) {
+    onnx::NodeProto& node = *graph_.add_node();
+    node.set_op_type(op);
+    node.set_name(Fresh(output + "." + op));
+    for (const std::string& input : inputs) node.add_input(input);
+    node.add_output(output);
+    return node;
+  }
+
+  static void SetInts(onnx::NodeProto& node, const char* name, const Shape& values) {
+    onnx::AttributeProto& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::INTS);
+    attribute.mutable_ints()->Add(values.begin(), values.end());
+  }
+  static void SetInt(onnx::NodeProto& node, const char* name, int64_t value) {
+    onnx::AttributeProto& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::INT);
+    attribute.set_i(value);
+  }
+  static void SetFloat(onnx::NodeProto& node, const char* name, float value) {
+    onnx::AttributeProto& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::FLOAT);
+    attribute.set_f(value);
+  }
+
+  template <typename T>
+  std::string AddConstant(const std::string& wanted, onnx::TensorProto::DataType type, const Shape& shape,
+                          const std::vector<T>& values) {
+    onnx::TensorProto& tensor = *graph_.add_initializer();
+    tensor.set_name(Fresh(wanted));
+    tensor.set_data_type(type);
+    tensor.mutable_dims()->Add(shape.begin(), shape.end());
+    tensor.set_raw_data(values.data(), values.size() * sizeof(T));
+    return tensor.name();
+  }
+  std::string AddFloats(const std::string& wanted, const Shape& shape, const std::vector<float>& values) {
+    return AddConstant(wanted, onnx::TensorProto::FLOAT, shape, values);
+  }
+
+  void Reshape(const std::string& input, const Shape& shape, const std::string& output) {
+    const auto rank = static_cast<int64_t>(shape.size());
+    AddNode("Reshape", {input, AddConstant(output + ".shape", onnx::TensorProto::INT64, {rank}, shape)}, output);
+  }
+
+  void WriteInput(const NetworkPort& port) {
+    Declare(port, *graph_.add_input());
+    const NetworkValue& value = network_.values[port.value];
+    names_[port.value] = port.name;
+    if (PortShape(port) == FourDimensions(value)) return;
+    names_[port.value] = Fresh(port.name + ".plane");
+    Reshape(port.name, FourDimensions(value), names_[port.value]);
+  }
+
+  void WriteOutput(const NetworkPort& port) {
+    Declare(port, *graph_.add_output());
+    Reshape(names_[port.value], PortShape(port), port.name);
+  }
+
+  Status WriteLayer(const Layer& layer) {
+    SWIZZLE_ASSIGN_OR_RETURN(std::string result, WriteOperator(layer));
+    if (layer.epilogue.residual) {
+      const std::string sum = Fresh(layer.name + ".sum");
+      AddNode("Add", {result, names_[layer.inputs.back()]}, sum);
+      result = sum;
+    }
+    names_[layer.output] = WriteQuantised(layer, WriteClamp(layer, result));
+    return {};
+  }
+
+  // Bounds that are those of the whole numbers need no operator of their own.
+  std::string WriteClamp(const Layer& layer, const std::string& result) {
+    const auto& quantisation = network_.values[layer.output].quantisation;
+    auto [low, high] = std::pair(layer.epilogue.low, layer.epilogue.high);
+    if (quantisation && quantisation->per_tensor()) {
+      const RealRange range = RangeOf(quantisation->Of(0));
+      if (low <= range.low) low = -kInfinity;
+      if (high >= range.high) high = kInfinity;
+    }
+    if (low == -kInfinity && high == kInfinity) return result;
+    const std::string clamped = Fresh(layer.name + ".clamped");
+    if (low == 0.0f && high == kInfinity) {
+      AddNode("Relu", {result}, clamped);
+      return clamped;
+    }
+    Names inputs = {result, "", ""};
+    if (low != -kInfinity) inputs[1] = AddFloats(clamped + ".low", {}, {low});
+    if (high != kInfinity) inputs[2] = AddFloats(clamped + ".high", {}, {high});
+    AddNode("Clip", inputs, clamped);
+    return clamped;
+  }
+
+  std::string WriteQuantised(const Layer& layer, const std::string& real) {
+    const auto& quantisation = network_.values[layer.output].quantisation;
+    if (!quantisation) return real;
+    const std::string scale = AddFloats(real + ".scale", {}, quantisation->scales),
+                      zero_point = ZeroPoint(*quantisation, real);
+    const std::string whole = Fresh(real + ".quantised"), again = Fresh(real + ".dequantised");
+    AddNode("QuantizeLinear", {real, scale, zero_point}, whole);
+    AddNode("DequantizeLinear", {whole, scale, zero_point}, again);
+    return again;
+  }
+
+  std::string ZeroPoint(const Quantisation& quantisation, const std::string& of) {
+    const auto whole = static_cast<uint8_t>(quantisation.Of(0).zero_point);
+    const bool is_signed = quantisation.dtype == DType::kInt8;
+    return AddConstant(of + ".zero_point", is_signed ? onnx::TensorProto::INT8 : onnx::TensorProto::UINT8, {},
+                       std::vector<uint8_t>{whole});
+  }
+
+  StatusOr<std::string> WriteOperator(const Layer& layer) {
+    const std::string result = Fresh(layer.name);
+    Names inputs;
+    for (int i = 0; i < InputCount(layer); ++i) inputs.push_back(names_[layer.inputs[i]]);
+    switch (layer.op) {
+      case Op::kConv:
+      case Op::kDepthwiseConv:
+        return WriteConv(layer, result);
+      case Op::kAdd:
+        AddNode("Add", inputs, result);
+        return result;
+      case Op::kMultiply:
+      case Op::kScale:
+        AddNode("Mul", inputs, result);
+        return result;
+      case Op::kActivation:
+        return inputs[0];
+      case Op::kMaxPool:
+      case Op::kAveragePool:
+        return WritePool(layer, inputs, result);
+      case Op::kSoftmax:
+        SetInt(AddNode("Softmax", inputs, result), "axis", 1);
+        return result;
+      case Op::kReshape:
+        Reshape(inputs[0], FourDimensions(network_.values[layer.output]), result);
+        return result;
+      case Op::kFunction:
+        return WriteFunction(layer.function(), inputs[0], result);
+      default:
+        return Unimplemented(OpName(layer.op), " cannot be written as ONNX");
+    }
+  }
+
+  static void SetWindow(onnx::NodeProto& node, const Window& window) {
+    SetInts(node, "kernel_shape", {window.kernel_h, window.kernel_w});
+    SetInts(node, "strides", {window.stride_h, window.stride_w});
+    SetInts(node, "pads", {window.pad_top, window.pad_left, window.pad_bottom, window.pad_right});
+  }
+
+  std::string WritePool(const Layer& layer, const Names& inputs, const std::string& result) {
+    const Window& window = layer.window();
+    const NetworkValue& input = network_.values[layer.inputs[0]];
+    const bool max = layer.op == Op::kMaxPool,
+               whole = window.kernel_h == input.height && window.kernel_w == input.width;
+    if (!max && whole && window.pad_top + window.pad_left + window.pad_bottom + window.pad_right == 0) {
+      AddNode("GlobalAveragePool", inputs, result);
+      return result;
+    }
+    onnx::NodeProto& node = AddNode(max ? "MaxPool" : "AveragePool", inputs, result);
+    SetWindow(node, window);
+    if (!max) SetInt(node, "count_include_pad", window.count_include_pad ? 1 : 0);
+    if (max) SetInts(node, "dilations", {window.dilation_h, window.dilation_w});
+    return result;
+  }
+
+  StatusOr<std::string> WriteFunction(const Function& function, const std::string& input, const std::string& result) {
+    const auto gated = [&](const char* gate) -> onnx::NodeProto& {
+      const std::string name = Fresh(result + ".gate");
+      onnx::NodeProto& node = AddNode(gate, {input}, name);  // stays where it is as nodes are added
+      AddNode("Mul", {input, name}, result);
+      return node;
+    };
+    switch (function.kind) {
+      case FunctionKind::kSigmoid:
+        AddNode("Sigmoid", {input}, result);
+        return result;
+      case FunctionKind::kTanh:
+        AddNode("Tanh", {input}, result);
+        return result;
+      case FunctionKind::kSilu:
+        gated("Sigmoid");
+        return result;
+      case FunctionKind::kHardSwish: {
+        onnx::NodeProto& gate = gated("HardSigmoid");
+        SetFloat(gate, "alpha", function.alpha);
+        SetFloat(gate, "beta", function.beta);
+        return result;
+      }
+      case FunctionKind::kHardSigmoid: {
+        onnx::NodeProto& node = AddNode("HardSigmoid", {input}, result);
+        SetFloat(node, "alpha", function.alpha);
+        SetFloat(node, "beta", function.beta);
+        return result;
+      }
+      case FunctionKind::kLeakyRelu:
+        SetFloat(AddNode("LeakyRelu", {input}, result), "alpha", function.alpha);
+        return result;
+      case FunctionKind::kGelu:
+      case FunctionKind::kGeluTanh:
+        break;
+    }
+    return Unimplemented(FunctionKindName(function.kind), " cannot be written as ONNX");
+  }
+
+  std::string WriteConv(const Layer& layer, const std::string& result) {
+    const Weight& weight = network_.weights[layer.weight];
+    const Window& window = layer.window();
+    const DenseMatrix matrix = weight.ToDense();
+    const Shape shape = {matrix.rows, matrix.cols / window.taps(), window.kernel_h, window.kernel_w};
+    const auto& input = network_.values[layer.inputs[0]].quantisation;
+    Names inputs = {names_[layer.inputs[0]]};
+    const bool whole = weight.quantisation && weight.quantisation->dtype == DType::kInt8;
+    inputs.push_back(whole ? WriteWholeWeight(*weight.quantisation, matrix, shape, result)
+                           : AddFloats(result + ".weight", shape, matrix.values));
+    if (!weight.bias.empty() && whole && input) {
+      inputs.push_back(WriteWholeBias(weight, input->Of(0).scale, result));
+    } else if (!weight.bias.empty()) {
+      inputs.push_back(AddFloats(result + ".bias", {matrix.rows}, weight.bias));
+    }
+    onnx::NodeProto& node = AddNode("Conv", inputs, result);
+    SetWindow(node, window);
+    SetInts(node, "dilations", {window.dilation_h, window.dilation_w});
+    SetInt(node, "group", layer.op == Op::kDepthwiseConv ? matrix.rows : 1);
+    return result;
+  }
+
+  // Constants behind a DequantizeLinear by rows.
+  std::string Dequantised(const std::string& wholes, const std::vector<float>& scales, const std::string& zero_points) {
+    const std::string scale = AddFloats(wholes + ".scale", {static_cast<int64_t>(scales.size())}, scales);
+    const std::string real = Fresh(wholes + ".real");
+    SetInt(AddNode("DequantizeLinear", {wholes, scale, zero_points}, real), "axis", 0);
+    return real;
+  }
+
+  std::string WriteWholeWeight(const Quantisation& as, const DenseMatrix& matrix, const Shape& shape,
+                               const std::string& result) {
+    const auto cols = static_cast<size_t>(matrix.cols);
+    std::vector<int8_t> wholes(matrix.values.size()), zero_points(static_cast<size_t>(matrix.rows));
+    std::vector<float> scales(zero_points.size());
+    for (size_t row = 0; row < scales.size(); ++row) {
+      const Quantised of_row = as.Of(static_cast<int64_t>(row));
+      scales[row] = of_row.scale;
+      zero_points[row] = static_cast<int8_t>(of_row.zero_point);
+      for (size_t i = row * cols; i < (row + 1) * cols; ++i) {
+        wholes[i] = static_cast<int8_t>(std::nearbyint(matrix.values[i] / of_row.scale) + of_row.zero_point);
+      }
+    }
+    const std::string name = AddConstant(result + ".weight", onnx::TensorProto::INT8, shape, wholes);
+    return Dequantised(name, scales,
+                       AddConstant(name + ".zero_point", onnx::TensorProto::INT8, {matrix.rows}, zero_points));
+  }
+
+  std::string WriteWholeBias(const Weight& weight, float input_scale, const std::string& result) {
+    std::vector<int32_t> wholes(weight.bias.size());
+    std::vector<float> scales(wholes.size());
+    for (size_t row = 0; row < wholes.size(); ++row) {
+      scales[row] = input_scale * weight.quantisation->Of(static_cast<int64_t>(row)).scale;
+      const double whole = std::nearbyint(double{weight.bias[row]} / scales[row]);
+      constexpr double kMost = 1 << 30;
+      wholes[row] = static_cast<int32_t>(whole < -kMost ? -kMost : whole > kMost ? kMost : whole);
+    }
+    const Shape shape = {weight.rows()};
+    const std::string name = AddConstant(result + ".bias", onnx::TensorProto::INT32, shape, wholes);
+    return Dequantised(
+        name, scales,
+        AddConstant(name + ".zero_point", onnx::TensorProto::INT32, shape, std::vector<int32_t>(wholes.size())));
+  }
+
+  const Network& network_;
+  onnx::ModelProto model_;
+  onnx::GraphProto& graph_;
+  std::set<std::string> taken_;
+  Names names_;  // by value
+};
+
+}  // namespace
+
+StatusOr<std::vector<std::byte>> WriteOnnx(const Network& network) { return Writer(network).Run(); }
+
+}  // namespace swizzle

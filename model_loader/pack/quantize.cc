@@ -1,0 +1,280 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <optional>
+#include <ostream>
+
+#include "absl/strings/match.h"
+#include "kernels/devices.h"
+#include "model_loader/files/atomic_file.h"
+#include "model_loader/files/npz.h"
+#include "model_loader/load/loader.h"
+#include "model_loader/onnx/onnx_writer.h"
+#include "model_loader/pack/commands.h"
+#include "model_loader/pack/network_runner.h"
+#include "model_loader/pack/progress_line.h"
+#include "model_loader/pack/text_table.h"
+#include "model_loader/packed/packed_writer.h"
+#include "model_loader/quantising/quantiser.h"
+
+namespace swizzle::pack {
+namespace {
+
+constexpr double kPoorDecibels = 20.0;  // the noise has a hundredth of the signal's power
+
+// Arrays by input: of a file's, or of a folder's files, each called after its input; those of a model with one input
+// may be called anything, and are taken one after another.
+StatusOr<std::map<std::string, std::vector<NpyArray>>> ReadArrays(const std::filesystem::path& from,
+                                                                  const std::vector<NetworkPort>& inputs) {
+  std::map<std::string, std::vector<NpyArray>> arrays;
+  const auto name_of = [&](const std::string& name) { return inputs.size() == 1 ? inputs[0].name : name; };
+  std::error_code error;
+  if (!std::filesystem::is_directory(from, error)) {
+    SWIZZLE_ASSIGN_OR_RETURN(NpyArrays archive, ReadNpz(from));
+    for (auto& [name, array] : archive) arrays[name_of(name)].push_back(std::move(array));
+    return arrays;
+  }
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(from, error)) {
+    if (entry.path().extension() == ".npy") files.push_back(entry.path());
+  }
+  if (error) return InvalidArgument(from.string(), ": cannot be read as a folder");
+  std::ranges::sort(files);
+  for (const std::filesystem::path& file : files) {
+    SWIZZLE_ASSIGN_OR_RETURN(NpyArray array, ReadNpy(file));
+    arrays[name_of(file.stem().string())].push_back(std::move(array));
+  }
+  return arrays;
+}
+
+// The rows of one input, one after another.
+StatusOr<std::vector<float>> RowsOf(const std::vector<NpyArray>& arrays, const NetworkPort& port, const Shape& row) {
+  std::vector<float> rows;
+  for (const NpyArray& array : arrays) {
+    if (array.dtype != DType::kFloat32) {
+      return InvalidArgument("input '", port.name, "' is ", DTypeName(array.dtype), "; save array.astype('<f4')");
+    }
+    const bool fits =
+        array.shape.size() == row.size() + 1 && std::equal(row.begin(), row.end(), array.shape.begin() + 1);
+    if (!fits) {
+      return InvalidArgument("input '", port.name, "' is ", ShapeText(array.shape), "; it must be rows of ",
+                             ShapeText(row));
+    }
+    const size_t before = rows.size();
+    rows.resize(before + array.bytes.size() / sizeof(float));
+    if (!array.bytes.empty()) std::memcpy(rows.data() + before, array.bytes.data(), array.bytes.size());
+  }
+  return rows;
+}
+
+// Batches of a network's inputs.
+class CalibrationData {
+ public:
+  static StatusOr<CalibrationData> Read(const std::filesystem::path& from, const Network& network) {
+    CalibrationData data;
+    SWIZZLE_ASSIGN_OR_RETURN(const auto arrays, ReadArrays(from, network.inputs));
+    for (const NetworkPort& port : network.inputs) {
+      const auto found = arrays.find(port.name);
+      if (found == arrays.end()) return InvalidArgument(from.string(), " has no array for input '", port.name, "'");
+      Shape row = port.dims;
+      if (network.batch_size > 0) row.erase(row.begin());
+      auto rows = RowsOf(found->second, port, row);
+      if (!rows.ok()) return Annotate(rows.status(), from.string());
+      data.elements_.push_back(static_cast<size_t>(network.values[port.value].elements()));
+      data.batch_ = std::max<size_t>(static_cast<size_t>(network.batch_size), 1);
+      const size_t batches = rows->size() / data.elements_.back() / data.batch_;
+      data.batches_ = data.rows_.empty() ? batches : std::min(data.batches_, batches);
+      data.rows_.push_back(*std::move(rows));
+    }
+    if (data.batches_ == 0) return InvalidArgument(from.string(), " has not one batch for every input");
+    return data;
+  }
+
+  size_t batches() const { return batches_; }
+  std::vector<std::vector<float>> Batch(size_t index) const {
+    std::vector<std::vector<float>> inputs;
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const size_t elements = elements_[i] * batch_;
+      const auto first = rows_[i].begin() + static_cast<std::ptrdiff_t>(index * elements);
+      inputs.emplace_back(first, first + static_cast<std::ptrdiff_t>(elements));
+    }
+    return inputs;
+  }
+
+ private:
+  std::vector<std::vector<float>> rows_;  // by input
+  std::vector<size_t> elements_;          // of a row, by input
+  size_t batch_ = 1;
+  size_t batches_ = 0;
+};
+
+// The network with what every layer makes as its outputs, in the order of `values`.
+Network Watched(Network network, const std::vector<int>& values) {
+  network.outputs.clear();
+  for (const int value : values) {
+    const NetworkValue& watched = network.values[value];
+    Shape dims = {watched.channels, watched.height, watched.width};
+    if (network.batch_size > 0) dims.insert(dims.begin(), network.batch_size);
+    network.outputs.push_back({Concat("value ", value), DType::kFloat32, std::move(dims), value});
+  }
+  return network;
+}
+
+// Squares of what a value was, and of by how much it was another once quantised.
+struct Noise {
+  double signal = 0.0;
+  double noise = 0.0;
+
+  double decibels() const {
+    const bool none = signal == 0.0 || noise == 0.0;
+    return none ? std::numeric_limits<double>::infinity() : 10.0 * std::log10(signal / noise);
+  }
+};
+
+class Calibration {
+ public:
+  Calibration(const QuantizeCommand& command, const Network& network, const CalibrationData& data, Terminal& terminal)
+      : command_(command), network_(network), data_(data), line_(terminal, ""), observers_(network.values.size()) {
+    for (const Layer& layer : network.layers) values_.push_back(layer.output);
+  }
+
+  // The quantised network, and what became of each layer.
+  StatusOr<std::vector<QuantisedLayer>> Run(Backend& backend, Network& quantised) {
+    SWIZZLE_ASSIGN_OR_RETURN(NetworkRunner runner, RunnerOf(network_, backend));
+    const auto range = [](Observer& observer, std::span<const float> row, int64_t) { observer.SeeRange(row); };
+    const auto count = [](Observer& observer, std::span<const float> row, int64_t channels) {
+      observer.SeeValues(row, channels);
+    };
+    SWIZZLE_RETURN_IF_ERROR(Observe(runner, "Ranges", range));
+    SWIZZLE_RETURN_IF_ERROR(Observe(runner, "Values", count));
+    SWIZZLE_ASSIGN_OR_RETURN(
+        auto layers, QuantiseNetwork(quantised, observers_, {.observer = command_.observer, .skip = command_.skip}));
+    SWIZZLE_ASSIGN_OR_RETURN(NetworkRunner rounding, RunnerOf(quantised, backend));
+    SWIZZLE_RETURN_IF_ERROR(Compare(runner, rounding));
+    return layers;
+  }
+
+  const Noise& NoiseOf(int value) const { return noises_.at(value); }
+
+ private:
+  StatusOr<NetworkRunner> RunnerOf(const Network& network, Backend& backend) const {
+    return NetworkRunner::Make(Watched(network, values_), backend, 1, command_.threads);
+  }
+
+  void Show(const char* what, size_t batch) {
+    line_.Replace(Concat(what, ": batch ", batch + 1, " of ", data_.batches(), " ..."));
+  }
+
+  template <typename See>
+  Status Observe(NetworkRunner& runner, const char* what, const See& see) {
+    const auto see_rows = [&](int value, std::span<const float> rows) {
+      const auto elements = static_cast<size_t>(network_.values[value].elements());
+      for (; !rows.empty(); rows = rows.subspan(elements)) {
+        see(observers_[static_cast<size_t>(value)], rows.first(elements), network_.values[value].channels);
+      }
+    };
+    for (size_t batch = 0; batch < data_.batches(); ++batch) {
+      Show(what, batch);
+      const auto inputs = data_.Batch(batch);
+      SWIZZLE_ASSIGN_OR_RETURN(const auto outputs, runner.Run(inputs));
+      for (size_t i = 0; i < inputs.size(); ++i) see_rows(network_.inputs[i].value, inputs[i]);
+      for (size_t i = 0; i < outputs.size(); ++i) see_rows(values_[i], outputs[i]);
+    }
+    return {};
+  }
+
+  Status Compare(NetworkRunner& real, NetworkRunner& rounding) {
+    for (size_t batch = 0; batch < data_.batches(); ++batch) {
+      Show("Comparison", batch);
+      const auto inputs = data_.Batch(batch);
+      SWIZZLE_ASSIGN_OR_RETURN(const auto expected, real.Run(inputs));
+      SWIZZLE_ASSIGN_OR_RETURN(const auto actual, rounding.Run(inputs));
+      for (size_t i = 0; i < values_.size(); ++i) {
+        Noise& noise = noises_[values_[i]];
+        for (size_t k = 0; k < expected[i].size(); ++k) {
+          const double value = expected[i][k], error = actual[i][k] - value;
+          noise.signal += value * value;
+          noise.noise += error * error;
+        }
+      }
+    }
+    return {};
+  }
+
+  const QuantizeCommand& command_;
+  const Network& network_;
+  const CalibrationData& data_;
+  ProgressLine line_;
+  std::vector<int> values_;          // that layers make
+  std::vector<Observer> observers_;  // by value
+  std::map<int, Noise> noises_;      // by value that a layer makes
+};
+
+std::string DecibelsText(double decibels) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f", decibels);
+  return std::isinf(decibels) ? "exact" : text;
+}
+
+std::string SummaryText(const QuantizeCommand& command, const Network& network, const Calibration& calibration,
+                        const std::vector<QuantisedLayer>& layers, size_t batches) {
+  TextTable table(
+      {{"layer"}, {"weight dB", Align::kRight}, {"input dB", Align::kRight}, {"output dB", Align::kRight}, {""}});
+  std::string poor;
+  int64_t quantised = 0;
+  for (const QuantisedLayer& layer : layers) {
+    const double output = calibration.NoiseOf(network.layers[static_cast<size_t>(layer.layer)].output).decibels();
+    const double own = std::min(layer.weight_decibels, layer.input_decibels);
+    const bool is_poor = !layer.skipped && own < kPoorDecibels;
+    if (is_poor) poor += Concat(" --skip='", layer.name, "'");
+    quantised += !layer.skipped;
+    table.AddRow({layer.name, layer.skipped ? "" : DecibelsText(layer.weight_decibels),
+                  layer.skipped ? "" : DecibelsText(layer.input_decibels), DecibelsText(output),
+                  layer.skipped ? "FP32"
+                  : is_poor     ? "poor"
+                                : ""});
+  }
+  std::string text = Concat(table.Render(), "\n", command.output.string(), ": ", quantised, " of ", layers.size(),
+                            " layers in whole numbers, by ", batches, " batches\n");
+  if (!poor.empty()) text += Concat("Layers that would do better in FP32:", poor, "\n");
+  return text;
+}
+
+StatusOr<Outcome> Quantize(const QuantizeCommand& command, Terminal& terminal) {
+  SWIZZLE_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(command.model));
+  const auto is_quantised = [](const NetworkValue& value) { return value.quantisation.has_value(); };
+  if (std::ranges::any_of(model.network.values, is_quantised)) {
+    return InvalidArgument("it is quantised already; start from the FP32 model");
+  }
+  if (model.network.sequences) return Unimplemented("encoders cannot be quantised yet");
+  SWIZZLE_ASSIGN_OR_RETURN(const CalibrationData data, CalibrationData::Read(command.calibration, model.network));
+  SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open("cpu"));
+  Network quantised = model.network;
+  std::string summary;
+  {
+    Calibration calibration(command, model.network, data, terminal);
+    SWIZZLE_ASSIGN_OR_RETURN(const auto layers, calibration.Run(devices.cpu(), quantised));
+    summary = SummaryText(command, model.network, calibration, layers, data.batches());
+  }
+  SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
+  if (command.output.extension() == ".swz") {
+    SWIZZLE_RETURN_IF_ERROR(WritePacked(quantised, command.output));
+  } else {
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, WriteOnnx(quantised));
+    SWIZZLE_RETURN_IF_ERROR(WriteFileAtomically(command.output, bytes));
+  }
+  terminal.out << summary;
+  return Outcome::kOk;
+}
+
+}  // namespace
+
+StatusOr<Outcome> Execute(const QuantizeCommand& command, Terminal& terminal) {
+  StatusOr<Outcome> outcome = Quantize(command, terminal);
+  if (outcome.ok() || absl::StrContains(outcome.status().message(), command.model.string())) return outcome;
+  return Annotate(outcome.status(), command.model.string());
+}
+
+}  // namespace swizzle::pack

@@ -1,0 +1,190 @@
+#include "model_loader/quantising/quantiser.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "model_loader/semantics/whole_numbers.h"
+
+namespace swizzle {
+namespace {
+
+constexpr float kMostWhole = 127.0f;  // of a weight: as far from 0 below as above
+
+bool IsConvolution(const Layer& layer) { return layer.op == Op::kConv || layer.op == Op::kDepthwiseConv; }
+bool KeepsNumbers(const Layer& layer) { return layer.op == Op::kMaxPool || layer.op == Op::kReshape; }
+bool CountsInWholes(const Layer& layer) {
+  return IsConvolution(layer) || layer.op == Op::kAdd || layer.op == Op::kAveragePool;
+}
+
+double Decibels(double signal, double noise) {
+  if (signal == 0.0 || noise == 0.0) return std::numeric_limits<double>::infinity();
+  return 10.0 * std::log10(signal / noise);
+}
+
+class Quantiser {
+ public:
+  Quantiser(Network& network, std::span<const Observer> observers, const QuantiseOptions& options)
+      : network_(network), observers_(observers), options_(options), wanted_(network.values.size()) {}
+
+  StatusOr<std::vector<QuantisedLayer>> Run() {
+    if (network_.sequences) return Unimplemented("networks of token sequences cannot be quantised yet");
+    SWIZZLE_RETURN_IF_ERROR(FindSkipped());
+    FindWanted();
+    for (const NetworkPort& port : network_.inputs) QuantiseInput(port.value);
+    for (Layer& layer : network_.layers) QuantiseOutput(layer);
+    std::vector<QuantisedLayer> results;
+    for (size_t i = 0; i < network_.layers.size(); ++i) {
+      if (IsConvolution(network_.layers[i])) results.push_back(QuantiseWeight(static_cast<int>(i)));
+    }
+    PutInputsFirst();
+    SWIZZLE_RETURN_IF_ERROR(network_.Validate());
+    return results;
+  }
+
+ private:
+  Status FindSkipped() {
+    skipped_.resize(network_.layers.size());
+    for (const std::string& pattern : options_.skip) {
+      bool any = false;
+      for (size_t i = 0; i < network_.layers.size(); ++i) {
+        if (fnmatch(pattern.c_str(), network_.layers[i].name.c_str(), 0) == 0) any = skipped_[i] = true;
+      }
+      if (!any) return InvalidArgument("the pattern to skip '", pattern, "' matches no layer");
+    }
+    return {};
+  }
+
+  // Values that a layer would read as whole numbers, from the last layer to the first.
+  void FindWanted() {
+    for (size_t i = network_.layers.size(); i-- > 0;) {
+      const Layer& layer = network_.layers[i];
+      const bool wants = KeepsNumbers(layer) ? wanted_[layer.output] : CountsInWholes(layer) && !skipped_[i];
+      for (const int value : layer.inputs) wanted_[value] = wanted_[value] || wants;
+    }
+  }
+
+  // Behind an input that is wanted comes a layer that quantises it, for all who read it.
+  void QuantiseInput(int value) {
+    if (!wanted_[value]) return;
+    const int quantised = static_cast<int>(network_.values.size());
+    network_.values.push_back(network_.values[value]);
+    network_.values.back().name += ".quantised";
+    Layer layer;
+    layer.SetOp(Op::kActivation);
+    layer.name = network_.values.back().name;
+    layer.inputs = {value};
+    layer.output = quantised;
+    Hold(layer, observers_[static_cast<size_t>(value)].Choose(options_.observer));
+    for (Layer& reader : network_.layers) std::ranges::replace(reader.inputs, value, quantised);
+    originals_[quantised] = value;
+    first_.push_back(std::move(layer));
+  }
+
+  // The layer's output is of these whole numbers, and within their range.
+  void Hold(Layer& layer, const Quantised& as) {
+    const RealRange range = RangeOf(as);
+    layer.epilogue.low = std::clamp(layer.epilogue.low, range.low, range.high);
+    layer.epilogue.high = std::clamp(layer.epilogue.high, range.low, range.high);
+    std::vector<int32_t> zero_points;
+    if (as.zero_point != 0) zero_points.push_back(as.zero_point);
+    network_.values[layer.output].quantisation = Quantisation{as.dtype, {as.scale}, std::move(zero_points)};
+  }
+
+  void QuantiseOutput(Layer& layer) {
+    NetworkValue& output = network_.values[layer.output];
+    if (!wanted_[layer.output]) return;
+    if (KeepsNumbers(layer)) {
+      output.quantisation = network_.values[layer.inputs[0]].quantisation;
+    } else if (TraitsOf(layer.op).Has(OpTraits::kClamps)) {
+      Hold(layer, observers_[static_cast<size_t>(layer.output)].Choose(options_.observer));
+    }
+  }
+
+  const Observer& ObserverOf(int value) const {
+    const auto original = originals_.find(value);
+    return observers_[static_cast<size_t>(original == originals_.end() ? value : original->second)];
+  }
+
+  QuantisedLayer QuantiseWeight(int index) {
+    Layer& layer = network_.layers[static_cast<size_t>(index)];
+    const auto& input = network_.values[layer.inputs[0]].quantisation;
+    QuantisedLayer result{layer.name, index, skipped_[static_cast<size_t>(index)] || !input};
+    if (result.skipped) return result;
+    Weight& weight = network_.weights[layer.weight];
+    const DenseMatrix real = weight.ToDense();
+    DenseMatrix rounded = real;
+    weight.quantisation = Quantisation{DType::kInt8, {}, {}};
+    double signal = 0.0, noise = 0.0;
+    const auto cols = static_cast<size_t>(real.cols);
+    for (size_t row = 0; row < static_cast<size_t>(real.rows); ++row) {
+      const std::span<float> values = std::span(rounded.values).subspan(row * cols, cols);
+      weight.quantisation->scales.push_back(RoundRow(values));
+      for (size_t k = 0; k < cols; ++k) {
+        const double value = real.values[row * cols + k], error = values[k] - value;
+        signal += value * value;
+        noise += error * error;
+      }
+    }
+    CorrectBias(layer, real, rounded, weight);
+    // A matrix of the same zeros, and perhaps more, goes into the same format.
+    weight.matrix = *WeightMatrix::FromDense(weight.format(), rounded);
+    result.weight_decibels = Decibels(signal, noise);
+    result.input_decibels = ObserverOf(layer.inputs[0]).SignalToNoise(input->Of(0));
+    return result;
+  }
+
+  // Rounds to multiples of the scale, which it returns.
+  static float RoundRow(std::span<float> values) {
+    float most = 0.0f;
+    for (const float value : values) most = std::max(most, std::abs(value));
+    const float scale = most / kMostWhole;
+    if (!(scale >= std::numeric_limits<float>::min())) {
+      std::ranges::fill(values, 0.0f);
+      return 1.0f;
+    }
+    for (float& value : values) value = scale * std::clamp(std::nearbyint(value / scale), -kMostWhole, kMostWhole);
+    return scale;
+  }
+
+  // Takes off the bias what the rounding of weights adds to sums on average.
+  void CorrectBias(const Layer& layer, const DenseMatrix& real, const DenseMatrix& rounded, Weight& weight) const {
+    const std::vector<double> means = ObserverOf(layer.inputs[0]).Means();
+    const auto cols = static_cast<size_t>(real.cols), taps = static_cast<size_t>(layer.window().taps());
+    weight.bias.resize(static_cast<size_t>(real.rows));
+    for (size_t row = 0; row < weight.bias.size(); ++row) {
+      double added = 0.0;
+      for (size_t k = 0; k < cols; ++k) {
+        const size_t channel = layer.op == Op::kDepthwiseConv ? row : k / taps;
+        added += (double{rounded.values[row * cols + k]} - real.values[row * cols + k]) * means[channel];
+      }
+      weight.bias[row] -= static_cast<float>(added);
+    }
+  }
+
+  void PutInputsFirst() {
+    network_.layers.insert(network_.layers.begin(), std::make_move_iterator(first_.begin()),
+                           std::make_move_iterator(first_.end()));
+  }
+
+  Network& network_;
+  const std::span<const Observer> observers_;
+  const QuantiseOptions& options_;
+  std::vector<bool> wanted_;      // values of the network as given, as whole numbers
+  std::vector<bool> skipped_;     // layers
+  std::map<int, int> originals_;  // the input that a new value is
+  std::vector<Layer> first_;      // which quantise the inputs
+};
+
+}  // namespace
+
+StatusOr<std::vector<QuantisedLayer>> QuantiseNetwork(Network& network, std::span<const Observer> observers,
+                                                      const QuantiseOptions& options) {
+  return Quantiser(network, observers, options).Run();
+}
+
+}  // namespace swizzle
