@@ -180,7 +180,8 @@ TEST(WireSurvey, AModelsLimitsHoldItsLargestBatchInEveryForm) {
   const MessageLimits server = ServerLimits(64 * kMiB);
   for (const DType dtype : {DType::kBool, DType::kInt8, DType::kUint16, DType::kInt32, DType::kInt64, DType::kUint64,
                             DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
-    const MessageLimits limits = ModelLimits(Spec(dtype, {1000}), server);
+    const ModelSpec spec = Spec(dtype, {1000});  // limits show its name
+    const MessageLimits limits = ModelLimits(spec, server);
     EXPECT_EQ(limits.model, "m");
     EXPECT_GE(limits.bytes, 8000 * static_cast<int64_t>(ElementBytes(dtype)));
     EXPECT_LT(limits.bytes, 2 * kMiB);
