@@ -82,6 +82,7 @@ class DeviceStream : public Stream {
 struct Throughput {
   double dense_multiply_adds = 0.0;
   double sparse_multiply_adds = 0.0;  // of those that are left
+  double block_multiply_adds = 0.0;   // the same, where they stand in blocks; 0: as sparse ones
   double depthwise_multiply_adds = 0.0;
   double floats = 0.0;             // to or from memory
   double call_microseconds = 0.0;  // what a call costs before it computes anything

@@ -23,6 +23,8 @@ std::optional<Format> FormatFromName(std::string_view name) {
 
 bool IsSparse(Format format) { return format != Format::kNone && RowOf(format).traits.sparse; }
 
+bool IsInBlocks(Format format) { return format != Format::kNone && RowOf(format).traits.in_blocks; }
+
 bool HasValues(Format format) { return format != Format::kNone && RowOf(format).traits.has_values; }
 
 std::vector<Format> FormatsThatHold(const Structure& structure) {

@@ -20,6 +20,8 @@ std::string_view FormatName(Format format);  // "csr"; as in files, reports and 
 std::optional<Format> FormatFromName(std::string_view name);
 // Whether it leaves zeros out, so that kernels that take it skip them. Not kNone.
 bool IsSparse(Format format);
+// Whether its nonzeros stand in blocks that matrix units multiply.
+bool IsInBlocks(Format format);
 // Whether its matrices have values, as opposed to places alone. Not kNone.
 bool HasValues(Format format);
 // Those that can hold a weight of this structure, in the order of the list.

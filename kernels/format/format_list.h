@@ -22,7 +22,7 @@ inline constexpr std::array kFormatList = {
     MakeFormatRow<DenseMatrix>({.name = "dense", .sparse = false}),
     MakeFormatRow<CsrMatrix>({.name = "csr", .sparse = true}),
     MakeFormatRow<AttentionPattern>({.name = "pattern", .sparse = true, .has_values = false}),
-    MakeFormatRow<ShflBwMatrix>({.name = "shfl-bw", .sparse = true}),
+    MakeFormatRow<ShflBwMatrix>({.name = "shfl-bw", .sparse = true, .in_blocks = true}),
     MakeFormatRow<NOfMMatrix>({.name = "n-m", .sparse = true}),
 };
 

@@ -15,6 +15,7 @@ struct FormatTraits {
   std::string_view name;  // in files, reports and metrics: it never changes
   bool sparse;            // leaves zeros out
   bool has_values = true;
+  bool in_blocks = false;  // nonzeros stand in blocks that matrix units multiply
 };
 
 struct FormatRow {

@@ -26,12 +26,14 @@ double Speedup(const Kernel& kernel) {
 
 double Rate(const Kernel& kernel, const Throughput& throughput) {
   if (kernel.key.op == Op::kDepthwiseConv) return throughput.depthwise_multiply_adds * Speedup(kernel);
-  return (SkipsZeros(kernel) ? throughput.sparse_multiply_adds : throughput.dense_multiply_adds) * Speedup(kernel);
+  if (!SkipsZeros(kernel)) return throughput.dense_multiply_adds * Speedup(kernel);
+  const bool in_blocks = IsInBlocks(kernel.key.weights) && throughput.block_multiply_adds > 0.0;
+  return (in_blocks ? throughput.block_multiply_adds : throughput.sparse_multiply_adds) * Speedup(kernel);
 }
 
 // Of the input or output, in floats of four bytes.
 double Floats(const Extent& extent, Storage storage) {
-  return static_cast<double>(LayoutElements(extent, storage.layout)) * (storage.dtype == DType::kUint8 ? 0.25 : 1.0);
+  return static_cast<double>(LayoutElements(extent, storage.layout) * ElementBytes(storage.dtype)) / sizeof(float);
 }
 
 }  // namespace

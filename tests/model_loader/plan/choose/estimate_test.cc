@@ -60,5 +60,18 @@ TEST(EstimateTest, GoesByWhatTheDeviceReaches) {
                    4 * EstimateMicroseconds(dense, problem, &weight, fast));
 }
 
+// Multiplied by matrix units: faster than single nonzeros, where the device says so.
+TEST(EstimateTest, BlocksGoByTheirOwnRate) {
+  const Kernel vectors = ConvKernel(Format::kShflBw), single = ConvKernel(Format::kCsr);
+  const Weight weight = SparseWeight(64, 0.5);
+  Throughput rates{.dense_multiply_adds = 1e3, .sparse_multiply_adds = 1e3, .depthwise_multiply_adds = 1e3};
+  const Problem problem = PointwiseProblem(64, 28);
+  EXPECT_DOUBLE_EQ(EstimateMicroseconds(vectors, problem, &weight, rates),
+                   EstimateMicroseconds(single, problem, &weight, rates));
+  rates.block_multiply_adds = 2e3;
+  EXPECT_DOUBLE_EQ(2 * EstimateMicroseconds(vectors, problem, &weight, rates),
+                   EstimateMicroseconds(single, problem, &weight, rates));
+}
+
 }  // namespace
 }  // namespace swizzle

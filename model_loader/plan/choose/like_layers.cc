@@ -1,0 +1,55 @@
+#include "model_loader/plan/choose/like_layers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "kernels/base/status.h"
+#include "model_loader/plan/choose/tuning_cache.h"
+
+namespace swizzle {
+namespace {
+
+constexpr double kMostDifference = 0.1;  // in nonzeros, of the larger number
+
+bool AreNear(int64_t a, int64_t b) {
+  return static_cast<double>(std::abs(a - b)) <= kMostDifference * static_cast<double>(std::max(a, b));
+}
+
+// Null if it has none.
+const Candidate* TimedFor(const Candidate& wanted, const std::vector<Candidate>& timed) {
+  const auto found = std::ranges::find(timed, wanted.kernel, &Candidate::kernel);
+  return found == timed.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+LayerLikeness LikenessOf(const Problem& problem, const Weight* weight) {
+  if (weight == nullptr) return {ProblemText(problem), 0};
+  return {Concat(ProblemText(problem), " by ", weight->rows(), "x", weight->cols()), weight->nonzeros()};
+}
+
+void LikeLayers::PutRepeatsLast(const std::vector<LayerLikeness>& likeness, std::vector<size_t>& order) {
+  std::map<std::string, int> seen;
+  std::vector<int> repeat(likeness.size(), 0);
+  for (const size_t layer : order) repeat[layer] = seen[likeness[layer].shape]++;
+  std::ranges::stable_sort(order, std::less<>(), [&](size_t layer) { return repeat[layer]; });
+}
+
+void LikeLayers::Add(const LayerLikeness& likeness, const std::vector<Candidate>& timed) {
+  by_shape_.emplace(likeness.shape, Timed{likeness.nonzeros, timed});
+}
+
+bool LikeLayers::TakeTimes(const LayerLikeness& likeness, std::vector<Candidate>& candidates) const {
+  const auto [begin, end] = by_shape_.equal_range(likeness.shape);
+  for (auto like = begin; like != end; ++like) {
+    const std::vector<Candidate>& timed = like->second.candidates;
+    const auto has_times = [&](const Candidate& candidate) { return TimedFor(candidate, timed) != nullptr; };
+    if (!AreNear(like->second.nonzeros, likeness.nonzeros) || !std::ranges::all_of(candidates, has_times)) continue;
+    for (Candidate& candidate : candidates) candidate.microseconds = TimedFor(candidate, timed)->microseconds;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace swizzle

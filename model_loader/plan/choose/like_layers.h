@@ -1,0 +1,52 @@
+// Layers that differ only in where the zeros of their weights stand: networks repeat their blocks.
+//
+// There is rarely time to measure every layer. So one of a kind is measured before a second one, and what was not
+// measured takes the times of one that was, which are nearer to its own than any estimate.
+#ifndef SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_LIKE_LAYERS_H_
+#define SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_LIKE_LAYERS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kernels/format/weight.h"
+#include "kernels/operator/problem.h"
+#include "model_loader/plan/choose/candidates.h"
+
+namespace swizzle {
+
+// What a layer is to have in common with one whose times it takes.
+struct LayerLikeness {
+  std::string shape;  // of what it computes, and of its weight
+  int64_t nonzeros = 0;
+};
+
+// `problem` at any one batch size; `weight` may be null.
+LayerLikeness LikenessOf(const Problem& problem, const Weight* weight);
+
+// Thread-compatible.
+class LikeLayers {
+ public:
+  // Puts layers with the shape of an earlier one behind all others, those that are third behind the second, and so on.
+  // `order` keeps its order else; `likeness` is by layer.
+  static void PutRepeatsLast(const std::vector<LayerLikeness>& likeness, std::vector<size_t>& order);
+
+  void Add(const LayerLikeness& likeness, const std::vector<Candidate>& timed);
+
+  // Gives the candidates the times of a layer of this shape, with a tenth more or fewer nonzeros at most. Whether there
+  // is one that has times for all of their kernels; if not, nothing changes.
+  bool TakeTimes(const LayerLikeness& likeness, std::vector<Candidate>& candidates) const;
+
+ private:
+  struct Timed {
+    int64_t nonzeros = 0;
+    std::vector<Candidate> candidates;
+  };
+  std::multimap<std::string, Timed> by_shape_;
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_LIKE_LAYERS_H_
