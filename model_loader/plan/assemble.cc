@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "model_loader/plan/choose/conversion.h"
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/run/arena.h"
 #include "model_loader/plan/run/tail.h"

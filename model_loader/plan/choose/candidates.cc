@@ -8,7 +8,9 @@
 
 #include "kernels/backend/select.h"
 #include "kernels/base/instant.h"
+#include "model_loader/plan/choose/conversion.h"
 #include "model_loader/plan/choose/estimate.h"
+#include "model_loader/plan/choose/like_layers.h"
 #include "model_loader/semantics/whole_numbers.h"
 
 namespace swizzle {
@@ -113,25 +115,6 @@ void Measurer::EstimateLayer(const Network& network, const Layer& layer, std::ve
       candidate.microseconds.push_back(EstimateMicroseconds(*candidate.kernel, problem, weight, throughput_));
     }
   }
-}
-
-Problem ConversionProblem(const NetworkValue& value, BatchSize size, RunSettings settings) {
-  Problem problem;
-  problem.SetOp(Op::kConvertLayout);
-  problem.input = problem.output = value.WithBatch(size);
-  problem.epilogue.requantise = value.AsWholeNumbers();
-  problem.inputs_as[0] = problem.epilogue.requantise.value_or(Quantised());
-  problem.threads = settings.threads;
-  return problem;
-}
-
-const Kernel* FindConversion(const Backend& backend, const NetworkValue& value, Storage from, Storage to,
-                             RunSettings settings) {
-  for (const Kernel* kernel :
-       WidestCandidates(backend, ConversionProblem(value, 1, settings), nullptr, settings.precision)) {
-    if (kernel->key.input == from && kernel->key.output == to) return kernel;
-  }
-  return nullptr;
 }
 
 // A layer's weight as kernels hold it, made when a kernel is about to be measured and kept for the next batch size.
@@ -252,8 +235,8 @@ StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, s
   return true;
 }
 
-std::vector<size_t> Measurer::LongestFirst(const Network& network,
-                                           const std::vector<std::vector<Candidate>>& layers) const {
+std::vector<size_t> Measurer::LongestFirst(const Network& network, const std::vector<std::vector<Candidate>>& layers,
+                                           const std::vector<LayerLikeness>& likeness) const {
   std::vector<double> least(layers.size(), std::numeric_limits<double>::infinity());
   std::vector<size_t> order;
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -266,7 +249,9 @@ std::vector<size_t> Measurer::LongestFirst(const Network& network,
           std::min(least[i], EstimateMicroseconds(*candidate.kernel, problem, WeightOf(network, layer), throughput_));
     }
   }
-  if (measures_) std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return least[i]; });
+  if (!measures_) return order;
+  std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return least[i]; });
+  LikeLayers::PutRepeatsLast(likeness, order);
   return order;
 }
 
@@ -283,13 +268,12 @@ void Measurer::FindSuspects(const Network& network, const Layer& layer, std::vec
   }
 }
 
-Status Measurer::JudgeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) {
+StatusOr<bool> Measurer::JudgeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) {
   SWIZZLE_ASSIGN_OR_RETURN(const bool timed, TimeLayer(network, layer, candidates));
-  if (timed) return absl::OkStatus();
+  if (timed) return true;
   ++untimed_layers_;
   if (!measures_) FindSuspects(network, layer, candidates);
-  EstimateLayer(network, layer, candidates);
-  return absl::OkStatus();
+  return false;
 }
 
 void Measurer::AddRenames(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const {
@@ -314,13 +298,27 @@ StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Netw
     layers.push_back(std::move(candidates));
   }
   StartBudget(TuningShare::kKernels);
-  const std::vector<size_t> order = LongestFirst(network, layers);
+  std::vector<LayerLikeness> likeness;
+  for (const Layer& layer : network.layers) {
+    likeness.emplace_back();
+    if (layer.op == Op::kReshape) continue;
+    const Problem problem = LayerProblem(network, layer, batches_[0], settings_.threads);
+    likeness.back() = LikenessOf(problem, WeightOf(network, layer));
+  }
+  LikeLayers like;
+  std::vector<size_t> untimed;
+  const std::vector<size_t> order = LongestFirst(network, layers, likeness);
   for (size_t k = 0; k < order.size(); ++k) {
-    SWIZZLE_RETURN_IF_ERROR(JudgeLayer(network, network.layers[order[k]], layers[order[k]]));
-    AddRenames(network, network.layers[order[k]], layers[order[k]]);
+    const size_t i = order[k];
+    SWIZZLE_ASSIGN_OR_RETURN(const bool timed, JudgeLayer(network, network.layers[i], layers[i]));
+    timed ? like.Add(likeness[i], layers[i]) : untimed.push_back(i);
     if (!measures_ || !options_.progress) continue;
     options_.progress({PlanProgress::Stage::kMeasuring, static_cast<int64_t>(k + 1), std::ssize(order)});
   }
+  for (const size_t i : untimed) {
+    if (!like.TakeTimes(likeness[i], layers[i])) EstimateLayer(network, network.layers[i], layers[i]);
+  }
+  for (const size_t i : order) AddRenames(network, network.layers[i], layers[i]);
   StartBudget(TuningShare::kConversions);
   measurements_left_ = kConversionsGuess;
   return layers;

@@ -19,6 +19,8 @@
 
 namespace swizzle {
 
+struct LayerLikeness;
+
 // What every layer of a plan runs with.
 struct RunSettings {
   int threads = 1;
@@ -94,9 +96,10 @@ class Measurer {
   StatusOr<std::vector<Candidate>> LayerCandidates(const Network& network, const Layer& layer) const;
   void EstimateLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const;
   // The layers in the order in which they are timed.
-  std::vector<size_t> LongestFirst(const Network& network, const std::vector<std::vector<Candidate>>& layers) const;
-  // Times the layer, or estimates it.
-  Status JudgeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates);
+  std::vector<size_t> LongestFirst(const Network& network, const std::vector<std::vector<Candidate>>& layers,
+                                   const std::vector<LayerLikeness>& likeness) const;
+  // Whether the layer was timed.
+  StatusOr<bool> JudgeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates);
   // What costs nothing: see Candidate::kernel.
   void AddRenames(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const;
   // Of times that the cache has.
@@ -142,13 +145,6 @@ class Measurer {
   int timed_before_ = 0;
   std::map<std::vector<int64_t>, std::vector<double>> conversions_;  // by extent and storage
 };
-
-// Storing a value in another way.
-Problem ConversionProblem(const NetworkValue& value, BatchSize size, RunSettings settings);
-
-// The row that does, or null.
-const Kernel* FindConversion(const Backend& backend, const NetworkValue& value, Storage from, Storage to,
-                             RunSettings settings);
 
 }  // namespace swizzle
 

@@ -65,16 +65,6 @@ std::string TimedText(const Epilogue& epilogue) {
                 requantise ? Concat(" requantised ", DTypeName(requantise->dtype)) : "");
 }
 
-// All of a problem that its time may depend on, as a row solves it; how operands are stored is the row's.
-std::string ProblemText(const Problem& problem) {
-  static_assert(FieldCount<Problem>() == 8,
-                "what a problem has more than this stands below, or is left out on purpose");
-  const auto& [op, attributes, epilogue] = static_cast<const Operator&>(problem);
-  return Concat(OpName(op), " ", ExtentText(problem.input), " -> ", ExtentText(problem.output),
-                std::visit([](const auto& its) { return TimedText(its); }, attributes), TimedText(epilogue),
-                " threads ", problem.threads, problem.blocking == 0 ? "" : Concat(" blocking ", problem.blocking));
-}
-
 std::string HexText(uint64_t number) {
   std::ostringstream hex;
   hex << std::hex << number;
@@ -96,6 +86,15 @@ std::string FeaturesOf(const Backend& backend) {
 }
 
 }  // namespace
+
+std::string ProblemText(const Problem& problem) {
+  static_assert(FieldCount<Problem>() == 8,
+                "what a problem has more than this stands below, or is left out on purpose");
+  const auto& [op, attributes, epilogue] = static_cast<const Operator&>(problem);
+  return Concat(OpName(op), " ", ExtentText(problem.input), " -> ", ExtentText(problem.output),
+                std::visit([](const auto& its) { return TimedText(its); }, attributes), TimedText(epilogue),
+                " threads ", problem.threads, problem.blocking == 0 ? "" : Concat(" blocking ", problem.blocking));
+}
 
 uint64_t PatternHash(const Weight& weight) {
   class Hash final : public PartSink {

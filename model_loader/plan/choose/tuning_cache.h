@@ -28,6 +28,9 @@
 
 namespace swizzle {
 
+// All of a problem that its time may depend on, as a row solves it; how operands are stored is the row's.
+std::string ProblemText(const Problem& problem);
+
 // A hash of the places of a weight's nonzeros. A dense weight has a nonzero everywhere: dense kernels do not look.
 // Stable across machines and builds.
 uint64_t PatternHash(const Weight& weight);
