@@ -75,7 +75,8 @@ struct EncoderSizes {
 int EncoderBlock(NetworkBuilder& b, int x, const EncoderSizes& sizes, double s) {
   const int64_t c = sizes.channels;
   const int q = b.Linear(x, c, s), k = b.Linear(x, c, s), v = b.Linear(x, c, s);
-  const float scale = 1.0f / std::sqrt(static_cast<float>(c / sizes.heads));
+  const int64_t channels_of_a_head = c / sizes.heads;
+  const float scale = 1.0f / std::sqrt(static_cast<float>(channels_of_a_head));
   const int mixed = b.LayerNorm(b.Linear(b.Attention(q, k, v, sizes.heads, scale), c, s, x));
   const int inner = b.Function(b.Linear(mixed, 4 * c, s), {FunctionKind::kGelu, 0, 0});
   return b.LayerNorm(b.Linear(inner, c, s, mixed));

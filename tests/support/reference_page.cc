@@ -69,7 +69,8 @@ std::string CommandPage(const std::string& tool, const std::vector<std::string>&
   page += "\nFor all commands:\n\n" + FlagTable(help({"--help"}));
   for (const std::string& command : commands) {
     const std::string text = help({command, "--help"});
-    page += "\n## " + tool + " " + command + "\n\n" + text.substr(0, text.find('\n')) + "\n\n" + FlagTable(text);
+    page += "\n## " + tool + " ";
+    page += command + "\n\n" + text.substr(0, text.find('\n')) + "\n\n" + FlagTable(text);
   }
   return page;
 }

@@ -104,7 +104,7 @@ def check_tidy(unit, commands, build):
     checks = '--checks=-bugprone-suspicious-include'  # which is meant for what the script does here
     result = run(['clang-tidy', '--quiet', f'--config-file={config}', checks, '--warnings-as-errors=*', source, '--',
                   *arguments])
-    if len(unit) > 1 and '[clang-diagnostic-error' in result.stdout:  # two things of one name
+    if len(unit) > 1 and '[clang-diagnostic-' in result.stdout:  # two things of one name, or one that shadows another
         half = len(unit) // 2
         return check_tidy(unit[:half], commands, build) + check_tidy(unit[half:], commands, build)
     return '' if result.returncode == 0 else result.stdout

@@ -49,7 +49,8 @@ TEST(LoaderTest, LoadsTheShippedModels) {
 }
 
 void Write(const std::filesystem::path& file, std::span<const std::byte> bytes) {
-  std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto size = static_cast<std::streamsize>(bytes.size());
+  std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), size);
 }
 
 TEST(LoaderTest, NamesTheFileInErrors) {
