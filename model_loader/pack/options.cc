@@ -198,7 +198,7 @@ class Flags {
     app->add_option("--calibration", quantize_.calibration,
                     "Inputs as requests bring them: an .npz file with an array for each, or a folder of .npy files "
                     "called after them; some hundred rows do")
-        ->type_name("FILE.npz")
+        ->type_name("FILE")
         ->required();
     app->add_option("--observer", observer_,
                     "Which range of an activation is kept: minmax (all), percentile (all but one value in 10,000), or "
