@@ -114,9 +114,14 @@ def test_client_timeout(client):
     client.infer('slow', [infer_input(VALUES)], client_timeout=30)
 
 
+def test_repository_index_lists_models_and_their_states(client):
+    states = {model.name: (model.version, model.state) for model in client.get_model_repository_index().models}
+    assert states['identity'] == ('1', 'READY')
+
+
 def test_what_comes_later_is_unimplemented(client):
-    for call in (client.get_model_repository_index, client.get_system_shared_memory_status,
-                 lambda: client.load_model('identity'), client.get_trace_settings, client.get_log_settings):
+    for call in (client.get_system_shared_memory_status, lambda: client.load_model('identity'),
+                 client.get_trace_settings, client.get_log_settings):
         with pytest.raises(InferenceServerException) as raised:
             call()
         assert 'UNIMPLEMENTED' in raised.value.status()
