@@ -65,6 +65,32 @@ def cpu_summary():
                        f'{each("date", rows)}. The dense engines are ONNX Runtime and OpenVINO.')
 
 
+def best_dense_int8(row):
+    return min(row['ms'][engine] for engine in ('onnxruntime int8', 'openvino int8'))
+
+
+def int8_summary():
+    figures = kept('cpu_int8_models.json')
+    text = table('model, INT8', 'batch', 'best dense engine', 'Swizzle, 90 % zeros', 'gain', rows=[
+        (NAMES[row['model']], row['batch'], f'{best_dense_int8(row):.1f} ms', f'{row["ms"]["swizzle int8"]:.1f} ms',
+         times(best_dense_int8(row) / row['ms']['swizzle int8'])) for row in figures['rows']])
+    return text + note(f'The same, with the same quantised file, {each("date", figures["rows"])}.')
+
+
+def int8_table():
+    figures = kept('cpu_int8_models.json')
+    engines = ('swizzle int8', 'onnxruntime int8', 'openvino int8', 'swizzle', 'onnxruntime', 'openvino')
+    text = table('model, 90 % zeros', 'batch', 'Swizzle, INT8', 'ONNX Runtime, INT8', 'OpenVINO, INT8', 'Swizzle, FP32',
+                 'ONNX Runtime, FP32', 'OpenVINO, FP32', 'INT8 against the best dense INT8', rows=[
+                     (NAMES[row['model']], row['batch'], *(f'{row["ms"][name]:.1f} ms' for name in engines),
+                      times(best_dense_int8(row) / row['ms']['swizzle int8'])) for row in figures['rows']])
+    versions = ', '.join(f'{name} {version}' for name, version in figures['versions'].items())
+    return text + note(f'{figures["threads"]} threads of an {figures["machine"]["processor"]}, '
+                       f'{each("date", figures["rows"])}, commit {each("commit", figures["rows"])}: '
+                       '`build/peers/bin/python tests/bench/whole_models.py --models=resnet50,mobilenet_v1 '
+                       f'--int8=build/venv/bin/python`; {versions}. Medians of runs in turn.')
+
+
 def gpu_summary():
     rows = {(row['model'], row['precision'], row['batch']): row for row in kept('gpu_h200.json')['models']}
     shown = [(model, batch) for model in NAMES for batch in (1, 8) if (model, 'FP32', batch) in rows]
@@ -223,9 +249,9 @@ def plots():
 
 
 PAGES = {
-    'README.md': {'cpu summary': cpu_summary, 'gpu summary': gpu_summary},
+    'README.md': {'cpu summary': cpu_summary, 'int8 summary': int8_summary, 'gpu summary': gpu_summary},
     'model_loader/pack/README.md': {'one shot': one_shot_table},
-    'kernels/cpu/PERFORMANCE.md': {'cpu figures': cpu_table},
+    'kernels/cpu/PERFORMANCE.md': {'cpu figures': cpu_table, 'int8 figures': int8_table},
     'kernels/cuda/PERFORMANCE.md': {'gpu figures': gpu_table, 'served figures': served_table,
                                     'attention figures': attention_table,
                                     'vector figures': vectors_table, 'vector models': vector_models_table},
