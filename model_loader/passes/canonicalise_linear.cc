@@ -26,12 +26,13 @@ StatusOr<int> AddLinearWeight(const NodeRewrite& rewrite, int64_t channels, bool
   const int64_t rows = shape[transposed ? 0 : 1];
   Tensor weight{DType::kFloat32, {rows, channels, 1, 1}, std::vector<std::byte>(given->bytes.size())};
   MakeLinearWeight(given->floats(), rows, channels, transposed, alpha, weight.floats());
-  std::optional<WholeNumbers> wholes = rewrite.graph().values[rewrite.node().inputs[1]].wholes;
   const int value = rewrite.graph().AddConstant(rewrite.node().name + ".weight", std::move(weight));
+  const std::optional<WholeNumbers>& wholes = rewrite.graph().values[rewrite.node().inputs[1]].wholes;
   if (wholes && alpha > 0.0f && (wholes->quantisation.per_tensor() || wholes->axis == (transposed ? 0 : 1))) {
-    for (float& scale : wholes->quantisation.scales) scale *= alpha;
-    wholes->axis = 0;
-    rewrite.graph().values[value].wholes = std::move(wholes);
+    WholeNumbers scaled = *wholes;
+    for (float& scale : scaled.quantisation.scales) scale *= alpha;
+    scaled.axis = 0;
+    rewrite.graph().values[value].wholes = std::move(scaled);
   }
   return value;
 }
