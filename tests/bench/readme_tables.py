@@ -74,7 +74,7 @@ def int8_summary():
     text = table('model, INT8', 'batch', 'best dense engine', 'Swizzle, 90 % zeros', 'gain', rows=[
         (NAMES[row['model']], row['batch'], f'{best_dense_int8(row):.1f} ms', f'{row["ms"]["swizzle int8"]:.1f} ms',
          times(best_dense_int8(row) / row['ms']['swizzle int8'])) for row in figures['rows']])
-    return text + note(f'The same, with the same quantised file, {each("date", figures["rows"])}.')
+    return text + note(f'As above, all engines on one quantised file, {each("date", figures["rows"])}.')
 
 
 def int8_table():

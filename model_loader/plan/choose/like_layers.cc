@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "kernels/base/status.h"
+#include "kernels/format/format.h"
 #include "model_loader/plan/choose/tuning_cache.h"
 
 namespace swizzle {
@@ -26,7 +27,9 @@ const Candidate* TimedFor(const Candidate& wanted, const std::vector<Candidate>&
 
 LayerLikeness LikenessOf(const Problem& problem, const Weight* weight) {
   if (weight == nullptr) return {ProblemText(problem), 0};
-  return {Concat(ProblemText(problem), " by ", weight->rows(), "x", weight->cols()), weight->nonzeros()};
+  const int64_t places = weight->rows() * weight->cols();
+  return {Concat(ProblemText(problem), " by ", FormatName(weight->format()), " ", weight->rows(), "x", weight->cols()),
+          IsSparse(weight->format()) ? weight->nonzeros() : places};
 }
 
 void LikeLayers::PutRepeatsLast(const std::vector<LayerLikeness>& likeness, std::vector<size_t>& order) {

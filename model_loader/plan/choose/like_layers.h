@@ -19,8 +19,8 @@ namespace swizzle {
 
 // What a layer is to have in common with one whose times it takes.
 struct LayerLikeness {
-  std::string shape;  // of what it computes, and of its weight
-  int64_t nonzeros = 0;
+  std::string shape;     // of what it computes, and of its weight, with the format
+  int64_t nonzeros = 0;  // of a dense weight all: kernels compute its zeros, and to count them takes long
 };
 
 // `problem` at any one batch size; `weight` may be null.

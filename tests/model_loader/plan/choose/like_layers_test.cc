@@ -57,6 +57,18 @@ TEST(LikeLayersTest, TakesNoneOfOtherShapesOrWithManyMoreNonzeros) {
   EXPECT_TRUE(candidates[0].microseconds.empty());
 }
 
+TEST(LikeLayersTest, DenseWeightsAreAlikeWhateverTheirZeros) {
+  const auto likeness = [](double sparsity) {
+    const Weight weight{testing::MakeRandomMatrix(64, 64, sparsity, 1), {}};
+    return LikenessOf(Pointwise(64), &weight);
+  };
+  LikeLayers like;
+  like.Add(likeness(0.0), Candidates(3, 5));
+  std::vector<Candidate> candidates = Candidates();
+  EXPECT_TRUE(like.TakeTimes(likeness(0.5), candidates));
+  EXPECT_FALSE(like.TakeTimes(Likeness(64, 0.0, 1), candidates)) << "as CSR";
+}
+
 TEST(LikeLayersTest, TakesNoneWhereAKernelHasNoTime) {
   LikeLayers like;
   std::vector<Candidate> one = Candidates(3, 5);
