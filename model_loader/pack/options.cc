@@ -205,14 +205,14 @@ class Flags {
                     "mse (what gives the least squared error)")
         ->type_name("OBSERVER")
         ->capture_default_str()
-        ->check(CLI::IsMember({"minmax", "percentile", "mse"}).description(""));
+        ->check(CLI::IsMember(ObserverNames()).description(""));
     app->add_option("--skip", quantize_.skip, "Leave matching layers in FP32; may be repeated")
         ->type_name("PATTERN")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     AddThreads(app, quantize_.threads);
     app->callback([this] {
-      quantize_.observer = ObserverFromName(observer_).value_or(ObserverKind::kMinMax);
+      quantize_.observer = *ObserverFromName(observer_);
       command_ = quantize_;
     });
   }

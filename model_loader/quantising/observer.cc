@@ -27,6 +27,12 @@ std::optional<ObserverKind> ObserverFromName(std::string_view name) {
   return found == kNames.end() ? std::nullopt : std::optional(found->first);
 }
 
+std::vector<std::string> ObserverNames() {
+  std::vector<std::string> names;
+  for (const auto& row : kNames) names.emplace_back(row.second);
+  return names;
+}
+
 void Observer::SeeRange(std::span<const float> values) {
   for (const float value : values) {
     if (!std::isfinite(value)) continue;

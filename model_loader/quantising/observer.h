@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,7 @@ enum class ObserverKind : uint8_t { kMinMax, kPercentile, kMse };
 
 std::string_view ObserverName(ObserverKind kind);  // "minmax"
 std::optional<ObserverKind> ObserverFromName(std::string_view name);
+std::vector<std::string> ObserverNames();
 
 class Observer {
  public:
