@@ -30,8 +30,10 @@ constexpr absl::Duration kFlushTime = absl::Seconds(5);
 // How long connections without calls may take to close: one that answers does so in a round trip.
 constexpr absl::Duration kFarewell = absl::Milliseconds(400);
 
-// How often the server looks after itself.
-constexpr absl::Duration kUpkeepInterval = absl::Milliseconds(250);
+// How often the server looks after itself, and for clients that take too much of it: in a second one opens as many
+// calls as a gigabyte has room for. Looking takes a tenth of the time at most: many connections take milliseconds.
+constexpr absl::Duration kUpkeepInterval = absl::Milliseconds(250), kGreedInterval = absl::Milliseconds(10);
+constexpr int kGreedRest = 9;
 
 // A lost GPU is left out.
 std::vector<GpuMemory> MemoryOf(const std::vector<Backend*>& gpus) {
@@ -151,9 +153,15 @@ void Server::StartUpkeep() {
   metrics_->ShowClientLoad([this, trim] { return LoadOf(service_->calls(), *grpc_, *trim); });
   upkeep_ = std::make_unique<Periodic>(kUpkeepInterval, [this, trim] {
     service_->EndLateResponses();
-    EndGreedyConnections();
     trim->Look();
     NoteListener();
+  });
+  greed_watch_ = std::make_unique<Periodic>(kGreedInterval, [this, next = Instant()]() mutable {
+    const Instant start = Clock::Real().Now();
+    if (start < next) return;
+    EndGreedyConnections();
+    const Instant end = Clock::Real().Now();
+    next = end + (end - start) * kGreedRest;
   });
 }
 
@@ -161,8 +169,8 @@ void Server::EndGreedyConnections() {
   std::vector<std::string> peers = streams_.FindGreedy();
   for (std::string& peer : service_->TakeGreedyPeers()) peers.push_back(std::move(peer));
   for (const std::string& peer : peers) {
+    if (!grpc_->EndConnection(peer)) continue;  // what it had open is still being thrown away
     Log(LogLevel::kWarning, "connection ended: more calls open or cancelled than a client may", {{"peer", peer}});
-    grpc_->EndConnection(peer);
   }
 }
 
@@ -268,6 +276,7 @@ void Server::Drain() {
   while (HasConnections(grpc_->server()) && Clock::Real().Now() < leave) absl::SleepFor(absl::Milliseconds(1));
   grpc_->Shutdown(kFarewell);
   upkeep_ = nullptr;
+  greed_watch_ = nullptr;
 }
 
 int RunServer(const ServerOptions& options) {

@@ -82,8 +82,8 @@ class Server {
   std::unique_ptr<DeviceWatch> watch_;  // null where models run on the CPU
   std::unique_ptr<GrpcListener> grpc_;  // after the services that it calls
   std::atomic<bool> live_ = true;
-  OpenStreams streams_{0};            // the upkeep's
-  std::unique_ptr<Periodic> upkeep_;  // last: it looks after what stands above
+  OpenStreams streams_{0};                          // the watch's
+  std::unique_ptr<Periodic> upkeep_, greed_watch_;  // last: they look after what stands above
 };
 
 // Runs a server until SIGTERM or SIGINT, then drains it. Returns the process's exit code; server/shutdown_signals.h has

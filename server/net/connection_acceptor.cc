@@ -57,6 +57,12 @@ void Reset(const FileDescriptor& connection) {
   setsockopt(connection.get(), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 }
 
+// For whoever has the descriptor, too, who may go on reading what had come where it is only shut down.
+void Abort(int connection) {
+  const sockaddr none = {.sa_family = AF_UNSPEC, .sa_data = {}};
+  if (connect(connection, &none, sizeof(none)) != 0) shutdown(connection, SHUT_RDWR);
+}
+
 }  // namespace
 
 ConnectionAcceptor::ConnectionAcceptor(ListeningSocket socket, int most, std::function<void(int)> take)
@@ -157,13 +163,16 @@ size_t ConnectionAcceptor::ForgetClosed() {
   return open_.size();
 }
 
-void ConnectionAcceptor::End(const std::string& peer) {
+bool ConnectionAcceptor::End(const std::string& peer) {
   const MutexLock lock(mutex_);
-  for (const Connection& known : open_) {
-    if (known.peer != peer || InodeOf(known.descriptor) != known.inode) continue;
-    shutdown(known.descriptor, SHUT_RDWR);
+  for (Connection& known : open_) {
+    if (known.peer != peer || known.ended || InodeOf(known.descriptor) != known.inode) continue;
+    Abort(known.descriptor);
+    known.ended = true;
     ++ended_;
+    return true;
   }
+  return false;
 }
 
 int64_t RaiseFileLimit() {

@@ -38,8 +38,9 @@ class ConnectionAcceptor {
   void Stop();
 
   Counts counts() const;
-  // Ends the connection with this other end, "ipv4:1.2.3.4:5" or "ipv6:[::1]:5"; whoever took it sees an error.
-  void End(const std::string& peer);
+  // Ends the connection with this other end, "ipv4:1.2.3.4:5" or "ipv6:[::1]:5": whoever took it sees an error, and
+  // nothing of what the client has sent besides. False if there is none that was not ended before.
+  bool End(const std::string& peer);
 
   // Whether connections can still be accepted.
   bool accepting() const { return accepting_.load(std::memory_order_relaxed); }
@@ -50,6 +51,7 @@ class ConnectionAcceptor {
     int descriptor;
     uint64_t inode;
     std::string peer;
+    bool ended = false;  // by End
   };
 
   void Run();

@@ -47,6 +47,12 @@ int64_t Number(const json& value) {
 
 std::string Text(const json& value) { return value.is_string() ? value.get<std::string>() : std::string(); }
 
+// By the `data` of a server or a socket.
+int64_t Open(const json& data, const std::string& what) {
+  return Number(Member(data, (what + "Started").c_str())) - Number(Member(data, (what + "Succeeded").c_str())) -
+         Number(Member(data, (what + "Failed").c_str()));
+}
+
 }  // namespace
 
 void CancelledCalls::Add(const std::string& peer) {
@@ -64,12 +70,26 @@ std::vector<std::string> CancelledCalls::TakeGreedy() {
   return std::exchange(greedy_, {});
 }
 
+void UnfinishedCalls::Begin(const std::string& peer) {
+  const MutexLock lock(mutex_);
+  if (++calls_[peer] == most_ + 1) greedy_.push_back(peer);
+}
+
+void UnfinishedCalls::End(const std::string& peer) {
+  const MutexLock lock(mutex_);
+  const auto found = calls_.find(peer);
+  if (--found->second == 0) calls_.erase(found);
+}
+
+std::vector<std::string> UnfinishedCalls::TakeGreedy() {
+  const MutexLock lock(mutex_);
+  return std::exchange(greedy_, {});
+}
+
 std::string GreedyPeer(const std::string& socket_json, int64_t most) {
   const json socket = Member(json::parse(socket_json, nullptr, false), "socket");
   const json data = Member(socket, "data");
-  const int64_t open = Number(Member(data, "streamsStarted")) - Number(Member(data, "streamsSucceeded")) -
-                       Number(Member(data, "streamsFailed"));
-  if (open <= most) return "";
+  if (Open(data, "streams") <= most) return "";
   const std::string name = Text(Member(Member(socket, "ref"), "name"));  // "chttp2 ipv4:127.0.0.1:41234"
   return name.substr(std::min(name.size(), name.find(' ') + 1));
 }
@@ -78,6 +98,7 @@ std::vector<std::string> OpenStreams::FindGreedy() {
   std::vector<std::string> greedy;
   const json servers = Member(Parsed(grpc_channelz_get_servers(0)), "server");
   for (const json& server : servers) {
+    if (Open(Member(server, "data"), "calls") <= most_) continue;
     const int64_t id = Number(Member(Member(server, "ref"), "serverId"));
     int64_t& next = next_[id];
     const json page = Parsed(grpc_channelz_get_server_sockets(id, next, kConnectionsAtOnce));

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -37,12 +38,32 @@ class CancelledCalls {
   std::vector<std::string> greedy_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Calls that gRPC has not let go of yet, by connection. Of those that a client cancels, that may be for as long as it
+// sends more: gRPC throws them away on the thread that reads the connection, once there is nothing to be read.
+// Thread-safe.
+class UnfinishedCalls {
+ public:
+  // `most`: of one connection.
+  explicit UnfinishedCalls(int64_t most) : most_(most) {}
+
+  void Begin(const std::string& peer);
+  void End(const std::string& peer);
+  // Peers that have come to have more since this was asked last.
+  std::vector<std::string> TakeGreedy();
+
+ private:
+  const int64_t most_;
+  Mutex mutex_;
+  std::unordered_map<std::string, int64_t> calls_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> greedy_ ABSL_GUARDED_BY(mutex_);
+};
+
 // Looks through connections of this process's servers, some at a time. Thread-compatible.
 class OpenStreams {
  public:
   explicit OpenStreams(int64_t most) : most_(most) {}
 
-  // Peers that have more streams open, of those looked at now.
+  // Peers that have more streams open, of those looked at now. Quick where all connections together have no more.
   std::vector<std::string> FindGreedy();
 
  private:

@@ -78,11 +78,11 @@ GrpcListener::~GrpcListener() {
   if (acceptor_ != nullptr) Shutdown(absl::ZeroDuration());
 }
 
-void GrpcListener::EndConnection(std::string peer) {
+bool GrpcListener::EndConnection(std::string peer) {
   for (const auto& [escaped, plain] : {std::pair("%5B", "["), std::pair("%5D", "]")}) {
     if (const size_t at = peer.find(escaped); at != std::string::npos) peer.replace(at, 3, plain);
   }
-  acceptor_->End(peer);
+  return acceptor_->End(peer);
 }
 
 void GrpcListener::Shutdown(absl::Duration patience) {

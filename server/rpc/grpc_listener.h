@@ -27,8 +27,8 @@ class GrpcListener {
 
   int port() const { return port_; }
   ConnectionAcceptor::Counts connections() const { return acceptor_->counts(); }
-  // Ends a connection, by its other end as gRPC calls it.
-  void EndConnection(std::string peer);
+  // Ends a connection, by its other end as gRPC calls it. False if it was ended before.
+  bool EndConnection(std::string peer);
   bool accepting() const { return acceptor_->accepting(); }
 
   grpc::Server& server() { return *server_; }

@@ -53,9 +53,14 @@ class InferCall final : public grpc::ServerUnaryReactor {
         response_(response),
         start_(calls.clock.Now()),
         request_(google::protobuf::Arena::CreateMessage<inference::ModelInferRequest>(&request_memory_.arena())) {
-    ++calls_.under_way;
+    if (++calls_.under_way <= calls_.limits.max_streams) return;
+    unfinished_of_ = context.peer();
+    calls_.unfinished.Begin(unfinished_of_);
   }
-  ~InferCall() override { --calls_.under_way; }
+  ~InferCall() override {
+    --calls_.under_way;
+    if (!unfinished_of_.empty()) calls_.unfinished.End(unfinished_of_);
+  }
 
   // On gRPC's thread, before it hears of this object.
   void Start() {
@@ -238,6 +243,7 @@ class InferCall final : public grpc::ServerUnaryReactor {
   Instant deadline_ = Instant::InfiniteFuture();
   std::vector<int> outputs_;
   ResponseWatch::Response sending_;
+  std::string unfinished_of_;       // the connection that this call counts for; empty: there are few calls
   std::atomic<Ticket> ticket_ = 0;  // 0 is never a ticket
   std::atomic<bool> cancelled_ = false;
   std::atomic<int> owners_ = 1;
@@ -254,6 +260,7 @@ InferCalls::InferCalls(const RpcLimits& all_limits, Clock& of_server, Repository
       message_limits(ServerLimits(all_limits.max_message_bytes)),
       responses(all_limits.response_timeout, of_server),
       cancelled(4 * int64_t{all_limits.max_streams}, of_server),
+      unfinished(2 * int64_t{all_limits.max_streams}),
       decoders(Decoders()) {}
 
 grpc::ServerUnaryReactor* StartInfer(InferCalls& calls, grpc::CallbackServerContext& context,

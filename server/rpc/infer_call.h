@@ -47,7 +47,8 @@ struct InferCalls {
   RefusedCalls refused;
   ResponseWatch responses;
   CancelledCalls cancelled;
-  TaskThreads decoders;  // last: they use all of the above
+  UnfinishedCalls unfinished;  // of connections, while there are many
+  TaskThreads decoders;        // last: they use all of the above
 };
 
 // Answers one call; gRPC keeps `context`, `request` and `response` until it is over.

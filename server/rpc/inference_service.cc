@@ -55,6 +55,12 @@ void InferenceService::AwaitCalls(absl::Duration patience) const {
   while (calls_.under_way > 0 && Clock::Real().Now() < end) absl::SleepFor(absl::Milliseconds(1));
 }
 
+std::vector<std::string> InferenceService::TakeGreedyPeers() {
+  std::vector<std::string> peers = calls_.cancelled.TakeGreedy();
+  for (std::string& peer : calls_.unfinished.TakeGreedy()) peers.push_back(std::move(peer));
+  return peers;
+}
+
 ServerUnaryReactor* InferenceService::ServerLive(CallbackServerContext* context, const ByteBuffer* request,
                                                  ByteBuffer* response) {
   return Answer<inference::ServerLiveRequest, inference::ServerLiveResponse>(

@@ -43,8 +43,8 @@ class InferenceService final : public UnservedMethods {
 
   // Ends calls whose responses are not read; to be called again and again.
   void EndLateResponses() { calls_.responses.EndLate(); }
-  // Peers whose connections cancelled too many calls since this was asked last.
-  std::vector<std::string> TakeGreedyPeers() { return calls_.cancelled.TakeGreedy(); }
+  // Peers whose connections have too many calls, or cancelled too many, since this was asked last.
+  std::vector<std::string> TakeGreedyPeers();
   const InferCalls& calls() const { return calls_; }
 
   Unary* ServerLive(Context* context, const Bytes* request, Bytes* response) override;

@@ -44,11 +44,24 @@ class ConnectionAcceptorTest : public testing::Test {
     return client;
   }
 
+  // What the server knows it as.
+  static std::string PeerNameOf(const FileDescriptor& client) {
+    sockaddr_in address = {};
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(getsockname(client.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    return Concat("ipv4:127.0.0.1:", ntohs(address.sin_port));
+  }
+
   // Waits until the other side has closed it.
   static bool EndsSoon(const FileDescriptor& client) {
     pollfd wanted = {client.get(), POLLIN, 0};
     char byte;
     return poll(&wanted, 1, 60000) == 1 && recv(client.get(), &byte, 1, 0) <= 0;
+  }
+
+  static void AwaitBytes(const FileDescriptor& connection) {
+    pollfd wanted = {connection.get(), POLLIN, 0};
+    ASSERT_EQ(poll(&wanted, 1, 60000), 1);
   }
 
   size_t taken() {
@@ -118,6 +131,26 @@ TEST_F(ConnectionAcceptorTest, SurvivesTheEndOfFileDescriptors) {
   const FileDescriptor after = Connect();
   Await([&] { return taken() == 2; });
   EXPECT_TRUE(acceptor_->accepting());
+}
+
+// Whoever sends faster than is read would else be served for as long as its bytes last.
+TEST_F(ConnectionAcceptorTest, WhatAnEndedConnectionHasSentIsNotRead) {
+  Start(10);
+  const FileDescriptor client = Connect(), other = Connect();
+  Await([&] { return taken() == 2; });
+  const std::string sent(100000, 'x');
+  ASSERT_EQ(send(client.get(), sent.data(), sent.size(), 0), static_cast<ssize_t>(sent.size()));
+  AwaitBytes(taken_.front());
+  char byte;
+  EXPECT_TRUE(acceptor_->End(PeerNameOf(client)));
+  EXPECT_LE(recv(taken_.front().get(), &byte, 1, 0), 0);
+  EXPECT_TRUE(EndsSoon(client));
+  EXPECT_FALSE(acceptor_->End(PeerNameOf(client))) << "it is ended once";
+  EXPECT_FALSE(acceptor_->End("ipv4:127.0.0.1:1"));
+  EXPECT_EQ(acceptor_->counts().ended, 1);
+  ASSERT_EQ(send(other.get(), sent.data(), 1, 0), 1);
+  AwaitBytes(taken_.back());
+  EXPECT_EQ(recv(taken_.back().get(), &byte, 1, 0), 1) << "the other one goes on";
 }
 
 TEST_F(ConnectionAcceptorTest, ClosesItsPortWhenItStops) {

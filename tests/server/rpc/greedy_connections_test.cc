@@ -23,6 +23,19 @@ TEST(CancelledCalls, NamesWhoCancelsTooManyInASecond) {
   EXPECT_THAT(calls.TakeGreedy(), IsEmpty());
 }
 
+TEST(UnfinishedCalls, NamesWhoHasTooMany) {
+  UnfinishedCalls calls(2);
+  for (int i = 0; i < 2; ++i) calls.Begin("a");
+  for (int i = 0; i < 5; ++i) calls.Begin("b");
+  EXPECT_THAT(calls.TakeGreedy(), ElementsAre("b"));
+  EXPECT_THAT(calls.TakeGreedy(), IsEmpty());
+  calls.End("a");
+  calls.Begin("a");
+  EXPECT_THAT(calls.TakeGreedy(), IsEmpty());
+  calls.Begin("a");
+  EXPECT_THAT(calls.TakeGreedy(), ElementsAre("a"));
+}
+
 TEST(GreedyPeer, CountsTheStreamsThatAreOpen) {
   const std::string json = R"({"socket":{"data":{"streamsStarted":"12","streamsSucceeded":"3","streamsFailed":"2"},)"
                            R"("ref":{"name":"chttp2 ipv4:127.0.0.1:34534","socketId":"5"}}})";
