@@ -13,10 +13,12 @@ namespace swizzle {
 namespace {
 
 // Less is not worth the page faults that follow.
-constexpr int64_t kWorthwhile = 64 << 20;
+constexpr int64_t kWorthwhile = 64 << 20, kLittle = 1 << 20;
 
 // Looks, of which the last was quiet, before a trim.
 constexpr int kLeastPatience = 2, kMostPatience = 64;
+// Looks, from one trim to the next of a little: a minute.
+constexpr int kLittlePatience = 240;
 
 void Trim() {
 #ifdef __GLIBC__
@@ -46,11 +48,15 @@ void MemoryTrim::Look() {
   const int64_t grown = resident - least_;
   ++since_;
   if (since_ > 2 * patience_) patience_ = kLeastPatience;
-  quiet_ = grown < kWorthwhile || inflight_() > grown / 2 ? 0 : quiet_ + 1;
-  if (quiet_ < patience_) return;
+  const int64_t freed = grown - inflight_();
+  quiet_ = grown < kWorthwhile || freed < grown / 2 ? 0 : quiet_ + 1;
+  if (quiet_ >= patience_) {
+    patience_ = std::min(2 * patience_, kMostPatience);
+  } else if (since_ < kLittlePatience || freed < kLittle) {
+    return;
+  }
   trim_();
   least_ = resident_();
-  patience_ = std::min(2 * patience_, kMostPatience);
   quiet_ = since_ = 0;
   trims_.fetch_add(1, std::memory_order_relaxed);
 }

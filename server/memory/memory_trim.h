@@ -22,7 +22,8 @@ class MemoryTrim {
   MemoryTrim(std::function<int64_t()> inflight, std::function<int64_t()> resident, std::function<void()> trim);
 
   // To be called a few times a second. Trims where much more is resident than after the last time, or than at first,
-  // and requests have held little of it twice in a row. Where it is soon as much again, it waits longer each time.
+  // and requests have held little of it twice in a row. Where it is soon as much again, it waits longer each time. What
+  // is little goes once a minute: else a server that is never alone has more every hour, in pieces of its arenas.
   void Look();
   int64_t trims() const { return trims_.load(std::memory_order_relaxed); }
 

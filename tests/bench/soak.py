@@ -1,13 +1,13 @@
 """Every kind of client at once, for a long time: good ones, bad ones, some that cancel, time out or vanish.
 
-    soak.py [--server=PROGRAM] [--models=DIR] [--minutes=30] [--clients=2] [--tuning-budget=120]
+    soak.py [--server=PROGRAM] [--models=DIR] [--minutes=30] [--clients=2] [--tuning-budget=15]
 
-Serves identity models (a quick one and a slow one), a shipped model, and one that can't be loaded. Every client sends
-what its kind sends, again and again, and knows which answer is right. For one second of every 15 all rest, in which
-plans are tuned and replaced. Once a minute (or ten times, if that is more often) a line says how many calls ended how,
-what memory and files the server holds, and how many plans were replaced. Ends with 1 if an answer was wrong, a call
-ended as its kind can't, the server ended, files were left open, or memory grew by 1 % or more after the first sixth
-(minute 5 of 30).
+Serves identity models (a quick one and a slow one), the shipped convolutional ones, and one that can't be loaded. Every
+client sends what its kind sends, again and again, and knows which answer is right. For two seconds of every ten all
+rest, in which plans are tuned and replaced. Once a minute (or ten times, if that is more often) a line says how many
+calls ended how, what memory and files the server holds, and how many plans were replaced. Ends with 1 if an answer was
+wrong, a call ended as its kind can't, the server ended, files were left open, memory grew by 1 % or more after the first
+sixth (minute 5 of 30), or no plan was replaced, though plans were tuned.
 """
 
 import argparse
@@ -29,8 +29,9 @@ from tritonclient.grpc import service_pb2
 
 import traffic
 
-REST_EVERY, REST = 15.0, 1.0  # seconds
-REAL = 'mobilenet_v1_fashion_sparse90'
+REST_EVERY, REST = 10.0, 2.0  # seconds
+REAL = [f'{model}{pruned}' for model in ('mobilenet_v1_fashion', 'resnet18_thin_fashion')
+        for pruned in ('', '_sparse90')]
 OVERLOADED = {'OK', 'RESOURCE_EXHAUSTED', 'DEADLINE_EXCEEDED'}
 
 
@@ -39,8 +40,9 @@ def prepare(directory):
         for name, delay in (('quick', 0), ('slow', 30)):
             (models / name / '1').mkdir(parents=True)
             (models / name / 'config.pbtxt').write_text(traffic.identity_config(delay, 4))
-        (models / REAL / '1').mkdir(parents=True)
-        shutil.copy(pathlib.Path(directory) / f'{REAL}.onnx', models / REAL / '1' / 'model.onnx')
+        for name in REAL:
+            (models / name / '1').mkdir(parents=True)
+            shutil.copy(pathlib.Path(directory) / f'{name}.onnx', models / name / '1' / 'model.onnx')
         (models / 'broken' / '1').mkdir(parents=True)
         (models / 'broken' / '1' / 'model.onnx').write_bytes(b'garbage')
     return write
@@ -60,7 +62,8 @@ class Soak:
         self.images = numpy.random.default_rng(1).random((8, 1, 1, 28, 28), numpy.float32)
         with grpc.insecure_channel(server.address, options=traffic.CHANNEL) as channel:
             call = channel.unary_unary(traffic.METHOD)
-            self.logits = [outputs(call(traffic.message(REAL, image, 'image'), timeout=60)) for image in self.images]
+            self.logits = {model: [outputs(call(traffic.message(model, image, 'image'), timeout=60))
+                                   for image in self.images] for model in REAL}
 
     def going_on(self):
         return time.monotonic() < self.end and self.server.process.poll() is None
@@ -96,10 +99,10 @@ def good_slow(soak, call, draw):
 
 
 def good_real(soak, call, draw):
-    which = draw.randrange(len(soak.images))
-    code, answer = finish(call, traffic.message(REAL, soak.images[which], 'image'))
-    soak.count('good real', code, code in OVERLOADED and (
-        code != 'OK' or numpy.allclose(outputs(answer), soak.logits[which], rtol=1e-3, atol=1e-3)))
+    model, which = draw.choice(REAL), draw.randrange(len(soak.images))
+    code, answer = finish(call, traffic.message(model, soak.images[which], 'image'))
+    soak.count(f'good {model}', code, code in OVERLOADED and (
+        code != 'OK' or numpy.allclose(outputs(answer), soak.logits[model][which], rtol=1e-3, atol=1e-3)))
 
 
 def bad(soak, call, draw):
@@ -228,13 +231,14 @@ def main():
     parser.add_argument('--models', default='deploy/models')
     parser.add_argument('--minutes', type=float, default=30)
     parser.add_argument('--clients', type=int, default=2, help='of each kind')
-    parser.add_argument('--tuning-budget', type=float, default=120, help='0: plans are not tuned')
+    parser.add_argument('--tuning-budget', type=float, default=15, help='0: plans are not tuned')
     parser.add_argument('--most-growth', type=float, default=0.01)
     parser.add_argument('--flag', action='append', default=[], help='another flag for the server')
     result = run(options := parser.parse_args())
     print(json.dumps(result, indent=2))
     sys.exit(bool(result['wrong'] or result['exit_code'] or result['files_left'] or result['inflight'] or
-                  result['growth'] >= options.most_growth))
+                  result['growth'] >= options.most_growth or
+                  options.tuning_budget and not result['plan_replacements_total']))
 
 
 if __name__ == '__main__':

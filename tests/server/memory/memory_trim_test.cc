@@ -36,6 +36,18 @@ TEST_F(MemoryTrimTest, LeavesALittleAlone) {
   EXPECT_EQ(Look(100), 0);
 }
 
+// Else what is freed here and there adds up over hours.
+TEST_F(MemoryTrimTest, GivesALittleBackOnceAMinute) {
+  resident_ = 105 * kMiB;
+  EXPECT_EQ(Look(239), 0);
+  EXPECT_EQ(Look(), 1);
+  EXPECT_EQ(resident_, 100 * kMiB);
+  EXPECT_EQ(Look(1000), 1) << "there is nothing to give back";
+  inflight_ = 600 * kMiB;
+  resident_ = 700 * kMiB;
+  EXPECT_EQ(Look(1000), 1) << "requests hold it";
+}
+
 TEST_F(MemoryTrimTest, WhatStaysIsNotTriedAgain) {
   kept_ = 400 * kMiB;  // as after another model was loaded
   resident_ = 500 * kMiB;
