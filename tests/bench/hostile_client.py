@@ -287,6 +287,11 @@ def rapid_reset(port, stop):
         connection.read()
 
 
+def large_requests(port, stop):
+    """Requests of a MiB in order, to a model that takes its time: as many as there may be."""
+    calls(Connection(port), stop, request(values=1 << 18, model='slow'), at_once=1000)
+
+
 def pings_and_settings(port, stop):
     connection = Connection(port)
     while not stop.is_set():
@@ -296,7 +301,7 @@ def pings_and_settings(port, stop):
 
 ATTACKS = [gzip_bombs, small_gzip_bombs, amplification, packed_varints, unfinished_messages, announced_gigabytes,
            many_streams, streams_without_settings, huge_metadata, slow_reads, closed_ears, rapid_reset,
-           pings_and_settings]
+           large_requests, pings_and_settings]
 
 
 def attack(name, port, stop):
@@ -312,10 +317,15 @@ def attack(name, port, stop):
 
 # ---- The other client ----
 
+# What the other client sends, where it is not a small request: an image.
+SENT = {large_requests: {'values': 3 * 224 * 224, 'model': 'image'}}
+
+
 class Victim:
     """Asks again and again, on a connection of its own."""
 
-    def __init__(self, address):
+    def __init__(self, address, message):
+        self.message = message
         self.channel = grpc.insecure_channel(address, traffic.CHANNEL)
         self.call = self.channel.unary_unary(traffic.METHOD)
         self.milliseconds, self.errors = [], {}
@@ -324,7 +334,7 @@ class Victim:
         while not stop.is_set():
             start = time.monotonic()
             try:
-                self.call(request(), timeout=5)
+                self.call(self.message, timeout=5)
                 self.milliseconds.append((time.monotonic() - start) * 1e3)
             except grpc.RpcError as error:
                 self.errors[error.code().name] = self.errors.get(error.code().name, 0) + 1
@@ -343,7 +353,7 @@ def resident_mib(pid):
 def suffer(server, name, seconds):
     """(the victim, MiB resident at most, connections of the attacker)"""
     stop = threading.Event()
-    victim = Victim(server.address)
+    victim = Victim(server.address, request(**SENT.get(name, {})))
     made = []
     port = server.ports['grpc']
     threads = [threading.Thread(target=victim.run, args=(stop,)),
@@ -365,6 +375,8 @@ def prepare(models):
     for name, config in {
             'identity': traffic.identity_config(0, 8),
             'wide': traffic.identity_config(0, 8, values=1 << 18),
+            'slow': traffic.identity_config(500, 1, values=1 << 18),
+            'image': traffic.identity_config(0, 8, values=3 * 224 * 224),
             'text': traffic.identity_config(0, 8).replace('FP32', 'STRING').replace('[ 16 ]', '[ -1 ]')}.items():
         (models / name / '1').mkdir(parents=True)
         (models / name / 'config.pbtxt').write_text(config)
