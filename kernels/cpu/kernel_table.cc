@@ -146,6 +146,14 @@ constexpr Kernel kQuadConv = {.accepts = AcceptsConvBytes,
                               .prepare = PrepareQuadConv,
                               .workspace_bytes = QuadConvWorkspaceBytes,
                               .holds = HoldsBytes};
+constexpr Kernel kVectorQuadConv = {.accepts = AcceptsConvBytes,
+                                    .prepare = PrepareVectorQuadConv,
+                                    .workspace_bytes = QuadConvWorkspaceBytes,
+                                    .holds = HoldsVectorQuads};
+constexpr Kernel kBlockQuadConv = {.accepts = AcceptsConvBytes,
+                                   .prepare = PrepareBlockQuadConv,
+                                   .workspace_bytes = BlockConvWorkspaceBytes,
+                                   .holds = HoldsBlockQuads};
 constexpr Kernel kBlockConv = {.accepts = AcceptsConvBytes,
                                .prepare = PrepareBlockConv,
                                .workspace_bytes = BlockConvWorkspaceBytes,
@@ -237,7 +245,15 @@ constexpr auto kRows = Join(
     ConvertRows<kNchw, kPanels, kF32, kBf16>(), ConvertRows<kNchw, kBlocked16, kF32>(),
     ConvertRows<kPanels, kNchw, kF32, kBf16>(), ConvertRows<kPanels, kBlocked16, kF32, kBf16>(),
     ConvertRows<kBlocked16, kNchw, kF32>(), ConvertRows<kBlocked16, kPanels, kF32, kBf16>(),
-    // Bytes that stand for real numbers.
+    // Bytes that stand for real numbers; the more structure is asked for, the earlier.
+    ByteRows<"conv_block_u8">(Op::kConv, Format::kCsr, kFullU8, kFullU8, kBlockQuadConv,
+                              SWIZZLE_PER_BYTE_TARGET(QuadConv)),
+    ByteRows<"conv_block_u8_f32">(Op::kConv, Format::kCsr, kFullU8, kPanelsF32, kBlockQuadConv,
+                                  SWIZZLE_PER_BYTE_TARGET(QuadConv)),
+    ByteRows<"conv_vector_u8">(Op::kConv, Format::kSrBcrs, kFullU8, kFullU8, kVectorQuadConv,
+                               SWIZZLE_PER_BYTE_TARGET(QuadConv)),
+    ByteRows<"conv_vector_u8_f32">(Op::kConv, Format::kSrBcrs, kFullU8, kPanelsF32, kVectorQuadConv,
+                                   SWIZZLE_PER_BYTE_TARGET(QuadConv)),
     ByteRows<"conv_csr_u8">(Op::kConv, Format::kCsr, kFullU8, kFullU8, kQuadConv, SWIZZLE_PER_BYTE_TARGET(QuadConv)),
     ByteRows<"conv_csr_u8_f32">(Op::kConv, Format::kCsr, kFullU8, kPanelsF32, kQuadConv,
                                 SWIZZLE_PER_BYTE_TARGET(QuadConv)),

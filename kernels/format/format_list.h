@@ -15,6 +15,7 @@
 #include "kernels/format/format_row.h"
 #include "kernels/format/n_m.h"
 #include "kernels/format/shfl_bw.h"
+#include "kernels/format/sr_bcrs.h"
 
 namespace swizzle {
 
@@ -24,6 +25,7 @@ inline constexpr std::array kFormatList = {
     MakeFormatRow<AttentionPattern>({.name = "pattern", .sparse = true, .has_values = false}),
     MakeFormatRow<ShflBwMatrix>({.name = "shfl-bw", .sparse = true, .in_blocks = true}),
     MakeFormatRow<NOfMMatrix>({.name = "n-m", .sparse = true}),
+    MakeFormatRow<SrBcrsMatrix>({.name = "sr-bcrs", .sparse = true}),
 };
 
 // Whether every row stands at its format's number.

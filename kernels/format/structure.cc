@@ -211,6 +211,7 @@ Structure ChoosePattern(const Places& places, const Structure& counted) {
   OfferBlocks(places, 4, 1, choice);
   OfferBlocks(places, 1, 4, choice);
   OfferRowVectors(places, groups, 4, choice);
+  OfferBlocks(places, 2, 1, choice);
   for (int64_t m : {4, 8}) OfferNOfM(places, places.rows - counted.zero_rows, m, choice);
 
   Structure structure{.pattern = SparsityPattern::kUnstructured};

@@ -14,7 +14,7 @@
 //
 //   kDense          less than one entry in 20 is zero
 //   kRowsColumns    the same, once rows and columns that are wholly zero are left out
-//   kBlocks         block_rows x block_cols, aligned: 1x4, 1x8, 4x1, 8x1, 16x16, 32x32; cut off at the edges
+//   kBlocks         block_rows x block_cols, aligned: 1x4, 1x8, 2x1, 4x1, 8x1, 16x16, 32x32; cut off at the edges
 //   kNOfM           at most n of any m neighbouring input channels (no exception): 1:4, 2:4, 1:8, 2:8, 4:8. All groups
 //   of
 //                   a row that is not zero are cells; claimed of 32 groups at least, since few are so by chance
@@ -24,8 +24,8 @@
 //   kUnstructured   everything else
 //
 // kDense and kRowsColumns win where they hold; then the most specific pattern that fits: the first in the order 32x32,
-// 16x16, 8x1, 1x8, vectors of 16 and 8 rows, 4x1, 1x4, vectors of 4 rows, n:m. It is passed over where another takes
-// more than a tenth less bytes: a few strays are no reason to call 16x16 blocks 8x1, many are.
+// 16x16, 8x1, 1x8, vectors of 16 and 8 rows, 4x1, 1x4, vectors of 4 rows, 2x1, n:m. It is passed over where another
+// takes more than a tenth less bytes: a few strays are no reason to call 16x16 blocks 8x1, many are.
 //
 // Pure; thread-safe.
 #ifndef SWIZZLE_KERNELS_FORMAT_STRUCTURE_H_

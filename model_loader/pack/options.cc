@@ -177,7 +177,7 @@ class Flags {
     app->add_option("--vector", prune_.vector_rows, "Rows of a vector; rows and columns of a block")
         ->type_name("V")
         ->capture_default_str()
-        ->check(CLI::IsMember({16, 32, 64, 128}).description(""));
+        ->check(CLI::IsMember({2, 4, 8, 16, 32, 64, 128}).description(""));
   }
 
   void AddQuantize() {
@@ -226,11 +226,12 @@ class Flags {
         ->required()
         ->check(CheckPackedEnding);
     app->add_option("--format", pack_.format,
-                    "Of sparse weights: csr, shfl-bw where rows share columns, n-m where few of neighbouring input "
-                    "channels are not zero, or auto, which takes the least bytes")
+                    "Of sparse weights: csr, shfl-bw where 16 rows or more share columns, sr-bcrs where 2, 4 or 8 "
+                    "neighbouring ones do, n-m where few of neighbouring input channels are not zero, or auto, which "
+                    "takes the least bytes")
         ->type_name("FORMAT")
         ->capture_default_str()
-        ->check(CLI::IsMember({"csr", "shfl-bw", "n-m", "auto"}).description(""));
+        ->check(CLI::IsMember({"csr", "shfl-bw", "n-m", "sr-bcrs", "auto"}).description(""));
     app->callback([this] { command_ = pack_; });
   }
 

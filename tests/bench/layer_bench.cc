@@ -31,6 +31,8 @@ struct Options {
   std::string row;
   std::string layer;
   bool bytes = false;
+  int64_t vector_rows = 1;  // neighbouring rows, and input channels, that have zeros in common
+  int64_t block_channels = 1;
 };
 
 Window Square(int size, int stride, int pad) { return {size, size, stride, stride, pad, pad, pad, pad, 1, 1, false}; }
@@ -122,7 +124,10 @@ Weight DrawWeight(const Problem& problem, const Options& options) {
   uint32_t state = 1;
   for (int64_t i = 0; i < matrix.rows * matrix.cols; ++i) {
     state = state * 1664525u + 1013904223u;
-    const bool zero = problem.op == Op::kConv && (state >> 8) * 0x1p-24 < options.sparsity;
+    const int64_t row = i / matrix.cols % options.vector_rows,
+                  channel = i % matrix.cols / taps % options.block_channels;
+    bool zero = problem.op == Op::kConv && (state >> 8) * 0x1p-24 < options.sparsity;
+    if (row > 0 || channel > 0) zero = matrix.values[i - row * matrix.cols - channel * taps] == 0;
     state = state * 1664525u + 1013904223u;
     matrix.values.push_back(zero ? 0.0f : static_cast<float>(static_cast<int32_t>(state)) * 0x1p-31f);
   }
@@ -165,7 +170,7 @@ std::vector<Entrant> Entrants(const Backend& backend, const Problem& problem, co
   std::vector<Entrant> entrants;
   for (const Kernel* kernel : Candidates(backend, problem, has_weight ? &weight : nullptr, Precision::kFloat32)) {
     if (kernel->name.find(options.row) == std::string_view::npos) continue;
-    Entrant entrant{kernel, nullptr, kernel->key.weights == Format::kCsr ? 1 - options.sparsity : 1};
+    Entrant entrant{kernel, nullptr, IsSparse(kernel->key.weights) ? 1 - options.sparsity : 1};
     if (kernel->prepare != nullptr) {
       auto packed = kernel->prepare(weight, AsRowSolves(*kernel, problem));
       if (!packed.ok()) continue;
@@ -241,6 +246,8 @@ int main(int argc, char** argv) {
   app.add_option("--batch", options.batch)->check(CLI::Range(1, 4096));
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
   app.add_option("--sparsity", options.sparsity, "of convolutions' weights, drawn")->check(CLI::Range(0.0, 0.999));
+  app.add_option("--vector-rows", options.vector_rows, "that are zero together")->check(CLI::Range(1, 64));
+  app.add_option("--block-channels", options.block_channels, "that are zero together")->check(CLI::Range(1, 64));
   app.add_option("--model", options.model)->check(CLI::IsMember({"mobilenet_v1", "resnet50"}));
   app.add_flag("--bytes", options.bytes, "rows of whole numbers, too");
   app.add_option("--row", options.row, "measure rows whose names contain this");

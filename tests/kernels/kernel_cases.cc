@@ -252,7 +252,9 @@ std::string CaseText(const KernelCase& kernel_case) {
                 "]", problem.epilogue.function ? AttributesText(*problem.epilogue.function) : "",
                 kernel_case.lengths.empty() ? "" : SequenceText(kernel_case), " sparsity ", kernel_case.sparsity,
                 kernel_case.vector_rows > 1 ? Concat(" vectors of ", kernel_case.vector_rows, " rows") : "",
-                kernel_case.shuffled ? " shuffled" : "", " threads ", problem.threads);
+                kernel_case.shuffled ? " shuffled" : "",
+                kernel_case.block_channels > 1 ? Concat(" blocks of ", kernel_case.block_channels, " channels") : "",
+                " threads ", problem.threads);
 }
 
 // Every shape meets two tails and sparsities, which move on from shape to shape; one shape of a layer with weights
@@ -293,6 +295,11 @@ std::vector<KernelCase> KernelCases(Op op) {
     const int threads = i / 2 % 2 == 0 ? 1 : 2;
     cases.push_back(MakeCase(op, shapes[i], tails[i / 2 % tails.size()], i % 4 == 1 ? 0.5 : 0.9, threads));
     cases.back().vector_rows = i % 3 == 0 ? 8 : 4;
+  }
+  for (size_t i = 0; i < shapes.size(); i += 3) {
+    cases.push_back(MakeCase(op, shapes[i], tails[i % tails.size()], i % 2 == 0 ? 0.8 : 0.6, i % 2 == 0 ? 2 : 1));
+    cases.back().vector_rows = i % 4 == 3 ? 4 : i % 2 + 1;
+    cases.back().block_channels = i % 4 == 1 ? 1 : 4;
   }
   for (const GroupedShape& grouped : kGroupedShapes) {
     const size_t turn = cases.size();

@@ -21,6 +21,7 @@ struct KernelCase {
   double sparsity = 0;  // of the weight; rows 0 and M/2 are empty as well where it is above 0, if rows share no zeros
   int64_t vector_rows = 1;            // of the weight's neighbouring rows that are zero in the same columns
   bool shuffled = false;              // those rows lie anywhere
+  int64_t block_channels = 1;         // neighbouring input channels that are zero together, at one tap
   std::vector<int32_t> lengths = {};  // of the sequences; empty for ops without
   Masked masked = Masked::kNothing;   // by -10000, wholly by -infinity; one key of a sequence is left unless all are
   int64_t table_rows = 0;             // kEmbedding

@@ -125,7 +125,10 @@ Weight DrawWeight(const KernelCase& kernel_case, const Kernel& kernel, bool csr,
     const int64_t vector_row = row % kernel_case.vector_rows;
     const bool draws_empty_rows = kernel_case.sparsity > 0 && matrix.rows > 2 && kernel_case.vector_rows == 1;
     const bool empty_row = draws_empty_rows && (row == 0 || row == matrix.rows / 2);
-    const bool is_zero = vector_row > 0 ? matrix.values[i - vector_row * matrix.cols] == 0 : zero(random) || empty_row;
+    const int64_t in_block = i % matrix.cols / taps % kernel_case.block_channels * taps;
+    const bool copies = vector_row > 0 || in_block > 0;
+    const bool is_zero =
+        copies ? matrix.values[i - vector_row * matrix.cols - in_block] == 0 : zero(random) || empty_row;
     matrix.values[i] = is_zero ? 0 : Rounded(matrix.values[i], kernel.key.weight_dtype, kernel);
   }
   if (kernel_case.shuffled) ShuffleRows(matrix, random);

@@ -27,6 +27,12 @@ struct RowQuad {
   const uint8_t* rows[4];
 };
 
+// The same of rows that Interleave() left one after another.
+struct BlockQuad {
+  int32_t weights;
+  const uint8_t* rows;
+};
+
 #if HWY_TARGET == HWY_EMU128
 
 int8_t WeightAt(int32_t quad, int i) { return static_cast<int8_t>(static_cast<uint32_t>(quad) >> (8 * i)); }
@@ -74,12 +80,13 @@ void Interleave(int64_t quads, const uint8_t* from, uint8_t* to) {
   if (from != to) std::memcpy(to, from, static_cast<size_t>(quads * 4 * kLanes));
 }
 
-void SumBlocks(int32_t start, const BlockRows& rows, const int32_t* weights, const uint8_t* columns, int32_t* sums) {
-  const auto at = [&](int64_t quad) {
-    const uint8_t* const first = columns + quad * 4 * kLanes;
-    return RowQuad{weights[quad * BlockRows::kRows], {first, first + kLanes, first + 2 * kLanes, first + 3 * kLanes}};
+template <typename QuadAt>
+void SumBlocks(int32_t start, int64_t quads, const QuadAt& at, int32_t* sums) {
+  const auto rows_at = [&](int64_t quad) {
+    const BlockQuad of = at(quad);
+    return RowQuad{of.weights, {of.rows, of.rows + kLanes, of.rows + 2 * kLanes, of.rows + 3 * kLanes}};
   };
-  SumQuads(start, rows.quads, at, sums);
+  SumQuads(start, quads, rows_at, sums);
 }
 
 int32_t Product(const uint8_t* bytes, const int8_t* weights, int64_t cols) {
@@ -187,14 +194,15 @@ void Interleave(int64_t quads, const uint8_t* from, uint8_t* to) {
   }
 }
 
-// columns: interleaved.
-void SumBlocks(int32_t start, const BlockRows& rows, const int32_t* weights, const uint8_t* columns, int32_t* sums) {
+template <typename QuadAt>
+HWY_INLINE void SumBlocks(int32_t start, int64_t quads, const QuadAt& at, int32_t* sums) {
   for (int64_t half = 0; half < 2; ++half) {
     HalfSums of = HalfStart(start);
-    for (int64_t quad = 0; quad < rows.quads; ++quad) {
-      const uint8_t* const x = columns + (8 * quad + 4 * half) * kHalf;
-      AddHalf({{LoadHalf(x), LoadHalf(x + kHalf), LoadHalf(x + 2 * kHalf), LoadHalf(x + 3 * kHalf)}},
-              weights[quad * BlockRows::kRows], of);
+    for (int64_t quad = 0; quad < quads; ++quad) {
+      const BlockQuad block = at(quad);
+      const uint8_t* const x = block.rows + 4 * half * kHalf;
+      AddHalf({{LoadHalf(x), LoadHalf(x + kHalf), LoadHalf(x + 2 * kHalf), LoadHalf(x + 3 * kHalf)}}, block.weights,
+              of);
     }
     StoreHalf(of, sums + half * kHalf);
   }
@@ -233,30 +241,50 @@ void Store(const int32_t* sums, float scale, int64_t row, const PanelBytes& pane
   StoreReals(sums, scale, row, *panel.reals, steps);
 }
 
+// Of one row of a strip.
 template <typename Offset>
-void RunQuads(const QuadRows& rows, const Offset* offset, int64_t unit, const PanelBytes& panel,
-              const OutputSteps& steps) {
+void SumRow(const QuadRows& rows, int32_t start, uint32_t quads, const int32_t* weights, const uint8_t* columns,
+            const Offset* offset, int32_t* sums) {
+  constexpr int64_t kUnit = sizeof(Offset) == sizeof(uint16_t) ? 8 : kLanes;
+  const int32_t strip_rows = rows.shape.strip_rows;
+  const auto row = [=](int64_t i) HWY_ATTR { return columns + static_cast<int64_t>(offset[i]) * kUnit; };
+  if (rows.shape.blocks) {
+    return SumBlocks(
+        start, quads,
+        [=](int64_t quad) HWY_ATTR {
+          return BlockQuad{weights[quad * strip_rows], row(quad)};
+        },
+        sums);
+  }
+  const auto at = [=](int64_t quad) HWY_ATTR {
+    const int64_t first = 4 * quad;
+    return RowQuad{weights[quad * strip_rows], {row(first), row(first + 1), row(first + 2), row(first + 3)}};
+  };
+  SumQuads(start, quads, at, sums);
+}
+
+template <typename Offset>
+void RunQuads(const QuadRows& rows, const Offset* offset, const PanelBytes& panel, const OutputSteps& steps) {
+  const int32_t strip_rows = rows.shape.strip_rows;
   const int32_t* weight = rows.weights;
   size_t r = 0;
   for (const QuadGroup& group : rows.groups) {
-    for (uint32_t in_group = 0; in_group < group.rows; ++in_group, ++r) {
-      const auto at = [&](int64_t quad) HWY_ATTR {
-        const Offset* const of = offset + 4 * quad;
-        const auto row = [&](int i) { return panel.columns + static_cast<int64_t>(of[i]) * unit; };
-        return RowQuad{weight[quad], {row(0), row(1), row(2), row(3)}};
-      };
-      alignas(64) int32_t sums[kLanes];
-      SumQuads(rows.start[r], group.quads, at, sums);
-      Store(sums, rows.scale[r], rows.rows[r], panel, steps);
-      weight += group.quads;
-      offset += 4 * group.quads;
+    for (uint32_t strip = 0; strip < group.strips; ++strip) {
+      for (int32_t in_strip = 0; in_strip < strip_rows; ++in_strip, ++r) {
+        if (rows.rows[r] == QuadRows::kNoRow) continue;
+        alignas(64) int32_t sums[kLanes];
+        SumRow(rows, rows.start[r], group.quads, weight + in_strip, panel.columns, offset, sums);
+        Store(sums, rows.scale[r], rows.rows[r], panel, steps);
+      }
+      weight += group.quads * strip_rows;
+      offset += group.quads * (rows.shape.blocks ? 1 : 4);
     }
   }
 }
 
 void Quads(const QuadRows& rows, const PanelBytes& panel, const OutputSteps& steps) {
-  if (rows.far_columns != nullptr) return RunQuads(rows, rows.far_columns, kLanes, panel, steps);
-  RunQuads(rows, rows.near_offsets, 8, panel, steps);
+  if (rows.far_columns != nullptr) return RunQuads(rows, rows.far_columns, panel, steps);
+  RunQuads(rows, rows.near_offsets, panel, steps);
 }
 
 void Blocks(const BlockRows& rows, const PanelBytes& panel, const OutputSteps& steps) {
@@ -264,8 +292,11 @@ void Blocks(const BlockRows& rows, const PanelBytes& panel, const OutputSteps& s
     const int64_t row = rows.first_row + r;
     const int32_t* const weights =
         rows.weights + r / BlockRows::kRows * rows.quads * BlockRows::kRows + r % BlockRows::kRows;
+    const auto at = [&](int64_t quad) HWY_ATTR {
+      return BlockQuad{weights[quad * BlockRows::kRows], panel.columns + 4 * quad * kLanes};
+    };
     alignas(64) int32_t sums[kLanes];
-    SumBlocks(rows.start[row], rows, weights, panel.columns, sums);
+    SumBlocks(rows.start[row], rows.quads, at, sums);
     Store(sums, rows.scale[row], row, panel, steps);
   }
 }

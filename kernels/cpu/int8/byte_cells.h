@@ -52,7 +52,7 @@ struct WindowPlace {
 };
 
 struct ByteCells {
-  // Sparse rows. columns: as they are.
+  // Sparse rows. columns: as they are; interleaved for blocks.
   void (*quads)(const QuadRows& rows, const PanelBytes& panel, const OutputSteps& steps);
   // Dense rows. columns: interleaved.
   void (*blocks)(const BlockRows& rows, const PanelBytes& panel, const OutputSteps& steps);

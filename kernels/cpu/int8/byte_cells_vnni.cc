@@ -1,41 +1,72 @@
 // A quad is four loads, eight unpacks that bring four rows' bytes of a position together, and four vpdpbusd: about 7
-// clocks of Zen 4, for 256 multiply-adds.
+// clocks of Zen 4, for 256 multiply-adds. Rows that share columns, in strips, share loads and unpacks; blocks need
+// none.
 #include "kernels/cpu/int8/vnni-inl.h"
 
 SWIZZLE_BEFORE_VNNI
 namespace swizzle::cpu::vnni {
 namespace {
 
-// Offsets are in units of kUnit bytes.
-template <Tail kTail, int kUnit, typename Offset>
+// The four rows of a quad, byte by byte; of a block they lie so. Offsets are in units of kUnit bytes.
+template <bool kBlocks, int kUnit, typename Offset>
+SWIZZLE_INLINE Interleaved LoadQuad(const uint8_t* columns, const Offset* offset) {
+  if constexpr (kBlocks) {
+    const uint8_t* const x = columns + static_cast<size_t>(*offset) * kUnit;
+    return {{Load(x), Load(x + kLanes), Load(x + 2 * kLanes), Load(x + 3 * kLanes)}};
+  } else {
+    const auto at = [&](int i) { return Load(columns + static_cast<size_t>(offset[i]) * kUnit); };
+    return InterleaveRows(at(0), at(1), at(2), at(3));
+  }
+}
+
+template <Tail kTail, int kRows, bool kBlocks, int kUnit, typename Offset>
 void RunQuads(const QuadRows& rows, const Offset* offset, const PanelBytes& panel, const OutputSteps& steps) {
+  constexpr int kOffsets = kBlocks ? 1 : 4;
   const StepVectors vectors(steps);
-  const uint8_t* const x = panel.columns;
   const int32_t *weight = rows.weights, *start = rows.start;
   const float* scale = rows.scale;
   const uint32_t* row = rows.rows;
   for (const QuadGroup& group : rows.groups) {
-    for (uint32_t left = group.rows; left != 0; --left) {
-      Sums sums = StartFrom(*start++);
-      for (uint32_t quad = group.quads; quad != 0; --quad, offset += 4) {
-        const auto at = [&](int i) { return Load(x + static_cast<size_t>(offset[i]) * kUnit); };
-        AddProducts(InterleaveRows(at(0), at(1), at(2), at(3)), _mm512_set1_epi32(*weight++), sums);
+    for (uint32_t left = group.strips; left != 0; --left) {
+      Sums sums[kRows];
+      HWY_UNROLL(4)
+      for (int r = 0; r < kRows; ++r) sums[r] = StartFrom(*start++);
+      for (uint32_t quad = group.quads; quad != 0; --quad, offset += kOffsets, weight += kRows) {
+        const Interleaved x = LoadQuad<kBlocks, kUnit>(panel.columns, offset);
+        HWY_UNROLL(4)
+        for (int r = 0; r < kRows; ++r) AddProducts(x, _mm512_set1_epi32(weight[r]), sums[r]);
       }
-      StoreRow<kTail>(sums, *scale++, *row++, panel, steps, vectors);
+      HWY_UNROLL(4)
+      for (int r = 0; r < kRows; ++r, ++scale, ++row) {
+        if (kRows == 1 || *row != QuadRows::kNoRow) StoreRow<kTail>(sums[r], *scale, *row, panel, steps, vectors);
+      }
     }
   }
 }
 
+template <Tail kTail, int kRows>
+void RunStrips(const QuadRows& rows, const PanelBytes& panel, const OutputSteps& steps) {
+  const uint16_t* const near = rows.near_offsets;
+  const uint32_t* const far = rows.far_columns;
+  if (rows.shape.blocks) {
+    if (far != nullptr) return RunQuads<kTail, kRows, true, kLanes>(rows, far, panel, steps);
+    return RunQuads<kTail, kRows, true, 8>(rows, near, panel, steps);
+  }
+  if (far != nullptr) return RunQuads<kTail, kRows, false, kLanes>(rows, far, panel, steps);
+  RunQuads<kTail, kRows, false, 8>(rows, near, panel, steps);
+}
+
 template <Tail kTail>
-void RunQuads(const QuadRows& rows, const PanelBytes& panel, const OutputSteps& steps) {
-  if (rows.far_columns != nullptr) return RunQuads<kTail, kLanes>(rows, rows.far_columns, panel, steps);
-  RunQuads<kTail, 8>(rows, rows.near_offsets, panel, steps);
+void RunShape(const QuadRows& rows, const PanelBytes& panel, const OutputSteps& steps) {
+  if (rows.shape.strip_rows == 1) return RunStrips<kTail, 1>(rows, panel, steps);
+  if (rows.shape.strip_rows == 2) return RunStrips<kTail, 2>(rows, panel, steps);
+  RunStrips<kTail, 4>(rows, panel, steps);
 }
 
 void Quads(const QuadRows& rows, const PanelBytes& panel, const OutputSteps& steps) {
-  if (panel.bytes == nullptr) return RunQuads<Tail::kReals>(rows, panel, steps);
-  if (panel.residual != nullptr) return RunQuads<Tail::kResidual>(rows, panel, steps);
-  RunQuads<Tail::kBytes>(rows, panel, steps);
+  if (panel.bytes == nullptr) return RunShape<Tail::kReals>(rows, panel, steps);
+  if (panel.residual != nullptr) return RunShape<Tail::kResidual>(rows, panel, steps);
+  RunShape<Tail::kBytes>(rows, panel, steps);
 }
 
 void Interleave(int64_t quads, const uint8_t* from, uint8_t* to) {

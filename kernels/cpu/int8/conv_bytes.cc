@@ -23,6 +23,35 @@ size_t ColumnBytes(const Problem& problem) {
   return static_cast<size_t>(rows * kMaxPanelWidth);
 }
 
+// How long a quad takes beside others, for all rows of a strip: a Zen 4 core's clocks.
+struct QuadCost {
+  QuadShape shape;
+  double clocks;
+};
+constexpr QuadCost kRowQuads = {{1, false}, 7};
+constexpr QuadCost kVectorQuads[] = {{{2, false}, 10}, {{4, false}, 18}};
+constexpr QuadCost kBlockQuads[] = {{{1, true}, 5}, {{2, true}, 9}, {{4, true}, 17}};
+constexpr double kWorthIt = 0.9;  // of what conv_csr takes
+
+double ClocksOf(const ByteWeight& bytes, const QuadCost& cost) {
+  return static_cast<double>(CountQuads(bytes, cost.shape)) * cost.clocks;
+}
+
+QuadCost Fastest(const ByteWeight& bytes, std::span<const QuadCost> costs) {
+  return *std::ranges::min_element(costs, {}, [&](const QuadCost& cost) { return ClocksOf(bytes, cost); });
+}
+
+bool HoldsQuads(const Weight& weight, const Problem& problem, std::span<const QuadCost> costs) {
+  const StatusOr<ByteWeight> bytes = MakeByteWeight(weight, problem);
+  return bytes.ok() && ClocksOf(*bytes, Fastest(*bytes, costs)) < kWorthIt * ClocksOf(*bytes, kRowQuads);
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareQuads(const Weight& weight, const Problem& problem,
+                                                     std::span<const QuadCost> costs) {
+  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeByteWeight(weight, problem));
+  return std::make_unique<QuadWeight>(bytes, Fastest(bytes, costs).shape, ThreadsPerPanel(problem));
+}
+
 // Where the positions of a full panel lie in kPanels.
 RealUnits UnitsOf(const KernelArgs& args, int64_t panel) {
   const PanelGrid grid(args.problem->output.positions());
@@ -64,6 +93,17 @@ class ByteConv {
     const auto fill = static_cast<uint8_t>(problem.inputs_as[0].zero_point);
     cells_.gather(source_, problem.window(), lanes, {0, problem.input.channels, fill, to});
     return to;
+  }
+
+  // The same, interleaved.
+  const uint8_t* InterleavedColumns(int64_t panel, uint8_t* workspace) const {
+    const uint8_t* columns = Columns(panel, workspace);
+    const int64_t rows = args_.problem->input.channels * args_.problem->window().taps();
+    if (columns != workspace && rows % kQuad != 0) {  // the last quad would reach beyond the input
+      columns = std::copy_n(columns, rows * kMaxPanelWidth, workspace) - rows * kMaxPanelWidth;
+    }
+    cells_.interleave(CeilDiv(rows, kQuad), columns, workspace);
+    return workspace;
   }
 
   // reals: kept by the caller, where the output is real.
@@ -124,9 +164,22 @@ size_t QuadConvWorkspaceBytes(const Problem& problem) {
 
 size_t BlockConvWorkspaceBytes(const Problem& problem) { return problem.threads * ColumnBytes(problem); }
 
+bool HoldsVectorQuads(const Weight& weight, const Problem& problem) {
+  return HoldsQuads(weight, problem, kVectorQuads);
+}
+
+bool HoldsBlockQuads(const Weight& weight, const Problem& problem) { return HoldsQuads(weight, problem, kBlockQuads); }
+
 StatusOr<std::unique_ptr<PackedWeight>> PrepareQuadConv(const Weight& weight, const Problem& problem) {
-  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeByteWeight(weight, problem));
-  return std::make_unique<QuadWeight>(bytes, ThreadsPerPanel(problem));
+  return PrepareQuads(weight, problem, std::span(&kRowQuads, 1));
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareVectorQuadConv(const Weight& weight, const Problem& problem) {
+  return PrepareQuads(weight, problem, kVectorQuads);
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockQuadConv(const Weight& weight, const Problem& problem) {
+  return PrepareQuads(weight, problem, kBlockQuads);
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockConv(const Weight& weight, const Problem& problem) {
@@ -137,10 +190,16 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockConv(const Weight& weight, c
 template <const ByteCells& kCells>
 void QuadConv(const KernelArgs& args, Stream& stream) {
   const auto& weight = static_cast<const QuadWeight&>(*args.weight);
-  const ByteConv conv(args, kCells, QuadConvWorkspaceBytes(*args.problem) / args.problem->threads);
-  conv.ForEachCell(
-      stream, weight.slices(), [&](int64_t panel, uint8_t* workspace) { return conv.Columns(panel, workspace); },
-      [&](int64_t slice, const PanelBytes& panel) { kCells.quads(weight.Slice(slice), panel, conv.steps()); });
+  const bool blocks = weight.shape().blocks;
+  const bool gathers = blocks || !IsDirect(*args.problem);
+  const ByteConv conv(args, kCells, gathers ? ColumnBytes(*args.problem) : 0);
+  const auto prepare = [&](int64_t panel, uint8_t* workspace) {
+    return blocks ? conv.InterleavedColumns(panel, workspace) : conv.Columns(panel, workspace);
+  };
+  const auto run = [&](int64_t slice, const PanelBytes& panel) {
+    kCells.quads(weight.Slice(slice), panel, conv.steps());
+  };
+  conv.ForEachCell(stream, weight.slices(), prepare, run);
 }
 
 template <const ByteCells& kCells>
@@ -148,15 +207,7 @@ void BlockConv(const KernelArgs& args, Stream& stream) {
   const auto& weight = static_cast<const ByteBlocks&>(*args.weight);
   const ByteConv conv(args, kCells, ColumnBytes(*args.problem));
   const int64_t slices = std::min<int64_t>(ThreadsPerPanel(*args.problem), weight.groups());
-  const auto prepare = [&](int64_t panel, uint8_t* workspace) -> const uint8_t* {
-    const uint8_t* columns = conv.Columns(panel, workspace);
-    const int64_t rows = args.problem->input.channels;
-    if (columns != workspace && rows % kQuad != 0) {  // the last quad would reach beyond the input
-      columns = std::copy_n(columns, rows * kMaxPanelWidth, workspace) - rows * kMaxPanelWidth;
-    }
-    kCells.interleave(weight.quads(), columns, workspace);
-    return workspace;
-  };
+  const auto prepare = [&](int64_t panel, uint8_t* workspace) { return conv.InterleavedColumns(panel, workspace); };
   const auto run = [&](int64_t slice, const PanelBytes& panel) {
     const int64_t groups = weight.groups();
     kCells.blocks(weight.Groups(groups * slice / slices, groups * (slice + 1) / slices), panel, conv.steps());

@@ -1,8 +1,11 @@
 // Convolution and linear layers of bytes, into kFullPanels of bytes or kPanels in FP32: rows
-// conv_csr_u8_<isa> and conv_csr_u8_f32_<isa> of sparse weights, conv_dense_u8_<isa>, conv_dense_u8_f32_<isa> and, from
-// kNchw, conv_nchw_dense_u8_<isa> of dense ones. Any window, stride, padding and dilation; bias, clamp and a residual.
+// conv_{csr,vector,block}_u8_<isa> and conv_{csr,vector,block}_u8_f32_<isa> of sparse weights, conv_dense_u8_<isa>,
+// conv_dense_u8_f32_<isa> and, from kNchw, conv_nchw_dense_u8_<isa> of dense ones. Any window, stride, padding and
+// dilation; bias, clamp and a residual.
 //
-// Sparse weights take a row's nonzeros four at a time from any columns (quad_weight.h): no structure is asked of them.
+// Sparse weights take nonzeros four at a time (quad_weight.h): conv_csr a row's from any columns, with no structure
+// asked of them, conv_vector those of 2 or 4 rows that share columns (SR-BCRS), conv_block 1x4 blocks along input
+// channels, of one row or of 2 or 4 that share them.
 // A pointwise window reads the input as it lies; the columns of others are gathered byte by byte for one panel at a
 // time (window_lanes.h), tap by tap, the channels of a tap one after another.
 //
@@ -19,8 +22,14 @@ namespace swizzle::cpu {
 
 bool AcceptsConvBytes(const Problem& problem);
 size_t QuadConvWorkspaceBytes(const Problem& problem);
-size_t BlockConvWorkspaceBytes(const Problem& problem);
+size_t BlockConvWorkspaceBytes(const Problem& problem);  // of interleaved columns
 StatusOr<std::unique_ptr<PackedWeight>> PrepareQuadConv(const Weight& weight, const Problem& problem);
+// Whether rows share enough columns, or nonzeros stand in enough blocks, to be worth computing so: elsewhere the rows
+// of conv_csr are faster, and need not be raced. HoldsBytes() is part of it.
+bool HoldsVectorQuads(const Weight& weight, const Problem& problem);
+bool HoldsBlockQuads(const Weight& weight, const Problem& problem);
+StatusOr<std::unique_ptr<PackedWeight>> PrepareVectorQuadConv(const Weight& weight, const Problem& problem);
+StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockQuadConv(const Weight& weight, const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockConv(const Weight& weight, const Problem& problem);
 
 template <const ByteCells& kCells>

@@ -8,10 +8,25 @@
 namespace swizzle::cpu {
 namespace {
 
-constexpr int64_t kQuad = 4;
+constexpr int32_t kQuad = 4;
 constexpr int64_t kMostNearColumns = (1 << 16) / 8;
 
-int64_t QuadsOf(const std::vector<ByteWeight::Entry>& row) { return CeilDiv(std::ssize(row), kQuad); }
+// The columns of a strip, rising: those in which a row is not zero, or the first of each block with such a one.
+std::vector<int32_t> ColumnsOfStrip(const ByteWeight& weight, const QuadShape& shape, int64_t first_row) {
+  std::vector<int32_t> columns;
+  for (int64_t row = first_row; row < std::min(first_row + shape.strip_rows, weight.rows); ++row) {
+    for (const ByteWeight::Entry& entry : weight.entries[row]) {
+      columns.push_back(shape.blocks ? entry.column / kQuad * kQuad : entry.column);
+    }
+  }
+  if (shape.strip_rows > 1) std::ranges::sort(columns);
+  columns.erase(std::ranges::unique(columns).begin(), columns.end());
+  return columns;
+}
+
+int64_t QuadsOf(const QuadShape& shape, std::span<const int32_t> columns) {
+  return shape.blocks ? std::ssize(columns) : CeilDiv<int64_t>(std::ssize(columns), kQuad);
+}
 
 template <typename T>
 size_t BytesOf(const std::vector<T>& values) {
@@ -26,42 +41,73 @@ int32_t PackQuad(const int8_t (&bytes)[4]) {
   return static_cast<int32_t>(packed);
 }
 
-QuadWeight::QuadWeight(const ByteWeight& weight, int64_t slices) {
-  std::vector<uint32_t> order(weight.rows);
+int64_t CountQuads(const ByteWeight& weight, const QuadShape& shape) {
+  int64_t quads = 0;
+  for (int64_t row = 0; row < weight.rows; row += shape.strip_rows) {
+    quads += QuadsOf(shape, ColumnsOfStrip(weight, shape, row));
+  }
+  return quads;
+}
+
+QuadWeight::QuadWeight(const ByteWeight& weight, const QuadShape& shape, int64_t slices)
+    : shape_(shape), near_(weight.cols < kMostNearColumns) {
+  std::vector<std::vector<int32_t>> columns;
+  for (int64_t row = 0; row < weight.rows; row += shape.strip_rows) {
+    columns.push_back(ColumnsOfStrip(weight, shape, row));
+  }
+  std::vector<uint32_t> order(columns.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](uint32_t row) { return QuadsOf(weight.entries[row]); });
-  const bool near = weight.cols < kMostNearColumns;
+  std::ranges::stable_sort(order, {}, [&](uint32_t strip) { return QuadsOf(shape, columns[strip]); });
   for (int64_t slice = 0; slice < slices; ++slice) {
     SliceBegin begin{groups_.size(), 0, rows_.size(), weights_.size()};
-    // Dealt out to and fro: the first slice gets the first and the last row of each round of two.
-    for (int64_t i = 0; i < weight.rows; ++i) {
+    // Dealt out to and fro: the first slice gets the first and the last strip of each round of two.
+    for (int64_t i = 0; i < std::ssize(order); ++i) {
       const int64_t turn = i % (2 * slices);
       if ((turn < slices ? turn : 2 * slices - 1 - turn) != slice) continue;
-      const uint32_t row = order[i];
-      const std::vector<ByteWeight::Entry>& entries = weight.entries[row];
-      const auto quads = static_cast<uint32_t>(QuadsOf(entries));
+      const uint32_t strip = order[i];
+      const auto quads = static_cast<uint32_t>(QuadsOf(shape, columns[strip]));
       if (groups_.size() == begin.group || groups_.back().quads != quads) groups_.push_back({0, quads});
-      ++groups_.back().rows;
-      rows_.push_back(row);
-      start_.push_back(weight.start[row]);
-      scale_.push_back(weight.scale[row]);
-      for (size_t first = 0; first < entries.size(); first += kQuad) {
-        int8_t bytes[kQuad] = {};
-        for (size_t k = first; k < first + kQuad; ++k) {
-          const ByteWeight::Entry& entry = entries[std::min(k, entries.size() - 1)];
-          if (k < entries.size()) bytes[k - first] = entry.value;
-          if (near) {
-            near_offsets_.push_back(static_cast<uint16_t>(entry.column * 8));
-          } else {
-            far_columns_.push_back(static_cast<uint32_t>(entry.column));
-          }
-        }
-        weights_.push_back(PackQuad(bytes));
-      }
+      ++groups_.back().strips;
+      AddStrip(weight, int64_t{strip} * shape.strip_rows, columns[strip]);
     }
     begin.groups = groups_.size() - begin.group;
     slices_.push_back(begin);
   }
+}
+
+void QuadWeight::AddOffset(int32_t column) {
+  if (near_) {
+    near_offsets_.push_back(static_cast<uint16_t>(column * 8));
+  } else {
+    far_columns_.push_back(static_cast<uint32_t>(column));
+  }
+}
+
+void QuadWeight::AddStrip(const ByteWeight& weight, int64_t first_row, std::span<const int32_t> columns) {
+  const int64_t rows = shape_.strip_rows, quads = QuadsOf(shape_, columns);
+  const size_t first_weight = weights_.size();
+  weights_.resize(first_weight + quads * rows);
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t row = first_row + r;
+    const bool is_row = row < weight.rows;
+    rows_.push_back(is_row ? static_cast<uint32_t>(row) : QuadRows::kNoRow);
+    start_.push_back(is_row ? weight.start[row] : 0);
+    scale_.push_back(is_row ? weight.scale[row] : 0.0f);
+    if (!is_row) continue;
+    size_t at = 0;  // both lists rise
+    for (const ByteWeight::Entry& entry : weight.entries[row]) {
+      const int32_t column = shape_.blocks ? entry.column / kQuad * kQuad : entry.column;
+      while (columns[at] != column) ++at;
+      const size_t quad = shape_.blocks ? at : at / kQuad;
+      const size_t byte = shape_.blocks ? entry.column % kQuad : at % kQuad;
+      const uint32_t value = static_cast<uint8_t>(entry.value);
+      int32_t& packed = weights_[first_weight + quad * rows + r];
+      packed = static_cast<int32_t>(static_cast<uint32_t>(packed) | value << (8 * byte));
+    }
+  }
+  for (const int32_t column : columns) AddOffset(column);
+  if (shape_.blocks) return;
+  for (int64_t spare = std::ssize(columns); spare < quads * kQuad; ++spare) AddOffset(columns.back());
 }
 
 size_t QuadWeight::bytes() const {
@@ -71,11 +117,12 @@ size_t QuadWeight::bytes() const {
 
 QuadRows QuadWeight::Slice(int64_t slice) const {
   const SliceBegin& begin = slices_[slice];
-  const bool far = !far_columns_.empty();
-  return {.groups = std::span(groups_).subspan(begin.group, begin.groups),
+  const size_t offset = begin.quad / shape_.strip_rows * (shape_.blocks ? 1 : kQuad);
+  return {.shape = shape_,
+          .groups = std::span(groups_).subspan(begin.group, begin.groups),
           .weights = weights_.data() + begin.quad,
-          .near_offsets = far ? nullptr : near_offsets_.data() + begin.quad * kQuad,
-          .far_columns = far ? far_columns_.data() + begin.quad * kQuad : nullptr,
+          .near_offsets = near_ ? near_offsets_.data() + offset : nullptr,
+          .far_columns = near_ ? nullptr : far_columns_.data() + offset,
           .rows = rows_.data() + begin.row,
           .start = start_.data() + begin.row,
           .scale = scale_.data() + begin.row};

@@ -1,11 +1,16 @@
-// The sparse byte convolutions' own layout of a weight: each row's nonzeros four at a time, from any columns, as four
-// bytes multiply and add at once.
+// The sparse byte convolutions' own layout of a weight: nonzeros four at a time, as four bytes multiply and add at
+// once.
 //
-// Rows are sorted by their number of quads, so that loops of one length follow one another; the last quad of a row is
-// filled with zero weights. Rows are first dealt out to slices of like work, so that threads may share a panel.
+// A strip is one row, or 2 or 4 neighbouring rows that are nonzero in about the same columns; its quads are four
+// columns each, in which any of its rows is not zero. They are any four columns, or a block: four neighbours from a
+// multiple of 4 on, which cells read interleaved. Strips are sorted by their number of quads, so that loops of one
+// length follow one another; the last quad is filled with zero weights. Strips are first dealt out to slices of like
+// work, so that threads may share a panel.
 //
 // Worked example, a row with nonzeros a, b, c, d, e in columns 0, 2, 3, 7, 9 of panels of 64 bytes a column:
 //     weights (a b c d) (e 0 0 0)    offsets, in units of 8 bytes: 0 16 24 56 | 72 72 72 72
+// In blocks:
+//     weights (a 0 b c) (0 0 0 d) (0 e 0 0)    offsets 0 | 32 | 64
 // Offsets are 16-bit in units of 8 bytes, which addresses scale by; beyond 8191 columns they are columns in 32 bits.
 //
 // Immutable, thread-safe.
@@ -22,28 +27,42 @@
 
 namespace swizzle::cpu {
 
-// Rows of like length, one after another.
+// How a weight is cut into quads.
+struct QuadShape {
+  int32_t strip_rows = 1;  // 1, 2 or 4
+  bool blocks = false;     // of four neighbouring columns
+  bool operator==(const QuadShape&) const = default;
+};
+
+// Strips of like length, one after another.
 struct QuadGroup {
-  uint32_t rows;
+  uint32_t strips;
   uint32_t quads;  // of each
 };
 
-// A slice of a weight, as cells read it: everything in the order of its rows.
+// A slice of a weight, as cells read it: everything in the order of its strips.
 struct QuadRows {
+  static constexpr uint32_t kNoRow = ~uint32_t{0};  // fills the last strip
+
+  QuadShape shape;
   std::span<const QuadGroup> groups;
-  const int32_t* weights;  // four bytes each
-  const uint16_t* near_offsets;
-  const uint32_t* far_columns;  // else null
-  const uint32_t* rows;         // where each row stands in the output
-  const int32_t* start;         // of its sum
+  const int32_t* weights;        // four bytes each: [quad][row of the strip]
+  const uint16_t* near_offsets;  // four a quad, of blocks one
+  const uint32_t* far_columns;   // else null
+  const uint32_t* rows;          // where each row stands in the output
+  const int32_t* start;          // of its sum
   const float* scale;
 };
 
+// Quads that all strips together have.
+int64_t CountQuads(const ByteWeight& weight, const QuadShape& shape);
+
 class QuadWeight final : public PackedWeight {
  public:
-  QuadWeight(const ByteWeight& weight, int64_t slices);
+  QuadWeight(const ByteWeight& weight, const QuadShape& shape, int64_t slices);
 
   size_t bytes() const override;
+  const QuadShape& shape() const { return shape_; }
   int64_t slices() const { return static_cast<int64_t>(slices_.size()); }
   QuadRows Slice(int64_t slice) const;
 
@@ -52,6 +71,11 @@ class QuadWeight final : public PackedWeight {
     size_t group, groups, row, quad;
   };
 
+  void AddStrip(const ByteWeight& weight, int64_t first_row, std::span<const int32_t> columns);
+  void AddOffset(int32_t column);
+
+  const QuadShape shape_;
+  const bool near_;
   std::vector<SliceBegin> slices_;
   std::vector<QuadGroup> groups_;
   std::vector<int32_t> weights_;

@@ -21,10 +21,10 @@ ByteWeight WeightOf(std::vector<std::vector<ByteWeight::Entry>> entries, int64_t
 
 // The header's.
 TEST(QuadWeightTest, WorkedExample) {
-  const QuadWeight weight(WeightOf({{{0, 1}, {2, -2}, {3, 3}, {7, -4}, {9, 5}}}, 10), 1);
+  const QuadWeight weight(WeightOf({{{0, 1}, {2, -2}, {3, 3}, {7, -4}, {9, 5}}}, 10), QuadShape{}, 1);
   const QuadRows rows = weight.Slice(0);
   ASSERT_EQ(rows.groups.size(), 1u);
-  EXPECT_EQ(rows.groups[0].rows, 1u);
+  EXPECT_EQ(rows.groups[0].strips, 1u);
   EXPECT_EQ(rows.groups[0].quads, 2u);
   EXPECT_EQ(rows.weights[0], PackQuad({1, -2, 3, -4}));
   EXPECT_EQ(rows.weights[1], PackQuad({5, 0, 0, 0}));
@@ -33,13 +33,44 @@ TEST(QuadWeightTest, WorkedExample) {
   EXPECT_EQ(offsets, (std::vector<uint16_t>{0, 16, 24, 56, 72, 72, 72, 72}));
 }
 
+TEST(QuadWeightTest, WorkedExampleInBlocks) {
+  const QuadWeight weight(WeightOf({{{0, 1}, {2, -2}, {3, 3}, {7, -4}, {9, 5}}}, 10), QuadShape{1, true}, 1);
+  const QuadRows rows = weight.Slice(0);
+  EXPECT_TRUE(rows.shape.blocks);
+  ASSERT_EQ(rows.groups.size(), 1u);
+  EXPECT_EQ(rows.groups[0].quads, 3u);
+  EXPECT_EQ(std::vector<int32_t>(rows.weights, rows.weights + 3),
+            (std::vector<int32_t>{PackQuad({1, 0, -2, 3}), PackQuad({0, 0, 0, -4}), PackQuad({0, 5, 0, 0})}));
+  EXPECT_EQ(std::vector<uint16_t>(rows.near_offsets, rows.near_offsets + 3), (std::vector<uint16_t>{0, 32, 64}));
+}
+
+// Rows of a strip have its columns in common, and zeros where they have none; the last strip is filled up.
+TEST(QuadWeightTest, StripsShareColumns) {
+  const ByteWeight bytes = WeightOf({{{1, 1}, {4, 2}, {6, 3}}, {{4, -5}, {7, -6}, {9, 7}}, {{2, 8}}}, 10);
+  EXPECT_EQ(CountQuads(bytes, QuadShape{1, false}), 3);
+  EXPECT_EQ(CountQuads(bytes, QuadShape{2, false}), 3);
+  EXPECT_EQ(CountQuads(bytes, QuadShape{4, false}), 2);
+  EXPECT_EQ(CountQuads(bytes, QuadShape{2, true}), 4);
+  const QuadWeight weight(bytes, QuadShape{2, false}, 1);
+  const QuadRows rows = weight.Slice(0);
+  ASSERT_EQ(rows.groups.size(), 2u);
+  EXPECT_EQ(rows.groups[0].quads, 1u);
+  EXPECT_EQ(std::vector<uint32_t>(rows.rows, rows.rows + 4), (std::vector<uint32_t>{2, QuadRows::kNoRow, 0, 1}));
+  EXPECT_EQ(std::vector<int32_t>(rows.start, rows.start + 4), (std::vector<int32_t>{20, 0, 0, 10}));
+  const std::vector<int32_t> weights(rows.weights, rows.weights + 6);
+  EXPECT_EQ(weights, (std::vector<int32_t>{PackQuad({8, 0, 0, 0}), 0, PackQuad({1, 2, 3, 0}), PackQuad({0, -5, 0, -6}),
+                                           0, PackQuad({7, 0, 0, 0})}));
+  const std::vector<uint16_t> offsets(rows.near_offsets, rows.near_offsets + 12);
+  EXPECT_EQ(offsets, (std::vector<uint16_t>{16, 16, 16, 16, 8, 32, 48, 56, 72, 72, 72, 72}));
+}
+
 // Every row stands in one slice, beside rows of as many quads, with its own start and scale; slices are of like work.
 TEST(QuadWeightTest, SlicesHoldEveryRowOnce) {
   std::vector<std::vector<ByteWeight::Entry>> entries(37);
   for (size_t row = 0; row < entries.size(); ++row) {
     for (size_t i = 0; i < row * 7 % 23; ++i) entries[row].push_back({static_cast<int32_t>(3 * i), 1});
   }
-  const QuadWeight weight(WeightOf(entries, 100), 3);
+  const QuadWeight weight(WeightOf(entries, 100), QuadShape{}, 3);
   ASSERT_EQ(weight.slices(), 3);
   std::map<uint32_t, int> seen;
   std::vector<uint32_t> quads(3);
@@ -47,8 +78,8 @@ TEST(QuadWeightTest, SlicesHoldEveryRowOnce) {
     const QuadRows rows = weight.Slice(slice);
     size_t r = 0;
     for (const QuadGroup& group : rows.groups) {
-      quads[slice] += group.rows * group.quads;
-      for (uint32_t i = 0; i < group.rows; ++i, ++r) {
+      quads[slice] += group.strips * group.quads;
+      for (uint32_t i = 0; i < group.strips; ++i, ++r) {
         ++seen[rows.rows[r]];
         EXPECT_EQ((entries[rows.rows[r]].size() + 3) / 4, group.quads);
         EXPECT_EQ(rows.start[r], static_cast<int32_t>(10 * rows.rows[r]));
@@ -62,7 +93,8 @@ TEST(QuadWeightTest, SlicesHoldEveryRowOnce) {
 }
 
 TEST(QuadWeightTest, FarColumnsTakeMoreBits) {
-  const QuadWeight near(WeightOf({{{8190, 1}}}, 8191), 1), far(WeightOf({{{8192, 1}}}, 8193), 1);
+  const QuadWeight near(WeightOf({{{8190, 1}}}, 8191), QuadShape{}, 1),
+      far(WeightOf({{{8192, 1}}}, 8193), QuadShape{}, 1);
   EXPECT_EQ(near.Slice(0).near_offsets[0], 8190 * 8);
   EXPECT_EQ(near.Slice(0).far_columns, nullptr);
   EXPECT_EQ(far.Slice(0).far_columns[0], 8192u);
