@@ -258,6 +258,7 @@ bool IsShifted(const Problem& problem) {
 // are neighbours, as vpdpbusd takes them.
 struct QuadPieces {
   uint16_t first, end;  // of all pieces
+  __mmask64 outside;    // bytes of taps that no piece reads
 };
 
 // A panel's pieces: [16 positions][row of the window][quad].
@@ -286,8 +287,9 @@ class StridedPlan {
       }
       for (int64_t i = 0; i < taps.kernel_h; ++i) {
         for (int64_t quad = 0; quad < row_quads; ++quad) {
-          uint64_t read = 0;
+          uint64_t read = 0, all = 0;
           for (int64_t t = 0; t < 4 && 4 * quad + t < taps.kernel_w; ++t) {
+            all |= uint64_t{0x1111111111111111} << t;
             const uint64_t lanes_read = (lanes.rows[i] & lanes.columns[4 * quad + t]) >> (16 * unit) & 0xffff;
             read |= _pdep_u64(lanes_read, uint64_t{0x1111111111111111} << t);
           }
@@ -297,7 +299,7 @@ class StridedPlan {
           std::copy_n(pieces.pieces, pieces.count, pieces_ + pieces_before);
           const auto first = static_cast<uint16_t>(pieces_before);
           pieces_before += pieces.count;
-          quads_[quads_count_++] = {first, static_cast<uint16_t>(pieces_before)};
+          quads_[quads_count_++] = {first, static_cast<uint16_t>(pieces_before), all & ~read};
         }
       }
     }
@@ -313,34 +315,68 @@ class StridedPlan {
   int quads_count_ = 0;
 };
 
-// kQuads: of a channel, or 0 for any number.
+// Some channels at once, so that what a piece is read by stays in registers. kQuads: of a channel, or 0 for any number.
+template <int kQuads, int kChannels>
+SWIZZLE_INLINE void RunStridedChannels(const StridedPlan& plan, const ChannelTaps& taps, int64_t quads,
+                                       const uint8_t* from, int64_t channel, Sums* sums, uint8_t fill_byte) {
+  const __m512i fill = _mm512_set1_epi8(static_cast<char>(fill_byte));
+  if (kQuads != 0) quads = kQuads;
+  const int32_t* const weight = taps.weights + channel * quads;
+  const QuadPieces* quad = plan.quads();
+  HWY_UNROLL(1)
+  for (int unit = 0; unit < 4; ++unit) {
+    __m512i of[kChannels];
+    HWY_UNROLL(8)
+    for (int c = 0; c < kChannels; ++c) of[c] = _mm512_set1_epi32(taps.start[channel + c]);
+    HWY_UNROLL(1)
+    for (int64_t q = 0; q < quads; ++q, ++quad) {
+      HWY_UNROLL(1)
+      for (int p = quad->first; p < quad->end; ++p) {
+        const Piece& piece = plan.pieces()[p];
+        const __m512i index = piece.index;
+        const __mmask64 lanes = piece.lanes;
+        const uint8_t *const first = from + piece.begin, *const second = from + piece.second;
+        HWY_UNROLL(8)
+        for (int c = 0; c < kChannels; ++c) {
+          const __m512i x =
+              _mm512_maskz_permutex2var_epi8(lanes, Load(first + c * kLanes), index, Load(second + c * kLanes));
+          of[c] = _mm512_dpbusd_epi32(of[c], x, _mm512_set1_epi32(weight[c * quads + q]));
+        }
+      }
+      if (quad->outside == 0) continue;
+      const __m512i x = _mm512_maskz_mov_epi8(quad->outside, fill);
+      HWY_UNROLL(8)
+      for (int c = 0; c < kChannels; ++c) {
+        of[c] = _mm512_dpbusd_epi32(of[c], x, _mm512_set1_epi32(weight[c * quads + q]));
+      }
+    }
+    HWY_UNROLL(8)
+    for (int c = 0; c < kChannels; ++c) sums[c].of[unit] = of[c];
+  }
+}
+
 template <int kQuads>
 void RunStrided(const ByteSource& source, const StridedPlan& plan, const WindowPlace& place, const ChannelTaps& taps,
                 const PanelBytes& panel, const OutputSteps& steps) {
+  constexpr int kTogether = 8;
   const StepVectors vectors(steps);
-  const __m512i fill = _mm512_set1_epi8(static_cast<char>(place.fill));
   // Sums are of neighbours here: packed, dwords stand transposed.
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  const int64_t quads = kQuads != 0 ? kQuads : taps.kernel_h * CeilDiv(taps.kernel_w, int64_t{4});
+  const int64_t quads = taps.kernel_h * CeilDiv(taps.kernel_w, int64_t{4});
   const uint8_t* from = source.data + place.first_channel * kLanes;
-  const int32_t* weight = taps.weights;
-  for (int64_t channel = 0; channel < taps.channels; ++channel, from += kLanes, weight += quads) {
-    Sums sums = StartFrom(taps.start[channel]);
-    const QuadPieces* quad = plan.quads();
-    HWY_UNROLL(4)
-    for (int unit = 0; unit < 4; ++unit) {
-      HWY_UNROLL(3)
-      for (int64_t q = 0; q < quads; ++q, ++quad) {
-        const Piece* piece = plan.pieces() + quad->first;
-        __m512i x = fill;
-        for (int p = quad->first; p < quad->end; ++p, ++piece) {
-          x = _mm512_mask_mov_epi8(x, piece->lanes, ReadPiece<true>(*piece, from));
-        }
-        sums.of[unit] = _mm512_dpbusd_epi32(sums.of[unit], x, _mm512_set1_epi32(weight[q]));
-      }
+  for (int64_t channel = 0; channel < taps.channels;) {
+    Sums sums[kTogether];
+    int together = 1;
+    if (taps.channels - channel >= kTogether) {
+      together = kTogether;
+      RunStridedChannels<kQuads, kTogether>(plan, taps, quads, from, channel, sums, place.fill);
+    } else {
+      RunStridedChannels<kQuads, 1>(plan, taps, quads, from, channel, sums, place.fill);
     }
-    const __m512i bytes = BytesOf<false>(sums, taps.scale[channel], nullptr, vectors);
-    _mm512_store_si512(panel.bytes + channel * kLanes, _mm512_permutexvar_epi32(order, bytes));
+    for (int c = 0; c < together; ++c, ++channel, from += kLanes) {
+      const __m512i bytes = BytesOf<false>(sums[c], taps.scale[channel], nullptr, vectors);
+      _mm512_store_si512(panel.bytes + channel * kLanes, _mm512_permutexvar_epi32(order, bytes));
+    }
   }
 }
 
