@@ -6,7 +6,8 @@ Without --model it is an identity model whose batches of 4 take 20 ms. First cli
 its peak, then calls are sent at `factor` times that, whatever becomes of them. Prints, as JSON, what share of the peak
 was answered, how long accepted requests took, and how memory grew; ends with 1 if
 
-  goodput is below 90 % of the peak,
+  goodput is below 90 % of the peak, both by the processors that the clients left to the server: four times as many
+    requests of 602 KB take a tenth of two processors to send,
   the 99th percentile of what was accepted is above the queue's limit and a batch's time, and 20 % more,
   a call had no answer, or one that is neither OK, RESOURCE_EXHAUSTED nor DEADLINE_EXCEEDED,
   or resident memory grew by more than 10 % in the second half.
@@ -14,6 +15,8 @@ was answered, how long accepted requests took, and how memory grew; ends with 1 
 
 import argparse
 import json
+import os
+import resource
 import shutil
 import sys
 import threading
@@ -76,15 +79,28 @@ def batches_and_seconds(server):
     return server.metric('swizzle_batches_total'), server.metric('swizzle_stage_duration_seconds_sum', stage='compute')
 
 
+def left_processors(call):
+    """(what `call` returns, its seconds, the processors that it left to others)"""
+    def clients():
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        return used.ru_utime + used.ru_stime
+
+    before, used = time.monotonic(), clients()
+    result = call()
+    seconds = time.monotonic() - before
+    return result, seconds, len(os.sched_getaffinity(0)) - (clients() - used) / seconds
+
+
 def measure(options, server):
     wire = wire_of(options)
     traffic.closed_loop(server.address, wire, options.clients, 2)
-    before = time.monotonic()
-    peak = traffic.closed_loop(server.address, wire, options.clients, options.peak_seconds)
-    peak_rate = peak.codes()['OK'] / (time.monotonic() - before)
+    peak, seconds, peak_left = left_processors(
+        lambda: traffic.closed_loop(server.address, wire, options.clients, options.peak_seconds))
+    peak_rate = peak.codes()['OK'] / seconds
     computed = numpy.array(batches_and_seconds(server))
     with MemoryWatch(server) as memory:
-        tally, sent = traffic.open_loop(server.address, wire, options.factor * peak_rate, options.seconds)
+        (tally, sent), _, left = left_processors(
+            lambda: traffic.open_loop(server.address, wire, options.factor * peak_rate, options.seconds))
     batches, seconds = batches_and_seconds(server) - computed
     service = seconds / batches
     accepted, in_server = tally.seconds(), tally.seconds('OK in the server')
@@ -93,7 +109,9 @@ def measure(options, server):
     return {
         'peak_per_second': peak_rate,
         'sent_per_second': sent / options.seconds,
-        'goodput': len(accepted) / options.seconds / peak_rate,
+        'goodput': (goodput := len(accepted) / options.seconds / peak_rate),
+        'left_processors': [peak_left, left],
+        'goodput_of_left': goodput * peak_left / left,
         'batch_seconds': service,
         'p50_seconds': traffic.percentile(accepted, 0.5),
         'p99_seconds': traffic.percentile(accepted, 0.99),
@@ -109,7 +127,7 @@ def measure(options, server):
 
 def wrong(result):
     return [name for name, holds in {
-        'goodput': result['goodput'] >= 0.9,
+        'goodput': result['goodput_of_left'] >= 0.9,
         'p99': result['p99_seconds'] <= result['p99_bound'],
         'answers': result['sent'] == result['answered'],
         'codes': set(result['codes']) <= {'OK', 'RESOURCE_EXHAUSTED', 'DEADLINE_EXCEEDED'},
