@@ -25,12 +25,13 @@ StatusOr<std::shared_ptr<const Program>> Read(std::span<const std::byte> model, 
 
 StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> model) { return Read(model, {}); }
 
-StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file) {
+StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file, int64_t max_external_bytes) {
   if (IsCheckpoint(file)) {
     SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadCheckpoint(file, {.find_operator = FindFallbackOperator}));
     return Program::Make(std::move(graph));
   }
-  const ReadOptions options = ReadOptionsFor(file);
+  ReadOptions options = ReadOptionsFor(file);
+  options.max_external_bytes = max_external_bytes;
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(file, options.max_model_bytes));
   StatusOr<std::shared_ptr<const Program>> program = Read(bytes, options);
   if (!program.ok()) return Annotate(program.status(), file.string());

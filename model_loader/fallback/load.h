@@ -3,6 +3,7 @@
 #define SWIZZLE_MODEL_LOADER_FALLBACK_LOAD_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -15,8 +16,10 @@ namespace swizzle::fallback {
 // INVALID_ARGUMENT if it is malformed, UNIMPLEMENTED, naming operator and node, if something is not supported.
 StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> model);
 
-// The same from a file, which errors name; or a checkpoint, by any path that safetensors/checkpoint.h knows.
-StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file);
+// The same from a file, which errors name, with at most so many bytes of external data; or a checkpoint, by any path
+// that safetensors/checkpoint.h knows.
+StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file,
+                                                     int64_t max_external_bytes = int64_t{1} << 33);
 
 }  // namespace swizzle::fallback
 

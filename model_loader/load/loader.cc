@@ -45,13 +45,14 @@ StatusOr<LoadedModel> LoadCheckpoint(const std::filesystem::path& path) {
 
 }  // namespace
 
-StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file) {
+StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file, const LoadLimits& limits) {
   if (IsCheckpoint(file)) return LoadCheckpoint(file);
   const bool packed = file.extension() == ".swz";
   if (!packed && file.extension() != ".onnx") {
     return InvalidArgument(file.string(), ": its ending is not that of a model; known are .onnx, .safetensors, .swz");
   }
-  const ReadOptions options = ReadOptionsFor(file);
+  ReadOptions options = ReadOptionsFor(file);
+  options.max_external_bytes = limits.external_bytes;
   SWIZZLE_ASSIGN_OR_RETURN(std::vector<std::byte> bytes,
                            ReadFile(file, packed ? kMaxPackedBytes : options.max_model_bytes));
   auto model = packed ? LoadPacked(std::move(bytes)) : LoadOnnx(std::move(bytes), options);
@@ -59,14 +60,14 @@ StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file) {
   return model;
 }
 
-StatusOr<RunnableModel> LoadRunnableModel(const std::filesystem::path& file) {
-  StatusOr<LoadedModel> planned = LoadModel(file);
+StatusOr<RunnableModel> LoadRunnableModel(const std::filesystem::path& file, const LoadLimits& limits) {
+  StatusOr<LoadedModel> planned = LoadModel(file, limits);
   if (planned.ok()) return RunnableModel(*std::move(planned));
   const bool checkpoint = IsCheckpoint(file);
   if (planned.status().code() != StatusCode::kUnimplemented || !(checkpoint || file.extension() == ".onnx")) {
     return planned.status();
   }
-  StatusOr<std::shared_ptr<const fallback::Program>> program = fallback::ReadProgram(file);
+  StatusOr<std::shared_ptr<const fallback::Program>> program = fallback::ReadProgram(file, limits.external_bytes);
   std::string reason(planned.status().message());
   if (program.ok()) {
     // Without the path, which is that of a file in `file` where that is a folder.

@@ -3,6 +3,7 @@
 #define SWIZZLE_MODEL_LOADER_LOAD_LOADER_H_
 
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -26,11 +27,16 @@ struct LoadedModel {
 // What a model can come in, as LoadedModel::container names it.
 inline constexpr std::array<std::string_view, 3> kContainers = {"onnx", "swz", "safetensors"};
 
+// What loading may read beside the file itself.
+struct LoadLimits {
+  int64_t external_bytes = int64_t{1} << 33;  // of what an ONNX model keeps in external files
+};
+
 // Reads *.onnx, *.swz or *.safetensors by its ending, and from its folder what an ONNX model keeps in external files or
 // what else belongs to a Hugging Face checkpoint (safetensors/checkpoint.h), which its folder or index may stand for.
 // NOT_FOUND, INVALID_ARGUMENT (malformed; names what and where), UNIMPLEMENTED (an operator that is not supported:
 // names operator, opset and node).
-StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file);
+StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file, const LoadLimits& limits = {});
 
 // A model that the fallback executor runs as a whole.
 struct FallbackModel {
@@ -43,7 +49,7 @@ using RunnableModel = std::variant<LoadedModel, FallbackModel>;
 
 // As LoadModel; an ONNX model or checkpoint that LoadModel refuses as UNIMPLEMENTED runs on the fallback executor, if
 // that supports all of it. If it does not, the error is LoadModel's, with the executor's where that is another.
-StatusOr<RunnableModel> LoadRunnableModel(const std::filesystem::path& file);
+StatusOr<RunnableModel> LoadRunnableModel(const std::filesystem::path& file, const LoadLimits& limits = {});
 
 }  // namespace swizzle
 

@@ -164,10 +164,13 @@ class DirectoryLoader {
   // Null where the model has no room in memory at the largest batch so far; then that is smaller now.
   StatusOr<std::shared_ptr<Model>> ReadModel(const fs::path& file,
                                              const std::optional<inference::ModelConfig>& config) {
-    SWIZZLE_RETURN_IF_ERROR(CheckRoomForFiles(FileBytes(file), options_.resident_bytes(), room_));
+    const int64_t resident = options_.resident_bytes(), bytes = FileBytes(file);
+    SWIZZLE_RETURN_IF_ERROR(CheckRoomForFiles(bytes, resident, room_));
+    LoadLimits limits;
+    if (room_.limit > 0) limits.external_bytes = std::min(limits.external_bytes, room_.Left(resident) - bytes);
     Log(LogLevel::kInfo, "reading model", {{"model", name_}, {"version", version_}});
     const Instant start = options_.clock->Now();
-    SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(file));
+    SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(file, limits));
     Log(LogLevel::kInfo, "model read", {{"model", name_}, {"version", version_}, {"ms", MillisecondsSince(start)}});
     if (const auto* unplanned = std::get_if<FallbackModel>(&runnable)) return LoadFallback(*unplanned, config);
     auto& loaded = std::get<LoadedModel>(runnable);

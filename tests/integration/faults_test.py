@@ -12,6 +12,7 @@ import sys
 
 import grpc
 import numpy
+import onnx
 import pytest
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
@@ -145,6 +146,23 @@ def test_a_model_too_large_for_the_memory_leaves_the_others_serving(start, repos
     assert server.stop() == 0, server.log()
 
 
+def test_external_data_too_large_for_the_memory_is_not_read(start, repository):
+    weight = onnx.TensorProto(name='w', data_type=onnx.TensorProto.FLOAT, dims=(7168, 7168),
+                              data_location=onnx.TensorProto.EXTERNAL)
+    weight.external_data.add(key='location', value='weights')
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node('Gemm', ['x', 'w'], ['y'])], 'g',
+        [onnx.helper.make_tensor_value_info('x', onnx.TensorProto.FLOAT, ['batch', 7168])],
+        [onnx.helper.make_tensor_value_info('y', onnx.TensorProto.FLOAT, ['batch', 7168])], [weight])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid('', 13)], ir_version=7)
+    repository.identity().file('large', 'model.onnx', model.SerializeToString()).file('large', 'weights', b'')
+    os.truncate(repository.directory / 'large' / '1' / 'weights', 4 * 7168 ** 2)
+    server = start(repository, f'--memory-limit={320 << 20}', '--ready=any')
+    assert "'w' has 205520896 bytes of external data, which takes the model above its limit" in server.http('/readyz')[1]
+    assert 'INPUT0' in metadata(server, 'identity')
+    assert server.stop() == 0, server.log()
+
+
 def test_a_batch_too_large_for_the_memory_is_lowered(start, repository):
     repository.shipped().config(SPARSE, 'max_batch_size: 4096 dynamic_batching { }')
     server = start(repository, f'--memory-limit={320 << 20}')
@@ -156,6 +174,6 @@ def test_a_batch_too_large_for_the_memory_is_lowered(start, repository):
 def test_all_kinds_of_clients_at_once():
     """tests/bench/soak.py, which goes on for half an hour, for some seconds: memory has not settled then."""
     result = subprocess.run([sys.executable, ROOT / 'tests' / 'bench' / 'soak.py', '--minutes=0.15', '--most-growth=9',
-                             '--server', program('swizzle-server'), '--models', SHIPPED, '--clients=1'],
+                             '--least-replacements=0', '--server', program('swizzle-server'), '--models', SHIPPED, '--clients=1'],
                             capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr

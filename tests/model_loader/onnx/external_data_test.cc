@@ -143,6 +143,10 @@ TEST_F(ExternalDataTest, LoadModelLooksBesideTheModel) {
   };
   write("model.onnx");
   EXPECT_THAT(LoadModel(File("model.onnx")), IsOk());
+  EXPECT_THAT(LoadRunnableModel(File("model.onnx"), {.external_bytes = 48}), IsOk());
+  EXPECT_THAT(
+      LoadRunnableModel(File("model.onnx"), {.external_bytes = 47}),
+      IsError(kInvalid, "model.onnx: initializer 'w' has 48 bytes of external data, which takes the model above"));
   write("deep/model.onnx");
   EXPECT_THAT(
       LoadModel(File("deep/model.onnx")),
