@@ -99,16 +99,19 @@ struct PerByteTarget {
   (PerByteTarget{function<vnni::kByteCells>, function<N_AVX3::kByteCells>, function<N_AVX2::kByteCells>, \
                  function<N_EMU128::kByteCells>})
 
-// Rows <name>_<target>, of bytes on either side.
+// Rows <name>_<target>, of bytes on either side. `prepare_pairs`: of those that have AVX2 at best, where they have one
+// of their own.
 template <RowText kName>
 constexpr std::array<Kernel, 4> ByteRows(Op op, Format weights, Storage input, Storage output, const Kernel& common,
-                                         const PerByteTarget& run) {
+                                         const PerByteTarget& run, decltype(Kernel::prepare) prepare_pairs = nullptr) {
   const KernelKey key = {op, weights, weights == Format::kNone ? kF32 : DType::kInt8, input, output};
   Kernel family = common;
   family.family = RowName<kName>();
+  Kernel paired = family;
+  if (prepare_pairs != nullptr) paired.prepare = prepare_pairs;
   return {MakeRow<kName + "_vnni">(family, key, kAvx512 | kVnni, run.vnni),
-          MakeRow<kName + "_avx512">(family, key, kAvx512, run.avx512),
-          MakeRow<kName + "_avx2">(family, key, kAvx2, run.avx2),
+          MakeRow<kName + "_avx512">(paired, key, kAvx512, run.avx512),
+          MakeRow<kName + "_avx2">(paired, key, kAvx2, run.avx2),
           MakeRow<kName + "_base">(family, key, kAnyX86, run.base)};
 }
 
@@ -254,9 +257,10 @@ constexpr auto kRows = Join(
                                SWIZZLE_PER_BYTE_TARGET(QuadConv)),
     ByteRows<"conv_vector_u8_f32">(Op::kConv, Format::kSrBcrs, kFullU8, kPanelsF32, kVectorQuadConv,
                                    SWIZZLE_PER_BYTE_TARGET(QuadConv)),
-    ByteRows<"conv_csr_u8">(Op::kConv, Format::kCsr, kFullU8, kFullU8, kQuadConv, SWIZZLE_PER_BYTE_TARGET(QuadConv)),
+    ByteRows<"conv_csr_u8">(Op::kConv, Format::kCsr, kFullU8, kFullU8, kQuadConv, SWIZZLE_PER_BYTE_TARGET(QuadConv),
+                            PreparePairedQuadConv),
     ByteRows<"conv_csr_u8_f32">(Op::kConv, Format::kCsr, kFullU8, kPanelsF32, kQuadConv,
-                                SWIZZLE_PER_BYTE_TARGET(QuadConv)),
+                                SWIZZLE_PER_BYTE_TARGET(QuadConv), PreparePairedQuadConv),
     ByteRows<"conv_dense_u8">(Op::kConv, Format::kDense, kFullU8, kFullU8, kBlockConv,
                               SWIZZLE_PER_BYTE_TARGET(BlockConv)),
     ByteRows<"conv_dense_u8_f32">(Op::kConv, Format::kDense, kFullU8, kPanelsF32, kBlockConv,

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
-#include <span>
 
 #include "kernels/base/integers.h"
 
@@ -33,26 +32,30 @@ struct BlockQuad {
   const uint8_t* rows;
 };
 
-#if HWY_TARGET == HWY_EMU128
+// What becomes of the sums of a row.
+struct RowEnd {
+  float scale;
+  int64_t row;
+  const PanelBytes& panel;
+  const OutputSteps& steps;
+};
 
-int8_t WeightAt(int32_t quad, int i) { return static_cast<int8_t>(static_cast<uint32_t>(quad) >> (8 * i)); }
-
-// sums = start + weights of quads times their four rows of bytes, at(i) being quad i. Products of a byte and a signed
-// one fit 16 bits.
-template <typename QuadAt>
-void SumQuads(int32_t start, int64_t quads, const QuadAt& at, int32_t* HWY_RESTRICT sums) {
-  std::fill_n(sums, kLanes, start);
-  for (int64_t quad = 0; quad < quads; ++quad) {
-    const RowQuad of = at(quad);
-    for (int i = 0; i < 4; ++i) {
-      const int16_t weight = WeightAt(of.weights, i);
-      const uint8_t* const row = of.rows[i];
-      for (int64_t lane = 0; lane < kLanes; ++lane) {
-        sums[lane] += static_cast<int16_t>(weight * static_cast<int16_t>(row[lane]));
-      }
+// Units [first, first + count) of a row, whose sums they are.
+void StoreReals(const int32_t* sums, int64_t first, int64_t count, float scale, int64_t row, const RealUnits& reals,
+                const OutputSteps& steps) {
+  for (int64_t unit = first; unit < first + count; ++unit, sums += kPositionUnit) {
+    if (reals.first[unit] == nullptr) continue;
+    float* const to = reals.first[unit] + row * reals.stride[unit];
+    for (int64_t lane = 0; lane < kPositionUnit; ++lane) {
+      const float value = static_cast<float>(sums[lane]) * scale;
+      to[lane] = std::min(std::max(value, steps.real_low), steps.real_high);
     }
   }
 }
+
+#if HWY_TARGET == HWY_EMU128
+
+int8_t WeightAt(int32_t quad, int i) { return static_cast<int8_t>(static_cast<uint32_t>(quad) >> (8 * i)); }
 
 // Rounds to the nearest, ties to even: numbers up to 2^22 lose what is behind the point beside 1.5 * 2^23.
 int32_t RoundedStep(float value) {
@@ -75,18 +78,38 @@ void StoreBytes(const int32_t* HWY_RESTRICT sums, float scale, int64_t row, cons
   }
 }
 
+// Stores start + weights of quads times their four rows of bytes, at(i) being quad i. Products of a byte and a signed
+// one fit 16 bits.
+template <bool kPairs, typename QuadAt>
+void SumQuads(int32_t start, int64_t quads, const QuadAt& at, const RowEnd& end) {
+  alignas(64) int32_t sums[kLanes];
+  std::fill_n(sums, kLanes, start);
+  for (int64_t quad = 0; quad < quads; ++quad) {
+    const RowQuad of = at(quad);
+    for (int i = 0; i < 4; ++i) {
+      const int16_t weight = WeightAt(of.weights, i);
+      const uint8_t* const row = of.rows[i];
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        sums[lane] += static_cast<int16_t>(weight * static_cast<int16_t>(row[lane]));
+      }
+    }
+  }
+  if (end.panel.bytes != nullptr) return StoreBytes(sums, end.scale, end.row, end.panel, end.steps);
+  StoreReals(sums, 0, RealUnits::kUnits, end.scale, end.row, *end.panel.reals, end.steps);
+}
+
 // Nothing to gain here: rows stay as they are.
 void Interleave(int64_t quads, const uint8_t* from, uint8_t* to) {
   if (from != to) std::memcpy(to, from, static_cast<size_t>(quads * 4 * kLanes));
 }
 
 template <typename QuadAt>
-void SumBlocks(int32_t start, int64_t quads, const QuadAt& at, int32_t* sums) {
+void SumBlocks(int32_t start, int64_t quads, const QuadAt& at, const RowEnd& end) {
   const auto rows_at = [&](int64_t quad) {
     const BlockQuad of = at(quad);
     return RowQuad{of.weights, {of.rows, of.rows + kLanes, of.rows + 2 * kLanes, of.rows + 3 * kLanes}};
   };
-  SumQuads(start, quads, rows_at, sums);
+  SumQuads<false>(start, quads, rows_at, end);
 }
 
 int32_t Product(const uint8_t* bytes, const int8_t* weights, int64_t cols) {
@@ -118,9 +141,18 @@ HWY_INLINE HalfSums InterleaveHalf(__m256i a, __m256i b, __m256i c, __m256i d) {
            _mm256_unpacklo_epi16(high_ab, high_cd), _mm256_unpackhi_epi16(high_ab, high_cd)}};
 }
 
-// vpmaddubsw adds two products of 16 bits and saturates: every second weight is zero, so that each comes alone.
+// vpmaddubsw adds two products of 16 bits and saturates: of weights in pairs (quad_weight.h) it cannot. Of others it is
+// given one of two, the other being zero.
+template <bool kPairs>
 HWY_INLINE void AddHalf(const HalfSums& x, int32_t quad, HalfSums& sums) {
   const __m256i ones = _mm256_set1_epi16(1), weights = _mm256_set1_epi32(quad);
+  if constexpr (kPairs) {
+    HWY_UNROLL(4)
+    for (int j = 0; j < 4; ++j) {
+      sums.of[j] = _mm256_add_epi32(sums.of[j], _mm256_madd_epi16(_mm256_maddubs_epi16(x.of[j], weights), ones));
+    }
+    return;
+  }
   const __m256i even = _mm256_and_si256(weights, _mm256_set1_epi16(0xff)), odd = _mm256_xor_si256(weights, even);
   HWY_UNROLL(4)
   for (int j = 0; j < 4; ++j) {
@@ -138,43 +170,62 @@ HWY_INLINE void StoreHalf(const HalfSums& sums, int32_t* to) {
   }
 }
 
-// sums = start + weights of quads times their four rows of bytes, at(i) being quad i.
-template <typename QuadAt>
-HWY_INLINE void SumQuads(int32_t start, int64_t quads, const QuadAt& at, int32_t* sums) {
-  for (int64_t half = 0; half < kLanes; half += kHalf) {
+// Bytes of 32 positions, in their order again.
+HWY_INLINE void StoreHalfBytes(const HalfSums& sums, float row_scale, const uint8_t* residual, const OutputSteps& steps,
+                               uint8_t* to) {
+  const __m256 scale = _mm256_set1_ps(row_scale);
+  // More than any step, and not beyond what words hold.
+  const __m256 least = _mm256_set1_ps(-16384.0f), most = _mm256_set1_ps(16384.0f);
+  HalfSums step;
+  const auto set_step = [&](int j, __m256 value) HWY_ATTR {
+    step.of[j] = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(value, least), most));
+  };
+  if (residual == nullptr) {
+    HWY_UNROLL(4)
+    for (int j = 0; j < 4; ++j) set_step(j, _mm256_mul_ps(_mm256_cvtepi32_ps(sums.of[j]), scale));
+  } else {
+    const __m256 residual_scale = _mm256_set1_ps(steps.residual_scale);
+    const __m256 offset = _mm256_set1_ps(steps.residual_offset);
+    const __m256i zero = _mm256_setzero_si256();
+    const HalfSums r = InterleaveHalf(LoadHalf(residual), zero, zero, zero);
+    HWY_UNROLL(4)
+    for (int j = 0; j < 4; ++j) {
+      const __m256 value = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums.of[j]), scale, offset);
+      set_step(j, _mm256_fmadd_ps(_mm256_cvtepi32_ps(r.of[j]), residual_scale, value));
+    }
+  }
+  const __m256i zero_point = _mm256_set1_epi16(static_cast<int16_t>(steps.zero_point));
+  const __m256i first = _mm256_add_epi16(_mm256_packs_epi32(step.of[0], step.of[1]), zero_point);
+  const __m256i second = _mm256_add_epi16(_mm256_packs_epi32(step.of[2], step.of[3]), zero_point);
+  const __m256i low = _mm256_set1_epi8(static_cast<char>(steps.low));
+  const __m256i high = _mm256_set1_epi8(static_cast<char>(steps.high));
+  const __m256i bytes = _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(first, second), low), high);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(to), bytes);
+}
+
+HWY_INLINE void StoreHalfOf(const HalfSums& sums, int64_t half, const RowEnd& end) {
+  const int64_t at = end.row * kLanes + half;
+  if (end.panel.bytes != nullptr) {
+    const uint8_t* const residual = end.panel.residual == nullptr ? nullptr : end.panel.residual + at;
+    return StoreHalfBytes(sums, end.scale, residual, end.steps, end.panel.bytes + at);
+  }
+  alignas(32) int32_t stored[kHalf];
+  StoreHalf(sums, stored);
+  StoreReals(stored, half / kPositionUnit, kHalf / kPositionUnit, end.scale, end.row, *end.panel.reals, end.steps);
+}
+
+// Stores start + weights of quads times their four rows of bytes, at(i) being quad i.
+template <bool kPairs, typename QuadAt>
+HWY_INLINE void SumQuads(int32_t start, int64_t quads, const QuadAt& at, const RowEnd& end) {
+  for (int64_t half = 0; half < end.panel.positions; half += kHalf) {
     HalfSums of = HalfStart(start);
     for (int64_t quad = 0; quad < quads; ++quad) {
       const RowQuad row = at(quad);
-      AddHalf(InterleaveHalf(LoadHalf(row.rows[0] + half), LoadHalf(row.rows[1] + half), LoadHalf(row.rows[2] + half),
-                             LoadHalf(row.rows[3] + half)),
-              row.weights, of);
+      AddHalf<kPairs>(InterleaveHalf(LoadHalf(row.rows[0] + half), LoadHalf(row.rows[1] + half),
+                                     LoadHalf(row.rows[2] + half), LoadHalf(row.rows[3] + half)),
+                      row.weights, of);
     }
-    StoreHalf(of, sums + half);
-  }
-}
-
-void StoreBytes(const int32_t* sums, float scale, int64_t row, const PanelBytes& panel, const OutputSteps& steps) {
-  constexpr float kMost = 65536.0f;
-  constexpr int64_t kFloats = 8;
-  const uint8_t* const residual = panel.residual == nullptr ? nullptr : panel.residual + row * kLanes;
-  const __m256 scales = _mm256_set1_ps(scale), residual_scale = _mm256_set1_ps(steps.residual_scale);
-  const __m256 least = _mm256_set1_ps(-kMost), most = _mm256_set1_ps(kMost);
-  const __m256i zero_point = _mm256_set1_epi32(steps.zero_point);
-  const __m256i low = _mm256_set1_epi32(steps.low), high = _mm256_set1_epi32(steps.high);
-  for (int64_t lane = 0; lane < kLanes; lane += kFloats) {
-    const __m256 sum = _mm256_cvtepi32_ps(_mm256_load_si256(reinterpret_cast<const __m256i*>(sums + lane)));
-    __m256 value;
-    if (residual == nullptr) {
-      value = _mm256_mul_ps(sum, scales);
-    } else {
-      const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(residual + lane));
-      value = _mm256_fmadd_ps(sum, scales, _mm256_set1_ps(steps.residual_offset));
-      value = _mm256_fmadd_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)), residual_scale, value);
-    }
-    const __m256i step = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(value, least), most));
-    const __m256i held = _mm256_min_epi32(_mm256_max_epi32(_mm256_add_epi32(step, zero_point), low), high);
-    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(held), _mm256_extracti128_si256(held, 1));
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(panel.bytes + row * kLanes + lane), _mm_packus_epi16(words, words));
+    StoreHalfOf(of, half, end);
   }
 }
 
@@ -195,16 +246,16 @@ void Interleave(int64_t quads, const uint8_t* from, uint8_t* to) {
 }
 
 template <typename QuadAt>
-HWY_INLINE void SumBlocks(int32_t start, int64_t quads, const QuadAt& at, int32_t* sums) {
-  for (int64_t half = 0; half < 2; ++half) {
+HWY_INLINE void SumBlocks(int32_t start, int64_t quads, const QuadAt& at, const RowEnd& end) {
+  for (int64_t half = 0; half * kHalf < end.panel.positions; ++half) {
     HalfSums of = HalfStart(start);
     for (int64_t quad = 0; quad < quads; ++quad) {
       const BlockQuad block = at(quad);
       const uint8_t* const x = block.rows + 4 * half * kHalf;
-      AddHalf({{LoadHalf(x), LoadHalf(x + kHalf), LoadHalf(x + 2 * kHalf), LoadHalf(x + 3 * kHalf)}}, block.weights,
-              of);
+      AddHalf<false>({{LoadHalf(x), LoadHalf(x + kHalf), LoadHalf(x + 2 * kHalf), LoadHalf(x + 3 * kHalf)}},
+                     block.weights, of);
     }
-    StoreHalf(of, sums + half * kHalf);
+    StoreHalfOf(of, half * kHalf, end);
   }
 }
 
@@ -225,42 +276,31 @@ int32_t Product(const uint8_t* bytes, const int8_t* weights, int64_t cols) {
 
 #endif
 
-void StoreReals(const int32_t* sums, float scale, int64_t row, const RealUnits& reals, const OutputSteps& steps) {
-  for (int unit = 0; unit < RealUnits::kUnits; ++unit) {
-    if (reals.first[unit] == nullptr) continue;
-    float* const to = reals.first[unit] + row * reals.stride[unit];
-    for (int64_t lane = 0; lane < kPositionUnit; ++lane) {
-      const float value = static_cast<float>(sums[unit * kPositionUnit + lane]) * scale;
-      to[lane] = std::min(std::max(value, steps.real_low), steps.real_high);
-    }
-  }
-}
-
-void Store(const int32_t* sums, float scale, int64_t row, const PanelBytes& panel, const OutputSteps& steps) {
-  if (panel.bytes != nullptr) return StoreBytes(sums, scale, row, panel, steps);
-  StoreReals(sums, scale, row, *panel.reals, steps);
-}
+// A strip, as far as its rows have it in common.
+template <typename Offset>
+struct Strip {
+  const QuadShape& shape;
+  uint32_t quads;
+  const Offset* offset;
+};
 
 // Of one row of a strip.
 template <typename Offset>
-void SumRow(const QuadRows& rows, int32_t start, uint32_t quads, const int32_t* weights, const uint8_t* columns,
-            const Offset* offset, int32_t* sums) {
+void SumRow(const Strip<Offset>& strip, int32_t start, const int32_t* weights, const RowEnd& end) {
   constexpr int64_t kUnit = sizeof(Offset) == sizeof(uint16_t) ? 8 : kLanes;
-  const int32_t strip_rows = rows.shape.strip_rows;
-  const auto row = [=](int64_t i) HWY_ATTR { return columns + static_cast<int64_t>(offset[i]) * kUnit; };
-  if (rows.shape.blocks) {
-    return SumBlocks(
-        start, quads,
-        [=](int64_t quad) HWY_ATTR {
-          return BlockQuad{weights[quad * strip_rows], row(quad)};
-        },
-        sums);
+  const int32_t strip_rows = strip.shape.strip_rows;
+  const auto row = [&](int64_t i)
+                       HWY_ATTR { return end.panel.columns + static_cast<int64_t>(strip.offset[i]) * kUnit; };
+  if (strip.shape.blocks) {
+    const auto at = [&](int64_t quad) HWY_ATTR { return BlockQuad{weights[quad * strip_rows], row(quad)}; };
+    return SumBlocks(start, strip.quads, at, end);
   }
-  const auto at = [=](int64_t quad) HWY_ATTR {
+  const auto at = [&](int64_t quad) HWY_ATTR {
     const int64_t first = 4 * quad;
     return RowQuad{weights[quad * strip_rows], {row(first), row(first + 1), row(first + 2), row(first + 3)}};
   };
-  SumQuads(start, quads, at, sums);
+  if (strip.shape.pairs) return SumQuads<true>(start, strip.quads, at, end);
+  SumQuads<false>(start, strip.quads, at, end);
 }
 
 template <typename Offset>
@@ -269,12 +309,11 @@ void RunQuads(const QuadRows& rows, const Offset* offset, const PanelBytes& pane
   const int32_t* weight = rows.weights;
   size_t r = 0;
   for (const QuadGroup& group : rows.groups) {
-    for (uint32_t strip = 0; strip < group.strips; ++strip) {
+    for (uint32_t i = 0; i < group.strips; ++i) {
+      const Strip<Offset> strip = {rows.shape, group.quads, offset};
       for (int32_t in_strip = 0; in_strip < strip_rows; ++in_strip, ++r) {
         if (rows.rows[r] == QuadRows::kNoRow) continue;
-        alignas(64) int32_t sums[kLanes];
-        SumRow(rows, rows.start[r], group.quads, weight + in_strip, panel.columns, offset, sums);
-        Store(sums, rows.scale[r], rows.rows[r], panel, steps);
+        SumRow(strip, rows.start[r], weight + in_strip, {rows.scale[r], rows.rows[r], panel, steps});
       }
       weight += group.quads * strip_rows;
       offset += group.quads * (rows.shape.blocks ? 1 : 4);
@@ -295,76 +334,7 @@ void Blocks(const BlockRows& rows, const PanelBytes& panel, const OutputSteps& s
     const auto at = [&](int64_t quad) HWY_ATTR {
       return BlockQuad{weights[quad * BlockRows::kRows], panel.columns + 4 * quad * kLanes};
     };
-    alignas(64) int32_t sums[kLanes];
-    SumBlocks(rows.start[row], rows.quads, at, sums);
-    Store(sums, rows.scale[row], row, panel, steps);
-  }
-}
-
-// Where a position of the first channel lies.
-int64_t ByteOffset(const ByteSource& source, int64_t position) {
-  if (!source.panels) return position;
-  return position / kLanes * kLanes * source.channels + position % kLanes;
-}
-
-// Neighbouring lanes that read neighbouring bytes.
-struct ByteRun {
-  int64_t lane, length, offset;
-};
-
-// Of a tap; returns how many there are.
-int PlanRuns(const ByteSource& source, const WindowLanes& lanes, int64_t tap, uint64_t read, ByteRun* runs) {
-  int count = 0;
-  for (int64_t lane = 0; lane < kLanes; ++lane) {
-    if ((read >> lane & 1) == 0) continue;
-    const int64_t offset = ByteOffset(source, tap + lanes.offset[lane]);
-    const bool follows = count > 0 && runs[count - 1].lane + runs[count - 1].length == lane &&
-                         runs[count - 1].offset + runs[count - 1].length == offset;
-    if (follows) {
-      ++runs[count - 1].length;
-    } else {
-      runs[count++] = {lane, 1, offset};
-    }
-  }
-  return count;
-}
-
-constexpr int kManyRuns = 12;  // more are copied byte by byte
-
-struct ByteAt {
-  int32_t lane, offset;
-};
-
-// Each byte of some runs by itself; returns how many there are.
-int64_t SingleBytes(std::span<const ByteRun> runs, ByteAt* bytes) {
-  int64_t count = 0;
-  for (const ByteRun& run : runs) {
-    for (int64_t b = 0; b < run.length; ++b) {
-      bytes[count++] = {static_cast<int32_t>(run.lane + b), static_cast<int32_t>(run.offset + b - runs[0].offset)};
-    }
-  }
-  return count;
-}
-
-void Gather(const ByteSource& source, const Window& window, const WindowLanes& lanes, const ByteColumns& columns) {
-  uint8_t* to = columns.to;
-  for (int32_t i = 0; i < window.kernel_h; ++i) {
-    for (int32_t j = 0; j < window.kernel_w; ++j) {
-      const int64_t tap = lanes.base + i * window.dilation_h * source.width + j * window.dilation_w;
-      ByteRun runs[kLanes];
-      const int count = PlanRuns(source, lanes, tap, lanes.rows[i] & lanes.columns[j], runs);
-      ByteAt at[kLanes];
-      const int64_t bytes = SingleBytes(std::span(runs, count), at);
-      const uint8_t* from = source.data + columns.first_channel * source.channel_stride;
-      for (int64_t channel = 0; channel < columns.channels; ++channel, to += kLanes, from += source.channel_stride) {
-        std::memset(to, columns.fill, kLanes);
-        if (count > kManyRuns) {  // strided: single bytes
-          for (int64_t b = 0; b < bytes; ++b) to[at[b].lane] = from[runs[0].offset + at[b].offset];
-          continue;
-        }
-        for (int r = 0; r < count; ++r) std::memcpy(to + runs[r].lane, from + runs[r].offset, runs[r].length);
-      }
-    }
+    SumBlocks(rows.start[row], rows.quads, at, {rows.scale[row], row, panel, steps});
   }
 }
 
@@ -380,10 +350,8 @@ void Depthwise(const ChannelTaps& taps, const PanelBytes& panel, const OutputSte
       };
       return RowQuad{weight[quad], {row(0), row(1), row(2), row(3)}};
     };
-    alignas(64) int32_t sums[kLanes];
-    SumQuads(taps.start[channel], taps.kernel_h * row_quads, at, sums);
+    SumQuads<false>(taps.start[channel], taps.kernel_h * row_quads, at, {taps.scale[channel], channel, panel, steps});
     weight += taps.kernel_h * row_quads;
-    Store(sums, taps.scale[channel], channel, panel, steps);
   }
 }
 
@@ -396,7 +364,7 @@ void Products(const uint8_t* vectors, int64_t count, const int8_t* weights, int6
 const ByteCells kByteCells = {.quads = Quads,
                               .blocks = Blocks,
                               .interleave = Interleave,
-                              .gather = Gather,
+                              .gather = GatherWindow,
                               .depthwise = Depthwise,
                               .direct_depthwise = nullptr,
                               .products = Products,

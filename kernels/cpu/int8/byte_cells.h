@@ -31,6 +31,7 @@ struct PanelBytes {
   const uint8_t* residual = nullptr;
   uint8_t* bytes = nullptr;
   const RealUnits* reals = nullptr;
+  int64_t positions = kMaxPanelWidth;  // what comes after them need not be computed
 };
 
 // Some channels that are summed over taps, from the first of them on: rows [tap][channel][64] of columns.

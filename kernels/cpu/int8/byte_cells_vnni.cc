@@ -8,18 +8,18 @@ namespace swizzle::cpu::vnni {
 namespace {
 
 // The four rows of a quad, byte by byte; of a block they lie so. Offsets are in units of kUnit bytes.
-template <bool kBlocks, int kUnit, typename Offset>
-SWIZZLE_INLINE Interleaved LoadQuad(const uint8_t* columns, const Offset* offset) {
+template <typename Panel, bool kBlocks, int kUnit, typename Offset>
+SWIZZLE_INLINE typename Panel::Sums LoadQuad(const uint8_t* columns, const Offset* offset) {
   if constexpr (kBlocks) {
     const uint8_t* const x = columns + static_cast<size_t>(*offset) * kUnit;
-    return {{Load(x), Load(x + kLanes), Load(x + 2 * kLanes), Load(x + 3 * kLanes)}};
+    return {{Panel::Load(x), Panel::Load(x + kLanes), Panel::Load(x + 2 * kLanes), Panel::Load(x + 3 * kLanes)}};
   } else {
-    const auto at = [&](int i) { return Load(columns + static_cast<size_t>(offset[i]) * kUnit); };
-    return InterleaveRows(at(0), at(1), at(2), at(3));
+    const auto at = [&](int i) { return Panel::Load(columns + static_cast<size_t>(offset[i]) * kUnit); };
+    return Panel::Interleave(at(0), at(1), at(2), at(3));
   }
 }
 
-template <Tail kTail, int kRows, bool kBlocks, int kUnit, typename Offset>
+template <typename Panel, Tail kTail, int kRows, bool kBlocks, int kUnit, typename Offset>
 void RunQuads(const QuadRows& rows, const Offset* offset, const PanelBytes& panel, const OutputSteps& steps) {
   constexpr int kOffsets = kBlocks ? 1 : 4;
   const StepVectors vectors(steps);
@@ -28,45 +28,52 @@ void RunQuads(const QuadRows& rows, const Offset* offset, const PanelBytes& pane
   const uint32_t* row = rows.rows;
   for (const QuadGroup& group : rows.groups) {
     for (uint32_t left = group.strips; left != 0; --left) {
-      Sums sums[kRows];
+      typename Panel::Sums sums[kRows];
       HWY_UNROLL(4)
-      for (int r = 0; r < kRows; ++r) sums[r] = StartFrom(*start++);
+      for (int r = 0; r < kRows; ++r) sums[r] = Panel::StartFrom(*start++);
       for (uint32_t quad = group.quads; quad != 0; --quad, offset += kOffsets, weight += kRows) {
-        const Interleaved x = LoadQuad<kBlocks, kUnit>(panel.columns, offset);
+        const typename Panel::Sums x = LoadQuad<Panel, kBlocks, kUnit>(panel.columns, offset);
         HWY_UNROLL(4)
-        for (int r = 0; r < kRows; ++r) AddProducts(x, _mm512_set1_epi32(weight[r]), sums[r]);
+        for (int r = 0; r < kRows; ++r) Panel::AddProducts(x, weight[r], sums[r]);
       }
       HWY_UNROLL(4)
       for (int r = 0; r < kRows; ++r, ++scale, ++row) {
-        if (kRows == 1 || *row != QuadRows::kNoRow) StoreRow<kTail>(sums[r], *scale, *row, panel, steps, vectors);
+        if (kRows > 1 && *row == QuadRows::kNoRow) continue;
+        StoreRow<kTail>(Panel::Whole(sums[r]), *scale, *row, panel, steps, vectors);
       }
     }
   }
 }
 
-template <Tail kTail, int kRows>
+template <typename Panel, Tail kTail, int kRows>
 void RunStrips(const QuadRows& rows, const PanelBytes& panel, const OutputSteps& steps) {
   const uint16_t* const near = rows.near_offsets;
   const uint32_t* const far = rows.far_columns;
   if (rows.shape.blocks) {
-    if (far != nullptr) return RunQuads<kTail, kRows, true, kLanes>(rows, far, panel, steps);
-    return RunQuads<kTail, kRows, true, 8>(rows, near, panel, steps);
+    if (far != nullptr) return RunQuads<Panel, kTail, kRows, true, kLanes>(rows, far, panel, steps);
+    return RunQuads<Panel, kTail, kRows, true, 8>(rows, near, panel, steps);
   }
-  if (far != nullptr) return RunQuads<kTail, kRows, false, kLanes>(rows, far, panel, steps);
-  RunQuads<kTail, kRows, false, 8>(rows, near, panel, steps);
+  if (far != nullptr) return RunQuads<Panel, kTail, kRows, false, kLanes>(rows, far, panel, steps);
+  RunQuads<Panel, kTail, kRows, false, 8>(rows, near, panel, steps);
 }
 
-template <Tail kTail>
+template <typename Panel, Tail kTail>
 void RunShape(const QuadRows& rows, const PanelBytes& panel, const OutputSteps& steps) {
-  if (rows.shape.strip_rows == 1) return RunStrips<kTail, 1>(rows, panel, steps);
-  if (rows.shape.strip_rows == 2) return RunStrips<kTail, 2>(rows, panel, steps);
-  RunStrips<kTail, 4>(rows, panel, steps);
+  if (rows.shape.strip_rows == 1) return RunStrips<Panel, kTail, 1>(rows, panel, steps);
+  if (rows.shape.strip_rows == 2) return RunStrips<Panel, kTail, 2>(rows, panel, steps);
+  RunStrips<Panel, kTail, 4>(rows, panel, steps);
+}
+
+template <typename Panel>
+void QuadsOf(const QuadRows& rows, const PanelBytes& panel, const OutputSteps& steps) {
+  if (panel.bytes == nullptr) return RunShape<Panel, Tail::kReals>(rows, panel, steps);
+  if (panel.residual != nullptr) return RunShape<Panel, Tail::kResidual>(rows, panel, steps);
+  RunShape<Panel, Tail::kBytes>(rows, panel, steps);
 }
 
 void Quads(const QuadRows& rows, const PanelBytes& panel, const OutputSteps& steps) {
-  if (panel.bytes == nullptr) return RunShape<Tail::kReals>(rows, panel, steps);
-  if (panel.residual != nullptr) return RunShape<Tail::kResidual>(rows, panel, steps);
-  RunShape<Tail::kBytes>(rows, panel, steps);
+  if (panel.positions <= kLanes / 2) return QuadsOf<HalfPanel>(rows, panel, steps);
+  QuadsOf<WholePanel>(rows, panel, steps);
 }
 
 void Interleave(int64_t quads, const uint8_t* from, uint8_t* to) {
@@ -78,34 +85,40 @@ void Interleave(int64_t quads, const uint8_t* from, uint8_t* to) {
   }
 }
 
-template <Tail kTail>
+template <typename Panel, Tail kTail>
 void RunBlocks(const BlockRows& rows, const PanelBytes& panel, const OutputSteps& steps) {
   constexpr int kRows = BlockRows::kRows;
   const StepVectors vectors(steps);
   const int32_t* weight = rows.weights;
   const int64_t end = rows.first_row + rows.rows;
   for (int64_t first = rows.first_row; first < end; first += kRows) {
-    Sums sums[kRows];
+    typename Panel::Sums sums[kRows];
     HWY_UNROLL(4)
-    for (int r = 0; r < kRows; ++r) sums[r] = StartFrom(rows.start[first + r]);
-    const uint8_t* x = panel.columns;
-    for (int64_t quad = 0; quad < rows.quads; ++quad, x += 4 * kLanes, weight += kRows) {
-      const Interleaved of = {{Load(x), Load(x + kLanes), Load(x + 2 * kLanes), Load(x + 3 * kLanes)}};
+    for (int r = 0; r < kRows; ++r) sums[r] = Panel::StartFrom(rows.start[first + r]);
+    uint32_t x = 0;
+    for (int64_t quad = 0; quad < rows.quads; ++quad, ++x, weight += kRows) {
+      const typename Panel::Sums of = LoadQuad<Panel, true, 4 * kLanes>(panel.columns, &x);
       HWY_UNROLL(4)
-      for (int r = 0; r < kRows; ++r) AddProducts(of, _mm512_set1_epi32(weight[r]), sums[r]);
+      for (int r = 0; r < kRows; ++r) Panel::AddProducts(of, weight[r], sums[r]);
     }
     HWY_UNROLL(4)
     for (int r = 0; r < kRows; ++r) {
       if (first + r >= end) break;
-      StoreRow<kTail>(sums[r], rows.scale[first + r], first + r, panel, steps, vectors);
+      StoreRow<kTail>(Panel::Whole(sums[r]), rows.scale[first + r], first + r, panel, steps, vectors);
     }
   }
 }
 
+template <typename Panel>
+void BlocksOf(const BlockRows& rows, const PanelBytes& panel, const OutputSteps& steps) {
+  if (panel.bytes == nullptr) return RunBlocks<Panel, Tail::kReals>(rows, panel, steps);
+  if (panel.residual != nullptr) return RunBlocks<Panel, Tail::kResidual>(rows, panel, steps);
+  RunBlocks<Panel, Tail::kBytes>(rows, panel, steps);
+}
+
 void Blocks(const BlockRows& rows, const PanelBytes& panel, const OutputSteps& steps) {
-  if (panel.bytes == nullptr) return RunBlocks<Tail::kReals>(rows, panel, steps);
-  if (panel.residual != nullptr) return RunBlocks<Tail::kResidual>(rows, panel, steps);
-  RunBlocks<Tail::kBytes>(rows, panel, steps);
+  if (panel.positions <= kLanes / 2) return BlocksOf<HalfPanel>(rows, panel, steps);
+  BlocksOf<WholePanel>(rows, panel, steps);
 }
 
 template <int kCount>

@@ -29,6 +29,7 @@ struct QuadCost {
   double clocks;
 };
 constexpr QuadCost kRowQuads = {{1, false}, 7};
+constexpr QuadCost kPairedQuads = {{.pairs = true}, 7};
 constexpr QuadCost kVectorQuads[] = {{{2, false}, 10}, {{4, false}, 18}};
 constexpr QuadCost kBlockQuads[] = {{{1, true}, 5}, {{2, true}, 9}, {{4, true}, 17}};
 constexpr double kWorthIt = 0.9;  // of what conv_csr takes
@@ -109,6 +110,7 @@ class ByteConv {
   // reals: kept by the caller, where the output is real.
   PanelBytes Panel(int64_t panel, const uint8_t* columns, RealUnits& reals) const {
     PanelBytes of{.columns = columns};
+    of.positions = std::min(of.positions, args_.problem->output.positions() - panel * kMaxPanelWidth);
     if (args_.problem->epilogue.residual) of.residual = args_.Residual<uint8_t>() + panel * panel_bytes_;
     if (args_.problem->to.dtype == DType::kUint8) {
       of.bytes = args_.Output<uint8_t>() + panel * panel_bytes_;
@@ -172,6 +174,10 @@ bool HoldsBlockQuads(const Weight& weight, const Problem& problem) { return Hold
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareQuadConv(const Weight& weight, const Problem& problem) {
   return PrepareQuads(weight, problem, std::span(&kRowQuads, 1));
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PreparePairedQuadConv(const Weight& weight, const Problem& problem) {
+  return PrepareQuads(weight, problem, std::span(&kPairedQuads, 1));
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareVectorQuadConv(const Weight& weight, const Problem& problem) {

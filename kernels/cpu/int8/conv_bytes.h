@@ -24,6 +24,8 @@ bool AcceptsConvBytes(const Problem& problem);
 size_t QuadConvWorkspaceBytes(const Problem& problem);
 size_t BlockConvWorkspaceBytes(const Problem& problem);  // of interleaved columns
 StatusOr<std::unique_ptr<PackedWeight>> PrepareQuadConv(const Weight& weight, const Problem& problem);
+// For targets without VNNI: in pairs.
+StatusOr<std::unique_ptr<PackedWeight>> PreparePairedQuadConv(const Weight& weight, const Problem& problem);
 // Whether rows share enough columns, or nonzeros stand in enough blocks, to be worth computing so: elsewhere the rows
 // of conv_csr are faster, and need not be raced. HoldsBytes() is part of it.
 bool HoldsVectorQuads(const Weight& weight, const Problem& problem);

@@ -1,8 +1,13 @@
 #include "kernels/cpu/int8/quad_weight.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <functional>
 #include <numeric>
+#include <utility>
 
+#include "kernels/base/check.h"
 #include "kernels/base/integers.h"
 
 namespace swizzle::cpu {
@@ -11,9 +16,36 @@ namespace {
 constexpr int32_t kQuad = 4;
 constexpr int64_t kMostNearColumns = (1 << 16) / 8;
 
-// The columns of a strip, rising: those in which a row is not zero, or the first of each block with such a one.
+// A row's entries two by two, filled up with zeros to whole quads; pairs in the order of their first columns.
+std::vector<ByteWeight::Entry> PairEntries(std::span<const ByteWeight::Entry> entries) {
+  constexpr int32_t kMostOfOneSign = 128;  // times 255 is within 16 bits
+  using Entry = ByteWeight::Entry;
+  std::vector<Entry> more, fewer;
+  for (const Entry& entry : entries) (entry.value > 0 ? more : fewer).push_back(entry);
+  if (more.size() < fewer.size()) std::swap(more, fewer);
+  const auto magnitude = [](const Entry& entry) { return std::abs(int32_t{entry.value}); };
+  std::ranges::stable_sort(more, std::ranges::greater(), magnitude);
+  std::vector<std::array<Entry, 2>> pairs;
+  for (size_t i = 0; i < fewer.size(); ++i) pairs.push_back({more[i], fewer[i]});
+  for (size_t largest = fewer.size(), end = more.size(); largest < end; ++largest) {
+    const bool fits = end - largest > 1 && magnitude(more[largest]) + magnitude(more[end - 1]) <= kMostOfOneSign;
+    pairs.push_back({more[largest], fits ? more[--end] : Entry{more[largest].column, 0}});
+  }
+  std::ranges::stable_sort(pairs, {}, [](const std::array<Entry, 2>& pair) { return pair[0].column; });
+  std::vector<Entry> paired;
+  for (const std::array<Entry, 2>& pair : pairs) paired.insert(paired.end(), pair.begin(), pair.end());
+  while (paired.size() % kQuad != 0) paired.push_back({paired.back().column, 0});
+  return paired;
+}
+
+// The columns of a strip, rising: those in which a row is not zero, or the first of each block with such a one. Of
+// pairs those of all entries.
 std::vector<int32_t> ColumnsOfStrip(const ByteWeight& weight, const QuadShape& shape, int64_t first_row) {
   std::vector<int32_t> columns;
+  if (shape.pairs) {
+    for (const ByteWeight::Entry& entry : PairEntries(weight.entries[first_row])) columns.push_back(entry.column);
+    return columns;
+  }
   for (int64_t row = first_row; row < std::min(first_row + shape.strip_rows, weight.rows); ++row) {
     for (const ByteWeight::Entry& entry : weight.entries[row]) {
       columns.push_back(shape.blocks ? entry.column / kQuad * kQuad : entry.column);
@@ -51,6 +83,7 @@ int64_t CountQuads(const ByteWeight& weight, const QuadShape& shape) {
 
 QuadWeight::QuadWeight(const ByteWeight& weight, const QuadShape& shape, int64_t slices)
     : shape_(shape), near_(weight.cols < kMostNearColumns) {
+  SWIZZLE_CHECK(!shape.pairs || (shape.strip_rows == 1 && !shape.blocks));
   std::vector<std::vector<int32_t>> columns;
   for (int64_t row = 0; row < weight.rows; row += shape.strip_rows) {
     columns.push_back(ColumnsOfStrip(weight, shape, row));
@@ -68,7 +101,11 @@ QuadWeight::QuadWeight(const ByteWeight& weight, const QuadShape& shape, int64_t
       const auto quads = static_cast<uint32_t>(QuadsOf(shape, columns[strip]));
       if (groups_.size() == begin.group || groups_.back().quads != quads) groups_.push_back({0, quads});
       ++groups_.back().strips;
-      AddStrip(weight, int64_t{strip} * shape.strip_rows, columns[strip]);
+      if (shape.pairs) {
+        AddPairs(weight, strip);
+      } else {
+        AddStrip(weight, int64_t{strip} * shape.strip_rows, columns[strip]);
+      }
     }
     begin.groups = groups_.size() - begin.group;
     slices_.push_back(begin);
@@ -83,17 +120,34 @@ void QuadWeight::AddOffset(int32_t column) {
   }
 }
 
+void QuadWeight::AddRow(const ByteWeight& weight, int64_t row) {
+  const bool is_row = row < weight.rows;
+  rows_.push_back(is_row ? static_cast<uint32_t>(row) : QuadRows::kNoRow);
+  start_.push_back(is_row ? weight.start[row] : 0);
+  scale_.push_back(is_row ? weight.scale[row] : 0.0f);
+}
+
+void QuadWeight::AddPairs(const ByteWeight& weight, int64_t row) {
+  AddRow(weight, row);
+  const std::vector<ByteWeight::Entry> entries = PairEntries(weight.entries[row]);
+  for (size_t i = 0; i < entries.size(); i += kQuad) {
+    int8_t bytes[kQuad];
+    for (size_t byte = 0; byte < kQuad; ++byte) {
+      bytes[byte] = entries[i + byte].value;
+      AddOffset(entries[i + byte].column);
+    }
+    weights_.push_back(PackQuad(bytes));
+  }
+}
+
 void QuadWeight::AddStrip(const ByteWeight& weight, int64_t first_row, std::span<const int32_t> columns) {
   const int64_t rows = shape_.strip_rows, quads = QuadsOf(shape_, columns);
   const size_t first_weight = weights_.size();
   weights_.resize(first_weight + quads * rows);
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = first_row + r;
-    const bool is_row = row < weight.rows;
-    rows_.push_back(is_row ? static_cast<uint32_t>(row) : QuadRows::kNoRow);
-    start_.push_back(is_row ? weight.start[row] : 0);
-    scale_.push_back(is_row ? weight.scale[row] : 0.0f);
-    if (!is_row) continue;
+    AddRow(weight, row);
+    if (row >= weight.rows) continue;
     size_t at = 0;  // both lists rise
     for (const ByteWeight::Entry& entry : weight.entries[row]) {
       const int32_t column = shape_.blocks ? entry.column / kQuad * kQuad : entry.column;

@@ -11,6 +11,10 @@
 //     weights (a b c d) (e 0 0 0)    offsets, in units of 8 bytes: 0 16 24 56 | 72 72 72 72
 // In blocks:
 //     weights (a 0 b c) (0 0 0 d) (0 e 0 0)    offsets 0 | 32 | 64
+// In pairs, for AVX2, whose instruction adds two products and saturates: a positive weight goes with a negative one, or
+// with one of its sign that leaves the sum of both within 128, else with a zero. If only c and d are negative, and a is
+// the smallest, e the largest of the others:
+//     weights (a 0 b d) (e c 0 0)    offsets 0 0 16 56 | 72 24 24 24
 // Offsets are 16-bit in units of 8 bytes, which addresses scale by; beyond 8191 columns they are columns in 32 bits.
 //
 // Immutable, thread-safe.
@@ -31,6 +35,7 @@ namespace swizzle::cpu {
 struct QuadShape {
   int32_t strip_rows = 1;  // 1, 2 or 4
   bool blocks = false;     // of four neighbouring columns
+  bool pairs = false;      // of any columns of one row: the products of each two bytes add up to 16 bits
   bool operator==(const QuadShape&) const = default;
 };
 
@@ -72,6 +77,8 @@ class QuadWeight final : public PackedWeight {
   };
 
   void AddStrip(const ByteWeight& weight, int64_t first_row, std::span<const int32_t> columns);
+  void AddPairs(const ByteWeight& weight, int64_t row);
+  void AddRow(const ByteWeight& weight, int64_t row);
   void AddOffset(int32_t column);
 
   const QuadShape shape_;

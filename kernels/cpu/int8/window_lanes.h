@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/base/layout.h"
+#include "kernels/cpu/runtime/targets.h"
 #include "kernels/operator/problem.h"
 
 namespace swizzle::cpu {
@@ -46,6 +47,9 @@ struct ByteColumns {
   uint8_t fill;
   uint8_t* to;
 };
+
+SWIZZLE_DECLARE_PER_TARGET(void GatherWindow(const ByteSource& source, const Window& window, const WindowLanes& lanes,
+                                             const ByteColumns& columns);)
 
 }  // namespace swizzle::cpu
 

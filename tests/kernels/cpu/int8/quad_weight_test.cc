@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <map>
+#include <random>
 
 namespace swizzle::cpu {
 namespace {
@@ -42,6 +45,43 @@ TEST(QuadWeightTest, WorkedExampleInBlocks) {
   EXPECT_EQ(std::vector<int32_t>(rows.weights, rows.weights + 3),
             (std::vector<int32_t>{PackQuad({1, 0, -2, 3}), PackQuad({0, 0, 0, -4}), PackQuad({0, 5, 0, 0})}));
   EXPECT_EQ(std::vector<uint16_t>(rows.near_offsets, rows.near_offsets + 3), (std::vector<uint16_t>{0, 32, 64}));
+}
+
+TEST(QuadWeightTest, WorkedExampleInPairs) {
+  const QuadWeight weight(WeightOf({{{0, 1}, {2, 2}, {3, -3}, {7, -4}, {9, 5}}}, 10), QuadShape{.pairs = true}, 1);
+  const QuadRows rows = weight.Slice(0);
+  ASSERT_EQ(rows.groups[0].quads, 2u);
+  EXPECT_EQ(rows.weights[0], PackQuad({1, 0, 2, -4}));
+  EXPECT_EQ(rows.weights[1], PackQuad({5, -3, 0, 0}));
+  EXPECT_EQ(std::vector<uint16_t>(rows.near_offsets, rows.near_offsets + 8),
+            (std::vector<uint16_t>{0, 0, 16, 56, 72, 24, 24, 24}));
+}
+
+// Every weight stands once, and no two products of a pair leave 16 bits.
+TEST(QuadWeightTest, PairsDoNotSaturate) {
+  std::mt19937 random(3);
+  for (int turn = 0; turn < 200; ++turn) {
+    std::vector<ByteWeight::Entry> entries;
+    const int least = turn % 3 == 0 ? 1 : -128;
+    for (int32_t column = 0; column < turn; ++column) {
+      const int value = least + static_cast<int>(random() % (128 - least));
+      if (value != 0) entries.push_back({column, static_cast<int8_t>(turn % 5 == 0 ? 127 : value)});
+    }
+    const QuadWeight weight(WeightOf({entries}, 256), QuadShape{.pairs = true}, 1);
+    const QuadRows rows = weight.Slice(0);
+    std::vector<int> found(256), expected(256);
+    for (const ByteWeight::Entry& entry : entries) expected[entry.column] += entry.value;
+    for (uint32_t quad = 0; quad < rows.groups[0].quads; ++quad) {
+      int8_t bytes[4];
+      std::memcpy(bytes, rows.weights + quad, sizeof(bytes));
+      for (int i = 0; i < 4; ++i) found[rows.near_offsets[4 * quad + i] / 8] += bytes[i];
+      for (int i = 0; i < 4; i += 2) {
+        EXPECT_LE(255 * (std::max<int>(bytes[i], 0) + std::max<int>(bytes[i + 1], 0)), 32767);
+        EXPECT_GE(255 * (std::min<int>(bytes[i], 0) + std::min<int>(bytes[i + 1], 0)), -32768);
+      }
+    }
+    EXPECT_EQ(found, expected);
+  }
 }
 
 // Rows of a strip have its columns in common, and zeros where they have none; the last strip is filled up.
