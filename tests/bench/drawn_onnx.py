@@ -27,8 +27,9 @@ MODELS = ('resnet50', 'mobilenet_v1', *ENCODERS)
 class Builder:
     """Appends ONNX nodes and drawn weights, one convolution at a time."""
 
-    def __init__(self, seed=1):
+    def __init__(self, cell=(1, 1), seed=1):
         self.random = np.random.default_rng(seed)
+        self.cell = cell  # neighbouring output and input channels that are zero together
         self.nodes, self.weights = [], []
 
     def weight(self, name, array):
@@ -39,7 +40,10 @@ class Builder:
         fan_in = np.prod(shape[1:]) * (1.0 - sparsity)
         values = self.random.standard_normal(shape) * np.sqrt(2.0 / max(fan_in, 1.0))
         if sparsity > 0:
-            values.reshape(-1)[self.random.permutation(values.size)[: round(sparsity * values.size)]] = 0.0
+            rows, channels = self.cell
+            zeros = np.zeros((-(-shape[0] // rows), -(-shape[1] // channels), *shape[2:]), bool)
+            zeros.reshape(-1)[self.random.permutation(zeros.size)[: round(sparsity * zeros.size)]] = True
+            values[zeros.repeat(rows, 0).repeat(channels, 1)[: shape[0], : shape[1]]] = 0.0
         return values
 
     def node(self, op, inputs, name, **attributes):
@@ -68,8 +72,8 @@ class Builder:
         return model
 
 
-def mobilenet_v1(sparsity):
-    b = Builder()
+def mobilenet_v1(sparsity, cell=(1, 1)):
+    b = Builder(cell)
     bounds = [b.weight('low', 0.0), b.weight('high', 6.0)]
     x, channels = b.conv('stem', 'image', (32, 3, 3, 3), 2), 32
     for index, (outputs, stride) in enumerate(MOBILENET_BLOCKS):
@@ -83,9 +87,9 @@ def mobilenet_v1(sparsity):
     return b.finish('mobilenet_v1')
 
 
-def resnet50(sparsity):
+def resnet50(sparsity, cell=(1, 1)):
     """With strides in the 3x3 convolutions, as PyTorch has them; the stem and the classifier are dense."""
-    b = Builder()
+    b = Builder(cell)
     x = b.node('Relu', [b.conv('stem', 'image', (64, 3, 7, 7), 2)], 'stem.relu')
     x, inputs = b.node('MaxPool', [x], 'pool1', kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4), 64
     for stage, (channels, blocks) in enumerate(RESNET_STAGES):
@@ -110,10 +114,11 @@ def encoder(name, sparsity):
     return make_encoders.build(name)
 
 
-def make(name, sparsity):
+def make(name, sparsity, cell=(1, 1)):
+    """Of convolutions whole cells are zero: so many neighbouring output and input channels at a tap."""
     if name in ENCODERS:
         return encoder(name, sparsity)
-    return {'resnet50': resnet50, 'mobilenet_v1': mobilenet_v1}[name](sparsity)
+    return {'resnet50': resnet50, 'mobilenet_v1': mobilenet_v1}[name](sparsity, cell)
 
 
 def draw_inputs(name, batch, seed=2):

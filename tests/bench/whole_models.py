@@ -2,7 +2,8 @@
 
     python3 -m venv build/peers && build/peers/bin/pip install -r tests/bench/peers_requirements.txt
     build/peers/bin/python tests/bench/whole_models.py [--binaries=build/dev/bin] [--models=minilm,...] [--batches=1,8]
-        [--sparsities=0.9] [--rounds=8] [--engines=onnxruntime,openvino,deepsparse] [--int8=PYTHON] [--output=FILE]
+        [--sparsities=0.9] [--cell=1x1] [--rounds=8] [--engines=onnxruntime,openvino,deepsparse] [--int8=PYTHON]
+        [--output=FILE]
 
 Models are drawn (drawn_onnx.py), with a share of zeros in the weights that pruning is for. Swizzle serves the file by a
 server of its own, measured as swizzle_compute_us: a whole batch from the layout of the requests to the final output. The
@@ -12,6 +13,7 @@ the file holds of other models, batches and sparsities stays. An engine that can
 
 With --int8, the model is quantised, too, and Swizzle ("swizzle int8"), ONNX Runtime and OpenVINO run the same file; PYTHON is
 one that has what quantise.py needs, such as that of tests/run, build/venv/bin/python. Encoders are left out of Swizzle's.
+With --cell=4x1 vectors of four output channels are zero together (SR-BCRS), with 1x4 blocks of four input channels.
 """
 
 import argparse
@@ -155,7 +157,7 @@ def measure_model(model, sparsity, arguments):
         scratch = pathlib.Path(scratch)
         file = scratch / 'models/model/1/model.onnx'
         file.parent.mkdir(parents=True)
-        onnx.save(drawn_onnx.make(model, sparsity), file)
+        onnx.save(drawn_onnx.make(model, sparsity, arguments.cell), file)
         quantised = quantise(model, file, scratch, arguments)
         with Served(arguments.binaries, scratch / 'models', scratch) as server:
             client = tritonclient.grpc.InferenceServerClient(server.grpc_address)
@@ -203,6 +205,8 @@ def parse_arguments():
     parser.add_argument('--models', default=','.join(drawn_onnx.MODELS))
     parser.add_argument('--batches', default='1,8')
     parser.add_argument('--sparsities', default='0.9')
+    parser.add_argument('--cell', default='1x1', help='of zeros in convolutions: output by input channels; not kept in FILE',
+                        type=lambda text: tuple(int(number) for number in text.split('x')))
     parser.add_argument('--engines', default=','.join(PEERS))
     parser.add_argument('--int8', metavar='PYTHON')
     parser.add_argument('--threads', type=int, default=2)
