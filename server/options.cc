@@ -147,6 +147,8 @@ void AddCallLimits(CLI::App& app, RpcLimits& limits, SecondsFlags& seconds) {
             "Largest headers of a call");
   seconds.Add("--max-deadline", limits.max_deadline, 0.001,
               "Longest time in a queue, of calls without a deadline, too");
+  seconds.Add("--request-timeout", limits.request_timeout, 0.001,
+              "Time for a client to send a request, while no other comes whole on its connection, which is then ended");
   seconds.Add("--response-timeout", limits.response_timeout, 0.001,
               "Time for a client to read a response; the call is then ended");
 }

@@ -44,7 +44,7 @@ std::vector<GpuMemory> MemoryOf(const std::vector<Backend*>& gpus) {
   return all;
 }
 
-ClientLoad LoadOf(const InferCalls& calls, const GrpcListener& listener, const MemoryTrim& trim) {
+ClientLoad LoadOf(const InferCalls& calls, const GrpcListener& listener, const MemoryTrim& trim, int64_t slow_senders) {
   const ConnectionAcceptor::Counts connections = listener.connections();
   return {.inflight_bytes = calls.inflight.held(),
           .inflight_bytes_limit = calls.limits.max_inflight_bytes,
@@ -57,7 +57,8 @@ ClientLoad LoadOf(const InferCalls& calls, const GrpcListener& listener, const M
           .accepted = connections.accepted,
           .refused_limit = connections.refused_limit,
           .refused_files = connections.refused_files,
-          .ended_greedy = connections.ended,
+          .ended_greedy = connections.ended - slow_senders,
+          .ended_slow = slow_senders,
           .memory_trims = trim.trims()};
 }
 
@@ -135,6 +136,7 @@ Status Server::Listen(const ServerOptions& options) {
   const RpcLimits limits = Settle(options.rpc, MemoryLimitOf(options), RaiseFileLimit());
   service_ = std::make_unique<InferenceService>(limits);
   streams_ = OpenStreams(limits.max_streams);
+  slow_senders_ = std::make_unique<SlowSenders>(limits.request_timeout, Clock::Real());
   SWIZZLE_ASSIGN_OR_RETURN(grpc_, GrpcListener::Start(options.grpc_address, limits, {service_.get(), &health_}));
   StartUpkeep();
   Log(LogLevel::kInfo, "listening",
@@ -150,9 +152,10 @@ Status Server::Listen(const ServerOptions& options) {
 
 void Server::StartUpkeep() {
   auto trim = std::make_shared<MemoryTrim>([this] { return service_->calls().inflight.held(); });
-  metrics_->ShowClientLoad([this, trim] { return LoadOf(service_->calls(), *grpc_, *trim); });
+  metrics_->ShowClientLoad([this, trim] { return LoadOf(service_->calls(), *grpc_, *trim, slow_senders_ended_); });
   upkeep_ = std::make_unique<Periodic>(kUpkeepInterval, [this, trim] {
     service_->EndLateResponses();
+    EndSlowSenders();
     trim->Look();
     NoteListener();
   });
@@ -171,6 +174,14 @@ void Server::EndGreedyConnections() {
   for (const std::string& peer : peers) {
     if (!grpc_->EndConnection(peer)) continue;  // what it had open is still being thrown away
     Log(LogLevel::kWarning, "connection ended: more calls open or cancelled than a client may", {{"peer", peer}});
+  }
+}
+
+void Server::EndSlowSenders() {
+  for (const std::string& peer : slow_senders_->Find()) {
+    if (!grpc_->EndConnection(peer)) continue;
+    ++slow_senders_ended_;
+    Log(LogLevel::kWarning, "connection ended: a request did not come whole in the time for it", {{"peer", peer}});
   }
 }
 

@@ -71,6 +71,7 @@ class Server {
   void StartUpkeep();
   void NoteListener();
   void EndGreedyConnections();
+  void EndSlowSenders();
 
   std::unique_ptr<Devices> devices_;
   std::unique_ptr<TuningCache> tuning_cache_;
@@ -82,7 +83,9 @@ class Server {
   std::unique_ptr<DeviceWatch> watch_;  // null where models run on the CPU
   std::unique_ptr<GrpcListener> grpc_;  // after the services that it calls
   std::atomic<bool> live_ = true;
-  OpenStreams streams_{0};                          // the watch's
+  OpenStreams streams_{0};                     // the watch's
+  std::unique_ptr<SlowSenders> slow_senders_;  // the upkeep's
+  std::atomic<int64_t> slow_senders_ended_ = 0;
   std::unique_ptr<Periodic> upkeep_, greed_watch_;  // last: they look after what stands above
 };
 

@@ -86,19 +86,25 @@ std::vector<std::string> UnfinishedCalls::TakeGreedy() {
   return std::exchange(greedy_, {});
 }
 
-std::string GreedyPeer(const std::string& socket_json, int64_t most) {
-  const json socket = Member(json::parse(socket_json, nullptr, false), "socket");
-  const json data = Member(socket, "data");
-  if (Open(data, "streams") <= most) return "";
-  const std::string name = Text(Member(Member(socket, "ref"), "name"));  // "chttp2 ipv4:127.0.0.1:41234"
+namespace {
+
+// Of one of channelz's sockets: "chttp2 ipv4:127.0.0.1:41234".
+std::string PeerOf(const json& socket) {
+  const std::string name = Text(Member(Member(socket, "ref"), "name"));
   return name.substr(std::min(name.size(), name.find(' ') + 1));
 }
 
-std::vector<std::string> OpenStreams::FindGreedy() {
-  std::vector<std::string> greedy;
+}  // namespace
+
+std::string GreedyPeer(const std::string& socket_json, int64_t most) {
+  const json socket = Member(json::parse(socket_json, nullptr, false), "socket");
+  return Open(Member(socket, "data"), "streams") > most ? PeerOf(socket) : "";
+}
+
+void ConnectionWalk::GoOn(int64_t least, Look look) {
   const json servers = Member(Parsed(grpc_channelz_get_servers(0)), "server");
   for (const json& server : servers) {
-    if (Open(Member(server, "data"), "calls") <= most_) continue;
+    if (Open(Member(server, "data"), "calls") <= least) continue;
     const int64_t id = Number(Member(Member(server, "ref"), "serverId"));
     int64_t& next = next_[id];
     const json page = Parsed(grpc_channelz_get_server_sockets(id, next, kConnectionsAtOnce));
@@ -107,13 +113,46 @@ std::vector<std::string> OpenStreams::FindGreedy() {
       const int64_t socket_id = Number(Member(socket, "socketId"));
       next = socket_id + 1;
       const std::unique_ptr<char, GprFree> text(grpc_channelz_get_socket(socket_id));
-      if (text == nullptr) continue;
-      std::string peer = GreedyPeer(text.get(), most_);
-      if (!peer.empty()) greedy.push_back(std::move(peer));
+      if (text != nullptr) look(socket_id, text.get());
     }
     if (Member(page, "end") == json(true)) next = 0;
   }
+}
+
+std::vector<std::string> OpenStreams::FindGreedy() {
+  std::vector<std::string> greedy;
+  walk_.GoOn(most_, [&](int64_t, const std::string& text) {
+    std::string peer = GreedyPeer(text, most_);
+    if (!peer.empty()) greedy.push_back(std::move(peer));
+  });
   return greedy;
+}
+
+std::vector<std::string> SlowSenders::Find() {
+  std::vector<std::string> slow;
+  walk_.GoOn(0, [&](int64_t connection, const std::string& text) {
+    std::string peer = Look(connection, text);
+    if (!peer.empty()) slow.push_back(std::move(peer));
+  });
+  const Instant now = clock_.Now();
+  std::erase_if(progress_, [&](const auto& entry) { return entry.second.looked_at + timeout_ < now; });
+  return slow;
+}
+
+std::string SlowSenders::Look(int64_t connection, const std::string& text) {
+  const json socket = Member(json::parse(text, nullptr, false), "socket");
+  const json& data = Member(socket, "data");
+  const int64_t received = Number(Member(data, "messagesReceived"));
+  // Those that failed had a message, or will never have one.
+  const int64_t unfinished = Number(Member(data, "streamsStarted")) - Number(Member(data, "streamsFailed")) - received;
+  Progress& progress = progress_[connection];
+  const Instant now = progress.looked_at = clock_.Now();
+  progress.unfinished = std::min(progress.unfinished, unfinished);
+  if (Open(data, "streams") == 0) progress.unfinished = unfinished;
+  if (std::exchange(progress.received, received) != received || unfinished <= progress.unfinished) {
+    progress.since = now;
+  }
+  return now - progress.since >= timeout_ ? PeerOf(socket) : "";
 }
 
 }  // namespace swizzle

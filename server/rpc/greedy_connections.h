@@ -1,4 +1,4 @@
-// Finds connections that take more than any client in order does, so that they can be closed.
+// Finds connections that take more than any client in order does, or for longer, so that they can be closed.
 //
 // gRPC 1.51 keeps to the limit of calls on a connection only once the client has acknowledged it: who never does may
 // open streams until memory ends, leave answers unread, or cancel calls faster than they can be thrown away
@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
 #include "server/threading/clock.h"
 #include "server/threading/mutex.h"
 
@@ -58,7 +60,21 @@ class UnfinishedCalls {
   std::vector<std::string> greedy_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Looks through connections of this process's servers, some at a time. Thread-compatible.
+// Goes through the connections of this process's servers, some at a time. Thread-compatible.
+class ConnectionWalk {
+ public:
+  // Of each, gRPC's number and what channelz says of it, as JSON.
+  using Look = absl::FunctionRef<void(int64_t connection, const std::string& json)>;
+
+  // A few hundred connections from where it came to last; none where all together have `least` calls open, or fewer,
+  // which is quickly known.
+  void GoOn(int64_t least, Look look);
+
+ private:
+  std::map<int64_t, int64_t> next_;  // server -> where to go on among its connections
+};
+
+// Connections with too many streams open. Thread-compatible.
 class OpenStreams {
  public:
   explicit OpenStreams(int64_t most) : most_(most) {}
@@ -68,7 +84,31 @@ class OpenStreams {
 
  private:
   int64_t most_;
-  std::map<int64_t, int64_t> next_;  // server -> where to go on among its connections
+  ConnectionWalk walk_;
+};
+
+// Connections that have begun a request and don't end it: for `timeout` nothing has come whole on them. gRPC keeps what
+// has come of it. Thread-compatible.
+class SlowSenders {
+ public:
+  SlowSenders(absl::Duration timeout, Clock& clock) : timeout_(timeout), clock_(clock) {}
+
+  // Peers whose time is up, of those looked at now; to be called again and again.
+  std::vector<std::string> Find();
+  // Likewise, one of channelz's sockets by its JSON; empty where it has time.
+  std::string Look(int64_t connection, const std::string& json);
+
+ private:
+  struct Progress {
+    int64_t received = -1;     // messages, whole
+    int64_t unfinished = 0;    // fewest streams without a message; cancelled ones are counted as such
+    Instant since, looked_at;  // nothing has come; it was looked at
+  };
+
+  absl::Duration timeout_;
+  Clock& clock_;
+  ConnectionWalk walk_;
+  std::map<int64_t, Progress> progress_;  // by connection
 };
 
 // The peer of one of channelz's sockets with more than `most` streams open, by its JSON; empty where it has fewer.

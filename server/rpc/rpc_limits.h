@@ -17,6 +17,7 @@ struct RpcLimits {
   int64_t max_response_bytes = 1 << 30;
   int max_metadata_bytes = 16 << 10;
   absl::Duration max_deadline = absl::Minutes(10);      // of calls that have none, too
+  absl::Duration request_timeout = absl::Minutes(2);    // without a whole request, while one comes; then it is closed
   absl::Duration response_timeout = absl::Seconds(60);  // until a response is sent; the call ends then
 
   // Of all calls. 0: by the memory that there is.

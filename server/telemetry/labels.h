@@ -44,6 +44,7 @@ enum class ConnectionRefusal : uint8_t {
   kLimit,   // there were as many as may be
   kFiles,   // there was no file descriptor
   kGreedy,  // it had more calls open, or cancelled more, than a client may
+  kSlow,    // it had begun a request, and did not end it
 };
 
 // Where a request's time goes.
@@ -78,7 +79,8 @@ template <>
 inline constexpr std::array<std::string_view, 4> kLabelValues<CallRefusal> = {"malformed", "too_large",
                                                                               "inflight_bytes", "slow_reader"};
 template <>
-inline constexpr std::array<std::string_view, 3> kLabelValues<ConnectionRefusal> = {"limit", "files", "greedy"};
+inline constexpr std::array<std::string_view, 4> kLabelValues<ConnectionRefusal> = {"limit", "files", "greedy",
+                                                                                    "slow_sender"};
 template <>
 inline constexpr std::array<std::string_view, 4> kLabelValues<Stage> = {"queue", "input", "compute", "output"};
 template <>

@@ -160,7 +160,8 @@ inline constexpr auto kFamilies = std::to_array<MetricFamily>({
      kCounter,
      {kConnectionRefusal},
      "Connections closed at once: limit (there were as many as may be), files (there was no file descriptor); or "
-     "later: greedy (it had more calls open, or cancelled more in a second, than a client may)."},
+     "later: greedy (it had more calls open, or cancelled more in a second, than a client may), slow_sender (it had "
+     "begun a request, and did not end it)."},
     {"swizzle_memory_trims_total", kCounter, {}, "Times that freed memory was given back to the system."},
 
     // The machine and the process; all but the first are asked for at each scrape.

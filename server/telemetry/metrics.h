@@ -92,7 +92,7 @@ struct ClientLoad {
   int64_t inflight_bytes = 0, inflight_bytes_limit = 0;
   int64_t malformed = 0, too_large = 0, no_room = 0, slow_readers = 0;  // calls refused
   int64_t connections = 0, connections_limit = 0, accepted = 0;
-  int64_t refused_limit = 0, refused_files = 0, ended_greedy = 0;  // connections
+  int64_t refused_limit = 0, refused_files = 0, ended_greedy = 0, ended_slow = 0;  // connections
   int64_t memory_trims = 0;
 };
 

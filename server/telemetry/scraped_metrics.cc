@@ -90,6 +90,7 @@ std::vector<prometheus::MetricFamily> ClientMetrics::Collect() const {
   Add<"swizzle_connections_refused_total">(refused, number(load.refused_limit), ConnectionRefusal::kLimit);
   Add<"swizzle_connections_refused_total">(refused, number(load.refused_files), ConnectionRefusal::kFiles);
   Add<"swizzle_connections_refused_total">(refused, number(load.ended_greedy), ConnectionRefusal::kGreedy);
+  Add<"swizzle_connections_refused_total">(refused, number(load.ended_slow), ConnectionRefusal::kSlow);
   return {Single<"swizzle_inflight_bytes">(number(load.inflight_bytes)),
           Single<"swizzle_inflight_bytes_limit">(number(load.inflight_bytes_limit)),
           std::move(calls),

@@ -1,6 +1,8 @@
 """A server answers others while one connection does its worst: tests/bench/hostile_client.py, short."""
 
+import contextlib
 import pathlib
+import socket
 import sys
 
 import pytest
@@ -25,9 +27,23 @@ def test_the_server_answers_others(server, attack):
     assert most < 1536, 'MiB'
 
 
+def test_a_request_that_does_not_end_ends_its_connection():
+    with hostile_client.start(program('swizzle-server'), None, 2048, '--request-timeout=1') as server:
+        with socket.create_connection(('127.0.0.1', server.ports['grpc'])):  # one that says nothing has its own limit
+            slow, waiting = (hostile_client.Connection(server.ports['grpc']) for _ in range(2))
+            message = hostile_client.prefixed(hostile_client.request())
+            waiting.data(waiting.open(hostile_client.call_headers()), message)
+            slow.data(slow.open(hostile_client.call_headers()), message[:-1], end=False)
+            with pytest.raises(OSError):
+                while True:
+                    slow.read(60)
+            wait_until(lambda: server.metric('swizzle_connections_refused_total', reason='slow_sender') == 1, 30, 'the count')
+            waiting.data(stream := waiting.open(hostile_client.call_headers()), message)
+            while stream not in waiting.ended:
+                waiting.read(60)
+
+
 def test_connections_are_accepted_again_after_there_were_too_many(tmp_path):
-    import contextlib
-    import socket
     with hostile_client.start(program('swizzle-server'), None, 2048, '--max-connections=50') as server:
         with contextlib.ExitStack() as stack:
             for _ in range(100):

@@ -47,6 +47,49 @@ TEST(GreedyPeer, CountsTheStreamsThatAreOpen) {
   }
 }
 
+class SlowSendersTest : public testing::Test {
+ protected:
+  std::string Look(int started, int succeeded, int failed, int received) {
+    return slow_.Look(7, Concat(R"({"socket":{"data":{"streamsStarted":")", started, R"(","streamsSucceeded":")",
+                                succeeded, R"(","streamsFailed":")", failed, R"(","messagesReceived":")", received,
+                                R"("},"ref":{"name":"chttp2 ipv4:127.0.0.1:5"}}})"));
+  }
+
+  FakeClock clock_;
+  SlowSenders slow_{absl::Seconds(60), clock_};
+};
+
+TEST_F(SlowSendersTest, NamesWhoBeginsARequestAndDoesNotEndIt) {
+  EXPECT_EQ(Look(5, 5, 0, 5), "");
+  EXPECT_EQ(Look(6, 5, 0, 5), "");
+  clock_.Advance(absl::Seconds(59));
+  EXPECT_EQ(Look(6, 5, 0, 5), "");
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(Look(6, 5, 0, 5), "ipv4:127.0.0.1:5");
+}
+
+TEST_F(SlowSendersTest, WhoWaitsForAnswersHasTime) {
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Look(6, 5, 0, 6), "") << "a call is open, and its message is there";
+    clock_.Advance(absl::Minutes(10));
+  }
+}
+
+TEST_F(SlowSendersTest, WhatComesWholeGivesTime) {
+  for (int received = 0; received < 5; ++received) {
+    EXPECT_EQ(Look(received + 1, received, 0, received), "");
+    clock_.Advance(absl::Seconds(50));
+  }
+}
+
+// Some of them had sent their message, and some had not.
+TEST_F(SlowSendersTest, CancelledCallsHideNothing) {
+  EXPECT_EQ(Look(100, 40, 60, 90), "");
+  EXPECT_EQ(Look(101, 40, 60, 90), "");
+  clock_.Advance(absl::Minutes(1));
+  EXPECT_EQ(Look(101, 40, 60, 90), "ipv4:127.0.0.1:5");
+}
+
 class GreedyConnectionsTest : public ServedModels {};
 
 TEST_F(GreedyConnectionsTest, OpenStreamsAreFoundWithTheirPeer) {
