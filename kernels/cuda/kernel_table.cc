@@ -9,6 +9,7 @@
 #include "kernels/cuda/conv/conv_csr_wgmma.h"
 #include "kernels/cuda/conv/conv_dense_cublaslt.h"
 #include "kernels/cuda/conv/conv_dense_simt.h"
+#include "kernels/cuda/conv/conv_n_m.h"
 #include "kernels/cuda/conv/conv_shfl_bw.h"
 #include "kernels/cuda/elementwise/convert.h"
 #include "kernels/cuda/elementwise/elementwise.h"
@@ -98,6 +99,7 @@ constexpr auto AttentionMmaRows(Op op, Format weights, const Kernel& common) {
 
 constexpr RowShape kCsrShape = {Op::kConv, Format::kCsr, kGpuRows, kGpuRows};
 constexpr RowShape kShflBwShape = {Op::kConv, Format::kShflBw, kGpuRows, kGpuRows};
+constexpr RowShape kNOfMShape = {Op::kConv, Format::kNOfM, kGpuRows, kGpuRows};
 constexpr RowShape kDenseRowsShape = {Op::kConv, Format::kDense, kGpuRows, kGpuRows};
 constexpr RowShape kDenseNhwcShape = {Op::kConv, Format::kDense, kNhwc, kNhwc};
 constexpr RowShape kPatternShape = {Op::kSparseAttention, Format::kPattern, kNhwc, kNhwc};
@@ -111,6 +113,10 @@ constexpr Kernel kConvShflBw = {.accepts = AcceptsConvShflBw,
                                 .prepare = PrepareConvShflBw,
                                 .workspace_bytes = ConvCsrWorkspaceBytes,
                                 .holds = HoldsRowGroups};
+constexpr Kernel kConvTwoOfFour = {.accepts = AcceptsConvTwoOfFour,
+                                   .prepare = PrepareConvTwoOfFour,
+                                   .workspace_bytes = ConvCsrWorkspaceBytes,
+                                   .holds = HoldsTwoOfFour};
 constexpr Kernel kFusedAttention = {.accepts = AcceptsFusedAttention,
                                     .prepare = PrepareFusedAttention,
                                     .workspace_bytes = FusedAttentionWorkspaceBytes};
@@ -144,6 +150,12 @@ template <RowText kText, int kWidth>
 constexpr auto ShflBwRows() {
   return Rows<"conv_rows_shfl_bw", RowText("wgmma") + kText + "_sm90a", kF16, kBf16>(
       kShflBwShape, kSm90a, kConvShflBw, []<DType>() { return &RunConvShflBw<kWidth>; });
+}
+
+template <RowText kText, int kWidth>
+constexpr auto TwoOfFourRows() {
+  return Rows<"conv_rows_n_m", RowText("wgmma_sp") + kText + "_sm90a", kF16, kBf16>(
+      kNOfMShape, kSm90a, kConvTwoOfFour, []<DType>() { return &RunConvTwoOfFour<kWidth>; });
 }
 
 constexpr auto kRows = Join(
@@ -191,6 +203,8 @@ constexpr auto kRows = Join(
     ShflBwRows<"64", 64>(), ShflBwRows<"128", 128>(), ShflBwRows<"192", 192>(), ShflBwRows<"256", 256>(),
     Rows<"conv_rows_shfl_bw", "mma_sm80", kF16, kBf16>(kShflBwShape, kSm80, kConvShflBw,
                                                        []<DType>() { return &RunConvShflBwFew; }),
+
+    TwoOfFourRows<"128", 128>(), TwoOfFourRows<"256", 256>(),
 
     // Element-wise.
     PlainRows<"add">(Op::kAdd, {.accepts = AcceptsAll},

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "kernels/format/structure.h"
+#include "kernels/format/weight_matrix.h"
 
 namespace swizzle {
 namespace {
@@ -182,5 +183,18 @@ DenseMatrix NOfMMatrix::ToDense() const {
 }
 
 bool NOfMMatrix::Holds(const Structure& structure) { return structure.pattern == SparsityPattern::kNOfM; }
+
+bool KeepsLimits(const WeightMatrix& matrix, int64_t n, int64_t m) {
+  bool keeps = true;
+  matrix.ForEachRow([&](int64_t, std::span<const uint32_t> cols) {
+    int64_t group = -1, count = 0;
+    for (size_t i = 0; i < cols.size() && keeps; ++i) {
+      count = cols[i] / m == group ? count + 1 : 1;
+      group = cols[i] / m;
+      keeps = count <= n;
+    }
+  });
+  return keeps;
+}
 
 }  // namespace swizzle

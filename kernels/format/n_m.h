@@ -26,6 +26,8 @@
 
 namespace swizzle {
 
+class WeightMatrix;
+
 // At most n of m neighbouring channels at one of `taps` taps.
 struct GroupLimits {
   int64_t n = 2;
@@ -71,6 +73,9 @@ struct NOfMMatrix {
     visitor.Values("values", matrix.values);
   }
 };
+
+// Whether of any m neighbouring columns at most n are not zero, what is stored counting as not zero. O(nnz).
+bool KeepsLimits(const WeightMatrix& matrix, int64_t n, int64_t m);
 
 }  // namespace swizzle
 

@@ -193,6 +193,16 @@ def vector_models_table():
                        'and to the host included.')
 
 
+def two_of_four_table():
+    """Products of 2:4 sparse weights over cuBLASLt."""
+    figures = kept('cuda_n_m_h200.json')
+    rows = [(f'{row["m"]}x{row["k"]}', row['n'], f'{row["dense_us"]:.1f} µs', f'{row["ours_us"]:.1f} µs',
+             times(row['dense_us'] / row['ours_us']), times(row['dense_cold_us'] / row['ours_cold_us']))
+            for row in figures['cases']]
+    text = table('weight', 'positions', 'cuBLASLt', '2:4', 'gain', 'gain, cold', rows=rows)
+    return text + note(f'{figures["machine"]}, {figures["date"]}, `cuda_n_m_bench`: FP16, random values, as above.')
+
+
 def one_shot_table():
     """Accuracy of networks that were pruned without training."""
     figures = kept('one_shot_fashion.json')
@@ -254,7 +264,8 @@ PAGES = {
     'kernels/cpu/PERFORMANCE.md': {'cpu figures': cpu_table, 'int8 figures': int8_table},
     'kernels/cuda/PERFORMANCE.md': {'gpu figures': gpu_table, 'served figures': served_table,
                                     'attention figures': attention_table,
-                                    'vector figures': vectors_table, 'vector models': vector_models_table},
+                                    'vector figures': vectors_table, 'vector models': vector_models_table,
+                                    'two of four figures': two_of_four_table},
 }
 
 

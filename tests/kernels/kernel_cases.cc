@@ -241,6 +241,16 @@ std::string SequenceText(const KernelCase& kernel_case) {
 
 }  // namespace
 
+void KeepTwoOfFour(DenseMatrix& matrix, std::mt19937& random) {
+  constexpr int kPairs[] = {0b0011, 0b0101, 0b0110, 0b1001, 0b1010, 0b1100};
+  int pair = 0;
+  for (int64_t i = 0; i < matrix.rows * matrix.cols; ++i) {
+    const int64_t place = i % matrix.cols % 4;
+    if (place == 0) pair = kPairs[random() % std::size(kPairs)];
+    if ((pair >> place & 1) == 0) matrix.values[i] = 0;
+  }
+}
+
 std::string CaseText(const KernelCase& kernel_case) {
   const Problem& problem = kernel_case.problem;
   const auto extent_text = [](const Extent& extent) {
@@ -254,7 +264,7 @@ std::string CaseText(const KernelCase& kernel_case) {
                 kernel_case.vector_rows > 1 ? Concat(" vectors of ", kernel_case.vector_rows, " rows") : "",
                 kernel_case.shuffled ? " shuffled" : "",
                 kernel_case.block_channels > 1 ? Concat(" blocks of ", kernel_case.block_channels, " channels") : "",
-                " threads ", problem.threads);
+                kernel_case.two_of_four ? " 2:4" : "", " threads ", problem.threads);
 }
 
 // Every shape meets two tails and sparsities, which move on from shape to shape; one shape of a layer with weights
@@ -307,6 +317,11 @@ std::vector<KernelCase> KernelCases(Op op) {
     cases.push_back(MakeCase(op, grouped.shape, tails[turn % tails.size()], odd ? 0.9 : 0.5, odd ? 2 : 1));
     cases.back().vector_rows = grouped.vector_rows;
     cases.back().shuffled = turn % 3 != 0;
+  }
+  for (const LayerShape& shape : kTwoOfFourShapes) {
+    const size_t turn = cases.size();
+    cases.push_back(MakeCase(op, shape, tails[turn % tails.size()], turn % 2 == 0 ? 0 : 0.3, 1));
+    cases.back().two_of_four = true;
   }
   return cases;
 }

@@ -4,11 +4,13 @@
 #ifndef SWIZZLE_TESTS_KERNELS_KERNEL_CASES_H_
 #define SWIZZLE_TESTS_KERNELS_KERNEL_CASES_H_
 
+#include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/backend/kernel_table.h"
 #include "kernels/format/attention_pattern.h"
+#include "kernels/format/dense.h"
 
 namespace swizzle {
 
@@ -22,12 +24,16 @@ struct KernelCase {
   int64_t vector_rows = 1;            // of the weight's neighbouring rows that are zero in the same columns
   bool shuffled = false;              // those rows lie anywhere
   int64_t block_channels = 1;         // neighbouring input channels that are zero together, at one tap
+  bool two_of_four = false;           // of any four neighbouring columns two are left, drawn
   std::vector<int32_t> lengths = {};  // of the sequences; empty for ops without
   Masked masked = Masked::kNothing;   // by -10000, wholly by -infinity; one key of a sequence is left unless all are
   int64_t table_rows = 0;             // kEmbedding
   float mean = 0;                     // of the inputs
   AttentionPattern pattern = {};      // kSparseAttention
 };
+
+// Zeros two of any four neighbouring columns of each row, drawn.
+void KeepTwoOfFour(DenseMatrix& matrix, std::mt19937& random);
 
 // "Conv 2x16x7x7 -> 2x31x7x7 window 3x3 stride 1x1 ... bias residual [0,6] sparsity 0.9 threads 2".
 std::string CaseText(const KernelCase& kernel_case);

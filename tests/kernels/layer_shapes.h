@@ -83,6 +83,14 @@ inline const GroupedShape kGroupedShapes[] = {
     {{{520, 64, 1, 1}, 320}, 64},
 };
 
+// For weights of which two of any four neighbouring columns are left: rows and columns around tiles of 128 and stages
+// of 64, positions around tiles of 128 and 256.
+inline const LayerShape kTwoOfFourShapes[] = {
+    {{1, 64, 1, 1}, 1},      {{300, 65, 1, 1}, 130},  {{257, 256, 1, 1}, 128},
+    {{2, 200, 11, 12}, 129}, {{1, 260, 16, 16}, 300}, {{1, 12, 9, 9}, 20, Square(3, 1, 1)},
+    {{4096, 63, 1, 1}, 2},
+};
+
 inline std::vector<LayerShape> DepthwiseShapes() {
   return {
       {{1, 1, 1, 1}},

@@ -132,6 +132,7 @@ Weight DrawWeight(const KernelCase& kernel_case, const Kernel& kernel, bool csr,
     matrix.values[i] = is_zero ? 0 : Rounded(matrix.values[i], kernel.key.weight_dtype, kernel);
   }
   if (kernel_case.shuffled) ShuffleRows(matrix, random);
+  if (kernel_case.two_of_four) KeepTwoOfFour(matrix, random);
   Weight weight;
   if (kernel_case.bias) weight.bias = DrawValues(matrix.rows, 1, random);
   if (kernel.key.weight_dtype == DType::kInt8) RoundToBytes(matrix, weight);

@@ -5,10 +5,8 @@
 //                      [--ordered] [--shapes=large,encoder,tail,few] [--ending=gelu] [-o results.json]
 //
 // Ours may end in GELU or add a residual, which cuBLASLt's does not here.
-// Warm: a CUDA graph of launches one after another. Cold: 128 MiB are written before each launch, and their time taken
-// off. Sums are checked against double precision first.
-#include <cublasLt.h>
-
+// Warm: a CUDA graph of launches one after another. Cold: see dense_product.h. Sums are checked against double
+// precision first.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -16,10 +14,9 @@
 #include <numeric>
 #include <random>
 
-#include "kernels/base/half.h"
 #include "kernels/cuda/conv/conv_shfl_bw.h"
 #include "kernels/format/csr.h"
-#include "tests/bench/cuda/contenders.h"
+#include "tests/bench/cuda/dense_product.h"
 
 namespace swizzle::bench {
 namespace {
@@ -46,109 +43,6 @@ constexpr Shape kShapes[] = {
     {"tail", 768, 3072, 1024},    {"tail", 512, 4608, 1568},    {"tail", 2048, 512, 1568},
     {"few", 3072, 768, 128},      {"few", 768, 3072, 128},      {"few", 4096, 4096, 64},
     {"few", 4096, 4096, 32},      {"few", 4096, 4096, 8},
-};
-
-struct Times {
-  double warm = 0, cold = 0;
-};
-
-// Times work with the second cache as the launch before left it, and emptied.
-class BothTimer {
- public:
-  BothTimer(int launches, int rounds)
-      : timer_(launches, rounds), flush_(*cuda::DeviceArray<std::byte>::Allocate(kFlush)) {
-    empty_ = timer_.Time([&] { Flush(); });
-  }
-  cudaStream_t queue() const { return timer_.queue(); }
-  double Warm(const std::function<void()>& work) { return timer_.Time(work); }
-  Times Both(const std::function<void()>& work) {
-    const double cold = timer_.Time([&] {
-      Flush();
-      work();
-    });
-    return {timer_.Time(work), cold - empty_};
-  }
-
- private:
-  static constexpr size_t kFlush = size_t{128} << 20;
-  void Flush() { bench::Must(cudaMemsetAsync(flush_.data(), 1, kFlush, timer_.queue()), "empty the cache"); }
-
-  Timer timer_;
-  cuda::DeviceArray<std::byte> flush_;
-  double empty_ = 0;
-};
-
-void Must(cublasStatus_t status, const char* what) { bench::Must(status == CUBLAS_STATUS_SUCCESS, what); }
-
-// Y = W X by cuBLASLt, X and Y in rows or, turned, by positions.
-class DenseProduct {
- public:
-  DenseProduct(const DenseMatrix& weight, Product& product, bool by_positions)
-      : product_(product), by_positions_(by_positions) {
-    std::vector<uint16_t> bits(weight.values.size());
-    const bool f16 = product.dtype() == DType::kFloat16;
-    for (size_t i = 0; i < bits.size(); ++i) {
-      bits[i] = f16 ? HalfOfFloat(weight.values[i]) : Bfloat16OfFloat(weight.values[i]);
-    }
-    weight_ = *cuda::DeviceArray<uint16_t>::Upload(bits);
-    const auto type = f16 ? CUDA_R_16F : CUDA_R_16BF;
-    const int64_t m = weight.rows, k = weight.cols, n = product.columns(), stride = product.stride();
-    Must(cublasLtCreate(&handle_), "start cuBLASLt");
-    Must(cublasLtMatmulDescCreate(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describe a product");
-    if (by_positions) {  // Y^T as columns of M: W (turned) by X, whose columns are positions
-      const cublasOperation_t turned = CUBLAS_OP_T;
-      Must(cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_TRANSA, &turned, sizeof turned), "turn");
-      Must(cublasLtMatrixLayoutCreate(&left_, type, k, m, k), "lay out");
-      Must(cublasLtMatrixLayoutCreate(&right_, type, k, n, k), "lay out");
-      Must(cublasLtMatrixLayoutCreate(&result_, type, m, n, m), "lay out");
-    } else {
-      Must(cublasLtMatrixLayoutCreate(&left_, type, n, k, stride), "lay out");
-      Must(cublasLtMatrixLayoutCreate(&right_, type, k, m, k), "lay out");
-      Must(cublasLtMatrixLayoutCreate(&result_, type, n, m, stride), "lay out");
-    }
-    workspace_ = *cuda::DeviceArray<std::byte>::Allocate(kWorkspace);
-  }
-
-  // Of the fastest heuristic.
-  Times Best(BothTimer& timer) {
-    constexpr int kAsked = 16;
-    cublasLtMatmulPreference_t preference;
-    Must(cublasLtMatmulPreferenceCreate(&preference), "prefer");
-    Must(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspace,
-                                              sizeof kWorkspace),
-         "prefer");
-    cublasLtMatmulHeuristicResult_t found[kAsked];
-    int count = 0;
-    Must(cublasLtMatmulAlgoGetHeuristic(handle_, operation_, left_, right_, result_, result_, preference, kAsked, found,
-                                        &count),
-         "find an algorithm");
-    double least = 1e30;
-    int best = 0;
-    for (int i = 0; i < count; ++i) {
-      const double us = timer.Warm([&] { Run(found[i].algo, timer.queue()); });
-      if (us < least) least = us, best = i;
-    }
-    return timer.Both([&] { Run(found[best].algo, timer.queue()); });
-  }
-
- private:
-  static constexpr size_t kWorkspace = size_t{64} << 20;
-  void Run(const cublasLtMatmulAlgo_t& algorithm, cudaStream_t queue) {
-    const float one = 1, zero = 0;
-    const void* const left = by_positions_ ? weight_.data() : product_.x();
-    const void* const right = by_positions_ ? product_.x() : weight_.data();
-    Must(cublasLtMatmul(handle_, operation_, &one, left, left_, right, right_, &zero, product_.y(), result_,
-                        product_.y(), result_, &algorithm, workspace_.data(), kWorkspace, queue),
-         "multiply");
-  }
-
-  Product& product_;
-  const bool by_positions_;
-  cublasLtHandle_t handle_;
-  cublasLtMatmulDesc_t operation_;
-  cublasLtMatrixLayout_t left_, right_, result_;
-  cuda::DeviceArray<uint16_t> weight_;
-  cuda::DeviceArray<std::byte> workspace_;
 };
 
 // Groups of `vector_rows` rows, drawn, that keep the same columns, drawn too.
@@ -203,7 +97,7 @@ class Bench {
         const DenseMatrix matrix = DrawMatrix(shape, sparsity, vector_rows, options_.ordered);
         const CsrMatrix csr = CsrMatrix::FromDense(matrix);
         Product product(csr, shape.columns, dtype_);
-        if (dense.warm == 0) dense = TimeDense(matrix, product);
+        if (dense.warm == 0) dense = TimeDense(matrix, product, timer_);
         Line line{.shape = shape, .vector_rows = vector_rows, .sparsity = sparsity, .dense = dense};
         TimeOurs(matrix, product, line);
         lines_.push_back(line);
@@ -216,12 +110,6 @@ class Bench {
   bool wrong() const { return wrong_; }
 
  private:
-  Times TimeDense(const DenseMatrix& matrix, Product& product) {
-    const Times rows = DenseProduct(matrix, product, false).Best(timer_);
-    const Times positions = DenseProduct(matrix, product, true).Best(timer_);
-    return {std::min(rows.warm, positions.warm), std::min(rows.cold, positions.cold)};
-  }
-
   void TimeOurs(const DenseMatrix& matrix, Product& product, Line& line) {
     const auto held = ShflBwMatrix::FromDense(matrix);
     bench::Must(held.ok(), "find the groups");

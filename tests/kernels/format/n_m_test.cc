@@ -106,6 +106,15 @@ TEST(NOfMTest, HoldsWhatIsDetected) {
   EXPECT_EQ(static_cast<int64_t>(held->StoredBytes()), structure.bytes);
 }
 
+TEST(NOfMTest, KeepsLimits) {
+  EXPECT_TRUE(KeepsLimits(Draw(16, 33, {2, 4, 1}), 2, 4));
+  EXPECT_TRUE(KeepsLimits(Example(), 2, 4));
+  EXPECT_FALSE(KeepsLimits(Example(), 1, 4));
+  DenseMatrix dense = Draw(16, 33, {2, 4, 1});
+  for (int64_t col = 28; col < 31; ++col) dense.values[15 * 33 + col] = 1;
+  EXPECT_FALSE(KeepsLimits(dense, 2, 4));
+}
+
 struct Malformation {
   const char* name;
   std::function<void(NOfMMatrix&)> apply;

@@ -1,0 +1,56 @@
+// Slabs of a matrix by Hopper's tensor memory accelerator: one thread asks for one, it comes swizzled, and what lies
+// past the matrix's edges comes as zeros. A matrix is described on the host, and the description is a kernel's
+// argument (__grid_constant__). For sm_90 and later; elsewhere device code compiles and traps.
+#ifndef SWIZZLE_KERNELS_CUDA_TENSOR_CORE_TILE_COPY_CUH_
+#define SWIZZLE_KERNELS_CUDA_TENSOR_CORE_TILE_COPY_CUH_
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "kernels/base/check.h"
+#include "kernels/cuda/tensor_core/pipeline.cuh"
+
+namespace swizzle::cuda {
+
+// A row-major matrix of 16-bit elements, as slabs of `slab_rows` rows by 64 columns: 128 bytes a row, the 16-byte piece
+// p of row r at p ^ (r % 8). REQUIRES: `data` and the stride's bytes are multiples of 16, rows and stride are positive.
+inline CUtensorMap DescribeSlabs(const void* data, int64_t rows, int64_t stride, uint32_t slab_rows) {
+  using Encode = decltype(&cuTensorMapEncodeTiled);
+  static const auto encode = [] {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found;
+    const cudaError_t error =
+        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found);
+    SWIZZLE_CHECK(error == cudaSuccess && found == cudaDriverEntryPointSuccess);
+    return reinterpret_cast<Encode>(function);
+  }();
+  CUtensorMap map;
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(stride), static_cast<cuuint64_t>(rows)};
+  const cuuint64_t pitch[] = {static_cast<cuuint64_t>(stride) * 2};
+  const cuuint32_t slab[] = {64, slab_rows}, steps[] = {1, 1};
+  const CUresult result = encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, const_cast<void*>(data), sizes, pitch, slab,
+                                 steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                 CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  SWIZZLE_CHECK(result == CUDA_SUCCESS);
+  return map;
+}
+
+// The slab whose first element is (row, column). Its bytes, all of them whatever lies past the edges, count for the
+// barrier. `to` is a multiple of 1024.
+__device__ inline void CopySlab(uint32_t to, const CUtensorMap& map, int32_t row, int32_t column, Barrier& barrier) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::
+          "r"(to),
+      "l"(&map), "r"(column), "r"(row), "r"(SharedAddress(&barrier))
+      : "memory");
+#else
+  __trap();
+#endif
+}
+
+}  // namespace swizzle::cuda
+
+#endif  // SWIZZLE_KERNELS_CUDA_TENSOR_CORE_TILE_COPY_CUH_
