@@ -11,6 +11,7 @@
 #include "kernels/cuda/conv/conv_dense_simt.h"
 #include "kernels/cuda/conv/conv_n_m.h"
 #include "kernels/cuda/conv/conv_shfl_bw.h"
+#include "kernels/cuda/conv/conv_shfl_bw_window.h"
 #include "kernels/cuda/elementwise/convert.h"
 #include "kernels/cuda/elementwise/elementwise.h"
 #include "kernels/cuda/elementwise/scale.h"
@@ -113,6 +114,12 @@ constexpr Kernel kConvShflBw = {.accepts = AcceptsConvShflBw,
                                 .prepare = PrepareConvShflBw,
                                 .workspace_bytes = ConvCsrWorkspaceBytes,
                                 .holds = HoldsRowGroups};
+constexpr Kernel kConvShflBwWindow = {.accepts = AcceptsConvShflBwWindow,
+                                      .prepare = PrepareConvShflBwWindow,
+                                      .workspace_bytes = ConvShflBwWindowWorkspaceBytes,
+                                      .holds = HoldsRowGroups};
+constexpr Kernel kConvThin = {
+    .accepts = AcceptsConvThin, .prepare = PrepareConvThin, .workspace_bytes = ConvThinWorkspaceBytes};
 constexpr Kernel kConvTwoOfFour = {.accepts = AcceptsConvTwoOfFour,
                                    .prepare = PrepareConvTwoOfFour,
                                    .workspace_bytes = ConvCsrWorkspaceBytes,
@@ -153,6 +160,16 @@ constexpr auto ShflBwRows() {
 }
 
 template <RowText kText, int kWidth>
+constexpr auto ShflBwWindowRows() {
+  return Rows<"conv_rows_shfl_bw", RowText("window") + kText + "_sm90a", kF16, kBf16>(
+      kShflBwShape, kSm90a, kConvShflBwWindow, []<DType>() { return &RunConvShflBwWindow<kWidth>; });
+}
+template <RowText kText, int kWidth>
+constexpr auto ThinRows() {
+  return Rows<"conv_rows_dense", RowText("thin") + kText + "_sm90a", kF16, kBf16>(
+      kDenseRowsShape, kSm90a, kConvThin, []<DType>() { return &RunConvThin<kWidth>; });
+}
+template <RowText kText, int kWidth>
 constexpr auto TwoOfFourRows() {
   return Rows<"conv_rows_n_m", RowText("wgmma_sp") + kText + "_sm90a", kF16, kBf16>(
       kNOfMShape, kSm90a, kConvTwoOfFour, []<DType>() { return &RunConvTwoOfFour<kWidth>; });
@@ -186,6 +203,8 @@ constexpr auto kRows = Join(
                                          ConvCudnn),
 #endif
 
+    ThinRows<"128", 128>(), ThinRows<"256", 256>(),
+
     // Convolutions and linear layers with sparse weights.
     Row<"conv_rows_csr_f32_sm75">(kCsrShape, kF32, kAnySm, kConvCsr, RunConvCsrPieces),
     Row<"conv_rows_csr_f16_sm75">(kCsrShape, kF16, kAnySm, kConvCsr, RunConvCsrPieces),
@@ -204,6 +223,7 @@ constexpr auto kRows = Join(
     Rows<"conv_rows_shfl_bw", "mma_sm80", kF16, kBf16>(kShflBwShape, kSm80, kConvShflBw,
                                                        []<DType>() { return &RunConvShflBwFew; }),
 
+    ShflBwWindowRows<"64", 64>(), ShflBwWindowRows<"128", 128>(), ShflBwWindowRows<"256", 256>(),
     TwoOfFourRows<"128", 128>(), TwoOfFourRows<"256", 256>(),
 
     // Element-wise.

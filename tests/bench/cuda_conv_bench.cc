@@ -1,23 +1,39 @@
-// Times every dense convolution row of the CUDA backend on ResNet-50's layers, bias and ReLU included, operands warm in
-// the second cache: many runs in one recording, the median of several replays. Some outputs of each are first held to
+// Times convolution rows of the CUDA backend on ResNet-50's layers, bias and ReLU included, operands warm in the second
+// cache: many runs in one recording, the median of several replays.
+//
+//   cuda_conv_bench [--dtypes=FP32,FP16,BF16] [--batches=1,8] [--vector=64 --sparsity=0.75] [--window=3]
+//
+// Rows are the dense ones, or, with --vector, those of weights whose rows keep the same columns in groups of as many,
+// too; --window leaves out the layers of other windows. Some outputs of each are first held to
 // double precision. Prints a line "dtype batch layer row microseconds count", count being how often the network has the
 // layer; cuda_conv_bench.py puts PyTorch's times beside them.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "kernels/base/half.h"
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/format/csr.h"
 #include "kernels/reference/layout.h"
 
 namespace swizzle {
 namespace {
 
 constexpr int kRuns = 100, kReplays = 7, kSamples = 200;
+
+struct Options {
+  std::vector<std::string> dtypes = {"FP32", "FP16", "BF16"};
+  std::vector<int64_t> batches = {1, 8};
+  int64_t vector_rows = 0;
+  double sparsity = 0.75;
+  int window = 0;
+};
 
 struct Layer {
   int channels, size, out_channels, kernel, stride, count;
@@ -77,7 +93,7 @@ const Drawn& Pool(DType dtype) {
   static std::map<DType, Drawn> pools;
   if (!pools.contains(dtype)) {
     std::mt19937 random(5);
-    pools[dtype] = Draw(int64_t{1} << 23, dtype, random);
+    pools[dtype] = Draw(int64_t{1} << 25, dtype, random);
   }
   return pools[dtype];
 }
@@ -180,28 +196,62 @@ void TimeRow(Backend& backend, Stream& stream, const Kernel& kernel, const Layer
               layer.count);
 }
 
-int Main() {
+// Zeros in all but some columns of each group of rows, which are drawn as the rows are.
+void KeepVectors(DenseMatrix& matrix, const Options& options) {
+  std::mt19937 random(11);
+  std::vector<int64_t> rows(matrix.rows), columns(matrix.cols);
+  std::iota(rows.begin(), rows.end(), 0);
+  std::iota(columns.begin(), columns.end(), 0);
+  std::shuffle(rows.begin(), rows.end(), random);
+  const auto zeros = static_cast<int64_t>(static_cast<double>(matrix.cols) * options.sparsity);
+  for (int64_t place = 0; place < matrix.rows; ++place) {
+    if (place % options.vector_rows == 0) std::shuffle(columns.begin(), columns.end(), random);
+    for (int64_t i = 0; i < zeros; ++i) matrix.values[rows[place] * matrix.cols + columns[i]] = 0;
+  }
+}
+
+Weight DrawWeight(const Layer& layer, DType dtype, const Options& options) {
+  const int64_t depth = int64_t{layer.channels} * layer.kernel * layer.kernel;
+  DenseMatrix matrix{layer.out_channels, depth, SomeValues(1001, layer.out_channels * depth, dtype)};
+  Weight weight;
+  weight.bias = SomeValues(77, layer.out_channels, dtype);
+  if (options.vector_rows > 0) KeepVectors(matrix, options);
+  weight.matrix = std::move(matrix);
+  return weight;
+}
+
+void TimeLayer(Backend& backend, Stream& stream, const Layer& layer, int64_t batch, Precision precision,
+               const Options& options) {
+  const Problem problem = ProblemOf(layer, batch);
+  const Weight dense = DrawWeight(layer, TypeOf(precision), options);
+  Weight sparse = dense;
+  if (options.vector_rows > 0) sparse.matrix = CsrMatrix::FromDense(dense.ToDense());
+  for (const Kernel* kernel : Candidates(backend, problem, &sparse, precision)) {
+    const Format format = kernel->key.weights;
+    if ((format == Format::kDense || format == Format::kShflBw) && kernel->key.input == kernel->key.output) {
+      TimeRow(backend, stream, *kernel, layer, AsRowSolves(*kernel, problem), dense);
+    }
+  }
+  std::fflush(stdout);
+}
+
+int Main(const Options& options) {
   const auto backend = NewCudaBackend(0);
   if (!backend.ok()) {
     std::printf("%s\n", std::string(backend.status().message()).c_str());
     return 1;
   }
   const auto stream = *(*backend)->NewStream(0);
-  for (const Precision precision : {Precision::kFloat32, Precision::kFloat16, Precision::kBFloat16}) {
-    const DType dtype = TypeOf(precision);
-    for (const int64_t batch : {1, 8}) {
+  for (const std::string& dtype : options.dtypes) {
+    const auto precision = PrecisionFromName(dtype);
+    if (!precision) {
+      std::printf("%s is no precision\n", dtype.c_str());
+      return 1;
+    }
+    for (const int64_t batch : options.batches) {
       for (const Layer& layer : kLayers) {
-        const Problem problem = ProblemOf(layer, batch);
-        const int64_t depth = int64_t{layer.channels} * layer.kernel * layer.kernel;
-        Weight weight;
-        weight.matrix = DenseMatrix{layer.out_channels, depth, SomeValues(1001, layer.out_channels * depth, dtype)};
-        weight.bias = SomeValues(77, layer.out_channels, dtype);
-        for (const Kernel* kernel : Candidates(**backend, problem, &weight, precision)) {
-          if (kernel->key.weights == Format::kDense && kernel->key.input == kernel->key.output) {
-            TimeRow(**backend, *stream, *kernel, layer, AsRowSolves(*kernel, problem), weight);
-          }
-        }
-        std::fflush(stdout);
+        if (options.window != 0 && layer.kernel != options.window) continue;
+        TimeLayer(**backend, *stream, layer, batch, *precision, options);
       }
     }
   }
@@ -211,4 +261,14 @@ int Main() {
 }  // namespace
 }  // namespace swizzle
 
-int main() { return swizzle::Main(); }
+int main(int argc, char** argv) {
+  swizzle::Options options;
+  CLI::App app("Convolutions of ResNet-50 on a GPU, by kernel");
+  app.add_option("--dtypes", options.dtypes, "FP32, FP16, BF16")->delimiter(',');
+  app.add_option("--batches", options.batches)->delimiter(',');
+  app.add_option("--vector", options.vector_rows, "rows that keep the same columns; 0: dense weights");
+  app.add_option("--sparsity", options.sparsity, "share of zeros, with --vector");
+  app.add_option("--window", options.window, "of the layers to time; 0: all");
+  CLI11_PARSE(app, argc, argv);
+  return swizzle::Main(options);
+}

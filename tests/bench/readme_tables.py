@@ -203,6 +203,16 @@ def two_of_four_table():
     return text + note(f'{figures["machine"]}, {figures["date"]}, `cuda_n_m_bench`: FP16, random values, as above.')
 
 
+def window_table():
+    """Convolutions of weights whose rows share columns over cuDNN."""
+    figures = kept('cuda_conv_h200.json')
+    rows = [(row['layer'], f'{row["sparsity"]:.0%}', f'{row["cudnn_us"]:.1f} µs', f'{row["unfolded_us"]:.1f} µs',
+             f'{row["ours_us"]:.1f} µs', times(row['cudnn_us'] / row['ours_us'])) for row in figures['cases']]
+    text = table('layer', 'zeros', 'dense, cuDNN', 'window unfolded whole', 'along its width', 'gain', rows=rows)
+    return text + note(f'{figures["machine"]}, {figures["date"]}, `cuda_conv_bench --dtypes=FP16 --batches=32 '
+                       '--vector=64 --sparsity=0.75 --window=3`, and 0.9: warm, bias and ReLU included.')
+
+
 def one_shot_table():
     """Accuracy of networks that were pruned without training."""
     figures = kept('one_shot_fashion.json')
@@ -265,7 +275,8 @@ PAGES = {
     'kernels/cuda/PERFORMANCE.md': {'gpu figures': gpu_table, 'served figures': served_table,
                                     'attention figures': attention_table,
                                     'vector figures': vectors_table, 'vector models': vector_models_table,
-                                    'two of four figures': two_of_four_table},
+                                    'two of four figures': two_of_four_table,
+                                    'window figures': window_table},
 }
 
 

@@ -81,6 +81,13 @@ inline const GroupedShape kGroupedShapes[] = {
     {{{7, 260, 1, 1}, 96}, 16},
     {{{1, 129, 14, 14}, 200}, 32},
     {{{520, 64, 1, 1}, 320}, 64},
+    {{{2, 24, 28, 28}, 64, Square(3, 2, 1)}, 64},
+    {{{1, 16, 9, 56}, 128, Square(3, 1, 1)}, 64},
+    {{{5, 33, 9, 13}, 128, kAsymmetric}, 64},
+    {{{2, 20, 15, 31}, 64, Square(3, 2, 2, 2)}, 32},
+    {{{2, 64, 14, 14}, 128, Square(1, 2, 0)}, 64},
+    {{{3, 12, 17, 19}, 64, kWide}, 64},
+    {{{4, 30, 12, 14}, 192, Square(3, 1, 1)}, 64},
 };
 
 // For weights of which two of any four neighbouring columns are left: rows and columns around tiles of 128 and stages

@@ -1,0 +1,266 @@
+// What the kernels of conv_shfl_bw.h and conv_shfl_bw_window.h have in common: a CTA's ring, its tiles, and the
+// warpgroup that multiplies and stores. Device code.
+#ifndef SWIZZLE_KERNELS_CUDA_CONV_CONV_SHFL_BW_CUH_
+#define SWIZZLE_KERNELS_CUDA_CONV_CONV_SHFL_BW_CUH_
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cuda/conv/conv_shfl_bw.h"
+#include "kernels/cuda/conv/tile_ending.cuh"
+#include "kernels/cuda/runtime/shared_memory.h"
+#include "kernels/cuda/tensor_core/pipeline.cuh"
+#include "kernels/cuda/tensor_core/wgmma.cuh"
+
+namespace swizzle::cuda::shfl_bw {
+
+constexpr int kWarp = 32, kRole = 128, kThreads = 2 * kRole;  // consumers, then producers
+constexpr int kWarps = kRole / kWarp;                         // of a role
+constexpr int kTileRows = RowGroups::kRows, kStep = RowGroups::kStep, kDepth = RowGroups::kStage;
+constexpr int kStagesOfChunk = RowGroups::kChunk / RowGroups::kStage;
+constexpr int kPieceElements = 8, kPieceBytes = 16;
+constexpr int kAtomBytes = kDepth * 128;  // 64 columns of X of a stage, 128 bytes a row
+constexpr int kStepBytes = kTileRows * kStep * 2;
+constexpr int kProducerRegisters = 72, kConsumerRegisters = 184;
+
+struct Args {
+  const void* x;
+  const uint16_t* weights;
+  const uint4* columns;
+  const RowGroup* groups;
+  const int32_t* rows;
+  const float* bias;
+  const void* residual;
+  void* y;
+  int64_t stride;  // elements
+  int32_t group_count, tiles;
+  bool clamps;
+};
+
+// `stride` is of Y and the residual, tiles of `width` columns.
+template <typename Operands>
+Args ArgsOf(const Operands& operands, int width) {
+  const RowGroups& weight = *operands.weight;
+  return {.x = operands.x,
+          .weights = weight.weights(),
+          .columns = reinterpret_cast<const uint4*>(weight.columns()),
+          .groups = weight.groups(),
+          .rows = weight.rows(),
+          .bias = weight.bias(),
+          .residual = operands.residual,
+          .y = operands.y,
+          .stride = operands.stride,
+          .group_count = static_cast<int32_t>(weight.count()),
+          .tiles = static_cast<int32_t>(weight.count() * CeilDiv(operands.columns, width)),
+          .clamps = std::isfinite(operands.epilogue.low) || std::isfinite(operands.epilogue.high)};
+}
+
+template <typename Launch>
+void WithGroupEnding(const Epilogue& epilogue, const Launch& launch) {
+  if (epilogue.function && epilogue.function->kind == FunctionKind::kGelu)
+    return launch(Ending<GeluFunction>(epilogue));
+  WithEnding(epilogue, launch);
+}
+
+// What a CTA of kWidth columns has in shared memory; two fit a multiprocessor.
+template <int kWidth>
+struct Shape {
+  static constexpr int kParts = kWidth == 256 ? 2 : 1;  // one product of 256 takes too many registers
+  static constexpr int kPartWidth = kWidth / kParts;
+  static constexpr int kAtoms = kWidth / 64;
+  static constexpr int kHalfOfSharedMemory = 113 * 1024;
+  static constexpr int kStageBytes = kAtoms * kAtomBytes + 2 * kStepBytes;
+  static constexpr int kStages =
+      (kHalfOfSharedMemory - 1024) / kStageBytes < 8 ? (kHalfOfSharedMemory - 1024) / kStageBytes : 8;
+  struct alignas(1024) Stage {
+    uint8_t x[kAtoms * kAtomBytes];  // 16-byte piece p of row r of an atom lies at p ^ (r % 8)
+    uint8_t weights[2 * kStepBytes];
+  };
+  struct Shared {
+    Stage stages[kStages];
+    StageBarriers<kStages> barriers;
+  };
+};
+
+// A CTA's tiles, one after the other: groups run fastest, so that CTAs at work share columns of X.
+struct TileWalk {
+  int tile;
+  const Args& args;
+
+  __device__ explicit TileWalk(const Args& all) : tile(blockIdx.x), args(all) {}
+  __device__ bool HasTile() const { return tile < args.tiles; }
+  __device__ int64_t FirstColumn(int width) const { return int64_t{tile / args.group_count} * width; }
+  __device__ RowGroup Group() const { return Load(tile); }
+  // The next tile's; the last one's again at the end.
+  __device__ RowGroup NextGroup() const {
+    const int next = tile + static_cast<int>(gridDim.x);
+    return Load(next < args.tiles ? next : tile);
+  }
+  __device__ void Next() { tile += static_cast<int>(gridDim.x); }
+
+ private:
+  __device__ RowGroup Load(int at) const {
+    const uint4 bits = __ldg(reinterpret_cast<const uint4*>(args.groups + at % args.group_count));
+    return {bits.x, bits.y, bits.z, bits.w};
+  }
+};
+
+// Where a lane's octets of columns lie in a row of Y, four octets from one to the next.
+class RowPlaces {
+ public:
+  __device__ RowPlaces(const Args& args, int64_t first)
+      : first_(first + threadIdx.x % 4 * kPieceElements), left_(args.stride - first_) {}
+  template <typename T>
+  __device__ uint4 Load(const T* row, int i) const {
+    return i * 32 < left_ ? *reinterpret_cast<const uint4*>(row + first_ + i * 32) : uint4{};
+  }
+  template <typename T>
+  __device__ void Store(T* row, int i, const uint4& bits) const {
+    if (i * 32 < left_) *reinterpret_cast<uint4*>(row + first_ + i * 32) = bits;
+  }
+
+ private:
+  int64_t first_, left_;
+};
+
+// Places is made of the arguments and a part's first column.
+template <typename T, int kWidth, typename Function, typename AllArgs = Args, typename Places = RowPlaces>
+class Multiplier {
+ public:
+  using S = Shape<kWidth>;
+  __device__ Multiplier(const AllArgs& args, const Ending<Function>& ending, typename S::Shared& shared)
+      : args_(args), ending_(ending), shared_(shared), consumer_(shared.barriers) {}
+
+  __device__ void Run() {
+    TileWalk walk(args_);
+    RowGroup group = walk.Group();
+    for (; walk.HasTile(); walk.Next()) {
+      const RowGroup next_group = walk.NextGroup();
+      // Lane (g, t) has rows g and g + 8 of its warp's 16.
+      const int place = static_cast<int>(group.place) + threadIdx.x / kWarp * 16 + threadIdx.x % kWarp / 4;
+      const int rows[2] = {__ldg(args_.rows + place), __ldg(args_.rows + place + 8)};
+      const float biases[2] = {__ldg(args_.bias + place), __ldg(args_.bias + place + 8)};
+      Sum(static_cast<int>(group.steps));
+      const int64_t first = walk.FirstColumn(kWidth);
+      if constexpr (std::is_same_v<Function, NoFunction>) {
+#pragma unroll
+        for (int i = 0; i < S::kParts; ++i) Store(sums_[i], rows, biases, first + i * S::kPartWidth);
+      } else {
+#pragma unroll 1
+        for (int i = 0; i < S::kParts; ++i) {  // functions are long, and code is read once: one copy of them
+          Store(sums_[0], rows, biases, first + i * S::kPartWidth);
+#pragma unroll
+          for (int j = 0; j < S::kPartWidth / 2 && S::kParts > 1; ++j) sums_[0][j] = sums_[S::kParts - 1][j];
+        }
+      }
+      group = next_group;
+    }
+  }
+
+ private:
+  using Sums = float[S::kPartWidth / 2];
+
+  __device__ void Sum(int steps) {
+#pragma unroll
+    for (auto& part : sums_) {
+#pragma unroll
+      for (float& sum : part) sum = 0;
+    }
+    int before = -1;  // the stage whose products may still run
+#pragma unroll 1
+    for (int i = 0; i < steps / 2; ++i) before = MultiplyStage<2>(before);
+    if (steps % 2 != 0) before = MultiplyStage<1>(before);
+#pragma unroll
+    for (auto& part : sums_) WaitForProducts(part);
+    Release(before);
+  }
+
+  template <int kSteps>
+  __device__ int MultiplyStage(int before) {
+    const int stage = consumer_.stage();
+    consumer_.WaitUntilFull();
+    PublishToProducts();
+    FenceProducts();
+    const uint32_t x = SharedAddress(shared_.stages[stage].x), weights = SharedAddress(shared_.stages[stage].weights);
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      const uint64_t left = SharedMatrices(weights + step * kStepBytes, kTileRows * 16, 128);
+#pragma unroll
+      for (int i = 0; i < S::kParts; ++i) {
+        constexpr int kAtomsOfPart = S::kPartWidth / 64;
+        QueueProduct<true, T, T, kDepthOuter>(
+            sums_[i], left, SharedOperand(x + i * kAtomsOfPart * kAtomBytes + step * (kStep * 128), kAtomBytes));
+      }
+    }
+    CommitProducts();
+    WaitForEarlierProducts<1>();
+    if (before >= 0) Release(before);
+    consumer_.Next();
+    return stage;
+  }
+
+  __device__ void Release(int stage) {
+    if (threadIdx.x % kWarp == 0) consumer_.Release(stage);
+  }
+
+  // What is done to all sums of a part at once leaves the compiler free to interleave them.
+  __device__ void Store(Sums& sums, const int (&rows)[2], const float (&biases)[2], int64_t first) const {
+    const Places places(args_, first);
+#pragma unroll
+    for (int i = 0; i < S::kPartWidth / 2; ++i) sums[i] += biases[i / 2 % 2];
+#pragma unroll
+    for (int half = 0; half < 2 && args_.residual != nullptr; ++half) AddResidual(sums, half, rows[half], places);
+    if (args_.clamps) {
+#pragma unroll
+      for (float& sum : sums) sum = ending_.clamp(sum);
+    }
+    ending_.function.template Apply<T>(sums);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      T* const y = static_cast<T*>(args_.y) + int64_t{rows[half]} * args_.stride;
+#pragma unroll
+      for (int i = 0; i < kFours; ++i) {
+        uint32_t pairs[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) pairs[j] = PackPair<T>(sums[At(i, j, half)], sums[At(i, j, half) + 1]);
+        TransposeInFours(pairs);
+        const uint4 bits = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+        if (rows[half] >= 0) places.Store(y, i, bits);
+      }
+    }
+  }
+
+  __device__ void AddResidual(Sums& sums, int half, int row, const Places& places) const {
+    const T* const residual = static_cast<const T*>(args_.residual) + int64_t{row} * args_.stride;
+    uint4 bits[kFours];
+#pragma unroll
+    for (int i = 0; i < kFours; ++i) {
+      bits[i] = row >= 0 ? places.Load(residual, i) : uint4{};
+    }
+#pragma unroll
+    for (int i = 0; i < kFours; ++i) {
+      uint32_t pairs[4] = {bits[i].x, bits[i].y, bits[i].z, bits[i].w};
+      TransposeInFours(pairs);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const float2 pair = UnpackPair<T>(pairs[j]);
+        sums[At(i, j, half)] += pair.x;
+        sums[At(i, j, half) + 1] += pair.y;
+      }
+    }
+  }
+
+  // Four octets of columns are stored at a time: transposed, a lane has eight neighbours of a row, 16 bytes.
+  static constexpr int kFours = S::kPartWidth / 32;
+  // Where the lane's pair in octet j of such four stands.
+  static constexpr __device__ int At(int four, int octet, int half) { return (four * 4 + octet) * 4 + half * 2; }
+  const AllArgs& args_;
+  const Ending<Function>& ending_;
+  typename S::Shared& shared_;
+  Consumer<S::kStages> consumer_;
+  Sums sums_[S::kParts];
+};
+
+}  // namespace swizzle::cuda::shfl_bw
+
+#endif  // SWIZZLE_KERNELS_CUDA_CONV_CONV_SHFL_BW_CUH_
