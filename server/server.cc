@@ -136,7 +136,9 @@ Status Server::Listen(const ServerOptions& options) {
   const RpcLimits limits = Settle(options.rpc, MemoryLimitOf(options), RaiseFileLimit());
   service_ = std::make_unique<InferenceService>(limits);
   streams_ = OpenStreams(limits.max_streams);
-  slow_senders_ = std::make_unique<SlowSenders>(limits.request_timeout, Clock::Real());
+  slow_senders_ = std::make_unique<SlowSenders>(
+      UnfinishedLimits{limits.request_timeout, UnfinishedBytes(limits)},
+      [this](const std::string& peer) { return grpc_->ReceivedBytes(peer); }, Clock::Real());
   SWIZZLE_ASSIGN_OR_RETURN(grpc_, GrpcListener::Start(options.grpc_address, limits, {service_.get(), &health_}));
   StartUpkeep();
   Log(LogLevel::kInfo, "listening",
@@ -181,7 +183,8 @@ void Server::EndSlowSenders() {
   for (const std::string& peer : slow_senders_->Find()) {
     if (!grpc_->EndConnection(peer)) continue;
     ++slow_senders_ended_;
-    Log(LogLevel::kWarning, "connection ended: a request did not come whole in the time for it", {{"peer", peer}});
+    Log(LogLevel::kWarning, "connection ended: requests did not come whole in the time, or the bytes, for it",
+        {{"peer", peer}});
   }
 }
 

@@ -2,8 +2,8 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -173,6 +173,18 @@ bool ConnectionAcceptor::End(const std::string& peer) {
     return true;
   }
   return false;
+}
+
+int64_t ConnectionAcceptor::ReceivedBytes(const std::string& peer) const {
+  const MutexLock lock(mutex_);
+  for (const Connection& known : open_) {
+    if (known.peer != peer || InodeOf(known.descriptor) != known.inode) continue;
+    tcp_info info = {};
+    socklen_t size = sizeof(info);
+    getsockopt(known.descriptor, IPPROTO_TCP, TCP_INFO, &info, &size);
+    return static_cast<int64_t>(info.tcpi_bytes_received);
+  }
+  return 0;
 }
 
 int64_t RaiseFileLimit() {

@@ -135,7 +135,7 @@ std::vector<std::string> SlowSenders::Find() {
     if (!peer.empty()) slow.push_back(std::move(peer));
   });
   const Instant now = clock_.Now();
-  std::erase_if(progress_, [&](const auto& entry) { return entry.second.looked_at + timeout_ < now; });
+  std::erase_if(progress_, [&](const auto& entry) { return entry.second.looked_at + limits_.time < now; });
   return slow;
 }
 
@@ -149,10 +149,14 @@ std::string SlowSenders::Look(int64_t connection, const std::string& text) {
   const Instant now = progress.looked_at = clock_.Now();
   progress.unfinished = std::min(progress.unfinished, unfinished);
   if (Open(data, "streams") == 0) progress.unfinished = unfinished;
+  std::string peer = PeerOf(socket);
+  const int64_t bytes = received_bytes_(peer);
   if (std::exchange(progress.received, received) != received || unfinished <= progress.unfinished) {
     progress.since = now;
+    progress.bytes = bytes;
   }
-  return now - progress.since >= timeout_ ? PeerOf(socket) : "";
+  const bool slow = now - progress.since >= limits_.time || bytes - progress.bytes > limits_.bytes;
+  return slow ? std::move(peer) : "";
 }
 
 }  // namespace swizzle

@@ -7,9 +7,11 @@
 #define SWIZZLE_SERVER_RPC_GREEDY_CONNECTIONS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -87,25 +89,37 @@ class OpenStreams {
   ConnectionWalk walk_;
 };
 
-// Connections that have begun a request and don't end it: for `timeout` nothing has come whole on them. gRPC keeps what
-// has come of it. Thread-compatible.
+// What may come on a connection before a request is whole, while one is on its way. gRPC keeps all of it, and where it
+// keeps too much, it ends the connections of others first.
+struct UnfinishedLimits {
+  absl::Duration time;
+  int64_t bytes = 0;
+};
+
+// Connections that begin requests and don't end them. Thread-compatible.
 class SlowSenders {
  public:
-  SlowSenders(absl::Duration timeout, Clock& clock) : timeout_(timeout), clock_(clock) {}
+  // What has come on a connection since its start, by its other end.
+  using ReceivedBytes = std::function<int64_t(const std::string& peer)>;
 
-  // Peers whose time is up, of those looked at now; to be called again and again.
+  SlowSenders(const UnfinishedLimits& limits, ReceivedBytes received_bytes, Clock& clock)
+      : limits_(limits), received_bytes_(std::move(received_bytes)), clock_(clock) {}
+
+  // Peers beyond a limit, of those looked at now; to be called again and again.
   std::vector<std::string> Find();
-  // Likewise, one of channelz's sockets by its JSON; empty where it has time.
+  // Likewise, one of channelz's sockets by its JSON; empty where it is within them.
   std::string Look(int64_t connection, const std::string& json);
 
  private:
   struct Progress {
     int64_t received = -1;     // messages, whole
     int64_t unfinished = 0;    // fewest streams without a message; cancelled ones are counted as such
-    Instant since, looked_at;  // nothing has come; it was looked at
+    Instant since, looked_at;  // nothing has come whole; it was looked at
+    int64_t bytes = 0;         // that had come then
   };
 
-  absl::Duration timeout_;
+  UnfinishedLimits limits_;
+  ReceivedBytes received_bytes_;
   Clock& clock_;
   ConnectionWalk walk_;
   std::map<int64_t, Progress> progress_;  // by connection

@@ -47,6 +47,14 @@ void SetLimits(const RpcLimits& limits, grpc::ServerBuilder& builder) {
                              Milliseconds(limits.min_ping_interval));
 }
 
+// The acceptor's name of a peer.
+std::string Unescaped(std::string peer) {
+  for (const auto& [escaped, plain] : {std::pair("%5B", "["), std::pair("%5D", "]")}) {
+    if (const size_t at = peer.find(escaped); at != std::string::npos) peer.replace(at, 3, plain);
+  }
+  return peer;
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Start(const std::string& address, const RpcLimits& limits,
@@ -78,12 +86,9 @@ GrpcListener::~GrpcListener() {
   if (acceptor_ != nullptr) Shutdown(absl::ZeroDuration());
 }
 
-bool GrpcListener::EndConnection(std::string peer) {
-  for (const auto& [escaped, plain] : {std::pair("%5B", "["), std::pair("%5D", "]")}) {
-    if (const size_t at = peer.find(escaped); at != std::string::npos) peer.replace(at, 3, plain);
-  }
-  return acceptor_->End(peer);
-}
+bool GrpcListener::EndConnection(const std::string& peer) { return acceptor_->End(Unescaped(peer)); }
+
+int64_t GrpcListener::ReceivedBytes(const std::string& peer) const { return acceptor_->ReceivedBytes(Unescaped(peer)); }
 
 void GrpcListener::Shutdown(absl::Duration patience) {
   if (std::exchange(shut_down_, true)) return;

@@ -28,7 +28,9 @@ class GrpcListener {
   int port() const { return port_; }
   ConnectionAcceptor::Counts connections() const { return acceptor_->counts(); }
   // Ends a connection, by its other end as gRPC calls it. False if it was ended before.
-  bool EndConnection(std::string peer);
+  bool EndConnection(const std::string& peer);
+  // What has come on it.
+  int64_t ReceivedBytes(const std::string& peer) const;
   bool accepting() const { return acceptor_->accepting(); }
 
   grpc::Server& server() { return *server_; }

@@ -41,6 +41,9 @@ struct RpcLimits {
 // connections for most of `files`, the descriptors that there may be, and for no more than those.
 RpcLimits Settle(RpcLimits limits, int64_t memory, int64_t files);
 
+// What may come on a connection without a whole message: half of what gRPC may hold, or a message and a little.
+int64_t UnfinishedBytes(const RpcLimits& settled);
+
 }  // namespace swizzle
 
 #endif  // SWIZZLE_SERVER_RPC_RPC_LIMITS_H_

@@ -56,7 +56,13 @@ class SlowSendersTest : public testing::Test {
   }
 
   FakeClock clock_;
-  SlowSenders slow_{absl::Seconds(60), clock_};
+  int64_t bytes_ = 0;  // that have come
+  SlowSenders slow_{{absl::Seconds(60), 1000},
+                    [this](const std::string& peer) {
+                      EXPECT_EQ(peer, "ipv4:127.0.0.1:5");
+                      return bytes_;
+                    },
+                    clock_};
 };
 
 TEST_F(SlowSendersTest, NamesWhoBeginsARequestAndDoesNotEndIt) {
@@ -66,6 +72,18 @@ TEST_F(SlowSendersTest, NamesWhoBeginsARequestAndDoesNotEndIt) {
   EXPECT_EQ(Look(6, 5, 0, 5), "");
   clock_.Advance(absl::Seconds(1));
   EXPECT_EQ(Look(6, 5, 0, 5), "ipv4:127.0.0.1:5");
+}
+
+TEST_F(SlowSendersTest, NamesWhoSendsMuchAndNothingWhole) {
+  EXPECT_EQ(Look(1, 0, 0, 0), "");
+  bytes_ = 1000;
+  EXPECT_EQ(Look(2, 0, 0, 0), "");
+  bytes_ = 1500;
+  EXPECT_EQ(Look(3, 0, 0, 1), "") << "a message was whole";
+  bytes_ = 2500;
+  EXPECT_EQ(Look(3, 0, 0, 1), "");
+  bytes_ = 2501;
+  EXPECT_EQ(Look(3, 0, 0, 1), "ipv4:127.0.0.1:5");
 }
 
 TEST_F(SlowSendersTest, WhoWaitsForAnswersHasTime) {

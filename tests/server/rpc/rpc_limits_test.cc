@@ -38,5 +38,10 @@ TEST(RpcLimits, WhatIsSetStays) {
   EXPECT_EQ(set.transport_bytes, 3);
 }
 
+TEST(UnfinishedBytes, HaveRoomForAMessage) {
+  EXPECT_EQ(UnfinishedBytes({.max_message_bytes = 64, .transport_bytes = 1000}), 500);
+  EXPECT_EQ(UnfinishedBytes({.max_message_bytes = 64, .transport_bytes = 100}), 80);
+}
+
 }  // namespace
 }  // namespace swizzle
