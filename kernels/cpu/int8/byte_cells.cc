@@ -170,19 +170,16 @@ HWY_INLINE void StoreHalf(const HalfSums& sums, int32_t* to) {
   }
 }
 
-// Bytes of 32 positions, in their order again.
+// Bytes of 32 positions, in their order again. Steps fit 32 bits (byte_weight.h), and saturate from there on.
 HWY_INLINE void StoreHalfBytes(const HalfSums& sums, float row_scale, const uint8_t* residual, const OutputSteps& steps,
                                uint8_t* to) {
   const __m256 scale = _mm256_set1_ps(row_scale);
-  // More than any step, and not beyond what words hold.
-  const __m256 least = _mm256_set1_ps(-16384.0f), most = _mm256_set1_ps(16384.0f);
   HalfSums step;
-  const auto set_step = [&](int j, __m256 value) HWY_ATTR {
-    step.of[j] = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(value, least), most));
-  };
   if (residual == nullptr) {
     HWY_UNROLL(4)
-    for (int j = 0; j < 4; ++j) set_step(j, _mm256_mul_ps(_mm256_cvtepi32_ps(sums.of[j]), scale));
+    for (int j = 0; j < 4; ++j) {
+      step.of[j] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_cvtepi32_ps(sums.of[j]), scale));
+    }
   } else {
     const __m256 residual_scale = _mm256_set1_ps(steps.residual_scale);
     const __m256 offset = _mm256_set1_ps(steps.residual_offset);
@@ -191,12 +188,12 @@ HWY_INLINE void StoreHalfBytes(const HalfSums& sums, float row_scale, const uint
     HWY_UNROLL(4)
     for (int j = 0; j < 4; ++j) {
       const __m256 value = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums.of[j]), scale, offset);
-      set_step(j, _mm256_fmadd_ps(_mm256_cvtepi32_ps(r.of[j]), residual_scale, value));
+      step.of[j] = _mm256_cvtps_epi32(_mm256_fmadd_ps(_mm256_cvtepi32_ps(r.of[j]), residual_scale, value));
     }
   }
   const __m256i zero_point = _mm256_set1_epi16(static_cast<int16_t>(steps.zero_point));
-  const __m256i first = _mm256_add_epi16(_mm256_packs_epi32(step.of[0], step.of[1]), zero_point);
-  const __m256i second = _mm256_add_epi16(_mm256_packs_epi32(step.of[2], step.of[3]), zero_point);
+  const __m256i first = _mm256_adds_epi16(_mm256_packs_epi32(step.of[0], step.of[1]), zero_point);
+  const __m256i second = _mm256_adds_epi16(_mm256_packs_epi32(step.of[2], step.of[3]), zero_point);
   const __m256i low = _mm256_set1_epi8(static_cast<char>(steps.low));
   const __m256i high = _mm256_set1_epi8(static_cast<char>(steps.high));
   const __m256i bytes = _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(first, second), low), high);

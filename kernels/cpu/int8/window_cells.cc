@@ -20,10 +20,20 @@ int64_t ByteOffset(const ByteSource& source, int64_t position) {
   return position / kLanes * kLanes * source.channels + position % kLanes;
 }
 
-// Neighbouring lanes that read neighbouring bytes, or none.
+// Neighbouring lanes that read neighbouring bytes, or every other one, or none.
 struct ByteRun {
   static constexpr int64_t kNone = -1;
-  int64_t lane, length, offset;
+  int64_t lane, length, offset, step;
+
+  // Takes the next lane, which reads there, if it suits.
+  bool Take(int64_t at) {
+    if ((at == kNone) != (offset == kNone)) return false;
+    const int64_t from_last = at == kNone ? 0 : at - (offset + (length - 1) * step);
+    if (at != kNone && length == 1 && from_last == 2) step = 2;
+    if (at != kNone && from_last != step) return false;
+    ++length;
+    return true;
+  }
 };
 
 // All lanes of a tap, in their order.
@@ -37,19 +47,25 @@ void PlanRuns(const ByteSource& source, const WindowLanes& lanes, int64_t tap, u
   for (int64_t lane = 0; lane < kLanes; ++lane) {
     const bool reads = (read >> lane & 1) != 0;
     const int64_t offset = reads ? ByteOffset(source, tap + lanes.offset[lane]) : ByteRun::kNone;
-    ByteRun* const last = to.count == 0 ? nullptr : to.runs + to.count - 1;
-    const bool follows =
-        last != nullptr && (reads ? last->offset != ByteRun::kNone && last->offset + last->length == offset
-                                  : last->offset == ByteRun::kNone);
-    if (follows) {
-      ++last->length;
-    } else {
-      to.runs[to.count++] = {lane, 1, offset};
-    }
+    if (to.count == 0 || !to.runs[to.count - 1].Take(offset)) to.runs[to.count++] = {lane, 1, offset, 1};
   }
 }
 
 constexpr int kManyRuns = 24;  // more are copied byte by byte
+
+// A chunk.
+#if HWY_TARGET == HWY_EMU128
+void CopyEverySecond(const uint8_t* from, uint8_t* to) {
+  for (int64_t i = 0; i < kChunk; ++i) to[i] = from[2 * i];
+}
+#else
+HWY_INLINE void CopyEverySecond(const uint8_t* from, uint8_t* to) {
+  const __m128i low = _mm_set1_epi16(0xff);
+  const __m128i first = _mm_and_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)), low);
+  const __m128i second = _mm_and_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + kChunk)), low);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_packus_epi16(first, second));
+}
+#endif
 
 // Whole chunks, which reach over the end into what the next run overwrites, or the next row. The last row of the
 // activation, and of the columns, is `exact`.
@@ -57,11 +73,16 @@ void CopyRuns(const TapRuns& tap, const uint8_t* from, const uint8_t* fill, bool
   for (int r = 0; r < tap.count; ++r) {
     const ByteRun& run = tap.runs[r];
     const uint8_t* const at = run.offset == ByteRun::kNone ? fill : from + run.offset;
+    uint8_t* const lane = to + run.lane;
     if (exact) {
-      std::memcpy(to + run.lane, at, run.length);
-      continue;
+      for (int64_t i = 0; i < run.length; ++i) lane[i] = at[i * run.step];
+    } else if (run.step == 2) {
+      for (int64_t i = 0; i < run.length; i += kChunk) {
+        CopyEverySecond(at + 2 * i, lane + i);
+      }
+    } else {
+      for (int64_t i = 0; i < run.length; i += kChunk) std::memcpy(lane + i, at + i, kChunk);
     }
-    for (int64_t i = 0; i < run.length; i += kChunk) std::memcpy(to + run.lane + i, at + i, kChunk);
   }
 }
 
@@ -73,7 +94,7 @@ class SingleBytes {
       const ByteRun& run = tap.runs[r];
       for (int64_t i = 0; i < run.length && run.offset != ByteRun::kNone; ++i) {
         lanes_[count_] = static_cast<int32_t>(run.lane + i);
-        offsets_[count_++] = run.offset + i;
+        offsets_[count_++] = run.offset + i * run.step;
       }
     }
   }
