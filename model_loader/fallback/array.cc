@@ -37,7 +37,7 @@ StatusOr<Array> Memory::Allocate(DType dtype, Shape shape) {
                      limits_.max_live_bytes, " bytes");
   }
   auto* data = static_cast<std::byte*>(
-      ::operator new[](static_cast<size_t>(std::max<int64_t>(bytes, 1)), std::align_val_t(64), std::nothrow));
+      ::operator new[](static_cast<size_t>(bytes + kSlackBytes), std::align_val_t(64), std::nothrow));
   if (data == nullptr) {
     live_bytes_ -= bytes;
     return MakeError(StatusCode::kResourceExhausted, "cannot allocate ", bytes, " bytes");

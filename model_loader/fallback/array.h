@@ -54,6 +54,9 @@ struct Array {
 // ONNX sets no bound, but real models stay far below this one, and loops over dimensions need one.
 inline constexpr size_t kMaxRank = 64;
 
+// Behind each array lie so many bytes more: kernels of plans read and write whole vectors.
+inline constexpr int64_t kSlackBytes = 64;
+
 // Where arrays come from. Counts what is alive, and outlives it: arrays keep their Memory.
 class Memory : public std::enable_shared_from_this<Memory> {
  public:

@@ -59,6 +59,7 @@ StatusOr<std::shared_ptr<const Program>> Program::Make(Graph graph) {
   program->graph_ = std::move(graph);
   program->rows_are_independent_ = RowsAreIndependent(program->graph_);
   SWIZZLE_RETURN_IF_ERROR(program->TakeConstants());
+  program->MakeTurns({});
   program->FindLastReaders();
   return std::shared_ptr<const Program>(std::move(program));
 }
@@ -75,27 +76,11 @@ Status Program::TakeConstants() {
   return {};
 }
 
-void Program::FindLastReaders() {
-  constexpr size_t kNever = ~size_t{0};
-  std::vector<size_t> last(graph_.values.size(), kNever);
-  for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-    for (const int value : graph_.nodes[n].inputs) {
-      if (value != kNoValue) last[static_cast<size_t>(value)] = n;
-    }
-    for (const int value : graph_.nodes[n].outputs) {
-      if (value != kNoValue) last[static_cast<size_t>(value)] = n;  // until somebody reads it
-    }
-  }
-  for (const GraphOutput& output : graph_.outputs) last[static_cast<size_t>(output.value)] = kNever;
-  released_.resize(graph_.nodes.size());
-  for (size_t value = 0; value < last.size(); ++value) {
-    if (last[value] != kNever) released_[last[value]].push_back(static_cast<int>(value));
-  }
-}
-
 std::string Program::OperatorCounts() const {
   std::map<std::string, int> counts;
-  for (const Node& node : graph_.nodes) ++counts[node.op];
+  for (const Turn& turn : turns_) {
+    if (turn.part == nullptr) ++counts[graph_.nodes[static_cast<size_t>(turn.nodes.front())].op];
+  }
   std::string text;
   for (const auto& [op, count] : counts) text += Concat(text.empty() ? "" : ",", op, ":", count);
   return text;
@@ -116,14 +101,26 @@ StatusOr<Array> Program::TakeInput(Memory& memory, size_t i, const TensorView& v
   return array;
 }
 
-Status Program::RunNode(size_t index, Memory& memory, Stream& stream, const NodeWatch& watch,
-                        std::vector<Array>& values) const {
+// What a run is in the midst of.
+struct Program::RunState {
+  Memory& memory;
+  Stream& stream;
+  const NodeWatch& watch;
+  std::vector<Array> values;  // by value; none: not made yet, or released
+
+  std::vector<Array> ValuesOf(std::span<const int> list) const {
+    std::vector<Array> found;
+    found.reserve(list.size());
+    for (const int value : list) found.push_back(value == kNoValue ? Array() : values[static_cast<size_t>(value)]);
+    return found;
+  }
+};
+
+Status Program::RunNode(size_t index, RunState& state) const {
   const Node& node = graph_.nodes[index];
-  std::vector<Array> inputs;
-  for (const int input : node.inputs)
-    inputs.push_back(input == kNoValue ? Array() : values[static_cast<size_t>(input)]);
-  if (watch) SWIZZLE_RETURN_IF_ERROR(watch(node, inputs, memory, stream));
-  Call call(node, graph_.opset, inputs, memory, stream);
+  std::vector<Array> inputs = state.ValuesOf(node.inputs);
+  if (state.watch) SWIZZLE_RETURN_IF_ERROR(state.watch(node, inputs, state.memory, state.stream));
+  Call call(node, graph_.opset, inputs, state.memory, state.stream);
   StatusOr<Results> results = functions_[index](call);
   if (!results.ok()) {
     const bool named = std::string(results.status().message()).starts_with(Describe(node));
@@ -132,8 +129,30 @@ Status Program::RunNode(size_t index, Memory& memory, Stream& stream, const Node
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNoValue) continue;
     if (i >= results->size()) return Unimplemented(Describe(node), ": its output ", i, " is not supported");
-    values[static_cast<size_t>(node.outputs[i])] = std::move((*results)[i]);
+    state.values[static_cast<size_t>(node.outputs[i])] = std::move((*results)[i]);
   }
+  return {};
+}
+
+StatusOr<bool> Program::RunPart(const PartOfProgram& part, RunState& state) const {
+  const std::vector<Array> inputs = state.ValuesOf(part.inputs);
+  SWIZZLE_ASSIGN_OR_RETURN(std::optional<Results> results, part.part->Run(inputs, state.memory, state.stream));
+  if (!results) return false;
+  for (size_t i = 0; i < part.outputs.size(); ++i) {
+    state.values[static_cast<size_t>(part.outputs[i])] = std::move((*results)[i]);
+  }
+  return true;
+}
+
+Status Program::RunTurn(const Turn& turn, RunState& state) const {
+  if (turn.part != nullptr) {
+    const StatusOr<bool> taken = RunPart(*turn.part, state);
+    const std::string what = Describe(graph_.nodes[static_cast<size_t>(turn.nodes.front())]);
+    if (!taken.ok()) return Annotate(taken.status(), what);
+    if (*taken) return {};
+    if (turn.part->takes_all) return Unimplemented(what, ": it is not planned for inputs of these shapes");
+  }
+  for (const int node : turn.nodes) SWIZZLE_RETURN_IF_ERROR(RunNode(static_cast<size_t>(node), state));
   return {};
 }
 
@@ -141,22 +160,22 @@ StatusOr<std::vector<Array>> Program::Run(std::span<const TensorView> inputs, St
                                           const NodeWatch& watch) const {
   SWIZZLE_CHECK(inputs.size() == inputs_.size());
   const std::shared_ptr<Memory> memory = Memory::New(limits);
-  std::vector<Array> values(graph_.values.size());
-  for (const auto& [value, array] : constants_) values[static_cast<size_t>(value)] = array;
+  RunState state{*memory, stream, watch, std::vector<Array>(graph_.values.size())};
+  for (const auto& [value, array] : constants_) state.values[static_cast<size_t>(value)] = array;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    SWIZZLE_ASSIGN_OR_RETURN(values[static_cast<size_t>(graph_.inputs[i])], TakeInput(*memory, i, inputs[i]));
+    SWIZZLE_ASSIGN_OR_RETURN(state.values[static_cast<size_t>(graph_.inputs[i])], TakeInput(*memory, i, inputs[i]));
   }
-  for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-    const Status status = RunNode(n, *memory, stream, watch, values);
+  for (size_t t = 0; t < turns_.size(); ++t) {
+    const Status status = RunTurn(turns_[t], state);
     if (!status.ok()) {
       SWIZZLE_RETURN_IF_ERROR(stream.Synchronize());
       return status;
     }
-    for (const int value : released_[n]) values[static_cast<size_t>(value)] = Array();
+    for (const int value : released_[t]) state.values[static_cast<size_t>(value)] = Array();
   }
   SWIZZLE_RETURN_IF_ERROR(stream.Synchronize());
   std::vector<Array> outputs;
-  for (const GraphOutput& output : graph_.outputs) outputs.push_back(values[static_cast<size_t>(output.value)]);
+  for (const GraphOutput& output : graph_.outputs) outputs.push_back(state.values[static_cast<size_t>(output.value)]);
   return outputs;
 }
 

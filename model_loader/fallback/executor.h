@@ -1,12 +1,14 @@
 // Runs any ONNX graph of supported operators, node by node, shapes being found as it goes: what executes models that
-// the optimised plan can't take.
+// the optimised plan can't take whole. Parts of it may be planned (model_loader/regions).
 //
 // A Program is immutable and thread-safe; a run is single-owner and frees each value after its last reader. Weights are
-// held once, shared by all runs. Slower than a plan: nothing is fused, nothing is sparse, every value is allocated.
+// held once, shared by all runs. What no part computes is slower than a plan: nothing is fused, nothing is sparse,
+// every value is allocated.
 #ifndef SWIZZLE_MODEL_LOADER_FALLBACK_EXECUTOR_H_
 #define SWIZZLE_MODEL_LOADER_FALLBACK_EXECUTOR_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,11 +35,35 @@ struct Port {
 // the run.
 using NodeWatch = std::function<Status(const Node& node, std::span<Array> inputs, Memory& memory, Stream& stream)>;
 
+// Several nodes that something else computes than their functions. Immutable and thread-safe.
+class Part {
+ public:
+  virtual ~Part() = default;
+  // The values of PartOfProgram::outputs, of its inputs; nothing where it does not take inputs of these shapes.
+  virtual StatusOr<std::optional<Results>> Run(std::span<const Array> inputs, Memory& memory, Stream& stream) const = 0;
+};
+
+struct PartOfProgram {
+  std::vector<int> nodes;            // of the graph, in order; nothing that leads from one to another leaves them
+  std::vector<int> inputs, outputs;  // values, but for constants
+  std::shared_ptr<const Part> part;
+  bool takes_all = false;  // whatever comes: its nodes need no constants
+};
+
+// What is known of a program when it is loaded.
+struct Division {
+  std::vector<PartOfProgram> parts;  // no node in two
+  std::map<int, Array> known;        // values that are the same in each run; their nodes run no more
+};
+
 class Program {
  public:
   // Takes a graph that the reader has read with the options of fallback/load.h. UNIMPLEMENTED, naming the node, if an
   // operator does not exist in the graph's opset.
   static StatusOr<std::shared_ptr<const Program>> Make(Graph graph);
+
+  // The same program, whose parts run as one each. Constants that only parts need that take all are dropped.
+  std::shared_ptr<const Program> Divided(Division division) const;
 
   const std::vector<Port>& inputs() const { return inputs_; }
   const std::vector<Port>& outputs() const { return outputs_; }
@@ -47,7 +73,11 @@ class Program {
   bool rows_are_independent() const { return rows_are_independent_; }
   // Bytes of all constants.
   int64_t weight_bytes() const { return weights_->live_bytes(); }
-  // Operators with their number of nodes, by name: "Add:3,Conv:12".
+  // The constants' elements, by value.
+  const std::vector<std::pair<int, Array>>& constants() const { return constants_; }
+  // Nodes that no part computes.
+  size_t interpreted_nodes() const;
+  // Operators with their number of such nodes, by name: "Add:3,Conv:12".
   std::string OperatorCounts() const;
 
   // The outputs in order. inputs[i] is for inputs()[i]; its elements are copied. INVALID_ARGUMENT, naming the input, if
@@ -57,13 +87,24 @@ class Program {
                                    const NodeWatch& watch = nullptr) const;
 
  private:
+  Program(const Program&) = default;
   Program() : weights_(Memory::New({.max_array_bytes = int64_t{1} << 31, .max_live_bytes = int64_t{1} << 36})) {}
 
   Status TakeConstants();
+  // A node, or a part's.
+  struct Turn {
+    std::vector<int> nodes;
+    const PartOfProgram* part = nullptr;  // null: none
+  };
+  struct RunState;
+
+  void MakeTurns(const std::map<int, Array>& known);
   void FindLastReaders();
   StatusOr<Array> TakeInput(Memory& memory, size_t i, const TensorView& view) const;
-  Status RunNode(size_t index, Memory& memory, Stream& stream, const NodeWatch& watch,
-                 std::vector<Array>& values) const;
+  Status RunNode(size_t index, RunState& state) const;
+  // Whether the part took its inputs.
+  StatusOr<bool> RunPart(const PartOfProgram& part, RunState& state) const;
+  Status RunTurn(const Turn& turn, RunState& state) const;
 
   Graph graph_;
   bool rows_are_independent_ = false;
@@ -72,7 +113,9 @@ class Program {
   std::shared_ptr<Memory> weights_;
   std::vector<std::pair<int, Array>> constants_;  // value and its elements
   std::vector<RunOperator> functions_;            // by node
-  std::vector<std::vector<int>> released_;        // by node: values that nothing reads after it
+  std::vector<PartOfProgram> parts_;
+  std::vector<Turn> turns_;
+  std::vector<std::vector<int>> released_;  // by turn: values that nothing reads after it
 };
 
 }  // namespace swizzle::fallback

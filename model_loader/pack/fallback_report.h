@@ -1,22 +1,25 @@
-// What the tool says of a model that the fallback executor runs. Pure.
+// What the tool says of a model that the plan does not take whole. Pure.
 #ifndef SWIZZLE_MODEL_LOADER_PACK_FALLBACK_REPORT_H_
 #define SWIZZLE_MODEL_LOADER_PACK_FALLBACK_REPORT_H_
 
 #include <string>
 
 #include "model_loader/load/loader.h"
+#include "model_loader/regions/plan_regions.h"
 #include "nlohmann/json_fwd.hpp"
 
 namespace swizzle::pack {
 
-// Why the model is not planned, and the nodes that run unoptimised, by operator. Ends with a newline.
-std::string FallbackText(const FallbackModel& model);
+// Why the model is not planned whole, its regions, and the nodes that are interpreted, by operator. Ends with a
+// newline.
+std::string FallbackText(const FallbackModel& model, const regions::RegionalProgram& regional);
 
-// The same with every node. Keys only ever get added.
-nlohmann::ordered_json FallbackObject(const std::string& name, const FallbackModel& model);
+// The same with every node, and every layer of the regions. Keys only ever get added.
+nlohmann::ordered_json FallbackObject(const std::string& name, const FallbackModel& model,
+                                      const regions::RegionalProgram& regional);
 
 // The object, indented, with a newline at its end.
-std::string FallbackJson(const std::string& name, const FallbackModel& model);
+std::string FallbackJson(const std::string& name, const FallbackModel& model, const regions::RegionalProgram& regional);
 
 }  // namespace swizzle::pack
 

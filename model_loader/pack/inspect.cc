@@ -2,6 +2,7 @@
 #include <ostream>
 #include <span>
 
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/devices.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/load/loader.h"
@@ -62,15 +63,32 @@ StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, 
   return report;
 }
 
+StatusOr<Outcome> InspectRegions(const InspectCommand& command, const FallbackModel& model, Terminal& terminal) {
+  const std::unique_ptr<Backend> backend = NewCpuBackend();
+  std::optional<TuningCache> cache;
+  if (!command.tuning_cache.empty()) {
+    cache.emplace(command.tuning_cache, *backend);
+    SWIZZLE_RETURN_IF_ERROR(cache->status());
+  }
+  const PlanOptions options{.threads = command.threads,
+                            .tuning_budget = command.tuning_budget,
+                            .tuning_cache = cache ? &*cache : nullptr,
+                            .weight_budget = command.weight_budget};
+  const regions::RegionalProgram regional = regions::PlanRegions(model.program, *backend, options);
+  if (cache) SWIZZLE_RETURN_IF_ERROR(cache->Save());
+  const std::string name = command.model.filename().string();
+  if (!command.page.empty()) SWIZZLE_RETURN_IF_ERROR(WritePage(FallbackObject(name, model, regional), command.page));
+  terminal.out << (command.json ? FallbackJson(name, model, regional)
+                                : Concat(name, ": ", FallbackText(model, regional)));
+  return Outcome::kOk;
+}
+
 }  // namespace
 
 StatusOr<Outcome> Execute(const InspectCommand& command, Terminal& terminal) {
   SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(command.model));
   if (const auto* unplanned = std::get_if<FallbackModel>(&runnable)) {
-    const std::string name = command.model.filename().string();
-    if (!command.page.empty()) SWIZZLE_RETURN_IF_ERROR(WritePage(FallbackObject(name, *unplanned), command.page));
-    terminal.out << (command.json ? FallbackJson(name, *unplanned) : name + ": " + FallbackText(*unplanned));
-    return Outcome::kOk;
+    return InspectRegions(command, *unplanned, terminal);
   }
   auto& model = std::get<LoadedModel>(runnable);
   SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(command.device));

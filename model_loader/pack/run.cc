@@ -12,6 +12,7 @@
 #include "model_loader/pack/fallback_report.h"
 #include "model_loader/pack/network_runner.h"
 #include "model_loader/plan/run/token_packing.h"
+#include "model_loader/regions/plan_regions.h"
 
 namespace swizzle::pack {
 namespace {
@@ -149,15 +150,17 @@ StatusOr<Outcome> RunPlanned(const RunCommand& command, LoadedModel model, const
 
 StatusOr<Outcome> RunFallback(const RunCommand& command, const FallbackModel& model, const Arrays& arrays,
                               Terminal& terminal) {
-  terminal.err << FallbackText(model);
+  const std::unique_ptr<Backend> backend = NewCpuBackend();
+  const PlanOptions options{.threads = command.threads, .tuning_budget = absl::ZeroDuration()};
+  const regions::RegionalProgram regional = regions::PlanRegions(model.program, *backend, options);
+  terminal.err << FallbackText(model, regional);
   std::vector<TensorView> inputs;
   for (const fallback::Port& port : model.program->inputs()) {
     const NpyArray& array = arrays.at(port.name);
     inputs.push_back({array.dtype, array.shape, array.bytes});
   }
-  const std::unique_ptr<Backend> backend = NewCpuBackend();
   SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, backend->NewStream(command.threads));
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fallback::Array> outputs, model.program->Run(inputs, *stream));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fallback::Array> outputs, regional.program->Run(inputs, *stream));
   SWIZZLE_RETURN_IF_ERROR(MakeFolder(command.output_folder));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const TensorView view{outputs[i].dtype, outputs[i].shape, outputs[i].AsBytes()};

@@ -91,7 +91,7 @@ Status CanonicaliseNode(NodeRewrite& rewrite) {
 // The walk over all nodes, front to back.
 class Walk {
  public:
-  explicit Walk(Graph& graph) : graph_(graph), rewriter_(graph) {}
+  Walk(Graph& graph, bool is_region) : graph_(graph), is_region_(is_region), rewriter_(graph) {}
 
   StatusOr<int> Run() {
     SWIZZLE_RETURN_IF_ERROR(CheckInputs());
@@ -99,6 +99,10 @@ class Walk {
     for (int i = 0; i < rewriter_.node_count(); ++i) {
       if (rewriter_.node(i).outputs[0] == kNoValue) {
         return InvalidArgument(Describe(rewriter_.node(i)), " leaves out its first output");
+      }
+      if (is_region_ && rewriter_.node(i).domain == kSwizzleDomain) {
+        SWIZZLE_RETURN_IF_ERROR(InferCanonical(i));
+        continue;
       }
       SWIZZLE_ASSIGN_OR_RETURN(const bool computed, Compute(i));
       if (computed) continue;
@@ -131,6 +135,12 @@ class Walk {
     if (read <= kMaxSharing * held + kSharedForFree) return {};
     return InvalidArgument("the graph reads its ", held, " constant elements ", read / held,
                            " times over; the limit is ", kMaxSharing);
+  }
+
+  Status InferCanonical(int i) {
+    const NodeRewrite rewrite(rewriter_, i, computed_, budget_);
+    SWIZZLE_ASSIGN_OR_RETURN(graph_.values[rewrite.node().outputs[0]].shape, rewrite.ActivationShape(0));
+    return {};
   }
 
   // Computes node `i` if everything it needs is known.
@@ -178,6 +188,7 @@ class Walk {
   }
 
   Graph& graph_;
+  const bool is_region_;  // it may hold canonical nodes already
   Rewriter rewriter_;
   std::map<int, Elements> computed_;  // by value
   int64_t budget_ = kComputedElements;
@@ -188,7 +199,9 @@ class Walk {
 
 bool IsCanonicalised(std::string_view op) { return FindCanonicaliser(op) != nullptr; }
 
-StatusOr<int> Canonicalise(Graph& graph) { return Walk(graph).Run(); }
+StatusOr<int> Canonicalise(Graph& graph) { return Walk(graph, false).Run(); }
+
+StatusOr<int> CanonicaliseRegion(Graph& graph) { return Walk(graph, true).Run(); }
 
 StatusOr<const Tensor*> NodeRewrite::FloatConstant(size_t i, const char* what) const {
   if (!HasConstant(i)) return Unimplemented(Describe(node()), ": its ", what, " is not a constant");

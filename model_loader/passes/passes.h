@@ -18,6 +18,10 @@ StatusOr<int> ResolveIdentity(Graph& graph);
 // computed from shapes before it, shapes after it follow from the target. Counts the nodes computed.
 StatusOr<int> Canonicalise(Graph& graph);
 
+// The same of a region's graph (regions/region.h), which may hold canonical nodes beside ONNX's: each of one
+// activation, and with results of its shape.
+StatusOr<int> CanonicaliseRegion(Graph& graph);
+
 // Transposes, which exporters of NHWC models write around convolutions, move towards the outputs through element-wise
 // operators, means, pads and softmax, where they meet and cancel. What is left stands before what needs it.
 StatusOr<int> FoldTransposes(Graph& graph);

@@ -61,4 +61,12 @@ StatusOr<std::vector<std::pair<std::string, int>>> RunPasses(Graph& graph) {
   return graph.sequences ? RunOnSequences(graph) : Run(kPasses, graph, {});
 }
 
+Status RunRegionPasses(Graph& graph) {
+  for (Pass pass : kPasses) {
+    if (pass.run == Canonicalise) pass = {"canonicalise_region", CanonicaliseRegion};
+    SWIZZLE_RETURN_IF_ERROR(Run(std::span(&pass, 1), graph, {}).status());
+  }
+  return {};
+}
+
 }  // namespace swizzle

@@ -24,6 +24,9 @@ std::span<const Pass> Passes();
 // come before those of the passes that still apply to it.
 StatusOr<std::vector<std::pair<std::string, int>>> RunPasses(Graph& graph);
 
+// The same of a region's graph (CanonicaliseRegion).
+Status RunRegionPasses(Graph& graph);
+
 }  // namespace swizzle
 
 #endif  // SWIZZLE_MODEL_LOADER_PASSES_PIPELINE_H_

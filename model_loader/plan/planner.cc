@@ -41,12 +41,14 @@ int64_t CountOf(const Network& network, BatchSize size) { return network.sequenc
 
 // The sizes that kernels are measured at. On a device, where dense kernels overtake sparse ones as batches grow, a
 // large one is among them.
-std::vector<int64_t> MeasuredBatches(const Network& network, BatchSize max, bool device) {
+std::vector<int64_t> MeasuredBatches(const Network& network, BatchSize max, bool device,
+                                     const std::vector<int64_t>& wanted) {
   const auto has_pattern = [](const Layer& layer) { return layer.op == Op::kSparseAttention; };
   if (std::any_of(network.layers.begin(), network.layers.end(), has_pattern)) return {network.sequences->length};
   if (!network.sequences && network.batch_size > 0) return {network.batch_size};
   std::vector<int64_t> sizes = network.sequences ? std::vector<int64_t>{64, 512} : std::vector<int64_t>{1, 8};
   if (device) sizes.push_back(8 * sizes.back());
+  if (!device && !network.sequences && !wanted.empty()) sizes = wanted;
   const int64_t most = CountOf(network, max);
   const auto first = std::ranges::lower_bound(sizes, most);
   if (first == sizes.end()) return sizes;
@@ -80,7 +82,8 @@ class Planner {
         max_size_(max_size),
         options_(options),
         settings_{stream.threads(), options.precision},
-        measurer_(backend, stream, watch, MeasuredBatches(network_, max_size, !HasHostMemory(backend)), options),
+        measurer_(backend, stream, watch,
+                  MeasuredBatches(network_, max_size, !HasHostMemory(backend), options.measured_batches), options),
         weights_(backend, network_.layers.size(), materials.weights ? &*materials.weights : nullptr) {}
 
   StatusOr<std::shared_ptr<const Plan>> Make() {

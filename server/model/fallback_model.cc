@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -170,28 +172,64 @@ class FallbackSession final : public Session {
   Clock& clock_;
 };
 
-ModelFacts FactsOfFallback(const FallbackModel& model, const Backend& backend, int threads) {
+std::string CountsText(const std::map<std::string, int>& counts) {
+  std::string text;
+  for (const auto& [name, count] : counts) text += Concat(text.empty() ? "" : ",", name, ":", count);
+  return text;
+}
+
+// What the regions' plans say of their layers.
+void AddRegions(const regions::RegionalProgram& regional, ModelFacts& facts) {
+  std::map<std::string, int> kernels;
+  std::map<std::pair<std::string, std::string>, int> uses;
+  int64_t weights = 0, nonzeros = 0;
+  for (const auto& region : regional.regions) {
+    const PlanReport& report = region->plan().report();
+    facts.dense_bytes += report.dense_bytes;
+    facts.stored_bytes += report.stored_bytes;
+    facts.timed_now += report.timed_now;
+    facts.timed_before += report.timed_before;
+    for (const LayerReport& layer : report.layers) {
+      weights += layer.weight_rows * layer.weight_cols;
+      nonzeros += layer.nonzeros;
+      for (const std::string& kernel : std::set<std::string>(layer.kernels.begin(), layer.kernels.end())) {
+        if (kernel.empty()) continue;
+        ++kernels[kernel];
+        ++uses[{layer.op, kernel}];
+      }
+    }
+  }
+  facts.sparsity = weights == 0 ? 0.0 : 1.0 - static_cast<double>(nonzeros) / static_cast<double>(weights);
+  for (const auto& [use, layers] : uses) facts.kernels.push_back({use.first, use.second, layers});
+  facts.properties["swizzle_kernels"] = CountsText(kernels);
+}
+
+ModelFacts FactsOfFallback(const std::string& reason, const regions::RegionalProgram& regional, const Backend& backend,
+                           int threads) {
   ModelFacts facts;
-  facts.dense_bytes = facts.stored_bytes = facts.device_bytes = model.program->weight_bytes();
-  facts.properties = {
-      {"swizzle_fallback", "all"},
-      {"swizzle_fallback_reason", model.reason},
-      {"swizzle_fallback_nodes", model.program->OperatorCounts()},
+  facts.dense_bytes = facts.stored_bytes = regional.program->weight_bytes();
+  facts.device_bytes = regional.weight_bytes();
+  AddRegions(regional, facts);
+  facts.properties.insert({
+      {"swizzle_fallback", regional.regions.empty() ? "all" : "parts"},
+      {"swizzle_fallback_reason", reason},
+      {"swizzle_fallback_nodes", regional.program->OperatorCounts()},
+      {"swizzle_regions", std::to_string(regional.regions.size())},
       {"swizzle_stored_bytes", std::to_string(facts.stored_bytes)},
       {"swizzle_device", backend.device_name()},
       {"swizzle_threads", std::to_string(threads)},
-  };
+  });
   return facts;
 }
 
 class ServedFallbackModel final : public Model {
  public:
-  ServedFallbackModel(ModelSpec spec, PortMap ports, const FallbackModel& model, Backend& backend,
-                      const FallbackRuns& runs)
+  ServedFallbackModel(ModelSpec spec, PortMap ports, const std::string& reason, regions::RegionalProgram regional,
+                      Backend& backend, const FallbackRuns& runs)
       : spec_(std::move(spec)),
         ports_(std::move(ports)),
-        facts_(std::make_shared<const ModelFacts>(FactsOfFallback(model, backend, runs.threads))),
-        program_(model.program),
+        facts_(std::make_shared<const ModelFacts>(FactsOfFallback(reason, regional, backend, runs.threads))),
+        program_(std::move(regional.program)),
         backend_(backend),
         runs_(runs) {}
 
@@ -227,10 +265,12 @@ StatusOr<ModelSpec> DeriveFallbackSpec(const Program& program) {
   return spec;
 }
 
-StatusOr<std::shared_ptr<Model>> NewFallbackModel(ModelSpec spec, const FallbackModel& model, Backend& backend,
+StatusOr<std::shared_ptr<Model>> NewFallbackModel(ModelSpec spec, const std::string& reason,
+                                                  regions::RegionalProgram regional, Backend& backend,
                                                   const FallbackRuns& runs) {
-  SWIZZLE_ASSIGN_OR_RETURN(PortMap ports, Resolve(spec, *model.program));
-  return std::make_shared<ServedFallbackModel>(std::move(spec), std::move(ports), model, backend, runs);
+  SWIZZLE_ASSIGN_OR_RETURN(PortMap ports, Resolve(spec, *regional.program));
+  return std::make_shared<ServedFallbackModel>(std::move(spec), std::move(ports), reason, std::move(regional), backend,
+                                               runs);
 }
 
 }  // namespace swizzle

@@ -1,9 +1,12 @@
-// A model that the fallback executor runs: sessions gather requests into its inputs and cut its outputs apart.
+// A model that the fallback executor runs, with plans for its regions (model_loader/regions): sessions gather requests
+// into its inputs and cut its outputs apart.
 //
 // ModelFacts::properties of such a model:
-//   swizzle_fallback         "all": every node runs on the fallback executor
-//   swizzle_fallback_reason  why the optimised plan does not take the model
-//   swizzle_fallback_nodes   operators with their number of nodes, "Conv:3,Relu:3"
+//   swizzle_fallback         "all": every node runs on the fallback executor; "parts": what no region holds does
+//   swizzle_fallback_reason  why the optimised plan does not take the model whole
+//   swizzle_fallback_nodes   operators of such nodes with their number, "Conv:3,Relu:3"
+//   swizzle_regions          how many parts of the model are planned
+//   swizzle_kernels          the kernels of their layers, as those of a plan
 //   swizzle_stored_bytes     bytes of the weights
 //   swizzle_device, swizzle_threads  as those of a plan (server/plan_model.h)
 #ifndef SWIZZLE_SERVER_MODEL_FALLBACK_MODEL_H_
@@ -13,6 +16,7 @@
 
 #include "kernels/backend/backend.h"
 #include "model_loader/load/loader.h"
+#include "model_loader/regions/plan_regions.h"
 #include "server/model/model.h"
 
 namespace swizzle {
@@ -29,9 +33,11 @@ struct FallbackRuns {
 StatusOr<ModelSpec> DeriveFallbackSpec(const fallback::Program& program);
 
 // `spec` is DeriveFallbackSpec's, possibly changed by a configuration: tensors may stand in another order, outputs may
-// be left out, free dimensions may be fixed. `backend` must outlive the model.
+// be left out, free dimensions may be fixed. `regional` is the model's program, planned for as many threads as `runs`
+// has. `backend` must outlive the model.
 // INVALID_ARGUMENT, naming the model and the tensor, if the specification does not fit the model.
-StatusOr<std::shared_ptr<Model>> NewFallbackModel(ModelSpec spec, const FallbackModel& model, Backend& backend,
+StatusOr<std::shared_ptr<Model>> NewFallbackModel(ModelSpec spec, const std::string& reason,
+                                                  regions::RegionalProgram regional, Backend& backend,
                                                   const FallbackRuns& runs);
 
 }  // namespace swizzle

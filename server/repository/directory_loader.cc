@@ -172,7 +172,9 @@ class DirectoryLoader {
     const Instant start = options_.clock->Now();
     SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(file, limits));
     Log(LogLevel::kInfo, "model read", {{"model", name_}, {"version", version_}, {"ms", MillisecondsSince(start)}});
-    if (const auto* unplanned = std::get_if<FallbackModel>(&runnable)) return LoadFallback(*unplanned, config);
+    if (auto* const unplanned = std::get_if<FallbackModel>(&runnable)) {
+      return LoadFallback(std::move(*unplanned), config);
+    }
     auto& loaded = std::get<LoadedModel>(runnable);
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, Configured(DeriveSpec(loaded.network), loaded.container, config));
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Backend*> backends, BackendsFor(spec.instance_kind));
@@ -282,18 +284,13 @@ class DirectoryLoader {
     }
   }
 
-  // Says so in the log: such a model is slower than its owner may expect.
-  StatusOr<std::shared_ptr<Model>> LoadFallback(const FallbackModel& model,
+  // Says so in the log: such a model is slower than its owner may expect. Its regions' kernels are chosen by what is
+  // known now, or measured where a model is tuned before it is ready; they are not tuned later.
+  StatusOr<std::shared_ptr<Model>> LoadFallback(FallbackModel model,
                                                 const std::optional<inference::ModelConfig>& config) {
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveFallbackSpec(*model.program));
     SWIZZLE_ASSIGN_OR_RETURN(spec, Configured(std::move(spec), model.container, config));
     LimitBatch(spec);
-    Log(LogLevel::kWarning, "model runs on the fallback executor, unoptimised",
-        {{"model", name_},
-         {"version", version_},
-         {"reason", model.reason},
-         {"nodes", static_cast<int64_t>(model.program->graph().nodes.size())},
-         {"operators", model.program->OperatorCounts()}});
     if (spec.instance_kind == InstanceKind::kGpu) {
       return Unimplemented("'instance_group.kind' is KIND_GPU, but the model runs on the CPU's fallback executor: ",
                            model.reason);
@@ -303,8 +300,24 @@ class DirectoryLoader {
     fallback::Limits limits;
     const int64_t left = room_.Left(options_.resident_bytes()) - fit_.promised;
     limits.max_live_bytes = MostOfOneRun(spec, room_, left, limits.max_live_bytes);
-    const int threads = PlanOptionsFor(spec, devices_.cpu()).threads;
-    return NewFallbackModel(std::move(spec), model, devices_.cpu(), {threads, limits});
+    PlanOptions plan = PlanOptionsFor(spec, devices_.cpu());
+    if (tuner_ == nullptr || options_.tune != Tune::kBeforeReady) plan.tuning_budget = absl::ZeroDuration();
+    regions::RegionalProgram regional = regions::PlanRegions(std::move(model.program), devices_.cpu(), plan, limits);
+    LogRegions(model.reason, regional);
+    return NewFallbackModel(std::move(spec), model.reason, std::move(regional), devices_.cpu(), {plan.threads, limits});
+  }
+
+  void LogRegions(const std::string& reason, const regions::RegionalProgram& regional) const {
+    Log(LogLevel::kWarning,
+        regional.regions.empty() ? "model runs on the fallback executor, unoptimised"
+                                 : "model runs in regions, with interpreted nodes between them",
+        {{"model", name_},
+         {"version", version_},
+         {"reason", reason},
+         {"regions", static_cast<int64_t>(regional.regions.size())},
+         {"layers", regional.layers()},
+         {"nodes", static_cast<int64_t>(regional.program->interpreted_nodes())},
+         {"operators", regional.program->OperatorCounts()}});
   }
 
   StatusOr<std::vector<Backend*>> BackendsFor(InstanceKind kind) const {

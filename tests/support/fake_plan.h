@@ -22,6 +22,8 @@ class FakePlan : public Plan {
   int64_t PositionLimit() const override { return 0; }
   size_t arena_bytes() const override { return 0; }
   bool has_tail() const override { return false; }
+  size_t ArenaBytes(BatchSize) const override { return 0; }
+  Status RunOn(Stream&, const BorrowedMemory&, BatchSize) const override { return absl::OkStatus(); }
   StatusOr<std::unique_ptr<Buffer>> AllocateSource(size_t) const override { return nullptr; }
 
  protected:

@@ -145,9 +145,13 @@ function showFallback() {
   const byCount = [...counts].sort((a, b) => b[1] - a[1]).map(([op, count]) => [isolated(op), `${count}`]);
   const listed = report.fallback_nodes.slice(0, MOST_LISTED);
   show('fallback',
-    make('div', {class: 'notice', role: 'note'}, make('strong', {}, 'No optimised plan takes this model. '),
-         `All ${countText(report.fallback_nodes.length, 'node', 'nodes')} run on the fallback executor, one by one and ` +
-         'dense; there are no kernels to compare.', make('p', {}, 'Why: ', isolated(report.fallback_reason))),
+    make('div', {class: 'notice', role: 'note'}, make('strong', {}, 'No optimised plan takes this model whole. '),
+         report.regions.length > 0 ?
+           `${countText(report.regions.length, 'region', 'regions')} of it, with ` +
+           `${countText(report.planned_layers, 'layer', 'layers')}, are planned; ` +
+           `${countText(report.interpreted_nodes, 'node', 'nodes')} between them run on the fallback executor.` :
+           `All ${countText(report.fallback_nodes.length, 'node', 'nodes')} run on the fallback executor, one by one ` +
+           'and dense; there are no kernels to compare.', make('p', {}, 'Why: ', isolated(report.fallback_reason))),
     make('dl', {class: 'tiles'}, tile('Weights', bytesText(report.weight_bytes), 'held dense'),
          tile('Nodes', `${report.fallback_nodes.length}`, countText(counts.size, 'operator', 'operators'))),
     make('h2', {}, 'Operators'), makeTable([{text: 'operator'}, number('nodes')], byCount),

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "kernels/base/precision.h"
@@ -24,8 +25,11 @@ struct PlanProgress {
 };
 
 struct PlanOptions {
-  int64_t max_batch = 64;                     // rows; ignored where the network's batch is fixed
-  int64_t max_tokens = int64_t{1} << 14;      // of all sequences; ignored where batch and length are fixed
+  int64_t max_batch = 64;                 // rows; ignored where the network's batch is fixed
+  int64_t max_tokens = int64_t{1} << 14;  // of all sequences; ignored where batch and length are fixed
+  // Rows that kernels are measured at, rising; empty: the usual ones. A device's, and where there are sequences, are
+  // always the usual ones.
+  std::vector<int64_t> measured_batches = {};
   int threads = 0;                            // of the streams it will run on; 0: all available
   Precision precision = Precision::kFloat32;  // the CPU has FP32 and BF16 (IsOfCpu)
   bool dense_only = false;                    // leaves sparse kernels out, for comparisons

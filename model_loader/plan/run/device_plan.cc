@@ -124,6 +124,9 @@ class DevicePlan final : public ProgramPlan {
   StatusOr<std::unique_ptr<Runner>> NewRunner(const RunnerOptions&) const override {
     return DeviceRunner::Make(backend_, program());
   }
+  Status RunOn(Stream&, const BorrowedMemory&, BatchSize) const override {
+    return MakeError(StatusCode::kInternal, "a plan of a device has no memory of the host's to run in");
+  }
   StatusOr<std::unique_ptr<Buffer>> AllocateSource(size_t bytes) const override { return backend_.AllocateHost(bytes); }
 
  private:

@@ -71,6 +71,14 @@ struct RunnerOptions {
   StepGate* gate = nullptr;  // outlives the runner; null: it never waits. A device's runner doesn't ask
 };
 
+// What a batch is run in that has no runner: all is the caller's. inputs[i] and outputs[i] are as Runner::Input and
+// Output say; an input stays as it was.
+struct BorrowedMemory {
+  std::span<std::byte> arena;  // of Plan::ArenaBytes(size), aligned to kBufferAlignment
+  std::span<const float* const> inputs;
+  std::span<float* const> outputs;
+};
+
 class Plan {
  public:
   virtual ~Plan() = default;
@@ -85,6 +93,11 @@ class Plan {
   virtual size_t arena_bytes() const = 0;  // at max_batch, workspace included
   // Whether the last of a batch's parts computes the last layers for all of them (Runner::RunPart).
   virtual bool has_tail() const = 0;
+
+  // Computes a batch on a stream of the plan's backend, of as many threads as it was made for.
+  // REQUIRES: a plan of the host's, of a network without sequences.
+  virtual Status RunOn(Stream& stream, const BorrowedMemory& memory, BatchSize size) const = 0;
+  virtual size_t ArenaBytes(BatchSize size) const = 0;
 
   virtual StatusOr<std::unique_ptr<Runner>> NewRunner(const RunnerOptions& options) const = 0;
   // Host memory that Runner::CopyInput takes; null where inputs go through Input alone.

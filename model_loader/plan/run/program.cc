@@ -45,7 +45,10 @@ std::byte* SlotData(const ArenaBucket& bucket, std::byte* arena, int slot) { ret
 
 void RunStep(const Step& step, const ArenaBucket& bucket, const StepOperands& operands, Stream& stream) {
   const Problem problem = step.ProblemAt(operands.size);
-  const auto at = [&](int slot) { return SlotData(bucket, operands.arena, slot); };
+  const auto at = [&](int slot) {
+    if (!operands.elsewhere.empty() && operands.elsewhere[slot] != nullptr) return operands.elsewhere[slot];
+    return SlotData(bucket, operands.arena, slot);
+  };
   std::array<Operand, kMaxKernelInputs> inputs;
   for (size_t i = 0; i < step.inputs.size(); ++i) {
     const Quantised& as = problem.inputs_as[i];

@@ -3,6 +3,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_RUN_PROGRAM_H_
 #define SWIZZLE_MODEL_LOADER_PLAN_RUN_PROGRAM_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -91,6 +92,8 @@ class Program {
   int threads() const { return parts_.threads; }
   BatchSize max_size() const { return parts_.buckets.back().size; }
   size_t arena_bytes() const;
+  // The part of it that a batch of this size takes.
+  size_t ArenaBytes(BatchSize size) const { return std::max(BucketFor(size).bytes(), kBufferAlignment); }
   // The layer that each step of a list computes; -1: none.
   std::vector<int> LayersOf(int list) const;
   bool has_tail() const { return parts_.lists.front().tail.has_value(); }
@@ -129,6 +132,7 @@ struct StepOperands {
   std::byte* arena = nullptr;
   BatchSize size;
   const Sequences* sequences = nullptr;
+  std::span<std::byte* const> elsewhere = {};  // by slot: where it lies outside of the arena, or null; empty: none does
 };
 
 std::byte* SlotData(const ArenaBucket& bucket, std::byte* arena, int slot);

@@ -20,6 +20,7 @@ class ProgramPlan : public Plan {
   int64_t IdLimit(int i) const final { return program_->IdLimit(i); }
   int64_t PositionLimit() const final { return program_->position_limit(); }
   size_t arena_bytes() const final { return program_->arena_bytes(); }
+  size_t ArenaBytes(BatchSize size) const final { return program_->ArenaBytes(size); }
   bool has_tail() const final { return program_->has_tail(); }
 
  protected:

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "kernels/cpu/cpu_backend.h"
@@ -27,7 +28,8 @@ FallbackModel OneNode(const std::string& op, const Shape& shape) {
 class FallbackModelTest : public ::testing::Test {
  protected:
   StatusOr<std::shared_ptr<Model>> Make(const FallbackModel& model, ModelSpec spec) {
-    return NewFallbackModel(std::move(spec), model, *backend_, runs_);
+    regions::RegionalProgram regional{model.program, {}, "no weights", {}};
+    return NewFallbackModel(std::move(spec), model.reason, std::move(regional), *backend_, runs_);
   }
 
   const std::unique_ptr<Backend> backend_ = NewCpuBackend();
@@ -103,6 +105,39 @@ TEST_F(FallbackModelTest, SaysWhatFellBackAndWhy) {
   EXPECT_EQ(properties.at("swizzle_fallback"), "all");
   EXPECT_EQ(properties.at("swizzle_fallback_nodes"), "Neg:1");
   EXPECT_EQ(properties.at("swizzle_fallback_reason"), "a reason");
+}
+
+TEST_F(FallbackModelTest, SaysWhatIsPlanned) {
+  Graph graph;
+  graph.opset = 17;
+  graph.inputs = {graph.AddValue({"x", DType::kFloat32, Shape{-1, 2}, std::nullopt})};
+  const std::vector<float> weights = {1, 2, 0, -1};
+  const int w = graph.AddConstant("w", Tensor::Floats({2, 2}, weights));
+  const int m = graph.AddValue({"m", DType::kFloat32, std::nullopt, std::nullopt});
+  const int y = graph.AddValue({"y", DType::kFloat32, std::nullopt, std::nullopt});
+  graph.nodes.push_back({"MatMul", "", "product", {graph.inputs[0], w}, {m}, {}});
+  graph.nodes.push_back({"Tan", "", "tangent", {m}, {y}, {}});
+  graph.outputs.push_back({"y", y, DType::kFloat32, Shape{-1, 2}});
+  const auto program = *fallback::Program::Make(std::move(graph));
+  const PlanOptions options{.threads = 1, .tuning_budget = absl::ZeroDuration()};
+  const auto served = NewFallbackModel(*DeriveFallbackSpec(*program), "a reason",
+                                       regions::PlanRegions(program, *backend_, options), *backend_, runs_);
+  ASSERT_THAT(served, IsOk());
+  const std::shared_ptr<const ModelFacts> facts = (*served)->facts();
+  EXPECT_EQ(facts->properties.at("swizzle_fallback"), "parts");
+  EXPECT_EQ(facts->properties.at("swizzle_regions"), "1");
+  EXPECT_EQ(facts->properties.at("swizzle_fallback_nodes"), "Tan:1");
+  ASSERT_EQ(facts->kernels.size(), 1u);
+  EXPECT_EQ(facts->kernels[0].op, "Conv");
+  EXPECT_EQ(facts->sparsity, 0.25);
+  const auto session = (*served)->NewSession(Clock::Real());
+  ASSERT_THAT(session, IsOk());
+  Request request({1, 1});
+  BatchItem items[] = {request.Item()};
+  BatchTimes times;
+  ASSERT_THAT((*session)->Run(items, times), IsOk());
+  EXPECT_FLOAT_EQ(request.Result()[0], std::tan(1.0f));
+  EXPECT_FLOAT_EQ(request.Result()[1], std::tan(1.0f));
 }
 
 TEST_F(FallbackModelTest, RefusesSpecificationsThatDoNotFit) {

@@ -1,0 +1,111 @@
+// The order in which a program's nodes and parts run, and what lives how long.
+#include <algorithm>
+#include <set>
+
+#include "model_loader/fallback/executor.h"
+
+namespace swizzle::fallback {
+namespace {
+
+// Turns in an order in which each finds its inputs made, as near to the graph's as can be. REQUIRES: there is one.
+template <typename Turn>
+std::vector<Turn> Ordered(const Graph& graph, std::vector<Turn> turns) {
+  std::map<int, size_t> maker;  // value -> turn
+  for (size_t t = 0; t < turns.size(); ++t) {
+    for (const int node : turns[t].nodes) {
+      for (const int output : graph.nodes[static_cast<size_t>(node)].outputs) maker[output] = t;
+    }
+  }
+  std::vector<std::set<size_t>> followers(turns.size());
+  std::vector<size_t> awaited(turns.size());
+  for (size_t t = 0; t < turns.size(); ++t) {
+    for (const int node : turns[t].nodes) {
+      for (const int input : graph.nodes[static_cast<size_t>(node)].inputs) {
+        const auto found = input == kNoValue ? maker.end() : maker.find(input);
+        if (found == maker.end() || found->second == t || !followers[found->second].insert(t).second) continue;
+        ++awaited[t];
+      }
+    }
+  }
+  std::set<std::pair<int, size_t>> ready;  // by first node
+  const auto make_ready = [&](size_t t) { ready.emplace(turns[t].nodes.front(), t); };
+  for (size_t t = 0; t < turns.size(); ++t) {
+    if (awaited[t] == 0) make_ready(t);
+  }
+  std::vector<Turn> ordered;
+  while (!ready.empty()) {
+    const size_t t = ready.begin()->second;
+    ready.erase(ready.begin());
+    for (const size_t follower : followers[t]) {
+      if (--awaited[follower] == 0) make_ready(follower);
+    }
+    ordered.push_back(std::move(turns[t]));
+  }
+  SWIZZLE_CHECK(ordered.size() == turns.size());  // parts are convex
+  return ordered;
+}
+
+}  // namespace
+
+void Program::MakeTurns(const std::map<int, Array>& known) {
+  std::vector<bool> in_part(graph_.nodes.size());
+  std::vector<Turn> turns;
+  for (const PartOfProgram& part : parts_) {
+    for (const int node : part.nodes) in_part[static_cast<size_t>(node)] = true;
+    turns.push_back({part.nodes, &part});
+  }
+  for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    const std::vector<int>& outputs = graph_.nodes[n].outputs;
+    const auto is_known = [&](int value) { return value == kNoValue || known.contains(value); };
+    if (in_part[n] || (!known.empty() && std::ranges::all_of(outputs, is_known))) continue;
+    turns.push_back({{static_cast<int>(n)}, nullptr});
+  }
+  turns_ = Ordered(graph_, std::move(turns));
+}
+
+void Program::FindLastReaders() {
+  constexpr size_t kNever = ~size_t{0};
+  std::vector<size_t> last(graph_.values.size(), kNever);
+  for (size_t t = 0; t < turns_.size(); ++t) {
+    for (const int n : turns_[t].nodes) {
+      const Node& node = graph_.nodes[static_cast<size_t>(n)];
+      for (const std::vector<int>* const list : {&node.inputs, &node.outputs}) {  // what is made lives until it is read
+        for (const int value : *list) {
+          if (value != kNoValue) last[static_cast<size_t>(value)] = t;
+        }
+      }
+    }
+  }
+  for (const GraphOutput& output : graph_.outputs) last[static_cast<size_t>(output.value)] = kNever;
+  released_.assign(turns_.size(), {});
+  for (size_t value = 0; value < last.size(); ++value) {
+    if (last[value] != kNever) released_[last[value]].push_back(static_cast<int>(value));
+  }
+}
+
+std::shared_ptr<const Program> Program::Divided(Division division) const {
+  std::shared_ptr<Program> divided(new Program(*this));
+  divided->parts_ = std::move(division.parts);
+  divided->MakeTurns(division.known);
+  divided->FindLastReaders();
+  std::set<int> needed;
+  for (const GraphOutput& output : graph_.outputs) needed.insert(output.value);
+  for (const Turn& turn : divided->turns_) {
+    if (turn.part != nullptr && turn.part->takes_all) continue;
+    for (const int node : turn.nodes) {
+      const std::vector<int>& inputs = graph_.nodes[static_cast<size_t>(node)].inputs;
+      needed.insert(inputs.begin(), inputs.end());
+    }
+  }
+  std::map<int, Array> constants = std::move(division.known);
+  constants.insert(constants_.begin(), constants_.end());
+  std::erase_if(constants, [&](const auto& constant) { return !needed.contains(constant.first); });
+  divided->constants_.assign(constants.begin(), constants.end());
+  return divided;
+}
+
+size_t Program::interpreted_nodes() const {
+  return static_cast<size_t>(std::ranges::count_if(turns_, [](const Turn& turn) { return turn.part == nullptr; }));
+}
+
+}  // namespace swizzle::fallback

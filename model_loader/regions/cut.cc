@@ -1,0 +1,193 @@
+#include "model_loader/regions/cut.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <tuple>
+
+#include "model_loader/passes/canonicalise.h"
+
+namespace swizzle::regions {
+namespace {
+
+class Cutter {
+ public:
+  Cutter(const Graph& graph, const Survey& survey, std::vector<bool> is_candidate)
+      : graph_(graph),
+        survey_(survey),
+        is_candidate_(std::move(is_candidate)),
+        forms_(graph.nodes.size()),
+        levels_(graph.nodes.size()) {
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      for (const int output : graph.nodes[i].outputs) makers_[output] = i;
+    }
+    group_.resize(graph.nodes.size());
+    std::iota(group_.begin(), group_.end(), size_t{0});
+  }
+
+  std::vector<Region> Run() {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Idiom* const idiom = survey_.IdiomOf(i);
+      if (idiom == nullptr || i == static_cast<size_t>(idiom->nodes.back())) Place(i);
+    }
+    Join();
+    std::map<size_t, std::vector<int>> members;  // by group
+    std::map<size_t, bool> worth;
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (forms_[i] == Form::kNone) continue;
+      members[GroupOf(i)].push_back(static_cast<int>(i));
+      worth[GroupOf(i)] |= IsWorthAPlan(i);
+    }
+    std::vector<Region> regions;
+    for (auto& [group, nodes] : members) {
+      if (worth[group]) regions.push_back(MakeRegion(graph_, survey_, forms_[group], std::move(nodes)));
+    }
+    return regions;
+  }
+
+ private:
+  // Whether kernels compute it much faster than the interpreter.
+  bool IsWorthAPlan(size_t index) const {
+    const Node& node = graph_.nodes[index];
+    if (HasKnownWeight(node, survey_) || survey_.IdiomOf(index) != nullptr) return true;
+    if (std::ranges::find(kRearranging, node.op) != kRearranging.end()) return false;
+    constexpr int64_t kManyElements = 4096;
+    const auto elements = ElementCount(*survey_.shapes[static_cast<size_t>(node.outputs[0])]);
+    return elements.ok() && *elements >= kManyElements;
+  }
+
+  // Activations of the node: none if its values cannot be a region's.
+  std::optional<std::vector<int>> Activations(const Node& node, Form form) const {
+    if (node.outputs.empty() || node.outputs[0] == kNoValue || !IsActivation(survey_, node.outputs[0], form)) {
+      return std::nullopt;
+    }
+    const auto is_read = [&](int value) { return value != kNoValue && survey_.shapes[static_cast<size_t>(value)]; };
+    if (std::any_of(node.outputs.begin() + 1, node.outputs.end(), is_read)) return std::nullopt;
+    std::vector<int> activations;
+    for (const int input : node.inputs) {
+      if (input == kNoValue || survey_.IsKnown(input)) continue;
+      if (!IsActivation(survey_, input, form)) return std::nullopt;
+      activations.push_back(input);
+    }
+    if (activations.empty()) return std::nullopt;
+    return activations;
+  }
+
+  // What counts the rows of a value.
+  Shape Leading(int value, Form form) const {
+    const Shape& shape = *survey_.shapes[static_cast<size_t>(value)];
+    return form == Form::kImages ? Shape{shape[0]} : Shape(shape.begin(), shape.end() - 1);
+  }
+
+  bool FitsIdiom(const Idiom& idiom, Form form) const {
+    const bool is_plane = survey_.shapes[static_cast<size_t>(idiom.input)].has_value() &&
+                          IsActivation(survey_, idiom.input, form) && IsActivation(survey_, idiom.output, form);
+    return is_plane && NetworkOf(graph_, survey_, MakeRegion(graph_, survey_, form, idiom.nodes)).ok();
+  }
+
+  bool Fits(size_t index, Form form) const {
+    const Node& node = graph_.nodes[index];
+    if (!is_candidate_[index]) return false;
+    if (const Idiom* const idiom = survey_.IdiomOf(index)) return FitsIdiom(*idiom, form);
+    if (!node.domain.empty() || !IsCanonicalised(node.op) || node.op.ends_with("Linear")) return false;
+    const auto activations = Activations(node, form);
+    if (!activations) return false;
+    const Shape leading = Leading(node.outputs[0], form);
+    const auto same = [&](int value) { return Leading(value, form) == leading; };
+    if (!std::ranges::all_of(*activations, same)) return false;
+    const Region alone = MakeRegion(graph_, survey_, form, {static_cast<int>(index)});
+    return !alone.outputs.empty() && NetworkOf(graph_, survey_, alone).ok();
+  }
+
+  std::vector<size_t> Makers(std::span<const int> values) const {
+    std::vector<size_t> makers;
+    for (const int input : values) {
+      if (const auto found = makers_.find(input); input != kNoValue && found != makers_.end()) {
+        makers.push_back(found->second);
+      }
+    }
+    return makers;
+  }
+
+  int LevelAs(const std::vector<size_t>& makers, Form form) const {
+    int level = 0;
+    for (const size_t maker : makers) {
+      const bool changes = forms_[maker] != form && forms_[maker] != Form::kNone;
+      level = std::max(level, levels_[maker] + (changes ? 1 : 0));
+    }
+    return level;
+  }
+
+  // Gives the node its form: the one that its neighbours before have, where it may be of both.
+  void Place(size_t index) {
+    const Node& node = graph_.nodes[index];
+    const Idiom* const idiom = survey_.IdiomOf(index);
+    const std::vector<size_t> makers = idiom != nullptr ? Makers(std::span(&idiom->input, 1)) : Makers(node.inputs);
+    const bool images = Fits(index, Form::kImages), vectors = Fits(index, Form::kVectors);
+    Form form = images ? Form::kImages : vectors ? Form::kVectors : Form::kNone;
+    if (images && vectors) {
+      const int as_images = LevelAs(makers, Form::kImages), as_vectors = LevelAs(makers, Form::kVectors);
+      const bool plane = survey_.shapes[static_cast<size_t>(node.outputs[0])]->size() == 4;
+      const bool follows_vectors = std::ranges::any_of(makers, [&](size_t m) { return forms_[m] == Form::kVectors; });
+      if (as_vectors < as_images || (as_vectors == as_images && (follows_vectors || !plane))) form = Form::kVectors;
+    }
+    forms_[index] = form;
+    levels_[index] = LevelAs(makers, form);
+    if (idiom == nullptr) return;
+    for (const int inner : idiom->nodes) {
+      forms_[static_cast<size_t>(inner)] = form;
+      levels_[static_cast<size_t>(inner)] = levels_[index];
+      group_[GroupOf(static_cast<size_t>(inner))] = GroupOf(index);
+    }
+  }
+
+  size_t GroupOf(size_t index) {
+    while (group_[index] != index) index = group_[index] = group_[group_[index]];
+    return index;
+  }
+
+  void Join() {
+    std::map<std::tuple<int, Form, int>, size_t> readers;  // of a value, by form and level
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (forms_[i] == Form::kNone) continue;
+      const Node& node = graph_.nodes[i];
+      for (const size_t maker : Makers(node.inputs)) {
+        if (forms_[maker] == forms_[i] && levels_[maker] == levels_[i]) group_[GroupOf(i)] = GroupOf(maker);
+      }
+      for (const int input : node.inputs) {
+        if (input == kNoValue || survey_.IsKnown(input)) continue;
+        const auto [first, is_new] = readers.try_emplace({input, forms_[i], levels_[i]}, i);
+        if (!is_new) group_[GroupOf(i)] = GroupOf(first->second);
+      }
+    }
+  }
+
+  const Graph& graph_;
+  const Survey& survey_;
+  const std::vector<bool> is_candidate_;  // by node: whether it may be of a region
+  std::map<int, size_t> makers_;          // value -> node
+  std::vector<Form> forms_;               // by node
+  std::vector<int> levels_;               // by node
+  std::vector<size_t> group_;             // by node: another of the same region, or itself
+};
+
+}  // namespace
+
+bool HasKnownWeight(const Node& node, const Survey& survey) {
+  const bool multiplies = node.op == "Conv" || node.op == "Gemm" || node.op == "MatMul";
+  return multiplies && node.Input(1) != kNoValue && survey.IsKnown(node.inputs[1]);
+}
+
+std::vector<Region> CutRegions(const Graph& graph, const Survey& survey) {
+  return Cutter(graph, survey, std::vector<bool>(graph.nodes.size(), true)).Run();
+}
+
+std::vector<Region> CutRegions(const Graph& graph, const Survey& survey, const std::vector<int>& nodes) {
+  std::vector<bool> is_candidate(graph.nodes.size());
+  for (const int node : nodes) is_candidate[static_cast<size_t>(node)] = true;
+  return Cutter(graph, survey, std::move(is_candidate)).Run();
+}
+
+}  // namespace swizzle::regions

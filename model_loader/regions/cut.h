@@ -1,0 +1,32 @@
+// Where a program is cut into regions: as few as can be, each with something that kernels are much faster at.
+//
+// A node is of a form if passes and lowering take it alone, as a region of that form: what regions may hold is written
+// down nowhere else. Each node has a level, which counts the changes of form on the longest way to it; nodes of one
+// form and level that are neighbours, or read the same value, are a region. No way leaves a region and comes back to
+// it, or to one of the same level: it would have come to a higher one.
+#ifndef SWIZZLE_MODEL_LOADER_REGIONS_CUT_H_
+#define SWIZZLE_MODEL_LOADER_REGIONS_CUT_H_
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "model_loader/regions/region.h"
+
+namespace swizzle::regions {
+
+// What passes move about, or take together with its neighbours.
+inline constexpr std::array<std::string_view, 4> kRearranging = {"ReduceMean", "Reshape", "Softmax", "Transpose"};
+
+// In the order in which they can run, those that share a level in any.
+std::vector<Region> CutRegions(const Graph& graph, const Survey& survey);
+
+// The same of some nodes, of one region: of those of which passes that see them together make something else.
+std::vector<Region> CutRegions(const Graph& graph, const Survey& survey, const std::vector<int>& nodes);
+
+// Whether the node multiplies an activation with a matrix that is known.
+bool HasKnownWeight(const Node& node, const Survey& survey);
+
+}  // namespace swizzle::regions
+
+#endif  // SWIZZLE_MODEL_LOADER_REGIONS_CUT_H_

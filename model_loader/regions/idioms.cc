@@ -1,0 +1,298 @@
+#include "model_loader/regions/idioms.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "model_loader/regions/survey.h"
+#include "model_loader/semantics/functions.h"
+
+namespace swizzle::regions {
+namespace {
+
+constexpr std::array<std::string_view, 7> kOfGelu = {"Add", "Div", "Erf", "Mul", "Pow", "Sub", "Tanh"};
+// Where functions that are written out are compared with those that plans know, and how near they have to be.
+constexpr std::array<double, 10> kSamples = {-6.0, -2.5, -1.0, -0.3, -0.01, 0.0, 0.2, 0.9, 2.0, 5.0};
+constexpr double kNear = 2e-6;
+
+double GeluOf(double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0))); }
+double GeluTanhOf(double x) {
+  return x / 2 * (1 + std::tanh(std::sqrt(2.0 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+}
+
+class Finder {
+ public:
+  Finder(const Graph& graph, const Survey& survey) : graph_(graph), survey_(survey), taken_(graph.nodes.size()) {
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      for (const int output : graph.nodes[n].outputs) makers_[output] = static_cast<int>(n);
+      for (const int input : graph.nodes[n].inputs) readers_[input].push_back(static_cast<int>(n));
+    }
+    for (const GraphOutput& output : graph.outputs) readers_[output.value].push_back(kOutside);
+  }
+
+  std::vector<Idiom> Run() {
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      std::optional<Idiom> found;
+      if (node.op == "LayerNormalization") found = NormNode(static_cast<int>(n));
+      if (node.op == "Sqrt") found = WrittenNorm(static_cast<int>(n));
+      if (node.op == "Erf" || node.op == "Tanh") found = WrittenGelu(static_cast<int>(n));
+      if (node.op == "Tanh" && !found) found = FunctionNode(static_cast<int>(n), FunctionKind::kTanh);
+      if (node.op == "Gelu") found = GeluNode(static_cast<int>(n));
+      if (found) Take(*std::move(found));
+    }
+    return std::move(idioms_);
+  }
+
+ private:
+  static constexpr int kOutside = -1;  // in place of a node that reads
+
+  const Node& NodeAt(int index) const { return graph_.nodes[static_cast<size_t>(index)]; }
+  const Node* MakerOf(int value, std::string_view op) const {
+    const auto found = makers_.find(value);
+    return found != makers_.end() && NodeAt(found->second).op == op ? &NodeAt(found->second) : nullptr;
+  }
+  bool IsKnown(int value) const { return value != kNoValue && survey_.IsKnown(value); }
+
+  std::optional<float> Number(int value) const {
+    if (!IsKnown(value)) return std::nullopt;
+    const fallback::Array& array = survey_.known.at(value);
+    if (array.dtype != DType::kFloat32 || array.elements() != 1) return std::nullopt;
+    return array.As<float>()[0];
+  }
+
+  // Whether it is one number for each element of the last dimension of `value`.
+  bool IsVector(int constant, int value) const {
+    if (!IsKnown(constant) || !survey_.shapes[static_cast<size_t>(value)]) return false;
+    const fallback::Array& array = survey_.known.at(constant);
+    const Shape& shape = *survey_.shapes[static_cast<size_t>(value)];
+    return array.dtype == DType::kFloat32 && !shape.empty() && array.elements() == shape.back() &&
+           !array.shape.empty() && array.shape.back() == shape.back();
+  }
+
+  // Keeps the idiom, unless something else reads what it makes on the way.
+  void Take(Idiom idiom) {
+    std::ranges::sort(idiom.nodes);
+    for (const int node : idiom.nodes) {
+      if (taken_[static_cast<size_t>(node)]) return;
+      for (const int output : NodeAt(node).outputs) {
+        if (output == idiom.output || output == kNoValue) continue;
+        for (const int reader : readers_[output]) {
+          if (!std::ranges::binary_search(idiom.nodes, reader)) return;
+        }
+      }
+    }
+    for (const int node : idiom.nodes) taken_[static_cast<size_t>(node)] = true;
+    idioms_.push_back(std::move(idiom));
+  }
+
+  std::optional<Idiom> FunctionNode(int index, FunctionKind kind) const {
+    const Node& node = NodeAt(index);
+    return Idiom{{index}, node.inputs[0], node.outputs[0], "Function", {}, FunctionAttributes({kind, 0.0f, 0.0f})};
+  }
+
+  std::optional<Idiom> GeluNode(int index) const {
+    const auto approximate = StringAttribute(NodeAt(index), "approximate", "none");
+    if (!approximate.ok()) return std::nullopt;
+    return FunctionNode(index, *approximate == "tanh" ? FunctionKind::kGeluTanh : FunctionKind::kGelu);
+  }
+
+  std::optional<Idiom> NormNode(int index) const {
+    const Node& node = NodeAt(index);
+    const auto axis = IntAttribute(node, "axis", -1);
+    const auto epsilon = FloatAttribute(node, "epsilon", 1e-5f);
+    const auto& shape = survey_.shapes[static_cast<size_t>(node.inputs[0])];
+    if (!axis.ok() || !epsilon.ok() || !shape || node.Input(2) == kNoValue) return std::nullopt;
+    const bool last = *axis == -1 || *axis == static_cast<int64_t>(shape->size()) - 1;
+    if (!last || !IsVector(node.inputs[1], node.inputs[0]) || !IsVector(node.inputs[2], node.inputs[0])) {
+      return std::nullopt;
+    }
+    return Idiom{{index},
+                 node.inputs[0],
+                 node.outputs[0],
+                 "LayerNorm",
+                 {node.inputs[1], node.inputs[2]},
+                 {{"epsilon", *epsilon}}};
+  }
+
+  // Whether the node is the mean along the last dimension, which stays.
+  bool IsLastMean(const Node* node) const {
+    if (node == nullptr || node->op != "ReduceMean") return false;
+    const auto keep = IntAttribute(*node, "keepdims", 1);
+    auto axes = IntsAttribute(*node, "axes", {});
+    if (!keep.ok() || *keep != 1 || !axes.ok()) return false;
+    if (const int given = node->Input(1); given != kNoValue) {
+      if (!IsKnown(given) || survey_.known.at(given).dtype != DType::kInt64) return false;
+      const auto elements = survey_.known.at(given).As<int64_t>();
+      axes->assign(elements.begin(), elements.end());
+    }
+    const auto& shape = survey_.shapes[static_cast<size_t>(node->inputs[0])];
+    return shape && axes->size() == 1 && ((*axes)[0] == -1 || (*axes)[0] == static_cast<int64_t>(shape->size()) - 1);
+  }
+
+  const Node* MeanOf(int value) const {
+    const Node* const mean = MakerOf(value, "ReduceMean");
+    return IsLastMean(mean) ? mean : nullptr;
+  }
+
+  // x - mean(x); x, or kNoValue.
+  int Centred(int value, std::vector<int>& nodes) const {
+    const Node* const difference = MakerOf(value, "Sub");
+    if (difference == nullptr) return kNoValue;
+    const Node* const mean = MeanOf(difference->inputs[1]);
+    if (mean == nullptr || mean->inputs[0] != difference->inputs[0]) return kNoValue;
+    nodes.push_back(makers_.at(difference->inputs[1]));
+    nodes.push_back(makers_.at(value));
+    return difference->inputs[0];
+  }
+
+  // The value whose square this is, or kNoValue.
+  int SquareRoot(int value) const {
+    if (const Node* const power = MakerOf(value, "Pow"); power != nullptr) {
+      return Number(power->inputs[1]) == 2.0f ? power->inputs[0] : kNoValue;
+    }
+    const Node* const product = MakerOf(value, "Mul");
+    return product != nullptr && product->inputs[0] == product->inputs[1] ? product->inputs[0] : kNoValue;
+  }
+
+  // The only reader of the node's result, if it is of this operator.
+  int OnlyReader(int node, std::string_view op) const {
+    const auto found = readers_.find(NodeAt(node).outputs[0]);
+    if (found == readers_.end() || found->second.size() != 1 || found->second[0] == kOutside) return kOutside;
+    return NodeAt(found->second[0]).op == op ? found->second[0] : kOutside;
+  }
+
+  // The vector that the node combines `value` with, or kNoValue.
+  int VectorBeside(int node, int value) const {
+    const Node& combined = NodeAt(node);
+    const int other = combined.inputs[combined.inputs[0] == value ? 1 : 0];
+    return IsVector(other, value) ? other : kNoValue;
+  }
+
+  // (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * scale + shift, from the root on.
+  std::optional<Idiom> WrittenNorm(int root) const {
+    const Node* const sum = MakerOf(NodeAt(root).inputs[0], "Add");
+    if (sum == nullptr) return std::nullopt;
+    const bool constant_first = Number(sum->inputs[0]).has_value();
+    const auto epsilon = Number(sum->inputs[constant_first ? 0 : 1]);
+    const int variance = sum->inputs[constant_first ? 1 : 0];
+    const Node* const mean = MeanOf(variance);
+    if (!epsilon || mean == nullptr) return std::nullopt;
+    std::vector<int> nodes = {root, makers_.at(NodeAt(root).inputs[0]), makers_.at(variance)};
+    const int squared = SquareRoot(mean->inputs[0]);
+    if (squared == kNoValue) return std::nullopt;
+    nodes.push_back(makers_.at(mean->inputs[0]));
+    const int x = Centred(squared, nodes);
+    const int quotient = OnlyReader(root, "Div");
+    if (x == kNoValue || quotient == kOutside || NodeAt(quotient).inputs[1] != NodeAt(root).outputs[0]) {
+      return std::nullopt;
+    }
+    if (Centred(NodeAt(quotient).inputs[0], nodes) != x) return std::nullopt;
+    const int scaled = OnlyReader(quotient, "Mul");
+    const int shifted = scaled == kOutside ? kOutside : OnlyReader(scaled, "Add");
+    if (shifted == kOutside) return std::nullopt;
+    const int scale = VectorBeside(scaled, NodeAt(quotient).outputs[0]);
+    const int shift = VectorBeside(shifted, NodeAt(scaled).outputs[0]);
+    if (scale == kNoValue || shift == kNoValue) return std::nullopt;
+    nodes.insert(nodes.end(), {quotient, scaled, shifted});
+    std::ranges::sort(nodes);
+    nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
+    return Idiom{std::move(nodes), x, NodeAt(shifted).outputs[0], "LayerNorm", {scale, shift}, {{"epsilon", *epsilon}}};
+  }
+
+  // The function of x that makes `value`, at `at`; its nodes. Nothing where it reads anything else.
+  std::optional<double> Evaluate(int value, int x, double at, std::set<int>& nodes) const {
+    if (value == x) return at;
+    if (const auto number = Number(value)) return *number;
+    const auto found = makers_.find(value);
+    constexpr size_t kMostNodes = 12;
+    if (found == makers_.end() || nodes.size() > kMostNodes || --steps_ < 0) return std::nullopt;
+    const Node& node = NodeAt(found->second);
+    if (!IsOfGelu(node)) return std::nullopt;
+    nodes.insert(found->second);
+    std::array<double, 2> operands = {};
+    for (size_t i = 0; i < node.inputs.size() && i < operands.size(); ++i) {
+      const auto operand = Evaluate(node.inputs[i], x, at, nodes);
+      if (!operand) return std::nullopt;
+      operands[i] = *operand;
+    }
+    const auto [a, b] = operands;
+    if (node.op == "Add") return a + b;
+    if (node.op == "Sub") return a - b;
+    if (node.op == "Mul") return a * b;
+    if (node.op == "Div") return a / b;
+    if (node.op == "Pow") return std::pow(a, b);
+    return node.op == "Erf" ? std::erf(a) : std::tanh(a);
+  }
+
+  static bool IsOfGelu(const Node& node) { return std::ranges::find(kOfGelu, node.op) != kOfGelu.end(); }
+
+  bool Computes(int value, int x, double (*function)(double), std::set<int>& nodes) const {
+    return std::ranges::all_of(kSamples, [&](double at) {
+      const auto is = Evaluate(value, x, at, nodes);
+      return is && std::abs(*is - function(at)) <= kNear * std::max(1.0, std::abs(function(at)));
+    });
+  }
+
+  // The values that the node's may be a function of: those before it.
+  std::vector<int> ValuesBefore(int index) const {
+    std::vector<int> values;
+    std::vector<int> open = {index};
+    for (int depth = 0; depth < 4; ++depth) {
+      std::vector<int> next;
+      for (const int node : open) {
+        for (const int input : NodeAt(node).inputs) {
+          if (input == kNoValue || IsKnown(input)) continue;
+          values.push_back(input);
+          const auto maker = makers_.find(input);
+          if (maker != makers_.end() && IsOfGelu(NodeAt(maker->second))) next.push_back(maker->second);
+        }
+      }
+      open = std::move(next);
+    }
+    return values;
+  }
+
+  // From its error function, or hyperbolic tangent, on.
+  std::optional<Idiom> WrittenGelu(int index) const {
+    const bool exact = NodeAt(index).op == "Erf";
+    for (const int x : ValuesBefore(index)) {
+      std::vector<int> open = {index};
+      for (int depth = 0; depth < 4 && !open.empty(); ++depth) {
+        std::vector<int> next;
+        for (const int node : open) {
+          const int value = NodeAt(node).outputs[0];
+          std::set<int> nodes;
+          if (Computes(value, x, exact ? GeluOf : GeluTanhOf, nodes)) {
+            const Function function = {exact ? FunctionKind::kGelu : FunctionKind::kGeluTanh, 0.0f, 0.0f};
+            return Idiom{{nodes.begin(), nodes.end()}, x, value, "Function", {}, FunctionAttributes(function)};
+          }
+          const auto found = readers_.find(value);
+          if (found == readers_.end() || found->second.size() > 2) continue;
+          std::ranges::copy_if(found->second, std::back_inserter(next),
+                               [&](int reader) { return reader != kOutside && IsOfGelu(NodeAt(reader)); });
+        }
+        open = std::move(next);
+      }
+    }
+    return std::nullopt;
+  }
+
+  const Graph& graph_;
+  const Survey& survey_;
+  std::map<int, int> makers_;                // value -> node
+  std::map<int, std::vector<int>> readers_;  // value -> nodes
+  std::vector<bool> taken_;                  // by node
+  mutable int64_t steps_ = 10'000'000;       // that evaluating functions may still take
+  std::vector<Idiom> idioms_;
+};
+
+}  // namespace
+
+std::vector<Idiom> FindIdioms(const Graph& graph, const Survey& survey) { return Finder(graph, survey).Run(); }
+
+}  // namespace swizzle::regions

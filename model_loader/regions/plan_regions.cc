@@ -1,0 +1,189 @@
+#include "model_loader/regions/plan_regions.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "model_loader/plan/planner.h"
+#include "model_loader/regions/cut.h"
+
+namespace swizzle::regions {
+namespace {
+
+// What the values of a plan's largest batch may take, one by one: the caches of today's processors hold some of it.
+constexpr int64_t kBatchBytes = int64_t{1} << 22;
+constexpr int64_t kMostRows = 512, kMostImages = 64;
+
+int64_t LargestBatch(const Network& network, Form form) {
+  int64_t row = 1;
+  for (const NetworkValue& value : network.values) row = std::max(row, value.elements());
+  const int64_t fitting = kBatchBytes / (row * static_cast<int64_t>(sizeof(float)));
+  return std::clamp<int64_t>(fitting, 1, form == Form::kVectors ? kMostRows : kMostImages);
+}
+
+// Whether nodes read constants so often that copying them for each took forever.
+bool ReadsTooOften(const Graph& graph, const Survey& survey) {
+  constexpr int64_t kMostTimes = 8, kFree = int64_t{1} << 26;  // the latter in bytes
+  int64_t held = 0, read = 0;
+  for (const auto& known : survey.known) held += known.second.bytes();
+  for (const Node& node : graph.nodes) {
+    for (const int input : node.inputs) {
+      const auto found = survey.known.find(input);
+      if (found != survey.known.end()) read += found->second.bytes();
+    }
+  }
+  return read > kMostTimes * held + kFree;
+}
+
+class RegionPlanner {
+ public:
+  RegionPlanner(const fallback::Program& program, const Survey& survey, Backend& backend, const PlanOptions& options)
+      : graph_(program.graph()), survey_(survey), backend_(backend), options_(options) {}
+
+  // Plans the region, or, where that fails, what is between its transposes and their kin, or each of its layers alone.
+  void Add(const Region& region) {
+    if (Plans(region) || region.nodes.size() == 1) return;
+    std::vector<int> others;
+    std::ranges::copy_if(region.nodes, std::back_inserter(others), [&](int node) {
+      return std::ranges::find(kRearranging, graph_.nodes[static_cast<size_t>(node)].op) == kRearranging.end();
+    });
+    for (const Region& part : CutRegions(graph_, survey_, others)) {
+      if (!Plans(part) && part.nodes.size() > 1) AddLayers(part);
+    }
+  }
+
+  void AddLayers(const Region& region) {
+    for (const int node : region.nodes) {
+      if (!HasKnownWeight(graph_.nodes[static_cast<size_t>(node)], survey_)) continue;
+      Plans(MakeRegion(graph_, survey_, region.form, {node}));
+    }
+  }
+
+  fallback::Division division;
+  std::vector<std::shared_ptr<const PlannedRegion>> planned;
+  std::vector<std::string> refusals;  // of regions that were to be planned
+
+ private:
+  bool Refused(const Status& status) {
+    refusals.emplace_back(status.message());
+    return false;
+  }
+
+  bool Plans(const Region& region) {
+    StatusOr<Network> network = NetworkOf(graph_, survey_, region);
+    if (!network.ok()) return Refused(network.status());
+    auto plan = PlanOf(*std::move(network), region.form, backend_, options_);
+    if (!plan.ok()) return Refused(plan.status());
+    const bool takes_all = TakesAll(region);
+    planned.push_back(
+        std::make_shared<PlannedRegion>(region.form, *std::move(plan), takes_all ? nullptr : Others(region)));
+    division.parts.push_back({region.nodes, region.inputs, region.outputs, planned.back(), takes_all});
+    return true;
+  }
+
+  static StatusOr<std::shared_ptr<const Plan>> PlanOf(Network network, Form form, Backend& backend,
+                                                      PlanOptions options) {
+    options.max_batch = LargestBatch(network, form);
+    if (form == Form::kVectors) options.measured_batches = {64, kMostRows};
+    return MakePlan(std::move(network), backend, options);
+  }
+
+  // Plans for rows that are not as in the survey. They keep the region's constants, not the program's.
+  std::unique_ptr<ShapePlans> Others(const Region& region) {
+    if (shared_graph_ == nullptr) shared_graph_ = std::make_shared<const Graph>(graph_);
+    auto survey = std::make_shared<Survey>(survey_);
+    std::set<int> read;
+    for (const int node : region.nodes) {
+      const std::vector<int>& inputs = graph_.nodes[static_cast<size_t>(node)].inputs;
+      read.insert(inputs.begin(), inputs.end());
+    }
+    std::erase_if(survey->known, [&](const auto& known) { return !read.contains(known.first); });
+    survey->shapes.assign(survey->shapes.size(), std::nullopt);
+    PlanOptions options = options_;
+    options.tuning_budget = absl::ZeroDuration();
+    options.progress = nullptr;
+    return std::make_unique<ShapePlans>([graph = shared_graph_, survey, region, options, backend = &backend_](
+                                            const RowShapes& rows) -> StatusOr<std::shared_ptr<const Plan>> {
+      Survey now = *survey;
+      for (size_t i = 0; i < rows.size(); ++i) {
+        Shape shape = rows[i];
+        shape.insert(shape.begin(), 1);
+        now.shapes[static_cast<size_t>(region.inputs[i])] = std::move(shape);
+      }
+      SWIZZLE_ASSIGN_OR_RETURN(Network network, NetworkOf(*graph, now, region));
+      return PlanOf(std::move(network), region.form, *backend, options);
+    });
+  }
+
+  // Whether rows are the same in every run.
+  bool TakesAll(const Region& region) const {
+    return survey_.shapes_follow && std::ranges::all_of(region.inputs, [&](int value) {
+             const auto index = static_cast<size_t>(value);
+             const std::optional<Shape>& other = survey_.other_shapes[index];
+             return other && RowShape(*survey_.shapes[index], region.form) == RowShape(*other, region.form);
+           });
+  }
+
+  const Graph& graph_;
+  const Survey& survey_;
+  Backend& backend_;
+  const PlanOptions& options_;
+  std::shared_ptr<const Graph> shared_graph_;  // a copy that outlives this; null: nothing needs it yet
+};
+
+}  // namespace
+
+int RegionalProgram::layers() const {
+  size_t layers = 0;
+  for (const auto& region : regions) layers += region->plan().report().layers.size();
+  return static_cast<int>(layers);
+}
+
+std::string RegionalProgram::Text() const {
+  return Concat("regions: ", regions.size(), " planned (", layers(), " layers), ", program->interpreted_nodes(),
+                " interpreted nodes");
+}
+
+int64_t RegionalProgram::weight_bytes() const {
+  int64_t bytes = program->weight_bytes();
+  for (const auto& region : regions) bytes += region->plan().report().device_bytes;
+  return bytes;
+}
+
+RegionalProgram PlanRegions(std::shared_ptr<const fallback::Program> program, Backend& backend,
+                            const PlanOptions& options, const fallback::Limits& limits) {
+  RegionalProgram result{std::move(program), {}, {}, {}};
+  const auto stream = backend.NewStream(options.threads);
+  if (!stream.ok()) {
+    result.unplanned = std::string(stream.status().message());
+    return result;
+  }
+  const StatusOr<Survey> survey = SurveyProgram(*result.program, **stream, limits);
+  if (!survey.ok()) {
+    result.unplanned = std::string(survey.status().message());
+    return result;
+  }
+  if (ReadsTooOften(result.program->graph(), *survey)) {
+    result.unplanned = "it reads its constants many times over";
+    return result;
+  }
+  const std::vector<Region> regions = CutRegions(result.program->graph(), *survey);
+  PlanOptions of_one = options;
+  of_one.tuning_budget /= std::max<int64_t>(std::ssize(regions), 1);
+  RegionPlanner planner(*result.program, *survey, backend, of_one);
+  for (const Region& region : regions) planner.Add(region);
+  if (planner.planned.empty()) {
+    result.unplanned = "no layer of it has weights that a plan takes";
+    return result;
+  }
+  planner.division.known = survey->known;
+  result.program = result.program->Divided(std::move(planner.division));
+  result.regions = std::move(planner.planned);
+  result.refusals = std::move(planner.refusals);
+  return result;
+}
+
+}  // namespace swizzle::regions

@@ -1,0 +1,65 @@
+#include "model_loader/regions/planned_region.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/integers.h"
+
+namespace swizzle::regions {
+
+using fallback::Array;
+using fallback::Results;
+
+std::optional<Shape> PlannedRegion::LeadingOf(std::span<const Array> inputs, RowShapes& rows) const {
+  std::optional<Shape> leading;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Shape& shape = inputs[i].shape;
+    const size_t rank = plan_->network().inputs[i].dims.size();
+    if (inputs[i].dtype != DType::kFloat32 || shape.size() < rank + 1) return std::nullopt;
+    const auto cut = shape.end() - static_cast<std::ptrdiff_t>(rank);
+    Shape its(shape.begin(), cut);
+    if (form_ == Form::kImages && its.size() != 1) return std::nullopt;
+    if (leading && *leading != its) return std::nullopt;
+    leading = std::move(its);
+    rows.emplace_back(cut, shape.end());
+  }
+  return leading;
+}
+
+std::shared_ptr<const Plan> PlannedRegion::PlanFor(const RowShapes& rows) const {
+  if (std::ranges::equal(rows, plan_->network().inputs, {}, {}, &NetworkPort::dims)) return plan_;
+  return others_ == nullptr ? nullptr : others_->Find(rows);
+}
+
+StatusOr<std::optional<Results>> PlannedRegion::Run(std::span<const Array> inputs, fallback::Memory& memory,
+                                                    Stream& stream) const {
+  RowShapes row_shapes;
+  const std::optional<Shape> leading = LeadingOf(inputs, row_shapes);
+  const std::shared_ptr<const Plan> plan = leading ? PlanFor(row_shapes) : nullptr;
+  if (plan == nullptr) return std::nullopt;
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t rows, ElementCount(*leading));
+  if (rows == 0) return std::nullopt;
+  const int64_t parts = CeilDiv(rows, plan->max_batch());
+  const int64_t most = CeilDiv(rows, parts);
+  Results results;
+  for (const NetworkPort& port : plan->network().outputs) {
+    Shape shape = *leading;
+    shape.insert(shape.end(), port.dims.begin(), port.dims.end());
+    SWIZZLE_ASSIGN_OR_RETURN(results.emplace_back(), memory.Allocate(DType::kFloat32, std::move(shape)));
+  }
+  const auto arena_bytes = static_cast<int64_t>(plan->ArenaBytes(most));
+  SWIZZLE_ASSIGN_OR_RETURN(Array arena, memory.Allocate(DType::kUint8, {arena_bytes}));
+  std::vector<const float*> from(inputs.size());
+  std::vector<float*> to(results.size());
+  for (int64_t first = 0; first < rows; first += most) {
+    const auto start = [&](const Array& array) { return array.elements() / rows * first; };
+    for (size_t i = 0; i < from.size(); ++i) from[i] = inputs[i].As<float>().data() + start(inputs[i]);
+    for (size_t i = 0; i < to.size(); ++i) to[i] = results[i].Mutable<float>().data() + start(results[i]);
+    const std::span<std::byte> bytes(arena.data.get(), static_cast<size_t>(arena_bytes));
+    SWIZZLE_RETURN_IF_ERROR(plan->RunOn(stream, {bytes, from, to}, BatchSize(std::min(most, rows - first))));
+  }
+  return std::optional(std::move(results));
+}
+
+}  // namespace swizzle::regions

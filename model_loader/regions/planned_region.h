@@ -1,0 +1,43 @@
+// A region's plan as a part of a program: batches of any number of rows, in parts that the plan takes.
+#ifndef SWIZZLE_MODEL_LOADER_REGIONS_PLANNED_REGION_H_
+#define SWIZZLE_MODEL_LOADER_REGIONS_PLANNED_REGION_H_
+
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "model_loader/fallback/executor.h"
+#include "model_loader/plan/run/plan.h"
+#include "model_loader/regions/region.h"
+#include "model_loader/regions/shape_plans.h"
+
+namespace swizzle::regions {
+
+// Immutable, thread-safe.
+class PlannedRegion final : public fallback::Part {
+ public:
+  // `others`, for rows of other shapes, may be null: then inputs of such are not taken.
+  PlannedRegion(Form form, std::shared_ptr<const Plan> plan, std::unique_ptr<ShapePlans> others)
+      : form_(form), plan_(std::move(plan)), others_(std::move(others)) {}
+
+  // Of the rows that the region was found with.
+  const Plan& plan() const { return *plan_; }
+
+  // Takes FP32 whose rows can be planned, and as many for each input.
+  StatusOr<std::optional<fallback::Results>> Run(std::span<const fallback::Array> inputs, fallback::Memory& memory,
+                                                 Stream& stream) const override;
+
+ private:
+  // The dimensions that count rows, and the shapes of rows; nothing where the inputs are no region's.
+  std::optional<Shape> LeadingOf(std::span<const fallback::Array> inputs, RowShapes& rows) const;
+  // Null where there is none.
+  std::shared_ptr<const Plan> PlanFor(const RowShapes& rows) const;
+
+  const Form form_;
+  const std::shared_ptr<const Plan> plan_;
+  const std::unique_ptr<ShapePlans> others_;
+};
+
+}  // namespace swizzle::regions
+
+#endif  // SWIZZLE_MODEL_LOADER_REGIONS_PLANNED_REGION_H_

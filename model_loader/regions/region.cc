@@ -1,0 +1,168 @@
+#include "model_loader/regions/region.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "model_loader/graph/operators.h"
+#include "model_loader/passes/lower.h"
+#include "model_loader/passes/pipeline.h"
+
+namespace swizzle::regions {
+namespace {
+
+// The operators that compute vectors along the last dimension one by one. Those whose constants broadcast.
+constexpr std::array<std::string_view, 4> kArithmetic = {"Add", "Div", "Mul", "Sub"};
+constexpr std::array<std::string_view, 8> kOfVectors = {"Clip",      "Gemm",   "HardSigmoid", "HardSwish",
+                                                        "LeakyRelu", "MatMul", "Relu",        "Sigmoid"};
+
+bool IsArithmetic(const Node& node) { return std::ranges::find(kArithmetic, node.op) != kArithmetic.end(); }
+
+// Makes a region's graph. Used once.
+class Extraction {
+ public:
+  Extraction(const Graph& graph, const Survey& survey, const Region& region)
+      : graph_(graph), survey_(survey), region_(region) {}
+
+  StatusOr<Graph> Run() {
+    made_.name = graph_.name;
+    made_.producer = graph_.producer;
+    made_.opset = graph_.opset;
+    for (const int input : region_.inputs) {
+      made_.inputs.push_back(AddValue(input));
+      Shape shape = RowShape(*survey_.shapes[static_cast<size_t>(input)], region_.form);
+      shape.insert(shape.begin(), kFreeBatch);
+      made_.values.back().shape = std::move(shape);
+    }
+    for (const int index : region_.nodes) {
+      const Idiom* const idiom = survey_.IdiomOf(static_cast<size_t>(index));
+      if (idiom == nullptr) {
+        SWIZZLE_RETURN_IF_ERROR(AddNode(graph_.nodes[static_cast<size_t>(index)]));
+      } else if (index == idiom->nodes.back()) {
+        SWIZZLE_RETURN_IF_ERROR(AddIdiom(*idiom));
+      }
+    }
+    for (const int output : region_.outputs) {
+      made_.outputs.push_back({made_.values[static_cast<size_t>(values_.at(output))].name, values_.at(output)});
+    }
+    return std::move(made_);
+  }
+
+ private:
+  int AddValue(int value) {
+    Value named;
+    named.name = Concat(graph_.values[static_cast<size_t>(value)].name, "#", value);
+    made_.values.push_back(std::move(named));
+    return values_[value] = static_cast<int>(made_.values.size()) - 1;
+  }
+
+  Status AddNode(const Node& from) {
+    if (region_.form == Form::kVectors && !IsArithmetic(from) &&
+        std::ranges::find(kOfVectors, from.op) == kOfVectors.end()) {
+      return Unimplemented(Describe(from), " does not compute the vectors of its last dimension one by one");
+    }
+    Node node = from;
+    for (int& input : node.inputs) {
+      if (input == kNoValue) continue;
+      SWIZZLE_ASSIGN_OR_RETURN(input, ValueFor(from, input));
+    }
+    node.outputs.resize(1);
+    node.outputs[0] = AddValue(from.outputs[0]);
+    made_.nodes.push_back(std::move(node));
+    return {};
+  }
+
+  Status AddIdiom(const Idiom& idiom) {
+    if (region_.form != Form::kVectors && idiom.op != "Function") {
+      return Unimplemented("layer normalisation is of vectors");
+    }
+    const std::string& name = graph_.nodes[static_cast<size_t>(idiom.nodes.back())].name;
+    Node node{idiom.op, std::string(kSwizzleDomain), name, {}, {}, idiom.attributes};
+    node.inputs.push_back(values_.at(idiom.input));
+    for (const int constant : idiom.constants) {
+      const fallback::Array& array = survey_.known.at(constant);
+      node.inputs.push_back(
+          made_.AddConstant(Concat(name, "#", constant), Tensor::Floats({array.elements()}, array.As<float>())));
+    }
+    node.outputs.push_back(AddValue(idiom.output));
+    made_.nodes.push_back(std::move(node));
+    return {};
+  }
+
+  StatusOr<int> ValueFor(const Node& node, int value) {
+    if (const auto found = values_.find(value); found != values_.end()) return found->second;
+    const fallback::Array& array = survey_.known.at(value);
+    SWIZZLE_ASSIGN_OR_RETURN(Shape shape, ConstantShape(node, array.shape));
+    const auto bytes = array.AsBytes();
+    Tensor tensor{array.dtype, std::move(shape), std::vector<std::byte>(bytes.begin(), bytes.end())};
+    const std::string& name = graph_.values[static_cast<size_t>(value)].name;
+    return values_[value] = made_.AddConstant(Concat(name, "#", value), std::move(tensor));
+  }
+
+  // As one row of the region has it.
+  StatusOr<Shape> ConstantShape(const Node& node, const Shape& shape) const {
+    if (region_.form != Form::kVectors || !IsArithmetic(node) || shape.empty()) return shape;
+    const bool is_vector = std::all_of(shape.begin(), shape.end() - 1, [](int64_t extent) { return extent == 1; });
+    if (is_vector) return Shape{shape.back()};
+    return Unimplemented(Describe(node), ": its constant of shape ", ShapeText(shape), " differs between vectors");
+  }
+
+  const Graph& graph_;
+  const Survey& survey_;
+  const Region& region_;
+  Graph made_;
+  std::map<int, int> values_;  // of graph_ -> of made_
+};
+
+}  // namespace
+
+Region MakeRegion(const Graph& graph, const Survey& survey, Form form, std::vector<int> nodes) {
+  Region region{form, std::move(nodes), {}, {}};
+  std::set<int> made;
+  for (const int index : region.nodes) {
+    const Node& node = graph.nodes[static_cast<size_t>(index)];
+    for (const int input : node.inputs) {
+      if (input == kNoValue || made.contains(input) || survey.IsKnown(input)) continue;
+      if (std::ranges::find(region.inputs, input) == region.inputs.end()) region.inputs.push_back(input);
+    }
+    made.insert(node.outputs[0]);
+  }
+  const auto is_outside = [&](int reader) {
+    return reader == Survey::kOutside || !std::ranges::binary_search(region.nodes, reader);
+  };
+  for (const int value : made) {
+    if (std::ranges::any_of(survey.readers[static_cast<size_t>(value)], is_outside)) region.outputs.push_back(value);
+  }
+  return region;
+}
+
+bool IsActivation(const Survey& survey, int value, Form form) {
+  const auto& shape = survey.shapes[static_cast<size_t>(value)];
+  if (!shape || survey.IsKnown(value) || survey.dtypes[static_cast<size_t>(value)] != DType::kFloat32) return false;
+  const size_t least = form == Form::kVectors ? 2 : 1;
+  return shape->size() >= least && std::ranges::all_of(*shape, [](int64_t extent) { return extent > 0; });
+}
+
+Shape RowShape(const Shape& shape, Form form) {
+  return form == Form::kVectors ? Shape{shape.back()} : Shape(shape.begin() + 1, shape.end());
+}
+
+StatusOr<Network> NetworkOf(const Graph& graph, const Survey& survey, const Region& region) {
+  SWIZZLE_ASSIGN_OR_RETURN(Graph own, Extraction(graph, survey, region).Run());
+  SWIZZLE_RETURN_IF_ERROR(RunRegionPasses(own));
+  SWIZZLE_ASSIGN_OR_RETURN(Network network, Lower(std::move(own)));
+  for (size_t i = 0; i < region.outputs.size(); ++i) {
+    const auto& shape = survey.shapes[static_cast<size_t>(region.outputs[i])];
+    if (!shape) continue;
+    const Shape expected = RowShape(*shape, region.form);
+    if (network.outputs[i].dims == expected) continue;
+    return Unimplemented("a region makes rows of ", ShapeText(network.outputs[i].dims), " instead of ",
+                         ShapeText(expected));
+  }
+  return network;
+}
+
+}  // namespace swizzle::regions

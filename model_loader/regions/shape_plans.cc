@@ -1,0 +1,31 @@
+#include "model_loader/regions/shape_plans.h"
+
+#include <algorithm>
+
+namespace swizzle::regions {
+
+std::shared_ptr<const Plan> ShapePlans::Find(const RowShapes& rows) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(entries_, rows, &Entry::rows);
+  if (found != entries_.end()) {
+    entries_.splice(entries_.begin(), entries_, found);
+    return entries_.front().plan;
+  }
+  StatusOr<std::shared_ptr<const Plan>> plan = make_(rows);
+  entries_.push_front({rows, plan.ok() ? *std::move(plan) : nullptr});
+  Shrink();
+  return entries_.front().plan;
+}
+
+void ShapePlans::Shrink() {
+  if (entries_.size() > kMostPlans) entries_.pop_back();
+  int64_t bytes = 0;
+  for (auto entry = std::next(entries_.begin()); entry != entries_.end(); ++entry) {
+    if (entry->plan != nullptr) bytes += entry->plan->report().device_bytes;
+    if (bytes <= kMostBytes) continue;
+    entries_.erase(entry, entries_.end());
+    return;
+  }
+}
+
+}  // namespace swizzle::regions

@@ -1,0 +1,168 @@
+#include "model_loader/regions/survey.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace swizzle::regions {
+namespace {
+
+using fallback::Array;
+
+// For free dimensions: of the batch, which no dimension that is always 1 is taken for, and of others, in turn.
+constexpr int64_t kRows = 2, kOtherRows = 3;
+constexpr std::array<int64_t, 5> kSizes = {64, 32, 96, 224, 16};
+
+// Inputs that say how large an operator's results are; in bits.
+struct ShapeInputs {
+  std::string_view op;
+  uint32_t inputs;
+};
+constexpr ShapeInputs kShapeInputs[] = {
+    {"Compress", 2},  {"ConstantOfShape", 1}, {"Expand", 2},  {"NonZero", 1}, {"OneHot", 2},
+    {"Pad", 2 | 8},   {"Range", 7},           {"Reshape", 2}, {"Resize", 15}, {"Slice", 30},
+    {"Split", 2},     {"Squeeze", 2},         {"Tile", 6},    {"TopK", 2},    {"Upsample", 2},
+    {"Unsqueeze", 2},
+};
+
+uint32_t ShapeInputsOf(const Node& node) {
+  if (node.op.starts_with("Reduce")) return 2;
+  const auto found = std::ranges::find(kShapeInputs, node.op, &ShapeInputs::op);
+  const uint32_t inputs = found == std::end(kShapeInputs) ? 0 : found->inputs;
+  return node.op == "Resize" ? inputs & ~1U : inputs;
+}
+
+// Values that depend on no input.
+std::set<int> ConstantValues(const fallback::Program& program) {
+  std::set<int> values;
+  for (const auto& constant : program.constants()) values.insert(constant.first);
+  for (const Node& node : program.graph().nodes) {
+    const auto known = [&](int value) { return value == kNoValue || values.contains(value); };
+    if (std::ranges::all_of(node.inputs, known)) values.insert(node.outputs.begin(), node.outputs.end());
+  }
+  values.erase(kNoValue);
+  return values;
+}
+
+class Surveyor {
+ public:
+  Surveyor(const fallback::Program& program, Stream& stream, const fallback::Limits& limits)
+      : program_(program), stream_(stream), limits_(limits), constant_(ConstantValues(program)) {}
+
+  StatusOr<Survey> Run(int64_t rows, int64_t size) {
+    survey_ = Survey();
+    survey_.shapes.resize(program_.graph().values.size());
+    survey_.dtypes.resize(program_.graph().values.size());
+    for (const auto& [value, array] : program_.constants()) Note(value, array);
+    std::vector<std::vector<std::byte>> zeros;
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<TensorView> inputs, Inputs(rows, size, zeros));
+    const auto watch = [this](const Node& node, std::span<Array> given, fallback::Memory&, Stream&) {
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] != kNoValue) Note(node.inputs[i], given[i]);
+      }
+      return Status();
+    };
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> outputs, program_.Run(inputs, stream_, limits_, watch));
+    for (size_t i = 0; i < outputs.size(); ++i) Note(program_.graph().outputs[i].value, outputs[i]);
+    return std::move(survey_);
+  }
+
+ private:
+  void Note(int value, const Array& array) {
+    survey_.shapes[static_cast<size_t>(value)] = array.shape;
+    survey_.dtypes[static_cast<size_t>(value)] = array.dtype;
+    if (constant_.contains(value)) survey_.known.emplace(value, array);
+  }
+
+  StatusOr<std::vector<TensorView>> Inputs(int64_t rows, int64_t size,
+                                           std::vector<std::vector<std::byte>>& zeros) const {
+    std::vector<TensorView> views;
+    for (const fallback::Port& port : program_.inputs()) {
+      if (!port.shape || !port.dtype) return Unimplemented("input '", port.name, "' is declared without a shape");
+      Shape shape = *port.shape;
+      for (size_t i = 0; i < shape.size(); ++i) {
+        if (shape[i] < 0) shape[i] = i == 0 ? rows : size;
+      }
+      SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(shape));
+      if (elements > limits_.max_array_bytes) return InvalidArgument("input '", port.name, "' is too large");
+      zeros.emplace_back(static_cast<size_t>(elements) * ElementBytes(*port.dtype));
+      views.push_back({*port.dtype, std::move(shape), {}});
+    }
+    for (size_t i = 0; i < views.size(); ++i) views[i].bytes = zeros[i];
+    return views;
+  }
+
+  const fallback::Program& program_;
+  Stream& stream_;
+  const fallback::Limits& limits_;
+  const std::set<int> constant_;
+  Survey survey_;
+};
+
+bool HasFreeDimension(const fallback::Program& program) {
+  return std::ranges::any_of(program.inputs(), [](const fallback::Port& port) {
+    return port.shape && std::ranges::find(*port.shape, -1) != port.shape->end();
+  });
+}
+
+void AddReaders(const Graph& graph, Survey& survey) {
+  survey.readers.resize(graph.values.size());
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const int input : graph.nodes[n].inputs) {
+      if (input != kNoValue) survey.readers[static_cast<size_t>(input)].push_back(static_cast<int>(n));
+    }
+  }
+  for (const GraphOutput& output : graph.outputs) {
+    survey.readers[static_cast<size_t>(output.value)].push_back(Survey::kOutside);
+  }
+}
+
+void AddIdioms(const Graph& graph, Survey& survey) {
+  survey.idioms = FindIdioms(graph, survey);
+  survey.idiom_of.assign(graph.nodes.size(), -1);
+  for (size_t i = 0; i < survey.idioms.size(); ++i) {
+    for (const int node : survey.idioms[i].nodes) survey.idiom_of[static_cast<size_t>(node)] = static_cast<int>(i);
+  }
+}
+
+}  // namespace
+
+StatusOr<Survey> SurveyProgram(const fallback::Program& program, Stream& stream, const fallback::Limits& limits) {
+  Surveyor surveyor(program, stream, limits);
+  StatusOr<Survey> survey = surveyor.Run(kRows, kSizes[0]);
+  size_t next = 1;
+  for (; next < kSizes.size() && !survey.ok(); ++next) survey = surveyor.Run(kRows, kSizes[next]);
+  if (!survey.ok()) return survey;
+  AddReaders(program.graph(), *survey);
+  AddIdioms(program.graph(), *survey);
+  survey->shapes_follow = ShapesFollowShapes(program.graph());
+  survey->other_shapes = survey->shapes;
+  if (!survey->shapes_follow || !HasFreeDimension(program)) return survey;
+  survey->shapes_follow = false;
+  for (; next < kSizes.size() && !survey->shapes_follow; ++next) {
+    StatusOr<Survey> other = surveyor.Run(kOtherRows, kSizes[next]);
+    if (!other.ok()) continue;
+    survey->shapes_follow = true;
+    survey->other_shapes = std::move(other->shapes);
+  }
+  return survey;
+}
+
+bool ShapesFollowShapes(const Graph& graph) {
+  std::set<int> elements(graph.inputs.begin(), graph.inputs.end());  // values that depend on the inputs' elements
+  for (const Node& node : graph.nodes) {
+    const uint32_t shape_inputs = ShapeInputsOf(node);
+    bool depends = false;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!elements.contains(node.inputs[i])) continue;
+      if (i < 32 && (shape_inputs >> i & 1) != 0) return false;
+      depends = true;
+    }
+    if (depends && node.op != "Shape" && node.op != "Size") elements.insert(node.outputs.begin(), node.outputs.end());
+  }
+  return true;
+}
+
+}  // namespace swizzle::regions

@@ -1,0 +1,43 @@
+// What two runs of a program show of its values: their shapes, and which are the same in every run. These runs are of
+// zeros, at load; dimensions that the model leaves free are given sizes that it takes.
+#ifndef SWIZZLE_MODEL_LOADER_REGIONS_SURVEY_H_
+#define SWIZZLE_MODEL_LOADER_REGIONS_SURVEY_H_
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "kernels/backend/backend.h"
+#include "model_loader/fallback/executor.h"
+#include "model_loader/regions/idioms.h"
+
+namespace swizzle::regions {
+
+// Value type. All by value of the program's graph.
+struct Survey {
+  std::vector<std::optional<Shape>> shapes;  // in that run; none of what nothing reads
+  std::vector<DType> dtypes;
+  // In another run, where the free dimensions, the batch among them, had other sizes; the same where there are none.
+  std::vector<std::optional<Shape>> other_shapes;
+  bool shapes_follow = false;             // whether shapes go by those of the inputs alone, and there was another run
+  std::map<int, fallback::Array> known;   // constants, and what is computed of nothing else
+  std::vector<std::vector<int>> readers;  // nodes, and kOutside for an output of the graph
+  std::vector<Idiom> idioms;
+  std::vector<int> idiom_of;  // by node: of idioms, or -1
+
+  // Null if the node is of none.
+  const Idiom* IdiomOf(size_t node) const { return idiom_of[node] < 0 ? nullptr : &idioms[idiom_of[node]]; }
+  static constexpr int kOutside = -1;
+
+  bool IsKnown(int value) const { return known.contains(value); }
+};
+
+// INVALID_ARGUMENT if the program runs on zeros of none of the sizes that are tried.
+StatusOr<Survey> SurveyProgram(const fallback::Program& program, Stream& stream, const fallback::Limits& limits);
+
+// Whether no shape of a value depends on the elements of an input.
+bool ShapesFollowShapes(const Graph& graph);
+
+}  // namespace swizzle::regions
+
+#endif  // SWIZZLE_MODEL_LOADER_REGIONS_SURVEY_H_

@@ -1,0 +1,69 @@
+"""Architectures that no plan takes whole run in regions: as many as are said here, with so few interpreted nodes
+between them, and what they compute equals ONNX Runtime's outputs."""
+
+import re
+
+import numpy
+import onnx
+import pytest
+
+import make_architectures
+from conformance_test import expected_outputs, run_model
+
+TOLERANCE = 2e-4  # largest difference over largest magnitude, per output
+FREE = {'batch': 3, 'sequence': 20, 'height': 64, 'width': 96}
+
+# name -> regions, layers that they hold, interpreted nodes; the same with layer norms and GELUs written out
+EXPECTED = {
+    'vit': (5, 17, 33),
+    'roberta': (5, 20, 33),
+    'mpnet': (5, 19, 26),
+    'gpt2': (5, 19, 31),
+    'convnext': (16, 54, 6),
+    'regnet': (4, 26, 3),
+    'yolov8': (16, 44, 22),
+    'dbnet': (4, 13, 3),
+    'svtr': (3, 23, 13),
+    'swin': (20, 46, 78),
+    'mobilevit': (9, 39, 46),
+    'segformer': (14, 52, 26),
+    'whisper_encoder': (5, 19, 28),
+}
+SPELLINGS = {'opset17': {}, 'written-sparse': {'written': True, 'sparsity': 0.9}}
+
+
+def draw_inputs(model):
+    random = numpy.random.default_rng(1)
+    inputs = {}
+    for value in model.graph.input:
+        shape = [d.dim_value or FREE[d.dim_param] for d in value.type.tensor_type.shape.dim]
+        if value.name == 'attention_mask':
+            inputs[value.name] = (numpy.arange(shape[1]) < numpy.resize([20, 13, 1], shape[0])[:, None]).astype('int64')
+        elif value.type.tensor_type.elem_type == onnx.TensorProto.INT64:
+            inputs[value.name] = random.integers(0, make_architectures.VOCABULARY, shape)
+        else:
+            inputs[value.name] = random.normal(0, 1, shape).astype(numpy.float32)
+    return inputs
+
+
+def regions_of(said):
+    found = re.search(r'regions: (\d+) planned \((\d+) layers\), (\d+) interpreted nodes', said)
+    assert found, said
+    return tuple(int(number) for number in found.groups())
+
+
+@pytest.mark.parametrize('spelling', SPELLINGS)
+@pytest.mark.parametrize('name', make_architectures.ARCHITECTURES)
+def test_regions(name, spelling, tmp_path):
+    model = make_architectures.build(name, make_architectures.SMALL[name], **SPELLINGS[spelling])
+    file = tmp_path / 'model.onnx'
+    onnx.save(model, file)
+    inputs = draw_inputs(model)
+    actual, said = run_model(file, inputs, tmp_path)
+    expected = expected_outputs(file, inputs)
+    assert actual.keys() == expected.keys()
+    for output, array in expected.items():
+        assert actual[output].shape == array.shape, output
+        difference = numpy.abs(actual[output] - array).max() / numpy.abs(array).max()
+        assert difference <= TOLERANCE, f'{output}: {difference}'
+    assert regions_of(said) == EXPECTED[name]

@@ -1,0 +1,194 @@
+#include "model_loader/regions/plan_regions.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "model_loader/fallback/load.h"
+#include "tests/support/onnx_builder.h"
+#include "tests/support/status_matchers.h"
+
+namespace swizzle::regions {
+namespace {
+
+using fallback::Array;
+using swizzle::testing::IsOk;
+using swizzle::testing::OnnxBuilder;
+
+class PlanRegionsTest : public ::testing::Test {
+ protected:
+  RegionalProgram Plan(const OnnxBuilder& builder) {
+    program_ = *fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()));
+    const PlanOptions options{.threads = 2, .tuning_budget = absl::ZeroDuration()};
+    return PlanRegions(program_, *backend_, options);
+  }
+
+  // The first output for inputs that count up in small steps.
+  StatusOr<Array> Run(const fallback::Program& program, const std::vector<Shape>& shapes,
+                      const fallback::Limits& limits = {}) {
+    std::vector<std::vector<float>> elements;
+    std::vector<TensorView> views;
+    for (const Shape& shape : shapes) {
+      std::vector<float>& drawn = elements.emplace_back(static_cast<size_t>(*ElementCount(shape)));
+      for (size_t i = 0; i < drawn.size(); ++i) drawn[i] = static_cast<float>(static_cast<int>(i * 7 % 23) - 11) / 8;
+    }
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      views.push_back({DType::kFloat32, shapes[i], std::as_bytes(std::span(elements[i]))});
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, backend_->NewStream(2));
+    SWIZZLE_ASSIGN_OR_RETURN(std::vector<Array> outputs, program.Run(views, *stream, limits));
+    return outputs.at(0);
+  }
+
+  // That regions compute what the interpreter does.
+  void ExpectSame(const RegionalProgram& regional, const std::vector<Shape>& shapes) {
+    const auto expected = Run(*program_, shapes);
+    const auto actual = Run(*regional.program, shapes);
+    ASSERT_THAT(expected, IsOk());
+    ASSERT_THAT(actual, IsOk());
+    ASSERT_EQ(actual->shape, expected->shape);
+    for (size_t i = 0; i < expected->As<float>().size(); ++i) {
+      ASSERT_NEAR(actual->As<float>()[i], expected->As<float>()[i], 1e-4 * (1 + std::abs(expected->As<float>()[i])))
+          << i;
+    }
+  }
+
+  const std::unique_ptr<Backend> backend_ = NewCpuBackend();
+  std::shared_ptr<const fallback::Program> program_;
+};
+
+std::vector<float> Weights(int64_t count) {
+  std::vector<float> weights(static_cast<size_t>(count));
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = i % 3 == 0 ? static_cast<float>(i % 13) / 16 - 0.3f : 0.0f;
+  return weights;
+}
+
+// x [batch, length, 8] -> a layer, what no plan takes, two layers with a residual.
+OnnxBuilder Tokens() {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, -1, 8});
+  builder.Floats("w1", {8, 24}, Weights(8 * 24)).Floats("b1", {24}, Weights(24));
+  builder.Floats("w2", {24, 40}, Weights(24 * 40)).Floats("w3", {40, 24}, Weights(40 * 24));
+  builder.Node("MatMul", {"x", "w1"}, {"h"}).Node("Add", {"b1", "h"}, {"hb"});
+  builder.Node("Softmax", {"hb"}, {"s"}, {{"axis", int64_t{1}}});
+  builder.Node("MatMul", {"s", "w2"}, {"m"}).Node("Relu", {"m"}, {"r"}).Node("MatMul", {"r", "w3"}, {"n"});
+  builder.Node("Add", {"n", "s"}, {"y"}).Output("y");
+  return builder;
+}
+
+TEST_F(PlanRegionsTest, LayersOnTokensTakeAnyBatchAndLength) {
+  const RegionalProgram regional = Plan(Tokens());
+  ASSERT_EQ(regional.regions.size(), 2u) << regional.unplanned;
+  EXPECT_EQ(regional.program->interpreted_nodes(), 1u);
+  EXPECT_EQ(regional.program->OperatorCounts(), "Softmax:1");
+  for (const int64_t length : {1, 5, 300}) ExpectSame(regional, {{3, length, 8}});
+}
+
+TEST_F(PlanRegionsTest, WeightsOfRegionsThatTakeAllAreNotHeldTwice) {
+  const RegionalProgram regional = Plan(Tokens());
+  const int64_t before = program_->weight_bytes();
+  EXPECT_GT(before, 0);
+  program_ = nullptr;
+  EXPECT_EQ(regional.program->weight_bytes(), 0);
+}
+
+TEST_F(PlanRegionsTest, NothingRunsWithoutRows) {
+  const RegionalProgram regional = Plan(Tokens());
+  const auto empty = Run(*regional.program, {{0, 4, 8}});
+  EXPECT_FALSE(empty.ok() && empty->elements() != 0);
+}
+
+TEST_F(PlanRegionsTest, ABatchBeyondItsMemoryFails) {
+  const RegionalProgram regional = Plan(Tokens());
+  EXPECT_THAT(Run(*regional.program, {{3, 50, 8}}, {.max_live_bytes = int64_t{1} << 14}),
+              swizzle::testing::IsError(StatusCode::kResourceExhausted, "memory"));
+}
+
+// Convolutions around an operator that no plan takes, on images of any size.
+OnnxBuilder Images() {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 3, -1, -1});
+  builder.Floats("w1", {16, 3, 3, 3}, Weights(16 * 27)).Floats("w2", {8, 16, 1, 1}, Weights(128));
+  builder.Node("Conv", {"x", "w1"}, {"c"}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});
+  builder.Node("Relu", {"c"}, {"r"}).Node("Tan", {"r"}, {"t"}).Node("Conv", {"t", "w2"}, {"d"});
+  builder.Node("Sigmoid", {"d"}, {"y"}).Output("y");
+  return builder;
+}
+
+TEST_F(PlanRegionsTest, ImagesOfOtherSizesArePlannedWhenTheyCome) {
+  const RegionalProgram regional = Plan(Images());
+  ASSERT_EQ(regional.regions.size(), 2u) << regional.unplanned;
+  EXPECT_EQ(regional.program->OperatorCounts(), "Tan:1");
+  for (const Shape& shape : {Shape{2, 3, 64, 64}, Shape{1, 3, 20, 36}, Shape{70, 3, 9, 7}, Shape{1, 3, 20, 36}}) {
+    ExpectSame(regional, {shape});
+  }
+}
+
+TEST_F(PlanRegionsTest, RowsThatDifferBetweenInputsAreInterpreted) {
+  OnnxBuilder builder;
+  builder.Input("a", {-1, 6}).Input("b", {-1, 6}).Floats("w", {6, 6}, Weights(36));
+  builder.Node("MatMul", {"a", "w"}, {"m"}).Node("Tan", {"b"}, {"t"}).Node("Add", {"m", "t"}, {"y"}).Output("y");
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
+  ExpectSame(regional, {{4, 6}, {4, 6}});
+}
+
+TEST_F(PlanRegionsTest, AProgramWithoutWeightsStaysAsItIs) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 4}).Node("Tan", {"x"}, {"y"}).Output("y");
+  const RegionalProgram regional = Plan(builder);
+  EXPECT_TRUE(regional.regions.empty());
+  EXPECT_FALSE(regional.unplanned.empty());
+  EXPECT_EQ(regional.program, program_);
+}
+
+TEST_F(PlanRegionsTest, WrittenFunctionsOfVectorsAreOfARegion) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 7, 8}).Floats("w", {8, 16}, Weights(128)).Floats("v", {16, 8}, Weights(128));
+  builder.Floats("scale", {8}, Weights(8)).Floats("shift", {8}, Weights(8));
+  builder.Floats("two", {}, {2}).Floats("root", {}, {1.41421356f}).Floats("one", {}, {1}).Floats("half", {}, {0.5f});
+  builder.Floats("epsilon", {}, {1e-5f});
+  const std::map<std::string, Attribute> last = {{"axes", std::vector<int64_t>{-1}}};
+  builder.Node("ReduceMean", {"x"}, {"mean"}, last).Node("Sub", {"x", "mean"}, {"centred"});
+  builder.Node("Pow", {"centred", "two"}, {"squares"}).Node("ReduceMean", {"squares"}, {"variance"}, last);
+  builder.Node("Add", {"variance", "epsilon"}, {"sum"}).Node("Sqrt", {"sum"}, {"deviation"});
+  builder.Node("Div", {"centred", "deviation"}, {"unit"}).Node("Mul", {"unit", "scale"}, {"scaled"});
+  builder.Node("Add", {"scaled", "shift"}, {"norm"}).Node("MatMul", {"norm", "w"}, {"m"});
+  builder.Node("Div", {"m", "root"}, {"d"}).Node("Erf", {"d"}, {"e"}).Node("Add", {"e", "one"}, {"f"});
+  builder.Node("Mul", {"m", "f"}, {"g"}).Node("Mul", {"g", "half"}, {"gelu"}).Node("MatMul", {"gelu", "v"}, {"n"});
+  builder.Node("Add", {"n", "x"}, {"y"}).Output("y");
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
+  EXPECT_EQ(regional.program->interpreted_nodes(), 0u) << regional.program->OperatorCounts();
+  ExpectSame(regional, {{2, 7, 8}});
+}
+
+// What looks like GELU, but is not.
+TEST_F(PlanRegionsTest, OtherFunctionsAreLeftAsTheyAre) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 8}).Floats("w", {8, 16}, Weights(128)).Floats("root", {}, {1.5f}).Floats("one", {}, {1});
+  builder.Node("MatMul", {"x", "w"}, {"m"}).Node("Div", {"m", "root"}, {"d"}).Node("Erf", {"d"}, {"e"});
+  builder.Node("Add", {"e", "one"}, {"f"}).Node("Mul", {"m", "f"}, {"y"}).Output("y");
+  const RegionalProgram regional = Plan(builder);
+  EXPECT_NE(regional.program->OperatorCounts().find("Erf:1"), std::string::npos);
+  ExpectSame(regional, {{5, 8}});
+}
+
+TEST(ShapesFollowShapes, UnlessTheyAreOfElements) {
+  const auto follow = [](const OnnxBuilder& builder) {
+    return ShapesFollowShapes((*fallback::ReadProgram(std::span<const std::byte>(builder.Bytes())))->graph());
+  };
+  EXPECT_TRUE(follow(Tokens()));
+  OnnxBuilder by_shape;
+  by_shape.Input("x", {-1, 4}).Node("Shape", {"x"}, {"s"}).Node("Expand", {"x", "s"}, {"y"}).Output("y");
+  EXPECT_TRUE(follow(by_shape));
+  OnnxBuilder by_element;
+  by_element.Input("x", {-1, 4}).Node("NonZero", {"x"}, {"y"}).Output("y");
+  EXPECT_FALSE(follow(by_element));
+}
+
+}  // namespace
+}  // namespace swizzle::regions
