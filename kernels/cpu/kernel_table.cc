@@ -14,6 +14,7 @@
 #include "kernels/cpu/int8/convert_bytes.h"
 #include "kernels/cpu/int8/elementwise_bytes.h"
 #include "kernels/cpu/int8/linear_bytes.h"
+#include "kernels/cpu/int8/position_bytes.h"
 #include "kernels/cpu/int8/window_bytes.h"
 #include "kernels/cpu/layout/convert.h"
 #include "kernels/cpu/runtime/targets.h"
@@ -162,6 +163,14 @@ constexpr Kernel kBlockConv = {.accepts = AcceptsConvBytes,
                                .workspace_bytes = BlockConvWorkspaceBytes,
                                .holds = HoldsBytes};
 constexpr Kernel kLinearBytes = {.accepts = AcceptsLinearBytes, .prepare = PrepareLinearBytes, .holds = HoldsBytes};
+constexpr Kernel kPositionQuads = {.accepts = AcceptsPositionBytes,
+                                   .prepare = PreparePositionQuads,
+                                   .workspace_bytes = PositionBytesWorkspace,
+                                   .holds = HoldsPositionBytes};
+constexpr Kernel kPositionBlocks = {.accepts = AcceptsPositionBytes,
+                                    .prepare = PreparePositionBlocks,
+                                    .workspace_bytes = PositionBytesWorkspace,
+                                    .holds = HoldsPositionBytes};
 constexpr Kernel kDepthwiseBytes = {.accepts = AcceptsDepthwiseBytes,
                                     .prepare = PrepareDepthwiseBytes,
                                     .workspace_bytes = WindowBytesWorkspace,
@@ -271,6 +280,10 @@ constexpr auto kRows = Join(
                                 SWIZZLE_PER_BYTE_TARGET(LinearBytes)),
     ByteRows<"linear_dense_u8_f32">(Op::kConv, Format::kDense, kNchwU8, kNchwF32, kLinearBytes,
                                     SWIZZLE_PER_BYTE_TARGET(LinearBytes)),
+    ByteRows<"linear_csr_position_u8">(Op::kConv, Format::kCsr, kPanelsF32, kPanelsF32, kPositionQuads,
+                                       SWIZZLE_PER_BYTE_TARGET(PositionQuads)),
+    ByteRows<"linear_dense_position_u8">(Op::kConv, Format::kDense, kPanelsF32, kPanelsF32, kPositionBlocks,
+                                         SWIZZLE_PER_BYTE_TARGET(PositionBlocks)),
     ByteRows<"depthwise_dense_u8">(Op::kDepthwiseConv, Format::kDense, kFullU8, kFullU8, kDepthwiseBytes,
                                    SWIZZLE_PER_BYTE_TARGET(DepthwiseBytes)),
     ByteRows<"max_pool_u8">(Op::kMaxPool, Format::kNone, kFullU8, kFullU8,

@@ -182,13 +182,14 @@ class Flags {
 
   void AddQuantize() {
     CLI::App* app = app_.add_subcommand(
-        "quantize", "Turns the weights and activations of a convolutional model into whole numbers; zeros stay zeros.");
+        "quantize", "Turns the weights and activations of a model into whole numbers; zeros stay zeros.");
     app->footer(
-        "Weights become INT8 by output channel, activations UINT8 by what the calibration data makes of them. What "
-        "has\n"
-        "no whole-number form stays in FP32. An .onnx output has QuantizeLinear and DequantizeLinear around each\n"
-        "operator, for other engines, too. Per layer it prints signal over noise, in decibels: of its weight, its\n"
-        "input, and, of all layers up to it, its output; and which layers to leave in FP32.\n"
+        "Weights become INT8 by output channel. Activations of a convolutional model become UINT8 by what the\n"
+        "calibration data makes of them; what has no whole-number form stays in FP32. An .onnx output has\n"
+        "QuantizeLinear and DequantizeLinear around each operator, for other engines, too. Per layer it prints signal\n"
+        "over noise, in decibels: of its weight, its input, and, of all layers up to it, its output; and which layers\n"
+        "to leave in FP32. Encoders take no calibration data: their linear layers quantise each token when the model\n"
+        "runs. An .onnx output has DynamicQuantizeLinear and MatMulInteger in their place.\n"
         "Example: swizzle-pack quantize pruned.onnx quantised.onnx --calibration=images.npz --skip='*stem*'");
     AddModel(app, "MODEL", quantize_.model, "The pruned FP32 model");
     app->add_option("OUT,-O,--out", quantize_.output, "The file to write, .onnx or .swz")
@@ -197,9 +198,8 @@ class Flags {
         ->check(CheckModelEnding);
     app->add_option("--calibration", quantize_.calibration,
                     "Inputs as requests bring them: an .npz file with an array for each, or a folder of .npy files "
-                    "called after them; some hundred rows do")
-        ->type_name("FILE")
-        ->required();
+                    "called after them; some hundred rows do. Convolutional models need it")
+        ->type_name("FILE");
     app->add_option("--observer", observer_,
                     "Which range of an activation is kept: minmax (all), percentile (all but one value in 10,000), or "
                     "mse (what gives the least squared error)")

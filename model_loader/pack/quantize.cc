@@ -1,3 +1,5 @@
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -10,7 +12,9 @@
 #include "kernels/devices.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/files/npz.h"
+#include "model_loader/files/read_file.h"
 #include "model_loader/load/loader.h"
+#include "model_loader/onnx/onnx_quantise.h"
 #include "model_loader/onnx/onnx_writer.h"
 #include "model_loader/pack/commands.h"
 #include "model_loader/pack/network_runner.h"
@@ -242,29 +246,76 @@ std::string SummaryText(const QuantizeCommand& command, const Network& network, 
   return text;
 }
 
+Status WriteConvolutional(const QuantizeCommand& command, const Network& quantised) {
+  SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
+  if (command.output.extension() == ".swz") return WritePacked(quantised, command.output);
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, WriteOnnx(quantised));
+  return WriteFileAtomically(command.output, bytes);
+}
+
+StatusOr<std::string> QuantizeConvolutional(const QuantizeCommand& command, const Network& network,
+                                            Terminal& terminal) {
+  if (command.calibration.empty()) return InvalidArgument("a convolutional model needs --calibration");
+  SWIZZLE_ASSIGN_OR_RETURN(const CalibrationData data, CalibrationData::Read(command.calibration, network));
+  SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open("cpu"));
+  Network quantised = network;
+  Calibration calibration(command, network, data, terminal);
+  SWIZZLE_ASSIGN_OR_RETURN(const auto layers, calibration.Run(devices.cpu(), quantised));
+  SWIZZLE_RETURN_IF_ERROR(WriteConvolutional(command, quantised));
+  return SummaryText(command, network, calibration, layers, data.batches());
+}
+
+// Linear layers of the file's own graph, so that the rest of it stays as it is for other engines.
+Status WriteSequenceOnnx(const QuantizeCommand& command, const LoadedModel& model) {
+  if (model.container != "onnx") {
+    return Unimplemented("an .onnx file can only be made of an .onnx file; write a .swz file");
+  }
+  const ReadOptions options = ReadOptionsFor(command.model);
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(command.model, options.max_model_bytes));
+  const auto skips = [&](const std::string& name) {
+    return std::ranges::any_of(
+        command.skip, [&](const std::string& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
+  };
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> made, QuantiseOnnxDynamically(bytes, skips, options));
+  return WriteFileAtomically(command.output, made);
+}
+
+// Of encoders: by weights alone.
+StatusOr<std::string> QuantizeSequences(const QuantizeCommand& command, LoadedModel& model) {
+  if (!command.calibration.empty()) {
+    return InvalidArgument("tokens are quantised when the model runs, each by a scale of its own: drop --calibration");
+  }
+  const auto is_quantised = [](const Weight& weight) { return weight.quantisation.has_value(); };
+  if (std::ranges::any_of(model.network.weights, is_quantised)) {
+    return InvalidArgument("it is quantised already; start from the FP32 model");
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const auto layers, QuantiseSequenceNetwork(model.network, {.skip = command.skip}));
+  SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
+  SWIZZLE_RETURN_IF_ERROR(command.output.extension() == ".swz" ? WritePacked(model.network, command.output)
+                                                               : WriteSequenceOnnx(command, model));
+  TextTable table({{"layer"}, {"weight dB", Align::kRight}, {""}});
+  int64_t quantised = 0;
+  for (const QuantisedLayer& layer : layers) {
+    const bool is_poor = !layer.skipped && layer.weight_decibels < kPoorDecibels;
+    quantised += !layer.skipped;
+    table.AddRow({layer.name, layer.skipped ? "" : DecibelsText(layer.weight_decibels),
+                  layer.skipped ? "FP32"
+                  : is_poor     ? "poor"
+                                : ""});
+  }
+  return Concat(table.Render(), "\n", command.output.string(), ": ", quantised, " of ", layers.size(),
+                " linear layers in whole numbers; each token is quantised when the model runs\n");
+}
+
 StatusOr<Outcome> Quantize(const QuantizeCommand& command, Terminal& terminal) {
-  SWIZZLE_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(command.model));
+  SWIZZLE_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(command.model));
   const auto is_quantised = [](const NetworkValue& value) { return value.quantisation.has_value(); };
   if (std::ranges::any_of(model.network.values, is_quantised)) {
     return InvalidArgument("it is quantised already; start from the FP32 model");
   }
-  if (model.network.sequences) return Unimplemented("encoders cannot be quantised yet");
-  SWIZZLE_ASSIGN_OR_RETURN(const CalibrationData data, CalibrationData::Read(command.calibration, model.network));
-  SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open("cpu"));
-  Network quantised = model.network;
-  std::string summary;
-  {
-    Calibration calibration(command, model.network, data, terminal);
-    SWIZZLE_ASSIGN_OR_RETURN(const auto layers, calibration.Run(devices.cpu(), quantised));
-    summary = SummaryText(command, model.network, calibration, layers, data.batches());
-  }
-  SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
-  if (command.output.extension() == ".swz") {
-    SWIZZLE_RETURN_IF_ERROR(WritePacked(quantised, command.output));
-  } else {
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, WriteOnnx(quantised));
-    SWIZZLE_RETURN_IF_ERROR(WriteFileAtomically(command.output, bytes));
-  }
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string summary, model.network.sequences
+                                                          ? QuantizeSequences(command, model)
+                                                          : QuantizeConvolutional(command, model.network, terminal));
   terminal.out << summary;
   return Outcome::kOk;
 }

@@ -241,7 +241,12 @@ class Lowering {
     matrix.cols = static_cast<int64_t>(matrix.values.size()) / matrix.rows;
     Weight weight;
     const auto& wholes = graph_.values[node.inputs[1]].wholes;
-    if (wholes && (wholes->quantisation.per_tensor() || wholes->axis == 0)) weight.quantisation = wholes->quantisation;
+    // Beside real activations whole numbers mean that these are quantised when they are read: only those over tokens
+    // are.
+    const bool reads_wholes = graph_.sequences || graph_.values[node.inputs[0]].wholes;
+    if (wholes && reads_wholes && (wholes->quantisation.per_tensor() || wholes->axis == 0)) {
+      weight.quantisation = wholes->quantisation;
+    }
     if (node.Input(2) != kNoValue) weight.bias = TakeFloats(node.inputs[2]);
     if (rule == WeightRule::kSparseOrDense) {
       weight.matrix = ChooseFormat(std::move(matrix));

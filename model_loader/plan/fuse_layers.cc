@@ -48,7 +48,9 @@ class Fuser {
 
   void QuantiseInputs() {
     for (const Layer& layer : network_.layers) {
-      if (layer.op != Op::kActivation || maker_[layer.inputs[0]] != kNone || readers_[layer.inputs[0]] != 1) continue;
+      if (layer.op != Op::kActivation || readers_[layer.inputs[0]] != 1) continue;
+      const int maker = maker_[layer.inputs[0]];
+      if (maker != kNone && TraitsOf(network_.layers[maker].op).Has(OpTraits::kClamps)) continue;
       const auto& quantisation = network_.values[layer.output].quantisation;
       if (!quantisation || !quantisation->per_tensor()) continue;
       const RealRange range = RangeOf(quantisation->Of(0));
@@ -107,11 +109,27 @@ class Fuser {
     std::ranges::transform(parts, matrices.begin(), [](const Weight* part) { return &part->matrix; });
     std::optional<WeightMatrix> matrix = WeightMatrix::StackRows(matrices);
     if (!matrix) return std::nullopt;
-    Weight stacked{.matrix = *std::move(matrix), .bias = {}};
+    Weight stacked{.matrix = *std::move(matrix), .bias = {}, .quantisation = StackQuantisations(parts)};
     if (std::ranges::all_of(parts, [](const Weight* part) { return part->bias.empty(); })) return stacked;
     for (const Weight* part : parts) {
       stacked.bias.insert(stacked.bias.end(), part->bias.begin(), part->bias.end());
       if (part->bias.empty()) stacked.bias.resize(stacked.bias.size() + part->rows());
+    }
+    return stacked;
+  }
+
+  // By rows; none where a part has none, or of another type.
+  static std::optional<Quantisation> StackQuantisations(const std::array<const Weight*, 3>& parts) {
+    const std::optional<Quantisation>& first = parts[0]->quantisation;
+    if (!first) return std::nullopt;
+    Quantisation stacked{first->dtype, {}, {}};
+    for (const Weight* part : parts) {
+      if (!part->quantisation || part->quantisation->dtype != first->dtype) return std::nullopt;
+      for (int64_t row = 0; row < part->rows(); ++row) {
+        const Quantised of_row = part->quantisation->Of(row);
+        stacked.scales.push_back(of_row.scale);
+        stacked.zero_points.push_back(of_row.zero_point);
+      }
     }
     return stacked;
   }

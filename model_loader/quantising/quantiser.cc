@@ -32,7 +32,6 @@ class Quantiser {
       : network_(network), observers_(observers), options_(options), wanted_(network.values.size()) {}
 
   StatusOr<std::vector<QuantisedLayer>> Run() {
-    if (network_.sequences) return Unimplemented("networks of token sequences cannot be quantised yet");
     SWIZZLE_RETURN_IF_ERROR(FindSkipped());
     FindWanted();
     for (const NetworkPort& port : network_.inputs) QuantiseInput(port.value);
@@ -42,6 +41,23 @@ class Quantiser {
       if (IsConvolution(network_.layers[i])) results.push_back(QuantiseWeight(static_cast<int>(i)));
     }
     PutInputsFirst();
+    SWIZZLE_RETURN_IF_ERROR(network_.Validate());
+    return results;
+  }
+
+  StatusOr<std::vector<QuantisedLayer>> RunOnSequences() {
+    SWIZZLE_RETURN_IF_ERROR(FindSkipped());
+    std::vector<QuantisedLayer> results;
+    for (size_t i = 0; i < network_.layers.size(); ++i) {
+      const Layer& layer = network_.layers[i];
+      if (layer.op != Op::kConv) continue;
+      results.push_back({layer.name, static_cast<int>(i), skipped_[i]});
+      if (skipped_[i]) continue;
+      Weight& weight = network_.weights[layer.weight];
+      const DenseMatrix real = weight.ToDense();
+      DenseMatrix rounded = real;
+      results.back().weight_decibels = RoundWeight(weight, real, rounded);
+    }
     SWIZZLE_RETURN_IF_ERROR(network_.Validate());
     return results;
   }
@@ -110,6 +126,25 @@ class Quantiser {
     return observers_[static_cast<size_t>(original == originals_.end() ? value : original->second)];
   }
 
+  // Rounds the weight, whose signal to noise it returns, and `rounded`, which is the same matrix.
+  static double RoundWeight(Weight& weight, const DenseMatrix& real, DenseMatrix& rounded) {
+    weight.quantisation = Quantisation{DType::kInt8, {}, {}};
+    double signal = 0.0, noise = 0.0;
+    const auto cols = static_cast<size_t>(real.cols);
+    for (size_t row = 0; row < static_cast<size_t>(real.rows); ++row) {
+      const std::span<float> values = std::span(rounded.values).subspan(row * cols, cols);
+      weight.quantisation->scales.push_back(RoundToSteps(values));
+      for (size_t k = 0; k < cols; ++k) {
+        const double value = real.values[row * cols + k], error = values[k] - value;
+        signal += value * value;
+        noise += error * error;
+      }
+    }
+    // A matrix of the same zeros, and perhaps more, goes into the same format.
+    weight.matrix = *WeightMatrix::FromDense(weight.format(), rounded);
+    return Decibels(signal, noise);
+  }
+
   QuantisedLayer QuantiseWeight(int index) {
     Layer& layer = network_.layers[static_cast<size_t>(index)];
     const auto& input = network_.values[layer.inputs[0]].quantisation;
@@ -118,37 +153,10 @@ class Quantiser {
     Weight& weight = network_.weights[layer.weight];
     const DenseMatrix real = weight.ToDense();
     DenseMatrix rounded = real;
-    weight.quantisation = Quantisation{DType::kInt8, {}, {}};
-    double signal = 0.0, noise = 0.0;
-    const auto cols = static_cast<size_t>(real.cols);
-    for (size_t row = 0; row < static_cast<size_t>(real.rows); ++row) {
-      const std::span<float> values = std::span(rounded.values).subspan(row * cols, cols);
-      weight.quantisation->scales.push_back(RoundRow(values));
-      for (size_t k = 0; k < cols; ++k) {
-        const double value = real.values[row * cols + k], error = values[k] - value;
-        signal += value * value;
-        noise += error * error;
-      }
-    }
+    result.weight_decibels = RoundWeight(weight, real, rounded);
     CorrectBias(layer, real, rounded, weight);
-    // A matrix of the same zeros, and perhaps more, goes into the same format.
-    weight.matrix = *WeightMatrix::FromDense(weight.format(), rounded);
-    result.weight_decibels = Decibels(signal, noise);
     result.input_decibels = ObserverOf(layer.inputs[0]).SignalToNoise(input->Of(0));
     return result;
-  }
-
-  // Rounds to multiples of the scale, which it returns.
-  static float RoundRow(std::span<float> values) {
-    float most = 0.0f;
-    for (const float value : values) most = std::max(most, std::abs(value));
-    const float scale = most / kMostWhole;
-    if (!(scale >= std::numeric_limits<float>::min())) {
-      std::ranges::fill(values, 0.0f);
-      return 1.0f;
-    }
-    for (float& value : values) value = scale * std::clamp(std::nearbyint(value / scale), -kMostWhole, kMostWhole);
-    return scale;
   }
 
   // Takes off the bias what the rounding of weights adds to sums on average.
@@ -181,6 +189,22 @@ class Quantiser {
 };
 
 }  // namespace
+
+float RoundToSteps(std::span<float> values) {
+  float most = 0.0f;
+  for (const float value : values) most = std::max(most, std::abs(value));
+  const float scale = most / kMostWhole;
+  if (!(scale >= std::numeric_limits<float>::min())) {
+    std::ranges::fill(values, 0.0f);
+    return 1.0f;
+  }
+  for (float& value : values) value = scale * std::clamp(std::nearbyint(value / scale), -kMostWhole, kMostWhole);
+  return scale;
+}
+
+StatusOr<std::vector<QuantisedLayer>> QuantiseSequenceNetwork(Network& network, const QuantiseOptions& options) {
+  return Quantiser(network, {}, options).RunOnSequences();
+}
 
 StatusOr<std::vector<QuantisedLayer>> QuantiseNetwork(Network& network, std::span<const Observer> observers,
                                                       const QuantiseOptions& options) {

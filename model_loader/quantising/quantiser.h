@@ -1,5 +1,5 @@
 // Quantises a trained network: weights to INT8 by rows, zeros staying zeros, and activations to UINT8 by what was seen
-// of them. Free functions on value types.
+// of them, or, over tokens, each token when the network runs. Free functions on value types.
 //
 // An activation is quantised where a layer that has whole numbers reads it, weights where a convolution reads such an
 // activation. Softmax, functions and products stay in real numbers, and so do the outputs of the network.
@@ -29,11 +29,19 @@ struct QuantisedLayer {
   double input_decibels = 0;
 };
 
-// `observers`: what was seen of each value. Biases take up the mean of what the rounding of weights adds. UNIMPLEMENTED
-// for networks of token sequences, INVALID_ARGUMENT if a pattern matches no layer. REQUIRES: a validated network
-// without quantisation. The result is valid.
+// `observers`: what was seen of each value. Biases take up the mean of what the rounding of weights adds.
+// INVALID_ARGUMENT if a pattern matches no layer. REQUIRES: a validated network without quantisation and token
+// sequences. The result is valid.
 StatusOr<std::vector<QuantisedLayer>> QuantiseNetwork(Network& network, std::span<const Observer> observers,
                                                       const QuantiseOptions& options);
+
+// The same of a network of token sequences: the weights of linear layers alone, whose input is then quantised when they
+// run, each token by a scale of its own. That asks for no calibration, and is at least as near to real numbers as one
+// scale for all tokens. Such layers' input_decibels are 0.
+StatusOr<std::vector<QuantisedLayer>> QuantiseSequenceNetwork(Network& network, const QuantiseOptions& options);
+
+// Rounds to multiples of a scale, which it returns: 127 of them reach the greatest magnitude. Zeros stay zeros.
+float RoundToSteps(std::span<float> values);
 
 }  // namespace swizzle
 

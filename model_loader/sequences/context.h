@@ -59,6 +59,7 @@ class Context {
 
   // Constants of the graph that is read.
   const Tensor& Constant(int value) const { return *graph_.values[value].constant; }
+  const std::optional<WholeNumbers>& WholesOf(int value) const { return graph_.values[value].wholes; }
   int AddConstant(const std::string& name, Tensor tensor);
 
   // The canonical graph under construction.

@@ -6,6 +6,7 @@
 #include "model_loader/graph/operators.h"
 #include "model_loader/semantics/epilogues.h"
 #include "model_loader/semantics/functions.h"
+#include "model_loader/semantics/whole_numbers.h"
 #include "model_loader/semantics/windows.h"
 
 namespace swizzle {
@@ -65,13 +66,26 @@ int Emitter::Embedding(int ids, Tensor table, int64_t offset) {
   return AddNode("Embedding", {ids, constant}, channels, true, {{"offset", offset}});
 }
 
-int Emitter::Linear(int x, int64_t rows, std::vector<float> weight) {
+int Emitter::Linear(int x, int64_t rows, std::vector<float> weight, std::optional<Quantisation> wholes) {
   Count("linear");
   Node window;
   SetWindow(window, Window{});
   window.attributes["group"] = int64_t{1};
   const int constant = AddFloats(".weight", {rows, Channels(x), 1, 1}, weight);
+  if (wholes) graph_.values[constant].wholes = WholeNumbers{*std::move(wholes), 0};
   return AddNode("Conv", {x, constant}, rows, IsPerToken(x), std::move(window.attributes));
+}
+
+int Emitter::Quantise(int x, const Quantisation& as) {
+  for (const auto& [real, whole] : quantised_) {
+    if (real == x && graph_.values[whole].wholes->quantisation == as) return whole;
+  }
+  const RealRange range = RangeOf(as.Of(0));
+  const int output = AddNode("Clamp", {x}, Channels(x), IsPerToken(x));
+  SetBounds(graph_.nodes.back(), range.low, range.high);
+  graph_.values[output].wholes = WholeNumbers{as};
+  quantised_.emplace_back(x, output);
+  return output;
 }
 
 int Emitter::Affine(int x, std::vector<float> scale, std::vector<float> shift) {
@@ -144,6 +158,18 @@ int Emitter::Apply(int x, const KnownFunction& known) {
   return named.scale != 1.0f ? Affine(x, every(1.0f / named.scale), every(0.0f)) : x;
 }
 
+std::optional<WholeNumbers> Emitter::SelectedWholes(const std::optional<WholeNumbers>& wholes,
+                                                    const std::vector<int64_t>& rows) {
+  if (!wholes || wholes->quantisation.per_tensor()) return wholes;
+  const auto& [dtype, scales, zero_points] = wholes->quantisation;
+  WholeNumbers selected{{dtype, {}, {}}, wholes->axis};
+  for (const int64_t row : rows) {
+    selected.quantisation.scales.push_back(scales[row]);
+    if (!zero_points.empty()) selected.quantisation.zero_points.push_back(zero_points[row]);
+  }
+  return selected;
+}
+
 int Emitter::SelectRows(int constant, size_t row, const std::vector<int64_t>& channels) {
   const Tensor& from = *graph_.values[constant].constant;
   Tensor selected{from.dtype, from.shape, std::vector<std::byte>(channels.size() * row * sizeof(float))};
@@ -153,7 +179,9 @@ int Emitter::SelectRows(int constant, size_t row, const std::vector<int64_t>& ch
     std::memcpy(selected.bytes.data() + i * row * sizeof(float),
                 from.bytes.data() + static_cast<size_t>(channels[i]) * row * sizeof(float), row * sizeof(float));
   }
-  return graph_.AddConstant(graph_.values[constant].name, std::move(selected));
+  const int made = graph_.AddConstant(graph_.values[constant].name, std::move(selected));
+  graph_.values[made].wholes = SelectedWholes(graph_.values[constant].wholes, channels);
+  return made;
 }
 
 StatusOr<int> Emitter::SelectChannels(int x, const std::vector<int64_t>& channels, int depth) {

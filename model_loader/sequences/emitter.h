@@ -6,6 +6,7 @@
 #define SWIZZLE_MODEL_LOADER_SEQUENCES_EMITTER_H_
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -39,8 +40,10 @@ class Emitter {
 
   // `table` is [V, C]; ids may be kNoValue: by position, from `offset`.
   int Embedding(int ids, Tensor table, int64_t offset);
-  // weight [M, K], row-major.
-  int Linear(int x, int64_t rows, std::vector<float> weight);
+  // weight [M, K], row-major; `wholes`: by rows, what stands for it.
+  int Linear(int x, int64_t rows, std::vector<float> weight, std::optional<Quantisation> wholes = std::nullopt);
+  // The same, held to these whole numbers.
+  int Quantise(int x, const Quantisation& as);
   int Affine(int x, std::vector<float> scale, std::vector<float> shift);
   int LayerNorm(int x, std::vector<float> scale, std::vector<float> shift, float epsilon);
   int Attention(int q, int k, int v, int64_t heads, float scale);
@@ -64,6 +67,8 @@ class Emitter {
   StatusOr<int> SelectChannels(int x, const std::vector<int64_t>& channels, int depth);
   int AddFloats(const char* suffix, Shape shape, std::span<const float> values);
   std::string FreshName(const std::string& suffix);
+  static std::optional<WholeNumbers> SelectedWholes(const std::optional<WholeNumbers>& wholes,
+                                                    const std::vector<int64_t>& rows);
   // The elements, a row of `row` each, that belong to these channels.
   int SelectRows(int constant, size_t row, const std::vector<int64_t>& channels);
 
@@ -73,6 +78,7 @@ class Emitter {
   std::map<std::string, int> names_taken_;
   std::vector<int> producers_;  // by value: a node, or -1
   std::map<std::pair<int, std::vector<int64_t>>, int> selected_;
+  std::vector<std::pair<int, int>> quantised_;  // values, and what they are quantised
   std::vector<std::pair<std::string, int>> counts_;
 };
 

@@ -2,6 +2,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_SEQUENCES_FORMS_H_
 #define SWIZZLE_MODEL_LOADER_SEQUENCES_FORMS_H_
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -66,11 +67,19 @@ struct Pairs {
   View view;
 };
 
+// What an activation was quantised to, as it was then.
+struct Rounding {
+  Quantisation as;
+  int value = kNoValue;
+  Samples samples;
+};
+
 // An activation, and a function of one variable still to be applied to each element.
 struct Tokens {
   int value = kNoValue;  // of the new graph
   Samples samples;       // of the function; none: identity
   View view;
+  std::optional<Rounding> rounding = {};  // counts as long as the value and its function are the same (rounding.h)
 };
 
 // A stage of a written-out layer normalisation.

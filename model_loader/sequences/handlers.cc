@@ -12,6 +12,7 @@
 #include "model_loader/sequences/pools.h"
 #include "model_loader/sequences/positions.h"
 #include "model_loader/sequences/rearrange.h"
+#include "model_loader/sequences/rounding.h"
 #include "model_loader/sequences/scores.h"
 
 namespace swizzle::sequences {
@@ -28,6 +29,7 @@ constexpr Row kRows[] = {
     {"", "Attention", InterpretAttention},
     {"", "Concat", InterpretConcat},
     {"", "ConstantOfShape", InterpretConstantOfShape},
+    {"", "DequantizeLinear", InterpretDequantizeLinear},
     {"", "Expand", InterpretExpand},
     {"", "Flatten", InterpretFlatten},
     {"", "Gather", InterpretGather},
@@ -36,6 +38,7 @@ constexpr Row kRows[] = {
     {"", "Gemm", InterpretGemm},
     {"", "LayerNormalization", InterpretLayerNorm},
     {"", "MatMul", InterpretMatMul},
+    {"", "QuantizeLinear", InterpretQuantizeLinear},
     {"", "Range", InterpretRange},
     {"", "ReduceMean", InterpretReduceMean},
     {"", "ReduceSum", InterpretReduceSum},

@@ -5,9 +5,26 @@
 #include "model_loader/semantics/affine.h"
 #include "model_loader/sequences/activations.h"
 #include "model_loader/sequences/known.h"
+#include "model_loader/sequences/rounding.h"
 #include "model_loader/sequences/scores.h"
+#include "model_loader/sequences/whole_products.h"
 
 namespace swizzle::sequences {
+namespace {
+
+// What stands for the rows of the weight that input `i` becomes.
+std::optional<Quantisation> WeightWholes(Context& context, size_t i, bool transposed, float alpha) {
+  const auto& wholes = context.WholesOf(context.InputAs<Known>(i)->constant);
+  const int64_t rows_axis = transposed ? 0 : 1;
+  if (!wholes || !(alpha > 0.0f)) return std::nullopt;
+  if (!wholes->quantisation.per_tensor() && wholes->axis != rows_axis) return std::nullopt;
+  Quantisation scaled = wholes->quantisation;
+  for (float& scale : scaled.scales) scale *= alpha;
+  return scaled;
+}
+
+}  // namespace
+
 StatusOr<Tokens> LinearOf(Context& context, const Tokens& x, size_t weight, bool transposed, float alpha) {
   SWIZZLE_ASSIGN_OR_RETURN(const auto given, FloatTensor(context, weight, "weight"));
   const Shape& shape = given.first;
@@ -18,7 +35,13 @@ StatusOr<Tokens> LinearOf(Context& context, const Tokens& x, size_t weight, bool
   const int64_t rows = shape[transposed ? 0 : 1];
   std::vector<float> matrix(given.second.size());
   MakeLinearWeight(given.second, rows, depth, transposed, alpha, matrix);
-  return WithChannels(context, x, context.out().Linear(x.value, rows, std::move(matrix)));
+  const std::optional<Quantisation> rounding = RoundingOf(context, 0);
+  std::optional<Quantisation> wholes;
+  if (rounding || context.node().attributes.contains(kByPosition)) {
+    wholes = WeightWholes(context, weight, transposed, alpha);
+  }
+  const int read = wholes && rounding ? context.out().Quantise(x.value, *rounding) : x.value;
+  return WithChannels(context, x, context.out().Linear(read, rows, std::move(matrix), std::move(wholes)));
 }
 
 StatusOr<Tokens> WithBias(Context& context, const Tokens& x, size_t bias, float beta) {

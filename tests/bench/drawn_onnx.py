@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'integration'))
 
+import encoder_graph  # noqa: E402
 import make_encoders  # noqa: E402
 
 VOCABULARY, LENGTH = 30522, 128
@@ -108,7 +109,7 @@ def resnet50(sparsity, cell=(1, 1)):
 
 def encoder(name, sparsity):
     """As PyTorch exports BERT at opset 14, which is what every engine knows best: layer norm and GELU written out."""
-    make_encoders.VOCABULARY, make_encoders.POSITIONS = VOCABULARY, 512
+    encoder_graph.VOCABULARY, encoder_graph.POSITIONS = VOCABULARY, 512
     make_encoders.ENCODERS.pop(name, None)
     make_encoders.encoder(name, **ENCODERS[name], sparsity=sparsity, opset=14, head='pooler')
     return make_encoders.build(name)

@@ -12,7 +12,7 @@ the machine's speed hits all; what stands in the result are medians of all runs.
 the file holds of other models, batches and sparsities stays. An engine that cannot be imported is left out.
 
 With --int8, the model is quantised, too, and Swizzle ("swizzle int8"), ONNX Runtime and OpenVINO run the same file; PYTHON is
-one that has what quantise.py needs, such as that of tests/run, build/venv/bin/python. Encoders are left out of Swizzle's.
+one that has what quantise.py needs, such as that of tests/run, build/venv/bin/python.
 With --cell=4x1 vectors of four output channels are zero together (SR-BCRS), with 1x4 blocks of four input channels.
 """
 
@@ -134,7 +134,7 @@ def measure(case, client, file, quantised, scratch, arguments):
     inputs = drawn_onnx.draw_inputs(case['model'], case['batch'])
     np.savez(scratch / 'inputs.npz', **inputs)
     contenders = {'swizzle': Swizzle(client, 'model', inputs)}
-    if quantised and case['model'] not in drawn_onnx.ENCODERS:
+    if quantised:
         contenders['swizzle int8'] = Swizzle(client, 'int8', inputs)
     contenders |= start_peers(file, quantised, scratch / 'inputs.npz', scratch, arguments)
     row = dict(case, difference={}, ms={}, least_ms={})
@@ -142,7 +142,7 @@ def measure(case, client, file, quantised, scratch, arguments):
         row['ms'][name], row['least_ms'][name] = round(statistics.median(times), 3), round(min(times), 3)
     row['round_trip_ms'] = round(statistics.median(contenders['swizzle'].round_trips), 3)
     for engine in [name for name in contenders if not name.startswith('swizzle')]:
-        actual = contenders['swizzle int8' if engine.endswith('int8') and 'swizzle int8' in contenders else 'swizzle'].output
+        actual = contenders['swizzle int8' if engine.endswith('int8') else 'swizzle'].output
         expected = contenders[engine].output
         row['difference'][engine] = float(np.abs(actual - expected).max() / np.abs(expected).max())
     for contender in contenders.values():

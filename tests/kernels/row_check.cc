@@ -15,6 +15,7 @@
 #include "kernels/format/csr.h"
 #include "kernels/reference/layout.h"
 #include "kernels/reference/reference.h"
+#include "tests/kernels/position_bytes.h"
 #include "tests/kernels/test_memory.h"
 
 namespace swizzle {
@@ -219,6 +220,9 @@ std::vector<reference::Values> DrawInputs(const KernelCase& kernel_case, const K
     const Quantised& as = problem.inputs_as[inputs.size() - 1];
     for (float& value : inputs.back())
       value = static_cast<float>(static_cast<int>(random() % 256) - as.zero_point) * as.scale;
+  }
+  if (kernel.key.weight_dtype == DType::kInt8 && !HasBytes(kernel)) {
+    RoundToPositionBytes(problem.input, random, inputs[0]);
   }
   if (problem.op == Op::kEmbedding && operands > 0) {
     inputs[0] = DrawIds(problem.input.batch, kernel_case.table_rows, random);

@@ -1,10 +1,12 @@
 #include "kernels/cpu/int8/conv_bytes.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "kernels/base/integers.h"
 #include "kernels/cpu/conv/panel_cell.h"
+#include "kernels/cpu/int8/finished_rows.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 
 namespace swizzle::cpu {
@@ -53,21 +55,6 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareQuads(const Weight& weight, const
   return std::make_unique<QuadWeight>(bytes, Fastest(bytes, costs).shape, ThreadsPerPanel(problem));
 }
 
-// Where the positions of a full panel lie in kPanels.
-RealUnits UnitsOf(const KernelArgs& args, int64_t panel) {
-  const PanelGrid grid(args.problem->output.positions());
-  RealUnits units;
-  for (int unit = 0; unit < RealUnits::kUnits; ++unit) {
-    const int64_t position = panel * kMaxPanelWidth + unit * kPositionUnit;
-    if (position >= grid.padded_positions()) break;
-    const int64_t at = grid.PanelOf(position);
-    units.first[unit] =
-        args.Output<float>() + grid.Begin(at) * args.problem->output.channels + (position - grid.Begin(at));
-    units.stride[unit] = grid.Width(at);
-  }
-  return units;
-}
-
 // What all cells of one convolution share: where a panel's columns and outputs are.
 class ByteConv {
  public:
@@ -111,14 +98,24 @@ class ByteConv {
   PanelBytes Panel(int64_t panel, const uint8_t* columns, RealUnits& reals) const {
     PanelBytes of{.columns = columns};
     of.positions = std::min(of.positions, args_.problem->output.positions() - panel * kMaxPanelWidth);
-    if (args_.problem->epilogue.residual) of.residual = args_.Residual<uint8_t>() + panel * panel_bytes_;
     if (args_.problem->to.dtype == DType::kUint8) {
+      if (args_.problem->epilogue.residual) of.residual = args_.Residual<uint8_t>() + panel * panel_bytes_;
       of.bytes = args_.Output<uint8_t>() + panel * panel_bytes_;
     } else {
-      reals = UnitsOf(args_, panel);
+      const Extent& output = args_.problem->output;
+      reals = PanelUnits<RealUnits>(args_.Output<float>(), output.positions(), output.channels, panel);
       of.reals = &reals;
     }
     return of;
+  }
+
+  // What is left to be done to rows of real numbers, where that is more than a clamp.
+  std::optional<RowEnds> Ends() const {
+    const Epilogue& epilogue = args_.problem->epilogue;
+    if (args_.problem->to.dtype == DType::kUint8 || (!epilogue.residual && !epilogue.function)) return std::nullopt;
+    RowEnds ends{.epilogue = &epilogue};
+    if (epilogue.residual) ends.residual = args_.Residual<float>() - args_.Output<float>();
+    return ends;
   }
 
   // Calls run(slice, panel) for each slice of each panel once. prepare(panel, workspace) returns the panel's columns;
@@ -154,9 +151,9 @@ class ByteConv {
 
 bool AcceptsConvBytes(const Problem& problem) {
   if (!ReadsBytes(problem, Layout::kFullPanels) && !ReadsBytes(problem, Layout::kNchw)) return false;
-  if (problem.epilogue.function || !HasWindowLanes(problem)) return false;
-  if (problem.to == Storage{Layout::kPanels, DType::kFloat32}) return !problem.epilogue.residual;
-  return WritesBytes(problem, Layout::kFullPanels) &&
+  if (!HasWindowLanes(problem)) return false;
+  if (problem.to == Storage{Layout::kPanels, DType::kFloat32}) return true;
+  return WritesBytes(problem, Layout::kFullPanels) && !problem.epilogue.function &&
          (!problem.epilogue.residual || problem.inputs_as[1].dtype == DType::kUint8);
 }
 
@@ -199,10 +196,12 @@ void QuadConv(const KernelArgs& args, Stream& stream) {
   const bool blocks = weight.shape().blocks;
   const bool gathers = blocks || !IsDirect(*args.problem);
   const ByteConv conv(args, kCells, gathers ? ColumnBytes(*args.problem) : 0);
+  const std::optional<RowEnds> ends = conv.Ends();
   const auto prepare = [&](int64_t panel, uint8_t* workspace) {
     return blocks ? conv.InterleavedColumns(panel, workspace) : conv.Columns(panel, workspace);
   };
   const auto run = [&](int64_t slice, const PanelBytes& panel) {
+    if (ends) return FinishedQuads<kCells>(weight.Slice(slice), panel.columns, *panel.reals, *ends);
     kCells.quads(weight.Slice(slice), panel, conv.steps());
   };
   conv.ForEachCell(stream, weight.slices(), prepare, run);
@@ -212,11 +211,14 @@ template <const ByteCells& kCells>
 void BlockConv(const KernelArgs& args, Stream& stream) {
   const auto& weight = static_cast<const ByteBlocks&>(*args.weight);
   const ByteConv conv(args, kCells, ColumnBytes(*args.problem));
+  const std::optional<RowEnds> ends = conv.Ends();
   const int64_t slices = std::min<int64_t>(ThreadsPerPanel(*args.problem), weight.groups());
   const auto prepare = [&](int64_t panel, uint8_t* workspace) { return conv.InterleavedColumns(panel, workspace); };
   const auto run = [&](int64_t slice, const PanelBytes& panel) {
     const int64_t groups = weight.groups();
-    kCells.blocks(weight.Groups(groups * slice / slices, groups * (slice + 1) / slices), panel, conv.steps());
+    const BlockRows rows = weight.Groups(groups * slice / slices, groups * (slice + 1) / slices);
+    if (ends) return FinishedBlocks<kCells>(rows, panel.columns, *panel.reals, *ends);
+    kCells.blocks(rows, panel, conv.steps());
   };
   conv.ForEachCell(stream, slices, prepare, run);
 }

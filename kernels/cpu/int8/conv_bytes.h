@@ -1,7 +1,7 @@
 // Convolution and linear layers of bytes, into kFullPanels of bytes or kPanels in FP32: rows
 // conv_{csr,vector,block}_u8_<isa> and conv_{csr,vector,block}_u8_f32_<isa> of sparse weights, conv_dense_u8_<isa>,
 // conv_dense_u8_f32_<isa> and, from kNchw, conv_nchw_dense_u8_<isa> of dense ones. Any window, stride, padding and
-// dilation; bias, clamp and a residual.
+// dilation; bias, clamp and a residual, and a function where the output is real.
 //
 // Sparse weights take nonzeros four at a time (quad_weight.h): conv_csr a row's from any columns, with no structure
 // asked of them, conv_vector those of 2 or 4 rows that share columns (SR-BCRS), conv_block 1x4 blocks along input

@@ -37,12 +37,12 @@ bool OnlyQuantises(const Network& network, const Layer& layer) {
   return layer.epilogue == Epilogue{.low = range.low, .high = range.high};
 }
 
-// How many operands a row has as the whole numbers that the problem has for them.
+// How many operands a row, its weight included, has as the whole numbers that the problem has for them.
 int WholeOperands(const Kernel& kernel, const Problem& problem) {
   int wholes = 0;
   for (int i = 0; i < InputCount(problem); ++i) wholes += problem.inputs_as[i].dtype == kernel.key.input.dtype;
   const auto& output = problem.epilogue.requantise;
-  return (problem.inputs_as[0].dtype == DType::kFloat32 ? 0 : wholes) +
+  return (problem.inputs_as[0].dtype == DType::kFloat32 ? 0 : wholes) + (kernel.key.weight_dtype == DType::kInt8) +
          (output && output->dtype == kernel.key.output.dtype);
 }
 

@@ -1,0 +1,18 @@
+// Products of bytes that end in real numbers with more than a clamp: some rows at a time are summed into the first
+// cache and finished there (position_cells.h), so that functions run over many elements at once.
+#ifndef SWIZZLE_KERNELS_CPU_INT8_FINISHED_ROWS_H_
+#define SWIZZLE_KERNELS_CPU_INT8_FINISHED_ROWS_H_
+
+#include "kernels/cpu/int8/position_cells.h"
+
+namespace swizzle::cpu {
+
+// columns: of one panel, as ByteCells::quads and ::blocks read them.
+template <const ByteCells& kCells>
+void FinishedQuads(const QuadRows& rows, const uint8_t* columns, const RealUnits& output, const RowEnds& ends);
+template <const ByteCells& kCells>
+void FinishedBlocks(const BlockRows& rows, const uint8_t* columns, const RealUnits& output, const RowEnds& ends);
+
+}  // namespace swizzle::cpu
+
+#endif  // SWIZZLE_KERNELS_CPU_INT8_FINISHED_ROWS_H_

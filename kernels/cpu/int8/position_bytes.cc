@@ -1,0 +1,194 @@
+#include "kernels/cpu/int8/position_bytes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "kernels/base/integers.h"
+#include "kernels/cpu/conv/panel_cell.h"
+#include "kernels/cpu/int8/finished_rows.h"
+#include "kernels/cpu/runtime/cpu_stream.h"
+
+namespace swizzle::cpu {
+namespace {
+
+constexpr int64_t kQuad = 4;
+
+// Products in steps of their position; what the rest of a row is made of beside.
+template <typename Products>
+class PositionWeight final : public PackedWeight {
+ public:
+  template <typename... Args>
+  PositionWeight(const ByteWeight& weight, std::vector<float> bias, const Args&... args)
+      : products_(weight, args...), bias_(std::move(bias)) {
+    bias_.resize(static_cast<size_t>(weight.rows));
+    for (int64_t row = 0; row < weight.rows; ++row) {
+      int64_t sum = 0;
+      for (const ByteWeight::Entry& entry : weight.entries[row]) sum += entry.value;
+      sums_.push_back(static_cast<float>(sum) * weight.scale[row]);
+    }
+  }
+
+  size_t bytes() const override { return products_.bytes() + (bias_.size() + sums_.size()) * sizeof(float); }
+  const Products& products() const { return products_; }
+  const float* bias() const { return bias_.data(); }
+  const float* sums() const { return sums_.data(); }
+
+ private:
+  Products products_;
+  std::vector<float> bias_;
+  std::vector<float> sums_;  // of the weights in real numbers
+};
+
+// Of the bytes alone: with a scale of 1 for inputs, and a bias that is added later.
+StatusOr<ByteWeight> BytesAlone(const Weight& weight) {
+  Weight plain = weight;
+  plain.bias.clear();
+  Problem problem;
+  problem.op = Op::kConv;
+  return MakeByteWeight(plain, problem);
+}
+
+// What is kept of a panel.
+struct QuantisedPanel {
+  uint8_t* bytes;
+  PositionSteps* steps;
+};
+
+size_t ColumnBytes(const Problem& problem) {
+  return static_cast<size_t>(RoundUp(problem.input.channels, kQuad) * kMaxPanelWidth);
+}
+size_t SlotBytes(const Problem& problem) { return sizeof(PositionSteps) + ColumnBytes(problem); }
+
+// Threads meet in panels where there are few: all panels are quantised first then, by all threads.
+bool SharesPanels(const Problem& problem) { return FullPanels(problem.output.positions()) < 2 * problem.threads; }
+int64_t Slots(const Problem& problem) {
+  return SharesPanels(problem) ? FullPanels(problem.output.positions()) : problem.threads;
+}
+
+// One layer's run. interleave(bytes) follows the quantising of a panel.
+template <const ByteCells& kCells, typename Interleave>
+class PositionRun {
+ public:
+  PositionRun(const KernelArgs& args, const float* bias, const float* sums, const Interleave& interleave)
+      : args_(args), problem_(*args.problem), interleave_(interleave), bias_(bias), sums_(sums) {}
+
+  // Calls run(slice, columns, output, ends) for each slice of each panel once.
+  template <typename Run>
+  void ForEachCell(Stream& stream, int64_t slices, const Run& run) const {
+    const int64_t panels = FullPanels(problem_.output.positions());
+    const bool shared = SharesPanels(problem_);
+    if (shared) QuantiseAll(stream, panels);
+    const auto run_range = [&](int64_t thread, int64_t begin, int64_t end) {
+      for (int64_t cell = begin; cell < end; ++cell) {
+        const int64_t panel = cell / slices;
+        const QuantisedPanel slot = Slot(shared ? panel : thread);
+        if (!shared && (cell == begin || cell % slices == 0)) {
+          Quantise(panel, 0, RealUnits::kUnits, slot);
+          interleave_(slot.bytes);
+        }
+        RowEnds ends{.epilogue = &problem_.epilogue, .steps = slot.steps, .bias = bias_, .sums = sums_};
+        if (problem_.epilogue.residual) ends.residual = args_.template Residual<float>() - args_.Output<float>();
+        const Extent& output = problem_.output;
+        run(cell % slices, slot.bytes,
+            PanelUnits<RealUnits>(args_.Output<float>(), output.positions(), output.channels, panel), ends);
+      }
+    };
+    CpuStream::From(stream).ParallelRanges(panels * slices, run_range, shared ? 1 : slices);
+  }
+
+ private:
+  QuantisedPanel Slot(int64_t slot) const {
+    std::byte* const at = args_.workspace.data() + slot * SlotBytes(problem_);
+    return {reinterpret_cast<uint8_t*>(at + sizeof(PositionSteps)), reinterpret_cast<PositionSteps*>(at)};
+  }
+
+  void Quantise(int64_t panel, int begin, int end, const QuantisedPanel& to) const {
+    const Extent& input = problem_.input;
+    const auto from = PanelUnits<ReadUnits>(args_.Input<float>(0), input.positions(), input.channels, panel);
+    PositionCellsOf<kCells>().quantise(from, begin, end, input.channels, to.bytes, *to.steps);
+  }
+
+  void QuantiseAll(Stream& stream, int64_t panels) const {
+    const auto quantise = [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int unit = static_cast<int>(i % RealUnits::kUnits);
+        Quantise(i / RealUnits::kUnits, unit, unit + 1, Slot(i / RealUnits::kUnits));
+      }
+    };
+    CpuStream::From(stream).ParallelRanges(panels * RealUnits::kUnits, quantise);
+    for (int64_t panel = 0; panel < panels; ++panel) interleave_(Slot(panel).bytes);
+  }
+
+  const KernelArgs& args_;
+  const Problem& problem_;
+  const Interleave& interleave_;
+  const float* const bias_;
+  const float* const sums_;
+};
+
+// Finer than threads, so that one that is ahead can help.
+int64_t Slices(const Problem& problem) {
+  const int64_t threads = ThreadsPerPanel(problem);
+  return threads == 1 ? 1 : 2 * threads;
+}
+
+}  // namespace
+
+bool AcceptsPositionBytes(const Problem& problem) { return problem.window().IsPointwise(); }
+
+bool HoldsPositionBytes(const Weight& weight, const Problem& problem) {
+  if (problem.inputs_as[0].dtype != DType::kFloat32 || !weight.quantisation) return false;
+  return BytesAlone(weight).ok();
+}
+
+size_t PositionBytesWorkspace(const Problem& problem) { return Slots(problem) * SlotBytes(problem); }
+
+StatusOr<std::unique_ptr<PackedWeight>> PreparePositionQuads(const Weight& weight, const Problem& problem) {
+  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, BytesAlone(weight));
+  return std::make_unique<PositionWeight<QuadWeight>>(bytes, weight.bias, QuadShape(), Slices(problem));
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PreparePositionBlocks(const Weight& weight, const Problem&) {
+  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, BytesAlone(weight));
+  return std::make_unique<PositionWeight<ByteBlocks>>(bytes, weight.bias);
+}
+
+template <const ByteCells& kCells>
+void PositionQuads(const KernelArgs& args, Stream& stream) {
+  const auto& weight = static_cast<const PositionWeight<QuadWeight>&>(*args.weight);
+  const auto as_they_are = [](uint8_t*) {};
+  const PositionRun<kCells, decltype(as_they_are)> run(args, weight.bias(), weight.sums(), as_they_are);
+  run.ForEachCell(stream, weight.products().slices(),
+                  [&](int64_t slice, const uint8_t* columns, const RealUnits& output, const RowEnds& ends) {
+                    FinishedQuads<kCells>(weight.products().Slice(slice), columns, output, ends);
+                  });
+}
+
+template <const ByteCells& kCells>
+void PositionBlocks(const KernelArgs& args, Stream& stream) {
+  const auto& weight = static_cast<const PositionWeight<ByteBlocks>&>(*args.weight);
+  const int64_t groups = weight.products().groups(), slices = std::min(Slices(*args.problem), groups);
+  const int64_t channels = args.problem->input.channels, quads = weight.products().quads();
+  const auto interleave = [&](uint8_t* bytes) {
+    std::memset(bytes + channels * kMaxPanelWidth, 0, static_cast<size_t>((quads * kQuad - channels) * kMaxPanelWidth));
+    kCells.interleave(quads, bytes, bytes);
+  };
+  const PositionRun<kCells, decltype(interleave)> run(args, weight.bias(), weight.sums(), interleave);
+  run.ForEachCell(stream, slices,
+                  [&](int64_t slice, const uint8_t* columns, const RealUnits& output, const RowEnds& ends) {
+                    const int64_t begin = groups * slice / slices, end = groups * (slice + 1) / slices;
+                    FinishedBlocks<kCells>(weight.products().Groups(begin, end), columns, output, ends);
+                  });
+}
+
+#define SWIZZLE_INSTANTIATE(cells)                                            \
+  template void PositionQuads<cells::kByteCells>(const KernelArgs&, Stream&); \
+  template void PositionBlocks<cells::kByteCells>(const KernelArgs&, Stream&);
+SWIZZLE_INSTANTIATE(vnni)
+SWIZZLE_INSTANTIATE(N_AVX3)
+SWIZZLE_INSTANTIATE(N_AVX2)
+SWIZZLE_INSTANTIATE(N_EMU128)
+#undef SWIZZLE_INSTANTIATE
+
+}  // namespace swizzle::cpu

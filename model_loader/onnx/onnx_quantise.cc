@@ -1,0 +1,225 @@
+#include "model_loader/onnx/onnx_quantise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "model_loader/onnx/onnx_rewrite.h"
+#include "model_loader/onnx/proto_values.h"
+#include "model_loader/quantising/quantiser.h"
+#include "onnx/onnx_pb.h"
+
+namespace swizzle {
+namespace {
+
+constexpr int64_t kFirstOpset = 11;  // of DynamicQuantizeLinear
+
+double AttributeOf(const onnx::NodeProto& node, const char* name, double absent) {
+  for (const auto& attribute : node.attribute()) {
+    if (attribute.name() != name) continue;
+    return attribute.type() == onnx::AttributeProto::FLOAT ? double{attribute.f()} : static_cast<double>(attribute.i());
+  }
+  return absent;
+}
+
+int64_t OpsetOf(const onnx::ModelProto& model) {
+  for (const auto& import : model.opset_import()) {
+    if (import.domain().empty()) return import.version();
+  }
+  return 0;
+}
+
+// The names of what a weight and its scales are in whole numbers.
+struct WholeWeight {
+  std::string wholes, scales;
+};
+
+class DynamicQuantiser {
+ public:
+  DynamicQuantiser(onnx::ModelProto& model, const std::function<bool(const std::string&)>& skips,
+                   const ReadOptions& options)
+      : graph_(*model.mutable_graph()), skips_(skips), source_(options) {}
+
+  Status Run() {
+    FindNames();
+    auto nodes = std::move(*graph_.mutable_node());
+    graph_.clear_node();
+    for (auto& node : nodes) {
+      SWIZZLE_ASSIGN_OR_RETURN(const bool replaced, Replace(node));
+      if (!replaced) *graph_.add_node() = std::move(node);
+    }
+    DropUnread();
+    return {};
+  }
+
+ private:
+  void FindNames() {
+    for (int i = 0; i < graph_.initializer_size(); ++i) {
+      const std::string& name = graph_.initializer(i).name();
+      initializers_[name] = i;
+      names_.insert(name);
+    }
+    for (const auto& input : graph_.input()) names_.insert(input.name());
+    for (const auto& node : graph_.node()) {
+      for (const auto& output : node.output()) names_.insert(output);
+      if (node.op_type() != "Identity" || node.input_size() != 1 || node.output_size() != 1) continue;
+      const auto source = initializers_.find(node.input(0));
+      if (source != initializers_.end()) initializers_[node.output(0)] = source->second;
+    }
+  }
+
+  std::string Fresh(const std::string& wanted) {
+    std::string name = wanted;
+    for (int i = 1; !names_.insert(name).second; ++i) name = Concat(wanted, "_", i);
+    return name;
+  }
+
+  onnx::NodeProto& AddNode(const char* op, std::initializer_list<std::string> inputs,
+                           std::initializer_list<std::string> outputs, const std::string& name) {
+    onnx::NodeProto& node = *graph_.add_node();
+    node.set_op_type(op);
+    node.set_name(name);
+    for (const std::string& input : inputs) node.add_input(input);
+    for (const std::string& output : outputs) node.add_output(output);
+    return node;
+  }
+
+  static bool IsPlain(const onnx::NodeProto& node) {
+    if (!node.domain().empty() || node.output_size() != 1) return false;
+    if (node.op_type() == "MatMul") return node.input_size() == 2;
+    return node.op_type() == "Gemm" && node.input_size() >= 2 && AttributeOf(node, "transA", 0) == 0 &&
+           AttributeOf(node, "alpha", 1) == 1 && AttributeOf(node, "beta", 1) == 1;
+  }
+
+  StatusOr<bool> Replace(const onnx::NodeProto& node) {
+    if (!IsPlain(node) || skips_(node.name())) return false;
+    const auto weight = initializers_.find(node.input(1));
+    if (weight == initializers_.end() || initializers_.contains(node.input(0))) return false;
+    const onnx::TensorProto& tensor = graph_.initializer(weight->second);
+    if (tensor.data_type() != onnx::TensorProto::FLOAT || tensor.dims_size() != 2) return false;
+    SWIZZLE_ASSIGN_OR_RETURN(const WholeWeight whole, WholesOf(weight->second, AttributeOf(node, "transB", 0) != 0));
+    const std::string prefix = node.name().empty() ? node.output(0) : node.name();
+    const auto fresh = [&](const char* suffix) { return Fresh(prefix + suffix); };
+    const std::vector<std::string>& x = Quantised(node.input(0));
+    const std::string sums = fresh(".sums"), reals = fresh(".reals"), scale = fresh(".scale");
+    const bool has_bias = node.input_size() > 2 && !node.input(2).empty();
+    const std::string product = has_bias ? fresh(".product") : node.output(0);
+    AddNode("MatMulInteger", {x[0], whole.wholes, x[2]}, {sums}, prefix);
+    onnx::AttributeProto& to = *AddNode("Cast", {sums}, {reals}, reals).add_attribute();
+    to.set_name("to");
+    to.set_type(onnx::AttributeProto::INT);
+    to.set_i(onnx::TensorProto::FLOAT);
+    AddNode("Mul", {x[1], whole.scales}, {scale}, scale);
+    AddNode("Mul", {reals, scale}, {product}, fresh(".scaled"));
+    if (has_bias) AddNode("Add", {product, node.input(2)}, {node.output(0)}, fresh(".biased"));
+    return true;
+  }
+
+  // Whole numbers of an activation, their scale and their zero point.
+  const std::vector<std::string>& Quantised(const std::string& x) {
+    std::vector<std::string>& made = quantised_[x];
+    if (made.empty()) {
+      made = {Fresh(x + ".wholes"), Fresh(x + ".scale"), Fresh(x + ".zero_point")};
+      AddNode("DynamicQuantizeLinear", {x}, {made[0], made[1], made[2]}, Fresh(x + ".quantise"));
+    }
+    return made;
+  }
+
+  StatusOr<WholeWeight> WholesOf(int initializer, bool outputs_first) {
+    const auto [known, is_new] = wholes_.try_emplace({initializer, outputs_first});
+    if (!is_new) return known->second;
+    onnx::TensorProto copy = graph_.initializer(initializer);
+    const std::string name = copy.name();
+    SWIZZLE_ASSIGN_OR_RETURN(const Tensor weight, ReadTensor(copy, Concat("initializer '", name, "'"), source_));
+    const auto rows = static_cast<size_t>(weight.shape[outputs_first ? 0 : 1]);
+    const auto cols = static_cast<size_t>(weight.shape[outputs_first ? 1 : 0]);
+    std::vector<float> row(cols), scales;
+    std::vector<int8_t> wholes(rows * cols);
+    for (size_t r = 0; r < rows; ++r) {
+      for (size_t c = 0; c < cols; ++c) row[c] = weight.floats()[outputs_first ? r * cols + c : c * rows + r];
+      scales.push_back(RoundToSteps(row));
+      for (size_t c = 0; c < cols; ++c) wholes[c * rows + r] = static_cast<int8_t>(std::nearbyint(row[c] / scales[r]));
+    }
+    const auto outputs = static_cast<int64_t>(rows);
+    known->second = {Add(name + ".wholes", onnx::TensorProto::INT8, {static_cast<int64_t>(cols), outputs}, wholes),
+                     Add(name + ".scales", onnx::TensorProto::FLOAT, {outputs}, scales)};
+    return known->second;
+  }
+
+  template <typename T>
+  std::string Add(const std::string& wanted, onnx::TensorProto::DataType type, const Shape& shape,
+                  const std::vector<T>& values) {
+    onnx::TensorProto& tensor = *graph_.add_initializer();
+    tensor.set_name(Fresh(wanted));
+    tensor.set_data_type(type);
+    tensor.mutable_dims()->Add(shape.begin(), shape.end());
+    tensor.set_raw_data(values.data(), values.size() * sizeof(T));
+    return tensor.name();
+  }
+
+  // Weights that nothing reads any more, and what only names them.
+  void DropUnread() {
+    std::set<std::string> read;
+    for (const auto& output : graph_.output()) read.insert(output.name());
+    for (const auto& node : graph_.node()) {
+      if (node.op_type() != "Identity") read.insert(node.input().begin(), node.input().end());
+    }
+    const auto unread = [&](const std::string& name) { return !read.contains(name); };
+    auto& nodes = *graph_.mutable_node();
+    for (const auto& node : nodes) {
+      const bool kept = node.op_type() == "Identity" && !unread(node.output(0));
+      if (kept) read.insert(node.input(0));
+    }
+    nodes.erase(std::remove_if(nodes.begin(), nodes.end(),
+                               [&](const auto& node) {
+                                 return node.op_type() == "Identity" && initializers_.contains(node.output(0)) &&
+                                        unread(node.output(0));
+                               }),
+                nodes.end());
+    auto& initializers = *graph_.mutable_initializer();
+    initializers.erase(std::remove_if(initializers.begin(), initializers.end(),
+                                      [&](const auto& tensor) {
+                                        const auto given = initializers_.find(tensor.name());
+                                        return given != initializers_.end() && WasReplaced(given->second) &&
+                                               unread(tensor.name());
+                                      }),
+                       initializers.end());
+  }
+
+  bool WasReplaced(int initializer) const {
+    return wholes_.contains({initializer, false}) || wholes_.contains({initializer, true});
+  }
+
+  onnx::GraphProto& graph_;
+  const std::function<bool(const std::string&)>& skips_;
+  TensorSource source_;
+  std::map<std::string, int> initializers_;  // by name, and by those of Identity nodes
+  std::set<std::string> names_;
+  std::map<std::string, std::vector<std::string>> quantised_;
+  std::map<std::pair<int, bool>, WholeWeight> wholes_;  // by initializer, and whether outputs come first in it
+};
+
+}  // namespace
+
+StatusOr<std::vector<std::byte>> QuantiseOnnxDynamically(std::span<const std::byte> model,
+                                                         const std::function<bool(const std::string&)>& skips,
+                                                         const ReadOptions& options) {
+  const auto as_they_are = [](const OnnxWeight&, std::span<float>) {};
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, RewriteOnnxWeights(model, as_they_are, options));
+  onnx::ModelProto proto;
+  if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return InvalidArgument("this is not an ONNX model, or it is truncated");
+  }
+  if (OpsetOf(proto) < kFirstOpset) {
+    return Unimplemented("the model is of opset ", OpsetOf(proto), "; whole numbers need opset ", kFirstOpset,
+                         ": export it anew, or write a .swz file");
+  }
+  SWIZZLE_RETURN_IF_ERROR(DynamicQuantiser(proto, skips, options).Run());
+  bytes.resize(proto.ByteSizeLong());
+  proto.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(bytes.data()));
+  return bytes;
+}
+
+}  // namespace swizzle

@@ -1,0 +1,127 @@
+"""Encoders in whole numbers, pruned: quantised dynamically and statically by ONNX Runtime, and by swizzle-pack quantize.
+They are planned whole, and no farther from the FP32 model than ONNX Runtime is."""
+
+import json
+import subprocess
+
+import numpy
+import onnx
+import pytest
+from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic, quantize_static
+
+import conformance_test
+import make_encoders
+from conftest import program
+from quantised_test import Calibration, noise, report_of
+
+LENGTHS = (60, 1, 17, 33)
+MUCH = 0.02  # noise over signal, of models with drawn weights
+
+
+@pytest.fixture
+def encoder(monkeypatch, tmp_path):
+    """The file of a small pruned encoder, and a ragged batch."""
+    spelling = make_encoders.DEFAULT | make_encoders.ENCODERS['bert_opset14'] | {
+        'hidden': 64, 'inner': 128, 'sparsity': 0.9, 'head': 'pooler'}
+    monkeypatch.setitem(make_encoders.ENCODERS, 'bert_opset14', spelling)
+    file = tmp_path / 'plain.onnx'
+    onnx.save(make_encoders.build('bert_opset14'), file)
+    random = numpy.random.default_rng(3)
+    shape = (len(LENGTHS), max(LENGTHS))
+    mask = (numpy.arange(shape[1]) < numpy.array(LENGTHS)[:, None]).astype(numpy.int64)
+    return file, {'input_ids': random.integers(0, make_encoders.VOCABULARY, shape), 'attention_mask': mask,
+                  'token_type_ids': random.integers(0, make_encoders.TYPES, shape)}
+
+
+def visible(outputs, mask):
+    """Outputs without what stands at masked tokens, in one array."""
+    return numpy.concatenate([(array[mask != 0] if array.ndim == 3 else array).ravel() for array in outputs.values()])
+
+
+def kernels(file):
+    """The kernels of linear layers with zeros."""
+    return [layer['kernel'] for layer in report_of(file)['layers'] if layer['op'] == 'Conv']
+
+
+def check(file, plain, inputs, folder, worst=1.1, in_bytes=True):
+    """Planned on whole numbers, and about as near to the FP32 model as ONNX Runtime is on the same file, or nearer."""
+    assert not report_of(file).get('fallback')
+    assert not in_bytes or all('_u8_' in kernel for kernel in kernels(file)), kernels(file)
+    mask = inputs['attention_mask']
+    real = visible(conformance_test.expected_outputs(plain, inputs), mask)
+    theirs = visible(conformance_test.expected_outputs(file, inputs), mask)
+    actual, said = conformance_test.run_model(file, inputs, folder)
+    assert not said
+    ours = visible(actual, mask)
+    assert noise(theirs, real) < MUCH
+    assert noise(ours, real) < worst * noise(theirs, real)
+    assert noise(ours, theirs) < MUCH
+    return actual
+
+
+@pytest.mark.parametrize('weights, per_channel', ((QuantType.QInt8, True), (QuantType.QInt8, False), (QuantType.QUInt8, False)))
+def test_dynamic(weights, per_channel, encoder, tmp_path):
+    """Linear layers, and tables of embeddings in whole numbers. Weights of UINT8 may lie too far from their zero point
+    for signed bytes: such layers run in FP32."""
+    plain, inputs = encoder
+    file = tmp_path / 'model.onnx'
+    quantize_dynamic(plain, file, weight_type=weights, per_channel=per_channel)
+    operators = {node.op_type for node in onnx.load(file).graph.node}
+    assert {'DynamicQuantizeLinear', 'MatMulInteger', 'DequantizeLinear'} <= operators
+    check(file, plain, inputs, tmp_path, in_bytes=weights == QuantType.QInt8)
+
+
+def test_sequences_do_not_touch(encoder, tmp_path):
+    """Each token has a scale of its own: a sequence alone gives the bits that it gives in a batch."""
+    plain, inputs = encoder
+    file = tmp_path / 'model.onnx'
+    quantize_dynamic(plain, file, weight_type=QuantType.QInt8, per_channel=True)
+    together, _ = conformance_test.run_model(file, inputs, tmp_path)
+    for i, length in enumerate(LENGTHS):
+        alone, _ = conformance_test.run_model(file, {name: array[i:i + 1, :length] for name, array in inputs.items()},
+                                              tmp_path)
+        for name, array in alone.items():
+            batched = together[name][i:i + 1]
+            assert numpy.array_equal(array, batched[:, :length] if array.ndim == 3 else batched), (i, name)
+
+
+@pytest.mark.parametrize('operators', (['MatMul', 'Gemm'], ['MatMul', 'Gemm', 'Add', 'Softmax', 'Gather']))
+@pytest.mark.parametrize('activations', (QuantType.QUInt8, QuantType.QInt8))
+def test_static(operators, activations, encoder, tmp_path):
+    plain, inputs = encoder
+    file = tmp_path / 'model.onnx'
+    quantize_static(plain, file, Calibration(inputs), quant_format=QuantFormat.QDQ, per_channel=True,
+                    op_types_to_quantize=operators, activation_type=activations, weight_type=QuantType.QInt8)
+    check(file, plain, inputs, tmp_path)
+
+
+def quantize(model, output, *flags):
+    done = subprocess.run([program('swizzle-pack'), 'quantize', str(model), str(output), *flags], capture_output=True,
+                          text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_quantize(encoder, tmp_path):
+    """What it writes runs on ONNX Runtime, too, and is the same packed; zeros stay."""
+    plain, inputs = encoder
+    file, packed = tmp_path / 'ours.onnx', tmp_path / 'ours.swz'
+    assert '13 of 13 linear layers in whole numbers' in quantize(plain, file)
+    ours = check(file, plain, inputs, tmp_path)
+    quantize(plain, packed)
+    again, _ = conformance_test.run_model(packed, inputs, tmp_path)
+    for name, array in ours.items():
+        assert noise(again[name][numpy.isfinite(array)], array[numpy.isfinite(array)]) < 1e-4
+    weights = [onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(file).graph.initializer
+               if tensor.data_type == onnx.TensorProto.INT8 and len(tensor.dims) == 2]
+    assert len(weights) == 13
+    assert sum((array == 0).sum() for array in weights) / sum(array.size for array in weights) > 0.8
+
+
+def test_quantize_skips(encoder, tmp_path):
+    plain, _ = encoder
+    names = [node.name for node in onnx.load(plain).graph.node if node.op_type == 'MatMul']
+    file = tmp_path / 'ours.onnx'
+    assert '12 of 13' in quantize(plain, file, f'--skip={names[0]}')
+    assert sum(node.op_type == 'MatMulInteger' for node in onnx.load(file).graph.node) == 12
+    assert json.dumps(report_of(file)).count('_u8_') > 0
