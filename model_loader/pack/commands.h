@@ -56,8 +56,8 @@ struct PruneCommand {
   std::vector<std::string> skip;      // patterns of layer or initializer names
 };
 
-// Writes `model` with its weights and activations as whole numbers, by what calibration data makes of it or, where it is
-// an encoder, without: as ONNX that other engines run, too, or packed where `output` ends in .swz.
+// Writes `model` with its weights and activations as whole numbers, by what calibration data makes of it, or, of an
+// encoder, without: as ONNX that other engines run, too, or packed where `output` ends in .swz.
 struct QuantizeCommand {
   std::filesystem::path model;
   std::filesystem::path output;

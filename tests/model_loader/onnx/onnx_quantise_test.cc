@@ -1,0 +1,96 @@
+#include "model_loader/onnx/onnx_quantise.h"
+
+#include <cstring>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "onnx/onnx_pb.h"
+
+namespace swizzle {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+void AddNode(onnx::GraphProto& graph, const std::string& op, const std::string& name,
+             const std::vector<std::string>& inputs) {
+  onnx::NodeProto& node = *graph.add_node();
+  node.set_op_type(op);
+  node.set_name(name);
+  for (const std::string& input : inputs) node.add_input(input);
+  node.add_output(name + ".out");
+}
+
+// x times a weight [2, 3], the same through Identity, and x times itself.
+onnx::ModelProto Model(int64_t opset) {
+  onnx::ModelProto model;
+  model.set_ir_version(8);
+  model.add_opset_import()->set_version(opset);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  graph.set_name("graph");
+  graph.add_input()->set_name("x");
+  onnx::TensorProto& weight = *graph.add_initializer();
+  weight.set_name("weight");
+  weight.set_data_type(onnx::TensorProto::FLOAT);
+  weight.add_dims(2);
+  weight.add_dims(3);
+  const float values[] = {1.27f, 0.0f, 0.5f, -0.5f, 0.0f, -254.0f};
+  weight.set_raw_data(values, sizeof(values));
+  AddNode(graph, "MatMul", "first", {"x", "weight"});
+  AddNode(graph, "Identity", "same", {"weight"});
+  AddNode(graph, "MatMul", "second", {"x", "same.out"});
+  AddNode(graph, "MatMul", "scores", {"first.out", "second.out"});
+  graph.add_output()->set_name("scores.out");
+  return model;
+}
+
+StatusOr<onnx::ModelProto> Quantised(const onnx::ModelProto& model, const std::string& skipped = "") {
+  const std::string bytes = model.SerializeAsString();
+  const auto skips = [&](const std::string& name) { return name == skipped; };
+  const auto made = QuantiseOnnxDynamically(std::as_bytes(std::span(bytes)), skips);
+  if (!made.ok()) return made.status();
+  onnx::ModelProto read;
+  EXPECT_TRUE(read.ParseFromArray(made->data(), static_cast<int>(made->size())));
+  return read;
+}
+
+std::vector<std::string> Operators(const onnx::ModelProto& model) {
+  std::vector<std::string> operators;
+  for (const auto& node : model.graph().node()) operators.push_back(node.op_type());
+  return operators;
+}
+
+TEST(QuantiseOnnxTest, ProductsWithWeightsAreOfWholeNumbers) {
+  const auto model = Quantised(Model(11));
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_THAT(Operators(*model), ElementsAre("DynamicQuantizeLinear", "MatMulInteger", "Cast", "Mul", "Mul",
+                                             "MatMulInteger", "Cast", "Mul", "Mul", "MatMul"));
+  std::map<std::string, onnx::TensorProto> constants;
+  for (const auto& tensor : model->graph().initializer()) constants[tensor.name()] = tensor;
+  ASSERT_EQ(constants.size(), 2u);  // the weight is held once, and no more in FP32
+  const std::string& wholes = constants.at("weight.wholes").raw_data();
+  EXPECT_THAT(std::vector<int8_t>(wholes.begin(), wholes.end()), ElementsAre(127, 0, 0, -50, 0, -127));
+  std::vector<float> scales(3);
+  std::memcpy(scales.data(), constants.at("weight.scales").raw_data().data(), sizeof(float) * scales.size());
+  EXPECT_THAT(scales, ElementsAre(::testing::FloatEq(0.01f), 1.0f, 2.0f));
+  EXPECT_EQ(model->graph().node(9).input(0), "first.out");
+}
+
+TEST(QuantiseOnnxTest, WhatIsSkippedKeepsItsWeight) {
+  const auto model = Quantised(Model(17), "second");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_THAT(Operators(*model), ElementsAre("DynamicQuantizeLinear", "MatMulInteger", "Cast", "Mul", "Mul", "Identity",
+                                             "MatMul", "MatMul"));
+  EXPECT_EQ(model->graph().initializer_size(), 3);
+}
+
+TEST(QuantiseOnnxTest, OldOpsetsHaveNoWholeNumbers) {
+  EXPECT_THAT(std::string(Quantised(Model(10)).status().message()), HasSubstr("opset 10"));
+}
+
+}  // namespace
+}  // namespace swizzle
