@@ -59,6 +59,9 @@ class Archive {
     NpyArrays arrays;
     for (uint32_t i = 0; i < entries_; ++i) {
       SWIZZLE_ASSIGN_OR_RETURN(const Entry entry, TakeEntry());
+      // One place of the file that many names share would be read into memory for each.
+      declared_ += entry.bytes;
+      if (declared_ > file_.size()) return Malformed("its arrays are together longer than the file");
       if (!entry.name.ends_with(kEnding)) return Malformed("it holds a file whose name does not end in .npy");
       const std::string name = entry.name.substr(0, entry.name.size() - kEnding.size());
       StatusOr<NpyArray> array = Open(entry);
@@ -115,7 +118,8 @@ class Archive {
 
   const std::span<const std::byte> file_;
   uint32_t entries_ = 0;
-  size_t at_ = 0;  // in the directory
+  size_t at_ = 0;        // in the directory
+  size_t declared_ = 0;  // bytes of the entries so far
 };
 
 }  // namespace

@@ -83,5 +83,18 @@ TEST(Npz, NamesTheArrayThatIsWrong) {
   EXPECT_THAT(ParseNpz(Bytes(file)), IsError(StatusCode::kInvalidArgument, "'a': its checksum is wrong"));
 }
 
+// An array of 4 KB under two names would else become 8 KB in memory; of 1 GB under 65,000 names, more than there is.
+TEST(Npz, NamesShareNoBytes) {
+  const std::vector<float> values(1000);
+  const std::string file = MakeNpz({{"a", {DType::kFloat32, {1000}, std::as_bytes(std::span(values))}}});
+  const size_t begin = file.find("PK\x01\x02"), end = file.find("PK\x05\x06");
+  const std::string entry = file.substr(begin, end - begin);
+  std::string twice = file.substr(0, end) + entry + file.substr(end);
+  twice[end + entry.find("a.npy")] = 'b';
+  twice[twice.find("PK\x05\x06") + 10] = 2;  // entries
+  EXPECT_THAT(ParseNpz(Bytes(twice)),
+              IsError(StatusCode::kInvalidArgument, "its arrays are together longer than the file"));
+}
+
 }  // namespace
 }  // namespace swizzle
