@@ -151,13 +151,27 @@ def infer_requests():
     return {name: message.SerializeToString() for name, message in messages.items()}
 
 
+def write_arrays(directory):
+    arrays = {'layer/weight': numpy.arange(6, dtype='<f4').reshape(2, 3), 'whole': numpy.array([1, -2], '<i8'),
+              'none': numpy.zeros((0, 3), '<f2'), 'scalar': numpy.array(True)}
+    for name, array in arrays.items():
+        numpy.save(directory / name.replace('/', '_'), array)
+    numpy.savez(directory / 'whole_archive', **arrays)
+    numpy.savez(directory / 'one', a=numpy.ones(3, '|u1'))
+    numpy.savez(directory / 'by_columns', a=numpy.asfortranarray(numpy.ones((2, 3), '<f8')))
+    numpy.savez_compressed(directory / 'compressed', a=numpy.zeros(9, '<u2'))
+    numpy.lib.format.write_array((directory / 'version_2').open('wb'), numpy.ones(2, '<u4'), (2, 0))
+
+
 def main():
     packed_seeds, root = sys.argv[1], pathlib.Path(sys.argv[2])
     directories = {name: root / name for name in ('onnx_fuzz', 'packed_fuzz', 'config_fuzz', 'safetensors_fuzz',
-                                                  'compressed_tensors_fuzz', 'http_fuzz', 'model_infer_fuzz')}
+                                                  'compressed_tensors_fuzz', 'http_fuzz', 'model_infer_fuzz',
+                                                  'npz_fuzz')}
     for directory in directories.values():
         directory.mkdir(parents=True, exist_ok=True)
     write_models(directories['onnx_fuzz'])
+    write_arrays(directories['npz_fuzz'])
     write_checkpoints(directories['safetensors_fuzz'], directories['compressed_tensors_fuzz'])
     subprocess.run([packed_seeds, directories['packed_fuzz']], check=True)
     for name, text in CONFIGS.items():
