@@ -52,7 +52,7 @@ std::vector<int32_t> ColumnsOfStrip(const ByteWeight& weight, const QuadShape& s
     }
   }
   if (shape.strip_rows > 1) std::ranges::sort(columns);
-  columns.erase(std::ranges::unique(columns).begin(), columns.end());
+  columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
   return columns;
 }
 
