@@ -21,9 +21,9 @@ using inference::ModelInferRequest;
 struct MessageShape;
 
 // What protobuf makes of a field. `bytes` is what one occurrence takes beside its text: the object, the pointer to it
-// in an array that grows by doubling, and what malloc adds. Of packed numbers it is what one of them takes.
+// in an array that grows by doubling, and what malloc adds. Of numbers in arrays (plural) it is what one of them takes.
 struct FieldShape {
-  enum Kind : uint8_t { kText, kMessage, kNumber, kVarints, kFixed };
+  enum Kind : uint8_t { kText, kMessage, kVarint, kFixed64, kVarints, kFixed32s, kFixed64s };
   uint32_t number;
   Kind kind;
   int64_t bytes;
@@ -44,11 +44,11 @@ constexpr int64_t kMapEntryBytes = kObject<std::string> + kObject<inference::Inf
 // Fields that this server does not know are kept, one by one.
 constexpr int64_t kUnknownBytes = int64_t{2} * 16 + kTextBytes;
 
-constexpr auto kParameterFields = std::to_array<FieldShape>({{1, FieldShape::kNumber, 0},
-                                                             {2, FieldShape::kNumber, 0},
+constexpr auto kParameterFields = std::to_array<FieldShape>({{1, FieldShape::kVarint, 0},
+                                                             {2, FieldShape::kVarint, 0},
                                                              {3, FieldShape::kText, kTextBytes},
-                                                             {4, FieldShape::kNumber, 0},
-                                                             {5, FieldShape::kNumber, 0}});
+                                                             {4, FieldShape::kFixed64, 0},
+                                                             {5, FieldShape::kVarint, 0}});
 constexpr MessageShape kParameter = {kParameterFields};
 constexpr auto kEntryFields = std::to_array<FieldShape>(
     {{1, FieldShape::kText, kTextBytes}, {2, FieldShape::kMessage, kObject<inference::InferParameter>, &kParameter}});
@@ -60,8 +60,8 @@ constexpr auto kContentsFields = std::to_array<FieldShape>({{1, FieldShape::kVar
                                                             {3, FieldShape::kVarints, 2 * sizeof(int64_t)},
                                                             {4, FieldShape::kVarints, 2 * sizeof(uint32_t)},
                                                             {5, FieldShape::kVarints, 2 * sizeof(uint64_t)},
-                                                            {6, FieldShape::kFixed, 2 * sizeof(float)},
-                                                            {7, FieldShape::kFixed, 2 * sizeof(double)},
+                                                            {6, FieldShape::kFixed32s, 2 * sizeof(float)},
+                                                            {7, FieldShape::kFixed64s, 2 * sizeof(double)},
                                                             {8, FieldShape::kText, kTextBytes}});
 constexpr MessageShape kContents = {kContentsFields};
 
@@ -97,6 +97,25 @@ const FieldShape* FieldOf(const MessageShape& shape, uint32_t number) {
 // ---- The walk ----
 
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
+
+// Whether protobuf takes what stands on the wire for the field's number; else it is an unknown field, however it is
+// numbered.
+bool TakesNumber(FieldShape::Kind kind, uint32_t wire_type) {
+  switch (kind) {
+    case FieldShape::kVarint:
+    case FieldShape::kVarints:
+      return wire_type == kVarint;
+    case FieldShape::kFixed32s:
+      return wire_type == kFixed32;
+    case FieldShape::kFixed64:
+    case FieldShape::kFixed64s:
+      return wire_type == kFixed64;
+    case FieldShape::kText:
+    case FieldShape::kMessage:
+      return false;
+  }
+  return false;
+}
 
 constexpr int kMostNameBytes = 1024;  // of a model; a longer one is nobody's
 
@@ -156,7 +175,7 @@ class Walk {
   Status OneField(const MessageShape& shape, uint32_t number, uint32_t wire_type) {
     const FieldShape* const field = FieldOf(shape, number);
     if (wire_type == kLength) return Delimited(shape, field, number);
-    const bool known = field != nullptr && field->kind >= FieldShape::kNumber;
+    const bool known = field != nullptr && TakesNumber(field->kind, wire_type);
     parsed_ += known ? field->bytes : kUnknownBytes;
     return Number(wire_type) ? absl::OkStatus() : Malformed();
   }
@@ -174,12 +193,14 @@ class Walk {
     const int left = in_.BytesUntilLimit();
     if (left >= 0 && length > left) return Malformed();
     if (position() + length > limits_.bytes) return TooLarge("", limits_.bytes);
-    switch (field == nullptr ? FieldShape::kNumber : field->kind) {
-      case FieldShape::kNumber:  // or unknown
+    switch (field == nullptr ? FieldShape::kVarint : field->kind) {
+      case FieldShape::kVarint:  // or unknown
+      case FieldShape::kFixed64:
         return Text(kUnknownBytes, length, false);
       case FieldShape::kText:
         return Text(field->bytes, length, &shape == &kRequest && number == kModelName);
-      case FieldShape::kFixed:  // room is made once for all
+      case FieldShape::kFixed32s:  // room is made once for all
+      case FieldShape::kFixed64s:
         return Text(0, length, false);
       case FieldShape::kVarints:
       case FieldShape::kMessage:
