@@ -147,7 +147,7 @@ AttentionPattern AttentionTiles::ToPattern() const {
     for (uint32_t i = tile_offsets[tile]; i < tile_offsets[tile + 1]; ++i) {
       const int64_t first_key = int64_t{entries[i].key_block} * shape.key_block;
       for (int group = 0; group < shape.groups; ++group) {
-        const int64_t query = tile * shape.queries() + group * shape.group;
+        const int64_t query = tile * shape.queries() + int64_t{group} * shape.group;
         const uint32_t header = headers[int64_t{i} * shape.groups + group];
         if (header == kFull) {
           for (int key = 0; key < shape.key_block; ++key) add(query, ~0u, first_key + key);

@@ -159,7 +159,7 @@ class Writer {
       if (high >= range.high) high = kInfinity;
     }
     if (low == -kInfinity && high == kInfinity) return result;
-    const std::string clamped = Fresh(layer.name + ".clamped");
+    std::string clamped = Fresh(layer.name + ".clamped");
     if (low == 0.0f && high == kInfinity) {
       AddNode("Relu", {result}, clamped);
       return clamped;
@@ -176,7 +176,8 @@ class Writer {
     if (!quantisation) return real;
     const std::string scale = AddFloats(real + ".scale", {}, quantisation->scales),
                       zero_point = ZeroPoint(*quantisation, real);
-    const std::string whole = Fresh(real + ".quantised"), again = Fresh(real + ".dequantised");
+    const std::string whole = Fresh(real + ".quantised");
+    std::string again = Fresh(real + ".dequantised");
     AddNode("QuantizeLinear", {real, scale, zero_point}, whole);
     AddNode("DequantizeLinear", {whole, scale, zero_point}, again);
     return again;
@@ -308,7 +309,7 @@ class Writer {
   // Constants behind a DequantizeLinear by rows.
   std::string Dequantised(const std::string& wholes, const std::vector<float>& scales, const std::string& zero_points) {
     const std::string scale = AddFloats(wholes + ".scale", {static_cast<int64_t>(scales.size())}, scales);
-    const std::string real = Fresh(wholes + ".real");
+    std::string real = Fresh(wholes + ".real");
     SetInt(AddNode("DequantizeLinear", {wholes, scale, zero_points}, real), "axis", 0);
     return real;
   }
@@ -323,7 +324,8 @@ class Writer {
       scales[row] = of_row.scale;
       zero_points[row] = static_cast<int8_t>(of_row.zero_point);
       for (size_t i = row * cols; i < (row + 1) * cols; ++i) {
-        wholes[i] = static_cast<int8_t>(std::nearbyint(matrix.values[i] / of_row.scale) + of_row.zero_point);
+        wholes[i] = static_cast<int8_t>(std::nearbyint(matrix.values[i] / of_row.scale) +
+                                        static_cast<float>(of_row.zero_point));
       }
     }
     const std::string name = AddConstant(result + ".weight", onnx::TensorProto::INT8, shape, wholes);

@@ -78,7 +78,7 @@ class BalancedClusters {
   void Seed() {
     std::mt19937 random(kSeed);
     std::vector<double> distances(masks_.rows(), std::numeric_limits<double>::infinity());
-    int64_t seed = random() % masks_.rows();
+    auto seed = static_cast<int64_t>(random() % masks_.rows());
     for (int64_t group = 0; group < groups_; ++group) {
       float* const mean = means_.data() + group * masks_.cols();
       for (uint32_t col : masks_.Of(seed)) mean[col] = 1.0f;
@@ -87,7 +87,7 @@ class BalancedClusters {
         distances[row] = std::min(distances[row], Distance(row, seed, mean));
         total += distances[row];
       }
-      double drawn = total * random() / 4294967296.0;
+      double drawn = total * static_cast<double>(random()) / 4294967296.0;
       seed = 0;
       while (seed + 1 < masks_.rows() && drawn >= distances[seed]) drawn -= distances[seed++];
     }

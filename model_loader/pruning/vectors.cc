@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "kernels/base/check.h"
@@ -9,6 +10,8 @@
 
 namespace swizzle {
 namespace {
+
+constexpr double kLeastScore = -std::numeric_limits<double>::infinity();
 
 // The `count` of least score, the first of equal ones first, are true.
 std::vector<bool> Least(const std::vector<double>& scores, double share) {
@@ -41,7 +44,7 @@ void PruneCells(const WeightView& weights, int64_t cells, double sparsity, const
     scores[cell] += ScoreOf(weights, i);
     live[cell] = true;
   }
-  for (int64_t cell = 0; cell < cells; ++cell) scores[cell] = live[cell] ? scores[cell] / entries[cell] : -INFINITY;
+  for (int64_t cell = 0; cell < cells; ++cell) scores[cell] = live[cell] ? scores[cell] / entries[cell] : kLeastScore;
   const std::vector<bool> pruned = Least(scores, sparsity);
   for (int64_t i = 0; i < elements; ++i) {
     if (pruned[cell_of(i)]) weights.values[i] = 0.0f;
@@ -69,7 +72,7 @@ void PruneBlocks(const WeightView& weights, int64_t size, double sparsity) {
 void PruneNOfM(const WeightView& weights, int64_t n, int64_t m) {
   SWIZZLE_CHECK(n >= 1 && n <= m && weights.taps >= 1 && weights.cols % weights.taps == 0);
   const int64_t channels = weights.cols / weights.taps;
-  const auto score = [&](int64_t i) { return weights.values[i] == 0 ? -INFINITY : ScoreOf(weights, i); };
+  const auto score = [&](int64_t i) { return weights.values[i] == 0 ? kLeastScore : ScoreOf(weights, i); };
   std::vector<int64_t> group;
   for (int64_t line = 0; line < weights.rows * weights.taps; ++line) {
     const int64_t begin = line / weights.taps * weights.cols + line % weights.taps;

@@ -29,6 +29,7 @@ std::optional<ObserverKind> ObserverFromName(std::string_view name) {
 
 std::vector<std::string> ObserverNames() {
   std::vector<std::string> names;
+  names.reserve(std::size(kNames));
   for (const auto& row : kNames) names.emplace_back(row.second);
   return names;
 }

@@ -65,7 +65,7 @@ std::vector<std::byte> Sealed(Bytes file) {
   constexpr size_t kEntryBytes = 46, kLocalBytes = 30;
   std::vector<std::byte> sealed(file.begin(), file.end());
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
-  for (size_t at = text.find(kEntry); at != text.npos; at = text.find(kEntry, at + 1)) {
+  for (size_t at = text.find(kEntry); at != std::string_view::npos; at = text.find(kEntry, at + 1)) {
     if (file.size() - at < kEntryBytes) break;
     const size_t bytes = Load<uint32_t>(file, at + 24), header = Load<uint32_t>(file, at + 42);
     if (header > file.size() || file.size() - header < kLocalBytes) continue;

@@ -308,7 +308,7 @@ std::vector<KernelCase> KernelCases(Op op) {
   }
   for (size_t i = 0; i < shapes.size(); i += 3) {
     cases.push_back(MakeCase(op, shapes[i], tails[i % tails.size()], i % 2 == 0 ? 0.8 : 0.6, i % 2 == 0 ? 2 : 1));
-    cases.back().vector_rows = i % 4 == 3 ? 4 : i % 2 + 1;
+    cases.back().vector_rows = i % 4 == 3 ? 4 : static_cast<int64_t>(i % 2 + 1);
     cases.back().block_channels = i % 4 == 1 ? 1 : 4;
   }
   for (const GroupedShape& grouped : kGroupedShapes) {

@@ -92,7 +92,8 @@ std::vector<float> DrawValues(int64_t count, float reach, std::mt19937& random) 
 void ShuffleRows(DenseMatrix& matrix, std::mt19937& random) {
   for (int64_t row = matrix.rows - 1; row > 0; --row) {
     const auto at = matrix.values.begin() + row * matrix.cols;
-    std::swap_ranges(at, at + matrix.cols, matrix.values.begin() + random() % (row + 1) * matrix.cols);
+    const auto other = static_cast<int64_t>(random() % (row + 1));
+    std::swap_ranges(at, at + matrix.cols, matrix.values.begin() + other * matrix.cols);
   }
 }
 

@@ -87,7 +87,7 @@ void SumQuads(int32_t start, int64_t quads, const QuadAt& at, const RowEnd& end)
   for (int64_t quad = 0; quad < quads; ++quad) {
     const RowQuad of = at(quad);
     for (int i = 0; i < 4; ++i) {
-      const int16_t weight = WeightAt(of.weights, i);
+      const auto weight = static_cast<int16_t>(WeightAt(of.weights, i));
       const uint8_t* const row = of.rows[i];
       for (int64_t lane = 0; lane < kLanes; ++lane) {
         sums[lane] += static_cast<int16_t>(weight * static_cast<int16_t>(row[lane]));
@@ -312,7 +312,7 @@ void RunQuads(const QuadRows& rows, const Offset* offset, const PanelBytes& pane
         if (rows.rows[r] == QuadRows::kNoRow) continue;
         SumRow(strip, rows.start[r], weight + in_strip, {rows.scale[r], rows.rows[r], panel, steps});
       }
-      weight += group.quads * strip_rows;
+      weight += size_t{group.quads} * strip_rows;
       offset += group.quads * (rows.shape.blocks ? 1 : 4);
     }
   }

@@ -33,7 +33,7 @@ int32_t Sum(const uint8_t* from, int64_t count);
 // What follows is each source's own.
 namespace {
 
-constexpr int64_t kLanes = kMaxPanelWidth;
+inline constexpr int64_t kLanes = kMaxPanelWidth;
 
 // Of 64 positions, as interleaving leaves them: lane 4 l + i of vector j is position 16 l + 4 j + i.
 struct Sums {

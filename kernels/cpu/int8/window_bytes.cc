@@ -156,7 +156,7 @@ class AverageTaps {
  private:
   // Channels at once times their quads are no more than that, as their taps are.
   static constexpr size_t kMost = kColumnBytes / kMaxPanelWidth;
-  static_assert(kMost >= WindowLanes::kMostTaps * WindowLanes::kMostTaps);
+  static_assert(kMost >= size_t{WindowLanes::kMostTaps} * WindowLanes::kMostTaps);
 
   const Window window_;
   std::array<int32_t, kMost> weights_, start_;

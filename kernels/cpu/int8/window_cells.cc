@@ -120,7 +120,7 @@ void GatherWindow(const ByteSource& source, const Window& window, const WindowLa
   TapRuns tap;
   for (int32_t i = 0; i < window.kernel_h; ++i) {
     for (int32_t j = 0; j < window.kernel_w; ++j) {
-      const int64_t at = lanes.base + i * window.dilation_h * source.width + j * window.dilation_w;
+      const int64_t at = lanes.base + int64_t{i} * window.dilation_h * source.width + int64_t{j} * window.dilation_w;
       PlanRuns(source, lanes, at, lanes.rows[i] & lanes.columns[j], tap);
       const SingleBytes bytes(tap);
       const uint8_t* from = source.data + columns.first_channel * source.channel_stride;

@@ -29,7 +29,7 @@ struct TapPieces {
 void PlanTap(const ByteSource& source, const __m512i (&positions)[4], int64_t base, uint64_t read, TapPieces& tap) {
   tap.count = 0;
   alignas(64) int32_t offsets[kLanes];
-  for (int q = 0; q < 4; ++q) _mm512_store_si512(offsets + 16 * q, positions[q]);
+  for (int q = 0; q < 4; ++q) _mm512_store_si512(offsets + int64_t{16} * q, positions[q]);
   while (read != 0) {
     Piece& piece = tap.pieces[tap.count++];
     int64_t begin = base + offsets[std::countr_zero(read)];
@@ -113,11 +113,11 @@ void Gather(const ByteSource& source, const Window& window, const WindowLanes& l
   TapPieces pieces;
   __m512i positions[4];
   HWY_UNROLL(4)
-  for (int q = 0; q < 4; ++q) positions[q] = _mm512_loadu_si512(lanes.offset + 16 * q);
+  for (int q = 0; q < 4; ++q) positions[q] = _mm512_loadu_si512(lanes.offset + int64_t{16} * q);
   uint8_t* to = columns.to;
   for (int32_t i = 0; i < window.kernel_h; ++i) {
     for (int32_t j = 0; j < window.kernel_w; ++j, to += columns.channels * kLanes) {
-      const int64_t base = lanes.base + i * window.dilation_h * source.width + j * window.dilation_w;
+      const int64_t base = lanes.base + int64_t{i} * window.dilation_h * source.width + int64_t{j} * window.dilation_w;
       PlanTap(source, positions, base, lanes.rows[i] & lanes.columns[j], pieces);
       if (source.panels) {
         GatherTap<true>(source, pieces, columns, to);
@@ -276,7 +276,7 @@ class StridedPlan {
     TapPieces pieces;
     int pieces_before = 0;
     for (int unit = 0; unit < 4; ++unit) {
-      const __m512i offsets = _mm512_loadu_si512(lanes.offset + 16 * unit);
+      const __m512i offsets = _mm512_loadu_si512(lanes.offset + int64_t{16} * unit);
       __m512i positions[4];
       HWY_UNROLL(4)
       for (int q = 0; q < 4; ++q) {

@@ -121,7 +121,7 @@ class Chooser {
   Status AddConversion(int value, Storage from, Storage to, Times& total) {
     if (from == to) return absl::OkStatus();
     SWIZZLE_ASSIGN_OR_RETURN(const Times times, conversion_times_(network_.values[value], from, to));
-    for (size_t b = 0; b < total.size(); ++b) total[b] += times.empty() ? kInfinity : times[b];
+    for (size_t b = 0; b < total.size(); ++b) total[b] = times.empty() ? kInfinity : total[b] + times[b];
     return absl::OkStatus();
   }
 
@@ -173,7 +173,8 @@ StatusOr<std::vector<std::vector<int>>> ChooseKernelsBySize(const Network& netwo
   for (size_t b = 0; b < limits.size(); ++b) {
     SWIZZLE_ASSIGN_OR_RETURN(std::vector<int> chosen, chooser.ChooseAt(b, available));
     SWIZZLE_ASSIGN_OR_RETURN(const Times times, chooser.TimesOf(chosen));
-    choices.push_back(times[b] * kNoise < limits[b] ? std::move(chosen) : common);
+    if (times[b] * kNoise >= limits[b]) chosen = common;
+    choices.push_back(std::move(chosen));
   }
   if (std::ranges::count(choices, common) == std::ssize(choices)) choices.resize(1);
   return choices;

@@ -38,10 +38,11 @@ NpyArray DrawImages(int64_t count, unsigned seed) {
       x[blob] = 28 * uniform(random), y[blob] = 28 * uniform(random), size[blob] = 3 + 6 * uniform(random);
     }
     for (int i = 0; i < 28 * 28; ++i) {
+      const int row = i / 28;
       float sum = 0;
       for (int blob = 0; blob < 3; ++blob) {
         const float dx = (static_cast<float>(i % 28) - x[blob]) / size[blob];
-        const float dy = (static_cast<float>(i / 28) - y[blob]) / size[blob];
+        const float dy = (static_cast<float>(row) - y[blob]) / size[blob];
         sum += std::exp(-dx * dx - dy * dy);
       }
       pixels.push_back(std::min(1.0f, sum));

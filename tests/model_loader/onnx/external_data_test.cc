@@ -139,7 +139,8 @@ TEST_F(ExternalDataTest, TheFolderItselfMayBeALink) {
 TEST_F(ExternalDataTest, LoadModelLooksBesideTheModel) {
   const auto write = [&](const std::string& name) {
     const std::vector<std::byte> bytes = ModelWith({{"location", "data"}}).Bytes();
-    std::ofstream(File(name), std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    std::ofstream(File(name), std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   };
   write("model.onnx");
   EXPECT_THAT(LoadModel(File("model.onnx")), IsOk());

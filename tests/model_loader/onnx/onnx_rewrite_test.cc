@@ -27,7 +27,7 @@ class ModelBuilder {
     model_.set_ir_version(8);
     model_.set_producer_name("test");
     model_.mutable_graph()->set_name("graph");
-    model_.GetReflection()->MutableUnknownFields(&model_)->AddVarint(9999, 42);
+    onnx::ModelProto::GetReflection()->MutableUnknownFields(&model_)->AddVarint(9999, 42);
   }
 
   onnx::TensorProto& Initializer(const std::string& name, std::vector<int64_t> dims, bool raw = true) {

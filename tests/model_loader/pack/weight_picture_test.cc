@@ -23,7 +23,7 @@ Weight Make(int64_t rows, int64_t cols, const std::function<bool(int64_t, int64_
 
 // The same from both formats.
 WeightPicture Draw(const Weight& weight) {
-  const WeightPicture dense = DrawWeight(weight);
+  WeightPicture dense = DrawWeight(weight);
   const WeightPicture sparse = DrawWeight({.matrix = CsrMatrix::FromDense(weight.ToDense()), .bias = {}});
   EXPECT_EQ(dense.density, sparse.density);
   EXPECT_EQ(dense.corner, sparse.corner);

@@ -27,7 +27,8 @@ StatusOr<BertConfig> Parse(const Fields& changes) {
   for (const auto& [name, value] : changes) fields[name] = value;
   std::string json;
   for (const auto& [name, value] : fields) {
-    if (!value.empty()) json += (json.empty() ? "\"" : ",\"") + name + "\":" + value;
+    if (value.empty()) continue;
+    json.append(json.empty() ? "\"" : ",\"").append(name).append("\":").append(value);
   }
   return ParseBertConfig("{" + json + "}");
 }

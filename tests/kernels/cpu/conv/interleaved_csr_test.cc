@@ -126,8 +126,9 @@ TEST(InterleavedCsrTest, BlocksAreAsLongAsAskedWithinWhatOffsetsReach) {
   const CacheSizes caches;
   const int64_t usual = InterleavedCsr::ChooseBlocks(matrix, caches);
   ASSERT_GT(usual, 4);
+  const int64_t half = usual / 2;
   EXPECT_NEAR(InterleavedCsr::ChooseBlocks(matrix, caches, 0.5), 2 * usual, 1);
-  EXPECT_NEAR(InterleavedCsr::ChooseBlocks(matrix, caches, 2.0), usual / 2, 1);
+  EXPECT_NEAR(InterleavedCsr::ChooseBlocks(matrix, caches, 2.0), half, 1);
   EXPECT_EQ(InterleavedCsr::ChooseBlocks(matrix, caches, 100.0), 2);
   EXPECT_EQ(InterleavedCsr(matrix, {}, 1, 3, caches).blocks(), 3);
 }
