@@ -160,6 +160,7 @@ inline std::vector<LayerShape> PoolShapes() {
       {{2, 64, 5, 9}, 0, kAsymmetric},
       {{2, 3, 14, 14}, 0, kWide},
       {{1, 2, 112, 112}, 0, Square(3, 2, 1)},
+      {{3, 5, 15, 24}, 0, Square(3, 2, 1)},
       {{64, 5, 4, 4}, 0, Square(2, 2, 0)},
       {{2, 17, 2, 2}, 0, kIntoPadding},
   };

@@ -61,6 +61,49 @@ __global__ void __launch_bounds__(kThreads) PoolAny(const __grid_constant__ Oper
   StorePack<kPack>(results, op.output + to + int64_t{part.y * op.out.width + part.x} * op.out.position);
 }
 
+// The largest of 3x3 with a stride of 2 in kRows, for kRows rows of kColumns output columns a thread: each line of the
+// input is read in packs, with one neighbour left of them, so that an element is loaded about once and not once for
+// each window. Lines start on packs, and the input is twice as wide as the output.
+template <int kColumns, int kRows, typename T>
+__global__ void __launch_bounds__(kThreads) MaxPoolLines(const __grid_constant__ Operands<T> op) {
+  constexpr int kWidth = 2 * kColumns;  // of the input
+  PlanePart part;
+  if (!op.parts.Take(blockIdx.x * kThreads + threadIdx.x, part)) return;
+  const int32_t column = part.x * kWidth, first_row = part.y * 2 - op.window.pad_top;
+  const T* plane = op.input + op.in.At(part.channel, part.image) + column;
+  float results[kRows][kColumns];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) results[r][c] = Max::kStart;
+  }
+#pragma unroll
+  for (int i = 0; i < 2 * kRows + 1; ++i) {
+    const int32_t row = first_row + i;
+    if (row < 0 || row >= op.in.height) continue;
+    const T* line = plane + row * op.in.width;
+    float values[kWidth], before = column > 0 ? ToFloat(line[-1]) : Max::kStart;
+    LoadPack<kWidth>(line, values);
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      const float largest = Max::Join(Max::Join(before, values[2 * c]), values[2 * c + 1]);
+      before = values[2 * c + 1];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        if (i >= 2 * r && i <= 2 * r + 2) results[r][c] = Max::Join(results[r][c], largest);
+      }
+    }
+  }
+  const int64_t to = op.out.At(part.channel, part.image) + part.x * kColumns;
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    if (part.y + r >= op.out.height) return;
+#pragma unroll
+    for (float& result : results[r]) result = op.clamp(result);
+    StorePack<kColumns>(results[r], op.output + to + (part.y + r) * op.out.width);
+  }
+}
+
 // A warp for each plane of kRows.
 template <typename Reduce, typename T>
 __global__ void __launch_bounds__(kThreads) PoolRowPlanes(const __grid_constant__ Operands<T> op) {
@@ -111,21 +154,40 @@ bool CoversPlane(const Problem& problem) {
          window.kernel_w == problem.input.width;
 }
 
+// Output columns and rows of a thread.
+constexpr int kLineColumns = 4, kLineRows = 2;
+
+bool HasLines(const Problem& problem) {
+  const Window& window = problem.window();
+  return window.kernel_h == 3 && window.kernel_w == 3 && window.stride_h == 2 && window.stride_w == 2 &&
+         window.dilation_h == 1 && window.dilation_w == 1 && window.pad_left == 1 &&
+         problem.output.width % kLineColumns == 0 && problem.input.width == 2 * problem.output.width;
+}
+
+// Each thread has `rows` rows of `columns` columns of a pack of channels.
+template <typename T>
+Operands<T> OperandsOf(const KernelArgs& args, Layout layout, int rows, int columns, int pack) {
+  const Problem& problem = *args.problem;
+  const Window& window = problem.window();
+  Extent parts = problem.output;
+  parts.width /= columns;
+  return {args.Input<T>(0),
+          args.Output<T>(),
+          PlaneStrides::Of(problem.input, layout),
+          PlaneStrides::Of(problem.output, layout),
+          PlaneParts(parts, layout, rows, pack),
+          DeviceWindow(window),
+          window.count_include_pad ? window.kernel_h * window.kernel_w : 0,
+          Clamp(problem.epilogue)};
+}
+
 template <typename Reduce, typename T>
 void Pool(const KernelArgs& args, Stream& stream, Layout layout) {
   constexpr int kPack = 16 / sizeof(T);
   const Problem& problem = *args.problem;
   const int64_t channels = problem.output.channels;
   const int pack = layout == Layout::kNhwc && channels % kPack == 0 ? kPack : 1;
-  const Window& window = problem.window();
-  const Operands<T> op{args.Input<T>(0),
-                       args.Output<T>(),
-                       PlaneStrides::Of(problem.input, layout),
-                       PlaneStrides::Of(problem.output, layout),
-                       PlaneParts(problem.output, layout, 1, pack),
-                       DeviceWindow(window),
-                       window.count_include_pad ? window.kernel_h * window.kernel_w : 0,
-                       Clamp(problem.epilogue)};
+  const Operands<T> op = OperandsOf<T>(args, layout, 1, 1, pack);
   const cudaStream_t queue = QueueOf(stream);
   if (CoversPlane(problem) && layout == Layout::kRows) {
     PoolRowPlanes<Reduce, T><<<LaunchGrid::OfThreads(op.parts.count(), kThreads / kWarp), kThreads, 0, queue>>>(op);
@@ -146,7 +208,11 @@ bool AcceptsPool(const Problem& problem) { return !problem.epilogue.residual && 
 
 template <Layout kLayout, DType kDType>
 void MaxPool(const KernelArgs& args, Stream& stream) {
-  Pool<Max, Element<kDType>>(args, stream, kLayout);
+  using T = Element<kDType>;
+  if (kLayout != Layout::kRows || !HasLines(*args.problem)) return Pool<Max, T>(args, stream, kLayout);
+  const Operands<T> op = OperandsOf<T>(args, kLayout, kLineRows, kLineColumns, 1);
+  MaxPoolLines<kLineColumns, kLineRows, T>
+      <<<LaunchGrid::OfThreads(op.parts.count(), kThreads), kThreads, 0, QueueOf(stream)>>>(op);
 }
 
 template <Layout kLayout, DType kDType>
