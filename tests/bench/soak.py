@@ -199,6 +199,7 @@ def growth(samples, seconds):
 def run(options):
     seconds = options.minutes * 60
     with traffic.Server(options.server, prepare(options.models), f'--tuning-budget={options.tuning_budget}',
+                        '--connection-age=0',  # else a call may meet its end, which only clients that retry survive
                         *options.flag) as server:
         files = server.open_files()
         soak = Soak(server, seconds)
