@@ -13,7 +13,7 @@ namespace swizzle {
 struct Storage {
   Layout layout = Layout::kNchw;
   DType dtype = DType::kFloat32;
-  auto operator<=>(const Storage&) const = default;
+  auto operator<=>(const Storage&) const = default;  // NOLINT(modernize-use-nullptr): the compiler writes what it means
 };
 
 // How values of `dtype` are stored in a layout. Requests and results are FP32, and so is what oneDNN computes: kNchw
