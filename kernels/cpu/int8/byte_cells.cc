@@ -87,7 +87,7 @@ void SumQuads(int32_t start, int64_t quads, const QuadAt& at, const RowEnd& end)
   for (int64_t quad = 0; quad < quads; ++quad) {
     const RowQuad of = at(quad);
     for (int i = 0; i < 4; ++i) {
-      const auto weight = static_cast<int16_t>(WeightAt(of.weights, i));
+      const int16_t weight = WeightAt(of.weights, i);  // NOLINT(bugprone-signed-char-misuse): it has a sign
       const uint8_t* const row = of.rows[i];
       for (int64_t lane = 0; lane < kLanes; ++lane) {
         sums[lane] += static_cast<int16_t>(weight * static_cast<int16_t>(row[lane]));
