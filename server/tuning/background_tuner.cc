@@ -111,26 +111,28 @@ void BackgroundTuner::Run() {
 
 bool BackgroundTuner::IsOver(const Task& task) const {
   if (!task.status.ok() || task.suspect + task.untimed == 0) return true;
-  return task.spent + kLeastLeft > options_.budget;
+  return task.spent + task.excess + kLeastLeft > options_.budget;
 }
 
 void BackgroundTuner::Pass(Task& task, MeasureGate& gate) {
-  const absl::Duration left = options_.budget - task.spent;
+  const absl::Duration left = options_.budget - task.spent - task.excess;
   const absl::Duration budget = std::min(left, std::max(left * kPassShare, kLeastPass));
   ++task.passes;
   task.suspect = task.untimed = 0;
   for (size_t device = 0; device < task.job.tuners.size() && task.status.ok(); ++device) {
     if (task.job.tuners[device] == nullptr) continue;
-    const absl::Duration rest = options_.budget - task.spent;
+    const absl::Duration rest = options_.budget - task.spent - task.excess;
     if (device > 0 && rest < kLeastLeft) {
       ++task.untimed;  // at least
       break;
     }
     Record(task, TuningState::kMeasuring, absl::ZeroDuration());
     const absl::Duration start = gate.Spent();
-    task.status = TuneDevice(task, device, gate, std::min(budget, rest));
+    const absl::Duration given = std::min(budget, rest);
+    task.status = TuneDevice(task, device, gate, given);
     const absl::Duration spent = gate.Spent() - start;
     task.spent += spent;
+    task.excess = std::max(task.excess, spent - given);
     Record(task, TuningState::kMeasuring, spent);
   }
   if (options_.cache == nullptr) return;

@@ -59,9 +59,10 @@ class BackgroundTuner {
  private:
   struct Task {
     TuningJob job;
-    bool aside = true;     // on a thread of low priority
-    Instant due;           // of the next pass
-    absl::Duration spent;  // of the budget
+    bool aside = true;      // on a thread of low priority
+    Instant due;            // of the next pass
+    absl::Duration spent;   // of the budget
+    absl::Duration excess;  // what a pass took beyond what it was given, at worst: preparing weights, least runs
     int passes = 0, replacements = 0;
     int suspect = 0, untimed = 0;  // after the last pass
     Status status;                 // an error ends the task

@@ -137,6 +137,28 @@ TEST_F(BackgroundTunerTest, TheBudgetEndsIt) {
   EXPECT_THAT(script_.budgets, SizeIs(3));
 }
 
+TEST_F(BackgroundTunerTest, APassBeyondItsBudgetLeavesLessForTheNext) {
+  const Tuned disturbed = {.timed_now = 9, .suspect = 9};
+  script_.passes = {Pass(absl::Seconds(7), disturbed), Pass(absl::Seconds(2), disturbed)};
+  BackgroundTuner tuner(Options(), activity_);
+  tuner.Add(Job());
+  metrics_->AwaitState(TuningState::kWaiting);
+  while (metrics_->suspect() != 9) std::this_thread::yield();
+  clock_.AwaitWaiters(1);
+  clock_.Advance(absl::Seconds(10));
+  metrics_->AwaitState(TuningState::kDone);
+  // Given 6 s it took 7: of the 3 that are left one is for what the next exceeds its budget by.
+  EXPECT_THAT(script_.budgets, ElementsAre(absl::Seconds(6), absl::Seconds(2) * 0.6));
+}
+
+TEST_F(BackgroundTunerTest, NoPassFollowsOneThatExceedsItByWhatIsLeft) {
+  script_.passes = {Pass(absl::Seconds(8), {.timed_now = 9, .suspect = 9})};
+  BackgroundTuner tuner(Options(), activity_);
+  tuner.Add(Job());
+  metrics_->AwaitState(TuningState::kDone);
+  EXPECT_THAT(script_.budgets, SizeIs(1));
+}
+
 TEST_F(BackgroundTunerTest, AnErrorLeavesThePlan) {
   script_.passes = {[](MeasureGate&) -> StatusOr<Tuned> { return absl::ResourceExhaustedError("no memory"); }};
   BackgroundTuner tuner(Options(), activity_);
