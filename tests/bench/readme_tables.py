@@ -91,6 +91,17 @@ def int8_table():
                        f'--int8=build/venv/bin/python`; {versions}. Medians of runs in turn.')
 
 
+def any_graph_table():
+    figures = kept('any_graph.json')
+    text = table('model like', 'zeros', 'ONNX Runtime', 'Swizzle', 'gain', rows=[
+        (row['model'], f'{row["sparsity"]:.0%}', f'{row["ms"]["onnxruntime"]:.1f} ms', f'{row["ms"]["swizzle"]:.1f} ms',
+         times(row['ms']['onnxruntime'] / row['ms']['swizzle'])) for row in figures['rows']])
+    return text + note(f'{figures["threads"]} threads of an {figures["machine"]["processor"]}, '
+                       f'{each("date", figures["rows"])}, commit {each("commit", figures["rows"])}: '
+                       '`tests/bench/any_graph.py --sparsities=0.9`. Batch 1, medians of runs in turn, kernels measured '
+                       'for five seconds a model. What interpreted nodes take of it is not measured yet.')
+
+
 def gpu_summary():
     rows = {(row['model'], row['precision'], row['batch']): row for row in kept('gpu_h200.json')['models']}
     shown = [(model, batch) for model in NAMES for batch in (1, 8) if (model, 'FP32', batch) in rows]
@@ -271,7 +282,8 @@ def plots():
 PAGES = {
     'README.md': {'cpu summary': cpu_summary, 'int8 summary': int8_summary, 'gpu summary': gpu_summary},
     'model_loader/pack/README.md': {'one shot': one_shot_table},
-    'kernels/cpu/PERFORMANCE.md': {'cpu figures': cpu_table, 'int8 figures': int8_table},
+    'kernels/cpu/PERFORMANCE.md': {'cpu figures': cpu_table, 'int8 figures': int8_table,
+                                   'any graph': any_graph_table},
     'kernels/cuda/PERFORMANCE.md': {'gpu figures': gpu_table, 'served figures': served_table,
                                     'attention figures': attention_table,
                                     'vector figures': vectors_table, 'vector models': vector_models_table,

@@ -1,7 +1,7 @@
 """Architectures beyond ResNets, MobileNets and BERT, as exporters write them: what a plan takes in regions.
 
 ARCHITECTURES maps names to functions of (graph, sizes) -> None; SMALL has the sizes of the tests, FULL those of the
-benchmark (tests/bench/regions.py).
+benchmark (tests/bench/any_graph.py).
 """
 
 import types

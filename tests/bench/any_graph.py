@@ -1,0 +1,107 @@
+"""Architectures that no plan takes whole, beside ONNX Runtime on the same file, in the same run.
+
+    PYTHON tests/bench/any_graph.py [--binaries=build/dev/bin] [--models=vit,yolov8,...] [--sparsities=0,0.9]
+        [--threads=2] [--rounds=6] [--output=FILE]
+
+Models are those of tests/integration/make_architectures.py in full size, with zeros in layers of more than 32
+channels. Swizzle serves the file, measured as swizzle_compute_us; both take turns (whole_models.py), and what stands in
+the result are medians. Regions are measured at load, for five seconds. --output keeps it as JSON; what the file holds of
+other models stays. PYTHON has onnx, onnxruntime and tritonclient.
+"""
+
+import argparse
+import datetime
+import json
+import pathlib
+import statistics
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import tritonclient.grpc
+
+from served import Served
+from whole_models import Peer, Swizzle, commit, machine, take_turns
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / 'tests' / 'integration'))
+import make_architectures  # noqa: E402
+
+
+def draw_inputs(model):
+    random = np.random.default_rng(1)
+    inputs = {}
+    for value in model.graph.input:
+        shape = [dimension.dim_value or (1 if i == 0 else 128)
+                 for i, dimension in enumerate(value.type.tensor_type.shape.dim)]
+        if value.name == 'attention_mask':
+            inputs[value.name] = np.ones(shape, np.int64)
+        elif value.type.tensor_type.elem_type == onnx.TensorProto.INT64:
+            inputs[value.name] = random.integers(0, make_architectures.VOCABULARY, shape)
+        else:
+            inputs[value.name] = random.normal(0, 1, shape).astype(np.float32)
+    return inputs
+
+
+def measure(name, sparsity, arguments, scratch):
+    model = make_architectures.build(name, make_architectures.FULL[name], sparsity=sparsity)
+    model = onnx.shape_inference.infer_shapes(model)
+    file = scratch / 'models' / 'model' / '1' / 'model.onnx'
+    file.parent.mkdir(parents=True)
+    onnx.save(model, file)
+    inputs = draw_inputs(model)
+    np.savez(scratch / 'inputs.npz', **inputs)
+    flags = (f'--threads={arguments.threads}', '--tuning-budget=5')
+    with Served(arguments.binaries, scratch / 'models', scratch, *flags) as served:
+        client = tritonclient.grpc.InferenceServerClient(served.grpc_address)
+        contenders = {'swizzle': Swizzle(client, 'model', inputs),
+                      'onnxruntime': Peer('onnxruntime', file, scratch / 'inputs.npz', arguments.threads, scratch)}
+        row = {'model': name, 'sparsity': sparsity, 'ms': {}}
+        for engine, times in take_turns(contenders, arguments.rounds).items():
+            row['ms'][engine] = round(statistics.median(times), 3)
+        actual, expected = (contenders[engine].output for engine in ('swizzle', 'onnxruntime'))
+        row['difference'] = float(np.abs(actual - expected).max() / np.abs(expected).max())
+        for contender in contenders.values():
+            contender.close()
+    return row
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--binaries', type=pathlib.Path, default=ROOT / 'build' / 'dev' / 'bin')
+    parser.add_argument('--models', type=lambda text: text.split(','), default=list(make_architectures.FULL))
+    parser.add_argument('--sparsities', type=lambda text: [float(s) for s in text.split(',')], default=[0.0, 0.9])
+    parser.add_argument('--threads', type=int, default=2)
+    parser.add_argument('--rounds', type=int, default=6)
+    parser.add_argument('--output', type=pathlib.Path)
+    return parser.parse_args()
+
+
+def keep(file, threads, rows):
+    """Writes rows in the place of those of the same models and sparsities."""
+    kept = json.loads(file.read_text())['rows'] if file.exists() else []
+    key = lambda row: (row['model'], row['sparsity'])  # noqa: E731
+    merged = list(({key(row): row for row in kept} | {key(row): row for row in rows}).values())
+    file.write_text(json.dumps({'machine': machine(), 'threads': threads, 'rows': merged}, indent=1) + '\n')
+
+
+def main():
+    arguments = parse()
+    when = {'date': datetime.date.today().isoformat(), 'commit': commit()}
+    rows = []
+    for name in arguments.models:
+        for sparsity in arguments.sparsities:
+            with tempfile.TemporaryDirectory() as scratch:
+                rows.append(measure(name, sparsity, arguments, pathlib.Path(scratch)) | when)
+            print(json.dumps(rows[-1]), flush=True)
+            if arguments.output:
+                keep(arguments.output, arguments.threads, rows)
+    for sparsity in arguments.sparsities:
+        ratios = [row['ms']['onnxruntime'] / row['ms']['swizzle'] for row in rows if row['sparsity'] == sparsity]
+        print(f'sparsity {sparsity}: {statistics.geometric_mean(ratios):.2f} times as fast as ONNX Runtime, '
+              f'{min(ratios):.2f} at least, of {len(ratios)} models')
+
+
+if __name__ == '__main__':
+    main()
