@@ -15,7 +15,7 @@ constexpr int64_t kMaxUint32 = std::numeric_limits<uint32_t>::max();
 constexpr int64_t kSomeM[] = {2, 4, 8, 16};
 constexpr int64_t kSomeTaps[] = {1, 9, 25, 49};
 
-int64_t PlaceBits(int64_t m) { return std::bit_width(static_cast<uint64_t>(m - 1)); }
+int64_t PlaceBits(int64_t m) { return static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(m - 1))); }
 
 int64_t PlaceBytes(int64_t entries, int64_t m) { return CeilDiv(entries * PlaceBits(m), 8); }
 

@@ -106,9 +106,10 @@ class RowPatterns {
   // Of `sorted` rows first those that fill groups with equal ones, then what is left of each pattern.
   std::vector<uint32_t> InGroups(std::span<const uint32_t> sorted, int64_t vector_rows) const {
     std::vector<uint32_t> order, left;
-    for (size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
-      while (end < sorted.size() && std::ranges::equal(Of(sorted[begin]), Of(sorted[end]))) ++end;
-      const size_t full = begin + (end - begin) / vector_rows * vector_rows;
+    const int64_t count = std::ssize(sorted);
+    for (int64_t begin = 0, end = 0; begin < count; begin = end) {
+      while (end < count && std::ranges::equal(Of(sorted[begin]), Of(sorted[end]))) ++end;
+      const int64_t full = begin + (end - begin) / vector_rows * vector_rows;
       order.insert(order.end(), sorted.begin() + begin, sorted.begin() + full);
       left.insert(left.end(), sorted.begin() + full, sorted.begin() + end);
     }
