@@ -102,6 +102,7 @@ InterleavedCsr::InterleavedCsr(const CsrMatrix& matrix, std::span<const float> b
   }
   first_segment_.push_back(static_cast<uint32_t>(segments_.size()));
   offsets_.insert(offsets_.end(), kRows, 0);
+  weights_.insert(weights_.end(), kRows, 0.0f);  // where rows begin that have none, too
   weights_.shrink_to_fit();
   offsets_.shrink_to_fit();
 }

@@ -73,6 +73,12 @@ TEST(InterleavedCsrTest, HoldsEveryWeight) {
   }
 }
 
+TEST(InterleavedCsrTest, WithoutEntriesItStillHasWhereRowsBegin) {
+  const InterleavedCsr packed(Draw(40, 30, 0.0), {}, 1);
+  EXPECT_NE(packed.weights(), nullptr);
+  EXPECT_NE(packed.offsets(), nullptr);
+}
+
 TEST(InterleavedCsrTest, PaddingIsSmall) {
   const CsrMatrix matrix = Draw(512, 512, 0.1);
   const InterleavedCsr packed(matrix, {}, 1);
