@@ -200,7 +200,7 @@ class Finder {
     if (scale == kNoValue || shift == kNoValue) return std::nullopt;
     nodes.insert(nodes.end(), {quotient, scaled, shifted});
     std::ranges::sort(nodes);
-    nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
     return Idiom{std::move(nodes), x, NodeAt(shifted).outputs[0], "LayerNorm", {scale, shift}, {{"epsilon", *epsilon}}};
   }
 

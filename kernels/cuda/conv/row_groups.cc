@@ -60,7 +60,7 @@ class Packer {
       used.insert(used.end(), more.begin(), more.end());
     }
     std::ranges::sort(used);
-    used.erase(std::ranges::unique(used).begin(), used.end());
+    used.erase(std::unique(used.begin(), used.end()), used.end());
     return used;
   }
 
