@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "server/model/layer_tally.h"
 #include "server/model/plan_model.h"
 
 namespace swizzle {
@@ -172,44 +171,14 @@ class FallbackSession final : public Session {
   Clock& clock_;
 };
 
-std::string CountsText(const std::map<std::string, int>& counts) {
-  std::string text;
-  for (const auto& [name, count] : counts) text += Concat(text.empty() ? "" : ",", name, ":", count);
-  return text;
-}
-
-// What the regions' plans say of their layers.
-void AddRegions(const regions::RegionalProgram& regional, ModelFacts& facts) {
-  std::map<std::string, int> kernels;
-  std::map<std::pair<std::string, std::string>, int> uses;
-  int64_t weights = 0, nonzeros = 0;
-  for (const auto& region : regional.regions) {
-    const PlanReport& report = region->plan().report();
-    facts.dense_bytes += report.dense_bytes;
-    facts.stored_bytes += report.stored_bytes;
-    facts.timed_now += report.timed_now;
-    facts.timed_before += report.timed_before;
-    for (const LayerReport& layer : report.layers) {
-      weights += layer.weight_rows * layer.weight_cols;
-      nonzeros += layer.nonzeros;
-      for (const std::string& kernel : std::set<std::string>(layer.kernels.begin(), layer.kernels.end())) {
-        if (kernel.empty()) continue;
-        ++kernels[kernel];
-        ++uses[{layer.op, kernel}];
-      }
-    }
-  }
-  facts.sparsity = weights == 0 ? 0.0 : 1.0 - static_cast<double>(nonzeros) / static_cast<double>(weights);
-  for (const auto& [use, layers] : uses) facts.kernels.push_back({use.first, use.second, layers});
-  facts.properties["swizzle_kernels"] = CountsText(kernels);
-}
-
 ModelFacts FactsOfFallback(const std::string& reason, const regions::RegionalProgram& regional, const Backend& backend,
                            int threads) {
   ModelFacts facts;
   facts.dense_bytes = facts.stored_bytes = regional.program->weight_bytes();
   facts.device_bytes = regional.weight_bytes();
-  AddRegions(regional, facts);
+  LayerTally tally;
+  for (const auto& region : regional.regions) tally.Add(region->plan().report());
+  if (!regional.regions.empty()) tally.Describe(facts);
   facts.properties.insert({
       {"swizzle_fallback", regional.regions.empty() ? "all" : "parts"},
       {"swizzle_fallback_reason", reason},

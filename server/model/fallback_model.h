@@ -6,7 +6,8 @@
 //   swizzle_fallback_reason  why the optimised plan does not take the model whole
 //   swizzle_fallback_nodes   operators of such nodes with their number, "Conv:3,Relu:3"
 //   swizzle_regions          how many parts of the model are planned
-//   swizzle_kernels          the kernels of their layers, as those of a plan
+//   swizzle_kernels          the kernels of their layers, as those of a plan; so, where there are any, swizzle_format,
+//                            swizzle_sparsity, swizzle_nnz and swizzle_dense_fallback_layers
 //   swizzle_stored_bytes     bytes of the weights
 //   swizzle_device, swizzle_threads  as those of a plan (server/plan_model.h)
 #ifndef SWIZZLE_SERVER_MODEL_FALLBACK_MODEL_H_

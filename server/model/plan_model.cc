@@ -1,15 +1,13 @@
 #include "server/model/plan_model.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
-#include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "kernels/base/integers.h"
 #include "model_loader/plan/planner.h"
+#include "server/model/layer_tally.h"
 #include "server/model/pinned_pool.h"
 #include "server/model/plan_seat.h"
 #include "server/model/sequence_session.h"
@@ -362,25 +360,6 @@ class SeatedPlanModel final : public PlanModel {
 
 TensorSpec SpecOf(const NetworkPort& port) { return {port.name, port.dtype, port.dims}; }
 
-bool IsDenseFallback(const LayerReport& layer) {
-  if (layer.weight_rows == 0 || !IsSparse(layer.format)) return false;
-  return std::ranges::any_of(layer.candidates, [&](const LayerReport::KernelTimes& candidate) {
-    return !IsSparse(candidate.weights) && layer.RunsOn(candidate.kernel);
-  });
-}
-
-std::string CountsText(const std::map<std::string, int>& counts) {
-  std::string text;
-  for (const auto& [name, count] : counts) text += Concat(text.empty() ? "" : ",", name, ":", count);
-  return text;
-}
-
-std::string RatioText(double ratio) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.4f", ratio);
-  return text;
-}
-
 }  // namespace
 
 ModelSpec DeriveSpec(const Network& network) {
@@ -395,42 +374,20 @@ ModelSpec DeriveSpec(const Network& network) {
 
 ModelFacts FactsOf(const PlanReport& report) {
   ModelFacts facts;
-  int64_t weights = 0, nonzeros = 0;
-  std::map<std::string, int> formats, kernels;
-  std::map<std::pair<std::string, std::string>, int> uses;  // by operation and kernel
-  for (const LayerReport& layer : report.layers) {
-    weights += layer.weight_rows * layer.weight_cols;
-    nonzeros += layer.nonzeros;
-    if (layer.weight_rows > 0) ++formats[std::string(FormatName(layer.format))];
-    if (!layer.moves_data()) continue;
-    for (const std::string& kernel : std::set<std::string>(layer.kernels.begin(), layer.kernels.end())) {
-      ++kernels[kernel];
-      ++uses[{layer.op, kernel}];
-    }
-    if (IsDenseFallback(layer)) ++facts.dense_fallback_layers;
-  }
-  for (const auto& [use, layers] : uses) facts.kernels.push_back({use.first, use.second, layers});
-  facts.sparsity = weights == 0 ? 0.0 : 1.0 - static_cast<double>(nonzeros) / static_cast<double>(weights);
+  LayerTally tally;
+  tally.Add(report);
+  tally.Describe(facts);
   facts.device = report.backend;
   facts.devices = {report.backend};
-  facts.dense_bytes = report.dense_bytes;
-  facts.stored_bytes = report.stored_bytes;
   facts.device_bytes = report.device_bytes;
-  facts.timed_now = report.timed_now;
-  facts.timed_before = report.timed_before;
-  facts.properties = {
-      {"swizzle_format", CountsText(formats)},
-      {"swizzle_sparsity", RatioText(facts.sparsity)},
-      {"swizzle_nnz", std::to_string(nonzeros)},
+  facts.properties.insert({
       {"swizzle_dense_bytes", std::to_string(report.dense_bytes)},
       {"swizzle_stored_bytes", std::to_string(report.stored_bytes)},
       {"swizzle_device_bytes", std::to_string(report.device_bytes)},
       {"swizzle_device", report.device},
       {"swizzle_threads", std::to_string(report.threads)},
       {"swizzle_micro_batch", std::to_string(report.micro_batch)},
-      {"swizzle_kernels", CountsText(kernels)},
-      {"swizzle_dense_fallback_layers", std::to_string(facts.dense_fallback_layers)},
-  };
+  });
   return facts;
 }
 
