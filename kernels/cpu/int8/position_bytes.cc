@@ -61,7 +61,9 @@ size_t ColumnBytes(const Problem& problem) {
 size_t SlotBytes(const Problem& problem) { return sizeof(PositionSteps) + ColumnBytes(problem); }
 
 // Threads meet in panels where there are few: all panels are quantised first then, by all threads.
-bool SharesPanels(const Problem& problem) { return FullPanels(problem.output.positions()) < 2 * problem.threads; }
+bool SharesPanels(const Problem& problem) {
+  return FullPanels(problem.output.positions()) < int64_t{2} * problem.threads;
+}
 int64_t Slots(const Problem& problem) {
   return SharesPanels(problem) ? FullPanels(problem.output.positions()) : problem.threads;
 }
