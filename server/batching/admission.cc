@@ -17,6 +17,30 @@ constexpr double kCaution = 1.15;
 // Of batches' sizes about their mean, over its square: with less they say nothing of how time grows with size.
 constexpr double kLeastSpread = 0.01;
 
+// What a connection has of a bound, what all leave of it, as whatever the bound is in.
+template <typename T>
+bool IsBeyondShare(const QueueBounds& bounds, T own, T left) {
+  return own * static_cast<T>(100 - bounds.connection_percent) > left * static_cast<T>(bounds.connection_percent);
+}
+
+Refusal BeyondShare(const QueueLoad& waiting, const QueueLoad& own) {
+  return {Rejection::kConnectionShare,
+          Concat(waiting.requests, " requests, ", own.requests, " of this connection; the rest is kept for others")};
+}
+
+bool TakesTooMuch(const QueueBounds& bounds, const QueueLoad& waiting, const QueueLoad& own, const Queued& request) {
+  return IsBeyondShare(bounds, own.requests + 1, bounds.requests - waiting.requests) ||
+         IsBeyondShare(bounds, own.rows + request.rows, bounds.rows - waiting.rows) ||
+         IsBeyondShare(bounds, own.bytes + request.bytes, bounds.bytes - waiting.bytes);
+}
+
+// The same of the time that what waits will take.
+bool TakesTooLong(const QueueBounds& bounds, const QueueLoad& waiting, const QueueLoad& own, absl::Duration expected) {
+  const double seconds = absl::ToDoubleSeconds(expected);
+  const double own_seconds = seconds * static_cast<double>(own.work) / static_cast<double>(waiting.work);
+  return IsBeyondShare(bounds, own_seconds, absl::ToDoubleSeconds(bounds.wait) - kCaution * seconds);
+}
+
 }  // namespace
 
 void QueueLoad::Add(const Queued& request) {
@@ -44,6 +68,7 @@ QueueBounds BoundsOf(const ModelSpec& spec) {
   bounds.rows = std::max(spec.max_queue_rows, std::max<int64_t>(spec.max_batch_size, 1) * executors);
   bounds.bytes = spec.max_queue_bytes;
   bounds.wait = spec.max_queue_wait;
+  bounds.connection_percent = spec.max_connection_queue_percent;
   return bounds;
 }
 
@@ -78,8 +103,8 @@ absl::Duration ServiceTime::Of(int64_t work, int64_t batch_work) const {
   return absl::Seconds(SecondsByLine(static_cast<double>(work), static_cast<double>(batch_work)));
 }
 
-std::optional<Refusal> Refuse(const QueueBounds& bounds, const QueueLoad& waiting, const Queued& request,
-                              absl::Duration expected, absl::Duration left) {
+std::optional<Refusal> Refuse(const QueueBounds& bounds, const QueueLoad& waiting, const QueueLoad& own,
+                              const Queued& request, absl::Duration expected, absl::Duration left) {
   if (waiting.requests >= bounds.requests) {
     return Refusal{Rejection::kQueueFull, Concat(waiting.requests, " requests")};
   }
@@ -88,9 +113,13 @@ std::optional<Refusal> Refuse(const QueueBounds& bounds, const QueueLoad& waitin
   if (waiting.bytes + request.bytes > bounds.bytes) {
     return Refusal{Rejection::kQueueFull, Concat(waiting.bytes, " bytes")};
   }
+  if (own.requests > 0 && TakesTooMuch(bounds, waiting, own, request)) return BeyondShare(waiting, own);
   const int64_t waiting_round = bounds.single ? waiting.requests : waiting.work;
   if (waiting_round < bounds.executors * (bounds.single ? 1 : bounds.batch_work)) return std::nullopt;
-  if (kCaution * expected <= std::min(bounds.wait, left)) return std::nullopt;
+  if (kCaution * expected <= std::min(bounds.wait, left)) {
+    if (own.requests == 0 || !TakesTooLong(bounds, waiting, own, expected)) return std::nullopt;
+    return BeyondShare(waiting, own);
+  }
   return Refusal{Rejection::kExpectedWait, Concat("a request would wait about ", absl::ToInt64Milliseconds(expected),
                                                   " ms", expected > left ? ", longer than until its deadline" : "")};
 }

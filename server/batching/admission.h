@@ -1,8 +1,14 @@
 // Whether a model's queue takes one more request, and how long that one would wait.
 //
 // A queue is bounded four ways: by requests, rows, bytes of inputs, and the time that what waits will take. The last is
-// what keeps an overloaded model useful: it refuses at once what could only be answered too late. All of it is
-// arithmetic on what the batcher knows; nothing here locks, waits or looks at a clock.
+// what keeps an overloaded model useful: it refuses at once what could only be answered too late.
+//
+// No connection fills the queue. With 90 %, what one has of a bound may be nine times what all leave free of it: one
+// alone comes to 90 %, several together to little more, and who comes later finds room. These are the dynamic
+// thresholds of Choudhury and Hahne (Dynamic Queue Length Thresholds for Shared-Memory Packet Switches, 1998), which
+// throw out nothing that was accepted.
+//
+// All of it is arithmetic on what the batcher knows; nothing here locks, waits or looks at a clock.
 #ifndef SWIZZLE_SERVER_BATCHING_ADMISSION_H_
 #define SWIZZLE_SERVER_BATCHING_ADMISSION_H_
 
@@ -36,6 +42,7 @@ struct QueueBounds {
   int64_t batch_work = 1;                          // the most that one batch takes
   bool single = false;                             // a batch is one request
   int executors = 1;
+  int64_t connection_percent = 90;  // of each bound, one connection
 };
 
 // Whatever the specification says, one request may always wait, and of rows as many as all executors take at once.
@@ -67,9 +74,10 @@ struct Refusal {
   std::string reason;  // "1024 rows"
 };
 
-// Nothing where `request` may join `waiting`. `expected` is when it would start, `left` the time until its deadline.
-std::optional<Refusal> Refuse(const QueueBounds& bounds, const QueueLoad& waiting, const Queued& request,
-                              absl::Duration expected, absl::Duration left);
+// Nothing where `request` may join `waiting`, of which `own` came on the same connection. `expected` is when it would
+// start, `left` the time until its deadline.
+std::optional<Refusal> Refuse(const QueueBounds& bounds, const QueueLoad& waiting, const QueueLoad& own,
+                              const Queued& request, absl::Duration expected, absl::Duration left);
 
 }  // namespace swizzle
 

@@ -24,7 +24,8 @@ struct Queued {
   Instant arrival;
   Instant deadline = Instant::InfiniteFuture();  // must have started before
   int64_t tokens = 0;
-  int64_t bytes = 0;  // of inputs
+  int64_t bytes = 0;        // of inputs
+  uint64_t connection = 0;  // Request's
 
   int64_t work() const { return tokens > 0 ? tokens : rows; }
 };

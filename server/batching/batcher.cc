@@ -32,7 +32,7 @@ class BatcherImpl final : public Batcher {
   // The threads; an error if the system has not as many.
   Status Start();
 
-  Status CheckRoom(Instant deadline) const override;
+  Status CheckRoom(uint64_t connection, Instant deadline) const override;
   StatusOr<Ticket> Submit(Request request, Done done) override;
   void Cancel(Ticket ticket) override;
   void Drain() override;
@@ -153,8 +153,9 @@ StatusOr<Ticket> BatcherImpl::Submit(Request request, Done done) {
   return ticket;
 }
 
-Status BatcherImpl::CheckRoom(Instant deadline) const {
+Status BatcherImpl::CheckRoom(uint64_t connection, Instant deadline) const {
   Queued smallest;
+  smallest.connection = connection;
   smallest.arrival = clock_.Now();
   smallest.deadline = deadline;
   MutexLock lock(mutex_);
@@ -169,8 +170,8 @@ Status BatcherImpl::Admit(const Queued& request) const {
   }
   const QueueLoad& waiting = queue_.load();
   const absl::Duration expected = service_time_.Of(waiting.work + running_, bounds_.batch_work) / bounds_.executors;
-  const std::optional<Refusal> refusal =
-      Refuse(bounds_, waiting, request, expected, request.deadline - request.arrival);
+  const std::optional<Refusal> refusal = Refuse(bounds_, waiting, queue_.LoadOf(request.connection), request, expected,
+                                                request.deadline - request.arrival);
   if (!refusal) return absl::OkStatus();
   metrics_.RecordRejected(refusal->why, absl::ZeroDuration());
   return MakeError(StatusCode::kResourceExhausted, "the queue of model '", spec.name, "' is full (", refusal->reason,

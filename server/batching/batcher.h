@@ -27,9 +27,9 @@ class Batcher {
  public:
   virtual ~Batcher() = default;
 
-  // What Submit would answer to the smallest request with this deadline, so that an overloaded model costs its requests
-  // no decoding. Counts as a refusal in the metrics.
-  virtual Status CheckRoom(Instant deadline) const = 0;
+  // What Submit would answer to the smallest request of this connection (Request's) with this deadline, so that an
+  // overloaded model costs its requests no decoding. Counts as a refusal in the metrics.
+  virtual Status CheckRoom(uint64_t connection, Instant deadline) const = 0;
 
   // Queues a request and returns its ticket. RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE when draining;
   // `done` then never runs. A deadline that passes while queued (the request's, or ModelSpec::default_timeout after

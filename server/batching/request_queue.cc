@@ -18,6 +18,7 @@ void MakeRoom(PendingList& list, size_t count) {
 Queued SummaryOf(const Pending& pending) {
   const Request& request = pending.request;
   Queued summary = {request.rows, pending.arrival, request.deadline, request.tokens};
+  summary.connection = request.connection;
   for (const TensorView& input : request.inputs) summary.bytes += static_cast<int64_t>(input.bytes.size());
   return summary;
 }
@@ -25,9 +26,24 @@ Queued SummaryOf(const Pending& pending) {
 void RequestQueue::Push(std::unique_ptr<Pending>& pending) {
   const Queued summary = SummaryOf(*pending);
   MakeRoom(requests_, 1);
+  loads_.reserve(loads_.size() + 1);
   summaries_.push_back(summary);
   requests_.push_back(std::move(pending));
   load_.Add(summary);
+  if (summary.connection != 0) loads_[summary.connection].Add(summary);
+}
+
+QueueLoad RequestQueue::LoadOf(uint64_t connection) const {
+  const auto found = loads_.find(connection);
+  return found == loads_.end() ? QueueLoad() : found->second;
+}
+
+void RequestQueue::Forget(const Queued& summary) {
+  load_.Remove(summary);
+  const auto found = loads_.find(summary.connection);
+  if (found == loads_.end()) return;
+  found->second.Remove(summary);
+  if (found->second.requests == 0) loads_.erase(found);
 }
 
 void RequestQueue::TakeFront(size_t count, PendingList& out) {
@@ -36,7 +52,7 @@ void RequestQueue::TakeFront(size_t count, PendingList& out) {
   std::move(requests_.begin(), end, std::back_inserter(out));
   requests_.erase(requests_.begin(), end);
   const auto summaries_end = summaries_.begin() + static_cast<ptrdiff_t>(count);
-  std::for_each(summaries_.begin(), summaries_end, [&](const Queued& summary) { load_.Remove(summary); });
+  std::for_each(summaries_.begin(), summaries_end, [this](const Queued& summary) { Forget(summary); });
   summaries_.erase(summaries_.begin(), summaries_end);
 }
 
@@ -46,7 +62,7 @@ void RequestQueue::Take(std::span<const size_t> indices, PendingList& out) {
   size_t kept = indices.front();
   for (size_t i = kept; i < requests_.size(); ++i) {
     if (!indices.empty() && indices.front() == i) {
-      load_.Remove(summaries_[i]);
+      Forget(summaries_[i]);
       out.push_back(std::move(requests_[i]));
       indices = indices.subspan(1);
     } else {
@@ -64,7 +80,7 @@ std::unique_ptr<Pending> RequestQueue::TakeTicket(Ticket ticket) {
   if (found == requests_.end() || (*found)->ticket != ticket) return nullptr;
   std::unique_ptr<Pending> pending = std::move(*found);
   const auto summary = summaries_.begin() + (found - requests_.begin());
-  load_.Remove(*summary);
+  Forget(*summary);
   summaries_.erase(summary);
   requests_.erase(found);
   return pending;

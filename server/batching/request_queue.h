@@ -4,10 +4,12 @@
 #define SWIZZLE_SERVER_BATCHING_REQUEST_QUEUE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "kernels/base/instant.h"
 #include "server/batching/admission.h"
 #include "server/batching/batch_policy.h"
@@ -33,6 +35,7 @@ class RequestQueue {
   size_t size() const { return requests_.size(); }
   std::span<const Queued> summaries() const { return summaries_; }
   const QueueLoad& load() const { return load_; }  // of all together
+  QueueLoad LoadOf(uint64_t connection) const;     // of those that came on it; of 0 nothing
 
   // REQUIRES: a ticket above all that were pushed before. `pending` is left alone if this throws.
   void Push(std::unique_ptr<Pending>& pending);
@@ -47,9 +50,12 @@ class RequestQueue {
   std::unique_ptr<Pending> TakeTicket(Ticket ticket);
 
  private:
+  void Forget(const Queued& summary);
+
   QueueLoad load_;
-  std::vector<Queued> summaries_;  // of requests_, same order
-  PendingList requests_;           // tickets ascend
+  absl::flat_hash_map<uint64_t, QueueLoad> loads_;  // by connection, of those with requests here
+  std::vector<Queued> summaries_;                   // of requests_, same order
+  PendingList requests_;                            // tickets ascend
 };
 
 }  // namespace swizzle

@@ -21,6 +21,7 @@ constexpr std::string_view kPrecisionKey = "precision";
 constexpr std::string_view kQueueRowsKey = "max_queue_rows";
 constexpr std::string_view kQueueBytesKey = "max_queue_bytes";
 constexpr std::string_view kQueueWaitKey = "max_queue_wait_ms";
+constexpr std::string_view kConnectionQueueKey = "max_connection_queue_percent";
 constexpr int64_t kMaxQueueRows = 1'000'000;
 constexpr int64_t kMaxQueueBytes = int64_t{1} << 40;
 constexpr int64_t kMaxQueueWaitMs = 86'400'000;
@@ -71,9 +72,14 @@ constexpr auto kParameters = std::to_array<ConfigParameter>({
      [](std::string_view key, const std::string& value) {
        return ParseWhole(key, value, 1, kMaxQueueWaitMs).status();
      }},
+    {kConnectionQueueKey, kAll,
+     "of each bound of the queue what the requests of one connection may take, in percent, 90 if not set; 100: all",
+     [](std::string_view key, const std::string& value) { return ParseWhole(key, value, 1, 100).status(); }},
 });
 
-bool IsOfQueue(std::string_view key) { return key == kQueueRowsKey || key == kQueueBytesKey || key == kQueueWaitKey; }
+bool IsOfQueue(std::string_view key) {
+  return key == kQueueRowsKey || key == kQueueBytesKey || key == kQueueWaitKey || key == kConnectionQueueKey;
+}
 
 }  // namespace
 
@@ -118,6 +124,8 @@ Status ApplyQueueParameters(const ModelConfig& config, ModelSpec& spec) {
     } else if (key == kQueueWaitKey) {
       SWIZZLE_ASSIGN_OR_RETURN(const int64_t milliseconds, ParseWhole(key, text, 1, kMaxQueueWaitMs));
       spec.max_queue_wait = absl::Milliseconds(milliseconds);
+    } else if (key == kConnectionQueueKey) {
+      SWIZZLE_ASSIGN_OR_RETURN(spec.max_connection_queue_percent, ParseWhole(key, text, 1, 100));
     }
   }
   return absl::OkStatus();

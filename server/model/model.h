@@ -53,6 +53,7 @@ struct ModelSpec {
   int64_t max_queue_rows = 1024;                       // see server/batching/admission.h
   int64_t max_queue_bytes = int64_t{256} << 20;        // of inputs
   absl::Duration max_queue_wait = absl::Seconds(5);    // that is expected
+  int64_t max_connection_queue_percent = 90;           // of each of these four, for one connection's requests
   absl::Duration default_timeout = absl::Seconds(10);  // in the queue
   bool allow_timeout_override = true;
   std::string memory_note = {};  // why the largest batch is smaller than was asked for; empty: it is not

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,9 @@ Instant DeadlineOf(const grpc::CallbackServerContext& context, Clock& clock) {
   if (deadline == std::chrono::system_clock::time_point::max()) return Instant::InfiniteFuture();
   return clock.FromWall(absl::FromChrono(deadline));
 }
+
+// A connection by what gRPC calls its other end. Two may have the same number: then they share what one may have.
+uint64_t NumberOf(const std::string& peer) { return std::max<uint64_t>(std::hash<std::string>()(peer), 1); }
 
 // Memory for a message, at first its own: most messages are small.
 class MessageMemory {
@@ -109,6 +113,7 @@ class InferCall final : public grpc::ServerUnaryReactor {
     SWIZZLE_ASSIGN_OR_RETURN(request.tokens, serving_->model->CheckRequest(request.inputs));
     request.staged = serving_->model->Stage(request.inputs);
     request.deadline = std::min(request.deadline, deadline_);
+    request.connection = peer_;
     SWIZZLE_ASSIGN_OR_RETURN(const Ticket ticket,
                              serving_->batcher->Submit(
                                  std::move(request), [this](StatusOr<Result> result) { OnResult(std::move(result)); }));
@@ -123,7 +128,8 @@ class InferCall final : public grpc::ServerUnaryReactor {
     request_bytes_ = std::max(survey.bytes, survey.parsed_bytes);
     SWIZZLE_RETURN_IF_ERROR(Hold(request_bytes_));
     if (deadline_ <= start_) return absl::DeadlineExceededError("the request came after its deadline");
-    SWIZZLE_RETURN_IF_ERROR(serving_->batcher->CheckRoom(deadline_));
+    peer_ = NumberOf(context_.peer());
+    SWIZZLE_RETURN_IF_ERROR(serving_->batcher->CheckRoom(peer_, deadline_));
     if (Status parsed = Parse(received_, survey.bytes, "ModelInferRequest", *request_); !parsed.ok()) {
       Count(calls_.refused.malformed);
       return parsed;
@@ -240,6 +246,7 @@ class InferCall final : public grpc::ServerUnaryReactor {
   MessageMemory request_memory_, response_memory_;
   inference::ModelInferRequest* const request_;
   int64_t request_bytes_ = 0;
+  uint64_t peer_ = 0;  // Request's connection
   Instant deadline_ = Instant::InfiniteFuture();
   std::vector<int> outputs_;
   ResponseWatch::Response sending_;

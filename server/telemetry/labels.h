@@ -28,7 +28,8 @@ enum class Rejection : uint8_t {
   kTimeout,
   kCancelled,
   kDraining,
-  kExpectedWait,  // it would have waited longer than the queue allows, or than until its deadline
+  kExpectedWait,     // it would have waited longer than the queue allows, or than until its deadline
+  kConnectionShare,  // its connection has as much of the queue as one may
 };
 
 // Why a call ended before it reached a model, or its response a client.
@@ -73,8 +74,8 @@ template <>
 inline constexpr std::array<std::string_view, 6> kLabelValues<BatchReason> = {"full",      "idle",   "delay",
                                                                               "preferred", "single", "retry"};
 template <>
-inline constexpr std::array<std::string_view, 5> kLabelValues<Rejection> = {"queue_full", "timeout", "cancelled",
-                                                                            "draining", "expected_wait"};
+inline constexpr std::array<std::string_view, 6> kLabelValues<Rejection> = {
+    "queue_full", "timeout", "cancelled", "draining", "expected_wait", "connection_share"};
 template <>
 inline constexpr std::array<std::string_view, 4> kLabelValues<CallRefusal> = {"malformed", "too_large",
                                                                               "inflight_bytes", "slow_reader"};

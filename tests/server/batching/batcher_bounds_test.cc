@@ -107,12 +107,32 @@ TEST_P(BatcherBoundsTest, TellsThatThereIsNoRoom) {
   Start(spec);
   Outcome running, waiting;
   Occupy(running);
-  EXPECT_TRUE(batcher_->CheckRoom(Instant::InfiniteFuture()).ok());
+  EXPECT_TRUE(batcher_->CheckRoom(0, Instant::InfiniteFuture()).ok());
   Submit(1, waiting);
-  EXPECT_EQ(batcher_->CheckRoom(Instant::InfiniteFuture()).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(batcher_->CheckRoom(0, Instant::InfiniteFuture()).code(), StatusCode::kResourceExhausted);
   Finish();
-  EXPECT_EQ(batcher_->CheckRoom(Instant::InfiniteFuture()).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(batcher_->CheckRoom(0, Instant::InfiniteFuture()).code(), StatusCode::kUnavailable);
   EXPECT_THAT(metrics_.rejected, ElementsAre(Rejection::kQueueFull, Rejection::kDraining));
+}
+
+TEST_P(BatcherBoundsTest, OneConnectionLeavesRoomForAnother) {
+  ModelSpec spec = ScriptedSpec(1);
+  spec.max_queue_size = 10;
+  Start(spec);
+  std::deque<Outcome> outcomes(12);
+  Occupy(outcomes[0]);
+  const auto submit = [&](int index, uint64_t connection) {
+    Request request = NumberedRequest(index);
+    request.connection = connection;
+    return batcher_->Submit(std::move(request), outcomes[static_cast<size_t>(index)].Callback()).status();
+  };
+  for (int i = 1; i <= 9; ++i) EXPECT_TRUE(submit(i, 7).ok());
+  EXPECT_EQ(batcher_->CheckRoom(7, Instant::InfiniteFuture()).code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(submit(10, 7).message()), HasSubstr("is full (9 requests, 9 of this connection; "));
+  EXPECT_TRUE(submit(11, 8).ok());
+  Finish();
+  EXPECT_EQ(outcomes[11].calls(), 1);
+  EXPECT_THAT(metrics_.rejected, ElementsAre(Rejection::kConnectionShare, Rejection::kConnectionShare));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, BatcherBoundsTest, ::testing::Values(InstanceKind::kCpu, InstanceKind::kGpu), KindName);

@@ -87,5 +87,25 @@ TEST(RequestQueueTest, SummarisesWhatThePolicyNeeds) {
   EXPECT_EQ(queue.summaries()[0].deadline, Instant() + absl::Seconds(9));
 }
 
+TEST(RequestQueueTest, KnowsWhatEachConnectionHas) {
+  RequestQueue queue;
+  for (Ticket ticket : {1, 2, 3, 4}) {
+    auto pending = std::make_unique<Pending>();
+    pending->ticket = ticket;
+    pending->request.rows = static_cast<int64_t>(ticket);
+    pending->request.connection = ticket % 2 == 0 ? 9 : 0;
+    queue.Push(pending);
+  }
+  EXPECT_EQ(queue.LoadOf(9).requests, 2);
+  EXPECT_EQ(queue.LoadOf(9).rows, 6);
+  EXPECT_EQ(queue.LoadOf(0).requests, 0) << "came on no connection";
+  PendingList out;
+  queue.TakeFront(2, out);
+  EXPECT_EQ(queue.LoadOf(9).rows, 4);
+  queue.TakeTicket(4);
+  EXPECT_EQ(queue.LoadOf(9).requests, 0);
+  EXPECT_EQ(queue.load().requests, 1);
+}
+
 }  // namespace
 }  // namespace swizzle

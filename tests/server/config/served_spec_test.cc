@@ -106,11 +106,13 @@ TEST(ConfigureSpec, ParametersBoundTheQueue) {
   const auto spec = Configured(
       "parameters { key: 'max_queue_rows' value { string_value: '7' } }"
       "parameters { key: 'max_queue_bytes' value { string_value: '8' } }"
-      "parameters { key: 'max_queue_wait_ms' value { string_value: '9' } }");
+      "parameters { key: 'max_queue_wait_ms' value { string_value: '9' } }"
+      "parameters { key: 'max_connection_queue_percent' value { string_value: '50' } }");
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(spec->max_queue_rows, 7);
   EXPECT_EQ(spec->max_queue_bytes, 8);
   EXPECT_EQ(spec->max_queue_wait, absl::Milliseconds(9));
+  EXPECT_EQ(spec->max_connection_queue_percent, 50);
 }
 
 TEST(ConfigureSpec, PreferredSizesFitTheBatch) {
