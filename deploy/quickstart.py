@@ -1,4 +1,4 @@
-"""The quick start's demonstration: serves a pruned MobileNet beside its dense twin and compares the two.
+"""The quick start's demonstration: serves a MobileNet dense, pruned, and pruned and quantised, and compares the three.
 
 deploy/quickstart builds the programs and runs this. It needs Python's standard library alone; every figure that it
 prints was measured in this run by the programs `swizzle` and `swizzle-server`.
@@ -19,16 +19,20 @@ import struct
 import subprocess
 import sys
 import time
+import zipfile
 import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
 DATASET = pathlib.Path('/usr/share/datasets/fashion-mnist')
 CLASSES = ('T-shirt/top', 'trouser', 'pullover', 'dress', 'coat', 'sandal', 'shirt', 'sneaker', 'bag', 'ankle boot')
-MODELS = {'dense': 'mobilenet_v1_fashion.onnx', 'sparse': 'mobilenet_v1_fashion_sparse90.onnx'}
+SPARSE = 'mobilenet_v1_fashion_sparse90.onnx'
+MODELS = {'dense': 'mobilenet_v1_fashion.onnx', 'sparse': SPARSE, 'int8': SPARSE}
 SIDE = 28
 SHOWN_IMAGE = 0
 BATCH = 32
-BLOCKS = 10  # the test images go to the two models in turn, a block at a time
+BLOCKS = 12  # the test images go to the models in turn, a block at a time
+IMAGES = 9996  # in blocks of the same size
+CALIBRATION_IMAGES = 500  # of those that it was trained on
 OTHERS_SHARE = 0.15  # more of the processors than this with other programs: busy
 BLOCK_SPREAD = 1.5  # the slowest block's median over the fastest one's: from here on something came between
 START_SECONDS = 120
@@ -49,10 +53,19 @@ def read_idx(name):
     return content[4 + 4 * content[3]:]
 
 
-def write_npy(path, descr, shape, data):
+def npy(descr, shape, data):
     header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
     header += ' ' * (-(10 + len(header) + 1) % 64) + '\n'
-    path.write_bytes(b'\x93NUMPY\x01\x00' + struct.pack('<H', len(header)) + header.encode() + data)
+    return b'\x93NUMPY\x01\x00' + struct.pack('<H', len(header)) + header.encode() + data
+
+
+def normalised(pixels):
+    """FP32 from 0 to 1, little-endian."""
+    values = array.array('f', [value / 255 for value in range(256)])
+    floats = array.array('f', (values[pixel] for pixel in pixels))
+    if sys.byteorder == 'big':
+        floats.byteswap()
+    return floats.tobytes()
 
 
 def write_png(path, pixels, side, scale):
@@ -83,19 +96,25 @@ def draw(pixels, side):
 def prepare_images(work):
     """Writes blocks of images (FP32 from 0 to 1) and of their labels, and one.npy; returns (pixels, labels)."""
     pixels, labels = read_idx('t10k-images-idx3-ubyte.gz'), read_idx('t10k-labels-idx1-ubyte.gz')
-    values = array.array('f', [value / 255 for value in range(256)])
-    floats = array.array('f', (values[pixel] for pixel in pixels))
-    if sys.byteorder == 'big':
-        floats.byteswap()
-    size, count = SIDE * SIDE, len(labels) // BLOCKS
+    size, count = SIDE * SIDE, IMAGES // BLOCKS
     for block in range(BLOCKS):
         first, last = block * count, (block + 1) * count
-        block_floats = floats[first * size:last * size].tobytes()
-        write_npy(work / f'images{block}.npy', '<f4', (count, 1, SIDE, SIDE), block_floats)
-        write_npy(work / f'labels{block}.npy', '|u1', (count,), labels[first:last])
-    one = floats[SHOWN_IMAGE * size:(SHOWN_IMAGE + 1) * size]
-    write_npy(work / 'one.npy', '<f4', (1, 1, SIDE, SIDE), one.tobytes())
+        images = npy('<f4', (count, 1, SIDE, SIDE), normalised(pixels[first * size:last * size]))
+        (work / f'images{block}.npy').write_bytes(images)
+        (work / f'labels{block}.npy').write_bytes(npy('|u1', (count,), labels[first:last]))
+    one = normalised(pixels[SHOWN_IMAGE * size:(SHOWN_IMAGE + 1) * size])
+    (work / 'one.npy').write_bytes(npy('<f4', (1, 1, SIDE, SIDE), one))
     return pixels, labels
+
+
+def prepare_calibration(work):
+    """Writes some of the images that the model was trained on, from all over the set, as swizzle-pack reads them."""
+    pixels, size = read_idx('train-images-idx3-ubyte.gz'), SIDE * SIDE
+    step = len(pixels) // size // CALIBRATION_IMAGES
+    chosen = b''.join(pixels[i * step * size:(i * step + 1) * size] for i in range(CALIBRATION_IMAGES))
+    with zipfile.ZipFile(work / 'calibration.npz', 'w') as archive:
+        archive.writestr('image.npy', npy('<f4', (CALIBRATION_IMAGES, 1, SIDE, SIDE), normalised(chosen)))
+    return work / 'calibration.npz'
 
 
 class Programs:
@@ -117,15 +136,19 @@ class Programs:
 
 
 def make_repository(work, programs):
-    repository = work / 'models'
+    """A folder of models; the sparse one is packed, and quantised by what calibration data makes of its activations."""
+    repository, calibration = work / 'models', prepare_calibration(work)
     shutil.rmtree(repository, ignore_errors=True)
     for model, file in MODELS.items():
         directory = repository / model / '1'
         directory.mkdir(parents=True)
-        if model == 'sparse':
+        if model == 'dense':
+            shutil.copy(HERE / 'models' / file, directory / 'model.onnx')
+        elif model == 'sparse':
             programs.run('swizzle-pack', 'pack', HERE / 'models' / file, directory / 'model.swz')
         else:
-            shutil.copy(HERE / 'models' / file, directory / 'model.onnx')
+            programs.run('swizzle-pack', 'quantize', HERE / 'models' / file, directory / 'model.swz',
+                         f'--calibration={calibration}')
     return repository
 
 
@@ -218,7 +241,7 @@ def busy_note(others, spread):
     if not signs:
         return ''
     return (f'The machine was busy while this was measured:\n{", and ".join(signs)}.\n'
-            'Both models took turns, but a quiet machine shows what they can do: run this again there.')
+            'The models took turns, but a quiet machine shows what they can do: run this again there.')
 
 
 def merge(reports):
@@ -239,9 +262,9 @@ def spread_of(reports):
 
 
 def turns(blocks):
-    """(block, model): both get every block, each of them first in half of the blocks."""
+    """(block, model): each model gets every block, and is first in as many as any other."""
     models = list(MODELS)
-    return [(block, model) for block in range(blocks) for model in (models if block % 2 == 0 else reversed(models))]
+    return [(block, models[(block + i) % len(models)]) for block in range(blocks) for i in range(len(models))]
 
 
 def measure(programs, work, server):
@@ -249,7 +272,7 @@ def measure(programs, work, server):
     load, spread = MachineLoad(server), 1.0
     results = {model: {'metadata': programs.swizzle('metadata', model)['properties']} for model in MODELS}
     for key, batch in (('one', 1), ('many', BATCH)):
-        print(f'Sending 10,000 images to each model, {batch} at a time, in {BLOCKS} blocks in turn ...', flush=True)
+        print(f'Sending {IMAGES:,} images to each model, {batch} at a time, in {BLOCKS} blocks in turn ...', flush=True)
         reports = {model: [] for model in MODELS}
         for block, model in turns(BLOCKS):
             files = (f'--images={work / f"images{block}.npy"}', f'--labels={work / f"labels{block}.npy"}')
@@ -261,12 +284,14 @@ def measure(programs, work, server):
 
 
 def print_table(results):
-    dense, sparse = results['dense'], results['sparse']
-
     def row(title, value, form, ratio=None):
-        a, b = value(dense), value(sparse)
-        gain = '' if ratio is None else f'{ratio(a, b):7.1f}x'
-        print(f'  {title:<34}{form(a):>12}{form(b):>12}{gain:>10}'.rstrip())
+        dense = value(results['dense'])
+        line = f'  {title:<34}{form(dense):>12}'
+        for model in ('sparse', 'int8'):
+            measured = value(results[model])
+            gain = '' if ratio is None else f'{ratio(dense, measured):.1f}x'
+            line += f'{form(measured):>12}{gain:>7}'
+        print(line.rstrip())
 
     def milliseconds(value):
         return f'{value:.2f} ms'
@@ -281,8 +306,8 @@ def print_table(results):
         return b / a
 
     processors = len(os.sched_getaffinity(0))
-    print(f'\n  MobileNetV1, {len(CLASSES)} classes, 10,000 test images, one client, {processors} processors\n')
-    print(f'  {"":<34}{"dense":>12}{"sparse":>12}{"gain":>10}')
+    print(f'\n  MobileNetV1, {len(CLASSES)} classes, {IMAGES:,} test images, one client, {processors} processors\n')
+    print(f'  {"":<34}{"dense":>12}{"sparse":>12}{"gain":>7}{"int8":>12}{"gain":>7}')
     row('top-1', lambda r: r['one']['top1'], lambda value: f'{100 * value:.2f} %')
     row('latency of one image, p50', lambda r: r['one']['latency_ms']['p50'], milliseconds, less)
     row('latency of one image, p99', lambda r: r['one']['latency_ms']['p99'], milliseconds, less)
@@ -322,7 +347,7 @@ def main():
     options.work.mkdir(parents=True, exist_ok=True)
     programs = Programs(options.bin)
 
-    print('Packing the sparse model ...', flush=True)
+    print('Packing the sparse model, and quantising it ...', flush=True)
     repository = make_repository(options.work, programs)
     pixels, labels = prepare_images(options.work)
     print('Starting the server; it measures kernels for each layer ...', flush=True)

@@ -21,12 +21,14 @@ def report(p50, images=1000, correct=900, rate=500.0, p99=9.0, compute=1.0):
 
 
 def test_models_take_turns_and_each_is_first_as_often():
-    turns = quickstart.turns(4)
-    assert turns == [(0, 'dense'), (0, 'sparse'), (1, 'sparse'), (1, 'dense'), (2, 'dense'), (2, 'sparse'),
-                     (3, 'sparse'), (3, 'dense')]
+    turns = quickstart.turns(3)
+    assert turns == [(0, 'dense'), (0, 'sparse'), (0, 'int8'), (1, 'sparse'), (1, 'int8'), (1, 'dense'),
+                     (2, 'int8'), (2, 'dense'), (2, 'sparse')]
+    assert quickstart.BLOCKS % len(quickstart.MODELS) == 0
+    assert quickstart.IMAGES % quickstart.BLOCKS == 0
 
 
-def test_every_block_goes_to_both_models(tmp_path):
+def test_every_block_goes_to_all_models(tmp_path):
     sent = []
 
     class Programs:
@@ -37,8 +39,8 @@ def test_every_block_goes_to_both_models(tmp_path):
             return report(p50=2.0 if model == 'dense' else 1.0)
 
     results, note = quickstart.measure(Programs(), tmp_path, os.getpid())
-    assert len(sent) == len(set(sent)) == 2 * 2 * quickstart.BLOCKS
-    for model in ('dense', 'sparse'):
+    assert len(sent) == len(set(sent)) == 2 * 3 * quickstart.BLOCKS
+    for model in ('dense', 'sparse', 'int8'):
         blocks = [arguments for name, *arguments in sent if name == model and '--batch=1' in arguments]
         assert [f'images{i}.npy' in block[0] for i, block in enumerate(blocks)] == [True] * quickstart.BLOCKS
     assert results['dense']['one']['latency_ms']['p50'] == 2 * results['sparse']['one']['latency_ms']['p50']
