@@ -17,9 +17,30 @@ Status CheckGroups(const Node& node, int64_t group, int64_t channels, const Shap
     return InvalidArgument(Describe(node), ": its weight ", ShapeText(weight), " does not fit ", channels,
                            " input channels in ", group, " groups");
   }
-  if (group == 1 || (group == channels && weight[0] == channels)) return {};
-  return Unimplemented(Describe(node), " has ", group, " groups of ", channels, " input and ", weight[0],
-                       " output channels; supported are 1 group, and depthwise (one output channel per input channel)");
+  return {};
+}
+
+// A window over a line, as one over a plane of height 1.
+void WidenWindow(Node& node) {
+  for (const char* name : {"kernel_shape", "strides", "dilations"}) {
+    const auto found = node.attributes.find(name);
+    if (found == node.attributes.end()) continue;
+    if (auto* const numbers = std::get_if<std::vector<int64_t>>(&found->second)) numbers->insert(numbers->begin(), 1);
+  }
+  const auto found = node.attributes.find("pads");
+  if (found == node.attributes.end()) return;
+  auto* const pads = std::get_if<std::vector<int64_t>>(&found->second);
+  if (pads != nullptr && pads->size() == 2) *pads = {0, pads->front(), 0, pads->back()};
+}
+
+// A constant with the elements of `value`, a weight over a line, as one over a plane of height 1.
+int WidenWeight(Graph& graph, int value) {
+  Tensor tensor = *graph.values[value].constant;
+  tensor.shape.insert(tensor.shape.begin() + 2, 1);
+  const auto wholes = graph.values[value].wholes;
+  const int widened = graph.AddConstant(graph.values[value].name + ".plane", std::move(tensor));
+  graph.values[widened].wholes = wholes;
+  return widened;
 }
 
 // Elements of 1-dimensional `axes` are the dimensions from 2 on, all of them.
@@ -50,24 +71,32 @@ StatusOr<bool> KeepsDimensions(const NodeRewrite& rewrite, const Shape& input) {
 }  // namespace
 
 Status CanonicaliseConv(NodeRewrite& rewrite) {
-  const Node& node = rewrite.node();
-  SWIZZLE_ASSIGN_OR_RETURN(const Shape input, rewrite.ActivationShape(0));
+  Node node = rewrite.node();
+  SWIZZLE_ASSIGN_OR_RETURN(Shape input, rewrite.ActivationShape(0));
   SWIZZLE_ASSIGN_OR_RETURN(const Tensor* weight, rewrite.FloatConstant(1, "weight"));
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t group, IntAttribute(node, "group", 1));
-  if (input.size() != 4 || weight->shape.size() != 4) {
+  const bool is_line = input.size() == 3;
+  if ((!is_line && input.size() != 4) || weight->shape.size() != input.size()) {
     return Unimplemented(Describe(node), ": input ", ShapeText(input), " and weight ", ShapeText(weight->shape),
-                         " are not those of a convolution over height and width");
+                         " are not those of a convolution over height and width, or length");
   }
   if (weight->elements() == 0) return InvalidArgument(Describe(node), ": its weight is empty");
   SWIZZLE_RETURN_IF_ERROR(CheckGroups(node, group, input[1], weight->shape));
   const int64_t channels = weight->shape[0];
   if (rewrite.HasInput(2)) SWIZZLE_RETURN_IF_ERROR(rewrite.FloatConstant(2, "bias", {channels}));
-  SWIZZLE_ASSIGN_OR_RETURN(const ResolvedWindow resolved,
-                           ResolveWindow(node, input, {weight->shape[2], weight->shape[3]}));
+  if (is_line) {
+    SWIZZLE_RETURN_IF_ERROR(rewrite.Spend(weight->elements()));
+    WidenWindow(node);
+    input.insert(input.begin() + 2, 1);
+    node.inputs[1] = WidenWeight(rewrite.graph(), node.inputs[1]);
+  }
+  const Shape& shape = rewrite.graph().ShapeOf(node.inputs[1]);
+  SWIZZLE_ASSIGN_OR_RETURN(const ResolvedWindow resolved, ResolveWindow(node, input, {shape[2], shape[3]}));
   auto attributes = WindowAttributes(resolved.window);
   attributes["group"] = group;
-  return rewrite.Become("Conv", node.inputs, {input[0], channels, resolved.output_height, resolved.output_width},
-                        std::move(attributes));
+  Shape output = {input[0], channels, resolved.output_height, resolved.output_width};
+  if (is_line) output.erase(output.begin() + 2);
+  return rewrite.Become("Conv", node.inputs, std::move(output), std::move(attributes));
 }
 
 Status CanonicalisePool(NodeRewrite& rewrite) {

@@ -29,7 +29,8 @@ StatusOr<int> FoldTransposes(Graph& graph);
 // Sigmoid, SiLU, HardSigmoid and HardSwish that are written out in several operators become one.
 StatusOr<int> RecogniseFunctions(Graph& graph);
 
-// A convolution with as many groups as input and output channels becomes a DepthwiseConv.
+// A convolution with as many groups as input and output channels becomes a DepthwiseConv. One with other groups loses
+// them: its weight becomes that of all input channels, zero between groups, which sparse kernels make no work of.
 StatusOr<int> RecogniseDepthwise(Graph& graph);
 
 // A Pad goes into the window of the convolution or pool that alone reads it, where that gives the same result; any

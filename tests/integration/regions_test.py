@@ -13,21 +13,22 @@ from conformance_test import expected_outputs, run_model
 TOLERANCE = 2e-4  # largest difference over largest magnitude, per output
 FREE = {'batch': 3, 'sequence': 20, 'height': 64, 'width': 96}
 
-# name -> regions, layers that they hold, interpreted nodes; the same with layer norms and GELUs written out
+# name -> regions, layers that they hold, interpreted nodes; the same with layer norms and GELUs written out. None: it is
+# planned whole
 EXPECTED = {
     'vit': (5, 17, 33),
     'roberta': (5, 20, 33),
     'mpnet': (5, 19, 26),
     'gpt2': (5, 19, 31),
     'convnext': (16, 54, 6),
-    'regnet': (4, 26, 3),
+    'regnet': None,
     'yolov8': (16, 44, 22),
     'dbnet': (4, 13, 3),
     'svtr': (3, 23, 13),
     'swin': (20, 46, 78),
     'mobilevit': (9, 39, 46),
     'segformer': (14, 52, 26),
-    'whisper_encoder': (5, 19, 28),
+    'whisper_encoder': (4, 20, 25),
 }
 SPELLINGS = {'opset17': {}, 'written-sparse': {'written': True, 'sparsity': 0.9}}
 
@@ -48,8 +49,8 @@ def draw_inputs(model):
 
 def regions_of(said):
     found = re.search(r'regions: (\d+) planned \((\d+) layers\), (\d+) interpreted nodes', said)
-    assert found, said
-    return tuple(int(number) for number in found.groups())
+    assert found or 'fallback' not in said, said
+    return found and tuple(int(number) for number in found.groups())
 
 
 @pytest.mark.parametrize('spelling', SPELLINGS)

@@ -149,6 +149,42 @@ TEST(LowerTest, TransposesKeepTheirElements) {
   EXPECT_THAT(network.outputs[1].dims, ElementsAre(1, 3, 2));
 }
 
+// Two groups of two input channels, and of one and two output channels.
+TEST(LowerTest, GroupsBecomeZeros) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 4, 1, 1}).Floats("w", {2, 2, 1, 1}, {1, 2, 3, 4});
+  builder.Floats("v", {4, 1, 1, 1}, {1, 2, 3, 4});
+  builder.Node("Conv", {"x", "w"}, {"a"}, {{"group", int64_t{2}}});
+  builder.Node("Conv", {"a", "v"}, {"y"}, {{"group", int64_t{2}}}).Output("a").Output("y");
+  const Network network = LowerAll(builder);
+  EXPECT_EQ(network.weights[0].format(), Format::kCsr);
+  const auto outputs = EvaluateNetwork(network, {{5, 6, 7, 8}}, 1);
+  EXPECT_THAT(outputs[0], ElementsAre(17, 53));
+  EXPECT_THAT(outputs[1], ElementsAre(17, 34, 159, 212));
+}
+
+TEST(LowerTest, ConvolvesLines) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 2, 4}).Floats("w", {1, 2, 2}, {1, 10, 100, 1000}).Floats("d", {2, 1, 2}, {1, 2, 3, 4});
+  builder.Node("Conv", {"x", "w"}, {"y"}, {{"pads", Ints{1, 0}}, {"strides", Ints{2}}}).Output("y");
+  builder.Node("Conv", {"x", "d"}, {"z"}, {{"group", int64_t{2}}, {"dilations", Ints{3}}}).Output("z");
+  const Network network = LowerAll(builder);
+  EXPECT_THAT(network.outputs[0].dims, ElementsAre(1, 2));
+  const auto outputs = EvaluateNetwork(network, {{1, 2, 3, 4, 5, 6, 7, 8}}, 1);
+  EXPECT_THAT(outputs[0], ElementsAre(5010, 7632));
+  EXPECT_THAT(outputs[1], ElementsAre(9, 47));
+}
+
+// A model that says little may not make much.
+TEST(LowerTest, RefusesTooManyZerosBetweenGroups) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 16384, 1, 1}).Counting("w", {16384, 2, 1, 1});
+  builder.Node("Conv", {"x", "w"}, {"y"}, {{"group", int64_t{8192}}}).Output("y");
+  auto graph = builder.Read();
+  ASSERT_THAT(graph, IsOk());
+  EXPECT_EQ(RunPasses(*graph).status().code(), StatusCode::kUnimplemented);
+}
+
 TEST(ChooseFormatTest, HalfZerosIsSparse) {
   EXPECT_EQ(ChooseFormat({2, 2, {1, 0, 0, 2}}).format(), Format::kCsr);
   EXPECT_EQ(ChooseFormat({2, 2, {0, 0, 0, 0}}).format(), Format::kCsr);

@@ -74,8 +74,6 @@ std::function<void(OnnxBuilder&)> BatchNorm(int64_t channels, const Attributes& 
 
 const Refusal kRefusals[] = {
     // Convolutions.
-    {"ConvGroups", Conv({4, 2, 1, 1}, {{"group", int64_t{2}}}), kUnsupported, "Conv node 'y_node' has 2 groups of 4"},
-    {"ConvMultiplier", Conv({8, 1, 1, 1}, {{"group", int64_t{4}}}), kUnsupported, "has 4 groups"},
     {"ConvGroupZero", Conv({4, 4, 1, 1}, {{"group", int64_t{0}}}), kInvalid, "in 0 groups"},
     {"ConvChannels", Conv({4, 3, 1, 1}), kInvalid, "its weight [4,3,1,1] does not fit 4 input channels"},
     {"ConvOneDimensional", Conv({4, 4, 3}), kUnsupported, "not those of a convolution over height and width"},
