@@ -7,9 +7,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "kernels/base/mutex.h"
 #include "kernels/base/status.h"
 #include "server/threading/clock.h"
-#include "server/threading/mutex.h"
 
 namespace swizzle {
 

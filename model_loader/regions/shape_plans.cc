@@ -5,7 +5,7 @@
 namespace swizzle::regions {
 
 std::shared_ptr<const Plan> ShapePlans::Find(const RowShapes& rows) {
-  const std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = std::ranges::find(entries_, rows, &Entry::rows);
   if (found != entries_.end()) {
     entries_.splice(entries_.begin(), entries_, found);

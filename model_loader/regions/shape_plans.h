@@ -7,9 +7,10 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "kernels/base/mutex.h"
 #include "kernels/base/tensor.h"
 #include "model_loader/plan/run/plan.h"
 
@@ -36,11 +37,11 @@ class ShapePlans {
     std::shared_ptr<const Plan> plan;  // null: there is none
   };
 
-  void Shrink();
+  void Shrink() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const MakePlanFor make_;
-  std::mutex mutex_;
-  std::list<Entry> entries_;  // guarded by mutex_; what was asked for last comes first
+  Mutex mutex_;
+  std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // what was asked for last comes first
 };
 
 }  // namespace swizzle::regions

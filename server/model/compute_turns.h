@@ -16,9 +16,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "kernels/base/mutex.h"
 #include "model_loader/plan/run/plan.h"
 #include "server/threading/clock.h"
-#include "server/threading/mutex.h"
 
 namespace swizzle {
 

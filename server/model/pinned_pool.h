@@ -8,7 +8,7 @@
 #include <span>
 
 #include "kernels/backend/backend.h"
-#include "server/threading/mutex.h"
+#include "kernels/base/mutex.h"
 
 namespace swizzle {
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "kernels/base/mutex.h"
 #include "model_loader/plan/run/plan.h"
 #include "server/model/compute_turns.h"
-#include "server/threading/mutex.h"
 
 namespace swizzle {
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "kernels/base/mutex.h"
 #include "server/net/listening_socket.h"
-#include "server/threading/mutex.h"
 
 namespace swizzle {
 

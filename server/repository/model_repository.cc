@@ -7,11 +7,11 @@
 #include <system_error>
 #include <utility>
 
+#include "kernels/base/mutex.h"
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "model_loader/files/printable_name.h"
 #include "server/repository/directory_loader.h"
 #include "server/telemetry/logging.h"
-#include "server/threading/mutex.h"
 #include "server/tuning/background_tuner.h"
 
 namespace swizzle {

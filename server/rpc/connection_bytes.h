@@ -10,8 +10,8 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "kernels/base/mutex.h"
 #include "server/model/inflight_bytes.h"
-#include "server/threading/mutex.h"
 
 namespace swizzle {
 

@@ -8,8 +8,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "kernels/base/mutex.h"
 #include "server/threading/clock.h"
-#include "server/threading/mutex.h"
 
 namespace swizzle {
 

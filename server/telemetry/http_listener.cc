@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/mutex.h"
 #include "server/net/listening_socket.h"
 #include "server/threading/clock.h"
-#include "server/threading/mutex.h"
 #include "server/threading/task_threads.h"
 
 namespace swizzle {

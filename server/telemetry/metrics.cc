@@ -6,12 +6,12 @@
 #include <functional>
 #include <utility>
 
+#include "kernels/base/mutex.h"
 #include "server/telemetry/containment.h"
 #include "server/telemetry/http_listener.h"
 #include "server/telemetry/metric_registry.h"
 #include "server/telemetry/model_metrics.h"
 #include "server/telemetry/scraped_metrics.h"
-#include "server/threading/mutex.h"
 
 namespace swizzle {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/mutex.h"
 #include "server/telemetry/statistics.h"
-#include "server/threading/mutex.h"
 
 namespace swizzle {
 namespace {

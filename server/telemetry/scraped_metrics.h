@@ -7,8 +7,8 @@
 #include <functional>
 #include <vector>
 
+#include "kernels/base/mutex.h"
 #include "server/telemetry/metrics.h"
-#include "server/threading/mutex.h"
 
 namespace swizzle {
 

@@ -6,10 +6,10 @@
 #include <map>
 
 #include "absl/time/time.h"
+#include "kernels/base/mutex.h"
 #include "kernels/base/status.h"
 #include "server/model/model.h"
 #include "server/telemetry/metrics.h"
-#include "server/threading/mutex.h"
 
 namespace swizzle {
 

@@ -8,7 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 #include "kernels/base/instant.h"
-#include "server/threading/mutex.h"
+#include "kernels/base/mutex.h"
 
 namespace swizzle {
 

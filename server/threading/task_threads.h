@@ -9,7 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
-#include "server/threading/mutex.h"
+#include "kernels/base/mutex.h"
 
 namespace swizzle {
 

@@ -15,12 +15,12 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "kernels/base/mutex.h"
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/plan_tuner.h"
 #include "server/model/plan_model.h"
 #include "server/telemetry/metrics.h"
 #include "server/threading/clock.h"
-#include "server/threading/mutex.h"
 #include "server/tuning/idle_gate.h"
 
 namespace swizzle {

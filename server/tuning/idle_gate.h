@@ -8,10 +8,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 #include "kernels/base/instant.h"
+#include "kernels/base/mutex.h"
 #include "kernels/measure/measure_gate.h"
 #include "server/telemetry/activity.h"
 #include "server/threading/clock.h"
-#include "server/threading/mutex.h"
 
 namespace swizzle {
 

@@ -13,7 +13,7 @@ check_sources = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(check_sources)
 
 needs_clang = pytest.mark.skipif(not shutil.which('clang++'), reason='Debian package clang is missing')
-COUNTER = '''#include "server/threading/mutex.h"
+COUNTER = '''#include "kernels/base/mutex.h"
 namespace swizzle {
 class Counter {
  public:

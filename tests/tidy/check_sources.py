@@ -22,7 +22,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UNIT = 5  # sources
 SUFFIXES = {'.h', '.cc', '.cu', '.cuh'}
-ANNOTATED = re.compile(r'ABSL_(?:GUARDED_BY|EXCLUSIVE_LOCKS_REQUIRED|LOCKABLE)|threading/(?:mutex|clock)\.h')
+ANNOTATED = re.compile(r'ABSL_(?:GUARDED_BY|EXCLUSIVE_LOCKS_REQUIRED|LOCKABLE)|base/mutex\.h|threading/clock\.h')
 
 
 def run(command, **options):

@@ -127,7 +127,7 @@ TuningCache::TuningCache(std::filesystem::path file, const Backend& backend)
   Records records;
   status_ = Read(file_, records);
   if (!status_.ok()) return;
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(mutex_);
   records_ = std::move(records);
 }
 
@@ -211,14 +211,14 @@ std::string TuningCache::KeyOfStep(uint64_t plan_hash, int step, Steps steps) co
 }
 
 std::optional<double> TuningCache::FindKey(const std::string& key) const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(mutex_);
   const auto record = records_.find(key);
   if (record == records_.end() || !record->second.suspect.empty()) return std::nullopt;
   return record->second.microseconds;
 }
 
 void TuningCache::AddKey(const std::string& key, const Record& record) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(mutex_);
   Put(key, record, records_);
   Put(key, record, added_);
 }
@@ -229,7 +229,7 @@ std::optional<double> TuningCache::Find(const Kernel& kernel, const Problem& pro
 
 bool TuningCache::IsSuspect(const Kernel& kernel, const Problem& problem, uint64_t pattern) const {
   const std::string key = KeyOf(kernel, problem, pattern);
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(mutex_);
   const auto record = records_.find(key);
   return record != records_.end() && !record->second.suspect.empty();
 }
@@ -256,7 +256,7 @@ void TuningCache::AddStep(uint64_t plan_hash, int step, Steps steps, double micr
 }
 
 Status TuningCache::Save() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(mutex_);
   if (file_.empty() || added_.empty() || !status_.ok()) return absl::OkStatus();
   Records records;
   SWIZZLE_RETURN_IF_ERROR(Read(file_, records));

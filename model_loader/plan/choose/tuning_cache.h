@@ -23,8 +23,8 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "kernels/backend/backend.h"
+#include "kernels/base/mutex.h"
 
 namespace swizzle {
 
@@ -98,7 +98,7 @@ class TuningCache {
   const std::string device_;
   const std::string features_;
   Status status_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   Records records_ ABSL_GUARDED_BY(mutex_);
   Records added_ ABSL_GUARDED_BY(mutex_);  // since the last Save
 };

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/mutex.h"
 #include "server/model/model.h"
 #include "server/model/request.h"
 #include "server/threading/clock.h"
-#include "server/threading/mutex.h"
 
 namespace swizzle {
 

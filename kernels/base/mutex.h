@@ -2,8 +2,8 @@
 //
 // Why not absl::Mutex: distributions ship Abseil uninstrumented, so ThreadSanitizer does not see its locks and reports
 // everything they guard as a race. These are std:: ones underneath, which it knows.
-#ifndef SWIZZLE_SERVER_THREADING_MUTEX_H_
-#define SWIZZLE_SERVER_THREADING_MUTEX_H_
+#ifndef SWIZZLE_KERNELS_BASE_MUTEX_H_
+#define SWIZZLE_KERNELS_BASE_MUTEX_H_
 
 #include <condition_variable>
 #include <mutex>
@@ -57,4 +57,4 @@ class CondVar {
 
 }  // namespace swizzle
 
-#endif  // SWIZZLE_SERVER_THREADING_MUTEX_H_
+#endif  // SWIZZLE_KERNELS_BASE_MUTEX_H_
