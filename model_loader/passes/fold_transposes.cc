@@ -62,8 +62,8 @@ class TransposeFolder {
   }
 
  private:
-  // Where a graph input is normalised or padded before it is transposed to NCHW, it is transposed at once and then seen
-  // as the view of that, so that the operators in between find channels where they look for them.
+  // A graph input that is transposed to NCHW, normalised or padded before or after, is transposed at once and then seen
+  // as the view of that, so that these operators find channels where they look for them.
   void ViewInputs(const std::vector<Node>& nodes) {
     std::map<int, int> origins;  // of what element-wise operators and pads make of graph inputs
     for (int input : graph_.inputs) origins.emplace(input, input);
@@ -74,7 +74,7 @@ class TransposeFolder {
         const auto origin = origins.find(input);
         if (origin == origins.end()) continue;
         if (passes) origins.emplace(node.outputs[0], origin->second);
-        if (origin->second != input && IsToNchw(node)) ViewInput(origin->second);
+        if (IsToNchw(node)) ViewInput(origin->second);
         break;
       }
     }
