@@ -12,6 +12,7 @@
 #include "kernels/cuda/conv/conv_n_m.h"
 #include "kernels/cuda/conv/conv_shfl_bw.h"
 #include "kernels/cuda/conv/conv_shfl_bw_window.h"
+#include "kernels/cuda/elementwise/bytes.h"
 #include "kernels/cuda/elementwise/convert.h"
 #include "kernels/cuda/elementwise/elementwise.h"
 #include "kernels/cuda/elementwise/scale.h"
@@ -72,6 +73,22 @@ constexpr auto ConvertRows(auto run_of) {
   constexpr RowText kName = RowText("convert_") + RowText(LayoutName(kFrom)) + "_" + RowText(LayoutName(kTo));
   return Rows<kName, "sm75", kF32, kF16, kBf16>({Op::kConvertLayout, Format::kNone, kFrom, kTo}, kAnySm,
                                                 {.accepts = AcceptsAll}, run_of);
+}
+
+// Of bytes in kNchw, which images arrive as.
+template <RowText kStem, Layout kTo, DType... kTypes>
+constexpr auto ByteRows(Op op, Format weights, const Kernel& common, auto run_of) {
+  constexpr RowText kName = kStem + "_nchw_u8_" + RowText(LayoutName(kTo)) + "_";
+  return Join(std::array<Kernel, 1>{MakeRow<kName + TypeTag(kTypes) + "_sm75">(
+      common,
+      {op, weights, weights == Format::kNone ? kF32 : kTypes, Storage{kNchw, DType::kUint8}, Storage{kTo, kTypes}},
+      kAnySm, run_of.template operator()<kTo, kTypes>())}...);
+}
+template <RowText kStem>
+constexpr auto ByteRows(Op op, Format weights, const Kernel& common, auto run_of) {
+  return Join(ByteRows<kStem, kNchw, kF32>(op, weights, common, run_of),
+              ByteRows<kStem, kGpuRows, kF32, kF16, kBf16>(op, weights, common, run_of),
+              ByteRows<kStem, kNhwc, kF32, kF16, kBf16>(op, weights, common, run_of));
 }
 
 // A library's dense products in half precision, on devices that have it.
@@ -183,6 +200,10 @@ constexpr auto kRows = Join(
     ConvertRows<kNhwc, kNchw>([]<DType kType>() { return &ConvertNhwcToNchw<kType>; }),
     ConvertRows<kGpuRows, kNhwc>([]<DType kType>() { return &ConvertRowsToNhwc<kType>; }),
     ConvertRows<kNhwc, kGpuRows>([]<DType kType>() { return &ConvertNhwcToRows<kType>; }),
+    ByteRows<"convert">(Op::kConvertLayout, Format::kNone, {.accepts = AcceptsAll},
+                        []<Layout kTo, DType kType>() { return &ConvertBytes<kTo, kType>; }),
+    ByteRows<"scale">(Op::kDepthwiseConv, Format::kDense, {.accepts = AcceptsScaleBytes, .prepare = PrepareScaleBytes},
+                      []<Layout kTo, DType kType>() { return &ScaleBytes<kTo, kType>; }),
     Row<"transpose_nchw_f32_sm75">({Op::kTranspose, Format::kNone, kNchw, kNchw}, kF32, kAnySm, {.accepts = AcceptsAll},
                                    TransposeNchw),
 

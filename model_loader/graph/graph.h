@@ -58,6 +58,7 @@ struct Value {
   std::optional<Tensor> constant;           // of the same dtype and shape
   bool per_token = false;                   // dimension 0 counts the tokens of all sequences; see GraphSequences
   std::optional<WholeNumbers> wholes = {};  // of canonical graphs, where the model quantises the value
+  bool arrives_whole = false;               // a graph input that requests bring as `wholes`
 };
 
 using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, Tensor>;

@@ -29,11 +29,12 @@ std::string TypeText(const Value& value) {
 }
 
 // " as INT8{0.5,0.25|3,4} axis 0": of a value that is quantised, its type, scales, and zero points where there are
-// some.
+// some. " from " where requests bring it so.
 std::string WholesText(const Value& value) {
   if (!value.wholes) return "";
+  const char* const as = value.arrives_whole ? " from " : " as ";
   const auto& [dtype, scales, zero_points] = value.wholes->quantisation;
-  std::string text = Concat(" as ", DTypeName(dtype), "{", Join(scales, Number));
+  std::string text = Concat(as, DTypeName(dtype), "{", Join(scales, Number));
   if (!zero_points.empty()) text += "|" + Join(zero_points, Whole);
   return text + "}" + (scales.size() > 1 ? Concat(" axis ", value.wholes->axis) : "");
 }
@@ -72,7 +73,10 @@ class Printer {
   explicit Printer(const Graph& graph) : graph_(graph) {}
 
   std::string Run() {
-    for (int input : graph_.inputs) out_ << "input " << Name(input) << ": " << TypeText(graph_.values[input]) << "\n";
+    for (int input : graph_.inputs) {
+      const Value& value = graph_.values[input];
+      out_ << "input " << Name(input) << ": " << TypeText(value) << WholesText(value) << "\n";
+    }
     for (size_t i = 0; i < graph_.values.size(); ++i) PrintConstant(static_cast<int>(i));
     for (const Node& node : graph_.nodes) PrintNode(node);
     for (const GraphOutput& output : graph_.outputs) {

@@ -51,8 +51,6 @@ struct NetworkValue {
   // What kernels may store it as beside real numbers: they know of one scale for all channels, and of UINT8, which
   // stands for what INT8 does with a zero point of 128 more.
   std::optional<Quantised> AsWholeNumbers() const;
-  // How requests bring it, or results take it away.
-  Storage PortStorage() const { return ids ? kIdStorage : Storage{}; }
 };
 
 // What it computes (Operator) and where it stands.
@@ -66,10 +64,16 @@ struct Layer : Operator {
 // How one input or output looks to a client.
 struct NetworkPort {
   std::string name;
-  DType dtype = DType::kFloat32;  // ids and masks: INT64 or INT32
+  DType dtype = DType::kFloat32;  // ids and masks: INT64 or INT32; UINT8: the whole numbers that the value may be
   Shape dims;                     // without the batch dimension where that is free; with it where it is fixed. -1: the
                                   // length of the sequences, where that is free
   int value = -1;                 // -1: an input that is the mask, or that nothing reads
+
+  // How requests bring it, or results take it away: ids as INT32.
+  Storage storage() const {
+    if (dtype == DType::kFloat32 || dtype == DType::kUint8) return {Layout::kNchw, dtype};
+    return kIdStorage;
+  }
 };
 
 // What a network of token sequences asks of its requests: inputs are [batch, length].

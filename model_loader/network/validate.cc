@@ -135,11 +135,16 @@ class Validator {
     return {};
   }
 
-  // Sequences come as ids and masks, everything else as FP32.
+  // Sequences come as ids and masks, everything else as FP32 or as what its value may be stored as.
   Status CheckInputType(const NetworkPort& port) const {
     if (!network_.sequences) {
       if (port.dtype == DType::kFloat32) return {};
-      return InvalidArgument("it is ", DTypeName(port.dtype), "; only FP32 is known");
+      if (port.dtype != DType::kUint8) {
+        return InvalidArgument("it is ", DTypeName(port.dtype), "; only FP32 and UINT8 are known");
+      }
+      const auto& wholes = ValueAt(port.value).quantisation;
+      if (wholes && wholes->per_tensor() && wholes->dtype == port.dtype) return {};
+      return InvalidArgument("it is UINT8, which its value does not say how to read");
     }
     if (port.value != -1 && !ValueAt(port.value).ids) return InvalidArgument("its value holds no ids");
     if (port.dtype == DType::kInt64 || port.dtype == DType::kInt32) return {};

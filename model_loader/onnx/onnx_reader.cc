@@ -160,7 +160,7 @@ class GraphReader {
       if (options_.any_inputs) {
         SWIZZLE_RETURN_IF_ERROR(ReadAnyInput(info, what, input));
       } else {
-        SWIZZLE_ASSIGN_OR_RETURN(input.shape, ReadInputShape(info, what));
+        SWIZZLE_RETURN_IF_ERROR(ReadPlannedInput(info, what, input));
       }
       SWIZZLE_ASSIGN_OR_RETURN(const int value, Define(std::move(input), what));
       graph_.inputs.push_back(value);
@@ -190,13 +190,15 @@ class GraphReader {
     return {};
   }
 
-  static StatusOr<Shape> ReadInputShape(const onnx::ValueInfoProto& info, const std::string& what) {
+  static Status ReadPlannedInput(const onnx::ValueInfoProto& info, const std::string& what, Value& input) {
     if (!info.type().has_tensor_type() || !info.type().tensor_type().has_shape()) {
       return InvalidArgument(what, " has no tensor type with a shape");
     }
     const auto& type = info.type().tensor_type();
-    SWIZZLE_ASSIGN_OR_RETURN(const DType dtype, DTypeOfProto(type.elem_type(), what));
-    if (dtype != DType::kFloat32) return Unimplemented(what, " is ", DTypeName(dtype), "; only FP32 is supported");
+    SWIZZLE_ASSIGN_OR_RETURN(input.dtype, DTypeOfProto(type.elem_type(), what));
+    if (input.dtype != DType::kFloat32 && input.dtype != DType::kUint8) {
+      return Unimplemented(what, " is ", DTypeName(input.dtype), "; only FP32 and UINT8 are supported");
+    }
     if (type.shape().dim_size() == 0) return Unimplemented(what, " is a scalar; it must have a batch dimension");
     Shape shape;
     for (const auto& dimension : type.shape().dim()) {
@@ -211,7 +213,8 @@ class GraphReader {
       }
       shape.push_back(fixed ? dimension.dim_value() : kFreeBatch);
     }
-    return shape;
+    input.shape = std::move(shape);
+    return {};
   }
 
   Status ReadNode(int index) {

@@ -33,7 +33,7 @@ class Writer {
     model_.set_producer_name("swizzle");
     model_.add_opset_import()->set_version(kOpset);
     graph_.set_name("network");
-    for (const NetworkPort& port : network_.inputs) WriteInput(port);
+    for (const NetworkPort& port : network_.inputs) SWIZZLE_RETURN_IF_ERROR(WriteInput(port));
     for (const Layer& layer : network_.layers) {
       SWIZZLE_RETURN_IF_ERROR(Annotate(WriteLayer(layer), Concat("layer '", layer.name, "'")));
     }
@@ -66,7 +66,7 @@ class Writer {
   void Declare(const NetworkPort& port, onnx::ValueInfoProto& info) const {
     info.set_name(port.name);
     auto& type = *info.mutable_type()->mutable_tensor_type();
-    type.set_elem_type(onnx::TensorProto::FLOAT);
+    type.set_elem_type(port.dtype == DType::kUint8 ? onnx::TensorProto::UINT8 : onnx::TensorProto::FLOAT);
     if (network_.batch_size == 0) type.mutable_shape()->add_dim()->set_dim_param("N");
     for (const int64_t dimension : port.dims) type.mutable_shape()->add_dim()->set_dim_value(dimension);
   }
@@ -124,13 +124,21 @@ class Writer {
     AddNode("Reshape", {input, AddConstant(output + ".shape", onnx::TensorProto::INT64, {rank}, shape)}, output);
   }
 
-  void WriteInput(const NetworkPort& port) {
+  Status WriteInput(const NetworkPort& port) {
     Declare(port, *graph_.add_input());
     const NetworkValue& value = network_.values[port.value];
-    names_[port.value] = port.name;
-    if (PortShape(port) == FourDimensions(value)) return;
-    names_[port.value] = Fresh(port.name + ".plane");
-    Reshape(port.name, FourDimensions(value), names_[port.value]);
+    std::string& name = names_[port.value] = port.name;
+    if (port.dtype == DType::kUint8) {
+      if (value.quantisation->Of(0) != Quantised{port.dtype, 1.0f, 0}) {
+        return Unimplemented("input '", port.name, "' has a scale or zero point, which no Cast has");
+      }
+      name = Fresh(port.name + ".real");
+      SetInt(AddNode("Cast", {port.name}, name), "to", onnx::TensorProto::FLOAT);
+    }
+    if (PortShape(port) == FourDimensions(value)) return {};
+    const std::string given = std::exchange(name, Fresh(port.name + ".plane"));
+    Reshape(given, FourDimensions(value), name);
+    return {};
   }
 
   void WriteOutput(const NetworkPort& port) {

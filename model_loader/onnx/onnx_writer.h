@@ -11,8 +11,8 @@
 namespace swizzle {
 
 // Read again (ReadOnnx, passes, lowering) it is the same network but for names. UNIMPLEMENTED for layers of token
-// sequences, GELU, and scales per channel of activations; RESOURCE_EXHAUSTED if it is too large for one file.
-// REQUIRES: a validated network.
+// sequences, GELU, scales per channel of activations, and inputs of bytes that are not real numbers by a Cast;
+// RESOURCE_EXHAUSTED if it is too large for one file. REQUIRES: a validated network.
 StatusOr<std::vector<std::byte>> WriteOnnx(const Network& network);
 
 }  // namespace swizzle

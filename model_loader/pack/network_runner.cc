@@ -51,7 +51,13 @@ StatusOr<std::vector<std::vector<float>>> NetworkRunner::Run(const std::vector<s
   for (size_t i = 0; i < inputs.size(); ++i) SWIZZLE_CHECK(inputs[i].size() == InputElements(static_cast<int>(i)));
   if (network().sequences) return RunSequences(inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    std::copy(inputs[i].begin(), inputs[i].end(), runner_->Input(static_cast<int>(i), batch_).begin());
+    const int input = static_cast<int>(i);
+    if (this->inputs()[i].dtype == DType::kUint8) {
+      std::ranges::transform(inputs[i], runner_->InputMemory(input, batch_).begin(),
+                             [](float x) { return static_cast<std::byte>(x); });
+    } else {
+      std::ranges::copy(inputs[i], runner_->Input(input, batch_).begin());
+    }
   }
   SWIZZLE_RETURN_IF_ERROR(runner_->Run(batch_));
   std::vector<std::vector<float>> results;

@@ -32,8 +32,8 @@ class NetworkRunner {
   // What the whole numbers of input i have to be below; 0 where it takes any number.
   int64_t IdLimit(int i) const { return plan_->IdLimit(i); }
 
-  // The outputs in order. REQUIRES: an array of InputElements(i) floats for each input; ids and masks, as floats too,
-  // are in range.
+  // The outputs in order. REQUIRES: an array of InputElements(i) floats for each input; ids, masks and bytes, as floats
+  // too, are in range.
   StatusOr<std::vector<std::vector<float>>> Run(const std::vector<std::vector<float>>& inputs);
 
  private:

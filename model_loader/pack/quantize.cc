@@ -57,8 +57,9 @@ StatusOr<std::map<std::string, std::vector<NpyArray>>> ReadArrays(const std::fil
 StatusOr<std::vector<float>> RowsOf(const std::vector<NpyArray>& arrays, const NetworkPort& port, const Shape& row) {
   std::vector<float> rows;
   for (const NpyArray& array : arrays) {
-    if (array.dtype != DType::kFloat32) {
-      return InvalidArgument("input '", port.name, "' is ", DTypeName(array.dtype), "; save array.astype('<f4')");
+    if (array.dtype != port.dtype) {
+      return InvalidArgument("input '", port.name, "' is ", DTypeName(array.dtype), "; save array.astype('",
+                             port.dtype == DType::kUint8 ? "|u1" : "<f4", "')");
     }
     const bool fits =
         array.shape.size() == row.size() + 1 && std::equal(row.begin(), row.end(), array.shape.begin() + 1);
@@ -67,8 +68,13 @@ StatusOr<std::vector<float>> RowsOf(const std::vector<NpyArray>& arrays, const N
                              ShapeText(row));
     }
     const size_t before = rows.size();
-    rows.resize(before + array.bytes.size() / sizeof(float));
-    if (!array.bytes.empty()) std::memcpy(rows.data() + before, array.bytes.data(), array.bytes.size());
+    rows.resize(before + array.bytes.size() / ElementBytes(array.dtype));
+    if (array.dtype == DType::kUint8) {
+      std::ranges::transform(array.bytes, rows.begin() + static_cast<std::ptrdiff_t>(before),
+                             [](std::byte x) { return static_cast<float>(x); });
+    } else if (!array.bytes.empty()) {
+      std::memcpy(rows.data() + before, array.bytes.data(), array.bytes.size());
+    }
   }
   return rows;
 }
@@ -307,10 +313,15 @@ StatusOr<std::string> QuantizeSequences(const QuantizeCommand& command, LoadedMo
                 " linear layers in whole numbers; each token is quantised when the model runs\n");
 }
 
+// Inputs may be whole numbers before.
+bool IsQuantised(const Network& network) {
+  return std::ranges::any_of(network.layers,
+                             [&](const Layer& layer) { return network.values[layer.output].quantisation.has_value(); });
+}
+
 StatusOr<Outcome> Quantize(const QuantizeCommand& command, Terminal& terminal) {
   SWIZZLE_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(command.model));
-  const auto is_quantised = [](const NetworkValue& value) { return value.quantisation.has_value(); };
-  if (std::ranges::any_of(model.network.values, is_quantised)) {
+  if (IsQuantised(model.network)) {
     return InvalidArgument("it is quantised already; start from the FP32 model");
   }
   SWIZZLE_ASSIGN_OR_RETURN(const std::string summary, model.network.sequences

@@ -77,7 +77,10 @@ StatusOr<int64_t> LengthOf(const Arrays& arrays, const Network& network) {
 // The elements of an array that has the port's type and this shape.
 StatusOr<std::vector<float>> Floats(const NpyArray& array, const NetworkPort& port, const Shape& shape) {
   if (array.dtype != port.dtype) {
-    const char* type = port.dtype == DType::kFloat32 ? "<f4" : port.dtype == DType::kInt64 ? "<i8" : "<i4";
+    const char* type = port.dtype == DType::kFloat32 ? "<f4"
+                       : port.dtype == DType::kUint8 ? "|u1"
+                       : port.dtype == DType::kInt64 ? "<i8"
+                                                     : "<i4";
     return InvalidArgument("input '", port.name, "' is ", DTypeName(array.dtype), "; save array.astype('", type, "')");
   }
   if (array.shape != shape) {
@@ -87,6 +90,8 @@ StatusOr<std::vector<float>> Floats(const NpyArray& array, const NetworkPort& po
   const TensorView view{array.dtype, array.shape, array.bytes};
   if (array.dtype == DType::kFloat32) {
     std::memcpy(floats.data(), array.bytes.data(), array.bytes.size());
+  } else if (array.dtype == DType::kUint8) {
+    std::ranges::transform(array.bytes, floats.begin(), [](std::byte x) { return static_cast<float>(x); });
   } else {
     for (size_t i = 0; i < floats.size(); ++i) floats[i] = static_cast<float>(WholeAt(view, static_cast<int64_t>(i)));
   }

@@ -58,9 +58,10 @@ StatusOr<std::vector<size_t>> Match(const std::vector<NetworkPort>& wanted, cons
   return places;
 }
 
-// Ids anywhere in their tables, masks of ones, and any other numbers.
+// Ids anywhere in their tables, bytes, masks of ones, and any other numbers.
 void DrawInput(const NetworkRunner& runner, int i, std::mt19937& random, std::vector<float>& input) {
-  const int64_t limit = runner.IdLimit(i);
+  constexpr int64_t kBytes = 256;
+  const int64_t limit = runner.inputs()[i].dtype == DType::kUint8 ? kBytes : runner.IdLimit(i);
   std::normal_distribution<float> normal;
   std::uniform_int_distribution<int64_t> id(0, std::max<int64_t>(limit, 1) - 1);
   std::generate(input.begin(), input.end(), [&] {

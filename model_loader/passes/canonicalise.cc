@@ -118,7 +118,12 @@ class Walk {
  private:
   Status CheckInputs() const {
     for (int input : graph_.inputs) {
-      SWIZZLE_RETURN_IF_ERROR(CheckRow(graph_.ShapeOf(input), Concat("graph input '", graph_.values[input].name, "'")));
+      const std::string what = Concat("graph input '", graph_.values[input].name, "'");
+      SWIZZLE_RETURN_IF_ERROR(CheckRow(graph_.ShapeOf(input), what));
+      if (graph_.values[input].dtype != DType::kFloat32) {
+        return Unimplemented(what, " is ", DTypeName(graph_.values[input].dtype),
+                             "; activations are FP32, or bytes that are only cast to it");
+      }
       if (graph_.ShapeOf(input)[0] == graph_.ShapeOf(graph_.inputs[0])[0]) continue;
       return Unimplemented("graph inputs '", graph_.values[graph_.inputs[0]].name, "' and '", graph_.values[input].name,
                            "' differ in dimension 0, which must be the batch");

@@ -90,6 +90,7 @@ class TransposeFolder {
     Value nchw = graph_.values[input];
     nchw.name += ".nchw";
     nchw.shape.reset();
+    nchw.arrives_whole = false;
     Node node;
     node.op = "Transpose";
     node.name = nchw.name;

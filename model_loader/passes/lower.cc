@@ -79,7 +79,9 @@ class Lowering {
       LowerSequenceInputs();
     } else {
       for (int input : graph_.inputs) {
-        network_.inputs.push_back(PortOf(graph_.values[input].name, input, AddNetworkValue(input)));
+        const Value& value = graph_.values[input];
+        network_.inputs.push_back(PortOf(value.name, input, AddNetworkValue(input)));
+        if (value.arrives_whole) network_.inputs.back().dtype = value.wholes->quantisation.dtype;
       }
     }
     for (const Node& node : graph_.nodes) SWIZZLE_RETURN_IF_ERROR(LowerNode(node));

@@ -13,6 +13,10 @@ namespace swizzle {
 // Constant nodes become constant values; Identity and Dropout (inference only) disappear.
 StatusOr<int> ResolveIdentity(Graph& graph);
 
+// Graph inputs of bytes that the graph only casts to FP32 become FP32 values that arrive as these bytes, as images do,
+// and the casts disappear. Whatever stands between the two moves elements alone.
+StatusOr<int> ReadByteInputs(Graph& graph);
+
 // One walk that computes nodes with known inputs (constants and shape arithmetic), infers every shape, and turns each
 // remaining ONNX operator into canonical ones (graph/operators.h). The three need each other: a Reshape's target is
 // computed from shapes before it, shapes after it follow from the target. Counts the nodes computed.

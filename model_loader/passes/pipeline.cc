@@ -10,6 +10,7 @@ namespace {
 
 constexpr Pass kPasses[] = {
     {"resolve_identity", ResolveIdentity},
+    {"read_byte_inputs", ReadByteInputs},
     {"fold_transposes", FoldTransposes},  // before canonicalise, which knows channels by their place
     {"canonicalise", Canonicalise},
     {"recognise_functions", RecogniseFunctions},  // before fold_affine, which takes them apart
@@ -63,6 +64,7 @@ StatusOr<std::vector<std::pair<std::string, int>>> RunPasses(Graph& graph) {
 
 Status RunRegionPasses(Graph& graph) {
   for (Pass pass : kPasses) {
+    if (pass.run == ReadByteInputs) continue;  // a region's inputs are other nodes' values
     if (pass.run == Canonicalise) pass = {"canonicalise_region", CanonicaliseRegion};
     SWIZZLE_RETURN_IF_ERROR(Run(std::span(&pass, 1), graph, {}).status());
   }

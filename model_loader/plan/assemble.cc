@@ -29,7 +29,7 @@ class ListBuilder {
   ListBuilder(const Backend& backend, const Network& network, RunSettings settings)
       : backend_(backend), network_(network), settings_(settings) {
     for (const NetworkPort& port : network_.inputs) {
-      if (port.value != -1) NewSlot(port.value, network_.values[port.value].PortStorage());
+      if (port.value != -1) NewSlot(port.value, port.storage());
     }
   }
 
@@ -60,11 +60,10 @@ class ListBuilder {
   StepList Finish() {
     for (const NetworkPort& port : network_.inputs) {
       const bool has_slot = port.value != -1;
-      list_.inputs.push_back(has_slot ? slots_of_value_.at(port.value).at(network_.values[port.value].PortStorage())
-                                      : -1);
+      list_.inputs.push_back(has_slot ? slots_of_value_.at(port.value).at(port.storage()) : -1);
     }
     for (const NetworkPort& port : network_.outputs) {
-      list_.outputs.push_back(SlotIn(port.value, network_.values[port.value].PortStorage()));
+      list_.outputs.push_back(SlotIn(port.value, port.storage()));
       list_.slots[list_.outputs.back()].last_step = std::numeric_limits<int>::max();
     }
     return std::move(list_);

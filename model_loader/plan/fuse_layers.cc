@@ -50,6 +50,7 @@ class Fuser {
     for (const Layer& layer : network_.layers) {
       if (layer.op != Op::kActivation || readers_[layer.inputs[0]] != 1) continue;
       const int maker = maker_[layer.inputs[0]];
+      if (network_.values[layer.inputs[0]].quantisation) continue;
       if (maker != kNone && TraitsOf(network_.layers[maker].op).Has(OpTraits::kClamps)) continue;
       const auto& quantisation = network_.values[layer.output].quantisation;
       if (!quantisation || !quantisation->per_tensor()) continue;

@@ -86,7 +86,7 @@ class Quantiser {
 
   // Behind an input that is wanted comes a layer that quantises it, for all who read it.
   void QuantiseInput(int value) {
-    if (!wanted_[value]) return;
+    if (!wanted_[value] || network_.values[value].quantisation) return;  // it may arrive as whole numbers
     const int quantised = static_cast<int>(network_.values.size());
     network_.values.push_back(network_.values[value]);
     network_.values.back().name += ".quantised";

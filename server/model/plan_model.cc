@@ -197,7 +197,7 @@ class PlanSession final : public Session {
     const bool in_pool = InPool(batch);
     for (size_t i = 0; i < ports_.inputs.size(); ++i) {
       const int input = ports_.inputs[i];
-      const size_t bytes = runner_->Input(input, range.count()).size_bytes();
+      const size_t bytes = runner_->InputMemory(input, range.count()).size();
       const size_t row_bytes = bytes / static_cast<size_t>(range.count());
       size_t offset = 0;
       ForEachPart(batch, range, [&](const BatchItem& item, RowRange part) {

@@ -5,8 +5,8 @@
 //   plan_bench --model=bert-base --device=cuda --batch=8 --length=128 -o json
 //
 // Two plans are made of the same network, one with all kernels and one with the dense ones alone, and run in turn;
-// times are medians of the rounds. With --against-single the second one has all kernels, too, but computes in FP32.
-// With
+// times are medians of the rounds. Where images are copied to a device, the same without the copies is printed, too.
+// With --against-single the second one has all kernels, too, but computes in FP32. With
 // --streams=N as many executors, each with a stream of its own, then run the sparse plan side by side for two seconds,
 // and their batches a second are printed beside those of one. --write stores the model as a packed file instead, for a
 // server.
@@ -57,6 +57,7 @@ struct Options {
   bool candidates = false;
   bool pin_threads = false;
   bool against_single = false;
+  bool byte_images = false;
   std::string tuning_cache;
   std::string write;
 };
@@ -88,8 +89,25 @@ class BenchRunner {
     return Make(plan_, size_, pinned_executor);
   }
 
-  // Of one batch, in as many runs as a server would take.
-  StatusOr<double> Microseconds() {
+  // Whether the plan is a device's, and has no sequences.
+  bool copies_images() const { return copies_images_; }
+
+  // Runs a batch whose images the device copies, as it does a server's.
+  Status RunCopied() {
+    size_t offset = 0;
+    for (int i = 0; i < static_cast<int>(plan_->network().inputs.size()); ++i) {
+      const size_t bytes = runner_->InputMemory(i, size_).size();
+      if (source_ == nullptr) {
+        SWIZZLE_ASSIGN_OR_RETURN(source_, plan_->AllocateSource(InputBytes()));
+      }
+      runner_->CopyInput(i, size_, 0, {source_->data() + offset, bytes});
+      offset += bytes;
+    }
+    return runner_->Run(size_);
+  }
+
+  // Of one batch, in as many runs as a server would take. `computes_only`: the inputs are in the device's memory.
+  StatusOr<double> Microseconds(bool computes_only = false) {
     const int64_t length = size_.tokens / size_.rows;
     const int64_t rows_at_once = std::max<int64_t>(1, plan_->report().micro_batch / length);
     const int64_t runs = CeilDiv(size_.rows, rows_at_once);
@@ -100,6 +118,7 @@ class BenchRunner {
       DrawInputs(size);  // again and again: a run may overwrite them
       SetSequences(size);
       const Sequences sequences = {begins_, positions_, {}};
+      if (computes_only) runner_->CopyInput(0, size, 0, {});  // Run then takes all inputs to be there
       const auto start = std::chrono::steady_clock::now();
       const bool in_parts = runs > 1 && begins_.empty();
       SWIZZLE_RETURN_IF_ERROR(in_parts ? runner_->RunPart({first, rows, size_.rows})
@@ -120,7 +139,17 @@ class BenchRunner {
     BenchRunner runner(size);
     runner.plan_ = std::move(plan);
     SWIZZLE_ASSIGN_OR_RETURN(runner.runner_, runner.plan_->NewRunner({.pinned_executor = pinned_executor}));
+    SWIZZLE_ASSIGN_OR_RETURN(const auto source, runner.plan_->AllocateSource(1));
+    runner.copies_images_ = source != nullptr && !runner.plan_->network().sequences;
     return runner;
+  }
+
+  size_t InputBytes() {
+    size_t bytes = 0;
+    for (int i = 0; i < static_cast<int>(plan_->network().inputs.size()); ++i) {
+      bytes += runner_->InputMemory(i, size_).size();
+    }
+    return bytes;
   }
 
   void DrawInputs(BatchSize size) {
@@ -130,6 +159,10 @@ class BenchRunner {
       if (network.inputs[i].value == -1) continue;
       if (const int64_t limit = plan_->IdLimit(i); limit > 0) {
         for (int32_t& id : runner_->Ids(i, size)) id = static_cast<int32_t>((draw = draw * 1664525u + 1) % limit);
+      } else if (network.inputs[i].dtype == DType::kUint8) {
+        for (std::byte& x : runner_->InputMemory(i, size)) {
+          x = static_cast<std::byte>((draw = draw * 1664525u + 1013904223u) >> 24);
+        }
       } else {
         for (float& x : runner_->Input(i, size)) {
           x = static_cast<float>(static_cast<int32_t>(draw = draw * 1664525u + 1013904223u)) * 0x1p-31f;
@@ -150,15 +183,21 @@ class BenchRunner {
   BatchSize size_;
   std::shared_ptr<const Plan> plan_;
   std::unique_ptr<Runner> runner_;
+  std::unique_ptr<Buffer> source_;  // of RunCopied
   std::vector<int32_t> begins_, positions_;
+  bool copies_images_ = false;
 };
+
+Status RunOnce(BenchRunner& runner) {
+  return runner.copies_images() ? runner.RunCopied() : runner.Microseconds().status();
+}
 
 // Batches a second of this many executors of the runner's plan, side by side.
 StatusOr<double> Rate(const BenchRunner& runner, int streams, bool pin_threads) {
   std::vector<BenchRunner> runners;
   for (int i = 0; i < streams; ++i) {
     SWIZZLE_ASSIGN_OR_RETURN(BenchRunner another, runner.Another(pin_threads ? std::optional(i) : std::nullopt));
-    for (int warm = 0; warm < 5; ++warm) SWIZZLE_RETURN_IF_ERROR(another.Microseconds());
+    for (int warm = 0; warm < 5; ++warm) SWIZZLE_RETURN_IF_ERROR(RunOnce(another));
     runners.push_back(std::move(another));
   }
   constexpr std::chrono::seconds kDuration(2);
@@ -167,7 +206,7 @@ StatusOr<double> Rate(const BenchRunner& runner, int streams, bool pin_threads) 
   const auto end = std::chrono::steady_clock::now() + kDuration;
   for (BenchRunner& each : runners) {
     threads.emplace_back([&] {
-      while (std::chrono::steady_clock::now() < end && each.Microseconds().ok()) ++batches;
+      while (std::chrono::steady_clock::now() < end && RunOnce(each).ok()) ++batches;
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -264,15 +303,26 @@ Status Measure(const Options& options, const Network& network) {
   if (options.against_single) others.precision = "FP32";
   SWIZZLE_ASSIGN_OR_RETURN(BenchRunner dense,
                            BenchRunner::Make(network, devices.main(), others, !options.against_single));
-  std::vector<double> sparse_times, dense_times;
+  std::vector<double> sparse_times, dense_times, sparse_computes, dense_computes;
   for (int round = -5; round < options.rounds; ++round) {  // the first warm up
     SWIZZLE_ASSIGN_OR_RETURN(const double sparse_time, sparse.Microseconds());
     SWIZZLE_ASSIGN_OR_RETURN(const double dense_time, dense.Microseconds());
+    if (round >= 0) {
+      sparse_times.push_back(sparse_time);
+      dense_times.push_back(dense_time);
+    }
+    if (!sparse.copies_images()) continue;
+    SWIZZLE_ASSIGN_OR_RETURN(const double sparse_compute, sparse.Microseconds(true));
+    SWIZZLE_ASSIGN_OR_RETURN(const double dense_compute, dense.Microseconds(true));
     if (round < 0) continue;
-    sparse_times.push_back(sparse_time);
-    dense_times.push_back(dense_time);
+    sparse_computes.push_back(sparse_compute);
+    dense_computes.push_back(dense_compute);
   }
   Json result = ResultOf(options, sparse, {{"sparse", Median(sparse_times)}, {"dense", Median(dense_times)}});
+  if (!sparse_computes.empty()) {
+    result["sparse_compute_us"] = Median(sparse_computes);
+    result["dense_compute_us"] = Median(dense_computes);
+  }
   result["dense_weight_bytes"] = dense.report().device_bytes;
   result["dense_arena_bytes"] = dense.arena_bytes();
   if (network.sequences) AddTokenRates(options, result);
@@ -290,6 +340,11 @@ Status Measure(const Options& options, const Network& network) {
               sparse.report().device.c_str(), result["sparse_us"].get<double>(),
               options.against_single ? "in FP32" : "dense", result["dense_us"].get<double>(),
               result["speed_up"].get<double>(), sparse.arena_bytes() / 1024, dense.arena_bytes() / 1024);
+  if (result.contains("sparse_compute_us")) {
+    const double computes = result["sparse_compute_us"], computes_dense = result["dense_compute_us"];
+    std::printf("without copying inputs: %.1f us, dense %.1f us: %.2fx\n", computes, computes_dense,
+                computes_dense / computes);
+  }
   if (options.streams > 1) std::cout << "batches a second by streams: " << result["batches_per_second"].dump() << "\n";
   return absl::OkStatus();
 }
@@ -299,6 +354,12 @@ StatusOr<Network> LoadNetwork(const Options& options) {
   if (path.extension() != ".onnx" && path.extension() != ".swz") {
     SWIZZLE_ASSIGN_OR_RETURN(Network network, testing::MakeDrawnModel(options.model, options.sparsity));
     if (options.vector_rows > 1) testing::DrawVectors(network, options.vector_rows);
+    if (options.byte_images && !network.sequences) {
+      for (NetworkPort& port : network.inputs) {
+        port.dtype = DType::kUint8;
+        network.values[port.value].quantisation = Quantisation{port.dtype, {1.0f / 128}, {128}};
+      }
+    }
     return network;
   }
   SWIZZLE_ASSIGN_OR_RETURN(RunnableModel model, LoadRunnableModel(path));
@@ -341,6 +402,7 @@ int main(int argc, char** argv) {
   app.add_option("--tuning-cache", options.tuning_cache, "take known times from this file, and add new ones to it");
   app.add_flag("--layers", options.layers, "print each layer");
   app.add_flag("--candidates", options.candidates, "print each layer and what every kernel took");
+  app.add_flag("--byte-images", options.byte_images, "draw a model whose images arrive as UINT8");
   app.add_flag("--pin-threads", options.pin_threads,
                "keep each thread to a processor, as the server does with eight or more");
   app.add_flag("--against-single", options.against_single, "beside the same plan in FP32, instead of the dense one");

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -51,6 +52,21 @@ inline std::vector<float> DrawFloats(size_t count, uint32_t seed) {
 // The first output, of the first input.
 inline std::vector<float> RunImages(Runner& runner, int64_t batch, const std::vector<float>& input) {
   std::ranges::copy(input, runner.Input(0, batch).begin());
+  EXPECT_TRUE(runner.Run(batch).ok());
+  const auto output = runner.Output(0, batch);
+  return {output.begin(), output.end()};
+}
+
+inline std::vector<std::byte> DrawBytes(size_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<std::byte> bytes(count);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() % 256);
+  return bytes;
+}
+
+// Likewise of an input of bytes.
+inline std::vector<float> RunBytes(Runner& runner, int64_t batch, const std::vector<std::byte>& input) {
+  std::ranges::copy(input, runner.InputMemory(0, batch).begin());
   EXPECT_TRUE(runner.Run(batch).ok());
   const auto output = runner.Output(0, batch);
   return {output.begin(), output.end()};

@@ -49,10 +49,10 @@ double WeightedCost(const Times& times, const Weights& weights) {
 }
 
 // The network's inputs or outputs, as requests bring them and results leave.
-std::vector<StoredValue> PortValues(const Network& network, const std::vector<NetworkPort>& ports) {
+std::vector<StoredValue> PortValues(const std::vector<NetworkPort>& ports) {
   std::vector<StoredValue> values;
   for (const NetworkPort& port : ports) {
-    if (port.value != -1) values.push_back({port.value, network.values[port.value].PortStorage()});
+    if (port.value != -1) values.push_back({port.value, port.storage()});
   }
   return values;
 }
@@ -78,8 +78,8 @@ class Chooser {
       if (!times.ok()) failure = times.status();
       return times.ok() && !times->empty() ? WeightedCost(*times, weights) : kInfinity;
     };
-    std::vector<int> chosen = ChooseOptions(layers, PortValues(network_, network_.inputs),
-                                            PortValues(network_, network_.outputs), conversion_cost);
+    std::vector<int> chosen =
+        ChooseOptions(layers, PortValues(network_.inputs), PortValues(network_.outputs), conversion_cost);
     SWIZZLE_RETURN_IF_ERROR(failure);
     return chosen;
   }
@@ -95,7 +95,7 @@ class Chooser {
   StatusOr<Times> TimesOf(const std::vector<int>& chosen) {
     Times total(candidates_.front().front().microseconds.size(), 0.0);
     std::vector<Storage> stored(network_.values.size());
-    for (const auto& [value, storage] : PortValues(network_, network_.inputs)) stored[value] = storage;
+    for (const auto& [value, storage] : PortValues(network_.inputs)) stored[value] = storage;
     for (size_t i = 0; i < chosen.size(); ++i) {
       const LayerOptions layer = OptionsOf(network_.layers[i]);
       const Candidate& candidate = candidates_[i][chosen[i]];
@@ -107,7 +107,7 @@ class Chooser {
       for (size_t b = 0; b < total.size(); ++b) total[b] += candidate.microseconds[b];
       stored[layer.output] = candidate.output;
     }
-    for (const auto& [value, storage] : PortValues(network_, network_.outputs)) {
+    for (const auto& [value, storage] : PortValues(network_.outputs)) {
       SWIZZLE_RETURN_IF_ERROR(AddConversion(value, stored[value], storage, total));
     }
     return total;

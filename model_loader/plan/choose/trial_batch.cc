@@ -27,11 +27,7 @@ void TrialBatch::Fill(int64_t rows) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const int port = static_cast<int>(i);
     if (inputs[i].value == -1) continue;
-    if (plan_.IdLimit(port) > 0) {
-      std::ranges::fill(runner_.Ids(port, size), 0);
-    } else {
-      std::ranges::fill(runner_.Input(port, size), 0.0f);
-    }
+    std::ranges::fill(runner_.InputMemory(port, size), std::byte{0});
   }
 }
 

@@ -26,6 +26,7 @@ class DeviceRunner final : public Runner {
   std::span<int32_t> Ids(int i, BatchSize size) override {
     return program_->InputElements<int32_t>(i, StagedInput(i, size));
   }
+  std::span<std::byte> InputMemory(int i, BatchSize size) override { return StagedInput(i, size); }
 
   void WriteInput(int i, BatchSize size, size_t offset, std::span<const std::byte> bytes) override {
     const std::span<std::byte> to = StagedInput(i, size);

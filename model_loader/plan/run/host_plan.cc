@@ -86,6 +86,8 @@ std::span<int32_t> HostRunner::Ids(int i, BatchSize size) {
   return program_->InputElements<int32_t>(i, program_->Input(arena_->data(), i, size));
 }
 
+std::span<std::byte> HostRunner::InputMemory(int i, BatchSize size) { return program_->Input(arena_->data(), i, size); }
+
 void HostRunner::WriteInput(int i, BatchSize size, size_t offset, std::span<const std::byte> bytes) {
   const std::span<std::byte> to = program_->Input(arena_->data(), i, size);
   SWIZZLE_CHECK(offset <= to.size() && bytes.size() <= to.size() - offset);

@@ -30,6 +30,7 @@ class HostRunner final : public Runner {
   std::span<float> Input(int i, BatchSize size) override;
   std::span<const float> Output(int i, BatchSize size) override;
   std::span<int32_t> Ids(int i, BatchSize size) override;
+  std::span<std::byte> InputMemory(int i, BatchSize size) override;
   void WriteInput(int i, BatchSize size, size_t offset, std::span<const std::byte> bytes) override;
   void CopyInput(int i, BatchSize size, size_t offset, std::span<const std::byte> bytes) override;
   Status Run(BatchSize size, const Sequences* sequences = nullptr) override;

@@ -33,12 +33,15 @@ class Runner {
 
   // Where the host puts input i and finds output i for a batch of this size: a matrix with a line for each row, or,
   // where the port's value is per token, for each token. Row-major.
+  // REQUIRES: the port of an input read so, or of an output, is FP32.
   virtual std::span<float> Input(int i, BatchSize size) = 0;
   virtual std::span<const float> Output(int i, BatchSize size) = 0;
   // Likewise an input of ids, which is no other input. REQUIRES: its port has a value.
   virtual std::span<int32_t> Ids(int i, BatchSize size) = 0;
+  // Likewise any input, as NetworkPort::storage says. REQUIRES: its port has a value.
+  virtual std::span<std::byte> InputMemory(int i, BatchSize size) = 0;
 
-  // Copies `bytes` to this offset in bytes of Input(i, size), by all threads where that pays.
+  // Copies `bytes` to this offset in bytes of InputMemory(i, size), by all threads where that pays.
   virtual void WriteInput(int i, BatchSize size, size_t offset, std::span<const std::byte> bytes) = 0;
   // Likewise, from memory that Plan::AllocateSource gave, unchanged until the next Run has returned. That Run then
   // takes all inputs to be copied so. REQUIRES: no sequences.

@@ -28,7 +28,7 @@ const ArenaBucket& Program::BucketFor(BatchSize size) const {
 
 size_t Program::PortBytes(const NetworkPort& port, BatchSize size) const {
   const NetworkValue& value = network().values[port.value];
-  return StorageBytes(value.WithBatch(size), value.PortStorage());
+  return StorageBytes(value.WithBatch(size), port.storage());
 }
 
 std::span<std::byte> Program::Input(std::byte* arena, int i, BatchSize size) const {

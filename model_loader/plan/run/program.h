@@ -110,7 +110,7 @@ class Program {
   // An input's memory, or an output's, as the elements that it holds. REQUIRES: T is their type.
   template <typename T>
   std::span<T> Elements(const NetworkPort& port, std::span<std::byte> memory) const {
-    const DType dtype = network().values[port.value].PortStorage().dtype;
+    const DType dtype = port.storage().dtype;
     return {MutableOperand{memory.data(), dtype}.As<T>(), memory.size() / sizeof(T)};
   }
   template <typename T>

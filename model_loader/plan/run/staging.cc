@@ -25,7 +25,7 @@ StagingLayout::StagingLayout(const Network& network, BatchSize most) {
     const size_t at = bytes_;
     if (port.value == -1) return at;
     const NetworkValue& value = network.values[port.value];
-    bytes_ += RoundUp(StorageBytes(value.WithBatch(most), value.PortStorage()), kBufferAlignment);
+    bytes_ += RoundUp(StorageBytes(value.WithBatch(most), port.storage()), kBufferAlignment);
     return at;
   };
   for (const NetworkPort& port : network.inputs) inputs_.push_back(place(port));

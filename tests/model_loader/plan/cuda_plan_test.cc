@@ -17,11 +17,13 @@ namespace swizzle {
 namespace {
 
 using testing::Batch;
+using testing::DrawBytes;
 using testing::DrawFloats;
 using testing::ExpectClose;
 using testing::MakeRandomEncoder;
 using testing::MakeRandomNetwork;
 using testing::MustPlan;
+using testing::RunBytes;
 using testing::RunImages;
 using testing::RunSequences;
 
@@ -47,6 +49,31 @@ TEST_F(CudaPlanTest, NetworksOfImagesEqualTheCpus) {
       SCOPED_TRACE(Concat("sparsity ", sparsity, ", batch ", batch));
       const auto input = DrawFloats(static_cast<size_t>(batch * network.values[0].elements()), 7);
       ExpectClose(RunImages(*gpu_runner, batch, input), RunImages(*cpu_runner, batch, input), 1e-4f);
+    }
+  }
+}
+
+// From the edge of a plan in every precision, with planes that whole loads fit and others.
+TEST_F(CudaPlanTest, ImagesOfBytesEqualTheCpus) {
+  for (const int64_t image : {33, 32}) {
+    Network network = MakeRandomNetwork({.image = image});
+    network.inputs[0].dtype = DType::kUint8;
+    network.values[0].quantisation = Quantisation{DType::kUint8, {1.0f / 64}, {100}};
+    const auto cpu = MustPlan(network, *cpu_);
+    ASSERT_NE(cpu, nullptr);
+    auto cpu_runner = *cpu->NewRunner({});
+    for (const Precision precision : {Precision::kFloat32, Precision::kFloat16, Precision::kBFloat16}) {
+      const auto gpu = MustPlan(network, *gpu_, precision);
+      ASSERT_NE(gpu, nullptr);
+      auto gpu_runner = *gpu->NewRunner({});
+      for (const int64_t batch : {3, 64, 1, 3}) {
+        SCOPED_TRACE(Concat(image, " wide in ", PrecisionName(precision), ", batch ", batch));
+        const auto input = DrawBytes(static_cast<size_t>(batch * network.values[0].elements()), 7);
+        const float tolerance = precision == Precision::kFloat32   ? 1e-4f
+                                : precision == Precision::kFloat16 ? 1e-2f
+                                                                   : 6e-2f;
+        ExpectClose(RunBytes(*gpu_runner, batch, input), RunBytes(*cpu_runner, batch, input), tolerance);
+      }
     }
   }
 }

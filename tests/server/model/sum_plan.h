@@ -69,6 +69,7 @@ class SumRunner final : public Runner {
     return i == 0 ? Part(3, 2, size.rows) : Part(5, 1, size.rows);
   }
   std::span<int32_t> Ids(int, BatchSize) override { return {}; }
+  std::span<std::byte> InputMemory(int i, BatchSize size) override { return std::as_writable_bytes(Input(i, size)); }
   void WriteInput(int i, BatchSize size, size_t offset, std::span<const std::byte> bytes) override {
     stream_->Copy(std::as_writable_bytes(Input(i, size)).data() + offset, bytes.data(), bytes.size());
   }

@@ -51,6 +51,7 @@ class ScriptedPlan final : public FakePlan {
     }
     std::span<const float> Output(int, BatchSize) override { return {}; }
     std::span<int32_t> Ids(int, BatchSize) override { return {}; }
+    std::span<std::byte> InputMemory(int i, BatchSize size) override { return std::as_writable_bytes(Input(i, size)); }
     void WriteInput(int, BatchSize, size_t, std::span<const std::byte>) override {}
     void CopyInput(int, BatchSize, size_t, std::span<const std::byte>) override {}
     Status Run(BatchSize size, const Sequences*) override {
