@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/cpu/elementwise/softmax.h"
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/rows.h"
 
@@ -32,13 +33,7 @@ StatusOr<Array> MapRows(Call& call, const Function& function) {
 }  // namespace
 
 StatusOr<Array> Softmax(Call& call) {
-  return MapRows(call, [](const float* x, int64_t length, float* y) {
-    const float largest = *std::max_element(x, x + length);
-    float sum = 0.0f;
-    for (int64_t i = 0; i < length; ++i) sum += y[i] = std::exp(x[i] - largest);
-    const float scale = 1.0f / sum;
-    for (int64_t i = 0; i < length; ++i) y[i] *= scale;
-  });
+  return MapRows(call, cpu::SoftmaxRow);
 }
 
 StatusOr<Array> LogSoftmax(Call& call) {

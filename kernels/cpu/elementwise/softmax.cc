@@ -53,33 +53,6 @@ void SoftmaxPositions(const Columns& columns, int64_t begin, int64_t end) {
   }
 }
 
-// One position whose channels are neighbours.
-void SoftmaxAlong(const float* input, int64_t channels, float* output) {
-  const FloatTag d;
-  const FloatVector least = hn::Set(d, -std::numeric_limits<float>::infinity());
-  const int64_t whole = channels / kLanes * kLanes;
-  const int64_t rest = channels - whole;
-  FloatVector largest = rest == 0 ? least : LoadFirst(d, input + whole, rest, least);
-  for (int64_t c = 0; c < whole; c += kLanes) largest = hn::Max(largest, hn::LoadU(d, input + c));
-  largest = hn::MaxOfLanes(d, largest);
-  FloatVector sum = hn::Zero(d);
-  for (int64_t c = 0; c < whole; c += kLanes) {
-    const FloatVector power = ExpOrNan(hn::Sub(hn::LoadU(d, input + c), largest));
-    sum = hn::Add(sum, power);
-    hn::StoreU(power, d, output + c);
-  }
-  if (rest != 0) {
-    const FloatVector power = ExpOrNan(hn::Sub(LoadFirst(d, input + whole, rest, largest), largest));
-    sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(rest)), power));
-    StoreFirst(power, d, output + whole, rest);
-  }
-  const FloatVector scale = hn::Div(hn::Set(d, 1), hn::SumOfLanes(d, sum));
-  for (int64_t c = 0; c < channels; c += kLanes) {
-    const int64_t count = std::min(kLanes, channels - c);
-    StoreSome(hn::Mul(LoadSome(output + c, count), scale), output + c, count);
-  }
-}
-
 void SoftmaxPanels(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
   const float* const input = args.Input<float>(0);
@@ -108,7 +81,7 @@ void SoftmaxNchw(const KernelArgs& args, Stream& stream) {
       const float* input = inputs + image * image_floats;
       float* output = outputs + image * image_floats;
       if (extent.plane() == 1) {
-        SoftmaxAlong(input, extent.channels, output);
+        SoftmaxRow(input, extent.channels, output);
       } else {
         SoftmaxPositions({input, output, extent.channels, extent.plane()}, 0, extent.plane());
       }
@@ -117,6 +90,32 @@ void SoftmaxNchw(const KernelArgs& args, Stream& stream) {
 }
 
 }  // namespace
+
+void SoftmaxRow(const float* row, int64_t length, float* result) {
+  const FloatTag d;
+  const FloatVector least = hn::Set(d, -std::numeric_limits<float>::infinity());
+  const int64_t whole = length / kLanes * kLanes;
+  const int64_t rest = length - whole;
+  FloatVector largest = rest == 0 ? least : LoadFirst(d, row + whole, rest, least);
+  for (int64_t i = 0; i < whole; i += kLanes) largest = hn::Max(largest, hn::LoadU(d, row + i));
+  largest = hn::MaxOfLanes(d, largest);
+  FloatVector sum = hn::Zero(d);
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    const FloatVector power = ExpOrNan(hn::Sub(hn::LoadU(d, row + i), largest));
+    sum = hn::Add(sum, power);
+    hn::StoreU(power, d, result + i);
+  }
+  if (rest != 0) {
+    const FloatVector power = ExpOrNan(hn::Sub(LoadFirst(d, row + whole, rest, largest), largest));
+    sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(rest)), power));
+    StoreFirst(power, d, result + whole, rest);
+  }
+  const FloatVector scale = hn::Div(hn::Set(d, 1), hn::SumOfLanes(d, sum));
+  for (int64_t i = 0; i < length; i += kLanes) {
+    const int64_t count = std::min(kLanes, length - i);
+    StoreSome(hn::Mul(LoadSome(result + i, count), scale), result + i, count);
+  }
+}
 
 void Softmax(const KernelArgs& args, Stream& stream) {
   args.problem->to.layout == Layout::kPanels ? SoftmaxPanels(args, stream) : SoftmaxNchw(args, stream);
@@ -129,6 +128,11 @@ HWY_AFTER_NAMESPACE();
 namespace swizzle::cpu {
 
 bool AcceptsSoftmax(const Problem& problem) { return problem.epilogue == Epilogue{}; }
+
+void SoftmaxRow(const float* row, int64_t length, float* result) {
+  static const auto widest = Widest(N_AVX3::SoftmaxRow, N_AVX2::SoftmaxRow, N_EMU128::SoftmaxRow);
+  widest(row, length, result);
+}
 
 }  // namespace swizzle::cpu
 #endif  // HWY_ONCE

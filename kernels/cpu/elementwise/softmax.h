@@ -5,6 +5,8 @@
 #ifndef SWIZZLE_KERNELS_CPU_ELEMENTWISE_SOFTMAX_H_
 #define SWIZZLE_KERNELS_CPU_ELEMENTWISE_SOFTMAX_H_
 
+#include <cstdint>
+
 #include "kernels/backend/kernel_table.h"
 #include "kernels/cpu/runtime/targets.h"
 
@@ -13,7 +15,14 @@ namespace swizzle::cpu {
 // The row applies no epilogue.
 bool AcceptsSoftmax(const Problem& problem);
 
-SWIZZLE_DECLARE_PER_TARGET(void Softmax(const KernelArgs& args, Stream& stream);)
+// One row of `length` > 0 neighbours, with this machine's widest instructions. `result` may be `row`.
+void SoftmaxRow(const float* row, int64_t length, float* result);
+
+// clang-format off
+SWIZZLE_DECLARE_PER_TARGET(
+    void Softmax(const KernelArgs& args, Stream& stream);
+    void SoftmaxRow(const float* row, int64_t length, float* result);)
+// clang-format on
 
 }  // namespace swizzle::cpu
 
