@@ -1,6 +1,8 @@
 #include "kernels/base/quantisation.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 namespace swizzle {
 
@@ -24,6 +26,12 @@ Status Quantisation::Validate(int64_t channels) const {
     }
   }
   return absl::OkStatus();
+}
+
+std::optional<int32_t> Quantisation::common_zero_point() const {
+  if (zero_points.empty()) return 0;
+  if (std::ranges::adjacent_find(zero_points, std::ranges::not_equal_to()) != zero_points.end()) return std::nullopt;
+  return zero_points.front();
 }
 
 Quantised Quantisation::Of(int64_t channel) const {

@@ -10,6 +10,7 @@
 #define SWIZZLE_KERNELS_BASE_QUANTISATION_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kernels/base/quantised.h"
@@ -25,6 +26,8 @@ struct Quantisation {
   // INVALID_ARGUMENT naming what breaks the invariant for a tensor of so many channels.
   Status Validate(int64_t channels) const;
   bool per_tensor() const { return scales.size() == 1; }
+  // Nothing where channels differ in it.
+  std::optional<int32_t> common_zero_point() const;
   // REQUIRES: Validate() is OK.
   Quantised Of(int64_t channel) const;
   bool operator==(const Quantisation&) const = default;

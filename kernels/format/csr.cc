@@ -113,6 +113,15 @@ void CsrMatrix::ForEachRow(absl::FunctionRef<void(int64_t row, std::span<const u
   }
 }
 
+std::vector<uint32_t> CsrMatrix::ValueRows() const {
+  std::vector<uint32_t> value_rows(values.size());
+  for (int64_t row = 0; row < rows; ++row) {
+    std::fill(value_rows.begin() + row_offsets[row], value_rows.begin() + row_offsets[row + 1],
+              static_cast<uint32_t>(row));
+  }
+  return value_rows;
+}
+
 std::vector<uint32_t> RowSwizzle(const CsrMatrix& matrix) {
   std::vector<uint32_t> order(matrix.rows);
   std::iota(order.begin(), order.end(), 0);

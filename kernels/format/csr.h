@@ -38,6 +38,7 @@ struct CsrMatrix {
   DenseMatrix ToDense() const;                           // REQUIRES: Validate() is OK
   static bool Holds(const Structure& structure);
   static std::optional<CsrMatrix> StackRows(std::span<const CsrMatrix* const> matrices);
+  std::vector<uint32_t> ValueRows() const;
   void ForEachRow(absl::FunctionRef<void(int64_t row, std::span<const uint32_t> cols)> visit) const;
 
   template <typename Self, typename Visitor>

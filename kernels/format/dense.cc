@@ -40,4 +40,10 @@ void DenseMatrix::ForEachRow(absl::FunctionRef<void(int64_t row, std::span<const
   }
 }
 
+std::vector<uint32_t> DenseMatrix::ValueRows() const {
+  std::vector<uint32_t> value_rows(values.size());
+  for (size_t i = 0; i < values.size(); ++i) value_rows[i] = static_cast<uint32_t>(static_cast<int64_t>(i) / cols);
+  return value_rows;
+}
+
 }  // namespace swizzle

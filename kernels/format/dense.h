@@ -28,6 +28,7 @@ struct DenseMatrix {
   static const DenseMatrix& FromDense(const DenseMatrix& dense) { return dense; }
   static bool Holds(const Structure&) { return true; }
   static std::optional<DenseMatrix> StackRows(std::span<const DenseMatrix* const> matrices);
+  std::vector<uint32_t> ValueRows() const;
   void ForEachRow(absl::FunctionRef<void(int64_t row, std::span<const uint32_t> cols)> visit) const;
 
   template <typename Self, typename Visitor>

@@ -23,9 +23,11 @@
 #include <cstring>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "kernels/base/dtype.h"
 #include "kernels/base/status.h"
 
@@ -186,6 +188,23 @@ class PartReader : public internal::PartVisitor<PartReader> {
   const MatrixSize size_;
   PartSource& source_;
   Status status_;
+};
+
+// Visits to change the values.
+class ValueChanger : public internal::PartVisitor<ValueChanger> {
+ public:
+  explicit ValueChanger(absl::FunctionRef<void(std::span<float>)> change) : change_(change) {}
+  void Size(int64_t, int64_t) {}
+  void Scalar(std::string_view, int64_t) {}
+  template <typename T>
+  void Array(const MatrixArray& array, std::vector<T>& elements) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (array.role == MatrixArray::Role::kValues) change_(elements);
+    }
+  }
+
+ private:
+  const absl::FunctionRef<void(std::span<float>)> change_;
 };
 
 // Bytes that a file's arrays of this matrix take.

@@ -182,6 +182,13 @@ DenseMatrix NOfMMatrix::ToDense() const {
   return dense;
 }
 
+std::vector<uint32_t> NOfMMatrix::ValueRows() const {
+  std::vector<uint32_t> value_rows(values.size());
+  const auto row_entries = static_cast<size_t>(entries_of_row());
+  for (size_t entry = 0; entry < values.size(); ++entry) value_rows[entry] = static_cast<uint32_t>(entry / row_entries);
+  return value_rows;
+}
+
 bool NOfMMatrix::Holds(const Structure& structure) { return structure.pattern == SparsityPattern::kNOfM; }
 
 bool KeepsLimits(const WeightMatrix& matrix, int64_t n, int64_t m) {

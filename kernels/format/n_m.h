@@ -62,6 +62,7 @@ struct NOfMMatrix {
   static StatusOr<NOfMMatrix> FromDense(const DenseMatrix& dense, const GroupLimits& limits);
   DenseMatrix ToDense() const;  // REQUIRES: Validate() is OK
   static bool Holds(const Structure& structure);
+  std::vector<uint32_t> ValueRows() const;
 
   template <typename Self, typename Visitor>
   static void VisitParts(Self& matrix, Visitor& visitor) {

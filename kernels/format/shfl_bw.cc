@@ -294,4 +294,15 @@ void ShflBwMatrix::ForEachRow(absl::FunctionRef<void(int64_t row, std::span<cons
   }
 }
 
+std::vector<uint32_t> ShflBwMatrix::ValueRows() const {
+  std::vector<uint32_t> value_rows(values.size());
+  for (int64_t group = 0; group < groups(); ++group) {
+    const int64_t first = group * vector_rows, members = std::min(vector_rows, rows - first);
+    for (int64_t i = group_offsets[group]; i < group_offsets[group + 1]; ++i) {
+      std::copy_n(row_order.begin() + first, members, value_rows.begin() + i * vector_rows);
+    }
+  }
+  return value_rows;
+}
+
 }  // namespace swizzle

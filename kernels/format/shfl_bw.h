@@ -62,6 +62,7 @@ struct ShflBwMatrix {
   static bool Holds(const Structure& structure);
   // None where vectors differ in length, or a matrix but the last ends inside a group.
   static std::optional<ShflBwMatrix> StackRows(std::span<const ShflBwMatrix* const> matrices);
+  std::vector<uint32_t> ValueRows() const;
   void ForEachRow(absl::FunctionRef<void(int64_t row, std::span<const uint32_t> cols)> visit) const;
 
   template <typename Self, typename Visitor>

@@ -178,6 +178,17 @@ bool SrBcrsMatrix::Holds(const Structure& structure) {
   return structure.pattern == SparsityPattern::kBlocks && structure.block_rows >= std::ranges::min(kVectorRows);
 }
 
+std::vector<uint32_t> SrBcrsMatrix::ValueRows() const {
+  std::vector<uint32_t> value_rows(values.size());
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t block_row = row / vector_rows;
+    for (int64_t vector = row_pointers[2 * block_row]; vector < row_pointers[2 * block_row + 1]; ++vector) {
+      value_rows[ValueAt(vector, row % vector_rows)] = static_cast<uint32_t>(row);
+    }
+  }
+  return value_rows;
+}
+
 void SrBcrsMatrix::ForEachRow(absl::FunctionRef<void(int64_t row, std::span<const uint32_t> cols)> visit) const {
   std::vector<uint32_t> columns;
   for (int64_t row = 0; row < rows; ++row) {

@@ -60,6 +60,7 @@ struct SrBcrsMatrix {
   static SrBcrsMatrix FromDense(const DenseMatrix& dense, int64_t vector_rows, int64_t stride = kDotStride);
   DenseMatrix ToDense() const;  // REQUIRES: Validate() is OK
   static bool Holds(const Structure& structure);
+  std::vector<uint32_t> ValueRows() const;
   void ForEachRow(absl::FunctionRef<void(int64_t row, std::span<const uint32_t> cols)> visit) const;
 
   template <typename Self, typename Visitor>

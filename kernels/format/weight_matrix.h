@@ -41,6 +41,8 @@ concept NamesItsFormat = requires {
 // and, if it likes,
 //   StackRows    as below: of at least one matrix of this format and as many columns
 //   ForEachRow   as below; without it, a dense matrix is made for it
+//   ValueRows    of each of its values, as they are stored, the row; without it, files hold quantised ones as real
+//   numbers
 template <typename M>
 concept WeightFormat = NamesItsFormat<M> && std::default_initializable<M> && std::copyable<M> &&
     requires(const M& matrix, PartSizer& sizer, const DenseMatrix& dense, const Structure& structure) {
@@ -81,6 +83,11 @@ class WeightMatrix {
   DenseMatrix ToDense() const { return held_->ToDense(); }
   size_t StoredBytes() const { return held_->StoredBytes(); }
   void Write(PartSink& sink) const { held_->Write(sink); }
+  // Of each of its values, as they are stored, the row; that of padding is any. None where the format doesn't say.
+  std::optional<std::vector<uint32_t>> ValueRows() const { return held_->ValueRows(); }
+  bool says_value_rows() const { return held_->says_value_rows(); }
+  // The same places with other values.
+  WeightMatrix WithValues(absl::FunctionRef<void(std::span<float>)> change) const { return held_->WithValues(change); }
   // Calls visit(row, its columns with nonzeros, rising) for every row in order.
   using RowVisitor = absl::FunctionRef<void(int64_t row, std::span<const uint32_t> cols)>;
   void ForEachRow(RowVisitor visit) const { held_->ForEachRow(visit); }
@@ -110,6 +117,9 @@ class WeightMatrix {
     virtual DenseMatrix ToDense() const = 0;
     virtual size_t StoredBytes() const = 0;
     virtual void Write(PartSink& sink) const = 0;
+    virtual std::optional<std::vector<uint32_t>> ValueRows() const = 0;
+    virtual bool says_value_rows() const = 0;
+    virtual WeightMatrix WithValues(absl::FunctionRef<void(std::span<float>)> change) const = 0;
     virtual void ForEachRow(RowVisitor visit) const = 0;
     virtual std::optional<WeightMatrix> StackRows(std::span<const WeightMatrix* const> matrices) const = 0;
   };
@@ -117,6 +127,8 @@ class WeightMatrix {
   template <WeightFormat M>
   class HeldAs final : public Held {
    public:
+    static constexpr bool kSaysValueRows = requires(const M& m) { m.ValueRows(); };
+
     explicit HeldAs(M held) : matrix(std::move(held)) {}
     Format format() const override { return M::kFormat; }
     MatrixSize size() const override { return SizeOf(matrix); }
@@ -127,6 +139,17 @@ class WeightMatrix {
     void Write(PartSink& sink) const override {
       PartWriter writer(sink);
       M::VisitParts(matrix, writer);
+    }
+    std::optional<std::vector<uint32_t>> ValueRows() const override {
+      if constexpr (kSaysValueRows) return matrix.ValueRows();
+      return std::nullopt;
+    }
+    bool says_value_rows() const override { return kSaysValueRows; }
+    WeightMatrix WithValues(absl::FunctionRef<void(std::span<float>)> change) const override {
+      M changed = matrix;
+      ValueChanger changer(change);
+      M::VisitParts(changed, changer);
+      return WeightMatrix(std::move(changed));
     }
     void ForEachRow(RowVisitor visit) const override {
       if constexpr (requires { matrix.ForEachRow(visit); }) {

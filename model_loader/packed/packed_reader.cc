@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernels/base/field_count.h"
+#include "kernels/format/whole_values.h"
 #include "model_loader/packed/file_layout.h"
 #include "model_loader/packed/packed_operator.h"
 #include "model_loader/packed/packed_quantisation.h"
@@ -196,11 +197,13 @@ Status CheckDenseSizes(const packed::Header& header) {
   return {};
 }
 
-// The parts of one matrix, whose arrays have been checked to lie in the file.
+// The parts of one matrix, whose arrays have been checked to lie in the file. Values that are whole numbers it gives
+// less their zero point.
 class MatrixParts final : public PartSource {
  public:
-  MatrixParts(const packed::Matrix& matrix, std::span<const std::byte> file, uint64_t arrays_begin)
-      : matrix_(matrix), file_(file), arrays_begin_(arrays_begin) {}
+  MatrixParts(const packed::Matrix& matrix, const std::optional<Quantisation>& quantisation,
+              std::span<const std::byte> file, uint64_t arrays_begin)
+      : matrix_(matrix), quantisation_(quantisation), file_(file), arrays_begin_(arrays_begin) {}
 
   StatusOr<int64_t> Scalar(std::string_view name) override {
     for (const packed::Scalar& scalar : matrix_.scalars()) {
@@ -215,6 +218,9 @@ class MatrixParts final : public PartSource {
     for (const packed::NamedArray& named : matrix_.arrays()) {
       if (named.name() != array.name) continue;
       ++read_;
+      if (array.role == MatrixArray::Role::kValues && array.stored == DType::kFloat32 && IsWhole(named.array())) {
+        return WholeElements(named.array(), array.name);
+      }
       return Elements(named.array(), array.name, array.stored);
     }
     return InvalidArgument("its ", array.name, " are missing");
@@ -231,6 +237,9 @@ class MatrixParts final : public PartSource {
     return file_.subspan(arrays_begin_ + array.offset(), array.bytes());
   }
 
+  // Whether it gave values that are to be scaled.
+  bool gave_wholes() const { return !wholes_.empty(); }
+
   // Nothing stands in the file twice, or without a reader.
   Status CheckAllRead() const {
     if (read_ == matrix_.scalars_size() + matrix_.arrays_size()) return {};
@@ -238,9 +247,30 @@ class MatrixParts final : public PartSource {
   }
 
  private:
+  bool IsWhole(const packed::Array& array) const {
+    if (!quantisation_) return false;
+    return (quantisation_->dtype == DType::kInt8 && array.type() == packed::ELEMENT_TYPE_INT8) ||
+           (quantisation_->dtype == DType::kUint8 && array.type() == packed::ELEMENT_TYPE_UINT8);
+  }
+
+  StatusOr<std::span<const std::byte>> WholeElements(const packed::Array& array, std::string_view name) {
+    const std::optional<int32_t> zero_point = quantisation_->common_zero_point();
+    if (!zero_point) return InvalidArgument("its ", name, " are whole numbers, with a zero point for each row");
+    SWIZZLE_ASSIGN_OR_RETURN(const auto bytes, Elements(array, name, quantisation_->dtype));
+    const bool is_signed = quantisation_->dtype == DType::kInt8;
+    wholes_.reserve(bytes.size());
+    for (const std::byte byte : bytes) {
+      const int32_t whole = is_signed ? static_cast<int8_t>(byte) : static_cast<uint8_t>(byte);
+      wholes_.push_back(static_cast<float>(whole - *zero_point));
+    }
+    return std::as_bytes(std::span(wholes_));
+  }
+
   const packed::Matrix& matrix_;
+  const std::optional<Quantisation>& quantisation_;
   const std::span<const std::byte> file_;
   const uint64_t arrays_begin_;
+  std::vector<float> wholes_;
   int read_ = 0;
 };
 
@@ -306,16 +336,25 @@ class Unpacker {
     const std::optional<Format> format = FormatFromName(proto.parts().format());
     if (!format) return InvalidArgument("it is in no format that this program knows");
     Weight weight;
-    MatrixParts parts(proto.parts(), file_, arrays_begin_);
+    weight.quantisation = UnpackedQuantisation(proto);
+    MatrixParts parts(proto.parts(), weight.quantisation, file_, arrays_begin_);
     SWIZZLE_ASSIGN_OR_RETURN(weight.matrix, WeightMatrix::Read(*format, {proto.rows(), proto.cols()}, parts));
     SWIZZLE_RETURN_IF_ERROR(parts.CheckAllRead());
+    if (parts.gave_wholes()) SWIZZLE_RETURN_IF_ERROR(Scale(weight));
     if (proto.has_bias()) {
       SWIZZLE_ASSIGN_OR_RETURN(const auto bytes, parts.Elements(proto.bias(), "bias", DType::kFloat32));
       weight.bias.resize(bytes.size() / sizeof(float));
       if (!bytes.empty()) std::memcpy(weight.bias.data(), bytes.data(), bytes.size());
     }
-    weight.quantisation = UnpackedQuantisation(proto);
     return weight;
+  }
+
+  // From whole numbers to those that they stand for.
+  static Status Scale(Weight& weight) {
+    SWIZZLE_RETURN_IF_ERROR(weight.quantisation->Validate(weight.rows()));
+    if (!weight.matrix.says_value_rows()) return InvalidArgument("no matrix of its format has whole numbers as values");
+    weight.matrix = ScaledByRows(weight.matrix, *weight.quantisation);
+    return {};
   }
 
   const packed::Header& header_;

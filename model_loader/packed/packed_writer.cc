@@ -4,6 +4,7 @@
 #include <string>
 
 #include "kernels/base/field_count.h"
+#include "kernels/format/whole_values.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/packed/file_layout.h"
 #include "model_loader/packed/packed_operator.h"
@@ -32,7 +33,10 @@ class ArrayWriter {
 
 class MatrixWriter final : public PartSink {
  public:
-  MatrixWriter(ArrayWriter& arrays, packed::Matrix& proto) : arrays_(arrays), proto_(proto) {}
+  MatrixWriter(const Weight& weight, ArrayWriter& arrays, packed::Matrix& proto)
+      : wholes_(WholeValues(weight)), arrays_(arrays), proto_(proto) {
+    if (wholes_) whole_type_ = weight.quantisation->dtype;
+  }
 
   void Scalar(std::string_view name, int64_t value) override {
     packed::Scalar& scalar = *proto_.add_scalars();
@@ -43,7 +47,9 @@ class MatrixWriter final : public PartSink {
   void Array(const MatrixArray& array, std::span<const std::byte> elements) override {
     packed::NamedArray& named = *proto_.add_arrays();
     named.set_name(std::string(array.name));
-    if (array.stored == array.type) {
+    if (wholes_ && array.role == MatrixArray::Role::kValues) {
+      arrays_.Add(whole_type_, *wholes_, *named.mutable_array());
+    } else if (array.stored == array.type) {
       arrays_.Add(array.type, elements, *named.mutable_array());
     } else {
       const std::vector<uint16_t> narrow = Narrowed(elements);
@@ -62,6 +68,8 @@ class MatrixWriter final : public PartSink {
     return narrow;
   }
 
+  const std::optional<std::vector<std::byte>> wholes_;  // none: values are real numbers
+  DType whole_type_ = DType::kInt8;
   ArrayWriter& arrays_;
   packed::Matrix& proto_;
 };
@@ -70,7 +78,7 @@ void PackWeight(const Weight& weight, ArrayWriter& arrays, packed::Weight& proto
   proto.set_rows(weight.rows());
   proto.set_cols(weight.cols());
   proto.mutable_parts()->set_format(std::string(FormatName(weight.format())));
-  MatrixWriter writer(arrays, *proto.mutable_parts());
+  MatrixWriter writer(weight, arrays, *proto.mutable_parts());
   weight.matrix.Write(writer);
   if (!weight.bias.empty()) {
     arrays.Add(DType::kFloat32, std::as_bytes(std::span(weight.bias)), *proto.mutable_bias());

@@ -172,7 +172,7 @@ TEST(PackedReader, NewerVersionsAreRefusedWithTheWayOut) {
   parts.prefix.version = kPackedVersion + 1;
   const Status status = ReadPacked(parts.PutTogether()).status();
   EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("format version 3; this program reads up to version 2"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("format version 4; this program reads up to version 3"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("pack the model again"));
 }
 
@@ -246,6 +246,16 @@ const Breakage kBreakages[] = {
      "weight 1: its column indices have element type 3 instead of ELEMENT_TYPE_UINT16"},
     {"MissingArray", [](TakenApart& p) { Values(p).set_type(packed::ELEMENT_TYPE_UNSPECIFIED); },
      "weight 1: its values have element type 0"},
+    {"WholeValuesOfNoScale", [](TakenApart& p) { Values(p).set_type(packed::ELEMENT_TYPE_INT8); },
+     "weight 1: its values have element type 5 instead of ELEMENT_TYPE_FLOAT32"},
+    {"WholeValuesOfManyZeroPoints",
+     [](TakenApart& p) {
+       Values(p).set_type(packed::ELEMENT_TYPE_INT8);
+       packed::Quantisation& quantisation = *p.header.mutable_weights(1)->mutable_quantisation();
+       quantisation.set_datatype("INT8");
+       for (const int zero_point : {0, 1}) quantisation.add_zero_points(zero_point);
+     },
+     "weight 1: its values are whole numbers, with a zero point for each row"},
     {"MissingPart", [](TakenApart& p) { Csr(p).mutable_arrays(2)->set_name("weights"); },
      "weight 1: its values are missing"},
     {"UnknownPart", [](TakenApart& p) { Csr(p).add_scalars()->set_name("depth"); },

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -156,6 +158,35 @@ TEST(PackedWriter, RoundTripKeepsScalesAndZeroPoints) {
   }
   ASSERT_TRUE(network.Validate().ok()) << network.Validate();
   ExpectSameNetwork(network, RoundTrip(network));
+}
+
+// The network with the first weight's values rounded to multiples of its rows' scales.
+Network WithWholeValues() {
+  Network network = MakeRandomNetwork({.sparsity = 0.5});
+  Weight& weight = network.weights[0];
+  weight.quantisation = Quantisation{DType::kInt8, {}, {}};
+  for (int64_t row = 0; row < weight.rows(); ++row) {
+    weight.quantisation->scales.push_back(0.01f * static_cast<float>(row + 1));
+  }
+  DenseMatrix dense = weight.ToDense();
+  for (int64_t i = 0; i < weight.rows() * weight.cols(); ++i) {
+    const float scale = weight.quantisation->scales[i / weight.cols()];
+    const float whole = std::nearbyint(std::clamp(dense.values[i] / scale, -127.0f, 127.0f));
+    dense.values[i] = scale * (whole == 0 ? 1.0f : whole) * (dense.values[i] == 0 ? 0.0f : 1.0f);
+  }
+  weight.matrix = *WeightMatrix::FromDense(weight.format(), dense);
+  return network;
+}
+
+TEST(PackedWriter, QuantisedValuesTakeAByteEach) {
+  const Network network = WithWholeValues();
+  ExpectSameNetwork(network, RoundTrip(network));
+  Network real = network;
+  real.weights[0].quantisation.reset();
+  const auto values = static_cast<double>(network.weights[0].nonzeros());
+  const size_t whole_bytes = EncodePacked(network)->size(), real_bytes = EncodePacked(real)->size();
+  EXPECT_NEAR(static_cast<double>(real_bytes) - static_cast<double>(whole_bytes), 3 * values, 1024);
+  EXPECT_EQ(network.StoredWeightBytes(), real.StoredWeightBytes() - 3 * static_cast<int64_t>(values));
 }
 
 TEST(PackedWriter, RoundTripKeepsAFixedBatchAndEveryWindowField) {
