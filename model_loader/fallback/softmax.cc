@@ -1,10 +1,11 @@
 // Softmax and its kin.
+#include "kernels/cpu/elementwise/softmax.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
-#include "kernels/cpu/elementwise/softmax.h"
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/rows.h"
 
@@ -32,9 +33,7 @@ StatusOr<Array> MapRows(Call& call, const Function& function) {
 
 }  // namespace
 
-StatusOr<Array> Softmax(Call& call) {
-  return MapRows(call, cpu::SoftmaxRow);
-}
+StatusOr<Array> Softmax(Call& call) { return MapRows(call, cpu::SoftmaxRow); }
 
 StatusOr<Array> LogSoftmax(Call& call) {
   return MapRows(call, [](const float* x, int64_t length, float* y) {
