@@ -2,6 +2,7 @@
 #include "kernels/cuda/attention/attention_mma_rows.h"
 #include "kernels/cuda/attention/attention_operands.cuh"
 #include "kernels/cuda/attention/attention_warp.cuh"
+#include "kernels/cuda/runtime/dependent_launch.cuh"
 #include "kernels/cuda/runtime/shared_memory.h"
 #include "kernels/cuda/tensor_core/pipeline.cuh"
 
@@ -207,7 +208,9 @@ __device__ AttentionWork FindTile(const AttentionOperands<T>& op) {
 template <typename S>
 __global__ void __launch_bounds__(S::kThreads) AttendRows(const __grid_constant__ AttentionOperands<typename S::T> op) {
   extern __shared__ __align__(16) char shared[];
+  LetNextStart();
   const AttentionWork work = FindTile<S::kQueries>(op);
+  WaitForResults();
   if (work.first >= work.end) return;
   const int64_t qk_head = int64_t{blockIdx.y} * op.qk_size, vo_head = int64_t{blockIdx.y} * op.vo_size;
   const auto copy = [&](int first, char* stage) {
@@ -245,7 +248,8 @@ __global__ void __launch_bounds__(S::kThreads) AttendRows(const __grid_constant_
 template <typename S>
 void Launch(const AttentionOperands<typename S::T>& op, int heads, Stream& stream) {
   AllowSharedMemory(AttendRows<S>, S::kSharedBytes);
-  AttendRows<S><<<AttentionGrid(op, S::kQueries, heads), S::kThreads, S::kSharedBytes, QueueOf(stream)>>>(op);
+  LaunchDependent(AttendRows<S>, AttentionGrid(op, S::kQueries, heads), S::kThreads, S::kSharedBytes, QueueOf(stream),
+                  op);
 }
 
 // Longer sequences in tiles of twice as many queries: their keys are read half as often. Of the largest heads such

@@ -1,4 +1,5 @@
 #include "kernels/cuda/conv/conv_shfl_bw.cuh"
+#include "kernels/cuda/runtime/dependent_launch.cuh"
 
 namespace swizzle::cuda {
 namespace shfl_bw {
@@ -36,6 +37,7 @@ class Gatherer {
     RowGroup group = walk.Group();
     uint4 columns[kStagesOfChunk];
     LoadColumns(group.columns, columns);
+    WaitForResults();
     for (; walk.HasTile(); walk.Next()) {
       const RowGroup next_group = walk.NextGroup();
       const uint8_t* const x = FirstPiece(walk.FirstColumn(kWidth));
@@ -114,6 +116,7 @@ __global__ __launch_bounds__(kThreads, 2) void MultiplyGroups(const __grid_const
                                                               const __grid_constant__ Ending<Function> ending) {
   extern __shared__ uint4 dynamic_shared[];
   auto& shared = *reinterpret_cast<typename Shape<kWidth>::Shared*>(dynamic_shared);
+  LetNextStart();
   if (threadIdx.x == 0) shared.barriers.Init(kRole + 1, kWarps);
   __syncthreads();
   if (threadIdx.x >= kRole) {
@@ -121,6 +124,7 @@ __global__ __launch_bounds__(kThreads, 2) void MultiplyGroups(const __grid_const
     Gatherer<kWidth>(args, shared).Run();
   } else {
     TakeRegisters<kConsumerRegisters>();
+    WaitForResults();
     Multiplier<T, kWidth, Function>(args, ending, shared).Run();
   }
 }
@@ -133,7 +137,7 @@ void Queue(const GroupOperands& operands, int multiprocessors, cudaStream_t queu
   WithGroupEnding(operands.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
     auto* const kernel = MultiplyGroups<T, kWidth, Function>;
     AllowSharedMemory(kernel, sizeof(Shared));
-    kernel<<<grid, kThreads, sizeof(Shared), queue>>>(args, ending);
+    LaunchDependent(kernel, grid, kThreads, sizeof(Shared), queue, args, ending);
   });
 }
 

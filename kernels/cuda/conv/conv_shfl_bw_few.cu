@@ -1,4 +1,5 @@
 #include "kernels/cuda/conv/conv_shfl_bw.h"
+#include "kernels/cuda/runtime/dependent_launch.cuh"
 #include "kernels/cuda/runtime/epilogue.cuh"
 #include "kernels/cuda/tensor_core/mma.cuh"
 
@@ -89,6 +90,7 @@ __device__ void SumSteps(const Args& args, const RowGroup& group, int first_row,
     }
   };
   load(step);
+  WaitForResults();
   for (; step < steps; step += S::kAtOnce * kWarps) {
 #pragma unroll
     for (int i = 0; i < S::kAtOnce; ++i) {
@@ -112,6 +114,7 @@ template <typename S, typename T, typename Function>
 __global__ void __launch_bounds__(kThreads)
     MultiplyFew(const __grid_constant__ Args args, const __grid_constant__ Ending<Function> ending) {
   __shared__ alignas(16) float parts[kWarps][S::kRows][S::kPitch];
+  LetNextStart();
   const int row_tile = blockIdx.x % args.row_tiles;
   const uint4 bits = __ldg(reinterpret_cast<const uint4*>(args.groups + row_tile / S::kTilesOfGroup));
   const RowGroup group = {bits.x, bits.y, bits.z, bits.w};
@@ -172,7 +175,7 @@ void Queue(const GroupOperands& operands, cudaStream_t queue) {
                      .row_tiles = static_cast<int32_t>(row_tiles)};
   const LaunchGrid grid(row_tiles * CeilDiv(operands.columns, int64_t{S::kColumns}));
   WithEnding(operands.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
-    MultiplyFew<S, T, Function><<<grid, kThreads, 0, queue>>>(args, ending);
+    LaunchDependent(MultiplyFew<S, T, Function>, grid, kThreads, 0, queue, args, ending);
   });
 }
 

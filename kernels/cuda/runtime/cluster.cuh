@@ -22,20 +22,23 @@ inline bool HasClusters() {
   return major >= kHopper && std::ranges::any_of(kArchitectures, [&](int code) { return code / 100 == major; });
 }
 
-// In clusters of `blocks`, of which the grid is a multiple; of one block, on any device. Errors are the next
+// In clusters of `blocks`, of which the grid is a multiple; of one block, on any device. The kernel starts while the
+// one before it ends where it can, and so waits for results (dependent_launch.cuh). Errors are the next
 // cudaGetLastError's, as of any launch.
 template <typename... Params, typename... Args>
 void LaunchInClusters(void (*kernel)(Params...), LaunchGrid grid, int threads, int blocks, cudaStream_t queue,
                       Args&&... args) {
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = dim3(threads);
   config.stream = queue;
-  config.attrs = &attribute;
-  config.numAttrs = blocks > 1 ? 1 : 0;
+  config.attrs = attributes;
+  config.numAttrs = !HasClusters() ? 0 : blocks > 1 ? 2 : 1;
   cudaLaunchKernelEx(&config, kernel, std::forward<Args>(args)...);
 }
 

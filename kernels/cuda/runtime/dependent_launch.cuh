@@ -1,9 +1,9 @@
 // Kernels that start while the one before them in their stream ends (programmatic dependent launch, from Hopper on):
 // what a kernel does before it needs another's results, and its launch itself, then cost no time. Recordings keep it.
 //
-// Such a kernel calls WaitForResults before it reads what the kernel before it writes, or writes what that one reads.
-// The one before it is launched as any other, so that all before that are done; it calls LetNextStart when it begins:
-// the next one's blocks come as room is left, and wait in turn.
+// Every block of such a kernel calls WaitForResults before it reads what kernels before it write, or writes what they
+// read; weights are there already. So a kernel ends only after all before it have, whatever these are. One that calls
+// LetNextStart when it begins lets the next one's blocks come as room is left, and wait in turn.
 #ifndef SWIZZLE_KERNELS_CUDA_RUNTIME_DEPENDENT_LAUNCH_CUH_
 #define SWIZZLE_KERNELS_CUDA_RUNTIME_DEPENDENT_LAUNCH_CUH_
 
@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "kernels/cuda/runtime/cluster.cuh"
 #include "kernels/cuda/runtime/launch_grid.h"
 
 namespace swizzle::cuda {
@@ -28,7 +29,7 @@ __device__ inline void LetNextStart() {
 #endif
 }
 
-// On sm_90 and later. Errors are the next cudaGetLastError's, as of any launch.
+// As any launch on devices that have none such. Errors are the next cudaGetLastError's, as of any launch.
 template <typename... Params, typename... Args>
 void LaunchDependent(void (*kernel)(Params...), LaunchGrid grid, int threads, size_t shared_bytes, cudaStream_t queue,
                      Args&&... args) {
@@ -41,7 +42,7 @@ void LaunchDependent(void (*kernel)(Params...), LaunchGrid grid, int threads, si
   config.dynamicSmemBytes = shared_bytes;
   config.stream = queue;
   config.attrs = &early;
-  config.numAttrs = 1;
+  config.numAttrs = HasClusters() ? 1 : 0;
   cudaLaunchKernelEx(&config, kernel, std::forward<Args>(args)...);
 }
 

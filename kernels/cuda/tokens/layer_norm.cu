@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "kernels/cuda/runtime/cluster.cuh"
+#include "kernels/cuda/runtime/dependent_launch.cuh"
 #include "kernels/cuda/runtime/device_array.h"
 #include "kernels/cuda/runtime/instantiate.h"
 #include "kernels/cuda/tokens/columns.cuh"
@@ -149,6 +150,7 @@ class HeldRows {
     for (int i = 0; i < kMostHeld; ++i) {
       if (Has(i)) scales_[i] = op.scales[Channel(i)], biases_[i] = op.biases[Channel(i)];
     }
+    WaitForResults();
     offset_ = channel_ * op.channel_stride + (int64_t{blockIdx.x / kBlocks} * kOctets + octet_) * kTokens;
 #pragma unroll
     for (int i = 0; i < kMostHeld; ++i) {
@@ -288,6 +290,7 @@ class HeldRows {
 
 template <typename T, int kOctets, int kThreads, int kBlocks>
 __global__ void __launch_bounds__(kThreads) LayerNormHeldRows(const __grid_constant__ Operands<T> op) {
+  LetNextStart();
   const HeldRows<T, kOctets, kThreads, kBlocks> rows(op);
   float means[8], factors[8];
   rows.Find(means, factors);
