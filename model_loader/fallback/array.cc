@@ -1,7 +1,6 @@
 #include "model_loader/fallback/array.h"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 namespace swizzle::fallback {
@@ -36,17 +35,16 @@ StatusOr<Array> Memory::Allocate(DType dtype, Shape shape) {
     return MakeError(StatusCode::kResourceExhausted, "the model's values together need more than the limit of ",
                      limits_.max_live_bytes, " bytes");
   }
-  auto* data = static_cast<std::byte*>(
-      ::operator new[](static_cast<size_t>(bytes + kSlackBytes), std::align_val_t(64), std::nothrow));
-  if (data == nullptr) {
+  const BlockStore::Block block = blocks_->Take(static_cast<size_t>(bytes + kSlackBytes));
+  if (block.data == nullptr) {
     live_bytes_ -= bytes;
     return MakeError(StatusCode::kResourceExhausted, "cannot allocate ", bytes, " bytes");
   }
-  const auto release = [self = shared_from_this(), bytes](std::byte* memory) {
-    ::operator delete[](memory, std::align_val_t(64));
+  const auto release = [self = shared_from_this(), bytes, block](std::byte*) {
+    self->blocks_->Give(block);
     self->live_bytes_ -= bytes;
   };
-  return Array{dtype, std::move(shape), std::shared_ptr<std::byte[]>(data, release)};
+  return Array{dtype, std::move(shape), std::shared_ptr<std::byte[]>(block.data, release)};
 }
 
 StatusOr<Array> Convert(Memory& memory, const Array& from, DType to) {

@@ -11,9 +11,11 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "kernels/base/status.h"
 #include "kernels/base/tensor.h"
+#include "model_loader/fallback/block_store.h"
 #include "model_loader/semantics/element_types.h"
 
 namespace swizzle::fallback {
@@ -60,7 +62,10 @@ inline constexpr int64_t kSlackBytes = 64;
 // Where arrays come from. Counts what is alive, and outlives it: arrays keep their Memory.
 class Memory : public std::enable_shared_from_this<Memory> {
  public:
-  static std::shared_ptr<Memory> New(const Limits& limits) { return std::shared_ptr<Memory>(new Memory(limits)); }
+  // blocks: where they are kept between runs; null: nowhere.
+  static std::shared_ptr<Memory> New(const Limits& limits, std::shared_ptr<BlockStore> blocks = nullptr) {
+    return std::shared_ptr<Memory>(new Memory(limits, std::move(blocks)));
+  }
 
   // An array with no particular elements. INVALID_ARGUMENT for an impossible shape, RESOURCE_EXHAUSTED beyond a limit.
   // Dimensions of 0 count as 1 against the limit, so that loops over the others are bounded too.
@@ -69,9 +74,11 @@ class Memory : public std::enable_shared_from_this<Memory> {
   int64_t live_bytes() const { return live_bytes_; }
 
  private:
-  explicit Memory(const Limits& limits) : limits_(limits) {}
+  Memory(const Limits& limits, std::shared_ptr<BlockStore> blocks)
+      : limits_(limits), blocks_(blocks != nullptr ? std::move(blocks) : std::make_shared<BlockStore>(0)) {}
 
   const Limits limits_;
+  const std::shared_ptr<BlockStore> blocks_;
   std::atomic<int64_t> live_bytes_ = 0;
 };
 

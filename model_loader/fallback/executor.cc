@@ -157,9 +157,10 @@ Status Program::RunTurn(const Turn& turn, RunState& state) const {
 }
 
 StatusOr<std::vector<Array>> Program::Run(std::span<const TensorView> inputs, Stream& stream, const Limits& limits,
-                                          const NodeWatch& watch) const {
+                                          const NodeWatch& watch, const std::shared_ptr<BlockStore>& blocks) const {
   SWIZZLE_CHECK(inputs.size() == inputs_.size());
-  const std::shared_ptr<Memory> memory = Memory::New(limits);
+  if (blocks != nullptr) blocks->BeginRun();
+  const std::shared_ptr<Memory> memory = Memory::New(limits, blocks);
   RunState state{*memory, stream, watch, std::vector<Array>(graph_.values.size())};
   for (const auto& [value, array] : constants_) state.values[static_cast<size_t>(value)] = array;
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -82,9 +82,11 @@ class Program {
 
   // The outputs in order. inputs[i] is for inputs()[i]; its elements are copied. INVALID_ARGUMENT, naming the input, if
   // one is not as declared, or, naming the node, where an operator refuses; RESOURCE_EXHAUSTED beyond a limit.
+  // blocks: where runs one after another have their memory from; null: each has its own.
   // REQUIRES: as many inputs as the program has; a stream of the CPU backend.
   StatusOr<std::vector<Array>> Run(std::span<const TensorView> inputs, Stream& stream, const Limits& limits = {},
-                                   const NodeWatch& watch = nullptr) const;
+                                   const NodeWatch& watch = nullptr,
+                                   const std::shared_ptr<BlockStore>& blocks = nullptr) const;
 
  private:
   Program(const Program&) = default;

@@ -1,9 +1,11 @@
 // Resize and Upsample: one dimension after the other, each output position a weighted sum of at most four inputs.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
 #include "model_loader/fallback/operators.h"
+#include "model_loader/fallback/rows.h"
 #include "model_loader/fallback/strided.h"
 
 namespace swizzle::fallback {
@@ -94,6 +96,53 @@ std::vector<Tap> TapsOf(const Settings& settings, const Axis& axis, int64_t i) {
   return taps;
 }
 
+// What an output position is made of.
+struct Taps {
+  std::array<Tap, 4> taps = {};
+  int count = 0;
+  float start = 0.0f;  // what they are added to
+
+  bool is_copy() const { return count == 1 && taps[0].weight == 1.0f && start == 0.0f; }
+};
+
+std::vector<Taps> AllTaps(const Settings& settings, const Axis& axis) {
+  std::vector<Taps> all(static_cast<size_t>(axis.to));
+  for (int64_t i = 0; i < axis.to; ++i) {
+    Taps& taps = all[i];
+    for (const Tap& tap : TapsOf(settings, axis, i)) {
+      if (tap.at < 0) {
+        taps.start = settings.outside_value;
+      } else {
+        taps.taps[taps.count++] = tap;
+      }
+    }
+  }
+  return all;
+}
+
+// The resized dimension is the last one.
+void ResizeElements(const std::vector<Taps>& all, const float* from, float* to) {
+  for (const Taps& taps : all) {
+    float sum = taps.start;
+    for (int i = 0; i < taps.count; ++i) sum += taps.taps[i].weight * from[taps.taps[i].at];
+    *to++ = sum;
+  }
+}
+
+// `inner` neighbours of one position of the resized dimension.
+void AddTaps(const Taps& taps, const float* from, int64_t inner, float* to) {
+  if (taps.is_copy()) {
+    std::copy_n(from + taps.taps[0].at * inner, inner, to);
+    return;
+  }
+  std::fill_n(to, inner, taps.start);
+  for (int i = 0; i < taps.count; ++i) {
+    const float* tap = from + taps.taps[i].at * inner;
+    const float weight = taps.taps[i].weight;
+    for (int64_t j = 0; j < inner; ++j) to[j] += weight * tap[j];
+  }
+}
+
 // The FP32 array with dimension `d` resized.
 StatusOr<Array> ResizeAxis(Call& call, const Settings& settings, const Array& x, int64_t d, const Axis& axis) {
   Shape shape = x.shape;
@@ -101,19 +150,20 @@ StatusOr<Array> ResizeAxis(Call& call, const Settings& settings, const Array& x,
   SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(DType::kFloat32, shape));
   if (y.elements() == 0) return y;
   if (axis.from == 0) return InvalidArgument("dimension ", d, " is empty and cannot become ", axis.to);
-  const int64_t outer = ProductOf(x.shape, 0, d), inner = ProductOf(x.shape, d + 1, x.rank());
-  for (int64_t i = 0; i < axis.to; ++i) {
-    const std::vector<Tap> taps = TapsOf(settings, axis, i);
-    for (int64_t o = 0; o < outer; ++o) {
-      float* to = y.Mutable<float>().data() + (o * axis.to + i) * inner;
-      std::fill_n(to, inner, taps[0].at < 0 ? settings.outside_value : 0.0f);
-      for (const Tap& tap : taps) {
-        if (tap.at < 0) continue;
-        const float* from = x.As<float>().data() + (o * axis.from + tap.at) * inner;
-        for (int64_t j = 0; j < inner; ++j) to[j] += tap.weight * from[j];
-      }
-    }
+  const std::vector<Taps> taps = AllTaps(settings, axis);
+  Rows rows{.array = {}, .order = {}, .count = ProductOf(x.shape, 0, d), .length = ProductOf(shape, d, y.rank())};
+  const int64_t inner = rows.length / axis.to;
+  const float* from = x.As<float>().data();
+  float* to = y.Mutable<float>().data();
+  if (inner == 1) {
+    ForEachRow(call, rows, [&](int64_t row) { ResizeElements(taps, from + row * axis.from, to + row * axis.to); });
+    return y;
   }
+  rows.count *= axis.to;
+  rows.length = inner;
+  ForEachRow(call, rows, [&](int64_t row) {
+    AddTaps(taps[row % axis.to], from + row / axis.to * axis.from * inner, inner, to + row * inner);
+  });
   return y;
 }
 

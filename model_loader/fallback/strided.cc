@@ -2,6 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+
+#include "kernels/base/integers.h"
+#include "kernels/cpu/runtime/cpu_stream.h"
+#include "kernels/cpu/simd/transpose.h"
 
 namespace swizzle::fallback {
 namespace {
@@ -23,6 +28,53 @@ void CopyElements(const Array& from, int64_t offset, const Shape& strides, Array
       for (int64_t i = 0; i < count; ++i) out[i] = run[i * step];
     }
   });
+}
+
+// A transposition as matrices, one for each index of the other dimensions: neighbours of `from` lie along its rows,
+// neighbours of the result along its columns.
+struct Matrices {
+  Shape outer;  // of the other dimensions
+  Shape from_strides, to_strides;
+  int64_t rows = 0, columns = 0;
+  int64_t from_stride = 0, to_stride = 0;
+};
+
+// Nothing where the last dimension stays the last.
+std::optional<Matrices> MatricesOf(Shape shape, Shape from_strides) {
+  Shape to_strides = DenseStrides(shape);
+  size_t neighbours = shape.size();
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] > 1 && from_strides[d] == 1) neighbours = d;
+  }
+  if (neighbours + 1 >= shape.size()) return std::nullopt;
+  Matrices matrices{{}, {}, {}, shape.back(), shape[neighbours], from_strides.back(), to_strides[neighbours]};
+  for (size_t d = 0; d + 1 < shape.size(); ++d) {
+    if (d == neighbours || shape[d] == 1) continue;
+    matrices.outer.push_back(shape[d]);
+    matrices.from_strides.push_back(from_strides[d]);
+    matrices.to_strides.push_back(to_strides[d]);
+  }
+  return matrices;
+}
+
+// By blocks of columns, shared among the stream's threads.
+void TransposeMatrices(Stream& stream, const Matrices& m, const float* from, float* to) {
+  constexpr int64_t kColumns = 64;
+  const int64_t blocks = CeilDiv(m.columns, kColumns);
+  const auto task = [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t matrix = i / blocks, from_offset = 0, to_offset = 0;
+      for (size_t d = m.outer.size(); d-- > 0; matrix /= m.outer[d]) {
+        from_offset += matrix % m.outer[d] * m.from_strides[d];
+        to_offset += matrix % m.outer[d] * m.to_strides[d];
+      }
+      const int64_t first = i % blocks * kColumns, columns = std::min(kColumns, m.columns - first);
+      cpu::Transpose(from + from_offset + first, m.from_stride, to + to_offset + first * m.to_stride, m.to_stride,
+                     m.rows, columns);
+    }
+  };
+  cpu::CpuStream::From(stream).ParallelRanges(ProductOf(m.outer, 0, static_cast<int64_t>(m.outer.size())) * blocks,
+                                              task);
 }
 
 template <typename T>
@@ -66,6 +118,14 @@ StatusOr<Array> Transposed(Call& call, const Array& array, const std::vector<int
   }
   if (std::is_sorted(order.begin(), order.end())) return array;
   SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(array.dtype, std::move(shape)));
+  constexpr int64_t kWorthBlocks = 4096;  // elements
+  if (ElementBytes(array.dtype) == sizeof(float) && array.elements() >= kWorthBlocks) {
+    if (const auto matrices = MatricesOf(result.shape, strides)) {
+      TransposeMatrices(call.stream(), *matrices, reinterpret_cast<const float*>(array.data.get()),
+                        reinterpret_cast<float*>(result.data.get()));
+      return result;
+    }
+  }
   CopyStrided(array, 0, strides, result);
   return result;
 }

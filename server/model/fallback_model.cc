@@ -106,7 +106,7 @@ class FallbackSession final : public Session {
     for (size_t i = 0; i < inputs.size(); ++i) inputs[ports_.inputs[i]] = GatherInput(batch, i, gathered[i]);
     const Instant ready = clock_.Now();
     const StatusOr<std::vector<Array>> computed_outputs =
-        execution_.program.Run(inputs, *execution_.stream, execution_.limits);
+        execution_.program.Run(inputs, *execution_.stream, execution_.limits, nullptr, blocks_);
     if (!computed_outputs.ok()) return ForClients(computed_outputs.status());
     const std::vector<Array>& outputs = *computed_outputs;
     const Instant computed = clock_.Now();
@@ -168,6 +168,7 @@ class FallbackSession final : public Session {
   const ModelSpec& spec_;  // the model's, which outlives this
   const PortMap& ports_;
   const Execution execution_;
+  const std::shared_ptr<fallback::BlockStore> blocks_ = std::make_shared<fallback::BlockStore>();
   Clock& clock_;
 };
 
