@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "kernels/cuda/elementwise/bytes.h"
+#include "kernels/cuda/runtime/dependent_launch.cuh"
 #include "kernels/cuda/runtime/device_array.h"
 #include "kernels/cuda/runtime/epilogue.cuh"
 
@@ -47,6 +48,7 @@ template <int kCount, typename T>
 __global__ void __launch_bounds__(kThreads)
     ScalePlanes(const uint8_t* from, T* to, int images, int channels, int64_t plane, int64_t pitch, int64_t image_pitch,
                 const Affine affine) {
+  LetNextStart();
   const int64_t position = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kCount;
   if (position >= plane) return;
   for (int image = blockIdx.z; image < images; image += gridDim.z) {

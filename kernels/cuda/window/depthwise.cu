@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "kernels/cuda/runtime/dependent_launch.cuh"
 #include "kernels/cuda/runtime/device_array.h"
 #include "kernels/cuda/runtime/epilogue.cuh"
 #include "kernels/cuda/runtime/instantiate.h"
@@ -87,9 +88,11 @@ struct Taps3x3 {
 // kRows output rows a thread, of one pack of channels and one column.
 template <int kPack, int kStride, int kRows, typename T>
 __global__ void __launch_bounds__(kThreads) Depthwise3x3(const __grid_constant__ Operands<T> op) {
+  LetNextStart();
   PlanePart part;
   if (!op.parts.Take(blockIdx.x * kThreads + threadIdx.x, part)) return;
   const Taps3x3<kPack> taps(op.taps + int64_t{part.channel} * op.tap_strides.channel, op.tap_strides.tap);
+  WaitForResults();
   float sums[kRows][kPack];
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
@@ -134,9 +137,11 @@ template <int kColumns, int kStride, int kPadLeft, int kRows, typename T>
 __global__ void __launch_bounds__(kThreads) DepthwiseLines3x3(const __grid_constant__ Operands<T> op) {
   static_assert(kStride == 2 || kPadLeft == 1);
   constexpr int kWidth = kStride * kColumns;  // of the input
+  LetNextStart();
   PlanePart part;
   if (!op.parts.Take(blockIdx.x * kThreads + threadIdx.x, part)) return;
   const Taps3x3<1> taps(op.taps + int64_t{part.channel} * op.tap_strides.channel, op.tap_strides.tap);
+  WaitForResults();
   float sums[kRows][kColumns];
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
@@ -186,11 +191,13 @@ __global__ void __launch_bounds__(kThreads) DepthwiseLines3x3(const __grid_const
 
 template <int kPack, typename T>
 __global__ void __launch_bounds__(kThreads) DepthwiseAny(const __grid_constant__ Operands<T> op) {
+  LetNextStart();
   PlanePart part;
   if (!op.parts.Take(blockIdx.x * kThreads + threadIdx.x, part)) return;
   const float* taps = op.taps + int64_t{part.channel} * op.tap_strides.channel;
   float sums[kPack];
   LoadPack<kPack>(taps + int64_t{op.window.kernel_h * op.window.kernel_w} * op.tap_strides.tap, sums);
+  WaitForResults();
   const T* plane = op.input + op.in.At(part.channel, part.image);
   op.window.ForEachTap(op.in, part.y, part.x, [&](int32_t tap, int32_t position) {
     float values[kPack], factors[kPack];
@@ -245,7 +252,8 @@ bool LaunchLines(const KernelArgs& args, Stream& stream) {
   };
   const auto run = [&](auto* kernel, int rows) {
     const Operands<T> operands = MakeOperands<T>(args, Layout::kRows, rows, kColumns, 1);
-    kernel<<<LaunchGrid::OfThreads(operands.parts.count(), kThreads), kThreads, 0, QueueOf(stream)>>>(operands);
+    LaunchDependent(kernel, LaunchGrid::OfThreads(operands.parts.count(), kThreads), kThreads, 0, QueueOf(stream),
+                    operands);
     return true;
   };
   if (fits(1, 1)) return run(DepthwiseLines3x3<kColumns, 1, 1, kStride1Rows, T>, kStride1Rows);
@@ -259,7 +267,8 @@ void Launch(const KernelArgs& args, Stream& stream, Layout layout) {
   const Window& window = args.problem->window();
   const auto run = [&](auto* kernel, int rows) {
     const Operands<T> operands = MakeOperands<T>(args, layout, rows, 1, kPack);
-    kernel<<<LaunchGrid::OfThreads(operands.parts.count(), kThreads), kThreads, 0, QueueOf(stream)>>>(operands);
+    LaunchDependent(kernel, LaunchGrid::OfThreads(operands.parts.count(), kThreads), kThreads, 0, QueueOf(stream),
+                    operands);
   };
   if (Is3x3(window, 1)) {
     run(Depthwise3x3<kPack, 1, kStride1Rows, T>, kStride1Rows);

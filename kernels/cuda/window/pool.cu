@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "kernels/cuda/runtime/dependent_launch.cuh"
 #include "kernels/cuda/runtime/epilogue.cuh"
 #include "kernels/cuda/runtime/instantiate.h"
 #include "kernels/cuda/window/planes.cuh"
@@ -40,8 +41,10 @@ struct Operands {
 
 template <typename Reduce, int kPack, typename T>
 __global__ void __launch_bounds__(kThreads) PoolAny(const __grid_constant__ Operands<T> op) {
+  LetNextStart();
   PlanePart part;
   if (!op.parts.Take(blockIdx.x * kThreads + threadIdx.x, part)) return;
+  WaitForResults();
   const T* plane = op.input + op.in.At(part.channel, part.image);
   float results[kPack];
 #pragma unroll
@@ -67,8 +70,10 @@ __global__ void __launch_bounds__(kThreads) PoolAny(const __grid_constant__ Oper
 template <int kColumns, int kRows, typename T>
 __global__ void __launch_bounds__(kThreads) MaxPoolLines(const __grid_constant__ Operands<T> op) {
   constexpr int kWidth = 2 * kColumns;  // of the input
+  LetNextStart();
   PlanePart part;
   if (!op.parts.Take(blockIdx.x * kThreads + threadIdx.x, part)) return;
+  WaitForResults();
   const int32_t column = part.x * kWidth, first_row = part.y * 2 - op.window.pad_top;
   const T* plane = op.input + op.in.At(part.channel, part.image) + column;
   float results[kRows][kColumns];
@@ -107,8 +112,10 @@ __global__ void __launch_bounds__(kThreads) MaxPoolLines(const __grid_constant__
 // A warp for each plane of kRows.
 template <typename Reduce, typename T>
 __global__ void __launch_bounds__(kThreads) PoolRowPlanes(const __grid_constant__ Operands<T> op) {
+  LetNextStart();
   PlanePart part;
   if (!op.parts.Take(blockIdx.x * (kThreads / kWarp) + threadIdx.x / kWarp, part)) return;
+  WaitForResults();
   const T* plane = op.input + op.in.At(part.channel, part.image);
   const int32_t positions = op.in.height * op.in.width;
   float result = Reduce::kStart;
@@ -190,15 +197,17 @@ void Pool(const KernelArgs& args, Stream& stream, Layout layout) {
   const Operands<T> op = OperandsOf<T>(args, layout, 1, 1, pack);
   const cudaStream_t queue = QueueOf(stream);
   if (CoversPlane(problem) && layout == Layout::kRows) {
-    PoolRowPlanes<Reduce, T><<<LaunchGrid::OfThreads(op.parts.count(), kThreads / kWarp), kThreads, 0, queue>>>(op);
+    const auto grid = LaunchGrid::OfThreads(op.parts.count(), kThreads / kWarp);
+    LaunchDependent(PoolRowPlanes<Reduce, T>, grid, kThreads, 0, queue, op);
   } else if (CoversPlane(problem)) {
     const LaunchGrid grid(CeilDiv(channels, kWarp), problem.output.batch);
     PoolNhwcPlanes<Reduce, T>
         <<<grid, kThreads, 0, queue>>>(op, static_cast<int32_t>(channels), static_cast<uint32_t>(problem.output.batch));
   } else if (pack == 1) {
-    PoolAny<Reduce, 1, T><<<LaunchGrid::OfThreads(op.parts.count(), kThreads), kThreads, 0, queue>>>(op);
+    LaunchDependent(PoolAny<Reduce, 1, T>, LaunchGrid::OfThreads(op.parts.count(), kThreads), kThreads, 0, queue, op);
   } else {
-    PoolAny<Reduce, kPack, T><<<LaunchGrid::OfThreads(op.parts.count(), kThreads), kThreads, 0, queue>>>(op);
+    LaunchDependent(PoolAny<Reduce, kPack, T>, LaunchGrid::OfThreads(op.parts.count(), kThreads), kThreads, 0, queue,
+                    op);
   }
 }
 
@@ -211,8 +220,8 @@ void MaxPool(const KernelArgs& args, Stream& stream) {
   using T = Element<kDType>;
   if (kLayout != Layout::kRows || !HasLines(*args.problem)) return Pool<Max, T>(args, stream, kLayout);
   const Operands<T> op = OperandsOf<T>(args, kLayout, kLineRows, kLineColumns, 1);
-  MaxPoolLines<kLineColumns, kLineRows, T>
-      <<<LaunchGrid::OfThreads(op.parts.count(), kThreads), kThreads, 0, QueueOf(stream)>>>(op);
+  LaunchDependent(MaxPoolLines<kLineColumns, kLineRows, T>, LaunchGrid::OfThreads(op.parts.count(), kThreads), kThreads,
+                  0, QueueOf(stream), op);
 }
 
 template <Layout kLayout, DType kDType>
