@@ -4,6 +4,7 @@ tests/bench/whole_models.py kept: `python tests/bench/readme_tables.py` writes t
 import json
 import pathlib
 import re
+import statistics
 import sys
 import textwrap
 
@@ -104,17 +105,24 @@ def any_graph_table():
 
 def gpu_summary():
     rows = {(row['model'], row['precision'], row['batch']): row for row in kept('gpu_h200.json')['models']}
+    vectors = {(row['model'], row['batch']): row for row in kept('cuda_shfl_bw_h200.json')['models']
+               if row['vector_rows'] == 64 and row.get('images') != 'UINT8'}
     shown = [(model, batch) for model in NAMES for batch in (1, 8) if (model, 'FP32', batch) in rows]
 
+    def gain(found):
+        return times(found['speed_up']) if found else None
+
     def line(model, batch):
-        row, half = rows[model, 'FP32', batch], rows.get((model, 'FP16', batch))
+        row = rows[model, 'FP32', batch]
         return (NAMES[model], batch, us(row['torch_us']) if 'torch_us' in row else None, us(row['dense_us']),
-                us(row['sparse_us']), times(row['speed_up']), times(half['speed_up']) if half else None)
+                us(row['sparse_us']), gain(row), gain(rows.get((model, 'FP16', batch))), gain(vectors.get((model, batch))))
 
     text = table('model', 'batch', 'PyTorch, dense', 'Swizzle, dense', 'Swizzle, 90 % zeros', 'gain', 'gain in FP16',
-                 rows=[line(*key) for key in shown])
+                 'FP16, zeros in vectors', rows=[line(*key) for key in shown])
     used = [rows[model, 'FP32', batch] for model, batch in shown]
-    return text + note(f'{gpus(used)}, FP32 but for the last column, medians, copies included, {each("date", used)}.')
+    halves = [row for key in shown for row in (rows.get((key[0], 'FP16', key[1])), vectors.get(key)) if row]
+    return text + note(f'{gpus(used)}, medians, copies included, {each("date", used)}; in FP16 {each("date", halves)}. '
+                       'Vectors are of 64 rows.')
 
 
 # kernels/cuda/PERFORMANCE.md.
@@ -129,11 +137,13 @@ def gpu_table():
                 times(row['speed_up']), torch)
 
     rates = next(row['batches_per_second'] for row in models if 'batches_per_second' in row)
+    torch_dates = ', '.join(sorted({row.get('torch_date', row['date']) for row in models if 'torch_us' in row}))
     text = table('model, 90 % zeros drawn', 'precision', 'batch', 'sparse', 'dense', 'gain', 'PyTorch, dense',
                  rows=map(line, models))
     return text + note(
         f'{provenance(models)}. Medians, copies from and to the host included. Dense is the same network with dense '
-        'kernels alone, run in turn. PyTorch runs it as a CUDA graph, in its better memory format. MobileNetV1 in FP32 '
+        f'kernels alone, run in turn. PyTorch runs it as a CUDA graph, in its better memory format ({torch_dates}). '
+        'MobileNetV1 in FP32 '
         f'on 1, 2 and 4 streams: {rates["1"]:.0f}, {rates["2"]:.0f} and {rates["4"]:.0f} batches of one a second.')
 
 
@@ -196,12 +206,36 @@ def vectors_table():
 def vector_models_table():
     """Plans of models with such weights over dense plans."""
     figures = kept('cuda_shfl_bw_h200.json')
-    rows = [(row['model'], row['batch'], row['vector_rows'], us(row['sparse_us']), us(row['dense_us']),
-             times(row['speed_up'])) for row in figures['models']]
-    text = table('model, FP16, 90 % zeros in vectors', 'batch', 'rows of a vector', 'sparse', 'dense', 'gain', rows=rows)
-    return text + note(f'{figures["machine"]}, {figures["date"]}, commit {figures["commit"]}: `plan_bench '
-                       '--precision=FP16 --vector=64`, sequences of 128 tokens; medians of runs in turn, copies from '
-                       'and to the host included.')
+
+    def line(row):
+        alone = row.get('sparse_compute_us')
+        rates = row.get('batches_per_second')
+        return (row['model'], row.get('images'), row['batch'], row['vector_rows'], us(row['sparse_us']),
+                us(row['dense_us']), times(row['speed_up']), us(alone) if alone else None,
+                times(row['dense_compute_us'] / alone) if alone else None,
+                f'{rates["1"]:.0f}, {rates["2"]:.0f}' if rates else None, row['commit'])
+
+    text = table('model, FP16, 90 % zeros in vectors', 'images', 'batch', 'rows of a vector', 'sparse', 'dense', 'gain',
+                 'sparse without copies', 'gain without copies', 'batches/s of one, two executors', 'commit',
+                 rows=map(line, figures['models']))
+    return text + note(f'{figures["machine"]}, {each("date", figures["models"])}: `plan_bench --precision=FP16 '
+                       '--vector=64 --rounds=200`, images as UINT8 by `--byte-images`, sequences of 128 tokens; medians of runs '
+                       'in turn, copies from and to the host included. Two executors copy while the other computes.')
+
+
+def early_launch_table():
+    """Encoders before and after their kernels were launched while the one before ends."""
+    figures = kept('cuda_shfl_bw_h200.json')
+    early = figures['early_launch']
+
+    def line(row):
+        before, after = (statistics.mean(row[name]) for name in ('before_us', 'after_us'))
+        return row['model'], row['batch'], us(before), us(after), times(before / after)
+
+    text = table('model, FP16, 90 % zeros in vectors of 64', 'batch', 'launched in turn', 'while the one before ends',
+                 'gain', rows=map(line, early['rows']))
+    return text + note(f'{figures["machine"]}, {early["date"]}, commits {" and ".join(early["commits"])}: `plan_bench` as '
+                       'above, the same kernels chosen, means of two medians in turn.')
 
 
 def two_of_four_table():
@@ -287,6 +321,7 @@ PAGES = {
     'kernels/cuda/PERFORMANCE.md': {'gpu figures': gpu_table, 'served figures': served_table,
                                     'attention figures': attention_table,
                                     'vector figures': vectors_table, 'vector models': vector_models_table,
+                                    'early launch': early_launch_table,
                                     'two of four figures': two_of_four_table,
                                     'window figures': window_table},
 }
