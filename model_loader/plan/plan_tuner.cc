@@ -14,6 +14,9 @@
 namespace swizzle {
 namespace {
 
+// How many times its budget a pass may take before the race with the running plan is given up.
+constexpr double kPatience = 1.5;
+
 // Whether plans run the same.
 bool AreAlike(const PlanReport& a, const PlanReport& b) {
   if (a.micro_batch != b.micro_batch || a.small_batch != b.small_batch || a.buckets != b.buckets) return false;
@@ -46,11 +49,12 @@ class NetworkTuner final : public PlanTuner {
     options.tuning_budget = budget;
     if (!HasHostMemory(backend_)) options.make_watch = nullptr;  // its thread sleeps while the device runs
     const PreparedWeights weights_before = *materials_.weights;
+    const absl::Duration give_up = gate.Spent() + budget * kPatience;
     SWIZZLE_ASSIGN_OR_RETURN(auto plan, MakePlan(materials_, backend_, options));
     const PlanReport& report = plan->report();
     Tuned tuned{.better = nullptr, .timed_now = report.timed_now, .suspect = report.suspect, .untimed = report.untimed};
     StatusOr<std::vector<TimeRatio>> ratios = std::vector<TimeRatio>();
-    if (!AreAlike(report, running_->report())) ratios = Race(*plan, options);
+    if (!AreAlike(report, running_->report())) ratios = Race(*plan, options, give_up);
     if (!ratios.ok() || ratios->empty() || !IsFaster(*ratios)) {
       materials_.weights = weights_before;
       SWIZZLE_RETURN_IF_ERROR(ratios);
@@ -64,13 +68,14 @@ class NetworkTuner final : public PlanTuner {
   }
 
  private:
-  StatusOr<std::vector<TimeRatio>> Race(const Plan& plan, const PlanOptions& options) {
+  StatusOr<std::vector<TimeRatio>> Race(const Plan& plan, const PlanOptions& options, absl::Duration give_up) {
     TrialConditions conditions(options);
     conditions.BeforeThreads();
     SWIZZLE_ASSIGN_OR_RETURN(const auto challenger, plan.NewRunner({}));
     SWIZZLE_ASSIGN_OR_RETURN(const auto running, running_->NewRunner({}));
     conditions.AfterThreads();
-    return RacePlans(plan, *challenger, *running_, *running, options.tuning_budget * TuningShare::kRace, conditions);
+    return RacePlans(plan, *challenger, *running_, *running, options.tuning_budget * TuningShare::kRace, give_up,
+                     conditions);
   }
 
   PlanMaterials materials_;

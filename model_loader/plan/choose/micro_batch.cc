@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,17 +19,19 @@ constexpr int64_t kMostRows = 64;
 constexpr int kLeastTurns = 2;
 constexpr int kMostTurns = 8;
 
-// How long a batch in `runs` runs of so many rows takes.
-StatusOr<absl::Duration> TimeRuns(Runner& runner, TrialBatch& trial, int64_t rows, int64_t runs, ElapsedTime now) {
+// How long a batch in `runs` runs of so many rows takes, if it is done by `give_up`.
+StatusOr<std::optional<absl::Duration>> TimeRuns(Runner& runner, TrialBatch& trial, int64_t rows, int64_t runs,
+                                                 ElapsedTime now, absl::Duration give_up) {
   absl::Duration spent;
   for (int64_t run = 0; run < runs; ++run) {
+    if (run > 0 && now() > give_up) return std::nullopt;
     trial.Fill(rows);
     const absl::Duration start = now();
     SWIZZLE_RETURN_IF_ERROR(trial.sequences() == nullptr ? runner.RunPart({run * rows, rows, runs * rows})
                                                          : runner.Run(trial.SizeOf(rows), trial.sequences()));
     spent += now() - start;
   }
-  return spent;
+  return std::optional(spent);
 }
 
 // The rows of the batch that is measured: a power of two.
@@ -40,28 +43,30 @@ int64_t MeasuredRows(const Plan& plan, int64_t length) {
 }
 
 // How long a batch of `rows` takes in runs of 1, 2, 4, ... rows; none if by its first row one batch would take too much
-// of the budget: nothing more is run then, since every start of a server would wait for it. Sizes are compared within
-// each turn: a machine that is slow for seconds and then fast for one size of a turn would else make that the least of
-// all.
+// of the budget, or two turns do: nothing more is run then, since every start of a server would wait for it. Sizes are
+// compared within each turn: a machine that is slow for seconds and then fast for one size of a turn would else make
+// that the least of all.
 StatusOr<std::vector<absl::Duration>> MeasureSizes(const Plan& plan, int64_t rows, absl::Duration budget,
                                                    ElapsedTime now, TrialConditions& conditions) {
   conditions.BeforeThreads();
   SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Runner> runner, plan.NewRunner({}));
   conditions.AfterThreads();
   TrialBatch trial(plan, *runner);
-  SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration first, TimeRuns(*runner, trial, 1, 1, now));
-  if (first * rows > budget / 4) return std::vector<absl::Duration>();
+  SWIZZLE_ASSIGN_OR_RETURN(const auto first, TimeRuns(*runner, trial, 1, 1, now, absl::InfiniteDuration()));
+  if (*first * rows > budget / 4) return std::vector<absl::Duration>();
   const size_t sizes = std::bit_width(static_cast<uint64_t>(rows));
   double unit = std::numeric_limits<double>::infinity();
   std::vector<std::vector<double>> ratios(sizes);
-  const absl::Duration end = now() + budget;
+  const absl::Duration end = now() + budget, give_up = now() + budget * TuningShare::kPatience;
   for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || now() < end); ++turn) {
     std::vector<double> times(sizes);
     for (size_t i = 0; i < sizes; ++i) {
       SWIZZLE_RETURN_IF_ERROR(conditions.Begin());
-      SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration time, TimeRuns(*runner, trial, int64_t{1} << i, rows >> i, now));
+      const absl::Duration most = turn < kLeastTurns ? give_up : absl::InfiniteDuration();
+      SWIZZLE_ASSIGN_OR_RETURN(const auto time, TimeRuns(*runner, trial, int64_t{1} << i, rows >> i, now, most));
       conditions.End();
-      times[i] = absl::ToDoubleMicroseconds(time);
+      if (!time) return std::vector<absl::Duration>();
+      times[i] = absl::ToDoubleMicroseconds(*time);
     }
     const double median = std::max(Median(times), 1e-3);
     unit = std::min(unit, median);

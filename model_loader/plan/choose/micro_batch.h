@@ -23,7 +23,7 @@ using ElapsedTime = absl::FunctionRef<absl::Duration()>;
 // one a thread, is timed in parts (or runs) of 1, 2, 4, ... rows, sequences being of a middling length. All sizes take
 // turns and are compared within these, for about `budget`, and two turns at least. All that the plan takes if one run
 // was fastest: on 16 threads each doubling still won at 16 rows. Likewise where there is nothing to choose, or a
-// quarter of the budget does not pay for one batch.
+// quarter of the budget does not pay for one batch, or twice the budget for two turns.
 //
 // `cache` may be null. What it knows of `plan_hash` is not measured again, and it is told what is, unless that is
 // suspect. `now` is a clock that only goes forward.

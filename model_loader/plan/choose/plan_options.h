@@ -54,6 +54,10 @@ struct TuningShare {
   static constexpr double kKernels = 8.0 / 15, kConversions = 1.0 / 15, kBlockings = 2.0 / 15, kSerialSteps = 1.0 / 15,
                           kMicroBatch = 2.0 / 15;
   static constexpr double kRace = 1.0 / 15;  // of the plan with the one that runs (plan_tuner.h)
+  // Whole plans are timed in turns, a few at least. Beside busy neighbours, where threads wait for each other through
+  // time slices, these few take fifty times as long as on a quiet machine: who has not got so far when so many times
+  // its share is over gives up.
+  static constexpr double kPatience = 2.0;
 };
 
 }  // namespace swizzle

@@ -77,7 +77,8 @@ bool IsFaster(std::span<const TimeRatio> ratios) {
 }
 
 StatusOr<std::vector<TimeRatio>> RacePlans(const Plan& challenger_plan, Runner& challenger, const Plan& running_plan,
-                                           Runner& running, absl::Duration budget, TrialConditions& conditions) {
+                                           Runner& running, absl::Duration budget, absl::Duration give_up,
+                                           TrialConditions& conditions) {
   Racer first(running_plan, running), second(challenger_plan, challenger);
   const std::vector<int64_t> rows = RacedRows(running_plan);
   std::vector<std::vector<double>> ratios(rows.size());
@@ -87,6 +88,7 @@ StatusOr<std::vector<TimeRatio>> RacePlans(const Plan& challenger_plan, Runner& 
       // Who begins changes: the second finds the caches as the first left them.
       Racer& begins = turn % 2 == 0 ? first : second;
       Racer& follows = turn % 2 == 0 ? second : first;
+      if (turn < kLeastTurns && conditions.Spent() > give_up) return std::vector<TimeRatio>();
       SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration one, begins.Time(rows[i], conditions));
       SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration other, follows.Time(rows[i], conditions));
       if (turn < 0) continue;  // warms up

@@ -43,16 +43,19 @@ class Measurement {
   Measurement(int steps, StepTimer timer, TrialConditions& conditions)
       : none_(steps, false), all_(steps, true), timer_(timer), conditions_(conditions) {}
 
-  // None if three turns would take more than the budget.
+  // None if three turns would take more than the budget, or do, and much more.
   StatusOr<std::optional<StepTimes>> Run(absl::Duration budget) {
     SWIZZLE_ASSIGN_OR_RETURN(const Durations first, TimeSettled(all_));
     if (Sum(first) * (4 * kLeastTurns) > budget) return std::nullopt;
     StepTimes times;
+    give_up_ = conditions_.Spent() + budget * TuningShare::kPatience;
     SWIZZLE_RETURN_IF_ERROR(CompareSteps(conditions_.Spent() + budget * 3 / 4, times));
+    if (gave_up_) return std::nullopt;
     times.chosen = times.AllParallel();
     const std::vector<bool> faster = times.Faster();
     if (std::ranges::count(faster, true) > 0) {
       SWIZZLE_ASSIGN_OR_RETURN(const double ratio, CompareWhole(faster, conditions_.Spent() + budget / 4));
+      if (gave_up_) return std::nullopt;
       times.chosen *= ratio;
     }
     return times;
@@ -68,11 +71,17 @@ class Measurement {
     return times;
   }
 
+  bool MayTakeTurn(int turn, absl::Duration end) {
+    if (turn >= kLeastTurns) return turn < kMostTurns && conditions_.Spent() < end;
+    gave_up_ = turn > 0 && conditions_.Spent() > give_up_;
+    return !gave_up_;
+  }
+
   // The least time of each step on all threads; on one, as many times that as in the median of all turns.
   Status CompareSteps(absl::Duration end, StepTimes& times) {
     std::vector<std::vector<double>> ratios(none_.size());
     times.parallel.assign(none_.size(), std::numeric_limits<double>::infinity());
-    for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || conditions_.Spent() < end); ++turn) {
+    for (int turn = 0; MayTakeTurn(turn, end); ++turn) {
       SWIZZLE_ASSIGN_OR_RETURN(const Durations parallel, TimeSettled(none_));
       SWIZZLE_ASSIGN_OR_RETURN(const Durations serial, TimeSettled(all_));
       for (size_t i = 0; i < none_.size(); ++i) {
@@ -88,7 +97,7 @@ class Measurement {
   // What the plan takes with these steps serial of its time with none.
   StatusOr<double> CompareWhole(const std::vector<bool>& serial, absl::Duration end) {
     std::vector<double> ratios;
-    for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || conditions_.Spent() < end); ++turn) {
+    for (int turn = 0; MayTakeTurn(turn, end); ++turn) {
       SWIZZLE_ASSIGN_OR_RETURN(const Durations parallel, TimeSettled(none_));
       SWIZZLE_ASSIGN_OR_RETURN(const Durations chosen, TimeSettled(serial));
       ratios.push_back(RatioOf(Sum(chosen), Sum(parallel)));
@@ -97,6 +106,8 @@ class Measurement {
   }
 
   const std::vector<bool> none_, all_;
+  absl::Duration give_up_;  // before the least turns are done
+  bool gave_up_ = false;
   const StepTimer timer_;
   TrialConditions& conditions_;
 };

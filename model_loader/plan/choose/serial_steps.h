@@ -22,8 +22,8 @@ namespace swizzle {
 using StepTimer = absl::FunctionRef<StatusOr<std::vector<absl::Duration>>(const std::vector<bool>& serial)>;
 
 // Which of a plan's steps to run on one thread. Measured for about `budget`, in turns; none where three turns are more
-// than that. `cache` may be null; what it knows of `plan_hash` is not measured again, and it is told what is, unless
-// that is suspect.
+// than that, or than twice that once they are under way. `cache` may be null; what it knows of `plan_hash` is not
+// measured again, and it is told what is, unless that is suspect.
 StatusOr<std::vector<bool>> ChooseSerialSteps(int steps, absl::Duration budget, TuningCache* cache, uint64_t plan_hash,
                                               StepTimer timer, TrialConditions& conditions);
 

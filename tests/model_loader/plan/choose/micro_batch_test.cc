@@ -120,6 +120,14 @@ TEST(MicroBatchTest, IsAllWhereNothingCanBeMeasured) {
   EXPECT_EQ(plan.log.runs, (std::map<int64_t, int>{{1, 1}}));
 }
 
+// Of one row alone the plan seemed quick.
+TEST(MicroBatchTest, IsGivenUpWhereTwoTurnsTakeTooLong) {
+  const absl::Duration most = absl::Seconds(20);
+  const TimedPlan plan(64, {{1, absl::Milliseconds(1)}, {2, most}, {4, most}, {8, most}});
+  EXPECT_EQ(*Choose(plan, kBudget, nullptr, 1), 64);
+  EXPECT_LE(plan.log.now, most + kBudget);
+}
+
 TEST(MicroBatchTest, HasNoChoiceWithOneRowOrAFixedBatch) {
   const TimedPlan one = TwoAreBest(1);
   EXPECT_EQ(*Choose(one, kBudget, nullptr, 1), 1);

@@ -74,10 +74,10 @@ class ScriptedPlan final : public FakePlan {
 };
 
 std::vector<TimeRatio> Race(ScriptedGate& gate, const ScriptedPlan& challenger, const ScriptedPlan& running,
-                            absl::Duration budget) {
+                            absl::Duration budget, absl::Duration give_up = absl::InfiniteDuration()) {
   TrialConditions conditions(PlanOptions{.gate = &gate, .make_watch = nullptr});
   const auto one = challenger.NewRunner({}), other = running.NewRunner({});
-  const auto ratios = RacePlans(challenger, **one, running, **other, budget, conditions);
+  const auto ratios = RacePlans(challenger, **one, running, **other, budget, give_up, conditions);
   EXPECT_THAT(ratios.status(), IsOk());
   return *ratios;
 }
@@ -101,6 +101,13 @@ TEST(PlanRaceTest, TimeSlicesDoNotDecide) {
                                               absl::ZeroDuration(), absl::Milliseconds(8)};
   const ScriptedPlan fast(gate, absl::Microseconds(800), slices), slow(gate, absl::Microseconds(1000), slices);
   EXPECT_FALSE(IsFaster(Race(gate, slow, fast, absl::Seconds(5))));
+}
+
+TEST(PlanRaceTest, IsGivenUpWhereItsLeastTurnsTakeTooLong) {
+  ScriptedGate gate;
+  const ScriptedPlan plan(gate, absl::Seconds(1));
+  EXPECT_TRUE(Race(gate, plan, plan, absl::Milliseconds(10), absl::Seconds(30)).empty());
+  EXPECT_LE(gate.now, absl::Seconds(30) + 2 * absl::Seconds(8)) << "two runs of eight rows may be under way";
 }
 
 TEST(PlanRaceTest, KeepsItsBudget) {

@@ -50,6 +50,31 @@ TEST(SerialStepsTest, NoneAreWhereTheWholePlanDoesNotWin) {
   EXPECT_THAT(*steps.Choose(), Each(false));
 }
 
+// Its time is what runs say that they take.
+class ScriptedGate final : public MeasureGate {
+ public:
+  bool MustWait() override { return false; }
+  Status Await() override { return absl::OkStatus(); }
+  int64_t disturbances() const override { return 0; }
+  absl::Duration Spent() override { return now; }
+  absl::Duration now;
+};
+
+// As where threads wait for each other through other programs' time slices.
+TEST(SerialStepsTest, AreGivenUpWhereRunsOnAllThreadsTakeTooLong) {
+  ScriptedGate gate;
+  TrialConditions conditions(PlanOptions{.gate = &gate, .make_watch = nullptr});
+  int runs = 0;
+  const auto time = [&](const std::vector<bool>& serial) -> StatusOr<std::vector<absl::Duration>> {
+    ++runs;
+    const absl::Duration step = serial[0] ? absl::Microseconds(10) : absl::Seconds(3);
+    gate.now += step;
+    return std::vector<absl::Duration>{step};
+  };
+  EXPECT_THAT(*ChooseSerialSteps(1, kBudget, nullptr, 1, time, conditions), Each(false));
+  EXPECT_EQ(runs, 2 + 4) << "before all, and one turn";
+}
+
 TEST(SerialStepsTest, NothingIsTimedWithoutABudget) {
   ThreeSteps steps;
   EXPECT_THAT(*steps.Choose(absl::ZeroDuration()), Each(false));
