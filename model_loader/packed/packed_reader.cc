@@ -312,6 +312,7 @@ class Unpacker {
 
  private:
   static SequenceInputs UnpackSequences(const packed::SequenceInputs& proto) {
+    static_assert(FieldCount<SequenceInputs>() == 4, "what they have more than this stands below too");
     return {proto.length(), proto.has_mask() ? proto.mask() : -1, proto.masked_bias(), proto.skips_masked()};
   }
 
@@ -327,6 +328,7 @@ class Unpacker {
 
   static StatusOr<NetworkPort> UnpackPort(const packed::Port& proto) {
     SWIZZLE_RETURN_IF_ERROR(CheckName(proto.name(), "an input or output"));
+    static_assert(FieldCount<NetworkPort>() == 4, "what a port has more than this stands below too");
     const std::optional<DType> dtype = DTypeFromName(proto.datatype());
     if (!dtype) return InvalidArgument("'", proto.name(), "': its datatype is not known");
     return NetworkPort{proto.name(), *dtype, Shape(proto.dims().begin(), proto.dims().end()), proto.value()};

@@ -75,18 +75,18 @@ class MatrixWriter final : public PartSink {
 };
 
 void PackWeight(const Weight& weight, ArrayWriter& arrays, packed::Weight& proto) {
+  const auto& [matrix, bias, quantisation] = weight;  // all that packed_reader.cc reads
   proto.set_rows(weight.rows());
   proto.set_cols(weight.cols());
   proto.mutable_parts()->set_format(std::string(FormatName(weight.format())));
   MatrixWriter writer(weight, arrays, *proto.mutable_parts());
-  weight.matrix.Write(writer);
-  if (!weight.bias.empty()) {
-    arrays.Add(DType::kFloat32, std::as_bytes(std::span(weight.bias)), *proto.mutable_bias());
-  }
-  PackQuantisation(weight.quantisation, proto);
+  matrix.Write(writer);
+  if (!bias.empty()) arrays.Add(DType::kFloat32, std::as_bytes(std::span(bias)), *proto.mutable_bias());
+  PackQuantisation(quantisation, proto);
 }
 
 void PackSequences(const SequenceInputs& sequences, packed::SequenceInputs& proto) {
+  static_assert(FieldCount<SequenceInputs>() == 4, "what they have more than this stands below too");
   proto.set_length(sequences.length);
   if (sequences.mask != -1) proto.set_mask(sequences.mask);
   proto.set_masked_bias(sequences.masked_bias);
@@ -103,16 +103,18 @@ void PackLayer(const Layer& layer, packed::Layer& proto) {
 }
 
 void PackValue(const NetworkValue& value, packed::Value& proto) {
-  proto.set_name(value.name);
-  proto.set_channels(value.channels);
-  proto.set_height(value.height);
-  proto.set_width(value.width);
-  proto.set_per_token(value.per_token);
-  proto.set_ids(value.ids);
-  PackQuantisation(value.quantisation, proto);
+  const auto& [name, channels, height, width, per_token, ids, quantisation] = value;  // as packed_reader.cc reads them
+  proto.set_name(name);
+  proto.set_channels(channels);
+  proto.set_height(height);
+  proto.set_width(width);
+  proto.set_per_token(per_token);
+  proto.set_ids(ids);
+  PackQuantisation(quantisation, proto);
 }
 
 void PackPort(const NetworkPort& port, packed::Port& proto) {
+  static_assert(FieldCount<NetworkPort>() == 4, "what a port has more than this stands below too");
   proto.set_name(port.name);
   proto.set_datatype(std::string(DTypeName(port.dtype)));
   proto.mutable_dims()->Add(port.dims.begin(), port.dims.end());
@@ -120,15 +122,16 @@ void PackPort(const NetworkPort& port, packed::Port& proto) {
 }
 
 packed::Header PackHeader(const Network& network, ArrayWriter& arrays) {
+  const auto& [producer, batch_size, values, layers, weights, inputs, outputs, sequences] = network;
   packed::Header header;
-  header.set_producer(network.producer);
-  header.set_batch_size(network.batch_size);
-  for (const NetworkValue& value : network.values) PackValue(value, *header.add_values());
-  for (const Layer& layer : network.layers) PackLayer(layer, *header.add_layers());
-  for (const Weight& weight : network.weights) PackWeight(weight, arrays, *header.add_weights());
-  for (const NetworkPort& port : network.inputs) PackPort(port, *header.add_inputs());
-  for (const NetworkPort& port : network.outputs) PackPort(port, *header.add_outputs());
-  if (network.sequences) PackSequences(*network.sequences, *header.mutable_sequences());
+  header.set_producer(producer);
+  header.set_batch_size(batch_size);
+  for (const NetworkValue& value : values) PackValue(value, *header.add_values());
+  for (const Layer& layer : layers) PackLayer(layer, *header.add_layers());
+  for (const Weight& weight : weights) PackWeight(weight, arrays, *header.add_weights());
+  for (const NetworkPort& port : inputs) PackPort(port, *header.add_inputs());
+  for (const NetworkPort& port : outputs) PackPort(port, *header.add_outputs());
+  if (sequences) PackSequences(*sequences, *header.mutable_sequences());
   return header;
 }
 

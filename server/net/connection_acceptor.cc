@@ -113,7 +113,10 @@ bool ConnectionAcceptor::AcceptAll() {
   while (true) {
     FileDescriptor connection(accept4(socket_.descriptor.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (connection.valid()) {
-      Take(std::move(connection));
+      try {
+        Take(std::move(connection));
+      } catch (...) {  // no memory: the connection is closed
+      }
     } else if (errno == EAGAIN) {
       return true;
     } else if (IsExhausted(errno)) {

@@ -80,8 +80,11 @@ class InferCall final : public grpc::ServerUnaryReactor {
   // gRPC may cancel a call while it is decoded. Whichever of this and Submit is second, sees the other's mark.
   void OnCancel() override {
     cancelled_.store(true);
-    calls_.cancelled.Add(context_.peer());
-    if (const Ticket ticket = ticket_.load(); ticket != 0) serving_->batcher->Cancel(ticket);
+    Contain("cancel the request", [this] {
+      if (const Ticket ticket = ticket_.load(); ticket != 0) serving_->batcher->Cancel(ticket);
+      calls_.cancelled.Add(context_.peer());
+      return absl::OkStatus();
+    }).IgnoreError();
   }
   void OnDone() override {
     calls_.responses.Stop(sending_);

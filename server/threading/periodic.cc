@@ -24,7 +24,10 @@ void Periodic::Run() {
       while (!stopping_ && clock_.Now() < next) clock_.WaitUntil(mutex_, stopped_, next);
       if (stopping_) return;
     }
-    call_();
+    try {
+      call_();
+    } catch (...) {  // no memory: the next call comes in time
+    }
   }
 }
 

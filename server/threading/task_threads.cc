@@ -33,7 +33,10 @@ void TaskThreads::Run() {
       task = std::move(tasks_.front());
       tasks_.pop_front();
     }
-    std::move(task)();
+    try {
+      std::move(task)();
+    } catch (...) {  // no memory: whoever gave the task has to say so by what the task destroys
+    }
   }
 }
 

@@ -48,6 +48,13 @@ def test_at_most_five_existing_files_are_edited():
     assert not [file for file in EDITED if file.startswith(('model_loader/', 'server/', 'proto/'))]
 
 
+def test_contributing_lists_these_files():
+    text = (ROOT / 'CONTRIBUTING.md').read_text(encoding='utf-8')
+    table = text[text.index('## Adding a weight format'):].split('\n\n')[2]
+    listed = {name for row in table.splitlines()[2:] for name in re.findall(r'`([^`]+)`', row.split('|')[1])}
+    assert listed - {'kernels/cuda/kernel_table.cc'} == set(EDITED), 'a GPU kernel has a table of its own'
+
+
 def test_every_format_has_its_lines():
     rows = re.findall(r'MakeFormatRow<(\w+)>', code_of(ROOT / 'kernels/format/format_list.h'))
     assert len(rows) == len(enumerators()) >= 3

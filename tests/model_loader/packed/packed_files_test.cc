@@ -1,5 +1,6 @@
-// Files of format version 1, as they were written when Layer had all attributes side by side: they open as they did,
-// and what is read of them survives being written in today's version.
+// Files of older format versions: they open as they did, and what is read of them survives being written in today's.
+// Version 1 was written when Layer had all attributes side by side, version 2 (quantised.swz) when quantised weights
+// took four bytes a value.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -36,10 +37,12 @@ TEST_P(PackedFilesTest, OpensAndIsWrittenWhole) {
     EXPECT_EQ(again->weights[i].format(), network->weights[i].format());
     EXPECT_EQ(again->weights[i].ToDense().values, network->weights[i].ToDense().values);
     EXPECT_EQ(again->weights[i].bias, network->weights[i].bias);
+    EXPECT_EQ(again->weights[i].quantisation, network->weights[i].quantisation);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PackedFilesTest, ::testing::Values("images.swz", "tokens.swz", "pattern.swz"),
+INSTANTIATE_TEST_SUITE_P(All, PackedFilesTest,
+                         ::testing::Values("images.swz", "tokens.swz", "pattern.swz", "quantised.swz"),
                          [](const auto& file) {
                            const std::string name = file.param;
                            return name.substr(0, name.find('.'));
@@ -68,6 +71,12 @@ TEST(PackedFileTest, GivesAttributes) {
   EXPECT_EQ(FirstOf(tokens, Op::kLayerNorm).normalisation().epsilon, 1e-5f);
   EXPECT_EQ(FirstOf(tokens, Op::kAttention).attention(), (Attention{2, 0.3f, 0, 0}));
   EXPECT_EQ(FirstOf(tokens, Op::kSelectToken).token_choice().token, -1);
+
+  const auto quantised_bytes = Stored("quantised.swz");
+  const Network quantised = *ReadPacked(*quantised_bytes);
+  ASSERT_TRUE(quantised.weights[0].quantisation);
+  EXPECT_EQ(quantised.weights[0].quantisation->scales.size(), 8u);
+  EXPECT_LT(EncodePacked(quantised)->size(), quantised_bytes->size()) << "a byte a value";
 
   const Network pattern = *ReadPacked(*Stored("pattern.swz"));
   const Attention& attention = FirstOf(pattern, Op::kSparseAttention).attention();
