@@ -45,6 +45,7 @@ Status ApplyScheduling(const ModelConfig& config, ModelSpec& spec) {
   if (config.instance_group_size() > 0) spec.instance_count = 0;
   for (const inference::ModelInstanceGroup& group : config.instance_group()) {
     spec.instance_count += std::max(group.count(), 1);
+    spec.instances_given = spec.instances_given || group.count() > 0;
     spec.instance_kind = KindOf(group.kind());
   }
   spec.dynamic_batching = spec.max_batch_size > 0 && (config.has_dynamic_batching() || !config.has_max_batch_size());
@@ -111,6 +112,14 @@ StatusOr<ModelSpec> IdentitySpec(const ModelConfig& config, std::string_view nam
 StatusOr<ModelSpec> ConfigureSpec(const ModelConfig& config, ModelSpec derived) {
   SWIZZLE_RETURN_IF_ERROR(Annotate(Reconcile(config, derived), "config.pbtxt"));
   return derived;
+}
+
+void PlaceOn(InstanceKind kind, int device_count, ModelSpec& spec) {
+  constexpr int kExecutorsOfGpu = 2;
+  spec.instance_kind = kind;
+  spec.device_count = device_count;
+  const bool copies_little = spec.max_batch_tokens > 0;
+  if (kind == InstanceKind::kGpu && !spec.instances_given && !copies_little) spec.instance_count = kExecutorsOfGpu;
 }
 
 ModelConfig ConfigOf(const ModelSpec& spec, const ModelConfig& given) {

@@ -41,9 +41,10 @@ struct ModelSpec {
   std::vector<TensorSpec> outputs;
   int64_t max_batch_tokens = 0;  // of one batch; 0: the model has no token sequences
   Precision precision = Precision::kFloat32;
-  bool compute_masked = false;  // of token sequences: also tokens that a mask excludes
-  int instance_count = 1;       // executors on each device
-  bool pin_threads = false;     // an executor's threads keep to a processor each
+  bool compute_masked = false;   // of token sequences: also tokens that a mask excludes
+  int instance_count = 1;        // executors on each device
+  bool instances_given = false;  // by the configuration
+  bool pin_threads = false;      // an executor's threads keep to a processor each
   int device_count = 1;
   InstanceKind instance_kind = InstanceKind::kAuto;
   bool dynamic_batching = true;  // false: a batch is one request

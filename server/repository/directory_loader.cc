@@ -184,8 +184,8 @@ class DirectoryLoader {
           "', but the model runs on the CPU, which computes in FP32 or BF16; leave it out, or use a GPU");
     }
     LimitBatch(spec);
-    spec.device_count = static_cast<int>(backends.size());
-    spec.instance_kind = backends[0] == &devices_.cpu() ? InstanceKind::kCpu : InstanceKind::kGpu;
+    PlaceOn(backends[0] == &devices_.cpu() ? InstanceKind::kCpu : InstanceKind::kGpu, static_cast<int>(backends.size()),
+            spec);
     spec.pin_threads = PinsThreads(options_.pin_threads, PlanOptionsFor(spec, devices_.cpu()).threads,
                                    options_.plan.threads, AffinityCpus(), AvailableCpus());
     return MakePlans(std::move(spec), std::move(loaded.network), backends);
