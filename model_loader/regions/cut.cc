@@ -180,10 +180,6 @@ bool HasKnownWeight(const Node& node, const Survey& survey) {
   return multiplies && node.Input(1) != kNoValue && survey.IsKnown(node.inputs[1]);
 }
 
-std::vector<Region> CutRegions(const Graph& graph, const Survey& survey) {
-  return Cutter(graph, survey, std::vector<bool>(graph.nodes.size(), true)).Run();
-}
-
 std::vector<Region> CutRegions(const Graph& graph, const Survey& survey, const std::vector<int>& nodes) {
   std::vector<bool> is_candidate(graph.nodes.size());
   for (const int node : nodes) is_candidate[static_cast<size_t>(node)] = true;

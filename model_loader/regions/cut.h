@@ -18,10 +18,7 @@ namespace swizzle::regions {
 // What passes move about, or take together with its neighbours.
 inline constexpr std::array<std::string_view, 4> kRearranging = {"ReduceMean", "Reshape", "Softmax", "Transpose"};
 
-// In the order in which they can run, those that share a level in any.
-std::vector<Region> CutRegions(const Graph& graph, const Survey& survey);
-
-// The same of some nodes, of one region: of those of which passes that see them together make something else.
+// Of these nodes, in the order in which they can run, those that share a level in any.
 std::vector<Region> CutRegions(const Graph& graph, const Survey& survey, const std::vector<int>& nodes);
 
 // Whether the node multiplies an activation with a matrix that is known.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "model_loader/plan/planner.h"
+#include "model_loader/regions/attention.h"
 #include "model_loader/regions/cut.h"
 
 namespace swizzle::regions {
@@ -36,6 +37,16 @@ bool ReadsTooOften(const Graph& graph, const Survey& survey) {
     }
   }
   return read > kMostTimes * held + kFree;
+}
+
+std::vector<int> NodesBeside(const std::vector<fallback::PartOfProgram>& parts, const Graph& graph) {
+  std::set<int> taken;
+  for (const fallback::PartOfProgram& part : parts) taken.insert(part.nodes.begin(), part.nodes.end());
+  std::vector<int> nodes;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (!taken.contains(static_cast<int>(n))) nodes.push_back(static_cast<int>(n));
+  }
+  return nodes;
 }
 
 class RegionPlanner {
@@ -170,7 +181,9 @@ RegionalProgram PlanRegions(std::shared_ptr<const fallback::Program> program, Ba
     result.unplanned = "it reads its constants many times over";
     return result;
   }
-  const std::vector<Region> regions = CutRegions(result.program->graph(), *survey);
+  const Graph& graph = result.program->graph();
+  std::vector<fallback::PartOfProgram> attention = FindAttention(graph, *survey);
+  const std::vector<Region> regions = CutRegions(graph, *survey, NodesBeside(attention, graph));
   PlanOptions of_one = options;
   of_one.tuning_budget /= std::max<int64_t>(std::ssize(regions), 1);
   RegionPlanner planner(*result.program, *survey, backend, of_one);
@@ -180,6 +193,7 @@ RegionalProgram PlanRegions(std::shared_ptr<const fallback::Program> program, Ba
     return result;
   }
   planner.division.known = survey->known;
+  std::ranges::move(attention, std::back_inserter(planner.division.parts));
   result.program = result.program->Divided(std::move(planner.division));
   result.regions = std::move(planner.planned);
   result.refusals = std::move(planner.refusals);

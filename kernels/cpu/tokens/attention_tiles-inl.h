@@ -1,5 +1,5 @@
 // A block of queries against a block of keys: scores in tiles of registers, their powers, and the sums of values times
-// powers, which go by a reference that later blocks may raise. Compiled per target, into attention.cc.
+// powers, which go by a reference that later blocks may raise. Compiled per target, into what runs attention.
 #if defined(SWIZZLE_KERNELS_CPU_TOKENS_ATTENTION_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SWIZZLE_KERNELS_CPU_TOKENS_ATTENTION_TILES_INL_H_
 #undef SWIZZLE_KERNELS_CPU_TOKENS_ATTENTION_TILES_INL_H_
@@ -17,7 +17,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
-namespace {  // of the one source file that includes this
+namespace {  // of each source file that includes this
 
 // A tile of sums is at most kMaxRows broadcasts by kMaxVectors vectors of queries, which leaves registers for operands.
 inline constexpr int kMaxRows = 6;
@@ -97,6 +97,14 @@ struct Piece {
   const float* bias;        // of the keys, or null
   const uint64_t* allowed;  // for each key, which of the block's queries attend to it; null: all
   int64_t count;
+  const float* pair_bias = nullptr;  // for each key, those of the block's queries, times kLog2E; or null
+};
+
+// What is added to the scores of some keys, or leaves them out; each as in Piece.
+struct KeyRules {
+  const float* bias;
+  const uint64_t* allowed;
+  const float* pair_bias;
 };
 
 // The state of a block of queries, in rows of its width.
@@ -150,22 +158,29 @@ HWY_INLINE void LeaveOut(const uint64_t* allowed, FloatVector (&scores)[kRows][k
   }
 }
 
-// powers[r] = 2^((keys[r] * queries + bias[r]) * scale - reference), added to the totals. `powers` follow all earlier
+// powers[r] = 2^((keys[r] * queries + biases) * scale - reference), added to the totals. `powers` follow all earlier
 // ones.
 template <int kRows, int kVectors>
-void ScoreTile(const Broadcasts& keys, const float* bias, const uint64_t* allowed, const BlockState& state,
-               float* powers) {
+void ScoreTile(const Broadcasts& keys, const KeyRules& rules, const BlockState& state, float* powers) {
   const FloatTag d;
   Tile<kRows, kVectors> tile;
   tile.SetZero();
   tile.MultiplyAdd(keys, state.queries);
-  if (bias != nullptr) {
+  if (rules.bias != nullptr) {
     SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
-      const FloatVector row = hn::Set(d, bias[r] * kLog2E);
+      const FloatVector row = hn::Set(d, rules.bias[r] * kLog2E);
       SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) tile.sums[r][j] = hn::Add(tile.sums[r][j], row);
     }
   }
-  if (allowed != nullptr) LeaveOut<kRows, kVectors>(allowed, tile.sums);
+  if (rules.pair_bias != nullptr) {
+    SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
+      SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
+        const FloatVector pairs = hn::Load(d, rules.pair_bias + (r * kVectors + j) * kLanes);
+        tile.sums[r][j] = hn::Add(tile.sums[r][j], pairs);
+      }
+    }
+  }
+  if (rules.allowed != nullptr) LeaveOut<kRows, kVectors>(rules.allowed, tile.sums);
   const FloatVector scale = hn::Set(d, state.scale);
   FloatVector largest[kVectors];
   FloatVector excess = hn::Set(d, kLeast);
@@ -269,9 +284,10 @@ void AttendKeys(std::span<const Piece> pieces, const AttentionScratch& sizes, co
     ForEachTile(piece.count, [&](int64_t first, int64_t rows) {
       Broadcasts keys = piece.keys;
       keys.data += first * keys.row_stride;
-      const float* bias = piece.bias == nullptr ? nullptr : piece.bias + first;
-      const uint64_t* allowed = piece.allowed == nullptr ? nullptr : piece.allowed + first;
-      kScoreTiles<kVectors>[rows - 1](keys, bias, allowed, state, powers + first * kWidth);
+      const KeyRules rules = {piece.bias == nullptr ? nullptr : piece.bias + first,
+                              piece.allowed == nullptr ? nullptr : piece.allowed + first,
+                              piece.pair_bias == nullptr ? nullptr : piece.pair_bias + first * kWidth};
+      kScoreTiles<kVectors>[rows - 1](keys, rules, state, powers + first * kWidth);
     });
     powers += piece.count * kWidth;
   }

@@ -83,6 +83,7 @@ struct AttentionScratch {
   explicit AttentionScratch(const Problem& problem)
       : head_channels(KeyChannels(problem) / problem.attention().heads),
         value_channels(problem.output.channels / problem.attention().heads) {}
+  AttentionScratch(int64_t of_queries, int64_t of_values) : head_channels(of_queries), value_channels(of_values) {}
 
   int64_t floats() const { return (head_channels + value_channels + kKeyBlock) * kQueryBlock; }
   int64_t sums_offset() const { return head_channels * kQueryBlock; }

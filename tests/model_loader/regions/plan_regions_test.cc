@@ -177,6 +177,56 @@ TEST_F(PlanRegionsTest, OtherFunctionsAreLeftAsTheyAre) {
   ExpectSame(regional, {{5, 8}});
 }
 
+// Two heads of four channels; `order` of the keys, `mask` for what is added to the scores, if anything.
+OnnxBuilder AttentionOf(const std::vector<int64_t>& order, const Shape& mask) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, -1, 8}).Input("z", {-1, -1, 8}).Floats("scale", {}, {0.5f});
+  builder.Int64s("heads", {4}, {0, -1, 2, 4}).Int64s("joined", {3}, {0, -1, 8});
+  for (const std::string name : {"q", "k", "v"}) {
+    builder.Floats("w" + name, {8, 8}, Weights(64)).Node("MatMul", {name == "q" ? "x" : "z", "w" + name}, {name + "1"});
+    builder.Node("Reshape", {name + "1", "heads"}, {name + "2"});
+    const std::vector<int64_t> others = {0, 2, 1, 3};
+    builder.Node("Transpose", {name + "2"}, {name + "3"}, {{"perm", name == "k" ? order : others}});
+  }
+  builder.Node("MatMul", {"q3", "k3"}, {"product"}).Node("Mul", {"scale", "product"}, {"scores"});
+  std::string scores = "scores";
+  if (!mask.empty()) {
+    builder.Floats("mask", mask, Weights(*ElementCount(mask))).Node("Add", {"mask", "scores"}, {"masked"});
+    scores = "masked";
+  }
+  builder.Node("Softmax", {scores}, {"powers"}, {{"axis", int64_t{-1}}}).Node("MatMul", {"powers", "v3"}, {"sums"});
+  builder.Node("Transpose", {"sums"}, {"tokens"}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+  builder.Node("Reshape", {"tokens", "joined"}, {"y"}).Output("y");
+  return builder;
+}
+
+TEST_F(PlanRegionsTest, AttentionIsOneCall) {
+  const RegionalProgram regional = Plan(AttentionOf({0, 2, 3, 1}, {}));
+  EXPECT_EQ(regional.program->OperatorCounts(), "Reshape:4");
+  for (const int64_t keys : {1, 9, 200}) ExpectSame(regional, {{3, 9, 8}, {3, keys, 8}});
+}
+
+TEST_F(PlanRegionsTest, WhatIsAddedToScoresIsOfAttention) {
+  for (const Shape& mask : {Shape{64}, Shape{2, 64, 64}, Shape{2, 1, 64}, Shape{1, 1, 64, 64}}) {
+    const RegionalProgram regional = Plan(AttentionOf({0, 2, 3, 1}, mask));
+    EXPECT_EQ(regional.program->OperatorCounts(), "Reshape:4") << ShapeText(mask);
+    ExpectSame(regional, {{2, 64, 8}, {2, 64, 8}});
+  }
+}
+
+TEST_F(PlanRegionsTest, AttentionThatBroadcastsIsInterpreted) {
+  const RegionalProgram regional = Plan(AttentionOf({0, 2, 3, 1}, {}));
+  ExpectSame(regional, {{3, 9, 8}, {1, 5, 8}});
+}
+
+TEST_F(PlanRegionsTest, ScoresThatSomethingElseReadsStay) {
+  OnnxBuilder builder = AttentionOf({0, 2, 3, 1}, {});
+  builder.Output("powers");
+  const RegionalProgram regional = Plan(builder);
+  EXPECT_NE(regional.program->OperatorCounts().find("Softmax:1"), std::string::npos);
+  ExpectSame(regional, {{3, 9, 8}, {3, 5, 8}});
+}
+
 TEST(ShapesFollowShapes, UnlessTheyAreOfElements) {
   const auto follow = [](const OnnxBuilder& builder) {
     return ShapesFollowShapes((*fallback::ReadProgram(std::span<const std::byte>(builder.Bytes())))->graph());

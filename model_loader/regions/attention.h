@@ -1,0 +1,20 @@
+// Attention as exporters write it, between a program's layers: the product of queries and keys, a factor, numbers that
+// are added, softmax, the product with values. It runs in one call, which reads queries, keys and values where the
+// layers left them (kernels/cpu/tokens/view_attention.h): transpositions around it are only views.
+#ifndef SWIZZLE_MODEL_LOADER_REGIONS_ATTENTION_H_
+#define SWIZZLE_MODEL_LOADER_REGIONS_ATTENTION_H_
+
+#include <vector>
+
+#include "model_loader/fallback/executor.h"
+#include "model_loader/regions/survey.h"
+
+namespace swizzle::regions {
+
+// As parts of the program, no node in two or in an idiom of the survey. What one makes on the way nothing else reads.
+// A part does not take inputs that broadcast along sequences or heads, but for what is added.
+std::vector<fallback::PartOfProgram> FindAttention(const Graph& graph, const Survey& survey);
+
+}  // namespace swizzle::regions
+
+#endif  // SWIZZLE_MODEL_LOADER_REGIONS_ATTENTION_H_
