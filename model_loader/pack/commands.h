@@ -74,14 +74,18 @@ struct PackCommand {
   std::string format = "auto";  // of sparse weights
 };
 
-// Runs two models on the same drawn inputs; the check fails if their outputs differ by more than `tolerance` (largest
-// difference over largest magnitude of the first, per output).
+// Runs two models on the same inputs, drawn or of a file; the check fails if their outputs differ by more than
+// `tolerance` (largest difference over largest magnitude of the first, per output), or, with labels, if the candidate's
+// top-1 is more than `max_drop` percentage points below the reference's.
 struct ValidateCommand {
   std::filesystem::path reference;
   std::filesystem::path candidate;
-  std::string device = "cpu";  // the candidate's; the reference runs on the CPU
-  int samples = 16;
+  std::string device = "cpu";    // the candidate's; the reference runs on the CPU
+  int samples = 16;              // to draw
+  std::filesystem::path inputs;  // .npz, an array for each input; empty: drawn
+  std::filesystem::path labels;  // .npy, a class for each row of `inputs`; empty: none
   double tolerance = 1e-4;
+  double max_drop = 0.5;
   bool json = false;
 };
 

@@ -237,15 +237,33 @@ class Flags {
 
   void AddValidate() {
     CLI::App* app = app_.add_subcommand(
-        "validate", "Runs two models on the same drawn inputs and compares their outputs. Exit code 1: they differ.");
+        "validate",
+        "Runs two models on the same inputs and compares their outputs, or, with labels, how often they are right. "
+        "Exit code 1: they differ.");
     app->footer("Example: swizzle-pack validate pruned.onnx model.swz --samples=100");
     AddModel(app, "DENSE", validate_.reference, "The model to compare with");
     AddModel(app, "PACKED", validate_.candidate, "The model to check");
     AddDevice(app, validate_.device, "Where PACKED runs, against DENSE on the CPU");
-    app->add_option("--samples", validate_.samples, "Inputs to draw")
-        ->type_name("N")
+    CLI::Option* samples = app->add_option("--samples", validate_.samples, "Inputs to draw")
+                               ->type_name("N")
+                               ->capture_default_str()
+                               ->check(CLI::Range(1, kMaxSamples).description(""));
+    CLI::Option* inputs = app->add_option("--inputs", validate_.inputs,
+                                          "Inputs to run on instead of drawn ones: an .npz file, not compressed, with "
+                                          "an array of rows for each input under its name")
+                              ->type_name("FILE")
+                              ->excludes(samples);
+    CLI::Option* labels = app->add_option("--labels", validate_.labels,
+                                          "The class of each row of the inputs, an .npy file of INT64 or INT32: prints "
+                                          "top-1 of both models, which --max-drop then compares")
+                              ->type_name("FILE")
+                              ->needs(inputs);
+    app->add_option("--max-drop", validate_.max_drop,
+                    "Percentage points that the top-1 of PACKED may be below that of DENSE")
+        ->type_name("P")
         ->capture_default_str()
-        ->check(CLI::Range(1, kMaxSamples).description(""));
+        ->check(CLI::NonNegativeNumber.description(""))
+        ->needs(labels);
     app->add_option("--tolerance", validate_.tolerance, "Largest difference over largest magnitude, per output")
         ->type_name("T")
         ->capture_default_str()

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cstring>
-#include <map>
 #include <ostream>
 
 #include "kernels/cpu/cpu_backend.h"
@@ -10,17 +8,14 @@
 #include "model_loader/load/loader.h"
 #include "model_loader/pack/commands.h"
 #include "model_loader/pack/fallback_report.h"
-#include "model_loader/pack/network_runner.h"
-#include "model_loader/plan/run/token_packing.h"
+#include "model_loader/pack/input_arrays.h"
 #include "model_loader/regions/plan_regions.h"
 
 namespace swizzle::pack {
 namespace {
 
-using Arrays = std::map<std::string, NpyArray>;  // by input name
-
-StatusOr<Arrays> ReadInputs(const std::vector<std::string>& arguments) {
-  Arrays arrays;
+StatusOr<NpyArrays> ReadInputs(const std::vector<std::string>& arguments) {
+  NpyArrays arrays;
   for (const std::string& argument : arguments) {
     const size_t equals = argument.find('=');
     if (equals == std::string::npos || equals == 0) {
@@ -31,81 +26,6 @@ StatusOr<Arrays> ReadInputs(const std::vector<std::string>& arguments) {
     if (!arrays.emplace(name, std::move(array)).second) return InvalidArgument("input '", name, "' is given twice");
   }
   return arrays;
-}
-
-template <typename Port>
-std::string NamesText(const std::vector<Port>& ports) {
-  std::string text;
-  for (const Port& port : ports) text += Concat(text.empty() ? "'" : ", '", port.name, "'");
-  return text;
-}
-
-template <typename Port>
-Status CheckNames(const Arrays& arrays, const std::vector<Port>& ports) {
-  for (const auto& array : arrays) {
-    const std::string& name = array.first;
-    const bool known = std::any_of(ports.begin(), ports.end(), [&](const Port& p) { return p.name == name; });
-    if (!known) return InvalidArgument("the model has no input '", name, "'; it has ", NamesText(ports));
-  }
-  for (const Port& port : ports) {
-    if (!arrays.contains(port.name)) return InvalidArgument("input '", port.name, "' is missing");
-  }
-  return {};
-}
-
-// The number of rows, from the first dimension of the first input. All others are compared with it later.
-StatusOr<int64_t> BatchOf(const Arrays& arrays, const Network& network) {
-  if (network.batch_size > 0) return network.batch_size;
-  const Shape& shape = arrays.at(network.inputs[0].name).shape;
-  if (shape.empty() || shape[0] < 1) {
-    return InvalidArgument("input '", network.inputs[0].name, "' is ", ShapeText(shape),
-                           "; its first dimension, the batch, must be at least 1");
-  }
-  return shape[0];
-}
-
-// The length of the sequences, from the second dimension of the first input; 0 where there are none, or it is fixed.
-StatusOr<int64_t> LengthOf(const Arrays& arrays, const Network& network) {
-  if (!network.sequences || network.sequences->length > 0) return 0;
-  const Shape& shape = arrays.at(network.inputs[0].name).shape;
-  const int64_t positions = network.LookupLimit(-1);
-  if (shape.size() == 2 && shape[1] >= 1 && (positions == 0 || shape[1] <= positions)) return shape[1];
-  return InvalidArgument("input '", network.inputs[0].name, "' is ", ShapeText(shape), "; it must be [batch, length]",
-                         positions == 0 ? "" : Concat(", of at most ", positions, " tokens"));
-}
-
-// The elements of an array that has the port's type and this shape.
-StatusOr<std::vector<float>> Floats(const NpyArray& array, const NetworkPort& port, const Shape& shape) {
-  if (array.dtype != port.dtype) {
-    const char* type = port.dtype == DType::kFloat32 ? "<f4"
-                       : port.dtype == DType::kUint8 ? "|u1"
-                       : port.dtype == DType::kInt64 ? "<i8"
-                                                     : "<i4";
-    return InvalidArgument("input '", port.name, "' is ", DTypeName(array.dtype), "; save array.astype('", type, "')");
-  }
-  if (array.shape != shape) {
-    return InvalidArgument("input '", port.name, "' is ", ShapeText(array.shape), "; it must be ", ShapeText(shape));
-  }
-  std::vector<float> floats(array.bytes.size() / ElementBytes(array.dtype));
-  const TensorView view{array.dtype, array.shape, array.bytes};
-  if (array.dtype == DType::kFloat32) {
-    std::memcpy(floats.data(), array.bytes.data(), array.bytes.size());
-  } else if (array.dtype == DType::kUint8) {
-    std::ranges::transform(array.bytes, floats.begin(), [](std::byte x) { return static_cast<float>(x); });
-  } else {
-    for (size_t i = 0; i < floats.size(); ++i) floats[i] = static_cast<float>(WholeAt(view, static_cast<int64_t>(i)));
-  }
-  return floats;
-}
-
-// That ids are in their tables, and masks 0 or 1.
-Status CheckRange(const NetworkRunner& runner, int i, const std::vector<float>& elements) {
-  const int64_t limit = runner.IsMask(i) ? 2 : runner.IdLimit(i);
-  const auto outside = [&](float x) { return x < 0 || x >= static_cast<float>(limit); };
-  const auto found = std::find_if(elements.begin(), elements.end(), outside);
-  if (limit == 0 || found == elements.end()) return {};
-  return InvalidArgument("input '", runner.inputs()[i].name, "' holds ", *found, " at element ",
-                         found - elements.begin(), "; it must be from 0 to ", limit - 1);
 }
 
 // A file name for an output, which may be called anything.
@@ -134,7 +54,8 @@ Status WriteOutputs(const NetworkRunner& runner, const std::vector<std::vector<f
   return {};
 }
 
-StatusOr<Outcome> RunPlanned(const RunCommand& command, LoadedModel model, const Arrays& arrays, Terminal& terminal) {
+StatusOr<Outcome> RunPlanned(const RunCommand& command, LoadedModel model, const NpyArrays& arrays,
+                             Terminal& terminal) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t batch, BatchOf(arrays, model.network));
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t length, LengthOf(arrays, model.network));
   std::vector<std::vector<float>> inputs;
@@ -153,7 +74,7 @@ StatusOr<Outcome> RunPlanned(const RunCommand& command, LoadedModel model, const
   return Outcome::kOk;
 }
 
-StatusOr<Outcome> RunFallback(const RunCommand& command, const FallbackModel& model, const Arrays& arrays,
+StatusOr<Outcome> RunFallback(const RunCommand& command, const FallbackModel& model, const NpyArrays& arrays,
                               Terminal& terminal) {
   const std::unique_ptr<Backend> backend = NewCpuBackend();
   const PlanOptions options{.threads = command.threads, .tuning_budget = absl::ZeroDuration()};
@@ -179,7 +100,7 @@ StatusOr<Outcome> RunFallback(const RunCommand& command, const FallbackModel& mo
 
 StatusOr<Outcome> Execute(const RunCommand& command, Terminal& terminal) {
   SWIZZLE_ASSIGN_OR_RETURN(RunnableModel model, LoadRunnableModel(command.model));
-  SWIZZLE_ASSIGN_OR_RETURN(const Arrays arrays, ReadInputs(command.inputs));
+  SWIZZLE_ASSIGN_OR_RETURN(const NpyArrays arrays, ReadInputs(command.inputs));
   if (const auto* unplanned = std::get_if<FallbackModel>(&model)) {
     SWIZZLE_RETURN_IF_ERROR(CheckNames(arrays, unplanned->program->inputs()));
     return RunFallback(command, *unplanned, arrays, terminal);

@@ -18,7 +18,7 @@ std::string FlagRow(const std::string& flag, const std::string& meaning) {
   static const std::regex parts(R"((?:(-\w),)?(--[\w-]+|[A-Z]+))"                                         // -o,--output
                                 R"((?: (?!REQUIRED)([A-Z]+(?:[:=][A-Z][\w.]*|\.[a-z]+)?)(?: \.\.\.)?)?)"  // HOST:PORT
                                 R"((?::[A-Z]+ in \[(.*) - (.*)\])?)"                                      // its range
-                                R"((?:=([^A-Z ]+))?( REQUIRED)?(?: Excludes: (--[\w-]+))?)");
+                                R"((?:=([^A-Z ]+))?( REQUIRED)?(?: Excludes: (--[\w-]+))?(?: Needs: (--[\w-]+))?)");
   std::smatch match;
   EXPECT_TRUE(std::regex_match(flag, match, parts)) << flag;
   const std::string letter = match[1].str(), name = match[2].str(), type = match[3].str();
@@ -28,6 +28,7 @@ std::string FlagRow(const std::string& flag, const std::string& meaning) {
   row += " | " + (match[7].matched ? "required" : Code(match[6].str())) + " | " + meaning;
   if (match[4].matched) row += " (" + match[4].str() + " to " + match[5].str() + ")";
   if (match[8].matched) row += " (not with " + Code(match[8].str()) + ")";
+  if (match[9].matched) row += " (only with " + Code(match[9].str()) + ")";
   return row + " |\n";
 }
 

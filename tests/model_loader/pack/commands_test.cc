@@ -67,6 +67,20 @@ class Commands : public ::testing::Test {
     return Path(name);
   }
 
+  // Rows for the input of MakeRandomNetwork.
+  std::string WriteImages(const std::string& file, int64_t rows, const std::string& input = "image") const {
+    const std::vector<float> values(static_cast<size_t>(rows) * 3 * 14 * 14, 0.5f);
+    const TensorView view{DType::kFloat32, {rows, 3, 14, 14}, std::as_bytes(std::span(values))};
+    std::ofstream(Path(file), std::ios::binary) << testing::MakeNpz({{input, view}});
+    return Path(file);
+  }
+
+  std::string WriteLabels(const std::vector<int64_t>& labels) const {
+    const Shape shape = {static_cast<int64_t>(labels.size())};
+    SWIZZLE_CHECK(WriteNpy(Path("labels.npy"), {DType::kInt64, shape, std::as_bytes(std::span(labels))}).ok());
+    return Path("labels.npy");
+  }
+
   // The exit code is 2 and standard error is one line with `part` in it.
   void ExpectBadInput(const std::vector<std::string>& arguments, const std::string& part) {
     EXPECT_EQ(Run(arguments), 2);
@@ -251,6 +265,49 @@ TEST_F(Commands, ValidateTellsEqualFromOther) {
   EXPECT_EQ(json["passed"], false);
   EXPECT_EQ(json["outputs"][0]["name"], "probabilities");
   EXPECT_GT(json["outputs"][0]["relative_difference"], 1e-4);
+}
+
+// A network whose answer is this class, whatever it is asked.
+Network AlwaysClass(size_t answer) {
+  Network network = MakeRandomNetwork({});
+  network.weights.back().bias[answer] += 1000.0f;
+  return network;
+}
+
+TEST_F(Commands, ValidateCountsHowOftenBothAreRight) {
+  const std::string three = Packed("3.swz", AlwaysClass(3)), five = Packed("5.swz", AlwaysClass(5));
+  const std::string inputs = "--inputs=" + WriteImages("i.npz", 4), labels = "--labels=" + WriteLabels({3, 5, 3, 3});
+  EXPECT_EQ(Run({"validate", three, three, inputs}), 0) << err();
+  EXPECT_THAT(out(), HasSubstr("equal within 0.0001 on the inputs of i.npz"));
+  EXPECT_EQ(Run({"validate", three, five, inputs}), 1) << err();
+  EXPECT_EQ(Run({"validate", three, three, inputs, labels}), 0) << err();
+  EXPECT_THAT(out(), HasSubstr("top-1 of 4 labelled inputs: 75.00 % and 75.00 %, within 0.5 points"));
+  EXPECT_EQ(Run({"validate", three, five, inputs, labels, "--max-drop=49.9"}), 1) << err();
+  EXPECT_THAT(out(), HasSubstr("75.00 % and 25.00 %, NOT within 49.9 points"));
+  EXPECT_EQ(Run({"validate", three, five, inputs, labels, "--max-drop=50", "-o", "json"}), 0) << err();
+  const auto json = nlohmann::json::parse(out());
+  EXPECT_EQ(json["samples"], 4);
+  EXPECT_EQ(json["top1"], (nlohmann::json{{"rows", 4}, {"reference", 75}, {"candidate", 25}, {"max_drop", 50}}));
+  EXPECT_EQ(Run({"validate", five, three, inputs, labels, "--max-drop=0"}), 0) << err();
+}
+
+TEST_F(Commands, ValidateTakesBatchesOfFixedSize) {
+  const std::string model = Packed("m.swz", MakeRandomNetwork({.batch_size = 2})), labels = WriteLabels({0, 1, 2, 3});
+  EXPECT_EQ(Run({"validate", model, model, "--inputs=" + WriteImages("i.npz", 4), "--labels=" + labels}), 0) << err();
+  ExpectBadInput({"validate", model, model, "--inputs=" + WriteImages("i.npz", 3)}, "rows must be a multiple");
+}
+
+TEST_F(Commands, ValidateNamesWhatIsWrongWithInputsAndLabels) {
+  const std::string model = Packed("m.swz", MakeRandomNetwork({}));
+  const auto expect = [&](const std::string& inputs, const std::vector<int64_t>& labels, const std::string& part) {
+    ExpectBadInput({"validate", model, model, "--inputs=" + inputs, "--labels=" + WriteLabels(labels)}, part);
+  };
+  expect(WriteImages("i.npz", 2), {1, 2, 3}, "labels.npy: labels are [3]; they must be [2]");
+  expect(WriteImages("i.npz", 2), {1, 10}, "labels.npy: label 1 is 10; the model's classes are 0 to 9");
+  expect(WriteImages("i.npz", 2, "picture"), {1, 2}, "i.npz: the model has no input 'picture'; it has 'image'");
+  expect(Path("nothing.npz"), {1}, "nothing.npz");
+  const std::string inputs = "--inputs=" + WriteImages("i.npz", 2), floats = WriteInput("floats.npy", {2});
+  ExpectBadInput({"validate", model, model, inputs, "--labels=" + floats}, "save array.astype('<i8')");
 }
 
 TEST_F(Commands, ValidateRefusesModelsOfOtherShapes) {

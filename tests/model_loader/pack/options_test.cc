@@ -75,6 +75,11 @@ TEST(Options, PackValidateAndRun) {
   EXPECT_EQ(validate.candidate, "b.swz");
   EXPECT_EQ(validate.samples, 3);
   EXPECT_EQ(validate.tolerance, 1e-3);
+  const auto labelled =
+      ParseAs<ValidateCommand>({"validate", "a.onnx", "b.swz", "--inputs=i.npz", "--labels=l.npy", "--max-drop=1.5"});
+  EXPECT_EQ(labelled.inputs, "i.npz");
+  EXPECT_EQ(labelled.labels, "l.npy");
+  EXPECT_EQ(labelled.max_drop, 1.5);
   const auto run =
       ParseAs<RunCommand>({"run", "m.onnx", "--input", "a=1.npy", "--input", "b=2.npy", "--output-dir=out"});
   EXPECT_THAT(run.inputs, ElementsAre("a=1.npy", "b=2.npy"));
@@ -123,6 +128,9 @@ TEST(Options, MistakesAreOneLine) {
       {"validate", "a.onnx"},
       {"validate", "a.onnx", "b.swz", "--samples=0"},
       {"validate", "a.onnx", "b.swz", "--tolerance=-1"},
+      {"validate", "a.onnx", "b.swz", "--labels=l.npy"},
+      {"validate", "a.onnx", "b.swz", "--max-drop=1"},
+      {"validate", "a.onnx", "b.swz", "--inputs=i.npz", "--samples=3"},
       {"run", "m.onnx", "--output-dir=out"},
       {"run", "m.onnx", "--input", "a=1.npy"},
       {"pack", "m.onnx", "m.swz", "--surprise"},
