@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using KernelTimes = LayerReport::KernelTimes;
 
-constexpr size_t kLayerWidth = 37;
+constexpr size_t kLayerWidth = 30;
 constexpr size_t kKernelWidth = 31;
 
 bool HasWeight(const LayerReport& layer) { return layer.weight_rows > 0; }
@@ -89,6 +89,7 @@ TextTable NewLayerTable(const PlanReport& plan) {
                                             {"zeros", Align::kRight},
                                             {"structure"},
                                             {"stored", Align::kRight},
+                                            {"type"},
                                             {"kernel"}};
   for (int64_t batch : plan.measured_batches) columns.push_back({Concat("batch ", batch), Align::kRight});
   return TextTable(std::move(columns));
@@ -120,12 +121,14 @@ void AddLayer(const LayerReport& layer, const Structure& structure, size_t batch
   const size_t layer_cells = cells.size();
   const std::vector<KernelTimes> ranked = Ranked(layer);
   if (ranked.empty()) {
+    cells.push_back("-");
     cells.push_back(layer.moves_data() ? "* " + Shortened(KernelsText(layer), kKernelWidth) : "-");
     AddTimes(nullptr, batches, cells);
     table.AddRow(std::move(cells));
     return;
   }
   for (const KernelTimes& candidate : ranked) {
+    cells.emplace_back(DTypeName(candidate.type));
     cells.push_back((layer.RunsOn(candidate.kernel) ? "* " : "  ") + Shortened(candidate.kernel, kKernelWidth) +
                     (candidate.suspect ? " ?" : ""));
     AddTimes(&candidate, batches, cells);
@@ -243,6 +246,7 @@ Json LayerJson(const LayerReport& layer, const Structure& structure) {
     candidates.push_back({{"kernel", candidate.kernel},
                           {"chosen", layer.RunsOn(candidate.kernel)},
                           {"weights", FormatName(candidate.weights)},
+                          {"type", DTypeName(candidate.type)},
                           {"sparse", IsSparse(candidate.weights)},
                           {"measured", candidate.measured},
                           {"suspect", candidate.suspect},

@@ -27,8 +27,10 @@ LayerReport DescribeLayer(const Network& network, const Layer& layer, const std:
   }
   for (const Candidate& candidate : candidates) {
     if (candidate.kernel == nullptr) continue;
+    const KernelKey& key = candidate.kernel->key;
     report.candidates.push_back({std::string(candidate.kernel->name), candidate.microseconds, candidate.measured,
-                                 candidate.kernel->key.weights, candidate.suspect});
+                                 key.weights, candidate.suspect,
+                                 key.weights == Format::kNone ? key.input.dtype : key.weight_dtype});
   }
   return report;
 }

@@ -234,15 +234,22 @@ void PrintCandidates(const LayerReport& layer) {
   }
 }
 
+// Of the chosen kernel at the largest batch.
+std::string TypeText(const LayerReport& layer) {
+  const auto chosen = std::ranges::find(layer.candidates, layer.kernels.back(), &LayerReport::KernelTimes::kernel);
+  return chosen == layer.candidates.end() ? "" : std::string(DTypeName(chosen->type));
+}
+
 void PrintLayers(const PlanReport& report, bool candidates) {
-  std::printf("%-24s %-10s %14s %7s  %-36s %9s %9s\n", "layer", "op", "M x K", "zeros", "kernel", "us", "dense us");
+  std::printf("%-24s %-10s %14s %7s  %-5s %-36s %9s %9s\n", "layer", "op", "M x K", "zeros", "type", "kernel", "us",
+              "dense us");
   for (const LayerReport& layer : report.layers) {
     if (!layer.moves_data()) continue;
     const LayerTimes times = TimesOf(layer);
     const std::string size = layer.weight_rows == 0 ? "" : Concat(layer.weight_rows, "x", layer.weight_cols);
-    std::printf("%-24.24s %-10.10s %14s %6.1f%%  %-36s %9.1f %9.1f\n", layer.name.c_str(), layer.op.c_str(),
-                size.c_str(), 100 * layer.sparsity(), layer.kernels.back().c_str(), times.chosen,
-                std::max(times.dense, 0.0));
+    std::printf("%-24.24s %-10.10s %14s %6.1f%%  %-5s %-36s %9.1f %9.1f\n", layer.name.c_str(), layer.op.c_str(),
+                size.c_str(), 100 * layer.sparsity(), TypeText(layer).c_str(), layer.kernels.back().c_str(),
+                times.chosen, std::max(times.dense, 0.0));
     if (candidates) PrintCandidates(layer);
   }
 }

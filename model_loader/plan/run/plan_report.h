@@ -25,6 +25,7 @@ struct LayerReport {
     bool measured = false;           // now, or before (see choose/tuning_cache.h)
     Format weights = Format::kNone;  // that the kernel takes
     bool suspect = false;            // was measured, and disturbed, so that all times of the layer are estimates
+    DType type = DType::kFloat32;    // of its weights, or, where it takes none, of its input
   };
   std::string name;
   std::string op;

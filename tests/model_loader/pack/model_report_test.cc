@@ -29,7 +29,7 @@ ModelReport SampleReport() {
   conv.kernels = {"conv_csr"};
   conv.candidates = {{"conv_dense", {50.0, 400.0}, true, Format::kDense},
                      {"conv_slow", {70.5, 1500.0}, true, Format::kDense},
-                     {"conv_csr", {60.0, 100.0}, true, Format::kCsr},
+                     {"conv_csr", {60.0, 100.0}, true, Format::kCsr, false, DType::kInt8},
                      {"conv_unmeasured", {}}};
   LayerReport reshape;
   reshape.name = "flatten";
@@ -70,13 +70,13 @@ TEST(ReportText, IsATableWithTotals) {
   EXPECT_EQ(ReportText(SampleReport()),
             R"(model.onnx: onnx, pytorch 2.1.0, 2 layers (* marks the chosen kernel of each)
 
-layer           op       weight  plane   zeros  structure     stored  kernel             batch 1  batch 8
---------------  -------  ------  -----  ------  ----------  --------  -----------------  -------  -------
-/blocks/0/Conv  Conv     128x64  28x28  75.0 %  1x4 blocks  12.5 KiB  * conv_csr         60.0 us   100 us
-                                                                        conv_dense       50.0 us   400 us
-                                                                        conv_slow        70.5 us  1.50 ms
-                                                                        conv_unmeasured        -        -
-flatten         Reshape       -    1x1       -  -                  -  -                        -        -
+layer           op       weight  plane   zeros  structure     stored  type  kernel             batch 1  batch 8
+--------------  -------  ------  -----  ------  ----------  --------  ----  -----------------  -------  -------
+/blocks/0/Conv  Conv     128x64  28x28  75.0 %  1x4 blocks  12.5 KiB  INT8  * conv_csr         60.0 us   100 us
+                                                                      FP32    conv_dense       50.0 us   400 us
+                                                                      FP32    conv_slow        70.5 us  1.50 ms
+                                                                      FP32    conv_unmeasured        -        -
+flatten         Reshape       -    1x1       -  -                  -  -     -                        -        -
 
 weights  32.0 KiB dense, 12.5 KiB stored (2.6x smaller), 12.7 KiB as the kernels hold them; 75.0 % are zero
 kernels  60.0 us at batch 1, 100 us at batch 8, all layers together
