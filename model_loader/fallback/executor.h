@@ -45,7 +45,7 @@ class Part {
 
 struct PartOfProgram {
   std::vector<int> nodes;            // of the graph, in order; nothing that leads from one to another leaves them
-  std::vector<int> inputs, outputs;  // values, but for constants
+  std::vector<int> inputs, outputs;  // values; constants only where the part reads them as inputs
   std::shared_ptr<const Part> part;
   bool takes_all = false;  // whatever comes: its nodes need no constants
 };
