@@ -13,6 +13,7 @@
 #include "kernels/format/csr.h"
 #include "kernels/format/dense.h"
 #include "kernels/format/format_row.h"
+#include "kernels/format/hb_ell.h"
 #include "kernels/format/n_m.h"
 #include "kernels/format/shfl_bw.h"
 #include "kernels/format/sr_bcrs.h"
@@ -26,6 +27,7 @@ inline constexpr std::array kFormatList = {
     MakeFormatRow<ShflBwMatrix>({.name = "shfl-bw", .sparse = true, .in_blocks = true}),
     MakeFormatRow<NOfMMatrix>({.name = "n-m", .sparse = true}),
     MakeFormatRow<SrBcrsMatrix>({.name = "sr-bcrs", .sparse = true}),
+    MakeFormatRow<HbEllMatrix>({.name = "hb-ell", .sparse = true}),
 };
 
 // Whether every row stands at its format's number.

@@ -39,7 +39,8 @@ Quantisation ByRows() {
 class WholeValuesTest : public testing::TestWithParam<Format> {};
 
 INSTANTIATE_TEST_SUITE_P(Formats, WholeValuesTest,
-                         testing::Values(Format::kDense, Format::kCsr, Format::kShflBw, Format::kNOfM, Format::kSrBcrs),
+                         testing::Values(Format::kDense, Format::kCsr, Format::kShflBw, Format::kNOfM, Format::kSrBcrs,
+                                         Format::kHbEll),
                          [](const auto& instance) {
                            std::string name(FormatName(instance.param));
                            std::erase(name, '-');

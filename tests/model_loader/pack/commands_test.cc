@@ -175,7 +175,7 @@ TEST_F(Commands, ModelsOfVectorsOfFourRows) {
       Run({"prune", model, Path("p.onnx"), "--method=vector-wise", "--vector=4", "--sparsity=0.8", "--skip=*stem*"}), 0)
       << err();
   std::uintmax_t bytes = 0;
-  for (const char* format : {"csr", "sr-bcrs", "auto"}) {
+  for (const char* format : {"csr", "hb-ell", "sr-bcrs", "auto"}) {
     ASSERT_EQ(Run({"pack", Path("p.onnx"), Path("p.swz"), std::string("--format=") + format}), 0) << err();
     const auto packed = LoadModel(Path("p.swz"));
     ASSERT_TRUE(packed.ok()) << packed.status();
@@ -184,7 +184,7 @@ TEST_F(Commands, ModelsOfVectorsOfFourRows) {
       const bool pruned = layer.name.find("/blocks/") != std::string::npos;
       if (layer.op != Op::kConv || !pruned || layer.name.find("/shortcut/") != std::string::npos) continue;
       const Format held = packed->network.weights[layer.weight].format();
-      EXPECT_EQ(held, std::string(format) == "csr" ? Format::kCsr : Format::kSrBcrs) << layer.name;
+      EXPECT_EQ(held, FormatFromName(format).value_or(Format::kSrBcrs)) << layer.name;
     }
     EXPECT_EQ(Run({"validate", Path("p.onnx"), Path("p.swz"), "--samples=2"}), 0) << out();
     if (bytes == 0) bytes = std::filesystem::file_size(Path("p.swz"));
