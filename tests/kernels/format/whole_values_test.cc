@@ -60,8 +60,8 @@ TEST_P(WholeValuesTest, EveryValueIsOfTheRowThatTheFormatSays) {
                                 })
                                 .ToDense();
   for (int64_t i = 0; i < dense.rows * dense.cols; ++i) {
-    const float expected = Wholes().values[i] != 0 ? static_cast<float>(i / dense.cols + 1) : 0.0f;
-    ASSERT_EQ(dense.values[i], expected) << i;
+    const int64_t row = i / dense.cols;
+    ASSERT_EQ(dense.values[i], Wholes().values[i] != 0 ? static_cast<float>(row + 1) : 0.0f) << i;
   }
 }
 
