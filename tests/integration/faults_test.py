@@ -119,7 +119,7 @@ def test_a_tuning_cache_on_a_full_disk(repository, tmp_path):
     """A limit on the size of files comes with a signal, SIGXFSZ, that ends who doesn't expect it."""
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))  # noqa: E731
     cache = tmp_path / 'times'
-    with server_with(repository.shipped(), tmp_path, '--tune=before-ready', '--tuning-budget=0.01',
+    with server_with(repository.shipped(), tmp_path, '--tune=before-ready', '--tuning-budget=2',
                      f'--tuning-cache={cache}', stderr=subprocess.PIPE, preexec_fn=limit) as server:
         classify(server)
         server.send_signal(signal.SIGTERM)
