@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
 #include <numeric>
+#include <span>
 
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/rows.h"
@@ -105,10 +107,19 @@ struct Taps {
   bool is_copy() const { return count == 1 && taps[0].weight == 1.0f && start == 0.0f; }
 };
 
-std::vector<Taps> AllTaps(const Settings& settings, const Axis& axis) {
-  std::vector<Taps> all(static_cast<size_t>(axis.to));
+// Those of all output positions, in memory that is counted: a small array may become a long one.
+struct TapTable {
+  Array memory;
+  std::span<const Taps> all;
+};
+
+StatusOr<TapTable> AllTaps(Call& call, const Settings& settings, const Axis& axis) {
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(Taps));
+  TapTable table;
+  SWIZZLE_ASSIGN_OR_RETURN(table.memory, call.New(DType::kUint8, {axis.to, kBytes}));
+  auto* const all = reinterpret_cast<Taps*>(table.memory.data.get());
   for (int64_t i = 0; i < axis.to; ++i) {
-    Taps& taps = all[i];
+    Taps& taps = *std::construct_at(all + i);
     for (const Tap& tap : TapsOf(settings, axis, i)) {
       if (tap.at < 0) {
         taps.start = settings.outside_value;
@@ -117,11 +128,12 @@ std::vector<Taps> AllTaps(const Settings& settings, const Axis& axis) {
       }
     }
   }
-  return all;
+  table.all = {all, static_cast<size_t>(axis.to)};
+  return table;
 }
 
 // The resized dimension is the last one.
-void ResizeElements(const std::vector<Taps>& all, const float* from, float* to) {
+void ResizeElements(std::span<const Taps> all, const float* from, float* to) {
   for (const Taps& taps : all) {
     float sum = taps.start;
     for (int i = 0; i < taps.count; ++i) sum += taps.taps[i].weight * from[taps.taps[i].at];
@@ -150,7 +162,8 @@ StatusOr<Array> ResizeAxis(Call& call, const Settings& settings, const Array& x,
   SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(DType::kFloat32, shape));
   if (y.elements() == 0) return y;
   if (axis.from == 0) return InvalidArgument("dimension ", d, " is empty and cannot become ", axis.to);
-  const std::vector<Taps> taps = AllTaps(settings, axis);
+  SWIZZLE_ASSIGN_OR_RETURN(const TapTable table, AllTaps(call, settings, axis));
+  const std::span<const Taps> taps = table.all;
   Rows rows{.array = {}, .order = {}, .count = ProductOf(x.shape, 0, d), .length = ProductOf(shape, d, y.rank())};
   const int64_t inner = rows.length / axis.to;
   const float* from = x.As<float>().data();

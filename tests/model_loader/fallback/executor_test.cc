@@ -256,5 +256,13 @@ TEST(FallbackExecutor, WhatPadTakesIsCounted) {
   EXPECT_THAT(Execute(builder, inputs, {.max_live_bytes = 10'000}), IsError(kTooLarge, "Pad"));
 }
 
+TEST(FallbackExecutor, WhatResizeTakesIsCounted) {
+  OnnxBuilder builder = OneNode("Resize", {1}, {"x", "", "scales"});
+  builder.Floats("scales", {1}, {1000});
+  const std::vector<Tensor> inputs = {Floats({1}, {7})};
+  EXPECT_THAT(Execute(builder, inputs, {.max_live_bytes = 100'000}), IsOk());
+  EXPECT_THAT(Execute(builder, inputs, {.max_live_bytes = 50'000}), IsError(kTooLarge, "Resize"));
+}
+
 }  // namespace
 }  // namespace swizzle::fallback
