@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/fake_plan.h"
+#include "tests/support/scripted_gate.h"
 #include "tests/support/status_matchers.h"
 
 namespace swizzle {
@@ -16,16 +17,7 @@ namespace {
 
 using ::swizzle::testing::FakePlan;
 using ::swizzle::testing::IsOk;
-
-// Its time is what the runners say that they take.
-class ScriptedGate final : public MeasureGate {
- public:
-  bool MustWait() override { return false; }
-  Status Await() override { return absl::OkStatus(); }
-  int64_t disturbances() const override { return 0; }
-  absl::Duration Spent() override { return now; }
-  absl::Duration now;
-};
+using ::swizzle::testing::ScriptedGate;
 
 // A plan of one float a row; run number n takes `row` a row and `noise(n)`.
 class ScriptedPlan final : public FakePlan {

@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "tests/support/scripted_gate.h"
 #include "tests/support/status_matchers.h"
 
 namespace swizzle {
 namespace {
 
 using ::swizzle::testing::IsError;
+using ::swizzle::testing::ScriptedGate;
 using ::testing::Each;
 using ::testing::ElementsAre;
 
@@ -49,16 +51,6 @@ TEST(SerialStepsTest, NoneAreWhereTheWholePlanDoesNotWin) {
   steps.mixing = absl::Microseconds(40);
   EXPECT_THAT(*steps.Choose(), Each(false));
 }
-
-// Its time is what runs say that they take.
-class ScriptedGate final : public MeasureGate {
- public:
-  bool MustWait() override { return false; }
-  Status Await() override { return absl::OkStatus(); }
-  int64_t disturbances() const override { return 0; }
-  absl::Duration Spent() override { return now; }
-  absl::Duration now;
-};
 
 // As where threads wait for each other through other programs' time slices.
 TEST(SerialStepsTest, AreGivenUpWhereRunsOnAllThreadsTakeTooLong) {
