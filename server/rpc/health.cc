@@ -2,6 +2,7 @@
 
 #include "kernels/base/status.h"
 #include "server/rpc/received_message.h"
+#include "server/telemetry/containment.h"
 
 namespace swizzle {
 namespace {
@@ -10,8 +11,8 @@ constexpr int64_t kMostRequestBytes = 4096;
 
 grpc::Status ShuttingDown() { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is shutting down"); }
 
-grpc::Status ParseRequest(const grpc::ByteBuffer& bytes, grpc::health::v1::HealthCheckRequest& request) {
-  return ToGrpc(Parse(ReceivedMessage(bytes), kMostRequestBytes, "HealthCheckRequest", request));
+Status ParseRequest(const grpc::ByteBuffer& bytes, grpc::health::v1::HealthCheckRequest& request) {
+  return Parse(ReceivedMessage(bytes), kMostRequestBytes, "HealthCheckRequest", request);
 }
 
 }  // namespace
@@ -106,25 +107,26 @@ HealthService::ServingStatus HealthService::StatusOf(const std::string& service)
 grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* context, const grpc::ByteBuffer* bytes,
                                                grpc::ByteBuffer* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  HealthCheckRequest request;
-  grpc::Status result = ParseRequest(*bytes, request);
-  if (result.ok()) {
-    MutexLock lock(mutex_);
+  const Status status = Contain("answer", [&]() -> Status {
+    HealthCheckRequest request;
+    SWIZZLE_RETURN_IF_ERROR(ParseRequest(*bytes, request));
     HealthCheckResponse message;
-    message.set_status(StatusOf(request.service()));
-    if (message.status() == HealthCheckResponse::SERVICE_UNKNOWN) {
-      result = grpc::Status(grpc::StatusCode::NOT_FOUND, "no such service");
+    {
+      MutexLock lock(mutex_);
+      message.set_status(StatusOf(request.service()));
     }
+    if (message.status() == HealthCheckResponse::SERVICE_UNKNOWN) return absl::NotFoundError("no such service");
     *response = Serialize(message);
-  }
-  reactor->Finish(result);
+    return absl::OkStatus();
+  });
+  reactor->Finish(ToGrpc(status));
   return reactor;
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* HealthService::Watch(grpc::CallbackServerContext*,
                                                                  const grpc::ByteBuffer* bytes) {
   HealthCheckRequest request;
-  const grpc::Status parsed = ParseRequest(*bytes, request);
+  const grpc::Status parsed = ToGrpc(ParseRequest(*bytes, request));
   auto* watcher = new Watcher(*this, request.service());
   MutexLock lock(mutex_);
   watchers_.insert(watcher);

@@ -68,13 +68,8 @@ class InferCall final : public grpc::ServerUnaryReactor {
 
   // On gRPC's thread, before it hears of this object.
   void Start() {
-    if (const Status room = Hold(received_.wire_bytes()); !room.ok()) return End(room);
-    if (!received_.compressed() && received_.wire_bytes() <= kMostInlineBytes) return Answer();
-    owners_.store(2, std::memory_order_relaxed);
-    calls_.decoders.Add([this] {
-      Answer();
-      Release();
-    });
+    const Status status = Contain("take the request", [this] { return Begin(); });
+    if (!status.ok()) End(status);
   }
 
   // gRPC may cancel a call while it is decoded. Whichever of this and Submit is second, sees the other's mark.
@@ -93,6 +88,24 @@ class InferCall final : public grpc::ServerUnaryReactor {
 
  private:
   const ModelSpec& spec() const { return serving_->model->spec(); }
+
+  Status Begin() {
+    SWIZZLE_RETURN_IF_ERROR(Hold(received_.wire_bytes()));
+    if (!received_.compressed() && received_.wire_bytes() <= kMostInlineBytes) {
+      Answer();
+      return absl::OkStatus();
+    }
+    owners_.store(2, std::memory_order_relaxed);
+    const Status added = Contain("take the request", [this] {
+      calls_.decoders.Add([this] {
+        Answer();
+        Release();
+      });
+      return absl::OkStatus();
+    });
+    if (!added.ok()) owners_.store(1, std::memory_order_relaxed);
+    return added;
+  }
 
   void Answer() {
     const Status status = Contain("take the request", [this] { return Submit(); });
@@ -275,9 +288,15 @@ InferCalls::InferCalls(const RpcLimits& all_limits, Clock& of_server, Repository
 
 grpc::ServerUnaryReactor* StartInfer(InferCalls& calls, grpc::CallbackServerContext& context,
                                      const grpc::ByteBuffer& request, grpc::ByteBuffer& response) {
-  auto* call = new InferCall(calls, context, request, response);
-  call->Start();
-  return call;
+  const auto call = Contain("take the request",
+                            [&]() -> StatusOr<InferCall*> { return new InferCall(calls, context, request, response); });
+  if (call.ok()) {
+    (*call)->Start();
+    return *call;
+  }
+  grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
+  reactor->Finish(ToGrpc(call.status()));
+  return reactor;
 }
 
 }  // namespace swizzle

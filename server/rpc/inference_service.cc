@@ -6,6 +6,7 @@
 #include "model_loader/files/printable_name.h"
 #include "server/rpc/model_description.h"
 #include "server/rpc/received_message.h"
+#include "server/telemetry/containment.h"
 
 namespace swizzle {
 namespace {
@@ -17,18 +18,21 @@ using grpc::ServerUnaryReactor;
 // Of requests that name models and hold no tensors.
 constexpr int64_t kMostSmallBytes = 64 << 10;
 
-// Parses a request, lets `fill` make the response, and ends the call.
+// Parses a request, lets `fill` make the response, and ends the call. What is thrown would else become gRPC's
+// UNIMPLEMENTED, without a word.
 template <typename Request, typename Response, typename Fill>
 ServerUnaryReactor* Answer(CallbackServerContext* context, const ByteBuffer* request, ByteBuffer* response,
                            const Fill& fill) {
-  Request parsed;
-  Response message;
-  Status status = Parse(ReceivedMessage(*request), kMostSmallBytes, Request::descriptor()->name().c_str(), parsed);
-  if (status.ok()) status = fill(parsed, message);
-  if (status.ok()) {
+  const Status status = Contain("answer", [&]() -> Status {
+    Request parsed;
+    Response message;
+    SWIZZLE_RETURN_IF_ERROR(
+        Parse(ReceivedMessage(*request), kMostSmallBytes, Request::descriptor()->name().c_str(), parsed));
+    SWIZZLE_RETURN_IF_ERROR(fill(parsed, message));
     ByteBuffer bytes = Serialize(message);
     response->Swap(&bytes);
-  }
+    return absl::OkStatus();
+  });
   ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(ToGrpc(status));
   return reactor;
