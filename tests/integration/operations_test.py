@@ -13,6 +13,7 @@ import grpc
 import numpy
 import pytest
 import tritonclient.grpc as triton
+from onnx import TensorProto, helper
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from conftest import SANITIZED, SHIPPED, SPARSE, START_SECONDS, STOP_SECONDS, program, wait_until
@@ -57,6 +58,32 @@ def test_not_ready_while_a_model_is_broken(start, repository):
         assert client.is_server_live()
         assert not client.is_server_ready()
         assert client.is_model_ready('identity')
+
+
+def with_a_name_that_is_no_text(which):
+    """A model whose input, or output, has a name that Python's protobuf would not write."""
+    ports = [helper.make_tensor_value_info(f'the_{port}', TensorProto.FLOAT, (1, 4)) for port in ('input', 'output')]
+    nodes = [helper.make_node('Relu', [ports[0].name], [ports[1].name])]
+    graph = helper.make_graph(nodes, 'named', ports[:1], ports[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 17)])
+    name = f'the_{which}'.encode()
+    return model.SerializeToString().replace(name, b'\xff' * len(name))
+
+
+@pytest.mark.parametrize('port', ['input', 'output'])
+def test_names_that_no_message_can_hold_are_refused_at_load(start, repository, port):
+    """ModelConfig and ModelMetadata would have to say them, and protobuf aborts on what is not UTF-8."""
+    server = start(repository.identity().file('named', 'model.onnx', with_a_name_that_is_no_text(port)))
+    with grpc.insecure_channel(server.grpc) as channel:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        for method, message in [(stub.ModelConfig, service_pb2.ModelConfigRequest(name='named')),
+                                (stub.ModelMetadata, service_pb2.ModelMetadataRequest(name='named'))]:
+            with pytest.raises(grpc.RpcError) as caught:
+                method(message, timeout=30)
+            assert caught.value.code() == grpc.StatusCode.INTERNAL
+            assert 'not printable UTF-8' in caught.value.details()
+        stub.ModelConfig(service_pb2.ModelConfigRequest(name='identity'), timeout=30)
+    assert 'not printable UTF-8' in server.log()
 
 
 def test_sigterm_finishes_requests_in_flight(start, repository):

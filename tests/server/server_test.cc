@@ -1,6 +1,8 @@
 #include "server/server.h"
 
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -156,6 +158,33 @@ TEST_F(ServerTest, AnAnnouncedShutdownStillServes) {
   EXPECT_EQ(Health(""), HealthCheckResponse::NOT_SERVING);
   EXPECT_EQ(Health("m"), HealthCheckResponse::NOT_SERVING);
   EXPECT_EQ(Health("liveness"), HealthCheckResponse::SERVING);
+  EXPECT_TRUE(Infer(InferRequest("m")).ok());
+}
+
+// Of this process, listening on the port; -1: there is none.
+int ListeningDescriptor(int port) {
+  for (int descriptor = 0; descriptor < 4096; ++descriptor) {
+    int listens = 0;
+    socklen_t size = sizeof(listens);
+    if (getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) continue;
+    sockaddr_in address = {};
+    size = sizeof(address);
+    getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size);
+    if (ntohs(address.sin_port) == port) return descriptor;
+  }
+  return -1;
+}
+
+TEST_F(ServerTest, IsNotLiveOnceNobodyCanConnect) {
+  directory_.Write("m/config.pbtxt", IdentityConfig());
+  Serve();
+  EXPECT_THAT(HttpGet(server_->metrics_port(), "/livez"), StartsWith("HTTP/1.1 200 "));
+  const int listening = ListeningDescriptor(server_->grpc_port());
+  ASSERT_NE(listening, -1);
+  EXPECT_EQ(Health("liveness"), HealthCheckResponse::SERVING);
+  ASSERT_EQ(shutdown(listening, SHUT_RDWR), 0);
+  Await([&] { return HttpGet(server_->metrics_port(), "/livez").starts_with("HTTP/1.1 503 "); });
+  Await([&] { return Health("liveness") == HealthCheckResponse::NOT_SERVING; });  // on a connection that is there
   EXPECT_TRUE(Infer(InferRequest("m")).ok());
 }
 
