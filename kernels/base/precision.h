@@ -23,9 +23,15 @@ constexpr DType TypeOf(Precision precision) {
   return precision == Precision::kBFloat16 ? DType::kBFloat16 : DType::kFloat32;
 }
 
-// Whether a plan in this precision may store an activation so: it has one type, which kNchw and kBlocked16 are not in.
+// Whether an activation so stored is in FP32 where the precision has a narrower type for its layout.
+constexpr bool IsWider(Precision precision, Storage storage) {
+  return storage.dtype == DType::kFloat32 && storage != StorageIn(storage.layout, TypeOf(precision));
+}
+
+// Whether a plan in this precision may store an activation so: in the precision's type, or in FP32 where that is faster.
 constexpr bool MayStore(Precision precision, Storage storage) {
-  return storage == StorageIn(storage.layout, TypeOf(precision)) || storage == kIdStorage;
+  return storage == StorageIn(storage.layout, TypeOf(precision)) || IsWider(precision, storage) ||
+         storage == kIdStorage;
 }
 
 // Whether the CPU's kernels have it; a GPU's have all.

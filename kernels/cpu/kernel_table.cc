@@ -85,6 +85,16 @@ constexpr auto ConvertRows() {
   return Rows<kName, kTypes...>({Op::kConvertLayout, Format::kNone, kFrom, kTo}, {.accepts = AcceptsConvert}, &Convert);
 }
 
+// Of what stays in its layout, to another type.
+template <Layout kLayout, DType kFrom, DType kTo>
+constexpr std::array<Kernel, 1> RetypeRow() {
+  constexpr RowText kName =
+      RowText("convert_") + RowText(LayoutName(kLayout)) + "_" + TypeTag(kFrom) + "_" + TypeTag(kTo) + "_base";
+  return {MakeRow<kName>({.accepts = AcceptsConvert},
+                         {Op::kConvertLayout, Format::kNone, kF32, {kLayout, kFrom}, {kLayout, kTo}}, kAnyX86,
+                         &Convert)};
+}
+
 // A row of a library's kernel, all FP32.
 template <RowText kName>
 constexpr std::array<Kernel, 1> LibraryRow(const RowShape& shape, uint32_t features, const Kernel& common,
@@ -257,6 +267,7 @@ constexpr auto kRows = Join(
     ConvertRows<kNchw, kPanels, kF32, kBf16>(), ConvertRows<kNchw, kBlocked16, kF32>(),
     ConvertRows<kPanels, kNchw, kF32, kBf16>(), ConvertRows<kPanels, kBlocked16, kF32, kBf16>(),
     ConvertRows<kBlocked16, kNchw, kF32>(), ConvertRows<kBlocked16, kPanels, kF32, kBf16>(),
+    RetypeRow<kPanels, kF32, kBf16>(), RetypeRow<kPanels, kBf16, kF32>(),
     // Bytes that stand for real numbers; the more structure is asked for, the earlier.
     ByteRows<"conv_block_u8">(Op::kConv, Format::kCsr, kFullU8, kFullU8, kBlockQuadConv,
                               SWIZZLE_PER_BYTE_TARGET(QuadConv)),

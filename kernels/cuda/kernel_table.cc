@@ -75,6 +75,21 @@ constexpr auto ConvertRows(auto run_of) {
                                                 {.accepts = AcceptsAll}, run_of);
 }
 
+// Between FP32 and a half type.
+template <Layout kFromLayout, DType kFrom, Layout kToLayout, DType kTo>
+constexpr std::array<Kernel, 1> TypesRow() {
+  constexpr RowText kName = RowText("convert_") + RowText(LayoutName(kFromLayout)) + "_" + TypeTag(kFrom) + "_" +
+                            RowText(LayoutName(kToLayout)) + "_" + TypeTag(kTo) + "_sm75";
+  return {MakeRow<kName>({.accepts = AcceptsAll},
+                         {Op::kConvertLayout, Format::kNone, kF32, {kFromLayout, kFrom}, {kToLayout, kTo}}, kAnySm,
+                         &ConvertTypes<kFromLayout, kFrom, kToLayout, kTo>)};
+}
+template <DType kFrom, DType kTo>
+constexpr auto TypesRows() {
+  return Join(TypesRow<kGpuRows, kFrom, kGpuRows, kTo>(), TypesRow<kGpuRows, kFrom, kNhwc, kTo>(),
+              TypesRow<kNhwc, kFrom, kGpuRows, kTo>(), TypesRow<kNhwc, kFrom, kNhwc, kTo>());
+}
+
 // Of bytes in kNchw, which images arrive as.
 template <RowText kStem, Layout kTo, DType... kTypes>
 constexpr auto ByteRows(Op op, Format weights, const Kernel& common, auto run_of) {
@@ -199,7 +214,8 @@ constexpr auto kRows = Join(
     ConvertRows<kNchw, kNhwc>([]<DType kType>() { return &ConvertNchwToNhwc<kType>; }),
     ConvertRows<kNhwc, kNchw>([]<DType kType>() { return &ConvertNhwcToNchw<kType>; }),
     ConvertRows<kGpuRows, kNhwc>([]<DType kType>() { return &ConvertRowsToNhwc<kType>; }),
-    ConvertRows<kNhwc, kGpuRows>([]<DType kType>() { return &ConvertNhwcToRows<kType>; }),
+    ConvertRows<kNhwc, kGpuRows>([]<DType kType>() { return &ConvertNhwcToRows<kType>; }), TypesRows<kF32, kF16>(),
+    TypesRows<kF16, kF32>(), TypesRows<kF32, kBf16>(), TypesRows<kBf16, kF32>(),
     ByteRows<"convert">(Op::kConvertLayout, Format::kNone, {.accepts = AcceptsAll},
                         []<Layout kTo, DType kType>() { return &ConvertBytes<kTo, kType>; }),
     ByteRows<"scale">(Op::kDepthwiseConv, Format::kDense, {.accepts = AcceptsScaleBytes, .prepare = PrepareScaleBytes},

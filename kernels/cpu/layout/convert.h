@@ -2,7 +2,7 @@
 // kBlocked16.
 //
 // They copy runs and transpose blocks (transpose.h). Rows convert_<from>_<to>_bf16_base have kPanels in bfloat16, which
-// is rounded or widened on the way.
+// is rounded or widened on the way; convert_panels_f32_bf16_base and convert_panels_bf16_f32_base do only that.
 #ifndef SWIZZLE_KERNELS_CPU_LAYOUT_CONVERT_H_
 #define SWIZZLE_KERNELS_CPU_LAYOUT_CONVERT_H_
 

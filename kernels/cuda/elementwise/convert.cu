@@ -135,18 +135,33 @@ void ConvertNhwcToNchw(const KernelArgs& args, Stream& stream) {
                                     extent.plane(), extent.channels);
 }
 
+// All positions of all images are one matrix in these two.
+template <Layout kFromLayout, DType kFrom, Layout kToLayout, DType kTo>
+void ConvertTypes(const KernelArgs& args, Stream& stream) {
+  using From = Element<kFrom>;
+  using To = Element<kTo>;
+  const Extent& extent = args.problem->input;
+  const int64_t channels = extent.channels, positions = extent.positions();
+  const Matrices rows = {0, RowStride(positions)}, nhwc = {0, channels};
+  if constexpr (kFromLayout == Layout::kRows && kToLayout == Layout::kRows) {
+    Copy<From, To>(args, stream, rows, rows, 1, channels, positions);
+  } else if constexpr (kFromLayout == Layout::kRows) {
+    Transpose<From, To>(args, stream, rows, nhwc, 1, channels, positions);
+  } else if constexpr (kToLayout == Layout::kRows) {
+    Transpose<From, To>(args, stream, nhwc, rows, 1, positions, channels);
+  } else {
+    Copy<From, To>(args, stream, nhwc, nhwc, 1, positions, channels);
+  }
+}
+
 template <DType kDType>
 void ConvertRowsToNhwc(const KernelArgs& args, Stream& stream) {
-  const Extent& extent = args.problem->input;
-  Transpose<Element<kDType>, Element<kDType>>(args, stream, {0, RowStride(extent.positions())}, {0, extent.channels}, 1,
-                                              extent.channels, extent.positions());
+  ConvertTypes<Layout::kRows, kDType, Layout::kNhwc, kDType>(args, stream);
 }
 
 template <DType kDType>
 void ConvertNhwcToRows(const KernelArgs& args, Stream& stream) {
-  const Extent& extent = args.problem->input;
-  Transpose<Element<kDType>, Element<kDType>>(args, stream, {0, extent.channels}, {0, RowStride(extent.positions())}, 1,
-                                              extent.positions(), extent.channels);
+  ConvertTypes<Layout::kNhwc, kDType, Layout::kRows, kDType>(args, stream);
 }
 
 // [channels][plane] to [plane][channels] in each image, whatever the extents then call it.
@@ -163,5 +178,19 @@ SWIZZLE_INSTANTIATE_CONVERT(ConvertNchwToNhwc);
 SWIZZLE_INSTANTIATE_CONVERT(ConvertNhwcToNchw);
 SWIZZLE_INSTANTIATE_CONVERT(ConvertRowsToNhwc);
 SWIZZLE_INSTANTIATE_CONVERT(ConvertNhwcToRows);
+
+#define SWIZZLE_INSTANTIATE_TYPES(from_layout, from, to_layout, to)                                                  \
+  template void ConvertTypes<Layout::from_layout, DType::from, Layout::to_layout, DType::to>(const KernelArgs& args, \
+                                                                                             Stream& stream)
+#define SWIZZLE_INSTANTIATE_LAYOUTS(from, to)        \
+  SWIZZLE_INSTANTIATE_TYPES(kRows, from, kRows, to); \
+  SWIZZLE_INSTANTIATE_TYPES(kRows, from, kNhwc, to); \
+  SWIZZLE_INSTANTIATE_TYPES(kNhwc, from, kRows, to); \
+  SWIZZLE_INSTANTIATE_TYPES(kNhwc, from, kNhwc, to)
+
+SWIZZLE_INSTANTIATE_LAYOUTS(kFloat32, kFloat16);
+SWIZZLE_INSTANTIATE_LAYOUTS(kFloat32, kBFloat16);
+SWIZZLE_INSTANTIATE_LAYOUTS(kFloat16, kFloat32);
+SWIZZLE_INSTANTIATE_LAYOUTS(kBFloat16, kFloat32);
 
 }  // namespace swizzle::cuda

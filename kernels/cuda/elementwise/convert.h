@@ -20,6 +20,10 @@ void ConvertRowsToNhwc(const KernelArgs& args, Stream& stream);
 template <DType kDType>
 void ConvertNhwcToRows(const KernelArgs& args, Stream& stream);
 
+// Between FP32 and a half type, in either layout that has both.
+template <Layout kFromLayout, DType kFrom, Layout kToLayout, DType kTo>
+void ConvertTypes(const KernelArgs& args, Stream& stream);
+
 // kTranspose in kNchw, fp32.
 void TransposeNchw(const KernelArgs& args, Stream& stream);
 

@@ -6,105 +6,44 @@
 #include <limits>
 #include <tuple>
 
-#include "kernels/backend/select.h"
 #include "kernels/base/instant.h"
 #include "model_loader/plan/choose/conversion.h"
 #include "model_loader/plan/choose/estimate.h"
+#include "model_loader/plan/choose/layer_rows.h"
 #include "model_loader/plan/choose/like_layers.h"
-#include "model_loader/semantics/whole_numbers.h"
 
 namespace swizzle {
 namespace {
 
-// Null for layers without.
-const Weight* WeightOf(const Network& network, const Layer& layer) {
-  return layer.weight < 0 ? nullptr : &network.weights[layer.weight];
+bool IsWider(Precision precision, const Kernel& kernel) {
+  return IsWider(precision, kernel.key.input) || IsWider(precision, kernel.key.output);
 }
 
-// What whole numbers may be stored in.
-std::span<const Layout> WholeLayouts(bool channels_stay) {
-  static constexpr Layout kLayouts[] = {Layout::kNchw, Layout::kFullPanels};
-  return std::span(kLayouts).first(channels_stay ? 2 : 1);
-}
-
-// Whether the layer holds its input to the range of whole numbers and does nothing else, and the input may be stored as
-// these: then it is held already where it is.
-bool OnlyQuantises(const Network& network, const Layer& layer) {
-  const auto wholes = network.values[layer.output].AsWholeNumbers();
-  if (layer.op != Op::kActivation || !wholes || wholes != network.values[layer.inputs[0]].AsWholeNumbers())
-    return false;
-  const RealRange range = RangeOf(*wholes);
-  return layer.epilogue == Epilogue{.low = range.low, .high = range.high};
-}
-
-// How many operands a row, its weight included, has as the whole numbers that the problem has for them.
-int WholeOperands(const Kernel& kernel, const Problem& problem) {
-  int wholes = 0;
-  for (int i = 0; i < InputCount(problem); ++i) wholes += problem.inputs_as[i].dtype == kernel.key.input.dtype;
-  const auto& output = problem.epilogue.requantise;
-  return (problem.inputs_as[0].dtype == DType::kFloat32 ? 0 : wholes) + (kernel.key.weight_dtype == DType::kInt8) +
-         (output && output->dtype == kernel.key.output.dtype);
-}
-
-void MarkThoseThatRoundLess(const Problem& problem, std::vector<Candidate>& candidates) {
-  int most = 0;
-  for (const Candidate& candidate : candidates) most = std::max(most, WholeOperands(*candidate.kernel, problem));
-  for (Candidate& candidate : candidates) candidate.rounds_less = WholeOperands(*candidate.kernel, problem) < most;
-}
-
-// A reshape only renames: any layout where channels and plane stay, else the row-major one; in any type.
-std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& layer, Precision precision) {
-  const NetworkValue& from = network.values[layer.inputs[0]];
-  const NetworkValue& to = network.values[layer.output];
-  std::vector<Layout> layouts = {Layout::kNchw};
-  if (from.channels == to.channels) {
-    layouts = {Layout::kNchw, Layout::kPanels, Layout::kBlocked16, Layout::kRows};
-    if (from.height == to.height && from.width == to.width) layouts.push_back(Layout::kNhwc);
+// Rows in FP32 of a plan in half precision that take, at every batch size, more than `most` times the fastest that is
+// in half precision, where there is one. A change of type costs memory as well as a conversion.
+void DropSlowWider(Precision precision, double most, std::vector<Candidate>& candidates) {
+  std::vector<double> least(candidates.front().microseconds.size(), std::numeric_limits<double>::infinity());
+  for (const Candidate& candidate : candidates) {
+    if (IsWider(precision, *candidate.kernel)) continue;
+    for (size_t b = 0; b < least.size(); ++b) least[b] = std::min(least[b], candidate.microseconds[b]);
   }
-  std::vector<Candidate> candidates;
-  if (const auto wholes = from.AsWholeNumbers(); wholes && wholes == to.AsWholeNumbers()) {
-    for (const Layout layout : WholeLayouts(from.channels == to.channels)) {
-      const Storage storage = {layout, wholes->dtype};
-      candidates.push_back({.input = storage, .output = storage});
-    }
-  }
-  for (const Layout layout : layouts) {
-    for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
-      const Storage storage = {layout, dtype};
-      if (MayStore(precision, storage)) candidates.push_back({.input = storage, .output = storage});
-    }
-  }
-  return candidates;
+  std::erase_if(candidates, [&](const Candidate& candidate) {
+    const auto is_slow = [=](double time, double narrow) { return time > most * narrow; };
+    return IsWider(precision, *candidate.kernel) && std::ranges::equal(candidate.microseconds, least, is_slow);
+  });
 }
+
+constexpr double kMostByEstimate = 2.0;  // which are off each other by as much
+constexpr double kMostByTime = 0.9;
 
 constexpr int64_t kConversionsGuess = 64;  // of a plan, at all batch sizes
 
 }  // namespace
 
-bool TakesWeight(const Candidate& candidate) {
-  return candidate.kernel != nullptr && candidate.kernel->prepare != nullptr;
-}
-
-bool ReadSameForm(const Candidate& a, const Candidate& b) {
-  if (!TakesWeight(a) || !TakesWeight(b)) return TakesWeight(a) == TakesWeight(b);
-  return a.kernel->prepare == b.kernel->prepare && a.output.dtype == b.output.dtype && a.blocking == b.blocking;
-}
-
-StatusOr<std::vector<Candidate>> Measurer::LayerCandidates(const Network& network, const Layer& layer) const {
-  if (layer.op == Op::kReshape) return ReshapeCandidates(network, layer, settings_.precision);
-  std::vector<Candidate> candidates;
-  const Problem problem = LayerProblem(network, layer, 1, settings_.threads);
-  for (const Kernel* kernel : WidestCandidates(backend_, problem, WeightOf(network, layer), settings_.precision)) {
-    if (dense_only_ && IsSparse(kernel->key.weights)) continue;
-    if (settings_.precision != Precision::kTf32 && kernel->rounds_to_tf32) continue;
-    candidates.push_back({.kernel = kernel, .input = kernel->key.input, .output = kernel->key.output});
-  }
-  if (candidates.empty()) {
-    return Unimplemented("layer '", layer.name, "' (", OpName(layer.op), "): no kernel of the ", backend_.name(),
-                         " backend accepts it in ", PrecisionName(settings_.precision));
-  }
-  MarkThoseThatRoundLess(problem, candidates);
-  return candidates;
+double Measurer::Estimate(const Kernel& kernel, const Problem& problem, const Weight* weight) const {
+  constexpr double kUnlessMeasured = 1.1;  // what was asked for, where FP32 would be no slower
+  if (!IsWider(settings_.precision, kernel)) return EstimateMicroseconds(kernel, problem, weight, throughput_);
+  return kUnlessMeasured * EstimateMicroseconds(kernel, problem, weight, single_throughput_);
 }
 
 void Measurer::EstimateLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const {
@@ -112,7 +51,7 @@ void Measurer::EstimateLayer(const Network& network, const Layer& layer, std::ve
   for (int64_t batch : batches_) {
     const Problem problem = LayerProblem(network, layer, batch, settings_.threads);
     for (Candidate& candidate : candidates) {
-      candidate.microseconds.push_back(EstimateMicroseconds(*candidate.kernel, problem, weight, throughput_));
+      candidate.microseconds.push_back(Estimate(*candidate.kernel, problem, weight));
     }
   }
 }
@@ -245,8 +184,7 @@ std::vector<size_t> Measurer::LongestFirst(const Network& network, const std::ve
     order.push_back(i);
     const Problem problem = LayerProblem(network, layer, batches_.back(), settings_.threads);
     for (const Candidate& candidate : layers[i]) {
-      least[i] =
-          std::min(least[i], EstimateMicroseconds(*candidate.kernel, problem, WeightOf(network, layer), throughput_));
+      least[i] = std::min(least[i], Estimate(*candidate.kernel, problem, WeightOf(network, layer)));
     }
   }
   if (!measures_) return order;
@@ -270,6 +208,7 @@ void Measurer::FindSuspects(const Network& network, const Layer& layer, std::vec
 
 StatusOr<bool> Measurer::JudgeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) {
   SWIZZLE_ASSIGN_OR_RETURN(const bool timed, TimeLayer(network, layer, candidates));
+  if (timed) DropSlowWider(settings_.precision, kMostByTime, candidates);
   if (timed) return true;
   ++untimed_layers_;
   if (!measures_) FindSuspects(network, layer, candidates);
@@ -277,11 +216,10 @@ StatusOr<bool> Measurer::JudgeLayer(const Network& network, const Layer& layer, 
 }
 
 void Measurer::AddRenames(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const {
-  if (!OnlyQuantises(network, layer)) return;
-  for (const Layout layout : WholeLayouts(/*channels_stay=*/true)) {
-    const Storage storage = {layout, network.values[layer.output].AsWholeNumbers()->dtype};
-    const std::vector<double> nothing(batches_.size(), 0.0);
-    candidates.push_back({.input = storage, .output = storage, .microseconds = nothing, .measured = true});
+  for (Candidate& rename : LayerRenames(network, layer)) {
+    rename.microseconds.assign(batches_.size(), 0.0);
+    rename.measured = true;
+    candidates.push_back(std::move(rename));
   }
 }
 
@@ -289,10 +227,13 @@ StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Netw
   std::vector<std::vector<Candidate>> layers;
   measurements_left_ = 0;
   for (const Layer& layer : network.layers) {
-    SWIZZLE_ASSIGN_OR_RETURN(auto candidates, LayerCandidates(network, layer));
+    SWIZZLE_ASSIGN_OR_RETURN(auto candidates, LayerRows(backend_, network, layer, settings_, dense_only_));
     if (layer.op == Op::kReshape) {
       for (Candidate& candidate : candidates) candidate.microseconds.assign(batches_.size(), 0.0);
     } else {
+      EstimateLayer(network, layer, candidates);
+      DropSlowWider(settings_.precision, kMostByEstimate, candidates);
+      for (Candidate& candidate : candidates) candidate.microseconds.clear();
       measurements_left_ += static_cast<int64_t>(candidates.size() * batches_.size());
     }
     layers.push_back(std::move(candidates));

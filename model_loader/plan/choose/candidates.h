@@ -13,6 +13,7 @@
 #include "kernels/base/precision.h"
 #include "kernels/measure/measure_kernels.h"
 #include "model_loader/network/network.h"
+#include "model_loader/plan/choose/candidate.h"
 #include "model_loader/plan/choose/layout_choice.h"
 #include "model_loader/plan/choose/plan_options.h"
 #include "model_loader/plan/choose/tuning_cache.h"
@@ -20,31 +21,6 @@
 namespace swizzle {
 
 struct LayerLikeness;
-
-// What every layer of a plan runs with.
-struct RunSettings {
-  int threads = 1;
-  Precision precision = Precision::kFloat32;
-};
-
-// One kernel for one layer. kernel is null where no data is moved: for kReshape, and for what only quantises a value
-// that is stored as those whole numbers already.
-struct Candidate {
-  const Kernel* kernel = nullptr;
-  Storage input = {};
-  Storage output = {};
-  std::vector<double> microseconds = {};  // per batch size
-  bool measured = false;                  // else estimated, wholly or (see Measurer) beyond the first batch size
-  bool suspect = false;                   // was measured, and disturbed: so the layer's candidates are estimated
-  int blocking = 0;                       // of the kernel's
-  // Has as real numbers what another kernel for the layer has as the model's whole ones: taken only where no choice
-  // without it works, so that results do not depend on which kernels were fast.
-  bool rounds_less = false;
-};
-
-bool TakesWeight(const Candidate& candidate);
-// Whether two kernels for one layer read the same packed form of its weight, which is then held once for both.
-bool ReadSameForm(const Candidate& a, const Candidate& b);
 
 // Times kernels within one budget for all of them: what is left is shared out evenly over the measurements to come,
 // and the layers that take longest come first. Kernels for one layer take turns (MeasureKernels). What the tuning cache
@@ -66,6 +42,7 @@ class Measurer {
         stream_(stream),
         settings_{stream.threads(), options.precision},
         throughput_(backend.throughput(options.precision)),
+        single_throughput_(backend.throughput(Precision::kFloat32)),
         dense_only_(options.dense_only),
         batches_(std::move(batches)),
         cache_(options.tuning_cache),
@@ -93,7 +70,7 @@ class Measurer {
  private:
   class LayerWeight;
 
-  StatusOr<std::vector<Candidate>> LayerCandidates(const Network& network, const Layer& layer) const;
+  double Estimate(const Kernel& kernel, const Problem& problem, const Weight* weight) const;  // microseconds
   void EstimateLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const;
   // The layers in the order in which they are timed.
   std::vector<size_t> LongestFirst(const Network& network, const std::vector<std::vector<Candidate>>& layers,
@@ -130,7 +107,8 @@ class Measurer {
   Backend& backend_;
   Stream& stream_;
   const RunSettings settings_;
-  const Throughput throughput_;
+  const Throughput throughput_;         // in the plan's precision
+  const Throughput single_throughput_;  // in FP32
   const bool dense_only_;
   const std::vector<int64_t> batches_;
   TuningCache* const cache_;

@@ -82,7 +82,9 @@ TEST(CandidatesTest, ThePrecisionSaysHowActivationsAreStored) {
   EXPECT_EQ(Names(Candidates(backend, SmallProblem(), &weight, Precision::kFloat32)),
             (std::vector<std::string>{"f32", "request"}));
   EXPECT_EQ(Names(Candidates(backend, SmallProblem(), &weight, Precision::kBFloat16)),
-            (std::vector<std::string>{"bf16", "request"}));
+            (std::vector<std::string>{"f32", "bf16", "request"}));
+  EXPECT_EQ(Names(Candidates(backend, SmallProblem(), &weight, Precision::kFloat16)),
+            (std::vector<std::string>{"f32", "request"}));
 }
 
 // What accepts is asked about is stored as the row has it.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/base/half.h"
 #include "model_loader/plan/planner.h"
 #include "tests/kernels/fake_backend.h"
 #include "tests/support/network_builder.h"
@@ -97,6 +98,58 @@ TEST(MixedTypesPlanTest, WholeNumbersStandBetweenRealOnes) {
   for (size_t i = 0; i < a.size(); ++i) {
     EXPECT_NEAR(output[i], std::clamp(a[i] + b[i], 0.0f, 6.0f), 0.376f) << "half a step of the sum, at " << i;
   }
+}
+
+constexpr Storage kPanels = {Layout::kPanels, DType::kFloat32};
+constexpr Storage kHalves = {Layout::kPanels, DType::kBFloat16};
+
+void AddHalves(const KernelArgs& args, Stream&) {
+  for (int64_t i = 0; i < Elements(args); ++i) {
+    const float sum = FloatOfBfloat16(args.Input<uint16_t>(0)[i]) + FloatOfBfloat16(args.Input<uint16_t>(1)[i]);
+    args.Output<uint16_t>()[i] = Bfloat16OfFloat(sum);
+  }
+}
+// One image of one position: both layouts are the same.
+void Round(const KernelArgs& args, Stream&) {
+  for (int64_t i = 0; i < Elements(args); ++i) args.Output<uint16_t>()[i] = Bfloat16OfFloat(args.Input<float>(0)[i]);
+}
+void Widen(const KernelArgs& args, Stream&) {
+  for (int64_t i = 0; i < Elements(args); ++i) args.Output<float>()[i] = FloatOfBfloat16(args.Input<uint16_t>(0)[i]);
+}
+void CopyReals(const KernelArgs& args, Stream&) {
+  std::copy_n(args.Input<float>(0), Elements(args), args.Output<float>());
+}
+
+// Sums in bfloat16 only, clamps of FP32 only, both in panels.
+constexpr Kernel kHalfTable[] = {
+    {"round", Key(Op::kConvertLayout, kReal, kHalves), 0, AcceptsAll, nullptr, nullptr, Round},
+    {"widen_panels", Key(Op::kConvertLayout, kHalves, kPanels), 0, AcceptsAll, nullptr, nullptr, Widen},
+    {"leave", Key(Op::kConvertLayout, kPanels, kReal), 0, AcceptsAll, nullptr, nullptr, CopyReals},
+    {"add_bf16", Key(Op::kAdd, kHalves, kHalves), 0, AcceptsAll, nullptr, nullptr, AddHalves},
+    {"clamp_f32", Key(Op::kActivation, kPanels, kPanels), 0, AcceptsAll, nullptr, nullptr, ClampReals},
+};
+
+TEST(MixedTypesPlanTest, APlanInHalfPrecisionTakesSingleWhereNothingElseRuns) {
+  FakeBackend backend(kHalfTable, 0);
+  Network network = SumOfTwo();
+  for (NetworkValue& value : network.values) value.quantisation.reset();
+  PlanOptions options = Estimated();
+  options.precision = Precision::kBFloat16;
+  const auto plan = MakePlan(network, backend, options);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ((*plan)->report().conversions, 4) << "two to halves, one to floats in panels, one to the result";
+  const auto runner = *(*plan)->NewRunner({});
+  const std::vector<float> a = {1, 2, 3, -1, 0, 0.25f, -2.5f, 1 / 3.0f}, b = {1, 1, 1, 3, 0, 0.5f, -2, 1};
+  std::ranges::copy(a, runner->Input(0, 1).begin());
+  std::ranges::copy(b, runner->Input(1, 1).begin());
+  ASSERT_TRUE(runner->Run(1).ok());
+  const auto output = runner->Output(0, 1);
+  for (size_t i = 0; i < a.size(); ++i) {
+    const float rounded = FloatOfBfloat16(Bfloat16OfFloat(a[i])) + FloatOfBfloat16(Bfloat16OfFloat(b[i]));
+    EXPECT_EQ(output[i], std::clamp(FloatOfBfloat16(Bfloat16OfFloat(rounded)), 0.0f, 6.0f)) << i;
+  }
+  EXPECT_EQ(MakePlan(network, backend, Estimated()).status().code(), StatusCode::kUnimplemented)
+      << "a plan in FP32 never rounds";
 }
 
 TEST(MixedTypesPlanTest, ValuesWithoutScalesStayReal) {

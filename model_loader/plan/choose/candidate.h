@@ -1,0 +1,44 @@
+// One way to run a layer.
+#ifndef SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_CANDIDATE_H_
+#define SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_CANDIDATE_H_
+
+#include <vector>
+
+#include "kernels/backend/kernel_table.h"
+#include "kernels/base/precision.h"
+
+namespace swizzle {
+
+// What every layer of a plan runs with.
+struct RunSettings {
+  int threads = 1;
+  Precision precision = Precision::kFloat32;
+};
+
+// One kernel for one layer. kernel is null where no data is moved: for kReshape, and for what only quantises a value
+// that is stored as those whole numbers already.
+struct Candidate {
+  const Kernel* kernel = nullptr;
+  Storage input = {};
+  Storage output = {};
+  std::vector<double> microseconds = {};  // per batch size
+  bool measured = false;                  // else estimated, wholly or (see Measurer) beyond the first batch size
+  bool suspect = false;                   // was measured, and disturbed: so the layer's candidates are estimated
+  int blocking = 0;                       // of the kernel's
+  // Has as real numbers what another kernel for the layer has as the model's whole ones: taken only where no choice
+  // without it works, so that results do not depend on which kernels were fast.
+  bool rounds_less = false;
+};
+
+inline bool TakesWeight(const Candidate& candidate) {
+  return candidate.kernel != nullptr && candidate.kernel->prepare != nullptr;
+}
+// Whether two kernels for one layer read the same packed form of its weight, which is then held once for both.
+inline bool ReadSameForm(const Candidate& a, const Candidate& b) {
+  if (!TakesWeight(a) || !TakesWeight(b)) return TakesWeight(a) == TakesWeight(b);
+  return a.kernel->prepare == b.kernel->prepare && a.output.dtype == b.output.dtype && a.blocking == b.blocking;
+}
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_CANDIDATE_H_

@@ -1,0 +1,103 @@
+#include "model_loader/plan/choose/layer_rows.h"
+
+#include <algorithm>
+#include <span>
+
+#include "kernels/backend/select.h"
+#include "model_loader/plan/choose/estimate.h"
+#include "model_loader/semantics/whole_numbers.h"
+
+namespace swizzle {
+namespace {
+
+// What whole numbers may be stored in.
+std::span<const Layout> WholeLayouts(bool channels_stay) {
+  static constexpr Layout kLayouts[] = {Layout::kNchw, Layout::kFullPanels};
+  return std::span(kLayouts).first(channels_stay ? 2 : 1);
+}
+
+// Whether the layer holds its input to the range of whole numbers and does nothing else, and the input may be stored as
+// these: then it is held already where it is.
+bool OnlyQuantises(const Network& network, const Layer& layer) {
+  const auto wholes = network.values[layer.output].AsWholeNumbers();
+  if (layer.op != Op::kActivation || !wholes || wholes != network.values[layer.inputs[0]].AsWholeNumbers())
+    return false;
+  const RealRange range = RangeOf(*wholes);
+  return layer.epilogue == Epilogue{.low = range.low, .high = range.high};
+}
+
+// How many operands a row, its weight included, has as the whole numbers that the problem has for them.
+int WholeOperands(const Kernel& kernel, const Problem& problem) {
+  int wholes = 0;
+  for (int i = 0; i < InputCount(problem); ++i) wholes += problem.inputs_as[i].dtype == kernel.key.input.dtype;
+  const auto& output = problem.epilogue.requantise;
+  return (problem.inputs_as[0].dtype == DType::kFloat32 ? 0 : wholes) + (kernel.key.weight_dtype == DType::kInt8) +
+         (output && output->dtype == kernel.key.output.dtype);
+}
+
+void MarkThoseThatRoundLess(const Problem& problem, std::vector<Candidate>& candidates) {
+  int most = 0;
+  for (const Candidate& candidate : candidates) most = std::max(most, WholeOperands(*candidate.kernel, problem));
+  for (Candidate& candidate : candidates) candidate.rounds_less = WholeOperands(*candidate.kernel, problem) < most;
+}
+
+// A reshape only renames: any layout where channels and plane stay, else the row-major one; in any type.
+std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& layer, Precision precision) {
+  const NetworkValue& from = network.values[layer.inputs[0]];
+  const NetworkValue& to = network.values[layer.output];
+  std::vector<Layout> layouts = {Layout::kNchw};
+  if (from.channels == to.channels) {
+    layouts = {Layout::kNchw, Layout::kPanels, Layout::kBlocked16, Layout::kRows};
+    if (from.height == to.height && from.width == to.width) layouts.push_back(Layout::kNhwc);
+  }
+  std::vector<Candidate> candidates;
+  if (const auto wholes = from.AsWholeNumbers(); wholes && wholes == to.AsWholeNumbers()) {
+    for (const Layout layout : WholeLayouts(from.channels == to.channels)) {
+      const Storage storage = {layout, wholes->dtype};
+      candidates.push_back({.input = storage, .output = storage});
+    }
+  }
+  for (const Layout layout : layouts) {
+    for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+      const Storage storage = {layout, dtype};
+      if (MayStore(precision, storage)) candidates.push_back({.input = storage, .output = storage});
+    }
+  }
+  return candidates;
+}
+
+}  // namespace
+
+const Weight* WeightOf(const Network& network, const Layer& layer) {
+  return layer.weight < 0 ? nullptr : &network.weights[layer.weight];
+}
+
+StatusOr<std::vector<Candidate>> LayerRows(const Backend& backend, const Network& network, const Layer& layer,
+                                           RunSettings settings, bool dense_only) {
+  if (layer.op == Op::kReshape) return ReshapeCandidates(network, layer, settings.precision);
+  std::vector<Candidate> candidates;
+  const Problem problem = LayerProblem(network, layer, 1, settings.threads);
+  for (const Kernel* kernel : WidestCandidates(backend, problem, WeightOf(network, layer), settings.precision)) {
+    if (dense_only && IsSparse(kernel->key.weights)) continue;
+    if (settings.precision != Precision::kTf32 && kernel->rounds_to_tf32) continue;
+    candidates.push_back({.kernel = kernel, .input = kernel->key.input, .output = kernel->key.output});
+  }
+  if (candidates.empty()) {
+    return Unimplemented("layer '", layer.name, "' (", OpName(layer.op), "): no kernel of the ", backend.name(),
+                         " backend accepts it in ", PrecisionName(settings.precision));
+  }
+  MarkThoseThatRoundLess(problem, candidates);
+  return candidates;
+}
+
+std::vector<Candidate> LayerRenames(const Network& network, const Layer& layer) {
+  std::vector<Candidate> renames;
+  if (!OnlyQuantises(network, layer)) return renames;
+  for (const Layout layout : WholeLayouts(/*channels_stay=*/true)) {
+    const Storage storage = {layout, network.values[layer.output].AsWholeNumbers()->dtype};
+    renames.push_back({.input = storage, .output = storage});
+  }
+  return renames;
+}
+
+}  // namespace swizzle

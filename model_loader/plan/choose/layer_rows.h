@@ -1,0 +1,25 @@
+// Which rows of a backend's table could run a layer of a network.
+#ifndef SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_LAYER_ROWS_H_
+#define SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_LAYER_ROWS_H_
+
+#include <vector>
+
+#include "kernels/backend/backend.h"
+#include "model_loader/network/network.h"
+#include "model_loader/plan/choose/candidate.h"
+
+namespace swizzle {
+
+// Null for layers without.
+const Weight* WeightOf(const Network& network, const Layer& layer);
+
+// Without times. `dense_only`: none that skips zeros. UNIMPLEMENTED, naming the layer, if there is none.
+StatusOr<std::vector<Candidate>> LayerRows(const Backend& backend, const Network& network, const Layer& layer,
+                                           RunSettings settings, bool dense_only);
+
+// Ways to run, for nothing, a layer that holds its input to the range of whole numbers that it is stored as already.
+std::vector<Candidate> LayerRenames(const Network& network, const Layer& layer);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_LAYER_ROWS_H_
