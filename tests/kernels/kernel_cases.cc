@@ -1,5 +1,6 @@
 #include "tests/kernels/kernel_cases.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -251,6 +252,14 @@ void KeepTwoOfFour(DenseMatrix& matrix, std::mt19937& random) {
   }
 }
 
+void ShuffleRows(DenseMatrix& matrix, std::mt19937& random) {
+  for (int64_t row = matrix.rows - 1; row > 0; --row) {
+    const auto at = matrix.values.begin() + row * matrix.cols;
+    const auto other = static_cast<int64_t>(random() % (row + 1));
+    std::swap_ranges(at, at + matrix.cols, matrix.values.begin() + other * matrix.cols);
+  }
+}
+
 std::string CaseText(const KernelCase& kernel_case) {
   const Problem& problem = kernel_case.problem;
   const auto extent_text = [](const Extent& extent) {
@@ -339,6 +348,17 @@ std::vector<KernelCase> FusedCases(Op op) {
       problem.attention().packed = true;
       problem.input.channels = 2 * problem.input.channels + problem.output.channels;
     }
+  }
+  if (op != Op::kConv) return cases;
+  // Few of those above have weights of a structure.
+  for (const Function& function : kFunctions) {
+    const Tail& tail = kTails[cases.size() / 2 % std::size(kTails)];
+    cases.push_back(MakeCase(op, kTwoOfFourShapes[3], tail, 0, 1));
+    cases.back().two_of_four = true;
+    cases.back().problem.epilogue.function = function;
+    cases.push_back(MakeCase(op, kGroupedShapes[4].shape, tail, 0.5, 1));
+    cases.back().vector_rows = kGroupedShapes[4].vector_rows;
+    cases.back().problem.epilogue.function = function;
   }
   return cases;
 }

@@ -34,6 +34,7 @@ struct KernelCase {
 
 // Zeros two of any four neighbouring columns of each row, drawn.
 void KeepTwoOfFour(DenseMatrix& matrix, std::mt19937& random);
+void ShuffleRows(DenseMatrix& matrix, std::mt19937& random);
 
 // "Conv 2x16x7x7 -> 2x31x7x7 window 3x3 stride 1x1 ... bias residual [0,6] sparsity 0.9 threads 2".
 std::string CaseText(const KernelCase& kernel_case);

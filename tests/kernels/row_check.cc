@@ -89,14 +89,6 @@ std::vector<float> DrawValues(int64_t count, float reach, std::mt19937& random) 
   return values;
 }
 
-void ShuffleRows(DenseMatrix& matrix, std::mt19937& random) {
-  for (int64_t row = matrix.rows - 1; row > 0; --row) {
-    const auto at = matrix.values.begin() + row * matrix.cols;
-    const auto other = static_cast<int64_t>(random() % (row + 1));
-    std::swap_ranges(at, at + matrix.cols, matrix.values.begin() + other * matrix.cols);
-  }
-}
-
 // Values become what signed bytes stand for, by rows; zeros stay zeros and nothing else becomes one.
 void RoundToBytes(DenseMatrix& matrix, Weight& weight) {
   Quantisation quantisation;
@@ -420,6 +412,13 @@ std::vector<SeededCase> CasesOf(const Kernel& kernel) {
     if (kernel.accepts(kernel_case.problem)) cases.push_back({kernel_case, seed});
   }
   return cases;
+}
+
+bool HoldsWeightOf(const Kernel& kernel, const SeededCase& seeded) {
+  if (kernel.holds == nullptr) return true;
+  std::mt19937 random(seeded.seed);
+  DrawInputs(seeded.kernel_case, kernel, random);
+  return kernel.holds(DrawWeight(seeded.kernel_case, kernel, seeded.seed % 2 == 0, random), seeded.kernel_case.problem);
 }
 
 Stream& RowChecker::StreamOf(int threads) {

@@ -23,6 +23,8 @@ struct SeededCase {
   int seed;
 };
 std::vector<SeededCase> CasesOf(const Kernel& kernel);
+// Whether the row holds the weight that the case is tried with.
+bool HoldsWeightOf(const Kernel& kernel, const SeededCase& seeded);
 
 // Keeps streams from row to row. Single-owner; the backend outlives it.
 class RowChecker {

@@ -22,8 +22,6 @@ class TwoOfFourWeight final : public PackedWeight {
 
 bool AcceptsConvTwoOfFour(const Problem& problem) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  const auto& function = problem.epilogue.function;
-  if (function && function->kind != FunctionKind::kGelu) return false;
   const int64_t cols = problem.input.channels * problem.window().taps();
   return cols >= 1 && cols <= kMost && RowStride(problem.output.positions()) <= kMost;
 }

@@ -206,14 +206,12 @@ void Queue(const TwoOfFourOperands& operands, int multiprocessors, cudaStream_t 
                      .tiles = static_cast<int32_t>(tiles),
                      .clamps = std::isfinite(operands.epilogue.low) || std::isfinite(operands.epilogue.high)};
   const CUtensorMap x = DescribeSlabs(operands.x, weight.cols(), operands.stride, kDepth);
-  const auto launch = [&]<typename Function>(const Ending<Function>& ending) {
+  WithTileEnding(operands.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
     auto* const kernel = MultiplyTwoOfFour<T, kWidth, Function>;
     AllowSharedMemory(kernel, sizeof(Shared));
     const LaunchGrid grid(std::min<int64_t>(tiles, multiprocessors));
     kernel<<<grid, kThreads, sizeof(Shared), queue>>>(args, x, ending);
-  };
-  if (operands.epilogue.function) return launch(Ending<GeluFunction>(operands.epilogue));
-  launch(Ending<NoFunction>(operands.epilogue));
+  });
 }
 
 }  // namespace

@@ -20,7 +20,7 @@
 
 namespace swizzle::cuda {
 
-// Row functions; FP16 and BF16, no function but GELU. The workspace is ConvCsrWorkspaceBytes.
+// Row functions; FP16 and BF16. The workspace is ConvCsrWorkspaceBytes.
 bool AcceptsConvTwoOfFour(const Problem& problem);
 // Whether at most two of any four neighbouring columns are not zero.
 bool HoldsTwoOfFour(const Weight& weight, const Problem& problem);

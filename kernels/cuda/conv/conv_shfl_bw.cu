@@ -134,7 +134,7 @@ void Queue(const GroupOperands& operands, int multiprocessors, cudaStream_t queu
   using Shared = typename Shape<kWidth>::Shared;
   const Args args = ArgsOf(operands, kWidth);
   const LaunchGrid grid(std::min<int64_t>(args.tiles, 2 * multiprocessors));
-  WithGroupEnding(operands.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
+  WithTileEnding(operands.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
     auto* const kernel = MultiplyGroups<T, kWidth, Function>;
     AllowSharedMemory(kernel, sizeof(Shared));
     LaunchDependent(kernel, grid, kThreads, sizeof(Shared), queue, args, ending);

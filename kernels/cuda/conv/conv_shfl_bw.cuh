@@ -55,13 +55,6 @@ Args ArgsOf(const Operands& operands, int width) {
           .clamps = std::isfinite(operands.epilogue.low) || std::isfinite(operands.epilogue.high)};
 }
 
-template <typename Launch>
-void WithGroupEnding(const Epilogue& epilogue, const Launch& launch) {
-  if (epilogue.function && epilogue.function->kind == FunctionKind::kGelu)
-    return launch(Ending<GeluFunction>(epilogue));
-  WithEnding(epilogue, launch);
-}
-
 // What a CTA of kWidth columns has in shared memory; two fit a multiprocessor.
 template <int kWidth>
 struct Shape {

@@ -60,7 +60,7 @@ StatusOr<WindowGroups> WindowGroups::Make(const ShflBwMatrix& matrix, std::span<
 
 bool AcceptsConvShflBwWindow(const Problem& problem) {
   const Window& window = problem.window();
-  if (window.IsPointwise() || problem.epilogue.function || window.kernel_h > kMostWindowRows) return false;
+  if (window.IsPointwise() || window.kernel_h > kMostWindowRows) return false;
   const int64_t cols = problem.input.channels * window.taps();
   constexpr int64_t kMostPositions = std::numeric_limits<int32_t>::max();
   return cols >= 1 && cols <= RowGroups::kMostColumns && MostSlots(problem) <= LaunchGrid::kMostDown &&
@@ -101,7 +101,7 @@ void RunConvShflBwWindow(const KernelArgs& args, Stream& stream) {
 
 bool AcceptsConvThin(const Problem& problem) {
   constexpr int64_t kMostColumns = 256;
-  if (problem.input.channels * problem.window().taps() > kMostColumns || problem.epilogue.function) return false;
+  if (problem.input.channels * problem.window().taps() > kMostColumns) return false;
   return problem.window().IsPointwise() ? AcceptsConvShflBw(problem) : AcceptsConvShflBwWindow(problem);
 }
 

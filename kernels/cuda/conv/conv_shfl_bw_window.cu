@@ -307,9 +307,9 @@ class WindowGatherer {
   uint32_t to_[2];
 };
 
-template <typename T, int kWidth>
+template <typename T, int kWidth, typename Function>
 __global__ __launch_bounds__(kThreads, 2) void MultiplyWindowGroups(const __grid_constant__ WindowArgs args,
-                                                                    const __grid_constant__ Ending<NoFunction> ending) {
+                                                                    const __grid_constant__ Ending<Function> ending) {
   extern __shared__ uint4 dynamic_shared[];
   auto& shared = *reinterpret_cast<typename Shape<kWidth>::Shared*>(dynamic_shared);
   if (threadIdx.x == 0) shared.barriers.Init(kRole + 1, kWarps);
@@ -319,7 +319,7 @@ __global__ __launch_bounds__(kThreads, 2) void MultiplyWindowGroups(const __grid
     WindowGatherer<kWidth>(args, shared).Run();
   } else {
     TakeRegisters<kConsumerRegisters>();
-    Multiplier<T, kWidth, NoFunction, WindowArgs, WindowPlaces>(args, ending, shared).Run();
+    Multiplier<T, kWidth, Function, WindowArgs, WindowPlaces>(args, ending, shared).Run();
   }
 }
 
@@ -351,9 +351,11 @@ void QueueWindows(const WindowOperands& operands, int multiprocessors, cudaStrea
   using Shared = typename Shape<kWidth>::Shared;
   const WindowArgs args = WindowArgsOf(operands, kWidth);
   const LaunchGrid grid(std::min<int64_t>(args.tiles, 2 * multiprocessors));
-  auto* const kernel = MultiplyWindowGroups<T, kWidth>;
-  AllowSharedMemory(kernel, sizeof(Shared));
-  LaunchDependent(kernel, grid, kThreads, sizeof(Shared), queue, args, Ending<NoFunction>(operands.epilogue));
+  WithTileEnding(operands.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
+    auto* const kernel = MultiplyWindowGroups<T, kWidth, Function>;
+    AllowSharedMemory(kernel, sizeof(Shared));
+    LaunchDependent(kernel, grid, kThreads, sizeof(Shared), queue, args, ending);
+  });
 }
 
 }  // namespace

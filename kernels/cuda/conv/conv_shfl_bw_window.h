@@ -42,7 +42,7 @@ struct WindowGroups {
                                      DType dtype);
 };
 
-// Row functions; FP16 and BF16, windows of at most 31 rows that are not pointwise, and no function.
+// Row functions; FP16 and BF16, windows of at most 31 rows that are not pointwise.
 bool AcceptsConvShflBwWindow(const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvShflBwWindow(const Weight& weight, const Problem& problem);
 size_t ConvShflBwWindowWorkspaceBytes(const Problem& problem);

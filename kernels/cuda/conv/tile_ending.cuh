@@ -17,6 +17,15 @@ class GeluFunction {
   }
 };
 
+// launch(ending) for an epilogue, with GELU apart.
+template <typename Launch>
+void WithTileEnding(const Epilogue& epilogue, const Launch& launch) {
+  if (epilogue.function && epilogue.function->kind == FunctionKind::kGelu) {
+    return launch(Ending<GeluFunction>(epilogue));
+  }
+  WithEnding(epilogue, launch);
+}
+
 // v[i] of lane t of each four becomes v[t] of lane i.
 __device__ inline void TransposeInFours(uint32_t (&v)[4]) {
   const int t = threadIdx.x % 4;

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/kernel_table.h"
@@ -41,6 +42,33 @@ INSTANTIATE_TEST_SUITE_P(Cuda, CudaRowTest, testing::ValuesIn(AllRows()), RowNam
 TEST(CudaKernelTable, EveryRowIsExercised) {
   for (const Kernel& kernel : cuda::KernelTable()) {
     EXPECT_FALSE(CasesOf(kernel).empty()) << "no case of kernel_cases.cc exercises " << kernel.name;
+  }
+}
+
+// Plans make functions the end of whatever convolution comes before them, and do not ask its rows.
+TEST(CudaKernelTable, EveryConvolutionTakesEveryFunction) {
+  for (const Kernel& kernel : cuda::KernelTable()) {
+    if (kernel.key.op != Op::kConv) continue;
+    for (const SeededCase& plain : CasesOf(kernel)) {
+      Problem problem = plain.kernel_case.problem;
+      for (int kind = 0; kind < kFunctionKindCount; ++kind) {
+        problem.epilogue.function = Function{static_cast<FunctionKind>(kind), 0, 0};
+        ASSERT_TRUE(kernel.accepts(problem)) << kernel.name << " " << CaseText(plain.kernel_case);
+      }
+    }
+  }
+}
+
+// What is accepted is also tried, in weights that the row holds.
+TEST(CudaKernelTable, EveryConvolutionIsTriedWithEveryFunction) {
+  for (const Kernel& kernel : cuda::KernelTable()) {
+    if (kernel.key.op != Op::kConv) continue;
+    std::set<FunctionKind> tried;
+    for (const SeededCase& seeded : CasesOf(kernel)) {
+      const auto& function = seeded.kernel_case.problem.epilogue.function;
+      if (function && HoldsWeightOf(kernel, seeded)) tried.insert(function->kind);
+    }
+    EXPECT_EQ(tried.size(), static_cast<size_t>(kFunctionKindCount)) << kernel.name;
   }
 }
 
