@@ -2,9 +2,9 @@
 #ifndef SWIZZLE_KERNELS_CUDA_ATTENTION_ROW_PIECES_CUH_
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_ROW_PIECES_CUH_
 
-#include <cuda_fp16.h>
-
 #include <cstdint>
+
+#include "kernels/cuda/tensor_core/operand.cuh"
 
 namespace swizzle::cuda {
 
@@ -19,7 +19,7 @@ __device__ inline void ToFloats(const uint4& piece, float (&to)[8]) {
   const uint32_t pairs[4] = {piece.x, piece.y, piece.z, piece.w};
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const float2 pair = __half22float2(*reinterpret_cast<const __half2*>(&pairs[i]));
+    const float2 pair = UnpackPair<__half>(pairs[i]);
     to[2 * i] = pair.x;
     to[2 * i + 1] = pair.y;
   }
@@ -31,13 +31,8 @@ __device__ inline uint4 FromFloats(const float (&from)[4]) {
 }
 
 __device__ inline uint4 FromFloats(const float (&from)[8]) {
-  uint32_t pairs[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const __half2 pair = __floats2half2_rn(from[2 * i], from[2 * i + 1]);
-    pairs[i] = *reinterpret_cast<const uint32_t*>(&pair);
-  }
-  return make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+  return make_uint4(PackHalves(from[0], from[1]), PackHalves(from[2], from[3]), PackHalves(from[4], from[5]),
+                    PackHalves(from[6], from[7]));
 }
 
 template <typename T>

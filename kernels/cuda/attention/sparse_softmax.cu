@@ -25,6 +25,8 @@ struct Params {
 template <typename T>
 struct Row {
   static constexpr int kElements = kPieceElements<T>;
+  // Of a row that a warp shares: 24 or 8 values to spare for the start.
+  static constexpr int kPiecesOfLane = CeilDiv(kLongRow, 32 * kElements);
   const T* input;
   T* output;
   int begin, end;
@@ -37,7 +39,7 @@ struct Row {
 
   __device__ int length() const { return end - begin; }
   __device__ int first_piece() const { return begin / kElements; }
-  __device__ int last_piece() const { return (end + kElements - 1) / kElements; }
+  __device__ bool Has(int piece) const { return piece * kElements < end; }
 
   __device__ uint4 Load(int piece) const { return reinterpret_cast<const uint4*>(input)[piece]; }
 
@@ -70,7 +72,7 @@ struct Row {
 template <typename T>
 __global__ void __launch_bounds__(32 * kWarps) SoftmaxShortRows(const __grid_constant__ Params p) {
   constexpr int kElements = kPieceElements<T>;
-  constexpr int kPieces = (kLongRow + 32 * kElements - 1) / (32 * kElements);  // 24 or 8 values to spare for the start
+  constexpr int kPieces = Row<T>::kPiecesOfLane;
   static_assert(kPieces * 32 * kElements >= kLongRow + kElements);
   const int index = blockIdx.x * kWarps + threadIdx.x / 32, lane = threadIdx.x % 32;
   if (index >= p.tokens) return;
@@ -80,13 +82,13 @@ __global__ void __launch_bounds__(32 * kWarps) SoftmaxShortRows(const __grid_con
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
     const int piece = row.first_piece() + i * 32 + lane;
-    if (piece < row.last_piece()) pieces[i] = row.Load(piece);
+    if (row.Has(piece)) pieces[i] = row.Load(piece);
   }
   float values[kPieces][kElements], largest = -INFINITY, total = 0;
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
     const int piece = row.first_piece() + i * 32 + lane;
-    if (piece >= row.last_piece()) break;
+    if (!row.Has(piece)) break;
     row.Read(pieces[i], piece, p.scale, values[i]);
 #pragma unroll
     for (int e = 0; e < kElements; ++e) largest = fmaxf(largest, values[i][e]);
@@ -94,7 +96,7 @@ __global__ void __launch_bounds__(32 * kWarps) SoftmaxShortRows(const __grid_con
   largest = MaxOfLanes(largest);
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
-    if (row.first_piece() + i * 32 + lane >= row.last_piece()) break;
+    if (!row.Has(row.first_piece() + i * 32 + lane)) break;
 #pragma unroll
     for (int e = 0; e < kElements; ++e) total += values[i][e] = PowerOfTwo(values[i][e] - largest);
   }
@@ -102,7 +104,7 @@ __global__ void __launch_bounds__(32 * kWarps) SoftmaxShortRows(const __grid_con
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
     const int piece = row.first_piece() + i * 32 + lane;
-    if (piece >= row.last_piece()) break;
+    if (!row.Has(piece)) break;
 #pragma unroll
     for (int e = 0; e < kElements; ++e) values[i][e] *= inverse;
     row.Store(piece, values[i]);
@@ -130,7 +132,7 @@ __global__ void __launch_bounds__(kLongThreads) SoftmaxLongRows(const __grid_con
   constexpr int kElements = kPieceElements<T>;
   const Row<T> row(p, p.long_rows[blockIdx.x]);
   float largest = -1e30f, total = 0;
-  for (int piece = row.first_piece() + threadIdx.x; piece < row.last_piece(); piece += kLongThreads) {
+  for (int piece = row.first_piece() + threadIdx.x; row.Has(piece); piece += kLongThreads) {
     float values[kElements], before = largest;
     row.Read(row.Load(piece), piece, p.scale, values);
 #pragma unroll
@@ -141,7 +143,7 @@ __global__ void __launch_bounds__(kLongThreads) SoftmaxLongRows(const __grid_con
   }
   JoinBlock(largest, total);
   const float inverse = 1 / total;
-  for (int piece = row.first_piece() + threadIdx.x; piece < row.last_piece(); piece += kLongThreads) {
+  for (int piece = row.first_piece() + threadIdx.x; row.Has(piece); piece += kLongThreads) {
     float values[kElements];
     row.Read(row.Load(piece), piece, p.scale, values);
 #pragma unroll

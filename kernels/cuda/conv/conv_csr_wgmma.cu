@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/conv/conv_csr_wgmma.h"
 #include "kernels/cuda/conv/fragment_reader.cuh"
+#include "kernels/cuda/runtime/cluster.cuh"
 #include "kernels/cuda/runtime/epilogue.cuh"
 #include "kernels/cuda/runtime/shared_memory.h"
 #include "kernels/cuda/tensor_core/operand.cuh"
@@ -209,7 +210,7 @@ struct Sharers {
   // What the CTAs wrote to shared memory is there for all.
   __device__ void Wait() { group.sync(); }
   // The same, without anything written.
-  __device__ void Leave() { asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory"); }
+  __device__ void Leave() { MeetInCluster(); }
   template <typename T>
   __device__ const T* SharedOf(const T* mine, int rank) const {
     return group.map_shared_rank(mine, rank);

@@ -104,12 +104,6 @@ __device__ void SumSteps(const Args& args, const RowGroup& group, int first_row,
   }
 }
 
-template <typename T>
-__device__ float2 UnpackPair(uint32_t bits) {
-  if constexpr (std::is_same_v<T, __half>) return __half22float2(*reinterpret_cast<const __half2*>(&bits));
-  return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&bits));
-}
-
 template <typename S, typename T, typename Function>
 __global__ void __launch_bounds__(kThreads)
     MultiplyFew(const __grid_constant__ Args args, const __grid_constant__ Ending<Function> ending) {

@@ -1,12 +1,11 @@
 #include "kernels/cuda/conv/fragment_csr.h"
 
-#include <cuda_fp16.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <vector>
 
+#include "kernels/base/half.h"
 #include "kernels/base/integers.h"
 
 namespace swizzle::cuda {
@@ -14,11 +13,9 @@ namespace {
 
 constexpr int kHalvesOfBlock = 8;
 
-uint32_t HalfBits(float value) { return std::bit_cast<uint16_t>(__half_raw(__float2half_rn(value))); }
-
 uint32_t Parts(float value) {
-  const float upper = __half2float(__float2half_rn(value));
-  return HalfBits(value) | HalfBits(value - upper) << 16;
+  const uint16_t upper = HalfOfFloat(value);
+  return upper | uint32_t{HalfOfFloat(value - FloatOfHalf(upper))} << 16;
 }
 
 // The biased exponent of a row's largest magnitude, kept in a range whose powers of two are normal.

@@ -1,12 +1,9 @@
 #include "kernels/cuda/conv/quad_csr.h"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
+#include "kernels/base/half.h"
 #include "kernels/base/integers.h"
 
 namespace swizzle::cuda {
@@ -19,8 +16,7 @@ constexpr int64_t kFewestChunks = 2;  // of a piece in the finest cut
 constexpr int64_t kOutlier = 2;
 
 uint16_t Bits16(float value, DType dtype) {
-  if (dtype == DType::kFloat16) return std::bit_cast<uint16_t>(__half_raw(__float2half_rn(value)));
-  return std::bit_cast<uint16_t>(__nv_bfloat16_raw(__float2bfloat16_rn(value)));
+  return dtype == DType::kFloat16 ? HalfOfFloat(value) : Bfloat16OfFloat(value);
 }
 
 StatusOr<DeviceArray<std::byte>> UploadBytes(const auto& values) {

@@ -4,39 +4,22 @@
 
 #include "kernels/cuda/conv/quad_csr.h"
 #include "kernels/cuda/runtime/epilogue.cuh"
+#include "kernels/cuda/tensor_core/operand.cuh"
 
 namespace swizzle::cuda {
 
 inline constexpr int kLanesOfRow = 8;
 
-// Two elements of 16 bits, in a register.
+// Two weights, or columns, of 16 bits, in a register.
 template <typename T>
-struct Pair;
-template <>
-struct Pair<__half> {
-  static __device__ void Unpack(uint32_t raw, float& a, float& b) {
-    const float2 both = __half22float2(reinterpret_cast<const __half2&>(raw));
-    a = both.x, b = both.y;
-  }
-  static __device__ uint32_t Pack(float a, float b) {
-    const __half2 both = __floats2half2_rn(a, b);
-    return reinterpret_cast<const uint32_t&>(both);
-  }
-};
-template <>
-struct Pair<__nv_bfloat16> {
-  static __device__ void Unpack(uint32_t raw, float& a, float& b) {
-    a = __uint_as_float(raw << 16), b = __uint_as_float(raw & 0xFFFF0000u);
-  }
-  static __device__ uint32_t Pack(float a, float b) {
-    const __nv_bfloat162 both = __floats2bfloat162_rn(a, b);
-    return reinterpret_cast<const uint32_t&>(both);
-  }
-};
-template <>
-struct Pair<uint16_t> {
-  static __device__ void Unpack(uint32_t raw, uint32_t& a, uint32_t& b) { a = raw & 0xFFFFu, b = raw >> 16; }
-};
+__device__ void UnpackTwo(uint32_t raw, float& a, float& b) {
+  const float2 both = UnpackPair<T>(raw);
+  a = both.x, b = both.y;
+}
+template <typename T>
+__device__ void UnpackTwo(uint32_t raw, uint32_t& a, uint32_t& b) {
+  a = raw & 0xFFFFu, b = raw >> 16;
+}
 
 // Four weights, or columns, of one type, in two registers or four.
 template <typename T>
@@ -44,7 +27,7 @@ struct Quadruple {
   using Raw = uint2;
   template <typename Wide>
   static __device__ void Unpack(const Raw& raw, Wide (&values)[4]) {
-    Pair<T>::Unpack(raw.x, values[0], values[1]), Pair<T>::Unpack(raw.y, values[2], values[3]);
+    UnpackTwo<T>(raw.x, values[0], values[1]), UnpackTwo<T>(raw.y, values[2], values[3]);
   }
 };
 template <>
@@ -67,11 +50,11 @@ template <typename T>
 struct Vector {
   static constexpr int kSize = 8;
   static __device__ void Unpack(const uint4& raw, float (&x)[8]) {
-    Pair<T>::Unpack(raw.x, x[0], x[1]), Pair<T>::Unpack(raw.y, x[2], x[3]);
-    Pair<T>::Unpack(raw.z, x[4], x[5]), Pair<T>::Unpack(raw.w, x[6], x[7]);
+    UnpackTwo<T>(raw.x, x[0], x[1]), UnpackTwo<T>(raw.y, x[2], x[3]);
+    UnpackTwo<T>(raw.z, x[4], x[5]), UnpackTwo<T>(raw.w, x[6], x[7]);
   }
   static __device__ uint4 Pack(const float (&x)[8]) {
-    return {Pair<T>::Pack(x[0], x[1]), Pair<T>::Pack(x[2], x[3]), Pair<T>::Pack(x[4], x[5]), Pair<T>::Pack(x[6], x[7])};
+    return {PackPair<T>(x[0], x[1]), PackPair<T>(x[2], x[3]), PackPair<T>(x[4], x[5]), PackPair<T>(x[6], x[7])};
   }
 };
 template <>

@@ -3,6 +3,7 @@
 #define SWIZZLE_KERNELS_CUDA_CONV_TILE_ENDING_CUH_
 
 #include "kernels/cuda/runtime/epilogue.cuh"
+#include "kernels/cuda/tensor_core/operand.cuh"
 
 namespace swizzle::cuda {
 
@@ -45,12 +46,6 @@ __device__ inline void TransposeInFours(uint32_t (&v)[4]) {
     else
       v[i + 1] = other;
   }
-}
-
-template <typename T>
-__device__ float2 UnpackPair(uint32_t bits) {
-  if constexpr (std::is_same_v<T, __half>) return __half22float2(*reinterpret_cast<const __half2*>(&bits));
-  return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&bits));
 }
 
 }  // namespace swizzle::cuda

@@ -52,6 +52,12 @@ void LaunchInClusters(void (*kernel)(Params...), LaunchGrid grid, int threads, i
 __device__ inline void ArriveAtCluster() { SWIZZLE_CLUSTER_ASM("barrier.cluster.arrive.aligned;" ::: "memory"); }
 __device__ inline void WaitForCluster() { SWIZZLE_CLUSTER_ASM("barrier.cluster.wait.aligned;" ::: "memory"); }
 
+// By all threads of all blocks, of which those of a warp need not come together: until all are here. What they wrote
+// need not be there.
+__device__ inline void MeetInCluster() {
+  SWIZZLE_CLUSTER_ASM("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory");
+}
+
 // To where `to`, in shared memory, lies in the cluster's block `rank`.
 __device__ inline void StoreAtPeer(float2* to, int rank, float2 value) {
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(to));

@@ -69,6 +69,12 @@ __device__ uint32_t PackPair(float x, float y) {
   return PackBfloat16s(x, y);
 }
 
+template <typename T>
+__device__ float2 UnpackPair(uint32_t bits) {
+  if constexpr (std::is_same_v<T, __half>) return __half22float2(*reinterpret_cast<const __half2*>(&bits));
+  return {__uint_as_float(bits << 16), __uint_as_float(bits & 0xFFFF0000u)};
+}
+
 // The nearest TF32 number, ties away from zero.
 __device__ inline uint32_t RoundToTf32(float x) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800

@@ -205,7 +205,7 @@ class HeldRows {
   static constexpr int kWarps = kThreads / 32;
   static constexpr int kSharers = kThreads / kOctets;  // threads of a block that share a token
   static constexpr int kParts = kSharers * kBlocks;
-  static constexpr int kMostHeld = (kMostHeldChannels + kParts - 1) / kParts;
+  static constexpr int kMostHeld = CeilDiv(kMostHeldChannels, kParts);
 
   struct Shared {
     float parts[kWarps][kOctets * kTokens];
