@@ -4,10 +4,10 @@
 
 #include <cstring>
 
-#include "kernels/backend/device_speed.h"
 #include "kernels/cuda/kernel_table.h"
 #include "kernels/cuda/runtime/cuda_status.h"
 #include "kernels/cuda/runtime/cuda_stream.h"
+#include "kernels/cuda/runtime/device_facts.h"
 
 namespace swizzle {
 namespace cuda {
@@ -53,22 +53,6 @@ uint32_t FeaturesOf(int major, int minor) {
 }
 
 constexpr int kOldestCapability = 75;
-
-// Where the driver doesn't say, what the slowest devices have.
-DeviceSpeed SpeedOf(int ordinal, int capability_major, int multiprocessors) {
-  const auto attribute = [=](cudaDeviceAttr which, int otherwise) {
-    int value = 0;
-    return cudaDeviceGetAttribute(&value, which, ordinal) == cudaSuccess && value > 0 ? value : otherwise;
-  };
-  constexpr int kOtherClock = 1'000'000, kOtherMemoryClock = 5'000'000, kOtherBusBits = 128;
-  DeviceSpeed speed;
-  speed.multiprocessors = multiprocessors;
-  speed.lanes = capability_major == 7 ? 64 : 128;
-  speed.clock_mhz = attribute(cudaDevAttrClockRate, kOtherClock) / 1e3;
-  speed.memory_mhz = attribute(cudaDevAttrMemoryClockRate, kOtherMemoryClock) / 1e3;
-  speed.bus_bytes = attribute(cudaDevAttrGlobalMemoryBusWidth, kOtherBusBits) / 8;
-  return speed;
-}
 
 class CudaBackend final : public DeviceBackend {
  public:
@@ -148,7 +132,7 @@ class CudaBackend final : public DeviceBackend {
     device_.ordinal = ordinal;
     device_.multiprocessors = properties.multiProcessorCount;
     device_.l2_bytes = static_cast<size_t>(properties.l2CacheSize);
-    speed_ = SpeedOf(ordinal, properties.major, properties.multiProcessorCount);
+    speed_ = FactsOf(ordinal).speed;
     device_.Use();
     // Whether the code for this device can be loaded at all, and the context, which costs a moment.
     SWIZZLE_RETURN_IF_CUDA_ERROR(cudaFree(nullptr), Concat("use GPU ", ordinal));

@@ -32,18 +32,14 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "kernels/backend/kernel_table.h"
 #include "kernels/cuda/conv/quad_csr.h"
+#include "kernels/cuda/conv/spmm_plan.h"
+#include "kernels/cuda/runtime/shared_memory.h"
 
 namespace swizzle::cuda {
 
-struct SpmmDevice {
-  int multiprocessors = 132;
-  int64_t shared_bytes = 0;  // that a CTA may have
-};
 SpmmDevice CurrentSpmmDevice();
 
 // Row functions. The dtype is the problem's.
@@ -57,19 +53,10 @@ void RunConvCsrTile256(const KernelArgs& args, Stream& stream);
 template <int kBytes>
 bool AcceptsConvCsrTile(const Problem& problem) {
   const int64_t cols = problem.input.channels * problem.window().taps();
-  return cols * kBytes <= CurrentSpmmDevice().shared_bytes;
+  return cols * kBytes <= static_cast<int64_t>(MostSharedMemory());
 }
 
 // What is below is for the launch functions and for benchmarks.
-
-enum class SpmmWay : uint8_t { kPieces, kTile128, kTile256 };
-
-// How a product is laid over the device.
-struct SpmmPlan {
-  SpmmWay way = SpmmWay::kPieces;
-  int cut = 0;      // kPieces: which of QuadCsr::cuts()
-  int sharers = 1;  // tiles: CTAs that share the quads of a column tile
-};
 
 // Everything in device memory; elements of X, residual and Y are of `dtype`. Residual may be null.
 struct SpmmOperands {
@@ -83,11 +70,6 @@ struct SpmmOperands {
   Epilogue epilogue = {};
 };
 
-// The plan of this way that an estimate finds fastest; kPieces where the way does not fit.
-SpmmPlan MakeSpmmPlan(SpmmWay way, const QuadCsr& weight, int64_t columns, const SpmmDevice& device, DType dtype);
-// All that could be taken, for benchmarks and tests.
-std::vector<SpmmPlan> AllSpmmPlans(const QuadCsr& weight, const SpmmDevice& device);
-std::string SpmmPlanText(const SpmmPlan& plan);  // "tile128 by 16"
 void QueueSpmm(const SpmmOperands& operands, const SpmmPlan& plan, cudaStream_t queue);
 
 }  // namespace swizzle::cuda

@@ -3,6 +3,7 @@
 #include "kernels/cuda/conv/conv_csr_wgmma.h"
 #include "kernels/cuda/conv/fragment_reader.cuh"
 #include "kernels/cuda/runtime/cluster.cuh"
+#include "kernels/cuda/runtime/device_facts.h"
 #include "kernels/cuda/runtime/epilogue.cuh"
 #include "kernels/cuda/runtime/shared_memory.h"
 #include "kernels/cuda/tensor_core/operand.cuh"
@@ -368,10 +369,7 @@ void Queue(const WgmmaOperands& operands, int sharers, cudaStream_t queue) {
 }  // namespace
 
 WgmmaDevice CurrentWgmmaDevice() {
-  WgmmaDevice device;
-  int ordinal = 0;
-  cudaGetDevice(&ordinal);
-  cudaDeviceGetAttribute(&device.multiprocessors, cudaDevAttrMultiProcessorCount, ordinal);
+  WgmmaDevice device = {CurrentDeviceFacts().speed};
   for (int sharers = 1; sharers < static_cast<int>(device.clusters.size()); ++sharers) {
     auto* const kernel = MultiplySlabs<SharedDepth, NoFunction>;
     const Launch launch(kernel, 1, sharers, nullptr);

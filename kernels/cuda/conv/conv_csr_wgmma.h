@@ -26,14 +26,12 @@
 
 #include <cuda_runtime.h>
 
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "kernels/backend/kernel_table.h"
 #include "kernels/cuda/conv/fragment_csr.h"
+#include "kernels/cuda/conv/wgmma_plan.h"
 
 namespace swizzle::cuda {
 
@@ -42,11 +40,6 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsrWgmma(const Weight& weight
 void RunConvCsrWgmma(const KernelArgs& args, Stream& stream);
 
 // What is below is for the launch functions and for benchmarks.
-
-struct WgmmaPlan {
-  int rows = 64;    // of a CTA: 64 or 128
-  int sharers = 1;  // CTAs of a cluster, which share K: up to 8
-};
 
 // Everything in device memory. Residual may be null.
 struct WgmmaOperands {
@@ -59,16 +52,7 @@ struct WgmmaOperands {
   Epilogue epilogue = {};
 };
 
-struct WgmmaDevice {
-  int multiprocessors = 132;
-  std::array<int, 9> clusters = {};  // that are there at once, by their CTAs; those lie in one of the chip's parts
-};
 WgmmaDevice CurrentWgmmaDevice();
-
-// The plan that an estimate finds fastest.
-WgmmaPlan MakeWgmmaPlan(const FragmentCsr& weight, int64_t columns, const WgmmaDevice& device);
-std::vector<WgmmaPlan> AllWgmmaPlans(const FragmentCsr& weight);
-std::string WgmmaPlanText(const WgmmaPlan& plan);  // "wgmma128 by 4"
 void QueueWgmma(const WgmmaOperands& operands, const WgmmaPlan& plan, cudaStream_t queue);
 
 }  // namespace swizzle::cuda

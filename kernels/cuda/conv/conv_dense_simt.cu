@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/conv/conv_dense_simt.h"
 #include "kernels/cuda/runtime/device_array.h"
+#include "kernels/cuda/runtime/device_facts.h"
 #include "kernels/cuda/runtime/epilogue.cuh"
 
 namespace swizzle::cuda {
@@ -9,10 +10,9 @@ namespace {
 
 constexpr int kDepth = 8;  // columns a step
 constexpr int kPart = 8;   // positions, and output channels, of one thread
-// What fills a large GPU of 132 multiprocessors: of whole tiles two blocks each, of split ones 12 warps. Fixed, so that
-// workspaces depend on problems alone.
-constexpr int64_t kFillingBlocks = 2 * 132;
-constexpr int64_t kFillingThreads = 12 * 32 * 132;
+// What fills a multiprocessor: of whole tiles two blocks, of split ones 12 warps.
+constexpr int64_t kFillingBlocks = 2;
+constexpr int64_t kFillingThreads = 12 * 32;
 constexpr int64_t kFewestSteps = 16;  // that a block of several for one tile takes
 
 struct Shape {
@@ -305,35 +305,22 @@ class SimtWeight final : public PackedWeight {
 
 int64_t PaddedChannels(int64_t channels) { return RoundUp(channels, 4); }
 
-// How a problem is cut: tiles, and splits of the columns.
-struct Cut {
-  int positions, channels;  // of a tile
-  int64_t tiles_across, tiles_down, splits, steps_per_split;
-};
-
-Cut CutInto(int positions, int channels, const Problem& problem, int64_t depth) {
-  Cut cut = {
+SimtCut CutInto(int positions, int channels, const Problem& problem, const SimtRoom& room) {
+  SimtCut cut = {
       positions, channels, CeilDiv(problem.output.positions(), positions), CeilDiv(problem.output.channels, channels),
       1,         0};
+  const int64_t depth = problem.input.channels * problem.window().taps();
   const int64_t steps = CeilDiv(depth, kDepth), tiles = cut.tiles_across * cut.tiles_down;
   const int64_t threads = tiles * positions * channels / (kPart * kPart);
-  const int64_t wanted = std::max<int64_t>(std::min(kFillingThreads / threads, steps / kFewestSteps), 1);
+  const int64_t fitting = std::min(kFillingThreads * room.multiprocessors / threads, room.most_splits);
+  const int64_t wanted = std::max<int64_t>(std::min(fitting, steps / kFewestSteps), 1);
   cut.steps_per_split = CeilDiv(steps, wanted);
   cut.splits = CeilDiv(steps, cut.steps_per_split);
   return cut;
 }
 
-// Large tiles read less; small ones leave fewer multiprocessors idle.
-Cut CutOf(const Problem& problem) {
-  const int64_t depth = problem.input.channels * problem.window().taps();
-  const Cut large = CutInto(128, 128, problem, depth), middle = CutInto(128, 64, problem, depth);
-  if (problem.output.channels > 64 && large.tiles_across * large.tiles_down >= kFillingBlocks) return large;
-  if (middle.tiles_across * middle.tiles_down >= kFillingBlocks) return middle;
-  return CutInto(64, 64, problem, depth);
-}
-
 template <Layout kLayout, int kVector, typename Function>
-void Launch(const Cut& cut, const Shape& shape, const Operands& operands, const Ending<Function>& ending,
+void Launch(const SimtCut& cut, const Shape& shape, const Operands& operands, const Ending<Function>& ending,
             cudaStream_t queue) {
   auto* const kernel = cut.channels == 128    ? ConvTiles<kLayout, kVector, 128, 128, Function>
                        : cut.positions == 128 ? ConvTiles<kLayout, kVector, 128, 64, Function>
@@ -342,7 +329,7 @@ void Launch(const Cut& cut, const Shape& shape, const Operands& operands, const 
   kernel<<<grid, cut.positions * cut.channels / (kPart * kPart), 0, queue>>>(shape, operands, ending);
 }
 
-Shape ShapeOf(const Problem& problem, const Cut& cut) {
+Shape ShapeOf(const Problem& problem, const SimtCut& cut) {
   const Extent &in = problem.input, &out = problem.output;
   const auto channels = static_cast<int>(in.channels);
   return {channels,
@@ -360,7 +347,22 @@ Shape ShapeOf(const Problem& problem, const Cut& cut) {
           problem.window()};
 }
 
+// Of the sums of one split.
+template <Layout kLayout>
+size_t SplitBytes(const Problem& problem) {
+  return static_cast<size_t>(LayoutElements(problem.output, kLayout)) * sizeof(float);
+}
+
 }  // namespace
+
+// Large tiles read less; small ones leave fewer multiprocessors idle.
+SimtCut CutForSimt(const Problem& problem, const SimtRoom& room) {
+  const int64_t filling = kFillingBlocks * room.multiprocessors;
+  const SimtCut large = CutInto(128, 128, problem, room), middle = CutInto(128, 64, problem, room);
+  if (problem.output.channels > 64 && large.tiles_across * large.tiles_down >= filling) return large;
+  if (middle.tiles_across * middle.tiles_down >= filling) return middle;
+  return CutInto(64, 64, problem, room);
+}
 
 // Kernels do not go on from one tile of channels to the next.
 bool AcceptsConvSimt(const Problem& problem) { return problem.output.channels <= LaunchGrid::kMostDown * 64; }
@@ -384,8 +386,8 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvSimt(const Weight& weight, co
 
 template <Layout kLayout>
 size_t ConvSimtWorkspaceBytes(const Problem& problem) {
-  const int64_t splits = CutOf(problem).splits;
-  return splits == 1 ? 0 : static_cast<size_t>(splits * LayoutElements(problem.output, kLayout)) * sizeof(float);
+  const int64_t splits = CutForSimt(problem, {.multiprocessors = CurrentDeviceFacts().speed.multiprocessors}).splits;
+  return splits == 1 ? 0 : static_cast<size_t>(splits) * SplitBytes<kLayout>(problem);
 }
 
 template <Layout kLayout>
@@ -393,7 +395,9 @@ void ConvSimt(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const auto& weight = static_cast<const SimtWeight&>(*args.weight);
   const cudaStream_t queue = QueueOf(stream);
-  const Cut cut = CutOf(problem);
+  // Whoever planned may have asked another device, and made room for fewer splits.
+  const auto most_splits = static_cast<int64_t>(args.workspace.size() / SplitBytes<kLayout>(problem));
+  const SimtCut cut = CutForSimt(problem, {MultiprocessorsOf(stream), most_splits});
   const Shape shape = ShapeOf(problem, cut);
   const Operands finished = {args.Input<float>(0),   weight.matrix(),      weight.bias(),
                              args.Residual<float>(), args.Output<float>(), 0};

@@ -35,15 +35,18 @@ class QuadPacker {
     MakeCuts();
   }
 
+  QuadCounts Count() const {
+    QuadCounts counts = {
+        .cols = matrix_.cols, .quads = quads_, .chunks = chunk_begins_.back(), .nonzeros = matrix_.nnz(), .pieces = {}};
+    for (const QuadCsr::Cut& cut : cuts_) counts.pieces.push_back(cut.pieces);
+    return counts;
+  }
+
   StatusOr<std::unique_ptr<QuadCsr>> Upload(DType dtype) {
     std::unique_ptr<QuadCsr> packed(new QuadCsr);
-    packed->cols_ = matrix_.cols;
-    packed->quads_ = quads_;
-    packed->chunks_ = chunk_begins_.back();
-    packed->nonzeros_ = matrix_.nnz();
-    packed->short_columns_ = matrix_.cols <= 65536;
+    packed->counts_ = Count();
     SWIZZLE_ASSIGN_OR_RETURN(packed->weights_, UploadWeights(dtype));
-    SWIZZLE_ASSIGN_OR_RETURN(packed->columns_, UploadColumns(packed->short_columns_));
+    SWIZZLE_ASSIGN_OR_RETURN(packed->columns_, UploadColumns(packed->has_short_columns()));
     SWIZZLE_ASSIGN_OR_RETURN(packed->rows_, DeviceArray<int32_t>::Upload(rows_));
     SWIZZLE_ASSIGN_OR_RETURN(packed->bias_, DeviceArray<float>::Upload(bias_));
     SWIZZLE_ASSIGN_OR_RETURN(packed->chunk_begins_, DeviceArray<int32_t>::Upload(chunk_begins_));
@@ -158,6 +161,8 @@ class QuadPacker {
 StatusOr<std::unique_ptr<QuadCsr>> QuadCsr::Make(const CsrMatrix& matrix, std::span<const float> bias, DType dtype) {
   return QuadPacker(matrix, bias).Upload(dtype);
 }
+
+QuadCounts QuadCsr::Count(const CsrMatrix& matrix) { return QuadPacker(matrix, {}).Count(); }
 
 size_t QuadCsr::bytes() const {
   return weights_.bytes() + columns_.bytes() + rows_.bytes() + bias_.bytes() + chunk_begins_.bytes() + pieces_.bytes();

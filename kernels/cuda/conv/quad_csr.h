@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "kernels/base/tensor.h"
+#include "kernels/cuda/conv/spmm_plan.h"
 #include "kernels/cuda/runtime/device_array.h"
 #include "kernels/format/csr.h"
 
@@ -52,7 +53,7 @@ class QuadCsr {
   // Device memory: bundles of pieces, heaviest quad first.
   struct Cut {
     int64_t most_chunks;
-    int64_t pieces;  // that have something to do
+    int64_t pieces;  // that have something to do, as in counts()
     int64_t bundles;
     const QuadPiece* bundle;  // [bundles][kPieces]
   };
@@ -60,12 +61,14 @@ class QuadCsr {
   // Weights are stored as `dtype`: kFloat32, kFloat16 or kBFloat16; columns in 16 bits if there are at most 65536.
   static StatusOr<std::unique_ptr<QuadCsr>> Make(const CsrMatrix& matrix, std::span<const float> bias, DType dtype);
 
+  // Of what Make would make.
+  static QuadCounts Count(const CsrMatrix& matrix);
+
   size_t bytes() const;
-  int64_t cols() const { return cols_; }
-  int64_t quads() const { return quads_; }
-  int64_t chunks() const { return chunks_; }
-  int64_t nonzeros() const { return nonzeros_; }
-  bool has_short_columns() const { return short_columns_; }
+  const QuadCounts& counts() const { return counts_; }
+  int64_t cols() const { return counts_.cols; }
+  int64_t quads() const { return counts_.quads; }
+  bool has_short_columns() const { return counts_.has_short_columns(); }
   const void* weights() const { return weights_.data(); }  // [chunks][kRows][kEntries], then spare ones
   const void* columns() const { return columns_.data(); }  // likewise
   const int32_t* rows() const { return rows_.data(); }     // [quads][kRows], the row of the matrix; -1: none
@@ -77,11 +80,7 @@ class QuadCsr {
   friend class QuadPacker;
   QuadCsr() = default;
 
-  int64_t cols_ = 0;
-  int64_t quads_ = 0;
-  int64_t chunks_ = 0;
-  int64_t nonzeros_ = 0;
-  bool short_columns_ = true;
+  QuadCounts counts_;
   DeviceArray<std::byte> weights_;
   DeviceArray<std::byte> columns_;
   DeviceArray<int32_t> rows_;

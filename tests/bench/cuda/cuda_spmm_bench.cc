@@ -142,7 +142,7 @@ class Bench {
     };
     c.simt = 1e30;
     for (auto way : {cuda::SpmmWay::kPieces, cuda::SpmmWay::kTile128, cuda::SpmmWay::kTile256}) {
-      const cuda::SpmmPlan plan = cuda::MakeSpmmPlan(way, **packed, product.columns(), device_, dtype_);
+      const cuda::SpmmPlan plan = cuda::MakeSpmmPlan(way, (*packed)->counts(), product.columns(), device_, dtype_);
       if (plan.way != way) continue;  // does not fit
       const double us = time(plan);
       if (us < c.simt) c.simt = us, c.plan = cuda::SpmmPlanText(plan);
@@ -150,7 +150,7 @@ class Bench {
     c.ours = c.simt;
     c.best_plan = c.ours, c.best_plan_text = c.plan;
     if (!options_.every_plan) return;
-    for (const cuda::SpmmPlan& other : cuda::AllSpmmPlans(**packed, device_)) {
+    for (const cuda::SpmmPlan& other : cuda::AllSpmmPlans((*packed)->counts(), device_)) {
       const double us = time(other);
       c.plans[cuda::SpmmPlanText(other)] = us;
       if (us < c.best_plan) c.best_plan = us, c.best_plan_text = cuda::SpmmPlanText(other);
@@ -171,12 +171,12 @@ class Bench {
       Expect(error, c, cuda::WgmmaPlanText(plan));
       return timer_.Time(work);
     };
-    const cuda::WgmmaPlan plan = cuda::MakeWgmmaPlan(**packed, product.columns(), wgmma_device_);
+    const cuda::WgmmaPlan plan = cuda::MakeWgmmaPlan(c.rows, c.cols, product.columns(), wgmma_device_);
     c.wgmma = time(plan);
     if (c.wgmma < c.ours) c.ours = c.wgmma, c.plan = cuda::WgmmaPlanText(plan);
     if (c.wgmma < c.best_plan) c.best_plan = c.wgmma, c.best_plan_text = cuda::WgmmaPlanText(plan);
     if (!options_.every_plan) return;
-    for (const cuda::WgmmaPlan& other : cuda::AllWgmmaPlans(**packed)) {
+    for (const cuda::WgmmaPlan& other : cuda::AllWgmmaPlans(c.cols)) {
       const double us = time(other);
       c.plans[cuda::WgmmaPlanText(other)] = us;
       if (us < c.best_plan) c.best_plan = us, c.best_plan_text = cuda::WgmmaPlanText(other);

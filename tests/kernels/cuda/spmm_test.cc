@@ -291,7 +291,7 @@ TEST_P(SpmmTest, AgreesInEveryPlan) {
     const DeviceValues x(*gpu_, InRows(input, problem.input), dtype), r(*gpu_, InRows(residual, problem.output), dtype);
     auto packed = cuda::QuadCsr::Make(matrix, weight.bias, dtype);
     ASSERT_TRUE(packed.ok());
-    for (const cuda::SpmmPlan& plan : cuda::AllSpmmPlans(**packed, device)) {
+    for (const cuda::SpmmPlan& plan : cuda::AllSpmmPlans((*packed)->counts(), device)) {
       SCOPED_TRACE(cuda::SpmmPlanText(plan));
       const DeviceValues y(*gpu_, std::vector<float>(LayoutElements(problem.output, Layout::kRows), kNan), dtype);
       const cuda::SpmmOperands operands = {packed->get(),          dtype,       x.data(),        r.data(), y.data(),
@@ -346,7 +346,7 @@ TEST_P(SpmmTest, ThreadsDoNotTouchEachOther) {
       const auto packed = cuda::QuadCsr::Make(DrawCsr(Uneven(40, 20, 1, 50), cols, dtype, random), {}, dtype);
       ASSERT_TRUE(packed.ok());
       for (const auto way : {cuda::SpmmWay::kTile128, cuda::SpmmWay::kTile256}) {
-        const auto plan = cuda::MakeSpmmPlan(way, **packed, 128, cuda::CurrentSpmmDevice(), dtype);
+        const auto plan = cuda::MakeSpmmPlan(way, (*packed)->counts(), 128, cuda::CurrentSpmmDevice(), dtype);
         const cuda::SpmmOperands operands = {packed->get(), dtype, x.data(), nullptr, y.data(), 128, 128};
         for (int i = 0; i < 2000; ++i) {
           stream->Run([&] { cuda::QueueSpmm(operands, plan, cuda::CudaStream::From(*stream).queue()); });
