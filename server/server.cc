@@ -44,24 +44,6 @@ std::vector<GpuMemory> MemoryOf(const std::vector<Backend*>& gpus) {
   return all;
 }
 
-ClientLoad LoadOf(const InferCalls& calls, const GrpcListener& listener, const MemoryTrim& trim, int64_t slow_senders) {
-  const ConnectionAcceptor::Counts connections = listener.connections();
-  return {.inflight_bytes = calls.inflight.held(),
-          .inflight_bytes_limit = calls.limits.max_inflight_bytes,
-          .malformed = calls.refused.malformed,
-          .too_large = calls.refused.too_large,
-          .no_room = calls.refused.inflight_bytes,
-          .slow_readers = calls.responses.ended(),
-          .connections = connections.open,
-          .connections_limit = calls.limits.max_connections,
-          .accepted = connections.accepted,
-          .refused_limit = connections.refused_limit,
-          .refused_files = connections.refused_files,
-          .ended_greedy = connections.ended - slow_senders,
-          .ended_slow = slow_senders,
-          .memory_trims = trim.trims()};
-}
-
 int64_t MemoryLimitOf(const ServerOptions& options) {
   return options.memory_limit > 0 ? std::min(options.memory_limit, MemoryLimit()) : MemoryLimit();
 }
@@ -139,7 +121,11 @@ Status Server::Listen(const ServerOptions& options) {
   slow_senders_ = std::make_unique<SlowSenders>(
       UnfinishedLimits{limits.request_timeout, UnfinishedBytes(limits)},
       [this](const std::string& peer) { return grpc_->ReceivedBytes(peer); }, Clock::Real());
-  SWIZZLE_ASSIGN_OR_RETURN(grpc_, GrpcListener::Start(options.grpc_address, limits, {service_.get(), &health_}));
+  connection_ends_ = std::make_unique<ConnectionEnds>(limits, Clock::Real());
+  const auto closed = [ends = connection_ends_.get()](const ConnectionAcceptor::Closed& its) { ends->Add(its); };
+  SWIZZLE_ASSIGN_OR_RETURN(grpc_,
+                           GrpcListener::Start(options.grpc_address, limits, {service_.get(), &health_}, closed));
+  memory_limit_ = MemoryLimitOf(options);
   StartUpkeep();
   Log(LogLevel::kInfo, "listening",
       {{"grpc_port", grpc_->port()},
@@ -148,16 +134,44 @@ Status Server::Listen(const ServerOptions& options) {
        {"max_inflight_bytes", limits.max_inflight_bytes},
        {"max_model_inflight_bytes", limits.max_model_inflight_bytes},
        {"transport_bytes", limits.transport_bytes},
-       {"memory_limit", MemoryLimitOf(options)}});
+       {"memory_limit", memory_limit_}});
   return absl::OkStatus();
+}
+
+ClientLoad Server::LoadOfClients(const MemoryTrim& trim) const {
+  const InferCalls& calls = service_->calls();
+  const ConnectionAcceptor::Counts connections = grpc_->connections();
+  const ChannelzCalls of_grpc = CountCalls();
+  const auto repository = calls.repository();
+  const int64_t to_models = repository.ok() ? (*repository)->promised_bytes() : 0;
+  return {.inflight_bytes = calls.inflight.held(),
+          .inflight_bytes_limit = calls.limits.max_inflight_bytes,
+          .malformed = calls.refused.malformed,
+          .too_large = calls.refused.too_large,
+          .no_room = calls.refused.inflight_bytes,
+          .slow_readers = calls.responses.ended(),
+          .connections = connections.open,
+          .connections_limit = calls.limits.max_connections,
+          .accepted = connections.accepted,
+          .refused_limit = connections.refused_limit,
+          .refused_files = connections.refused_files,
+          .ended_greedy = connections.ended - slow_senders_ended_,
+          .ended_slow = slow_senders_ended_,
+          .connections_ended = connection_ends_->counts(),
+          .grpc_calls = {of_grpc.started, of_grpc.succeeded, of_grpc.failed},
+          .transport_bytes_limit = calls.limits.transport_bytes,
+          .memory_limit = memory_limit_,
+          .memory_promised = {to_models, calls.limits.max_inflight_bytes + calls.limits.transport_bytes},
+          .memory_trims = trim.trims()};
 }
 
 void Server::StartUpkeep() {
   auto trim = std::make_shared<MemoryTrim>([this] { return service_->calls().inflight.held(); });
-  metrics_->ShowClientLoad([this, trim] { return LoadOf(service_->calls(), *grpc_, *trim, slow_senders_ended_); });
+  metrics_->ShowClientLoad([this, trim] { return LoadOfClients(*trim); });
   upkeep_ = std::make_unique<Periodic>(kUpkeepInterval, [this, trim] {
     service_->EndLateResponses();
     EndSlowSenders();
+    connection_ends_->Look();
     trim->Look();
     NoteListener();
   });
@@ -204,7 +218,7 @@ Status Server::OpenRepository(const ServerOptions& options, const std::function<
   repository.stop = stop;
   repository.pin_threads = options.pin_threads;
   const RpcLimits& limits = service_->calls().limits;
-  repository.memory = {.limit = MemoryLimitOf(options), .requests = limits.max_inflight_bytes + limits.transport_bytes};
+  repository.memory = {.limit = memory_limit_, .requests = limits.max_inflight_bytes + limits.transport_bytes};
   repository.plan.threads = options.threads > 0 ? options.threads : AvailableCpus();
   repository.plan.tuning_budget = options.tuning_budget;
   repository.plan.weight_budget = options.weight_budget;

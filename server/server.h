@@ -18,8 +18,10 @@
 #include "kernels/devices.h"
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "server/device_watch.h"
+#include "server/memory/memory_trim.h"
 #include "server/options.h"
 #include "server/repository/model_repository.h"
+#include "server/rpc/connection_ends.h"
 #include "server/rpc/grpc_listener.h"
 #include "server/rpc/health.h"
 #include "server/rpc/inference_service.h"
@@ -72,6 +74,7 @@ class Server {
   void NoteListener();
   void EndGreedyConnections();
   void EndSlowSenders();
+  ClientLoad LoadOfClients(const MemoryTrim& trim) const;
 
   std::unique_ptr<Devices> devices_;
   std::unique_ptr<TuningCache> tuning_cache_;
@@ -80,9 +83,11 @@ class Server {
   bool ready_ = false;  // as published
   HealthService health_;
   std::unique_ptr<InferenceService> service_;
+  std::unique_ptr<ConnectionEnds> connection_ends_;
   std::unique_ptr<DeviceWatch> watch_;  // null where models run on the CPU
-  std::unique_ptr<GrpcListener> grpc_;  // after the services that it calls
+  std::unique_ptr<GrpcListener> grpc_;  // after the services that it calls, and who hears of closed connections
   std::atomic<bool> live_ = true;
+  int64_t memory_limit_ = 0;                   // of the process
   OpenStreams streams_{0};                     // the watch's
   std::unique_ptr<SlowSenders> slow_senders_;  // the upkeep's
   std::atomic<int64_t> slow_senders_ended_ = 0;

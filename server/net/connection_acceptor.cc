@@ -30,6 +30,14 @@ uint64_t InodeOf(int descriptor) {
   return fstat(descriptor, &found) == 0 ? static_cast<uint64_t>(found.st_ino) : 0;
 }
 
+// Zeros of what is no connection.
+tcp_info InfoOf(int descriptor) {
+  tcp_info info = {};
+  socklen_t size = sizeof(info);
+  getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size);
+  return info;
+}
+
 // As gRPC writes it, but for the brackets, which that escapes.
 std::string PeerOf(int descriptor) {
   sockaddr_storage address = {};
@@ -65,12 +73,14 @@ void Abort(int connection) {
 
 }  // namespace
 
-ConnectionAcceptor::ConnectionAcceptor(ListeningSocket socket, int most, std::function<void(int)> take)
+ConnectionAcceptor::ConnectionAcceptor(ListeningSocket socket, int most, std::function<void(int)> take,
+                                       std::function<void(const Closed&)> closed)
     : socket_(std::move(socket)),
       stop_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       reserve_(OpenReserve()),
       most_(most),
       take_(std::move(take)),
+      closed_(std::move(closed)),
       thread_([this] { Run(); }) {
   SWIZZLE_CHECK(stop_.valid());
 }
@@ -98,7 +108,10 @@ void ConnectionAcceptor::Run() {
     const int ready = poll(wanted.data(), wanted.size(), kSweepMs);
     if (wanted[0].revents != 0) return;
     if (const Instant now = Clock::Real().Now(); now >= swept + absl::Milliseconds(kSweepMs)) {
-      ForgetClosed();
+      try {
+        ForgetClosed();
+      } catch (...) {  // no memory: those that it forgot are not counted
+      }
       swept = now;
     }
     if (ready > 0 && wanted[1].revents != 0 && !AcceptAll()) {
@@ -138,7 +151,8 @@ void ConnectionAcceptor::Take(FileDescriptor connection) {
   setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   {
     const MutexLock lock(mutex_);
-    open_.push_back({connection.get(), InodeOf(connection.get()), PeerOf(connection.get())});
+    const Instant now = Clock::Real().Now();
+    open_.push_back({connection.get(), InodeOf(connection.get()), PeerOf(connection.get()), now, now});
   }
   ++accepted_;
   take_(connection.Release());
@@ -161,9 +175,28 @@ void ConnectionAcceptor::RefuseWithReserve() {
 }
 
 size_t ConnectionAcceptor::ForgetClosed() {
-  const MutexLock lock(mutex_);
-  std::erase_if(open_, [](const Connection& known) { return InodeOf(known.descriptor) != known.inode; });
-  return open_.size();
+  const Instant now = Clock::Real().Now();
+  std::vector<Closed> closed;
+  size_t left = 0;
+  {
+    const MutexLock lock(mutex_);
+    for (Connection& known : open_) {
+      const tcp_info info = InfoOf(known.descriptor);
+      known.gone = InodeOf(known.descriptor) != known.inode;
+      if (!known.gone) {
+        known.looked_at = now;
+        known.silence = absl::Milliseconds(info.tcpi_last_data_recv);
+        known.received = static_cast<int64_t>(info.tcpi_bytes_received);
+      } else if (closed_ != nullptr) {
+        const absl::Duration silence = known.silence + (now - known.looked_at);
+        closed.push_back({known.peer, now - known.accepted, silence, known.received, known.ended});
+      }
+    }
+    std::erase_if(open_, [](const Connection& known) { return known.gone; });
+    left = open_.size();
+  }
+  for (const Closed& connection : closed) closed_(connection);
+  return left;
 }
 
 bool ConnectionAcceptor::End(const std::string& peer) {
@@ -182,10 +215,7 @@ int64_t ConnectionAcceptor::ReceivedBytes(const std::string& peer) const {
   const MutexLock lock(mutex_);
   for (const Connection& known : open_) {
     if (known.peer != peer || InodeOf(known.descriptor) != known.inode) continue;
-    tcp_info info = {};
-    socklen_t size = sizeof(info);
-    getsockopt(known.descriptor, IPPROTO_TCP, TCP_INFO, &info, &size);
-    return static_cast<int64_t>(info.tcpi_bytes_received);
+    return static_cast<int64_t>(InfoOf(known.descriptor).tcpi_bytes_received);
   }
   return 0;
 }

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "kernels/base/instant.h"
 #include "kernels/base/mutex.h"
 #include "server/net/listening_socket.h"
 
@@ -30,8 +32,19 @@ class ConnectionAcceptor {
     int64_t ended = 0;          // since the start, by End
   };
 
-  // `take` becomes the owner of a connection's descriptor, which does not block; called on the acceptor's thread.
-  ConnectionAcceptor(ListeningSocket socket, int most, std::function<void(int)> take);
+  // A connection that is closed, as it was when it was last looked at, within a second before.
+  struct Closed {
+    std::string peer;        // its other end
+    absl::Duration age;      // since it was accepted, until it was noticed
+    absl::Duration silence;  // since anything had come
+    int64_t received = 0;    // bytes
+    bool ended = false;      // by End
+  };
+
+  // `take` becomes the owner of a connection's descriptor, which does not block. `closed` hears of each
+  // connection that is closed; it may be null. Both are called on the acceptor's thread.
+  ConnectionAcceptor(ListeningSocket socket, int most, std::function<void(int)> take,
+                     std::function<void(const Closed&)> closed = nullptr);
   ~ConnectionAcceptor();
 
   // After it `take` runs no more, and the port is closed.
@@ -53,7 +66,11 @@ class ConnectionAcceptor {
     int descriptor;
     uint64_t inode;
     std::string peer;
-    bool ended = false;  // by End
+    Instant accepted, looked_at;
+    absl::Duration silence = absl::ZeroDuration();  // when it was looked at
+    int64_t received = 0;                           // likewise
+    bool ended = false;                             // by End
+    bool gone = false;                              // it is another's descriptor, or nobody's
   };
 
   void Run();
@@ -67,6 +84,7 @@ class ConnectionAcceptor {
   FileDescriptor reserve_;  // closed to make room for one that is then refused
   const int most_;
   const std::function<void(int)> take_;
+  const std::function<void(const Closed&)> closed_;  // may be null
   mutable Mutex mutex_;
   std::vector<Connection> open_ ABSL_GUARDED_BY(mutex_);
   std::atomic<int64_t> accepted_ = 0, refused_limit_ = 0, refused_files_ = 0, ended_ = 0;

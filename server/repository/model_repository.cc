@@ -1,6 +1,7 @@
 #include "server/repository/model_repository.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -34,6 +35,7 @@ class DirectoryRepository final : public ModelRepository {
   StatusOr<std::shared_ptr<ServingModel>> Find(std::string_view name, std::string_view version) const override;
   std::vector<ModelStatus> List() const override;
   std::vector<int64_t> Versions(std::string_view name) const override;
+  int64_t promised_bytes() const override { return promised_.load(std::memory_order_relaxed); }
   void CountUnserved(std::string_view name, StatusCode code) const override;
   Readiness readiness() const override { return JudgeReadiness(options_.ready, List()); }
   void StopTuning() override {
@@ -50,7 +52,8 @@ class DirectoryRepository final : public ModelRepository {
   const RepositoryOptions options_;
   const Devices& devices_;
   Metrics& metrics_;
-  MemoryRoom room_;  // of the thread that loads
+  MemoryRoom room_;                    // of the thread that loads
+  std::atomic<int64_t> promised_ = 0;  // by it
   const std::shared_ptr<ComputeTurns> turns_ = std::make_shared<ComputeTurns>(AvailableCpus());
   mutable Mutex mutex_;
   std::map<std::string, Entry, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
@@ -74,6 +77,7 @@ void DirectoryRepository::Load(absl::FunctionRef<void()> changed) {
     if (options_.stop && options_.stop()) return;
     LoadedDirectory loaded =
         LoadDirectory(options_.directory / status.name, {options_, devices_, metrics_, tuner_.get(), room_, turns_});
+    promised_.store(room_.promised, std::memory_order_relaxed);
     StatusOr<std::shared_ptr<ServingModel>>& serving = loaded.serving;
     status.version = loaded.version;
     status.state = serving.ok() ? ModelState::kReady : ModelState::kFailed;

@@ -48,6 +48,8 @@ class ModelRepository {
   virtual std::vector<ModelStatus> List() const = 0;
   virtual std::vector<int64_t> Versions(std::string_view name) const = 0;  // that serve, ascending
   virtual Readiness readiness() const = 0;
+  // What of the memory was promised to executors of models that serve.
+  virtual int64_t promised_bytes() const = 0;
   // In the metrics, of a request that Find found no model for.
   virtual void CountUnserved(std::string_view name, StatusCode code) const = 0;
   virtual void StopTuning() = 0;  // returns at once

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "kernels/base/mutex.h"
+#include "server/rpc/channelz.h"
 #include "server/threading/clock.h"
 
 namespace swizzle {
@@ -60,20 +60,6 @@ class UnfinishedCalls {
   Mutex mutex_;
   std::unordered_map<std::string, int64_t> calls_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> greedy_ ABSL_GUARDED_BY(mutex_);
-};
-
-// Goes through the connections of this process's servers, some at a time. Thread-compatible.
-class ConnectionWalk {
- public:
-  // Of each, gRPC's number and what channelz says of it, as JSON.
-  using Look = absl::FunctionRef<void(int64_t connection, const std::string& json)>;
-
-  // A few hundred connections from where it came to last; none where all together have `least` calls open, or fewer,
-  // which is quickly known.
-  void GoOn(int64_t least, Look look);
-
- private:
-  std::map<int64_t, int64_t> next_;  // server -> where to go on among its connections
 };
 
 // Connections with too many streams open. Thread-compatible.

@@ -14,8 +14,6 @@ namespace {
 constexpr int kLookaheadBytes = 4 << 20;
 constexpr int kMaxFrameBytes = 1 << 20;
 
-constexpr absl::Duration kKeepaliveTimeout = absl::Seconds(20);
-
 // gRPC takes the largest number for "never".
 int Milliseconds(absl::Duration time) {
   if (time <= absl::ZeroDuration()) return std::numeric_limits<int>::max();
@@ -41,24 +39,24 @@ void SetLimits(const RpcLimits& limits, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(limits.connection_idle));
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Milliseconds(limits.handshake_timeout));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(limits.keepalive_time));
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(kKeepaliveTimeout));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(limits.keepalive_timeout));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              Milliseconds(limits.min_ping_interval));
 }
 
-// The acceptor's name of a peer.
-std::string Unescaped(std::string peer) {
+}  // namespace
+
+std::string AcceptedPeer(std::string peer) {
   for (const auto& [escaped, plain] : {std::pair("%5B", "["), std::pair("%5D", "]")}) {
     if (const size_t at = peer.find(escaped); at != std::string::npos) peer.replace(at, 3, plain);
   }
   return peer;
 }
 
-}  // namespace
-
 StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Start(const std::string& address, const RpcLimits& limits,
-                                                            const std::vector<grpc::Service*>& services) {
+                                                            const std::vector<grpc::Service*>& services,
+                                                            OnClosed closed) {
   StatusOr<ListeningSocket> socket = Listen(address);
   if (!socket.ok()) return Annotate(socket.status(), "gRPC");
   grpc::ServerBuilder builder;
@@ -72,13 +70,14 @@ StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Start(const std::string& a
   auto* const take = listener->take_.get();
   const int listening = socket->descriptor.get();
   listener->port_ = socket->port;
+  const auto hand_over = [take, listening](int fd) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.listener_fd = listening;
+    connection.fd = fd;
+    take->HandleNewConnection(&connection);
+  };
   listener->acceptor_ =
-      std::make_unique<ConnectionAcceptor>(*std::move(socket), limits.max_connections, [take, listening](int fd) {
-        grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
-        connection.listener_fd = listening;
-        connection.fd = fd;
-        take->HandleNewConnection(&connection);
-      });
+      std::make_unique<ConnectionAcceptor>(*std::move(socket), limits.max_connections, hand_over, std::move(closed));
   return listener;
 }
 
@@ -86,9 +85,11 @@ GrpcListener::~GrpcListener() {
   if (acceptor_ != nullptr) Shutdown(absl::ZeroDuration());
 }
 
-bool GrpcListener::EndConnection(const std::string& peer) { return acceptor_->End(Unescaped(peer)); }
+bool GrpcListener::EndConnection(const std::string& peer) { return acceptor_->End(AcceptedPeer(peer)); }
 
-int64_t GrpcListener::ReceivedBytes(const std::string& peer) const { return acceptor_->ReceivedBytes(Unescaped(peer)); }
+int64_t GrpcListener::ReceivedBytes(const std::string& peer) const {
+  return acceptor_->ReceivedBytes(AcceptedPeer(peer));
+}
 
 void GrpcListener::Shutdown(absl::Duration patience) {
   if (std::exchange(shut_down_, true)) return;

@@ -5,6 +5,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,13 +17,20 @@
 
 namespace swizzle {
 
+// A connection's other end as its acceptor calls it, by gRPC's name, which escapes brackets.
+std::string AcceptedPeer(std::string peer);
+
 // Thread-compatible.
 class GrpcListener {
  public:
-  // Listens on `address`, and calls `services`, which outlive this. `limits`: settled. UNAVAILABLE, naming the address,
-  // if it cannot be had.
+  using OnClosed = std::function<void(const ConnectionAcceptor::Closed&)>;
+
+  // Listens on `address`, and calls `services`, which outlive this. `limits`: settled. `closed`, which may be null,
+  // hears of each connection that is closed, on the acceptor's thread. UNAVAILABLE, naming the address, if it cannot be
+  // had.
   static StatusOr<std::unique_ptr<GrpcListener>> Start(const std::string& address, const RpcLimits& limits,
-                                                       const std::vector<grpc::Service*>& services);
+                                                       const std::vector<grpc::Service*>& services,
+                                                       OnClosed closed = nullptr);
   ~GrpcListener();  // shuts down at once
 
   int port() const { return port_; }

@@ -27,12 +27,13 @@ struct RpcLimits {
   int64_t transport_bytes = 0;                // that gRPC holds of what arrives
 
   // Of connections.
-  int max_connections = 0;                             // 0: by the file descriptors that there are
-  int max_streams = 1024;                              // on one
-  absl::Duration connection_age = absl::Minutes(30);   // a tenth more or less; zero: any
-  absl::Duration connection_grace = absl::Minutes(2);  // for calls on a connection that is of age
-  absl::Duration connection_idle = absl::Minutes(15);  // zero: any
-  absl::Duration keepalive_time = absl::Minutes(1);    // of silence, until the server pings; zero: never
+  int max_connections = 0;                               // 0: by the file descriptors that there are
+  int max_streams = 1024;                                // on one
+  absl::Duration connection_age = absl::Minutes(30);     // a tenth more or less; zero: any
+  absl::Duration connection_grace = absl::Minutes(2);    // for calls on a connection that is of age
+  absl::Duration connection_idle = absl::Minutes(15);    // zero: any
+  absl::Duration keepalive_time = absl::Minutes(1);      // of silence, until the server pings; zero: never
+  absl::Duration keepalive_timeout = absl::Seconds(20);  // for the answer
   absl::Duration handshake_timeout = absl::Seconds(10);
   absl::Duration min_ping_interval = absl::Seconds(10);  // of clients
 };

@@ -48,6 +48,24 @@ enum class ConnectionRefusal : uint8_t {
   kSlow,    // it had begun a request, and did not end it
 };
 
+// Which limit a connection had reached that ended by itself.
+enum class ConnectionEnd : uint8_t {
+  kHandshake,  // no HTTP/2 had begun in the time for it
+  kAge,        // it had the age at which gRPC asks its client to connect anew
+  kIdle,       // it had no call for as long as one may have none
+  kKeepalive,  // its client answered no ping
+  kOther,      // none: its client ended it, or it broke
+};
+
+// Whom memory is promised to.
+enum class MemoryUse : uint8_t {
+  kModels,    // to executors, at their largest batches
+  kRequests,  // what clients may make the server hold
+};
+
+// Calls as gRPC counts them.
+enum class CallState : uint8_t { kStarted, kSucceeded, kFailed };
+
 // Where a request's time goes.
 enum class Stage : uint8_t { kQueue, kInput, kCompute, kOutput };
 
@@ -82,6 +100,13 @@ inline constexpr std::array<std::string_view, 4> kLabelValues<CallRefusal> = {"m
 template <>
 inline constexpr std::array<std::string_view, 4> kLabelValues<ConnectionRefusal> = {"limit", "files", "greedy",
                                                                                     "slow_sender"};
+template <>
+inline constexpr std::array<std::string_view, 5> kLabelValues<ConnectionEnd> = {"handshake", "age", "idle", "keepalive",
+                                                                                "other"};
+template <>
+inline constexpr std::array<std::string_view, 2> kLabelValues<MemoryUse> = {"models", "requests"};
+template <>
+inline constexpr std::array<std::string_view, 3> kLabelValues<CallState> = {"started", "succeeded", "failed"};
 template <>
 inline constexpr std::array<std::string_view, 4> kLabelValues<Stage> = {"queue", "input", "compute", "output"};
 template <>

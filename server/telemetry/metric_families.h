@@ -53,6 +53,9 @@ inline constexpr MetricLabel kBatchReason = {"reason", kLabelValues<BatchReason>
 inline constexpr MetricLabel kRejection = {"reason", kLabelValues<Rejection>};
 inline constexpr MetricLabel kCallRefusal = {"reason", kLabelValues<CallRefusal>};
 inline constexpr MetricLabel kConnectionRefusal = {"reason", kLabelValues<ConnectionRefusal>};
+inline constexpr MetricLabel kConnectionEnd = {"after", kLabelValues<ConnectionEnd>};
+inline constexpr MetricLabel kMemoryUse = {"to", kLabelValues<MemoryUse>};
+inline constexpr MetricLabel kCallState = {"state", kLabelValues<CallState>};
 inline constexpr MetricLabel kTuningState = {"state", kLabelValues<TuningState>};
 inline constexpr MetricLabel kWeightBytes = {"kind", kLabelValues<WeightBytes>};
 
@@ -162,6 +165,34 @@ inline constexpr auto kFamilies = std::to_array<MetricFamily>({
      "Connections closed at once: limit (there were as many as may be), files (there was no file descriptor); or "
      "later: greedy (it had more calls open, or cancelled more in a second, than a client may), slow_sender (it had "
      "begun a request, and did not end it)."},
+    {"swizzle_connections_ended_total",
+     kCounter,
+     {kConnectionEnd},
+     "Connections that gRPC or their clients ended, by the limit that they had reached: handshake (--handshake-timeout "
+     "without HTTP/2), age (nine tenths of --connection-age, from where on gRPC asks clients to connect anew), idle "
+     "(--connection-idle without a call), keepalive (silent for --keepalive-time, and a ping was not answered), other "
+     "(none: the client ended it, or it broke)."},
+    {"swizzle_grpc_calls_total",
+     kCounter,
+     {kCallState},
+     "Calls of all methods as gRPC counts them: started, succeeded (answered OK), failed. One whose headers are beyond "
+     "--max-metadata-bytes gRPC refuses by itself: it is started here, never succeeded nor failed, and in no other "
+     "metric."},
+    {"swizzle_transport_bytes_limit",
+     kGauge,
+     {},
+     "Memory that gRPC may hold of messages that are not complete (--transport-bytes). It does not tell how much it "
+     "holds."},
+    {"swizzle_memory_limit_bytes",
+     kGauge,
+     {},
+     "Memory that the process may take: --memory-limit, or what control groups and the machine leave."},
+    {"swizzle_memory_promised_bytes",
+     kGauge,
+     {kMemoryUse},
+     "Memory that is spoken for, taken or not: models (executors of loaded models at their largest batches), requests "
+     "(--max-inflight-bytes and --transport-bytes). A model for which there is no room beside it fails to load, or has "
+     "smaller batches."},
     {"swizzle_memory_trims_total", kCounter, {}, "Times that freed memory was given back to the system."},
 
     // The machine and the process; all but the first are asked for at each scrape.

@@ -5,6 +5,7 @@
 #ifndef SWIZZLE_SERVER_TELEMETRY_METRICS_H_
 #define SWIZZLE_SERVER_TELEMETRY_METRICS_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -93,6 +94,11 @@ struct ClientLoad {
   int64_t malformed = 0, too_large = 0, no_room = 0, slow_readers = 0;  // calls refused
   int64_t connections = 0, connections_limit = 0, accepted = 0;
   int64_t refused_limit = 0, refused_files = 0, ended_greedy = 0, ended_slow = 0;  // connections
+  std::array<int64_t, kLabelValues<ConnectionEnd>.size()> connections_ended = {};  // by ConnectionEnd
+  std::array<int64_t, kLabelValues<CallState>.size()> grpc_calls = {};             // by CallState
+  int64_t transport_bytes_limit = 0;
+  int64_t memory_limit = 0;
+  std::array<int64_t, kLabelValues<MemoryUse>.size()> memory_promised = {};  // by MemoryUse
   int64_t memory_trims = 0;
 };
 

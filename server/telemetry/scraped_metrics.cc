@@ -1,5 +1,6 @@
 #include "server/telemetry/scraped_metrics.h"
 
+#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -32,6 +33,16 @@ template <FamilyName kName>
 prometheus::MetricFamily Single(double sample) {
   prometheus::MetricFamily family = Empty<kName>();
   Add<kName>(family, sample);
+  return family;
+}
+
+// A sample for each value of the family's label, by the enum.
+template <FamilyName kName, typename Label>
+prometheus::MetricFamily ByLabel(const std::array<int64_t, kLabelValues<Label>.size()>& samples) {
+  prometheus::MetricFamily family = Empty<kName>();
+  for (size_t i = 0; i < samples.size(); ++i) {
+    Add<kName>(family, static_cast<double>(samples[i]), static_cast<Label>(i));
+  }
   return family;
 }
 
@@ -98,6 +109,11 @@ std::vector<prometheus::MetricFamily> ClientMetrics::Collect() const {
           Single<"swizzle_connections_limit">(number(load.connections_limit)),
           Single<"swizzle_connections_accepted_total">(number(load.accepted)),
           std::move(refused),
+          ByLabel<"swizzle_connections_ended_total", ConnectionEnd>(load.connections_ended),
+          ByLabel<"swizzle_grpc_calls_total", CallState>(load.grpc_calls),
+          Single<"swizzle_transport_bytes_limit">(number(load.transport_bytes_limit)),
+          Single<"swizzle_memory_limit_bytes">(number(load.memory_limit)),
+          ByLabel<"swizzle_memory_promised_bytes", MemoryUse>(load.memory_promised),
           Single<"swizzle_memory_trims_total">(number(load.memory_trims))};
 }
 

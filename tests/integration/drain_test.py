@@ -70,6 +70,17 @@ def test_goaway_comes_before_the_queue_is_empty(start, repository):
     assert server.exit_code() == 0, server.log()
 
 
+@pytest.mark.parametrize('after, flags', [('age', ['--connection-age=1', '--connection-grace=1']),
+                                          ('idle', ['--connection-idle=1'])])
+def test_old_and_idle_connections_get_goaway_and_are_counted(start, repository, after, flags):
+    server = start(repository.identity(), *flags)
+    with contextlib.closing(silent_connection(server)) as connection:
+        assert GOAWAY in list(frames(connection))
+    wait_until(lambda: server.metric('swizzle_connections_ended_total', after=after) == 1, 60, 'the count')
+    with grpc.insecure_channel(server.grpc) as channel:
+        service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer(identity_request(), timeout=60)
+
+
 def test_a_peer_that_answers_nothing_does_not_keep_it(start, repository):
     server = start(repository.identity())
     with contextlib.closing(silent_connection(server)) as connection:

@@ -50,7 +50,7 @@ CONTAINMENT = {
     'proto/grpc_service*.pb.h': ['server/rpc/*', 'client/client.cc', 'client/wire_format*'],
     'proto/health*.pb.h': ['server/rpc/health*'],
     'grpcpp/*': ['server/rpc/*', 'server/server*', 'client/client.cc'],
-    'grpc/*': ['server/telemetry/logging.cc', 'server/rpc/greedy_connections.cc'],
+    'grpc/*': ['server/telemetry/logging.cc', 'server/rpc/channelz.cc'],
     'google/protobuf/*': ['model_loader/onnx/*', 'model_loader/packed/*', 'server/config/*', 'server/rpc/*'],
     'prometheus/*': ['server/telemetry/*'],
     'spdlog/*': ['server/*', 'client/*'],

@@ -216,6 +216,8 @@ TEST_F(ModelRepositoryTest, ALargestBatchThatHasNoRoomIsLowered) {
   memory_.limit = ArenaBytes(network, 4096) / 2;
   ModelRepository& repository = Load();
   EXPECT_EQ((*repository.Find("first", ""))->model->spec().max_batch_size, 64);
+  EXPECT_GT(repository.promised_bytes(), static_cast<int64_t>(ArenaBytes(network, 64)));
+  EXPECT_LE(repository.promised_bytes(), memory_.limit);
   const auto second = repository.Find("second", "");
   ASSERT_TRUE(second.ok()) << second.status();
   const ModelSpec& spec = (*second)->model->spec();

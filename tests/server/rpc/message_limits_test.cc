@@ -259,6 +259,8 @@ TEST_F(MessageLimitsTest, MoreMetadataThanAllowedIsRefused) {
   context.AddMetadata("x-large", std::string(20 << 10, 'x'));
   inference::ModelInferResponse response;
   EXPECT_EQ(stub_->ModelInfer(&context, InferRequest("echo"), &response).error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(MetricsHave("swizzle_grpc_calls_total{state=\"started\"} 1"));
+  EXPECT_TRUE(MetricsHave("swizzle_grpc_calls_total{state=\"failed\"} 0"));
   stub_ = inference::GRPCInferenceService::NewStub(NewChannel());  // gRPC closes the connection, sooner or later
   EXPECT_TRUE(Infer(InferRequest("echo")).ok());
 }
