@@ -154,6 +154,18 @@ def test_only_the_clock_asks_for_wall_time():
     assert asks == ['server/threading/clock.cc']
 
 
+def test_nothing_parses_kernel_names():
+    """What there is to know of a row stands in its fields; its name is for reports."""
+    asks = 'find|rfind|substr|starts_with|ends_with|contains|compare|remove_prefix|remove_suffix'
+    parses = re.compile(rf'\bkernels?(\[\w+\]|_name)?((\.|->)(name|family|kernel))?\.({asks})\(')
+    part = re.compile(r'"[^"\n]*(conv_(csr|dense|vector|block)|_(avx2|avx512|onednn|cudnn|cublaslt|sm\d\d))')
+    product = [file for file in CPP_FILES if file.parts[0] != 'tests' and file.name != 'kernel_table.cc']
+    lines = [(file, line) for file in product for line in read(file).splitlines() if not line.startswith('#')]
+    wrong = [f'{file}: {line}' for file, line in lines if parses.search(line) or part.search(line.split('//')[0])]
+    assert not wrong
+    assert parses.search('if (kernel.name.starts_with("x"))') and part.search('"_avx512"') and len(lines) > 10000
+
+
 @pytest.mark.skipif(not shutil.which('clang-format'), reason='Debian package clang-format is missing')
 def test_sources_are_formatted():
     command = ['clang-format', '--dry-run', '-Werror', *map(str, CPP_FILES)]
