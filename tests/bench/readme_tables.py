@@ -1,5 +1,6 @@
 """The tables of figures in README.md and the PERFORMANCE.md pages, and their plots, made from what tests/gpu/run and
-tests/bench/whole_models.py kept: `python tests/bench/readme_tables.py` writes them."""
+tests/bench/whole_models.py kept, and of what kept_tables.py holds: `python tests/bench/readme_tables.py` writes them,
+with --keep after it has taken up tables that were typed into the pages."""
 
 import json
 import pathlib
@@ -11,6 +12,7 @@ import textwrap
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import kept_tables  # noqa: E402
 import speed_plot  # noqa: E402
 
 RESULTS = ROOT / 'tests/bench/results'
@@ -22,9 +24,7 @@ def kept(name):
 
 
 def table(*columns, rows):
-    """Markdown of a table; a cell without a value is empty."""
-    lines = [columns, ['---'] * len(columns), *rows]
-    return '\n'.join('| ' + ' | '.join('' if cell is None else str(cell) for cell in line) + ' |' for line in lines)
+    return kept_tables.markdown(columns, rows)
 
 
 def note(text):
@@ -56,26 +56,28 @@ def times(value):
 
 # README.md: a few columns and rows of each device.
 
-def cpu_summary():
-    figures = cpu_figures()
-    rows = [row for row in figures['rows'] if row['sparsity'] == 0.9]
-    text = table('model', 'batch', 'best dense engine', 'Swizzle, 90 % zeros', 'gain', rows=[
-        (NAMES[row['model']], row['batch'], f'{speed_plot.best_dense(row):.1f} ms', f'{row["ms"]["swizzle"]:.1f} ms',
-         times(speed_plot.best_dense(row) / row['ms']['swizzle'])) for row in rows])
-    return text + note(f'{figures["threads"]} threads of an {figures["machine"]["processor"]}, FP32, medians, '
-                       f'{each("date", rows)}. The dense engines are ONNX Runtime and OpenVINO.')
-
-
 def best_dense_int8(row):
     return min(row['ms'][engine] for engine in ('onnxruntime int8', 'openvino int8'))
 
 
-def int8_summary():
-    figures = kept('cpu_int8_models.json')
-    text = table('model, INT8', 'batch', 'best dense engine', 'Swizzle, 90 % zeros', 'gain', rows=[
-        (NAMES[row['model']], row['batch'], f'{best_dense_int8(row):.1f} ms', f'{row["ms"]["swizzle int8"]:.1f} ms',
-         times(best_dense_int8(row) / row['ms']['swizzle int8'])) for row in figures['rows']])
-    return text + note(f'As above, all engines on one quantised file, {each("date", figures["rows"])}.')
+def cpu_summary():
+    figures, quantised = cpu_figures(), kept('cpu_int8_models.json')
+    rows = [row for row in figures['rows'] if row['sparsity'] == 0.9]
+    whole = {(row['model'], row['batch']): row for row in quantised['rows']}
+
+    def against(row, dense, name):
+        return f'{dense:.1f} ms', f'{row["ms"][name]:.1f} ms', times(dense / row['ms'][name])
+
+    def line(row):
+        int8 = whole.get((row['model'], row['batch']))
+        return (NAMES[row['model']], row['batch'], *against(row, speed_plot.best_dense(row), 'swizzle'),
+                *(against(int8, best_dense_int8(int8), 'swizzle int8') if int8 else (None,) * 3))
+
+    text = table('model', 'batch', 'best dense engine', 'Swizzle, 90 % zeros', 'gain', 'best dense engine, INT8',
+                 'Swizzle, INT8', 'gain in INT8', rows=map(line, rows))
+    return text + note(f'{figures["threads"]} threads of an {figures["machine"]["processor"]}, medians, '
+                       f'{each("date", rows)}; INT8, all engines on one quantised file, {each("date", quantised["rows"])}. '
+                       'The dense engines are ONNX Runtime and OpenVINO.')
 
 
 def int8_table():
@@ -314,7 +316,7 @@ def plots():
 
 
 PAGES = {
-    'README.md': {'cpu summary': cpu_summary, 'int8 summary': int8_summary, 'gpu summary': gpu_summary},
+    'README.md': {'cpu summary': cpu_summary, 'gpu summary': gpu_summary},
     'model_loader/pack/README.md': {'one shot': one_shot_table},
     'kernels/cpu/PERFORMANCE.md': {'cpu figures': cpu_table, 'int8 figures': int8_table,
                                    'any graph': any_graph_table},
@@ -329,7 +331,8 @@ PAGES = {
 
 def with_tables(page, text):
     """The text of a page with its tables as they should be."""
-    for name, make in PAGES[page].items():
+    kept_makers = kept_tables.makers(page) if page in kept_tables.FILES else {}
+    for name, make in (PAGES[page] | kept_makers).items():
         begin, end = f'<!-- {name}: tests/bench/readme_tables.py -->', f'<!-- end of {name} -->'
         pattern = re.compile(re.escape(begin) + '.*?' + re.escape(end), re.DOTALL)
         if not pattern.search(text):
@@ -340,6 +343,9 @@ def with_tables(page, text):
 
 if __name__ == '__main__':
     for page in PAGES:
-        (ROOT / page).write_text(with_tables(page, (ROOT / page).read_text()))
+        text = (ROOT / page).read_text()
+        if '--keep' in sys.argv and page in kept_tables.FILES:
+            text = kept_tables.keep(page, text)
+        (ROOT / page).write_text(with_tables(page, text))
     for file, content in plots().items():
         file.write_text(content)

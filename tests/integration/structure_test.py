@@ -307,6 +307,31 @@ def test_the_readme_shows_the_figures_that_are_kept():
     assert not stale, f'run tests/bench/readme_tables.py: {stale}'
 
 
+def test_pages_of_performance_have_no_figures_of_their_own():
+    kept = load_module('tests/bench/kept_tables.py')
+    for page in kept.FILES:
+        typed = [match['head'] for match in kept.typed(read(page))]
+        assert not typed, f'put <!-- name: new --> above, and run tests/bench/readme_tables.py --keep: {typed}'
+        tables = kept.read(page)
+        assert kept.text_of(tables) == (kept.RESULTS / kept.FILES[page]).read_text(), 'not as --keep writes it'
+        for name, table in tables.items():
+            assert table['measured_on'] and re.fullmatch(r'20\d\d-\d\d-\d\d', table['date']), f'{name} says not on what'
+            assert table['command'] != '', f'{name} says not by what command; null if it was not kept'
+            assert all(len(row) == len(table['columns']) for row in table['rows']), name
+
+
+def test_typed_tables_are_taken_up(tmp_path):
+    kept = load_module('tests/bench/kept_tables.py')
+    kept.RESULTS, kept.FILES = tmp_path, {'page': 'tables.json'}
+    kept.write('page', {})
+    text = kept.keep('page', 'Above:\n\n<!-- two: new -->\n| a | b |\n|---|---|\n| 1 | |\n\nBelow.\n')
+    assert kept.read('page')['two']['columns'] == ['a', 'b'] and kept.read('page')['two']['rows'] == [['1', '']]
+    assert kept.makers('page')['two']() == '| a | b |\n| --- | --- |\n| 1 |  |'
+    assert not kept.typed(text) and text.startswith('Above:\n\n<!-- two: tests/bench/readme_tables.py -->\n')
+    with pytest.raises(SystemExit, match='of a name of its own'):
+        kept.keep('page', text + '\n| c |\n|---|\n| 3 |\n')
+
+
 def test_the_readme_names_no_commits():
     assert not re.findall(r'\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b', read('README.md'))
 
