@@ -28,7 +28,7 @@ constexpr bool IsWider(Precision precision, Storage storage) {
   return storage.dtype == DType::kFloat32 && storage != StorageIn(storage.layout, TypeOf(precision));
 }
 
-// Whether a plan in this precision may store an activation so: in the precision's type, or in FP32 where that is faster.
+// Whether a plan in this precision may store an activation so: in its own type, or in FP32 where that is faster.
 constexpr bool MayStore(Precision precision, Storage storage) {
   return storage == StorageIn(storage.layout, TypeOf(precision)) || IsWider(precision, storage) ||
          storage == kIdStorage;
