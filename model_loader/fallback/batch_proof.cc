@@ -8,6 +8,7 @@
 #include "model_loader/fallback/call.h"
 #include "model_loader/graph/operator_table.h"
 #include "model_loader/semantics/axes.h"
+#include "model_loader/semantics/reshape.h"
 
 namespace swizzle::fallback {
 namespace {
@@ -148,12 +149,12 @@ class Proof {
   static bool IsArgument(const Node& node) { return node.op == "ArgMax" || node.op == "ArgMin"; }
 
   Fact AlongAxis(const Node& node, const Fact& x) const {
-    const StatusOr<int64_t> keep = IntAttribute(node, "keepdims", 1);
+    const StatusOr<bool> keep = KeepsAxes(node);
     if (!keep.ok()) return {};
     if (node.op.starts_with("Reduce")) {
       const auto axes = AxesOf(node, x.rank);
       if (!axes || axes->front() == 0) return {};
-      return Rows(*keep != 0 ? x.rank : x.rank - static_cast<int64_t>(axes->size()));
+      return Rows(*keep ? x.rank : x.rank - static_cast<int64_t>(axes->size()));
     }
     const bool first_is_default = IsArgument(node) || node.op == "Split";
     const StatusOr<int64_t> axis = IntAttribute(node, "axis", first_is_default ? 0 : -1);
@@ -209,8 +210,8 @@ class Proof {
     }
     if (node.op == "Reshape") {
       const auto target = ListOf(In(node, 1));
-      const StatusOr<int64_t> allow_zero = IntAttribute(node, "allowzero", 0);
-      const bool keeps = target && !target->empty() && target->front() == 0 && allow_zero.ok() && *allow_zero == 0;
+      const StatusOr<bool> allow_zero = AllowsZero(node);
+      const bool keeps = target && !target->empty() && target->front() == 0 && allow_zero.ok() && !*allow_zero;
       return keeps ? Rows(static_cast<int64_t>(target->size())) : Fact();
     }
     return Squeezed(node, x);

@@ -7,6 +7,7 @@
 
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/rows.h"
+#include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_functions.h"
 
 namespace swizzle::fallback {
@@ -33,7 +34,7 @@ std::vector<int64_t> AllAxes(int64_t rank) {
 template <typename Function>
 StatusOr<Array> Reduce(Call& call, const Function& function) {
   const Array& in = call.In(0);
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t keep, call.Int("keepdims", 1));
+  SWIZZLE_ASSIGN_OR_RETURN(const bool keep, KeepsAxes(call.node()));
   SWIZZLE_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> axes, call.Axes(1, in.rank()));
   if (!axes || axes->empty()) {
     SWIZZLE_ASSIGN_OR_RETURN(const int64_t nothing, call.Int("noop_with_empty_axes", 0));
@@ -41,7 +42,7 @@ StatusOr<Array> Reduce(Call& call, const Function& function) {
   }
   SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.As(in, ComputeType(in.dtype)));
   SWIZZLE_ASSIGN_OR_RETURN(const Rows rows, AlongAxes(call, x, *axes));
-  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(x.dtype, ReducedShape(x.shape, *axes, keep != 0)));
+  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(x.dtype, ReducedShape(x.shape, *axes, keep)));
   VisitComputeType(x.dtype, [&]<typename T>(T) {
     const T* from = rows.array.As<T>().data();
     T* to = y.Mutable<T>().data();
@@ -101,12 +102,12 @@ template <typename Better>
 StatusOr<Array> ArgBest(Call& call, const Better& better) {
   const Array& in = call.In(0);
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, call.AxisAttribute(0, in.rank()));
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t keep, call.Int("keepdims", 1));
+  SWIZZLE_ASSIGN_OR_RETURN(const bool keep, KeepsAxes(call.node()));
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t last, call.Int("select_last_index", 0));
   SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.As(in, ComputeType(in.dtype)));
   SWIZZLE_ASSIGN_OR_RETURN(const Rows rows, AlongAxes(call, x, {axis}));
   if (rows.length == 0) return InvalidArgument("axis ", axis, " of input 0 is empty");
-  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(DType::kInt64, ReducedShape(x.shape, {axis}, keep != 0)));
+  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(DType::kInt64, ReducedShape(x.shape, {axis}, keep)));
   VisitComputeType(x.dtype, [&]<typename T>(T) {
     ForEachRow(call, rows, [&](int64_t row) {
       const T* from = rows.array.As<T>().data() + row * rows.length;

@@ -122,9 +122,9 @@ StatusOr<Array> SizeOf(Call& call) {
 
 StatusOr<Array> Reshape(Call& call) {
   const Array& x = call.In(0);
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t allow_zero, call.Int("allowzero", 0));
+  SWIZZLE_ASSIGN_OR_RETURN(const bool allow_zero, AllowsZero(call.node()));
   SWIZZLE_ASSIGN_OR_RETURN(Shape shape, call.List(1));
-  SWIZZLE_ASSIGN_OR_RETURN(shape, ReshapedShape(x.shape, std::move(shape), allow_zero != 0));
+  SWIZZLE_ASSIGN_OR_RETURN(shape, ReshapedShape(x.shape, std::move(shape), allow_zero));
   return Reshaped(x, std::move(shape));
 }
 

@@ -7,6 +7,7 @@
 
 #include "model_loader/fallback/operators.h"
 #include "model_loader/semantics/element_functions.h"
+#include "model_loader/semantics/elements.h"
 
 namespace swizzle::fallback {
 namespace {
@@ -223,8 +224,7 @@ StatusOr<Array> Not(Call& call) {
 }
 
 StatusOr<Array> Cast(Call& call) {
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t to, call.Int("to", 0));
-  SWIZZLE_ASSIGN_OR_RETURN(const DType type, ElementTypeOf(to));
+  SWIZZLE_ASSIGN_OR_RETURN(const DType type, CastType(call.node()));
   return call.As(call.In(0), type);
 }
 

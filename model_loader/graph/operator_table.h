@@ -26,7 +26,7 @@ enum class PlanUse : uint8_t {
 enum class SequenceUse : uint8_t {
   kNone,       // nothing: its results are unknown
   kRemoved,    // it disappears before all else
-  kByElement,  // a function of each element (sequences/point_function.h)
+  kByElement,  // a function of each element (semantics/point_function.h)
   kByForm,     // a function of its own that knows forms of values (sequences/handlers.h)
 };
 

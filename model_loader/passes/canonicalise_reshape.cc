@@ -3,6 +3,7 @@
 
 #include "model_loader/passes/canonicalise.h"
 #include "model_loader/semantics/axes.h"
+#include "model_loader/semantics/elements.h"
 #include "model_loader/semantics/evaluate.h"
 #include "model_loader/semantics/reshape.h"
 #include "model_loader/semantics/strides.h"
@@ -23,11 +24,11 @@ Status BecomeReshape(NodeRewrite& rewrite, Shape shape) {
 
 // The target with 0 replaced by the input's dimensions and multiples of the batch by the batch; -1 is left to infer.
 StatusOr<Shape> ReadTarget(const Node& node, const Elements& target, const Shape& from, bool& batch_named) {
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t allow_zero, IntAttribute(node, "allowzero", 0));
+  SWIZZLE_ASSIGN_OR_RETURN(const bool allow_zero, AllowsZero(node));
   Shape shape;
   for (size_t i = 0; i < target.scalars.size(); ++i) {
     const Scalar& scalar = target.scalars[i];
-    const bool copies = !scalar.times_batch && scalar.whole == 0 && allow_zero == 0;
+    const bool copies = !scalar.times_batch && scalar.whole == 0 && !allow_zero;
     if (copies && i >= from.size()) return InvalidArgument(Describe(node), " copies a dimension its input lacks");
     const bool batch = scalar.times_batch || (copies && i == 0);
     if (batch && (i != 0 || (scalar.times_batch && scalar.whole != 1))) {
@@ -150,8 +151,8 @@ Status CanonicaliseTranspose(NodeRewrite& rewrite) {
 Status CanonicaliseCast(NodeRewrite& rewrite) {
   const Node& node = rewrite.node();
   SWIZZLE_RETURN_IF_ERROR(rewrite.ActivationShape(0));
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t to, IntAttribute(node, "to", 0));
-  if (FoldableType(to) != DType::kFloat32) return Unimplemented(Describe(node), ": activations are FP32 throughout");
+  if (FoldableCastType(node) != DType::kFloat32)
+    return Unimplemented(Describe(node), ": activations are FP32 throughout");
   rewrite.Vanish();
   return {};
 }

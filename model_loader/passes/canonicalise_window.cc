@@ -1,5 +1,6 @@
 // Conv, pools and means over the plane.
 #include "model_loader/passes/canonicalise.h"
+#include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/evaluate.h"
 #include "model_loader/semantics/windows.h"
 
@@ -64,8 +65,7 @@ StatusOr<bool> KeepsDimensions(const NodeRewrite& rewrite, const Shape& input) {
     return Unimplemented(Describe(node), ": only the mean over height and width of ", ShapeText(input),
                          " is supported");
   }
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t keepdims, IntAttribute(node, "keepdims", 1));
-  return keepdims != 0;
+  return KeepsAxes(node);
 }
 
 }  // namespace

@@ -237,7 +237,7 @@ class TransposeFolder {
     const View view = *ViewOf(node.inputs[0]);
     SWIZZLE_ASSIGN_OR_RETURN(Axes axes, IntsAttribute(node, "axes", {}));
     if (node.Input(1) != kNoValue) axes = Integers(node.inputs[1]).value_or(Axes());
-    SWIZZLE_ASSIGN_OR_RETURN(const int64_t keepdims, IntAttribute(node, "keepdims", 1));
+    SWIZZLE_ASSIGN_OR_RETURN(const bool keeps, KeepsAxes(node));
     if (axes.empty()) return false;
     std::vector<bool> reduced(view.perm.size(), false);
     for (int64_t& axis : axes) {
@@ -249,10 +249,10 @@ class TransposeFolder {
     for (size_t i = 0; i < view.perm.size(); ++i) {
       if (!reduced[i]) left.push_back(view.perm[i]);
     }
-    if (keepdims == 0 && !std::is_sorted(left.begin(), left.end())) return false;
+    if (!keeps && !std::is_sorted(left.begin(), left.end())) return false;
     node.attributes["axes"] = axes;
     node.inputs.resize(1);
-    if (keepdims != 0) {
+    if (keeps) {
       Push(node, view);
       return true;
     }

@@ -42,8 +42,7 @@ class ByteInputs {
       if (!node.domain.empty() || node.outputs[0] == kNoValue) return false;
       if (node.op == "Shape") continue;
       if (node.op == "Cast") {
-        SWIZZLE_ASSIGN_OR_RETURN(const int64_t to, IntAttribute(node, "to", 0));
-        if (FoldableType(to) != DType::kFloat32) return false;
+        if (FoldableCastType(node) != DType::kFloat32) return false;
         casts_.push_back(reader);
         continue;
       }

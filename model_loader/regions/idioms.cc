@@ -9,7 +9,10 @@
 #include <string_view>
 
 #include "model_loader/regions/survey.h"
+#include "model_loader/semantics/axes.h"
+#include "model_loader/semantics/element_functions.h"
 #include "model_loader/semantics/functions.h"
+#include "model_loader/semantics/point_function.h"
 
 namespace swizzle::regions {
 namespace {
@@ -18,11 +21,6 @@ constexpr std::array<std::string_view, 7> kOfGelu = {"Add", "Div", "Erf", "Mul",
 // Where functions that are written out are compared with those that plans know, and how near they have to be.
 constexpr std::array<double, 10> kSamples = {-6.0, -2.5, -1.0, -0.3, -0.01, 0.0, 0.2, 0.9, 2.0, 5.0};
 constexpr double kNear = 2e-6;
-
-double GeluOf(double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0))); }
-double GeluTanhOf(double x) {
-  return x / 2 * (1 + std::tanh(std::sqrt(2.0 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
-}
 
 class Finder {
  public:
@@ -122,9 +120,9 @@ class Finder {
   // Whether the node is the mean along the last dimension, which stays.
   bool IsLastMean(const Node* node) const {
     if (node == nullptr || node->op != "ReduceMean") return false;
-    const auto keep = IntAttribute(*node, "keepdims", 1);
+    const auto keep = KeepsAxes(*node);
     auto axes = IntsAttribute(*node, "axes", {});
-    if (!keep.ok() || *keep != 1 || !axes.ok()) return false;
+    if (!keep.ok() || !*keep || !axes.ok()) return false;
     if (const int given = node->Input(1); given != kNoValue) {
       if (!IsKnown(given) || survey_.known.at(given).dtype != DType::kInt64) return false;
       const auto elements = survey_.known.at(given).As<int64_t>();
@@ -214,24 +212,20 @@ class Finder {
     const Node& node = NodeAt(found->second);
     if (!IsOfGelu(node)) return std::nullopt;
     nodes.insert(found->second);
-    std::array<double, 2> operands = {};
-    for (size_t i = 0; i < node.inputs.size() && i < operands.size(); ++i) {
-      const auto operand = Evaluate(node.inputs[i], x, at, nodes);
+    std::vector<double> operands;
+    for (const int input : node.inputs) {
+      const auto operand = Evaluate(input, x, at, nodes);
       if (!operand) return std::nullopt;
-      operands[i] = *operand;
+      operands.push_back(*operand);
     }
-    const auto [a, b] = operands;
-    if (node.op == "Add") return a + b;
-    if (node.op == "Sub") return a - b;
-    if (node.op == "Mul") return a * b;
-    if (node.op == "Div") return a / b;
-    if (node.op == "Pow") return std::pow(a, b);
-    return node.op == "Erf" ? std::erf(a) : std::tanh(a);
+    const auto function = PointFunctionOf(node, DType::kFloat32);
+    return function ? std::optional((*function)(operands)) : std::nullopt;
   }
 
   static bool IsOfGelu(const Node& node) { return std::ranges::find(kOfGelu, node.op) != kOfGelu.end(); }
 
-  bool Computes(int value, int x, double (*function)(double), std::set<int>& nodes) const {
+  template <typename Function>
+  bool Computes(int value, int x, const Function& function, std::set<int>& nodes) const {
     return std::ranges::all_of(kSamples, [&](double at) {
       const auto is = Evaluate(value, x, at, nodes);
       return is && std::abs(*is - function(at)) <= kNear * std::max(1.0, std::abs(function(at)));
@@ -267,7 +261,8 @@ class Finder {
         for (const int node : open) {
           const int value = NodeAt(node).outputs[0];
           std::set<int> nodes;
-          if (Computes(value, x, exact ? GeluOf : GeluTanhOf, nodes)) {
+          if (exact ? Computes(value, x, elementwise::kGelu, nodes)
+                    : Computes(value, x, elementwise::kGeluTanh, nodes)) {
             const Function function = {exact ? FunctionKind::kGelu : FunctionKind::kGeluTanh, 0.0f, 0.0f};
             return Idiom{{nodes.begin(), nodes.end()}, x, value, "Function", {}, FunctionAttributes(function)};
           }

@@ -52,4 +52,9 @@ StatusOr<std::vector<int64_t>> SoftmaxAxes(const Node& node, int64_t opset, int6
   return axes;
 }
 
+StatusOr<bool> KeepsAxes(const Node& node) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t keep, IntAttribute(node, "keepdims", 1));
+  return keep != 0;
+}
+
 }  // namespace swizzle

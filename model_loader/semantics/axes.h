@@ -27,6 +27,9 @@ StatusOr<int64_t> FlattenAxis(const Node& node, int64_t rank);
 // What Softmax and its kin run over, ascending: one axis from opset 13 on, before that it and all behind it.
 StatusOr<std::vector<int64_t>> SoftmaxAxes(const Node& node, int64_t opset, int64_t rank);
 
+// Whether a reduction leaves the axes that it is over, as 1: keepdims.
+StatusOr<bool> KeepsAxes(const Node& node);
+
 }  // namespace swizzle
 
 #endif  // SWIZZLE_MODEL_LOADER_SEMANTICS_AXES_H_

@@ -6,13 +6,19 @@
 #include "model_loader/semantics/element_types.h"
 
 namespace swizzle {
+
 bool IsFoldable(DType dtype) {
   const bool half = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
   return !half && dtype != DType::kUint64 && dtype != DType::kString;
 }
 
-std::optional<DType> FoldableType(int64_t number) {
-  const auto dtype = ElementTypeOf(number);
+StatusOr<DType> CastType(const Node& node) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t to, IntAttribute(node, "to", 0));
+  return ElementTypeOf(to);
+}
+
+std::optional<DType> FoldableCastType(const Node& node) {
+  const StatusOr<DType> dtype = CastType(node);
   return dtype.ok() && IsFoldable(*dtype) ? std::optional(*dtype) : std::nullopt;
 }
 

@@ -32,8 +32,9 @@ struct Elements {
 // Whether FromTensor and ToTensor know the type.
 bool IsFoldable(DType dtype);
 
-// The type that ONNX gives this number, as Cast names its target; nothing for types that no arithmetic is done in.
-std::optional<DType> FoldableType(int64_t number);
+// What a Cast casts to: UNIMPLEMENTED for types that no tensor has, nothing for those that no arithmetic is done in.
+StatusOr<DType> CastType(const Node& node);
+std::optional<DType> FoldableCastType(const Node& node);
 
 }  // namespace swizzle
 

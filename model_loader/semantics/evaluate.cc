@@ -184,8 +184,8 @@ Result EvaluateUnsqueeze(const Node& node, Inputs inputs) {
 Result EvaluateReshape(const Node& node, Inputs inputs) {
   SWIZZLE_ASSIGN_OR_RETURN(Shape shape, IntegersOf(node, *inputs[1], "shape"));
   Elements result = *inputs[0];
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t allow_zero, IntAttribute(node, "allowzero", 0));
-  auto reshaped = ReshapedShape(result.shape, std::move(shape), allow_zero != 0);
+  SWIZZLE_ASSIGN_OR_RETURN(const bool allow_zero, AllowsZero(node));
+  auto reshaped = ReshapedShape(result.shape, std::move(shape), allow_zero);
   if (!reshaped.ok()) return Annotate(reshaped.status(), Describe(node));
   result.shape = *std::move(reshaped);
   return result;
@@ -210,8 +210,7 @@ Result EvaluateConstantOfShape(const Node& node, Inputs inputs) {
 }
 
 Result EvaluateCast(const Node& node, Inputs inputs) {
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t to, IntAttribute(node, "to", 0));
-  const std::optional<DType> target = FoldableType(to);
+  const std::optional<DType> target = FoldableCastType(node);
   Elements result = *inputs[0];
   if (!target || (result.DependsOnBatch() && *target != DType::kInt64)) return std::nullopt;
   const bool from_real = IsFloating(result.dtype);

@@ -2,6 +2,11 @@
 
 namespace swizzle {
 
+StatusOr<bool> AllowsZero(const Node& node) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t allow_zero, IntAttribute(node, "allowzero", 0));
+  return allow_zero != 0;
+}
+
 StatusOr<Shape> ReshapedShape(const Shape& from, Shape target, bool allow_zero) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(from));
   int64_t known = 1;

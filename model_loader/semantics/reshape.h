@@ -8,8 +8,12 @@
 #include <vector>
 
 #include "kernels/base/tensor.h"
+#include "model_loader/graph/graph.h"
 
 namespace swizzle {
+
+// Whether a zero in Reshape's target is a dimension of no elements, and not the input's dimension at its place.
+StatusOr<bool> AllowsZero(const Node& node);
 
 // What Reshape makes of a tensor of shape `from`: zeros in the target stand for the dimension of `from` at their place,
 // unless `allow_zero` is set, and one -1 for what is left. INVALID_ARGUMENT if that is no shape of as many elements.

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "model_loader/graph/graph.h"
+#include "model_loader/semantics/point_function.h"
 #include "model_loader/sequences/pairs.h"
-#include "model_loader/sequences/point_function.h"
 #include "model_loader/sequences/view.h"
 #include "model_loader/sequences/whole.h"
 

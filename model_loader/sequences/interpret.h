@@ -8,7 +8,7 @@ namespace swizzle::sequences {
 
 // The form of the node's first output. UNIMPLEMENTED says why it is unknown; all other errors end the walk.
 StatusOr<Form> Interpret(Context& context);
-// An operator that computes each element by itself (point_function.h), by the forms that its inputs have.
+// An operator that computes each element by itself (semantics/point_function.h), by the forms that its inputs have.
 StatusOr<Form> InterpretElementwise(Context& context);
 
 }  // namespace swizzle::sequences

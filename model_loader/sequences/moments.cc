@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "model_loader/semantics/axes.h"
 #include "model_loader/sequences/activations.h"
 #include "model_loader/sequences/interpret.h"
 #include "model_loader/sequences/known.h"
@@ -109,18 +110,18 @@ StatusOr<Form> LayerNormOf(Context& context, const Tokens& tokens, size_t scale,
 StatusOr<Form> InterpretReduceMean(Context& context) {
   const Wholes shape = *ShapeOf(context.Input(0));
   const int64_t rank = static_cast<int64_t>(shape.size());
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t keep, IntAttribute(context.node(), "keepdims", 1));
+  SWIZZLE_ASSIGN_OR_RETURN(const bool keep, KeepsAxes(context.node()));
   SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOr(context, 1, rank));
   if (!axes || axes->size() != 1) return context.Refuse("it is not over one dimension");
   const size_t axis = static_cast<size_t>((*axes)[0]);
   const bool last = (*axes)[0] == rank - 1;
   if (const auto* moment = context.InputAs<Moment>(0); moment != nullptr && moment->stage == Stage::kSquares) {
-    if (!last || keep == 0) return context.Refuse("it is not over the channels");
+    if (!last || !keep) return context.Refuse("it is not over the channels");
     return At(*moment, Stage::kVariance);
   }
   SWIZZLE_ASSIGN_OR_RETURN(Tokens tokens, AsTokens(context, context.Input(0)));
-  if (tokens.view.Is(axis, AxisKind::kLength)) return MeanOf(context, tokens, axis, keep != 0);
-  if (!last || keep == 0) return context.Refuse("it is over neither the channels nor the tokens");
+  if (tokens.view.Is(axis, AxisKind::kLength)) return MeanOf(context, tokens, axis, keep);
+  if (!last || !keep) return context.Refuse("it is over neither the channels nor the tokens");
   SWIZZLE_ASSIGN_OR_RETURN(tokens, AsMatrix(context, tokens));
   context.ReplaceInput(0, tokens);
   Moment mean;

@@ -14,7 +14,7 @@
 
 #include "kernels/format/attention_pattern.h"
 #include "model_loader/graph/graph.h"
-#include "model_loader/sequences/point_function.h"
+#include "model_loader/semantics/point_function.h"
 
 namespace swizzle {
 

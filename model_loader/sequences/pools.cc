@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model_loader/semantics/axes.h"
 #include "model_loader/sequences/activations.h"
 #include "model_loader/sequences/known.h"
 
@@ -38,17 +39,17 @@ StatusOr<Form> MeanOf(Context& context, const Tokens& tokens, size_t axis, bool 
 
 StatusOr<Form> InterpretReduceSum(Context& context) {
   const Wholes shape = *ShapeOf(context.Input(0));
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t keep, IntAttribute(context.node(), "keepdims", 1));
+  SWIZZLE_ASSIGN_OR_RETURN(const bool keep, KeepsAxes(context.node()));
   SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOr(context, 1, static_cast<int64_t>(shape.size())));
   if (!axes || axes->size() != 1) return context.Refuse("it is not over one dimension");
   const size_t axis = static_cast<size_t>((*axes)[0]);
   if (const auto* masked = context.InputAs<MaskedTokens>(0);
       masked != nullptr && masked->view.Is(axis, AxisKind::kLength)) {
-    return MaskedTokens{masked->value, masked->mask, true, WithoutLength(masked->view, axis, keep != 0)};
+    return MaskedTokens{masked->value, masked->mask, true, WithoutLength(masked->view, axis, keep)};
   }
   if (const auto* mask = context.InputAs<TokenNumbers>(0)) {
     if (IsPlainMask(*mask) && mask->view.Is(axis, AxisKind::kLength)) {
-      return TokenCount{mask->input, WithoutLength(mask->view, axis, keep != 0)};
+      return TokenCount{mask->input, WithoutLength(mask->view, axis, keep)};
     }
   }
   return context.Refuse("it is not the sum of the tokens that a mask lets through");

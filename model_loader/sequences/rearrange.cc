@@ -78,10 +78,9 @@ StatusOr<Form> InterpretShape(Context& context) {
 }
 
 StatusOr<Form> InterpretReshape(Context& context) {
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t allow_zero, IntAttribute(context.node(), "allowzero", 0));
+  SWIZZLE_ASSIGN_OR_RETURN(const bool allow_zero, AllowsZero(context.node()));
   SWIZZLE_ASSIGN_OR_RETURN(const Wholes given, WholesOf(context, 1, "shape"));
-  SWIZZLE_ASSIGN_OR_RETURN(const Wholes target,
-                           TargetShape(context, *ShapeOf(context.Input(0)), given, allow_zero != 0));
+  SWIZZLE_ASSIGN_OR_RETURN(const Wholes target, TargetShape(context, *ShapeOf(context.Input(0)), given, allow_zero));
   return Rearrange(context, [&](const View& view) { return Reshaped(view, target); });
 }
 

@@ -166,6 +166,13 @@ def test_nothing_parses_kernel_names():
     assert parses.search('if (kernel.name.starts_with("x"))') and part.search('"_avx512"') and len(lines) > 10000
 
 
+def test_attributes_that_many_operators_read_have_one_reader():
+    """What keepdims, allowzero and Cast's target mean stands in model_loader/semantics; others ask it."""
+    reads = re.compile(r'(?:Attribute\([^"]*|Int\()"(?:keepdims|allowzero|to)"')
+    readers = {str(file.parent) for file in CPP_FILES if reads.search(read(file))}
+    assert readers == {'model_loader/semantics'}
+
+
 @pytest.mark.skipif(not shutil.which('clang-format'), reason='Debian package clang-format is missing')
 def test_sources_are_formatted():
     command = ['clang-format', '--dry-run', '-Werror', *map(str, CPP_FILES)]

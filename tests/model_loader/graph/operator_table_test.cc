@@ -9,8 +9,8 @@
 #include "model_loader/fallback/functions.h"
 #include "model_loader/passes/canonicalise.h"
 #include "model_loader/semantics/evaluate.h"
+#include "model_loader/semantics/point_function.h"
 #include "model_loader/sequences/handlers.h"
-#include "model_loader/sequences/point_function.h"
 
 namespace swizzle {
 namespace {

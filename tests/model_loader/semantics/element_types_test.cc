@@ -19,9 +19,14 @@ TEST(ElementTypesTest, NumbersAreThoseOfTensorProto) {
   for (const int64_t number : {int64_t{0}, int64_t{-1}, int64_t{8}, int64_t{14}, int64_t{17}, int64_t{1} << 32}) {
     EXPECT_THAT(ElementTypeOf(number).status(), IsError(StatusCode::kUnimplemented, "ONNX data type")) << number;
   }
-  EXPECT_EQ(FoldableType(7), DType::kInt64);
-  EXPECT_EQ(FoldableType(10), std::nullopt) << "no arithmetic is done in halves";
-  EXPECT_EQ(FoldableType(8), std::nullopt);
+  const auto foldable = [](int64_t number) {
+    Node cast;
+    cast.attributes["to"] = number;
+    return FoldableCastType(cast);
+  };
+  EXPECT_EQ(foldable(7), DType::kInt64);
+  EXPECT_EQ(foldable(10), std::nullopt) << "no arithmetic is done in halves";
+  EXPECT_EQ(foldable(8), std::nullopt);
 }
 
 TEST(ElementTypesTest, EveryTypeHasAComputeType) {

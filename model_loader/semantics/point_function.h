@@ -2,8 +2,8 @@
 //
 // Exporters write GELU and its kin in many orders of Div, Erf, Add and Mul. All of them are the same function, so it is
 // the function's values at sample points that are compared, not the operators.
-#ifndef SWIZZLE_MODEL_LOADER_SEQUENCES_POINT_FUNCTION_H_
-#define SWIZZLE_MODEL_LOADER_SEQUENCES_POINT_FUNCTION_H_
+#ifndef SWIZZLE_MODEL_LOADER_SEMANTICS_POINT_FUNCTION_H_
+#define SWIZZLE_MODEL_LOADER_SEMANTICS_POINT_FUNCTION_H_
 
 #include <functional>
 #include <optional>
@@ -53,4 +53,4 @@ std::optional<KnownFunction> Recognised(std::span<const double> samples);
 
 }  // namespace swizzle
 
-#endif  // SWIZZLE_MODEL_LOADER_SEQUENCES_POINT_FUNCTION_H_
+#endif  // SWIZZLE_MODEL_LOADER_SEMANTICS_POINT_FUNCTION_H_

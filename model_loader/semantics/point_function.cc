@@ -1,4 +1,4 @@
-#include "model_loader/sequences/point_function.h"
+#include "model_loader/semantics/point_function.h"
 
 #include <algorithm>
 #include <array>
@@ -112,12 +112,6 @@ double SampleAt(std::span<const double> samples, double x) {
   return samples[static_cast<size_t>(std::find(kSamplePoints.begin(), kSamplePoints.end(), x) - kSamplePoints.begin())];
 }
 
-// What a Cast casts to; nothing for types that no arithmetic is done in.
-std::optional<DType> CastTarget(const Node& node) {
-  const auto to = IntAttribute(node, "to", 0);
-  return to.ok() ? FoldableType(*to) : std::nullopt;
-}
-
 }  // namespace
 
 double Rounded(double value, DType dtype) {
@@ -140,7 +134,7 @@ DType PointFunctionType(const Node& node, DType dtype) {
                                          "Not", "Or",    "Xor"};
   if (std::find(std::begin(kTests), std::end(kTests), node.op) != std::end(kTests)) return DType::kBool;
   if (node.op != "Cast") return dtype;
-  return CastTarget(node).value_or(dtype);
+  return FoldableCastType(node).value_or(dtype);
 }
 
 std::optional<PointFunction> PointFunctionOf(const Node& node, DType dtype) {
@@ -148,7 +142,7 @@ std::optional<PointFunction> PointFunctionOf(const Node& node, DType dtype) {
   if (node.op == "Clip") return ClipOf(node);
   if (node.op == "Gelu") return GeluOf(node);
   if (node.op == "Cast") {
-    const auto target = CastTarget(node);
+    const auto target = FoldableCastType(node);
     return target ? CastTo(*target) : std::nullopt;
   }
   if (node.op == "QuickGelu") {

@@ -1,4 +1,4 @@
-#include "model_loader/sequences/point_function.h"
+#include "model_loader/semantics/point_function.h"
 
 #include <cmath>
 #include <limits>
