@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,73 +17,33 @@ constexpr int64_t kOpset = 17;
 // Of ONNX's TensorProto.
 constexpr int64_t kOnnxFloat = 1, kOnnxInt64 = 7;
 
-// [rows, columns] as [columns, rows].
-Tensor Transposed(const Tensor& matrix) {
+template <typename T>
+void Transpose(const std::byte* from, size_t rows, size_t columns, std::byte* to) {
   constexpr size_t kBlock = 32;
-  const auto rows = static_cast<size_t>(matrix.shape[0]), columns = static_cast<size_t>(matrix.shape[1]);
-  Tensor result{DType::kFloat32, {matrix.shape[1], matrix.shape[0]}, std::vector<std::byte>(matrix.bytes.size())};
-  const std::span<const float> from = matrix.floats();
-  const std::span<float> to = result.floats();
   for (size_t row_block = 0; row_block < rows; row_block += kBlock) {
     for (size_t column_block = 0; column_block < columns; column_block += kBlock) {
       for (size_t row = row_block; row < std::min(rows, row_block + kBlock); ++row) {
         for (size_t column = column_block; column < std::min(columns, column_block + kBlock); ++column) {
-          to[column * rows + row] = from[row * columns + column];
+          std::memcpy(to + (column * rows + row) * sizeof(T), from + (row * columns + column) * sizeof(T), sizeof(T));
         }
       }
     }
   }
+}
+
+// [rows, columns] of FP32 or INT8 as [columns, rows].
+Tensor Transposed(const Tensor& matrix) {
+  const auto rows = static_cast<size_t>(matrix.shape[0]), columns = static_cast<size_t>(matrix.shape[1]);
+  Tensor result{matrix.dtype, {matrix.shape[1], matrix.shape[0]}, std::vector<std::byte>(matrix.bytes.size())};
+  const auto transpose = matrix.dtype == DType::kInt8 ? Transpose<int8_t> : Transpose<float>;
+  transpose(matrix.bytes.data(), rows, columns, result.bytes.data());
   return result;
 }
 
-// The encoder's tensors, each to be taken once.
-class Weights {
- public:
-  static StatusOr<Weights> From(BertFamily family, TensorMap tensors) {
-    Weights weights;
-    while (!tensors.empty()) {
-      auto node = tensors.extract(tensors.begin());
-      const std::string name = CanonicalName(family, node.key());
-      if (name.empty()) continue;
-      if (!weights.tensors_.emplace(name, std::move(node.mapped())).second) {
-        return InvalidArgument("the checkpoint has the tensor '", name, "' twice, under two prefixes");
-      }
-    }
-    return weights;
-  }
-
-  bool Has(const std::string& name) const { return tensors_.contains(name); }
-
-  // In FP32 and of this shape, in which -1 stands for any number from 1 on.
-  StatusOr<Tensor> Take(const std::string& name, const Shape& shape) {
-    auto node = tensors_.extract(name);
-    if (node.empty()) return InvalidArgument("the checkpoint lacks the tensor '", name, "'");
-    const Shape& given = node.mapped().shape;
-    const auto fits = [](int64_t is, int64_t wanted) { return wanted == -1 || is == wanted; };
-    if (!std::ranges::equal(given, shape, fits)) {
-      return InvalidArgument("the tensor '", name, "' has the shape ", ShapeText(given), "; it must be ",
-                             ShapeText(shape));
-    }
-    if (std::ranges::find(given, 0) != given.end()) {
-      return Unimplemented("the tensor '", name, "' has the shape ", ShapeText(given),
-                           ": layers that have lost all their heads or rows are not supported");
-    }
-    return ToFloat32(std::move(node.mapped()), Concat("the tensor '", name, "'"));
-  }
-
-  Status CheckAllTaken() const {
-    if (tensors_.empty()) return {};
-    return InvalidArgument("the checkpoint has the tensor '", tensors_.begin()->first,
-                           "', which is of no part of the encoder that config.json describes");
-  }
-
- private:
-  TensorMap tensors_;
-};
-
 class BertGraphBuilder {
  public:
-  BertGraphBuilder(const BertConfig& config, Weights weights) : config_(config), weights_(std::move(weights)) {
+  BertGraphBuilder(const BertConfig& config, CheckpointWeights weights)
+      : config_(config), weights_(std::move(weights)) {
     graph_.name = "encoder";
     graph_.producer = "safetensors";
     graph_.opset = kOpset;
@@ -122,9 +83,9 @@ class BertGraphBuilder {
 
   // Adds a node called `place`/`op` and returns its output. A place has each operator once.
   int Add(const std::string& place, const std::string& op, std::vector<int> inputs,
-          std::map<std::string, Attribute> attributes = {}) {
+          std::map<std::string, Attribute> attributes = {}, DType dtype = DType::kFloat32) {
     const std::string name = place + "/" + op;
-    const int output = graph_.AddValue({name + "_output", DType::kFloat32, std::nullopt, std::nullopt});
+    const int output = graph_.AddValue({name + "_output", dtype, std::nullopt, std::nullopt});
     graph_.nodes.push_back({op, "", name, std::move(inputs), {output}, std::move(attributes)});
     return output;
   }
@@ -199,6 +160,64 @@ class BertGraphBuilder {
                {{"axis", int64_t{-1}}, {"epsilon", config_.layer_norm_eps}});
   }
 
+  // What DynamicQuantizeLinear makes of a value.
+  struct Rounded {
+    int wholes, scale, zero_point;
+  };
+
+  // Made once for all layers that read the value.
+  const Rounded& Round(int x) {
+    const auto [found, is_new] = rounded_.try_emplace(x);
+    if (is_new) {
+      const std::string name = graph_.values[static_cast<size_t>(x)].name + "/DynamicQuantizeLinear";
+      const auto add = [&](const char* ending, DType dtype) {
+        return graph_.AddValue({name + ending, dtype, std::nullopt, std::nullopt});
+      };
+      found->second = {add("_wholes", DType::kUint8), add("_scale", DType::kFloat32), add("_zero", DType::kUint8)};
+      const Rounded& to = found->second;
+      graph_.nodes.push_back({"DynamicQuantizeLinear", "", name, {x}, {to.wholes, to.scale, to.zero_point}, {}});
+    }
+    return found->second;
+  }
+
+  // The constants that follow whole numbers: a scale, and a zero point if there is one.
+  std::vector<int> AddScaling(const std::string& name, Scaling scaling) {
+    std::vector<int> constants = {graph_.AddConstant(name + "_scale", std::move(scaling.scales))};
+    if (scaling.zero_points) {
+      constants.push_back(graph_.AddConstant(name + "_zero_point", *std::move(scaling.zero_points)));
+    }
+    return constants;
+  }
+
+  // x, rounded as the scaling says.
+  int AddRounding(const std::string& name, int x, Scaling scaling) {
+    if (!scaling.zero_points) {  // ONNX would take them for UINT8
+      scaling.zero_points = Tensor{DType::kInt8, {}, std::vector<std::byte>(1)};
+    }
+    const std::vector<int> by = AddScaling(name, std::move(scaling));
+    const int wholes = Add(name, "QuantizeLinear", {x, by[0], by[1]}, {}, DType::kInt8);
+    return Add(name, "DequantizeLinear", {wholes, by[0], by[1]});
+  }
+
+  // x [.., in] times the weight [out, in].
+  int AddProduct(const std::string& name, int x, LinearWeight weight) {
+    const int matrix = graph_.AddConstant(name + ".weight", Transposed(weight.matrix));
+    if (!weight.numbers) return Add(name, "MatMul", {x, matrix});
+    const std::vector<int> by = AddScaling(name + ".weight", *std::move(weight.numbers));
+    if (weight.input) {
+      std::vector<int> inputs = {matrix};
+      inputs.insert(inputs.end(), by.begin(), by.end());
+      const int real = Add(name + ".weight", "DequantizeLinear", inputs, {{"axis", int64_t{1}}});
+      return Add(name, "MatMul", {AddRounding(name + ".input", x, *std::move(weight.input)), real});
+    }
+    const Rounded& rounded = Round(x);
+    std::vector<int> inputs = {rounded.wholes, matrix, rounded.zero_point};
+    if (by.size() > 1) inputs.push_back(by[1]);
+    const int sums = Add(name, "MatMulInteger", inputs, {}, DType::kInt32);
+    const int scale = Add(name + ".scale", "Mul", {rounded.scale, by[0]});
+    return Add(name, "Mul", {Add(name, "Cast", {sums}, {{"to", kOnnxFloat}}), scale});
+  }
+
   // A linear layer of x [.., in], and how many outputs it has.
   struct Linear {
     int value;
@@ -207,10 +226,10 @@ class BertGraphBuilder {
 
   // `outputs` is -1 where any number will do.
   StatusOr<Linear> AddLinear(const std::string& name, int x, int64_t inputs, int64_t outputs) {
-    SWIZZLE_ASSIGN_OR_RETURN(const Tensor weight, weights_.Take(name + ".weight", {outputs, inputs}));
-    SWIZZLE_ASSIGN_OR_RETURN(const int bias, Constant(name + ".bias", {weight.shape[0]}));
-    const int transposed = graph_.AddConstant(name + ".weight", Transposed(weight));
-    return Linear{Add(name, "Add", {bias, Add(name, "MatMul", {x, transposed})}), weight.shape[0]};
+    SWIZZLE_ASSIGN_OR_RETURN(LinearWeight weight, weights_.TakeLinear(name, {outputs, inputs}));
+    outputs = weight.matrix.shape[0];
+    SWIZZLE_ASSIGN_OR_RETURN(const int bias, Constant(name + ".bias", {outputs}));
+    return Linear{Add(name, "Add", {bias, AddProduct(name, x, std::move(weight))}), outputs};
   }
 
   // [batch, sequence, heads x head size] as [batch, heads, sequence, head size], or with `order`.
@@ -275,24 +294,22 @@ class BertGraphBuilder {
     const int64_t hidden = config_.hidden_size, kFirst = 0;
     const int first = graph_.AddConstant("pooler.first", Tensor::Int64s({}, std::span(&kFirst, 1)));
     const int token = Add("pooler", "Gather", {hidden_state, first}, {{"axis", int64_t{1}}});
-    SWIZZLE_ASSIGN_OR_RETURN(const int weight, Constant("pooler.dense.weight", {hidden, hidden}));
-    SWIZZLE_ASSIGN_OR_RETURN(const int bias, Constant("pooler.dense.bias", {hidden}));
-    const int dense = Add("pooler.dense", "Gemm", {token, weight, bias}, {{"transB", int64_t{1}}});
-    Output("pooler_output", Add("pooler", "Tanh", {dense}), {-1, hidden});
+    SWIZZLE_ASSIGN_OR_RETURN(const Linear dense, AddLinear("pooler.dense", token, hidden, hidden));
+    Output("pooler_output", Add("pooler", "Tanh", {dense.value}), {-1, hidden});
     return {};
   }
 
   const BertConfig& config_;
-  Weights weights_;
+  CheckpointWeights weights_;
   Graph graph_;
   int input_ids_ = kNoValue;
   int mask_ = kNoValue;
+  std::map<int, Rounded> rounded_;
 };
 
 }  // namespace
 
-StatusOr<Graph> BuildBertGraph(const BertConfig& config, TensorMap tensors) {
-  SWIZZLE_ASSIGN_OR_RETURN(Weights weights, Weights::From(config.family, std::move(tensors)));
+StatusOr<Graph> BuildBertGraph(const BertConfig& config, CheckpointWeights weights) {
   return BertGraphBuilder(config, std::move(weights)).Build();
 }
 

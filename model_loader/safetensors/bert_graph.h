@@ -4,23 +4,28 @@
 // Opset 17. Inputs: input_ids, attention_mask and, where BERT has them, token_type_ids, all INT64 [batch, sequence].
 // Outputs: last_hidden_state FP32 [batch, sequence, hidden] and, where its weights are there, pooler_output FP32
 // [batch, hidden]. Both dimensions are free. A linear layer is MatMul with a weight [in, out], then Add; attention is
-// MatMul, Div, Add of the mask (0, or the lowest float), Softmax, MatMul; GELU is written out with Erf or Tanh. Free
-// functions, thread-safe.
+// MatMul, Div, Add of the mask (0, or the lowest float), Softmax, MatMul; GELU is written out with Erf or Tanh.
+//
+// Layers of whole numbers are spelled as ONNX Runtime's quantiser spells them. Where what they read is quantised by
+// scale, QuantizeLinear and DequantizeLinear stand before the MatMul, and DequantizeLinear behind its weight. Where
+// each token has a scale of its own, MatMul is DynamicQuantizeLinear, MatMulInteger, Cast and Mul: the plan takes each
+// token by itself, as the checkpoint asks, and the fallback executor all of a request together. Free functions,
+// thread-safe.
 #ifndef SWIZZLE_MODEL_LOADER_SAFETENSORS_BERT_GRAPH_H_
 #define SWIZZLE_MODEL_LOADER_SAFETENSORS_BERT_GRAPH_H_
 
 #include "kernels/base/status.h"
 #include "model_loader/graph/graph.h"
 #include "model_loader/safetensors/bert_config.h"
-#include "model_loader/safetensors/safetensors_file.h"
+#include "model_loader/safetensors/checkpoint_weights.h"
 
 namespace swizzle {
 
-// `tensors` are dense and of floating types. Layers may be pruned by heads and rows: their sizes are those of their
-// tensors. Heads for tasks (classifiers and the like) are left out. INVALID_ARGUMENT, naming the tensor, if one is
-// missing, has another shape than those around it demand, or is of the encoder but not read by it; UNIMPLEMENTED if it
-// isn't of a floating type, or a layer has lost all its heads or rows.
-StatusOr<Graph> BuildBertGraph(const BertConfig& config, TensorMap tensors);
+// Layers may be pruned by heads and rows: their sizes are those of their tensors. Heads for tasks (classifiers and the
+// like) are left out. INVALID_ARGUMENT, naming the tensor, if one is missing, has another shape than those around it
+// demand, or is of the encoder but not read by it; UNIMPLEMENTED if its type is not supported, or a layer has lost all
+// its heads or rows.
+StatusOr<Graph> BuildBertGraph(const BertConfig& config, CheckpointWeights weights);
 
 }  // namespace swizzle
 

@@ -10,7 +10,9 @@
 #include "model_loader/graph/verify.h"
 #include "model_loader/safetensors/bert_config.h"
 #include "model_loader/safetensors/bert_graph.h"
+#include "model_loader/safetensors/checkpoint_weights.h"
 #include "model_loader/safetensors/compressed_tensors.h"
+#include "model_loader/safetensors/compression_config.h"
 #include "model_loader/safetensors/sharded_checkpoint.h"
 
 namespace swizzle {
@@ -24,19 +26,22 @@ constexpr char kSingleFile[] = "model.safetensors";
 // What config.json says, read before any tensor: a model of another kind is told so at once.
 struct Description {
   BertConfig bert;
-  SparsityFormat sparsity;
+  Compression compression;
 };
 
 StatusOr<Description> ReadDescription(std::string_view config) {
   Description description;
-  SWIZZLE_ASSIGN_OR_RETURN(description.sparsity, ReadSparsityFormat(config));
+  SWIZZLE_ASSIGN_OR_RETURN(description.compression, ReadCompression(config));
   SWIZZLE_ASSIGN_OR_RETURN(description.bert, ParseBertConfig(config));
   return description;
 }
 
 StatusOr<Graph> MakeGraph(const Description& description, TensorMap tensors, const CheckpointOptions& options) {
-  SWIZZLE_RETURN_IF_ERROR(Decompress(description.sparsity, options.max_dense_bytes, tensors));
-  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, BuildBertGraph(description.bert, std::move(tensors)));
+  const Compression& compression = description.compression;
+  SWIZZLE_RETURN_IF_ERROR(Decompress(compression.sparsity, options.max_dense_bytes, tensors));
+  SWIZZLE_ASSIGN_OR_RETURN(CheckpointWeights weights,
+                           CheckpointWeights::From(description.bert.family, compression, std::move(tensors)));
+  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, BuildBertGraph(description.bert, std::move(weights)));
   for (const Node& node : graph.nodes) {
     if (options.find_operator(node.domain, node.op) != nullptr) continue;
     return Unimplemented("operator ", node.op, " (opset ", graph.opset, ", node '", node.name, "') is not supported");

@@ -20,8 +20,8 @@ struct CheckpointOptions {
 };
 
 // The graph of bert_graph.h, verified (graph/verify.h). `config` is the text of config.json, to which errors in it
-// refer. Beside the errors of compressed_tensors.h, bert_config.h and bert_graph.h: UNIMPLEMENTED, naming the node, for
-// an operator that `find_operator` doesn't know.
+// refer. Beside the errors of compression_config.h, compressed_tensors.h, checkpoint_weights.h, bert_config.h and
+// bert_graph.h: UNIMPLEMENTED, naming the node, for an operator that `find_operator` doesn't know.
 StatusOr<Graph> MakeCheckpointGraph(std::string_view config, TensorMap tensors, const CheckpointOptions& options = {});
 
 // Whether this is the path of a checkpoint: a folder, a *.safetensors file, or an index of shards. Folders that are

@@ -8,61 +8,11 @@
 #include <vector>
 
 #include "kernels/base/integers.h"
-#include "model_loader/files/printable_name.h"
-#include "model_loader/safetensors/strict_json.h"
 
 namespace swizzle {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr char kFix[] = ": save the checkpoint dense, or with sparse-bitmask or sparse-24-bitmask and no quantisation";
 constexpr char kBitmask[] = ".bitmask", kCompressed[] = ".compressed", kShape[] = ".shape", kOffsets[] = ".row_offsets";
-
-// Text of a file, for a message.
-std::string Shown(const std::string& text) {
-  return CheckName(text, "").ok() ? Concat("'", text, "'") : std::string("that is not printable");
-}
-
-// The string in `object`, empty if it is absent or null.
-StatusOr<std::string> StringIn(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || found->is_null()) return std::string();
-  if (!found->is_string()) return InvalidArgument("its '", key, "' is not a string");
-  return found->get<std::string>();
-}
-
-// The object in `object`; empty if it is absent or null.
-StatusOr<Json> ObjectIn(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || found->is_null()) return Json::object();
-  if (!found->is_object()) return InvalidArgument("its '", key, "' is not an object");
-  return *found;
-}
-
-StatusOr<SparsityFormat> FormatOf(const Json& compression) {
-  SWIZZLE_ASSIGN_OR_RETURN(const std::string method, StringIn(compression, "quant_method"));
-  if (!method.empty() && method != "compressed-tensors" && method != "sparseml") {
-    return Unimplemented("the checkpoint is quantised by the method ", Shown(method), ", which is not supported", kFix);
-  }
-  SWIZZLE_ASSIGN_OR_RETURN(const std::string quantised, StringIn(compression, "format"));
-  const auto groups = compression.find("config_groups");
-  const bool has_groups = groups != compression.end() && !groups->is_null() && !groups->empty();
-  if (has_groups || (!quantised.empty() && quantised != "dense")) {
-    return Unimplemented("the checkpoint is quantised, in the format ",
-                         Shown(quantised.empty() ? "unnamed" : quantised), ", which is not supported", kFix);
-  }
-  SWIZZLE_ASSIGN_OR_RETURN(const Json transform, ObjectIn(compression, "transform_config"));
-  if (!transform.empty())
-    return Unimplemented("the checkpoint's weights are transformed, which is not supported", kFix);
-  SWIZZLE_ASSIGN_OR_RETURN(const Json sparsity, ObjectIn(compression, "sparsity_config"));
-  SWIZZLE_ASSIGN_OR_RETURN(const std::string format, StringIn(sparsity, "format"));
-  if (format.empty() || format == "dense") return SparsityFormat::kDense;
-  if (format == "sparse-bitmask") return SparsityFormat::kBitmask;
-  if (format == "sparse-24-bitmask") return SparsityFormat::kTwoFourBitmask;
-  return Unimplemented("the checkpoint's weights are compressed in the format ", Shown(format),
-                       ", which is not supported", kFix);
-}
 
 // Calls visit(row, column) for each stored element in row-major order. REQUIRES: a bitmask that CheckBitmask took.
 template <typename Visit>
@@ -209,15 +159,24 @@ class WeightDecompressor {
       return InvalidArgument(what(), ": its '", kCompressed, "' is ", ShapeText(compressed.shape),
                              ", but by its bitmask it must be ", ShapeText(compressed_shape_));
     }
+    const auto elements = static_cast<size_t>(rows_ * columns_);
+    if (compressed.dtype == DType::kInt8) {
+      Tensor dense{DType::kInt8, shape_, std::vector<std::byte>(elements)};
+      Scatter<std::byte>(compressed.bytes, dense.bytes);
+      return dense;
+    }
     SWIZZLE_ASSIGN_OR_RETURN(const Tensor values, ToFloat32(std::move(compressed), what()));
-    Tensor dense{DType::kFloat32, shape_,
-                 std::vector<std::byte>(static_cast<size_t>(rows_ * columns_) * sizeof(float))};
-    const std::span<const float> from = values.floats();
-    const std::span<float> to = dense.floats();
-    size_t next = 0;
-    VisitStored(bitmask_, rows_, columns_,
-                [&](int64_t row, int64_t column) { to[static_cast<size_t>(row * columns_ + column)] = from[next++]; });
+    Tensor dense{DType::kFloat32, shape_, std::vector<std::byte>(elements * sizeof(float))};
+    Scatter(values.floats(), dense.floats());
     return dense;
+  }
+
+  template <typename T>
+  void Scatter(std::span<const T> stored, std::span<T> dense) const {
+    size_t next = 0;
+    VisitStored(bitmask_, rows_, columns_, [&](int64_t row, int64_t column) {
+      dense[static_cast<size_t>(row * columns_ + column)] = stored[next++];
+    });
   }
 
   const SparsityFormat format_;
@@ -232,19 +191,6 @@ class WeightDecompressor {
 };
 
 }  // namespace
-
-StatusOr<SparsityFormat> ReadSparsityFormat(std::string_view config) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Json json, ParseStrictJson(config));
-  SWIZZLE_ASSIGN_OR_RETURN(const Json newer, ObjectIn(json, "quantization_config"));
-  SWIZZLE_ASSIGN_OR_RETURN(const Json older, ObjectIn(json, "compression_config"));
-  if (!newer.empty() && !older.empty()) {
-    return InvalidArgument("it has both a quantization_config and a compression_config; keep one");
-  }
-  const Json& compression = newer.empty() ? older : newer;
-  auto format = FormatOf(compression);
-  if (!format.ok()) return Annotate(format.status(), newer.empty() ? "compression_config" : "quantization_config");
-  return format;
-}
 
 Status Decompress(SparsityFormat format, int64_t max_dense_bytes, TensorMap& tensors) {
   std::vector<std::string> prefixes;

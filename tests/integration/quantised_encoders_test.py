@@ -10,6 +10,7 @@ import pytest
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic, quantize_static
 
 import conformance_test
+import encoders_test
 import make_encoders
 from conftest import program
 from quantised_test import Calibration, noise, report_of
@@ -93,6 +94,21 @@ def test_static(operators, activations, encoder, tmp_path):
     quantize_static(plain, file, Calibration(inputs), quant_format=QuantFormat.QDQ, per_channel=True,
                     op_types_to_quantize=operators, activation_type=activations, weight_type=QuantType.QInt8)
     check(file, plain, inputs, tmp_path)
+
+
+@pytest.mark.parametrize('folder', encoders_test.IN_BYTES, ids=lambda folder: folder.name)
+def test_checkpoint(folder, tmp_path):
+    """What compressed-tensors wrote is planned on whole numbers, and as near to what the package's own model answers as
+    steps of activations allow."""
+    assert not report_of(folder).get('fallback')
+    assert all('_u8_' in kernel for kernel in kernels(folder)), kernels(folder)
+    tensors = encoders_test.read_safetensors(folder / 'expected.safetensors')
+    inputs = {name: array for name, array in tensors.items() if array.dtype == numpy.int64}
+    actual, said = conformance_test.run_model(folder, inputs, tmp_path)
+    assert not said
+    mask = inputs['attention_mask']
+    theirs = visible({name: tensors[name] for name in actual}, mask)
+    assert noise(visible(actual, mask), theirs) < 1e-4
 
 
 def quantize(model, output, *flags):

@@ -43,6 +43,8 @@ inline std::vector<std::byte> FormatSafetensors(const TensorMap& tensors) {
         return "F64";
       case DType::kInt64:
         return "I64";
+      case DType::kInt8:
+        return "I8";
       default:
         SWIZZLE_CHECK(dtype == DType::kUint8);
         return "U8";

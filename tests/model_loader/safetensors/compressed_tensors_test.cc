@@ -60,6 +60,12 @@ TEST(CompressedTensors, DecompressesOtherRanksAndTypes) {
       {"p.compressed", {DType::kBFloat16, {2}, {std::byte{0x80}, std::byte{0x3F}, std::byte{0}, std::byte{0x40}}}}};
   ASSERT_THAT(Decompress(SparsityFormat::kBitmask, kPlenty, vector), IsOk());
   EXPECT_EQ(vector.at("p.weight"), Floats({10}, {0, 0, 0, 0, 0, 0, 0, 1, 0, 2}));
+  TensorMap whole = Bitmask();
+  whole["p.compressed"] = {DType::kInt8, {3}, {std::byte{5}, std::byte{0x80}, std::byte{7}}};
+  ASSERT_THAT(Decompress(SparsityFormat::kBitmask, kPlenty, whole), IsOk());
+  Tensor bytes = Bytes({3, 4}, {0, 5, 0, 0, 0x80, 0, 0, 7, 0, 0, 0, 0});
+  bytes.dtype = DType::kInt8;
+  EXPECT_EQ(whole.at("p.weight"), bytes);
   // Offsets count along dimension 0: [1, 1] of rows (0, 0) and (0, 1), then their own.
   TensorMap cube = {{"p.shape", Int64s({3}, {2, 2, 2})},
                     {"p.bitmask", Bytes({2, 2, 1}, {3, 1, 2, 0})},
@@ -157,43 +163,6 @@ const Fault kFaults[] = {
 
 INSTANTIATE_TEST_SUITE_P(Faults, CompressedTensorsFaultTest, ::testing::ValuesIn(kFaults),
                          [](const auto& fault) { return std::string(fault.param.name); });
-
-TEST(CompressedTensors, ReadsTheFormat) {
-  const std::pair<const char*, SparsityFormat> configs[] = {
-      {"{}", SparsityFormat::kDense},
-      {R"({"quantization_config":null})", SparsityFormat::kDense},
-      {R"({"quantization_config":{"quant_method":"compressed-tensors","sparsity_config":{}}})", SparsityFormat::kDense},
-      {R"({"quantization_config":{"format":"dense","sparsity_config":{"format":"dense"}}})", SparsityFormat::kDense},
-      {R"({"quantization_config":{"sparsity_config":{"format":"sparse-bitmask"},"transform_config":{}}})", kMask},
-      {R"({"compression_config":{"config_groups":{},"sparsity_config":{"format":"sparse-24-bitmask"}}})", kTwo},
-  };
-  for (const auto& [config, expected] : configs) {
-    const auto format = ReadSparsityFormat(config);
-    ASSERT_THAT(format, IsOk()) << config;
-    EXPECT_EQ(*format, expected) << config;
-  }
-}
-
-TEST(CompressedTensors, RefusesOtherFormats) {
-  const auto read = [](const std::string& fields) {
-    return ReadSparsityFormat(R"({"quantization_config":{)" + fields + "}}");
-  };
-  EXPECT_THAT(read(R"("sparsity_config":{"format":"marlin-24"})"),
-              IsError(kUnsupported, "compressed in the format 'marlin-24', which is not supported: save"));
-  EXPECT_THAT(read(R"("format":"marlin-24")"), IsError(kUnsupported, "quantised, in the format 'marlin-24'"));
-  EXPECT_THAT(read(R"("format":"pack-quantized","config_groups":{"group_0":{}})"),
-              IsError(kUnsupported, "'pack-quantized'"));
-  EXPECT_THAT(read(R"("config_groups":{"group_0":{}})"), IsError(kUnsupported, "quantised, in the format 'unnamed'"));
-  EXPECT_THAT(read(R"("quant_method":"gptq")"), IsError(kUnsupported, "by the method 'gptq'"));
-  EXPECT_THAT(read(R"("quant_method":"a\nb")"), IsError(kUnsupported, "by the method that is not printable"));
-  EXPECT_THAT(read(R"("transform_config":{"a":1})"), IsError(kUnsupported, "weights are transformed"));
-  EXPECT_THAT(read(R"("sparsity_config":{"format":1})"), IsError(kInvalid, "its 'format' is not a string"));
-  EXPECT_THAT(read(R"("sparsity_config":[])"), IsError(kInvalid, "its 'sparsity_config' is not an object"));
-  EXPECT_THAT(ReadSparsityFormat(R"({"quantization_config":3})"),
-              IsError(kInvalid, "its 'quantization_config' is not"));
-  EXPECT_THAT(ReadSparsityFormat(R"({"quantization_config":{"a":1},"compression_config":{"a":1}})"),
-              IsError(kInvalid, "both a quantization_config and a compression_config"));
-}
 
 }  // namespace
 }  // namespace swizzle

@@ -12,6 +12,9 @@ import shutil
 import torch
 from compressed_tensors.compressors import ModelCompressor
 from compressed_tensors.config import BitmaskConfig, Sparse24BitMaskConfig
+from compressed_tensors.quantization import (QuantizationArgs, QuantizationConfig, QuantizationScheme,
+                                             QuantizationStatus, apply_quantization_config)
+from compressed_tensors.quantization.utils import calculate_qparams
 from safetensors.torch import save_file
 from transformers import (BertConfig, BertModel, DistilBertConfig, DistilBertModel, RobertaConfig, RobertaModel)
 
@@ -44,13 +47,18 @@ def prune(model, two_four):
     return model
 
 
-def expected(model, with_types, folder):
-    """Of two sequences, of 7 and 4 tokens, the second padded with token 1, RoBERTa's padding."""
+def draw_inputs(with_types):
+    """Two sequences, of 7 and 4 tokens, the second padded with token 1, RoBERTa's padding."""
     ids = torch.tensor([[2, 5, 7, 11, 13, 17, 19], [3, 4, 6, 8, 1, 1, 1]])
     mask = torch.tensor([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0, 0]])
     inputs = {'input_ids': ids, 'attention_mask': mask}
     if with_types:
         inputs['token_type_ids'] = torch.tensor([[0, 0, 0, 1, 1, 1, 1], [0, 1, 1, 1, 0, 0, 0]])
+    return inputs
+
+
+def expected(model, with_types, folder):
+    inputs = draw_inputs(with_types)
     with torch.no_grad():
         answer = model(**inputs)
     tensors = dict(inputs, last_hidden_state=answer.last_hidden_state)
@@ -59,15 +67,42 @@ def expected(model, with_types, folder):
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / 'expected.safetensors')
 
 
-def save(name, model, with_types=True, compression=None):
+def quantise(model, weights, activations, with_types=True):
+    """Linear layers of whole numbers, calibrated on the inputs that `expected` is of. The model computes with them."""
+    scheme = QuantizationScheme(targets=['Linear'], weights=weights, input_activations=activations)
+    config = QuantizationConfig(config_groups={'group_0': scheme}, format='int-quantized')
+    linear = [module for module in model.modules() if isinstance(module, torch.nn.Linear)]
+    reads = {}
+    hooks = [module.register_forward_pre_hook(lambda module, args: reads.__setitem__(module, args[0]))
+             for module in linear]
+    with torch.no_grad():
+        model(**draw_inputs(with_types))
+    for hook in hooks:
+        hook.remove()
+    apply_quantization_config(model, config)
+    for module in linear:
+        by_row = weights.strategy == 'channel'
+        low, high = (torch.aminmax(module.weight.data, dim=1, keepdim=True) if by_row else
+                     (bound.reshape(1) for bound in torch.aminmax(module.weight.data)))
+        for name, value in zip(('weight_scale', 'weight_zero_point'), calculate_qparams(low, high, weights)):
+            getattr(module, name).data.copy_(value)
+        if activations is not None and not activations.dynamic:
+            low, high = (bound.reshape(1) for bound in torch.aminmax(reads[module]))
+            for name, value in zip(('input_scale', 'input_zero_point'), calculate_qparams(low, high, activations)):
+                getattr(module, name).data.copy_(value)
+        module.quantization_status = QuantizationStatus.FROZEN
+    return config
+
+
+def save(name, model, with_types=True, compression=None, quantisation=None):
     folder = FOLDER / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     expected(model, with_types, folder)
     model.config.save_pretrained(folder)
     state = model.state_dict()
-    if compression is not None:
-        compressor = ModelCompressor(sparsity_config=compression)
+    if compression is not None or quantisation is not None:
+        compressor = ModelCompressor(sparsity_config=compression, quantization_config=quantisation)
         state = compressor.compress(model)
         compressor.update_config(folder)
     save_file({key: tensor.contiguous() for key, tensor in state.items()}, folder / 'model.safetensors',
@@ -87,6 +122,20 @@ def main():
     distil = DistilBertConfig(vocab_size=WORDS, dim=HIDDEN, n_heads=HEADS, n_layers=LAYERS, hidden_dim=INNER,
                               max_position_embeddings=POSITIONS, activation='relu', attn_implementation='eager')
     save('distilbert', randomise(DistilBertModel(distil)), False)
+    save_quantised(distil)
+
+
+def save_quantised(distil):
+    """By scale, and by token with zeros left out; and weights alone."""
+    by_row, at_once = QuantizationArgs(strategy='channel'), QuantizationArgs(strategy='tensor')
+    bert = randomise(BertModel(BertConfig(**COMMON)))
+    save('bert_int8', bert, quantisation=quantise(bert, by_row, QuantizationArgs(strategy='tensor', symmetric=False)))
+    bert = prune(randomise(BertModel(BertConfig(**COMMON))), two_four=False)
+    by_token = quantise(bert, by_row, QuantizationArgs(strategy='token', dynamic=True))
+    save('bert_int8_bitmask', bert, quantisation=by_token,
+         compression=BitmaskConfig(format='sparse-bitmask', targets=['Linear'], sparsity_structure='unstructured'))
+    distilbert = randomise(DistilBertModel(distil))
+    save('distilbert_int8', distilbert, False, quantisation=quantise(distilbert, at_once, None, with_types=False))
 
 
 if __name__ == '__main__':
