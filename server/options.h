@@ -28,6 +28,7 @@ struct ServerOptions {
   double weight_budget = 1.0;          // see PlanOptions
   std::filesystem::path tuning_cache;  // empty: none
   absl::Duration drain_delay = absl::ZeroDuration();
+  bool says_goaway = true;  // in a drain, where it can be said; tests say no
   RpcLimits rpc;
   int64_t memory_limit = 0;  // bytes; 0: what control groups and the machine leave
   LogFormat log_format = LogFormat::kText;

@@ -93,6 +93,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
   if (!server->devices_->reason().empty()) {
     Log(LogLevel::kInfo, "models run on the CPU", {{"reason", server->devices_->reason()}});
   }
+  server->says_goaway_ = options.says_goaway;
   SWIZZLE_RETURN_IF_ERROR(server->Listen(options));
   SWIZZLE_RETURN_IF_ERROR(server->OpenRepository(options, stop));
   SWIZZLE_RETURN_IF_ERROR(server->LoadModels(options, before_serving, stop));
@@ -293,15 +294,18 @@ void Server::Drain() {
   watch_ = nullptr;
   AnnounceShutdown();
   service_->RefuseInferences();
-  SendGoaways(grpc_->server());
+  const bool told = says_goaway_ && SendGoaways(grpc_->server());
   if (repository_ != nullptr) repository_->Drain();
   health_.EndWatches();
   service_->AwaitCalls(kFlushTime);
   // Only now, since probes connect anew each time.
   grpc_->StopAccepting();
-  SendGoaways(grpc_->server());
-  const Instant leave = Clock::Real().Now() + kFarewell;
-  while (HasConnections(grpc_->server()) && Clock::Real().Now() < leave) absl::SleepFor(absl::Milliseconds(1));
+  if (told) {
+    SendGoaways(grpc_->server());
+    const Instant leave = Clock::Real().Now() + kFarewell;
+    while (grpc_->open_connections() > 0 && Clock::Real().Now() < leave) absl::SleepFor(absl::Milliseconds(1));
+  }
+  grpc_->EndConnections();
   grpc_->Shutdown(kFarewell);
   upkeep_ = nullptr;
   greed_watch_ = nullptr;

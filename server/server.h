@@ -55,9 +55,9 @@ class Server {
   // Says not ready from now on, and goes on serving.
   void AnnounceShutdown();
 
-  // Refuses new requests, asks clients to connect elsewhere, waits for what is queued and running, and closes the
-  // connections: for a second at most it waits for peers that don't answer. Liveness says yes until nothing runs any
-  // more.
+  // Refuses new requests, asks clients to connect elsewhere, where gRPC can (rpc/connections.h), waits for what is
+  // queued and running, and closes the connections: for a second at most it waits for peers that don't answer. Calls
+  // that have not come whole end UNAVAILABLE. Liveness says yes until nothing runs any more.
   void Drain();
 
  private:
@@ -86,6 +86,7 @@ class Server {
   std::unique_ptr<ConnectionEnds> connection_ends_;
   std::unique_ptr<DeviceWatch> watch_;  // null where models run on the CPU
   std::unique_ptr<GrpcListener> grpc_;  // after the services that it calls, and who hears of closed connections
+  bool says_goaway_ = true;
   std::atomic<bool> live_ = true;
   int64_t memory_limit_ = 0;                   // of the process
   OpenStreams streams_{0};                     // the watch's

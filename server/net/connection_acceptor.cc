@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -209,6 +210,18 @@ bool ConnectionAcceptor::End(const std::string& peer) {
     return true;
   }
   return false;
+}
+
+void ConnectionAcceptor::EndAll() {
+  const MutexLock lock(mutex_);
+  for (const Connection& known : open_) {
+    if (InodeOf(known.descriptor) == known.inode) shutdown(known.descriptor, SHUT_WR);
+  }
+}
+
+int64_t ConnectionAcceptor::CountOpen() const {
+  const MutexLock lock(mutex_);
+  return std::ranges::count_if(open_, [](const Connection& known) { return InodeOf(known.descriptor) == known.inode; });
 }
 
 int64_t ConnectionAcceptor::ReceivedBytes(const std::string& peer) const {

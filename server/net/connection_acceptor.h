@@ -54,6 +54,11 @@ class ConnectionAcceptor {
   // Ends the connection with this other end, "ipv4:1.2.3.4:5" or "ipv6:[::1]:5": whoever took it sees an error, and
   // nothing of what the client has sent besides. False if there is none that was not ended before.
   bool End(const std::string& peer);
+  // Ends all in order: what was written comes to the clients, then the end. Whoever took one sees an error where it
+  // writes more. Not counted.
+  void EndAll();
+  // How many there are now.
+  int64_t CountOpen() const;
   // What has come on the connection with this other end, read or not; 0 where there is none.
   int64_t ReceivedBytes(const std::string& peer) const;
 

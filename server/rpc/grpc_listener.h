@@ -45,6 +45,9 @@ class GrpcListener {
 
   // No new connections from now on.
   void StopAccepting() { acceptor_->Stop(); }
+  int64_t open_connections() const { return acceptor_->CountOpen(); }
+  // Ends connections in order. Calls on them end UNAVAILABLE, where Shutdown would have them end CANCELLED.
+  void EndConnections() { acceptor_->EndAll(); }
 
   // Accepts nothing more, tells clients so, waits up to `patience` for calls to end, and ends those that have not.
   void Shutdown(absl::Duration patience);

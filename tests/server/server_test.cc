@@ -1,11 +1,15 @@
 #include "server/server.h"
 
 #include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/server/served_models.h"
@@ -212,6 +216,68 @@ TEST_F(ServerTest, DrainFinishesWhatIsQueued) {
   EXPECT_TRUE(first.Finish().ok());
   EXPECT_TRUE(second.Finish().ok());
   EXPECT_EQ(Infer(InferRequest("m")).error_code(), StatusCode::UNAVAILABLE);
+}
+
+// With GOAWAY, and as where gRPC is of a version that it can't be had from.
+class DrainTest : public ServerTest, public testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    directory_.Write("m/config.pbtxt", IdentityConfig());
+    ServerOptions options;
+    options.says_goaway = GetParam();
+    Serve(options);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Goaway, DrainTest, testing::Bool(),
+                         [](const auto& says) { return std::string(says.param ? "Said" : "Unknown"); });
+
+TEST_P(DrainTest, ACallThatHasNotComeWholeEndsUnavailable) {
+  grpc::GenericStub stub(channel_);
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  context.set_wait_for_ready(true);
+  const auto call = stub.PrepareCall(&context, "/inference.GRPCInferenceService/ModelInfer", &queue);
+  call->StartCall(nullptr);
+  void* tag = nullptr;
+  bool good = false;
+  ASSERT_TRUE(queue.Next(&tag, &good));
+  ASSERT_TRUE(good) << "its headers are sent";
+  EXPECT_TRUE(Infer(InferRequest("m")).ok()) << "on the same connection, after them";
+  server_->Drain();
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  ASSERT_TRUE(queue.Next(&tag, &good));
+  EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE) << status.error_message();
+  queue.Shutdown();
+  while (queue.Next(&tag, &good)) {
+  }
+}
+
+TEST_P(DrainTest, UnderLoadNoAcceptedCallIsLost) {
+  std::atomic<int> good = 0, refused = 0, others = 0;
+  std::atomic<bool> over = false;
+  const auto send = [&] {
+    const auto stub = inference::GRPCInferenceService::NewStub(NewChannel());
+    while (!over) {
+      grpc::ClientContext context;
+      inference::ModelInferResponse response;
+      const StatusCode code = stub->ModelInfer(&context, InferRequest("m"), &response).error_code();
+      ++(code == StatusCode::OK ? good : code == StatusCode::UNAVAILABLE ? refused : others);
+    }
+  };
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 8; ++i) clients.emplace_back(send);
+  Await([&] { return good > 100; });
+  server_->Drain();
+  Await([&] { return refused > 8; });
+  over = true;
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(others, 0);
+  const std::string text = server_->metrics().Text();
+  EXPECT_THAT(text,
+              HasSubstr(Concat("swizzle_requests_total{code=\"OK\",model=\"m\",version=\"1\"} ", good.load(), "\n")))
+      << "what was accepted was answered, and the answer came";
 }
 
 TEST_F(ServerTest, DrainEndsWatches) {

@@ -155,6 +155,24 @@ TEST_F(ConnectionAcceptorTest, WhatAnEndedConnectionHasSentIsNotRead) {
   EXPECT_EQ(recv(taken_.back().get(), &byte, 1, 0), 1) << "the other one goes on";
 }
 
+TEST_F(ConnectionAcceptorTest, EndsAllAfterWhatWasWritten) {
+  Start(10);
+  const FileDescriptor first = Connect(), second = Connect();
+  Await([&] { return taken() == 2; });
+  acceptor_->Stop();
+  EXPECT_EQ(acceptor_->CountOpen(), 2);
+  for (const FileDescriptor& connection : taken_) ASSERT_EQ(send(connection.get(), "x", 1, 0), 1);
+  acceptor_->EndAll();
+  for (const FileDescriptor* client : {&first, &second}) {
+    char byte = 0;
+    EXPECT_EQ(recv(client->get(), &byte, 1, 0), 1);
+    EXPECT_EQ(byte, 'x');
+    EXPECT_TRUE(EndsSoon(*client));
+  }
+  CloseTaken();
+  EXPECT_EQ(acceptor_->CountOpen(), 0);
+}
+
 TEST_F(ConnectionAcceptorTest, ClosesItsPortWhenItStops) {
   Start(10);
   acceptor_->Stop();
