@@ -3,14 +3,17 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
+#include <future>
 #include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "kernels/base/mutex.h"
 #include "model_loader/plan/assemble.h"
 #include "model_loader/plan/choose/candidates.h"
 #include "model_loader/plan/choose/kernel_choice.h"
@@ -135,21 +138,47 @@ class Planner {
     return weights_.Prepare(layer, candidate, network_.weights[described.weight], problem);
   }
 
+  // The form of this layer that all batch sizes have in common.
+  Status PrepareCommonForm(size_t layer) {
+    SWIZZLE_RETURN_IF_ERROR(Prepare(layer, candidates_[layer][common_[layer]]));
+    const bool more = std::ranges::any_of(wanted_, [=](const WantedForm& form) { return form.layer == layer; });
+    if (const int weight = network_.layers[layer].weight; weight >= 0 && !more && !keeps_weights_) {
+      network_.weights[weight] = Weight{};
+    }
+    return absl::OkStatus();
+  }
+
+  // Of all layers, by as many threads as the plan has: nothing else takes so long before a model is ready. A device's
+  // are copied to it by one.
+  Status PrepareCommonForms() {
+    std::atomic<size_t> next = 0;
+    Mutex mutex;
+    Status status;  // of the first that failed
+    int64_t done = 0;
+    const auto work = [&] {
+      for (size_t layer = next++; layer < candidates_.size(); layer = next++) {
+        const Status prepared = PrepareCommonForm(layer);
+        const MutexLock lock(mutex);
+        status.Update(prepared);
+        if (!status.ok()) return;
+        if (options_.progress) options_.progress({PlanProgress::Stage::kPreparing, ++done, std::ssize(candidates_)});
+      }
+    };
+    std::vector<std::future<void>> others;
+    const int threads = HasHostMemory(backend_) ? std::min(settings_.threads, static_cast<int>(candidates_.size())) : 1;
+    for (int i = 1; i < threads; ++i) others.push_back(std::async(std::launch::async, work));
+    work();
+    for (std::future<void>& other : others) other.get();
+    return status;
+  }
+
   // The forms that all batch sizes have in common, and of others as many as the budget allows. Weights of the network
   // are dropped as soon as nothing more is made of them.
   Status PrepareWeights() {
     if (options_.weight_budget > 1.0) {
       SWIZZLE_ASSIGN_OR_RETURN(wanted_, FindWantedForms(network_, candidates_, conversion_times_, common_));
     }
-    for (size_t i = 0; i < candidates_.size(); ++i) {
-      SWIZZLE_RETURN_IF_ERROR(Prepare(i, candidates_[i][common_[i]]));
-      const bool more = std::ranges::any_of(wanted_, [=](const WantedForm& form) { return form.layer == i; });
-      if (const int weight = network_.layers[i].weight; weight >= 0 && !more && !keeps_weights_) {
-        network_.weights[weight] = Weight{};
-      }
-      if (options_.progress)
-        options_.progress({PlanProgress::Stage::kPreparing, static_cast<int64_t>(i + 1), std::ssize(candidates_)});
-    }
+    SWIZZLE_RETURN_IF_ERROR(PrepareCommonForms());
     const double most = options_.weight_budget * static_cast<double>(weights_.bytes());
     for (const WantedForm& form : wanted_) {
       const Candidate& candidate = candidates_[form.layer][form.candidate];
@@ -274,7 +303,8 @@ StatusOr<std::shared_ptr<const Plan>> MakePlan(PlanMaterials& materials, Backend
   SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend.NewStream(options.threads));
   const auto watch = watches ? options.make_watch(threads_before) : nullptr;
   auto plan = Planner(materials, backend, *stream, watch.get(), max_size, options).Make();
-  malloc_trim(0);  // layouts of rejected candidates are gone; give their pages back
+  // Layouts of rejected candidates are gone, and weights that are not kept; their pages are given back.
+  if (options.tuning_budget > absl::ZeroDuration() || !materials.keep) malloc_trim(0);
   return plan;
 }
 

@@ -12,7 +12,7 @@
 
 namespace swizzle {
 
-// Not thread-safe; what it returns is immutable.
+// What it returns is immutable. Calls may overlap where each is of another layer, and none is of all.
 class PreparedWeights {
  public:
   // `others`, of another plan of the network: forms that it holds are shared. May be null; outlives this.
