@@ -106,6 +106,7 @@ struct Program::RunState {
   Memory& memory;
   Stream& stream;
   const NodeWatch& watch;
+  StepGate* const gate;       // may be null
   std::vector<Array> values;  // by value; none: not made yet, or released
 
   std::vector<Array> ValuesOf(std::span<const int> list) const {
@@ -136,7 +137,8 @@ Status Program::RunNode(size_t index, RunState& state) const {
 
 StatusOr<bool> Program::RunPart(const PartOfProgram& part, RunState& state) const {
   const std::vector<Array> inputs = state.ValuesOf(part.inputs);
-  SWIZZLE_ASSIGN_OR_RETURN(std::optional<Results> results, part.part->Run(inputs, state.memory, state.stream));
+  SWIZZLE_ASSIGN_OR_RETURN(std::optional<Results> results,
+                           part.part->Run(inputs, state.memory, state.stream, state.gate));
   if (!results) return false;
   for (size_t i = 0; i < part.outputs.size(); ++i) {
     state.values[static_cast<size_t>(part.outputs[i])] = std::move((*results)[i]);
@@ -157,17 +159,18 @@ Status Program::RunTurn(const Turn& turn, RunState& state) const {
 }
 
 StatusOr<std::vector<Array>> Program::Run(std::span<const TensorView> inputs, Stream& stream, const Limits& limits,
-                                          const NodeWatch& watch, const std::shared_ptr<BlockStore>& blocks) const {
+                                          const NodeWatch& watch, const RunSupplies& supplies) const {
   SWIZZLE_CHECK(inputs.size() == inputs_.size());
-  if (blocks != nullptr) blocks->BeginRun();
-  const std::shared_ptr<Memory> memory = Memory::New(limits, blocks);
-  RunState state{*memory, stream, watch, std::vector<Array>(graph_.values.size())};
+  if (supplies.blocks != nullptr) supplies.blocks->BeginRun();
+  const std::shared_ptr<Memory> memory = Memory::New(limits, supplies.blocks);
+  RunState state{*memory, stream, watch, supplies.gate, std::vector<Array>(graph_.values.size())};
   for (const auto& [value, array] : constants_) state.values[static_cast<size_t>(value)] = array;
   for (size_t i = 0; i < inputs.size(); ++i) {
     SWIZZLE_ASSIGN_OR_RETURN(state.values[static_cast<size_t>(graph_.inputs[i])], TakeInput(*memory, i, inputs[i]));
   }
   for (size_t t = 0; t < turns_.size(); ++t) {
-    const Status status = RunTurn(turns_[t], state);
+    Status status = PassGate(supplies.gate, static_cast<HostStream&>(stream));
+    if (status.ok()) status = RunTurn(turns_[t], state);
     if (!status.ok()) {
       SWIZZLE_RETURN_IF_ERROR(stream.Synchronize());
       return status;

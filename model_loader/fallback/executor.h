@@ -20,6 +20,7 @@
 #include "model_loader/fallback/array.h"
 #include "model_loader/fallback/functions.h"
 #include "model_loader/graph/graph.h"
+#include "model_loader/plan/run/step_gate.h"
 
 namespace swizzle::fallback {
 
@@ -39,8 +40,10 @@ using NodeWatch = std::function<Status(const Node& node, std::span<Array> inputs
 class Part {
  public:
   virtual ~Part() = default;
-  // The values of PartOfProgram::outputs, of its inputs; nothing where it does not take inputs of these shapes.
-  virtual StatusOr<std::optional<Results>> Run(std::span<const Array> inputs, Memory& memory, Stream& stream) const = 0;
+  // The values of PartOfProgram::outputs, of its inputs; nothing where it does not take inputs of these shapes. `gate`,
+  // which may be null, is asked between steps.
+  virtual StatusOr<std::optional<Results>> Run(std::span<const Array> inputs, Memory& memory, Stream& stream,
+                                               StepGate* gate) const = 0;
 };
 
 struct PartOfProgram {
@@ -48,6 +51,12 @@ struct PartOfProgram {
   std::vector<int> inputs, outputs;  // values; constants only where the part reads them as inputs
   std::shared_ptr<const Part> part;
   bool takes_all = false;  // whatever comes: its nodes need no constants
+};
+
+// What runs one after another have in common.
+struct RunSupplies {
+  std::shared_ptr<BlockStore> blocks = nullptr;  // where they have their memory from; null: each has its own
+  StepGate* gate = nullptr;                      // asked before each node, and by parts; null: it never waits
 };
 
 // What is known of a program when it is loaded.
@@ -82,11 +91,9 @@ class Program {
 
   // The outputs in order. inputs[i] is for inputs()[i]; its elements are copied. INVALID_ARGUMENT, naming the input, if
   // one is not as declared, or, naming the node, where an operator refuses; RESOURCE_EXHAUSTED beyond a limit.
-  // blocks: where runs one after another have their memory from; null: each has its own.
   // REQUIRES: as many inputs as the program has; a stream of the CPU backend.
   StatusOr<std::vector<Array>> Run(std::span<const TensorView> inputs, Stream& stream, const Limits& limits = {},
-                                   const NodeWatch& watch = nullptr,
-                                   const std::shared_ptr<BlockStore>& blocks = nullptr) const;
+                                   const NodeWatch& watch = nullptr, const RunSupplies& supplies = {}) const;
 
  private:
   Program(const Program&) = default;

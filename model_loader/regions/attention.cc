@@ -106,8 +106,8 @@ class Attention final : public fallback::Part {
  public:
   explicit Attention(Views views) : views_(std::move(views)) {}
 
-  StatusOr<std::optional<Results>> Run(std::span<const Array> inputs, fallback::Memory& memory,
-                                       Stream& stream) const override {
+  StatusOr<std::optional<Results>> Run(std::span<const Array> inputs, fallback::Memory& memory, Stream& stream,
+                                       StepGate*) const override {
     std::vector<Shape> shapes;
     for (const Array& input : inputs) {
       if (input.dtype != DType::kFloat32) return std::nullopt;

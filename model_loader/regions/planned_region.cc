@@ -33,7 +33,7 @@ std::shared_ptr<const Plan> PlannedRegion::PlanFor(const RowShapes& rows) const 
 }
 
 StatusOr<std::optional<Results>> PlannedRegion::Run(std::span<const Array> inputs, fallback::Memory& memory,
-                                                    Stream& stream) const {
+                                                    Stream& stream, StepGate* gate) const {
   RowShapes row_shapes;
   const std::optional<Shape> leading = LeadingOf(inputs, row_shapes);
   const std::shared_ptr<const Plan> plan = leading ? PlanFor(row_shapes) : nullptr;
@@ -57,7 +57,7 @@ StatusOr<std::optional<Results>> PlannedRegion::Run(std::span<const Array> input
     for (size_t i = 0; i < from.size(); ++i) from[i] = inputs[i].As<float>().data() + start(inputs[i]);
     for (size_t i = 0; i < to.size(); ++i) to[i] = results[i].Mutable<float>().data() + start(results[i]);
     const std::span<std::byte> bytes(arena.data.get(), static_cast<size_t>(arena_bytes));
-    SWIZZLE_RETURN_IF_ERROR(plan->RunOn(stream, {bytes, from, to}, BatchSize(std::min(most, rows - first))));
+    SWIZZLE_RETURN_IF_ERROR(plan->RunOn(stream, {bytes, from, to, gate}, BatchSize(std::min(most, rows - first))));
   }
   return std::optional(std::move(results));
 }

@@ -25,7 +25,7 @@ class PlannedRegion final : public fallback::Part {
 
   // Takes FP32 whose rows can be planned, and as many for each input.
   StatusOr<std::optional<fallback::Results>> Run(std::span<const fallback::Array> inputs, fallback::Memory& memory,
-                                                 Stream& stream) const override;
+                                                 Stream& stream, StepGate* gate) const override;
 
  private:
   // The dimensions that count rows, and the shapes of rows; nothing where the inputs are no region's.

@@ -89,24 +89,30 @@ StatusOr<PortMap> Resolve(ModelSpec& spec, const Program& program) {
 
 class FallbackSession final : public Session {
  public:
-  // Runs a program with limits on a stream; all but the stream outlive it.
+  // Runs a program with limits on a stream, in turn with others; program and limits outlive it.
   struct Execution {
     const Program& program;
     const fallback::Limits& limits;
     std::unique_ptr<Stream> stream;
+    std::unique_ptr<ExecutorTurn> turn;  // null: it takes none
   };
 
   FallbackSession(const ModelSpec& spec, const PortMap& ports, Execution execution, Clock& clock)
-      : spec_(spec), ports_(ports), execution_(std::move(execution)), clock_(clock) {}
+      : spec_(spec),
+        ports_(ports),
+        execution_(std::move(execution)),
+        supplies_{std::make_shared<fallback::BlockStore>(), execution_.turn.get()},
+        clock_(clock) {}
 
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
     const Instant start = clock_.Now();
+    const BatchTurn turn(execution_.turn.get(), execution_.stream->threads());
     std::vector<TensorView> inputs(ports_.inputs.size());
     std::vector<std::vector<std::byte>> gathered(ports_.inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) inputs[ports_.inputs[i]] = GatherInput(batch, i, gathered[i]);
     const Instant ready = clock_.Now();
     const StatusOr<std::vector<Array>> computed_outputs =
-        execution_.program.Run(inputs, *execution_.stream, execution_.limits, nullptr, blocks_);
+        execution_.program.Run(inputs, *execution_.stream, execution_.limits, nullptr, supplies_);
     if (!computed_outputs.ok()) return ForClients(computed_outputs.status());
     const std::vector<Array>& outputs = *computed_outputs;
     const Instant computed = clock_.Now();
@@ -168,7 +174,7 @@ class FallbackSession final : public Session {
   const ModelSpec& spec_;  // the model's, which outlives this
   const PortMap& ports_;
   const Execution execution_;
-  const std::shared_ptr<fallback::BlockStore> blocks_ = std::make_shared<fallback::BlockStore>();
+  const fallback::RunSupplies supplies_;
   Clock& clock_;
 };
 
@@ -207,7 +213,8 @@ class ServedFallbackModel final : public Model {
   std::shared_ptr<const ModelFacts> facts() const override { return facts_; }
   StatusOr<std::unique_ptr<Session>> NewSession(Clock& clock) override {
     SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, backend_.NewStream(runs_.threads));
-    FallbackSession::Execution execution{*program_, runs_.limits, std::move(stream)};
+    auto turn = runs_.turns == nullptr ? nullptr : std::make_unique<ExecutorTurn>(runs_.turns, share_);
+    FallbackSession::Execution execution{*program_, runs_.limits, std::move(stream), std::move(turn)};
     return std::make_unique<FallbackSession>(spec_, ports_, std::move(execution), clock);
   }
 
@@ -218,6 +225,7 @@ class ServedFallbackModel final : public Model {
   const std::shared_ptr<const Program> program_;
   Backend& backend_;
   const FallbackRuns runs_;
+  const std::shared_ptr<ComputeTurns::Share> share_ = std::make_shared<ComputeTurns::Share>();
 };
 
 }  // namespace

@@ -18,14 +18,16 @@
 #include "kernels/backend/backend.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/regions/plan_regions.h"
+#include "server/model/compute_turns.h"
 #include "server/model/model.h"
 
 namespace swizzle {
 
 // How batches run.
 struct FallbackRuns {
-  int threads = 0;               // per session; 0: all
-  fallback::Limits limits = {};  // a batch beyond them fails with RESOURCE_EXHAUSTED
+  int threads = 0;                                // per session; 0: all
+  fallback::Limits limits = {};                   // a batch beyond them fails with RESOURCE_EXHAUSTED
+  std::shared_ptr<ComputeTurns> turns = nullptr;  // they compute when it lets them; null: at any time
 };
 
 // The specification of a model served with no configuration. max_batch_size is 64 where the executor proves that rows

@@ -304,7 +304,8 @@ class DirectoryLoader {
     if (tuner_ == nullptr || options_.tune != Tune::kBeforeReady) plan.tuning_budget = absl::ZeroDuration();
     regions::RegionalProgram regional = regions::PlanRegions(std::move(model.program), devices_.cpu(), plan, limits);
     LogRegions(model.reason, regional);
-    return NewFallbackModel(std::move(spec), model.reason, std::move(regional), devices_.cpu(), {plan.threads, limits});
+    return NewFallbackModel(std::move(spec), model.reason, std::move(regional), devices_.cpu(),
+                            {plan.threads, limits, turns_});
   }
 
   void LogRegions(const std::string& reason, const regions::RegionalProgram& regional) const {

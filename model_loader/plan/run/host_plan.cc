@@ -42,6 +42,7 @@ Status HostPlan::RunOn(Stream& stream, const BorrowedMemory& memory, BatchSize s
   const bool small = size.rows <= serial_.most && bucket.list == serial_.list;
   auto& host = static_cast<HostStream&>(stream);
   for (size_t i = 0; i < list.steps.size(); ++i) {
+    SWIZZLE_RETURN_IF_ERROR(PassGate(memory.gate, host));
     if (small) host.RunSerially(serial_.steps[i]);
     RunStep(list.steps[i], bucket, operands, stream);
   }
@@ -133,11 +134,7 @@ Status HostRunner::RunSteps(BatchSize size, const Sequences* sequences, size_t f
   const int64_t count = sequences == nullptr ? size.rows : size.tokens;
   const bool small = count <= serial_.most && bucket.list == serial_.list;
   for (size_t i = first; i < last; ++i) {
-    if (gate_ != nullptr && gate_->MustWait()) {
-      stream_->RunSerially(false);
-      SWIZZLE_RETURN_IF_ERROR(stream_->Synchronize());
-      gate_->Wait();
-    }
+    SWIZZLE_RETURN_IF_ERROR(PassGate(gate_, *stream_));
     if (small) stream_->RunSerially(serial_.steps[i]);
     RunStep(list.steps[i], bucket, operands, *stream_);
   }

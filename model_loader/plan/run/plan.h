@@ -14,6 +14,7 @@
 #include "kernels/base/sequences.h"
 #include "model_loader/network/network.h"
 #include "model_loader/plan/run/plan_report.h"
+#include "model_loader/plan/run/step_gate.h"
 
 namespace swizzle {
 
@@ -58,15 +59,6 @@ class Runner {
   virtual Status RunPart(BatchPart part) = 0;
 };
 
-// Asked by a runner between two steps; where it has to wait, the runner's threads sleep meanwhile. Used by one thread
-// at a time.
-class StepGate {
- public:
-  virtual ~StepGate() = default;
-  virtual bool MustWait() = 0;
-  virtual void Wait() = 0;  // returns when the next step may run
-};
-
 struct RunnerOptions {
   // Which of the executors that share the process this is: its threads keep to processors of their own
   // (HostStream::PinThreads). None: to no processor. A device's runner has no threads.
@@ -80,6 +72,7 @@ struct BorrowedMemory {
   std::span<std::byte> arena;  // of Plan::ArenaBytes(size), aligned to kBufferAlignment
   std::span<const float* const> inputs;
   std::span<float* const> outputs;
+  StepGate* gate = nullptr;  // asked between steps; null: it never waits
 };
 
 class Plan {

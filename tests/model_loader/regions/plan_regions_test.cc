@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
 
 #include "kernels/cpu/cpu_backend.h"
 #include "model_loader/fallback/load.h"
+#include "tests/support/counting_gate.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"
 
@@ -28,7 +30,7 @@ class PlanRegionsTest : public ::testing::Test {
 
   // The first output for inputs that count up in small steps.
   StatusOr<Array> Run(const fallback::Program& program, const std::vector<Shape>& shapes,
-                      const fallback::Limits& limits = {}) {
+                      const fallback::Limits& limits = {}, StepGate* gate = nullptr) {
     std::vector<std::vector<float>> elements;
     std::vector<TensorView> views;
     for (const Shape& shape : shapes) {
@@ -39,7 +41,7 @@ class PlanRegionsTest : public ::testing::Test {
       views.push_back({DType::kFloat32, shapes[i], std::as_bytes(std::span(elements[i]))});
     }
     SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, backend_->NewStream(2));
-    SWIZZLE_ASSIGN_OR_RETURN(std::vector<Array> outputs, program.Run(views, *stream, limits));
+    SWIZZLE_ASSIGN_OR_RETURN(std::vector<Array> outputs, program.Run(views, *stream, limits, nullptr, {nullptr, gate}));
     return outputs.at(0);
   }
 
@@ -85,6 +87,21 @@ TEST_F(PlanRegionsTest, LayersOnTokensTakeAnyBatchAndLength) {
   EXPECT_EQ(regional.program->interpreted_nodes(), 1u);
   EXPECT_EQ(regional.program->OperatorCounts(), "Softmax:1");
   for (const int64_t length : {1, 5, 300}) ExpectSame(regional, {{3, length, 8}});
+}
+
+TEST_F(PlanRegionsTest, AsksAGateBetweenNodesAndBetweenStepsOfRegions) {
+  const RegionalProgram regional = Plan(Tokens());
+  swizzle::testing::CountingGate nodes, steps;
+  const auto interpreted = Run(*program_, {{3, 5, 8}}, {}, &nodes);
+  const auto planned = Run(*regional.program, {{3, 5, 8}}, {}, &steps);
+  ASSERT_THAT(interpreted, IsOk());
+  ASSERT_THAT(planned, IsOk());
+  EXPECT_EQ(nodes.asked, 7);
+  EXPECT_GE(steps.asked, 3 + regional.layers()) << "of two regions and a node between them";
+  EXPECT_EQ(nodes.waited, 1);
+  EXPECT_EQ(steps.waited, 1);
+  const auto free = Run(*regional.program, {{3, 5, 8}});
+  EXPECT_TRUE(std::ranges::equal(planned->As<float>(), free->As<float>()));
 }
 
 TEST_F(PlanRegionsTest, WeightsOfRegionsThatTakeAllAreNotHeldTwice) {

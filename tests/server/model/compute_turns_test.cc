@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "model_loader/plan/planner.h"
+#include "tests/support/counting_gate.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/random_network.h"
 
@@ -146,20 +147,12 @@ TEST_F(ComputeTurnsTest, AheadByNoMoreThanCounts) {
   other.End();
 }
 
-// Waits when it is told to, once.
-class CountingGate final : public StepGate {
- public:
-  bool MustWait() override { return ++asked == 3; }
-  void Wait() override { ++waited; }
-  int asked = 0, waited = 0;
-};
-
 TEST(StepGateTest, IsAskedBetweenTheStepsOfAPlan) {
   const auto backend = NewCpuBackend();
   PlanOptions options;
   options.tuning_budget = absl::ZeroDuration();
   const auto plan = *MakePlan(testing::MakeRandomNetwork({}), *backend, options);
-  CountingGate gate;
+  testing::CountingGate gate;
   const auto gated = *plan->NewRunner({.gate = &gate}), free = *plan->NewRunner({});
   for (Runner* runner : {gated.get(), free.get()}) {
     std::ranges::fill(runner->Input(0, 2), 0.5f);

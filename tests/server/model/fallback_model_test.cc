@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/support/status_matchers.h"
@@ -117,6 +119,44 @@ TEST_F(FallbackModelTest, GathersAndScattersABatch) {
   EXPECT_EQ(two.Result(), (std::vector<float>{-3, -4, -5, -6}));
   EXPECT_EQ(one.shapes[0], (Shape{1, 2}));
   EXPECT_EQ(two.shapes[0], (Shape{2, 2}));
+}
+
+// Stands still, and counts who looks at it.
+class WatchedClock final : public Clock {
+ public:
+  Instant Now() override {
+    ++looks;
+    return Instant();
+  }
+  absl::Time WallNow() override { return absl::UnixEpoch(); }
+  void WaitUntil(Mutex&, CondVar&, Instant) override {}
+  std::atomic<int> looks = 0;
+};
+
+// An executor of another model computes, and nothing is left of the processors.
+TEST_F(FallbackModelTest, ComputesInItsTurn) {
+  WatchedClock clock;
+  runs_.turns = std::make_shared<ComputeTurns>(1, clock);
+  const FallbackModel model = OneNode("Neg", {-1, 2});
+  const auto served = Make(model, *DeriveFallbackSpec(*model.program));
+  ASSERT_THAT(served, IsOk());
+  const auto session = (*served)->NewSession(Clock::Real());
+  ASSERT_THAT(session, IsOk());
+  ExecutorTurn other(runs_.turns, std::make_shared<ComputeTurns::Share>());
+  other.Begin(1);
+  std::atomic<bool> others_turn = true;
+  std::thread executor([&] {
+    Request request({1, 2});
+    BatchItem items[] = {request.Item()};
+    BatchTimes times;
+    EXPECT_THAT((*session)->Run(items, times), IsOk());
+    EXPECT_FALSE(others_turn);
+    EXPECT_EQ(request.Result(), (std::vector<float>{-1, -2}));
+  });
+  while (clock.looks < 3) std::this_thread::yield();  // the other began, this one did, and it asks for its turn
+  others_turn = false;
+  other.End();
+  executor.join();
 }
 
 TEST_F(FallbackModelTest, SaysWhatFellBackAndWhy) {
