@@ -53,7 +53,8 @@ StatusOr<DeviceChoice> ParseDevice(std::string_view text) {
   return choice;
 }
 
-Devices::Devices(std::unique_ptr<Backend> backend) : cpu_(std::move(backend)) {}
+Devices::Devices(std::unique_ptr<Backend> cpu, std::vector<std::unique_ptr<Backend>> gpus)
+    : cpu_(std::move(cpu)), gpus_(std::move(gpus)) {}
 
 StatusOr<Devices> Devices::Open(std::string_view device) {
   SWIZZLE_ASSIGN_OR_RETURN(const DeviceChoice choice, ParseDevice(device));

@@ -26,8 +26,8 @@ class Devices {
  public:
   // Errors are those of ParseDevice and NewCudaBackend.
   static StatusOr<Devices> Open(std::string_view device);
-  // For tests: models run on this.
-  explicit Devices(std::unique_ptr<Backend> backend);
+  // For tests: models run on this, or on GPUs where there are any.
+  explicit Devices(std::unique_ptr<Backend> cpu, std::vector<std::unique_ptr<Backend>> gpus = {});
 
   Backend& cpu() const { return *cpu_; }
   std::vector<Backend*> gpus() const;

@@ -23,17 +23,30 @@ int64_t Arena(const MemoryNeed& need, int64_t rows) {
 
 // What there has to be more for the model that is tuned.
 int64_t Spare(const MemoryNeed& need, int64_t rows, const MemoryRoom& room) {
-  return need.tuned ? std::max(room.spare, Arena(need, rows)) : room.spare;
+  return need.tuned ? std::max(room.spare, need.stream + Arena(need, rows)) : room.spare;
 }
 
 // At batches of so many rows.
 int64_t Promise(const MemoryNeed& need, int64_t rows, const MemoryRoom& room) {
-  const int64_t executor = std::min(Arena(need, rows) + Product(need.row, rows), kUnheardOf);
+  const int64_t executor = std::min(need.stream + Arena(need, rows) + Product(need.row, rows), kUnheardOf);
   return Product(need.executors, executor) + Spare(need, rows, room) - room.spare;
+}
+
+std::string NoRoomText(const MemoryRoom& room) {
+  if (room.device.empty()) return "there is no room for it in memory: ";
+  return Concat("there is no room for it in the memory of ", room.device, ": ");
+}
+
+std::string MoreMemoryText(const MemoryRoom& room) {
+  return room.device.empty() ? "; give the server more memory" : "; give it a device with more memory";
 }
 
 // "of 2048 MiB of memory 1248 MiB are left, ...".
 std::string LeftText(int64_t left, const MemoryRoom& room) {
+  if (!room.device.empty()) {
+    return Concat("of ", WholeMiB(room.limit), " MiB of ", room.device, " ", WholeMiB(left),
+                  " MiB are left, with what is in use there and what models are tuned in");
+  }
   return Concat("of ", WholeMiB(room.limit), " MiB of memory ", WholeMiB(left),
                 " MiB are left, with what is loaded, what was promised to it, and ", InMiB(room.requests),
                 " MiB for requests");
@@ -51,15 +64,15 @@ StatusOr<MemoryFit> FitToMemory(const MemoryNeed& need, const MemoryRoom& room) 
   fit.why = Concat("at batches of ", need.largest, " it needs ", InMiB(Promise(need, need.largest, room)),
                    " MiB beside its weights, and ", LeftText(left, room));
   if (fits(rows)) return fit;
-  return MakeError(StatusCode::kResourceExhausted, "there is no room for it in memory: ", fit.why,
-                   "; give the server more memory, or the model smaller batches or fewer instances");
+  return MakeError(StatusCode::kResourceExhausted, NoRoomText(room), fit.why, MoreMemoryText(room),
+                   ", or the model smaller batches or fewer instances");
 }
 
-Status CheckRoomForFiles(int64_t bytes, int64_t resident, const MemoryRoom& room) {
+Status CheckRoomFor(std::string_view what, int64_t bytes, int64_t resident, const MemoryRoom& room) {
   const int64_t left = room.Left(resident);
   if (room.limit == 0 || bytes <= left) return absl::OkStatus();
-  return MakeError(StatusCode::kResourceExhausted, "there is no room for it in memory: its files have ", InMiB(bytes),
-                   " MiB, and ", LeftText(left, room), "; give the server more memory");
+  return MakeError(StatusCode::kResourceExhausted, NoRoomText(room), "its ", what, " have ", InMiB(bytes), " MiB, and ",
+                   LeftText(left, room), MoreMemoryText(room));
 }
 
 }  // namespace swizzle

@@ -20,24 +20,25 @@ constexpr int kLeastPatience = 2, kMostPatience = 64;
 // Looks, from one trim to the next of a little: a minute.
 constexpr int kLittlePatience = 240;
 
-void Trim() {
+}  // namespace
+
+void GiveBackFreedMemory() {
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif
 }
 
-}  // namespace
-
 void KeepFreedMemory() {
 #ifdef __GLIBC__
   constexpr int kMostKept = 32 << 20;  // at the end of each arena
-  malloc_trim(0);
+  GiveBackFreedMemory();
   mallopt(M_MMAP_THRESHOLD, kMostKept);
   mallopt(M_TRIM_THRESHOLD, kMostKept);
 #endif
 }
 
-MemoryTrim::MemoryTrim(std::function<int64_t()> inflight) : MemoryTrim(std::move(inflight), ResidentBytes, Trim) {}
+MemoryTrim::MemoryTrim(std::function<int64_t()> inflight)
+    : MemoryTrim(std::move(inflight), ResidentBytes, GiveBackFreedMemory) {}
 
 MemoryTrim::MemoryTrim(std::function<int64_t()> inflight, std::function<int64_t()> resident, std::function<void()> trim)
     : inflight_(std::move(inflight)), resident_(std::move(resident)), trim_(std::move(trim)), least_(resident_()) {}

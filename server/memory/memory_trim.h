@@ -9,6 +9,9 @@
 
 namespace swizzle {
 
+// What was freed, all of it.
+void GiveBackFreedMemory();
+
 // Requests take memory in the same sizes again and again. glibc would return that of large ones to the kernel each time
 // and get it back page by page: of an image of 602 KB that takes half of what the server spends on the call. What
 // loading has left over is returned first.

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cstddef>
 #include <functional>
-#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -115,7 +114,7 @@ class DirectoryLoader {
         devices_(place.devices),
         metrics_(place.metrics),
         tuner_(place.tuner),
-        room_(place.room),
+        claim_(place.rooms, options_.resident_bytes),
         turns_(place.turns),
         directory_(std::move(directory)),
         name_(directory_.filename().string()) {}
@@ -164,10 +163,8 @@ class DirectoryLoader {
   // Null where the model has no room in memory at the largest batch so far; then that is smaller now.
   StatusOr<std::shared_ptr<Model>> ReadModel(const fs::path& file,
                                              const std::optional<inference::ModelConfig>& config) {
-    const int64_t resident = options_.resident_bytes(), bytes = FileBytes(file);
-    SWIZZLE_RETURN_IF_ERROR(CheckRoomForFiles(bytes, resident, room_));
     LoadLimits limits;
-    if (room_.limit > 0) limits.external_bytes = std::min(limits.external_bytes, room_.Left(resident) - bytes);
+    SWIZZLE_ASSIGN_OR_RETURN(limits.external_bytes, claim_.LeftBesideFiles(FileBytes(file), limits.external_bytes));
     Log(LogLevel::kInfo, "reading model", {{"model", name_}, {"version", version_}});
     const Instant start = options_.clock->Now();
     SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(file, limits));
@@ -183,7 +180,7 @@ class DirectoryLoader {
           "parameter 'precision' is '", PrecisionName(spec.precision),
           "', but the model runs on the CPU, which computes in FP32 or BF16; leave it out, or use a GPU");
     }
-    LimitBatch(spec);
+    claim_.Limit(spec);
     PlaceOn(backends[0] == &devices_.cpu() ? InstanceKind::kCpu : InstanceKind::kGpu, static_cast<int>(backends.size()),
             spec);
     spec.pin_threads = PinsThreads(options_.pin_threads, PlanOptionsFor(spec, devices_.cpu()).threads,
@@ -201,14 +198,8 @@ class DirectoryLoader {
       Network its = backend == backends.back() ? std::move(network) : network;
       PlanOptions plan = PlanOptionsFor(spec, *backend);
       plan.progress = LogProgress();
-      if (tuner_ == nullptr) {
-        plan.tuning_budget = absl::ZeroDuration();
-        SWIZZLE_ASSIGN_OR_RETURN(plans.emplace_back(), MakePlan(std::move(its), *backend, plan));
-        continue;
-      }
-      SWIZZLE_ASSIGN_OR_RETURN(TunablePlan tunable, MakeTunablePlan(std::move(its), *backend, plan));
-      plans.push_back(std::move(tunable.plan));
-      tuners_.push_back(std::move(tunable.tuner));
+      SWIZZLE_RETURN_IF_ERROR(claim_.CheckWeights(its.StoredWeightBytes(), *backend));
+      SWIZZLE_ASSIGN_OR_RETURN(plans.emplace_back(), MakePlanOn(*backend, std::move(its), plan));
     }
     Log(LogLevel::kInfo, "model planned",
         {{"model", name_},
@@ -216,10 +207,9 @@ class DirectoryLoader {
          {"ms", MillisecondsSince(start)},
          {"layers", static_cast<int64_t>(plans[0]->report().layers.size())},
          {"untimed", plans[0]->report().untimed}});
-    MemoryNeed need = NeedOf(spec, *plans[0]);
-    need.tuned = std::ranges::any_of(tuners_, [](const auto& tuner) { return tuner != nullptr; });
-    SWIZZLE_ASSIGN_OR_RETURN(const bool fits, FindRoom(need));
+    SWIZZLE_ASSIGN_OR_RETURN(const bool fits, claim_.FindRoom(spec, plans, backends, WantsTuning()));
     if (!fits) {
+      LogLowered();
       tuners_.clear();
       return nullptr;
     }
@@ -227,29 +217,24 @@ class DirectoryLoader {
     return std::shared_ptr<Model>(plan_model_);
   }
 
-  // Whether the largest batch has room in memory. Where it has none, a smaller one is to be tried, and the log says so.
-  StatusOr<bool> FindRoom(MemoryNeed need) {
-    need.resident = options_.resident_bytes();
-    SWIZZLE_ASSIGN_OR_RETURN(fit_, FitToMemory(need, room_));
-    if (fit_.why.empty()) return true;
-    if (lowered_.empty()) lowered_ = fit_.why;
-    largest_ = fit_.largest;
+  // Keeps its tuner, where it has one.
+  StatusOr<std::shared_ptr<const Plan>> MakePlanOn(Backend& backend, Network network, PlanOptions options) {
+    if (tuner_ == nullptr) {
+      options.tuning_budget = absl::ZeroDuration();
+      return MakePlan(std::move(network), backend, options);
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(TunablePlan tunable, MakeTunablePlan(std::move(network), backend, options));
+    tuners_.push_back(std::move(tunable.tuner));
+    return std::move(tunable.plan);
+  }
+
+  bool WantsTuning() const {
+    return std::ranges::any_of(tuners_, [](const auto& tuner) { return tuner != nullptr; });
+  }
+
+  void LogLowered() const {
     Log(LogLevel::kWarning, "largest batch lowered",
-        {{"model", name_}, {"version", version_}, {"largest", largest_}, {"reason", fit_.why}});
-    return false;
-  }
-
-  // To what was found to have room in memory.
-  void LimitBatch(ModelSpec& spec) const {
-    if (lowered_.empty()) return;
-    LowerBatch(largest_, spec);
-    spec.memory_note = Concat("the largest batch is ", largest_, ": ", lowered_);
-  }
-
-  // Once the model is loaded.
-  void TakeRoom() {
-    room_.promised += fit_.promised;
-    room_.spare = std::max(room_.spare, fit_.spare);
+        {{"model", name_}, {"version", version_}, {"largest", claim_.largest()}, {"reason", claim_.why()}});
   }
 
   // Of long work a line now and then.
@@ -269,9 +254,8 @@ class DirectoryLoader {
 
   // Has the plans tuned, now or when there is time.
   void HaveTuned(const std::shared_ptr<ServingModel>& serving) {
-    const bool wanted = std::ranges::any_of(tuners_, [](const auto& tuner) { return tuner != nullptr; });
     if (tuner_ == nullptr || plan_model_ == nullptr) return;
-    if (!wanted) return serving->metrics->RecordTuning({.state = TuningState::kDone});
+    if (!WantsTuning()) return serving->metrics->RecordTuning({.state = TuningState::kDone});
     TuningJob job{.model = name_,
                   .version = version_,
                   .plans = std::move(plan_model_),
@@ -290,16 +274,18 @@ class DirectoryLoader {
                                                 const std::optional<inference::ModelConfig>& config) {
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveFallbackSpec(*model.program));
     SWIZZLE_ASSIGN_OR_RETURN(spec, Configured(std::move(spec), model.container, config));
-    LimitBatch(spec);
+    claim_.Limit(spec);
     if (spec.instance_kind == InstanceKind::kGpu) {
       return Unimplemented("'instance_group.kind' is KIND_GPU, but the model runs on the CPU's fallback executor: ",
                            model.reason);
     }
-    SWIZZLE_ASSIGN_OR_RETURN(const bool fits, FindRoom(NeedOf(spec)));
-    if (!fits) return nullptr;
+    SWIZZLE_ASSIGN_OR_RETURN(const bool fits, claim_.FindRoom(spec));
+    if (!fits) {
+      LogLowered();
+      return nullptr;
+    }
     fallback::Limits limits;
-    const int64_t left = room_.Left(options_.resident_bytes()) - fit_.promised;
-    limits.max_live_bytes = MostOfOneRun(spec, room_, left, limits.max_live_bytes);
+    limits.max_live_bytes = claim_.MostOfARun(spec, limits.max_live_bytes);
     PlanOptions plan = PlanOptionsFor(spec, devices_.cpu());
     if (tuner_ == nullptr || options_.tune != Tune::kBeforeReady) plan.tuning_budget = absl::ZeroDuration();
     regions::RegionalProgram regional = regions::PlanRegions(std::move(model.program), devices_.cpu(), plan, limits);
@@ -351,7 +337,7 @@ class DirectoryLoader {
     plan.precision = spec.precision;
     if (spec.max_batch_size > 0) plan.max_batch = spec.max_batch_size;
     if (spec.max_batch_tokens > 0) plan.max_tokens = spec.max_batch_tokens;
-    plan.max_batch = std::min(plan.max_batch, largest_);
+    plan.max_batch = std::min(plan.max_batch, claim_.largest());
     if (plan.threads > 0) plan.threads = std::max(1, plan.threads / spec.instance_count);
     return plan;
   }
@@ -367,7 +353,7 @@ class DirectoryLoader {
     SWIZZLE_ASSIGN_OR_RETURN(serving->batcher, NewBatcher(model, *options_.clock, serving->metrics.get()));
     serving->model = std::move(model);
     LogLoaded(*serving->model, load_time);
-    TakeRoom();
+    claim_.Take();
     HaveTuned(serving);
     return serving;
   }
@@ -403,16 +389,13 @@ class DirectoryLoader {
   const Devices& devices_;
   Metrics& metrics_;
   BackgroundTuner* const tuner_;  // null: nothing is tuned
-  MemoryRoom& room_;
+  MemoryClaim claim_;
   const std::shared_ptr<ComputeTurns> turns_;
   const fs::path directory_;
   const std::string name_;
   int64_t version_ = 0;
   std::shared_ptr<PlanModel> plan_model_;  // what is loaded, if that is one
   std::vector<std::unique_ptr<PlanTuner>> tuners_;
-  MemoryFit fit_;                                          // of what is loaded
-  int64_t largest_ = std::numeric_limits<int64_t>::max();  // rows, or tokens, of a batch that has room
-  std::string lowered_;                                    // why that is less than was wanted; empty: it is not
 };
 
 }  // namespace

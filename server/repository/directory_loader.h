@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "kernels/devices.h"
-#include "server/memory/memory_need.h"
 #include "server/model/compute_turns.h"
+#include "server/repository/memory_claim.h"
 #include "server/repository/model_repository.h"
 #include "server/telemetry/metrics.h"
 #include "server/tuning/background_tuner.h"
@@ -37,7 +37,7 @@ struct LoadingPlace {
   const Devices& devices;
   Metrics& metrics;
   BackgroundTuner* const tuner;  // is told what is to be tuned; null: nothing is
-  MemoryRoom& room;              // less, once a model is loaded
+  MemoryRooms& rooms;            // less, once a model is loaded
   std::shared_ptr<ComputeTurns> turns;
 };
 

@@ -33,12 +33,12 @@ int64_t BytesOnDisk(const fs::path& file) {
   return error ? 0 : static_cast<int64_t>(bytes);
 }
 
-}  // namespace
+// Of one executor on a device, for libraries' workspaces, and runs that are recorded.
+constexpr int64_t kStreamBytes = int64_t{64} << 20;
 
-MemoryNeed NeedOf(const ModelSpec& spec, const Plan& plan) {
+// Rows, or tokens, of the plan's batches.
+void SetBatches(const Plan& plan, MemoryNeed& need) {
   const Network& network = plan.network();
-  MemoryNeed need = NeedOf(spec);
-  need.arena = plan.report().backend == "cpu" ? static_cast<int64_t>(plan.arena_bytes()) : 0;
   if (network.sequences) {
     need.largest = plan.max_tokens();
     need.least = std::max<int64_t>(network.sequences->length, 1);
@@ -48,6 +48,23 @@ MemoryNeed NeedOf(const ModelSpec& spec, const Plan& plan) {
   }
   if (network.batch_size > 0) need.least = need.largest;
   need.least = std::min(need.least, need.largest);
+}
+
+}  // namespace
+
+MemoryNeed NeedOf(const ModelSpec& spec, const Plan& plan) {
+  MemoryNeed need = NeedOf(spec);
+  need.arena = plan.report().backend == "cpu" ? static_cast<int64_t>(plan.arena_bytes()) : 0;
+  SetBatches(plan, need);
+  return need;
+}
+
+MemoryNeed NeedOnDevice(const ModelSpec& spec, const Plan& plan) {
+  MemoryNeed need;
+  need.executors = spec.instance_count;
+  need.stream = kStreamBytes;
+  need.arena = static_cast<int64_t>(plan.arena_bytes());
+  SetBatches(plan, need);
   return need;
 }
 

@@ -17,6 +17,9 @@ namespace swizzle {
 // `tuned`.
 MemoryNeed NeedOf(const ModelSpec& spec, const Plan& plan);
 
+// Of executors of this plan on its device, of the device's memory.
+MemoryNeed NeedOnDevice(const ModelSpec& spec, const Plan& plan);
+
 // Of executors that run a model node by node: what is known beforehand, copies of the inputs and outputs.
 MemoryNeed NeedOf(const ModelSpec& spec);
 

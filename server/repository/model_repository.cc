@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 class DirectoryRepository final : public ModelRepository {
  public:
   DirectoryRepository(const RepositoryOptions& options, const Devices& devices, Metrics& metrics)
-      : options_(options), devices_(devices), metrics_(metrics), room_(options.memory) {
+      : options_(options), devices_(devices), metrics_(metrics), rooms_{options.memory} {
     if (options_.tune == Tune::kOff || options_.plan.tuning_budget <= absl::ZeroDuration()) return;
     tuner_ = std::make_unique<BackgroundTuner>(
         TunerOptions{options_.plan.tuning_budget, options_.plan.tuning_cache, options_.clock}, metrics_.activity());
@@ -52,7 +52,7 @@ class DirectoryRepository final : public ModelRepository {
   const RepositoryOptions options_;
   const Devices& devices_;
   Metrics& metrics_;
-  MemoryRoom room_;                    // of the thread that loads
+  MemoryRooms rooms_;                  // of the thread that loads
   std::atomic<int64_t> promised_ = 0;  // by it
   const std::shared_ptr<ComputeTurns> turns_ = std::make_shared<ComputeTurns>(AvailableCpus());
   mutable Mutex mutex_;
@@ -76,8 +76,8 @@ void DirectoryRepository::Load(absl::FunctionRef<void()> changed) {
   for (ModelStatus status : List()) {
     if (options_.stop && options_.stop()) return;
     LoadedDirectory loaded =
-        LoadDirectory(options_.directory / status.name, {options_, devices_, metrics_, tuner_.get(), room_, turns_});
-    promised_.store(room_.promised, std::memory_order_relaxed);
+        LoadDirectory(options_.directory / status.name, {options_, devices_, metrics_, tuner_.get(), rooms_, turns_});
+    promised_.store(rooms_.process.promised, std::memory_order_relaxed);
     StatusOr<std::shared_ptr<ServingModel>>& serving = loaded.serving;
     status.version = loaded.version;
     status.state = serving.ok() ? ModelState::kReady : ModelState::kFailed;

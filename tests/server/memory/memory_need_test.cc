@@ -79,15 +79,39 @@ TEST(FitToMemory, WithoutALimitEverythingFits) {
   EXPECT_EQ(fit->largest, 64);
 }
 
-TEST(CheckRoomForFiles, RefusesWhatIsLargerThanWhatIsLeft) {
-  EXPECT_TRUE(CheckRoomForFiles(1248 * kMiB, 200 * kMiB, kRoom).ok());
-  EXPECT_TRUE(CheckRoomForFiles(1248 * kMiB, 200 * kMiB, {}).ok()) << "no limit is known";
-  const Status status = CheckRoomForFiles(1249 * kMiB, 200 * kMiB, kRoom);
+TEST(CheckRoomFor, RefusesWhatIsLargerThanWhatIsLeft) {
+  EXPECT_TRUE(CheckRoomFor("files", 1248 * kMiB, 200 * kMiB, kRoom).ok());
+  EXPECT_TRUE(CheckRoomFor("files", 1248 * kMiB, 200 * kMiB, {}).ok()) << "no limit is known";
+  const Status status = CheckRoomFor("files", 1249 * kMiB, 200 * kMiB, kRoom);
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(std::string(status.message()),
             "there is no room for it in memory: its files have 1249 MiB, and of 2048 MiB of memory 1248 MiB are left, "
             "with what is "
             "loaded, what was promised to it, and 500 MiB for requests; give the server more memory");
+}
+
+TEST(FitToMemory, OnADeviceNamesItAndCountsItsStreams) {
+  const MemoryRoom room = {.limit = 16384 * kMiB, .device = "cuda:0"};
+  MemoryNeed need = {
+      .resident = 1000 * kMiB, .executors = 2, .stream = 64 * kMiB, .arena = 6000 * kMiB, .tuned = true, .largest = 64};
+  const auto fit = FitToMemory(need, room);
+  ASSERT_TRUE(fit.ok()) << fit.status();
+  EXPECT_EQ(fit->largest, 32);
+  EXPECT_EQ(fit->promised, 3 * (64 + 3000) * kMiB);
+  EXPECT_EQ(fit->spare, (64 + 3000) * kMiB);
+  EXPECT_EQ(fit->why,
+            "at batches of 64 it needs 18192 MiB beside its weights, and of 16384 MiB of cuda:0 15384 MiB are left, "
+            "with what is in use there and what models are tuned in");
+  need.executors = 240;
+  EXPECT_EQ(std::string(FitToMemory(need, room).status().message()),
+            Concat("there is no room for it in the memory of cuda:0: at batches of 64 it needs ", 241 * 6064,
+                   " MiB beside its weights, and of 16384 MiB of cuda:0 15384 MiB are left, with what is in use there "
+                   "and what models are tuned in; give it a device with more memory, or the model smaller batches or "
+                   "fewer instances"));
+  EXPECT_EQ(std::string(CheckRoomFor("weights", 20000 * kMiB, 1000 * kMiB, room).message()),
+            "there is no room for it in the memory of cuda:0: its weights have 20000 MiB, and of 16384 MiB of cuda:0 "
+            "15384 MiB are left, with what is in use there and what models are tuned in; give it a device with more "
+            "memory");
 }
 
 TEST(FitToMemory, HugeNeedsDoNotWrap) {

@@ -1,0 +1,92 @@
+#include "server/repository/memory_claim.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "server/memory/memory_trim.h"
+#include "server/repository/model_memory.h"
+
+namespace swizzle {
+namespace {
+
+// As it is now. One that does not say how much it has has room for everything.
+MemoryRoom RoomOn(const Backend& gpu, int64_t spare) {
+  const std::optional<DeviceMemory> memory = gpu.memory();
+  return {.limit = memory ? memory->total : 0, .promised = spare, .spare = spare, .device = gpu.name()};
+}
+
+int64_t UsedOn(const Backend& gpu) {
+  const std::optional<DeviceMemory> memory = gpu.memory();
+  return memory ? memory->used : 0;
+}
+
+}  // namespace
+
+StatusOr<int64_t> MemoryClaim::LeftBesideFiles(int64_t bytes, int64_t most) const {
+  const int64_t resident = resident_bytes_();
+  SWIZZLE_RETURN_IF_ERROR(CheckRoomFor("files", bytes, resident, rooms_.process));
+  return rooms_.process.limit == 0 ? most : std::min(most, rooms_.process.Left(resident) - bytes);
+}
+
+Status MemoryClaim::CheckWeights(int64_t bytes, Backend& backend) const {
+  if (HasHostMemory(backend)) return absl::OkStatus();
+  const auto spare = rooms_.spare_on.find(&backend);
+  const MemoryRoom room = RoomOn(backend, spare == rooms_.spare_on.end() ? 0 : spare->second);
+  return CheckRoomFor("weights", bytes, UsedOn(backend), room);
+}
+
+int64_t MemoryClaim::MostOfARun(const ModelSpec& spec, int64_t most) const {
+  const int64_t left = rooms_.process.Left(resident_bytes_()) - fit_.promised;
+  return MostOfOneRun(spec, rooms_.process, left, most);
+}
+
+StatusOr<bool> MemoryClaim::FindRoom(const ModelSpec& spec, std::span<const std::shared_ptr<const Plan>> plans,
+                                     std::span<Backend* const> backends, bool tuned) {
+  MemoryNeed need = NeedOf(spec, *plans[0]);
+  need.tuned = tuned;
+  SWIZZLE_ASSIGN_OR_RETURN(bool fits, FindRoomInProcess(need));
+  for (size_t i = 0; fits && i < backends.size(); ++i) {
+    if (HasHostMemory(*backends[i])) continue;
+    MemoryNeed on_device = NeedOnDevice(spec, *plans[i]);
+    on_device.resident = UsedOn(*backends[i]);
+    on_device.tuned = tuned;
+    const MemoryRoom room = RoomOn(*backends[i], rooms_.spare_on[backends[i]]);
+    SWIZZLE_ASSIGN_OR_RETURN(fits, FindRoomIn(room, on_device, fits_on_[backends[i]]));
+  }
+  return fits;
+}
+
+StatusOr<bool> MemoryClaim::FindRoom(const ModelSpec& spec) { return FindRoomInProcess(NeedOf(spec)); }
+
+StatusOr<bool> MemoryClaim::FindRoomInProcess(MemoryNeed need) {
+  need.resident = resident_bytes_();
+  const StatusOr<MemoryFit> as_it_is = FitToMemory(need, rooms_.process);
+  if (!as_it_is.ok() || !as_it_is->why.empty()) {
+    GiveBackFreedMemory();  // what reading has left over
+    need.resident = resident_bytes_();
+  }
+  return FindRoomIn(rooms_.process, need, fit_);
+}
+
+StatusOr<bool> MemoryClaim::FindRoomIn(const MemoryRoom& room, const MemoryNeed& need, MemoryFit& fit) {
+  SWIZZLE_ASSIGN_OR_RETURN(fit, FitToMemory(need, room));
+  if (fit.why.empty()) return true;
+  why_ = fit.why;
+  if (lowered_.empty()) lowered_ = why_;
+  largest_ = fit.largest;
+  return false;
+}
+
+void MemoryClaim::Limit(ModelSpec& spec) const {
+  if (lowered_.empty()) return;
+  LowerBatch(largest_, spec);
+  spec.memory_note = Concat("the largest batch is ", largest_, ": ", lowered_);
+}
+
+void MemoryClaim::Take() {
+  rooms_.process.promised += fit_.promised;
+  rooms_.process.spare = std::max(rooms_.process.spare, fit_.spare);
+  for (const auto& [backend, fit] : fits_on_) rooms_.spare_on[backend] = fit.spare;
+}
+
+}  // namespace swizzle

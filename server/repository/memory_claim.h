@@ -1,0 +1,71 @@
+// What a model that is being loaded takes of the memories that it would run in: the process's, and those of its GPUs.
+// Where its largest batch has no room, a smaller one is found, or the model refused.
+#ifndef SWIZZLE_SERVER_REPOSITORY_MEMORY_CLAIM_H_
+#define SWIZZLE_SERVER_REPOSITORY_MEMORY_CLAIM_H_
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "kernels/backend/backend.h"
+#include "model_loader/plan/run/plan.h"
+#include "server/memory/memory_need.h"
+#include "server/model/model.h"
+
+namespace swizzle {
+
+// What there is for the models of one server. Value type.
+struct MemoryRooms {
+  MemoryRoom process;
+  // Of each GPU, what is kept for one more executor. What executors take there they take when they are made.
+  std::map<const Backend*, int64_t> spare_on = {};
+};
+
+// Of one model. Single-owner.
+class MemoryClaim {
+ public:
+  // `rooms` outlives this. `resident_bytes`: of this process.
+  MemoryClaim(MemoryRooms& rooms, int64_t (*resident_bytes)()) : rooms_(rooms), resident_bytes_(resident_bytes) {}
+
+  // RESOURCE_EXHAUSTED if files of so many bytes have no room; else how many bytes more have, without a limit `most`.
+  StatusOr<int64_t> LeftBesideFiles(int64_t bytes, int64_t most) const;
+  // RESOURCE_EXHAUSTED if weights of so many bytes have no room on the device; on the host their file has been counted.
+  Status CheckWeights(int64_t bytes, Backend& backend) const;
+  // What a run of a model without plans may take (MostOfOneRun), after FindRoom.
+  int64_t MostOfARun(const ModelSpec& spec, int64_t most) const;
+
+  // Whether executors of these plans, one a backend, have room at the largest batch. Where they have none, `largest` is
+  // less, and plans are to be made again. RESOURCE_EXHAUSTED if there is no room for any batch. `tuned`: one executor
+  // more runs now and then.
+  StatusOr<bool> FindRoom(const ModelSpec& spec, std::span<const std::shared_ptr<const Plan>> plans,
+                          std::span<Backend* const> backends, bool tuned);
+  // Likewise, of a model without plans.
+  StatusOr<bool> FindRoom(const ModelSpec& spec);
+
+  // Rows of the largest batch that has room as far as is known, or tokens.
+  int64_t largest() const { return largest_; }
+  const std::string& why() const { return why_; }  // it was lowered last
+  // Has `spec` ask for no more, and say so.
+  void Limit(ModelSpec& spec) const;
+
+  // The model is loaded: what it was found to need is taken from the rooms.
+  void Take();
+
+ private:
+  StatusOr<bool> FindRoomInProcess(MemoryNeed need);
+  StatusOr<bool> FindRoomIn(const MemoryRoom& room, const MemoryNeed& need, MemoryFit& fit);
+
+  MemoryRooms& rooms_;
+  int64_t (*const resident_bytes_)();
+  MemoryFit fit_;                                // in the process's memory
+  std::map<const Backend*, MemoryFit> fits_on_;  // on devices
+  int64_t largest_ = std::numeric_limits<int64_t>::max();
+  std::string why_, lowered_;  // the last reason, and the first, which is what was asked for
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_REPOSITORY_MEMORY_CLAIM_H_

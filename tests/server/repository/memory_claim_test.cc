@@ -1,0 +1,116 @@
+// Models on a device whose memory is short.
+#include "server/repository/memory_claim.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model_loader/packed/packed_writer.h"
+#include "server/repository/model_repository.h"
+#include "tests/server/repository_directory.h"
+#include "tests/support/fake_device.h"
+#include "tests/support/random_network.h"
+
+namespace swizzle {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr int64_t kMiB = 1 << 20;
+
+class MemoryClaimTest : public ::testing::Test {
+ protected:
+  // `free`: of the GPU's memory, of which half is in others' use.
+  ModelRepository& Load(int64_t free) {
+    auto gpu = std::make_unique<testing::FakeDevice>(2 * free, free);
+    gpu_ = gpu.get();
+    std::vector<std::unique_ptr<Backend>> gpus;
+    gpus.push_back(std::move(gpu));
+    repository_ = nullptr;
+    devices_ = std::make_unique<Devices>(NewCpuBackend(), std::move(gpus));
+    RepositoryOptions options{
+        .directory = directory_.path(), .tune = tune_, .resident_bytes = [] { return int64_t{0}; }};
+    if (tune_ == Tune::kOff) options.plan.tuning_budget = absl::ZeroDuration();
+    repository_ = *NewModelRepository(options, *devices_, *metrics_);
+    repository_->StopTuning();
+    repository_->Load([] {});
+    return *repository_;
+  }
+
+  void Write(const std::string& model, const std::string& config = "") {
+    const std::vector<std::byte> bytes = *EncodePacked(network_);
+    directory_.Write(model + "/1/model.swz", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    if (!config.empty()) directory_.Write(model + "/config.pbtxt", config);
+  }
+
+  // Of one executor of the network, at batches of up to so many rows.
+  int64_t ArenaBytes(int64_t rows) {
+    testing::FakeDevice device(0, 0);
+    PlanOptions options;
+    options.tuning_budget = absl::ZeroDuration();
+    options.max_batch = rows;
+    return static_cast<int64_t>((*MakePlan(network_, device, options))->arena_bytes());
+  }
+
+  const Network network_ = testing::MakeRandomNetwork({});
+  RepositoryDirectory directory_;
+  Tune tune_ = Tune::kOff;
+  std::unique_ptr<Devices> devices_;
+  testing::FakeDevice* gpu_ = nullptr;
+  std::unique_ptr<Metrics> metrics_ = *NewMetrics("127.0.0.1:0");
+  std::unique_ptr<ModelRepository> repository_;
+};
+
+TEST_F(MemoryClaimTest, AModelTooLargeForAGpuLeavesTheOthersServing) {
+  Write("large", "instance_group { count: 200 kind: KIND_GPU }");
+  Write("on_the_gpu", "instance_group { count: 1 kind: KIND_GPU }");
+  Write("on_the_host", "instance_group { kind: KIND_CPU }");
+  const Status status = Load(200 * kMiB).Find("large", "").status();
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("'large' failed to load: there is no room for it in the memory of cuda:0: at batches of 64 it "
+                        "needs"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("of 400 MiB of cuda:0 200 MiB are left"));
+  EXPECT_TRUE(repository_->Find("on_the_gpu", "").ok()) << repository_->Find("on_the_gpu", "").status();
+  EXPECT_TRUE(repository_->Find("on_the_host", "").ok());
+}
+
+TEST_F(MemoryClaimTest, ALargestBatchThatHasNoRoomOnAGpuIsLowered) {
+  Write("m", "max_batch_size: 4096 dynamic_batching { preferred_batch_size: [8, 4096] } instance_group { count: 2 }");
+  const int64_t free = 2 * 64 * kMiB + ArenaBytes(4096);  // for two streams, and arenas of half the rows each
+  const auto serving = Load(free).Find("m", "");
+  ASSERT_TRUE(serving.ok()) << serving.status();
+  const ModelSpec& spec = (*serving)->model->spec();
+  EXPECT_LE(spec.max_batch_size, 2048);
+  EXPECT_GE(spec.max_batch_size, 1024);
+  EXPECT_THAT(spec.memory_note,
+              StartsWith(Concat("the largest batch is ", spec.max_batch_size, ": at batches of 4096 it needs ")));
+  EXPECT_THAT(spec.memory_note, HasSubstr(" MiB of cuda:0 "));
+  const DeviceMemory memory = *gpu_->memory();
+  EXPECT_GT(memory.used, free + ArenaBytes(spec.max_batch_size)) << "two executors have theirs";
+  EXPECT_LE(memory.used + 2 * 64 * kMiB, memory.total);
+}
+
+// Of all models together one is tuned at a time.
+TEST_F(MemoryClaimTest, AModelThatIsTunedNeedsOneExecutorMore) {
+  Write("a", "instance_group { count: 1 }");
+  const int64_t executor = 64 * kMiB + ArenaBytes(64);
+  EXPECT_EQ((*Load(executor).Find("a", ""))->model->spec().memory_note, "");
+  tune_ = Tune::kBackground;
+  EXPECT_EQ((*Load(2 * executor).Find("a", ""))->model->spec().memory_note, "");
+  EXPECT_FALSE(Load(executor).Find("a", "").ok());
+}
+
+TEST_F(MemoryClaimTest, WeightsThatHaveNoRoomAreNotPrepared) {
+  Write("m");
+  const Status status = Load(network_.StoredWeightBytes() / 2).Find("m", "").status();
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("there is no room for it in the memory of cuda:0: its weights have 1 MiB, and of 0 MiB"));
+}
+
+}  // namespace
+}  // namespace swizzle
