@@ -11,9 +11,9 @@
 #include "kernels/cpu/int8/byte_blocks.h"
 #include "kernels/cpu/int8/byte_loops.h"
 #include "kernels/cpu/int8/quad_weight.h"
-#include "kernels/cpu/int8/steps.h"
 #include "kernels/cpu/int8/window_lanes.h"
 #include "kernels/cpu/runtime/targets.h"
+#include "kernels/whole_numbers/steps.h"
 
 namespace swizzle::cpu {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "kernels/base/quantised.h"
-#include "kernels/cpu/int8/steps.h"
 #include "kernels/cpu/runtime/targets.h"
+#include "kernels/whole_numbers/steps.h"
 
 namespace swizzle::cpu {
 

@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "kernels/backend/kernel_args.h"
-#include "kernels/cpu/int8/byte_weight.h"
+#include "kernels/whole_numbers/byte_weight.h"
 
 namespace swizzle::cpu {
 

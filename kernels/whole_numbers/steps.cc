@@ -1,9 +1,9 @@
-#include "kernels/cpu/int8/steps.h"
+#include "kernels/whole_numbers/steps.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace swizzle::cpu {
+namespace swizzle {
 
 OutputSteps StepsOf(const Problem& problem) {
   const Epilogue& epilogue = problem.epilogue;
@@ -38,4 +38,4 @@ bool WritesBytes(const Problem& problem, Layout layout) {
          problem.epilogue.requantise->dtype == DType::kUint8;
 }
 
-}  // namespace swizzle::cpu
+}  // namespace swizzle

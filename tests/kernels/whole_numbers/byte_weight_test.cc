@@ -1,10 +1,10 @@
-#include "kernels/cpu/int8/byte_weight.h"
+#include "kernels/whole_numbers/byte_weight.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-namespace swizzle::cpu {
+namespace swizzle {
 namespace {
 
 Problem LinearProblem(int64_t rows, int64_t cols) {
@@ -84,4 +84,4 @@ TEST(ByteWeightTest, RefusesStepsThatLeave32Bits) {
 }
 
 }  // namespace
-}  // namespace swizzle::cpu
+}  // namespace swizzle

@@ -1,7 +1,7 @@
 // A weight as signed bytes, recovered from the real numbers that stand for them, with what its rows' sums begin and end
 // with for one layer's scales. What packed weights are made from. Value type.
-#ifndef SWIZZLE_KERNELS_CPU_INT8_BYTE_WEIGHT_H_
-#define SWIZZLE_KERNELS_CPU_INT8_BYTE_WEIGHT_H_
+#ifndef SWIZZLE_KERNELS_WHOLE_NUMBERS_BYTE_WEIGHT_H_
+#define SWIZZLE_KERNELS_WHOLE_NUMBERS_BYTE_WEIGHT_H_
 
 #include <cstdint>
 #include <vector>
@@ -10,7 +10,7 @@
 #include "kernels/format/weight.h"
 #include "kernels/operator/problem.h"
 
-namespace swizzle::cpu {
+namespace swizzle {
 
 struct ByteWeight {
   struct Entry {
@@ -32,6 +32,6 @@ bool HoldsBytes(const Weight& weight, const Problem& problem);
 // INVALID_ARGUMENT where HoldsBytes() is false.
 StatusOr<ByteWeight> MakeByteWeight(const Weight& weight, const Problem& problem);
 
-}  // namespace swizzle::cpu
+}  // namespace swizzle
 
-#endif  // SWIZZLE_KERNELS_CPU_INT8_BYTE_WEIGHT_H_
+#endif  // SWIZZLE_KERNELS_WHOLE_NUMBERS_BYTE_WEIGHT_H_

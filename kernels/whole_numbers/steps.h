@@ -8,14 +8,14 @@
 // With a residual r of bytes, v = fma(r, residual_scale, fma(float(sum), scale, residual_offset)).
 //
 // Plain values, thread-safe.
-#ifndef SWIZZLE_KERNELS_CPU_INT8_STEPS_H_
-#define SWIZZLE_KERNELS_CPU_INT8_STEPS_H_
+#ifndef SWIZZLE_KERNELS_WHOLE_NUMBERS_STEPS_H_
+#define SWIZZLE_KERNELS_WHOLE_NUMBERS_STEPS_H_
 
 #include <cstdint>
 
 #include "kernels/operator/problem.h"
 
-namespace swizzle::cpu {
+namespace swizzle {
 
 // What all rows of an output have in common.
 struct OutputSteps {
@@ -36,6 +36,6 @@ float ScaleInSteps(float input_scale, float weight_scale, const Problem& problem
 bool ReadsBytes(const Problem& problem, Layout layout);
 bool WritesBytes(const Problem& problem, Layout layout);
 
-}  // namespace swizzle::cpu
+}  // namespace swizzle
 
-#endif  // SWIZZLE_KERNELS_CPU_INT8_STEPS_H_
+#endif  // SWIZZLE_KERNELS_WHOLE_NUMBERS_STEPS_H_

@@ -1,14 +1,14 @@
-#include "kernels/cpu/int8/byte_weight.h"
+#include "kernels/whole_numbers/byte_weight.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
 
-#include "kernels/cpu/int8/steps.h"
 #include "kernels/format/csr.h"
+#include "kernels/whole_numbers/steps.h"
 
-namespace swizzle::cpu {
+namespace swizzle {
 namespace {
 
 constexpr double kMostSum = 1u << 30;    // leaves room for the bias
@@ -100,4 +100,4 @@ StatusOr<ByteWeight> MakeByteWeight(const Weight& weight, const Problem& problem
   return *std::move(made);
 }
 
-}  // namespace swizzle::cpu
+}  // namespace swizzle
