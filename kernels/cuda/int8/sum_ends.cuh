@@ -1,0 +1,94 @@
+// What becomes of 32-bit sums of a layer of whole numbers: they are stored as such, as bytes (the steps of
+// whole_numbers/steps.h), or as real numbers. Each has Store(row, at, sums) of neighbouring elements of a row of Y, the
+// first of which is element `at`. Device code.
+#ifndef SWIZZLE_KERNELS_CUDA_INT8_SUM_ENDS_CUH_
+#define SWIZZLE_KERNELS_CUDA_INT8_SUM_ENDS_CUH_
+
+#include "kernels/cuda/int8/sum_ends.h"
+#include "kernels/cuda/runtime/epilogue.cuh"
+
+namespace swizzle::cuda {
+
+struct StoreSums {
+  int32_t* y;
+
+  template <int kCount>
+  __device__ void Store(int, int64_t at, const int32_t (&sums)[kCount]) const {
+    Pack<int32_t, kCount> pack;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) pack.values[i] = sums[i];
+    *reinterpret_cast<Pack<int32_t, kCount>*>(y + at) = pack;
+  }
+};
+
+struct StoreBytes {
+  uint8_t* y;
+  const uint8_t* residual;
+  const int32_t* start;
+  const float* scale;
+  OutputSteps steps;
+
+  template <int kCount>
+  __device__ void Store(int row, int64_t at, const int32_t (&sums)[kCount]) const {
+    const int32_t start_of_row = __ldg(start + row);
+    const float scale_of_row = __ldg(scale + row);
+    Pack<uint8_t, kCount> added = {}, pack;
+    if (residual != nullptr) added = *reinterpret_cast<const Pack<uint8_t, kCount>*>(residual + at);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const auto sum = static_cast<float>(sums[i] + start_of_row);
+      const float value = residual == nullptr ? sum * scale_of_row
+                                              : fmaf(static_cast<float>(added.values[i]), steps.residual_scale,
+                                                     fmaf(sum, scale_of_row, steps.residual_offset));
+      pack.values[i] = static_cast<uint8_t>(min(max(__float2int_rn(value) + steps.zero_point, steps.low), steps.high));
+    }
+    *reinterpret_cast<Pack<uint8_t, kCount>*>(y + at) = pack;
+  }
+};
+
+// Of any real type.
+template <typename Function>
+struct StoreReals {
+  void* y;
+  const void* residual;
+  const int32_t* start;
+  const float* scale;
+  DType dtype;
+  Ending<Function> ending;
+
+  template <int kCount>
+  __device__ void Store(int row, int64_t at, const int32_t (&sums)[kCount]) const {
+    if (dtype == DType::kFloat32) return StoreAs<float>(row, at, sums);
+    if (dtype == DType::kFloat16) return StoreAs<__half>(row, at, sums);
+    StoreAs<__nv_bfloat16>(row, at, sums);
+  }
+
+ private:
+  template <typename T, int kCount>
+  __device__ void StoreAs(int row, int64_t at, const int32_t (&sums)[kCount]) const {
+    const int32_t start_of_row = __ldg(start + row);
+    const float scale_of_row = __ldg(scale + row);
+    float values[kCount], added[kCount] = {};
+    if (residual != nullptr) LoadPack(static_cast<const T*>(residual) + at, added);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) values[i] = static_cast<float>(sums[i] + start_of_row) * scale_of_row + added[i];
+    ending.template Apply<T>(values);
+    StorePack(values, static_cast<T*>(y) + at);
+  }
+};
+
+// queue(store) for what the ends ask for.
+template <typename Queue>
+void WithStore(const SumEnds& ends, void* y, const Queue& queue) {
+  if (ends.dtype == DType::kUint8) {
+    return queue(StoreBytes{static_cast<uint8_t*>(y), static_cast<const uint8_t*>(ends.residual), ends.start,
+                            ends.scale, ends.steps});
+  }
+  WithEnding(ends.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
+    queue(StoreReals<Function>{y, ends.residual, ends.start, ends.scale, ends.dtype, ending});
+  });
+}
+
+}  // namespace swizzle::cuda
+
+#endif  // SWIZZLE_KERNELS_CUDA_INT8_SUM_ENDS_CUH_
