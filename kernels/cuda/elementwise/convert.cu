@@ -2,6 +2,12 @@
 #include "kernels/cuda/runtime/elements.cuh"
 
 namespace swizzle::cuda {
+
+template <>
+struct ElementOf<DType::kUint8> {
+  using Type = uint8_t;
+};
+
 namespace {
 
 constexpr int kTile = 32;
@@ -17,10 +23,45 @@ struct Counts {
   int batch, rows, cols;
 };
 
+template <typename T>
+constexpr bool kIsByte = std::is_same_v<T, uint8_t>;
+
+// What an element becomes on its way: itself, as its type has it, or between bytes and real numbers what they stand for
+// (base/quantised.h).
+template <typename From, typename To>
+struct Change {
+  static constexpr bool kScales = kIsByte<From> != kIsByte<To>;
+  float scale;
+  int32_t zero_point;
+
+  Change(const Operand& from, const MutableOperand& to)
+      : scale(kIsByte<From> ? from.scale : to.scale), zero_point(kIsByte<From> ? from.zero_point : to.zero_point) {}
+  __device__ float Read(From value) const {
+    if constexpr (kScales && kIsByte<From>) {
+      return static_cast<float>(value - zero_point) * scale;
+    } else if constexpr (kIsByte<From>) {
+      return value;
+    } else {
+      return ToFloat(value);
+    }
+  }
+  __device__ To Write(float value) const {
+    if constexpr (kScales && kIsByte<To>) {
+      constexpr int kFar = 1024;  // from any byte
+      const int steps = min(max(__float2int_rn(value / scale), -kFar), kFar);
+      return static_cast<uint8_t>(min(max(steps + zero_point, 0), 255));
+    } else if constexpr (kIsByte<To>) {
+      return static_cast<uint8_t>(value);
+    } else {
+      return FromFloat<To>(value);
+    }
+  }
+};
+
 // to[b][c][r] = from[b][r][c].
 template <typename From, typename To>
-__global__ void __maxnreg__(kMostRegisters)
-    TransposeTiles(const From* from, Matrices from_lies, To* to, Matrices to_lies, Counts counts) {
+__global__ void __maxnreg__(kMostRegisters) TransposeTiles(const From* from, Matrices from_lies, To* to,
+                                                           Matrices to_lies, Counts counts, Change<From, To> change) {
   __shared__ float tile[kTile][kTile + 1];  // a column of it lies in 32 banks
   const int col0 = blockIdx.x * kTile;
   for (int b = blockIdx.z; b < counts.batch; b += gridDim.z) {
@@ -30,14 +71,14 @@ __global__ void __maxnreg__(kMostRegisters)
       for (int i = threadIdx.y; i < kTile; i += kTileRows) {
         const int row = row0 + i, col = col0 + threadIdx.x;
         if (row < counts.rows && col < counts.cols) {
-          tile[i][threadIdx.x] = ToFloat(in[row * from_lies.row_stride + col]);
+          tile[i][threadIdx.x] = change.Read(in[row * from_lies.row_stride + col]);
         }
       }
       __syncthreads();
       for (int i = threadIdx.y; i < kTile; i += kTileRows) {
         const int row = row0 + threadIdx.x, col = col0 + i;
         if (row < counts.rows && col < counts.cols) {
-          out[col * to_lies.row_stride + row] = FromFloat<To>(tile[threadIdx.x][i]);
+          out[col * to_lies.row_stride + row] = change.Write(tile[threadIdx.x][i]);
         }
       }
       __syncthreads();
@@ -47,13 +88,14 @@ __global__ void __maxnreg__(kMostRegisters)
 
 // to[b][r][c] = from[b][r][c].
 template <typename From, typename To>
-__global__ void CopyLines(const From* from, Matrices from_lies, To* to, Matrices to_lies, Counts counts) {
+__global__ void CopyLines(const From* from, Matrices from_lies, To* to, Matrices to_lies, Counts counts,
+                          Change<From, To> change) {
   const int col = blockIdx.x * blockDim.x + threadIdx.x;
   if (col >= counts.cols) return;
   for (int b = blockIdx.z; b < counts.batch; b += gridDim.z) {
     for (int row = blockIdx.y; row < counts.rows; row += gridDim.y) {
       to[b * to_lies.batch_stride + row * to_lies.row_stride + col] =
-          FromFloat<To>(ToFloat(from[b * from_lies.batch_stride + row * from_lies.row_stride + col]));
+          change.Write(change.Read(from[b * from_lies.batch_stride + row * from_lies.row_stride + col]));
     }
   }
 }
@@ -67,7 +109,8 @@ void Transpose(const KernelArgs& args, Stream& stream, Matrices from, Matrices t
                int64_t cols) {
   const LaunchGrid grid(CeilDiv(cols, kTile), CeilDiv(rows, kTile), batch);
   TransposeTiles<From, To><<<grid, dim3(kTile, kTileRows), 0, QueueOf(stream)>>>(
-      args.Input<From>(0), from, args.Output<To>(), to, CountsOf(batch, rows, cols));
+      args.Input<From>(0), from, args.Output<To>(), to, CountsOf(batch, rows, cols),
+      Change<From, To>(args.inputs[0], args.output));
 }
 
 template <typename From, typename To>
@@ -76,7 +119,8 @@ void Copy(const KernelArgs& args, Stream& stream, Matrices from, Matrices to, in
   constexpr int kThreads = 128;
   const LaunchGrid grid(CeilDiv(cols, kThreads), rows, batch);
   CopyLines<From, To><<<grid, kThreads, 0, QueueOf(stream)>>>(args.Input<From>(0), from, args.Output<To>(), to,
-                                                              CountsOf(batch, rows, cols));
+                                                              CountsOf(batch, rows, cols),
+                                                              Change<From, To>(args.inputs[0], args.output));
 }
 
 // The strides of [batch][channels][plane] in the two layouts that have positions innermost.
@@ -93,46 +137,46 @@ void CopyTokens(const KernelArgs& args, Stream& stream) {
 }  // namespace
 
 // Where the plane is one position, as of tokens, the batch is the other side of one transpose.
-template <DType kDType>
+template <DType kDType, DType kEdge>
 void ConvertNchwToRows(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
   if (extent.plane() == 1) {
-    Transpose<float, Element<kDType>>(args, stream, {0, extent.channels}, {0, RowStride(extent.batch)}, 1, extent.batch,
-                                      extent.channels);
+    Transpose<Element<kEdge>, Element<kDType>>(args, stream, {0, extent.channels}, {0, RowStride(extent.batch)}, 1,
+                                               extent.batch, extent.channels);
   } else {
-    Copy<float, Element<kDType>>(args, stream, InNchw(extent), InRows(extent), extent.batch, extent.channels,
-                                 extent.plane());
+    Copy<Element<kEdge>, Element<kDType>>(args, stream, InNchw(extent), InRows(extent), extent.batch, extent.channels,
+                                          extent.plane());
   }
 }
 
-template <DType kDType>
+template <DType kDType, DType kEdge>
 void ConvertRowsToNchw(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
   if (extent.plane() == 1) {
-    Transpose<Element<kDType>, float>(args, stream, {0, RowStride(extent.batch)}, {0, extent.channels}, 1,
-                                      extent.channels, extent.batch);
+    Transpose<Element<kDType>, Element<kEdge>>(args, stream, {0, RowStride(extent.batch)}, {0, extent.channels}, 1,
+                                               extent.channels, extent.batch);
   } else {
-    Copy<Element<kDType>, float>(args, stream, InRows(extent), InNchw(extent), extent.batch, extent.channels,
-                                 extent.plane());
+    Copy<Element<kDType>, Element<kEdge>>(args, stream, InRows(extent), InNchw(extent), extent.batch, extent.channels,
+                                          extent.plane());
   }
 }
 
-template <DType kDType>
+template <DType kDType, DType kEdge>
 void ConvertNchwToNhwc(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
-  if (extent.plane() == 1) return CopyTokens<float, Element<kDType>>(args, stream);
+  if (extent.plane() == 1) return CopyTokens<Element<kEdge>, Element<kDType>>(args, stream);
   const int64_t image = extent.channels * extent.plane();
-  Transpose<float, Element<kDType>>(args, stream, {image, extent.plane()}, {image, extent.channels}, extent.batch,
-                                    extent.channels, extent.plane());
+  Transpose<Element<kEdge>, Element<kDType>>(args, stream, {image, extent.plane()}, {image, extent.channels},
+                                             extent.batch, extent.channels, extent.plane());
 }
 
-template <DType kDType>
+template <DType kDType, DType kEdge>
 void ConvertNhwcToNchw(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
-  if (extent.plane() == 1) return CopyTokens<Element<kDType>, float>(args, stream);
+  if (extent.plane() == 1) return CopyTokens<Element<kDType>, Element<kEdge>>(args, stream);
   const int64_t image = extent.channels * extent.plane();
-  Transpose<Element<kDType>, float>(args, stream, {image, extent.channels}, {image, extent.plane()}, extent.batch,
-                                    extent.plane(), extent.channels);
+  Transpose<Element<kDType>, Element<kEdge>>(args, stream, {image, extent.channels}, {image, extent.plane()},
+                                             extent.batch, extent.plane(), extent.channels);
 }
 
 // All positions of all images are one matrix in these two.
@@ -167,15 +211,19 @@ void ConvertNhwcToRows(const KernelArgs& args, Stream& stream) {
 // [channels][plane] to [plane][channels] in each image, whatever the extents then call it.
 void TransposeNchw(const KernelArgs& args, Stream& stream) { ConvertNchwToNhwc<DType::kFloat32>(args, stream); }
 
-#define SWIZZLE_INSTANTIATE_CONVERT(function)                                      \
-  template void function<DType::kFloat32>(const KernelArgs& args, Stream& stream); \
-  template void function<DType::kFloat16>(const KernelArgs& args, Stream& stream); \
-  template void function<DType::kBFloat16>(const KernelArgs& args, Stream& stream)
+#define SWIZZLE_INSTANTIATE_CONVERT(function)                                       \
+  template void function<DType::kFloat32>(const KernelArgs& args, Stream& stream);  \
+  template void function<DType::kFloat16>(const KernelArgs& args, Stream& stream);  \
+  template void function<DType::kBFloat16>(const KernelArgs& args, Stream& stream); \
+  template void function<DType::kUint8>(const KernelArgs& args, Stream& stream)
+#define SWIZZLE_INSTANTIATE_EDGE(function) \
+  SWIZZLE_INSTANTIATE_CONVERT(function);   \
+  template void function<DType::kUint8, DType::kUint8>(const KernelArgs& args, Stream& stream)
 
-SWIZZLE_INSTANTIATE_CONVERT(ConvertNchwToRows);
-SWIZZLE_INSTANTIATE_CONVERT(ConvertRowsToNchw);
-SWIZZLE_INSTANTIATE_CONVERT(ConvertNchwToNhwc);
-SWIZZLE_INSTANTIATE_CONVERT(ConvertNhwcToNchw);
+SWIZZLE_INSTANTIATE_EDGE(ConvertNchwToRows);
+SWIZZLE_INSTANTIATE_EDGE(ConvertRowsToNchw);
+SWIZZLE_INSTANTIATE_EDGE(ConvertNchwToNhwc);
+SWIZZLE_INSTANTIATE_EDGE(ConvertNhwcToNchw);
 SWIZZLE_INSTANTIATE_CONVERT(ConvertRowsToNhwc);
 SWIZZLE_INSTANTIATE_CONVERT(ConvertNhwcToRows);
 
@@ -192,5 +240,11 @@ SWIZZLE_INSTANTIATE_LAYOUTS(kFloat32, kFloat16);
 SWIZZLE_INSTANTIATE_LAYOUTS(kFloat32, kBFloat16);
 SWIZZLE_INSTANTIATE_LAYOUTS(kFloat16, kFloat32);
 SWIZZLE_INSTANTIATE_LAYOUTS(kBFloat16, kFloat32);
+SWIZZLE_INSTANTIATE_LAYOUTS(kFloat32, kUint8);
+SWIZZLE_INSTANTIATE_LAYOUTS(kFloat16, kUint8);
+SWIZZLE_INSTANTIATE_LAYOUTS(kBFloat16, kUint8);
+SWIZZLE_INSTANTIATE_LAYOUTS(kUint8, kFloat32);
+SWIZZLE_INSTANTIATE_LAYOUTS(kUint8, kFloat16);
+SWIZZLE_INSTANTIATE_LAYOUTS(kUint8, kBFloat16);
 
 }  // namespace swizzle::cuda

@@ -1,5 +1,7 @@
 // Layout conversions on a GPU: a transpose for each plane or matrix, in tiles through shared memory, or a copy of
-// lines. kNchw is fp32, the other layouts hold elements of kDType: what crosses over is rounded.
+// lines. kNchw is fp32, or bytes where the rest is, the other layouts hold elements of kDType: what crosses over is
+// rounded. Bytes are what the operand's scale and zero point say (base/quantised.h): rows quantise_, dequantise_ and
+// move_.
 #ifndef SWIZZLE_KERNELS_CUDA_ELEMENTWISE_CONVERT_H_
 #define SWIZZLE_KERNELS_CUDA_ELEMENTWISE_CONVERT_H_
 
@@ -7,20 +9,20 @@
 
 namespace swizzle::cuda {
 
-template <DType kDType>
+template <DType kDType, DType kEdge = DType::kFloat32>
 void ConvertNchwToRows(const KernelArgs& args, Stream& stream);
-template <DType kDType>
+template <DType kDType, DType kEdge = DType::kFloat32>
 void ConvertRowsToNchw(const KernelArgs& args, Stream& stream);
-template <DType kDType>
+template <DType kDType, DType kEdge = DType::kFloat32>
 void ConvertNchwToNhwc(const KernelArgs& args, Stream& stream);
-template <DType kDType>
+template <DType kDType, DType kEdge = DType::kFloat32>
 void ConvertNhwcToNchw(const KernelArgs& args, Stream& stream);
 template <DType kDType>
 void ConvertRowsToNhwc(const KernelArgs& args, Stream& stream);
 template <DType kDType>
 void ConvertNhwcToRows(const KernelArgs& args, Stream& stream);
 
-// Between FP32 and a half type, in either layout that has both.
+// Between FP32 and a half type, or bytes and a real type, in either layout that has both.
 template <Layout kFromLayout, DType kFrom, Layout kToLayout, DType kTo>
 void ConvertTypes(const KernelArgs& args, Stream& stream);
 

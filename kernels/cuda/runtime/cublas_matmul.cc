@@ -4,6 +4,8 @@ namespace swizzle::cuda {
 namespace {
 
 cudaDataType_t CudaType(DType dtype) {
+  if (dtype == DType::kInt8) return CUDA_R_8I;
+  if (dtype == DType::kInt32) return CUDA_R_32I;
   if (dtype == DType::kFloat16) return CUDA_R_16F;
   return dtype == DType::kBFloat16 ? CUDA_R_16BF : CUDA_R_32F;
 }
@@ -34,8 +36,12 @@ cublasLtEpilogue_t EpilogueOf(const Product& product) {
 }
 
 Status Describe(const Product& product, MatmulDesc& desc) {
-  const cublasComputeType_t compute = product.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-  SWIZZLE_RETURN_IF_CUDA_ERROR(cublasLtMatmulDescCreate(&desc.handle, compute, CUDA_R_32F), "describe a product");
+  const bool whole = product.dtype == DType::kInt8;
+  const cublasComputeType_t compute = whole          ? CUBLAS_COMPUTE_32I
+                                      : product.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                     : CUBLAS_COMPUTE_32F;
+  SWIZZLE_RETURN_IF_CUDA_ERROR(cublasLtMatmulDescCreate(&desc.handle, compute, whole ? CUDA_R_32I : CUDA_R_32F),
+                               "describe a product");
   Set(desc, CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   Set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(product));
   if (product.bias != nullptr) {
@@ -62,7 +68,8 @@ Status QueueProduct(const Product& product, CudaStream& stream) {
   SWIZZLE_RETURN_IF_ERROR(
       Describe(product.dtype, product.transpose_a ? k : m, product.transpose_a ? m : k, product.a.ld, a));
   SWIZZLE_RETURN_IF_ERROR(Describe(product.dtype, k, n, product.b.ld, b));
-  SWIZZLE_RETURN_IF_ERROR(Describe(product.dtype, m, n, product.ld_d, d));
+  const bool whole = product.dtype == DType::kInt8;
+  SWIZZLE_RETURN_IF_ERROR(Describe(whole ? DType::kInt32 : product.dtype, m, n, product.ld_d, d));
   SWIZZLE_RETURN_IF_CUDA_ERROR(cublasLtMatmulPreferenceCreate(&preference.handle), "make a preference");
   const std::span<std::byte> workspace = stream.cublas_workspace();
   const size_t most = workspace.size();
@@ -75,9 +82,12 @@ Status QueueProduct(const Product& product, CudaStream& stream) {
                                      preference.handle, 1, &choice, &found),
       Concat("find an algorithm for a product of ", m, "x", n, "x", k));
   const float one = 1, beta = product.c != nullptr ? 1 : 0;
+  const int32_t whole_one = 1, whole_zero = 0;
+  const void* const factor = whole ? static_cast<const void*>(&whole_one) : &one;
+  const void* const kept = whole ? static_cast<const void*>(&whole_zero) : &beta;
   const void* const c = product.c != nullptr ? product.c : product.d;
   return CudaStatus(
-      cublasLtMatmul(stream.cublas(), desc.handle, &one, product.a.data, a.handle, product.b.data, b.handle, &beta, c,
+      cublasLtMatmul(stream.cublas(), desc.handle, factor, product.a.data, a.handle, product.b.data, b.handle, kept, c,
                      d.handle, product.d, d.handle, &choice.algo, workspace.data(), workspace.size(), stream.queue()),
       Concat("queue a product of ", m, "x", n, "x", k));
 }

@@ -10,10 +10,10 @@
 namespace swizzle {
 namespace {
 
-// What whole numbers may be stored in.
-std::span<const Layout> WholeLayouts(bool channels_stay) {
-  static constexpr Layout kLayouts[] = {Layout::kNchw, Layout::kFullPanels};
-  return std::span(kLayouts).first(channels_stay ? 2 : 1);
+// What whole numbers may be stored in and renamed where channels, or channels and the plane, stay.
+std::span<const Layout> WholeLayouts(bool channels_stay, bool plane_stays) {
+  static constexpr Layout kLayouts[] = {Layout::kNchw, Layout::kFullPanels, Layout::kRows, Layout::kNhwc};
+  return std::span(kLayouts).first(channels_stay ? plane_stays ? 4 : 3 : 1);
 }
 
 // Whether the layer holds its input to the range of whole numbers and does nothing else, and the input may be stored as
@@ -52,7 +52,8 @@ std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& la
   }
   std::vector<Candidate> candidates;
   if (const auto wholes = from.AsWholeNumbers(); wholes && wholes == to.AsWholeNumbers()) {
-    for (const Layout layout : WholeLayouts(from.channels == to.channels)) {
+    const bool plane_stays = from.height == to.height && from.width == to.width;
+    for (const Layout layout : WholeLayouts(from.channels == to.channels, plane_stays)) {
       const Storage storage = {layout, wholes->dtype};
       candidates.push_back({.input = storage, .output = storage});
     }
@@ -93,7 +94,7 @@ StatusOr<std::vector<Candidate>> LayerRows(const Backend& backend, const Network
 std::vector<Candidate> LayerRenames(const Network& network, const Layer& layer) {
   std::vector<Candidate> renames;
   if (!OnlyQuantises(network, layer)) return renames;
-  for (const Layout layout : WholeLayouts(/*channels_stay=*/true)) {
+  for (const Layout layout : WholeLayouts(/*channels_stay=*/true, /*plane_stays=*/true)) {
     const Storage storage = {layout, network.values[layer.output].AsWholeNumbers()->dtype};
     renames.push_back({.input = storage, .output = storage});
   }

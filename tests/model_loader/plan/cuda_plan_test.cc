@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/format/csr.h"
 #include "model_loader/plan/planner.h"
+#include "tests/support/network_builder.h"
 #include "tests/support/plan_runs.h"
 #include "tests/support/random_encoder.h"
 #include "tests/support/random_network.h"
@@ -20,12 +23,16 @@ using testing::Batch;
 using testing::DrawBytes;
 using testing::DrawFloats;
 using testing::ExpectClose;
+using testing::kNoEpilogue;
+using testing::kRelu;
 using testing::MakeRandomEncoder;
 using testing::MakeRandomNetwork;
 using testing::MustPlan;
+using testing::NetworkBuilder;
 using testing::RunBytes;
 using testing::RunImages;
 using testing::RunSequences;
+using testing::SquareWindow;
 
 class CudaPlanTest : public ::testing::Test {
  protected:
@@ -74,6 +81,51 @@ TEST_F(CudaPlanTest, ImagesOfBytesEqualTheCpus) {
                                                                    : 6e-2f;
         ExpectClose(RunBytes(*gpu_runner, batch, input), RunBytes(*cpu_runner, batch, input), tolerance);
       }
+    }
+  }
+}
+
+// Two pointwise convolutions whose weights and inputs may be stored as bytes.
+Network QuantisedNetwork() {
+  NetworkBuilder builder(3, 0);
+  const int x = builder.Value("x", 64, 9, 7);
+  const int a = builder.Conv(x, 96, SquareWindow(1, 1, 0), 0.9, kRelu);
+  const int y = builder.Conv(a, 40, SquareWindow(1, 1, 0), 0.5, kNoEpilogue);
+  const NetworkPort input = builder.Port(x, "x"), output = builder.Port(y, "y");
+  Network network = builder.Finish();
+  network.inputs = {input};
+  network.outputs = {output};
+  network.values[x].quantisation = Quantisation{DType::kUint8, {1.0f / 32}, {128}};
+  network.values[a].quantisation = Quantisation{DType::kUint8, {1.0f / 64}, {}};
+  for (Weight& weight : network.weights) {
+    constexpr float kScale = 1.0f / 64, kBiasStep = 1.0f / 4096;
+    DenseMatrix dense = weight.ToDense();
+    for (float& value : dense.values) value = std::clamp(std::nearbyint(value / kScale), -127.0f, 127.0f) * kScale;
+    for (float& bias : weight.bias) bias = std::nearbyint(bias / kBiasStep) * kBiasStep;
+    weight.matrix = CsrMatrix::FromDense(dense);
+    weight.quantisation = Quantisation{DType::kInt8, {kScale}, {}};
+  }
+  return network;
+}
+
+TEST_F(CudaPlanTest, LayersOfBytesEqualTheCpus) {
+  const Network network = QuantisedNetwork();
+  ASSERT_TRUE(network.Validate().ok()) << network.Validate();
+  const auto cpu = MustPlan(network, *cpu_);
+  ASSERT_NE(cpu, nullptr);
+  auto cpu_runner = *cpu->NewRunner({});
+  for (const Precision precision : {Precision::kFloat32, Precision::kFloat16}) {
+    const auto gpu = MustPlan(network, *gpu_, precision);
+    ASSERT_NE(gpu, nullptr);
+    for (const LayerReport& layer : gpu->report().layers) {
+      EXPECT_NE(layer.kernels[0].find("_u8_"), std::string::npos) << layer.kernels[0];
+    }
+    auto gpu_runner = *gpu->NewRunner({});
+    for (const int64_t batch : {3, 64, 1}) {
+      SCOPED_TRACE(Concat(PrecisionName(precision), ", batch ", batch));
+      const auto input = DrawFloats(static_cast<size_t>(batch * network.values[0].elements()), 7);
+      const float tolerance = precision == Precision::kFloat32 ? 1e-6f : 1e-3f;
+      ExpectClose(RunImages(*gpu_runner, batch, input), RunImages(*cpu_runner, batch, input), tolerance);
     }
   }
 }

@@ -1,0 +1,70 @@
+#include "kernels/cuda/int8/conv_bytes.h"
+
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/int8/byte_layer.h"
+#include "kernels/cuda/runtime/queue.h"
+
+namespace swizzle::cuda {
+namespace {
+
+class ConvBytesWeight final : public PackedWeight {
+ public:
+  ConvBytesWeight(std::unique_ptr<BytePanels> panels, RowEnds ends)
+      : panels_(std::move(panels)), ends_(std::move(ends)) {}
+  size_t bytes() const override { return panels_->bytes() + ends_.bytes(); }
+  const BytePanels& panels() const { return *panels_; }
+  const RowEnds& ends() const { return ends_; }
+
+ private:
+  const std::unique_ptr<BytePanels> panels_;
+  const RowEnds ends_;
+};
+
+}  // namespace
+
+template <ByteWay kWay>
+bool AcceptsConvBytes(const Problem& problem) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const int64_t cols = problem.input.channels;
+  const bool fits = cols >= 1 && cols <= BytePanels::kMostColumns && RowStride(problem.output.positions()) <= kMost;
+  const bool resident = kWay == ByteWay::kResident128 || kWay == ByteWay::kResident64;
+  return fits && AcceptsByteLayer(problem, Layout::kRows) && (!resident || FitsResident(kWay, cols));
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareConvBytes(const Weight& weight, const Problem& problem) {
+  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeByteWeight(weight, problem));
+  std::vector<std::vector<WholeEntry>> rows(bytes.rows);
+  for (int64_t row = 0; row < bytes.rows; ++row) {
+    for (const ByteWeight::Entry& entry : bytes.entries[row]) rows[row].push_back({entry.column, entry.value});
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(auto panels, BytePanels::Make(rows, bytes.cols, 8));
+  SWIZZLE_ASSIGN_OR_RETURN(RowEnds ends, RowEnds::Make(bytes, 0));
+  return std::make_unique<ConvBytesWeight>(std::move(panels), std::move(ends));
+}
+
+template <ByteWay kWay>
+void RunConvBytes(const KernelArgs& args, Stream& stream) {
+  const auto& weight = static_cast<const ConvBytesWeight&>(*args.weight);
+  const int64_t positions = args.problem->output.positions(), stride = RowStride(positions);
+  const ByteOperands operands = {
+      .weight = &weight.panels(),
+      .x = {.bits = 8, .is_signed = false, .low = args.inputs[0].data, .high = nullptr, .pitch = stride},
+      .columns = positions,
+      .stride = stride,
+      .y = args.output.data};
+  QueueEnded(operands, weight.ends().Of(args), kWay, MultiprocessorsOf(stream), QueueOf(stream));
+}
+
+#define SWIZZLE_INSTANTIATE(way)                                \
+  template bool AcceptsConvBytes<ByteWay::way>(const Problem&); \
+  template void RunConvBytes<ByteWay::way>(const KernelArgs&, Stream&)
+SWIZZLE_INSTANTIATE(kGather);
+SWIZZLE_INSTANTIATE(kGatherShared);
+SWIZZLE_INSTANTIATE(kResident128);
+SWIZZLE_INSTANTIATE(kResident64);
+#undef SWIZZLE_INSTANTIATE
+
+}  // namespace swizzle::cuda
