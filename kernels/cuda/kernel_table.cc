@@ -178,6 +178,7 @@ constexpr auto AttentionMmaRows(Op op, Format weights, const Kernel& common) {
 
 constexpr RowShape kCsrShape = {Op::kConv, Format::kCsr, kGpuRows, kGpuRows};
 constexpr RowShape kShflBwShape = {Op::kConv, Format::kShflBw, kGpuRows, kGpuRows};
+constexpr RowShape kHbEllShape = {Op::kConv, Format::kHbEll, kGpuRows, kGpuRows};
 constexpr RowShape kNOfMShape = {Op::kConv, Format::kNOfM, kGpuRows, kGpuRows};
 constexpr RowShape kDenseRowsShape = {Op::kConv, Format::kDense, kGpuRows, kGpuRows};
 constexpr RowShape kDenseNhwcShape = {Op::kConv, Format::kDense, kNhwc, kNhwc};
@@ -192,6 +193,10 @@ constexpr Kernel kConvShflBw = {.accepts = AcceptsConvShflBw,
                                 .prepare = PrepareConvShflBw,
                                 .workspace_bytes = ConvCsrWorkspaceBytes,
                                 .holds = HoldsRowGroups};
+constexpr Kernel kConvHbEll = {.accepts = AcceptsConvShflBw,
+                               .prepare = PrepareConvHbEll,
+                               .workspace_bytes = ConvCsrWorkspaceBytes,
+                               .holds = HoldsMixedBlocks};
 constexpr Kernel kConvShflBwWindow = {.accepts = AcceptsConvShflBwWindow,
                                       .prepare = PrepareConvShflBwWindow,
                                       .workspace_bytes = ConvShflBwWindowWorkspaceBytes,
@@ -235,6 +240,12 @@ template <RowText kText, int kWidth>
 constexpr auto ShflBwRows() {
   return Rows<"conv_rows_shfl_bw", RowText("wgmma") + kText + "_sm90a", kF16, kBf16>(
       kShflBwShape, kSm90a, kConvShflBw, []<DType>() { return &RunConvShflBw<kWidth>; });
+}
+
+template <RowText kText, int kWidth>
+constexpr auto HbEllRows() {
+  return Rows<"conv_rows_hb_ell", RowText("wgmma") + kText + "_sm90a", kF16, kBf16>(
+      kHbEllShape, kSm90a, kConvHbEll, []<DType>() { return &RunConvShflBw<kWidth>; });
 }
 
 template <RowText kText, int kWidth>
@@ -305,6 +316,10 @@ constexpr auto kRows = Join(
     ShflBwRows<"64", 64>(), ShflBwRows<"128", 128>(), ShflBwRows<"192", 192>(), ShflBwRows<"256", 256>(),
     Rows<"conv_rows_shfl_bw", "mma_sm80", kF16, kBf16>(kShflBwShape, kSm80, kConvShflBw,
                                                        []<DType>() { return &RunConvShflBwFew; }),
+
+    HbEllRows<"64", 64>(), HbEllRows<"128", 128>(), HbEllRows<"256", 256>(),
+    Rows<"conv_rows_hb_ell", "mma_sm80", kF16, kBf16>(kHbEllShape, kSm80, kConvHbEll,
+                                                      []<DType>() { return &RunConvShflBwFew; }),
 
     ShflBwWindowRows<"64", 64>(), ShflBwWindowRows<"128", 128>(), ShflBwWindowRows<"256", 256>(),
     TwoOfFourRows<"128", 128>(), TwoOfFourRows<"256", 256>(),

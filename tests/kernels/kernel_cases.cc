@@ -359,6 +359,9 @@ std::vector<KernelCase> FusedCases(Op op) {
     cases.push_back(MakeCase(op, kGroupedShapes[4].shape, tail, 0.5, 1));
     cases.back().vector_rows = kGroupedShapes[4].vector_rows;
     cases.back().problem.epilogue.function = function;
+    cases.push_back(MakeCase(op, kGroupedShapes[1].shape, tail, 0.9, 1));
+    cases.back().vector_rows = 8;
+    cases.back().problem.epilogue.function = function;
   }
   return cases;
 }

@@ -1,6 +1,9 @@
 #include "kernels/cuda/conv/conv_shfl_bw.h"
 
 #include <limits>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "kernels/base/integers.h"
 #include "kernels/cuda/conv/im2col.h"
@@ -47,6 +50,25 @@ bool HoldsRowGroups(const Weight& weight, const Problem&) { return FindRowGroupi
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvShflBw(const Weight& weight, const Problem& problem) {
   SWIZZLE_ASSIGN_OR_RETURN(const auto matrix, GroupRows(weight.matrix));
   SWIZZLE_ASSIGN_OR_RETURN(auto packed, RowGroups::Make(*matrix, weight.bias, problem.to.dtype));
+  return std::make_unique<ShflBwWeight>(std::move(packed));
+}
+
+bool HoldsMixedBlocks(const Weight& weight, const Problem& problem) {
+  constexpr double kMost = 0.75;  // of all columns of all groups: beyond, dense products are faster
+  const int64_t cols = weight.cols(), groups = CeilDiv<int64_t>(weight.rows(), RowGroups::kRows);
+  std::vector<int64_t> last_group(cols, -1);
+  int64_t used = 0;
+  weight.matrix.ForEachRow([&](int64_t row, std::span<const uint32_t> columns) {
+    for (const uint32_t column : columns) {
+      if (std::exchange(last_group[column], row / RowGroups::kRows) != row / RowGroups::kRows) ++used;
+    }
+  });
+  return static_cast<double>(used) <= kMost * static_cast<double>(groups * cols) && !HoldsRowGroups(weight, problem);
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareConvHbEll(const Weight& weight, const Problem& problem) {
+  const auto matrix = ShflBwMatrix::FromDense(weight.ToDense(), RowGroups::kRows, RowsInOrder(weight.rows()));
+  SWIZZLE_ASSIGN_OR_RETURN(auto packed, RowGroups::Make(matrix, weight.bias, problem.to.dtype));
   return std::make_unique<ShflBwWeight>(std::move(packed));
 }
 

@@ -132,7 +132,8 @@ __global__ __launch_bounds__(kThreads, 2) void MultiplyGroups(const __grid_const
 template <typename T, int kWidth>
 void Queue(const GroupOperands& operands, int multiprocessors, cudaStream_t queue) {
   using Shared = typename Shape<kWidth>::Shared;
-  const Args args = ArgsOf(operands, kWidth);
+  Args args = ArgsOf(operands, kWidth);
+  args.alpha = operands.alpha, args.beta = operands.beta;
   const LaunchGrid grid(std::min<int64_t>(args.tiles, 2 * multiprocessors));
   WithTileEnding(operands.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
     auto* const kernel = MultiplyGroups<T, kWidth, Function>;

@@ -35,6 +35,7 @@ struct Args {
   int64_t stride;  // elements
   int32_t group_count, tiles;
   bool clamps;
+  float alpha = 1, beta = 1;  // of sums and residual
 };
 
 // `stride` is of Y and the residual, tiles of `width` columns.
@@ -200,7 +201,7 @@ class Multiplier {
   __device__ void Store(Sums& sums, const int (&rows)[2], const float (&biases)[2], int64_t first) const {
     const Places places(args_, first);
 #pragma unroll
-    for (int i = 0; i < S::kPartWidth / 2; ++i) sums[i] += biases[i / 2 % 2];
+    for (int i = 0; i < S::kPartWidth / 2; ++i) sums[i] = fmaf(sums[i], args_.alpha, biases[i / 2 % 2]);
 #pragma unroll
     for (int half = 0; half < 2 && args_.residual != nullptr; ++half) AddResidual(sums, half, rows[half], places);
     if (args_.clamps) {
@@ -237,8 +238,8 @@ class Multiplier {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const float2 pair = UnpackPair<T>(pairs[j]);
-        sums[At(i, j, half)] += pair.x;
-        sums[At(i, j, half) + 1] += pair.y;
+        sums[At(i, j, half)] = fmaf(pair.x, args_.beta, sums[At(i, j, half)]);
+        sums[At(i, j, half) + 1] = fmaf(pair.y, args_.beta, sums[At(i, j, half) + 1]);
       }
     }
   }

@@ -37,9 +37,17 @@ template <int kWidth>
 void RunConvShflBw(const KernelArgs& args, Stream& stream);
 void RunConvShflBwFew(const KernelArgs& args, Stream& stream);
 
+// The same kernels for weights in blocks of 16x16 and beside them (HB-ELL): groups of 64 neighbouring rows, with all
+// columns that one of them uses. Full blocks are dense in them; what is scattered costs a column of a group each time,
+// which tensor cores take as long for as CUDA cores for one or two entries. A part of its own for these was tried:
+// PERFORMANCE.md.
+bool HoldsMixedBlocks(const Weight& weight, const Problem& problem);
+StatusOr<std::unique_ptr<PackedWeight>> PrepareConvHbEll(const Weight& weight, const Problem& problem);
+
 // What is below is for the launch functions and for benchmarks.
 
-// Everything in device memory; elements of X, residual and Y are of `dtype`. Residual may be null.
+// Everything in device memory; elements of X, residual and Y are of `dtype`. Residual may be null, or Y.
+// Y = ending(alpha * W X + beta * residual + bias).
 struct GroupOperands {
   const RowGroups* weight;
   DType dtype;
@@ -49,6 +57,7 @@ struct GroupOperands {
   int64_t stride;   // of rows of X, residual and Y: a multiple of 16 elements
   int64_t columns;  // N; up to the stride are computed
   Epilogue epilogue = {};
+  float alpha = 1, beta = 1;
 };
 
 template <int kWidth>

@@ -20,6 +20,7 @@ struct Args {
   void* y;
   int64_t stride;     // elements
   int32_t row_tiles;  // of all groups
+  float alpha, beta;  // of sums and residual
 };
 
 // kOctets times eight columns of Y by kSixteens times 16 rows of a group: what a CTA computes.
@@ -141,12 +142,12 @@ __global__ void __launch_bounds__(kThreads)
     if (args.residual != nullptr) {
       const float2 residual =
           UnpackPair<T>(*reinterpret_cast<const uint32_t*>(static_cast<const T*>(args.residual) + at));
-      pair[0] += residual.x, pair[1] += residual.y;
+      pair[0] = fmaf(residual.x, args.beta, bias), pair[1] = fmaf(residual.y, args.beta, bias);
     }
 #pragma unroll
     for (const auto& part : parts) {
       const float2 sums = *reinterpret_cast<const float2*>(&part[row][column]);
-      pair[0] += sums.x, pair[1] += sums.y;
+      pair[0] = fmaf(sums.x, args.alpha, pair[0]), pair[1] = fmaf(sums.y, args.alpha, pair[1]);
     }
     ending.template Apply<T>(pair);
     *reinterpret_cast<uint32_t*>(static_cast<T*>(args.y) + at) = PackPair<T>(pair[0], pair[1]);
@@ -166,7 +167,9 @@ void Queue(const GroupOperands& operands, cudaStream_t queue) {
                      .residual = operands.residual,
                      .y = operands.y,
                      .stride = operands.stride,
-                     .row_tiles = static_cast<int32_t>(row_tiles)};
+                     .row_tiles = static_cast<int32_t>(row_tiles),
+                     .alpha = operands.alpha,
+                     .beta = operands.beta};
   const LaunchGrid grid(row_tiles * CeilDiv(operands.columns, int64_t{S::kColumns}));
   WithEnding(operands.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
     LaunchDependent(MultiplyFew<S, T, Function>, grid, kThreads, 0, queue, args, ending);
