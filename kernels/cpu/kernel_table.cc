@@ -4,6 +4,7 @@
 #include "kernels/cpu/conv/conv_csr.h"
 #include "kernels/cpu/conv/conv_dense.h"
 #include "kernels/cpu/conv/conv_vector.h"
+#include "kernels/cpu/conv/linear_bitmap.h"
 #include "kernels/cpu/conv/onednn_conv.h"
 #include "kernels/cpu/conv/onednn_linear.h"
 #include "kernels/cpu/elementwise/elementwise.h"
@@ -203,6 +204,10 @@ constexpr auto kRows = Join(
                                     SWIZZLE_PER_TARGET(ConvDense)),
     Rows<"conv_nchw_dense", kF32, kBf16>({Op::kConv, Format::kDense, kNchw, kPanels}, kConvDense,
                                          SWIZZLE_PER_TARGET(ConvDense)),
+
+    LibraryRow<"linear_bitmap_f32_avx512">({Op::kConv, Format::kBitmap, kNchw, kNchw}, kAvx512,
+                                           {.accepts = AcceptsOnednnLinear, .prepare = PrepareLinearBitmap},
+                                           RunLinearBitmap),
 
     // Dense layers through oneDNN.
     LibraryRow<"conv_dense_f32_onednn">(

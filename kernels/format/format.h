@@ -14,7 +14,7 @@ namespace swizzle {
 struct Structure;
 
 // In the order of the list.
-enum class Format : uint8_t { kNone, kDense, kCsr, kPattern, kShflBw, kNOfM, kSrBcrs, kHbEll };
+enum class Format : uint8_t { kNone, kDense, kCsr, kPattern, kShflBw, kNOfM, kSrBcrs, kHbEll, kBitmap };
 
 std::string_view FormatName(Format format);  // "csr"; as in files, reports and metrics
 std::optional<Format> FormatFromName(std::string_view name);

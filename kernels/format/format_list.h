@@ -10,6 +10,7 @@
 #include <array>
 
 #include "kernels/format/attention_pattern.h"
+#include "kernels/format/bitmap.h"
 #include "kernels/format/csr.h"
 #include "kernels/format/dense.h"
 #include "kernels/format/format_row.h"
@@ -28,6 +29,7 @@ inline constexpr std::array kFormatList = {
     MakeFormatRow<NOfMMatrix>({.name = "n-m", .sparse = true}),
     MakeFormatRow<SrBcrsMatrix>({.name = "sr-bcrs", .sparse = true}),
     MakeFormatRow<HbEllMatrix>({.name = "hb-ell", .sparse = true}),
+    MakeFormatRow<BitmapMatrix>({.name = "bitmap", .sparse = true}),
 };
 
 // Whether every row stands at its format's number.

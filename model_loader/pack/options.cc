@@ -228,10 +228,10 @@ class Flags {
     app->add_option("--format", pack_.format,
                     "Of sparse weights: csr, shfl-bw where 16 rows or more share columns, sr-bcrs where 2, 4 or 8 "
                     "neighbouring ones do, n-m where few of neighbouring input channels are not zero, hb-ell where "
-                    "many 16x16 blocks are empty or full, or auto, which takes the least bytes")
+                    "many 16x16 blocks are empty or full, bitmap for any zeros, or auto, which takes the least bytes")
         ->type_name("FORMAT")
         ->capture_default_str()
-        ->check(CLI::IsMember({"csr", "shfl-bw", "n-m", "sr-bcrs", "hb-ell", "auto"}).description(""));
+        ->check(CLI::IsMember({"csr", "shfl-bw", "n-m", "sr-bcrs", "hb-ell", "bitmap", "auto"}).description(""));
     app->callback([this] { command_ = pack_; });
   }
 

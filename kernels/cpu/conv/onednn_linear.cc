@@ -1,9 +1,7 @@
 #include "kernels/cpu/conv/onednn_linear.h"
 
-#include <algorithm>
-
+#include "kernels/cpu/conv/linear_ending.h"
 #include "kernels/cpu/conv/sgemm.h"
-#include "kernels/cpu/elementwise/function.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 
 namespace swizzle::cpu {
@@ -20,16 +18,6 @@ class LinearWeight final : public PackedWeight {
   DenseMatrix matrix;
   std::vector<float> bias;
 };
-
-// Output features [begin, end) of one request: adds bias and residual, clamps, applies the function.
-void FinishRow(const Epilogue& epilogue, const float* bias, const float* residual, int64_t begin, int64_t end,
-               float* row) {
-  for (int64_t m = begin; m < end; ++m) {
-    const float sum = row[m] + bias[m] + (residual == nullptr ? 0.0f : residual[m]);
-    row[m] = std::min(std::max(sum, epilogue.low), epilogue.high);
-  }
-  if (epilogue.function) ApplyFunction(*epilogue.function, row + begin, end - begin);
-}
 
 }  // namespace
 
@@ -56,7 +44,7 @@ void RunOnednnLinear(const KernelArgs& args, Stream& stream) {
                           rows));
     for (int64_t i = 0; i < batch; ++i) {
       const float* residual = residuals == nullptr ? nullptr : residuals + i * rows;
-      FinishRow(problem.epilogue, weight.bias.data(), residual, begin, end, output + i * rows);
+      FinishFeatures(problem.epilogue, weight.bias.data(), residual, begin, end, output + i * rows);
     }
   });
 }

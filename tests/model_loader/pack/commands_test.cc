@@ -175,7 +175,7 @@ TEST_F(Commands, ModelsOfVectorsOfFourRows) {
       Run({"prune", model, Path("p.onnx"), "--method=vector-wise", "--vector=4", "--sparsity=0.8", "--skip=*stem*"}), 0)
       << err();
   std::uintmax_t bytes = 0;
-  for (const char* format : {"csr", "hb-ell", "sr-bcrs", "auto"}) {
+  for (const char* format : {"csr", "hb-ell", "bitmap", "sr-bcrs", "auto"}) {
     ASSERT_EQ(Run({"pack", Path("p.onnx"), Path("p.swz"), std::string("--format=") + format}), 0) << err();
     const auto packed = LoadModel(Path("p.swz"));
     ASSERT_TRUE(packed.ok()) << packed.status();

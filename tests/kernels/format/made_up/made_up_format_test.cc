@@ -116,7 +116,7 @@ TEST(MadeUpFormatTest, QueriesKeysAndValuesAreStacked) {
 
 TEST(MadeUpFormatTest, TheStructureDetectorFindsIt) {
   EXPECT_THAT(FormatsThatHold({.pattern = SparsityPattern::kUnstructured}),
-              ::testing::ElementsAre(Format::kDense, Format::kCsr, MadeUpMatrix::kFormat));
+              ::testing::ElementsAre(Format::kDense, Format::kCsr, Format::kBitmap, MadeUpMatrix::kFormat));
   EXPECT_THAT(FormatsThatHold({.pattern = SparsityPattern::kDense}), ::testing::ElementsAre(Format::kDense));
   const Structure structure = DetectStructure(WeightMatrix(Example()), 1);
   EXPECT_EQ(structure.zero_rows, 1);
