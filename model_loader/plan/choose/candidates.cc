@@ -103,8 +103,9 @@ StatusOr<std::optional<std::vector<Measurer::Timing>>> Measurer::Time(std::span<
   std::vector<Timing> timings(kernels.size());
   std::vector<Contender> contenders;
   std::vector<size_t> places;
+  const bool anything_known = cache_ != nullptr && !cache_->empty();
   for (size_t i = 0; i < kernels.size(); ++i) {
-    const auto known = cache_ == nullptr ? std::nullopt : cache_->Find(*kernels[i], problem, weight.pattern());
+    const auto known = anything_known ? cache_->Find(*kernels[i], problem, weight.pattern()) : std::nullopt;
     if (known) {
       --measurements_left_;
       ++timed_before_;
@@ -194,7 +195,7 @@ std::vector<size_t> Measurer::LongestFirst(const Network& network, const std::ve
 }
 
 void Measurer::FindSuspects(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) {
-  if (cache_ == nullptr) return;
+  if (cache_ == nullptr || cache_->empty()) return;
   LayerWeight weight(backend_, WeightOf(network, layer));
   for (const int64_t batch : batches_) {
     const Problem problem = LayerProblem(network, layer, batch, settings_.threads);

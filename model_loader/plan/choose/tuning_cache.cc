@@ -223,6 +223,11 @@ void TuningCache::AddKey(const std::string& key, const Record& record) {
   Put(key, record, added_);
 }
 
+bool TuningCache::empty() const {
+  MutexLock lock(mutex_);
+  return records_.empty();
+}
+
 std::optional<double> TuningCache::Find(const Kernel& kernel, const Problem& problem, uint64_t pattern) const {
   return FindKey(KeyOf(kernel, problem, pattern));
 }

@@ -55,6 +55,8 @@ class TuningCache {
   // Why the file is not used: it cannot be read, is no tuning cache, or is too large. OK if it is used.
   const Status& status() const { return status_; }
 
+  bool empty() const;  // then there is nothing to find, and no need for patterns
+
   // Microseconds of one run. pattern: 0 for kernels without weights. A suspect time is not found, except by itself.
   std::optional<double> Find(const Kernel& kernel, const Problem& problem, uint64_t pattern) const;
   bool IsSuspect(const Kernel& kernel, const Problem& problem, uint64_t pattern) const;

@@ -69,11 +69,14 @@ TEST_F(TuningCacheTest, RemembersAcrossProcesses) {
   {
     TuningCache cache = Open();
     EXPECT_TRUE(cache.status().ok());
+    EXPECT_TRUE(cache.empty());
     EXPECT_EQ(cache.Find(kernel_, problem_, 7), std::nullopt);
     cache.Add(kernel_, problem_, 7, 12.5);
+    EXPECT_FALSE(cache.empty());
     EXPECT_EQ(cache.Find(kernel_, problem_, 7), 12.5);
     ASSERT_TRUE(cache.Save().ok());
   }
+  EXPECT_FALSE(Open().empty());
   EXPECT_EQ(Open().Find(kernel_, problem_, 7), 12.5);
 }
 
