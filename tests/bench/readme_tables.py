@@ -250,6 +250,50 @@ def two_of_four_table():
     return text + note(f'{figures["machine"]}, {figures["date"]}, `cuda_n_m_bench`: FP16, random values, as above.')
 
 
+def whole_numbers_table():
+    """Products of whole numbers over cuSPARSE and cuBLAS, by sparsity, and without parts of the kernel."""
+    figures = kept('cuda_sr_bcrs_h200.json')
+    widths = ('16-16', '16-8', '16-4', '12-4', '8-4', '4-4')
+
+    def line(sparsity):
+        cases = [case for case in figures['cases'] if case['sparsity'] == sparsity]
+        over = [case['cusparse_f16_us'] / case['ours_us'] for case in cases]
+        wider = [case for case in cases if 'widths_us' in case]
+        return (f'{sparsity:.0%}', len(cases), times(statistics.geometric_mean(over)), times(min(over)),
+                times(statistics.geometric_mean(case['cublas_s8_us'] / case['ours_us'] for case in cases)),
+                times(statistics.geometric_mean(case['cublas_f16_us'] / case['ours_us'] for case in cases)),
+                *(times(statistics.geometric_mean(case['cublas_f16_us'] / case['widths_us'][width] for case in wider))
+                  for width in widths))
+
+    text = table('zeros', 'products', 'cuSPARSE FP16', 'least', 'cuBLAS INT8', 'cuBLAS FP16',
+                 *(f'{width}, cuBLAS FP16' for width in widths),
+                 rows=map(line, sorted({case['sparsity'] for case in figures['cases']})))
+    text += note(f'{figures["machine"]}, {figures["date"]}, commit {figures["commit"]}, `cuda_sr_bcrs_bench`: how many '
+                 'times as long what the head names takes as ours, geometric means; 8-8 bits where no width is named. '
+                 'Patterns of the DLMC, 90 % as they are and others drawn, each entry a vector of 8 rows; N is 128, 256 '
+                 'and 512, of other widths 256. cuSPARSE is its best CSR algorithm, cuBLAS the best of up to 16 '
+                 'heuristics in INT8.')
+    parts = ('full', 'no_prefetch', 'no_conflict_free', 'no_transpose')
+    rows = [(f'{row["sparsity"]:.0%}', *(f'{row["operations"] / row[f"{part}_us"] / 1e6:.1f}' for part in parts))
+            for row in figures['ablation']]
+    text += '\n\n' + table('zeros', 'TOP/s, by gathering', 'without copies ahead', 'without banks kept apart',
+                           'words put together from bytes', rows=rows)
+    return text + note('The same run: 256x2304 in vectors of 8 rows, N 512.')
+
+
+def mixed_blocks_table():
+    """Products of weights in blocks and beside them over cuSPARSE and cuBLASLt."""
+    figures = kept('cuda_hb_ell_h200.json')
+    rows = [(f'{row["size"]}x{row["size"]}', row['n'], f'{row["density"]:.0%}', f'{row["csr_us"]:.1f} µs',
+             f'{row["blocked_ell_us"]:.1f} µs', f'{row["dense_us"]:.1f} µs', f'{row["ours_us"]:.1f} µs',
+             times(min(row['csr_us'], row['blocked_ell_us']) / row['ours_us']), times(row['dense_us'] / row['ours_us']),
+             f'{row["parts_us"]:.1f} µs') for row in figures['cases']]
+    text = table('weight', 'positions', 'nonzeros', 'cuSPARSE CSR', 'cuSPARSE blocked-ELL', 'cuBLASLt', 'ours',
+                 'against the better of cuSPARSE', 'against cuBLASLt', 'blocks, then strays by CSR', rows=rows)
+    return text + note(f'{figures["machine"]}, {figures["date"]}, commit {figures["commit"]}, `cuda_hb_ell_bench`: FP16, '
+                       'half of the nonzeros in full blocks of 16x16, half scattered.')
+
+
 def window_table():
     """Convolutions of weights whose rows share columns over cuDNN."""
     figures = kept('cuda_conv_h200.json')
@@ -325,6 +369,8 @@ PAGES = {
                                     'vector figures': vectors_table, 'vector models': vector_models_table,
                                     'early launch': early_launch_table,
                                     'two of four figures': two_of_four_table,
+                                    'whole numbers': whole_numbers_table,
+                                    'mixed blocks': mixed_blocks_table,
                                     'window figures': window_table},
 }
 
