@@ -111,6 +111,14 @@ struct PerByteTarget {
   (PerByteTarget{function<vnni::kByteCells>, function<N_AVX3::kByteCells>, function<N_AVX2::kByteCells>, \
                  function<N_EMU128::kByteCells>})
 
+// The same with windows, which VBMI makes faster.
+struct PerWindowTarget {
+  RunFunctionPointer vbmi;
+  PerByteTarget others;
+};
+#define SWIZZLE_PER_WINDOW_TARGET(function) \
+  (PerWindowTarget{function<vbmi::kByteCells>, SWIZZLE_PER_BYTE_TARGET(function)})
+
 // Rows <name>_<target>, of bytes on either side. `prepare_pairs`: of those that have AVX2 at best, where they have one
 // of their own.
 template <RowText kName>
@@ -125,6 +133,16 @@ constexpr std::array<Kernel, 4> ByteRows(Op op, Format weights, Storage input, S
           MakeRow<kName + "_avx512">(paired, key, kAvx512, run.avx512),
           MakeRow<kName + "_avx2">(paired, key, kAvx2, run.avx2),
           MakeRow<kName + "_base">(family, key, kAnyX86, run.base)};
+}
+
+template <RowText kName>
+constexpr auto WindowRows(Op op, Format weights, Storage input, Storage output, const Kernel& common,
+                          const PerWindowTarget& run, decltype(Kernel::prepare) prepare_pairs = nullptr) {
+  const KernelKey key = {op, weights, weights == Format::kNone ? kF32 : DType::kInt8, input, output};
+  Kernel family = common;
+  family.family = RowName<kName>();
+  const std::array<Kernel, 1> vbmi = {MakeRow<kName + "_vbmi">(family, key, kAvx512 | kVnni | kVbmi, run.vbmi)};
+  return Join(vbmi, ByteRows<kName>(op, weights, input, output, common, run.others, prepare_pairs));
 }
 
 constexpr Storage kNchwU8 = {Layout::kNchw, kU8}, kFullU8 = {Layout::kFullPanels, kU8};
@@ -274,24 +292,24 @@ constexpr auto kRows = Join(
     ConvertRows<kBlocked16, kNchw, kF32>(), ConvertRows<kBlocked16, kPanels, kF32, kBf16>(),
     RetypeRow<kPanels, kF32, kBf16>(), RetypeRow<kPanels, kBf16, kF32>(),
     // Bytes that stand for real numbers; the more structure is asked for, the earlier.
-    ByteRows<"conv_block_u8">(Op::kConv, Format::kCsr, kFullU8, kFullU8, kBlockQuadConv,
-                              SWIZZLE_PER_BYTE_TARGET(QuadConv)),
-    ByteRows<"conv_block_u8_f32">(Op::kConv, Format::kCsr, kFullU8, kPanelsF32, kBlockQuadConv,
-                                  SWIZZLE_PER_BYTE_TARGET(QuadConv)),
-    ByteRows<"conv_vector_u8">(Op::kConv, Format::kSrBcrs, kFullU8, kFullU8, kVectorQuadConv,
-                               SWIZZLE_PER_BYTE_TARGET(QuadConv)),
-    ByteRows<"conv_vector_u8_f32">(Op::kConv, Format::kSrBcrs, kFullU8, kPanelsF32, kVectorQuadConv,
-                                   SWIZZLE_PER_BYTE_TARGET(QuadConv)),
-    ByteRows<"conv_csr_u8">(Op::kConv, Format::kCsr, kFullU8, kFullU8, kQuadConv, SWIZZLE_PER_BYTE_TARGET(QuadConv),
-                            PreparePairedQuadConv),
-    ByteRows<"conv_csr_u8_f32">(Op::kConv, Format::kCsr, kFullU8, kPanelsF32, kQuadConv,
-                                SWIZZLE_PER_BYTE_TARGET(QuadConv), PreparePairedQuadConv),
-    ByteRows<"conv_dense_u8">(Op::kConv, Format::kDense, kFullU8, kFullU8, kBlockConv,
-                              SWIZZLE_PER_BYTE_TARGET(BlockConv)),
-    ByteRows<"conv_dense_u8_f32">(Op::kConv, Format::kDense, kFullU8, kPanelsF32, kBlockConv,
-                                  SWIZZLE_PER_BYTE_TARGET(BlockConv)),
-    ByteRows<"conv_nchw_dense_u8">(Op::kConv, Format::kDense, kNchwU8, kFullU8, kBlockConv,
-                                   SWIZZLE_PER_BYTE_TARGET(BlockConv)),
+    WindowRows<"conv_block_u8">(Op::kConv, Format::kCsr, kFullU8, kFullU8, kBlockQuadConv,
+                                SWIZZLE_PER_WINDOW_TARGET(QuadConv)),
+    WindowRows<"conv_block_u8_f32">(Op::kConv, Format::kCsr, kFullU8, kPanelsF32, kBlockQuadConv,
+                                    SWIZZLE_PER_WINDOW_TARGET(QuadConv)),
+    WindowRows<"conv_vector_u8">(Op::kConv, Format::kSrBcrs, kFullU8, kFullU8, kVectorQuadConv,
+                                 SWIZZLE_PER_WINDOW_TARGET(QuadConv)),
+    WindowRows<"conv_vector_u8_f32">(Op::kConv, Format::kSrBcrs, kFullU8, kPanelsF32, kVectorQuadConv,
+                                     SWIZZLE_PER_WINDOW_TARGET(QuadConv)),
+    WindowRows<"conv_csr_u8">(Op::kConv, Format::kCsr, kFullU8, kFullU8, kQuadConv, SWIZZLE_PER_WINDOW_TARGET(QuadConv),
+                              PreparePairedQuadConv),
+    WindowRows<"conv_csr_u8_f32">(Op::kConv, Format::kCsr, kFullU8, kPanelsF32, kQuadConv,
+                                  SWIZZLE_PER_WINDOW_TARGET(QuadConv), PreparePairedQuadConv),
+    WindowRows<"conv_dense_u8">(Op::kConv, Format::kDense, kFullU8, kFullU8, kBlockConv,
+                                SWIZZLE_PER_WINDOW_TARGET(BlockConv)),
+    WindowRows<"conv_dense_u8_f32">(Op::kConv, Format::kDense, kFullU8, kPanelsF32, kBlockConv,
+                                    SWIZZLE_PER_WINDOW_TARGET(BlockConv)),
+    WindowRows<"conv_nchw_dense_u8">(Op::kConv, Format::kDense, kNchwU8, kFullU8, kBlockConv,
+                                     SWIZZLE_PER_WINDOW_TARGET(BlockConv)),
     ByteRows<"linear_dense_u8">(Op::kConv, Format::kDense, kNchwU8, kNchwU8, kLinearBytes,
                                 SWIZZLE_PER_BYTE_TARGET(LinearBytes)),
     ByteRows<"linear_dense_u8_f32">(Op::kConv, Format::kDense, kNchwU8, kNchwF32, kLinearBytes,
@@ -300,14 +318,14 @@ constexpr auto kRows = Join(
                                        SWIZZLE_PER_BYTE_TARGET(PositionQuads)),
     ByteRows<"linear_dense_position_u8">(Op::kConv, Format::kDense, kPanelsF32, kPanelsF32, kPositionBlocks,
                                          SWIZZLE_PER_BYTE_TARGET(PositionBlocks)),
-    ByteRows<"depthwise_dense_u8">(Op::kDepthwiseConv, Format::kDense, kFullU8, kFullU8, kDepthwiseBytes,
-                                   SWIZZLE_PER_BYTE_TARGET(DepthwiseBytes)),
-    ByteRows<"max_pool_u8">(Op::kMaxPool, Format::kNone, kFullU8, kFullU8,
-                            {.accepts = AcceptsMaxPoolBytes, .workspace_bytes = WindowBytesWorkspace},
-                            SWIZZLE_PER_BYTE_TARGET(MaxPoolBytes)),
-    ByteRows<"average_pool_u8">(Op::kAveragePool, Format::kNone, kFullU8, kFullU8,
-                                {.accepts = AcceptsAveragePoolBytes, .workspace_bytes = WindowBytesWorkspace},
-                                SWIZZLE_PER_BYTE_TARGET(AveragePoolBytes)),
+    WindowRows<"depthwise_dense_u8">(Op::kDepthwiseConv, Format::kDense, kFullU8, kFullU8, kDepthwiseBytes,
+                                     SWIZZLE_PER_WINDOW_TARGET(DepthwiseBytes)),
+    WindowRows<"max_pool_u8">(Op::kMaxPool, Format::kNone, kFullU8, kFullU8,
+                              {.accepts = AcceptsMaxPoolBytes, .workspace_bytes = WindowBytesWorkspace},
+                              SWIZZLE_PER_WINDOW_TARGET(MaxPoolBytes)),
+    WindowRows<"average_pool_u8">(Op::kAveragePool, Format::kNone, kFullU8, kFullU8,
+                                  {.accepts = AcceptsAveragePoolBytes, .workspace_bytes = WindowBytesWorkspace},
+                                  SWIZZLE_PER_WINDOW_TARGET(AveragePoolBytes)),
     ByteRows<"global_pool_u8">(Op::kAveragePool, Format::kNone, kFullU8, kNchwU8, {.accepts = AcceptsGlobalPoolBytes},
                                SWIZZLE_PER_BYTE_TARGET(GlobalPoolBytes)),
     ByteRows<"add_u8">(Op::kAdd, Format::kNone, kFullU8, kFullU8, {.accepts = AcceptsElementwiseBytes},

@@ -15,10 +15,12 @@
 // for all targets, and compiled once. Only what is done to a panel of 64 positions is not. So:
 //
 // - the inner part is a function of ByteCells (int8/byte_cells.h), which each target has a table of: int8/byte_cells.cc
-//   and int8/window_cells.cc per target, int8/*_vnni.cc for AVX-512 with VNNI;
+//   and int8/window_cells.cc per target, int8/*_vnni.cc for AVX-512 with VNNI, and int8/window_cells_vbmi.cc where
+//   VBMI brings the bytes of windows together;
 // - the kernel is an ordinary source: a template over a table, `template <const ByteCells& kCells> void RunX(...)`,
-//   declared in its header and instantiated for the four tables at its end;
-// - kernel_table.cc names it once: SWIZZLE_PER_BYTE_TARGET(RunX) in ByteRows makes a row of each table.
+//   declared in its header and instantiated for the tables at its end;
+// - kernel_table.cc names it once: SWIZZLE_PER_BYTE_TARGET(RunX) in ByteRows makes a row of each table but VBMI's, and
+//   SWIZZLE_PER_WINDOW_TARGET(RunX) in WindowRows, for what slides windows, of all.
 #ifndef SWIZZLE_KERNELS_CPU_KERNEL_TABLE_H_
 #define SWIZZLE_KERNELS_CPU_KERNEL_TABLE_H_
 

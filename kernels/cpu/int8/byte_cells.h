@@ -76,8 +76,11 @@ struct ByteCells {
 };
 
 SWIZZLE_DECLARE_PER_TARGET(extern const ByteCells kByteCells;)
-// With VNNI and VBMI beside AVX-512.
+// With VNNI beside AVX-512, and with VBMI, too, where windows are faster.
 namespace vnni {
+extern const ByteCells kByteCells;
+}
+namespace vbmi {
 extern const ByteCells kByteCells;
 }
 

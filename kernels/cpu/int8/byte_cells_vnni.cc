@@ -170,20 +170,29 @@ void Add(const uint8_t* a, const uint8_t* b, int64_t count, const SumSteps& step
   }
 }
 
+constexpr ByteCells CellsWith(decltype(ByteCells::gather) gather,
+                              decltype(ByteCells::direct_depthwise) direct_depthwise) {
+  return {.quads = Quads,
+          .blocks = Blocks,
+          .interleave = Interleave,
+          .gather = gather,
+          .depthwise = Depthwise,
+          .direct_depthwise = direct_depthwise,
+          .products = Products,
+          .quantise = N_AVX3::QuantiseRun,
+          .dequantise = N_AVX3::DequantiseRun,
+          .add = Add,
+          .largest = Largest,
+          .sum = Sum};
+}
+
 }  // namespace
 
-const ByteCells kByteCells = {.quads = Quads,
-                              .blocks = Blocks,
-                              .interleave = Interleave,
-                              .gather = Gather,
-                              .depthwise = Depthwise,
-                              .direct_depthwise = DirectDepthwise,
-                              .products = Products,
-                              .quantise = N_AVX3::QuantiseRun,
-                              .dequantise = N_AVX3::DequantiseRun,
-                              .add = Add,
-                              .largest = Largest,
-                              .sum = Sum};
+constinit const ByteCells kByteCells = CellsWith(Gather, nullptr);
 
 }  // namespace swizzle::cpu::vnni
+
+namespace swizzle::cpu::vbmi {
+constinit const ByteCells kByteCells = vnni::CellsWith(Gather, DirectDepthwise);
+}  // namespace swizzle::cpu::vbmi
 SWIZZLE_AFTER_VNNI

@@ -226,6 +226,7 @@ void BlockConv(const KernelArgs& args, Stream& stream) {
 #define SWIZZLE_INSTANTIATE(cells)                                       \
   template void QuadConv<cells::kByteCells>(const KernelArgs&, Stream&); \
   template void BlockConv<cells::kByteCells>(const KernelArgs&, Stream&);
+SWIZZLE_INSTANTIATE(vbmi)
 SWIZZLE_INSTANTIATE(vnni)
 SWIZZLE_INSTANTIATE(N_AVX3)
 SWIZZLE_INSTANTIATE(N_AVX2)

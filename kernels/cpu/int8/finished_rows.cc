@@ -92,6 +92,7 @@ void FinishedBlocks(const BlockRows& rows, const uint8_t* columns, const RealUni
 #define SWIZZLE_INSTANTIATE(cells)                                                                                   \
   template void FinishedQuads<cells::kByteCells>(const QuadRows&, const uint8_t*, const RealUnits&, const RowEnds&); \
   template void FinishedBlocks<cells::kByteCells>(const BlockRows&, const uint8_t*, const RealUnits&, const RowEnds&);
+SWIZZLE_INSTANTIATE(vbmi)
 SWIZZLE_INSTANTIATE(vnni)
 SWIZZLE_INSTANTIATE(N_AVX3)
 SWIZZLE_INSTANTIATE(N_AVX2)

@@ -1,5 +1,6 @@
-// What the kernels of bytes share with VNNI and VBMI. Include it in sources that are compiled once, before anything of
-// theirs; what follows it is compiled for these instructions, up to SWIZZLE_AFTER_VNNI.
+// What the kernels of bytes share with VNNI. Include it in sources that are compiled once, before anything of theirs.
+// What stands between SWIZZLE_BEFORE_VNNI, or SWIZZLE_BEFORE_VBMI where VBMI is used, too, and SWIZZLE_AFTER_VNNI is
+// compiled for these instructions.
 #ifndef SWIZZLE_KERNELS_CPU_INT8_VNNI_INL_H_
 #define SWIZZLE_KERNELS_CPU_INT8_VNNI_INL_H_
 
@@ -15,18 +16,24 @@
 #endif
 
 #define SWIZZLE_INLINE inline __attribute__((always_inline))
-#define SWIZZLE_BEFORE_VNNI \
-  HWY_PUSH_ATTRIBUTES("avx,avx2,fma,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")
+#define SWIZZLE_VNNI "avx,avx2,fma,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni"
+#define SWIZZLE_BEFORE_VNNI HWY_PUSH_ATTRIBUTES(SWIZZLE_VNNI)
+#define SWIZZLE_BEFORE_VBMI HWY_PUSH_ATTRIBUTES(SWIZZLE_VNNI ",avx512vbmi")
 #define SWIZZLE_AFTER_VNNI HWY_POP_ATTRIBUTES
+
+// See ByteCells.
+namespace swizzle::cpu::vbmi {  // window_cells_vbmi.cc
+void Gather(const ByteSource& source, const Window& window, const WindowLanes& lanes, const ByteColumns& columns);
+bool DirectDepthwise(const ByteSource& source, const WindowPlace& place, const ChannelTaps& taps,
+                     const PanelBytes& panel, const OutputSteps& steps);
+}  // namespace swizzle::cpu::vbmi
 
 SWIZZLE_BEFORE_VNNI
 namespace swizzle::cpu::vnni {
 
-// window_cells_vnni.cc; see ByteCells.
+// window_cells_vnni.cc
 void Gather(const ByteSource& source, const Window& window, const WindowLanes& lanes, const ByteColumns& columns);
 void Depthwise(const ChannelTaps& taps, const PanelBytes& panel, const OutputSteps& steps);
-bool DirectDepthwise(const ByteSource& source, const WindowPlace& place, const ChannelTaps& taps,
-                     const PanelBytes& panel, const OutputSteps& steps);
 void Largest(const uint8_t* rows, int64_t taps, int64_t stride, const OutputSteps& steps, uint8_t* to);
 int32_t Sum(const uint8_t* from, int64_t count);
 

@@ -278,6 +278,7 @@ void GlobalPoolBytes(const KernelArgs& args, Stream& stream) {
   template void MaxPoolBytes<cells::kByteCells>(const KernelArgs&, Stream&);     \
   template void AveragePoolBytes<cells::kByteCells>(const KernelArgs&, Stream&); \
   template void GlobalPoolBytes<cells::kByteCells>(const KernelArgs&, Stream&);
+SWIZZLE_INSTANTIATE(vbmi)
 SWIZZLE_INSTANTIATE(vnni)
 SWIZZLE_INSTANTIATE(N_AVX3)
 SWIZZLE_INSTANTIATE(N_AVX2)

@@ -35,7 +35,8 @@ namespace swizzle::cpu {
 inline constexpr uint32_t kAnyX86 = 0;
 inline constexpr uint32_t kAvx2 = 1u << 0;
 inline constexpr uint32_t kAvx512 = 1u << 1;
-inline constexpr uint32_t kVnni = 1u << 2;  // AVX-512's VNNI and VBMI
+inline constexpr uint32_t kVnni = 1u << 2;  // AVX-512's
+inline constexpr uint32_t kVbmi = 1u << 3;
 
 // What this processor and its operating system offer.
 uint32_t DetectFeatures();
