@@ -9,6 +9,7 @@
 #include <future>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -166,7 +167,10 @@ class Planner {
     };
     std::vector<std::future<void>> others;
     const int threads = HasHostMemory(backend_) ? std::min(settings_.threads, static_cast<int>(candidates_.size())) : 1;
-    for (int i = 1; i < threads; ++i) others.push_back(std::async(std::launch::async, work));
+    try {
+      for (int i = 1; i < threads; ++i) others.push_back(std::async(std::launch::async, work));
+    } catch (const std::system_error&) {  // there are no more threads
+    }
     work();
     for (std::future<void>& other : others) other.get();
     return status;

@@ -208,6 +208,17 @@ def test_json_log(start, repository):
     assert any('identity' in json.dumps(record) for record in records)
 
 
+def test_a_load_is_told_as_it_goes(start, repository):
+    server = start(repository.shipped(), '--log-format=json')
+    assert server.stop() == 0
+    records = [record for record in map(json.loads, server.log().splitlines()) if 'model' in record]
+    for model in {record['model'] for record in records}:
+        told = [record['message'] for record in records if record['model'] == model]
+        assert told[:4] == ['reading model', 'model read', 'model planned', 'model loaded'], told
+    times = [record['ms'] for record in records if record['message'] in ('model read', 'model planned')]
+    assert times and all(time >= 0 for time in times)
+
+
 def test_a_second_start_takes_kernel_times_from_the_tuning_cache(start, repository, tmp_path):
     repository.shipped()
     times = tmp_path / 'times'

@@ -375,6 +375,26 @@ TEST(PlanTest, WithoutABudgetKernelsAreChosenByRuleOfThumb) {
   ExpectClose(RunPlan(**runner, 3, input), Reference(network, 3, input));
 }
 
+// Weights are prepared by several threads; who listens hears of one layer at a time.
+TEST(PlanTest, TellsOfEachLayerThatIsPrepared) {
+  const auto backend = NewCpuBackend();
+  PlanOptions options = FastOptions();
+  options.tuning_budget = absl::ZeroDuration();
+  options.threads = 4;
+  std::vector<int64_t> done;
+  int64_t all = 0;
+  options.progress = [&](const PlanProgress& progress) {
+    EXPECT_EQ(progress.stage, PlanProgress::Stage::kPreparing);
+    done.push_back(progress.done);
+    all = progress.all;
+  };
+  ASSERT_NE(MustPlan(MakeRandomNetwork({}), *backend, options), nullptr);
+  std::vector<int64_t> expected(static_cast<size_t>(all));
+  std::iota(expected.begin(), expected.end(), 1);
+  EXPECT_GT(all, 10);
+  EXPECT_EQ(done, expected);
+}
+
 TEST(PlanTest, SmallBatchesUseACompactArena) {
   const auto backend = NewCpuBackend();
   const auto plan = MustPlan(MakeRandomNetwork({}), *backend, FastOptions());
