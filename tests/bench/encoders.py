@@ -25,11 +25,12 @@ import tritonclient.grpc
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tests' / 'integration'))
 
+import encoder_graph  # noqa: E402
 import make_encoders  # noqa: E402
 from drawn_onnx import ENCODERS  # noqa: E402
 from served import Served  # noqa: E402
 
-make_encoders.VOCABULARY, make_encoders.POSITIONS = 30522, 512
+encoder_graph.VOCABULARY, encoder_graph.POSITIONS = 30522, 512
 OUTPUTS = ('last_hidden_state', 'pooler_output')
 
 
@@ -38,7 +39,7 @@ def draw_inputs(lengths, seed=1):
     random = np.random.default_rng(seed)
     shape = (len(lengths), max(lengths))
     mask = (np.arange(shape[1]) < np.array(lengths)[:, None]).astype(np.int64)
-    return {'input_ids': random.integers(0, make_encoders.VOCABULARY, shape), 'attention_mask': mask,
+    return {'input_ids': random.integers(0, encoder_graph.VOCABULARY, shape), 'attention_mask': mask,
             'token_type_ids': np.zeros(shape, np.int64)}
 
 
@@ -107,7 +108,8 @@ def measure(arguments, scratch):
     onnx.save(make_encoders.build('bench'), file)
     packed = scratch / 'models' / 'encoder' / '1' / 'model.swz'
     packed.parent.mkdir(parents=True)
-    subprocess.run([arguments.binaries / 'swizzle-pack', 'pack', file, packed], check=True, stdout=subprocess.DEVNULL)
+    command = 'quantize' if arguments.int8 else 'pack'
+    subprocess.run([arguments.binaries / 'swizzle-pack', command, file, packed], check=True, stdout=subprocess.DEVNULL)
     session = onnxruntime.InferenceSession(str(file), providers=['CPUExecutionProvider'])
     with Served(arguments.binaries, scratch / 'models', scratch) as server:
         encoder = Encoder(server.grpc_address)
@@ -119,7 +121,10 @@ def measure(arguments, scratch):
         result = {'difference': {name: largest_difference(encoder, session, ns) for name, ns in lengths.items()}}
         result['mixed over equal lengths'] = compare_lengths(encoder, arguments.rounds)
         onnx_mib = file.stat().st_size / 2**20
-        result['memory'] = memory | {'onnx_mib': onnx_mib, 'swz_mib': packed.stat().st_size / 2**20,
+        hidden = ENCODERS[arguments.model]['hidden']
+        tables = (encoder_graph.VOCABULARY + encoder_graph.POSITIONS + encoder_graph.TYPES) * hidden * 4 / 2**20
+        result['memory'] = memory | {'onnx_mib': onnx_mib, 'embeddings_mib': tables,
+                                     'swz_mib': packed.stat().st_size / 2**20,
                                      'after_3584_tokens_mib': server.resident_mib(), 'bound_mib': 0.35 * onnx_mib + 100}
     return result
 
@@ -128,6 +133,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--model', choices=ENCODERS, default='minilm')
     parser.add_argument('--sparsity', type=float, default=0.9)
+    parser.add_argument('--int8', action='store_true', help='linear layers in whole numbers')
     parser.add_argument('--rounds', type=int, default=10)
     parser.add_argument('--binaries', type=pathlib.Path, default=ROOT / 'build' / 'release' / 'bin')
     parser.add_argument('-o', choices=('text', 'json'), default='text', dest='output')
