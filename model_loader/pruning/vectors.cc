@@ -64,9 +64,12 @@ void PruneVectors(const WeightView& weights, std::span<const uint32_t> row_order
 
 void PruneBlocks(const WeightView& weights, int64_t size, double sparsity) {
   SWIZZLE_CHECK(sparsity >= 0.0 && sparsity <= 1.0 && size >= 1);
-  const int64_t across = CeilDiv(weights.cols, size);
-  PruneCells(weights, CeilDiv(weights.rows, size) * across, sparsity,
-             [&](int64_t i) { return i / weights.cols / size * across + i % weights.cols / size; });
+  SWIZZLE_CHECK(weights.taps >= 1 && weights.cols % weights.taps == 0);
+  const int64_t across = CeilDiv(weights.cols / weights.taps, size);  // of a row's channels, for each tap
+  PruneCells(weights, CeilDiv(weights.rows, size) * weights.taps * across, sparsity, [&](int64_t i) {
+    const int64_t row = i / weights.cols, channel = i % weights.cols / weights.taps, tap = i % weights.taps;
+    return (row / size * weights.taps + tap) * across + channel / size;
+  });
 }
 
 void PruneNOfM(const WeightView& weights, int64_t n, int64_t m) {

@@ -25,7 +25,8 @@ struct WeightView {
 // row_order names every row once.
 void PruneVectors(const WeightView& weights, std::span<const uint32_t> row_order, int64_t vector_rows, double sparsity);
 
-// Likewise of blocks of `size` by `size`, cut off at the edges, by their mean.
+// Likewise of blocks of `size` rows by `size` input channels at one tap, cut off at the edges, by their mean: those
+// that DetectStructure finds. REQUIRES: taps divides cols.
 void PruneBlocks(const WeightView& weights, int64_t size, double sparsity);
 
 // Of any m neighbouring input channels at one tap at most n stay; the last of a row's groups may be shorter.

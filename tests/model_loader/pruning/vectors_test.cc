@@ -53,6 +53,14 @@ TEST(PruneBlocks, ZerosTheBlocksOfLeastMean) {
   EXPECT_THAT(weights, ElementsAre(0, 0, 3, 0, 0, 3));
 }
 
+// With 2 taps, columns 0 2 4 6 and 1 3 5 7: four blocks, of which the lesser two go.
+TEST(PruneBlocks, BlocksLieAlongInputChannels) {
+  std::vector<float> weights = {1, 5, 1, 5, 6, 2, 6, 2,  //
+                                1, 5, 1, 5, 6, 2, 6, 2};
+  PruneBlocks({2, 8, weights, {}, 2}, 2, 0.5);
+  EXPECT_THAT(weights, ElementsAre(0, 5, 0, 5, 6, 0, 6, 0, 0, 5, 0, 5, 6, 0, 6, 0));
+}
+
 TEST(PruneVectors, ZerosGoBeforeWhatScoresLess) {
   std::vector<float> weights = {0, 1, 2, 3};
   const std::vector<float> scores = {0, -1, -2, 5};
