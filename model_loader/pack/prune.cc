@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <optional>
 #include <ostream>
 
 #include "kernels/cpu/cpu_backend.h"
@@ -216,9 +217,15 @@ StatusOr<Outcome> Execute(const PruneCommand& command, Terminal& terminal) {
   if (!command.scores.empty()) {
     SWIZZLE_ASSIGN_OR_RETURN(options.scores, ScoreFile::Read(command.scores));
   }
+  std::optional<ProgressLine> line;
+  if (command.calibration.empty()) {
+    line.emplace(terminal, "Reading the model ...");
+    options.progress = [&](const std::string& layer) { line->Replace(Concat("Pruning ", layer, " ...")); };
+  }
   Pruner pruner(std::move(options));
   const bool loaded = IsPacked(command.model) || IsCheckpoint(command.model);
   const Status status = loaded ? PruneLoaded(command, terminal, pruner) : PruneOnnx(command, terminal, pruner);
+  line.reset();
   if (!status.ok()) return Annotate(status, command.model.string());
   terminal.out << SummaryText(command, pruner.records());
   if (command.method != PruneMethod::kMagnitude || !command.scores.empty())

@@ -129,6 +129,7 @@ void Pruner::Prune(const LayerWeight& layer, std::span<float> weights, const Cal
                      .elements = elements,
                      .zeros_before = CountZeros(weights),
                      .skipped = Skips(layer.names)};
+  if (options_.progress && !record.skipped) options_.progress(record.name);
   const int64_t outputs = layer.shape.empty() ? 0 : layer.outputs_last ? layer.shape.back() : layer.shape.front();
   std::vector<float> scores;
   if (options_.scores && record.skipped) options_.scores->Skip(layer.names);

@@ -3,6 +3,7 @@
 #define SWIZZLE_MODEL_LOADER_PRUNING_PRUNER_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -51,7 +52,8 @@ struct PruneOptions {
   GroupLimit limit = {};               // of kNOfM
   double sparsity = 0.0;               // of each layer, 0 to 1; by kNOfM at least what the limit says
   std::vector<std::string> skip = {};  // patterns of names, with * ? and [ ] as in a shell; * also matches a slash
-  std::optional<ScoreFile> scores = std::nullopt;  // in place of magnitudes
+  std::optional<ScoreFile> scores = std::nullopt;                    // in place of magnitudes
+  std::function<void(const std::string& layer)> progress = nullptr;  // called before each layer that is pruned
 };
 
 // A layer's weight, as somebody holds it.

@@ -32,6 +32,18 @@ TEST(Pruner, SkipsByAnyNameAndRecordsIt) {
   EXPECT_TRUE(pruner.CheckResult().ok());
 }
 
+TEST(Pruner, TellsWhatItPrunes) {
+  std::vector<std::string> told;
+  const auto tell = [&](const std::string& layer) { told.push_back(layer); };
+  Pruner pruner({.sparsity = 0.5, .skip = {"stem"}, .progress = tell});
+  std::vector<float> weights = {1.0f, 2.0f};
+  for (const char* name : {"stem", "first", "second"}) {
+    const std::vector<std::string> names = {name};
+    pruner.Prune({names, {1, 2}}, weights);
+  }
+  EXPECT_THAT(told, ::testing::ElementsAre("first", "second"));
+}
+
 TEST(Pruner, AMisspeltPatternIsAnError) {
   Pruner pruner({.sparsity = 0.5, .skip = {"clasifier*"}});
   std::vector<float> weights = {1.0f, 2.0f};
