@@ -47,6 +47,7 @@ class Recipe:
     scope: str = 'layer'
     importance: str = 'magnitude'
     epochs: int = 45
+    seconds: float = 0.0
     rate: float = 1.5e-3
     warmup: float = 0.02
     prune_fraction: float = 0.6
@@ -128,15 +129,16 @@ def epoch_batches(data, train_index, recipe, rng):
 class TrainingStep:
     """One step of distillation; on CUDA each shape of batch is captured once in a graph and then replayed.
 
-    A step is some 1400 small kernels, and launching them one by one takes several times as long as running them.
+    A step of one student is some 1400 small kernels, and launching them one by one takes several times as long as
+    running them. All students learn from the same batch, for which the teacher computes once.
     """
 
-    def __init__(self, data, recipe, teacher, student, pruner):
-        self.data, self.recipe, self.teacher, self.student, self.pruner = data, recipe, teacher, student, pruner
+    def __init__(self, data, recipe, teacher, students, pruners):
+        self.data, self.recipe, self.teacher, self.students, self.pruners = data, recipe, teacher, students, pruners
         on_cuda = data.device.type == 'cuda'
-        self.sums = torch.zeros(3, device=data.device)  # of losses, of 1 - cosine, and steps
+        self.sums = torch.zeros(len(students), 3, device=data.device)  # of losses, of 1 - cosine, and steps
         self.rate = torch.tensor(0.0, device=data.device)
-        self.parameters = list(student.parameters())
+        self.parameters = [parameter for student in students for parameter in student.parameters()]
         for parameter in self.parameters:
             parameter.grad = torch.zeros_like(parameter)
         self.optimizer = torch.optim.Adam(self.parameters, lr=self.rate, capturable=on_cuda, fused=on_cuda)
@@ -158,19 +160,24 @@ class TrainingStep:
 
     def _train(self, tokens, mask):
         torch._foreach_zero_([parameter.grad for parameter in self.parameters])
-        loss, turned = self._loss(tokens, mask)
-        loss.backward()
+        figures = self._backward(tokens, mask)
         self.optimizer.step()
-        self.pruner.apply()
-        self.sums += torch.stack([loss.detach(), turned.detach(), torch.ones_like(turned)])
+        for pruner in self.pruners:
+            pruner.apply()
+        self.sums += figures
 
-    def _loss(self, tokens, mask):
-        embedded = self.data.embeddings(tokens)
-        with autocast(self.data.device):
-            with torch.no_grad():
-                taught = self.teacher(embedded, mask)
-            states = self.student(embedded, mask)
-        return distillation_loss(states, taught, mask, self.recipe.cosine_weight)
+    def _backward(self, tokens, mask):
+        """Adds to all gradients; returns what `sums` adds up."""
+        embedded, figures = self.data.embeddings(tokens), []
+        with autocast(self.data.device), torch.no_grad():
+            taught = self.teacher(embedded, mask)
+        for student in self.students:
+            with autocast(self.data.device):
+                states = student(embedded, mask)
+            loss, turned = distillation_loss(states, taught, mask, self.recipe.cosine_weight)
+            loss.backward()
+            figures.append(torch.stack([loss.detach(), turned.detach(), torch.ones_like(turned)]))
+        return torch.stack(figures)
 
     def _capture(self, tokens, mask):
         """Returns (graph, its tokens, its mask)."""
@@ -178,7 +185,7 @@ class TrainingStep:
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):  # a first run outside the graph: libraries set themselves up
-            self._loss(tokens, mask)[0].backward()
+            self._backward(tokens, mask)
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self.pool):
@@ -189,33 +196,49 @@ class TrainingStep:
 def prune_and_distil(data, recipe, report=print):
     """Trains and returns (sparse encoder, one dictionary of figures an epoch)."""
     torch.manual_seed(recipe.seed)
-    rng = np.random.default_rng(recipe.seed)
     teacher = data.dense()
     student = copy.deepcopy(teacher).train().requires_grad_(True)
+    pruner = make_pruner(student, data, np.flatnonzero(~data.held_out), recipe)
+    figures = distil_together(data, recipe, teacher, [student], [pruner], [recipe.sparsity], report)
+    return student, [figure[0] for figure in figures]
+
+
+def distil_together(data, recipe, teacher, students, pruners, goals, report=print):
+    """Trains students in place, each to the sparsity that is its goal.
+
+    Returns for each epoch a list with a dictionary of figures for each student.
+    """
+    rng = np.random.default_rng(recipe.seed)
     train_index = np.flatnonzero(~data.held_out)
-    pruner = make_pruner(student, data, train_index, recipe)
-    training_step = TrainingStep(data, recipe, teacher, student, pruner)
+    training_step = TrainingStep(data, recipe, teacher, students, pruners)
     steps_per_epoch = len(epoch_batches(data, train_index, recipe, np.random.default_rng(recipe.seed)))
-    total = recipe.epochs * steps_per_epoch  # near enough: epochs differ by a batch or two
-    warmup, prune_steps = round(recipe.warmup * total) + 1, max(1, round(recipe.prune_fraction * total))
-    figures, step = [], 0
-    for epoch in tqdm.trange(1, recipe.epochs + 1, desc='epochs', mininterval=5):
+    schedule = pruning.Schedule(recipe.epochs * steps_per_epoch, recipe.rate, recipe.warmup, recipe.prune_fraction,
+                                recipe.prune_every, recipe.seconds)
+    figures = []
+    bar = tqdm.tqdm(desc='epochs', mininterval=5)
+    while schedule.progress() < 1:
         started = time.perf_counter()
         training_step.sums.zero_()
         for first, second in epoch_batches(data, train_index, recipe, rng):
             tokens, mask = data.glosses.batch(first, second, recipe.batch_tokens)
-            training_step.run(tokens, mask, pruning.cosine_rate(min(step, total), total, recipe.rate, warmup))
-            step += 1
-            if step == prune_steps or step < prune_steps and step % recipe.prune_every == 0:
-                pruner.prune_to(pruning.cubic_sparsity(step / prune_steps, recipe.sparsity))
-        loss, turned, batches = training_step.sums.tolist()
-        figures.append({'epoch': epoch, 'sparsity': round(pruner.sparsity, 4), 'loss': round(loss / batches, 5),
-                        'train_cosine': round(1 - turned / batches, 5),
-                        'seconds': round(time.perf_counter() - started, 2)})
-        report(json.dumps(figures[-1]))
-    if pruner.sparsity != recipe.sparsity:
-        pruner.prune_to(recipe.sparsity)
-    return student.eval().requires_grad_(False), figures
+            training_step.run(tokens, mask, schedule.rate())
+            if (share := schedule.advance()) is not None:
+                for pruner, goal in zip(pruners, goals):
+                    pruner.prune_to(share * goal)
+            if schedule.progress() == 1:
+                break
+        sums, seconds = training_step.sums.tolist(), round(time.perf_counter() - started, 2)
+        figures.append([{'epoch': round(schedule.step / steps_per_epoch, 2), 'sparsity': round(pruner.sparsity, 4),
+                         'loss': round(loss / batches, 5), 'train_cosine': round(1 - turned / batches, 5),
+                         'seconds': seconds} for pruner, (loss, turned, batches) in zip(pruners, sums)])
+        for figure in figures[-1]:
+            report(json.dumps(figure))
+        bar.update()
+    for student, pruner, goal in zip(students, pruners, goals):
+        if pruner.sparsity != goal:
+            pruner.prune_to(goal)
+        student.eval().requires_grad_(False)
+    return figures
 
 
 @torch.no_grad()
@@ -246,9 +269,14 @@ def nearest_classes(embeddings, data):
     return torch.cat(found)
 
 
-def compare(sparse, data):
-    """Returns the figures of a sparse encoder against the dense one, on the held-out glosses."""
-    dense_all, sparse_all = embed(data.dense(), data), embed(sparse, data)
+def compare(sparse, data, dense_all=None):
+    """Returns the figures of a sparse encoder against the dense one, on the held-out glosses.
+
+    Args:
+      dense_all: the dense embeddings, if they are there already.
+    """
+    dense_all = embed(data.dense(), data) if dense_all is None else dense_all
+    sparse_all = embed(sparse, data)
     held_out = torch.from_numpy(data.held_out).to(data.device)
     truth = data.classes[held_out]
     cosines = (dense_all * sparse_all).sum(1)[held_out]

@@ -5,6 +5,7 @@ it never comes back. Call `prune_to` when the sparsity grows and `apply` after e
 """
 
 import math
+import time
 
 import torch
 
@@ -69,3 +70,47 @@ def cosine_rate(step, total, peak, warmup):
         return peak * (step + 1) / warmup
     progress = (step - warmup) / max(1, total - warmup)
     return peak * 0.5 * (1 + math.cos(math.pi * progress))
+
+
+class Schedule:
+    """How far a training is, and what rate and sparsity that means; for whoever pays for a GPU by the minute, by time.
+
+    Args:
+      total: the number of steps.
+      peak: the learning rate after the warm-up.
+      warmup: part of the training in which the rate grows.
+      prune_fraction: part of the training in which the sparsity grows.
+      prune_every: steps from one growth to the next.
+      seconds: if not 0, how long it takes from the end of the first step on, whatever `total`; it warms up for as many
+        steps as lie between two growths.
+    """
+
+    def __init__(self, total, peak, warmup, prune_fraction, prune_every, seconds=0.0):
+        self.total, self.peak, self.warmup, self.seconds = total, peak, warmup, seconds
+        self.prune_fraction, self.prune_every = prune_fraction, prune_every
+        self.warmup_steps = prune_every if seconds else max(1, round(warmup * total))
+        self.step, self.started, self.pruned = 0, None, False
+
+    def progress(self):
+        """From 0 to 1."""
+        if not self.seconds:
+            return min(1.0, self.step / self.total)
+        return 0.0 if self.started is None else min(1.0, (time.perf_counter() - self.started) / self.seconds)
+
+    def rate(self):
+        if self.step < self.warmup_steps:
+            return self.peak * (self.step + 1) / self.warmup_steps
+        return cosine_rate(max(0.0, self.progress() - self.warmup), 1.0 - self.warmup, self.peak, 0.0)
+
+    def advance(self):
+        """Counts a step. Returns None, or the part of the final sparsity to prune to now."""
+        self.step += 1
+        if self.seconds and self.step % self.prune_every in (0, 1) and torch.cuda.is_available():
+            torch.cuda.synchronize()  # what is queued is not done
+        if self.started is None:
+            self.started = time.perf_counter()
+        pruning = self.progress() / self.prune_fraction
+        if self.pruned or pruning < 1 and self.step % self.prune_every:
+            return None
+        self.pruned = pruning >= 1
+        return cubic_sparsity(pruning, 1.0)

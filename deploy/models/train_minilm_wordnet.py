@@ -106,6 +106,7 @@ def add_training_options(parser):
     add('--importance', choices=('magnitude', 'inputs'), default='magnitude',
         help='rank weights by magnitude, or by magnitude times the root mean square of their input')
     add('--epochs', type=int, default=45, help='passes over the training glosses')
+    add('--seconds', type=float, default=0.0, help='train for so long instead')
     add('--rate', type=float, default=1.5e-3, help='peak learning rate of Adam')
     add('--warmup', type=float, default=0.02, help='part of the steps in which the learning rate grows')
     add('--prune-fraction', type=float, default=0.6, help='part of the steps in which the sparsity grows')
