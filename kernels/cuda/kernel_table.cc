@@ -5,6 +5,7 @@
 #include "kernels/cuda/attention/attention_mma.h"
 #include "kernels/cuda/attention/attention_mma_rows.h"
 #include "kernels/cuda/attention/sparse_attention_rows.h"
+#include "kernels/cuda/conv/conv_bitmap.h"
 #include "kernels/cuda/conv/conv_csr.h"
 #include "kernels/cuda/conv/conv_csr_wgmma.h"
 #include "kernels/cuda/conv/conv_dense_cublaslt.h"
@@ -180,6 +181,7 @@ constexpr RowShape kCsrShape = {Op::kConv, Format::kCsr, kGpuRows, kGpuRows};
 constexpr RowShape kShflBwShape = {Op::kConv, Format::kShflBw, kGpuRows, kGpuRows};
 constexpr RowShape kHbEllShape = {Op::kConv, Format::kHbEll, kGpuRows, kGpuRows};
 constexpr RowShape kNOfMShape = {Op::kConv, Format::kNOfM, kGpuRows, kGpuRows};
+constexpr RowShape kBitmapShape = {Op::kConv, Format::kBitmap, kGpuRows, kGpuRows};
 constexpr RowShape kDenseRowsShape = {Op::kConv, Format::kDense, kGpuRows, kGpuRows};
 constexpr RowShape kDenseNhwcShape = {Op::kConv, Format::kDense, kNhwc, kNhwc};
 constexpr RowShape kPatternShape = {Op::kSparseAttention, Format::kPattern, kNhwc, kNhwc};
@@ -207,6 +209,10 @@ constexpr Kernel kConvTwoOfFour = {.accepts = AcceptsConvTwoOfFour,
                                    .prepare = PrepareConvTwoOfFour,
                                    .workspace_bytes = ConvCsrWorkspaceBytes,
                                    .holds = HoldsTwoOfFour};
+constexpr Kernel kConvBitmap = {.accepts = AcceptsAll,
+                                .prepare = PrepareConvBitmap,
+                                .workspace_bytes = ConvCsrWorkspaceBytes,
+                                .holds = HoldsEmptyColumns};
 constexpr Kernel kFusedAttention = {.accepts = AcceptsFusedAttention,
                                     .prepare = PrepareFusedAttention,
                                     .workspace_bytes = FusedAttentionWorkspaceBytes};
@@ -323,6 +329,8 @@ constexpr auto kRows = Join(
 
     ShflBwWindowRows<"64", 64>(), ShflBwWindowRows<"128", 128>(), ShflBwWindowRows<"256", 256>(),
     TwoOfFourRows<"128", 128>(), TwoOfFourRows<"256", 256>(),
+    Rows<"conv_rows_bitmap", "mma_sm80", kF16, kBf16>(kBitmapShape, kSm80, kConvBitmap,
+                                                      []<DType>() { return &RunConvBitmap; }),
 
     // Whole numbers.
     WholesRows(), SrBcrsRows<"gather", ByteWay::kGather>(), SrBcrsRows<"shared", ByteWay::kGatherShared>(),

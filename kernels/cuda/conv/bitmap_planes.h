@@ -1,0 +1,54 @@
+// Sparse convolution's X by bitmaps (Wang et al., "Dual-side Sparse Tensor Core", ISCA 2021, section 5): a plane's rows
+// are encoded once, as bits and packed values. Unfolding then moves no values. The word of one tap, of 32 neighbouring
+// outputs of one row, is 32 neighbouring bits of the input's row, and its values stand one after the other already:
+// bits are shifted, those shifted out are counted, and the count is where the word's values begin.
+//
+// The paper leaves strides open. Here a row is encoded in as many phases as the window has stride, phase p being
+// columns p, p + stride, and so on: a tap reads one phase, and its values are neighbours again. Padding is bits of 0.
+//
+// Strips are of outputs of one row, the last of a row being shorter: rows of less than 32 outputs waste lanes.
+#ifndef SWIZZLE_KERNELS_CUDA_CONV_BITMAP_PLANES_H_
+#define SWIZZLE_KERNELS_CUDA_CONV_BITMAP_PLANES_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "kernels/cuda/conv/bitmap_operand.h"
+#include "kernels/operator/problem.h"
+
+namespace swizzle::cuda {
+
+// Room for a convolution's input, encoded, and for what unfolding makes of it. Single-owner.
+class BitmapPlanes {
+ public:
+  // For the problem's input and window, of FP16 or BF16 in kRows.
+  static StatusOr<std::unique_ptr<BitmapPlanes>> Make(const Problem& problem);
+
+  // Encodes an input in kRows.
+  void QueueEncode(const void* input, cudaStream_t queue);
+  // Unfolds what was encoded.
+  void QueueUnfold(cudaStream_t queue);
+  // What was unfolded.
+  BitmapView columns() const;
+
+ private:
+  BitmapPlanes() = default;
+
+  int32_t channels_ = 0, images_ = 0, height_ = 0, width_ = 0;
+  int32_t out_height_ = 0, out_width_ = 0, row_strips_ = 0;
+  int64_t stride_ = 0;  // of rows of the input
+  int32_t row_words_ = 0;
+  Window window_;
+  int32_t strips_ = 0, depth_ = 0;
+  DeviceArray<uint32_t> bits_;  // [channel][image][row][phase][row_words_]
+  DeviceArray<uint16_t> values_;
+  DeviceArray<BitmapWord> words_;
+  DeviceArray<uint32_t> alive_;
+  DeviceArray<StripPlace> places_;
+};
+
+}  // namespace swizzle::cuda
+
+#endif  // SWIZZLE_KERNELS_CUDA_CONV_BITMAP_PLANES_H_
