@@ -65,8 +65,11 @@ void Must(cudaError_t error, const std::string& what) {
   Must(error == cudaSuccess, what + ": " + cudaGetErrorString(error));
 }
 
-Timer::Timer(int launches, int rounds) : launches_(launches), rounds_(rounds) {
+Timer::Timer(int launches, int rounds) : Timer(launches, rounds, nullptr) {
   Must(cudaStreamCreateWithFlags(&queue_, cudaStreamNonBlocking), "make a stream");
+}
+
+Timer::Timer(int launches, int rounds, cudaStream_t queue) : launches_(launches), rounds_(rounds), queue_(queue) {
   Must(cudaEventCreate(&start_), "make an event");
   Must(cudaEventCreate(&stop_), "make an event");
 }
@@ -94,10 +97,14 @@ double Timer::Time(const std::function<void()>& work) {
   return times[times.size() / 2];
 }
 
-Product::Product(const CsrMatrix& matrix, int64_t columns, DType dtype)
+Product::Product(const CsrMatrix& matrix, int64_t columns, DType dtype, double x_sparsity)
     : matrix_(matrix), columns_(columns), stride_(RowStride(columns)), dtype_(dtype), host_x_(matrix.cols * stride_) {
   std::mt19937 random(2);
   for (float& value : host_x_) value = Rounded(static_cast<float>(random() >> 8) / (1 << 23) - 1, dtype);
+  if (x_sparsity > 0) {
+    std::bernoulli_distribution is_zero(x_sparsity);
+    for (float& value : host_x_) value = is_zero(random) ? 0 : value;
+  }
   x_ = Upload(Elements(host_x_, dtype));
   auto y = cuda::DeviceArray<std::byte>::Allocate(matrix.rows * stride_ * ElementBytes(dtype));
   Must(y.ok(), "allocate");

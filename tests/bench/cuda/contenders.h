@@ -31,6 +31,7 @@ void Must(cudaError_t error, const std::string& what);
 class Timer {
  public:
   Timer(int launches, int rounds);
+  Timer(int launches, int rounds, cudaStream_t queue);  // that of another
   cudaStream_t queue() const { return queue_; }
   // Microseconds of one launch, the median over rounds.
   double Time(const std::function<void()>& work);
@@ -41,10 +42,10 @@ class Timer {
   cudaEvent_t start_, stop_;
 };
 
-// The operands of one product, values drawn.
+// The operands of one product, values drawn; of X so many are zero.
 class Product {
  public:
-  Product(const CsrMatrix& matrix, int64_t columns, DType dtype);
+  Product(const CsrMatrix& matrix, int64_t columns, DType dtype, double x_sparsity = 0);
 
   const CsrMatrix& matrix() const { return matrix_; }
   int64_t columns() const { return columns_; }               // N

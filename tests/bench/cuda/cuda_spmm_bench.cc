@@ -7,22 +7,15 @@
 //   .2)
 //   cuda_spmm_bench --crossover --dtype=f16   from which sparsity and number of positions on sparse beats cuBLAS
 //
-// Ours is the fastest of the kernel table's rows, each with the plan it would choose, as a server's planner measures
-// them. Every contender's sums are checked against double precision first. The figure to reach: the better of cuSPARSE
+// spmm_race.h says what ours is. The figure to reach: the better of cuSPARSE
 // and the Sputnik-style kernel over ours, geometric mean, 1.8 where that better one takes 10 us or more, else 1.2.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <map>
-#include <numeric>
-#include <optional>
-#include <random>
 
-#include "kernels/cuda/conv/conv_csr_wgmma.h"
-#include "kernels/format/csr.h"
-#include "tests/bench/cuda/contenders.h"
+#include "tests/bench/cuda/spmm_race.h"
 #include "tests/bench/dlmc.h"
 
 namespace swizzle::bench {
@@ -39,191 +32,12 @@ struct Options {
   std::vector<int64_t> batches = {1};
 };
 
-struct Case {
-  std::string name;
-  int64_t rows = 0, cols = 0, columns = 0, nonzeros = 0;
-  double ours = 0, cusparse = 0, sputnik = 0, cublas = 0, best_plan = 0;
-  double simt = 0, wgmma = 0;  // ours on fp32 units and, for fp32, on tensor cores
-  double dense_error = 0, wgmma_error = 0;
-  std::string plan, best_plan_text, algorithm;
-  double unbalanced = 0, scalar = 0, unscaled = 0, rolled = 0;  // the Sputnik-style kernel without a part
-  std::map<std::string, double> plans;
-
-  double better() const { return sputnik > 0 ? std::min(cusparse, sputnik) : cusparse; }
-  double flops() const { return 2.0 * static_cast<double>(nonzeros) * static_cast<double>(columns); }
-};
-
-double GeometricMean(const std::vector<double>& values) {
-  if (values.empty()) return 0;
-  double sum = 0;
-  for (double value : values) sum += std::log(value);
-  return std::exp(sum / static_cast<double>(values.size()));
-}
-
-double Percentile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
-}
-
-class Bench {
- public:
-  explicit Bench(const Options& options)
-      : options_(options), timer_(options.launches, options.rounds), device_(cuda::CurrentSpmmDevice()) {
-    dtype_ = options.dtype == "f16" ? DType::kFloat16 : options.dtype == "bf16" ? DType::kBFloat16 : DType::kFloat32;
-    Must(cusparseCreate(&cusparse_) == CUSPARSE_STATUS_SUCCESS, "start cuSPARSE");
-    Must(cublasCreate(&cublas_) == CUBLAS_STATUS_SUCCESS, "start cuBLAS");
-    void* workspace = nullptr;
-    constexpr size_t kWorkspace = size_t{32} << 20;
-    Must(cudaMalloc(&workspace, kWorkspace), "allocate");
-    cublasSetWorkspace(cublas_, workspace, kWorkspace);
-  }
-
-  Case Run(const std::string& name, const CsrMatrix& matrix, int64_t columns) {
-    Case c;
-    c.name = name, c.rows = matrix.rows, c.cols = matrix.cols, c.columns = columns, c.nonzeros = matrix.nnz();
-    Product product(matrix, columns, dtype_);
-    const DeviceCsr csr(matrix, dtype_);
-    const LibraryTime sparse = TimeCusparse(cusparse_, product, csr, timer_);
-    c.cusparse = sparse.us, c.algorithm = sparse.what;
-    Expect(sparse.error, c, "cuSPARSE");
-    const LibraryTime dense = TimeCublas(cublas_, product, timer_);
-    c.cublas = dense.us, c.dense_error = dense.error;
-    Expect(dense.error, c, "cuBLAS");
-    if (dtype_ == DType::kFloat32) TimeSputnik(product, csr, c);
-    TimeOurs(product, c);
-    if (dtype_ == DType::kFloat32) TimeWgmma(product, c);
-    return c;
-  }
-
- private:
-  void Expect(double error, const Case& c, const std::string& what) const {
-    const double most = dtype_ == DType::kFloat32 ? 1e-5 : dtype_ == DType::kFloat16 ? 4e-3 : 1.6e-2;
-    if (error <= most) return;
-    std::printf("WRONG: %s N=%ld %s differs by %g\n", c.name.c_str(), static_cast<long>(c.columns), what.c_str(),
-                error);
-    ++wrong_;
-  }
-
-  double TimeOneSputnik(Product& product, const SputnikMatrix& matrix, const SputnikParts& parts, const Case& c) {
-    const auto work = [&] {
-      QueueSputnikSpmm(matrix, static_cast<const float*>(product.x()), static_cast<float*>(product.y()),
-                       static_cast<int32_t>(product.padded()), static_cast<int32_t>(product.stride()), parts,
-                       timer_.queue());
-    };
-    Expect(product.Error(work, timer_.queue()), c, "Sputnik-style");
-    return timer_.Time(work);
-  }
-
-  void TimeSputnik(Product& product, const DeviceCsr& csr, Case& c) {
-    const SputnikMatrix swizzled = csr.Sputnik(c.rows, true), plain = csr.Sputnik(c.rows, false);
-    c.sputnik = 1e30;
-    int best = 64;
-    for (const int columns : {8, 16, 32, 64}) {
-      const double us = TimeOneSputnik(product, swizzled, {.columns = columns}, c);
-      if (us < c.sputnik) c.sputnik = us, best = columns;
-    }
-    if (!options_.ablation) return;
-    c.unbalanced = TimeOneSputnik(product, plain, {.columns = best}, c);
-    c.scalar = TimeOneSputnik(product, swizzled, {.columns = best, .vector_loads = false}, c);
-    c.unscaled = TimeOneSputnik(product, swizzled, {.columns = best, .prescaled = false}, c);
-    c.rolled = TimeOneSputnik(product, swizzled, {.columns = best, .unrolled_residue = false}, c);
-  }
-
-  void TimeOurs(Product& product, Case& c) {
-    auto packed = cuda::QuadCsr::Make(product.matrix(), {}, dtype_);
-    Must(packed.ok(), "pack");
-    const cuda::SpmmOperands operands = {packed->get(), dtype_,           product.x(),      nullptr,
-                                         product.y(),   product.stride(), product.columns()};
-    const auto time = [&](const cuda::SpmmPlan& plan) {
-      const auto work = [&] { cuda::QueueSpmm(operands, plan, timer_.queue()); };
-      Expect(product.Error(work, timer_.queue()), c, cuda::SpmmPlanText(plan));
-      return timer_.Time(work);
-    };
-    c.simt = 1e30;
-    for (auto way : {cuda::SpmmWay::kPieces, cuda::SpmmWay::kTile128, cuda::SpmmWay::kTile256}) {
-      const cuda::SpmmPlan plan = cuda::MakeSpmmPlan(way, (*packed)->counts(), product.columns(), device_, dtype_);
-      if (plan.way != way) continue;  // does not fit
-      const double us = time(plan);
-      if (us < c.simt) c.simt = us, c.plan = cuda::SpmmPlanText(plan);
-    }
-    c.ours = c.simt;
-    c.best_plan = c.ours, c.best_plan_text = c.plan;
-    if (!options_.every_plan) return;
-    for (const cuda::SpmmPlan& other : cuda::AllSpmmPlans((*packed)->counts(), device_)) {
-      const double us = time(other);
-      c.plans[cuda::SpmmPlanText(other)] = us;
-      if (us < c.best_plan) c.best_plan = us, c.best_plan_text = cuda::SpmmPlanText(other);
-    }
-  }
-
-  // On tensor cores.
-  void TimeWgmma(Product& product, Case& c) {
-    auto packed = cuda::FragmentCsr::Make(product.matrix(), {});
-    Must(packed.ok(), "pack");
-    const cuda::WgmmaOperands operands = {packed->get(),    static_cast<const float*>(product.x()),
-                                          nullptr,          static_cast<float*>(product.y()),
-                                          product.stride(), product.columns()};
-    const auto time = [&](const cuda::WgmmaPlan& plan) {
-      const auto work = [&] { cuda::QueueWgmma(operands, plan, timer_.queue()); };
-      const double error = product.Error(work, timer_.queue());
-      c.wgmma_error = std::max(c.wgmma_error, error);
-      Expect(error, c, cuda::WgmmaPlanText(plan));
-      return timer_.Time(work);
-    };
-    const cuda::WgmmaPlan plan = cuda::MakeWgmmaPlan(c.rows, c.cols, product.columns(), wgmma_device_);
-    c.wgmma = time(plan);
-    if (c.wgmma < c.ours) c.ours = c.wgmma, c.plan = cuda::WgmmaPlanText(plan);
-    if (c.wgmma < c.best_plan) c.best_plan = c.wgmma, c.best_plan_text = cuda::WgmmaPlanText(plan);
-    if (!options_.every_plan) return;
-    for (const cuda::WgmmaPlan& other : cuda::AllWgmmaPlans(c.cols)) {
-      const double us = time(other);
-      c.plans[cuda::WgmmaPlanText(other)] = us;
-      if (us < c.best_plan) c.best_plan = us, c.best_plan_text = cuda::WgmmaPlanText(other);
-    }
-  }
-
-  const Options& options_;
-  Timer timer_;
-  const cuda::SpmmDevice device_;
-  const cuda::WgmmaDevice wgmma_device_ = cuda::CurrentWgmmaDevice();
-  DType dtype_;
-  cusparseHandle_t cusparse_;
-  cublasHandle_t cublas_;
-
- public:
-  mutable int wrong_ = 0;
-};
-
-// Rows of `cols * (1 - sparsity)` entries on average and this coefficient of variation, columns drawn.
-CsrMatrix DrawMatrix(int64_t rows, int64_t cols, double sparsity, double cov) {
-  std::mt19937 random(3);
-  const double mean = static_cast<double>(cols) * (1 - sparsity);
-  std::normal_distribution<double> length(mean, cov * mean);
-  std::normal_distribution<float> value(0.0f, 0.1f);
-  CsrMatrix matrix;
-  matrix.rows = rows, matrix.cols = cols;
-  matrix.row_offsets = {0};
-  std::vector<uint32_t> columns(cols);
-  std::iota(columns.begin(), columns.end(), 0u);
-  for (int64_t row = 0; row < rows; ++row) {
-    const int64_t count = std::clamp<int64_t>(std::llround(length(random)), 0, cols);
-    for (int64_t i = 0; i < count; ++i) std::swap(columns[i], columns[i + random() % (cols - i)]);
-    matrix.col_indices.insert(matrix.col_indices.end(), columns.begin(), columns.begin() + count);
-    std::sort(matrix.col_indices.end() - count, matrix.col_indices.end());
-    matrix.row_offsets.push_back(static_cast<uint32_t>(matrix.col_indices.size()));
-  }
-  matrix.values.resize(matrix.col_indices.size());
-  for (float& v : matrix.values) v = value(random);
-  return matrix;
-}
-
 void PrintHeader() {
   std::printf("%-58s %6s %6s %6s | %7s %7s %7s %7s %7s | %5s %5s  %s\n", "matrix", "M", "K", "N", "cuBLAS", "cuSPARS",
               "Sputnik", "simt", "wgmma", "ratio", "peak%", "plan");
 }
 
-void Print(const Case& c) {
+void Print(const SpmmCase& c) {
   const std::string shown = c.name.size() > 58 ? c.name.substr(c.name.size() - 58) : c.name;
   std::printf("%-58s %6ld %6ld %6ld | %7.2f %7.2f %7.2f %7.2f %7.2f | %5.2f %5.1f  %s", shown.c_str(),
               static_cast<long>(c.rows), static_cast<long>(c.cols), static_cast<long>(c.columns), c.cublas, c.cusparse,
@@ -233,58 +47,62 @@ void Print(const Case& c) {
   std::printf("\n");
 }
 
-std::vector<double> Ratios(const std::vector<Case>& cases, auto&& of) {
+std::vector<double> Ratios(const std::vector<SpmmCase>& cases, auto&& of) {
   std::vector<double> ratios;
-  for (const Case& c : cases) {
+  for (const SpmmCase& c : cases) {
     const double ratio = of(c);
     if (ratio > 0 && std::isfinite(ratio)) ratios.push_back(ratio);
   }
   return ratios;
 }
 
-void PrintGroup(const char* title, const std::vector<Case>& cases) {
+void PrintGroup(const char* title, const std::vector<SpmmCase>& cases) {
   if (cases.empty()) return;
-  const auto better = Ratios(cases, [](const Case& c) { return c.better() / c.ours; });
+  const auto better = Ratios(cases, [](const SpmmCase& c) { return c.better() / c.ours; });
   std::printf("%-28s %3zu cases: better/ours geomean %.3f (min %.2f p10 %.2f median %.2f p90 %.2f max %.2f)", title,
               cases.size(), GeometricMean(better), Percentile(better, 0), Percentile(better, .1),
               Percentile(better, .5), Percentile(better, .9), Percentile(better, 1));
-  std::printf("; best plan %.3f", GeometricMean(Ratios(cases, [](const Case& c) { return c.better() / c.best_plan; })));
-  std::printf("; without wgmma %.3f", GeometricMean(Ratios(cases, [](const Case& c) { return c.better() / c.simt; })));
-  std::printf("; wgmma alone %.3f", GeometricMean(Ratios(cases, [](const Case& c) { return c.better() / c.wgmma; })));
-  std::printf("; cuSPARSE/ours %.2f", GeometricMean(Ratios(cases, [](const Case& c) { return c.cusparse / c.ours; })));
-  std::printf(" Sputnik/ours %.2f", GeometricMean(Ratios(cases, [](const Case& c) { return c.sputnik / c.ours; })));
-  std::printf(" cuBLAS/ours %.2f", GeometricMean(Ratios(cases, [](const Case& c) { return c.cublas / c.ours; })));
-  const auto peak = Ratios(cases, [](const Case& c) { return c.flops() / (c.ours * 1e-6) / kPeakFlops * 100; });
+  std::printf("; best plan %.3f",
+              GeometricMean(Ratios(cases, [](const SpmmCase& c) { return c.better() / c.best_plan; })));
+  std::printf("; without wgmma %.3f",
+              GeometricMean(Ratios(cases, [](const SpmmCase& c) { return c.better() / c.simt; })));
+  std::printf("; wgmma alone %.3f",
+              GeometricMean(Ratios(cases, [](const SpmmCase& c) { return c.better() / c.wgmma; })));
+  std::printf("; cuSPARSE/ours %.2f",
+              GeometricMean(Ratios(cases, [](const SpmmCase& c) { return c.cusparse / c.ours; })));
+  std::printf(" Sputnik/ours %.2f", GeometricMean(Ratios(cases, [](const SpmmCase& c) { return c.sputnik / c.ours; })));
+  std::printf(" cuBLAS/ours %.2f", GeometricMean(Ratios(cases, [](const SpmmCase& c) { return c.cublas / c.ours; })));
+  const auto peak = Ratios(cases, [](const SpmmCase& c) { return c.flops() / (c.ours * 1e-6) / kPeakFlops * 100; });
   std::printf("; peak%% median %.1f max %.1f\n", Percentile(peak, .5), Percentile(peak, 1));
 }
 
-void PrintSummary(const std::vector<Case>& cases, bool ablation) {
-  std::vector<Case> long_ones, short_ones;
-  for (const Case& c : cases) (c.better() >= kLongUs ? long_ones : short_ones).push_back(c);
+void PrintSummary(const std::vector<SpmmCase>& cases, bool ablation) {
+  std::vector<SpmmCase> long_ones, short_ones;
+  for (const SpmmCase& c : cases) (c.better() >= kLongUs ? long_ones : short_ones).push_back(c);
   PrintGroup("all", cases);
   PrintGroup("better one >= 10 us", long_ones);
   PrintGroup("better one < 10 us", short_ones);
   double dense_error = 0, wgmma_error = 0;
-  for (const Case& c : cases) {
+  for (const SpmmCase& c : cases) {
     dense_error = std::max(dense_error, c.dense_error), wgmma_error = std::max(wgmma_error, c.wgmma_error);
   }
   std::printf("largest error over the largest sum: cuBLAS fp32 %.2e, wgmma %.2e; wgmma/cuBLAS geomean %.2f\n",
               dense_error, wgmma_error,
-              GeometricMean(Ratios(cases, [](const Case& c) { return c.wgmma_error / c.dense_error; })));
+              GeometricMean(Ratios(cases, [](const SpmmCase& c) { return c.wgmma_error / c.dense_error; })));
   if (!ablation) return;
   std::printf("Sputnik-style, %% of full speed: ");
   const auto part = [&](const char* what, auto&& of) {
     std::printf("%s %.1f  ", what,
-                100 * GeometricMean(Ratios(cases, [&](const Case& c) { return c.sputnik / of(c); })));
+                100 * GeometricMean(Ratios(cases, [&](const SpmmCase& c) { return c.sputnik / of(c); })));
   };
-  part("no swizzle", [](const Case& c) { return c.unbalanced; });
-  part("scalar loads", [](const Case& c) { return c.scalar; });
-  part("no pre-scaling", [](const Case& c) { return c.unscaled; });
-  part("no residue unroll", [](const Case& c) { return c.rolled; });
+  part("no swizzle", [](const SpmmCase& c) { return c.unbalanced; });
+  part("scalar loads", [](const SpmmCase& c) { return c.scalar; });
+  part("no pre-scaling", [](const SpmmCase& c) { return c.unscaled; });
+  part("no residue unroll", [](const SpmmCase& c) { return c.rolled; });
   std::printf("\n");
 }
 
-void WriteCase(std::ofstream& out, const Case& c) {
+void WriteCase(std::ofstream& out, const SpmmCase& c) {
   out << "    {\"name\": \"" << c.name << "\", \"m\": " << c.rows << ", \"k\": " << c.cols << ", \"n\": " << c.columns
       << ", \"nnz\": " << c.nonzeros << ", \"cublas_us\": " << c.cublas << ", \"cusparse_us\": " << c.cusparse
       << ", \"cusparse_algorithm\": \"" << c.algorithm << "\", \"sputnik_us\": " << c.sputnik
@@ -304,10 +122,10 @@ void WriteCase(std::ofstream& out, const Case& c) {
   out << "}";
 }
 
-void WriteJson(const Options& options, const std::vector<Case>& cases) {
+void WriteJson(const Options& options, const std::vector<SpmmCase>& cases) {
   if (options.output.empty()) return;
   std::vector<double> long_ones, short_ones;
-  for (const Case& c : cases) (c.better() >= kLongUs ? long_ones : short_ones).push_back(c.better() / c.ours);
+  for (const SpmmCase& c : cases) (c.better() >= kLongUs ? long_ones : short_ones).push_back(c.better() / c.ours);
   std::ofstream out(options.output);
   out.precision(5);
   out << "{\n  \"machine\": \"" << options.machine << "\", \"date\": \"" << options.date << "\", \"commit\": \""
@@ -327,7 +145,7 @@ void WriteJson(const Options& options, const std::vector<Case>& cases) {
   out << "  ]\n}\n";
 }
 
-void RunDlmc(const Options& options, Bench& bench, std::vector<Case>& cases) {
+void RunDlmc(const Options& options, SpmmRace& bench, std::vector<SpmmCase>& cases) {
   const auto found = FindDlmcCases(options.dlmc, options.sparsities, options.sample);
   for (size_t i = 0; i < found.size(); ++i) {
     std::fprintf(stderr, "\r%zu of %zu", i + 1, found.size());
@@ -344,7 +162,7 @@ void RunDlmc(const Options& options, Bench& bench, std::vector<Case>& cases) {
   std::fprintf(stderr, "\n");
 }
 
-void RunShapes(Bench& bench, std::vector<Case>& cases) {
+void RunShapes(SpmmRace& bench, std::vector<SpmmCase>& cases) {
   struct Shape {
     int64_t m, k, n;
     double sparsity;
@@ -360,7 +178,7 @@ void RunShapes(Bench& bench, std::vector<Case>& cases) {
 }
 
 // From which sparsity on, for each number of positions, sparse is faster than cuBLAS.
-void RunCrossover(Bench& bench, std::vector<Case>& cases) {
+void RunCrossover(SpmmRace& bench, std::vector<SpmmCase>& cases) {
   for (const int64_t size : {512, 2048}) {
     for (const double sparsity : {.7, .8, .9, .95, .98, .99}) {
       const CsrMatrix matrix = DrawMatrix(size, size, sparsity, .2);
@@ -372,10 +190,10 @@ void RunCrossover(Bench& bench, std::vector<Case>& cases) {
   }
 }
 
-void RunCov(Bench& bench, std::vector<Case>& cases) {
+void RunCov(SpmmRace& bench, std::vector<SpmmCase>& cases) {
   for (double cov : {0.0, 0.25, 0.5, 0.75, 1.0, 1.5}) {
     cases.push_back(bench.Run(Concat("CoV ", cov), DrawMatrix(8192, 2048, .75, cov), 128));
-    const Case& c = cases.back();
+    const SpmmCase& c = cases.back();
     Print(c);
     std::printf(
         "  row swizzle off: %.2f us, on: %.2f us, %.1f %%; at CoV 0: %.1f %% of the speed off, %.1f %% on; ours %.1f "
@@ -389,8 +207,8 @@ void RunCov(Bench& bench, std::vector<Case>& cases) {
 
 int Main(Options options) {
   if (options.cov) options.ablation = true;
-  Bench bench(options);
-  std::vector<Case> cases;
+  SpmmRace bench({options.dtype, options.rounds, options.launches, options.every_plan, options.ablation});
+  std::vector<SpmmCase> cases;
   PrintHeader();
   if (options.shapes) RunShapes(bench, cases);
   if (options.crossover) RunCrossover(bench, cases);
@@ -398,8 +216,8 @@ int Main(Options options) {
   if (!options.dlmc.empty()) RunDlmc(options, bench, cases);
   PrintSummary(cases, options.ablation);
   WriteJson(options, cases);
-  if (bench.wrong_ > 0) std::printf("%d results were WRONG\n", bench.wrong_);
-  return bench.wrong_ > 0 ? 1 : 0;
+  if (bench.wrong() > 0) std::printf("%d results were WRONG\n", bench.wrong());
+  return bench.wrong() > 0 ? 1 : 0;
 }
 
 }  // namespace
