@@ -1,0 +1,253 @@
+"""The page README.md beside this, its plots and the table in the project's README, from what the programs of this folder
+wrote into results/: `python tests/bench/seeds/make_page.py`."""
+
+import json
+import math
+import pathlib
+import re
+import statistics
+import sys
+import textwrap
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+sys.path.insert(0, str(HERE.parent))
+
+import kept_tables  # noqa: E402
+import speed_plot  # noqa: E402
+
+# In the order of the page: file, program, and what the page says of what cannot be repeated.
+SEEDS = (
+    ('sputnik', 'seeds_sputnik --dlmc=DLMC', 'Volta\'s placement of blocks, that version of cuSPARSE, and accuracies after '
+     'training cannot be repeated. The sparse Transformer, SDDMM and MobileNetV1 have figures of their own '
+     '([GPU](../../../kernels/cuda/PERFORMANCE.md)).'),
+    ('magicube', 'cuda_sr_bcrs_bench --dlmc=DLMC', 'Hopper emulates products of 4 bits, so these are stored in 4 and '
+     'computed in 8. The published figures are sums over the artefact\'s logs, not the paper\'s own.'),
+    ('dual_side', 'seeds_dual_side', 'All of the paper but unfolding ran on a simulated chip, whose products skip steps '
+     'inside; a GPU\'s do not. "Model" is how many times fewer such steps scattered zeros leave, by our reckoning.'),
+    ('shfl_bw', 'seeds_shfl_bw', 'V100 and T4 are not here, and what BLEU the pruned networks reach takes their training. '
+     'Weights are drawn as their search leaves them: groups of rows that keep the same columns.'),
+    ('hb_ell', 'cuda_hb_ell_bench', 'The paper simulated a chip; its instructions are in none. Blocks are expanded when a '
+     'model is loaded.'),
+)
+COLOURS = ('#0b6e4f', '#e09f3e', '#8d99ae', '#9e2a2b', '#3d5a80')
+WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 720, 300, 60, 46, 150, 44
+
+
+def kept(name):
+    file = HERE / 'results' / f'{name}.json'
+    return json.loads(file.read_text(encoding='utf-8')) if file.exists() else None
+
+
+def mean(values):
+    return math.exp(statistics.fmean(math.log(value) for value in values))
+
+
+def curve(cases, x, over, of, wanted=lambda case: True):
+    """Geometric means of over / of, by x."""
+    points = {}
+    for case in cases:
+        if wanted(case) and case.get(over) and case.get(of):
+            points.setdefault(case[x], []).append(case[over] / case[of])
+    return sorted((at, mean(ratios)) for at, ratios in points.items())
+
+
+def plot(title, x_label, curves):
+    """An SVG: ratios on a logarithmic axis, a line at 1; x is a category each."""
+    marks = sorted({x for _, points in curves for x, _ in points})
+    ratios = [y for _, points in curves for _, y in points] + [1]
+    low, high = math.floor(math.log2(min(ratios))), math.ceil(math.log2(max(ratios)))
+    if low == high:
+        high += 1
+    across, down = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+    x_of = {x: LEFT + across * (i + 0.5) / len(marks) for i, x in enumerate(marks)}
+
+    def y_of(ratio):
+        return TOP + down * (high - math.log2(ratio)) / (high - low)
+
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" '
+             'font-size="12">', '<rect width="100%" height="100%" fill="#fff"/>',
+             speed_plot.text(LEFT, 22, title, font_size='14', font_weight='bold')]
+    for power in range(low, high + 1):
+        y = y_of(2 ** power)
+        lines.append(f'<line x1="{LEFT}" y1="{y:.1f}" x2="{LEFT + across}" y2="{y:.1f}" '
+                     f'stroke="{"#555" if power == 0 else "#ddd"}"/>')
+        lines.append(speed_plot.text(LEFT - 8, round(y + 4, 1), f'{2 ** power:g}x', text_anchor='end', fill='#555'))
+    for x, at in x_of.items():
+        lines.append(speed_plot.text(round(at, 1), HEIGHT - BOTTOM + 18, f'{x:g}', text_anchor='middle', fill='#555'))
+    lines.append(speed_plot.text(LEFT + across / 2, HEIGHT - 8, x_label, text_anchor='middle'))
+    for i, (label, points) in enumerate(curves):
+        colour = COLOURS[i % len(COLOURS)]
+        path = ' '.join(f'{x_of[x]:.1f},{y_of(y):.1f}' for x, y in points)
+        lines.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        lines += [f'<circle cx="{x_of[x]:.1f}" cy="{y_of(y):.1f}" r="3" fill="{colour}"><title>{label}: {y:.2f}x</title>'
+                  '</circle>' for x, y in points]
+        lines.append(f'<rect x="{LEFT + across + 12}" y="{TOP + 18 * i}" width="11" height="11" fill="{colour}"/>')
+        lines.append(speed_plot.text(LEFT + across + 28, TOP + 10 + 18 * i, label))
+    return '\n'.join(lines + ['</svg>', ''])
+
+
+def plot_sputnik(cases):
+    def rounded(case):
+        return {**case, 's': round(case['sparsity'], 1)}
+    cases = [rounded(case) for case in cases if case['workload'] == 'recurrent']
+    return [(label, curve(cases, 's', over, of)) for label, over, of in (
+        ('ours / cuSPARSE', 'cusparse_us', 'ours_us'), ('ours / dense FP32', 'cublas_us', 'ours_us'),
+        ('theirs / cuSPARSE', 'cusparse_us', 'sputnik_us'))]
+
+
+def plot_magicube(cases):
+    return [(label, curve(cases, 'sparsity', over, 'ours_us')) for label, over in (
+        ('cuSPARSE FP16', 'cusparse_f16_us'), ('dense FP16', 'cublas_f16_us'), ('dense INT8', 'cublas_s8_us'))]
+
+
+def plot_dual_side(cases):
+    def both(case):
+        return case['workload'] == 'product' and case['w_sparsity'] == case['x_sparsity']
+    return [(label, curve(cases, 'w_sparsity', over, 'ours_us', both)) for label, over in (
+        ('dense FP16', 'cublas_us'), ('cuSPARSE', 'cusparse_us'))]
+
+
+def plot_shfl_bw(cases):
+    cases = [case for case in cases if case['workload'] == 'Transformer']
+    return [(f'V {vector}', curve(cases, 'density', 'cublas_us', 'ours_us', lambda case, v=vector: case['vector'] == v))
+            for vector in sorted({case['vector'] for case in cases})] + [
+                ('scattered, CSR', curve(cases, 'density', 'cublas_us', 'csr_us'))]
+
+
+def plot_hb_ell(cases):
+    return [(label, curve(cases, 'density', over, 'ours_us')) for label, over in (
+        ('cuSPARSE CSR', 'csr_us'), ('blocked-ELL', 'blocked_ell_us'), ('dense FP16', 'dense_us'))]
+
+
+PLOTS = {
+    'sputnik': ('Recurrent layers, FP32: times as fast', 'share of zeros', plot_sputnik),
+    'magicube': ('INT8 in vectors of 8 rows: times as fast as', 'share of zeros', plot_magicube),
+    'dual_side': ('Both sides sparse, 4096 x 4096 x 4096, FP16: times as fast as', 'share of zeros on either side',
+                  plot_dual_side),
+    'shfl_bw': ('Transformer layers, FP16: times as fast as dense', 'share that is kept', plot_shfl_bw),
+    'hb_ell': ('Blocks and strays, FP16: times as fast as', 'share that is kept', plot_hb_ell),
+}
+
+
+def plots():
+    """{file: SVG} of what was measured."""
+    drawn = {}
+    for name, (title, x_label, make) in PLOTS.items():
+        result = kept(name)
+        if result:
+            drawn[f'{name}.svg'] = plot(title, x_label, [curve for curve in make(result['cases']) if curve[1]])
+    return drawn
+
+
+def ratio(value):
+    return f'{value:.2f}x' if value else ''
+
+
+def claim_rows(claims):
+    for claim in claims:
+        where = claim['hardware'] + (', simulated' if claim['simulated'] else '')
+        what = claim['what'] + (f' ({claim["of"]})' if claim['of'] else '')
+        yield [what, ratio(claim['published']), where if claim['published'] else '', ratio(claim['ours']),
+               claim['verdict']]
+
+
+def dual_side_tables(cases):
+    products = [case for case in cases if case['workload'] == 'product']
+    yield kept_tables.markdown(
+        ('zeros of W + X', 'cuBLASLt', 'cuSPARSE', 'ours, encoding included', 'gain over dense', 'X dense', 'model'),
+        [[f'{case["w_sparsity"] * 100:g} + {case["x_sparsity"] * 100:g} %', f'{case["cublas_us"]:.0f} µs',
+          f'{case["cusparse_us"]:.0f} µs' if 'cusparse_us' in case else '', f'{case["ours_us"]:.0f} µs',
+          ratio(case['cublas_us'] / case['ours_us']), f'{case["w_only_us"]:.0f} µs', ratio(case['model_gain'])]
+         for case in products])
+    unfolding = [case for case in cases if case['workload'] == 'unfolding']
+    yield kept_tables.markdown(
+        ('batch', 'zeros', 'unfolding, dense', 'encoding', 'unfolding bitmaps', 'gain'),
+        [[str(case['batch']), f'{case["sparsity"] * 100:g} %', f'{case["dense_us"]:.1f} µs', f'{case["encode_us"]:.1f} µs',
+          f'{case["unfold_us"]:.1f} µs', ratio(case['dense_us'] / case['ours_us'])] for case in unfolding])
+    layers = {}
+    for case in cases:
+        if case['workload'] == 'convolution':
+            layers.setdefault((case['model'], case['channels'], case['plane']), []).append(case)
+    rows = []
+    for (model, channels, plane), group in layers.items():
+        winning = [case['x_sparsity'] for case in group if case['ours_us'] < case['dense_us']]
+        rows.append([f'{model}, {channels}x{plane}x{plane}', f'{group[0]["dense_us"]:.1f} µs'] +
+                    [f'{case["ours_us"]:.1f} µs' for case in group] +
+                    [f'{min(winning) * 100:g} %' if winning else 'none'])
+    heads = [f'{case["x_sparsity"] * 100:g} %' for case in next(iter(layers.values()))] if layers else []
+    yield kept_tables.markdown(('layer, 3x3, weights 90 % zeros', 'dense', *heads, 'wins from'), rows)
+
+
+def section(name, program, limits):
+    result = kept(name)
+    lines = [f'## {result["system"]}' if result else f'## {name}', '']
+    if not result:
+        return lines + ['Not measured yet.', '']
+    title = PLOTS[name][0]
+    lines += [textwrap.fill(f'{result["paper"]}; `{program}`. {limits}', 120, break_long_words=False,
+                            break_on_hyphens=False), '',
+              kept_tables.markdown(('claim', 'published', 'on', 'here', 'verdict'), list(claim_rows(result['claims']))),
+              '', f'![{title}]({name}.svg)', '']
+    if name == 'dual_side':
+        lines += [line for table in dual_side_tables(result['cases']) for line in (table, '')]
+    return lines + [f'{result["machine"]}, {result["date"]}, commit {result["commit"]}, {len(result["cases"])} cases; {result["method"]}.', '']
+
+
+def page():
+    head = ['# Five papers on today\'s GPU', '', textwrap.fill(
+        'Each section makes a paper\'s workloads anew and puts its published figures beside those of this GPU. Figures are '
+        'ratios of times. "Reproduced" is nine tenths of a published ratio and half of what it gains, "weaker" less, '
+        '"refuted" no gain; of published losses "better here" is a ratio half as large again; "new": nothing was '
+        'published. What was simulated in the paper is marked. Every result is checked against sums in double precision before it is timed. Baselines are of the same run: the '
+        'fastest of cuBLASLt\'s heuristics or cuBLAS, and the fastest of cuSPARSE\'s algorithms. '
+        '`make_page.py` writes this page.', 120, break_long_words=False, break_on_hyphens=False), '']
+    return '\n'.join(head + [line for seed in SEEDS for line in section(*seed)]).rstrip() + '\n'
+
+
+VERDICTS = ('reproduced', 'better here', 'weaker', 'refuted')
+
+
+def in_words(claim):
+    of = f' ({claim["of"]})' if claim['of'] else ''
+    published = f'{claim["published"]:.2g}x' if claim['published'] else 'nothing published'
+    return f'{claim["what"]}{of}: {published}, here {claim["ours"]:.2g}x'
+
+
+def summary_rows():
+    for name, _, _ in SEEDS:
+        result = kept(name)
+        if not result:
+            continue
+        verdicts = [claim['verdict'] for claim in result['claims'] if claim['published']]
+        counts = ', '.join(f'{verdicts.count(word)} {word}' for word in VERDICTS if word in verdicts)
+        held = [claim for claim in result['claims'] if claim['verdict'] not in ('weaker', 'refuted') and not claim['of']]
+        lost = [claim for claim in result['claims'] if claim['verdict'] in ('weaker', 'refuted')]
+        yield [f'{result["system"]} ({result["paper"]})', counts, *(in_words(pick(claims)) for pick, claims in (
+            (lambda some: max(some, key=lambda claim: claim['ours']), held),
+            (lambda some: min(some, key=lambda claim: claim['ours'] / claim['published']), lost)))]
+
+
+def summary():
+    machines = sorted({kept(name)['machine'] for name, _, _ in SEEDS if kept(name)})
+    return kept_tables.markdown(('system', f'published figures, on {" and ".join(machines)}', 'most here', 'furthest from it'),
+                                list(summary_rows()))
+
+
+def with_summary(text):
+    """The project's README with its table as it would be written now."""
+    place = re.compile(r'(<!-- five papers: [^\n]*-->\n).*?(<!-- end of five papers -->)', re.DOTALL)
+    assert place.search(text), 'README.md has no place for the table'
+    return place.sub(lambda found: found.group(1) + summary() + '\n' + found.group(2), text)
+
+
+def main():
+    (HERE / 'README.md').write_text(page(), encoding='utf-8')
+    for name, drawn in plots().items():
+        (HERE / name).write_text(drawn, encoding='utf-8')
+    readme = ROOT / 'README.md'
+    readme.write_text(with_summary(readme.read_text(encoding='utf-8')), encoding='utf-8')
+
+
+if __name__ == '__main__':
+    main()
