@@ -8,9 +8,9 @@
 namespace swizzle::fallback {
 
 // True only where it is certain: every input and output is declared with a free dimension 0 and no other free one, and
-// every node on the way is known to keep rows apart. Reshapes to anything but a target that begins with 0, and whatever
-// computes with the batch size, are not proven. Malformed attributes prove nothing.
-// REQUIRES: the operators of all nodes are in the table; constants still have their elements.
+// every node on the way is known to keep rows apart, in whichever dimension they are there. Of the batch size only
+// lists are followed that shapes are made of. Malformed attributes prove nothing. REQUIRES: the operators of all nodes
+// are in the table; constants still have their elements.
 bool RowsAreIndependent(const Graph& graph);
 
 }  // namespace swizzle::fallback

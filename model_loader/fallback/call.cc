@@ -59,6 +59,13 @@ StatusOr<std::vector<float>> FloatsAttribute(const Node& node, const std::string
   return InvalidArgument("attribute '", name, "' is not a list of numbers");
 }
 
+StatusOr<std::vector<std::string>> StringsAttribute(const Node& node, const std::string& name) {
+  const auto found = node.attributes.find(name);
+  if (found == node.attributes.end()) return std::vector<std::string>();
+  if (const auto* strings = std::get_if<std::vector<std::string>>(&found->second)) return *strings;
+  return InvalidArgument("attribute '", name, "' is not a list of strings");
+}
+
 Status CheckSameType(const Array& a, const Array& b) {
   if (a.dtype == b.dtype) return {};
   return InvalidArgument("inputs have types ", DTypeName(a.dtype), " and ", DTypeName(b.dtype),

@@ -76,8 +76,9 @@ class Call {
 
 inline constexpr int64_t kMaxListLength = 1 << 16;
 
-// A list of numbers, empty where the node has none.
+// A list of numbers or of strings, empty where the node has none.
 StatusOr<std::vector<float>> FloatsAttribute(const Node& node, const std::string& name);
+StatusOr<std::vector<std::string>> StringsAttribute(const Node& node, const std::string& name);
 
 // INVALID_ARGUMENT unless both have the same type.
 Status CheckSameType(const Array& a, const Array& b);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/cpu/conv/sgemm.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/products.h"
@@ -61,23 +60,6 @@ template <typename Body>
 void ForEachPair(const Stacks& s, const Body& body) {
   ForEachRunOfPairs(s, [&](int64_t a, int64_t b, int64_t index, int64_t count, int64_t a_step, int64_t b_step) {
     for (int64_t i = 0; i < count; ++i) body(a + i * a_step, b + i * b_step, index + i);
-  });
-}
-
-// One product, its longer side shared among the stream's threads.
-void ParallelSgemm(Call& call, int64_t m, int64_t n, int64_t k, const cpu::SgemmOperand& a, const cpu::SgemmOperand& b,
-                   float* c) {
-  const bool by_rows = m >= n;
-  cpu::CpuStream& stream = cpu::CpuStream::From(call.stream());
-  stream.ParallelRanges(by_rows ? m : n, [&](int64_t, int64_t begin, int64_t end) {
-    cpu::SgemmOperand left = a, right = b;
-    if (by_rows) {
-      left.data += a.transposed ? begin : begin * a.stride;
-      stream.Keep(cpu::Sgemm(end - begin, n, k, left, right, c + begin * n, n));
-    } else {
-      right.data += b.transposed ? begin * b.stride : begin;
-      stream.Keep(cpu::Sgemm(m, end - begin, k, left, right, c + begin, n));
-    }
   });
 }
 
@@ -140,6 +122,22 @@ Status ScaleAndAdd(float alpha, float beta, const Array* c, Array& product) {
 
 }  // namespace
 
+void ParallelSgemm(Call& call, int64_t m, int64_t n, int64_t k, const cpu::SgemmOperand& a, const cpu::SgemmOperand& b,
+                   float* c) {
+  const bool by_rows = m >= n;
+  cpu::CpuStream& stream = cpu::CpuStream::From(call.stream());
+  stream.ParallelRanges(by_rows ? m : n, [&](int64_t, int64_t begin, int64_t end) {
+    cpu::SgemmOperand left = a, right = b;
+    if (by_rows) {
+      left.data += a.transposed ? begin : begin * a.stride;
+      stream.Keep(cpu::Sgemm(end - begin, n, k, left, right, c + begin * n, n));
+    } else {
+      right.data += b.transposed ? begin * b.stride : begin;
+      stream.Keep(cpu::Sgemm(m, end - begin, k, left, right, c + begin, n));
+    }
+  });
+}
+
 Status ExactIntegerProduct(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* slice, int32_t* c) {
   std::fill_n(c, m * n, 0);
   for (int64_t begin = 0; begin < k; begin += kExactDepth) {
@@ -164,18 +162,23 @@ StatusOr<Array> IntegerMatMul(Call& call, const Array& first, const Array& secon
   return out;
 }
 
+StatusOr<Array> MatrixProduct(Call& call, const Array& first, const Array& second) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Stacks s, StacksOf(first, second));
+  SWIZZLE_ASSIGN_OR_RETURN(Array out, call.New(first.dtype, s.result));
+  if (first.dtype == DType::kFloat32) {
+    MultiplyFloats(call, s, out);
+  } else {
+    VisitComputeType(first.dtype, [&]<typename T>(T) { MultiplyPlainly<T>(s, out); });
+  }
+  return out;
+}
+
 StatusOr<Array> MatMul(Call& call) {
   const DType dtype = call.In(0).dtype;
   SWIZZLE_RETURN_IF_ERROR(CheckSameType(call.In(0), call.In(1)));
   SWIZZLE_ASSIGN_OR_RETURN(const Array a, call.As(call.In(0), ComputeType(dtype)));
   SWIZZLE_ASSIGN_OR_RETURN(const Array b, call.As(call.In(1), ComputeType(dtype)));
-  SWIZZLE_ASSIGN_OR_RETURN(const Stacks s, StacksOf(a, b));
-  SWIZZLE_ASSIGN_OR_RETURN(Array out, call.New(a.dtype, s.result));
-  if (a.dtype == DType::kFloat32) {
-    MultiplyFloats(call, s, out);
-  } else {
-    VisitComputeType(a.dtype, [&]<typename T>(T) { MultiplyPlainly<T>(s, out); });
-  }
+  SWIZZLE_ASSIGN_OR_RETURN(const Array out, MatrixProduct(call, a, b));
   return call.As(out, dtype);
 }
 

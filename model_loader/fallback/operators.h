@@ -177,6 +177,14 @@ StatusOr<Results> DynamicQuantizeLinear(Call& call);
 StatusOr<Array> Resize(Call& call);
 StatusOr<Array> Upsample(Call& call);
 
+// cells.cc
+StatusOr<Results> Lstm(Call& call);
+StatusOr<Results> Gru(Call& call);
+StatusOr<Results> Rnn(Call& call);
+
+// einsum.cc
+StatusOr<Array> Einsum(Call& call);
+
 }  // namespace swizzle::fallback
 
 #endif  // SWIZZLE_MODEL_LOADER_FALLBACK_OPERATORS_H_

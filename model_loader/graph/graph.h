@@ -61,7 +61,8 @@ struct Value {
   bool arrives_whole = false;               // a graph input that requests bring as `wholes`
 };
 
-using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, Tensor>;
+using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>,
+                               std::vector<std::string>, Tensor>;
 
 // In place of a value: an optional input or output that is left out.
 inline constexpr int kNoValue = -1;

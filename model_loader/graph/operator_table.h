@@ -30,8 +30,8 @@ enum class SequenceUse : uint8_t {
   kByForm,     // a function of its own that knows forms of values (sequences/handlers.h)
 };
 
-// What is known of a result's rows, given inputs of which each row (the slice along dimension 0) is one request's.
-// fallback/batch_proof.h says what follows.
+// What is known of a result's rows, given inputs of which each row (the slice along the dimension of the batch, mostly
+// dimension 0) is one request's. fallback/batch_proof.h says what follows.
 enum class RowRule : uint8_t {
   kUnknown,      // nothing
   kElementwise,  // inputs broadcast; each element depends on the same element of each
@@ -40,6 +40,10 @@ enum class RowRule : uint8_t {
   kProduct,      // MatMul
   kShape,        // Reshape and its kin, and Concat: as their shapes are
   kLookUp,       // Gather: data that is the same for all, one index a request
+  kAllInputs,    // row i depends on row i of each input
+  kEquation,     // Einsum: as its labels are
+  kRecurrent,    // LSTM and its kin: as the layout says
+  kSizes,        // Shape, and what is made of sizes: ConstantOfShape, Expand
 };
 
 struct FallbackUse {

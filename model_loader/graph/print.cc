@@ -63,6 +63,9 @@ struct AttributeText {
   std::string operator()(const std::string& value) const { return "\"" + value + "\""; }
   std::string operator()(const std::vector<int64_t>& values) const { return "[" + Join(values, Whole) + "]"; }
   std::string operator()(const std::vector<float>& values) const { return "[" + Join(values, Number) + "]"; }
+  std::string operator()(const std::vector<std::string>& values) const {
+    return "[" + Join(values, [](const std::string& value) { return "\"" + value + "\""; }) + "]";
+  }
   std::string operator()(const Tensor& tensor) const {
     return Concat(DTypeName(tensor.dtype), ShapeText(tensor.shape), ElementsText(tensor));
   }

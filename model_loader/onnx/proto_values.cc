@@ -155,6 +155,9 @@ StatusOr<Attribute> ReadAttribute(AttributeProto& proto, const std::string& what
       return Attribute(CopyList<int64_t>(proto.ints()));
     case AttributeProto::FLOATS:
       return Attribute(CopyList<float>(proto.floats()));
+    case AttributeProto::STRINGS:
+      for (const std::string& string : proto.strings()) SWIZZLE_RETURN_IF_ERROR(CheckName(string, what));
+      return Attribute(CopyList<std::string>(proto.strings()));
     case AttributeProto::TENSOR: {
       SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(*proto.mutable_t(), what, source));
       return Attribute(std::move(tensor));

@@ -38,6 +38,10 @@ struct AttributeSetter {
     proto.set_type(onnx::AttributeProto::FLOATS);
     for (float value : values) proto.add_floats(value);
   }
+  void operator()(const std::vector<std::string>& values) const {
+    proto.set_type(onnx::AttributeProto::STRINGS);
+    for (const std::string& value : values) proto.add_strings(value);
+  }
   void operator()(const Tensor& tensor) const {
     proto.set_type(onnx::AttributeProto::TENSOR);
     const int type = tensor.dtype == DType::kInt64 ? onnx::TensorProto::INT64 : onnx::TensorProto::FLOAT;

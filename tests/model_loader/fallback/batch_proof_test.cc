@@ -91,5 +91,88 @@ TEST(BatchProof, RefusesWhatLooksAtTheWholeBatch) {
   EXPECT_FALSE(Holds(quantise, {-1, 4}));
 }
 
+// [batch, 5, 4] through a network whose first state is made of the batch size, as PyTorch writes it.
+bool Recurrent(const Ints& state, const std::string& mask, const Shape& output, int64_t first_axis = 1) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 5, 4}).Counting("w", {2, 24, 4}).Counting("r", {2, 24, 6}).Int64s("at", {}, {first_axis});
+  builder.Int64s("zero", {1}, {0}).Int64s("two", {1}, {2}).Int64s("six", {1}, {6}).Int64s("keep", {3}, {0, 0, -1});
+  builder.Int64s("fixed", {static_cast<int64_t>(state.size())}, state).Counting("fixed_state", {2, 1, 6});
+  builder.Node("Transpose", {"x"}, {"t"}, {{"perm", Ints{1, 0, 2}}});
+  builder.Node("Shape", {"t"}, {"s"}).Node("Gather", {"s", "at"}, {"n"}).Node("Unsqueeze", {"n", "zero"}, {"n1"});
+  builder.Node("Concat", {"two", "n1", "six"}, {"sizes"}, {{"axis", int64_t{0}}});
+  builder.Node("ConstantOfShape", {state.empty() ? "sizes" : "fixed"}, {"h"});
+  builder.Node("LSTM", {"t", "w", "r", "", "", mask.empty() ? "h" : mask, "h"}, {"l", "last"},
+               {{"direction", std::string("bidirectional")}});
+  builder.Node("Transpose", {"l"}, {"lt"}, {{"perm", Ints{0, 2, 1, 3}}}).Node("Reshape", {"lt", "keep"}, {"lr"});
+  builder.Node("Transpose", {"lr"}, {"y"}, {{"perm", Ints{1, 0, 2}}});
+  builder.Node("Transpose", {"last"}, {"z"}, {{"perm", Ints{1, 0, 2}}});
+  builder.Output(output.size() == 3 && output[1] == 5 ? "y" : "z");
+  return Holds(builder, output);
+}
+
+TEST(BatchProof, FollowsTheBatchThroughRecurrentNetworks) {
+  EXPECT_TRUE(Recurrent({}, "", {-1, 5, 12}));
+  EXPECT_TRUE(Recurrent({}, "", {-1, 2, 6}));
+  EXPECT_FALSE(Recurrent({2, 1, 6}, "", {-1, 5, 12}));
+  EXPECT_FALSE(Recurrent({}, "fixed_state", {-1, 5, 12}));
+  EXPECT_FALSE(Recurrent({}, "", {-1, 5, 12}, 0)) << "the state has as many rows as steps";
+}
+
+TEST(BatchProof, RowsMayLieInAnyDimension) {
+  const auto turned = [](const std::string& op, const std::vector<std::string>& inputs, const Attributes& attributes) {
+    OnnxBuilder builder;
+    builder.Input("x", {-1, 4, 6}).Counting("c", {6, 6}).Counting("bias", {4, 1, 6}).Counting("each", {4, 2, 6});
+    builder.Int64s("axis1", {1}, {1}).Int64s("axis0", {1}, {0});
+    builder.Node("Transpose", {"x"}, {"t"}, {{"perm", Ints{1, 0, 2}}}).Node(op, inputs, {"u"}, attributes);
+    builder.Node("Transpose", {"u"}, {"y"}, {{"perm", Ints{1, 0, 2}}}).Output("y");
+    return Holds(builder, {-1, 4, 6});
+  };
+  EXPECT_TRUE(turned("Relu", {"t"}, {}));
+  EXPECT_TRUE(turned("MatMul", {"t", "c"}, {}));
+  EXPECT_TRUE(turned("Add", {"t", "bias"}, {}));
+  EXPECT_FALSE(turned("Add", {"t", "each"}, {}));
+  EXPECT_FALSE(turned("Add", {"t", "x"}, {}));
+  EXPECT_TRUE(turned("Softmax", {"t"}, {{"axis", int64_t{0}}}));
+  EXPECT_FALSE(turned("Softmax", {"t"}, {{"axis", int64_t{1}}}));
+  EXPECT_TRUE(turned("ReduceMax", {"t"}, {{"axes", Ints{0}}}));
+  EXPECT_FALSE(turned("ReduceMax", {"t"}, {{"axes", Ints{1}}}));
+  EXPECT_TRUE(turned("Concat", {"t", "t"}, {{"axis", int64_t{0}}}));
+  EXPECT_FALSE(turned("Concat", {"t", "t"}, {{"axis", int64_t{1}}}));
+  EXPECT_FALSE(turned("GlobalAveragePool", {"t"}, {}));
+}
+
+TEST(BatchProof, FollowsTheBatchThroughEquations) {
+  const auto einsum = [](const std::string& equation, const std::vector<std::string>& inputs, const Shape& output) {
+    OnnxBuilder builder;
+    builder.Input("x", {-1, 4, 6}).Counting("c", {6, 3}).Node("Einsum", inputs, {"y"}, {{"equation", equation}});
+    builder.Output("y");
+    return Holds(builder, output);
+  };
+  EXPECT_TRUE(einsum("bij,jk->bik", {"x", "c"}, {-1, 4, 3}));
+  EXPECT_TRUE(einsum("...ij,jk->...ik", {"x", "c"}, {-1, 4, 3}));
+  EXPECT_TRUE(einsum("bij,bkj->bik", {"x", "x"}, {-1, 4, 4}));
+  EXPECT_FALSE(einsum("bij,jk->ibk", {"x", "c"}, {-1, 4, 3}));
+  EXPECT_FALSE(einsum("bij,jk->ik", {"x", "c"}, {-1, 3}));
+  EXPECT_FALSE(einsum("bij,cij->bic", {"x", "x"}, {-1, 4, 4}));
+  EXPECT_FALSE(einsum("bij,jb->bi", {"x", "c"}, {-1, 4}));
+}
+
+TEST(BatchProof, FollowsSizesOnlyAsFarAsTheyAreLists) {
+  const auto filled = [](const std::vector<std::string>& sizes) {
+    OnnxBuilder builder;
+    builder.Input("x", {-1, 4}).Int64s("zero", {1}, {0}).Int64s("four", {1}, {4}).Int64s("both", {2}, {0, 1});
+    builder.Node("Shape", {"x"}, {"s"}).Node("Gather", {"s", "zero"}, {"n"}).Node("Gather", {"s", "both"}, {"nc"});
+    builder.Node("Unsqueeze", {"nc", "zero"}, {"matrix"}).Node("Gather", {"matrix", "zero"}, {"row"});
+    builder.Node("Concat", sizes, {"to"}, {{"axis", int64_t{0}}}).Node("ConstantOfShape", {"to"}, {"z"});
+    builder.Node("Add", {"x", "z"}, {"y"}).Output("y");
+    return Holds(builder, {-1, 4});
+  };
+  EXPECT_TRUE(filled({"n", "four"}));
+  EXPECT_TRUE(filled({"nc"}));
+  EXPECT_FALSE(filled({"four", "n"}));
+  EXPECT_FALSE(filled({"n", "n"}));
+  EXPECT_FALSE(filled({"row"}));
+}
+
 }  // namespace
 }  // namespace swizzle::fallback

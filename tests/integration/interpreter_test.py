@@ -1,0 +1,143 @@
+"""Operators that only the interpreter runs equal ONNX Runtime's, in the variants that ONNX's own tests lack: many nodes
+in one model, one a variant."""
+
+import numpy
+import onnx
+import pytest
+from onnx import helper
+
+from conformance_test import expected_outputs, run_model
+
+TOLERANCE = 2e-5  # largest difference over largest magnitude, per output
+STEPS, BATCH, INPUTS, HIDDEN = 5, 3, 6, 4
+LENGTHS = [5, 2, 1]
+
+
+class Nodes:
+    """A model that grows node by node; whatever a node makes is an output."""
+
+    def __init__(self, opset):
+        self.opset, self.random = opset, numpy.random.default_rng(7)
+        self.nodes, self.constants, self.outputs, self.inputs = [], [], [], {}
+
+    def draw(self, *shape):
+        return self.random.normal(0, 0.6, shape).astype(numpy.float32)
+
+    def constant(self, array):
+        name = f'c{len(self.constants)}'
+        self.constants.append(onnx.numpy_helper.from_array(numpy.asarray(array), name))
+        return name
+
+    def input(self, name, array):
+        self.inputs[name] = array
+        return name
+
+    def add(self, op, inputs, outputs=1, **attributes):
+        names = [f'{op}_{len(self.nodes)}_{i}' for i in range(outputs)]
+        inputs = [value if isinstance(value, str) else self.constant(value) for value in inputs]
+        self.nodes.append(helper.make_node(op, inputs, names, **attributes))
+        self.outputs += names
+
+    def check(self, folder):
+        tensor = onnx.helper.np_dtype_to_tensor_dtype
+        model = helper.make_model(
+            helper.make_graph(
+                self.nodes, 'nodes',
+                [helper.make_tensor_value_info(name, tensor(array.dtype), array.shape)
+                 for name, array in self.inputs.items()],
+                [onnx.ValueInfoProto(name=name) for name in self.outputs], self.constants),
+            opset_imports=[helper.make_opsetid('', self.opset)], ir_version=8)
+        onnx.save(model, folder / 'model.onnx')
+        expected = expected_outputs(folder / 'model.onnx', self.inputs)
+        actual, _ = run_model(folder / 'model.onnx', self.inputs, folder)
+        assert actual.keys() == expected.keys()
+        for name, array in expected.items():
+            assert actual[name].shape == array.shape, name
+            assert actual[name].dtype == array.dtype, name
+            if array.dtype.kind != 'f':
+                assert (actual[name] == array).all(), name
+            elif array.size > 0:
+                difference = numpy.abs(actual[name] - array).max() / max(numpy.abs(array).max(), 1e-30)
+                assert difference <= TOLERANCE, f'{name}: {difference}'
+
+
+def recurrent(nodes, op, gates, outputs, *, directions=1, bias=True, lengths=None, initial=False, peepholes=False,
+              **attributes):
+    """A node with drawn weights; what is not asked for is left out."""
+    inputs = ['x', nodes.draw(directions, gates * HIDDEN, INPUTS), nodes.draw(directions, gates * HIDDEN, HIDDEN),
+              nodes.draw(directions, 2 * gates * HIDDEN) if bias else '',
+              '' if lengths is None else numpy.array(lengths, numpy.int32),
+              nodes.draw(directions, BATCH, HIDDEN) if initial else '']
+    if op == 'LSTM':
+        inputs.append(nodes.draw(directions, BATCH, HIDDEN) if initial else '')
+        inputs.append(nodes.draw(directions, 3 * HIDDEN) if peepholes else '')
+    while isinstance(inputs[-1], str):
+        inputs.pop()
+    nodes.add(op, inputs, outputs, hidden_size=HIDDEN, **attributes)
+
+
+VARIANTS = (
+    {},
+    {'direction': 'reverse', 'lengths': LENGTHS, 'initial': True},
+    {'direction': 'bidirectional', 'directions': 2},
+    {'direction': 'bidirectional', 'directions': 2, 'lengths': LENGTHS, 'initial': True, 'clip': 0.3},
+    {'bias': False, 'initial': True},
+)
+
+
+@pytest.mark.parametrize('op, gates, outputs, more', (
+    ('LSTM', 4, 3, (
+        {'peepholes': True, 'initial': True},
+        {'directions': 2, 'direction': 'bidirectional', 'peepholes': True, 'lengths': LENGTHS},
+        {'input_forget': 1, 'initial': True},
+        {'activations': ['HardSigmoid', 'Softsign', 'ScaledTanh'], 'activation_alpha': [0.3, 0.8],
+         'activation_beta': [0.4, 0.7]},
+        {'activations': ['Sigmoid', 'Relu', 'Elu']},
+    )),
+    ('GRU', 3, 2, (
+        {'linear_before_reset': 1},
+        {'linear_before_reset': 1, 'directions': 2, 'direction': 'bidirectional', 'lengths': LENGTHS, 'initial': True},
+        {'linear_before_reset': 1, 'bias': False},
+        {'activations': ['HardSigmoid', 'LeakyRelu'], 'activation_alpha': [0.25, 0.05], 'activation_beta': [0.45]},
+    )),
+    ('RNN', 1, 2, (
+        {'activations': ['Relu']},
+        {'activations': ['Affine'], 'activation_alpha': [0.5], 'activation_beta': [0.1]},
+        {'activations': ['LeakyRelu', 'ThresholdedRelu'], 'activation_alpha': [0.2, 0.3], 'directions': 2,
+         'direction': 'bidirectional'},
+    )),
+))
+def test_recurrent(op, gates, outputs, more, tmp_path):
+    nodes = Nodes(14)
+    nodes.input('x', nodes.draw(STEPS, BATCH, INPUTS))
+    for variant in VARIANTS + more:
+        recurrent(nodes, op, gates, outputs, **variant)
+    nodes.check(tmp_path)
+
+
+EQUATIONS = (
+    ('bhid,bhjd->bhij', (2, 3, 4, 5), (2, 3, 6, 5)),
+    ('bhij,bhjd->bihd', (2, 3, 4, 6), (2, 3, 6, 5)),
+    ('bchw,hkc->bkhw', (2, 3, 4, 5), (4, 6, 3)),
+    ('...ij,jk', (2, 3, 4), (4, 5)),
+    ('...ij,...jk->...ik', (2, 5, 3, 4), (2, 5, 4, 2)),
+    ('ij->ji', (3, 4)),
+    ('ij', (3, 4)),
+    ('ii->i', (4, 4)),
+    ('bii->b', (2, 4, 4)),
+    ('ijk->', (2, 3, 4)),
+    ('i,j->ij', (3,), (4,)),
+    ('ij,ij->i', (3, 4), (3, 4)),
+    ('ijk,jl,kl->il', (2, 3, 4), (3, 5), (4, 5)),
+    ('ij,k->i', (3, 4), (5,)),
+    ('b i , b o -> b i o', (2, 3), (2, 4)),
+)
+
+
+def test_einsum(tmp_path):
+    nodes = Nodes(12)
+    nodes.input('x', nodes.draw(1))
+    for equation, *shapes in EQUATIONS:
+        nodes.add('Einsum', [nodes.draw(*shape) for shape in shapes], equation=equation)
+    nodes.add('Einsum', [numpy.arange(6).reshape(2, 3), numpy.arange(12).reshape(3, 4)], equation='ij,jk->ik')
+    nodes.check(tmp_path)
