@@ -154,6 +154,7 @@ StatusOr<Array> AveragePool(Call& call);
 StatusOr<Array> GlobalAveragePool(Call& call);
 StatusOr<Array> GlobalMaxPool(Call& call);
 StatusOr<Results> MaxPool(Call& call);
+StatusOr<Array> MaxUnpool(Call& call);
 
 // normalise.cc
 StatusOr<Array> BatchNormalization(Call& call);
@@ -184,6 +185,31 @@ StatusOr<Results> Rnn(Call& call);
 
 // einsum.cc
 StatusOr<Array> Einsum(Call& call);
+
+// detect.cc
+StatusOr<Array> NonMaxSuppression(Call& call);
+StatusOr<Array> RoiAlign(Call& call);
+
+// grid_sample.cc
+StatusOr<Array> GridSample(Call& call);
+
+// signal.cc
+StatusOr<Array> HannWindow(Call& call);
+StatusOr<Array> HammingWindow(Call& call);
+StatusOr<Array> BlackmanWindow(Call& call);
+StatusOr<Array> Dft(Call& call);
+StatusOr<Array> Stft(Call& call);
+StatusOr<Array> MelWeightMatrix(Call& call);
+
+// unique.cc
+StatusOr<Results> Unique(Call& call);
+
+// determinant.cc
+StatusOr<Array> Det(Call& call);
+
+// loss.cc
+StatusOr<Array> NegativeLogLikelihoodLoss(Call& call);
+StatusOr<Results> SoftmaxCrossEntropyLoss(Call& call);
 
 }  // namespace swizzle::fallback
 

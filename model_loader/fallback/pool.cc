@@ -1,5 +1,7 @@
 // Pools.
 #include <algorithm>
+#include <cstring>
+#include <functional>
 #include <limits>
 
 #include "kernels/cpu/runtime/cpu_stream.h"
@@ -67,6 +69,30 @@ StatusOr<Array> PoolPlanes(Call& call, const Function& function) {
   return call.As(y, call.In(0).dtype);
 }
 
+// The shape of what MaxPool made `pooled` of, as far as that can be told.
+StatusOr<Shape> UnpooledShape(const Call& call, const Shape& pooled) {
+  const size_t rank = pooled.size() - 2;
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape kernel, call.Ints("kernel_shape"));
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape strides, call.Ints("strides", Shape(rank, 1)));
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape pads, call.Ints("pads", Shape(2 * rank, 0)));
+  constexpr int64_t kMaxExtent = int64_t{1} << 30;
+  const auto all_from = [](const Shape& list, int64_t low) {
+    return std::ranges::all_of(list, [low](int64_t value) { return value >= low && value <= kMaxExtent; });
+  };
+  if (kernel.size() != rank || strides.size() != rank || pads.size() != 2 * rank || !all_from(kernel, 1) ||
+      !all_from(strides, 1) || !all_from(pads, 0)) {
+    return InvalidArgument("kernel_shape, strides and pads must have one, one and two numbers for each of ", rank,
+                           " dimensions");
+  }
+  Shape shape = pooled;
+  for (size_t d = 0; d < rank; ++d) {
+    int64_t& size = shape[d + 2];
+    size = (size - 1) * strides[d] + kernel[d] - pads[d] - pads[d + rank];
+    if (size < 1) return InvalidArgument("pads are larger than what the kernel covers");
+  }
+  return shape;
+}
+
 }  // namespace
 
 StatusOr<Results> MaxPool(Call& call) {
@@ -96,6 +122,39 @@ StatusOr<Results> MaxPool(Call& call) {
   });
   SWIZZLE_ASSIGN_OR_RETURN(y, call.As(y, call.In(0).dtype));
   return Results{y, indices};
+}
+
+// Indices count in the shape that follows from the attributes; in a larger one, given as input, elements stay where
+// they are from the first corner.
+StatusOr<Array> MaxUnpool(Call& call) {
+  const Array& x = call.In(0);
+  const Array& indices = call.In(1);
+  SWIZZLE_RETURN_IF_ERROR(CheckRank(x, 3));
+  if (indices.dtype != DType::kInt64 || indices.shape != x.shape) {
+    return InvalidArgument("indices are ", DTypeName(indices.dtype), ShapeText(indices.shape), "; they must be INT64",
+                           ShapeText(x.shape));
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape from, UnpooledShape(call, x.shape));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(from));
+  Shape to = from;
+  if (call.Has(2)) {
+    SWIZZLE_ASSIGN_OR_RETURN(to, call.List(2));
+  }
+  if (to.size() != from.size() || !std::ranges::equal(to, from, std::ranges::greater_equal())) {
+    return InvalidArgument("output_shape is ", ShapeText(to), "; it must be at least ", ShapeText(from));
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(x.dtype, to));
+  std::fill_n(y.data.get(), y.bytes(), std::byte{0});
+  const Shape strides = DenseStrides(to);
+  const size_t bytes = ElementBytes(x.dtype);
+  for (int64_t i = 0; i < x.elements(); ++i) {
+    int64_t rest = indices.As<int64_t>()[static_cast<size_t>(i)], offset = 0;
+    if (rest < 0 || rest >= elements) return InvalidArgument("index ", rest, " is not one of ", elements);
+    for (size_t d = from.size(); d-- > 0; rest /= from[d]) offset += rest % from[d] * strides[d];
+    std::memcpy(y.data.get() + static_cast<size_t>(offset) * bytes, x.data.get() + static_cast<size_t>(i) * bytes,
+                bytes);
+  }
+  return y;
 }
 
 StatusOr<Array> AveragePool(Call& call) {

@@ -1,6 +1,8 @@
 """Operators that only the interpreter runs equal ONNX Runtime's, in the variants that ONNX's own tests lack: many nodes
 in one model, one a variant."""
 
+import itertools
+
 import numpy
 import onnx
 import pytest
@@ -140,4 +142,57 @@ def test_einsum(tmp_path):
     for equation, *shapes in EQUATIONS:
         nodes.add('Einsum', [nodes.draw(*shape) for shape in shapes], equation=equation)
     nodes.add('Einsum', [numpy.arange(6).reshape(2, 3), numpy.arange(12).reshape(3, 4)], equation='ij,jk->ik')
+    nodes.check(tmp_path)
+
+
+def test_grid_sample(tmp_path):
+    nodes = Nodes(16)
+    image = nodes.input('x', nodes.draw(2, 3, 5, 7))
+    grid = (2.2 * nodes.random.random((2, 4, 6, 2)) - 1.1).astype(numpy.float32)
+    grid[0, 0, 0] = -3.7, 2.9  # far outside
+    for mode, padding, align in itertools.product(('bilinear', 'nearest', 'bicubic'),
+                                                  ('zeros', 'border', 'reflection'), (0, 1)):
+        nodes.add('GridSample', [image, grid], mode=mode, padding_mode=padding, align_corners=align)
+    nodes.check(tmp_path)
+
+
+def test_roi_align(tmp_path):
+    nodes = Nodes(16)
+    image = nodes.input('x', nodes.draw(2, 3, 10, 12))
+    rois = numpy.array([[0, 0, 11, 9], [2.3, 1.7, 5.5, 8.1], [-4, -4, 30, 20], [5, 5, 5.2, 5.3]], numpy.float32)
+    images = numpy.array([0, 1, 1, 0])
+    for mode, corners, sampling in itertools.product(('avg', 'max'), ('half_pixel', 'output_half_pixel'), (0, 2)):
+        nodes.add('RoiAlign', [image, rois, images], mode=mode, coordinate_transformation_mode=corners,
+                  sampling_ratio=sampling, output_height=3, output_width=2, spatial_scale=0.75)
+    nodes.check(tmp_path)
+
+
+def test_non_max_suppression(tmp_path):
+    nodes = Nodes(11)
+    corners = nodes.random.random((2, 60, 2)) * 20
+    boxes = numpy.concatenate([corners, corners + nodes.random.random((2, 60, 2)) * 6], axis=2).astype(numpy.float32)
+    scores = nodes.input('x', nodes.random.random((2, 3, 60)).astype(numpy.float32))
+    flipped = boxes[:, :, [2, 1, 0, 3]]
+    for given, centred in ((boxes, 0), (flipped, 0), (boxes, 1)):
+        for most, overlap, score in ((100, 0.5, 0.3), (4, 0.2, 0.0), (100, 0.0, 0.6)):
+            nodes.add('NonMaxSuppression', [given, scores, numpy.array([most]), numpy.array([overlap], numpy.float32),
+                                            numpy.array([score], numpy.float32)], center_point_box=centred)
+    nodes.check(tmp_path)
+
+
+def test_unique_and_fourier(tmp_path):
+    nodes = Nodes(17)
+    whole = nodes.random.integers(0, 4, (4, 3, 2))
+    nodes.input('x', nodes.draw(1))
+    for axis in ({}, {'axis': 0}, {'axis': 1}, {'axis': -1}):
+        for ordered in (0, 1):
+            nodes.add('Unique', [whole[:, :1] if axis else whole, ], 4, sorted=ordered, **axis)
+    for length in (8, 12, 15, 49, 14):
+        signal = nodes.draw(2, length, 3, 1)
+        nodes.add('DFT', [signal], axis=1)
+        nodes.add('DFT', [signal], axis=1, onesided=1)
+        nodes.add('DFT', [nodes.draw(2, 3, length, 2)], axis=2, inverse=1)
+    nodes.add('DFT', [nodes.draw(2, 10, 1), numpy.array(16)], axis=1)
+    nodes.add('STFT', [nodes.draw(2, 40, 1), numpy.array(5), nodes.draw(12), numpy.array(12)])
+    nodes.add('STFT', [nodes.draw(2, 40, 1), numpy.array(7), '', numpy.array(9)], onesided=0)
     nodes.check(tmp_path)
