@@ -24,12 +24,26 @@ StatusOr<Array> Memory::Allocate(DType dtype, Shape shape) {
   for (int64_t& dimension : counted) dimension = std::max<int64_t>(dimension, 1);
   const StatusOr<int64_t> bound = ElementCount(counted);
   const auto element_bytes = static_cast<int64_t>(ElementBytes(dtype));
-  if (element_bytes == 0) return Unimplemented("strings are not supported");
+  if (element_bytes == 0) return Unimplemented("strings are not supported here");
   if (!bound.ok() || *bound > limits_.max_array_bytes / element_bytes) {
     return MakeError(StatusCode::kResourceExhausted, "a value of shape ", ShapeText(shape), " and type ",
                      DTypeName(dtype), " is larger than the limit of ", limits_.max_array_bytes, " bytes");
   }
-  const int64_t bytes = elements * element_bytes;
+  SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<std::byte[]> data, Take(elements * element_bytes));
+  return Array{dtype, std::move(shape), std::move(data)};
+}
+
+StatusOr<Array> Memory::AllocateStrings(Shape shape, int64_t bytes) {
+  if (shape.size() > kMaxRank || bytes > limits_.max_array_bytes) {
+    return MakeError(StatusCode::kResourceExhausted, "strings of shape ", ShapeText(shape), " that take ", bytes,
+                     " bytes are above the limit of ", limits_.max_array_bytes, " bytes and ", kMaxRank, " dimensions");
+  }
+  SWIZZLE_RETURN_IF_ERROR(ElementCount(shape));
+  SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<std::byte[]> data, Take(bytes));
+  return Array{DType::kString, std::move(shape), std::move(data), nullptr, bytes};
+}
+
+StatusOr<std::shared_ptr<std::byte[]>> Memory::Take(int64_t bytes) {
   if (live_bytes_.fetch_add(bytes) + bytes > limits_.max_live_bytes) {
     live_bytes_ -= bytes;
     return MakeError(StatusCode::kResourceExhausted, "the model's values together need more than the limit of ",
@@ -44,7 +58,13 @@ StatusOr<Array> Memory::Allocate(DType dtype, Shape shape) {
     self->blocks_->Give(block);
     self->live_bytes_ -= bytes;
   };
-  return Array{dtype, std::move(shape), std::shared_ptr<std::byte[]>(block.data, release)};
+  return std::shared_ptr<std::byte[]>(block.data, release);
+}
+
+Status Memory::CountBodyRun() {
+  if (++body_runs_ <= limits_.max_body_runs) return {};
+  return MakeError(StatusCode::kResourceExhausted, "the graphs within nodes run more often than the limit of ",
+                   limits_.max_body_runs, " times");
 }
 
 StatusOr<Array> Convert(Memory& memory, const Array& from, DType to) {

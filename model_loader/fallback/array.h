@@ -1,5 +1,8 @@
 // The values of the fallback executor: owned, dense, row-major tensors whose shapes are known only when they are made.
 //
+// A value may also be strings, or a sequence of arrays of one type. Only operators for such values, and those that pass
+// values on, take them (graph/operator_table.h).
+//
 // An Array shares its elements with copies of itself; whoever made it writes them before anybody else sees it, after
 // that they don't change. A null `data` stands for an input that is left out. Array is thread-compatible, Memory is
 // thread-safe.
@@ -12,6 +15,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "kernels/base/status.h"
 #include "kernels/base/tensor.h"
@@ -23,16 +27,21 @@ namespace swizzle::fallback {
 struct Limits {
   int64_t max_array_bytes = int64_t{1} << 31;
   int64_t max_live_bytes = int64_t{1} << 34;  // of all arrays of one run together
+  int64_t max_body_runs = int64_t{1} << 16;   // of the graphs within nodes, in one run
 };
 
 struct Array {
   DType dtype = DType::kFloat32;
   Shape shape;
   std::shared_ptr<std::byte[]> data;
+  std::shared_ptr<const std::vector<Array>> items = nullptr;  // of a sequence, which has no shape and no data
+  int64_t text_bytes = 0;                                     // of strings, which lie as in a TensorView
 
+  bool IsSequence() const { return items != nullptr; }
+  bool HasStrings() const { return dtype == DType::kString && !IsSequence(); }
   int64_t rank() const { return static_cast<int64_t>(shape.size()); }
   int64_t elements() const;
-  int64_t bytes() const { return elements() * static_cast<int64_t>(ElementBytes(dtype)); }
+  int64_t bytes() const { return HasStrings() ? text_bytes : elements() * static_cast<int64_t>(ElementBytes(dtype)); }
 
   // REQUIRES: T has the size of the elements.
   template <typename T>
@@ -69,17 +78,28 @@ class Memory : public std::enable_shared_from_this<Memory> {
 
   // An array with no particular elements. INVALID_ARGUMENT for an impossible shape, RESOURCE_EXHAUSTED beyond a limit.
   // Dimensions of 0 count as 1 against the limit, so that loops over the others are bounded too.
+  // UNIMPLEMENTED for strings.
   StatusOr<Array> Allocate(DType dtype, Shape shape);
 
+  // Room for strings that take so many bytes, their lengths included.
+  StatusOr<Array> AllocateStrings(Shape shape, int64_t bytes);
+
   int64_t live_bytes() const { return live_bytes_; }
+
+  // Before each run of a graph within a node. RESOURCE_EXHAUSTED beyond the limit: loops end.
+  Status CountBodyRun();
 
  private:
   Memory(const Limits& limits, std::shared_ptr<BlockStore> blocks)
       : limits_(limits), blocks_(blocks != nullptr ? std::move(blocks) : std::make_shared<BlockStore>(0)) {}
 
+  // Bytes that are counted as long as they are held.
+  StatusOr<std::shared_ptr<std::byte[]>> Take(int64_t bytes);
+
   const Limits limits_;
   const std::shared_ptr<BlockStore> blocks_;
   std::atomic<int64_t> live_bytes_ = 0;
+  std::atomic<int64_t> body_runs_ = 0;
 };
 
 // The elements as `to`, as Cast does it (semantics/element_types.h). Shares the elements if the type is the same.

@@ -46,7 +46,8 @@ class Proof {
     }
     for (const int input : graph_.inputs) {
       const std::optional<Shape>& shape = graph_.values[static_cast<size_t>(input)].shape;
-      if (!HasOnlyFreeBatch(shape)) return false;
+      const bool strings = graph_.values[static_cast<size_t>(input)].dtype == DType::kString;  // rows of any length
+      if (strings || !HasOnlyFreeBatch(shape)) return false;
       facts_[static_cast<size_t>(input)] = Rows(static_cast<int64_t>(shape->size()));
     }
     for (const Node& node : graph_.nodes) {

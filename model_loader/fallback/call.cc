@@ -4,6 +4,7 @@ namespace swizzle::fallback {
 
 StatusOr<std::vector<int64_t>> Call::List(size_t i) const {
   const Array& array = In(i);
+  if (array.IsSequence()) return InvalidArgument("input ", i, " is a sequence; it must be a list of integers");
   if (array.rank() > 1 || array.elements() > kMaxListLength) {
     return InvalidArgument("input ", i, " has shape ", ShapeText(array.shape), "; it must be a list of at most ",
                            kMaxListLength, " integers");
@@ -50,6 +51,24 @@ StatusOr<std::optional<std::vector<int64_t>>> Call::Axes(size_t i, int64_t rank)
 StatusOr<int64_t> Call::AxisAttribute(int64_t absent, int64_t rank) const {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, Int("axis", absent));
   return NormalAxis(axis, rank);
+}
+
+StatusOr<std::shared_ptr<const Body>> Call::BodyAttribute(const std::string& name) const {
+  const auto found = node_.attributes.find(name);
+  if (found != node_.attributes.end()) {
+    if (const auto* body = std::get_if<std::shared_ptr<const Body>>(&found->second)) return *body;
+  }
+  return InvalidArgument("attribute '", name, "' is not a graph");
+}
+
+StatusOr<std::vector<Array>> Call::Run(const Body& body, std::vector<Array> inputs) {
+  const size_t wanted = body.graph.inputs.size() - body.captured.size();
+  if (inputs.size() != wanted) {
+    return InvalidArgument("its graph takes ", wanted, " inputs, but is given ", inputs.size());
+  }
+  for (const size_t input : body.captured) inputs.push_back(inputs_[input]);
+  SWIZZLE_RETURN_IF_ERROR(memory_.CountBodyRun());
+  return (*run_body_)(body, inputs);
 }
 
 StatusOr<std::vector<float>> FloatsAttribute(const Node& node, const std::string& name) {

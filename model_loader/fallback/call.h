@@ -7,6 +7,8 @@
 #define SWIZZLE_MODEL_LOADER_FALLBACK_CALL_H_
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,11 +22,16 @@
 
 namespace swizzle::fallback {
 
+// Runs a graph within a node: its outputs, of all its inputs.
+using RunBody = std::function<StatusOr<std::vector<Array>>(const Body& body, std::span<const Array> inputs)>;
+
 class Call {
  public:
-  // All must outlive the call. inputs[i] is the node's, its data null where it is left out.
-  Call(const Node& node, int64_t opset, std::span<const Array> inputs, Memory& memory, Stream& stream)
-      : node_(node), opset_(opset), inputs_(inputs), memory_(memory), stream_(stream) {}
+  // All must outlive the call. inputs[i] is the node's, its data null where it is left out. run_body: null where the
+  // node has no graphs within.
+  Call(const Node& node, int64_t opset, std::span<const Array> inputs, Memory& memory, Stream& stream,
+       const RunBody* run_body = nullptr)
+      : node_(node), opset_(opset), inputs_(inputs), memory_(memory), stream_(stream), run_body_(run_body) {}
 
   const Node& node() const { return node_; }
   int64_t opset() const { return opset_; }
@@ -32,7 +39,7 @@ class Call {
   Memory& memory() { return memory_; }
 
   size_t input_count() const { return inputs_.size(); }
-  bool Has(size_t i) const { return i < inputs_.size() && inputs_[i].data != nullptr; }
+  bool Has(size_t i) const { return i < inputs_.size() && (inputs_[i].data != nullptr || inputs_[i].IsSequence()); }
   // REQUIRES: Has(i).
   const Array& In(size_t i) const { return inputs_[i]; }
   bool WantsOutput(size_t i) const { return i < node_.outputs.size() && node_.outputs[i] != kNoValue; }
@@ -46,6 +53,11 @@ class Call {
     return IntsAttribute(node_, name, std::move(absent));
   }
   bool HasAttribute(const std::string& name) const { return node_.attributes.contains(name); }
+
+  // The graph that is the attribute. INVALID_ARGUMENT where there is none.
+  StatusOr<std::shared_ptr<const Body>> BodyAttribute(const std::string& name) const;
+  // Its outputs, of `inputs` and what it captures. INVALID_ARGUMENT unless it takes so many.
+  StatusOr<std::vector<Array>> Run(const Body& body, std::vector<Array> inputs);
 
   // An array to be filled.
   StatusOr<Array> New(DType dtype, Shape shape) { return memory_.Allocate(dtype, std::move(shape)); }
@@ -72,6 +84,7 @@ class Call {
   const std::span<const Array> inputs_;
   Memory& memory_;
   Stream& stream_;
+  const RunBody* run_body_;
 };
 
 inline constexpr int64_t kMaxListLength = 1 << 16;

@@ -4,12 +4,14 @@
 #include <map>
 
 #include "model_loader/fallback/batch_proof.h"
+#include "model_loader/fallback/text.h"
 #include "model_loader/graph/operator_table.h"
 
 namespace swizzle::fallback {
 namespace {
 
 StatusOr<Array> CopyTensor(Memory& memory, DType dtype, const Shape& shape, std::span<const std::byte> bytes) {
+  if (dtype == DType::kString) return CopyStrings(memory, shape, bytes);
   SWIZZLE_ASSIGN_OR_RETURN(Array array, memory.Allocate(dtype, shape));
   if (array.bytes() != static_cast<int64_t>(bytes.size())) {
     return InvalidArgument("it has ", bytes.size(), " bytes for ", ShapeText(shape), " of ", DTypeName(dtype));
@@ -32,6 +34,15 @@ StatusOr<RunOperator> FunctionOf(const Node& node, int64_t opset) {
                          row->fallback.last_opset);
   }
   return FindFunction(node.op);
+}
+
+// Whether all are tensors of numbers.
+Status CheckNumbers(std::span<const Array> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].IsSequence()) return InvalidArgument("input ", i, " is a sequence; it must be a tensor");
+    if (inputs[i].HasStrings()) return Unimplemented("input ", i, " has strings, which are not supported here");
+  }
+  return {};
 }
 
 bool Fits(const Shape& declared, const Shape& given) {
@@ -59,6 +70,7 @@ StatusOr<std::shared_ptr<const Program>> Program::Make(Graph graph) {
   program->graph_ = std::move(graph);
   program->rows_are_independent_ = RowsAreIndependent(program->graph_);
   SWIZZLE_RETURN_IF_ERROR(program->TakeConstants());
+  SWIZZLE_RETURN_IF_ERROR(program->TakeBodies());
   program->MakeTurns({});
   program->FindLastReaders();
   return std::shared_ptr<const Program>(std::move(program));
@@ -74,6 +86,25 @@ Status Program::TakeConstants() {
     constant.reset();
   }
   return {};
+}
+
+Status Program::TakeBodies() {
+  for (Node& node : graph_.nodes) {
+    for (auto& [name, attribute] : node.attributes) {
+      auto* const body = std::get_if<std::shared_ptr<const Body>>(&attribute);
+      if (body == nullptr) continue;
+      SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<const Program> program, Make((*body)->graph));
+      *body = std::make_shared<const Body>(Body{program->graph(), (*body)->captured});
+      bodies_.emplace(body->get(), std::move(program));
+    }
+  }
+  return {};
+}
+
+int64_t Program::weight_bytes() const {
+  int64_t bytes = weights_->live_bytes();
+  for (const auto& [body, program] : bodies_) bytes += program->weight_bytes();
+  return bytes;
 }
 
 std::string Program::OperatorCounts() const {
@@ -120,8 +151,17 @@ struct Program::RunState {
 Status Program::RunNode(size_t index, RunState& state) const {
   const Node& node = graph_.nodes[index];
   std::vector<Array> inputs = state.ValuesOf(node.inputs);
+  if (!FindOnnxOperator(node.domain, node.op)->fallback.takes_any_value) {
+    SWIZZLE_RETURN_IF_ERROR(Annotate(CheckNumbers(inputs), Describe(node)));
+  }
   if (state.watch) SWIZZLE_RETURN_IF_ERROR(state.watch(node, inputs, state.memory, state.stream));
-  Call call(node, graph_.opset, inputs, state.memory, state.stream);
+  const RunBody run_body = [&](const Body& body, std::span<const Array> given) {
+    const Program& program = *bodies_.at(&body);
+    RunState within{state.memory, state.stream, nullptr, state.gate, std::vector<Array>(program.graph_.values.size())};
+    for (size_t i = 0; i < given.size(); ++i) within.values[static_cast<size_t>(program.graph_.inputs[i])] = given[i];
+    return program.RunTurns(within);
+  };
+  Call call(node, graph_.opset, inputs, state.memory, state.stream, &run_body);
   StatusOr<Results> results = functions_[index](call);
   if (!results.ok()) {
     const bool named = std::string(results.status().message()).starts_with(Describe(node));
@@ -137,6 +177,7 @@ Status Program::RunNode(size_t index, RunState& state) const {
 
 StatusOr<bool> Program::RunPart(const PartOfProgram& part, RunState& state) const {
   const std::vector<Array> inputs = state.ValuesOf(part.inputs);
+  SWIZZLE_RETURN_IF_ERROR(CheckNumbers(inputs));
   SWIZZLE_ASSIGN_OR_RETURN(std::optional<Results> results,
                            part.part->Run(inputs, state.memory, state.stream, state.gate));
   if (!results) return false;
@@ -164,20 +205,24 @@ StatusOr<std::vector<Array>> Program::Run(std::span<const TensorView> inputs, St
   if (supplies.blocks != nullptr) supplies.blocks->BeginRun();
   const std::shared_ptr<Memory> memory = Memory::New(limits, supplies.blocks);
   RunState state{*memory, stream, watch, supplies.gate, std::vector<Array>(graph_.values.size())};
-  for (const auto& [value, array] : constants_) state.values[static_cast<size_t>(value)] = array;
   for (size_t i = 0; i < inputs.size(); ++i) {
     SWIZZLE_ASSIGN_OR_RETURN(state.values[static_cast<size_t>(graph_.inputs[i])], TakeInput(*memory, i, inputs[i]));
   }
+  StatusOr<std::vector<Array>> results = RunTurns(state);
+  SWIZZLE_RETURN_IF_ERROR(stream.Synchronize());
+  for (size_t i = 0; results.ok() && i < results->size(); ++i) {
+    if ((*results)[i].IsSequence()) return Unimplemented("output '", outputs_[i].name, "' is a sequence");
+  }
+  return results;
+}
+
+StatusOr<std::vector<Array>> Program::RunTurns(RunState& state) const {
+  for (const auto& [value, array] : constants_) state.values[static_cast<size_t>(value)] = array;
   for (size_t t = 0; t < turns_.size(); ++t) {
-    Status status = PassGate(supplies.gate, static_cast<HostStream&>(stream));
-    if (status.ok()) status = RunTurn(turns_[t], state);
-    if (!status.ok()) {
-      SWIZZLE_RETURN_IF_ERROR(stream.Synchronize());
-      return status;
-    }
+    SWIZZLE_RETURN_IF_ERROR(PassGate(state.gate, static_cast<HostStream&>(state.stream)));
+    SWIZZLE_RETURN_IF_ERROR(RunTurn(turns_[t], state));
     for (const int value : released_[t]) state.values[static_cast<size_t>(value)] = Array();
   }
-  SWIZZLE_RETURN_IF_ERROR(stream.Synchronize());
   std::vector<Array> outputs;
   for (const GraphOutput& output : graph_.outputs) outputs.push_back(state.values[static_cast<size_t>(output.value)]);
   return outputs;

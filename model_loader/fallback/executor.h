@@ -80,8 +80,8 @@ class Program {
   const Graph& graph() const { return graph_; }
   // Whether requests may be put into one batch (batch_proof.h).
   bool rows_are_independent() const { return rows_are_independent_; }
-  // Bytes of all constants.
-  int64_t weight_bytes() const { return weights_->live_bytes(); }
+  // Bytes of all constants, those of graphs within nodes included.
+  int64_t weight_bytes() const;
   // The constants' elements, by value.
   const std::vector<std::pair<int, Array>>& constants() const { return constants_; }
   // Nodes that no part computes.
@@ -100,6 +100,8 @@ class Program {
   Program() : weights_(Memory::New({.max_array_bytes = int64_t{1} << 31, .max_live_bytes = int64_t{1} << 36})) {}
 
   Status TakeConstants();
+  // Programs of the graphs within nodes, which keep no elements themselves.
+  Status TakeBodies();
   // A node, or a part's.
   struct Turn {
     std::vector<int> nodes;
@@ -114,6 +116,8 @@ class Program {
   // Whether the part took its inputs.
   StatusOr<bool> RunPart(const PartOfProgram& part, RunState& state) const;
   Status RunTurn(const Turn& turn, RunState& state) const;
+  // The outputs, once the inputs are there.
+  StatusOr<std::vector<Array>> RunTurns(RunState& state) const;
 
   Graph graph_;
   bool rows_are_independent_ = false;
@@ -122,6 +126,7 @@ class Program {
   std::shared_ptr<Memory> weights_;
   std::vector<std::pair<int, Array>> constants_;  // value and its elements
   std::vector<RunOperator> functions_;            // by node
+  std::map<const Body*, std::shared_ptr<const Program>> bodies_;
   std::vector<PartOfProgram> parts_;
   std::vector<Turn> turns_;
   std::vector<std::vector<int>> released_;  // by turn: values that nothing reads after it

@@ -211,6 +211,24 @@ StatusOr<Array> Det(Call& call);
 StatusOr<Array> NegativeLogLikelihoodLoss(Call& call);
 StatusOr<Results> SoftmaxCrossEntropyLoss(Call& call);
 
+// control.cc
+StatusOr<Results> If(Call& call);
+StatusOr<Results> Loop(Call& call);
+StatusOr<Results> Scan(Call& call);
+
+// sequence.cc
+StatusOr<Array> SequenceEmpty(Call& call);
+StatusOr<Array> SequenceConstruct(Call& call);
+StatusOr<Array> SequenceInsert(Call& call);
+StatusOr<Array> SequenceErase(Call& call);
+StatusOr<Array> SequenceAt(Call& call);
+StatusOr<Array> SequenceLength(Call& call);
+StatusOr<Array> ConcatFromSequence(Call& call);
+StatusOr<Array> SplitToSequence(Call& call);
+
+// text.cc
+StatusOr<Array> StringNormalizer(Call& call);
+
 }  // namespace swizzle::fallback
 
 #endif  // SWIZZLE_MODEL_LOADER_FALLBACK_OPERATORS_H_

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -61,8 +62,10 @@ struct Value {
   bool arrives_whole = false;               // a graph input that requests bring as `wholes`
 };
 
+struct Body;
+
 using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>,
-                               std::vector<std::string>, Tensor>;
+                               std::vector<std::string>, Tensor, std::shared_ptr<const Body>>;
 
 // In place of a value: an optional input or output that is left out.
 inline constexpr int kNoValue = -1;
@@ -114,6 +117,13 @@ struct Graph {
   bool IsConstant(int value) const { return value != kNoValue && values[value].constant.has_value(); }
   // REQUIRES: the shape is known.
   const Shape& ShapeOf(int value) const { return *values[value].shape; }
+};
+
+// A graph that a node runs: If's branches, what Loop and Scan repeat. Its inputs are those that the node's operator
+// gives it and then, of the values around it that it reads, one for each of `captured`, which is an input of the node.
+struct Body {
+  Graph graph;
+  std::vector<size_t> captured;
 };
 
 // "Conv node 'features.0'", for messages.

@@ -50,6 +50,7 @@ struct FallbackUse {
   int64_t first_opset = 0;  // from which it runs; 0: it doesn't
   int64_t last_opset = 0;   // in which the operator exists; 0: still there
   RowRule rows = RowRule::kUnknown;
+  bool takes_any_value = false;  // sequences and strings, too
 
   bool Runs() const { return first_opset != 0; }
 };

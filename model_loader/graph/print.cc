@@ -66,6 +66,9 @@ struct AttributeText {
   std::string operator()(const std::vector<std::string>& values) const {
     return "[" + Join(values, [](const std::string& value) { return "\"" + value + "\""; }) + "]";
   }
+  std::string operator()(const std::shared_ptr<const Body>& body) const {
+    return Concat("graph of ", body->graph.nodes.size(), " nodes");
+  }
   std::string operator()(const Tensor& tensor) const {
     return Concat(DTypeName(tensor.dtype), ShapeText(tensor.shape), ElementsText(tensor));
   }

@@ -1,6 +1,8 @@
 #include "model_loader/onnx/onnx_reader.h"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -73,8 +75,12 @@ StatusOr<int64_t> ReadOpset(const onnx::ModelProto& model, const ReadOptions& op
 
 class GraphReader {
  public:
-  GraphReader(onnx::GraphProto& proto, const ReadOptions& options)
-      : proto_(proto), options_(options), source_(options) {}
+  // All must outlive the reader. outer: of the graph around this one, null at the outermost.
+  GraphReader(onnx::GraphProto& proto, const ReadOptions& options, TensorSource& source, GraphReader* outer = nullptr)
+      : proto_(proto), options_(options), source_(source), outer_(outer) {}
+
+  // Values of the graph around this one that this one's last inputs stand for.
+  const std::vector<int>& captured() const { return captured_; }
 
   StatusOr<Graph> Read(int64_t opset) {
     graph_.opset = opset;
@@ -157,7 +163,9 @@ class GraphReader {
       SWIZZLE_RETURN_IF_ERROR(CheckName(info.name(), "a graph input"));
       const std::string what = Concat("graph input '", info.name(), "'");
       Value input{info.name(), DType::kFloat32, std::nullopt, std::nullopt};
-      if (options_.any_inputs) {
+      if (outer_ != nullptr) {
+        // Whatever the node gives it.
+      } else if (options_.any_inputs) {
         SWIZZLE_RETURN_IF_ERROR(ReadAnyInput(info, what, input));
       } else {
         SWIZZLE_RETURN_IF_ERROR(ReadPlannedInput(info, what, input));
@@ -181,11 +189,16 @@ class GraphReader {
     return std::optional(std::move(shape));
   }
 
+  // Of inputs and outputs; constants have no strings.
+  static StatusOr<DType> PortType(int data_type, const std::string& what) {
+    return data_type == onnx::TensorProto::STRING ? DType::kString : DTypeOfProto(data_type, what);
+  }
+
   static Status ReadAnyInput(const onnx::ValueInfoProto& info, const std::string& what, Value& input) {
     if (!info.type().has_tensor_type()) {
       return Unimplemented(what, " is no tensor; sequences and maps are not supported");
     }
-    SWIZZLE_ASSIGN_OR_RETURN(input.dtype, DTypeOfProto(info.type().tensor_type().elem_type(), what));
+    SWIZZLE_ASSIGN_OR_RETURN(input.dtype, PortType(info.type().tensor_type().elem_type(), what));
     SWIZZLE_ASSIGN_OR_RETURN(input.shape, DeclaredShape(info.type().tensor_type(), what));
     return {};
   }
@@ -236,20 +249,53 @@ class GraphReader {
       }
       node.outputs.push_back(value);
     }
-    while (node.inputs.size() > 1 && node.inputs.back() == kNoValue) node.inputs.pop_back();
+    const auto inputs = static_cast<size_t>(proto.input_size());
     SWIZZLE_RETURN_IF_ERROR(ReadAttributes(proto, node));
+    const bool captures = node.inputs.size() > inputs;  // those stay where graphs within look for them
+    while (!captures && node.inputs.size() > 1 && node.inputs.back() == kNoValue) node.inputs.pop_back();
     graph_.nodes.push_back(std::move(node));
     return {};
   }
 
-  StatusOr<int> FindInput(const std::string& name, const std::string& what) const {
+  StatusOr<int> FindInput(const std::string& name, const std::string& what) {
     if (name.empty()) return kNoValue;
     const auto found = values_.find(name);
     if (found != values_.end()) return found->second;
+    if (const std::optional<int> captured = Capture(name)) return *captured;
     SWIZZLE_RETURN_IF_ERROR(CheckName(name, Concat("an input of ", what)));
     return InvalidArgument(
         what, " reads '", name,
         "', which nothing before it makes: it is undefined, in a cycle, or the nodes are not sorted");
+  }
+
+  // A value of a graph around this one, as one more input of this one. Nothing if there is none of this name yet.
+  std::optional<int> Capture(const std::string& name) {
+    if (outer_ == nullptr) return std::nullopt;
+    const auto found = outer_->values_.find(name);
+    const std::optional<int> there =
+        found != outer_->values_.end() ? std::optional(found->second) : outer_->Capture(name);
+    if (!there) return std::nullopt;
+    const int value = graph_.AddValue({name, DType::kFloat32, std::nullopt, std::nullopt});
+    values_.emplace(name, value);
+    graph_.inputs.push_back(value);
+    captured_.push_back(*there);
+    return value;
+  }
+
+  // What the graph captures, the node takes as inputs, behind those that it has anyway.
+  StatusOr<Attribute> ReadBody(onnx::GraphProto& proto, size_t formal_inputs, Node& node) {
+    GraphReader reader(proto, options_, source_, this);
+    Body body;
+    StatusOr<Graph> graph = reader.Read(graph_.opset);
+    if (!graph.ok()) return Annotate(graph.status(), Describe(node));
+    body.graph = *std::move(graph);
+    for (const int value : reader.captured()) {
+      const auto first = node.inputs.begin() + static_cast<ptrdiff_t>(formal_inputs);
+      const auto place = std::find(first, node.inputs.end(), value);
+      body.captured.push_back(static_cast<size_t>(place - node.inputs.begin()));
+      if (place == node.inputs.end()) node.inputs.push_back(value);
+    }
+    return Attribute(std::make_shared<const Body>(std::move(body)));
   }
 
   Status ReadAttributes(onnx::NodeProto& proto, Node& node) {
@@ -261,7 +307,10 @@ class GraphReader {
         return InvalidArgument(Describe(node), ": attribute '", name, "' is not known in opset ", graph_.opset);
       }
       const std::string what = Concat(Describe(node), ": attribute '", name, "'");
-      SWIZZLE_ASSIGN_OR_RETURN(Attribute value, ReadAttribute(attribute, what, source_));
+      const bool is_graph = attribute.type() == onnx::AttributeProto::GRAPH && options_.any_inputs;
+      SWIZZLE_ASSIGN_OR_RETURN(
+          Attribute value, is_graph ? ReadBody(*attribute.mutable_g(), static_cast<size_t>(proto.input_size()), node)
+                                    : ReadAttribute(attribute, what, source_));
       if (!node.attributes.emplace(name, std::move(value)).second) return InvalidArgument(what, " is given twice");
     }
     return {};
@@ -273,12 +322,16 @@ class GraphReader {
     }
     for (const auto& info : proto_.output()) {
       SWIZZLE_RETURN_IF_ERROR(CheckName(info.name(), "a graph output"));
+      const std::string what = Concat("graph output '", info.name(), "'");
       const auto found = values_.find(info.name());
-      if (found == values_.end()) return InvalidArgument("graph output '", info.name(), "' is made by nothing");
-      GraphOutput output{info.name(), found->second};
+      const std::optional<int> value = found != values_.end() ? std::optional(found->second) : Capture(info.name());
+      if (!value) return InvalidArgument(what, " is made by nothing");
+      GraphOutput output{info.name(), *value};
+      if (info.has_type() && !info.type().has_tensor_type() && outer_ == nullptr) {
+        return Unimplemented(what, " is no tensor; sequences and maps are not supported");
+      }
       if (options_.any_inputs && info.type().has_tensor_type()) {
-        const std::string what = Concat("graph output '", info.name(), "'");
-        SWIZZLE_ASSIGN_OR_RETURN(output.dtype, DTypeOfProto(info.type().tensor_type().elem_type(), what));
+        SWIZZLE_ASSIGN_OR_RETURN(output.dtype, PortType(info.type().tensor_type().elem_type(), what));
         SWIZZLE_ASSIGN_OR_RETURN(output.shape, DeclaredShape(info.type().tensor_type(), what));
       }
       graph_.outputs.push_back(std::move(output));
@@ -289,7 +342,9 @@ class GraphReader {
 
   onnx::GraphProto& proto_;
   const ReadOptions& options_;
-  TensorSource source_;
+  TensorSource& source_;
+  GraphReader* const outer_;
+  std::vector<int> captured_;
   Graph graph_;
   std::unordered_map<std::string, int> values_;  // by name
 };
@@ -341,7 +396,8 @@ StatusOr<Graph> ReadOnnx(std::span<const std::byte> model, const ReadOptions& op
     reading.any_inputs = true;
     reading.find_operator = FindSequenceOperator;
   }
-  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, GraphReader(*proto.mutable_graph(), reading).Read(opset));
+  TensorSource source(reading);
+  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, GraphReader(*proto.mutable_graph(), reading, source).Read(opset));
   if (sequences) SWIZZLE_RETURN_IF_ERROR(ReadSequences(graph));
   graph.producer = proto.producer_name();
   if (!proto.producer_version().empty()) graph.producer += " " + proto.producer_version();

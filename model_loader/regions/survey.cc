@@ -87,7 +87,8 @@ class Surveyor {
       }
       SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(shape));
       if (elements > limits_.max_array_bytes) return InvalidArgument("input '", port.name, "' is too large");
-      zeros.emplace_back(static_cast<size_t>(elements) * ElementBytes(*port.dtype));
+      const size_t bytes = *port.dtype == DType::kString ? sizeof(uint32_t) : ElementBytes(*port.dtype);  // empty ones
+      zeros.emplace_back(static_cast<size_t>(elements) * bytes);
       views.push_back({*port.dtype, std::move(shape), {}});
     }
     for (size_t i = 0; i < views.size(); ++i) views[i].bytes = zeros[i];

@@ -87,6 +87,21 @@ StatusOr<PortMap> Resolve(ModelSpec& spec, const Program& program) {
   return map;
 }
 
+// An error's text, which says where by the names of a node and of those within it, with their operators instead.
+std::string WithoutNames(const std::string& text, const Graph& graph) {
+  for (const Node& node : graph.nodes) {
+    const std::string described = Describe(node);
+    if (!text.starts_with(described)) continue;
+    std::string rest = text.substr(described.size());
+    for (const auto& [name, attribute] : node.attributes) {
+      const auto* const body = std::get_if<std::shared_ptr<const Body>>(&attribute);
+      if (body != nullptr && rest.starts_with(": ")) rest = ": " + WithoutNames(rest.substr(2), (*body)->graph);
+    }
+    return node.op + rest;
+  }
+  return text;
+}
+
 class FallbackSession final : public Session {
  public:
   // Runs a program with limits on a stream, in turn with others; program and limits outlive it.
@@ -145,11 +160,7 @@ class FallbackSession final : public Session {
 
   // Names of nodes are nobody's business; what an operator cannot do with a request is.
   Status ForClients(const Status& status) const {
-    std::string text(status.message());
-    for (const Node& node : execution_.program.graph().nodes) {
-      const std::string described = Describe(node);
-      if (text.starts_with(described)) text = node.op + text.substr(described.size());
-    }
+    const std::string text = WithoutNames(std::string(status.message()), execution_.program.graph());
     return Annotate(Status(status.code(), text), Concat("model '", spec_.name, "'"));
   }
 

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,12 +32,27 @@ constexpr double kBFloat16Step = 1.0 / 128;  // the data is rounded towards zero
 constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
 constexpr const char* kSuites[] = {"node", "pytorch-converted", "pytorch-operator", "simple"};
 
+// As arrays of strings lie: (uint32 length, bytes), one behind the other.
+Tensor ReadStrings(const onnx::TensorProto& proto) {
+  Tensor tensor;
+  tensor.dtype = DType::kString;
+  tensor.shape.assign(proto.dims().begin(), proto.dims().end());
+  for (const std::string& string : proto.string_data()) {
+    const auto length = static_cast<uint32_t>(string.size());
+    for (const auto part : {std::as_bytes(std::span(&length, 1)), std::as_bytes(std::span(string))}) {
+      tensor.bytes.insert(tensor.bytes.end(), part.begin(), part.end());
+    }
+  }
+  return tensor;
+}
+
 StatusOr<Tensor> ReadTensorFile(const fs::path& file) {
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(file, kMaxFileBytes));
   onnx::TensorProto proto;
   if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return InvalidArgument(file.filename().string(), " is no tensor");
   }
+  if (proto.data_type() == onnx::TensorProto::STRING) return ReadStrings(proto);
   TensorSource source{ReadOptions()};
   return ReadTensor(proto, file.filename().string(), source);
 }
@@ -60,6 +76,11 @@ Status Compare(Memory& memory, const Array& actual, const Tensor& expected, cons
   if (actual.dtype != expected.dtype || actual.shape != expected.shape) {
     return InvalidArgument("output '", name, "' is ", DTypeName(actual.dtype), " ", ShapeText(actual.shape),
                            " instead of ", DTypeName(expected.dtype), " ", ShapeText(expected.shape));
+  }
+  if (expected.dtype == DType::kString) {
+    return std::ranges::equal(actual.AsBytes(), expected.bytes)
+               ? Status()
+               : InvalidArgument("output '", name, "' has other strings");
   }
   SWIZZLE_ASSIGN_OR_RETURN(Array wanted, memory.Allocate(expected.dtype, expected.shape));
   std::copy(expected.bytes.begin(), expected.bytes.end(), wanted.data.get());

@@ -42,6 +42,7 @@ struct AttributeSetter {
     proto.set_type(onnx::AttributeProto::STRINGS);
     for (const std::string& value : values) proto.add_strings(value);
   }
+  void operator()(const std::shared_ptr<const Body>&) const { SWIZZLE_CHECK(false); }  // tests add graphs by hand
   void operator()(const Tensor& tensor) const {
     proto.set_type(onnx::AttributeProto::TENSOR);
     const int type = tensor.dtype == DType::kInt64 ? onnx::TensorProto::INT64 : onnx::TensorProto::FLOAT;

@@ -84,25 +84,38 @@ TEST_F(FallbackModelTest, ABatchBeyondItsMemoryFailsAlone) {
   EXPECT_THAT((*session)->Run(items, times), IsOk());
 }
 
-TEST_F(FallbackModelTest, ARequestsErrorNamesTheOperatorAndNoNode) {
+// y = x + [1,2,3], or the same in both branches of an If.
+Graph SecretSum(bool within) {
   Graph graph;
   graph.opset = 17;
   graph.inputs = {graph.AddValue({"x", DType::kFloat32, Shape{-1, -1}, std::nullopt})};
-  const int three = graph.AddConstant("three", Tensor::Floats({3}, std::vector<float>{1, 2, 3}));
   const int y = graph.AddValue({"y", DType::kFloat32, std::nullopt, std::nullopt});
-  graph.nodes.push_back({"Add", "", "/encoder/secret", {graph.inputs[0], three}, {y}, {}});
   graph.outputs.push_back({"y", y, DType::kFloat32, Shape{-1, -1}});
-  const FallbackModel model{*fallback::Program::Make(std::move(graph)), "a reason"};
-  const auto served = Make(model, *DeriveFallbackSpec(*model.program));
-  ASSERT_THAT(served, IsOk());
-  const auto session = (*served)->NewSession(Clock::Real());
-  ASSERT_THAT(session, IsOk());
-  Request request({1, 2});  // of two columns: three can't be added to them
-  BatchItem items[] = {request.Item()};
-  BatchTimes times;
-  const Status status = (*session)->Run(items, times);
-  EXPECT_THAT(status, IsError(StatusCode::kInvalidArgument, "Add: "));
-  EXPECT_THAT(std::string(status.message()), ::testing::Not(::testing::HasSubstr("secret")));
+  if (!within) {
+    const int three = graph.AddConstant("three", Tensor::Floats({3}, std::vector<float>{1, 2, 3}));
+    graph.nodes.push_back({"Add", "", "/encoder/secret", {graph.inputs[0], three}, {y}, {}});
+    return graph;
+  }
+  const int yes = graph.AddConstant("yes", {DType::kBool, {}, {std::byte{1}}});
+  const auto body = std::make_shared<const Body>(Body{SecretSum(false), {1}});
+  graph.nodes.push_back({"If", "", "secret", {yes, 0}, {y}, {{"then_branch", body}, {"else_branch", body}}});
+  return graph;
+}
+
+TEST_F(FallbackModelTest, ARequestsErrorNamesTheOperatorAndNoNode) {
+  for (const bool within : {false, true}) {
+    const FallbackModel model{*fallback::Program::Make(SecretSum(within)), "a reason"};
+    const auto served = Make(model, *DeriveFallbackSpec(*model.program));
+    ASSERT_THAT(served, IsOk());
+    const auto session = (*served)->NewSession(Clock::Real());
+    ASSERT_THAT(session, IsOk());
+    Request request({1, 2});  // of two columns: three can't be added to them
+    BatchItem items[] = {request.Item()};
+    BatchTimes times;
+    const Status status = (*session)->Run(items, times);
+    EXPECT_THAT(status, IsError(StatusCode::kInvalidArgument, within ? "If: Add: " : "Add: "));
+    EXPECT_THAT(std::string(status.message()), ::testing::Not(::testing::HasSubstr("secret")));
+  }
 }
 
 TEST_F(FallbackModelTest, GathersAndScattersABatch) {
