@@ -325,6 +325,25 @@ def svtr(g, s):
     g.output(g.node('Softmax', [x], axis=2))
 
 
+@architecture({'widths': (16, 32, 48), 'hidden': 24, 'classes': 37, 'image': (32, 64)},
+              {'widths': (64, 128, 256, 512), 'hidden': 256, 'classes': 5000, 'image': (32, 320)})
+def crnn(g, s):
+    """A text recogniser: convolutions, then LSTMs along the line, both ways."""
+    x, inputs = g.input(3, *s.image), 3
+    for i, width in enumerate(s.widths):
+        x = g.node('Relu', [g.conv(x, inputs, width, 3, pad=1)])
+        x = g.node('MaxPool', [x], kernel_shape=[2, 2 if i < 2 else 1], strides=[2, 2 if i < 2 else 1])
+        inputs = width
+    x = g.node('AveragePool', [x], kernel_shape=[s.image[0] >> len(s.widths), 1])
+    x = g.transpose(g.node('Squeeze', [x, g.integers(2)]), 2, 0, 1)
+    for _ in range(2):
+        weights = [g.initializer(g.normal(2, 4 * s.hidden, size, scale=size ** -0.5)) for size in (inputs, s.hidden)]
+        bias = g.initializer(g.normal(2, 8 * s.hidden, scale=0.1))
+        y = g.node('LSTM', [x, *weights, bias], hidden_size=s.hidden, direction='bidirectional')
+        x, inputs = g.reshape(g.transpose(y, 0, 2, 1, 3), 0, 0, -1), 2 * s.hidden
+    g.output(g.node('Softmax', [g.transpose(g.linear(x, inputs, s.classes), 1, 0, 2)], axis=2))
+
+
 @architecture({'widths': (32, 64), 'depths': (2, 2), 'heads': (2, 4), 'window': 4, 'image': 32},
               {'widths': (96, 192, 384, 768), 'depths': (2, 2, 6, 2), 'heads': (3, 6, 12, 24), 'window': 7,
                'image': 224})

@@ -25,6 +25,7 @@ EXPECTED = {
     'yolov8': (16, 44, 22),
     'dbnet': (4, 13, 3),
     'svtr': (3, 23, 5),
+    'crnn': (2, 8, 9),
     'swin': (18, 44, 44),
     'mobilevit': (9, 39, 30),
     'segformer': (14, 52, 10),
