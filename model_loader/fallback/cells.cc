@@ -104,7 +104,7 @@ void GruRowResetLast(RecurrentNet& net, const StepPart& part, int64_t row) {
 
 // Calls compute(row) for the part's rows that are not over, and keeps what they give where the step ends.
 template <typename Compute>
-void ForEachRow(RecurrentNet& net, const StepPart& part, bool ends, const Compute& compute) {
+void ComputeRows(RecurrentNet& net, const StepPart& part, bool ends, const Compute& compute) {
   for (int64_t row = part.first_row; row < part.last_row; ++row) {
     if (net.IsOver(part, row)) {
       if (ends) PassState(net, part, row);
@@ -133,7 +133,7 @@ StatusOr<Results> Lstm(Call& call) {
   }
   ForEachStep(call, net, 1, [&](int, const StepPart& part) {
     MultiplyStates(call, net, part, net.Before(part, 0), 0, 4);
-    ForEachRow(net, part, /*ends=*/true, [&](int64_t row) { LstmRow(net, lstm, part, row); });
+    ComputeRows(net, part, /*ends=*/true, [&](int64_t row) { LstmRow(net, lstm, part, row); });
   });
   return RecurrentResults(call, net, &lstm.cells);
 }
@@ -145,7 +145,7 @@ StatusOr<Results> Gru(Call& call) {
   if (reset_last != 0) {
     ForEachStep(call, net, 1, [&](int, const StepPart& part) {
       MultiplyStates(call, net, part, net.Before(part, 0), 0, 3);
-      ForEachRow(net, part, /*ends=*/true, [&](int64_t row) { GruRowResetLast(net, part, row); });
+      ComputeRows(net, part, /*ends=*/true, [&](int64_t row) { GruRowResetLast(net, part, row); });
     });
     return RecurrentResults(call, net, nullptr);
   }
@@ -154,7 +154,7 @@ StatusOr<Results> Gru(Call& call) {
   ForEachStep(call, net, 2, [&](int phase, const StepPart& part) {
     const float* const reset = resets.As<float>().data() + part.direction * net.batch * net.hidden;
     MultiplyStates(call, net, part, phase == 0 ? net.Before(part, 0) : reset, phase == 0 ? 0 : 2, phase == 0 ? 2 : 3);
-    ForEachRow(net, part, phase == 1, [&](int64_t row) { GruRow(net, resets, phase, part, row); });
+    ComputeRows(net, part, phase == 1, [&](int64_t row) { GruRow(net, resets, phase, part, row); });
   });
   return RecurrentResults(call, net, nullptr);
 }
@@ -163,7 +163,7 @@ StatusOr<Results> Rnn(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(RecurrentNet net, ReadRecurrentNet(call, 1, {Activation::kTanh}));
   ForEachStep(call, net, 1, [&](int, const StepPart& part) {
     MultiplyStates(call, net, part, net.Before(part, 0), 0, 1);
-    ForEachRow(net, part, /*ends=*/true, [&](int64_t row) {
+    ComputeRows(net, part, /*ends=*/true, [&](int64_t row) {
       AddProducts(net, part, row, 0, 1);
       float* const after = net.After(part, row) + part.first_unit;
       std::copy_n(net.Sums(part, row) + part.first_unit, part.units(), after);

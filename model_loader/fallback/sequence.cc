@@ -45,7 +45,7 @@ StatusOr<size_t> PlaceOf(const Call& call, size_t i, size_t size, size_t last) {
 }
 
 // [begin, end) along the axis.
-StatusOr<Array> Part(Call& call, const Array& array, size_t axis, int64_t begin, int64_t end) {
+StatusOr<Array> SliceAlong(Call& call, const Array& array, size_t axis, int64_t begin, int64_t end) {
   Shape shape = array.shape;
   shape[axis] = end - begin;
   const Shape strides = DenseStrides(array.shape);
@@ -184,7 +184,7 @@ StatusOr<Array> SplitToSequence(Call& call) {
   Items items;
   int64_t begin = 0;
   for (const int64_t length : lengths) {
-    SWIZZLE_ASSIGN_OR_RETURN(Array part, Part(call, x, at, begin, begin + length));
+    SWIZZLE_ASSIGN_OR_RETURN(Array part, SliceAlong(call, x, at, begin, begin + length));
     if (!keeps && !call.Has(1)) {
       Shape shape = part.shape;
       shape.erase(shape.begin() + axis);
