@@ -73,7 +73,7 @@ class BitmapStrips {
 
 // Room for activations, or for what a product writes for the next one: as much as there can be, since their zeros are
 // only known when they come. The values of 32 k of a strip begin at a place that depends on no others, so that all are
-// encoded at once.
+// encoded at once. REQUIRES: depth, padded, times strips of 32 is below 2^32.
 class BitmapActivations {
  public:
   static StatusOr<std::unique_ptr<BitmapActivations>> Make(int64_t depth, int64_t strips);
