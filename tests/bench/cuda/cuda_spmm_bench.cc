@@ -7,8 +7,8 @@
 //   .2)
 //   cuda_spmm_bench --crossover --dtype=f16   from which sparsity and number of positions on sparse beats cuBLAS
 //
-// spmm_race.h says what ours is. The figure to reach: the better of cuSPARSE
-// and the Sputnik-style kernel over ours, geometric mean, 1.8 where that better one takes 10 us or more, else 1.2.
+// spmm_race.h says what ours is. The figure to reach: the better of cuSPARSE and the Sputnik-style kernel over ours,
+// geometric mean, 1.8 where that better one takes 10 us or more, else 1.2.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
