@@ -191,7 +191,12 @@ Status CanonicalisePad(NodeRewrite& rewrite) {
   if (mode != "constant") return Unimplemented(Describe(node), ": mode '", mode, "' is not supported, only 'constant'");
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> pads, PadsOf(rewrite, shape.size()));
   SWIZZLE_ASSIGN_OR_RETURN(float value, FloatAttribute(node, "value", 0.0f));
-  SWIZZLE_ASSIGN_OR_RETURN(value, rewrite.NumberOr(2, "value", value));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::optional<float> whole, WholePadding(rewrite));
+  if (whole) {
+    value = *whole;
+  } else {
+    SWIZZLE_ASSIGN_OR_RETURN(value, rewrite.NumberOr(2, "value", value));
+  }
   Shape padded = shape;
   bool any = false;
   for (size_t i = 0; i < shape.size(); ++i) {

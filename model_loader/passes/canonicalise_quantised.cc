@@ -99,8 +99,16 @@ bool OneOf(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
+// Whether the reader of whole numbers gives others of the same scale: by itself, or a Pad, which says what it pads by.
+// Without that it pads by the whole number 0, which only stands for 0 where it is the zero point.
+bool IsOfSameScale(const Node& reader, const Quantisation& quantisation) {
+  if (reader.outputs[0] == kNoValue) return false;
+  if (reader.op == "Pad") return reader.Input(2) != kNoValue || quantisation.Of(0).zero_point == 0;
+  return OneOf(kKeepWholes, reader.op);
+}
+
 // That whatever reads the whole numbers of the node knows their scale.
-Status CheckReaders(const NodeRewrite& rewrite) {
+Status CheckReaders(const NodeRewrite& rewrite, const Quantisation& quantisation) {
   std::vector<int> values = {rewrite.node().outputs[0]};
   while (!values.empty()) {
     const int value = values.back();
@@ -110,7 +118,7 @@ Status CheckReaders(const NodeRewrite& rewrite) {
     }
     for (const Node* reader : rewrite.ReadersOf(value)) {
       if (OneOf(kReadWholes, reader->op)) continue;
-      if (!OneOf(kKeepWholes, reader->op) || reader->outputs[0] == kNoValue) {
+      if (!IsOfSameScale(*reader, quantisation)) {
         return Unimplemented(Describe(*reader), " reads whole numbers, which is not supported");
       }
       values.push_back(reader->outputs[0]);
@@ -123,7 +131,7 @@ Status CheckReaders(const NodeRewrite& rewrite) {
 template <typename Run>
 Status BecomeQuantised(NodeRewrite& rewrite, size_t scale, DType dtype, const Run& run) {
   SWIZZLE_ASSIGN_OR_RETURN(const Quantisation quantisation, ActivationQuantisationAt(rewrite, scale, dtype));
-  SWIZZLE_RETURN_IF_ERROR(CheckReaders(rewrite));
+  SWIZZLE_RETURN_IF_ERROR(CheckReaders(rewrite, quantisation));
   SWIZZLE_RETURN_IF_ERROR(run());
   return rewrite.Quantise(quantisation);
 }
@@ -166,7 +174,7 @@ Status CanonicaliseQuantize(NodeRewrite& rewrite) {
   }
   SWIZZLE_ASSIGN_OR_RETURN(const Quantisation quantisation, ActivationQuantisationAt(rewrite, 1, DType::kUint8));
   SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, rewrite.ActivationShape(0));
-  SWIZZLE_RETURN_IF_ERROR(CheckReaders(rewrite));
+  SWIZZLE_RETURN_IF_ERROR(CheckReaders(rewrite, quantisation));
   const auto& before = rewrite.graph().values[node.inputs[0]].wholes;
   if (before && before->quantisation == quantisation) {
     rewrite.Vanish();
@@ -257,14 +265,32 @@ Status CanonicaliseQLinearUnary(NodeRewrite& rewrite) {
   });
 }
 
+StatusOr<std::optional<float>> WholePadding(const NodeRewrite& rewrite) {
+  const Node& node = rewrite.node();
+  const auto& from = rewrite.graph().values[node.inputs[0]].wholes;
+  if (!from || !rewrite.HasConstant(2)) return std::nullopt;
+  const Tensor& given = *rewrite.graph().values[node.inputs[2]].constant;
+  if (given.dtype != DType::kInt8 && given.dtype != DType::kUint8) return std::nullopt;
+  if (given.dtype != from->quantisation.dtype || given.elements() != 1) {
+    return InvalidArgument(Describe(node), ": its value is ", DTypeName(given.dtype), ShapeText(given.shape),
+                           ", its input ", DTypeName(from->quantisation.dtype));
+  }
+  const Quantised wholes = from->quantisation.Of(0);
+  const auto byte = static_cast<uint8_t>(given.bytes[0]);
+  const int32_t whole = given.dtype == DType::kInt8 ? static_cast<int8_t>(byte) : byte;
+  return wholes.scale * static_cast<float>(whole - wholes.zero_point);
+}
+
 void KeepWholes(Graph& graph, std::string_view op, const Node& canonical) {
   if (canonical.inputs.empty() || canonical.inputs[0] == kNoValue) return;
   const auto& from = graph.values[canonical.inputs[0]].wholes;
   std::optional<WholeNumbers>& to = graph.values[canonical.outputs[0]].wholes;
   if (!from || to || !from->quantisation.per_tensor()) return;
+  const Quantised wholes = from->quantisation.Of(0);
   const Epilogue bounds = EpilogueOf(canonical);
-  const bool clamp = Is(canonical, "Clamp") && ClampKeepsWholes(from->quantisation.Of(0), bounds.low, bounds.high);
-  if (clamp || OneOf(kKeepWholes, op)) to = from;
+  const bool clamp = Is(canonical, "Clamp") && ClampKeepsWholes(wholes, bounds.low, bounds.high);
+  const bool pad = Is(canonical, "Pad") && IsWhole(wholes, std::get<float>(canonical.attributes.at("value")));
+  if (clamp || pad || OneOf(kKeepWholes, op)) to = from;
 }
 
 }  // namespace swizzle

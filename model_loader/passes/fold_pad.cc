@@ -3,6 +3,7 @@
 #include "model_loader/graph/operators.h"
 #include "model_loader/graph/rewriter.h"
 #include "model_loader/passes/passes.h"
+#include "model_loader/semantics/epilogues.h"
 #include "model_loader/semantics/windows.h"
 
 namespace swizzle {
@@ -51,7 +52,7 @@ bool IsNonNegative(Rewriter& rewriter, int value) {
     const int producer = rewriter.Producer(value);
     if (producer < 0) return false;
     const Node& node = rewriter.node(producer);
-    if (Is(node, "Clamp")) return std::get<float>(node.attributes.at("low")) >= 0.0f;
+    if (EpilogueOf(node).low >= 0.0f) return true;
     if (!Is(node, "MaxPool") && !Is(node, "AveragePool") && !Is(node, "Reshape")) return false;
     value = node.inputs[0];
   }

@@ -29,7 +29,7 @@ int64_t WholeAt(const Tensor& tensor, size_t i) {
   }
 }
 
-bool IsWhole(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUint8 || dtype == DType::kInt32; }
+bool IsWholeType(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUint8 || dtype == DType::kInt32; }
 
 Status CheckScales(const Tensor& scales, const Tensor* zero_points) {
   if (scales.dtype != DType::kFloat32) {
@@ -42,7 +42,7 @@ Status CheckScales(const Tensor& scales, const Tensor* zero_points) {
   if (zero_points->elements() != scales.elements()) {
     return InvalidArgument("it has ", scales.elements(), " scales and ", zero_points->elements(), " zero points");
   }
-  if (IsWhole(zero_points->dtype)) return {};
+  if (IsWholeType(zero_points->dtype)) return {};
   return Unimplemented("its zero point is ", DTypeName(zero_points->dtype), "; only INT8 and UINT8 are supported");
 }
 
@@ -92,7 +92,7 @@ StatusOr<Quantisation> QuantisationOf(const Tensor& scales, const Tensor* zero_p
 StatusOr<Tensor> DequantisedTensor(const Tensor& wholes, const Tensor& scales, const Tensor* zero_points,
                                    int64_t axis) {
   SWIZZLE_RETURN_IF_ERROR(CheckScales(scales, zero_points));
-  if (!IsWhole(wholes.dtype)) {
+  if (!IsWholeType(wholes.dtype)) {
     return Unimplemented("it is ", DTypeName(wholes.dtype), "; only INT8, UINT8 and INT32 are supported");
   }
   if (zero_points != nullptr && zero_points->dtype != wholes.dtype) {
@@ -135,13 +135,17 @@ RealRange RangeOf(const Quantised& quantised) {
   return {quantised.scale * static_cast<float>(least), quantised.scale * static_cast<float>(least + kSteps)};
 }
 
-bool ClampKeepsWholes(const Quantised& quantised, float low, float high) {
+bool IsWhole(const Quantised& quantised, float real) {
   constexpr float kExact = 1e-4f;  // of a step
   const RealRange range = RangeOf(quantised);
+  const float steps = real / quantised.scale;
+  return real >= range.low && real <= range.high && std::abs(steps - std::nearbyint(steps)) < kExact;
+}
+
+bool ClampKeepsWholes(const Quantised& quantised, float low, float high) {
+  const RealRange range = RangeOf(quantised);
   const auto keeps = [&](float bound) {
-    if (bound <= range.low || bound >= range.high) return true;
-    const float steps = bound / quantised.scale;
-    return std::abs(steps - std::nearbyint(steps)) < kExact;
+    return bound <= range.low || bound >= range.high || IsWhole(quantised, bound);
   };
   return keeps(low) && keeps(high);
 }

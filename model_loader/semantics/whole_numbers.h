@@ -28,6 +28,9 @@ struct RealRange {
 };
 RealRange RangeOf(const Quantised& quantised);
 
+// Whether it is one of the real numbers stood for, as single precision has it.
+bool IsWhole(const Quantised& quantised, float real);
+
 // Whether a value that is one of the real numbers stood for still is once it is clamped: each bound is one of them, or
 // outside of their range.
 bool ClampKeepsWholes(const Quantised& quantised, float low, float high);

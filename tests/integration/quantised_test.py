@@ -82,6 +82,59 @@ def test_types(activations, weights, per_channel, tmp_path):
     check(file, inputs, tmp_path, STEPS)
 
 
+class Drawn:
+    """A small model with drawn weights, node by node."""
+
+    def __init__(self):
+        self.random = numpy.random.default_rng(4)
+        self.nodes, self.weights = [], []
+
+    def constant(self, array):
+        self.weights.append(onnx.numpy_helper.from_array(array, f'c{len(self.weights)}'))
+        return self.weights[-1].name
+
+    def node(self, op, inputs, **attributes):
+        name = f'y{len(self.nodes)}'
+        self.nodes.append(onnx.helper.make_node(op, inputs, [name], name=f'n{len(self.nodes)}', **attributes))
+        return name
+
+    def pad(self, x, *pads):
+        return self.node('Pad', [x, self.constant(numpy.array(pads, numpy.int64)), self.constant(numpy.float32(0))])
+
+    def conv(self, x, channels, inputs, size=3, **attributes):
+        weight = self.random.normal(0, 0.3, (channels, inputs, size, size)).astype(numpy.float32)
+        return self.node('Conv', [x, self.constant(weight)], **attributes)
+
+    def relu(self, x):
+        return self.node('Relu', [x])
+
+    def finish(self, shape, y):
+        ports = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, dims)
+                 for name, dims in (('x', shape), (y, None))]
+        graph = onnx.helper.make_graph(self.nodes, 'drawn', ports[:1], ports[1:], self.weights)
+        return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid('', OPSET)], ir_version=8)
+
+
+def padded_model():
+    """A Pad between two convolutions, and one before a pool."""
+    m = Drawn()
+    y = m.pad(m.relu(m.conv('x', 16, 3)), 0, 0, 0, 1, 0, 0, 2, 1)
+    y = m.pad(m.relu(m.conv(y, 24, 16)), 0, 0, 1, 1, 0, 0, 1, 1)
+    return m.finish([1, 3, 18, 18], m.conv(m.node('MaxPool', [y], kernel_shape=[3, 3], strides=[2, 2]), 8, 24))
+
+
+@pytest.mark.parametrize('activations', (QuantType.QUInt8, QuantType.QInt8))
+@pytest.mark.parametrize('form', (QuantFormat.QDQ, QuantFormat.QOperator))
+def test_pad(form, activations, tmp_path):
+    """Of whole numbers, and of those between DequantizeLinear and QuantizeLinear: part of the window behind it."""
+    model = padded_model()
+    inputs = conformance_test.draw_inputs(model)
+    file = quantise(model, tmp_path, inputs, form, activations)
+    assert 'Pad' in {node.op_type for node in onnx.load(file).graph.node}
+    check(file, inputs, tmp_path, 1)
+    assert not [layer['op'] for layer in report_of(file)['layers'] if layer['op'] == 'DepthwiseConv']
+
+
 def test_packed(tmp_path):
     """A packed file remembers scales and zero points: what comes of it is the same to the bit."""
     model = make_models.build('mobilenet_v1', OPSET)
