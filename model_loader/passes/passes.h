@@ -48,7 +48,8 @@ StatusOr<int> FoldAffine(Graph& graph);
 // An Affine that stays becomes a depthwise 1x1 convolution.
 StatusOr<int> LowerAffine(Graph& graph);
 
-// y = conv(x) + r becomes the convolution's residual.
+// y = conv(x) + r becomes the convolution's residual. Where conv(x) is rounded to whole numbers before it is added, it
+// is added as it is: nearer to what the numbers stand for, by half a step at most unless it would be clamped.
 StatusOr<int> FuseResidual(Graph& graph);
 
 // A Clamp (ReLU, ReLU6, Clip) goes into the epilogue of the convolution, addition or clamp before it.

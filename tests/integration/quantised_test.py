@@ -123,6 +123,29 @@ def padded_model():
     return m.finish([1, 3, 18, 18], m.conv(m.node('MaxPool', [y], kernel_shape=[3, 3], strides=[2, 2]), 8, 24))
 
 
+def residual_model():
+    """Sums of a convolution and what it read, and of two convolutions."""
+    m = Drawn()
+    x = m.relu(m.conv('x', 16, 3))
+    x = m.relu(m.node('Add', [m.conv(x, 16, 16, pads=[1, 1, 1, 1]), x]))
+    x = m.relu(m.node('Add', [m.conv(x, 24, 16, size=1), m.conv(x, 24, 16, pads=[1, 1, 1, 1])]))
+    return m.finish([1, 3, 18, 18], m.conv(x, 8, 24))
+
+
+def test_sums(tmp_path):
+    """What a convolution is added to is part of it, though it is rounded before: the sum is nearer to the real one."""
+    model = residual_model()
+    inputs = conformance_test.draw_inputs(model)
+    file = quantise(model, tmp_path, inputs)
+    check(file, inputs, tmp_path, 3)
+    assert sorted({layer['op'] for layer in report_of(file)['layers']}) == ['Activation', 'Conv']
+    real = conformance_test.expected_outputs(tmp_path / 'plain.onnx', inputs)
+    theirs = conformance_test.expected_outputs(file, inputs)
+    ours, _ = conformance_test.run_model(file, inputs, tmp_path)
+    for name, expected in real.items():
+        assert noise(ours[name], expected) < noise(theirs[name], expected)
+
+
 @pytest.mark.parametrize('activations', (QuantType.QUInt8, QuantType.QInt8))
 @pytest.mark.parametrize('form', (QuantFormat.QDQ, QuantFormat.QOperator))
 def test_pad(form, activations, tmp_path):
