@@ -83,7 +83,7 @@ class Proof {
     const Fact x = In(node, 0);
     if (x.kind == Fact::kSizes && node.op != "Concat" && node.op != "ConstantOfShape") return OfSizes(node, x);
     const bool alone = x.kind == Fact::kRows && OthersAreShared(node, 1);
-    switch (FindOnnxOperator("", node.op)->fallback.rows) {
+    switch (FindOnnxOperator(node.domain, node.op)->fallback.rows) {
       case RowRule::kElementwise:
         return Elementwise(node);
       case RowRule::kFirstInput:

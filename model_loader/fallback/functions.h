@@ -16,6 +16,7 @@ inline constexpr int64_t kLastOpset = 23;
 
 using RunOperator = StatusOr<Results> (*)(Call&);
 
+// Of the standard or of com.microsoft, where no two are called the same.
 struct OperatorFunction {
   std::string_view op;
   RunOperator run;

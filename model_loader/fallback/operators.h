@@ -172,7 +172,20 @@ StatusOr<Array> MatMulInteger(Call& call);
 StatusOr<Array> ConvInteger(Call& call);
 StatusOr<Array> QLinearMatMul(Call& call);
 StatusOr<Array> QLinearConv(Call& call);
+StatusOr<Array> QGemm(Call& call);
+StatusOr<Array> MatMulIntegerToFloat(Call& call);
+StatusOr<Array> DynamicQuantizeMatMul(Call& call);
 StatusOr<Results> DynamicQuantizeLinear(Call& call);
+
+// quantise_around.cc
+StatusOr<Array> QLinearAdd(Call& call);
+StatusOr<Array> QLinearMul(Call& call);
+StatusOr<Array> QLinearSigmoid(Call& call);
+StatusOr<Array> QLinearLeakyRelu(Call& call);
+StatusOr<Array> QLinearAveragePool(Call& call);
+StatusOr<Array> QLinearGlobalAveragePool(Call& call);
+StatusOr<Array> QLinearSoftmax(Call& call);
+StatusOr<Array> QLinearConcat(Call& call);
 
 // resize.cc
 StatusOr<Array> Resize(Call& call);

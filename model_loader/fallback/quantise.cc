@@ -10,6 +10,8 @@
 namespace swizzle::fallback {
 namespace {
 
+constexpr int64_t kOpset = 13;  // of operators that others are made of
+
 Status CheckEightBit(const Array& array, const std::string& what) {
   if (array.dtype == DType::kUint8 || array.dtype == DType::kInt8) return {};
   return InvalidArgument(what, " is ", DTypeName(array.dtype), "; it must be UINT8 or INT8");
@@ -81,12 +83,13 @@ float Quantised(float value, float zero, std::pair<float, float> range) {
 }
 
 // INT32 sums as 8-bit numbers of scale inputs[y_scale] and zero point inputs[y_scale + 1]; the factor of each is
-// a_scale * b_scale / y_scale, where b_scale may vary along `axis`.
-StatusOr<Array> Requantised(Call& call, const Array& sums, int64_t axis) {
-  constexpr size_t kAScale = 1, kBScale = 4, kYScale = 6, kYZero = 7;
-  SWIZZLE_ASSIGN_OR_RETURN(const double a_scale, call.RealScalar(kAScale, 1.0));
-  SWIZZLE_ASSIGN_OR_RETURN(const double y_scale, call.RealScalar(kYScale, 1.0));
-  SWIZZLE_ASSIGN_OR_RETURN(const Array y_zero, ZeroPoint(call, kYZero, DType::kUint8));
+// alpha * a_scale * b_scale / y_scale, where b_scale may vary along `axis`.
+StatusOr<Array> Requantised(Call& call, const Array& sums, int64_t axis, size_t y_scale_at = 6, double alpha = 1.0) {
+  constexpr size_t kAScale = 1, kBScale = 4;
+  SWIZZLE_ASSIGN_OR_RETURN(double a_scale, call.RealScalar(kAScale, 1.0));
+  a_scale *= alpha;
+  SWIZZLE_ASSIGN_OR_RETURN(const double y_scale, call.RealScalar(y_scale_at, 1.0));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array y_zero, ZeroPoint(call, y_scale_at + 1, DType::kUint8));
   SWIZZLE_RETURN_IF_ERROR(CheckEightBit(y_zero, "the result's zero point"));
   SWIZZLE_ASSIGN_OR_RETURN(const PerAxis scale, ReadPerAxis(call, call.In(kBScale), sums.shape, axis));
   SWIZZLE_ASSIGN_OR_RETURN(const PerAxis zero, ReadPerAxis(call, y_zero, sums.shape, axis));
@@ -96,6 +99,40 @@ StatusOr<Array> Requantised(Call& call, const Array& sums, int64_t axis) {
                              return Quantised(static_cast<float>(value * (a_scale * s / y_scale)), z, range);
                            }));
   return call.As(y, y_zero.dtype);
+}
+
+// INT32 sums as real numbers: times `factor` and input `scale`, one or one along the last axis.
+StatusOr<Array> RealSums(Call& call, const Array& sums, double factor, size_t scale) {
+  SWIZZLE_ASSIGN_OR_RETURN(const PerAxis by, ReadPerAxis(call, call.In(scale), sums.shape, sums.rank() - 1));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array real, call.As(sums, DType::kFloat32));
+  return MapScaled(call, real, by, by,
+                   [factor](float value, float s, float) { return static_cast<float>(value * (factor * s)); });
+}
+
+// The matrix, transposed if `transposes`.
+StatusOr<Array> Turned(Call& call, const Array& matrix, int64_t transposes) {
+  if (matrix.rank() != 2) return InvalidArgument("inputs 0 and 3 must be matrices");
+  if (transposes == 0) return matrix;
+  return Transposed(call, matrix, {1, 0});
+}
+
+// Adds bias [1 or m, 1 or n], [1 or n] or a scalar to sums [m, n].
+Status AddBias(const Array& bias, Array& sums) {
+  const Shape both[] = {sums.shape, bias.shape};
+  const auto shape = BroadcastShape(both);
+  if (bias.dtype != DType::kInt32 || !shape.ok() || *shape != sums.shape) {
+    return InvalidArgument("the bias is ", DTypeName(bias.dtype), ShapeText(bias.shape),
+                           "; it must be INT32 that fits ", ShapeText(sums.shape));
+  }
+  const StridedLoop<1> loop(sums.shape, {BroadcastStrides(bias.shape, sums.shape)});
+  loop.ForEachRun([&](int64_t position, const std::array<int64_t, 1>& offsets, int64_t count) {
+    const int32_t* add = bias.As<int32_t>().data() + offsets[0];
+    int32_t* to = sums.Mutable<int32_t>().data() + position;
+    for (int64_t i = 0; i < count; ++i) {
+      to[i] = static_cast<int32_t>(static_cast<uint32_t>(to[i]) + static_cast<uint32_t>(add[i * loop.Step(0)]));
+    }
+  });
+  return {};
 }
 
 }  // namespace
@@ -188,6 +225,44 @@ StatusOr<Array> QLinearConv(Call& call) {
     }
   }
   return Requantised(call, sums, 1);
+}
+
+StatusOr<Array> QGemm(Call& call) {
+  constexpr size_t kA = 0, kAZero = 2, kB = 3, kBScale = 4, kBZero = 5, kC = 6, kYScale = 7;
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t transpose_a, call.Int("transA", 0));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t transpose_b, call.Int("transB", 0));
+  SWIZZLE_ASSIGN_OR_RETURN(const float alpha, call.Float("alpha", 1.0f));
+  SWIZZLE_ASSIGN_OR_RETURN(Array a, Centred(call, kA, kAZero, 0));
+  SWIZZLE_ASSIGN_OR_RETURN(Array b, Centred(call, kB, kBZero, transpose_b != 0 ? 0 : 1));
+  SWIZZLE_ASSIGN_OR_RETURN(a, Turned(call, a, transpose_a));
+  SWIZZLE_ASSIGN_OR_RETURN(b, Turned(call, b, transpose_b));
+  SWIZZLE_ASSIGN_OR_RETURN(Array sums, IntegerMatMul(call, a, b));
+  if (call.Has(kC)) SWIZZLE_RETURN_IF_ERROR(AddBias(call.In(kC), sums));
+  if (call.Has(kYScale)) return Requantised(call, sums, 1, kYScale, alpha);
+  SWIZZLE_ASSIGN_OR_RETURN(const double a_scale, call.RealScalar(1, 1.0));
+  return RealSums(call, sums, alpha * a_scale, kBScale);
+}
+
+StatusOr<Array> MatMulIntegerToFloat(Call& call) {
+  constexpr size_t kA = 0, kB = 1, kAScale = 2, kBScale = 3, kAZero = 4, kBZero = 5, kBias = 6;
+  SWIZZLE_ASSIGN_OR_RETURN(const Array a, Centred(call, kA, kAZero, call.In(kA).rank() - 2));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array b, Centred(call, kB, kBZero, call.In(kB).rank() - 1));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array sums, IntegerMatMul(call, a, b));
+  SWIZZLE_ASSIGN_OR_RETURN(const double a_scale, call.RealScalar(kAScale, 1.0));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array product, RealSums(call, sums, a_scale, kBScale));
+  if (!call.Has(kBias)) return product;
+  const Array operands[] = {product, call.In(kBias)};
+  Call add(call.node(), kOpset, operands, call.memory(), call.stream());
+  return Add(add);
+}
+
+StatusOr<Array> DynamicQuantizeMatMul(Call& call) {
+  constexpr size_t kB = 1, kBScale = 2, kBZero = 3, kBias = 4;
+  SWIZZLE_ASSIGN_OR_RETURN(const Results a, DynamicQuantizeLinear(call));  // of input 0
+  const auto given = [&](size_t i) { return call.Has(i) ? call.In(i) : Array(); };
+  const Array operands[] = {a[0], call.In(kB), a[1], call.In(kBScale), a[2], given(kBZero), given(kBias)};
+  Call product(call.node(), call.opset(), operands, call.memory(), call.stream());
+  return MatMulIntegerToFloat(product);
 }
 
 }  // namespace swizzle::fallback

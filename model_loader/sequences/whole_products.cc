@@ -15,12 +15,9 @@ class Resolver {
 
   Status Run() {
     for (int i = 0; i < rewriter_.node_count(); ++i) {
+      if (rewriter_.IsErased(i)) continue;
       const Node& node = rewriter_.node(i);
-      if (rewriter_.IsErased(i) || !node.domain.empty()) continue;
-      Status status;
-      if (node.op == "QuantizeLinear") status = QuantiseConstant(i);
-      if (node.op == "DequantizeLinear") status = Dequantise(i);
-      if (node.op == "MatMulInteger") status = BecomeMatMul(i);
+      const Status status = node.domain.empty() ? Resolve(i) : ResolveFused(i);
       if (!status.ok() && status.code() != StatusCode::kUnimplemented) return Annotate(status, Describe(node));
     }
     rewriter_.Finish();
@@ -28,6 +25,24 @@ class Resolver {
   }
 
  private:
+  Status Resolve(int i) {
+    const std::string& op = rewriter_.node(i).op;
+    if (op == "QuantizeLinear") return QuantiseConstant(i);
+    if (op == "DequantizeLinear") return Dequantise(i);
+    if (op == "MatMulInteger") return BecomeMatMul(i);
+    return {};
+  }
+
+  // Of com.microsoft.
+  Status ResolveFused(int i) {
+    const std::string& op = rewriter_.node(i).op;
+    if (op == "DynamicQuantizeMatMul") return UnfuseDynamicMatMul(i);
+    if (op == "MatMulIntegerToFloat") return UnfuseMatMul(i);
+    if (op == "QAttention") return BecomeAttention(i);
+    if (op == "QEmbedLayerNormalization") return BecomeEmbedding(i);
+    return {};
+  }
+
   const Tensor* ConstantAt(const Node& node, size_t i) const {
     const int value = node.Input(i);
     return graph_.IsConstant(value) ? &*graph_.values[value].constant : nullptr;
@@ -95,41 +110,181 @@ class Resolver {
     return reader >= 0 && rewriter_.node(reader).op == op ? reader : -1;
   }
 
-  // x_scale * weight_scale, either way round: the weight's.
-  const Tensor* WeightScales(int product, int x_scale) {
-    const int maker = rewriter_.Producer(product);
-    if (maker < 0 || rewriter_.node(maker).op != "Mul") return nullptr;
-    const Node& mul = rewriter_.node(maker);
-    const size_t other = mul.inputs[0] == x_scale ? 1 : 0;
-    return mul.inputs[1 - other] == x_scale ? ConstantAt(mul, other) : nullptr;
+  // What makes an activation whole: what a real operator is to read in its place, and its scale.
+  struct Rounding {
+    int read;
+    int scale;
+    int zero_point;
+    bool by_position;
+  };
+
+  // Of whole numbers: by DynamicQuantizeLinear, whose input is read, or by QuantizeLinear.
+  std::optional<Rounding> RoundingOf(int wholes) {
+    const int maker = rewriter_.Producer(wholes);
+    if (maker < 0) return std::nullopt;
+    const Node& node = rewriter_.node(maker);
+    if (node.op == "QuantizeLinear") return Rounding{wholes, node.inputs[1], node.Input(2), false};
+    if (node.op != "DynamicQuantizeLinear" || wholes != node.outputs[0] || node.outputs.size() < 3) return std::nullopt;
+    return Rounding{node.inputs[0], node.outputs[1], node.outputs[2], true};
   }
 
-  // MatMulInteger(x, weight) -> Cast -> Mul(.., x_scale * weight_scale).
+  // Whether two values are one, or equal constants; kNoValue is only itself.
+  bool AreSame(int a, int b) const {
+    if (a == b) return true;
+    if (a == kNoValue || b == kNoValue || !graph_.IsConstant(a) || !graph_.IsConstant(b)) return false;
+    const Tensor &first = *graph_.values[a].constant, &second = *graph_.values[b].constant;
+    return first.dtype == second.dtype && first.elements() == 1 && first.bytes == second.bytes;
+  }
+
+  // The constant at input `i`, or null; false if there is something else.
+  bool OptionalConstant(const Node& node, size_t i, const Tensor*& constant) const {
+    constant = ConstantAt(node, i);
+    return constant != nullptr || node.Input(i) == kNoValue;
+  }
+
+  // What the product of whole numbers, Cast, is multiplied by: x's scale times the weight's, these in `by`. Of a static
+  // scale the two may be one constant.
+  std::optional<Tensor> WeightScales(int by, const Rounding& rounding) {
+    const Tensor* const x = graph_.IsConstant(rounding.scale) ? &*graph_.values[rounding.scale].constant : nullptr;
+    if (graph_.IsConstant(by)) {
+      const bool real = x != nullptr && x->dtype == DType::kFloat32 && x->elements() == 1;
+      Tensor scales = *graph_.values[by].constant;
+      if (!real || scales.dtype != DType::kFloat32 || !(x->floats()[0] > 0.0f)) return std::nullopt;
+      for (float& scale : scales.floats()) scale /= x->floats()[0];
+      return scales;
+    }
+    const int maker = rewriter_.Producer(by);
+    if (maker < 0 || rewriter_.node(maker).op != "Mul") return std::nullopt;
+    const Node& mul = rewriter_.node(maker);
+    const size_t other = AreSame(mul.inputs[0], rounding.scale) ? 1 : 0;
+    const Tensor* const scales = AreSame(mul.inputs[1 - other], rounding.scale) ? ConstantAt(mul, other) : nullptr;
+    return scales == nullptr ? std::nullopt : std::optional(*scales);
+  }
+
+  // The node becomes one of real numbers, which may be rounded by position.
+  void BecomeReal(int index, const char* op, std::vector<int> inputs, bool by_position) {
+    Node& node = rewriter_.node(index);
+    node.op = op;
+    if (by_position) node.attributes[kByPosition] = int64_t{1};
+    rewriter_.SetInputs(index, std::move(inputs));
+  }
+
+  // MatMulInteger(x, weight) -> perhaps Add(.., bias) -> Cast -> Mul(.., x_scale * weight_scale).
   Status BecomeMatMul(int index) {
     const Node& node = rewriter_.node(index);
-    const int quantise = rewriter_.Producer(node.inputs[0]);
-    const Tensor* const zero_points = ConstantAt(node, 3);
-    if (quantise < 0 || rewriter_.node(quantise).op != "DynamicQuantizeLinear" || ConstantAt(node, 1) == nullptr) {
-      return {};
-    }
-    const Node& quantised = rewriter_.node(quantise);
-    const bool of_one = node.inputs[0] == quantised.outputs[0] && node.Input(2) == quantised.outputs[2];
-    if (!of_one || (node.Input(3) != kNoValue && zero_points == nullptr)) return {};
-    const int cast = SoleReader(node.outputs[0], "Cast");
+    const auto rounding = RoundingOf(node.inputs[0]);
+    const Tensor* zero_points;
+    if (!rounding || ConstantAt(node, 1) == nullptr || !OptionalConstant(node, 3, zero_points)) return {};
+    if (!AreSame(node.Input(2), rounding->zero_point)) return {};
+    const int add = SoleReader(node.outputs[0], "Add");
+    const int sums = add < 0 ? node.outputs[0] : rewriter_.node(add).outputs[0];
+    const int cast = SoleReader(sums, "Cast");
     const int mul = cast < 0 ? -1 : SoleReader(rewriter_.node(cast).outputs[0], "Mul");
     if (mul < 0) return {};
     const std::vector<int>& factors = rewriter_.node(mul).inputs;
     const int factor = factors[0] == rewriter_.node(cast).outputs[0] ? factors[1] : factors[0];
-    const Tensor* const scales = WeightScales(factor, quantised.outputs[1]);
-    if (scales == nullptr) return {};
+    const auto scales = WeightScales(factor, *rounding);
+    if (!scales) return {};
+    if (add >= 0) {
+      SWIZZLE_ASSIGN_OR_RETURN(const bool added, MakeBiasReal(add, node.outputs[0], factor));
+      if (!added) return {};
+    }
     SWIZZLE_ASSIGN_OR_RETURN(const int weight, AddReal(node.inputs[1], *scales, zero_points, 1));
-    const int x = quantised.inputs[0];
-    Node& product = rewriter_.node(index);
-    product.op = "MatMul";
-    product.attributes = {{kByPosition, int64_t{1}}};
-    rewriter_.SetInputs(index, {x, weight});
-    rewriter_.TakeOutput(index, mul);
+    BecomeReal(index, "MatMul", {rounding->read, weight}, rounding->by_position);
+    rewriter_.TakeOutput(add < 0 ? index : add, mul);
     rewriter_.Erase(cast);
+    return {};
+  }
+
+  // An Add of whole numbers, of which `product` is one, to one of real numbers that are `scale` each. False where the
+  // other is no constant, or the scale isn't.
+  StatusOr<bool> MakeBiasReal(int add, int product, int scale) {
+    const Node& node = rewriter_.node(add);
+    const size_t other = node.inputs[0] == product ? 1 : 0;
+    const Tensor* const bias = ConstantAt(node, other);
+    if (bias == nullptr || bias->dtype != DType::kInt32 || !graph_.IsConstant(scale)) return false;
+    const auto axis = static_cast<int64_t>(bias->shape.size()) - 1;
+    SWIZZLE_ASSIGN_OR_RETURN(Tensor real, DequantisedTensor(*bias, *graph_.values[scale].constant, nullptr, axis));
+    rewriter_.SetInputs(add, {product, graph_.AddConstant(graph_.values[node.inputs[other]].name, std::move(real))});
+    graph_.values[product].dtype = DType::kFloat32;
+    return true;
+  }
+
+  // A product with a bias, if there is one.
+  void BecomeLinear(int index, int x, int weight, int bias, bool by_position) {
+    rewriter_.node(index).domain.clear();
+    if (bias == kNoValue) {
+      BecomeReal(index, "MatMul", {x, weight}, by_position);
+    } else {
+      BecomeReal(index, "Gemm", {x, weight, bias}, by_position);
+    }
+  }
+
+  Status UnfuseDynamicMatMul(int index) {
+    constexpr size_t kA = 0, kB = 1, kBScale = 2, kBZero = 3, kBias = 4;
+    const Node& node = rewriter_.node(index);
+    const Tensor* zero_points;
+    const Tensor* const scales = ConstantAt(node, kBScale);
+    if (ConstantAt(node, kB) == nullptr || scales == nullptr || !OptionalConstant(node, kBZero, zero_points)) return {};
+    SWIZZLE_ASSIGN_OR_RETURN(const int weight, AddReal(node.inputs[kB], *scales, zero_points, 1));
+    BecomeLinear(index, node.inputs[kA], weight, node.Input(kBias), true);
+    return {};
+  }
+
+  Status UnfuseMatMul(int index) {
+    constexpr size_t kA = 0, kB = 1, kAScale = 2, kBScale = 3, kAZero = 4, kBZero = 5, kBias = 6;
+    const Node& node = rewriter_.node(index);
+    const auto rounding = RoundingOf(node.inputs[kA]);
+    const Tensor* zero_points;
+    const Tensor* const scales = ConstantAt(node, kBScale);
+    if (!rounding || ConstantAt(node, kB) == nullptr || scales == nullptr) return {};
+    if (!OptionalConstant(node, kBZero, zero_points) || !AreSame(node.Input(kAScale), rounding->scale) ||
+        !AreSame(node.Input(kAZero), rounding->zero_point)) {
+      return {};
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(const int weight, AddReal(node.inputs[kB], *scales, zero_points, 1));
+    BecomeLinear(index, rounding->read, weight, node.Input(kBias), rounding->by_position);
+    return {};
+  }
+
+  Status BecomeAttention(int index) {
+    constexpr size_t kX = 0, kWeight = 1, kBias = 2, kXScale = 3, kWeightScale = 4, kMask = 5, kXZero = 6,
+                     kWeightZero = 7, kPast = 8;
+    const Node& node = rewriter_.node(index);
+    const auto rounding = RoundingOf(node.inputs[kX]);
+    const Tensor* zero_points;
+    const Tensor* const scales = ConstantAt(node, kWeightScale);
+    if (!rounding || ConstantAt(node, kWeight) == nullptr || scales == nullptr) return {};
+    if (!OptionalConstant(node, kWeightZero, zero_points) || !AreSame(node.Input(kXScale), rounding->scale) ||
+        !AreSame(node.Input(kXZero), rounding->zero_point)) {
+      return {};
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(const int weight, AddReal(node.inputs[kWeight], *scales, zero_points, 1));
+    std::vector<int> inputs = {rounding->read, weight, node.inputs[kBias], node.Input(kMask), node.Input(kPast)};
+    BecomeReal(index, "Attention", std::move(inputs), rounding->by_position);
+    return {};
+  }
+
+  // Tables, scale and shift are inputs [2, 7); their scales and zero points follow the mask, as many each.
+  Status BecomeEmbedding(int index) {
+    constexpr size_t kTables = 2, kMask = 7, kScales = 8, kZeros = 13;
+    const Node& node = rewriter_.node(index);
+    std::vector<int> inputs = {node.inputs[0], node.inputs[1]};
+    for (size_t i = 0; kTables + i < kMask; ++i) {
+      if (node.Input(kTables + i) == kNoValue) {  // of segments
+        inputs.push_back(kNoValue);
+        continue;
+      }
+      const Tensor *scales = ConstantAt(node, kScales + i), *zero_points;
+      if (ConstantAt(node, kTables + i) == nullptr || scales == nullptr ||
+          !OptionalConstant(node, kZeros + i, zero_points)) {
+        return {};
+      }
+      SWIZZLE_ASSIGN_OR_RETURN(const int real, AddReal(node.inputs[kTables + i], *scales, zero_points, 0));
+      inputs.push_back(real);
+    }
+    inputs.push_back(node.Input(kMask));
+    BecomeReal(index, "EmbedLayerNormalization", std::move(inputs), false);
     return {};
   }
 

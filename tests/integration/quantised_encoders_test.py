@@ -6,7 +6,9 @@ import subprocess
 
 import numpy
 import onnx
+import onnxruntime
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic, quantize_static
 
 import conformance_test
@@ -20,13 +22,14 @@ MUCH = 0.02  # noise over signal, of models with drawn weights
 
 
 @pytest.fixture
-def encoder(monkeypatch, tmp_path):
+def encoder(monkeypatch, tmp_path, request):
     """The file of a small pruned encoder, and a ragged batch."""
-    spelling = make_encoders.DEFAULT | make_encoders.ENCODERS['bert_opset14'] | {
+    name = getattr(request, 'param', 'bert_opset14')
+    spelling = make_encoders.DEFAULT | make_encoders.ENCODERS[name] | {
         'hidden': 64, 'inner': 128, 'sparsity': 0.9, 'head': 'pooler'}
-    monkeypatch.setitem(make_encoders.ENCODERS, 'bert_opset14', spelling)
+    monkeypatch.setitem(make_encoders.ENCODERS, name, spelling)
     file = tmp_path / 'plain.onnx'
-    onnx.save(make_encoders.build('bert_opset14'), file)
+    onnx.save(make_encoders.build(name), file)
     random = numpy.random.default_rng(3)
     shape = (len(LENGTHS), max(LENGTHS))
     mask = (numpy.arange(shape[1]) < numpy.array(LENGTHS)[:, None]).astype(numpy.int64)
@@ -70,6 +73,94 @@ def test_dynamic(weights, per_channel, encoder, tmp_path):
     operators = {node.op_type for node in onnx.load(file).graph.node}
     assert {'DynamicQuantizeLinear', 'MatMulInteger', 'DequantizeLinear'} <= operators
     check(file, plain, inputs, tmp_path, in_bytes=weights == QuantType.QInt8)
+
+
+def operators(file):
+    return {node.op_type for node in onnx.load(file).graph.node}
+
+
+@pytest.mark.parametrize('level, fused', (('EXTENDED', 'DynamicQuantizeMatMul'), ('BASIC', 'MatMulInteger')))
+def test_optimised(level, fused, encoder, tmp_path):
+    """As ONNX Runtime's optimiser saves what was quantised dynamically."""
+    plain, inputs = encoder
+    quantised, file = tmp_path / 'quantised.onnx', tmp_path / 'model.onnx'
+    quantize_dynamic(plain, quantised, weight_type=QuantType.QInt8, per_channel=True)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, f'ORT_ENABLE_{level}')
+    options.optimized_model_filepath = str(file)
+    onnxruntime.InferenceSession(str(quantised), options, providers=['CPUExecutionProvider'])
+    assert fused in operators(file)
+    check(file, plain, inputs, tmp_path)
+
+
+@pytest.mark.parametrize('encoder', ('fused',), indirect=True)
+def test_fused(encoder, tmp_path):
+    """Attention in one operator becomes QAttention."""
+    plain, inputs = encoder
+    inputs = {name: array.astype(numpy.int32) if graph_type(plain, name) == TensorProto.INT32 else array
+              for name, array in inputs.items()}
+    file = tmp_path / 'model.onnx'
+    quantize_dynamic(plain, file, weight_type=QuantType.QInt8, extra_options={'DefaultTensorType': TensorProto.FLOAT})
+    assert 'QAttention' in operators(file)
+    check(file, plain, inputs, tmp_path)
+
+
+def graph_type(file, name):
+    return next(value.type.tensor_type.elem_type for value in onnx.load(file).graph.input if value.name == name)
+
+
+def test_static_integers(encoder, tmp_path):
+    """MatMulInteger behind a static scale, its bias added as INT32, as SparseML exports it."""
+    plain, inputs = encoder
+    file = tmp_path / 'model.onnx'
+    quantize_dynamic(plain, file, weight_type=QuantType.QInt8, per_channel=True)
+    model = onnx.load(file)
+    make_static(model, inputs)
+    onnx.save(model, file)
+    assert 'DynamicQuantizeLinear' not in operators(file)
+    check(file, plain, inputs, tmp_path, worst=1.3)
+
+
+def make_static(model, inputs):
+    """Scales become constants that hold the activations of these inputs, and biases INT32."""
+    graph = model.graph
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    probe = onnx.ModelProto.FromString(model.SerializeToString())
+    dynamic = [node for node in graph.node if node.op_type == 'DynamicQuantizeLinear']
+    del probe.graph.output[:]
+    probe.graph.output.extend(helper.make_empty_tensor_value_info(name) for node in dynamic for name in node.output[1:])
+    session = onnxruntime.InferenceSession(probe.SerializeToString(), providers=['CPUExecutionProvider'])
+    values = dict(zip((output.name for output in session.get_outputs()), session.run(None, inputs)))
+
+    def constant(name, array):
+        constants[name] = numpy.asarray(array)
+        graph.initializer.append(numpy_helper.from_array(constants[name], name))
+
+    for node in dynamic:
+        for name in node.output[1:]:
+            constant(name, values[name])
+        node.op_type, outputs = 'QuantizeLinear', list(node.output)
+        node.input.extend(outputs[1:])
+        del node.output[1:]
+    for mul in [node for node in graph.node if node.op_type == 'Mul' and all(name in constants for name in node.input)]:
+        constant(mul.output[0], constants[mul.input[0]] * constants[mul.input[1]])
+        graph.node.remove(mul)
+    readers = {name: node for node in graph.node for name in node.input}
+    for integer in [node for node in graph.node if node.op_type == 'MatMulInteger']:
+        cast = readers[integer.output[0]]
+        mul = readers[cast.output[0]]
+        add = readers[mul.output[0]]
+        bias = next(name for name in add.input if name != mul.output[0])
+        scale = next(name for name in mul.input if name != cast.output[0])
+        if add.op_type != 'Add' or bias not in constants:
+            continue
+        whole = bias + '.' + mul.name
+        constant(whole, numpy.rint(constants[bias] / constants[scale]).astype(numpy.int32))
+        place = list(graph.node).index(cast)
+        graph.node.insert(place, helper.make_node('Add', [integer.output[0], whole], [whole + '.sums'], name=whole))
+        cast.input[0] = whole + '.sums'
+        mul.output[0] = add.output[0]
+        graph.node.remove(add)
 
 
 def test_sequences_do_not_touch(encoder, tmp_path):

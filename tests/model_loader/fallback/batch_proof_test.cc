@@ -44,6 +44,15 @@ TEST(BatchProof, AcceptsAConvolutionalNetwork) {
   EXPECT_TRUE(Holds(builder, {-1, 5}));
 }
 
+TEST(BatchProof, KnowsOperatorsOfMicrosoft) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 4}).Floats("s", {}, {0.5f}).Int64s("n", {}, {0});
+  builder.Node("Cast", {"n"}, {"z"}, {{"to", int64_t{2}}}).Node("QuantizeLinear", {"x", "s", "z"}, {"q"});
+  builder.MicrosoftNode("QLinearSigmoid", {"q", "s", "z", "s", "z"}, {"r"});
+  builder.Node("DequantizeLinear", {"r", "s", "z"}, {"y"}).Output("y");
+  EXPECT_TRUE(Holds(builder, {-1, 4}));
+}
+
 TEST(BatchProof, FollowsDimensionZero) {
   EXPECT_TRUE(OneNode("ReduceSum", {"x", "two"}, {}, {-1, 4, 1}));
   EXPECT_FALSE(OneNode("ReduceSum", {"x", "zero"}, {}, {-1, 4, 6}));
