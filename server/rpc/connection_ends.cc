@@ -54,7 +54,9 @@ void ConnectionEnds::Add(const ConnectionAcceptor::Closed& closed) {
   const Instant now = clock_.Now();
   const MutexLock lock(mutex_);
   const auto found = calls_.find(closed.peer);
-  const absl::Duration without_call = found == calls_.end() ? closed.age : now - found->second.last;
+  // Who never had a call may have been seen for the first time long after it came.
+  const bool had_calls = found != calls_.end() && found->second.started > 0;
+  const absl::Duration without_call = had_calls ? now - found->second.last : closed.age;
   if (found != calls_.end()) calls_.erase(found);
   if (!closed.ended) ++counts_[static_cast<size_t>(WhyEnded(closed, without_call, limits_))];
 }

@@ -11,6 +11,7 @@
 
 #include "server/rpc/grpc_listener.h"
 #include "server/rpc/inference_service.h"
+#include "tests/support/fake_clock.h"
 
 namespace swizzle {
 namespace {
@@ -106,6 +107,25 @@ TEST_F(ConnectionEndsTest, CountsWhoHasNoCalls) {
   Start({.connection_idle = absl::Milliseconds(50)});
   OpenHttp2();
   EXPECT_EQ(AwaitEnd(), ConnectionEnd::kIdle);
+}
+
+TEST_F(ConnectionEndsTest, WhoNeverHadACallHadNoneSinceItCame) {
+  Start({});
+  OpenHttp2();
+  sockaddr_in address = {};
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(getsockname(client_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::string peer = Concat("ipv4:127.0.0.1:", ntohs(address.sin_port));
+  bool is_known = false;
+  ConnectionWalk walk;
+  while (!is_known) {
+    walk.GoOn(-1, [&](int64_t, const std::string& json) { is_known |= ParseConnection(json).peer == peer; });
+  }
+  FakeClock clock;
+  ConnectionEnds ends({}, clock);
+  ends.Look();
+  ends.Add({.peer = peer, .age = absl::Minutes(15), .silence = absl::Minutes(1), .received = 1000});
+  EXPECT_EQ(ends.counts()[static_cast<size_t>(ConnectionEnd::kIdle)], 1) << "though it was seen only just now";
 }
 
 TEST_F(ConnectionEndsTest, CountsWhoGoesByItself) {
