@@ -135,9 +135,9 @@ Status CanonicaliseTranspose(NodeRewrite& rewrite) {
   }
   if (perm[0] != 0) return MovesBatch(node, from, ShapeText(to));
   if (std::is_sorted(moved.begin(), moved.end())) return BecomeReshape(rewrite, std::move(to));
-  // [a.. b..] to [b.. a..] is the transpose of a matrix.
+  // [a.. b..] to [b.. a..] is the transpose of a matrix, where every b comes after every a.
   const auto rows = std::min_element(moved.begin(), moved.end());
-  if (!std::is_sorted(moved.begin(), rows) || !std::is_sorted(rows, moved.end())) {
+  if (!std::is_sorted(moved.begin(), rows) || !std::is_sorted(rows, moved.end()) || moved.back() > moved.front()) {
     return Unimplemented(Describe(node), " (opset ", rewrite.graph().opset, ") of ", ShapeText(from), " to ",
                          ShapeText(to),
                          " is not supported: of the dimensions after the batch the first few must "

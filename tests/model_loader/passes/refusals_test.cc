@@ -232,6 +232,8 @@ const Refusal kRefusals[] = {
      "Transpose node 'y_node': its input 'k' is a constant"},
     {"TransposeOfBatch", Alone("Transpose", "m"), kUnsupported, "does not keep dimension 0"},
     {"TransposeOfPlane", Alone("Transpose", "x", {{"perm", Ints{0, 1, 3, 2}}}), kUnsupported, "Transpose node"},
+    {"TransposeOfTheMiddle", Alone("Transpose", "x", {{"perm", Ints{0, 2, 1, 3}}}), kUnsupported,
+     "Transpose node 'y_node' (opset 17) of [-1,4,8,8] to [-1,8,4,8] is not supported"},
     {"TransposeReversed", Alone("Transpose", "x", {{"perm", Ints{0, 3, 2, 1}}}), kUnsupported,
      "Transpose node 'y_node' (opset 17) of [-1,4,8,8] to [-1,8,8,4] is not supported"},
     {"TransposePerm", Alone("Transpose", "x", {{"perm", Ints{0, 1, 1, 2}}}), kInvalid, "not a permutation"},
