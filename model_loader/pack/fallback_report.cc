@@ -10,7 +10,8 @@ nlohmann::ordered_json RegionsArray(const regions::RegionalProgram& regional) {
   nlohmann::ordered_json array = nlohmann::ordered_json::array();
   for (const auto& region : regional.regions) {
     nlohmann::ordered_json layers = nlohmann::ordered_json::array();
-    for (const LayerReport& layer : region->plan().report().layers) {
+    const std::shared_ptr<const Plan> plan = region->plan();
+    for (const LayerReport& layer : plan->report().layers) {
       layers.push_back({{"name", layer.name},
                         {"op", layer.op},
                         {"sparsity", layer.sparsity()},

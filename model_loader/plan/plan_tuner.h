@@ -20,7 +20,8 @@ namespace swizzle {
 
 struct Tuned {
   std::shared_ptr<const Plan> better = nullptr;  // null: the plan that runs is as good, as far as could be told
-  double gain = 0.0;  // of the time of the plan before, in the mean of batch sizes; of `better`
+  int replaced = 0;                              // plans that the tuner has put in the places of others itself
+  double gain = 0.0;  // of the time of the plan before, in the mean of batch sizes; of `better`, or of those replaced
   int timed_now = 0;  // measurements made
   int suspect = 0;    // disturbed ones, that should be made again
   int untimed = 0;    // see PlanReport

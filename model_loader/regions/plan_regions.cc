@@ -10,6 +10,7 @@
 #include "model_loader/plan/planner.h"
 #include "model_loader/regions/attention.h"
 #include "model_loader/regions/cut.h"
+#include "model_loader/regions/region_tuner.h"
 
 namespace swizzle::regions {
 namespace {
@@ -73,6 +74,13 @@ class RegionPlanner {
     }
   }
 
+  // From now on plans come with tuners, which share what they measure in `cache` where that is not null.
+  void MakeTunable(TuningCache* cache) {
+    tunable_ = true;
+    shared_times_ = cache;
+  }
+
+  std::vector<RegionTuner::Tunable> tunables;
   fallback::Division division;
   std::vector<std::shared_ptr<const PlannedRegion>> planned;
   std::vector<std::string> refusals;  // of regions that were to be planned
@@ -86,20 +94,29 @@ class RegionPlanner {
   bool Plans(const Region& region) {
     StatusOr<Network> network = NetworkOf(graph_, survey_, region);
     if (!network.ok()) return Refused(network.status());
-    auto plan = PlanOf(*std::move(network), region.form, backend_, options_);
+    auto plan = Planned(*std::move(network), region.form);
     if (!plan.ok()) return Refused(plan.status());
     const bool takes_all = TakesAll(region);
-    planned.push_back(
-        std::make_shared<PlannedRegion>(region.form, *std::move(plan), takes_all ? nullptr : Others(region)));
+    auto made = std::make_shared<PlannedRegion>(region.form, plan->plan, takes_all ? nullptr : Others(region));
+    planned.push_back(made);
+    if (plan->tuner != nullptr) tunables.push_back({std::move(made), std::move(plan->tuner)});
     division.parts.push_back({region.nodes, region.inputs, region.outputs, planned.back(), takes_all});
     return true;
   }
 
-  static StatusOr<std::shared_ptr<const Plan>> PlanOf(Network network, Form form, Backend& backend,
-                                                      PlanOptions options) {
+  static PlanOptions OptionsOf(const Network& network, Form form, PlanOptions options) {
     options.max_batch = LargestBatch(network, form);
     if (form == Form::kVectors) options.measured_batches = {64, kMostRows};
-    return MakePlan(std::move(network), backend, options);
+    return options;
+  }
+
+  StatusOr<TunablePlan> Planned(Network network, Form form) const {
+    PlanOptions options = OptionsOf(network, form, options_);
+    if (shared_times_ != nullptr) options.tuning_cache = shared_times_;
+    if (tunable_) return MakeTunablePlan(std::move(network), backend_, options);
+    TunablePlan fixed;
+    SWIZZLE_ASSIGN_OR_RETURN(fixed.plan, MakePlan(std::move(network), backend_, options));
+    return fixed;
   }
 
   // Plans for rows that are not as in the survey. They keep the region's constants, not the program's.
@@ -125,7 +142,8 @@ class RegionPlanner {
         now.shapes[static_cast<size_t>(region.inputs[i])] = std::move(shape);
       }
       SWIZZLE_ASSIGN_OR_RETURN(Network network, NetworkOf(*graph, now, region));
-      return PlanOf(std::move(network), region.form, *backend, options);
+      const PlanOptions of_shape = OptionsOf(network, region.form, options);
+      return MakePlan(std::move(network), *backend, of_shape);
     });
   }
 
@@ -142,14 +160,60 @@ class RegionPlanner {
   const Survey& survey_;
   Backend& backend_;
   const PlanOptions& options_;
+  bool tunable_ = false;
+  TuningCache* shared_times_ = nullptr;
   std::shared_ptr<const Graph> shared_graph_;  // a copy that outlives this; null: nothing needs it yet
 };
+
+// Errors say why nothing of the program can be planned.
+StatusOr<Survey> SurveyFor(const fallback::Program& program, Backend& backend, int threads,
+                           const fallback::Limits& limits) {
+  SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend.NewStream(threads));
+  SWIZZLE_ASSIGN_OR_RETURN(Survey survey, SurveyProgram(program, *stream, limits));
+  if (ReadsTooOften(program.graph(), survey)) return Unimplemented("it reads its constants many times over");
+  return survey;
+}
+
+TunableRegions PlanAll(std::shared_ptr<const fallback::Program> program, Backend& backend, const PlanOptions& options,
+                       const fallback::Limits& limits, bool tunable) {
+  TunableRegions made{{std::move(program), {}, {}, {}}, nullptr};
+  RegionalProgram& result = made.program;
+  const StatusOr<Survey> survey = SurveyFor(*result.program, backend, options.threads, limits);
+  if (!survey.ok()) {
+    result.unplanned = std::string(survey.status().message());
+    return made;
+  }
+  const Graph& graph = result.program->graph();
+  std::vector<fallback::PartOfProgram> attention = FindAttention(graph, *survey);
+  const std::vector<Region> regions = CutRegions(graph, *survey, NodesBeside(attention, graph));
+  PlanOptions of_one = options;
+  of_one.tuning_budget /= std::max<int64_t>(std::ssize(regions), 1);
+  RegionPlanner planner(*result.program, *survey, backend, of_one);
+  std::unique_ptr<TuningCache> times;  // the regions' own: their layers are often alike
+  if (tunable) {
+    if (options.tuning_cache == nullptr) times = std::make_unique<TuningCache>("", backend);
+    planner.MakeTunable(times.get());
+  }
+  for (const Region& region : regions) planner.Add(region);
+  if (planner.planned.empty()) {
+    result.unplanned = "no layer of it has weights that a plan takes";
+    return made;
+  }
+  planner.division.known = survey->known;
+  std::ranges::move(attention, std::back_inserter(planner.division.parts));
+  result.program = result.program->Divided(std::move(planner.division));
+  result.regions = std::move(planner.planned);
+  result.refusals = std::move(planner.refusals);
+  if (planner.tunables.empty()) return made;
+  made.tuner = std::make_unique<RegionTuner>(std::move(planner.tunables), std::move(times));
+  return made;
+}
 
 }  // namespace
 
 int RegionalProgram::layers() const {
   size_t layers = 0;
-  for (const auto& region : regions) layers += region->plan().report().layers.size();
+  for (const auto& region : regions) layers += region->plan()->report().layers.size();
   return static_cast<int>(layers);
 }
 
@@ -160,44 +224,18 @@ std::string RegionalProgram::Text() const {
 
 int64_t RegionalProgram::weight_bytes() const {
   int64_t bytes = program->weight_bytes();
-  for (const auto& region : regions) bytes += region->plan().report().device_bytes;
+  for (const auto& region : regions) bytes += region->plan()->report().device_bytes;
   return bytes;
 }
 
 RegionalProgram PlanRegions(std::shared_ptr<const fallback::Program> program, Backend& backend,
                             const PlanOptions& options, const fallback::Limits& limits) {
-  RegionalProgram result{std::move(program), {}, {}, {}};
-  const auto stream = backend.NewStream(options.threads);
-  if (!stream.ok()) {
-    result.unplanned = std::string(stream.status().message());
-    return result;
-  }
-  const StatusOr<Survey> survey = SurveyProgram(*result.program, **stream, limits);
-  if (!survey.ok()) {
-    result.unplanned = std::string(survey.status().message());
-    return result;
-  }
-  if (ReadsTooOften(result.program->graph(), *survey)) {
-    result.unplanned = "it reads its constants many times over";
-    return result;
-  }
-  const Graph& graph = result.program->graph();
-  std::vector<fallback::PartOfProgram> attention = FindAttention(graph, *survey);
-  const std::vector<Region> regions = CutRegions(graph, *survey, NodesBeside(attention, graph));
-  PlanOptions of_one = options;
-  of_one.tuning_budget /= std::max<int64_t>(std::ssize(regions), 1);
-  RegionPlanner planner(*result.program, *survey, backend, of_one);
-  for (const Region& region : regions) planner.Add(region);
-  if (planner.planned.empty()) {
-    result.unplanned = "no layer of it has weights that a plan takes";
-    return result;
-  }
-  planner.division.known = survey->known;
-  std::ranges::move(attention, std::back_inserter(planner.division.parts));
-  result.program = result.program->Divided(std::move(planner.division));
-  result.regions = std::move(planner.planned);
-  result.refusals = std::move(planner.refusals);
-  return result;
+  return PlanAll(std::move(program), backend, options, limits, false).program;
+}
+
+TunableRegions PlanTunableRegions(std::shared_ptr<const fallback::Program> program, Backend& backend,
+                                  const PlanOptions& options, const fallback::Limits& limits) {
+  return PlanAll(std::move(program), backend, options, limits, true);
 }
 
 }  // namespace swizzle::regions

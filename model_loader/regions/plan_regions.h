@@ -10,6 +10,7 @@
 #include "kernels/backend/backend.h"
 #include "model_loader/fallback/executor.h"
 #include "model_loader/plan/choose/plan_options.h"
+#include "model_loader/plan/plan_tuner.h"
 #include "model_loader/regions/planned_region.h"
 
 namespace swizzle::regions {
@@ -31,6 +32,16 @@ struct RegionalProgram {
 // result, is the CPU's. What cannot be planned stays as it is: a program whose shapes cannot be known has no regions.
 RegionalProgram PlanRegions(std::shared_ptr<const fallback::Program> program, Backend& backend,
                             const PlanOptions& options, const fallback::Limits& limits = {});
+
+struct TunableRegions {
+  RegionalProgram program;
+  std::unique_ptr<PlanTuner> tuner;  // null: all was known; replaces plans of `program` itself
+};
+
+// The same, but nothing is measured now; of the options, the tuning budget and the gate are the tuner's. `backend` and
+// the tuning cache outlive both.
+TunableRegions PlanTunableRegions(std::shared_ptr<const fallback::Program> program, Backend& backend,
+                                  const PlanOptions& options, const fallback::Limits& limits = {});
 
 }  // namespace swizzle::regions
 

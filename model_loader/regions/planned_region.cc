@@ -11,11 +11,12 @@ namespace swizzle::regions {
 using fallback::Array;
 using fallback::Results;
 
-std::optional<Shape> PlannedRegion::LeadingOf(std::span<const Array> inputs, RowShapes& rows) const {
+std::optional<Shape> PlannedRegion::LeadingOf(const Network& network, std::span<const Array> inputs,
+                                              RowShapes& rows) const {
   std::optional<Shape> leading;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Shape& shape = inputs[i].shape;
-    const size_t rank = plan_->network().inputs[i].dims.size();
+    const size_t rank = network.inputs[i].dims.size();
     if (inputs[i].dtype != DType::kFloat32 || shape.size() < rank + 1) return std::nullopt;
     const auto cut = shape.end() - static_cast<std::ptrdiff_t>(rank);
     Shape its(shape.begin(), cut);
@@ -27,16 +28,15 @@ std::optional<Shape> PlannedRegion::LeadingOf(std::span<const Array> inputs, Row
   return leading;
 }
 
-std::shared_ptr<const Plan> PlannedRegion::PlanFor(const RowShapes& rows) const {
-  if (std::ranges::equal(rows, plan_->network().inputs, {}, {}, &NetworkPort::dims)) return plan_;
-  return others_ == nullptr ? nullptr : others_->Find(rows);
-}
-
 StatusOr<std::optional<Results>> PlannedRegion::Run(std::span<const Array> inputs, fallback::Memory& memory,
                                                     Stream& stream, StepGate* gate) const {
   RowShapes row_shapes;
-  const std::optional<Shape> leading = LeadingOf(inputs, row_shapes);
-  const std::shared_ptr<const Plan> plan = leading ? PlanFor(row_shapes) : nullptr;
+  std::shared_ptr<const Plan> plan = this->plan();
+  const std::optional<Shape> leading = LeadingOf(plan->network(), inputs, row_shapes);
+  if (!leading) return std::nullopt;
+  if (!std::ranges::equal(row_shapes, plan->network().inputs, {}, {}, &NetworkPort::dims)) {
+    plan = others_ == nullptr ? nullptr : others_->Find(row_shapes);
+  }
   if (plan == nullptr) return std::nullopt;
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t rows, ElementCount(*leading));
   if (rows == 0) return std::nullopt;

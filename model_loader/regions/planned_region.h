@@ -5,7 +5,10 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "kernels/base/mutex.h"
 #include "model_loader/fallback/executor.h"
 #include "model_loader/plan/run/plan.h"
 #include "model_loader/regions/region.h"
@@ -13,15 +16,23 @@
 
 namespace swizzle::regions {
 
-// Immutable, thread-safe.
+// Thread-safe.
 class PlannedRegion final : public fallback::Part {
  public:
   // `others`, for rows of other shapes, may be null: then inputs of such are not taken.
   PlannedRegion(Form form, std::shared_ptr<const Plan> plan, std::unique_ptr<ShapePlans> others)
-      : form_(form), plan_(std::move(plan)), others_(std::move(others)) {}
+      : form_(form), others_(std::move(others)), plan_(std::move(plan)) {}
 
   // Of the rows that the region was found with.
-  const Plan& plan() const { return *plan_; }
+  std::shared_ptr<const Plan> plan() const {
+    MutexLock lock(mutex_);
+    return plan_;
+  }
+  // Runs another plan of the same network from now on.
+  void Replace(std::shared_ptr<const Plan> plan) {
+    MutexLock lock(mutex_);
+    plan_ = std::move(plan);
+  }
 
   // Takes FP32 whose rows can be planned, and as many for each input.
   StatusOr<std::optional<fallback::Results>> Run(std::span<const fallback::Array> inputs, fallback::Memory& memory,
@@ -29,13 +40,13 @@ class PlannedRegion final : public fallback::Part {
 
  private:
   // The dimensions that count rows, and the shapes of rows; nothing where the inputs are no region's.
-  std::optional<Shape> LeadingOf(std::span<const fallback::Array> inputs, RowShapes& rows) const;
-  // Null where there is none.
-  std::shared_ptr<const Plan> PlanFor(const RowShapes& rows) const;
+  std::optional<Shape> LeadingOf(const Network& network, std::span<const fallback::Array> inputs,
+                                 RowShapes& rows) const;
 
   const Form form_;
-  const std::shared_ptr<const Plan> plan_;
   const std::unique_ptr<ShapePlans> others_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const Plan> plan_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace swizzle::regions

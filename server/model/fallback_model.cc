@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/time/clock.h"
+#include "kernels/base/mutex.h"
 #include "server/model/layer_tally.h"
 #include "server/model/plan_model.h"
 
@@ -195,7 +197,7 @@ ModelFacts FactsOfFallback(const std::string& reason, const regions::RegionalPro
   facts.dense_bytes = facts.stored_bytes = regional.program->weight_bytes();
   facts.device_bytes = regional.weight_bytes();
   LayerTally tally;
-  for (const auto& region : regional.regions) tally.Add(region->plan().report());
+  for (const auto& region : regional.regions) tally.Add(region->plan()->report());
   if (!regional.regions.empty()) tally.Describe(facts);
   facts.properties.insert({
       {"swizzle_fallback", regional.regions.empty() ? "all" : "parts"},
@@ -215,28 +217,41 @@ class ServedFallbackModel final : public Model {
                       Backend& backend, const FallbackRuns& runs)
       : spec_(std::move(spec)),
         ports_(std::move(ports)),
-        facts_(std::make_shared<const ModelFacts>(FactsOfFallback(reason, regional, backend, runs.threads))),
-        program_(std::move(regional.program)),
+        reason_(reason),
+        regional_(std::move(regional)),
         backend_(backend),
         runs_(runs) {}
 
   const ModelSpec& spec() const override { return spec_; }
-  std::shared_ptr<const ModelFacts> facts() const override { return facts_; }
+  // Of the plans that the regions have now.
+  std::shared_ptr<const ModelFacts> facts() const override {
+    std::vector<std::shared_ptr<const Plan>> plans;
+    for (const auto& region : regional_.regions) plans.push_back(region->plan());
+    const MutexLock lock(mutex_);
+    if (facts_ == nullptr || plans != plans_) {
+      facts_ = std::make_shared<const ModelFacts>(FactsOfFallback(reason_, regional_, backend_, runs_.threads));
+      plans_ = std::move(plans);
+    }
+    return facts_;
+  }
   StatusOr<std::unique_ptr<Session>> NewSession(Clock& clock) override {
     SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, backend_.NewStream(runs_.threads));
     auto turn = runs_.turns == nullptr ? nullptr : std::make_unique<ExecutorTurn>(runs_.turns, share_);
-    FallbackSession::Execution execution{*program_, runs_.limits, std::move(stream), std::move(turn)};
+    FallbackSession::Execution execution{*regional_.program, runs_.limits, std::move(stream), std::move(turn)};
     return std::make_unique<FallbackSession>(spec_, ports_, std::move(execution), clock);
   }
 
  private:
   const ModelSpec spec_;
   const PortMap ports_;
-  const std::shared_ptr<const ModelFacts> facts_;
-  const std::shared_ptr<const Program> program_;
+  const std::string reason_;
+  const regions::RegionalProgram regional_;
   Backend& backend_;
   const FallbackRuns runs_;
   const std::shared_ptr<ComputeTurns::Share> share_ = std::make_shared<ComputeTurns::Share>();
+  mutable Mutex mutex_;
+  mutable std::vector<std::shared_ptr<const Plan>> plans_ ABSL_GUARDED_BY(mutex_);  // that the facts are of
+  mutable std::shared_ptr<const ModelFacts> facts_ ABSL_GUARDED_BY(mutex_);         // null: nobody asked yet
 };
 
 }  // namespace

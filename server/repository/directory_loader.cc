@@ -254,11 +254,12 @@ class DirectoryLoader {
 
   // Has the plans tuned, now or when there is time.
   void HaveTuned(const std::shared_ptr<ServingModel>& serving) {
-    if (tuner_ == nullptr || plan_model_ == nullptr) return;
+    if (tuner_ == nullptr || (plan_model_ == nullptr && regional_model_ == nullptr)) return;
     if (!WantsTuning()) return serving->metrics->RecordTuning({.state = TuningState::kDone});
     TuningJob job{.model = name_,
                   .version = version_,
                   .plans = std::move(plan_model_),
+                  .served = std::move(regional_model_),
                   .tuners = std::move(tuners_),
                   .metrics = std::shared_ptr<ModelMetrics>(serving, serving->metrics.get())};
     if (options_.tune == Tune::kBeforeReady) {
@@ -269,7 +270,7 @@ class DirectoryLoader {
   }
 
   // Says so in the log: such a model is slower than its owner may expect. Its regions' kernels are chosen by what is
-  // known now, or measured where a model is tuned before it is ready; they are not tuned later.
+  // known now; a tuner that knows more later is kept.
   StatusOr<std::shared_ptr<Model>> LoadFallback(FallbackModel model,
                                                 const std::optional<inference::ModelConfig>& config) {
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveFallbackSpec(*model.program));
@@ -286,12 +287,23 @@ class DirectoryLoader {
     }
     fallback::Limits limits;
     limits.max_live_bytes = claim_.MostOfARun(spec, limits.max_live_bytes);
-    PlanOptions plan = PlanOptionsFor(spec, devices_.cpu());
-    if (tuner_ == nullptr || options_.tune != Tune::kBeforeReady) plan.tuning_budget = absl::ZeroDuration();
-    regions::RegionalProgram regional = regions::PlanRegions(std::move(model.program), devices_.cpu(), plan, limits);
-    LogRegions(model.reason, regional);
-    return NewFallbackModel(std::move(spec), model.reason, std::move(regional), devices_.cpu(),
-                            {plan.threads, limits, turns_});
+    const PlanOptions plan = PlanOptionsFor(spec, devices_.cpu());
+    regions::TunableRegions made = RegionsOf(std::move(model.program), plan, limits);
+    LogRegions(model.reason, made.program);
+    SWIZZLE_ASSIGN_OR_RETURN(auto served, NewFallbackModel(std::move(spec), model.reason, std::move(made.program),
+                                                           devices_.cpu(), {plan.threads, limits, turns_}));
+    if (made.tuner != nullptr) {
+      tuners_.push_back(std::move(made.tuner));
+      regional_model_ = served;
+    }
+    return served;
+  }
+
+  regions::TunableRegions RegionsOf(std::shared_ptr<const fallback::Program> program, PlanOptions plan,
+                                    const fallback::Limits& limits) const {
+    if (tuner_ != nullptr) return regions::PlanTunableRegions(std::move(program), devices_.cpu(), plan, limits);
+    plan.tuning_budget = absl::ZeroDuration();
+    return {regions::PlanRegions(std::move(program), devices_.cpu(), plan, limits), nullptr};
   }
 
   void LogRegions(const std::string& reason, const regions::RegionalProgram& regional) const {
@@ -394,7 +406,8 @@ class DirectoryLoader {
   const fs::path directory_;
   const std::string name_;
   int64_t version_ = 0;
-  std::shared_ptr<PlanModel> plan_model_;  // what is loaded, if that is one
+  std::shared_ptr<PlanModel> plan_model_;        // what is loaded, if that is one
+  std::shared_ptr<const Model> regional_model_;  // likewise, if its regions' plans have a tuner
   std::vector<std::unique_ptr<PlanTuner>> tuners_;
 };
 

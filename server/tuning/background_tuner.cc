@@ -146,14 +146,17 @@ Status BackgroundTuner::TuneDevice(Task& task, size_t device, MeasureGate& gate,
                                                          : TuneGuarded(*job.tuners[device], gate, budget));
   task.suspect += tuned.suspect;
   task.untimed += tuned.untimed;
-  if (tuned.better == nullptr) return absl::OkStatus();
-  SWIZZLE_RETURN_IF_ERROR(Contain("replace the plan", [&] { return job.plans->ReplacePlan(device, tuned.better); }));
-  ++task.replacements;
-  Record(task, TuningState::kMeasuring, absl::ZeroDuration(), job.plans->facts());
+  if (tuned.better == nullptr && tuned.replaced == 0) return absl::OkStatus();
+  if (tuned.better != nullptr) {
+    SWIZZLE_RETURN_IF_ERROR(Contain("replace the plan", [&] { return job.plans->ReplacePlan(device, tuned.better); }));
+  }
+  task.replacements += tuned.better == nullptr ? tuned.replaced : 1;
+  const std::shared_ptr<const ModelFacts> facts = job.served == nullptr ? job.plans->facts() : job.served->facts();
+  Record(task, TuningState::kMeasuring, absl::ZeroDuration(), facts);
   Log(LogLevel::kInfo, "plan replaced",
       {{"model", job.model},
        {"version", job.version},
-       {"device", job.plans->facts()->devices[device]},
+       {"device", device < facts->devices.size() ? facts->devices[device] : "cpu"},
        {"gain", tuned.gain},
        {"timed_now", tuned.timed_now},
        {"suspect", tuned.suspect}});

@@ -29,7 +29,8 @@ namespace swizzle {
 struct TuningJob {
   std::string model;
   int64_t version = 1;
-  std::shared_ptr<PlanModel> plans;
+  std::shared_ptr<PlanModel> plans;                // null: tuners put better plans in their places themselves
+  std::shared_ptr<const Model> served = nullptr;   // what its facts are of; null: `plans`
   std::vector<std::unique_ptr<PlanTuner>> tuners;  // by device; null: of this one all is known
   std::shared_ptr<ModelMetrics> metrics;           // null: none
 };

@@ -195,8 +195,8 @@ TEST_F(FallbackModelTest, SaysWhatIsPlanned) {
   graph.outputs.push_back({"y", y, DType::kFloat32, Shape{-1, 2}});
   const auto program = *fallback::Program::Make(std::move(graph));
   const PlanOptions options{.threads = 1, .tuning_budget = absl::ZeroDuration()};
-  const auto served = NewFallbackModel(*DeriveFallbackSpec(*program), "a reason",
-                                       regions::PlanRegions(program, *backend_, options), *backend_, runs_);
+  const regions::RegionalProgram regional = regions::PlanRegions(program, *backend_, options);
+  const auto served = NewFallbackModel(*DeriveFallbackSpec(*program), "a reason", regional, *backend_, runs_);
   ASSERT_THAT(served, IsOk());
   const std::shared_ptr<const ModelFacts> facts = (*served)->facts();
   EXPECT_EQ(facts->properties.at("swizzle_fallback"), "parts");
@@ -205,6 +205,7 @@ TEST_F(FallbackModelTest, SaysWhatIsPlanned) {
   ASSERT_EQ(facts->kernels.size(), 1u);
   EXPECT_EQ(facts->kernels[0].op, "Conv");
   EXPECT_EQ(facts->sparsity, 0.25);
+  EXPECT_EQ((*served)->facts(), facts);
   const auto session = (*served)->NewSession(Clock::Real());
   ASSERT_THAT(session, IsOk());
   Request request({1, 1});
@@ -213,6 +214,10 @@ TEST_F(FallbackModelTest, SaysWhatIsPlanned) {
   ASSERT_THAT((*session)->Run(items, times), IsOk());
   EXPECT_FLOAT_EQ(request.Result()[0], std::tan(1.0f));
   EXPECT_FLOAT_EQ(request.Result()[1], std::tan(1.0f));
+
+  const regions::RegionalProgram other = regions::PlanRegions(program, *backend_, options);
+  std::const_pointer_cast<regions::PlannedRegion>(regional.regions[0])->Replace(other.regions[0]->plan());
+  EXPECT_NE((*served)->facts(), facts) << "they are of the plans that run";
 }
 
 TEST_F(FallbackModelTest, RefusesSpecificationsThatDoNotFit) {

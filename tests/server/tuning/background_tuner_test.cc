@@ -112,6 +112,16 @@ TEST_F(BackgroundTunerTest, ReplacesThePlanByABetterOne) {
   EXPECT_EQ(model_->facts()->properties.at("swizzle_micro_batch"), "3");
 }
 
+TEST_F(BackgroundTunerTest, KnowsOfPlansThatATunerReplacesItself) {
+  script_.passes = {Pass(absl::Seconds(1), {.replaced = 2, .gain = 0.1, .timed_now = 9})};
+  BackgroundTuner tuner(Options(), activity_);
+  TuningJob job = Job();
+  job.served = std::exchange(job.plans, nullptr);
+  tuner.TuneNow(std::move(job));
+  metrics_->AwaitState(TuningState::kDone);
+  EXPECT_EQ(metrics_->replaced(), 1);
+}
+
 TEST_F(BackgroundTunerTest, MeasuresAgainWhatWasSuspectLater) {
   script_.passes = {Pass(absl::Seconds(1), {.timed_now = 9, .suspect = 4}), Pass(absl::Seconds(1), {.timed_now = 4})};
   BackgroundTuner tuner(Options(), activity_);
