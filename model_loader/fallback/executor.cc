@@ -1,5 +1,6 @@
 #include "model_loader/fallback/executor.h"
 
+#include <chrono>
 #include <cstring>
 #include <map>
 
@@ -137,8 +138,9 @@ struct Program::RunState {
   Memory& memory;
   Stream& stream;
   const NodeWatch& watch;
-  StepGate* const gate;       // may be null
-  std::vector<Array> values;  // by value; none: not made yet, or released
+  StepGate* const gate;                    // may be null
+  std::vector<Array> values;               // by value; none: not made yet, or released
+  std::vector<TurnTime>* times = nullptr;  // null: nobody wants to know
 
   std::vector<Array> ValuesOf(std::span<const int> list) const {
     std::vector<Array> found;
@@ -157,7 +159,8 @@ Status Program::RunNode(size_t index, RunState& state) const {
   if (state.watch) SWIZZLE_RETURN_IF_ERROR(state.watch(node, inputs, state.memory, state.stream));
   const RunBody run_body = [&](const Body& body, std::span<const Array> given) {
     const Program& program = *bodies_.at(&body);
-    RunState within{state.memory, state.stream, nullptr, state.gate, std::vector<Array>(program.graph_.values.size())};
+    RunState within{state.memory, state.stream, nullptr, state.gate, std::vector<Array>(program.graph_.values.size()),
+                    nullptr};
     for (size_t i = 0; i < given.size(); ++i) within.values[static_cast<size_t>(program.graph_.inputs[i])] = given[i];
     return program.RunTurns(within);
   };
@@ -204,7 +207,7 @@ StatusOr<std::vector<Array>> Program::Run(std::span<const TensorView> inputs, St
   SWIZZLE_CHECK(inputs.size() == inputs_.size());
   if (supplies.blocks != nullptr) supplies.blocks->BeginRun();
   const std::shared_ptr<Memory> memory = Memory::New(limits, supplies.blocks);
-  RunState state{*memory, stream, watch, supplies.gate, std::vector<Array>(graph_.values.size())};
+  RunState state{*memory, stream, watch, supplies.gate, std::vector<Array>(graph_.values.size()), supplies.times};
   for (size_t i = 0; i < inputs.size(); ++i) {
     SWIZZLE_ASSIGN_OR_RETURN(state.values[static_cast<size_t>(graph_.inputs[i])], TakeInput(*memory, i, inputs[i]));
   }
@@ -220,7 +223,13 @@ StatusOr<std::vector<Array>> Program::RunTurns(RunState& state) const {
   for (const auto& [value, array] : constants_) state.values[static_cast<size_t>(value)] = array;
   for (size_t t = 0; t < turns_.size(); ++t) {
     SWIZZLE_RETURN_IF_ERROR(PassGate(state.gate, static_cast<HostStream&>(state.stream)));
+    const auto start = std::chrono::steady_clock::now();
     SWIZZLE_RETURN_IF_ERROR(RunTurn(turns_[t], state));
+    if (state.times != nullptr) {
+      const PartOfProgram* const part = turns_[t].part;
+      const absl::Duration time = absl::FromChrono(std::chrono::steady_clock::now() - start);
+      state.times->push_back({turns_[t].nodes.front(), part == nullptr ? nullptr : part->part.get(), time});
+    }
     for (const int value : released_[t]) state.values[static_cast<size_t>(value)] = Array();
   }
   std::vector<Array> outputs;

@@ -53,10 +53,18 @@ struct PartOfProgram {
   bool takes_all = false;  // whatever comes: its nodes need no constants
 };
 
+// How long a node took, or a part's nodes together.
+struct TurnTime {
+  int first_node = 0;
+  const Part* part = nullptr;  // null: none
+  absl::Duration time;
+};
+
 // What runs one after another have in common.
 struct RunSupplies {
   std::shared_ptr<BlockStore> blocks = nullptr;  // where they have their memory from; null: each has its own
   StepGate* gate = nullptr;                      // asked before each node, and by parts; null: it never waits
+  std::vector<TurnTime>* times = nullptr;        // each run adds its own; null: nobody wants to know
 };
 
 // What is known of a program when it is loaded.

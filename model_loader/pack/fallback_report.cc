@@ -1,14 +1,32 @@
 #include "model_loader/pack/fallback_report.h"
 
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <iomanip>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
 
 namespace swizzle::pack {
 
 namespace {
 
-nlohmann::ordered_json RegionsArray(const regions::RegionalProgram& regional) {
+using Times = std::optional<regions::RegionTimes>;
+
+double Microseconds(absl::Duration time) { return absl::ToDoubleMicroseconds(time); }
+
+std::string MillisecondsText(absl::Duration time) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(2) << absl::ToDoubleMilliseconds(time) << " ms";
+  return text.str();
+}
+
+nlohmann::ordered_json RegionsArray(const regions::RegionalProgram& regional, const Times& times) {
   nlohmann::ordered_json array = nlohmann::ordered_json::array();
-  for (const auto& region : regional.regions) {
+  for (size_t i = 0; i < regional.regions.size(); ++i) {
+    const auto& region = regional.regions[i];
     nlohmann::ordered_json layers = nlohmann::ordered_json::array();
     const std::shared_ptr<const Plan> plan = region->plan();
     for (const LayerReport& layer : plan->report().layers) {
@@ -19,42 +37,82 @@ nlohmann::ordered_json RegionsArray(const regions::RegionalProgram& regional) {
                         {"kernels", layer.kernels}});
     }
     array.push_back({{"layers", std::move(layers)}});
+    if (times) array.back()["microseconds"] = Microseconds(times->regions[i]);
   }
   return array;
 }
 
+nlohmann::ordered_json InterpretedArray(const Graph& graph, const regions::RegionTimes& times) {
+  nlohmann::ordered_json array = nlohmann::ordered_json::array();
+  for (const auto& [index, time] : times.interpreted) {
+    const Node& node = graph.nodes[static_cast<size_t>(index)];
+    array.push_back({{"name", node.name}, {"op", node.op}, {"microseconds", Microseconds(time)}});
+  }
+  return array;
+}
+
+// What regions and what lies between them took, and the operators of the latter, the longest first.
+std::string TimesText(const Graph& graph, const regions::RegionTimes& times) {
+  std::map<std::string, std::pair<int, absl::Duration>> operators;
+  for (const auto& [index, time] : times.interpreted) {
+    auto& [count, sum] = operators[graph.nodes[static_cast<size_t>(index)].op];
+    ++count;
+    sum += time;
+  }
+  std::vector<std::pair<std::string, std::pair<int, absl::Duration>>> longest(operators.begin(), operators.end());
+  std::ranges::stable_sort(longest, std::greater<>(), [](const auto& row) { return row.second.second; });
+  std::string shapes;
+  for (const Shape& shape : times.inputs) shapes += Concat(shapes.empty() ? "" : " ", ShapeText(shape));
+  const absl::Duration interpreted = times.Interpreted(), all = times.All();
+  const double share = all > absl::ZeroDuration() ? absl::FDivDuration(interpreted, all) : 0.0;
+  std::string text = Concat("\na run of ", shapes, " takes ", MillisecondsText(all), ": regions ",
+                            MillisecondsText(all - interpreted - times.attention), ", attention between them ",
+                            MillisecondsText(times.attention), ", interpreted nodes ", MillisecondsText(interpreted),
+                            " (", std::lround(100 * share), " %)");
+  for (const auto& [op, row] : longest)
+    text += Concat("\n  ", op, " x ", row.first, ": ", MillisecondsText(row.second));
+  return text;
+}
+
 }  // namespace
 
-std::string FallbackText(const FallbackModel& model, const regions::RegionalProgram& regional) {
+std::string FallbackText(const FallbackModel& model, const regions::RegionalProgram& regional, const Times& times) {
   const std::string why = Concat("\nthe optimised plan does not take the model whole: ", model.reason, "\n");
   if (!regional.regions.empty())
-    return Concat(regional.Text(), " on the fallback executor: ", regional.program->OperatorCounts(), why);
+    return Concat(regional.Text(), " on the fallback executor: ", regional.program->OperatorCounts(),
+                  times ? TimesText(regional.program->graph(), *times) : "", why);
   return Concat("all ", model.program->graph().nodes.size(),
                 " nodes run on the fallback executor, one by one and dense: ", model.program->OperatorCounts(), why,
                 "no region of it is planned: ", regional.unplanned, "\n");
 }
 
 nlohmann::ordered_json FallbackObject(const std::string& name, const FallbackModel& model,
-                                      const regions::RegionalProgram& regional) {
+                                      const regions::RegionalProgram& regional, const Times& times) {
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
   for (const Node& node : model.program->graph().nodes) nodes.push_back({{"name", node.name}, {"op", node.op}});
-  return {{"model", name},
-          {"container", model.container},
-          {"producer", model.program->graph().producer},
-          {"opset", model.program->graph().opset},
-          {"fallback", true},
-          {"fallback_reason", model.reason},
-          {"weight_bytes", model.program->weight_bytes()},
-          {"fallback_nodes", std::move(nodes)},
-          {"regions", RegionsArray(regional)},
-          {"refusals", regional.refusals},
-          {"planned_layers", regional.layers()},
-          {"interpreted_nodes", regional.program->interpreted_nodes()}};
+  nlohmann::ordered_json object = {{"model", name},
+                                   {"container", model.container},
+                                   {"producer", model.program->graph().producer},
+                                   {"opset", model.program->graph().opset},
+                                   {"fallback", true},
+                                   {"fallback_reason", model.reason},
+                                   {"weight_bytes", model.program->weight_bytes()},
+                                   {"fallback_nodes", std::move(nodes)},
+                                   {"regions", RegionsArray(regional, times)},
+                                   {"refusals", regional.refusals},
+                                   {"planned_layers", regional.layers()},
+                                   {"interpreted_nodes", regional.program->interpreted_nodes()}};
+  if (!times) return object;
+  object["timed_inputs"] = times->inputs;
+  object["attention_microseconds"] = Microseconds(times->attention);
+  object["interpreted"] = InterpretedArray(regional.program->graph(), *times);
+  return object;
 }
 
-std::string FallbackJson(const std::string& name, const FallbackModel& model,
-                         const regions::RegionalProgram& regional) {
-  return FallbackObject(name, model, regional).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+std::string FallbackJson(const std::string& name, const FallbackModel& model, const regions::RegionalProgram& regional,
+                         const Times& times) {
+  return FallbackObject(name, model, regional, times)
+             .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
          "\n";
 }
 

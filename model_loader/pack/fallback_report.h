@@ -2,24 +2,29 @@
 #ifndef SWIZZLE_MODEL_LOADER_PACK_FALLBACK_REPORT_H_
 #define SWIZZLE_MODEL_LOADER_PACK_FALLBACK_REPORT_H_
 
+#include <optional>
 #include <string>
 
 #include "model_loader/load/loader.h"
 #include "model_loader/regions/plan_regions.h"
+#include "model_loader/regions/region_times.h"
 #include "nlohmann/json_fwd.hpp"
 
 namespace swizzle::pack {
 
-// Why the model is not planned whole, its regions, and the nodes that are interpreted, by operator. Ends with a
-// newline.
-std::string FallbackText(const FallbackModel& model, const regions::RegionalProgram& regional);
+// Why the model is not planned whole, its regions, and the nodes that are interpreted, by operator, with what they took
+// where that was measured. Ends with a newline.
+std::string FallbackText(const FallbackModel& model, const regions::RegionalProgram& regional,
+                         const std::optional<regions::RegionTimes>& times = {});
 
 // The same with every node, and every layer of the regions. Keys only ever get added.
 nlohmann::ordered_json FallbackObject(const std::string& name, const FallbackModel& model,
-                                      const regions::RegionalProgram& regional);
+                                      const regions::RegionalProgram& regional,
+                                      const std::optional<regions::RegionTimes>& times = {});
 
 // The object, indented, with a newline at its end.
-std::string FallbackJson(const std::string& name, const FallbackModel& model, const regions::RegionalProgram& regional);
+std::string FallbackJson(const std::string& name, const FallbackModel& model, const regions::RegionalProgram& regional,
+                         const std::optional<regions::RegionTimes>& times = {});
 
 }  // namespace swizzle::pack
 

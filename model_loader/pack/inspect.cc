@@ -63,6 +63,15 @@ StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, 
   return report;
 }
 
+// Nothing where nothing is to be measured, or nothing is planned.
+StatusOr<std::optional<regions::RegionTimes>> TimesOf(const InspectCommand& command,
+                                                      const regions::RegionalProgram& regional, Backend& backend) {
+  if (command.tuning_budget == absl::ZeroDuration() || regional.regions.empty()) return std::nullopt;
+  SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend.NewStream(command.threads));
+  SWIZZLE_ASSIGN_OR_RETURN(auto times, regions::TimeRegions(regional, *stream));
+  return std::optional(std::move(times));
+}
+
 StatusOr<Outcome> InspectRegions(const InspectCommand& command, const FallbackModel& model, Terminal& terminal) {
   const std::unique_ptr<Backend> backend = NewCpuBackend();
   std::optional<TuningCache> cache;
@@ -76,10 +85,13 @@ StatusOr<Outcome> InspectRegions(const InspectCommand& command, const FallbackMo
                             .weight_budget = command.weight_budget};
   const regions::RegionalProgram regional = regions::PlanRegions(model.program, *backend, options);
   if (cache) SWIZZLE_RETURN_IF_ERROR(cache->Save());
+  SWIZZLE_ASSIGN_OR_RETURN(const auto times, TimesOf(command, regional, *backend));
   const std::string name = command.model.filename().string();
-  if (!command.page.empty()) SWIZZLE_RETURN_IF_ERROR(WritePage(FallbackObject(name, model, regional), command.page));
-  terminal.out << (command.json ? FallbackJson(name, model, regional)
-                                : Concat(name, ": ", FallbackText(model, regional)));
+  if (!command.page.empty()) {
+    SWIZZLE_RETURN_IF_ERROR(WritePage(FallbackObject(name, model, regional, times), command.page));
+  }
+  terminal.out << (command.json ? FallbackJson(name, model, regional, times)
+                                : Concat(name, ": ", FallbackText(model, regional, times)));
   return Outcome::kOk;
 }
 

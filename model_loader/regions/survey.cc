@@ -11,9 +11,8 @@ namespace {
 
 using fallback::Array;
 
-// For free dimensions: of the batch, which no dimension that is always 1 is taken for, and of others, in turn.
+// Of the batch where that is free: what no dimension that is always 1 is taken for.
 constexpr int64_t kRows = 2, kOtherRows = 3;
-constexpr std::array<int64_t, 5> kSizes = {64, 32, 96, 224, 16};
 
 // Inputs that say how large an operator's results are; in bits.
 struct ShapeInputs {
@@ -57,7 +56,7 @@ class Surveyor {
     survey_.dtypes.resize(program_.graph().values.size());
     for (const auto& [value, array] : program_.constants()) Note(value, array);
     std::vector<std::vector<std::byte>> zeros;
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<TensorView> inputs, Inputs(rows, size, zeros));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<TensorView> inputs, InputsOfZeros(program_, rows, size, limits_, zeros));
     const auto watch = [this](const Node& node, std::span<Array> given, fallback::Memory&, Stream&) {
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         if (node.inputs[i] != kNoValue) Note(node.inputs[i], given[i]);
@@ -74,25 +73,6 @@ class Surveyor {
     survey_.shapes[static_cast<size_t>(value)] = array.shape;
     survey_.dtypes[static_cast<size_t>(value)] = array.dtype;
     if (constant_.contains(value)) survey_.known.emplace(value, array);
-  }
-
-  StatusOr<std::vector<TensorView>> Inputs(int64_t rows, int64_t size,
-                                           std::vector<std::vector<std::byte>>& zeros) const {
-    std::vector<TensorView> views;
-    for (const fallback::Port& port : program_.inputs()) {
-      if (!port.shape || !port.dtype) return Unimplemented("input '", port.name, "' is declared without a shape");
-      Shape shape = *port.shape;
-      for (size_t i = 0; i < shape.size(); ++i) {
-        if (shape[i] < 0) shape[i] = i == 0 ? rows : size;
-      }
-      SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(shape));
-      if (elements > limits_.max_array_bytes) return InvalidArgument("input '", port.name, "' is too large");
-      const size_t bytes = *port.dtype == DType::kString ? sizeof(uint32_t) : ElementBytes(*port.dtype);  // empty ones
-      zeros.emplace_back(static_cast<size_t>(elements) * bytes);
-      views.push_back({*port.dtype, std::move(shape), {}});
-    }
-    for (size_t i = 0; i < views.size(); ++i) views[i].bytes = zeros[i];
-    return views;
   }
 
   const fallback::Program& program_;
@@ -130,11 +110,31 @@ void AddIdioms(const Graph& graph, Survey& survey) {
 
 }  // namespace
 
+StatusOr<std::vector<TensorView>> InputsOfZeros(const fallback::Program& program, int64_t rows, int64_t size,
+                                                const fallback::Limits& limits,
+                                                std::vector<std::vector<std::byte>>& zeros) {
+  std::vector<TensorView> views;
+  for (const fallback::Port& port : program.inputs()) {
+    if (!port.shape || !port.dtype) return Unimplemented("input '", port.name, "' is declared without a shape");
+    Shape shape = *port.shape;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (shape[i] < 0) shape[i] = i == 0 ? rows : size;
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(shape));
+    if (elements > limits.max_array_bytes) return InvalidArgument("input '", port.name, "' is too large");
+    const size_t bytes = *port.dtype == DType::kString ? sizeof(uint32_t) : ElementBytes(*port.dtype);  // empty ones
+    zeros.emplace_back(static_cast<size_t>(elements) * bytes);
+    views.push_back({*port.dtype, std::move(shape), {}});
+  }
+  for (size_t i = 0; i < views.size(); ++i) views[i].bytes = zeros[i];
+  return views;
+}
+
 StatusOr<Survey> SurveyProgram(const fallback::Program& program, Stream& stream, const fallback::Limits& limits) {
   Surveyor surveyor(program, stream, limits);
-  StatusOr<Survey> survey = surveyor.Run(kRows, kSizes[0]);
+  StatusOr<Survey> survey = surveyor.Run(kRows, kFreeSizes[0]);
   size_t next = 1;
-  for (; next < kSizes.size() && !survey.ok(); ++next) survey = surveyor.Run(kRows, kSizes[next]);
+  for (; next < kFreeSizes.size() && !survey.ok(); ++next) survey = surveyor.Run(kRows, kFreeSizes[next]);
   if (!survey.ok()) return survey;
   AddReaders(program.graph(), *survey);
   AddIdioms(program.graph(), *survey);
@@ -142,8 +142,8 @@ StatusOr<Survey> SurveyProgram(const fallback::Program& program, Stream& stream,
   survey->other_shapes = survey->shapes;
   if (!survey->shapes_follow || !HasFreeDimension(program)) return survey;
   survey->shapes_follow = false;
-  for (; next < kSizes.size() && !survey->shapes_follow; ++next) {
-    StatusOr<Survey> other = surveyor.Run(kOtherRows, kSizes[next]);
+  for (; next < kFreeSizes.size() && !survey->shapes_follow; ++next) {
+    StatusOr<Survey> other = surveyor.Run(kOtherRows, kFreeSizes[next]);
     if (!other.ok()) continue;
     survey->shapes_follow = true;
     survey->other_shapes = std::move(other->shapes);

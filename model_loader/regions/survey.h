@@ -3,6 +3,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_REGIONS_SURVEY_H_
 #define SWIZZLE_MODEL_LOADER_REGIONS_SURVEY_H_
 
+#include <array>
 #include <map>
 #include <optional>
 #include <vector>
@@ -31,6 +32,15 @@ struct Survey {
 
   bool IsKnown(int value) const { return known.contains(value); }
 };
+
+// Inputs of zeros whose free dimensions are `rows` where they are dimension 0, else `size`; views of `zeros`.
+// UNIMPLEMENTED where an input is declared without a shape, INVALID_ARGUMENT where one is beyond the limits.
+StatusOr<std::vector<TensorView>> InputsOfZeros(const fallback::Program& program, int64_t rows, int64_t size,
+                                                const fallback::Limits& limits,
+                                                std::vector<std::vector<std::byte>>& zeros);
+
+// What is tried for `size`, in turn.
+inline constexpr std::array<int64_t, 5> kFreeSizes = {64, 32, 96, 224, 16};
 
 // INVALID_ARGUMENT if the program runs on zeros of none of the sizes that are tried.
 StatusOr<Survey> SurveyProgram(const fallback::Program& program, Stream& stream, const fallback::Limits& limits);

@@ -138,6 +138,23 @@ function showLayer(index, choose) {
   return section;
 }
 
+// What a run's regions and interpreted operators took, the longest first; nothing where it was not measured.
+function makeTimes() {
+  if (!report.interpreted) return '';
+  const rows = report.regions.map((region, i) =>
+    [`Region ${i + 1}, ${countText(region.layers.length, 'layer', 'layers')}`, region.microseconds]);
+  if (report.attention_microseconds > 0) rows.push(['Attention between regions', report.attention_microseconds]);
+  const operators = new Map();
+  for (const {op, microseconds} of report.interpreted) operators.set(op, (operators.get(op) ?? 0) + microseconds);
+  for (const [op, microseconds] of operators) rows.push([isolated(`${op}, interpreted`), microseconds]);
+  const all = rows.reduce((sum, row) => sum + row[1], 0);
+  const number = text => ({text, number: true});
+  return make('div', {}, make('h2', {}, 'Where the time goes'),
+    makeTable([{text: 'part'}, number('ms'), number('share')],
+              rows.sort((a, b) => b[1] - a[1]).map(([part, microseconds]) =>
+                [part, (microseconds / 1000).toFixed(2), `${Math.round(100 * microseconds / all)} %`])));
+}
+
 function showFallback() {
   const counts = new Map();
   for (const node of report.fallback_nodes) counts.set(node.op, (counts.get(node.op) ?? 0) + 1);
@@ -154,6 +171,7 @@ function showFallback() {
            'and dense; there are no kernels to compare.', make('p', {}, 'Why: ', isolated(report.fallback_reason))),
     make('dl', {class: 'tiles'}, tile('Weights', bytesText(report.weight_bytes), 'held dense'),
          tile('Nodes', `${report.fallback_nodes.length}`, countText(counts.size, 'operator', 'operators'))),
+    makeTimes(),
     make('h2', {}, 'Operators'), makeTable([{text: 'operator'}, number('nodes')], byCount),
     make('h2', {}, 'Nodes, as executed'),
     make('div', {class: 'scroll tall', tabindex: '0', role: 'region', 'aria-label': 'Nodes, as executed'},

@@ -1,0 +1,72 @@
+#include "model_loader/regions/region_times.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "model_loader/fallback/block_store.h"
+#include "model_loader/regions/survey.h"
+
+namespace swizzle::regions {
+namespace {
+
+using fallback::TurnTime;
+
+// Of one run.
+StatusOr<std::vector<TurnTime>> TimesOf(const fallback::Program& program, std::span<const TensorView> inputs,
+                                        Stream& stream, const fallback::Limits& limits,
+                                        const std::shared_ptr<fallback::BlockStore>& blocks) {
+  std::vector<TurnTime> times;
+  fallback::RunSupplies supplies;
+  supplies.blocks = blocks;
+  supplies.times = &times;
+  SWIZZLE_RETURN_IF_ERROR(program.Run(inputs, stream, limits, nullptr, supplies).status());
+  return times;
+}
+
+}  // namespace
+
+absl::Duration RegionTimes::Interpreted() const {
+  absl::Duration sum;
+  for (const NodeTime& node : interpreted) sum += node.time;
+  return sum;
+}
+
+absl::Duration RegionTimes::All() const {
+  absl::Duration sum = attention + Interpreted();
+  for (const absl::Duration time : regions) sum += time;
+  return sum;
+}
+
+StatusOr<RegionTimes> TimeRegions(const RegionalProgram& regional, Stream& stream, const fallback::Limits& limits) {
+  constexpr int kRuns = 5;
+  const fallback::Program& program = *regional.program;
+  const auto blocks = std::make_shared<fallback::BlockStore>();
+  StatusOr<std::vector<TurnTime>> least = Unimplemented("it runs on zeros of no size that was tried");
+  RegionTimes times;
+  for (size_t i = 0; i < kFreeSizes.size() && !least.ok(); ++i) {
+    std::vector<std::vector<std::byte>> zeros;
+    SWIZZLE_ASSIGN_OR_RETURN(const auto inputs, InputsOfZeros(program, 1, kFreeSizes[i], limits, zeros));
+    least = TimesOf(program, inputs, stream, limits, blocks);
+    for (int run = 1; run < kRuns && least.ok(); ++run) {
+      SWIZZLE_ASSIGN_OR_RETURN(const auto again, TimesOf(program, inputs, stream, limits, blocks));
+      for (size_t t = 0; t < least->size(); ++t) (*least)[t].time = std::min((*least)[t].time, again[t].time);
+    }
+    if (!least.ok()) continue;
+    for (const TensorView& input : inputs) times.inputs.push_back(input.shape);
+  }
+  SWIZZLE_RETURN_IF_ERROR(least);
+  times.regions.resize(regional.regions.size());
+  for (const TurnTime& turn : *least) {
+    const auto region = std::ranges::find_if(regional.regions, [&](const auto& r) { return r.get() == turn.part; });
+    if (region != regional.regions.end()) {
+      times.regions[static_cast<size_t>(region - regional.regions.begin())] += turn.time;
+    } else if (turn.part != nullptr) {
+      times.attention += turn.time;
+    } else {
+      times.interpreted.push_back({turn.first_node, turn.time});
+    }
+  }
+  return times;
+}
+
+}  // namespace swizzle::regions

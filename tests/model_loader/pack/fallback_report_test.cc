@@ -1,0 +1,55 @@
+#include "model_loader/pack/fallback_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/graph_text.h"
+#include "tests/support/status_matchers.h"
+
+namespace swizzle::pack {
+namespace {
+
+using swizzle::testing::IsOk;
+using swizzle::testing::ParseGraph;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(FallbackReportTest, ShowsWhatRegionsTakeAndWhatIsLeft) {
+  auto graph = ParseGraph(R"(
+input %x: FP32[N,8]
+constant %w: FP32[8,24]
+%a = MatMul(%x,%w) "a_node" -> FP32[?]
+%b = Tan(%a) "b_node" -> FP32[?]
+%y = Tan(%b) "y_node" -> FP32[?]
+output "y" = %y
+)",
+                          17);
+  ASSERT_THAT(graph, IsOk());
+  const std::unique_ptr<Backend> backend = NewCpuBackend();
+  FallbackModel model;
+  model.program = *fallback::Program::Make(*std::move(graph));
+  model.reason = "Tan is none";
+  const regions::RegionalProgram regional =
+      regions::PlanRegions(model.program, *backend, {.threads = 1, .tuning_budget = {}});
+  ASSERT_EQ(regional.regions.size(), 1u);
+
+  regions::RegionTimes times;
+  times.inputs = {{1, 8}};
+  times.regions = {absl::Milliseconds(3)};
+  times.interpreted = {{1, absl::Microseconds(400)}, {2, absl::Microseconds(600)}};
+  EXPECT_THAT(FallbackText(model, regional, times),
+              HasSubstr("\na run of [1,8] takes 4.00 ms: regions 3.00 ms, attention between them 0.00 ms, interpreted "
+                        "nodes 1.00 ms (25 %)\n  Tan x 2: 1.00 ms\n"));
+  EXPECT_THAT(FallbackText(model, regional), Not(HasSubstr("a run of")));
+
+  const auto object = FallbackObject("m", model, regional, times);
+  EXPECT_EQ(object["regions"][0]["microseconds"], 3000.0);
+  EXPECT_EQ(object["interpreted"][1]["op"], "Tan");
+  EXPECT_EQ(object["interpreted"][1]["microseconds"], 600.0);
+  EXPECT_FALSE(FallbackObject("m", model, regional).contains("interpreted"));
+}
+
+}  // namespace
+}  // namespace swizzle::pack
