@@ -141,6 +141,26 @@ void ResizeElements(std::span<const Taps> all, const float* from, float* to) {
   }
 }
 
+// How often each input position is repeated, all as often and in order; 0 where they are not.
+int64_t Repeats(std::span<const Taps> all, int64_t from) {
+  const auto to = static_cast<int64_t>(all.size());
+  if (to % from != 0) return 0;
+  const int64_t times = to / from;
+  for (int64_t i = 0; i < to; ++i) {
+    if (!all[i].is_copy() || all[i].taps[0].at != i / times) return 0;
+  }
+  return times;
+}
+
+// Likewise ResizeElements, of `count` positions that are repeated.
+void RepeatElements(const float* from, int64_t count, int64_t times, float* to) {
+  if (times == 2) {
+    for (int64_t i = 0; i < count; ++i) to[2 * i] = to[2 * i + 1] = from[i];
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i, to += times) std::fill_n(to, times, from[i]);
+}
+
 // `inner` neighbours of one position of the resized dimension.
 void AddTaps(const Taps& taps, const float* from, int64_t inner, float* to) {
   if (taps.is_copy()) {
@@ -169,7 +189,12 @@ StatusOr<Array> ResizeAxis(Call& call, const Settings& settings, const Array& x,
   const float* from = x.As<float>().data();
   float* to = y.Mutable<float>().data();
   if (inner == 1) {
-    ForEachRow(call, rows, [&](int64_t row) { ResizeElements(taps, from + row * axis.from, to + row * axis.to); });
+    const int64_t times = Repeats(taps, axis.from);
+    ForEachRow(call, rows, [&](int64_t row) {
+      const float* const in = from + row * axis.from;
+      float* const out = to + row * axis.to;
+      times > 0 ? RepeatElements(in, axis.from, times, out) : ResizeElements(taps, in, out);
+    });
     return y;
   }
   rows.count *= axis.to;
@@ -263,7 +288,9 @@ Status ReadSizes(Call& call, size_t scales_input, const Shape& shape, const std:
 StatusOr<Array> ResizeAll(Call& call, const Settings& settings, const std::vector<int64_t>& axes,
                           const std::vector<Axis>& sizes) {
   SWIZZLE_ASSIGN_OR_RETURN(Array x, call.Floats(0));
-  for (size_t i = 0; i < axes.size(); ++i) {
+  for (size_t k = 0; k < axes.size(); ++k) {
+    // Neighbours are the same in any order: the dimension of single elements, which is dearest, then has the fewest.
+    const size_t i = settings.mode == "nearest" ? axes.size() - 1 - k : k;
     const bool same =
         sizes[i].to == sizes[i].from && sizes[i].scale == 1.0 && sizes[i].start == 0.0 && sizes[i].end == 1.0;
     if (same) continue;
