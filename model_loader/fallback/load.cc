@@ -5,6 +5,7 @@
 
 #include "model_loader/files/read_file.h"
 #include "model_loader/onnx/onnx_reader.h"
+#include "model_loader/passes/passes.h"
 #include "model_loader/safetensors/checkpoint.h"
 
 namespace swizzle::fallback {
@@ -18,6 +19,7 @@ StatusOr<std::shared_ptr<const Program>> Read(std::span<const std::byte> model, 
   options.attributes_of_any_opset = true;
   options.any_inputs = true;
   SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadOnnx(model, options));
+  ExpandTransposed(graph);
   return Program::Make(std::move(graph));
 }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "model_loader/fallback/operators.h"
+#include "model_loader/fallback/rows.h"
 #include "model_loader/fallback/strided.h"
 #include "model_loader/semantics/reshape.h"
 #include "model_loader/semantics/slice_arguments.h"
@@ -102,6 +103,35 @@ StatusOr<int64_t> BlockSize(const Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t block, call.Int("blocksize", 0));
   if (block < 1 || block > (1 << 15)) return InvalidArgument("blocksize is ", block, "; it must be at least 1");
   return block;
+}
+
+// Of elements of four bytes: each row of the output takes one of some channels in turn.
+StatusOr<Array> InterleavedBlocks(Call& call, int64_t b, bool blocks_first, const Shape& shape) {
+  const Array& x = call.In(0);
+  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(x.dtype, shape));
+  const int64_t height = x.shape[2], width = x.shape[3];
+  const auto* const from = reinterpret_cast<const uint32_t*>(x.data.get());
+  auto* const to = reinterpret_cast<uint32_t*>(y.data.get());
+  const Rows rows{.array = {}, .order = {}, .count = shape[0] * shape[1] * shape[2], .length = shape[3]};
+  ForEachRow(call, rows, [&](int64_t row) {
+    const int64_t line = row % shape[2], image = row / shape[2] / shape[1], channel = row / shape[2] % shape[1];
+    const auto row_of = [&](int64_t element) {
+      const int64_t source = blocks_first ? element * shape[1] + channel : channel * b * b + element;
+      return from + ((image * x.shape[1] + source) * height + line / b) * width;
+    };
+    uint32_t* const out = to + row * shape[3];
+    const int64_t first = line % b * b;
+    if (b == 2) {
+      const uint32_t *const even = row_of(first), *const odd = row_of(first + 1);
+      for (int64_t i = 0; i < width; ++i) out[2 * i] = even[i], out[2 * i + 1] = odd[i];
+      return;
+    }
+    for (int64_t k = 0; k < b; ++k) {
+      const uint32_t* const in = row_of(first + k);
+      for (int64_t i = 0; i < width; ++i) out[i * b + k] = in[i];
+    }
+  });
+  return y;
 }
 
 }  // namespace
@@ -297,6 +327,7 @@ StatusOr<Array> DepthToSpace(Call& call) {
   if (s[1] % (b * b) != 0) return InvalidArgument(s[1], " channels are no multiple of blocksize ", b, " squared");
   const int64_t c = s[1] / (b * b);
   const Shape shape = {s[0], c, s[2] * b, s[3] * b};
+  if (ElementBytes(call.In(0).dtype) == sizeof(uint32_t)) return InterleavedBlocks(call, b, mode == "DCR", shape);
   if (mode == "DCR") return Rearranged(call, {s[0], b, b, c, s[2], s[3]}, {0, 3, 4, 1, 5, 2}, shape);
   return Rearranged(call, {s[0], c, b, b, s[2], s[3]}, {0, 1, 4, 2, 5, 3}, shape);
 }

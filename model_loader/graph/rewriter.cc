@@ -1,10 +1,14 @@
 #include "model_loader/graph/rewriter.h"
 
 #include <algorithm>
+#include <numeric>
+#include <ranges>
+#include <utility>
 
 namespace swizzle {
 
-Rewriter::Rewriter(Graph& graph) : graph_(graph), erased_(graph.nodes.size(), false) {
+Rewriter::Rewriter(Graph& graph) : graph_(graph), erased_(graph.nodes.size(), false), places_(graph.nodes.size()) {
+  std::iota(places_.begin(), places_.end(), 0);
   GrowTables();
   for (int i = 0; i < node_count(); ++i) {
     for (int output : node(i).outputs) {
@@ -61,6 +65,19 @@ void Rewriter::ReplaceReads(int from, int to) {
   }
 }
 
+int Rewriter::InsertBefore(int index, Node inserted) {
+  GrowTables();
+  const int own = node_count();
+  graph_.nodes.push_back(std::move(inserted));
+  erased_.push_back(false);
+  places_.push_back(index);
+  for (const int output : node(own).outputs) producer_[output] = own;
+  for (const int input : node(own).inputs) {
+    if (input != kNoValue) readers_[input].push_back(own);
+  }
+  return own;
+}
+
 void Rewriter::TakeOutput(int index, int other) {
   const int output = node(other).outputs[0];
   const int previous = node(index).outputs[0];
@@ -83,20 +100,27 @@ void Rewriter::Erase(int index) {
   erased_[index] = true;
 }
 
+// The nodes in the order in which they come to stand: those that were inserted before the one whose place it is.
+std::vector<int> Rewriter::Order() const {
+  std::vector<int> order(places_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [this](int i) { return std::pair(places_[i], places_[i] == i); });
+  return order;
+}
+
 void Rewriter::EraseDeadNodes() {
-  for (int i = node_count() - 1; i >= 0; --i) {
+  const std::vector<int> order = Order();
+  for (const int i : std::views::reverse(order)) {
     const bool read = std::any_of(node(i).outputs.begin(), node(i).outputs.end(), [&](int output) {
       return output != kNoValue && (!readers_[output].empty() || IsGraphOutput(output));
     });
     if (!read && !erased_[i]) Erase(i);
   }
-  size_t kept = 0;
-  for (int i = 0; i < node_count(); ++i) {
-    if (erased_[i]) continue;
-    if (kept != static_cast<size_t>(i)) graph_.nodes[kept] = std::move(graph_.nodes[i]);
-    ++kept;
+  std::vector<Node> kept;
+  for (const int i : order) {
+    if (!erased_[i]) kept.push_back(std::move(graph_.nodes[i]));
   }
-  graph_.nodes.resize(kept);
+  graph_.nodes = std::move(kept);
 }
 
 void Rewriter::DropUnusedValues() {

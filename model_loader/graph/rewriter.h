@@ -36,6 +36,9 @@ class Rewriter {
   void SetInputs(int index, std::vector<int> inputs);
   // Everything that read `from`, graph outputs included, reads `to`.
   void ReplaceReads(int from, int to);
+  // The node, whose outputs no other makes, gets an index of its own, behind all others', but comes to stand before
+  // node `index`, behind those that were put there earlier. References to nodes are no longer valid.
+  int InsertBefore(int index, Node node);
   // Node `index` makes, as its first output, what node `other` made; `other` is erased.
   void TakeOutput(int index, int other);
   // REQUIRES: nobody reads its outputs any more.
@@ -49,11 +52,13 @@ class Rewriter {
   bool InTables(int value) const { return value >= 0 && static_cast<size_t>(value) < producer_.size(); }
   void GrowTables();
   void RemoveReads(int index);
+  std::vector<int> Order() const;
   void EraseDeadNodes();
   void DropUnusedValues();
 
   Graph& graph_;
   std::vector<bool> erased_;               // by node
+  std::vector<int> places_;                // by node: itself, or the one before which it stands
   std::vector<int> producer_;              // by value
   std::vector<std::vector<int>> readers_;  // by value
 };

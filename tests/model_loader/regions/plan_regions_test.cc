@@ -144,6 +144,37 @@ TEST_F(PlanRegionsTest, ImagesOfOtherSizesArePlannedWhenTheyCome) {
   }
 }
 
+// Kernels, strides and pads of transposed convolutions, with what follows them.
+TEST_F(PlanRegionsTest, TransposedConvolutionsArePlannedAsConvolutions) {
+  struct Case {
+    std::vector<int64_t> kernel, strides, pads, added;
+    const char* interpreted;
+  };
+  const Case cases[] = {
+      {{2, 2}, {2, 2}, {0, 0, 0, 0}, {0, 0}, "DepthToSpace:1"},
+      {{3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, "DepthToSpace:1"},
+      {{4, 4}, {2, 2}, {1, 1, 1, 1}, {0, 0}, "DepthToSpace:1"},
+      {{8, 6}, {4, 4}, {2, 1, 2, 1}, {0, 0}, "DepthToSpace:1"},
+      {{1, 2}, {3, 3}, {0, 0, 0, 0}, {2, 1}, "DepthToSpace:1"},
+      {{7, 9}, {3, 3}, {4, 6, 0, 0}, {0, 0}, "DepthToSpace:1"},
+      {{3, 3}, {2, 2}, {1, 1, 1, 1}, {0, 0}, "BatchNormalization:1,ConvTranspose:1,Relu:1"},
+      {{3, 3}, {1, 2}, {1, 1, 1, 1}, {0, 1}, "BatchNormalization:1,ConvTranspose:1,Relu:1"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(Concat(ShapeText(c.kernel), " by ", ShapeText(c.strides)));
+    OnnxBuilder builder;
+    builder.Input("x", {-1, 3, 7, 9})
+        .Floats("w", {3, 2, c.kernel[0], c.kernel[1]}, Weights(6 * c.kernel[0] * c.kernel[1]));
+    builder.Floats("b", {2}, {0.5f, -0.25f}).Floats("s", {2}, {1.5f, 0.5f}).Floats("m", {2}, {0.25f, 0.125f});
+    builder.Node("ConvTranspose", {"x", "w", "b"}, {"c"},
+                 {{"strides", c.strides}, {"pads", c.pads}, {"output_padding", c.added}});
+    builder.Node("BatchNormalization", {"c", "s", "b", "m", "s"}, {"n"}).Node("Relu", {"n"}, {"y"}).Output("y");
+    const RegionalProgram regional = Plan(builder);
+    EXPECT_EQ(regional.program->OperatorCounts(), c.interpreted);
+    ExpectSame(regional, {{2, 3, 7, 9}});
+  }
+}
+
 TEST_F(PlanRegionsTest, RowsThatDifferBetweenInputsAreInterpreted) {
   OnnxBuilder builder;
   builder.Input("a", {-1, 6}).Input("b", {-1, 6}).Floats("w", {6, 6}, Weights(36));
