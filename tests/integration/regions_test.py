@@ -8,6 +8,8 @@ import onnx
 import pytest
 
 import make_architectures
+import text_architectures  # noqa: F401: it adds to those of make_architectures
+import vision_architectures  # noqa: F401: likewise
 from conformance_test import expected_outputs, run_model
 
 TOLERANCE = 2e-4  # largest difference over largest magnitude, per output
@@ -23,13 +25,33 @@ EXPECTED = {
     'convnext': (16, 54, 6),
     'regnet': None,
     'yolov8': (16, 44, 22),
-    'dbnet': (4, 13, 3),
+    'dbnet': (3, 13, 3),
     'svtr': (3, 23, 5),
     'crnn': (2, 8, 9),
     'swin': (18, 44, 44),
     'mobilevit': (9, 39, 30),
     'segformer': (14, 52, 10),
     'whisper_encoder': (4, 20, 9),
+    'clip_text': (4, 25, 14),
+    't5_encoder': (6, 14, 45),
+    'deberta': (3, 17, 45),
+    'mobilebert': (4, 28, 15),
+    'albert': None,
+    'deit': (5, 23, 16),
+    'beit': (5, 21, 9),
+    'dinov2': (6, 20, 20),
+    'clip_vision': (5, 28, 17),
+    'wav2vec2': (8, 28, 9),
+    'yolov5': (7, 31, 26),
+    'direction_classifier': None,
+    'unet': (3, 10, 4),
+    'densenet': (11, 36, 10),
+    'shufflenet': (5, 12, 8),
+    'mixer': (7, 17, 7),
+    'super_resolution': (3, 4, 3),
+    'generator': (3, 5, 4),
+    'detr': (8, 42, 26),
+    'tcn': (8, 12, 7),
 }
 SPELLINGS = {'opset17': {}, 'written-sparse': {'written': True, 'sparsity': 0.9}}
 

@@ -1,0 +1,130 @@
+"""More architectures on tokens, in small: what exporters write of them. See make_architectures.py."""
+
+import numpy
+from onnx import TensorProto
+
+from make_architectures import TRANSFORMER, VOCABULARY, architecture
+
+LENGTH = {**TRANSFORMER, 'length': 20}
+
+
+def masked_scores(g, mask):
+    """What is added to the scores of keys that the mask leaves out."""
+    kept = g.node('Cast', [g.unsqueeze(mask, 1, 2)], to=TensorProto.FLOAT)
+    return g.multiply(g.node('Sub', [g.scalar(1.0), kept]), g.scalar(-10000.0))
+
+
+@architecture(LENGTH)
+def clip_text(g, s):
+    """A causal mask; the answer is the token of the largest id."""
+    ids = g.tokens('batch', s.length)
+    x = g.add(g.table(VOCABULARY, s.hidden, ids), g.initializer(g.normal(s.length, s.hidden)))
+    causal = g.constant(numpy.where(numpy.tri(s.length), 0, numpy.finfo('float32').min)[None, None])
+    quick_gelu = lambda y: g.multiply(y, g.node('Sigmoid', [g.multiply(g.scalar(1.702), y)]))  # noqa: E731
+    for _ in range(s.layers):
+        x = g.block(x, s.hidden, s.heads, s.inner, causal, activation=quick_gelu)
+    x = g.layer_norm(x, s.hidden)
+    end = g.node('ArgMax', [ids], axis=1, keepdims=1)
+    chosen = g.node('Expand', [g.unsqueeze(end, 2), g.integers(1, 1, s.hidden)])
+    g.output(g.linear(g.squeeze(g.node('GatherElements', [x, chosen], axis=1), 1), s.hidden, 48, bias=False))
+
+
+@architecture({**LENGTH, 'buckets': 8})
+def t5_encoder(g, s):
+    """Norms without means, no scale of scores, and a bias by relative position beside the mask's."""
+    ids, mask = g.tokens('batch', s.length), g.tokens('batch', s.length, name='attention_mask')
+
+    def rms_norm(x):
+        squares = g.last_mean(g.node('Pow', [x, g.scalar(2.0)]))
+        inverse = g.node('Div', [g.scalar(1.0), g.node('Sqrt', [g.add(squares, g.scalar(1e-6))])])
+        return g.multiply(g.initializer(1 + g.normal(s.hidden, scale=0.1)), g.multiply(x, inverse))
+
+    apart = numpy.abs(numpy.arange(s.length)[:, None] - numpy.arange(s.length))
+    bucket = numpy.minimum(numpy.log2(apart + 1), s.buckets - 1).astype('int64')
+    bias = g.unsqueeze(g.transpose(g.table(s.buckets, s.heads, g.constant(bucket, 'int64')), 2, 0, 1), 0)
+    bias = g.add(bias, masked_scores(g, mask))
+    x, size = g.table(VOCABULARY, s.hidden, ids), s.hidden // s.heads
+    for _ in range(s.layers):
+        y = rms_norm(x)
+        q, k, v = (g.reshape(g.linear(y, s.hidden, s.hidden, bias=False), 0, -1, s.heads, size) for _ in range(3))
+        q, k, v = g.transpose(q, 0, 2, 1, 3), g.transpose(k, 0, 2, 3, 1), g.transpose(v, 0, 2, 1, 3)
+        y = g.node('MatMul', [g.node('Softmax', [g.add(g.node('MatMul', [q, k]), bias)], axis=-1), v])
+        y = g.linear(g.reshape(g.transpose(y, 0, 2, 1, 3), 0, -1, s.hidden), s.hidden, s.hidden, bias=False)
+        x = g.add(x, y)
+        y = g.linear(g.relu(g.linear(rms_norm(x), s.hidden, s.inner, bias=False)), s.inner, s.hidden, bias=False)
+        x = g.add(x, y)
+    g.output(rms_norm(x))
+
+
+@architecture(LENGTH)
+def deberta(g, s):
+    """Scores of contents with positions, moved to their places; keys left out by Where."""
+    ids, mask = g.tokens('batch', s.length), g.tokens('batch', s.length, name='attention_mask')
+    x = g.layer_norm(g.table(VOCABULARY, s.hidden, ids), s.hidden)
+    size, length = s.hidden // s.heads, s.length
+    relative = g.constant((numpy.arange(length)[:, None] - numpy.arange(length) + length)[None, None], 'int64')
+    kept = g.node('Cast', [g.unsqueeze(mask, 1, 2)], to=TensorProto.BOOL)
+    table = g.initializer(g.normal(2 * length, s.hidden))
+    for _ in range(s.layers):
+        q, k, v = (g.transpose(g.reshape(g.linear(x, s.hidden, s.hidden), 0, length, s.heads, size), 0, 2, 1, 3)
+                   for _ in range(3))
+        places = g.transpose(g.reshape(g.linear(table, s.hidden, s.hidden), 2 * length, s.heads, size), 1, 2, 0)
+        by_place = g.node('MatMul', [q, g.unsqueeze(places, 0)])
+        shape = g.concat([g.node('Slice', [g.node('Shape', [by_place]), g.integers(0), g.integers(1)]),
+                          g.integers(s.heads, length, length)], 0)
+        by_place = g.node('GatherElements', [by_place, g.node('Expand', [relative, shape])], axis=3)
+        scores = g.add(g.node('MatMul', [q, g.transpose(k, 0, 1, 3, 2)]), by_place)
+        scores = g.node('Div', [scores, g.scalar((2 * size) ** 0.5)])
+        scores = g.node('Where', [kept, scores, g.scalar(numpy.finfo('float32').min)])
+        y = g.node('MatMul', [g.node('Softmax', [scores], axis=-1), v])
+        y = g.linear(g.reshape(g.transpose(y, 0, 2, 1, 3), 0, -1, s.hidden), s.hidden, s.hidden)
+        x = g.layer_norm(g.add(x, y), s.hidden)
+        y = g.linear(g.gelu(g.linear(x, s.hidden, s.inner)), s.inner, s.hidden)
+        x = g.layer_norm(g.add(x, y), s.hidden)
+    g.output(x)
+
+
+@architecture({**LENGTH, 'embedding': 24, 'bottleneck': 48})
+def mobilebert(g, s):
+    """Embeddings beside their neighbours', layers in bottlenecks, norms that only scale and shift."""
+    def scale_and_shift(x, channels):
+        x = g.multiply(x, g.initializer(1 + g.normal(channels, scale=0.1)))
+        return g.add(x, g.initializer(g.normal(channels, scale=0.1)))
+
+    ids = g.tokens('batch', s.length)
+    x = g.table(VOCABULARY, s.embedding, ids)
+    after = g.node('Pad', [g.node('Slice', [x, g.integers(1), g.integers(s.length), g.integers(1)]),
+                           g.integers(0, 0, 0, 0, 1, 0)])
+    before = g.node('Pad', [g.node('Slice', [x, g.integers(0), g.integers(s.length - 1), g.integers(1)]),
+                            g.integers(0, 1, 0, 0, 0, 0)])
+    x = g.linear(g.concat([after, x, before], 2), 3 * s.embedding, s.hidden)
+    x = scale_and_shift(g.add(x, g.initializer(g.normal(s.length, s.hidden))), s.hidden)
+    for _ in range(s.layers):
+        y = scale_and_shift(g.linear(x, s.hidden, s.bottleneck), s.bottleneck)
+        z = scale_and_shift(g.add(y, g.attend(y, s.bottleneck, s.heads)), s.bottleneck)
+        for _ in range(2):
+            w = g.linear(g.relu(g.linear(z, s.bottleneck, s.inner)), s.inner, s.bottleneck)
+            z = scale_and_shift(g.add(z, w), s.bottleneck)
+        x = scale_and_shift(g.add(x, g.linear(z, s.bottleneck, s.hidden)), s.hidden)
+    g.output(x)
+
+
+@architecture({**LENGTH, 'embedding': 24})
+def albert(g, s):
+    """All layers have the same weights."""
+    ids, mask = g.tokens('batch', 'sequence'), g.tokens('batch', 'sequence', name='attention_mask')
+    bias = masked_scores(g, mask)
+    x = g.linear(g.layer_norm(g.table(VOCABULARY, s.embedding, ids), s.embedding), s.embedding, s.hidden)
+    first, shared = None, len(g.initializers)
+    for _ in range(s.layers):
+        before = len(g.initializers)
+        x = g.block_after(x, s.hidden, s.heads, s.inner, bias)
+        made = [tensor.name for tensor in g.initializers[before:]]
+        if first is None:
+            first, shared = made, len(g.initializers)
+            continue
+        same = dict(zip(made, first))
+        for node in g.nodes:
+            node.input[:] = [same.get(name, name) for name in node.input]
+        del g.initializers[shared:]
+    g.output(g.node('Gather', [x, g.constant(0, 'int64')], axis=1))
