@@ -10,6 +10,13 @@ namespace swizzle::cuda {
 
 inline constexpr int kByteWarp = 32, kChunkBytes = 16, kStepColumns = BytePanels::kStep;
 
+// From one head to the next, and from one sequence's heads to those of the next; of X in bytes, of weights in bytes, of
+// Y in elements.
+struct HeadStrides {
+  int64_t head = 0, sequence = 0;
+  __device__ int64_t Of(int index, int heads) const { return index / heads * sequence + index % heads * head; }
+};
+
 struct ByteArgs {
   const uint8_t* x[2];  // digits, the lower first
   int64_t pitch;
@@ -22,6 +29,9 @@ struct ByteArgs {
   int32_t panel_count;
   int32_t tiles;   // of columns
   int64_t stride;  // of Y
+  // Products that differ in X and weights' values only, for widths that have heads: one for each blockIdx.y.
+  int32_t heads = 1, all_heads = 1;  // of a sequence, of all
+  HeadStrides x_strides = {}, weight_strides = {}, y_strides = {};
 };
 
 // Of how many bits the operands are, and what follows from that. kTile: chunks of a tile, where not as many as fit.
@@ -29,6 +39,7 @@ template <int kWeights, int kColumns, bool kSignedColumns = true, int kTile = 0>
 struct ByteWidths {
   template <int kChunksOfTile>
   using WithTile = ByteWidths<kWeights, kColumns, kSignedColumns, kChunksOfTile>;
+  static constexpr bool kHeads = false;
   static constexpr int kWeightBits = kWeights;
   static constexpr int kWeightDigits = kWeights > 8 ? 2 : 1;
   static constexpr int kColumnDigits = kColumns > 8 ? 2 : 1;

@@ -105,14 +105,33 @@ __device__ void GatherSteps(const ByteArgs& args, const BytePanel& panel, int fi
   WaitForCopies<0>();
 }
 
+// What a head has of operands.
+template <typename W>
+__device__ ByteArgs OfHead(ByteArgs args) {
+  if constexpr (W::kHeads) {
+    const int head = blockIdx.y;
+    args.x[0] += args.x_strides.Of(head, args.heads);
+    args.weights += args.weight_strides.Of(head, args.heads);
+  }
+  return args;
+}
+template <typename W, typename Output>
+__device__ Output OutputOfHead(const ByteArgs& args, const Output& output) {
+  if constexpr (W::kHeads) return output.OfHead(blockIdx.y, args.y_strides.Of(blockIdx.y, args.heads));
+  return output;
+}
+
 // A panel with a tile of X each warp; kShared: each CTA.
 template <typename W, typename Output, bool kShared, int kStages = 3, bool kConflictFree = true,
           bool kTransposes = true>
 __global__ void __launch_bounds__(kGatherWarps* kByteWarp)
-    GatherBytes(const __grid_constant__ ByteArgs args, const __grid_constant__ Output output) {
+    GatherBytes(const __grid_constant__ ByteArgs all_args, const __grid_constant__ Output all_output) {
   using Ring = GatherRing<W, kStages, kConflictFree>;
   extern __shared__ __align__(128) uint8_t shared[];
   LetNextStart();
+  const ByteArgs args = OfHead<W>(all_args);
+  const Output output = OutputOfHead<W>(all_args, all_output);
+  if constexpr (W::kHeads) WaitForResults();  // weights are results, too
   const int warp = threadIdx.x / kByteWarp, lane = threadIdx.x % kByteWarp;
   const int64_t item = kShared ? blockIdx.x : int64_t{blockIdx.x} * kGatherWarps + warp;
   if (item >= int64_t{args.panel_count} * args.tiles) return;
@@ -218,7 +237,7 @@ void QueueGather(ByteArgs args, const Output& output, cudaStream_t queue) {
   args.tiles = CeilDiv(args.chunks, W::kChunks);
   const int64_t items = int64_t{args.panel_count} * args.tiles;
   AllowSharedMemory(kKernel, kBytes);
-  const LaunchGrid grid(kShared ? items : CeilDiv<int64_t>(items, kGatherWarps));
+  const LaunchGrid grid(kShared ? items : CeilDiv<int64_t>(items, kGatherWarps), args.all_heads);
   LaunchDependent(kKernel, grid, kGatherWarps * kByteWarp, kBytes, queue, args, output);
 }
 

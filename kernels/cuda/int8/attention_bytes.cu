@@ -1,0 +1,333 @@
+#include "kernels/cuda/int8/attention_bytes.h"
+#include "kernels/cuda/int8/spmm_bytes.cuh"
+#include "kernels/cuda/runtime/elements.cuh"
+
+namespace swizzle::cuda {
+namespace {
+
+constexpr int kWarps = 4, kThreads = kWarps * kByteWarp, kRows = BytePanels::kRows;
+constexpr int kPieceNumbers = 64;  // of a row, that four lanes read at once
+constexpr float kLargestShare = 255.0f;
+constexpr int64_t kAlignment = 256;
+
+struct SddmmArgs {
+  const BytePanel* panels;
+  const uint16_t* columns;
+  WholeHeads q, k;
+  int64_t slots, tokens, channels;
+  int32_t panel_count, heads, head_dim;
+};
+
+// How a lane holds its part of a row.
+template <int kBits, int kPieces>
+struct RowOfDepth {
+  static constexpr int kDigits = kBits == 16 ? 2 : 1;
+  static constexpr int kWords = kBits == 4 ? 2 : 4;
+  static constexpr int kPowers = 2 * kDigits - 1;
+  Pack<uint32_t, kWords> words[kDigits][kPieces];
+
+  // `number`: of the row's first element.
+  __device__ void Load(const WholeHeads& from, int64_t number) {
+    const int t = threadIdx.x % 4;
+    const int64_t byte = kBits == 4 ? number / 2 : number;
+#pragma unroll
+    for (int digit = 0; digit < kDigits; ++digit) {
+      const auto* const of =
+          reinterpret_cast<const Pack<uint32_t, kWords>*>((digit == 0 ? from.low : from.high) + byte);
+#pragma unroll
+      for (int piece = 0; piece < kPieces; ++piece) words[digit][piece] = of[piece * 4 + t];
+    }
+  }
+};
+
+// Adds products of 16 keys, rows g and g + 8 of which are here, with the queries.
+template <int kBits, int kPieces, int kKeyDigit, int kQueryDigit>
+__device__ void MultiplyKeys(const RowOfDepth<kBits, kPieces>& first, const RowOfDepth<kBits, kPieces>& second,
+                             const RowOfDepth<kBits, kPieces>& queries, int32_t (&sums)[4]) {
+  constexpr int kLast = RowOfDepth<kBits, kPieces>::kDigits - 1;
+  using Key = std::conditional_t<kKeyDigit == kLast, int8_t, uint8_t>;
+  using Query = std::conditional_t<kQueryDigit == kLast, int8_t, uint8_t>;
+#pragma unroll
+  for (int piece = 0; piece < kPieces; ++piece) {
+    const auto& a = first.words[kKeyDigit][piece].values;
+    const auto& b = second.words[kKeyDigit][piece].values;
+    const auto& q = queries.words[kQueryDigit][piece].values;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      if constexpr (kBits == 4) {  // as the upper halves of bytes
+        constexpr uint32_t kUpper = 0xF0F0F0F0u;
+        const uint32_t keys[4] = {a[i] << 4 & kUpper, b[i] << 4 & kUpper, a[i] & kUpper, b[i] & kUpper};
+        Mma<Key, Query>(sums, keys, q[i] << 4 & kUpper, q[i] & kUpper);
+      } else {
+        const uint32_t keys[4] = {a[2 * i], b[2 * i], a[2 * i + 1], b[2 * i + 1]};
+        Mma<Key, Query>(sums, keys, q[2 * i], q[2 * i + 1]);
+      }
+    }
+  }
+}
+
+struct StoreScores {
+  __half* scores;
+  float factor;
+  __device__ void Store(int64_t at, int32_t x, int32_t y) const {
+    *reinterpret_cast<__half2*>(scores + at) = __floats2half2_rn(x * factor, y * factor);
+  }
+};
+struct StoreWhole {
+  int32_t* sums;
+  __device__ void Store(int64_t at, int32_t x, int32_t y) const {
+    *reinterpret_cast<int2*>(sums + at) = make_int2(x, y);
+  }
+};
+
+// A panel each warp; blockIdx.y is the head.
+template <int kBits, int kPieces, typename Output>
+__global__ void __launch_bounds__(kThreads)
+    SampleProducts(const __grid_constant__ SddmmArgs args, const __grid_constant__ Output output) {
+  using Row = RowOfDepth<kBits, kPieces>;
+  const int lane = threadIdx.x % kByteWarp, g = lane / 4, t = lane % 4;
+  const int at = static_cast<int>(blockIdx.x) * kWarps + threadIdx.x / kByteWarp;
+  if (at >= args.panel_count) return;
+  const BytePanel panel = args.panels[at];
+  const int head = blockIdx.y % args.heads, sequence = blockIdx.y / args.heads;
+  const auto number = [&](int64_t token) {
+    return (sequence * args.tokens + token) * args.channels + head * args.head_dim;
+  };
+  Row queries;
+  queries.Load(args.q, number(min(static_cast<int64_t>(panel.row) + g, args.tokens - 1)));
+  // Slots g, g + 8, g + 16 and g + 24: their columns lie two apart.
+  const uint16_t* columns = args.columns + size_t{panel.step} * kStepColumns + g % 4 * 8 + g / 4;
+  int64_t place = ((int64_t{blockIdx.y} * args.slots + int64_t{panel.step} * kStepColumns) + g) * kRows + 2 * t;
+  for (uint32_t step = 0; step < panel.steps; ++step) {
+    Row keys[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) keys[i].Load(args.k, number(__ldg(columns + 2 * i)));
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int32_t sums[Row::kPowers][4] = {};
+      MultiplyKeys<kBits, kPieces, 0, 0>(keys[2 * half], keys[2 * half + 1], queries, sums[0]);
+      if constexpr (Row::kDigits == 2) {
+        MultiplyKeys<kBits, kPieces, 0, 1>(keys[2 * half], keys[2 * half + 1], queries, sums[1]);
+        MultiplyKeys<kBits, kPieces, 1, 0>(keys[2 * half], keys[2 * half + 1], queries, sums[1]);
+        MultiplyKeys<kBits, kPieces, 1, 1>(keys[2 * half], keys[2 * half + 1], queries, sums[2]);
+      }
+      uint32_t joined[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        joined[i] = static_cast<uint32_t>(kBits == 4 ? sums[0][i] >> 8 : sums[0][i]);
+#pragma unroll
+        for (int power = 1; power < Row::kPowers; ++power) {
+          joined[i] += static_cast<uint32_t>(sums[power][i]) << 8 * power;
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        output.Store(place + (half * 16 + i * 8) * kRows, static_cast<int32_t>(joined[2 * i]),
+                     static_cast<int32_t>(joined[2 * i + 1]));
+      }
+    }
+    columns += kStepColumns;
+    place += kStepColumns * kRows;
+  }
+}
+
+template <int kBits, typename Output>
+void QueueSampled(const KeyPanels& pattern, const HeadCounts& counts, const WholeHeads& q, const WholeHeads& k,
+                  const Output& output, cudaStream_t queue) {
+  const BytePanels& panels = pattern.panels();
+  const SddmmArgs args = {.panels = panels.panels(),
+                          .columns = panels.columns(),
+                          .q = q,
+                          .k = k,
+                          .slots = pattern.slots(),
+                          .tokens = pattern.tokens(),
+                          .channels = counts.channels(),
+                          .panel_count = static_cast<int32_t>(panels.count()),
+                          .heads = counts.heads,
+                          .head_dim = counts.head_dim};
+  const LaunchGrid grid(CeilDiv<int64_t>(panels.count(), kWarps), int64_t{counts.sequences} * counts.heads);
+  if (counts.head_dim == kPieceNumbers) {
+    SampleProducts<kBits, 1, Output><<<grid, kThreads, 0, queue>>>(args, output);
+  } else {
+    SampleProducts<kBits, 2, Output><<<grid, kThreads, 0, queue>>>(args, output);
+  }
+}
+
+// Of queries, keys and values, one for each blockIdx.y.
+struct QuantiseArgs {
+  const __half* from[3];
+  int8_t* to[3];
+  float inverse[3];
+  int64_t count;
+};
+__global__ void __launch_bounds__(kThreads) QuantiseHeads(const __grid_constant__ QuantiseArgs args) {
+  constexpr int kAtOnce = 8;
+  const int of = blockIdx.y;
+  const int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kAtOnce;
+  if (i >= args.count) return;
+  float values[kAtOnce];
+  LoadPack(args.from[of] + i, values);
+  Pack<int8_t, kAtOnce> bytes;
+#pragma unroll
+  for (int j = 0; j < kAtOnce; ++j) {
+    bytes.values[j] = static_cast<int8_t>(min(max(__float2int_rn(values[j] * args.inverse[of]), -127), 127));
+  }
+  *reinterpret_cast<Pack<int8_t, kAtOnce>*>(args.to[of] + i) = bytes;
+}
+
+struct ShareArgs {
+  const BytePanel* panels;
+  const uint8_t* masks;
+  const __half* scores;
+  uint8_t* shares;
+  float* factors;  // of each query of a head, what its sums are to be multiplied by
+  int64_t slots, queries;
+  int32_t panel_count;
+  float v_scale;
+};
+
+// Scores of a panel become shares, a warp each; a lane has a slot of every step. blockIdx.y is the head. Shares count
+// in steps of 1/255 of the query's largest one, and outputs are divided by their sum as it was rounded.
+__global__ void __launch_bounds__(kThreads) ShareKeys(const __grid_constant__ ShareArgs args) {
+  const int lane = threadIdx.x % kByteWarp;
+  const int at = static_cast<int>(blockIdx.x) * kWarps + threadIdx.x / kByteWarp;
+  if (at >= args.panel_count) return;
+  const BytePanel panel = args.panels[at];
+  const int64_t first = int64_t{panel.step} * kStepColumns + lane, head = int64_t{blockIdx.y} * args.slots;
+  const auto for_each = [&](const auto& visit) {
+    for (uint32_t step = 0; step < panel.steps; ++step) {
+      const int64_t slot = first + int64_t{step} * kStepColumns;
+      float values[kRows];
+      LoadPack(args.scores + (head + slot) * kRows, values);
+      visit(values, args.masks[slot], head + slot - lane);
+    }
+  };
+  float most[kRows], sums[kRows] = {};
+#pragma unroll
+  for (float& value : most) value = -INFINITY;
+  for_each([&](const float(&values)[kRows], uint32_t mask, int64_t) {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) most[i] = fmaxf(most[i], mask >> i & 1 ? values[i] : -INFINITY);
+  });
+#pragma unroll
+  for (float& value : most) value = MaxOfLanes(value);
+  for_each([&](const float(&values)[kRows], uint32_t mask, int64_t step_begin) {
+    uint8_t* const to = args.shares + step_begin * kRows;
+    const int place = lane % 8 / 2 * 8 + lane / 16 * 4 + lane % 16 / 8 * 2 + lane % 2;  // BytePanels::PlaceInStep
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const float share = mask >> i & 1 ? rintf(__expf(values[i] - most[i]) * kLargestShare) : 0;
+      sums[i] += share;
+      to[i * kByteWarp + place] = static_cast<uint8_t>(share);
+    }
+  });
+  float* const factors = args.factors + blockIdx.y * args.queries + panel.row;
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const float sum = SumOfLanes(sums[i]);
+    if (lane == i) factors[i] = sum > 0 ? args.v_scale / sum : 0;
+  }
+}
+
+// Products of shares with values.
+template <int kTile>
+struct ShareWidths : ByteWidths<8, 8, true, kTile> {
+  static constexpr bool kHeads = true;
+  template <int>
+  using WeightDigit = uint8_t;
+};
+
+struct StoreScaled {
+  __half* y;
+  const float* factors;
+  int64_t queries;
+
+  __device__ StoreScaled OfHead(int head, int64_t y_offset) const {
+    return {y + y_offset, factors + head * queries, queries};
+  }
+  __device__ void Store(int row, int64_t at, const int32_t (&sums)[2]) const {
+    const float factor = factors[row];
+    *reinterpret_cast<__half2*>(y + at) = __floats2half2_rn(sums[0] * factor, sums[1] * factor);
+  }
+};
+
+// Where a launch keeps what is between its kernels.
+struct Workspace {
+  int64_t bytes, queries, scores, shares, factors, end;
+  Workspace(const KeyPanels& pattern, const HeadCounts& counts) {
+    const int64_t numbers = counts.sequences * pattern.tokens() * counts.channels();
+    const int64_t heads = int64_t{counts.sequences} * counts.heads, values = heads * pattern.head_values();
+    bytes = RoundUp(numbers, kAlignment);
+    scores = 3 * bytes;
+    shares = scores + RoundUp(values * int64_t{sizeof(__half)}, kAlignment);
+    factors = shares + RoundUp(values, kAlignment);
+    queries = pattern.panels().count() * kRows;
+    end = factors + heads * queries * int64_t{sizeof(float)};
+  }
+};
+
+}  // namespace
+
+void QueueSddmmBytes(const KeyPanels& pattern, const HeadCounts& counts, int bits, const WholeHeads& q,
+                     const WholeHeads& k, int32_t* sums, cudaStream_t queue) {
+  const StoreWhole output = {sums};
+  if (bits == 4) return QueueSampled<4>(pattern, counts, q, k, output, queue);
+  if (bits == 8) return QueueSampled<8>(pattern, counts, q, k, output, queue);
+  QueueSampled<16>(pattern, counts, q, k, output, queue);
+}
+
+size_t ByteAttentionWorkspaceBytes(const KeyPanels& pattern, const HeadCounts& counts) {
+  return static_cast<size_t>(Workspace(pattern, counts).end);
+}
+
+void QueueByteAttention(const KeyPanels& pattern, const ByteAttention& attention, cudaStream_t queue) {
+  const HeadCounts& counts = attention.counts;
+  const Workspace lies(pattern, counts);
+  auto* const base = static_cast<uint8_t*>(attention.workspace);
+  auto* const scores = reinterpret_cast<__half*>(base + lies.scores);
+  uint8_t* const shares = base + lies.shares;
+  auto* const factors = reinterpret_cast<float*>(base + lies.factors);
+  const int64_t tokens = pattern.tokens(), channels = counts.channels(), numbers = counts.sequences * tokens * channels;
+  const int64_t heads = int64_t{counts.sequences} * counts.heads;
+  const auto bytes_of = [&](int i) { return reinterpret_cast<int8_t*>(base + i * lies.bytes); };
+  const QuantiseArgs quantise = {.from = {attention.q, attention.k, attention.v},
+                                 .to = {bytes_of(0), bytes_of(1), bytes_of(2)},
+                                 .inverse = {1 / attention.q_scale, 1 / attention.k_scale, 1 / attention.v_scale},
+                                 .count = numbers};
+  QuantiseHeads<<<LaunchGrid(CeilDiv<int64_t>(numbers / 8, kThreads), 3), kThreads, 0, queue>>>(quantise);
+  QueueSampled<8>(pattern, counts, {base, nullptr}, {base + lies.bytes, nullptr},
+                  StoreScores{scores, attention.q_scale * attention.k_scale * attention.scale}, queue);
+  const BytePanels& panels = pattern.panels();
+  const ShareArgs share = {.panels = panels.panels(),
+                           .masks = pattern.masks(),
+                           .scores = scores,
+                           .shares = shares,
+                           .factors = factors,
+                           .slots = pattern.slots(),
+                           .queries = lies.queries,
+                           .panel_count = static_cast<int32_t>(panels.count()),
+                           .v_scale = attention.v_scale};
+  ShareKeys<<<LaunchGrid(CeilDiv<int64_t>(panels.count(), kWarps), heads), kThreads, 0, queue>>>(share);
+  const HeadStrides of_tokens = {counts.head_dim, tokens * channels};
+  const ByteArgs args = {.x = {base + 2 * lies.bytes, nullptr},
+                         .pitch = channels,
+                         .panels = panels.panels(),
+                         .columns = panels.columns(),
+                         .weights = shares,
+                         .rows = static_cast<int32_t>(tokens),
+                         .cols = static_cast<int32_t>(tokens),
+                         .chunks = counts.head_dim / kChunkBytes,
+                         .panel_count = static_cast<int32_t>(panels.count()),
+                         .tiles = 0,
+                         .stride = channels,
+                         .heads = counts.heads,
+                         .all_heads = static_cast<int32_t>(heads),
+                         .x_strides = of_tokens,
+                         .weight_strides = {pattern.head_values(), counts.heads * pattern.head_values()},
+                         .y_strides = of_tokens};
+  const StoreScaled output = {attention.output, factors, lies.queries};
+  if (counts.head_dim == kPieceNumbers) return QueueGather<ShareWidths<4>, StoreScaled, false>(args, output, queue);
+  QueueGather<ShareWidths<8>, StoreScaled, false>(args, output, queue);
+}
+
+}  // namespace swizzle::cuda

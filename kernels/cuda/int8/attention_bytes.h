@@ -1,0 +1,76 @@
+// Sparse attention in whole numbers on a GPU, and its parts, over patterns whose queries share keys by eights (Li et
+// al., "Magicube", SC 2022, section 5): queries, keys and values become signed bytes, SDDMM gives scores, softmax in
+// FP32 of what they stand for gives shares as unsigned bytes, the largest of a query 255, and SpMM (spmm_bytes.h) gives
+// outputs, which are divided by the shares' sum. Four launches. Shares of the sum would mostly round to zero: of 820
+// keys, which 10 % of 8,192 are, the mean is 0.3 of 255.
+//
+// Scores and shares lie as the pattern is packed (byte_panels.h, every entry 1), by heads: scores of a step are [slot
+// 32][query 8], shares as weights are, so that the SpMM reads what softmax wrote. Slots that hold no entry get scores
+// that nobody reads, and shares of zero.
+//
+// SDDMM multiplies 16 keys with the eight queries of a panel at once (mma.m16n8k32), straight from memory: both have
+// their depth innermost, and any order of it is right, so that a lane reads 16 bytes of a key and of a query.
+#ifndef SWIZZLE_KERNELS_CUDA_INT8_ATTENTION_BYTES_H_
+#define SWIZZLE_KERNELS_CUDA_INT8_ATTENTION_BYTES_H_
+
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "kernels/cuda/int8/byte_panels.h"
+#include "kernels/format/attention_pattern.h"
+
+namespace swizzle::cuda {
+
+// A pattern in panels of eight queries, in device memory. Immutable.
+class KeyPanels {
+ public:
+  // REQUIRES: pattern.Validate() is OK. INVALID_ARGUMENT for none or more than BytePanels::kMostColumns tokens.
+  static StatusOr<std::unique_ptr<KeyPanels>> Make(const AttentionPattern& pattern);
+
+  const BytePanels& panels() const { return *panels_; }
+  // Of each slot of each step, a bit for each query of the panel that has this key.
+  const uint8_t* masks() const { return masks_.data(); }
+  int64_t tokens() const { return panels_->rows(); }
+  int64_t slots() const { return panels_->steps() * BytePanels::kStep; }
+  // Scores or shares of a head.
+  int64_t head_values() const { return slots() * BytePanels::kRows; }
+
+ private:
+  std::unique_ptr<BytePanels> panels_;
+  DeviceArray<uint8_t> masks_;
+};
+
+// Of 4, 8 or 16 bits, [sequences][tokens][heads][head dim], numbers of 4 bits two to a byte, the first one lower, those
+// of 16 as two matrices of digits, the lower unsigned.
+struct WholeHeads {
+  const uint8_t* low = nullptr;
+  const uint8_t* high = nullptr;  // of 16 bits
+};
+
+// What a launch computes: all sequences' heads, of which there are at most 65,535.
+struct HeadCounts {
+  int sequences = 1, heads = 1, head_dim = 64;  // 64 or 128
+  int64_t channels() const { return int64_t{heads} * head_dim; }
+};
+
+// q * k^T at the pattern, exact where sums fit 32 bits: [sequence][head][step][slot][query].
+void QueueSddmmBytes(const KeyPanels& pattern, const HeadCounts& counts, int bits, const WholeHeads& q,
+                     const WholeHeads& k, int32_t* sums, cudaStream_t queue);
+
+// Attention of FP16 in [sequences][tokens][channels], through bytes of these scales; `scale` is that of scores.
+struct ByteAttention {
+  HeadCounts counts;
+  const __half *q = nullptr, *k = nullptr, *v = nullptr;
+  __half* output = nullptr;
+  float q_scale = 1, k_scale = 1, v_scale = 1, scale = 1;
+  void* workspace = nullptr;  // aligned to 256 bytes
+};
+size_t ByteAttentionWorkspaceBytes(const KeyPanels& pattern, const HeadCounts& counts);
+void QueueByteAttention(const KeyPanels& pattern, const ByteAttention& attention, cudaStream_t queue);
+
+}  // namespace swizzle::cuda
+
+#endif  // SWIZZLE_KERNELS_CUDA_INT8_ATTENTION_BYTES_H_
