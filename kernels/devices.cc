@@ -63,6 +63,7 @@ StatusOr<Devices> Devices::Open(std::string_view device) {
   auto gpus = OpenGpus(choice.ordinals);
   if (gpus.ok()) {
     devices.gpus_ = *std::move(gpus);
+    SWIZZLE_ASSIGN_OR_RETURN(devices.functions_, CudaDeviceFunctions());
   } else if (choice.cpu_if_none) {
     devices.reason_ = std::string(gpus.status().message());
   } else {
@@ -75,6 +76,11 @@ std::vector<Backend*> Devices::gpus() const {
   std::vector<Backend*> gpus;
   for (const auto& gpu : gpus_) gpus.push_back(gpu.get());
   return gpus;
+}
+
+DeviceBackend* Devices::main_gpu() const {
+  if (gpus_.empty()) return nullptr;
+  return std::get<DeviceBackend*>(gpus_.front()->kind());
 }
 
 Status Devices::health() const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/backend/backend.h"
+#include "kernels/backend/device_functions.h"
 
 namespace swizzle {
 
@@ -33,6 +34,10 @@ class Devices {
   std::vector<Backend*> gpus() const;
   // What models run on by default, at least one.
   Backend& main() const { return gpus_.empty() ? *cpu_ : *gpus_.front(); }
+  // Null where it is the CPU.
+  DeviceBackend* main_gpu() const;
+  // What GPUs compute beside their rows; null where there are none.
+  const DeviceFunctions* functions() const { return functions_; }
   // Why "auto" took the CPU; else empty.
   const std::string& reason() const { return reason_; }
   // The first error after which a device computes nothing any more.
@@ -43,6 +48,7 @@ class Devices {
 
   std::unique_ptr<Backend> cpu_;
   std::vector<std::unique_ptr<Backend>> gpus_;
+  const DeviceFunctions* functions_ = nullptr;
   std::string reason_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "kernels/cuda/functions/functions.h"
 #include "kernels/cuda/kernel_table.h"
 #include "kernels/cuda/runtime/cuda_status.h"
 #include "kernels/cuda/runtime/cuda_stream.h"
@@ -186,5 +187,10 @@ StatusOr<int> CountCudaDevices() {
 }
 
 StatusOr<std::unique_ptr<Backend>> NewCudaBackend(int ordinal) { return cuda::CudaBackend::Make(ordinal); }
+
+StatusOr<const DeviceFunctions*> CudaDeviceFunctions() {
+  static const cuda::CudaFunctions kFunctions;
+  return &kFunctions;
+}
 
 }  // namespace swizzle

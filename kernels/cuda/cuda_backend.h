@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "kernels/backend/backend.h"
+#include "kernels/backend/device_functions.h"
 
 namespace swizzle {
 
@@ -17,6 +18,9 @@ StatusOr<int> CountCudaDevices();
 // The GPU `ordinal`, as CUDA counts them. Errors as above; INVALID_ARGUMENT if there is none of that number;
 // UNIMPLEMENTED if it is older than what the kernels are built for.
 StatusOr<std::unique_ptr<Backend>> NewCudaBackend(int ordinal);
+
+// What GPUs compute beside their rows. UNIMPLEMENTED in a build without CUDA.
+StatusOr<const DeviceFunctions*> CudaDeviceFunctions();
 
 }  // namespace swizzle
 

@@ -70,4 +70,9 @@ StatusOr<std::unique_ptr<Backend>> NewCudaBackend(int ordinal) {
   return module->new_backend(ordinal);
 }
 
+StatusOr<const DeviceFunctions*> CudaDeviceFunctions() {
+  SWIZZLE_ASSIGN_OR_RETURN(const ModuleFunctions* const module, Module());
+  return module->functions();
+}
+
 }  // namespace swizzle

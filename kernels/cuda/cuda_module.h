@@ -1,11 +1,12 @@
 // The CUDA backend is a module of its own, libswizzle_cuda.so, opened when first a GPU is asked for: programs start,
-// and are as small, on machines that have none of CUDA's libraries. These are its two functions and its version.
+// and are as small, on machines that have none of CUDA's libraries. These are its functions and its version.
 #ifndef SWIZZLE_KERNELS_CUDA_CUDA_MODULE_H_
 #define SWIZZLE_KERNELS_CUDA_CUDA_MODULE_H_
 
 #include <memory>
 
 #include "kernels/backend/backend.h"
+#include "kernels/backend/device_functions.h"
 
 namespace swizzle::cuda {
 
@@ -17,6 +18,7 @@ struct ModuleFunctions {
   const char* build = kModuleBuild;
   StatusOr<int> (*count_devices)() = nullptr;
   StatusOr<std::unique_ptr<Backend>> (*new_backend)(int ordinal) = nullptr;
+  StatusOr<const DeviceFunctions*> (*functions)() = nullptr;
 };
 
 // What the module exports, with C linkage.

@@ -7,6 +7,7 @@ extern "C" __attribute__((visibility("default"))) const swizzle::cuda::ModuleFun
       .build = swizzle::cuda::kModuleBuild,
       .count_devices = swizzle::CountCudaDevices,
       .new_backend = swizzle::NewCudaBackend,
+      .functions = swizzle::CudaDeviceFunctions,
   };
   return &kFunctions;
 }

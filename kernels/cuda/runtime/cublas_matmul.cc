@@ -43,6 +43,7 @@ Status Describe(const Product& product, MatmulDesc& desc) {
   SWIZZLE_RETURN_IF_CUDA_ERROR(cublasLtMatmulDescCreate(&desc.handle, compute, whole ? CUDA_R_32I : CUDA_R_32F),
                                "describe a product");
   Set(desc, CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  Set(desc, CUBLASLT_MATMUL_DESC_TRANSB, product.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   Set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(product));
   if (product.bias != nullptr) {
     Set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, product.bias);
@@ -51,10 +52,36 @@ Status Describe(const Product& product, MatmulDesc& desc) {
   return absl::OkStatus();
 }
 
-Status Describe(DType dtype, int64_t rows, int64_t cols, int64_t ld, MatrixDesc& desc) {
-  return CudaStatus(cublasLtMatrixLayoutCreate(&desc.handle, CudaType(dtype), static_cast<uint64_t>(rows),
-                                               static_cast<uint64_t>(cols), ld),
-                    "describe a matrix");
+// `batch` of such.
+Status Describe(DType dtype, int64_t batch, int64_t rows, int64_t cols, const MatrixRef& matrix, MatrixDesc& desc) {
+  SWIZZLE_RETURN_IF_CUDA_ERROR(cublasLtMatrixLayoutCreate(&desc.handle, CudaType(dtype), static_cast<uint64_t>(rows),
+                                                          static_cast<uint64_t>(cols), matrix.ld),
+                               "describe a matrix");
+  if (batch == 1) return absl::OkStatus();
+  const auto count = static_cast<int32_t>(batch);
+  cublasLtMatrixLayoutSetAttribute(desc.handle, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count));
+  cublasLtMatrixLayoutSetAttribute(desc.handle, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &matrix.batch_stride,
+                                   sizeof(matrix.batch_stride));
+  return absl::OkStatus();
+}
+
+// Bytes that all matrices of a stack are aligned to.
+uint32_t AlignmentOf(const MatrixRef& matrix, DType dtype) {
+  const uint64_t places =
+      reinterpret_cast<uintptr_t>(matrix.data) | static_cast<uint64_t>(matrix.batch_stride) * ElementBytes(dtype) | 256;
+  return static_cast<uint32_t>(places & (~places + 1));
+}
+
+void SetAlignments(const Product& product, const Preference& preference) {
+  const MatrixRef d = {product.d, product.ld_d, product.batch_stride_d};
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const MatrixRef& matrix) {
+    const uint32_t bytes = AlignmentOf(matrix, product.dtype);
+    cublasLtMatmulPreferenceSetAttribute(preference.handle, attribute, &bytes, sizeof(bytes));
+  };
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, product.a);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, product.b);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, d);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, d);
 }
 
 }  // namespace
@@ -65,16 +92,20 @@ Status QueueProduct(const Product& product, CudaStream& stream) {
   MatrixDesc a, b, d;
   Preference preference;
   SWIZZLE_RETURN_IF_ERROR(Describe(product, desc));
-  SWIZZLE_RETURN_IF_ERROR(
-      Describe(product.dtype, product.transpose_a ? k : m, product.transpose_a ? m : k, product.a.ld, a));
-  SWIZZLE_RETURN_IF_ERROR(Describe(product.dtype, k, n, product.b.ld, b));
   const bool whole = product.dtype == DType::kInt8;
-  SWIZZLE_RETURN_IF_ERROR(Describe(whole ? DType::kInt32 : product.dtype, m, n, product.ld_d, d));
+  const auto describe = [&](int64_t rows, int64_t columns, bool transposed, const MatrixRef& matrix, MatrixDesc& to) {
+    return Describe(product.dtype, product.batch, transposed ? columns : rows, transposed ? rows : columns, matrix, to);
+  };
+  SWIZZLE_RETURN_IF_ERROR(describe(m, k, product.transpose_a, product.a, a));
+  SWIZZLE_RETURN_IF_ERROR(describe(k, n, product.transpose_b, product.b, b));
+  SWIZZLE_RETURN_IF_ERROR(Describe(whole ? DType::kInt32 : product.dtype, product.batch, m, n,
+                                   {product.d, product.ld_d, product.batch_stride_d}, d));
   SWIZZLE_RETURN_IF_CUDA_ERROR(cublasLtMatmulPreferenceCreate(&preference.handle), "make a preference");
   const std::span<std::byte> workspace = stream.cublas_workspace();
   const size_t most = workspace.size();
   cublasLtMatmulPreferenceSetAttribute(preference.handle, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
                                        sizeof(most));
+  if (!product.aligned) SetAlignments(product, preference);
   cublasLtMatmulHeuristicResult_t choice = {};
   int found = 0;
   SWIZZLE_RETURN_IF_CUDA_ERROR(

@@ -10,8 +10,9 @@
 namespace swizzle::cuda {
 
 struct MatrixRef {
-  const void* data = nullptr;  // aligned to 256 bytes, as heuristics take it to be
+  const void* data = nullptr;  // aligned to 256 bytes, as heuristics take it to be, but for Product::aligned
   int64_t ld = 0;
+  int64_t batch_stride = 0;  // elements
 };
 
 // d[m, n] = relu(a[m, k] * b[k, n] + c[m, n] + bias[m]). All of one type; sums in fp32, and for fp32 in full precision,
@@ -23,11 +24,15 @@ struct Product {
   int64_t m = 0, n = 0, k = 0;
   MatrixRef a, b;
   bool transpose_a = false;  // a is stored as [k, m]
+  bool transpose_b = false;  // b is stored as [n, k]
   const void* c = nullptr;   // with d's ld, or null; not d
   void* d = nullptr;
   int64_t ld_d = 0;
   const void* bias = nullptr;  // [m], or null
   bool relu = false;
+  int64_t batch = 1;           // as many products; c and bias are then null
+  int64_t batch_stride_d = 0;  // elements
+  bool aligned = true;         // false: matrices lie anywhere
 };
 
 // Queues it, with the algorithm that cuBLASLt's heuristics put first for these sizes: plans are recorded, so that
