@@ -11,7 +11,8 @@ int64_t Array::elements() const {
 }
 
 Array Array::WithShape(Shape other) const {
-  Array array{dtype, std::move(other), data};
+  Array array = *this;
+  array.shape = std::move(other);
   SWIZZLE_CHECK(array.elements() == elements());
   return array;
 }
@@ -30,7 +31,9 @@ StatusOr<Array> Memory::Allocate(DType dtype, Shape shape) {
                      DTypeName(dtype), " is larger than the limit of ", limits_.max_array_bytes, " bytes");
   }
   SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<std::byte[]> data, Take(elements * element_bytes));
-  return Array{dtype, std::move(shape), std::move(data)};
+  Array array{dtype, std::move(shape), std::move(data)};
+  array.place = place_;
+  return array;
 }
 
 StatusOr<Array> Memory::AllocateStrings(Shape shape, int64_t bytes) {
@@ -69,6 +72,7 @@ Status Memory::CountBodyRun() {
 
 StatusOr<Array> Convert(Memory& memory, const Array& from, DType to) {
   if (from.dtype == to) return from;
+  if (from.place == Place::kDevice) return Unimplemented("a device does not convert its types here");
   SWIZZLE_ASSIGN_OR_RETURN(Array result, memory.Allocate(to, from.shape));
   VisitElementType(from.dtype, [&]<typename From>(From) {
     VisitElementType(to, [&]<typename To>(To) {

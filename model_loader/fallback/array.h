@@ -4,8 +4,8 @@
 // values on, take them (graph/operator_table.h).
 //
 // An Array shares its elements with copies of itself; whoever made it writes them before anybody else sees it, after
-// that they don't change. A null `data` stands for an input that is left out. Array is thread-compatible, Memory is
-// thread-safe.
+// that they don't change. They lie in the host's memory, or in a device's, where the host doesn't reach them. A null
+// `data` stands for an input that is left out. Array is thread-compatible, Memory is thread-safe.
 #ifndef SWIZZLE_MODEL_LOADER_FALLBACK_ARRAY_H_
 #define SWIZZLE_MODEL_LOADER_FALLBACK_ARRAY_H_
 
@@ -30,12 +30,15 @@ struct Limits {
   int64_t max_body_runs = int64_t{1} << 16;   // of the graphs within nodes, in one run
 };
 
+enum class Place : uint8_t { kHost, kDevice };
+
 struct Array {
   DType dtype = DType::kFloat32;
   Shape shape;
   std::shared_ptr<std::byte[]> data;
   std::shared_ptr<const std::vector<Array>> items = nullptr;  // of a sequence, which has no shape and no data
   int64_t text_bytes = 0;                                     // of strings, which lie as in a TensorView
+  Place place = Place::kHost;
 
   bool IsSequence() const { return items != nullptr; }
   bool HasStrings() const { return dtype == DType::kString && !IsSequence(); }
@@ -43,16 +46,16 @@ struct Array {
   int64_t elements() const;
   int64_t bytes() const { return HasStrings() ? text_bytes : elements() * static_cast<int64_t>(ElementBytes(dtype)); }
 
-  // REQUIRES: T has the size of the elements.
+  // REQUIRES: T has the size of the elements, which lie in the host's memory.
   template <typename T>
   std::span<const T> As() const {
-    SWIZZLE_CHECK(sizeof(T) == ElementBytes(dtype));
+    SWIZZLE_CHECK(sizeof(T) == ElementBytes(dtype) && place == Place::kHost);
     return {reinterpret_cast<const T*>(data.get()), static_cast<size_t>(elements())};
   }
   // REQUIRES: the same, and nobody else has seen the array.
   template <typename T>
   std::span<T> Mutable() {
-    SWIZZLE_CHECK(sizeof(T) == ElementBytes(dtype));
+    SWIZZLE_CHECK(sizeof(T) == ElementBytes(dtype) && place == Place::kHost);
     return {reinterpret_cast<T*>(data.get()), static_cast<size_t>(elements())};
   }
 
@@ -73,7 +76,11 @@ class Memory : public std::enable_shared_from_this<Memory> {
  public:
   // blocks: where they are kept between runs; null: nowhere.
   static std::shared_ptr<Memory> New(const Limits& limits, std::shared_ptr<BlockStore> blocks = nullptr) {
-    return std::shared_ptr<Memory>(new Memory(limits, std::move(blocks)));
+    return std::shared_ptr<Memory>(new Memory(limits, std::move(blocks), Place::kHost));
+  }
+  // Of a device's blocks.
+  static std::shared_ptr<Memory> NewOnDevice(const Limits& limits, std::shared_ptr<BlockStore> blocks) {
+    return std::shared_ptr<Memory>(new Memory(limits, std::move(blocks), Place::kDevice));
   }
 
   // An array with no particular elements. INVALID_ARGUMENT for an impossible shape, RESOURCE_EXHAUSTED beyond a limit.
@@ -90,19 +97,23 @@ class Memory : public std::enable_shared_from_this<Memory> {
   Status CountBodyRun();
 
  private:
-  Memory(const Limits& limits, std::shared_ptr<BlockStore> blocks)
-      : limits_(limits), blocks_(blocks != nullptr ? std::move(blocks) : std::make_shared<BlockStore>(0)) {}
+  Memory(const Limits& limits, std::shared_ptr<BlockStore> blocks, Place place)
+      : limits_(limits),
+        blocks_(blocks != nullptr ? std::move(blocks) : std::make_shared<BlockStore>(0)),
+        place_(place) {}
 
   // Bytes that are counted as long as they are held.
   StatusOr<std::shared_ptr<std::byte[]>> Take(int64_t bytes);
 
   const Limits limits_;
   const std::shared_ptr<BlockStore> blocks_;
+  const Place place_;
   std::atomic<int64_t> live_bytes_ = 0;
   std::atomic<int64_t> body_runs_ = 0;
 };
 
 // The elements as `to`, as Cast does it (semantics/element_types.h). Shares the elements if the type is the same.
+// UNIMPLEMENTED if it is not, and they lie on a device.
 StatusOr<Array> Convert(Memory& memory, const Array& from, DType to);
 
 // Calls visit(T()) with the C++ type of a compute type.

@@ -1,5 +1,6 @@
 #include "model_loader/fallback/block_store.h"
 
+#include <algorithm>
 #include <new>
 
 #include "kernels/base/integers.h"
@@ -9,21 +10,29 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
-void Free(std::byte* data) { ::operator delete[](data, kAlignment); }
+class Heap final : public BlockSource {
+ public:
+  std::byte* Allocate(size_t bytes) override {
+    return static_cast<std::byte*>(::operator new[](bytes, kAlignment, std::nothrow));
+  }
+  void Free(std::byte* data) override { ::operator delete[](data, kAlignment); }
+};
 
 // A block may be so much larger than what is asked for.
 constexpr size_t Enough(size_t bytes) { return bytes + bytes / 4; }
 
 }  // namespace
 
+BlockStore::BlockStore(size_t most_bytes) : BlockStore(std::make_unique<Heap>(), kLeastBytes, most_bytes) {}
+
 BlockStore::~BlockStore() {
   MutexLock lock(mutex_);
-  for (const auto& [bytes, block] : kept_) Free(block.data);
+  for (const auto& [bytes, block] : kept_) source_->Free(block.data);
 }
 
 BlockStore::Block BlockStore::Take(size_t bytes) {
-  const size_t whole = bytes < kLeastBytes ? bytes : RoundUp(bytes, kLeastBytes / 16);
-  if (bytes >= kLeastBytes) {
+  const size_t whole = bytes < least_bytes_ ? bytes : RoundUp(bytes, std::max<size_t>(least_bytes_ / 16, 64));
+  if (bytes >= least_bytes_) {
     MutexLock lock(mutex_);
     const auto found = kept_.lower_bound(whole);
     if (found != kept_.end() && found->first <= Enough(whole)) {
@@ -33,11 +42,11 @@ BlockStore::Block BlockStore::Take(size_t bytes) {
       return block;
     }
   }
-  return {static_cast<std::byte*>(::operator new[](whole, kAlignment, std::nothrow)), whole};
+  return {source_->Allocate(whole), whole};
 }
 
 void BlockStore::Give(Block block) {
-  if (block.bytes >= kLeastBytes) {
+  if (block.bytes >= least_bytes_) {
     MutexLock lock(mutex_);
     if (kept_bytes_ + block.bytes <= most_bytes_) {
       kept_.emplace(block.bytes, Kept{block.data, run_});
@@ -45,7 +54,7 @@ void BlockStore::Give(Block block) {
       return;
     }
   }
-  Free(block.data);
+  source_->Free(block.data);
 }
 
 void BlockStore::BeginRun() {
@@ -56,7 +65,7 @@ void BlockStore::BeginRun() {
       ++kept;
       continue;
     }
-    Free(kept->second.data);
+    source_->Free(kept->second.data);
     kept_bytes_ -= kept->first;
     kept = kept_.erase(kept);
   }

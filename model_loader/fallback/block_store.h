@@ -1,5 +1,6 @@
 // Blocks of memory that runs of one session take one after another, in the same sizes each time. Else the kernel hands
 // them out and zeroes them page by page in every run: half of the processor time of an encoder with large scores.
+// On a device an allocation takes longer than most operators do.
 //
 // Thread-safe. Blocks may be given back after the run that took them, by whoever holds its results.
 #ifndef SWIZZLE_MODEL_LOADER_FALLBACK_BLOCK_STORE_H_
@@ -8,11 +9,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 
 #include "absl/base/thread_annotations.h"
 #include "kernels/base/mutex.h"
 
 namespace swizzle::fallback {
+
+// Where blocks come from. Thread-safe.
+class BlockSource {
+ public:
+  virtual ~BlockSource() = default;
+  // On a multiple of 64; null where there is no memory.
+  virtual std::byte* Allocate(size_t bytes) = 0;
+  virtual void Free(std::byte* data) = 0;
+};
 
 class BlockStore {
  public:
@@ -26,7 +37,11 @@ class BlockStore {
     size_t bytes = 0;
   };
 
-  explicit BlockStore(size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
+  // Of the host's memory.
+  explicit BlockStore(size_t most_bytes = kMostBytes);
+  // Of another source, from so many bytes on.
+  BlockStore(std::unique_ptr<BlockSource> source, size_t least_bytes, size_t most_bytes)
+      : source_(std::move(source)), least_bytes_(least_bytes), most_bytes_(most_bytes) {}
   BlockStore(const BlockStore&) = delete;
   BlockStore& operator=(const BlockStore&) = delete;
   ~BlockStore();
@@ -45,7 +60,8 @@ class BlockStore {
     int64_t taken_in_run;
   };
 
-  const size_t most_bytes_;
+  const std::unique_ptr<BlockSource> source_;
+  const size_t least_bytes_, most_bytes_;
   mutable Mutex mutex_;
   std::multimap<size_t, Kept> kept_ ABSL_GUARDED_BY(mutex_);  // by size
   size_t kept_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

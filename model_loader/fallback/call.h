@@ -16,6 +16,7 @@
 
 #include "kernels/backend/backend.h"
 #include "model_loader/fallback/array.h"
+#include "model_loader/fallback/device.h"
 #include "model_loader/graph/graph.h"
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/strides.h"
@@ -28,15 +29,23 @@ using RunBody = std::function<StatusOr<std::vector<Array>>(const Body& body, std
 class Call {
  public:
   // All must outlive the call. inputs[i] is the node's, its data null where it is left out. run_body: null where the
-  // node has no graphs within.
+  // node has no graphs within. device: where the call runs; its memory and stream are then the device's. Null: on the
+  // host.
   Call(const Node& node, int64_t opset, std::span<const Array> inputs, Memory& memory, Stream& stream,
-       const RunBody* run_body = nullptr)
-      : node_(node), opset_(opset), inputs_(inputs), memory_(memory), stream_(stream), run_body_(run_body) {}
+       const RunBody* run_body = nullptr, Device* device = nullptr)
+      : node_(node),
+        opset_(opset),
+        inputs_(inputs),
+        memory_(memory),
+        stream_(stream),
+        run_body_(run_body),
+        device_(device) {}
 
   const Node& node() const { return node_; }
   int64_t opset() const { return opset_; }
   Stream& stream() { return stream_; }
   Memory& memory() { return memory_; }
+  Device* device() { return device_; }
 
   size_t input_count() const { return inputs_.size(); }
   bool Has(size_t i) const { return i < inputs_.size() && (inputs_[i].data != nullptr || inputs_[i].IsSequence()); }
@@ -61,6 +70,11 @@ class Call {
 
   // An array to be filled.
   StatusOr<Array> New(DType dtype, Shape shape) { return memory_.Allocate(dtype, std::move(shape)); }
+  // The same on the host, wherever the call runs, and then where it runs.
+  StatusOr<Array> NewTable(DType dtype, Shape shape) {
+    return (device_ == nullptr ? memory_ : device_->host()).Allocate(dtype, std::move(shape));
+  }
+  StatusOr<Array> Placed(const Array& table) { return device_ == nullptr ? table : device_->Upload(table); }
   StatusOr<Array> As(const Array& array, DType dtype) { return Convert(memory_, array, dtype); }
   // Input i as FP32.
   StatusOr<Array> Floats(size_t i) { return As(inputs_[i], DType::kFloat32); }
@@ -85,6 +99,7 @@ class Call {
   Memory& memory_;
   Stream& stream_;
   const RunBody* run_body_;
+  Device* const device_;
 };
 
 inline constexpr int64_t kMaxListLength = 1 << 16;

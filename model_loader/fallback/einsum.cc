@@ -47,7 +47,7 @@ StatusOr<Array> Arranged(Call& call, const Term& term, const Labels& labels, con
   }
   if (labels == term.labels && shape == term.array.shape) return term.array;
   SWIZZLE_ASSIGN_OR_RETURN(Array arranged, call.New(term.array.dtype, shape));
-  if (arranged.elements() > 0) CopyStrided(term.array, 0, strides, arranged);
+  if (arranged.elements() > 0) SWIZZLE_RETURN_IF_ERROR(CopyStrided(call, term.array, 0, strides, arranged));
   return arranged;
 }
 

@@ -118,7 +118,7 @@ std::string Program::OperatorCounts() const {
   return text;
 }
 
-StatusOr<Array> Program::TakeInput(Memory& memory, size_t i, const TensorView& view) const {
+Status Program::CheckInput(size_t i, const TensorView& view) const {
   const Port& port = inputs_[i];
   if (view.dtype != *port.dtype) {
     return InvalidArgument("input '", port.name, "' is ", DTypeName(view.dtype), "; it must be ",
@@ -128,8 +128,13 @@ StatusOr<Array> Program::TakeInput(Memory& memory, size_t i, const TensorView& v
     return InvalidArgument("input '", port.name, "' is ", ShapeText(view.shape), "; it must be ",
                            ShapeText(*port.shape));
   }
+  return {};
+}
+
+StatusOr<Array> Program::TakeInput(Memory& memory, size_t i, const TensorView& view) const {
+  SWIZZLE_RETURN_IF_ERROR(CheckInput(i, view));
   StatusOr<Array> array = CopyTensor(memory, view.dtype, view.shape, view.bytes);
-  if (!array.ok()) return Annotate(array.status(), Concat("input '", port.name, "'"));
+  if (!array.ok()) return Annotate(array.status(), Concat("input '", inputs_[i].name, "'"));
   return array;
 }
 
@@ -150,6 +155,27 @@ struct Program::RunState {
   }
 };
 
+StatusOr<Results> Program::Compute(size_t index, std::span<const Array> inputs, Memory& memory, Stream& stream,
+                                   StepGate* gate) const {
+  const Node& node = graph_.nodes[index];
+  const RunBody run_body = [&](const Body& body, std::span<const Array> given) {
+    const Program& program = *bodies_.at(&body);
+    RunState within{memory, stream, nullptr, gate, std::vector<Array>(program.graph_.values.size()), nullptr};
+    for (size_t i = 0; i < given.size(); ++i) within.values[static_cast<size_t>(program.graph_.inputs[i])] = given[i];
+    return program.RunTurns(within);
+  };
+  Call call(node, graph_.opset, inputs, memory, stream, &run_body);
+  StatusOr<Results> results = functions_[index](call);
+  if (!results.ok()) {
+    const bool named = std::string(results.status().message()).starts_with(Describe(node));
+    return named ? results.status() : Annotate(results.status(), Describe(node));
+  }
+  for (size_t i = results->size(); i < node.outputs.size(); ++i) {
+    if (node.outputs[i] != kNoValue) return Unimplemented(Describe(node), ": its output ", i, " is not supported");
+  }
+  return results;
+}
+
 Status Program::RunNode(size_t index, RunState& state) const {
   const Node& node = graph_.nodes[index];
   std::vector<Array> inputs = state.ValuesOf(node.inputs);
@@ -157,22 +183,10 @@ Status Program::RunNode(size_t index, RunState& state) const {
     SWIZZLE_RETURN_IF_ERROR(Annotate(CheckNumbers(inputs), Describe(node)));
   }
   if (state.watch) SWIZZLE_RETURN_IF_ERROR(state.watch(node, inputs, state.memory, state.stream));
-  const RunBody run_body = [&](const Body& body, std::span<const Array> given) {
-    const Program& program = *bodies_.at(&body);
-    RunState within{state.memory, state.stream, nullptr, state.gate, std::vector<Array>(program.graph_.values.size()),
-                    nullptr};
-    for (size_t i = 0; i < given.size(); ++i) within.values[static_cast<size_t>(program.graph_.inputs[i])] = given[i];
-    return program.RunTurns(within);
-  };
-  Call call(node, graph_.opset, inputs, state.memory, state.stream, &run_body);
-  StatusOr<Results> results = functions_[index](call);
-  if (!results.ok()) {
-    const bool named = std::string(results.status().message()).starts_with(Describe(node));
-    return named ? results.status() : Annotate(results.status(), Describe(node));
-  }
+  StatusOr<Results> results = Compute(index, inputs, state.memory, state.stream, state.gate);
+  SWIZZLE_RETURN_IF_ERROR(results);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNoValue) continue;
-    if (i >= results->size()) return Unimplemented(Describe(node), ": its output ", i, " is not supported");
     state.values[static_cast<size_t>(node.outputs[i])] = std::move((*results)[i]);
   }
   return {};

@@ -44,6 +44,8 @@ class Part {
   // which may be null, is asked between steps.
   virtual StatusOr<std::optional<Results>> Run(std::span<const Array> inputs, Memory& memory, Stream& stream,
                                                StepGate* gate) const = 0;
+  // The same where inputs and results lie on a device; nothing where it doesn't run there.
+  virtual StatusOr<std::optional<Results>> RunOnDevice(std::span<const Array>, Device&) const { return std::nullopt; }
 };
 
 struct PartOfProgram {
@@ -92,6 +94,16 @@ class Program {
   int64_t weight_bytes() const;
   // The constants' elements, by value.
   const std::vector<std::pair<int, Array>>& constants() const { return constants_; }
+  // A node, or a part's.
+  struct Turn {
+    std::vector<int> nodes;
+    const PartOfProgram* part = nullptr;  // null: none
+  };
+  // In the order in which they run.
+  std::span<const Turn> turns() const { return turns_; }
+  // Values that nothing reads after this turn.
+  std::span<const int> released_after(size_t turn) const { return released_[turn]; }
+
   // Nodes that no part computes.
   size_t interpreted_nodes() const;
   // Operators with their number of such nodes, by name: "Add:3,Conv:12".
@@ -103,6 +115,13 @@ class Program {
   StatusOr<std::vector<Array>> Run(std::span<const TensorView> inputs, Stream& stream, const Limits& limits = {},
                                    const NodeWatch& watch = nullptr, const RunSupplies& supplies = {}) const;
 
+  // For whoever runs the turns itself (model_loader/offload): a node's results, on the host, and whether input i is as
+  // declared. Errors are those of Run.
+  // REQUIRES: inputs that the node takes.
+  StatusOr<Results> Compute(size_t node, std::span<const Array> inputs, Memory& memory, Stream& stream,
+                            StepGate* gate = nullptr) const;
+  Status CheckInput(size_t i, const TensorView& view) const;
+
  private:
   Program(const Program&) = default;
   Program() : weights_(Memory::New({.max_array_bytes = int64_t{1} << 31, .max_live_bytes = int64_t{1} << 36})) {}
@@ -110,11 +129,6 @@ class Program {
   Status TakeConstants();
   // Programs of the graphs within nodes, which keep no elements themselves.
   Status TakeBodies();
-  // A node, or a part's.
-  struct Turn {
-    std::vector<int> nodes;
-    const PartOfProgram* part = nullptr;  // null: none
-  };
   struct RunState;
 
   void MakeTurns(const std::map<int, Array>& known);

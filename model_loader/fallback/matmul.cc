@@ -63,7 +63,34 @@ void ForEachPair(const Stacks& s, const Body& body) {
   });
 }
 
+void MultiplyOnDevice(Call& call, const Stacks& s, Array& out) {
+  const auto* a = reinterpret_cast<const float*>(s.a.data.get());
+  const auto* b = reinterpret_cast<const float*>(s.b.data.get());
+  auto* c = reinterpret_cast<float*>(out.data.get());
+  const auto multiply = [&](int64_t rows, int64_t batch, const StackedMatrix& left, const StackedMatrix& right,
+                            float* to) {
+    call.device()->functions().Multiply({.m = rows,
+                                         .n = s.n,
+                                         .k = s.k,
+                                         .batch = batch,
+                                         .a = left,
+                                         .b = right,
+                                         .to = to,
+                                         .to_row_stride = s.n,
+                                         .to_batch_stride = rows * s.n},
+                                        call.stream());
+  };
+  if (ProductOf(s.b.shape, 0, s.b.rank() - 2) == 1 && s.b.rank() <= s.a.rank()) {
+    multiply(ProductOf(s.a.shape, 0, s.a.rank() - 1), 1, {a, s.k, 1, 0}, {b, s.n, 1, 0}, c);
+    return;
+  }
+  ForEachRunOfPairs(s, [&](int64_t left, int64_t right, int64_t index, int64_t count, int64_t a_step, int64_t b_step) {
+    multiply(s.m, count, {a + left, s.k, 1, a_step}, {b + right, s.n, 1, b_step}, c + index * s.m * s.n);
+  });
+}
+
 void MultiplyFloats(Call& call, const Stacks& s, Array& out) {
+  if (call.device() != nullptr) return MultiplyOnDevice(call, s, out);
   const float* a = s.a.As<float>().data();
   const float* b = s.b.As<float>().data();
   float* c = out.Mutable<float>().data();
@@ -178,6 +205,7 @@ StatusOr<Array> MatMul(Call& call) {
   SWIZZLE_RETURN_IF_ERROR(CheckSameType(call.In(0), call.In(1)));
   SWIZZLE_ASSIGN_OR_RETURN(const Array a, call.As(call.In(0), ComputeType(dtype)));
   SWIZZLE_ASSIGN_OR_RETURN(const Array b, call.As(call.In(1), ComputeType(dtype)));
+  if (call.device() != nullptr && dtype != DType::kFloat32) return Unimplemented("a device multiplies FP32 alone");
   SWIZZLE_ASSIGN_OR_RETURN(const Array out, MatrixProduct(call, a, b));
   return call.As(out, dtype);
 }

@@ -61,7 +61,7 @@ StatusOr<Array> Spread(Call& call, size_t i, const Shape& shape, int64_t axis, f
     return InvalidArgument("input ", i, " has shape ", ShapeText(given.shape), ", which does not broadcast to ",
                            ShapeText(tail));
   }
-  CopyStrided(given, 0, BroadcastStrides(given.shape, tail), spread);
+  SWIZZLE_RETURN_IF_ERROR(CopyStrided(call, given, 0, BroadcastStrides(given.shape, tail), spread));
   return spread;
 }
 

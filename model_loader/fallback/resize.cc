@@ -175,6 +175,34 @@ void AddTaps(const Taps& taps, const float* from, int64_t inner, float* to) {
   }
 }
 
+StatusOr<Array> ResizeAxisOnDevice(Call& call, const Settings& settings, const Array& x, int64_t d, const Axis& axis,
+                                   Array y) {
+  SWIZZLE_ASSIGN_OR_RETURN(Array table,
+                           call.NewTable(DType::kUint8, {axis.to, static_cast<int64_t>(sizeof(WeightedTaps))}));
+  auto* const all = reinterpret_cast<WeightedTaps*>(table.data.get());
+  for (int64_t i = 0; i < axis.to; ++i) {
+    WeightedTaps& taps = *std::construct_at(all + i);
+    for (const Tap& tap : TapsOf(settings, axis, i)) {
+      if (tap.at < 0) {
+        taps.start = settings.outside_value;
+        continue;
+      }
+      taps.at[taps.count] = static_cast<int32_t>(tap.at);
+      taps.weights[taps.count++] = tap.weight;
+    }
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(table, call.Placed(table));
+  call.device()->functions().Resize({.outer = ProductOf(x.shape, 0, d),
+                                     .from_size = axis.from,
+                                     .to_size = axis.to,
+                                     .inner = ProductOf(x.shape, d + 1, x.rank()),
+                                     .taps = reinterpret_cast<const WeightedTaps*>(table.data.get()),
+                                     .from = reinterpret_cast<const float*>(x.data.get()),
+                                     .to = reinterpret_cast<float*>(y.data.get())},
+                                    call.stream());
+  return y;
+}
+
 // The FP32 array with dimension `d` resized.
 StatusOr<Array> ResizeAxis(Call& call, const Settings& settings, const Array& x, int64_t d, const Axis& axis) {
   Shape shape = x.shape;
@@ -182,6 +210,7 @@ StatusOr<Array> ResizeAxis(Call& call, const Settings& settings, const Array& x,
   SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(DType::kFloat32, shape));
   if (y.elements() == 0) return y;
   if (axis.from == 0) return InvalidArgument("dimension ", d, " is empty and cannot become ", axis.to);
+  if (call.device() != nullptr) return ResizeAxisOnDevice(call, settings, x, d, axis, std::move(y));
   SWIZZLE_ASSIGN_OR_RETURN(const TapTable table, AllTaps(call, settings, axis));
   const std::span<const Taps> taps = table.all;
   Rows rows{.array = {}, .order = {}, .count = ProductOf(x.shape, 0, d), .length = ProductOf(shape, d, y.rank())};

@@ -50,7 +50,7 @@ StatusOr<Array> SliceAlong(Call& call, const Array& array, size_t axis, int64_t 
   shape[axis] = end - begin;
   const Shape strides = DenseStrides(array.shape);
   SWIZZLE_ASSIGN_OR_RETURN(Array part, call.New(array.dtype, shape));
-  if (part.elements() > 0) CopyStrided(array, begin * strides[axis], strides, part);
+  if (part.elements() > 0) SWIZZLE_RETURN_IF_ERROR(CopyStrided(call, array, begin * strides[axis], strides, part));
   return part;
 }
 

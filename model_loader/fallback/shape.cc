@@ -41,7 +41,7 @@ StatusOr<Array> Window(Call& call, const Array& array, const std::vector<SliceRa
   }
   if (shape == array.shape && offset == 0 && std::equal(strides.begin(), strides.end(), dense.begin())) return array;
   SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(array.dtype, std::move(shape)));
-  CopyStrided(array, offset, strides, result);
+  SWIZZLE_RETURN_IF_ERROR(CopyStrided(call, array, offset, strides, result));
   return result;
 }
 
@@ -196,7 +196,7 @@ StatusOr<Array> Expand(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, BroadcastShape(shapes));
   if (shape == x.shape) return x;
   SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(x.dtype, shape));
-  CopyStrided(x, 0, BroadcastStrides(x.shape, shape), result);
+  SWIZZLE_RETURN_IF_ERROR(CopyStrided(call, x, 0, BroadcastStrides(x.shape, shape), result));
   return result;
 }
 
@@ -216,7 +216,7 @@ StatusOr<Array> Tile(Call& call) {
     strides.insert(strides.end(), {0, dense[d]});
   }
   SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(x.dtype, std::move(split)));
-  CopyStrided(x, 0, strides, result);
+  SWIZZLE_RETURN_IF_ERROR(CopyStrided(call, x, 0, strides, result));
   return Reshaped(result, std::move(shape));
 }
 
@@ -280,9 +280,7 @@ StatusOr<Array> ConcatArrays(Call& call) {
   std::byte* to = result.data.get();
   for (size_t i = 0; i < call.input_count(); ++i) {
     const int64_t bytes = row_bytes(call.In(i));
-    for (int64_t row = 0; bytes > 0 && row < outer; ++row) {
-      std::memcpy(to + row * row_bytes(result), call.In(i).data.get() + row * bytes, static_cast<size_t>(bytes));
-    }
+    CopyPieces(call, outer, bytes, call.In(i).data.get(), bytes, to, row_bytes(result));
     to += bytes;
   }
   return result;
@@ -327,7 +325,9 @@ StatusOr<Array> DepthToSpace(Call& call) {
   if (s[1] % (b * b) != 0) return InvalidArgument(s[1], " channels are no multiple of blocksize ", b, " squared");
   const int64_t c = s[1] / (b * b);
   const Shape shape = {s[0], c, s[2] * b, s[3] * b};
-  if (ElementBytes(call.In(0).dtype) == sizeof(uint32_t)) return InterleavedBlocks(call, b, mode == "DCR", shape);
+  if (call.device() == nullptr && ElementBytes(call.In(0).dtype) == sizeof(uint32_t)) {
+    return InterleavedBlocks(call, b, mode == "DCR", shape);
+  }
   if (mode == "DCR") return Rearranged(call, {s[0], b, b, c, s[2], s[3]}, {0, 3, 4, 1, 5, 2}, shape);
   return Rearranged(call, {s[0], c, b, b, s[2], s[3]}, {0, 1, 4, 2, 5, 3}, shape);
 }

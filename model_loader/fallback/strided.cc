@@ -1,6 +1,7 @@
 #include "model_loader/fallback/strided.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <optional>
 
@@ -29,6 +30,25 @@ void CopyElements(const Array& from, int64_t offset, const Shape& strides, Array
     }
   });
 }
+
+Status CopyOnDevice(Device& device, const Array& from, int64_t offset, const Shape& strides, Array& to) {
+  if (to.elements() == 0) return {};
+  const StridedLoop<2> loop(to.shape, {strides, DenseStrides(to.shape)});
+  if (loop.dims().size() > kMaxStridedRank) return Unimplemented("it has too many dimensions for a device");
+  const auto element = static_cast<int64_t>(ElementBytes(to.dtype));
+  StridedCopy copy{.element_bytes = static_cast<size_t>(element),
+                   .rank = static_cast<int>(loop.dims().size()),
+                   .from = from.data.get() + offset * element,
+                   .to = to.data.get()};
+  std::ranges::copy(loop.dims(), copy.dims.begin());
+  std::ranges::copy(loop.strides(0), copy.from_strides.begin());
+  std::ranges::copy(loop.strides(1), copy.to_strides.begin());
+  device.functions().Copy(copy, device.stream());
+  return {};
+}
+
+// The largest unit of copies that all of these bytes are a multiple of.
+size_t UnitOf(int64_t bytes) { return size_t{1} << std::min(std::countr_zero(static_cast<uint64_t>(bytes)), 3); }
 
 // A transposition as matrices, one for each index of the other dimensions: neighbours of `from` lie along its rows,
 // neighbours of the result along its columns.
@@ -105,8 +125,29 @@ void PickElements(const Array& from, std::span<const std::span<int64_t>> maps, c
 
 }  // namespace
 
-void CopyStrided(const Array& from, int64_t offset, const Shape& strides, Array& to) {
+Status CopyStrided(Call& call, const Array& from, int64_t offset, const Shape& strides, Array& to) {
+  if (call.device() != nullptr) return CopyOnDevice(*call.device(), from, offset, strides, to);
   VisitSize(ElementBytes(to.dtype), [&]<typename T>(T) { CopyElements<T>(from, offset, strides, to); });
+  return {};
+}
+
+void CopyPieces(Call& call, int64_t rows, int64_t bytes, const std::byte* from, int64_t from_pitch, std::byte* to,
+                int64_t to_pitch) {
+  if (bytes == 0) return;
+  if (Device* const device = call.device()) {
+    const auto unit = static_cast<int64_t>(UnitOf(bytes | from_pitch | to_pitch | reinterpret_cast<intptr_t>(to)));
+    return device->functions().Copy({.element_bytes = static_cast<size_t>(unit),
+                                     .rank = 2,
+                                     .dims = {rows, bytes / unit},
+                                     .from_strides = {from_pitch / unit, 1},
+                                     .to_strides = {to_pitch / unit, 1},
+                                     .from = from,
+                                     .to = to},
+                                    device->stream());
+  }
+  for (int64_t row = 0; row < rows; ++row) {
+    std::memcpy(to + row * to_pitch, from + row * from_pitch, static_cast<size_t>(bytes));
+  }
 }
 
 StatusOr<Array> Transposed(Call& call, const Array& array, const std::vector<int64_t>& order) {
@@ -119,14 +160,14 @@ StatusOr<Array> Transposed(Call& call, const Array& array, const std::vector<int
   if (std::is_sorted(order.begin(), order.end())) return array;
   SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(array.dtype, std::move(shape)));
   constexpr int64_t kWorthBlocks = 4096;  // elements
-  if (ElementBytes(array.dtype) == sizeof(float) && array.elements() >= kWorthBlocks) {
+  if (call.device() == nullptr && ElementBytes(array.dtype) == sizeof(float) && array.elements() >= kWorthBlocks) {
     if (const auto matrices = MatricesOf(result.shape, strides)) {
       TransposeMatrices(call.stream(), *matrices, reinterpret_cast<const float*>(array.data.get()),
                         reinterpret_cast<float*>(result.data.get()));
       return result;
     }
   }
-  CopyStrided(array, 0, strides, result);
+  SWIZZLE_RETURN_IF_ERROR(CopyStrided(call, array, 0, strides, result));
   return result;
 }
 

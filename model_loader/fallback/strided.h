@@ -40,6 +40,10 @@ class StridedLoop {
     MergeDimensions();
   }
 
+  // The dimensions that are left, and what array i has for strides along them.
+  const Shape& dims() const { return dims_; }
+  const Shape& strides(size_t i) const { return strides_[i]; }
+
   // How far array i moves per element within one run.
   int64_t Step(size_t i) const { return strides_[i].back(); }
 
@@ -88,9 +92,14 @@ class StridedLoop {
   std::array<Shape, N> strides_;
 };
 
-// to[row-major] = from[offset + index . strides], for every index of `to`. Any element type.
+// to[row-major] = from[offset + index . strides], for every index of `to`. Any element type. Both lie where the call
+// runs. UNIMPLEMENTED on a device for more dimensions than its functions take.
 // REQUIRES: both have the same type; every offset reached lies in `from`.
-void CopyStrided(const Array& from, int64_t offset, const Shape& strides, Array& to);
+Status CopyStrided(Call& call, const Array& from, int64_t offset, const Shape& strides, Array& to);
+
+// `rows` pieces of so many bytes, `from_pitch` apart, to pieces `to_pitch` apart. As CopyStrided.
+void CopyPieces(Call& call, int64_t rows, int64_t bytes, const std::byte* from, int64_t from_pitch, std::byte* to,
+                int64_t to_pitch);
 
 // The array with its dimensions in the order `order`. Shares the elements where that changes nothing.
 StatusOr<Array> Transposed(Call& call, const Array& array, const std::vector<int64_t>& order);

@@ -126,7 +126,7 @@ StatusOr<Window> ReadTransposedWindow(Call& call, const Shape& input, const Shap
 
 StatusOr<Array> Taps(Call& call, const Window& window) {
   const size_t rank = window.kernel.size();
-  SWIZZLE_ASSIGN_OR_RETURN(Array taps, call.New(DType::kInt32, {window.taps(), window.positions()}));
+  SWIZZLE_ASSIGN_OR_RETURN(Array taps, call.NewTable(DType::kInt32, {window.taps(), window.positions()}));
   if (taps.elements() == 0) return taps;
   int32_t* to = taps.Mutable<int32_t>().data();
   std::vector<int64_t> tap(rank, 0), at(rank, 0);

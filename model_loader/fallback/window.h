@@ -31,7 +31,7 @@ StatusOr<Window> ReadWindow(Call& call, const Shape& input, const Shape& kernel)
 // The same for ConvTranspose, whose window goes from its output, here called input, to its input, here called output.
 StatusOr<Window> ReadTransposedWindow(Call& call, const Shape& input, const Shape& kernel);
 
-// INT32 [taps, positions]: the place in the input plane that a tap of a position reads, -1 in the padding.
+// On the host, INT32 [taps, positions]: the place in the input plane that a tap of a position reads, -1 in the padding.
 StatusOr<Array> Taps(Call& call, const Window& window);
 
 }  // namespace swizzle::fallback

@@ -52,7 +52,7 @@ std::vector<int64_t> MeasuredBatches(const Network& network, BatchSize max, bool
   if (!network.sequences && network.batch_size > 0) return {network.batch_size};
   std::vector<int64_t> sizes = network.sequences ? std::vector<int64_t>{64, 512} : std::vector<int64_t>{1, 8};
   if (device) sizes.push_back(8 * sizes.back());
-  if (!device && !network.sequences && !wanted.empty()) sizes = wanted;
+  if (!network.sequences && !wanted.empty()) sizes = wanted;
   const int64_t most = CountOf(network, max);
   const auto first = std::ranges::lower_bound(sizes, most);
   if (first == sizes.end()) return sizes;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernels/cpu/tokens/view_attention.h"
+#include "model_loader/regions/device_attention.h"
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/strides.h"
 
@@ -108,27 +109,47 @@ class Attention final : public fallback::Part {
 
   StatusOr<std::optional<Results>> Run(std::span<const Array> inputs, fallback::Memory& memory, Stream& stream,
                                        StepGate*) const override {
+    SWIZZLE_ASSIGN_OR_RETURN(std::optional<Task> task, TaskOf(inputs, memory));
+    if (!task) return std::nullopt;
+    const size_t bytes = cpu::ViewAttentionWorkspaceBytes(task->call, stream.threads());
+    SWIZZLE_ASSIGN_OR_RETURN(Array workspace, memory.Allocate(DType::kUint8, {static_cast<int64_t>(bytes)}));
+    cpu::AttendViews(task->call, {workspace.data.get(), bytes}, stream);
+    return std::optional(Results{std::move(task->output)});
+  }
+
+  StatusOr<std::optional<Results>> RunOnDevice(std::span<const Array> inputs, fallback::Device& device) const override {
+    SWIZZLE_ASSIGN_OR_RETURN(std::optional<Task> task, TaskOf(inputs, device.memory()));
+    if (!task) return std::nullopt;
+    SWIZZLE_RETURN_IF_ERROR(AttendOnDevice(task->call, device));
+    return std::optional(Results{std::move(task->output)});
+  }
+
+ private:
+  struct Task {
+    cpu::ViewAttention call;
+    Array output;
+  };
+
+  // Nothing where it does not take inputs of these types and shapes. They lie where `memory` is.
+  StatusOr<std::optional<Task>> TaskOf(std::span<const Array> inputs, fallback::Memory& memory) const {
     std::vector<Shape> shapes;
     for (const Array& input : inputs) {
       if (input.dtype != DType::kFloat32) return std::nullopt;
       shapes.push_back(input.shape);
     }
-    std::optional<Placement> placement = PlacementOf(views_, shapes);
+    const std::optional<Placement> placement = PlacementOf(views_, shapes);
     if (!placement) return std::nullopt;
-    cpu::ViewAttention& call = placement->call;
-    SWIZZLE_ASSIGN_OR_RETURN(Array output, memory.Allocate(DType::kFloat32, placement->output));
-    const size_t bytes = cpu::ViewAttentionWorkspaceBytes(call, stream.threads());
-    SWIZZLE_ASSIGN_OR_RETURN(Array workspace, memory.Allocate(DType::kUint8, {static_cast<int64_t>(bytes)}));
-    call.queries.data = inputs[kQueries].As<float>().data();
-    call.keys.data = inputs[kKeys].As<float>().data();
-    call.values.data = inputs[kValues].As<float>().data();
-    if (inputs.size() > kBias) call.bias.data = inputs[kBias].As<float>().data();
-    call.output.data = output.Mutable<float>().data();
-    cpu::AttendViews(call, {workspace.data.get(), bytes}, stream);
-    return std::optional(Results{std::move(output)});
+    Task task{placement->call, {}};
+    SWIZZLE_ASSIGN_OR_RETURN(task.output, memory.Allocate(DType::kFloat32, placement->output));
+    const auto data = [](const Array& array) { return reinterpret_cast<float*>(array.data.get()); };
+    task.call.queries.data = data(inputs[kQueries]);
+    task.call.keys.data = data(inputs[kKeys]);
+    task.call.values.data = data(inputs[kValues]);
+    if (inputs.size() > kBias) task.call.bias.data = data(inputs[kBias]);
+    task.call.output.data = data(task.output);
+    return std::optional(std::move(task));
   }
 
- private:
   const Views views_;
 };
 

@@ -14,9 +14,10 @@ namespace {
 
 class Cutter {
  public:
-  Cutter(const Graph& graph, const Survey& survey, std::vector<bool> is_candidate)
+  Cutter(const Graph& graph, const Survey& survey, std::vector<bool> is_candidate, const Computes& computes)
       : graph_(graph),
         survey_(survey),
+        computes_(computes),
         is_candidate_(std::move(is_candidate)),
         forms_(graph.nodes.size()),
         levels_(graph.nodes.size()) {
@@ -84,7 +85,12 @@ class Cutter {
   bool FitsIdiom(const Idiom& idiom, Form form) const {
     const bool is_plane = survey_.shapes[static_cast<size_t>(idiom.input)].has_value() &&
                           IsActivation(survey_, idiom.input, form) && IsActivation(survey_, idiom.output, form);
-    return is_plane && NetworkOf(graph_, survey_, MakeRegion(graph_, survey_, form, idiom.nodes)).ok();
+    return is_plane && IsComputed(MakeRegion(graph_, survey_, form, idiom.nodes));
+  }
+
+  bool IsComputed(const Region& region) const {
+    const StatusOr<Network> network = NetworkOf(graph_, survey_, region);
+    return network.ok() && computes_(*network);
   }
 
   bool Fits(size_t index, Form form) const {
@@ -98,7 +104,7 @@ class Cutter {
     const auto same = [&](int value) { return Leading(value, form) == leading; };
     if (!std::ranges::all_of(*activations, same)) return false;
     const Region alone = MakeRegion(graph_, survey_, form, {static_cast<int>(index)});
-    return !alone.outputs.empty() && NetworkOf(graph_, survey_, alone).ok();
+    return !alone.outputs.empty() && IsComputed(alone);
   }
 
   std::vector<size_t> Makers(std::span<const int> values) const {
@@ -166,6 +172,7 @@ class Cutter {
 
   const Graph& graph_;
   const Survey& survey_;
+  const Computes& computes_;
   const std::vector<bool> is_candidate_;  // by node: whether it may be of a region
   std::map<int, size_t> makers_;          // value -> node
   std::vector<Form> forms_;               // by node
@@ -180,10 +187,11 @@ bool HasKnownWeight(const Node& node, const Survey& survey) {
   return multiplies && node.Input(1) != kNoValue && survey.IsKnown(node.inputs[1]);
 }
 
-std::vector<Region> CutRegions(const Graph& graph, const Survey& survey, const std::vector<int>& nodes) {
+std::vector<Region> CutRegions(const Graph& graph, const Survey& survey, const std::vector<int>& nodes,
+                               const Computes& computes) {
   std::vector<bool> is_candidate(graph.nodes.size());
   for (const int node : nodes) is_candidate[static_cast<size_t>(node)] = true;
-  return Cutter(graph, survey, std::move(is_candidate)).Run();
+  return Cutter(graph, survey, std::move(is_candidate), computes).Run();
 }
 
 }  // namespace swizzle::regions

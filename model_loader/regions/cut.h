@@ -8,6 +8,7 @@
 #define SWIZZLE_MODEL_LOADER_REGIONS_CUT_H_
 
 #include <array>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -18,8 +19,12 @@ namespace swizzle::regions {
 // What passes move about, or take together with its neighbours.
 inline constexpr std::array<std::string_view, 4> kRearranging = {"ReduceMean", "Reshape", "Softmax", "Transpose"};
 
+// Whether the backend that regions are planned for has kernels for a network.
+using Computes = std::function<bool(const Network&)>;
+
 // Of these nodes, in the order in which they can run, those that share a level in any.
-std::vector<Region> CutRegions(const Graph& graph, const Survey& survey, const std::vector<int>& nodes);
+std::vector<Region> CutRegions(const Graph& graph, const Survey& survey, const std::vector<int>& nodes,
+                               const Computes& computes);
 
 // Whether the node multiplies an activation with a matrix that is known.
 bool HasKnownWeight(const Node& node, const Survey& survey);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "model_loader/plan/choose/layer_rows.h"
 #include "model_loader/plan/planner.h"
 #include "model_loader/regions/attention.h"
 #include "model_loader/regions/cut.h"
@@ -18,8 +19,11 @@ namespace {
 // What the values of a plan's largest batch may take, one by one: the caches of today's processors hold some of it.
 constexpr int64_t kBatchBytes = int64_t{1} << 22;
 constexpr int64_t kMostRows = 512, kMostImages = 64;
+// A device is filled by all rows at once. Powers of two: parts of a batch then begin where its kernels can read packs.
+constexpr int64_t kMostDeviceRows = int64_t{1} << 16;
 
-int64_t LargestBatch(const Network& network, Form form) {
+int64_t LargestBatch(const Network& network, Form form, fallback::Place place) {
+  if (place == fallback::Place::kDevice) return form == Form::kVectors ? kMostDeviceRows : kMostImages;
   int64_t row = 1;
   for (const NetworkValue& value : network.values) row = std::max(row, value.elements());
   const int64_t fitting = kBatchBytes / (row * static_cast<int64_t>(sizeof(float)));
@@ -52,8 +56,23 @@ std::vector<int> NodesBeside(const std::vector<fallback::PartOfProgram>& parts, 
 
 class RegionPlanner {
  public:
-  RegionPlanner(const fallback::Program& program, const Survey& survey, Backend& backend, const PlanOptions& options)
-      : graph_(program.graph()), survey_(survey), backend_(backend), options_(options) {}
+  RegionPlanner(const fallback::Program& program, const Survey& survey, const RegionBackends& backends,
+                const PlanOptions& options)
+      : graph_(program.graph()),
+        survey_(survey),
+        place_(backends.device == nullptr ? fallback::Place::kHost : fallback::Place::kDevice),
+        backend_(backends.device == nullptr ? backends.host : *backends.device),
+        options_(options) {}
+
+  std::vector<Region> Cut(const std::vector<int>& nodes) const {
+    // The host has kernels for all that lowering makes.
+    const auto computes = [&](const Network& network) {
+      return place_ == fallback::Place::kHost || std::ranges::all_of(network.layers, [&](const Layer& layer) {
+               return LayerRows(backend_, network, layer, {1, options_.precision}, false).ok();
+             });
+    };
+    return CutRegions(graph_, survey_, nodes, computes);
+  }
 
   // Plans the region, or, where that fails, what is between its transposes and their kin, or each of its layers alone.
   void Add(const Region& region) {
@@ -62,7 +81,7 @@ class RegionPlanner {
     std::ranges::copy_if(region.nodes, std::back_inserter(others), [&](int node) {
       return std::ranges::find(kRearranging, graph_.nodes[static_cast<size_t>(node)].op) == kRearranging.end();
     });
-    for (const Region& part : CutRegions(graph_, survey_, others)) {
+    for (const Region& part : Cut(others)) {
       if (!Plans(part) && part.nodes.size() > 1) AddLayers(part);
     }
   }
@@ -97,21 +116,22 @@ class RegionPlanner {
     auto plan = Planned(*std::move(network), region.form);
     if (!plan.ok()) return Refused(plan.status());
     const bool takes_all = TakesAll(region);
-    auto made = std::make_shared<PlannedRegion>(region.form, plan->plan, takes_all ? nullptr : Others(region));
+    auto made = std::make_shared<PlannedRegion>(region.form, place_, plan->plan, takes_all ? nullptr : Others(region));
     planned.push_back(made);
     if (plan->tuner != nullptr) tunables.push_back({std::move(made), std::move(plan->tuner)});
     division.parts.push_back({region.nodes, region.inputs, region.outputs, planned.back(), takes_all});
     return true;
   }
 
-  static PlanOptions OptionsOf(const Network& network, Form form, PlanOptions options) {
-    options.max_batch = LargestBatch(network, form);
+  static PlanOptions OptionsOf(const Network& network, Form form, fallback::Place place, PlanOptions options) {
+    options.max_batch = LargestBatch(network, form, place);
     if (form == Form::kVectors) options.measured_batches = {64, kMostRows};
+    if (form == Form::kVectors && place == fallback::Place::kDevice) options.measured_batches.push_back(8 * kMostRows);
     return options;
   }
 
   StatusOr<TunablePlan> Planned(Network network, Form form) const {
-    PlanOptions options = OptionsOf(network, form, options_);
+    PlanOptions options = OptionsOf(network, form, place_, options_);
     if (shared_times_ != nullptr) options.tuning_cache = shared_times_;
     if (tunable_) return MakeTunablePlan(std::move(network), backend_, options);
     TunablePlan fixed;
@@ -133,18 +153,19 @@ class RegionPlanner {
     PlanOptions options = options_;
     options.tuning_budget = absl::ZeroDuration();
     options.progress = nullptr;
-    return std::make_unique<ShapePlans>([graph = shared_graph_, survey, region, options, backend = &backend_](
-                                            const RowShapes& rows) -> StatusOr<std::shared_ptr<const Plan>> {
-      Survey now = *survey;
-      for (size_t i = 0; i < rows.size(); ++i) {
-        Shape shape = rows[i];
-        shape.insert(shape.begin(), 1);
-        now.shapes[static_cast<size_t>(region.inputs[i])] = std::move(shape);
-      }
-      SWIZZLE_ASSIGN_OR_RETURN(Network network, NetworkOf(*graph, now, region));
-      const PlanOptions of_shape = OptionsOf(network, region.form, options);
-      return MakePlan(std::move(network), *backend, of_shape);
-    });
+    return std::make_unique<ShapePlans>(
+        [graph = shared_graph_, survey, region, options, place = place_,
+         backend = &backend_](const RowShapes& rows) -> StatusOr<std::shared_ptr<const Plan>> {
+          Survey now = *survey;
+          for (size_t i = 0; i < rows.size(); ++i) {
+            Shape shape = rows[i];
+            shape.insert(shape.begin(), 1);
+            now.shapes[static_cast<size_t>(region.inputs[i])] = std::move(shape);
+          }
+          SWIZZLE_ASSIGN_OR_RETURN(Network network, NetworkOf(*graph, now, region));
+          const PlanOptions of_shape = OptionsOf(network, region.form, place, options);
+          return MakePlan(std::move(network), *backend, of_shape);
+        });
   }
 
   // Whether rows are the same in every run.
@@ -158,6 +179,7 @@ class RegionPlanner {
 
   const Graph& graph_;
   const Survey& survey_;
+  const fallback::Place place_;
   Backend& backend_;
   const PlanOptions& options_;
   bool tunable_ = false;
@@ -174,38 +196,70 @@ StatusOr<Survey> SurveyFor(const fallback::Program& program, Backend& backend, i
   return survey;
 }
 
-TunableRegions PlanAll(std::shared_ptr<const fallback::Program> program, Backend& backend, const PlanOptions& options,
-                       const fallback::Limits& limits, bool tunable) {
-  TunableRegions made{{std::move(program), {}, {}, {}}, nullptr};
-  RegionalProgram& result = made.program;
-  const StatusOr<Survey> survey = SurveyFor(*result.program, backend, options.threads, limits);
-  if (!survey.ok()) {
-    result.unplanned = std::string(survey.status().message());
-    return made;
+// Runs the program once where it was planned for a device: whether it can, and what runs where.
+Status MoveToDevice(const Survey& survey, const RegionBackends& backends, const fallback::Limits& limits,
+                    RegionalProgram& planned) {
+  auto program = std::make_shared<offload::DeviceProgram>(planned.program, survey.shapes_follow, backends.host,
+                                                          *backends.device, *backends.functions);
+  std::vector<Shape> inputs;
+  for (size_t i = 0; i < planned.program->inputs().size(); ++i) {
+    // An input that nothing reads has no shape in the survey.
+    const auto& shape = survey.shapes[static_cast<size_t>(planned.program->graph().inputs[i])];
+    inputs.push_back(shape ? *shape : *planned.program->inputs()[i].shape);
+    for (int64_t& extent : inputs.back()) extent = std::max<int64_t>(extent, 1);
   }
-  const Graph& graph = result.program->graph();
-  std::vector<fallback::PartOfProgram> attention = FindAttention(graph, *survey);
-  const std::vector<Region> regions = CutRegions(graph, *survey, NodesBeside(attention, graph));
+  SWIZZLE_RETURN_IF_ERROR(program->Try(inputs, limits));
+  planned.on_device = std::move(program);
+  return {};
+}
+
+// Where there is a device, plans are not tunable: recordings would go on with those that were replaced.
+StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>& program,
+                                 const RegionBackends& backends, const PlanOptions& options,
+                                 const fallback::Limits& limits, bool tunable) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Survey survey, SurveyFor(*program, backends.host, options.threads, limits));
+  const Graph& graph = program->graph();
+  std::vector<fallback::PartOfProgram> attention = FindAttention(graph, survey);
   PlanOptions of_one = options;
+  RegionPlanner planner(*program, survey, backends, of_one);
+  const std::vector<Region> regions = planner.Cut(NodesBeside(attention, graph));
   of_one.tuning_budget /= std::max<int64_t>(std::ssize(regions), 1);
-  RegionPlanner planner(*result.program, *survey, backend, of_one);
   std::unique_ptr<TuningCache> times;  // the regions' own: their layers are often alike
-  if (tunable) {
-    if (options.tuning_cache == nullptr) times = std::make_unique<TuningCache>("", backend);
+  if (tunable && backends.device == nullptr) {
+    if (options.tuning_cache == nullptr) times = std::make_unique<TuningCache>("", backends.host);
     planner.MakeTunable(times.get());
   }
   for (const Region& region : regions) planner.Add(region);
-  if (planner.planned.empty()) {
-    result.unplanned = "no layer of it has weights that a plan takes";
-    return made;
-  }
-  planner.division.known = survey->known;
+  if (planner.planned.empty()) return Unimplemented("no layer of it has weights that a plan takes");
+  planner.division.known = survey.known;
   std::ranges::move(attention, std::back_inserter(planner.division.parts));
-  result.program = result.program->Divided(std::move(planner.division));
-  result.regions = std::move(planner.planned);
-  result.refusals = std::move(planner.refusals);
+  TunableRegions made;
+  made.program.program = program->Divided(std::move(planner.division));
+  made.program.regions = std::move(planner.planned);
+  made.program.refusals = std::move(planner.refusals);
+  if (backends.device != nullptr) SWIZZLE_RETURN_IF_ERROR(MoveToDevice(survey, backends, limits, made.program));
   if (planner.tunables.empty()) return made;
   made.tuner = std::make_unique<RegionTuner>(std::move(planner.tunables), std::move(times));
+  return made;
+}
+
+// What cannot be planned stays as it is.
+TunableRegions PlanOrLeave(std::shared_ptr<const fallback::Program> program, const RegionBackends& backends,
+                           const PlanOptions& options, const fallback::Limits& limits, bool tunable) {
+  StatusOr<TunableRegions> planned = PlanAll(program, backends, options, limits, tunable);
+  if (planned.ok()) return *std::move(planned);
+  const std::string reason(planned.status().message());
+  TunableRegions made;
+  if (backends.device == nullptr) {
+    made.program.program = std::move(program);
+    made.program.unplanned = reason;
+    return made;
+  }
+  PlanOptions on_host = options;
+  if (!backends.host.Computes(options.precision)) on_host.precision = Precision::kFloat32;
+  on_host.tuning_cache = nullptr;  // the device's
+  made = PlanOrLeave(std::move(program), backends.host, on_host, limits, tunable);
+  made.program.not_on_device = reason;
   return made;
 }
 
@@ -217,9 +271,31 @@ int RegionalProgram::layers() const {
   return static_cast<int>(layers);
 }
 
+size_t RegionalProgram::interpreted_nodes() const {
+  return on_device == nullptr ? program->interpreted_nodes() : static_cast<size_t>(on_device->placement().host_nodes);
+}
+
+std::string RegionalProgram::OperatorCounts() const {
+  return on_device == nullptr ? program->OperatorCounts() : on_device->placement().OperatorCounts();
+}
+
 std::string RegionalProgram::Text() const {
-  return Concat("regions: ", regions.size(), " planned (", layers(), " layers), ", program->interpreted_nodes(),
+  return Concat("regions: ", regions.size(), " planned (", layers(), " layers), ", interpreted_nodes(),
                 " interpreted nodes");
+}
+
+std::string RegionalProgram::PlaceText() const {
+  if (on_device == nullptr) return not_on_device.empty() ? "" : Concat("; all run on the CPU: ", not_on_device);
+  return Concat("; all regions run on ", std::string(on_device->device().name()), ", and ", device_nodes(),
+                " nodes between them");
+}
+
+StatusOr<std::unique_ptr<fallback::ProgramRunner>> RegionalProgram::NewRunner(Backend& host, int threads,
+                                                                              const fallback::Limits& limits,
+                                                                              StepGate* gate) const {
+  if (on_device != nullptr) return on_device->NewRunner(threads, limits);
+  SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, host.NewStream(threads));
+  return std::make_unique<fallback::HostProgramRunner>(program, std::move(stream), limits, gate);
 }
 
 int64_t RegionalProgram::weight_bytes() const {
@@ -228,14 +304,14 @@ int64_t RegionalProgram::weight_bytes() const {
   return bytes;
 }
 
-RegionalProgram PlanRegions(std::shared_ptr<const fallback::Program> program, Backend& backend,
+RegionalProgram PlanRegions(std::shared_ptr<const fallback::Program> program, const RegionBackends& backends,
                             const PlanOptions& options, const fallback::Limits& limits) {
-  return PlanAll(std::move(program), backend, options, limits, false).program;
+  return PlanOrLeave(std::move(program), backends, options, limits, false).program;
 }
 
 TunableRegions PlanTunableRegions(std::shared_ptr<const fallback::Program> program, Backend& backend,
                                   const PlanOptions& options, const fallback::Limits& limits) {
-  return PlanAll(std::move(program), backend, options, limits, true);
+  return PlanOrLeave(std::move(program), backend, options, limits, true);
 }
 
 }  // namespace swizzle::regions

@@ -8,12 +8,24 @@
 #include <vector>
 
 #include "kernels/backend/backend.h"
-#include "model_loader/fallback/executor.h"
+#include "model_loader/fallback/program_runner.h"
+#include "model_loader/offload/device_program.h"
 #include "model_loader/plan/choose/plan_options.h"
 #include "model_loader/plan/plan_tuner.h"
 #include "model_loader/regions/planned_region.h"
 
 namespace swizzle::regions {
+
+// What a program runs on, and outlives it.
+struct RegionBackends {
+  // NOLINTNEXTLINE(google-explicit-constructor): a backend alone is the host's
+  RegionBackends(Backend& on_host, DeviceBackend* on_device = nullptr, const DeviceFunctions* its_functions = nullptr)
+      : host(on_host), device(its_functions == nullptr ? nullptr : on_device), functions(its_functions) {}
+
+  Backend& host;                     // the CPU's
+  DeviceBackend* device;             // that regions and what is between them run on; null: the host
+  const DeviceFunctions* functions;  // of the device
+};
 
 // A program with its regions. Value type; what it holds is immutable.
 struct RegionalProgram {
@@ -21,16 +33,30 @@ struct RegionalProgram {
   std::vector<std::shared_ptr<const PlannedRegion>> regions;  // in the order of their first nodes
   std::string unplanned;                                      // why there are none; empty where there are
   std::vector<std::string> refusals;                          // why regions were not planned as a whole
+  // Null: it runs on the host.
+  std::shared_ptr<const offload::DeviceProgram> on_device = nullptr;
+  std::string not_on_device = {};  // why, where it was to run on a device
 
-  int layers() const;        // of all regions
+  int layers() const;                // of all regions
+  size_t interpreted_nodes() const;  // on the host, for elements rather than shapes where it runs on a device
+  std::string OperatorCounts() const;
+  int device_nodes() const { return on_device == nullptr ? 0 : on_device->placement().device_nodes; }
   std::string Text() const;  // "regions: 12 planned (49 layers), 37 interpreted nodes"
+  // "; all regions run on cuda:0, and 21 nodes between them", or why they don't where they were to. Else empty.
+  std::string PlaceText() const;
+  // threads: of the host's stream. gate: asked between steps on the host; null: it never waits. It and `host` outlive
+  // the result.
+  StatusOr<std::unique_ptr<fallback::ProgramRunner>> NewRunner(Backend& host, int threads,
+                                                               const fallback::Limits& limits = {},
+                                                               StepGate* gate = nullptr) const;
   // Weights of regions as kernels hold them, and what is interpreted.
   int64_t weight_bytes() const;
 };
 
-// Kernels are chosen as the options say, regions sharing the tuning budget evenly; `backend`, which outlives the
-// result, is the CPU's. What cannot be planned stays as it is: a program whose shapes cannot be known has no regions.
-RegionalProgram PlanRegions(std::shared_ptr<const fallback::Program> program, Backend& backend,
+// Kernels are chosen as the options say, regions sharing the tuning budget evenly. What cannot be planned stays as it
+// is: a program whose shapes cannot be known has no regions. One that a device does not take is planned for the host,
+// in FP32.
+RegionalProgram PlanRegions(std::shared_ptr<const fallback::Program> program, const RegionBackends& backends,
                             const PlanOptions& options, const fallback::Limits& limits = {});
 
 struct TunableRegions {

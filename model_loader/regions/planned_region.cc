@@ -11,6 +11,12 @@ namespace swizzle::regions {
 using fallback::Array;
 using fallback::Results;
 
+namespace {
+
+float* DataOf(const Array& array) { return reinterpret_cast<float*>(array.data.get()); }
+
+}  // namespace
+
 std::optional<Shape> PlannedRegion::LeadingOf(const Network& network, std::span<const Array> inputs,
                                               RowShapes& rows) const {
   std::optional<Shape> leading;
@@ -30,6 +36,17 @@ std::optional<Shape> PlannedRegion::LeadingOf(const Network& network, std::span<
 
 StatusOr<std::optional<Results>> PlannedRegion::Run(std::span<const Array> inputs, fallback::Memory& memory,
                                                     Stream& stream, StepGate* gate) const {
+  if (place_ != fallback::Place::kHost) return std::nullopt;
+  return RunIn(inputs, {memory, stream, gate, nullptr});
+}
+
+StatusOr<std::optional<Results>> PlannedRegion::RunOnDevice(std::span<const Array> inputs,
+                                                            fallback::Device& device) const {
+  if (place_ != fallback::Place::kDevice) return std::nullopt;
+  return RunIn(inputs, {device.memory(), device.stream(), nullptr, &device});
+}
+
+StatusOr<std::optional<Results>> PlannedRegion::RunIn(std::span<const Array> inputs, Execution in) const {
   RowShapes row_shapes;
   std::shared_ptr<const Plan> plan = this->plan();
   const std::optional<Shape> leading = LeadingOf(plan->network(), inputs, row_shapes);
@@ -41,24 +58,27 @@ StatusOr<std::optional<Results>> PlannedRegion::Run(std::span<const Array> input
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t rows, ElementCount(*leading));
   if (rows == 0) return std::nullopt;
   const int64_t parts = CeilDiv(rows, plan->max_batch());
-  const int64_t most = CeilDiv(rows, parts);
+  // A device's kernels read and write whole packs of 16 bytes, which parts of any number of rows would not start on.
+  const int64_t most = place_ == fallback::Place::kHost || parts == 1 ? CeilDiv(rows, parts) : plan->max_batch();
   Results results;
   for (const NetworkPort& port : plan->network().outputs) {
     Shape shape = *leading;
     shape.insert(shape.end(), port.dims.begin(), port.dims.end());
-    SWIZZLE_ASSIGN_OR_RETURN(results.emplace_back(), memory.Allocate(DType::kFloat32, std::move(shape)));
+    SWIZZLE_ASSIGN_OR_RETURN(results.emplace_back(), in.memory.Allocate(DType::kFloat32, std::move(shape)));
   }
   const auto arena_bytes = static_cast<int64_t>(plan->ArenaBytes(most));
-  SWIZZLE_ASSIGN_OR_RETURN(Array arena, memory.Allocate(DType::kUint8, {arena_bytes}));
+  SWIZZLE_ASSIGN_OR_RETURN(Array arena, in.memory.Allocate(DType::kUint8, {arena_bytes}));
   std::vector<const float*> from(inputs.size());
   std::vector<float*> to(results.size());
   for (int64_t first = 0; first < rows; first += most) {
     const auto start = [&](const Array& array) { return array.elements() / rows * first; };
-    for (size_t i = 0; i < from.size(); ++i) from[i] = inputs[i].As<float>().data() + start(inputs[i]);
-    for (size_t i = 0; i < to.size(); ++i) to[i] = results[i].Mutable<float>().data() + start(results[i]);
+    for (size_t i = 0; i < from.size(); ++i) from[i] = DataOf(inputs[i]) + start(inputs[i]);
+    for (size_t i = 0; i < to.size(); ++i) to[i] = DataOf(results[i]) + start(results[i]);
     const std::span<std::byte> bytes(arena.data.get(), static_cast<size_t>(arena_bytes));
-    SWIZZLE_RETURN_IF_ERROR(plan->RunOn(stream, {bytes, from, to, gate}, BatchSize(std::min(most, rows - first))));
+    SWIZZLE_RETURN_IF_ERROR(
+        plan->RunOn(in.stream, {bytes, from, to, in.gate}, BatchSize(std::min(most, rows - first))));
   }
+  if (in.device != nullptr) in.device->Keep(std::move(plan));
   return std::optional(std::move(results));
 }
 

@@ -19,9 +19,10 @@ namespace swizzle::regions {
 // Thread-safe.
 class PlannedRegion final : public fallback::Part {
  public:
-  // `others`, for rows of other shapes, may be null: then inputs of such are not taken.
-  PlannedRegion(Form form, std::shared_ptr<const Plan> plan, std::unique_ptr<ShapePlans> others)
-      : form_(form), others_(std::move(others)), plan_(std::move(plan)) {}
+  // `place`: where the plan computes. `others`, for rows of other shapes, may be null: then inputs of such are not
+  // taken.
+  PlannedRegion(Form form, fallback::Place place, std::shared_ptr<const Plan> plan, std::unique_ptr<ShapePlans> others)
+      : form_(form), place_(place), others_(std::move(others)), plan_(std::move(plan)) {}
 
   // Of the rows that the region was found with.
   std::shared_ptr<const Plan> plan() const {
@@ -37,13 +38,23 @@ class PlannedRegion final : public fallback::Part {
   // Takes FP32 whose rows can be planned, and as many for each input.
   StatusOr<std::optional<fallback::Results>> Run(std::span<const fallback::Array> inputs, fallback::Memory& memory,
                                                  Stream& stream, StepGate* gate) const override;
+  StatusOr<std::optional<fallback::Results>> RunOnDevice(std::span<const fallback::Array> inputs,
+                                                         fallback::Device& device) const override;
 
  private:
+  struct Execution {
+    fallback::Memory& memory;  // where the plan computes
+    Stream& stream;
+    StepGate* gate;
+    fallback::Device* device;  // null: the host
+  };
+  StatusOr<std::optional<fallback::Results>> RunIn(std::span<const fallback::Array> inputs, Execution in) const;
   // The dimensions that count rows, and the shapes of rows; nothing where the inputs are no region's.
   std::optional<Shape> LeadingOf(const Network& network, std::span<const fallback::Array> inputs,
                                  RowShapes& rows) const;
 
   const Form form_;
+  const fallback::Place place_;
   const std::unique_ptr<ShapePlans> others_;
   mutable Mutex mutex_;
   std::shared_ptr<const Plan> plan_ ABSL_GUARDED_BY(mutex_);

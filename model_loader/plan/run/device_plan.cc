@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "model_loader/plan/run/borrowed_slots.h"
 #include "model_loader/plan/run/program_plan.h"
 #include "model_loader/plan/run/staging.h"
 
@@ -125,8 +126,15 @@ class DevicePlan final : public ProgramPlan {
   StatusOr<std::unique_ptr<Runner>> NewRunner(const RunnerOptions&) const override {
     return DeviceRunner::Make(backend_, program());
   }
-  Status RunOn(Stream&, const BorrowedMemory&, BatchSize) const override {
-    return MakeError(StatusCode::kInternal, "a plan of a device has no memory of the host's to run in");
+  Status RunOn(Stream& stream, const BorrowedMemory& memory, BatchSize size) const override {
+    SWIZZLE_CHECK(memory.arena.size() >= ArenaBytes(size));
+    const ArenaBucket& bucket = program()->BucketFor(size);
+    const StepList& list = program()->ListOf(bucket);
+    const BorrowedSlots slots(list, memory);
+    const StepOperands operands = {memory.arena.data(), size, nullptr, slots.elsewhere()};
+    for (const Step& step : list.steps) RunStep(step, bucket, operands, stream);
+    slots.CopyShared(*program(), size, [&](void* to, const void* from, size_t bytes) { stream.Copy(to, from, bytes); });
+    return absl::OkStatus();
   }
   StatusOr<std::unique_ptr<Buffer>> AllocateSource(size_t bytes) const override { return backend_.AllocateHost(bytes); }
 

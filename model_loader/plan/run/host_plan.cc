@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "model_loader/plan/run/borrowed_slots.h"
 #include "model_loader/plan/run/program_plan.h"
 
 namespace swizzle {
@@ -28,17 +29,8 @@ Status HostPlan::RunOn(Stream& stream, const BorrowedMemory& memory, BatchSize s
   SWIZZLE_CHECK(stream.threads() == program()->threads() && memory.arena.size() >= ArenaBytes(size));
   const ArenaBucket& bucket = program()->BucketFor(size);
   const StepList& list = program()->ListOf(bucket);
-  std::vector<std::byte*> elsewhere(list.slots.size(), nullptr);
-  for (size_t i = 0; i < memory.inputs.size(); ++i) {
-    elsewhere[list.inputs[i]] = reinterpret_cast<std::byte*>(const_cast<float*>(memory.inputs[i]));
-  }
-  std::vector<bool> is_copied(memory.outputs.size());  // where the slot lies elsewhere already
-  for (size_t i = 0; i < memory.outputs.size(); ++i) {
-    std::byte*& slot = elsewhere[list.outputs[i]];
-    is_copied[i] = slot != nullptr;
-    if (slot == nullptr) slot = reinterpret_cast<std::byte*>(memory.outputs[i]);
-  }
-  const StepOperands operands = {memory.arena.data(), size, nullptr, elsewhere};
+  const BorrowedSlots slots(list, memory);
+  const StepOperands operands = {memory.arena.data(), size, nullptr, slots.elsewhere()};
   const bool small = size.rows <= serial_.most && bucket.list == serial_.list;
   auto& host = static_cast<HostStream&>(stream);
   for (size_t i = 0; i < list.steps.size(); ++i) {
@@ -47,11 +39,7 @@ Status HostPlan::RunOn(Stream& stream, const BorrowedMemory& memory, BatchSize s
     RunStep(list.steps[i], bucket, operands, stream);
   }
   if (small) host.RunSerially(false);
-  for (size_t i = 0; i < memory.outputs.size(); ++i) {
-    if (!is_copied[i]) continue;
-    const size_t bytes = program()->Output(memory.arena.data(), static_cast<int>(i), size).size();
-    std::memcpy(memory.outputs[i], elsewhere[list.outputs[i]], bytes);
-  }
+  slots.CopyShared(*program(), size, [](void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); });
   return absl::OkStatus();
 }
 

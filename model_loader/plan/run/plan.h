@@ -66,8 +66,8 @@ struct RunnerOptions {
   StepGate* gate = nullptr;  // outlives the runner; null: it never waits. A device's runner doesn't ask
 };
 
-// What a batch is run in that has no runner: all is the caller's. inputs[i] and outputs[i] are as Runner::Input and
-// Output say; an input stays as it was.
+// What a batch is run in that has no runner: all is the caller's, and lies where the plan's backend computes. inputs[i]
+// and outputs[i] are as Runner::Input and Output say; an input stays as it was.
 struct BorrowedMemory {
   std::span<std::byte> arena;  // of Plan::ArenaBytes(size), aligned to kBufferAlignment
   std::span<const float* const> inputs;
@@ -90,8 +90,8 @@ class Plan {
   // Whether the last of a batch's parts computes the last layers for all of them (Runner::RunPart).
   virtual bool has_tail() const = 0;
 
-  // Computes a batch on a stream of the plan's backend, of as many threads as it was made for.
-  // REQUIRES: a plan of the host's, of a network without sequences.
+  // Computes a batch on a stream of the plan's backend, of as many threads as it was made for. On a device it only
+  // queues the work. REQUIRES: a network without sequences; on a device, within Run, Time or Record of the stream.
   virtual Status RunOn(Stream& stream, const BorrowedMemory& memory, BatchSize size) const = 0;
   virtual size_t ArenaBytes(BatchSize size) const = 0;
 

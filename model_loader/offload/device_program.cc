@@ -1,0 +1,103 @@
+#include "model_loader/offload/device_program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "model_loader/offload/runner.h"
+
+namespace swizzle::offload {
+namespace {
+
+using fallback::Array;
+using fallback::Program;
+
+// By value: whether it depends on shapes alone.
+std::vector<bool> StableValues(const Graph& graph) {
+  std::vector<bool> stable(graph.values.size(), true);
+  for (const int input : graph.inputs) stable[static_cast<size_t>(input)] = false;
+  for (const Node& node : graph.nodes) {
+    if (node.op == "Shape" || node.op == "Size") continue;
+    const auto is_stable = [&](int value) { return value == kNoValue || stable[static_cast<size_t>(value)]; };
+    if (std::ranges::all_of(node.inputs, is_stable)) continue;
+    for (const int output : node.outputs) {
+      if (output != kNoValue) stable[static_cast<size_t>(output)] = false;
+    }
+  }
+  return stable;
+}
+
+fallback::Limits NoLimits() { return {.max_array_bytes = int64_t{1} << 40, .max_live_bytes = int64_t{1} << 40}; }
+
+}  // namespace
+
+std::string Placement::OperatorCounts() const {
+  std::string text;
+  for (const auto& [op, count] : operators) text += Concat(text.empty() ? "" : ",", op, ":", count);
+  return text;
+}
+
+DeviceProgram::DeviceProgram(std::shared_ptr<const Program> program, bool shapes_follow, Backend& host,
+                             DeviceBackend& device, const DeviceFunctions& functions)
+    : program_(std::move(program)),
+      shapes_follow_(shapes_follow),
+      host_(host),
+      device_(device),
+      functions_(functions),
+      constants_(program_->constants().begin(), program_->constants().end()),
+      stable_(StableValues(program_->graph())),
+      memory_(fallback::Memory::NewOnDevice(NoLimits(), DeviceStore(device).store)) {
+  for (const Program::Turn& turn : program_->turns()) {
+    const Node& node = program_->graph().nodes[static_cast<size_t>(turn.nodes.front())];
+    picks_ |= turn.part == nullptr && node.op == "Gather";
+  }
+}
+
+Status DeviceProgram::Try(const std::vector<Shape>& inputs, const fallback::Limits& limits) {
+  SWIZZLE_RETURN_IF_ERROR(CheckValues());
+  std::vector<std::vector<std::byte>> zeros;
+  std::vector<TensorView> views;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(inputs[i]));
+    const DType dtype = *program_->inputs()[i].dtype;
+    zeros.emplace_back(static_cast<size_t>(elements) * ElementBytes(dtype));
+    views.push_back({dtype, inputs[i], {}});
+  }
+  for (size_t i = 0; i < views.size(); ++i) views[i].bytes = zeros[i];
+  SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Runner> runner, Runner::Make(*this, host_, 1, limits));
+  SWIZZLE_RETURN_IF_ERROR(runner->Run(views));
+  placement_ = runner->placement();
+  return {};
+}
+
+Status DeviceProgram::CheckValues() const {
+  for (const fallback::Port& port : program_->inputs()) {
+    if (!port.dtype || ElementBytes(*port.dtype) == 0) {
+      return Unimplemented("input '", port.name, "': a device takes numbers alone");
+    }
+  }
+  for (const Node& node : program_->graph().nodes) {
+    for (const auto& [name, attribute] : node.attributes) {
+      if (!std::holds_alternative<std::shared_ptr<const Body>>(attribute)) continue;
+      return Unimplemented(Describe(node), ": graphs within nodes run on the host alone");
+    }
+  }
+  return {};
+}
+
+StatusOr<std::unique_ptr<fallback::ProgramRunner>> DeviceProgram::NewRunner(int threads,
+                                                                            const fallback::Limits& limits) const {
+  SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Runner> runner, Runner::Make(*this, host_, threads, limits));
+  return std::unique_ptr<fallback::ProgramRunner>(std::move(runner));
+}
+
+StatusOr<Array> DeviceProgram::Constant(int value, DeviceStream& stream) const {
+  MutexLock lock(mutex_);
+  if (const auto found = uploaded_.find(value); found != uploaded_.end()) return found->second;
+  const Array& host = constants_.at(value);
+  SWIZZLE_ASSIGN_OR_RETURN(Array array, memory_->Allocate(host.dtype, host.shape));
+  stream.Copy(array.data.get(), host.data.get(), static_cast<size_t>(host.bytes()));
+  SWIZZLE_RETURN_IF_ERROR(stream.Synchronize());
+  return uploaded_[value] = std::move(array);
+}
+
+}  // namespace swizzle::offload

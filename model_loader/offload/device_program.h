@@ -1,0 +1,82 @@
+// A program whose values lie on a device: regions run there by plans, what has a function there (operators.h) runs
+// beside them, and the rest on the host.
+//
+// A value is where it was made, and is copied once somebody on the other side reads it. What depends on shapes alone
+// stays on the host, always: it is read there, and costs no copy. Where nothing else runs on the host, a run is
+// recorded for each set of the inputs' shapes, and replayed.
+//
+// Immutable but for the constants' copies on the device, which all runners share; thread-safe.
+#ifndef SWIZZLE_MODEL_LOADER_OFFLOAD_DEVICE_PROGRAM_H_
+#define SWIZZLE_MODEL_LOADER_OFFLOAD_DEVICE_PROGRAM_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "kernels/backend/backend.h"
+#include "kernels/base/mutex.h"
+#include "model_loader/fallback/program_runner.h"
+#include "model_loader/offload/device_blocks.h"
+#include "model_loader/offload/operators.h"
+
+namespace swizzle::offload {
+
+// Where a run's nodes were, but for those of parts. Value type.
+struct Placement {
+  int device_nodes = 0;
+  int shape_nodes = 0;                   // on the host, of shapes alone
+  int host_nodes = 0;                    // interpreted, between copies
+  std::map<std::string, int> operators;  // of host_nodes
+
+  std::string OperatorCounts() const;  // "NonZero:1,TopK:1"
+};
+
+class DeviceProgram {
+ public:
+  // `program` is divided into parts of which some run on the device. shapes_follow: whether no shape depends on the
+  // elements of an input. `host` and `device`, whose functions these are, outlive the result and its
+  // runners.
+  DeviceProgram(std::shared_ptr<const fallback::Program> program, bool shapes_follow, Backend& host,
+                DeviceBackend& device, const DeviceFunctions& functions);
+
+  // Runs it once, on zeros of these shapes, and notes where its nodes were. Errors are those of a run.
+  Status Try(const std::vector<Shape>& inputs, const fallback::Limits& limits);
+  const Placement& placement() const { return placement_; }
+
+  StatusOr<std::unique_ptr<fallback::ProgramRunner>> NewRunner(int threads, const fallback::Limits& limits) const;
+
+  // For runners.
+  const fallback::Program& program() const { return *program_; }
+  bool shapes_follow() const { return shapes_follow_; }
+  DeviceBackend& device() const { return device_; }
+  const DeviceFunctions& functions() const { return functions_; }
+  // Whether a value depends on no input's elements, only on their shapes.
+  bool IsStable(int value) const { return stable_[static_cast<size_t>(value)]; }
+  bool IsConstant(int value) const { return constants_.contains(value); }
+  bool picks() const { return picks_; }  // whether a node may read an index that is out of range
+  // A constant's elements on the device. The stream is waited for.
+  StatusOr<fallback::Array> Constant(int value, DeviceStream& stream) const;
+
+ private:
+  // UNIMPLEMENTED, naming what is none, unless inputs are numbers and nodes hold no graphs.
+  Status CheckValues() const;
+
+  const std::shared_ptr<const fallback::Program> program_;
+  const bool shapes_follow_;
+  Backend& host_;
+  DeviceBackend& device_;
+  const DeviceFunctions& functions_;
+  std::map<int, fallback::Array> constants_;  // on the host
+  std::vector<bool> stable_;                  // by value
+  bool picks_ = false;
+  Placement placement_;
+  const std::shared_ptr<fallback::Memory> memory_;  // of constants
+  mutable Mutex mutex_;
+  mutable std::map<int, fallback::Array> uploaded_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace swizzle::offload
+
+#endif  // SWIZZLE_MODEL_LOADER_OFFLOAD_DEVICE_PROGRAM_H_

@@ -1,0 +1,108 @@
+#include "model_loader/offload/operators.h"
+
+#include <algorithm>
+
+namespace swizzle::offload {
+namespace {
+
+using fallback::Array;
+using fallback::Call;
+using fallback::Results;
+
+template <StatusOr<Array> (*kFunction)(Call&)>
+StatusOr<Results> One(Call& call) {
+  if (call.WantsOutput(1)) return Unimplemented("a device makes its first output alone");
+  SWIZZLE_ASSIGN_OR_RETURN(Array result, kFunction(call));
+  return Results{std::move(result)};
+}
+
+constexpr uint32_t kSecond = 2, kThird = 4, kFourth = 8, kFifth = 16;
+
+// Sorted by name. The interpreter's own functions are here where they only say something of shapes, or copy
+// (fallback/strided.h): these run wherever the call does.
+constexpr DeviceOperator kOperators[] = {
+    {"Abs", One<Unary<PointOp::kAbs>>},
+    {"Add", One<Binary<PointOp::kAdd>>},
+    {"And", One<Binary<PointOp::kAnd>>},
+    {"Cast", One<Cast>},
+    {"Ceil", One<Unary<PointOp::kCeil>>},
+    {"Clip", One<Clip>, kSecond | kThird},
+    {"Concat", One<fallback::ConcatArrays>},
+    {"Conv", One<Conv>},
+    {"ConvTranspose", One<ConvTranspose>},
+    {"Cos", One<Unary<PointOp::kCos>>},
+    {"CumSum", One<CumSum>, kSecond},
+    {"DepthToSpace", One<fallback::DepthToSpace>},
+    {"Div", One<Binary<PointOp::kDiv>>},
+    {"Elu", One<Unary<PointOp::kElu>>},
+    {"Equal", One<Binary<PointOp::kEqual>>},
+    {"Erf", One<Unary<PointOp::kErf>>},
+    {"Exp", One<Unary<PointOp::kExp>>},
+    {"Expand", One<fallback::Expand>, kSecond},
+    {"Flatten", One<fallback::Flatten>},
+    {"Floor", One<Unary<PointOp::kFloor>>},
+    {"Gather", One<Gather>},
+    {"Gelu", One<Gelu>},
+    {"Gemm", One<Gemm>},
+    {"GlobalAveragePool", One<ReducePlanes<RowReduction::kMean>>},
+    {"GlobalMaxPool", One<ReducePlanes<RowReduction::kMax>>},
+    {"Greater", One<Binary<PointOp::kGreater>>},
+    {"GreaterOrEqual", One<Binary<PointOp::kGreaterOrEqual>>},
+    {"HardSigmoid", One<Unary<PointOp::kHardSigmoid>>},
+    {"HardSwish", One<HardSwish>},
+    {"Identity", One<fallback::Identity>},
+    {"LayerNormalization", One<LayerNormalization>},
+    {"LeakyRelu", One<Unary<PointOp::kLeakyRelu>>},
+    {"Less", One<Binary<PointOp::kLess>>},
+    {"LessOrEqual", One<Binary<PointOp::kLessOrEqual>>},
+    {"Log", One<Unary<PointOp::kLog>>},
+    {"MatMul", One<fallback::MatMul>},
+    {"Max", One<Joined<PointOp::kMax>>},
+    {"MaxPool", One<MaxPool>},
+    {"Min", One<Joined<PointOp::kMin>>},
+    {"Mul", One<Binary<PointOp::kMul>>},
+    {"Neg", One<Unary<PointOp::kNeg>>},
+    {"Not", One<Unary<PointOp::kNot>>},
+    {"Or", One<Binary<PointOp::kOr>>},
+    {"PRelu", One<Binary<PointOp::kPRelu>>},
+    {"Pow", One<Pow>},
+    {"Reciprocal", One<Unary<PointOp::kReciprocal>>},
+    {"ReduceMax", One<Reduce<RowReduction::kMax>>, kSecond},
+    {"ReduceMean", One<Reduce<RowReduction::kMean>>, kSecond},
+    {"ReduceMin", One<Reduce<RowReduction::kMin>>, kSecond},
+    {"ReduceSum", One<Reduce<RowReduction::kSum>>, kSecond},
+    {"ReduceSumSquare", One<Reduce<RowReduction::kSumSquare>>, kSecond},
+    {"Relu", One<Unary<PointOp::kRelu>>},
+    {"Reshape", One<fallback::Reshape>, kSecond},
+    {"Resize", One<fallback::Resize>, kSecond | kThird | kFourth},
+    {"Sigmoid", One<Unary<PointOp::kSigmoid>>},
+    {"Sin", One<Unary<PointOp::kSin>>},
+    {"Slice", One<fallback::Slice>, kSecond | kThird | kFourth | kFifth},
+    {"Softmax", One<Softmax>},
+    {"Softplus", One<Unary<PointOp::kSoftplus>>},
+    {"SpaceToDepth", One<fallback::SpaceToDepth>},
+    {"Split", fallback::Split, kSecond},
+    {"Sqrt", One<Unary<PointOp::kSqrt>>},
+    {"Squeeze", One<fallback::Squeeze>, kSecond},
+    {"Sub", One<Binary<PointOp::kSub>>},
+    {"Sum", One<Joined<PointOp::kAdd>>},
+    {"Tanh", One<Unary<PointOp::kTanh>>},
+    {"Tile", One<fallback::Tile>, kSecond},
+    {"Transpose", One<fallback::Transpose>},
+    {"Unsqueeze", One<fallback::Unsqueeze>, kSecond},
+    {"Upsample", One<fallback::Upsample>, kSecond},
+    {"Where", One<Where>},
+};
+static_assert(std::ranges::is_sorted(kOperators, {}, &DeviceOperator::op));
+
+}  // namespace
+
+std::span<const DeviceOperator> DeviceOperators() { return kOperators; }
+
+const DeviceOperator* FindDeviceOperator(std::string_view domain, std::string_view op) {
+  if (!domain.empty()) return nullptr;
+  const auto* const found = std::ranges::lower_bound(kOperators, op, {}, &DeviceOperator::op);
+  return found != std::end(kOperators) && found->op == op ? found : nullptr;
+}
+
+}  // namespace swizzle::offload

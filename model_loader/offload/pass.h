@@ -1,0 +1,73 @@
+// One run of a DeviceProgram, turn by turn. Used once, within Run or Record of the stream.
+#ifndef SWIZZLE_MODEL_LOADER_OFFLOAD_PASS_H_
+#define SWIZZLE_MODEL_LOADER_OFFLOAD_PASS_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "model_loader/offload/runner.h"
+
+namespace swizzle::offload {
+
+class Pass final : private fallback::Device {
+ public:
+  struct Streams {
+    DeviceStream& device;
+    Stream& host;
+  };
+  // All outlive it. recording: it may only queue work that runs alike each time. bad_index: Device::bad_index.
+  Pass(const DeviceProgram& program, ShapeState& state, Streams streams, const fallback::Limits& limits, bool recording,
+       int32_t* bad_index);
+
+  // Afterwards state.results are the outputs; those that a device made are there when its stream has ended.
+  Status Run();
+  // Whether all that it did can be recorded.
+  bool recordable() const { return recordable_; }
+  const Placement& placement() const { return placement_; }
+
+ private:
+  struct Value {
+    fallback::Array host, device;  // data null: not there
+  };
+
+  DeviceStream& stream() override { return streams_.device; }
+  fallback::Memory& memory() override { return *memory_; }
+  fallback::Memory& host() override { return *host_memory_; }
+  const DeviceFunctions& functions() const override { return program_.functions(); }
+  StatusOr<fallback::Array> Upload(const fallback::Array& array) override;
+  void Keep(std::shared_ptr<const void> used) override { state_.used.push_back(std::move(used)); }
+  int32_t* bad_index() override { return bad_index_; }
+  int32_t bad_index_mark() const override { return node_ + 1; }
+
+  Value& At(int value) { return values_[static_cast<size_t>(value)]; }
+  const Node& NodeAt(int index) const { return program_.program().graph().nodes[static_cast<size_t>(index)]; }
+  StatusOr<fallback::Array> OnDevice(int value);
+  StatusOr<fallback::Array> OnHost(int value);
+  StatusOr<fallback::Array> Copied(const fallback::Array& host);
+  Status RunTurn(const fallback::Program::Turn& turn);
+  // Whether the part ran there.
+  StatusOr<bool> RunPart(const fallback::PartOfProgram& part);
+  Status RunNode(int index);
+  // UNIMPLEMENTED where it has to run on the host.
+  StatusOr<fallback::Results> RunOnDevice(int index, const DeviceOperator& function);
+  Status RunOnHost(int index);
+  Status FetchOutputs();
+
+  const DeviceProgram& program_;
+  ShapeState& state_;
+  const Streams streams_;
+  const bool recording_;
+  int32_t* const bad_index_;
+  const std::shared_ptr<fallback::Memory> memory_, host_memory_;
+  std::vector<Value> values_;           // of the graph
+  std::vector<fallback::Array> kept_;   // of the host's, until they are copied
+  int node_ = 0, uploads_of_node_ = 0;  // the node that runs
+  bool recordable_ = true;
+  Placement placement_;
+};
+
+}  // namespace swizzle::offload
+
+#endif  // SWIZZLE_MODEL_LOADER_OFFLOAD_PASS_H_

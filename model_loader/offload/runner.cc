@@ -1,0 +1,128 @@
+#include "model_loader/offload/runner.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "model_loader/offload/pass.h"
+
+namespace swizzle::offload {
+
+using fallback::Array;
+
+StatusOr<std::unique_ptr<Runner>> Runner::Make(const DeviceProgram& program, Backend& host, int threads,
+                                               const fallback::Limits& limits) {
+  std::unique_ptr<Runner> runner(new Runner(program, limits));
+  SWIZZLE_ASSIGN_OR_RETURN(runner->stream_, program.device().NewDeviceStream());
+  SWIZZLE_ASSIGN_OR_RETURN(runner->host_stream_, host.NewStream(threads));
+  SWIZZLE_ASSIGN_OR_RETURN(runner->bad_index_, program.device().Allocate(sizeof(int32_t)));
+  SWIZZLE_ASSIGN_OR_RETURN(runner->noted_index_, program.device().AllocateHost(2 * sizeof(int32_t)));
+  return runner;
+}
+
+Runner::~Runner() { stream_->Synchronize().IgnoreError(); }
+
+ShapeState& Runner::StateFor(std::span<const TensorView> inputs) {
+  std::vector<Shape> shapes;
+  for (const TensorView& input : inputs) shapes.push_back(input.shape);
+  if (!program_.shapes_follow() && !states_.empty()) {  // all shapes have one
+    states_.front().shapes = std::move(shapes);
+    states_.front().memory.store->BeginRun();
+    return states_.front();
+  }
+  const auto found = std::ranges::find(states_, shapes, &ShapeState::shapes);
+  if (found != states_.end()) {
+    states_.splice(states_.begin(), states_, found);
+    return states_.front();
+  }
+  states_.emplace_front(std::move(shapes), program_.device());
+  size_t bytes = 0;
+  for (auto state = std::next(states_.begin()); state != states_.end(); ++state) {
+    bytes += state->memory.blocks->held_bytes();
+    if (bytes <= kMostBytes && std::distance(states_.begin(), state) < static_cast<ptrdiff_t>(kMostStates)) continue;
+    states_.erase(state, states_.end());
+    break;
+  }
+  return states_.front();
+}
+
+Status Runner::Stage(std::span<const TensorView> inputs, ShapeState& state) {
+  state.inputs.resize(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const size_t bytes = inputs[i].bytes.size();
+    if (state.inputs[i] == nullptr || state.inputs[i]->bytes() < bytes) {
+      SWIZZLE_ASSIGN_OR_RETURN(state.inputs[i], program_.device().AllocateHost(bytes));
+    }
+    if (bytes > 0) std::memcpy(state.inputs[i]->data(), inputs[i].bytes.data(), bytes);
+  }
+  return {};
+}
+
+Status Runner::CheckIndices() const {
+  if (!program_.picks()) return {};
+  const int32_t mark = reinterpret_cast<const int32_t*>(noted_index_->data())[1];
+  if (mark == 0) return {};
+  const Node& node = program_.program().graph().nodes[static_cast<size_t>(mark - 1)];
+  return InvalidArgument(Describe(node), ": an index is out of range");
+}
+
+Status Runner::RunUnrecorded(ShapeState& state) {
+  auto* const bad_index = reinterpret_cast<int32_t*>(bad_index_->data());
+  auto* const noted = reinterpret_cast<int32_t*>(noted_index_->data());
+  const auto run = [&](Pass& pass) -> Status {
+    if (program_.picks()) stream_->Copy(bad_index, noted, sizeof(int32_t));
+    SWIZZLE_RETURN_IF_ERROR(pass.Run());
+    if (program_.picks()) stream_->Copy(noted + 1, bad_index, sizeof(int32_t));
+    return {};
+  };
+  const Pass::Streams streams = {*stream_, *host_stream_};
+  bool recordable = false;
+  Status status;
+  {
+    Pass pass(program_, state, streams, limits_, false, bad_index);
+    stream_->Run([&] { status = run(pass); });
+    const Status ended = stream_->Synchronize();
+    SWIZZLE_RETURN_IF_ERROR(host_stream_->Synchronize());
+    SWIZZLE_RETURN_IF_ERROR(status);
+    SWIZZLE_RETURN_IF_ERROR(ended);
+    placement_ = pass.placement();
+    recordable = pass.recordable();
+  }
+  constexpr int kMostTries = 3;  // the first may lack a block that was taken twice
+  if (!recordable || state.tries == kMostTries) return {};
+  ++state.tries;
+  state.memory.blocks->Freeze(true);
+  // The batch has been computed, so a recording that cannot be made fails nothing: the shape goes on unrecorded.
+  std::vector<Array> results = state.results;
+  StatusOr<std::unique_ptr<Recording>> recording = stream_->Record([&] {
+    Pass pass(program_, state, streams, limits_, true, bad_index);
+    status = run(pass);
+  });
+  state.memory.blocks->Freeze(false);
+  state.results = std::move(results);
+  if (recording.ok() && status.ok()) state.recording = *std::move(recording);
+  return {};
+}
+
+StatusOr<std::vector<Array>> Runner::Run(std::span<const TensorView> inputs) {
+  SWIZZLE_CHECK(inputs.size() == program_.program().inputs().size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    SWIZZLE_RETURN_IF_ERROR(program_.program().CheckInput(i, inputs[i]));
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(inputs[i].shape));
+    if (inputs[i].bytes.size() != static_cast<size_t>(elements) * ElementBytes(inputs[i].dtype)) {
+      return InvalidArgument("input '", program_.program().inputs()[i].name, "' has ", inputs[i].bytes.size(),
+                             " bytes for ", ShapeText(inputs[i].shape));
+    }
+  }
+  ShapeState& state = StateFor(inputs);
+  SWIZZLE_RETURN_IF_ERROR(Stage(inputs, state));
+  if (state.recording != nullptr) {
+    SWIZZLE_RETURN_IF_ERROR(state.recording->Replay());
+    SWIZZLE_RETURN_IF_ERROR(stream_->Synchronize());
+  } else {
+    SWIZZLE_RETURN_IF_ERROR(RunUnrecorded(state));
+  }
+  SWIZZLE_RETURN_IF_ERROR(CheckIndices());
+  return state.results;
+}
+
+}  // namespace swizzle::offload

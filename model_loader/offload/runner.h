@@ -1,0 +1,66 @@
+// What one executor runs a DeviceProgram with: a stream on the device, one of the host's for what is interpreted, and
+// for each set of the inputs' shapes the memory that it took, and its recording. Single-owner.
+#ifndef SWIZZLE_MODEL_LOADER_OFFLOAD_RUNNER_H_
+#define SWIZZLE_MODEL_LOADER_OFFLOAD_RUNNER_H_
+
+#include <list>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "model_loader/offload/device_program.h"
+
+namespace swizzle::offload {
+
+// What runs of one set of shapes have in common.
+struct ShapeState {
+  ShapeState(std::vector<Shape> of, DeviceBackend& backend) : shapes(std::move(of)), memory(backend) {}
+
+  std::vector<Shape> shapes;                              // of the inputs
+  DeviceStore memory;                                     // of all runs
+  std::vector<std::shared_ptr<Buffer>> inputs;            // staged, in host memory
+  std::vector<std::shared_ptr<Buffer>> outputs;           // null: the value is the host's
+  std::vector<fallback::Array> results;                   // of the last run, on the host
+  std::map<int, fallback::Array> stable;                  // values that depend on shapes alone, on the device
+  std::map<std::pair<int, int>, fallback::Array> tables;  // by node, in the order in which it uploads them
+  std::vector<std::shared_ptr<const void>> used;          // by queued work, since the last run that was no replay began
+  int tries = 0;                                          // to record it
+  std::unique_ptr<Recording> recording;                   // null: none yet. Destroyed before what it uses
+};
+
+class Runner final : public fallback::ProgramRunner {
+ public:
+  // What states hold of the device's memory between runs, but for the last one's; and how many there are.
+  static constexpr size_t kMostBytes = size_t{4} << 30;
+  static constexpr size_t kMostStates = 16;
+
+  static StatusOr<std::unique_ptr<Runner>> Make(const DeviceProgram& program, Backend& host, int threads,
+                                                const fallback::Limits& limits);
+  ~Runner() override;
+
+  StatusOr<std::vector<fallback::Array>> Run(std::span<const TensorView> inputs) override;
+  int threads() const override { return 1; }
+  // Of the last run that was no replay.
+  const Placement& placement() const { return placement_; }
+
+ private:
+  Runner(const DeviceProgram& program, const fallback::Limits& limits) : program_(program), limits_(limits) {}
+
+  ShapeState& StateFor(std::span<const TensorView> inputs);
+  Status Stage(std::span<const TensorView> inputs, ShapeState& state);
+  Status RunUnrecorded(ShapeState& state);
+  Status CheckIndices() const;
+
+  const DeviceProgram& program_;
+  const fallback::Limits limits_;
+  std::unique_ptr<DeviceStream> stream_;
+  std::unique_ptr<Stream> host_stream_;
+  std::unique_ptr<Buffer> bad_index_, noted_index_;  // on the device, and in host memory: what it is reset to, and was
+  std::list<ShapeState> states_;                     // what ran last comes first
+  Placement placement_;
+};
+
+}  // namespace swizzle::offload
+
+#endif  // SWIZZLE_MODEL_LOADER_OFFLOAD_RUNNER_H_

@@ -1,0 +1,42 @@
+// Where a list's slots lie when a batch is run in borrowed memory (Plan::RunOn).
+#ifndef SWIZZLE_MODEL_LOADER_PLAN_RUN_BORROWED_SLOTS_H_
+#define SWIZZLE_MODEL_LOADER_PLAN_RUN_BORROWED_SLOTS_H_
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "model_loader/plan/run/plan.h"
+#include "model_loader/plan/run/program.h"
+
+namespace swizzle {
+
+class BorrowedSlots {
+ public:
+  BorrowedSlots(const StepList& list, const BorrowedMemory& memory);
+
+  // StepOperands::elsewhere.
+  std::span<std::byte* const> elsewhere() const { return elsewhere_; }
+  // Calls copy(to, from, bytes) for each output whose slot is an input's, or another output's.
+  template <typename Copy>
+  void CopyShared(const Program& program, BatchSize size, const Copy& copy) const {
+    for (const Shared& shared : shared_) {
+      const size_t bytes = program.Output(memory_.arena.data(), static_cast<int>(shared.output), size).size();
+      copy(memory_.outputs[shared.output], shared.from, bytes);
+    }
+  }
+
+ private:
+  struct Shared {
+    size_t output;
+    const std::byte* from;
+  };
+
+  const BorrowedMemory memory_;
+  std::vector<std::byte*> elsewhere_;
+  std::vector<Shared> shared_;
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_PLAN_RUN_BORROWED_SLOTS_H_

@@ -1,0 +1,128 @@
+#include "model_loader/offload/device_program.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/model_loader/offload/on_device.h"
+
+namespace swizzle::offload {
+namespace {
+
+using swizzle::testing::IsError;
+using swizzle::testing::OnDeviceTest;
+using swizzle::testing::OnnxBuilder;
+using swizzle::testing::Weights;
+
+class DeviceProgramTest : public OnDeviceTest {};
+
+// x [batch, length, 8] -> a layer, what no plan takes, a layer.
+OnnxBuilder Tokens(const std::string& between) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, -1, 8}).Floats("w1", {8, 24}, Weights(8 * 24)).Floats("w2", {24, 40}, Weights(24 * 40));
+  builder.Node("MatMul", {"x", "w1"}, {"h"}).Node(between, {"h"}, {"s"}).Node("MatMul", {"s", "w2"}, {"y"}).Output("y");
+  return builder;
+}
+
+TEST_F(DeviceProgramTest, RegionsAndWhatIsBetweenThemRunThere) {
+  Plan(Tokens("Exp"));
+  EXPECT_EQ(regional_.regions.size(), 2u);
+  EXPECT_EQ(regional_.device_nodes(), 1);
+  EXPECT_EQ(regional_.interpreted_nodes(), 0u) << regional_.OperatorCounts();
+  EXPECT_EQ(regional_.PlaceText(), "; all regions run on fake:0, and 1 nodes between them");
+  for (const int64_t length : {1, 5, 300}) ExpectSame({{3, length, 8}});
+}
+
+TEST_F(DeviceProgramTest, RunsAreRecordedForEachShape) {
+  Plan(Tokens("Exp"));
+  for (int seed = 0; seed < 4; ++seed) ExpectSame({{2, 5, 8}}, seed);
+  EXPECT_EQ(device_.last_stream->recordings, 1);
+  EXPECT_EQ(device_.last_stream->replays, 3);
+  for (int seed = 0; seed < 2; ++seed) ExpectSame({{1, 7, 8}}, seed);
+  ExpectSame({{2, 5, 8}}, 9);
+  EXPECT_EQ(device_.last_stream->replays, 5);
+}
+
+TEST_F(DeviceProgramTest, ManyShapesAreNotAllKept) {
+  Plan(Tokens("Exp"));
+  for (int64_t length = 1; length < 40; ++length) ExpectSame({{1, length, 8}});
+  for (int64_t length = 1; length < 4; ++length) ExpectSame({{1, length, 8}});
+  EXPECT_EQ(device_.last_stream->replays, 0);
+}
+
+TEST_F(DeviceProgramTest, WhatHasNoFunctionThereIsInterpretedBetweenCopies) {
+  Plan(Tokens("Asinh"));
+  EXPECT_EQ(regional_.interpreted_nodes(), 1u);
+  EXPECT_EQ(regional_.OperatorCounts(), "Asinh:1");
+  for (int seed = 0; seed < 3; ++seed) ExpectSame({{2, 5, 8}}, seed);
+  EXPECT_EQ(device_.last_stream->recordings, 0);
+}
+
+// Their shapes come of a value's shape, through a sum of its dimensions.
+TEST_F(DeviceProgramTest, ArithmeticOfShapesStaysOnTheHostAndIsRecorded) {
+  OnnxBuilder builder = Tokens("Exp");
+  builder.Node("Shape", {"y"}, {"shape"}).Int64s("first", {1}, {0}).Int64s("rest", {1}, {-1});
+  builder.Node("Gather", {"shape", "first"}, {"batch"}, {{"axis", int64_t{0}}});
+  builder.Node("Concat", {"batch", "rest"}, {"wanted"}, {{"axis", int64_t{0}}});
+  builder.Node("Reshape", {"y", "wanted"}, {"z"}).Output("z");
+  Plan(builder);
+  EXPECT_EQ(regional_.interpreted_nodes(), 0u) << regional_.OperatorCounts();
+  EXPECT_GT(regional_.on_device->placement().shape_nodes, 0);
+  for (int seed = 0; seed < 3; ++seed) ExpectSame({{2, 5, 8}}, seed);
+  EXPECT_EQ(device_.last_stream->replays, 2);
+}
+
+// Of a length that only the elements say.
+TEST_F(DeviceProgramTest, ShapesThatFollowElementsAreFoundInEachRun) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 8}).Floats("w1", {8, 8}, Weights(64)).Floats("half", {}, {0.5f});
+  builder.Node("MatMul", {"x", "w1"}, {"h"}).Node("Greater", {"h", "half"}, {"large"});
+  builder.Node("NonZero", {"large"}, {"places"}).Output("places").Node("Relu", {"h"}, {"y"}).Output("y");
+  Plan(builder);
+  EXPECT_EQ(regional_.OperatorCounts(), "NonZero:1");
+  for (int seed = 0; seed < 3; ++seed) ExpectSame({{6, 8}}, seed);
+  for (int seed = 0; seed < 3; ++seed) ExpectSame({{3 + seed, 8}}, seed);
+}
+
+OnnxBuilder Table() {
+  OnnxBuilder builder;
+  builder.Int64Input("ids", {-1, -1}).Floats("table", {5, 8}, Weights(40)).Floats("w", {8, 16}, Weights(128));
+  builder.Node("Gather", {"table", "ids"}, {"x"}, {{"axis", int64_t{0}}}).Node("MatMul", {"x", "w"}, {"y"}).Output("y");
+  return builder;
+}
+
+TEST_F(DeviceProgramTest, AnIndexOutOfRangeEndsItsRunAlone) {
+  Plan(Table());
+  EXPECT_EQ(regional_.interpreted_nodes(), 0u) << regional_.OperatorCounts();
+  for (int seed = 0; seed < 3; ++seed) {
+    ExpectSame({{2, 3}}, seed);
+    const int64_t ids[] = {0, 4, -5, 1, 5, 2};
+    const TensorView view{DType::kInt64, {2, 3}, std::as_bytes(std::span(ids))};
+    EXPECT_THAT(runner_->Run({&view, 1}),
+                IsError(StatusCode::kInvalidArgument, "node 'x_node': an index is out of range"));
+  }
+  EXPECT_GT(device_.last_stream->replays, 0);
+}
+
+TEST_F(DeviceProgramTest, InputsHaveToBeAsDeclared) {
+  Plan(Tokens("Exp"));
+  const std::vector<float> elements(16);
+  const TensorView wrong{DType::kFloat32, {2, 8}, std::as_bytes(std::span(elements))};
+  EXPECT_THAT(runner_->Run({&wrong, 1}), IsError(StatusCode::kInvalidArgument, "input 'x' is [2,8]"));
+  const TensorView truncated{DType::kFloat32, {2, 2, 8}, std::as_bytes(std::span(elements))};
+  EXPECT_THAT(runner_->Run({&truncated, 1}), IsError(StatusCode::kInvalidArgument, "input 'x' has 64 bytes"));
+}
+
+TEST_F(DeviceProgramTest, WhatADeviceHasNoRoomForRunsOnTheHost) {
+  program_ = *fallback::ReadProgram(std::span<const std::byte>(Tokens("Exp").Bytes()));
+  const PlanOptions options{.threads = 1, .tuning_budget = absl::ZeroDuration()};
+  device_.out_of_memory = true;
+  regional_ = regions::PlanRegions(program_, {*host_, &device_, &device_.functions()}, options);
+  EXPECT_EQ(regional_.on_device, nullptr);
+  EXPECT_EQ(regional_.not_on_device, "no memory");
+  EXPECT_EQ(regional_.PlaceText(), "; all run on the CPU: no memory");
+  EXPECT_EQ(regional_.regions.size(), 2u);
+  runner_ = *regional_.NewRunner(*host_, 1);
+  ExpectSame({{2, 5, 8}});
+}
+
+}  // namespace
+}  // namespace swizzle::offload
