@@ -79,7 +79,7 @@ std::string TimesText(const Graph& graph, const regions::RegionTimes& times) {
 std::string FallbackText(const FallbackModel& model, const regions::RegionalProgram& regional, const Times& times) {
   const std::string why = Concat("\nthe optimised plan does not take the model whole: ", model.reason, "\n");
   if (!regional.regions.empty())
-    return Concat(regional.Text(), " on the fallback executor: ", regional.program->OperatorCounts(),
+    return Concat(regional.Text(), " on the fallback executor: ", regional.OperatorCounts(), regional.PlaceText(),
                   times ? TimesText(regional.program->graph(), *times) : "", why);
   return Concat("all ", model.program->graph().nodes.size(),
                 " nodes run on the fallback executor, one by one and dense: ", model.program->OperatorCounts(), why,
@@ -101,7 +101,10 @@ nlohmann::ordered_json FallbackObject(const std::string& name, const FallbackMod
                                    {"regions", RegionsArray(regional, times)},
                                    {"refusals", regional.refusals},
                                    {"planned_layers", regional.layers()},
-                                   {"interpreted_nodes", regional.program->interpreted_nodes()}};
+                                   {"interpreted_nodes", regional.interpreted_nodes()},
+                                   {"device_nodes", regional.device_nodes()},
+                                   {"not_on_device", regional.not_on_device}};
+  object["device"] = regional.on_device == nullptr ? "cpu" : std::string(regional.on_device->device().name());
   if (!times) return object;
   object["timed_inputs"] = times->inputs;
   object["attention_microseconds"] = Microseconds(times->attention);

@@ -2,7 +2,6 @@
 #include <ostream>
 #include <span>
 
-#include "kernels/cpu/cpu_backend.h"
 #include "kernels/devices.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/load/loader.h"
@@ -63,29 +62,32 @@ StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, 
   return report;
 }
 
-// Nothing where nothing is to be measured, or nothing is planned.
+// Nothing where nothing is to be measured, or nothing is planned, or it runs on a device, which takes no times of
+// parts.
 StatusOr<std::optional<regions::RegionTimes>> TimesOf(const InspectCommand& command,
                                                       const regions::RegionalProgram& regional, Backend& backend) {
-  if (command.tuning_budget == absl::ZeroDuration() || regional.regions.empty()) return std::nullopt;
+  const bool measures = command.tuning_budget > absl::ZeroDuration() && regional.on_device == nullptr;
+  if (!measures || regional.regions.empty()) return std::nullopt;
   SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend.NewStream(command.threads));
   SWIZZLE_ASSIGN_OR_RETURN(auto times, regions::TimeRegions(regional, *stream));
   return std::optional(std::move(times));
 }
 
 StatusOr<Outcome> InspectRegions(const InspectCommand& command, const FallbackModel& model, Terminal& terminal) {
-  const std::unique_ptr<Backend> backend = NewCpuBackend();
+  SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(command.device));
   std::optional<TuningCache> cache;
   if (!command.tuning_cache.empty()) {
-    cache.emplace(command.tuning_cache, *backend);
+    cache.emplace(command.tuning_cache, devices.main());
     SWIZZLE_RETURN_IF_ERROR(cache->status());
   }
   const PlanOptions options{.threads = command.threads,
                             .tuning_budget = command.tuning_budget,
                             .tuning_cache = cache ? &*cache : nullptr,
                             .weight_budget = command.weight_budget};
-  const regions::RegionalProgram regional = regions::PlanRegions(model.program, *backend, options);
+  const regions::RegionalProgram regional =
+      regions::PlanRegions(model.program, {devices.cpu(), devices.main_gpu(), devices.functions()}, options);
   if (cache) SWIZZLE_RETURN_IF_ERROR(cache->Save());
-  SWIZZLE_ASSIGN_OR_RETURN(const auto times, TimesOf(command, regional, *backend));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto times, TimesOf(command, regional, devices.cpu()));
   const std::string name = command.model.filename().string();
   if (!command.page.empty()) {
     SWIZZLE_RETURN_IF_ERROR(WritePage(FallbackObject(name, model, regional, times), command.page));

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <ostream>
 
-#include "kernels/cpu/cpu_backend.h"
 #include "kernels/devices.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/files/npy.h"
@@ -76,17 +75,18 @@ StatusOr<Outcome> RunPlanned(const RunCommand& command, LoadedModel model, const
 
 StatusOr<Outcome> RunFallback(const RunCommand& command, const FallbackModel& model, const NpyArrays& arrays,
                               Terminal& terminal) {
-  const std::unique_ptr<Backend> backend = NewCpuBackend();
+  SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(command.device));
   const PlanOptions options{.threads = command.threads, .tuning_budget = absl::ZeroDuration()};
-  const regions::RegionalProgram regional = regions::PlanRegions(model.program, *backend, options);
+  const regions::RegionalProgram regional =
+      regions::PlanRegions(model.program, {devices.cpu(), devices.main_gpu(), devices.functions()}, options);
   terminal.err << FallbackText(model, regional);
   std::vector<TensorView> inputs;
   for (const fallback::Port& port : model.program->inputs()) {
     const NpyArray& array = arrays.at(port.name);
     inputs.push_back({array.dtype, array.shape, array.bytes});
   }
-  SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, backend->NewStream(command.threads));
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fallback::Array> outputs, regional.program->Run(inputs, *stream));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto runner, regional.NewRunner(devices.cpu(), command.threads));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fallback::Array> outputs, runner->Run(inputs));
   SWIZZLE_RETURN_IF_ERROR(MakeFolder(command.output_folder));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const TensorView view{outputs[i].dtype, outputs[i].shape, outputs[i].AsBytes()};

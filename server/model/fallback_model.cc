@@ -106,30 +106,24 @@ std::string WithoutNames(const std::string& text, const Graph& graph) {
 
 class FallbackSession final : public Session {
  public:
-  // Runs a program with limits on a stream, in turn with others; program and limits outlive it.
+  // Runs a program, on the host in turn with others; the program outlives it.
   struct Execution {
     const Program& program;
-    const fallback::Limits& limits;
-    std::unique_ptr<Stream> stream;
     std::unique_ptr<ExecutorTurn> turn;  // null: it takes none
+    std::unique_ptr<fallback::ProgramRunner> runner;
   };
 
   FallbackSession(const ModelSpec& spec, const PortMap& ports, Execution execution, Clock& clock)
-      : spec_(spec),
-        ports_(ports),
-        execution_(std::move(execution)),
-        supplies_{std::make_shared<fallback::BlockStore>(), execution_.turn.get()},
-        clock_(clock) {}
+      : spec_(spec), ports_(ports), execution_(std::move(execution)), clock_(clock) {}
 
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
     const Instant start = clock_.Now();
-    const BatchTurn turn(execution_.turn.get(), execution_.stream->threads());
+    const BatchTurn turn(execution_.turn.get(), execution_.runner->threads());
     std::vector<TensorView> inputs(ports_.inputs.size());
     std::vector<std::vector<std::byte>> gathered(ports_.inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) inputs[ports_.inputs[i]] = GatherInput(batch, i, gathered[i]);
     const Instant ready = clock_.Now();
-    const StatusOr<std::vector<Array>> computed_outputs =
-        execution_.program.Run(inputs, *execution_.stream, execution_.limits, nullptr, supplies_);
+    const StatusOr<std::vector<Array>> computed_outputs = execution_.runner->Run(inputs);
     if (!computed_outputs.ok()) return ForClients(computed_outputs.status());
     const std::vector<Array>& outputs = *computed_outputs;
     const Instant computed = clock_.Now();
@@ -187,7 +181,6 @@ class FallbackSession final : public Session {
   const ModelSpec& spec_;  // the model's, which outlives this
   const PortMap& ports_;
   const Execution execution_;
-  const fallback::RunSupplies supplies_;
   Clock& clock_;
 };
 
@@ -202,12 +195,18 @@ ModelFacts FactsOfFallback(const std::string& reason, const regions::RegionalPro
   facts.properties.insert({
       {"swizzle_fallback", regional.regions.empty() ? "all" : "parts"},
       {"swizzle_fallback_reason", reason},
-      {"swizzle_fallback_nodes", regional.program->OperatorCounts()},
+      {"swizzle_fallback_nodes", regional.OperatorCounts()},
       {"swizzle_regions", std::to_string(regional.regions.size())},
       {"swizzle_stored_bytes", std::to_string(facts.stored_bytes)},
-      {"swizzle_device", backend.device_name()},
+      {"swizzle_device",
+       regional.on_device == nullptr ? backend.device_name() : regional.on_device->device().device_name()},
       {"swizzle_threads", std::to_string(threads)},
   });
+  if (regional.on_device != nullptr) {
+    facts.properties["swizzle_device_nodes"] = std::to_string(regional.device_nodes());
+  } else if (!regional.not_on_device.empty()) {
+    facts.properties["swizzle_not_on_gpu"] = regional.not_on_device;
+  }
   return facts;
 }
 
@@ -235,9 +234,11 @@ class ServedFallbackModel final : public Model {
     return facts_;
   }
   StatusOr<std::unique_ptr<Session>> NewSession(Clock& clock) override {
-    SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, backend_.NewStream(runs_.threads));
-    auto turn = runs_.turns == nullptr ? nullptr : std::make_unique<ExecutorTurn>(runs_.turns, share_);
-    FallbackSession::Execution execution{*regional_.program, runs_.limits, std::move(stream), std::move(turn)};
+    // Only what computes on the host takes turns.
+    const bool takes_turns = runs_.turns != nullptr && regional_.on_device == nullptr;
+    auto turn = takes_turns ? std::make_unique<ExecutorTurn>(runs_.turns, share_) : nullptr;
+    SWIZZLE_ASSIGN_OR_RETURN(auto runner, regional_.NewRunner(backend_, runs_.threads, runs_.limits, turn.get()));
+    FallbackSession::Execution execution{*regional_.program, std::move(turn), std::move(runner)};
     return std::make_unique<FallbackSession>(spec_, ports_, std::move(execution), clock);
   }
 

@@ -6,6 +6,8 @@
 //   swizzle_fallback_reason  why the optimised plan does not take the model whole
 //   swizzle_fallback_nodes   operators of such nodes with their number, "Conv:3,Relu:3"
 //   swizzle_regions          how many parts of the model are planned
+//   swizzle_device_nodes     where it runs on a GPU: nodes between the regions that run there, too
+//   swizzle_not_on_gpu       why it runs on the CPU, where there is a GPU that it was to run on
 //   swizzle_kernels          the kernels of their layers, as those of a plan; so, where there are any, swizzle_format,
 //                            swizzle_sparsity, swizzle_nnz and swizzle_dense_fallback_layers
 //   swizzle_stored_bytes     bytes of the weights
@@ -37,7 +39,7 @@ StatusOr<ModelSpec> DeriveFallbackSpec(const fallback::Program& program);
 
 // `spec` is DeriveFallbackSpec's, possibly changed by a configuration: tensors may stand in another order, outputs may
 // be left out, free dimensions may be fixed. `regional` is the model's program, planned for as many threads as `runs`
-// has. `backend` must outlive the model.
+// has. `backend`, the CPU's, and the device that it was planned for must outlive the model.
 // INVALID_ARGUMENT, naming the model and the tensor, if the specification does not fit the model.
 StatusOr<std::shared_ptr<Model>> NewFallbackModel(ModelSpec spec, const std::string& reason,
                                                   regions::RegionalProgram regional, Backend& backend,

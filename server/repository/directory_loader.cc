@@ -276,9 +276,13 @@ class DirectoryLoader {
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveFallbackSpec(*model.program));
     SWIZZLE_ASSIGN_OR_RETURN(spec, Configured(std::move(spec), model.container, config));
     claim_.Limit(spec);
+    // On a GPU, the first of several, only where the configuration asks for it: nothing has compared the two yet.
+    std::vector<Backend*> backends = {&devices_.cpu()};
+    DeviceBackend* device = nullptr;
     if (spec.instance_kind == InstanceKind::kGpu) {
-      return Unimplemented("'instance_group.kind' is KIND_GPU, but the model runs on the CPU's fallback executor: ",
-                           model.reason);
+      SWIZZLE_ASSIGN_OR_RETURN(backends, BackendsFor(spec.instance_kind));
+      const Backend::Kind kind = backends[0]->kind();
+      device = std::get<DeviceBackend*>(kind);
     }
     SWIZZLE_ASSIGN_OR_RETURN(const bool fits, claim_.FindRoom(spec));
     if (!fits) {
@@ -287,9 +291,14 @@ class DirectoryLoader {
     }
     fallback::Limits limits;
     limits.max_live_bytes = claim_.MostOfARun(spec, limits.max_live_bytes);
-    const PlanOptions plan = PlanOptionsFor(spec, devices_.cpu());
-    regions::TunableRegions made = RegionsOf(std::move(model.program), plan, limits);
+    const PlanOptions plan = PlanOptionsFor(spec, *backends[0]);
+    regions::TunableRegions made = RegionsOf(std::move(model.program), plan, limits, device);
     LogRegions(model.reason, made.program);
+    if (device != nullptr && made.program.on_device == nullptr) {
+      return Unimplemented("'instance_group.kind' is KIND_GPU, but the model runs on the CPU alone: ",
+                           made.program.not_on_device);
+    }
+    spec.device_count = 1;
     SWIZZLE_ASSIGN_OR_RETURN(auto served, NewFallbackModel(std::move(spec), model.reason, std::move(made.program),
                                                            devices_.cpu(), {plan.threads, limits, turns_}));
     if (made.tuner != nullptr) {
@@ -299,11 +308,15 @@ class DirectoryLoader {
     return served;
   }
 
+  // Those of a device are not tuned.
   regions::TunableRegions RegionsOf(std::shared_ptr<const fallback::Program> program, PlanOptions plan,
-                                    const fallback::Limits& limits) const {
-    if (tuner_ != nullptr) return regions::PlanTunableRegions(std::move(program), devices_.cpu(), plan, limits);
+                                    const fallback::Limits& limits, DeviceBackend* device) const {
+    if (tuner_ != nullptr && device == nullptr) {
+      return regions::PlanTunableRegions(std::move(program), devices_.cpu(), plan, limits);
+    }
     plan.tuning_budget = absl::ZeroDuration();
-    return {regions::PlanRegions(std::move(program), devices_.cpu(), plan, limits), nullptr};
+    const regions::RegionBackends backends(devices_.cpu(), device, devices_.functions());
+    return {regions::PlanRegions(std::move(program), backends, plan, limits), nullptr};
   }
 
   void LogRegions(const std::string& reason, const regions::RegionalProgram& regional) const {
@@ -315,8 +328,11 @@ class DirectoryLoader {
          {"reason", reason},
          {"regions", static_cast<int64_t>(regional.regions.size())},
          {"layers", regional.layers()},
-         {"nodes", static_cast<int64_t>(regional.program->interpreted_nodes())},
-         {"operators", regional.program->OperatorCounts()}});
+         {"nodes", static_cast<int64_t>(regional.interpreted_nodes())},
+         {"operators", regional.OperatorCounts()},
+         {"device", std::string(regional.on_device == nullptr ? "cpu" : regional.on_device->device().name())},
+         {"device_nodes", regional.device_nodes()},
+         {"not_on_device", regional.not_on_device}});
   }
 
   StatusOr<std::vector<Backend*>> BackendsFor(InstanceKind kind) const {
