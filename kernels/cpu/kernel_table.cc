@@ -223,10 +223,6 @@ constexpr auto kRows = Join(
     Rows<"conv_nchw_dense", kF32, kBf16>({Op::kConv, Format::kDense, kNchw, kPanels}, kConvDense,
                                          SWIZZLE_PER_TARGET(ConvDense)),
 
-    LibraryRow<"linear_bitmap_f32_avx512">({Op::kConv, Format::kBitmap, kNchw, kNchw}, kAvx512,
-                                           {.accepts = AcceptsOnednnLinear, .prepare = PrepareLinearBitmap},
-                                           RunLinearBitmap),
-
     // Dense layers through oneDNN.
     LibraryRow<"conv_dense_f32_onednn">(
         {Op::kConv, Format::kDense, kBlocked16, kBlocked16}, kAvx512,
@@ -244,6 +240,11 @@ constexpr auto kRows = Join(
     LibraryRow<"linear_dense_f32_onednn">({Op::kConv, Format::kDense, kNchw, kNchw}, kAnyX86,
                                           {.accepts = AcceptsOnednnLinear, .prepare = PrepareOnednnLinear},
                                           RunOnednnLinear),
+
+    // Of equals the first is taken: where nothing is measured, the dense row before this one.
+    LibraryRow<"linear_bitmap_f32_avx512">({Op::kConv, Format::kBitmap, kNchw, kNchw}, kAvx512,
+                                           {.accepts = AcceptsOnednnLinear, .prepare = PrepareLinearBitmap},
+                                           RunLinearBitmap),
 
     // Planes.
     Rows<"depthwise_dense", kF32, kBf16>({Op::kDepthwiseConv, Format::kDense, kPanels, kPanels}, kDepthwise,

@@ -25,6 +25,8 @@ bool IsSparse(Format format) { return format != Format::kNone && RowOf(format).t
 
 bool IsInBlocks(Format format) { return format != Format::kNone && RowOf(format).traits.in_blocks; }
 
+bool VisitsZeros(Format format) { return format != Format::kNone && RowOf(format).traits.visits_zeros; }
+
 bool HasValues(Format format) { return format != Format::kNone && RowOf(format).traits.has_values; }
 
 std::vector<Format> FormatsThatHold(const Structure& structure) {

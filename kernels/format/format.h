@@ -22,6 +22,8 @@ std::optional<Format> FormatFromName(std::string_view name);
 bool IsSparse(Format format);
 // Whether its nonzeros stand in blocks that matrix units multiply.
 bool IsInBlocks(Format format);
+// Whether kernels that take it look at zeros, too: these save memory, and no time.
+bool VisitsZeros(Format format);
 // Whether its matrices have values, as opposed to places alone. Not kNone.
 bool HasValues(Format format);
 // Those that can hold a weight of this structure, in the order of the list.

@@ -29,7 +29,7 @@ inline constexpr std::array kFormatList = {
     MakeFormatRow<NOfMMatrix>({.name = "n-m", .sparse = true}),
     MakeFormatRow<SrBcrsMatrix>({.name = "sr-bcrs", .sparse = true}),
     MakeFormatRow<HbEllMatrix>({.name = "hb-ell", .sparse = true}),
-    MakeFormatRow<BitmapMatrix>({.name = "bitmap", .sparse = true}),
+    MakeFormatRow<BitmapMatrix>({.name = "bitmap", .sparse = true, .visits_zeros = true}),
 };
 
 // Whether every row stands at its format's number.

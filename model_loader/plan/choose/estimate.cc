@@ -3,7 +3,7 @@
 namespace swizzle {
 namespace {
 
-bool SkipsZeros(const Kernel& kernel) { return IsSparse(kernel.key.weights); }
+bool SkipsZeros(const Kernel& kernel) { return IsSparse(kernel.key.weights) && !VisitsZeros(kernel.key.weights); }
 
 double MultiplyAdds(const Kernel& kernel, const Problem& problem, const Weight& weight) {
   const int64_t entries = SkipsZeros(kernel) ? weight.nonzeros() : weight.rows() * weight.cols();

@@ -60,6 +60,14 @@ TEST(EstimateTest, GoesByWhatTheDeviceReaches) {
                    4 * EstimateMicroseconds(dense, problem, &weight, fast));
 }
 
+// Else layers of many tokens, which were not measured, ran on kernels for a few requests.
+TEST(EstimateTest, ZerosThatAreVisitedSaveNoTime) {
+  const Kernel bitmap = ConvKernel(Format::kBitmap), dense = ConvKernel(Format::kDense);
+  const Weight weight = SparseWeight(64, 0.9);
+  const Problem problem = PointwiseProblem(64, 28);
+  EXPECT_DOUBLE_EQ(Estimate(bitmap, problem, &weight), Estimate(dense, problem, &weight));
+}
+
 // Multiplied by matrix units: faster than single nonzeros, where the device says so.
 TEST(EstimateTest, BlocksGoByTheirOwnRate) {
   const Kernel vectors = ConvKernel(Format::kShflBw), single = ConvKernel(Format::kCsr);
