@@ -31,6 +31,19 @@ int64_t LongestOpen(const ModelSpec& spec, const Request& request) {
   return longest;
 }
 
+// Elements of a row of the largest input, 1 at least. Inputs that have elements have no more than a message holds.
+int64_t LargestRow(const ModelSpec& spec, const Request& request) {
+  const std::ptrdiff_t batch_dims = spec.max_batch_size > 0 ? 1 : 0;
+  int64_t largest = 1;
+  for (const TensorView& input : request.inputs) {
+    if (std::ranges::find(input.shape, 0) != input.shape.end()) continue;
+    int64_t row = 1;
+    for (auto dim = input.shape.begin() + batch_dims; dim != input.shape.end(); ++dim) row *= *dim;
+    largest = std::max(largest, row);
+  }
+  return largest;
+}
+
 struct OutputBytes {
   std::optional<int64_t> bytes;  // none: more than can be counted
   bool certain = true;
@@ -39,12 +52,16 @@ struct OutputBytes {
 OutputBytes BytesOfOutput(const TensorSpec& output, const ModelSpec& spec, const Request& request) {
   int64_t bytes = static_cast<int64_t>(std::max<size_t>(ElementBytes(output.dtype), 1));
   OutputBytes result = {std::nullopt, output.dtype != DType::kString};
+  const int64_t longest = LongestOpen(spec, request), largest = LargestRow(spec, request);
+  int64_t open = 1;  // what is left open, together
   if (__builtin_mul_overflow(bytes, request.rows, &bytes)) return result;
   for (const int64_t dim : output.dims) {
     // A sequence's outputs are as long as it is. The interpreter's may have any length.
     if (dim < 0 && spec.max_batch_tokens == 0) result.certain = false;
-    if (__builtin_mul_overflow(bytes, dim < 0 ? LongestOpen(spec, request) : dim, &bytes)) return result;
+    if (dim < 0) open = longest > largest / open ? largest : open * longest;
+    if (dim >= 0 && __builtin_mul_overflow(bytes, dim, &bytes)) return result;
   }
+  if (__builtin_mul_overflow(bytes, open, &bytes)) return result;
   result.bytes = bytes;
   return result;
 }

@@ -43,8 +43,21 @@ TEST(ResponseBytes, WhatIsCertainlyTooLargeIsRefused) {
 // An input without elements may have any length in its other dimension.
 TEST(ResponseBytes, AGuessIsNeverSoLargeThatSumsOverflow) {
   for (const int64_t length : {int64_t{1} << 40, (int64_t{1} << 61) - 1, std::numeric_limits<int64_t>::max()}) {
-    EXPECT_EQ(*ResponseBytes(SpecWith(10), RequestOf({0, length}), kBoth, kMost), kMost + 1 + 40) << length;
+    EXPECT_EQ(*ResponseBytes(SpecWith(10), RequestOf({0, length}), kBoth, kMost), 4 + 40) << length;
+    EXPECT_EQ(*ResponseBytes(SpecWith(10), RequestOf({length / 8, 1}), kBoth, kMost), kMost + 1 + 40) << length;
   }
+}
+
+// Else requests of images would be refused beside each other: one of 640x640 was taken to need a gigabyte.
+TEST(ResponseBytes, WhatIsLeftOpenIsNoLargerTogetherThanARowOfTheInputs) {
+  ModelSpec spec;
+  spec.name = "detector";
+  spec.max_batch_size = 8;
+  spec.inputs = {{"image", DType::kFloat32, {3, -1, -1}}};
+  spec.outputs = {{"map", DType::kFloat32, {-1, -1, -1}}, {"classes", DType::kFloat32, {21, -1, -1}}};
+  Request request = RequestOf({2, 3, 64, 48});
+  request.rows = 2;
+  EXPECT_EQ(*ResponseBytes(spec, request, kBoth, int64_t{1} << 30), 2 * 4 * (3 * 64 * 48 + 21 * 64 * 64));
 }
 
 }  // namespace
