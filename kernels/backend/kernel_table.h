@@ -27,6 +27,8 @@ namespace swizzle {
 // change to what a kernel does or how fast.
 inline constexpr int kKernelTableVersion = 13;
 
+using SharedWeight = std::shared_ptr<const PackedWeight>;
+
 struct KernelKey {
   Op op;
   Format weights;
@@ -56,10 +58,16 @@ struct Kernel {
   // problem has been accepted. Null: any weight of the key's format. It may look at every nonzero: Candidates asks each
   // function once a layer.
   bool (*holds)(const Weight&, const Problem&) = nullptr;
+  // What a form is for this problem that prepare made of the same weight, for one which differs in its planes alone. It
+  // shares what it can, and its bytes() are what it doesn't. Null: prepare has to make it anew.
+  StatusOr<SharedWeight> (*for_plane)(const SharedWeight& form, const Problem& problem) = nullptr;
   // What the rows of one kernel that is compiled for several instruction sets have in common; empty where it is not.
   std::string_view family = {};
   bool rounds_to_tf32 = false;  // FP32 factors, which not every plan may do; its types are FP32
 };
+
+// Kernel::for_plane of forms that are the same for every plane.
+inline StatusOr<SharedWeight> SameForAnyPlane(const SharedWeight& form, const Problem&) { return form; }
 
 // `problem` stored as this row reads and writes it, which is what the row's functions take: scales of operands that it
 // has in real numbers are gone.

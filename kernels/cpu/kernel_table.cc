@@ -160,13 +160,17 @@ constexpr Layout kNchw = Layout::kNchw, kPanels = Layout::kPanels, kBlocked16 = 
 constexpr Kernel kConvCsr = {.accepts = AcceptsConvCsr,
                              .prepare = PrepareConvCsr,
                              .workspace_bytes = ConvCsrWorkspaceBytes,
-                             .blockings = kConvCsrBlockings};
+                             .blockings = kConvCsrBlockings,
+                             .for_plane = SameForAnyPlane};
 constexpr Kernel kConvVector = {.accepts = AcceptsConvCsr,
                                 .prepare = PrepareConvVector,
                                 .workspace_bytes = ConvVectorWorkspaceBytes,
-                                .holds = HoldsVectors};
-constexpr Kernel kConvDense = {
-    .accepts = AcceptsAll, .prepare = PrepareConvDense, .workspace_bytes = ConvDenseWorkspaceBytes};
+                                .holds = HoldsVectors,
+                                .for_plane = SameForAnyPlane};
+constexpr Kernel kConvDense = {.accepts = AcceptsAll,
+                               .prepare = PrepareConvDense,
+                               .workspace_bytes = ConvDenseWorkspaceBytes,
+                               .for_plane = SameForAnyPlane};
 constexpr Kernel kDepthwise = {
     .accepts = AcceptsAll, .prepare = PrepareDepthwise, .workspace_bytes = DepthwiseWorkspaceBytes};
 constexpr Kernel kElementwise = {.accepts = AcceptsElementwise};
@@ -178,19 +182,23 @@ constexpr Kernel kMaskedAttention = {
 constexpr Kernel kQuadConv = {.accepts = AcceptsConvBytes,
                               .prepare = PrepareQuadConv,
                               .workspace_bytes = QuadConvWorkspaceBytes,
-                              .holds = HoldsBytes};
+                              .holds = HoldsBytes,
+                              .for_plane = SameForAnyPlane};
 constexpr Kernel kVectorQuadConv = {.accepts = AcceptsConvBytes,
                                     .prepare = PrepareVectorQuadConv,
                                     .workspace_bytes = QuadConvWorkspaceBytes,
-                                    .holds = HoldsVectorQuads};
+                                    .holds = HoldsVectorQuads,
+                                    .for_plane = SameForAnyPlane};
 constexpr Kernel kBlockQuadConv = {.accepts = AcceptsConvBytes,
                                    .prepare = PrepareBlockQuadConv,
                                    .workspace_bytes = BlockConvWorkspaceBytes,
-                                   .holds = HoldsBlockQuads};
+                                   .holds = HoldsBlockQuads,
+                                   .for_plane = SameForAnyPlane};
 constexpr Kernel kBlockConv = {.accepts = AcceptsConvBytes,
                                .prepare = PrepareBlockConv,
                                .workspace_bytes = BlockConvWorkspaceBytes,
-                               .holds = HoldsBytes};
+                               .holds = HoldsBytes,
+                               .for_plane = SameForAnyPlane};
 constexpr Kernel kLinearBytes = {.accepts = AcceptsLinearBytes, .prepare = PrepareLinearBytes, .holds = HoldsBytes};
 constexpr Kernel kPositionQuads = {.accepts = AcceptsPositionBytes,
                                    .prepare = PreparePositionQuads,
@@ -224,18 +232,23 @@ constexpr auto kRows = Join(
                                          SWIZZLE_PER_TARGET(ConvDense)),
 
     // Dense layers through oneDNN.
-    LibraryRow<"conv_dense_f32_onednn">(
-        {Op::kConv, Format::kDense, kBlocked16, kBlocked16}, kAvx512,
-        {.accepts = AcceptsOnednnConv, .prepare = PrepareOnednnConv, .workspace_bytes = OnednnConvWorkspaceBytes},
-        RunOnednnConv),
-    LibraryRow<"conv_stem_dense_f32_onednn">(
-        {Op::kConv, Format::kDense, kNchw, kBlocked16}, kAvx512,
-        {.accepts = AcceptsOnednnStem, .prepare = PrepareOnednnStem, .workspace_bytes = OnednnStemWorkspaceBytes},
-        RunOnednnConv),
+    LibraryRow<"conv_dense_f32_onednn">({Op::kConv, Format::kDense, kBlocked16, kBlocked16}, kAvx512,
+                                        {.accepts = AcceptsOnednnConv,
+                                         .prepare = PrepareOnednnConv,
+                                         .workspace_bytes = OnednnConvWorkspaceBytes,
+                                         .for_plane = OnednnConvForPlane},
+                                        RunOnednnConv),
+    LibraryRow<"conv_stem_dense_f32_onednn">({Op::kConv, Format::kDense, kNchw, kBlocked16}, kAvx512,
+                                             {.accepts = AcceptsOnednnStem,
+                                              .prepare = PrepareOnednnStem,
+                                              .workspace_bytes = OnednnStemWorkspaceBytes,
+                                              .for_plane = OnednnConvForPlane},
+                                             RunOnednnConv),
     LibraryRow<"depthwise_dense_f32_onednn">({Op::kDepthwiseConv, Format::kDense, kBlocked16, kBlocked16}, kAvx512,
                                              {.accepts = AcceptsOnednnDepthwise,
                                               .prepare = PrepareOnednnDepthwise,
-                                              .workspace_bytes = OnednnDepthwiseWorkspaceBytes},
+                                              .workspace_bytes = OnednnDepthwiseWorkspaceBytes,
+                                              .for_plane = OnednnConvForPlane},
                                              RunOnednnConv),
     LibraryRow<"linear_dense_f32_onednn">({Op::kConv, Format::kDense, kNchw, kNchw}, kAnyX86,
                                           {.accepts = AcceptsOnednnLinear, .prepare = PrepareOnednnLinear},

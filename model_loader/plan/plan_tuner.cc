@@ -64,7 +64,13 @@ class NetworkTuner final : public PlanTuner {
     for (const TimeRatio& ratio : *ratios) log_gain += std::log(ratio.median) / static_cast<double>(ratios->size());
     tuned.gain = 1.0 - std::exp(log_gain);
     tuned.better = running_ = std::move(plan);
+    tuned.weights = Weights();
     return tuned;
+  }
+
+  // Of the plan that runs.
+  std::shared_ptr<const PreparedWeights> Weights() const {
+    return std::make_shared<const PreparedWeights>(*materials_.weights);
   }
 
  private:
@@ -93,6 +99,7 @@ StatusOr<TunablePlan> MakeTunablePlan(Network network, Backend& backend, const P
   auto tuner = std::make_unique<NetworkTuner>(std::move(materials), backend, options);
   TunablePlan tunable;
   SWIZZLE_ASSIGN_OR_RETURN(tunable.plan, tuner->MakeFirst());
+  tunable.weights = tuner->Weights();
   if (tunable.plan->report().untimed > 0) tunable.tuner = std::move(tuner);
   if (tunable.tuner == nullptr) tuner = nullptr, malloc_trim(0);
   return tunable;

@@ -88,12 +88,15 @@ class Planner {
         settings_{stream.threads(), options.precision},
         measurer_(backend, stream, watch,
                   MeasuredBatches(network_, max_size, !HasHostMemory(backend), options.measured_batches), options),
-        weights_(backend, network_.layers.size(), materials.weights ? &*materials.weights : nullptr) {}
+        other_planes_(materials.other_planes),
+        weights_(backend, network_.layers.size(),
+                 {materials.weights ? &*materials.weights : nullptr, materials.other_planes}) {}
 
   StatusOr<std::shared_ptr<const Plan>> Make() {
     SWIZZLE_ASSIGN_OR_RETURN(candidates_, measurer_.MeasureLayers(network_));
+    FollowOtherPlanes();
     SWIZZLE_ASSIGN_OR_RETURN(common_, ChooseKernels(network_, candidates_, conversion_times_));
-    SWIZZLE_RETURN_IF_ERROR(ChooseBlockings());
+    if (!other_planes_) SWIZZLE_RETURN_IF_ERROR(ChooseBlockings());
     const WeightFacts facts(network_);
     PlanReport report = StartReport();
     SWIZZLE_RETURN_IF_ERROR(PrepareWeights());
@@ -117,6 +120,16 @@ class Planner {
   }
 
  private:
+  // Leaves each layer the kernels that read what is held, where there are any.
+  void FollowOtherPlanes() {
+    if (!other_planes_) return;
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      std::vector<Candidate> following = candidates_[i];
+      std::erase_if(following, [&](Candidate& candidate) { return !weights_.FollowOthers(i, candidate); });
+      if (!following.empty()) candidates_[i] = std::move(following);
+    }
+  }
+
   // Those of a layer's kernels that would read the same form are the same.
   Status ChooseBlockings() {
     std::vector<Candidate> chosen;
@@ -250,6 +263,7 @@ class Planner {
       report.layers[i].device_bytes = weights_.bytes(i);
     }
     report.device_bytes = weights_.bytes();
+    report.shared_bytes = weights_.shared_bytes();
     report.timed_now = measurer_.timed_now();
     report.timed_before = measurer_.timed_before();
     report.suspect = measurer_.suspect();
@@ -284,6 +298,7 @@ class Planner {
   const PlanOptions& options_;
   const RunSettings settings_;
   Measurer measurer_;
+  const bool other_planes_;
   PreparedWeights weights_;
   LayerCandidates candidates_;
   std::vector<WantedForm> wanted_;  // held beside those of common_, as far as the budget allows

@@ -24,7 +24,10 @@ struct PlanMaterials {
 
   Network network;                         // with the layers of plans
   bool keep = false;                       // the network's weights, for plans to come
-  std::optional<PreparedWeights> weights;  // of the plan that was made last
+  std::optional<PreparedWeights> weights;  // of the plan that was made last, or of `other_planes`
+  // That plan is of a network which differs from this one in the planes of its values alone. Layers of which it holds
+  // forms that do for this one's planes, too, read these.
+  bool other_planes = false;
 };
 
 // The same, of these materials.

@@ -8,25 +8,43 @@ namespace swizzle {
 Status PreparedWeights::Prepare(size_t layer, const Candidate& candidate, const Weight& weight,
                                 const Problem& problem) {
   if (!TakesWeight(candidate) || Find(layer, candidate) != nullptr) return absl::OkStatus();
-  if (others_ != nullptr) {
-    if (auto shared = others_->Find(layer, candidate)) {
-      layers_[layer].push_back({candidate, std::move(shared)});
-      return absl::OkStatus();
-    }
-  }
   Problem blocked = AsRowSolves(*candidate.kernel, problem);
   blocked.blocking = candidate.blocking;
-  SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<const PackedWeight> packed,
-                           backend_->Prepare(*candidate.kernel, weight, blocked));
-  layers_[layer].push_back({candidate, std::move(packed)});
+  Form form{candidate, nullptr};
+  SWIZZLE_ASSIGN_OR_RETURN(form.weight, FromOthers(layer, candidate, blocked));
+  if (form.weight != nullptr) {
+    form.shared = form.weight == others_.of->Find(layer, candidate);
+  } else {
+    SWIZZLE_ASSIGN_OR_RETURN(form.weight, backend_->Prepare(*candidate.kernel, weight, blocked));
+  }
+  layers_[layer].push_back(std::move(form));
   return absl::OkStatus();
+}
+
+StatusOr<SharedWeight> PreparedWeights::FromOthers(size_t layer, const Candidate& candidate,
+                                                   const Problem& problem) const {
+  SharedWeight form = others_.of == nullptr ? nullptr : others_.of->Find(layer, candidate);
+  if (form == nullptr || !others_.other_planes) return form;
+  if (candidate.kernel->for_plane == nullptr) return nullptr;
+  return candidate.kernel->for_plane(form, problem);
+}
+
+bool PreparedWeights::FollowOthers(size_t layer, Candidate& candidate) const {
+  if (others_.of == nullptr || !others_.other_planes || !TakesWeight(candidate)) return false;
+  if (candidate.kernel->for_plane == nullptr) return false;
+  for (const Form& form : others_.of->layers_[layer]) {
+    candidate.blocking = form.reader.blocking;
+    if (ReadSameForm(form.reader, candidate)) return true;
+  }
+  candidate.blocking = 0;
+  return false;
 }
 
 void PreparedWeights::Drop(size_t layer, const Candidate& candidate) {
   std::erase_if(layers_[layer], [&](const Form& form) { return ReadSameForm(form.reader, candidate); });
 }
 
-std::shared_ptr<const PackedWeight> PreparedWeights::Find(size_t layer, const Candidate& candidate) const {
+SharedWeight PreparedWeights::Find(size_t layer, const Candidate& candidate) const {
   if (!TakesWeight(candidate)) return nullptr;
   const auto found =
       std::ranges::find_if(layers_[layer], [&](const Form& form) { return ReadSameForm(form.reader, candidate); });
@@ -40,6 +58,14 @@ bool PreparedWeights::Holds(size_t layer, const Candidate& candidate) const {
 int64_t PreparedWeights::bytes(size_t layer) const {
   int64_t bytes = 0;
   for (const Form& form : layers_[layer]) bytes += static_cast<int64_t>(form.weight->bytes());
+  return bytes;
+}
+
+int64_t PreparedWeights::shared_bytes() const {
+  int64_t bytes = 0;
+  for (const std::vector<Form>& forms : layers_) {
+    for (const Form& form : forms) bytes += form.shared ? static_cast<int64_t>(form.weight->bytes()) : 0;
+  }
   return bytes;
 }
 

@@ -1,5 +1,5 @@
 // The weights of a network as the kernels of a plan hold them: each packed form of a layer's weight once, however many
-// kernels read it.
+// kernels read it, and as far as can be once for several plans.
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_PREPARED_WEIGHTS_H_
 #define SWIZZLE_MODEL_LOADER_PLAN_PREPARED_WEIGHTS_H_
 
@@ -12,36 +12,50 @@
 
 namespace swizzle {
 
+// Weights of another plan whose forms are shared.
+struct OtherWeights {
+  const class PreparedWeights* of = nullptr;  // null: there is no such plan
+  bool other_planes = false;                  // its values have other planes: as far as Kernel::for_plane allows
+};
+
 // What it returns is immutable. Calls may overlap where each is of another layer, and none is of all.
 class PreparedWeights {
  public:
-  // `others`, of another plan of the network: forms that it holds are shared. May be null; outlives this.
-  PreparedWeights(Backend& backend, size_t layers, const PreparedWeights* others = nullptr)
+  // `others` outlive this, or are detached.
+  PreparedWeights(Backend& backend, size_t layers, OtherWeights others = {})
       : backend_(&backend), layers_(layers), others_(others) {}
 
   // Makes the form that `candidate`, of this layer, reads, unless it is there, or the kernel takes none.
   Status Prepare(size_t layer, const Candidate& candidate, const Weight& weight, const Problem& problem);
+  // Whether the others, of other planes, hold a form for this kernel, whatever its blocking, which is then the
+  // candidate's.
+  bool FollowOthers(size_t layer, Candidate& candidate) const;
   // Others are not asked any more.
-  void Detach() { others_ = nullptr; }
+  void Detach() { others_ = {}; }
   // Forgets that form.
   void Drop(size_t layer, const Candidate& candidate);
 
   // Null where there is none.
-  std::shared_ptr<const PackedWeight> Find(size_t layer, const Candidate& candidate) const;
+  SharedWeight Find(size_t layer, const Candidate& candidate) const;
   bool Holds(size_t layer, const Candidate& candidate) const;
 
   int64_t bytes(size_t layer) const;  // of all forms of its weight
   int64_t bytes() const;
+  int64_t shared_bytes() const;  // of these, what the others held already
 
  private:
   struct Form {
     Candidate reader;  // the first that asked for it
-    std::shared_ptr<const PackedWeight> weight;
+    SharedWeight weight;
+    bool shared = false;
   };
+
+  // Of the others' form, which may not do. Null where it doesn't.
+  StatusOr<SharedWeight> FromOthers(size_t layer, const Candidate& candidate, const Problem& problem) const;
 
   Backend* backend_;
   std::vector<std::vector<Form>> layers_;
-  const PreparedWeights* others_;
+  OtherWeights others_;
 };
 
 }  // namespace swizzle

@@ -17,6 +17,10 @@ struct WeightFacts {
   int64_t position_limit = 0;      // Plan::PositionLimit
 };
 
+// Of what the layers' weights hold, values and biases included. Networks of one hash have the same weights in the same
+// places, whatever the planes of their values. REQUIRES: the weights are there.
+uint64_t ContentHash(const Network& network);
+
 }  // namespace swizzle
 
 #endif  // SWIZZLE_MODEL_LOADER_PLAN_WEIGHT_FACTS_H_

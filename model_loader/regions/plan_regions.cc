@@ -9,6 +9,7 @@
 
 #include "model_loader/plan/choose/layer_rows.h"
 #include "model_loader/plan/planner.h"
+#include "model_loader/plan/weight_facts.h"
 #include "model_loader/regions/attention.h"
 #include "model_loader/regions/cut.h"
 #include "model_loader/regions/region_tuner.h"
@@ -113,10 +114,13 @@ class RegionPlanner {
   bool Plans(const Region& region) {
     StatusOr<Network> network = NetworkOf(graph_, survey_, region);
     if (!network.ok()) return Refused(network.status());
+    const bool takes_all = TakesAll(region);
+    const uint64_t content = takes_all ? 0 : ContentHash(*network);
     auto plan = Planned(*std::move(network), region.form);
     if (!plan.ok()) return Refused(plan.status());
-    const bool takes_all = TakesAll(region);
-    auto made = std::make_shared<PlannedRegion>(region.form, place_, plan->plan, takes_all ? nullptr : Others(region));
+    std::unique_ptr<ShapePlans> others;
+    if (!takes_all) others = std::make_unique<ShapePlans>(MakerOf(region, content), std::move(plan->weights));
+    auto made = std::make_shared<PlannedRegion>(region.form, place_, plan->plan, std::move(others));
     planned.push_back(made);
     if (plan->tuner != nullptr) tunables.push_back({std::move(made), std::move(plan->tuner)});
     division.parts.push_back({region.nodes, region.inputs, region.outputs, planned.back(), takes_all});
@@ -134,13 +138,17 @@ class RegionPlanner {
     PlanOptions options = OptionsOf(network, form, place_, options_);
     if (shared_times_ != nullptr) options.tuning_cache = shared_times_;
     if (tunable_) return MakeTunablePlan(std::move(network), backend_, options);
+    PlanMaterials materials(std::move(network));
     TunablePlan fixed;
-    SWIZZLE_ASSIGN_OR_RETURN(fixed.plan, MakePlan(std::move(network), backend_, options));
+    SWIZZLE_ASSIGN_OR_RETURN(fixed.plan, MakePlan(materials, backend_, options));
+    fixed.weights = std::make_shared<const PreparedWeights>(*std::move(materials.weights));
     return fixed;
   }
 
-  // Plans for rows that are not as in the survey. They keep the region's constants, not the program's.
-  std::unique_ptr<ShapePlans> Others(const Region& region) {
+  // Of plans for rows that are not as in the survey. They share the weights of the region's own plan, whose network's
+  // ContentHash is `content`, and so the kernels that were measured for it; they keep the region's constants, not the
+  // program's.
+  ShapePlans::MakePlanFor MakerOf(const Region& region, uint64_t content) {
     if (shared_graph_ == nullptr) shared_graph_ = std::make_shared<const Graph>(graph_);
     auto survey = std::make_shared<Survey>(survey_);
     std::set<int> read;
@@ -153,19 +161,22 @@ class RegionPlanner {
     PlanOptions options = options_;
     options.tuning_budget = absl::ZeroDuration();
     options.progress = nullptr;
-    return std::make_unique<ShapePlans>(
-        [graph = shared_graph_, survey, region, options, place = place_,
-         backend = &backend_](const RowShapes& rows) -> StatusOr<std::shared_ptr<const Plan>> {
-          Survey now = *survey;
-          for (size_t i = 0; i < rows.size(); ++i) {
-            Shape shape = rows[i];
-            shape.insert(shape.begin(), 1);
-            now.shapes[static_cast<size_t>(region.inputs[i])] = std::move(shape);
-          }
-          SWIZZLE_ASSIGN_OR_RETURN(Network network, NetworkOf(*graph, now, region));
-          const PlanOptions of_shape = OptionsOf(network, region.form, place, options);
-          return MakePlan(std::move(network), *backend, of_shape);
-        });
+    return [graph = shared_graph_, survey, region, options, content, place = place_, backend = &backend_](
+               const RowShapes& rows, const PreparedWeights& held) -> StatusOr<std::shared_ptr<const Plan>> {
+      Survey now = *survey;
+      for (size_t i = 0; i < rows.size(); ++i) {
+        Shape shape = rows[i];
+        shape.insert(shape.begin(), 1);
+        now.shapes[static_cast<size_t>(region.inputs[i])] = std::move(shape);
+      }
+      SWIZZLE_ASSIGN_OR_RETURN(Network network, NetworkOf(*graph, now, region));
+      const PlanOptions of_shape = OptionsOf(network, region.form, place, options);
+      const bool alike = ContentHash(network) == content;
+      PlanMaterials materials(std::move(network));
+      if (alike) materials.weights = held;
+      materials.other_planes = alike;
+      return MakePlan(materials, *backend, of_shape);
+    };
   }
 
   // Whether rows are the same in every run.

@@ -29,8 +29,9 @@ class PlannedRegion final : public fallback::Part {
     MutexLock lock(mutex_);
     return plan_;
   }
-  // Runs another plan of the same network from now on.
-  void Replace(std::shared_ptr<const Plan> plan) {
+  // Runs another plan of the same network from now on, which holds its weights so.
+  void Replace(std::shared_ptr<const Plan> plan, std::shared_ptr<const PreparedWeights> weights) {
+    if (others_ != nullptr) others_->Follow(std::move(weights));
     MutexLock lock(mutex_);
     plan_ = std::move(plan);
   }

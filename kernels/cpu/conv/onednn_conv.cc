@@ -170,22 +170,36 @@ memory::desc PackedWeights(Kind kind, const Problem& problem) {
   return Describe(WeightDims(kind, problem, problem.output.channels), WeightTag(kind));
 }
 
-// A layer's weights in oneDNN's blocked order, output blocks outermost, and the primitives that read them.
+// In oneDNN's blocked order, output blocks outermost: the same for every plane.
+struct BlockedWeights {
+  std::vector<float> bias;
+  size_t floats = 0;
+  AlignedFloats values;
+
+  size_t bytes() const { return (floats + bias.size()) * sizeof(float); }
+};
+
+// A layer's weights, and the primitives that read them.
 class OnednnConv final : public PackedWeight {
  public:
-  // `weights` has room for PackedWeights. Throws what oneDNN does.
-  OnednnConv(Kind kind, const Weight& weight, const Problem& problem, AlignedFloats weights)
-      : kind_(kind), bias_(weight.bias), weights_(std::move(weights)) {
-    PackWeights(weight, problem);
+  // shared: whether another one holds the weights, too. Throws what oneDNN does.
+  OnednnConv(Kind kind, const Problem& problem, std::shared_ptr<const BlockedWeights> weights, bool shared)
+      : kind_(kind), shared_(shared), weights_(std::move(weights)) {
+    const bool bias = !weights_->bias.empty();
     for (int64_t images : GroupSizes(problem)) {
-      groups_.emplace_back(kind, problem, Part{images, 0, problem.output.channels}, !bias_.empty());
+      groups_.emplace_back(kind, problem, Part{images, 0, problem.output.channels}, bias);
     }
     for (const Part& part : ChannelParts(problem.output.channels, problem.threads)) {
-      channel_parts_.emplace_back(kind, problem, part, !bias_.empty());
+      channel_parts_.emplace_back(kind, problem, part, bias);
     }
   }
 
-  size_t bytes() const override { return (weight_floats_ + bias_.size()) * sizeof(float); }
+  Kind kind() const { return kind_; }
+  const std::shared_ptr<const BlockedWeights>& weights() const { return weights_; }
+  size_t bytes() const override {
+    constexpr size_t kCode = size_t{1} << 15;  // of a primitive, about: oneDNN doesn't say
+    return (groups_.size() + channel_parts_.size()) * kCode + (shared_ ? 0 : weights_->bytes());
+  }
 
   // Images [begin, end), all output channels.
   Status RunImages(const KernelArgs& args, int64_t begin, int64_t end, std::byte* scratchpad) const {
@@ -203,21 +217,9 @@ class OnednnConv final : public PackedWeight {
   }
 
  private:
-  void PackWeights(const Weight& weight, const Problem& problem) {
-    DenseMatrix matrix = weight.ToDense();
-    const memory::dims dims = WeightDims(kind_, problem, problem.output.channels);
-    const auto plain = Describe(dims, kind_ == Kind::kDepthwise ? Tag::goihw : Tag::oihw);
-    const auto packed = PackedWeights(kind_, problem);
-    weight_floats_ = packed.get_size() / sizeof(float);
-    memory from(plain, Engine(), matrix.values.data());
-    memory to(packed, Engine(), weights_.get());
-    dnnl::stream& stream = ThreadStream();
-    dnnl::reorder(from, to).execute(stream, from, to);
-    stream.wait();
-  }
-
   Status RunPart(const KernelArgs& args, const PartConv& conv, int64_t image, std::byte* scratchpad) const {
     const Problem& problem = *args.problem;
+    const std::vector<float>& bias = weights_->bias;
     const int64_t first = conv.part().first_channel;
     const int64_t out_blocks = Blocks(problem.output.channels);
     const int64_t offset = (image * out_blocks * kBlockChannels + first) * problem.output.plane();
@@ -225,8 +227,8 @@ class OnednnConv final : public PackedWeight {
     const int64_t floats = conv.part().images * Blocks(conv.part().channels) * kBlockChannels * problem.output.plane();
     if (const float* residual = args.Residual<float>()) std::memcpy(target, residual + offset, floats * sizeof(float));
     SWIZZLE_RETURN_IF_ERROR(conv.Run({args.Input<float>(0) + SourceOffset(problem, image, first),
-                                      weights_.get() + weight_floats_ / out_blocks * (first / kBlockChannels),
-                                      bias_.empty() ? nullptr : bias_.data() + first, target, scratchpad}));
+                                      weights_->values.get() + weights_->floats / out_blocks * (first / kBlockChannels),
+                                      bias.empty() ? nullptr : bias.data() + first, target, scratchpad}));
     if (problem.epilogue.function) ApplyFunction(*problem.epilogue.function, target, floats);
     return absl::OkStatus();
   }
@@ -238,23 +240,38 @@ class OnednnConv final : public PackedWeight {
   }
 
   const Kind kind_;
-  const std::vector<float> bias_;
-  size_t weight_floats_ = 0;
-  const AlignedFloats weights_;
+  const bool shared_;
+  const std::shared_ptr<const BlockedWeights> weights_;
   std::vector<PartConv> groups_;         // all output channels, largest group of images first, one image last
   std::vector<PartConv> channel_parts_;  // one image each
 };
 
+// Throws what oneDNN does. REQUIRES: there is room for PackedWeights.
+void PackWeights(Kind kind, const Weight& weight, const Problem& problem, float* values) {
+  DenseMatrix matrix = weight.ToDense();
+  const memory::dims dims = WeightDims(kind, problem, problem.output.channels);
+  const auto plain = Describe(dims, kind == Kind::kDepthwise ? Tag::goihw : Tag::oihw);
+  memory from(plain, Engine(), matrix.values.data());
+  memory to(PackedWeights(kind, problem), Engine(), values);
+  dnnl::stream& stream = ThreadStream();
+  dnnl::reorder(from, to).execute(stream, from, to);
+  stream.wait();
+}
+
 StatusOr<std::unique_ptr<PackedWeight>> Prepare(Kind kind, const Weight& weight, const Problem& problem) {
   size_t bytes = 0;
   SWIZZLE_RETURN_IF_ERROR(CallOnednn([&] { bytes = PackedWeights(kind, problem).get_size(); }));
-  AlignedFloats weights(static_cast<float*>(std::aligned_alloc(kBufferAlignment, RoundUp(bytes, kBufferAlignment))));
-  if (weights == nullptr) {
+  AlignedFloats values(static_cast<float*>(std::aligned_alloc(kBufferAlignment, RoundUp(bytes, kBufferAlignment))));
+  if (values == nullptr) {
     return MakeError(StatusCode::kResourceExhausted, "cannot allocate ", bytes, " bytes for a convolution's weights");
   }
   std::unique_ptr<PackedWeight> conv;
-  SWIZZLE_RETURN_IF_ERROR(
-      CallOnednn([&] { conv = std::make_unique<OnednnConv>(kind, weight, problem, std::move(weights)); }));
+  SWIZZLE_RETURN_IF_ERROR(CallOnednn([&] {
+    PackWeights(kind, weight, problem, values.get());
+    auto weights =
+        std::make_shared<BlockedWeights>(BlockedWeights{weight.bias, bytes / sizeof(float), std::move(values)});
+    conv = std::make_unique<OnednnConv>(kind, problem, std::move(weights), /*shared=*/false);
+  }));
   return conv;
 }
 
@@ -315,6 +332,14 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareOnednnStem(const Weight& weight, 
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareOnednnDepthwise(const Weight& weight, const Problem& problem) {
   return Prepare(Kind::kDepthwise, weight, problem);
+}
+
+StatusOr<SharedWeight> OnednnConvForPlane(const SharedWeight& form, const Problem& problem) {
+  const auto& conv = static_cast<const OnednnConv&>(*form);
+  SharedWeight made;
+  SWIZZLE_RETURN_IF_ERROR(
+      CallOnednn([&] { made = std::make_shared<OnednnConv>(conv.kind(), problem, conv.weights(), /*shared=*/true); }));
+  return made;
 }
 
 size_t OnednnConvWorkspaceBytes(const Problem& problem) { return WorkspaceBytes(Kind::kConv, problem); }

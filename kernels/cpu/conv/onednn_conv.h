@@ -20,6 +20,8 @@ bool AcceptsOnednnStem(const Problem& problem);  // at most 4 input channels
 bool AcceptsOnednnDepthwise(const Problem& problem);
 
 // `problem.threads` is the number that the layer will run on.
+// Of each of the three: with the same weights.
+StatusOr<SharedWeight> OnednnConvForPlane(const SharedWeight& form, const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PrepareOnednnConv(const Weight& weight, const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PrepareOnednnStem(const Weight& weight, const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PrepareOnednnDepthwise(const Weight& weight, const Problem& problem);

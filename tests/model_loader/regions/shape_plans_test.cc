@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/cpu/cpu_backend.h"
 #include "tests/support/fake_plan.h"
 
 namespace swizzle::regions {
@@ -9,25 +10,33 @@ namespace {
 
 class SmallPlan : public swizzle::testing::FakePlan {
  public:
-  explicit SmallPlan(int64_t bytes) : FakePlan(Network(), 1) { report_.device_bytes = bytes; }
+  SmallPlan(int64_t bytes, int64_t shared) : FakePlan(Network(), 1) {
+    report_.device_bytes = bytes;
+    report_.shared_bytes = shared;
+  }
   StatusOr<std::unique_ptr<Runner>> NewRunner(const RunnerOptions&) const override { return nullptr; }
 };
 
-// Counts how often plans are made, each of so many bytes.
+std::shared_ptr<const PreparedWeights> NoWeights() {
+  static const std::unique_ptr<Backend> backend = NewCpuBackend();
+  return std::make_shared<const PreparedWeights>(*backend, 0);
+}
+
+// Counts how often plans are made, each of so many bytes, some of which are another plan's.
 struct Maker {
   ShapePlans::MakePlanFor Function() {
-    return [this](const RowShapes&) -> StatusOr<std::shared_ptr<const Plan>> {
+    return [this](const RowShapes&, const PreparedWeights&) -> StatusOr<std::shared_ptr<const Plan>> {
       ++made;
-      return std::make_shared<SmallPlan>(bytes);
+      return std::make_shared<SmallPlan>(bytes, shared);
     };
   }
   int made = 0;
-  int64_t bytes = 1;
+  int64_t bytes = 1, shared = 0;
 };
 
 TEST(ShapePlans, AShapeIsPlannedOnce) {
   Maker maker;
-  ShapePlans plans(maker.Function());
+  ShapePlans plans(maker.Function(), NoWeights());
   const auto first = plans.Find({{3, 8, 8}});
   EXPECT_EQ(plans.Find({{3, 8, 8}}), first);
   EXPECT_NE(plans.Find({{3, 8, 9}}), first);
@@ -36,7 +45,7 @@ TEST(ShapePlans, AShapeIsPlannedOnce) {
 
 TEST(ShapePlans, NeitherPlansNorTheirWeightsGrowWithoutBound) {
   Maker maker;
-  ShapePlans plans(maker.Function());
+  ShapePlans plans(maker.Function(), NoWeights());
   const auto all = static_cast<int64_t>(ShapePlans::kMostPlans) + 1;
   for (int64_t width = 0; width < all; ++width) plans.Find({{width}});
   plans.Find({{all - 1}});
@@ -44,19 +53,40 @@ TEST(ShapePlans, NeitherPlansNorTheirWeightsGrowWithoutBound) {
   plans.Find({{0}});  // was dropped
   EXPECT_EQ(maker.made, all + 1);
   maker.bytes = ShapePlans::kMostBytes;
-  for (const int64_t width : {100, 101, 102}) plans.Find({{width}});
-  plans.Find({{101}});
+  for (const int64_t width : {1000, 1001, 1002}) plans.Find({{width}});
+  plans.Find({{1001}});
   EXPECT_EQ(maker.made, all + 4);
-  plans.Find({{100}});
+  plans.Find({{1000}});
   EXPECT_EQ(maker.made, all + 5);
+}
+
+TEST(ShapePlans, WeightsOfAnotherPlanDoNotCount) {
+  Maker maker;
+  maker.bytes = maker.shared = ShapePlans::kMostBytes;
+  ShapePlans plans(maker.Function(), NoWeights());
+  for (int round = 0; round < 2; ++round) {
+    for (const int64_t width : {1, 2, 3}) plans.Find({{width}});
+  }
+  EXPECT_EQ(maker.made, 3);
+}
+
+TEST(ShapePlans, AreMadeAnewOfOtherWeights) {
+  Maker maker;
+  ShapePlans plans(maker.Function(), NoWeights());
+  plans.Find({{1}});
+  plans.Follow(NoWeights());
+  plans.Find({{1}});
+  EXPECT_EQ(maker.made, 2);
 }
 
 TEST(ShapePlans, WhatCannotBePlannedIsNotTriedAgain) {
   int tries = 0;
-  ShapePlans plans([&](const RowShapes&) -> StatusOr<std::shared_ptr<const Plan>> {
-    ++tries;
-    return Unimplemented("no");
-  });
+  ShapePlans plans(
+      [&](const RowShapes&, const PreparedWeights&) -> StatusOr<std::shared_ptr<const Plan>> {
+        ++tries;
+        return Unimplemented("no");
+      },
+      NoWeights());
   EXPECT_EQ(plans.Find({{1}}), nullptr);
   EXPECT_EQ(plans.Find({{1}}), nullptr);
   EXPECT_EQ(tries, 1);

@@ -216,7 +216,7 @@ TEST_F(FallbackModelTest, SaysWhatIsPlanned) {
   EXPECT_FLOAT_EQ(request.Result()[1], std::tan(1.0f));
 
   const regions::RegionalProgram other = regions::PlanRegions(program, *backend_, options);
-  std::const_pointer_cast<regions::PlannedRegion>(regional.regions[0])->Replace(other.regions[0]->plan());
+  std::const_pointer_cast<regions::PlannedRegion>(regional.regions[0])->Replace(other.regions[0]->plan(), nullptr);
   EXPECT_NE((*served)->facts(), facts) << "they are of the plans that run";
 }
 
