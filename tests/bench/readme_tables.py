@@ -281,6 +281,17 @@ def whole_numbers_table():
     return text + note('The same run: 256x2304 in vectors of 8 rows, N 512.')
 
 
+def byte_attention_table():
+    """Sparse attention in whole numbers over dense attention in parts."""
+    figures = kept('cuda_byte_attention_h200.json')
+    rows = [(f'{row["sequences"]} x {row["tokens"]}', row['heads'], f'{row["sparsity"]:.0%}', f'{row["dense_us"]:.0f} µs',
+             f'{row["ours_us"]:.0f} µs', times(row['dense_us'] / row['ours_us']), f'{row["error"]:.1%}',
+             ', '.join(f'{row[f"sddmm_{bits}_us"]:.0f}' for bits in (16, 8, 4)) + ' µs') for row in figures['cases']]
+    text = table('tokens', 'heads', 'zeros', 'dense FP16', 'ours, 8-8', 'gain', 'error', 'scores: 16, 8, 4 bits', rows=rows)
+    return text + note(f'{figures["machine"]}, {figures["date"]}, commit {figures["commit"]}, `cuda_byte_attention_bench`: '
+                       'vectors of 8 queries, heads of 64. Dense: cuBLAS, softmax, cuBLAS; errors of the largest output.')
+
+
 def mixed_blocks_table():
     """Products of weights in blocks and beside them over cuSPARSE and cuBLASLt."""
     figures = kept('cuda_hb_ell_h200.json')
@@ -411,6 +422,7 @@ PAGES = {
                                     'early launch': early_launch_table,
                                     'two of four figures': two_of_four_table,
                                     'whole numbers': whole_numbers_table,
+                                    'byte attention': byte_attention_table,
                                     'mixed blocks': mixed_blocks_table,
                                     'window figures': window_table},
 }
