@@ -203,6 +203,7 @@ ModelFacts FactsOfFallback(const std::string& reason, const regions::RegionalPro
       {"swizzle_threads", std::to_string(threads)},
   });
   if (regional.on_device != nullptr) {
+    facts.device = regional.on_device->device().name();
     facts.properties["swizzle_device_nodes"] = std::to_string(regional.device_nodes());
   } else if (!regional.not_on_device.empty()) {
     facts.properties["swizzle_not_on_gpu"] = regional.not_on_device;
