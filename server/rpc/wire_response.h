@@ -15,8 +15,8 @@
 namespace swizzle {
 
 // The bytes of all outputs that the request will have, as far as shapes tell: what a model leaves open is taken to be
-// as long as what the request's inputs leave open, and all of it together no larger than a row of these. No output counts as more than `most` + 1. INVALID_ARGUMENT if those
-// at `outputs` are certain to be more than `most`.
+// as long as what the request's inputs leave open, and all of it together no larger than a row of these. No output
+// counts as more than `most` + 1. INVALID_ARGUMENT if those at `outputs` are certain to be more than `most`.
 StatusOr<int64_t> ResponseBytes(const ModelSpec& spec, const Request& request, std::span<const int> outputs,
                                 int64_t most);
 
