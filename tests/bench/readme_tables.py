@@ -101,8 +101,8 @@ def any_graph_table():
          times(row['ms']['onnxruntime'] / row['ms']['swizzle'])) for row in figures['rows']])
     return text + note(f'{figures["threads"]} threads of an {figures["machine"]["processor"]}, '
                        f'{each("date", figures["rows"])}, commit {each("commit", figures["rows"])}: '
-                       '`tests/bench/any_graph.py --sparsities=0.9`. Batch 1, medians of runs in turn, kernels measured '
-                       'for five seconds a model. What interpreted nodes take of it is not measured yet.')
+                       '`tests/bench/any_graph.py --sparsities=0.9,0`. Batch 1, medians of runs in turn, kernels '
+                       'measured for five seconds a model. `swizzle-pack inspect` shows what interpreted nodes take.')
 
 
 def gpu_summary():
