@@ -29,7 +29,8 @@ class PlannedRegion final : public fallback::Part {
     MutexLock lock(mutex_);
     return plan_;
   }
-  // Runs another plan of the same network from now on, which holds its weights so.
+  // Runs another plan of the same network from now on, which holds its weights so; null only where rows of other shapes
+  // are not taken.
   void Replace(std::shared_ptr<const Plan> plan, std::shared_ptr<const PreparedWeights> weights) {
     if (others_ != nullptr) others_->Follow(std::move(weights));
     MutexLock lock(mutex_);
