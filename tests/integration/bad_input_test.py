@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import random
 import time
 
 import grpc
@@ -136,11 +137,21 @@ def test_unknown_version(stub):
 def test_bytes_that_are_no_message(shared_server, stub):
     with grpc.insecure_channel(shared_server.grpc) as channel:
         call = channel.unary_unary('/inference.GRPCInferenceService/ModelInfer')
-        for garbage in (b'\xff' * 100, b'\x0a\xff\xff\xff\xff\x0f', os.urandom(1000) + b'\xff'):
+        # None of them begins with a whole model name: of a model that is not there no further byte is read.
+        for garbage in (b'\xff' * 100, b'\x0a\xff\xff\xff\xff\x0f', random.Random(3).randbytes(1000) + b'\xff'):
             with pytest.raises(grpc.RpcError) as raised:
                 call(garbage, timeout=60)
             assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
             assert 'cannot be parsed as a ModelInferRequest' in raised.value.details()
+
+
+def test_bytes_that_begin_with_a_model_name(shared_server, stub):
+    with grpc.insecure_channel(shared_server.grpc) as channel:
+        call = channel.unary_unary('/inference.GRPCInferenceService/ModelInfer')
+        for name, code in ((b'nobody', grpc.StatusCode.NOT_FOUND), (b'identity', grpc.StatusCode.INVALID_ARGUMENT)):
+            with pytest.raises(grpc.RpcError) as raised:
+                call(b'\x0a' + bytes([len(name)]) + name + b'\xff' * 100, timeout=60)
+            assert raised.value.code() == code, raised.value.details()
 
 
 def test_call_without_a_message(shared_server, stub):
