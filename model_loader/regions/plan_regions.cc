@@ -295,6 +295,11 @@ std::string RegionalProgram::Text() const {
                 " interpreted nodes");
 }
 
+std::string_view RegionalProgram::HowItRuns() const {
+  if (regions.empty()) return "on the fallback executor, unoptimised";
+  return interpreted_nodes() == 0 ? "in regions" : "in regions, with interpreted nodes between them";
+}
+
 std::string RegionalProgram::PlaceText() const {
   if (on_device == nullptr) return not_on_device.empty() ? "" : Concat("; all run on the CPU: ", not_on_device);
   return Concat("; all regions run on ", std::string(on_device->device().name()), ", and ", device_nodes(),

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/backend/backend.h"
@@ -42,6 +43,8 @@ struct RegionalProgram {
   std::string OperatorCounts() const;
   int device_nodes() const { return on_device == nullptr ? 0 : on_device->placement().device_nodes; }
   std::string Text() const;  // "regions: 12 planned (49 layers), 37 interpreted nodes"
+  // "in regions", and whether anything else is between them; or that there are none.
+  std::string_view HowItRuns() const;
   // "; all regions run on cuda:0, and 21 nodes between them", or why they don't where they were to. Else empty.
   std::string PlaceText() const;
   // threads: of the host's stream. gate: asked between steps on the host; null: it never waits. It and `host` outlive

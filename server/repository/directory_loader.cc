@@ -320,9 +320,7 @@ class DirectoryLoader {
   }
 
   void LogRegions(const std::string& reason, const regions::RegionalProgram& regional) const {
-    Log(LogLevel::kWarning,
-        regional.regions.empty() ? "model runs on the fallback executor, unoptimised"
-                                 : "model runs in regions, with interpreted nodes between them",
+    Log(LogLevel::kWarning, Concat("model runs ", regional.HowItRuns()),
         {{"model", name_},
          {"version", version_},
          {"reason", reason},

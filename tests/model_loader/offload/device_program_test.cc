@@ -27,6 +27,7 @@ TEST_F(DeviceProgramTest, RegionsAndWhatIsBetweenThemRunThere) {
   EXPECT_EQ(regional_.regions.size(), 2u);
   EXPECT_EQ(regional_.device_nodes(), 1);
   EXPECT_EQ(regional_.interpreted_nodes(), 0u) << regional_.OperatorCounts();
+  EXPECT_EQ(regional_.HowItRuns(), "in regions");
   EXPECT_EQ(regional_.PlaceText(), "; all regions run on fake:0, and 1 nodes between them");
   for (const int64_t length : {1, 5, 300}) ExpectSame({{3, length, 8}});
 }

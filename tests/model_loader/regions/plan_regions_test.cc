@@ -190,6 +190,7 @@ TEST_F(PlanRegionsTest, AProgramWithoutWeightsStaysAsItIs) {
   const RegionalProgram regional = Plan(builder);
   EXPECT_TRUE(regional.regions.empty());
   EXPECT_FALSE(regional.unplanned.empty());
+  EXPECT_EQ(regional.HowItRuns(), "on the fallback executor, unoptimised");
   EXPECT_EQ(regional.program, program_);
 }
 
