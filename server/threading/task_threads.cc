@@ -1,11 +1,18 @@
 #include "server/threading/task_threads.h"
 
+#include <cstddef>
+#include <system_error>
 #include <utility>
 
 namespace swizzle {
 
 TaskThreads::TaskThreads(int threads) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+  threads_.reserve(static_cast<size_t>(threads));
+  try {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+  } catch (const std::system_error&) {  // there are no more
+    if (threads_.empty()) throw;
+  }
 }
 
 TaskThreads::~TaskThreads() {

@@ -17,6 +17,7 @@ class TaskThreads {
  public:
   using Task = absl::AnyInvocable<void() &&>;
 
+  // As many, or as many as the system lets start; std::system_error if that is none.
   explicit TaskThreads(int threads);
   ~TaskThreads();  // runs what was added before
 

@@ -4,13 +4,16 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <random>
+#include <set>
 #include <span>
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
@@ -18,6 +21,7 @@
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/planner.h"
 #include "tests/support/network_builder.h"
+#include "tests/support/process_limits.h"
 #include "tests/support/random_encoder.h"
 #include "tests/support/random_network.h"
 #include "tests/support/temporary_folder.h"
@@ -393,6 +397,32 @@ TEST(PlanTest, TellsOfEachLayerThatIsPrepared) {
   std::iota(expected.begin(), expected.end(), 1);
   EXPECT_GT(all, 10);
   EXPECT_EQ(done, expected);
+}
+
+bool start_no_more = false;
+std::unique_ptr<NoMoreThreads> no_more_threads;
+
+// Those that measure have started by then.
+std::unique_ptr<MachineWatch> StartNoMore(const std::set<int>&) {
+  if (std::exchange(start_no_more, false)) no_more_threads = std::make_unique<NoMoreThreads>();
+  return nullptr;
+}
+
+TEST(PlanTest, PreparesWeightsWithTheThreadsThatThereAre) {
+  const auto backend = NewCpuBackend();
+  PlanOptions options = FastOptions(4);
+  options.make_watch = &StartNoMore;
+  start_no_more = true;
+  std::set<std::thread::id> preparing;
+  options.progress = [&](const PlanProgress& progress) {
+    if (progress.stage != PlanProgress::Stage::kPreparing) return;
+    preparing.insert(std::this_thread::get_id());
+    if (progress.done == progress.all) no_more_threads = nullptr;
+  };
+  EXPECT_NE(MustPlan(MakeRandomNetwork({}), *backend, options), nullptr);
+  EXPECT_EQ(no_more_threads, nullptr) << "not all layers were prepared";
+  no_more_threads = nullptr;
+  EXPECT_EQ(preparing, std::set{std::this_thread::get_id()});
 }
 
 TEST(PlanTest, SmallBatchesUseACompactArena) {

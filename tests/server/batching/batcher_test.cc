@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <pthread.h>
-#include <sys/resource.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +11,7 @@
 #include <thread>
 
 #include "tests/server/batching/batcher_fixture.h"
+#include "tests/support/process_limits.h"
 
 namespace swizzle {
 namespace {
@@ -394,12 +393,7 @@ TEST(NewBatcherTest, FailsWhereThereAreNoThreads) {
     ModelSpec spec = ScriptedSpec(4);
     spec.instance_count = 256;
     auto model = std::make_shared<ScriptedModel>(spec);
-    pthread_attr_t stack;  // else it is what `ulimit -s` says
-    pthread_attr_init(&stack);
-    pthread_attr_setstacksize(&stack, size_t{8} << 20);
-    pthread_setattr_default_np(&stack);
-    const rlimit limit = {rlim_t{1} << 30, rlim_t{1} << 30};
-    setrlimit(RLIMIT_AS, &limit);
+    LimitThreads();
     const Status status = NewBatcher(model, Clock::Real(), nullptr).status();
     std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
     std::_Exit(status.code() == StatusCode::kResourceExhausted ? 0 : 1);

@@ -1,8 +1,6 @@
 #include "kernels/cpu/runtime/cpu_stream.h"
 
 #include <gtest/gtest.h>
-#include <pthread.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +12,7 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/runtime/available_cpus.h"
+#include "tests/support/process_limits.h"
 
 namespace swizzle::cpu {
 namespace {
@@ -39,12 +38,7 @@ TEST(NewStreamTest, FailsWhereThereAreNoThreads) {
 #endif
   const auto start = [] {
     const auto backend = NewCpuBackend();
-    pthread_attr_t stack;  // else it is what `ulimit -s` says
-    pthread_attr_init(&stack);
-    pthread_attr_setstacksize(&stack, size_t{8} << 20);
-    pthread_setattr_default_np(&stack);
-    const rlimit limit = {rlim_t{1} << 30, rlim_t{1} << 30};
-    setrlimit(RLIMIT_AS, &limit);
+    LimitThreads();
     std::fprintf(stderr, "%s\n", backend->NewStream(257).status().ToString().c_str());
     std::_Exit(0);
   };
