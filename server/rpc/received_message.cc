@@ -38,9 +38,14 @@ grpc::ByteBuffer Serialize(const google::protobuf::MessageLite& message) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
-grpc::Status ToGrpc(const Status& status) {
+grpc::Status ToGrpc(const Status& status) noexcept {
   if (status.ok()) return grpc::Status::OK;
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+  const auto code = static_cast<grpc::StatusCode>(status.code());
+  try {
+    return {code, std::string(status.message())};
+  } catch (...) {
+    return {code, ""};  // with no message it needs no memory
+  }
 }
 
 }  // namespace swizzle

@@ -54,8 +54,8 @@ class ReceivedMessage {
 // cannot be parsed as `type`.
 Status Parse(const ReceivedMessage& received, int64_t most, const char* type, google::protobuf::MessageLite& message);
 
-// The same code and message.
-grpc::Status ToGrpc(const Status& status);
+// The same code and message, or none where there is no memory for it: threads end calls with it that nothing catches.
+grpc::Status ToGrpc(const Status& status) noexcept;
 
 // As one piece.
 grpc::Slice SerializedSlice(const google::protobuf::MessageLite& message);

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -12,6 +13,8 @@
 #include "proto/grpc_service.grpc.pb.h"
 #include "server/rpc/grpc_listener.h"
 #include "server/rpc/inference_service.h"
+#include "server/rpc/received_message.h"
+#include "tests/support/process_limits.h"
 
 namespace swizzle {
 namespace {
@@ -99,6 +102,20 @@ TEST_F(ContainedRpcsTest, KeepWhatElseIsThrownToTheServer) {
     EXPECT_THAT(status.error_message(), HasSubstr("could not "));
   }
   EXPECT_TRUE(Call(&Stub::ServerLive).ok());
+}
+
+// In a process of its own.
+TEST(ToGrpcTest, SaysNothingWhereThereIsNoMemory) {
+#if defined(__SANITIZE_ADDRESS__) || defined(SWIZZLE_THREAD_SANITIZER)
+  GTEST_SKIP() << "sanitizers take address space of their own";
+#endif
+  const auto convert = [] {
+    const Status status(swizzle::StatusCode::kInternal, std::string(size_t{64} << 20, 'x'));
+    LimitAddresses(size_t{1} << 20);
+    const grpc::Status converted = ToGrpc(status);
+    std::_Exit(converted.error_code() == StatusCode::INTERNAL && converted.error_message().empty() ? 0 : 1);
+  };
+  EXPECT_EXIT(convert(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
