@@ -95,13 +95,17 @@ void BackgroundTuner::Run() {
       taken.splice(taken.begin(), tasks_, next);
     }
     Task& task = taken.front();
-    Pass(task, gate_);
+    task.status.Update(Contain("tune the model", [&] {
+      Pass(task, gate_);
+      return task.status;
+    }));
     if (absl::IsCancelled(task.status)) return;
-    if (IsOver(task)) {
-      Finish(task);
-      continue;
-    }
-    Record(task, TuningState::kWaiting, absl::ZeroDuration());
+    const bool over = IsOver(task);
+    Contain("tell how a model is tuned", [&] {
+      over ? Finish(task) : Record(task, TuningState::kWaiting, absl::ZeroDuration());
+      return absl::OkStatus();
+    }).IgnoreError();
+    if (over) continue;
     const absl::Duration wait = kFirstWait * (1 << std::min(task.passes - 1, 8));
     task.due = options_.clock->Now() + std::min(wait, kLongestWait);
     MutexLock lock(mutex_);

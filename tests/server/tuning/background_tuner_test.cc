@@ -24,6 +24,7 @@ class TuningMetrics final : public NoMetrics {
  public:
   void RecordTuning(const TuningRecord& record) override {
     const MutexLock lock(mutex_);
+    if (record.state == TuningState::kMeasuring && std::exchange(out_of_memory, false)) throw std::bad_alloc();
     state_ = record.state;
     replaced_ += record.replaced != nullptr;
     suspect_ = record.suspect;
@@ -42,6 +43,8 @@ class TuningMetrics final : public NoMetrics {
     const MutexLock lock(mutex_);
     return suspect_;
   }
+
+  bool out_of_memory = false;  // when it is told next that something is measured
 
  private:
   mutable Mutex mutex_;
@@ -179,6 +182,16 @@ TEST_F(BackgroundTunerTest, AnErrorLeavesThePlan) {
 
 TEST_F(BackgroundTunerTest, WhatIsThrownEndsNothingElse) {
   script_.passes = {[](MeasureGate&) -> StatusOr<Tuned> { throw std::bad_alloc(); }, Pass(absl::Seconds(1), {})};
+  BackgroundTuner tuner(Options(), activity_);
+  tuner.Add(Job());
+  metrics_->AwaitState(TuningState::kFailed);
+  tuner.Add(Job());
+  metrics_->AwaitState(TuningState::kDone);
+}
+
+TEST_F(BackgroundTunerTest, WhatIsThrownBesideMeasurementsEndsNothingElse) {
+  script_.passes = {Pass(absl::Seconds(1), {})};
+  metrics_->out_of_memory = true;
   BackgroundTuner tuner(Options(), activity_);
   tuner.Add(Job());
   metrics_->AwaitState(TuningState::kFailed);
