@@ -53,8 +53,9 @@ StatusOr<DeviceChoice> ParseDevice(std::string_view text) {
   return choice;
 }
 
-Devices::Devices(std::unique_ptr<Backend> cpu, std::vector<std::unique_ptr<Backend>> gpus)
-    : cpu_(std::move(cpu)), gpus_(std::move(gpus)) {}
+Devices::Devices(std::unique_ptr<Backend> cpu, std::vector<std::unique_ptr<Backend>> gpus,
+                 const DeviceFunctions* functions)
+    : cpu_(std::move(cpu)), gpus_(std::move(gpus)), functions_(functions) {}
 
 StatusOr<Devices> Devices::Open(std::string_view device) {
   SWIZZLE_ASSIGN_OR_RETURN(const DeviceChoice choice, ParseDevice(device));

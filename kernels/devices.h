@@ -28,7 +28,8 @@ class Devices {
   // Errors are those of ParseDevice and NewCudaBackend.
   static StatusOr<Devices> Open(std::string_view device);
   // For tests: models run on this, or on GPUs where there are any.
-  explicit Devices(std::unique_ptr<Backend> cpu, std::vector<std::unique_ptr<Backend>> gpus = {});
+  explicit Devices(std::unique_ptr<Backend> cpu, std::vector<std::unique_ptr<Backend>> gpus = {},
+                   const DeviceFunctions* functions = nullptr);
 
   Backend& cpu() const { return *cpu_; }
   std::vector<Backend*> gpus() const;

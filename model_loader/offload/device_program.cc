@@ -66,6 +66,8 @@ Status DeviceProgram::Try(const std::vector<Shape>& inputs, const fallback::Limi
   SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Runner> runner, Runner::Make(*this, host_, 1, limits));
   SWIZZLE_RETURN_IF_ERROR(runner->Run(views));
   placement_ = runner->placement();
+  run_memory_.bytes = static_cast<int64_t>(runner->held_bytes());
+  if (!inputs.empty() && !inputs[0].empty()) run_memory_.rows = std::max<int64_t>(inputs[0][0], 1);
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "model_loader/offload/pass.h"
 
@@ -43,6 +44,12 @@ ShapeState& Runner::StateFor(std::span<const TensorView> inputs) {
     break;
   }
   return states_.front();
+}
+
+size_t Runner::held_bytes() const {
+  size_t bytes = 0;
+  for (const ShapeState& state : states_) bytes += state.memory.blocks->held_bytes();
+  return bytes;
 }
 
 Status Runner::Stage(std::span<const TensorView> inputs, ShapeState& state) {
@@ -119,7 +126,12 @@ StatusOr<std::vector<Array>> Runner::Run(std::span<const TensorView> inputs) {
     SWIZZLE_RETURN_IF_ERROR(state.recording->Replay());
     SWIZZLE_RETURN_IF_ERROR(stream_->Synchronize());
   } else {
-    SWIZZLE_RETURN_IF_ERROR(RunUnrecorded(state));
+    Status status = RunUnrecorded(state);
+    if (absl::IsResourceExhausted(status) && states_.size() > 1) {
+      states_.erase(std::next(states_.begin()), states_.end());
+      status = RunUnrecorded(state);
+    }
+    SWIZZLE_RETURN_IF_ERROR(status);
   }
   SWIZZLE_RETURN_IF_ERROR(CheckIndices());
   return state.results;

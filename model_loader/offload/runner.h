@@ -31,7 +31,8 @@ struct ShapeState {
 
 class Runner final : public fallback::ProgramRunner {
  public:
-  // What states hold of the device's memory between runs, but for the last one's; and how many there are.
+  // What states hold of the device's memory between runs, but for the last one's; and how many there are. They are
+  // given up where a run finds no memory.
   static constexpr size_t kMostBytes = size_t{4} << 30;
   static constexpr size_t kMostStates = 16;
 
@@ -43,6 +44,8 @@ class Runner final : public fallback::ProgramRunner {
   int threads() const override { return 1; }
   // Of the last run that was no replay.
   const Placement& placement() const { return placement_; }
+  // Of the device's memory, by all states.
+  size_t held_bytes() const;
 
  private:
   Runner(const DeviceProgram& program, const fallback::Limits& limits) : program_(program), limits_(limits) {}

@@ -299,6 +299,15 @@ class DirectoryLoader {
                            made.program.not_on_device);
     }
     spec.device_count = 1;
+    if (device != nullptr) {
+      const offload::RunMemory& run = made.program.on_device->run_memory();
+      SWIZZLE_ASSIGN_OR_RETURN(const bool fits_there, claim_.FindRoomOn(*device, spec, run));
+      if (!fits_there) {
+        LogLowered();
+        return nullptr;
+      }
+      limits.max_live_bytes = claim_.MostOfARunOn(*device, spec, run, limits.max_live_bytes);
+    }
     SWIZZLE_ASSIGN_OR_RETURN(auto served, NewFallbackModel(std::move(spec), model.reason, std::move(made.program),
                                                            devices_.cpu(), {plan.threads, limits, turns_}));
     if (made.tuner != nullptr) {

@@ -9,10 +9,9 @@
 namespace swizzle {
 namespace {
 
-// As it is now. One that does not say how much it has has room for everything.
-MemoryRoom RoomOn(const Backend& gpu, int64_t spare) {
-  const std::optional<DeviceMemory> memory = gpu.memory();
-  return {.limit = memory ? memory->total : 0, .promised = spare, .spare = spare, .device = gpu.name()};
+int64_t At(const std::map<const Backend*, int64_t>& bytes, const Backend& gpu) {
+  const auto found = bytes.find(&gpu);
+  return found == bytes.end() ? 0 : found->second;
 }
 
 int64_t UsedOn(const Backend& gpu) {
@@ -22,6 +21,15 @@ int64_t UsedOn(const Backend& gpu) {
 
 }  // namespace
 
+MemoryRoom MemoryClaim::RoomOn(const Backend& gpu) const {
+  const std::optional<DeviceMemory> memory = gpu.memory();
+  const int64_t spare = At(rooms_.spare_on, gpu);
+  return {.limit = memory ? memory->total : 0,
+          .promised = spare + At(rooms_.promised_on, gpu),
+          .spare = spare,
+          .device = gpu.name()};
+}
+
 StatusOr<int64_t> MemoryClaim::LeftBesideFiles(int64_t bytes, int64_t most) const {
   const int64_t resident = resident_bytes_();
   SWIZZLE_RETURN_IF_ERROR(CheckRoomFor("files", bytes, resident, rooms_.process));
@@ -30,14 +38,19 @@ StatusOr<int64_t> MemoryClaim::LeftBesideFiles(int64_t bytes, int64_t most) cons
 
 Status MemoryClaim::CheckWeights(int64_t bytes, Backend& backend) const {
   if (HasHostMemory(backend)) return absl::OkStatus();
-  const auto spare = rooms_.spare_on.find(&backend);
-  const MemoryRoom room = RoomOn(backend, spare == rooms_.spare_on.end() ? 0 : spare->second);
-  return CheckRoomFor("weights", bytes, UsedOn(backend), room);
+  return CheckRoomFor("weights", bytes, UsedOn(backend), RoomOn(backend));
 }
 
 int64_t MemoryClaim::MostOfARun(const ModelSpec& spec, int64_t most) const {
   const int64_t left = rooms_.process.Left(resident_bytes_()) - fit_.promised;
   return MostOfOneRun(spec, rooms_.process, left, most);
+}
+
+int64_t MemoryClaim::MostOfARunOn(const Backend& device, const ModelSpec& spec, const offload::RunMemory& run,
+                                  int64_t most) const {
+  const MemoryRoom room = RoomOn(device);
+  const int64_t left = room.Left(UsedOn(device)) - fits_on_.at(&device).promised;
+  return std::min(most, NeedOnDevice(spec, run).arena + MostOfOneRun(spec, room, left, most));
 }
 
 StatusOr<bool> MemoryClaim::FindRoom(const ModelSpec& spec, std::span<const std::shared_ptr<const Plan>> plans,
@@ -50,13 +63,19 @@ StatusOr<bool> MemoryClaim::FindRoom(const ModelSpec& spec, std::span<const std:
     MemoryNeed on_device = NeedOnDevice(spec, *plans[i]);
     on_device.resident = UsedOn(*backends[i]);
     on_device.tuned = tuned;
-    const MemoryRoom room = RoomOn(*backends[i], rooms_.spare_on[backends[i]]);
-    SWIZZLE_ASSIGN_OR_RETURN(fits, FindRoomIn(room, on_device, fits_on_[backends[i]]));
+    SWIZZLE_ASSIGN_OR_RETURN(fits, FindRoomIn(RoomOn(*backends[i]), on_device, fits_on_[backends[i]]));
   }
   return fits;
 }
 
 StatusOr<bool> MemoryClaim::FindRoom(const ModelSpec& spec) { return FindRoomInProcess(NeedOf(spec)); }
+
+StatusOr<bool> MemoryClaim::FindRoomOn(const Backend& device, const ModelSpec& spec, const offload::RunMemory& run) {
+  MemoryNeed need = NeedOnDevice(spec, run);
+  need.resident = UsedOn(device);
+  regions_on_ = &device;
+  return FindRoomIn(RoomOn(device), need, fits_on_[&device]);
+}
 
 StatusOr<bool> MemoryClaim::FindRoomInProcess(MemoryNeed need) {
   need.resident = resident_bytes_();
@@ -87,6 +106,7 @@ void MemoryClaim::Take() {
   rooms_.process.promised += fit_.promised;
   rooms_.process.spare = std::max(rooms_.process.spare, fit_.spare);
   for (const auto& [backend, fit] : fits_on_) rooms_.spare_on[backend] = fit.spare;
+  if (regions_on_ != nullptr) rooms_.promised_on[regions_on_] += fits_on_.at(regions_on_).promised;
 }
 
 }  // namespace swizzle

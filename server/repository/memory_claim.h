@@ -11,6 +11,7 @@
 #include <string>
 
 #include "kernels/backend/backend.h"
+#include "model_loader/offload/device_program.h"
 #include "model_loader/plan/run/plan.h"
 #include "server/memory/memory_need.h"
 #include "server/model/model.h"
@@ -20,8 +21,11 @@ namespace swizzle {
 // What there is for the models of one server. Value type.
 struct MemoryRooms {
   MemoryRoom process;
-  // Of each GPU, what is kept for one more executor. What executors take there they take when they are made.
+  // Of each GPU, what is kept for one more executor, of whichever model is tuned.
   std::map<const Backend*, int64_t> spare_on = {};
+  // Of each GPU, what was promised to executors of models in regions, which take it when they run. Others take theirs
+  // when they are made.
+  std::map<const Backend*, int64_t> promised_on = {};
 };
 
 // Of one model. Single-owner.
@@ -36,6 +40,8 @@ class MemoryClaim {
   Status CheckWeights(int64_t bytes, Backend& backend) const;
   // What a run of a model without plans may take (MostOfOneRun), after FindRoom.
   int64_t MostOfARun(const ModelSpec& spec, int64_t most) const;
+  // Of a device's, after FindRoomOn: what the largest batch does, and of what is then left an executor's share.
+  int64_t MostOfARunOn(const Backend& device, const ModelSpec& spec, const offload::RunMemory& run, int64_t most) const;
 
   // Whether executors of these plans, one a backend, have room at the largest batch. Where they have none, `largest` is
   // less, and plans are to be made again. RESOURCE_EXHAUSTED if there is no room for any batch. `tuned`: one executor
@@ -44,6 +50,8 @@ class MemoryClaim {
                           std::span<Backend* const> backends, bool tuned);
   // Likewise, of a model without plans.
   StatusOr<bool> FindRoom(const ModelSpec& spec);
+  // Likewise, of a model in regions on a device, a run of which took so much there.
+  StatusOr<bool> FindRoomOn(const Backend& device, const ModelSpec& spec, const offload::RunMemory& run);
 
   // Rows of the largest batch that has room as far as is known, or tokens.
   int64_t largest() const { return largest_; }
@@ -57,11 +65,14 @@ class MemoryClaim {
  private:
   StatusOr<bool> FindRoomInProcess(MemoryNeed need);
   StatusOr<bool> FindRoomIn(const MemoryRoom& room, const MemoryNeed& need, MemoryFit& fit);
+  // As it is now. One that does not say how much it has has room for everything.
+  MemoryRoom RoomOn(const Backend& gpu) const;
 
   MemoryRooms& rooms_;
   int64_t (*const resident_bytes_)();
   MemoryFit fit_;                                // in the process's memory
   std::map<const Backend*, MemoryFit> fits_on_;  // on devices
+  const Backend* regions_on_ = nullptr;          // the one of these that regions run on; null: none
   int64_t largest_ = std::numeric_limits<int64_t>::max();
   std::string why_, lowered_;  // the last reason, and the first, which is what was asked for
 };

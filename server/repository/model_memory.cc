@@ -68,6 +68,18 @@ MemoryNeed NeedOnDevice(const ModelSpec& spec, const Plan& plan) {
   return need;
 }
 
+MemoryNeed NeedOnDevice(const ModelSpec& spec, const offload::RunMemory& run) {
+  MemoryNeed need;
+  need.executors = spec.instance_count;
+  need.stream = kStreamBytes;
+  need.largest = std::max<int64_t>(spec.max_batch_size, 1);
+  const bool batches = spec.max_batch_size > 0;
+  const double runs = batches ? static_cast<double>(need.largest) / static_cast<double>(run.rows) : 1.0;
+  constexpr double kUnheardOf = 1e18;
+  need.arena = static_cast<int64_t>(std::min(static_cast<double>(run.bytes) * runs, kUnheardOf));
+  return need;
+}
+
 MemoryNeed NeedOf(const ModelSpec& spec) {
   MemoryNeed need;
   need.executors = spec.executors();

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "model_loader/network/network.h"
+#include "model_loader/offload/device_program.h"
 #include "model_loader/plan/run/plan.h"
 #include "server/memory/memory_need.h"
 #include "server/model/model.h"
@@ -19,6 +20,10 @@ MemoryNeed NeedOf(const ModelSpec& spec, const Plan& plan);
 
 // Of executors of this plan on its device, of the device's memory.
 MemoryNeed NeedOnDevice(const ModelSpec& spec, const Plan& plan);
+
+// Likewise, of executors that run a model in regions there, where one run took so much: larger batches are taken to
+// need a proportional part more.
+MemoryNeed NeedOnDevice(const ModelSpec& spec, const offload::RunMemory& run);
 
 // Of executors that run a model node by node: what is known beforehand, copies of the inputs and outputs.
 MemoryNeed NeedOf(const ModelSpec& spec);

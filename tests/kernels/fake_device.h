@@ -28,8 +28,10 @@ class FakeDeviceMemory {
         : memory_(memory), bytes_(bytes), mapped_((bytes + 4096) & ~size_t{4095}) {
       data_ = mmap(nullptr, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       memory_.pages_[data_] = mapped_;
+      memory_.used_ += static_cast<int64_t>(bytes_);
     }
     ~Pages() override {
+      memory_.used_ -= static_cast<int64_t>(bytes_);
       memory_.pages_.erase(data_);
       munmap(data_, mapped_);
     }
@@ -45,9 +47,11 @@ class FakeDeviceMemory {
   void Protect(int protection) {
     for (const auto& [data, bytes] : pages_) SWIZZLE_CHECK(mprotect(data, bytes, protection) == 0);
   }
+  int64_t used() const { return used_; }
 
  private:
   std::map<void*, size_t> pages_;
+  int64_t used_ = 0;
 };
 
 // Work runs as soon as it is queued, unless it is recorded.
@@ -169,8 +173,9 @@ class FakeDevice final : public DeviceBackend {
   bool Computes(Precision precision) const override { return cpu_->Computes(precision); }
   Throughput throughput(Precision precision) const override { return cpu_->throughput(precision); }
   StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override {
-    if (out_of_memory) return MakeError(StatusCode::kResourceExhausted, "no memory");
     constexpr size_t kSlack = 64;
+    const bool full = total > 0 && memory_.used() + static_cast<int64_t>(bytes + kSlack) > total;
+    if (out_of_memory || full) return MakeError(StatusCode::kResourceExhausted, "no memory");
     return std::make_unique<FakeDeviceMemory::Pages>(memory_, bytes + kSlack);
   }
   StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) override { return cpu_->Allocate(bytes); }
@@ -186,9 +191,10 @@ class FakeDevice final : public DeviceBackend {
   }
   const DeviceFunctions& functions() const { return functions_; }
   Status health() const override { return absl::OkStatus(); }
-  std::optional<DeviceMemory> memory() const override { return DeviceMemory(); }
+  std::optional<DeviceMemory> memory() const override { return DeviceMemory{memory_.used(), total}; }
 
   bool out_of_memory = false;
+  int64_t total = 0;                        // of its memory; 0: nobody knows, and there is always more
   FakeDeviceStream* last_stream = nullptr;  // that was made; the caller knows whether it still is
 
  private:

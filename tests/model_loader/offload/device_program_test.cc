@@ -49,10 +49,24 @@ TEST_F(DeviceProgramTest, ManyShapesAreNotAllKept) {
   EXPECT_EQ(device_.last_stream->replays, 0);
 }
 
+TEST_F(DeviceProgramTest, AShapeThatFindsNoMemoryHasThatOfOthers) {
+  Plan(Tokens("Exp"));
+  EXPECT_GT(regional_.on_device->run_memory().bytes, 0);
+  EXPECT_EQ(regional_.on_device->run_memory().rows, 2);
+  ExpectSame({{1, 100, 8}});
+  const int64_t one = device_.memory()->used;
+  ExpectSame({{1, 99, 8}});
+  device_.total = device_.memory()->used + one / 2;
+  ExpectSame({{1, 98, 8}});
+  EXPECT_LE(device_.memory()->used, device_.total);
+  for (int seed = 0; seed < 3; ++seed) ExpectSame({{1, 100, 8}}, seed);
+}
+
 TEST_F(DeviceProgramTest, WhatHasNoFunctionThereIsInterpretedBetweenCopies) {
   Plan(Tokens("Asinh"));
   EXPECT_EQ(regional_.interpreted_nodes(), 1u);
   EXPECT_EQ(regional_.OperatorCounts(), "Asinh:1");
+  EXPECT_EQ(regional_.HowItRuns(), "in regions, with interpreted nodes between them");
   for (int seed = 0; seed < 3; ++seed) ExpectSame({{2, 5, 8}}, seed);
   EXPECT_EQ(device_.last_stream->recordings, 0);
 }

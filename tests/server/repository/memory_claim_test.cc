@@ -11,8 +11,10 @@
 
 #include "model_loader/packed/packed_writer.h"
 #include "server/repository/model_repository.h"
+#include "tests/kernels/fake_device.h"
 #include "tests/server/repository_directory.h"
 #include "tests/support/fake_device.h"
+#include "tests/support/onnx_builder.h"
 #include "tests/support/random_network.h"
 
 namespace swizzle {
@@ -103,6 +105,86 @@ TEST_F(MemoryClaimTest, AModelThatIsTunedNeedsOneExecutorMore) {
   tune_ = Tune::kBackground;
   EXPECT_EQ((*Load(2 * executor).Find("a", ""))->model->spec().memory_note, "");
   EXPECT_FALSE(Load(executor).Find("a", "").ok());
+}
+
+// In regions on a device that computes.
+class RegionsClaimTest : public ::testing::Test {
+ protected:
+  StatusOr<std::shared_ptr<ServingModel>> Load(const std::string& model, int64_t total) {
+    auto gpu = std::make_unique<FakeDevice>();
+    gpu->total = total;
+    const DeviceFunctions* const functions = &gpu->functions();
+    std::vector<std::unique_ptr<Backend>> gpus;
+    gpus.push_back(std::move(gpu));
+    repository_ = nullptr;
+    devices_ = std::make_unique<Devices>(NewCpuBackend(), std::move(gpus), functions);
+    RepositoryOptions options{
+        .directory = directory_.path(), .tune = Tune::kOff, .resident_bytes = [] { return int64_t{0}; }};
+    options.plan.tuning_budget = absl::ZeroDuration();
+    repository_ = *NewModelRepository(options, *devices_, *metrics_);
+    repository_->Load([] {});
+    return repository_->Find(model, "");
+  }
+
+  // Of which a row of 64 tokens takes a quarter of a MiB, and more, between its layers.
+  void Write(const std::string& model, const std::string& config) {
+    testing::OnnxBuilder builder;
+    builder.Input("x", {-1, 64, 8}).Counting("w1", {8, 1024}).Counting("w2", {1024, 8});
+    builder.Node("MatMul", {"x", "w1"}, {"h"}).Node("Exp", {"h"}, {"s"}).Node("MatMul", {"s", "w2"}, {"y"});
+    builder.graph().add_output()->CopyFrom(builder.graph().input(0));
+    builder.graph().mutable_output(0)->set_name("y");
+    const std::vector<std::byte> bytes = builder.Bytes();
+    directory_.Write(model + "/1/model.onnx", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    directory_.Write(model + "/config.pbtxt", config);
+  }
+
+  RepositoryDirectory directory_;
+  std::unique_ptr<Devices> devices_;
+  std::unique_ptr<Metrics> metrics_ = *NewMetrics("127.0.0.1:0");
+  std::unique_ptr<ModelRepository> repository_;
+};
+
+TEST_F(RegionsClaimTest, ExecutorsWithoutRoomAreRefused) {
+  Write("m", "instance_group { count: 4 kind: KIND_GPU }");
+  EXPECT_TRUE(Load("m", 0).ok());
+  EXPECT_TRUE(Load("m", 1024 * kMiB).ok());
+  EXPECT_THAT(
+      std::string(Load("m", 4 * 64 * kMiB).status().message()),
+      HasSubstr("'m' failed to load: there is no room for it in the memory of fake:0: at batches of 64 it needs"));
+}
+
+TEST_F(RegionsClaimTest, ALargestBatchThatHasNoRoomIsLowered) {
+  Write("m", "max_batch_size: 4096 dynamic_batching { } instance_group { kind: KIND_GPU }");
+  const auto serving = Load("m", 256 * kMiB);
+  ASSERT_TRUE(serving.ok()) << serving.status();
+  const ModelSpec& spec = (*serving)->model->spec();
+  EXPECT_LE(spec.max_batch_size, 512);
+  EXPECT_GE(spec.max_batch_size, 64);
+  EXPECT_THAT(spec.memory_note,
+              StartsWith(Concat("the largest batch is ", spec.max_batch_size, ": at batches of 4096 it needs ")));
+  EXPECT_THAT(spec.memory_note, HasSubstr(" MiB of fake:0 "));
+}
+
+TEST_F(RegionsClaimTest, WhatWasPromisedIsKeptUntilItIsTaken) {
+  for (const char* model : {"a", "b"}) Write(model, "max_batch_size: 2 instance_group { count: 1 kind: KIND_GPU }");
+  EXPECT_TRUE(Load("b", 2 * 72 * kMiB).ok());
+  EXPECT_FALSE(Load("b", 2 * 60 * kMiB).ok());
+  EXPECT_TRUE(repository_->Find("a", "").ok());
+}
+
+TEST(RegionsClaim, ARunMayTakeWhatTheLargestBatchTakesAndAShareOfTheRest) {
+  const testing::FakeDevice gpu(1000 * kMiB, 100 * kMiB);
+  ModelSpec spec;
+  spec.instance_count = 2;
+  spec.max_batch_size = 8;
+  const offload::RunMemory run = {10 * kMiB, 2};
+  MemoryRooms rooms;
+  MemoryClaim claim(rooms, [] { return int64_t{0}; });
+  EXPECT_TRUE(*claim.FindRoomOn(gpu, spec, run));
+  EXPECT_EQ(claim.MostOfARunOn(gpu, spec, run, 1000 * kMiB), 40 * kMiB + (1000 - 100 - 2 * (64 + 40)) * kMiB / 4);
+  EXPECT_EQ(claim.MostOfARunOn(gpu, spec, run, 100 * kMiB), 100 * kMiB);
+  claim.Take();
+  EXPECT_EQ(rooms.promised_on.at(&gpu), 2 * (64 + 40) * kMiB);
 }
 
 TEST_F(MemoryClaimTest, WeightsThatHaveNoRoomAreNotPrepared) {
