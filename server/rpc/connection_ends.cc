@@ -36,7 +36,7 @@ void ConnectionEnds::Look() {
   const MutexLock lock(mutex_);
   if (now < looked_ + kBetweenLooks) return;
   looked_ = now;
-  walk_.GoOn(-1, [&](int64_t, const std::string& text) {
+  walk_.GoOn(-1, [&](int64_t, const std::string& text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     ChannelzConnection its = ParseConnection(text);
     const auto [known, is_new] = calls_.try_emplace(AcceptedPeer(std::move(its.peer)), Calls{0, now, now});
     Calls& calls = known->second;

@@ -159,7 +159,7 @@ class FakeDeviceFunctions final : public DeviceFunctions {
         [this, function, call](Stream& host) { (host_.*function)(call, host); });
   }
 
-  const reference::HostFunctions host_;
+  const reference::HostFunctions host_{};
 };
 
 // A device with memory of its own that the CPU's rows compute for. One thread uses it at a time.
@@ -205,8 +205,8 @@ class FakeDevice final : public DeviceBackend {
     static_cast<FakeDeviceStream&>(stream).QueueRow(cpu::KernelTable()[kRow], args);
   }
   template <size_t... kRows>
-  static constexpr auto RunFunctions(std::index_sequence<kRows...>) {
-    return std::array{&RunRow<kRows>...};
+  static constexpr std::array<decltype(Kernel::run), kMostRows> RunFunctions(std::index_sequence<kRows...>) {
+    return {&RunRow<kRows>...};
   }
 
   static std::vector<Kernel> Rows() {
@@ -220,7 +220,7 @@ class FakeDevice final : public DeviceBackend {
 
   const std::unique_ptr<Backend> cpu_ = NewCpuBackend();
   const std::vector<Kernel> rows_ = Rows();
-  const FakeDeviceFunctions functions_;
+  const FakeDeviceFunctions functions_{};
   FakeDeviceMemory memory_;
 };
 
