@@ -85,6 +85,10 @@ class InferCall final : public grpc::ServerUnaryReactor {
     calls_.responses.Stop(sending_);
     Release();
   }
+  // Whether gRPC may call OnDone on the thread that it is on, as it does for its own reactors. It wakes a thread
+  // otherwise, whose share of the server's processor time was a tenth in echo_overhead_bench. After an answer OnDone
+  // waits for nothing, unless the watch, whose lock Stop takes, is about to cancel the call.
+  bool InternalInlineable() override { return answered_.load(std::memory_order_relaxed) && !sending_.ending(); }
 
  private:
   const ModelSpec& spec() const { return serving_->model->spec(); }
@@ -238,6 +242,7 @@ class InferCall final : public grpc::ServerUnaryReactor {
     EncodeInfer(*request_, spec(), outputs_, std::move(result), *message);
     SerializeInfer(*message, response_);
     calls_.responses.Start(sending_, [this] { context_.TryCancel(); });
+    answered_.store(true, std::memory_order_relaxed);
     return absl::OkStatus();
   }
 
@@ -268,7 +273,7 @@ class InferCall final : public grpc::ServerUnaryReactor {
   ResponseWatch::Response sending_;
   std::string unfinished_of_;       // the connection that this call counts for; empty: there are few calls
   std::atomic<Ticket> ticket_ = 0;  // 0 is never a ticket
-  std::atomic<bool> cancelled_ = false;
+  std::atomic<bool> cancelled_ = false, answered_ = false;
   std::atomic<int> owners_ = 1;
 };
 

@@ -33,6 +33,7 @@ void ResponseWatch::EndLate() {
     Response& late = *oldest_;
     Remove(late);
     ended_.fetch_add(1, std::memory_order_relaxed);
+    late.ending_.store(true, std::memory_order_release);
     late.end_();
   }
 }

@@ -23,12 +23,16 @@ class ResponseWatch {
     Response(const Response&) = delete;
     Response& operator=(const Response&) = delete;
 
+    // Whether its time was up: `end` runs, perhaps on this thread, or has run.
+    bool ending() const { return ending_.load(std::memory_order_acquire); }
+
    private:
     friend class ResponseWatch;
     Response *before_ = nullptr, *after_ = nullptr;
     ResponseWatch* watch_ = nullptr;
     Instant deadline_;
     std::function<void()> end_;
+    std::atomic<bool> ending_ = false;
   };
 
   ResponseWatch(absl::Duration timeout, Clock& clock) : timeout_(timeout), clock_(clock) {}

@@ -29,6 +29,8 @@ TEST(ResponseWatch, EndsWhatIsLateAndNothingElse) {
   watch.EndLate();
   EXPECT_EQ(ended, (std::vector{1, 3}));
   EXPECT_EQ(watch.ended(), 2);
+  EXPECT_TRUE(first.ending() && third.ending());
+  EXPECT_FALSE(second.ending());
   watch.Stop(first);  // as every call does at its end
   watch.Stop(third);
 }
