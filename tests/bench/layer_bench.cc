@@ -1,14 +1,15 @@
 // Times every row of the CPU backend's kernel table that this machine runs, on the layers of MobileNetV1 at 224x224
-// and at 28x28, or on the convolutions of ResNet-50; with --bytes every operand may be stored as whole numbers, so that
-// rows of bytes stand beside those of real numbers. The rows take turns; each line has the least time of a row and its
-// rate: for convolutions GFLOP/s of the sum, of nonzeros only in rows that skip zeros, for the rest GB/s of operands.
-// The share is of what the machine allows (Williams et al., "Roofline", 2009): the time of the sums at the best FMA
-// peak seen meanwhile, or the time to read as many bytes as the operands have, from the cache or memory that these come
-// from, whichever is longer, over the row's time.
+// and at 28x28, on the convolutions of ResNet-50, or on linear layers of given sizes; with --bytes every operand may be
+// stored as whole numbers, so that rows of bytes stand beside those of real numbers. The rows take turns; each line has
+// the least time of a row and its rate: for convolutions GFLOP/s of the sum, of nonzeros only in rows that skip zeros,
+// for the rest GB/s of operands. The share is of what the machine allows (Williams et al., "Roofline", 2009): the time
+// of the sums at the best FMA peak seen meanwhile, or the time to read as many bytes as the operands have, from the
+// cache or memory that these come from, whichever is longer, over the row's time.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,7 @@ struct Options {
   std::string model = "mobilenet_v1";
   std::string row;
   std::string layer;
+  std::vector<std::string> linear;
   bool bytes = false;
   int64_t vector_rows = 1;  // neighbouring rows, and input channels, that have zeros in common
   int64_t block_channels = 1;
@@ -96,6 +98,24 @@ std::vector<Problem> ResnetLayers() {
   }
   problems.push_back(Layer(Op::kConv, 2048, 1, 1000, {}));
   for (Problem& problem : problems) problem.epilogue.high = Epilogue().high;
+  return problems;
+}
+
+// A linear layer of as many tokens, of "output features x input features x tokens".
+Problem LinearLayer(const std::string& shape) {
+  int64_t rows = 1, cols = 1, tokens = 1;
+  char x;
+  std::istringstream(shape) >> rows >> x >> cols >> x >> tokens;
+  Problem problem{{Op::kConv, AttributesOf(Op::kConv)}, {tokens, cols}, {tokens, rows}};
+  return problem;
+}
+
+std::vector<Problem> Layers(const Options& options) {
+  std::vector<Problem> problems;
+  for (const std::string& shape : options.linear) problems.push_back(LinearLayer(shape));
+  if (!problems.empty()) return problems;
+  problems = options.model == "resnet50" ? ResnetLayers() : MobileNetLayers();
+  for (Problem& problem : problems) problem.input.batch = problem.output.batch = options.batch;
   return problems;
 }
 
@@ -222,8 +242,7 @@ Status MeasureLayer(Backend& backend, Stream& stream, const Problem& problem, co
 int Run(const Options& options) {
   const auto backend = NewCpuBackend();
   const auto stream = backend->NewStream(options.threads);
-  for (Problem problem : options.model == "resnet50" ? ResnetLayers() : MobileNetLayers()) {
-    problem.input.batch = problem.output.batch = options.batch;
+  for (Problem problem : Layers(options)) {
     problem.threads = (*stream)->threads();
     if (options.bytes) Quantise(problem);
     const std::string text = LayerText(problem);
@@ -249,6 +268,7 @@ int main(int argc, char** argv) {
   app.add_option("--vector-rows", options.vector_rows, "that are zero together")->check(CLI::Range(1, 64));
   app.add_option("--block-channels", options.block_channels, "that are zero together")->check(CLI::Range(1, 64));
   app.add_option("--model", options.model)->check(CLI::IsMember({"mobilenet_v1", "resnet50"}));
+  app.add_option("--linear", options.linear, "linear layers instead, as 768x3072x197: outputs, inputs, tokens");
   app.add_flag("--bytes", options.bytes, "rows of whole numbers, too");
   app.add_option("--row", options.row, "measure rows whose names contain this");
   app.add_option("--layer", options.layer, "measure layers whose lines contain this");
