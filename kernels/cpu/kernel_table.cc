@@ -5,6 +5,7 @@
 #include "kernels/cpu/conv/conv_dense.h"
 #include "kernels/cpu/conv/conv_vector.h"
 #include "kernels/cpu/conv/linear_bitmap.h"
+#include "kernels/cpu/conv/linear_dense.h"
 #include "kernels/cpu/conv/onednn_conv.h"
 #include "kernels/cpu/conv/onednn_linear.h"
 #include "kernels/cpu/elementwise/elementwise.h"
@@ -171,6 +172,8 @@ constexpr Kernel kConvDense = {.accepts = AcceptsAll,
                                .prepare = PrepareConvDense,
                                .workspace_bytes = ConvDenseWorkspaceBytes,
                                .for_plane = SameForAnyPlane};
+constexpr Kernel kLinearDense = {
+    .accepts = AcceptsLinearDense, .prepare = PrepareLinearDense, .for_plane = SameForAnyPlane};
 constexpr Kernel kDepthwise = {
     .accepts = AcceptsAll, .prepare = PrepareDepthwise, .workspace_bytes = DepthwiseWorkspaceBytes};
 constexpr Kernel kElementwise = {.accepts = AcceptsElementwise};
@@ -230,6 +233,9 @@ constexpr auto kRows = Join(
                                     SWIZZLE_PER_TARGET(ConvDense)),
     Rows<"conv_nchw_dense", kF32, kBf16>({Op::kConv, Format::kDense, kNchw, kPanels}, kConvDense,
                                          SWIZZLE_PER_TARGET(ConvDense)),
+
+    Rows<"linear_dense", kF32>({Op::kConv, Format::kDense, kNchw, kNchw}, kLinearDense,
+                               SWIZZLE_PER_TARGET(LinearDense)),
 
     // Dense layers through oneDNN.
     LibraryRow<"conv_dense_f32_onednn">({Op::kConv, Format::kDense, kBlocked16, kBlocked16}, kAvx512,
