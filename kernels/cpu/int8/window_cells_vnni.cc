@@ -90,6 +90,7 @@ bool PlanNeighbours(const ByteSource& source, const __m512i (&positions)[4], int
 
 void GatherNeighbours(const ByteSource& source, const Neighbours& tap, const ByteColumns& columns, uint8_t* to) {
   // Lanes that are not read may be outside of memory: addresses are numbers until then.
+  // NOLINTBEGIN(performance-no-int-to-ptr)
   auto first = reinterpret_cast<uintptr_t>(source.data) + columns.first_channel * source.channel_stride + tap.first;
   auto second = reinterpret_cast<uintptr_t>(source.data) + columns.first_channel * source.channel_stride + tap.second;
   const __m512i fill = _mm512_set1_epi8(static_cast<char>(columns.fill));
@@ -102,6 +103,7 @@ void GatherNeighbours(const ByteSource& source, const Neighbours& tap, const Byt
     first += source.channel_stride;
     second += source.channel_stride;
   }
+  // NOLINTEND(performance-no-int-to-ptr)
 }
 
 // A choice of 64 bytes of 128, by words: which have the even bytes and the odd ones, and by how much these are moved.
