@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model_loader/fallback/call.h"
@@ -331,7 +332,9 @@ class Proof {
     return Rows(3, axis);
   }
 
-  static Fact Sizes(int64_t rank, std::vector<int64_t> sizes) { return {Fact::kSizes, rank, 0, nullptr, sizes}; }
+  static Fact Sizes(int64_t rank, std::vector<int64_t> sizes) {
+    return {Fact::kSizes, rank, 0, nullptr, std::move(sizes)};
+  }
 
   static Fact SizesOf(const Node& node, const Fact& x) {
     if (!node.attributes.empty()) return {};
