@@ -40,9 +40,9 @@ struct Columns {
 };
 
 // kRows rows of one group or two, for kVectors vectors of a panel of kUnits position units, where `columns` and `cell`
-// begin. A group may have more weights than rows. ask_output: see below.
+// begin. A group may have more weights than rows. asks: for what the rows need from further away, see below.
 template <int kUnits, int kVectors, int kRows>
-HWY_INLINE void RunTile(const Columns& columns, const PanelCell& cell, int64_t first_row, bool ask_output) {
+HWY_INLINE void RunTile(const Columns& columns, const PanelCell& cell, int64_t first_row, bool asks) {
   constexpr int64_t kWidth = kUnits * kPositionUnit;
   const FloatTag d;
   uint32_t rows[kRows];
@@ -55,6 +55,10 @@ HWY_INLINE void RunTile(const Columns& columns, const PanelCell& cell, int64_t f
   }
   const float* weights = columns.weights;
   const float* x = columns.first;
+  // Weights come from memory where the model's exceed the caches: those of the next groups are asked for, one line in
+  // two columns, while these are summed. Where they don't follow these, as in a block, no processor would foresee them.
+  constexpr int kGroups = CeilDiv(kRows, kGroupRows);
+  const int64_t next_groups = asks ? kGroups * columns.group_weights : 0;
   // Sums `count` columns while the lines from `ahead` on are asked for, and those from `also` on, one a column.
   const auto add_columns = [&](int64_t count, const float* ahead, const float* also) HWY_ATTR {
     for (; count > 0; --count, weights += kGroupRows, x += kWidth, ahead += kWidth) {
@@ -66,6 +70,10 @@ HWY_INLINE void RunTile(const Columns& columns, const PanelCell& cell, int64_t f
       if (also != nullptr) {
         __builtin_prefetch(also);
         also += kPositionUnit;
+      }
+      if (count % 2 == 0) {
+        SWIZZLE_UNROLL
+        for (int g = 0; g < kGroups; ++g) __builtin_prefetch(weights + next_groups + g * columns.group_weights);
       }
       SWIZZLE_UNROLL
       for (int r = 0; r < kRows; ++r) {
@@ -80,7 +88,7 @@ HWY_INLINE void RunTile(const Columns& columns, const PanelCell& cell, int64_t f
   constexpr int64_t kLines = int64_t{kRows} * kUnits;
   const float* residual = cell.residual != nullptr ? cell.residual : cell.sums;
   const int64_t begin = std::min(columns.count, kLines), end = std::max(begin, columns.count - kColumnsAhead);
-  add_columns(begin, x + kColumnsAhead * kWidth, ask_output ? residual + first_row * kWidth : nullptr);
+  add_columns(begin, x + kColumnsAhead * kWidth, asks ? residual + first_row * kWidth : nullptr);
   add_columns(end - begin, x + kColumnsAhead * kWidth, nullptr);
   add_columns(columns.count - end, columns.first, nullptr);
   tile.Finish(cell, rows);
