@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <ranges>
 #include <utility>
 
 namespace swizzle {
@@ -109,8 +108,9 @@ std::vector<int> Rewriter::Order() const {
 }
 
 void Rewriter::EraseDeadNodes() {
-  const std::vector<int> order = Order();
-  for (const int i : std::views::reverse(order)) {
+  std::vector<int> order = Order();
+  std::ranges::reverse(order);
+  for (const int i : order) {
     const bool read = std::any_of(node(i).outputs.begin(), node(i).outputs.end(), [&](int output) {
       return output != kNoValue && (!readers_[output].empty() || IsGraphOutput(output));
     });
