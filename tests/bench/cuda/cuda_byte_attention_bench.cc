@@ -11,13 +11,13 @@
 #include "kernels/cuda/int8/attention_bytes.h"
 #include "tests/bench/cuda/contenders.h"
 #include "tests/bench/cuda/dense_softmax.h"
+#include "tests/bench/cuda/kept_run.h"
 
 namespace swizzle::bench {
 namespace {
 
 struct Options {
-  std::string output, machine = "NVIDIA H200", date, commit;
-  int rounds = 9;
+  KeptRun run = {.rounds = 9, .launches = 0};
 };
 
 struct Shape {
@@ -53,7 +53,7 @@ AttentionPattern DrawPattern(int64_t tokens, double sparsity, std::mt19937& rand
 
 class Bench {
  public:
-  explicit Bench(const Options& options) : timer_(1, options.rounds) {
+  explicit Bench(const Options& options) : timer_(1, options.run.rounds) {
     Must(cublasCreate(&cublas_) == CUBLAS_STATUS_SUCCESS, "start cuBLAS");
     Must(cublasSetStream(cublas_, timer_.queue()) == CUBLAS_STATUS_SUCCESS, "use cuBLAS");
     Must(cudaMalloc(&workspace_, kWorkspace), "allocate");
@@ -159,11 +159,10 @@ class Bench {
 };
 
 void WriteJson(const Options& options, const std::vector<Line>& lines) {
-  if (options.output.empty()) return;
-  std::ofstream out(options.output);
+  if (options.run.output.empty()) return;
+  std::ofstream out(options.run.output);
   out.precision(5);
-  out << "{\n  \"machine\": \"" << options.machine << "\", \"date\": \"" << options.date << "\", \"commit\": \""
-      << options.commit << "\",\n  \"cases\": [\n";
+  out << "{\n  " << FactsOf(options.run) << ",\n  \"cases\": [\n";
   const char* comma = "";
   for (const Line& line : lines) {
     out << std::exchange(comma, ",\n") << "    {\"sequences\": " << line.shape.sequences
@@ -205,11 +204,7 @@ int Main(const Options& options) {
 int main(int argc, char** argv) {
   swizzle::bench::Options options;
   CLI::App app("Sparse attention in whole numbers on a GPU against dense attention in parts");
-  app.add_option("--rounds", options.rounds, "replays, of which the median counts");
-  app.add_option("--machine", options.machine, "for the results");
-  app.add_option("--date", options.date, "for the results");
-  app.add_option("--commit", options.commit, "for the results");
-  app.add_option("-o,--output", options.output, "JSON file");
+  swizzle::bench::AddRunOptions(app, options.run);
   CLI11_PARSE(app, argc, argv);
   return swizzle::bench::Main(options);
 }

@@ -18,6 +18,7 @@
 #include "kernels/cuda/conv/conv_shfl_bw.h"
 #include "kernels/format/hb_ell.h"
 #include "tests/bench/cuda/dense_product.h"
+#include "tests/bench/cuda/kept_run.h"
 #include "tests/bench/seeds/claims.h"
 
 namespace swizzle::bench {
@@ -28,8 +29,7 @@ constexpr int64_t kSizes[] = {1024, 2048, 4096, 8192}, kColumns[] = {256, 2048};
 constexpr double kDensities[] = {.05, .10, .25};
 
 struct Options {
-  std::string output, machine = "NVIDIA H200", date, commit;
-  int rounds = 5, launches = 5;
+  KeptRun run = {.rounds = 5, .launches = 5};
   int64_t most = 8192;
 };
 
@@ -146,7 +146,7 @@ std::unique_ptr<cuda::RowGroups> Groups(const DenseMatrix& matrix) {
 
 class Bench {
  public:
-  explicit Bench(const Options& options) : timer_(options.launches, options.rounds) {
+  explicit Bench(const Options& options) : timer_(options.run.launches, options.run.rounds) {
     Must(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, 0), "ask the device");
     MustSparse(cusparseCreate(&cusparse_), "start cuSPARSE");
   }
@@ -209,12 +209,6 @@ class Bench {
   cusparseHandle_t cusparse_;
 };
 
-double GeometricMean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += std::log(value);
-  return values.empty() ? 0 : std::exp(sum / static_cast<double>(values.size()));
-}
-
 // The paper simulated a sparse tensor core with new instructions, against one that takes 4 of 16: what can be repeated
 // is the comparison with what a GPU has.
 std::vector<Claim> Claims(const std::vector<Line>& lines) {
@@ -235,12 +229,10 @@ std::vector<Claim> Claims(const std::vector<Line>& lines) {
 }
 
 void WriteJson(const Options& options, const std::vector<Line>& lines) {
-  if (options.output.empty()) return;
-  std::ofstream out(options.output);
+  if (options.run.output.empty()) return;
+  std::ofstream out(options.run.output);
   out.precision(5);
-  out << "{\n  \"machine\": \"" << options.machine << "\", \"date\": \"" << options.date << "\", \"commit\": \""
-      << options.commit << "\",\n  \"method\": \"CUDA graph of " << options.launches << " launches, median of "
-      << options.rounds << " replays, warm L2, microseconds a launch\",\n  \"cases\": [\n";
+  out << "{\n  " << FactsOf(options.run) << ",\n  \"method\": \"" << MethodOf(options.run) << "\",\n  \"cases\": [\n";
   const char* comma = "";
   for (const Line& line : lines) {
     out << std::exchange(comma, ",\n") << "    {\"size\": " << line.size << ", \"density\": " << line.density
@@ -283,13 +275,8 @@ int Main(const Options& options) {
 int main(int argc, char** argv) {
   swizzle::bench::Options options;
   CLI::App app("Products with hybrid blocks on a GPU against cuSPARSE and dense cuBLASLt");
-  app.add_option("--rounds", options.rounds, "replays, of which the median counts");
-  app.add_option("--launches", options.launches, "in a graph");
   app.add_option("--most", options.most, "leaves larger matrices out");
-  app.add_option("--machine", options.machine, "for the results");
-  app.add_option("--date", options.date, "for the results");
-  app.add_option("--commit", options.commit, "for the results");
-  app.add_option("-o,--output", options.output, "JSON file");
+  swizzle::bench::AddRunOptions(app, options.run);
   CLI11_PARSE(app, argc, argv);
   return swizzle::bench::Main(options);
 }

@@ -11,13 +11,14 @@
 #include "kernels/cuda/conv/conv_n_m.h"
 #include "kernels/format/csr.h"
 #include "tests/bench/cuda/dense_product.h"
+#include "tests/bench/cuda/kept_run.h"
 
 namespace swizzle::bench {
 namespace {
 
 struct Options {
-  std::string dtype = "f16", output, machine = "NVIDIA H200", date, commit;
-  int rounds = 9, launches = 10;
+  std::string dtype = "f16";
+  KeptRun run = {.rounds = 9};
 };
 
 struct Shape {
@@ -76,11 +77,10 @@ Line RunShape(const Shape& shape, DType dtype, BothTimer& timer) {
 }
 
 void WriteJson(const Options& options, const std::vector<Line>& lines) {
-  if (options.output.empty()) return;
-  std::ofstream out(options.output);
+  if (options.run.output.empty()) return;
+  std::ofstream out(options.run.output);
   out.precision(5);
-  out << "{\n  \"machine\": \"" << options.machine << "\", \"date\": \"" << options.date << "\", \"commit\": \""
-      << options.commit << "\", \"dtype\": \"" << options.dtype << "\",\n  \"cases\": [\n";
+  out << "{\n  " << FactsOf(options.run) << ", \"dtype\": \"" << options.dtype << "\",\n  \"cases\": [\n";
   const char* comma = "";
   for (const Line& line : lines) {
     out << std::exchange(comma, ",\n") << "    {\"m\": " << line.shape.rows << ", \"k\": " << line.shape.cols
@@ -93,7 +93,7 @@ void WriteJson(const Options& options, const std::vector<Line>& lines) {
 
 int Main(const Options& options) {
   const DType dtype = options.dtype == "bf16" ? DType::kBFloat16 : DType::kFloat16;
-  BothTimer timer(options.launches, options.rounds);
+  BothTimer timer(options.run.launches, options.run.rounds);
   std::vector<Line> lines;
   bool wrong = false;
   for (const Shape& shape : kShapes) {
@@ -116,12 +116,7 @@ int main(int argc, char** argv) {
   swizzle::bench::Options options;
   CLI::App app("Products with 2:4 sparse weights on a GPU against dense cuBLASLt");
   app.add_option("--dtype", options.dtype, "f16 or bf16");
-  app.add_option("--rounds", options.rounds, "replays, of which the median counts");
-  app.add_option("--launches", options.launches, "in a graph");
-  app.add_option("--machine", options.machine, "for the results");
-  app.add_option("--date", options.date, "for the results");
-  app.add_option("--commit", options.commit, "for the results");
-  app.add_option("-o,--output", options.output, "JSON file");
+  swizzle::bench::AddRunOptions(app, options.run);
   CLI11_PARSE(app, argc, argv);
   return swizzle::bench::Main(options);
 }

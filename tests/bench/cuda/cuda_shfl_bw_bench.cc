@@ -17,16 +17,17 @@
 #include "kernels/cuda/conv/conv_shfl_bw.h"
 #include "kernels/format/csr.h"
 #include "tests/bench/cuda/dense_product.h"
+#include "tests/bench/cuda/kept_run.h"
 
 namespace swizzle::bench {
 namespace {
 
 struct Options {
-  std::string dtype = "f16", output, machine = "NVIDIA H200", date, commit;
+  std::string dtype = "f16";
   std::vector<std::string> shapes = {"large", "encoder", "tail", "few"};
   std::vector<double> sparsities = {0.5, 0.75, 0.9};
   std::vector<int64_t> vectors = {64};
-  int rounds = 9, launches = 10;
+  KeptRun run = {.rounds = 9};
   bool ordered = false;
   std::string ending = "none";
 };
@@ -85,7 +86,7 @@ struct Line {
 
 class Bench {
  public:
-  explicit Bench(const Options& options) : options_(options), timer_(options.launches, options.rounds) {
+  explicit Bench(const Options& options) : options_(options), timer_(options.run.launches, options.run.rounds) {
     dtype_ = options.dtype == "bf16" ? DType::kBFloat16 : DType::kFloat16;
     bench::Must(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, 0), "ask the device");
   }
@@ -156,11 +157,10 @@ class Bench {
 };
 
 void Bench::WriteJson() const {
-  if (options_.output.empty()) return;
-  std::ofstream out(options_.output);
+  if (options_.run.output.empty()) return;
+  std::ofstream out(options_.run.output);
   out.precision(5);
-  out << "{\n  \"machine\": \"" << options_.machine << "\", \"date\": \"" << options_.date << "\", \"commit\": \""
-      << options_.commit << "\", \"dtype\": \"" << options_.dtype << "\",\n  \"cases\": [\n";
+  out << "{\n  " << FactsOf(options_.run) << ", \"dtype\": \"" << options_.dtype << "\",\n  \"cases\": [\n";
   const char* comma = "";
   for (const Line& line : lines_) {
     out << std::exchange(comma, ",\n") << "    {\"kind\": \"" << line.shape.kind << "\", \"m\": " << line.shape.rows
@@ -192,14 +192,9 @@ int main(int argc, char** argv) {
   app.add_option("--sparsity", options.sparsities, "shares of zeros")->delimiter(',');
   app.add_option("--vectors", options.vectors, "rows of a vector")->delimiter(',');
   app.add_option("--shapes", options.shapes, "large, encoder, tail, few")->delimiter(',');
-  app.add_option("--rounds", options.rounds, "replays, of which the median counts");
-  app.add_option("--launches", options.launches, "in a graph");
   app.add_option("--ending", options.ending, "of ours: none, gelu, residual");
   app.add_flag("--ordered", options.ordered, "rows of a group are neighbours: vector-wise");
-  app.add_option("--machine", options.machine, "for the results");
-  app.add_option("--date", options.date, "for the results");
-  app.add_option("--commit", options.commit, "for the results");
-  app.add_option("-o,--output", options.output, "JSON file");
+  swizzle::bench::AddRunOptions(app, options.run);
   CLI11_PARSE(app, argc, argv);
   return swizzle::bench::Main(options);
 }

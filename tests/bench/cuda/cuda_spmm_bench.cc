@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "tests/bench/cuda/kept_run.h"
 #include "tests/bench/cuda/spmm_race.h"
 #include "tests/bench/dlmc.h"
 
@@ -25,9 +26,10 @@ constexpr double kPeakFlops = 67e12;  // fp32 units of an H200
 constexpr double kLongUs = 10;
 
 struct Options {
-  std::string dlmc, output, dtype = "f32", machine = "NVIDIA H200", date, commit;
+  std::string dlmc, dtype = "f32";
   std::vector<std::string> sparsities = {"0.8", "0.9"};
-  int sample = 0, rounds = 5, launches = 10;
+  int sample = 0;
+  KeptRun run = {};
   bool every_plan = false, ablation = false, cov = false, shapes = false, crossover = false;
   std::vector<int64_t> batches = {1};
 };
@@ -123,15 +125,13 @@ void WriteCase(std::ofstream& out, const SpmmCase& c) {
 }
 
 void WriteJson(const Options& options, const std::vector<SpmmCase>& cases) {
-  if (options.output.empty()) return;
+  if (options.run.output.empty()) return;
   std::vector<double> long_ones, short_ones;
   for (const SpmmCase& c : cases) (c.better() >= kLongUs ? long_ones : short_ones).push_back(c.better() / c.ours);
-  std::ofstream out(options.output);
+  std::ofstream out(options.run.output);
   out.precision(5);
-  out << "{\n  \"machine\": \"" << options.machine << "\", \"date\": \"" << options.date << "\", \"commit\": \""
-      << options.commit << "\", \"dtype\": \"" << options.dtype << "\",\n  \"method\": \"CUDA graph of "
-      << options.launches << " launches, median of " << options.rounds
-      << " replays, warm L2, microseconds a launch\",\n"
+  out << "{\n  " << FactsOf(options.run) << ", \"dtype\": \"" << options.dtype << "\",\n  \"method\": \""
+      << MethodOf(options.run) << "\",\n"
       << "  \"baselines\": \"cuSPARSE best of CSR alg 1-3 with preprocessing, Sputnik-style kernel (fp32), cuBLAS "
          "dense\",\n"
       << "  \"geomean_at_least_10us\": " << GeometricMean(long_ones)
@@ -207,7 +207,7 @@ void RunCov(SpmmRace& bench, std::vector<SpmmCase>& cases) {
 
 int Main(Options options) {
   if (options.cov) options.ablation = true;
-  SpmmRace bench({options.dtype, options.rounds, options.launches, options.every_plan, options.ablation});
+  SpmmRace bench({options.dtype, options.run.rounds, options.run.launches, options.every_plan, options.ablation});
   std::vector<SpmmCase> cases;
   PrintHeader();
   if (options.shapes) RunShapes(bench, cases);
@@ -230,13 +230,8 @@ int main(int argc, char** argv) {
   app.add_option("--sparsity", options.sparsities, "of DLMC matrices")->delimiter(',');
   app.add_option("--sample", options.sample, "take this many matrices, evenly; 0: all");
   app.add_option("--batches", options.batches, "of ResNet-50's images")->delimiter(',');
-  app.add_option("--rounds", options.rounds, "replays, of which the median counts");
-  app.add_option("--launches", options.launches, "in a graph");
   app.add_option("--dtype", options.dtype, "f32, f16 or bf16");
-  app.add_option("--machine", options.machine, "for the results");
-  app.add_option("--date", options.date, "for the results");
-  app.add_option("--commit", options.commit, "for the results");
-  app.add_option("-o,--output", options.output, "results, as JSON");
+  swizzle::bench::AddRunOptions(app, options.run);
   app.add_flag("--every-plan", options.every_plan, "time every way to lay out our kernel");
   app.add_flag("--ablation", options.ablation, "time the Sputnik-style kernel without its parts");
   app.add_flag("--cov", options.cov, "row swizzle over the variation of row lengths");

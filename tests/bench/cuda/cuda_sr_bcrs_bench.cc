@@ -15,6 +15,7 @@
 #include <map>
 #include <set>
 
+#include "tests/bench/cuda/kept_run.h"
 #include "tests/bench/cuda/whole_product.h"
 #include "tests/bench/dlmc.h"
 #include "tests/bench/seeds/claims.h"
@@ -28,8 +29,9 @@ constexpr double kSparsities[] = {.5, .7, .8, .9, .95, .98};
 constexpr int64_t kMostElements = int64_t{1} << 22;  // of a pattern: the embedding's is left out
 
 struct Options {
-  std::string dlmc, output, machine = "NVIDIA H200", date, commit;
-  int sample = 16, rounds = 5, launches = 10;
+  std::string dlmc;
+  int sample = 16;
+  KeptRun run = {};
 };
 
 struct Widths {
@@ -50,12 +52,6 @@ struct Case {
 struct Ablation {
   double sparsity, operations, full, no_prefetch, no_conflict_free, no_transpose;
 };
-
-double GeometricMean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += std::log(value);
-  return values.empty() ? 0 : std::exp(sum / static_cast<double>(values.size()));
-}
 
 // A pattern of another density whose rows are as long beside each other.
 CsrMatrix Redrawn(const CsrMatrix& from, double sparsity, std::mt19937& random) {
@@ -94,7 +90,7 @@ CsrMatrix Dilated(const CsrMatrix& pattern, std::mt19937& random) {
 
 class Bench {
  public:
-  explicit Bench(const Options& options) : timer_(options.launches, options.rounds) {
+  explicit Bench(const Options& options) : timer_(options.run.launches, options.run.rounds) {
     Must(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, 0), "ask the device");
     Must(cusparseCreate(&cusparse_) == CUSPARSE_STATUS_SUCCESS, "start cuSPARSE");
     Must(cublasCreate(&cublas_) == CUBLAS_STATUS_SUCCESS, "start cuBLAS");
@@ -231,12 +227,10 @@ std::vector<Claim> Claims(const std::vector<Case>& cases, const std::vector<Abla
 }
 
 void WriteJson(const Options& options, const std::vector<Case>& cases, const std::vector<Ablation>& ablations) {
-  if (options.output.empty()) return;
-  std::ofstream out(options.output);
+  if (options.run.output.empty()) return;
+  std::ofstream out(options.run.output);
   out.precision(5);
-  out << "{\n  \"machine\": \"" << options.machine << "\", \"date\": \"" << options.date << "\", \"commit\": \""
-      << options.commit << "\",\n  \"method\": \"CUDA graph of " << options.launches << " launches, median of "
-      << options.rounds << " replays, warm L2, microseconds a launch\",\n  \"cases\": [\n";
+  out << "{\n  " << FactsOf(options.run) << ",\n  \"method\": \"" << MethodOf(options.run) << "\",\n  \"cases\": [\n";
   const char* comma = "";
   const auto write_map = [&](const char* name, const std::map<std::string, double>& map) {
     out << ", \"" << name << "\": {";
@@ -325,12 +319,7 @@ int main(int argc, char** argv) {
   CLI::App app("Sparse products of whole numbers on a GPU against cuSPARSE, cuBLAS and cuBLASLt");
   app.add_option("--dlmc", options.dlmc, "folder with .smtx files")->required();
   app.add_option("--sample", options.sample, "take this many patterns, evenly; 0: all");
-  app.add_option("--rounds", options.rounds, "replays, of which the median counts");
-  app.add_option("--launches", options.launches, "in a graph");
-  app.add_option("--machine", options.machine, "for the results");
-  app.add_option("--date", options.date, "for the results");
-  app.add_option("--commit", options.commit, "for the results");
-  app.add_option("-o,--output", options.output, "JSON file");
+  swizzle::bench::AddRunOptions(app, options.run);
   CLI11_PARSE(app, argc, argv);
   return swizzle::bench::Main(options);
 }

@@ -142,13 +142,6 @@ CsrMatrix DrawMatrix(int64_t rows, int64_t cols, double sparsity, double cov) {
   return matrix;
 }
 
-double GeometricMean(const std::vector<double>& values) {
-  if (values.empty()) return 0;
-  double sum = 0;
-  for (double value : values) sum += std::log(value);
-  return std::exp(sum / static_cast<double>(values.size()));
-}
-
 double Percentile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());

@@ -67,7 +67,6 @@ class SpmmRace {
 // Rows of `cols * (1 - sparsity)` entries on average and this coefficient of variation, columns drawn.
 CsrMatrix DrawMatrix(int64_t rows, int64_t cols, double sparsity, double cov);
 
-double GeometricMean(const std::vector<double>& values);  // of none, 0
 double Percentile(std::vector<double> values, double share);
 
 }  // namespace swizzle::bench

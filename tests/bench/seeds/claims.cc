@@ -40,15 +40,6 @@ nlohmann::ordered_json ClaimsJson(const std::vector<Claim>& claims) {
   return list;
 }
 
-void AddRunOptions(CLI::App& app, SeedRun& run) {
-  app.add_option("--rounds", run.rounds, "replays, of which the median counts");
-  app.add_option("--launches", run.launches, "in a graph");
-  app.add_option("--machine", run.machine, "for the results");
-  app.add_option("--date", run.date, "for the results");
-  app.add_option("--commit", run.commit, "for the results");
-  app.add_option("-o,--output", run.output, "JSON file");
-}
-
 void SeedReport::AddCase(const std::string& workload, nlohmann::ordered_json facts) {
   nlohmann::ordered_json c = {{"workload", workload}};
   c.update(facts);
@@ -78,14 +69,11 @@ void SeedReport::MarkWrong(const std::string& what) {
 
 int SeedReport::Finish() const {
   PrintClaims(Concat(run_.system, " (", run_.paper, ")"), claims_);
-  if (!run_.output.empty()) {
-    std::ofstream out(run_.output);
-    out << "{\n\"system\": " << nlohmann::json(run_.system) << ", \"paper\": " << nlohmann::json(run_.paper)
-        << ", \"machine\": " << nlohmann::json(run_.machine) << ", \"date\": " << nlohmann::json(run_.date)
-        << ", \"commit\": " << nlohmann::json(run_.commit) << ",\n\"method\": \"CUDA graphs of " << run_.launches
-        << " launches, medians of " << run_.rounds
-        << " replays, warm second cache, microseconds\",\n\"claims\": " << ClaimsJson(claims_).dump(1)
-        << ",\n\"cases\": [\n";
+  if (!run_.kept.output.empty()) {
+    std::ofstream out(run_.kept.output);
+    out << "{\n\"system\": " << nlohmann::json(run_.system) << ", \"paper\": " << nlohmann::json(run_.paper) << ", "
+        << FactsOf(run_.kept) << ",\n\"method\": \"" << MethodOf(run_.kept)
+        << "\",\n\"claims\": " << ClaimsJson(claims_).dump(1) << ",\n\"cases\": [\n";
     const char* comma = "";
     for (const auto& c : cases_) {
       out << comma << c.dump();

@@ -4,11 +4,12 @@
 #ifndef SWIZZLE_TESTS_BENCH_SEEDS_CLAIMS_H_
 #define SWIZZLE_TESTS_BENCH_SEEDS_CLAIMS_H_
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "tests/bench/cuda/kept_run.h"
 
 namespace swizzle::bench {
 
@@ -32,11 +33,8 @@ nlohmann::ordered_json ClaimsJson(const std::vector<Claim>& claims);
 
 struct SeedRun {
   std::string system = {}, paper = {};  // "Sputnik", "Gale et al., SC20"
-  std::string output = {}, machine = "NVIDIA H200", date = {}, commit = {};
-  int rounds = 5, launches = 10;
+  KeptRun kept = {};
 };
-// --output, --machine, --date, --commit, --rounds and --launches.
-void AddRunOptions(CLI::App& app, SeedRun& run);
 
 class SeedReport {
  public:

@@ -75,12 +75,12 @@ Problem ProblemOf(const Layer& layer, int64_t batch) {
 class Bench {
  public:
   Bench(const Options& options, SeedReport& report)
-      : options_(options), report_(report), dense_timer_(options.run.launches, options.run.rounds) {
+      : options_(options), report_(report), dense_timer_(options.run.kept.launches, options.run.kept.rounds) {
     auto backend = NewCudaBackend(0);
     Must(backend.ok(), "open the GPU");
     backend_ = *std::move(backend);
     stream_ = *backend_->NewStream(0);
-    timer_ = std::make_unique<Timer>(options.run.launches, options.run.rounds, cuda::QueueOf(*stream_));
+    timer_ = std::make_unique<Timer>(options.run.kept.launches, options.run.kept.rounds, cuda::QueueOf(*stream_));
     Must(cusparseCreate(&cusparse_) == CUSPARSE_STATUS_SUCCESS, "start cuSPARSE");
   }
 
@@ -295,7 +295,7 @@ int main(int argc, char** argv) {
   CLI::App app("Products and convolutions that are sparse on both sides, on this GPU, beside what their paper says");
   app.add_option("--size", options.size, "of square products");
   app.add_option("--batch", options.batch, "of convolutions");
-  swizzle::bench::AddRunOptions(app, options.run);
+  swizzle::bench::AddRunOptions(app, options.run.kept);
   CLI11_PARSE(app, argc, argv);
   return swizzle::bench::Main(options);
 }

@@ -60,8 +60,8 @@ class Bench {
   Bench(const Options& options, SeedReport& report)
       : options_(options),
         report_(report),
-        timer_(options.run.launches, options.run.rounds),
-        csr_({.dtype = "f16", .rounds = options.run.rounds, .launches = options.run.launches}) {
+        timer_(options.run.kept.launches, options.run.kept.rounds),
+        csr_({.dtype = "f16", .rounds = options.run.kept.rounds, .launches = options.run.kept.launches}) {
     Must(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, 0), "ask the device");
   }
 
@@ -205,7 +205,7 @@ int main(int argc, char** argv) {
   CLI::App app("Shfl-BW's products on this GPU, beside what its paper says");
   app.add_option("--vectors", options.vectors, "rows of a vector")->delimiter(',');
   app.add_option("--density", options.densities, "shares that are kept")->delimiter(',');
-  swizzle::bench::AddRunOptions(app, options.run);
+  swizzle::bench::AddRunOptions(app, options.run.kept);
   CLI11_PARSE(app, argc, argv);
   return swizzle::bench::Main(options);
 }

@@ -104,8 +104,8 @@ void AddClaims(SeedReport& report) {
 
 int Main(const Options& options) {
   SeedReport report(options.run);
-  SpmmRace full({.rounds = options.run.rounds, .launches = options.run.launches, .ablation = true});
-  SpmmRace halves({.dtype = "f16", .rounds = options.run.rounds, .launches = options.run.launches});
+  SpmmRace full({.rounds = options.run.kept.rounds, .launches = options.run.kept.launches, .ablation = true});
+  SpmmRace halves({.dtype = "f16", .rounds = options.run.kept.rounds, .launches = options.run.kept.launches});
   if (!options.dlmc.empty()) {
     RunCollection(options, full, "dlmc f32", report);
     RunCollection(options, halves, "dlmc f16", report);
@@ -126,7 +126,7 @@ int main(int argc, char** argv) {
   app.add_option("--dlmc", options.dlmc, "folder with .smtx files");
   app.add_option("--sample", options.sample, "take this many matrices, evenly; 0: all");
   app.add_option("--most-hidden", options.most_hidden, "leaves larger recurrent layers out");
-  swizzle::bench::AddRunOptions(app, options.run);
+  swizzle::bench::AddRunOptions(app, options.run.kept);
   CLI11_PARSE(app, argc, argv);
   return swizzle::bench::Main(options);
 }
