@@ -55,7 +55,7 @@ StatusOr<std::shared_ptr<std::byte[]>> Memory::Take(int64_t bytes) {
   const BlockStore::Block block = blocks_->Take(static_cast<size_t>(bytes + kSlackBytes));
   if (block.data == nullptr) {
     live_bytes_ -= bytes;
-    return MakeError(StatusCode::kResourceExhausted, "cannot allocate ", bytes, " bytes");
+    return MakeError(StatusCode::kResourceExhausted, "there is no room for ", bytes, " bytes more");
   }
   const auto release = [self = shared_from_this(), bytes, block](std::byte*) {
     self->blocks_->Give(block);

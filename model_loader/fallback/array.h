@@ -26,8 +26,9 @@ namespace swizzle::fallback {
 
 struct Limits {
   int64_t max_array_bytes = int64_t{1} << 31;
-  int64_t max_live_bytes = int64_t{1} << 34;  // of all arrays of one run together
-  int64_t max_body_runs = int64_t{1} << 16;   // of the graphs within nodes, in one run
+  int64_t max_live_bytes = int64_t{1} << 34;    // of all arrays of one run together
+  int64_t max_body_runs = int64_t{1} << 16;     // of the graphs within nodes, in one run
+  std::shared_ptr<RunBudget> budget = nullptr;  // of several runs on the host; null: there is none
 };
 
 enum class Place : uint8_t { kHost, kDevice };
@@ -99,7 +100,7 @@ class Memory : public std::enable_shared_from_this<Memory> {
  private:
   Memory(const Limits& limits, std::shared_ptr<BlockStore> blocks, Place place)
       : limits_(limits),
-        blocks_(blocks != nullptr ? std::move(blocks) : std::make_shared<BlockStore>(0)),
+        blocks_(blocks != nullptr ? std::move(blocks) : std::make_shared<BlockStore>(0, limits.budget)),
         place_(place) {}
 
   // Bytes that are counted as long as they are held.

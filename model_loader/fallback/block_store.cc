@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "kernels/base/integers.h"
 
@@ -23,11 +24,46 @@ constexpr size_t Enough(size_t bytes) { return bytes + bytes / 4; }
 
 }  // namespace
 
-BlockStore::BlockStore(size_t most_bytes) : BlockStore(std::make_unique<Heap>(), kLeastBytes, most_bytes) {}
+BlockStore::BlockStore(size_t most_bytes, std::shared_ptr<RunBudget> budget)
+    : source_(std::make_unique<Heap>()),
+      least_bytes_(kLeastBytes),
+      most_bytes_(most_bytes),
+      budget_(std::move(budget)) {
+  if (budget_ != nullptr) budget_->Add(*this);
+}
 
 BlockStore::~BlockStore() {
-  MutexLock lock(mutex_);
-  for (const auto& [bytes, block] : kept_) source_->Free(block.data);
+  if (budget_ != nullptr) budget_->Remove(*this);
+  FreeKept();
+}
+
+std::byte* BlockStore::Allocate(size_t bytes) {
+  const auto counted = static_cast<int64_t>(bytes);
+  if (budget_ != nullptr && !budget_->Take(counted)) return nullptr;
+  std::byte* const data = source_->Allocate(bytes);
+  if (data == nullptr && budget_ != nullptr) budget_->Give(counted);
+  return data;
+}
+
+void BlockStore::Free(std::byte* data, size_t bytes) {
+  source_->Free(data);
+  if (budget_ != nullptr) budget_->Give(static_cast<int64_t>(bytes));
+}
+
+void BlockStore::FreeAll() {
+  for (const auto& [bytes, block] : kept_) Free(block.data, bytes);
+  kept_.clear();
+  kept_bytes_ = 0;
+}
+
+void BlockStore::FreeKept() {
+  const MutexLock lock(mutex_);
+  FreeAll();
+}
+
+void BlockStore::FreeIdle() {
+  const MutexLock lock(mutex_);
+  if (std::exchange(run_seen_, run_) == run_) FreeAll();
 }
 
 BlockStore::Block BlockStore::Take(size_t bytes) {
@@ -42,7 +78,7 @@ BlockStore::Block BlockStore::Take(size_t bytes) {
       return block;
     }
   }
-  return {source_->Allocate(whole), whole};
+  return {Allocate(whole), whole};
 }
 
 void BlockStore::Give(Block block) {
@@ -54,7 +90,7 @@ void BlockStore::Give(Block block) {
       return;
     }
   }
-  source_->Free(block.data);
+  Free(block.data, block.bytes);
 }
 
 void BlockStore::BeginRun() {
@@ -65,7 +101,7 @@ void BlockStore::BeginRun() {
       ++kept;
       continue;
     }
-    source_->Free(kept->second.data);
+    Free(kept->second.data, kept->first);
     kept_bytes_ -= kept->first;
     kept = kept_.erase(kept);
   }

@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "kernels/base/mutex.h"
+#include "model_loader/fallback/run_budget.h"
 
 namespace swizzle::fallback {
 
@@ -37,8 +38,8 @@ class BlockStore {
     size_t bytes = 0;
   };
 
-  // Of the host's memory.
-  explicit BlockStore(size_t most_bytes = kMostBytes);
+  // Of the host's memory, as far as `budget` has any; null: without a limit.
+  explicit BlockStore(size_t most_bytes = kMostBytes, std::shared_ptr<RunBudget> budget = nullptr);
   // Of another source, from so many bytes on.
   BlockStore(std::unique_ptr<BlockSource> source, size_t least_bytes, size_t most_bytes)
       : source_(std::move(source)), least_bytes_(least_bytes), most_bytes_(most_bytes) {}
@@ -51,10 +52,19 @@ class BlockStore {
   void Give(Block block);
   // Frees what neither of the last two runs took.
   void BeginRun();
+  // Frees all that is kept.
+  void FreeKept();
+  // Likewise, if no run began since the last call.
+  void FreeIdle();
 
   size_t kept_bytes() const;
 
  private:
+  // Null where there is no memory.
+  std::byte* Allocate(size_t bytes);
+  void Free(std::byte* data, size_t bytes);
+  void FreeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   struct Kept {
     std::byte* data;
     int64_t taken_in_run;
@@ -62,10 +72,12 @@ class BlockStore {
 
   const std::unique_ptr<BlockSource> source_;
   const size_t least_bytes_, most_bytes_;
+  const std::shared_ptr<RunBudget> budget_;  // null: none
   mutable Mutex mutex_;
   std::multimap<size_t, Kept> kept_ ABSL_GUARDED_BY(mutex_);  // by size
   size_t kept_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t run_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t run_seen_ ABSL_GUARDED_BY(mutex_) = -1;  // by FreeIdle
 };
 
 }  // namespace swizzle::fallback

@@ -28,7 +28,7 @@ class HostProgramRunner final : public ProgramRunner {
       : program_(std::move(program)),
         stream_(std::move(stream)),
         limits_(limits),
-        supplies_{std::make_shared<BlockStore>(), gate} {}
+        supplies_{std::make_shared<BlockStore>(BlockStore::kMostBytes, limits.budget), gate} {}
 
   StatusOr<std::vector<Array>> Run(std::span<const TensorView> inputs) override {
     return program_->Run(inputs, *stream_, limits_, nullptr, supplies_);

@@ -33,12 +33,6 @@ struct Placement {
   std::string OperatorCounts() const;  // "NonZero:1,TopK:1"
 };
 
-// What a run held of the device's memory. Value type.
-struct RunMemory {
-  int64_t bytes = 0;
-  int64_t rows = 1;  // of its first input
-};
-
 class DeviceProgram {
  public:
   // `program` is divided into parts of which some run on the device. shapes_follow: whether no shape depends on the
@@ -50,7 +44,7 @@ class DeviceProgram {
   // Runs it once, on zeros of these shapes, and notes where its nodes were and what it took. Errors are those of a run.
   Status Try(const std::vector<Shape>& inputs, const fallback::Limits& limits);
   const Placement& placement() const { return placement_; }
-  const RunMemory& run_memory() const { return run_memory_; }
+  const fallback::RunMemory& run_memory() const { return run_memory_; }
 
   StatusOr<std::unique_ptr<fallback::ProgramRunner>> NewRunner(int threads, const fallback::Limits& limits) const;
 
@@ -79,7 +73,7 @@ class DeviceProgram {
   std::vector<bool> stable_;                  // by value
   bool picks_ = false;
   Placement placement_;
-  RunMemory run_memory_;
+  fallback::RunMemory run_memory_;
   const std::shared_ptr<fallback::Memory> memory_;  // of constants
   mutable Mutex mutex_;
   mutable std::map<int, fallback::Array> uploaded_ ABSL_GUARDED_BY(mutex_);

@@ -248,6 +248,7 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>&
   made.program.program = program->Divided(std::move(planner.division));
   made.program.regions = std::move(planner.planned);
   made.program.refusals = std::move(planner.refusals);
+  made.program.run_memory = survey.memory;
   if (backends.device != nullptr) SWIZZLE_RETURN_IF_ERROR(MoveToDevice(survey, backends, limits, made.program));
   if (planner.tunables.empty()) return made;
   made.tuner = std::make_unique<RegionTuner>(std::move(planner.tunables), std::move(times));

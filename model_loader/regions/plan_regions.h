@@ -34,6 +34,7 @@ struct RegionalProgram {
   std::vector<std::shared_ptr<const PlannedRegion>> regions;  // in the order of their first nodes
   std::string unplanned;                                      // why there are none; empty where there are
   std::vector<std::string> refusals;                          // why regions were not planned as a whole
+  fallback::RunMemory run_memory = {};                        // of a run node by node, as far as is known
   // Null: it runs on the host.
   std::shared_ptr<const offload::DeviceProgram> on_device = nullptr;
   std::string not_on_device = {};  // why, where it was to run on a device

@@ -57,7 +57,9 @@ class Surveyor {
     for (const auto& [value, array] : program_.constants()) Note(value, array);
     std::vector<std::vector<std::byte>> zeros;
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<TensorView> inputs, InputsOfZeros(program_, rows, size, limits_, zeros));
-    const auto watch = [this](const Node& node, std::span<Array> given, fallback::Memory&, Stream&) {
+    survey_.memory.rows = rows;
+    const auto watch = [this](const Node& node, std::span<Array> given, fallback::Memory& memory, Stream&) {
+      survey_.memory.bytes = std::max(survey_.memory.bytes, memory.live_bytes());
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         if (node.inputs[i] != kNoValue) Note(node.inputs[i], given[i]);
       }

@@ -20,6 +20,7 @@ struct Survey {
   std::vector<DType> dtypes;
   // In another run, where the free dimensions, the batch among them, had other sizes; the same where there are none.
   std::vector<std::optional<Shape>> other_shapes;
+  fallback::RunMemory memory;             // of that run, between its nodes
   bool shapes_follow = false;             // whether shapes go by those of the inputs alone, and there was another run
   std::map<int, fallback::Array> known;   // constants, and what is computed of nothing else
   std::vector<std::vector<int>> readers;  // nodes, and kOutside for an output of the graph

@@ -284,13 +284,9 @@ class DirectoryLoader {
       const Backend::Kind kind = backends[0]->kind();
       device = std::get<DeviceBackend*>(kind);
     }
-    SWIZZLE_ASSIGN_OR_RETURN(const bool fits, claim_.FindRoom(spec));
-    if (!fits) {
-      LogLowered();
-      return nullptr;
-    }
+    claim_.LimitRuns();
     fallback::Limits limits;
-    limits.max_live_bytes = claim_.MostOfARun(spec, limits.max_live_bytes);
+    limits.budget = claim_.runs();
     const PlanOptions plan = PlanOptionsFor(spec, *backends[0]);
     regions::TunableRegions made = RegionsOf(std::move(model.program), plan, limits, device);
     LogRegions(model.reason, made.program);
@@ -299,14 +295,10 @@ class DirectoryLoader {
                            made.program.not_on_device);
     }
     spec.device_count = 1;
-    if (device != nullptr) {
-      const offload::RunMemory& run = made.program.on_device->run_memory();
-      SWIZZLE_ASSIGN_OR_RETURN(const bool fits_there, claim_.FindRoomOn(*device, spec, run));
-      if (!fits_there) {
-        LogLowered();
-        return nullptr;
-      }
-      limits.max_live_bytes = claim_.MostOfARunOn(*device, spec, run, limits.max_live_bytes);
+    SWIZZLE_ASSIGN_OR_RETURN(const bool fits, claim_.FindRoomForRuns(spec, made.program, limits));
+    if (!fits) {
+      LogLowered();
+      return nullptr;
     }
     SWIZZLE_ASSIGN_OR_RETURN(auto served, NewFallbackModel(std::move(spec), model.reason, std::move(made.program),
                                                            devices_.cpu(), {plan.threads, limits, turns_}));

@@ -41,12 +41,12 @@ Status MemoryClaim::CheckWeights(int64_t bytes, Backend& backend) const {
   return CheckRoomFor("weights", bytes, UsedOn(backend), RoomOn(backend));
 }
 
-int64_t MemoryClaim::MostOfARun(const ModelSpec& spec, int64_t most) const {
+int64_t MemoryClaim::MostOfARun(const ModelSpec& spec, const fallback::RunMemory& run, int64_t most) const {
   const int64_t left = rooms_.process.Left(resident_bytes_()) - fit_.promised;
-  return MostOfOneRun(spec, rooms_.process, left, most);
+  return std::min(most, NeedOf(spec, run).arena + MostOfOneRun(spec, rooms_.process, left, most));
 }
 
-int64_t MemoryClaim::MostOfARunOn(const Backend& device, const ModelSpec& spec, const offload::RunMemory& run,
+int64_t MemoryClaim::MostOfARunOn(const Backend& device, const ModelSpec& spec, const fallback::RunMemory& run,
                                   int64_t most) const {
   const MemoryRoom room = RoomOn(device);
   const int64_t left = room.Left(UsedOn(device)) - fits_on_.at(&device).promised;
@@ -68,9 +68,27 @@ StatusOr<bool> MemoryClaim::FindRoom(const ModelSpec& spec, std::span<const std:
   return fits;
 }
 
-StatusOr<bool> MemoryClaim::FindRoom(const ModelSpec& spec) { return FindRoomInProcess(NeedOf(spec)); }
+StatusOr<bool> MemoryClaim::FindRoomForRuns(const ModelSpec& spec, const regions::RegionalProgram& regional,
+                                            fallback::Limits& limits) {
+  const offload::DeviceProgram* const on_device = regional.on_device.get();
+  // Of what is on a device the host has copies of inputs and outputs alone.
+  const fallback::RunMemory on_host = on_device == nullptr ? regional.run_memory : fallback::RunMemory();
+  SWIZZLE_ASSIGN_OR_RETURN(bool fits, FindRoom(spec, on_host));
+  if (!fits) return false;
+  limits.max_live_bytes = MostOfARun(spec, on_host, limits.max_live_bytes);
+  if (on_device == nullptr) return true;
+  const DeviceBackend& device = on_device->device();
+  SWIZZLE_ASSIGN_OR_RETURN(fits, FindRoomOn(device, spec, on_device->run_memory()));
+  if (fits) limits.max_live_bytes = MostOfARunOn(device, spec, on_device->run_memory(), limits.max_live_bytes);
+  return fits;
+}
 
-StatusOr<bool> MemoryClaim::FindRoomOn(const Backend& device, const ModelSpec& spec, const offload::RunMemory& run) {
+StatusOr<bool> MemoryClaim::FindRoom(const ModelSpec& spec, const fallback::RunMemory& run) {
+  runs_by_node_ = true;
+  return FindRoomInProcess(NeedOf(spec, run));
+}
+
+StatusOr<bool> MemoryClaim::FindRoomOn(const Backend& device, const ModelSpec& spec, const fallback::RunMemory& run) {
   MemoryNeed need = NeedOnDevice(spec, run);
   need.resident = UsedOn(device);
   regions_on_ = &device;
@@ -104,9 +122,18 @@ void MemoryClaim::Limit(ModelSpec& spec) const {
 
 void MemoryClaim::Take() {
   rooms_.process.promised += fit_.promised;
+  if (runs_by_node_) rooms_.promised_to_runs += fit_.promised;
   rooms_.process.spare = std::max(rooms_.process.spare, fit_.spare);
   for (const auto& [backend, fit] : fits_on_) rooms_.spare_on[backend] = fit.spare;
   if (regions_on_ != nullptr) rooms_.promised_on[regions_on_] += fits_on_.at(regions_on_).promised;
+  if (rooms_.promised_to_runs > 0) LimitRuns();
+}
+
+void MemoryClaim::LimitRuns() {
+  if (rooms_.process.limit == 0) return;
+  GiveBackFreedMemory();  // what loading has left over
+  const int64_t left = rooms_.process.Left(resident_bytes_()) + rooms_.promised_to_runs;
+  rooms_.runs->Limit(std::max<int64_t>(left + rooms_.runs->held(), 0));
 }
 
 }  // namespace swizzle

@@ -11,8 +11,9 @@
 #include <string>
 
 #include "kernels/backend/backend.h"
-#include "model_loader/offload/device_program.h"
+#include "model_loader/fallback/run_budget.h"
 #include "model_loader/plan/run/plan.h"
+#include "model_loader/regions/plan_regions.h"
 #include "server/memory/memory_need.h"
 #include "server/model/model.h"
 
@@ -26,6 +27,9 @@ struct MemoryRooms {
   // Of each GPU, what was promised to executors of models in regions, which take it when they run. Others take theirs
   // when they are made.
   std::map<const Backend*, int64_t> promised_on = {};
+  // What runs node by node hold of the process's memory, and what of its promises is theirs.
+  std::shared_ptr<fallback::RunBudget> runs = std::make_shared<fallback::RunBudget>();
+  int64_t promised_to_runs = 0;
 };
 
 // Of one model. Single-owner.
@@ -38,20 +42,27 @@ class MemoryClaim {
   StatusOr<int64_t> LeftBesideFiles(int64_t bytes, int64_t most) const;
   // RESOURCE_EXHAUSTED if weights of so many bytes have no room on the device; on the host their file has been counted.
   Status CheckWeights(int64_t bytes, Backend& backend) const;
-  // What a run of a model without plans may take (MostOfOneRun), after FindRoom.
-  int64_t MostOfARun(const ModelSpec& spec, int64_t most) const;
-  // Of a device's, after FindRoomOn: what the largest batch does, and of what is then left an executor's share.
-  int64_t MostOfARunOn(const Backend& device, const ModelSpec& spec, const offload::RunMemory& run, int64_t most) const;
+  // What a run node by node may take, after FindRoom: what the largest batch does, and of what is then left an
+  // executor's share (MostOfOneRun).
+  int64_t MostOfARun(const ModelSpec& spec, const fallback::RunMemory& run, int64_t most) const;
+  // Likewise of a device's memory, after FindRoomOn.
+  int64_t MostOfARunOn(const Backend& device, const ModelSpec& spec, const fallback::RunMemory& run,
+                       int64_t most) const;
+  // What all such runs on the host may take together.
+  const std::shared_ptr<fallback::RunBudget>& runs() const { return rooms_.runs; }
 
   // Whether executors of these plans, one a backend, have room at the largest batch. Where they have none, `largest` is
   // less, and plans are to be made again. RESOURCE_EXHAUSTED if there is no room for any batch. `tuned`: one executor
   // more runs now and then.
   StatusOr<bool> FindRoom(const ModelSpec& spec, std::span<const std::shared_ptr<const Plan>> plans,
                           std::span<Backend* const> backends, bool tuned);
-  // Likewise, of a model without plans.
-  StatusOr<bool> FindRoom(const ModelSpec& spec);
-  // Likewise, of a model in regions on a device, a run of which took so much there.
-  StatusOr<bool> FindRoomOn(const Backend& device, const ModelSpec& spec, const offload::RunMemory& run);
+  // Likewise, of a model that runs in regions or node by node; and bounds what each of its runs may take.
+  StatusOr<bool> FindRoomForRuns(const ModelSpec& spec, const regions::RegionalProgram& regional,
+                                 fallback::Limits& limits);
+  // Its parts. Of the process's memory, where a run took so much of it.
+  StatusOr<bool> FindRoom(const ModelSpec& spec, const fallback::RunMemory& run);
+  // Likewise of a device's.
+  StatusOr<bool> FindRoomOn(const Backend& device, const ModelSpec& spec, const fallback::RunMemory& run);
 
   // Rows of the largest batch that has room as far as is known, or tokens.
   int64_t largest() const { return largest_; }
@@ -61,6 +72,8 @@ class MemoryClaim {
 
   // The model is loaded: what it was found to need is taken from the rooms.
   void Take();
+  // Has runs node by node take together what is left for them now.
+  void LimitRuns();
 
  private:
   StatusOr<bool> FindRoomInProcess(MemoryNeed need);
@@ -71,6 +84,7 @@ class MemoryClaim {
   MemoryRooms& rooms_;
   int64_t (*const resident_bytes_)();
   MemoryFit fit_;                                // in the process's memory
+  bool runs_by_node_ = false;                    // what that is for
   std::map<const Backend*, MemoryFit> fits_on_;  // on devices
   const Backend* regions_on_ = nullptr;          // the one of these that regions run on; null: none
   int64_t largest_ = std::numeric_limits<int64_t>::max();

@@ -50,10 +50,18 @@ void SetBatches(const Plan& plan, MemoryNeed& need) {
   need.least = std::min(need.least, need.largest);
 }
 
+// Of a run of the largest batch; of a whole request where there are no batches.
+int64_t BytesOfLargest(const fallback::RunMemory& run, const ModelSpec& spec) {
+  if (spec.max_batch_size == 0) return run.bytes;
+  constexpr double kUnheardOf = 1e18;
+  const double runs = static_cast<double>(spec.max_batch_size) / static_cast<double>(run.rows);
+  return static_cast<int64_t>(std::min(static_cast<double>(run.bytes) * runs, kUnheardOf));
+}
+
 }  // namespace
 
 MemoryNeed NeedOf(const ModelSpec& spec, const Plan& plan) {
-  MemoryNeed need = NeedOf(spec);
+  MemoryNeed need = NeedOf(spec, fallback::RunMemory());
   need.arena = plan.report().backend == "cpu" ? static_cast<int64_t>(plan.arena_bytes()) : 0;
   SetBatches(plan, need);
   return need;
@@ -68,23 +76,21 @@ MemoryNeed NeedOnDevice(const ModelSpec& spec, const Plan& plan) {
   return need;
 }
 
-MemoryNeed NeedOnDevice(const ModelSpec& spec, const offload::RunMemory& run) {
-  MemoryNeed need;
-  need.executors = spec.instance_count;
-  need.stream = kStreamBytes;
-  need.largest = std::max<int64_t>(spec.max_batch_size, 1);
-  const bool batches = spec.max_batch_size > 0;
-  const double runs = batches ? static_cast<double>(need.largest) / static_cast<double>(run.rows) : 1.0;
-  constexpr double kUnheardOf = 1e18;
-  need.arena = static_cast<int64_t>(std::min(static_cast<double>(run.bytes) * runs, kUnheardOf));
-  return need;
-}
-
-MemoryNeed NeedOf(const ModelSpec& spec) {
+MemoryNeed NeedOf(const ModelSpec& spec, const fallback::RunMemory& run) {
   MemoryNeed need;
   need.executors = spec.executors();
   need.row = BytesOf(spec.inputs) + BytesOf(spec.outputs);
   need.largest = std::max<int64_t>(spec.max_batch_size, 1);
+  need.arena = BytesOfLargest(run, spec);
+  return need;
+}
+
+MemoryNeed NeedOnDevice(const ModelSpec& spec, const fallback::RunMemory& run) {
+  MemoryNeed need;
+  need.executors = spec.instance_count;
+  need.stream = kStreamBytes;
+  need.largest = std::max<int64_t>(spec.max_batch_size, 1);
+  need.arena = BytesOfLargest(run, spec);
   return need;
 }
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "model_loader/fallback/run_budget.h"
 #include "model_loader/network/network.h"
-#include "model_loader/offload/device_program.h"
 #include "model_loader/plan/run/plan.h"
 #include "server/memory/memory_need.h"
 #include "server/model/model.h"
@@ -21,12 +21,12 @@ MemoryNeed NeedOf(const ModelSpec& spec, const Plan& plan);
 // Of executors of this plan on its device, of the device's memory.
 MemoryNeed NeedOnDevice(const ModelSpec& spec, const Plan& plan);
 
-// Likewise, of executors that run a model in regions there, where one run took so much: larger batches are taken to
-// need a proportional part more.
-MemoryNeed NeedOnDevice(const ModelSpec& spec, const offload::RunMemory& run);
+// Likewise, of executors that run a model in regions there.
+MemoryNeed NeedOnDevice(const ModelSpec& spec, const fallback::RunMemory& run);
 
-// Of executors that run a model node by node: what is known beforehand, copies of the inputs and outputs.
-MemoryNeed NeedOf(const ModelSpec& spec);
+// Of executors that run a model node by node, one run of which took so much on the host: larger batches are taken to
+// need a proportional part more, beside copies of the inputs and outputs.
+MemoryNeed NeedOf(const ModelSpec& spec, const fallback::RunMemory& run);
 
 // What one run node by node may take, where `left` bytes are left for all of the model's executors: half of that, so
 // that others may grow. `most` where no limit is known.

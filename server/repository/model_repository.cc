@@ -13,12 +13,16 @@
 #include "model_loader/files/printable_name.h"
 #include "server/repository/directory_loader.h"
 #include "server/telemetry/logging.h"
+#include "server/threading/periodic.h"
 #include "server/tuning/background_tuner.h"
 
 namespace swizzle {
 namespace {
 
 namespace fs = std::filesystem;
+
+// A session that has run nothing for so long, or twice that, keeps no memory.
+constexpr absl::Duration kIdle = absl::Seconds(5);
 
 // Its models are those of the directory when it was opened. Thread-safe.
 class DirectoryRepository final : public ModelRepository {
@@ -57,6 +61,7 @@ class DirectoryRepository final : public ModelRepository {
   const std::shared_ptr<ComputeTurns> turns_ = std::make_shared<ComputeTurns>(AvailableCpus());
   mutable Mutex mutex_;
   std::map<std::string, Entry, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
+  const Periodic free_idle_{kIdle, [runs = rooms_.runs] { runs->FreeIdle(); }};
   std::unique_ptr<BackgroundTuner> tuner_;  // last: it tunes models of the above; null: nothing is tuned
 };
 

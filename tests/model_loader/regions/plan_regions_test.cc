@@ -86,6 +86,8 @@ TEST_F(PlanRegionsTest, LayersOnTokensTakeAnyBatchAndLength) {
   ASSERT_EQ(regional.regions.size(), 2u) << regional.unplanned;
   EXPECT_EQ(regional.program->interpreted_nodes(), 1u);
   EXPECT_EQ(regional.program->OperatorCounts(), "Softmax:1");
+  EXPECT_EQ(regional.run_memory.rows, 2);
+  EXPECT_GE(regional.run_memory.bytes, 2 * 64 * 8 * 4) << "what is softened, at least";
   for (const int64_t length : {1, 5, 300}) ExpectSame(regional, {{3, length, 8}});
 }
 

@@ -119,7 +119,9 @@ class RegionsClaimTest : public ::testing::Test {
     repository_ = nullptr;
     devices_ = std::make_unique<Devices>(NewCpuBackend(), std::move(gpus), functions);
     RepositoryOptions options{
-        .directory = directory_.path(), .tune = Tune::kOff, .resident_bytes = [] { return int64_t{0}; }};
+        .directory = directory_.path(), .tune = Tune::kOff, .memory = memory_, .resident_bytes = [] {
+          return int64_t{0};
+        }};
     options.plan.tuning_budget = absl::ZeroDuration();
     repository_ = *NewModelRepository(options, *devices_, *metrics_);
     repository_->Load([] {});
@@ -138,6 +140,7 @@ class RegionsClaimTest : public ::testing::Test {
     directory_.Write(model + "/config.pbtxt", config);
   }
 
+  MemoryRoom memory_;  // the process's
   RepositoryDirectory directory_;
   std::unique_ptr<Devices> devices_;
   std::unique_ptr<Metrics> metrics_ = *NewMetrics("127.0.0.1:0");
@@ -172,12 +175,38 @@ TEST_F(RegionsClaimTest, WhatWasPromisedIsKeptUntilItIsTaken) {
   EXPECT_TRUE(repository_->Find("a", "").ok());
 }
 
+TEST_F(RegionsClaimTest, ALargestBatchThatHasNoRoomOnTheHostIsLowered) {
+  Write("m", "max_batch_size: 4096 dynamic_batching { } instance_group { count: 1 kind: KIND_CPU }");
+  memory_.limit = 256 * kMiB;
+  const auto serving = Load("m", 0);
+  ASSERT_TRUE(serving.ok()) << serving.status();
+  const ModelSpec& spec = (*serving)->model->spec();
+  EXPECT_LE(spec.max_batch_size, 1024);
+  EXPECT_GE(spec.max_batch_size, 64);
+  EXPECT_THAT(spec.memory_note, HasSubstr("at batches of 4096 it needs "));
+}
+
+TEST(RegionsClaim, RunsOfAllModelsTakeNoMoreTogetherThanIsLeft) {
+  ModelSpec spec;
+  spec.instance_count = 2;
+  spec.max_batch_size = 8;
+  const fallback::RunMemory run = {10 * kMiB, 2};
+  MemoryRooms rooms{{.limit = 1000 * kMiB, .requests = 100 * kMiB}};
+  MemoryClaim claim(rooms, [] { return 300 * kMiB; });
+  EXPECT_TRUE(*claim.FindRoom(spec, run));
+  EXPECT_EQ(claim.MostOfARun(spec, run, 1000 * kMiB), 40 * kMiB + (1000 - 300 - 100 - 2 * 40) * kMiB / 4);
+  claim.Take();
+  EXPECT_EQ(rooms.process.promised, 2 * 40 * kMiB);
+  EXPECT_TRUE(claim.runs()->Take(600 * kMiB)) << "what was promised to them is theirs";
+  EXPECT_FALSE(claim.runs()->Take(1));
+}
+
 TEST(RegionsClaim, ARunMayTakeWhatTheLargestBatchTakesAndAShareOfTheRest) {
   const testing::FakeDevice gpu(1000 * kMiB, 100 * kMiB);
   ModelSpec spec;
   spec.instance_count = 2;
   spec.max_batch_size = 8;
-  const offload::RunMemory run = {10 * kMiB, 2};
+  const fallback::RunMemory run = {10 * kMiB, 2};
   MemoryRooms rooms;
   MemoryClaim claim(rooms, [] { return int64_t{0}; });
   EXPECT_TRUE(*claim.FindRoomOn(gpu, spec, run));
