@@ -92,25 +92,32 @@ class SocketListener final : public HttpListener {
   }
 
   void Run() {
-    std::vector<pollfd> wanted;
-    std::vector<uint64_t> ids;  // of wanted, after the first two
     while (!stopping_) {
-      wanted = {{wake_.get(), POLLIN, 0}, {socket_.descriptor.get(), POLLIN, 0}};
-      ids.clear();
-      for (const auto& [id, connection] : connections_) {
-        if (connection.state == Connection::kAnswering) continue;
-        const short events = connection.state == Connection::kWriting ? POLLOUT : POLLIN;
-        wanted.push_back({connection.descriptor.get(), events, 0});
-        ids.push_back(id);
+      try {
+        Turn();
+      } catch (...) {  // no memory: there is one connection less
+        EndOldest();
       }
-      poll(wanted.data(), wanted.size(), UntilNextDeadline());
-      if (wanted[0].revents != 0) TakeAnswers();
-      for (size_t i = 0; i < ids.size(); ++i) {
-        if (wanted[i + 2].revents != 0) Serve(ids[i]);
-      }
-      EndLate();
-      if (wanted[1].revents != 0) Accept();
     }
+  }
+
+  // Waits until there is something to do, and does it.
+  void Turn() {
+    std::vector<pollfd> wanted = {{wake_.get(), POLLIN, 0}, {socket_.descriptor.get(), POLLIN, 0}};
+    std::vector<uint64_t> ids;  // of wanted, after the first two
+    for (const auto& [id, connection] : connections_) {
+      if (connection.state == Connection::kAnswering) continue;
+      const short events = connection.state == Connection::kWriting ? POLLOUT : POLLIN;
+      wanted.push_back({connection.descriptor.get(), events, 0});
+      ids.push_back(id);
+    }
+    poll(wanted.data(), wanted.size(), UntilNextDeadline());
+    if (wanted[0].revents != 0) TakeAnswers();
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (wanted[i + 2].revents != 0) Serve(ids[i]);
+    }
+    EndLate();
+    if (wanted[1].revents != 0) Accept();
   }
 
   int UntilNextDeadline() const {
@@ -169,17 +176,21 @@ class SocketListener final : public HttpListener {
   bool Read(uint64_t id, Connection& connection) {
     if (!Receive(connection, &connection.head)) return false;
     if (connection.head.find(kHeadEnd) == std::string::npos && connection.head.size() <= kMaxHeadBytes) return true;
-    connection.state = Connection::kAnswering;
-    connection.deadline = Instant::InfiniteFuture();
     workers_.Add([this, id, head = std::move(connection.head)] {
       if (stopping_) return;
-      std::string answer = Answer(head);
+      std::string answer;
+      try {
+        answer = Answer(head);
+      } catch (...) {  // no memory: the connection ends without one
+      }
       {
         const MutexLock lock(mutex_);
         answers_.emplace_back(id, std::move(answer));
       }
       Wake();
     });
+    connection.state = Connection::kAnswering;
+    connection.deadline = Instant::InfiniteFuture();
     return true;
   }
 

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <future>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,6 +40,15 @@ TEST(HttpListenerTest, HeadHasNoBody) {
   const auto listener = Start(Echo);
   EXPECT_THAT(HttpGet(listener->port(), "/a", "HEAD"),
               AllOf(HasSubstr("\r\nContent-Length: 7\r\n"), EndsWith("\r\n\r\n")));
+}
+
+TEST(HttpListenerTest, AHandlerThatThrowsEndsItsConnection) {
+  const auto listener = Start([](std::string_view path) -> HttpResponse {
+    if (path == "/thrown") throw std::bad_alloc();
+    return Echo(path);
+  });
+  EXPECT_EQ(HttpGet(listener->port(), "/thrown"), "");
+  EXPECT_THAT(HttpGet(listener->port(), "/a"), EndsWith("path /a"));
 }
 
 TEST(HttpListenerTest, LargeAnswersArriveWhole) {
