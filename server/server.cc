@@ -312,16 +312,17 @@ void Server::Drain() {
 }
 
 int RunServer(const ServerOptions& options) {
-  auto& signals = *new ShutdownSignals;
+  ShutdownSignals* signals = nullptr;
   StatusOr<std::unique_ptr<Server>> server = Contain("start the server", [&] {
+    signals = new ShutdownSignals;
     return Server::Start(
-        options, [&signals] { signals.StartServing(); }, [&signals] { return signals.asked(); });
+        options, [signals] { signals->StartServing(); }, [signals] { return signals->asked(); });
   });
   if (!server.ok()) {
     Log(LogLevel::kError, "cannot start", {{"error", std::string(server.status().message())}});
     return kCannotStart;
   }
-  signals.Wait();
+  signals->Wait();
   Log(LogLevel::kInfo, "draining", {{"delay_ms", absl::ToInt64Milliseconds(options.drain_delay)}});
   (*server)->AnnounceShutdown();
   absl::SleepFor(options.drain_delay);

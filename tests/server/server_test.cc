@@ -6,14 +6,17 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "server/shutdown_signals.h"
 #include "tests/server/served_models.h"
 #include "tests/support/http_get.h"
+#include "tests/support/process_limits.h"
 
 namespace swizzle {
 namespace {
@@ -291,6 +294,15 @@ TEST_F(ServerTest, DrainEndsWatches) {
   while (watch->Read(&response)) {
   }
   EXPECT_EQ(watch->Finish().error_code(), StatusCode::UNAVAILABLE);
+}
+
+// In a process of its own.
+TEST(RunServerTest, WithoutThreadsItCannotStart) {
+  const auto start = [] {
+    const NoMoreThreads none;
+    std::_Exit(RunServer({}));
+  };
+  EXPECT_EXIT(start(), ::testing::ExitedWithCode(kCannotStart), "");
 }
 
 TEST(KernelListing, HasALineForEachKernel) {
