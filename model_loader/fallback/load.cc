@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "model_loader/files/read_file.h"
-#include "model_loader/onnx/onnx_reader.h"
 #include "model_loader/passes/passes.h"
 #include "model_loader/safetensors/checkpoint.h"
 
@@ -25,7 +24,9 @@ StatusOr<std::shared_ptr<const Program>> Read(std::span<const std::byte> model, 
 
 }  // namespace
 
-StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> model) { return Read(model, {}); }
+StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> model, const ReadOptions& options) {
+  return Read(model, options);
+}
 
 StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file, int64_t max_external_bytes) {
   if (IsCheckpoint(file)) {

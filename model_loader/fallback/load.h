@@ -9,12 +9,14 @@
 #include <span>
 
 #include "model_loader/fallback/executor.h"
+#include "model_loader/onnx/onnx_reader.h"
 
 namespace swizzle::fallback {
 
 // A model of opset kFirstOpset to kLastOpset whose operators the fallback runs, with inputs of any type and shape.
-// INVALID_ARGUMENT if it is malformed, UNIMPLEMENTED, naming operator and node, if something is not supported.
-StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> model);
+// INVALID_ARGUMENT if it is malformed, or beyond the limits among the options, whose others count for nothing;
+// UNIMPLEMENTED, naming operator and node, if something is not supported.
+StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> model, const ReadOptions& options = {});
 
 // The same from a file, which errors name, with at most so many bytes of external data; or a checkpoint, by any path
 // that safetensors/checkpoint.h knows.

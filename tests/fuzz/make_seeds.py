@@ -18,6 +18,7 @@ sys.path.insert(0, str(TESTS / 'integration'))
 import make_models  # noqa: E402
 
 MAX_BYTES = 32 << 10  # of a model: in larger ones, nearly every mutation only changes a weight
+MAX_NODE_BYTES = 2 << 10
 
 CONFIGS = {
     'identity': '''
@@ -79,6 +80,15 @@ def write_models(directory):
                         ('external', external_model())):
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 17)], ir_version=8)
         (directory / name).write_bytes(model.SerializeToString())
+
+
+def write_node_models(directory):
+    """A model of each of ONNX's own tests of operators, which are small: what the interpreter runs, and more."""
+    tests = pathlib.Path(onnx.__file__).parent / 'backend' / 'test' / 'data' / 'node'
+    for model in sorted(tests.glob('*/model.onnx')):
+        content = model.read_bytes()
+        if len(content) <= MAX_NODE_BYTES:
+            (directory / model.parent.name).write_bytes(content)
 
 
 def safetensors(header, data=b''):
@@ -165,12 +175,13 @@ def write_arrays(directory):
 
 def main():
     packed_seeds, root = sys.argv[1], pathlib.Path(sys.argv[2])
-    directories = {name: root / name for name in ('onnx_fuzz', 'packed_fuzz', 'config_fuzz', 'safetensors_fuzz',
-                                                  'compressed_tensors_fuzz', 'http_fuzz', 'model_infer_fuzz',
-                                                  'npz_fuzz')}
+    directories = {name: root / name for name in ('onnx_fuzz', 'interpreter_fuzz', 'packed_fuzz', 'config_fuzz',
+                                                  'safetensors_fuzz', 'compressed_tensors_fuzz', 'http_fuzz',
+                                                  'model_infer_fuzz', 'npz_fuzz')}
     for directory in directories.values():
         directory.mkdir(parents=True, exist_ok=True)
     write_models(directories['onnx_fuzz'])
+    write_node_models(directories['interpreter_fuzz'])
     write_arrays(directories['npz_fuzz'])
     write_checkpoints(directories['safetensors_fuzz'], directories['compressed_tensors_fuzz'])
     subprocess.run([packed_seeds, directories['packed_fuzz']], check=True)
