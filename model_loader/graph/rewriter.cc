@@ -108,9 +108,9 @@ std::vector<int> Rewriter::Order() const {
 }
 
 void Rewriter::EraseDeadNodes() {
-  std::vector<int> order = Order();
-  std::ranges::reverse(order);
-  for (const int i : order) {
+  const std::vector<int> order = Order();
+  for (auto last = order.rbegin(); last != order.rend(); ++last) {
+    const int i = *last;
     const bool read = std::any_of(node(i).outputs.begin(), node(i).outputs.end(), [&](int output) {
       return output != kNoValue && (!readers_[output].empty() || IsGraphOutput(output));
     });
