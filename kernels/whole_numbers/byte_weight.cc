@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 #include <optional>
+#include <utility>
 
 #include "kernels/format/csr.h"
 #include "kernels/whole_numbers/steps.h"
@@ -52,7 +54,21 @@ std::optional<int32_t> StartOf(const RowSums& sums, float bias, float product, f
   return static_cast<int32_t>(start);
 }
 
-std::optional<ByteWeight> Convert(const Weight& weight, const Problem& problem) {
+// Entries come channel by channel, and leave tap by tap. A sort took 45 % of the time in which a dense ResNet-50 of
+// bytes was loaded.
+void BringTapsTogether(const Problem& problem, std::vector<ByteWeight::Entry>& entries) {
+  if (problem.op != Op::kConv || problem.window().taps() == 1 || entries.empty()) return;
+  const int64_t channels = problem.input.channels;
+  std::vector<size_t> next(problem.window().taps() + 1);
+  for (const ByteWeight::Entry& entry : entries) ++next[entry.column / channels + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  std::vector<ByteWeight::Entry> ordered(entries.size());
+  for (const ByteWeight::Entry& entry : entries) ordered[next[entry.column / channels]++] = entry;
+  entries = std::move(ordered);
+}
+
+// with_entries: else they are only looked at.
+std::optional<ByteWeight> Convert(const Weight& weight, const Problem& problem, bool with_entries) {
   const std::optional<Quantisation>& quantisation = weight.quantisation;
   if (!quantisation || !quantisation->Validate(weight.rows()).ok()) return std::nullopt;
   const auto csr = weight.matrix.In<CsrMatrix>();
@@ -72,9 +88,9 @@ std::optional<ByteWeight> Convert(const Weight& weight, const Problem& problem) 
       if (*value == 0) continue;
       sums.all += *value;
       sums.magnitudes += std::abs(*value);
-      made.entries[row].push_back({ColumnOf(matrix.col_indices[i], problem), *value});
+      if (with_entries) made.entries[row].push_back({ColumnOf(matrix.col_indices[i], problem), *value});
     }
-    std::ranges::sort(made.entries[row], {}, &ByteWeight::Entry::column);
+    BringTapsTogether(problem, made.entries[row]);
     made.scale.push_back(ScaleInSteps(input.scale, weight_scale, problem));
     const float bias = weight.bias.empty() ? 0.0f : weight.bias[row];
     const auto start = StartOf(sums, bias, input.scale * weight_scale, made.scale.back(), input.zero_point);
@@ -92,10 +108,12 @@ int64_t ByteWeight::nonzeros() const {
   return count;
 }
 
-bool HoldsBytes(const Weight& weight, const Problem& problem) { return Convert(weight, problem).has_value(); }
+bool HoldsBytes(const Weight& weight, const Problem& problem) {
+  return Convert(weight, problem, /*with_entries=*/false).has_value();
+}
 
 StatusOr<ByteWeight> MakeByteWeight(const Weight& weight, const Problem& problem) {
-  std::optional<ByteWeight> made = Convert(weight, problem);
+  std::optional<ByteWeight> made = Convert(weight, problem, /*with_entries=*/true);
   if (!made) return InvalidArgument("the weight is not of whole numbers whose sums fit 32 bits");
   return *std::move(made);
 }

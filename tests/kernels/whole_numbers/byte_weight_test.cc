@@ -50,6 +50,17 @@ TEST(ByteWeightTest, ColumnsCountTapsFirst) {
   EXPECT_EQ(made->entries[0][0].column, 2 * 2 + 1);
 }
 
+TEST(ByteWeightTest, EntriesComeInTheOrderOfColumns) {
+  Problem problem = LinearProblem(1, 2);
+  problem.window().kernel_w = 3;
+  const auto made = MakeByteWeight(WeightOf(1, 6, {1, 2, 3, 4, 0, 6}, {1.0f}), problem);
+  ASSERT_TRUE(made.ok());
+  std::vector<std::pair<int32_t, int8_t>> entries;
+  for (const ByteWeight::Entry& entry : made->entries[0]) entries.emplace_back(entry.column, entry.value);
+  const std::vector<std::pair<int32_t, int8_t>> expected = {{0, 1}, {1, 4}, {2, 2}, {4, 3}, {5, 6}};
+  EXPECT_EQ(entries, expected);
+}
+
 TEST(ByteWeightTest, RefusesWhatIsNotWholeOrDoesNotFit) {
   const Problem problem = LinearProblem(1, 2);
   EXPECT_TRUE(HoldsBytes(WeightOf(1, 2, {127, -128}, {1.0f}), problem));
