@@ -16,6 +16,7 @@
 #include "kernels/cpu/int8/convert_bytes.h"
 #include "kernels/cpu/int8/elementwise_bytes.h"
 #include "kernels/cpu/int8/linear_bytes.h"
+#include "kernels/cpu/int8/onednn_bytes.h"
 #include "kernels/cpu/int8/position_bytes.h"
 #include "kernels/cpu/int8/window_bytes.h"
 #include "kernels/cpu/layout/convert.h"
@@ -104,6 +105,13 @@ constexpr std::array<Kernel, 1> LibraryRow(const RowShape& shape, uint32_t featu
   return {MakeRow<kName>(common, KeyOf(shape, DType::kFloat32, DType::kFloat32), features, run)};
 }
 
+// The same of dense layers of bytes.
+template <RowText kName>
+constexpr std::array<Kernel, 1> LibraryByteRow(Storage input, Storage output, const Kernel& common,
+                                               RunFunctionPointer run) {
+  return {MakeRow<kName>(common, {Op::kConv, Format::kDense, DType::kInt8, input, output}, kAvx512 | kVnni, run)};
+}
+
 // One function in the targets of bytes: one kernel for each table of cells.
 struct PerByteTarget {
   RunFunctionPointer vnni, avx512, avx2, base;
@@ -147,6 +155,7 @@ constexpr auto WindowRows(Op op, Format weights, Storage input, Storage output, 
 }
 
 constexpr Storage kNchwU8 = {Layout::kNchw, kU8}, kFullU8 = {Layout::kFullPanels, kU8};
+constexpr Storage kNhwcU8 = {Layout::kNhwc, kU8};
 constexpr Storage kNchwF32 = {Layout::kNchw, kF32}, kPanelsF32 = {Layout::kPanels, kF32};
 constexpr Storage kBlockedF32 = {Layout::kBlocked16, kF32};
 
@@ -215,6 +224,14 @@ constexpr Kernel kDepthwiseBytes = {.accepts = AcceptsDepthwiseBytes,
                                     .prepare = PrepareDepthwiseBytes,
                                     .workspace_bytes = WindowBytesWorkspace,
                                     .holds = HoldsBytes};
+
+constexpr Kernel OnednnBytes(bool (*accepts)(const Problem&)) {
+  return {.accepts = accepts,
+          .prepare = PrepareOnednnBytes,
+          .workspace_bytes = OnednnBytesWorkspace,
+          .holds = HoldsOnednnBytes,
+          .for_plane = OnednnBytesForPlane};
+}
 
 constexpr auto kRows = Join(
     // Convolution. Those of vectors come first: where nothing is measured, the first of equals is taken.
@@ -334,6 +351,10 @@ constexpr auto kRows = Join(
                                 SWIZZLE_PER_BYTE_TARGET(LinearBytes)),
     ByteRows<"linear_dense_u8_f32">(Op::kConv, Format::kDense, kNchwU8, kNchwF32, kLinearBytes,
                                     SWIZZLE_PER_BYTE_TARGET(LinearBytes)),
+    LibraryByteRow<"conv_nhwc_dense_u8_onednn">(kNhwcU8, kNhwcU8, OnednnBytes(AcceptsOnednnConvBytes), RunOnednnBytes),
+    LibraryByteRow<"linear_dense_u8_onednn">(kNchwU8, kNchwU8, OnednnBytes(AcceptsOnednnLinearBytes), RunOnednnBytes),
+    LibraryByteRow<"linear_dense_u8_f32_onednn">(kNchwU8, kNchwF32, OnednnBytes(AcceptsOnednnLinearBytes),
+                                                 RunOnednnBytes),
     ByteRows<"linear_csr_position_u8">(Op::kConv, Format::kCsr, kPanelsF32, kPanelsF32, kPositionQuads,
                                        SWIZZLE_PER_BYTE_TARGET(PositionQuads)),
     ByteRows<"linear_dense_position_u8">(Op::kConv, Format::kDense, kPanelsF32, kPanelsF32, kPositionBlocks,
@@ -362,6 +383,11 @@ constexpr auto kRows = Join(
     ByteConversion<"dequantise_full_panels_blocked16_u8", kFullU8, kBlockedF32>(),
     ByteConversion<"move_nchw_full_panels_u8", kNchwU8, kFullU8>(),
     ByteConversion<"move_full_panels_nchw_u8", kFullU8, kNchwU8>(),
+    ByteConversion<"quantise_nchw_nhwc_u8", kNchwF32, kNhwcU8>(),
+    ByteConversion<"dequantise_nhwc_nchw_u8", kNhwcU8, kNchwF32>(),
+    ByteConversion<"move_nchw_nhwc_u8", kNchwU8, kNhwcU8>(), ByteConversion<"move_nhwc_nchw_u8", kNhwcU8, kNchwU8>(),
+    ByteConversion<"move_full_panels_nhwc_u8", kFullU8, kNhwcU8>(),
+    ByteConversion<"move_nhwc_full_panels_u8", kNhwcU8, kFullU8>(),
 
     Rows<"transpose_nchw", kF32>({Op::kTranspose, Format::kNone, kNchw, kNchw}, {.accepts = AcceptsConvert},
                                  &TransposeNchw));

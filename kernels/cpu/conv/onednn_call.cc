@@ -1,5 +1,7 @@
 #include "kernels/cpu/conv/onednn_call.h"
 
+#include <omp.h>
+
 namespace swizzle::cpu {
 
 Status OnednnStatus(dnnl_status_t status, const char* what) {
@@ -13,6 +15,17 @@ Status OnednnStatus(dnnl_status_t status, const char* what) {
     default:
       return MakeError(StatusCode::kInternal, "oneDNN failed with status ", static_cast<int>(status), ": ", what);
   }
+}
+
+const dnnl::engine& OnednnEngine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+dnnl::stream& OnednnStream() {
+  thread_local dnnl::stream stream(OnednnEngine());
+  omp_set_num_threads(1);
+  return stream;
 }
 
 }  // namespace swizzle::cpu

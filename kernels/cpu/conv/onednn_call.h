@@ -1,4 +1,5 @@
-// The one place where oneDNN's errors become Statuses: its C++ interface throws them, on whatever thread calls it.
+// How oneDNN is called. Its errors become Statuses: its C++ interface throws them, on whatever thread calls it. It runs
+// on OpenMP, whose threads would fight with the stream's: every primitive is made for one thread and runs on one.
 #ifndef SWIZZLE_KERNELS_CPU_CONV_ONEDNN_CALL_H_
 #define SWIZZLE_KERNELS_CPU_CONV_ONEDNN_CALL_H_
 
@@ -14,6 +15,12 @@ namespace swizzle::cpu {
 // OK for dnnl_success; RESOURCE_EXHAUSTED where memory is short, UNIMPLEMENTED for what oneDNN doesn't have, else
 // INTERNAL. `what` names the call.
 Status OnednnStatus(dnnl_status_t status, const char* what);
+
+// The process's. Throws what oneDNN does.
+const dnnl::engine& OnednnEngine();
+// The calling thread's own. Also keeps OpenMP to one thread on it, which primitives have to be described after. Throws
+// what oneDNN does.
+dnnl::stream& OnednnStream();
 
 // Calls work(). Thread-safe as far as `work` is.
 template <typename Work>

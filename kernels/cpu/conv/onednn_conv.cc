@@ -1,7 +1,5 @@
 #include "kernels/cpu/conv/onednn_conv.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -26,18 +24,6 @@ using Tag = memory::format_tag;
 enum class Kind { kConv, kStem, kDepthwise };
 
 int64_t Blocks(int64_t channels) { return CeilDiv(channels, kBlockChannels); }
-
-const dnnl::engine& Engine() {
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  return engine;
-}
-
-// The calling thread's own. Also keeps OpenMP to one thread on it.
-dnnl::stream& ThreadStream() {
-  thread_local dnnl::stream stream(Engine());
-  omp_set_num_threads(1);
-  return stream;
-}
 
 // A layer cut down to some images and to output channels [first_channel, first_channel + channels).
 struct Part {
@@ -117,8 +103,8 @@ convolution_forward::primitive_desc DescribePart(Kind kind, const Problem& probl
   };
   const auto description =
       bias ? describe(source, weights, Describe({part.channels}, Tag::a), target) : describe(source, weights, target);
-  omp_set_num_threads(1);
-  return {description, Attributes(problem.epilogue), Engine()};
+  OnednnStream();
+  return {description, Attributes(problem.epilogue), OnednnEngine()};
 }
 
 // One primitive, ready to run on the part of a layer that it was made for.
@@ -144,9 +130,9 @@ class PartConv {
  private:
   void Execute(const Buffers& buffers) const {
     const auto tensor = [](const memory::desc& desc, const void* data) {
-      return memory(desc, Engine(), const_cast<void*>(data));
+      return memory(desc, OnednnEngine(), const_cast<void*>(data));
     };
-    dnnl::stream& stream = ThreadStream();
+    dnnl::stream& stream = OnednnStream();
     primitive_.execute(stream, {{DNNL_ARG_SRC, tensor(description_.src_desc(), buffers.source)},
                                 {DNNL_ARG_WEIGHTS, tensor(description_.weights_desc(), buffers.weights)},
                                 {DNNL_ARG_BIAS, tensor(description_.bias_desc(), buffers.bias)},
@@ -251,9 +237,9 @@ void PackWeights(Kind kind, const Weight& weight, const Problem& problem, float*
   DenseMatrix matrix = weight.ToDense();
   const memory::dims dims = WeightDims(kind, problem, problem.output.channels);
   const auto plain = Describe(dims, kind == Kind::kDepthwise ? Tag::goihw : Tag::oihw);
-  memory from(plain, Engine(), matrix.values.data());
-  memory to(PackedWeights(kind, problem), Engine(), values);
-  dnnl::stream& stream = ThreadStream();
+  memory from(plain, OnednnEngine(), matrix.values.data());
+  memory to(PackedWeights(kind, problem), OnednnEngine(), values);
+  dnnl::stream& stream = OnednnStream();
   dnnl::reorder(from, to).execute(stream, from, to);
   stream.wait();
 }

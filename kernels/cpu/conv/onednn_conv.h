@@ -1,9 +1,8 @@
 // Dense convolution and depthwise convolution through oneDNN, fp32, in its blocked layout: rows conv_dense_f32_onednn
 // (kBlocked16), conv_stem_dense_f32_onednn (kNchw to kBlocked16, few input channels) and depthwise_dense_f32_onednn.
 //
-// oneDNN runs on OpenMP, whose threads would fight with the stream's: every primitive is made for one thread and runs
-// on one, and the stream's threads share the images, and the output channels of those images that do not share evenly.
-// The rows need AVX-512, for which this layout is made.
+// The stream's threads share the images, and the output channels of those images that do not share evenly. The rows
+// need AVX-512, for which this layout is made.
 #ifndef SWIZZLE_KERNELS_CPU_CONV_ONEDNN_CONV_H_
 #define SWIZZLE_KERNELS_CPU_CONV_ONEDNN_CONV_H_
 

@@ -6,6 +6,7 @@
 #include "kernels/base/integers.h"
 #include "kernels/cpu/layout/slab.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
+#include "kernels/cpu/simd/transpose_bytes.h"
 
 namespace swizzle::cpu {
 namespace {
@@ -17,14 +18,26 @@ struct Block {
   alignas(kBufferAlignment) uint8_t bytes[kElements];
 };
 
+// Whether a slab's channels are neighbours, and so many that it goes in blocks of TransposeBytes.
+bool GoesInBlocks(const Slab& slab, int64_t channels) {
+  static_assert(kBlockChannels == kTransposedBytes);
+  return slab.channel_stride == 1 && channels == kBlockChannels;
+}
+
 template <typename T>
 void LoadRows(const Slab& slab, const T* from, int64_t channels, int64_t positions, T* rows) {
   from += slab.offset;
+  int64_t begin = 0;
+  if constexpr (sizeof(T) == 1) {
+    for (; GoesInBlocks(slab, channels) && begin + kTransposedBytes <= positions; begin += kTransposedBytes) {
+      TransposeBytes(from + begin * slab.position_stride, slab.position_stride, rows + begin, kMaxPanelWidth);
+    }
+  }
   for (int64_t c = 0; c < channels; ++c, from += slab.channel_stride, rows += kMaxPanelWidth) {
     if (slab.position_stride == 1) {
       std::memcpy(rows, from, positions * sizeof(T));
     } else {
-      for (int64_t p = 0; p < positions; ++p) rows[p] = from[p * slab.position_stride];
+      for (int64_t p = begin; p < positions; ++p) rows[p] = from[p * slab.position_stride];
     }
   }
 }
@@ -32,11 +45,17 @@ void LoadRows(const Slab& slab, const T* from, int64_t channels, int64_t positio
 template <typename T>
 void StoreRows(const T* rows, const Slab& slab, T* to, int64_t channels, int64_t positions) {
   to += slab.offset;
+  int64_t begin = 0;
+  if constexpr (sizeof(T) == 1) {
+    for (; GoesInBlocks(slab, channels) && begin + kTransposedBytes <= positions; begin += kTransposedBytes) {
+      TransposeBytes(rows + begin, kMaxPanelWidth, to + begin * slab.position_stride, slab.position_stride);
+    }
+  }
   for (int64_t c = 0; c < channels; ++c, to += slab.channel_stride, rows += kMaxPanelWidth) {
     if (slab.position_stride == 1) {
       std::memcpy(to, rows, positions * sizeof(T));
     } else {
-      for (int64_t p = 0; p < positions; ++p) to[p * slab.position_stride] = rows[p];
+      for (int64_t p = begin; p < positions; ++p) to[p * slab.position_stride] = rows[p];
     }
   }
 }

@@ -8,7 +8,7 @@
 
 namespace swizzle::cpu {
 
-// The layouts that hold bytes are kNchw and kFullPanels, real numbers kNchw, kPanels and kBlocked16.
+// The layouts that hold bytes are kNchw, kFullPanels and kNhwc, real numbers kNchw, kPanels and kBlocked16.
 bool AcceptsConvertBytes(const Problem& problem);
 
 template <const ByteCells& kCells>

@@ -32,9 +32,10 @@ Slab SlabAt(const Extent& extent, Layout layout, int64_t position, int64_t chann
       return {((position - in_panel) * extent.channels + channel * kMaxPanelWidth) + in_panel, kMaxPanelWidth, 1,
               kMaxPanelWidth - in_panel};
     }
-    case Layout::kRows:
     case Layout::kNhwc:
-      break;  // GPUs' alone: no row of the CPU's table has them
+      return {position * extent.channels + channel, 1, extent.channels, extent.positions() - position};
+    case Layout::kRows:
+      break;  // GPUs' alone: no row of the CPU's table has it
   }
   return {};
 }

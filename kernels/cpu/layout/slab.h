@@ -20,7 +20,7 @@ struct Slab {
 };
 
 // The slab that starts at `position` and at `channel`, a multiple of kBlockChannels; in kBlocked16 it has that many.
-// layout: kNchw, kPanels, kFullPanels or kBlocked16.
+// layout: all but kRows.
 Slab SlabAt(const Extent& extent, Layout layout, int64_t position, int64_t channel);
 
 }  // namespace swizzle::cpu

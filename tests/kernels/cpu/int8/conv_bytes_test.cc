@@ -9,6 +9,7 @@
 #include <random>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/reference/layout.h"
 #include "tests/kernels/test_memory.h"
 
 namespace swizzle::cpu {
@@ -70,15 +71,12 @@ struct Layer {
   std::vector<int32_t> biases;
 };
 
-size_t PanelOffset(int64_t position, int64_t channel, int64_t channels) {
-  return static_cast<size_t>((position / 64 * channels + channel) * 64 + position % 64);
-}
-
-TestMemory InPanels(Backend& backend, const std::vector<uint8_t>& values, int64_t channels) {
-  TestMemory memory(backend, static_cast<size_t>(FullPanels(kPositions) * 64 * channels));
+TestMemory InLayout(Backend& backend, const std::vector<uint8_t>& values, const Extent& extent, Layout layout) {
+  TestMemory memory(backend, StorageBytes(extent, {layout, DType::kUint8}));
   for (int64_t p = 0; p < kPositions; ++p) {
-    for (int64_t c = 0; c < channels; ++c) {
-      memory.host()[PanelOffset(p, c, channels)] = static_cast<std::byte>(values[p * channels + c]);
+    for (int64_t c = 0; c < extent.channels; ++c) {
+      memory.host()[reference::ElementOffset(extent, layout, c, p)] =
+          static_cast<std::byte>(values[p * extent.channels + c]);
     }
   }
   return memory;
@@ -101,7 +99,8 @@ void ExpectBits(Backend& backend, Stream& stream, const Kernel& kernel, const La
   ASSERT_TRUE(kernel.holds(weight, problem));
   const auto packed = kernel.prepare(weight, problem);
   ASSERT_TRUE(packed.ok());
-  TestMemory input = InPanels(backend, layer.input, kCols), residual = InPanels(backend, layer.residual, kRows);
+  TestMemory input = InLayout(backend, layer.input, problem.input, problem.from.layout);
+  TestMemory residual = InLayout(backend, layer.residual, problem.output, problem.to.layout);
   TestMemory output(backend, StorageBytes(problem.output, problem.to));
   TestMemory workspace(backend, kernel.workspace_bytes(problem));
   const Operand operands[] = {{input.data(), DType::kUint8}, {residual.data(), DType::kUint8}};
@@ -115,7 +114,7 @@ void ExpectBits(Backend& backend, Stream& stream, const Kernel& kernel, const La
   const int low = problem.epilogue.low == 0 ? kOutputZero : 0;
   for (int64_t p = 0; p < kPositions; ++p) {
     for (int64_t row = 0; row < kRows; ++row) {
-      ASSERT_EQ(static_cast<int>(output.host()[PanelOffset(p, row, kRows)]),
+      ASSERT_EQ(static_cast<int>(output.host()[reference::ElementOffset(problem.output, problem.to.layout, row, p)]),
                 layer.Expected(row, p, problem.epilogue.residual, low))
           << "row " << row << ", position " << p;
     }
@@ -127,8 +126,8 @@ TEST(ConvBytesTest, EqualsOnnxRuntimeToTheBit) {
   const auto stream = *backend->NewStream(1);
   int seen = 0;
   for (const Kernel& kernel : backend->kernels()) {
-    const bool bytes = kernel.key.op == Op::kConv && kernel.key.output == Storage{Layout::kFullPanels, DType::kUint8} &&
-                       kernel.key.input == kernel.key.output;
+    const bool bytes = kernel.key.op == Op::kConv && kernel.key.output.dtype == DType::kUint8 &&
+                       kernel.key.input == kernel.key.output && kernel.key.output.layout != Layout::kNchw;
     if (!bytes || (kernel.required_features & ~backend->features()) != 0) continue;
     ++seen;
     SCOPED_TRACE(kernel.name);
