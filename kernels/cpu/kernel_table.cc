@@ -19,6 +19,7 @@
 #include "kernels/cpu/int8/onednn_bytes.h"
 #include "kernels/cpu/int8/position_bytes.h"
 #include "kernels/cpu/int8/window_bytes.h"
+#include "kernels/cpu/layout/channels.h"
 #include "kernels/cpu/layout/convert.h"
 #include "kernels/cpu/runtime/targets.h"
 #include "kernels/cpu/tokens/attention.h"
@@ -27,8 +28,10 @@
 #include "kernels/cpu/tokens/layer_norm.h"
 #include "kernels/cpu/tokens/sparse_attention.h"
 #include "kernels/cpu/tokens/token_reduction.h"
+#include "kernels/cpu/window/depth_to_space.h"
 #include "kernels/cpu/window/depthwise_dense.h"
 #include "kernels/cpu/window/pool.h"
+#include "kernels/cpu/window/resize.h"
 
 namespace swizzle::cpu {
 namespace {
@@ -165,6 +168,12 @@ constexpr auto ByteConversion() {
                          SWIZZLE_PER_BYTE_TARGET(ConvertBytes));
 }
 
+// A row <name>_base of bytes that stay in their layout.
+template <RowText kName, Storage kStorage>
+constexpr std::array<Kernel, 1> ByteRow(Op op, const Kernel& common, RunFunctionPointer run) {
+  return {MakeRow<kName + "_base">(common, {op, Format::kNone, kF32, kStorage, kStorage}, kAnyX86, run)};
+}
+
 constexpr Layout kNchw = Layout::kNchw, kPanels = Layout::kPanels, kBlocked16 = Layout::kBlocked16;
 
 constexpr Kernel kConvCsr = {.accepts = AcceptsConvCsr,
@@ -290,6 +299,14 @@ constexpr auto kRows = Join(
     PlainRows<"max_pool", kNchw, kPanels, kBlocked16>(Op::kMaxPool, kPool, SWIZZLE_PER_TARGET(MaxPool)),
     PlainRows<"average_pool", kNchw, kPanels, kBlocked16>(Op::kAveragePool, kPool, SWIZZLE_PER_TARGET(AveragePool)),
 
+    PlainRows<"resize", kNchw, kPanels, kBlocked16>(
+        Op::kResize, {.accepts = AcceptsAll, .workspace_bytes = ResizeWorkspaceBytes}, SWIZZLE_PER_TARGET(Resize)),
+    PlainRows<"depth_to_space", kNchw, kPanels>(Op::kDepthToSpace,
+                                                {.accepts = AcceptsAll, .workspace_bytes = DepthToSpaceWorkspaceBytes},
+                                                SWIZZLE_PER_TARGET(DepthToSpace)),
+    PlainRows<"concat", kNchw, kPanels, kBlocked16>(Op::kConcat, {.accepts = AcceptsConcat}, &RunConcat),
+    PlainRows<"slice", kNchw, kPanels, kBlocked16>(Op::kSlice, {.accepts = AcceptsAll}, &RunSlice),
+
     // Element-wise.
     PlainRows<"add", kNchw, kPanels, kBlocked16>(Op::kAdd, kElementwise, SWIZZLE_PER_TARGET(Add)),
     PlainRows<"activation", kNchw, kPanels, kBlocked16>(Op::kActivation, kElementwise, SWIZZLE_PER_TARGET(Activation)),
@@ -373,6 +390,12 @@ constexpr auto kRows = Join(
                        SWIZZLE_PER_BYTE_TARGET(AddBytes)),
     ByteRows<"activation_u8">(Op::kActivation, Format::kNone, kFullU8, kFullU8, {.accepts = AcceptsElementwiseBytes},
                               SWIZZLE_PER_BYTE_TARGET(AddBytes)),
+    ByteRow<"concat_nchw_u8", kNchwU8>(Op::kConcat, {.accepts = AcceptsConcatBytes}, &RunConcat),
+    ByteRow<"concat_full_panels_u8", kFullU8>(Op::kConcat, {.accepts = AcceptsConcatBytes}, &RunConcat),
+    ByteRow<"slice_nchw_u8", kNchwU8>(Op::kSlice, {.accepts = AcceptsSliceBytes}, &RunSlice),
+    ByteRow<"slice_full_panels_u8", kFullU8>(Op::kSlice, {.accepts = AcceptsSliceBytes}, &RunSlice),
+    ByteRow<"resize_full_panels_u8", kFullU8>(
+        Op::kResize, {.accepts = AcceptsResizeBytes, .workspace_bytes = ResizeWorkspaceBytes}, &ResizeBytes),
     ByteConversion<"quantise_nchw_nchw_u8", kNchwF32, kNchwU8>(),
     ByteConversion<"quantise_nchw_full_panels_u8", kNchwF32, kFullU8>(),
     ByteConversion<"quantise_panels_full_panels_u8", kPanelsF32, kFullU8>(),

@@ -14,6 +14,7 @@
 #include "kernels/cuda/conv/conv_shfl_bw.h"
 #include "kernels/cuda/conv/conv_shfl_bw_window.h"
 #include "kernels/cuda/elementwise/bytes.h"
+#include "kernels/cuda/elementwise/channels.h"
 #include "kernels/cuda/elementwise/convert.h"
 #include "kernels/cuda/elementwise/elementwise.h"
 #include "kernels/cuda/elementwise/scale.h"
@@ -24,6 +25,7 @@
 #include "kernels/cuda/tokens/token_reduction.h"
 #include "kernels/cuda/window/depthwise.h"
 #include "kernels/cuda/window/pool.h"
+#include "kernels/cuda/window/resize.h"
 #ifdef SWIZZLE_HAS_CUDNN
 #include "kernels/cuda/conv/conv_dense_cudnn.h"
 #endif
@@ -362,6 +364,14 @@ constexpr auto kRows = Join(
                           []<Layout kLayout, DType kType>() { return &MaxPool<kLayout, kType>; }),
     PlainRows<"average_pool">(Op::kAveragePool, {.accepts = AcceptsPool},
                               []<Layout kLayout, DType kType>() { return &AveragePool<kLayout, kType>; }),
+    PlainRows<"resize">(Op::kResize, {.accepts = AcceptsResize},
+                        []<Layout kLayout, DType kType>() { return &Resize<kLayout, kType>; }),
+    PlainRows<"depth_to_space">(Op::kDepthToSpace, {.accepts = AcceptsResize},
+                                []<Layout kLayout, DType kType>() { return &DepthToSpace<kLayout, kType>; }),
+    PlainRows<"concat">(Op::kConcat, {.accepts = AcceptsConcat},
+                        []<Layout kLayout, DType kType>() { return &RunConcat<kLayout, kType>; }),
+    PlainRows<"slice">(Op::kSlice, {.accepts = AcceptsAll},
+                       []<Layout kLayout, DType kType>() { return &RunSlice<kLayout, kType>; }),
     PlainRows<"softmax">(Op::kSoftmax, {.accepts = AcceptsSoftmax},
                          []<Layout kLayout, DType kType>() { return &Softmax<kLayout, kType>; }),
 

@@ -155,6 +155,7 @@ class RunBuffers {
   static int64_t InputElements(const KernelKey& key, const Problem& problem, size_t i) {
     const bool residual = i == static_cast<size_t>(InputCount(problem));
     if (residual) return LayoutElements(problem.output, key.output.layout);
+    if (problem.op == Op::kConcat) return LayoutElements(InputExtent(problem, static_cast<int>(i)), key.input.layout);
     // kScale reads less of its second operand, and values may have other channels than queries; it costs nothing here.
     const int64_t channels = std::max(problem.input.channels, problem.output.channels);
     return LayoutElements(IsAttention(problem.op) ? Extent{problem.input.batch, channels} : problem.input,

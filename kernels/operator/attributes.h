@@ -6,6 +6,7 @@
 #ifndef SWIZZLE_KERNELS_OPERATOR_ATTRIBUTES_H_
 #define SWIZZLE_KERNELS_OPERATOR_ATTRIBUTES_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -83,7 +84,54 @@ struct TokenChoice {
   bool operator==(const TokenChoice&) const = default;
 };
 
-using Attributes = std::variant<std::monostate, Window, Function, Lookup, Attention, Normalisation, TokenChoice>;
+inline constexpr int kMaxParts = 8;
+
+// Of kConcat: what each operand has of the output's channels, or, of each channel, of its plane's positions; the other
+// extents are alike.
+struct ConcatParts {
+  int32_t count = 0;  // of operands, 1 to kMaxParts
+  bool of_planes = false;
+  std::array<int32_t, kMaxParts> sizes = {};  // those behind `count` are 0
+  bool operator==(const ConcatParts&) const = default;
+};
+
+// Of kSlice: the first of the channels that it takes, which are as many as its output has.
+struct ChannelRange {
+  int64_t first = 0;
+  bool operator==(const ChannelRange&) const = default;
+};
+
+// Where a position of kResize's output lies in its input: ONNX's coordinate_transformation_mode (resampling.h).
+enum class Coordinates : uint8_t { kHalfPixel, kPytorchHalfPixel, kAlignCorners, kAsymmetric };
+inline constexpr int kCoordinatesCount = 4;
+// Which neighbour is the nearest: ONNX's nearest_mode.
+enum class Nearest : uint8_t { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil };
+inline constexpr int kNearestCount = 4;
+// As ONNX spells them.
+std::string_view CoordinatesName(Coordinates coordinates);
+std::string_view NearestName(Nearest nearest);
+
+// Of kResize. A scale is how many positions of the output one of the input becomes, as the model gives it: the output's
+// size is rounded down. 0: the model gives the size, and the scale is the quotient of the two.
+struct Resampling {
+  bool linear = false;  // between the neighbours of each axis, else the nearest is taken
+  Coordinates coordinates = Coordinates::kHalfPixel;
+  Nearest nearest = Nearest::kRoundPreferFloor;  // as made where linear
+  float scale_h = 0.0f, scale_w = 0.0f;
+  bool operator==(const Resampling&) const = default;
+};
+
+// Of kDepthToSpace: channels become blocks of positions, `block` high and wide. The input's channel of an output
+// channel c and a place (y, x) in a block is c * block^2 + y * block + x, or, where `places_first`, (y * block + x) *
+// channels + c: ONNX's modes CRD and DCR.
+struct SpaceBlock {
+  int32_t block = 1;
+  bool places_first = false;
+  bool operator==(const SpaceBlock&) const = default;
+};
+
+using Attributes = std::variant<std::monostate, Window, Function, Lookup, Attention, Normalisation, TokenChoice,
+                                ConcatParts, ChannelRange, Resampling, SpaceBlock>;
 
 // The place of one of Attributes' types.
 template <typename T, typename Variant = Attributes>

@@ -20,13 +20,17 @@ enum class Op : uint8_t {
   kAdd,            // y = a + b, same extents
   kActivation,     // y = clamp(x), see Epilogue
   kMaxPool,
-  kAveragePool,  // global average pooling is a window of the whole plane
-  kSoftmax,      // over channels, per position
-  kReshape,      // [batch, C, H, W] -> [batch, C*H*W, 1, 1] or any other split of the same row
-  kMultiply,     // y = a * b, same extents
-  kScale,        // y = a * b, b being [channels, 1, 1] of each image: squeeze-and-excite
-  kFunction,     // y = f(x), see Function
-  kTranspose,    // each row, a matrix [channels, plane], becomes [plane, channels]
+  kAveragePool,   // global average pooling is a window of the whole plane
+  kSoftmax,       // over channels, per position
+  kReshape,       // [batch, C, H, W] -> [batch, C*H*W, 1, 1] or any other split of the same row
+  kMultiply,      // y = a * b, same extents
+  kScale,         // y = a * b, b being [channels, 1, 1] of each image: squeeze-and-excite
+  kFunction,      // y = f(x), see Function
+  kTranspose,     // each row, a matrix [channels, plane], becomes [plane, channels]
+  kConcat,        // the operands' channels one behind the other, or their planes, see ConcatParts
+  kSlice,         // neighbouring channels of its input, see ChannelRange
+  kResize,        // each plane made larger or smaller, see Resampling
+  kDepthToSpace,  // [C * b * b, H, W] becomes [C, H * b, W * b], see SpaceBlock
 
   // Of token sequences. The batch of such an extent is the tokens of all sequences (see sequences.h), its plane is 1.
   kEmbedding,        // y[t] = row index(t) of W, see Lookup
@@ -85,6 +89,10 @@ inline constexpr auto kOpTraits = [] {
       OpTraits{Op::kScale, "Scale", 2, WeightRule::kNone, kNothing, kClamps},
       OpTraits{Op::kFunction, "Function", 1, WeightRule::kNone, kIndexOf<Function>, kClamps | kWorksInPlace},
       OpTraits{Op::kTranspose, "Transpose", 1, WeightRule::kNone, kNothing, 0},
+      OpTraits{Op::kConcat, "Concat", kMaxParts, WeightRule::kNone, kIndexOf<ConcatParts>, 0},
+      OpTraits{Op::kSlice, "Slice", 1, WeightRule::kNone, kIndexOf<ChannelRange>, 0},
+      OpTraits{Op::kResize, "Resize", 1, WeightRule::kNone, kIndexOf<Resampling>, kKeepsChannels},
+      OpTraits{Op::kDepthToSpace, "DepthToSpace", 1, WeightRule::kNone, kIndexOf<SpaceBlock>, 0},
       OpTraits{Op::kEmbedding, "Embedding", 1, WeightRule::kDense, kIndexOf<Lookup>, kOfSequences},
       OpTraits{Op::kLayerNorm, "LayerNorm", 1, WeightRule::kDense, kIndexOf<Normalisation>, kOfSequences},
       OpTraits{Op::kAttention, "Attention", 3, WeightRule::kNone, kIndexOf<Attention>, kOfSequences},
@@ -165,12 +173,20 @@ struct Operator {
   const Attention& attention() const { return As<Attention>(); }
   const Normalisation& normalisation() const { return As<Normalisation>(); }
   const TokenChoice& token_choice() const { return As<TokenChoice>(); }
+  const ConcatParts& parts() const { return As<ConcatParts>(); }
+  const ChannelRange& channel_range() const { return As<ChannelRange>(); }
+  const Resampling& resampling() const { return As<Resampling>(); }
+  const SpaceBlock& space_block() const { return As<SpaceBlock>(); }
   Window& window() { return As<Window>(); }
   Function& function() { return As<Function>(); }
   Lookup& lookup() { return As<Lookup>(); }
   Attention& attention() { return As<Attention>(); }
   Normalisation& normalisation() { return As<Normalisation>(); }
   TokenChoice& token_choice() { return As<TokenChoice>(); }
+  ConcatParts& parts() { return As<ConcatParts>(); }
+  ChannelRange& channel_range() { return As<ChannelRange>(); }
+  Resampling& resampling() { return As<Resampling>(); }
+  SpaceBlock& space_block() { return As<SpaceBlock>(); }
 
   bool operator==(const Operator&) const = default;
 };
@@ -181,6 +197,8 @@ inline int InputCount(const Operator& layer) {
   if (lookup != nullptr && lookup->by_position) return 0;
   const auto* const attention = std::get_if<Attention>(&layer.attributes);
   if (attention != nullptr && attention->packed) return 1;
+  const auto* const parts = std::get_if<ConcatParts>(&layer.attributes);
+  if (parts != nullptr) return parts->count;
   return TraitsOf(layer.op).operands;
 }
 

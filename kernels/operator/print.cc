@@ -41,6 +41,30 @@ std::string Text(const TokenChoice& choice) {
   return Concat(" token ", token);
 }
 
+std::string Text(const ConcatParts& parts) {
+  const auto& [count, of_planes, sizes] = parts;
+  std::string text = of_planes ? " planes of" : " channels of";
+  for (int i = 0; i < count; ++i) text += Concat(i == 0 ? " " : "+", sizes[i]);
+  return text;
+}
+
+std::string Text(const ChannelRange& range) {
+  const auto& [first] = range;
+  return Concat(" channels from ", first);
+}
+
+std::string Text(const Resampling& resampling) {
+  const auto& [linear, coordinates, nearest, scale_h, scale_w] = resampling;
+  const std::string by = scale_h == 0.0f && scale_w == 0.0f ? "" : Concat(" by ", scale_h, "x", scale_w);
+  return Concat(linear ? " linear" : " nearest ", linear ? "" : NearestName(nearest), " ", CoordinatesName(coordinates),
+                by);
+}
+
+std::string Text(const SpaceBlock& space) {
+  const auto& [block, places_first] = space;
+  return Concat(" blocks of ", block, "x", block, places_first ? " places first" : "");
+}
+
 }  // namespace
 
 std::string_view ReportName(const Operator& layer) {

@@ -10,10 +10,11 @@
 
 namespace swizzle {
 
-inline constexpr int kMaxKernelInputs = 3;
+inline constexpr int kMaxKernelInputs = kMaxParts;
+static_assert(kMaxKernelInputs >= 3, "an attention has three");
 
 struct Problem : Operator {
-  Extent input;
+  Extent input;  // the first one's
   Extent output;
   int threads = 1;    // of the stream it will run on
   int blocking = 0;   // of the weight, of Kernel::blockings
@@ -23,6 +24,22 @@ struct Problem : Operator {
   // is stored as. The output's is Epilogue::requantise.
   std::array<Quantised, kMaxKernelInputs> inputs_as = {};
 };
+
+// Of operand `i`, without a residual.
+inline Extent InputExtent(const Problem& problem, int i) {
+  if (const auto* const parts = std::get_if<ConcatParts>(&problem.attributes)) {
+    Extent part = problem.output;
+    if (parts->of_planes) {
+      part.height = 1;
+      part.width = parts->sizes[i];
+    } else {
+      part.channels = parts->sizes[i];
+    }
+    return part;
+  }
+  if (i == 0 || (IsAttention(problem.op) && i == 1)) return problem.input;
+  return problem.op == Op::kScale ? Extent{problem.output.batch, problem.output.channels} : problem.output;
+}
 
 // Channels of q, and of k, in an attention: those of v are the output's.
 inline int64_t KeyChannels(const Problem& problem) {

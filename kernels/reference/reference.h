@@ -31,6 +31,11 @@ Result Scale(const Problem& problem, const Values& input, const Values& factors)
 Result Activation(const Problem& problem, const Values& input);
 Result Function(const Problem& problem, const Values& input);
 Result Transpose(const Problem& problem, const Values& input);
+Result Join(const Problem& problem, const std::vector<Values>& inputs);
+Result Slice(const Problem& problem, const Values& input);
+Result DepthToSpace(const Problem& problem, const Values& input);
+// One axis after the other.
+Result Resize(const Problem& problem, const Values& input);
 // Over channels, for each position.
 Result Softmax(const Problem& problem, const Values& input);
 
@@ -51,10 +56,10 @@ Result Attention(const Problem& problem, const AttentionInputs& inputs, const Se
 // With queries, keys and values side by side in one operand.
 Result PackedAttention(const Problem& problem, const Values& input, const Sequences& sequences);
 
-// The problem's op. `second` is the other operand, the residual or keys, `third` values, else empty; `weight` and
-// `sequences` may be null for ops without.
-Result Solve(const Problem& problem, const Weight* weight, const Values& input, const Values& second,
-             const Values& third = {}, const Sequences* sequences = nullptr);
+// The problem's op on its operands, a residual behind the others, which may be left out or empty where there is none;
+// `weight` and `sequences` may be null for ops without.
+Result Solve(const Problem& problem, const Weight* weight, const std::vector<Values>& inputs,
+             const Sequences* sequences = nullptr);
 
 // y = function(clamp(sum + residual, low, high)), for one element; `residual` is 0 where there is none.
 double ApplyEpilogue(const Epilogue& epilogue, double sum, double residual);

@@ -4,8 +4,11 @@
 
 namespace swizzle::reference {
 
-Result Solve(const Problem& problem, const Weight* weight, const Values& input, const Values& second,
-             const Values& third, const Sequences* sequences) {
+Result Solve(const Problem& problem, const Weight* weight, const std::vector<Values>& inputs,
+             const Sequences* sequences) {
+  const Values none;
+  const auto at = [&](size_t i) -> const Values& { return i < inputs.size() ? inputs[i] : none; };
+  const Values &input = at(0), &second = at(1), &third = at(2);
   switch (problem.op) {
     case Op::kConv:
       return Conv(problem, *weight, input, second);
@@ -29,6 +32,14 @@ Result Solve(const Problem& problem, const Weight* weight, const Values& input, 
       return Function(problem, input);
     case Op::kTranspose:
       return Transpose(problem, input);
+    case Op::kConcat:
+      return Join(problem, inputs);
+    case Op::kSlice:
+      return Slice(problem, input);
+    case Op::kResize:
+      return Resize(problem, input);
+    case Op::kDepthToSpace:
+      return DepthToSpace(problem, input);
     case Op::kReshape:
     case Op::kConvertLayout:
       return Result(input.begin(), input.end());

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "kernels/operator/attributes.h"
+
 namespace swizzle {
 namespace {
 
@@ -13,7 +15,9 @@ constexpr OperatorSpec kSpecs[] = {
     {kSwizzleDomain, "Attention", 3, 3, 1, "heads scale "},
     {kSwizzleDomain, "AveragePool", 1, 1, 1, SWIZZLE_WINDOW_ATTRIBUTES "count_include_pad "},
     {kSwizzleDomain, "Clamp", 1, 1, 1, "low high "},
+    {kSwizzleDomain, "Concat", 2, kMaxParts, 1, "of_planes sizes "},
     {kSwizzleDomain, "Conv", 2, 4, 1, SWIZZLE_WINDOW_ATTRIBUTES "group low high "},
+    {kSwizzleDomain, "DepthToSpace", 1, 1, 1, "block places_first "},
     {kSwizzleDomain, "DepthwiseConv", 2, 4, 1, SWIZZLE_WINDOW_ATTRIBUTES "low high "},
     {kSwizzleDomain, "Embedding", 2, 2, 1, "offset "},
     {kSwizzleDomain, "Function", 1, 1, 1, "function alpha beta low high "},
@@ -23,8 +27,10 @@ constexpr OperatorSpec kSpecs[] = {
     {kSwizzleDomain, "Multiply", 2, 2, 1, "low high "},
     {kSwizzleDomain, "Pad", 1, 1, 1, "pads value "},
     {kSwizzleDomain, "Reshape", 1, 1, 1, ""},
+    {kSwizzleDomain, "Resize", 1, 1, 1, "linear coordinates nearest scale_h scale_w "},
     {kSwizzleDomain, "Scale", 2, 2, 1, "low high "},
     {kSwizzleDomain, "SelectToken", 1, 1, 1, "token "},
+    {kSwizzleDomain, "Slice", 1, 1, 1, "first "},
     {kSwizzleDomain, "Softmax", 1, 1, 1, ""},
     {kSwizzleDomain, "SparseAttention", 5, 5, 1, "heads scale "},
     {kSwizzleDomain, "Transpose", 1, 1, 1, "rows "},

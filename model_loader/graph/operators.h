@@ -21,6 +21,11 @@ namespace swizzle {
 //   Clamp(x)  {low, high}
 //   Function(x)  {function, alpha, beta; low, high}  semantics/functions.h
 //   Transpose(x)  {rows}              each row of the batch, as a matrix of so many rows, transposed
+//   Concat(a, b, ...)  {of_planes, sizes}  along dimension 1, or, where of_planes is 1, of each channel; the operands'
+//                                          sizes there
+//   Slice(x)  {first}                 as many channels as its output has, from that one on
+//   Resize(x)  {linear, coordinates, nearest, scale_h, scale_w}  height and width; see Resampling
+//   DepthToSpace(x)  {block, places_first}  see SpaceBlock
 //   Pad(x)  {pads [top, left, bottom, right], value}
 //   MaxPool(x), AveragePool(x)  {window; count_include_pad}
 //   Softmax(x)                        over channels

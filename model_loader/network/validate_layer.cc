@@ -47,6 +47,40 @@ Status CheckRange(const Normalisation& normalisation) {
 
 Status CheckRange(const TokenChoice&) { return {}; }
 
+Status CheckRange(const ConcatParts& parts) {
+  if (parts.count < 1 || parts.count > kMaxParts) {
+    return InvalidArgument("it has ", parts.count, " parts instead of 1 to ", kMaxParts);
+  }
+  for (int i = 0; i < kMaxParts; ++i) {
+    if ((parts.sizes[i] > 0) != (i < parts.count)) return InvalidArgument("its part ", i, " is of ", parts.sizes[i]);
+  }
+  return {};
+}
+
+Status CheckRange(const ChannelRange& range) {
+  if (range.first >= 0 && range.first < kMaxExtent) return {};
+  return InvalidArgument("its first channel ", range.first, " is negative or too large");
+}
+
+Status CheckRange(const Resampling& resampling) {
+  constexpr float kMostScale = 1 << 24;
+  if (static_cast<int>(resampling.coordinates) >= kCoordinatesCount ||
+      static_cast<int>(resampling.nearest) >= kNearestCount) {
+    return InvalidArgument("its coordinates or nearest mode are not known");
+  }
+  for (const float scale : {resampling.scale_h, resampling.scale_w}) {
+    if (scale != 0.0f && !(scale >= 1 / kMostScale && scale <= kMostScale)) {  // also where it is not a number
+      return InvalidArgument("its scale ", scale, " is not within 2^-24 and 2^24");
+    }
+  }
+  return {};
+}
+
+Status CheckRange(const SpaceBlock& space) {
+  if (space.block >= 1 && space.block <= kMaxWindowExtent) return {};
+  return InvalidArgument("its blocks of ", space.block, " are not 1 to ", kMaxWindowExtent);
+}
+
 Status CheckEpilogue(const OpTraits& traits, const Epilogue& epilogue) {
   if (!(epilogue.low <= epilogue.high)) {  // also where one is not a number
     return InvalidArgument("it clamps to [", epilogue.low, ", ", epilogue.high, "], which is empty");
@@ -101,6 +135,37 @@ class ValueCheck {
   Status Check(const Lookup&) const { return {}; }
   Status Check(const Normalisation&) const { return {}; }
   Status Check(const TokenChoice&) const { return {}; }
+  Status Check(const Resampling&) const { return {}; }
+
+  Status Check(const ConcatParts& parts) const {
+    int64_t sum = 0;
+    for (int i = 0; i < parts.count; ++i) {
+      const NetworkValue& in = Input(i);
+      const bool fits = parts.of_planes ? in.channels == out_.channels && in.height * in.width == parts.sizes[i]
+                                        : SameExtent(in, {"", parts.sizes[i], out_.height, out_.width});
+      if (!fits) return ExtentError("does not hold", in, out_);
+      sum += parts.sizes[i];
+    }
+    if (sum == (parts.of_planes ? out_.height * out_.width : out_.channels)) return {};
+    return InvalidArgument("its parts are ", sum, " together, its output is ", ExtentText(out_));
+  }
+
+  Status Check(const SpaceBlock& space) const {
+    const NetworkValue& in = Input(0);
+    const int64_t block = space.block;
+    if (SameExtent(in, {"", out_.channels * block * block, in.height, in.width}) &&
+        SameExtent(out_, {"", out_.channels, in.height * block, in.width * block})) {
+      return {};
+    }
+    return ExtentError("does not follow from", in, out_);
+  }
+
+  Status Check(const ChannelRange& range) const {
+    const NetworkValue& in = Input(0);
+    if (!SameExtent({"", in.channels, out_.height, out_.width}, in)) return ExtentError("differs from", in, out_);
+    if (out_.channels <= in.channels - range.first) return {};
+    return InvalidArgument("its channels from ", range.first, " on are not all in ", ExtentText(in));
+  }
 
   Status Check(const Window& window) const {
     const NetworkValue& in = Input(0);
@@ -153,7 +218,9 @@ class ValueCheck {
     } else if (layer_.op == Op::kTranspose) {
       const bool transposed = out_.channels == in.height * in.width && in.channels == out_.height * out_.width;
       if (!transposed) return ExtentError("is not the transpose of", in, out_);
-    } else if (!IsWindowed(layer_.op) && !SameExtent(in, out_)) {
+    } else if (layer_.op == Op::kConcat || layer_.op == Op::kSlice || layer_.op == Op::kDepthToSpace) {
+      return {};  // the attributes say it all
+    } else if (!IsWindowed(layer_.op) && layer_.op != Op::kResize && !SameExtent(in, out_)) {
       return ExtentError("differs from", in, out_);
     }
     if (traits_.Has(OpTraits::kKeepsChannels) && in.channels != out_.channels) {
@@ -202,6 +269,10 @@ std::pair<int64_t, int64_t> WeightShape(const Network& network, const Layer& lay
     case Op::kScale:
     case Op::kFunction:
     case Op::kTranspose:
+    case Op::kConcat:
+    case Op::kSlice:
+    case Op::kResize:
+    case Op::kDepthToSpace:
     case Op::kAttention:
     case Op::kSelectToken:
     case Op::kMeanTokens:

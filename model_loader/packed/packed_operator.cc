@@ -1,5 +1,7 @@
 #include "model_loader/packed/packed_operator.h"
 
+#include <algorithm>
+
 namespace swizzle {
 namespace {
 
@@ -141,6 +143,73 @@ Status Unpack(const packed::Layer& layer, TokenChoice& choice) {
   return {};
 }
 
+void Pack(const ConcatParts& parts, packed::Layer& layer) {
+  const auto& [count, of_planes, sizes] = parts;
+  layer.mutable_parts()->set_of_planes(of_planes);
+  layer.mutable_parts()->mutable_sizes()->Add(sizes.begin(), sizes.begin() + count);
+}
+
+Status Unpack(const packed::Layer& layer, ConcatParts& parts) {
+  auto& [count, of_planes, sizes] = parts;
+  const auto& given = layer.parts().sizes();
+  if (given.size() > kMaxParts) return InvalidArgument("it has ", given.size(), " parts; the most are ", kMaxParts);
+  count = given.size();
+  of_planes = layer.parts().of_planes();
+  std::copy(given.begin(), given.end(), sizes.begin());
+  return {};
+}
+
+void Pack(const ChannelRange& range, packed::Layer& layer) {
+  const auto& [first] = range;
+  layer.set_first_channel(first);
+}
+
+Status Unpack(const packed::Layer& layer, ChannelRange& range) {
+  auto& [first] = range;
+  first = layer.first_channel();
+  return {};
+}
+
+// Both enumerations have the schema's order, behind its 0.
+void Pack(const Resampling& resampling, packed::Layer& layer) {
+  const auto& [linear, coordinates, nearest, scale_h, scale_w] = resampling;
+  packed::Resampling& proto = *layer.mutable_resampling();
+  proto.set_coordinates(static_cast<packed::Coordinates>(static_cast<int>(coordinates) + 1));
+  if (!linear) proto.set_nearest(static_cast<packed::Nearest>(static_cast<int>(nearest) + 1));
+  proto.set_scale_h(scale_h);
+  proto.set_scale_w(scale_w);
+}
+
+Status Unpack(const packed::Layer& layer, Resampling& resampling) {
+  auto& [linear, coordinates, nearest, scale_h, scale_w] = resampling;
+  const packed::Resampling& proto = layer.resampling();
+  if (proto.coordinates() < 1 || proto.coordinates() > kCoordinatesCount) {
+    return InvalidArgument("its coordinates ", static_cast<int>(proto.coordinates()), " are not known");
+  }
+  if (proto.nearest() < 0 || proto.nearest() > kNearestCount) {
+    return InvalidArgument("its nearest ", static_cast<int>(proto.nearest()), " is not known");
+  }
+  coordinates = static_cast<Coordinates>(static_cast<int>(proto.coordinates()) - 1);
+  linear = proto.nearest() == packed::NEAREST_UNSPECIFIED;
+  if (!linear) nearest = static_cast<Nearest>(static_cast<int>(proto.nearest()) - 1);
+  scale_h = proto.scale_h();
+  scale_w = proto.scale_w();
+  return {};
+}
+
+void Pack(const SpaceBlock& space, packed::Layer& layer) {
+  const auto& [block, places_first] = space;
+  layer.mutable_space_block()->set_block(block);
+  layer.mutable_space_block()->set_places_first(places_first);
+}
+
+Status Unpack(const packed::Layer& layer, SpaceBlock& space) {
+  auto& [block, places_first] = space;
+  block = layer.space_block().block();
+  places_first = layer.space_block().places_first();
+  return {};
+}
+
 // Functions in epilogues are of plans: networks have layers for them; and so are scales, which their values have.
 void Pack(const Epilogue& epilogue, packed::Layer& layer) {
   if (epilogue == Epilogue()) return;
@@ -186,6 +255,14 @@ packed::LayerKind PackedOp(Op op) {
       return packed::LAYER_KIND_FUNCTION;
     case Op::kTranspose:
       return packed::LAYER_KIND_TRANSPOSE;
+    case Op::kConcat:
+      return packed::LAYER_KIND_CONCAT;
+    case Op::kSlice:
+      return packed::LAYER_KIND_SLICE;
+    case Op::kResize:
+      return packed::LAYER_KIND_RESIZE;
+    case Op::kDepthToSpace:
+      return packed::LAYER_KIND_DEPTH_TO_SPACE;
     case Op::kEmbedding:
       return packed::LAYER_KIND_EMBEDDING;
     case Op::kLayerNorm:

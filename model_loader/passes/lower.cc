@@ -31,6 +31,23 @@ void Read(const Node& node, Function& function) { function = FunctionOf(node); }
 void Read(const Node& node, Lookup& lookup) { lookup = {node.inputs[0] == kNoValue, WholeOf(node, "offset")}; }
 void Read(const Node& node, Normalisation& normalisation) { normalisation.epsilon = RealOf(node, "epsilon"); }
 void Read(const Node& node, TokenChoice& choice) { choice.token = WholeOf(node, "token"); }
+void Read(const Node& node, ChannelRange& range) { range.first = WholeOf(node, "first"); }
+void Read(const Node& node, ConcatParts& parts) {
+  const auto& sizes = std::get<std::vector<int64_t>>(node.attributes.at("sizes"));
+  parts.count = static_cast<int32_t>(sizes.size());
+  parts.of_planes = WholeOf(node, "of_planes") != 0;
+  std::ranges::transform(sizes, parts.sizes.begin(), [](int64_t size) { return static_cast<int32_t>(size); });
+}
+void Read(const Node& node, Resampling& resampling) {
+  resampling = {.linear = WholeOf(node, "linear") != 0,
+                .coordinates = static_cast<Coordinates>(WholeOf(node, "coordinates")),
+                .nearest = static_cast<Nearest>(WholeOf(node, "nearest")),
+                .scale_h = RealOf(node, "scale_h"),
+                .scale_w = RealOf(node, "scale_w")};
+}
+void Read(const Node& node, SpaceBlock& space) {
+  space = {static_cast<int32_t>(WholeOf(node, "block")), WholeOf(node, "places_first") != 0};
+}
 void Read(const Node& node, Attention& attention) {
   attention.heads = static_cast<int32_t>(WholeOf(node, "heads"));
   attention.scale = RealOf(node, "scale");
@@ -185,9 +202,7 @@ class Lowering {
     layer.name = node.name;
     std::visit([&](auto& attributes) { Read(node, attributes); }, layer.attributes);
     layer.epilogue = EpilogueOf(node);
-    for (int i = 0; i < TraitsOf(layer.op).operands; ++i) {
-      if (node.inputs[i] != kNoValue) layer.inputs.push_back(network_values_[node.inputs[i]]);
-    }
+    for (int i = 0; i < InputCount(layer); ++i) layer.inputs.push_back(network_values_[node.inputs[i]]);
     if (layer.epilogue.residual) layer.inputs.push_back(network_values_[node.inputs[kResidualInput]]);
     if (HasWeight(layer.op)) layer.weight = LowerWeight(node, TraitsOf(layer.op).weight);
     layer.output = AddNetworkValue(output);

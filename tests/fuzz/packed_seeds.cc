@@ -4,6 +4,7 @@
 #include <string>
 
 #include "model_loader/packed/packed_writer.h"
+#include "tests/support/random_detector.h"
 #include "tests/support/random_encoder.h"
 #include "tests/support/random_network.h"
 
@@ -15,6 +16,7 @@ int main(int argc, char** argv) {
   const std::filesystem::path folder = argv[1];
   const auto encoder = swizzle::testing::MakeRandomEncoder({});
   if (!swizzle::WritePacked(encoder, folder / "encoder.swz").ok()) return 1;
+  if (!swizzle::WritePacked(swizzle::testing::MakeRandomDetector(6), folder / "detector.swz").ok()) return 1;
   for (const double sparsity : {0.0, 0.5, 1.0}) {
     for (const int64_t batch : {0, 2}) {
       const auto network = swizzle::testing::MakeRandomNetwork({.sparsity = sparsity, .batch_size = batch, .image = 6});

@@ -7,6 +7,7 @@
 
 #include "kernels/operator/print.h"
 #include "tests/kernels/layer_shapes.h"
+#include "tests/kernels/plane_cases.h"
 
 namespace swizzle {
 namespace {
@@ -279,6 +280,7 @@ std::string CaseText(const KernelCase& kernel_case) {
 // Every shape meets two tails and sparsities, which move on from shape to shape; one shape of a layer with weights
 // meets all of them. Convolutions are also tried with weights whose rows share zeros.
 std::vector<KernelCase> KernelCases(Op op) {
+  if (std::vector<KernelCase> cases = PlaneCases(op); !cases.empty()) return cases;
   switch (op) {
     case Op::kFunction:
       return FunctionCases();

@@ -61,8 +61,10 @@ constexpr float kBiasStep = kByteScale * kWeightScales[1];
 // `problem` with whole numbers that every operand may be stored as.
 Problem Quantise(Problem problem) {
   const Quantised input{DType::kUint8, kByteScale, 100}, other{DType::kUint8, 2 * kByteScale, 131};
-  problem.inputs_as = {input, other, other};
-  const bool keeps_scale = problem.op == Op::kMaxPool || problem.op == Op::kConvertLayout;
+  constexpr Op kKeepingScale[] = {Op::kMaxPool, Op::kConvertLayout, Op::kConcat, Op::kSlice, Op::kResize};
+  const bool keeps_scale = std::ranges::find(kKeepingScale, problem.op) != std::end(kKeepingScale);
+  problem.inputs_as.fill(keeps_scale ? input : other);
+  problem.inputs_as[0] = input;
   problem.epilogue.requantise = keeps_scale ? input : Quantised{DType::kUint8, 8 * kByteScale, 120};
   return problem;
 }
@@ -193,11 +195,6 @@ std::vector<float> DrawIds(int64_t count, int64_t limit, std::mt19937& random) {
   return ids;
 }
 
-Extent InputExtent(const Problem& problem, size_t index) {
-  if (index == 0 || (IsAttention(problem.op) && index == 1)) return problem.input;
-  return problem.op == Op::kScale ? Extent{problem.output.batch, problem.output.channels} : problem.output;
-}
-
 // All operands of a case, as plain NCHW.
 std::vector<reference::Values> DrawInputs(const KernelCase& kernel_case, const Kernel& kernel, std::mt19937& random) {
   const Problem& problem = kernel_case.problem;
@@ -205,7 +202,7 @@ std::vector<reference::Values> DrawInputs(const KernelCase& kernel_case, const K
   const size_t operands = InputCount(problem);
   std::vector<reference::Values> inputs;
   while (inputs.size() < operands + (problem.epilogue.residual ? 1 : 0)) {
-    const Extent extent = InputExtent(problem, inputs.size());
+    const Extent extent = InputExtent(problem, static_cast<int>(inputs.size()));
     const DType dtype = inputs.size() < operands ? kernel.key.input.dtype : kernel.key.output.dtype;
     inputs.push_back(DrawValues(extent.positions() * extent.channels, inputs.empty() ? reach : 1, random));
     for (float& value : inputs.back()) value = Rounded(value + kernel_case.mean, dtype, kernel);
@@ -292,8 +289,7 @@ class CaseRun {
       ASSERT_NE(packed, nullptr);
       EXPECT_GT(packed->bytes(), 0u);
     }
-    const auto input = [&](size_t i) { return i < inputs_.size() ? inputs_[i] : reference::Values(); };
-    expected_ = reference::Solve(problem(), &weight, input(0), input(1), input(2), sequences.view());
+    expected_ = reference::Solve(problem(), &weight, inputs_, sequences.view());
     Run(packed.get(), sequences.backend_view(), false);
     if (WorksInPlace(problem().op) && kernel_.key.input == kernel_.key.output) {
       Run(packed.get(), sequences.backend_view(), true);
@@ -362,7 +358,7 @@ class CaseRun {
 
   TestMemory LaidOut(size_t input) {
     const Storage storage = InputStorage(input);
-    const Extent extent = InputExtent(problem(), input);
+    const Extent extent = InputExtent(problem(), static_cast<int>(input));
     std::vector<float> values(LayoutElements(extent, storage.layout));
     reference::Values elements = inputs_[input];
     const bool bytes = storage.dtype == DType::kUint8;

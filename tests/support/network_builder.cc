@@ -132,6 +132,62 @@ int NetworkBuilder::Function(int input, const swizzle::Function& function) {
   return Append(std::move(layer), value(input).channels);
 }
 
+int NetworkBuilder::Concat(std::vector<int> inputs) {
+  const NetworkValue first = value(inputs[0]);
+  Layer layer = NewLayer(Op::kConcat, inputs);
+  ConcatParts& parts = layer.parts();
+  int64_t channels = 0;
+  for (const int input : inputs) {
+    parts.sizes[parts.count++] = static_cast<int32_t>(value(input).channels);
+    channels += value(input).channels;
+  }
+  layer.output = Value(layer.name + ".out", channels, first.height, first.width);
+  network_.layers.push_back(std::move(layer));
+  return network_.layers.back().output;
+}
+
+int NetworkBuilder::ConcatPlanes(std::vector<int> inputs) {
+  const NetworkValue first = value(inputs[0]);
+  Layer layer = NewLayer(Op::kConcat, inputs);
+  ConcatParts& parts = layer.parts();
+  parts.of_planes = true;
+  int64_t positions = 0;
+  for (const int input : inputs) {
+    const int64_t plane = value(input).height * value(input).width;
+    parts.sizes[parts.count++] = static_cast<int32_t>(plane);
+    positions += plane;
+  }
+  layer.output = Value(layer.name + ".out", first.channels, 1, positions);
+  network_.layers.push_back(std::move(layer));
+  return network_.layers.back().output;
+}
+
+int NetworkBuilder::Slice(int input, int64_t first, int64_t channels) {
+  const NetworkValue x = value(input);
+  Layer layer = NewLayer(Op::kSlice, {input});
+  layer.channel_range() = {first};
+  layer.output = Value(layer.name + ".out", channels, x.height, x.width);
+  network_.layers.push_back(std::move(layer));
+  return network_.layers.back().output;
+}
+
+int NetworkBuilder::Resize(int input, int64_t height, int64_t width, const Resampling& how) {
+  Layer layer = NewLayer(Op::kResize, {input});
+  layer.resampling() = how;
+  layer.output = Value(layer.name + ".out", value(input).channels, height, width);
+  network_.layers.push_back(std::move(layer));
+  return network_.layers.back().output;
+}
+
+int NetworkBuilder::DepthToSpace(int input, int32_t block) {
+  const NetworkValue x = value(input);
+  Layer layer = NewLayer(Op::kDepthToSpace, {input});
+  layer.space_block() = {block, true};
+  layer.output = Value(layer.name + ".out", x.channels / (block * block), x.height * block, x.width * block);
+  network_.layers.push_back(std::move(layer));
+  return network_.layers.back().output;
+}
+
 int NetworkBuilder::Transpose(int input) {
   const NetworkValue x = value(input);
   Layer layer = NewLayer(Op::kTranspose, {input});

@@ -42,6 +42,11 @@ class NetworkBuilder {
   // kAdd, kMultiply, kScale, kActivation, kSoftmax.
   int Pointwise(Op op, std::vector<int> inputs, Epilogue epilogue = {});
   int Function(int input, const swizzle::Function& function);
+  int Concat(std::vector<int> inputs);        // their channels
+  int ConcatPlanes(std::vector<int> inputs);  // to [channels, 1, positions]
+  int Slice(int input, int64_t first, int64_t channels);
+  int Resize(int input, int64_t height, int64_t width, const Resampling& how);
+  int DepthToSpace(int input, int32_t block);
   int Transpose(int input);  // [C,H,W] to [H*W,1,C]
   int Flatten(int input);
 

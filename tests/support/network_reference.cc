@@ -15,8 +15,9 @@ std::vector<std::vector<float>> EvaluateNetwork(const Network& network, const st
       continue;
     }
     const Weight* weight = layer.weight < 0 ? nullptr : &network.weights[layer.weight];
-    const std::vector<float> second = layer.inputs.size() > 1 ? values[layer.inputs[1]] : std::vector<float>();
-    const auto result = reference::Solve(LayerProblem(network, layer, batch, 1), weight, input, second);
+    std::vector<std::vector<float>> operands;
+    for (const int operand : layer.inputs) operands.push_back(values[operand]);
+    const auto result = reference::Solve(LayerProblem(network, layer, batch, 1), weight, operands);
     values[layer.output].assign(result.begin(), result.end());
   }
   std::vector<std::vector<float>> outputs;

@@ -54,6 +54,17 @@ std::string TimedText(const Normalisation& normalisation) {
   return {};
 }
 
+std::string TimedText(const ConcatParts& parts) { return AttributesText(parts); }
+
+std::string TimedText(const ChannelRange& range) {
+  const auto& [first] = range;
+  return Concat(" from ", first % 16);  // whether it begins on a block of channels
+}
+
+std::string TimedText(const Resampling& resampling) { return AttributesText(resampling); }
+
+std::string TimedText(const SpaceBlock& space) { return AttributesText(space); }
+
 std::string TimedText(const TokenChoice& choice) {
   [[maybe_unused]] const auto& [token] = choice;  // whichever it is
   return {};

@@ -177,7 +177,7 @@ class SpmmTest : public testing::TestWithParam<DType> {
     }
     const auto output = RunRow(kernel, problem, **packed, InRows(input, problem.input),
                                residual.empty() ? residual : InRows(residual, problem.output));
-    const auto expected = reference::Solve(problem, &weight, input, residual);
+    const auto expected = reference::Solve(problem, &weight, {input, residual});
     ExpectClose(reference::FromLayout(output, problem.output, Layout::kRows), expected, dtype);
   }
 
@@ -287,7 +287,7 @@ TEST_P(SpmmTest, AgreesInEveryPlan) {
     problem.from = problem.to = {Layout::kRows, dtype};
     const auto input = DrawValues(c.cols * c.positions, dtype, random);
     const auto residual = DrawValues(matrix.rows * c.positions, dtype, random);
-    const auto expected = reference::Solve(problem, &weight, input, residual);
+    const auto expected = reference::Solve(problem, &weight, {input, residual});
     const DeviceValues x(*gpu_, InRows(input, problem.input), dtype), r(*gpu_, InRows(residual, problem.output), dtype);
     auto packed = cuda::QuadCsr::Make(matrix, weight.bias, dtype);
     ASSERT_TRUE(packed.ok());

@@ -63,6 +63,7 @@ TEST(OperatorTest, CountsOperands) {
   EXPECT_EQ(InputCount({Op::kEmbedding, Lookup{.by_position = true}}), 0);
   EXPECT_EQ(InputCount({Op::kSparseAttention, Attention{}}), 3);
   EXPECT_EQ(InputCount({Op::kAttention, Attention{.packed = true}}), 1);
+  EXPECT_EQ(InputCount({Op::kConcat, ConcatParts{3, false, {1, 2, 3}}}), 3);
 }
 
 }  // namespace

@@ -20,6 +20,13 @@ TEST(PrintTest, ShowsEveryAttribute) {
   EXPECT_EQ(AttributesText(Attention{2, 0.5f, 30, 99}), " heads 2 scale 0.5 pattern of 30 tokens and 99 nonzeros");
   EXPECT_EQ(AttributesText(Normalisation{0.5f}), " epsilon 0.5");
   EXPECT_EQ(AttributesText(TokenChoice{-1}), " token -1");
+  EXPECT_EQ(AttributesText(ConcatParts{2, false, {16, 3}}), " channels of 16+3");
+  EXPECT_EQ(AttributesText(ConcatParts{1, true, {49}}), " planes of 49");
+  EXPECT_EQ(AttributesText(ChannelRange{5}), " channels from 5");
+  EXPECT_EQ(AttributesText(Resampling{.linear = true}), " linear half_pixel");
+  EXPECT_EQ(AttributesText(Resampling{false, Coordinates::kAsymmetric, Nearest::kFloor, 2.0f, 0.5f}),
+            " nearest floor asymmetric by 2x0.5");
+  EXPECT_EQ(AttributesText(SpaceBlock{2, true}), " blocks of 2x2 places first");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "kernels/format/attention_pattern.h"
 #include "kernels/format/csr.h"
 #include "model_loader/network/network.h"
+#include "tests/support/random_detector.h"
 #include "tests/support/random_encoder.h"
 #include "tests/support/random_network.h"
 #include "tests/support/status_matchers.h"
@@ -226,6 +227,43 @@ const Fault kFaults[] = {
      "other elements than its input"},
 };
 
+class DetectorFaultTest : public ::testing::TestWithParam<Fault> {};
+
+TEST_P(DetectorFaultTest, IsRefused) {
+  Network network = testing::MakeRandomDetector();
+  GetParam().make(network);
+  EXPECT_THAT(network.Validate(), IsError(StatusCode::kInvalidArgument, GetParam().message));
+}
+
+const Fault kDetectorFaults[] = {
+    {"PartTooMany", [](Network& n) { FirstOf(n, Op::kConcat).parts().count = 4; }, "its part 3 is of 0"},
+    {"NoParts", [](Network& n) { FirstOf(n, Op::kConcat).parts() = {}; }, "it has 0 parts"},
+    {"TooManyParts", [](Network& n) { FirstOf(n, Op::kConcat).parts().count = 9; }, "it has 9 parts"},
+    {"PartOfNothing", [](Network& n) { FirstOf(n, Op::kConcat).parts().sizes[1] = 0; }, "its part 1 is of 0"},
+    {"PartBehindTheLast", [](Network& n) { FirstOf(n, Op::kConcat).parts().sizes[3] = 8; }, "its part 3 is of 8"},
+    {"PartOfOtherChannels", [](Network& n) { FirstOf(n, Op::kConcat).parts().sizes[1] = 17; }, "does not hold"},
+    {"PartsOfOtherSum", [](Network& n) { n.values[FirstOf(n, Op::kConcat).output].channels = 57; },
+     "its parts are 56 together"},
+    {"PlanesAsChannels", [](Network& n) { FirstOf(n, Op::kConcat).parts().of_planes = true; }, "does not hold"},
+    {"OperandMissing", [](Network& n) { FirstOf(n, Op::kConcat).inputs.pop_back(); }, "2 inputs instead of 3"},
+    {"ConcatClamps", [](Network& n) { FirstOf(n, Op::kConcat).epilogue.low = 0; }, "Concat cannot clamp"},
+    {"NegativeChannel", [](Network& n) { FirstOf(n, Op::kSlice).channel_range().first = -1; }, "its first channel -1"},
+    {"ChannelsBeyondTheLast", [](Network& n) { FirstOf(n, Op::kSlice).channel_range().first = 17; },
+     "channels from 17 on are not all in"},
+    {"SliceOfThePlane", [](Network& n) { n.values[FirstOf(n, Op::kSlice).output].width -= 1; }, "differs from"},
+    {"ResizesChannels", [](Network& n) { n.values[FirstOf(n, Op::kResize).output].channels += 1; }, "other channels"},
+    {"ScaleIsNotANumber", [](Network& n) { FirstOf(n, Op::kResize).resampling().scale_w = std::nanf(""); },
+     "is not within"},
+    {"NegativeScale", [](Network& n) { FirstOf(n, Op::kResize).resampling().scale_h = -2; }, "its scale -2"},
+    {"UnknownCoordinates",
+     [](Network& n) { FirstOf(n, Op::kResize).resampling().coordinates = static_cast<Coordinates>(4); },
+     "are not known"},
+    {"UnknownNearest", [](Network& n) { FirstOf(n, Op::kResize).resampling().nearest = static_cast<Nearest>(4); },
+     "are not known"},
+    {"NoBlock", [](Network& n) { FirstOf(n, Op::kDepthToSpace).space_block().block = 0; }, "its blocks of 0"},
+    {"OtherBlock", [](Network& n) { FirstOf(n, Op::kDepthToSpace).space_block().block = 3; }, "does not follow from"},
+};
+
 class EncoderFaultTest : public ::testing::TestWithParam<Fault> {};
 
 TEST_P(EncoderFaultTest, IsRefused) {
@@ -314,6 +352,9 @@ const Fault kPatternFaults[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Faults, PatternFaultTest, ::testing::ValuesIn(kPatternFaults),
+                         [](const auto& fault) { return fault.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(Faults, DetectorFaultTest, ::testing::ValuesIn(kDetectorFaults),
                          [](const auto& fault) { return fault.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Faults, EncoderFaultTest, ::testing::ValuesIn(kEncoderFaults),

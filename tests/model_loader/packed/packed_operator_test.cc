@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "kernels/base/status.h"
+#include "tests/support/status_matchers.h"
 
 namespace swizzle {
 namespace {
@@ -40,6 +41,11 @@ TEST(PackedOperatorTest, KeepsEveryOperatorOfNetworks) {
       {Op::kSparseAttention, Attention{2, 0.5f}},
       {Op::kLayerNorm, Normalisation{1e-5f}},
       {Op::kSelectToken, TokenChoice{-1}},
+      {Op::kConcat, ConcatParts{3, true, {5, 7, 1}}},
+      {Op::kSlice, ChannelRange{17}},
+      {Op::kResize, Resampling{true, Coordinates::kAlignCorners, {}, 0.0f, 1.5f}},
+      {Op::kResize, Resampling{false, Coordinates::kAsymmetric, Nearest::kCeil, 2.0f, 2.0f}},
+      {Op::kDepthToSpace, SpaceBlock{2, true}},
       {Op::kAdd, {}},
   };
   for (const Operator& layer : layers) {
@@ -49,6 +55,22 @@ TEST(PackedOperatorTest, KeepsEveryOperatorOfNetworks) {
     ASSERT_TRUE(unpacked.ok()) << unpacked.status();
     EXPECT_EQ(*unpacked, layer) << OpName(layer.op);
   }
+}
+
+TEST(PackedOperatorTest, RefusesWhatNoOperatorIsTold) {
+  packed::Layer concat;
+  PackOperator({Op::kConcat, ConcatParts{1, false, {1}}}, concat);
+  for (int i = 0; i < kMaxParts; ++i) concat.mutable_parts()->add_sizes(1);
+  EXPECT_THAT(UnpackOperator(concat), testing::IsError(StatusCode::kInvalidArgument, "it has 9 parts"));
+  packed::Layer resize;
+  PackOperator({Op::kResize, Resampling()}, resize);
+  for (const int number : {0, 5, 99}) {
+    resize.mutable_resampling()->set_coordinates(static_cast<packed::Coordinates>(number));
+    EXPECT_THAT(UnpackOperator(resize), testing::IsError(StatusCode::kInvalidArgument, "coordinates"));
+  }
+  resize.mutable_resampling()->set_coordinates(packed::COORDINATES_ASYMMETRIC);
+  resize.mutable_resampling()->set_nearest(static_cast<packed::Nearest>(5));
+  EXPECT_THAT(UnpackOperator(resize), testing::IsError(StatusCode::kInvalidArgument, "nearest"));
 }
 
 TEST(PackedOperatorTest, KnowsNoOtherNumbers) {

@@ -22,6 +22,7 @@
 #include "model_loader/plan/planner.h"
 #include "tests/support/network_builder.h"
 #include "tests/support/process_limits.h"
+#include "tests/support/random_detector.h"
 #include "tests/support/random_encoder.h"
 #include "tests/support/random_network.h"
 #include "tests/support/temporary_folder.h"
@@ -51,8 +52,9 @@ std::vector<float> Reference(const Network& network, int64_t batch, std::vector<
       continue;
     }
     const Weight* weight = layer.weight < 0 ? nullptr : &network.weights[layer.weight];
-    const auto second = layer.inputs.size() > 1 ? values[layer.inputs[1]] : std::vector<float>();
-    const auto result = reference::Solve(LayerProblem(network, layer, batch, 1), weight, x, second);
+    std::vector<std::vector<float>> inputs;
+    for (const int input_of : layer.inputs) inputs.push_back(values[input_of]);
+    const auto result = reference::Solve(LayerProblem(network, layer, batch, 1), weight, inputs);
     y.assign(result.begin(), result.end());
   }
   return values[network.outputs[0].value];
@@ -117,6 +119,25 @@ INSTANTIATE_TEST_SUITE_P(Networks, PlanParityTest,
                          ::testing::Values(Case{0.9, 1, 14}, Case{0.9, 2, 14}, Case{0.0, 2, 14}, Case{0.5, 1, 9},
                                            Case{0.98, 2, 33}));
 
+class DetectorParityTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(DetectorParityTest, EqualsTheReferenceAtEveryBatchSize) {
+  const Network network = testing::MakeRandomDetector(GetParam().image);
+  ASSERT_TRUE(network.Validate().ok()) << network.Validate();
+  const auto backend = NewCpuBackend();
+  const auto plan = MustPlan(network, *backend, FastOptions(GetParam().threads));
+  ASSERT_NE(plan, nullptr);
+  auto runner = plan->NewRunner({});
+  ASSERT_TRUE(runner.ok());
+  for (int64_t batch : {3, 17, 1}) {
+    SCOPED_TRACE(batch);
+    const auto input = RandomFloats(static_cast<size_t>(batch * network.values[0].elements()), 11);
+    ExpectClose(RunPlan(**runner, batch, input), Reference(network, batch, input));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, DetectorParityTest, ::testing::Values(Case{0.9, 1, 14}, Case{0.9, 2, 17}));
+
 TEST(PlanTest, AFixedBatchIsTheOnlyOne) {
   const Network network = MakeRandomNetwork({.batch_size = 5});
   const auto backend = NewCpuBackend();
@@ -162,7 +183,7 @@ TEST(PlanTest, AnOutputMayAlsoBeReadByLaterLayers) {
   const auto input = RandomFloats(static_cast<size_t>(2 * network.values[0].elements()), 5);
   ExpectClose(RunPlan(**runner, 2, input), Reference(network, 2, input));
   const auto actual = (*runner)->Output(1, 2);
-  const auto expected = reference::Solve(LayerProblem(network, stem, 2, 1), &network.weights[stem.weight], input, {});
+  const auto expected = reference::Solve(LayerProblem(network, stem, 2, 1), &network.weights[stem.weight], {input});
   ExpectClose({actual.begin(), actual.end()}, {expected.begin(), expected.end()});
 }
 

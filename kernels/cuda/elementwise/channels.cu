@@ -1,0 +1,65 @@
+#include "kernels/cuda/elementwise/channels.h"
+#include "kernels/cuda/runtime/elements.cuh"
+#include "kernels/cuda/runtime/instantiate.h"
+
+namespace swizzle::cuda {
+namespace {
+
+// `rows` runs of `length` elements, each `pitch` elements behind the one before.
+template <typename T>
+struct Runs {
+  int64_t rows, length;
+  const T* from;
+  int64_t from_pitch;
+  T* to;
+  int64_t to_pitch;
+};
+
+template <typename T>
+void Copy(const Runs<T>& runs, Stream& stream) {
+  constexpr size_t kBytes = sizeof(T);
+  if (runs.rows == 1) {  // pitches of more than 2^31 bytes are refused
+    cudaMemcpyAsync(runs.to, runs.from, runs.length * kBytes, cudaMemcpyDeviceToDevice, QueueOf(stream));
+    return;
+  }
+  cudaMemcpy2DAsync(runs.to, runs.to_pitch * kBytes, runs.from, runs.from_pitch * kBytes, runs.length * kBytes,
+                    runs.rows, cudaMemcpyDeviceToDevice, QueueOf(stream));
+}
+
+}  // namespace
+
+bool AcceptsConcat(const Problem& problem) { return !problem.parts().of_planes || problem.to.layout == Layout::kNhwc; }
+
+template <Layout kLayout, DType kDType>
+void RunConcat(const KernelArgs& args, Stream& stream) {
+  using T = Element<kDType>;
+  const Extent& output = args.problem->output;
+  const ConcatParts& parts = args.problem->parts();
+  // Of what the parts are of: how much stands side by side for each channel or position, and how often.
+  const int64_t unit = parts.of_planes ? output.channels : kLayout == Layout::kRows ? RowStride(output.positions()) : 1;
+  const int64_t rows = parts.of_planes ? output.batch : kLayout == Layout::kRows ? 1 : output.positions();
+  const int64_t pitch = (parts.of_planes ? output.plane() : output.channels) * unit;
+  T* to = args.Output<T>();
+  for (int i = 0; i < parts.count; ++i) {
+    const int64_t length = parts.sizes[i] * unit;
+    Copy<T>({rows, length, args.Input<T>(i), length, to, pitch}, stream);
+    to += length;
+  }
+}
+
+template <Layout kLayout, DType kDType>
+void RunSlice(const KernelArgs& args, Stream& stream) {
+  using T = Element<kDType>;
+  const Problem& problem = *args.problem;
+  const int64_t unit = kLayout == Layout::kRows ? RowStride(problem.output.positions()) : 1;
+  const int64_t length = problem.output.channels * unit;
+  Copy<T>({kLayout == Layout::kRows ? 1 : problem.output.positions(), length,
+           args.Input<T>(0) + problem.channel_range().first * unit, problem.input.channels * unit, args.Output<T>(),
+           length},
+          stream);
+}
+
+SWIZZLE_INSTANTIATE(RunConcat);
+SWIZZLE_INSTANTIATE(RunSlice);
+
+}  // namespace swizzle::cuda
