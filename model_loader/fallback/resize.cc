@@ -6,15 +6,18 @@
 #include <numeric>
 #include <span>
 
+#include "kernels/operator/resampling.h"
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/rows.h"
 #include "model_loader/fallback/strided.h"
+#include "model_loader/semantics/resampling_modes.h"
 
 namespace swizzle::fallback {
 namespace {
 
 struct Settings {
-  std::string mode, coordinates, nearest;
+  std::string mode, coordinates;
+  swizzle::Nearest nearest = swizzle::Nearest::kRoundPreferFloor;
   float cubic = -0.75f, outside_value = 0.0f;
   bool exclude_outside = false;
 };
@@ -32,32 +35,18 @@ struct Tap {
 };
 
 double SourceOf(const Settings& settings, const Axis& axis, int64_t i) {
+  if (const auto coordinates = CoordinatesNamed(settings.coordinates)) {
+    return swizzle::SourceOf(*coordinates, {axis.from, axis.to, axis.scale}, i);
+  }
   const auto x = static_cast<double>(i);
   const auto from = static_cast<double>(axis.from), to = static_cast<double>(axis.to);
-  if (settings.coordinates == "asymmetric") return x / axis.scale;
-  if (settings.coordinates == "align_corners") {
-    const double length = axis.scale * from;  // not rounded: so have ONNX's own tests
-    return length > 1 ? x * (from - 1) / (length - 1) : 0.0;
-  }
-  if (settings.coordinates == "pytorch_half_pixel") return to > 1 ? (x + 0.5) / axis.scale - 0.5 : 0.0;
   if (settings.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / axis.scale;
   if (settings.coordinates == "tf_crop_and_resize") {
     if (to <= 1) return 0.5 * (axis.start + axis.end) * (from - 1);
     return axis.start * (from - 1) + x * (axis.end - axis.start) * (from - 1) / (to - 1);
   }
-  if (settings.coordinates == "half_pixel_symmetric") {
-    const double centre = from / 2 * (1 - to / (axis.scale * from));
-    return centre + (x + 0.5) / axis.scale - 0.5;
-  }
-  return (x + 0.5) / axis.scale - 0.5;  // half_pixel
-}
-
-int64_t Nearest(const Settings& settings, double x) {
-  double rounded = std::ceil(x - 0.5);  // round_prefer_floor
-  if (settings.nearest == "round_prefer_ceil") rounded = std::floor(x + 0.5);
-  if (settings.nearest == "floor") rounded = std::floor(x);
-  if (settings.nearest == "ceil") rounded = std::ceil(x);
-  return static_cast<int64_t>(rounded);
+  const double centre = from / 2 * (1 - to / (axis.scale * from));  // half_pixel_symmetric
+  return centre + (x + 0.5) / axis.scale - 0.5;
 }
 
 // Keys' kernel, at distances 1 + f, f, 1 - f, 2 - f.
@@ -74,7 +63,8 @@ std::vector<Tap> TapsOf(const Settings& settings, const Axis& axis, int64_t i) {
   const double x = std::isnan(exact) ? 0.0 : std::clamp(exact, -1e9, 1e9);
   const int64_t last = axis.from - 1;
   if (settings.coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(last))) return {{-1, 1.0f}};
-  if (settings.mode == "nearest") return {{std::clamp<int64_t>(Nearest(settings, x), 0, last), 1.0f}};
+  if (settings.mode == "nearest")
+    return {{std::clamp<int64_t>(static_cast<int64_t>(NearestOf(settings.nearest, x)), 0, last), 1.0f}};
   const double base = std::floor(x);
   const double fraction = x - base;
   std::vector<float> weights = {static_cast<float>(1 - fraction), static_cast<float>(fraction)};
@@ -253,8 +243,10 @@ StatusOr<Settings> ReadSettings(Call& call) {
                            OneOf(call, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel",
                                  {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
                                   "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"}));
-  SWIZZLE_ASSIGN_OR_RETURN(settings.nearest, OneOf(call, "nearest_mode", old ? "floor" : "round_prefer_floor",
-                                                   {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string nearest,
+                           OneOf(call, "nearest_mode", old ? "floor" : "round_prefer_floor",
+                                 {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
+  settings.nearest = *NearestNamed(nearest);
   SWIZZLE_ASSIGN_OR_RETURN(settings.cubic, call.Float("cubic_coeff_a", -0.75f));
   SWIZZLE_ASSIGN_OR_RETURN(settings.outside_value, call.Float("extrapolation_value", 0.0f));
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t exclude, call.Int("exclude_outside", 0));

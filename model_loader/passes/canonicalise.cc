@@ -28,7 +28,9 @@ constexpr Canonicaliser kCanonicalisers[] = {
     {"BatchNormalization", CanonicaliseBatchNorm},
     {"Cast", CanonicaliseCast},
     {"Clip", CanonicaliseClip},
+    {"Concat", CanonicaliseConcat},
     {"Conv", CanonicaliseConv},
+    {"DepthToSpace", CanonicaliseDepthToSpace},
     {"DequantizeLinear", CanonicaliseDequantize},
     {"Div", CanonicaliseArithmetic},
     {"Flatten", CanonicaliseFlatten},
@@ -55,12 +57,16 @@ constexpr Canonicaliser kCanonicalisers[] = {
     {"ReduceMean", CanonicaliseGlobalPool},
     {"Relu", CanonicaliseRelu},
     {"Reshape", CanonicaliseReshape},
+    {"Resize", CanonicaliseResize},
     {"Sigmoid", CanonicaliseSigmoid},
+    {"Slice", CanonicaliseSlice},
     {"Softmax", CanonicaliseSoftmax},
+    {"Split", CanonicaliseSplit},
     {"Squeeze", CanonicaliseSqueeze},
     {"Sub", CanonicaliseArithmetic},
     {"Transpose", CanonicaliseTranspose},
     {"Unsqueeze", CanonicaliseUnsqueeze},
+    {"Upsample", CanonicaliseResize},
 };
 
 // That the elements of one row of the batch can be counted.
@@ -96,7 +102,8 @@ class Walk {
   StatusOr<int> Run() {
     SWIZZLE_RETURN_IF_ERROR(CheckInputs());
     SWIZZLE_RETURN_IF_ERROR(CheckSharing());
-    for (int i = 0; i < rewriter_.node_count(); ++i) {
+    const int given = rewriter_.node_count();  // those that come to stand between them are canonical
+    for (int i = 0; i < given; ++i) {
       if (rewriter_.node(i).outputs[0] == kNoValue) {
         return InvalidArgument(Describe(rewriter_.node(i)), " leaves out its first output");
       }
@@ -282,6 +289,21 @@ Status NodeRewrite::Become(const char* op, std::vector<int> inputs, Shape shape,
   graph().values[rewritten.outputs[0]].shape = std::move(shape);
   rewriter_.SetInputs(index_, std::move(inputs));
   return {};
+}
+
+StatusOr<int> NodeRewrite::Precede(const std::string& suffix, Node canonical, int output, Shape shape) {
+  canonical.domain = kSwizzleDomain;
+  canonical.name = node().name + suffix;
+  SWIZZLE_RETURN_IF_ERROR(CheckRow(shape, Describe(canonical)));
+  if (output == kNoValue) {
+    Value made;
+    made.name = canonical.name;
+    output = graph().AddValue(std::move(made));
+  }
+  graph().values[output].shape = std::move(shape);
+  canonical.outputs = {output};
+  rewriter_.InsertBefore(index_, std::move(canonical));
+  return output;
 }
 
 void NodeRewrite::VanishInto(int value) {

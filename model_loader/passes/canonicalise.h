@@ -47,6 +47,9 @@ class NodeRewrite {
   // The node becomes the canonical `op`, reading `inputs`; its output is FP32 of `shape`. INVALID_ARGUMENT if that is
   // larger than any network's value may be.
   Status Become(const char* op, std::vector<int> inputs, Shape shape, std::map<std::string, Attribute> attributes = {});
+  // A canonical node of FP32 comes to stand before this one, whose name it takes with `suffix`; its output, of `shape`,
+  // is `output`, or, where that is kNoValue, a new value. Which one it is. References to nodes are no longer valid.
+  StatusOr<int> Precede(const std::string& suffix, Node canonical, int output, Shape shape);
   // Nothing is left of the node: who read its output reads its first input.
   void Vanish() { VanishInto(node().inputs[0]); }
   // Likewise, reads `value`.
@@ -88,6 +91,13 @@ Status CanonicaliseArithmetic(NodeRewrite& rewrite);  // Add, Sub, Mul, Div
 Status CanonicaliseBatchNorm(NodeRewrite& rewrite);
 Status CanonicaliseSoftmax(NodeRewrite& rewrite);
 Status CanonicalisePad(NodeRewrite& rewrite);
+
+// What moves whole channels and planes, or resizes planes.
+Status CanonicaliseConcat(NodeRewrite& rewrite);
+Status CanonicaliseSlice(NodeRewrite& rewrite);
+Status CanonicaliseSplit(NodeRewrite& rewrite);
+Status CanonicaliseDepthToSpace(NodeRewrite& rewrite);
+Status CanonicaliseResize(NodeRewrite& rewrite);  // Resize, Upsample
 
 // Everything that only renames dimensions; a Cast to the type that the value has.
 Status CanonicaliseReshape(NodeRewrite& rewrite);

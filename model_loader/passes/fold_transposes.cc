@@ -117,6 +117,7 @@ class TransposeFolder {
     if (node.op == "ReduceMean") return FoldMean(node);
     if (node.op == "Softmax") return FoldSoftmax(node);
     if (node.op == "Pad") return FoldPad(node);
+    if (node.op == "Concat") return FoldConcat(node);
     return false;
   }
 
@@ -268,6 +269,23 @@ class TransposeFolder {
     if (graph_.opset < 13) return false;
     SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, IntAttribute(node, "axis", -1));
     SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(node, axis, view.Rank()));
+    node.attributes["axis"] = view.perm[axis];
+    Push(node, view);
+    return true;
+  }
+
+  // Of views that are all alike.
+  StatusOr<bool> FoldConcat(Node& node) {
+    const View view = *ViewOf(node.inputs[0]);
+    SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, IntAttribute(node, "axis", 1));
+    SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(node, axis, view.Rank()));
+    std::vector<int> sources;
+    for (const int input : node.inputs) {
+      const View* const other = ViewOf(input);
+      if (other == nullptr || other->perm != view.perm) return false;
+      sources.push_back(other->source);
+    }
+    node.inputs = std::move(sources);
     node.attributes["axis"] = view.perm[axis];
     Push(node, view);
     return true;

@@ -61,11 +61,11 @@ class Cutter {
 
   // Activations of the node: none if its values cannot be a region's.
   std::optional<std::vector<int>> Activations(const Node& node, Form form) const {
-    if (node.outputs.empty() || node.outputs[0] == kNoValue || !IsActivation(survey_, node.outputs[0], form)) {
-      return std::nullopt;
-    }
-    const auto is_read = [&](int value) { return value != kNoValue && survey_.shapes[static_cast<size_t>(value)]; };
-    if (std::any_of(node.outputs.begin() + 1, node.outputs.end(), is_read)) return std::nullopt;
+    if (node.outputs.empty() || node.outputs[0] == kNoValue) return std::nullopt;
+    const std::vector<int> made = MadeValues(node, survey_);
+    const auto is_activation = [&](int value) { return IsActivation(survey_, value, form); };
+    if (!std::ranges::all_of(made, is_activation)) return std::nullopt;
+    if (made.size() > 1 && node.op != "Split") return std::nullopt;
     std::vector<int> activations;
     for (const int input : node.inputs) {
       if (input == kNoValue || survey_.IsKnown(input)) continue;

@@ -17,7 +17,8 @@
 namespace swizzle::regions {
 
 // What passes move about, or take together with its neighbours.
-inline constexpr std::array<std::string_view, 4> kRearranging = {"ReduceMean", "Reshape", "Softmax", "Transpose"};
+inline constexpr std::array<std::string_view, 8> kRearranging = {"Concat", "DepthToSpace", "ReduceMean", "Reshape",
+                                                                 "Slice",  "Softmax",      "Split",      "Transpose"};
 
 // Whether the backend that regions are planned for has kernels for a network.
 using Computes = std::function<bool(const Network&)>;

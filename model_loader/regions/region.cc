@@ -69,8 +69,11 @@ class Extraction {
       if (input == kNoValue) continue;
       SWIZZLE_ASSIGN_OR_RETURN(input, ValueFor(from, input));
     }
-    node.outputs.resize(1);
-    node.outputs[0] = AddValue(from.outputs[0]);
+    node.outputs.assign(from.op == "Split" ? from.outputs.size() : 1, kNoValue);  // a Split counts them
+    for (const int output : MadeValues(from, survey_)) {
+      const auto place = std::ranges::find(from.outputs, output) - from.outputs.begin();
+      node.outputs[static_cast<size_t>(place)] = AddValue(output);
+    }
     made_.nodes.push_back(std::move(node));
     return {};
   }
@@ -128,7 +131,7 @@ Region MakeRegion(const Graph& graph, const Survey& survey, Form form, std::vect
       if (input == kNoValue || made.contains(input) || survey.IsKnown(input)) continue;
       if (std::ranges::find(region.inputs, input) == region.inputs.end()) region.inputs.push_back(input);
     }
-    made.insert(node.outputs[0]);
+    for (const int output : MadeValues(node, survey)) made.insert(output);
   }
   const auto is_outside = [&](int reader) {
     return reader == Survey::kOutside || !std::ranges::binary_search(region.nodes, reader);
@@ -137,6 +140,15 @@ Region MakeRegion(const Graph& graph, const Survey& survey, Form form, std::vect
     if (std::ranges::any_of(survey.readers[static_cast<size_t>(value)], is_outside)) region.outputs.push_back(value);
   }
   return region;
+}
+
+std::vector<int> MadeValues(const Node& node, const Survey& survey) {
+  std::vector<int> made = {node.outputs[0]};
+  for (size_t i = 1; i < node.outputs.size(); ++i) {
+    const int output = node.outputs[i];
+    if (output != kNoValue && !survey.readers[static_cast<size_t>(output)].empty()) made.push_back(output);
+  }
+  return made;
 }
 
 bool IsActivation(const Survey& survey, int value, Form form) {

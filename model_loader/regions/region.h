@@ -25,6 +25,9 @@ struct Region {
 // The region of these nodes, in order.
 Region MakeRegion(const Graph& graph, const Survey& survey, Form form, std::vector<int> nodes);
 
+// What the node makes: its first output, and of the others those that something reads.
+std::vector<int> MadeValues(const Node& node, const Survey& survey);
+
 // Whether a value may be one of a region of this form.
 bool IsActivation(const Survey& survey, int value, Form form);
 

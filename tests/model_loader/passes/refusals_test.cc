@@ -243,8 +243,54 @@ const Refusal kRefusals[] = {
     {"SliceWithoutBounds",
      [](OnnxBuilder& b) { b.Node("Shape", {"x"}, {"s"}).Node("Slice", {"s"}, {"t"}).Node("Reshape", {"x", "t"},
      {"y"}); }, kInvalid, "lacks its starts"},
-    {"ConcatOfActivations", [](OnnxBuilder& b) { b.Node("Concat", {"x", "x"}, {"y"}, {{"axis", int64_t{1}}}); },
-     kUnsupported, "Concat node 'y_node' (opset 17)"},
+    {"ConcatOfColumns", [](OnnxBuilder& b) { b.Node("Concat", {"x", "x"}, {"y"}, {{"axis", int64_t{3}}}); },
+     kUnsupported, "along axis 3 is not supported"},
+    {"ConcatOfBatches", [](OnnxBuilder& b) { b.Node("Concat", {"x", "x"}, {"y"}, {{"axis", int64_t{0}}}); },
+     kUnsupported, "along axis 0 is not supported"},
+    {"ConcatOfOtherShapes", [](OnnxBuilder& b) { b.Node("Concat", {"x", "m"}, {"y"}, {{"axis", int64_t{1}}}); },
+     kInvalid, "differ beside axis 1"},
+    {"ConcatWithConstant", WithConstant("Concat", "x", {1, 1, 8, 8}, {{"axis", int64_t{1}}}), kUnsupported,
+     "its input 'k' is a constant"},
+    {"ConcatAxis", [](OnnxBuilder& b) { b.Node("Concat", {"x", "x"}, {"y"}, {{"axis", int64_t{4}}}); }, kInvalid,
+     "axis 4"},
+    {"SliceOfRows",
+     [](OnnxBuilder& b) {
+       b.Int64s("start", {1}, {1}).Int64s("end", {1}, {4}).Int64s("axis", {1}, {2});
+       b.Node("Slice", {"x", "start", "end", "axis"}, {"y"});
+     },
+     kUnsupported, "along axis 2 by steps of 1 is not supported"},
+    {"SliceOfNothing",
+     [](OnnxBuilder& b) {
+       b.Int64s("start", {1}, {3}).Int64s("end", {1}, {3}).Int64s("axis", {1}, {1});
+       b.Node("Slice", {"x", "start", "end", "axis"}, {"y"});
+     },
+     kUnsupported, "takes no channel"},
+    {"SplitOfRows",
+     [](OnnxBuilder& b) { b.Node("Split", {"x"}, {"p", "q"}, {{"axis", int64_t{2}}}).Node("Add", {"p", "q"}, {"y"}); },
+     kUnsupported, "along axis 2 is not supported"},
+    {"SplitOfOtherSum",
+     [](OnnxBuilder& b) {
+       b.Int64s("sizes", {2}, {2, 3}).Node("Split", {"x", "sizes"}, {"p", "q"}, {{"axis", int64_t{1}}});
+       b.Node("Add", {"p", "q"}, {"y"});
+     },
+     kInvalid, "do not add up to 4"},
+    {"DepthToSpaceOfFewChannels", Alone("DepthToSpace", "x", {{"blocksize", int64_t{3}}}), kInvalid, "blocks of 3"},
+    {"DepthToSpaceOfMatrix", Alone("DepthToSpace", "m", {{"blocksize", int64_t{2}}}), kInvalid, "has no result"},
+    {"ResizeWithoutScales", Alone("Resize", "x"), kUnsupported, "its scales or sizes are not known"},
+    {"ResizeOfChannels",
+     [](OnnxBuilder& b) { b.Floats("s", {4}, {1, 2, 2, 2}).Node("Resize", {"x", "", "s"}, {"y"}); }, kUnsupported,
+     "only of height and width"},
+    {"ResizeOfBatch", [](OnnxBuilder& b) { b.Floats("s", {4}, {2, 1, 2, 2}).Node("Resize", {"x", "", "s"}, {"y"}); },
+     kUnsupported, "only of height and width"},
+    {"ResizeToNothing",
+     [](OnnxBuilder& b) { b.Floats("s", {4}, {1, 1, 0.01f, 2}).Node("Resize", {"x", "", "s"}, {"y"}); }, kInvalid,
+     "which makes 0 of 8"},
+    {"ResizeWithAntialias",
+     [](OnnxBuilder& b) {
+       b.Floats("s", {4}, {1, 1, 0.5f, 0.5f});
+       b.Node("Resize", {"x", "", "s"}, {"y"}, {{"mode", std::string("linear")}, {"antialias", int64_t{1}}});
+     },
+     kUnsupported, "is not supported", 18},
     {"CastToHalf", Alone("Cast", "x", {{"to", int64_t{10}}}), kUnsupported, "activations are FP32"},
     {"ShapeAsActivation",
      [](OnnxBuilder& b) { b.Node("Shape", {"x"}, {"s"}).Node("Relu", {"s"}, {"y"}); }, kUnsupported,

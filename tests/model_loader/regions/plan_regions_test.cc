@@ -146,6 +146,54 @@ TEST_F(PlanRegionsTest, ImagesOfOtherSizesArePlannedWhenTheyCome) {
   }
 }
 
+// Convolutions of 90 % zeros around a Split, Concats and a Resize, as detectors have them.
+OnnxBuilder Detector() {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 3, -1, -1});
+  builder.Floats("w1", {16, 3, 3, 3}, Weights(16 * 27)).Floats("w2", {8, 8, 1, 1}, Weights(64));
+  builder.Floats("w3", {6, 24, 3, 3}, Weights(6 * 24 * 9)).Floats("w4", {4, 22, 1, 1}, Weights(88));
+  builder.Floats("scales", {4}, {1, 1, 2, 2}).Int64s("sizes", {2}, {8, 8});
+  const std::vector<int64_t> around = {1, 1, 1, 1};
+  builder.Node("Conv", {"x", "w1"}, {"c"}, {{"pads", around}});
+  builder.Node("Split", {"c", "sizes"}, {"left", "right"}, {{"axis", int64_t{1}}});
+  builder.Node("Conv", {"right", "w2"}, {"d"}).Node("Relu", {"d"}, {"r"});
+  builder.Node("Concat", {"left", "right", "r"}, {"all"}, {{"axis", int64_t{1}}});
+  builder.Node("Conv", {"all", "w3"}, {"e"}, {{"pads", around}, {"strides", std::vector<int64_t>{2, 2}}});
+  builder.Node("Resize", {"e", "", "scales"}, {"large"},
+               {{"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}});
+  builder.Node("Concat", {"large", "c"}, {"both"}, {{"axis", int64_t{1}}});
+  return builder;
+}
+
+TEST_F(PlanRegionsTest, ChannelsAreTakenApartAndPutTogetherWithinARegion) {
+  OnnxBuilder builder = Detector();
+  builder.Node("Conv", {"both", "w4"}, {"y"}).Output("y");
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
+  EXPECT_EQ(regional.program->OperatorCounts(), "");
+  for (const Shape& shape : {Shape{2, 3, 64, 64}, Shape{1, 3, 20, 36}, Shape{1, 3, 20, 36}}) {
+    ExpectSame(regional, {shape});
+  }
+}
+
+TEST_F(PlanRegionsTest, EachPartOfASplitMayBeReadOutside) {
+  OnnxBuilder builder = Detector();
+  builder.Node("Conv", {"both", "w4"}, {"f"}).Node("Tan", {"right"}, {"t"}).Node("ReduceMax", {"t"}, {"m"});
+  builder.Node("Add", {"f", "m"}, {"y"}).Output("y");
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
+  EXPECT_EQ(regional.program->OperatorCounts(), "Add:1,ReduceMax:1,Tan:1");
+  for (const Shape& shape : {Shape{2, 3, 64, 64}, Shape{1, 3, 20, 36}}) ExpectSame(regional, {shape});
+}
+
+TEST_F(PlanRegionsTest, WhatOnlyMovesElementsIsNoRegion) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 8, 32, 32});
+  builder.Node("Split", {"x"}, {"p", "q"}, {{"axis", int64_t{1}}});
+  builder.Node("Concat", {"q", "p"}, {"y"}, {{"axis", int64_t{1}}}).Output("y");
+  EXPECT_EQ(Plan(builder).regions.size(), 0u);
+}
+
 // Kernels, strides and pads of transposed convolutions, with what follows them.
 TEST_F(PlanRegionsTest, TransposedConvolutionsArePlannedAsConvolutions) {
   struct Case {
@@ -153,12 +201,12 @@ TEST_F(PlanRegionsTest, TransposedConvolutionsArePlannedAsConvolutions) {
     const char* interpreted;
   };
   const Case cases[] = {
-      {{2, 2}, {2, 2}, {0, 0, 0, 0}, {0, 0}, "DepthToSpace:1"},
-      {{3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, "DepthToSpace:1"},
-      {{4, 4}, {2, 2}, {1, 1, 1, 1}, {0, 0}, "DepthToSpace:1"},
-      {{8, 6}, {4, 4}, {2, 1, 2, 1}, {0, 0}, "DepthToSpace:1"},
-      {{1, 2}, {3, 3}, {0, 0, 0, 0}, {2, 1}, "DepthToSpace:1"},
-      {{7, 9}, {3, 3}, {4, 6, 0, 0}, {0, 0}, "DepthToSpace:1"},
+      {{2, 2}, {2, 2}, {0, 0, 0, 0}, {0, 0}, ""},
+      {{3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, ""},
+      {{4, 4}, {2, 2}, {1, 1, 1, 1}, {0, 0}, ""},
+      {{8, 6}, {4, 4}, {2, 1, 2, 1}, {0, 0}, ""},
+      {{1, 2}, {3, 3}, {0, 0, 0, 0}, {2, 1}, ""},
+      {{7, 9}, {3, 3}, {4, 6, 0, 0}, {0, 0}, ""},
       {{3, 3}, {2, 2}, {1, 1, 1, 1}, {0, 0}, "BatchNormalization:1,ConvTranspose:1,Relu:1"},
       {{3, 3}, {1, 2}, {1, 1, 1, 1}, {0, 1}, "BatchNormalization:1,ConvTranspose:1,Relu:1"},
   };
