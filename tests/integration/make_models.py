@@ -158,6 +158,55 @@ def pools(g):
     g.output(g.mean(x, keepdims=True), 'mean')
 
 
+@model(since=9)
+def channels(g):
+    """Channels taken apart and put together, of one row and of planes; more operands than one layer takes."""
+    x = g.relu(g.conv(g.input(3, 9, 11), 3, 40, 3, pad=1))
+    cut = lambda start, end: (g.node('Slice', [x], axes=[1], starts=[start], ends=[end]) if g.opset < 10 else  # noqa: E731
+                              g.node('Slice', [x, g.integers(start), g.integers(end), g.integers(1)]))
+    first, last = cut(0, 16), cut(-24, 2 ** 31)
+    parts = [g.fresh('part') for _ in range(3)]
+    sizes = {'split': [5, 16, 3]} if g.opset < 13 else {}
+    operands = [last] if sizes else [last, g.integers(5, 16, 3)]
+    g.nodes.append(helper.make_node('Split', operands, parts, axis=1, name=parts[0], **sizes))
+    middle = g.conv(parts[1], 16, 16, 3, pad=1)
+    g.output(g.conv(g.node('Concat', [first, parts[2], middle], axis=1), 35, 8), 'joined')
+    g.output(g.node('Concat', [parts[i % 3] for i in range(20)], axis=-3), 'many')
+    flat = [g.node('Reshape', [value, g.integers(0, 16, -1)]) for value in (first, g.conv(middle, 16, 16, 3))]
+    g.output(g.node('Concat', flat, axis=2), 'planes')
+    g.output(g.node('Concat', [middle, g.relu(middle)], axis=2), 'rows')
+    blocks = g.conv(x, 40, 36)
+    g.output(g.node('DepthToSpace', [blocks], blocksize=2), 'blocks')
+    if g.opset >= 11:
+        g.output(g.node('DepthToSpace', [blocks], blocksize=3, mode='CRD'), 'columns_first')
+
+
+@model(since=9)
+def resizes(g):
+    """Planes made larger and smaller, by scales and to sizes."""
+    x = g.conv(g.input(3, 8, 12), 3, 20, 3, pad=1)
+    if g.opset < 10:
+        g.output(g.node('Upsample', [x, g.initializer([1, 1, 2, 3])], mode='nearest'), 'nearest')
+        g.output(g.node('Upsample', [x, g.initializer([1, 1, 2, 2])], mode='linear'), 'linear')
+        return
+
+    def resize(height, width, mode, coordinates, **attributes):
+        operands = [x, g.initializer([]), g.initializer([1, 1, height, width])]  # opset 11 has to have a region
+        return g.node('Resize', operands, mode=mode, coordinate_transformation_mode=coordinates, **attributes)
+    for nearest in ('round_prefer_floor', 'round_prefer_ceil', 'floor', 'ceil'):
+        for coordinates in ('half_pixel', 'asymmetric', 'align_corners'):
+            g.output(resize(2, 1.5, 'nearest', coordinates, nearest_mode=nearest), f'{nearest}_{coordinates}')
+    for coordinates in ('half_pixel', 'pytorch_half_pixel', 'align_corners', 'asymmetric'):
+        g.output(resize(2, 2, 'linear', coordinates), f'double_{coordinates}')
+        g.output(resize(1.25, 3, 'linear', coordinates), f'linear_{coordinates}')
+        g.output(resize(0.5, 0.75, 'linear', coordinates), f'smaller_{coordinates}')
+    shape = g.node('Shape', [x])
+    front = g.node('Slice', [shape, g.integers(0), g.integers(2), g.integers(0)])
+    wanted = g.node('Concat', [front, g.integers(13, 12)], axis=0)
+    g.output(g.node('Resize', [x, g.initializer([]), g.initializer([]), wanted], mode='linear', coordinate_transformation_mode='half_pixel'), 'sizes')
+    g.output(g.conv(resize(2, 2, 'nearest', 'asymmetric', nearest_mode='floor'), 20, 8), 'enlarged')
+
+
 @model
 def convolutions(g):
     """Windows of all kinds, dense and depthwise."""
