@@ -22,7 +22,6 @@
 #include "model_loader/plan/planner.h"
 #include "tests/support/network_builder.h"
 #include "tests/support/process_limits.h"
-#include "tests/support/random_detector.h"
 #include "tests/support/random_encoder.h"
 #include "tests/support/random_network.h"
 #include "tests/support/temporary_folder.h"
@@ -118,25 +117,6 @@ TEST_P(PlanParityTest, EqualsTheReferenceAtEveryBatchSize) {
 INSTANTIATE_TEST_SUITE_P(Networks, PlanParityTest,
                          ::testing::Values(Case{0.9, 1, 14}, Case{0.9, 2, 14}, Case{0.0, 2, 14}, Case{0.5, 1, 9},
                                            Case{0.98, 2, 33}));
-
-class DetectorParityTest : public ::testing::TestWithParam<Case> {};
-
-TEST_P(DetectorParityTest, EqualsTheReferenceAtEveryBatchSize) {
-  const Network network = testing::MakeRandomDetector(GetParam().image);
-  ASSERT_TRUE(network.Validate().ok()) << network.Validate();
-  const auto backend = NewCpuBackend();
-  const auto plan = MustPlan(network, *backend, FastOptions(GetParam().threads));
-  ASSERT_NE(plan, nullptr);
-  auto runner = plan->NewRunner({});
-  ASSERT_TRUE(runner.ok());
-  for (int64_t batch : {3, 17, 1}) {
-    SCOPED_TRACE(batch);
-    const auto input = RandomFloats(static_cast<size_t>(batch * network.values[0].elements()), 11);
-    ExpectClose(RunPlan(**runner, batch, input), Reference(network, batch, input));
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Networks, DetectorParityTest, ::testing::Values(Case{0.9, 1, 14}, Case{0.9, 2, 17}));
 
 TEST(PlanTest, AFixedBatchIsTheOnlyOne) {
   const Network network = MakeRandomNetwork({.batch_size = 5});
