@@ -10,7 +10,7 @@ using vnni::BytesFrom;
 using vnni::kLanes;
 using vnni::StepVectors;
 
-constexpr int kWords = 16;  // of a vector
+constexpr int64_t kWords = 16;  // of a vector
 
 // Neighbouring channels, and what ends their sums, of all positions.
 struct Channels {
