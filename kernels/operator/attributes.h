@@ -72,9 +72,11 @@ struct Attention {
   bool operator==(const Attention&) const = default;
 };
 
-// Of kLayerNorm.
+// Of kLayerNorm. Without centring it is RMS normalisation: y = x / sqrt(mean(x^2) + epsilon) * W + bias (Zhang and
+// Sennrich, 2019).
 struct Normalisation {
   float epsilon = 0.0f;
+  bool centred = true;
   bool operator==(const Normalisation&) const = default;
 };
 

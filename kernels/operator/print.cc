@@ -32,8 +32,8 @@ std::string Text(const Attention& attention) {
 }
 
 std::string Text(const Normalisation& normalisation) {
-  const auto& [epsilon] = normalisation;
-  return Concat(" epsilon ", epsilon);
+  const auto& [epsilon, centred] = normalisation;
+  return Concat(centred ? "" : " root mean square", " epsilon ", epsilon);
 }
 
 std::string Text(const TokenChoice& choice) {

@@ -22,12 +22,12 @@ Result Embedding(const Problem& problem, const Weight& weight, const Values& ids
 Result LayerNorm(const Problem& problem, const Weight& weight, const Values& input) {
   const DenseMatrix scale = weight.ToDense();
   const int64_t channels = problem.input.channels;
-  const double epsilon = problem.normalisation().epsilon;
+  const auto& [epsilon, centred] = problem.normalisation();
   Result result(input.size());
   for (int64_t token = 0; token < problem.input.batch; ++token) {
     const float* x = input.data() + token * channels;
     double mean = 0, variance = 0;
-    for (int64_t c = 0; c < channels; ++c) mean += x[c] / static_cast<double>(channels);
+    for (int64_t c = 0; c < channels && centred; ++c) mean += x[c] / static_cast<double>(channels);
     for (int64_t c = 0; c < channels; ++c) variance += (x[c] - mean) * (x[c] - mean) / static_cast<double>(channels);
     for (int64_t c = 0; c < channels; ++c) {
       const double bias = weight.bias.empty() ? 0.0 : weight.bias[c];

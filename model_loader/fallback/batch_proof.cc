@@ -181,7 +181,7 @@ class Proof {
   // Whether the node works on all dimensions from its axis on.
   bool FromAxisOn(const Node& node) const {
     const bool softmax = node.op.ends_with("oftmax") || node.op == "Hardmax";
-    return node.op == "LayerNormalization" || (softmax && graph_.opset < 13);
+    return node.op.ends_with("LayerNormalization") || node.op == "RMSNormalization" || (softmax && graph_.opset < 13);
   }
 
   Fact AlongAxis(const Node& node, const Fact& x) const {

@@ -164,6 +164,33 @@ StatusOr<Results> LayerNormalization(Call& call) {
   return Results{y, means, scales};
 }
 
+StatusOr<Results> RmsNormalization(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const float epsilon, call.Float("epsilon", 1e-5f));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.Floats(0));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, call.AxisAttribute(-1, x.rank()));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array gamma, Spread(call, 1, x.shape, axis, 1.0f));
+  Shape reduced = x.shape;
+  std::fill(reduced.begin() + axis, reduced.end(), 1);
+  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(DType::kFloat32, x.shape));
+  SWIZZLE_ASSIGN_OR_RETURN(Array scales, call.New(DType::kFloat32, reduced));
+  std::vector<int64_t> axes(static_cast<size_t>(x.rank() - axis));
+  std::iota(axes.begin(), axes.end(), axis);
+  SWIZZLE_ASSIGN_OR_RETURN(const Rows rows, AlongAxes(call, x, axes));
+  ForEachRow(call, rows, [&](int64_t row) {
+    const float* from = x.As<float>().data() + row * rows.length;
+    float* to = y.Mutable<float>().data() + row * rows.length;
+    double squares = 0.0;
+    for (int64_t i = 0; i < rows.length; ++i) squares += double{from[i]} * from[i];
+    const double mean = squares / static_cast<double>(std::max<int64_t>(rows.length, 1));
+    const auto scale = static_cast<float>(1.0 / std::sqrt(mean + epsilon));
+    const float* g = gamma.As<float>().data();
+    for (int64_t i = 0; i < rows.length; ++i) to[i] = from[i] * scale * g[i];
+    scales.Mutable<float>()[static_cast<size_t>(row)] = scale;
+  });
+  SWIZZLE_ASSIGN_OR_RETURN(y, call.As(y, call.In(0).dtype));
+  return Results{y, scales};
+}
+
 StatusOr<Array> Lrn(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const float alpha, call.Float("alpha", 1e-4f));
   SWIZZLE_ASSIGN_OR_RETURN(const float beta, call.Float("beta", 0.75f));

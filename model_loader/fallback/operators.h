@@ -164,6 +164,8 @@ StatusOr<Array> Lrn(Call& call);
 StatusOr<Array> LpNormalization(Call& call);
 StatusOr<Array> MeanVarianceNormalization(Call& call);
 StatusOr<Results> LayerNormalization(Call& call);
+// ONNX Runtime's SimplifiedLayerNormalization, too.
+StatusOr<Results> RmsNormalization(Call& call);
 
 // quantise.cc
 StatusOr<Array> QuantizeLinear(Call& call);

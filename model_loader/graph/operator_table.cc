@@ -156,6 +156,7 @@ constexpr OnnxOperator kOperators[] = {
     {{"", "QLinearConv", 8, 9, 1, kConvAttributes}, P::kComputed, S::kNone, {10, 0, R::kFirstInput}},
     {{"", "QLinearMatMul", 8, 8, 1, ""}, P::kComputed, S::kNone, {1}},
     {{"", "QuantizeLinear", 2, 3, 1, "axis saturate "}, P::kComputed, S::kByForm, {10, 0, R::kAxis}},
+    {{"", "RMSNormalization", 2, 2, 1, "axis epsilon stash_type "}, P::kNone, S::kNone, {23, 0, R::kAxis}},
     {{"", "RNN", 3, 6, 2, "activation_alpha activation_beta activations clip direction hidden_size layout "},
      P::kNone,
      S::kNone,
@@ -207,6 +208,8 @@ constexpr OnnxOperator kOperators[] = {
     {{"", "Shrink", 1, 1, 1, "bias lambd "}, P::kNone, S::kNone, {9, 0, R::kElementwise}},
     {{"", "Sigmoid", 1, 1, 1, ""}, P::kComputed, S::kByElement, {6, 0, R::kElementwise}},
     {{"", "Sign", 1, 1, 1, ""}, P::kNone, S::kNone, {9, 0, R::kElementwise}},
+    // ONNX Runtime writes it into models that it optimises, of any opset.
+    {{"", "SimplifiedLayerNormalization", 2, 2, 2, "axis epsilon stash_type "}, P::kNone, S::kNone, {1, 0, R::kAxis}},
     {{"", "Sin", 1, 1, 1, ""}, P::kNone, S::kNone, {7, 0, R::kElementwise}},
     {{"", "Sinh", 1, 1, 1, ""}, P::kNone, S::kNone, {9, 0, R::kElementwise}},
     {{"", "Size", 1, 1, 1, ""}, P::kNone, S::kNone, {6, 0, R::kUnknown}},

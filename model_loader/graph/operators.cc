@@ -21,7 +21,7 @@ constexpr OperatorSpec kSpecs[] = {
     {kSwizzleDomain, "DepthwiseConv", 2, 4, 1, SWIZZLE_WINDOW_ATTRIBUTES "low high "},
     {kSwizzleDomain, "Embedding", 2, 2, 1, "offset "},
     {kSwizzleDomain, "Function", 1, 1, 1, "function alpha beta low high "},
-    {kSwizzleDomain, "LayerNorm", 3, 3, 1, "epsilon "},
+    {kSwizzleDomain, "LayerNorm", 3, 3, 1, "epsilon centred "},
     {kSwizzleDomain, "MaxPool", 1, 1, 1, SWIZZLE_WINDOW_ATTRIBUTES},
     {kSwizzleDomain, "MeanTokens", 1, 1, 1, ""},
     {kSwizzleDomain, "Multiply", 2, 2, 1, "low high "},

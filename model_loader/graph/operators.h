@@ -32,7 +32,7 @@ namespace swizzle {
 //   Reshape(x)                        to the shape of its output
 // of token sequences (graph/graph.h), all on matrices:
 //   Embedding(ids?, table [V,C]) {offset}  row ids[t] of the table, or, without ids, row position + offset
-//   LayerNorm(x, scale [C], shift [C]) {epsilon}
+//   LayerNorm(x, scale [C], shift [C]) {epsilon; centred}  centred is 1 unless given; 0: by the root mean square
 //   Attention(q, k, v) {heads, scale}      softmax(q k^T * scale + bias of masked keys) v, per sequence and head
 //   SelectToken(x) {token}                 one token of each sequence, from 0, or from -1 backwards
 //   MeanTokens(x)                          over the tokens of each sequence whose mask is 1; zeros where there is none

@@ -122,13 +122,15 @@ Status Unpack(const packed::Layer& layer, Attention& attention) {
 }
 
 void Pack(const Normalisation& normalisation, packed::Layer& layer) {
-  const auto& [epsilon] = normalisation;
+  const auto& [epsilon, centred] = normalisation;
   layer.set_epsilon(epsilon);
+  layer.set_root_mean_square(!centred);
 }
 
 Status Unpack(const packed::Layer& layer, Normalisation& normalisation) {
-  auto& [epsilon] = normalisation;
+  auto& [epsilon, centred] = normalisation;
   epsilon = layer.epsilon();
+  centred = !layer.root_mean_square();
   return {};
 }
 

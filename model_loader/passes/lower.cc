@@ -29,7 +29,9 @@ void Read(const Node&, std::monostate&) {}
 void Read(const Node& node, Window& window) { window = WindowOf(node); }
 void Read(const Node& node, Function& function) { function = FunctionOf(node); }
 void Read(const Node& node, Lookup& lookup) { lookup = {node.inputs[0] == kNoValue, WholeOf(node, "offset")}; }
-void Read(const Node& node, Normalisation& normalisation) { normalisation.epsilon = RealOf(node, "epsilon"); }
+void Read(const Node& node, Normalisation& normalisation) {
+  normalisation = {RealOf(node, "epsilon"), !node.attributes.contains("centred") || WholeOf(node, "centred") != 0};
+}
 void Read(const Node& node, TokenChoice& choice) { choice.token = WholeOf(node, "token"); }
 void Read(const Node& node, ChannelRange& range) { range.first = WholeOf(node, "first"); }
 void Read(const Node& node, ConcatParts& parts) {

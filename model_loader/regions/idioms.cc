@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "model_loader/regions/survey.h"
 #include "model_loader/semantics/axes.h"
@@ -36,7 +37,7 @@ class Finder {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
       std::optional<Idiom> found;
-      if (node.op == "LayerNormalization") found = NormNode(static_cast<int>(n));
+      if (node.op == "LayerNormalization" || IsRmsNode(node)) found = NormNode(static_cast<int>(n));
       if (node.op == "Sqrt") found = WrittenNorm(static_cast<int>(n));
       if (node.op == "Erf" || node.op == "Tanh") found = WrittenGelu(static_cast<int>(n));
       if (node.op == "Tanh" && !found) found = FunctionNode(static_cast<int>(n), FunctionKind::kTanh);
@@ -104,17 +105,28 @@ class Finder {
     const auto axis = IntAttribute(node, "axis", -1);
     const auto epsilon = FloatAttribute(node, "epsilon", 1e-5f);
     const auto& shape = survey_.shapes[static_cast<size_t>(node.inputs[0])];
-    if (!axis.ok() || !epsilon.ok() || !shape || node.Input(2) == kNoValue) return std::nullopt;
+    if (!axis.ok() || !epsilon.ok() || !shape) return std::nullopt;
     const bool last = *axis == -1 || *axis == static_cast<int64_t>(shape->size()) - 1;
-    if (!last || !IsVector(node.inputs[1], node.inputs[0]) || !IsVector(node.inputs[2], node.inputs[0])) {
-      return std::nullopt;
-    }
-    return Idiom{{index},
-                 node.inputs[0],
-                 node.outputs[0],
-                 "LayerNorm",
-                 {node.inputs[1], node.inputs[2]},
-                 {{"epsilon", *epsilon}}};
+    const int shift = node.Input(2);
+    if (!last || !IsVector(node.inputs[1], node.inputs[0])) return std::nullopt;
+    if (shift != kNoValue && !IsVector(shift, node.inputs[0])) return std::nullopt;
+    return Norm({index}, node.inputs[0], node.outputs[0], {node.inputs[1], shift}, *epsilon, !IsRmsNode(node));
+  }
+
+  static bool IsRmsNode(const Node& node) {
+    return node.op == "RMSNormalization" || node.op == "SimplifiedLayerNormalization";
+  }
+
+  static Idiom Norm(std::vector<int> nodes, int input, int output, std::vector<int> constants, float epsilon,
+                    bool centred) {
+    std::ranges::sort(nodes);
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    return {std::move(nodes),
+            input,
+            output,
+            "LayerNorm",
+            std::move(constants),
+            {{"epsilon", epsilon}, {"centred", int64_t{centred}}}};
   }
 
   // Whether the node is the mean along the last dimension, which stays.
@@ -171,7 +183,8 @@ class Finder {
     return IsVector(other, value) ? other : kNoValue;
   }
 
-  // (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * scale + shift, from the root on.
+  // (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * scale + shift, from the root on, or without means, or
+  // without the shift.
   std::optional<Idiom> WrittenNorm(int root) const {
     const Node* const sum = MakerOf(NodeAt(root).inputs[0], "Add");
     if (sum == nullptr) return std::nullopt;
@@ -184,22 +197,41 @@ class Finder {
     const int squared = SquareRoot(mean->inputs[0]);
     if (squared == kNoValue) return std::nullopt;
     nodes.push_back(makers_.at(mean->inputs[0]));
-    const int x = Centred(squared, nodes);
-    const int quotient = OnlyReader(root, "Div");
-    if (x == kNoValue || quotient == kOutside || NodeAt(quotient).inputs[1] != NodeAt(root).outputs[0]) {
-      return std::nullopt;
-    }
-    if (Centred(NodeAt(quotient).inputs[0], nodes) != x) return std::nullopt;
+    const int centre = Centred(squared, nodes);
+    const int x = centre == kNoValue ? squared : centre;
+    const auto [numerator, quotient] = DividedBy(root, nodes);
+    if (quotient == kOutside) return std::nullopt;
+    if (numerator != squared && (centre == kNoValue || Centred(numerator, nodes) != x)) return std::nullopt;
     const int scaled = OnlyReader(quotient, "Mul");
-    const int shifted = scaled == kOutside ? kOutside : OnlyReader(scaled, "Add");
-    if (shifted == kOutside) return std::nullopt;
-    const int scale = VectorBeside(scaled, NodeAt(quotient).outputs[0]);
-    const int shift = VectorBeside(shifted, NodeAt(scaled).outputs[0]);
-    if (scale == kNoValue || shift == kNoValue) return std::nullopt;
-    nodes.insert(nodes.end(), {quotient, scaled, shifted});
-    std::ranges::sort(nodes);
-    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-    return Idiom{std::move(nodes), x, NodeAt(shifted).outputs[0], "LayerNorm", {scale, shift}, {{"epsilon", *epsilon}}};
+    const int scale = scaled == kOutside ? kNoValue : VectorBeside(scaled, NodeAt(quotient).outputs[0]);
+    if (scale == kNoValue) return std::nullopt;
+    nodes.insert(nodes.end(), {quotient, scaled});
+    int last = scaled, shift = kNoValue;
+    if (const int shifted = OnlyReader(scaled, "Add"); shifted != kOutside) {
+      shift = VectorBeside(shifted, NodeAt(scaled).outputs[0]);
+      if (shift != kNoValue) nodes.push_back(last = shifted);
+    }
+    return Norm(std::move(nodes), x, NodeAt(last).outputs[0], {scale, shift}, *epsilon, centre != kNoValue);
+  }
+
+  // What the root divides, and the node that has the quotient; kOutside if it divides nothing. Some divide one by it
+  // first, or take its reciprocal.
+  std::pair<int, int> DividedBy(int root, std::vector<int>& nodes) const {
+    constexpr std::pair<int, int> kNothing = {kNoValue, kOutside};
+    const int value = NodeAt(root).outputs[0];
+    int inverse = OnlyReader(root, "Reciprocal");
+    if (inverse == kOutside) {
+      const int quotient = OnlyReader(root, "Div");
+      if (quotient == kOutside || NodeAt(quotient).inputs[1] != value) return kNothing;
+      const int numerator = NodeAt(quotient).inputs[0];
+      if (Number(numerator) != 1.0f) return {numerator, quotient};
+      inverse = quotient;
+    }
+    const int product = OnlyReader(inverse, "Mul");
+    if (product == kOutside) return kNothing;
+    nodes.push_back(inverse);
+    const Node& node = NodeAt(product);
+    return {node.inputs[node.inputs[0] == NodeAt(inverse).outputs[0] ? 1 : 0], product};
   }
 
   // The function of x that makes `value`, at `at`; its nodes. Nothing where it reads anything else.

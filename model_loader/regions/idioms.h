@@ -1,6 +1,6 @@
 // Functions of vectors that no ONNX node computes alone below some opset, or that plans know and passes do not read:
-// GELU and layer normalisation, as nodes of their own or written out. A region takes an idiom whole, as one canonical
-// node (graph/operators.h).
+// GELU, layer and RMS normalisation, as nodes of their own or written out. A region takes an idiom whole, as one
+// canonical node (graph/operators.h).
 #ifndef SWIZZLE_MODEL_LOADER_REGIONS_IDIOMS_H_
 #define SWIZZLE_MODEL_LOADER_REGIONS_IDIOMS_H_
 
@@ -20,7 +20,7 @@ struct Idiom {
   int input = kNoValue;        // the only one that is not known
   int output = kNoValue;       // of the last node
   std::string op;              // canonical
-  std::vector<int> constants;  // known values that are inputs of the canonical node, one number a channel
+  std::vector<int> constants;  // known inputs of the canonical node, one number a channel; kNoValue: zeros
   std::map<std::string, Attribute> attributes;
 };
 

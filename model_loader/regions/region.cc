@@ -86,13 +86,20 @@ class Extraction {
     Node node{idiom.op, std::string(kSwizzleDomain), name, {}, {}, idiom.attributes};
     node.inputs.push_back(values_.at(idiom.input));
     for (const int constant : idiom.constants) {
-      const fallback::Array& array = survey_.known.at(constant);
-      node.inputs.push_back(
-          made_.AddConstant(Concat(name, "#", constant), Tensor::Floats({array.elements()}, array.As<float>())));
+      node.inputs.push_back(made_.AddConstant(Concat(name, "#", constant), PerChannel(idiom, constant)));
     }
     node.outputs.push_back(AddValue(idiom.output));
     made_.nodes.push_back(std::move(node));
     return {};
+  }
+
+  Tensor PerChannel(const Idiom& idiom, int constant) const {
+    if (constant == kNoValue) {
+      const int64_t channels = survey_.shapes[static_cast<size_t>(idiom.input)]->back();
+      return Tensor::Floats({channels}, std::vector<float>(static_cast<size_t>(channels)));
+    }
+    const fallback::Array& array = survey_.known.at(constant);
+    return Tensor::Floats({array.elements()}, array.As<float>());
   }
 
   StatusOr<int> ValueFor(const Node& node, int value) {

@@ -23,12 +23,19 @@ struct Normalisation {
       : scale(static_cast<const ScaleAndBias&>(*args.weight).scale()),
         bias(static_cast<const ScaleAndBias&>(*args.weight).bias()),
         channels(args.problem->input.channels),
-        epsilon(args.problem->normalisation().epsilon) {}
+        epsilon(args.problem->normalisation().epsilon),
+        centred(args.problem->normalisation().centred) {}
+
+  // What sums are multiplied by to get means: all of them are 0 without centring.
+  HWY_INLINE FloatVector ToMean() const {
+    return hn::Set(FloatTag(), centred ? 1.0f / static_cast<float>(channels) : 0.0f);
+  }
 
   const float* scale;
   const float* bias;
   int64_t channels;
   float epsilon;
+  bool centred;
 };
 
 // From the sums of the differences from a rounded mean and of their squares: the mean's correction, and what the
@@ -37,7 +44,7 @@ struct Moments {
   HWY_INLINE Moments(FloatVector differences, FloatVector squares, const Normalisation& norm) {
     const FloatTag d;
     const FloatVector inverse = hn::Set(d, 1.0f / static_cast<float>(norm.channels));
-    correction = hn::Mul(differences, inverse);
+    correction = hn::Mul(differences, norm.ToMean());
     const FloatVector variance = hn::Mul(hn::NegMulAdd(correction, differences, squares), inverse);
     factor = hn::Div(hn::Set(d, 1.0f), hn::Sqrt(hn::Add(hn::Max(variance, hn::Zero(d)), hn::Set(d, norm.epsilon))));
   }
@@ -57,8 +64,8 @@ void NormaliseUnits(const Normalisation& norm, const T* input, T* output, int64_
     const T* row = input + c * width;
     SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) sums[j] = hn::Add(sums[j], LoadAll(row + j * kLanes));
   }
-  const FloatVector inverse = hn::Set(d, 1.0f / static_cast<float>(norm.channels));
-  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) means[j] = hn::Mul(sums[j], inverse);
+  const FloatVector to_mean = norm.ToMean();
+  SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) means[j] = hn::Mul(sums[j], to_mean);
   for (int64_t c = 0; c < norm.channels; ++c) {
     const T* row = input + c * width;
     SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
@@ -110,8 +117,8 @@ void NormaliseRows(const Normalisation& norm, const float* input, float* output)
     }
   }
   FloatVector means[kRows], corrections[kRows], factors[kRows];
-  const FloatVector inverse = hn::Set(d, 1.0f / static_cast<float>(channels));
-  SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) means[r] = hn::Mul(hn::SumOfLanes(d, sums[r]), inverse);
+  const FloatVector to_mean = norm.ToMean();
+  SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) means[r] = hn::Mul(hn::SumOfLanes(d, sums[r]), to_mean);
   for (int64_t c = 0; c < channels; c += kLanes) {
     SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
       const FloatVector values = LoadSome(input + r * channels + c, channels - c, means[r]);
@@ -127,7 +134,7 @@ void NormaliseRows(const Normalisation& norm, const float* input, float* output)
   }
   for (int64_t c = 0; c < channels; c += kLanes) {
     const int64_t left = channels - c;
-    const FloatVector scale = LoadSome(norm.scale + c, left, inverse), bias = LoadSome(norm.bias + c, left, inverse);
+    const FloatVector scale = LoadSome(norm.scale + c, left, to_mean), bias = LoadSome(norm.bias + c, left, to_mean);
     SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
       const FloatVector values = LoadSome(input + r * channels + c, left, means[r]);
       const FloatVector difference = hn::Sub(hn::Sub(values, means[r]), corrections[r]);

@@ -36,6 +36,7 @@ struct Operands {
   int64_t positions;
   int channels;
   float epsilon;
+  bool centred;
 };
 
 // y = x * scale + bias brings values to mean 0 and variance 1, their rounded mean having been taken off.
@@ -65,7 +66,8 @@ __global__ void __launch_bounds__(kColumnThreads) LayerNormColumns(const Operand
   float sum = 0;
 #pragma unroll 4
   for (int c = columns.first_channel(); c < end; c += Columns::kParts) sum += ToFloat(from[c * op.channel_stride]);
-  const float mean = columns.Reduce(sum, JoinSum()) / channels;
+  sum = columns.Reduce(sum, JoinSum());
+  const float mean = op.centred ? sum / channels : 0.0f;
   float rest = 0, squares = 0;
 #pragma unroll 4
   for (int c = columns.first_channel(); c < end; c += Columns::kParts) {
@@ -73,7 +75,7 @@ __global__ void __launch_bounds__(kColumnThreads) LayerNormColumns(const Operand
     rest += difference;
     squares = fmaf(difference, difference, squares);
   }
-  rest = columns.Reduce(rest, JoinSum());
+  rest = op.centred ? columns.Reduce(rest, JoinSum()) : 0.0f;
   squares = columns.Reduce(squares, JoinSum());
   const Normaliser normalise(mean, rest, squares, channels, op.epsilon);
 #pragma unroll 4
@@ -109,7 +111,8 @@ __global__ void __launch_bounds__(kColumnThreads) LayerNormHeld(const Operands<T
 #pragma unroll
     for (int j = 0; j < kPack; ++j) sum += values[i][j];
   }
-  const float mean = column.Reduce(sum, JoinSum()) / channels;
+  sum = column.Reduce(sum, JoinSum());
+  const float mean = op.centred ? sum / channels : 0.0f;
   float rest = 0, squares = 0;
 #pragma unroll
   for (int i = 0; i < kMostPacks; ++i) {
@@ -121,7 +124,7 @@ __global__ void __launch_bounds__(kColumnThreads) LayerNormHeld(const Operands<T
       squares = fmaf(difference, difference, squares);
     }
   }
-  rest = column.Reduce(rest, JoinSum());
+  rest = op.centred ? column.Reduce(rest, JoinSum()) : 0.0f;
   squares = column.Reduce(squares, JoinSum());
   const Normaliser normalise(mean, rest, squares, channels, op.epsilon);
 #pragma unroll
@@ -161,7 +164,8 @@ class HeldRows {
   // Of each of the lane's tokens: its mean, and what brings differences from that to variance 1.
   __device__ void Find(Values& means, Values& factors) const {
     __shared__ Shared shared;
-    const float count = static_cast<float>(CountOf(rank_)), inverse = count == 0 ? 0.0f : 1 / count;
+    const auto count = static_cast<float>(CountOf(rank_));
+    const float inverse = count == 0 || !op_.centred ? 0.0f : 1 / count;  // 0: differences are from 0
     SumChannels(shared, shared.sums, [](float value, int) { return value; });
 #pragma unroll
     for (int j = 0; j < kTokens; ++j) means[j] = shared.sums[octet_ * kTokens + j] * inverse;
@@ -348,7 +352,8 @@ void LayerNorm(const KernelArgs& args, Stream& stream) {
                        rows ? 1 : channels,
                        positions,
                        static_cast<int>(channels),
-                       problem.normalisation().epsilon};
+                       problem.normalisation().epsilon,
+                       problem.normalisation().centred};
   const auto run = [&](auto* kernel, int64_t threads_each) {
     kernel<<<LaunchGrid::OfThreads(positions * threads_each, kColumnThreads), kColumnThreads, 0, QueueOf(stream)>>>(op);
   };

@@ -50,8 +50,8 @@ std::string TimedText(const Attention& attention) {
 }
 
 std::string TimedText(const Normalisation& normalisation) {
-  [[maybe_unused]] const auto& [epsilon] = normalisation;  // whatever it is
-  return {};
+  const auto& [epsilon, centred] = normalisation;  // whatever epsilon is
+  return centred ? "" : " uncentred";
 }
 
 std::string TimedText(const ConcatParts& parts) { return AttributesText(parts); }

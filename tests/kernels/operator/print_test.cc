@@ -19,6 +19,7 @@ TEST(PrintTest, ShowsEveryAttribute) {
   EXPECT_EQ(AttributesText(Attention{.heads = 2, .scale = 0.5f, .packed = true}), " heads 2 scale 0.5 packed");
   EXPECT_EQ(AttributesText(Attention{2, 0.5f, 30, 99}), " heads 2 scale 0.5 pattern of 30 tokens and 99 nonzeros");
   EXPECT_EQ(AttributesText(Normalisation{0.5f}), " epsilon 0.5");
+  EXPECT_EQ(AttributesText(Normalisation{0.5f, false}), " root mean square epsilon 0.5");
   EXPECT_EQ(AttributesText(TokenChoice{-1}), " token -1");
   EXPECT_EQ(AttributesText(ConcatParts{2, false, {16, 3}}), " channels of 16+3");
   EXPECT_EQ(AttributesText(ConcatParts{1, true, {49}}), " planes of 49");

@@ -40,6 +40,7 @@ TEST(PackedOperatorTest, KeepsEveryOperatorOfNetworks) {
       {Op::kEmbedding, Lookup{true, 2}},
       {Op::kSparseAttention, Attention{2, 0.5f}},
       {Op::kLayerNorm, Normalisation{1e-5f}},
+      {Op::kLayerNorm, Normalisation{1e-5f, false}},
       {Op::kSelectToken, TokenChoice{-1}},
       {Op::kConcat, ConcatParts{3, true, {5, 7, 1}}},
       {Op::kSlice, ChannelRange{17}},

@@ -265,6 +265,54 @@ TEST_F(PlanRegionsTest, WrittenFunctionsOfVectorsAreOfARegion) {
   ExpectSame(regional, {{2, 7, 8}});
 }
 
+// x / sqrt(mean(x^2) + epsilon) * scale, as T5 has it: `inverse` of the root, by which x is multiplied, or none.
+OnnxBuilder WrittenRms(const std::string& inverse, const std::string& squared) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 7, 8}).Floats("w", {8, 16}, Weights(128)).Floats("scale", {8}, Weights(8));
+  builder.Floats("two", {}, {2}).Floats("one", {}, {1}).Floats("epsilon", {}, {1e-3f}).Floats("c", {8}, Weights(8));
+  builder.Node("Add", {"x", "c"}, {"sum"});
+  if (squared != "sum") builder.Node("Add", {"x", "c"}, {squared});
+  builder.Node("Pow", {squared, "two"}, {"squares"});
+  builder.Node("ReduceMean", {"squares"}, {"mean"}, {{"axes", std::vector<int64_t>{-1}}});
+  builder.Node("Add", {"mean", "epsilon"}, {"m"}).Node("Sqrt", {"m"}, {"root"});
+  if (inverse.empty()) {
+    builder.Node("Div", {"sum", "root"}, {"unit"});
+  } else {
+    builder.Node(inverse, inverse == "Div" ? std::vector<std::string>{"one", "root"} : std::vector<std::string>{"root"},
+                 {"i"});
+    builder.Node("Mul", {"sum", "i"}, {"unit"});
+  }
+  builder.Node("Mul", {"scale", "unit"}, {"norm"}).Node("MatMul", {"norm", "w"}, {"y"}).Output("y");
+  return builder;
+}
+
+TEST_F(PlanRegionsTest, RootMeanSquaresNormaliseInARegion) {
+  for (const std::string inverse : {"", "Div", "Reciprocal"}) {
+    const RegionalProgram regional = Plan(WrittenRms(inverse, "sum"));
+    ASSERT_EQ(regional.regions.size(), 1u) << inverse << ": " << regional.unplanned;
+    EXPECT_EQ(regional.program->interpreted_nodes(), 0u) << inverse << ": " << regional.program->OperatorCounts();
+    ExpectSame(regional, {{2, 7, 8}});
+  }
+}
+
+TEST_F(PlanRegionsTest, TheMeanSquareOfSomethingElseNormalisesNothing) {
+  const RegionalProgram regional = Plan(WrittenRms("", "twin"));
+  EXPECT_NE(regional.program->OperatorCounts().find("Sqrt:1"), std::string::npos);
+  ExpectSame(regional, {{2, 7, 8}});
+}
+
+TEST_F(PlanRegionsTest, NormsWithoutAShiftAreOfARegion) {
+  for (const std::string op : {"LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"}) {
+    OnnxBuilder builder(23);
+    builder.Input("x", {-1, 7, 8}).Floats("w", {8, 16}, Weights(128)).Floats("scale", {8}, Weights(8));
+    builder.Node(op, {"x", "scale"}, {"norm"}, {{"epsilon", 1e-3f}}).Node("MatMul", {"norm", "w"}, {"y"}).Output("y");
+    const RegionalProgram regional = Plan(builder);
+    ASSERT_EQ(regional.regions.size(), 1u) << op << ": " << regional.unplanned;
+    EXPECT_EQ(regional.program->interpreted_nodes(), 0u) << op << ": " << regional.program->OperatorCounts();
+    ExpectSame(regional, {{2, 7, 8}});
+  }
+}
+
 // What looks like GELU, but is not.
 TEST_F(PlanRegionsTest, OtherFunctionsAreLeftAsTheyAre) {
   OnnxBuilder builder;

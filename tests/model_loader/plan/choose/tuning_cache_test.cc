@@ -114,6 +114,7 @@ TEST_F(TuningCacheTest, KeepsApartWhateverATimeDependsOn) {
   EXPECT_TRUE(tell_apart({Op::kAttention, Attention{}}, {Op::kAttention, Attention{.packed = true}}));
   EXPECT_TRUE(tell_apart({Op::kEmbedding, Lookup{}}, {Op::kEmbedding, Lookup{.by_position = true}}));
   EXPECT_FALSE(tell_apart({Op::kLayerNorm, Normalisation{1e-5f}}, {Op::kLayerNorm, Normalisation{1e-12f}}));
+  EXPECT_TRUE(tell_apart({Op::kLayerNorm, Normalisation{1e-5f}}, {Op::kLayerNorm, Normalisation{1e-5f, false}}));
   // Of rows whose output is whole numbers; others are not asked for them.
   Problem requantised = problem_;
   requantised.epilogue.requantise = Quantised{DType::kUint8, 0.5f, 3};
