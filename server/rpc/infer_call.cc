@@ -100,7 +100,7 @@ class InferCall final : public grpc::ServerUnaryReactor {
       return absl::OkStatus();
     }
     owners_.store(2, std::memory_order_relaxed);
-    const Status added = Contain("take the request", [this] {
+    Status added = Contain("take the request", [this] {
       calls_.decoders.Add([this] {
         Answer();
         Release();
