@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,8 @@ class Sink final : public PartSink {
     const size_t from = ElementBytes(array.type), to = ElementBytes(array.stored);
     Stored::Part part{std::string(array.name), 0, true, array.role == MatrixArray::Role::kPlaces, to, {}};
     for (size_t i = 0; i < elements.size(); i += from) {  // little endian: the low bytes are first
-      part.bytes.insert(part.bytes.end(), elements.begin() + i, elements.begin() + i + to);
+      const auto low = elements.subspan(i, to);
+      part.bytes.insert(part.bytes.end(), low.begin(), low.end());
     }
     stored.parts.push_back(std::move(part));
   }
@@ -88,15 +90,17 @@ std::string Corrupt(Stored& stored, std::mt19937& random) {
     part.bytes.resize(part.bytes.size() + (grows ? part.element_bytes : -part.element_bytes));
     return part.name + (grows ? " grows" : " shrinks");
   }
+  const auto element = [&](size_t i) {
+    return std::span(part.bytes).subspan(i * part.element_bytes, part.element_bytes);
+  };
   const size_t at = random() % elements, other = random() % elements;
   if (kind == 1) {  // two change places
-    std::swap_ranges(part.bytes.begin() + at * part.element_bytes, part.bytes.begin() + (at + 1) * part.element_bytes,
-                     part.bytes.begin() + other * part.element_bytes);
+    std::ranges::swap_ranges(element(at), element(other));
     return part.name + " " + std::to_string(at) + " and " + std::to_string(other) + " swapped";
   }
   if (kind == 2) {
     const auto value = static_cast<std::byte>(random() % 2 == 0 ? 0xff : 0);
-    std::fill_n(part.bytes.begin() + at * part.element_bytes, part.element_bytes, value);
+    std::ranges::fill(element(at), value);
     return part.name + " " + std::to_string(at) + " extreme";
   }
   const size_t bit = random() % (part.element_bytes * 8);
