@@ -27,7 +27,8 @@ constexpr int64_t kMaxFileBytes = int64_t{64} << 20;
 std::string HeadLine() { return Json({{"swizzle_tuning_cache", kFileVersion}}).dump(); }
 
 std::string ExtentText(const Extent& extent) {
-  return Concat(extent.batch, "x", extent.channels, "x", extent.height, "x", extent.width);
+  const auto& [batch, channels, height, width] = extent;
+  return Concat(batch, "x", channels, "x", height, "x", width);
 }
 
 // What of an operator's attributes its time may depend on: one overload for each type, which names all fields.
