@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 
 #include "kernels/cpu/cpu_backend.h"
@@ -61,9 +62,10 @@ class RegionTunerTest : public ::testing::Test {
   // A tuner of both regions, each with its script.
   RegionTuner Tuner(std::function<StatusOr<Tuned>()> first, std::function<StatusOr<Tuned>()> second) {
     std::vector<RegionTuner::Tunable> tunables;
-    for (size_t i = 0; i < 2; ++i) {
+    std::array scripts = {std::move(first), std::move(second)};
+    for (size_t i = 0; i < scripts.size(); ++i) {
       auto region = std::const_pointer_cast<PlannedRegion>(regional_.regions[i]);
-      auto tuner = std::make_unique<FakeTuner>(i == 0 ? std::move(first) : std::move(second), budgets_);
+      auto tuner = std::make_unique<FakeTuner>(std::move(scripts[i]), budgets_);
       tunables.push_back({std::move(region), std::move(tuner)});
     }
     return {std::move(tunables), nullptr};

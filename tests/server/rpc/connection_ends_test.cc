@@ -74,7 +74,7 @@ class ConnectionEndsTest : public testing::Test {
       ends_->Look();
       const ConnectionEnds::Counts counts = ends_->counts();
       for (size_t i = 0; i < counts.size(); ++i) {
-        if (counts[i] == 1 && std::accumulate(counts.begin(), counts.end(), 0) == 1) return ConnectionEnd(i);
+        if (counts[i] == 1 && std::accumulate(counts.begin(), counts.end(), int64_t{0}) == 1) return ConnectionEnd(i);
       }
       std::this_thread::yield();
     }
