@@ -10,6 +10,7 @@ namespace {
 constexpr size_t kSpare = kBufferAlignment / sizeof(float);
 
 float* Aligned(float* data) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address is rounded up
   return reinterpret_cast<float*>(RoundUp(reinterpret_cast<uintptr_t>(data), kBufferAlignment));
 }
 

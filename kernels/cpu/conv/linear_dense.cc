@@ -110,7 +110,7 @@ struct Tile {
     const FloatTag d;
     if (!block.first) AddFrom(block.output, block, token, first);
     if (block.last && (block.epilogue->function || !block.IsWhole())) {
-      HWY_ALIGN float scratch[kTokens * kVectors * kLanes];
+      HWY_ALIGN float scratch[int64_t{kTokens} * kVectors * kLanes];
       SWIZZLE_UNROLL for (int t = 0; t < kTokens; ++t) {
         SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j)
             hn::Store(sums[t][j], d, scratch + (t * kVectors + j) * kLanes);
@@ -232,7 +232,7 @@ void LinearDense(const KernelArgs& args, Stream& stream) {
   CpuStream& cpu_stream = CpuStream::From(stream);
   const int64_t tokens = args.problem->input.batch, panels = weight.grid().count();
   // Chunks of the tokens by panels: as few as there may be, but enough for all threads.
-  const int64_t wanted = CeilDiv<int64_t>(4 * cpu_stream.threads(), panels);
+  const int64_t wanted = CeilDiv<int64_t>(int64_t{4} * cpu_stream.threads(), panels);
   const int64_t chunks = std::max(CeilDiv(tokens, kChunkTokens), std::min(wanted, tokens / kFewTokens));
   cpu_stream.ParallelRanges(chunks * panels, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t cell = begin; cell < end; ++cell) {

@@ -18,7 +18,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::StartsWith;
 
 HttpResponse Echo(std::string_view path) { return {.body = Concat("path ", path)}; }
