@@ -13,9 +13,10 @@ struct Moments {
   double mean = 0.0, variance = 0.0;
 };
 
-Moments MomentsOf(const float* x, int64_t count) {
+// About 0 where they are not centred.
+Moments MomentsOf(const float* x, int64_t count, bool centred = true) {
   Moments moments;
-  for (int64_t i = 0; i < count; ++i) moments.mean += x[i];
+  for (int64_t i = 0; i < count && centred; ++i) moments.mean += x[i];
   moments.mean /= static_cast<double>(std::max<int64_t>(count, 1));
   for (int64_t i = 0; i < count; ++i) moments.variance += (x[i] - moments.mean) * (x[i] - moments.mean);
   moments.variance /= static_cast<double>(std::max<int64_t>(count, 1));
@@ -63,6 +64,37 @@ StatusOr<Array> Spread(Call& call, size_t i, const Shape& shape, int64_t axis, f
   }
   SWIZZLE_RETURN_IF_ERROR(CopyStrided(call, given, 0, BroadcastStrides(given.shape, tail), spread));
   return spread;
+}
+
+// What is normalised are all dimensions from an axis on; where nothing is centred, by the root of the mean square.
+StatusOr<Results> NormaliseFromAxis(Call& call, bool centred) {
+  SWIZZLE_ASSIGN_OR_RETURN(const float epsilon, call.Float("epsilon", 1e-5f));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.Floats(0));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, call.AxisAttribute(-1, x.rank()));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array gamma, Spread(call, 1, x.shape, axis, 1.0f));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array beta, Spread(call, 2, x.shape, axis, 0.0f));
+  Shape reduced = x.shape;
+  std::fill(reduced.begin() + axis, reduced.end(), 1);
+  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(DType::kFloat32, x.shape));
+  SWIZZLE_ASSIGN_OR_RETURN(Array means, call.New(DType::kFloat32, reduced));
+  SWIZZLE_ASSIGN_OR_RETURN(Array scales, call.New(DType::kFloat32, reduced));
+  std::vector<int64_t> axes(static_cast<size_t>(x.rank() - axis));
+  std::iota(axes.begin(), axes.end(), axis);
+  SWIZZLE_ASSIGN_OR_RETURN(const Rows rows, AlongAxes(call, x, axes));
+  ForEachRow(call, rows, [&](int64_t row) {
+    const float* from = x.As<float>().data() + row * rows.length;
+    float* to = y.Mutable<float>().data() + row * rows.length;
+    const Moments moments = MomentsOf(from, rows.length, centred);
+    const auto mean = static_cast<float>(moments.mean);
+    const auto scale = static_cast<float>(1.0 / std::sqrt(moments.variance + epsilon));
+    const float* g = gamma.As<float>().data();
+    const float* b = beta.As<float>().data();
+    for (int64_t i = 0; i < rows.length; ++i) to[i] = (from[i] - mean) * scale * g[i] + b[i];
+    means.Mutable<float>()[static_cast<size_t>(row)] = mean;
+    scales.Mutable<float>()[static_cast<size_t>(row)] = scale;
+  });
+  SWIZZLE_ASSIGN_OR_RETURN(y, call.As(y, call.In(0).dtype));
+  return centred ? Results{y, means, scales} : Results{y, scales};
 }
 
 }  // namespace
@@ -134,62 +166,9 @@ StatusOr<Array> GroupNormalization(Call& call) {
   return call.As(y, call.In(0).dtype);
 }
 
-StatusOr<Results> LayerNormalization(Call& call) {
-  SWIZZLE_ASSIGN_OR_RETURN(const float epsilon, call.Float("epsilon", 1e-5f));
-  SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.Floats(0));
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, call.AxisAttribute(-1, x.rank()));
-  SWIZZLE_ASSIGN_OR_RETURN(const Array gamma, Spread(call, 1, x.shape, axis, 1.0f));
-  SWIZZLE_ASSIGN_OR_RETURN(const Array beta, Spread(call, 2, x.shape, axis, 0.0f));
-  Shape reduced = x.shape;
-  std::fill(reduced.begin() + axis, reduced.end(), 1);
-  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(DType::kFloat32, x.shape));
-  SWIZZLE_ASSIGN_OR_RETURN(Array means, call.New(DType::kFloat32, reduced));
-  SWIZZLE_ASSIGN_OR_RETURN(Array scales, call.New(DType::kFloat32, reduced));
-  std::vector<int64_t> axes(static_cast<size_t>(x.rank() - axis));
-  std::iota(axes.begin(), axes.end(), axis);
-  SWIZZLE_ASSIGN_OR_RETURN(const Rows rows, AlongAxes(call, x, axes));
-  ForEachRow(call, rows, [&](int64_t row) {
-    const float* from = x.As<float>().data() + row * rows.length;
-    float* to = y.Mutable<float>().data() + row * rows.length;
-    const Moments moments = MomentsOf(from, rows.length);
-    const auto mean = static_cast<float>(moments.mean);
-    const auto scale = static_cast<float>(1.0 / std::sqrt(moments.variance + epsilon));
-    const float* g = gamma.As<float>().data();
-    const float* b = beta.As<float>().data();
-    for (int64_t i = 0; i < rows.length; ++i) to[i] = (from[i] - mean) * scale * g[i] + b[i];
-    means.Mutable<float>()[static_cast<size_t>(row)] = mean;
-    scales.Mutable<float>()[static_cast<size_t>(row)] = scale;
-  });
-  SWIZZLE_ASSIGN_OR_RETURN(y, call.As(y, call.In(0).dtype));
-  return Results{y, means, scales};
-}
+StatusOr<Results> LayerNormalization(Call& call) { return NormaliseFromAxis(call, true); }
 
-StatusOr<Results> RmsNormalization(Call& call) {
-  SWIZZLE_ASSIGN_OR_RETURN(const float epsilon, call.Float("epsilon", 1e-5f));
-  SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.Floats(0));
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, call.AxisAttribute(-1, x.rank()));
-  SWIZZLE_ASSIGN_OR_RETURN(const Array gamma, Spread(call, 1, x.shape, axis, 1.0f));
-  Shape reduced = x.shape;
-  std::fill(reduced.begin() + axis, reduced.end(), 1);
-  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(DType::kFloat32, x.shape));
-  SWIZZLE_ASSIGN_OR_RETURN(Array scales, call.New(DType::kFloat32, reduced));
-  std::vector<int64_t> axes(static_cast<size_t>(x.rank() - axis));
-  std::iota(axes.begin(), axes.end(), axis);
-  SWIZZLE_ASSIGN_OR_RETURN(const Rows rows, AlongAxes(call, x, axes));
-  ForEachRow(call, rows, [&](int64_t row) {
-    const float* from = x.As<float>().data() + row * rows.length;
-    float* to = y.Mutable<float>().data() + row * rows.length;
-    double squares = 0.0;
-    for (int64_t i = 0; i < rows.length; ++i) squares += double{from[i]} * from[i];
-    const double mean = squares / static_cast<double>(std::max<int64_t>(rows.length, 1));
-    const auto scale = static_cast<float>(1.0 / std::sqrt(mean + epsilon));
-    const float* g = gamma.As<float>().data();
-    for (int64_t i = 0; i < rows.length; ++i) to[i] = from[i] * scale * g[i];
-    scales.Mutable<float>()[static_cast<size_t>(row)] = scale;
-  });
-  SWIZZLE_ASSIGN_OR_RETURN(y, call.As(y, call.In(0).dtype));
-  return Results{y, scales};
-}
+StatusOr<Results> RmsNormalization(Call& call) { return NormaliseFromAxis(call, false); }
 
 StatusOr<Array> Lrn(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const float alpha, call.Float("alpha", 1e-4f));
