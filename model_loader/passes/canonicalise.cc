@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "model_loader/passes/passes.h"
+#include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/epilogues.h"
 #include "model_loader/semantics/evaluate.h"
 #include "model_loader/semantics/whole_numbers.h"
@@ -261,6 +262,16 @@ std::optional<Elements> NodeRewrite::KnownElements(size_t i) const {
   const auto computed = computed_.find(node().inputs[i]);
   return computed != computed_.end() ? computed->second
                                      : Elements::FromTensor(*graph().values[node().inputs[i]].constant);
+}
+
+StatusOr<std::vector<int64_t>> NodeRewrite::KnownIntegers(size_t i, const char* what) const {
+  const auto known = KnownElements(i);
+  if (!known || IsFloating(known->dtype) || known->DependsOnBatch()) {
+    return Unimplemented(Describe(node()), ": its ", what, " are not constant integers");
+  }
+  std::vector<int64_t> numbers;
+  for (const Scalar& scalar : known->scalars) numbers.push_back(scalar.whole);
+  return numbers;
 }
 
 Status NodeRewrite::Spend(int64_t elements) const {

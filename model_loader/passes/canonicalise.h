@@ -37,6 +37,8 @@ class NodeRewrite {
   StatusOr<float> NumberOr(size_t i, const char* what, float absent) const;
   // The elements of input `i`, if it is a small constant or was computed.
   std::optional<Elements> KnownElements(size_t i) const;
+  // Likewise, integers none of which is the batch; UNIMPLEMENTED, calling the input `what`, if it holds anything else.
+  StatusOr<std::vector<int64_t>> KnownIntegers(size_t i, const char* what) const;
   // Whether there is such an input; cheaper.
   bool IsKnown(size_t i) const;
 

@@ -95,29 +95,18 @@ bool AreChannels(const std::vector<int64_t>& axes, const Shape& shape) {
   return axes[0] == 1 && std::all_of(axes.begin() + 1, axes.end(), [&](int64_t axis) { return shape[axis] == 1; });
 }
 
-// The numbers of Pad's input `i`.
-StatusOr<std::vector<int64_t>> PadNumbers(const NodeRewrite& rewrite, size_t i, const char* what) {
-  const auto known = rewrite.KnownElements(i);
-  if (!known || IsFloating(known->dtype) || known->DependsOnBatch()) {
-    return Unimplemented(Describe(rewrite.node()), ": its ", what, " are not constant integers");
-  }
-  std::vector<int64_t> numbers;
-  for (const Scalar& scalar : known->scalars) numbers.push_back(scalar.whole);
-  return numbers;
-}
-
 // Padding before each dimension, then after each: the attribute pads (below opset 11), or input 1, of all dimensions or
 // of the axes of input 3 (from opset 18 on).
 StatusOr<std::vector<int64_t>> PadsOf(const NodeRewrite& rewrite, size_t rank) {
   const Node& node = rewrite.node();
   SWIZZLE_ASSIGN_OR_RETURN(std::vector<int64_t> pads, IntsAttribute(node, "pads", {}));
   if (rewrite.HasInput(1)) {
-    SWIZZLE_ASSIGN_OR_RETURN(pads, PadNumbers(rewrite, 1, "pads"));
+    SWIZZLE_ASSIGN_OR_RETURN(pads, rewrite.KnownIntegers(1, "pads"));
   }
   std::vector<int64_t> axes(rank);
   std::iota(axes.begin(), axes.end(), 0);
   if (rewrite.HasInput(3)) {
-    SWIZZLE_ASSIGN_OR_RETURN(axes, PadNumbers(rewrite, 3, "axes"));
+    SWIZZLE_ASSIGN_OR_RETURN(axes, rewrite.KnownIntegers(3, "axes"));
   }
   auto all = PadsOfAll(pads, axes, static_cast<int64_t>(rank));
   if (!all.ok()) return Annotate(all.status(), Describe(node));

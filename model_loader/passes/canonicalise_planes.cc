@@ -25,17 +25,6 @@ std::optional<WholeNumbers> CommonWholes(const Graph& graph, const std::vector<i
   return alike && first && first->quantisation.per_tensor() ? first : std::nullopt;
 }
 
-// Small whole numbers that are known when the model is loaded, none of them the batch.
-StatusOr<std::vector<int64_t>> KnownIntegers(const NodeRewrite& rewrite, size_t i, const char* what) {
-  const auto known = rewrite.KnownElements(i);
-  if (!known || IsFloating(known->dtype) || known->DependsOnBatch()) {
-    return Unimplemented(Describe(rewrite.node()), ": its ", what, " are not constant integers");
-  }
-  std::vector<int64_t> numbers;
-  for (const Scalar& scalar : known->scalars) numbers.push_back(scalar.whole);
-  return numbers;
-}
-
 // Activations that are put one behind the other along one dimension.
 struct Joined {
   std::vector<int> values;
@@ -115,7 +104,7 @@ struct KnownPlaces {
   const NodeRewrite& rewrite;
 
   bool Has(size_t i) const { return rewrite.HasInput(i); }
-  StatusOr<std::vector<int64_t>> Integers(size_t i, const char* what) const { return KnownIntegers(rewrite, i, what); }
+  StatusOr<std::vector<int64_t>> Integers(size_t i, const char* what) const { return rewrite.KnownIntegers(i, what); }
   StatusOr<std::vector<int64_t>> Places(size_t i, const char* what) const { return Integers(i, what); }
   Status Named(const Status& status) const { return Annotate(status, Describe(rewrite.node())); }
 };
@@ -259,7 +248,7 @@ Status CanonicaliseSplit(NodeRewrite& rewrite) {
   }
   SWIZZLE_ASSIGN_OR_RETURN(std::vector<int64_t> lengths, IntsAttribute(node, "split", {}));
   if (rewrite.HasInput(1)) {
-    SWIZZLE_ASSIGN_OR_RETURN(lengths, KnownIntegers(rewrite, 1, "lengths"));
+    SWIZZLE_ASSIGN_OR_RETURN(lengths, rewrite.KnownIntegers(1, "lengths"));
   }
   auto parts = PartLengths(std::move(lengths), shape[axis], static_cast<int64_t>(node.outputs.size()));
   if (!parts.ok()) return Annotate(parts.status(), Describe(node));
