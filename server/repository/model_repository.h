@@ -26,7 +26,8 @@
 
 namespace swizzle {
 
-// One version that serves. Kept alive by whoever uses it.
+// One version that serves. Kept alive by whoever uses it; an executor of it, on which calls may end, must not be the
+// last: it would wait for itself. The repository therefore holds all of them until no call is left.
 struct ServingModel {
   std::shared_ptr<Model> model;
   std::unique_ptr<ModelMetrics> metrics;
