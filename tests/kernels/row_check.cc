@@ -15,6 +15,7 @@
 #include "kernels/format/csr.h"
 #include "kernels/reference/layout.h"
 #include "kernels/reference/reference.h"
+#include "tests/kernels/closeness.h"
 #include "tests/kernels/position_bytes.h"
 #include "tests/kernels/test_memory.h"
 
@@ -22,32 +23,6 @@ namespace swizzle {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-// How far results may be off.
-struct Tolerance {
-  double of_largest;    // difference over the largest magnitude of the output (at least 1), for sums of up to 900 terms
-  double of_softmax;    // of softmax, each value relative to itself: exp is good to 1e-6, the sum adds its own rounding
-  double softmax_step;  // between the type's smallest numbers
-};
-
-bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
-
-// The precision of a row: its activations' type where that is half, which kNchw hides.
-DType PrecisionOf(const Kernel& kernel) {
-  if (IsHalf(kernel.key.input.dtype)) return kernel.key.input.dtype;
-  return IsHalf(kernel.key.output.dtype) ? kernel.key.output.dtype : DType::kFloat32;
-}
-
-Tolerance ToleranceOf(const Kernel& kernel) {
-  switch (PrecisionOf(kernel)) {
-    case DType::kFloat16:
-      return {2e-3, 2e-3, 6e-8};
-    case DType::kBFloat16:
-      return {1.6e-2, 1.6e-2, 1e-37};
-    default:
-      return {kernel.rounds_to_tf32 ? 1e-4 : 1e-5, 5e-6, 1e-37};
-  }
-}
 
 bool HasBytes(const Kernel& kernel) {
   return kernel.key.input.dtype == DType::kUint8 || kernel.key.output.dtype == DType::kUint8;
@@ -220,22 +195,6 @@ std::vector<reference::Values> DrawInputs(const KernelCase& kernel_case, const K
   return inputs;
 }
 
-void ExpectClose(const Kernel& kernel, const std::vector<float>& actual, const reference::Result& expected) {
-  ASSERT_EQ(actual.size(), expected.size());
-  const Tolerance tolerance = ToleranceOf(kernel);
-  double largest = 1;
-  for (double value : expected) {
-    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-  }
-  for (size_t i = 0; i < actual.size(); ++i) {
-    if (static_cast<double>(actual[i]) == expected[i]) continue;  // infinities of empty windows too
-    const double scale = kernel.key.op == Op::kSoftmax ? tolerance.of_softmax * expected[i] + tolerance.softmax_step
-                                                       : tolerance.of_largest * largest;
-    ASSERT_LE(std::abs(actual[i] - expected[i]), scale)
-        << "NCHW element " << i << ": " << actual[i] << ", not " << expected[i];
-  }
-}
-
 // Steps of an output of bytes.
 void ExpectSteps(const Problem& problem, const std::vector<float>& actual, const reference::Result& expected) {
   ASSERT_EQ(actual.size(), expected.size());
@@ -290,6 +249,12 @@ class CaseRun {
       EXPECT_GT(packed->bytes(), 0u);
     }
     expected_ = reference::Solve(problem(), &weight, inputs_, sequences.view());
+    largest_ = LargestOf(expected_);
+    if (IsHalf(PrecisionOf(kernel_)) && problem().epilogue.Clamps()) {  // libraries round sums before they are clamped
+      Problem sums = problem();
+      sums.epilogue = {.residual = problem().epilogue.residual};
+      largest_ = LargestOf(reference::Solve(sums, &weight, inputs_, sequences.view()));
+    }
     Run(packed.get(), sequences.backend_view(), false);
     if (WorksInPlace(problem().op) && kernel_.key.input == kernel_.key.output) {
       Run(packed.get(), sequences.backend_view(), true);
@@ -380,7 +345,7 @@ class CaseRun {
     if (problem().to.layout == Layout::kBlocked16) ExpectZeroPadding(problem().output, values);
     const std::vector<float> actual = reference::FromLayout(values, problem().output, problem().to.layout);
     if (problem().to.dtype == DType::kUint8) return ExpectSteps(problem(), actual, expected_);
-    ExpectClose(kernel_, actual, expected_);
+    ExpectClose(kernel_, actual, expected_, largest_);
   }
 
   Backend& backend_;
@@ -390,6 +355,7 @@ class CaseRun {
   const int seed_;
   std::vector<reference::Values> inputs_;
   reference::Result expected_;
+  double largest_ = 1;  // of what is rounded on the way there
   int blockings_seen_ = 0;
 };
 
