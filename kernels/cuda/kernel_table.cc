@@ -380,11 +380,12 @@ constexpr auto kRows = Join(
     LayoutRows<"layer_norm", "_dense">(Op::kLayerNorm, Format::kDense,
                                        {.accepts = AcceptsAll, .prepare = PrepareLayerNorm},
                                        []<Layout kLayout, DType kType>() { return &LayerNorm<kLayout, kType>; }),
-    PlainRows<"attention">(Op::kAttention, {.accepts = AcceptsAttention}, kAttend),
+    // Estimates go by bytes, and of equals the first row is taken: tensor cores before CUDA cores.
     AttentionMmaRows<"attention_nhwc">(Op::kAttention, Format::kNone, {.accepts = AcceptsAttentionMma}),
     Rows<"attention_rows", "mma_sm80", kF16, kBf16>({Op::kAttention, Format::kNone, kGpuRows, kGpuRows}, kSm80,
                                                     {.accepts = AcceptsAttentionMmaRows},
                                                     []<DType kType>() { return &AttendMmaRows<kType>; }),
+    PlainRows<"attention">(Op::kAttention, {.accepts = AcceptsAttention}, kAttend),
     Row<"sparse_attention_nhwc_pattern_f32_fused_sm90">(kPatternShape, kF32, kSm90a, kFusedAttention,
                                                         RunFusedAttention),
     Row<"sparse_attention_nhwc_pattern_f16_fused_sm90">(kPatternShape, kF16, kSm90a, kFusedAttention,
@@ -393,11 +394,11 @@ constexpr auto kRows = Join(
                                                         RunAttentionInParts),
     Row<"sparse_attention_nhwc_pattern_f16_parts_sm80">(kPatternShape, kF16, kSm80, kAttentionInParts,
                                                         RunAttentionInParts),
+    AttentionMmaRows<"sparse_attention_nhwc_dense">(
+        Op::kSparseAttention, Format::kDense, {.accepts = AcceptsAttentionMma, .prepare = PrepareMaskedAttention}),
     LayoutRows<"sparse_attention", "_dense">(Op::kSparseAttention, Format::kDense,
                                              {.accepts = AcceptsMaskedAttention, .prepare = PrepareMaskedAttention},
                                              kAttend),
-    AttentionMmaRows<"sparse_attention_nhwc_dense">(
-        Op::kSparseAttention, Format::kDense, {.accepts = AcceptsAttentionMma, .prepare = PrepareMaskedAttention}),
     PlainRows<"select_token">(Op::kSelectToken, {.accepts = AcceptsAll},
                               []<Layout kLayout, DType kType>() { return &SelectToken<kLayout, kType>; }),
     PlainRows<"mean_tokens">(Op::kMeanTokens, {.accepts = AcceptsAll},
