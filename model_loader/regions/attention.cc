@@ -218,11 +218,9 @@ class Finder {
   }
 
   std::optional<Order> OrderOf(const Node& node, size_t rank) const {
-    std::vector<int64_t> reversed(rank);
-    std::iota(reversed.rbegin(), reversed.rend(), 0);
-    const auto given = IntsAttribute(node, "perm", reversed);
-    if (node.op != "Transpose" || !given.ok() || given->size() != rank) return std::nullopt;
-    return Order(given->begin(), given->end());
+    if (node.op != "Transpose") return std::nullopt;
+    const auto given = PermutationOf(node, rank);
+    return given.ok() ? std::optional(Order(given->begin(), given->end())) : std::nullopt;
   }
 
   // The value that an operand is a view of, in what order, but for a factor.

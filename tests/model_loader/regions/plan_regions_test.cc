@@ -353,6 +353,12 @@ TEST_F(PlanRegionsTest, AttentionIsOneCall) {
   for (const int64_t keys : {1, 9, 200}) ExpectSame(regional, {{3, 9, 8}, {3, keys, 8}});
 }
 
+TEST_F(PlanRegionsTest, AttentionMayCountItsAxesFromTheEnd) {
+  const RegionalProgram regional = Plan(AttentionOf({0, 2, -1, 1}, {}));
+  EXPECT_EQ(regional.program->OperatorCounts(), "Reshape:4");
+  ExpectSame(regional, {{3, 9, 8}, {3, 5, 8}});
+}
+
 TEST_F(PlanRegionsTest, WhatIsAddedToScoresIsOfAttention) {
   for (const Shape& mask : {Shape{64}, Shape{2, 64, 64}, Shape{2, 1, 64}, Shape{1, 1, 64, 64}}) {
     const RegionalProgram regional = Plan(AttentionOf({0, 2, 3, 1}, mask));
