@@ -13,6 +13,7 @@
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/elements.h"
 #include "model_loader/semantics/equation.h"
+#include "model_loader/semantics/given_axes.h"
 #include "model_loader/semantics/reshape.h"
 
 namespace swizzle::fallback {
@@ -154,19 +155,15 @@ class Proof {
     return list;
   }
 
-  // Axes from the attribute or input 1, counted from the front; nothing if they are neither known nor right.
+  // Axes from input 1 or the attribute, counted from the front; nothing if they are neither known nor right.
   std::optional<std::vector<int64_t>> AxesOf(const Node& node, int64_t rank) const {
-    std::vector<int64_t> axes;
-    if (const auto found = node.attributes.find("axes"); found != node.attributes.end()) {
-      const auto* list = std::get_if<std::vector<int64_t>>(&found->second);
-      if (list == nullptr) return std::nullopt;
-      axes = *list;
-    } else {
-      const auto list = ListOf(In(node, 1));
-      if (!list) return std::nullopt;
-      axes = *list;
-    }
-    const StatusOr<std::vector<int64_t>> normal = NormalAxes(std::move(axes), rank);
+    const auto of_input = [&]() -> StatusOr<std::vector<int64_t>> {
+      if (auto list = ListOf(In(node, 1))) return *std::move(list);
+      return InvalidArgument("its axes are not known");
+    };
+    const auto axes = GivenAxes(node, node.Input(1) != kNoValue, of_input);
+    if (!axes.ok() || !*axes) return std::nullopt;
+    const StatusOr<std::vector<int64_t>> normal = NormalAxes(**axes, rank);
     if (!normal.ok() || normal->empty()) return std::nullopt;
     return *normal;
   }

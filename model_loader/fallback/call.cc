@@ -1,5 +1,7 @@
 #include "model_loader/fallback/call.h"
 
+#include "model_loader/semantics/given_axes.h"
+
 namespace swizzle::fallback {
 
 StatusOr<std::vector<int64_t>> Call::List(size_t i) const {
@@ -36,16 +38,11 @@ StatusOr<double> Call::RealScalar(size_t i, double absent) {
 }
 
 StatusOr<std::optional<std::vector<int64_t>>> Call::Axes(size_t i, int64_t rank) const {
-  std::vector<int64_t> axes;
-  if (Has(i)) {
-    SWIZZLE_ASSIGN_OR_RETURN(axes, List(i));
-  } else if (HasAttribute("axes")) {
-    SWIZZLE_ASSIGN_OR_RETURN(axes, Ints("axes"));
-  } else {
-    return std::optional<std::vector<int64_t>>();
+  SWIZZLE_ASSIGN_OR_RETURN(auto axes, GivenAxes(node_, Has(i), [&] { return List(i); }));
+  if (axes) {
+    SWIZZLE_ASSIGN_OR_RETURN(axes, NormalAxes(*std::move(axes), rank));
   }
-  SWIZZLE_ASSIGN_OR_RETURN(axes, NormalAxes(std::move(axes), rank));
-  return std::optional(std::move(axes));
+  return axes;
 }
 
 StatusOr<int64_t> Call::AxisAttribute(int64_t absent, int64_t rank) const {

@@ -8,6 +8,7 @@
 #include "model_loader/fallback/operators.h"
 #include "model_loader/semantics/element_functions.h"
 #include "model_loader/semantics/elements.h"
+#include "model_loader/semantics/functions.h"
 
 namespace swizzle::fallback {
 namespace {
@@ -158,11 +159,8 @@ StatusOr<Array> Mish(Call& call) {
 }
 
 StatusOr<Array> Gelu(Call& call) {
-  const StatusOr<std::string> approximate = call.String("approximate", "none");
-  if (!approximate.ok()) return approximate.status();
-  if (*approximate == "none") return MapReal(call, elementwise::kGelu);
-  if (*approximate == "tanh") return MapReal(call, elementwise::kGeluTanh);
-  return InvalidArgument("approximate is neither 'none' nor 'tanh'");
+  SWIZZLE_ASSIGN_OR_RETURN(const FunctionKind kind, GeluKindOf(call.node()));
+  return kind == FunctionKind::kGelu ? MapReal(call, elementwise::kGelu) : MapReal(call, elementwise::kGeluTanh);
 }
 
 StatusOr<Array> LeakyRelu(Call& call) {

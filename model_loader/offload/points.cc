@@ -5,6 +5,7 @@
 #include "model_loader/fallback/strided.h"
 #include "model_loader/offload/operators.h"
 #include "model_loader/semantics/elements.h"
+#include "model_loader/semantics/functions.h"
 
 namespace swizzle::offload {
 
@@ -132,12 +133,9 @@ StatusOr<Array> Clip(Call& call) {
 }
 
 StatusOr<Array> Gelu(Call& call) {
-  const StatusOr<std::string> approximate = call.String("approximate", "none");
-  if (!approximate.ok()) return approximate.status();
-  if (*approximate != "none" && *approximate != "tanh") {
-    return InvalidArgument("approximate is neither 'none' nor 'tanh'");
-  }
-  return Pointed(call, *approximate == "tanh" ? PointOp::kGeluTanh : PointOp::kGelu, std::span(&call.In(0), 1));
+  SWIZZLE_ASSIGN_OR_RETURN(const FunctionKind kind, GeluKindOf(call.node()));
+  const PointOp op = kind == FunctionKind::kGelu ? PointOp::kGelu : PointOp::kGeluTanh;
+  return Pointed(call, op, std::span(&call.In(0), 1));
 }
 
 StatusOr<Array> HardSwish(Call& call) {

@@ -112,8 +112,8 @@ Status CanonicaliseUnsqueeze(NodeRewrite& rewrite) {
   SWIZZLE_ASSIGN_OR_RETURN(const Shape from, rewrite.ActivationShape(0));
   const auto input = rewrite.KnownElements(1);
   if (rewrite.HasInput(1) && !input) return Unimplemented(Describe(node), ": its axes are not constant");
-  SWIZZLE_ASSIGN_OR_RETURN(const auto attribute, IntsAttribute(node, "axes", {}));
-  const size_t added = input ? input->scalars.size() : attribute.size();
+  SWIZZLE_ASSIGN_OR_RETURN(const auto given, AxesGiven(node, input ? &*input : nullptr));
+  const size_t added = given ? given->size() : 0;
   constexpr size_t kMaxAdded = 8;
   if (added == 0 || added > kMaxAdded) return InvalidArgument(Describe(node), " has ", added, " axes");
   SWIZZLE_ASSIGN_OR_RETURN(const auto axes,

@@ -9,6 +9,7 @@
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/evaluate.h"
+#include "model_loader/semantics/given_axes.h"
 
 namespace swizzle {
 namespace {
@@ -164,7 +165,7 @@ class TransposeFolder {
   StatusOr<bool> FoldTranspose(const Node& node) {
     const int input = node.inputs[0];
     if (graph_.IsConstant(input) || node.attributes.count("perm") == 0) return false;
-    SWIZZLE_ASSIGN_OR_RETURN(Axes perm, IntsAttribute(node, "perm", {}));
+    SWIZZLE_ASSIGN_OR_RETURN(Axes perm, IntsAttribute(node, "perm", {}));  // which says of what rank it is
     if (perm.size() > kMaxRank) return false;
     SWIZZLE_ASSIGN_OR_RETURN(perm, PermutationOf(node, perm.size()));
     int source = input;
@@ -236,9 +237,10 @@ class TransposeFolder {
   // in the source's order.
   StatusOr<bool> FoldMean(Node& node) {
     const View view = *ViewOf(node.inputs[0]);
-    SWIZZLE_ASSIGN_OR_RETURN(Axes axes, IntsAttribute(node, "axes", {}));
-    if (node.Input(1) != kNoValue) axes = Integers(node.inputs[1]).value_or(Axes());
+    const auto of_input = [&] { return StatusOr<Axes>(Integers(node.inputs[1]).value_or(Axes())); };
+    SWIZZLE_ASSIGN_OR_RETURN(auto given, GivenAxes(node, node.Input(1) != kNoValue, of_input));
     SWIZZLE_ASSIGN_OR_RETURN(const bool keeps, KeepsAxes(node));
+    Axes axes = std::move(given).value_or(Axes());
     if (axes.empty()) return false;
     std::vector<bool> reduced(view.perm.size(), false);
     for (int64_t& axis : axes) {

@@ -13,6 +13,7 @@
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_functions.h"
 #include "model_loader/semantics/functions.h"
+#include "model_loader/semantics/given_axes.h"
 #include "model_loader/semantics/point_function.h"
 
 namespace swizzle::regions {
@@ -95,9 +96,8 @@ class Finder {
   }
 
   std::optional<Idiom> GeluNode(int index) const {
-    const auto approximate = StringAttribute(NodeAt(index), "approximate", "none");
-    if (!approximate.ok()) return std::nullopt;
-    return FunctionNode(index, *approximate == "tanh" ? FunctionKind::kGeluTanh : FunctionKind::kGelu);
+    const auto kind = GeluKindOf(NodeAt(index));
+    return kind.ok() ? FunctionNode(index, *kind) : std::nullopt;
   }
 
   std::optional<Idiom> NormNode(int index) const {
@@ -133,15 +133,18 @@ class Finder {
   bool IsLastMean(const Node* node) const {
     if (node == nullptr || node->op != "ReduceMean") return false;
     const auto keep = KeepsAxes(*node);
-    auto axes = IntsAttribute(*node, "axes", {});
-    if (!keep.ok() || !*keep || !axes.ok()) return false;
-    if (const int given = node->Input(1); given != kNoValue) {
-      if (!IsKnown(given) || survey_.known.at(given).dtype != DType::kInt64) return false;
+    const auto of_input = [&]() -> StatusOr<std::vector<int64_t>> {
+      const int given = node->Input(1);
+      if (!IsKnown(given) || survey_.known.at(given).dtype != DType::kInt64) return InvalidArgument("not known");
       const auto elements = survey_.known.at(given).As<int64_t>();
-      axes->assign(elements.begin(), elements.end());
-    }
+      return std::vector<int64_t>(elements.begin(), elements.end());
+    };
+    const auto axes = GivenAxes(*node, node->Input(1) != kNoValue, of_input);
     const auto& shape = survey_.shapes[static_cast<size_t>(node->inputs[0])];
-    return shape && axes->size() == 1 && ((*axes)[0] == -1 || (*axes)[0] == static_cast<int64_t>(shape->size()) - 1);
+    if (!keep.ok() || !*keep || !axes.ok() || !*axes || !shape) return false;
+    const auto rank = static_cast<int64_t>(shape->size());
+    const auto normal = NormalAxes(**axes, rank);
+    return normal.ok() && *normal == std::vector<int64_t>{rank - 1};
   }
 
   const Node* MeanOf(int value) const {

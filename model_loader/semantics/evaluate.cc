@@ -6,6 +6,7 @@
 
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
+#include "model_loader/semantics/given_axes.h"
 #include "model_loader/semantics/reshape.h"
 #include "model_loader/semantics/slice_arguments.h"
 #include "model_loader/semantics/slices.h"
@@ -172,11 +173,10 @@ Result EvaluateSqueeze(const Node& node, Inputs inputs) {
 Result EvaluateUnsqueeze(const Node& node, Inputs inputs) {
   Elements result = *inputs[0];
   const Elements* input = InputAt(inputs, 1);
-  SWIZZLE_ASSIGN_OR_RETURN(const auto attribute, IntsAttribute(node, "axes", {}));
-  const size_t added = input != nullptr ? input->scalars.size() : attribute.size();  // as AxesOf: the input goes first
-  const int64_t rank = static_cast<int64_t>(result.shape.size() + added);
+  SWIZZLE_ASSIGN_OR_RETURN(const auto given, AxesGiven(node, input));
+  if (!given) return InvalidArgument(Describe(node), " has no axes");
+  const int64_t rank = static_cast<int64_t>(result.shape.size() + given->size());
   SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOf(node, input, rank));
-  if (!axes) return InvalidArgument(Describe(node), " has no axes");
   result.shape = UnsqueezedDimensions(std::move(result.shape), *axes);
   return result;
 }
@@ -351,16 +351,14 @@ StatusOr<Elements> EvaluateShape(const Node& node, const Shape& shape) {
   return elements;
 }
 
+StatusOr<std::optional<std::vector<int64_t>>> AxesGiven(const Node& node, const Elements* input) {
+  return GivenAxes(node, input != nullptr, [&] { return IntegersOf(node, *input, "axes"); });
+}
+
 StatusOr<std::optional<std::vector<int64_t>>> AxesOf(const Node& node, const Elements* input, int64_t rank) {
-  std::vector<int64_t> axes;
-  if (input != nullptr) {
-    SWIZZLE_ASSIGN_OR_RETURN(axes, IntegersOf(node, *input, "axes"));
-  } else if (node.attributes.count("axes") > 0) {
-    SWIZZLE_ASSIGN_OR_RETURN(axes, IntsAttribute(node, "axes", {}));
-  } else {
-    return std::nullopt;
-  }
-  auto normal = NormalAxes(std::move(axes), rank);
+  SWIZZLE_ASSIGN_OR_RETURN(auto axes, AxesGiven(node, input));
+  if (!axes) return axes;
+  auto normal = NormalAxes(*std::move(axes), rank);
   if (!normal.ok()) return Annotate(normal.status(), Describe(node));
   return std::optional(*std::move(normal));
 }

@@ -25,7 +25,8 @@ StatusOr<std::optional<Elements>> Evaluate(const Node& node, std::span<const Ele
 StatusOr<Elements> EvaluateShape(const Node& node, const Shape& shape);
 
 // Axes of Squeeze and Unsqueeze, from the attribute (below opset 13) or from input 1; nothing where there are neither.
-// INVALID_ARGUMENT unless each, counted from the end where negative, is one of `rank` and given once; ascending.
+StatusOr<std::optional<std::vector<int64_t>>> AxesGiven(const Node& node, const Elements* input);
+// Likewise, counted from the front, ascending. INVALID_ARGUMENT unless each is one of `rank` and given once.
 StatusOr<std::optional<std::vector<int64_t>>> AxesOf(const Node& node, const Elements* input, int64_t rank);
 
 }  // namespace swizzle

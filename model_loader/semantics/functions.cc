@@ -18,4 +18,11 @@ std::map<std::string, Attribute> FunctionAttributes(const Function& function) {
       {"function", std::string(FunctionKindName(function.kind))}, {"alpha", function.alpha}, {"beta", function.beta}};
 }
 
+StatusOr<FunctionKind> GeluKindOf(const Node& node) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string approximate, StringAttribute(node, "approximate", "none"));
+  if (approximate == "none") return FunctionKind::kGelu;
+  if (approximate == "tanh") return FunctionKind::kGeluTanh;
+  return InvalidArgument("approximate is neither 'none' nor 'tanh'");
+}
+
 }  // namespace swizzle

@@ -14,6 +14,10 @@ namespace swizzle {
 Function FunctionOf(const Node& node);
 std::map<std::string, Attribute> FunctionAttributes(const Function& function);
 
+// Which of the two a Gelu node is, by its attribute approximate. INVALID_ARGUMENT, not naming the node, if it is
+// neither.
+StatusOr<FunctionKind> GeluKindOf(const Node& node);
+
 }  // namespace swizzle
 
 #endif  // SWIZZLE_MODEL_LOADER_SEMANTICS_FUNCTIONS_H_

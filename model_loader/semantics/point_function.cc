@@ -8,6 +8,7 @@
 #include "model_loader/semantics/element_functions.h"
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/elements.h"
+#include "model_loader/semantics/functions.h"
 
 namespace swizzle {
 namespace {
@@ -71,9 +72,9 @@ std::optional<PointFunction> ClipOf(const Node& node) {
 }
 
 std::optional<PointFunction> GeluOf(const Node& node) {
-  const auto approximate = StringAttribute(node, "approximate", "none");
-  if (!approximate.ok()) return std::nullopt;
-  if (*approximate == "tanh") return [](Inputs x) { return elementwise::kGeluTanh(x[0]); };
+  const auto kind = GeluKindOf(node);
+  if (!kind.ok()) return std::nullopt;
+  if (*kind == FunctionKind::kGeluTanh) return [](Inputs x) { return elementwise::kGeluTanh(x[0]); };
   return [](Inputs x) { return elementwise::kGelu(x[0]); };
 }
 

@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "model_loader/graph/graph.h"
+#include "model_loader/semantics/given_axes.h"
 
 namespace swizzle {
 
@@ -43,10 +45,8 @@ StatusOr<SliceArguments<typename Source::Place>> SliceArgumentsOf(const Node& no
   } else {
     return source.Named(InvalidArgument("it lacks its starts or ends"));
   }
-  SWIZZLE_ASSIGN_OR_RETURN(slice.axes, IntsAttribute(node, "axes", {}));
-  if (source.Has(3)) {
-    SWIZZLE_ASSIGN_OR_RETURN(slice.axes, source.Integers(3, "axes"));
-  }
+  SWIZZLE_ASSIGN_OR_RETURN(auto axes, GivenAxes(node, source.Has(3), [&] { return source.Integers(3, "axes"); }));
+  if (axes) slice.axes = *std::move(axes);
   if (source.Has(4)) {
     SWIZZLE_ASSIGN_OR_RETURN(slice.steps, source.Integers(4, "steps"));
   }

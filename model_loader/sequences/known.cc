@@ -2,8 +2,10 @@
 
 #include <cstring>
 
+#include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/evaluate.h"
+#include "model_loader/semantics/given_axes.h"
 
 namespace swizzle::sequences {
 namespace {
@@ -64,12 +66,16 @@ StatusOr<std::vector<int64_t>> IntegersOf(Context& context, size_t input, const 
   return *integers;
 }
 
+StatusOr<std::optional<std::vector<int64_t>>> AxesGiven(Context& context, size_t input) {
+  return GivenAxes(context.node(), context.HasInput(input), [&] { return IntegersOf(context, input, "axes"); });
+}
+
 StatusOr<std::optional<std::vector<int64_t>>> AxesOr(Context& context, size_t input, int64_t rank) {
-  if (!context.HasInput(input)) return AxesOf(context.node(), nullptr, rank);
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, IntegersOf(context, input, "axes"));
-  Elements elements{DType::kInt64, {static_cast<int64_t>(axes.size())}, {}};
-  for (int64_t axis : axes) elements.scalars.push_back({0.0, axis, false});
-  return AxesOf(context.node(), &elements, rank);
+  SWIZZLE_ASSIGN_OR_RETURN(auto axes, AxesGiven(context, input));
+  if (!axes) return axes;
+  auto normal = NormalAxes(*std::move(axes), rank);
+  if (!normal.ok()) return Annotate(normal.status(), Describe(context.node()));
+  return std::optional(*std::move(normal));
 }
 
 std::optional<double> NumberOf(const Known& known) {

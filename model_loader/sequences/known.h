@@ -21,7 +21,9 @@ Form KnownConstant(Context& context, int value);
 StatusOr<Wholes> WholesOf(Context& context, size_t input, const char* what);
 // Likewise, where they depend on neither the batch nor the length.
 StatusOr<std::vector<int64_t>> IntegersOf(Context& context, size_t input, const char* what);
-// Axes from this input or, where it is left out, the attribute axes; nothing if there are neither.
+// Axes from this input or, where it is left out, the attribute axes; nothing if there are neither. As they are given,
+// or counted from the front, ascending.
+StatusOr<std::optional<std::vector<int64_t>>> AxesGiven(Context& context, size_t input);
 StatusOr<std::optional<std::vector<int64_t>>> AxesOr(Context& context, size_t input, int64_t rank);
 // The one number that all elements are; nothing if there is none.
 std::optional<double> NumberOf(const Known& known);

@@ -111,16 +111,9 @@ StatusOr<Form> InterpretSqueeze(Context& context) {
 
 StatusOr<Form> InterpretUnsqueeze(Context& context) {
   const Wholes from = *ShapeOf(context.Input(0));
-  int64_t added = 0;
-  if (context.HasInput(1)) {
-    SWIZZLE_ASSIGN_OR_RETURN(const auto given, IntegersOf(context, 1, "axes"));
-    added = static_cast<int64_t>(given.size());
-  } else {
-    SWIZZLE_ASSIGN_OR_RETURN(const auto given, IntsAttribute(context.node(), "axes", {}));
-    added = static_cast<int64_t>(given.size());
-  }
-  SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOr(context, 1, static_cast<int64_t>(from.size()) + added));
-  if (!axes) return context.Refuse("it has no axes");
+  SWIZZLE_ASSIGN_OR_RETURN(const auto given, AxesGiven(context, 1));
+  if (!given) return context.Refuse("it has no axes");
+  SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOr(context, 1, static_cast<int64_t>(from.size() + given->size())));
   const Wholes shape = UnsqueezedDimensions(from, *axes);
   return Rearrange(context, [&](const View& view) { return Reshaped(view, shape); });
 }
