@@ -3,7 +3,9 @@
 #ifndef SWIZZLE_KERNELS_BASE_CONTROL_GROUPS_H_
 #define SWIZZLE_KERNELS_BASE_CONTROL_GROUPS_H_
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +19,13 @@ namespace swizzle {
 // is then the group.
 std::vector<std::filesystem::path> ControlGroups(const std::string& membership, const std::filesystem::path& mount,
                                                  std::string_view controller);
+
+// The one that holds; none if there are none.
+template <typename Limit>
+std::optional<Limit> Smaller(std::optional<Limit> a, std::optional<Limit> b) {
+  if (!a || !b) return a ? a : b;
+  return std::min(*a, *b);
+}
 
 // A small file of /proc or of a control group; empty where it can't be read.
 std::string ReadKernelFile(const std::filesystem::path& path);

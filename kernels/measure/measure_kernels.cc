@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/functional/function_ref.h"
-#include "kernels/base/half.h"
+#include "kernels/base/half_bits.h"
 #include "kernels/base/integers.h"
 
 namespace swizzle {
@@ -36,7 +36,7 @@ void Draw(int64_t count, DType dtype, std::byte* to) {
     } else if (ElementBytes(dtype) == 1) {
       to[i] = static_cast<std::byte>(static_cast<int>(value * 128));
     } else {
-      const uint16_t half = dtype == DType::kFloat16 ? HalfOfFloat(value) : Bfloat16OfFloat(value);
+      const uint16_t half = HalfBits(value, dtype);
       std::memcpy(to + i * sizeof(half), &half, sizeof(half));
     }
   }

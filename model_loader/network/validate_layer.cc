@@ -9,10 +9,6 @@
 namespace swizzle {
 namespace {
 
-bool SameExtent(const NetworkValue& a, const NetworkValue& b) {
-  return a.channels == b.channels && a.height == b.height && a.width == b.width;
-}
-
 // Whether attributes are in range, as far as no value says more: one overload for each type.
 Status CheckRange(const std::monostate&) { return {}; }
 
@@ -284,6 +280,10 @@ std::pair<int64_t, int64_t> WeightShape(const Network& network, const Layer& lay
 }
 
 }  // namespace
+
+bool SameExtent(const NetworkValue& a, const NetworkValue& b) {
+  return a.channels == b.channels && a.height == b.height && a.width == b.width;
+}
 
 std::string ExtentText(const NetworkValue& value) { return ShapeText({value.channels, value.height, value.width}); }
 

@@ -16,6 +16,8 @@ namespace swizzle {
 inline constexpr int64_t kMaxExtent = int64_t{1} << 24;
 inline constexpr int64_t kMaxWeightElements = int64_t{1} << 28;
 
+bool SameExtent(const NetworkValue& a, const NetworkValue& b);
+
 // "[3,14,14]"
 std::string ExtentText(const NetworkValue& value);
 

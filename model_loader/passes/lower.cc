@@ -7,6 +7,7 @@
 #include "kernels/format/attention_pattern.h"
 #include "kernels/format/csr.h"
 #include "model_loader/graph/operators.h"
+#include "model_loader/network/validate_layer.h"
 #include "model_loader/semantics/epilogues.h"
 #include "model_loader/semantics/functions.h"
 #include "model_loader/semantics/windows.h"
@@ -63,10 +64,6 @@ NetworkValue RowExtent(const std::string& name, const Shape& shape) {
   if (shape.size() > 3) value.height = shape[2];
   for (size_t i = 3; i < shape.size(); ++i) value.width *= shape[i];
   return value;
-}
-
-bool SameExtent(const NetworkValue& a, const NetworkValue& b) {
-  return a.channels == b.channels && a.height == b.height && a.width == b.width;
 }
 
 bool PaysAsCsr(const DenseMatrix& matrix) {

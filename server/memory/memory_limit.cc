@@ -25,11 +25,6 @@ std::optional<int64_t> LimitIn(const fs::path& file) {
   return limit;
 }
 
-std::optional<int64_t> Smaller(std::optional<int64_t> a, std::optional<int64_t> b) {
-  if (!a || !b) return a ? a : b;
-  return std::min(*a, *b);
-}
-
 }  // namespace
 
 std::optional<int64_t> CgroupMemoryLimit(const std::string& membership, const fs::path& mount) {

@@ -30,11 +30,6 @@ std::optional<double> GroupQuota(const fs::path& group) {
   return ParseQuota(ReadKernelFile(group / "cpu.cfs_quota_us") + " " + ReadKernelFile(group / "cpu.cfs_period_us"));
 }
 
-std::optional<double> Smaller(std::optional<double> a, std::optional<double> b) {
-  if (!a || !b) return a ? a : b;
-  return std::min(*a, *b);
-}
-
 // 0: of the calling thread.
 std::vector<int> MaskOf(pid_t thread) {
   cpu_set_t set;

@@ -4,7 +4,7 @@
 #include <bit>
 #include <vector>
 
-#include "kernels/base/half.h"
+#include "kernels/base/half_bits.h"
 #include "kernels/base/integers.h"
 
 namespace swizzle::cuda {
@@ -26,7 +26,7 @@ StatusOr<std::unique_ptr<BitmapStrips>> BitmapStrips::Make(const BitmapMatrix& m
     alive[(strip * depth + k) / 32] |= uint32_t{1} << k % 32;
     for (int64_t i = first; i < first + std::popcount(bits); ++i) {
       const float value = matrix.values[i];
-      values.push_back(dtype == DType::kFloat16 ? HalfOfFloat(value) : Bfloat16OfFloat(value));
+      values.push_back(HalfBits(value, dtype));
     }
     values.resize(RoundUp(values.size(), kValuesUnit));
   });

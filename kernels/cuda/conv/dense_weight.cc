@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "kernels/base/half.h"
+#include "kernels/base/half_bits.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -14,7 +14,7 @@ std::vector<std::byte> AsType(std::span<const float> values, DType dtype) {
     return bytes;
   }
   for (size_t i = 0; i < values.size(); ++i) {
-    const uint16_t half = dtype == DType::kFloat16 ? HalfOfFloat(values[i]) : Bfloat16OfFloat(values[i]);
+    const uint16_t half = HalfBits(values[i], dtype);
     std::memcpy(bytes.data() + i * sizeof(half), &half, sizeof(half));
   }
   return bytes;

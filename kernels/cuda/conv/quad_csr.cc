@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/base/half.h"
+#include "kernels/base/half_bits.h"
 #include "kernels/base/integers.h"
 
 namespace swizzle::cuda {
@@ -14,10 +14,6 @@ constexpr int64_t kMostPieces = 16384;
 constexpr int64_t kFewestChunks = 2;  // of a piece in the finest cut
 // The coarsest cut is for rows that stand out: it cuts quads of more than this many times the mean.
 constexpr int64_t kOutlier = 2;
-
-uint16_t Bits16(float value, DType dtype) {
-  return dtype == DType::kFloat16 ? HalfOfFloat(value) : Bfloat16OfFloat(value);
-}
 
 StatusOr<DeviceArray<std::byte>> UploadBytes(const auto& values) {
   return DeviceArray<std::byte>::Upload(std::as_bytes(std::span(values)));
@@ -137,7 +133,7 @@ class QuadPacker {
   StatusOr<DeviceArray<std::byte>> UploadWeights(DType dtype) const {
     if (dtype == DType::kFloat32) return UploadBytes(weights_);
     std::vector<uint16_t> halves(weights_.size());
-    std::transform(weights_.begin(), weights_.end(), halves.begin(), [&](float v) { return Bits16(v, dtype); });
+    std::transform(weights_.begin(), weights_.end(), halves.begin(), [&](float v) { return HalfBits(v, dtype); });
     return UploadBytes(halves);
   }
 

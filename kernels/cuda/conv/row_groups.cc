@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/base/half.h"
+#include "kernels/base/half_bits.h"
 #include "kernels/base/integers.h"
 
 namespace swizzle::cuda {
@@ -11,10 +11,6 @@ namespace {
 
 constexpr int kWarps = 4, kColumnsOfWarp = RowGroups::kStage / kWarps;
 constexpr int kStepElements = RowGroups::kRows * RowGroups::kStep;
-
-uint16_t HalfBits(float value, DType dtype) {
-  return dtype == DType::kFloat16 ? HalfOfFloat(value) : Bfloat16OfFloat(value);
-}
 
 // Of a step's weights, the place of a row and a column.
 int64_t PlaceInStep(int64_t row, int64_t column) { return column / 8 * (RowGroups::kRows * 8) + row * 8 + column % 8; }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/base/half.h"
+#include "kernels/base/half_bits.h"
 #include "kernels/base/integers.h"
 
 namespace swizzle::cuda {
@@ -18,7 +18,7 @@ constexpr uint32_t kNoPlaces = 0x44444444;
 void AddEntry(const NOfMMatrix& matrix, int64_t row, int64_t entry, DType dtype, std::span<uint32_t> stage) {
   const int64_t at = row * matrix.entries_of_row() + entry;
   const float value = matrix.values[at];
-  const uint32_t bits = dtype == DType::kFloat16 ? HalfOfFloat(value) : Bfloat16OfFloat(value);
+  const uint32_t bits = HalfBits(value, dtype);
   const int64_t in_stage = entry % (T::kStage / 2), step = in_stage / (T::kStep / 2), kept = in_stage % (T::kStep / 2);
   const int64_t block = step * (T::kRows / T::kBlockRows) + row % T::kRows / T::kBlockRows, r = row % T::kBlockRows;
   const int64_t half = kept / 8 * (T::kBlockRows * 8) + r * 8 + kept % 8;
