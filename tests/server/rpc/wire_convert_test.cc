@@ -146,6 +146,22 @@ TEST(DecodeInfer, LongNamesAreCutInMessages) {
   EXPECT_EQ(ErrorOf(message), "model 'M' has no input '" + std::string(128, 'q') + "...'");
 }
 
+TEST(DecodeInfer, ControlCharactersAreMaskedInMessages) {
+  constexpr char kNamed[] = "a\x1b[2J\r\nb", kMasked[] = "'a?[2J??b'";
+  ModelInferRequest input = GoodRequest();
+  input.mutable_inputs(0)->set_name(kNamed);
+  EXPECT_EQ(ErrorOf(input), Concat("model 'M' has no input ", kMasked));
+  ModelInferRequest datatype = GoodRequest();
+  datatype.mutable_inputs(0)->set_datatype(kNamed);
+  EXPECT_EQ(ErrorOf(datatype), Concat("input 'X' of model 'M' has datatype ", kMasked, "; FP32 is expected"));
+  ModelInferRequest output = GoodRequest();
+  output.add_outputs()->set_name(kNamed);
+  EXPECT_EQ(ErrorOf(output), Concat("model 'M' has no output ", kMasked));
+  ModelInferRequest parameter = GoodRequest();
+  (*parameter.mutable_parameters())[kNamed].set_int64_param(1);
+  EXPECT_EQ(ErrorOf(parameter), Concat("parameter ", kMasked, " is not known"));
+}
+
 TEST(DecodeInfer, DatatypesMustMatch) {
   for (const std::string datatype : {"FP16", "float", "", "fp32"}) {
     ModelInferRequest message = GoodRequest();
