@@ -186,6 +186,9 @@ void AddOperation(CLI::App& app, ServerOptions& options, double& drain_seconds) 
   AddNumber<int64_t>(app, "--memory-limit", options.memory_limit, "BYTES", 0, kMaxBytes,
                      "Memory that models, their batches, and requests may take; 0: what the control group and the "
                      "machine leave");
+  AddNumber<int64_t>(app, "--max-run-bytes", options.max_run_bytes, "BYTES", 0, kMaxBytes,
+                     "The part of it that runs of models in regions, or node by node, may hold together; 0: what is "
+                     "left");
   const std::map<std::string, LogFormat> formats = {{"text", LogFormat::kText}, {"json", LogFormat::kJson}};
   const std::map<std::string, LogLevel> levels = {{"debug", LogLevel::kDebug},
                                                   {"info", LogLevel::kInfo},

@@ -145,6 +145,7 @@ ClientLoad Server::LoadOfClients(const MemoryTrim& trim) const {
   const ChannelzCalls of_grpc = CountCalls();
   const auto repository = calls.repository();
   const int64_t to_models = repository.ok() ? (*repository)->promised_bytes() : 0;
+  const RunBytes runs = repository.ok() ? (*repository)->run_bytes() : RunBytes();
   return {.inflight_bytes = calls.inflight.held(),
           .inflight_bytes_limit = calls.limits.max_inflight_bytes,
           .malformed = calls.refused.malformed,
@@ -163,6 +164,8 @@ ClientLoad Server::LoadOfClients(const MemoryTrim& trim) const {
           .transport_bytes_limit = calls.limits.transport_bytes,
           .memory_limit = memory_limit_,
           .memory_promised = {to_models, calls.limits.max_inflight_bytes + calls.limits.transport_bytes},
+          .run_bytes = runs.held,
+          .run_bytes_limit = runs.limit,
           .memory_trims = trim.trims()};
 }
 
@@ -220,6 +223,7 @@ Status Server::OpenRepository(const ServerOptions& options, const std::function<
   repository.pin_threads = options.pin_threads;
   const RpcLimits& limits = service_->calls().limits;
   repository.memory = {.limit = memory_limit_, .requests = limits.max_inflight_bytes + limits.transport_bytes};
+  repository.most_of_runs = options.max_run_bytes;
   repository.plan.threads = options.threads > 0 ? options.threads : AvailableCpus();
   repository.plan.tuning_budget = options.tuning_budget;
   repository.plan.weight_budget = options.weight_budget;

@@ -33,16 +33,19 @@ int64_t Promise(const MemoryNeed& need, int64_t rows, const MemoryRoom& room) {
 }
 
 std::string NoRoomText(const MemoryRoom& room) {
+  if (!room.flag.empty()) return Concat("there is no room for it within ", room.flag, ": ");
   if (room.device.empty()) return "there is no room for it in memory: ";
   return Concat("there is no room for it in the memory of ", room.device, ": ");
 }
 
 std::string MoreMemoryText(const MemoryRoom& room) {
+  if (!room.flag.empty()) return Concat("; raise ", room.flag);
   return room.device.empty() ? "; give the server more memory" : "; give it a device with more memory";
 }
 
 // "of 2048 MiB of memory 1248 MiB are left, ...".
 std::string LeftText(int64_t left, const MemoryRoom& room) {
+  if (!room.flag.empty()) return Concat("of ", WholeMiB(room.limit), " MiB ", WholeMiB(left), " MiB are left");
   if (!room.device.empty()) {
     return Concat("of ", WholeMiB(room.limit), " MiB of ", room.device, " ", WholeMiB(left),
                   " MiB are left, with what is in use there and what models are tuned in");

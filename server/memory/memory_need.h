@@ -18,6 +18,7 @@ struct MemoryRoom {
   int64_t promised = 0;          // to executors of models loaded before, whether or not they have taken it
   int64_t spare = 0;             // the part of that for one more executor, of whichever model is tuned
   std::string_view device = {};  // whose memory it is; empty: the process's
+  std::string_view flag = {};    // by which it is a part of that; empty: it is the whole
 
   // What is left, `resident` bytes being taken; below zero where more was promised than there is.
   int64_t Left(int64_t resident) const { return limit - resident - promised - requests; }

@@ -43,6 +43,7 @@ Status MemoryClaim::CheckWeights(int64_t bytes, Backend& backend) const {
 
 int64_t MemoryClaim::MostOfARun(const ModelSpec& spec, const fallback::RunMemory& run, int64_t most) const {
   const int64_t left = rooms_.process.Left(resident_bytes_()) - fit_.promised;
+  if (rooms_.most_of_runs > 0) most = std::min(most, rooms_.most_of_runs);
   return std::min(most, NeedOf(spec, run).arena + MostOfOneRun(spec, rooms_.process, left, most));
 }
 
@@ -85,7 +86,8 @@ StatusOr<bool> MemoryClaim::FindRoomForRuns(const ModelSpec& spec, const regions
 
 StatusOr<bool> MemoryClaim::FindRoom(const ModelSpec& spec, const fallback::RunMemory& run) {
   runs_by_node_ = true;
-  return FindRoomInProcess(NeedOf(spec, run));
+  SWIZZLE_ASSIGN_OR_RETURN(const bool fits, FindRoomIn(RoomOfRuns(), NeedOf(spec, run), fit_));
+  return fits ? FindRoomInProcess(NeedOf(spec, run)) : fits;
 }
 
 StatusOr<bool> MemoryClaim::FindRoomOn(const Backend& device, const ModelSpec& spec, const fallback::RunMemory& run) {
@@ -130,10 +132,14 @@ void MemoryClaim::Take() {
 }
 
 void MemoryClaim::LimitRuns() {
-  if (rooms_.process.limit == 0) return;
-  GiveBackFreedMemory();  // what loading has left over
-  const int64_t left = rooms_.process.Left(resident_bytes_()) + rooms_.promised_to_runs;
-  rooms_.runs->Limit(std::max<int64_t>(left + rooms_.runs->held(), 0));
+  rooms_.runs_limit = rooms_.most_of_runs;
+  if (rooms_.process.limit != 0) {
+    GiveBackFreedMemory();  // what loading has left over
+    const int64_t left = rooms_.process.Left(resident_bytes_()) + rooms_.promised_to_runs;
+    const int64_t most = std::max<int64_t>(left + rooms_.runs->held(), 1);
+    rooms_.runs_limit = rooms_.most_of_runs > 0 ? std::min(most, rooms_.most_of_runs) : most;
+  }
+  if (rooms_.runs_limit > 0) rooms_.runs->Limit(rooms_.runs_limit);
 }
 
 }  // namespace swizzle

@@ -30,6 +30,8 @@ struct MemoryRooms {
   // What runs node by node hold of the process's memory, and what of its promises is theirs.
   std::shared_ptr<fallback::RunBudget> runs = std::make_shared<fallback::RunBudget>();
   int64_t promised_to_runs = 0;
+  int64_t most_of_runs = 0;  // that they may hold however much is left; 0: all of that
+  int64_t runs_limit = 0;    // that they may hold now; 0: there is no limit
 };
 
 // Of one model. Single-owner.
@@ -77,6 +79,10 @@ class MemoryClaim {
 
  private:
   StatusOr<bool> FindRoomInProcess(MemoryNeed need);
+  // What the runs of all models may take, where that is less than what the process may.
+  MemoryRoom RoomOfRuns() const {
+    return {.limit = rooms_.most_of_runs, .promised = rooms_.promised_to_runs, .flag = "--max-run-bytes"};
+  }
   StatusOr<bool> FindRoomIn(const MemoryRoom& room, const MemoryNeed& need, MemoryFit& fit);
   // As it is now. One that does not say how much it has has room for everything.
   MemoryRoom RoomOn(const Backend& gpu) const;

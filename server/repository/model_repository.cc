@@ -24,11 +24,15 @@ namespace fs = std::filesystem;
 // A session that has run nothing for so long, or twice that, keeps no memory.
 constexpr absl::Duration kIdle = absl::Seconds(5);
 
+MemoryRooms RoomsOf(const RepositoryOptions& options) {
+  return {.process = options.memory, .most_of_runs = options.most_of_runs, .runs_limit = options.most_of_runs};
+}
+
 // Its models are those of the directory when it was opened. Thread-safe.
 class DirectoryRepository final : public ModelRepository {
  public:
   DirectoryRepository(const RepositoryOptions& options, const Devices& devices, Metrics& metrics)
-      : options_(options), devices_(devices), metrics_(metrics), rooms_{options.memory} {
+      : options_(options), devices_(devices), metrics_(metrics), rooms_(RoomsOf(options)) {
     if (options_.tune == Tune::kOff || options_.plan.tuning_budget <= absl::ZeroDuration()) return;
     tuner_ = std::make_unique<BackgroundTuner>(
         TunerOptions{options_.plan.tuning_budget, options_.plan.tuning_cache, options_.clock}, metrics_.activity());
@@ -40,6 +44,7 @@ class DirectoryRepository final : public ModelRepository {
   std::vector<ModelStatus> List() const override;
   std::vector<int64_t> Versions(std::string_view name) const override;
   int64_t promised_bytes() const override { return promised_.load(std::memory_order_relaxed); }
+  RunBytes run_bytes() const override { return {rooms_.runs->held(), runs_limit_.load(std::memory_order_relaxed)}; }
   void CountUnserved(std::string_view name, StatusCode code) const override;
   Readiness readiness() const override { return JudgeReadiness(options_.ready, List()); }
   void StopTuning() override {
@@ -56,8 +61,8 @@ class DirectoryRepository final : public ModelRepository {
   const RepositoryOptions options_;
   const Devices& devices_;
   Metrics& metrics_;
-  MemoryRooms rooms_;                  // of the thread that loads
-  std::atomic<int64_t> promised_ = 0;  // by it
+  MemoryRooms rooms_;                                                   // of the thread that loads
+  std::atomic<int64_t> promised_ = 0, runs_limit_ = rooms_.runs_limit;  // by it
   const std::shared_ptr<ComputeTurns> turns_ = std::make_shared<ComputeTurns>(AvailableCpus());
   mutable Mutex mutex_;
   std::map<std::string, Entry, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
@@ -83,6 +88,7 @@ void DirectoryRepository::Load(absl::FunctionRef<void()> changed) {
     LoadedDirectory loaded =
         LoadDirectory(options_.directory / status.name, {options_, devices_, metrics_, tuner_.get(), rooms_, turns_});
     promised_.store(rooms_.process.promised, std::memory_order_relaxed);
+    runs_limit_.store(rooms_.runs_limit, std::memory_order_relaxed);
     StatusOr<std::shared_ptr<ServingModel>>& serving = loaded.serving;
     status.version = loaded.version;
     status.state = serving.ok() ? ModelState::kReady : ModelState::kFailed;

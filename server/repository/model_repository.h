@@ -36,6 +36,11 @@ struct ServingModel {
   InflightBytes inflight;            // of its requests and their responses
 };
 
+struct RunBytes {
+  int64_t held = 0;
+  int64_t limit = 0;  // 0: there is none
+};
+
 class ModelRepository {
  public:
   virtual ~ModelRepository() = default;
@@ -51,6 +56,8 @@ class ModelRepository {
   virtual Readiness readiness() const = 0;
   // What of the memory was promised to executors of models that serve.
   virtual int64_t promised_bytes() const = 0;
+  // What runs of models in regions, or node by node, hold of it.
+  virtual RunBytes run_bytes() const = 0;
   // In the metrics, of a request that Find found no model for.
   virtual void CountUnserved(std::string_view name, StatusCode code) const = 0;
   virtual void StopTuning() = 0;  // returns at once
@@ -75,7 +82,8 @@ struct RepositoryOptions {
   std::function<bool()> stop = nullptr;  // whether to load no further model; may be empty
   PlanOptions plan = {};                 // the tuning cache is of the devices' main one
   PinThreads pin_threads = PinThreads::kAuto;
-  MemoryRoom memory = {};  // for models that are refused, or have smaller batches, where they need more
+  MemoryRoom memory = {};    // for models that are refused, or have smaller batches, where they need more
+  int64_t most_of_runs = 0;  // bytes that runs of models in regions, or node by node, may hold; 0: what is left
   int64_t (*resident_bytes)() = &ResidentBytes;
   Clock* clock = &Clock::Real();  // of batchers and sessions; outlives the repository
 };

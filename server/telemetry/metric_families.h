@@ -193,6 +193,15 @@ inline constexpr auto kFamilies = std::to_array<MetricFamily>({
      "Memory that is spoken for, taken or not: models (executors of loaded models at their largest batches), requests "
      "(--max-inflight-bytes and --transport-bytes). A model for which there is no room beside it fails to load, or has "
      "smaller batches."},
+    {"swizzle_run_bytes",
+     kGauge,
+     {},
+     "Memory that runs of models in regions, or node by node, hold together, and keep between runs."},
+    {"swizzle_run_bytes_limit",
+     kGauge,
+     {},
+     "Memory that they may hold: --max-run-bytes, or what was left for them when the last such model was loaded; 0: "
+     "there is no limit."},
     {"swizzle_memory_trims_total", kCounter, {}, "Times that freed memory was given back to the system."},
 
     // The machine and the process; all but the first are asked for at each scrape.

@@ -99,6 +99,7 @@ struct ClientLoad {
   int64_t transport_bytes_limit = 0;
   int64_t memory_limit = 0;
   std::array<int64_t, kLabelValues<MemoryUse>.size()> memory_promised = {};  // by MemoryUse
+  int64_t run_bytes = 0, run_bytes_limit = 0;
   int64_t memory_trims = 0;
 };
 

@@ -114,6 +114,8 @@ std::vector<prometheus::MetricFamily> ClientMetrics::Collect() const {
           Single<"swizzle_transport_bytes_limit">(number(load.transport_bytes_limit)),
           Single<"swizzle_memory_limit_bytes">(number(load.memory_limit)),
           ByLabel<"swizzle_memory_promised_bytes", MemoryUse>(load.memory_promised),
+          Single<"swizzle_run_bytes">(number(load.run_bytes)),
+          Single<"swizzle_run_bytes_limit">(number(load.run_bytes_limit)),
           Single<"swizzle_memory_trims_total">(number(load.memory_trims))};
 }
 

@@ -201,12 +201,15 @@ TEST_F(ServerTest, SaysWhatMemoryThereIsAndForWhom) {
   options.memory_limit = 1 << 30;
   options.rpc.max_inflight_bytes = 64 << 20;
   options.rpc.transport_bytes = 32 << 20;
+  options.max_run_bytes = 16 << 20;
   Serve(options);
   const std::string text = server_->metrics().Text();
   EXPECT_THAT(text, HasSubstr("swizzle_memory_limit_bytes 1073741824\n"));
   EXPECT_THAT(text, HasSubstr("swizzle_transport_bytes_limit 33554432\n"));
   EXPECT_THAT(text, HasSubstr("swizzle_memory_promised_bytes{to=\"requests\"} 100663296\n"));
   EXPECT_THAT(text, HasSubstr("swizzle_memory_promised_bytes{to=\"models\"} "));
+  EXPECT_THAT(text, HasSubstr("swizzle_run_bytes 0\n"));
+  EXPECT_THAT(text, HasSubstr("swizzle_run_bytes_limit 16777216\n"));
 }
 
 TEST_F(ServerTest, DrainFinishesWhatIsQueued) {

@@ -16,11 +16,13 @@
 #include "tests/support/fake_device.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/random_network.h"
+#include "tests/support/status_matchers.h"
 
 namespace swizzle {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::IsError;
 using ::testing::StartsWith;
 
 constexpr int64_t kMiB = 1 << 20;
@@ -199,6 +201,30 @@ TEST(RegionsClaim, RunsOfAllModelsTakeNoMoreTogetherThanIsLeft) {
   EXPECT_EQ(rooms.process.promised, 2 * 40 * kMiB);
   EXPECT_TRUE(claim.runs()->Take(600 * kMiB)) << "what was promised to them is theirs";
   EXPECT_FALSE(claim.runs()->Take(1));
+}
+
+TEST(RegionsClaim, RunsOfAllModelsTakeNoMoreThanTheyMay) {
+  ModelSpec spec;
+  spec.instance_count = 1;
+  spec.max_batch_size = 8;
+  const fallback::RunMemory run = {10 * kMiB, 2};
+  for (const int64_t memory : {int64_t{0}, 1000 * kMiB}) {
+    MemoryRooms rooms{.process = {.limit = memory}, .most_of_runs = 200 * kMiB};
+    MemoryClaim claim(rooms, [] { return 300 * kMiB; });
+    EXPECT_TRUE(*claim.FindRoom(spec, run));
+    EXPECT_EQ(claim.MostOfARun(spec, run, 1000 * kMiB), 200 * kMiB);
+    claim.Take();
+    EXPECT_EQ(rooms.runs_limit, 200 * kMiB);
+    EXPECT_TRUE(claim.runs()->Take(200 * kMiB));
+    EXPECT_FALSE(claim.runs()->Take(1));
+
+    MemoryClaim second(rooms, [] { return 300 * kMiB; });
+    EXPECT_FALSE(*second.FindRoom(spec, {200 * kMiB, 8})) << "40 MiB of them are promised";
+    EXPECT_EQ(second.largest(), 4);
+    EXPECT_THAT(second.why(), HasSubstr("of 200 MiB 160 MiB are left"));
+    EXPECT_THAT(second.FindRoom(spec, {2000 * kMiB, 1}).status(),
+                IsError(StatusCode::kResourceExhausted, "no room for it within --max-run-bytes"));
+  }
 }
 
 TEST(RegionsClaim, ARunMayTakeWhatTheLargestBatchTakesAndAShareOfTheRest) {

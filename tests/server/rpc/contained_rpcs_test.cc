@@ -35,6 +35,7 @@ class ThrowingRepository final : public ModelRepository {
   std::vector<int64_t> Versions(std::string_view) const override { Throw(); }
   Readiness readiness() const override { Throw(); }
   int64_t promised_bytes() const override { return 0; }
+  RunBytes run_bytes() const override { return {}; }
   void CountUnserved(std::string_view, swizzle::StatusCode) const override {}
   void StopTuning() override {}
   void Drain() override {}
