@@ -1,6 +1,8 @@
 #include "model_loader/regions/attention.h"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -8,154 +10,16 @@
 #include <string_view>
 #include <utility>
 
-#include "kernels/cpu/tokens/view_attention.h"
-#include "model_loader/regions/device_attention.h"
+#include "model_loader/regions/attention_call.h"
 #include "model_loader/semantics/axes.h"
-#include "model_loader/semantics/strides.h"
 
 namespace swizzle::regions {
 namespace {
 
-using fallback::Array;
-using fallback::Results;
-
-using Order = std::vector<size_t>;  // dimension i of a view is the tensor's order[i]
-
-Shape Permuted(const Shape& shape, const Order& order) {
-  Shape permuted;
-  for (const size_t dimension : order) permuted.push_back(shape[dimension]);
-  return permuted;
-}
-
-// Inputs of a part, in this order; the last may be missing.
-enum Input : size_t { kQueries, kKeys, kValues, kBias };
-
-// Where a product's operands and result are. Value type.
-struct Views {
-  Order queries, keys, values;  // as the products read them: keys are [..., channels, tokens]
-  Order output;                 // of what the products make: dimension i of the output is theirs order[i]
-  float scale = 1.0f;
-};
-
-// Of a dense tensor's dimensions, of which the two last are [tokens, channels]. Nothing unless channels are neighbours.
-template <typename Float>
-std::optional<cpu::TokenView<Float>> ViewOf(const Shape& shape, const Shape& strides) {
-  const size_t rank = shape.size();
-  if (shape[rank - 1] > 1 && strides[rank - 1] != 1) return std::nullopt;
-  cpu::TokenView<Float> view;
-  view.token_stride = strides[rank - 2];
-  if (rank > 2) view.head_stride = strides[rank - 3];
-  if (rank > 3) view.sequence_stride = strides[rank - 4];
-  return view;
-}
-
-struct Placement {
-  cpu::ViewAttention call;  // without data
-  Shape output;
-};
-
-// Nothing where the shapes are not such as the call takes.
-std::optional<Placement> PlacementOf(const Views& views, const std::vector<Shape>& shapes) {
-  const size_t rank = views.queries.size();
-  for (size_t i = kQueries; i <= kValues; ++i) {
-    const auto is_positive = [](int64_t extent) { return extent > 0; };
-    if (shapes[i].size() != rank || !std::ranges::all_of(shapes[i], is_positive)) return std::nullopt;
-  }
-  const Shape queries = Permuted(shapes[kQueries], views.queries), values = Permuted(shapes[kValues], views.values);
-  Shape keys = Permuted(shapes[kKeys], views.keys), key_strides = Permuted(DenseStrides(shapes[kKeys]), views.keys);
-  std::swap(keys[rank - 2], keys[rank - 1]);
-  std::swap(key_strides[rank - 2], key_strides[rank - 1]);
-  if (!std::equal(queries.begin(), queries.end() - 2, keys.begin()) || queries.back() != keys.back()) return {};
-  if (!std::equal(keys.begin(), keys.end() - 1, values.begin())) return std::nullopt;
-  Shape made = queries;
-  made.back() = values.back();
-  Placement placement{{}, Permuted(made, views.output)};
-  Shape made_strides(rank);
-  const Shape output_strides = DenseStrides(placement.output);
-  for (size_t i = 0; i < rank; ++i) made_strides[views.output[i]] = output_strides[i];
-  const auto of_queries = ViewOf<const float>(queries, Permuted(DenseStrides(shapes[kQueries]), views.queries));
-  const auto of_keys = ViewOf<const float>(keys, key_strides);
-  const auto of_values = ViewOf<const float>(values, Permuted(DenseStrides(shapes[kValues]), views.values));
-  const auto of_output = ViewOf<float>(made, made_strides);
-  if (!of_queries || !of_keys || !of_values || !of_output) return std::nullopt;
-  placement.call = {.sequences = rank > 3 ? queries[rank - 4] : 1,
-                    .heads = rank > 2 ? queries[rank - 3] : 1,
-                    .query_count = queries[rank - 2],
-                    .key_count = keys[rank - 2],
-                    .channels = queries.back(),
-                    .value_channels = values.back(),
-                    .scale = views.scale,
-                    .queries = *of_queries,
-                    .keys = *of_keys,
-                    .values = *of_values,
-                    .output = *of_output,
-                    .bias = {}};
-  if (shapes.size() <= kBias) return placement;
-  Shape scores = queries;
-  scores.back() = keys[rank - 2];
-  const Shape both[] = {scores, shapes[kBias]};
-  const auto broadcast = BroadcastShape(both);
-  if (!broadcast.ok() || *broadcast != scores || shapes[kBias].empty()) return std::nullopt;
-  if (shapes[kBias].back() != scores.back()) return std::nullopt;
-  const auto of_bias = ViewOf<const float>(scores, BroadcastStrides(shapes[kBias], scores));
-  if (!of_bias) return std::nullopt;
-  placement.call.bias = *of_bias;
-  return placement;
-}
-
-class Attention final : public fallback::Part {
- public:
-  explicit Attention(Views views) : views_(std::move(views)) {}
-
-  StatusOr<std::optional<Results>> Run(std::span<const Array> inputs, fallback::Memory& memory, Stream& stream,
-                                       StepGate*) const override {
-    SWIZZLE_ASSIGN_OR_RETURN(std::optional<Task> task, TaskOf(inputs, memory));
-    if (!task) return std::nullopt;
-    const size_t bytes = cpu::ViewAttentionWorkspaceBytes(task->call, stream.threads());
-    SWIZZLE_ASSIGN_OR_RETURN(Array workspace, memory.Allocate(DType::kUint8, {static_cast<int64_t>(bytes)}));
-    cpu::AttendViews(task->call, {workspace.data.get(), bytes}, stream);
-    return std::optional(Results{std::move(task->output)});
-  }
-
-  StatusOr<std::optional<Results>> RunOnDevice(std::span<const Array> inputs, fallback::Device& device) const override {
-    SWIZZLE_ASSIGN_OR_RETURN(std::optional<Task> task, TaskOf(inputs, device.memory()));
-    if (!task) return std::nullopt;
-    SWIZZLE_RETURN_IF_ERROR(AttendOnDevice(task->call, device));
-    return std::optional(Results{std::move(task->output)});
-  }
-
- private:
-  struct Task {
-    cpu::ViewAttention call;
-    Array output;
-  };
-
-  // Nothing where it does not take inputs of these types and shapes. They lie where `memory` is.
-  StatusOr<std::optional<Task>> TaskOf(std::span<const Array> inputs, fallback::Memory& memory) const {
-    std::vector<Shape> shapes;
-    for (const Array& input : inputs) {
-      if (input.dtype != DType::kFloat32) return std::nullopt;
-      shapes.push_back(input.shape);
-    }
-    const std::optional<Placement> placement = PlacementOf(views_, shapes);
-    if (!placement) return std::nullopt;
-    Task task{placement->call, {}};
-    SWIZZLE_ASSIGN_OR_RETURN(task.output, memory.Allocate(DType::kFloat32, placement->output));
-    const auto data = [](const Array& array) { return reinterpret_cast<float*>(array.data.get()); };
-    task.call.queries.data = data(inputs[kQueries]);
-    task.call.keys.data = data(inputs[kKeys]);
-    task.call.values.data = data(inputs[kValues]);
-    if (inputs.size() > kBias) task.call.bias.data = data(inputs[kBias]);
-    task.call.output.data = data(task.output);
-    return std::optional(std::move(task));
-  }
-
-  const Views views_;
-};
-
 class Finder {
  public:
-  Finder(const Graph& graph, const Survey& survey) : graph_(graph), survey_(survey) {
+  Finder(const Graph& graph, const Survey& survey, fallback::Place place)
+      : graph_(graph), survey_(survey), place_(place) {
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       for (const int output : graph.nodes[n].outputs) makers_[output] = static_cast<int>(n);
     }
@@ -223,10 +87,28 @@ class Finder {
     return given.ok() ? std::optional(Order(given->begin(), given->end())) : std::nullopt;
   }
 
+  // The node that makes the value, if it is of this operator, or -1.
+  int Maker(int value, std::string_view op) const {
+    const auto found = makers_.find(value);
+    if (found == makers_.end() || survey_.IsKnown(value)) return -1;
+    return NodeAt(found->second).op == op && NodeAt(found->second).domain.empty() ? found->second : -1;
+  }
+
+  // What is found of a part: nodes that nothing else may read, and others, which are of the part if nothing else does.
+  struct Found {
+    Views views;
+    int product = -1;  // of queries and keys
+    std::vector<int> nodes, others;
+    std::vector<int> inputs;  // of terms
+  };
+
   // The value that an operand is a view of, in what order, but for a factor.
   int Source(int value, Order& order, float* scale, std::vector<int>& nodes) const {
-    for (int maker = OnlyMaker(value); maker >= 0; maker = OnlyMaker(value)) {
-      const Node& node = NodeAt(maker);
+    while (!survey_.IsKnown(value)) {
+      const auto maker = makers_.find(value);
+      if (maker == makers_.end() || survey_.IdiomOf(static_cast<size_t>(maker->second)) != nullptr) break;
+      const Node& node = NodeAt(maker->second);
+      if (!node.domain.empty()) break;
       if (const auto inner = OrderOf(node, order.size())) {
         for (size_t& dimension : order) dimension = (*inner)[dimension];
         value = node.inputs[0];
@@ -235,39 +117,152 @@ class Finder {
       } else {
         break;
       }
-      nodes.push_back(maker);
+      nodes.push_back(maker->second);
     }
     return value;
   }
 
-  // The product that scores are, but for a factor, or -1.
-  int Product(int scores, float& scale, std::vector<int>& nodes) const {
-    for (int maker = OnlyMaker(scores); maker >= 0; maker = OnlyMaker(scores)) {
-      nodes.push_back(maker);
-      if (NodeAt(maker).op == "MatMul") return maker;
-      const auto unscaled = Unscaled(NodeAt(maker), scale);
-      if (!unscaled) return -1;
-      scores = *unscaled;
+  // Finds the product that scores are, but for factors, and what is added to it.
+  void Walk(int value, float factor, Found& found) const {
+    const int maker = OnlyMaker(value);
+    if (maker >= 0) {
+      const Node& node = NodeAt(maker);
+      if (node.op == "MatMul" && found.product < 0) {
+        found.product = maker;
+        found.views.scale = factor;
+        return found.nodes.push_back(maker);
+      }
+      if (const auto unscaled = Unscaled(node, factor)) {
+        found.nodes.push_back(maker);
+        return Walk(*unscaled, factor, found);
+      }
+      if (node.op == "Add" && WalkSum(maker, factor, found)) return;
+      if (node.op == "Where" && WalkWhere(maker, factor, found)) return;
+      if (AddsPlaces(value, factor, found)) return;
     }
-    return -1;
+    found.views.terms.push_back({.number = factor, .order = {}});
+    found.inputs.push_back(value);
   }
 
-  // The product in scores to which something may have been added; that is `bias`, or kNoValue.
-  int ProductBelow(int scores, float& scale, int& bias, std::vector<int>& nodes) const {
-    bias = kNoValue;
-    const int sum = OnlyMaker(scores);
-    if (sum < 0 || NodeAt(sum).op != "Add") return Product(scores, scale, nodes);
-    for (size_t side = 0; side < 2; ++side) {
-      std::vector<int> found = {sum};
-      float factor = 1.0f;
-      const int product = Product(NodeAt(sum).inputs[side], factor, found);
-      if (product < 0) continue;
-      nodes.insert(nodes.end(), found.begin(), found.end());
-      scale *= factor;
-      bias = NodeAt(sum).inputs[1 - side];
-      return product;
+  // A sum, unless it is one of plain numbers, which is made once, not in each call.
+  bool WalkSum(int index, float factor, Found& found) const {
+    Found inner = found;
+    inner.nodes.push_back(index);
+    for (const int input : NodeAt(index).inputs) Walk(input, factor, inner);
+    const auto is_plain = [](const ScoreTerm& term) { return term.kind == ScoreTerm::Kind::kNumbers; };
+    const std::vector<ScoreTerm>& terms = inner.views.terms;
+    const auto first = terms.begin() + std::ssize(found.views.terms);
+    if (inner.product == found.product && std::all_of(first, terms.end(), is_plain)) return false;
+    found = std::move(inner);
+    return true;
+  }
+
+  // Scores that a condition leaves out.
+  bool WalkWhere(int index, float factor, Found& found) const {
+    constexpr float kOutOfReach = -1e30f;
+    const Node& node = NodeAt(index);
+    const auto first = Number(node.inputs[1]), second = Number(node.inputs[2]);
+    if (first.has_value() == second.has_value()) return false;
+    const float number = factor * (first ? *first : *second);
+    if (!(number < kOutOfReach)) return false;
+    found.nodes.push_back(index);
+    found.views.terms.push_back(
+        {.kind = ScoreTerm::Kind::kCondition, .number = number, .keeps = second.has_value(), .order = {}});
+    found.inputs.push_back(node.inputs[0]);
+    Walk(node.inputs[first ? 2 : 1], factor, found);
+    return true;
+  }
+
+  // A product with vectors of places, of which an index picks, and perhaps its transpose.
+  bool AddsPlaces(int value, float factor, Found& found) const {
+    std::vector<int> nodes = {OnlyMaker(value)};
+    const auto& shape = survey_.shapes[static_cast<size_t>(value)];
+    if (!shape || shape->size() < 2) return false;
+    const size_t rank = shape->size();
+    ScoreTerm term{.kind = ScoreTerm::Kind::kPlacesOfQueries, .number = factor, .order = AsItIs(rank)};
+    if (const auto order = OrderOf(NodeAt(nodes[0]), rank)) {
+      Order swapped = AsItIs(rank);
+      std::swap(swapped[rank - 2], swapped[rank - 1]);
+      if (*order != swapped) return false;
+      term.kind = ScoreTerm::Kind::kPlacesOfKeys;
+      nodes.push_back(OnlyMaker(NodeAt(nodes[0]).inputs[0]));
     }
-    return -1;
+    while (nodes.back() >= 0 && NodeAt(nodes.back()).op != "GatherElements") {
+      const auto unscaled = Unscaled(NodeAt(nodes.back()), term.number);
+      if (!unscaled) return false;
+      nodes.push_back(OnlyMaker(*unscaled));
+    }
+    const int gather = nodes.back();
+    if (gather < 0) return false;
+    const auto axis = IntAttribute(NodeAt(gather), "axis", 0);
+    if (!axis.ok() || (*axis != -1 && *axis != static_cast<int64_t>(rank) - 1)) return false;
+    const int product = Maker(NodeAt(gather).inputs[0], "MatMul");
+    if (product < 0) return false;
+    nodes.push_back(product);
+    int index = NodeAt(gather).inputs[1];
+    if (const int expand = Maker(index, "Expand"); expand >= 0 && OnlyMaker(index) == expand) {
+      nodes.push_back(expand);
+      index = NodeAt(expand).inputs[0];
+      AddShapeNodes(NodeAt(expand).inputs[1], nodes);
+    }
+    const auto& readers = survey_.readers[static_cast<size_t>(NodeAt(product).outputs[0])];
+    const auto is_inside = [&](int reader) { return std::ranges::find(nodes, reader) != nodes.end(); };
+    if (!std::ranges::all_of(readers, is_inside)) return false;
+    const int tokens = Source(NodeAt(product).inputs[0], term.order, &term.number, found.others);
+    found.inputs.insert(found.inputs.end(), {tokens, NodeAt(product).inputs[1], index});
+    found.views.terms.push_back(std::move(term));
+    found.nodes.insert(found.nodes.end(), nodes.begin(), nodes.end());
+    return true;
+  }
+
+  // What computes a shape that nothing outside of `nodes` reads.
+  void AddShapeNodes(int value, std::vector<int>& nodes) const {
+    const int maker = OnlyMaker(value);
+    if (maker < 0) return;
+    nodes.push_back(maker);
+    if (NodeAt(maker).op == "Shape") return;
+    for (const int input : NodeAt(maker).inputs) {
+      if (input != kNoValue) AddShapeNodes(input, nodes);
+    }
+  }
+
+  static Order AsItIs(size_t rank) {
+    Order order(rank);
+    std::iota(order.begin(), order.end(), size_t{0});
+    return order;
+  }
+
+  // The nodes of `others` that only nodes of the part read, one by the other.
+  void TakeOthers(std::vector<int>& nodes, std::vector<int> others) const {
+    std::ranges::sort(others, std::greater());
+    for (const int other : others) {
+      const auto& readers = survey_.readers[static_cast<size_t>(NodeAt(other).outputs[0])];
+      const auto is_inside = [&](int reader) { return std::ranges::find(nodes, reader) != nodes.end(); };
+      if (std::ranges::all_of(readers, is_inside)) nodes.push_back(other);
+    }
+    std::ranges::sort(nodes);
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  }
+
+  // Softmax, or what alone reads it and leaves out the same pairs again: what then has no key gets zeros.
+  int LeftOutAgain(int softmax, Found& found) const {
+    const int again = OnlyReader(softmax, "Where");
+    if (again < 0) return softmax;
+    const Node& node = NodeAt(again);
+    const bool keeps = node.inputs[1] == NodeAt(softmax).outputs[0];
+    if (Number(node.inputs[keeps ? 2 : 1]) != 0.0f) return softmax;
+    size_t first = 0;
+    for (ScoreTerm& term : found.views.terms) {
+      const bool same =
+          term.kind == ScoreTerm::Kind::kCondition && term.keeps == keeps && found.inputs[first] == node.inputs[0];
+      if (same) {
+        term.number = -std::numeric_limits<float>::infinity();
+        found.nodes.push_back(again);
+        return again;
+      }
+      first += term.inputs();
+    }
+    return softmax;
   }
 
   std::optional<fallback::PartOfProgram> Around(int softmax) const {
@@ -276,54 +271,59 @@ class Finder {
     if (!node.domain.empty() || !shape || shape->size() < 2 || shape->size() > 4) return std::nullopt;
     const auto axes = SoftmaxAxes(node, graph_.opset, static_cast<int64_t>(shape->size()));
     if (!axes.ok() || *axes != std::vector<int64_t>{static_cast<int64_t>(shape->size()) - 1}) return std::nullopt;
-    int last = OnlyReader(softmax, "MatMul");
-    if (last < 0 || NodeAt(last).inputs[0] != node.outputs[0]) return std::nullopt;
+    Found found;
+    found.nodes = {softmax};
+    Walk(node.inputs[0], 1.0f, found);
+    if (found.product < 0) return std::nullopt;
+    const int probabilities = LeftOutAgain(softmax, found);
+    int last = OnlyReader(probabilities, "MatMul");
+    if (last < 0 || NodeAt(last).inputs[0] != NodeAt(probabilities).outputs[0]) return std::nullopt;
+    found.nodes.push_back(last);
+    Views& views = found.views;
+    views.queries = views.keys = views.values = views.output = AsItIs(shape->size());
     fallback::PartOfProgram part;
-    part.nodes = {softmax, last};
-    Views views;
-    int bias = kNoValue;
-    const int scores = ProductBelow(node.inputs[0], views.scale, bias, part.nodes);
-    if (scores < 0) return std::nullopt;
-    Order as_it_is(shape->size());
-    std::iota(as_it_is.begin(), as_it_is.end(), size_t{0});
-    views.queries = views.keys = views.values = views.output = as_it_is;
-    part.inputs = {Source(NodeAt(scores).inputs[0], views.queries, &views.scale, part.nodes),
-                   Source(NodeAt(scores).inputs[1], views.keys, &views.scale, part.nodes),
-                   Source(NodeAt(last).inputs[1], views.values, nullptr, part.nodes)};
-    if (bias != kNoValue) part.inputs.push_back(bias);
+    part.inputs = {Source(NodeAt(found.product).inputs[0], views.queries, &views.scale, found.others),
+                   Source(NodeAt(found.product).inputs[1], views.keys, &views.scale, found.others),
+                   Source(NodeAt(last).inputs[1], views.values, nullptr, found.others)};
+    part.inputs.insert(part.inputs.end(), found.inputs.begin(), found.inputs.end());
     if (const int transpose = OnlyReader(last, "Transpose"); transpose >= 0) {
       if (const auto order = OrderOf(NodeAt(transpose), shape->size())) {
         views.output = *order;
-        part.nodes.push_back(last = transpose);
+        found.nodes.push_back(last = transpose);
       }
     }
     part.outputs = {NodeAt(last).outputs[0]};
+    part.nodes = std::move(found.nodes);
+    TakeOthers(part.nodes, std::move(found.others));
     return Checked(std::move(part), std::move(views));
   }
 
   // Unless the survey's shapes are none that it takes.
   std::optional<fallback::PartOfProgram> Checked(fallback::PartOfProgram part, Views views) const {
+    if (place_ == fallback::Place::kDevice && !views.terms.empty() && !views.AddsInput()) return std::nullopt;
+    std::vector<DType> types;
     std::vector<Shape> shapes;
     for (const int input : part.inputs) {
       const auto& shape = survey_.shapes[static_cast<size_t>(input)];
-      if (!shape || survey_.dtypes[static_cast<size_t>(input)] != DType::kFloat32) return std::nullopt;
+      if (!shape) return std::nullopt;
+      types.push_back(survey_.dtypes[static_cast<size_t>(input)]);
       shapes.push_back(*shape);
     }
-    if (!PlacementOf(views, shapes)) return std::nullopt;
-    std::ranges::sort(part.nodes);
-    part.part = std::make_shared<const Attention>(std::move(views));
+    if (!Takes(views, types, shapes)) return std::nullopt;
+    part.part = MakeAttention(std::move(views));
     return part;
   }
 
   const Graph& graph_;
   const Survey& survey_;
+  const fallback::Place place_;
   std::map<int, int> makers_;  // value -> node
 };
 
 }  // namespace
 
-std::vector<fallback::PartOfProgram> FindAttention(const Graph& graph, const Survey& survey) {
-  return Finder(graph, survey).Run();
+std::vector<fallback::PartOfProgram> FindAttention(const Graph& graph, const Survey& survey, fallback::Place place) {
+  return Finder(graph, survey, place).Run();
 }
 
 }  // namespace swizzle::regions

@@ -1,6 +1,6 @@
-// Attention as exporters write it, between a program's layers: the product of queries and keys, a factor, numbers that
-// are added, softmax, the product with values. It runs in one call, which reads queries, keys and values where the
-// layers left them (kernels/cpu/tokens/view_attention.h): transpositions around it are only views.
+// Attention as exporters write it, between a program's layers: the product of queries and keys, a factor, what is added
+// (score_terms.h), softmax, the product with values. It runs in one call, which reads queries, keys and values where
+// the layers left them (kernels/cpu/tokens/view_attention.h): transpositions around it are only views.
 #ifndef SWIZZLE_MODEL_LOADER_REGIONS_ATTENTION_H_
 #define SWIZZLE_MODEL_LOADER_REGIONS_ATTENTION_H_
 
@@ -13,7 +13,8 @@ namespace swizzle::regions {
 
 // As parts of the program, no node in two or in an idiom of the survey. What one makes on the way nothing else reads.
 // A part does not take inputs that broadcast along sequences or heads, but for what is added.
-std::vector<fallback::PartOfProgram> FindAttention(const Graph& graph, const Survey& survey);
+// `place`: where it is to run. A device adds one input to scores at most, as it is.
+std::vector<fallback::PartOfProgram> FindAttention(const Graph& graph, const Survey& survey, fallback::Place place);
 
 }  // namespace swizzle::regions
 

@@ -230,7 +230,8 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>&
                                  const fallback::Limits& limits, bool tunable) {
   SWIZZLE_ASSIGN_OR_RETURN(const Survey survey, SurveyFor(*program, backends.host, options.threads, limits));
   const Graph& graph = program->graph();
-  std::vector<fallback::PartOfProgram> attention = FindAttention(graph, survey);
+  const fallback::Place place = backends.device == nullptr ? fallback::Place::kHost : fallback::Place::kDevice;
+  std::vector<fallback::PartOfProgram> attention = FindAttention(graph, survey, place);
   PlanOptions of_one = options;
   RegionPlanner planner(*program, survey, backends, of_one);
   const std::vector<Region> regions = planner.Cut(NodesBeside(attention, graph));

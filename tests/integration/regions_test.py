@@ -34,7 +34,7 @@ EXPECTED = {
     'whisper_encoder': (4, 20, 9),
     'clip_text': (4, 25, 14),
     't5_encoder': (3, 17, 14),
-    'deberta': (3, 17, 45),
+    'deberta': (3, 17, 12),
     'mobilebert': (4, 28, 15),
     'albert': None,
     'deit': (5, 23, 16),

@@ -58,25 +58,33 @@ def t5_encoder(g, s):
 
 @architecture(LENGTH)
 def deberta(g, s):
-    """Scores of contents with positions, moved to their places; keys left out by Where."""
+    """Scores of contents with positions, both ways, moved to their places; keys left out by Where, twice."""
     ids, mask = g.tokens('batch', s.length), g.tokens('batch', s.length, name='attention_mask')
     x = g.layer_norm(g.table(VOCABULARY, s.hidden, ids), s.hidden)
     size, length = s.hidden // s.heads, s.length
-    relative = g.constant((numpy.arange(length)[:, None] - numpy.arange(length) + length)[None, None], 'int64')
-    kept = g.node('Cast', [g.unsqueeze(mask, 1, 2)], to=TensorProto.BOOL)
+    apart = numpy.arange(length)[:, None] - numpy.arange(length)
+    by_query = g.constant(numpy.clip(apart + length, 0, 2 * length - 1)[None, None], 'int64')
+    by_key = g.constant(numpy.clip(length - apart, 0, 2 * length - 1)[None, None], 'int64')
+    left_out = g.node('Not', [g.node('Cast', [g.unsqueeze(mask, 1, 2)], to=TensorProto.BOOL)])
     table = g.initializer(g.normal(2 * length, s.hidden))
+
+    def at_places(tokens, index):
+        places = g.transpose(g.reshape(g.linear(table, s.hidden, s.hidden), 2 * length, s.heads, size), 1, 2, 0)
+        products = g.node('MatMul', [tokens, g.unsqueeze(places, 0)])
+        shape = g.concat([g.node('Slice', [g.node('Shape', [products]), g.integers(0), g.integers(1)]),
+                          g.integers(s.heads, length, length)], 0)
+        products = g.node('GatherElements', [products, g.node('Expand', [index, shape])], axis=3)
+        return g.node('Div', [products, g.scalar((3 * size) ** 0.5)])
+
     for _ in range(s.layers):
         q, k, v = (g.transpose(g.reshape(g.linear(x, s.hidden, s.hidden), 0, length, s.heads, size), 0, 2, 1, 3)
                    for _ in range(3))
-        places = g.transpose(g.reshape(g.linear(table, s.hidden, s.hidden), 2 * length, s.heads, size), 1, 2, 0)
-        by_place = g.node('MatMul', [q, g.unsqueeze(places, 0)])
-        shape = g.concat([g.node('Slice', [g.node('Shape', [by_place]), g.integers(0), g.integers(1)]),
-                          g.integers(s.heads, length, length)], 0)
-        by_place = g.node('GatherElements', [by_place, g.node('Expand', [relative, shape])], axis=3)
-        scores = g.add(g.node('MatMul', [q, g.transpose(k, 0, 1, 3, 2)]), by_place)
-        scores = g.node('Div', [scores, g.scalar((2 * size) ** 0.5)])
-        scores = g.node('Where', [kept, scores, g.scalar(numpy.finfo('float32').min)])
-        y = g.node('MatMul', [g.node('Softmax', [scores], axis=-1), v])
+        scaled = g.node('Div', [g.transpose(k, 0, 1, 3, 2), g.scalar((3 * size) ** 0.5)])
+        placed = g.add(at_places(q, by_query), g.transpose(at_places(k, by_key), 0, 1, 3, 2))
+        scores = g.add(g.node('MatMul', [q, scaled]), placed)
+        scores = g.node('Where', [left_out, g.scalar(numpy.finfo('float32').min), scores])
+        weights = g.node('Where', [left_out, g.scalar(0.0), g.node('Softmax', [scores], axis=-1)])
+        y = g.node('MatMul', [weights, v])
         y = g.linear(g.reshape(g.transpose(y, 0, 2, 1, 3), 0, -1, s.hidden), s.hidden, s.hidden)
         x = g.layer_norm(g.add(x, y), s.hidden)
         y = g.linear(g.gelu(g.linear(x, s.hidden, s.inner)), s.inner, s.hidden)

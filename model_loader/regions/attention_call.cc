@@ -1,0 +1,163 @@
+#include "model_loader/regions/attention_call.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "kernels/cpu/tokens/view_attention.h"
+#include "model_loader/regions/device_attention.h"
+#include "model_loader/semantics/strides.h"
+
+namespace swizzle::regions {
+namespace {
+
+using fallback::Array;
+using fallback::Results;
+
+struct Placement {
+  cpu::ViewAttention call;  // without data
+  Shape output;
+};
+
+// Nothing where the shapes are not such as the call takes.
+std::optional<Placement> PlacementOf(const Views& views, const std::vector<Shape>& shapes) {
+  const size_t rank = views.queries.size();
+  for (size_t i = kQueries; i <= kValues; ++i) {
+    const auto is_positive = [](int64_t extent) { return extent > 0; };
+    if (shapes[i].size() != rank || !std::ranges::all_of(shapes[i], is_positive)) return std::nullopt;
+  }
+  const Shape queries = Permuted(shapes[kQueries], views.queries), values = Permuted(shapes[kValues], views.values);
+  Shape keys = Permuted(shapes[kKeys], views.keys), key_strides = Permuted(DenseStrides(shapes[kKeys]), views.keys);
+  std::swap(keys[rank - 2], keys[rank - 1]);
+  std::swap(key_strides[rank - 2], key_strides[rank - 1]);
+  if (!std::equal(queries.begin(), queries.end() - 2, keys.begin()) || queries.back() != keys.back()) return {};
+  if (!std::equal(keys.begin(), keys.end() - 1, values.begin())) return std::nullopt;
+  Shape made = queries;
+  made.back() = values.back();
+  Placement placement{{}, Permuted(made, views.output)};
+  Shape made_strides(rank);
+  const Shape output_strides = DenseStrides(placement.output);
+  for (size_t i = 0; i < rank; ++i) made_strides[views.output[i]] = output_strides[i];
+  const auto of_queries = ViewOf<const float>(queries, Permuted(DenseStrides(shapes[kQueries]), views.queries));
+  const auto of_keys = ViewOf<const float>(keys, key_strides);
+  const auto of_values = ViewOf<const float>(values, Permuted(DenseStrides(shapes[kValues]), views.values));
+  const auto of_output = ViewOf<float>(made, made_strides);
+  if (!of_queries || !of_keys || !of_values || !of_output) return std::nullopt;
+  placement.call = {.sequences = rank > 3 ? queries[rank - 4] : 1,
+                    .heads = rank > 2 ? queries[rank - 3] : 1,
+                    .query_count = queries[rank - 2],
+                    .key_count = keys[rank - 2],
+                    .channels = queries.back(),
+                    .value_channels = values.back(),
+                    .scale = views.scale,
+                    .queries = *of_queries,
+                    .keys = *of_keys,
+                    .values = *of_values,
+                    .output = *of_output,
+                    .bias = {}};
+  if (shapes.size() <= kBias) return placement;
+  Shape scores = queries;
+  scores.back() = keys[rank - 2];
+  const Shape both[] = {scores, shapes[kBias]};
+  const auto broadcast = BroadcastShape(both);
+  if (!broadcast.ok() || *broadcast != scores || shapes[kBias].empty()) return std::nullopt;
+  if (shapes[kBias].back() != scores.back()) return std::nullopt;
+  const auto of_bias = ViewOf<const float>(scores, BroadcastStrides(shapes[kBias], scores));
+  if (!of_bias) return std::nullopt;
+  placement.call.bias = *of_bias;
+  return placement;
+}
+
+// Of the products, as they are read: [..., queries, keys]. REQUIRES: the shapes have a placement.
+Shape ScoresOf(const Views& views, std::span<const Shape> shapes) {
+  Shape scores = Permuted(shapes[kQueries], views.queries);
+  scores.back() = Permuted(shapes[kKeys], views.keys).back();
+  return scores;
+}
+
+class Attention final : public fallback::Part {
+ public:
+  explicit Attention(Views views) : views_(std::move(views)) {}
+
+  StatusOr<std::optional<Results>> Run(std::span<const Array> inputs, fallback::Memory& memory, Stream& stream,
+                                       StepGate*) const override {
+    if (!views_.terms.empty() && !views_.AddsInput()) return RunWithTerms(inputs, memory, stream);
+    return Attend(inputs, memory, stream);
+  }
+
+  StatusOr<std::optional<Results>> RunOnDevice(std::span<const Array> inputs, fallback::Device& device) const override {
+    SWIZZLE_ASSIGN_OR_RETURN(std::optional<Task> task, TaskOf(inputs, device.memory()));
+    if (!task) return std::nullopt;
+    SWIZZLE_RETURN_IF_ERROR(AttendOnDevice(task->call, device));
+    return std::optional(Results{std::move(task->output)});
+  }
+
+ private:
+  struct Task {
+    cpu::ViewAttention call;
+    Array output;
+  };
+
+  StatusOr<std::optional<Results>> RunWithTerms(std::span<const Array> inputs, fallback::Memory& memory,
+                                                Stream& stream) const {
+    std::vector<DType> types;
+    std::vector<Shape> shapes;
+    for (const Array& input : inputs) {
+      types.push_back(input.dtype);
+      shapes.push_back(input.shape);
+    }
+    if (!Takes(views_, types, shapes)) return std::nullopt;
+    SWIZZLE_ASSIGN_OR_RETURN(auto sum,
+                             SumTerms(views_.terms, inputs.subspan(kBias), ScoresOf(views_, shapes), memory, stream));
+    if (!sum) return std::nullopt;
+    const Array of_call[] = {inputs[kQueries], inputs[kKeys], inputs[kValues], *std::move(sum)};
+    return Attend(of_call, memory, stream);
+  }
+
+  StatusOr<std::optional<Results>> Attend(std::span<const Array> inputs, fallback::Memory& memory,
+                                          Stream& stream) const {
+    SWIZZLE_ASSIGN_OR_RETURN(std::optional<Task> task, TaskOf(inputs, memory));
+    if (!task) return std::nullopt;
+    const size_t bytes = cpu::ViewAttentionWorkspaceBytes(task->call, stream.threads());
+    SWIZZLE_ASSIGN_OR_RETURN(Array workspace, memory.Allocate(DType::kUint8, {static_cast<int64_t>(bytes)}));
+    cpu::AttendViews(task->call, {workspace.data.get(), bytes}, stream);
+    return std::optional(Results{std::move(task->output)});
+  }
+
+  // Nothing where it does not take inputs of these types and shapes. They lie where `memory` is.
+  StatusOr<std::optional<Task>> TaskOf(std::span<const Array> inputs, fallback::Memory& memory) const {
+    std::vector<Shape> shapes;
+    for (const Array& input : inputs) {
+      if (input.dtype != DType::kFloat32) return std::nullopt;
+      shapes.push_back(input.shape);
+    }
+    const std::optional<Placement> placement = PlacementOf(views_, shapes);
+    if (!placement) return std::nullopt;
+    Task task{placement->call, {}};
+    SWIZZLE_ASSIGN_OR_RETURN(task.output, memory.Allocate(DType::kFloat32, placement->output));
+    const auto data = [](const Array& array) { return reinterpret_cast<float*>(array.data.get()); };
+    task.call.queries.data = data(inputs[kQueries]);
+    task.call.keys.data = data(inputs[kKeys]);
+    task.call.values.data = data(inputs[kValues]);
+    if (inputs.size() > kBias) task.call.bias.data = data(inputs[kBias]);
+    task.call.output.data = data(task.output);
+    return std::optional(std::move(task));
+  }
+
+  const Views views_;
+};
+
+}  // namespace
+
+bool Takes(const Views& views, std::span<const DType> types, const std::vector<Shape>& shapes) {
+  if (std::ranges::any_of(types.first(kBias), [](DType type) { return type != DType::kFloat32; })) return false;
+  if (!PlacementOf(views, {shapes.begin(), shapes.begin() + kBias})) return false;
+  if (views.AddsInput()) return types[kBias] == DType::kFloat32 && PlacementOf(views, shapes);
+  return TakeTerms(views.terms, types.subspan(kBias), std::span(shapes).subspan(kBias), ScoresOf(views, shapes));
+}
+
+std::shared_ptr<const fallback::Part> MakeAttention(Views views) {
+  return std::make_shared<const Attention>(std::move(views));
+}
+
+}  // namespace swizzle::regions

@@ -1,0 +1,39 @@
+// A call of attention between a program's layers: which dimensions of its inputs are sequences, heads, tokens and
+// channels, and what is added to its scores.
+#ifndef SWIZZLE_MODEL_LOADER_REGIONS_ATTENTION_CALL_H_
+#define SWIZZLE_MODEL_LOADER_REGIONS_ATTENTION_CALL_H_
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "model_loader/fallback/executor.h"
+#include "model_loader/regions/score_terms.h"
+
+namespace swizzle::regions {
+
+// Inputs of a call, in this order; the last may be missing. Of a part, those of its terms stand in its place.
+enum Input : size_t { kQueries, kKeys, kValues, kBias };
+
+// Where a product's operands and result are. Value type.
+struct Views {
+  Order queries, keys, values;  // as the products read them: keys are [..., channels, tokens]
+  Order output;                 // of what the products make: dimension i of the output is theirs order[i]
+  float scale = 1.0f;
+  std::vector<ScoreTerm> terms;
+
+  // Whether what is added to scores is an input as it is.
+  bool AddsInput() const {
+    return terms.size() == 1 && terms[0].kind == ScoreTerm::Kind::kNumbers && terms[0].number == 1.0f;
+  }
+};
+
+// Whether a call takes inputs of these types and shapes.
+bool Takes(const Views& views, std::span<const DType> types, const std::vector<Shape>& shapes);
+
+// The call, which takes no inputs that broadcast along sequences or heads, but for what is added.
+std::shared_ptr<const fallback::Part> MakeAttention(Views views);
+
+}  // namespace swizzle::regions
+
+#endif  // SWIZZLE_MODEL_LOADER_REGIONS_ATTENTION_CALL_H_
