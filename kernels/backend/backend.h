@@ -85,6 +85,7 @@ struct Throughput {
   double block_multiply_adds = 0.0;   // the same, where they stand in blocks; 0: as sparse ones
   double depthwise_multiply_adds = 0.0;
   double floats = 0.0;             // to or from memory
+  double workspace_floats = 0.0;   // of a row's workspace, written and read again; 0: it stays in a cache
   double call_microseconds = 0.0;  // what a call costs before it computes anything
 };
 

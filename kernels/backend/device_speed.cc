@@ -17,6 +17,7 @@ Throughput ThroughputOf(const DeviceSpeed& speed, Precision precision) {
           .block_multiply_adds = std::max(dense * kGathered, peak * kSparseShare),
           .depthwise_multiply_adds = peak * kDepthwiseShare,
           .floats = floats * kMemoryShare,
+          .workspace_floats = floats * kMemoryShare / 2,
           .call_microseconds = kLaunchMicroseconds};
 }
 

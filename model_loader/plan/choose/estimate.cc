@@ -36,12 +36,19 @@ double Floats(const Extent& extent, Storage storage) {
   return static_cast<double>(LayoutElements(extent, storage.layout) * ElementBytes(storage.dtype)) / sizeof(float);
 }
 
+// Windows that a row unfolds first.
+double WorkspaceMicroseconds(const Kernel& kernel, const Problem& problem, const Throughput& throughput) {
+  if (kernel.workspace_bytes == nullptr || throughput.workspace_floats == 0.0) return 0.0;
+  return static_cast<double>(kernel.workspace_bytes(problem)) / sizeof(float) / throughput.workspace_floats;
+}
+
 }  // namespace
 
 double EstimateMicroseconds(const Kernel& kernel, const Problem& problem, const Weight* weight,
                             const Throughput& throughput) {
   if (weight != nullptr) {
-    return throughput.call_microseconds + MultiplyAdds(kernel, problem, *weight) / Rate(kernel, throughput);
+    return throughput.call_microseconds + MultiplyAdds(kernel, problem, *weight) / Rate(kernel, throughput) +
+           WorkspaceMicroseconds(kernel, AsRowSolves(kernel, problem), throughput);
   }
   const double floats = Floats(problem.input, kernel.key.input) + Floats(problem.output, kernel.key.output);
   return throughput.call_microseconds + floats / throughput.floats;

@@ -7,7 +7,8 @@
 namespace swizzle {
 
 // Microseconds: multiply-adds at the backend's rate for the kernel's format, or else floats moved at its memory's speed
-// (on the host both on one core). Only ratios mean anything. `weight` is the layer's, or null. Pure.
+// (on the host both on one core). Windows that a device's row unfolds are moved twice more. Only ratios mean anything.
+// `weight` is the layer's, or null. Pure.
 double EstimateMicroseconds(const Kernel& kernel, const Problem& problem, const Weight* weight,
                             const Throughput& throughput);
 

@@ -60,6 +60,22 @@ TEST(EstimateTest, GoesByWhatTheDeviceReaches) {
                    4 * EstimateMicroseconds(dense, problem, &weight, fast));
 }
 
+// On a device: a product of unfolded windows is none the faster for it.
+TEST(EstimateTest, UnfoldingCostsWhatItMoves) {
+  const Kernel direct = ConvKernel(Format::kDense);
+  Kernel unfolding = direct;
+  unfolding.workspace_bytes = +[](const Problem& problem) { return static_cast<size_t>(problem.input.plane()) * 40; };
+  const Weight weight = SparseWeight(64, 0.5);
+  const Problem problem = PointwiseProblem(64, 28);
+  Throughput rates{.dense_multiply_adds = 1e3, .workspace_floats = 20};
+  const double difference =
+      EstimateMicroseconds(unfolding, problem, &weight, rates) - EstimateMicroseconds(direct, problem, &weight, rates);
+  EXPECT_NEAR(difference, 28 * 28 * 10 / 20.0, 1e-6);
+  rates.workspace_floats = 0;
+  EXPECT_DOUBLE_EQ(EstimateMicroseconds(unfolding, problem, &weight, rates),
+                   EstimateMicroseconds(direct, problem, &weight, rates));
+}
+
 // Else layers of many tokens, which were not measured, ran on kernels for a few requests.
 TEST(EstimateTest, ZerosThatAreVisitedSaveNoTime) {
   const Kernel bitmap = ConvKernel(Format::kBitmap), dense = ConvKernel(Format::kDense);
