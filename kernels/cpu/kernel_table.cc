@@ -4,6 +4,7 @@
 #include "kernels/cpu/conv/conv_csr.h"
 #include "kernels/cpu/conv/conv_dense.h"
 #include "kernels/cpu/conv/conv_vector.h"
+#include "kernels/cpu/conv/conv_winograd.h"
 #include "kernels/cpu/conv/linear_bitmap.h"
 #include "kernels/cpu/conv/linear_dense.h"
 #include "kernels/cpu/conv/onednn_conv.h"
@@ -286,7 +287,15 @@ constexpr auto kRows = Join(
                                           {.accepts = AcceptsOnednnLinear, .prepare = PrepareOnednnLinear},
                                           RunOnednnLinear),
 
-    // Of equals the first is taken: where nothing is measured, the dense row before this one.
+    // Of equals the first is taken: where nothing is measured, oneDNN stays.
+    Rows<"conv_winograd_dense", kF32>({Op::kConv, Format::kDense, kBlocked16, kBlocked16},
+                                      {.accepts = AcceptsConvWinograd,
+                                       .prepare = PrepareConvWinograd,
+                                       .workspace_bytes = ConvWinogradWorkspaceBytes,
+                                       .for_plane = SameForAnyPlane},
+                                      SWIZZLE_PER_TARGET(ConvWinograd)),
+
+    // Likewise the dense row before this one.
     LibraryRow<"linear_bitmap_f32_avx512">({Op::kConv, Format::kBitmap, kNchw, kNchw}, kAvx512,
                                            {.accepts = AcceptsOnednnLinear, .prepare = PrepareLinearBitmap},
                                            RunLinearBitmap),
