@@ -55,12 +55,30 @@ void DropDearest(States& states) {
   });
 }
 
+// Of options that are stored alike the cheapest, which is the first of equals: no other is part of a best choice.
+std::vector<size_t> CheapestOptions(const LayerOptions& layer) {
+  std::vector<size_t> cheapest;
+  for (size_t o = 0; o < layer.options.size(); ++o) {
+    const LayerOption& option = layer.options[o];
+    const auto like = std::ranges::find_if(cheapest, [&](size_t other) {
+      return layer.options[other].input == option.input && layer.options[other].output == option.output;
+    });
+    if (like == cheapest.end()) {
+      cheapest.push_back(o);
+    } else if (option.cost < layer.options[*like].cost) {
+      *like = o;
+    }
+  }
+  return cheapest;
+}
+
 // All states after layer `index`. Traces point into `states`, which must outlive the result.
 States Advance(const States& states, const LayerOptions& layer, size_t index, const std::map<int, size_t>& last_reads,
                const ConversionCost& conversion_cost) {
   States next;
+  const std::vector<size_t> options = CheapestOptions(layer);
   for (const auto& [live, trace] : states) {
-    for (size_t o = 0; o < layer.options.size(); ++o) {
+    for (const size_t o : options) {
       const LayerOption& option = layer.options[o];
       const double cost = trace.cost + option.cost + InputConversions(layer, option, live, conversion_cost);
       LiveValues after = live;
