@@ -26,10 +26,12 @@ class Random {
   uint32_t state_ = 0x9e3779b9u;
 };
 
-// Draws `count` elements of this type.
+// Draws elements of this type; what is many is a repetition of fewer.
 void Draw(int64_t count, DType dtype, std::byte* to) {
+  constexpr int64_t kDrawn = 1 << 16;
   Random random;
-  for (int64_t i = 0; i < count; ++i) {
+  const int64_t drawn = std::min(count, kDrawn);
+  for (int64_t i = 0; i < drawn; ++i) {
     const float value = random.Next();
     if (dtype == DType::kFloat32) {
       std::memcpy(to + i * sizeof(value), &value, sizeof(value));
@@ -39,6 +41,10 @@ void Draw(int64_t count, DType dtype, std::byte* to) {
       const uint16_t half = HalfBits(value, dtype);
       std::memcpy(to + i * sizeof(half), &half, sizeof(half));
     }
+  }
+  const auto bytes = [&](int64_t elements) { return static_cast<size_t>(elements) * ElementBytes(dtype); };
+  for (int64_t done = drawn; done < count; done += drawn) {
+    std::memcpy(to + bytes(done), to, bytes(std::min(drawn, count - done)));
   }
 }
 

@@ -13,10 +13,7 @@ std::vector<std::byte> AsType(std::span<const float> values, DType dtype) {
     if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
     return bytes;
   }
-  for (size_t i = 0; i < values.size(); ++i) {
-    const uint16_t half = HalfBits(values[i], dtype);
-    std::memcpy(bytes.data() + i * sizeof(half), &half, sizeof(half));
-  }
+  StoreHalves(values, dtype, bytes.data());
   return bytes;
 }
 

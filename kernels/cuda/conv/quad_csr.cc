@@ -133,7 +133,7 @@ class QuadPacker {
   StatusOr<DeviceArray<std::byte>> UploadWeights(DType dtype) const {
     if (dtype == DType::kFloat32) return UploadBytes(weights_);
     std::vector<uint16_t> halves(weights_.size());
-    std::transform(weights_.begin(), weights_.end(), halves.begin(), [&](float v) { return HalfBits(v, dtype); });
+    StoreHalves(weights_, dtype, std::as_writable_bytes(std::span(halves)).data());
     return UploadBytes(halves);
   }
 

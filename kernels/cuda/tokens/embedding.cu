@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "kernels/base/half_bits.h"
 #include "kernels/cuda/runtime/device_array.h"
 #include "kernels/cuda/runtime/elements.cuh"
 #include "kernels/cuda/runtime/instantiate.h"
@@ -68,9 +69,14 @@ __global__ void __launch_bounds__(kTile* kTileRows)
 template <Layout kLayout, DType kDType>
 StatusOr<std::unique_ptr<PackedWeight>> PrepareEmbedding(const Weight& weight, const Problem&) {
   using T = Element<kDType>;
-  const DenseMatrix matrix = weight.ToDense();
-  std::vector<T> values(matrix.values.size());
-  for (size_t i = 0; i < values.size(); ++i) values[i] = FromFloat<T>(matrix.values[i]);
+  DenseMatrix matrix = weight.ToDense();
+  std::vector<T> values;
+  if constexpr (kDType == DType::kFloat32) {
+    values = std::move(matrix.values);
+  } else {
+    values.resize(matrix.values.size());
+    StoreHalves(matrix.values, kDType, std::as_writable_bytes(std::span(values)).data());
+  }
   SWIZZLE_ASSIGN_OR_RETURN(auto uploaded, DeviceArray<T>::Upload(values));
   return std::make_unique<EmbeddingTable<T>>(std::move(uploaded), matrix.rows);
 }

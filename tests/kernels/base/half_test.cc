@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <limits>
+#include <vector>
+
+#include "kernels/base/half_bits.h"
 
 namespace swizzle {
 namespace {
@@ -39,6 +43,26 @@ TEST(Bfloat16Test, RoundsToNearest) {
   }
   EXPECT_EQ(Bfloat16OfFloat(kInfinity), 0x7F80u);
   EXPECT_TRUE(std::isnan(FloatOfBfloat16(Bfloat16OfFloat(kNan))));
+}
+
+// Numbers of every size, halfway between halves and beyond them, at any count and from any byte on.
+TEST(HalfBitsTest, ManyAreStoredAsEachIs) {
+  std::vector<float> values = {0.0f, -0.0f, kInfinity, -kInfinity, 65504.0f, 65519.0f, 65520.0f, 1e30f, 0x1p-25f};
+  for (uint32_t bits = 0x32000000u; bits < 0x48000000u; bits += 0x1F0FFu) values.push_back(std::bit_cast<float>(bits));
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    for (const size_t count : {size_t{0}, size_t{7}, size_t{8}, values.size()}) {
+      std::vector<std::byte> stored(1 + 2 * count);
+      StoreHalves(std::span(values).first(count), dtype, stored.data() + 1);
+      for (size_t i = 0; i < count; ++i) {
+        uint16_t half = 0;
+        std::memcpy(&half, stored.data() + 1 + 2 * i, sizeof(half));
+        ASSERT_EQ(half, HalfBits(values[i], dtype)) << values[i];
+      }
+    }
+  }
+  std::vector<uint16_t> stored(8);
+  StoreHalves(std::vector<float>(8, kNan), DType::kFloat16, std::as_writable_bytes(std::span(stored)).data());
+  for (const uint16_t half : stored) EXPECT_TRUE(std::isnan(FloatOfHalf(half)));
 }
 
 }  // namespace
