@@ -158,8 +158,8 @@ TEST(DecodeInfer, ControlCharactersAreMaskedInMessages) {
   output.add_outputs()->set_name(kNamed);
   EXPECT_EQ(ErrorOf(output), Concat("model 'M' has no output ", kMasked));
   ModelInferRequest parameter = GoodRequest();
-  (*parameter.mutable_parameters())[kNamed].set_int64_param(1);
-  EXPECT_EQ(ErrorOf(parameter), Concat("parameter ", kMasked, " is not known"));
+  (*parameter.mutable_parameters())["triton_\n"].set_int64_param(1);
+  EXPECT_EQ(ErrorOf(parameter), "parameter 'triton_?' is not known");
 }
 
 TEST(DecodeInfer, DatatypesMustMatch) {
