@@ -102,15 +102,21 @@ class Finder {
     std::vector<int> inputs;  // of terms
   };
 
-  // The value that an operand is a view of, in what order, but for a factor.
-  int Source(int value, Order& order, float* scale, std::vector<int>& nodes) const {
+  // The value that an operand is a view of, but for a factor.
+  int Source(int value, View& view, float* scale, std::vector<int>& nodes) const {
     while (!survey_.IsKnown(value)) {
       const auto maker = makers_.find(value);
       if (maker == makers_.end() || survey_.IdiomOf(static_cast<size_t>(maker->second)) != nullptr) break;
       const Node& node = NodeAt(maker->second);
       if (!node.domain.empty()) break;
-      if (const auto inner = OrderOf(node, order.size())) {
-        for (size_t& dimension : order) dimension = (*inner)[dimension];
+      if (const auto inner = OrderOf(node, view.rank())) {
+        for (size_t& dimension : view.order) dimension = (*inner)[dimension];
+        for (View::Fixed& fixed : view.fixed) fixed.dimension = (*inner)[fixed.dimension];
+        value = node.inputs[0];
+      } else if (const auto slice = SliceOf(node, view.rank())) {
+        for (size_t& dimension : view.order) dimension += dimension >= slice->dimension ? 1 : 0;
+        for (View::Fixed& fixed : view.fixed) fixed.dimension += fixed.dimension >= slice->dimension ? 1 : 0;
+        view.fixed.push_back(*slice);
         value = node.inputs[0];
       } else if (const auto unscaled = scale == nullptr ? std::nullopt : Unscaled(node, *scale)) {
         value = *unscaled;
@@ -120,6 +126,19 @@ class Finder {
       nodes.push_back(maker->second);
     }
     return value;
+  }
+
+  // Which slice of one more dimension the node takes, of whose result `rank` is, if any: of queries, keys and values in
+  // one tensor.
+  std::optional<View::Fixed> SliceOf(const Node& node, size_t rank) const {
+    constexpr size_t kMostDimensions = 6;
+    if (node.op != "Gather" || rank >= kMostDimensions) return std::nullopt;
+    const auto index = survey_.known.find(node.inputs[1]);
+    if (index == survey_.known.end() || index->second.rank() != 0 || index->second.dtype != DType::kInt64) return {};
+    auto axis = IntAttribute(node, "axis", 0);
+    if (axis.ok()) axis = NormalAxis(node, *axis, static_cast<int64_t>(rank) + 1);
+    if (!axis.ok()) return std::nullopt;
+    return View::Fixed{static_cast<size_t>(*axis), index->second.As<int64_t>()[0]};
   }
 
   // Finds the product that scores are, but for factors, and what is added to it.
@@ -179,7 +198,7 @@ class Finder {
     const auto& shape = survey_.shapes[static_cast<size_t>(value)];
     if (!shape || shape->size() < 2) return false;
     const size_t rank = shape->size();
-    ScoreTerm term{.kind = ScoreTerm::Kind::kPlacesOfQueries, .number = factor, .order = AsItIs(rank)};
+    ScoreTerm term{.kind = ScoreTerm::Kind::kPlacesOfQueries, .number = factor, .order = {}};
     if (const auto order = OrderOf(NodeAt(nodes[0]), rank)) {
       Order swapped = AsItIs(rank);
       std::swap(swapped[rank - 2], swapped[rank - 1]);
@@ -208,7 +227,10 @@ class Finder {
     const auto& readers = survey_.readers[static_cast<size_t>(NodeAt(product).outputs[0])];
     const auto is_inside = [&](int reader) { return std::ranges::find(nodes, reader) != nodes.end(); };
     if (!std::ranges::all_of(readers, is_inside)) return false;
-    const int tokens = Source(NodeAt(product).inputs[0], term.order, &term.number, found.others);
+    View view{AsItIs(rank), {}};
+    const int tokens = Source(NodeAt(product).inputs[0], view, &term.number, found.others);
+    if (!view.fixed.empty()) return false;
+    term.order = std::move(view.order);
     found.inputs.insert(found.inputs.end(), {tokens, NodeAt(product).inputs[1], index});
     found.views.terms.push_back(std::move(term));
     found.nodes.insert(found.nodes.end(), nodes.begin(), nodes.end());
@@ -280,7 +302,7 @@ class Finder {
     if (last < 0 || NodeAt(last).inputs[0] != NodeAt(probabilities).outputs[0]) return std::nullopt;
     found.nodes.push_back(last);
     Views& views = found.views;
-    views.queries = views.keys = views.values = views.output = AsItIs(shape->size());
+    views.queries.order = views.keys.order = views.values.order = views.output = AsItIs(shape->size());
     fallback::PartOfProgram part;
     part.inputs = {Source(NodeAt(found.product).inputs[0], views.queries, &views.scale, found.others),
                    Source(NodeAt(found.product).inputs[1], views.keys, &views.scale, found.others),

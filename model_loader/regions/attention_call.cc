@@ -1,6 +1,7 @@
 #include "model_loader/regions/attention_call.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -15,32 +16,52 @@ using fallback::Array;
 using fallback::Results;
 
 struct Placement {
-  cpu::ViewAttention call;  // without data
+  cpu::ViewAttention call;         // without data
+  std::array<int64_t, 3> offsets;  // in floats, of queries, keys and values
   Shape output;
 };
 
+// How far in its tensor a view begins, in floats; nothing where it is none of a tensor of this shape.
+std::optional<int64_t> OffsetOf(const View& view, const Shape& shape) {
+  const auto is_positive = [](int64_t extent) { return extent > 0; };
+  if (shape.size() != view.rank() || !std::ranges::all_of(shape, is_positive)) return std::nullopt;
+  const Shape strides = DenseStrides(shape);
+  int64_t offset = 0;
+  for (const View::Fixed& fixed : view.fixed) {
+    const int64_t extent = shape[fixed.dimension], index = fixed.index + (fixed.index < 0 ? extent : 0);
+    if (index < 0 || index >= extent) return std::nullopt;
+    offset += index * strides[fixed.dimension];
+  }
+  return offset;
+}
+
 // Nothing where the shapes are not such as the call takes.
 std::optional<Placement> PlacementOf(const Views& views, const std::vector<Shape>& shapes) {
-  const size_t rank = views.queries.size();
+  const View* const all[] = {&views.queries, &views.keys, &views.values};
+  std::array<int64_t, 3> offsets{};
   for (size_t i = kQueries; i <= kValues; ++i) {
-    const auto is_positive = [](int64_t extent) { return extent > 0; };
-    if (shapes[i].size() != rank || !std::ranges::all_of(shapes[i], is_positive)) return std::nullopt;
+    const auto offset = OffsetOf(*all[i], shapes[i]);
+    if (!offset) return std::nullopt;
+    offsets[i] = *offset;
   }
-  const Shape queries = Permuted(shapes[kQueries], views.queries), values = Permuted(shapes[kValues], views.values);
-  Shape keys = Permuted(shapes[kKeys], views.keys), key_strides = Permuted(DenseStrides(shapes[kKeys]), views.keys);
+  const auto shape_of = [&](size_t i) { return Permuted(shapes[i], all[i]->order); };
+  const auto strides_of = [&](size_t i) { return Permuted(DenseStrides(shapes[i]), all[i]->order); };
+  const size_t rank = views.output.size();
+  const Shape queries = shape_of(kQueries), values = shape_of(kValues);
+  Shape keys = shape_of(kKeys), key_strides = strides_of(kKeys);
   std::swap(keys[rank - 2], keys[rank - 1]);
   std::swap(key_strides[rank - 2], key_strides[rank - 1]);
   if (!std::equal(queries.begin(), queries.end() - 2, keys.begin()) || queries.back() != keys.back()) return {};
   if (!std::equal(keys.begin(), keys.end() - 1, values.begin())) return std::nullopt;
   Shape made = queries;
   made.back() = values.back();
-  Placement placement{{}, Permuted(made, views.output)};
+  Placement placement{{}, offsets, Permuted(made, views.output)};
   Shape made_strides(rank);
   const Shape output_strides = DenseStrides(placement.output);
   for (size_t i = 0; i < rank; ++i) made_strides[views.output[i]] = output_strides[i];
-  const auto of_queries = ViewOf<const float>(queries, Permuted(DenseStrides(shapes[kQueries]), views.queries));
+  const auto of_queries = ViewOf<const float>(queries, strides_of(kQueries));
   const auto of_keys = ViewOf<const float>(keys, key_strides);
-  const auto of_values = ViewOf<const float>(values, Permuted(DenseStrides(shapes[kValues]), views.values));
+  const auto of_values = ViewOf<const float>(values, strides_of(kValues));
   const auto of_output = ViewOf<float>(made, made_strides);
   if (!of_queries || !of_keys || !of_values || !of_output) return std::nullopt;
   placement.call = {.sequences = rank > 3 ? queries[rank - 4] : 1,
@@ -70,8 +91,8 @@ std::optional<Placement> PlacementOf(const Views& views, const std::vector<Shape
 
 // Of the products, as they are read: [..., queries, keys]. REQUIRES: the shapes have a placement.
 Shape ScoresOf(const Views& views, std::span<const Shape> shapes) {
-  Shape scores = Permuted(shapes[kQueries], views.queries);
-  scores.back() = Permuted(shapes[kKeys], views.keys).back();
+  Shape scores = Permuted(shapes[kQueries], views.queries.order);
+  scores.back() = Permuted(shapes[kKeys], views.keys.order).back();
   return scores;
 }
 
@@ -136,9 +157,9 @@ class Attention final : public fallback::Part {
     Task task{placement->call, {}};
     SWIZZLE_ASSIGN_OR_RETURN(task.output, memory.Allocate(DType::kFloat32, placement->output));
     const auto data = [](const Array& array) { return reinterpret_cast<float*>(array.data.get()); };
-    task.call.queries.data = data(inputs[kQueries]);
-    task.call.keys.data = data(inputs[kKeys]);
-    task.call.values.data = data(inputs[kValues]);
+    task.call.queries.data = data(inputs[kQueries]) + placement->offsets[kQueries];
+    task.call.keys.data = data(inputs[kKeys]) + placement->offsets[kKeys];
+    task.call.values.data = data(inputs[kValues]) + placement->offsets[kValues];
     if (inputs.size() > kBias) task.call.bias.data = data(inputs[kBias]);
     task.call.output.data = data(task.output);
     return std::optional(std::move(task));

@@ -15,10 +15,23 @@ namespace swizzle::regions {
 // Inputs of a call, in this order; the last may be missing. Of a part, those of its terms stand in its place.
 enum Input : size_t { kQueries, kKeys, kValues, kBias };
 
+// A tensor read in another order, or one of its slices: dimension `fixed.dimension` at `fixed.index`, which may count
+// from the end. Value type.
+struct View {
+  struct Fixed {
+    size_t dimension = 0;
+    int64_t index = 0;
+  };
+  Order order;               // of what is left
+  std::vector<Fixed> fixed;  // dimensions that are not in the order
+
+  size_t rank() const { return order.size() + fixed.size(); }  // of the tensor
+};
+
 // Where a product's operands and result are. Value type.
 struct Views {
-  Order queries, keys, values;  // as the products read them: keys are [..., channels, tokens]
-  Order output;                 // of what the products make: dimension i of the output is theirs order[i]
+  View queries, keys, values;  // as the products read them: keys are [..., channels, tokens]
+  Order output;                // of what the products make: dimension i of the output is theirs order[i]
   float scale = 1.0f;
   std::vector<ScoreTerm> terms;
 

@@ -151,5 +151,32 @@ TEST_F(AttentionTest, PlacesMayCountFromTheLastAndHaveToExist) {
   }
 }
 
+// Queries, keys and values as slices of one product, in this order.
+OnnxBuilder Packed(const std::vector<int64_t>& slices) {
+  constexpr int64_t kSide = kHeads * kChannels;
+  OnnxBuilder builder;
+  builder.Input("x", {-1, kTokens, kSide}).Floats("w", {kSide, 3 * kSide}, Drawn(3 * kSide * kSide, 5));
+  builder.Int64s("parts", {5}, {0, -1, 3, kHeads, kChannels}).Node("MatMul", {"x", "w"}, {"qkv"});
+  builder.Node("Reshape", {"qkv", "parts"}, {"qkv5"});
+  builder.Node("Transpose", {"qkv5"}, {"turned"}, {{"perm", std::vector<int64_t>{2, 0, 3, 1, 4}}});
+  const char* const names[] = {"q", "k", "v"};
+  for (size_t i = 0; i < 3; ++i) {
+    const std::string name = names[i];
+    builder.Int64s("i" + name, {}, {slices[i]}).Node("Gather", {"turned", "i" + name}, {name}, {{"axis", int64_t{0}}});
+  }
+  builder.Node("Transpose", {"k"}, {"kt"}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});
+  builder.Node("MatMul", {"q", "kt"}, {"s"}).Node("Softmax", {"s"}, {"p"}, {{"axis", int64_t{-1}}});
+  builder.Node("MatMul", {"p", "v"}, {"y"}).Output("y");
+  return builder;
+}
+
+TEST_F(AttentionTest, SlicesOfOneProductAreReadWhereTheyAre) {
+  for (const std::vector<int64_t>& slices : {std::vector<int64_t>{0, 1, 2}, {-1, 0, -2}}) {
+    const RegionalProgram regional = Plan(Packed(slices));
+    EXPECT_EQ(regional.program->OperatorCounts(), "Reshape:1");
+    for (const int64_t batch : {1, 3}) ExpectSame(regional, {{batch, kTokens, kHeads * kChannels}}, {Tokens(batch)});
+  }
+}
+
 }  // namespace
 }  // namespace swizzle::regions
