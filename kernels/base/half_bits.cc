@@ -28,7 +28,8 @@ __attribute__((target("avx,f16c"))) size_t StoreEights(std::span<const float> va
   return count;
 }
 
-bool ConvertsEights() { return __builtin_cpu_supports("avx") != 0 && __builtin_cpu_supports("f16c") != 0; }
+// Every processor with AVX2 has F16C, for which Clang 14 has no name here.
+bool ConvertsEights() { return __builtin_cpu_supports("avx2") != 0; }
 
 #else
 
