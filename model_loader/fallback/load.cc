@@ -18,7 +18,7 @@ StatusOr<std::shared_ptr<const Program>> Read(std::span<const std::byte> model, 
   options.attributes_of_any_opset = true;
   options.any_inputs = true;
   SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadOnnx(model, options));
-  ExpandTransposed(graph);
+  SWIZZLE_RETURN_IF_ERROR(ExpandTransposed(graph).status());
   return Program::Make(std::move(graph));
 }
 

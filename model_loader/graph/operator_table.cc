@@ -63,7 +63,7 @@ constexpr OnnxOperator kOperators[] = {
     {{"", "Conv", 2, 3, 1, kConvAttributes}, P::kComputed, S::kNone, {6, 0, R::kFirstInput}},
     {{"", "ConvInteger", 2, 4, 1, kConvAttributes}, P::kNone, S::kNone, {1}},
     {{"", "ConvTranspose", 2, 3, 1, "auto_pad dilations group kernel_shape output_padding output_shape pads strides "},
-     P::kNone,
+     P::kComputed,
      S::kNone,
      {6, 0, R::kFirstInput}},
     {{"", "Cos", 1, 1, 1, ""}, P::kNone, S::kNone, {7, 0, R::kElementwise}},

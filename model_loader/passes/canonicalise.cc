@@ -31,6 +31,7 @@ constexpr Canonicaliser kCanonicalisers[] = {
     {"Clip", CanonicaliseClip},
     {"Concat", CanonicaliseConcat},
     {"Conv", CanonicaliseConv},
+    {"ConvTranspose", CanonicaliseConvTranspose},
     {"DepthToSpace", CanonicaliseDepthToSpace},
     {"DequantizeLinear", CanonicaliseDequantize},
     {"Div", CanonicaliseArithmetic},

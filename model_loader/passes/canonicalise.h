@@ -77,8 +77,9 @@ bool IsCanonicalised(std::string_view op);
 
 // Canonical linear and window operators.
 Status CanonicaliseConv(NodeRewrite& rewrite);
-Status CanonicalisePool(NodeRewrite& rewrite);        // MaxPool, AveragePool
-Status CanonicaliseGlobalPool(NodeRewrite& rewrite);  // GlobalMaxPool, GlobalAveragePool, ReduceMean over the plane
+Status CanonicaliseConvTranspose(NodeRewrite& rewrite);  // one that expand_transposed left
+Status CanonicalisePool(NodeRewrite& rewrite);           // MaxPool, AveragePool
+Status CanonicaliseGlobalPool(NodeRewrite& rewrite);     // GlobalMaxPool, GlobalAveragePool, ReduceMean over the plane
 Status CanonicaliseGemm(NodeRewrite& rewrite);
 Status CanonicaliseMatMul(NodeRewrite& rewrite);
 

@@ -99,6 +99,12 @@ Status CanonicaliseConv(NodeRewrite& rewrite) {
   return rewrite.Become("Conv", node.inputs, std::move(output), std::move(attributes));
 }
 
+Status CanonicaliseConvTranspose(NodeRewrite& rewrite) {
+  return Unimplemented(Describe(rewrite.node()), " (opset ", rewrite.graph().opset,
+                       ") is supported with a known weight over height and width, explicit pads, and outputs that are "
+                       "its input times its stride, without groups and dilations");
+}
+
 Status CanonicalisePool(NodeRewrite& rewrite) {
   const Node& node = rewrite.node();
   if (node.outputs.size() > 1 && node.outputs[1] != kNoValue) {

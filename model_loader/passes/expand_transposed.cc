@@ -184,6 +184,6 @@ class Expansion {
 
 }  // namespace
 
-int ExpandTransposed(Graph& graph) { return Expansion(graph).Run(); }
+StatusOr<int> ExpandTransposed(Graph& graph) { return Expansion(graph).Run(); }
 
 }  // namespace swizzle

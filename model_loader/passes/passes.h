@@ -19,8 +19,8 @@ StatusOr<int> ReadByteInputs(Graph& graph);
 
 // ConvTransposes whose outputs are whole numbers of their strides become convolutions of as many channels more as a
 // step has positions, with DepthToSpace behind them; what reads these element by element comes to stand between the
-// two. Of ONNX's operators before all else, and of graphs for the interpreter. Returns how many.
-int ExpandTransposed(Graph& graph);
+// two. Of ONNX's operators, and of graphs for the interpreter, too.
+StatusOr<int> ExpandTransposed(Graph& graph);
 
 // One walk that computes nodes with known inputs (constants and shape arithmetic), infers every shape, and turns each
 // remaining ONNX operator into canonical ones (graph/operators.h). The three need each other: a Reshape's target is

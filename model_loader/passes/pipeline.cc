@@ -11,6 +11,7 @@ namespace {
 constexpr Pass kPasses[] = {
     {"resolve_identity", ResolveIdentity},
     {"read_byte_inputs", ReadByteInputs},
+    {"expand_transposed", ExpandTransposed},
     {"fold_transposes", FoldTransposes},  // before canonicalise, which knows channels by their place
     {"canonicalise", Canonicalise},
     {"recognise_functions", RecogniseFunctions},  // before fold_affine, which takes them apart

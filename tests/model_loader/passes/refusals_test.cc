@@ -79,6 +79,8 @@ const Refusal kRefusals[] = {
     {"ConvOneDimensional", Conv({4, 4, 3}), kUnsupported, "not those of a convolution over height and width"},
     {"ConvOfMatrix", [](OnnxBuilder& b) { b.Counting("w", {4, 6, 1, 1}).Node("Conv", {"m", "w"}, {"y"}); },
      kUnsupported, "not those of a convolution"},
+    {"ConvTransposeOfGroups", WithConstant("ConvTranspose", "x", {4, 2, 2, 2}, {{"group", int64_t{2}}}), kUnsupported,
+     "without groups and dilations"},
     {"ConvEmpty", Conv({0, 4, 1, 1}), kInvalid, "its weight is empty"},
     {"ConvKernelMismatch", Conv({4, 4, 3, 3}, {{"kernel_shape", Ints{5, 5}}}), kInvalid, "differs from its weight's"},
     {"ConvTooLarge", Conv({1, 4, 9, 1}), kInvalid, "does not fit its input"},
