@@ -91,6 +91,63 @@ def write_node_models(directory):
             (directory / model.parent.name).write_bytes(content)
 
 
+def drawn(*shape):
+    return numpy.random.default_rng(len(shape)).standard_normal(shape).astype(numpy.float32) / 4
+
+
+def node(op, inputs, output, **attributes):
+    """Names of inputs stand apart by one space each; two leave one out."""
+    return helper.make_node(op, inputs.split(' '), [output], **attributes)
+
+
+def attention_nodes():
+    """Two heads of four channels, of tokens x; behind them their sum."""
+    heads = [[node('MatMul', f'x w{name}', f'{name}1'), node('Reshape', f'{name}1 heads', f'{name}2'),
+              node('Transpose', f'{name}2', f'{name}3', perm=[0, 2, 3, 1] if name == 'k' else [0, 2, 1, 3])]
+             for name in 'qkv']
+    return sum(heads, []) + [
+        node('MatMul', 'q3 k3', 'scores'), node('Mul', 'scores half', 'scaled'), node('Softmax', 'scaled', 'powers'),
+        node('MatMul', 'powers v3', 'sums'), node('Transpose', 'sums', 'tokens', perm=[0, 2, 1, 3]),
+        node('Reshape', 'tokens joined', 'y')]
+
+
+def region_models():
+    """(name, nodes, the input's shape, constants) of models of several regions each."""
+    yield 'attention', attention_nodes(), ['n', 't', 8], {
+        **{f'w{name}': drawn(8, 8) for name in 'qkv'}, 'half': numpy.float32(.5),
+        'heads': numpy.array([0, -1, 2, 4]), 'joined': numpy.array([0, -1, 8])}
+    yield 'tokens', [
+        node('MatMul', 'x w', 'm'), node('ReduceMean', 'm axes', 'mean'), node('Sub', 'm mean', 'c'),
+        node('Mul', 'c c', 'cc'), node('ReduceMean', 'cc axes', 'variance'), node('Add', 'variance small', 'v'),
+        node('Sqrt', 'v', 'root'), node('Div', 'c root', 'd'), node('Mul', 'd scale', 's'), node('Div', 's two', 'g'),
+        node('Erf', 'g', 'e'), node('Add', 'e one', 'f'), node('Mul', 's f', 'p'), node('CumSum', 'p first', 'q'),
+        node('MatMul', 'q w', 'y'),
+    ], ['n', 8], {'w': drawn(8, 8), 'axes': numpy.array([-1]), 'small': numpy.float32(1e-5), 'scale': drawn(8),
+                  'two': numpy.float32(2 ** .5), 'one': numpy.float32(1), 'first': numpy.array(0)}
+    yield 'planes', [
+        node('Conv', 'x w', 'a', pads=[1, 1, 1, 1]), node('Relu', 'a', 'b'),
+        node('MaxPool', 'b', 'c', kernel_shape=[2, 2], strides=[2, 2]),
+        node('Resize', 'c  scales', 'd', mode='nearest'), node('Concat', 'd b', 'e', axis=1),
+        node('ConvTranspose', 'e u', 'f', strides=[2, 2]), node('CumSum', 'f last', 'g'), node('Conv', 'g w', 'y'),
+    ], ['n', 4, 8, 8], {'w': drawn(4, 4, 3, 3), 'u': drawn(8, 4, 2, 2), 'scales': numpy.array([1, 1, 2, 2], 'f4'),
+                        'last': numpy.array(3)}
+    yield 'gated', [
+        node('Conv', 'x w', 'a'), node('GlobalAveragePool', 'a', 'b'), node('Conv', 'b w', 'c'),
+        node('HardSigmoid', 'c', 'd'), node('Mul', 'a d', 'e'), node('Split', 'e', 'f', axis=1, num_outputs=1),
+        node('Tile', 'f twice', 'g'), node('Flatten', 'g', 'h'), node('Gemm', 'h v', 'y', transB=1),
+    ], [1, 4, 2, 2], {'w': drawn(4, 4, 1, 1), 'twice': numpy.array([1, 1, 1, 2]), 'v': drawn(3, 32)}
+
+
+def write_region_models(directory):
+    for name, nodes, shape, constants in region_models():
+        graph = helper.make_graph(
+            nodes, 'seed', [helper.make_tensor_value_info('x', TensorProto.FLOAT, shape)],
+            [helper.make_tensor_value_info('y', TensorProto.FLOAT, None)],
+            [numpy_helper.from_array(numpy.asarray(array), constant) for constant, array in constants.items()])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 18)], ir_version=8)
+        (directory / name).write_bytes(model.SerializeToString())
+
+
 def safetensors(header, data=b''):
     return len(header).to_bytes(8, 'little') + header + data
 
@@ -175,13 +232,15 @@ def write_arrays(directory):
 
 def main():
     packed_seeds, root = sys.argv[1], pathlib.Path(sys.argv[2])
-    directories = {name: root / name for name in ('onnx_fuzz', 'interpreter_fuzz', 'packed_fuzz', 'config_fuzz',
-                                                  'safetensors_fuzz', 'compressed_tensors_fuzz', 'http_fuzz',
-                                                  'model_infer_fuzz', 'npz_fuzz')}
+    directories = {name: root / name for name in ('onnx_fuzz', 'interpreter_fuzz', 'regions_fuzz', 'packed_fuzz',
+                                                  'config_fuzz', 'safetensors_fuzz', 'compressed_tensors_fuzz',
+                                                  'http_fuzz', 'model_infer_fuzz', 'npz_fuzz')}
     for directory in directories.values():
         directory.mkdir(parents=True, exist_ok=True)
     write_models(directories['onnx_fuzz'])
     write_node_models(directories['interpreter_fuzz'])
+    write_models(directories['regions_fuzz'])
+    write_region_models(directories['regions_fuzz'])
     write_arrays(directories['npz_fuzz'])
     write_checkpoints(directories['safetensors_fuzz'], directories['compressed_tensors_fuzz'])
     subprocess.run([packed_seeds, directories['packed_fuzz']], check=True)
