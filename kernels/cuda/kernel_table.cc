@@ -19,7 +19,7 @@
 #include "kernels/cuda/elementwise/elementwise.h"
 #include "kernels/cuda/elementwise/scale.h"
 #include "kernels/cuda/elementwise/softmax.h"
-#include "kernels/cuda/int8/conv_bytes.h"
+#include "kernels/cuda/int8/byte_rows.h"
 #include "kernels/cuda/tokens/embedding.h"
 #include "kernels/cuda/tokens/layer_norm.h"
 #include "kernels/cuda/tokens/token_reduction.h"
@@ -33,7 +33,7 @@
 namespace swizzle::cuda {
 namespace {
 
-constexpr DType kF32 = DType::kFloat32, kF16 = DType::kFloat16, kBf16 = DType::kBFloat16, kU8 = DType::kUint8;
+constexpr DType kF32 = DType::kFloat32, kF16 = DType::kFloat16, kBf16 = DType::kBFloat16;
 constexpr Layout kNchw = Layout::kNchw, kGpuRows = Layout::kRows, kNhwc = Layout::kNhwc;
 
 bool AcceptsAll(const Problem&) { return true; }
@@ -108,51 +108,6 @@ constexpr auto ByteRows(Op op, Format weights, const Kernel& common, auto run_of
   return Join(ByteRows<kStem, kNchw, kF32>(op, weights, common, run_of),
               ByteRows<kStem, kGpuRows, kF32, kF16, kBf16>(op, weights, common, run_of),
               ByteRows<kStem, kNhwc, kF32, kF16, kBf16>(op, weights, common, run_of));
-}
-
-// Between bytes and real numbers, or, of bytes, between layouts.
-template <RowText kStem, Layout kFromLayout, DType kFrom, Layout kToLayout, DType kTo>
-constexpr std::array<Kernel, 1> WholesRow(RunFunctionPointer run) {
-  constexpr RowText kName = kStem + "_" + RowText(LayoutName(kFromLayout)) + "_" + TypeTag(kFrom) + "_" +
-                            RowText(LayoutName(kToLayout)) + "_" + TypeTag(kTo) + "_sm75";
-  return {MakeRow<kName>({.accepts = AcceptsAll},
-                         {Op::kConvertLayout, Format::kNone, kF32, {kFromLayout, kFrom}, {kToLayout, kTo}}, kAnySm,
-                         run)};
-}
-template <Layout kLayout, DType... kTypes>
-constexpr auto WholesRowsOf() {
-  return Join(
-      Join(WholesRow<"quantise", kGpuRows, kTypes, kLayout, kU8>(&ConvertTypes<kGpuRows, kTypes, kLayout, kU8>),
-           WholesRow<"quantise", kNhwc, kTypes, kLayout, kU8>(&ConvertTypes<kNhwc, kTypes, kLayout, kU8>),
-           WholesRow<"dequantise", kLayout, kU8, kGpuRows, kTypes>(&ConvertTypes<kLayout, kU8, kGpuRows, kTypes>),
-           WholesRow<"dequantise", kLayout, kU8, kNhwc, kTypes>(&ConvertTypes<kLayout, kU8, kNhwc, kTypes>))...);
-}
-constexpr auto WholesRows() {
-  return Join(WholesRowsOf<kGpuRows, kF32, kF16, kBf16>(), WholesRowsOf<kNhwc, kF32, kF16, kBf16>(),
-              WholesRow<"quantise", kNchw, kF32, kGpuRows, kU8>(&ConvertNchwToRows<kU8>),
-              WholesRow<"quantise", kNchw, kF32, kNhwc, kU8>(&ConvertNchwToNhwc<kU8>),
-              WholesRow<"dequantise", kGpuRows, kU8, kNchw, kF32>(&ConvertRowsToNchw<kU8>),
-              WholesRow<"dequantise", kNhwc, kU8, kNchw, kF32>(&ConvertNhwcToNchw<kU8>),
-              WholesRow<"move", kNchw, kU8, kGpuRows, kU8>(&ConvertNchwToRows<kU8, kU8>),
-              WholesRow<"move", kNchw, kU8, kNhwc, kU8>(&ConvertNchwToNhwc<kU8, kU8>),
-              WholesRow<"move", kGpuRows, kU8, kNchw, kU8>(&ConvertRowsToNchw<kU8, kU8>),
-              WholesRow<"move", kNhwc, kU8, kNchw, kU8>(&ConvertNhwcToNchw<kU8, kU8>),
-              WholesRow<"move", kGpuRows, kU8, kNhwc, kU8>(&ConvertRowsToNhwc<kU8>),
-              WholesRow<"move", kNhwc, kU8, kGpuRows, kU8>(&ConvertNhwcToRows<kU8>));
-}
-
-// Layers of bytes, to bytes or real numbers: rows <stem>[_<real type>]_<target>.
-template <RowText kStem, RowText kTarget, Format kFormat, Layout kLayout, DType... kTypes>
-constexpr auto ByteLayerRows(uint32_t features, const Kernel& common, RunFunctionPointer run) {
-  return Join(std::array<Kernel, 1>{
-      MakeRow<kStem + (kTypes == kU8 ? RowText("") : RowText("_") + TypeTag(kTypes)) + "_" + kTarget>(
-          common, {Op::kConv, kFormat, DType::kInt8, Storage{kLayout, kU8}, Storage{kLayout, kTypes}}, features,
-          run)}...);
-}
-template <RowText kTarget, ByteWay kWay>
-constexpr auto SrBcrsRows() {
-  return ByteLayerRows<"conv_rows_sr_bcrs_u8", kTarget + "_sm80", Format::kSrBcrs, kGpuRows, kU8, kF32, kF16, kBf16>(
-      kSm80, {.accepts = AcceptsConvBytes<kWay>, .prepare = PrepareConvBytes, .holds = HoldsBytes}, RunConvBytes<kWay>);
 }
 
 // A library's dense products in half precision, on devices that have it.
@@ -334,16 +289,7 @@ constexpr auto kRows = Join(
     Rows<"conv_rows_bitmap", "mma_sm80", kF16, kBf16>(kBitmapShape, kSm80, kConvBitmap,
                                                       []<DType>() { return &RunConvBitmap; }),
 
-    // Whole numbers.
-    WholesRows(), SrBcrsRows<"gather", ByteWay::kGather>(), SrBcrsRows<"shared", ByteWay::kGatherShared>(),
-    SrBcrsRows<"tile128", ByteWay::kResident128>(), SrBcrsRows<"tile64", ByteWay::kResident64>(),
-    ByteLayerRows<"conv_nhwc_dense_u8", "cublaslt", Format::kDense, kNhwc, kU8, kF32, kF16, kBf16>(
-        kSm80,
-        {.accepts = AcceptsDenseBytes,
-         .prepare = PrepareDenseBytes,
-         .workspace_bytes = DenseBytesWorkspaceBytes,
-         .holds = HoldsBytes},
-        RunDenseBytes),
+    byte_rows::All(),
 
     // Element-wise.
     PlainRows<"add">(Op::kAdd, {.accepts = AcceptsAll},

@@ -21,6 +21,7 @@ EDITED = {
 NAMED = {
     'kernels/backend/backend.cc': 'dense kernels take every format',
     'kernels/cuda/kernel_table.cc': "the rows of the GPU's kernels",
+    'kernels/cuda/int8/byte_rows.h': 'those of bytes',
     'model_loader/network/validate_layer.cc': 'weights of some operators are always dense, of sparse attention patterns',
 }
 

@@ -8,7 +8,7 @@
 #include "kernels/base/integers.h"
 #include "kernels/cpu/layout/slab.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
-#include "kernels/whole_numbers/steps.h"
+#include "kernels/whole_numbers/kept_bytes.h"
 
 namespace swizzle::cpu {
 namespace {
@@ -124,14 +124,6 @@ void Copy(const KernelArgs& args, Stream& stream, Pieces pieces, bool of_planes)
   const Problem& problem = *args.problem;
   if (problem.to.layout == Layout::kBlocked16) return CopyBlocked16(args, stream, pieces);
   CopyRuns(args, stream, ChannelBlocks(problem.output, problem.to.layout, of_planes), pieces);
-}
-
-bool KeepsBytes(const Problem& problem) {
-  if (!ReadsBytes(problem, problem.from.layout) || !WritesBytes(problem, problem.to.layout)) return false;
-  for (int i = 0; i < InputCount(problem); ++i) {
-    if (problem.inputs_as[i] != *problem.epilogue.requantise) return false;
-  }
-  return true;
 }
 
 }  // namespace

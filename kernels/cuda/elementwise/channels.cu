@@ -1,5 +1,5 @@
 #include "kernels/cuda/elementwise/channels.h"
-#include "kernels/cuda/runtime/elements.cuh"
+#include "kernels/cuda/runtime/byte_element.cuh"
 #include "kernels/cuda/runtime/instantiate.h"
 
 namespace swizzle::cuda {
@@ -61,5 +61,7 @@ void RunSlice(const KernelArgs& args, Stream& stream) {
 
 SWIZZLE_INSTANTIATE(RunConcat);
 SWIZZLE_INSTANTIATE(RunSlice);
+SWIZZLE_INSTANTIATE_OF_BYTES(RunConcat);
+SWIZZLE_INSTANTIATE_OF_BYTES(RunSlice);
 
 }  // namespace swizzle::cuda

@@ -1,6 +1,6 @@
 // Channels copied from one activation to another on a GPU: rows concat_ and slice_ of kRows and kNhwc. A copy for each
 // operand: in kRows of all its rows, in kNhwc of what it has of each position, or, where planes are concatenated, of
-// each image.
+// each image. Also of bytes that all have one scale and zero point.
 #ifndef SWIZZLE_KERNELS_CUDA_ELEMENTWISE_CHANNELS_H_
 #define SWIZZLE_KERNELS_CUDA_ELEMENTWISE_CHANNELS_H_
 

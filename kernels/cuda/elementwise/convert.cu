@@ -1,13 +1,7 @@
 #include "kernels/cuda/elementwise/convert.h"
-#include "kernels/cuda/runtime/elements.cuh"
+#include "kernels/cuda/runtime/byte_element.cuh"
 
 namespace swizzle::cuda {
-
-template <>
-struct ElementOf<DType::kUint8> {
-  using Type = uint8_t;
-};
-
 namespace {
 
 constexpr int kTile = 32;

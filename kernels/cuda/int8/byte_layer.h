@@ -11,13 +11,15 @@
 
 namespace swizzle::cuda {
 
-// Bytes in this layout, through a window of one tap, to bytes or real numbers in the same. Plans give no functions to
-// values that may be whole numbers.
+// Bytes in this layout to bytes or real numbers in the same. Plans give no functions to values that may be whole
+// numbers.
 bool AcceptsByteLayer(const Problem& problem, Layout layout);
 
-// Starts and scales of rows, in device memory.
+// Starts and scales of rows, in device memory, filled up by zeros to a multiple of kRowUnit.
 class RowEnds {
  public:
+  static constexpr int kRowUnit = 64;
+
   // input_shift: what was taken off every element of the input, which rows' starts then make up for.
   static StatusOr<RowEnds> Make(const ByteWeight& weight, int32_t input_shift);
 

@@ -1,9 +1,11 @@
 #include "kernels/cuda/int8/conv_bytes.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include "kernels/cuda/int8/byte_columns.h"
 #include "kernels/cuda/int8/byte_layer.h"
 #include "kernels/cuda/runtime/queue.h"
 
@@ -28,8 +30,9 @@ class ConvBytesWeight final : public PackedWeight {
 template <ByteWay kWay>
 bool AcceptsConvBytes(const Problem& problem) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  const int64_t cols = problem.input.channels;
-  const bool fits = cols >= 1 && cols <= BytePanels::kMostColumns && RowStride(problem.output.positions()) <= kMost;
+  const int64_t cols = ByteColumnCount(problem);
+  const int64_t positions = std::max(problem.input.positions(), problem.output.positions());
+  const bool fits = cols >= 1 && cols <= BytePanels::kMostColumns && RowStride(positions) <= kMost;
   const bool resident = kWay == ByteWay::kResident128 || kWay == ByteWay::kResident64;
   return fits && AcceptsByteLayer(problem, Layout::kRows) && (!resident || FitsResident(kWay, cols));
 }
@@ -45,16 +48,26 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvBytes(const Weight& weight, c
   return std::make_unique<ConvBytesWeight>(std::move(panels), std::move(ends));
 }
 
+size_t ConvBytesWorkspaceBytes(const Problem& problem) {
+  return problem.window().IsPointwise() ? 0 : static_cast<size_t>(ByteRowsSize(problem));
+}
+
 template <ByteWay kWay>
 void RunConvBytes(const KernelArgs& args, Stream& stream) {
   const auto& weight = static_cast<const ConvBytesWeight&>(*args.weight);
-  const int64_t positions = args.problem->output.positions(), stride = RowStride(positions);
-  const ByteOperands operands = {
-      .weight = &weight.panels(),
-      .x = {.bits = 8, .is_signed = false, .low = args.inputs[0].data, .high = nullptr, .pitch = stride},
-      .columns = positions,
-      .stride = stride,
-      .y = args.output.data};
+  const Problem& problem = *args.problem;
+  const int64_t positions = problem.output.positions(), stride = RowStride(positions);
+  const auto* columns = args.Input<uint8_t>(0);
+  if (!problem.window().IsPointwise()) {
+    auto* const gathered = reinterpret_cast<uint8_t*>(args.workspace.data());
+    QueueByteRows(problem, columns, static_cast<uint8_t>(problem.inputs_as[0].zero_point), gathered, stream);
+    columns = gathered;
+  }
+  const ByteOperands operands = {.weight = &weight.panels(),
+                                 .x = {.bits = 8, .is_signed = false, .low = columns, .high = nullptr, .pitch = stride},
+                                 .columns = positions,
+                                 .stride = stride,
+                                 .y = args.output.data};
   QueueEnded(operands, weight.ends().Of(args), kWay, MultiprocessorsOf(stream), QueueOf(stream));
 }
 

@@ -1,6 +1,9 @@
-// Linear layers and 1x1 convolutions of bytes on a GPU: rows conv_rows_sr_bcrs_u8[_<real type>]_<way>_sm80 of sparse
-// weights (spmm_bytes.h), and conv_nhwc_dense_u8[_<real type>]_cublaslt of dense ones (dense_bytes.cu). Bytes become
-// bytes, or real numbers: bias, clamp and residual, and where the output is real a function.
+// Convolutions and linear layers of bytes on a GPU. Bytes become bytes, or real numbers: bias, clamp and residual, and
+// where the output is real a function.
+//
+// Rows conv_rows_sr_bcrs_u8[_<real type>]_<way>_sm80 are of sparse weights (spmm_bytes.h); columns of a window are
+// first gathered in the workspace (byte_columns.h). conv_nhwc_dense_u8[_<real type>]_cublaslt are of dense ones with
+// one tap (dense_bytes.cu); dense_conv_bytes.h has any window.
 #ifndef SWIZZLE_KERNELS_CUDA_INT8_CONV_BYTES_H_
 #define SWIZZLE_KERNELS_CUDA_INT8_CONV_BYTES_H_
 
@@ -16,6 +19,7 @@ namespace swizzle::cuda {
 template <ByteWay kWay>
 bool AcceptsConvBytes(const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvBytes(const Weight& weight, const Problem& problem);
+size_t ConvBytesWorkspaceBytes(const Problem& problem);
 template <ByteWay kWay>
 void RunConvBytes(const KernelArgs& args, Stream& stream);
 

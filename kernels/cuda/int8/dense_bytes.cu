@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 bool AcceptsDenseBytes(const Problem& problem) {
-  return AcceptsByteLayer(problem, Layout::kNhwc) && CountsFit(problem);
+  return AcceptsByteLayer(problem, Layout::kNhwc) && problem.window().IsPointwise() && CountsFit(problem);
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareDenseBytes(const Weight& weight, const Problem& problem) {

@@ -1,4 +1,4 @@
-#include "kernels/cuda/runtime/elements.cuh"
+#include "kernels/cuda/runtime/byte_element.cuh"
 #include "kernels/cuda/runtime/instantiate.h"
 #include "kernels/cuda/window/planes.cuh"
 #include "kernels/cuda/window/resize.h"
@@ -83,6 +83,7 @@ void DepthToSpace(const KernelArgs& args, Stream& stream) {
 }
 
 SWIZZLE_INSTANTIATE(Resize);
+SWIZZLE_INSTANTIATE_OF_BYTES(Resize);
 SWIZZLE_INSTANTIATE(DepthToSpace);
 
 }  // namespace swizzle::cuda

@@ -1,5 +1,5 @@
 // Planes made larger or smaller on a GPU, and channels that become blocks of positions: rows resize_ and
-// depth_to_space_ of kRows and kNhwc. A thread for each element of the output.
+// depth_to_space_ of kRows and kNhwc. A thread for each element of the output. Bytes are resized to the nearest.
 #ifndef SWIZZLE_KERNELS_CUDA_WINDOW_RESIZE_H_
 #define SWIZZLE_KERNELS_CUDA_WINDOW_RESIZE_H_
 

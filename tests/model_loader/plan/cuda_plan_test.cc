@@ -11,6 +11,7 @@
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/format/csr.h"
 #include "model_loader/plan/planner.h"
+#include "tests/support/drawn_quantisation.h"
 #include "tests/support/network_builder.h"
 #include "tests/support/plan_runs.h"
 #include "tests/support/random_encoder.h"
@@ -126,6 +127,57 @@ TEST_F(CudaPlanTest, LayersOfBytesEqualTheCpus) {
       const auto input = DrawFloats(static_cast<size_t>(batch * network.values[0].elements()), 7);
       const float tolerance = precision == Precision::kFloat32 ? 1e-6f : 1e-3f;
       ExpectClose(RunImages(*gpu_runner, batch, input), RunImages(*cpu_runner, batch, input), tolerance);
+    }
+  }
+}
+
+// Every kind of layer that has bytes, with windows and strides: all in whole numbers.
+Network NetworkOfBytes(double sparsity) {
+  NetworkBuilder b(5, 0);
+  const int image = b.Value("image", 3, 37, 35);
+  int x = b.Conv(image, 32, SquareWindow(7, 2, 3), 0.0, kRelu);
+  x = b.Pool(Op::kMaxPool, x, SquareWindow(3, 2, 1));
+  const int shortcut = b.Conv(x, 64, SquareWindow(1, 2, 0), sparsity, kNoEpilogue);
+  x = b.Conv(x, 48, SquareWindow(3, 1, 1), sparsity, kRelu);
+  x = b.Conv(x, 64, SquareWindow(3, 2, 1), sparsity, kRelu, shortcut);
+  x = b.Depthwise(x, SquareWindow(3, 1, 1), testing::kRelu6);
+  x = b.Conv(x, 72, SquareWindow(1, 1, 0), sparsity, kRelu);
+  const int first = x;
+  x = b.Depthwise(x, SquareWindow(5, 1, 2), kRelu);
+  x = b.Pointwise(Op::kAdd, {x, first});
+  x = b.Depthwise(x, SquareWindow(3, 2, 1), kRelu);
+  x = b.Conv(x, 50, SquareWindow(3, 1, 1), sparsity, kNoEpilogue);
+  x = b.Linear(b.Flatten(b.MeanOfPlane(x)), 21, 0.0);
+  const NetworkPort input = b.Port(image, "image"), output = b.Port(x, "scores");
+  Network network = b.Finish();
+  network.inputs = {input};
+  network.outputs = {output};
+  const Status status = testing::QuantiseDrawn(network);
+  EXPECT_TRUE(status.ok()) << status;
+  return network;
+}
+
+// To the bit, and without real numbers between the first layer and the last.
+TEST_F(CudaPlanTest, WholeNetworksOfBytesEqualTheCpus) {
+  for (const double sparsity : {0.0, 0.9}) {
+    const Network network = NetworkOfBytes(sparsity);
+    const auto cpu = MustPlan(network, *cpu_);
+    ASSERT_NE(cpu, nullptr);
+    auto cpu_runner = *cpu->NewRunner({});
+    for (const Precision precision : {Precision::kFloat32, Precision::kFloat16}) {
+      const auto gpu = MustPlan(network, *gpu_, precision);
+      ASSERT_NE(gpu, nullptr);
+      for (const LayerReport& layer : gpu->report().layers) {
+        if (!layer.moves_data()) continue;  // the input's, which is held to its range where it is quantised
+        EXPECT_NE(layer.kernels[0].find("_u8"), std::string::npos) << layer.name << ": " << layer.kernels[0];
+      }
+      auto gpu_runner = *gpu->NewRunner({});
+      for (const int64_t batch : {1, 3, 64, 3}) {
+        SCOPED_TRACE(Concat("sparsity ", sparsity, " in ", PrecisionName(precision), ", batch ", batch));
+        const auto input = DrawFloats(static_cast<size_t>(batch * network.values[0].elements()), 7);
+        const float tolerance = precision == Precision::kFloat32 ? 0.0f : 1e-3f;
+        ExpectClose(RunImages(*gpu_runner, batch, input), RunImages(*cpu_runner, batch, input), tolerance);
+      }
     }
   }
 }
