@@ -32,6 +32,7 @@
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/planner.h"
 #include "tests/support/drawn_models.h"
+#include "tests/support/drawn_quantisation.h"
 
 namespace swizzle::bench {
 namespace {
@@ -58,6 +59,7 @@ struct Options {
   bool pin_threads = false;
   bool against_single = false;
   bool byte_images = false;
+  bool int8 = false;
   std::string tuning_cache;
   std::string write;
 };
@@ -367,6 +369,7 @@ StatusOr<Network> LoadNetwork(const Options& options) {
         network.values[port.value].quantisation = Quantisation{port.dtype, {1.0f / 128}, {128}};
       }
     }
+    if (options.int8) SWIZZLE_RETURN_IF_ERROR(testing::QuantiseDrawn(network));
     return network;
   }
   SWIZZLE_ASSIGN_OR_RETURN(RunnableModel model, LoadRunnableModel(path));
@@ -409,6 +412,7 @@ int main(int argc, char** argv) {
   app.add_option("--tuning-cache", options.tuning_cache, "take known times from this file, and add new ones to it");
   app.add_flag("--layers", options.layers, "print each layer");
   app.add_flag("--candidates", options.candidates, "print each layer and what every kernel took");
+  app.add_flag("--int8", options.int8, "quantise the drawn model: weights by rows, activations by drawn ranges");
   app.add_flag("--byte-images", options.byte_images, "draw a model whose images arrive as UINT8");
   app.add_flag("--pin-threads", options.pin_threads,
                "keep each thread to a processor, as the server does with eight or more");
