@@ -63,7 +63,9 @@ struct Kernel {
   StatusOr<SharedWeight> (*for_plane)(const SharedWeight& form, const Problem& problem) = nullptr;
   // What the rows of one kernel that is compiled for several instruction sets have in common; empty where it is not.
   std::string_view family = {};
-  bool rounds_to_tf32 = false;  // FP32 factors, which not every plan may do; its types are FP32
+  // What not every plan may do:
+  bool rounds_to_tf32 = false;   // FP32 factors; its types are FP32
+  bool rounds_to_bytes = false;  // operands that the model has no scales for
 };
 
 // Kernel::for_plane of forms that are the same for every plane.
@@ -86,6 +88,10 @@ inline Problem AsRowSolves(const Kernel& kernel, Problem problem) {
 // Tables write rows down in place; this adds to one what few have.
 constexpr Kernel RoundingToTf32(Kernel kernel) {
   kernel.rounds_to_tf32 = true;
+  return kernel;
+}
+constexpr Kernel RoundingToBytes(Kernel kernel) {
+  kernel.rounds_to_bytes = true;
   return kernel;
 }
 

@@ -3,6 +3,7 @@
 namespace swizzle {
 
 std::string_view PrecisionName(Precision precision) {
+  if (precision == Precision::kInt8) return DTypeName(DType::kInt8);
   return precision == Precision::kTf32 ? "TF32" : DTypeName(TypeOf(precision));
 }
 

@@ -176,6 +176,10 @@ constexpr Kernel kFusedAttention = {.accepts = AcceptsFusedAttention,
 constexpr Kernel kAttentionInParts = {.accepts = AcceptsAttentionInParts,
                                       .prepare = PrepareAttentionInParts,
                                       .workspace_bytes = AttentionInPartsWorkspaceBytes};
+constexpr Kernel kByteAttention = {.accepts = AcceptsByteAttention,
+                                   .prepare = PrepareByteAttention,
+                                   .workspace_bytes = ByteAttentionRowWorkspaceBytes,
+                                   .holds = HoldsSharedKeys};
 constexpr auto kAttend = []<Layout kLayout, DType kType>() { return &Attend<kLayout, kType>; };
 
 constexpr auto kFilter = []<Layout kLayout, DType kType>() { return &Depthwise<kLayout, kType>; };
@@ -336,6 +340,8 @@ constexpr auto kRows = Join(
                                                                     []<DType>() { return &RunFusedAttention; }),
     Rows<"sparse_attention_nhwc_pattern", "parts_sm80", kF32, kF16>(kPatternShape, kSm80, kAttentionInParts,
                                                                     []<DType>() { return &RunAttentionInParts; }),
+    Rows<"sparse_attention_nhwc_pattern", "bytes_sm80", kF16>(kPatternShape, kSm80, RoundingToBytes(kByteAttention),
+                                                              []<DType>() { return &RunByteAttention; }),
     AttentionMmaRows<"sparse_attention_nhwc_dense">(
         Op::kSparseAttention, Format::kDense, {.accepts = AcceptsAttentionMma, .prepare = PrepareMaskedAttention}),
     LayoutRows<"sparse_attention", "_dense">(Op::kSparseAttention, Format::kDense,

@@ -16,6 +16,7 @@ struct Tolerance {
 };
 
 Tolerance ToleranceOf(const Kernel& kernel) {
+  if (kernel.rounds_to_bytes) return {3e-2, 3e-2, 6e-8};
   switch (PrecisionOf(kernel)) {
     case DType::kFloat16:
       return {2e-3, 2e-3, 6e-8};

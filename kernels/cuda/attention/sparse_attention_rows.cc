@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/cuda/attention/sparse_attention.h"
+#include "kernels/cuda/int8/attention_bytes.h"
 #include "kernels/cuda/runtime/launch_grid.h"
 #include "kernels/cuda/runtime/queue.h"
 #include "kernels/format/attention_pattern.h"
@@ -24,6 +25,18 @@ class HeldWeight final : public PackedWeight {
 };
 using TilesWeight = HeldWeight<DeviceAttentionTiles>;
 using PatternWeight = HeldWeight<DeviceAttentionPattern>;
+
+class PanelsWeight final : public PackedWeight {
+ public:
+  explicit PanelsWeight(std::unique_ptr<KeyPanels> panels) : panels_(std::move(panels)) {}
+  static const KeyPanels& From(const KernelArgs& args) {
+    return *static_cast<const PanelsWeight*>(args.weight)->panels_;
+  }
+  size_t bytes() const override { return panels_->bytes(); }
+
+ private:
+  const std::unique_ptr<KeyPanels> panels_;
+};
 
 int HeadDim(const Problem& problem) { return static_cast<int>(problem.input.channels / problem.attention().heads); }
 
@@ -62,17 +75,30 @@ SparseAttentionArgs ArgsOf(const Problem& problem) {
   return args;
 }
 
-// Calls run(args of a sequence) for each whole one, and clears what is left.
-template <typename Run>
-void ForEachSequence(const KernelArgs& args, Stream& stream, const Run& run) {
+// Of the whole sequences of a batch.
+HeadCounts CountsOf(const Problem& problem) {
+  return {.sequences = static_cast<int>(problem.input.batch / problem.attention().length),
+          .heads = problem.attention().heads,
+          .head_dim = HeadDim(problem)};
+}
+
+// Tokens from this one on get zeros.
+void ClearFrom(int64_t token, const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
-  const int64_t length = problem.attention().length, tokens = problem.input.batch;
-  int64_t token = 0;
-  for (; token + length <= tokens; token += length) run(ArgsOf(args, token));
+  const int64_t tokens = problem.input.batch;
   if (token == tokens) return;
   const size_t row = static_cast<size_t>(problem.output.channels) * ElementBytes(problem.to.dtype);
   cudaMemsetAsync(static_cast<std::byte*>(args.output.data) + static_cast<size_t>(token) * row, 0,
                   static_cast<size_t>(tokens - token) * row, QueueOf(stream));
+}
+
+// Calls run(args of a sequence) for each whole one, and clears what is left.
+template <typename Run>
+void ForEachSequence(const KernelArgs& args, Stream& stream, const Run& run) {
+  const int64_t length = args.problem->attention().length, tokens = args.problem->input.batch;
+  int64_t token = 0;
+  for (; token + length <= tokens; token += length) run(ArgsOf(args, token));
+  ClearFrom(token, args, stream);
 }
 
 }  // namespace
@@ -116,6 +142,49 @@ void RunAttentionInParts(const KernelArgs& args, Stream& stream) {
   ForEachSequence(args, stream, [&](const SparseAttentionArgs& sequence) {
     SparseAttentionInParts(sequence, PatternWeight::From(args), args.workspace, QueueOf(stream));
   });
+}
+
+bool AcceptsByteAttention(const Problem& problem) {
+  constexpr int kLeastHeads = 64;
+  const HeadCounts counts = CountsOf(problem);
+  return HasUsualHeads(problem) && counts.head_dim >= kLeastHeads &&
+         problem.attention().length <= BytePanels::kMostColumns &&
+         int64_t{counts.sequences} * counts.heads <= LaunchGrid::kMostDown;
+}
+
+bool HoldsSharedKeys(const Weight& weight, const Problem&) {
+  const auto pattern = weight.matrix.In<AttentionPattern>();
+  return pattern.ok() && KeyPanels::AreShared(**pattern);
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareByteAttention(const Weight& weight, const Problem&) {
+  SWIZZLE_ASSIGN_OR_RETURN(const auto pattern, weight.matrix.In<AttentionPattern>());
+  SWIZZLE_ASSIGN_OR_RETURN(auto panels, KeyPanels::Make(*pattern));
+  return std::make_unique<PanelsWeight>(std::move(panels));
+}
+
+size_t ByteAttentionRowWorkspaceBytes(const Problem& problem) {
+  const auto& attention = problem.attention();
+  return ByteAttentionWorkspaceBytes(attention.length, KeyPanels::MostSlots(attention.length, attention.nonzeros),
+                                     CountsOf(problem));
+}
+
+void RunByteAttention(const KernelArgs& args, Stream& stream) {
+  const Problem& problem = *args.problem;
+  const HeadCounts counts = CountsOf(problem);
+  const auto input = [&](size_t i) { return static_cast<const __half*>(args.inputs[i].data); };
+  if (counts.sequences > 0) {
+    QueueByteAttention(PanelsWeight::From(args),
+                       {.counts = counts,
+                        .q = input(0),
+                        .k = input(1),
+                        .v = input(2),
+                        .output = static_cast<__half*>(args.output.data),
+                        .scale = problem.attention().scale,
+                        .workspace = args.workspace.data()},
+                       QueueOf(stream));
+  }
+  ClearFrom(counts.sequences * problem.attention().length, args, stream);
 }
 
 }  // namespace swizzle::cuda

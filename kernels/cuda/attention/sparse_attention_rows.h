@@ -1,5 +1,6 @@
 // The rows sparse_attention_nhwc_pattern_ of the kernel table: sparse_attention.h over the sequences of a batch, one
-// after the other, in FP32 and FP16. Tokens beyond the last whole sequence get zeros.
+// after the other, in FP32 and FP16, and int8/attention_bytes.h over all at once, FP16 through bytes. Tokens beyond the
+// last whole sequence get zeros.
 #ifndef SWIZZLE_KERNELS_CUDA_ATTENTION_SPARSE_ATTENTION_ROWS_H_
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_SPARSE_ATTENTION_ROWS_H_
 
@@ -19,6 +20,12 @@ bool AcceptsAttentionInParts(const Problem& problem);  // heads of 32, 64 or 128
 StatusOr<std::unique_ptr<PackedWeight>> PrepareAttentionInParts(const Weight& weight, const Problem& problem);
 size_t AttentionInPartsWorkspaceBytes(const Problem& problem);
 void RunAttentionInParts(const KernelArgs& args, Stream& stream);
+
+bool AcceptsByteAttention(const Problem& problem);  // heads of 64 or 128 channels, values' alike; 65,536 tokens
+bool HoldsSharedKeys(const Weight& weight, const Problem& problem);
+StatusOr<std::unique_ptr<PackedWeight>> PrepareByteAttention(const Weight& weight, const Problem& problem);
+size_t ByteAttentionRowWorkspaceBytes(const Problem& problem);
+void RunByteAttention(const KernelArgs& args, Stream& stream);
 
 }  // namespace swizzle::cuda
 

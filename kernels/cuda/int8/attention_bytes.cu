@@ -66,16 +66,22 @@ __device__ void MultiplyKeys(const RowOfDepth<kBits, kPieces>& first, const RowO
   }
 }
 
+// Both have QueryScale and KeyScale of a token of a head, and Store(at, sums of two queries, scales of both).
 struct StoreScores {
   __half* scores;
-  float factor;
-  __device__ void Store(int64_t at, int32_t x, int32_t y) const {
-    *reinterpret_cast<__half2*>(scores + at) = __floats2half2_rn(x * factor, y * factor);
+  const float *query_scales, *key_scales;
+  float scale;
+  __device__ float QueryScale(int64_t token) const { return __ldg(query_scales + token) * scale; }
+  __device__ float KeyScale(int64_t token) const { return __ldg(key_scales + token); }
+  __device__ void Store(int64_t at, int32_t x, int32_t y, float x_scale, float y_scale) const {
+    *reinterpret_cast<__half2*>(scores + at) = __floats2half2_rn(x * x_scale, y * y_scale);
   }
 };
 struct StoreWhole {
   int32_t* sums;
-  __device__ void Store(int64_t at, int32_t x, int32_t y) const {
+  __device__ float QueryScale(int64_t) const { return 1; }
+  __device__ float KeyScale(int64_t) const { return 1; }
+  __device__ void Store(int64_t at, int32_t x, int32_t y, float, float) const {
     *reinterpret_cast<int2*>(sums + at) = make_int2(x, y);
   }
 };
@@ -93,15 +99,24 @@ __global__ void __launch_bounds__(kThreads)
   const auto number = [&](int64_t token) {
     return (sequence * args.tokens + token) * args.channels + head * args.head_dim;
   };
+  const auto of_head = [&](int64_t token) { return (sequence * args.tokens + token) * args.heads + head; };
+  const auto query = [&](int i) { return min(static_cast<int64_t>(panel.row) + i, args.tokens - 1); };
   Row queries;
-  queries.Load(args.q, number(min(static_cast<int64_t>(panel.row) + g, args.tokens - 1)));
+  queries.Load(args.q, number(query(g)));
+  const float query_scales[2] = {output.QueryScale(of_head(query(2 * t))),
+                                 output.QueryScale(of_head(query(2 * t + 1)))};
   // Slots g, g + 8, g + 16 and g + 24: their columns lie two apart.
   const uint16_t* columns = args.columns + size_t{panel.step} * kStepColumns + g % 4 * 8 + g / 4;
   int64_t place = ((int64_t{blockIdx.y} * args.slots + int64_t{panel.step} * kStepColumns) + g) * kRows + 2 * t;
   for (uint32_t step = 0; step < panel.steps; ++step) {
     Row keys[4];
+    float key_scales[4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) keys[i].Load(args.k, number(__ldg(columns + 2 * i)));
+    for (int i = 0; i < 4; ++i) {
+      const int64_t key = __ldg(columns + 2 * i);
+      keys[i].Load(args.k, number(key));
+      key_scales[i] = output.KeyScale(of_head(key));
+    }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       int32_t sums[Row::kPowers][4] = {};
@@ -122,8 +137,9 @@ __global__ void __launch_bounds__(kThreads)
       }
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
+        const float key_scale = key_scales[2 * half + i];
         output.Store(place + (half * 16 + i * 8) * kRows, static_cast<int32_t>(joined[2 * i]),
-                     static_cast<int32_t>(joined[2 * i + 1]));
+                     static_cast<int32_t>(joined[2 * i + 1]), query_scales[0] * key_scale, query_scales[1] * key_scale);
       }
     }
     columns += kStepColumns;
@@ -157,67 +173,85 @@ void QueueSampled(const KeyPanels& pattern, const HeadCounts& counts, const Whol
 struct QuantiseArgs {
   const __half* from[3];
   int8_t* to[3];
-  float inverse[3];
+  float* scales[3];  // of each token of a head
   int64_t count;
 };
+// kLanes neighbours have a token's numbers of a head.
+template <int kLanes>
 __global__ void __launch_bounds__(kThreads) QuantiseHeads(const __grid_constant__ QuantiseArgs args) {
-  constexpr int kAtOnce = 8;
+  constexpr int kAtOnce = kPieceNumbers / 8;
+  constexpr float kMost = 127.0f;
   const int of = blockIdx.y;
   const int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kAtOnce;
-  if (i >= args.count) return;
-  float values[kAtOnce];
-  LoadPack(args.from[of] + i, values);
+  const bool inside = i < args.count;
+  float values[kAtOnce] = {};
+  if (inside) LoadPack(args.from[of] + i, values);
+  float most = 0;
+#pragma unroll
+  for (const float value : values) most = fmaxf(most, fabsf(value));
+  most = MaxOfLanes<kLanes>(most);
+  const float scale = most > 0 ? most / kMost : 1, inverse = 1 / scale;
+  if (!inside) return;
   Pack<int8_t, kAtOnce> bytes;
 #pragma unroll
   for (int j = 0; j < kAtOnce; ++j) {
-    bytes.values[j] = static_cast<int8_t>(min(max(__float2int_rn(values[j] * args.inverse[of]), -127), 127));
+    bytes.values[j] = static_cast<int8_t>(min(max(__float2int_rn(values[j] * inverse), -127), 127));
   }
+  if (threadIdx.x % kLanes == 0) args.scales[of][i / (kLanes * kAtOnce)] = scale;
   *reinterpret_cast<Pack<int8_t, kAtOnce>*>(args.to[of] + i) = bytes;
 }
 
 struct ShareArgs {
   const BytePanel* panels;
+  const uint16_t* columns;
   const uint8_t* masks;
   const __half* scores;
+  const float* value_scales;  // of each token of a head
   uint8_t* shares;
   float* factors;  // of each query of a head, what its sums are to be multiplied by
-  int64_t slots, queries;
-  int32_t panel_count;
-  float v_scale;
+  int64_t slots, queries, tokens;
+  int32_t panel_count, heads;
 };
 
-// Scores of a panel become shares, a warp each; a lane has a slot of every step. blockIdx.y is the head. Shares count
-// in steps of 1/255 of the query's largest one, and outputs are divided by their sum as it was rounded.
+// Scores of a panel become shares, a warp each; a lane has a slot of every step. blockIdx.y is the head. Shares, times
+// the scales of their values, count in steps of 1/255 of the query's largest one; outputs are divided by the sum of
+// shares as they were rounded.
 __global__ void __launch_bounds__(kThreads) ShareKeys(const __grid_constant__ ShareArgs args) {
   const int lane = threadIdx.x % kByteWarp;
   const int at = static_cast<int>(blockIdx.x) * kWarps + threadIdx.x / kByteWarp;
   if (at >= args.panel_count) return;
   const BytePanel panel = args.panels[at];
   const int64_t first = int64_t{panel.step} * kStepColumns + lane, head = int64_t{blockIdx.y} * args.slots;
+  const uint16_t* const columns = args.columns - lane + lane % 4 * 8 + lane / 4;
+  const float* const value_scales =
+      args.value_scales + blockIdx.y / args.heads * args.tokens * args.heads + blockIdx.y % args.heads;
   const auto for_each = [&](const auto& visit) {
     for (uint32_t step = 0; step < panel.steps; ++step) {
       const int64_t slot = first + int64_t{step} * kStepColumns;
       float values[kRows];
       LoadPack(args.scores + (head + slot) * kRows, values);
-      visit(values, args.masks[slot], head + slot - lane);
+      const float scale = __ldg(value_scales + int64_t{__ldg(columns + slot)} * args.heads), log = __logf(scale);
+#pragma unroll
+      for (float& value : values) value += log;
+      visit(values, 1 / scale, args.masks[slot], head + slot - lane);
     }
   };
   float most[kRows], sums[kRows] = {};
 #pragma unroll
   for (float& value : most) value = -INFINITY;
-  for_each([&](const float(&values)[kRows], uint32_t mask, int64_t) {
+  for_each([&](const float(&values)[kRows], float, uint32_t mask, int64_t) {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) most[i] = fmaxf(most[i], mask >> i & 1 ? values[i] : -INFINITY);
   });
 #pragma unroll
   for (float& value : most) value = MaxOfLanes(value);
-  for_each([&](const float(&values)[kRows], uint32_t mask, int64_t step_begin) {
+  for_each([&](const float(&values)[kRows], float of_value, uint32_t mask, int64_t step_begin) {
     uint8_t* const to = args.shares + step_begin * kRows;
     const int place = lane % 8 / 2 * 8 + lane / 16 * 4 + lane % 16 / 8 * 2 + lane % 2;  // BytePanels::PlaceInStep
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       const float share = mask >> i & 1 ? rintf(__expf(values[i] - most[i]) * kLargestShare) : 0;
-      sums[i] += share;
+      sums[i] += share * of_value;
       to[i * kByteWarp + place] = static_cast<uint8_t>(share);
     }
   });
@@ -225,7 +259,7 @@ __global__ void __launch_bounds__(kThreads) ShareKeys(const __grid_constant__ Sh
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     const float sum = SumOfLanes(sums[i]);
-    if (lane == i) factors[i] = sum > 0 ? args.v_scale / sum : 0;
+    if (lane == i) factors[i] = sum > 0 ? 1 / sum : 0;
   }
 }
 
@@ -253,15 +287,17 @@ struct StoreScaled {
 
 // Where a launch keeps what is between its kernels.
 struct Workspace {
-  int64_t bytes, queries, scores, shares, factors, end;
-  Workspace(const KeyPanels& pattern, const HeadCounts& counts) {
-    const int64_t numbers = counts.sequences * pattern.tokens() * counts.channels();
-    const int64_t heads = int64_t{counts.sequences} * counts.heads, values = heads * pattern.head_values();
+  int64_t bytes, queries, scales, scales_bytes, scores, shares, factors, end;
+  Workspace(int64_t tokens, int64_t slots, const HeadCounts& counts) {
+    const int64_t numbers = counts.sequences * tokens * counts.channels();
+    const int64_t heads = int64_t{counts.sequences} * counts.heads, values = heads * slots * kRows;
     bytes = RoundUp(numbers, kAlignment);
-    scores = 3 * bytes;
+    scales = 3 * bytes;
+    scales_bytes = RoundUp(numbers / counts.head_dim * int64_t{sizeof(float)}, kAlignment);
+    scores = scales + 3 * scales_bytes;
     shares = scores + RoundUp(values * int64_t{sizeof(__half)}, kAlignment);
     factors = shares + RoundUp(values, kAlignment);
-    queries = pattern.panels().count() * kRows;
+    queries = RoundUp(tokens, int64_t{kRows});
     end = factors + heads * queries * int64_t{sizeof(float)};
   }
 };
@@ -276,13 +312,13 @@ void QueueSddmmBytes(const KeyPanels& pattern, const HeadCounts& counts, int bit
   QueueSampled<16>(pattern, counts, q, k, output, queue);
 }
 
-size_t ByteAttentionWorkspaceBytes(const KeyPanels& pattern, const HeadCounts& counts) {
-  return static_cast<size_t>(Workspace(pattern, counts).end);
+size_t ByteAttentionWorkspaceBytes(int64_t tokens, int64_t slots, const HeadCounts& counts) {
+  return static_cast<size_t>(Workspace(tokens, slots, counts).end);
 }
 
 void QueueByteAttention(const KeyPanels& pattern, const ByteAttention& attention, cudaStream_t queue) {
   const HeadCounts& counts = attention.counts;
-  const Workspace lies(pattern, counts);
+  const Workspace lies(pattern.tokens(), pattern.slots(), counts);
   auto* const base = static_cast<uint8_t*>(attention.workspace);
   auto* const scores = reinterpret_cast<__half*>(base + lies.scores);
   uint8_t* const shares = base + lies.shares;
@@ -290,23 +326,32 @@ void QueueByteAttention(const KeyPanels& pattern, const ByteAttention& attention
   const int64_t tokens = pattern.tokens(), channels = counts.channels(), numbers = counts.sequences * tokens * channels;
   const int64_t heads = int64_t{counts.sequences} * counts.heads;
   const auto bytes_of = [&](int i) { return reinterpret_cast<int8_t*>(base + i * lies.bytes); };
+  const auto scales_of = [&](int i) { return reinterpret_cast<float*>(base + lies.scales + i * lies.scales_bytes); };
   const QuantiseArgs quantise = {.from = {attention.q, attention.k, attention.v},
                                  .to = {bytes_of(0), bytes_of(1), bytes_of(2)},
-                                 .inverse = {1 / attention.q_scale, 1 / attention.k_scale, 1 / attention.v_scale},
+                                 .scales = {scales_of(0), scales_of(1), scales_of(2)},
                                  .count = numbers};
-  QuantiseHeads<<<LaunchGrid(CeilDiv<int64_t>(numbers / 8, kThreads), 3), kThreads, 0, queue>>>(quantise);
+  const LaunchGrid grid(CeilDiv<int64_t>(numbers / 8, kThreads), 3);
+  if (counts.head_dim == kPieceNumbers) {
+    QuantiseHeads<8><<<grid, kThreads, 0, queue>>>(quantise);
+  } else {
+    QuantiseHeads<16><<<grid, kThreads, 0, queue>>>(quantise);
+  }
   QueueSampled<8>(pattern, counts, {base, nullptr}, {base + lies.bytes, nullptr},
-                  StoreScores{scores, attention.q_scale * attention.k_scale * attention.scale}, queue);
+                  StoreScores{scores, scales_of(0), scales_of(1), attention.scale}, queue);
   const BytePanels& panels = pattern.panels();
   const ShareArgs share = {.panels = panels.panels(),
+                           .columns = panels.columns(),
                            .masks = pattern.masks(),
                            .scores = scores,
+                           .value_scales = scales_of(2),
                            .shares = shares,
                            .factors = factors,
                            .slots = pattern.slots(),
                            .queries = lies.queries,
+                           .tokens = tokens,
                            .panel_count = static_cast<int32_t>(panels.count()),
-                           .v_scale = attention.v_scale};
+                           .heads = counts.heads};
   ShareKeys<<<LaunchGrid(CeilDiv<int64_t>(panels.count(), kWarps), heads), kThreads, 0, queue>>>(share);
   const HeadStrides of_tokens = {counts.head_dim, tokens * channels};
   const ByteArgs args = {.x = {base + 2 * lies.bytes, nullptr},

@@ -4,6 +4,10 @@
 // outputs, which are divided by the shares' sum. Four launches. Shares of the sum would mostly round to zero: of 820
 // keys, which 10 % of 8,192 are, the mean is 0.3 of 255.
 //
+// Each token of a head has scales of its own, the largest magnitude being 127: no token depends on what else is in the
+// batch. The scales of a score are its query's and its key's. A value's is part of its key's shares, which are rounded
+// with it, and of the sum that outputs are divided by without it.
+//
 // Scores and shares lie as the pattern is packed (byte_panels.h, every entry 1), by heads: scores of a step are [slot
 // 32][query 8], shares as weights are, so that the SpMM reads what softmax wrote. Slots that hold no entry get scores
 // that nobody reads, and shares of zero.
@@ -19,6 +23,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "kernels/base/integers.h"
 #include "kernels/cuda/int8/byte_panels.h"
 #include "kernels/format/attention_pattern.h"
 
@@ -30,10 +35,20 @@ class KeyPanels {
   // REQUIRES: pattern.Validate() is OK. INVALID_ARGUMENT for none or more than BytePanels::kMostColumns tokens.
   static StatusOr<std::unique_ptr<KeyPanels>> Make(const AttentionPattern& pattern);
 
+  // Whether eights of queries share their keys, so that a slot stands for kLeastShared entries or more on average, but
+  // for those that fill steps up. Where they don't, most of what is computed is none of the pattern's.
+  static constexpr int64_t kLeastShared = 4;
+  static bool AreShared(const AttentionPattern& pattern);
+  // Slots of any pattern of so many tokens and entries whose keys are shared.
+  static int64_t MostSlots(int64_t tokens, int64_t nonzeros) {
+    return nonzeros / kLeastShared + CeilDiv(tokens, int64_t{BytePanels::kRows}) * BytePanels::kStep;
+  }
+
   const BytePanels& panels() const { return *panels_; }
   // Of each slot of each step, a bit for each query of the panel that has this key.
   const uint8_t* masks() const { return masks_.data(); }
   int64_t tokens() const { return panels_->rows(); }
+  size_t bytes() const { return panels_->bytes() + masks_.bytes(); }
   int64_t slots() const { return panels_->steps() * BytePanels::kStep; }
   // Scores or shares of a head.
   int64_t head_values() const { return slots() * BytePanels::kRows; }
@@ -60,15 +75,15 @@ struct HeadCounts {
 void QueueSddmmBytes(const KeyPanels& pattern, const HeadCounts& counts, int bits, const WholeHeads& q,
                      const WholeHeads& k, int32_t* sums, cudaStream_t queue);
 
-// Attention of FP16 in [sequences][tokens][channels], through bytes of these scales; `scale` is that of scores.
+// Attention of FP16 in [sequences][tokens][channels]; `scale` is that of scores.
 struct ByteAttention {
   HeadCounts counts;
   const __half *q = nullptr, *k = nullptr, *v = nullptr;
   __half* output = nullptr;
-  float q_scale = 1, k_scale = 1, v_scale = 1, scale = 1;
-  void* workspace = nullptr;  // aligned to 256 bytes
+  float scale = 1;
+  void* workspace = nullptr;  // aligned to kBufferAlignment
 };
-size_t ByteAttentionWorkspaceBytes(const KeyPanels& pattern, const HeadCounts& counts);
+size_t ByteAttentionWorkspaceBytes(int64_t tokens, int64_t slots, const HeadCounts& counts);
 void QueueByteAttention(const KeyPanels& pattern, const ByteAttention& attention, cudaStream_t queue);
 
 }  // namespace swizzle::cuda

@@ -1,8 +1,25 @@
+#include <algorithm>
 #include <vector>
 
 #include "kernels/cuda/int8/attention_bytes.h"
 
 namespace swizzle::cuda {
+
+bool KeyPanels::AreShared(const AttentionPattern& pattern) {
+  std::vector<int64_t> last_panel(pattern.tokens, -1);  // that has this key
+  int64_t slots = 0;
+  for (int64_t first = 0; first < pattern.tokens; first += BytePanels::kRows) {
+    int64_t keys = 0;
+    for (int64_t query = first; query < std::min(first + BytePanels::kRows, pattern.tokens); ++query) {
+      for (const uint32_t key : pattern.Keys(query)) {
+        keys += last_panel[key] != first;
+        last_panel[key] = first;
+      }
+    }
+    slots += RoundUp(keys, int64_t{BytePanels::kStep});
+  }
+  return slots <= MostSlots(pattern.tokens, pattern.nnz());
+}
 
 StatusOr<std::unique_ptr<KeyPanels>> KeyPanels::Make(const AttentionPattern& pattern) {
   constexpr int kRows = BytePanels::kRows, kStep = BytePanels::kStep;

@@ -81,6 +81,7 @@ StatusOr<std::vector<Candidate>> LayerRows(const Backend& backend, const Network
   for (const Kernel* kernel : WidestCandidates(backend, problem, WeightOf(network, layer), settings.precision)) {
     if (dense_only && IsSparse(kernel->key.weights)) continue;
     if (settings.precision != Precision::kTf32 && kernel->rounds_to_tf32) continue;
+    if (settings.precision != Precision::kInt8 && kernel->rounds_to_bytes) continue;
     candidates.push_back({.kernel = kernel, .input = kernel->key.input, .output = kernel->key.output});
   }
   if (candidates.empty()) {

@@ -75,11 +75,10 @@ class Bench {
       memory.push_back(*cuda::DeviceArray<__half>::Upload(of));
     }
     memory.push_back(*cuda::DeviceArray<__half>::Allocate(numbers));
-    auto workspace = *cuda::DeviceArray<uint8_t>::Allocate(cuda::ByteAttentionWorkspaceBytes(*pattern, counts));
-    constexpr float kScale = 5.0f / 127;
+    auto workspace = *cuda::DeviceArray<uint8_t>::Allocate(
+        cuda::ByteAttentionWorkspaceBytes(shape.tokens, pattern->slots(), counts));
     const cuda::ByteAttention attention = {counts,           memory[0].data(), memory[1].data(), memory[2].data(),
-                                           memory[3].data(), kScale,           kScale,           kScale,
-                                           1.0f / 8,         workspace.data()};
+                                           memory[3].data(), 1.0f / 8,         workspace.data()};
     Line line{.shape = shape};
     const auto work = [&] { cuda::QueueByteAttention(*pattern, attention, timer_.queue()); };
     work();

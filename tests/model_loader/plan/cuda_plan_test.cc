@@ -284,6 +284,30 @@ TEST_F(CudaPlanTest, SparseAttentionEqualsTheCpus) {
   }
 }
 
+// Which plans in INT8 may choose, and no others.
+TEST_F(CudaPlanTest, SparseAttentionThroughBytesIsClose) {
+  constexpr int32_t kLength = 75;
+  const Network network = MakeRandomEncoder({.length = kLength, .channels = 128, .band = 9});
+  const auto cpu = MustPlan(network, *cpu_), whole = MustPlan(network, *gpu_, Precision::kInt8);
+  const auto half = MustPlan(network, *gpu_, Precision::kFloat16);
+  ASSERT_TRUE(cpu != nullptr && whole != nullptr && half != nullptr);
+  const auto may_round = [](const Plan& plan) {
+    return std::ranges::any_of(plan.report().layers, [](const LayerReport& layer) {
+      return std::ranges::any_of(layer.candidates, [](const auto& candidate) {
+        return candidate.kernel == "sparse_attention_nhwc_pattern_f16_bytes_sm80";
+      });
+    });
+  };
+  EXPECT_TRUE(may_round(*whole));
+  EXPECT_FALSE(may_round(*half));
+  auto cpu_runner = *cpu->NewRunner({}), gpu_runner = *whole->NewRunner({});
+  for (const size_t count : {1, 3, 6, 3, 1}) {
+    const Batch batch(std::vector<int32_t>(count, kLength), false);
+    const auto expected = RunSequences(*cpu_runner, batch), actual = RunSequences(*gpu_runner, batch);
+    for (int i = 0; i < 2; ++i) ExpectClose(actual[i], expected[i], 4e-2f);
+  }
+}
+
 TEST_F(CudaPlanTest, ExecutorsOnStreamsOfTheirOwnShareAPlan) {
   const Network network = MakeRandomNetwork({.image = 33});
   const auto cpu = MustPlan(network, *cpu_), gpu = MustPlan(network, *gpu_);

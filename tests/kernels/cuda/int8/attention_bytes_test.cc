@@ -83,6 +83,12 @@ class AttentionBytesTest : public testing::Test {
   }
 };
 
+TEST(KeyPanelsTest, KnowsWhetherKeysAreShared) {
+  EXPECT_TRUE(KeyPanels::AreShared(AttentionPattern::FromBand(1, 1, true)));
+  EXPECT_TRUE(KeyPanels::AreShared(AttentionPattern::FromBand(1000, 200, false)));
+  EXPECT_FALSE(KeyPanels::AreShared(AttentionPattern::FromBandAndRandom(2000, 1, 0.1, 7)));
+}
+
 TEST_F(AttentionBytesTest, SampledProductsAreExact) {
   for (const int bits : {4, 8, 16}) {
     for (const int head_dim : {64, 128}) {
@@ -158,13 +164,12 @@ TEST_F(AttentionBytesTest, AttentionIsCloseToDoublePrecision) {
     }
     std::vector<__half> output(numbers, __float2half_rn(99));
     auto device_output = *DeviceArray<__half>::Upload(output);
-    auto workspace = *DeviceArray<uint8_t>::Allocate(ByteAttentionWorkspaceBytes(*pattern, counts));
-    constexpr float kScale = 4.5f / 127;
+    auto workspace = *DeviceArray<uint8_t>::Allocate(ByteAttentionWorkspaceBytes(tokens, pattern->slots(), counts));
     const float scale = 1 / std::sqrt(static_cast<float>(head_dim));
-    QueueByteAttention(*pattern,
-                       {counts, memory[0].data(), memory[1].data(), memory[2].data(), device_output.data(), kScale,
-                        kScale, kScale, scale, workspace.data()},
-                       nullptr);
+    QueueByteAttention(
+        *pattern,
+        {counts, memory[0].data(), memory[1].data(), memory[2].data(), device_output.data(), scale, workspace.data()},
+        nullptr);
     ASSERT_EQ(cudaMemcpy(output.data(), device_output.data(), device_output.bytes(), cudaMemcpyDeviceToHost),
               cudaSuccess);
     double largest = 0, error = 0;
