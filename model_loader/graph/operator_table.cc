@@ -150,7 +150,7 @@ constexpr OnnxOperator kOperators[] = {
     {{"", "Not", 1, 1, 1, ""}, P::kNone, S::kByElement, {1, 0, R::kElementwise}},
     {{"", "OneHot", 3, 3, 1, "axis "}, P::kNone, S::kNone, {9, 0, R::kUnknown}},
     {{"", "Or", 2, 2, 1, kBroadcastAttributes}, P::kNone, S::kByElement, {6, 0, R::kElementwise}},
-    {{"", "PRelu", 2, 2, 1, ""}, P::kNone, S::kNone, {6, 0, R::kElementwise}},
+    {{"", "PRelu", 2, 2, 1, ""}, P::kComputed, S::kNone, {6, 0, R::kElementwise}},
     {{"", "Pad", 1, 4, 1, "mode pads<11 value<11 "}, P::kComputed, S::kNone, {6, 0, R::kUnknown}},
     {{"", "Pow", 2, 2, 1, kBroadcastAttributes}, P::kNone, S::kByElement, {6, 0, R::kElementwise}},
     {{"", "QLinearConv", 8, 9, 1, kConvAttributes}, P::kComputed, S::kNone, {10, 0, R::kFirstInput}},

@@ -45,6 +45,7 @@ constexpr Canonicaliser kCanonicalisers[] = {
     {"MatMul", CanonicaliseMatMul},
     {"MaxPool", CanonicalisePool},
     {"Mul", CanonicaliseArithmetic},
+    {"PRelu", CanonicalisePRelu},
     {"Pad", CanonicalisePad},
     {"QGemm", CanonicaliseQGemm},
     {"QLinearAdd", CanonicaliseQLinearBinary},

@@ -92,6 +92,7 @@ Status CanonicaliseHardSwish(NodeRewrite& rewrite);
 Status CanonicaliseLeakyRelu(NodeRewrite& rewrite);
 Status CanonicaliseArithmetic(NodeRewrite& rewrite);  // Add, Sub, Mul, Div
 Status CanonicaliseBatchNorm(NodeRewrite& rewrite);
+Status CanonicalisePRelu(NodeRewrite& rewrite);
 Status CanonicaliseSoftmax(NodeRewrite& rewrite);
 Status CanonicalisePad(NodeRewrite& rewrite);
 

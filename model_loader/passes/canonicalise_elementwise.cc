@@ -1,12 +1,14 @@
 // Arithmetic, batch norm, softmax and padding.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "model_loader/passes/canonicalise.h"
 #include "model_loader/semantics/affine.h"
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
+#include "model_loader/semantics/functions.h"
 #include "model_loader/semantics/strides.h"
 #include "model_loader/semantics/window_axis.h"
 
@@ -130,6 +132,29 @@ Status CanonicaliseArithmetic(NodeRewrite& rewrite) {
     shift[c] = channel.shift;
   }
   return BecomeAffine(rewrite, node.inputs[activation], scale, shift);
+}
+
+// One slope is a function; of slopes by channel, what is above zero and what is below go ways of their own.
+Status CanonicalisePRelu(NodeRewrite& rewrite) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, rewrite.ActivationShape(0));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<float> slopes, ChannelVector(rewrite, 1, shape));
+  if (!std::ranges::all_of(slopes, [](float slope) { return std::isfinite(slope); })) {
+    return InvalidArgument(Describe(rewrite.node()), ": a slope is not finite");
+  }
+  const int x = rewrite.node().inputs[0];
+  if (std::ranges::all_of(slopes, [&](float slope) { return slope == slopes[0]; })) {
+    return rewrite.Become("Function", {x}, shape, FunctionAttributes({FunctionKind::kLeakyRelu, slopes[0], 0.0f}));
+  }
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  SWIZZLE_ASSIGN_OR_RETURN(const int scale, rewrite.AddFloats(".slopes", slopes));
+  SWIZZLE_ASSIGN_OR_RETURN(const int shift, rewrite.AddFloats(".shift", std::vector<float>(slopes.size())));
+  Node above{"Clamp", {}, {}, {x}, {}, {{"low", 0.0f}, {"high", kInfinity}}};
+  SWIZZLE_ASSIGN_OR_RETURN(const int positive, rewrite.Precede(".above", std::move(above), kNoValue, shape));
+  Node below{"Clamp", {}, {}, {x}, {}, {{"low", -kInfinity}, {"high", 0.0f}}};
+  SWIZZLE_ASSIGN_OR_RETURN(const int negative, rewrite.Precede(".below", std::move(below), kNoValue, shape));
+  Node sloped{"Affine", {}, {}, {negative, scale, shift}, {}, {}};
+  SWIZZLE_ASSIGN_OR_RETURN(const int part, rewrite.Precede(".sloped", std::move(sloped), kNoValue, shape));
+  return rewrite.Become("Add", {positive, part}, shape);
 }
 
 Status CanonicaliseBatchNorm(NodeRewrite& rewrite) {

@@ -48,7 +48,7 @@ EXPECTED = {
     'densenet': None,
     'shufflenet': (3, 20, 2),
     'mixer': (7, 17, 7),
-    'super_resolution': (2, 6, 1),
+    'super_resolution': (1, 9, 0),
     'generator': (3, 7, 2),
     'detr': (8, 42, 26),
     'tcn': (8, 12, 7),
