@@ -20,6 +20,8 @@ int64_t LayoutElements(const Extent& extent, Layout layout) {
       return extent.positions() * RoundUp(extent.channels, kChannelBlock);
     case Layout::kRows:
       return RowStride(extent.positions()) * extent.channels;
+    case Layout::kBatched:
+      return RowStride(BatchedPositions(extent)) * extent.channels;
     case Layout::kFullPanels:
       return FullPanels(extent.positions()) * kMaxPanelWidth * extent.channels;
   }

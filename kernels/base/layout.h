@@ -13,6 +13,9 @@
 //   kNhwc      [batch][height*width][channels]. Dense kernels on GPUs; on CPUs those of bytes.
 //   kFullPanels [panel][channels][kMaxPanelWidth]: as kPanels, but every panel is full, the last one padded. Kernels of
 //              whole numbers: a row of a panel is one aligned vector of bytes.
+//   kBatched   [channels][RowStride(BatchedPositions)]: as kRows, but of a channel's positions the batch is innermost,
+//              [height*width][batch, rounded up to kBatchUnit]: on GPUs, where windows then read whole 16 bytes
+//              wherever they begin. Without a plane it is kRows.
 //
 // Rows and buffers count elements, of whatever type (storage.h).
 //
@@ -33,16 +36,18 @@
 
 namespace swizzle {
 
-enum class Layout : uint8_t { kNchw, kPanels, kBlocked16, kRows, kNhwc, kFullPanels };
-inline constexpr int kLayoutCount = 6;
+enum class Layout : uint8_t { kNchw, kPanels, kBlocked16, kRows, kNhwc, kFullPanels, kBatched };
+inline constexpr int kLayoutCount = 7;
 
 constexpr std::string_view LayoutName(Layout layout) {
-  constexpr std::string_view kNames[kLayoutCount] = {"nchw", "panels", "blocked16", "rows", "nhwc", "full_panels"};
+  constexpr std::string_view kNames[kLayoutCount] = {"nchw", "panels",      "blocked16", "rows",
+                                                     "nhwc", "full_panels", "batched"};
   return kNames[static_cast<size_t>(layout)];
 }
 
 inline constexpr int64_t kPositionUnit = 16;
 inline constexpr int64_t kMaxPanelWidth = 64;
+inline constexpr int64_t kBatchUnit = 8;
 inline constexpr size_t kBufferAlignment = 64;
 
 // The extent of one activation. A [batch, features] matrix has height = width = 1.
@@ -59,6 +64,9 @@ struct Extent {
 
 // Elements from one row of kRows to the next: 16 elements of any type start on 32 bytes.
 constexpr int64_t RowStride(int64_t positions) { return RoundUp(positions, kPositionUnit); }
+
+// Positions of a row of kBatched, those included that round the batch up.
+inline int64_t BatchedPositions(const Extent& extent) { return extent.plane() * RoundUp(extent.batch, kBatchUnit); }
 
 // Panels of kFullPanels.
 constexpr int64_t FullPanels(int64_t positions) { return CeilDiv(positions, kMaxPanelWidth); }

@@ -43,6 +43,10 @@ Elements ElementsOf(const Extent& extent, Layout layout, int64_t position) {
       const int64_t stride = RowStride(extent.positions());
       return {position, stride, stride * kBlock};
     }
+    case Layout::kBatched: {
+      const int64_t stride = RowStride(BatchedPositions(extent));
+      return {in_plane * RoundUp(extent.batch, kBatchUnit) + image, stride, stride * kBlock};
+    }
     case Layout::kNhwc:
       return {position * extent.channels, 1, kBlock};
     case Layout::kFullPanels:

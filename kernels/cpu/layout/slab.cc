@@ -35,7 +35,8 @@ Slab SlabAt(const Extent& extent, Layout layout, int64_t position, int64_t chann
     case Layout::kNhwc:
       return {position * extent.channels + channel, 1, extent.channels, extent.positions() - position};
     case Layout::kRows:
-      break;  // GPUs' alone: no row of the CPU's table has it
+    case Layout::kBatched:
+      break;  // GPUs' alone: no row of the CPU's table has them
   }
   return {};
 }

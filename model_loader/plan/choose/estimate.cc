@@ -5,6 +5,12 @@ namespace {
 
 bool SkipsZeros(const Kernel& kernel) { return IsSparse(kernel.key.weights) && !VisitsZeros(kernel.key.weights); }
 
+// Those included that a layout rounds up.
+int64_t PositionsIn(Layout layout, const Extent& extent) {
+  if (layout == Layout::kPanels) return PanelGrid(extent.positions()).padded_positions();
+  return layout == Layout::kBatched ? BatchedPositions(extent) : extent.positions();
+}
+
 double MultiplyAdds(const Kernel& kernel, const Problem& problem, const Weight& weight) {
   const int64_t entries = SkipsZeros(kernel) ? weight.nonzeros() : weight.rows() * weight.cols();
   if (problem.op == Op::kSparseAttention) {
@@ -12,10 +18,7 @@ double MultiplyAdds(const Kernel& kernel, const Problem& problem, const Weight& 
     const double channels = static_cast<double>(problem.input.channels + problem.output.channels);
     return sequences * static_cast<double>(entries) * channels;
   }
-  const int64_t positions = kernel.key.output.layout == Layout::kPanels
-                                ? PanelGrid(problem.output.positions()).padded_positions()
-                                : problem.output.positions();
-  return static_cast<double>(entries) * static_cast<double>(positions);
+  return static_cast<double>(entries) * static_cast<double>(PositionsIn(kernel.key.output.layout, problem.output));
 }
 
 // Of whole numbers beside real ones, per time.

@@ -83,6 +83,8 @@ TEST(LayoutTest, ElementsIncludePadding) {
   EXPECT_EQ(LayoutElements(extent, Layout::kNhwc), 2 * 17 * 25);
   EXPECT_EQ(LayoutElements(extent, Layout::kFullPanels), 17 * 64);
   EXPECT_EQ(LayoutElements({2, 17, 5, 7}, Layout::kFullPanels), 17 * 128);
+  EXPECT_EQ(LayoutElements(extent, Layout::kBatched), 17 * 208);
+  EXPECT_EQ(LayoutElements({9, 17, 5, 5}, Layout::kBatched), 17 * 400);
 }
 
 TEST(LayoutTest, RowsStartOnUnits) {
@@ -102,6 +104,7 @@ TEST(LayoutTest, WhereElementsLie) {
   EXPECT_EQ(reference::ElementOffset(extent, Layout::kRows, 3, position), 3 * 64 + position);
   EXPECT_EQ(reference::ElementOffset(extent, Layout::kNhwc, 3, position), position * 17 + 3);
   EXPECT_EQ(reference::ElementOffset(extent, Layout::kRows, 16, position), 16 * 64 + position);
+  EXPECT_EQ(reference::ElementOffset(extent, Layout::kBatched, 3, position), 3 * 240 + (2 * 6 + 4) * 8 + 1);
   EXPECT_EQ(reference::ElementOffset(extent, Layout::kNhwc, 16, position), position * 17 + 16);
 }
 
@@ -110,7 +113,8 @@ TEST(LayoutTest, RoundTrips) {
   const Extent extent{3, 17, 5, 3};
   std::vector<float> nchw(extent.positions() * extent.channels);
   std::iota(nchw.begin(), nchw.end(), 1.0f);
-  for (const Layout layout : {Layout::kNchw, Layout::kPanels, Layout::kRows, Layout::kNhwc, Layout::kFullPanels}) {
+  for (const Layout layout :
+       {Layout::kNchw, Layout::kPanels, Layout::kRows, Layout::kNhwc, Layout::kFullPanels, Layout::kBatched}) {
     std::vector<float> buffer(LayoutElements(extent, layout));
     reference::ToLayout(nchw, extent, layout, -1.0f, buffer);
     EXPECT_EQ(reference::FromLayout(buffer, extent, layout), nchw) << LayoutName(layout);
@@ -124,6 +128,7 @@ TEST(LayoutTest, Names) {
   EXPECT_EQ(LayoutName(Layout::kBlocked16), "blocked16");
   EXPECT_EQ(LayoutName(Layout::kRows), "rows");
   EXPECT_EQ(LayoutName(Layout::kNhwc), "nhwc");
+  EXPECT_EQ(LayoutName(Layout::kBatched), "batched");
 }
 
 }  // namespace

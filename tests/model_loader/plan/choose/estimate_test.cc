@@ -97,5 +97,20 @@ TEST(EstimateTest, BlocksGoByTheirOwnRate) {
                    EstimateMicroseconds(single, problem, &weight, rates));
 }
 
+// Else single images would be computed as eight.
+TEST(EstimateTest, BatchesAreRoundedUp) {
+  Kernel rows = ConvKernel(Format::kShflBw), batched = rows;
+  rows.key.output.layout = Layout::kRows;
+  batched.key.output.layout = Layout::kBatched;
+  const Weight weight = SparseWeight(64, 0.5);
+  const Throughput rates{.dense_multiply_adds = 1e3, .sparse_multiply_adds = 1e3, .depthwise_multiply_adds = 1e3};
+  Problem problem = PointwiseProblem(64, 28);
+  EXPECT_DOUBLE_EQ(EstimateMicroseconds(batched, problem, &weight, rates),
+                   8 * EstimateMicroseconds(rows, problem, &weight, rates));
+  problem.input.batch = problem.output.batch = 8;
+  EXPECT_DOUBLE_EQ(EstimateMicroseconds(batched, problem, &weight, rates),
+                   EstimateMicroseconds(rows, problem, &weight, rates));
+}
+
 }  // namespace
 }  // namespace swizzle
