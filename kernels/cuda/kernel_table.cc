@@ -12,6 +12,7 @@
 #include "kernels/cuda/conv/conv_dense_simt.h"
 #include "kernels/cuda/conv/conv_n_m.h"
 #include "kernels/cuda/conv/conv_shfl_bw.h"
+#include "kernels/cuda/conv/conv_shfl_bw_batched.h"
 #include "kernels/cuda/conv/conv_shfl_bw_window.h"
 #include "kernels/cuda/elementwise/bytes.h"
 #include "kernels/cuda/elementwise/channels.h"
@@ -34,7 +35,7 @@ namespace swizzle::cuda {
 namespace {
 
 constexpr DType kF32 = DType::kFloat32, kF16 = DType::kFloat16, kBf16 = DType::kBFloat16;
-constexpr Layout kNchw = Layout::kNchw, kGpuRows = Layout::kRows, kNhwc = Layout::kNhwc;
+constexpr Layout kNchw = Layout::kNchw, kGpuRows = Layout::kRows, kNhwc = Layout::kNhwc, kBatched = Layout::kBatched;
 
 bool AcceptsAll(const Problem&) { return true; }
 
@@ -75,8 +76,13 @@ constexpr auto PlainRows(Op op, const Kernel& common, auto run_of) {
 template <Layout kFrom, Layout kTo>
 constexpr auto ConvertRows(auto run_of) {
   constexpr RowText kName = RowText("convert_") + RowText(LayoutName(kFrom)) + "_" + RowText(LayoutName(kTo));
-  return Rows<kName, "sm75", kF32, kF16, kBf16>({Op::kConvertLayout, Format::kNone, kFrom, kTo}, kAnySm,
-                                                {.accepts = AcceptsAll}, run_of);
+  constexpr RowShape kShape = {Op::kConvertLayout, Format::kNone, kFrom, kTo};
+  constexpr Kernel kCommon = {.accepts = AcceptsAll};
+  if constexpr (kFrom == kBatched || kTo == kBatched) {
+    return Rows<kName, "sm75", kF16, kBf16>(kShape, kAnySm, kCommon, run_of);
+  } else {
+    return Rows<kName, "sm75", kF32, kF16, kBf16>(kShape, kAnySm, kCommon, run_of);
+  }
 }
 
 // Between FP32 and a half type.
@@ -136,10 +142,12 @@ constexpr auto AttentionMmaRows(Op op, Format weights, const Kernel& common) {
 
 constexpr RowShape kCsrShape = {Op::kConv, Format::kCsr, kGpuRows, kGpuRows};
 constexpr RowShape kShflBwShape = {Op::kConv, Format::kShflBw, kGpuRows, kGpuRows};
+constexpr RowShape kShflBwBatchedShape = {Op::kConv, Format::kShflBw, kBatched, kBatched};
 constexpr RowShape kHbEllShape = {Op::kConv, Format::kHbEll, kGpuRows, kGpuRows};
 constexpr RowShape kNOfMShape = {Op::kConv, Format::kNOfM, kGpuRows, kGpuRows};
 constexpr RowShape kBitmapShape = {Op::kConv, Format::kBitmap, kGpuRows, kGpuRows};
 constexpr RowShape kDenseRowsShape = {Op::kConv, Format::kDense, kGpuRows, kGpuRows};
+constexpr RowShape kDenseBatchedShape = {Op::kConv, Format::kDense, kBatched, kBatched};
 constexpr RowShape kDenseNhwcShape = {Op::kConv, Format::kDense, kNhwc, kNhwc};
 constexpr RowShape kPatternShape = {Op::kSparseAttention, Format::kPattern, kNhwc, kNhwc};
 
@@ -162,6 +170,10 @@ constexpr Kernel kConvShflBwWindow = {.accepts = AcceptsConvShflBwWindow,
                                       .holds = HoldsRowGroups};
 constexpr Kernel kConvThin = {
     .accepts = AcceptsConvThin, .prepare = PrepareConvThin, .workspace_bytes = ConvThinWorkspaceBytes};
+constexpr Kernel kConvBatched = {.accepts = AcceptsConvBatched, .prepare = PrepareConvShflBw, .holds = HoldsRowGroups};
+constexpr Kernel kConvBatchedWindow = {
+    .accepts = AcceptsConvBatchedWindow, .prepare = PrepareConvShflBwWindow, .holds = HoldsRowGroups};
+constexpr Kernel kConvBatchedThin = {.accepts = AcceptsConvBatchedThin, .prepare = PrepareConvThin};
 constexpr Kernel kConvTwoOfFour = {.accepts = AcceptsConvTwoOfFour,
                                    .prepare = PrepareConvTwoOfFour,
                                    .workspace_bytes = ConvCsrWorkspaceBytes,
@@ -181,7 +193,6 @@ constexpr Kernel kByteAttention = {.accepts = AcceptsByteAttention,
                                    .workspace_bytes = ByteAttentionRowWorkspaceBytes,
                                    .holds = HoldsSharedKeys};
 constexpr auto kAttend = []<Layout kLayout, DType kType>() { return &Attend<kLayout, kType>; };
-
 constexpr auto kFilter = []<Layout kLayout, DType kType>() { return &Depthwise<kLayout, kType>; };
 
 template <Layout kLayout>
@@ -217,13 +228,25 @@ constexpr auto HbEllRows() {
 
 template <RowText kText, int kWidth>
 constexpr auto ShflBwWindowRows() {
-  return Rows<"conv_rows_shfl_bw", RowText("window") + kText + "_sm90a", kF16, kBf16>(
-      kShflBwShape, kSm90a, kConvShflBwWindow, []<DType>() { return &RunConvShflBwWindow<kWidth>; });
+  constexpr RowText kTarget = RowText("window") + kText + "_sm90a";
+  return Join(
+      Rows<"conv_rows_shfl_bw", kTarget, kF16, kBf16>(kShflBwShape, kSm90a, kConvShflBwWindow,
+                                                      []<DType>() { return &RunConvShflBwWindow<kWidth>; }),
+      Rows<"conv_batched_shfl_bw", kTarget, kF16, kBf16>(kShflBwBatchedShape, kSm90a, kConvBatchedWindow,
+                                                         []<DType>() { return &RunConvBatchedWindow<kWidth>; }));
+}
+template <RowText kText, int kWidth>
+constexpr auto ShflBwBatchedRows() {
+  return Rows<"conv_batched_shfl_bw", RowText("wgmma") + kText + "_sm90a", kF16, kBf16>(
+      kShflBwBatchedShape, kSm90a, kConvBatched, []<DType>() { return &RunConvBatched<kWidth>; });
 }
 template <RowText kText, int kWidth>
 constexpr auto ThinRows() {
-  return Rows<"conv_rows_dense", RowText("thin") + kText + "_sm90a", kF16, kBf16>(
-      kDenseRowsShape, kSm90a, kConvThin, []<DType>() { return &RunConvThin<kWidth>; });
+  constexpr RowText kTarget = RowText("thin") + kText + "_sm90a";
+  return Join(Rows<"conv_rows_dense", kTarget, kF16, kBf16>(kDenseRowsShape, kSm90a, kConvThin,
+                                                            []<DType>() { return &RunConvThin<kWidth>; }),
+              Rows<"conv_batched_dense", kTarget, kF16, kBf16>(kDenseBatchedShape, kSm90a, kConvBatchedThin,
+                                                               []<DType>() { return &RunConvBatchedThin<kWidth>; }));
 }
 template <RowText kText, int kWidth>
 constexpr auto TwoOfFourRows() {
@@ -242,6 +265,12 @@ constexpr auto kRows = Join(
     TypesRows<kF16, kF32>(), TypesRows<kF32, kBf16>(), TypesRows<kBf16, kF32>(),
     ByteRows<"convert">(Op::kConvertLayout, Format::kNone, {.accepts = AcceptsAll},
                         []<Layout kTo, DType kType>() { return &ConvertBytes<kTo, kType>; }),
+    ConvertRows<kNchw, kBatched>([]<DType kType>() { return &ConvertNchwToBatched<kType>; }),
+    ConvertRows<kGpuRows, kBatched>([]<DType kType>() { return &ConvertRowsToBatched<kType>; }),
+    ConvertRows<kBatched, kGpuRows>([]<DType kType>() { return &ConvertBatchedToRows<kType>; }),
+    ByteRows<"convert", kBatched, kF16, kBf16>(
+        Op::kConvertLayout, Format::kNone, {.accepts = AcceptsAll},
+        []<Layout, DType kType>() { return &ConvertNchwToBatched<kType, DType::kUint8>; }),
     ByteRows<"scale">(Op::kDepthwiseConv, Format::kDense, {.accepts = AcceptsScaleBytes, .prepare = PrepareScaleBytes},
                       []<Layout kTo, DType kType>() { return &ScaleBytes<kTo, kType>; }),
     Row<"transpose_nchw_f32_sm75">({Op::kTranspose, Format::kNone, kNchw, kNchw}, kF32, kAnySm, {.accepts = AcceptsAll},
@@ -265,7 +294,6 @@ constexpr auto kRows = Join(
 #endif
 
     ThinRows<"128", 128>(), ThinRows<"256", 256>(),
-
     // Convolutions and linear layers with sparse weights.
     Row<"conv_rows_csr_f32_sm75">(kCsrShape, kF32, kAnySm, kConvCsr, RunConvCsrPieces),
     Row<"conv_rows_csr_f16_sm75">(kCsrShape, kF16, kAnySm, kConvCsr, RunConvCsrPieces),
@@ -283,11 +311,10 @@ constexpr auto kRows = Join(
     ShflBwRows<"64", 64>(), ShflBwRows<"128", 128>(), ShflBwRows<"192", 192>(), ShflBwRows<"256", 256>(),
     Rows<"conv_rows_shfl_bw", "mma_sm80", kF16, kBf16>(kShflBwShape, kSm80, kConvShflBw,
                                                        []<DType>() { return &RunConvShflBwFew; }),
-
     HbEllRows<"64", 64>(), HbEllRows<"128", 128>(), HbEllRows<"256", 256>(),
     Rows<"conv_rows_hb_ell", "mma_sm80", kF16, kBf16>(kHbEllShape, kSm80, kConvHbEll,
                                                       []<DType>() { return &RunConvShflBwFew; }),
-
+    ShflBwBatchedRows<"64", 64>(), ShflBwBatchedRows<"128", 128>(), ShflBwBatchedRows<"256", 256>(),
     ShflBwWindowRows<"64", 64>(), ShflBwWindowRows<"128", 128>(), ShflBwWindowRows<"256", 256>(),
     TwoOfFourRows<"128", 128>(), TwoOfFourRows<"256", 256>(),
     Rows<"conv_rows_bitmap", "mma_sm80", kF16, kBf16>(kBitmapShape, kSm80, kConvBitmap,

@@ -358,10 +358,12 @@ std::vector<KernelCase> FusedCases(Op op) {
     cases.push_back(MakeCase(op, kTwoOfFourShapes[3], tail, 0, 1));
     cases.back().two_of_four = true;
     cases.back().problem.epilogue.function = function;
-    for (const double sparsity : {0.5, 0.9}) {  // the latter leaves most columns empty
-      cases.push_back(MakeCase(op, kGroupedShapes[4].shape, tail, sparsity, 1));
-      cases.back().vector_rows = kGroupedShapes[4].vector_rows;
-      cases.back().problem.epilogue.function = function;
+    for (const GroupedShape& grouped : {kGroupedShapes[3], kGroupedShapes[4]}) {
+      for (const double sparsity : {0.5, 0.9}) {  // the latter leaves most columns empty
+        cases.push_back(MakeCase(op, grouped.shape, tail, sparsity, 1));
+        cases.back().vector_rows = grouped.vector_rows;
+        cases.back().problem.epilogue.function = function;
+      }
     }
     cases.push_back(MakeCase(op, kGroupedShapes[1].shape, tail, 0.9, 1));
     cases.back().vector_rows = 8;

@@ -89,6 +89,10 @@ inline const GroupedShape kGroupedShapes[] = {
     {{{2, 64, 14, 14}, 128, Square(1, 2, 0)}, 64},
     {{{3, 12, 17, 19}, 64, kWide}, 64},
     {{{4, 30, 12, 14}, 192, Square(3, 1, 1)}, 64},
+    {{{9, 40, 7, 9}, 130, Square(3, 1, 1)}, 64},
+    {{{32, 48, 6, 5}, 64, Square(3, 2, 1)}, 64},
+    {{{17, 70, 9, 8}, 128, Square(1, 2, 0)}, 64},
+    {{{10, 3, 20, 22}, 64, Square(7, 2, 3)}, 64},
 };
 
 // For weights of which two of any four neighbouring columns are left: rows and columns around tiles of 128 and stages

@@ -26,7 +26,7 @@ class ShflBwWeight final : public PackedWeight {
 GroupOperands OperandsOf(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   return {
-      .weight = &static_cast<const ShflBwWeight&>(*args.weight).groups(),
+      .weight = &RowGroupsOf(*args.weight),
       .dtype = problem.to.dtype,
       .x = AllColumns(args, stream),
       .residual = problem.epilogue.residual ? args.inputs[1].data : nullptr,
@@ -52,6 +52,8 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvShflBw(const Weight& weight, 
   SWIZZLE_ASSIGN_OR_RETURN(auto packed, RowGroups::Make(*matrix, weight.bias, problem.to.dtype));
   return std::make_unique<ShflBwWeight>(std::move(packed));
 }
+
+const RowGroups& RowGroupsOf(const PackedWeight& weight) { return static_cast<const ShflBwWeight&>(weight).groups(); }
 
 bool HoldsMixedBlocks(const Weight& weight, const Problem& problem) {
   constexpr double kMost = 0.75;  // of all columns of all groups: beyond, dense products are faster

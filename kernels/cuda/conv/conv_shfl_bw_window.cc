@@ -19,7 +19,9 @@ constexpr int64_t kMostPieces = 1 << 27;  // of the workspace: the kernel counts
 class WindowWeight final : public PackedWeight {
  public:
   explicit WindowWeight(WindowGroups packed) : packed_(std::move(packed)) {}
-  size_t bytes() const override { return packed_.groups->bytes() + packed_.slot_of_pair.bytes(); }
+  size_t bytes() const override {
+    return packed_.groups->bytes() + packed_.slot_of_pair.bytes() + packed_.pair_of_slot.bytes();
+  }
   const WindowGroups& packed() const { return packed_; }
 
  private:
@@ -42,19 +44,22 @@ StatusOr<WindowGroups> WindowGroups::Make(const ShflBwMatrix& matrix, std::span<
   const auto row_of = [=](uint32_t column) { return column % (height * width) / width; };
   std::vector<int32_t> slot_of_pair(matrix.cols / height, -1);
   for (const uint32_t column : matrix.col_indices) slot_of_pair[pair_of(column)] = 0;
-  int32_t slots = 0;
-  for (int32_t& slot : slot_of_pair) {
-    if (slot == 0) slot = slots++;
+  if (matrix.col_indices.empty()) slot_of_pair[0] = 0;  // no kernel asks whether there is a column
+  std::vector<int32_t> pair_of_slot;
+  for (size_t pair = 0; pair < slot_of_pair.size(); ++pair) {
+    if (slot_of_pair[pair] < 0) continue;
+    slot_of_pair[pair] = static_cast<int32_t>(pair_of_slot.size());
+    pair_of_slot.push_back(static_cast<int32_t>(pair));
   }
-  if (slots == 0) slot_of_pair[0] = slots++;  // no kernel asks whether there is a column
   ShflBwMatrix renamed = matrix;
-  renamed.cols = int64_t{slots} * height;
+  renamed.cols = static_cast<int64_t>(pair_of_slot.size()) * height;
   for (uint32_t& column : renamed.col_indices) {
     column = static_cast<uint32_t>(slot_of_pair[pair_of(column)]) * height + row_of(column);
   }
   WindowGroups made;
   SWIZZLE_ASSIGN_OR_RETURN(made.groups, RowGroups::Make(renamed, bias, dtype));
   SWIZZLE_ASSIGN_OR_RETURN(made.slot_of_pair, DeviceArray<int32_t>::Upload(slot_of_pair));
+  SWIZZLE_ASSIGN_OR_RETURN(made.pair_of_slot, DeviceArray<int32_t>::Upload(pair_of_slot));
   return made;
 }
 
@@ -75,6 +80,10 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvShflBwWindow(const Weight& we
   return std::make_unique<WindowWeight>(std::move(packed));
 }
 
+const WindowGroups& WindowGroupsOf(const PackedWeight& weight) {
+  return static_cast<const WindowWeight&>(weight).packed();
+}
+
 size_t ConvShflBwWindowWorkspaceBytes(const Problem& problem) {
   return static_cast<size_t>(MostSlots(problem) * PiecesOfSlot(problem) * kPiece) * ElementBytes(problem.to.dtype);
 }
@@ -82,7 +91,7 @@ size_t ConvShflBwWindowWorkspaceBytes(const Problem& problem) {
 template <int kWidth>
 void RunConvShflBwWindow(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
-  const WindowGroups& packed = static_cast<const WindowWeight&>(*args.weight).packed();
+  const WindowGroups& packed = WindowGroupsOf(*args.weight);
   void* const unfolded = args.workspace.data();
   UnfoldWidth(problem, packed.slot_of_pair, args.inputs[0].data, unfolded, QueueOf(stream));
   const int64_t width = CeilDiv(problem.output.width, kPiece) * kPiece;

@@ -37,6 +37,7 @@ struct WindowLines {
 struct WindowGroups {
   std::unique_ptr<RowGroups> groups;
   DeviceArray<int32_t> slot_of_pair;  // of channel * kernel_w + column of the window; -1 where there is none
+  DeviceArray<int32_t> pair_of_slot;
 
   static StatusOr<WindowGroups> Make(const ShflBwMatrix& matrix, std::span<const float> bias, const Window& window,
                                      DType dtype);
@@ -45,6 +46,7 @@ struct WindowGroups {
 // Row functions; FP16 and BF16, windows of at most 31 rows that are not pointwise.
 bool AcceptsConvShflBwWindow(const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvShflBwWindow(const Weight& weight, const Problem& problem);
+const WindowGroups& WindowGroupsOf(const PackedWeight& weight);  // of what that made
 size_t ConvShflBwWindowWorkspaceBytes(const Problem& problem);
 // Tiles of kWidth columns: 64, 128 or 256.
 template <int kWidth>

@@ -121,6 +121,11 @@ void Copy(const KernelArgs& args, Stream& stream, Matrices from, Matrices to, in
 Matrices InNchw(const Extent& extent) { return {extent.channels * extent.plane(), extent.plane()}; }
 Matrices InRows(const Extent& extent) { return {extent.plane(), RowStride(extent.positions())}; }
 
+// In kBatched a channel is a matrix [position][image] of its own.
+Matrices InBatched(const Extent& extent) {
+  return {RowStride(BatchedPositions(extent)), RoundUp(extent.batch, kBatchUnit)};
+}
+
 // Without a plane kNchw and kNhwc differ in the type at most.
 template <typename From, typename To>
 void CopyTokens(const KernelArgs& args, Stream& stream) {
@@ -173,6 +178,29 @@ void ConvertNhwcToNchw(const KernelArgs& args, Stream& stream) {
                                              extent.batch, extent.plane(), extent.channels);
 }
 
+template <DType kDType, DType kEdge>
+void ConvertNchwToBatched(const KernelArgs& args, Stream& stream) {
+  const Extent& extent = args.problem->input;
+  if (extent.plane() == 1) return ConvertNchwToRows<kDType, kEdge>(args, stream);
+  Transpose<Element<kEdge>, Element<kDType>>(args, stream, {extent.plane(), extent.channels * extent.plane()},
+                                             InBatched(extent), extent.channels, extent.batch, extent.plane());
+}
+
+template <DType kDType>
+void ConvertRowsToBatched(const KernelArgs& args, Stream& stream) {
+  const Extent& extent = args.problem->input;
+  Transpose<Element<kDType>, Element<kDType>>(args, stream, {RowStride(extent.positions()), extent.plane()},
+                                              InBatched(extent), extent.channels, extent.batch, extent.plane());
+}
+
+template <DType kDType>
+void ConvertBatchedToRows(const KernelArgs& args, Stream& stream) {
+  const Extent& extent = args.problem->input;
+  Transpose<Element<kDType>, Element<kDType>>(args, stream, InBatched(extent),
+                                              {RowStride(extent.positions()), extent.plane()}, extent.channels,
+                                              extent.plane(), extent.batch);
+}
+
 // All positions of all images are one matrix in these two.
 template <Layout kFromLayout, DType kFrom, Layout kToLayout, DType kTo>
 void ConvertTypes(const KernelArgs& args, Stream& stream) {
@@ -220,6 +248,15 @@ SWIZZLE_INSTANTIATE_EDGE(ConvertNchwToNhwc);
 SWIZZLE_INSTANTIATE_EDGE(ConvertNhwcToNchw);
 SWIZZLE_INSTANTIATE_CONVERT(ConvertRowsToNhwc);
 SWIZZLE_INSTANTIATE_CONVERT(ConvertNhwcToRows);
+
+#define SWIZZLE_INSTANTIATE_BATCHED(dtype)                                                                 \
+  template void ConvertNchwToBatched<DType::dtype>(const KernelArgs& args, Stream& stream);                \
+  template void ConvertNchwToBatched<DType::dtype, DType::kUint8>(const KernelArgs& args, Stream& stream); \
+  template void ConvertRowsToBatched<DType::dtype>(const KernelArgs& args, Stream& stream);                \
+  template void ConvertBatchedToRows<DType::dtype>(const KernelArgs& args, Stream& stream)
+
+SWIZZLE_INSTANTIATE_BATCHED(kFloat16);
+SWIZZLE_INSTANTIATE_BATCHED(kBFloat16);
 
 #define SWIZZLE_INSTANTIATE_TYPES(from_layout, from, to_layout, to)                                                  \
   template void ConvertTypes<Layout::from_layout, DType::from, Layout::to_layout, DType::to>(const KernelArgs& args, \

@@ -22,6 +22,14 @@ void ConvertRowsToNhwc(const KernelArgs& args, Stream& stream);
 template <DType kDType>
 void ConvertNhwcToRows(const KernelArgs& args, Stream& stream);
 
+// Of half types.
+template <DType kDType, DType kEdge = DType::kFloat32>
+void ConvertNchwToBatched(const KernelArgs& args, Stream& stream);
+template <DType kDType>
+void ConvertRowsToBatched(const KernelArgs& args, Stream& stream);
+template <DType kDType>
+void ConvertBatchedToRows(const KernelArgs& args, Stream& stream);
+
 // Between FP32 and a half type, or bytes and a real type, in either layout that has both.
 template <Layout kFromLayout, DType kFrom, Layout kToLayout, DType kTo>
 void ConvertTypes(const KernelArgs& args, Stream& stream);

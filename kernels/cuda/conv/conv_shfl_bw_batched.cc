@@ -1,0 +1,81 @@
+#include "kernels/cuda/conv/conv_shfl_bw_batched.h"
+
+#include <limits>
+
+#include "kernels/cuda/conv/conv_shfl_bw.h"
+#include "kernels/cuda/runtime/queue.h"
+
+namespace swizzle::cuda {
+namespace {
+
+constexpr int64_t kMostTaps = 63;  // the kernel has a bit for each
+
+// Y's rows, and which of the operands is the residual: the same for all of these rows.
+template <typename Operands>
+Operands OperandsOf(const KernelArgs& args) {
+  const Problem& problem = *args.problem;
+  Operands operands = {};
+  operands.x = args.inputs[0].data;
+  operands.residual = problem.epilogue.residual ? args.inputs[1].data : nullptr;
+  operands.y = args.output.data;
+  operands.columns = BatchedPositions(problem.output);
+  operands.stride = RowStride(operands.columns);
+  operands.epilogue = problem.epilogue;
+  return operands;
+}
+
+bool RowsFit(const Extent& extent, DType dtype) {
+  return RowStride(BatchedPositions(extent)) * static_cast<int64_t>(ElementBytes(dtype)) <=
+         std::numeric_limits<uint32_t>::max();
+}
+
+}  // namespace
+
+bool AcceptsConvBatched(const Problem& problem) {
+  return problem.window().IsPointwise() && AcceptsConvShflBw(problem) && RowsFit(problem.output, problem.to.dtype);
+}
+
+template <int kWidth>
+void RunConvBatched(const KernelArgs& args, Stream& stream) {
+  auto operands = OperandsOf<GroupOperands>(args);
+  operands.weight = &RowGroupsOf(*args.weight);
+  operands.dtype = args.problem->to.dtype;
+  QueueGroups<kWidth>(operands, MultiprocessorsOf(stream), QueueOf(stream));
+}
+
+bool AcceptsConvBatchedWindow(const Problem& problem) {
+  const Window& window = problem.window();
+  return AcceptsConvShflBwWindow(problem) && window.taps() <= kMostTaps && RowsFit(problem.output, problem.to.dtype) &&
+         LayoutElements(problem.input, Layout::kBatched) <= MostBatchedElements(window);
+}
+
+template <int kWidth>
+void RunConvBatchedWindow(const KernelArgs& args, Stream& stream) {
+  const WindowGroups& packed = WindowGroupsOf(*args.weight);
+  auto operands = OperandsOf<BatchedOperands>(args);
+  operands.weight = packed.groups.get();
+  operands.pair_of_slot = packed.pair_of_slot.data();
+  operands.problem = args.problem;
+  QueueBatchedGroups<kWidth>(operands, MultiprocessorsOf(stream), QueueOf(stream));
+}
+
+bool AcceptsConvBatchedThin(const Problem& problem) {
+  return AcceptsConvThin(problem) && (AcceptsConvBatched(problem) || AcceptsConvBatchedWindow(problem));
+}
+
+template <int kWidth>
+void RunConvBatchedThin(const KernelArgs& args, Stream& stream) {
+  if (args.problem->window().IsPointwise()) return RunConvBatched<kWidth>(args, stream);
+  RunConvBatchedWindow<kWidth>(args, stream);
+}
+
+template void RunConvBatched<64>(const KernelArgs&, Stream&);
+template void RunConvBatched<128>(const KernelArgs&, Stream&);
+template void RunConvBatched<256>(const KernelArgs&, Stream&);
+template void RunConvBatchedWindow<64>(const KernelArgs&, Stream&);
+template void RunConvBatchedWindow<128>(const KernelArgs&, Stream&);
+template void RunConvBatchedWindow<256>(const KernelArgs&, Stream&);
+template void RunConvBatchedThin<128>(const KernelArgs&, Stream&);
+template void RunConvBatchedThin<256>(const KernelArgs&, Stream&);
+
+}  // namespace swizzle::cuda
