@@ -73,6 +73,18 @@ constexpr auto PlainRows(Op op, const Kernel& common, auto run_of) {
   return LayoutRows<kStem, "">(op, Format::kNone, common, run_of);
 }
 
+// Of kBatched, which is of half types only: rows <stem>[_<format>]_<type>_sm75.
+template <RowText kStem>
+constexpr auto BatchedRows(const RowShape& shape, const Kernel& common, auto run_of) {
+  const auto of_type = [run_of]<DType kType>() { return run_of.template operator()<kBatched, kType>(); };
+  return Rows<kStem, "sm75", kF16, kBf16>(shape, kAnySm, common, of_type);
+}
+template <RowText kStem>
+constexpr auto PlainAndBatchedRows(Op op, const Kernel& common, auto run_of) {
+  return Join(PlainRows<kStem>(op, common, run_of),
+              BatchedRows<kStem + "_batched">({op, Format::kNone, kBatched, kBatched}, common, run_of));
+}
+
 template <Layout kFrom, Layout kTo>
 constexpr auto ConvertRows(auto run_of) {
   constexpr RowText kName = RowText("convert_") + RowText(LayoutName(kFrom)) + "_" + RowText(LayoutName(kTo));
@@ -323,24 +335,29 @@ constexpr auto kRows = Join(
     byte_rows::All(),
 
     // Element-wise.
-    PlainRows<"add">(Op::kAdd, {.accepts = AcceptsAll},
-                     []<Layout kLayout, DType kType>() { return &Add<kLayout, kType>; }),
-    PlainRows<"multiply">(Op::kMultiply, {.accepts = AcceptsAll},
-                          []<Layout kLayout, DType kType>() { return &Multiply<kLayout, kType>; }),
-    PlainRows<"activation">(Op::kActivation, {.accepts = AcceptsAll},
-                            []<Layout kLayout, DType kType>() { return &Activation<kLayout, kType>; }),
-    PlainRows<"function">(Op::kFunction, {.accepts = AcceptsAll},
-                          []<Layout kLayout, DType kType>() { return &ApplyFunction<kLayout, kType>; }),
+    PlainAndBatchedRows<"add">(Op::kAdd, {.accepts = AcceptsAll},
+                               []<Layout kLayout, DType kType>() { return &Add<kLayout, kType>; }),
+    PlainAndBatchedRows<"multiply">(Op::kMultiply, {.accepts = AcceptsAll},
+                                    []<Layout kLayout, DType kType>() { return &Multiply<kLayout, kType>; }),
+    PlainAndBatchedRows<"activation">(Op::kActivation, {.accepts = AcceptsAll},
+                                      []<Layout kLayout, DType kType>() { return &Activation<kLayout, kType>; }),
+    PlainAndBatchedRows<"function">(Op::kFunction, {.accepts = AcceptsAll},
+                                    []<Layout kLayout, DType kType>() { return &ApplyFunction<kLayout, kType>; }),
     PlainRows<"scale">(Op::kScale, {.accepts = AcceptsScale},
                        []<Layout kLayout, DType kType>() { return &Scale<kLayout, kType>; }),
 
     // Planes.
     RowsInLayout<"depthwise", "_dense", kGpuRows>(Op::kDepthwiseConv, Format::kDense, kDepthwise<kGpuRows>, kFilter),
     RowsInLayout<"depthwise", "_dense", kNhwc>(Op::kDepthwiseConv, Format::kDense, kDepthwise<kNhwc>, kFilter),
-    PlainRows<"max_pool">(Op::kMaxPool, {.accepts = AcceptsPool},
-                          []<Layout kLayout, DType kType>() { return &MaxPool<kLayout, kType>; }),
-    PlainRows<"average_pool">(Op::kAveragePool, {.accepts = AcceptsPool},
-                              []<Layout kLayout, DType kType>() { return &AveragePool<kLayout, kType>; }),
+    BatchedRows<"depthwise_batched_dense">({Op::kDepthwiseConv, Format::kDense, kBatched, kBatched},
+                                           kDepthwise<kGpuRows>, kFilter),
+    PlainAndBatchedRows<"max_pool">(Op::kMaxPool, {.accepts = AcceptsPool},
+                                    []<Layout kLayout, DType kType>() { return &MaxPool<kLayout, kType>; }),
+    PlainAndBatchedRows<"average_pool">(Op::kAveragePool, {.accepts = AcceptsPool},
+                                        []<Layout kLayout, DType kType>() { return &AveragePool<kLayout, kType>; }),
+    BatchedRows<"average_pool_batched_rows">(
+        {Op::kAveragePool, Format::kNone, kBatched, kGpuRows}, {.accepts = AcceptsPoolOfPlanes},
+        []<Layout kLayout, DType kType>() { return &AveragePool<kLayout, kType>; }),
     PlainRows<"resize">(Op::kResize, {.accepts = AcceptsResize},
                         []<Layout kLayout, DType kType>() { return &Resize<kLayout, kType>; }),
     PlainRows<"depth_to_space">(Op::kDepthToSpace, {.accepts = AcceptsResize},

@@ -81,5 +81,9 @@ SWIZZLE_INSTANTIATE(Add);
 SWIZZLE_INSTANTIATE(Multiply);
 SWIZZLE_INSTANTIATE(Activation);
 SWIZZLE_INSTANTIATE(ApplyFunction);
+SWIZZLE_INSTANTIATE_HALF_TYPES(Add, Layout::kBatched);
+SWIZZLE_INSTANTIATE_HALF_TYPES(Multiply, Layout::kBatched);
+SWIZZLE_INSTANTIATE_HALF_TYPES(Activation, Layout::kBatched);
+SWIZZLE_INSTANTIATE_HALF_TYPES(ApplyFunction, Layout::kBatched);
 
 }  // namespace swizzle::cuda

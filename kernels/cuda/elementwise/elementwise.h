@@ -1,5 +1,6 @@
-// Element-wise operations on a GPU: rows add_, multiply_, activation_ and function_ of kRows and kNhwc. Both layouts
-// are one run of elements; spare positions of kRows are computed like the rest. May work in place.
+// Element-wise operations on a GPU: rows add_, multiply_, activation_ and function_ of kRows and kNhwc, and in half
+// precision of kBatched. Each layout is one run of elements; spare positions are computed like the rest. May work in
+// place.
 #ifndef SWIZZLE_KERNELS_CUDA_ELEMENTWISE_ELEMENTWISE_H_
 #define SWIZZLE_KERNELS_CUDA_ELEMENTWISE_ELEMENTWISE_H_
 

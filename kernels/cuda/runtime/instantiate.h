@@ -2,10 +2,12 @@
 #ifndef SWIZZLE_KERNELS_CUDA_RUNTIME_INSTANTIATE_H_
 #define SWIZZLE_KERNELS_CUDA_RUNTIME_INSTANTIATE_H_
 
-#define SWIZZLE_INSTANTIATE_TYPES(function, layout)                            \
-  template void function<layout, DType::kFloat32>(const KernelArgs&, Stream&); \
+#define SWIZZLE_INSTANTIATE_HALF_TYPES(function, layout)                       \
   template void function<layout, DType::kFloat16>(const KernelArgs&, Stream&); \
   template void function<layout, DType::kBFloat16>(const KernelArgs&, Stream&)
+#define SWIZZLE_INSTANTIATE_TYPES(function, layout)                            \
+  template void function<layout, DType::kFloat32>(const KernelArgs&, Stream&); \
+  SWIZZLE_INSTANTIATE_HALF_TYPES(function, layout)
 
 // In kRows and kNhwc.
 #define SWIZZLE_INSTANTIATE(function)                 \

@@ -13,7 +13,7 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kTapUnit = 4;  // taps of a channel are read in such packs
 
-// Taps and, after the last, the bias, of each channel: [channels][taps] in kRows, [taps][channels] in kNhwc.
+// Taps and, after the last, the bias, of each channel: [channels][taps], in kNhwc [taps][channels].
 class DepthwiseWeight final : public PackedWeight {
  public:
   explicit DepthwiseWeight(DeviceArray<float> values) : values_(std::move(values)) {}
@@ -62,13 +62,13 @@ __device__ void StoreSums(const Operands<T>& op, float (&sums)[kPack], int64_t o
   StorePack<kPack>(sums, op.output + offset);
 }
 
-// The nine taps and the bias of a pack of channels.
-template <int kPack>
+// The nine taps and the bias of a pack of channels, or of one whose images are a pack.
+template <int kChannels>
 struct Taps3x3 {
-  float values[12][kPack];
+  float values[12][kChannels];
 
   __device__ Taps3x3(const float* from, int32_t tap_stride) {
-    if constexpr (kPack == 1) {
+    if constexpr (kChannels == 1) {
       if (tap_stride == 1) {
 #pragma unroll
         for (int i = 0; i < 12; i += kTapUnit) {
@@ -81,23 +81,25 @@ struct Taps3x3 {
       }
     }
 #pragma unroll
-    for (int i = 0; i < 10; ++i) LoadPack<kPack>(from + int64_t{i} * tap_stride, values[i]);
+    for (int i = 0; i < 10; ++i) LoadPack<kChannels>(from + int64_t{i} * tap_stride, values[i]);
   }
+  // Of number c of the pack.
+  __device__ float Of(int i, int c) const { return values[i][kChannels == 1 ? 0 : c]; }
 };
 
-// kRows output rows a thread, of one pack of channels and one column.
-template <int kPack, int kStride, int kRows, typename T>
+// kRows output rows a thread, of one pack and one column. A pack is of kChannels channels, or of one channel's images.
+template <int kPack, int kChannels, int kStride, int kRows, typename T>
 __global__ void __launch_bounds__(kThreads) Depthwise3x3(const __grid_constant__ Operands<T> op) {
   LetNextStart();
   PlanePart part;
   if (!op.parts.Take(blockIdx.x * kThreads + threadIdx.x, part)) return;
-  const Taps3x3<kPack> taps(op.taps + int64_t{part.channel} * op.tap_strides.channel, op.tap_strides.tap);
+  const Taps3x3<kChannels> taps(op.taps + int64_t{part.channel} * op.tap_strides.channel, op.tap_strides.tap);
   WaitForResults();
   float sums[kRows][kPack];
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
 #pragma unroll
-    for (int c = 0; c < kPack; ++c) sums[r][c] = taps.values[9][c];
+    for (int c = 0; c < kPack; ++c) sums[r][c] = taps.Of(9, c);
   }
   const T* plane = op.input + op.in.At(part.channel, part.image);
   const int32_t first_row = part.y * kStride - op.window.pad_top, first_column = part.x * kStride - op.window.pad_left;
@@ -118,7 +120,7 @@ __global__ void __launch_bounds__(kThreads) Depthwise3x3(const __grid_constant__
 #pragma unroll
       for (int j = 0; j < 3; ++j) {
 #pragma unroll
-        for (int c = 0; c < kPack; ++c) sums[r][c] = fmaf(values[j][c], taps.values[3 * tap_row + j][c], sums[r][c]);
+        for (int c = 0; c < kPack; ++c) sums[r][c] = fmaf(values[j][c], taps.Of(3 * tap_row + j, c), sums[r][c]);
       }
     }
   }
@@ -189,22 +191,24 @@ __global__ void __launch_bounds__(kThreads) DepthwiseLines3x3(const __grid_const
   }
 }
 
-template <int kPack, typename T>
+template <int kPack, int kChannels, typename T>
 __global__ void __launch_bounds__(kThreads) DepthwiseAny(const __grid_constant__ Operands<T> op) {
   LetNextStart();
   PlanePart part;
   if (!op.parts.Take(blockIdx.x * kThreads + threadIdx.x, part)) return;
   const float* taps = op.taps + int64_t{part.channel} * op.tap_strides.channel;
-  float sums[kPack];
-  LoadPack<kPack>(taps + int64_t{op.window.kernel_h * op.window.kernel_w} * op.tap_strides.tap, sums);
+  float bias[kChannels], sums[kPack];
+  LoadPack<kChannels>(taps + int64_t{op.window.kernel_h * op.window.kernel_w} * op.tap_strides.tap, bias);
+#pragma unroll
+  for (int c = 0; c < kPack; ++c) sums[c] = bias[kChannels == 1 ? 0 : c];
   WaitForResults();
   const T* plane = op.input + op.in.At(part.channel, part.image);
   op.window.ForEachTap(op.in, part.y, part.x, [&](int32_t tap, int32_t position) {
-    float values[kPack], factors[kPack];
+    float values[kPack], factors[kChannels];
     LoadPack<kPack>(plane + int64_t{position} * op.in.position, values);
-    LoadPack<kPack>(taps + int64_t{tap} * op.tap_strides.tap, factors);
+    LoadPack<kChannels>(taps + int64_t{tap} * op.tap_strides.tap, factors);
 #pragma unroll
-    for (int c = 0; c < kPack; ++c) sums[c] = fmaf(values[c], factors[c], sums[c]);
+    for (int c = 0; c < kPack; ++c) sums[c] = fmaf(values[c], factors[kChannels == 1 ? 0 : c], sums[c]);
   });
   const int64_t to = op.out.At(part.channel, part.image);
   StoreSums(op, sums, to + int64_t{part.y * op.out.width + part.x} * op.out.position);
@@ -262,7 +266,7 @@ bool LaunchLines(const KernelArgs& args, Stream& stream) {
   return false;
 }
 
-template <int kPack, typename T>
+template <int kPack, int kChannels, typename T>
 void Launch(const KernelArgs& args, Stream& stream, Layout layout) {
   const Window& window = args.problem->window();
   const auto run = [&](auto* kernel, int rows) {
@@ -271,11 +275,11 @@ void Launch(const KernelArgs& args, Stream& stream, Layout layout) {
                     operands);
   };
   if (Is3x3(window, 1)) {
-    run(Depthwise3x3<kPack, 1, kStride1Rows, T>, kStride1Rows);
+    run(Depthwise3x3<kPack, kChannels, 1, kStride1Rows, T>, kStride1Rows);
   } else if (Is3x3(window, 2)) {
-    run(Depthwise3x3<kPack, 2, kStride2Rows, T>, kStride2Rows);
+    run(Depthwise3x3<kPack, kChannels, 2, kStride2Rows, T>, kStride2Rows);
   } else {
-    run(DepthwiseAny<kPack, T>, 1);
+    run(DepthwiseAny<kPack, kChannels, T>, 1);
   }
 }
 
@@ -306,14 +310,17 @@ void Depthwise(const KernelArgs& args, Stream& stream) {
   using T = Element<kDType>;
   if constexpr (kLayout == Layout::kRows) {
     if (LaunchLines<kLineColumns, T>(args, stream) || LaunchLines<kLineColumns / 2, T>(args, stream)) return;
-    Launch<1, T>(args, stream, kLayout);
+    Launch<1, 1, T>(args, stream, kLayout);
+  } else if constexpr (kLayout == Layout::kBatched) {
+    Launch<kBatchUnit, 1, T>(args, stream, kLayout);
   } else if (args.problem->output.channels % kChannelPack == 0) {
-    Launch<kChannelPack, T>(args, stream, kLayout);
+    Launch<kChannelPack, kChannelPack, T>(args, stream, kLayout);
   } else {
-    Launch<1, T>(args, stream, kLayout);
+    Launch<1, 1, T>(args, stream, kLayout);
   }
 }
 
 SWIZZLE_INSTANTIATE(Depthwise);
+SWIZZLE_INSTANTIATE_HALF_TYPES(Depthwise, Layout::kBatched);
 
 }  // namespace swizzle::cuda

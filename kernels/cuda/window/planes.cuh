@@ -6,7 +6,7 @@
 
 namespace swizzle::cuda {
 
-// Where (channel, image, position) lies; in elements.
+// Where (channel, image, position) lies; in elements. In kBatched an image is a pack of kBatchUnit of them.
 struct PlaneStrides {
   int64_t channel;
   int64_t image;
@@ -16,6 +16,10 @@ struct PlaneStrides {
   static PlaneStrides Of(const Extent& extent, Layout layout) {
     const auto height = static_cast<int32_t>(extent.height), width = static_cast<int32_t>(extent.width);
     if (layout == Layout::kRows) return {RowStride(extent.positions()), extent.plane(), 1, height, width};
+    if (layout == Layout::kBatched) {
+      const auto batch = static_cast<int32_t>(RoundUp(extent.batch, kBatchUnit));
+      return {RowStride(BatchedPositions(extent)), kBatchUnit, batch, height, width};
+    }
     const auto channels = static_cast<int32_t>(extent.channels);
     return {1, extent.plane() * channels, channels, height, width};
   }
@@ -24,7 +28,8 @@ struct PlaneStrides {
   }
 };
 
-// A thread's part of the output: `rows` output rows from `y` on, at column `x`, of a pack of channels of an image.
+// A thread's part of the output: `rows` output rows from `y` on, at column `x`, of a pack of channels of an image, or
+// in kBatched of a channel of a pack of images.
 struct PlanePart {
   uint32_t channel, image;
   int32_t x, y;
@@ -33,31 +38,35 @@ struct PlanePart {
 // Cuts the output into such parts, neighbours in memory to neighbouring threads.
 class PlaneParts {
  public:
-  // `pack` divides the channels; 1 in kRows.
+  // `pack` divides the channels; 1 in kRows, kBatchUnit in kBatched.
   PlaneParts(const Extent& output, Layout layout, int rows, int pack)
       : rows_(rows),
         pack_(pack),
-        packs_(output.channels / pack),
         width_(output.width),
         groups_(CeilDiv(output.height, rows)),
-        images_(output.batch),
-        count_(
-            static_cast<uint32_t>(output.channels / pack * output.width * CeilDiv(output.height, rows) * output.batch)),
-        channels_inner_(layout == Layout::kNhwc) {}
+        channels_inner_(layout == Layout::kNhwc),
+        images_inner_(layout == Layout::kBatched) {
+    const int64_t images = images_inner_ ? CeilDiv(output.batch, pack) : output.batch;
+    const int64_t channels = images_inner_ ? output.channels : output.channels / pack;
+    packs_ = FastDivider(channels);
+    images_ = FastDivider(images);
+    count_ = static_cast<uint32_t>(channels * output.width * CeilDiv(output.height, rows) * images);
+  }
 
   uint32_t count() const { return count_; }
 
   __device__ bool Take(uint32_t item, PlanePart& part) const {
     if (item >= count_) return false;
     if (channels_inner_) part.channel = packs_.Split(item) * pack_;
+    if (images_inner_) part.image = images_.Split(item);
     part.x = static_cast<int32_t>(width_.Split(item));
     part.y = static_cast<int32_t>(groups_.Split(item)) * rows_;
     if (channels_inner_) {
       part.image = item;
-    } else {
-      part.image = images_.Split(item);
-      part.channel = item;
+      return true;
     }
+    if (!images_inner_) part.image = images_.Split(item);
+    part.channel = item;
     return true;
   }
 
@@ -65,7 +74,7 @@ class PlaneParts {
   int rows_, pack_;
   FastDivider packs_, width_, groups_, images_;
   uint32_t count_;
-  bool channels_inner_;
+  bool channels_inner_, images_inner_;
 };
 
 // A window, for the device.

@@ -125,6 +125,29 @@ __global__ void __launch_bounds__(kThreads) PoolRowPlanes(const __grid_constant_
   op.output[op.out.At(part.channel, part.image)] = FromFloat<T>(op.clamp(Reduce::Finish(result, positions)));
 }
 
+// A warp for each plane of kBatched, of a pack of images, which may be stored in kRows.
+template <typename Reduce, typename T>
+__global__ void __launch_bounds__(kThreads) PoolBatchedPlanes(const __grid_constant__ Operands<T> op) {
+  LetNextStart();
+  PlanePart part;
+  if (!op.parts.Take(blockIdx.x * (kThreads / kWarp) + threadIdx.x / kWarp, part)) return;
+  WaitForResults();
+  const T* plane = op.input + op.in.At(part.channel, part.image);
+  const int32_t positions = op.in.height * op.in.width;
+  float results[kBatchUnit];
+#pragma unroll
+  for (float& result : results) result = Reduce::kStart;
+  for (int32_t i = threadIdx.x % kWarp; i < positions; i += kWarp) {
+    float values[kBatchUnit];
+    LoadPack<kBatchUnit>(plane + int64_t{i} * op.in.position, values);
+#pragma unroll
+    for (int b = 0; b < kBatchUnit; ++b) results[b] = Reduce::Join(results[b], values[b]);
+  }
+#pragma unroll
+  for (float& result : results) result = op.clamp(Reduce::Finish(Reduce::OfLanes(result), positions));
+  if (threadIdx.x % kWarp == 0) StorePack<kBatchUnit>(results, op.output + op.out.At(part.channel, part.image));
+}
+
 // A block for 32 channels of an image of kNhwc, of one after another of them: its warps share the positions.
 template <typename Reduce, typename T>
 __global__ void __launch_bounds__(kThreads)
@@ -193,12 +216,16 @@ void Pool(const KernelArgs& args, Stream& stream, Layout layout) {
   constexpr int kPack = 16 / sizeof(T);
   const Problem& problem = *args.problem;
   const int64_t channels = problem.output.channels;
-  const int pack = layout == Layout::kNhwc && channels % kPack == 0 ? kPack : 1;
+  const bool batched = layout == Layout::kBatched;
+  const int pack = batched || (layout == Layout::kNhwc && channels % kPack == 0) ? kPack : 1;
   const Operands<T> op = OperandsOf<T>(args, layout, 1, 1, pack);
   const cudaStream_t queue = QueueOf(stream);
   if (CoversPlane(problem) && layout == Layout::kRows) {
     const auto grid = LaunchGrid::OfThreads(op.parts.count(), kThreads / kWarp);
     LaunchDependent(PoolRowPlanes<Reduce, T>, grid, kThreads, 0, queue, op);
+  } else if (CoversPlane(problem) && batched) {
+    const auto grid = LaunchGrid::OfThreads(op.parts.count(), kThreads / kWarp);
+    if constexpr (kPack == kBatchUnit) LaunchDependent(PoolBatchedPlanes<Reduce, T>, grid, kThreads, 0, queue, op);
   } else if (CoversPlane(problem)) {
     const LaunchGrid grid(CeilDiv(channels, kWarp), problem.output.batch);
     PoolNhwcPlanes<Reduce, T>
@@ -214,6 +241,8 @@ void Pool(const KernelArgs& args, Stream& stream, Layout layout) {
 }  // namespace
 
 bool AcceptsPool(const Problem& problem) { return !problem.epilogue.residual && CountsFit(problem); }
+
+bool AcceptsPoolOfPlanes(const Problem& problem) { return AcceptsPool(problem) && CoversPlane(problem); }
 
 template <Layout kLayout, DType kDType>
 void MaxPool(const KernelArgs& args, Stream& stream) {
@@ -231,5 +260,7 @@ void AveragePool(const KernelArgs& args, Stream& stream) {
 
 SWIZZLE_INSTANTIATE(MaxPool);
 SWIZZLE_INSTANTIATE(AveragePool);
+SWIZZLE_INSTANTIATE_HALF_TYPES(MaxPool, Layout::kBatched);
+SWIZZLE_INSTANTIATE_HALF_TYPES(AveragePool, Layout::kBatched);
 
 }  // namespace swizzle::cuda
