@@ -30,7 +30,7 @@ constexpr int64_t kWidthAtOnce = kVectorsAtOnce * kLanes;
 constexpr float kNearSquare = kNearPoint * kNearPoint, kFarSquare = kFarPoint * kFarPoint;
 
 // Along one direction, six numbers to six.
-HWY_INLINE void TransformInputs(const FloatVector* from, FloatVector* to, int step) {
+HWY_INLINE void TransformInputs(const FloatVector* from, FloatVector* to, int64_t step) {
   const FloatTag d;
   const FloatVector near_point = hn::Set(d, kNearPoint), far_point = hn::Set(d, kFarPoint);
   const FloatVector near_square = hn::Set(d, kNearSquare), far_square = hn::Set(d, kFarSquare);
@@ -48,7 +48,7 @@ HWY_INLINE void TransformInputs(const FloatVector* from, FloatVector* to, int st
 }
 
 // Likewise six numbers to four.
-HWY_INLINE void TransformOutputs(const FloatVector* from, FloatVector* to, int step) {
+HWY_INLINE void TransformOutputs(const FloatVector* from, FloatVector* to, int64_t step) {
   const FloatTag d;
   const FloatVector near_even = hn::Add(from[1], from[2]), near_odd = hn::Sub(from[1], from[2]);
   const FloatVector far_even = hn::Add(from[3], from[4]), far_odd = hn::Sub(from[3], from[4]);

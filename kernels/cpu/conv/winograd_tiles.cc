@@ -92,7 +92,7 @@ WinogradTiles::WinogradTiles(const Problem& problem)
   const int64_t most = std::clamp(kInputFloats / (kTileNumbers * in_channels), kFewest, kMost);
   groups = CeilDiv(tiles, most);
   group_tiles = CeilDiv(tiles, groups);
-  const int64_t items = problem.output.batch * groups, wanted = 2 * problem.threads;
+  const int64_t items = problem.output.batch * groups, wanted = int64_t{2} * problem.threads;
   if (problem.threads > 1 && items < wanted) parts = std::min(output_groups, CeilDiv(wanted, items));
   // Neighbours would else be apart by a power of two, and share few lines of the first cache.
   in_stride = group_tiles * in_channels + kBlockChannels;
