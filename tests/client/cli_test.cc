@@ -86,7 +86,7 @@ TEST_F(CliTest, HealthNamesWhatIsNotReadyAndWhy) {
             "swizzle: the server is not ready; model 'echo' is LOADING; model 'broken' is UNAVAILABLE: the file ends "
             "early\n");
   EXPECT_EQ(Run({"health", "echo"}).err, "swizzle: model 'echo' is not ready; model 'echo' is LOADING\n");
-  EXPECT_THAT(Run({"health", "--wait=0.001"}).err, HasSubstr("not ready after 1ms; model 'echo' is LOADING"));
+  EXPECT_THAT(Run({"health", "--wait=0.3"}).err, HasSubstr("not ready after 300ms; model 'echo' is LOADING"));
   server_.lists = false;
   EXPECT_EQ(Run({"health"}).err, "swizzle: the server is not ready\n");
 }
