@@ -141,9 +141,13 @@ class Finder {
     return View::Fixed{static_cast<size_t>(*axis), index->second.As<int64_t>()[0]};
   }
 
+  // Of a part: more than attention has that is known here. A file may have any number, and each followed takes some of
+  // the stack.
+  static constexpr size_t kMostNodes = 64;
+
   // Finds the product that scores are, but for factors, and what is added to it.
   void Walk(int value, float factor, Found& found) const {
-    const int maker = OnlyMaker(value);
+    const int maker = found.nodes.size() < kMostNodes ? OnlyMaker(value) : -1;
     if (maker >= 0) {
       const Node& node = NodeAt(maker);
       if (node.op == "MatMul" && found.product < 0) {
@@ -240,7 +244,7 @@ class Finder {
   // What computes a shape that nothing outside of `nodes` reads.
   void AddShapeNodes(int value, std::vector<int>& nodes) const {
     const int maker = OnlyMaker(value);
-    if (maker < 0) return;
+    if (maker < 0 || nodes.size() >= kMostNodes) return;
     nodes.push_back(maker);
     if (NodeAt(maker).op == "Shape") return;
     for (const int input : NodeAt(maker).inputs) {

@@ -104,6 +104,20 @@ TEST_F(AttentionTest, NumbersThatScoresMayReachReplaceThem) {
   ExpectSame(regional, {{2, kTokens, kHeads * kChannels}, {2, 1, 1, kTokens}}, {Tokens(2), Drawn(2 * kTokens, 5)});
 }
 
+// As deep as a file likes: what is added is then made before the call, and reading it takes no more of the stack.
+TEST_F(AttentionTest, LongSumsAreNotFollowedToTheirEnd) {
+  constexpr int kSums = 30'000;
+  OnnxBuilder builder = Operands();
+  builder.Node("MatMul", {"q", "kt"}, {"sum0"}).Floats("one", {1}, {0x1p-16f});
+  for (int i = 0; i < kSums; ++i) {
+    builder.Node("Add", {"sum" + std::to_string(i), "one"}, {"sum" + std::to_string(i + 1)});
+  }
+  builder.Node("Softmax", {"sum" + std::to_string(kSums)}, {"p"}, {{"axis", int64_t{-1}}});
+  builder.Node("MatMul", {"p", "v"}, {"y"}).Output("y");
+  const RegionalProgram regional = Plan(builder);
+  EXPECT_FALSE(regional.program->OperatorCounts().empty());
+}
+
 // Scores with products at places, of queries and of keys; the indices are an input, or ones that follow from the pair.
 OnnxBuilder WithPlaces(bool indices_are_input) {
   OnnxBuilder builder = Operands();
