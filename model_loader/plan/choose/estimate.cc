@@ -49,7 +49,8 @@ double WorkspaceMicroseconds(const Kernel& kernel, const Problem& problem, const
 
 double EstimateMicroseconds(const Kernel& kernel, const Problem& problem, const Weight* weight,
                             const Throughput& throughput) {
-  if (weight != nullptr) {
+  // An embedding only moves those rows of its table that tokens name.
+  if (weight != nullptr && problem.op != Op::kEmbedding) {
     return throughput.call_microseconds + MultiplyAdds(kernel, problem, *weight) / Rate(kernel, throughput) +
            WorkspaceMicroseconds(kernel, AsRowSolves(kernel, problem), throughput);
   }

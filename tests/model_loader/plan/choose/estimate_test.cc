@@ -76,6 +76,21 @@ TEST(EstimateTest, UnfoldingCostsWhatItMoves) {
                    EstimateMicroseconds(direct, problem, &weight, rates));
 }
 
+// A table's rows are looked up, not multiplied: a large vocabulary costs a token nothing.
+TEST(EstimateTest, EmbeddingsCostWhatTheyMoveHoweverLongTheirTable) {
+  Kernel look_up{};
+  const Storage rows = {Layout::kNchw, DType::kFloat32};
+  look_up.key = {Op::kEmbedding, Format::kDense, DType::kFloat32, rows, rows};
+  Problem problem;
+  problem.op = Op::kEmbedding;
+  problem.input = {1, 1, 1, 128};
+  problem.output = {1, 32, 1, 128};
+  const Weight few = {testing::MakeRandomMatrix(16, 32, 0.0, 1), {}};
+  const Weight many = {testing::MakeRandomMatrix(4096, 32, 0.0, 1), {}};
+  EXPECT_DOUBLE_EQ(Estimate(look_up, problem, &many), Estimate(look_up, problem, &few));
+  EXPECT_GT(Estimate(look_up, problem, &few), 0.0);
+}
+
 // Else layers of many tokens, which were not measured, ran on kernels for a few requests.
 TEST(EstimateTest, ZerosThatAreVisitedSaveNoTime) {
   const Kernel bitmap = ConvKernel(Format::kBitmap), dense = ConvKernel(Format::kDense);
