@@ -1,0 +1,206 @@
+#include <utility>
+
+#include "server/batching/batcher_impl.h"
+#include "server/telemetry/containment.h"
+
+namespace swizzle {
+namespace {
+
+// For so long an executor of a GPU watches the queue before it sleeps: to wake a thread takes up to 50 us on a
+// processor that was idle meanwhile, a third of what a small model computes. On the CPU watching would cost other
+// threads more.
+constexpr absl::Duration kWatchTime = absl::Milliseconds(1);
+
+// After it what failed for want of memory is tried again.
+constexpr absl::Duration kMemoryPause = absl::Milliseconds(10);
+
+}  // namespace
+
+void BatcherImpl::RunExecutor(int executor) {
+  Batch batch;
+  while (NextBatch(batch)) {
+    const size_t count = batch.requests.size();
+    const Status status = Execute(batch, executor);
+    if (status.ok() || count == 1) {
+      EndAll(batch, status);
+    } else {
+      ExecuteEachAlone(batch, executor);
+    }
+    MutexLock lock(mutex_);
+    running_ -= batch.work;
+    if (status.ok()) service_time_.Record(batch.full(), batch.work, batch.busy);
+    Forget(count);
+  }
+}
+
+// Waits for a batch; false once the batcher is closed.
+bool BatcherImpl::NextBatch(Batch& batch) {
+  batch.requests.clear();
+  while (batch.requests.empty()) {
+    PendingList expired;
+    {
+      MutexLock lock(mutex_);
+      if (!AwaitWork(batch, expired)) return false;
+    }
+    if (!expired.empty()) Fail(std::move(expired), late_, Rejection::kTimeout);
+  }
+  return true;
+}
+
+// Fills `batch`, `expired` or both, as soon as there is something for either; false once the batcher is closed.
+bool BatcherImpl::AwaitWork(Batch& batch, PendingList& expired) {
+  bool watch = model_->spec().instance_kind == InstanceKind::kGpu;
+  while (!closed_) {
+    const Instant wake = TakeWork(batch, expired);
+    if (!expired.empty() || !batch.requests.empty()) {
+      QueueChanged();
+      HandOverRest();
+      return true;
+    }
+    if (std::exchange(watch, false) && queue_.size() == 0) {
+      WatchQueue();
+      continue;
+    }
+    ++idle_;
+    clock_.WaitUntil(mutex_, work_, wake);
+    --idle_;
+  }
+  return false;
+}
+
+// Moves what the policy says to `batch` and `expired`; returns when to ask it again.
+Instant BatcherImpl::TakeWork(Batch& batch, PendingList& expired) {
+  const Instant now = clock_.Now();
+  try {
+    const Decision decision = Decide(queue_.summaries(), now, limits_);
+    queue_.Take(decision.expired, expired);
+    if (decision.take == 0) return decision.wake;
+    const int64_t waiting = queue_.load().work;
+    queue_.TakeFront(decision.take, batch.requests);
+    batch.work = waiting - queue_.load().work;
+    batch.start = now;
+    batch.reason = decision.reason;
+    running_ += batch.work;
+    limits_.hold_until = 0;
+    return decision.wake;
+  } catch (...) {
+    CaughtStatus("form a batch").IgnoreError();
+    return now + kMemoryPause;
+  }
+}
+
+// Returns once a request was queued, or after kWatchTime. Of several who watch, one finds the request.
+void BatcherImpl::WatchQueue() {
+  const uint64_t seen = arrivals_.load(std::memory_order_relaxed);
+  ++watching_;
+  mutex_.Unlock();
+  const Instant end = Clock::Real().Now() + kWatchTime;  // not clock_'s, which may stand still
+  while (arrivals_.load(std::memory_order_relaxed) == seen && Clock::Real().Now() < end) {
+    std::this_thread::yield();
+  }
+  mutex_.Lock();
+  --watching_;
+}
+
+// Fills the batch's results.
+Status BatcherImpl::Execute(Batch& batch, int executor) {
+  Status status = Contain("run the batch", [&]() -> Status {
+    BatchTimes times;
+    batch.MakeItems();
+    SWIZZLE_RETURN_IF_ERROR(sessions_[static_cast<size_t>(executor)]->Run(batch.items, times));
+    RecordSuccess(batch, times);
+    for (size_t i = 0; i < batch.requests.size(); ++i) {
+      Result& result = batch.results[i];
+      result.queue = batch.start - batch.requests[i]->arrival;
+      result.input = times.input;
+      result.compute = times.compute;
+      result.output = times.output;
+      result.batch_rows = batch.rows;
+    }
+    return absl::OkStatus();
+  });
+  batch.busy = clock_.Now() - batch.start;
+  metrics_.AddBusy(executor, batch.busy);
+  return status;
+}
+
+// After a batch has failed: what is wrong with one of its requests, or too much of all together, fails no other. Costs
+// a failing model one run more for each request.
+void BatcherImpl::ExecuteEachAlone(Batch& batch, int executor) {
+  Batch& alone = alone_[static_cast<size_t>(executor)];
+  for (std::unique_ptr<Pending>& pending : batch.requests) {
+    alone.start = clock_.Now();
+    alone.reason = BatchReason::kRetry;
+    const bool late = pending->request.deadline <= alone.start;
+    alone.requests[0] = std::move(pending);
+    EndAll(alone, late ? late_ : Execute(alone, executor));
+  }
+}
+
+// With the results, or with what ended the batch.
+void BatcherImpl::EndAll(Batch& batch, const Status& status) {
+  for (size_t i = 0; i < batch.requests.size(); ++i) {
+    if (status.ok()) {
+      End(std::move(batch.requests[i]), std::move(batch.results[i]));
+    } else {
+      End(std::move(batch.requests[i]), status);
+    }
+  }
+}
+
+void BatcherImpl::RecordSuccess(const Batch& batch, const BatchTimes& times) {
+  int64_t positions = 0;
+  for (const auto& pending : batch.requests) {
+    positions += PositionsOf(pending->request);
+    metrics_.RecordQueued(batch.start - pending->arrival);
+  }
+  metrics_.RecordBatch({.requests = static_cast<int64_t>(batch.requests.size()),
+                        .rows = batch.rows,
+                        .positions = positions,
+                        .reason = batch.reason,
+                        .times = times});
+}
+
+// Ends requests whose deadline comes while every executor is busy.
+void BatcherImpl::RunExpiry() {
+  while (true) {
+    PendingList expired;
+    {
+      MutexLock lock(mutex_);
+      if (closed_) return;
+      const Instant next = TakeExpired(expired);
+      if (expired.empty()) {
+        expiry_wake_ = idle_ > 0 ? Instant::InfiniteFuture() : next;
+        clock_.WaitUntil(mutex_, expiry_changed_, expiry_wake_);
+        continue;
+      }
+      QueueChanged();
+    }
+    Fail(std::move(expired), late_, Rejection::kTimeout);
+  }
+}
+
+// Returns when the next deadline comes.
+Instant BatcherImpl::TakeExpired(PendingList& expired) {
+  const Instant now = clock_.Now();
+  try {
+    const Expiry expiry = FindExpired(queue_.summaries(), now);
+    queue_.Take(expiry.expired, expired);
+    return expiry.next_deadline;
+  } catch (...) {
+    CaughtStatus("end what is late").IgnoreError();
+    return now + kMemoryPause;
+  }
+}
+
+// This executor is about to be busy: somebody else has to see to what is still queued.
+void BatcherImpl::HandOverRest() {
+  if (queue_.size() == 0) return;
+  if (idle_ > 0) {
+    work_.Signal();
+  } else {
+    ArmExpiry(FindExpired(queue_.summaries(), Instant::InfinitePast()).next_deadline);
+  }
+}
+
+}  // namespace swizzle
