@@ -59,6 +59,7 @@ class ServiceTime {
   // its work. Too long rather than too short where they were all of one size: then all of their time counts as their
   // work's.
   absl::Duration Of(int64_t work, int64_t batch_work) const;
+  bool known() const { return all_.work > 0.0; }  // whether any has run
 
  private:
   double SecondsByLine(double work, double batch_work) const;

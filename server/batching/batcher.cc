@@ -52,7 +52,7 @@ StatusOr<Ticket> BatcherImpl::Submit(Request request, Done done) {
   pending->done = std::move(done);
 
   Ticket ticket;
-  bool executor_asleep;
+  bool executor_asleep, borrow;
   {
     MutexLock lock(mutex_);
     SWIZZLE_RETURN_IF_ERROR(Admit(SummaryOf(*pending)));
@@ -60,13 +60,16 @@ StatusOr<Ticket> BatcherImpl::Submit(Request request, Done done) {
     ticket = pending->ticket = ++last_ticket_;
     queue_.Push(pending);
     ++live_;
-    executor_asleep = idle_ > 0 && watching_ == 0;
-    if (idle_ + watching_ == 0) ArmExpiry(deadline);
+    borrow = MayBorrow();
+    borrowed_ = borrowed_ || borrow;
+    executor_asleep = idle_ > 0 && watching_ == 0 && !borrowed_;
+    if (idle_ + watching_ == 0 || borrowed_) ArmExpiry(deadline);
     metrics_.AddInflight(1);
     arrivals_.fetch_add(1, std::memory_order_relaxed);
     QueueChanged();
   }
   if (executor_asleep) work_.Signal();  // outside the lock, so that the executor does not wake only to wait for it
+  if (borrow) RunBorrowed();
   return ticket;
 }
 

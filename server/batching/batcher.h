@@ -1,7 +1,8 @@
 // The queue of one model version: takes requests, forms batches for executors, and ends each request exactly once.
 //
-// Executor threads ask for batches themselves (NextBatch), so that a request changes threads once. Decide (in
-// batch_policy.h) is the pure function that says what to do with the queue; the Batcher only carries it out.
+// Executor threads ask for batches themselves (NextBatch), so that a request changes threads once, and not at all where
+// to wake an executor takes longer than the batch (Submit). Decide (in batch_policy.h) is the pure function that says
+// what to do with the queue; the Batcher only carries it out.
 // Thread-safe; destroyed only after every call has returned. Metrics of a request are recorded before its `done` runs.
 #ifndef SWIZZLE_SERVER_BATCHING_BATCHER_H_
 #define SWIZZLE_SERVER_BATCHING_BATCHER_H_
@@ -34,6 +35,8 @@ class Batcher {
   // Queues a request and returns its ticket. RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE when draining;
   // `done` then never runs. A deadline that passes while queued (the request's, or ModelSpec::default_timeout after
   // Submit if that is earlier) ends in DEADLINE_EXCEEDED.
+  // Where the only executor sleeps, its batches are short, and its session says so (Session::RunsAtOnce), the calling
+  // thread runs what is queued itself, for a moment, and calls `done` of those requests.
   // REQUIRES: rows >= 1, and at most max_batch_size where that is not 0.
   virtual StatusOr<Ticket> Submit(Request request, Done done) = 0;
 

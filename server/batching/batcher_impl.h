@@ -37,10 +37,15 @@ class BatcherImpl final : public Batcher {
 
  private:
   void RunExecutor(int executor);
+  void RunBatch(Batch& batch, int executor);
   bool NextBatch(Batch& batch);
   bool AwaitWork(Batch& batch, PendingList& expired) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Instant TakeWork(Batch& batch, PendingList& expired) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WatchQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Sleep(Instant wake) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayBorrow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunBorrowed();
+  bool TakeBorrowed(PendingList& expired, Instant end);
   Status Execute(Batch& batch, int executor);
   void ExecuteEachAlone(Batch& batch, int executor);
   void EndAll(Batch& batch, const Status& status);
@@ -67,6 +72,7 @@ class BatcherImpl final : public Batcher {
   Clock& clock_;
   ModelMetrics& metrics_;
   std::vector<Batch> alone_;  // [executor] of one request; made before it is needed, which may be when memory is out
+  Batch borrowed_batch_;      // of the thread that has set borrowed_
   std::vector<std::thread> threads_;  // executors, then the expiry thread; constant after Start
 
   mutable Mutex mutex_;
@@ -79,7 +85,9 @@ class BatcherImpl final : public Batcher {
   size_t live_ ABSL_GUARDED_BY(mutex_) = 0;      // requests submitted and not yet ended
   int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;  // work of batches that run
   ServiceTime service_time_ ABSL_GUARDED_BY(mutex_);
-  int idle_ ABSL_GUARDED_BY(mutex_) = 0;      // executors in a wait; while there are any, they see to deadlines
+  ServiceTime short_time_ ABSL_GUARDED_BY(mutex_);  // the same, but a batch that was held up counts little
+  bool borrowed_ ABSL_GUARDED_BY(mutex_) = false;   // a thread in Submit runs batches in the only executor's place
+  int idle_ ABSL_GUARDED_BY(mutex_) = 0;            // executors in a wait; while there are any, they see to deadlines
   int watching_ ABSL_GUARDED_BY(mutex_) = 0;  // executors that watch arrivals_, and take what comes without a signal
   std::atomic<uint64_t> arrivals_ = 0;        // requests ever queued; written under the lock
   Instant expiry_wake_ ABSL_GUARDED_BY(mutex_) = Instant::InfiniteFuture();  // when the expiry thread looks next

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "server/batching/batcher_impl.h"
@@ -11,6 +12,11 @@ namespace {
 // threads more.
 constexpr absl::Duration kWatchTime = absl::Milliseconds(1);
 
+// A batch expected to take no longer may run on the thread that queued its request, which runs batches for so long at
+// most. One that took longer than kHeldUp was probably held up: it counts as this long.
+constexpr absl::Duration kShort = absl::Microseconds(50), kMostBorrowed = absl::Microseconds(100);
+constexpr absl::Duration kHeldUp = absl::Microseconds(200);
+
 // After it what failed for want of memory is tried again.
 constexpr absl::Duration kMemoryPause = absl::Milliseconds(10);
 
@@ -18,19 +24,24 @@ constexpr absl::Duration kMemoryPause = absl::Milliseconds(10);
 
 void BatcherImpl::RunExecutor(int executor) {
   Batch batch;
-  while (NextBatch(batch)) {
-    const size_t count = batch.requests.size();
-    const Status status = Execute(batch, executor);
-    if (status.ok() || count == 1) {
-      EndAll(batch, status);
-    } else {
-      ExecuteEachAlone(batch, executor);
-    }
-    MutexLock lock(mutex_);
-    running_ -= batch.work;
-    if (status.ok()) service_time_.Record(batch.full(), batch.work, batch.busy);
-    Forget(count);
+  while (NextBatch(batch)) RunBatch(batch, executor);
+}
+
+void BatcherImpl::RunBatch(Batch& batch, int executor) {
+  const size_t count = batch.requests.size();
+  const Status status = Execute(batch, executor);
+  if (status.ok() || count == 1) {
+    EndAll(batch, status);
+  } else {
+    ExecuteEachAlone(batch, executor);
   }
+  MutexLock lock(mutex_);
+  running_ -= batch.work;
+  if (status.ok()) {
+    service_time_.Record(batch.full(), batch.work, batch.busy);
+    short_time_.Record(batch.full(), batch.work, std::min(batch.busy, kHeldUp));
+  }
+  Forget(count);
 }
 
 // Waits for a batch; false once the batcher is closed.
@@ -61,10 +72,49 @@ bool BatcherImpl::AwaitWork(Batch& batch, PendingList& expired) {
       WatchQueue();
       continue;
     }
-    ++idle_;
-    clock_.WaitUntil(mutex_, work_, wake);
-    --idle_;
+    Sleep(wake);
   }
+  return false;
+}
+
+// Until `wake`, or there may be work, which then is this executor's.
+void BatcherImpl::Sleep(Instant wake) {
+  ++idle_;
+  clock_.WaitUntil(mutex_, work_, wake);
+  while (borrowed_) work_.Wait(mutex_);
+  --idle_;
+}
+
+// Whether the thread that has just queued a request may run it: to wake the executor would take longer.
+bool BatcherImpl::MayBorrow() const {
+  if (sessions_.size() != 1 || idle_ == 0 || watching_ > 0 || borrowed_ || queue_.size() != 1) return false;
+  if (limits_.max_delay > absl::ZeroDuration() || !short_time_.known()) return false;
+  return short_time_.Of(queue_.load().work, bounds_.batch_work) <= kShort && sessions_[0]->RunsAtOnce();
+}
+
+// In the executor's place: what is queued, and what others queue meanwhile. Not for long: the thread, one of gRPC's, is
+// wanted elsewhere, and sends the answer to its own request when it returns.
+void BatcherImpl::RunBorrowed() {
+  const Instant end = clock_.Now() + kMostBorrowed;
+  for (PendingList expired; TakeBorrowed(expired, end);) {
+    if (!expired.empty()) Fail(std::exchange(expired, {}), late_, Rejection::kTimeout);
+    if (!borrowed_batch_.requests.empty()) RunBatch(borrowed_batch_, 0);
+  }
+}
+
+// As AwaitWork does; false where there is nothing to take, or no time for it. The executor then sees to what is queued.
+bool BatcherImpl::TakeBorrowed(PendingList& expired, Instant end) {
+  MutexLock lock(mutex_);
+  borrowed_batch_.requests.clear();
+  if (clock_.Now() + short_time_.Of(queue_.load().work, bounds_.batch_work) <= end) {
+    TakeWork(borrowed_batch_, expired);
+    if (!expired.empty() || !borrowed_batch_.requests.empty()) {
+      QueueChanged();
+      return true;
+    }
+  }
+  borrowed_ = false;
+  if (queue_.size() > 0) work_.Signal();
   return false;
 }
 
@@ -170,7 +220,10 @@ void BatcherImpl::RunExpiry() {
       if (closed_) return;
       const Instant next = TakeExpired(expired);
       if (expired.empty()) {
-        expiry_wake_ = idle_ > 0 ? Instant::InfiniteFuture() : next;
+        const bool due = expiry_wake_ <= clock_.Now();
+        const Instant needed = idle_ > 0 && !borrowed_ ? Instant::InfiniteFuture() : next;
+        // Until it is due it stays armed, though the request be gone: else the next one would wake this thread, too.
+        expiry_wake_ = due ? needed : std::min(expiry_wake_, next);
         clock_.WaitUntil(mutex_, expiry_changed_, expiry_wake_);
         continue;
       }

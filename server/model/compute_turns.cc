@@ -73,6 +73,7 @@ ComputeTurns::Share* ComputeTurns::Least() const {
 void ComputeTurns::Changed() {
   int threads = 0;
   for (const Share* share : active_) threads += share->threads;
+  computing_.store(!active_.empty(), std::memory_order_relaxed);
   contended_.store(active_.size() > 1 && threads > processors_, std::memory_order_relaxed);
   changed_.SignalAll();
 }

@@ -38,6 +38,9 @@ class ComputeTurns {
   // `clock` outlives this.
   explicit ComputeTurns(int processors, Clock& clock = Clock::Real()) : processors_(processors), clock_(clock) {}
 
+  // Whether no model runs a batch: one that begins now waits for none.
+  bool idle() const { return !computing_.load(std::memory_order_relaxed); }
+
  private:
   friend class ExecutorTurn;
 
@@ -53,7 +56,8 @@ class ComputeTurns {
 
   const int processors_;
   Clock& clock_;
-  std::atomic<bool> contended_ = false;  // several models, more threads than processors; written under the lock
+  std::atomic<bool> computing_ = false;  // some model; written under the lock, like the next
+  std::atomic<bool> contended_ = false;  // several models, more threads than processors
   Mutex mutex_;
   CondVar changed_;
   std::vector<Share*> active_ ABSL_GUARDED_BY(mutex_);  // models that run batches
@@ -73,6 +77,7 @@ class ExecutorTurn final : public StepGate {
     turns_->Begin(*share_, threads);
   }
   void End() { turns_->End(*share_, threads_, since_); }
+  bool idle() const { return turns_->idle(); }  // of all
   bool MustWait() override { return turns_->MustWait(*share_, threads_, since_); }
   void Wait() override { turns_->Wait(*share_, threads_, since_); }
 

@@ -31,6 +31,7 @@ class IdentitySession final : public Session {
     times.output = clock_.Now() - start - times.compute;
     return absl::OkStatus();
   }
+  bool RunsAtOnce() const override { return execute_delay_ == absl::ZeroDuration(); }
 
  private:
   void Delay(Instant start) {

@@ -95,12 +95,14 @@ struct BatchTimes {
   absl::Duration output;  // scattering results
 };
 
-// Runs batches, one at a time; owned by one executor thread.
+// Runs batches, one at a time; owned by one executor, of which only one thread acts at a time.
 class Session {
  public:
   virtual ~Session() = default;
   // All items together have at most max_batch_size rows (one item where that is 0). An error fails the whole batch.
   virtual Status Run(std::span<BatchItem> batch, BatchTimes& times) = 0;
+  // Whether any thread may run a batch, and waits for nothing meanwhile, as far as can be seen now. Thread-safe.
+  virtual bool RunsAtOnce() const { return false; }
 };
 
 // Thread-safe; outlives its sessions. What it computes doesn't change; how it does may, and then its facts.

@@ -133,6 +133,7 @@ class PlanSession final : public Session {
     }
     return absl::OkStatus();
   }
+  bool RunsAtOnce() const override { return seat_->RunsAtOnce(); }
 
  private:
   // Rows of a batch, counted through all of its items.
@@ -309,7 +310,11 @@ class SeatedPlanModel final : public PlanModel {
     const std::shared_ptr<const Plan>& plan = plans_[seats_.size() % plans_.size()];
     RunnerOptions options;
     std::unique_ptr<ExecutorTurn> turn;
-    if (turns_ != nullptr) options.gate = (turn = std::make_unique<ExecutorTurn>(turns_, share_)).get();
+    // Only what computes on the host takes turns.
+    if (turns_ != nullptr && spec_.instance_kind != InstanceKind::kGpu) {
+      turn = std::make_unique<ExecutorTurn>(turns_, share_);
+      options.gate = turn.get();
+    }
     if (spec_.pin_threads) options.pinned_executor = static_cast<int>(seats_.size());
     SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Runner> runner, plan->NewRunner(options));
     auto seat = std::make_shared<PlanSeat>(plan, std::move(runner), options, std::move(turn));

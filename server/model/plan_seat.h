@@ -40,6 +40,9 @@ class PlanSeat {
     const PlanReport& report = plan_->report();
     return {turn_.get(), count <= report.small_batch ? 1 : report.threads};
   }
+  // Whether any thread may run a batch now, and waits for nothing (Session::RunsAtOnce): one that is at home on no
+  // processor, and computes on the host, where turns are taken.
+  bool RunsAtOnce() const { return turn_ != nullptr && !options_.pinned_executor && turn_->idle(); }
   Runner& runner() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return *runner_; }
 
  private:

@@ -35,6 +35,7 @@ class SequenceSession final : public Session {
     }
     return absl::OkStatus();
   }
+  bool RunsAtOnce() const override { return seat_->RunsAtOnce(); }
 
  private:
   // A sequence of a batch.

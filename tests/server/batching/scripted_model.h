@@ -5,10 +5,13 @@
 #define SWIZZLE_TESTS_SERVER_BATCHING_SCRIPTED_MODEL_H_
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <new>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -76,6 +79,13 @@ class ScriptedModel final : public Model {
     MutexLock lock(mutex_);
     throw_next_ = true;
   }
+  // From now on its session runs on any thread.
+  void RunAtOnce() { runs_at_once_ = true; }
+  // Batches that start from now on do this.
+  void Do(std::function<void()> work) {
+    MutexLock lock(mutex_);
+    work_ = std::move(work);
+  }
   void AwaitStarted(size_t batches) {
     MutexLock lock(mutex_);
     while (started_.size() < batches) changed_.Wait(mutex_);
@@ -85,12 +95,18 @@ class ScriptedModel final : public Model {
     MutexLock lock(mutex_);
     return started_;
   }
+  // Of the same batches.
+  std::vector<std::thread::id> threads() const {
+    MutexLock lock(mutex_);
+    return threads_;
+  }
 
  private:
   class ScriptedSession final : public Session {
    public:
     explicit ScriptedSession(ScriptedModel& model) : model_(model) {}
     Status Run(std::span<BatchItem> batch, BatchTimes& times) override { return model_.Run(batch, times); }
+    bool RunsAtOnce() const override { return model_.runs_at_once_; }
 
    private:
     ScriptedModel& model_;
@@ -112,6 +128,8 @@ class ScriptedModel final : public Model {
     Status status = bad ? absl::InvalidArgumentError("a bad request") : status_;
     if (std::exchange(throw_next_, false)) throw std::bad_alloc();
     started_.push_back(std::move(numbers));
+    threads_.push_back(std::this_thread::get_id());
+    if (work_) work_();
     changed_.SignalAll();
     while (blocked_) changed_.Wait(mutex_);
     return status;
@@ -120,13 +138,16 @@ class ScriptedModel final : public Model {
   const ModelSpec spec_;
   const std::shared_ptr<const ModelFacts> facts_ = std::make_shared<const ModelFacts>();
   const Status session_status_;
+  std::atomic<bool> runs_at_once_ = false;
   mutable Mutex mutex_;
   CondVar changed_;
   bool blocked_ ABSL_GUARDED_BY(mutex_) = false;
   Status status_ ABSL_GUARDED_BY(mutex_);
   int bad_number_ ABSL_GUARDED_BY(mutex_) = -1;
   bool throw_next_ ABSL_GUARDED_BY(mutex_) = false;
+  std::function<void()> work_ ABSL_GUARDED_BY(mutex_);
   std::vector<Numbers> started_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread::id> threads_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace swizzle

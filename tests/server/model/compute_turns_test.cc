@@ -132,6 +132,18 @@ TEST_F(ComputeTurnsTest, ExecutorsOfAModelRunTogether) {
   other.End();
 }
 
+TEST_F(ComputeTurnsTest, IsIdleWhileNoModelComputes) {
+  ExecutorTurn one = NewModel(), other = NewModel();
+  EXPECT_TRUE(other.idle());
+  one.Begin(1);
+  EXPECT_FALSE(other.idle());
+  other.Begin(1);
+  one.End();
+  EXPECT_FALSE(other.idle());
+  other.End();
+  EXPECT_TRUE(other.idle());
+}
+
 // What was long ago is not held against a model.
 TEST_F(ComputeTurnsTest, AheadByNoMoreThanCounts) {
   ExecutorTurn once_busy = NewModel(), other = NewModel();

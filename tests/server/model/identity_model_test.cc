@@ -36,6 +36,7 @@ TEST(IdentityModelTest, OutputsAreInputs) {
   ASSERT_TRUE(model.ok()) << model.status();
   StatusOr<std::unique_ptr<Session>> session = (*model)->NewSession(Clock::Real());
   ASSERT_TRUE(session.ok());
+  EXPECT_TRUE((*session)->RunsAtOnce());
 
   const std::vector<TensorView> first = {{DType::kFloat32, {1, 2}, BytesOf("12345678")},
                                          {DType::kString, {1, 2}, BytesOf("ab")}};
@@ -59,6 +60,7 @@ TEST(IdentityModelTest, ABatchTakesTheDelay) {
   StatusOr<std::unique_ptr<Session>> session = (*model)->NewSession(clock);
   ASSERT_TRUE(session.ok());
 
+  EXPECT_FALSE((*session)->RunsAtOnce());
   BatchTimes times;
   std::atomic<bool> ended = false;
   std::thread executor([&] {

@@ -149,6 +149,29 @@ TEST(PlanModelTest, PinsThreadsWhereTheSpecificationSaysSo) {
   EXPECT_THAT(CpusOfARun(*second), ElementsAre(all[1 % all.size()]));
 }
 
+// On the CPU, where nothing else computes, and on whatever processor.
+TEST(PlanModelTest, RunsAtOnceWhereItWaitsForNothing) {
+  const auto turns = std::make_shared<ComputeTurns>(2);
+  const auto runs_at_once = [](const ModelSpec& spec, std::shared_ptr<ComputeTurns> its) {
+    const std::vector<std::shared_ptr<const Plan>> plans = {std::make_shared<SumPlan>(0, 8)};
+    const std::shared_ptr<Model> model = *NewPlanModel(spec, plans, std::move(its));
+    return NewSession(model)->RunsAtOnce();
+  };
+  ModelSpec spec = SumSpec();
+  EXPECT_TRUE(runs_at_once(spec, turns));
+  ExecutorTurn other(turns, std::make_shared<ComputeTurns::Share>());
+  other.Begin(1);
+  EXPECT_FALSE(runs_at_once(spec, turns));
+  other.End();
+  EXPECT_TRUE(runs_at_once(spec, turns));
+  EXPECT_FALSE(runs_at_once(spec, nullptr));
+  spec.pin_threads = true;
+  EXPECT_FALSE(runs_at_once(spec, turns));
+  spec.pin_threads = false;
+  spec.instance_kind = InstanceKind::kGpu;
+  EXPECT_FALSE(runs_at_once(spec, turns));
+}
+
 // Two requests whose inputs Stage has copied, and then a batch of which one was not.
 TEST(PlanModelTest, TakesStagedInputsFromWhereTheyAre) {
   const auto plan = std::make_shared<SumPlan>(0, 8);
