@@ -222,9 +222,11 @@ class Finder {
     const int product = Maker(NodeAt(gather).inputs[0], "MatMul");
     if (product < 0) return false;
     nodes.push_back(product);
+    if (!GathersOfAll(gather, product)) return false;
     int index = NodeAt(gather).inputs[1];
     if (const int expand = Maker(index, "Expand"); expand >= 0 && OnlyMaker(index) == expand) {
       nodes.push_back(expand);
+      term.expanded = true;
       index = NodeAt(expand).inputs[0];
       AddShapeNodes(NodeAt(expand).inputs[1], nodes);
     }
@@ -239,6 +241,13 @@ class Finder {
     found.views.terms.push_back(std::move(term));
     found.nodes.insert(found.nodes.end(), nodes.begin(), nodes.end());
     return true;
+  }
+
+  // Whether a node that gathers along the last dimension does so in all others.
+  bool GathersOfAll(int gather, int product) const {
+    const auto& gathered = survey_.shapes[static_cast<size_t>(NodeAt(gather).outputs[0])];
+    const auto& all = survey_.shapes[static_cast<size_t>(NodeAt(product).outputs[0])];
+    return gathered && all && std::equal(gathered->begin(), gathered->end() - 1, all->begin(), all->end() - 1);
   }
 
   // What computes a shape that nothing outside of `nodes` reads.

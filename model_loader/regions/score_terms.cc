@@ -58,9 +58,8 @@ std::optional<TermPlace> PlaceTokens(const ScoreTerm& term, std::span<const Shap
   if (Widened(read) != expected || place.channels == 0 || place.place_count == 0) return std::nullopt;
   const Shape of_places = {scores[0], scores[1], place.channels, place.place_count};
   const Shape of_index = {scores[0], scores[1], place.tokens_count, by_key ? scores[2] : scores[3]};
-  if (places[places.size() - 2] != place.channels || !Broadcasts(places, of_places) || !Broadcasts(index, of_index)) {
-    return std::nullopt;
-  }
+  if (places[places.size() - 2] != place.channels || !Broadcasts(places, of_places)) return std::nullopt;
+  if (term.expanded ? !Broadcasts(index, of_index) : Widened(index) != of_index) return std::nullopt;
   place.places = BroadcastStrides(places, of_places);
   place.index = BroadcastStrides(index, of_index);
   return place;

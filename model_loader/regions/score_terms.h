@@ -43,7 +43,8 @@ struct ScoreTerm {
   Kind kind = Kind::kNumbers;
   float number = 1.0f;  // a factor, but for conditions
   bool keeps = true;
-  Order order;  // of tokens, as the product reads them
+  Order order;            // of tokens, as the product reads them
+  bool expanded = false;  // whether an index of fewer sequences or heads is the same for all
 
   bool HasPlaces() const { return kind == Kind::kPlacesOfQueries || kind == Kind::kPlacesOfKeys; }
   size_t inputs() const { return HasPlaces() ? 3 : 1; }

@@ -119,7 +119,8 @@ TEST_F(AttentionTest, LongSumsAreNotFollowedToTheirEnd) {
 }
 
 // Scores with products at places, of queries and of keys; the indices are an input, or ones that follow from the pair.
-OnnxBuilder WithPlaces(bool indices_are_input) {
+// They are of one sequence and head, and expanded to all.
+OnnxBuilder WithPlaces(bool indices_are_input, bool expanded = true) {
   OnnxBuilder builder = Operands();
   builder.Floats("root", {}, {1.5f})
       .Floats("places", {1, kHeads, kChannels, kPlaces}, Drawn(kHeads * kChannels * kPlaces, 3));
@@ -132,11 +133,15 @@ OnnxBuilder WithPlaces(bool indices_are_input) {
     builder.Int64s("index", {1, 1, kTokens, kTokens}, index);
   }
   for (const std::string of : {"q", "k"}) {
-    builder.Node("MatMul", {of, "places"}, {of + "_all"}).Node("Shape", {of + "_all"}, {of + "_shape"});
-    builder.Node("Slice", {of + "_shape", "zero", "one"}, {of + "_batch"});
-    builder.Node("Concat", {of + "_batch", "rest"}, {of + "_pairs"}, {{"axis", int64_t{0}}});
-    builder.Node("Expand", {"index", of + "_pairs"}, {of + "_index"});
-    builder.Node("GatherElements", {of + "_all", of + "_index"}, {of + "_picked"}, {{"axis", int64_t{-1}}});
+    builder.Node("MatMul", {of, "places"}, {of + "_all"});
+    if (expanded) {
+      builder.Node("Shape", {of + "_all"}, {of + "_shape"});
+      builder.Node("Slice", {of + "_shape", "zero", "one"}, {of + "_batch"});
+      builder.Node("Concat", {of + "_batch", "rest"}, {of + "_pairs"}, {{"axis", int64_t{0}}});
+      builder.Node("Expand", {"index", of + "_pairs"}, {of + "_index"});
+    }
+    const std::string indices = expanded ? of + "_index" : "index";
+    builder.Node("GatherElements", {of + "_all", indices}, {of + "_picked"}, {{"axis", int64_t{-1}}});
     builder.Node("Div", {of + "_picked", "root"}, {of + "_placed"});
   }
   builder.Node("Transpose", {"k_placed"}, {"turned"}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});
@@ -163,6 +168,12 @@ TEST_F(AttentionTest, PlacesMayCountFromTheLastAndHaveToExist) {
     index[7] = wrong;
     EXPECT_FALSE(Run(*regional.program, shapes, {Tokens(2), index}).ok());
   }
+}
+
+// What is gathered then is of the first sequence and head alone, and the same for all.
+TEST_F(AttentionTest, IndicesOfOneSequenceAreOfTheFirst) {
+  const RegionalProgram regional = Plan(WithPlaces(false, false));
+  for (const int64_t batch : {1, 3}) ExpectSame(regional, {{batch, kTokens, kHeads * kChannels}}, {Tokens(batch)});
 }
 
 // Queries, keys and values as slices of one product, in this order.
