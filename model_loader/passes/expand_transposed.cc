@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "model_loader/graph/rewriter.h"
@@ -74,7 +75,7 @@ class Expansion {
   }
 
   // Nothing where a convolution and DepthToSpace are not what the node does, or its weight would be too large.
-  std::optional<Axes> AxesOf(const Node& node) const {
+  std::optional<Axes> AxesOf(const Node& node) {
     const auto auto_pad = AutoPadOf(node);
     const auto strides = IntsAttribute(node, "strides", {1, 1}), pads = IntsAttribute(node, "pads", {0, 0, 0, 0});
     const auto added = IntsAttribute(node, "output_padding", {0, 0});
@@ -99,7 +100,10 @@ class Expansion {
     constexpr int64_t kMostElements = int64_t{1} << 24;
     const int64_t places = axes[0].window * axes[1].window * axes[0].stride * axes[1].stride;
     if (axes[0].stride != axes[1].stride || axes[0].stride == 1) return {};
-    return weight->elements() <= kMostElements / places ? std::optional(axes) : std::nullopt;
+    const int64_t most = std::min(kMostElements, left_) / places;
+    if (weight->elements() > most) return {};
+    left_ -= weight->elements() * places;
+    return axes;
   }
 
   // The convolution's weight, [M * steps, C, window], of [C, M, kernel].
@@ -152,6 +156,7 @@ class Expansion {
     blocks.name = node.name + ".blocks";
     blocks.attributes = {{"blocksize", rows.stride}, {"mode", std::string("CRD")}};
     rewriter_.SetInputs(index, {channels});
+    blocks_.insert(index);
     ++expanded_;
   }
 
@@ -159,8 +164,7 @@ class Expansion {
   void Hoist(int index) {
     const Node function = rewriter_.node(index);
     const int between = function.inputs[0], mover = rewriter_.Producer(between);
-    const bool moves = mover >= 0 && rewriter_.node(mover).name.ends_with(".blocks") &&
-                       rewriter_.node(mover).op == "DepthToSpace" && rewriter_.SoleReader(between) == index;
+    const bool moves = blocks_.contains(mover) && rewriter_.SoleReader(between) == index;
     if (!moves || function.outputs.size() != 1) return;
     for (size_t i = 1; i < function.inputs.size(); ++i) {
       const Tensor* const numbers = Floats(function.inputs[i]);
@@ -175,11 +179,16 @@ class Expansion {
     std::swap(first.attributes, second.attributes);
     rewriter_.SetInputs(mover, std::move(inputs));
     rewriter_.SetInputs(index, {between});
+    blocks_.erase(mover);
+    blocks_.insert(index);
   }
 
   Graph& graph_;
   Rewriter rewriter_;
-  int expanded_ = 0;  // transposed convolutions that were expanded
+  int expanded_ = 0;      // transposed convolutions that were expanded
+  std::set<int> blocks_;  // their DepthToSpaces
+  // Elements that weights may still become: nodes may share one, and a file have any number of them.
+  int64_t left_ = int64_t{1} << 25;
 };
 
 }  // namespace

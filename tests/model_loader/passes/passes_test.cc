@@ -51,6 +51,22 @@ output "y" = %y
 )");
 }
 
+// Of a small weight, which all share, some that would be 64 MiB each.
+TEST(ExpandTransposedTest, WeightsOfAFileDoNotBecomeAnyNumber) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 1, 1, 1}).Floats("w", {1, 256, 1, 1}, std::vector<float>(256, 1.0f));
+  for (int i = 0; i < 4; ++i) {
+    const std::string y = "y" + std::to_string(i);
+    builder.Node("ConvTranspose", {"x", "w"}, {y}, {{"strides", Ints{256, 256}}, {"output_padding", Ints{255, 255}}});
+    builder.Output(y);
+  }
+  auto graph = builder.Read();
+  ASSERT_THAT(graph, IsOk());
+  const auto count = ExpandTransposed(*graph);
+  ASSERT_THAT(count, IsOk());
+  EXPECT_EQ(*count, 2);
+}
+
 // Pad by `fill`, then a 3x3 pool. Whether the pad goes into the pool's window.
 bool PoolAbsorbs(const char* op, float fill, bool positive, const std::map<std::string, Attribute>& attributes = {}) {
   OnnxBuilder builder;
