@@ -177,14 +177,14 @@ constexpr Kernel kConvHbEll = {.accepts = AcceptsConvShflBw,
                                .workspace_bytes = ConvCsrWorkspaceBytes,
                                .holds = HoldsMixedBlocks};
 constexpr Kernel kConvShflBwWindow = {.accepts = AcceptsConvShflBwWindow,
-                                      .prepare = PrepareConvShflBwWindow,
+                                      .prepare = PrepareConvShflBw,
                                       .workspace_bytes = ConvShflBwWindowWorkspaceBytes,
                                       .holds = HoldsRowGroups};
 constexpr Kernel kConvThin = {
     .accepts = AcceptsConvThin, .prepare = PrepareConvThin, .workspace_bytes = ConvThinWorkspaceBytes};
 constexpr Kernel kConvBatched = {.accepts = AcceptsConvBatched, .prepare = PrepareConvShflBw, .holds = HoldsRowGroups};
 constexpr Kernel kConvBatchedWindow = {
-    .accepts = AcceptsConvBatchedWindow, .prepare = PrepareConvShflBwWindow, .holds = HoldsRowGroups};
+    .accepts = AcceptsConvBatchedWindow, .prepare = PrepareConvShflBw, .holds = HoldsRowGroups};
 constexpr Kernel kConvBatchedThin = {.accepts = AcceptsConvBatchedThin, .prepare = PrepareConvThin};
 constexpr Kernel kConvTwoOfFour = {.accepts = AcceptsConvTwoOfFour,
                                    .prepare = PrepareConvTwoOfFour,
@@ -326,9 +326,9 @@ constexpr auto kRows = Join(
     HbEllRows<"64", 64>(), HbEllRows<"128", 128>(), HbEllRows<"256", 256>(),
     Rows<"conv_rows_hb_ell", "mma_sm80", kF16, kBf16>(kHbEllShape, kSm80, kConvHbEll,
                                                       []<DType>() { return &RunConvShflBwFew; }),
-    ShflBwBatchedRows<"64", 64>(), ShflBwBatchedRows<"128", 128>(), ShflBwBatchedRows<"256", 256>(),
-    ShflBwWindowRows<"64", 64>(), ShflBwWindowRows<"128", 128>(), ShflBwWindowRows<"256", 256>(),
-    TwoOfFourRows<"128", 128>(), TwoOfFourRows<"256", 256>(),
+    ShflBwBatchedRows<"64", 64>(), ShflBwBatchedRows<"128", 128>(), ShflBwBatchedRows<"192", 192>(),
+    ShflBwBatchedRows<"256", 256>(), ShflBwWindowRows<"64", 64>(), ShflBwWindowRows<"128", 128>(),
+    ShflBwWindowRows<"256", 256>(), TwoOfFourRows<"128", 128>(), TwoOfFourRows<"256", 256>(),
     Rows<"conv_rows_bitmap", "mma_sm80", kF16, kBf16>(kBitmapShape, kSm80, kConvBitmap,
                                                       []<DType>() { return &RunConvBitmap; }),
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/base/integers.h"
+#include "kernels/cuda/conv/conv_shfl_bw_window.h"
 #include "kernels/cuda/conv/im2col.h"
 #include "kernels/cuda/runtime/queue.h"
 #include "kernels/format/shfl_bw.h"
@@ -15,12 +16,15 @@ namespace {
 
 class ShflBwWeight final : public PackedWeight {
  public:
-  explicit ShflBwWeight(std::unique_ptr<RowGroups> groups) : groups_(std::move(groups)) {}
-  size_t bytes() const override { return groups_->bytes(); }
+  explicit ShflBwWeight(std::unique_ptr<RowGroups> groups, DeviceArray<int32_t> window_slots = {})
+      : groups_(std::move(groups)), window_slots_(std::move(window_slots)) {}
+  size_t bytes() const override { return groups_->bytes() + window_slots_.bytes(); }
   const RowGroups& groups() const { return *groups_; }
+  const int32_t* window_slots() const { return window_slots_.data(); }
 
  private:
   const std::unique_ptr<RowGroups> groups_;
+  const DeviceArray<int32_t> window_slots_;
 };
 
 GroupOperands OperandsOf(const KernelArgs& args, Stream& stream) {
@@ -50,10 +54,18 @@ bool HoldsRowGroups(const Weight& weight, const Problem&) { return FindRowGroupi
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvShflBw(const Weight& weight, const Problem& problem) {
   SWIZZLE_ASSIGN_OR_RETURN(const auto matrix, GroupRows(weight.matrix));
   SWIZZLE_ASSIGN_OR_RETURN(auto packed, RowGroups::Make(*matrix, weight.bias, problem.to.dtype));
-  return std::make_unique<ShflBwWeight>(std::move(packed));
+  const Window& window = problem.window();
+  if (window.IsPointwise()) return std::make_unique<ShflBwWeight>(std::move(packed));
+  SWIZZLE_ASSIGN_OR_RETURN(
+      auto slots, DeviceArray<int32_t>::Upload(SlotsOfPairs(matrix->col_indices, problem.input.channels, window)));
+  return std::make_unique<ShflBwWeight>(std::move(packed), std::move(slots));
 }
 
 const RowGroups& RowGroupsOf(const PackedWeight& weight) { return static_cast<const ShflBwWeight&>(weight).groups(); }
+
+const int32_t* WindowSlotsOf(const PackedWeight& weight) {
+  return static_cast<const ShflBwWeight&>(weight).window_slots();
+}
 
 bool HoldsMixedBlocks(const Weight& weight, const Problem& problem) {
   constexpr double kMost = 0.75;  // of all columns of all groups: beyond, dense products are faster

@@ -32,7 +32,10 @@ bool AcceptsConvShflBw(const Problem& problem);
 // Whether its rows can be grouped (FindRowGrouping).
 bool HoldsRowGroups(const Weight& weight, const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvShflBw(const Weight& weight, const Problem& problem);
-const RowGroups& RowGroupsOf(const PackedWeight& weight);  // of what that made
+// Of what that made.
+const RowGroups& RowGroupsOf(const PackedWeight& weight);
+const int32_t* WindowSlotsOf(
+    const PackedWeight& weight);  // conv_shfl_bw_window.h's, where the window is no pointwise one
 // Tiles of kWidth columns: 64, 128, 192 or 256.
 template <int kWidth>
 void RunConvShflBw(const KernelArgs& args, Stream& stream);

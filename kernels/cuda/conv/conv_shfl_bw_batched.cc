@@ -51,10 +51,8 @@ bool AcceptsConvBatchedWindow(const Problem& problem) {
 
 template <int kWidth>
 void RunConvBatchedWindow(const KernelArgs& args, Stream& stream) {
-  const WindowGroups& packed = WindowGroupsOf(*args.weight);
   auto operands = OperandsOf<BatchedOperands>(args);
-  operands.weight = packed.groups.get();
-  operands.pair_of_slot = packed.pair_of_slot.data();
+  operands.weight = &RowGroupsOf(*args.weight);
   operands.problem = args.problem;
   QueueBatchedGroups<kWidth>(operands, MultiprocessorsOf(stream), QueueOf(stream));
 }
@@ -71,6 +69,7 @@ void RunConvBatchedThin(const KernelArgs& args, Stream& stream) {
 
 template void RunConvBatched<64>(const KernelArgs&, Stream&);
 template void RunConvBatched<128>(const KernelArgs&, Stream&);
+template void RunConvBatched<192>(const KernelArgs&, Stream&);
 template void RunConvBatched<256>(const KernelArgs&, Stream&);
 template void RunConvBatchedWindow<64>(const KernelArgs&, Stream&);
 template void RunConvBatchedWindow<128>(const KernelArgs&, Stream&);

@@ -1,7 +1,5 @@
-#include "kernels/cuda/conv/conv_shfl_bw.cuh"
 #include "kernels/cuda/conv/conv_shfl_bw_batched.h"
-#include "kernels/cuda/runtime/dependent_launch.cuh"
-#include "kernels/cuda/runtime/elements.cuh"
+#include "kernels/cuda/conv/conv_shfl_bw_taps.cuh"
 #include "kernels/cuda/window/planes.cuh"
 
 namespace swizzle::cuda {
@@ -9,7 +7,6 @@ namespace shfl_bw {
 namespace {
 
 struct BatchedArgs : Args {
-  const int32_t* pair_of_slot;
   uint32_t pieces;          // of a row of Y
   uint32_t channel_pieces;  // of a row of X
   int32_t batch_pieces;     // of a position
@@ -17,80 +14,27 @@ struct BatchedArgs : Args {
   DeviceWindow window;
   int32_t height, width;                // of X
   FastDivider batches, columns_of_row;  // of Y
-  FastDivider window_rows, window_columns;
+  WindowColumns window_columns;
 
-  BatchedArgs(const Args& common, const Window& shape) : Args(common), window(shape) {}
+  BatchedArgs(const Args& common, const Window& shape) : Args(common), window(shape), window_columns(shape) {}
 };
 
-// As conv_shfl_bw_window.cu's, but that a tap is a step of whole pieces in the plane of X itself.
-template <int kWidth>
-class BatchedGatherer {
+// A tap is a step of whole pieces in the plane of X itself.
+class BatchedTaps {
  public:
-  using S = Shape<kWidth>;
-  __device__ BatchedGatherer(const BatchedArgs& args, typename S::Shared& shared)
-      : args_(args), shared_(shared), producer_(shared.barriers), warp_(threadIdx.x / kWarp % kWarps) {
-    const int lane = threadIdx.x % kWarp;
-    row_ = lane / kPieces;
-    piece_ = lane % kPieces;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int row = kWarps * (i * kRowsAtOnce + row_) + warp_;
-      to_[i] = piece_ / 8 * kAtomBytes + row * 128 + ((piece_ ^ row) % 8) * kPieceBytes;
-    }
-  }
+  __device__ explicit BatchedTaps(const BatchedArgs& args) : args_(args) {}
 
-  __device__ void Run() {
-    TileWalk walk(args_);
-    RowGroup group = walk.Group();
-    uint32_t word = LoadColumn(group.columns);
-    WaitForResults();
-    for (; walk.HasTile(); walk.Next()) {
-      const RowGroup next_group = walk.NextGroup();
-      SetPiece(walk.FirstColumn(kWidth));
-      const int stages = (static_cast<int>(group.steps) + 1) / 2;
-#pragma unroll 1
-      for (int first = 0; first < stages; first += kStagesOfChunk) {
-        const uint32_t next = LoadColumn(first + kStagesOfChunk < stages ? group.columns + first / kStagesOfChunk + 1
-                                                                         : next_group.columns);
-#pragma unroll
-        for (int i = 0; i < kStagesOfChunk; ++i) {
-          if (first + i >= stages) break;
-          Fill(group, first + i, i, word);
-        }
-        word = next;
-      }
-      group = next_group;
-    }
-    CommitCopies();
-    WaitForCopies<0>();
-  }
-
- private:
-  static constexpr int kPieces = kWidth / kPieceElements;
-  static constexpr int kRowsAtOnce = kWarp / kPieces;  // that a warp copies
-  static constexpr int kTurns = kDepth / kWarps / kRowsAtOnce;
-  static constexpr int kColumnsOfWarp = kDepth / kWarps;
-  static_assert(kRowsAtOnce * kPieces == kWarp && kStagesOfChunk * kColumnsOfWarp == kWarp);
-
-  // Of the lane's own column: from a piece of the first channel and tap how many pieces further, and its tap.
-  __device__ uint32_t LoadColumn(uint32_t chunk) const {
+  __device__ uint32_t Word(uint32_t index) const {
     const DeviceWindow& window = args_.window;
-    const int lane = threadIdx.x % kWarp;
-    const auto* const columns = reinterpret_cast<const uint16_t*>(args_.columns);
-    uint32_t slot = __ldg(columns + int64_t{chunk} * RowGroups::kChunk + lane / kColumnsOfWarp * kDepth +
-                          warp_ * kColumnsOfWarp + lane % kColumnsOfWarp);
-    const uint32_t row = args_.window_rows.Split(slot);
-    uint32_t channel = __ldg(args_.pair_of_slot + slot);
-    const uint32_t column = args_.window_columns.Split(channel);
-    const uint32_t place = row * window.dilation_h * args_.width + column * window.dilation_w;
-    return (channel * args_.channel_pieces + place * args_.batch_pieces) << args_.tap_bits |
-           (row * window.kernel_w + column);
+    const WindowColumns::Place at = args_.window_columns.Of(index);
+    const uint32_t place = at.row * window.dilation_h * args_.width + at.column * window.dilation_w;
+    return (at.channel * args_.channel_pieces + place * args_.batch_pieces) << args_.tap_bits |
+           (at.row * window.kernel_w + at.column);
   }
 
-  // The lane's piece of the tile, the last one where its own is past the end.
-  __device__ void SetPiece(int64_t first_column) {
+  __device__ void SetPiece(uint32_t piece) {
     const DeviceWindow& window = args_.window;
-    uint32_t piece = min(static_cast<uint32_t>(first_column / kPieceElements) + piece_, args_.pieces - 1);
+    piece = min(piece, args_.pieces - 1);
     const auto images = static_cast<int>(args_.batches.Split(piece));
     const int x = static_cast<int>(args_.columns_of_row.Split(piece)) * window.stride_w - window.pad_left;
     const int y = static_cast<int>(piece) * window.stride_h - window.pad_top;
@@ -107,37 +51,13 @@ class BatchedGatherer {
     }
   }
 
-  // The stage `turn` of its chunk: one warp each asks for its weights.
-  __device__ void Fill(const RowGroup& group, int stage, int turn, uint32_t word) {
-    auto& to = shared_.stages[producer_.stage()];
-    const int steps = static_cast<int>(group.steps) - 2 * stage;
-    producer_.WaitUntilEmpty();
-    if (warp_ == turn && threadIdx.x % kWarp == 0) {
-      const uint32_t bytes = min(2, steps) * kStepBytes;
-      producer_.full().ArriveExpecting(bytes);
-      producer_.full().CopyBulk(SharedAddress(to.weights),
-                                args_.weights + (int64_t{group.weights} + 2 * stage) * (kStepBytes / 2), bytes);
-    }
-    const uint32_t base = SharedAddress(to.x), taps = (1u << args_.tap_bits) - 1;
-#pragma unroll
-    for (int i = 0; i < kTurns; ++i) {
-      if (i == kTurns / 2 && steps < 2) break;  // the second step's columns
-      const uint32_t column = __shfl_sync(0xFFFFFFFFu, word, turn * kColumnsOfWarp + i * kRowsAtOnce + row_);
-      CopyAsync(base + to_[i % 2] + i / 2 * (2 * kRowsAtOnce * kWarps * 128), from_ + (column >> args_.tap_bits),
-                (inside_ >> (column & taps) & 1) != 0);
-    }
-    producer_.full().ArriveAfterCopies();
-    producer_.Next();
-  }
+  __device__ const uint4* From(uint32_t word) const { return from_ + (word >> args_.tap_bits); }
+  __device__ bool Inside(uint32_t word) const { return (inside_ >> (word & ((1u << args_.tap_bits) - 1)) & 1) != 0; }
 
+ private:
   const BatchedArgs& args_;
-  typename S::Shared& shared_;
-  Producer<S::kStages> producer_;
-  const int warp_;
-  int row_, piece_;
   const uint4* from_;
   uint64_t inside_;  // which taps lie inside the plane
-  uint32_t to_[2];
 };
 
 template <typename T, int kWidth, typename Function>
@@ -150,7 +70,7 @@ __global__ __launch_bounds__(kThreads, 2) void MultiplyBatchedGroups(const __gri
   __syncthreads();
   if (threadIdx.x >= kRole) {
     KeepRegisters<kProducerRegisters>();
-    BatchedGatherer<kWidth>(args, shared).Run();
+    TapGatherer<kWidth, BatchedArgs, BatchedTaps>(args, shared).Run();
   } else {
     TakeRegisters<kConsumerRegisters>();
     WaitForResults();
@@ -163,7 +83,6 @@ BatchedArgs BatchedArgsOf(const BatchedOperands& operands, int width) {
   const Window& window = problem.window();
   const int64_t batch_pieces = CeilDiv(problem.input.batch, kPieceElements);
   BatchedArgs args(ArgsOf(operands, width), window);
-  args.pair_of_slot = operands.pair_of_slot;
   args.pieces = static_cast<uint32_t>(operands.columns / kPieceElements);
   args.channel_pieces = static_cast<uint32_t>(RowStride(BatchedPositions(problem.input)) / kPieceElements);
   args.batch_pieces = static_cast<int32_t>(batch_pieces);
@@ -172,8 +91,6 @@ BatchedArgs BatchedArgsOf(const BatchedOperands& operands, int width) {
   args.width = static_cast<int32_t>(problem.input.width);
   args.batches = FastDivider(batch_pieces);
   args.columns_of_row = FastDivider(problem.output.width);
-  args.window_rows = FastDivider(window.kernel_h);
-  args.window_columns = FastDivider(window.kernel_w);
   return args;
 }
 

@@ -3,8 +3,8 @@
 // A position's images lie together there, in pieces of 16 bytes. So the row of X that a column names, a channel and a
 // tap of the window, is made of whole pieces whatever the window, its stride and its padding: nothing is unfolded, a
 // copy each brings them, and those outside of the plane are zeros that copies make. Rows of Y begin on 16 bytes. The
-// weights, the ring and the products are those of conv_shfl_bw.h and conv_shfl_bw_window.h, whose packed weights these
-// rows read: a plan may take kRows for single images and kBatched for many.
+// weights, the ring and the products are those of conv_shfl_bw.h and conv_shfl_bw_window.h, which read the same packed
+// weights: a plan may take kRows for single images and kBatched for many.
 //
 // Pointwise products do not ask in which order positions come: they are conv_shfl_bw.h's own.
 #ifndef SWIZZLE_KERNELS_CUDA_CONV_CONV_SHFL_BW_BATCHED_H_
@@ -20,11 +20,11 @@
 
 namespace swizzle::cuda {
 
-// Row functions; FP16 and BF16, tiles of kWidth columns: 64, 128 or 256.
-bool AcceptsConvBatched(const Problem& problem);  // pointwise ones, of weights by PrepareConvShflBw
+// Row functions; FP16 and BF16, tiles of kWidth columns: 64, 128 or 256, of pointwise ones 192, too.
+bool AcceptsConvBatched(const Problem& problem);  // pointwise ones, by PrepareConvShflBw
 template <int kWidth>
 void RunConvBatched(const KernelArgs& args, Stream& stream);
-bool AcceptsConvBatchedWindow(const Problem& problem);  // others of at most 63 taps, by PrepareConvShflBwWindow
+bool AcceptsConvBatchedWindow(const Problem& problem);  // others of at most 63 taps, likewise
 template <int kWidth>
 void RunConvBatchedWindow(const KernelArgs& args, Stream& stream);
 bool AcceptsConvBatchedThin(const Problem& problem);  // either, by PrepareConvThin
@@ -36,7 +36,6 @@ void RunConvBatchedThin(const KernelArgs& args, Stream& stream);
 // Everything in device memory; elements of X, residual and Y are of the problem's type. Residual may be null.
 struct BatchedOperands {
   const RowGroups* weight;
-  const int32_t* pair_of_slot;  // as in WindowGroups
   const Problem* problem;
   const void* x;
   const void* residual;

@@ -1,7 +1,5 @@
-#include "kernels/cuda/conv/conv_shfl_bw.cuh"
+#include "kernels/cuda/conv/conv_shfl_bw_taps.cuh"
 #include "kernels/cuda/conv/conv_shfl_bw_window.h"
-#include "kernels/cuda/runtime/dependent_launch.cuh"
-#include "kernels/cuda/runtime/elements.cuh"
 
 namespace swizzle::cuda {
 namespace shfl_bw {
@@ -119,11 +117,13 @@ __global__ void UnfoldPairs(const __grid_constant__ Unfold unfold, const int32_t
 }
 
 struct WindowArgs : Args {
+  const int32_t* slot_of_pair;
   int32_t pieces;  // of all padded columns
   uint32_t slot_pieces;
-  int32_t line_pieces, lines, tap_lines, kernel_h;  // tap_lines: from a row of the window to the next
-  int32_t out_first, out_step, height, width;       // of the output; lines as in WindowLines
-  FastDivider pieces_of_line, rows_of_image, taps;
+  int32_t line_pieces, lines, tap_lines, kernel_h, kernel_w;  // tap_lines: from a row of the window to the next
+  int32_t out_first, out_step, height, width;                 // of the output; lines as in WindowLines
+  FastDivider pieces_of_line, rows_of_image;
+  WindowColumns window_columns;
 };
 
 // What a piece of eight padded output columns is.
@@ -200,69 +200,19 @@ class WindowPlaces {
   const uint32_t first_;
 };
 
-// As conv_shfl_bw.cu's, but that a lane finds one of its warp's 32 columns of a chunk and the others ask for it.
-template <int kWidth>
-class WindowGatherer {
+// A tap is a step of lines in a slot.
+class WindowTaps {
  public:
-  using S = Shape<kWidth>;
-  __device__ WindowGatherer(const WindowArgs& args, typename S::Shared& shared)
-      : args_(args), shared_(shared), producer_(shared.barriers), warp_(threadIdx.x / kWarp % kWarps) {
-    const int lane = threadIdx.x % kWarp;
-    row_ = lane / kPieces;
-    piece_ = lane % kPieces;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int row = kWarps * (i * kRowsAtOnce + row_) + warp_;
-      to_[i] = piece_ / 8 * kAtomBytes + row * 128 + ((piece_ ^ row) % 8) * kPieceBytes;
-    }
+  __device__ explicit WindowTaps(const WindowArgs& args) : args_(args) {}
+
+  __device__ uint32_t Word(uint32_t index) const {
+    const WindowColumns::Place at = args_.window_columns.Of(index);
+    const int slot = __ldg(args_.slot_of_pair + at.channel * args_.kernel_w + at.column);
+    // A group without weights has a column that perhaps no slot is for.
+    return (max(slot, 0) * args_.slot_pieces + at.row * args_.tap_lines * args_.line_pieces) << kTapBits | at.row;
   }
 
-  __device__ void Run() {
-    TileWalk walk(args_);
-    RowGroup group = walk.Group();
-    uint32_t word = LoadColumn(group.columns);
-    WaitForResults();
-    for (; walk.HasTile(); walk.Next()) {
-      const RowGroup next_group = walk.NextGroup();
-      SetPiece(walk.FirstColumn(kWidth));
-      const int stages = (static_cast<int>(group.steps) + 1) / 2;
-#pragma unroll 1
-      for (int first = 0; first < stages; first += kStagesOfChunk) {
-        const uint32_t next = LoadColumn(first + kStagesOfChunk < stages ? group.columns + first / kStagesOfChunk + 1
-                                                                         : next_group.columns);
-#pragma unroll
-        for (int i = 0; i < kStagesOfChunk; ++i) {
-          if (first + i >= stages) break;
-          Fill(group, first + i, i, word);
-        }
-        word = next;
-      }
-      group = next_group;
-    }
-    CommitCopies();
-    WaitForCopies<0>();
-  }
-
- private:
-  static constexpr int kPieces = kWidth / kPieceElements;
-  static constexpr int kRowsAtOnce = kWarp / kPieces;  // that a warp copies
-  static constexpr int kTurns = kDepth / kWarps / kRowsAtOnce;
-  static constexpr int kColumnsOfWarp = kDepth / kWarps;
-  static_assert(kRowsAtOnce * kPieces == kWarp && kStagesOfChunk * kColumnsOfWarp == kWarp);
-
-  // Of the lane's own column: from a piece of the output how many pieces further, and its row of the window.
-  __device__ uint32_t LoadColumn(uint32_t chunk) const {
-    const int lane = threadIdx.x % kWarp;
-    const auto* const columns = reinterpret_cast<const uint16_t*>(args_.columns);
-    uint32_t slot = __ldg(columns + int64_t{chunk} * RowGroups::kChunk + lane / kColumnsOfWarp * kDepth +
-                          warp_ * kColumnsOfWarp + lane % kColumnsOfWarp);
-    const uint32_t tap = args_.taps.Split(slot);
-    return (slot * args_.slot_pieces + tap * args_.tap_lines * args_.line_pieces) << kTapBits | tap;
-  }
-
-  // The lane's piece of the tile, the last one where its own is past the end.
-  __device__ void SetPiece(int64_t first_column) {
-    const auto piece = static_cast<uint32_t>(first_column / kPieceElements) + piece_;
+  __device__ void SetPiece(uint32_t piece) {
     const PiecePlace place(args_, min(piece, static_cast<uint32_t>(args_.pieces - 1)));
     const int line = args_.out_first + place.row * args_.out_step;
     from_ = static_cast<const uint4*>(args_.x) + (int64_t{place.image} * args_.lines + line) * args_.line_pieces +
@@ -274,37 +224,13 @@ class WindowGatherer {
     }
   }
 
-  // The stage `turn` of its chunk: one warp each asks for its weights.
-  __device__ void Fill(const RowGroup& group, int stage, int turn, uint32_t word) {
-    auto& to = shared_.stages[producer_.stage()];
-    const int steps = static_cast<int>(group.steps) - 2 * stage;
-    producer_.WaitUntilEmpty();
-    if (warp_ == turn && threadIdx.x % kWarp == 0) {
-      const uint32_t bytes = min(2, steps) * kStepBytes;
-      producer_.full().ArriveExpecting(bytes);
-      producer_.full().CopyBulk(SharedAddress(to.weights),
-                                args_.weights + (int64_t{group.weights} + 2 * stage) * (kStepBytes / 2), bytes);
-    }
-    const uint32_t base = SharedAddress(to.x);
-#pragma unroll
-    for (int i = 0; i < kTurns; ++i) {
-      if (i == kTurns / 2 && steps < 2) break;  // the second step's columns
-      const uint32_t column = __shfl_sync(0xFFFFFFFFu, word, turn * kColumnsOfWarp + i * kRowsAtOnce + row_);
-      CopyAsync(base + to_[i % 2] + i / 2 * (2 * kRowsAtOnce * kWarps * 128), from_ + (column >> kTapBits),
-                (inside_ >> (column % (1 << kTapBits)) & 1) != 0);
-    }
-    producer_.full().ArriveAfterCopies();
-    producer_.Next();
-  }
+  __device__ const uint4* From(uint32_t word) const { return from_ + (word >> kTapBits); }
+  __device__ bool Inside(uint32_t word) const { return (inside_ >> (word % (1 << kTapBits)) & 1) != 0; }
 
+ private:
   const WindowArgs& args_;
-  typename S::Shared& shared_;
-  Producer<S::kStages> producer_;
-  const int warp_;
-  int row_, piece_;
   const uint4* from_;
   uint32_t inside_;  // which rows of the window lie inside the plane
-  uint32_t to_[2];
 };
 
 template <typename T, int kWidth, typename Function>
@@ -316,7 +242,7 @@ __global__ __launch_bounds__(kThreads, 2) void MultiplyWindowGroups(const __grid
   __syncthreads();
   if (threadIdx.x >= kRole) {
     KeepRegisters<kProducerRegisters>();
-    WindowGatherer<kWidth>(args, shared).Run();
+    TapGatherer<kWidth, WindowArgs, WindowTaps>(args, shared).Run();
   } else {
     TakeRegisters<kConsumerRegisters>();
     Multiplier<T, kWidth, Function, WindowArgs, WindowPlaces>(args, ending, shared).Run();
@@ -330,19 +256,21 @@ WindowArgs WindowArgsOf(const WindowOperands& operands, int width) {
   const int64_t line_pieces = CeilDiv(problem.output.width, kPieceElements);
   WindowArgs args = {};
   static_cast<Args&>(args) = ArgsOf(operands, width);
+  args.slot_of_pair = operands.slot_of_pair;
   args.pieces = static_cast<int32_t>(operands.columns / kPieceElements);
   args.slot_pieces = static_cast<uint32_t>(problem.input.batch * lines.count * line_pieces);
   args.line_pieces = static_cast<int32_t>(line_pieces);
   args.lines = static_cast<int32_t>(lines.count);
   args.tap_lines = window.dilation_h;
   args.kernel_h = window.kernel_h;
+  args.kernel_w = window.kernel_w;
   args.out_first = static_cast<int32_t>(lines.out_first);
   args.out_step = static_cast<int32_t>(lines.out_step);
   args.height = static_cast<int32_t>(problem.output.height);
   args.width = static_cast<int32_t>(problem.output.width);
   args.pieces_of_line = FastDivider(line_pieces);
   args.rows_of_image = FastDivider(problem.output.height);
-  args.taps = FastDivider(window.kernel_h);
+  args.window_columns = WindowColumns(window);
   return args;
 }
 
@@ -361,7 +289,7 @@ void QueueWindows(const WindowOperands& operands, int multiprocessors, cudaStrea
 }  // namespace
 }  // namespace shfl_bw
 
-void UnfoldWidth(const Problem& problem, const DeviceArray<int32_t>& slot_of_pair, const void* x, void* unfolded,
+void UnfoldWidth(const Problem& problem, const int32_t* slot_of_pair, const void* x, void* unfolded,
                  cudaStream_t queue) {
   constexpr int64_t kPieceElements = shfl_bw::kPieceElements, kThreads = shfl_bw::kUnfoldThreads;
   const Window& window = problem.window();
@@ -383,7 +311,7 @@ void UnfoldWidth(const Problem& problem, const DeviceArray<int32_t>& slot_of_pai
                                   .lines_of_image = FastDivider(lines.count)};
   const auto launch = [&](auto* kernel, int64_t rows) {
     const LaunchGrid grid(CeilDiv(pieces, kThreads), rows);
-    kernel<<<grid, kThreads, 0, queue>>>(unfold, slot_of_pair.data(), static_cast<const uint16_t*>(x),
+    kernel<<<grid, kThreads, 0, queue>>>(unfold, slot_of_pair, static_cast<const uint16_t*>(x),
                                          static_cast<uint4*>(unfolded));
   };
   const auto is = [&](int stride, int taps) {

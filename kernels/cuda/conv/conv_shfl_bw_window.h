@@ -14,6 +14,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "kernels/backend/kernel_table.h"
 #include "kernels/cuda/conv/row_groups.h"
@@ -33,20 +35,12 @@ struct WindowLines {
   }
 };
 
-// A weight's columns are slot * kernel_h + row of the window.
-struct WindowGroups {
-  std::unique_ptr<RowGroups> groups;
-  DeviceArray<int32_t> slot_of_pair;  // of channel * kernel_w + column of the window; -1 where there is none
-  DeviceArray<int32_t> pair_of_slot;
+// The slot of each pair, channel * kernel_w + column of the window, that a column of the weight names; -1 of others.
+// At least one pair has a slot.
+std::vector<int32_t> SlotsOfPairs(std::span<const uint32_t> columns, int64_t channels, const Window& window);
 
-  static StatusOr<WindowGroups> Make(const ShflBwMatrix& matrix, std::span<const float> bias, const Window& window,
-                                     DType dtype);
-};
-
-// Row functions; FP16 and BF16, windows of at most 31 rows that are not pointwise.
+// Row functions; FP16 and BF16, windows of at most 31 rows that are not pointwise. The weight is PrepareConvShflBw's.
 bool AcceptsConvShflBwWindow(const Problem& problem);
-StatusOr<std::unique_ptr<PackedWeight>> PrepareConvShflBwWindow(const Weight& weight, const Problem& problem);
-const WindowGroups& WindowGroupsOf(const PackedWeight& weight);  // of what that made
 size_t ConvShflBwWindowWorkspaceBytes(const Problem& problem);
 // Tiles of kWidth columns: 64, 128 or 256.
 template <int kWidth>
@@ -66,6 +60,7 @@ void RunConvThin(const KernelArgs& args, Stream& stream);
 // Everything in device memory; elements of X, residual and Y are of the problem's type. Residual may be null.
 struct WindowOperands {
   const RowGroups* weight;
+  const int32_t* slot_of_pair;
   const Problem* problem;
   const void* x;  // unfolded along the width
   const void* residual;
@@ -76,7 +71,7 @@ struct WindowOperands {
 };
 
 // The slots of the workspace, from X in kRows.
-void UnfoldWidth(const Problem& problem, const DeviceArray<int32_t>& slot_of_pair, const void* x, void* unfolded,
+void UnfoldWidth(const Problem& problem, const int32_t* slot_of_pair, const void* x, void* unfolded,
                  cudaStream_t queue);
 template <int kWidth>
 void QueueWindowGroups(const WindowOperands& operands, int multiprocessors, cudaStream_t queue);
