@@ -55,6 +55,7 @@ class Gatherer {
 #pragma unroll
         for (int i = 0; i < kStagesOfChunk; ++i) columns[i] = next[i];
       }
+      FillResidual<kWidth>(args_, group, walk.FirstColumn(kWidth), shared_, producer_);
       group = next_group;
     }
     CommitCopies();

@@ -70,6 +70,9 @@ struct Shape {
     uint8_t x[kAtoms * kAtomBytes];  // 16-byte piece p of row r of an atom lies at p ^ (r % 8)
     uint8_t weights[2 * kStepBytes];
   };
+  // Or half of a tile's residual, rows so far apart that a warp's pairs of eight rows lie in 32 banks.
+  static constexpr int kResidualRows = kTileRows / 2, kResidualPitch = kWidth * 2 + kPieceBytes;
+  static_assert(kResidualRows == kWarp && kResidualRows * kResidualPitch <= kStageBytes);
   struct Shared {
     Stage stages[kStages];
     StageBarriers<kStages> barriers;
@@ -99,15 +102,39 @@ struct TileWalk {
   }
 };
 
+// After its columns a tile's residual comes through the ring, in two stages: asked for when it is stored, it would be
+// waited for. A row a lane of the first two of the producer's warps.
+template <int kWidth>
+__device__ void FillResidual(const Args& args, const RowGroup& group, int64_t first_column,
+                             typename Shape<kWidth>::Shared& shared, Producer<Shape<kWidth>::kStages>& producer) {
+  if (args.residual == nullptr) return;
+  const int warp = threadIdx.x / kWarp % kWarps, lane = threadIdx.x % kWarp;
+  const auto bytes = static_cast<uint32_t>(min(int64_t{kWidth}, args.stride - first_column)) * 2;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    producer.WaitUntilEmpty();
+    if (warp == half) {
+      const int row = __ldg(args.rows + group.place + half * kWarp + lane);
+      const int rows = __popc(__ballot_sync(0xFFFFFFFFu, row >= 0));
+      if (lane == 0) producer.full().ArriveExpecting(rows * bytes);
+      __syncwarp();
+      if (row >= 0) {
+        const uint32_t to = SharedAddress(&shared.stages[producer.stage()]) + lane * Shape<kWidth>::kResidualPitch;
+        producer.full().CopyBulk(to, static_cast<const uint16_t*>(args.residual) + row * args.stride + first_column,
+                                 bytes);
+      }
+    }
+    producer.full().ArriveAfterCopies();
+    producer.Next();
+  }
+}
+
 // Where a lane's octets of columns lie in a row of Y, four octets from one to the next.
 class RowPlaces {
  public:
+  static constexpr bool kAligned = true;  // on 16 bytes, so that copies bring a residual (FillResidual)
   __device__ RowPlaces(const Args& args, int64_t first)
       : first_(first + threadIdx.x % 4 * kPieceElements), left_(args.stride - first_) {}
-  template <typename T>
-  __device__ uint4 Load(const T* row, int i) const {
-    return i * 32 < left_ ? *reinterpret_cast<const uint4*>(row + first_ + i * 32) : uint4{};
-  }
   template <typename T>
   __device__ void Store(T* row, int i, const uint4& bits) const {
     if (i * 32 < left_) *reinterpret_cast<uint4*>(row + first_ + i * 32) = bits;
@@ -117,7 +144,7 @@ class RowPlaces {
   int64_t first_, left_;
 };
 
-// Places is made of the arguments and a part's first column.
+// Places is made of the arguments and a part's first column; those that are not kAligned load pieces, too.
 template <typename T, int kWidth, typename Function, typename AllArgs = Args, typename Places = RowPlaces>
 class Multiplier {
  public:
@@ -135,18 +162,20 @@ class Multiplier {
       const int rows[2] = {__ldg(args_.rows + place), __ldg(args_.rows + place + 8)};
       const float biases[2] = {__ldg(args_.bias + place), __ldg(args_.bias + place + 8)};
       Sum(static_cast<int>(group.steps));
+      WaitForResidual();
       const int64_t first = walk.FirstColumn(kWidth);
       if constexpr (std::is_same_v<Function, NoFunction>) {
 #pragma unroll
-        for (int i = 0; i < S::kParts; ++i) Store(sums_[i], rows, biases, first + i * S::kPartWidth);
+        for (int i = 0; i < S::kParts; ++i) Store(sums_[i], rows, biases, first, i);
       } else {
 #pragma unroll 1
         for (int i = 0; i < S::kParts; ++i) {  // functions are long, and code is read once: one copy of them
-          Store(sums_[0], rows, biases, first + i * S::kPartWidth);
+          Store(sums_[0], rows, biases, first, i);
 #pragma unroll
           for (int j = 0; j < S::kPartWidth / 2 && S::kParts > 1; ++j) sums_[0][j] = sums_[S::kParts - 1][j];
         }
       }
+      ReleaseResidual();
       group = next_group;
     }
   }
@@ -197,13 +226,33 @@ class Multiplier {
     if (threadIdx.x % kWarp == 0) consumer_.Release(stage);
   }
 
+  // Both stages, though a warp's rows are all in one: who waits for each phase of a stage misses none.
+  __device__ void WaitForResidual() {
+    if constexpr (Places::kAligned) {
+      if (args_.residual == nullptr) return;
+#pragma unroll
+      for (int& stage : residual_) {
+        stage = consumer_.stage();
+        consumer_.WaitUntilFull();
+        consumer_.Next();
+      }
+    }
+  }
+  __device__ void ReleaseResidual() {
+    if constexpr (Places::kAligned) {
+      if (args_.residual == nullptr) return;
+      __syncwarp();
+#pragma unroll
+      for (const int stage : residual_) Release(stage);
+    }
+  }
+
   // What is done to all sums of a part at once leaves the compiler free to interleave them.
-  __device__ void Store(Sums& sums, const int (&rows)[2], const float (&biases)[2], int64_t first) const {
-    const Places places(args_, first);
+  __device__ void Store(Sums& sums, const int (&rows)[2], const float (&biases)[2], int64_t tile, int part) const {
+    const Places places(args_, tile + part * S::kPartWidth);
 #pragma unroll
     for (int i = 0; i < S::kPartWidth / 2; ++i) sums[i] = fmaf(sums[i], args_.alpha, biases[i / 2 % 2]);
-#pragma unroll
-    for (int half = 0; half < 2 && args_.residual != nullptr; ++half) AddResidual(sums, half, rows[half], places);
+    if (args_.residual != nullptr) AddResidual(sums, rows, places, part);
     if (args_.clamps) {
 #pragma unroll
       for (float& sum : sums) sum = ending_.clamp(sum);
@@ -224,7 +273,33 @@ class Multiplier {
     }
   }
 
-  __device__ void AddResidual(Sums& sums, int half, int row, const Places& places) const {
+  __device__ void AddResidual(Sums& sums, const int (&rows)[2], const Places& places, int part) const {
+    if constexpr (Places::kAligned) {
+      AddStagedResidual(sums, part);
+    } else {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) AddLoadedResidual(sums, half, rows[half], places);
+    }
+  }
+
+  __device__ void AddPair(Sums& sums, int at, uint32_t bits) const {
+    const float2 pair = UnpackPair<T>(bits);
+    sums[at] = fmaf(pair.x, args_.beta, sums[at]);
+    sums[at + 1] = fmaf(pair.y, args_.beta, sums[at + 1]);
+  }
+
+  __device__ void AddStagedResidual(Sums& sums, int part) const {
+    const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
+    const auto* const stage = reinterpret_cast<const uint8_t*>(&shared_.stages[warp < 2 ? residual_[0] : residual_[1]]);
+    const uint8_t* const from =
+        stage + (warp % 2 * 16 + lane / 4) * S::kResidualPitch + part * (S::kPartWidth * 2) + lane % 4 * 4;
+#pragma unroll
+    for (int i = 0; i < S::kPartWidth / 2; i += 2) {
+      AddPair(sums, i, *reinterpret_cast<const uint32_t*>(from + i / 2 % 2 * (8 * S::kResidualPitch) + i / 4 * 16));
+    }
+  }
+
+  __device__ void AddLoadedResidual(Sums& sums, int half, int row, const Places& places) const {
     const T* const residual = static_cast<const T*>(args_.residual) + int64_t{row} * args_.stride;
     uint4 bits[kFours];
 #pragma unroll
@@ -236,11 +311,7 @@ class Multiplier {
       uint32_t pairs[4] = {bits[i].x, bits[i].y, bits[i].z, bits[i].w};
       TransposeInFours(pairs);
 #pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        const float2 pair = UnpackPair<T>(pairs[j]);
-        sums[At(i, j, half)] = fmaf(pair.x, args_.beta, sums[At(i, j, half)]);
-        sums[At(i, j, half) + 1] = fmaf(pair.y, args_.beta, sums[At(i, j, half) + 1]);
-      }
+      for (int j = 0; j < 4; ++j) AddPair(sums, At(i, j, half), pairs[j]);
     }
   }
 
@@ -252,6 +323,7 @@ class Multiplier {
   const Ending<Function>& ending_;
   typename S::Shared& shared_;
   Consumer<S::kStages> consumer_;
+  int residual_[2];  // its stages
   Sums sums_[S::kParts];
 };
 

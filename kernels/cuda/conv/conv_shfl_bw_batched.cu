@@ -22,6 +22,7 @@ struct BatchedArgs : Args {
 // A tap is a step of whole pieces in the plane of X itself.
 class BatchedTaps {
  public:
+  static constexpr bool kAligned = RowPlaces::kAligned;
   __device__ explicit BatchedTaps(const BatchedArgs& args) : args_(args) {}
 
   __device__ uint32_t Word(uint32_t index) const {

@@ -32,7 +32,8 @@ struct WindowColumns {
 // Taps says where a lane's pieces are. It is made of the arguments, and has
 //   Word(column): what one lane finds of a column for all, from the lane's own place how far its row is, and its tap;
 //   SetPiece(piece): the lane's place, the last one where its own is past the end;
-//   From(word), Inside(word): the piece, and whether it is one of the plane's.
+//   From(word), Inside(word): the piece, and whether it is one of the plane's;
+//   kAligned: as its places in Y have it.
 template <int kWidth, typename AllArgs, typename Taps>
 class TapGatherer {
  public:
@@ -69,6 +70,7 @@ class TapGatherer {
         }
         word = next;
       }
+      if constexpr (Taps::kAligned) FillResidual<kWidth>(args_, group, walk.FirstColumn(kWidth), shared_, producer_);
       group = next_group;
     }
     CommitCopies();

@@ -140,6 +140,7 @@ struct PiecePlace {
 // Where a lane's pieces lie in a row of Y, which has no padding: not on multiples of 16 bytes.
 class WindowPlaces {
  public:
+  static constexpr bool kAligned = false;
   __device__ WindowPlaces(const WindowArgs& args, int64_t first)
       : args_(args), first_(static_cast<uint32_t>(first / kPieceElements) + threadIdx.x % 4) {}
   template <typename T>
@@ -203,6 +204,7 @@ class WindowPlaces {
 // A tap is a step of lines in a slot.
 class WindowTaps {
  public:
+  static constexpr bool kAligned = WindowPlaces::kAligned;
   __device__ explicit WindowTaps(const WindowArgs& args) : args_(args) {}
 
   __device__ uint32_t Word(uint32_t index) const {
