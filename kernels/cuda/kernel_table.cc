@@ -125,7 +125,8 @@ template <RowText kStem>
 constexpr auto ByteRows(Op op, Format weights, const Kernel& common, auto run_of) {
   return Join(ByteRows<kStem, kNchw, kF32>(op, weights, common, run_of),
               ByteRows<kStem, kGpuRows, kF32, kF16, kBf16>(op, weights, common, run_of),
-              ByteRows<kStem, kNhwc, kF32, kF16, kBf16>(op, weights, common, run_of));
+              ByteRows<kStem, kNhwc, kF32, kF16, kBf16>(op, weights, common, run_of),
+              ByteRows<kStem, kBatched, kF16, kBf16>(op, weights, common, run_of));
 }
 
 // A library's dense products in half precision, on devices that have it.
@@ -280,9 +281,6 @@ constexpr auto kRows = Join(
     ConvertRows<kNchw, kBatched>([]<DType kType>() { return &ConvertNchwToBatched<kType>; }),
     ConvertRows<kGpuRows, kBatched>([]<DType kType>() { return &ConvertRowsToBatched<kType>; }),
     ConvertRows<kBatched, kGpuRows>([]<DType kType>() { return &ConvertBatchedToRows<kType>; }),
-    ByteRows<"convert", kBatched, kF16, kBf16>(
-        Op::kConvertLayout, Format::kNone, {.accepts = AcceptsAll},
-        []<Layout, DType kType>() { return &ConvertNchwToBatched<kType, DType::kUint8>; }),
     ByteRows<"scale">(Op::kDepthwiseConv, Format::kDense, {.accepts = AcceptsScaleBytes, .prepare = PrepareScaleBytes},
                       []<Layout kTo, DType kType>() { return &ScaleBytes<kTo, kType>; }),
     Row<"transpose_nchw_f32_sm75">({Op::kTranspose, Format::kNone, kNchw, kNchw}, kF32, kAnySm, {.accepts = AcceptsAll},

@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "kernels/cuda/elementwise/bytes.h"
+#include "kernels/cuda/elementwise/pack_images.cuh"
 #include "kernels/cuda/runtime/dependent_launch.cuh"
 #include "kernels/cuda/runtime/device_array.h"
 #include "kernels/cuda/runtime/epilogue.cuh"
@@ -94,7 +95,9 @@ void Run(const KernelArgs& args, Stream& stream, const float* factors) {
                          Clamp(args.problem->epilogue)};
   const int images = static_cast<int>(extent.batch), channels = static_cast<int>(extent.channels);
   const int64_t plane = extent.plane();
-  if constexpr (kLayout == Layout::kNhwc) {
+  if constexpr (kLayout == Layout::kBatched) {
+    QueuePackImages(from, to, extent, plane, channels * plane, affine, QueueOf(stream));
+  } else if constexpr (kLayout == Layout::kNhwc) {
     const LaunchGrid grid(CeilDiv(plane, kThreads), 1, images);
     ScaleToNhwc<T><<<grid, kThreads, 0, QueueOf(stream)>>>(from, to, images, channels, plane, affine);
   } else {
@@ -144,5 +147,7 @@ SWIZZLE_INSTANTIATE_BYTES(kRows, kBFloat16);
 SWIZZLE_INSTANTIATE_BYTES(kNhwc, kFloat32);
 SWIZZLE_INSTANTIATE_BYTES(kNhwc, kFloat16);
 SWIZZLE_INSTANTIATE_BYTES(kNhwc, kBFloat16);
+SWIZZLE_INSTANTIATE_BYTES(kBatched, kFloat16);
+SWIZZLE_INSTANTIATE_BYTES(kBatched, kBFloat16);
 
 }  // namespace swizzle::cuda

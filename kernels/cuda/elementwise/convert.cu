@@ -1,4 +1,5 @@
 #include "kernels/cuda/elementwise/convert.h"
+#include "kernels/cuda/elementwise/pack_images.cuh"
 #include "kernels/cuda/runtime/byte_element.cuh"
 
 namespace swizzle::cuda {
@@ -178,19 +179,19 @@ void ConvertNhwcToNchw(const KernelArgs& args, Stream& stream) {
                                              extent.batch, extent.plane(), extent.channels);
 }
 
-template <DType kDType, DType kEdge>
+template <DType kDType>
 void ConvertNchwToBatched(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
-  if (extent.plane() == 1) return ConvertNchwToRows<kDType, kEdge>(args, stream);
-  Transpose<Element<kEdge>, Element<kDType>>(args, stream, {extent.plane(), extent.channels * extent.plane()},
-                                             InBatched(extent), extent.channels, extent.batch, extent.plane());
+  if (extent.plane() == 1) return ConvertNchwToRows<kDType>(args, stream);
+  QueuePackImages(args.Input<float>(0), args.Output<Element<kDType>>(), extent, extent.plane(),
+                  extent.channels * extent.plane(), Unchanged(), QueueOf(stream));
 }
 
 template <DType kDType>
 void ConvertRowsToBatched(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
-  Transpose<Element<kDType>, Element<kDType>>(args, stream, {RowStride(extent.positions()), extent.plane()},
-                                              InBatched(extent), extent.channels, extent.batch, extent.plane());
+  QueuePackImages(args.Input<Element<kDType>>(0), args.Output<Element<kDType>>(), extent, RowStride(extent.positions()),
+                  extent.plane(), Unchanged(), QueueOf(stream));
 }
 
 template <DType kDType>
@@ -249,10 +250,9 @@ SWIZZLE_INSTANTIATE_EDGE(ConvertNhwcToNchw);
 SWIZZLE_INSTANTIATE_CONVERT(ConvertRowsToNhwc);
 SWIZZLE_INSTANTIATE_CONVERT(ConvertNhwcToRows);
 
-#define SWIZZLE_INSTANTIATE_BATCHED(dtype)                                                                 \
-  template void ConvertNchwToBatched<DType::dtype>(const KernelArgs& args, Stream& stream);                \
-  template void ConvertNchwToBatched<DType::dtype, DType::kUint8>(const KernelArgs& args, Stream& stream); \
-  template void ConvertRowsToBatched<DType::dtype>(const KernelArgs& args, Stream& stream);                \
+#define SWIZZLE_INSTANTIATE_BATCHED(dtype)                                                  \
+  template void ConvertNchwToBatched<DType::dtype>(const KernelArgs& args, Stream& stream); \
+  template void ConvertRowsToBatched<DType::dtype>(const KernelArgs& args, Stream& stream); \
   template void ConvertBatchedToRows<DType::dtype>(const KernelArgs& args, Stream& stream)
 
 SWIZZLE_INSTANTIATE_BATCHED(kFloat16);

@@ -1,7 +1,7 @@
 // Layout conversions on a GPU: a transpose for each plane or matrix, in tiles through shared memory, or a copy of
-// lines. kNchw is fp32, or bytes where the rest is, the other layouts hold elements of kDType: what crosses over is
-// rounded. Bytes are what the operand's scale and zero point say (base/quantised.h): rows quantise_, dequantise_ and
-// move_.
+// lines; to kBatched by pack_images.cuh. kNchw is fp32, or bytes where the rest is, the other layouts hold elements of
+// kDType: what crosses over is rounded. Bytes are what the operand's scale and zero point say (base/quantised.h): rows
+// quantise_, dequantise_ and move_.
 #ifndef SWIZZLE_KERNELS_CUDA_ELEMENTWISE_CONVERT_H_
 #define SWIZZLE_KERNELS_CUDA_ELEMENTWISE_CONVERT_H_
 
@@ -23,7 +23,7 @@ template <DType kDType>
 void ConvertNhwcToRows(const KernelArgs& args, Stream& stream);
 
 // Of half types.
-template <DType kDType, DType kEdge = DType::kFloat32>
+template <DType kDType>
 void ConvertNchwToBatched(const KernelArgs& args, Stream& stream);
 template <DType kDType>
 void ConvertRowsToBatched(const KernelArgs& args, Stream& stream);
