@@ -16,7 +16,9 @@
 #include "kernels/cpu/int8/conv_bytes.h"
 #include "kernels/cpu/int8/convert_bytes.h"
 #include "kernels/cpu/int8/elementwise_bytes.h"
+#include "kernels/cpu/int8/lane_conv.h"
 #include "kernels/cpu/int8/linear_bytes.h"
+#include "kernels/cpu/int8/nhwc_windows.h"
 #include "kernels/cpu/int8/onednn_bytes.h"
 #include "kernels/cpu/int8/position_bytes.h"
 #include "kernels/cpu/int8/window_bytes.h"
@@ -109,11 +111,16 @@ constexpr std::array<Kernel, 1> LibraryRow(const RowShape& shape, uint32_t featu
   return {MakeRow<kName>(common, KeyOf(shape, DType::kFloat32, DType::kFloat32), features, run)};
 }
 
-// The same of dense layers of bytes.
+// Rows of bytes on either side, with scales where there are weights.
+constexpr KernelKey ByteKey(Op op, Format weights, Storage input, Storage output) {
+  return {op, weights, weights == Format::kNone ? kF32 : DType::kInt8, input, output};
+}
+
+// One that has one target.
 template <RowText kName>
-constexpr std::array<Kernel, 1> LibraryByteRow(Storage input, Storage output, const Kernel& common,
-                                               RunFunctionPointer run) {
-  return {MakeRow<kName>(common, {Op::kConv, Format::kDense, DType::kInt8, input, output}, kAvx512 | kVnni, run)};
+constexpr std::array<Kernel, 1> SingleByteRow(const KernelKey& key, uint32_t features, const Kernel& common,
+                                              RunFunctionPointer run) {
+  return {MakeRow<kName>(common, key, features, run)};
 }
 
 // One function in the targets of bytes: one kernel for each table of cells.
@@ -137,7 +144,7 @@ struct PerWindowTarget {
 template <RowText kName>
 constexpr std::array<Kernel, 4> ByteRows(Op op, Format weights, Storage input, Storage output, const Kernel& common,
                                          const PerByteTarget& run, decltype(Kernel::prepare) prepare_pairs = nullptr) {
-  const KernelKey key = {op, weights, weights == Format::kNone ? kF32 : DType::kInt8, input, output};
+  const KernelKey key = ByteKey(op, weights, input, output);
   Kernel family = common;
   family.family = RowName<kName>();
   Kernel paired = family;
@@ -151,7 +158,7 @@ constexpr std::array<Kernel, 4> ByteRows(Op op, Format weights, Storage input, S
 template <RowText kName>
 constexpr auto WindowRows(Op op, Format weights, Storage input, Storage output, const Kernel& common,
                           const PerWindowTarget& run, decltype(Kernel::prepare) prepare_pairs = nullptr) {
-  const KernelKey key = {op, weights, weights == Format::kNone ? kF32 : DType::kInt8, input, output};
+  const KernelKey key = ByteKey(op, weights, input, output);
   Kernel family = common;
   family.family = RowName<kName>();
   const std::array<Kernel, 1> vbmi = {MakeRow<kName + "_vbmi">(family, key, kAvx512 | kVnni | kVbmi, run.vbmi)};
@@ -201,26 +208,18 @@ constexpr Kernel kAttention = {.accepts = AcceptsAll, .workspace_bytes = Attenti
 constexpr Kernel kMaskedAttention = {
     .accepts = AcceptsAttentionBits, .prepare = PrepareAttentionBits, .workspace_bytes = AttentionWorkspaceBytes};
 
-constexpr Kernel kQuadConv = {.accepts = AcceptsConvBytes,
-                              .prepare = PrepareQuadConv,
-                              .workspace_bytes = QuadConvWorkspaceBytes,
-                              .holds = HoldsBytes,
-                              .for_plane = SameForAnyPlane};
-constexpr Kernel kVectorQuadConv = {.accepts = AcceptsConvBytes,
-                                    .prepare = PrepareVectorQuadConv,
-                                    .workspace_bytes = QuadConvWorkspaceBytes,
-                                    .holds = HoldsVectorQuads,
-                                    .for_plane = SameForAnyPlane};
-constexpr Kernel kBlockQuadConv = {.accepts = AcceptsConvBytes,
-                                   .prepare = PrepareBlockQuadConv,
-                                   .workspace_bytes = BlockConvWorkspaceBytes,
-                                   .holds = HoldsBlockQuads,
-                                   .for_plane = SameForAnyPlane};
-constexpr Kernel kBlockConv = {.accepts = AcceptsConvBytes,
-                               .prepare = PrepareBlockConv,
-                               .workspace_bytes = BlockConvWorkspaceBytes,
-                               .holds = HoldsBytes,
-                               .for_plane = SameForAnyPlane};
+constexpr Kernel ConvBytes(decltype(Kernel::prepare) prepare, decltype(Kernel::workspace_bytes) workspace_bytes,
+                           decltype(Kernel::holds) holds) {
+  return {.accepts = AcceptsConvBytes,
+          .prepare = prepare,
+          .workspace_bytes = workspace_bytes,
+          .holds = holds,
+          .for_plane = SameForAnyPlane};
+}
+constexpr Kernel kQuadConv = ConvBytes(PrepareQuadConv, QuadConvWorkspaceBytes, HoldsBytes);
+constexpr Kernel kVectorQuadConv = ConvBytes(PrepareVectorQuadConv, QuadConvWorkspaceBytes, HoldsVectorQuads);
+constexpr Kernel kBlockQuadConv = ConvBytes(PrepareBlockQuadConv, BlockConvWorkspaceBytes, HoldsBlockQuads);
+constexpr Kernel kBlockConv = ConvBytes(PrepareBlockConv, BlockConvWorkspaceBytes, HoldsBytes);
 constexpr Kernel kLinearBytes = {.accepts = AcceptsLinearBytes, .prepare = PrepareLinearBytes, .holds = HoldsBytes};
 constexpr Kernel kPositionQuads = {.accepts = AcceptsPositionBytes,
                                    .prepare = PreparePositionQuads,
@@ -234,6 +233,16 @@ constexpr Kernel kDepthwiseBytes = {.accepts = AcceptsDepthwiseBytes,
                                     .prepare = PrepareDepthwiseBytes,
                                     .workspace_bytes = WindowBytesWorkspace,
                                     .holds = HoldsBytes};
+
+constexpr Kernel kLaneConv = {.accepts = AcceptsLaneConv,
+                              .prepare = PrepareLaneConv,
+                              .workspace_bytes = LaneConvWorkspaceBytes,
+                              .holds = HoldsBytes,
+                              .for_plane = SameForAnyPlane};
+constexpr Kernel kNhwcDepthwise = {.accepts = AcceptsNhwcDepthwise,
+                                   .prepare = PrepareNhwcDepthwise,
+                                   .holds = HoldsBytes,
+                                   .for_plane = SameForAnyPlane};
 
 constexpr Kernel OnednnBytes(bool (*accepts)(const Problem&)) {
   return {.accepts = accepts,
@@ -377,16 +386,24 @@ constexpr auto kRows = Join(
                                 SWIZZLE_PER_BYTE_TARGET(LinearBytes)),
     ByteRows<"linear_dense_u8_f32">(Op::kConv, Format::kDense, kNchwU8, kNchwF32, kLinearBytes,
                                     SWIZZLE_PER_BYTE_TARGET(LinearBytes)),
-    LibraryByteRow<"conv_nhwc_dense_u8_onednn">(kNhwcU8, kNhwcU8, OnednnBytes(AcceptsOnednnConvBytes), RunOnednnBytes),
-    LibraryByteRow<"linear_dense_u8_onednn">(kNchwU8, kNchwU8, OnednnBytes(AcceptsOnednnLinearBytes), RunOnednnBytes),
-    LibraryByteRow<"linear_dense_u8_f32_onednn">(kNchwU8, kNchwF32, OnednnBytes(AcceptsOnednnLinearBytes),
-                                                 RunOnednnBytes),
+    SingleByteRow<"conv_nhwc_csr_u8_vbmi">(ByteKey(Op::kConv, Format::kCsr, kNhwcU8, kNhwcU8), kAvx512 | kVnni | kVbmi,
+                                           kLaneConv, &LaneConv),
+    SingleByteRow<"conv_nhwc_dense_u8_onednn">(ByteKey(Op::kConv, Format::kDense, kNhwcU8, kNhwcU8), kAvx512 | kVnni,
+                                               OnednnBytes(AcceptsOnednnConvBytes), RunOnednnBytes),
+    SingleByteRow<"linear_dense_u8_onednn">(ByteKey(Op::kConv, Format::kDense, kNchwU8, kNchwU8), kAvx512 | kVnni,
+                                            OnednnBytes(AcceptsOnednnLinearBytes), RunOnednnBytes),
+    SingleByteRow<"linear_dense_u8_f32_onednn">(ByteKey(Op::kConv, Format::kDense, kNchwU8, kNchwF32), kAvx512 | kVnni,
+                                                OnednnBytes(AcceptsOnednnLinearBytes), RunOnednnBytes),
     ByteRows<"linear_csr_position_u8">(Op::kConv, Format::kCsr, kPanelsF32, kPanelsF32, kPositionQuads,
                                        SWIZZLE_PER_BYTE_TARGET(PositionQuads)),
     ByteRows<"linear_dense_position_u8">(Op::kConv, Format::kDense, kPanelsF32, kPanelsF32, kPositionBlocks,
                                          SWIZZLE_PER_BYTE_TARGET(PositionBlocks)),
     WindowRows<"depthwise_dense_u8">(Op::kDepthwiseConv, Format::kDense, kFullU8, kFullU8, kDepthwiseBytes,
                                      SWIZZLE_PER_WINDOW_TARGET(DepthwiseBytes)),
+    SingleByteRow<"depthwise_nhwc_dense_u8_vnni">(ByteKey(Op::kDepthwiseConv, Format::kDense, kNhwcU8, kNhwcU8),
+                                                  kAvx512 | kVnni, kNhwcDepthwise, &NhwcDepthwise),
+    SingleByteRow<"max_pool_nhwc_u8_vnni">(ByteKey(Op::kMaxPool, Format::kNone, kNhwcU8, kNhwcU8), kAvx512 | kVnni,
+                                           {.accepts = AcceptsNhwcMaxPool}, &NhwcMaxPool),
     WindowRows<"max_pool_u8">(Op::kMaxPool, Format::kNone, kFullU8, kFullU8,
                               {.accepts = AcceptsMaxPoolBytes, .workspace_bytes = WindowBytesWorkspace},
                               SWIZZLE_PER_WINDOW_TARGET(MaxPoolBytes)),

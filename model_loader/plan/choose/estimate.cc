@@ -8,6 +8,7 @@ bool SkipsZeros(const Kernel& kernel) { return IsSparse(kernel.key.weights) && !
 // Those included that a layout rounds up.
 int64_t PositionsIn(Layout layout, const Extent& extent) {
   if (layout == Layout::kPanels) return PanelGrid(extent.positions()).padded_positions();
+  if (layout == Layout::kFullPanels) return FullPanels(extent.positions()) * kMaxPanelWidth;
   return layout == Layout::kBatched ? BatchedPositions(extent) : extent.positions();
 }
 

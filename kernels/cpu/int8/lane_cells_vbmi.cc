@@ -1,0 +1,213 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "kernels/base/integers.h"
+#include "kernels/cpu/int8/lane_cells.h"
+#include "kernels/cpu/int8/vnni-inl.h"
+
+SWIZZLE_BEFORE_VBMI
+namespace swizzle::cpu {
+namespace {
+
+using vnni::BytesFrom;
+using vnni::Load;
+using vnni::StepVectors;
+
+constexpr int kGroups = LaneChunk::kGroups;
+constexpr int64_t kVector = 64;
+
+// What four groups make of four positions: as vnni::PackSteps leaves it, a position's dword in each 128 bits.
+template <int kPositions>
+struct Packed {
+  static constexpr int kQuads = (kPositions + 3) / 4;
+  alignas(kVector) uint8_t of[kQuads][kGroups][kVector];
+};
+
+template <int kPositions>
+struct GroupSums {
+  __m512i of[4 * Packed<kPositions>::kQuads];
+};
+
+template <int kPositions>
+SWIZZLE_INLINE void SumGroup(const LaneStep* step, const uint16_t* window, uint32_t count, const uint8_t* windows,
+                             GroupSums<kPositions>& sums) {
+  for (; count != 0; --count, ++step, ++window) {
+    const __m512i bytes = _mm512_load_si512(step->bytes.data()), weights = _mm512_load_si512(step->weights.data());
+    const uint8_t* const x = windows + *window * (kPositions * kVector);
+    HWY_UNROLL(16)
+    for (int p = 0; p < kPositions; ++p) {
+      sums.of[p] = _mm512_dpbusd_epi32(sums.of[p], _mm512_permutexvar_epi8(bytes, Load(x + p * kVector)), weights);
+    }
+  }
+}
+
+// residual: [position][64] in the order of lanes; null where none is added.
+template <int kPositions, bool kResidual>
+SWIZZLE_INLINE void PackGroup(const GroupSums<kPositions>& sums, int group, const float* scales,
+                              const uint8_t* residual, const StepVectors& steps, Packed<kPositions>& packed) {
+  const __m512 scale = _mm512_loadu_ps(scales);
+  HWY_UNROLL(4)
+  for (int quad = 0; quad < Packed<kPositions>::kQuads; ++quad) {
+    __m512i step[4];
+    HWY_UNROLL(4)
+    for (int i = 0; i < 4; ++i) {
+      const int position = 4 * quad + i;
+      if (position >= kPositions) {
+        step[i] = _mm512_setzero_si512();
+      } else if constexpr (kResidual) {
+        const auto* const bytes = reinterpret_cast<const __m128i*>(residual + position * kVector + group * 16);
+        const __m512 added = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_load_si128(bytes)));
+        const __m512 value = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums.of[position]), scale, steps.residual_offset);
+        step[i] = _mm512_cvtps_epi32(_mm512_fmadd_ps(added, steps.residual_scale, value));
+      } else {
+        step[i] = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_cvtepi32_ps(sums.of[position]), scale));
+      }
+    }
+    _mm512_store_si512(packed.of[quad][group], vnni::PackSteps(step, steps));
+  }
+}
+
+template <int kPositions>
+SWIZZLE_INLINE void StorePacked(const Packed<kPositions>& packed, const LaneChunk& chunk, uint8_t* to,
+                                int64_t channels) {
+  const __m512i order = _mm512_loadu_si512(chunk.byte_of_row);
+  const __mmask64 inside = BytesFrom(0, chunk.rows);
+  HWY_UNROLL(4)
+  for (int quad = 0; quad < Packed<kPositions>::kQuads; ++quad) {
+    const auto& of = packed.of[quad];
+    const __m512i a = Load(of[0]), b = Load(of[1]), c = Load(of[2]), d = Load(of[3]);
+    const __m512i low_ab = _mm512_unpacklo_epi32(a, b), high_ab = _mm512_unpackhi_epi32(a, b);
+    const __m512i low_cd = _mm512_unpacklo_epi32(c, d), high_cd = _mm512_unpackhi_epi32(c, d);
+    const __m512i position[4] = {_mm512_unpacklo_epi64(low_ab, low_cd), _mm512_unpackhi_epi64(low_ab, low_cd),
+                                 _mm512_unpacklo_epi64(high_ab, high_cd), _mm512_unpackhi_epi64(high_ab, high_cd)};
+    HWY_UNROLL(4)
+    for (int i = 0; i < 4; ++i) {
+      if (4 * quad + i >= kPositions) break;
+      uint8_t* const row = to + (4 * quad + i) * channels;
+      _mm512_mask_storeu_epi8(row, inside, _mm512_permutexvar_epi8(order, position[i]));
+    }
+  }
+}
+
+template <int kPositions, bool kResidual>
+void RunChunk(const LaneChunk& chunk, const LanePositions& positions, const OutputSteps& steps) {
+  const StepVectors vectors(steps);
+  Packed<kPositions> packed;
+  alignas(kVector) uint8_t residual[kResidual ? kPositions : 1][kVector];
+  if (kResidual && chunk.ends) {
+    const __m512i order = _mm512_loadu_si512(chunk.row_of_lane);
+    const __mmask64 inside = BytesFrom(0, chunk.rows);
+    for (int p = 0; p < kPositions; ++p) {
+      const uint8_t* const row = positions.residual + p * positions.channels + chunk.first_row;
+      _mm512_store_si512(residual[p], _mm512_permutexvar_epi8(order, _mm512_maskz_loadu_epi8(inside, row)));
+    }
+  }
+  const LaneStep* step = chunk.steps;
+  const uint16_t* window = chunk.windows;
+  for (int group = 0; group < kGroups; ++group) {
+    const int64_t lane = group * LaneChunk::kLanes;
+    int32_t* const kept = positions.sums + (chunk.first_row + lane) * LanePositions::kMost;
+    GroupSums<kPositions> sums;
+    if (chunk.begins) {
+      const __m512i start = _mm512_loadu_si512(chunk.start + lane);
+      HWY_UNROLL(16)
+      for (int p = 0; p < kPositions; ++p) sums.of[p] = start;
+    } else {
+      HWY_UNROLL(16)
+      for (int p = 0; p < kPositions; ++p) sums.of[p] = _mm512_load_si512(kept + p * LaneChunk::kLanes);
+    }
+    SumGroup<kPositions>(step, window, chunk.counts[group], positions.windows, sums);
+    if (chunk.ends) {
+      PackGroup<kPositions, kResidual>(sums, group, chunk.scale + lane, residual[0], vectors, packed);
+    } else {
+      HWY_UNROLL(16)
+      for (int p = 0; p < kPositions; ++p) _mm512_store_si512(kept + p * LaneChunk::kLanes, sums.of[p]);
+    }
+    step += chunk.counts[group];
+    window += chunk.counts[group];
+  }
+  if (chunk.ends) {
+    StorePacked<kPositions>(packed, chunk, positions.output + chunk.first_row, positions.channels);
+  }
+}
+
+// Where a position's windows are.
+struct WindowsOfPlace {
+  uint8_t* to;
+  int64_t stride, units;  // bytes from a window to the next; of the part
+
+  // Units from `unit` on, of which some may be no part's.
+  SWIZZLE_INLINE void Copy(const uint8_t* from, int64_t bytes, int64_t unit, int64_t count) const {
+    constexpr int64_t kUnit = LaneWeight::kUnit;
+    const int64_t end = std::min(unit + count, units);
+    const int64_t begin = std::max<int64_t>(unit, 0);
+    if (begin >= end) return;
+    from += (begin - unit) * kUnit;
+    bytes -= (begin - unit) * kUnit;
+    uint8_t* at = to + begin * stride;
+    if (begin > 0) StoreHalf(from, bytes, at - stride + kUnit);
+    int64_t u = begin;
+    for (; u + 1 < end && bytes >= kVector; ++u, at += stride, from += kUnit, bytes -= kUnit) {
+      _mm512_store_si512(at, _mm512_loadu_si512(from));
+    }
+    for (; u + 1 < end; ++u, at += stride, from += kUnit, bytes -= kUnit) {
+      _mm512_store_si512(at, _mm512_maskz_loadu_epi8(BytesFrom(0, bytes), from));
+    }
+    if (end < units || units == 1) StoreHalf(from, bytes, at);
+  }
+  static SWIZZLE_INLINE void StoreHalf(const uint8_t* from, int64_t bytes, uint8_t* half) {
+    __m256i unit;
+    if (bytes >= LaneWeight::kUnit) {
+      unit = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+    } else {
+      unit = _mm256_maskz_loadu_epi8(static_cast<__mmask32>(BytesFrom(0, bytes)), from);
+    }
+    _mm256_store_si256(reinterpret_cast<__m256i*>(half), unit);
+  }
+};
+
+using Run = void (*)(const LaneChunk&, const LanePositions&, const OutputSteps&);
+
+template <bool kResidual, size_t... kCounts>
+constexpr std::array<Run, sizeof...(kCounts)> RunsOf(std::index_sequence<kCounts...>) {
+  return {RunChunk<static_cast<int>(kCounts) + 1, kResidual>...};
+}
+
+using Counts = std::make_index_sequence<LanePositions::kMost>;
+constexpr auto kRuns = RunsOf<false>(Counts());
+constexpr auto kResidualRuns = RunsOf<true>(Counts());
+
+}  // namespace
+
+void RunLanes(const LaneChunk& chunk, const LanePositions& positions, const OutputSteps& steps) {
+  const auto& runs = positions.residual != nullptr ? kResidualRuns : kRuns;
+  runs[positions.count - 1](chunk, positions, steps);
+}
+
+void FillWindows(const LaneFill& fill, const LanePlace* places, int64_t count, uint8_t* windows) {
+  const int64_t units = CeilDiv(fill.channels, LaneWeight::kUnit);
+  const bool joins = fill.column_bytes == units * LaneWeight::kUnit;  // a row's taps lie one behind the other
+  const uint32_t all = (uint64_t{1} << fill.kernel_w) - 1;
+  for (int64_t p = 0; p < count; ++p, windows += kVector) {
+    const LanePlace& place = places[p];
+    const WindowsOfPlace to{windows, count * kVector, fill.units};
+    int64_t unit = -fill.first_unit;
+    for (int64_t i = 0; i < fill.kernel_h && unit < fill.units; ++i) {
+      const uint8_t* const row = place.first + i * fill.row_bytes;
+      const bool is_inside = (place.rows >> i & 1) != 0;
+      if (is_inside && joins && place.columns == all) {
+        to.Copy(row, fill.kernel_w * fill.channels, unit, units * fill.kernel_w);
+        unit += units * fill.kernel_w;
+        continue;
+      }
+      for (int64_t j = 0; j < fill.kernel_w; ++j, unit += units) {
+        const bool is_read = is_inside && (place.columns >> j & 1) != 0;
+        to.Copy(is_read ? row + j * fill.column_bytes : fill.outside, fill.channels, unit, units);
+      }
+    }
+  }
+}
+
+}  // namespace swizzle::cpu
+SWIZZLE_AFTER_VNNI

@@ -1,0 +1,209 @@
+// A column of a window is up to four rows' bytes, brought together for 64 channels by eight unpacks. Where windows are
+// next to each other, the next one reads all columns but one again: each column is added to all windows that it is in.
+#include <algorithm>
+#include <utility>
+
+#include "kernels/base/integers.h"
+#include "kernels/cpu/int8/nhwc_cells.h"
+#include "kernels/cpu/int8/vnni-inl.h"
+
+SWIZZLE_BEFORE_VNNI
+namespace swizzle::cpu {
+namespace {
+
+using vnni::BytesFrom;
+using vnni::Interleaved;
+using vnni::StepVectors;
+using vnni::Sums;
+
+constexpr int kQuad = 4;
+constexpr int64_t kVector = 64;
+
+// What all positions of a row have in common.
+struct RowVectors {
+  SWIZZLE_INLINE RowVectors(const NhwcRow& row, const OutputSteps& output)
+      : steps(output), inside(BytesFrom(0, row.channels)) {}
+  // All channels, or those that there are.
+  template <bool kWhole>
+  SWIZZLE_INLINE __m512i Load(const uint8_t* from) const {
+    if constexpr (kWhole) return _mm512_loadu_si512(from);
+    return _mm512_maskz_loadu_epi8(inside, from);
+  }
+  template <bool kWhole>
+  SWIZZLE_INLINE void Store(uint8_t* to, __m512i bytes) const {
+    if constexpr (kWhole) {
+      _mm512_storeu_si512(to, bytes);
+    } else {
+      _mm512_mask_storeu_epi8(to, inside, bytes);
+    }
+  }
+
+  const StepVectors steps;
+  const __mmask64 inside;
+};
+
+// Up to four rows of a column, from row `first` of the window on.
+template <bool kWhole>
+SWIZZLE_INLINE Interleaved LoadColumn(const NhwcRow& row, const RowVectors& vectors, int64_t x, int64_t first) {
+  const bool is_inside = x >= 0 && x < row.width;
+  __m512i of[kQuad];
+  HWY_UNROLL(4)
+  for (int i = 0; i < kQuad; ++i) {
+    const int64_t tap = first + i;
+    if (tap >= row.window.kernel_h) {
+      of[i] = _mm512_setzero_si512();
+    } else {
+      of[i] = vectors.Load<kWhole>(is_inside ? row.rows[tap] + x * row.steps[tap] : row.outside);
+    }
+  }
+  return vnni::InterleaveRows(of[0], of[1], of[2], of[3]);
+}
+
+SWIZZLE_INLINE void AddQuads(const Interleaved& x, const int32_t* quads, Sums& sums) {
+  HWY_UNROLL(4)
+  for (int j = 0; j < 4; ++j) sums.of[j] = _mm512_dpbusd_epi32(sums.of[j], x.of[j], _mm512_load_si512(quads + 16 * j));
+}
+
+SWIZZLE_INLINE Sums StartOf(const NhwcTaps& taps) {
+  return {{_mm512_load_si512(taps.start), _mm512_load_si512(taps.start + 16), _mm512_load_si512(taps.start + 32),
+           _mm512_load_si512(taps.start + 48)}};
+}
+
+template <bool kWhole>
+SWIZZLE_INLINE void StoreSums(const Sums& sums, const NhwcTaps& taps, const RowVectors& vectors, uint8_t* to) {
+  __m512i step[4];
+  HWY_UNROLL(4)
+  for (int j = 0; j < 4; ++j) {
+    const __m512 scale = _mm512_load_ps(taps.scale + 16 * j);
+    step[j] = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_cvtepi32_ps(sums.of[j]), scale));
+  }
+  vectors.Store<kWhole>(to, vnni::PackSteps(step, vectors.steps));
+}
+
+// Windows next to each other, of kColumns columns and kRows rows. Sums of kColumns windows are under way: of the one
+// that begins at column c those of index c % kColumns.
+template <bool kWhole, int kColumns, int kRows>
+class Slide {
+ public:
+  SWIZZLE_INLINE Slide(const NhwcRow& row, const NhwcTaps& taps, const RowVectors& vectors)
+      : row_(row), taps_(taps), vectors_(vectors), to_(row.output), x_(-row.window.pad_left) {
+    HWY_UNROLL(8)
+    for (int i = 0; i < kRows; ++i) from_[i] = row.rows[i] + x_ * row.steps[i];
+    HWY_UNROLL(8)
+    for (int i = 0; i < kColumns; ++i) sums_[i] = StartOf(taps);
+  }
+  void Run() {
+    const int64_t end = row_.output_width + kColumns - 1;
+    int64_t column = 0;
+    for (; column + kColumns <= end; column += kColumns) Step(column, std::make_integer_sequence<int, kColumns>());
+    Rest(column, end, std::make_integer_sequence<int, kColumns>());
+  }
+
+ private:
+  static constexpr int kRowQuads = (kRows + kQuad - 1) / kQuad;
+
+  template <int... kPhases>
+  SWIZZLE_INLINE void Step(int64_t column, std::integer_sequence<int, kPhases...>) {
+    (Add<kPhases>(column + kPhases), ...);
+  }
+  template <int... kPhases>
+  SWIZZLE_INLINE void Rest(int64_t column, int64_t end, std::integer_sequence<int, kPhases...>) {
+    ((column + kPhases < end ? Add<kPhases>(column + kPhases) : void()), ...);
+  }
+  template <int kPhase>
+  SWIZZLE_INLINE void Add(int64_t column) {
+    constexpr int kEnds = (kPhase + 1) % kColumns;
+    const bool is_inside = x_ >= 0 && x_ < row_.width;
+    HWY_UNROLL(2)
+    for (int quad = 0; quad < kRowQuads; ++quad) {
+      __m512i of[kQuad];
+      HWY_UNROLL(4)
+      for (int i = 0; i < kQuad; ++i) {
+        const int tap = quad * kQuad + i;
+        of[i] = _mm512_setzero_si512();
+        if (tap < kRows) of[i] = vectors_.template Load<kWhole>(is_inside ? from_[tap] : row_.outside);
+      }
+      const Interleaved x = vnni::InterleaveRows(of[0], of[1], of[2], of[3]);
+      HWY_UNROLL(8)
+      for (int i = 0; i < kColumns; ++i) {
+        AddQuads(x, taps_.quads + (i * kRowQuads + quad) * kNhwcChannels, sums_[(kPhase + kColumns - i) % kColumns]);
+      }
+    }
+    HWY_UNROLL(8)
+    for (int i = 0; i < kRows; ++i) from_[i] += row_.steps[i];
+    ++x_;
+    if (column >= kColumns - 1) {
+      StoreSums<kWhole>(sums_[kEnds], taps_, vectors_, to_);
+      to_ += row_.output_step;
+    }
+    sums_[kEnds] = StartOf(taps_);
+  }
+
+  const NhwcRow& row_;
+  const NhwcTaps& taps_;
+  const RowVectors& vectors_;
+  uint8_t* to_;
+  int64_t x_;
+  const uint8_t* from_[kRows];
+  Sums sums_[kColumns];
+};
+
+template <bool kWhole>
+void SumEach(const NhwcRow& row, const NhwcTaps& taps, const RowVectors& vectors) {
+  const Window& window = row.window;
+  uint8_t* to = row.output;
+  for (int64_t position = 0; position < row.output_width; ++position, to += row.output_step) {
+    Sums sums = StartOf(taps);
+    const int32_t* quads = taps.quads;
+    int64_t x = position * window.stride_w - window.pad_left;
+    for (int64_t j = 0; j < window.kernel_w; ++j, x += window.dilation_w) {
+      for (int64_t i = 0; i < window.kernel_h; i += kQuad, quads += kNhwcChannels) {
+        AddQuads(LoadColumn<kWhole>(row, vectors, x, i), quads, sums);
+      }
+    }
+    StoreSums<kWhole>(sums, taps, vectors, to);
+  }
+}
+
+template <bool kWhole>
+void RunDepthwise(const NhwcRow& row, const NhwcTaps& taps, const OutputSteps& steps) {
+  const RowVectors vectors(row, steps);
+  const Window& window = row.window;
+  const bool slides = window.stride_w == 1 && window.dilation_w == 1;
+  if (slides && window.kernel_w == 3 && window.kernel_h == 3) return Slide<kWhole, 3, 3>(row, taps, vectors).Run();
+  if (slides && window.kernel_w == 5 && window.kernel_h == 5) return Slide<kWhole, 5, 5>(row, taps, vectors).Run();
+  SumEach<kWhole>(row, taps, vectors);
+}
+
+template <bool kWhole>
+void RunLargest(const NhwcRow& row, const OutputSteps& steps) {
+  const RowVectors vectors(row, steps);
+  const Window& window = row.window;
+  uint8_t* to = row.output;
+  for (int64_t position = 0; position < row.output_width; ++position, to += row.output_step) {
+    __m512i largest = vectors.steps.low;
+    int64_t x = position * window.stride_w - window.pad_left;
+    for (int64_t j = 0; j < window.kernel_w; ++j, x += window.dilation_w) {
+      if (x < 0 || x >= row.width) continue;
+      for (int64_t i = 0; i < window.kernel_h; ++i) {
+        largest = _mm512_max_epu8(largest, vectors.Load<kWhole>(row.rows[i] + x * row.steps[i]));
+      }
+    }
+    vectors.Store<kWhole>(to, _mm512_min_epu8(largest, vectors.steps.high));
+  }
+}
+
+}  // namespace
+
+void DepthwiseRow(const NhwcRow& row, const NhwcTaps& taps, const OutputSteps& steps) {
+  if (row.channels == kNhwcChannels) return RunDepthwise<true>(row, taps, steps);
+  RunDepthwise<false>(row, taps, steps);
+}
+
+void LargestRow(const NhwcRow& row, const OutputSteps& steps) {
+  if (row.channels == kNhwcChannels) return RunLargest<true>(row, steps);
+  RunLargest<false>(row, steps);
+}
+
+}  // namespace swizzle::cpu
+SWIZZLE_AFTER_VNNI
