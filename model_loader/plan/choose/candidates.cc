@@ -33,6 +33,13 @@ void DropSlowWider(Precision precision, double most, std::vector<Candidate>& can
   });
 }
 
+std::vector<const Kernel*> KernelsOf(const std::vector<Candidate>& candidates) {
+  std::vector<const Kernel*> kernels;
+  kernels.reserve(candidates.size());
+  for (const Candidate& candidate : candidates) kernels.push_back(candidate.kernel);
+  return kernels;
+}
+
 constexpr double kMostByEstimate = 2.0;  // which are off each other by as much
 constexpr double kMostByTime = 0.9;
 
@@ -252,8 +259,9 @@ StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Netw
   const std::vector<size_t> order = LongestFirst(network, layers, likeness);
   for (size_t k = 0; k < order.size(); ++k) {
     const size_t i = order[k];
+    std::vector<const Kernel*> offered = KernelsOf(layers[i]);
     SWIZZLE_ASSIGN_OR_RETURN(const bool timed, JudgeLayer(network, network.layers[i], layers[i]));
-    timed ? like.Add(likeness[i], layers[i]) : untimed.push_back(i);
+    timed ? like.Add(likeness[i], std::move(offered), layers[i]) : untimed.push_back(i);
     if (!measures_ || !options_.progress) continue;
     options_.progress({PlanProgress::Stage::kMeasuring, static_cast<int64_t>(k + 1), std::ssize(order)});
   }

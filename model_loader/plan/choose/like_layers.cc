@@ -39,16 +39,22 @@ void LikeLayers::PutRepeatsLast(const std::vector<LayerLikeness>& likeness, std:
   std::ranges::stable_sort(order, std::less<>(), [&](size_t layer) { return repeat[layer]; });
 }
 
-void LikeLayers::Add(const LayerLikeness& likeness, const std::vector<Candidate>& timed) {
-  by_shape_.emplace(likeness.shape, Timed{likeness.nonzeros, timed});
+void LikeLayers::Add(const LayerLikeness& likeness, std::vector<const Kernel*> offered,
+                     const std::vector<Candidate>& timed) {
+  by_shape_.emplace(likeness.shape, Timed{likeness.nonzeros, std::move(offered), timed});
 }
 
 bool LikeLayers::TakeTimes(const LayerLikeness& likeness, std::vector<Candidate>& candidates) const {
   const auto [begin, end] = by_shape_.equal_range(likeness.shape);
   for (auto like = begin; like != end; ++like) {
-    const std::vector<Candidate>& timed = like->second.candidates;
-    const auto has_times = [&](const Candidate& candidate) { return TimedFor(candidate, timed) != nullptr; };
-    if (!AreNear(like->second.nonzeros, likeness.nonzeros) || !std::ranges::all_of(candidates, has_times)) continue;
+    const auto& [nonzeros, offered, timed] = like->second;
+    const auto is_timed = [&](const Candidate& candidate) { return TimedFor(candidate, timed) != nullptr; };
+    const auto was_offered = [&](const Candidate& candidate) {
+      return std::ranges::find(offered, candidate.kernel) != offered.end();
+    };
+    if (!AreNear(nonzeros, likeness.nonzeros) || !std::ranges::all_of(candidates, was_offered)) continue;
+    if (std::ranges::none_of(candidates, is_timed)) continue;
+    std::erase_if(candidates, std::not_fn(is_timed));
     for (Candidate& candidate : candidates) candidate.microseconds = TimedFor(candidate, timed)->microseconds;
     return true;
   }

@@ -33,15 +33,18 @@ class LikeLayers {
   // `order` keeps its order else; `likeness` is by layer.
   static void PutRepeatsLast(const std::vector<LayerLikeness>& likeness, std::vector<size_t>& order);
 
-  void Add(const LayerLikeness& likeness, const std::vector<Candidate>& timed);
+  // `timed` are those of `offered`'s kernels that stayed in question when the layer had been measured.
+  void Add(const LayerLikeness& likeness, std::vector<const Kernel*> offered, const std::vector<Candidate>& timed);
 
-  // Gives the candidates the times of a layer of this shape, with a tenth more or fewer nonzeros at most. Whether there
-  // is one that has times for all of their kernels; if not, nothing changes.
+  // Gives the candidates the times of a layer of this shape, with a tenth more or fewer nonzeros at most, and takes
+  // away those that were measured there and dropped. Whether there is one that was offered all of their kernels; if
+  // not, nothing changes.
   bool TakeTimes(const LayerLikeness& likeness, std::vector<Candidate>& candidates) const;
 
  private:
   struct Timed {
     int64_t nonzeros = 0;
+    std::vector<const Kernel*> offered;
     std::vector<Candidate> candidates;
   };
   std::multimap<std::string, Timed> by_shape_;

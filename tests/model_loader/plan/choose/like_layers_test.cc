@@ -22,6 +22,8 @@ std::vector<Candidate> Candidates(double fast = 0.0, double slow = 0.0) {
   return candidates;
 }
 
+const std::vector<const Kernel*> kBoth = {&kFast, &kSlow};
+
 Problem Pointwise(int64_t channels) {
   Problem problem;
   problem.input = problem.output = {1, channels, 7, 7};
@@ -39,7 +41,7 @@ LayerLikeness Likeness(int64_t channels, double sparsity, int seed) {
 
 TEST(LikeLayersTest, TakesTimesOfALayerWithOtherZeros) {
   LikeLayers like;
-  like.Add(Likeness(64, 0.5, 1), Candidates(3, 5));
+  like.Add(Likeness(64, 0.5, 1), kBoth, Candidates(3, 5));
   std::vector<Candidate> candidates = Candidates();
   std::swap(candidates[0], candidates[1]);
   ASSERT_TRUE(like.TakeTimes(Likeness(64, 0.5, 2), candidates));
@@ -50,7 +52,7 @@ TEST(LikeLayersTest, TakesTimesOfALayerWithOtherZeros) {
 
 TEST(LikeLayersTest, TakesNoneOfOtherShapesOrWithManyMoreNonzeros) {
   LikeLayers like;
-  like.Add(Likeness(64, 0.5, 1), Candidates(3, 5));
+  like.Add(Likeness(64, 0.5, 1), kBoth, Candidates(3, 5));
   std::vector<Candidate> candidates = Candidates();
   EXPECT_FALSE(like.TakeTimes(Likeness(32, 0.5, 2), candidates));
   EXPECT_FALSE(like.TakeTimes(Likeness(64, 0.3, 2), candidates));
@@ -63,17 +65,30 @@ TEST(LikeLayersTest, DenseWeightsAreAlikeWhateverTheirZeros) {
     return LikenessOf(Pointwise(64), &weight);
   };
   LikeLayers like;
-  like.Add(likeness(0.0), Candidates(3, 5));
+  like.Add(likeness(0.0), kBoth, Candidates(3, 5));
   std::vector<Candidate> candidates = Candidates();
   EXPECT_TRUE(like.TakeTimes(likeness(0.5), candidates));
   EXPECT_FALSE(like.TakeTimes(Likeness(64, 0.0, 1), candidates)) << "as CSR";
 }
 
-TEST(LikeLayersTest, TakesNoneWhereAKernelHasNoTime) {
+// Else a layer was estimated for the sake of kernels that had turned out too slow to ask for.
+TEST(LikeLayersTest, DropsWhatWasDroppedWhenItWasMeasured) {
   LikeLayers like;
   std::vector<Candidate> one = Candidates(3, 5);
   one.pop_back();
-  like.Add(Likeness(64, 0.5, 1), one);
+  like.Add(Likeness(64, 0.5, 1), kBoth, one);
+  std::vector<Candidate> candidates = Candidates();
+  ASSERT_TRUE(like.TakeTimes(Likeness(64, 0.5, 2), candidates));
+  ASSERT_EQ(candidates.size(), 1u);
+  EXPECT_EQ(candidates[0].kernel, &kFast);
+  EXPECT_THAT(candidates[0].microseconds, ElementsAre(3));
+}
+
+TEST(LikeLayersTest, TakesNoneWhereAKernelWasNotOffered) {
+  LikeLayers like;
+  std::vector<Candidate> one = Candidates(3, 5);
+  one.pop_back();
+  like.Add(Likeness(64, 0.5, 1), {&kFast}, one);
   std::vector<Candidate> candidates = Candidates();
   EXPECT_FALSE(like.TakeTimes(Likeness(64, 0.5, 2), candidates));
   EXPECT_TRUE(candidates[0].microseconds.empty());
