@@ -9,7 +9,7 @@
 //   two CTAs an SM, each with a ring of its own, take turns at the end of a tile;
 //   a producer does little besides: its columns lie in its own order, one 16-byte load brings eight, asked for four
 //   stages ahead, and no copy is conditional;
-//   no branch stands between the products of a stage.
+//   no branch stands between the products of a stage; a residual comes through the ring after the tile's columns.
 // A column tile that reaches past the row's end reads its last 16 bytes again and stores nothing there.
 //
 // For few columns, and devices before Hopper, conv_shfl_bw_few.cu multiplies the same weights by warps: a CTA has 16 or
