@@ -1,5 +1,8 @@
 // Which positions of its input an axis of kResize takes, and with what weights: one truth for all that resize. Pure
 // functions, for GPUs' kernels too; ONNX's Resize has the formulas.
+//
+// Sizes, and which position is the nearest, are worked out in single precision as ONNX Runtime does: a scale of 0.7 is
+// a little less than that, 0.7 of 10 are 7 all the same, and a position halfway between two is there exactly.
 #ifndef SWIZZLE_KERNELS_OPERATOR_RESAMPLING_H_
 #define SWIZZLE_KERNELS_OPERATOR_RESAMPLING_H_
 
@@ -23,6 +26,9 @@ struct ResampledAxis {
   double scale = 1.0;  // above 0
 };
 
+// A length resized by `scale`.
+inline float ScaledLength(int64_t from, float scale) { return std::floor(static_cast<float>(from) * scale); }
+
 // `scale` as Resampling has it.
 SWIZZLE_ON_DEVICES_TOO inline ResampledAxis AxisOf(int64_t from, int64_t to, float scale) {
   return {from, to, scale > 0.0f ? static_cast<double>(scale) : static_cast<double>(to) / static_cast<double>(from)};
@@ -36,15 +42,17 @@ struct ResampledTaps {
 };
 
 // Where output position `i` lies in the input; perhaps outside of it.
-SWIZZLE_ON_DEVICES_TOO inline double SourceOf(Coordinates coordinates, const ResampledAxis& axis, int64_t i) {
-  const auto x = static_cast<double>(i);
-  if (coordinates == Coordinates::kAsymmetric) return x / axis.scale;
+template <typename Real = double>
+SWIZZLE_ON_DEVICES_TOO inline Real SourceOf(Coordinates coordinates, const ResampledAxis& axis, int64_t i) {
+  const auto x = static_cast<Real>(i), scale = static_cast<Real>(axis.scale);
+  constexpr Real kHalf = 0.5;
+  if (coordinates == Coordinates::kAsymmetric) return x / scale;
   if (coordinates == Coordinates::kAlignCorners) {
-    const double length = axis.scale * static_cast<double>(axis.from);  // not rounded: so have ONNX's own tests
-    return length > 1 ? x * static_cast<double>(axis.from - 1) / (length - 1) : 0.0;
+    const Real length = scale * static_cast<Real>(axis.from);  // not rounded: so have ONNX's own tests
+    return length > 1 ? x * static_cast<Real>(axis.from - 1) / (length - 1) : Real{0};
   }
-  if (coordinates == Coordinates::kPytorchHalfPixel && axis.to <= 1) return 0.0;
-  return (x + 0.5) / axis.scale - 0.5;
+  if (coordinates == Coordinates::kPytorchHalfPixel && axis.to <= 1) return 0;
+  return (x + kHalf) / scale - kHalf;
 }
 
 // The nearest whole position, perhaps outside of the input. A half between two goes as the mode says.
@@ -62,11 +70,12 @@ SWIZZLE_ON_DEVICES_TOO inline int32_t InsideOf(const ResampledAxis& axis, double
 }
 
 SWIZZLE_ON_DEVICES_TOO inline ResampledTaps TapsOf(const Resampling& resampling, const ResampledAxis& axis, int64_t i) {
-  const double x = SourceOf(resampling.coordinates, axis, i);
   if (!resampling.linear) {
-    const int32_t at = InsideOf(axis, NearestOf(resampling.nearest, x));
+    const auto source = SourceOf<float>(resampling.coordinates, axis, i);
+    const int32_t at = InsideOf(axis, NearestOf(resampling.nearest, source));
     return {at, at, 0.0f};
   }
+  const double x = SourceOf(resampling.coordinates, axis, i);
   const double base = std::floor(x);
   return {InsideOf(axis, base), InsideOf(axis, base + 1), static_cast<float>(x - base)};
 }

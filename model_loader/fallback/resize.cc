@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 
 #include "kernels/operator/resampling.h"
@@ -17,7 +18,7 @@ namespace {
 
 struct Settings {
   std::string mode, coordinates;
-  swizzle::Nearest nearest = swizzle::Nearest::kRoundPreferFloor;
+  std::optional<swizzle::Nearest> nearest;  // none: as it was before there was a choice
   float cubic = -0.75f, outside_value = 0.0f;
   bool exclude_outside = false;
 };
@@ -34,19 +35,22 @@ struct Tap {
   float weight = 0.0f;
 };
 
-double SourceOf(const Settings& settings, const Axis& axis, int64_t i) {
+template <typename Real>
+Real SourceOf(const Settings& settings, const Axis& axis, int64_t i) {
   if (const auto coordinates = CoordinatesNamed(settings.coordinates)) {
-    return swizzle::SourceOf(*coordinates, {axis.from, axis.to, axis.scale}, i);
+    return swizzle::SourceOf<Real>(*coordinates, {axis.from, axis.to, axis.scale}, i);
   }
-  const auto x = static_cast<double>(i);
-  const auto from = static_cast<double>(axis.from), to = static_cast<double>(axis.to);
-  if (settings.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / axis.scale;
+  constexpr Real kHalf = 0.5;
+  const auto x = static_cast<Real>(i), scale = static_cast<Real>(axis.scale);
+  const auto from = static_cast<Real>(axis.from), to = static_cast<Real>(axis.to);
+  const auto start = static_cast<Real>(axis.start), end = static_cast<Real>(axis.end);
+  if (settings.coordinates == "tf_half_pixel_for_nn") return (x + kHalf) / scale;
   if (settings.coordinates == "tf_crop_and_resize") {
-    if (to <= 1) return 0.5 * (axis.start + axis.end) * (from - 1);
-    return axis.start * (from - 1) + x * (axis.end - axis.start) * (from - 1) / (to - 1);
+    if (to <= 1) return kHalf * (start + end) * (from - 1);
+    return start * (from - 1) + x * (end - start) * (from - 1) / (to - 1);
   }
-  const double centre = from / 2 * (1 - to / (axis.scale * from));  // half_pixel_symmetric
-  return centre + (x + 0.5) / axis.scale - 0.5;
+  const Real centre = from / 2 * (1 - to / (scale * from));  // half_pixel_symmetric
+  return centre + (x + kHalf) / scale - kHalf;
 }
 
 // Keys' kernel, at distances 1 + f, f, 1 - f, 2 - f.
@@ -59,12 +63,15 @@ std::vector<float> CubicWeights(double f, double a) {
 
 // What output position i is made of.
 std::vector<Tap> TapsOf(const Settings& settings, const Axis& axis, int64_t i) {
-  const double exact = SourceOf(settings, axis, i);
+  const bool nearest = settings.mode == "nearest";
+  const double exact = nearest ? SourceOf<float>(settings, axis, i) : SourceOf<double>(settings, axis, i);
   const double x = std::isnan(exact) ? 0.0 : std::clamp(exact, -1e9, 1e9);
   const int64_t last = axis.from - 1;
   if (settings.coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(last))) return {{-1, 1.0f}};
-  if (settings.mode == "nearest")
-    return {{std::clamp<int64_t>(static_cast<int64_t>(NearestOf(settings.nearest, x)), 0, last), 1.0f}};
+  if (nearest) {
+    const swizzle::Nearest which = settings.nearest.value_or(NearestBeforeOpset11(axis.scale));
+    return {{std::clamp<int64_t>(static_cast<int64_t>(NearestOf(which, x)), 0, last), 1.0f}};
+  }
   const double base = std::floor(x);
   const double fraction = x - base;
   std::vector<float> weights = {static_cast<float>(1 - fraction), static_cast<float>(fraction)};
@@ -243,10 +250,10 @@ StatusOr<Settings> ReadSettings(Call& call) {
                            OneOf(call, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel",
                                  {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
                                   "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"}));
-  SWIZZLE_ASSIGN_OR_RETURN(const std::string nearest,
-                           OneOf(call, "nearest_mode", old ? "floor" : "round_prefer_floor",
-                                 {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
-  settings.nearest = *NearestNamed(nearest);
+  SWIZZLE_ASSIGN_OR_RETURN(
+      const std::string nearest,
+      OneOf(call, "nearest_mode", "round_prefer_floor", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
+  if (!old || call.HasAttribute("nearest_mode")) settings.nearest = NearestNamed(nearest);
   SWIZZLE_ASSIGN_OR_RETURN(settings.cubic, call.Float("cubic_coeff_a", -0.75f));
   SWIZZLE_ASSIGN_OR_RETURN(settings.outside_value, call.Float("extrapolation_value", 0.0f));
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t exclude, call.Int("exclude_outside", 0));
@@ -292,8 +299,8 @@ Status ReadSizes(Call& call, size_t scales_input, const Shape& shape, const std:
     Axis axis;
     axis.from = shape[static_cast<size_t>(axes[i])];
     if (sizes.empty()) {
-      const double size = std::floor(static_cast<double>(axis.from) * scales[i]);
-      if (!(scales[i] > 0.0f) || size > 2147483647.0) return InvalidArgument("a scale is ", scales[i]);
+      const float size = ScaledLength(axis.from, scales[i]);
+      if (!(scales[i] > 0.0f) || !(size < 2147483648.0f)) return InvalidArgument("a scale is ", scales[i]);
       axis.scale = scales[i];
       axis.to = static_cast<int64_t>(size);
     } else {
@@ -353,8 +360,8 @@ StatusOr<Array> Upsample(Call& call) {
   std::iota(axes.begin(), axes.end(), 0);
   std::vector<Axis> sizes;
   for (size_t i = 0; i < scales.size(); ++i) {
-    const double size = std::floor(static_cast<double>(x.shape[i]) * scales[i]);
-    if (!(scales[i] >= 1.0f) || size > 2147483647.0) return InvalidArgument("a scale is ", scales[i]);
+    const float size = ScaledLength(x.shape[i], scales[i]);
+    if (!(scales[i] >= 1.0f) || !(size < 2147483648.0f)) return InvalidArgument("a scale is ", scales[i]);
     sizes.push_back({x.shape[i], static_cast<int64_t>(size), scales[i]});
   }
   return ResizeAll(call, settings, axes, sizes);

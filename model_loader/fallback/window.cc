@@ -109,7 +109,7 @@ StatusOr<Window> ReadTransposedWindow(Call& call, const Shape& input, const Shap
   for (size_t d = 0; d < rank; ++d) {
     WindowAxis axis = AxisOf(window, d);
     const int64_t full = axis.stride * (window.output[d] - 1) + extra[d] + axis.Reach();
-    const int64_t size = !wanted.empty() ? wanted[d] : window.output[d] * axis.stride;
+    const int64_t size = !wanted.empty() ? wanted[d] : std::min(window.output[d] * axis.stride, full);
     if (derived) {
       const AutoPad odd = mode == AutoPad::kSameUpper ? mode : AutoPad::kSameLower;
       axis.SplitPadding(std::clamp<int64_t>(full - size, 0, kMaxExtent), odd);

@@ -3,8 +3,10 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
 
 #include "kernels/operator/attributes.h"
+#include "kernels/operator/resampling.h"
 #include "model_loader/passes/canonicalise.h"
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
@@ -135,13 +137,13 @@ std::optional<Elements> ListAt(const NodeRewrite& rewrite, size_t i) {
   return known;
 }
 
-StatusOr<ResizedAxis> ScaledBy(const Node& node, int64_t from, double scale) {
-  const double size = from == kFreeBatch ? 1.0 : std::floor(static_cast<double>(from) * scale);
-  constexpr double kMost = 1 << 24;
-  if (!(scale > 0.0) || !(size >= 1.0 && size <= kMost)) {
+StatusOr<ResizedAxis> ScaledBy(const Node& node, int64_t from, float scale) {
+  const float size = from == kFreeBatch ? 1.0f : ScaledLength(from, scale);
+  constexpr float kMost = 1 << 24;
+  if (!(scale > 0.0f) || !(size >= 1.0f && size <= kMost)) {
     return InvalidArgument(Describe(node), ": a scale is ", scale, ", which makes ", size, " of ", from);
   }
-  return ResizedAxis{from == kFreeBatch && scale == 1.0 ? from : static_cast<int64_t>(size), static_cast<float>(scale)};
+  return ResizedAxis{from == kFreeBatch && scale == 1.0f ? from : static_cast<int64_t>(size), scale};
 }
 
 StatusOr<ResizedAxis> SizedTo(const Node& node, int64_t from, const Scalar& size) {
@@ -151,10 +153,15 @@ StatusOr<ResizedAxis> SizedTo(const Node& node, int64_t from, const Scalar& size
   return ResizedAxis{size.whole, size.whole == from ? 1.0f : 0.0f};
 }
 
+// Whether coordinates and what is nearest are what they always were.
+bool IsBeforeChoices(const NodeRewrite& rewrite) {
+  return rewrite.node().op == "Upsample" || rewrite.graph().opset < 11;
+}
+
 // Every axis of the input, as the node resizes it.
 StatusOr<std::vector<ResizedAxis>> ResizedAxes(const NodeRewrite& rewrite, const Shape& shape) {
   const Node& node = rewrite.node();
-  const bool old = node.op == "Upsample" || rewrite.graph().opset < 11;
+  const bool old = IsBeforeChoices(rewrite);
   const auto scales = ListAt(rewrite, old ? 1 : 2);
   const auto sizes = old ? std::nullopt : ListAt(rewrite, 3);
   const auto rank = static_cast<int64_t>(shape.size());
@@ -170,16 +177,28 @@ StatusOr<std::vector<ResizedAxis>> ResizedAxes(const NodeRewrite& rewrite, const
   for (const int64_t extent : shape) resized.push_back({extent, 1.0f});
   for (size_t i = 0; i < axes.size(); ++i) {
     SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, NormalAxis(node, axes[i], rank));
-    SWIZZLE_ASSIGN_OR_RETURN(resized[axis], scales ? ScaledBy(node, shape[axis], scales->scalars[i].real)
-                                                   : SizedTo(node, shape[axis], sizes->scalars[i]));
+    SWIZZLE_ASSIGN_OR_RETURN(resized[axis],
+                             scales ? ScaledBy(node, shape[axis], static_cast<float>(scales->scalars[i].real))
+                                    : SizedTo(node, shape[axis], sizes->scalars[i]));
   }
   return resized;
+}
+
+// Of axes that are resized, where there was no choice.
+StatusOr<Nearest> NearestOfOld(const Node& node, std::span<const ResizedAxis> axes) {
+  const auto shrinks = [](const ResizedAxis& axis) { return axis.scale < 1.0f; };
+  const auto grows = [](const ResizedAxis& axis) { return axis.scale > 1.0f; };
+  const bool any_shrinks = std::ranges::any_of(axes, shrinks);
+  if (any_shrinks && std::ranges::any_of(axes, grows)) {
+    return Unimplemented(Describe(node), " shrinks one axis and stretches another, which is not supported");
+  }
+  return NearestBeforeOpset11(any_shrinks ? 0.5 : 1.0);
 }
 
 // All but the scales.
 StatusOr<Resampling> ReadResampling(const NodeRewrite& rewrite) {
   const Node& node = rewrite.node();
-  const bool old = node.op == "Upsample" || rewrite.graph().opset < 11;  // there was no choice yet
+  const bool old = IsBeforeChoices(rewrite);
   SWIZZLE_ASSIGN_OR_RETURN(const std::string mode, StringAttribute(node, "mode", "nearest"));
   SWIZZLE_ASSIGN_OR_RETURN(const std::string coordinates,
                            StringAttribute(node, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"));
@@ -300,6 +319,9 @@ Status CanonicaliseResize(NodeRewrite& rewrite) {
   if (is_kept(rank - 1) && is_kept(2)) {
     rewrite.Vanish();
     return {};
+  }
+  if (!resampling.linear && IsBeforeChoices(rewrite)) {
+    SWIZZLE_ASSIGN_OR_RETURN(resampling.nearest, NearestOfOld(node, axes));
   }
   resampling.scale_w = axes[rank - 1].scale;
   resampling.scale_h = rank == 4 ? axes[2].scale : 1.0f;

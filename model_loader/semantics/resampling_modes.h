@@ -13,6 +13,10 @@ namespace swizzle {
 std::optional<Coordinates> CoordinatesNamed(std::string_view name);
 std::optional<Nearest> NearestNamed(std::string_view name);
 
+// Which is nearest along an axis of this scale before opset 11, where there was no choice: what shrinks took the next
+// position, by ONNX's example then and in ONNX Runtime now.
+inline Nearest NearestBeforeOpset11(double scale) { return scale < 1.0 ? Nearest::kCeil : Nearest::kFloor; }
+
 }  // namespace swizzle
 
 #endif  // SWIZZLE_MODEL_LOADER_SEMANTICS_RESAMPLING_MODES_H_

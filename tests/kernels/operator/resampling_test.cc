@@ -47,6 +47,14 @@ TEST(ResamplingTest, HalvesGoAsTheModeSays) {
   EXPECT_EQ(Taken(Nearest::kCeil, axis), (std::vector{1, 3, 5}));
 }
 
+// Single precision has no 0.7, but 7 of 10, and halves of what it makes of others.
+TEST(ResamplingTest, LengthsAndHalvesAreThoseOfSinglePrecision) {
+  EXPECT_EQ(ScaledLength(10, 0.7f), 7.0f);
+  EXPECT_EQ(ScaledLength(5, 1.4f), 7.0f);
+  EXPECT_EQ(ScaledLength(10, 0.75f), 7.0f);
+  EXPECT_EQ(Taken(Nearest::kRoundPreferFloor, AxisOf(9, 6, 0.7f)), (std::vector{0, 2, 3, 4, 6, 7}));
+}
+
 TEST(ResamplingTest, MixesNeighboursAndStaysInside) {
   const Resampling how{.linear = true};
   const ResampledAxis axis = AxisOf(2, 4, 0.0f);

@@ -229,6 +229,24 @@ TEST(FallbackExecutor, WhatPadTakesIsCounted) {
   EXPECT_THAT(Execute(builder, inputs, {.max_live_bytes = 10'000}), IsError(kTooLarge, "Pad"));
 }
 
+// ONNX's example of then.
+TEST(FallbackExecutor, WhatShrankTookTheNextPositionBeforeOpset11) {
+  OnnxBuilder builder = OneNode("Resize", {1, 1, 2, 4}, {"x", "scales"}, {{"mode", "nearest"}}, 10);
+  builder.Floats("scales", {4}, {1, 1, 0.6f, 0.6f});
+  const auto result = Execute(builder, {Floats({1, 1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})});
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->at(0).shape, (Shape{1, 1, 1, 2}));
+  EXPECT_EQ(Values(result->at(0)), (std::vector<float>{1, 3}));
+}
+
+TEST(FallbackExecutor, TransposedConvolutionsOfFarStepsHaveNothingToPad) {
+  OnnxBuilder builder = OneNode("ConvTranspose", {1, 1, 1, 3}, {"x", "w"},
+                                {{"auto_pad", "SAME_UPPER"}, {"strides", std::vector<int64_t>{1, 4}}});
+  const auto result = Execute(builder.Floats("w", {1, 1, 1, 2}, {1, 2}), {Floats({1, 1, 1, 3}, {1, 2, 3})});
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(Values(result->at(0)), (std::vector<float>{1, 2, 0, 0, 2, 4, 0, 0, 3, 6}));
+}
+
 TEST(FallbackExecutor, WhatResizeTakesIsCounted) {
   OnnxBuilder builder = OneNode("Resize", {1}, {"x", "", "scales"});
   builder.Floats("scales", {1}, {1000});
