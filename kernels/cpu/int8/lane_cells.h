@@ -37,6 +37,7 @@ struct LaneFill {
   const uint8_t* outside = nullptr;  // `channels` bytes
   int64_t channels = 0, kernel_h = 1, kernel_w = 1;
   int64_t row_bytes = 0, column_bytes = 0;  // from a tap to the next
+  bool is_inside = false;                   // all taps are
   int64_t first_unit = 0, units = 0;        // of the part
 };
 // Writes the windows of `count` positions.

@@ -147,11 +147,10 @@ struct WindowsOfPlace {
     bytes -= (begin - unit) * kUnit;
     uint8_t* at = to + begin * stride;
     if (begin > 0) StoreHalf(from, bytes, at - stride + kUnit);
-    int64_t u = begin;
-    for (; u + 1 < end && bytes >= kVector; ++u, at += stride, from += kUnit, bytes -= kUnit) {
-      _mm512_store_si512(at, _mm512_loadu_si512(from));
-    }
-    for (; u + 1 < end; ++u, at += stride, from += kUnit, bytes -= kUnit) {
+    const int64_t joined = end - begin - 1, whole = std::min(joined, bytes / kUnit - 1);
+    for (int64_t u = 0; u < whole; ++u, at += stride, from += kUnit) _mm512_store_si512(at, _mm512_loadu_si512(from));
+    bytes -= std::max<int64_t>(whole, 0) * kUnit;
+    for (int64_t u = std::max<int64_t>(whole, 0); u < joined; ++u, at += stride, from += kUnit, bytes -= kUnit) {
       _mm512_store_si512(at, _mm512_maskz_loadu_epi8(BytesFrom(0, bytes), from));
     }
     if (end < units || units == 1) StoreHalf(from, bytes, at);
@@ -166,6 +165,34 @@ struct WindowsOfPlace {
     _mm256_store_si256(reinterpret_cast<__m256i*>(half), unit);
   }
 };
+
+// Where all taps are inside.
+SWIZZLE_INLINE void FillPointwise(const LaneFill& fill, const LanePlace* places, int64_t count, uint8_t* windows) {
+  const int64_t offset = fill.first_unit * LaneWeight::kUnit;
+  for (int64_t p = 0; p < count; ++p) {
+    const WindowsOfPlace to{windows + p * kVector, count * kVector, fill.units};
+    to.Copy(places[p].first + offset, fill.channels - offset, 0, fill.units);
+  }
+}
+
+// A place whose taps are all inside, those of a row one behind the other, and whose windows are all in one part.
+SWIZZLE_INLINE void FillInside(const LaneFill& fill, const uint8_t* row, int64_t stride, uint8_t* to) {
+  constexpr int64_t kUnit = LaneWeight::kUnit;
+  const int64_t units = fill.units / fill.kernel_h;
+  const uint8_t* const last = row + (fill.kernel_h - 1) * fill.row_bytes;
+  while (true) {
+    const uint8_t* from = row;
+    for (const uint8_t* const end = row + (units - 1) * kUnit; from != end; from += kUnit, to += stride) {
+      _mm512_store_si512(to, _mm512_loadu_si512(from));
+    }
+    if (row == last) return;
+    row += fill.row_bytes;
+    const auto* const next = reinterpret_cast<const __m256i*>(row);
+    const __m256i unit = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+    _mm512_store_si512(to, _mm512_inserti64x4(_mm512_zextsi256_si512(unit), _mm256_loadu_si256(next), 1));
+    to += stride;
+  }
+}
 
 using Run = void (*)(const LaneChunk&, const LanePositions&, const OutputSteps&);
 
@@ -186,17 +213,26 @@ void RunLanes(const LaneChunk& chunk, const LanePositions& positions, const Outp
 }
 
 void FillWindows(const LaneFill& fill, const LanePlace* places, int64_t count, uint8_t* windows) {
+  if (fill.kernel_h == 1 && fill.kernel_w == 1 && fill.is_inside) {
+    return FillPointwise(fill, places, count, windows);
+  }
   const int64_t units = CeilDiv(fill.channels, LaneWeight::kUnit);
   const bool joins = fill.column_bytes == units * LaneWeight::kUnit;  // a row's taps lie one behind the other
   const uint32_t all = (uint64_t{1} << fill.kernel_w) - 1;
+  const bool is_whole = joins && fill.first_unit == 0 && fill.units == units * fill.kernel_w * fill.kernel_h;
+  const uint32_t rows = (uint64_t{1} << fill.kernel_h) - 1;
   for (int64_t p = 0; p < count; ++p, windows += kVector) {
     const LanePlace& place = places[p];
+    if (is_whole && (place.columns & all) == all && (place.rows & rows) == rows) {
+      FillInside(fill, place.first, count * kVector, windows);
+      continue;
+    }
     const WindowsOfPlace to{windows, count * kVector, fill.units};
     int64_t unit = -fill.first_unit;
     for (int64_t i = 0; i < fill.kernel_h && unit < fill.units; ++i) {
       const uint8_t* const row = place.first + i * fill.row_bytes;
       const bool is_inside = (place.rows >> i & 1) != 0;
-      if (is_inside && joins && place.columns == all) {
+      if (is_inside && joins && (place.columns & all) == all) {
         to.Copy(row, fill.kernel_w * fill.channels, unit, units * fill.kernel_w);
         unit += units * fill.kernel_w;
         continue;

@@ -22,8 +22,8 @@ bool IsDirect(const Problem& problem) { return problem.window().IsPointwise() &&
 
 int64_t UnitsOf(const Problem& problem) { return LaneWeight::UnitsOf(problem.input.channels, problem.window().taps()); }
 
-// Units of a part: the windows of a task then leave a third of the first cache to the steps and the sums.
-int64_t MostUnits() { return std::max<int64_t>(HostCacheSizes().first * 2 / 3 / (kMost * kVector) + 1, 2); }
+// Units of a part: the windows of a task then leave a quarter of the first cache to the steps and the sums.
+int64_t MostUnits() { return std::max<int64_t>(HostCacheSizes().first * 3 / 4 / (kMost * kVector) + 1, 2); }
 
 // A thread's part of the workspace: what taps outside the plane read, windows, sums that wait.
 struct Slot {
@@ -46,17 +46,26 @@ uint32_t TapsInside(int64_t first, int64_t taps, int64_t dilation, int64_t size)
   return inside;
 }
 
+bool PadsNothing(const Window& window) {
+  return window.pad_top == 0 && window.pad_left == 0 && window.pad_bottom == 0 && window.pad_right == 0;
+}
+
 // What `count` positions from `first` on read.
 std::array<LanePlace, kMost> PlacesOf(const Problem& problem, const uint8_t* input, int64_t first, int64_t count) {
   const Window& window = problem.window();
   const Extent &from = problem.input, &to = problem.output;
   int64_t image = first / to.plane(), row = first % to.plane() / to.width, column = first % to.width;
   std::array<LanePlace, kMost> places;
+  const bool is_inside = PadsNothing(window);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t y = row * window.stride_h - window.pad_top, x = column * window.stride_w - window.pad_left;
     places[i].first = input + (image * from.plane() + y * from.width + x) * from.channels;
-    places[i].rows = TapsInside(y, window.kernel_h, window.dilation_h, from.height);
-    places[i].columns = TapsInside(x, window.kernel_w, window.dilation_w, from.width);
+    if (is_inside) {
+      places[i].rows = places[i].columns = ~uint32_t{0};
+    } else {
+      places[i].rows = TapsInside(y, window.kernel_h, window.dilation_h, from.height);
+      places[i].columns = TapsInside(x, window.kernel_w, window.dilation_w, from.width);
+    }
     if (++column < to.width) continue;
     column = 0;
     if (++row < to.height) continue;
@@ -105,7 +114,8 @@ class LaneTasks {
             .kernel_h = window.kernel_h,
             .kernel_w = window.kernel_w,
             .row_bytes = window.dilation_h * problem.input.width * problem.input.channels,
-            .column_bytes = window.dilation_w * problem.input.channels};
+            .column_bytes = window.dilation_w * problem.input.channels,
+            .is_inside = PadsNothing(window)};
   }
   const uint8_t* Fill(int64_t part, const LanePlace* places, int64_t count) {
     uint8_t* const windows = outside_ + slot_.outside;
