@@ -2,57 +2,19 @@
 tests/bench/whole_models.py kept, and of what kept_tables.py holds: `python tests/bench/readme_tables.py` writes them,
 with --keep after it has taken up tables that were typed into the pages."""
 
-import json
 import pathlib
 import re
 import statistics
 import sys
-import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import kept_tables  # noqa: E402
 import speed_plot  # noqa: E402
+from table_text import RESULTS, each, gpus, kept, note, processor_of, provenance, table, times, us  # noqa: E402
 
-RESULTS = ROOT / 'tests/bench/results'
 NAMES = speed_plot.NAMES
-
-
-def kept(name):
-    return json.loads((RESULTS / name).read_text())
-
-
-def table(*columns, rows):
-    return kept_tables.markdown(columns, rows)
-
-
-def note(text):
-    """What stands below a table."""
-    return '\n\n' + textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
-
-
-def each(name, rows):
-    return ', '.join(sorted({row[name] for row in rows}))
-
-
-def gpus(rows):
-    names = [row['machine']['gpus'] for row in rows]
-    return ' and '.join(sorted({f'{len(gpu)} x {gpu[0].split(",")[0]}' for gpu in names}))
-
-
-def provenance(rows):
-    """On what, when and from which commits these were measured."""
-    return f'{gpus(rows)}, {each("date", rows)}, commit {each("commit", rows)}'
-
-
-def us(value):
-    return f'{value:.0f} µs'
-
-
-def times(value):
-    return f'{value:.2f}x'
-
 
 # README.md: a few columns and rows of each device.
 
@@ -63,7 +25,7 @@ def best_dense_int8(row):
 def cpu_summary():
     figures, quantised = cpu_figures(), kept('cpu_int8_models.json')
     rows = [row for row in figures['rows'] if row['sparsity'] == 0.9]
-    whole = {(row['model'], row['batch']): row for row in quantised['rows']}
+    whole = {(row['model'], row['batch']): row for row in quantised['rows'] if row['sparsity'] == 0.9}
 
     def against(row, dense, name):
         return f'{dense:.1f} ms', f'{row["ms"][name]:.1f} ms', times(dense / row['ms'][name])
@@ -82,16 +44,21 @@ def cpu_summary():
 
 def int8_table():
     figures = kept('cpu_int8_models.json')
-    engines = ('swizzle int8', 'onnxruntime int8', 'openvino int8', 'swizzle', 'onnxruntime', 'openvino')
-    text = table('model, 90 % zeros', 'batch', 'Swizzle, INT8', 'ONNX Runtime, INT8', 'OpenVINO, INT8', 'Swizzle, FP32',
-                 'ONNX Runtime, FP32', 'OpenVINO, FP32', 'INT8 against the best dense INT8', rows=[
-                     (NAMES[row['model']], row['batch'], *(f'{row["ms"][name]:.1f} ms' for name in engines),
-                      times(best_dense_int8(row) / row['ms']['swizzle int8'])) for row in figures['rows']])
+    engines = ('swizzle int8', 'onnxruntime int8', 'openvino int8', 'deepsparse int8', 'deepsparse', 'swizzle')
+
+    def line(row):
+        ours, found = row['ms']['swizzle int8'], row['ms'].get
+        theirs = [found(name) for name in ('deepsparse int8', 'deepsparse') if found(name)]
+        return (NAMES[row['model']], f'{row["sparsity"]:.0%}', row['batch'],
+                *(f'{found(name):.2f}' if found(name) else None for name in engines),
+                times(best_dense_int8(row) / ours), times(min(theirs) / ours) if theirs else None)
+
+    text = table('model', 'zeros', 'batch', 'Swizzle, INT8, ms', 'ONNX Runtime, INT8', 'OpenVINO, INT8', 'DeepSparse, INT8',
+                 'DeepSparse, FP32', 'Swizzle, FP32', 'against the best dense INT8', 'against the faster DeepSparse',
+                 rows=map(line, figures['rows']))
     versions = ', '.join(f'{name} {version}' for name, version in figures['versions'].items())
-    return text + note(f'{figures["threads"]} threads of an {figures["machine"]["processor"]}, '
-                       f'{each("date", figures["rows"])}, commit {each("commit", figures["rows"])}: '
-                       '`build/peers/bin/python tests/bench/whole_models.py --models=resnet50,mobilenet_v1 '
-                       f'--int8=build/venv/bin/python`; {versions}. Medians of runs in turn.')
+    return text + note(f'{processor_of(figures)}: `build/peers/bin/python tests/bench/whole_models.py --int8=build/venv/'
+                       f'bin/python --real-engines=deepsparse`; {versions}. Medians of runs in turn.')
 
 
 def any_graph_table():
@@ -99,9 +66,7 @@ def any_graph_table():
     text = table('model like', 'zeros', 'ONNX Runtime', 'Swizzle', 'gain', rows=[
         (row['model'], f'{row["sparsity"]:.0%}', f'{row["ms"]["onnxruntime"]:.1f} ms', f'{row["ms"]["swizzle"]:.1f} ms',
          times(row['ms']['onnxruntime'] / row['ms']['swizzle'])) for row in figures['rows']])
-    return text + note(f'{figures["threads"]} threads of an {figures["machine"]["processor"]}, '
-                       f'{each("date", figures["rows"])}, commit {each("commit", figures["rows"])}: '
-                       '`tests/bench/any_graph.py --sparsities=0.9,0`. Batch 1, medians of runs in turn, kernels '
+    return text + note(f'{processor_of(figures)}: `tests/bench/any_graph.py --sparsities=0.9,0`. Batch 1, medians of runs in turn, kernels '
                        'measured for five seconds a model. `swizzle-pack inspect` shows what interpreted nodes take.')
 
 

@@ -3,7 +3,7 @@
     python3 -m venv build/peers && build/peers/bin/pip install -r tests/bench/peers_requirements.txt
     build/peers/bin/python tests/bench/whole_models.py [--binaries=build/dev/bin] [--models=minilm,...] [--batches=1,8]
         [--sparsities=0.9] [--cell=1x1] [--rounds=8] [--engines=onnxruntime,openvino,deepsparse] [--int8=PYTHON]
-        [--output=FILE]
+        [--real-engines=onnxruntime,openvino,deepsparse] [--output=FILE]
 
 Models are drawn (drawn_onnx.py), with a share of zeros in the weights that pruning is for. Swizzle serves the file by a
 server of its own, measured as swizzle_compute_us: a whole batch from the layout of the requests to the final output. The
@@ -11,8 +11,9 @@ others run in processes of their own (engines.py), timed around their call. All 
 the machine's speed hits all; what stands in the result are medians of all runs. --output keeps it as JSON; with --merge, what
 the file holds of other models, batches and sparsities stays. An engine that cannot be imported is left out.
 
-With --int8, the model is quantised, too, and Swizzle ("swizzle int8"), ONNX Runtime and OpenVINO run the same file; PYTHON is
-one that has what quantise.py needs, such as that of tests/run, build/venv/bin/python.
+With --int8, the model is quantised, too, and Swizzle ("swizzle int8") and the engines run the same file, those that can;
+PYTHON is one that has what quantise.py needs, such as that of tests/run, build/venv/bin/python. --real-engines are those
+that run it in FP32, too.
 With --cell=4x1 vectors of four output channels are zero together (SR-BCRS), with 1x4 blocks of four input channels.
 """
 
@@ -36,8 +37,11 @@ from served import Served
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PEERS = ('onnxruntime', 'openvino', 'deepsparse')
-INT8_PEERS = ('onnxruntime', 'openvino')
 PAUSE_SECONDS = 0.05  # threads of the one before spin for a while after a run
+
+
+class EngineEnded(Exception):
+    pass
 
 
 class Swizzle:
@@ -86,7 +90,7 @@ class Peer:
                 continue
             if isinstance(value, kind):
                 return value
-        raise SystemExit(f'{self.process.args[2]} ended; its error is above')
+        raise EngineEnded(f'{self.process.args[2]} ended on {self.process.args[3]}; its error is above')
 
     def run(self, count):
         self.process.stdin.write(f'{count}\n')
@@ -123,10 +127,12 @@ def quantise(model, file, scratch, arguments):
 
 
 def start_peers(file, quantised, inputs, scratch, arguments):
-    peers = {engine: Peer(engine, file, inputs, arguments.threads, scratch) for engine in arguments.engines}
+    peers = {engine: Peer(engine, file, inputs, arguments.threads, scratch) for engine in arguments.real_engines}
     for engine in arguments.engines if quantised else []:
-        if engine in INT8_PEERS:
+        try:
             peers[f'{engine} int8'] = Peer(engine, quantised, inputs, arguments.threads, scratch)
+        except EngineEnded as ended:
+            print(f'{ended}; it is left out', file=sys.stderr)
     return peers
 
 
@@ -147,7 +153,8 @@ def measure(case, client, file, quantised, scratch, arguments):
         row['difference'][engine] = float(np.abs(actual - expected).max() / np.abs(expected).max())
     for contender in contenders.values():
         contender.close()
-    return row, {engine: contenders[engine].version for engine in arguments.engines}
+    peers = {name: contender for name, contender in contenders.items() if not name.startswith('swizzle')}
+    return row, {name.split()[0]: peer.version for name, peer in peers.items()}
 
 
 def measure_model(model, sparsity, arguments):
@@ -208,6 +215,7 @@ def parse_arguments():
     parser.add_argument('--cell', default='1x1', help='of zeros in convolutions: output by input channels; not kept in FILE',
                         type=lambda text: tuple(int(number) for number in text.split('x')))
     parser.add_argument('--engines', default=','.join(PEERS))
+    parser.add_argument('--real-engines', help='of the engines, those that run in FP32, too; all')
     parser.add_argument('--int8', metavar='PYTHON')
     parser.add_argument('--threads', type=int, default=2)
     parser.add_argument('--rounds', type=int, default=8)
@@ -220,6 +228,8 @@ def parse_arguments():
     arguments.batches = [int(batch) for batch in arguments.batches.split(',')]
     arguments.sparsities = [float(sparsity) for sparsity in arguments.sparsities.split(',')]
     arguments.engines = [engine for engine in arguments.engines.split(',') if importable(engine)]
+    real = arguments.engines if arguments.real_engines is None else arguments.real_engines.split(',')
+    arguments.real_engines = [engine for engine in arguments.engines if engine in real]
     return arguments
 
 
