@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "kernels/cuda/conv/dense_epilogue.h"
@@ -20,6 +21,9 @@ Status CudnnStatus(cudnnStatus_t error, std::string_view what) {
 }
 
 using Algorithms = std::vector<cudnnConvolutionFwdAlgo_t>;
+
+// That answers are kept of; then all are forgotten. Images may come in any number of sizes.
+constexpr size_t kMostProblems = 4096;
 
 // A stream's handle, and what cuDNN's heuristics said of each problem: asking them was two fifths of the time in which
 // ResNet-50 was tuned.
@@ -152,7 +156,9 @@ Status QueueConvolution(const KernelArgs& args, CudaStream& stream) {
   const std::span<std::byte> workspace = stream.cublas_workspace();
   const std::vector<int64_t> key = KeyOf(problem);
   if (!cudnn->algorithms.contains(key)) {
-    SWIZZLE_ASSIGN_OR_RETURN(cudnn->algorithms[key], FindAlgorithms(problem, conv, cudnn->handle, workspace.size()));
+    SWIZZLE_ASSIGN_OR_RETURN(Algorithms found, FindAlgorithms(problem, conv, cudnn->handle, workspace.size()));
+    if (cudnn->algorithms.size() >= kMostProblems) cudnn->algorithms.clear();
+    cudnn->algorithms[key] = std::move(found);
   }
   Algorithms& algorithms = cudnn->algorithms[key];
   const bool residual = problem.epilogue.residual;
@@ -166,7 +172,8 @@ Status QueueConvolution(const KernelArgs& args, CudaStream& stream) {
         conv.bias.handle, weight.bias(), conv.activation.handle, conv.output.handle, args.output.data);
     return status == CUDNN_STATUS_SUCCESS;
   };
-  algorithms.erase(algorithms.begin(), std::ranges::find_if(algorithms, takes));
+  const auto taking = std::ranges::find_if(algorithms, takes);
+  if (taking != algorithms.end()) algorithms.erase(algorithms.begin(), taking);
   return CudnnStatus(status, "queue a convolution");
 }
 
