@@ -1,7 +1,9 @@
 #include "kernels/cuda/conv/conv_shfl_bw_batched.h"
 
+#include <algorithm>
 #include <limits>
 
+#include "kernels/base/integers.h"
 #include "kernels/cuda/conv/conv_shfl_bw.h"
 #include "kernels/cuda/runtime/queue.h"
 
@@ -45,8 +47,12 @@ void RunConvBatched(const KernelArgs& args, Stream& stream) {
 
 bool AcceptsConvBatchedWindow(const Problem& problem) {
   const Window& window = problem.window();
-  return AcceptsConvShflBwWindow(problem) && window.taps() <= kMostTaps && RowsFit(problem.output, problem.to.dtype) &&
-         LayoutElements(problem.input, Layout::kBatched) <= MostBatchedElements(window);
+  if (!AcceptsConvShflBwWindow(problem) || window.taps() > kMostTaps) return false;
+  const int64_t down = (window.kernel_h - 1) * int64_t{window.dilation_h};
+  const int64_t across = (window.kernel_w - 1) * int64_t{window.dilation_w};
+  const int64_t reach = (down * problem.input.width + across) * RoundUp(problem.input.batch, kBatchUnit);
+  return RowsFit(problem.output, problem.to.dtype) &&
+         std::max(LayoutElements(problem.input, Layout::kBatched), reach) <= MostBatchedElements(window);
 }
 
 template <int kWidth>

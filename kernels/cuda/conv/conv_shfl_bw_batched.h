@@ -49,7 +49,7 @@ struct BatchedOperands {
 // away.
 inline int TapBits(const Window& window) { return std::bit_width(static_cast<uint32_t>(window.taps() - 1)); }
 inline int64_t MostBatchedElements(const Window& window) {
-  return (int64_t{1} << (31 - TapBits(window))) * kBatchUnit;  // the upper bit is for taps beyond the plane
+  return (int64_t{1} << (31 - TapBits(window))) * kBatchUnit;  // of channels, and as many of a window's reach
 }
 
 template <int kWidth>

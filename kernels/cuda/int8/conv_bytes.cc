@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/int8/byte_columns.h"
 #include "kernels/cuda/int8/byte_layer.h"
+#include "kernels/cuda/runtime/launch_grid.h"
 #include "kernels/cuda/runtime/queue.h"
 
 namespace swizzle::cuda {
@@ -32,7 +33,8 @@ bool AcceptsConvBytes(const Problem& problem) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   const int64_t cols = ByteColumnCount(problem);
   const int64_t positions = std::max(problem.input.positions(), problem.output.positions());
-  const bool fits = cols >= 1 && cols <= BytePanels::kMostColumns && RowStride(positions) <= kMost;
+  const bool fits = cols >= 1 && cols <= BytePanels::kMostColumns && problem.window().taps() <= LaunchGrid::kMostDown &&
+                    RowStride(positions) <= kMost;
   const bool resident = kWay == ByteWay::kResident128 || kWay == ByteWay::kResident64;
   return fits && AcceptsByteLayer(problem, Layout::kRows) && (!resident || FitsResident(kWay, cols));
 }

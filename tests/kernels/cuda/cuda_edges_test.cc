@@ -134,6 +134,43 @@ TEST_F(CudaEdgesTest, EmbeddingsOfManyChannels) {
   }
 }
 
+// Copies count in words of 32 bits how far a tap is away, also in planes that padding alone makes as high.
+TEST_F(CudaEdgesTest, WindowsThatReachTooFarAreLeftToOthers) {
+  constexpr int kFar = 1 << 15;
+  Problem problem;
+  Window& window = problem.window();
+  window.kernel_h = window.kernel_w = 3;
+  window.dilation_h = window.pad_top = window.pad_bottom = kFar;
+  window.pad_left = window.pad_right = 1;
+  problem.input = {64, 4, 1, 1024};
+  problem.output = {64, 64, 1, 1024};
+  int rows = 0;
+  for (const Kernel& kernel : backend_->kernels()) {
+    if (kernel.key.op != Op::kConv || kernel.key.input.layout != Layout::kBatched) continue;
+    EXPECT_FALSE(kernel.accepts(AsRowSolves(kernel, problem))) << kernel.name;
+    ++rows;
+  }
+  EXPECT_GT(rows, 0);
+}
+
+// A grid's second dimension counts them.
+TEST_F(CudaEdgesTest, WindowsOfBytesHaveNoMoreTapsThanAGrid) {
+  Problem problem;
+  problem.window().kernel_h = problem.window().kernel_w = 256;
+  problem.input = {1, 1, 256, 256};
+  problem.output = {1, 16};
+  problem.inputs_as[0] = {DType::kUint8, 1.0f, 0};
+  problem.epilogue.requantise = problem.inputs_as[0];
+  int rows = 0;
+  for (const Kernel& kernel : backend_->kernels()) {
+    const KernelKey& key = kernel.key;
+    if (key.op != Op::kConv || key.input != Storage{Layout::kRows, DType::kUint8}) continue;
+    EXPECT_FALSE(kernel.accepts(AsRowSolves(kernel, problem))) << kernel.name;
+    ++rows;
+  }
+  EXPECT_GT(rows, 0);
+}
+
 // Each is off by less than a unit in its last place, tails and subnormal numbers included.
 TEST_F(CudaEdgesTest, GeluOfEveryHalfIsItsNeighbourAtWorst) {
   std::vector<uint16_t> halves;
