@@ -274,6 +274,7 @@ std::string CaseText(const KernelCase& kernel_case) {
                 kernel_case.vector_rows > 1 ? Concat(" vectors of ", kernel_case.vector_rows, " rows") : "",
                 kernel_case.shuffled ? " shuffled" : "",
                 kernel_case.block_channels > 1 ? Concat(" blocks of ", kernel_case.block_channels, " channels") : "",
+                kernel_case.groups > 1 ? Concat(" groups ", kernel_case.groups) : "",
                 kernel_case.two_of_four ? " 2:4" : "", " threads ", problem.threads);
 }
 
@@ -328,6 +329,12 @@ std::vector<KernelCase> KernelCases(Op op) {
     cases.push_back(MakeCase(op, grouped.shape, tails[turn % tails.size()], odd ? 0.9 : 0.5, odd ? 2 : 1));
     cases.back().vector_rows = grouped.vector_rows;
     cases.back().shuffled = turn % 3 != 0;
+  }
+  for (const auto& [shape, groups] : kShapesInGroups) {
+    for (const bool odd : {false, true}) {
+      cases.push_back(MakeCase(op, shape, tails[cases.size() % tails.size()], odd ? 0.9 : 0, odd ? 2 : 1));
+      cases.back().groups = groups;
+    }
   }
   for (const LayerShape& shape : kTwoOfFourShapes) {
     const size_t turn = cases.size();

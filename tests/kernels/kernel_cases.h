@@ -24,6 +24,7 @@ struct KernelCase {
   int64_t vector_rows = 1;            // of the weight's neighbouring rows that are zero in the same columns
   bool shuffled = false;              // those rows lie anywhere
   int64_t block_channels = 1;         // neighbouring input channels that are zero together, at one tap
+  int64_t groups = 1;                 // of channels; what reads other groups' is zero
   bool two_of_four = false;           // of any four neighbouring columns two are left, drawn
   std::vector<int32_t> lengths = {};  // of the sequences; empty for ops without
   Masked masked = Masked::kNothing;   // by -10000, wholly by -infinity; one key of a sequence is left unless all are

@@ -95,6 +95,17 @@ inline const GroupedShape kGroupedShapes[] = {
     {{{10, 3, 20, 22}, 64, Square(7, 2, 3)}, 64},
 };
 
+// Groups of whole blocks of 16 channels, and of parts of them.
+struct ShapeInGroups {
+  LayerShape shape;
+  int64_t groups;
+};
+inline const ShapeInGroups kShapesInGroups[] = {
+    {{{3, 48, 9, 13}, 96, Square(3, 2, 1)}, 3}, {{{1, 64, 14, 14}, 64, Square(3, 1, 1)}, 4},
+    {{{10, 96, 7, 7}, 96, kAsymmetric}, 3},     {{{2, 64, 8, 8}, 64, Square(3, 1, 1)}, 16},
+    {{{2, 64, 6, 5}, 32, Square(1, 1, 0)}, 2},  {{{2, 48, 6, 5}, 48, Square(3, 1, 1)}, 4},
+};
+
 // For weights of which two of any four neighbouring columns are left: rows and columns around tiles of 128 and stages
 // of 64, positions around tiles of 128 and 256.
 inline const LayerShape kTwoOfFourShapes[] = {

@@ -80,6 +80,14 @@ void RoundToBytes(DenseMatrix& matrix, Weight& weight) {
   weight.quantisation = std::move(quantisation);
 }
 
+// Zeros what reads other groups' channels.
+void KeepGroups(DenseMatrix& matrix, int64_t groups) {
+  for (int64_t i = 0; i < matrix.rows * matrix.cols; ++i) {
+    const int64_t row_group = i / matrix.cols * groups / matrix.rows;
+    if (i % matrix.cols * groups / matrix.cols != row_group) matrix.values[i] = 0;
+  }
+}
+
 // A weight of the case's sparsity; as CSR or dense, whatever the row's own format.
 Weight DrawWeight(const KernelCase& kernel_case, const Kernel& kernel, bool csr, std::mt19937& random) {
   const Problem& problem = kernel_case.problem;
@@ -103,6 +111,7 @@ Weight DrawWeight(const KernelCase& kernel_case, const Kernel& kernel, bool csr,
     matrix.values[i] = is_zero ? 0 : Rounded(matrix.values[i], kernel.key.weight_dtype, kernel);
   }
   if (kernel_case.shuffled) ShuffleRows(matrix, random);
+  if (kernel_case.groups > 1) KeepGroups(matrix, kernel_case.groups);
   if (kernel_case.two_of_four) KeepTwoOfFour(matrix, random);
   Weight weight;
   if (kernel_case.bias) weight.bias = DrawValues(matrix.rows, 1, random);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <dnnl.hpp>
 #include <limits>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -21,7 +22,13 @@ using dnnl::convolution_forward;
 using dnnl::memory;
 using Tag = memory::format_tag;
 
-enum class Kind { kConv, kStem, kDepthwise };
+enum class Kind { kConv, kStem, kDepthwise, kGrouped };
+
+// What primitives are made for.
+struct Form {
+  Kind kind;
+  int64_t groups = 1;  // kGrouped: more, of whole blocks of input and of output channels each
+};
 
 int64_t Blocks(int64_t channels) { return CeilDiv(channels, kBlockChannels); }
 
@@ -38,17 +45,26 @@ std::vector<int64_t> GroupSizes(const Problem& problem) {
   return {8, 1};
 }
 
-// One image's output channels in nearly equal runs of whole blocks, for `threads` threads.
-std::vector<Part> ChannelParts(int64_t channels, int threads) {
-  const int64_t blocks = Blocks(channels);
-  const int64_t count = std::min<int64_t>(blocks, threads);
+// One image's output channels in nearly equal runs of whole blocks, or groups, for the problem's threads.
+std::vector<Part> ChannelParts(const Form& form, const Problem& problem) {
+  const int64_t channels = problem.output.channels;
+  const int64_t unit = form.kind == Kind::kGrouped ? channels / form.groups : kBlockChannels;
+  const int64_t units = CeilDiv(channels, unit);
+  const int64_t count = std::min<int64_t>(units, problem.threads);
   std::vector<Part> parts;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t first = blocks * i / count * kBlockChannels;
-    const int64_t end = std::min(blocks * (i + 1) / count * kBlockChannels, channels);
+    const int64_t first = units * i / count * unit;
+    const int64_t end = std::min(units * (i + 1) / count * unit, channels);
     parts.push_back({1, first, end - first});
   }
   return parts;
+}
+
+// The input channels that so many output channels read, or that stand before those which output channels from this on
+// read.
+int64_t InputChannels(const Form& form, const Problem& problem, int64_t output_channels) {
+  if (form.kind == Kind::kDepthwise) return output_channels;
+  return problem.input.channels / form.groups * output_channels / (problem.output.channels / form.groups);
 }
 
 dnnl::primitive_attr Attributes(const Epilogue& epilogue) {
@@ -67,30 +83,38 @@ dnnl::primitive_attr Attributes(const Epilogue& epilogue) {
 
 memory::desc Describe(const memory::dims& dims, Tag tag) { return {dims, memory::data_type::f32, tag}; }
 
-memory::dims WeightDims(Kind kind, const Problem& problem, int64_t channels) {
+memory::dims WeightDims(const Form& form, const Problem& problem, int64_t channels) {
   const Window& window = problem.window();
-  if (kind == Kind::kDepthwise) return {channels, 1, 1, window.kernel_h, window.kernel_w};
+  if (form.kind == Kind::kDepthwise) return {channels, 1, 1, window.kernel_h, window.kernel_w};
+  if (form.kind == Kind::kGrouped) {
+    const int64_t outputs = problem.output.channels / form.groups, inputs = problem.input.channels / form.groups;
+    return {channels / outputs, outputs, inputs, window.kernel_h, window.kernel_w};
+  }
   return {channels, problem.input.channels, window.kernel_h, window.kernel_w};
 }
 
-Tag WeightTag(Kind kind) {
-  switch (kind) {
+Tag WeightTag(const Form& form) {
+  switch (form.kind) {
     case Kind::kConv:
       return Tag::OIhw16i16o;
     case Kind::kStem:
       return Tag::Ohwi16o;
     case Kind::kDepthwise:
       return Tag::Goihw16g;
+    case Kind::kGrouped:
+      return Tag::gOIhw16i16o;
   }
   return Tag::undef;
 }
 
-convolution_forward::primitive_desc DescribePart(Kind kind, const Problem& problem, const Part& part, bool bias) {
+convolution_forward::primitive_desc DescribePart(const Form& form, const Problem& problem, const Part& part,
+                                                 bool bias) {
   const Window& window = problem.window();
-  const int64_t in_channels = kind == Kind::kDepthwise ? part.channels : problem.input.channels;
+  const bool reads_all = form.kind == Kind::kConv || form.kind == Kind::kStem;
+  const int64_t in_channels = reads_all ? problem.input.channels : InputChannels(form, problem, part.channels);
   const auto source = Describe({part.images, in_channels, problem.input.height, problem.input.width},
-                               kind == Kind::kStem ? Tag::nchw : Tag::nChw16c);
-  const auto weights = Describe(WeightDims(kind, problem, part.channels), WeightTag(kind));
+                               form.kind == Kind::kStem ? Tag::nchw : Tag::nChw16c);
+  const auto weights = Describe(WeightDims(form, problem, part.channels), WeightTag(form));
   const auto target = Describe({part.images, part.channels, problem.output.height, problem.output.width}, Tag::nChw16c);
   const memory::dims strides = {window.stride_h, window.stride_w};
   const memory::dims dilation = {window.dilation_h - 1, window.dilation_w - 1};
@@ -110,8 +134,8 @@ convolution_forward::primitive_desc DescribePart(Kind kind, const Problem& probl
 // One primitive, ready to run on the part of a layer that it was made for.
 class PartConv {
  public:
-  PartConv(Kind kind, const Problem& problem, const Part& part, bool bias)
-      : part_(part), description_(DescribePart(kind, problem, part, bias)), primitive_(description_) {}
+  PartConv(const Form& form, const Problem& problem, const Part& part, bool bias)
+      : part_(part), description_(DescribePart(form, problem, part, bias)), primitive_(description_) {}
 
   const Part& part() const { return part_; }
   size_t scratchpad_bytes() const { return description_.scratchpad_desc().get_size(); }
@@ -152,8 +176,8 @@ struct FreeAligned {
 using AlignedFloats = std::unique_ptr<float, FreeAligned>;
 
 // A layer's weights in oneDNN's order.
-memory::desc PackedWeights(Kind kind, const Problem& problem) {
-  return Describe(WeightDims(kind, problem, problem.output.channels), WeightTag(kind));
+memory::desc PackedWeights(const Form& form, const Problem& problem) {
+  return Describe(WeightDims(form, problem, problem.output.channels), WeightTag(form));
 }
 
 // In oneDNN's blocked order, output blocks outermost: the same for every plane.
@@ -169,18 +193,18 @@ struct BlockedWeights {
 class OnednnConv final : public PackedWeight {
  public:
   // shared: whether another one holds the weights, too. Throws what oneDNN does.
-  OnednnConv(Kind kind, const Problem& problem, std::shared_ptr<const BlockedWeights> weights, bool shared)
-      : kind_(kind), shared_(shared), weights_(std::move(weights)) {
+  OnednnConv(const Form& form, const Problem& problem, std::shared_ptr<const BlockedWeights> weights, bool shared)
+      : form_(form), shared_(shared), weights_(std::move(weights)) {
     const bool bias = !weights_->bias.empty();
     for (int64_t images : GroupSizes(problem)) {
-      groups_.emplace_back(kind, problem, Part{images, 0, problem.output.channels}, bias);
+      groups_.emplace_back(form, problem, Part{images, 0, problem.output.channels}, bias);
     }
-    for (const Part& part : ChannelParts(problem.output.channels, problem.threads)) {
-      channel_parts_.emplace_back(kind, problem, part, bias);
+    for (const Part& part : ChannelParts(form, problem)) {
+      channel_parts_.emplace_back(form, problem, part, bias);
     }
   }
 
-  Kind kind() const { return kind_; }
+  const Form& form() const { return form_; }
   const std::shared_ptr<const BlockedWeights>& weights() const { return weights_; }
   size_t bytes() const override {
     constexpr size_t kCode = size_t{1} << 15;  // of a primitive, about: oneDNN doesn't say
@@ -220,43 +244,82 @@ class OnednnConv final : public PackedWeight {
   }
 
   int64_t SourceOffset(const Problem& problem, int64_t image, int64_t first_channel) const {
-    if (kind_ == Kind::kStem) return image * problem.input.channels * problem.input.plane();
+    if (form_.kind == Kind::kStem) return image * problem.input.channels * problem.input.plane();
     const int64_t channels = Blocks(problem.input.channels) * kBlockChannels;
-    return (image * channels + (kind_ == Kind::kDepthwise ? first_channel : 0)) * problem.input.plane();
+    const int64_t before = form_.kind == Kind::kConv ? 0 : InputChannels(form_, problem, first_channel);
+    return (image * channels + before) * problem.input.plane();
   }
 
-  const Kind kind_;
+  const Form form_;
   const bool shared_;
   const std::shared_ptr<const BlockedWeights> weights_;
   std::vector<PartConv> groups_;         // all output channels, largest group of images first, one image last
   std::vector<PartConv> channel_parts_;  // one image each
 };
 
+// How many groups of whole blocks of channels there are, each of whose outputs reads its own inputs alone: as many as
+// can be, perhaps one.
+int64_t GroupsOf(const Weight& weight, const Problem& problem) {
+  const int64_t inputs = problem.input.channels, outputs = problem.output.channels, taps = problem.window().taps();
+  if (inputs % kBlockChannels != 0 || outputs % kBlockChannels != 0) return 1;
+  struct Reach {
+    int64_t first, last;  // input channels
+  };
+  std::vector<Reach> reaches(outputs, {0, -1});
+  weight.matrix.ForEachRow([&](int64_t row, std::span<const uint32_t> cols) {
+    if (!cols.empty()) reaches[row] = {cols.front() / taps, cols.back() / taps};
+  });
+  const auto are_apart = [&](int64_t groups) {
+    for (int64_t row = 0; row < outputs; ++row) {
+      const int64_t group = row / (outputs / groups);
+      const auto [first, last] = reaches[row];
+      if (last >= first && (first / (inputs / groups) != group || last / (inputs / groups) != group)) return false;
+    }
+    return true;
+  };
+  const int64_t most = std::gcd(inputs, outputs) / kBlockChannels;
+  for (int64_t groups = most; groups > 1; --groups) {
+    if (most % groups == 0 && are_apart(groups)) return groups;
+  }
+  return 1;
+}
+
+// Without the columns of other groups' inputs.
+DenseMatrix WithinGroups(const DenseMatrix& matrix, int64_t groups) {
+  DenseMatrix within{matrix.rows, matrix.cols / groups, {}};
+  for (int64_t row = 0; row < matrix.rows; ++row) {
+    const auto first = matrix.values.begin() + row * matrix.cols + row / (matrix.rows / groups) * within.cols;
+    within.values.insert(within.values.end(), first, first + within.cols);
+  }
+  return within;
+}
+
 // Throws what oneDNN does. REQUIRES: there is room for PackedWeights.
-void PackWeights(Kind kind, const Weight& weight, const Problem& problem, float* values) {
+void PackWeights(const Form& form, const Weight& weight, const Problem& problem, float* values) {
   DenseMatrix matrix = weight.ToDense();
-  const memory::dims dims = WeightDims(kind, problem, problem.output.channels);
-  const auto plain = Describe(dims, kind == Kind::kDepthwise ? Tag::goihw : Tag::oihw);
+  if (form.groups > 1) matrix = WithinGroups(matrix, form.groups);
+  const memory::dims dims = WeightDims(form, problem, problem.output.channels);
+  const auto plain = Describe(dims, dims.size() == 5 ? Tag::goihw : Tag::oihw);
   memory from(plain, OnednnEngine(), matrix.values.data());
-  memory to(PackedWeights(kind, problem), OnednnEngine(), values);
+  memory to(PackedWeights(form, problem), OnednnEngine(), values);
   dnnl::stream& stream = OnednnStream();
   dnnl::reorder(from, to).execute(stream, from, to);
   stream.wait();
 }
 
-StatusOr<std::unique_ptr<PackedWeight>> Prepare(Kind kind, const Weight& weight, const Problem& problem) {
+StatusOr<std::unique_ptr<PackedWeight>> Prepare(const Form& form, const Weight& weight, const Problem& problem) {
   size_t bytes = 0;
-  SWIZZLE_RETURN_IF_ERROR(CallOnednn([&] { bytes = PackedWeights(kind, problem).get_size(); }));
+  SWIZZLE_RETURN_IF_ERROR(CallOnednn([&] { bytes = PackedWeights(form, problem).get_size(); }));
   AlignedFloats values(static_cast<float*>(std::aligned_alloc(kBufferAlignment, RoundUp(bytes, kBufferAlignment))));
   if (values == nullptr) {
     return MakeError(StatusCode::kResourceExhausted, "cannot allocate ", bytes, " bytes for a convolution's weights");
   }
   std::unique_ptr<PackedWeight> conv;
   SWIZZLE_RETURN_IF_ERROR(CallOnednn([&] {
-    PackWeights(kind, weight, problem, values.get());
+    PackWeights(form, weight, problem, values.get());
     auto weights =
         std::make_shared<BlockedWeights>(BlockedWeights{weight.bias, bytes / sizeof(float), std::move(values)});
-    conv = std::make_unique<OnednnConv>(kind, problem, std::move(weights), /*shared=*/false);
+    conv = std::make_unique<OnednnConv>(form, problem, std::move(weights), /*shared=*/false);
   }));
   return conv;
 }
@@ -268,28 +331,28 @@ size_t SlotBytes(size_t scratchpad_bytes) { return RoundUp(scratchpad_bytes, kBu
 constexpr size_t kImpossibleBytes = size_t{1} << 60;
 
 // Enough for any primitive of the layer, with or without bias, for each thread. Throws what oneDNN does.
-size_t DescribedWorkspace(Kind kind, const Problem& problem) {
+size_t DescribedWorkspace(const Form& form, const Problem& problem) {
   size_t bytes = 0;
   const auto reserve = [&](const Part& part) {
-    bytes = std::max(bytes, DescribePart(kind, problem, part, true).scratchpad_desc().get_size());
+    bytes = std::max(bytes, DescribePart(form, problem, part, true).scratchpad_desc().get_size());
   };
   for (int64_t images : GroupSizes(problem)) reserve({images, 0, problem.output.channels});
-  for (const Part& part : ChannelParts(problem.output.channels, problem.threads)) reserve(part);
+  for (const Part& part : ChannelParts(form, problem)) reserve(part);
   return SlotBytes(bytes) * problem.threads;
 }
 
-size_t WorkspaceBytes(Kind kind, const Problem& problem) {
+size_t WorkspaceBytes(const Form& form, const Problem& problem) {
   size_t bytes = 0;
-  const Status status = CallOnednn([&] { bytes = DescribedWorkspace(kind, problem); });
+  const Status status = CallOnednn([&] { bytes = DescribedWorkspace(form, problem); });
   return status.ok() ? bytes : kImpossibleBytes;
 }
 
 // Whether oneDNN has generated code for the layer, rather than its reference loops, which take seconds.
-bool IsOptimised(Kind kind, const Problem& problem) {
+bool IsOptimised(const Form& form, const Problem& problem) {
   bool optimised = false;
   const Status status = CallOnednn([&] {
     const Part whole{1, 0, problem.output.channels};
-    optimised = std::string_view(DescribePart(kind, problem, whole, true).impl_info_str()).starts_with("jit");
+    optimised = std::string_view(DescribePart(form, problem, whole, true).impl_info_str()).starts_with("jit");
   });
   return status.ok() && optimised;
 }
@@ -297,40 +360,54 @@ bool IsOptimised(Kind kind, const Problem& problem) {
 }  // namespace
 
 bool AcceptsOnednnConv(const Problem& problem) {
-  return EpilogueKeepsZero(problem) && IsOptimised(Kind::kConv, problem);
+  return EpilogueKeepsZero(problem) && IsOptimised({Kind::kConv}, problem);
 }
 
 bool AcceptsOnednnStem(const Problem& problem) {
-  return EpilogueKeepsZero(problem) && problem.input.channels <= 4 && IsOptimised(Kind::kStem, problem);
+  return EpilogueKeepsZero(problem) && problem.input.channels <= 4 && IsOptimised({Kind::kStem}, problem);
 }
 
 bool AcceptsOnednnDepthwise(const Problem& problem) {
-  return EpilogueKeepsZero(problem) && IsOptimised(Kind::kDepthwise, problem);
+  return EpilogueKeepsZero(problem) && IsOptimised({Kind::kDepthwise}, problem);
+}
+
+bool AcceptsOnednnGrouped(const Problem& problem) {
+  const int64_t common = std::gcd(problem.input.channels, problem.output.channels);
+  return EpilogueKeepsZero(problem) && common % kBlockChannels == 0 && common > kBlockChannels;
+}
+
+bool HoldsOnednnGroups(const Weight& weight, const Problem& problem) {
+  const Form form{Kind::kGrouped, GroupsOf(weight, problem)};
+  return form.groups > 1 && IsOptimised(form, problem) && WorkspaceBytes(form, problem) == 0;
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareOnednnConv(const Weight& weight, const Problem& problem) {
-  return Prepare(Kind::kConv, weight, problem);
+  return Prepare({Kind::kConv}, weight, problem);
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareOnednnStem(const Weight& weight, const Problem& problem) {
-  return Prepare(Kind::kStem, weight, problem);
+  return Prepare({Kind::kStem}, weight, problem);
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareOnednnDepthwise(const Weight& weight, const Problem& problem) {
-  return Prepare(Kind::kDepthwise, weight, problem);
+  return Prepare({Kind::kDepthwise}, weight, problem);
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareOnednnGrouped(const Weight& weight, const Problem& problem) {
+  return Prepare({Kind::kGrouped, GroupsOf(weight, problem)}, weight, problem);
 }
 
 StatusOr<SharedWeight> OnednnConvForPlane(const SharedWeight& form, const Problem& problem) {
   const auto& conv = static_cast<const OnednnConv&>(*form);
   SharedWeight made;
   SWIZZLE_RETURN_IF_ERROR(
-      CallOnednn([&] { made = std::make_shared<OnednnConv>(conv.kind(), problem, conv.weights(), /*shared=*/true); }));
+      CallOnednn([&] { made = std::make_shared<OnednnConv>(conv.form(), problem, conv.weights(), /*shared=*/true); }));
   return made;
 }
 
-size_t OnednnConvWorkspaceBytes(const Problem& problem) { return WorkspaceBytes(Kind::kConv, problem); }
-size_t OnednnStemWorkspaceBytes(const Problem& problem) { return WorkspaceBytes(Kind::kStem, problem); }
-size_t OnednnDepthwiseWorkspaceBytes(const Problem& problem) { return WorkspaceBytes(Kind::kDepthwise, problem); }
+size_t OnednnConvWorkspaceBytes(const Problem& problem) { return WorkspaceBytes({Kind::kConv}, problem); }
+size_t OnednnStemWorkspaceBytes(const Problem& problem) { return WorkspaceBytes({Kind::kStem}, problem); }
+size_t OnednnDepthwiseWorkspaceBytes(const Problem& problem) { return WorkspaceBytes({Kind::kDepthwise}, problem); }
 
 // Each thread takes an equal number of whole images; the images left over are shared by output channels.
 void RunOnednnConv(const KernelArgs& args, Stream& stream) {
