@@ -157,8 +157,8 @@ std::string TimingsText(const PlanReport& plan) {
                 plan.timed_before == 0 ? "" : Concat(", ", plan.timed_before, " before"),
                 plan.suspect == 0 ? ""
                                   : Concat(", ", plan.suspect,
-                                           " suspect: the machine was busy, so that layers with "
-                                           "a '?' are estimated; measure again when it is quiet"),
+                                           " suspect: the machine was busy, so that times with "
+                                           "a '?' are too long, or estimated; measure again when it is quiet"),
                 plan.untimed == 0 ? "" : Concat(", ", plan.untimed, " layers or choices not timed"));
 }
 

@@ -83,7 +83,7 @@ function showMore() {
     fact('Arena', `${bytesText(report.arena_bytes)} for batches up to ${report.max_batch}`),
     fact('Layout conversions', `${report.conversions}`),
     fact('Kernel times', `${report.timed_now} measured for this page, ${report.timed_before} from the tuning cache`),
-    fact('Suspect', report.suspect ? `${report.suspect} measurements were disturbed; their layers are estimated` : 'none'),
+    fact('Suspect', report.suspect ? `${report.suspect} measurements were disturbed; their times are too long, or estimated` : 'none'),
     fact('Fusions', fusions || (report.container === 'swz' ? 'done when the file was packed' : 'none'))));
 }
 

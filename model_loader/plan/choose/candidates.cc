@@ -145,7 +145,7 @@ bool Measurer::CannotWin(double microseconds, double least, size_t b) const {
 StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) {
   LayerWeight weight(backend_, WeightOf(network, layer));
   std::vector<Candidate> timed = candidates;
-  bool suspect = false;
+  bool suspect = false, trusted = true;               // any time, and some at each batch size
   double least = std::numeric_limits<double>::max();  // at the first batch size
   for (size_t b = 0; b < batches_.size(); ++b) {
     const Problem problem = LayerProblem(network, layer, batches_[b], settings_.threads);
@@ -163,6 +163,7 @@ StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, s
     }
     SWIZZLE_ASSIGN_OR_RETURN(const auto timings, Time(kernels, problem, weight));
     if (!timings) return false;
+    trusted &= !std::ranges::all_of(*timings, &Timing::suspect);
     for (size_t k = 0; k < in.size(); ++k) {
       Candidate& candidate = timed[in[k]];
       const Timing& timing = (*timings)[k];
@@ -173,10 +174,15 @@ StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, s
       if (b == 0) least = std::min(least, timing.microseconds);
     }
   }
-  if (suspect) return false;
-  std::erase_if(timed, [](const Candidate& candidate) {
-    return !std::ranges::all_of(candidate.microseconds, [](double time) { return std::isfinite(time); });
-  });
+  const auto runs = [](const Candidate& candidate) {
+    return std::ranges::all_of(candidate.microseconds, [](double time) { return std::isfinite(time); });
+  };
+  if (suspect) {
+    if (!trusted || !std::ranges::all_of(timed, runs)) return false;
+    for (size_t i = 0; i < timed.size(); ++i) candidates[i].microseconds = std::move(timed[i].microseconds);
+    return false;
+  }
+  std::erase_if(timed, std::not_fn(runs));
   if (timed.empty()) return Unimplemented("layer '", layer.name, "': no kernel runs at every batch size");
   candidates = std::move(timed);
   return true;
@@ -266,7 +272,8 @@ StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Netw
     options_.progress({PlanProgress::Stage::kMeasuring, static_cast<int64_t>(k + 1), std::ssize(order)});
   }
   for (const size_t i : untimed) {
-    if (!like.TakeTimes(likeness[i], layers[i])) EstimateLayer(network, network.layers[i], layers[i]);
+    const bool has_times = like.TakeTimes(likeness[i], layers[i]) || !layers[i].front().microseconds.empty();
+    if (!has_times) EstimateLayer(network, network.layers[i], layers[i]);
   }
   for (const size_t i : order) AddRenames(network, network.layers[i], layers[i]);
   StartBudget(TuningShare::kConversions);

@@ -24,9 +24,10 @@ struct LayerLikeness;
 
 // Times kernels within one budget for all of them: what is left is shared out evenly over the measurements to come,
 // and the layers that take longest come first. Kernels for one layer take turns (MeasureKernels). What the tuning cache
-// knows is not measured again. Where the budget is spent, or a measurement was disturbed so that it is suspect, all
-// times of the layer are estimates (estimate.h), since the two can't be compared; likewise, with no budget at all, of a
-// layer that the cache does not know whole.
+// knows is not measured again. Where the budget is spent, all times of the layer are estimates (estimate.h), since the
+// two can't be compared; likewise, with no budget at all, of a layer that the cache does not know whole. Where a
+// measurement was disturbed so that it is suspect, it stands for the most that the kernel takes, and the layer is
+// measured again some time; where none of the layer's can be trusted, they are estimates, too.
 //
 // A kernel so slow at the first batch size that it could not win at a later one, even if it took no longer there while
 // the fastest slowed down in proportion, is not measured again: its time is extrapolated.
@@ -82,7 +83,8 @@ class Measurer {
   // Of times that the cache has.
   void FindSuspects(const Network& network, const Layer& layer, std::vector<Candidate>& candidates);
   // Whether all times are there, and to be trusted; kernels that turned out not to run here are then no candidates any
-  // more. If not, `candidates` is as it was, but for those that are suspect.
+  // more. If not, `candidates` is as it was, but for which are suspect, and for times, where some can be trusted at
+  // each batch size.
   StatusOr<bool> TimeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates);
   // Of a kernel for a problem.
   struct Timing {

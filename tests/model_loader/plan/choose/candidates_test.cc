@@ -1,0 +1,103 @@
+#include "model_loader/plan/choose/candidates.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "tests/kernels/fake_backend.h"
+#include "tests/support/network_builder.h"
+
+namespace swizzle {
+namespace {
+
+bool AcceptsAll(const Problem&) { return true; }
+
+char last_run = ' ';  // of the kernels below
+void RunA(const KernelArgs&, Stream&) { last_run = 'a'; }
+void RunB(const KernelArgs&, Stream&) { last_run = 'b'; }
+
+constexpr Storage kFrom = {Layout::kNchw, DType::kFloat32};
+constexpr KernelKey kKey = {Op::kActivation, Format::kNone, DType::kFloat32, kFrom, kFrom};
+const Kernel kTable[] = {{"a", kKey, 0, AcceptsAll, nullptr, nullptr, RunA},
+                         {"b", kKey, 0, AcceptsAll, nullptr, nullptr, RunB}};
+
+// Kernels take scripted times, and requests arrive whenever a disturbed one runs.
+class Machine final : public Stream, public MeasureGate {
+ public:
+  std::map<char, absl::Duration> times = {{'a', absl::Microseconds(10)}, {'b', absl::Microseconds(15)}};
+  std::set<char> disturbed;
+
+  int threads() const override { return 1; }
+  void Copy(void*, const void*, size_t) override {}
+  void Run(Work work) override { work(); }
+  StatusOr<absl::Duration> Time(Work work, Operands) override {
+    work();
+    now_ += times.at(last_run);
+    requests_ += disturbed.contains(last_run) ? 1 : 0;
+    return times.at(last_run);
+  }
+  Status Synchronize() override { return absl::OkStatus(); }
+
+  bool MustWait() override { return false; }
+  Status Await() override { return absl::OkStatus(); }
+  int64_t disturbances() const override { return requests_; }
+  absl::Duration Spent() override { return now_; }
+
+ private:
+  absl::Duration now_;
+  int64_t requests_ = 0;
+};
+
+class CandidatesTest : public ::testing::Test {
+ protected:
+  // Of the one layer, at batch 1.
+  std::vector<Candidate> Measure() {
+    testing::NetworkBuilder builder(1, 0);
+    const int input = builder.Value("x", 8, 4, 4);
+    builder.Pointwise(Op::kActivation, {input}, testing::kRelu);
+    const Network network = builder.Finish();
+    FakeBackend backend(kTable, 0);
+    const PlanOptions options{.tuning_budget = absl::Seconds(1), .gate = &machine_, .make_watch = nullptr};
+    Measurer measurer(backend, machine_, nullptr, {1}, options);
+    auto layers = measurer.MeasureLayers(network);
+    EXPECT_TRUE(layers.ok()) << layers.status();
+    untimed_ = measurer.untimed_layers();
+    return layers->front();
+  }
+
+  Machine machine_;
+  int untimed_ = 0;
+};
+
+TEST_F(CandidatesTest, HaveTheirTimesWhereNothingDisturbs) {
+  const std::vector<Candidate> candidates = Measure();
+  EXPECT_DOUBLE_EQ(candidates[0].microseconds[0], 10);
+  EXPECT_DOUBLE_EQ(candidates[1].microseconds[0], 15);
+  EXPECT_TRUE(candidates[0].measured);
+  EXPECT_EQ(untimed_, 0);
+}
+
+// What was disturbed took so long at most: whatever wins by such times is known to be no slower than what can be
+// trusted, while all estimates may be alike.
+TEST_F(CandidatesTest, DisturbedTimesStandBesideTrustedOnes) {
+  machine_.disturbed = {'b'};
+  const std::vector<Candidate> candidates = Measure();
+  EXPECT_DOUBLE_EQ(candidates[0].microseconds[0], 10);
+  EXPECT_DOUBLE_EQ(candidates[1].microseconds[0], 15);
+  EXPECT_FALSE(candidates[0].suspect);
+  EXPECT_TRUE(candidates[1].suspect);
+  EXPECT_FALSE(candidates[0].measured) << "the layer is measured again";
+  EXPECT_EQ(untimed_, 1);
+}
+
+TEST_F(CandidatesTest, AreEstimatedWhereNoTimeCanBeTrusted) {
+  machine_.disturbed = {'a', 'b'};
+  const std::vector<Candidate> candidates = Measure();
+  EXPECT_DOUBLE_EQ(candidates[0].microseconds[0], candidates[1].microseconds[0]);
+  EXPECT_EQ(untimed_, 1);
+}
+
+}  // namespace
+}  // namespace swizzle
