@@ -234,6 +234,16 @@ std::vector<KernelCase> ReductionCases(Op op) {
   return cases;
 }
 
+// Convolutions in groups, whole and pruned.
+void AddCasesInGroups(const std::vector<Tail>& tails, std::vector<KernelCase>& cases) {
+  for (const auto& [shape, groups] : kShapesInGroups) {
+    for (const bool odd : {false, true}) {
+      cases.push_back(MakeCase(Op::kConv, shape, tails[cases.size() % tails.size()], odd ? 0.9 : 0, odd ? 2 : 1));
+      cases.back().groups = groups;
+    }
+  }
+}
+
 // What the rest of a case's text does not say of sequences.
 std::string SequenceText(const KernelCase& kernel_case) {
   std::string text = " lengths";
@@ -330,12 +340,7 @@ std::vector<KernelCase> KernelCases(Op op) {
     cases.back().vector_rows = grouped.vector_rows;
     cases.back().shuffled = turn % 3 != 0;
   }
-  for (const auto& [shape, groups] : kShapesInGroups) {
-    for (const bool odd : {false, true}) {
-      cases.push_back(MakeCase(op, shape, tails[cases.size() % tails.size()], odd ? 0.9 : 0, odd ? 2 : 1));
-      cases.back().groups = groups;
-    }
-  }
+  AddCasesInGroups(tails, cases);
   for (const LayerShape& shape : kTwoOfFourShapes) {
     const size_t turn = cases.size();
     cases.push_back(MakeCase(op, shape, tails[turn % tails.size()], turn % 2 == 0 ? 0 : 0.3, 1));
