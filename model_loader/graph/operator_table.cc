@@ -228,7 +228,7 @@ constexpr OnnxOperator kOperators[] = {
      S::kNone,
      {10, 0, R::kUnknown, true}},
     {{"", "Sub", 2, 2, 1, kBroadcastAttributes}, P::kComputed, S::kByElement, {6, 0, R::kElementwise}},
-    {{"", "Sum", 1, kMany, 1, ""}, P::kNone, S::kNone, {6, 0, R::kElementwise}},
+    {{"", "Sum", 1, kMany, 1, ""}, P::kComputed, S::kNone, {6, 0, R::kElementwise}},
     {{"", "Tan", 1, 1, 1, ""}, P::kNone, S::kNone, {7, 0, R::kElementwise}},
     {{"", "Tanh", 1, 1, 1, ""}, P::kNone, S::kByElement, {6, 0, R::kElementwise}},
     {{"", "ThresholdedRelu", 1, 1, 1, "alpha "}, P::kNone, S::kNone, {10, 0, R::kElementwise}},

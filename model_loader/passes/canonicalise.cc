@@ -67,6 +67,7 @@ constexpr Canonicaliser kCanonicalisers[] = {
     {"Split", CanonicaliseSplit},
     {"Squeeze", CanonicaliseSqueeze},
     {"Sub", CanonicaliseArithmetic},
+    {"Sum", CanonicaliseSum},
     {"Transpose", CanonicaliseTranspose},
     {"Unsqueeze", CanonicaliseUnsqueeze},
     {"Upsample", CanonicaliseResize},

@@ -62,6 +62,11 @@ class NodeRewrite {
   // UNIMPLEMENTED where its operator clamps nothing.
   Status Quantise(const Quantisation& quantisation);
 
+  // The node that makes the value; null for constants and graph inputs.
+  const Node* ProducerOf(int value) const {
+    const int producer = rewriter_.Producer(value);
+    return producer < 0 ? nullptr : &rewriter_.node(producer);
+  }
   bool IsGraphOutput(int value) const { return rewriter_.IsGraphOutput(value); }
   std::vector<const Node*> ReadersOf(int value) const;
 
@@ -79,7 +84,7 @@ bool IsCanonicalised(std::string_view op);
 Status CanonicaliseConv(NodeRewrite& rewrite);
 Status CanonicaliseConvTranspose(NodeRewrite& rewrite);  // one that expand_transposed left
 Status CanonicalisePool(NodeRewrite& rewrite);           // MaxPool, AveragePool
-Status CanonicaliseGlobalPool(NodeRewrite& rewrite);     // GlobalMaxPool, GlobalAveragePool, ReduceMean over the plane
+Status CanonicaliseGlobalPool(NodeRewrite& rewrite);     // GlobalMaxPool, GlobalAveragePool, ReduceMean
 Status CanonicaliseGemm(NodeRewrite& rewrite);
 Status CanonicaliseMatMul(NodeRewrite& rewrite);
 
@@ -91,6 +96,7 @@ Status CanonicaliseHardSigmoid(NodeRewrite& rewrite);
 Status CanonicaliseHardSwish(NodeRewrite& rewrite);
 Status CanonicaliseLeakyRelu(NodeRewrite& rewrite);
 Status CanonicaliseArithmetic(NodeRewrite& rewrite);  // Add, Sub, Mul, Div
+Status CanonicaliseSum(NodeRewrite& rewrite);
 Status CanonicaliseBatchNorm(NodeRewrite& rewrite);
 Status CanonicalisePRelu(NodeRewrite& rewrite);
 Status CanonicaliseSoftmax(NodeRewrite& rewrite);
@@ -123,7 +129,8 @@ StatusOr<std::optional<float>> WholePadding(const NodeRewrite& rewrite);
 // The output of a node that was `op` is of the whole numbers that its input is of, if the node gives no others.
 void KeepWholes(Graph& graph, std::string_view op, const Node& canonical);
 
-// A Transpose that keeps the batch: a reshape where only dimensions of extent 1 move, else the transpose of a matrix.
+// A Transpose that keeps the batch: a reshape where only dimensions of extent 1 move, else the transpose of a matrix,
+// or a shuffle of channels.
 Status CanonicaliseTranspose(NodeRewrite& rewrite);
 
 }  // namespace swizzle

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "model_loader/passes/canonicalise.h"
+#include "model_loader/passes/moves.h"
 #include "model_loader/semantics/affine.h"
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
@@ -68,6 +69,15 @@ Status BecomeAffine(NodeRewrite& rewrite, int activation, const std::vector<floa
   return rewrite.Become("Affine", {activation, scale_value, shift_value}, shape);
 }
 
+// -x.
+StatusOr<int> PrecedeNegation(NodeRewrite& rewrite, int value, const Shape& shape) {
+  const std::vector<float> scale(static_cast<size_t>(ChannelsOf(shape)), -1.0f), shift(scale.size());
+  SWIZZLE_ASSIGN_OR_RETURN(const int scale_value, rewrite.AddFloats(".scale", scale));
+  SWIZZLE_ASSIGN_OR_RETURN(const int shift_value, rewrite.AddFloats(".shift", shift));
+  Node negated{"Affine", {}, {}, {value, scale_value, shift_value}, {}, {}};
+  return rewrite.Precede(".negated", std::move(negated), kNoValue, shape);
+}
+
 // Whether `factors` is one number per channel and image of `shape`: [N,C,1,1] of [N,C,H,W].
 bool IsPerChannel(const Shape& factors, const Shape& shape) {
   return factors.size() == shape.size() && shape.size() > 2 &&
@@ -75,21 +85,41 @@ bool IsPerChannel(const Shape& factors, const Shape& shape) {
          std::all_of(factors.begin() + 2, factors.end(), [](int64_t dimension) { return dimension == 1; });
 }
 
-// Add or Mul of two activations.
+// Whether `from`, [N,C,H,W], becomes `to` where its dimensions of 1, but for the batch, are repeated.
+bool BroadcastsTo(const Shape& from, const Shape& to) {
+  if (from.size() != 4 || to.size() != 4 || from[0] != to[0]) return false;
+  return std::ranges::equal(from, to, [](int64_t a, int64_t b) { return a == b || a == 1; });
+}
+
+// Add, Sub or Mul of two activations.
 Status BecomeBinary(NodeRewrite& rewrite) {
-  const Node& node = rewrite.node();
+  const Node node = rewrite.node();
   SWIZZLE_ASSIGN_OR_RETURN(const Shape a, rewrite.ActivationShape(0));
   SWIZZLE_ASSIGN_OR_RETURN(Shape b, rewrite.ActivationShape(1));
   SWIZZLE_ASSIGN_OR_RETURN(b, AlignedShape(rewrite, 1, std::move(b), a));
-  if (node.op != "Add" && node.op != "Mul") {
+  if (node.op != "Add" && node.op != "Mul" && node.op != "Sub") {
     return Unimplemented(Describe(node), " (opset ", rewrite.graph().opset,
-                         ") of two activations is not supported; only Add and Mul are");
+                         ") of two activations is not supported; only Add, Sub and Mul are");
   }
-  if (a == b) return rewrite.Become(node.op == "Add" ? "Add" : "Multiply", node.inputs, a);
-  if (node.op == "Mul" && IsPerChannel(b, a)) return rewrite.Become("Scale", node.inputs, a);
-  if (node.op == "Mul" && IsPerChannel(a, b)) return rewrite.Become("Scale", {node.inputs[1], node.inputs[0]}, b);
-  return Unimplemented(Describe(node), ": activations ", ShapeText(a), " and ", ShapeText(b),
-                       " differ in shape; between activations only Mul by one number per channel broadcasts");
+  if (node.op == "Mul" && a != b) {
+    if (IsPerChannel(b, a)) return rewrite.Become("Scale", node.inputs, a);
+    if (IsPerChannel(a, b)) return rewrite.Become("Scale", {node.inputs[1], node.inputs[0]}, b);
+  }
+  const bool repeats_first = BroadcastsTo(a, b);
+  if (a != b && !repeats_first && !BroadcastsTo(b, a)) {
+    return Unimplemented(Describe(node), ": activations ", ShapeText(a), " and ", ShapeText(b),
+                         " differ in shape; between activations only dimensions of planes [batch, channels, height, "
+                         "width] broadcast, one operand's to the other's");
+  }
+  std::vector<int> operands(node.inputs.begin(), node.inputs.begin() + 2);
+  if (node.op == "Sub") {
+    SWIZZLE_ASSIGN_OR_RETURN(operands[1], PrecedeNegation(rewrite, operands[1], b));
+  }
+  if (a != b) {
+    int& repeated = operands[repeats_first ? 0 : 1];
+    SWIZZLE_ASSIGN_OR_RETURN(repeated, PrecedeBroadcast(rewrite, repeated, repeats_first ? b : a));
+  }
+  return rewrite.Become(node.op == "Mul" ? "Multiply" : "Add", std::move(operands), repeats_first ? b : a);
 }
 
 // Whether these axes are the channels, but for dimensions of 1.
@@ -132,6 +162,27 @@ Status CanonicaliseArithmetic(NodeRewrite& rewrite) {
     shift[c] = channel.shift;
   }
   return BecomeAffine(rewrite, node.inputs[activation], scale, shift);
+}
+
+Status CanonicaliseSum(NodeRewrite& rewrite) {
+  const Node node = rewrite.node();
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, rewrite.ActivationShape(0));
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    SWIZZLE_ASSIGN_OR_RETURN(const Shape other, rewrite.ActivationShape(i));
+    if (other != shape) {
+      return Unimplemented(Describe(node), " of ", ShapeText(shape), " and ", ShapeText(other), " is not supported");
+    }
+  }
+  if (node.inputs.size() == 1) {
+    rewrite.Vanish();
+    return {};
+  }
+  int sum = node.inputs[0];
+  for (size_t i = 1; i + 1 < node.inputs.size(); ++i) {
+    Node part{"Add", {}, {}, {sum, node.inputs[i]}, {}, {}};
+    SWIZZLE_ASSIGN_OR_RETURN(sum, rewrite.Precede(Concat(".sum", i), std::move(part), kNoValue, shape));
+  }
+  return rewrite.Become("Add", {sum, node.inputs.back()}, shape);
 }
 
 // One slope is a function; of slopes by channel, what is above zero and what is below go ways of their own.

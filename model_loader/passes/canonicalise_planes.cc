@@ -8,6 +8,7 @@
 #include "kernels/operator/attributes.h"
 #include "kernels/operator/resampling.h"
 #include "model_loader/passes/canonicalise.h"
+#include "model_loader/passes/moves.h"
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/resampling_modes.h"
@@ -124,6 +125,19 @@ Status BecomeSlice(NodeRewrite& rewrite, int64_t first, Shape shape) {
   return rewrite.Become("Slice", {input}, std::move(shape), {{"first", first}});
 }
 
+// Of the first input, whose planes are sliced, and perhaps its channels, too.
+Status SlicePlane(NodeRewrite& rewrite, const std::optional<SliceRange>& channels,
+                  const std::optional<SliceRange>& rows, const std::optional<SliceRange>& columns) {
+  const Node& node = rewrite.node();
+  const Shape& shape = rewrite.graph().ShapeOf(node.inputs[0]);
+  if (channels || rewrite.graph().values[node.inputs[0]].wholes) {
+    return Unimplemented(Describe(node), " of ", ShapeText(shape), " is not supported: it takes a part of planes, ",
+                         channels ? "and of channels" : "in whole numbers");
+  }
+  const auto all = [](int64_t size) { return SliceRange{0, size, 1}; };
+  return BecomePlaneSlice(rewrite, rows.value_or(all(shape[2])), columns.value_or(all(shape[3])));
+}
+
 // One axis of a Resize: how large it becomes, and by which scale, 0 where the model gives the size.
 struct ResizedAxis {
   int64_t size = 0;
@@ -237,21 +251,24 @@ Status CanonicaliseSlice(NodeRewrite& rewrite) {
   SWIZZLE_ASSIGN_OR_RETURN(Shape shape, rewrite.ActivationShape(0));
   SWIZZLE_ASSIGN_OR_RETURN(const auto slice,
                            SliceArgumentsOf(node, static_cast<int64_t>(shape.size()), KnownPlaces{rewrite}));
-  std::optional<SliceRange> channels;
+  std::optional<SliceRange> channels, plane[2];
   for (size_t i = 0; i < slice.axes.size(); ++i) {
-    const int64_t axis = slice.axes[i];
-    if (slice.steps[i] == 1 && TakesAll(slice.starts[i], slice.ends[i], shape[axis])) continue;
-    if (axis != kChannelAxis || slice.steps[i] != 1) {
-      return Unimplemented(Describe(node), " of ", ShapeText(shape), " along axis ", axis, " by steps of ",
-                           slice.steps[i], " is not supported, only of neighbouring channels");
+    const int64_t axis = slice.axes[i], step = slice.steps[i];
+    if (step == 1 && TakesAll(slice.starts[i], slice.ends[i], shape[axis])) continue;
+    const bool of_plane = axis > kChannelAxis && shape.size() == 4 && step > 0;
+    if (axis == 0 || (!of_plane && (axis != kChannelAxis || step != 1))) {
+      return Unimplemented(Describe(node), " of ", ShapeText(shape), " along axis ", axis, " by steps of ", step,
+                           " is not supported, only of neighbouring channels and of planes");
     }
-    SWIZZLE_ASSIGN_OR_RETURN(channels, ClampSlice(slice.starts[i], slice.ends[i], 1, shape[axis]));
+    std::optional<SliceRange>& range = of_plane ? plane[axis - kChannelAxis - 1] : channels;
+    SWIZZLE_ASSIGN_OR_RETURN(range, ClampSlice(slice.starts[i], slice.ends[i], step, shape[axis]));
+    if (range->count == 0) return Unimplemented(Describe(node), " takes nothing");
   }
+  if (plane[0] || plane[1]) return SlicePlane(rewrite, channels, plane[0], plane[1]);
   if (!channels) {
     rewrite.Vanish();
     return {};
   }
-  if (channels->count == 0) return Unimplemented(Describe(node), " takes no channel");
   shape[kChannelAxis] = channels->count;
   return BecomeSlice(rewrite, channels->start, std::move(shape));
 }

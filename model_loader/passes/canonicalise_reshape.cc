@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "model_loader/passes/canonicalise.h"
+#include "model_loader/passes/moves.h"
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/elements.h"
 #include "model_loader/semantics/evaluate.h"
@@ -18,8 +19,42 @@ Status MovesBatch(const Node& node, const Shape& from, const std::string& to) {
                        ", which does not keep dimension 0 as the batch");
 }
 
+// What a value is renamed from: of reshapes one after the other, the first one's input.
+int RenamedFrom(const NodeRewrite& rewrite, int value) {
+  for (const Node* node = rewrite.ProducerOf(value); node != nullptr && Is(*node, "Reshape");
+       node = rewrite.ProducerOf(value)) {
+    value = node->inputs[0];
+  }
+  return value;
+}
+
 Status BecomeReshape(NodeRewrite& rewrite, Shape shape) {
-  return rewrite.Become("Reshape", {rewrite.node().inputs[0]}, std::move(shape));
+  const int given = rewrite.node().inputs[0], from = RenamedFrom(rewrite, given);
+  const Graph& graph = rewrite.graph();
+  // Nothing is left of reshapes that undo each other, unless the caller asks for the value by this name.
+  const bool vanishes = from != given && graph.values[from].shape == shape &&
+                        !rewrite.IsGraphOutput(rewrite.node().outputs[0]) && !graph.values[from].wholes;
+  if (vanishes) {
+    rewrite.VanishInto(from);
+    return {};
+  }
+  return rewrite.Become("Reshape", {given}, std::move(shape));
+}
+
+// The value [N, C, H, W] of which a node transposes [N, groups, C / groups, ...] to [N, C / groups, groups, ...];
+// kNoValue where it does anything else.
+int ShuffledBy(const NodeRewrite& rewrite, const Shape& from, const std::vector<int64_t>& perm) {
+  const size_t rank = from.size();
+  if (rank < 4 || perm[0] != 0 || perm[1] != 2 || perm[2] != 1) return kNoValue;
+  for (size_t i = 3; i < rank; ++i) {
+    if (perm[i] != static_cast<int64_t>(i)) return kNoValue;
+  }
+  const int value = RenamedFrom(rewrite, rewrite.node().inputs[0]);
+  const Graph& graph = rewrite.graph();
+  const Shape& planes = graph.ShapeOf(value);
+  const bool shuffles = planes.size() == 4 && planes[0] == from[0] && planes[1] == from[1] * from[2] &&
+                        RowElements(planes) == RowElements(from) && !graph.values[value].wholes;
+  return shuffles ? value : kNoValue;
 }
 
 // The target with 0 replaced by the input's dimensions and multiples of the batch by the batch; -1 is left to infer.
@@ -135,6 +170,10 @@ Status CanonicaliseTranspose(NodeRewrite& rewrite) {
   }
   if (perm[0] != 0) return MovesBatch(node, from, ShapeText(to));
   if (std::is_sorted(moved.begin(), moved.end())) return BecomeReshape(rewrite, std::move(to));
+  if (const int planes = ShuffledBy(rewrite, from, perm); planes != kNoValue) {
+    SWIZZLE_ASSIGN_OR_RETURN(const int shuffled, PrecedeShuffle(rewrite, planes, from[1]));
+    return rewrite.Become("Reshape", {shuffled}, std::move(to));
+  }
   // [a.. b..] to [b.. a..] is the transpose of a matrix, where every b comes after every a.
   const auto rows = std::min_element(moved.begin(), moved.end());
   if (!std::is_sorted(moved.begin(), rows) || !std::is_sorted(rows, moved.end()) || moved.back() > moved.front()) {

@@ -1,5 +1,6 @@
 // Conv, pools and means over the plane.
 #include "model_loader/passes/canonicalise.h"
+#include "model_loader/passes/moves.h"
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/evaluate.h"
 #include "model_loader/semantics/windows.h"
@@ -51,6 +52,16 @@ bool IsPlane(const std::vector<int64_t>& axes, int64_t rank) {
     if (axes[i - 2] != i) return false;
   }
   return true;
+}
+
+// Whether the node is the mean of the channels of planes, and keeps their dimension.
+StatusOr<bool> ReducesChannels(const NodeRewrite& rewrite, const Shape& input) {
+  const Node& node = rewrite.node();
+  const auto given = rewrite.KnownElements(1);
+  if (node.op != "ReduceMean" || input.size() != 4 || (rewrite.HasInput(1) && !given)) return false;
+  SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOf(node, given ? &*given : nullptr, 4));
+  SWIZZLE_ASSIGN_OR_RETURN(const bool keeps, KeepsAxes(node));
+  return keeps && axes == std::vector<int64_t>{1} && !rewrite.graph().values[node.inputs[0]].wholes;
 }
 
 // Whether the reduced dimensions stay, as 1.
@@ -123,6 +134,8 @@ Status CanonicaliseGlobalPool(NodeRewrite& rewrite) {
   if (input.size() != 3 && input.size() != 4) {
     return Unimplemented(Describe(node), ": its input ", ShapeText(input), " is not [batch, channels, height, width]");
   }
+  SWIZZLE_ASSIGN_OR_RETURN(const bool of_channels, ReducesChannels(rewrite, input));
+  if (of_channels) return BecomeChannelSum(rewrite, 1.0f / static_cast<float>(input[1]));
   SWIZZLE_ASSIGN_OR_RETURN(const bool keeps_dimensions, KeepsDimensions(rewrite, input));
   Shape output(input.begin(), input.begin() + 2);
   if (keeps_dimensions) output.resize(input.size(), 1);

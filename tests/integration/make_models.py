@@ -182,6 +182,36 @@ def channels(g):
 
 
 @model(since=9)
+def moves(g):
+    """Channels shuffled, averaged and repeated, parts of planes, sums and differences of activations."""
+    x = g.conv(g.input(3, 9, 12), 3, 24, 3, pad=1)
+    y = g.relu(x)
+    split = g.node('Reshape', [y, g.integers(-1, 3, 8, 9, 12)])
+    turned = g.node('Transpose', [split], perm=[0, 2, 1, 3, 4])
+    g.output(g.conv(g.node('Reshape', [turned, g.integers(0, 24, 9, -1)]), 24, 8), 'shuffled')
+    flat = g.node('Transpose', [g.node('Reshape', [y, g.integers(0, 6, 4, 108)])], perm=[0, 2, 1, 3])
+    g.output(g.node('Reshape', [flat, g.integers(0, 24, 9, 12)]), 'shuffled_flat')
+    if g.opset >= 10:
+        cut = lambda *places: g.node('Slice', [y, *(g.integers(*numbers) for numbers in places)])  # noqa: E731
+        parts = [cut([row, column], [2 ** 31] * 2, [2, 3], [2, 2]) for row in (0, 1) for column in (0, 1)]
+        g.output(g.node('Concat', [parts[0], parts[1]], axis=1), 'even_rows')
+        g.output(g.conv(g.node('Concat', [parts[2], parts[3]], axis=1), 48, 8, 3, pad=1), 'odd_rows')
+        g.output(cut([1, -11], [-1, 11], [2, 3]), 'cropped')
+        g.output(cut([2], [9], [2], [3]), 'rows')
+    else:
+        g.output(g.node('Slice', [y], axes=[3, 2], starts=[1, -8], ends=[11, 100]), 'cropped')
+    gate = g.node('Sigmoid', [g.conv(g.mean(y, keepdims=True, axes=[1]), 1, 1, 3, pad=1)])
+    g.output(g.node('Mul', [y, gate]), 'gated')
+    context = g.conv(g.node('GlobalAveragePool', [y]), 24, 24)
+    g.output(g.node('Add', [context, y]), 'context')
+    g.output(g.node('Sub', [context, x]), 'less_context')
+    lines = g.mean(y, keepdims=True, axes=[1])
+    g.output(g.node('Sub', [x, lines]), 'centred')
+    g.output(g.node('Sum', [x, y, g.node('Sub', [x, y])]), 'sum')
+    g.output(g.relu(g.node('Sum', [g.node('Sum', [x]), g.conv(y, 24, 24, 3, pad=1)])), 'sum_of_two')
+
+
+@model(since=9)
 def resizes(g):
     """Planes made larger and smaller, by scales and to sizes."""
     x = g.conv(g.input(3, 8, 12), 3, 20, 3, pad=1)

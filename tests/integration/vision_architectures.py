@@ -204,6 +204,40 @@ def shufflenet(g, s):
     g.output(g.gemm(g.mean(x, keepdims=False), inputs, 10))
 
 
+@architecture({'widths': (40, 48), 'image': 64, 'classes': 5})
+def yolox(g, s):
+    """Every other row and column as channels, then cross-stage blocks; boxes and classes of each scale together."""
+    image = g.input(3, s.image, s.image)
+    cut = lambda row, column: g.node('Slice', [image, g.integers(row, column), g.integers(2 ** 31, 2 ** 31),
+                                               g.integers(2, 3), g.integers(2, 2)])
+    corners = [cut(row, column) for row, column in ((0, 0), (1, 0), (0, 1), (1, 1))]
+    x, inputs, outputs = g.silu(g.conv(g.concat(corners, 1), 12, 24, 3, pad=1)), 24, []
+    for width in s.widths:
+        x, half = g.silu(g.conv(x, inputs, width, 3, stride=2, pad=1)), width // 2
+        y, z = g.silu(g.conv(x, width, half)), g.silu(g.conv(x, width, half))
+        y = g.add(y, g.silu(g.conv(g.silu(g.conv(y, half, half)), half, half, 3, pad=1)))
+        x, inputs = g.silu(g.conv(g.concat([y, z], 1), width, width)), width
+        boxes, objects, classes = (g.conv(x, width, count) for count in (4, 1, s.classes))
+        found = g.concat([boxes, g.node('Sigmoid', [objects]), g.node('Sigmoid', [classes])], 1)
+        outputs.append(g.reshape(found, 0, 5 + s.classes, -1))
+    g.output(g.transpose(g.concat(outputs, 2), 0, 2, 1))
+
+
+@architecture({'widths': (40, 64), 'image': 32})
+def gated(g, s):
+    """Gates of channels and of positions, and what all positions say added to each."""
+    x, inputs = g.input(3, s.image, s.image), 3
+    for width in s.widths:
+        x = g.conv(x, inputs, width, 3, stride=2, pad=1)
+        y = g.relu(g.conv(x, width, width, 3, pad=1))
+        gate = g.conv(g.relu(g.conv(g.mean(y, keepdims=True), width, width // 8)), width // 8, width)
+        y = g.multiply(y, g.node('Sigmoid', [gate]))
+        y = g.multiply(y, g.node('Sigmoid', [g.conv(g.mean(y, keepdims=True, axes=[1]), 1, 1, 7, pad=3)]))
+        context = g.relu(g.conv(g.mean(x, keepdims=True), width, width))
+        x, inputs = g.node('Sum', [x, y, g.node('Sub', [y, context])]), width
+    g.output(g.gemm(g.mean(x, keepdims=False), inputs, 10))
+
+
 @architecture({**IMAGE, 'layers': 2})
 def mixer(g, s):
     """Linear layers along patches, between transposes."""

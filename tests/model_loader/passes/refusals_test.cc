@@ -106,7 +106,8 @@ const Refusal kRefusals[] = {
     {"PoolInPadding", Alone("MaxPool", "x", {{"kernel_shape", Ints{1, 1}}, {"pads", Ints{1, 0, 0, 0}}}), kInvalid,
      "layer 0 ('y_node'): one of its windows lies in the padding"},
     {"GlobalPoolOfMatrix", Alone("GlobalAveragePool", "m"), kUnsupported, "is not [batch, channels, height, width]"},
-    {"MeanOverChannels", Alone("ReduceMean", "x", {{"axes", Ints{1}}}), kUnsupported, "mean over height and width"},
+    {"MeanWithoutChannels", Alone("ReduceMean", "x", {{"axes", Ints{1}}, {"keepdims", int64_t{0}}}), kUnsupported,
+     "mean over height and width"},
     {"MeanOverAll", Alone("ReduceMean", "x"), kUnsupported, "mean over height and width"},
     {"MeanAxisRange", Alone("ReduceMean", "x", {{"axes", Ints{2, 4}}}), kInvalid, "axis 4"},
 
@@ -125,13 +126,16 @@ const Refusal kRefusals[] = {
     {"MatMulVector", WithConstant("MatMul", "m", {6}), kInvalid, "its weight [6] does not fit"},
 
     // Element-wise.
-    {"SubOfActivations", [](OnnxBuilder& b) { b.Node("Sub", {"x", "x"}, {"y"}); }, kUnsupported,
-     "Sub node 'y_node' (opset 17) of two activations"},
-    {"MulPerPosition",
+    {"DivOfActivations", [](OnnxBuilder& b) { b.Node("Div", {"x", "x"}, {"y"}); }, kUnsupported,
+     "Div node 'y_node' (opset 17) of two activations"},
+    {"MulOfOtherPlane",
      [](OnnxBuilder& b) {
-       b.Counting("w", {1, 4, 1, 1}).Node("Conv", {"x", "w"}, {"c"}).Node("Mul", {"x", "c"}, {"y"});
+       b.Counting("w", {1, 4, 2, 2}).Node("Conv", {"x", "w"}, {"c"}).Node("Mul", {"x", "c"}, {"y"});
      },
-     kUnsupported, "Mul node 'y_node': activations [-1,4,8,8] and [-1,1,8,8] differ in shape"},
+     kUnsupported, "Mul node 'y_node': activations [-1,4,8,8] and [-1,1,7,7] differ in shape"},
+    {"SumOfOtherPlane",
+     [](OnnxBuilder& b) { b.Node("GlobalAveragePool", {"x"}, {"g"}).Node("Sum", {"x", "g"}, {"y"}); }, kUnsupported,
+     "Sum node 'y_node' of [-1,4,8,8] and [-1,4,1,1]"},
     {"OldAxis",
      [](OnnxBuilder& b) { b.Counting("k", {4}).Node("Mul", {"x", "k"}, {"y"}, {{"axis", int64_t{2}}}); }, kUnsupported,
      "its constant [4,1] is neither", 6},
@@ -146,7 +150,11 @@ const Refusal kRefusals[] = {
     {"DropoutNotTest", Alone("Dropout", "x"), kUnsupported, "training mode (is_test 0)", 6},
     {"MeanAxesComputed",
      [](OnnxBuilder& b) { b.Node("ReduceMean", {"x", "m"}, {"y"}); }, kUnsupported, "its axes are not constant", 18},
-    {"AddBroadcast", [](OnnxBuilder& b) { b.Node("GlobalAveragePool", {"x"}, {"g"}).Node("Add", {"x", "g"}, {"y"}); },
+    {"AddRepeatsBoth",
+     [](OnnxBuilder& b) {
+       b.Counting("w", {1, 4, 1, 1}).Node("Conv", {"x", "w"}, {"c"}).Node("GlobalAveragePool", {"x"}, {"g"});
+       b.Node("Add", {"c", "g"}, {"y"});
+     },
      kUnsupported, "differ in shape"},
     {"AddPerPosition", WithConstant("Add", "x", {8, 8}), kUnsupported, "neither a scalar nor one number per channel"},
     {"AddPerWidth", WithConstant("Add", "x", {8}), kUnsupported, "neither a scalar"},
@@ -255,18 +263,24 @@ const Refusal kRefusals[] = {
      "its input 'k' is a constant"},
     {"ConcatAxis", [](OnnxBuilder& b) { b.Node("Concat", {"x", "x"}, {"y"}, {{"axis", int64_t{4}}}); }, kInvalid,
      "axis 4"},
-    {"SliceOfRows",
+    {"SliceBackwards",
      [](OnnxBuilder& b) {
-       b.Int64s("start", {1}, {1}).Int64s("end", {1}, {4}).Int64s("axis", {1}, {2});
+       b.Int64s("start", {1}, {4}).Int64s("end", {1}, {1}).Int64s("axis", {1}, {2}).Int64s("step", {1}, {-1});
+       b.Node("Slice", {"x", "start", "end", "axis", "step"}, {"y"});
+     },
+     kUnsupported, "along axis 2 by steps of -1 is not supported"},
+    {"SliceOfChannelsAndRows",
+     [](OnnxBuilder& b) {
+       b.Int64s("start", {2}, {1, 1}).Int64s("end", {2}, {3, 3}).Int64s("axis", {2}, {1, 2});
        b.Node("Slice", {"x", "start", "end", "axis"}, {"y"});
      },
-     kUnsupported, "along axis 2 by steps of 1 is not supported"},
+     kUnsupported, "a part of planes, and of channels"},
     {"SliceOfNothing",
      [](OnnxBuilder& b) {
        b.Int64s("start", {1}, {3}).Int64s("end", {1}, {3}).Int64s("axis", {1}, {1});
        b.Node("Slice", {"x", "start", "end", "axis"}, {"y"});
      },
-     kUnsupported, "takes no channel"},
+     kUnsupported, "takes nothing"},
     {"SplitOfRows",
      [](OnnxBuilder& b) { b.Node("Split", {"x"}, {"p", "q"}, {{"axis", int64_t{2}}}).Node("Add", {"p", "q"}, {"y"}); },
      kUnsupported, "along axis 2 is not supported"},
