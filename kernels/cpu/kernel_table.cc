@@ -208,18 +208,28 @@ constexpr Kernel kAttention = {.accepts = AcceptsAll, .workspace_bytes = Attenti
 constexpr Kernel kMaskedAttention = {
     .accepts = AcceptsAttentionBits, .prepare = PrepareAttentionBits, .workspace_bytes = AttentionWorkspaceBytes};
 
-constexpr Kernel ConvBytes(decltype(Kernel::prepare) prepare, decltype(Kernel::workspace_bytes) workspace_bytes,
-                           decltype(Kernel::holds) holds) {
-  return {.accepts = AcceptsConvBytes,
+// A kernel of bytes whose forms are the same for every plane.
+constexpr Kernel OfAnyPlane(decltype(Kernel::accepts) accepts, decltype(Kernel::prepare) prepare,
+                            decltype(Kernel::workspace_bytes) workspace_bytes, decltype(Kernel::holds) holds,
+                            std::string_view family = {}) {
+  return {.accepts = accepts,
           .prepare = prepare,
           .workspace_bytes = workspace_bytes,
           .holds = holds,
-          .for_plane = SameForAnyPlane};
+          .for_plane = SameForAnyPlane,
+          .family = family};
 }
-constexpr Kernel kQuadConv = ConvBytes(PrepareQuadConv, QuadConvWorkspaceBytes, HoldsBytes);
-constexpr Kernel kVectorQuadConv = ConvBytes(PrepareVectorQuadConv, QuadConvWorkspaceBytes, HoldsVectorQuads);
-constexpr Kernel kBlockQuadConv = ConvBytes(PrepareBlockQuadConv, BlockConvWorkspaceBytes, HoldsBlockQuads);
-constexpr Kernel kBlockConv = ConvBytes(PrepareBlockConv, BlockConvWorkspaceBytes, HoldsBytes);
+constexpr Kernel kQuadConv = OfAnyPlane(AcceptsConvBytes, PrepareQuadConv, QuadConvWorkspaceBytes, HoldsBytes);
+constexpr Kernel kVectorQuadConv =
+    OfAnyPlane(AcceptsConvBytes, PrepareVectorQuadConv, QuadConvWorkspaceBytes, HoldsVectorQuads);
+constexpr Kernel kBlockQuadConv =
+    OfAnyPlane(AcceptsConvBytes, PrepareBlockQuadConv, BlockConvWorkspaceBytes, HoldsBlockQuads);
+constexpr Kernel kBlockConv = OfAnyPlane(AcceptsConvBytes, PrepareBlockConv, BlockConvWorkspaceBytes, HoldsBytes);
+constexpr Kernel kLaneConv = OfAnyPlane(AcceptsLaneConv, PrepareLaneConv, LaneConvWorkspaceBytes, HoldsBytes);
+constexpr Kernel kNhwcDepthwise =
+    OfAnyPlane(AcceptsNhwcDepthwise, PrepareNhwcDepthwise, nullptr, HoldsBytes, "depthwise_nhwc_dense_u8");
+constexpr Kernel kNhwcPairDepthwise =
+    OfAnyPlane(AcceptsNhwcPairDepthwise, PrepareNhwcPairDepthwise, nullptr, HoldsBytes, "depthwise_nhwc_dense_u8");
 constexpr Kernel kLinearBytes = {.accepts = AcceptsLinearBytes, .prepare = PrepareLinearBytes, .holds = HoldsBytes};
 constexpr Kernel kPositionQuads = {.accepts = AcceptsPositionBytes,
                                    .prepare = PreparePositionQuads,
@@ -233,16 +243,6 @@ constexpr Kernel kDepthwiseBytes = {.accepts = AcceptsDepthwiseBytes,
                                     .prepare = PrepareDepthwiseBytes,
                                     .workspace_bytes = WindowBytesWorkspace,
                                     .holds = HoldsBytes};
-
-constexpr Kernel kLaneConv = {.accepts = AcceptsLaneConv,
-                              .prepare = PrepareLaneConv,
-                              .workspace_bytes = LaneConvWorkspaceBytes,
-                              .holds = HoldsBytes,
-                              .for_plane = SameForAnyPlane};
-constexpr Kernel kNhwcDepthwise = {.accepts = AcceptsNhwcDepthwise,
-                                   .prepare = PrepareNhwcDepthwise,
-                                   .holds = HoldsBytes,
-                                   .for_plane = SameForAnyPlane};
 
 constexpr Kernel OnednnBytes(bool (*accepts)(const Problem&)) {
   return {.accepts = accepts,
@@ -408,6 +408,8 @@ constexpr auto kRows = Join(
                                      SWIZZLE_PER_WINDOW_TARGET(DepthwiseBytes)),
     SingleByteRow<"depthwise_nhwc_dense_u8_vnni">(ByteKey(Op::kDepthwiseConv, Format::kDense, kNhwcU8, kNhwcU8),
                                                   kAvx512 | kVnni, kNhwcDepthwise, &NhwcDepthwise),
+    SingleByteRow<"depthwise_nhwc_dense_u8_avx2">(ByteKey(Op::kDepthwiseConv, Format::kDense, kNhwcU8, kNhwcU8), kAvx2,
+                                                  kNhwcPairDepthwise, &NhwcPairDepthwise),
     SingleByteRow<"max_pool_nhwc_u8_vnni">(ByteKey(Op::kMaxPool, Format::kNone, kNhwcU8, kNhwcU8), kAvx512 | kVnni,
                                            {.accepts = AcceptsNhwcMaxPool}, &NhwcMaxPool),
     WindowRows<"max_pool_u8">(Op::kMaxPool, Format::kNone, kFullU8, kFullU8,

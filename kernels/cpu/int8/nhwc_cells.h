@@ -1,5 +1,5 @@
-// The inner parts of kernels that slide windows over bytes in kNhwc: a row of outputs at a time, 64 channels wide. For
-// AVX-512 with VNNI. Stateless, thread-safe.
+// The inner parts of kernels that slide windows over bytes in kNhwc: a row of outputs at a time, 64 channels wide with
+// AVX-512 and VNNI, 16 with AVX2. Stateless, thread-safe.
 #ifndef SWIZZLE_KERNELS_CPU_INT8_NHWC_CELLS_H_
 #define SWIZZLE_KERNELS_CPU_INT8_NHWC_CELLS_H_
 
@@ -10,9 +10,9 @@
 
 namespace swizzle::cpu {
 
-inline constexpr int64_t kNhwcChannels = 64;
+inline constexpr int64_t kNhwcChannels = 64, kNhwcPairChannels = 16;
 
-// Up to 64 channels of a row of outputs, and the rows of the plane that its windows read.
+// Some channels of a row of outputs, and the rows of the plane that its windows read.
 struct NhwcRow {
   static constexpr int64_t kMostTaps = 16;  // each way
 
@@ -35,8 +35,12 @@ struct NhwcTaps {
   const int32_t* quads = nullptr;
 };
 
+// With AVX-512 and VNNI, up to 64 channels.
 void DepthwiseRow(const NhwcRow& row, const NhwcTaps& taps, const OutputSteps& steps);
 void LargestRow(const NhwcRow& row, const OutputSteps& steps);
+// With AVX2, 16 channels. The taps' quads are pairs of 16-bit numbers, [column][pair of rows][channel], and dword 4 l +
+// i of vector j is channel 8 l + 4 j + i.
+void DepthwiseRowInPairs(const NhwcRow& row, const NhwcTaps& taps, const OutputSteps& steps);
 
 }  // namespace swizzle::cpu
 

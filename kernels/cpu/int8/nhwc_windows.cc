@@ -22,59 +22,83 @@ bool KeepsNhwc(const Problem& problem) {
          !problem.epilogue.residual && window.kernel_h <= NhwcRow::kMostTaps && window.kernel_w <= NhwcRow::kMostTaps;
 }
 
-// The weights of 64 channels.
-template <typename T>
+// Of some channels, a dword each: see NhwcTaps.
+template <typename T, int64_t kChannels>
 struct alignas(64) OfChannels {
-  std::array<T, kNhwcChannels> of = {};
+  std::array<T, kChannels> of = {};
 };
 
-// Where unpacking leaves a channel.
-int64_t Unpacked(int64_t channel) { return channel % 16 / 4 * 16 + channel / 16 * 4 + channel % 4; }
+// Taps of up to 64 channels, four rows to a dword.
+struct Quads {
+  static constexpr int64_t kChannels = kNhwcChannels, kRows = kQuad;
+  static int64_t Lane(int64_t channel) { return channel % 16 / 4 * 16 + channel / 16 * 4 + channel % 4; }
+  static int32_t Pack(const std::array<int8_t, kRows>& of) { return PackQuad({of[0], of[1], of[2], of[3]}); }
+};
 
+// Of 16, two rows to a dword.
+struct Pairs {
+  static constexpr int64_t kChannels = kNhwcPairChannels, kRows = 2;
+  static int64_t Lane(int64_t channel) { return channel % 8 / 4 * 8 + channel / 8 * 4 + channel % 4; }
+  static int32_t Pack(const std::array<int8_t, kRows>& of) {
+    return static_cast<int32_t>(static_cast<uint32_t>(of[1]) << 16 | static_cast<uint16_t>(of[0]));
+  }
+};
+
+// The first channel of a block: the last block begins earlier where it would reach beyond the channels, if it can.
+template <typename Taps>
+int64_t FirstChannel(int64_t block, int64_t channels) {
+  const int64_t first = block * Taps::kChannels;
+  return Taps::kChannels == kNhwcPairChannels ? std::min(first, channels - Taps::kChannels) : first;
+}
+
+template <typename Taps>
 class NhwcTapWeight final : public PackedWeight {
  public:
   NhwcTapWeight(const ByteWeight& weight, const Window& window)
-      : quads_each_(window.kernel_w * CeilDiv<int64_t>(window.kernel_h, kQuad)) {
-    const int64_t blocks = CeilDiv(weight.rows, kNhwcChannels);
+      : rows_each_(CeilDiv<int64_t>(window.kernel_h, Taps::kRows)), dwords_each_(window.kernel_w * rows_each_) {
+    const int64_t blocks = CeilDiv(weight.rows, Taps::kChannels);
     start_.resize(blocks);
     scale_.resize(blocks);
-    quads_.resize(blocks * quads_each_);
-    for (int64_t row = 0; row < weight.rows; ++row) {
-      const int64_t block = row / kNhwcChannels, lane = Unpacked(row % kNhwcChannels);
-      start_[block].of[lane] = weight.start[row];
-      scale_[block].of[lane] = weight.scale[row];
-      std::vector<std::array<int8_t, kQuad>> quads(quads_each_);
-      for (const ByteWeight::Entry& entry : weight.entries[row]) {
-        const int64_t i = entry.column / window.kernel_w, j = entry.column % window.kernel_w;
-        quads[j * quads_each_ / window.kernel_w + i / kQuad][i % kQuad] = entry.value;
-      }
-      for (int64_t quad = 0; quad < quads_each_; ++quad) {
-        const auto& of = quads[quad];
-        quads_[block * quads_each_ + quad].of[lane] = PackQuad({of[0], of[1], of[2], of[3]});
+    taps_.resize(blocks * dwords_each_);
+    for (int64_t block = 0; block < blocks; ++block) {
+      const int64_t first = FirstChannel<Taps>(block, weight.rows);
+      for (int64_t row = first; row < std::min(first + Taps::kChannels, weight.rows); ++row) {
+        start_[block].of[Taps::Lane(row - first)] = weight.start[row];
+        scale_[block].of[Taps::Lane(row - first)] = weight.scale[row];
+        AddTaps(weight.entries[row], window, block, Taps::Lane(row - first));
       }
     }
   }
 
-  size_t bytes() const override {
-    return (start_.size() + scale_.size() + quads_.size()) * sizeof(OfChannels<int32_t>);
-  }
+  size_t bytes() const override { return start_.size() * sizeof(Dwords) * 2 + taps_.size() * sizeof(Dwords); }
   NhwcTaps Block(int64_t block) const {
-    return {start_[block].of.data(), scale_[block].of.data(), quads_[block * quads_each_].of.data()};
+    return {start_[block].of.data(), scale_[block].of.data(), taps_[block * dwords_each_].of.data()};
   }
 
  private:
-  const int64_t quads_each_;
-  std::vector<OfChannels<int32_t>> start_, quads_;
-  std::vector<OfChannels<float>> scale_;
+  using Dwords = OfChannels<int32_t, Taps::kChannels>;
+
+  void AddTaps(const std::vector<ByteWeight::Entry>& entries, const Window& window, int64_t block, int64_t lane) {
+    std::vector<std::array<int8_t, Taps::kRows>> dwords(dwords_each_);
+    for (const ByteWeight::Entry& entry : entries) {
+      const int64_t i = entry.column / window.kernel_w, j = entry.column % window.kernel_w;
+      dwords[j * rows_each_ + i / Taps::kRows][i % Taps::kRows] = entry.value;
+    }
+    for (int64_t k = 0; k < dwords_each_; ++k) taps_[block * dwords_each_ + k].of[lane] = Taps::Pack(dwords[k]);
+  }
+
+  const int64_t rows_each_, dwords_each_;  // of a column; of a channel
+  std::vector<Dwords> start_, taps_;
+  std::vector<OfChannels<float, Taps::kChannels>> scale_;
 };
 
 // Calls run(row, block of channels) for each once. fill: what taps outside the plane read.
-template <typename Run>
+template <typename Taps, typename Run>
 void ForEachRow(const KernelArgs& args, Stream& stream, uint8_t fill, const Run& run) {
   const Problem& problem = *args.problem;
   const Extent &from = problem.input, &to = problem.output;
   const Window& window = problem.window();
-  const int64_t blocks = CeilDiv(to.channels, kNhwcChannels);
+  const int64_t blocks = CeilDiv(to.channels, Taps::kChannels);
   std::array<uint8_t, kNhwcChannels> outside;
   outside.fill(fill);
   const auto run_range = [&](int64_t, int64_t begin, int64_t end) {
@@ -82,8 +106,9 @@ void ForEachRow(const KernelArgs& args, Stream& stream, uint8_t fill, const Run&
     row.output_step = to.channels;
     for (int64_t item = begin; item < end; ++item) {
       const int64_t block = item % blocks, line = item / blocks, image = line / to.height;
-      const int64_t channel = block * kNhwcChannels, y = line % to.height * window.stride_h - window.pad_top;
-      row.channels = std::min(kNhwcChannels, to.channels - channel);
+      const int64_t channel = FirstChannel<Taps>(block, to.channels),
+                    y = line % to.height * window.stride_h - window.pad_top;
+      row.channels = std::min(Taps::kChannels, to.channels - channel);
       row.output = args.Output<uint8_t>() + line * to.width * to.channels + channel;
       for (int64_t i = 0; i < window.kernel_h; ++i) {
         const int64_t input_y = y + i * window.dilation_h;
@@ -98,21 +123,41 @@ void ForEachRow(const KernelArgs& args, Stream& stream, uint8_t fill, const Run&
   CpuStream::From(stream).ParallelRanges(to.batch * to.height * blocks, run_range);
 }
 
+template <typename Taps>
+StatusOr<std::unique_ptr<PackedWeight>> Prepare(const Weight& weight, const Problem& problem) {
+  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeByteWeight(weight, problem));
+  return std::make_unique<NhwcTapWeight<Taps>>(bytes, problem.window());
+}
+
+template <typename Taps, auto kRunRow>
+void RunDepthwise(const KernelArgs& args, Stream& stream) {
+  const auto& weight = static_cast<const NhwcTapWeight<Taps>&>(*args.weight);
+  const OutputSteps steps = StepsOf(*args.problem);
+  const auto fill = static_cast<uint8_t>(args.problem->inputs_as[0].zero_point);
+  ForEachRow<Taps>(args, stream, fill,
+                   [&](const NhwcRow& row, int64_t block) { kRunRow(row, weight.Block(block), steps); });
+}
+
 }  // namespace
 
 bool AcceptsNhwcDepthwise(const Problem& problem) { return KeepsNhwc(problem); }
 
-StatusOr<std::unique_ptr<PackedWeight>> PrepareNhwcDepthwise(const Weight& weight, const Problem& problem) {
-  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeByteWeight(weight, problem));
-  return std::make_unique<NhwcTapWeight>(bytes, problem.window());
+bool AcceptsNhwcPairDepthwise(const Problem& problem) {
+  return KeepsNhwc(problem) && problem.output.channels >= kNhwcPairChannels;
 }
 
-void NhwcDepthwise(const KernelArgs& args, Stream& stream) {
-  const auto& weight = static_cast<const NhwcTapWeight&>(*args.weight);
-  const OutputSteps steps = StepsOf(*args.problem);
-  const auto fill = static_cast<uint8_t>(args.problem->inputs_as[0].zero_point);
-  ForEachRow(args, stream, fill,
-             [&](const NhwcRow& row, int64_t block) { DepthwiseRow(row, weight.Block(block), steps); });
+StatusOr<std::unique_ptr<PackedWeight>> PrepareNhwcDepthwise(const Weight& weight, const Problem& problem) {
+  return Prepare<Quads>(weight, problem);
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareNhwcPairDepthwise(const Weight& weight, const Problem& problem) {
+  return Prepare<Pairs>(weight, problem);
+}
+
+void NhwcDepthwise(const KernelArgs& args, Stream& stream) { RunDepthwise<Quads, DepthwiseRow>(args, stream); }
+
+void NhwcPairDepthwise(const KernelArgs& args, Stream& stream) {
+  RunDepthwise<Pairs, DepthwiseRowInPairs>(args, stream);
 }
 
 bool AcceptsNhwcMaxPool(const Problem& problem) {
@@ -121,7 +166,7 @@ bool AcceptsNhwcMaxPool(const Problem& problem) {
 
 void NhwcMaxPool(const KernelArgs& args, Stream& stream) {
   const OutputSteps steps = StepsOf(*args.problem);
-  ForEachRow(args, stream, 0, [&](const NhwcRow& row, int64_t) { LargestRow(row, steps); });
+  ForEachRow<Quads>(args, stream, 0, [&](const NhwcRow& row, int64_t) { LargestRow(row, steps); });
 }
 
 }  // namespace swizzle::cpu
