@@ -135,7 +135,9 @@ Status Server::Listen(const ServerOptions& options) {
        {"max_inflight_bytes", limits.max_inflight_bytes},
        {"max_model_inflight_bytes", limits.max_model_inflight_bytes},
        {"transport_bytes", limits.transport_bytes},
-       {"memory_limit", memory_limit_}});
+       {"memory_limit", memory_limit_},
+       {"grpc", grpc::Version()},
+       {"goaway", CanSayGoaway() ? "yes" : "no"}});
   return absl::OkStatus();
 }
 

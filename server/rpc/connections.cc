@@ -9,17 +9,20 @@
 namespace swizzle {
 namespace {
 
-bool IsKnownVersion() {
-  static const bool known = grpc::Version().starts_with("1.51.");
-  return known;
+// A method without arguments of grpc_core::Server, which is what c_server() points to; null if the version is another.
+void* GoawayFunction() {
+  static void* const found =
+      grpc::Version().starts_with("1.51.") ? dlsym(RTLD_DEFAULT, "_ZN9grpc_core6Server11SendGoawaysEv") : nullptr;
+  return found;
 }
 
 }  // namespace
 
-// A method without arguments of grpc_core::Server, which is what c_server() points to. It wants a thread that is
-// gRPC's own, as an alarm goes off on.
+bool CanSayGoaway() { return GoawayFunction() != nullptr; }
+
+// The function wants a thread that is gRPC's own, as an alarm goes off on.
 bool SendGoaways(grpc::Server& server) {
-  void* const found = IsKnownVersion() ? dlsym(RTLD_DEFAULT, "_ZN9grpc_core6Server11SendGoawaysEv") : nullptr;
+  void* const found = GoawayFunction();
   if (found == nullptr) return false;
   const auto sent = std::make_shared<std::promise<void>>();
   grpc::Alarm alarm;

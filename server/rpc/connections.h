@@ -12,8 +12,11 @@
 
 namespace swizzle {
 
+// Whether it can be said with the gRPC that this was built with and runs on.
+bool CanSayGoaway();
+
 // Says GOAWAY on every connection: calls that have come are answered, for others their clients connect anew, and
-// connections without calls are closed. False if this version is not known, and nothing was said.
+// connections without calls are closed. False, and nothing is said, where it can't be.
 bool SendGoaways(grpc::Server& server);
 
 }  // namespace swizzle

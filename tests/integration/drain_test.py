@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import os
+import re
 import signal
 import socket
 import struct
@@ -59,7 +60,12 @@ def test_signals_that_follow_at_once_are_one(start, repository):
 
 
 def test_goaway_comes_before_the_queue_is_empty(start, repository):
+    """Where the log says that it does."""
     server = start(repository.identity(delay_ms=10000, extra=''))
+    told = re.search(r' listening .* grpc=(\S+) goaway=(yes|no)', server.log())
+    assert told, server.log()
+    if told[2] == 'no':
+        pytest.skip(f'gRPC {told[1]} says GOAWAY at the end alone: DrainTest in server_test is without it')
     with contextlib.closing(silent_connection(server)) as connection, grpc.insecure_channel(server.grpc) as channel:
         call = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer.future(identity_request(), timeout=120)
         wait_until(lambda: server.metric('swizzle_inflight_requests', model='identity') == 1, 60, 'the request')
