@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,8 @@
 #include <system_error>
 #include <utility>
 #include <vector>
+
+#include "kernels/measure/loop_clock.h"
 
 namespace swizzle {
 namespace {
@@ -45,21 +46,11 @@ class ProcFile {
 
 int ThisThread() { return static_cast<int>(syscall(SYS_gettid)); }
 
-// Zero for a thread that has ended.
-absl::Duration TimeBy(clockid_t clock) {
-  timespec time = {};
-  return clock_gettime(clock, &time) == 0 ? absl::DurationFromTimespec(time) : absl::ZeroDuration();
-}
-
-// As pthread_getcpuclockid makes it of a thread's id, which the C library keeps to itself.
-clockid_t CpuClockOf(int thread) { return static_cast<clockid_t>((~static_cast<unsigned>(thread) << 3) | 6u); }
-
 class ProcMachineWatch final : public MachineWatch {
  public:
   explicit ProcMachineWatch(const std::set<int>& threads) {
     for (const int thread : threads) {
       files_.emplace_back("/proc/self/task/" + std::to_string(thread) + "/schedstat");
-      clocks_.push_back(CpuClockOf(thread));
     }
   }
 
@@ -69,8 +60,7 @@ class ProcMachineWatch final : public MachineWatch {
     getrusage(RUSAGE_THREAD, &usage);
     reading.forced_switches = usage.ru_nivcsw;
     reading.waited = Waited();
-    for (const clockid_t clock : clocks_) reading.used.push_back(TimeBy(clock));
-    reading.cpu = TimeBy(CLOCK_THREAD_CPUTIME_ID);
+    reading.cpu = ThreadTime();
     return reading;
   }
 
@@ -94,6 +84,9 @@ class ProcMachineWatch final : public MachineWatch {
     return reading;
   }
 
+  void StartWork() override { LoopClock::OfThisThread().Start(); }
+  std::optional<absl::Duration> StopWork() override { return LoopClock::OfThisThread().Stop(); }
+
  private:
   // The second number of schedstat: nanoseconds in a run queue. A thread that has ended counts no more.
   std::optional<absl::Duration> Waited() {
@@ -109,8 +102,7 @@ class ProcMachineWatch final : public MachineWatch {
     return told ? std::optional(absl::Nanoseconds(nanoseconds)) : std::nullopt;
   }
 
-  std::vector<ProcFile> files_;    // of the watched threads
-  std::vector<clockid_t> clocks_;  // of the same
+  std::vector<ProcFile> files_;  // of the watched threads
   ProcFile stat_{"/proc/stat"};
   ProcFile pressure_{"/proc/pressure/cpu"};
 };
@@ -171,22 +163,6 @@ Disturbances DisturbedMachine(const MachineReading& before, const MachineReading
     if (pressure >= kLeastPressure && pressure > wall * kMostShare) found.Add(Disturbance::kPressure);
   }
   return found;
-}
-
-std::optional<absl::Duration> SharedTime(const ThreadReading& before, const ThreadReading& after) {
-  if (before.used.empty() || before.used.size() != after.used.size()) return std::nullopt;
-  absl::Duration least = absl::InfiniteDuration(), most, all;
-  int64_t threads = 0;
-  for (size_t i = 0; i < before.used.size(); ++i) {
-    if (after.used[i] == absl::ZeroDuration()) continue;  // has ended
-    ++threads;
-    const absl::Duration used = after.used[i] - before.used[i];
-    least = std::min(least, used);
-    most = std::max(most, used);
-    all += used;
-  }
-  if (threads == 0 || least * 2 < most) return std::nullopt;
-  return all / threads;
 }
 
 bool LooksLikeTimeSlices(absl::Duration time) {

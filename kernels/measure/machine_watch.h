@@ -12,7 +12,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/time/time.h"
 #include "kernels/base/instant.h"
@@ -24,7 +23,6 @@ struct ThreadReading {
   absl::Duration cpu = absl::ZeroDuration();            // that the calling thread has used
   int64_t forced_switches = 0;                          // when the calling thread lost its processor to another
   std::optional<absl::Duration> waited = std::nullopt;  // all watched threads together, for a processor
-  std::vector<absl::Duration> used = {};  // processor time of each watched thread, in the same order each time
 };
 
 // Of the whole machine. Its clocks are coarse: tens of milliseconds.
@@ -42,6 +40,10 @@ class MachineWatch {
   virtual ThreadReading ReadThreads() = 0;
   // Takes tens of microseconds.
   virtual MachineReading ReadMachine() = 0;
+  // By the thread that measures: what work between the two takes with a processor for each thread (LoopClock), however
+  // long its threads waited for one. None where that can't be told.
+  virtual void StartWork() = 0;
+  virtual std::optional<absl::Duration> StopWork() = 0;
 };
 
 // The threads of this process, by the system's ids. Empty where /proc doesn't tell.
@@ -84,10 +86,6 @@ Disturbances DisturbedThreads(const ThreadReading& before, const ThreadReading& 
 // Likewise all that was measured between the readings. By pressure only where threads don't tell how long they waited:
 // beside a busy process there is pressure always, and still many an undisturbed run. Pure.
 Disturbances DisturbedMachine(const MachineReading& before, const MachineReading& after, bool threads_tell);
-// What work that all watched threads shared took between the readings, but for waits: the mean of their processor time,
-// spinning included. None where one had less than half of another's, which then did its work alone; or there are none.
-// Pure.
-std::optional<absl::Duration> SharedTime(const ThreadReading& before, const ThreadReading& after);
 // Whether this is close to a multiple of a time slice. Pure.
 bool LooksLikeTimeSlices(absl::Duration time);
 

@@ -2,223 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <map>
 #include <optional>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
-#include "kernels/base/half_bits.h"
 #include "kernels/base/integers.h"
+#include "kernels/measure/run_buffers.h"
 
 namespace swizzle {
 namespace {
-
-// Enough pseudo-randomness to keep every product an ordinary number: uniform in [-1, 1).
-class Random {
- public:
-  float Next() {
-    state_ = state_ * 1664525u + 1013904223u;
-    return static_cast<float>(static_cast<int32_t>(state_)) * 0x1p-31f;
-  }
-
- private:
-  uint32_t state_ = 0x9e3779b9u;
-};
-
-// Draws elements of this type; what is many is a repetition of fewer.
-void Draw(int64_t count, DType dtype, std::byte* to) {
-  constexpr int64_t kDrawn = 1 << 16;
-  Random random;
-  const int64_t drawn = std::min(count, kDrawn);
-  for (int64_t i = 0; i < drawn; ++i) {
-    const float value = random.Next();
-    if (dtype == DType::kFloat32) {
-      std::memcpy(to + i * sizeof(value), &value, sizeof(value));
-    } else if (ElementBytes(dtype) == 1) {
-      to[i] = static_cast<std::byte>(static_cast<int>(value * 128));
-    } else {
-      const uint16_t half = HalfBits(value, dtype);
-      std::memcpy(to + i * sizeof(half), &half, sizeof(half));
-    }
-  }
-  const auto bytes = [&](int64_t elements) { return static_cast<size_t>(elements) * ElementBytes(dtype); };
-  for (int64_t done = drawn; done < count; done += drawn) {
-    std::memcpy(to + bytes(done), to, bytes(std::min(drawn, count - done)));
-  }
-}
-
-// Sequences of a middling length, for ops that ask for some. Of half of it attention on tensor cores (TF32) seemed no
-// faster than without, and BERT-base took 1561 us for 8 sequences of 128 tokens instead of 1383.
-struct DrawnSequences {
-  explicit DrawnSequences(const Problem& problem) {
-    const int64_t tokens = problem.input.batch;
-    const int64_t length = LengthFor(problem);
-    for (int64_t token = 0; token < tokens; ++token) {
-      if (token % length == 0) begins.push_back(static_cast<int32_t>(token));
-      positions.push_back(0);
-      owners.push_back(static_cast<int32_t>(begins.size()) - 1);
-    }
-    begins.push_back(static_cast<int32_t>(tokens));
-  }
-
-  static int64_t LengthFor(const Problem& problem) {
-    constexpr int64_t kLength = 128;
-    if (problem.op == Op::kSparseAttention) return problem.attention().length;
-    return TraitsOf(problem.op).Has(OpTraits::kReducesTokens) ? 1 : kLength;
-  }
-
-  std::vector<int32_t> begins, positions, owners;
-};
-
-// The operands of runs of some kernels on one problem, in the backend's memory. All share them: each is as large as the
-// largest layout needs.
-class RunBuffers {
- public:
-  static StatusOr<RunBuffers> Make(Backend& backend, Stream& stream, std::span<const Contender> contenders,
-                                   const Problem& problem) {
-    RunBuffers buffers(backend, stream);
-    size_t output_bytes = 0, workspace_bytes = 0;
-    for (const Contender& contender : contenders) {
-      const KernelKey& key = contender.kernel->key;
-      output_bytes = std::max(output_bytes, StorageBytes(problem.output, key.output));
-      workspace_bytes = std::max(workspace_bytes, WorkspaceBytes(*contender.kernel, problem));
-      buffers.NeedInputs(key, problem);
-    }
-    SWIZZLE_RETURN_IF_ERROR(buffers.DrawInputs(problem));
-    if (IsOfSequences(problem.op)) SWIZZLE_RETURN_IF_ERROR(buffers.DrawSequences(problem));
-    SWIZZLE_ASSIGN_OR_RETURN(buffers.output_, buffers.Add(output_bytes));
-    if (workspace_bytes > 0) {
-      SWIZZLE_ASSIGN_OR_RETURN(buffers.workspace_, buffers.Add(workspace_bytes));
-    }
-    SWIZZLE_RETURN_IF_ERROR(stream.Synchronize());
-    return buffers;
-  }
-
-  // Valid until the next call: so is the problem that they are of.
-  KernelArgs Args(const Contender& contender, const Problem& problem) {
-    const KernelKey& key = contender.kernel->key;
-    args_inputs_.clear();
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const DType dtype = InputStorage(key, problem, i).dtype;
-      args_inputs_.push_back({inputs_[i].at(dtype).data, dtype});
-    }
-    args_problem_ = AsRowSolves(*contender.kernel, problem);
-    return {.problem = &args_problem_,
-            .weight = contender.weight,
-            .inputs = args_inputs_,
-            .output = {output_, key.output.dtype},
-            .workspace = {workspace_, WorkspaceBytes(*contender.kernel, problem)},
-            .sequences = sequences_.begins.empty() ? nullptr : &sequences_};
-  }
-
-  // What a plan's earlier steps would have written: the inputs, residual included. Valid until the next call.
-  Stream::Operands Activations(const Contender& contender, const Problem& problem) {
-    const KernelKey& key = contender.kernel->key;
-    activations_.clear();
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const DType dtype = InputStorage(key, problem, i).dtype;
-      activations_.emplace_back(inputs_[i].at(dtype).data,
-                                static_cast<size_t>(InputElements(key, problem, i)) * ElementBytes(dtype));
-    }
-    return activations_;
-  }
-
- private:
-  RunBuffers(Backend& backend, Stream& stream) : backend_(&backend), stream_(&stream) {}
-
-  StatusOr<std::byte*> Add(size_t bytes) {
-    SWIZZLE_ASSIGN_OR_RETURN(auto buffer, backend_->Allocate(bytes));
-    owned_.push_back(std::move(buffer));
-    return owned_.back()->data();
-  }
-
-  // A copy in the backend's memory.
-  template <typename T>
-  StatusOr<std::span<const T>> Place(const std::vector<T>& values) {
-    const size_t bytes = values.size() * sizeof(T);
-    SWIZZLE_ASSIGN_OR_RETURN(std::byte* const data, Add(bytes));
-    stream_->Copy(data, values.data(), bytes);
-    SWIZZLE_RETURN_IF_ERROR(stream_->Synchronize());
-    return std::span(reinterpret_cast<const T*>(data), values.size());
-  }
-
-  // One operand, in one type.
-  struct DrawnOperand {
-    int64_t elements = 0;
-    const std::byte* data = nullptr;
-  };
-
-  static size_t WorkspaceBytes(const Kernel& kernel, const Problem& problem) {
-    return kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(AsRowSolves(kernel, problem));
-  }
-
-  // The operand behind the inputs is the residual.
-  static Storage InputStorage(const KernelKey& key, const Problem& problem, size_t i) {
-    return i < static_cast<size_t>(InputCount(problem)) ? key.input : key.output;
-  }
-
-  static int64_t InputElements(const KernelKey& key, const Problem& problem, size_t i) {
-    const bool residual = i == static_cast<size_t>(InputCount(problem));
-    if (residual) return LayoutElements(problem.output, key.output.layout);
-    if (problem.op == Op::kConcat) return LayoutElements(InputExtent(problem, static_cast<int>(i)), key.input.layout);
-    // kScale reads less of its second operand, and values may have other channels than queries; it costs nothing here.
-    const int64_t channels = std::max(problem.input.channels, problem.output.channels);
-    return LayoutElements(IsAttention(problem.op) ? Extent{problem.input.batch, channels} : problem.input,
-                          key.input.layout);
-  }
-
-  void NeedInputs(const KernelKey& key, const Problem& problem) {
-    inputs_.resize(static_cast<size_t>(InputCount(problem)) + (problem.epilogue.residual ? 1 : 0));
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      int64_t& elements = inputs_[i][InputStorage(key, problem, i).dtype].elements;
-      elements = std::max(elements, InputElements(key, problem, i));
-    }
-  }
-
-  Status DrawInputs(const Problem& problem) {
-    for (auto& types : inputs_) {
-      for (auto& [dtype, operand] : types) SWIZZLE_RETURN_IF_ERROR(DrawInput(problem, dtype, operand));
-    }
-    return absl::OkStatus();
-  }
-
-  Status DrawInput(const Problem& problem, DType dtype, DrawnOperand& operand) {
-    const size_t bytes = static_cast<size_t>(operand.elements) * ElementBytes(dtype);
-    // Ids that any table has, which buffers are allocated with; numbers drawn would be out of range.
-    const bool ids = problem.op == Op::kEmbedding;
-    if (ids || HasHostMemory(*backend_)) {
-      SWIZZLE_ASSIGN_OR_RETURN(std::byte* const data, Add(bytes));
-      if (!ids) Draw(operand.elements, dtype, data);
-      operand.data = data;
-      return absl::OkStatus();
-    }
-    std::vector<std::byte> drawn(bytes);
-    Draw(operand.elements, dtype, drawn.data());
-    SWIZZLE_ASSIGN_OR_RETURN(const auto placed, Place(drawn));
-    operand.data = placed.data();
-    return absl::OkStatus();
-  }
-
-  Status DrawSequences(const Problem& problem) {
-    const DrawnSequences drawn(problem);
-    SWIZZLE_ASSIGN_OR_RETURN(sequences_.begins, Place(drawn.begins));
-    SWIZZLE_ASSIGN_OR_RETURN(sequences_.positions, Place(drawn.positions));
-    SWIZZLE_ASSIGN_OR_RETURN(sequences_.owners, Place(drawn.owners));
-    return absl::OkStatus();
-  }
-
-  Backend* backend_;
-  Stream* stream_;
-  std::vector<std::unique_ptr<Buffer>> owned_;
-  std::vector<std::map<DType, DrawnOperand>> inputs_;
-  std::vector<Operand> args_inputs_;
-  Problem args_problem_;
-  std::vector<std::span<const std::byte>> activations_;
-  std::byte* output_ = nullptr;
-  std::byte* workspace_ = nullptr;
-  Sequences sequences_;
-};
 
 // Turns of every contender. More would spread them further, and warm the caches more often.
 constexpr int kTurns = 5;
@@ -253,15 +45,8 @@ struct Standing {
   int runs = 0;
   absl::Duration of_all = absl::InfiniteDuration();  // the least of all runs
   LeastTimes undisturbed;
-  LeastTimes shared;  // SharedTime of disturbed ones
+  LeastTimes work;  // by MachineWatch::StopWork
   Disturbances met;
-
-  // Whoever's runs are longer than a time slice has no undisturbed one beside busy neighbours.
-  const LeastTimes& best_known() const { return !undisturbed.Agree() && shared.Agree() ? shared : undisturbed; }
-  bool IsFarBehind(absl::Duration best) const {
-    const LeastTimes& known = undisturbed.has_one() ? undisturbed : shared;
-    return known.has_one() && known.least > best * kFarBehind;
-  }
 };
 
 // Times contenders in turn; see MeasureKernels.
@@ -273,7 +58,8 @@ class Race {
         buffers_(buffers),
         problem_(problem),
         options_(options),
-        gate_(*options.gate) {}
+        gate_(*options.gate),
+        work_tells_(options.watch != nullptr) {}
 
   StatusOr<std::vector<MeasuredTime>> Run(std::span<const Contender> contenders) {
     contenders_ = contenders;
@@ -281,14 +67,15 @@ class Race {
     end_ = gate_.Spent() + options_.budget * static_cast<int64_t>(contenders.size());
     const std::optional<MachineReading> before = ReadMachine();
     SWIZZLE_RETURN_IF_ERROR(WarmUp());
-    for (int turn = 0; turn < kTurns; ++turn) {
-      SWIZZLE_RETURN_IF_ERROR(TakeTurns(turn, [&](const Standing& standing) {
-        return standing.runs < 2 || turn < 2 || !standing.IsFarBehind(best_);
-      }));
+    for (int turn = 0; turn < kTurns && !(turn >= 2 && IsBusy()); ++turn) {
+      SWIZZLE_RETURN_IF_ERROR(TakeTurns(
+          turn, [&](const Standing& standing) { return standing.runs < 2 || turn < 2 || !IsFarBehind(standing); }));
     }
-    for (int turn = kTurns; turn < kTurns + kRepeats && gate_.Spent() < end_; ++turn) {
+    if (IsBusy()) SWIZZLE_RETURN_IF_ERROR(MeasureWork());
+    for (int turn = kTurns; turn < kTurns + kRepeats && gate_.Spent() < end_ && !by_work_; ++turn) {
       SWIZZLE_RETURN_IF_ERROR(TakeTurns(turn, [&](const Standing& standing) { return !Suspicion(standing).empty(); }));
     }
+    if (!by_work_ && work_tells_ && AnySuspicion()) SWIZZLE_RETURN_IF_ERROR(MeasureWork());
     SWIZZLE_RETURN_IF_ERROR(stream_.Synchronize());
     return Times(before ? DisturbedMachine(*before, *ReadMachine(), threads_tell_) : Disturbances());
   }
@@ -296,6 +83,22 @@ class Race {
  private:
   std::optional<MachineReading> ReadMachine() const {
     return options_.watch == nullptr ? std::nullopt : std::optional(options_.watch->ReadMachine());
+  }
+
+  // Whether most runs waited for processors, so that more of them would tell little.
+  bool IsBusy() const { return disturbed_ * 2 > runs_; }
+
+  // How long a contender takes, as far as is known: all by the same measure.
+  const LeastTimes& Known(const Standing& standing) const {
+    return by_work_ && standing.work.has_one() ? standing.work : standing.undisturbed;
+  }
+  bool IsFarBehind(const Standing& standing) const {
+    const LeastTimes& known = Known(standing);
+    return known.has_one() && known.least > best_ * kFarBehind;
+  }
+  bool AnySuspicion() const {
+    return std::ranges::any_of(
+        standings_, [&](const Standing& standing) { return standing.starts && !Suspicion(standing).empty(); });
   }
 
   // Which of them run here. The first one's error if none does; the device's if it is lost.
@@ -339,53 +142,96 @@ class Race {
       if (standing.runs >= wanted) break;
       SWIZZLE_RETURN_IF_ERROR(RunSome(i, std::min(kMostAtOnce, wanted - standing.runs)));
     }
-    best_ = std::min(best_, standing.best_known().least);
+    best_ = std::min(best_, standing.undisturbed.least);
     return absl::OkStatus();
+  }
+
+  // Two runs of each contender at least, whatever is left of the budget: they wait for no other thread. From the first
+  // that is told on, all are judged by their work.
+  Status MeasureWork() {
+    best_ = absl::InfiniteDuration();
+    for (int turn = 0; turn < 2 || (turn < kRepeats && gate_.Spent() < end_); ++turn) {
+      for (size_t i = 0; i < standings_.size(); ++i) {
+        const Standing& standing = standings_[i];
+        const bool is_in = turn < 2 || (!standing.work.Agree() && !IsFarBehind(standing));
+        if (standing.starts && is_in) SWIZZLE_RETURN_IF_ERROR(RunWork(i));
+        if (!work_tells_) return absl::OkStatus();
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Some runs, of which what is asked is the work.
+  Status RunWork(size_t i) {
+    SWIZZLE_RETURN_IF_ERROR(AwaitGate(i));
+    const int64_t others = gate_.disturbances();
+    options_.watch->StartWork();
+    const StatusOr<Runs> runs = RunAtOnce(i, kMostAtOnce);
+    const std::optional<absl::Duration> work = options_.watch->StopWork();
+    SWIZZLE_RETURN_IF_ERROR(runs);
+    work_tells_ = work.has_value();
+    if (!work || gate_.disturbances() != others) return absl::OkStatus();
+    by_work_ = true;
+    LeastTimes& known = standings_[i].work;
+    known.Add(*work / runs->count);
+    best_ = std::min(best_, known.least);
+    return absl::OkStatus();
+  }
+
+  Status AwaitGate(size_t i) {
+    if (!gate_.MustWait()) return absl::OkStatus();
+    SWIZZLE_RETURN_IF_ERROR(stream_.Synchronize());
+    SWIZZLE_RETURN_IF_ERROR(gate_.Await());
+    return RunAtOnce(i, 1).status();  // caches are others' by now
+  }
+
+  // Timed runs, as many as are judged together.
+  struct Runs {
+    std::array<absl::Duration, kMostAtOnce> times;
+    int count = 0;
+    absl::Duration spent;
+  };
+  StatusOr<Runs> RunAtOnce(size_t i, int most) {
+    const KernelArgs args = buffers_.Args(contenders_[i], problem_);
+    const Stream::Operands activations = buffers_.Activations(contenders_[i], problem_);
+    Runs runs;
+    while (runs.count < most && runs.spent < kLongAtOnce) {
+      SWIZZLE_ASSIGN_OR_RETURN(runs.times[runs.count],
+                               stream_.Time([&] { contenders_[i].kernel->run(args, stream_); }, activations));
+      runs.spent += runs.times[runs.count++];
+    }
+    return runs;
   }
 
   // At most so many runs, which are disturbed or not together.
   Status RunSome(size_t i, int most) {
-    const KernelArgs args = buffers_.Args(contenders_[i], problem_);
-    const Stream::Operands activations = buffers_.Activations(contenders_[i], problem_);
-    const auto run = [&] { contenders_[i].kernel->run(args, stream_); };
-    if (gate_.MustWait()) {
-      SWIZZLE_RETURN_IF_ERROR(stream_.Synchronize());
-      SWIZZLE_RETURN_IF_ERROR(gate_.Await());
-      SWIZZLE_RETURN_IF_ERROR(stream_.Time(run, activations));  // caches are others' by now
-    }
-    std::array<absl::Duration, kMostAtOnce> times;
-    absl::Duration spent;
-    int runs = 0;
+    SWIZZLE_RETURN_IF_ERROR(AwaitGate(i));
     const int64_t others = gate_.disturbances();
     const ThreadReading before = options_.watch == nullptr ? ThreadReading() : options_.watch->ReadThreads();
-    while (runs < most && spent < kLongAtOnce) {
-      SWIZZLE_ASSIGN_OR_RETURN(times[runs], stream_.Time(run, activations));
-      spent += times[runs++];
-    }
+    SWIZZLE_ASSIGN_OR_RETURN(const Runs runs, RunAtOnce(i, most));
     Disturbances met;
-    std::optional<absl::Duration> shared;
     if (options_.watch != nullptr) {
       const ThreadReading after = options_.watch->ReadThreads();
       threads_tell_ = after.waited.has_value();
-      met = DisturbedThreads(before, after, spent);
-      shared = SharedTime(before, after);
+      met = DisturbedThreads(before, after, runs.spent);
     }
+    runs_ += runs.count;
+    if (!met.empty()) disturbed_ += runs.count;
     if (gate_.disturbances() != others) met.Add(Disturbance::kRequests);
     Standing& standing = standings_[i];
     standing.met.Add(met);
-    standing.runs += runs;
-    for (int k = 0; k < runs; ++k) {
-      standing.of_all = std::min(standing.of_all, times[k]);
-      if (met.empty()) standing.undisturbed.Add(times[k]);
+    standing.runs += runs.count;
+    for (int k = 0; k < runs.count; ++k) {
+      standing.of_all = std::min(standing.of_all, runs.times[k]);
+      if (met.empty()) standing.undisturbed.Add(runs.times[k]);
     }
-    if (!met.empty() && shared) standing.shared.Add(*shared / runs);
     return absl::OkStatus();
   }
 
   // Why the time of a contender that starts isn't to be trusted.
   Disturbances Suspicion(const Standing& standing) const {
-    const LeastTimes& known = standing.best_known();
-    if (standing.IsFarBehind(best_)) return {};
+    const LeastTimes& known = Known(standing);
+    if (IsFarBehind(standing)) return {};
     if (!known.has_one()) return standing.met;
     if (options_.watch == nullptr) return {};
     Disturbances found;
@@ -403,7 +249,7 @@ class Race {
     for (size_t i = 0; i < standings_.size(); ++i) {
       const Standing& standing = standings_[i];
       if (!standing.starts) continue;
-      const LeastTimes& known = standing.best_known();
+      const LeastTimes& known = Known(standing);
       times[i].time = known.has_one() ? known.least : standing.of_all;
       times[i].suspect = Suspicion(standing);
       times[i].suspect.Add(of_machine);
@@ -418,10 +264,12 @@ class Race {
   const MeasureOptions& options_;
   MeasureGate& gate_;
   std::span<const Contender> contenders_;
-  std::vector<Standing> standings_;  // of contenders_
-  absl::Duration best_ = absl::InfiniteDuration();
-  absl::Duration end_;  // of the budget, by the gate's clock
-  bool threads_tell_ = false;
+  std::vector<Standing> standings_;                 // of contenders_
+  absl::Duration best_ = absl::InfiniteDuration();  // that is known
+  bool by_work_ = false;                            // that is what is known
+  int runs_ = 0, disturbed_ = 0;                    // of which the latter were, not by requests
+  absl::Duration end_;                              // of the budget, by the gate's clock
+  bool threads_tell_ = false, work_tells_;
 };
 
 }  // namespace

@@ -38,9 +38,9 @@ struct Contender {
 // neighbours.
 //
 // Runs that were disturbed (machine_watch.h) don't count, and are repeated within the budget. What is to be trusted was
-// seen twice: two undisturbed runs whose times agree, or one where nothing disturbed any. Where there are none, the
-// processor time that all threads shared stands in for them. Anything else is suspect, and then the least of all runs;
-// not so a kernel that is far behind in any case.
+// seen twice: two undisturbed runs whose times agree, or one where nothing disturbed any. Where one of several has
+// none, all are judged by the processor time of their work instead (loop_clock.h), of which two have to agree. Anything
+// else is suspect, and then the least of all runs; not so a kernel that is far behind in any case.
 //
 // All take turns, a few runs each, so that a slow spell of the machine hits all alike: of contenders that were measured
 // one after the other the winner was seen to be who came at a good time. One that is far behind after two

@@ -13,6 +13,7 @@
 #include "absl/functional/function_ref.h"
 #include "kernels/base/status.h"
 #include "kernels/cpu/runtime/available_cpus.h"
+#include "kernels/measure/loop_clock.h"
 
 #if defined(SWIZZLE_THREAD_SANITIZER)
 #include <sanitizer/tsan_interface.h>
@@ -127,9 +128,12 @@ void ThreadPool::PinThreads() {
 
 void ThreadPool::Run(int64_t tasks, Task task, void* context) {
   if (!cpus_.empty() && !caller_pinned_) PinThreads();
-  if (pool_ == nullptr || tasks == 1) {
+  LoopClock& clock = LoopClock::OfThisThread();
+  if (pool_ == nullptr || tasks == 1 || clock.on()) {
+    const absl::Duration start = clock.on() ? ThreadTime() : absl::ZeroDuration();
     const DenormalsAreZero guard;
     for (int64_t i = 0; i < tasks; ++i) task(context, 0, i);
+    if (clock.on() && tasks > 0) clock.AddLoop(tasks, threads_, ThreadTime() - start);
     return;
   }
   Job job{task, context};

@@ -25,9 +25,10 @@ TimeRatio RatioOf(std::vector<double> ratios);
 // none slower by as much.
 bool IsFaster(std::span<const TimeRatio> ratios);
 
-// Times the two in turns, at a batch of one row and of eight (or the fixed batch), sequences being of a middling
-// length, for about `budget` and a few turns at least. Nothing if these are not done by `give_up`, by the conditions'
-// clock. `challenger`, `running`: runners of the plans.
+// Times the two in turns, by the clock, or, where that tells little, by their work (TrialConditions), at a batch of one
+// row and of eight (or the fixed batch), sequences being of a middling length, for about `budget` and a few turns at
+// least. Nothing if these are not done by `give_up`, by the conditions' clock. `challenger`, `running`: runners of the
+// plans.
 StatusOr<std::vector<TimeRatio>> RacePlans(const Plan& challenger_plan, Runner& challenger, const Plan& running_plan,
                                            Runner& running, absl::Duration budget, absl::Duration give_up,
                                            TrialConditions& conditions);

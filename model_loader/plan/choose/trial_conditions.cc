@@ -14,6 +14,7 @@ Status TrialConditions::Begin() {
   if (gate_.MustWait()) SWIZZLE_RETURN_IF_ERROR(gate_.Await());
   others_ = gate_.disturbances();
   start_ = gate_.Spent();
+  times_work_ = watch_ != nullptr && disturbed_ > 0;
   if (watch_ != nullptr) before_ = watch_->ReadThreads();
   return absl::OkStatus();
 }
@@ -24,6 +25,12 @@ void TrialConditions::End() {
   ++runs_;
   disturbed_ += by_machine || gate_.disturbances() != others_;
 }
+
+void TrialConditions::StartWork() {
+  if (times_work_) watch_->StartWork();
+}
+
+std::optional<absl::Duration> TrialConditions::StopWork() { return times_work_ ? watch_->StopWork() : std::nullopt; }
 
 bool TrialConditions::TakeSuspicion() {
   constexpr int kMostOf = 4;  // a quarter of the runs

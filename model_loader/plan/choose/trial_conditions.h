@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "absl/time/time.h"
@@ -15,8 +16,8 @@
 namespace swizzle {
 
 // A whole plan takes longer than a time slice, so that beside busy neighbours there may be no run without a
-// disturbance. Trials are therefore compared by medians of ratios; whoever keeps a time asks whether to trust it.
-// Single-owner.
+// disturbance. Trials are therefore compared by medians of ratios, and once some were disturbed by what their work
+// takes (MachineWatch::StopWork), too; whoever keeps a time asks whether to trust it. Single-owner.
 class TrialConditions {
  public:
   // Of the options, the gate and the maker of watches.
@@ -32,6 +33,9 @@ class TrialConditions {
   Status Begin();
   // After it.
   void End();
+  // Around what counts of the run, as often as need be: what its work took. None as long as no run was disturbed.
+  void StartWork();
+  std::optional<absl::Duration> StopWork();
 
   // Whether so many runs were disturbed since the last call that their times aren't to be kept; what is asked is
   // counted.
@@ -50,6 +54,7 @@ class TrialConditions {
   ThreadReading before_;
   int64_t others_ = 0;
   absl::Duration start_;
+  bool times_work_ = false;  // of the run that is under way
   int runs_ = 0, disturbed_ = 0;
   int suspect_ = 0;
   int untimed_ = 0;

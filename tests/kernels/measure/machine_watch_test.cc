@@ -8,14 +8,14 @@ namespace swizzle {
 namespace {
 
 ThreadReading Reading(absl::Duration cpu, std::optional<absl::Duration> waited, int64_t switches = 0) {
-  return {cpu, switches, waited, {}};
+  return {cpu, switches, waited};
 }
 
 constexpr absl::Duration kWall = absl::Microseconds(1000);
 const ThreadReading kBefore = Reading(absl::Seconds(3), absl::Milliseconds(40), 7);
 
 std::string Met(absl::Duration cpu, absl::Duration waited, int64_t switches) {
-  const ThreadReading after = {kBefore.cpu + cpu, kBefore.forced_switches + switches, *kBefore.waited + waited, {}};
+  const ThreadReading after = {kBefore.cpu + cpu, kBefore.forced_switches + switches, *kBefore.waited + waited};
   return DisturbancesText(DisturbedThreads(kBefore, after, kWall));
 }
 
@@ -48,22 +48,6 @@ TEST(DisturbedMachineTest, ByStolenTimeAndWhereThreadsDoNotTellByPressure) {
   EXPECT_EQ(met(absl::ZeroDuration(), absl::Milliseconds(50), false), "pressure");
   EXPECT_EQ(met(absl::ZeroDuration(), absl::Milliseconds(5), false), "");
   EXPECT_TRUE(DisturbedMachine({}, {}, false).empty());
-}
-
-TEST(SharedTimeTest, IsWhatThreadsUsedIfAllTookPart) {
-  const auto shared = [](std::vector<absl::Duration> used) {
-    const std::vector<absl::Duration> before(used.size(), absl::Seconds(7));
-    for (absl::Duration& each : used) each += absl::Seconds(7);
-    return SharedTime({.used = before}, {.used = used});
-  };
-  EXPECT_EQ(shared({kWall, kWall}), kWall);
-  EXPECT_EQ(shared({kWall * 1.5, kWall * 0.75}), kWall * 1.125) << "the one did some of the other's work";
-  EXPECT_EQ(shared({kWall * 2, kWall * 0.5}), std::nullopt) << "or all, or there was but one to do";
-  EXPECT_EQ(shared({}), std::nullopt);
-  EXPECT_EQ(
-      SharedTime({.used = {absl::Seconds(7), absl::Seconds(7)}}, {.used = {absl::Seconds(8), absl::ZeroDuration()}}),
-      absl::Seconds(1))
-      << "a thread that has ended says nothing";
 }
 
 TEST(TimeSlicesTest, AreMultiplesOfFourMilliseconds) {

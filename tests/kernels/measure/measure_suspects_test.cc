@@ -36,8 +36,9 @@ class Machine final : public Stream, public MachineWatch, public MeasureGate {
   std::function<bool(int run)> request = [](int) { return false; };
   bool threads_tell = true;
   absl::Duration stolen_per_run;
-  absl::Duration gate_per_run;       // that the gate is shut for, which Spent leaves out
-  std::vector<absl::Duration> used;  // of two threads; empty: they don't tell
+  absl::Duration gate_per_run;  // that the gate is shut for, which Spent leaves out
+  bool work_tells = false;
+  double work_share = 1.0;  // of what a run takes undisturbed, its work
   int cancel_after = 1 << 30;
 
   int runs = 0;
@@ -60,12 +61,14 @@ class Machine final : public Stream, public MachineWatch, public MeasureGate {
     cpu_ += time;  // the measuring thread spins while another waits
     stolen_ += stolen_per_run;
     shut_ += gate_per_run;
-    for (absl::Duration& each : used) each += times.at(last_run);
+    work_ += times.at(last_run) * work_share;
     return time;
   }
   Status Synchronize() override { return absl::OkStatus(); }
 
-  ThreadReading ReadThreads() override { return {cpu_, 0, threads_tell ? std::optional(waited_) : std::nullopt, used}; }
+  ThreadReading ReadThreads() override { return {cpu_, 0, threads_tell ? std::optional(waited_) : std::nullopt}; }
+  void StartWork() override { work_ = absl::ZeroDuration(); }
+  std::optional<absl::Duration> StopWork() override { return work_tells ? std::optional(work_) : std::nullopt; }
   MachineReading ReadMachine() override { return {Instant() + now_ + shut_, stolen_, absl::ZeroDuration(), 1}; }
 
   bool MustWait() override { return runs >= cancel_after; }
@@ -74,7 +77,7 @@ class Machine final : public Stream, public MachineWatch, public MeasureGate {
   absl::Duration Spent() override { return now_; }
 
  private:
-  absl::Duration now_, cpu_, waited_, stolen_, shut_;
+  absl::Duration now_, cpu_, waited_, stolen_, shut_, work_;
   int64_t requests_ = 0;
 };
 
@@ -118,9 +121,9 @@ TEST(SuspectTest, DisturbedRunsAreRepeatedWithinTheBudget) {
 }
 
 // Whose runs are longer than a time slice is never undisturbed.
-TEST(SuspectTest, WhatThreadsUsedStandsInForUndisturbedRuns) {
+TEST(SuspectTest, WorkStandsInForUndisturbedRuns) {
   Machine machine;
-  machine.used.resize(2);
+  machine.work_tells = true;
   machine.slice = absl::Milliseconds(30);
   machine.times = {{'a', absl::Milliseconds(5)}, {'b', absl::Milliseconds(6)}};
   machine.neighbour = [](int) { return true; };
@@ -131,8 +134,44 @@ TEST(SuspectTest, WhatThreadsUsedStandsInForUndisturbedRuns) {
   for (const MeasuredTime& time : *times) EXPECT_TRUE(time.suspect.empty());
 }
 
+// A neighbour takes a whole time slice from each run of what takes much less, while the thread that measures spins.
+TEST(SuspectTest, WorkOfShortKernelsIsNoTimeSlice) {
+  Machine machine;
+  machine.work_tells = true;
+  machine.neighbour = [](int) { return true; };
+  const auto times = Measure(machine, absl::Seconds(1));
+  ASSERT_TRUE(times.ok());
+  EXPECT_EQ((*times)[0].time, absl::Microseconds(100));
+  EXPECT_EQ((*times)[1].time, absl::Microseconds(150));
+  for (const MeasuredTime& time : *times) EXPECT_TRUE(time.suspect.empty());
+}
+
+// Work of one is not compared with runs of another.
+TEST(SuspectTest, AllAreJudgedByWorkIfOneIs) {
+  Machine machine;
+  machine.work_tells = true;
+  machine.work_share = 0.9;
+  machine.neighbour = [](int) { return last_run == 'b'; };
+  const auto times = Measure(machine);
+  ASSERT_TRUE(times.ok());
+  EXPECT_EQ((*times)[0].time, absl::Microseconds(90));
+  EXPECT_EQ((*times)[1].time, absl::Microseconds(135));
+  for (const MeasuredTime& time : *times) EXPECT_TRUE(time.suspect.empty());
+}
+
+TEST(SuspectTest, AQuietMachineIsNotAskedForWork) {
+  Machine machine;
+  machine.work_tells = true;
+  machine.work_share = 0.9;
+  machine.neighbour = [](int run) { return run % 10 == 0; };
+  const auto times = Measure(machine);
+  ASSERT_TRUE(times.ok());
+  EXPECT_EQ((*times)[0].time, absl::Microseconds(100));
+}
+
 TEST(SuspectTest, RunsBesideRequestsDoNotCount) {
   Machine machine;
+  machine.work_tells = true;
   machine.request = [](int) { return true; };
   const auto times = Measure(machine);
   ASSERT_TRUE(times.ok());

@@ -12,6 +12,7 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/runtime/available_cpus.h"
+#include "kernels/measure/loop_clock.h"
 #include "tests/support/process_limits.h"
 
 namespace swizzle::cpu {
@@ -29,6 +30,26 @@ TEST_P(CpuStreamTest, EveryTaskRunsOnce) {
     stream_.ParallelFor(tasks, [&](int64_t i) { ++runs[i]; });
     for (int64_t i = 0; i < tasks; ++i) ASSERT_EQ(runs[i], 1) << i << " of " << tasks;
   }
+}
+
+// By processor time, so that what else the machine does is no part of it.
+TEST_P(CpuStreamTest, WorkIsEachThreadsPartOfLoops) {
+  const auto work = [](absl::Duration time) {
+    const absl::Duration end = ThreadTime() + time;
+    while (ThreadTime() < end) {
+    }
+  };
+  constexpr int kTasks = 8;
+  LoopClock& clock = LoopClock::OfThisThread();
+  clock.Start();
+  EXPECT_TRUE(clock.on());
+  work(absl::Milliseconds(1));
+  stream_.ParallelFor(kTasks, [&](int64_t) { work(absl::Milliseconds(2)); });
+  const absl::Duration time = clock.Stop();
+  EXPECT_FALSE(clock.on());
+  const absl::Duration least = absl::Milliseconds(1 + 2 * CeilDiv(kTasks, GetParam()));
+  EXPECT_GE(time, least);
+  EXPECT_LT(time, least * 1.5);
 }
 
 // In a process of its own, which has no address space left for threads.

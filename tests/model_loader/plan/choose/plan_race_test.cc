@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -18,6 +21,20 @@ namespace {
 using ::swizzle::testing::FakePlan;
 using ::swizzle::testing::IsOk;
 using ::swizzle::testing::ScriptedGate;
+
+// On a machine where each run waits, which tells what it took beside that.
+absl::Duration work_done;
+class BusyMachine final : public MachineWatch {
+ public:
+  ThreadReading ReadThreads() override { return {.waited = absl::Milliseconds(++readings_)}; }
+  MachineReading ReadMachine() override { return {}; }
+  void StartWork() override { work_done = absl::ZeroDuration(); }
+  std::optional<absl::Duration> StopWork() override { return work_done; }
+  static std::unique_ptr<MachineWatch> Make(const std::set<int>&) { return std::make_unique<BusyMachine>(); }
+
+ private:
+  int readings_ = 0;
+};
 
 // A plan of one float a row; run number n takes `row` a row and `noise(n)`.
 class ScriptedPlan final : public FakePlan {
@@ -49,6 +66,7 @@ class ScriptedPlan final : public FakePlan {
     Status Run(BatchSize size, const Sequences*) override {
       const size_t run = runs_++;
       plan_.gate_.now += plan_.row_ * size.rows;
+      work_done += plan_.row_ * size.rows;
       if (!plan_.noise_.empty()) plan_.gate_.now += plan_.noise_[run % plan_.noise_.size()];
       return absl::OkStatus();
     }
@@ -66,8 +84,10 @@ class ScriptedPlan final : public FakePlan {
 };
 
 std::vector<TimeRatio> Race(ScriptedGate& gate, const ScriptedPlan& challenger, const ScriptedPlan& running,
-                            absl::Duration budget, absl::Duration give_up = absl::InfiniteDuration()) {
-  TrialConditions conditions(PlanOptions{.gate = &gate, .make_watch = nullptr});
+                            absl::Duration budget, absl::Duration give_up = absl::InfiniteDuration(),
+                            decltype(PlanOptions::make_watch) make_watch = nullptr) {
+  TrialConditions conditions(PlanOptions{.gate = &gate, .make_watch = make_watch});
+  conditions.AfterThreads();
   const auto one = challenger.NewRunner({}), other = running.NewRunner({});
   const auto ratios = RacePlans(challenger, **one, running, **other, budget, give_up, conditions);
   EXPECT_THAT(ratios.status(), IsOk());
@@ -93,6 +113,23 @@ TEST(PlanRaceTest, TimeSlicesDoNotDecide) {
                                               absl::ZeroDuration(), absl::Milliseconds(8)};
   const ScriptedPlan fast(gate, absl::Microseconds(800), slices), slow(gate, absl::Microseconds(1000), slices);
   EXPECT_FALSE(IsFaster(Race(gate, slow, fast, absl::Seconds(5))));
+}
+
+// Neighbours that take much more of the time than either.
+TEST(PlanRaceTest, WorkDecidesWhereMostRunsAreDisturbed) {
+  ScriptedGate gate;
+  std::vector<absl::Duration> waits;
+  for (int i = 0; i < 7; ++i) waits.push_back(absl::Milliseconds(4 * (i * i % 7)));
+  const ScriptedPlan fast(gate, absl::Microseconds(900), waits);
+  std::ranges::rotate(waits, waits.begin() + 3);
+  const ScriptedPlan slow(gate, absl::Microseconds(1000), waits);
+  EXPECT_FALSE(IsFaster(Race(gate, fast, slow, absl::Seconds(1))));
+  const auto ratios = Race(gate, fast, slow, absl::Seconds(1), absl::InfiniteDuration(), &BusyMachine::Make);
+  ASSERT_EQ(ratios.size(), 2u);
+  EXPECT_NEAR(ratios[0].median, 0.9, 1e-9);
+  EXPECT_NEAR(ratios[1].median, 0.9, 1e-9);
+  EXPECT_TRUE(IsFaster(ratios));
+  EXPECT_FALSE(IsFaster(Race(gate, slow, fast, absl::Seconds(1), absl::InfiniteDuration(), &BusyMachine::Make)));
 }
 
 TEST(PlanRaceTest, IsGivenUpWhereItsLeastTurnsTakeTooLong) {
