@@ -1,11 +1,14 @@
 """The sparse Transformer of Sputnik's evaluation (Gale et al., SC20, section 7.3), with drawn weights, as ONNX.
 
     sparse_transformer.py FILE.onnx [--tokens=12288] [--layers=3] [--hidden=1024] [--heads=8] [--filter=4096] [--dense]
+    sparse_transformer.py FILE.onnx --vectors=8 --share=0.1 [...]
 
 Causal; every query attends to the 256 keys up to itself and to 5 % of the earlier ones, drawn without replacement with
 p ~ 1 / distance; one mask for all heads and layers. The mask stands as exporters write it: the band is computed from
 positions, the drawn part is a boolean constant [1, 1, tokens, tokens]. Weights and the constant lie beside the file, in
 FILE.onnx.data; --part=graph or --part=data writes one of the two (data needs NumPy alone). --dense leaves out the mask.
+With --vectors so many neighbouring queries attend to the same keys instead: a share of all, drawn, and their own, as in
+Magicube's evaluation (Li et al., SC22).
 """
 
 import argparse
@@ -37,6 +40,13 @@ def drawn_pairs(tokens, width, share, random):
     for query, row, drawn in zip(range(width, tokens), rows, numbers):
         mask[query, row[drawn <= last]] = True
     return mask
+
+
+def vector_pairs(tokens, vectors, share):
+    """[tokens, tokens] of bool: `vectors` neighbouring queries have the same keys."""
+    groups = numpy.arange(tokens) // vectors
+    kept = numpy.random.default_rng(SEED).random((groups[-1] + 1, tokens)) < share
+    return kept[groups] | (groups[:, None] == groups)
 
 
 class Model:
@@ -72,6 +82,10 @@ class Model:
 
     def make_mask(self):
         tokens = self.options.tokens
+        if self.options.vectors:
+            self.tensors.append(('drawn', 'bool', (1, 1, tokens, tokens)))
+            self.mask = 'drawn'
+            return
         whole = [self.number(name, value, 'int64') for name, value in (('zero', 0), ('tokens', tokens), ('one', 1))]
         key = self.node('Range', whole, 'key')
         query = self.node('Unsqueeze', [key, self.number('last', [1], 'int64')], 'query')
@@ -124,6 +138,8 @@ class Model:
 
     def draw(self, name, dtype, shape):
         o = self.options
+        if dtype == 'bool' and o.vectors:
+            return vector_pairs(o.tokens, o.vectors, o.share)
         if dtype == 'bool':
             return drawn_pairs(o.tokens, o.width, o.share, lambda query: numpy.random.default_rng((SEED, query)))
         values = numpy.random.default_rng((SEED, sum(name.encode()), len(name))).standard_normal(shape, numpy.float32)
@@ -162,6 +178,7 @@ def main():
     for name, value in sizes.items():
         parser.add_argument(f'--{name}', type=int, default=value)
     parser.add_argument('--share', type=float, default=0.05)
+    parser.add_argument('--vectors', type=int, default=0)
     parser.add_argument('--dense', action='store_true')
     parser.add_argument('--part', choices=('all', 'graph', 'data'), default='all')
     options = parser.parse_args()

@@ -184,6 +184,10 @@ class EncoderGraph(Graph):
         if self.pairs == 'buffer':  # as GPT-2's, and drawn pairs
             kept = (self.random.random((1, 1, length, length)) < 0.2) | (query == key)
             return self.node('Where', [self.initializer(kept, bool), scores, self.scalar(lowest)])
+        if self.pairs == 'vectors':  # drawn, the same for each eight queries
+            kept = numpy.repeat(self.random.random((1, 1, length // 8, length)) < 0.1, 8, axis=2)
+            kept |= query // 8 == key // 8
+            return self.add(scores, self.initializer(numpy.where(kept, 0, -numpy.inf)))
         if self.pairs == 'triangle':
             ones = self.node('ConstantOfShape', [self.integers(length, length)],
                              value=helper.make_tensor('value', TensorProto.FLOAT, [1], [1]))

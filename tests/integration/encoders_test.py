@@ -78,6 +78,18 @@ def test_sparse_transformer(tmp_path):
     assert_close(actual, expected_outputs(file, inputs), None)
 
 
+def test_sparse_transformer_of_vectors(tmp_path):
+    """The same with a mask that eight queries share, which plans in INT8 attend to through bytes."""
+    file = tmp_path / 'model.onnx'
+    generator = pathlib.Path(__file__).resolve().parents[1] / 'bench' / 'sparse_transformer.py'
+    subprocess.run([sys.executable, generator, file, '--tokens=304', '--layers=1', '--hidden=128', '--heads=2',
+                    '--filter=96', '--vectors=8', '--share=0.1'], check=True)
+    inputs = {'input_ids': numpy.random.default_rng(1).integers(0, 256, (2, 304))}
+    actual, said = run_model(file, inputs, tmp_path)
+    assert 'fallback' not in said
+    assert_close(actual, expected_outputs(file, inputs), None)
+
+
 CHECKPOINTS = pathlib.Path(__file__).resolve().parents[1] / 'testdata' / 'checkpoints'
 ALL_CHECKPOINTS = sorted(path.parent for path in CHECKPOINTS.glob('*/config.json'))
 IN_BYTES = [folder for folder in ALL_CHECKPOINTS if folder.name.startswith('bert_int8')]  # quantised_encoders_test.py

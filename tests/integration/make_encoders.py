@@ -73,6 +73,7 @@ encoder('pruned_heads', heads_left=(3, 1))
 encoder('pruned_heads_qkv', heads_left=(1, 2), attention='qkv')
 for PAIRS in ('added', 'heads', 'buffer', 'triangle', 'positions'):
     encoder(f'pairs_{PAIRS}', fixed=('batch', 37), mask='none', pairs=PAIRS, opset=17, positions='table')
+encoder('pairs_vectors', fixed=('batch', 40), mask='none', pairs='vectors', opset=17, heads=2, hidden=128)
 encoder('pairs_of_one_batch', fixed=(2, 20), mask='none', pairs='positions', attention='qkv', head='pooler')
 for SPARSITY in (0.5, 0.9):
     encoder(f'sparse_{int(100 * SPARSITY)}', sparsity=SPARSITY, hidden=64, inner=128, head='pooler')
