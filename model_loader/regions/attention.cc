@@ -104,7 +104,7 @@ class Finder {
 
   // The value that an operand is a view of, but for a factor.
   int Source(int value, View& view, float* scale, std::vector<int>& nodes) const {
-    while (!survey_.IsKnown(value)) {
+    for (size_t followed = 0; followed < kMostNodes && !survey_.IsKnown(value); ++followed) {
       const auto maker = makers_.find(value);
       if (maker == makers_.end() || survey_.IdiomOf(static_cast<size_t>(maker->second)) != nullptr) break;
       const Node& node = NodeAt(maker->second);

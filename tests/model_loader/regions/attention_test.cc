@@ -118,6 +118,24 @@ TEST_F(AttentionTest, LongSumsAreNotFollowedToTheirEnd) {
   EXPECT_FALSE(regional.program->OperatorCounts().empty());
 }
 
+// The same of factors.
+TEST_F(AttentionTest, LongProductsAreNotFollowedToTheirEnd) {
+  constexpr int kProducts = 100;
+  OnnxBuilder builder = Operands();
+  builder.Floats("two", {1}, {2}).Floats("half", {1}, {0.5f});
+  std::string queries = "q";
+  for (int i = 0; i < kProducts; ++i) {
+    const std::string next = "q" + std::to_string(100 + i);
+    builder.Node("Mul", {queries, i % 2 == 0 ? "two" : "half"}, {next});
+    queries = next;
+  }
+  builder.Node("MatMul", {queries, "kt"}, {"s"}).Node("Softmax", {"s"}, {"p"}, {{"axis", int64_t{-1}}});
+  builder.Node("MatMul", {"p", "v"}, {"y"}).Output("y");
+  const RegionalProgram regional = Plan(builder);
+  EXPECT_NE(regional.program->OperatorCounts().find("Mul"), std::string::npos);
+  ExpectSame(regional, {{2, kTokens, kHeads * kChannels}}, {Tokens(2)});
+}
+
 // Scores with products at places, of queries and of keys; the indices are an input, or ones that follow from the pair.
 // They are of one sequence and head, and expanded to all.
 OnnxBuilder WithPlaces(bool indices_are_input, bool expanded = true) {
