@@ -13,6 +13,7 @@
 #include "kernels/cpu/elementwise/function.h"
 #include "kernels/cpu/elementwise/scale.h"
 #include "kernels/cpu/elementwise/softmax.h"
+#include "kernels/cpu/int8/byte_rows.h"
 #include "kernels/cpu/int8/conv_bytes.h"
 #include "kernels/cpu/int8/convert_bytes.h"
 #include "kernels/cpu/int8/elementwise_bytes.h"
@@ -39,7 +40,7 @@
 namespace swizzle::cpu {
 namespace {
 
-constexpr DType kF32 = DType::kFloat32, kBf16 = DType::kBFloat16, kU8 = DType::kUint8;
+constexpr DType kF32 = DType::kFloat32, kBf16 = DType::kBFloat16;
 
 bool AcceptsAll(const Problem&) { return true; }
 
@@ -109,77 +110,6 @@ template <RowText kName>
 constexpr std::array<Kernel, 1> LibraryRow(const RowShape& shape, uint32_t features, const Kernel& common,
                                            RunFunctionPointer run) {
   return {MakeRow<kName>(common, KeyOf(shape, DType::kFloat32, DType::kFloat32), features, run)};
-}
-
-// Rows of bytes on either side, with scales where there are weights.
-constexpr KernelKey ByteKey(Op op, Format weights, Storage input, Storage output) {
-  return {op, weights, weights == Format::kNone ? kF32 : DType::kInt8, input, output};
-}
-
-// One that has one target.
-template <RowText kName>
-constexpr std::array<Kernel, 1> SingleByteRow(const KernelKey& key, uint32_t features, const Kernel& common,
-                                              RunFunctionPointer run) {
-  return {MakeRow<kName>(common, key, features, run)};
-}
-
-// One function in the targets of bytes: one kernel for each table of cells.
-struct PerByteTarget {
-  RunFunctionPointer vnni, avx512, avx2, base;
-};
-#define SWIZZLE_PER_BYTE_TARGET(function)                                                                \
-  (PerByteTarget{function<vnni::kByteCells>, function<N_AVX3::kByteCells>, function<N_AVX2::kByteCells>, \
-                 function<N_EMU128::kByteCells>})
-
-// The same with windows, which VBMI makes faster.
-struct PerWindowTarget {
-  RunFunctionPointer vbmi;
-  PerByteTarget others;
-};
-#define SWIZZLE_PER_WINDOW_TARGET(function) \
-  (PerWindowTarget{function<vbmi::kByteCells>, SWIZZLE_PER_BYTE_TARGET(function)})
-
-// Rows <name>_<target>, of bytes on either side. `prepare_pairs`: of those that have AVX2 at best, where they have one
-// of their own.
-template <RowText kName>
-constexpr std::array<Kernel, 4> ByteRows(Op op, Format weights, Storage input, Storage output, const Kernel& common,
-                                         const PerByteTarget& run, decltype(Kernel::prepare) prepare_pairs = nullptr) {
-  const KernelKey key = ByteKey(op, weights, input, output);
-  Kernel family = common;
-  family.family = RowName<kName>();
-  Kernel paired = family;
-  if (prepare_pairs != nullptr) paired.prepare = prepare_pairs;
-  return {MakeRow<kName + "_vnni">(family, key, kAvx512 | kVnni, run.vnni),
-          MakeRow<kName + "_avx512">(paired, key, kAvx512, run.avx512),
-          MakeRow<kName + "_avx2">(paired, key, kAvx2, run.avx2),
-          MakeRow<kName + "_base">(family, key, kAnyX86, run.base)};
-}
-
-template <RowText kName>
-constexpr auto WindowRows(Op op, Format weights, Storage input, Storage output, const Kernel& common,
-                          const PerWindowTarget& run, decltype(Kernel::prepare) prepare_pairs = nullptr) {
-  const KernelKey key = ByteKey(op, weights, input, output);
-  Kernel family = common;
-  family.family = RowName<kName>();
-  const std::array<Kernel, 1> vbmi = {MakeRow<kName + "_vbmi">(family, key, kAvx512 | kVnni | kVbmi, run.vbmi)};
-  return Join(vbmi, ByteRows<kName>(op, weights, input, output, common, run.others, prepare_pairs));
-}
-
-constexpr Storage kNchwU8 = {Layout::kNchw, kU8}, kFullU8 = {Layout::kFullPanels, kU8};
-constexpr Storage kNhwcU8 = {Layout::kNhwc, kU8};
-constexpr Storage kNchwF32 = {Layout::kNchw, kF32}, kPanelsF32 = {Layout::kPanels, kF32};
-constexpr Storage kBlockedF32 = {Layout::kBlocked16, kF32};
-
-template <RowText kName, Storage kFrom, Storage kTo>
-constexpr auto ByteConversion() {
-  return ByteRows<kName>(Op::kConvertLayout, Format::kNone, kFrom, kTo, {.accepts = AcceptsConvertBytes},
-                         SWIZZLE_PER_BYTE_TARGET(ConvertBytes));
-}
-
-// A row <name>_base of bytes that stay in their layout.
-template <RowText kName, Storage kStorage>
-constexpr std::array<Kernel, 1> ByteRow(Op op, const Kernel& common, RunFunctionPointer run) {
-  return {MakeRow<kName + "_base">(common, {op, Format::kNone, kF32, kStorage, kStorage}, kAnyX86, run)};
 }
 
 constexpr Layout kNchw = Layout::kNchw, kPanels = Layout::kPanels, kBlocked16 = Layout::kBlocked16;
