@@ -8,7 +8,6 @@
 #include "kernels/backend/kernel_rows.h"
 #include "kernels/cpu/int8/byte_cells.h"
 #include "kernels/cpu/int8/convert_bytes.h"
-#include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/runtime/targets.h"
 
 namespace swizzle::cpu {
