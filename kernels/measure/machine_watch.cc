@@ -54,6 +54,9 @@ class ProcMachineWatch final : public MachineWatch {
     }
   }
 
+  // Work whose end was never asked for, since it threw, ends here.
+  ~ProcMachineWatch() override { LoopClock::OfThisThread().Stop(); }
+
   ThreadReading ReadThreads() override {
     ThreadReading reading;
     rusage usage = {};

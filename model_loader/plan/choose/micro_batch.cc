@@ -45,7 +45,7 @@ int64_t MeasuredRows(const Plan& plan, int64_t length) {
 // How long a batch of `rows` takes in runs of 1, 2, 4, ... rows; none if by its first row one batch would take too much
 // of the budget, or two turns do: nothing more is run then, since every start of a server would wait for it. Sizes are
 // compared within each turn: a machine that is slow for seconds and then fast for one size of a turn would else make
-// that the least of all.
+// that the least of all. Beside busy processes they are compared by their work, and none is told where there is none.
 StatusOr<std::vector<absl::Duration>> MeasureSizes(const Plan& plan, int64_t rows, absl::Duration budget,
                                                    ElapsedTime now, TrialConditions& conditions) {
   conditions.BeforeThreads();
@@ -56,21 +56,32 @@ StatusOr<std::vector<absl::Duration>> MeasureSizes(const Plan& plan, int64_t row
   if (*first * rows > budget / 4) return std::vector<absl::Duration>();
   const size_t sizes = std::bit_width(static_cast<uint64_t>(rows));
   double unit = std::numeric_limits<double>::infinity();
-  std::vector<std::vector<double>> ratios(sizes);
+  std::vector<std::vector<double>> ratios(sizes), of_work(sizes);
   const absl::Duration end = now() + budget, give_up = now() + budget * TuningShare::kPatience;
   for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || now() < end); ++turn) {
-    std::vector<double> times(sizes);
+    std::vector<double> times(sizes), works;
     for (size_t i = 0; i < sizes; ++i) {
       SWIZZLE_RETURN_IF_ERROR(conditions.Begin());
       const absl::Duration most = turn < kLeastTurns ? give_up : absl::InfiniteDuration();
-      SWIZZLE_ASSIGN_OR_RETURN(const auto time, TimeRuns(*runner, trial, int64_t{1} << i, rows >> i, now, most));
+      conditions.StartWork();
+      const auto timed = TimeRuns(*runner, trial, int64_t{1} << i, rows >> i, now, most);
+      const std::optional<absl::Duration> work = conditions.StopWork();
+      SWIZZLE_ASSIGN_OR_RETURN(const auto time, timed);
       conditions.End();
       if (!time) return std::vector<absl::Duration>();
       times[i] = absl::ToDoubleMicroseconds(*time);
+      if (work) works.push_back(absl::ToDoubleMicroseconds(*work));
     }
     const double median = std::max(Median(times), 1e-3);
     unit = std::min(unit, median);
     for (size_t i = 0; i < sizes; ++i) ratios[i].push_back(times[i] / median);
+    if (works.size() < sizes) continue;
+    const double median_work = std::max(Median(works), 1e-3);
+    for (size_t i = 0; i < sizes; ++i) of_work[i].push_back(works[i] / median_work);
+  }
+  if (conditions.IsSuspicious()) {
+    if (std::ssize(of_work[0]) < kLeastTurns) return std::vector<absl::Duration>();
+    ratios = std::move(of_work);
   }
   std::vector<absl::Duration> times;
   times.reserve(ratios.size());

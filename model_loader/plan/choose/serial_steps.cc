@@ -151,7 +151,9 @@ StatusOr<std::vector<bool>> ChooseSerialSteps(int steps, absl::Duration budget, 
     }
     SWIZZLE_ASSIGN_OR_RETURN(times, Measurement(steps, timer, conditions).Run(budget));
     if (!times) return none;
-    if (!conditions.TakeSuspicion() && cache != nullptr) Remember(*times, plan_hash, *cache);
+    // Beside busy processes one thread seems faster with everything: it waits for no other.
+    if (conditions.TakeSuspicion()) return none;
+    if (cache != nullptr) Remember(*times, plan_hash, *cache);
   }
   return times->chosen < times->AllParallel() * (1.0 - kWholeGain) ? times->Faster() : none;
 }

@@ -32,9 +32,13 @@ void TrialConditions::StartWork() {
 
 std::optional<absl::Duration> TrialConditions::StopWork() { return times_work_ ? watch_->StopWork() : std::nullopt; }
 
-bool TrialConditions::TakeSuspicion() {
+bool TrialConditions::IsSuspicious() const {
   constexpr int kMostOf = 4;  // a quarter of the runs
-  const bool suspect = disturbed_ * kMostOf > runs_;
+  return disturbed_ * kMostOf > runs_;
+}
+
+bool TrialConditions::TakeSuspicion() {
+  const bool suspect = IsSuspicious();
   runs_ = disturbed_ = 0;
   suspect_ += suspect;
   return suspect;

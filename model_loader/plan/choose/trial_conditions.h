@@ -37,8 +37,9 @@ class TrialConditions {
   void StartWork();
   std::optional<absl::Duration> StopWork();
 
-  // Whether so many runs were disturbed since the last call that their times aren't to be kept; what is asked is
-  // counted.
+  // Whether so many runs were disturbed since TakeSuspicion that their times aren't to be kept.
+  bool IsSuspicious() const;
+  // The same; what is asked is counted.
   bool TakeSuspicion();
   int suspect() const { return suspect_; }
 

@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "tests/support/busy_machine.h"
 #include "tests/support/fake_plan.h"
 #include "tests/support/status_matchers.h"
 
 namespace swizzle {
 namespace {
 
+using ::swizzle::testing::BusyMachine;
 using ::swizzle::testing::FakePlan;
 using ::swizzle::testing::IsOk;
 
@@ -25,6 +27,7 @@ struct Log {
   int lucky_run = 0;            // of eight rows, which takes no time
   std::map<int64_t, int> runs;  // by rows
   int parts = 0;
+  std::map<int64_t, absl::Duration> work;  // by rows, where it is less than what a run takes
   absl::Duration now;
 };
 
@@ -45,6 +48,7 @@ class TimedRunner final : public Runner {
   Status Run(BatchSize size, const Sequences*) override {
     const bool lucky = ++log_.runs[size.rows] == log_.lucky_run && size.rows == 8;
     log_.now += lucky ? absl::Microseconds(10) : times_.at(size.rows);
+    BusyMachine::work += log_.work[size.rows];
     return absl::OkStatus();
   }
   // The parts of a batch have to follow each other.
@@ -82,8 +86,9 @@ class TimedPlan final : public FakePlan {
   const std::map<int64_t, absl::Duration> times_;
 };
 
-StatusOr<int64_t> Choose(const TimedPlan& plan, absl::Duration budget, TuningCache* cache, uint64_t plan_hash) {
-  TrialConditions conditions(PlanOptions{.make_watch = nullptr});
+StatusOr<int64_t> Choose(const TimedPlan& plan, absl::Duration budget, TuningCache* cache, uint64_t plan_hash,
+                         decltype(PlanOptions::make_watch) make_watch = nullptr) {
+  TrialConditions conditions(PlanOptions{.make_watch = make_watch});
   return ChooseMicroBatch(
       plan, budget, cache, plan_hash, [&] { return plan.log.now; }, conditions);
 }
@@ -110,6 +115,12 @@ TEST(MicroBatchTest, OneFastRunDecidesNothing) {
   TimedPlan plan = TwoAreBest();
   plan.log.lucky_run = 2;
   EXPECT_EQ(*Choose(plan, kBudget, nullptr, 1), 2);
+}
+
+TEST(MicroBatchTest, BesideBusyProcessesWorkDecides) {
+  TimedPlan plan = TwoAreBest();
+  for (const int64_t rows : {1, 2, 4, 8}) plan.log.work[rows] = absl::Microseconds(rows == 4 ? 200 : 100 * rows);
+  EXPECT_EQ(*Choose(plan, kBudget, nullptr, 1, &BusyMachine::Make), 4);
 }
 
 TEST(MicroBatchTest, IsAllWhereNothingCanBeMeasured) {

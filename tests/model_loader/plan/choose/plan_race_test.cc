@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <optional>
-#include <set>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "tests/support/busy_machine.h"
 #include "tests/support/fake_plan.h"
 #include "tests/support/scripted_gate.h"
 #include "tests/support/status_matchers.h"
@@ -18,23 +17,10 @@
 namespace swizzle {
 namespace {
 
+using ::swizzle::testing::BusyMachine;
 using ::swizzle::testing::FakePlan;
 using ::swizzle::testing::IsOk;
 using ::swizzle::testing::ScriptedGate;
-
-// On a machine where each run waits, which tells what it took beside that.
-absl::Duration work_done;
-class BusyMachine final : public MachineWatch {
- public:
-  ThreadReading ReadThreads() override { return {.waited = absl::Milliseconds(++readings_)}; }
-  MachineReading ReadMachine() override { return {}; }
-  void StartWork() override { work_done = absl::ZeroDuration(); }
-  std::optional<absl::Duration> StopWork() override { return work_done; }
-  static std::unique_ptr<MachineWatch> Make(const std::set<int>&) { return std::make_unique<BusyMachine>(); }
-
- private:
-  int readings_ = 0;
-};
 
 // A plan of one float a row; run number n takes `row` a row and `noise(n)`.
 class ScriptedPlan final : public FakePlan {
@@ -66,7 +52,7 @@ class ScriptedPlan final : public FakePlan {
     Status Run(BatchSize size, const Sequences*) override {
       const size_t run = runs_++;
       plan_.gate_.now += plan_.row_ * size.rows;
-      work_done += plan_.row_ * size.rows;
+      BusyMachine::work += plan_.row_ * size.rows;
       if (!plan_.noise_.empty()) plan_.gate_.now += plan_.noise_[run % plan_.noise_.size()];
       return absl::OkStatus();
     }

@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "tests/support/busy_machine.h"
 #include "tests/support/scripted_gate.h"
 #include "tests/support/status_matchers.h"
 
 namespace swizzle {
 namespace {
 
+using ::swizzle::testing::BusyMachine;
 using ::swizzle::testing::IsError;
 using ::swizzle::testing::ScriptedGate;
 using ::testing::Each;
@@ -24,13 +26,15 @@ constexpr absl::Duration kBudget = absl::Seconds(1);
 class ThreeSteps {
  public:
   StatusOr<std::vector<bool>> Choose(absl::Duration budget = kBudget, TuningCache* cache = nullptr, uint64_t hash = 1) {
-    TrialConditions conditions(PlanOptions{.make_watch = nullptr});
+    TrialConditions conditions(PlanOptions{.make_watch = make_watch});
+    conditions.AfterThreads();
     return ChooseSerialSteps(
         3, budget, cache, hash, [this](const std::vector<bool>& serial) { return Time(serial); }, conditions);
   }
 
   absl::Duration mixing;  // what the first step takes more where it runs on all threads and the second on one
   int runs = 0;
+  decltype(PlanOptions::make_watch) make_watch = nullptr;
 
  private:
   StatusOr<std::vector<absl::Duration>> Time(const std::vector<bool>& serial) {
@@ -49,6 +53,12 @@ TEST(SerialStepsTest, AreThoseThatOneThreadIsFasterWith) {
 TEST(SerialStepsTest, NoneAreWhereTheWholePlanDoesNotWin) {
   ThreeSteps steps;
   steps.mixing = absl::Microseconds(40);
+  EXPECT_THAT(*steps.Choose(), Each(false));
+}
+
+TEST(SerialStepsTest, NoneAreBesideBusyProcesses) {
+  ThreeSteps steps;
+  steps.make_watch = &BusyMachine::Make;
   EXPECT_THAT(*steps.Choose(), Each(false));
 }
 
