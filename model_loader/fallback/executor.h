@@ -46,6 +46,8 @@ class Part {
                                                StepGate* gate) const = 0;
   // The same where inputs and results lie on a device; nothing where it doesn't run there.
   virtual StatusOr<std::optional<Results>> RunOnDevice(std::span<const Array>, Device&) const { return std::nullopt; }
+  // Another one once it runs otherwise than before: what was recorded of it then goes on as it was.
+  virtual uint64_t version() const { return 0; }
 };
 
 struct PartOfProgram {

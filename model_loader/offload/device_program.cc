@@ -86,6 +86,14 @@ Status DeviceProgram::CheckValues() const {
   return {};
 }
 
+uint64_t DeviceProgram::version() const {
+  uint64_t version = 0;  // of all parts; none ever becomes less
+  for (const Program::Turn& turn : program_->turns()) {
+    if (turn.part != nullptr) version += turn.part->part->version();
+  }
+  return version;
+}
+
 StatusOr<std::unique_ptr<fallback::ProgramRunner>> DeviceProgram::NewRunner(int threads,
                                                                             const fallback::Limits& limits) const {
   SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Runner> runner, Runner::Make(*this, host_, threads, limits));

@@ -9,6 +9,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_OFFLOAD_DEVICE_PROGRAM_H_
 #define SWIZZLE_MODEL_LOADER_OFFLOAD_DEVICE_PROGRAM_H_
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -59,6 +60,9 @@ class DeviceProgram {
   bool picks() const { return picks_; }  // whether a node may read an index that is out of range
   // A constant's elements on the device. The stream is waited for.
   StatusOr<fallback::Array> Constant(int value, DeviceStream& stream) const;
+
+  // Another one since a part runs otherwise than before.
+  uint64_t version() const;
 
  private:
   // UNIMPLEMENTED, naming what is none, unless inputs are numbers and nodes hold no graphs.

@@ -122,6 +122,11 @@ StatusOr<std::vector<Array>> Runner::Run(std::span<const TensorView> inputs) {
   }
   ShapeState& state = StateFor(inputs);
   SWIZZLE_RETURN_IF_ERROR(Stage(inputs, state));
+  if (const uint64_t version = program_.version(); version != state.version) {
+    state.recording = nullptr;
+    state.version = version;
+    state.tries = 0;
+  }
   if (state.recording != nullptr) {
     SWIZZLE_RETURN_IF_ERROR(state.recording->Replay());
     SWIZZLE_RETURN_IF_ERROR(stream_->Synchronize());

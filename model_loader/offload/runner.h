@@ -3,6 +3,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_OFFLOAD_RUNNER_H_
 #define SWIZZLE_MODEL_LOADER_OFFLOAD_RUNNER_H_
 
+#include <cstdint>
 #include <list>
 #include <map>
 #include <memory>
@@ -25,7 +26,8 @@ struct ShapeState {
   std::map<int, fallback::Array> stable;                  // values that depend on shapes alone, on the device
   std::map<std::pair<int, int>, fallback::Array> tables;  // by node, in the order in which it uploads them
   std::vector<std::shared_ptr<const void>> used;          // by queued work, since the last run that was no replay began
-  int tries = 0;                                          // to record it
+  uint64_t version = 0;                                   // of the program, when it last ran unrecorded
+  int tries = 0;                                          // to record it, in this version
   std::unique_ptr<Recording> recording;                   // null: none yet. Destroyed before what it uses
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <iterator>
 #include <set>
 #include <string_view>
@@ -20,14 +21,18 @@ namespace {
 // What the values of a plan's largest batch may take, one by one: the caches of today's processors hold some of it.
 constexpr int64_t kBatchBytes = int64_t{1} << 22;
 constexpr int64_t kMostRows = 512, kMostImages = 64;
-// A device is filled by all rows at once. Powers of two: parts of a batch then begin where its kernels can read packs.
-constexpr int64_t kMostDeviceRows = int64_t{1} << 16;
+// A device is filled by so much. Powers of two: parts of a batch then begin where its kernels can read packs.
+constexpr int64_t kMostDeviceRows = int64_t{1} << 16, kDeviceBatchBytes = int64_t{1} << 28;
 
 int64_t LargestBatch(const Network& network, Form form, fallback::Place place) {
-  if (place == fallback::Place::kDevice) return form == Form::kVectors ? kMostDeviceRows : kMostImages;
   int64_t row = 1;
   for (const NetworkValue& value : network.values) row = std::max(row, value.elements());
-  const int64_t fitting = kBatchBytes / (row * static_cast<int64_t>(sizeof(float)));
+  const bool on_host = place == fallback::Place::kHost;
+  const int64_t fitting = (on_host ? kBatchBytes : kDeviceBatchBytes) / (row * static_cast<int64_t>(sizeof(float)));
+  if (!on_host) {
+    const int64_t most = std::clamp<int64_t>(fitting, 1, form == Form::kVectors ? kMostDeviceRows : kMostImages);
+    return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most)));
+  }
   return std::clamp<int64_t>(fitting, 1, form == Form::kVectors ? kMostRows : kMostImages);
 }
 
@@ -237,8 +242,9 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>&
   const std::vector<Region> regions = planner.Cut(NodesBeside(attention, graph));
   of_one.tuning_budget /= std::max<int64_t>(std::ssize(regions), 1);
   std::unique_ptr<TuningCache> times;  // the regions' own: their layers are often alike
-  if (tunable && backends.device == nullptr) {
-    if (options.tuning_cache == nullptr) times = std::make_unique<TuningCache>("", backends.host);
+  if (tunable) {
+    Backend& computing = backends.device == nullptr ? backends.host : *backends.device;
+    if (options.tuning_cache == nullptr) times = std::make_unique<TuningCache>("", computing);
     planner.MakeTunable(times.get());
   }
   for (const Region& region : regions) planner.Add(region);
@@ -327,9 +333,9 @@ RegionalProgram PlanRegions(std::shared_ptr<const fallback::Program> program, co
   return PlanOrLeave(std::move(program), backends, options, limits, false).program;
 }
 
-TunableRegions PlanTunableRegions(std::shared_ptr<const fallback::Program> program, Backend& backend,
+TunableRegions PlanTunableRegions(std::shared_ptr<const fallback::Program> program, const RegionBackends& backends,
                                   const PlanOptions& options, const fallback::Limits& limits) {
-  return PlanOrLeave(std::move(program), backend, options, limits, true);
+  return PlanOrLeave(std::move(program), backends, options, limits, true);
 }
 
 }  // namespace swizzle::regions

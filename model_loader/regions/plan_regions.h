@@ -68,9 +68,9 @@ struct TunableRegions {
   std::unique_ptr<PlanTuner> tuner;  // null: all was known; replaces plans of `program` itself
 };
 
-// The same, but nothing is measured now; of the options, the tuning budget and the gate are the tuner's. `backend` and
-// the tuning cache outlive both.
-TunableRegions PlanTunableRegions(std::shared_ptr<const fallback::Program> program, Backend& backend,
+// The same, but nothing is measured now; of the options, the tuning budget and the gate are the tuner's. The backends
+// and the tuning cache, which is that of what computes, outlive both.
+TunableRegions PlanTunableRegions(std::shared_ptr<const fallback::Program> program, const RegionBackends& backends,
                                   const PlanOptions& options, const fallback::Limits& limits = {});
 
 }  // namespace swizzle::regions

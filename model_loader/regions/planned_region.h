@@ -2,6 +2,8 @@
 #ifndef SWIZZLE_MODEL_LOADER_REGIONS_PLANNED_REGION_H_
 #define SWIZZLE_MODEL_LOADER_REGIONS_PLANNED_REGION_H_
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,8 +35,11 @@ class PlannedRegion final : public fallback::Part {
   // are not taken.
   void Replace(std::shared_ptr<const Plan> plan, std::shared_ptr<const PreparedWeights> weights) {
     if (others_ != nullptr) others_->Follow(std::move(weights));
-    MutexLock lock(mutex_);
-    plan_ = std::move(plan);
+    {
+      MutexLock lock(mutex_);
+      plan_ = std::move(plan);
+    }
+    ++version_;
   }
 
   // Takes FP32 whose rows can be planned, and as many for each input.
@@ -42,6 +47,7 @@ class PlannedRegion final : public fallback::Part {
                                                  Stream& stream, StepGate* gate) const override;
   StatusOr<std::optional<fallback::Results>> RunOnDevice(std::span<const fallback::Array> inputs,
                                                          fallback::Device& device) const override;
+  uint64_t version() const override { return version_; }
 
  private:
   struct Execution {
@@ -58,6 +64,7 @@ class PlannedRegion final : public fallback::Part {
   const Form form_;
   const fallback::Place place_;
   const std::unique_ptr<ShapePlans> others_;
+  std::atomic<uint64_t> version_ = 0;
   mutable Mutex mutex_;
   std::shared_ptr<const Plan> plan_ ABSL_GUARDED_BY(mutex_);
 };

@@ -8,16 +8,21 @@ namespace swizzle::offload {
 namespace {
 
 using swizzle::testing::IsError;
+using swizzle::testing::IsOk;
 using swizzle::testing::OnDeviceTest;
 using swizzle::testing::OnnxBuilder;
 using swizzle::testing::Weights;
 
 class DeviceProgramTest : public OnDeviceTest {};
 
+std::shared_ptr<const fallback::Program> Read(const OnnxBuilder& builder) {
+  return *fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()));
+}
+
 // x [batch, length, 8] -> a layer, what no plan takes, a layer.
-OnnxBuilder Tokens(const std::string& between) {
+OnnxBuilder Tokens(const std::string& between, std::vector<float> first = Weights(8 * 24)) {
   OnnxBuilder builder;
-  builder.Input("x", {-1, -1, 8}).Floats("w1", {8, 24}, Weights(8 * 24)).Floats("w2", {24, 40}, Weights(24 * 40));
+  builder.Input("x", {-1, -1, 8}).Floats("w1", {8, 24}, std::move(first)).Floats("w2", {24, 40}, Weights(24 * 40));
   builder.Node("MatMul", {"x", "w1"}, {"h"}).Node(between, {"h"}, {"s"}).Node("MatMul", {"s", "w2"}, {"y"}).Output("y");
   return builder;
 }
@@ -40,6 +45,35 @@ TEST_F(DeviceProgramTest, RunsAreRecordedForEachShape) {
   for (int seed = 0; seed < 2; ++seed) ExpectSame({{1, 7, 8}}, seed);
   ExpectSame({{2, 5, 8}}, 9);
   EXPECT_EQ(device_.last_stream->replays, 5);
+}
+
+TEST_F(DeviceProgramTest, RunsAreRecordedAgainOnceAPlanIsReplaced) {
+  Plan(Tokens("Exp"));
+  const FakeDeviceStream& stream = *device_.last_stream;
+  for (int seed = 0; seed < 3; ++seed) ExpectSame({{2, 5, 8}}, seed);
+  program_ = Read(Tokens("Exp", std::vector<float>(8 * 24, 0.25f)));
+  const PlanOptions options{.threads = 1, .tuning_budget = absl::ZeroDuration()};
+  const auto others = regions::PlanRegions(program_, {*host_, &device_, &device_.functions()}, options);
+  const auto region = std::const_pointer_cast<regions::PlannedRegion>(regional_.regions[0]);
+  region->Replace(others.regions[0]->plan(), nullptr);
+  for (int seed = 0; seed < 3; ++seed) ExpectSame({{2, 5, 8}}, seed);
+  EXPECT_EQ(stream.recordings, 2);
+  EXPECT_EQ(stream.replays, 4);
+}
+
+TEST_F(DeviceProgramTest, RegionsAreReadyOnEstimatesAndMeasuredLater) {
+  program_ = Read(Tokens("Exp"));
+  regions::TunableRegions tunable =
+      regions::PlanTunableRegions(program_, {*host_, &device_, &device_.functions()}, {.threads = 1});
+  ASSERT_NE(tunable.program.on_device, nullptr) << tunable.program.not_on_device;
+  ASSERT_NE(tunable.tuner, nullptr);
+  EXPECT_EQ(tunable.program.regions[0]->plan()->report().timed_now, 0);
+  runner_ = *tunable.program.NewRunner(*host_, 1);
+  for (int seed = 0; seed < 2; ++seed) ExpectSame({{2, 5, 8}}, seed);
+  const auto tuned = tunable.tuner->Tune(MeasureGate::Open(), absl::Seconds(2));
+  ASSERT_THAT(tuned, IsOk());
+  EXPECT_GT(tuned->timed_now, 0);
+  for (int seed = 0; seed < 2; ++seed) ExpectSame({{2, 5, 8}}, seed);
 }
 
 TEST_F(DeviceProgramTest, ManyShapesAreNotAllKept) {
@@ -127,7 +161,7 @@ TEST_F(DeviceProgramTest, InputsHaveToBeAsDeclared) {
 }
 
 TEST_F(DeviceProgramTest, WhatADeviceHasNoRoomForRunsOnTheHost) {
-  program_ = *fallback::ReadProgram(std::span<const std::byte>(Tokens("Exp").Bytes()));
+  program_ = Read(Tokens("Exp"));
   const PlanOptions options{.threads = 1, .tuning_budget = absl::ZeroDuration()};
   device_.out_of_memory = true;
   regional_ = regions::PlanRegions(program_, {*host_, &device_, &device_.functions()}, options);
