@@ -118,7 +118,10 @@ void PlaceOn(InstanceKind kind, int device_count, ModelSpec& spec) {
   constexpr int kExecutorsOfGpu = 2;
   spec.instance_kind = kind;
   spec.device_count = device_count;
-  const bool copies_little = spec.max_batch_tokens > 0;
+  const auto are_ids = [](const TensorSpec& input) {
+    return input.dtype == DType::kInt64 || input.dtype == DType::kInt32;
+  };
+  const bool copies_little = spec.max_batch_tokens > 0 || std::ranges::all_of(spec.inputs, are_ids);
   if (kind == InstanceKind::kGpu && !spec.instances_given && !copies_little) spec.instance_count = kExecutorsOfGpu;
 }
 

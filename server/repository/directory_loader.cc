@@ -175,17 +175,20 @@ class DirectoryLoader {
     auto& loaded = std::get<LoadedModel>(runnable);
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, Configured(DeriveSpec(loaded.network), loaded.container, config));
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Backend*> backends, BackendsFor(spec.instance_kind));
-    if (!IsOfCpu(spec.precision) && backends[0] == &devices_.cpu()) {
-      return Unimplemented(
-          "parameter 'precision' is '", PrecisionName(spec.precision),
-          "', but the model runs on the CPU, which computes in FP32 or BF16; leave it out, or use a GPU");
-    }
+    if (backends[0] == &devices_.cpu()) SWIZZLE_RETURN_IF_ERROR(CheckOfCpu(spec.precision));
     claim_.Limit(spec);
     PlaceOn(backends[0] == &devices_.cpu() ? InstanceKind::kCpu : InstanceKind::kGpu, static_cast<int>(backends.size()),
             spec);
     spec.pin_threads = PinsThreads(options_.pin_threads, PlanOptionsFor(spec, devices_.cpu()).threads,
                                    options_.plan.threads, AffinityCpus(), AvailableCpus());
     return MakePlans(std::move(spec), std::move(loaded.network), backends);
+  }
+
+  static Status CheckOfCpu(Precision precision) {
+    if (IsOfCpu(precision)) return absl::OkStatus();
+    return Unimplemented(
+        "parameter 'precision' is '", PrecisionName(precision),
+        "', but the model runs on the CPU, which computes in FP32 or BF16; leave it out, or use a GPU");
   }
 
   // Kernels are chosen by what is known now; tuners that know more later are kept.
@@ -276,25 +279,15 @@ class DirectoryLoader {
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveFallbackSpec(*model.program));
     SWIZZLE_ASSIGN_OR_RETURN(spec, Configured(std::move(spec), model.container, config));
     claim_.Limit(spec);
-    // On a GPU, the first of several, only where the configuration asks for it: nothing has compared the two yet.
-    std::vector<Backend*> backends = {&devices_.cpu()};
-    DeviceBackend* device = nullptr;
-    if (spec.instance_kind == InstanceKind::kGpu) {
-      SWIZZLE_ASSIGN_OR_RETURN(backends, BackendsFor(spec.instance_kind));
-      const Backend::Kind kind = backends[0]->kind();
-      device = std::get<DeviceBackend*>(kind);
-    }
     claim_.LimitRuns();
     fallback::Limits limits;
     limits.budget = claim_.runs();
-    const PlanOptions plan = PlanOptionsFor(spec, *backends[0]);
-    regions::TunableRegions made = RegionsOf(std::move(model.program), plan, limits, device);
+    SWIZZLE_ASSIGN_OR_RETURN(regions::TunableRegions made, RegionsWhere(std::move(model.program), spec, limits));
     LogRegions(model.reason, made.program);
-    if (device != nullptr && made.program.on_device == nullptr) {
-      return Unimplemented("'instance_group.kind' is KIND_GPU, but the model runs on the CPU alone: ",
-                           made.program.not_on_device);
-    }
-    spec.device_count = 1;
+    const bool on_gpu = made.program.on_device != nullptr;
+    if (!on_gpu) SWIZZLE_RETURN_IF_ERROR(CheckOfCpu(spec.precision));
+    PlaceOn(on_gpu ? InstanceKind::kGpu : InstanceKind::kCpu, 1, spec);
+    const PlanOptions plan = PlanOptionsFor(spec, on_gpu ? devices_.main() : devices_.cpu());
     SWIZZLE_ASSIGN_OR_RETURN(const bool fits, claim_.FindRoomForRuns(spec, made.program, limits));
     if (!fits) {
       LogLowered();
@@ -309,14 +302,30 @@ class DirectoryLoader {
     return served;
   }
 
-  // Those of a device are not tuned.
+  // On a GPU, the first of several, where the configuration asks for it, or leaves it open and the host would have
+  // nothing to compute.
+  StatusOr<regions::TunableRegions> RegionsWhere(std::shared_ptr<const fallback::Program> program,
+                                                 const ModelSpec& spec, const fallback::Limits& limits) const {
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Backend*> backends, BackendsFor(spec.instance_kind));
+    if (backends[0] == &devices_.cpu()) {
+      return RegionsOf(std::move(program), PlanOptionsFor(spec, devices_.cpu()), limits, nullptr);
+    }
+    regions::TunableRegions made = RegionsOf(program, PlanOptionsFor(spec, *backends[0]), limits, devices_.main_gpu());
+    if (spec.instance_kind == InstanceKind::kGpu) {
+      if (made.program.on_device != nullptr) return made;
+      return Unimplemented("'instance_group.kind' is KIND_GPU, but the model runs on the CPU alone: ",
+                           made.program.not_on_device);
+    }
+    if (made.program.on_device != nullptr && made.program.interpreted_nodes() == 0) return made;
+    made = {};
+    return RegionsOf(std::move(program), PlanOptionsFor(spec, devices_.cpu()), limits, nullptr);
+  }
+
   regions::TunableRegions RegionsOf(std::shared_ptr<const fallback::Program> program, PlanOptions plan,
                                     const fallback::Limits& limits, DeviceBackend* device) const {
-    if (tuner_ != nullptr && device == nullptr) {
-      return regions::PlanTunableRegions(std::move(program), devices_.cpu(), plan, limits);
-    }
-    plan.tuning_budget = absl::ZeroDuration();
     const regions::RegionBackends backends(devices_.cpu(), device, devices_.functions());
+    if (tuner_ != nullptr) return regions::PlanTunableRegions(std::move(program), backends, plan, limits);
+    plan.tuning_budget = absl::ZeroDuration();
     return {regions::PlanRegions(std::move(program), backends, plan, limits), nullptr};
   }
 

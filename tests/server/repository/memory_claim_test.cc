@@ -131,10 +131,10 @@ class RegionsClaimTest : public ::testing::Test {
   }
 
   // Of which a row of 64 tokens takes a quarter of a MiB, and more, between its layers.
-  void Write(const std::string& model, const std::string& config) {
+  void Write(const std::string& model, const std::string& config, const std::string& between = "Exp") {
     testing::OnnxBuilder builder;
     builder.Input("x", {-1, 64, 8}).Counting("w1", {8, 1024}).Counting("w2", {1024, 8});
-    builder.Node("MatMul", {"x", "w1"}, {"h"}).Node("Exp", {"h"}, {"s"}).Node("MatMul", {"s", "w2"}, {"y"});
+    builder.Node("MatMul", {"x", "w1"}, {"h"}).Node(between, {"h"}, {"s"}).Node("MatMul", {"s", "w2"}, {"y"});
     builder.graph().add_output()->CopyFrom(builder.graph().input(0));
     builder.graph().mutable_output(0)->set_name("y");
     const std::vector<std::byte> bytes = builder.Bytes();
@@ -156,6 +156,19 @@ TEST_F(RegionsClaimTest, ExecutorsWithoutRoomAreRefused) {
   EXPECT_THAT(
       std::string(Load("m", 4 * 64 * kMiB).status().message()),
       HasSubstr("'m' failed to load: there is no room for it in the memory of fake:0: at batches of 64 it needs"));
+}
+
+TEST_F(RegionsClaimTest, RunOnTheGpuUnlessSomethingWouldBeLeftToTheHost) {
+  const auto kind = [&](const std::string& between, const std::string& config) {
+    Write("m", config, between);
+    const auto serving = Load("m", 0);
+    EXPECT_TRUE(serving.ok()) << serving.status();
+    return (*serving)->model->spec().instance_kind;
+  };
+  EXPECT_EQ(kind("Exp", ""), InstanceKind::kGpu);
+  EXPECT_EQ(kind("Asinh", ""), InstanceKind::kCpu);
+  EXPECT_EQ(kind("Asinh", "instance_group { kind: KIND_GPU }"), InstanceKind::kGpu);
+  EXPECT_EQ(kind("Exp", "instance_group { kind: KIND_CPU }"), InstanceKind::kCpu);
 }
 
 TEST_F(RegionsClaimTest, ALargestBatchThatHasNoRoomIsLowered) {
