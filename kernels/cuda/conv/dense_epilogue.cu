@@ -1,4 +1,5 @@
 #include "kernels/cuda/conv/dense_epilogue.h"
+#include "kernels/cuda/runtime/dependent_launch.cuh"
 #include "kernels/cuda/runtime/epilogue.cuh"
 
 namespace swizzle::cuda {
@@ -13,6 +14,8 @@ constexpr int kPackSize = 16 / sizeof(T);
 template <typename T, typename Function>
 __global__ void FinishAll(T* values, int64_t count, Ending<Function> ending) {
   constexpr int kSize = kPackSize<T>;
+  LetNextStart();
+  WaitForResults();
   const int64_t first = (blockIdx.x * int64_t{kThreads} + threadIdx.x) * kSize;
   if (first + kSize <= count) {
     float sums[kSize];
@@ -33,6 +36,8 @@ template <typename T, typename Function>
 __global__ void FinishEachRow(T* values, const T* residual, const float* bias, int rows, int packs,
                               Ending<Function> ending) {
   constexpr int kSize = kPackSize<T>;
+  LetNextStart();
+  WaitForResults();
   const int pack = blockIdx.x * blockDim.x + threadIdx.x;
   if (pack >= packs) return;
   for (int row = blockIdx.y * blockDim.y + threadIdx.y; row < rows; row += gridDim.y * blockDim.y) {
@@ -53,8 +58,8 @@ void FinishOutputAs(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const int64_t count = problem.output.positions() * problem.output.channels;
   const auto grid = LaunchGrid::OfThreads(count, kThreads * kPackSize<T>);
-  WithEnding(problem.epilogue, [&](const auto& ending) {
-    FinishAll<<<grid, kThreads, 0, QueueOf(stream)>>>(args.Output<T>(), count, ending);
+  WithEnding(problem.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
+    LaunchDependent(FinishAll<T, Function>, grid, kThreads, 0, QueueOf(stream), args.Output<T>(), count, ending);
   });
 }
 
@@ -66,8 +71,9 @@ void FinishRowsAs(const KernelArgs& args, const float* bias, Stream& stream) {
   const int across = packs >= kThreads ? kThreads : packs > 32 ? 64 : packs > 8 ? 32 : 8;
   const dim3 block(across, kThreads / across);
   const LaunchGrid grid(CeilDiv(packs, block.x), CeilDiv(rows, block.y));
-  WithEnding(problem.epilogue, [&](const auto& ending) {
-    FinishEachRow<<<grid, block, 0, QueueOf(stream)>>>(args.Output<T>(), args.Residual<T>(), bias, rows, packs, ending);
+  WithEnding(problem.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
+    LaunchDependent(FinishEachRow<T, Function>, grid, block, 0, QueueOf(stream), args.Output<T>(), args.Residual<T>(),
+                    bias, rows, packs, ending);
   });
 }
 

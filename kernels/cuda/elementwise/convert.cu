@@ -1,6 +1,7 @@
 #include "kernels/cuda/elementwise/convert.h"
 #include "kernels/cuda/elementwise/pack_images.cuh"
 #include "kernels/cuda/runtime/byte_element.cuh"
+#include "kernels/cuda/runtime/dependent_launch.cuh"
 
 namespace swizzle::cuda {
 namespace {
@@ -58,6 +59,8 @@ template <typename From, typename To>
 __global__ void __maxnreg__(kMostRegisters) TransposeTiles(const From* from, Matrices from_lies, To* to,
                                                            Matrices to_lies, Counts counts, Change<From, To> change) {
   __shared__ float tile[kTile][kTile + 1];  // a column of it lies in 32 banks
+  LetNextStart();
+  WaitForResults();
   const int col0 = blockIdx.x * kTile;
   for (int b = blockIdx.z; b < counts.batch; b += gridDim.z) {
     const From* in = from + b * from_lies.batch_stride;
@@ -85,6 +88,8 @@ __global__ void __maxnreg__(kMostRegisters) TransposeTiles(const From* from, Mat
 template <typename From, typename To>
 __global__ void CopyLines(const From* from, Matrices from_lies, To* to, Matrices to_lies, Counts counts,
                           Change<From, To> change) {
+  LetNextStart();
+  WaitForResults();
   const int col = blockIdx.x * blockDim.x + threadIdx.x;
   if (col >= counts.cols) return;
   for (int b = blockIdx.z; b < counts.batch; b += gridDim.z) {
@@ -103,9 +108,8 @@ template <typename From, typename To>
 void Transpose(const KernelArgs& args, Stream& stream, Matrices from, Matrices to, int64_t batch, int64_t rows,
                int64_t cols) {
   const LaunchGrid grid(CeilDiv(cols, kTile), CeilDiv(rows, kTile), batch);
-  TransposeTiles<From, To><<<grid, dim3(kTile, kTileRows), 0, QueueOf(stream)>>>(
-      args.Input<From>(0), from, args.Output<To>(), to, CountsOf(batch, rows, cols),
-      Change<From, To>(args.inputs[0], args.output));
+  LaunchDependent(TransposeTiles<From, To>, grid, dim3(kTile, kTileRows), 0, QueueOf(stream), args.Input<From>(0), from,
+                  args.Output<To>(), to, CountsOf(batch, rows, cols), Change<From, To>(args.inputs[0], args.output));
 }
 
 template <typename From, typename To>
@@ -113,9 +117,8 @@ void Copy(const KernelArgs& args, Stream& stream, Matrices from, Matrices to, in
           int64_t cols) {
   constexpr int kThreads = 128;
   const LaunchGrid grid(CeilDiv(cols, kThreads), rows, batch);
-  CopyLines<From, To><<<grid, kThreads, 0, QueueOf(stream)>>>(args.Input<From>(0), from, args.Output<To>(), to,
-                                                              CountsOf(batch, rows, cols),
-                                                              Change<From, To>(args.inputs[0], args.output));
+  LaunchDependent(CopyLines<From, To>, grid, kThreads, 0, QueueOf(stream), args.Input<From>(0), from, args.Output<To>(),
+                  to, CountsOf(batch, rows, cols), Change<From, To>(args.inputs[0], args.output));
 }
 
 // The strides of [batch][channels][plane] in the two layouts that have positions innermost.

@@ -1,4 +1,5 @@
 #include "kernels/cuda/elementwise/elementwise.h"
+#include "kernels/cuda/runtime/dependent_launch.cuh"
 #include "kernels/cuda/runtime/epilogue.cuh"
 #include "kernels/cuda/runtime/instantiate.h"
 
@@ -28,6 +29,8 @@ template <bool kBinary, typename T, typename Join>
 __global__ void __launch_bounds__(kThreads)
     Elementwise(const T* a, const T* b, T* output, int64_t count, Join function, Clamp clamp) {
   constexpr int kPack = 16 / sizeof(T);
+  LetNextStart();
+  WaitForResults();
   const int64_t step = int64_t{gridDim.x} * kThreads, first = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   for (int64_t i = first; i < count / kPack; i += step) {
     float x[kPack], y[kPack] = {};
@@ -47,9 +50,9 @@ void Run(const KernelArgs& args, Stream& stream, Join function) {
   using T = Element<kDType>;
   const int64_t count = LayoutElements(args.problem->output, kLayout);
   const auto grid = LaunchGrid::OfLoops(CeilDiv(count, 16 / sizeof(T)), kThreads, MultiprocessorsOf(stream));
-  Elementwise<kBinary, T>
-      <<<grid, kThreads, 0, QueueOf(stream)>>>(args.Input<T>(0), kBinary ? args.Input<T>(1) : nullptr, args.Output<T>(),
-                                               count, function, Clamp(args.problem->epilogue));
+  LaunchDependent(Elementwise<kBinary, T, Join>, grid, kThreads, 0, QueueOf(stream), args.Input<T>(0),
+                  kBinary ? args.Input<T>(1) : nullptr, args.Output<T>(), count, function,
+                  Clamp(args.problem->epilogue));
 }
 
 }  // namespace

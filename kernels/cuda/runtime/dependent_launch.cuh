@@ -31,14 +31,14 @@ __device__ inline void LetNextStart() {
 
 // As any launch on devices that have none such. Errors are the next cudaGetLastError's, as of any launch.
 template <typename... Params, typename... Args>
-void LaunchDependent(void (*kernel)(Params...), LaunchGrid grid, int threads, size_t shared_bytes, cudaStream_t queue,
+void LaunchDependent(void (*kernel)(Params...), LaunchGrid grid, dim3 block, size_t shared_bytes, cudaStream_t queue,
                      Args&&... args) {
   cudaLaunchAttribute early = {};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
-  config.blockDim = dim3(threads);
+  config.blockDim = block;
   config.dynamicSmemBytes = shared_bytes;
   config.stream = queue;
   config.attrs = &early;

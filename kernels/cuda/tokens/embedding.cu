@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "kernels/base/half_bits.h"
+#include "kernels/cuda/runtime/dependent_launch.cuh"
 #include "kernels/cuda/runtime/device_array.h"
 #include "kernels/cuda/runtime/elements.cuh"
 #include "kernels/cuda/runtime/instantiate.h"
@@ -39,6 +40,8 @@ template <typename T>
 __global__ void __launch_bounds__(kTile* kTileRows)
     EmbedRows(const T* table, Rows rows, T* output, int tokens, int channels, int64_t row_stride) {
   __shared__ T tile[kTile][kTile + 1];  // a column of it lies in 32 banks
+  LetNextStart();
+  WaitForResults();
   const int first_token = blockIdx.x * kTile;
   for (int first_channel = blockIdx.y * kTile; first_channel < channels; first_channel += gridDim.y * kTile) {
     for (int i = threadIdx.y; i < kTile; i += kTileRows) {
@@ -57,6 +60,8 @@ __global__ void __launch_bounds__(kTile* kTileRows)
 template <int kPack, typename T>
 __global__ void __launch_bounds__(kTile* kTileRows)
     EmbedNhwc(const T* table, Rows rows, T* output, int64_t packs, int packs_each) {
+  LetNextStart();
+  WaitForResults();
   const int64_t item = int64_t{blockIdx.x} * (kTile * kTileRows) + threadIdx.x;
   if (item >= packs) return;
   const int64_t token = item / packs_each, pack = item % packs_each;
@@ -94,16 +99,16 @@ void Embedding(const KernelArgs& args, Stream& stream) {
   const cudaStream_t queue = QueueOf(stream);
   if constexpr (kLayout == Layout::kRows) {
     const LaunchGrid grid(CeilDiv(tokens, kTile), CeilDiv(channels, kTile));
-    EmbedRows<T><<<grid, dim3(kTile, kTileRows), 0, queue>>>(values, rows, args.Output<T>(), static_cast<int>(tokens),
-                                                             static_cast<int>(channels), RowStride(tokens));
+    LaunchDependent(EmbedRows<T>, grid, dim3(kTile, kTileRows), 0, queue, values, rows, args.Output<T>(),
+                    static_cast<int>(tokens), static_cast<int>(channels), RowStride(tokens));
   } else {
     constexpr int kPack = 16 / sizeof(T);
     constexpr int kThreads = kTile * kTileRows;
     const int pack = channels % kPack == 0 ? kPack : 1;
     const int64_t packs_each = channels / pack, packs = tokens * packs_each;
     auto* kernel = pack == 1 ? EmbedNhwc<1, T> : EmbedNhwc<kPack, T>;
-    kernel<<<LaunchGrid::OfThreads(packs, kThreads), kThreads, 0, queue>>>(values, rows, args.Output<T>(), packs,
-                                                                           static_cast<int>(packs_each));
+    LaunchDependent(kernel, LaunchGrid::OfThreads(packs, kThreads), kThreads, 0, queue, values, rows, args.Output<T>(),
+                    packs, static_cast<int>(packs_each));
   }
 }
 

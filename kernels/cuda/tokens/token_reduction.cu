@@ -1,3 +1,4 @@
+#include "kernels/cuda/runtime/dependent_launch.cuh"
 #include "kernels/cuda/runtime/elements.cuh"
 #include "kernels/cuda/runtime/instantiate.h"
 #include "kernels/cuda/tokens/token_reduction.h"
@@ -21,6 +22,8 @@ struct Operands {
 
 template <typename T>
 __global__ void Select(const Operands<T> op, int64_t wanted) {
+  LetNextStart();
+  WaitForResults();
   const int64_t item = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (item >= op.channels * op.sequences) return;
   const int64_t sequence = item / op.channels, channel = item % op.channels;
@@ -65,6 +68,8 @@ struct Tally {
 // kRows: a warp for a channel of a sequence.
 template <typename T>
 __global__ void __launch_bounds__(kWarp* kWarps) MeanRows(const Operands<T> op) {
+  LetNextStart();
+  WaitForResults();
   const int64_t item = int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
   if (item >= op.channels * op.sequences) return;
   const int64_t sequence = item % op.sequences, channel = item / op.sequences;
@@ -80,6 +85,8 @@ __global__ void __launch_bounds__(kWarp* kWarps) MeanRows(const Operands<T> op) 
 template <typename T>
 __global__ void __launch_bounds__(kWarp* kWarps) MeanNhwc(const Operands<T> op, int64_t channel_blocks) {
   __shared__ Tally parts[kWarps][kWarp];
+  LetNextStart();
+  WaitForResults();
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const int64_t sequence = blockIdx.x / channel_blocks, channel = blockIdx.x % channel_blocks * kWarp + lane;
   const bool inside = channel < op.channels;
@@ -120,8 +127,8 @@ void SelectToken(const KernelArgs& args, Stream& stream) {
   using T = Element<kDType>;
   constexpr int kThreads = 128;
   const auto op = MakeOperands<T>(args, kLayout);
-  Select<T><<<LaunchGrid::OfThreads(op.channels * op.sequences, kThreads), kThreads, 0, QueueOf(stream)>>>(
-      op, args.problem->token_choice().token);
+  LaunchDependent(Select<T>, LaunchGrid::OfThreads(op.channels * op.sequences, kThreads), kThreads, 0, QueueOf(stream),
+                  op, args.problem->token_choice().token);
 }
 
 template <Layout kLayout, DType kDType>
@@ -129,10 +136,11 @@ void MeanTokens(const KernelArgs& args, Stream& stream) {
   using T = Element<kDType>;
   const auto op = MakeOperands<T>(args, kLayout);
   if constexpr (kLayout == Layout::kRows) {
-    MeanRows<T><<<LaunchGrid::OfThreads(op.channels * op.sequences, kWarps), kWarp * kWarps, 0, QueueOf(stream)>>>(op);
+    LaunchDependent(MeanRows<T>, LaunchGrid::OfThreads(op.channels * op.sequences, kWarps), kWarp * kWarps, 0,
+                    QueueOf(stream), op);
   } else {
     const int64_t blocks = CeilDiv(op.channels, kWarp);
-    MeanNhwc<T><<<LaunchGrid(blocks * op.sequences), kWarp * kWarps, 0, QueueOf(stream)>>>(op, blocks);
+    LaunchDependent(MeanNhwc<T>, LaunchGrid(blocks * op.sequences), kWarp * kWarps, 0, QueueOf(stream), op, blocks);
   }
 }
 
