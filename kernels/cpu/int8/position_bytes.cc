@@ -1,12 +1,16 @@
 #include "kernels/cpu/int8/position_bytes.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "kernels/base/integers.h"
 #include "kernels/cpu/conv/panel_cell.h"
 #include "kernels/cpu/int8/finished_rows.h"
+#include "kernels/cpu/int8/lane_weight.h"
+#include "kernels/cpu/int8/position_lanes.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 
 namespace swizzle::cpu {
@@ -58,7 +62,7 @@ struct QuantisedPanel {
 size_t ColumnBytes(const Problem& problem) {
   return static_cast<size_t>(RoundUp(problem.input.channels, kQuad) * kMaxPanelWidth);
 }
-size_t SlotBytes(const Problem& problem) { return sizeof(PositionSteps) + ColumnBytes(problem); }
+size_t SlotBytes(size_t column_bytes) { return sizeof(PositionSteps) + column_bytes; }
 
 // Threads meet in panels where there are few: all panels are quantised first then, by all threads.
 bool SharesPanels(const Problem& problem) {
@@ -68,12 +72,46 @@ int64_t Slots(const Problem& problem) {
   return SharesPanels(problem) ? FullPanels(problem.output.positions()) : problem.threads;
 }
 
-// One layer's run. interleave(bytes) follows the quantising of a panel.
+// Bytes row by row. interleave(bytes) follows the quantising of a panel.
 template <const ByteCells& kCells, typename Interleave>
+struct RowColumns {
+  size_t Bytes(const Problem& problem) const { return ColumnBytes(problem); }
+  void Quantise(const ReadUnits& from, int begin, int end, int64_t channels, const QuantisedPanel& to) const {
+    PositionCellsOf<kCells>().quantise(from, begin, end, channels, to.bytes, *to.steps);
+  }
+  void Complete(uint8_t* bytes) const { interleave(bytes); }
+
+  Interleave interleave;
+};
+
+// Windows that lanes read, those of a unit after those of another.
+struct LaneColumns {
+  static size_t UnitBytes(int64_t channels) {
+    const int64_t windows = LaneWeight::WindowsOf(LaneWeight::UnitsOf(channels, 1));
+    return static_cast<size_t>(windows * kPositionUnit * kMaxPanelWidth);
+  }
+  size_t Bytes(const Problem& problem) const { return RealUnits::kUnits * UnitBytes(problem.input.channels); }
+  void Quantise(const ReadUnits& from, int begin, int end, int64_t channels, const QuantisedPanel& to) const {
+    for (int unit = begin; unit < end && from.first[unit] != nullptr; ++unit) {
+      const int64_t at = unit * kPositionUnit;
+      QuantiseWindows(from.first[unit], from.stride[unit], channels, to.bytes + unit * UnitBytes(channels),
+                      to.steps->scale + at, to.steps->offset + at);
+    }
+  }
+  void Complete(uint8_t*) const {}
+};
+
+// One layer's run. Columns: how a panel becomes bytes, some units at a time.
+template <typename Columns>
 class PositionRun {
  public:
-  PositionRun(const KernelArgs& args, const float* bias, const float* sums, const Interleave& interleave)
-      : args_(args), problem_(*args.problem), interleave_(interleave), bias_(bias), sums_(sums) {}
+  PositionRun(const KernelArgs& args, const float* bias, const float* sums, const Columns& columns)
+      : args_(args),
+        problem_(*args.problem),
+        columns_(columns),
+        slot_bytes_(SlotBytes(columns.Bytes(problem_))),
+        bias_(bias),
+        sums_(sums) {}
 
   // Calls run(slice, columns, output, ends) for each slice of each panel once.
   template <typename Run>
@@ -87,7 +125,7 @@ class PositionRun {
         const QuantisedPanel slot = Slot(shared ? panel : thread);
         if (!shared && (cell == begin || cell % slices == 0)) {
           Quantise(panel, 0, RealUnits::kUnits, slot);
-          interleave_(slot.bytes);
+          columns_.Complete(slot.bytes);
         }
         RowEnds ends{.epilogue = &problem_.epilogue, .steps = slot.steps, .bias = bias_, .sums = sums_};
         if (problem_.epilogue.residual) ends.residual = args_.template Residual<float>() - args_.Output<float>();
@@ -101,14 +139,14 @@ class PositionRun {
 
  private:
   QuantisedPanel Slot(int64_t slot) const {
-    std::byte* const at = args_.workspace.data() + slot * SlotBytes(problem_);
+    std::byte* const at = args_.workspace.data() + slot * slot_bytes_;
     return {reinterpret_cast<uint8_t*>(at + sizeof(PositionSteps)), reinterpret_cast<PositionSteps*>(at)};
   }
 
   void Quantise(int64_t panel, int begin, int end, const QuantisedPanel& to) const {
     const Extent& input = problem_.input;
     const auto from = PanelUnits<ReadUnits>(args_.Input<float>(0), input.positions(), input.channels, panel);
-    PositionCellsOf<kCells>().quantise(from, begin, end, input.channels, to.bytes, *to.steps);
+    columns_.Quantise(from, begin, end, input.channels, to);
   }
 
   void QuantiseAll(Stream& stream, int64_t panels) const {
@@ -119,12 +157,13 @@ class PositionRun {
       }
     };
     CpuStream::From(stream).ParallelRanges(panels * RealUnits::kUnits, quantise);
-    for (int64_t panel = 0; panel < panels; ++panel) interleave_(Slot(panel).bytes);
+    for (int64_t panel = 0; panel < panels; ++panel) columns_.Complete(Slot(panel).bytes);
   }
 
   const KernelArgs& args_;
   const Problem& problem_;
-  const Interleave& interleave_;
+  const Columns& columns_;
+  const size_t slot_bytes_;
   const float* const bias_;
   const float* const sums_;
 };
@@ -144,11 +183,21 @@ bool HoldsPositionBytes(const Weight& weight, const Problem& problem) {
   return BytesAlone(weight).ok();
 }
 
-size_t PositionBytesWorkspace(const Problem& problem) { return Slots(problem) * SlotBytes(problem); }
+size_t PositionBytesWorkspace(const Problem& problem) { return Slots(problem) * SlotBytes(ColumnBytes(problem)); }
+
+size_t PositionLanesWorkspace(const Problem& problem) {
+  return Slots(problem) * SlotBytes(LaneColumns().Bytes(problem));
+}
 
 StatusOr<std::unique_ptr<PackedWeight>> PreparePositionQuads(const Weight& weight, const Problem& problem) {
   SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, BytesAlone(weight));
   return std::make_unique<PositionWeight<QuadWeight>>(bytes, weight.bias, QuadShape(), Slices(problem));
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PreparePositionLanes(const Weight& weight, const Problem& problem) {
+  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, BytesAlone(weight));
+  const int64_t channels = problem.input.channels, all_units = std::max<int64_t>(LaneWeight::UnitsOf(channels, 1), 2);
+  return std::make_unique<PositionWeight<LaneWeight>>(bytes, weight.bias, channels, all_units);
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PreparePositionBlocks(const Weight& weight, const Problem&) {
@@ -160,7 +209,8 @@ template <const ByteCells& kCells>
 void PositionQuads(const KernelArgs& args, Stream& stream) {
   const auto& weight = static_cast<const PositionWeight<QuadWeight>&>(*args.weight);
   const auto as_they_are = [](uint8_t*) {};
-  const PositionRun<kCells, decltype(as_they_are)> run(args, weight.bias(), weight.sums(), as_they_are);
+  const RowColumns<kCells, decltype(as_they_are)> as_rows{as_they_are};
+  const PositionRun run(args, weight.bias(), weight.sums(), as_rows);
   run.ForEachCell(stream, weight.products().slices(),
                   [&](int64_t slice, const uint8_t* columns, const RealUnits& output, const RowEnds& ends) {
                     FinishedQuads<kCells>(weight.products().Slice(slice), columns, output, ends);
@@ -176,11 +226,33 @@ void PositionBlocks(const KernelArgs& args, Stream& stream) {
     std::memset(bytes + channels * kMaxPanelWidth, 0, static_cast<size_t>((quads * kQuad - channels) * kMaxPanelWidth));
     kCells.interleave(quads, bytes, bytes);
   };
-  const PositionRun<kCells, decltype(interleave)> run(args, weight.bias(), weight.sums(), interleave);
+  const RowColumns<kCells, decltype(interleave)> as_rows{interleave};
+  const PositionRun run(args, weight.bias(), weight.sums(), as_rows);
   run.ForEachCell(stream, slices,
                   [&](int64_t slice, const uint8_t* columns, const RealUnits& output, const RowEnds& ends) {
                     const int64_t begin = groups * slice / slices, end = groups * (slice + 1) / slices;
                     FinishedBlocks<kCells>(weight.products().Groups(begin, end), columns, output, ends);
+                  });
+}
+
+void PositionLanes(const KernelArgs& args, Stream& stream) {
+  const auto& weight = static_cast<const PositionWeight<LaneWeight>&>(*args.weight);
+  const int64_t channels = args.problem->input.channels;
+  const LaneColumns columns;
+  const PositionRun run(args, weight.bias(), weight.sums(), columns);
+  run.ForEachCell(stream, weight.products().chunks(),
+                  [&](int64_t slice, const uint8_t* windows, const RealUnits& output, const RowEnds& ends) {
+                    const LaneChunk chunk = weight.products().Chunk(0, slice);
+                    alignas(kBufferAlignment) float products[LaneChunk::kRows * kMaxPanelWidth] = {};
+                    for (int unit = 0; unit < RealUnits::kUnits && output.first[unit] != nullptr; ++unit) {
+                      MultiplyLanes(chunk, windows + unit * LaneColumns::UnitBytes(channels),
+                                    products + unit * kPositionUnit);
+                    }
+                    std::array<uint32_t, LaneChunk::kRows> rows;
+                    for (int64_t lane = 0; lane < chunk.rows; ++lane) {
+                      rows[lane] = static_cast<uint32_t>(chunk.first_row + chunk.row_of_lane[lane]);
+                    }
+                    N_AVX3::kPositionCells.finish(products, std::span(rows).first(chunk.rows), output, ends);
                   });
 }
 

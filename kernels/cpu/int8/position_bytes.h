@@ -1,6 +1,6 @@
 // Linear layers and pointwise convolutions of real activations in kPanels that multiply bytes: rows
-// linear_csr_position_u8_<isa> of sparse weights and linear_dense_position_u8_<isa> of dense ones. Bias, residual,
-// clamp and function.
+// linear_csr_position_u8_<isa> of sparse weights, with VBMI by lanes (lane_weight.h), and
+// linear_dense_position_u8_<isa> of dense ones. Bias, residual, clamp and function.
 //
 // They take weights of whole numbers whose input has no scale that is known beforehand: models that are quantised
 // dynamically. Each position is quantised by what is in it, one token by itself. Where a model says one scale for the
@@ -22,6 +22,10 @@ bool HoldsPositionBytes(const Weight& weight, const Problem& problem);
 size_t PositionBytesWorkspace(const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PreparePositionQuads(const Weight& weight, const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PreparePositionBlocks(const Weight& weight, const Problem& problem);
+
+size_t PositionLanesWorkspace(const Problem& problem);
+StatusOr<std::unique_ptr<PackedWeight>> PreparePositionLanes(const Weight& weight, const Problem& problem);
+void PositionLanes(const KernelArgs& args, Stream& stream);
 
 template <const ByteCells& kCells>
 void PositionQuads(const KernelArgs& args, Stream& stream);
