@@ -33,8 +33,10 @@ bool RowsFit(const Extent& extent, DType dtype) {
 
 }  // namespace
 
+// Without a plane kBatched is kRows, whose rows are the same kernels.
 bool AcceptsConvBatched(const Problem& problem) {
-  return problem.window().IsPointwise() && AcceptsConvShflBw(problem) && RowsFit(problem.output, problem.to.dtype);
+  return problem.output.plane() > 1 && problem.window().IsPointwise() && AcceptsConvShflBw(problem) &&
+         RowsFit(problem.output, problem.to.dtype);
 }
 
 template <int kWidth>
