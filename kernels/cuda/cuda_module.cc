@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/sparse_input.h"
 
 namespace swizzle {
 namespace {
@@ -73,6 +74,12 @@ StatusOr<std::unique_ptr<Backend>> NewCudaBackend(int ordinal) {
 StatusOr<const DeviceFunctions*> CudaDeviceFunctions() {
   SWIZZLE_ASSIGN_OR_RETURN(const ModuleFunctions* const module, Module());
   return module->functions();
+}
+
+StatusOr<double> TimeSparseInput(Backend& gpu, const Problem& problem, const Weight& weight,
+                                 std::span<const float> input) {
+  SWIZZLE_ASSIGN_OR_RETURN(const ModuleFunctions* const module, Module());
+  return module->time_sparse_input(gpu, problem, weight, input);
 }
 
 }  // namespace swizzle

@@ -4,6 +4,7 @@
 #define SWIZZLE_KERNELS_CUDA_CUDA_MODULE_H_
 
 #include <memory>
+#include <span>
 
 #include "kernels/backend/backend.h"
 #include "kernels/backend/device_functions.h"
@@ -19,6 +20,8 @@ struct ModuleFunctions {
   StatusOr<int> (*count_devices)() = nullptr;
   StatusOr<std::unique_ptr<Backend>> (*new_backend)(int ordinal) = nullptr;
   StatusOr<const DeviceFunctions*> (*functions)() = nullptr;
+  StatusOr<double> (*time_sparse_input)(Backend& gpu, const Problem& problem, const Weight& weight,
+                                        std::span<const float> input) = nullptr;
 };
 
 // What the module exports, with C linkage.

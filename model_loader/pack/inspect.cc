@@ -10,6 +10,7 @@
 #include "model_loader/pack/model_report.h"
 #include "model_loader/pack/progress_line.h"
 #include "model_loader/pack/report_page.h"
+#include "model_loader/pack/sparse_inputs.h"
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/fuse_layers.h"
 #include "model_loader/plan/planner.h"
@@ -39,8 +40,9 @@ Status WritePage(const nlohmann::ordered_json& report, const std::filesystem::pa
   return WriteFileAtomically(file, std::as_bytes(std::span(page)));
 }
 
-StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, Backend& backend,
+StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, const Devices& devices,
                               TuningCache* tuning_cache) {
+  Backend& backend = devices.main();
   ModelReport report;
   report.model = command.model.filename().string();
   report.container = std::move(model.container);
@@ -49,6 +51,11 @@ StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, 
   report.fusions = std::move(model.fusions);
   FuseLayers(model.network);  // as the plan will: structures go by its layers
   DescribeWeights(model.network, !command.page.empty(), report);
+  if (!command.calibration.empty()) {
+    Backend* const gpu = HasHostMemory(backend) ? nullptr : &backend;
+    SWIZZLE_ASSIGN_OR_RETURN(report.sparse_inputs,
+                             SeeSparseInputs(model.network, command.calibration, devices.cpu(), gpu, command.threads));
+  }
   const PlanOptions options{.max_batch = command.max_batch,
                             .threads = command.threads,
                             .tuning_budget = command.tuning_budget,
@@ -74,6 +81,10 @@ StatusOr<std::optional<regions::RegionTimes>> TimesOf(const InspectCommand& comm
 }
 
 StatusOr<Outcome> InspectRegions(const InspectCommand& command, const FallbackModel& model, Terminal& terminal) {
+  if (!command.calibration.empty()) {
+    return Unimplemented(command.model.string(), ": --calibration is for models that are planned whole; this one runs ",
+                         "in regions");
+  }
   SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(command.device));
   std::optional<TuningCache> cache;
   if (!command.tuning_cache.empty()) {
@@ -117,7 +128,7 @@ StatusOr<Outcome> Execute(const InspectCommand& command, Terminal& terminal) {
     const ProgressLine progress(
         terminal, Concat("measuring kernels for ", model.network.layers.size(), " layers on ", backend->device_name(),
                          ", about ", absl::FormatDuration(command.tuning_budget), " at most ..."));
-    report = Inspect(command, std::move(model), *backend, tuning_cache ? &*tuning_cache : nullptr);
+    report = Inspect(command, std::move(model), devices, tuning_cache ? &*tuning_cache : nullptr);
   }
   SWIZZLE_RETURN_IF_ERROR(report);
   if (tuning_cache) SWIZZLE_RETURN_IF_ERROR(tuning_cache->Save());

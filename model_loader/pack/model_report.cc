@@ -196,6 +196,29 @@ std::string TotalsText(const ModelReport& report) {
                 "\nplan     ", memory, "\nfusions  ", FusionsText(report.fusions), "\ndevice   ", device, "\n");
 }
 
+// Nothing where there are none.
+std::string SparseInputsText(const ModelReport& report) {
+  if (report.sparse_inputs.empty()) return "";
+  const bool timed = std::ranges::any_of(report.sparse_inputs, [](const auto& of) { return of.second.batch > 0; });
+  std::vector<TextTable::Column> columns = {{"layer"}, {"zeros of its input", Align::kRight}, {"meets", Align::kRight}};
+  if (timed) {
+    for (const char* title : {"both sparse", "dense FP16", "would win from"}) columns.push_back({title, Align::kRight});
+  }
+  TextTable table(columns);
+  for (const auto& [layer, input] : report.sparse_inputs) {
+    std::vector<std::string> cells = {Shortened(report.plan.layers[layer].name, kLayerWidth), PercentText(input.zeros),
+                                      PercentText(input.meets)};
+    if (timed && input.batch == 0) cells.insert(cells.end(), {"-", "-", "-"});
+    if (timed && input.batch > 0) {
+      cells.insert(cells.end(), {MicrosecondsText(input.microseconds), MicrosecondsText(input.dense_microseconds),
+                                 input.wins_from ? PercentText(*input.wins_from) : "none"});
+    }
+    table.AddRow(std::move(cells));
+  }
+  return Concat("\nOn calibration data; 'meets' is what products that skip the zeros of both sides would multiply",
+                timed ? "" : " (a GPU would time them)", ":\n\n", table.Render());
+}
+
 Json ExtentJson(const Extent& extent) {
   return {{"channels", extent.channels}, {"height", extent.height}, {"width", extent.width}};
 }
@@ -240,6 +263,17 @@ Json PictureJson(const WeightPicture& picture) {
           {"corner", picture.corner}};
 }
 
+Json SparseInputJson(const SparseInput& input) {
+  Json json = {{"zeros", input.zeros}, {"meets", input.meets}};
+  if (input.batch == 0) return json;
+  json["batch"] = input.batch;
+  json["both_sparse_microseconds"] = input.microseconds;
+  json["dense_f16_microseconds"] = input.dense_microseconds;
+  json["wins"] = input.wins();
+  json["wins_from"] = input.wins_from ? Json(*input.wins_from) : Json(nullptr);
+  return json;
+}
+
 Json LayerJson(const LayerReport& layer, const Structure& structure) {
   Json candidates = Json::array();
   for (const KernelTimes& candidate : Ranked(layer)) {
@@ -272,7 +306,7 @@ std::string ReportText(const ModelReport& report) {
   for (size_t i = 0; i < plan.layers.size(); ++i) {
     AddLayer(plan.layers[i], report.structures[i], plan.measured_batches.size(), table);
   }
-  return Concat(HeadingText(report), "\n", table.Render(), "\n", TotalsText(report));
+  return Concat(HeadingText(report), "\n", table.Render(), "\n", TotalsText(report), SparseInputsText(report));
 }
 
 Json ReportObject(const ModelReport& report) {
@@ -285,6 +319,8 @@ Json ReportObject(const ModelReport& report) {
     if (!report.pictures.empty() && HasWeight(plan.layers[i])) {
       layers.back()["picture"] = PictureJson(report.pictures[i]);
     }
+    const auto input = report.sparse_inputs.find(static_cast<int>(i));
+    if (input != report.sparse_inputs.end()) layers.back()["sparse_input"] = SparseInputJson(input->second);
   }
   return {{"model", report.model},
           {"container", report.container},

@@ -113,6 +113,10 @@ class Flags {
     app->add_option("--report", inspect_.page, "Write a page with plots and pictures of the weights to this file, too")
         ->type_name("FILE.html")
         ->check(CheckPageEnding);
+    app->add_option("--calibration", inspect_.calibration,
+                    "An .npz file with an array for every input, or a folder of .npy files: what share of sparse "
+                    "layers' inputs is zero, and, on a GPU, from which share on skipping these would win")
+        ->type_name("DATA");
     app->callback([this] {
       inspect_.json = json();
       inspect_.tuning_budget = absl::Seconds(tuning_seconds_);
