@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kernels/base/integers.h"
@@ -20,18 +21,11 @@ constexpr int64_t kQuad = 4;
 
 // Products in steps of their position; what the rest of a row is made of beside.
 template <typename Products>
-class PositionWeight final : public PackedWeight {
+class PackedPositions final : public PackedWeight {
  public:
   template <typename... Args>
-  PositionWeight(const ByteWeight& weight, std::vector<float> bias, const Args&... args)
-      : products_(weight, args...), bias_(std::move(bias)) {
-    bias_.resize(static_cast<size_t>(weight.rows));
-    for (int64_t row = 0; row < weight.rows; ++row) {
-      int64_t sum = 0;
-      for (const ByteWeight::Entry& entry : weight.entries[row]) sum += entry.value;
-      sums_.push_back(static_cast<float>(sum) * weight.scale[row]);
-    }
-  }
+  explicit PackedPositions(PositionWeight weight, const Args&... args)
+      : products_(weight.bytes, args...), bias_(std::move(weight.bias)), sums_(std::move(weight.sums)) {}
 
   size_t bytes() const override { return products_.bytes() + (bias_.size() + sums_.size()) * sizeof(float); }
   const Products& products() const { return products_; }
@@ -41,17 +35,8 @@ class PositionWeight final : public PackedWeight {
  private:
   Products products_;
   std::vector<float> bias_;
-  std::vector<float> sums_;  // of the weights in real numbers
+  std::vector<float> sums_;
 };
-
-// Of the bytes alone: with a scale of 1 for inputs, and a bias that is added later.
-StatusOr<ByteWeight> BytesAlone(const Weight& weight) {
-  Weight plain = weight;
-  plain.bias.clear();
-  Problem problem;
-  problem.op = Op::kConv;
-  return MakeByteWeight(plain, problem);
-}
 
 // What is kept of a panel.
 struct QuantisedPanel {
@@ -178,11 +163,6 @@ int64_t Slices(const Problem& problem) {
 
 bool AcceptsPositionBytes(const Problem& problem) { return problem.window().IsPointwise(); }
 
-bool HoldsPositionBytes(const Weight& weight, const Problem& problem) {
-  if (problem.inputs_as[0].dtype != DType::kFloat32 || !weight.quantisation) return false;
-  return BytesAlone(weight).ok();
-}
-
 size_t PositionBytesWorkspace(const Problem& problem) { return Slots(problem) * SlotBytes(ColumnBytes(problem)); }
 
 size_t PositionLanesWorkspace(const Problem& problem) {
@@ -190,24 +170,24 @@ size_t PositionLanesWorkspace(const Problem& problem) {
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PreparePositionQuads(const Weight& weight, const Problem& problem) {
-  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, BytesAlone(weight));
-  return std::make_unique<PositionWeight<QuadWeight>>(bytes, weight.bias, QuadShape(), Slices(problem));
+  SWIZZLE_ASSIGN_OR_RETURN(PositionWeight made, MakePositionWeight(weight));
+  return std::make_unique<PackedPositions<QuadWeight>>(std::move(made), QuadShape(), Slices(problem));
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PreparePositionLanes(const Weight& weight, const Problem& problem) {
-  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, BytesAlone(weight));
+  SWIZZLE_ASSIGN_OR_RETURN(PositionWeight made, MakePositionWeight(weight));
   const int64_t channels = problem.input.channels, all_units = std::max<int64_t>(LaneWeight::UnitsOf(channels, 1), 2);
-  return std::make_unique<PositionWeight<LaneWeight>>(bytes, weight.bias, channels, all_units);
+  return std::make_unique<PackedPositions<LaneWeight>>(std::move(made), channels, all_units);
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PreparePositionBlocks(const Weight& weight, const Problem&) {
-  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, BytesAlone(weight));
-  return std::make_unique<PositionWeight<ByteBlocks>>(bytes, weight.bias);
+  SWIZZLE_ASSIGN_OR_RETURN(PositionWeight made, MakePositionWeight(weight));
+  return std::make_unique<PackedPositions<ByteBlocks>>(std::move(made));
 }
 
 template <const ByteCells& kCells>
 void PositionQuads(const KernelArgs& args, Stream& stream) {
-  const auto& weight = static_cast<const PositionWeight<QuadWeight>&>(*args.weight);
+  const auto& weight = static_cast<const PackedPositions<QuadWeight>&>(*args.weight);
   const auto as_they_are = [](uint8_t*) {};
   const RowColumns<kCells, decltype(as_they_are)> as_rows{as_they_are};
   const PositionRun run(args, weight.bias(), weight.sums(), as_rows);
@@ -219,7 +199,7 @@ void PositionQuads(const KernelArgs& args, Stream& stream) {
 
 template <const ByteCells& kCells>
 void PositionBlocks(const KernelArgs& args, Stream& stream) {
-  const auto& weight = static_cast<const PositionWeight<ByteBlocks>&>(*args.weight);
+  const auto& weight = static_cast<const PackedPositions<ByteBlocks>&>(*args.weight);
   const int64_t groups = weight.products().groups(), slices = std::min(Slices(*args.problem), groups);
   const int64_t channels = args.problem->input.channels, quads = weight.products().quads();
   const auto interleave = [&](uint8_t* bytes) {
@@ -236,7 +216,7 @@ void PositionBlocks(const KernelArgs& args, Stream& stream) {
 }
 
 void PositionLanes(const KernelArgs& args, Stream& stream) {
-  const auto& weight = static_cast<const PositionWeight<LaneWeight>&>(*args.weight);
+  const auto& weight = static_cast<const PackedPositions<LaneWeight>&>(*args.weight);
   const int64_t channels = args.problem->input.channels;
   const LaneColumns columns;
   const PositionRun run(args, weight.bias(), weight.sums(), columns);

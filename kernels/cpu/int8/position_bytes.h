@@ -2,10 +2,8 @@
 // linear_csr_position_u8_<isa> of sparse weights, with VBMI by lanes (lane_weight.h), and
 // linear_dense_position_u8_<isa> of dense ones. Bias, residual, clamp and function.
 //
-// They take weights of whole numbers whose input has no scale that is known beforehand: models that are quantised
-// dynamically. Each position is quantised by what is in it, one token by itself. Where a model says one scale for the
-// whole tensor (ONNX's DynamicQuantizeLinear) that would depend on what else is in the batch, and be coarser: a token's
-// range is at most the tensor's, so that each step is at most as long.
+// They take weights of whole numbers whose input has no scale that is known beforehand
+// (whole_numbers/position_weight.h).
 #ifndef SWIZZLE_KERNELS_CPU_INT8_POSITION_BYTES_H_
 #define SWIZZLE_KERNELS_CPU_INT8_POSITION_BYTES_H_
 
@@ -13,12 +11,11 @@
 
 #include "kernels/backend/kernel_table.h"
 #include "kernels/cpu/int8/byte_cells.h"
+#include "kernels/whole_numbers/position_weight.h"
 
 namespace swizzle::cpu {
 
 bool AcceptsPositionBytes(const Problem& problem);
-// Whether the weight is of signed bytes, and the input of no whole numbers.
-bool HoldsPositionBytes(const Weight& weight, const Problem& problem);
 size_t PositionBytesWorkspace(const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PreparePositionQuads(const Weight& weight, const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PreparePositionBlocks(const Weight& weight, const Problem& problem);

@@ -8,6 +8,7 @@
 #include "kernels/cuda/int8/conv_bytes.h"
 #include "kernels/cuda/int8/dense_conv_bytes.h"
 #include "kernels/cuda/int8/elementwise_bytes.h"
+#include "kernels/cuda/int8/position_bytes.h"
 #include "kernels/cuda/int8/window_bytes.h"
 #include "kernels/cuda/window/resize.h"
 #include "kernels/whole_numbers/kept_bytes.h"
@@ -83,6 +84,48 @@ constexpr auto DenseConvByteRows(uint32_t features, decltype(Kernel::prepare) pr
       run);
 }
 
+// Layers that make bytes of real numbers, and end in such: rows <stem>_<type>_<target>.
+template <RowText kStem, RowText kTarget, Format kFormat, Layout kLayout, DType... kTypes>
+constexpr auto PositionByteRows(uint32_t features, const Kernel& common, RunFunctionPointer run) {
+  return Join(std::array<Kernel, 1>{MakeRow<kStem + "_" + TypeTag(kTypes) + "_" + kTarget>(
+      common, {Op::kConv, kFormat, DType::kInt8, Storage{kLayout, kTypes}, Storage{kLayout, kTypes}}, features,
+      run)}...);
+}
+template <RowText kTarget, ByteWay kWay>
+constexpr auto PositionPanelRows() {
+  return PositionByteRows<"conv_rows_sr_bcrs_position_u8", kTarget + "_sm80", Format::kSrBcrs, kGpuRows, kF32, kF16,
+                          kBf16>(kSm80,
+                                 {.accepts = AcceptsPositionPanels<kWay>,
+                                  .prepare = PreparePositionPanels,
+                                  .workspace_bytes = PositionPanelsWorkspaceBytes,
+                                  .holds = HoldsPositionBytes},
+                                 RunPositionPanels<kWay>);
+}
+template <RowText kTarget, typename Shape>
+constexpr auto PositionTileRows() {
+  return PositionByteRows<"conv_nhwc_dense_position_u8", kTarget + "_sm90a", Format::kDense, kNhwc, kF32, kF16, kBf16>(
+      kSm90a,
+      {.accepts = AcceptsPositionBytes,
+       .prepare = PreparePositionTiles,
+       .workspace_bytes = PositionLinesWorkspaceBytes,
+       .holds = HoldsPositionBytes},
+      RunPositionTiles<Shape>);
+}
+constexpr auto AllPositionRows() {
+  return Join(PositionPanelRows<"gather", ByteWay::kGather>(), PositionPanelRows<"shared", ByteWay::kGatherShared>(),
+              PositionPanelRows<"tile128", ByteWay::kResident128>(),
+              PositionPanelRows<"tile64", ByteWay::kResident64>(), PositionTileRows<"wgmma128x64", ByteTile128x64>(),
+              PositionTileRows<"wgmma128x128", ByteTile128x128>(), PositionTileRows<"wgmma64x64", ByteTile64x64>(),
+              PositionTileRows<"wgmma64x64s2", ByteTileShort>(), PositionTileRows<"wgmma64x64k4", ByteTileSplit>(),
+              PositionByteRows<"conv_nhwc_dense_position_u8", "cublaslt", Format::kDense, kNhwc, kF32, kF16, kBf16>(
+                  kSm80,
+                  {.accepts = AcceptsPositionBytes,
+                   .prepare = PreparePositionLibrary,
+                   .workspace_bytes = PositionLibraryWorkspaceBytes,
+                   .holds = HoldsPositionBytes},
+                  RunPositionLibrary));
+}
+
 // Rows <stem>_<layout>[_<format>]_u8_sm75 of what stays bytes in its layout.
 template <RowText kStem, Layout kLayout, Format kFormat = Format::kNone>
 constexpr std::array<Kernel, 1> ByteRow(Op op, const Kernel& common, RunFunctionPointer run) {
@@ -114,9 +157,15 @@ constexpr auto All() {
       WholesRows(), SrBcrsRows<"gather", ByteWay::kGather>(), SrBcrsRows<"shared", ByteWay::kGatherShared>(),
       SrBcrsRows<"tile128", ByteWay::kResident128>(), SrBcrsRows<"tile64", ByteWay::kResident64>(),
       // Of equals the first is taken where nothing is measured.
-      DenseConvByteRows<"wgmma128x64_sm90a">(kSm90a, PrepareDenseConvBytesWgmma, RunDenseConvBytesWgmma<128, 64>),
-      DenseConvByteRows<"wgmma128x128_sm90a">(kSm90a, PrepareDenseConvBytesWgmma, RunDenseConvBytesWgmma<128, 128>),
-      DenseConvByteRows<"wgmma64x64_sm90a">(kSm90a, PrepareDenseConvBytesWgmma, RunDenseConvBytesWgmma<64, 64>),
+      DenseConvByteRows<"wgmma128x64_sm90a">(kSm90a, PrepareDenseConvBytesWgmma,
+                                             RunDenseConvBytesWgmma<ByteTile128x64>),
+      DenseConvByteRows<"wgmma128x128_sm90a">(kSm90a, PrepareDenseConvBytesWgmma,
+                                              RunDenseConvBytesWgmma<ByteTile128x128>),
+      DenseConvByteRows<"wgmma64x64_sm90a">(kSm90a, PrepareDenseConvBytesWgmma, RunDenseConvBytesWgmma<ByteTile64x64>),
+      DenseConvByteRows<"wgmma64x64s2_sm90a">(kSm90a, PrepareDenseConvBytesWgmma,
+                                              RunDenseConvBytesWgmma<ByteTileShort>),
+      DenseConvByteRows<"wgmma64x64k4_sm90a">(kSm90a, PrepareDenseConvBytesWgmma,
+                                              RunDenseConvBytesWgmma<ByteTileSplit>),
       DenseConvByteRows<"mma128x128_sm80">(kSm80, PrepareDenseConvBytes, RunDenseConvBytes<128, 128>),
       DenseConvByteRows<"mma64x64_sm80">(kSm80, PrepareDenseConvBytes, RunDenseConvBytes<64, 64>),
       ByteLayerRows<"conv_nhwc_dense_u8", "cublaslt", Format::kDense, kNhwc, kU8, kF32, kF16, kBf16>(
@@ -126,7 +175,7 @@ constexpr auto All() {
            .workspace_bytes = DenseBytesWorkspaceBytes,
            .holds = HoldsBytes},
           RunDenseBytes),
-      ByteRowsOf<kGpuRows>(), ByteRowsOf<kNhwc>());
+      AllPositionRows(), ByteRowsOf<kGpuRows>(), ByteRowsOf<kNhwc>());
 }
 
 }  // namespace swizzle::cuda::byte_rows

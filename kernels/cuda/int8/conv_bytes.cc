@@ -28,6 +28,14 @@ class ConvBytesWeight final : public PackedWeight {
 
 }  // namespace
 
+std::vector<std::vector<WholeEntry>> WholeRowsOf(const ByteWeight& weight) {
+  std::vector<std::vector<WholeEntry>> rows(weight.rows);
+  for (int64_t row = 0; row < weight.rows; ++row) {
+    for (const ByteWeight::Entry& entry : weight.entries[row]) rows[row].push_back({entry.column, entry.value});
+  }
+  return rows;
+}
+
 template <ByteWay kWay>
 bool AcceptsConvBytes(const Problem& problem) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
@@ -41,11 +49,7 @@ bool AcceptsConvBytes(const Problem& problem) {
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvBytes(const Weight& weight, const Problem& problem) {
   SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeByteWeight(weight, problem));
-  std::vector<std::vector<WholeEntry>> rows(bytes.rows);
-  for (int64_t row = 0; row < bytes.rows; ++row) {
-    for (const ByteWeight::Entry& entry : bytes.entries[row]) rows[row].push_back({entry.column, entry.value});
-  }
-  SWIZZLE_ASSIGN_OR_RETURN(auto panels, BytePanels::Make(rows, bytes.cols, 8));
+  SWIZZLE_ASSIGN_OR_RETURN(auto panels, BytePanels::Make(WholeRowsOf(bytes), bytes.cols, 8));
   SWIZZLE_ASSIGN_OR_RETURN(RowEnds ends, RowEnds::Make(bytes, 0));
   return std::make_unique<ConvBytesWeight>(std::move(panels), std::move(ends));
 }

@@ -8,12 +8,16 @@
 #define SWIZZLE_KERNELS_CUDA_INT8_CONV_BYTES_H_
 
 #include <memory>
+#include <vector>
 
 #include "kernels/backend/kernel_table.h"
 #include "kernels/cuda/int8/spmm_bytes.h"
 #include "kernels/whole_numbers/byte_weight.h"
 
 namespace swizzle::cuda {
+
+// As BytePanels take them.
+std::vector<std::vector<WholeEntry>> WholeRowsOf(const ByteWeight& weight);
 
 // Any sparse weight goes, in panels of eight rows; what rows share no columns gain little.
 template <ByteWay kWay>

@@ -154,20 +154,13 @@ bool IsDirect(const Problem& problem) { return problem.window().IsPointwise() ||
 
 class DenseConvBytesWeight final : public PackedWeight {
  public:
-  DenseConvBytesWeight(DeviceArray<int8_t> weights, int64_t steps, DeviceArray<PieceTap> taps, RowEnds ends)
-      : weights_(std::move(weights)), steps_(steps), taps_(std::move(taps)), ends_(std::move(ends)) {}
-  size_t bytes() const override { return weights_.bytes() + taps_.bytes() + ends_.bytes(); }
+  DenseConvBytesWeight(ByteTiles tiles, RowEnds ends) : tiles_(std::move(tiles)), ends_(std::move(ends)) {}
+  size_t bytes() const override { return tiles_.bytes() + ends_.bytes(); }
+  const ByteTiles& tiles() const { return tiles_; }
   const RowEnds& ends() const { return ends_; }
-  void NameIn(DenseConvArgs& args) const {
-    args.weights = reinterpret_cast<const uint8_t*>(weights_.data());
-    args.taps = taps_.data();
-    args.steps = static_cast<int32_t>(steps_);
-  }
 
  private:
-  const DeviceArray<int8_t> weights_;
-  const int64_t steps_;
-  const DeviceArray<PieceTap> taps_;
+  const ByteTiles tiles_;
   const RowEnds ends_;
 };
 
@@ -193,39 +186,50 @@ int64_t PlaceForWgmma(int64_t row, int64_t column, int64_t steps) {
 constexpr int16_t kNoTap = 32767;      // of pieces that fill steps up
 constexpr int64_t kMostExtent = 4096;  // of planes, pads and windows, for which that is outside
 
-std::vector<PieceTap> TapsOf(const Problem& problem, int64_t pieces) {
+PieceTap LineTap(int64_t column) { return {static_cast<int32_t>(column), 0, 0}; }
+
+PieceTap TapOf(const Problem& problem, int64_t column) {
+  if (IsDirect(problem)) return LineTap(column);
   const int64_t channels = problem.input.channels;
   const Window& window = problem.window();
-  std::vector<PieceTap> taps(pieces, {0, kNoTap, kNoTap});
-  for (int64_t column = 0; column < ByteLineSize(problem); column += kConvPiece) {
-    PieceTap& tap = taps[column / kConvPiece];
-    if (IsDirect(problem)) {
-      tap = {static_cast<int32_t>(column), 0, 0};
-      continue;
-    }
-    const int64_t at = column / channels;
-    const int64_t y = at / window.kernel_w * window.dilation_h, x = at % window.kernel_w * window.dilation_w;
-    tap = {static_cast<int32_t>((y * problem.input.width + x) * channels + column % channels), static_cast<int16_t>(y),
-           static_cast<int16_t>(x)};
-  }
-  return taps;
+  const int64_t at = column / channels;
+  const int64_t y = at / window.kernel_w * window.dilation_h, x = at % window.kernel_w * window.dilation_w;
+  return {static_cast<int32_t>((y * problem.input.width + x) * channels + column % channels), static_cast<int16_t>(y),
+          static_cast<int16_t>(x)};
 }
 
-StatusOr<std::unique_ptr<PackedWeight>> Prepare(const Weight& weight, const Problem& problem, int64_t depth,
-                                                int64_t (*place_of)(int64_t row, int64_t column, int64_t steps)) {
-  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeByteWeight(weight, problem));
+using PlaceFunction = int64_t (*)(int64_t row, int64_t column, int64_t steps);
+
+// With steps of `depth` columns; of lines of so many.
+template <typename Tap>
+StatusOr<ByteTiles> PackTiles(const ByteWeight& bytes, int64_t depth, PlaceFunction place_of, int64_t line,
+                              const Tap& tap) {
   const int64_t steps = std::max<int64_t>(1, CeilDiv(bytes.cols, depth));
   std::vector<int8_t> packed(CeilDiv(bytes.rows, kConvGroup) * steps * kConvGroup * depth);
   for (int64_t row = 0; row < bytes.rows; ++row) {
     for (const ByteWeight::Entry& entry : bytes.entries[row]) packed[place_of(row, entry.column, steps)] = entry.value;
   }
+  std::vector<PieceTap> taps(steps * depth / kConvPiece, {0, kNoTap, kNoTap});
+  for (int64_t column = 0; column < line; column += kConvPiece) taps[column / kConvPiece] = tap(column);
   SWIZZLE_ASSIGN_OR_RETURN(auto weights, DeviceArray<int8_t>::Upload(packed));
-  SWIZZLE_ASSIGN_OR_RETURN(auto taps, DeviceArray<PieceTap>::Upload(TapsOf(problem, steps * depth / kConvPiece)));
+  SWIZZLE_ASSIGN_OR_RETURN(auto of_pieces, DeviceArray<PieceTap>::Upload(taps));
+  return ByteTiles(std::move(weights), steps, std::move(of_pieces));
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> Prepare(const Weight& weight, const Problem& problem, int64_t depth,
+                                                PlaceFunction place_of) {
+  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeByteWeight(weight, problem));
+  SWIZZLE_ASSIGN_OR_RETURN(ByteTiles tiles, PackTiles(bytes, depth, place_of, ByteLineSize(problem),
+                                                      [&](int64_t column) { return TapOf(problem, column); }));
   SWIZZLE_ASSIGN_OR_RETURN(RowEnds ends, RowEnds::Make(bytes, 0));
-  return std::make_unique<DenseConvBytesWeight>(std::move(weights), steps, std::move(taps), std::move(ends));
+  return std::make_unique<DenseConvBytesWeight>(std::move(tiles), std::move(ends));
 }
 
 }  // namespace
+
+StatusOr<ByteTiles> ByteTiles::OfLines(const ByteWeight& weight) {
+  return PackTiles(weight, 2 * kDepth, PlaceForWgmma, RoundUp(weight.cols, kByteUnit), LineTap);
+}
 
 bool AcceptsDenseConvBytes(const Problem& problem) {
   if (!AcceptsByteLayer(problem, Layout::kNhwc) || !CountsFit(problem)) return false;
@@ -261,7 +265,7 @@ DenseConvArgs DenseConvArgsOf(const KernelArgs& args, Stream& stream) {
     QueueByteLines(problem, made.input, static_cast<uint8_t>(problem.inputs_as[0].zero_point), columns, stream);
     made.input = columns;
   }
-  static_cast<const DenseConvBytesWeight&>(*args.weight).NameIn(made);
+  static_cast<const DenseConvBytesWeight&>(*args.weight).tiles().NameIn(made);
   made.outside = 0x01010101u * static_cast<uint8_t>(problem.inputs_as[0].zero_point);
   made.positions = static_cast<int32_t>(out.positions());
   made.rows = static_cast<int32_t>(out.channels);

@@ -3,11 +3,15 @@
 #ifndef SWIZZLE_KERNELS_CUDA_INT8_DENSE_CONV_BYTES_CUH_
 #define SWIZZLE_KERNELS_CUDA_INT8_DENSE_CONV_BYTES_CUH_
 
+#include <utility>
+
 #include "kernels/cuda/int8/byte_columns.h"
 #include "kernels/cuda/int8/sum_ends.cuh"
 #include "kernels/cuda/runtime/dependent_launch.cuh"
+#include "kernels/cuda/runtime/device_array.h"
 #include "kernels/cuda/runtime/shared_memory.h"
 #include "kernels/cuda/tensor_core/pipeline.cuh"
+#include "kernels/whole_numbers/byte_weight.h"
 
 namespace swizzle::cuda {
 
@@ -32,6 +36,27 @@ struct DenseConvArgs {
   int32_t line, channels, height, width;
   int32_t stride_h, stride_w, pad_top, pad_left;
   FastDivider out_width, out_height;
+};
+
+// A weight in device memory: see dense_conv_bytes.h. Immutable.
+class ByteTiles {
+ public:
+  ByteTiles(DeviceArray<int8_t> weights, int64_t steps, DeviceArray<PieceTap> taps)
+      : weights_(std::move(weights)), steps_(steps), taps_(std::move(taps)) {}
+  // For wgmma, of positions whose columns lie together, filled up to whole pieces.
+  static StatusOr<ByteTiles> OfLines(const ByteWeight& weight);
+
+  size_t bytes() const { return weights_.bytes() + taps_.bytes(); }
+  void NameIn(DenseConvArgs& args) const {
+    args.weights = reinterpret_cast<const uint8_t*>(weights_.data());
+    args.taps = taps_.data();
+    args.steps = static_cast<int32_t>(steps_);
+  }
+
+ private:
+  DeviceArray<int8_t> weights_;
+  int64_t steps_;
+  DeviceArray<PieceTap> taps_;
 };
 
 // Of a layer's launch, but for channel_tiles; what it needs of the workspace is queued.
@@ -150,7 +175,30 @@ __device__ void StoreFragments(const DenseConvArgs& args, const int32_t (&sums)[
   }
 }
 
-// Real numbers go through shared memory: sums of a tile, [position][channel].
+// Real numbers that a store takes kPack neighbouring channels of, at one position at a time (kDirect): of a lane's sums
+// as StoreFragments has them.
+template <int kFragments, typename Store>
+__device__ void StoreRealFragments(const DenseConvArgs& args, const int32_t (&sums)[kFragments][kConvProducts][4],
+                                   int first_position, int channel, const Store& store) {
+  constexpr int kPack = Store::kPack;
+#pragma unroll
+  for (int part = 0; part < kConvPiece / kPack; ++part) {
+    const int first = channel + part * kPack, count = min(args.rows - first, kPack);
+    if (count <= 0) return;
+    const auto ends = store.EndsOf(first);
+#pragma unroll
+    for (int i = 0; i < kFragments * 2; ++i) {
+      const int position = first_position + i * 8;
+      if (position >= args.positions) continue;
+      int32_t of_pack[kPack];
+#pragma unroll
+      for (int c = 0; c < kPack; ++c) of_pack[c] = sums[i / 2][(part * kPack + c) / 2][i % 2 * 2 + c % 2];
+      store.StoreChannels(ends, position, int64_t{position} * args.rows + first, count, of_pack);
+    }
+  }
+}
+
+// Others go through shared memory: sums of a tile, [position][channel].
 template <int kFragments>
 __device__ void ParkFragments(const int32_t (&sums)[kFragments][kConvProducts][4], int first_position, int channel,
                               int tile_channels, int32_t* parked) {

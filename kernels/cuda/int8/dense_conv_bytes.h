@@ -21,6 +21,20 @@
 
 namespace swizzle::cuda {
 
+// What products by wgmma are compiled for: tiles of so many positions and channels, stages of the ring that columns
+// come through, and parts of K, which blocks of a cluster add up. Few stages leave room for more blocks, which suits
+// short sums; parts of K suit few positions.
+template <int kPositionCount, int kChannelCount, int kStageCount, int kPartCount = 1>
+struct ByteTileShape {
+  static constexpr int kPositions = kPositionCount, kChannels = kChannelCount;
+  static constexpr int kStages = kStageCount, kSplit = kPartCount;
+};
+using ByteTile128x128 = ByteTileShape<128, 128, 3>;
+using ByteTile128x64 = ByteTileShape<128, 64, 3>;
+using ByteTile64x64 = ByteTileShape<64, 64, 4>;
+using ByteTileShort = ByteTileShape<64, 64, 2>;
+using ByteTileSplit = ByteTileShape<64, 64, 4, 4>;
+
 bool AcceptsDenseConvBytes(const Problem& problem);
 size_t DenseConvBytesWorkspaceBytes(const Problem& problem);
 
@@ -30,7 +44,7 @@ template <int kPositions, int kChannels>
 void RunDenseConvBytes(const KernelArgs& args, Stream& stream);
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareDenseConvBytesWgmma(const Weight& weight, const Problem& problem);
-template <int kPositions, int kChannels>
+template <typename Shape>
 void RunDenseConvBytesWgmma(const KernelArgs& args, Stream& stream);
 
 }  // namespace swizzle::cuda

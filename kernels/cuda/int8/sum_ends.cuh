@@ -37,7 +37,7 @@ struct FourEnds {
 };
 
 struct StoreBytes {
-  static constexpr bool kBytes = true;
+  static constexpr bool kBytes = true, kDirect = false;
   uint8_t* y;
   const uint8_t* residual;
   const int32_t* start;
@@ -78,7 +78,7 @@ struct StoreBytes {
 // Of any real type.
 template <typename Function>
 struct StoreReals {
-  static constexpr bool kBytes = false;
+  static constexpr bool kBytes = false, kDirect = false;
   void* y;
   const void* residual;
   const int32_t* start;

@@ -242,6 +242,9 @@ StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Netw
   measurements_left_ = 0;
   for (const Layer& layer : network.layers) {
     SWIZZLE_ASSIGN_OR_RETURN(auto candidates, LayerRows(backend_, network, layer, settings_, dense_only_));
+    if (!HasHostMemory(backend_) && layer.op != Op::kReshape) {
+      SettleForDevice(settings_.precision, LayerProblem(network, layer, 1, settings_.threads), candidates);
+    }
     if (layer.op == Op::kReshape) {
       for (Candidate& candidate : candidates) candidate.microseconds.assign(batches_.size(), 0.0);
     } else {

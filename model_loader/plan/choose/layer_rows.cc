@@ -92,6 +92,18 @@ StatusOr<std::vector<Candidate>> LayerRows(const Backend& backend, const Network
   return candidates;
 }
 
+void SettleForDevice(Precision precision, const Problem& problem, std::vector<Candidate>& candidates) {
+  if (problem.inputs_as[0].dtype == DType::kFloat32 && precision != Precision::kInt8) {
+    for (Candidate& candidate : candidates) candidate.rounds_less = false;
+  }
+  const std::vector<Candidate> all = candidates;
+  std::erase_if(candidates, [&](const Candidate& candidate) {
+    return candidate.rounds_less && std::ranges::any_of(all, [&](const Candidate& other) {
+             return !other.rounds_less && other.input == candidate.input && other.output == candidate.output;
+           });
+  });
+}
+
 std::vector<Candidate> LayerRenames(const Network& network, const Layer& layer) {
   std::vector<Candidate> renames;
   if (!OnlyQuantises(network, layer)) return renames;

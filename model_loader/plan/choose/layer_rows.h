@@ -17,6 +17,12 @@ const Weight* WeightOf(const Network& network, const Layer& layer);
 StatusOr<std::vector<Candidate>> LayerRows(const Backend& backend, const Network& network, const Layer& layer,
                                            RunSettings settings, bool dense_only);
 
+// What devices may choose among. Where the model has no scales for a layer's input, so that bytes are the row's own
+// (whole_numbers/position_weight.h), those in real numbers are as good a choice, but for plans in INT8. Then, and where
+// it has scales, those that round less and are stored as others which don't are dropped: they would only take their
+// share of the time for measuring.
+void SettleForDevice(Precision precision, const Problem& problem, std::vector<Candidate>& candidates);
+
 // Ways to run, for nothing, a layer that holds its input to the range of whole numbers that it is stored as already.
 std::vector<Candidate> LayerRenames(const Network& network, const Layer& layer);
 
