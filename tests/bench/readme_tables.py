@@ -233,7 +233,7 @@ def whole_numbers_table():
     text = table('zeros', 'products', 'cuSPARSE FP16', 'least', 'cuBLAS INT8', 'cuBLAS FP16',
                  *(f'{width}, cuBLAS FP16' for width in widths),
                  rows=map(line, sorted({case['sparsity'] for case in figures['cases']})))
-    text += note(f'{figures["machine"]}, {figures["date"]}, commit {figures["commit"]}, `cuda_sr_bcrs_bench`: how many '
+    text += note(f'{figures["machine"]}, {figures["date"]}, commit {figures["commit"]}, `seeds_magicube`: how many '
                  'times as long what the head names takes as ours, geometric means; 8-8 bits where no width is named. '
                  'Patterns of the DLMC, 90 % as they are and others drawn, each entry a vector of 8 rows; N is 128, 256 '
                  'and 512, of other widths 256. cuSPARSE is its best CSR algorithm, cuBLAS the best of up to 16 '
@@ -266,7 +266,7 @@ def mixed_blocks_table():
              f'{row["parts_us"]:.1f} µs') for row in figures['cases']]
     text = table('weight', 'positions', 'nonzeros', 'cuSPARSE CSR', 'cuSPARSE blocked-ELL', 'cuBLASLt', 'ours',
                  'against the better of cuSPARSE', 'against cuBLASLt', 'blocks, then strays by CSR', rows=rows)
-    return text + note(f'{figures["machine"]}, {figures["date"]}, commit {figures["commit"]}, `cuda_hb_ell_bench`: FP16, '
+    return text + note(f'{figures["machine"]}, {figures["date"]}, commit {figures["commit"]}, `seeds_hb_ell`: FP16, '
                        'half of the nonzeros in full blocks of 16x16, half scattered.')
 
 

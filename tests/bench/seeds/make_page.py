@@ -21,13 +21,14 @@ SEEDS = (
     ('sputnik', 'seeds_sputnik --dlmc=DLMC', 'Volta\'s placement of blocks, that version of cuSPARSE, and accuracies after '
      'training cannot be repeated. The sparse Transformer, SDDMM and MobileNetV1 have figures of their own '
      '([GPU](../../../kernels/cuda/PERFORMANCE.md)).'),
-    ('magicube', 'cuda_sr_bcrs_bench --dlmc=DLMC', 'Hopper emulates products of 4 bits, so these are stored in 4 and '
-     'computed in 8. The published figures are sums over the artefact\'s logs, not the paper\'s own.'),
+    ('magicube', 'seeds_magicube --dlmc=DLMC', 'Hopper emulates products of 4 bits, so these are stored in 4 and '
+     'computed in 8; the shuffle of indices is for products of 4 bits, and nothing is left of it here. The published '
+     'figures are sums over the artefact\'s logs, not the paper\'s own.'),
     ('dual_side', 'seeds_dual_side', 'All of the paper but unfolding ran on a simulated chip, whose products skip steps '
      'inside; a GPU\'s do not. "Model" is how many times fewer such steps scattered zeros leave, by our reckoning.'),
     ('shfl_bw', 'seeds_shfl_bw', 'V100 and T4 are not here, and what BLEU the pruned networks reach takes their training. '
      'Weights are drawn as their search leaves them: groups of rows that keep the same columns.'),
-    ('hb_ell', 'cuda_hb_ell_bench', 'The paper simulated a chip; its instructions are in none. Blocks are expanded when a '
+    ('hb_ell', 'seeds_hb_ell', 'The paper simulated a chip; its instructions are in none. Blocks are expanded when a '
      'model is loaded.'),
 )
 COLOURS = ('#0b6e4f', '#e09f3e', '#8d99ae', '#9e2a2b', '#3d5a80')

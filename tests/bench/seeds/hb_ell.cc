@@ -2,11 +2,13 @@
 // of the nonzeros in full blocks, half scattered over the rest. Against cuSPARSE's best CSR algorithm, cuSPARSE's
 // blocked-ELL, which has to keep every block that is not empty, and dense cuBLASLt; FP16, sums in FP32.
 //
-//   cuda_hb_ell_bench [--rounds=5] [--launches=5] [--most=8192] [-o results.json]
+//   seeds_hb_ell [--rounds=5] [--launches=5] [--most=8192] [-o results.json]
 //
 // Ours is the fastest of the table's widths, all nonzeros in groups of 64 rows. "Parts" is what the format suggests:
 // full blocks in groups, and strays by CSR on CUDA cores before them, which the groups add. cuSPARSE's blocked-ELL is
 // timed only: with every block kept its values are drawn anew.
+#include "kernels/format/hb_ell.h"
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -16,7 +18,6 @@
 
 #include "kernels/cuda/conv/conv_csr.h"
 #include "kernels/cuda/conv/conv_shfl_bw.h"
-#include "kernels/format/hb_ell.h"
 #include "tests/bench/cuda/dense_product.h"
 #include "tests/bench/cuda/kept_run.h"
 #include "tests/bench/seeds/claims.h"

@@ -1,7 +1,7 @@
 // Sparse products of whole numbers (Magicube's workload): patterns of the Deep Learning Matrix Collection, each entry a
 // vector of 8 rows, against cuSPARSE's best CSR algorithm and cuBLAS in FP16, and cuBLASLt's best in INT8.
 //
-//   cuda_sr_bcrs_bench --dlmc=FOLDER [--sample=16] [--rounds=5] [-o results.json]
+//   seeds_magicube --dlmc=FOLDER [--sample=16] [--rounds=5] [-o results.json]
 //
 // The collection has 80 and 90 %; other sparsities are drawn with the same lengths of rows beside each other. Ours is
 // the fastest of the kernel table's ways, as a planner measures them; every sum of some rows is checked. Then other
