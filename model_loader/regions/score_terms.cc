@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "kernels/cpu/conv/sgemm.h"
@@ -15,11 +14,9 @@ namespace {
 using fallback::Array;
 
 // Several such still have a finite sum.
-constexpr float kLowest = -1e37f;
+constexpr float kLowest = -1e37f, kHighest = 1e38f;
 
-float Held(float number) {
-  return number < kLowest && number != -std::numeric_limits<float>::infinity() ? kLowest : number;
-}
+float Held(float number) { return std::isfinite(number) ? std::clamp(number, kLowest, kHighest) : number; }
 
 Shape Widened(Shape shape) {
   shape.insert(shape.begin(), 4 - shape.size(), 1);

@@ -99,16 +99,17 @@ void PackViewQueries(const ViewAttention& call, const ViewBlock& block, float* p
 template <int kVectors>
 void PackBiases(const ViewAttention& call, const ViewBlock& block, int64_t key, int64_t keys, float* packed) {
   constexpr int64_t kWidth = kVectors * kLanes;
-  constexpr float kLowest = -1e37f;
+  constexpr float kLowest = -1e37f, kHighest = 2e38f;
   const FloatTag d;
   const int64_t queries = block.last - block.first;
   if (queries < kWidth) std::fill(packed, packed + keys * kWidth, 0.0f);
   Transpose(At(call.bias, block, block.first) + key, call.bias.token_stride, packed, kWidth, queries, keys);
-  const FloatVector unit = hn::Set(d, kLog2E), lowest = hn::Set(d, kLowest);
-  const FloatVector never = hn::Set(d, -std::numeric_limits<float>::infinity());
+  const FloatVector unit = hn::Set(d, kLog2E), lowest = hn::Set(d, kLowest), highest = hn::Set(d, kHighest);
+  const FloatVector infinity = hn::Set(d, std::numeric_limits<float>::infinity());
   for (int64_t i = 0; i < keys * kWidth; i += kLanes) {
     const FloatVector bias = hn::Load(d, packed + i);
-    const FloatVector held = hn::IfThenElse(hn::Eq(bias, never), never, hn::Max(bias, lowest));
+    const FloatVector finite = hn::Min(hn::Max(bias, lowest), highest);
+    const FloatVector held = hn::IfThenElse(hn::Eq(hn::Abs(bias), infinity), bias, finite);
     hn::Store(hn::Mul(held, unit), d, packed + i);
   }
 }

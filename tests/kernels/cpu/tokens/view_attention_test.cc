@@ -132,11 +132,13 @@ TEST_P(ViewAttentionTest, AddsABiasForEachKey) {
 }
 
 // Sums are as large as the lowest number leaves them: as if there were no bias, but for what rounding takes.
-TEST_P(ViewAttentionTest, TakesTheMeanWhereEveryKeyHasTheLowestBias) {
-  const std::vector<float> bias(static_cast<size_t>(call_.key_count), std::numeric_limits<float>::lowest());
-  call_.bias = {bias.data(), 0, 0, 0};
-  call_.scale = 0.0f;
-  ExpectAttends(call_);
+TEST_P(ViewAttentionTest, TakesTheMeanWhereEveryKeyHasTheLowestOrHighestBias) {
+  for (const float number : {std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max()}) {
+    const std::vector<float> bias(static_cast<size_t>(call_.key_count), number);
+    call_.bias = {bias.data(), 0, 0, 0};
+    call_.scale = 0.0f;
+    ExpectAttends(call_);
+  }
 }
 
 TEST_P(ViewAttentionTest, GivesZerosToAQueryThatNoKeyIsLeftTo) {
