@@ -12,6 +12,7 @@
 #include "proto/model_config.pb.h"
 #include "server/rpc/model_description.h"
 #include "tests/server/repository_directory.h"
+#include "tests/support/onnx_builder.h"
 #include "tests/support/random_network.h"
 
 namespace swizzle {
@@ -43,9 +44,11 @@ class ModelRepositoryTest : public ::testing::Test {
     return *repository_;
   }
 
+  void Write(const std::string& file, const std::vector<std::byte>& bytes) {
+    directory_.Write(file, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
   void WriteNetwork(const std::string& model, const Network& network) {
-    const std::vector<std::byte> bytes = *EncodePacked(network);
-    directory_.Write(model + "/1/model.swz", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    Write(model + "/1/model.swz", *EncodePacked(network));
   }
 
   std::string LoadError(const std::string& name) {
@@ -111,6 +114,21 @@ TEST_F(ModelRepositoryTest, MayMeasureBeforeItServes) {
   WriteNetwork("m", testing::MakeRandomNetwork({}));
   repository_ = *NewModelRepository({.directory = directory_.path(), .tune = Tune::kBeforeReady}, devices_, *metrics_);
   repository_->Load([] {});
+  EXPECT_THAT(metrics_->Text(), HasSubstr("state=\"done\",version=\"1\"} 1"));
+  EXPECT_THAT(metrics_->Text(), Not(HasSubstr("swizzle_model_tuning_seconds_total{model=\"m\",version=\"1\"} 0\n")));
+}
+
+TEST_F(ModelRepositoryTest, PlansOfRegionsAreMeasuredToo) {
+  testing::OnnxBuilder builder;
+  builder.Input("x", {-1, 8}).Floats("w", {8, 24}, std::vector<float>(192, 0.25f));
+  builder.Floats("v", {24, 8}, std::vector<float>(192, 0.5f)).Node("MatMul", {"x", "w"}, {"a"});
+  builder.Node("Tan", {"a"}, {"b"}).Node("MatMul", {"b", "v"}, {"y"}).Output("y");
+  Write("m/1/model.onnx", builder.Bytes());
+  repository_ = *NewModelRepository({.directory = directory_.path(), .tune = Tune::kBeforeReady}, devices_, *metrics_);
+  repository_->Load([] {});
+  const auto serving = repository_->Find("m", "");
+  ASSERT_TRUE(serving.ok()) << serving.status();
+  EXPECT_EQ((*serving)->model->facts()->properties.at("swizzle_regions"), "2");
   EXPECT_THAT(metrics_->Text(), HasSubstr("state=\"done\",version=\"1\"} 1"));
   EXPECT_THAT(metrics_->Text(), Not(HasSubstr("swizzle_model_tuning_seconds_total{model=\"m\",version=\"1\"} 0\n")));
 }
