@@ -198,6 +198,8 @@ constexpr Kernel kConvBitmap = {.accepts = AcceptsAll,
 constexpr Kernel kFusedAttention = {.accepts = AcceptsFusedAttention,
                                     .prepare = PrepareFusedAttention,
                                     .workspace_bytes = FusedAttentionWorkspaceBytes};
+constexpr Kernel kBlockAttention = {
+    .accepts = AcceptsBlockAttention, .prepare = PrepareBlockAttention, .holds = HoldsFullBlocks};
 constexpr Kernel kAttentionInParts = {.accepts = AcceptsAttentionInParts,
                                       .prepare = PrepareAttentionInParts,
                                       .workspace_bytes = AttentionInPartsWorkspaceBytes};
@@ -378,6 +380,8 @@ constexpr auto kRows = Join(
                                                     {.accepts = AcceptsAttentionMmaRows},
                                                     []<DType kType>() { return &AttendMmaRows<kType>; }),
     PlainRows<"attention">(Op::kAttention, {.accepts = AcceptsAttention}, kAttend),
+    Rows<"sparse_attention_nhwc_pattern", "blocks_sm90a", kF16, kBf16>(kPatternShape, kSm90a, kBlockAttention,
+                                                                       []<DType>() { return &RunBlockAttention; }),
     Rows<"sparse_attention_nhwc_pattern", "fused_sm90", kF32, kF16>(kPatternShape, kSm90a, kFusedAttention,
                                                                     []<DType>() { return &RunFusedAttention; }),
     Rows<"sparse_attention_nhwc_pattern", "parts_sm80", kF32, kF16>(kPatternShape, kSm80, kAttentionInParts,

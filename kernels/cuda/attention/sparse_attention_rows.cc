@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "kernels/cuda/attention/block_attention.h"
 #include "kernels/cuda/attention/sparse_attention.h"
 #include "kernels/cuda/int8/attention_bytes.h"
 #include "kernels/cuda/runtime/launch_grid.h"
@@ -25,6 +26,7 @@ class HeldWeight final : public PackedWeight {
 };
 using TilesWeight = HeldWeight<DeviceAttentionTiles>;
 using PatternWeight = HeldWeight<DeviceAttentionPattern>;
+using BlocksWeight = HeldWeight<AttentionBlocks>;
 
 class PanelsWeight final : public PackedWeight {
  public:
@@ -124,6 +126,27 @@ void RunFusedAttention(const KernelArgs& args, Stream& stream) {
   ForEachSequence(args, stream, [&](const SparseAttentionArgs& sequence) {
     FusedSparseAttention(sequence, TilesWeight::From(args), args.workspace, QueueOf(stream));
   });
+}
+
+bool AcceptsBlockAttention(const Problem& problem) { return HasUsualHeads(problem) && HeadDim(problem) >= 64; }
+
+bool HoldsFullBlocks(const Weight& weight, const Problem&) {
+  const auto pattern = weight.matrix.In<AttentionPattern>();
+  return pattern.ok() && AttentionBlocks::Fit(**pattern);
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockAttention(const Weight& weight, const Problem&) {
+  SWIZZLE_ASSIGN_OR_RETURN(const auto pattern, weight.matrix.In<AttentionPattern>());
+  SWIZZLE_ASSIGN_OR_RETURN(auto blocks, AttentionBlocks::Make(*pattern));
+  return std::make_unique<BlocksWeight>(std::move(blocks));
+}
+
+void RunBlockAttention(const KernelArgs& args, Stream& stream) {
+  const Problem& problem = *args.problem;
+  const int sequences = CountsOf(problem).sequences;
+  QueueBlockAttention(ArgsOf(args, 0), BlocksWeight::From(args), sequences, problem.input.batch,
+                      MultiprocessorsOf(stream), QueueOf(stream));
+  ClearFrom(sequences * problem.attention().length, args, stream);
 }
 
 bool AcceptsAttentionInParts(const Problem& problem) { return HasUsualHeads(problem); }

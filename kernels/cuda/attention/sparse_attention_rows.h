@@ -1,6 +1,6 @@
 // The rows sparse_attention_nhwc_pattern_ of the kernel table: sparse_attention.h over the sequences of a batch, one
-// after the other, in FP32 and FP16, and int8/attention_bytes.h over all at once, FP16 through bytes. Tokens beyond the
-// last whole sequence get zeros.
+// after the other, in FP32 and FP16, block_attention.h over all at once, in half types, and int8/attention_bytes.h over
+// all at once, FP16 through bytes. Tokens beyond the last whole sequence get zeros.
 #ifndef SWIZZLE_KERNELS_CUDA_ATTENTION_SPARSE_ATTENTION_ROWS_H_
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_SPARSE_ATTENTION_ROWS_H_
 
@@ -15,6 +15,11 @@ bool AcceptsFusedAttention(const Problem& problem);  // up to 341 heads of 32, 6
 StatusOr<std::unique_ptr<PackedWeight>> PrepareFusedAttention(const Weight& weight, const Problem& problem);
 size_t FusedAttentionWorkspaceBytes(const Problem& problem);
 void RunFusedAttention(const KernelArgs& args, Stream& stream);
+
+bool AcceptsBlockAttention(const Problem& problem);  // heads of 64 or 128 channels, values' alike
+bool HoldsFullBlocks(const Weight& weight, const Problem& problem);
+StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockAttention(const Weight& weight, const Problem& problem);
+void RunBlockAttention(const KernelArgs& args, Stream& stream);
 
 bool AcceptsAttentionInParts(const Problem& problem);  // heads of 32, 64 or 128 channels, values' alike
 StatusOr<std::unique_ptr<PackedWeight>> PrepareAttentionInParts(const Weight& weight, const Problem& problem);

@@ -24,6 +24,7 @@
 
 #include "kernels/base/half.h"
 #include "kernels/cuda/attention/attention_pattern.h"
+#include "kernels/cuda/attention/block_attention.h"
 #include "kernels/cuda/attention/sddmm.h"
 #include "kernels/cuda/attention/sparse_attention.h"
 #include "kernels/cuda/attention/sparse_softmax.h"
@@ -284,6 +285,21 @@ void TimeFused(Operands& operands, const NamedPattern& named, const Options& opt
   report.Row("fused", named.name, operands, us, error);
 }
 
+void TimeBlocks(Operands& operands, const NamedPattern& named, const Options& options, cudaStream_t queue,
+                Report& report) {
+  if (!AttentionBlocks::Fit(named.pattern)) return;
+  const auto blocks = *AttentionBlocks::Make(named.pattern);
+  const SparseAttentionArgs args = operands.Args();
+  cudaDeviceProp device;
+  Check(cudaGetDeviceProperties(&device, 0), "ask for the device");
+  const auto run = [&] { QueueBlockAttention(args, blocks, 1, operands.tokens, device.multiProcessorCount, queue); };
+  operands.Poison();
+  run();
+  Check(cudaStreamSynchronize(queue), "attention by blocks");
+  const double error = operands.Error(named.pattern);
+  report.Row("blocks", named.name, operands, MedianMicroseconds(queue, options.rounds, run), error);
+}
+
 void TimeParts(Operands& operands, const NamedPattern& named, const Options& options, cudaStream_t queue,
                Report& report) {
   const auto pattern = *DeviceAttentionPattern::Make(named.pattern);
@@ -353,7 +369,10 @@ int Main(const Options& options) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat16}) {
     for (const int head_dim : {64, 128}) {
       Operands operands(dtype, options, head_dim);
-      for (const NamedPattern& named : patterns) TimeFused(operands, named, options, queue, report);
+      for (const NamedPattern& named : patterns) {
+        TimeFused(operands, named, options, queue, report);
+        if (dtype == DType::kFloat16) TimeBlocks(operands, named, options, queue, report);
+      }
       TimeParts(operands, patterns[0], options, queue, report);
     }
   }

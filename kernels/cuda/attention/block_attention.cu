@@ -1,0 +1,369 @@
+#include <algorithm>
+
+#include "kernels/cuda/attention/block_attention.h"
+#include "kernels/cuda/conv/tile_ending.cuh"
+#include "kernels/cuda/runtime/launch_grid.h"
+#include "kernels/cuda/runtime/powers.cuh"
+#include "kernels/cuda/runtime/shared_memory.h"
+#include "kernels/cuda/tensor_core/pipeline.cuh"
+#include "kernels/cuda/tensor_core/tile_copy.cuh"
+#include "kernels/cuda/tensor_core/wgmma.cuh"
+
+namespace swizzle::cuda {
+namespace {
+
+constexpr int kBlock = AttentionBlocks::kSize;
+constexpr int kWarp = 32, kRole = 128, kGroups = 2, kThreads = (kGroups + 1) * kRole;  // consumers, then the producer
+constexpr int kQueriesOfGroup = kBlock / kGroups;
+constexpr int kProducerRegisters = 24, kConsumerRegisters = 240;
+constexpr int kSlabColumns = 64, kSlabBytes = kBlock * kSlabColumns * 2;
+
+struct Args {
+  CUtensorMap queries, keys, values;
+  const int32_t* offsets;
+  const int32_t* order;
+  const AttentionBlocks::Block* blocks;
+  const uint4* masks;
+  void* output;
+  int64_t token_stride, head_stride;        // of the output
+  int32_t rows_of_head, columns_of_head;    // from one head's slabs to the next's
+  int32_t length, heads, sequences, items;  // of tokens a sequence; tiles of all heads and sequences
+  float scale;                              // of scores, to powers of two
+};
+
+template <int kHeadDim>
+struct Shape {
+  static constexpr int kSlabs = kHeadDim / kSlabColumns;
+  static constexpr int kMatrixBytes = kSlabs * kSlabBytes;
+  static constexpr int kTiles = 2;                         // of queries
+  static constexpr int kStages = kHeadDim == 128 ? 4 : 8;  // each a block of keys or of values
+  struct Shared {
+    alignas(1024) uint8_t queries[kTiles][kMatrixBytes];
+    alignas(1024) uint8_t stages[kStages][kMatrixBytes];
+    StageBarriers<kStages> barriers;
+    StageBarriers<kTiles> query_barriers;
+  };
+};
+
+// A block's tiles, one after the other. Every second round goes backwards, so that who got the longest gets the
+// shortest next.
+struct Walk {
+  const Args& args;
+  int round = 0;
+  int tile, head, sequence, first, count;  // first: of its blocks
+
+  __device__ explicit Walk(const Args& all) : args(all) {}
+  __device__ bool Next() {
+    const int turn = round % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x;
+    const int item = round * static_cast<int>(gridDim.x) + turn;
+    ++round;
+    if (item >= args.items) return false;
+    const int of_tile = args.heads * args.sequences;
+    tile = __ldg(args.order + item / of_tile);
+    head = item % of_tile % args.heads;
+    sequence = item % of_tile / args.heads;
+    first = __ldg(args.offsets + tile);
+    count = __ldg(args.offsets + tile + 1) - first;
+    return true;
+  }
+  __device__ int FirstRow() const { return sequence * args.length + head * args.rows_of_head; }
+};
+
+// One thread. Stages in the order in which they are read: keys, keys, values, keys, values, ..., values.
+template <int kHeadDim>
+__device__ void Produce(const Args& args, typename Shape<kHeadDim>::Shared& shared) {
+  using S = Shape<kHeadDim>;
+  Producer<S::kStages> stages(shared.barriers);
+  Producer<S::kTiles> queries(shared.query_barriers);
+  for (Walk walk(args); walk.Next();) {
+    if (walk.count == 0) continue;
+    const int row = walk.FirstRow(), column = walk.head * args.columns_of_head;
+    const auto copy = [&](const CUtensorMap& map, int block, uint8_t* to, auto& ring) {
+      ring.WaitUntilEmpty();
+      ring.full().ArriveExpecting(S::kMatrixBytes);
+#pragma unroll
+      for (int i = 0; i < S::kSlabs; ++i) {
+        CopySlab(SharedAddress(to) + i * kSlabBytes, map, row + block * kBlock, column + i * kSlabColumns, ring.full());
+      }
+      ring.Next();
+    };
+    const auto load = [&](const CUtensorMap& map, int i) {
+      copy(map, __ldg(&args.blocks[walk.first + i].keys), shared.stages[stages.stage()], stages);
+    };
+    copy(args.queries, walk.tile, shared.queries[queries.stage()], queries);
+    load(args.keys, 0);
+    for (int i = 1; i < walk.count; ++i) {
+      load(args.keys, i);
+      load(args.values, i - 1);
+    }
+    load(args.values, walk.count - 1);
+  }
+}
+
+// A warpgroup's 64 queries. A lane has rows g and g + 8 of its warp's 16.
+template <typename T, int kHeadDim>
+class Attender {
+ public:
+  using S = Shape<kHeadDim>;
+  __device__ Attender(const Args& args, typename S::Shared& shared)
+      : args_(args), shared_(shared), stages_(shared.barriers), queries_(shared.query_barriers) {}
+
+  __device__ void Run() {
+    for (Walk walk(args_); walk.Next();) {
+      Reset();
+      if (walk.count > 0) Attend(walk);
+      Write(walk);
+    }
+  }
+
+ private:
+  static constexpr int kDepth = 16, kScores = kBlock / 2, kSums = kHeadDim / 2;
+
+  __device__ static int Row() {
+    return threadIdx.x / kRole * kQueriesOfGroup + threadIdx.x % kRole / kWarp * 16 + threadIdx.x % kWarp / 4;
+  }
+
+  __device__ void Reset() {
+#pragma unroll
+    for (float& sum : sums_) sum = 0;
+#pragma unroll
+    for (int e = 0; e < 2; ++e) totals_[e] = 0, references_[e] = -INFINITY;
+  }
+
+  __device__ void Attend(const Walk& walk) {
+    const AttentionBlocks::Block* const blocks = args_.blocks + walk.first;
+    float scores[kScores], growth[2];
+    uint32_t weights[kBlock / kDepth][4];
+    queries_.WaitUntilFull();
+    int keys = QueueScores(scores);
+    WaitForProducts(scores);
+    Release(keys);
+    Weigh(scores, __ldg(&blocks[0].mask), growth);
+    Pack(scores, weights);
+#pragma unroll 1
+    for (int i = 1; i < walk.count; ++i) {
+      const int mask = __ldg(&blocks[i].mask);
+      keys = QueueScores(scores);
+      const int values = QueueValues(weights);
+      WaitForProducts<1>(scores);
+      Release(keys);
+      Weigh(scores, mask, growth);
+      WaitForProducts(sums_);
+      Release(values);
+      Grow(growth);
+      Pack(scores, weights);
+    }
+    ReleaseQueries();
+    const int values = QueueValues(weights);
+    WaitForProducts(sums_);
+    Release(values);
+  }
+
+  // Scores of the next keys; returns their stage.
+  __device__ int QueueScores(float (&scores)[kScores]) {
+    const int stage = stages_.stage();
+    stages_.WaitUntilFull();
+    stages_.Next();
+    const uint32_t keys = SharedAddress(shared_.stages[stage]);
+    const uint32_t queries =
+        SharedAddress(shared_.queries[queries_.stage()]) + threadIdx.x / kRole * (kQueriesOfGroup * 128);
+    FenceProducts();
+#pragma unroll
+    for (int step = 0; step < kHeadDim / kDepth; ++step) {
+      const uint32_t at = step / 4 * kSlabBytes + step % 4 * (kDepth * 2);
+      if (step == 0) {
+        QueueProduct<false, T>(scores, SharedOperand(queries + at), SharedOperand(keys + at));
+      } else {
+        QueueProduct<true, T>(scores, SharedOperand(queries + at), SharedOperand(keys + at));
+      }
+    }
+    CommitProducts();
+    return stage;
+  }
+
+  __device__ int QueueValues(const uint32_t (&weights)[kBlock / kDepth][4]) {
+    const int stage = stages_.stage();
+    stages_.WaitUntilFull();
+    stages_.Next();
+    const uint32_t values = SharedAddress(shared_.stages[stage]);
+    FenceProducts();
+#pragma unroll
+    for (int step = 0; step < kBlock / kDepth; ++step) {
+      QueueProduct<true, T, T, kDepthOuter>(sums_, weights[step],
+                                            SharedOperand(values + step * (kDepth * 128), kSlabBytes));
+    }
+    CommitProducts();
+    return stage;
+  }
+
+  __device__ void Release(int stage) {
+    if (threadIdx.x % kWarp == 0) stages_.Release(stage);
+  }
+  __device__ void ReleaseQueries() {
+    if (threadIdx.x % kWarp == 0) queries_.Release(queries_.stage());
+    queries_.Next();
+  }
+
+  // Scores become weights, 2^(score - reference), the reference being the largest score so far; `growth` is what sums
+  // and totals of smaller ones are to be multiplied with.
+  __device__ void Weigh(float (&scores)[kScores], int mask, float (&growth)[2]) {
+    if (mask >= 0) Hide(scores, args_.masks + int64_t{mask} * kBlock + Row());
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      float largest = scores[2 * e];
+#pragma unroll
+      for (int j = 0; j < kScores; j += 4) largest = fmaxf(largest, fmaxf(scores[j + 2 * e], scores[j + 2 * e + 1]));
+      largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, 1));
+      largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, 2));
+      const float after = fmaxf(references_[e], largest * args_.scale);
+      const float reference = after == -INFINITY ? 0 : after;
+      growth[e] = PowerOfTwo(references_[e] - reference);
+      references_[e] = after;
+      float total = 0;
+#pragma unroll
+      for (int j = 0; j < kScores; j += 4) {
+#pragma unroll
+        for (int k = 0; k < 2; ++k) {
+          float& score = scores[j + 2 * e + k];
+          score = PowerOfTwo(fmaf(score, args_.scale, -reference));
+          total += score;
+        }
+      }
+      totals_[e] = fmaf(totals_[e], growth[e], total);
+    }
+  }
+
+  // What the masks of rows g and g + 8 lack.
+  __device__ static void Hide(float (&scores)[kScores], const uint4* masks) {
+    const int t = threadIdx.x % 4;
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const uint4 bits = __ldg(masks + 8 * e);
+      const uint32_t words[4] = {bits.x >> 2 * t, bits.y >> 2 * t, bits.z >> 2 * t, bits.w >> 2 * t};
+#pragma unroll
+      for (int j = 0; j < kScores / 4; ++j) {
+#pragma unroll
+        for (int k = 0; k < 2; ++k) {
+          if ((words[j / 4] >> (j % 4 * 8 + k) & 1) == 0) scores[4 * j + 2 * e + k] = -INFINITY;
+        }
+      }
+    }
+  }
+
+  // Scores as a product leaves them are the left operand of the next.
+  __device__ static void Pack(const float (&scores)[kScores], uint32_t (&weights)[kBlock / kDepth][4]) {
+#pragma unroll
+    for (int step = 0; step < kBlock / kDepth; ++step) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        weights[step][i] = PackPair<T>(scores[step * 8 + i * 2], scores[step * 8 + i * 2 + 1]);
+      }
+      FinishOperand(weights[step]);
+    }
+  }
+
+  __device__ void Grow(const float (&growth)[2]) {
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) sums_[i] *= growth[i / 2 % 2];
+  }
+
+  __device__ void Write(const Walk& walk) {
+    T* const output = static_cast<T*>(args_.output) + walk.head * args_.head_stride;
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      float total = totals_[e];
+      total += __shfl_xor_sync(0xFFFFFFFFu, total, 1);
+      total += __shfl_xor_sync(0xFFFFFFFFu, total, 2);
+      const float inverse = total == 0 ? 0 : 1 / total;
+      const int query = walk.tile * kBlock + Row() + 8 * e;
+      const int64_t token = int64_t{walk.sequence} * args_.length + query;
+      T* const to = output + token * args_.token_stride + threadIdx.x % 4 * 8;
+#pragma unroll
+      for (int i = 0; i < kHeadDim / 32; ++i) {
+        uint32_t pairs[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const int at = (i * 4 + j) * 4 + 2 * e;
+          pairs[j] = PackPair<T>(sums_[at] * inverse, sums_[at + 1] * inverse);
+        }
+        TransposeInFours(pairs);
+        if (query < args_.length) {
+          *reinterpret_cast<uint4*>(to + i * 32) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+        }
+      }
+    }
+  }
+
+  const Args& args_;
+  typename S::Shared& shared_;
+  Consumer<S::kStages> stages_;
+  Consumer<S::kTiles> queries_;
+  float sums_[kSums], totals_[2], references_[2];
+};
+
+template <typename T, int kHeadDim>
+__global__ __launch_bounds__(kThreads, 1) void AttendBlocks(const __grid_constant__ Args args) {
+  extern __shared__ uint4 dynamic_shared[];
+  auto& shared = *reinterpret_cast<typename Shape<kHeadDim>::Shared*>(dynamic_shared);
+  if (threadIdx.x == 0) {
+    shared.barriers.Init(1, kGroups * kRole / kWarp);
+    shared.query_barriers.Init(1, kGroups * kRole / kWarp);
+  }
+  __syncthreads();
+  if (threadIdx.x >= kGroups * kRole) {
+    KeepRegisters<kProducerRegisters>();
+    if (threadIdx.x == kGroups * kRole) Produce<kHeadDim>(args, shared);
+  } else {
+    TakeRegisters<kConsumerRegisters>();
+    Attender<T, kHeadDim>(args, shared).Run();
+  }
+}
+
+template <typename T, int kHeadDim>
+void Launch(const Args& args, int multiprocessors, cudaStream_t queue) {
+  using Shared = typename Shape<kHeadDim>::Shared;
+  AllowSharedMemory(AttendBlocks<T, kHeadDim>, sizeof(Shared));
+  const LaunchGrid grid(std::min<int64_t>(args.items, multiprocessors));
+  AttendBlocks<T, kHeadDim><<<grid, kThreads, sizeof(Shared), queue>>>(args);
+}
+
+template <typename T>
+void Launch(const SparseAttentionArgs& sparse, const Args& args, int multiprocessors, cudaStream_t queue) {
+  if (sparse.head_dim == 64) return Launch<T, 64>(args, multiprocessors, queue);
+  Launch<T, 128>(args, multiprocessors, queue);
+}
+
+}  // namespace
+
+void QueueBlockAttention(const SparseAttentionArgs& args, const AttentionBlocks& blocks, int sequences, int64_t tokens,
+                         int multiprocessors, cudaStream_t queue) {
+  const int64_t items = int64_t{blocks.tiles()} * args.heads * sequences;
+  if (items == 0) return;
+  // The operands are alike.
+  const int64_t stride = args.queries.token_stride, to_head = args.queries.head_stride;
+  const int64_t rows_of_head = to_head % stride == 0 ? to_head / stride : 0;
+  const auto slabs = [&](const HeadMatrices& matrices) {
+    return DescribeSlabs(matrices.data, tokens + (args.heads - 1) * rows_of_head, stride, kBlock);
+  };
+  const Args all = {.queries = slabs(args.queries),
+                    .keys = slabs(args.keys),
+                    .values = slabs(args.values),
+                    .offsets = blocks.offsets(),
+                    .order = blocks.order(),
+                    .blocks = blocks.blocks(),
+                    .masks = blocks.masks(),
+                    .output = args.output.data,
+                    .token_stride = args.output.token_stride,
+                    .head_stride = args.output.head_stride,
+                    .rows_of_head = static_cast<int32_t>(rows_of_head),
+                    .columns_of_head = static_cast<int32_t>(rows_of_head == 0 ? to_head : 0),
+                    .length = static_cast<int32_t>(blocks.tokens()),
+                    .heads = args.heads,
+                    .sequences = sequences,
+                    .items = static_cast<int32_t>(items),
+                    .scale = args.scale * kLog2E};
+  if (args.dtype == DType::kFloat16) return Launch<__half>(args, all, multiprocessors, queue);
+  Launch<__nv_bfloat16>(args, all, multiprocessors, queue);
+}
+
+}  // namespace swizzle::cuda
