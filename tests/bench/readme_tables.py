@@ -74,19 +74,21 @@ def gpu_summary():
     rows = {(row['model'], row['precision'], row['batch']): row for row in kept('gpu_h200.json')['models']}
     vectors = {(row['model'], row['batch']): row for row in kept('cuda_shfl_bw_h200.json')['models']
                if row['vector_rows'] == 64 and row.get('images') != 'UINT8'}
-    shown = [(model, batch) for model in NAMES for batch in (1, 8) if (model, 'FP32', batch) in rows]
+    shown = [(model, batch) for model in NAMES for batch in (1, 8, 32)
+             if (model, 'FP32', batch) in rows or (model, batch) in vectors]
 
     def gain(found):
         return times(found['speed_up']) if found else None
 
     def line(model, batch):
-        row = rows[model, 'FP32', batch]
-        return (NAMES[model], batch, us(row['torch_us']) if 'torch_us' in row else None, us(row['dense_us']),
-                us(row['sparse_us']), gain(row), gain(rows.get((model, 'FP16', batch))), gain(vectors.get((model, batch))))
+        row = rows.get((model, 'FP32', batch), {})
+        return (NAMES[model], batch, *(us(row[name]) if name in row else None
+                                       for name in ('torch_us', 'dense_us', 'sparse_us')),
+                gain(row), gain(rows.get((model, 'FP16', batch))), gain(vectors.get((model, batch))))
 
     text = table('model', 'batch', 'PyTorch, dense', 'Swizzle, dense', 'Swizzle, 90 % zeros', 'gain', 'gain in FP16',
                  'FP16, zeros in vectors', rows=[line(*key) for key in shown])
-    used = [rows[model, 'FP32', batch] for model, batch in shown]
+    used = [rows[model, 'FP32', batch] for model, batch in shown if (model, 'FP32', batch) in rows]
     halves = [row for key in shown for row in (rows.get((key[0], 'FP16', key[1])), vectors.get(key)) if row]
     return text + note(f'{gpus(used)}, medians, copies included, {each("date", used)}; in FP16 {each("date", halves)}. '
                        'Vectors are of 64 rows.')
@@ -148,14 +150,15 @@ def attention_table():
     figures = kept('cuda_attention_h200.json')
     rows = [(row['dtype'], row['head_dim'], f'{row["dense_us"]:.0f} µs ({row["dense_row"].rpartition("_")[2]})',
              times(row['fused_over_dense']), times(row['blocks_over_dense']), times(row['band_over_dense']),
+             *(times(row[name]) if name in row else None for name in ('by_blocks_over_dense', 'band_by_blocks_over_dense')),
              times(row['fused_over_cusparse']), times(row['parts_over_cusparse']), times(row['sddmm_over_cusparse']),
              times(row['spmm_over_cusparse']), f'{row["softmax_share_of_copy"]:.0%}') for row in figures['ratios']]
     text = table('type', 'channels a head', 'dense, PyTorch', 'fused, pattern of Sputnik\'s Transformer',
-                 'blocks of 128, 4.5 % of all', 'a band', 'fused against cuSPARSE', 'in parts', 'of which SDDMM',
-                 'SpMM', 'softmax, share of copy speed', rows=rows)
+                 'blocks of 128, 4.5 % of all', 'a band', 'by blocks: these blocks', 'by blocks: a band',
+                 'fused against cuSPARSE', 'in parts', 'of which SDDMM', 'SpMM', 'softmax, share of copy speed', rows=rows)
     patterns = figures['patterns']
-    return text + note(f'{figures["machine"]["gpu"]}, {figures["date"]}, commit {figures["commit"]}: '
-                       f'{figures["method"]}. Patterns: {patterns["seed"]}; {patterns["blocks"]}; {patterns["band"]}.')
+    return text + note(f'{figures["machine"]["gpu"]}, {figures["date"]}, by blocks {figures["by_blocks_date"]}, commit '
+                       f'{figures["commit"]}: {figures["method"]}. Patterns: {patterns["seed"]}; {patterns["blocks"]}; {patterns["band"]}.')
 
 
 def vectors_table():
