@@ -281,7 +281,7 @@ constexpr auto kRows = Join(
     Rows<"embedding_dense", kF32>({Op::kEmbedding, Format::kDense, kNchw, kNchw},
                                   {.accepts = AcceptsAll, .prepare = PrepareEmbedding}, &RunEmbedding),
     RowsInLayout<"layer_norm", "_dense", kNchw>(Op::kLayerNorm, Format::kDense,
-                                                {.accepts = AcceptsAll, .prepare = PrepareLayerNorm},
+                                                {.accepts = AcceptsLayerNormOfRows, .prepare = PrepareLayerNorm},
                                                 SWIZZLE_PER_TARGET(LayerNorm)),
     RowsInLayout<"layer_norm", "_dense", kPanels>(Op::kLayerNorm, Format::kDense,
                                                   {.accepts = AcceptsAll, .prepare = PrepareLayerNorm},

@@ -24,14 +24,17 @@ Result LayerNorm(const Problem& problem, const Weight& weight, const Values& inp
   const int64_t channels = problem.input.channels;
   const auto& [epsilon, centred] = problem.normalisation();
   Result result(input.size());
-  for (int64_t token = 0; token < problem.input.batch; ++token) {
-    const float* x = input.data() + token * channels;
+  const int64_t plane = problem.input.plane();
+  for (int64_t position = 0; position < problem.input.positions(); ++position) {
+    const auto at = [&](int64_t c) { return (position / plane * channels + c) * plane + position % plane; };
     double mean = 0, variance = 0;
-    for (int64_t c = 0; c < channels && centred; ++c) mean += x[c] / static_cast<double>(channels);
-    for (int64_t c = 0; c < channels; ++c) variance += (x[c] - mean) * (x[c] - mean) / static_cast<double>(channels);
+    for (int64_t c = 0; c < channels && centred; ++c) mean += input[at(c)] / static_cast<double>(channels);
+    for (int64_t c = 0; c < channels; ++c) {
+      variance += (input[at(c)] - mean) * (input[at(c)] - mean) / static_cast<double>(channels);
+    }
     for (int64_t c = 0; c < channels; ++c) {
       const double bias = weight.bias.empty() ? 0.0 : weight.bias[c];
-      result[token * channels + c] = (x[c] - mean) / std::sqrt(variance + epsilon) * scale.values[c] + bias;
+      result[at(c)] = (input[at(c)] - mean) / std::sqrt(variance + epsilon) * scale.values[c] + bias;
     }
   }
   return result;

@@ -202,6 +202,8 @@ class ValueCheck {
   }
 
   Status CheckSequenceExtents() const {
+    const bool of_planes = layer_.op == Op::kLayerNorm && !out_.per_token;
+    if (of_planes) return SameExtent(Input(0), out_) ? Status() : ExtentError("differs from", Input(0), out_);
     if (out_.height != 1 || out_.width != 1) return InvalidArgument("its output ", ExtentText(out_), " is no matrix");
     if (layer_.op == Op::kEmbedding || IsAttention(layer_.op)) return {};
     return SameExtent(Input(0), out_) ? Status() : ExtentError("differs from", Input(0), out_);

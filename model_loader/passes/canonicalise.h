@@ -84,7 +84,7 @@ bool IsCanonicalised(std::string_view op);
 Status CanonicaliseConv(NodeRewrite& rewrite);
 Status CanonicaliseConvTranspose(NodeRewrite& rewrite);  // one that expand_transposed left
 Status CanonicalisePool(NodeRewrite& rewrite);           // MaxPool, AveragePool
-Status CanonicaliseGlobalPool(NodeRewrite& rewrite);     // GlobalMaxPool, GlobalAveragePool, ReduceMean
+Status CanonicaliseGlobalPool(NodeRewrite& rewrite);     // GlobalMaxPool, GlobalAveragePool, Reduce..
 Status CanonicaliseGemm(NodeRewrite& rewrite);
 Status CanonicaliseMatMul(NodeRewrite& rewrite);
 
@@ -97,6 +97,12 @@ Status CanonicaliseHardSwish(NodeRewrite& rewrite);
 Status CanonicaliseLeakyRelu(NodeRewrite& rewrite);
 Status CanonicaliseArithmetic(NodeRewrite& rewrite);  // Add, Sub, Mul, Div
 Status CanonicaliseSum(NodeRewrite& rewrite);
+Status CanonicaliseNeg(NodeRewrite& rewrite);
+Status CanonicalisePow(NodeRewrite& rewrite);      // squares
+Status CanonicaliseExtreme(NodeRewrite& rewrite);  // Max, Min: of an activation and a number
+Status CanonicaliseAbs(NodeRewrite& rewrite);
+Status CanonicaliseTanh(NodeRewrite& rewrite);
+Status CanonicaliseGelu(NodeRewrite& rewrite);
 Status CanonicaliseBatchNorm(NodeRewrite& rewrite);
 Status CanonicalisePRelu(NodeRewrite& rewrite);
 Status CanonicaliseSoftmax(NodeRewrite& rewrite);
@@ -107,6 +113,7 @@ Status CanonicaliseConcat(NodeRewrite& rewrite);
 Status CanonicaliseSlice(NodeRewrite& rewrite);
 Status CanonicaliseSplit(NodeRewrite& rewrite);
 Status CanonicaliseDepthToSpace(NodeRewrite& rewrite);
+Status CanonicaliseSpaceToDepth(NodeRewrite& rewrite);
 Status CanonicaliseResize(NodeRewrite& rewrite);  // Resize, Upsample
 
 // Everything that only renames dimensions; a Cast to the type that the value has.
@@ -115,6 +122,11 @@ Status CanonicaliseFlatten(NodeRewrite& rewrite);
 Status CanonicaliseSqueeze(NodeRewrite& rewrite);
 Status CanonicaliseUnsqueeze(NodeRewrite& rewrite);
 Status CanonicaliseCast(NodeRewrite& rewrite);
+
+// Norms of instances, groups and positions.
+Status CanonicaliseInstanceNorm(NodeRewrite& rewrite);
+Status CanonicaliseGroupNorm(NodeRewrite& rewrite);
+Status CanonicaliseLayerNorm(NodeRewrite& rewrite);
 
 // Quantised operators.
 Status CanonicaliseQuantize(NodeRewrite& rewrite);

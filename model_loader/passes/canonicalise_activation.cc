@@ -44,6 +44,39 @@ Status CanonicaliseClip(NodeRewrite& rewrite) {
 
 Status CanonicaliseSigmoid(NodeRewrite& rewrite) { return BecomeFunction(rewrite, FunctionKind::kSigmoid, 0, 0); }
 
+Status CanonicaliseTanh(NodeRewrite& rewrite) { return BecomeFunction(rewrite, FunctionKind::kTanh, 0, 0); }
+
+Status CanonicaliseGelu(NodeRewrite& rewrite) {
+  const auto kind = GeluKindOf(rewrite.node());
+  if (!kind.ok()) return Annotate(kind.status(), Describe(rewrite.node()));
+  return BecomeFunction(rewrite, *kind, 0, 0);
+}
+
+// What is below 0 times -1.
+Status CanonicaliseAbs(NodeRewrite& rewrite) { return BecomeFunction(rewrite, FunctionKind::kLeakyRelu, -1, 0); }
+
+Status CanonicaliseExtreme(NodeRewrite& rewrite) {
+  const Node& node = rewrite.node();
+  if (node.inputs.size() == 1) {
+    SWIZZLE_RETURN_IF_ERROR(rewrite.ActivationShape(0));
+    rewrite.Vanish();
+    return {};
+  }
+  const size_t activation = rewrite.HasConstant(0) ? 1 : 0;
+  if (node.inputs.size() != 2 || !rewrite.HasConstant(1 - activation)) {
+    return Unimplemented(Describe(node), " is supported of an activation and a number only");
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, rewrite.ActivationShape(activation));
+  SWIZZLE_ASSIGN_OR_RETURN(const Tensor* const tensor, rewrite.FloatConstant(1 - activation, "bound"));
+  if (tensor->elements() != 1 || tensor->shape.size() > shape.size() || std::isnan(tensor->floats()[0])) {
+    return Unimplemented(Describe(node), ": its constant ", ShapeText(tensor->shape), " is not one number");
+  }
+  const float bound = tensor->floats()[0];
+  const bool is_max = node.op == "Max";
+  return rewrite.Become("Clamp", {node.inputs[activation]}, shape,
+                        {{"low", is_max ? bound : -kInfinity}, {"high", is_max ? kInfinity : bound}});
+}
+
 Status CanonicaliseHardSigmoid(NodeRewrite& rewrite) {
   SWIZZLE_ASSIGN_OR_RETURN(const float alpha, FloatAttribute(rewrite.node(), "alpha", 0.2f));
   SWIZZLE_ASSIGN_OR_RETURN(const float beta, FloatAttribute(rewrite.node(), "beta", 0.5f));

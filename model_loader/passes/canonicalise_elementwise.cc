@@ -164,6 +164,22 @@ Status CanonicaliseArithmetic(NodeRewrite& rewrite) {
   return BecomeAffine(rewrite, node.inputs[activation], scale, shift);
 }
 
+Status CanonicaliseNeg(NodeRewrite& rewrite) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, rewrite.ActivationShape(0));
+  const std::vector<float> scale(static_cast<size_t>(ChannelsOf(shape)), -1.0f), shift(scale.size());
+  return BecomeAffine(rewrite, rewrite.node().inputs[0], scale, shift);
+}
+
+Status CanonicalisePow(NodeRewrite& rewrite) {
+  const Node& node = rewrite.node();
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, rewrite.ActivationShape(0));
+  SWIZZLE_ASSIGN_OR_RETURN(const Tensor* const exponent, rewrite.FloatConstant(1, "exponent"));
+  if (exponent->elements() != 1 || exponent->shape.size() > shape.size() || exponent->floats()[0] != 2.0f) {
+    return Unimplemented(Describe(node), " is supported for squares only");
+  }
+  return rewrite.Become("Multiply", {node.inputs[0], node.inputs[0]}, shape);
+}
+
 Status CanonicaliseSum(NodeRewrite& rewrite) {
   const Node node = rewrite.node();
   SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, rewrite.ActivationShape(0));

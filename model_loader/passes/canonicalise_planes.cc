@@ -322,6 +322,17 @@ Status CanonicaliseDepthToSpace(NodeRewrite& rewrite) {
                         {{"block", block}, {"places_first", int64_t{mode == "DCR"}}});
 }
 
+Status CanonicaliseSpaceToDepth(NodeRewrite& rewrite) {
+  const Node& node = rewrite.node();
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, rewrite.ActivationShape(0));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t block, IntAttribute(node, "blocksize", 0));
+  constexpr int64_t kMostBlock = 1 << 6;
+  if (shape.size() != 4 || block < 1 || block > kMostBlock || shape[2] % block != 0 || shape[3] % block != 0) {
+    return InvalidArgument(Describe(node), " of ", ShapeText(shape), " by blocks of ", block, " has no result");
+  }
+  return BecomeSpaceToDepth(rewrite, block);
+}
+
 Status CanonicaliseResize(NodeRewrite& rewrite) {
   const Node& node = rewrite.node();
   SWIZZLE_ASSIGN_OR_RETURN(Shape shape, rewrite.ActivationShape(0));

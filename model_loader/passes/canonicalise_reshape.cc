@@ -41,6 +41,17 @@ Status BecomeReshape(NodeRewrite& rewrite, Shape shape) {
   return rewrite.Become("Reshape", {given}, std::move(shape));
 }
 
+// The value that is turned before, and turned back to its shape by a transpose of so many rows; kNoValue: none.
+int TurnedBack(const NodeRewrite& rewrite, int64_t rows, const Shape& to) {
+  const Node* const before = rewrite.ProducerOf(rewrite.node().inputs[0]);
+  if (before == nullptr || !Is(*before, "Transpose") || rewrite.IsGraphOutput(rewrite.node().outputs[0])) {
+    return kNoValue;
+  }
+  const Value& value = rewrite.graph().values[before->inputs[0]];
+  const bool is_same = value.shape == to && std::get<int64_t>(before->attributes.at("rows")) * rows == RowElements(to);
+  return is_same && !value.wholes ? before->inputs[0] : kNoValue;
+}
+
 // The value [N, C, H, W] of which a node transposes [N, groups, C / groups, ...] to [N, C / groups, groups, ...];
 // kNoValue where it does anything else.
 int ShuffledBy(const NodeRewrite& rewrite, const Shape& from, const std::vector<int64_t>& perm) {
@@ -184,6 +195,10 @@ Status CanonicaliseTranspose(NodeRewrite& rewrite) {
   }
   int64_t row_count = 1;
   for (auto axis = rows; axis != moved.end(); ++axis) row_count *= from[*axis];
+  if (const int turned = TurnedBack(rewrite, row_count, to); turned != kNoValue) {
+    rewrite.VanishInto(turned);
+    return {};
+  }
   return rewrite.Become("Transpose", {node.inputs[0]}, std::move(to), {{"rows", row_count}});
 }
 

@@ -54,29 +54,47 @@ bool IsPlane(const std::vector<int64_t>& axes, int64_t rank) {
   return true;
 }
 
-// Whether the node is the mean of the channels of planes, and keeps their dimension.
+// Whether the node is the mean, or sum, of the channels of planes, and keeps their dimension.
 StatusOr<bool> ReducesChannels(const NodeRewrite& rewrite, const Shape& input) {
   const Node& node = rewrite.node();
   const auto given = rewrite.KnownElements(1);
-  if (node.op != "ReduceMean" || input.size() != 4 || (rewrite.HasInput(1) && !given)) return false;
+  const bool adds = node.op == "ReduceMean" || node.op == "ReduceSum";
+  if (!adds || input.size() != 4 || (rewrite.HasInput(1) && !given)) return false;
   SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOf(node, given ? &*given : nullptr, 4));
   SWIZZLE_ASSIGN_OR_RETURN(const bool keeps, KeepsAxes(node));
   return keeps && axes == std::vector<int64_t>{1} && !rewrite.graph().values[node.inputs[0]].wholes;
 }
 
-// Whether the reduced dimensions stay, as 1.
-StatusOr<bool> KeepsDimensions(const NodeRewrite& rewrite, const Shape& input) {
+// What of the plane is reduced.
+struct ReducedPlane {
+  bool height = true, width = true;
+  bool keeps = true;  // the reduced dimensions stay, as 1
+};
+
+StatusOr<ReducedPlane> ReducedBy(const NodeRewrite& rewrite, const Shape& input) {
   const Node& node = rewrite.node();
-  if (node.op != "ReduceMean") return true;
+  if (!node.op.starts_with("Reduce")) return ReducedPlane();
   const int64_t rank = static_cast<int64_t>(input.size());
   const auto input_axes = rewrite.KnownElements(1);
   if (rewrite.HasInput(1) && !input_axes) return Unimplemented(Describe(node), ": its axes are not constant");
   SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOf(node, input_axes ? &*input_axes : nullptr, rank));
-  if (!axes || !IsPlane(*axes, rank)) {
-    return Unimplemented(Describe(node), ": only the mean over height and width of ", ShapeText(input),
-                         " is supported");
+  SWIZZLE_ASSIGN_OR_RETURN(const bool keeps, KeepsAxes(node));
+  if (axes && IsPlane(*axes, rank)) return ReducedPlane{.keeps = keeps};
+  if (axes && axes->size() == 1 && axes->front() >= 2 && rank == 4 && keeps) {
+    return ReducedPlane{axes->front() == 2, axes->front() == 3};
   }
-  return KeepsAxes(node);
+  return Unimplemented(Describe(node), ": over ", ShapeText(input),
+                       " only reductions of height and width are supported, and sums of channels");
+}
+
+// The sum of each window: its mean times how many positions it has.
+Status BecomeScaledPool(NodeRewrite& rewrite, const Window& window, Shape output) {
+  Node pool{"AveragePool", {}, {}, {rewrite.node().inputs[0]}, {}, WindowAttributes(window)};
+  SWIZZLE_ASSIGN_OR_RETURN(const int mean, rewrite.Precede(".mean", std::move(pool), kNoValue, output));
+  const std::vector<float> scale(static_cast<size_t>(output[1]), static_cast<float>(window.taps()));
+  SWIZZLE_ASSIGN_OR_RETURN(const int scale_value, rewrite.AddFloats(".scale", scale));
+  SWIZZLE_ASSIGN_OR_RETURN(const int shift_value, rewrite.AddFloats(".shift", std::vector<float>(scale.size())));
+  return rewrite.Become("Affine", {mean, scale_value, shift_value}, std::move(output));
 }
 
 }  // namespace
@@ -135,19 +153,23 @@ Status CanonicaliseGlobalPool(NodeRewrite& rewrite) {
     return Unimplemented(Describe(node), ": its input ", ShapeText(input), " is not [batch, channels, height, width]");
   }
   SWIZZLE_ASSIGN_OR_RETURN(const bool of_channels, ReducesChannels(rewrite, input));
-  if (of_channels) return BecomeChannelSum(rewrite, 1.0f / static_cast<float>(input[1]));
-  SWIZZLE_ASSIGN_OR_RETURN(const bool keeps_dimensions, KeepsDimensions(rewrite, input));
+  const bool adds = node.op == "ReduceSum";
+  if (of_channels) return BecomeChannelSum(rewrite, adds ? 1.0f : 1.0f / static_cast<float>(input[1]));
+  SWIZZLE_ASSIGN_OR_RETURN(const ReducedPlane reduced, ReducedBy(rewrite, input));
   Shape output(input.begin(), input.begin() + 2);
-  if (keeps_dimensions) output.resize(input.size(), 1);
+  if (reduced.keeps) output.resize(input.size(), 1);
+  if (!reduced.height) output[2] = input[2];
+  if (!reduced.width) output.back() = input.back();
   constexpr int64_t kMaxPlaneExtent = 1 << 15;
   Window window;
   const int64_t height = input.size() == 4 ? input[2] : 1;
   if (height > kMaxPlaneExtent || input.back() > kMaxPlaneExtent) {
     return Unimplemented(Describe(node), ": its input ", ShapeText(input), " is larger than ", kMaxPlaneExtent);
   }
-  window.kernel_h = static_cast<int32_t>(height);
-  window.kernel_w = static_cast<int32_t>(input.back());
-  const char* op = node.op == "GlobalMaxPool" ? "MaxPool" : "AveragePool";
+  window.kernel_h = reduced.height ? static_cast<int32_t>(height) : 1;
+  window.kernel_w = reduced.width ? static_cast<int32_t>(input.back()) : 1;
+  if (adds) return BecomeScaledPool(rewrite, window, std::move(output));
+  const char* op = node.op == "GlobalMaxPool" || node.op == "ReduceMax" ? "MaxPool" : "AveragePool";
   return rewrite.Become(op, {node.inputs[0]}, std::move(output), WindowAttributes(window));
 }
 

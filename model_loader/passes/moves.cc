@@ -101,6 +101,29 @@ StatusOr<int> PrecedeBroadcast(NodeRewrite& rewrite, int value, const Shape& sha
   return rewrite.Precede(".plane", std::move(repeated), kNoValue, shape);
 }
 
+Status BecomeSpaceToDepth(NodeRewrite& rewrite, int64_t block) {
+  constexpr int64_t kMostElements = int64_t{1} << 24;
+  const Node& node = rewrite.node();
+  const int input = node.inputs[0];
+  Shape shape = rewrite.graph().ShapeOf(input);
+  const int64_t channels = shape[1], places = block * block;
+  if (channels > kMostElements / places / places / channels) {
+    return Unimplemented(Describe(node), " of ", ShapeText(shape), " by blocks of ", block, " is not supported");
+  }
+  std::vector<float> ones(static_cast<size_t>(places * channels * channels * places));
+  for (int64_t out = 0; out < places * channels; ++out) {
+    ones[(out * channels + out % channels) * places + out / channels] = 1.0f;
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const int weight,
+                           AddWeight(rewrite, ".places", {places * channels, channels, block, block}, ones));
+  Window window;
+  window.kernel_h = window.kernel_w = window.stride_h = window.stride_w = static_cast<int32_t>(block);
+  auto attributes = WindowAttributes(window);
+  attributes["group"] = int64_t{1};
+  shape = {shape[0], channels * places, shape[kHeight] / block, shape[kWidth] / block};
+  return rewrite.Become("Conv", {input, weight}, std::move(shape), std::move(attributes));
+}
+
 Status BecomeChannelSum(NodeRewrite& rewrite, float factor) {
   const int input = rewrite.node().inputs[0];
   Shape shape = rewrite.graph().ShapeOf(input);

@@ -24,6 +24,10 @@ Status BecomePlaneSlice(NodeRewrite& rewrite, const SliceRange& rows, const Slic
 // `value` with its dimensions of 1 repeated to `shape`, [N, C, H, W], whose batch is its own; itself where nothing is.
 StatusOr<int> PrecedeBroadcast(NodeRewrite& rewrite, int value, const Shape& shape);
 
+// The node becomes its first input, [N, C, H, W], with blocks of positions as channels: position (y, x) of a block is
+// channels (y * block + x) * C and on.
+Status BecomeSpaceToDepth(NodeRewrite& rewrite, int64_t block);
+
 // The node becomes the sum of its first input's channels, [N, 1, H, W], times `factor`.
 Status BecomeChannelSum(NodeRewrite& rewrite, float factor);
 

@@ -212,6 +212,33 @@ def moves(g):
 
 
 @model(since=9)
+def norms(g):
+    """Norms of channels, of groups and of positions, in every spelling that is planned; reductions of parts."""
+    x = g.conv(g.input(3, 8, 12), 3, 24, 3, pad=1)
+    numbers = lambda count: g.initializer(1 + g.normal(count, scale=0.2))  # noqa: E731
+    y = g.node('InstanceNormalization', [x, numbers(24), numbers(24)], epsilon=1e-3)
+    g.output(g.conv(g.relu(y), 24, 8), 'instance')
+    grouped = g.node('Reshape', [x, g.integers(0, 4, -1)])
+    grouped = g.node('InstanceNormalization', [grouped, g.initializer(numpy.ones(4)), g.initializer(numpy.zeros(4))])
+    y = g.node('Reshape', [grouped, g.node('Shape', [x])])
+    scale, shift = (g.initializer(g.normal(24, 1, 1)) for _ in range(2))
+    g.output(g.node('Sigmoid', [g.add(g.multiply(y, scale), shift)]), 'groups_of_torch')
+    if g.opset >= 18:
+        per = 24 if g.opset >= 21 else 6
+        g.output(g.node('GroupNormalization', [x, numbers(per), numbers(per)], num_groups=6), 'groups')
+    if g.opset >= 17:
+        last = g.node('Transpose', [g.relu(x)], perm=[0, 2, 3, 1])
+        y = g.node('LayerNormalization', [last, numbers(24), numbers(24)], axis=-1, epsilon=1e-6)
+        g.output(g.conv(g.node('Transpose', [y], perm=[0, 3, 1, 2]), 24, 8), 'layer')
+    if g.opset < 13:
+        g.output(g.conv(g.node('ReduceMax', [x], axes=[2, 3], keepdims=1), 24, 8), 'largest')
+        g.output(g.conv(g.node('ReduceSum', [x], axes=[3], keepdims=1), 24, 8), 'rows')
+        g.output(g.node('ReduceSum', [g.relu(x)], axes=[1], keepdims=1), 'channels')
+    g.output(g.conv(g.mean(x, keepdims=True, axes=[2]), 24, 8), 'columns')
+    g.output(g.conv(g.node('SpaceToDepth', [x], blocksize=4), 384, 8), 'blocks')
+
+
+@model(since=9)
 def resizes(g):
     """Planes made larger and smaller, by scales and to sizes."""
     x = g.conv(g.input(3, 8, 12), 3, 20, 3, pad=1)
@@ -310,6 +337,15 @@ def arithmetic(g):
     product = g.node('Mul', [channel(), g.node('Sub', [g.constant(3.0), half])])
     g.output(g.add(product, unfoldable), 'constant_expression')
     g.output(g.add(unfoldable, g.conv(unfoldable, 4, 4)), 'sum')
+    g.output(g.node('Neg', [unfoldable]), 'negative')
+    g.output(g.node('Abs', [x]), 'magnitude')
+    g.output(g.node('Pow', [x, g.constant(2.0)]), 'square')
+    low, high = g.initializer(numpy.float32(-0.5)), g.initializer(numpy.float32(0.25))
+    g.output(g.node('Min', [g.node('Max', [low, x]), high]), 'between')
+    g.output(g.node('Tanh', [x]), 'tanh')
+    if g.opset >= 20:
+        g.output(g.node('Gelu', [x]), 'gelu')
+        g.output(g.node('Gelu', [x], approximate='tanh'), 'gelu_by_tanh')
 
 
 @model

@@ -223,6 +223,26 @@ def yolox(g, s):
     g.output(g.transpose(g.concat(outputs, 2), 0, 2, 1))
 
 
+@architecture({'widths': (32, 48), 'image': 32, 'groups': 8})
+def grouped_norms(g, s):
+    """Group norms as PyTorch exports them, and instance norms, around residual blocks; planes grow again."""
+    def norm(x, channels):
+        y = g.node('InstanceNormalization', [g.reshape(x, 0, s.groups, -1), g.initializer(numpy.ones(s.groups)),
+                                             g.initializer(numpy.zeros(s.groups))])
+        y = g.node('Reshape', [y, g.node('Shape', [x])])
+        y = g.multiply(y, g.initializer(1 + g.normal(channels, 1, 1, scale=0.1)))
+        return g.add(y, g.initializer(g.normal(channels, 1, 1, scale=0.1)))
+
+    x, inputs = g.conv(g.input(3, s.image, s.image), 3, s.widths[0], 3, pad=1), s.widths[0]
+    for width in s.widths:
+        y = g.conv(g.silu(norm(x, inputs)), inputs, width, 3, stride=2, pad=1)
+        y = g.conv(g.silu(norm(y, width)), width, width, 3, pad=1)
+        x, inputs = g.add(y, g.conv(x, inputs, width, stride=2)), width
+    x = g.conv(g.resize(x), inputs, 24, 3, pad=1)
+    x = g.node('InstanceNormalization', [x, g.initializer(1 + g.normal(24, scale=0.1)), g.initializer(g.normal(24))])
+    g.output(g.node('Tanh', [g.conv(g.node('LeakyRelu', [x], alpha=0.2), 24, 3, 3, pad=1)]))
+
+
 @architecture({'widths': (40, 64), 'image': 32})
 def gated(g, s):
     """Gates of channels and of positions, and what all positions say added to each."""

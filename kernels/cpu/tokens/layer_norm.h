@@ -1,5 +1,5 @@
-// Layer normalisation over channels, fp32: rows layer_norm_<layout>_dense_f32_<isa>, kPanels (across positions) and
-// kNchw (along the channels of each token), and layer_norm_panels_dense_bf16_<isa>.
+// Layer normalisation over channels, of tokens or of planes' positions, fp32: rows layer_norm_<layout>_dense_f32_<isa>,
+// kPanels (across positions) and kNchw (along the channels of each token), and layer_norm_panels_dense_bf16_<isa>.
 //
 // The corrected two-pass algorithm (Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983,
 // section 2): the second pass sums the differences from the rounded mean beside their squares, and takes what they
@@ -13,6 +13,9 @@
 #include "kernels/cpu/runtime/targets.h"
 
 namespace swizzle::cpu {
+
+// In kNchw: of tokens, or planes of one position, whose channels stand in a row.
+bool AcceptsLayerNormOfRows(const Problem& problem);
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareLayerNorm(const Weight& weight, const Problem& problem);
 

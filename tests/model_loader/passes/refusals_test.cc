@@ -107,8 +107,8 @@ const Refusal kRefusals[] = {
      "layer 0 ('y_node'): one of its windows lies in the padding"},
     {"GlobalPoolOfMatrix", Alone("GlobalAveragePool", "m"), kUnsupported, "is not [batch, channels, height, width]"},
     {"MeanWithoutChannels", Alone("ReduceMean", "x", {{"axes", Ints{1}}, {"keepdims", int64_t{0}}}), kUnsupported,
-     "mean over height and width"},
-    {"MeanOverAll", Alone("ReduceMean", "x"), kUnsupported, "mean over height and width"},
+     "only reductions of height and width"},
+    {"MeanOverAll", Alone("ReduceMean", "x"), kUnsupported, "only reductions of height and width"},
     {"MeanAxisRange", Alone("ReduceMean", "x", {{"axes", Ints{2, 4}}}), kInvalid, "axis 4"},
 
     // Linear layers.
