@@ -15,6 +15,7 @@ struct LanePositions {
 
   const uint8_t* windows = nullptr;   // those of the part; aligned to 64 bytes
   int64_t count = 0;                  // 1 to kMost
+  bool paired = false;                // windows of 32 channels: two positions lie in 64 bytes; their count is even
   int32_t* sums = nullptr;            // of all channels, in the order of lanes, kMost of each 16; where there are parts
   const uint8_t* residual = nullptr;  // the first position's; null where none is added
   uint8_t* output = nullptr;          // the first position's

@@ -29,10 +29,22 @@ struct GroupSums {
   __m512i of[4 * Packed<kPositions>::kQuads];
 };
 
-template <int kPositions>
+// kPaired: a vector of 64 bytes is the only window of two neighbouring positions.
+template <int kPositions, bool kPaired>
 SWIZZLE_INLINE void SumGroup(const LaneStep* step, const uint16_t* window, uint32_t count, const uint8_t* windows,
                              GroupSums<kPositions>& sums) {
   for (; count != 0; --count, ++step, ++window) {
+    if constexpr (kPaired) {
+      const __m512i weights = _mm512_load_si512(step->weights.data());
+      const __m512i first = _mm512_load_si512(step->bytes.data());
+      const __m512i second = _mm512_or_si512(first, _mm512_set1_epi8(LaneWeight::kUnit));
+      HWY_UNROLL(16)
+      for (int p = 0; p < kPositions; ++p) {
+        const __m512i x = Load(windows + p / 2 * kVector);
+        sums.of[p] = _mm512_dpbusd_epi32(sums.of[p], _mm512_permutexvar_epi8(p % 2 == 0 ? first : second, x), weights);
+      }
+      continue;
+    }
     const __m512i bytes = _mm512_load_si512(step->bytes.data()), weights = _mm512_load_si512(step->weights.data());
     const uint8_t* const x = windows + *window * (kPositions * kVector);
     HWY_UNROLL(16)
@@ -90,7 +102,7 @@ SWIZZLE_INLINE void StorePacked(const Packed<kPositions>& packed, const LaneChun
   }
 }
 
-template <int kPositions, bool kResidual>
+template <int kPositions, bool kResidual, bool kPaired>
 void RunChunk(const LaneChunk& chunk, const LanePositions& positions, const OutputSteps& steps) {
   const StepVectors vectors(steps);
   Packed<kPositions> packed;
@@ -117,7 +129,7 @@ void RunChunk(const LaneChunk& chunk, const LanePositions& positions, const Outp
       HWY_UNROLL(16)
       for (int p = 0; p < kPositions; ++p) sums.of[p] = _mm512_load_si512(kept + p * LaneChunk::kLanes);
     }
-    SumGroup<kPositions>(step, window, chunk.counts[group], positions.windows, sums);
+    SumGroup<kPositions, kPaired>(step, window, chunk.counts[group], positions.windows, sums);
     if (chunk.ends) {
       PackGroup<kPositions, kResidual>(sums, group, chunk.scale + lane, residual[0], vectors, packed);
     } else {
@@ -196,20 +208,28 @@ SWIZZLE_INLINE void FillInside(const LaneFill& fill, const uint8_t* row, int64_t
 
 using Run = void (*)(const LaneChunk&, const LanePositions&, const OutputSteps&);
 
-template <bool kResidual, size_t... kCounts>
+// For kPerRun positions, twice as many, ...
+template <bool kResidual, bool kPaired, size_t... kCounts>
 constexpr std::array<Run, sizeof...(kCounts)> RunsOf(std::index_sequence<kCounts...>) {
-  return {RunChunk<static_cast<int>(kCounts) + 1, kResidual>...};
+  constexpr int kPerRun = kPaired ? 2 : 1;
+  return {RunChunk<kPerRun*(static_cast<int>(kCounts) + 1), kResidual, kPaired>...};
 }
 
 using Counts = std::make_index_sequence<LanePositions::kMost>;
-constexpr auto kRuns = RunsOf<false>(Counts());
-constexpr auto kResidualRuns = RunsOf<true>(Counts());
+using PairCounts = std::make_index_sequence<LanePositions::kMost / 2>;
+constexpr auto kRuns = RunsOf<false, false>(Counts());
+constexpr auto kResidualRuns = RunsOf<true, false>(Counts());
+constexpr auto kPairRuns = RunsOf<false, true>(PairCounts());
+constexpr auto kResidualPairRuns = RunsOf<true, true>(PairCounts());
 
 }  // namespace
 
 void RunLanes(const LaneChunk& chunk, const LanePositions& positions, const OutputSteps& steps) {
-  const auto& runs = positions.residual != nullptr ? kResidualRuns : kRuns;
-  runs[positions.count - 1](chunk, positions, steps);
+  const bool adds = positions.residual != nullptr;
+  if (positions.paired) {
+    return (adds ? kResidualPairRuns : kPairRuns)[positions.count / 2 - 1](chunk, positions, steps);
+  }
+  (adds ? kResidualRuns : kRuns)[positions.count - 1](chunk, positions, steps);
 }
 
 void FillWindows(const LaneFill& fill, const LanePlace* places, int64_t count, uint8_t* windows) {

@@ -17,8 +17,17 @@ namespace {
 constexpr int64_t kVector = 64;
 constexpr int64_t kMost = LanePositions::kMost;
 
+// Whether two positions are a vector.
+bool IsPaired(const Problem& problem) {
+  return problem.window().IsPointwise() && problem.input.channels == LaneWeight::kUnit &&
+         problem.output.positions() % 2 == 0;
+}
+
 // Whether windows are the input's own rows.
-bool IsDirect(const Problem& problem) { return problem.window().IsPointwise() && problem.input.channels == kVector; }
+bool IsDirect(const Problem& problem) {
+  const int64_t channels = problem.input.channels;
+  return problem.window().IsPointwise() && (channels == kVector || IsPaired(problem));
+}
 
 int64_t UnitsOf(const Problem& problem) { return LaneWeight::UnitsOf(problem.input.channels, problem.window().taps()); }
 
@@ -87,6 +96,7 @@ class LaneTasks {
         fill_(FillOf(*args.problem, outside_)) {
     std::memset(outside_, args.problem->inputs_as[0].zero_point, slot_.outside);
     positions_.channels = args.problem->output.channels;
+    positions_.paired = IsPaired(*args.problem);
     positions_.sums = reinterpret_cast<int32_t*>(outside_ + slot_.outside + slot_.windows);
   }
 
@@ -101,7 +111,7 @@ class LaneTasks {
     std::array<LanePlace, kMost> places;
     if (!is_direct) places = PlacesOf(*args_.problem, input, first, count);
     for (int64_t part = 0; part < weight_.parts(); ++part) {
-      positions_.windows = is_direct ? input + first * kVector : Fill(part, places.data(), count);
+      positions_.windows = is_direct ? input + first * args_.problem->input.channels : Fill(part, places.data(), count);
       for (int64_t chunk = begin; chunk < end; ++chunk) RunLanes(weight_.Chunk(part, chunk), positions_, steps_);
     }
   }
@@ -155,14 +165,16 @@ void LaneConv(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const int64_t chunks = static_cast<const LaneWeight&>(*args.weight).chunks();
   const int64_t all = problem.output.positions(), blocks = CeilDiv(all, kMost);
+  const int64_t together = IsPaired(problem) ? 2 : 1, groups = all / together;  // of positions, which are not cut
   const int64_t slices = std::min(chunks, CeilDiv(kCellsPerThread * problem.threads, blocks));
   const auto run_range = [&](int64_t slot, int64_t begin, int64_t end) {
     LaneTasks tasks(args, slot);
     for (int64_t cell = begin, last; cell < end; cell = last) {  // neighbouring slices of a block at once
       const int64_t block = cell / slices;
       last = std::min((block + 1) * slices, end);
-      const int64_t first = all * block / blocks, count = all * (block + 1) / blocks - first;
-      tasks.Run(first, count, chunks * (cell - block * slices) / slices, chunks * (last - block * slices) / slices);
+      const int64_t first = groups * block / blocks * together;
+      tasks.Run(first, groups * (block + 1) / blocks * together - first, chunks * (cell - block * slices) / slices,
+                chunks * (last - block * slices) / slices);
     }
   };
   CpuStream::From(stream).ParallelRanges(blocks * slices, run_range);

@@ -28,7 +28,8 @@ struct NhwcRow {
 };
 
 // Of 64 channels: what sums start from, their scales, and quads of four rows' taps, [column][quad of rows][channel].
-// Channels stand as unpacking leaves them: dword 4 l + i of vector j is channel 16 l + 4 j + i.
+// Channels stand as unpacking leaves them: dword 4 l + i of vector j is channel 16 l + 4 j + i. Of 32 channels alone
+// all stand twice.
 struct NhwcTaps {
   const int32_t* start = nullptr;
   const float* scale = nullptr;

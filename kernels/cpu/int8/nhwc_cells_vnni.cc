@@ -148,6 +148,49 @@ class Slide {
   Sums sums_[kColumns];
 };
 
+// 32 channels of two neighbouring positions, which lie one behind the other.
+constexpr int64_t kPairedChannels = kNhwcChannels / 2;
+
+SWIZZLE_INLINE Interleaved LoadPairs(const NhwcRow& row, int64_t x) {
+  const bool is_first = x >= 0 && x < row.width, is_second = x + 1 >= 0 && x + 1 < row.width;
+  __m512i of[kQuad];
+  HWY_UNROLL(4)
+  for (int i = 0; i < kQuad; ++i) {
+    of[i] = _mm512_setzero_si512();
+    if (i >= 3) continue;
+    const uint8_t* const at = row.rows[i] + x * row.steps[i];
+    if (is_first && is_second) {
+      of[i] = _mm512_loadu_si512(at);
+    } else {
+      const auto* const first = reinterpret_cast<const __m256i*>(is_first ? at : row.outside);
+      const auto* const second = reinterpret_cast<const __m256i*>(is_second ? at + row.steps[i] : row.outside);
+      of[i] = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256(first)), _mm256_loadu_si256(second), 1);
+    }
+  }
+  return vnni::InterleaveRows(of[0], of[1], of[2], of[3]);
+}
+
+// 3x3 windows next to each other, two at a time; the taps stand twice. The last column of two windows is the first of
+// the next two.
+void SlidePairs(const NhwcRow& row, const NhwcTaps& taps, const OutputSteps& steps) {
+  const RowVectors whole(row, steps);
+  int64_t x = -row.window.pad_left;
+  uint8_t* to = row.output;
+  Interleaved first = LoadPairs(row, x);
+  for (int64_t position = 0; position < row.output_width; position += 2, x += 2, to += kVector) {
+    Sums sums = StartOf(taps);
+    AddQuads(first, taps.quads, sums);
+    AddQuads(LoadPairs(row, x + 1), taps.quads + kNhwcChannels, sums);
+    first = LoadPairs(row, x + 2);
+    AddQuads(first, taps.quads + 2 * kNhwcChannels, sums);
+    if (position + 1 < row.output_width) {
+      StoreSums<true>(sums, taps, whole, to);
+    } else {
+      StoreSums<false>(sums, taps, whole, to);
+    }
+  }
+}
+
 template <bool kWhole>
 void SumEach(const NhwcRow& row, const NhwcTaps& taps, const RowVectors& vectors) {
   const Window& window = row.window;
@@ -197,6 +240,11 @@ void RunLargest(const NhwcRow& row, const OutputSteps& steps) {
 
 void DepthwiseRow(const NhwcRow& row, const NhwcTaps& taps, const OutputSteps& steps) {
   if (row.channels == kNhwcChannels) return RunDepthwise<true>(row, taps, steps);
+  const Window& window = row.window;
+  const bool slides = window.stride_w == 1 && window.dilation_w == 1 && window.kernel_w == 3 && window.kernel_h == 3;
+  if (slides && row.channels == kPairedChannels && row.output_step == kPairedChannels) {
+    return SlidePairs(row, taps, steps);
+  }
   RunDepthwise<false>(row, taps, steps);
 }
 

@@ -63,9 +63,8 @@ class NhwcTapWeight final : public PackedWeight {
     for (int64_t block = 0; block < blocks; ++block) {
       const int64_t first = FirstChannel<Taps>(block, weight.rows);
       for (int64_t row = first; row < std::min(first + Taps::kChannels, weight.rows); ++row) {
-        start_[block].of[Taps::Lane(row - first)] = weight.start[row];
-        scale_[block].of[Taps::Lane(row - first)] = weight.scale[row];
-        AddTaps(weight.entries[row], window, block, Taps::Lane(row - first));
+        AddChannel(weight, row, window, block, Taps::Lane(row - first));
+        if (2 * weight.rows == Taps::kChannels) AddChannel(weight, row, window, block, Taps::Lane(weight.rows + row));
       }
     }
   }
@@ -78,9 +77,11 @@ class NhwcTapWeight final : public PackedWeight {
  private:
   using Dwords = OfChannels<int32_t, Taps::kChannels>;
 
-  void AddTaps(const std::vector<ByteWeight::Entry>& entries, const Window& window, int64_t block, int64_t lane) {
+  void AddChannel(const ByteWeight& weight, int64_t row, const Window& window, int64_t block, int64_t lane) {
+    start_[block].of[lane] = weight.start[row];
+    scale_[block].of[lane] = weight.scale[row];
     std::vector<std::array<int8_t, Taps::kRows>> dwords(dwords_each_);
-    for (const ByteWeight::Entry& entry : entries) {
+    for (const ByteWeight::Entry& entry : weight.entries[row]) {
       const int64_t i = entry.column / window.kernel_w, j = entry.column % window.kernel_w;
       dwords[j * rows_each_ + i / Taps::kRows][i % Taps::kRows] = entry.value;
     }

@@ -176,7 +176,8 @@ TEST(LaneConvTest, AddsPartsOfWindows) {
   Window halving = same;
   halving.stride_h = halving.stride_w = 2;
   const Case cases[] = {{64, 64, 7, 7, {}, true},         {320, 100, 6, 5, same, true}, {48, 70, 9, 8, same, false},
-                        {256, 130, 10, 7, halving, true}, {2048, 16, 1, 1, {}, false},  {1100, 65, 5, 5, {}, true}};
+                        {256, 130, 10, 7, halving, true}, {2048, 16, 1, 1, {}, false},  {32, 70, 6, 5, {}, true},
+                        {32, 64, 5, 5, {}, false},        {32, 33, 9, 8, {}, false},    {1100, 65, 5, 5, {}, true}};
   for (const Case& of : cases) {
     for (const int threads : {1, 3}) {
       SCOPED_TRACE(of.inputs);
