@@ -44,7 +44,7 @@ class BatcherImpl final : public Batcher {
   void WatchQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Sleep(Instant wake) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayBorrow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RunBorrowed();
+  void RunBorrowed() noexcept;
   bool TakeBorrowed(PendingList& expired, Instant end);
   Status Execute(Batch& batch, int executor);
   void ExecuteEachAlone(Batch& batch, int executor);

@@ -93,8 +93,9 @@ bool BatcherImpl::MayBorrow() const {
 }
 
 // In the executor's place: what is queued, and what others queue meanwhile. Not for long: the thread, one of gRPC's, is
-// wanted elsewhere, and sends the answer to its own request when it returns.
-void BatcherImpl::RunBorrowed() {
+// wanted elsewhere, and sends the answer to its own request when it returns. What nobody contained ends the server, as
+// on an executor: past Submit its call would be answered twice, and the session never given back.
+void BatcherImpl::RunBorrowed() noexcept {
   const Instant end = clock_.Now() + kMostBorrowed;
   for (PendingList expired; TakeBorrowed(expired, end);) {
     if (!expired.empty()) Fail(std::exchange(expired, {}), late_, Rejection::kTimeout);
