@@ -134,6 +134,25 @@ struct RowsNormalised {
   float* to = nullptr;
 };
 
+// A matrix of FP32 for each sequence and head, a line a token, whose elements are neighbours.
+struct HeadView {
+  const float* data = nullptr;
+  int64_t sequence_stride = 0, head_stride = 0, token_stride = 0;
+};
+
+// to = softmax(scale * queries keys^T + bias) values in each sequence and head, without the scores in memory. Factors
+// are rounded to `factors`, FP16 or BF16; sums are FP32. `bias`, if it has data, has a line a query; a query of which
+// all keys' bias is -infinity gets zeros.
+struct HeadsAttended {
+  DType factors = DType::kFloat16;
+  int64_t sequences = 1, heads = 1, queries = 0, keys = 0;  // all positive, the latter two of a sequence
+  int64_t channels = 0, value_channels = 0;                 // of a head: of queries and keys; of values and the result
+  float scale = 1.0f;
+  HeadView query, key, value, bias;
+  float* to = nullptr;
+  int64_t to_sequence_stride = 0, to_head_stride = 0, to_token_stride = 0;
+};
+
 // to[i][j][...] = from[i][index[j]][...]: `outer` times `count` pieces of so many bytes. Indices below 0 count from the
 // end; where one is not of `size`, index 0 is read, and *bad becomes `mark` (INT32).
 struct Picks {
@@ -210,6 +229,9 @@ class DeviceFunctions {
   virtual void Sum(const RowsSummed& call, Stream& stream) const = 0;
   virtual void Softmax(const RowsSoftmax& call, Stream& stream) const = 0;
   virtual void Normalise(const RowsNormalised& call, Stream& stream) const = 0;
+  // Whether Attend takes it.
+  virtual bool Attends(const HeadsAttended& call) const = 0;
+  virtual void Attend(const HeadsAttended& call, Stream& stream) const = 0;
   virtual void Pick(const Picks& call, Stream& stream) const = 0;
   virtual void Multiply(const StackedProduct& call, Stream& stream) const = 0;
   virtual void Gather(const ColumnsGathered& call, Stream& stream) const = 0;

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 #include <numbers>
+#include <numeric>
+#include <vector>
 
 namespace swizzle::reference {
 namespace {
@@ -234,6 +236,33 @@ void HostFunctions::Softmax(const RowsSoftmax& call, Stream&) const {
     for (int64_t i = 0; i < call.length; ++i) {
       const double power = largest == -kInfinity ? 0.0 : std::exp(score(i) - largest) / total;
       call.to[row * call.length + i] = static_cast<float>(power);
+    }
+  }
+}
+
+void HostFunctions::Attend(const HeadsAttended& call, Stream& stream) const {
+  std::vector<float> scores(static_cast<size_t>(call.keys));
+  const auto line = [](const HeadView& view, int64_t sequence, int64_t head, int64_t token) {
+    return view.data + sequence * view.sequence_stride + head * view.head_stride + token * view.token_stride;
+  };
+  for (int64_t i = 0; i < call.sequences * call.heads * call.queries; ++i) {
+    const int64_t token = i % call.queries, head = i / call.queries % call.heads,
+                  sequence = i / call.queries / call.heads;
+    const float* const query = line(call.query, sequence, head, token);
+    for (int64_t k = 0; k < call.keys; ++k) {
+      const float* const key = line(call.key, sequence, head, k);
+      scores[k] = static_cast<float>(std::inner_product(query, query + call.channels, key, 0.0));
+    }
+    const float* const bias = call.bias.data == nullptr ? nullptr : line(call.bias, sequence, head, token);
+    Softmax({.length = call.keys, .scale = call.scale, .from = scores.data(), .bias = bias, .to = scores.data()},
+            stream);
+    float* const to =
+        call.to + sequence * call.to_sequence_stride + head * call.to_head_stride + token * call.to_token_stride;
+    for (int64_t c = 0; c < call.value_channels; ++c) {
+      double sum = 0;
+      for (int64_t k = 0; k < call.keys; ++k)
+        sum += static_cast<double>(scores[k]) * line(call.value, sequence, head, k)[c];
+      to[c] = static_cast<float>(sum);
     }
   }
 }

@@ -15,6 +15,8 @@ class HostFunctions : public DeviceFunctions {
   void Sum(const RowsSummed& call, Stream& stream) const override;
   void Softmax(const RowsSoftmax& call, Stream& stream) const override;
   void Normalise(const RowsNormalised& call, Stream& stream) const override;
+  bool Attends(const HeadsAttended&) const override { return true; }
+  void Attend(const HeadsAttended& call, Stream& stream) const override;
   void Pick(const Picks& call, Stream& stream) const override;
   void Multiply(const StackedProduct& call, Stream& stream) const override;
   void Gather(const ColumnsGathered& call, Stream& stream) const override;

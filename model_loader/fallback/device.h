@@ -19,6 +19,8 @@ class Device {
   virtual Memory& memory() = 0;  // on the device
   virtual Memory& host() = 0;    // for tables that are uploaded
   virtual const DeviceFunctions& functions() const = 0;
+  // What factors of products may be rounded to: as regions store their activations.
+  virtual DType factors() const = 0;
   // An array of the host's there. It is kept until it has been copied.
   virtual StatusOr<Array> Upload(const Array& array) = 0;
   // Holds what queued work uses, for as long as it may run; it may be recorded, and run again.

@@ -36,10 +36,10 @@ std::string Placement::OperatorCounts() const {
   return text;
 }
 
-DeviceProgram::DeviceProgram(std::shared_ptr<const Program> program, bool shapes_follow, Backend& host,
+DeviceProgram::DeviceProgram(std::shared_ptr<const Program> program, Traits traits, Backend& host,
                              DeviceBackend& device, const DeviceFunctions& functions)
     : program_(std::move(program)),
-      shapes_follow_(shapes_follow),
+      traits_(traits),
       host_(host),
       device_(device),
       functions_(functions),

@@ -36,11 +36,14 @@ struct Placement {
 
 class DeviceProgram {
  public:
-  // `program` is divided into parts of which some run on the device. shapes_follow: whether no shape depends on the
-  // elements of an input. `host` and `device`, whose functions these are, outlive the result and its
-  // runners.
-  DeviceProgram(std::shared_ptr<const fallback::Program> program, bool shapes_follow, Backend& host,
-                DeviceBackend& device, const DeviceFunctions& functions);
+  struct Traits {
+    bool shapes_follow = false;  // whether no shape depends on the elements of an input
+    Precision precision = Precision::kFloat32;
+  };
+  // `program` is divided into parts of which some run on the device. `host` and `device`, whose functions these are,
+  // outlive the result and its runners.
+  DeviceProgram(std::shared_ptr<const fallback::Program> program, Traits traits, Backend& host, DeviceBackend& device,
+                const DeviceFunctions& functions);
 
   // Runs it once, on zeros of these shapes, and notes where its nodes were and what it took. Errors are those of a run.
   Status Try(const std::vector<Shape>& inputs, const fallback::Limits& limits);
@@ -51,25 +54,25 @@ class DeviceProgram {
 
   // For runners.
   const fallback::Program& program() const { return *program_; }
-  bool shapes_follow() const { return shapes_follow_; }
+  bool shapes_follow() const { return traits_.shapes_follow; }
+  Precision precision() const { return traits_.precision; }
   DeviceBackend& device() const { return device_; }
   const DeviceFunctions& functions() const { return functions_; }
   // Whether a value depends on no input's elements, only on their shapes.
   bool IsStable(int value) const { return stable_[static_cast<size_t>(value)]; }
   bool IsConstant(int value) const { return constants_.contains(value); }
+  // Another one since a part runs otherwise than before.
+  uint64_t version() const;
   bool picks() const { return picks_; }  // whether a node may read an index that is out of range
   // A constant's elements on the device. The stream is waited for.
   StatusOr<fallback::Array> Constant(int value, DeviceStream& stream) const;
-
-  // Another one since a part runs otherwise than before.
-  uint64_t version() const;
 
  private:
   // UNIMPLEMENTED, naming what is none, unless inputs are numbers and nodes hold no graphs.
   Status CheckValues() const;
 
   const std::shared_ptr<const fallback::Program> program_;
-  const bool shapes_follow_;
+  const Traits traits_;
   Backend& host_;
   DeviceBackend& device_;
   const DeviceFunctions& functions_;

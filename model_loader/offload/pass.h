@@ -36,6 +36,7 @@ class Pass final : private fallback::Device {
   fallback::Memory& memory() override { return *memory_; }
   fallback::Memory& host() override { return *host_memory_; }
   const DeviceFunctions& functions() const override { return program_.functions(); }
+  DType factors() const override { return TypeOf(program_.precision()); }
   StatusOr<fallback::Array> Upload(const fallback::Array& array) override;
   void Keep(std::shared_ptr<const void> used) override { state_.used.push_back(std::move(used)); }
   int32_t* bad_index() override { return bad_index_; }

@@ -31,6 +31,28 @@ Cut CutOf(int64_t sequences, int64_t heads, const Views&... views) {
   return {sequences, heads};
 }
 
+HeadsAttended CallOf(const cpu::ViewAttention& a, DType factors) {
+  const auto view = [](const cpu::TokenView<const float>& from) {
+    return HeadView{from.data, from.sequence_stride, from.head_stride, from.token_stride};
+  };
+  return {.factors = factors,
+          .sequences = a.sequences,
+          .heads = a.heads,
+          .queries = a.query_count,
+          .keys = a.key_count,
+          .channels = a.channels,
+          .value_channels = a.value_channels,
+          .scale = a.scale,
+          .query = view(a.queries),
+          .key = view(a.keys),
+          .value = view(a.values),
+          .bias = view(a.bias),
+          .to = a.output.data,
+          .to_sequence_stride = a.output.sequence_stride,
+          .to_head_stride = a.output.head_stride,
+          .to_token_stride = a.output.token_stride};
+}
+
 // The view as dense [sequences][heads][tokens][channels].
 template <typename Float>
 StatusOr<Array> Dense(Device& device, const cpu::ViewAttention& attention, const cpu::TokenView<Float>& view,
@@ -101,6 +123,11 @@ Status Attend(const cpu::ViewAttention& a, Device& device) {
 }  // namespace
 
 Status AttendOnDevice(const cpu::ViewAttention& attention, Device& device) {
+  const HeadsAttended call = CallOf(attention, device.factors());
+  if (call.factors != DType::kFloat32 && device.functions().Attends(call)) {
+    device.functions().Attend(call, device.stream());
+    return {};
+  }
   constexpr int64_t kFewSequences = 4;  // from here on four copies take less than a product for each sequence
   const int64_t sequences = attention.sequences, heads = attention.heads;
   const bool even = IsEven(attention.queries, heads) && IsEven(attention.keys, heads) &&

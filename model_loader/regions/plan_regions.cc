@@ -213,10 +213,11 @@ StatusOr<Survey> SurveyFor(const fallback::Program& program, Backend& backend, i
 }
 
 // Runs the program once where it was planned for a device: whether it can, and what runs where.
-Status MoveToDevice(const Survey& survey, const RegionBackends& backends, const fallback::Limits& limits,
-                    RegionalProgram& planned) {
-  auto program = std::make_shared<offload::DeviceProgram>(planned.program, survey.shapes_follow, backends.host,
-                                                          *backends.device, *backends.functions);
+Status MoveToDevice(const Survey& survey, const RegionBackends& backends, Precision precision,
+                    const fallback::Limits& limits, RegionalProgram& planned) {
+  const offload::DeviceProgram::Traits traits = {survey.shapes_follow, precision};
+  auto program = std::make_shared<offload::DeviceProgram>(planned.program, traits, backends.host, *backends.device,
+                                                          *backends.functions);
   std::vector<Shape> inputs;
   for (size_t i = 0; i < planned.program->inputs().size(); ++i) {
     // An input that nothing reads has no shape in the survey.
@@ -229,7 +230,6 @@ Status MoveToDevice(const Survey& survey, const RegionBackends& backends, const 
   return {};
 }
 
-// Where there is a device, plans are not tunable: recordings would go on with those that were replaced.
 StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>& program,
                                  const RegionBackends& backends, const PlanOptions& options,
                                  const fallback::Limits& limits, bool tunable) {
@@ -256,7 +256,9 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>&
   made.program.regions = std::move(planner.planned);
   made.program.refusals = std::move(planner.refusals);
   made.program.run_memory = survey.memory;
-  if (backends.device != nullptr) SWIZZLE_RETURN_IF_ERROR(MoveToDevice(survey, backends, limits, made.program));
+  if (backends.device != nullptr) {
+    SWIZZLE_RETURN_IF_ERROR(MoveToDevice(survey, backends, options.precision, limits, made.program));
+  }
   if (planner.tunables.empty()) return made;
   made.tuner = std::make_unique<RegionTuner>(std::move(planner.tunables), std::move(times));
   return made;

@@ -138,6 +138,10 @@ class FakeDeviceFunctions final : public DeviceFunctions {
   void Multiply(const StackedProduct& call, Stream& stream) const override {
     Queue(&DeviceFunctions::Multiply, call, stream);
   }
+  bool Attends(const HeadsAttended& call) const override { return host_.Attends(call); }
+  void Attend(const HeadsAttended& call, Stream& stream) const override {
+    Queue(&DeviceFunctions::Attend, call, stream);
+  }
   void Gather(const ColumnsGathered& call, Stream& stream) const override {
     Queue(&DeviceFunctions::Gather, call, stream);
   }

@@ -1,7 +1,7 @@
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/attention/attention_mma.h"
 #include "kernels/cuda/attention/attention_operands.cuh"
-#include "kernels/cuda/attention/attention_warp.cuh"
+#include "kernels/cuda/attention/attention_token_tiles.cuh"
 #include "kernels/cuda/runtime/shared_memory.h"
 #include "kernels/cuda/tensor_core/pipeline.cuh"
 
@@ -12,7 +12,6 @@ constexpr int kThreads = 128;
 constexpr int kWarpQueries = 16;
 constexpr int kQueries = kThreads / 32 * kWarpQueries;
 constexpr int kStages = 2;  // tiles of keys and values in shared memory
-constexpr int kPieceBytes = 16;
 constexpr int kMostChannels = 128;
 
 // kSize bounds the channels of a head, and is a multiple of 32.
@@ -30,13 +29,6 @@ struct Shape {
   static constexpr int kStageBytes = 2 * kMatrixBytes;  // keys, then values
   static constexpr int kSharedBytes = kStages * kStageBytes;
 };
-
-// Elements as Multiply takes them.
-template <typename T>
-__device__ uint32_t Operand(uint32_t bits) {
-  if constexpr (sizeof(T) == 2) return bits;
-  return RoundToTf32(__uint_as_float(bits));
-}
 
 // A tile's rows [0, rows) of a head's `size` channels to shared memory; what is beyond them is zero there.
 template <typename S>
@@ -65,26 +57,6 @@ __device__ void LoadQueries(const typename S::T* from, int64_t token_stride, int
       const bool real = row < rows && piece * S::kPieceElements < size;
       const auto* at = reinterpret_cast<const uint32_t*>(from + row * token_stride + piece * S::kPieceElements) + t;
       group.queries[step][i] = real ? Operand<typename S::T>(*at) : 0;
-    }
-  }
-}
-
-// scores[j] = queries by keys 8j to 8j + 7 of the tile.
-template <typename S>
-__device__ void Scores(uint32_t keys, int qk_size, const Group<S>& group, float (&scores)[S::kOctets][4]) {
-  using T = typename S::T;
-  const int lane = threadIdx.x % 32;
-  // Matrices: pieces alternate, then octets of keys.
-  const uint32_t row = keys + (lane / 16 * 8 + lane % 8) * S::kPitch + lane / 8 % 2 * kPieceBytes;
-#pragma unroll
-  for (int step = 0; step < S::kSteps; ++step) {
-    if (2 * step * S::kPieceElements >= qk_size) break;
-#pragma unroll
-    for (int j = 0; j < S::kOctets; j += 2) {
-      uint32_t b[4];
-      LoadMatrices(b, row + j * 8 * S::kPitch + 2 * step * kPieceBytes);
-      Multiply<T>(scores[j], group.queries[step], Operand<T>(b[0]), Operand<T>(b[1]));
-      Multiply<T>(scores[j + 1], group.queries[step], Operand<T>(b[2]), Operand<T>(b[3]));
     }
   }
 }
@@ -133,30 +105,7 @@ __device__ void Mask(const AttentionOperands<typename S::T>& op, int first, int 
   }
 }
 
-// sums += weights by values, in FP16 and BF16.
-template <typename S>
-__device__ void AddHalfValues(uint32_t values, int vo_size, const float (&weights)[S::kOctets][4], Group<S>& group) {
-  using T = typename S::T;
-  const int lane = threadIdx.x % 32;
-  // Matrices: octets of keys alternate, then pieces.
-  const uint32_t row = values + lane % 16 * S::kPitch + lane / 16 * kPieceBytes;
-#pragma unroll
-  for (int j = 0; j < S::kOctets; j += 2) {
-    const uint32_t a[4] = {PackPair<T>(weights[j][0], weights[j][1]), PackPair<T>(weights[j][2], weights[j][3]),
-                           PackPair<T>(weights[j + 1][0], weights[j + 1][1]),
-                           PackPair<T>(weights[j + 1][2], weights[j + 1][3])};
-#pragma unroll
-    for (int piece = 0; piece < S::kPieces; piece += 2) {
-      if (piece * S::kPieceElements >= vo_size) break;
-      uint32_t b[4];
-      LoadTransposed(b, row + j * 8 * S::kPitch + piece * kPieceBytes);
-      Multiply<T>(group.sums[piece], a, b[0], b[1]);
-      Multiply<T>(group.sums[piece + 1], a, b[2], b[3]);
-    }
-  }
-}
-
-// The same in TF32: key 2t of an octet is number t, and key 2t + 1 number t + 4.
+// sums += weights by values in TF32: key 2t of an octet is number t, and key 2t + 1 number t + 4.
 template <typename S>
 __device__ void AddSingleValues(const char* values, int vo_size, const float (&weights)[S::kOctets][4],
                                 Group<S>& group) {

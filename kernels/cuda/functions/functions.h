@@ -16,6 +16,8 @@ class CudaFunctions final : public DeviceFunctions {
   void Sum(const RowsSummed& call, Stream& stream) const override;
   void Softmax(const RowsSoftmax& call, Stream& stream) const override;
   void Normalise(const RowsNormalised& call, Stream& stream) const override;
+  bool Attends(const HeadsAttended& call) const override;  // view_attention.cu
+  void Attend(const HeadsAttended& call, Stream& stream) const override;
   void Pick(const Picks& call, Stream& stream) const override;               // planes.cu, but for Multiply
   void Multiply(const StackedProduct& call, Stream& stream) const override;  // stacked_product.cc
   void Gather(const ColumnsGathered& call, Stream& stream) const override;

@@ -43,9 +43,9 @@ class OnDeviceTest : public ::testing::Test {
  protected:
   using Outputs = StatusOr<std::vector<fallback::Array>>;
 
-  void Plan(const OnnxBuilder& builder) {
+  void Plan(const OnnxBuilder& builder, Precision precision = Precision::kFloat32) {
     program_ = *fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()));
-    const PlanOptions options{.threads = 1, .tuning_budget = absl::ZeroDuration()};
+    const PlanOptions options{.threads = 1, .precision = precision, .tuning_budget = absl::ZeroDuration()};
     regional_ = regions::PlanRegions(program_, {*host_, &device_, &device_.functions()}, options);
     ASSERT_NE(regional_.on_device, nullptr) << regional_.not_on_device << regional_.unplanned;
     runner_ = *regional_.NewRunner(*host_, 1);
@@ -66,7 +66,7 @@ class OnDeviceTest : public ::testing::Test {
   }
 
   // That the device computes what the interpreter does, of inputs of these shapes.
-  void ExpectSame(const std::vector<Shape>& shapes, int seed = 0) {
+  void ExpectSame(const std::vector<Shape>& shapes, int seed = 0, double tolerance = 1e-4) {
     const auto inputs = Inputs(shapes, seed);
     const auto views = Views(shapes, inputs);
     const auto stream = *host_->NewStream(1);
@@ -75,7 +75,7 @@ class OnDeviceTest : public ::testing::Test {
     const Outputs actual = runner_->Run(views);
     ASSERT_THAT(actual, IsOk());
     ASSERT_EQ(actual->size(), expected->size());
-    for (size_t i = 0; i < expected->size(); ++i) ExpectNear((*expected)[i], (*actual)[i]);
+    for (size_t i = 0; i < expected->size(); ++i) ExpectNear((*expected)[i], (*actual)[i], tolerance);
   }
 
   const std::unique_ptr<Backend> host_ = NewCpuBackend();
@@ -85,7 +85,7 @@ class OnDeviceTest : public ::testing::Test {
   std::unique_ptr<fallback::ProgramRunner> runner_;
 
  private:
-  static void ExpectNear(const fallback::Array& expected, const fallback::Array& actual) {
+  static void ExpectNear(const fallback::Array& expected, const fallback::Array& actual, double tolerance) {
     ASSERT_EQ(actual.shape, expected.shape);
     ASSERT_EQ(actual.dtype, expected.dtype);
     if (expected.dtype != DType::kFloat32) {
@@ -95,7 +95,7 @@ class OnDeviceTest : public ::testing::Test {
     for (size_t i = 0; i < expected.As<float>().size(); ++i) {
       const float wanted = expected.As<float>()[i];
       if (std::isnan(wanted) && std::isnan(actual.As<float>()[i])) continue;
-      ASSERT_NEAR(actual.As<float>()[i], wanted, 1e-4 * (1 + std::abs(wanted))) << i;
+      ASSERT_NEAR(actual.As<float>()[i], wanted, tolerance * (1 + std::abs(wanted))) << i;
     }
   }
 };

@@ -59,7 +59,7 @@ class DeviceFunctionsTest : public ::testing::Test {
 
   // Runs call(functions, on the device?) on both, and compares what stands in `result` then.
   template <typename T, typename Call>
-  void ExpectSame(Twin<T>& result, const Call& call) {
+  void ExpectSame(Twin<T>& result, const Call& call, double tolerance = 2e-5) {
     const reference::HostFunctions host;
     call(static_cast<const DeviceFunctions&>(host), false);
     stream_->Run([&] { call(*functions_, true); });
@@ -69,7 +69,7 @@ class DeviceFunctionsTest : public ::testing::Test {
     for (size_t i = 0; i < actual.size(); ++i) {
       const auto wanted = static_cast<double>(result.host[i]), found = static_cast<double>(actual[i]);
       if (std::isnan(wanted) ? std::isnan(found) : wanted == found) continue;
-      ASSERT_NEAR(found, wanted, 2e-5 * (1 + std::abs(wanted))) << i;
+      ASSERT_NEAR(found, wanted, tolerance * (1 + std::abs(wanted))) << i;
     }
   }
 
@@ -216,6 +216,54 @@ TEST_F(DeviceFunctionsTest, OfRows) {
     });
   }
 }
+
+struct Heads {
+  int64_t sequences, heads, queries, keys, channels, value_channels, pitch;  // pitch: of a token, all heads
+};
+
+class DeviceAttentionTest : public DeviceFunctionsTest, public ::testing::WithParamInterface<Heads> {};
+
+TEST_P(DeviceAttentionTest, OfViewsWithoutScoresInMemory) {
+  const Heads& s = GetParam();
+  const Twin<float> queries = Floats(s.sequences * s.queries * s.pitch), keys = Floats(s.sequences * s.keys * s.pitch);
+  Twin<float> bias = Floats(s.heads * s.queries * s.keys);
+  for (int64_t i = 0; i < s.queries * s.keys; i += 3)
+    bias.host[static_cast<size_t>(i)] = i % 2 == 0 ? -INFINITY : -3e38f;
+  std::fill_n(bias.host.begin() + s.keys, s.keys, -INFINITY);
+  bias = TwinOf(std::move(bias.host));
+  const int64_t made = s.heads * s.value_channels;
+  Twin<float> to = Floats(s.sequences * s.queries * made);
+  for (const DType factors : {DType::kFloat16, DType::kBFloat16}) {
+    for (const bool biased : {false, true}) {
+      const auto call = [&](const DeviceFunctions& functions, bool on_device) {
+        HeadsAttended attended{.factors = factors,
+                               .sequences = s.sequences,
+                               .heads = s.heads,
+                               .queries = s.queries,
+                               .keys = s.keys,
+                               .channels = s.channels,
+                               .value_channels = s.value_channels,
+                               .scale = 0.25f,
+                               .query = {At(queries, on_device), s.queries * s.pitch, s.channels, s.pitch},
+                               .key = {At(keys, on_device), s.keys * s.pitch, s.channels, s.pitch},
+                               .value = {At(keys, on_device), s.keys * s.pitch, s.value_channels, s.pitch},
+                               .bias = {},
+                               .to = At(to, on_device),
+                               .to_sequence_stride = s.queries * made,
+                               .to_head_stride = s.value_channels,
+                               .to_token_stride = made};
+        if (biased) attended.bias = {At(bias, on_device), 0, s.queries * s.keys, s.keys};
+        ASSERT_TRUE(functions.Attends(attended));
+        functions.Attend(attended, *stream_);
+      };
+      ExpectSame(to, call, factors == DType::kFloat16 ? 4e-3 : 3e-2);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(All, DeviceAttentionTest,
+                         ::testing::Values(Heads{1, 12, 197, 197, 64, 64, 768}, Heads{5, 3, 49, 49, 32, 32, 96},
+                                           Heads{2, 2, 70, 3, 18, 35, 77}, Heads{2, 4, 1, 130, 36, 36, 144},
+                                           Heads{1, 1, 64, 200, 128, 96, 128}, Heads{3, 2, 10, 65, 40, 1, 83}));
 
 TEST_F(DeviceFunctionsTest, RunningSums) {
   const Twin<int64_t> from = Numbers<int64_t>(5 * 100, 9);
