@@ -49,6 +49,10 @@ StatusOr<fallback::Array> Softmax(fallback::Call& call);
 StatusOr<fallback::Array> LayerNormalization(fallback::Call& call);
 StatusOr<fallback::Array> CumSum(fallback::Call& call);
 StatusOr<fallback::Array> Gather(fallback::Call& call);
+StatusOr<fallback::Array> ReduceL2(fallback::Call& call);
+// normalise.cc
+StatusOr<fallback::Array> GroupNormalization(fallback::Call& call);
+StatusOr<fallback::Array> InstanceNormalization(fallback::Call& call);
 // planes.cc
 StatusOr<fallback::Array> Gemm(fallback::Call& call);
 StatusOr<fallback::Array> Conv(fallback::Call& call);

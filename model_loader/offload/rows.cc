@@ -54,6 +54,11 @@ StatusOr<Array> Reduce(Call& call) {
   return y;
 }
 
+StatusOr<Array> ReduceL2(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Array squares, Reduce<RowReduction::kSumSquare>(call));
+  return Pointed(call, PointOp::kSqrt, std::span(&squares, 1));
+}
+
 template <RowReduction kReduction>
 StatusOr<Array> ReducePlanes(Call& call) {
   const Array& x = call.In(0);

@@ -220,6 +220,11 @@ std::vector<OperatorCase> Planes() {
       Case("GlobalAveragePool", true,
            [](OnnxBuilder& b) { b.Node("Sin", {"h"}, {"s"}).Node("GlobalAveragePool", {"s"}, {"y"}); }),
       Case("GlobalMaxPool", true, [](OnnxBuilder& b) { b.Node("GlobalMaxPool", {"h"}, {"y"}); }),
+      Case("InstanceNormalization", true,
+           [](OnnxBuilder& b) {
+             b.Floats("scale", {4}, Weights(4)).Floats("shift", {4}, Weights(4));
+             b.Node("InstanceNormalization", {"h", "scale", "shift"}, {"y"}, {{"epsilon", 1e-3f}});
+           }),
       Case("MaxPool", true,
            [](OnnxBuilder& b) {
              b.Node("Sin", {"h"}, {"s"})
@@ -241,7 +246,7 @@ std::vector<OperatorCase> AllCases() {
   for (const char* op : {"Add", "Div", "Mul", "PRelu", "Sub"}) cases.push_back(Pair(op));
   for (const char* op : {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}) cases.push_back(Test(op));
   for (const char* op : {"And", "Or"}) cases.push_back(Logic(op));
-  for (const char* op : {"ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare"}) {
+  for (const char* op : {"ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare"}) {
     cases.push_back(Reduction(op));
   }
   for (auto more : {Shapes, Others, MoreOthers, Planes}) std::ranges::move(more(), std::back_inserter(cases));
@@ -278,7 +283,8 @@ TEST_F(DeviceOperatorsTest, ComputeWhatTheInterpreterDoes) {
 }
 
 TEST_F(DeviceOperatorsTest, EachHasACase) {
-  std::set<std::string_view> exercised = {"Where", "Not", "Upsample", "Gelu"};  // beside others; of other opsets
+  std::set<std::string_view> exercised = {"Where", "Not", "Upsample", "Gelu",
+                                          "GroupNormalization"};  // beside others; of other opsets
   for (const OperatorCase& operator_case : AllCases()) exercised.insert(operator_case.name);
   for (const DeviceOperator& row : DeviceOperators()) EXPECT_TRUE(exercised.contains(row.op)) << row.op;
 }
@@ -295,6 +301,16 @@ TEST_F(DeviceOperatorsTest, OfOtherOpsets) {
   upsample.Floats("scales", {4}, {1, 1, 2, 2}).Node("Upsample", {"h", "scales"}, {"z"}).Output("z");
   Plan(upsample);
   ExpectSame({{3, 3, 4, 4}});
+  for (const int opset : {18, 21}) {
+    OnnxBuilder groups(opset);
+    const int64_t scales = opset < 21 ? 2 : 4;
+    groups.Input("x", {-1, 3, 4, 4}).Floats("w1", {4, 3, 1, 1}, Weights(12)).Node("Conv", {"x", "w1"}, {"h"});
+    groups.Floats("scale", {scales}, Weights(scales)).Floats("shift", {scales}, Weights(scales));
+    groups.Node("GroupNormalization", {"h", "scale", "shift"}, {"z"}, {{"num_groups", int64_t{2}}}).Output("z");
+    Plan(groups);
+    EXPECT_EQ(regional_.OperatorCounts(), "");
+    ExpectSame({{3, 3, 4, 4}});
+  }
 }
 
 }  // namespace
