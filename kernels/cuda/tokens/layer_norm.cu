@@ -137,69 +137,77 @@ __global__ void __launch_bounds__(kColumnThreads) LayerNormHeld(const Operands<T
   }
 }
 
-// Tokens of kRows in half precision, eight a lane: kBlocks blocks, a cluster if they are several, have kOctets of eight
-// neighbours, and share and hold their channels, kMostHeld a lane. Spare tokens of a row are computed, too.
-template <typename T, int kOctets, int kThreads, int kBlocks>
+// Tokens of kRows, 16 bytes a lane: kBlocks blocks, a cluster if they are several, have kPieces such neighbours, and
+// share and hold their channels, kMostHeld a lane. Spare tokens of a row are computed, too.
+template <typename T, int kPieces, int kThreads, int kBlocks>
 class HeldRows {
  public:
-  static constexpr int kTokens = 8;
+  static constexpr int kTokens = 16 / sizeof(T);
   using Values = float[kTokens];
 
   __device__ explicit HeldRows(const Operands<T>& op)
-      : op_(op), octet_(threadIdx.x % kOctets), rank_(blockIdx.x % kBlocks) {
+      : op_(op), piece_(threadIdx.x % kPieces), rank_(blockIdx.x % kBlocks) {
     if constexpr (kBlocks > 1) ArriveAtCluster();
-    channel_ = rank_ * kSharers + threadIdx.x / kOctets;
+    channel_ = rank_ * kSharers + threadIdx.x / kPieces;
 #pragma unroll
     for (int i = 0; i < kMostHeld; ++i) {
       if (Has(i)) scales_[i] = op.scales[Channel(i)], biases_[i] = op.biases[Channel(i)];
     }
     WaitForResults();
-    offset_ = channel_ * op.channel_stride + (int64_t{blockIdx.x / kBlocks} * kOctets + octet_) * kTokens;
+    offset_ = channel_ * op.channel_stride + (int64_t{blockIdx.x / kBlocks} * kPieces + piece_) * kTokens;
 #pragma unroll
     for (int i = 0; i < kMostHeld; ++i) {
       if (Has(i)) held_[i] = *reinterpret_cast<const Pack<T, kTokens>*>(op.input + At(i));
     }
   }
 
-  // Of each of the lane's tokens: its mean, and what brings differences from that to variance 1.
-  __device__ void Find(Values& means, Values& factors) const {
+  // Of each of the lane's tokens: its mean, rounded, what is left of it, and what brings differences from both to
+  // variance 1.
+  __device__ void Find(Values& means, Values& rests, Values& factors) const {
     __shared__ Shared shared;
     const auto count = static_cast<float>(CountOf(rank_));
     const float inverse = count == 0 || !op_.centred ? 0.0f : 1 / count;  // 0: differences are from 0
     SumChannels(shared, shared.sums, [](float value, int) { return value; });
 #pragma unroll
-    for (int j = 0; j < kTokens; ++j) means[j] = shared.sums[octet_ * kTokens + j] * inverse;
+    for (int j = 0; j < kTokens; ++j) means[j] = shared.sums[piece_ * kTokens + j] * inverse;
     SumChannels(shared, shared.squares, [&](float value, int j) { return (value - means[j]) * (value - means[j]); });
+    if constexpr (kHasRests) SumChannels(shared, shared.rests, [&](float value, int j) { return value - means[j]; });
     const int token = threadIdx.x;
-    const bool joins = token < kOctets * kTokens;
-    float2 own;
+    const bool joins = token < kPieces * kTokens;
+    float2 own, rest = {};
     if (joins) own = {shared.sums[token] * inverse, shared.squares[token]};
+    if (kHasRests && joins && op_.centred) rest.x = shared.rests[token];
     if constexpr (kBlocks > 1) {
       WaitForCluster();  // all blocks have begun
-      for (int rank = 0; rank < kBlocks && joins; ++rank) StoreAtPeer(&shared.moments[rank_][token], rank, own);
+      for (int rank = 0; rank < kBlocks && joins; ++rank) {
+        StoreAtPeer(&shared.moments[rank_][token], rank, own);
+        if constexpr (kHasRests) StoreAtPeer(&shared.left[rank_][token], rank, rest);
+      }
       ArriveAtCluster();
       WaitForCluster();
     } else if (joins) {
       shared.moments[0][token] = own;
+      if constexpr (kHasRests) shared.left[0][token] = rest;
     }
-    if (joins) shared.found[token] = Join(shared, token);
+    if (joins) Join(shared, token);
     __syncthreads();
 #pragma unroll
     for (int j = 0; j < kTokens; ++j) {
-      const float2 found = shared.found[octet_ * kTokens + j];
-      means[j] = found.x, factors[j] = found.y;
+      const float4 found = shared.found[piece_ * kTokens + j];
+      means[j] = found.x, rests[j] = found.y, factors[j] = found.z;
     }
   }
 
   // Each value normalised, scaled and biased.
-  __device__ void Store(const Values& means, const Values& factors) const {
+  __device__ void Store(const Values& means, const Values& rests, const Values& factors) const {
 #pragma unroll
     for (int i = 0; i < kMostHeld; ++i) {
       if (!Has(i)) continue;
       Values values;
 #pragma unroll
       for (int j = 0; j < kTokens; ++j) {
-        values[j] = fmaf((ToFloat(held_[i].values[j]) - means[j]) * factors[j], scales_[i], biases_[i]);
+        const float difference = ToFloat(held_[i].values[j]) - means[j] - rests[j];
+        values[j] = fmaf(difference * factors[j], scales_[i], biases_[i]);
       }
       StorePack<kTokens>(values, op_.output + At(i));
     }
@@ -207,15 +215,19 @@ class HeldRows {
 
  private:
   static constexpr int kWarps = kThreads / 32;
-  static constexpr int kSharers = kThreads / kOctets;  // threads of a block that share a token
+  static constexpr int kSharers = kThreads / kPieces;  // threads of a block that share a token
   static constexpr int kParts = kSharers * kBlocks;
   static constexpr int kMostHeld = CeilDiv(kMostHeldChannels, kParts);
+  // Whether what rounding leaves of a mean would show in the result.
+  static constexpr bool kHasRests = sizeof(T) == sizeof(float);
 
   struct Shared {
-    float parts[kWarps][kOctets * kTokens];
-    float sums[kOctets * kTokens], squares[kOctets * kTokens];
-    float2 moments[kBlocks][kOctets * kTokens];  // of each block's channels: mean, squares of differences from it
-    float2 found[kOctets * kTokens];
+    float parts[kWarps][kPieces * kTokens];
+    float sums[kPieces * kTokens], squares[kPieces * kTokens];
+    float rests[kHasRests ? kPieces * kTokens : 1];
+    float2 moments[kBlocks][kPieces * kTokens];  // of each block's channels: mean, squares of differences from it
+    float2 left[kHasRests ? kBlocks : 1][kPieces * kTokens];  // the sum of these differences
+    float4 found[kPieces * kTokens];                          // mean, rest, factor
   };
 
   __device__ int Channel(int i) const { return channel_ + i * kParts; }
@@ -240,8 +252,8 @@ class HeldRows {
       for (int j = 0; j < kTokens; ++j) sums[j] += f(ToFloat(held_[i].values[j]), j);
     }
     // Lanes halve what they hold while they can: fewer shuffles than for each token.
-    constexpr int kHalvings = kOctets <= 4 ? 3 : 2, kLeft = kTokens >> kHalvings;
-    int token = octet_ * kTokens;
+    constexpr int kHalvings = kTokens == 8 && kPieces <= 4 ? 3 : 2, kLeft = kTokens >> kHalvings;
+    int token = piece_ * kTokens;
 #pragma unroll
     for (int halving = 0; halving < kHalvings; ++halving) {
       const int left = kTokens / 2 >> halving, step = 16 >> halving;
@@ -254,13 +266,13 @@ class HeldRows {
       token += upper ? left : 0;
     }
 #pragma unroll
-    for (int step = 16 >> kHalvings; step >= kOctets; step /= 2) {
+    for (int step = 16 >> kHalvings; step >= kPieces; step /= 2) {
       sums[0] += __shfl_xor_sync(0xffffffffu, sums[0], step);
     }
 #pragma unroll
     for (int j = 0; j < kLeft; ++j) shared.parts[threadIdx.x / 32][token + j] = sums[j];
     __syncthreads();
-    if (threadIdx.x < kOctets * kTokens) {
+    if (threadIdx.x < kPieces * kTokens) {
       float total = 0;
 #pragma unroll
       for (const auto& warp : shared.parts) total += warp[threadIdx.x];
@@ -269,42 +281,51 @@ class HeldRows {
     __syncthreads();
   }
 
-  // Mean and factor of a token, of what all blocks have (Chan, Golub and LeVeque, section 1).
-  __device__ float2 Join(const Shared& shared, int token) const {
+  // What is found of a token, of what all blocks have (Chan, Golub and LeVeque, section 1); in FP32 as differences from
+  // the first block's mean, which is rounded alike everywhere.
+  __device__ void Join(Shared& shared, int token) const {
     const auto channels = static_cast<float>(op_.channels);
+    const float reference = kHasRests ? shared.moments[0][token].x : 0.0f;
     float mean = 0, squares = 0;
 #pragma unroll
-    for (int rank = 0; rank < kBlocks; ++rank) mean += shared.moments[rank][token].x * CountOf(rank);
+    for (int rank = 0; rank < kBlocks; ++rank) {
+      mean += (shared.moments[rank][token].x - reference) * CountOf(rank);
+      if constexpr (kHasRests) mean += shared.left[rank][token].x;
+    }
     mean /= channels;
 #pragma unroll
     for (int rank = 0; rank < kBlocks; ++rank) {
       const float2 moments = shared.moments[rank][token];
-      squares += moments.y + CountOf(rank) * (moments.x - mean) * (moments.x - mean);
+      const float apart = moments.x - reference - mean;
+      squares += moments.y + CountOf(rank) * apart * apart;
+      if constexpr (kHasRests) squares += 2 * apart * shared.left[rank][token].x;
     }
-    return {mean, 1 / sqrtf(squares / channels + op_.epsilon)};
+    const float factor = 1 / sqrtf(fmaxf(squares / channels, 0.0f) + op_.epsilon);
+    shared.found[token] = kHasRests ? float4{reference, mean, factor, 0} : float4{mean, 0, factor, 0};
   }
 
   const Operands<T>& op_;
-  const int octet_, rank_;
+  const int piece_, rank_;
   int channel_;
   int64_t offset_;
   Pack<T, kTokens> held_[kMostHeld];
   float scales_[kMostHeld], biases_[kMostHeld];
 };
 
-template <typename T, int kOctets, int kThreads, int kBlocks>
+template <typename T, int kPieces, int kThreads, int kBlocks>
 __global__ void __launch_bounds__(kThreads) LayerNormHeldRows(const __grid_constant__ Operands<T> op) {
   LetNextStart();
-  const HeldRows<T, kOctets, kThreads, kBlocks> rows(op);
-  float means[8], factors[8];
-  rows.Find(means, factors);
-  rows.Store(means, factors);
+  using Rows = HeldRows<T, kPieces, kThreads, kBlocks>;
+  const Rows rows(op);
+  typename Rows::Values means, rests, factors;
+  rows.Find(means, rests, factors);
+  rows.Store(means, rests, factors);
 }
 
-template <typename T, int kOctets, int kThreads, int kBlocks>
+template <typename T, int kPieces, int kThreads, int kBlocks>
 void QueueHeldRows(const Operands<T>& op, Stream& stream) {
-  const int64_t tiles = CeilDiv(op.positions, int64_t{kOctets * 8});
-  LaunchInClusters(LayerNormHeldRows<T, kOctets, kThreads, kBlocks>, LaunchGrid(tiles * kBlocks), kThreads, kBlocks,
+  const int64_t tiles = CeilDiv(op.positions, int64_t{kPieces} * HeldRows<T, kPieces, kThreads, kBlocks>::kTokens);
+  LaunchInClusters(LayerNormHeldRows<T, kPieces, kThreads, kBlocks>, LaunchGrid(tiles * kBlocks), kThreads, kBlocks,
                    QueueOf(stream), op);
 }
 
@@ -312,13 +333,11 @@ void QueueHeldRows(const Operands<T>& op, Stream& stream) {
 template <typename T>
 void RunRows(const Operands<T>& op, Stream& stream, const auto& run) {
   constexpr int64_t kManyTokens = 2048, kLine = 128 / sizeof(T);
-  if constexpr (sizeof(T) == 2) {
-    if (op.channels <= kMostHeldChannels) {
-      // Whole lines of the second cache where rows begin with one, if that leaves enough blocks.
-      if (!HasClusters()) return QueueHeldRows<T, 1, 256, 1>(op, stream);
-      if (op.positions > kManyTokens && op.channel_stride % kLine == 0) return QueueHeldRows<T, 8, 512, 2>(op, stream);
-      return QueueHeldRows<T, 2, 256, 4>(op, stream);
-    }
+  if (op.channels <= kMostHeldChannels) {
+    // Whole lines of the second cache where rows begin with one, if that leaves enough blocks.
+    if (!HasClusters()) return QueueHeldRows<T, 1, 256, 1>(op, stream);
+    if (op.positions > kManyTokens && op.channel_stride % kLine == 0) return QueueHeldRows<T, 8, 512, 2>(op, stream);
+    return QueueHeldRows<T, 2, 256, 4>(op, stream);
   }
   if (op.positions < kNarrowPositions)
     return run(LayerNormColumns<RowColumns<kNarrowWidth>, T>, RowColumns<kNarrowWidth>::kParts);
