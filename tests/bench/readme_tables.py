@@ -12,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import kept_tables  # noqa: E402
 import speed_plot  # noqa: E402
+from any_graph_tables import any_graph_gpu_table  # noqa: E402
 from table_text import RESULTS, each, gpus, kept, note, processor_of, provenance, table, times, us  # noqa: E402
 
 NAMES = speed_plot.NAMES
@@ -385,6 +386,7 @@ PAGES = {
     'kernels/cpu/PERFORMANCE.md': {'cpu figures': cpu_table, 'int8 figures': int8_table,
                                    'any graph': any_graph_table},
     'kernels/cuda/PERFORMANCE.md': {'gpu figures': gpu_table, 'served figures': served_table,
+                                    'any graph on a gpu': any_graph_gpu_table,
                                     'attention figures': attention_table,
                                     'vector figures': vectors_table, 'vector models': vector_models_table,
                                     'early launch': early_launch_table,
