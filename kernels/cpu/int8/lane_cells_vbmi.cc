@@ -68,7 +68,7 @@ SWIZZLE_INLINE void PackGroup(const GroupSums<kPositions>& sums, int group, cons
       if (position >= kPositions) {
         step[i] = _mm512_setzero_si512();
       } else if constexpr (kResidual) {
-        const auto* const bytes = reinterpret_cast<const __m128i*>(residual + position * kVector + group * 16);
+        const auto* const bytes = reinterpret_cast<const __m128i*>(residual + position * kVector + int64_t{16} * group);
         const __m512 added = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_load_si128(bytes)));
         const __m512 value = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums.of[position]), scale, steps.residual_offset);
         step[i] = _mm512_cvtps_epi32(_mm512_fmadd_ps(added, steps.residual_scale, value));

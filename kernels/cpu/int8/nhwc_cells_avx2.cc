@@ -51,7 +51,7 @@ SWIZZLE_INLINE void StoreSums(const PairSums& sums, const NhwcTaps& taps, const 
   __m256i step[2];
   HWY_UNROLL(2)
   for (int j = 0; j < 2; ++j) {
-    const __m256 value = _mm256_mul_ps(_mm256_cvtepi32_ps(sums.of[j]), _mm256_load_ps(taps.scale + 8 * j));
+    const __m256 value = _mm256_mul_ps(_mm256_cvtepi32_ps(sums.of[j]), _mm256_load_ps(taps.scale + int64_t{8} * j));
     step[j] = _mm256_cvtps_epi32(value);
   }
   const __m256i zero_point = _mm256_set1_epi16(static_cast<int16_t>(steps.zero_point));

@@ -61,7 +61,8 @@ SWIZZLE_INLINE Interleaved LoadColumn(const NhwcRow& row, const RowVectors& vect
 
 SWIZZLE_INLINE void AddQuads(const Interleaved& x, const int32_t* quads, Sums& sums) {
   HWY_UNROLL(4)
-  for (int j = 0; j < 4; ++j) sums.of[j] = _mm512_dpbusd_epi32(sums.of[j], x.of[j], _mm512_load_si512(quads + 16 * j));
+  for (int j = 0; j < 4; ++j)
+    sums.of[j] = _mm512_dpbusd_epi32(sums.of[j], x.of[j], _mm512_load_si512(quads + int64_t{16} * j));
 }
 
 SWIZZLE_INLINE Sums StartOf(const NhwcTaps& taps) {
@@ -74,7 +75,7 @@ SWIZZLE_INLINE void StoreSums(const Sums& sums, const NhwcTaps& taps, const RowV
   __m512i step[4];
   HWY_UNROLL(4)
   for (int j = 0; j < 4; ++j) {
-    const __m512 scale = _mm512_load_ps(taps.scale + 16 * j);
+    const __m512 scale = _mm512_load_ps(taps.scale + int64_t{16} * j);
     step[j] = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_cvtepi32_ps(sums.of[j]), scale));
   }
   vectors.Store<kWhole>(to, vnni::PackSteps(step, vectors.steps));

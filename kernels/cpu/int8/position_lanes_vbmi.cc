@@ -105,7 +105,7 @@ void QuantiseWindows(const float* from, int64_t stride, int64_t rows, uint8_t* w
   const int64_t count = LaneWeight::WindowsOf(CeilDiv(rows, kUnit));
   for (int64_t row = 0; row < rows; row += kVector, from += kVector * stride) {
     Square bytes;
-    for (int i = 0; i < kPositions; ++i) {
+    for (int64_t i = 0; i < kPositions; ++i) {
       bytes.of[i] = FourRows(from + 4 * i * stride, stride, rows - row - 4 * i, steps);
     }
     const Square positions = Transposed(bytes);
