@@ -191,7 +191,8 @@ TEST(MadeUpFormatTest, InspectReportsIt) {
                                                           .threads = 1,
                                                           .tuning_budget = absl::ZeroDuration(),
                                                           .tuning_cache = {},
-                                                          .page = folder / "page.html"},
+                                                          .page = folder / "page.html",
+                                                          .calibration = {}},
                                      terminal);
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   const auto report = nlohmann::json::parse(out.str());
