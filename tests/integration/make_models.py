@@ -230,10 +230,9 @@ def norms(g):
         last = g.node('Transpose', [g.relu(x)], perm=[0, 2, 3, 1])
         y = g.node('LayerNormalization', [last, numbers(24), numbers(24)], axis=-1, epsilon=1e-6)
         g.output(g.conv(g.node('Transpose', [y], perm=[0, 3, 1, 2]), 24, 8), 'layer')
-    if g.opset < 13:
-        g.output(g.conv(g.node('ReduceMax', [x], axes=[2, 3], keepdims=1), 24, 8), 'largest')
-        g.output(g.conv(g.node('ReduceSum', [x], axes=[3], keepdims=1), 24, 8), 'rows')
-        g.output(g.node('ReduceSum', [g.relu(x)], axes=[1], keepdims=1), 'channels')
+    g.output(g.conv(g.reduce('ReduceMax', x, (2, 3), since=18), 24, 8), 'largest')
+    g.output(g.conv(g.reduce('ReduceSum', x, (3,), since=13), 24, 8), 'rows')
+    g.output(g.reduce('ReduceSum', g.relu(x), (1,), since=13), 'channels')
     g.output(g.conv(g.mean(x, keepdims=True, axes=[2]), 24, 8), 'columns')
     g.output(g.conv(g.node('SpaceToDepth', [x], blocksize=4), 384, 8), 'blocks')
 

@@ -126,9 +126,13 @@ class Graph:
 
     def mean(self, x, keepdims, axes=None):
         axes = axes or ((2, 3) if keepdims or self.opset < 11 else (-2, -1))
-        if self.opset < 18:
-            return self.node('ReduceMean', [x], axes=axes, keepdims=int(keepdims))
-        return self.node('ReduceMean', [x, self.integers(*axes)], keepdims=int(keepdims))
+        return self.reduce('ReduceMean', x, axes, since=18, keepdims=keepdims)
+
+    def reduce(self, op, x, axes, since, keepdims=True):
+        """`since`: the opset from which the axes are an input."""
+        if self.opset < since:
+            return self.node(op, [x], axes=axes, keepdims=int(keepdims))
+        return self.node(op, [x, self.integers(*axes)], keepdims=int(keepdims))
 
     def pad(self, x, *pads):
         if self.opset < 11:
