@@ -47,12 +47,13 @@ void LikeLayers::Add(const LayerLikeness& likeness, std::vector<const Kernel*> o
 bool LikeLayers::TakeTimes(const LayerLikeness& likeness, std::vector<Candidate>& candidates) const {
   const auto [begin, end] = by_shape_.equal_range(likeness.shape);
   for (auto like = begin; like != end; ++like) {
-    const auto& [nonzeros, offered, timed] = like->second;
+    const std::vector<Candidate>& timed = like->second.candidates;
+    const std::vector<const Kernel*>& offered = like->second.offered;
     const auto is_timed = [&](const Candidate& candidate) { return TimedFor(candidate, timed) != nullptr; };
     const auto was_offered = [&](const Candidate& candidate) {
       return std::ranges::find(offered, candidate.kernel) != offered.end();
     };
-    if (!AreNear(nonzeros, likeness.nonzeros) || !std::ranges::all_of(candidates, was_offered)) continue;
+    if (!AreNear(like->second.nonzeros, likeness.nonzeros) || !std::ranges::all_of(candidates, was_offered)) continue;
     if (std::ranges::none_of(candidates, is_timed)) continue;
     std::erase_if(candidates, std::not_fn(is_timed));
     for (Candidate& candidate : candidates) candidate.microseconds = TimedFor(candidate, timed)->microseconds;
