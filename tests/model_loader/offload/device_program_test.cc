@@ -20,9 +20,9 @@ std::shared_ptr<const fallback::Program> Read(const OnnxBuilder& builder) {
 }
 
 // x [batch, length, 8] -> a layer, what no plan takes, a layer.
-OnnxBuilder Tokens(const std::string& between, std::vector<float> first = Weights(8 * 24)) {
+OnnxBuilder Tokens(const std::string& between, const std::vector<float>& first = Weights(8 * 24)) {
   OnnxBuilder builder;
-  builder.Input("x", {-1, -1, 8}).Floats("w1", {8, 24}, std::move(first)).Floats("w2", {24, 40}, Weights(24 * 40));
+  builder.Input("x", {-1, -1, 8}).Floats("w1", {8, 24}, first).Floats("w2", {24, 40}, Weights(24 * 40));
   builder.Node("MatMul", {"x", "w1"}, {"h"}).Node(between, {"h"}, {"s"}).Node("MatMul", {"s", "w2"}, {"y"}).Output("y");
   return builder;
 }

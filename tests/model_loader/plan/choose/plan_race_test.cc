@@ -107,7 +107,7 @@ TEST(PlanRaceTest, WorkDecidesWhereMostRunsAreDisturbed) {
   std::vector<absl::Duration> waits;
   for (int i = 0; i < 7; ++i) waits.push_back(absl::Milliseconds(4 * (i * i % 7)));
   const ScriptedPlan fast(gate, absl::Microseconds(900), waits);
-  std::ranges::rotate(waits, waits.begin() + 3);
+  std::rotate(waits.begin(), waits.begin() + 3, waits.end());
   const ScriptedPlan slow(gate, absl::Microseconds(1000), waits);
   EXPECT_FALSE(IsFaster(Race(gate, fast, slow, absl::Seconds(1))));
   const auto ratios = Race(gate, fast, slow, absl::Seconds(1), absl::InfiniteDuration(), &BusyMachine::Make);
