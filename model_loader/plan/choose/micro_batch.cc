@@ -55,7 +55,7 @@ StatusOr<std::vector<absl::Duration>> MeasureSizes(const Plan& plan, int64_t row
   SWIZZLE_ASSIGN_OR_RETURN(const auto first, TimeRuns(*runner, trial, 1, 1, now, absl::InfiniteDuration()));
   if (*first * rows > budget / 4) return std::vector<absl::Duration>();
   const size_t sizes = std::bit_width(static_cast<uint64_t>(rows));
-  double unit = std::numeric_limits<double>::infinity();
+  double unit = std::numeric_limits<double>::infinity(), unit_of_work = unit;
   std::vector<std::vector<double>> ratios(sizes), of_work(sizes);
   const absl::Duration end = now() + budget, give_up = now() + budget * TuningShare::kPatience;
   for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || now() < end); ++turn) {
@@ -77,11 +77,14 @@ StatusOr<std::vector<absl::Duration>> MeasureSizes(const Plan& plan, int64_t row
     for (size_t i = 0; i < sizes; ++i) ratios[i].push_back(times[i] / median);
     if (works.size() < sizes) continue;
     const double median_work = std::max(Median(works), 1e-3);
+    unit_of_work = std::min(unit_of_work, median_work);
     for (size_t i = 0; i < sizes; ++i) of_work[i].push_back(works[i] / median_work);
   }
   if (conditions.IsSuspicious()) {
     if (std::ssize(of_work[0]) < kLeastTurns) return std::vector<absl::Duration>();
     ratios = std::move(of_work);
+    unit = unit_of_work;
+    conditions.TrustWork();
   }
   std::vector<absl::Duration> times;
   times.reserve(ratios.size());

@@ -42,6 +42,8 @@ class TrialConditions {
   // The same; what is asked is counted.
   bool TakeSuspicion();
   int suspect() const { return suspect_; }
+  // Forgets what was disturbed: the work of the runs was compared, which nothing disturbs. Its times may be kept.
+  void TrustWork() { runs_ = disturbed_ = 0; }
 
   // Says that there was no budget to find something out.
   void AddUntimed() { ++untimed_; }

@@ -123,6 +123,17 @@ TEST(MicroBatchTest, BesideBusyProcessesWorkDecides) {
   EXPECT_EQ(*Choose(plan, kBudget, nullptr, 1, &BusyMachine::Make), 4);
 }
 
+// Else the next start, which measures nothing, would run whole batches at once.
+TEST(MicroBatchTest, WhatWorkHasDecidedIsKept) {
+  const std::unique_ptr<Backend> cpu = NewCpuBackend();
+  TuningCache cache("", *cpu);
+  TimedPlan plan = TwoAreBest();
+  for (const int64_t rows : {1, 2, 4, 8}) plan.log.work[rows] = absl::Microseconds(rows == 4 ? 200 : 100 * rows);
+  EXPECT_EQ(*Choose(plan, kBudget, &cache, 1, &BusyMachine::Make), 4);
+  EXPECT_EQ(*Choose(plan, absl::ZeroDuration(), &cache, 1), 4);
+  EXPECT_LT(*cache.FindRuns(1, 8, 4), 2000) << "microseconds of work, not of waiting";
+}
+
 TEST(MicroBatchTest, IsAllWhereNothingCanBeMeasured) {
   const TimedPlan plan = TwoAreBest();
   EXPECT_EQ(*Choose(plan, absl::ZeroDuration(), nullptr, 1), 64);
