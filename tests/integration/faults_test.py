@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 
 import grpc
 import numpy
@@ -32,13 +33,13 @@ with grpc.insecure_channel(sys.argv[1]) as channel:
 '''
 
 
-def classify(server, seed=1):
-    """The logits of a drawn image."""
+def classify(server, seed=1, channel=None):
+    """The logits of a drawn image, by a connection of its own if none is given."""
     message = service_pb2.ModelInferRequest(model_name=SPARSE)
     message.inputs.add(name='image', datatype='FP32', shape=(1, 1, 28, 28))
     image = numpy.random.default_rng(seed).random((1, 1, 28, 28), numpy.float32)
     message.raw_input_contents.append(image.tobytes())
-    with grpc.insecure_channel(server.grpc) as channel:
+    with contextlib.nullcontext(channel) if channel else grpc.insecure_channel(server.grpc) as channel:
         answer = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer(message, timeout=60)
     return answer.raw_output_contents[0]
 
@@ -100,7 +101,7 @@ def server_with(repository, tmp_path, *flags, **process):
     try:
         wait_until(lambda: ports.exists() or server.poll() is not None, START_SECONDS, 'the start of the server')
         assert server.poll() is None
-        server.grpc = f'127.0.0.1:{json.loads(ports.read_text())["grpc"]}'
+        server.grpc, server.metrics = (f'127.0.0.1:{json.loads(ports.read_text())[name]}' for name in ('grpc', 'metrics'))
         yield server
     finally:
         server.kill()
@@ -127,6 +128,38 @@ def test_a_tuning_cache_on_a_full_disk(repository, tmp_path):
         assert server.returncode == 0, log
     assert 'tuning cache not saved' in log
     assert not cache.exists()
+
+
+def probe(server, page):
+    with urllib.request.urlopen(f'http://{server.metrics}{page}', timeout=60) as answer:
+        return answer.read().decode()
+
+
+def test_no_file_descriptors_are_left(repository, tmp_path):
+    """Clients connect until the server has none, and stay. Whoever was there is served meanwhile, and everybody once they
+    are gone."""
+    refused = 'swizzle_connections_refused_total{reason="files"} '
+    with server_with(repository.shipped(), tmp_path, '--tuning-budget=0') as server, \
+            grpc.insecure_channel(server.grpc) as before:
+        expected = classify(server, channel=before)
+        assert f'{refused}0' in probe(server, '/metrics')
+        limits = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+        open_files = lambda: len(list(pathlib.Path(f'/proc/{server.pid}/fd').iterdir()))  # noqa: E731
+        most = open_files() + 20
+        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (most, limits[1]))
+        with contextlib.ExitStack() as stack:
+            host, port = server.grpc.split(':')
+            for _ in range(100):
+                with contextlib.suppress(OSError):  # it was refused
+                    connection = stack.enter_context(socket.create_connection((host, int(port)), timeout=60))
+                    connection.sendall(PREFACE)
+            assert classify(server, channel=before) == expected
+        wait_until(lambda: open_files() < most - 10, 60, 'the end of the connections')
+        assert probe(server, '/livez') == probe(server, '/readyz') == 'ok\n'
+        assert f'{refused}0' not in probe(server, '/metrics')
+        assert classify(server) == expected, 'none of the limit was given back'
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(STOP_SECONDS) == 0
 
 
 def metadata(server, model):
