@@ -172,6 +172,11 @@ def replaced(server):
         return math.nan
 
 
+def anonymous(server):
+    """In MiB; what files there are, programs and libraries, grows as code first runs."""
+    return f'{server.resident_bytes("RssAnon") / 2**20:.1f}' if server.process.poll() is None else '-'
+
+
 def watch(soak, seconds):
     """Samples of (seconds, resident bytes), a line for each of the most important."""
     samples, start, told = [], time.monotonic(), 0.0
@@ -182,7 +187,8 @@ def watch(soak, seconds):
             samples.append((now, soak.server.resident_bytes()))
         if now - told >= min(60.0, seconds / 10):
             told = now
-            print(f'{now:.0f} s, {samples[-1][1] / 2**20:.1f} MiB, {soak.server.open_files()} files,',
+            print(f'{now:.0f} s, {samples[-1][1] / 2**20:.1f} MiB ({anonymous(soak.server)} of no file),',
+                  f'{soak.server.open_files()} files,',
                   f'{sum(soak.ends.values())} calls, wrong: {dict(soak.wrong)},',
                   f'{replaced(soak.server):.0f} plans replaced', flush=True)
     return samples

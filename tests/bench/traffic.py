@@ -81,9 +81,10 @@ class Server:
                 total += float(value)
         return total
 
-    def resident_bytes(self):
+    def resident_bytes(self, what='VmRSS'):
+        """All; or of it what is of no file, RssAnon."""
         with open(f'/proc/{self.process.pid}/status') as status:
-            return next(int(line.split()[1]) * 1024 for line in status if line.startswith('VmRSS:'))
+            return next(int(line.split()[1]) * 1024 for line in status if line.startswith(f'{what}:'))
 
     def open_files(self):
         return len(list(pathlib.Path(f'/proc/{self.process.pid}/fd').iterdir()))
