@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <future>
+#include <iostream>
 #include <string>
 
 #include "kernels/cpu/cpu_backend.h"
@@ -13,6 +15,7 @@
 #include "server/rpc/model_description.h"
 #include "tests/server/repository_directory.h"
 #include "tests/support/onnx_builder.h"
+#include "tests/support/process_limits.h"
 #include "tests/support/random_network.h"
 
 namespace swizzle {
@@ -202,6 +205,38 @@ TEST_F(ModelRepositoryTest, ABadModelDoesNotKeepOthersFromServing) {
   EXPECT_FALSE(repository_->List()[0].status.ok());
   EXPECT_TRUE(repository_->List()[1].status.ok());
   EXPECT_THAT(metrics_->Text(), HasSubstr("swizzle_model_load_failures_total{model=\"bad\"} 1"));
+}
+
+TEST_F(ModelRepositoryTest, AModelWithoutThreadsFailsAndTheServerGoesOn) {
+#ifdef SWIZZLE_THREAD_SANITIZER
+  GTEST_SKIP() << "ThreadSanitizer ends a process that can't start a thread";
+#endif
+  directory_.Write("m/config.pbtxt", IdentityConfig());
+  repository_ = *NewModelRepository({.directory = directory_.path(), .plan = QuickPlan()}, devices_, *metrics_);
+  {
+    const NoMoreThreads none;
+    repository_->Load([] {});
+  }
+  EXPECT_THAT(std::string(repository_->Find("m", "").status().message()),
+              HasSubstr("'m' failed to load: the system has no thread"));
+  EXPECT_TRUE(Load().Find("m", "").ok());
+}
+
+// In a process of its own.
+TEST_F(ModelRepositoryTest, AModelForWhichMemoryRunsOutFailsAndTheServerGoesOn) {
+#if defined(__SANITIZE_ADDRESS__) || defined(SWIZZLE_THREAD_SANITIZER)
+  GTEST_SKIP() << "sanitizers take address space of their own";
+#endif
+  directory_.Write("m/1/model.swz", "");
+  std::filesystem::resize_file(directory_.path() / "m/1/model.swz", size_t{256} << 20);
+  const auto load = [this] {
+    repository_ = *NewModelRepository({.directory = directory_.path(), .plan = QuickPlan()}, devices_, *metrics_);
+    LimitAddresses(size_t{64} << 20);
+    repository_->Load([] {});
+    std::cerr << repository_->Find("m", "").status().message() << std::endl;
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(load(), ::testing::ExitedWithCode(0), "'m' failed to load: there is not enough memory");
 }
 
 // What one executor of the network takes at batches of up to so many rows.
