@@ -43,7 +43,7 @@ std::vector<const Kernel*> KernelsOf(const std::vector<Candidate>& candidates) {
 constexpr double kMostByEstimate = 2.0;  // which are off each other by as much
 constexpr double kMostByTime = 0.9;
 
-constexpr int64_t kConversionsGuess = 64;  // of a plan, at all batch sizes
+constexpr int64_t kConversionsGuess = 256;  // of a plan, at all batch sizes
 
 }  // namespace
 

@@ -62,25 +62,18 @@ class Chooser {
   Chooser(const Network& network, const LayerCandidates& candidates, const ConversionTimes& conversion_times)
       : network_(network), candidates_(candidates), conversion_times_(conversion_times) {}
 
+  // Conversions are asked for, and measured, only where they may matter: first without candidates that round less, of
+  // which none is chosen unless the others are not enough.
   StatusOr<std::vector<int>> Choose(const Weights& weights, IsAvailable available) {
-    std::vector<LayerOptions> layers;
-    for (size_t i = 0; i < candidates_.size(); ++i) {
-      layers.push_back(OptionsOf(network_.layers[i]));
-      for (const Candidate& candidate : candidates_[i]) {
-        double cost = available(i, candidate) ? WeightedCost(candidate.microseconds, weights) : kInfinity;
-        if (candidate.rounds_less) cost += kRoundsLess;
-        layers.back().options.push_back({candidate.input, candidate.output, cost});
-      }
-    }
-    Status failure;
-    const auto conversion_cost = [&](int value, Storage from, Storage to) {
-      auto times = conversion_times_(network_.values[value], from, to);
-      if (!times.ok()) failure = times.status();
-      return times.ok() && !times->empty() ? WeightedCost(*times, weights) : kInfinity;
+    const auto rounds = [&](size_t layer, const Candidate& candidate) {
+      return !candidate.rounds_less && available(layer, candidate);
     };
-    std::vector<int> chosen =
-        ChooseOptions(layers, PortValues(network_.inputs), PortValues(network_.outputs), conversion_cost);
-    SWIZZLE_RETURN_IF_ERROR(failure);
+    if (EachLayerHas(rounds)) {
+      SWIZZLE_ASSIGN_OR_RETURN(std::vector<int> chosen, ChooseAmong(weights, rounds));
+      SWIZZLE_ASSIGN_OR_RETURN(const Times times, TimesOf(chosen));
+      if (std::isfinite(WeightedCost(times, weights))) return chosen;
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(std::vector<int> chosen, ChooseAmong(weights, available));
     return chosen;
   }
 
@@ -114,6 +107,43 @@ class Chooser {
   }
 
  private:
+  bool EachLayerHas(IsAvailable available) const {
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      if (std::ranges::none_of(candidates_[i], [&](const Candidate& candidate) { return available(i, candidate); })) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // A layer that has none available takes any.
+  StatusOr<std::vector<int>> ChooseAmong(const Weights& weights, IsAvailable available) {
+    std::vector<LayerOptions> layers;
+    std::vector<std::vector<int>> places(candidates_.size());  // of options among the layer's candidates
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      layers.push_back(OptionsOf(network_.layers[i]));
+      const bool any = std::ranges::none_of(candidates_[i], [&](const Candidate& c) { return available(i, c); });
+      for (const Candidate& candidate : candidates_[i]) {
+        if (!any && !available(i, candidate)) continue;
+        double cost = any ? kInfinity : WeightedCost(candidate.microseconds, weights);
+        if (candidate.rounds_less) cost += kRoundsLess;
+        layers.back().options.push_back({candidate.input, candidate.output, cost});
+        places[i].push_back(static_cast<int>(&candidate - candidates_[i].data()));
+      }
+    }
+    Status failure;
+    const auto conversion_cost = [&](int value, Storage from, Storage to) {
+      auto times = conversion_times_(network_.values[value], from, to);
+      if (!times.ok()) failure = times.status();
+      return times.ok() && !times->empty() ? WeightedCost(*times, weights) : kInfinity;
+    };
+    std::vector<int> chosen =
+        ChooseOptions(layers, PortValues(network_.inputs), PortValues(network_.outputs), conversion_cost);
+    SWIZZLE_RETURN_IF_ERROR(failure);
+    for (size_t i = 0; i < chosen.size(); ++i) chosen[i] = places[i][chosen[i]];
+    return chosen;
+  }
+
   static LayerOptions OptionsOf(const Layer& layer) {
     return {layer.inputs, layer.epilogue.residual, layer.output, {}};
   }

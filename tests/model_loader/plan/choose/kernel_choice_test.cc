@@ -88,6 +88,25 @@ TEST(KernelChoiceTest, ALayerWithoutDenseKernelsTakesWhatThereIs) {
               ElementsAre(1, 1));
 }
 
+TEST(KernelChoiceTest, NoConversionIsAskedForWhichOnlyCandidatesThatRoundLessNeed) {
+  std::vector<Candidate> layer = {Dense({10}), In(Layout::kRows, kDense, {1}), In(Layout::kNhwc, kDense, {5})};
+  layer[1].rounds_less = true;
+  bool asks_for_rows = false;
+  const ConversionTimes asked = [&](const NetworkValue&, Storage from, Storage to) -> StatusOr<std::vector<double>> {
+    asks_for_rows |= from.layout == Layout::kRows || to.layout == Layout::kRows;
+    return std::vector<double>{1};
+  };
+  EXPECT_THAT(Choose({layer, layer}, asked), ElementsAre(2, 2));
+  EXPECT_FALSE(asks_for_rows);
+}
+
+TEST(KernelChoiceTest, CandidatesThatRoundLessAreTakenWhereTheOthersAreNotEnough) {
+  std::vector<Candidate> layer = {In(Layout::kRows, kDense, {1}), Dense({10})};
+  layer[1].rounds_less = true;
+  EXPECT_THAT(Choose({layer}, Each({})), ElementsAre(1)) << "nothing converts";
+  EXPECT_THAT(Choose({layer}, Each({1})), ElementsAre(0));
+}
+
 TEST(KernelChoiceTest, ErrorsOfConversionsAreReturned) {
   const ConversionTimes fails = [](const NetworkValue&, Storage, Storage) -> StatusOr<std::vector<double>> {
     return absl::InternalError("no");
