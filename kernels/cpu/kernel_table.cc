@@ -356,6 +356,8 @@ constexpr auto kRows = Join(
                                   SWIZZLE_PER_WINDOW_TARGET(AveragePoolBytes)),
     ByteRows<"global_pool_u8">(Op::kAveragePool, Format::kNone, kFullU8, kNchwU8, {.accepts = AcceptsGlobalPoolBytes},
                                SWIZZLE_PER_BYTE_TARGET(GlobalPoolBytes)),
+    SingleByteRow<"global_pool_nhwc_u8_base">(ByteKey(Op::kAveragePool, Format::kNone, kNhwcU8, kNchwU8), kAnyX86,
+                                              {.accepts = AcceptsNhwcGlobalPool}, &NhwcGlobalPool),
     ByteRows<"add_u8">(Op::kAdd, Format::kNone, kFullU8, kFullU8, {.accepts = AcceptsElementwiseBytes},
                        SWIZZLE_PER_BYTE_TARGET(AddBytes)),
     ByteRows<"activation_u8">(Op::kActivation, Format::kNone, kFullU8, kFullU8, {.accepts = AcceptsElementwiseBytes},

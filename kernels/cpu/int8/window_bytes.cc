@@ -1,8 +1,9 @@
 #include "kernels/cpu/int8/window_bytes.h"
 
+#include <xmmintrin.h>
+
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <vector>
 
 #include "kernels/base/integers.h"
@@ -87,6 +88,13 @@ struct Average {
   int32_t start;
   float scale;
 };
+
+// Of a whole plane's sum. No function rounds here: in a target without SSE4.1 that is a call for each channel.
+uint8_t AverageOf(int32_t sum, const Average& average, const OutputSteps& steps) {
+  const float value = std::clamp(static_cast<float>(average.start + sum) * average.scale, -1024.0f, 1024.0f);
+  const int32_t step = _mm_cvtss_si32(_mm_set_ss(value)) + steps.zero_point;
+  return static_cast<uint8_t>(std::clamp(step, steps.low, steps.high));
+}
 
 bool IsOfWholePlane(const Problem& problem) {
   const Window& window = problem.window();
@@ -176,6 +184,32 @@ int32_t SumOfPlane(const uint8_t* input, const Extent& extent, int64_t image, in
   return total;
 }
 
+// Of neighbouring channels in kNhwc.
+constexpr int64_t kChannelsAtOnce = 64;
+using ChannelSums = std::array<int32_t, kChannelsAtOnce>;
+
+template <bool kWhole>
+ChannelSums SumPositions(const uint8_t* from, int64_t positions, int64_t step, int64_t channels) {
+  constexpr int64_t kMostInShort = 257;  // bytes whose sum has 16 bits
+  if (kWhole) channels = kChannelsAtOnce;
+  ChannelSums sums = {};
+  while (positions > 0) {
+    std::array<uint16_t, kChannelsAtOnce> of = {};
+    const int64_t count = std::min(positions, kMostInShort);
+    for (int64_t p = 0; p < count; ++p, from += step) {
+      for (int64_t c = 0; c < channels; ++c) of[c] = static_cast<uint16_t>(of[c] + from[c]);
+    }
+    for (int64_t c = 0; c < kChannelsAtOnce; ++c) sums[c] += of[c];
+    positions -= count;
+  }
+  return sums;
+}
+
+bool CanAveragePlane(const Problem& problem, Layout layout) {
+  return ReadsBytes(problem, layout) && WritesBytes(problem, Layout::kNchw) && IsOfWholePlane(problem) &&
+         !problem.epilogue.residual && !problem.epilogue.function && problem.input.plane() < (1 << 23);
+}
+
 }  // namespace
 
 bool AcceptsDepthwiseBytes(const Problem& problem) {
@@ -192,10 +226,8 @@ bool AcceptsAveragePoolBytes(const Problem& problem) {
   return KeepsFullPanels(problem) && !problem.epilogue.residual && (window.count_include_pad || !padded);
 }
 
-bool AcceptsGlobalPoolBytes(const Problem& problem) {
-  return ReadsBytes(problem, Layout::kFullPanels) && WritesBytes(problem, Layout::kNchw) && IsOfWholePlane(problem) &&
-         !problem.epilogue.residual && !problem.epilogue.function && problem.input.plane() < (1 << 23);
-}
+bool AcceptsGlobalPoolBytes(const Problem& problem) { return CanAveragePlane(problem, Layout::kFullPanels); }
+bool AcceptsNhwcGlobalPool(const Problem& problem) { return CanAveragePlane(problem, Layout::kNhwc); }
 
 size_t WindowBytesWorkspace(const Problem& problem) { return problem.threads * SlotBytes(problem); }
 
@@ -264,13 +296,30 @@ void GlobalPoolBytes(const KernelArgs& args, Stream& stream) {
       [&](int64_t, int64_t begin, int64_t end) {
         for (int64_t item = begin; item < end; ++item) {
           const int64_t image = item / extent.channels, channel = item % extent.channels;
-          const int32_t sum = average.start + SumOfPlane(input, extent, image, channel, kCells.sum);
-          const float value = std::nearbyint(static_cast<float>(sum) * average.scale);
-          const int32_t step = static_cast<int32_t>(std::clamp(value, -1024.0f, 1024.0f)) + steps.zero_point;
-          output[item] = static_cast<uint8_t>(std::clamp(step, steps.low, steps.high));
+          const int32_t sum = SumOfPlane(input, extent, image, channel, kCells.sum);
+          output[item] = AverageOf(sum, average, steps);
         }
       },
       64);
+}
+
+void NhwcGlobalPool(const KernelArgs& args, Stream& stream) {
+  const Extent& extent = args.problem->input;
+  const OutputSteps steps = StepsOf(*args.problem);
+  const Average average(*args.problem, extent.plane());
+  const int64_t blocks = CeilDiv(extent.channels, kChannelsAtOnce);
+  const auto run_range = [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t image = item / blocks, first = item % blocks * kChannelsAtOnce;
+      const int64_t channels = std::min(kChannelsAtOnce, extent.channels - first);
+      const uint8_t* const from = args.Input<uint8_t>(0) + image * extent.plane() * extent.channels + first;
+      const auto sum = channels == kChannelsAtOnce ? &SumPositions<true> : &SumPositions<false>;
+      const ChannelSums sums = sum(from, extent.plane(), extent.channels, channels);
+      uint8_t* const to = args.Output<uint8_t>() + image * extent.channels + first;
+      for (int64_t c = 0; c < channels; ++c) to[c] = AverageOf(sums[c], average, steps);
+    }
+  };
+  CpuStream::From(stream).ParallelRanges(extent.batch * blocks, run_range, /*grain=*/4);
 }
 
 #define SWIZZLE_INSTANTIATE(cells)                                               \

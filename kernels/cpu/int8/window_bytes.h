@@ -1,6 +1,6 @@
 // What slides windows over the channels of an activation of bytes, in kFullPanels: depthwise convolution (row
 // depthwise_dense_u8_<isa>), max and average pooling (max_pool_u8_<isa>, average_pool_u8_<isa>); and the average of
-// whole planes into kNchw (global_pool_u8_<isa>).
+// whole planes into kNchw (global_pool_u8_<isa>), that of kNhwc, too (global_pool_nhwc_u8_base).
 //
 // Columns are gathered for some channels at a time, few enough for the first cache (window_lanes.h). An average counts
 // either what padding adds or has no padding; the largest of a window keeps scale and zero point.
@@ -18,6 +18,7 @@ bool AcceptsDepthwiseBytes(const Problem& problem);
 bool AcceptsMaxPoolBytes(const Problem& problem);
 bool AcceptsAveragePoolBytes(const Problem& problem);
 bool AcceptsGlobalPoolBytes(const Problem& problem);
+bool AcceptsNhwcGlobalPool(const Problem& problem);
 size_t WindowBytesWorkspace(const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwiseBytes(const Weight& weight, const Problem& problem);
 
@@ -29,6 +30,7 @@ template <const ByteCells& kCells>
 void AveragePoolBytes(const KernelArgs& args, Stream& stream);
 template <const ByteCells& kCells>
 void GlobalPoolBytes(const KernelArgs& args, Stream& stream);
+void NhwcGlobalPool(const KernelArgs& args, Stream& stream);
 
 }  // namespace swizzle::cpu
 
