@@ -24,13 +24,11 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/base/integers.h"
 #include "kernels/devices.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/packed/packed_writer.h"
 #include "model_loader/plan/choose/median.h"
-#include "model_loader/plan/choose/tuning_cache.h"
-#include "model_loader/plan/planner.h"
+#include "tests/bench/plan_bench_runner.h"
 #include "tests/support/drawn_models.h"
 #include "tests/support/drawn_quantisation.h"
 
@@ -39,156 +37,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
-  std::string model = "mobilenet_v1";
-  double sparsity = 0.9;
-  int64_t vector_rows = 1;
-  std::string device = "auto";
-  std::string precision = "FP32";
-  int64_t batch = 1;
-  int64_t max_batch = 0;
-  int64_t micro_batch = 0;
-  int64_t length = 128;
-  int rounds = 101;
-  int streams = 1;
-  double budget = 20.0;
-  double weight_budget = 1.0;
-  bool json = false;
-  bool layers = false;
-  bool candidates = false;
-  bool pin_threads = false;
-  bool against_single = false;
-  bool byte_images = false;
-  bool int8 = false;
-  std::string tuning_cache;
-  std::string write;
-};
-
-// A plan with operands that were drawn.
-class BenchRunner {
- public:
-  static StatusOr<BenchRunner> Make(const Network& network, Backend& backend, const Options& options, bool dense_only) {
-    const BatchSize size =
-        network.sequences ? BatchSize(options.batch, options.batch * options.length) : BatchSize(options.batch);
-    PlanOptions plan;
-    plan.max_batch = std::max(options.batch, options.max_batch);
-    plan.max_tokens = plan.max_batch * (size.tokens / options.batch);
-    plan.precision = *PrecisionFromName(options.precision);
-    plan.dense_only = dense_only;
-    plan.micro_batch = options.micro_batch;
-    plan.weight_budget = options.weight_budget;
-    plan.tuning_budget = absl::Seconds(options.budget);
-    TuningCache cache(options.tuning_cache, backend);
-    SWIZZLE_RETURN_IF_ERROR(cache.status());
-    if (!options.tuning_cache.empty()) plan.tuning_cache = &cache;
-    SWIZZLE_ASSIGN_OR_RETURN(auto made, MakePlan(network, backend, plan));
-    if (!options.tuning_cache.empty()) SWIZZLE_RETURN_IF_ERROR(cache.Save());
-    return Make(std::move(made), size, options.pin_threads ? std::optional(0) : std::nullopt);
-  }
-
-  // Another executor of the same plan.
-  StatusOr<BenchRunner> Another(std::optional<int> pinned_executor) const {
-    return Make(plan_, size_, pinned_executor);
-  }
-
-  // Whether the plan is a device's, and has no sequences.
-  bool copies_images() const { return copies_images_; }
-
-  // Runs a batch whose images the device copies, as it does a server's.
-  Status RunCopied() {
-    size_t offset = 0;
-    for (int i = 0; i < static_cast<int>(plan_->network().inputs.size()); ++i) {
-      const size_t bytes = runner_->InputMemory(i, size_).size();
-      if (source_ == nullptr) {
-        SWIZZLE_ASSIGN_OR_RETURN(source_, plan_->AllocateSource(InputBytes()));
-      }
-      runner_->CopyInput(i, size_, 0, {source_->data() + offset, bytes});
-      offset += bytes;
-    }
-    return runner_->Run(size_);
-  }
-
-  // Of one batch, in as many runs as a server would take. `computes_only`: the inputs are in the device's memory.
-  StatusOr<double> Microseconds(bool computes_only = false) {
-    const int64_t length = size_.tokens / size_.rows;
-    const int64_t rows_at_once = std::max<int64_t>(1, plan_->report().micro_batch / length);
-    const int64_t runs = CeilDiv(size_.rows, rows_at_once);
-    double microseconds = 0;
-    for (int64_t run = 0; run < runs; ++run) {
-      const int64_t first = size_.rows * run / runs, rows = size_.rows * (run + 1) / runs - first;
-      const BatchSize size(rows, rows * length);
-      DrawInputs(size);  // again and again: a run may overwrite them
-      SetSequences(size);
-      const Sequences sequences = {begins_, positions_, {}};
-      if (computes_only) runner_->CopyInput(0, size, 0, {});  // Run then takes all inputs to be there
-      const auto start = std::chrono::steady_clock::now();
-      const bool in_parts = runs > 1 && begins_.empty();
-      SWIZZLE_RETURN_IF_ERROR(in_parts ? runner_->RunPart({first, rows, size_.rows})
-                                       : runner_->Run(size, begins_.empty() ? nullptr : &sequences));
-      microseconds += std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
-    }
-    return microseconds;
-  }
-
-  const PlanReport& report() const { return plan_->report(); }
-  size_t arena_bytes() const { return plan_->arena_bytes(); }
-
- private:
-  explicit BenchRunner(BatchSize size) : size_(size) {}
-
-  static StatusOr<BenchRunner> Make(std::shared_ptr<const Plan> plan, BatchSize size,
-                                    std::optional<int> pinned_executor) {
-    BenchRunner runner(size);
-    runner.plan_ = std::move(plan);
-    SWIZZLE_ASSIGN_OR_RETURN(runner.runner_, runner.plan_->NewRunner({.pinned_executor = pinned_executor}));
-    SWIZZLE_ASSIGN_OR_RETURN(const auto source, runner.plan_->AllocateSource(1));
-    runner.copies_images_ = source != nullptr && !runner.plan_->network().sequences;
-    return runner;
-  }
-
-  size_t InputBytes() {
-    size_t bytes = 0;
-    for (int i = 0; i < static_cast<int>(plan_->network().inputs.size()); ++i) {
-      bytes += runner_->InputMemory(i, size_).size();
-    }
-    return bytes;
-  }
-
-  void DrawInputs(BatchSize size) {
-    const Network& network = plan_->network();
-    uint32_t draw = 1;
-    for (int i = 0; i < static_cast<int>(network.inputs.size()); ++i) {
-      if (network.inputs[i].value == -1) continue;
-      if (const int64_t limit = plan_->IdLimit(i); limit > 0) {
-        for (int32_t& id : runner_->Ids(i, size)) id = static_cast<int32_t>((draw = draw * 1664525u + 1) % limit);
-      } else if (network.inputs[i].dtype == DType::kUint8) {
-        for (std::byte& x : runner_->InputMemory(i, size)) {
-          x = static_cast<std::byte>((draw = draw * 1664525u + 1013904223u) >> 24);
-        }
-      } else {
-        for (float& x : runner_->Input(i, size)) {
-          x = static_cast<float>(static_cast<int32_t>(draw = draw * 1664525u + 1013904223u)) * 0x1p-31f;
-        }
-      }
-    }
-  }
-
-  void SetSequences(BatchSize size) {
-    if (!plan_->network().sequences) return;
-    const int64_t length = size.tokens / size.rows;
-    begins_.clear();
-    positions_.clear();
-    for (int64_t token = 0; token <= size.tokens; token += length) begins_.push_back(static_cast<int32_t>(token));
-    for (int64_t token = 0; token < size.tokens; ++token) positions_.push_back(static_cast<int32_t>(token % length));
-  }
-
-  BatchSize size_;
-  std::shared_ptr<const Plan> plan_;
-  std::unique_ptr<Runner> runner_;
-  std::unique_ptr<Buffer> source_;  // of RunCopied
-  std::vector<int32_t> begins_, positions_;
-  bool copies_images_ = false;
-};
+using Options = PlanBenchOptions;
 
 Status RunOnce(BenchRunner& runner) {
   return runner.copies_images() ? runner.RunCopied() : runner.Microseconds().status();
@@ -271,6 +120,28 @@ std::optional<double> LayersAlone(const PlanReport& report, const Options& optio
   return sum;
 }
 
+// What each step takes within the plan, beside what its kernel took alone at the first measured batch.
+Status PrintSteps(BenchRunner& runner, int rounds) {
+  std::vector<std::vector<double>> times;  // by step
+  for (int round = 0; round < rounds; ++round) {
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<double> microseconds, runner.StepMicroseconds());
+    times.resize(microseconds.size());
+    for (size_t i = 0; i < microseconds.size(); ++i) times[i].push_back(microseconds[i]);
+  }
+  std::printf("%-24s %-36s %9s %9s\n", "layer", "kernel", "us", "alone us");
+  for (size_t i = 0; i < times.size(); ++i) {
+    const Step& step = runner.steps()[i];
+    const LayerReport* const layer = step.layer < 0 ? nullptr : &runner.report().layers[step.layer];
+    double alone = 0;
+    for (size_t c = 0; layer != nullptr && c < layer->candidates.size(); ++c) {
+      if (layer->candidates[c].kernel == step.kernel->name) alone = layer->candidates[c].microseconds.front();
+    }
+    std::printf("%-24.24s %-36s %9.1f %9.1f\n", layer == nullptr ? "" : layer->name.c_str(),
+                std::string(step.kernel->name).c_str(), Median(times[i]), alone);
+  }
+  return absl::OkStatus();
+}
+
 Json ResultOf(const Options& options, const BenchRunner& sparse, const std::map<std::string, double>& medians) {
   Json kernels = Json::object();
   for (const LayerReport& layer : sparse.report().layers) {
@@ -344,6 +215,7 @@ Status Measure(const Options& options, const Network& network) {
     return absl::OkStatus();
   }
   if (options.layers || options.candidates) PrintLayers(sparse.report(), options.candidates);
+  if (options.steps) SWIZZLE_RETURN_IF_ERROR(PrintSteps(sparse, options.rounds));
   std::printf("%s %.0f%% batch %lld on %s: %.1f us, %s %.1f us: %.2fx; activations %zu and %zu KiB\n",
               options.model.c_str(), 100 * options.sparsity, static_cast<long long>(options.batch),
               sparse.report().device.c_str(), result["sparse_us"].get<double>(),
@@ -412,6 +284,7 @@ int main(int argc, char** argv) {
   app.add_option("--tuning-cache", options.tuning_cache, "take known times from this file, and add new ones to it");
   app.add_flag("--layers", options.layers, "print each layer");
   app.add_flag("--candidates", options.candidates, "print each layer and what every kernel took");
+  app.add_flag("--steps", options.steps, "print what each step takes in the plan and what it took alone; on the CPU");
   app.add_flag("--int8", options.int8, "quantise the drawn model: weights by rows, activations by drawn ranges");
   app.add_flag("--byte-images", options.byte_images, "draw a model whose images arrive as UINT8");
   app.add_flag("--pin-threads", options.pin_threads,

@@ -40,6 +40,7 @@ class HostRunner final : public Runner {
   // Runs each step of a batch, those on one thread that `serial` says, and returns how long each took.
   StatusOr<std::vector<absl::Duration>> TimeSteps(BatchSize size, const Sequences* sequences,
                                                   const std::vector<bool>& serial);
+  const StepList& ListFor(BatchSize size) const { return program_->ListOf(program_->BucketFor(size)); }
 
  private:
   HostRunner(HostBackend& backend, std::shared_ptr<const Program> program, SerialSteps serial,
@@ -47,7 +48,6 @@ class HostRunner final : public Runner {
 
   // Steps [first, last) of the list for this size. An error is of one of them.
   Status RunSteps(BatchSize size, const Sequences* sequences, size_t first, size_t last);
-  const StepList& ListFor(BatchSize size) const { return program_->ListOf(program_->BucketFor(size)); }
   std::byte* TailData(BatchSize size);
 
   HostBackend& backend_;

@@ -1,0 +1,194 @@
+// What plan_bench is told, and a plan with operands that were drawn.
+#ifndef SWIZZLE_TESTS_BENCH_PLAN_BENCH_RUNNER_H_
+#define SWIZZLE_TESTS_BENCH_PLAN_BENCH_RUNNER_H_
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/integers.h"
+#include "model_loader/plan/choose/tuning_cache.h"
+#include "model_loader/plan/planner.h"
+#include "model_loader/plan/run/host_plan.h"
+
+namespace swizzle::bench {
+
+// What the command line says.
+struct PlanBenchOptions {
+  std::string model = "mobilenet_v1";
+  double sparsity = 0.9;
+  int64_t vector_rows = 1;
+  std::string device = "auto";
+  std::string precision = "FP32";
+  int64_t batch = 1;
+  int64_t max_batch = 0;
+  int64_t micro_batch = 0;
+  int64_t length = 128;
+  int rounds = 101;
+  int streams = 1;
+  double budget = 20.0;
+  double weight_budget = 1.0;
+  bool json = false;
+  bool layers = false;
+  bool candidates = false;
+  bool steps = false;
+  bool pin_threads = false;
+  bool against_single = false;
+  bool byte_images = false;
+  bool int8 = false;
+  std::string tuning_cache;
+  std::string write;
+};
+
+// A plan with operands that were drawn.
+class BenchRunner {
+ public:
+  static StatusOr<BenchRunner> Make(const Network& network, Backend& backend, const PlanBenchOptions& options,
+                                    bool dense_only) {
+    const BatchSize size =
+        network.sequences ? BatchSize(options.batch, options.batch * options.length) : BatchSize(options.batch);
+    PlanOptions plan;
+    plan.max_batch = std::max(options.batch, options.max_batch);
+    plan.max_tokens = plan.max_batch * (size.tokens / options.batch);
+    plan.precision = *PrecisionFromName(options.precision);
+    plan.dense_only = dense_only;
+    plan.micro_batch = options.micro_batch;
+    plan.weight_budget = options.weight_budget;
+    plan.tuning_budget = absl::Seconds(options.budget);
+    TuningCache cache(options.tuning_cache, backend);
+    SWIZZLE_RETURN_IF_ERROR(cache.status());
+    if (!options.tuning_cache.empty()) plan.tuning_cache = &cache;
+    SWIZZLE_ASSIGN_OR_RETURN(auto made, MakePlan(network, backend, plan));
+    if (!options.tuning_cache.empty()) SWIZZLE_RETURN_IF_ERROR(cache.Save());
+    return Make(std::move(made), size, options.pin_threads ? std::optional(0) : std::nullopt);
+  }
+
+  // Another executor of the same plan.
+  StatusOr<BenchRunner> Another(std::optional<int> pinned_executor) const {
+    return Make(plan_, size_, pinned_executor);
+  }
+
+  // Whether the plan is a device's, and has no sequences.
+  bool copies_images() const { return copies_images_; }
+
+  // Runs a batch whose images the device copies, as it does a server's.
+  Status RunCopied() {
+    size_t offset = 0;
+    for (int i = 0; i < static_cast<int>(plan_->network().inputs.size()); ++i) {
+      const size_t bytes = runner_->InputMemory(i, size_).size();
+      if (source_ == nullptr) {
+        SWIZZLE_ASSIGN_OR_RETURN(source_, plan_->AllocateSource(InputBytes()));
+      }
+      runner_->CopyInput(i, size_, 0, {source_->data() + offset, bytes});
+      offset += bytes;
+    }
+    return runner_->Run(size_);
+  }
+
+  // Of one batch, in as many runs as a server would take. `computes_only`: the inputs are in the device's memory.
+  StatusOr<double> Microseconds(bool computes_only = false) {
+    const int64_t length = size_.tokens / size_.rows;
+    const int64_t rows_at_once = std::max<int64_t>(1, plan_->report().micro_batch / length);
+    const int64_t runs = CeilDiv(size_.rows, rows_at_once);
+    double microseconds = 0;
+    for (int64_t run = 0; run < runs; ++run) {
+      const int64_t first = size_.rows * run / runs, rows = size_.rows * (run + 1) / runs - first;
+      const BatchSize size(rows, rows * length);
+      DrawInputs(size);  // again and again: a run may overwrite them
+      SetSequences(size);
+      const Sequences sequences = {begins_, positions_, {}};
+      if (computes_only) runner_->CopyInput(0, size, 0, {});  // Run then takes all inputs to be there
+      const auto start = std::chrono::steady_clock::now();
+      const bool in_parts = runs > 1 && begins_.empty();
+      SWIZZLE_RETURN_IF_ERROR(in_parts ? runner_->RunPart({first, rows, size_.rows})
+                                       : runner_->Run(size, begins_.empty() ? nullptr : &sequences));
+      microseconds += std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+    }
+    return microseconds;
+  }
+
+  // Each step of a batch in microseconds, all by all threads; none on a device.
+  StatusOr<std::vector<double>> StepMicroseconds() {
+    auto* const host = dynamic_cast<HostRunner*>(runner_.get());
+    std::vector<double> microseconds;
+    if (host == nullptr) return microseconds;
+    DrawInputs(size_);
+    SetSequences(size_);
+    const Sequences sequences = {begins_, positions_, {}};
+    const std::vector<bool> serial(host->ListFor(size_).steps.size(), false);
+    SWIZZLE_ASSIGN_OR_RETURN(const auto times, host->TimeSteps(size_, begins_.empty() ? nullptr : &sequences, serial));
+    for (const absl::Duration time : times) microseconds.push_back(absl::ToDoubleMicroseconds(time));
+    return microseconds;
+  }
+  // REQUIRES: StepMicroseconds told of some.
+  const std::vector<Step>& steps() const { return dynamic_cast<HostRunner&>(*runner_).ListFor(size_).steps; }
+
+  const PlanReport& report() const { return plan_->report(); }
+  size_t arena_bytes() const { return plan_->arena_bytes(); }
+
+ private:
+  explicit BenchRunner(BatchSize size) : size_(size) {}
+
+  static StatusOr<BenchRunner> Make(std::shared_ptr<const Plan> plan, BatchSize size,
+                                    std::optional<int> pinned_executor) {
+    BenchRunner runner(size);
+    runner.plan_ = std::move(plan);
+    SWIZZLE_ASSIGN_OR_RETURN(runner.runner_, runner.plan_->NewRunner({.pinned_executor = pinned_executor}));
+    SWIZZLE_ASSIGN_OR_RETURN(const auto source, runner.plan_->AllocateSource(1));
+    runner.copies_images_ = source != nullptr && !runner.plan_->network().sequences;
+    return runner;
+  }
+
+  size_t InputBytes() {
+    size_t bytes = 0;
+    for (int i = 0; i < static_cast<int>(plan_->network().inputs.size()); ++i) {
+      bytes += runner_->InputMemory(i, size_).size();
+    }
+    return bytes;
+  }
+
+  void DrawInputs(BatchSize size) {
+    const Network& network = plan_->network();
+    uint32_t draw = 1;
+    for (int i = 0; i < static_cast<int>(network.inputs.size()); ++i) {
+      if (network.inputs[i].value == -1) continue;
+      if (const int64_t limit = plan_->IdLimit(i); limit > 0) {
+        for (int32_t& id : runner_->Ids(i, size)) id = static_cast<int32_t>((draw = draw * 1664525u + 1) % limit);
+      } else if (network.inputs[i].dtype == DType::kUint8) {
+        for (std::byte& x : runner_->InputMemory(i, size)) {
+          x = static_cast<std::byte>((draw = draw * 1664525u + 1013904223u) >> 24);
+        }
+      } else {
+        for (float& x : runner_->Input(i, size)) {
+          x = static_cast<float>(static_cast<int32_t>(draw = draw * 1664525u + 1013904223u)) * 0x1p-31f;
+        }
+      }
+    }
+  }
+
+  void SetSequences(BatchSize size) {
+    if (!plan_->network().sequences) return;
+    const int64_t length = size.tokens / size.rows;
+    begins_.clear();
+    positions_.clear();
+    for (int64_t token = 0; token <= size.tokens; token += length) begins_.push_back(static_cast<int32_t>(token));
+    for (int64_t token = 0; token < size.tokens; ++token) positions_.push_back(static_cast<int32_t>(token % length));
+  }
+
+  BatchSize size_;
+  std::shared_ptr<const Plan> plan_;
+  std::unique_ptr<Runner> runner_;
+  std::unique_ptr<Buffer> source_;  // of RunCopied
+  std::vector<int32_t> begins_, positions_;
+  bool copies_images_ = false;
+};
+
+}  // namespace swizzle::bench
+
+#endif  // SWIZZLE_TESTS_BENCH_PLAN_BENCH_RUNNER_H_
