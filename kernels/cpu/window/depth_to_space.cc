@@ -15,6 +15,18 @@ HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
 namespace {
 
+// Four rows in turns.
+void InterleaveFours(const float* const (&rows)[4], int64_t width, float* to) {
+  const int64_t whole = width / kLanes * kLanes;
+  for (int64_t x = 0; x < whole; x += kLanes) {
+    hn::StoreInterleaved4(LoadAll(rows[0] + x), LoadAll(rows[1] + x), LoadAll(rows[2] + x), LoadAll(rows[3] + x),
+                          FloatTag(), to + 4 * x);
+  }
+  for (int64_t x = whole; x < width; ++x) {
+    for (int64_t i = 0; i < 4; ++i) to[4 * x + i] = rows[i][x];
+  }
+}
+
 // Two rows in turns.
 void InterleavePairs(const float* first, const float* second, int64_t width, float* to) {
   const int64_t whole = width / kLanes * kLanes;
@@ -36,6 +48,15 @@ void Interleave(const SpaceBands& bands, int64_t rows, const PlaneOf& plane_of, 
       const float *const first = plane_of(2 * y), *const second = plane_of(2 * y + 1);
       for (int64_t row = 0; row < rows; ++row) {
         InterleavePairs(first + row * bands.width, second + row * bands.width, bands.width,
+                        to + (row * block + y) * to_width);
+      }
+      continue;
+    }
+    if (block == 4) {
+      const float* const planes[4] = {plane_of(4 * y), plane_of(4 * y + 1), plane_of(4 * y + 2), plane_of(4 * y + 3)};
+      for (int64_t row = 0; row < rows; ++row) {
+        const int64_t at = row * bands.width;
+        InterleaveFours({planes[0] + at, planes[1] + at, planes[2] + at, planes[3] + at}, bands.width,
                         to + (row * block + y) * to_width);
       }
       continue;
