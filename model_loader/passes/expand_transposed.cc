@@ -1,10 +1,14 @@
 // Along an axis of stride s, output position s * q + r gets tap t of input position q + e where s * e = r + pad - t. So
 // a window over the input that takes in all such e computes the s phases r as channels of their own.
+//
+// One that makes a block of each position alone may stand before the blocks that another made: then both make blocks of
+// blocks at the end, of fewer numbers.
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "model_loader/graph/rewriter.h"
 #include "model_loader/passes/passes.h"
@@ -30,6 +34,9 @@ struct TransposedAxis {
   // The tap that phase `r` takes at place `e` of the window; none where that is outside of [0, kernel).
   int64_t Tap(int64_t r, int64_t e) const { return r + before - stride * (first + e); }
 
+  // Whether each position becomes a block of its own.
+  bool IsAlone() const { return first == 0 && window == 1 && surplus() == 0; }
+
   // Whether a window can compute it.
   bool MakeWindow() {
     constexpr int64_t kMost = 1 << 8;
@@ -45,6 +52,8 @@ struct TransposedAxis {
 };
 
 using Axes = std::array<TransposedAxis, 2>;
+
+constexpr int64_t kMostSteps = 1 << 8;  // of one block, in each direction
 
 class Expansion {
  public:
@@ -137,16 +146,53 @@ class Expansion {
                               Tensor::Floats({std::ssize(repeated)}, repeated));
   }
 
+  // The DepthToSpace that the transposed convolution may stand before: one that no other node reads, of more numbers
+  // than the convolution computes. -1: none.
+  int BlocksBefore(int index, const Axes& axes) {
+    const Node& node = rewriter_.node(index);
+    const int mover = rewriter_.Producer(node.inputs[0]);
+    if (!blocks_.contains(mover) || rewriter_.SoleReader(node.inputs[0]) != index) return -1;
+    const Shape& weight = Floats(node.inputs[1])->shape;
+    const int64_t steps = axes[0].stride * axes[1].stride, block = BlockOf(mover), places = block * block;
+    if (!axes[0].IsAlone() || !axes[1].IsAlone() || weight[1] * steps > weight[0]) return -1;
+    if (block * axes[0].stride > kMostSteps) return -1;
+    if (weight[0] * weight[1] * steps > left_ / (places * places)) return -1;
+    left_ -= weight[0] * weight[1] * steps * places * places;
+    return mover;
+  }
+
+  int64_t BlockOf(int mover) { return std::get<int64_t>(rewriter_.node(mover).attributes.at("blocksize")); }
+
+  // Of a weight for positions, [M * inner^2, C, 1, 1], the one for blocks of outer^2 positions, [M * (outer * inner)^2,
+  // C * outer^2, 1, 1]: each position has its own inputs and outputs.
+  static Tensor OnBlocks(const Tensor& phases, int64_t outer, int64_t inner) {
+    const int64_t both = outer * inner, places = outer * outer, inputs = phases.shape[1];
+    const Shape shape = {phases.shape[0] * places, inputs * places, 1, 1};
+    std::vector<float> values(static_cast<size_t>(shape[0] * shape[1]));
+    for (int64_t row = 0; row < shape[0]; ++row) {
+      const int64_t output = row / (both * both), y = row / both % both, x = row % both;
+      const int64_t place = y / inner * outer + x / inner, phase = y % inner * inner + x % inner;
+      const float* const from = phases.floats().data() + (output * inner * inner + phase) * inputs;
+      for (int64_t c = 0; c < inputs; ++c) values[row * shape[1] + c * places + place] = from[c];
+    }
+    return Tensor::Floats(shape, values);
+  }
+
   void Expand(int index, const Axes& axes) {
     const Node node = rewriter_.node(index);
-    const auto& [rows, columns] = axes;
-    const int weight = graph_.AddConstant(node.name + ".phases", PhasesOf(*Floats(node.inputs[1]), axes));
-    std::vector<int> inputs = {node.inputs[0], weight};
-    if (node.Input(2) != kNoValue) inputs.push_back(Repeated(node.inputs[2], rows.stride * columns.stride));
+    const int64_t step = axes[0].stride;
+    Tensor phases = PhasesOf(*Floats(node.inputs[1]), axes);
+    const int before = BlocksBefore(index, axes);
+    const int64_t outer = before == -1 ? 1 : BlockOf(before);
+    if (before != -1) phases = OnBlocks(phases, outer, step);
+    const int weight = graph_.AddConstant(node.name + ".phases", std::move(phases));
+    std::vector<int> inputs = {before == -1 ? node.inputs[0] : rewriter_.node(before).inputs[0], weight};
+    if (node.Input(2) != kNoValue) inputs.push_back(Repeated(node.inputs[2], outer * step * outer * step));
     Value computed;
     computed.name = node.name + ".channels";
     graph_.values.push_back(std::move(computed));
     const int channels = static_cast<int>(graph_.values.size()) - 1;
+    const auto& [rows, columns] = axes;
     const std::vector<int64_t> kernel = {rows.window, columns.window};
     const std::vector<int64_t> pads = {-rows.first, -columns.first, rows.pad_after(), columns.pad_after()};
     rewriter_.InsertBefore(
@@ -154,8 +200,12 @@ class Expansion {
     Node& blocks = rewriter_.node(index);
     blocks.op = "DepthToSpace";
     blocks.name = node.name + ".blocks";
-    blocks.attributes = {{"blocksize", rows.stride}, {"mode", std::string("CRD")}};
+    blocks.attributes = {{"blocksize", outer * step}, {"mode", std::string("CRD")}};
     rewriter_.SetInputs(index, {channels});
+    if (before != -1) {
+      blocks_.erase(before);
+      rewriter_.Erase(before);
+    }
     blocks_.insert(index);
     ++expanded_;
   }
@@ -170,7 +220,7 @@ class Expansion {
       const Tensor* const numbers = Floats(function.inputs[i]);
       if (numbers == nullptr || numbers->shape.size() != 1) return;
     }
-    const auto size = std::get<int64_t>(rewriter_.node(mover).attributes.at("blocksize"));
+    const int64_t size = BlockOf(mover);
     std::vector<int> inputs = {rewriter_.node(mover).inputs[0]};
     for (size_t i = 1; i < function.inputs.size(); ++i) inputs.push_back(Repeated(function.inputs[i], size * size));
     Node &first = rewriter_.node(mover), &second = rewriter_.node(index);

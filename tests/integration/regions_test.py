@@ -25,7 +25,7 @@ EXPECTED = {
     'convnext': (16, 54, 6),
     'regnet': None,
     'yolov8': None,
-    'dbnet': (1, 15, 0),
+    'dbnet': (1, 14, 0),
     'svtr': (3, 23, 5),
     'crnn': (2, 8, 9),
     'swin': (18, 44, 44),

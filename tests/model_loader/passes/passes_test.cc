@@ -67,6 +67,27 @@ TEST(ExpandTransposedTest, WeightsOfAFileDoNotBecomeAnyNumber) {
   EXPECT_EQ(*count, 2);
 }
 
+TEST(ExpandTransposedTest, TwoMakeTheirBlocksAtOnce) {
+  const auto blocks_of = [](int64_t outputs, int64_t pad) {
+    OnnxBuilder builder;
+    builder.Input("x", {-1, 2, 3, 3}).Floats("w", {2, 8, 2, 2}, std::vector<float>(64, 1.0f));
+    builder.Floats("v", {8, outputs, 2, 2}, std::vector<float>(static_cast<size_t>(outputs) * 32, 1.0f));
+    builder.Node("ConvTranspose", {"x", "w"}, {"c"}, {{"strides", Ints{2, 2}}}).Node("Relu", {"c"}, {"r"});
+    builder.Node("ConvTranspose", {"r", "v"}, {"y"}, {{"strides", Ints{2, 2}}, {"pads", Ints{pad, pad, pad, pad}}});
+    auto graph = builder.Output("y").Read();
+    EXPECT_THAT(graph, IsOk());
+    EXPECT_THAT(ExpandTransposed(*graph), IsOk());
+    Ints blocks;
+    for (const Node& node : graph->nodes) {
+      if (node.op == "DepthToSpace") blocks.push_back(std::get<int64_t>(node.attributes.at("blocksize")));
+    }
+    return blocks;
+  };
+  EXPECT_EQ(blocks_of(2, 0), (Ints{4}));
+  EXPECT_EQ(blocks_of(4, 0), (Ints{2, 2})) << "it computes more than it reads";
+  EXPECT_EQ(blocks_of(2, 1), (Ints{2, 2})) << "its blocks are not of one position each";
+}
+
 // Pad by `fill`, then a 3x3 pool. Whether the pad goes into the pool's window.
 bool PoolAbsorbs(const char* op, float fill, bool positive, const std::map<std::string, Attribute>& attributes = {}) {
   OnnxBuilder builder;

@@ -225,6 +225,27 @@ TEST_F(PlanRegionsTest, TransposedConvolutionsArePlannedAsConvolutions) {
   }
 }
 
+// The second one of two is computed before the first one's blocks where that is less to move.
+TEST_F(PlanRegionsTest, TransposedConvolutionsFollowEachOther) {
+  struct Case {
+    int64_t first, second, outputs;  // steps, and what the second one computes
+  };
+  for (const Case& c : {Case{2, 2, 1}, Case{3, 2, 2}, Case{2, 3, 1}, Case{2, 2, 3}}) {
+    SCOPED_TRACE(Concat(c.first, " then ", c.second, " to ", c.outputs));
+    OnnxBuilder builder;
+    builder.Input("x", {-1, 3, 5, 7}).Floats("b", {9}, Weights(9)).Floats("d", {c.outputs}, Weights(c.outputs));
+    builder.Floats("w", {3, 9, c.first, c.first}, Weights(27 * c.first * c.first));
+    builder.Floats("v", {9, c.outputs, c.second, c.second}, Weights(9 * c.outputs * c.second * c.second));
+    builder.Node("ConvTranspose", {"x", "w", "b"}, {"c"}, {{"strides", std::vector<int64_t>{c.first, c.first}}});
+    builder.Node("Relu", {"c"}, {"r"});
+    builder.Node("ConvTranspose", {"r", "v", "d"}, {"e"}, {{"strides", std::vector<int64_t>{c.second, c.second}}});
+    builder.Node("Sigmoid", {"e"}, {"y"}).Output("y");
+    const RegionalProgram regional = Plan(builder);
+    EXPECT_EQ(regional.program->OperatorCounts(), "");
+    ExpectSame(regional, {{2, 3, 5, 7}});
+  }
+}
+
 TEST_F(PlanRegionsTest, RowsThatDifferBetweenInputsAreInterpreted) {
   OnnxBuilder builder;
   builder.Input("a", {-1, 6}).Input("b", {-1, 6}).Floats("w", {6, 6}, Weights(36));
