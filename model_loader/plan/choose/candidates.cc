@@ -138,12 +138,20 @@ StatusOr<std::optional<std::vector<Measurer::Timing>>> Measurer::Time(std::span<
   return timings;
 }
 
+bool Measurer::AddsUp(const Problem& problem, const Weight* weight) const {
+  constexpr int64_t kFloats = int64_t{512} << 10;
+  if (!HasHostMemory(backend_) || problem.input.batch != 1 || problem.output.batch != 1) return false;
+  const int64_t floats = LayoutElements(problem.input, Layout::kNchw) + LayoutElements(problem.output, Layout::kNchw);
+  return floats >= kFloats && (weight == nullptr || floats >= weight->rows() * weight->cols());
+}
+
 bool Measurer::CannotWin(double microseconds, double least, size_t b) const {
   return microseconds * static_cast<double>(batches_[0]) > least * static_cast<double>(batches_[b]);
 }
 
 StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) {
   LayerWeight weight(backend_, WeightOf(network, layer));
+  const bool adds_up = AddsUp(LayerProblem(network, layer, batches_[0], settings_.threads), WeightOf(network, layer));
   std::vector<Candidate> timed = candidates;
   bool suspect = false, trusted = true;               // any time, and some at each batch size
   double least = std::numeric_limits<double>::max();  // at the first batch size
@@ -152,7 +160,7 @@ StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, s
     std::vector<size_t> in;
     std::vector<const Kernel*> kernels;
     for (size_t i = 0; i < timed.size(); ++i) {
-      if (b > 0 && CannotWin(timed[i].microseconds[0], least, b)) {
+      if (b > 0 && (adds_up || CannotWin(timed[i].microseconds[0], least, b))) {
         timed[i].microseconds.push_back(timed[i].microseconds[0] * static_cast<double>(batches_[b]) /
                                         static_cast<double>(batches_[0]));
         --measurements_left_;
@@ -161,6 +169,7 @@ StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, s
       in.push_back(i);
       kernels.push_back(timed[i].kernel);
     }
+    if (in.empty()) continue;
     SWIZZLE_ASSIGN_OR_RETURN(const auto timings, Time(kernels, problem, weight));
     if (!timings) return false;
     trusted &= !std::ranges::all_of(*timings, &Timing::suspect);
@@ -339,9 +348,10 @@ StatusOr<std::vector<double>> Measurer::RaceBlockings(const Kernel& kernel, cons
 StatusOr<int> Measurer::ChooseBlocking(const Network& network, const Layer& layer, const Kernel& kernel) {
   constexpr double kGain = 0.03, kMostLoss = 0.02;  // of all batch sizes on average, and of any; what is less is noise
   LayerWeight weight(backend_, &network.weights[layer.weight]);
-  Problem problem;
+  Problem problem = LayerProblem(network, layer, batches_[0], settings_.threads);
+  const size_t sizes = AddsUp(problem, &network.weights[layer.weight]) ? 1 : batches_.size();
   std::vector<double> total(kernel.blockings.size());
-  for (int64_t batch : batches_) {
+  for (const int64_t batch : std::span(batches_).first(sizes)) {
     problem = LayerProblem(network, layer, batch, settings_.threads);
     SWIZZLE_ASSIGN_OR_RETURN(const auto ratios, BlockingRatios(kernel, problem, weight));
     measurements_left_ -= static_cast<int64_t>(total.size());
@@ -389,8 +399,13 @@ StatusOr<std::vector<double>> Measurer::MeasureConversion(const NetworkValue& va
   std::vector<double> microseconds;
   if (const Kernel* kernel = FindConversion(backend_, value, from, to, settings_)) {
     LayerWeight none(backend_, nullptr);
+    const bool adds_up = AddsUp(ConversionProblem(value, batches_[0], settings_), nullptr);
     for (int64_t batch : batches_) {
       const Problem problem = ConversionProblem(value, batch, settings_);
+      if (adds_up && !microseconds.empty()) {
+        microseconds.push_back(microseconds[0] * static_cast<double>(batch) / static_cast<double>(batches_[0]));
+        continue;
+      }
       SWIZZLE_ASSIGN_OR_RETURN(const auto timings, Time({&kernel, 1}, problem, none));
       const bool timed = timings && !timings->front().suspect;
       microseconds.push_back(timed ? timings->front().microseconds

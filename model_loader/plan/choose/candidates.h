@@ -30,7 +30,8 @@ struct LayerLikeness;
 // measured again some time; where none of the layer's can be trusted, they are estimates, too.
 //
 // A kernel so slow at the first batch size that it could not win at a later one, even if it took no longer there while
-// the fastest slowed down in proportion, is not measured again: its time is extrapolated.
+// the fastest slowed down in proportion, is not measured again: its time is extrapolated. So are all of a layer whose
+// row is too large for caches (AddsUp): eight rows of a large image would else take the budget of ten other layers.
 //
 // Results for equal conversions are remembered. Not thread-safe.
 class Measurer {
@@ -105,6 +106,9 @@ class Measurer {
   StatusOr<std::vector<MeasuredTime>> Measure(std::span<const Contender> contenders, const Problem& problem);
   // Whether a candidate with this time at the first batch size can be left out at batches_[b].
   bool CannotWin(double microseconds, double least, size_t b) const;
+  // Whether several rows take as long as each alone, one after the other: on the CPU, where the activations of one
+  // are more than a core's caches and than the weight. `problem` is that of the first batch size.
+  bool AddsUp(const Problem& problem, const Weight* weight) const;
 
   Backend& backend_;
   Stream& stream_;

@@ -1,16 +1,20 @@
 #include "model_loader/plan/choose/candidates.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "tests/kernels/fake_backend.h"
 #include "tests/support/network_builder.h"
 
 namespace swizzle {
 namespace {
+
+using ::testing::ElementsAre;
 
 bool AcceptsAll(const Problem&) { return true; }
 
@@ -52,15 +56,15 @@ class Machine final : public Stream, public MeasureGate {
 
 class CandidatesTest : public ::testing::Test {
  protected:
-  // Of the one layer, at batch 1.
-  std::vector<Candidate> Measure() {
+  // Of the one layer.
+  std::vector<Candidate> Measure(int64_t side = 4, std::vector<int64_t> batches = {1}) {
     testing::NetworkBuilder builder(1, 0);
-    const int input = builder.Value("x", 8, 4, 4);
+    const int input = builder.Value("x", 8, side, side);
     builder.Pointwise(Op::kActivation, {input}, testing::kRelu);
     const Network network = builder.Finish();
     FakeBackend backend(kTable, 0);
     const PlanOptions options{.tuning_budget = absl::Seconds(1), .gate = &machine_, .make_watch = nullptr};
-    Measurer measurer(backend, machine_, nullptr, {1}, options);
+    Measurer measurer(backend, machine_, nullptr, std::move(batches), options);
     auto layers = measurer.MeasureLayers(network);
     EXPECT_TRUE(layers.ok()) << layers.status();
     untimed_ = measurer.untimed_layers();
@@ -97,6 +101,18 @@ TEST_F(CandidatesTest, AreEstimatedWhereNoTimeCanBeTrusted) {
   const std::vector<Candidate> candidates = Measure();
   EXPECT_DOUBLE_EQ(candidates[0].microseconds[0], candidates[1].microseconds[0]);
   EXPECT_EQ(untimed_, 1);
+}
+
+TEST_F(CandidatesTest, LargeRowsAreMeasuredAlone) {
+  const std::vector<Candidate> small = Measure(4, {1, 8});
+  EXPECT_THAT(small[0].microseconds, ElementsAre(10, 10));
+  const absl::Duration spent = machine_.Spent();
+  const std::vector<Candidate> large = Measure(256, {1, 8});
+  EXPECT_THAT(large[0].microseconds, ElementsAre(10, 80));
+  EXPECT_THAT(large[1].microseconds, ElementsAre(15, 120));
+  EXPECT_TRUE(large[0].measured);
+  EXPECT_EQ(untimed_, 0);
+  EXPECT_LT(machine_.Spent() - spent, spent) << "eight rows were run";
 }
 
 }  // namespace
