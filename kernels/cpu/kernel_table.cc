@@ -155,6 +155,8 @@ constexpr Kernel kVectorQuadConv =
 constexpr Kernel kBlockQuadConv =
     OfAnyPlane(AcceptsConvBytes, PrepareBlockQuadConv, BlockConvWorkspaceBytes, HoldsBlockQuads);
 constexpr Kernel kBlockConv = OfAnyPlane(AcceptsConvBytes, PrepareBlockConv, BlockConvWorkspaceBytes, HoldsBytes);
+constexpr Kernel kStemConv =
+    OfAnyPlane(AcceptsStemConv, PrepareStemConv, BlockConvWorkspaceBytes, HoldsBytes, "conv_nchw_dense_u8");
 constexpr Kernel kLaneConv = OfAnyPlane(AcceptsLaneConv, PrepareLaneConv, LaneConvWorkspaceBytes, HoldsBytes);
 constexpr Kernel kNhwcDepthwise =
     OfAnyPlane(AcceptsNhwcDepthwise, PrepareNhwcDepthwise, nullptr, HoldsBytes, "depthwise_nhwc_dense_u8");
@@ -320,6 +322,8 @@ constexpr auto kRows = Join(
                                 SWIZZLE_PER_WINDOW_TARGET(BlockConv)),
     WindowRows<"conv_dense_u8_f32">(Op::kConv, Format::kDense, kFullU8, kPanelsF32, kBlockConv,
                                     SWIZZLE_PER_WINDOW_TARGET(BlockConv)),
+    SingleByteRow<"conv_stem_dense_u8_vbmi">(ByteKey(Op::kConv, Format::kDense, kNchwU8, kFullU8),
+                                             kAvx512 | kVnni | kVbmi, kStemConv, &StemConv),
     WindowRows<"conv_nchw_dense_u8">(Op::kConv, Format::kDense, kNchwU8, kFullU8, kBlockConv,
                                      SWIZZLE_PER_WINDOW_TARGET(BlockConv)),
     ByteRows<"linear_dense_u8">(Op::kConv, Format::kDense, kNchwU8, kNchwU8, kLinearBytes,

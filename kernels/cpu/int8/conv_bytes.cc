@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "kernels/base/integers.h"
 #include "kernels/cpu/conv/panel_cell.h"
 #include "kernels/cpu/int8/finished_rows.h"
+#include "kernels/cpu/int8/stem_columns.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 
 namespace swizzle::cpu {
@@ -83,6 +85,12 @@ class ByteConv {
     return to;
   }
 
+  // Those of an image, interleaved.
+  const uint8_t* StemColumnsOf(int64_t panel, const StemColumns& columns, uint8_t* to) const {
+    GatherStem(*args_.problem, source_, panel, columns, to);
+    return to;
+  }
+
   // The same, interleaved.
   const uint8_t* InterleavedColumns(int64_t panel, uint8_t* workspace) const {
     const uint8_t* columns = Columns(panel, workspace);
@@ -147,6 +155,36 @@ class ByteConv {
   const OutputSteps steps_;
 };
 
+// Multiplies what prepare(panel, workspace) returns, interleaved, by dense rows.
+template <const ByteCells& kCells, typename Prepare>
+void MultiplyBlocks(const KernelArgs& args, const ByteConv& conv, const ByteBlocks& weight, const Prepare& prepare,
+                    Stream& stream) {
+  const std::optional<RowEnds> ends = conv.Ends();
+  const int64_t groups = weight.groups(), slices = std::min<int64_t>(ThreadsPerPanel(*args.problem), groups);
+  const auto run = [&](int64_t slice, const PanelBytes& panel) {
+    const BlockRows rows = weight.Groups(groups * slice / slices, groups * (slice + 1) / slices);
+    if (ends) return FinishedBlocks<kCells>(rows, panel.columns, *panel.reals, *ends);
+    kCells.blocks(rows, panel, conv.steps());
+  };
+  conv.ForEachCell(stream, slices, prepare, run);
+}
+
+// Dense rows, with how their columns are read.
+class StemWeight final : public PackedWeight {
+ public:
+  StemWeight(ByteWeight weight, const Problem& problem)
+      : blocks_(InOrderOfImage(std::move(weight), problem.window())),
+        columns_(problem.window(), problem.input.channels) {}
+
+  size_t bytes() const override { return blocks_.bytes() + columns_.bytes(); }
+  const ByteBlocks& blocks() const { return blocks_; }
+  const StemColumns& columns() const { return columns_; }
+
+ private:
+  ByteBlocks blocks_;
+  StemColumns columns_;
+};
+
 }  // namespace
 
 bool AcceptsConvBytes(const Problem& problem) {
@@ -155,6 +193,10 @@ bool AcceptsConvBytes(const Problem& problem) {
   if (problem.to == Storage{Layout::kPanels, DType::kFloat32}) return true;
   return WritesBytes(problem, Layout::kFullPanels) && !problem.epilogue.function &&
          (!problem.epilogue.residual || problem.inputs_as[1].dtype == DType::kUint8);
+}
+
+bool AcceptsStemConv(const Problem& problem) {
+  return ReadsBytes(problem, Layout::kNchw) && AcceptsConvBytes(problem) && StemColumns::Fit(problem.window());
 }
 
 size_t QuadConvWorkspaceBytes(const Problem& problem) {
@@ -190,6 +232,11 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockConv(const Weight& weight, c
   return std::make_unique<ByteBlocks>(bytes);
 }
 
+StatusOr<std::unique_ptr<PackedWeight>> PrepareStemConv(const Weight& weight, const Problem& problem) {
+  SWIZZLE_ASSIGN_OR_RETURN(ByteWeight bytes, MakeByteWeight(weight, problem));
+  return std::make_unique<StemWeight>(std::move(bytes), problem);
+}
+
 template <const ByteCells& kCells>
 void QuadConv(const KernelArgs& args, Stream& stream) {
   const auto& weight = static_cast<const QuadWeight&>(*args.weight);
@@ -209,18 +256,18 @@ void QuadConv(const KernelArgs& args, Stream& stream) {
 
 template <const ByteCells& kCells>
 void BlockConv(const KernelArgs& args, Stream& stream) {
-  const auto& weight = static_cast<const ByteBlocks&>(*args.weight);
   const ByteConv conv(args, kCells, ColumnBytes(*args.problem));
-  const std::optional<RowEnds> ends = conv.Ends();
-  const int64_t slices = std::min<int64_t>(ThreadsPerPanel(*args.problem), weight.groups());
   const auto prepare = [&](int64_t panel, uint8_t* workspace) { return conv.InterleavedColumns(panel, workspace); };
-  const auto run = [&](int64_t slice, const PanelBytes& panel) {
-    const int64_t groups = weight.groups();
-    const BlockRows rows = weight.Groups(groups * slice / slices, groups * (slice + 1) / slices);
-    if (ends) return FinishedBlocks<kCells>(rows, panel.columns, *panel.reals, *ends);
-    kCells.blocks(rows, panel, conv.steps());
+  MultiplyBlocks<kCells>(args, conv, static_cast<const ByteBlocks&>(*args.weight), prepare, stream);
+}
+
+void StemConv(const KernelArgs& args, Stream& stream) {
+  const auto& weight = static_cast<const StemWeight&>(*args.weight);
+  const ByteConv conv(args, vbmi::kByteCells, ColumnBytes(*args.problem));
+  const auto prepare = [&](int64_t panel, uint8_t* workspace) {
+    return conv.StemColumnsOf(panel, weight.columns(), workspace);
   };
-  conv.ForEachCell(stream, slices, prepare, run);
+  MultiplyBlocks<vbmi::kByteCells>(args, conv, weight.blocks(), prepare, stream);
 }
 
 #define SWIZZLE_INSTANTIATE(cells)                                       \

@@ -1,7 +1,8 @@
 // Convolution and linear layers of bytes, into kFullPanels of bytes or kPanels in FP32: rows
 // conv_{csr,vector,block}_u8_<isa> and conv_{csr,vector,block}_u8_f32_<isa> of sparse weights, conv_dense_u8_<isa>,
 // conv_dense_u8_f32_<isa> and, from kNchw, conv_nchw_dense_u8_<isa> of dense ones. Any window, stride, padding and
-// dilation; bias, clamp and a residual, and a function where the output is real.
+// dilation; bias, clamp and a residual, and a function where the output is real. In place of the last,
+// conv_stem_dense_u8_vbmi takes windows of three columns or more, up to stride 4 (stem_columns.h).
 //
 // Sparse weights take nonzeros four at a time (quad_weight.h): conv_csr a row's from any columns, with no structure
 // asked of them, conv_vector those of 2 or 4 rows that share columns (SR-BCRS), conv_block 1x4 blocks along input
@@ -21,6 +22,7 @@
 namespace swizzle::cpu {
 
 bool AcceptsConvBytes(const Problem& problem);
+bool AcceptsStemConv(const Problem& problem);
 size_t QuadConvWorkspaceBytes(const Problem& problem);
 size_t BlockConvWorkspaceBytes(const Problem& problem);  // of interleaved columns
 StatusOr<std::unique_ptr<PackedWeight>> PrepareQuadConv(const Weight& weight, const Problem& problem);
@@ -33,11 +35,13 @@ bool HoldsBlockQuads(const Weight& weight, const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PrepareVectorQuadConv(const Weight& weight, const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockQuadConv(const Weight& weight, const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockConv(const Weight& weight, const Problem& problem);
+StatusOr<std::unique_ptr<PackedWeight>> PrepareStemConv(const Weight& weight, const Problem& problem);
 
 template <const ByteCells& kCells>
 void QuadConv(const KernelArgs& args, Stream& stream);
 template <const ByteCells& kCells>
 void BlockConv(const KernelArgs& args, Stream& stream);
+void StemConv(const KernelArgs& args, Stream& stream);
 
 }  // namespace swizzle::cpu
 
