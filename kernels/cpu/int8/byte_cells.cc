@@ -352,8 +352,10 @@ void Depthwise(const ChannelTaps& taps, const PanelBytes& panel, const OutputSte
   }
 }
 
-void Products(const uint8_t* vectors, int64_t count, const int8_t* weights, int64_t cols, int32_t* sums) {
-  for (int64_t i = 0; i < count; ++i) sums[i] = Product(vectors + i * cols, weights, cols);
+void Products(const uint8_t* vectors, int64_t count, const int8_t* weights, int64_t rows, int64_t cols, int32_t* sums) {
+  for (int64_t row = 0; row < rows; ++row, weights += cols) {
+    for (int64_t i = 0; i < count; ++i) sums[i * rows + row] = Product(vectors + i * cols, weights, cols);
+  }
 }
 
 }  // namespace

@@ -66,8 +66,10 @@ struct ByteCells {
   // The same without columns, over kFullPanels; false where this window is none that it takes. May be null.
   bool (*direct_depthwise)(const ByteSource& source, const WindowPlace& place, const ChannelTaps& taps,
                            const PanelBytes& panel, const OutputSteps& steps);
-  // Of each of `count` vectors of `cols` bytes, one after another, with one row of weights.
-  void (*products)(const uint8_t* vectors, int64_t count, const int8_t* weights, int64_t cols, int32_t* sums);
+  // Of each of `count` vectors of `cols` bytes with each of `rows` rows of weights, one after another: sums
+  // [vector][row].
+  void (*products)(const uint8_t* vectors, int64_t count, const int8_t* weights, int64_t rows, int64_t cols,
+                   int32_t* sums);
   decltype(&N_AVX3::QuantiseRun) quantise;
   decltype(&N_AVX3::DequantiseRun) dequantise;
   decltype(&N_AVX3::AddRun) add;

@@ -121,29 +121,71 @@ void Blocks(const BlockRows& rows, const PanelBytes& panel, const OutputSteps& s
   BlocksOf<WholePanel>(rows, panel, steps);
 }
 
+// In each 128 bits: sums of two lanes of a and of b, in turn.
+SWIZZLE_INLINE __m512i AddPairs(__m512i a, __m512i b) {
+  return _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+}
+
+// The sum of all lanes of each.
+SWIZZLE_INLINE __m128i SumsOfFour(const __m512i (&of)[4]) {
+  const __m512i ab = AddPairs(of[0], of[1]), cd = AddPairs(of[2], of[3]);
+  const __m512i lanes = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+  const __m256i half = _mm256_add_epi32(_mm512_castsi512_si256(lanes), _mm512_extracti64x4_epi64(lanes, 1));
+  return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+}
+
+// Four rows of weights, which share what is read of the vectors.
 template <int kCount>
-SWIZZLE_INLINE void RunProducts(const uint8_t* vectors, const int8_t* weights, int64_t cols, int32_t* sums) {
-  __m512i of[kCount];
+SWIZZLE_INLINE void AddFourRows(__mmask64 inside, const uint8_t* vectors, const int8_t* weights, int64_t cols,
+                                __m512i (&sums)[kCount][4]) {
+  __m512i weight[4];
   HWY_UNROLL(4)
-  for (int i = 0; i < kCount; ++i) of[i] = _mm512_setzero_si512();
+  for (int r = 0; r < 4; ++r) weight[r] = _mm512_maskz_loadu_epi8(inside, weights + r * cols);
+  HWY_UNROLL(4)
+  for (int i = 0; i < kCount; ++i) {
+    const __m512i vector = _mm512_maskz_loadu_epi8(inside, vectors + i * cols);
+    HWY_UNROLL(4)
+    for (int r = 0; r < 4; ++r) sums[i][r] = _mm512_dpbusd_epi32(sums[i][r], vector, weight[r]);
+  }
+}
+
+// Of vector i from sums + i * stride on.
+template <int kCount>
+SWIZZLE_INLINE void ProductsOfFourRows(const uint8_t* vectors, const int8_t* weights, int64_t cols, int64_t stride,
+                                       int32_t* sums) {
+  __m512i of[kCount][4];
+  HWY_UNROLL(4)
+  for (int i = 0; i < kCount; ++i) of[i][0] = of[i][1] = of[i][2] = of[i][3] = _mm512_setzero_si512();
+  int64_t c = 0;
+  for (; c + kLanes <= cols; c += kLanes) AddFourRows<kCount>(~__mmask64{0}, vectors + c, weights + c, cols, of);
+  if (c < cols) AddFourRows<kCount>(BytesFrom(c, cols), vectors + c, weights + c, cols, of);
+  HWY_UNROLL(4)
+  for (int i = 0; i < kCount; ++i) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(sums + i * stride), SumsOfFour(of[i]));
+  }
+}
+
+int32_t Product(const uint8_t* vector, const int8_t* weights, int64_t cols) {
+  __m512i of = _mm512_setzero_si512();
   for (int64_t c = 0; c < cols; c += kLanes) {
     const __mmask64 inside = BytesFrom(c, cols);
     const __m512i weight = _mm512_maskz_loadu_epi8(inside, weights + c);
-    HWY_UNROLL(4)
-    for (int i = 0; i < kCount; ++i) {
-      of[i] = _mm512_dpbusd_epi32(of[i], _mm512_maskz_loadu_epi8(inside, vectors + i * cols + c), weight);
-    }
+    of = _mm512_dpbusd_epi32(of, _mm512_maskz_loadu_epi8(inside, vector + c), weight);
   }
-  HWY_UNROLL(4)
-  for (int i = 0; i < kCount; ++i) sums[i] = _mm512_reduce_add_epi32(of[i]);
+  return _mm512_reduce_add_epi32(of);
 }
 
-void Products(const uint8_t* vectors, int64_t count, const int8_t* weights, int64_t cols, int32_t* sums) {
-  while (count >= 4) {
-    RunProducts<4>(vectors, weights, cols, sums);
-    vectors += 4 * cols, sums += 4, count -= 4;
+void Products(const uint8_t* vectors, int64_t count, const int8_t* weights, int64_t rows, int64_t cols, int32_t* sums) {
+  int64_t row = 0;
+  for (; row + 4 <= rows; row += 4) {
+    const int8_t* const from = weights + row * cols;
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4) ProductsOfFourRows<4>(vectors + i * cols, from, cols, rows, sums + i * rows + row);
+    for (; i < count; ++i) ProductsOfFourRows<1>(vectors + i * cols, from, cols, rows, sums + i * rows + row);
   }
-  for (; count > 0; --count, ++sums, vectors += cols) RunProducts<1>(vectors, weights, cols, sums);
+  for (; row < rows; ++row) {
+    for (int64_t i = 0; i < count; ++i) sums[i * rows + row] = Product(vectors + i * cols, weights + row * cols, cols);
+  }
 }
 
 void Add(const uint8_t* a, const uint8_t* b, int64_t count, const SumSteps& steps, uint8_t* to) {

@@ -26,8 +26,8 @@ class ByteRows final : public PackedWeight {
   int64_t rows() const { return std::ssize(start_); }
   int64_t cols() const { return cols_; }
   const int8_t* Row(int64_t row) const { return weights_.data() + row * cols_; }
-  int32_t start(int64_t row) const { return start_[row]; }
-  float scale(int64_t row) const { return scale_[row]; }
+  const int32_t* starts() const { return start_.data(); }
+  const float* scales() const { return scale_.data(); }
 
  private:
   int64_t cols_;
@@ -36,9 +36,26 @@ class ByteRows final : public PackedWeight {
   std::vector<float> scale_;
 };
 
-uint8_t ByteOf(float value, const OutputSteps& steps) {
-  const float rounded = std::clamp(std::nearbyint(value), -1024.0f, 1024.0f);
-  return static_cast<uint8_t>(std::clamp(static_cast<int32_t>(rounded) + steps.zero_point, steps.low, steps.high));
+// Of a vector with neighbouring rows.
+struct RowSums {
+  const int32_t* sums;
+  const int32_t* start;
+  const float* scale;
+  int64_t rows;
+
+  float Value(int64_t i) const { return static_cast<float>(sums[i] + start[i]) * scale[i]; }
+};
+
+void EndRows(const RowSums& of, const OutputSteps& steps, float* to) {
+  const float low = steps.real_low, high = steps.real_high;
+  for (int64_t i = 0; i < of.rows; ++i) to[i] = std::clamp(of.Value(i), low, high);
+}
+
+void EndRows(const RowSums& of, const OutputSteps& steps, uint8_t* to) {
+  for (int64_t i = 0; i < of.rows; ++i) {
+    const float rounded = std::clamp(std::nearbyint(of.Value(i)), -1024.0f, 1024.0f);
+    to[i] = static_cast<uint8_t>(std::clamp(static_cast<int32_t>(rounded) + steps.zero_point, steps.low, steps.high));
+  }
 }
 
 }  // namespace
@@ -57,33 +74,28 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareLinearBytes(const Weight& weight,
 
 template <const ByteCells& kCells>
 void LinearBytes(const KernelArgs& args, Stream& stream) {
-  constexpr int64_t kMostAtOnce = 8;
+  constexpr int64_t kRows = 32, kVectors = 8;  // at once
   const auto& weight = static_cast<const ByteRows&>(*args.weight);
   const OutputSteps steps = StepsOf(*args.problem);
   const int64_t batch = args.problem->output.batch;
   const bool real = args.problem->to.dtype == DType::kFloat32;
-  const auto* const input = args.Input<uint8_t>(0);
-  float* const reals = real ? args.Output<float>() : nullptr;
-  uint8_t* const bytes = real ? nullptr : args.Output<uint8_t>();
   const auto run = [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      for (int64_t first = 0; first < batch; first += kMostAtOnce) {
-        const int64_t count = std::min(kMostAtOnce, batch - first);
-        int32_t sums[kMostAtOnce];
-        kCells.products(input + first * weight.cols(), count, weight.Row(row), weight.cols(), sums);
+    for (int64_t row = begin; row < end; row += kRows) {
+      const int64_t rows = std::min(kRows, end - row);
+      for (int64_t first = 0; first < batch; first += kVectors) {
+        const int64_t count = std::min(kVectors, batch - first);
+        int32_t sums[kRows * kVectors];
+        kCells.products(args.Input<uint8_t>(0) + first * weight.cols(), count, weight.Row(row), rows, weight.cols(),
+                        sums);
         for (int64_t i = 0; i < count; ++i) {
-          const float value = static_cast<float>(sums[i] + weight.start(row)) * weight.scale(row);
           const int64_t at = (first + i) * weight.rows() + row;
-          if (real) {
-            reals[at] = std::clamp(value, steps.real_low, steps.real_high);
-          } else {
-            bytes[at] = ByteOf(value, steps);
-          }
+          const RowSums of = {sums + i * rows, weight.starts() + row, weight.scales() + row, rows};
+          real ? EndRows(of, steps, args.Output<float>() + at) : EndRows(of, steps, args.Output<uint8_t>() + at);
         }
       }
     }
   };
-  CpuStream::From(stream).ParallelRanges(weight.rows(), run, 16);
+  CpuStream::From(stream).ParallelRanges(weight.rows(), run, kRows);
 }
 
 template void LinearBytes<vnni::kByteCells>(const KernelArgs&, Stream&);
