@@ -117,7 +117,7 @@ void ToReals(float* products, std::span<const uint32_t> rows, const RealUnits& o
         if (epilogue.residual && output.first[unit] != nullptr) {
           value = hn::Add(value, hn::LoadU(d, output.first[unit] + row * output.stride[unit] + ends.residual + i));
         }
-        hn::Store(hn::Min(hn::Max(value, low), high), d, products + at);
+        hn::Store(Clamp(value, low, high), d, products + at);
       }
     }
   }

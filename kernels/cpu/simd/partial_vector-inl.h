@@ -43,9 +43,15 @@ HWY_INLINE void StoreFirst(FloatVector vector, FloatTag d, float* to, int64_t co
   hn::BlendedStore(vector, hn::FirstN(d, static_cast<size_t>(count)), d, to);
 }
 
-// A NaN stays one: Min and Max give what stands second.
+// A NaN stays one: Min and Max give what stands second, but for the target of any processor, where that would be the
+// bound.
 HWY_INLINE FloatVector Clamp(FloatVector vector, FloatVector low, FloatVector high) {
+#if HWY_TARGET == HWY_EMU128
+  const FloatVector raised = hn::IfThenElse(hn::Lt(vector, low), low, vector);
+  return hn::IfThenElse(hn::Gt(raised, high), high, raised);
+#else
   return hn::Min(high, hn::Max(low, vector));
+#endif
 }
 
 }  // namespace swizzle::cpu::HWY_NAMESPACE
