@@ -81,6 +81,35 @@ StatusOr<Joined> ReadJoined(const NodeRewrite& rewrite) {
   return joined;
 }
 
+// How many of the operands, from the first on, are slices that take one value apart from its first channel to its last;
+// 0: none are.
+size_t SlicesOfOne(const NodeRewrite& rewrite, std::span<const int> values) {
+  int whole = kNoValue;
+  int64_t channels = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Node* const slice = rewrite.ProducerOf(values[i]);
+    if (slice == nullptr || !Is(*slice, "Slice")) return 0;
+    if (i == 0) whole = slice->inputs[0];
+    if (slice->inputs[0] != whole || std::get<int64_t>(slice->attributes.at("first")) != channels) return 0;
+    channels += rewrite.graph().ShapeOf(values[i])[kChannelAxis];
+    if (channels == rewrite.graph().ShapeOf(whole)[kChannelAxis]) return i + 1;
+  }
+  return 0;
+}
+
+// Reads values instead of all of their slices, which detectors split to go on with one of two.
+void ReadWholes(const NodeRewrite& rewrite, Joined& joined) {
+  for (size_t i = 0; i < joined.values.size(); ++i) {
+    const auto at = static_cast<std::ptrdiff_t>(i);
+    const auto count = static_cast<std::ptrdiff_t>(SlicesOfOne(rewrite, std::span(joined.values).subspan(i)));
+    if (count == 0) continue;
+    joined.values[i] = rewrite.ProducerOf(joined.values[i])->inputs[0];
+    joined.extents[i] = rewrite.graph().ShapeOf(joined.values[i])[kChannelAxis];
+    joined.values.erase(joined.values.begin() + at + 1, joined.values.begin() + at + count);
+    joined.extents.erase(joined.extents.begin() + at + 1, joined.extents.begin() + at + count);
+  }
+}
+
 // More operands than an operator takes: the last ones are joined before, until there are few enough.
 Status JoinLast(NodeRewrite& rewrite, Joined& joined) {
   for (int step = 0; joined.values.size() > kMaxParts; ++step) {
@@ -236,8 +265,9 @@ StatusOr<Resampling> ReadResampling(const NodeRewrite& rewrite) {
 
 Status CanonicaliseConcat(NodeRewrite& rewrite) {
   SWIZZLE_ASSIGN_OR_RETURN(Joined joined, ReadJoined(rewrite));
+  if (joined.axis == kChannelAxis) ReadWholes(rewrite, joined);
   if (joined.values.size() == 1) {
-    rewrite.Vanish();
+    rewrite.VanishInto(joined.values[0]);
     return {};
   }
   rewrite.graph().values[rewrite.node().outputs[0]].wholes = CommonWholes(rewrite.graph(), joined.values);
