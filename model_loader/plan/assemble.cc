@@ -8,6 +8,7 @@
 #include "model_loader/plan/choose/conversion.h"
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/run/arena.h"
+#include "model_loader/plan/run/nested_slots.h"
 #include "model_loader/plan/run/tail.h"
 
 namespace swizzle {
@@ -108,12 +109,34 @@ class ListBuilder {
   std::map<int, std::map<Storage, int>> slots_of_value_;
 };
 
-ArenaBucket LayOut(const StepList& list, int index, BatchSize size) {
+ArenaLayout PlaceSlots(const StepList& list, BatchSize size, const std::vector<SlotPlace>& places) {
   std::vector<Lifetime> lifetimes;
   for (const Slot& slot : list.slots) {
     lifetimes.push_back({StorageBytes(slot.value.WithBatch(size), slot.storage), slot.first_step, slot.last_step});
   }
+  const auto is_part = [&](size_t i) { return !places.empty() && places[i].within != static_cast<int>(i); };
+  for (size_t i = 0; i < lifetimes.size(); ++i) {
+    if (!is_part(i)) continue;
+    Lifetime& whole = lifetimes[places[i].within];
+    whole.first = std::min(whole.first, lifetimes[i].first);
+    whole.last = std::max(whole.last, lifetimes[i].last);
+    lifetimes[i].bytes = 0;
+  }
   ArenaLayout arena = PlaceBuffers(lifetimes);
+  for (size_t i = 0; i < lifetimes.size(); ++i) {
+    if (is_part(i)) arena.offsets[i] = arena.offsets[places[i].within] + places[i].offset;
+  }
+  return arena;
+}
+
+// `nests`: whether the backend's kernels leave alone what is where it goes. Slots nest unless that takes more memory: a
+// Concat's output is then there as soon as its first operand.
+ArenaBucket LayOut(const StepList& list, int index, BatchSize size, bool nests) {
+  ArenaLayout arena = PlaceSlots(list, size, {});
+  if (nests) {
+    ArenaLayout nested = PlaceSlots(list, size, NestSlots(list, size));
+    if (nested.bytes <= arena.bytes) arena = std::move(nested);
+  }
   ArenaBucket bucket{size, index, std::move(arena.offsets), arena.bytes, 0};
   for (const Step& step : list.steps) {
     if (step.kernel->workspace_bytes == nullptr) continue;
@@ -155,7 +178,7 @@ Assembly Assemble(Backend& backend, Network network, BatchSize max_size, RunSett
   const bool sequences = network.sequences.has_value();
   for (BatchSize size : ArenaSizes(max_size, sequences)) {
     const int list = ListFor(size, sequences, choices);
-    parts.buckets.push_back(LayOut(parts.lists[list], list, size));
+    parts.buckets.push_back(LayOut(parts.lists[list], list, size, HasHostMemory(backend)));
   }
   // Batches come in parts where the host runs them.
   if (HasHostMemory(backend) && !sequences && max_size.rows > 1 && network.batch_size == 0) SetTails(parts.lists);

@@ -68,9 +68,9 @@ void CopyRuns(const KernelArgs& args, Stream& stream, const ChannelBlocks& block
       const int64_t first = blocks.Begin(block) * bytes, width = blocks.Width(block) * bytes;
       const Piece& piece = PieceOf(pieces, channel);
       const int64_t count = std::min(piece.end - channel, end - begin);
-      std::memcpy(output + first * channels + channel * width,
-                  piece.from + first * piece.from_channels + piece.FromChannel(channel) * width,
-                  static_cast<size_t>(count * width));
+      const std::byte* const from = piece.from + first * piece.from_channels + piece.FromChannel(channel) * width;
+      std::byte* const to = output + first * channels + channel * width;
+      if (to != from) std::memcpy(to, from, static_cast<size_t>(count * width));
       begin += count;
     }
   };
@@ -97,7 +97,7 @@ void FillBlock(const Problem& problem, Pieces pieces, int64_t image, int64_t blo
     const int64_t from_block = image * CeilDiv(piece.from_channels, kBlockChannels) + from_channel / kBlockChannels;
     const auto* const from = reinterpret_cast<const float*>(piece.from) + from_block * plane * kBlockChannels + lane;
     if (count == kBlockChannels) {
-      std::memcpy(to, from, static_cast<size_t>(plane * kBlockChannels) * sizeof(float));
+      if (to != from) std::memcpy(to, from, static_cast<size_t>(plane * kBlockChannels) * sizeof(float));
     } else {
       CopyLanes(from, count, plane, to + channel - first);
     }
@@ -120,8 +120,24 @@ void CopyBlocked16(const KernelArgs& args, Stream& stream, Pieces pieces) {
   });
 }
 
+// Whether all channels of an image are where they go.
+bool IsInPlace(const KernelArgs& args, Pieces pieces) {
+  const Problem& problem = *args.problem;
+  const bool blocked = problem.to.layout == Layout::kBlocked16;
+  if (problem.output.batch != 1 || (!blocked && problem.to.layout != Layout::kNchw)) return false;
+  const auto channel_bytes = problem.output.plane() * static_cast<int64_t>(ElementBytes(problem.to.dtype));
+  const auto at = [&](const std::byte* image, int64_t channel) { return image + channel * channel_bytes; };
+  const auto in_place = [&](const Piece& piece) {
+    const bool whole_blocks = !blocked || (piece.end % kBlockChannels == 0 && piece.from_first % kBlockChannels == 0);
+    return whole_blocks &&
+           at(piece.from, piece.from_first) == at(static_cast<std::byte*>(args.output.data), piece.first);
+  };
+  return std::ranges::all_of(pieces, in_place);
+}
+
 void Copy(const KernelArgs& args, Stream& stream, Pieces pieces, bool of_planes) {
   const Problem& problem = *args.problem;
+  if (!of_planes && IsInPlace(args, pieces)) return;
   if (problem.to.layout == Layout::kBlocked16) return CopyBlocked16(args, stream, pieces);
   CopyRuns(args, stream, ChannelBlocks(problem.output, problem.to.layout, of_planes), pieces);
 }
