@@ -11,7 +11,8 @@ Throughput ThroughputOf(const DeviceSpeed& speed, Precision precision) {
   constexpr double kLaunchMicroseconds = 3.0;
   const double peak = speed.multiprocessors * speed.lanes * speed.clock_mhz;
   const double floats = 2.0 * speed.memory_mhz * speed.bus_bytes / sizeof(float);
-  const double dense = peak * kDenseShare * (precision == Precision::kFloat32 ? 1.0 : kTensorCores);
+  const double products = precision == Precision::kFloat16x3 ? 3.0 : 1.0;  // that one takes
+  const double dense = peak * kDenseShare * (precision == Precision::kFloat32 ? 1.0 : kTensorCores / products);
   return {.dense_multiply_adds = dense,
           .sparse_multiply_adds = peak * kSparseShare,
           .block_multiply_adds = std::max(dense * kGathered, peak * kSparseShare),

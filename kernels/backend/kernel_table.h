@@ -64,8 +64,9 @@ struct Kernel {
   // What the rows of one kernel that is compiled for several instruction sets have in common; empty where it is not.
   std::string_view family = {};
   // What not every plan may do:
-  bool rounds_to_tf32 = false;   // FP32 factors; its types are FP32
-  bool rounds_to_bytes = false;  // operands that the model has no scales for
+  bool rounds_to_tf32 = false;    // FP32 factors; its types are FP32
+  bool rounds_to_bytes = false;   // operands that the model has no scales for
+  bool splits_to_halves = false;  // FP32 factors, and sums them as tensor cores do; its types are FP32
 };
 
 // Kernel::for_plane of forms that are the same for every plane.
@@ -92,6 +93,10 @@ constexpr Kernel RoundingToTf32(Kernel kernel) {
 }
 constexpr Kernel RoundingToBytes(Kernel kernel) {
   kernel.rounds_to_bytes = true;
+  return kernel;
+}
+constexpr Kernel SplittingToHalves(Kernel kernel) {
+  kernel.splits_to_halves = true;
   return kernel;
 }
 

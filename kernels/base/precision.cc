@@ -3,8 +3,16 @@
 namespace swizzle {
 
 std::string_view PrecisionName(Precision precision) {
-  if (precision == Precision::kInt8) return DTypeName(DType::kInt8);
-  return precision == Precision::kTf32 ? "TF32" : DTypeName(TypeOf(precision));
+  switch (precision) {
+    case Precision::kFloat16x3:
+      return "FP16X3";
+    case Precision::kTf32:
+      return "TF32";
+    case Precision::kInt8:
+      return DTypeName(DType::kInt8);
+    default:
+      return DTypeName(TypeOf(precision));
+  }
 }
 
 std::optional<Precision> PrecisionFromName(std::string_view name) {

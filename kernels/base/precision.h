@@ -11,12 +11,13 @@
 
 namespace swizzle {
 
-// Sums are in FP32 always. kTf32: all is stored in FP32, and dense products may round their factors to the 10 bits of
+// Sums are in FP32 always. kFloat16x3: all is stored in FP32, and products may take each factor as two halves, of 22
+// bits together, in three products of halves. kTf32: that, and dense products may round their factors to the 10 bits of
 // mantissa that tensor cores take. kInt8: all is stored in FP16, and attention may round its operands to bytes, by
 // scales of their own. Whole numbers that a model has scales for are none of a precision: every plan may use them.
-enum class Precision : uint8_t { kFloat32, kTf32, kFloat16, kBFloat16, kInt8 };
-inline constexpr std::array kPrecisions = {Precision::kFloat32, Precision::kTf32, Precision::kFloat16,
-                                           Precision::kBFloat16, Precision::kInt8};
+enum class Precision : uint8_t { kFloat32, kTf32, kFloat16, kBFloat16, kInt8, kFloat16x3 };
+inline constexpr std::array kPrecisions = {Precision::kFloat32, Precision::kFloat16x3, Precision::kTf32,
+                                           Precision::kFloat16, Precision::kBFloat16,  Precision::kInt8};
 
 // The type of activations and weights.
 constexpr DType TypeOf(Precision precision) {
@@ -40,7 +41,7 @@ constexpr bool IsOfCpu(Precision precision) {
   return precision == Precision::kFloat32 || precision == Precision::kBFloat16;
 }
 
-// "FP32", "TF32", "FP16", "BF16", "INT8".
+// "FP32", "FP16X3", "TF32", "FP16", "BF16", "INT8".
 std::string_view PrecisionName(Precision precision);
 std::optional<Precision> PrecisionFromName(std::string_view name);
 

@@ -9,8 +9,10 @@
 #include "kernels/cuda/conv/conv_csr.h"
 #include "kernels/cuda/conv/conv_csr_wgmma.h"
 #include "kernels/cuda/conv/conv_dense_cublaslt.h"
+#include "kernels/cuda/conv/conv_dense_parts.h"
 #include "kernels/cuda/conv/conv_dense_simt.h"
 #include "kernels/cuda/conv/conv_n_m.h"
+#include "kernels/cuda/conv/conv_row_parts.h"
 #include "kernels/cuda/conv/conv_shfl_bw.h"
 #include "kernels/cuda/conv/conv_shfl_bw_batched.h"
 #include "kernels/cuda/conv/conv_shfl_bw_window.h"
@@ -181,6 +183,20 @@ constexpr Kernel kConvShflBwWindow = {.accepts = AcceptsConvShflBwWindow,
                                       .prepare = PrepareConvShflBw,
                                       .workspace_bytes = ConvShflBwWindowWorkspaceBytes,
                                       .holds = HoldsRowGroups};
+template <auto kPrepare>
+constexpr Kernel kConvRowParts = SplittingToHalves({.accepts = AcceptsConvRowParts,
+                                                    .prepare = kPrepare,
+                                                    .workspace_bytes = ConvRowPartsWorkspaceBytes});
+constexpr Kernel kConvGroupParts = [] {
+  Kernel kernel = kConvRowParts<PrepareConvGroupParts>;
+  kernel.holds = HoldsRowGroups;
+  return kernel;
+}();
+constexpr Kernel kConvBlockParts = [] {
+  Kernel kernel = kConvRowParts<PrepareConvRowParts>;
+  kernel.holds = HoldsMixedBlocks;
+  return kernel;
+}();
 constexpr Kernel kConvThin = {
     .accepts = AcceptsConvThin, .prepare = PrepareConvThin, .workspace_bytes = ConvThinWorkspaceBytes};
 constexpr Kernel kConvBatched = {.accepts = AcceptsConvBatched, .prepare = PrepareConvShflBw, .holds = HoldsRowGroups};
@@ -235,6 +251,17 @@ constexpr auto ShflBwRows() {
       kShflBwShape, kSm90a, kConvShflBw, []<DType>() { return &RunConvShflBw<kWidth>; });
 }
 
+// FP32 by three products of halves.
+template <RowText kText, int kWidth>
+constexpr auto PartRows() {
+  constexpr RowText kTarget = RowText("_f16x3_wgmma") + kText + "_sm90a";
+  return Join(
+      Row<RowText("conv_rows_dense") + kTarget>(kDenseRowsShape, kF32, kSm90a, kConvRowParts<PrepareConvRowParts>,
+                                                RunConvRowParts<kWidth>),
+      Row<RowText("conv_rows_shfl_bw") + kTarget>(kShflBwShape, kF32, kSm90a, kConvGroupParts, RunConvRowParts<kWidth>),
+      Row<RowText("conv_rows_hb_ell") + kTarget>(kHbEllShape, kF32, kSm90a, kConvBlockParts, RunConvRowParts<kWidth>));
+}
+
 template <RowText kText, int kWidth>
 constexpr auto HbEllRows() {
   return Rows<"conv_rows_hb_ell", RowText("wgmma") + kText + "_sm90a", kF16, kBf16>(
@@ -287,6 +314,14 @@ constexpr auto kRows = Join(
                       []<Layout kTo, DType kType>() { return &ScaleBytes<kTo, kType>; }),
     Row<"transpose_nchw_f32_sm75">({Op::kTranspose, Format::kNone, kNchw, kNchw}, kF32, kAnySm, {.accepts = AcceptsAll},
                                    TransposeNchw),
+
+    // FP32 by products of halves. Of rows that an estimate finds equal the first is taken: these before exact ones.
+    PartRows<"128", 128>(), PartRows<"64", 64>(), PartRows<"256", 256>(),
+    Row<"conv_nhwc_dense_f16x3_cublaslt">(
+        kDenseNhwcShape, kF32, kAnySm,
+        SplittingToHalves(
+            {.accepts = AcceptsAll, .prepare = PrepareConvNhwcParts, .workspace_bytes = ConvNhwcPartsWorkspaceBytes}),
+        ConvNhwcParts),
 
     // Dense convolution and linear layers.
     DenseRows<"conv_nhwc_dense", "cublaslt">(

@@ -42,7 +42,8 @@ StatusOr<bool> ParseComputeMasked(const std::string& text) {
 
 StatusOr<Precision> ParsePrecision(const std::string& text) {
   if (const auto precision = PrecisionFromName(text)) return *precision;
-  return InvalidArgument("parameter '", kPrecisionKey, "' is '", text, "'; it must be FP32, TF32, FP16, BF16 or INT8");
+  return InvalidArgument("parameter '", kPrecisionKey, "' is '", text,
+                         "'; it must be FP32, FP16X3, TF32, FP16, BF16 or INT8");
 }
 
 constexpr std::string_view kTokenSequences = "token sequences";
@@ -59,7 +60,7 @@ constexpr auto kParameters = std::to_array<ConfigParameter>({
      }},
     {kComputeMaskedKey, kTokenSequences, "`true`: tokens that a mask excludes are computed as well",
      [](std::string_view, const std::string& value) { return ParseComputeMasked(value).status(); }},
-    {kPrecisionKey, "any model file", "`FP32`, `BF16`, `FP16`, `TF32` or `INT8`",
+    {kPrecisionKey, "any model file", "`FP32`, `FP16X3`, `TF32`, `BF16`, `FP16` or `INT8`",
      [](std::string_view, const std::string& value) { return ParsePrecision(value).status(); }},
     {kQueueRowsKey, kAll,
      "rows that may wait, 1024 if not set; those of one batch an executor may in any case, and one request",

@@ -269,7 +269,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1024));
   app.add_option("--device", options.device, "auto, cpu, cuda, cuda:N");
   app.add_option("--precision", options.precision, "on the CPU FP32 or BF16")
-      ->check(CLI::IsMember({"FP32", "TF32", "FP16", "BF16", "INT8"}));
+      ->check(CLI::IsMember({"FP32", "FP16X3", "TF32", "FP16", "BF16", "INT8"}));
   app.add_option("--batch", options.batch)->check(CLI::Range(1, 4096));
   app.add_option("--max-batch", options.max_batch, "that the plans serve, and kernels are chosen for; 0: the batch")
       ->check(CLI::Range(0, 4096));

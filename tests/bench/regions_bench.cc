@@ -297,7 +297,7 @@ int main(int argc, char** argv) {
   app.add_option("--device", options.device, "cpu, cuda, cuda:N");
   app.add_option("--precision", options.precisions, "one or several")
       ->delimiter(',')
-      ->check(CLI::IsMember({"FP32", "TF32", "FP16", "BF16"}));
+      ->check(CLI::IsMember({"FP32", "FP16X3", "TF32", "FP16", "BF16"}));
   app.add_option("--threads", options.threads, "of the host; 0: all")->check(CLI::Range(0, 1024));
   app.add_option("--batch", options.batch, "where the model leaves it free")->check(CLI::Range(1, 4096));
   app.add_option("--length", options.length, "likewise every other dimension")->check(CLI::Range(1, 4096));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "kernels/cuda/conv/conv_shfl_bw.h"
 #include "kernels/cuda/conv/tile_ending.cuh"
@@ -36,6 +37,13 @@ struct Args {
   int32_t group_count, tiles;
   bool clamps;
   float alpha = 1, beta = 1;  // of sums and residual
+};
+
+// Of FP32 weights and X as FP16 parts. Y is FP32, and so is what is added to it, which does not come through the ring:
+// Args::residual is null.
+struct PartArgs : Args {
+  const float *row_inverses, *column_inverses;  // undo the scales: of each place and of each column of X
+  const float* added;                           // or null
 };
 
 // `stride` is of Y and the residual, tiles of `width` columns.
@@ -144,11 +152,20 @@ class RowPlaces {
   int64_t first_, left_;
 };
 
+// What a lane's two rows end with. Lane (g, t) has rows g and g + 8 of its warp's 16.
+struct RowEnds {
+  int rows[2];
+  float biases[2];
+  float inverses[2];  // of parts
+};
+
 // Places is made of the arguments and a part's first column; those that are not kAligned load pieces, too.
 template <typename T, int kWidth, typename Function, typename AllArgs = Args, typename Places = RowPlaces>
 class Multiplier {
  public:
   using S = Shape<kWidth>;
+  static constexpr bool kOfParts = std::is_base_of_v<PartArgs, AllArgs>;
+  using Stored = std::conditional_t<kOfParts, float, T>;
   __device__ Multiplier(const AllArgs& args, const Ending<Function>& ending, typename S::Shared& shared)
       : args_(args), ending_(ending), shared_(shared), consumer_(shared.barriers) {}
 
@@ -157,20 +174,17 @@ class Multiplier {
     RowGroup group = walk.Group();
     for (; walk.HasTile(); walk.Next()) {
       const RowGroup next_group = walk.NextGroup();
-      // Lane (g, t) has rows g and g + 8 of its warp's 16.
-      const int place = static_cast<int>(group.place) + threadIdx.x / kWarp * 16 + threadIdx.x % kWarp / 4;
-      const int rows[2] = {__ldg(args_.rows + place), __ldg(args_.rows + place + 8)};
-      const float biases[2] = {__ldg(args_.bias + place), __ldg(args_.bias + place + 8)};
+      const RowEnds ends = EndsOf(group);
       Sum(static_cast<int>(group.steps));
       WaitForResidual();
       const int64_t first = walk.FirstColumn(kWidth);
       if constexpr (std::is_same_v<Function, NoFunction>) {
 #pragma unroll
-        for (int i = 0; i < S::kParts; ++i) Store(sums_[i], rows, biases, first, i);
+        for (int i = 0; i < S::kParts; ++i) Store(sums_[i], ends, first, i);
       } else {
 #pragma unroll 1
         for (int i = 0; i < S::kParts; ++i) {  // functions are long, and code is read once: one copy of them
-          Store(sums_[0], rows, biases, first, i);
+          Store(sums_[0], ends, first, i);
 #pragma unroll
           for (int j = 0; j < S::kPartWidth / 2 && S::kParts > 1; ++j) sums_[0][j] = sums_[S::kParts - 1][j];
         }
@@ -183,6 +197,18 @@ class Multiplier {
  private:
   using Sums = float[S::kPartWidth / 2];
 
+  __device__ RowEnds EndsOf(const RowGroup& group) const {
+    const int place = static_cast<int>(group.place) + threadIdx.x / kWarp * 16 + threadIdx.x % kWarp / 4;
+    RowEnds ends;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      ends.rows[half] = __ldg(args_.rows + place + 8 * half);
+      ends.biases[half] = __ldg(args_.bias + place + 8 * half);
+      if constexpr (kOfParts) ends.inverses[half] = __ldg(args_.row_inverses + place + 8 * half);
+    }
+    return ends;
+  }
+
   __device__ void Sum(int steps) {
 #pragma unroll
     for (auto& part : sums_) {
@@ -192,7 +218,7 @@ class Multiplier {
     int before = -1;  // the stage whose products may still run
 #pragma unroll 1
     for (int i = 0; i < steps / 2; ++i) before = MultiplyStage<2>(before);
-    if (steps % 2 != 0) before = MultiplyStage<1>(before);
+    if (!kOfParts && steps % 2 != 0) before = MultiplyStage<1>(before);
 #pragma unroll
     for (auto& part : sums_) WaitForProducts(part);
     Release(before);
@@ -205,21 +231,30 @@ class Multiplier {
     PublishToProducts();
     FenceProducts();
     const uint32_t x = SharedAddress(shared_.stages[stage].x), weights = SharedAddress(shared_.stages[stage].weights);
+    if constexpr (kOfParts) {  // steps are uppers and rests of the same columns
+      QueueStep(weights + kStepBytes, x);
+      QueueStep(weights, x + kStepOfX);
+      QueueStep(weights, x);
+    } else {
 #pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      const uint64_t left = SharedMatrices(weights + step * kStepBytes, kTileRows * 16, 128);
-#pragma unroll
-      for (int i = 0; i < S::kParts; ++i) {
-        constexpr int kAtomsOfPart = S::kPartWidth / 64;
-        QueueProduct<true, T, T, kDepthOuter>(
-            sums_[i], left, SharedOperand(x + i * kAtomsOfPart * kAtomBytes + step * (kStep * 128), kAtomBytes));
-      }
+      for (int step = 0; step < kSteps; ++step) QueueStep(weights + step * kStepBytes, x + step * kStepOfX);
     }
     CommitProducts();
     WaitForEarlierProducts<1>();
     if (before >= 0) Release(before);
     consumer_.Next();
     return stage;
+  }
+
+  static constexpr int kStepOfX = kStep * 128;
+  __device__ void QueueStep(uint32_t weights, uint32_t x) {
+    constexpr int kAtomsOfPart = S::kPartWidth / 64;
+    const uint64_t left = SharedMatrices(weights, kTileRows * 16, 128);
+#pragma unroll
+    for (int i = 0; i < S::kParts; ++i) {
+      QueueProduct<true, T, T, kDepthOuter>(sums_[i], left,
+                                            SharedOperand(x + i * kAtomsOfPart * kAtomBytes, kAtomBytes));
+    }
   }
 
   __device__ void Release(int stage) {
@@ -248,16 +283,29 @@ class Multiplier {
   }
 
   // What is done to all sums of a part at once leaves the compiler free to interleave them.
-  __device__ void Store(Sums& sums, const int (&rows)[2], const float (&biases)[2], int64_t tile, int part) const {
-    const Places places(args_, tile + part * S::kPartWidth);
+  __device__ void Store(Sums& sums, const RowEnds& ends, int64_t tile, int part) const {
+    const int64_t first = tile + part * S::kPartWidth;
+    const Places places(args_, first);
+    if constexpr (kOfParts) {
+      ScaleParts(sums, ends, first);
+    } else {
 #pragma unroll
-    for (int i = 0; i < S::kPartWidth / 2; ++i) sums[i] = fmaf(sums[i], args_.alpha, biases[i / 2 % 2]);
-    if (args_.residual != nullptr) AddResidual(sums, rows, places, part);
+      for (int i = 0; i < S::kPartWidth / 2; ++i) sums[i] = fmaf(sums[i], args_.alpha, ends.biases[i / 2 % 2]);
+      if (args_.residual != nullptr) AddResidual(sums, ends.rows, places, part);
+    }
     if (args_.clamps) {
 #pragma unroll
       for (float& sum : sums) sum = ending_.clamp(sum);
     }
-    ending_.function.template Apply<T>(sums);
+    ending_.function.template Apply<Stored>(sums);
+    if constexpr (kOfParts) {
+      StoreSingle(sums, ends.rows, first);
+    } else {
+      StoreHalves(sums, ends.rows, places);
+    }
+  }
+
+  __device__ void StoreHalves(const Sums& sums, const int (&rows)[2], const Places& places) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       T* const y = static_cast<T*>(args_.y) + int64_t{rows[half]} * args_.stride;
@@ -270,6 +318,53 @@ class Multiplier {
         const uint4 bits = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
         if (rows[half] >= 0) places.Store(y, i, bits);
       }
+    }
+  }
+
+  // visit(octet, the lane's first column in it) for the octets of a part that Y has.
+  template <typename Visit>
+  __device__ void ForEachOctet(int64_t first, const Visit& visit) const {
+    const int64_t column = first + threadIdx.x % 4 * 2;
+    const auto left = static_cast<int>(min(int64_t{S::kPartWidth}, args_.stride - first));
+#pragma unroll
+    for (int i = 0; i < S::kPartWidth / 8; ++i) {
+      if (i * 8 < left) visit(i, column + i * 8);
+    }
+  }
+
+  // Undoes the scales, one after the other: their product may be no normal number. Adds bias and residual.
+  __device__ void ScaleParts(Sums& sums, const RowEnds& ends, int64_t first) const {
+    ForEachOctet(first, [&](int i, int64_t column) {
+      const float2 inverses = __ldg(reinterpret_cast<const float2*>(args_.column_inverses + column));
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float* const pair = sums + 4 * i + 2 * half;
+        pair[0] = fmaf(pair[0] * ends.inverses[half], inverses.x, ends.biases[half]);
+        pair[1] = fmaf(pair[1] * ends.inverses[half], inverses.y, ends.biases[half]);
+      }
+    });
+    if (args_.added == nullptr) return;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      if (ends.rows[half] < 0) continue;
+      const float* const row = args_.added + ends.rows[half] * args_.stride;
+      ForEachOctet(first, [&](int i, int64_t column) {
+        const float2 added = *reinterpret_cast<const float2*>(row + column);
+        sums[4 * i + 2 * half] += added.x;
+        sums[4 * i + 2 * half + 1] += added.y;
+      });
+    }
+  }
+
+  __device__ void StoreSingle(const Sums& sums, const int (&rows)[2], int64_t first) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      if (rows[half] < 0) continue;
+      float* const row = static_cast<float*>(args_.y) + rows[half] * args_.stride;
+      ForEachOctet(first, [&](int i, int64_t column) {
+        const float* const pair = sums + 4 * i + 2 * half;
+        *reinterpret_cast<float2*>(row + column) = {pair[0], pair[1]};
+      });
     }
   }
 

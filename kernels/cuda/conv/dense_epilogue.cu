@@ -53,6 +53,45 @@ __global__ void FinishEachRow(T* values, const T* residual, const float* bias, i
   }
 }
 
+// A position has `packs` packs of channels; blocks go along it, and down the positions.
+template <int kSize, typename Function>
+__global__ void FinishEachPosition(float* values, const float* residual, PartEnds ends, int64_t positions, int packs,
+                                   Ending<Function> ending) {
+  LetNextStart();
+  const int pack = blockIdx.x * blockDim.x + threadIdx.x;
+  if (pack >= packs) return;
+  float biases[kSize], inverses[kSize];
+  LoadPack(ends.bias + pack * kSize, biases);
+  LoadPack(ends.channel_inverses + pack * kSize, inverses);
+  WaitForResults();
+  const int64_t step = int64_t{gridDim.y} * blockDim.y;
+  for (int64_t position = int64_t{blockIdx.y} * blockDim.y + threadIdx.y; position < positions; position += step) {
+    const int64_t at = (position * packs + pack) * kSize;
+    const float inverse = ends.position_inverses[position];
+    float sums[kSize], others[kSize] = {};
+    LoadPack(values + at, sums);
+    if (residual != nullptr) LoadPack(residual + at, others);
+#pragma unroll
+    for (int i = 0; i < kSize; ++i) sums[i] = fmaf(sums[i] * inverses[i], inverse, biases[i]) + others[i];
+    ending.template Apply<float>(sums);
+    StorePack(sums, values + at);
+  }
+}
+
+template <int kSize>
+void QueueFinishParts(const KernelArgs& args, const PartEnds& ends, Stream& stream) {
+  const Problem& problem = *args.problem;
+  const int64_t positions = problem.output.positions();
+  const int packs = static_cast<int>(problem.output.channels / kSize);
+  const int across = packs >= kThreads ? kThreads : packs > 32 ? 64 : packs > 8 ? 32 : 8;
+  const dim3 block(across, kThreads / across);
+  const LaunchGrid grid(CeilDiv(packs, across), CeilDiv<int64_t>(positions, block.y));
+  WithEnding(problem.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
+    LaunchDependent(FinishEachPosition<kSize, Function>, grid, block, 0, QueueOf(stream), args.Output<float>(),
+                    args.Residual<float>(), ends, positions, packs, ending);
+  });
+}
+
 template <typename T>
 void FinishOutputAs(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
@@ -88,6 +127,11 @@ void FinishOutput(const KernelArgs& args, Stream& stream) {
     default:
       return FinishOutputAs<float>(args, stream);
   }
+}
+
+void FinishParts(const KernelArgs& args, const PartEnds& ends, Stream& stream) {
+  args.problem->output.channels % 4 == 0 ? QueueFinishParts<4>(args, ends, stream)
+                                         : QueueFinishParts<1>(args, ends, stream);
 }
 
 void FinishRows(const KernelArgs& args, const float* bias, Stream& stream) {

@@ -16,6 +16,14 @@ void FinishOutput(const KernelArgs& args, Stream& stream);
 // row, or null.
 void FinishRows(const KernelArgs& args, const float* bias, Stream& stream);
 
+// Of FP16 parts: what undoes their scales. Device memory.
+struct PartEnds {
+  const float *bias, *channel_inverses;  // [channels]
+  const float* position_inverses;        // [positions]
+};
+// output = function(clamp(output * inverses + bias + residual)) in FP32 and kNhwc.
+void FinishParts(const KernelArgs& args, const PartEnds& ends, Stream& stream);
+
 // Whether the clamp is max(x, 0), which libraries have.
 inline bool IsRelu(const Epilogue& epilogue) {
   return epilogue.low == 0 && epilogue.high == std::numeric_limits<float>::infinity();

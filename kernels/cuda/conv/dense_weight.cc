@@ -17,7 +17,8 @@ std::vector<std::byte> AsType(std::span<const float> values, DType dtype) {
   return bytes;
 }
 
-// [M][channels][taps] -> [M][taps][channels].
+}  // namespace
+
 std::vector<float> ChannelsInnermost(const DenseMatrix& matrix, int64_t taps) {
   std::vector<float> moved(matrix.values.size());
   const int64_t channels = matrix.cols / taps;
@@ -30,8 +31,6 @@ std::vector<float> ChannelsInnermost(const DenseMatrix& matrix, int64_t taps) {
   }
   return moved;
 }
-
-}  // namespace
 
 StatusOr<std::unique_ptr<PackedWeight>> DenseWeight::Make(const Weight& weight, const Problem& problem,
                                                           const Packing& packing) {

@@ -4,11 +4,15 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "kernels/backend/kernel_table.h"
 #include "kernels/cuda/runtime/device_array.h"
 
 namespace swizzle::cuda {
+
+// [M][channels][taps] -> [M][taps][channels].
+std::vector<float> ChannelsInnermost(const DenseMatrix& matrix, int64_t taps);
 
 class DenseWeight final : public PackedWeight {
  public:

@@ -2,30 +2,15 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <vector>
 
-#include "kernels/base/half.h"
 #include "kernels/base/integers.h"
+#include "kernels/cuda/conv/half_parts.h"
 
 namespace swizzle::cuda {
 namespace {
 
 constexpr int kHalvesOfBlock = 8;
-
-uint32_t Parts(float value) {
-  const uint16_t upper = HalfOfFloat(value);
-  return upper | uint32_t{HalfOfFloat(value - FloatOfHalf(upper))} << 16;
-}
-
-// The biased exponent of a row's largest magnitude, kept in a range whose powers of two are normal.
-uint32_t ExponentOf(std::span<const float> values) {
-  float largest = 0;
-  for (float value : values) largest = std::max(largest, std::abs(value));
-  return std::clamp(std::bit_cast<uint32_t>(largest) >> 23, 27u, 254u);
-}
-float FactorOf(uint32_t exponent) { return std::bit_cast<float>((268 - exponent) << 23); }
-float InverseOf(uint32_t exponent) { return std::bit_cast<float>((exponent - 14) << 23); }
 
 // Builds the host's side of one weight.
 class Packer {
@@ -45,18 +30,18 @@ class Packer {
         half.begin = begin, begin += std::popcount(half.places);
       }
     }
-    std::vector<float> factors(matrix.rows);
+    std::vector<RowFit> fits(matrix.rows);
     for (int64_t row = 0; row < matrix.rows; ++row) {
       const uint32_t first = matrix.row_offsets[row], count = matrix.row_offsets[row + 1] - first;
-      const uint32_t exponent = ExponentOf(std::span(matrix.values).subspan(first, count));
-      factors[row] = FactorOf(exponent);
-      inverses[row] = InverseOf(exponent);
+      for (const float value : std::span(matrix.values).subspan(first, count)) fits[row].See(value);
+      inverses[row] = fits[row].inverse();
     }
     int64_t row = 0;
     ForEachEntry([&](const FragmentHalf& half, uint32_t bit, int64_t entry) {
       while (entry >= matrix.row_offsets[row + 1]) ++row;
       const uint32_t before = std::popcount(half.places & ((1u << bit) - 1));
-      entries[half.begin + before] = Parts(matrix.values[entry] * factors[row]);
+      const HalfParts parts = fits[row].PartsOf(matrix.values[entry]);
+      entries[half.begin + before] = parts.upper | uint32_t{parts.rest} << 16;
     });
   }
 

@@ -9,6 +9,9 @@
 // Columns are 16-bit numbers in the order in which four warps copy them: of each stage [warp 4][8], the 32 columns
 // c being number c / 4 of warp c % 4. Four stages are a chunk, the last of a group being padded.
 //
+// FP32 weights are there as FP16 parts (half_parts.h), for X as its upper parts and then, in as many rows again, its
+// rests: a step of upper parts and of rows of upper parts is followed by one of rests and of the same columns' rests.
+//
 // Vectors of 64 rows fill groups, longer ones fill several; of shorter ones a group has the columns of all.
 // Immutable, thread-safe.
 #ifndef SWIZZLE_KERNELS_CUDA_CONV_ROW_GROUPS_H_
@@ -17,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "kernels/base/dtype.h"
@@ -43,22 +47,29 @@ class RowGroups {
   // Of FP16 or BF16. REQUIRES: at most kMostColumns columns, at least one.
   static StatusOr<std::unique_ptr<RowGroups>> Make(const ShflBwMatrix& matrix, std::span<const float> bias,
                                                    DType dtype);
+  // Of parts. REQUIRES: at most half as many columns.
+  static StatusOr<std::unique_ptr<RowGroups>> MakeParts(const ShflBwMatrix& matrix, std::span<const float> bias);
 
-  size_t bytes() const { return weights_.bytes() + columns_.bytes() + groups_.bytes() + rows_.bytes() + bias_.bytes(); }
+  size_t bytes() const {
+    return weights_.bytes() + columns_.bytes() + groups_.bytes() + rows_.bytes() + bias_.bytes() + inverses_.bytes();
+  }
   int64_t count() const { return static_cast<int64_t>(groups_.size()); }
   const uint16_t* weights() const { return weights_.data(); }
   const uint16_t* columns() const { return columns_.data(); }
-  const RowGroup* groups() const { return groups_.data(); }  // the longest first
-  const int32_t* rows() const { return rows_.data(); }       // of each place, the row of Y; -1 past the last
-  const float* bias() const { return bias_.data(); }         // of each place, zero if the layer has none
+  const RowGroup* groups() const { return groups_.data(); }   // the longest first
+  const int32_t* rows() const { return rows_.data(); }        // of each place, the row of Y; -1 past the last
+  const float* bias() const { return bias_.data(); }          // of each place, zero if the layer has none
+  const float* inverses() const { return inverses_.data(); }  // of each place, undo its scale; null but of parts
 
  private:
   RowGroups() = default;
+  static StatusOr<std::unique_ptr<RowGroups>> Packed(const ShflBwMatrix& matrix, std::span<const float> bias,
+                                                     std::optional<DType> dtype);
 
   DeviceArray<uint16_t> weights_, columns_;
   DeviceArray<RowGroup> groups_;
   DeviceArray<int32_t> rows_;
-  DeviceArray<float> bias_;
+  DeviceArray<float> bias_, inverses_;
 };
 
 }  // namespace swizzle::cuda

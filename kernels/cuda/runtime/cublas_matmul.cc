@@ -98,8 +98,8 @@ Status QueueProduct(const Product& product, CudaStream& stream) {
   };
   SWIZZLE_RETURN_IF_ERROR(describe(m, k, product.transpose_a, product.a, a));
   SWIZZLE_RETURN_IF_ERROR(describe(k, n, product.transpose_b, product.b, b));
-  SWIZZLE_RETURN_IF_ERROR(Describe(whole ? DType::kInt32 : product.dtype, product.batch, m, n,
-                                   {product.d, product.ld_d, product.batch_stride_d}, d));
+  const DType sums = whole ? DType::kInt32 : product.keeps_sums ? DType::kFloat32 : product.dtype;
+  SWIZZLE_RETURN_IF_ERROR(Describe(sums, product.batch, m, n, {product.d, product.ld_d, product.batch_stride_d}, d));
   SWIZZLE_RETURN_IF_CUDA_ERROR(cublasLtMatmulPreferenceCreate(&preference.handle), "make a preference");
   const std::span<std::byte> workspace = stream.cublas_workspace();
   const size_t most = workspace.size();

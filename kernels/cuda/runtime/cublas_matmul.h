@@ -16,11 +16,12 @@ struct MatrixRef {
 };
 
 // d[m, n] = relu(a[m, k] * b[k, n] + c[m, n] + bias[m]). All of one type; sums in fp32, and for fp32 in full precision,
-// unless `tf32` is set. Of signed bytes d is the sums, of 32 bits: transpose_a is set, all sizes are multiples of 16
-// but n, and there is no c, bias or relu.
+// unless `tf32` is set. Of halves d may be the sums themselves: `keeps_sums`, without c, bias or relu. Of signed bytes
+// d is the sums, of 32 bits: transpose_a is set, all sizes are multiples of 16 but n, and there is no c, bias or relu.
 struct Product {
   DType dtype = DType::kFloat32;
   bool tf32 = false;  // fp32 factors may be rounded to TF32
+  bool keeps_sums = false;
   int64_t m = 0, n = 0, k = 0;
   MatrixRef a, b;
   bool transpose_a = false;  // a is stored as [k, m]

@@ -69,6 +69,13 @@ std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& la
 
 }  // namespace
 
+bool MayRoundAs(Precision precision, const Kernel& kernel) {
+  const bool is_tf32 = precision == Precision::kTf32;
+  return (is_tf32 || !kernel.rounds_to_tf32) &&
+         (is_tf32 || precision == Precision::kFloat16x3 || !kernel.splits_to_halves) &&
+         (precision == Precision::kInt8 || !kernel.rounds_to_bytes);
+}
+
 const Weight* WeightOf(const Network& network, const Layer& layer) {
   return layer.weight < 0 ? nullptr : &network.weights[layer.weight];
 }
@@ -80,8 +87,7 @@ StatusOr<std::vector<Candidate>> LayerRows(const Backend& backend, const Network
   const Problem problem = LayerProblem(network, layer, 1, settings.threads);
   for (const Kernel* kernel : WidestCandidates(backend, problem, WeightOf(network, layer), settings.precision)) {
     if (dense_only && IsSparse(kernel->key.weights)) continue;
-    if (settings.precision != Precision::kTf32 && kernel->rounds_to_tf32) continue;
-    if (settings.precision != Precision::kInt8 && kernel->rounds_to_bytes) continue;
+    if (!MayRoundAs(settings.precision, *kernel)) continue;
     candidates.push_back({.kernel = kernel, .input = kernel->key.input, .output = kernel->key.output});
   }
   if (candidates.empty()) {

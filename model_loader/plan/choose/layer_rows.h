@@ -17,6 +17,9 @@ const Weight* WeightOf(const Network& network, const Layer& layer);
 StatusOr<std::vector<Candidate>> LayerRows(const Backend& backend, const Network& network, const Layer& layer,
                                            RunSettings settings, bool dense_only);
 
+// Whether a plan in this precision may round as the row does.
+bool MayRoundAs(Precision precision, const Kernel& kernel);
+
 // What devices may choose among. Where the model has no scales for a layer's input, so that bytes are the row's own
 // (whole_numbers/position_weight.h), those in real numbers are as good a choice, but for plans in INT8. Then, and where
 // it has scales, those that round less and are stored as others which don't are dropped: they would only take their

@@ -101,7 +101,7 @@ TEST(Bfloat16PlanTest, TheArenaIsSmaller) {
 
 TEST(Bfloat16PlanTest, OtherPrecisionsAreRefused) {
   const auto backend = NewCpuBackend();
-  for (const Precision precision : {Precision::kTf32, Precision::kFloat16}) {
+  for (const Precision precision : {Precision::kFloat16x3, Precision::kTf32, Precision::kFloat16}) {
     PlanOptions options;
     options.precision = precision;
     const auto plan = MakePlan(MakeRandomNetwork({}), *backend, options);

@@ -210,13 +210,16 @@ TEST_F(CudaPlanTest, OtherPrecisionsAreCloseToSingle) {
   const auto single = MustPlan(network, *gpu_);
   ASSERT_NE(single, nullptr);
   auto runner = *single->NewRunner({});
-  for (const Precision precision : {Precision::kTf32, Precision::kFloat16, Precision::kBFloat16}) {
+  for (const Precision precision :
+       {Precision::kFloat16x3, Precision::kTf32, Precision::kFloat16, Precision::kBFloat16}) {
     const auto other = MustPlan(network, *gpu_, precision);
     ASSERT_NE(other, nullptr);
     auto other_runner = *other->NewRunner({});
     const auto input = DrawFloats(static_cast<size_t>(5 * network.values[0].elements()), 7);
     ExpectClose(RunImages(*other_runner, 5, input), RunImages(*runner, 5, input),
-                precision == Precision::kBFloat16 ? 6e-2f : 1e-2f);
+                precision == Precision::kFloat16x3  ? 1e-4f
+                : precision == Precision::kBFloat16 ? 6e-2f
+                                                    : 1e-2f);
   }
 }
 

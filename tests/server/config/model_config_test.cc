@@ -103,9 +103,10 @@ TEST(ParseModelConfig, PrecisionIsOneThatPlansHave) {
   const auto config = [](const std::string& value) {
     return "parameters { key: 'precision' value { string_value: '" + value + "' } }";
   };
-  for (const char* value : {"FP32", "TF32", "FP16", "BF16", "INT8"})
+  for (const char* value : {"FP32", "FP16X3", "TF32", "FP16", "BF16", "INT8"})
     EXPECT_TRUE(ParseModelConfig(config(value), "m").ok()) << value;
-  EXPECT_THAT(ErrorOf(config("INT4")), HasSubstr("'precision' is 'INT4'; it must be FP32, TF32, FP16, BF16 or INT8"));
+  EXPECT_THAT(ErrorOf(config("INT4")),
+              HasSubstr("'precision' is 'INT4'; it must be FP32, FP16X3, TF32, FP16, BF16 or INT8"));
 }
 
 TEST(ParseModelConfig, InstancesAreOfOneKind) {

@@ -12,6 +12,16 @@ Candidate In(Layout layout, DType dtype, bool rounds_less) {
   return {.input = storage, .output = storage, .rounds_less = rounds_less};
 }
 
+TEST(LayerRowsTest, OnlyPlansWhosePrecisionAllowsItRoundFactors) {
+  const Kernel exact, tf32 = RoundingToTf32({}), halves = SplittingToHalves({}), bytes = RoundingToBytes({});
+  for (const Precision precision : kPrecisions) {
+    EXPECT_TRUE(MayRoundAs(precision, exact));
+    EXPECT_EQ(MayRoundAs(precision, tf32), precision == Precision::kTf32);
+    EXPECT_EQ(MayRoundAs(precision, halves), precision == Precision::kFloat16x3 || precision == Precision::kTf32);
+    EXPECT_EQ(MayRoundAs(precision, bytes), precision == Precision::kInt8);
+  }
+}
+
 TEST(LayerRowsTest, RowsThatRoundLessGoWhereOthersAreStoredAlike) {
   std::vector<Candidate> candidates = {In(Layout::kNhwc, DType::kFloat16, true),
                                        In(Layout::kNhwc, DType::kFloat16, false),
