@@ -10,8 +10,8 @@
 namespace swizzle::cuda {
 namespace {
 
-constexpr int kTile = 32;
-constexpr int kTileRows = 8;  // threads down a tile
+constexpr int kTile = 64;  // tokens and channels of kRows
+constexpr int kThreads = 256;
 
 // [rows][channels].
 template <typename T>
@@ -35,34 +35,49 @@ struct Rows {
   }
 };
 
-// A block for 32 tokens by 32 channels at a time, turned in shared memory.
-template <typename T>
-__global__ void __launch_bounds__(kTile* kTileRows)
+// A block for 64 tokens by 64 channels at a time, turned in shared memory, so that a warp reads and writes runs of 128
+// bytes (of halves). kPack channels are read at once; tokens are written 16 bytes at once, a row's spare ones with
+// them.
+template <int kPack, typename T>
+__global__ void __launch_bounds__(kThreads)
     EmbedRows(const T* table, Rows rows, T* output, int tokens, int channels, int64_t row_stride) {
-  __shared__ T tile[kTile][kTile + 1];  // a column of it lies in 32 banks
+  constexpr int kWritten = 16 / sizeof(T), kPacks = kTile / kPack, kWrites = kTile / kWritten;
+  constexpr int kPadding = 4 / sizeof(T);      // packs of neighbouring channels begin in other banks
+  __shared__ T tile[kTile][kTile + kPadding];  // [channel][token]
   LetNextStart();
   WaitForResults();
   const int first_token = blockIdx.x * kTile;
   for (int first_channel = blockIdx.y * kTile; first_channel < channels; first_channel += gridDim.y * kTile) {
-    for (int i = threadIdx.y; i < kTile; i += kTileRows) {
-      const int token = first_token + i, channel = first_channel + threadIdx.x;
-      if (token < tokens && channel < channels) tile[i][threadIdx.x] = table[rows.Of(token) * channels + channel];
+#pragma unroll
+    for (int i = threadIdx.x; i < kTile * kPacks; i += kThreads) {
+      const int token = i / kPacks, channel = i % kPacks * kPack;
+      if (first_token + token >= tokens || first_channel + channel >= channels) continue;
+      const T* const from = table + rows.Of(first_token + token) * channels + first_channel + channel;
+      const auto pack = *reinterpret_cast<const Pack<T, kPack>*>(from);
+#pragma unroll
+      for (int j = 0; j < kPack; ++j) tile[channel + j][token] = pack.values[j];
     }
     __syncthreads();
-    for (int i = threadIdx.y; i < kTile; i += kTileRows) {
-      const int token = first_token + threadIdx.x, channel = first_channel + i;
-      if (token < tokens && channel < channels) output[channel * row_stride + token] = tile[threadIdx.x][i];
+#pragma unroll
+    for (int i = threadIdx.x; i < kTile * kWrites; i += kThreads) {
+      const int channel = i / kWrites, token = i % kWrites * kWritten;
+      if (first_token + token >= row_stride || first_channel + channel >= channels) continue;
+      Pack<T, kWritten> pack;
+#pragma unroll
+      for (int j = 0; j < kWritten; ++j) pack.values[j] = tile[channel][token + j];
+      T* const to = output + (first_channel + channel) * row_stride + first_token + token;
+      *reinterpret_cast<Pack<T, kWritten>*>(to) = pack;
     }
     __syncthreads();
   }
 }
 
 template <int kPack, typename T>
-__global__ void __launch_bounds__(kTile* kTileRows)
+__global__ void __launch_bounds__(kThreads)
     EmbedNhwc(const T* table, Rows rows, T* output, int64_t packs, int packs_each) {
   LetNextStart();
   WaitForResults();
-  const int64_t item = int64_t{blockIdx.x} * (kTile * kTileRows) + threadIdx.x;
+  const int64_t item = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (item >= packs) return;
   const int64_t token = item / packs_each, pack = item % packs_each;
   using P = Pack<T, kPack>;
@@ -97,13 +112,13 @@ void Embedding(const KernelArgs& args, Stream& stream) {
                   lookup.by_position ? lookup.offset : 0, table.rows};
   const T* values = table.values.data();
   const cudaStream_t queue = QueueOf(stream);
+  constexpr int kPack = 16 / sizeof(T);
   if constexpr (kLayout == Layout::kRows) {
     const LaunchGrid grid(CeilDiv(tokens, kTile), CeilDiv(channels, kTile));
-    LaunchDependent(EmbedRows<T>, grid, dim3(kTile, kTileRows), 0, queue, values, rows, args.Output<T>(),
-                    static_cast<int>(tokens), static_cast<int>(channels), RowStride(tokens));
+    auto* kernel = channels % kPack == 0 ? EmbedRows<kPack, T> : EmbedRows<1, T>;
+    LaunchDependent(kernel, grid, kThreads, 0, queue, values, rows, args.Output<T>(), static_cast<int>(tokens),
+                    static_cast<int>(channels), RowStride(tokens));
   } else {
-    constexpr int kPack = 16 / sizeof(T);
-    constexpr int kThreads = kTile * kTileRows;
     const int pack = channels % kPack == 0 ? kPack : 1;
     const int64_t packs_each = channels / pack, packs = tokens * packs_each;
     auto* kernel = pack == 1 ? EmbedNhwc<1, T> : EmbedNhwc<kPack, T>;
