@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/base/half_bits.h"
+#include "kernels/base/integers.h"
 
 namespace swizzle {
 namespace {
@@ -49,18 +50,23 @@ struct DrawnSequences {
   explicit DrawnSequences(const Problem& problem) {
     const int64_t tokens = problem.input.batch;
     const int64_t length = LengthFor(problem);
+    // Sequences behind the last token are empty.
+    const auto count =
+        TraitsOf(problem.op).Has(OpTraits::kReducesTokens) ? static_cast<size_t>(problem.output.batch) : 0;
     for (int64_t token = 0; token < tokens; ++token) {
       if (token % length == 0) begins.push_back(static_cast<int32_t>(token));
       positions.push_back(0);
       owners.push_back(static_cast<int32_t>(begins.size()) - 1);
     }
+    begins.resize(std::max(begins.size(), count), static_cast<int32_t>(tokens));
     begins.push_back(static_cast<int32_t>(tokens));
   }
 
   static int64_t LengthFor(const Problem& problem) {
     constexpr int64_t kLength = 128;
     if (problem.op == Op::kSparseAttention) return problem.attention().length;
-    return TraitsOf(problem.op).Has(OpTraits::kReducesTokens) ? 1 : kLength;
+    if (!TraitsOf(problem.op).Has(OpTraits::kReducesTokens)) return kLength;
+    return CeilDiv(problem.input.batch, std::max<int64_t>(problem.output.batch, 1));
   }
 
   std::vector<int32_t> begins, positions, owners;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/integers.h"
 #include "kernels/base/mutex.h"
 #include "model_loader/plan/assemble.h"
 #include "model_loader/plan/choose/candidates.h"
@@ -61,6 +62,21 @@ std::vector<int64_t> MeasuredBatches(const Network& network, BatchSize max, bool
   return sizes;
 }
 
+// Of so many tokens: rows of the length that attention is timed with, unless the network has one of its own.
+BatchSize MeasuredSize(const Network& network, int64_t count) {
+  constexpr int64_t kLength = 128;
+  if (!network.sequences) return count;
+  const int64_t length = network.sequences->length > 0 ? network.sequences->length : kLength;
+  return {CeilDiv(count, length), count};
+}
+
+std::vector<BatchSize> MeasuredSizes(const Network& network, std::span<const int64_t> counts) {
+  std::vector<BatchSize> sizes;
+  sizes.reserve(counts.size());
+  for (const int64_t count : counts) sizes.push_back(MeasuredSize(network, count));
+  return sizes;
+}
+
 // The largest batch that counts as one of each measured size: half way to the next, as factors go, and a size that
 // arenas are laid out for.
 std::vector<int64_t> BucketLimits(const std::vector<int64_t>& measured, int64_t most) {
@@ -87,7 +103,9 @@ class Planner {
         options_(options),
         settings_{stream.threads(), options.precision},
         measurer_(backend, stream, watch,
-                  MeasuredBatches(network_, max_size, !HasHostMemory(backend), options.measured_batches), options),
+                  MeasuredSizes(network_,
+                                MeasuredBatches(network_, max_size, !HasHostMemory(backend), options.measured_batches)),
+                  options),
         other_planes_(materials.other_planes),
         weights_(backend, network_.layers.size(),
                  {materials.weights ? &*materials.weights : nullptr, materials.other_planes}) {}
@@ -226,7 +244,7 @@ class Planner {
                              ChooseKernelsBySize(network_, candidates_, conversion_times_, common_, held));
     const int64_t most = CountOf(network_, max_size_);
     const std::vector<int64_t> limits =
-        choices.size() == 1 ? std::vector<int64_t>{most} : BucketLimits(measurer_.batches(), most);
+        choices.size() == 1 ? std::vector<int64_t>{most} : BucketLimits(MeasuredCounts(), most);
     std::vector<BucketChoice> buckets;
     for (size_t b = 0; b < choices.size(); ++b) {
       BucketChoice& bucket = buckets.emplace_back();
@@ -236,12 +254,18 @@ class Planner {
     return buckets;
   }
 
+  std::vector<int64_t> MeasuredCounts() const {
+    std::vector<int64_t> counts;
+    for (const BatchSize size : measurer_.sizes()) counts.push_back(CountOf(network_, size));
+    return counts;
+  }
+
   PlanReport StartReport() const {
     PlanReport report;
     report.backend = std::string(backend_.name());
     report.device = backend_.device_name();
     report.threads = settings_.threads;
-    report.measured_batches = measurer_.batches();
+    report.measured_batches = MeasuredCounts();
     report.layers = DescribeLayers(network_, candidates_);
     report.dense_bytes = network_.DenseWeightBytes();
     report.stored_bytes = network_.StoredWeightBytes();

@@ -55,8 +55,8 @@ double Measurer::Estimate(const Kernel& kernel, const Problem& problem, const We
 
 void Measurer::EstimateLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const {
   const Weight* weight = WeightOf(network, layer);
-  for (int64_t batch : batches_) {
-    const Problem problem = LayerProblem(network, layer, batch, settings_.threads);
+  for (const BatchSize size : sizes_) {
+    const Problem problem = LayerProblem(network, layer, size, settings_.threads);
     for (Candidate& candidate : candidates) {
       candidate.microseconds.push_back(Estimate(*candidate.kernel, problem, weight));
     }
@@ -146,23 +146,23 @@ bool Measurer::AddsUp(const Problem& problem, const Weight* weight) const {
 }
 
 bool Measurer::CannotWin(double microseconds, double least, size_t b) const {
-  return microseconds * static_cast<double>(batches_[0]) > least * static_cast<double>(batches_[b]);
+  return microseconds * static_cast<double>(sizes_[0].tokens) > least * static_cast<double>(sizes_[b].tokens);
 }
 
 StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) {
   LayerWeight weight(backend_, WeightOf(network, layer));
-  const bool adds_up = AddsUp(LayerProblem(network, layer, batches_[0], settings_.threads), WeightOf(network, layer));
+  const bool adds_up = AddsUp(LayerProblem(network, layer, sizes_[0], settings_.threads), WeightOf(network, layer));
   std::vector<Candidate> timed = candidates;
   bool suspect = false, trusted = true;               // any time, and some at each batch size
   double least = std::numeric_limits<double>::max();  // at the first batch size
-  for (size_t b = 0; b < batches_.size(); ++b) {
-    const Problem problem = LayerProblem(network, layer, batches_[b], settings_.threads);
+  for (size_t b = 0; b < sizes_.size(); ++b) {
+    const Problem problem = LayerProblem(network, layer, sizes_[b], settings_.threads);
     std::vector<size_t> in;
     std::vector<const Kernel*> kernels;
     for (size_t i = 0; i < timed.size(); ++i) {
       if (b > 0 && (adds_up || CannotWin(timed[i].microseconds[0], least, b))) {
-        timed[i].microseconds.push_back(timed[i].microseconds[0] * static_cast<double>(batches_[b]) /
-                                        static_cast<double>(batches_[0]));
+        timed[i].microseconds.push_back(timed[i].microseconds[0] * static_cast<double>(sizes_[b].tokens) /
+                                        static_cast<double>(sizes_[0].tokens));
         --measurements_left_;
         continue;
       }
@@ -205,7 +205,7 @@ std::vector<size_t> Measurer::LongestFirst(const Network& network, const std::ve
     const Layer& layer = network.layers[i];
     if (layer.op == Op::kReshape) continue;
     order.push_back(i);
-    const Problem problem = LayerProblem(network, layer, batches_.back(), settings_.threads);
+    const Problem problem = LayerProblem(network, layer, sizes_.back(), settings_.threads);
     for (const Candidate& candidate : layers[i]) {
       least[i] = std::min(least[i], Estimate(*candidate.kernel, problem, WeightOf(network, layer)));
     }
@@ -219,8 +219,8 @@ std::vector<size_t> Measurer::LongestFirst(const Network& network, const std::ve
 void Measurer::FindSuspects(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) {
   if (cache_ == nullptr || cache_->empty()) return;
   LayerWeight weight(backend_, WeightOf(network, layer));
-  for (const int64_t batch : batches_) {
-    const Problem problem = LayerProblem(network, layer, batch, settings_.threads);
+  for (const BatchSize size : sizes_) {
+    const Problem problem = LayerProblem(network, layer, size, settings_.threads);
     for (Candidate& candidate : candidates) {
       if (!cache_->IsSuspect(*candidate.kernel, problem, weight.pattern())) continue;
       candidate.suspect = true;
@@ -240,7 +240,7 @@ StatusOr<bool> Measurer::JudgeLayer(const Network& network, const Layer& layer, 
 
 void Measurer::AddRenames(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const {
   for (Candidate& rename : LayerRenames(network, layer)) {
-    rename.microseconds.assign(batches_.size(), 0.0);
+    rename.microseconds.assign(sizes_.size(), 0.0);
     rename.measured = true;
     candidates.push_back(std::move(rename));
   }
@@ -255,12 +255,12 @@ StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Netw
       SettleForDevice(settings_.precision, LayerProblem(network, layer, 1, settings_.threads), candidates);
     }
     if (layer.op == Op::kReshape) {
-      for (Candidate& candidate : candidates) candidate.microseconds.assign(batches_.size(), 0.0);
+      for (Candidate& candidate : candidates) candidate.microseconds.assign(sizes_.size(), 0.0);
     } else {
       EstimateLayer(network, layer, candidates);
       DropSlowWider(settings_.precision, kMostByEstimate, candidates);
       for (Candidate& candidate : candidates) candidate.microseconds.clear();
-      measurements_left_ += static_cast<int64_t>(candidates.size() * batches_.size());
+      measurements_left_ += static_cast<int64_t>(candidates.size() * sizes_.size());
     }
     layers.push_back(std::move(candidates));
   }
@@ -269,7 +269,7 @@ StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Netw
   for (const Layer& layer : network.layers) {
     likeness.emplace_back();
     if (layer.op == Op::kReshape) continue;
-    const Problem problem = LayerProblem(network, layer, batches_[0], settings_.threads);
+    const Problem problem = LayerProblem(network, layer, sizes_[0], settings_.threads);
     likeness.back() = LikenessOf(problem, WeightOf(network, layer));
   }
   LikeLayers like;
@@ -348,11 +348,11 @@ StatusOr<std::vector<double>> Measurer::RaceBlockings(const Kernel& kernel, cons
 StatusOr<int> Measurer::ChooseBlocking(const Network& network, const Layer& layer, const Kernel& kernel) {
   constexpr double kGain = 0.03, kMostLoss = 0.02;  // of all batch sizes on average, and of any; what is less is noise
   LayerWeight weight(backend_, &network.weights[layer.weight]);
-  Problem problem = LayerProblem(network, layer, batches_[0], settings_.threads);
-  const size_t sizes = AddsUp(problem, &network.weights[layer.weight]) ? 1 : batches_.size();
+  Problem problem = LayerProblem(network, layer, sizes_[0], settings_.threads);
+  const size_t sizes = AddsUp(problem, &network.weights[layer.weight]) ? 1 : sizes_.size();
   std::vector<double> total(kernel.blockings.size());
-  for (const int64_t batch : std::span(batches_).first(sizes)) {
-    problem = LayerProblem(network, layer, batch, settings_.threads);
+  for (const BatchSize size : std::span(sizes_).first(sizes)) {
+    problem = LayerProblem(network, layer, size, settings_.threads);
     SWIZZLE_ASSIGN_OR_RETURN(const auto ratios, BlockingRatios(kernel, problem, weight));
     measurements_left_ -= static_cast<int64_t>(total.size());
     if (ratios.empty()) return 0;
@@ -376,7 +376,7 @@ Status Measurer::ChooseBlockings(const Network& network, std::span<Candidate> ch
   measurements_left_ = 0;
   for (const Candidate& candidate : chosen) {
     const size_t blockings = has_choice(candidate) ? candidate.kernel->blockings.size() : 0;
-    measurements_left_ += static_cast<int64_t>(blockings * batches_.size());
+    measurements_left_ += static_cast<int64_t>(blockings * sizes_.size());
   }
   StartBudget(TuningShare::kBlockings);
   for (size_t i = 0; i < chosen.size(); ++i) {
@@ -390,6 +390,7 @@ StatusOr<std::vector<double>> Measurer::MeasureConversion(const NetworkValue& va
   const std::vector<int64_t> key = {value.channels,
                                     value.height,
                                     value.width,
+                                    value.per_token ? 1 : 0,
                                     static_cast<int64_t>(from.layout),
                                     static_cast<int64_t>(from.dtype),
                                     static_cast<int64_t>(to.layout),
@@ -399,11 +400,12 @@ StatusOr<std::vector<double>> Measurer::MeasureConversion(const NetworkValue& va
   std::vector<double> microseconds;
   if (const Kernel* kernel = FindConversion(backend_, value, from, to, settings_)) {
     LayerWeight none(backend_, nullptr);
-    const bool adds_up = AddsUp(ConversionProblem(value, batches_[0], settings_), nullptr);
-    for (int64_t batch : batches_) {
-      const Problem problem = ConversionProblem(value, batch, settings_);
+    const bool adds_up = AddsUp(ConversionProblem(value, sizes_[0], settings_), nullptr);
+    for (const BatchSize size : sizes_) {
+      const Problem problem = ConversionProblem(value, size, settings_);
       if (adds_up && !microseconds.empty()) {
-        microseconds.push_back(microseconds[0] * static_cast<double>(batch) / static_cast<double>(batches_[0]));
+        microseconds.push_back(microseconds[0] * static_cast<double>(size.tokens) /
+                               static_cast<double>(sizes_[0].tokens));
         continue;
       }
       SWIZZLE_ASSIGN_OR_RETURN(const auto timings, Time({&kernel, 1}, problem, none));

@@ -36,9 +36,9 @@ struct LayerLikeness;
 // Results for equal conversions are remembered. Not thread-safe.
 class Measurer {
  public:
-  // `batches`, rising, are what every kernel is timed at. Of the options, those about kernels and measuring.
+  // `sizes`, rising, are what every kernel is timed at. Of the options, those about kernels and measuring.
   // `watch`, of the stream's threads, may be null, and outlives this.
-  Measurer(Backend& backend, Stream& stream, MachineWatch* watch, std::vector<int64_t> batches,
+  Measurer(Backend& backend, Stream& stream, MachineWatch* watch, std::vector<BatchSize> sizes,
            const PlanOptions& options)
       : backend_(backend),
         stream_(stream),
@@ -46,13 +46,13 @@ class Measurer {
         throughput_(backend.throughput(options.precision)),
         single_throughput_(backend.throughput(Precision::kFloat32)),
         dense_only_(options.dense_only),
-        batches_(std::move(batches)),
+        sizes_(std::move(sizes)),
         cache_(options.tuning_cache),
         watch_(watch),
         options_(options),
         measures_(options.tuning_budget > absl::ZeroDuration()) {}
 
-  const std::vector<int64_t>& batches() const { return batches_; }
+  const std::vector<BatchSize>& sizes() const { return sizes_; }
   int timed_now() const { return timed_now_; }
   int timed_before() const { return timed_before_; }
   int suspect() const { return suspect_; }  // times, of what was measured now or before
@@ -104,7 +104,7 @@ class Measurer {
   void StartBudget(double share);
   bool MayMeasure() const { return measures_ && options_.gate->Spent() < budget_end_; }
   StatusOr<std::vector<MeasuredTime>> Measure(std::span<const Contender> contenders, const Problem& problem);
-  // Whether a candidate with this time at the first batch size can be left out at batches_[b].
+  // Whether a candidate with this time at the first batch size can be left out at sizes_[b].
   bool CannotWin(double microseconds, double least, size_t b) const;
   // Whether several rows take as long as each alone, one after the other: on the CPU, where the activations of one
   // are more than a core's caches and than the weight. `problem` is that of the first batch size.
@@ -116,7 +116,7 @@ class Measurer {
   const Throughput throughput_;         // in the plan's precision
   const Throughput single_throughput_;  // in FP32
   const bool dense_only_;
-  const std::vector<int64_t> batches_;
+  const std::vector<BatchSize> sizes_;
   TuningCache* const cache_;
   MachineWatch* const watch_;
   const PlanOptions& options_;

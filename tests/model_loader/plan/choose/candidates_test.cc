@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <map>
 #include <set>
 #include <string>
@@ -22,10 +23,21 @@ char last_run = ' ';  // of the kernels below
 void RunA(const KernelArgs&, Stream&) { last_run = 'a'; }
 void RunB(const KernelArgs&, Stream&) { last_run = 'b'; }
 
+// What a row of tokens was run with last.
+Problem seen;
+std::vector<int32_t> seen_begins;
+void RunTokens(const KernelArgs& args, Stream&) {
+  last_run = 'a';
+  seen = *args.problem;
+  seen_begins.assign(args.sequences->begins.begin(), args.sequences->begins.end());
+}
+
 constexpr Storage kFrom = {Layout::kNchw, DType::kFloat32};
 constexpr KernelKey kKey = {Op::kActivation, Format::kNone, DType::kFloat32, kFrom, kFrom};
 const Kernel kTable[] = {{"a", kKey, 0, AcceptsAll, nullptr, nullptr, RunA},
                          {"b", kKey, 0, AcceptsAll, nullptr, nullptr, RunB}};
+constexpr KernelKey kTokenKey = {Op::kSelectToken, Format::kNone, DType::kFloat32, kFrom, kFrom};
+const Kernel kTokenTable[] = {{"a", kTokenKey, 0, AcceptsAll, nullptr, nullptr, RunTokens}};
 
 // Kernels take scripted times, and requests arrive whenever a disturbed one runs.
 class Machine final : public Stream, public MeasureGate {
@@ -34,7 +46,7 @@ class Machine final : public Stream, public MeasureGate {
   std::set<char> disturbed;
 
   int threads() const override { return 1; }
-  void Copy(void*, const void*, size_t) override {}
+  void Copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
   void Run(Work work) override { work(); }
   StatusOr<absl::Duration> Time(Work work, Operands) override {
     work();
@@ -57,14 +69,14 @@ class Machine final : public Stream, public MeasureGate {
 class CandidatesTest : public ::testing::Test {
  protected:
   // Of the one layer.
-  std::vector<Candidate> Measure(int64_t side = 4, std::vector<int64_t> batches = {1}) {
+  std::vector<Candidate> Measure(int64_t side = 4, std::vector<BatchSize> sizes = {1}) {
     testing::NetworkBuilder builder(1, 0);
     const int input = builder.Value("x", 8, side, side);
     builder.Pointwise(Op::kActivation, {input}, testing::kRelu);
     const Network network = builder.Finish();
     FakeBackend backend(kTable, 0);
     const PlanOptions options{.tuning_budget = absl::Seconds(1), .gate = &machine_, .make_watch = nullptr};
-    Measurer measurer(backend, machine_, nullptr, std::move(batches), options);
+    Measurer measurer(backend, machine_, nullptr, std::move(sizes), options);
     auto layers = measurer.MeasureLayers(network);
     EXPECT_TRUE(layers.ok()) << layers.status();
     untimed_ = measurer.untimed_layers();
@@ -113,6 +125,23 @@ TEST_F(CandidatesTest, LargeRowsAreMeasuredAlone) {
   EXPECT_TRUE(large[0].measured);
   EXPECT_EQ(untimed_, 0);
   EXPECT_LT(machine_.Spent() - spent, spent) << "eight rows were run";
+}
+
+// Timed with a row for each token, a mean of 4,096 tokens took 65 us on a GPU that makes 32 of them in a tenth.
+TEST_F(CandidatesTest, RowsAreTimedByTheirOwnNumberNotByThatOfTokens) {
+  testing::NetworkBuilder builder(1, 0);
+  const int input = builder.Value("x", 8);
+  builder.SelectFirstToken(input);
+  Network network = builder.Finish();
+  network.values[input].per_token = true;
+  network.sequences.emplace();
+  FakeBackend backend(kTokenTable, 0);
+  const PlanOptions options{.tuning_budget = absl::Seconds(1), .gate = &machine_, .make_watch = nullptr};
+  Measurer measurer(backend, machine_, nullptr, {BatchSize(3, 300)}, options);
+  ASSERT_TRUE(measurer.MeasureLayers(network).ok());
+  EXPECT_EQ(seen.input.batch, 300);
+  EXPECT_EQ(seen.output.batch, 3);
+  EXPECT_EQ(seen_begins, (std::vector<int32_t>{0, 100, 200, 300}));
 }
 
 }  // namespace
