@@ -1,5 +1,4 @@
-// Sums of whole numbers that the blocks of a cluster add up, each block having a part of K. Device code, and what
-// launches it.
+// Sums of whole numbers that the blocks of a cluster add up, each block having a part of K. Device code.
 #ifndef SWIZZLE_KERNELS_CUDA_INT8_CLUSTER_SUMS_CUH_
 #define SWIZZLE_KERNELS_CUDA_INT8_CLUSTER_SUMS_CUH_
 
@@ -51,25 +50,6 @@ __device__ void AddUpCluster(int rank, int4* parked, int32_t (&sums)[kSums]) {
   }
   ArriveAtCluster();
   WaitForCluster();  // what is read stays until then
-}
-
-// As LaunchInClusters, with dynamic shared memory.
-template <typename... Params, typename... Args>
-void LaunchClusters(void (*kernel)(Params...), LaunchGrid grid, int threads, int blocks, size_t shared_bytes,
-                    cudaStream_t queue, Args&&... args) {
-  cudaLaunchAttribute attributes[2] = {};
-  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = 1;
-  attributes[1].id = cudaLaunchAttributeClusterDimension;
-  attributes[1].val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
-  cudaLaunchConfig_t config = {};
-  config.gridDim = grid;
-  config.blockDim = dim3(threads);
-  config.dynamicSmemBytes = shared_bytes;
-  config.stream = queue;
-  config.attrs = attributes;
-  config.numAttrs = !HasClusters() ? 0 : blocks > 1 ? 2 : 1;
-  cudaLaunchKernelEx(&config, kernel, std::forward<Args>(args)...);
 }
 
 }  // namespace swizzle::cuda

@@ -211,7 +211,7 @@ void QueueTiles(DenseConvArgs conv, const Store& store, cudaStream_t queue) {
   conv.channel_tiles = CeilDiv(conv.rows, Shape::kChannels);
   const LaunchGrid grid(int64_t{CeilDiv(conv.positions, Shape::kPositions)} * conv.channel_tiles * Shape::kSplit);
   AllowSharedMemory(kKernel, kBytes);
-  LaunchClusters(kKernel, grid, Tile::kThreads, Shape::kSplit, kBytes, queue, conv, store);
+  LaunchInClusters(kKernel, grid, Tile::kThreads, Shape::kSplit, kBytes, queue, conv, store);
 }
 
 }  // namespace swizzle::cuda::byte_wgmma

@@ -6,6 +6,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -22,12 +23,12 @@ inline bool HasClusters() {
   return major >= kHopper && std::ranges::any_of(kArchitectures, [&](int code) { return code / 100 == major; });
 }
 
-// In clusters of `blocks`, of which the grid is a multiple; of one block, on any device. The kernel starts while the
-// one before it ends where it can, and so waits for results (dependent_launch.cuh). Errors are the next
-// cudaGetLastError's, as of any launch.
+// In clusters of `blocks`, of which the grid is a multiple, each with dynamic shared memory; of one block, on any
+// device. The kernel starts while the one before it ends where it can, and so waits for results (dependent_launch.cuh).
+// Errors are the next cudaGetLastError's, as of any launch.
 template <typename... Params, typename... Args>
-void LaunchInClusters(void (*kernel)(Params...), LaunchGrid grid, int threads, int blocks, cudaStream_t queue,
-                      Args&&... args) {
+void LaunchInClusters(void (*kernel)(Params...), LaunchGrid grid, int threads, int blocks, size_t shared_bytes,
+                      cudaStream_t queue, Args&&... args) {
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attributes[0].val.programmaticStreamSerializationAllowed = 1;
@@ -36,6 +37,7 @@ void LaunchInClusters(void (*kernel)(Params...), LaunchGrid grid, int threads, i
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared_bytes;
   config.stream = queue;
   config.attrs = attributes;
   config.numAttrs = !HasClusters() ? 0 : blocks > 1 ? 2 : 1;

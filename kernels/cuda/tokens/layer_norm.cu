@@ -325,18 +325,21 @@ __global__ void __launch_bounds__(kThreads) LayerNormHeldRows(const __grid_const
 template <typename T, int kPieces, int kThreads, int kBlocks>
 void QueueHeldRows(const Operands<T>& op, Stream& stream) {
   const int64_t tiles = CeilDiv(op.positions, int64_t{kPieces} * HeldRows<T, kPieces, kThreads, kBlocks>::kTokens);
-  LaunchInClusters(LayerNormHeldRows<T, kPieces, kThreads, kBlocks>, LaunchGrid(tiles * kBlocks), kThreads, kBlocks,
+  LaunchInClusters(LayerNormHeldRows<T, kPieces, kThreads, kBlocks>, LaunchGrid(tiles * kBlocks), kThreads, kBlocks, 0,
                    QueueOf(stream), op);
 }
 
 // In kRows; `run` launches a kernel of so many threads a token.
 template <typename T>
 void RunRows(const Operands<T>& op, Stream& stream, const auto& run) {
-  constexpr int64_t kManyTokens = 2048, kLine = 128 / sizeof(T);
+  constexpr int64_t kLine = 128 / sizeof(T);
   if (op.channels <= kMostHeldChannels) {
-    // Whole lines of the second cache where rows begin with one, if that leaves enough blocks.
     if (!HasClusters()) return QueueHeldRows<T, 1, 256, 1>(op, stream);
-    if (op.positions > kManyTokens && op.channel_stride % kLine == 0) return QueueHeldRows<T, 8, 512, 2>(op, stream);
+    // Whole lines of the second cache where rows begin with one. PERFORMANCE.md has the designs' times.
+    const int64_t lines = op.channel_stride % kLine == 0 ? op.positions / kLine : 0;
+    if (lines >= 128) return QueueHeldRows<T, 8, 512, 1>(op, stream);
+    if (lines >= 32) return QueueHeldRows<T, 8, 512, 2>(op, stream);
+    if (sizeof(T) == sizeof(float) && lines > 0) return QueueHeldRows<T, 8, 256, 4>(op, stream);
     return QueueHeldRows<T, 2, 256, 4>(op, stream);
   }
   if (op.positions < kNarrowPositions)
