@@ -87,10 +87,10 @@ void AddRunning(CLI::App& app, ServerOptions& options, double& tuning_seconds) {
       ->check(CLI::Range(0.0, kMaxDelaySeconds));
   app.add_option("--weight-budget", options.weight_budget,
                  "Memory for packed weights, as a multiple of what they take once each; more than 1 lets small and "
-                 "large batches run on kernels that read them in different forms")
+                 "large batches run on kernels that read them in different forms; 0: 1.25 on a GPU, 1 on a CPU")
       ->type_name("FACTOR")
       ->capture_default_str()
-      ->check(CLI::Range(1.0, kMaxWeightBudget));
+      ->check(CLI::Range(0.0, kMaxWeightBudget));
   app.add_option("--tuning-cache", options.tuning_cache,
                  "Keep measured times here, so that the next start need not measure")
       ->type_name("FILE");

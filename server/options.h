@@ -25,7 +25,7 @@ struct ServerOptions {
   Tune tune = Tune::kBackground;
   absl::Duration tuning_budget = absl::Seconds(15);  // for all that is measured, for each model
   ReadyRule ready;
-  double weight_budget = 1.0;          // see PlanOptions
+  double weight_budget = 0.0;          // see PlanOptions
   std::filesystem::path tuning_cache;  // empty: none
   absl::Duration drain_delay = absl::ZeroDuration();
   bool says_goaway = true;  // in a drain, where it can be said; tests say no

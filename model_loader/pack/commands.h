@@ -37,7 +37,7 @@ struct InspectCommand {
   std::string device = "cpu";  // see kernels/devices.h; of several the first
   int64_t max_batch = 64;
   absl::Duration tuning_budget = absl::Seconds(15);
-  double weight_budget = 1.0;          // see PlanOptions
+  double weight_budget = 0.0;          // see PlanOptions
   std::filesystem::path tuning_cache;  // empty: none
   std::filesystem::path page;          // where to write the same as an HTML page; empty: nowhere
   std::filesystem::path calibration;   // .npz, or a folder of .npy files: zeros of inputs, too; empty: none

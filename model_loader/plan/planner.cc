@@ -210,11 +210,13 @@ class Planner {
   // The forms that all batch sizes have in common, and of others as many as the budget allows. Weights of the network
   // are dropped as soon as nothing more is made of them.
   Status PrepareWeights() {
-    if (options_.weight_budget > 1.0) {
+    const double budget =
+        options_.weight_budget > 0.0 ? options_.weight_budget : UsualWeightBudget(HasHostMemory(backend_));
+    if (budget > 1.0) {
       SWIZZLE_ASSIGN_OR_RETURN(wanted_, FindWantedForms(network_, candidates_, conversion_times_, common_));
     }
     SWIZZLE_RETURN_IF_ERROR(PrepareCommonForms());
-    const double most = options_.weight_budget * static_cast<double>(weights_.bytes());
+    const double most = budget * static_cast<double>(weights_.bytes());
     for (const WantedForm& form : wanted_) {
       const Candidate& candidate = candidates_[form.layer][form.candidate];
       SWIZZLE_RETURN_IF_ERROR(Prepare(form.layer, candidate));

@@ -273,7 +273,8 @@ int main(int argc, char** argv) {
   app.add_option("--batch", options.batch)->check(CLI::Range(1, 4096));
   app.add_option("--max-batch", options.max_batch, "that the plans serve, and kernels are chosen for; 0: the batch")
       ->check(CLI::Range(0, 4096));
-  app.add_option("--weight-budget", options.weight_budget, "packed weights, as a multiple of one form a layer");
+  app.add_option("--weight-budget", options.weight_budget,
+                 "packed weights, as a multiple of one form a layer; 0: the usual");
   app.add_option("--micro-batch", options.micro_batch, "rows, or tokens, that a run takes at most; 0: as planned")
       ->check(CLI::Range(0, 1 << 20));
   app.add_option("--length", options.length, "tokens of each sequence, where the model leaves that free")

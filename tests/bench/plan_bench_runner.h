@@ -33,7 +33,7 @@ struct PlanBenchOptions {
   int rounds = 101;
   int streams = 1;
   double budget = 20.0;
-  double weight_budget = 1.0;
+  double weight_budget = 0.0;
   bool json = false;
   bool layers = false;
   bool candidates = false;

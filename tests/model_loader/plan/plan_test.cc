@@ -311,8 +311,9 @@ TEST(PlanTest, SmallAndLargeBatchesRunOnTheirOwnKernelsWhereMemoryAllows) {
     ASSERT_NE(plan(absl::Seconds(2), 1.0), nullptr);
     FavourDenseForOneRow(folder / "times");
   }
-  const auto once = plan(absl::ZeroDuration(), 1.0), twice = plan(absl::ZeroDuration(), 100.0);
-  ASSERT_TRUE(once != nullptr && twice != nullptr);
+  const auto once = plan({}, 1.0), twice = plan({}, 100.0), usual = plan({}, 0.0);
+  ASSERT_TRUE(once != nullptr && twice != nullptr && usual != nullptr);
+  EXPECT_EQ(usual->report().device_bytes, once->report().device_bytes);
   EXPECT_GT(twice->report().device_bytes, once->report().device_bytes);
   ASSERT_EQ(twice->report().buckets, (std::vector<int64_t>{2, 8}));
   const LayerReport& layer = twice->report().layers[1];
