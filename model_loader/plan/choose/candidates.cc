@@ -8,7 +8,6 @@
 
 #include "kernels/base/instant.h"
 #include "model_loader/plan/choose/conversion.h"
-#include "model_loader/plan/choose/estimate.h"
 #include "model_loader/plan/choose/layer_rows.h"
 #include "model_loader/plan/choose/like_layers.h"
 
@@ -49,8 +48,10 @@ constexpr int64_t kConversionsGuess = 256;  // of a plan, at all batch sizes
 
 double Measurer::Estimate(const Kernel& kernel, const Problem& problem, const Weight* weight) const {
   constexpr double kUnlessMeasured = 1.1;  // what was asked for, where FP32 would be no slower
-  if (!IsWider(settings_.precision, kernel)) return EstimateMicroseconds(kernel, problem, weight, throughput_);
-  return kUnlessMeasured * EstimateMicroseconds(kernel, problem, weight, single_throughput_);
+  if (IsWider(settings_.precision, kernel)) {
+    return kUnlessMeasured * EstimateMicroseconds(kernel, problem, weight, throughput_.single);
+  }
+  return EstimateMicroseconds(kernel, problem, weight, throughput_.For(kernel));
 }
 
 void Measurer::EstimateLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const {
@@ -161,8 +162,10 @@ StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, s
     std::vector<const Kernel*> kernels;
     for (size_t i = 0; i < timed.size(); ++i) {
       if (b > 0 && (adds_up || CannotWin(timed[i].microseconds[0], least, b))) {
-        timed[i].microseconds.push_back(timed[i].microseconds[0] * static_cast<double>(sizes_[b].tokens) /
-                                        static_cast<double>(sizes_[0].tokens));
+        const double growth = problem.input.batch == sizes_[b].rows
+                                  ? static_cast<double>(sizes_[b].rows) / static_cast<double>(sizes_[0].rows)
+                                  : static_cast<double>(sizes_[b].tokens) / static_cast<double>(sizes_[0].tokens);
+        timed[i].microseconds.push_back(timed[i].microseconds[0] * growth);
         --measurements_left_;
         continue;
       }
@@ -404,14 +407,13 @@ StatusOr<std::vector<double>> Measurer::MeasureConversion(const NetworkValue& va
     for (const BatchSize size : sizes_) {
       const Problem problem = ConversionProblem(value, size, settings_);
       if (adds_up && !microseconds.empty()) {
-        microseconds.push_back(microseconds[0] * static_cast<double>(size.tokens) /
-                               static_cast<double>(sizes_[0].tokens));
+        microseconds.push_back(microseconds[0] * static_cast<double>(size.rows) / static_cast<double>(sizes_[0].rows));
         continue;
       }
       SWIZZLE_ASSIGN_OR_RETURN(const auto timings, Time({&kernel, 1}, problem, none));
       const bool timed = timings && !timings->front().suspect;
       microseconds.push_back(timed ? timings->front().microseconds
-                                   : EstimateMicroseconds(*kernel, problem, nullptr, throughput_));
+                                   : EstimateMicroseconds(*kernel, problem, nullptr, throughput_.plan));
     }
   }
   return conversions_.emplace(key, std::move(microseconds)).first->second;

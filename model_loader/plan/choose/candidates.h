@@ -14,6 +14,7 @@
 #include "kernels/measure/measure_kernels.h"
 #include "model_loader/network/network.h"
 #include "model_loader/plan/choose/candidate.h"
+#include "model_loader/plan/choose/estimate.h"
 #include "model_loader/plan/choose/layout_choice.h"
 #include "model_loader/plan/choose/plan_options.h"
 #include "model_loader/plan/choose/tuning_cache.h"
@@ -43,8 +44,7 @@ class Measurer {
       : backend_(backend),
         stream_(stream),
         settings_{stream.threads(), options.precision},
-        throughput_(backend.throughput(options.precision)),
-        single_throughput_(backend.throughput(Precision::kFloat32)),
+        throughput_(PlanThroughput::Of(backend, options.precision)),
         dense_only_(options.dense_only),
         sizes_(std::move(sizes)),
         cache_(options.tuning_cache),
@@ -113,8 +113,7 @@ class Measurer {
   Backend& backend_;
   Stream& stream_;
   const RunSettings settings_;
-  const Throughput throughput_;         // in the plan's precision
-  const Throughput single_throughput_;  // in FP32
+  const PlanThroughput throughput_;
   const bool dense_only_;
   const std::vector<BatchSize> sizes_;
   TuningCache* const cache_;

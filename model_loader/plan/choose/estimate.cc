@@ -48,6 +48,12 @@ double WorkspaceMicroseconds(const Kernel& kernel, const Problem& problem, const
 
 }  // namespace
 
+const Throughput& PlanThroughput::For(const Kernel& kernel) const {
+  if (kernel.splits_to_halves) return split;
+  if (kernel.rounds_to_tf32 || TypeOf(precision) != DType::kFloat32) return plan;
+  return single;
+}
+
 double EstimateMicroseconds(const Kernel& kernel, const Problem& problem, const Weight* weight,
                             const Throughput& throughput) {
   // An embedding only moves those rows of its table that tokens name.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/backend/device_speed.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/format/csr.h"
 #include "tests/support/random_network.h"
@@ -125,6 +126,25 @@ TEST(EstimateTest, BatchesAreRoundedUp) {
   problem.input.batch = problem.output.batch = 8;
   EXPECT_DOUBLE_EQ(EstimateMicroseconds(batched, problem, &weight, rates),
                    EstimateMicroseconds(rows, problem, &weight, rates));
+}
+
+// Of plans that store all in FP32, rows that may not round do not run on tensor cores.
+TEST(EstimateTest, ExactRowsReachNoMoreWhereOthersMayRound) {
+  const auto throughput = [](Precision precision) { return ThroughputOf({}, precision); };
+  const auto of = [&](Precision precision) {
+    return PlanThroughput{precision, throughput(precision), throughput(Precision::kFloat32),
+                          throughput(Precision::kFloat16x3)};
+  };
+  const auto rate = [](const PlanThroughput& plan, const Kernel& kernel) {
+    return plan.For(kernel).dense_multiply_adds;
+  };
+  const Kernel exact{}, tf32 = RoundingToTf32({}), split = SplittingToHalves({});
+  const double single = throughput(Precision::kFloat32).dense_multiply_adds;
+  EXPECT_DOUBLE_EQ(rate(of(Precision::kTf32), exact), single);
+  EXPECT_DOUBLE_EQ(rate(of(Precision::kFloat16x3), exact), single);
+  EXPECT_GT(rate(of(Precision::kFloat16x3), split), 2 * single);
+  EXPECT_DOUBLE_EQ(rate(of(Precision::kTf32), tf32), 3 * rate(of(Precision::kTf32), split));
+  EXPECT_GT(rate(of(Precision::kFloat16), exact), 2 * single);
 }
 
 }  // namespace
