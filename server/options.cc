@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/devices.h"
+#include "model_loader/plan/choose/plan_options.h"
 #include "server/shutdown_signals.h"
 
 namespace swizzle {
@@ -15,7 +16,6 @@ namespace {
 
 constexpr int kMaxThreads = 1024;
 constexpr double kMaxDelaySeconds = 3600.0;
-constexpr double kMaxWeightBudget = 100.0;
 constexpr int64_t kMinMessageBytes = 1024, kMaxMessageBytes = 1 << 30;
 constexpr int64_t kMaxBytes = int64_t{1} << 50;
 constexpr double kMaxLimitSeconds = 1e6;
@@ -90,7 +90,7 @@ void AddRunning(CLI::App& app, ServerOptions& options, double& tuning_seconds) {
                  "large batches run on kernels that read them in different forms; 0: 1.25 on a GPU, 1 on a CPU")
       ->type_name("FACTOR")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, kMaxWeightBudget));
+      ->check((CLI::Range(1.0, kMostWeightBudget) | CLI::IsMember({"0"})).description(""));
   app.add_option("--tuning-cache", options.tuning_cache,
                  "Keep measured times here, so that the next start need not measure")
       ->type_name("FILE");

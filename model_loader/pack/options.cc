@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/devices.h"
+#include "model_loader/plan/choose/plan_options.h"
 
 namespace swizzle::pack {
 namespace {
@@ -11,7 +12,6 @@ namespace {
 constexpr int kMaxThreads = 1024;
 constexpr int64_t kMaxBatch = 65536;
 constexpr double kMaxTuningSeconds = 3600.0;
-constexpr double kMaxWeightBudget = 100.0;
 constexpr int kMaxSamples = 100000;
 
 constexpr char kFooter[] =
@@ -107,7 +107,7 @@ class Flags {
                     "large batches run on kernels that read them in different forms; 0: 1.25 on a GPU, 1 on a CPU")
         ->type_name("FACTOR")
         ->capture_default_str()
-        ->check(CLI::Range(0.0, kMaxWeightBudget).description(""));
+        ->check((CLI::Range(1.0, kMostWeightBudget) | CLI::IsMember({"0"})).description(""));
     app->add_option("--tuning-cache", inspect_.tuning_cache, "Take known times from this file, and add new ones to it")
         ->type_name("FILE");
     app->add_option("--report", inspect_.page, "Write a page with plots and pictures of the weights to this file, too")

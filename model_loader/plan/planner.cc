@@ -63,17 +63,17 @@ std::vector<int64_t> MeasuredBatches(const Network& network, BatchSize max, bool
 }
 
 // Of so many tokens: rows of the length that attention is timed with, unless the network has one of its own.
-BatchSize MeasuredSize(const Network& network, int64_t count) {
+BatchSize MeasuredSize(const Network& network, BatchSize max, int64_t count) {
   constexpr int64_t kLength = 128;
   if (!network.sequences) return count;
   const int64_t length = network.sequences->length > 0 ? network.sequences->length : kLength;
-  return {CeilDiv(count, length), count};
+  return {std::min(CeilDiv(count, length), max.rows), count};
 }
 
-std::vector<BatchSize> MeasuredSizes(const Network& network, std::span<const int64_t> counts) {
+std::vector<BatchSize> MeasuredSizes(const Network& network, BatchSize max, std::span<const int64_t> counts) {
   std::vector<BatchSize> sizes;
   sizes.reserve(counts.size());
-  for (const int64_t count : counts) sizes.push_back(MeasuredSize(network, count));
+  for (const int64_t count : counts) sizes.push_back(MeasuredSize(network, max, count));
   return sizes;
 }
 
@@ -103,7 +103,7 @@ class Planner {
         options_(options),
         settings_{stream.threads(), options.precision},
         measurer_(backend, stream, watch,
-                  MeasuredSizes(network_,
+                  MeasuredSizes(network_, max_size,
                                 MeasuredBatches(network_, max_size, !HasHostMemory(backend), options.measured_batches)),
                   options),
         other_planes_(materials.other_planes),
@@ -219,7 +219,9 @@ class Planner {
     const double most = budget * static_cast<double>(weights_.bytes());
     for (const WantedForm& form : wanted_) {
       const Candidate& candidate = candidates_[form.layer][form.candidate];
-      SWIZZLE_RETURN_IF_ERROR(Prepare(form.layer, candidate));
+      const Status prepared = Prepare(form.layer, candidate);
+      if (absl::IsResourceExhausted(prepared)) break;  // it does without
+      SWIZZLE_RETURN_IF_ERROR(prepared);
       if (static_cast<double>(weights_.bytes()) > most) weights_.Drop(form.layer, candidate);
     }
     if (!keeps_weights_) network_.weights.clear();

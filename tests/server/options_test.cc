@@ -79,6 +79,7 @@ TEST(ParseCommandLine, BadFlagsAreNamedInOneLine) {
       {{"--model-repository=/m", "--ready=a,,b"}, "--ready"},
       {{"--model-repository=/m", "--drain-delay=-1"}, "--drain-delay"},
       {{"--model-repository=/m", "--tuning-budget=3601"}, "--tuning-budget"},
+      {{"--model-repository=/m", "--weight-budget=0.5"}, "--weight-budget"},
       {{"--model-repository=/m", "--max-message-bytes=1"}, "--max-message-bytes"},
       {{"--model-repository=/m", "--log-format=xml"}, "xml"},
       {{"--model-repository=/m", "--log-level=loud"}, "loud"},

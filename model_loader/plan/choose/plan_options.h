@@ -43,14 +43,16 @@ struct PlanOptions {
   // Asked before anything is measured, and told what was; outlives MakePlan. Null: none.
   TuningCache* tuning_cache = nullptr;
   // What packed weights may take, as a multiple of what they take with one form for each layer. More than 1 lets small
-  // and large batches run on kernels that read different forms, where that was measured to be faster. 0: the usual.
+  // and large batches run on kernels that read different forms, where that was measured to be faster. 0: the usual. At
+  // most kMostWeightBudget.
   double weight_budget = 0.0;
   int64_t micro_batch = 0;  // see PlanReport; 0: measured, on the CPU, with a share of the budget
   std::function<void(const PlanProgress&)> progress = nullptr;  // told after each layer; may be empty
 };
 
-// On a GPU small batches are often fastest dense and large ones sparse, and a sparse form takes a tenth of a dense one:
-// MiniLM in FP16 at 90 % zeros takes 379 us for 32 sequences with both, and 466 with one (H100).
+inline constexpr double kMostWeightBudget = 100.0;
+// On a GPU small batches are often fastest dense and large ones sparse, and sparse forms take little beside dense ones:
+// at 90 % zeros a tenth in vectors of rows, a fifth one by one. kernels/cuda/PERFORMANCE.md has what it gains.
 constexpr double UsualWeightBudget(bool host_memory) { return host_memory ? 1.0 : 1.25; }
 
 // What of the tuning budget is for each thing. All but kernels are measured on the CPU alone.

@@ -22,7 +22,11 @@ const Kernel kSparse = WithWeights(Format::kCsr);
 
 Candidate In(Layout layout, const Kernel& kernel, std::vector<double> microseconds) {
   const Storage storage = {layout, DType::kFloat32};
-  return {.kernel = &kernel, .input = storage, .output = storage, .microseconds = std::move(microseconds)};
+  return {.kernel = &kernel,
+          .input = storage,
+          .output = storage,
+          .microseconds = std::move(microseconds),
+          .measured = true};
 }
 Candidate Dense(std::vector<double> microseconds) { return In(Layout::kNchw, kDense, std::move(microseconds)); }
 Candidate Sparse(std::vector<double> microseconds) { return In(Layout::kNchw, kSparse, std::move(microseconds)); }
