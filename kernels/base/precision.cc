@@ -10,9 +10,12 @@ std::string_view PrecisionName(Precision precision) {
       return "TF32";
     case Precision::kInt8:
       return DTypeName(DType::kInt8);
-    default:
-      return DTypeName(TypeOf(precision));
+    case Precision::kFloat32:
+    case Precision::kFloat16:
+    case Precision::kBFloat16:
+      break;
   }
+  return DTypeName(TypeOf(precision));
 }
 
 std::optional<Precision> PrecisionFromName(std::string_view name) {

@@ -278,9 +278,9 @@ TEST_F(CudaEdgesTest, ProductsOfHalvesAreNearlyThoseOfSingles) {
             Run(*kernel, solved, packed.get(), Turned(x, kPositions, solved.from.layout, false));
         const double error = LargestError(Turned(results, kPositions, solved.to.layout, true), expected, kPositions);
         RecordProperty(Concat(kernel->name, has_signs ? "_signed_" : "_positive_", depth), Concat(error));
-        if (!kernel->splits_to_halves) continue;
-        EXPECT_LT(error, 5e-5) << kernel->name << ", depth " << depth;
-        ++rows;
+        if (!kernel->splits_to_halves && !kernel->rounds_to_tf32) continue;
+        EXPECT_LT(error, kernel->rounds_to_tf32 ? 2e-3 : 5e-5) << kernel->name << ", depth " << depth;
+        rows += kernel->splits_to_halves ? 1 : 0;
       }
       EXPECT_GT(rows, 0);
     }
