@@ -106,13 +106,15 @@ class NotANumberTest : public testing::Test {
         if (reads == Reads::kNothing && !name.starts_with("conv_winograd")) right = right && !std::isnan(result[i]);
       }
       EXPECT_TRUE(right) << name << ", window of " << problem.window().kernel_h << ", to " << problem.epilogue.high;
-      if (IsSparse(kernel->key.weights)) ++sparse_rows_;
+      ++(problem.op == Op::kDepthwiseConv ? depthwise_rows_
+         : IsSparse(kernel->key.weights)  ? sparse_rows_
+                                          : dense_rows_);
     }
   }
 
   std::unique_ptr<Backend> backend_ = NewCpuBackend();
   std::unique_ptr<Stream> stream_ = *backend_->NewStream(1);
-  int sparse_rows_ = 0;
+  int sparse_rows_ = 0, dense_rows_ = 0, depthwise_rows_ = 0;  // that were looked at
 };
 
 std::vector<Epilogue> Epilogues() {
@@ -142,6 +144,8 @@ TEST_F(NotANumberTest, ReachesWhatIsComputedOfIt) {
     }
   }
   EXPECT_GT(sparse_rows_, 0);
+  EXPECT_GT(dense_rows_, 0);
+  EXPECT_GT(depthwise_rows_, 0);
 }
 
 TEST_F(NotANumberTest, ReachesWhatItIsAddedTo) {
@@ -152,11 +156,11 @@ TEST_F(NotANumberTest, ReachesWhatItIsAddedTo) {
     int rows = 0;
     for (const Weight& weight : {Weight{csr, {}}, Weight{csr, {}, Quantisation{DType::kInt8, {1.0f / 64}, {}}}}) {
       for (const Kernel* kernel : Candidates(*backend_, problem, &weight, Precision::kFloat32)) {
+        if (kernel->name.ends_with("_onednn")) continue;  // clamps in passing
         const std::vector<float> result = Run(*kernel, problem, weight);
         const int64_t at = (kChannel * problem.output.height + kRow) * problem.output.width + kColumn;
-        const std::string_view name = kernel->name;
-        for (int64_t i = 0; i < std::ssize(result) && !name.ends_with("_onednn"); ++i) {
-          ASSERT_EQ(std::isnan(result[i]), i == at) << name << ", to " << epilogue.high;
+        for (int64_t i = 0; i < std::ssize(result); ++i) {
+          ASSERT_EQ(std::isnan(result[i]), i == at) << kernel->name << ", to " << epilogue.high;
         }
         ++rows;
       }
