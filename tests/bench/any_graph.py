@@ -1,11 +1,11 @@
 """Architectures that no plan takes whole, beside ONNX Runtime on the same file, in the same run.
 
     PYTHON tests/bench/any_graph.py [--binaries=build/dev/bin] [--models=vit,yolov8,...] [--sparsities=0,0.9]
-        [--threads=2] [--rounds=6] [--output=FILE]
+        [--threads=2] [--rounds=6] [--tuning-budget=15] [--output=FILE]
 
 Models are those of tests/integration/make_architectures.py in full size, with zeros in layers of more than 32
 channels. Swizzle serves the file, measured as swizzle_compute_us; both take turns (whole_models.py), and what stands in
-the result are medians. Regions are measured at load, for five seconds. --output keeps it as JSON; what the file holds of
+the result are medians. Kernels are measured at load, for as long as a server's default. --output keeps it as JSON; what the file holds of
 other models stays. PYTHON has onnx, onnxruntime and tritonclient.
 """
 
@@ -52,7 +52,7 @@ def measure(name, sparsity, arguments, scratch):
     onnx.save(model, file)
     inputs = draw_inputs(model)
     np.savez(scratch / 'inputs.npz', **inputs)
-    flags = (f'--threads={arguments.threads}', '--tuning-budget=5')
+    flags = (f'--threads={arguments.threads}', f'--tuning-budget={arguments.tuning_budget}')
     with Served(arguments.binaries, scratch / 'models', scratch, *flags) as served:
         client = tritonclient.grpc.InferenceServerClient(served.grpc_address)
         contenders = {'swizzle': Swizzle(client, 'model', inputs),
@@ -74,6 +74,7 @@ def parse():
     parser.add_argument('--sparsities', type=lambda text: [float(s) for s in text.split(',')], default=[0.0, 0.9])
     parser.add_argument('--threads', type=int, default=2)
     parser.add_argument('--rounds', type=int, default=6)
+    parser.add_argument('--tuning-budget', type=float, default=15, metavar='SECONDS')
     parser.add_argument('--output', type=pathlib.Path)
     return parser.parse_args()
 
