@@ -5,8 +5,8 @@
 
 Models are those of tests/integration/make_architectures.py in full size, with zeros in layers of more than 32
 channels. Swizzle serves the file, measured as swizzle_compute_us; both take turns (whole_models.py), and what stands in
-the result are medians. Kernels are measured at load, for as long as a server's default. --output keeps it as JSON; what the file holds of
-other models stays. PYTHON has onnx, onnxruntime and tritonclient.
+the result are medians. Kernels are measured at load, for as long as a server's default. --output keeps it as JSON; what
+the file holds of other models stays. PYTHON has onnx, onnxruntime and tritonclient.
 """
 
 import argparse

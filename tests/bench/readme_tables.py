@@ -67,8 +67,9 @@ def any_graph_table():
     text = table('model like', 'zeros', 'ONNX Runtime', 'Swizzle', 'gain', rows=[
         (row['model'], f'{row["sparsity"]:.0%}', f'{row["ms"]["onnxruntime"]:.1f} ms', f'{row["ms"]["swizzle"]:.1f} ms',
          times(row['ms']['onnxruntime'] / row['ms']['swizzle'])) for row in figures['rows']])
-    return text + note(f'{processor_of(figures)}: `tests/bench/any_graph.py --sparsities=0.9,0`. Batch 1, medians of runs in turn, kernels '
-                       'measured for five seconds a model. `swizzle-pack inspect` shows what interpreted nodes take.')
+    return text + note(f'{processor_of(figures)}: `tests/bench/any_graph.py --sparsities=0.9,0`. Batch 1, medians of '
+                       'runs in turn, kernels measured for fifteen seconds a model, as by a server. `swizzle-pack '
+                       'inspect` shows what interpreted nodes take.')
 
 
 def gpu_summary():
