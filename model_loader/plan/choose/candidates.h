@@ -107,7 +107,8 @@ class Measurer {
   // Whether a candidate with this time at the first batch size can be left out at sizes_[b].
   bool CannotWin(double microseconds, double least, size_t b) const;
   // Whether several rows take as long as each alone, one after the other: on the CPU, where the activations of one
-  // are more than a core's caches and than the weight. `problem` is that of the first batch size.
+  // are 512 Ki elements, which in FP32 are more than a core's caches, and more than the weight. `problem` is that of
+  // the first batch size.
   bool AddsUp(const Problem& problem, const Weight* weight) const;
 
   Backend& backend_;
