@@ -176,15 +176,18 @@ void Server::StartUpkeep() {
   metrics_->ShowClientLoad([this, trim] { return LoadOfClients(*trim); });
   upkeep_ = std::make_unique<Periodic>(kUpkeepInterval, [this, trim] {
     service_->EndLateResponses();
-    EndSlowSenders();
     connection_ends_->Look();
     trim->Look();
     NoteListener();
   });
-  greed_watch_ = std::make_unique<Periodic>(kGreedInterval, [this, next = Instant()]() mutable {
+  greed_watch_ = std::make_unique<Periodic>(kGreedInterval, [this, next = Instant(), unhurried = Instant()]() mutable {
     const Instant start = Clock::Real().Now();
     if (start < next) return;
     EndGreedyConnections();
+    if (slow_senders_->IsUrgent(grpc_->ReceivedBytes()) || start >= unhurried) {
+      EndSlowSenders();
+      unhurried = start + kUpkeepInterval;
+    }
     const Instant end = Clock::Real().Now();
     next = end + (end - start) * kGreedRest;
   });

@@ -90,7 +90,7 @@ class Server {
   std::atomic<bool> live_ = true;
   int64_t memory_limit_ = 0;                   // of the process
   OpenStreams streams_{0};                     // the watch's
-  std::unique_ptr<SlowSenders> slow_senders_;  // the upkeep's
+  std::unique_ptr<SlowSenders> slow_senders_;  // the greed watch's
   std::atomic<int64_t> slow_senders_ended_ = 0;
   std::unique_ptr<Periodic> upkeep_, greed_watch_;  // last: they look after what stands above
 };

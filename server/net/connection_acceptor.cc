@@ -233,6 +233,16 @@ int64_t ConnectionAcceptor::ReceivedBytes(const std::string& peer) const {
   return 0;
 }
 
+int64_t ConnectionAcceptor::ReceivedBytes() const {
+  const MutexLock lock(mutex_);
+  int64_t bytes = 0;
+  for (const Connection& known : open_) {
+    if (InodeOf(known.descriptor) != known.inode) continue;
+    bytes += static_cast<int64_t>(InfoOf(known.descriptor).tcpi_bytes_received);
+  }
+  return bytes;
+}
+
 int64_t RaiseFileLimit() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;

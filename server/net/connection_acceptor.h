@@ -61,6 +61,8 @@ class ConnectionAcceptor {
   int64_t CountOpen() const;
   // What has come on the connection with this other end, read or not; 0 where there is none.
   int64_t ReceivedBytes(const std::string& peer) const;
+  // The same of all connections that there are now.
+  int64_t ReceivedBytes() const;
 
   // Whether connections can still be accepted.
   bool accepting() const { return accepting_.load(std::memory_order_relaxed); }

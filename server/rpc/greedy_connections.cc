@@ -61,6 +61,16 @@ std::vector<std::string> SlowSenders::Find() {
   return slow;
 }
 
+bool SlowSenders::IsUrgent(int64_t received_bytes) {
+  const int64_t step = limits_.bytes / 4;
+  if (received_bytes >= urgent_at_) {
+    urgent_at_ = received_bytes + step;
+    return true;
+  }
+  urgent_at_ = std::min(urgent_at_, received_bytes + step);  // connections have been closed
+  return false;
+}
+
 std::string SlowSenders::Look(int64_t connection, const std::string& text) {
   ChannelzConnection its = ParseConnection(text);
   const int64_t received = its.messages_received;

@@ -93,6 +93,9 @@ class SlowSenders {
 
   // Peers beyond a limit, of those looked at now; to be called again and again.
   std::vector<std::string> Find();
+  // Whether Find() should be called before its usual time: a quarter of the bytes that a connection may send has come
+  // since, by `received_bytes` of all connections. At a gigabyte a second that is sooner than any usual time.
+  bool IsUrgent(int64_t received_bytes);
   // Likewise, one of channelz's sockets by its JSON; empty where it is within them.
   std::string Look(int64_t connection, const std::string& json);
 
@@ -109,6 +112,7 @@ class SlowSenders {
   Clock& clock_;
   ConnectionWalk walk_;
   std::map<int64_t, Progress> progress_;  // by connection
+  int64_t urgent_at_ = 0;                 // bytes on all connections
 };
 
 // The peer of one of channelz's sockets with more than `most` streams open, by its JSON; empty where it has fewer.

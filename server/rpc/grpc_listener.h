@@ -37,8 +37,9 @@ class GrpcListener {
   ConnectionAcceptor::Counts connections() const { return acceptor_->counts(); }
   // Ends a connection, by its other end as gRPC calls it. False if it was ended before.
   bool EndConnection(const std::string& peer);
-  // What has come on it.
+  // What has come on it, and on all that there are now.
   int64_t ReceivedBytes(const std::string& peer) const;
+  int64_t ReceivedBytes() const { return acceptor_->ReceivedBytes(); }
   bool accepting() const { return acceptor_->accepting(); }
 
   grpc::Server& server() { return *server_; }

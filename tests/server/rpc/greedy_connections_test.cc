@@ -108,6 +108,19 @@ TEST_F(SlowSendersTest, CancelledCallsHideNothing) {
   EXPECT_EQ(Look(101, 40, 60, 90), "ipv4:127.0.0.1:5");
 }
 
+TEST_F(SlowSendersTest, MuchThatComesIsUrgent) {
+  EXPECT_TRUE(slow_.IsUrgent(0)) << "nobody has looked yet";
+  EXPECT_FALSE(slow_.IsUrgent(249));
+  EXPECT_TRUE(slow_.IsUrgent(250));
+  EXPECT_FALSE(slow_.IsUrgent(499));
+}
+
+TEST_F(SlowSendersTest, ClosedConnectionsHideNothing) {
+  EXPECT_TRUE(slow_.IsUrgent(10000));
+  EXPECT_FALSE(slow_.IsUrgent(100)) << "what others had sent went with them";
+  EXPECT_TRUE(slow_.IsUrgent(350));
+}
+
 class GreedyConnectionsTest : public ServedModels {};
 
 TEST_F(GreedyConnectionsTest, OpenStreamsAreFoundWithTheirPeer) {
