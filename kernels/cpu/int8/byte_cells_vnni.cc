@@ -1,6 +1,8 @@
 // A quad is four loads, eight unpacks that bring four rows' bytes of a position together, and four vpdpbusd: about 7
 // clocks of Zen 4, for 256 multiply-adds. Rows that share columns, in strips, share loads and unpacks; blocks need
 // none.
+#include <type_traits>
+
 #include "kernels/cpu/int8/vnni-inl.h"
 
 SWIZZLE_BEFORE_VNNI
@@ -11,36 +13,64 @@ namespace {
 template <typename Panel, bool kBlocks, int kUnit, typename Offset>
 SWIZZLE_INLINE typename Panel::Sums LoadQuad(const uint8_t* columns, const Offset* offset) {
   if constexpr (kBlocks) {
-    const uint8_t* const x = columns + static_cast<size_t>(*offset) * kUnit;
-    return {{Panel::Load(x), Panel::Load(x + kLanes), Panel::Load(x + 2 * kLanes), Panel::Load(x + 3 * kLanes)}};
+    return Panel::LoadBlock(columns + static_cast<size_t>(*offset) * kUnit);
   } else {
     const auto at = [&](int i) { return Panel::Load(columns + static_cast<size_t>(offset[i]) * kUnit); };
     return Panel::Interleave(at(0), at(1), at(2), at(3));
   }
 }
 
+// Where the next strip of a slice begins.
+template <typename Offset>
+struct StripPlace {
+  const Offset* offset;
+  const int32_t *weight, *start;
+  const float* scale;
+  const uint32_t* row;
+};
+
+// Strips of `quads` quads each, side by side: the sums of one alone would wait for each other.
+template <typename Panel, Tail kTail, int kRows, int kStrips, bool kBlocks, int kUnit, typename Offset>
+SWIZZLE_INLINE void RunSideBySide(uint32_t quads, const PanelBytes& panel, const OutputSteps& steps,
+                                  const StepVectors& vectors, StripPlace<Offset>& place) {
+  constexpr int kOffsets = kBlocks ? 1 : 4, kAll = kStrips * kRows;
+  const size_t offsets_each = size_t{quads} * kOffsets, weights_each = size_t{quads} * kRows;
+  typename Panel::Sums sums[kAll];
+  HWY_UNROLL(4)
+  for (int r = 0; r < kAll; ++r) sums[r] = Panel::StartFrom(*place.start++);
+  const Offset* offset = place.offset;
+  const int32_t* weight = place.weight;
+  for (uint32_t quad = quads; quad != 0; --quad, offset += kOffsets, weight += kRows) {
+    HWY_UNROLL(4)
+    for (int s = 0; s < kStrips; ++s) {
+      const typename Panel::Sums x = LoadQuad<Panel, kBlocks, kUnit>(panel.columns, offset + s * offsets_each);
+      HWY_UNROLL(4)
+      for (int r = 0; r < kRows; ++r) Panel::AddProducts(x, weight[s * weights_each + r], sums[s * kRows + r]);
+    }
+  }
+  place.offset += kStrips * offsets_each;
+  place.weight += kStrips * weights_each;
+  HWY_UNROLL(4)
+  for (int r = 0; r < kAll; ++r, ++place.scale, ++place.row) {
+    if (kRows > 1 && *place.row == QuadRows::kNoRow) continue;
+    StoreRow<kTail>(Panel::Whole(sums[r]), *place.scale, *place.row, panel, steps, vectors);
+  }
+}
+
 template <typename Panel, Tail kTail, int kRows, bool kBlocks, int kUnit, typename Offset>
 void RunQuads(const QuadRows& rows, const Offset* offset, const PanelBytes& panel, const OutputSteps& steps) {
-  constexpr int kOffsets = kBlocks ? 1 : 4;
+  constexpr int kTogether = kRows == 1 ? (std::is_same_v<Panel, FewPositions> ? 4 : 2) : 1;
   const StepVectors vectors(steps);
-  const int32_t *weight = rows.weights, *start = rows.start;
-  const float* scale = rows.scale;
-  const uint32_t* row = rows.rows;
+  StripPlace<Offset> place = {offset, rows.weights, rows.start, rows.scale, rows.rows};
   for (const QuadGroup& group : rows.groups) {
-    for (uint32_t left = group.strips; left != 0; --left) {
-      typename Panel::Sums sums[kRows];
-      HWY_UNROLL(4)
-      for (int r = 0; r < kRows; ++r) sums[r] = Panel::StartFrom(*start++);
-      for (uint32_t quad = group.quads; quad != 0; --quad, offset += kOffsets, weight += kRows) {
-        const typename Panel::Sums x = LoadQuad<Panel, kBlocks, kUnit>(panel.columns, offset);
-        HWY_UNROLL(4)
-        for (int r = 0; r < kRows; ++r) Panel::AddProducts(x, weight[r], sums[r]);
+    uint32_t left = group.strips;
+    if constexpr (kTogether > 1) {
+      for (; left >= kTogether; left -= kTogether) {
+        RunSideBySide<Panel, kTail, kRows, kTogether, kBlocks, kUnit>(group.quads, panel, steps, vectors, place);
       }
-      HWY_UNROLL(4)
-      for (int r = 0; r < kRows; ++r, ++scale, ++row) {
-        if (kRows > 1 && *row == QuadRows::kNoRow) continue;
-        StoreRow<kTail>(Panel::Whole(sums[r]), *scale, *row, panel, steps, vectors);
-      }
+    }
+    for (; left != 0; --left) {
+      RunSideBySide<Panel, kTail, kRows, 1, kBlocks, kUnit>(group.quads, panel, steps, vectors, place);
     }
   }
 }
@@ -72,6 +102,7 @@ void QuadsOf(const QuadRows& rows, const PanelBytes& panel, const OutputSteps& s
 }
 
 void Quads(const QuadRows& rows, const PanelBytes& panel, const OutputSteps& steps) {
+  if (panel.positions <= FewPositions::kMost) return QuadsOf<FewPositions>(rows, panel, steps);
   if (panel.positions <= kLanes / 2) return QuadsOf<HalfPanel>(rows, panel, steps);
   QuadsOf<WholePanel>(rows, panel, steps);
 }
@@ -117,6 +148,7 @@ void BlocksOf(const BlockRows& rows, const PanelBytes& panel, const OutputSteps&
 }
 
 void Blocks(const BlockRows& rows, const PanelBytes& panel, const OutputSteps& steps) {
+  if (panel.positions <= FewPositions::kMost) return BlocksOf<FewPositions>(rows, panel, steps);
   if (panel.positions <= kLanes / 2) return BlocksOf<HalfPanel>(rows, panel, steps);
   BlocksOf<WholePanel>(rows, panel, steps);
 }

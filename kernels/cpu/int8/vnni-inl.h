@@ -98,10 +98,35 @@ struct HalfPanel {
     sums.of[2] = _mm256_dpbusd_epi32(sums.of[2], x.of[2], weights);
     sums.of[3] = _mm256_dpbusd_epi32(sums.of[3], x.of[3], weights);
   }
+  static SWIZZLE_INLINE Sums LoadBlock(const uint8_t* x) {
+    return {{Load(x), Load(x + kLanes), Load(x + 2 * kLanes), Load(x + 3 * kLanes)}};
+  }
   // The other positions are zeros.
   static SWIZZLE_INLINE vnni::Sums Whole(const Sums& sums) {
     return {{_mm512_zextsi256_si512(sums.of[0]), _mm512_zextsi256_si512(sums.of[1]), _mm512_zextsi256_si512(sums.of[2]),
              _mm512_zextsi256_si512(sums.of[3])}};
+  }
+};
+
+// Of 4 positions, as the last panel of a plane of 14x14 has them: all of them are lanes of one vector.
+struct FewPositions {
+  static constexpr int64_t kMost = 4;
+  using Sums = __m128i;
+  static SWIZZLE_INLINE __m128i Load(const uint8_t* from) {
+    return _mm_load_si128(reinterpret_cast<const __m128i*>(from));
+  }
+  static SWIZZLE_INLINE Sums Interleave(__m128i a, __m128i b, __m128i c, __m128i d) {
+    return _mm_unpacklo_epi16(_mm_unpacklo_epi8(a, b), _mm_unpacklo_epi8(c, d));
+  }
+  static SWIZZLE_INLINE Sums LoadBlock(const uint8_t* x) { return Load(x); }
+  static SWIZZLE_INLINE Sums StartFrom(int32_t start) { return _mm_set1_epi32(start); }
+  static SWIZZLE_INLINE void AddProducts(Sums x, int32_t quad, Sums& sums) {
+    sums = _mm_dpbusd_epi32(sums, x, _mm_set1_epi32(quad));
+  }
+  // The other positions are zeros.
+  static SWIZZLE_INLINE vnni::Sums Whole(Sums sums) {
+    const __m512i zero = _mm512_setzero_si512();
+    return {{_mm512_zextsi128_si512(sums), zero, zero, zero}};
   }
 };
 
@@ -111,6 +136,9 @@ struct WholePanel {
   static SWIZZLE_INLINE Sums Interleave(__m512i a, __m512i b, __m512i c, __m512i d) {
     const Interleaved x = InterleaveRows(a, b, c, d);
     return {{x.of[0], x.of[1], x.of[2], x.of[3]}};
+  }
+  static SWIZZLE_INLINE Sums LoadBlock(const uint8_t* x) {
+    return {{Load(x), Load(x + kLanes), Load(x + 2 * kLanes), Load(x + 3 * kLanes)}};
   }
   static SWIZZLE_INLINE Sums StartFrom(int32_t start) { return vnni::StartFrom(start); }
   static SWIZZLE_INLINE void AddProducts(const Sums& x, int32_t quad, Sums& sums) {

@@ -21,6 +21,15 @@ int64_t ChannelsAtOnce(const Problem& problem) {
   return std::clamp<int64_t>(kColumnBytes / (problem.window().taps() * kMaxPanelWidth), 1, problem.input.channels);
 }
 
+// Of those that no columns are gathered of: enough for all threads, and else as many as can be, since a panel's windows
+// are planned for each part.
+int64_t DirectChannels(const Problem& problem) {
+  constexpr int64_t kPartsPerThread = 4, kUnit = 8;  // channels that are summed side by side
+  const int64_t panels = FullPanels(problem.output.positions());
+  const int64_t parts = CeilDiv(kPartsPerThread * problem.threads, panels);
+  return std::min(RoundUp(CeilDiv(problem.input.channels, parts), kUnit), problem.input.channels);
+}
+
 size_t SlotBytes(const Problem& problem) {
   return static_cast<size_t>(ChannelsAtOnce(problem) * problem.window().taps() * kMaxPanelWidth);
 }
@@ -45,11 +54,10 @@ class ByteWindows {
     return part.workspace;
   }
 
-  // Calls run(part) for each part once.
+  // Calls run(part) for each part once, of `at_once` channels.
   template <typename Run>
-  void ForEach(Stream& stream, const Run& run) const {
+  void ForEach(Stream& stream, int64_t at_once, const Run& run) const {
     const Problem& problem = *args_.problem;
-    const int64_t at_once = ChannelsAtOnce(problem);
     const int64_t parts = CeilDiv(problem.input.channels, at_once);
     const auto run_range = [&](int64_t slot, int64_t begin, int64_t end) {
       auto* const workspace = reinterpret_cast<uint8_t*>(args_.workspace.data()) + slot * SlotBytes(problem);
@@ -243,16 +251,30 @@ void DepthwiseBytes(const KernelArgs& args, Stream& stream) {
   const OutputSteps steps = StepsOf(problem);
   const auto fill = static_cast<uint8_t>(problem.inputs_as[0].zero_point);
   const ByteWindows windows(args);
-  windows.ForEach(stream, [&](const WindowPart& part) {
+  const auto taps_of = [&](const WindowPart& part) {
     ChannelTaps taps = weight.From(part.first_channel);
     taps.channels = part.channels;
     taps.kernel_h = problem.window().kernel_h;
     taps.kernel_w = problem.window().kernel_w;
-    const PanelBytes to = OutputFrom(args, part.panel, part.first_channel);
-    const WindowPlace place{&problem, part.lanes, part.first_channel, fill};
-    if (kCells.direct_depthwise != nullptr && kCells.direct_depthwise(windows.source(), place, taps, to, steps)) return;
+    return taps;
+  };
+  const auto run_gathered = [&](const WindowPart& part) {
+    ChannelTaps taps = taps_of(part);
     taps.columns = windows.Gather(kCells, part, fill);
-    kCells.depthwise(taps, to, steps);
+    kCells.depthwise(taps, OutputFrom(args, part.panel, part.first_channel), steps);
+  };
+  const int64_t gathered = ChannelsAtOnce(problem);
+  if (kCells.direct_depthwise == nullptr) return windows.ForEach(stream, gathered, run_gathered);
+  windows.ForEach(stream, DirectChannels(problem), [&](const WindowPart& part) {
+    const WindowPlace place{&problem, part.lanes, part.first_channel, fill};
+    const PanelBytes to = OutputFrom(args, part.panel, part.first_channel);
+    if (kCells.direct_depthwise(windows.source(), place, taps_of(part), to, steps)) return;
+    for (int64_t c = 0; c < part.channels; c += gathered) {
+      WindowPart some = part;
+      some.first_channel += c;
+      some.channels = std::min(gathered, part.channels - c);
+      run_gathered(some);
+    }
   });
 }
 
@@ -261,7 +283,7 @@ void MaxPoolBytes(const KernelArgs& args, Stream& stream) {
   const OutputSteps steps = StepsOf(*args.problem);
   const int64_t taps = args.problem->window().taps();
   const ByteWindows windows(args);
-  windows.ForEach(stream, [&](const WindowPart& part) {
+  windows.ForEach(stream, ChannelsAtOnce(*args.problem), [&](const WindowPart& part) {
     const uint8_t* const columns = windows.Gather(kCells, part, 0);
     uint8_t* const to = OutputFrom(args, part.panel, part.first_channel).bytes;
     for (int64_t c = 0; c < part.channels; ++c) {
@@ -278,7 +300,7 @@ void AveragePoolBytes(const KernelArgs& args, Stream& stream) {
   const AverageTaps ones(problem);
   const auto fill = static_cast<uint8_t>(problem.inputs_as[0].zero_point);
   const ByteWindows windows(args);
-  windows.ForEach(stream, [&](const WindowPart& part) {
+  windows.ForEach(stream, ChannelsAtOnce(*args.problem), [&](const WindowPart& part) {
     const uint8_t* const columns = windows.Gather(kCells, part, fill);
     kCells.depthwise(ones.Of(columns, part.channels), OutputFrom(args, part.panel, part.first_channel), steps);
   });

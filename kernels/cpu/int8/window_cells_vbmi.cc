@@ -173,30 +173,68 @@ struct QuadPieces {
   __mmask64 outside;    // bytes of taps that no piece reads
 };
 
+// Where 16 neighbouring outputs read a quad of taps: planned at once, since the lanes' distances are known.
+class QuadPlanner {
+ public:
+  QuadPlanner(const ByteSource& source, const WindowPlace& place, int64_t unit)
+      : source_(source),
+        dilation_(place.problem->window().dilation_w),
+        panels_(source.bytes / (source.channels * kLanes)),
+        offsets_(_mm512_loadu_si512(place.lanes->offset + int64_t{16} * unit)),
+        tap_(_mm512_set1_epi32(0x03020100 * static_cast<int32_t>(dilation_))) {
+    _mm512_store_si512(offset_, offsets_);
+  }
+
+  // Of taps from `base` on: their bytes that are inside the plane. Returns the pieces' number.
+  int Plan(int64_t base, uint64_t read, Piece* pieces) const {
+    int count = 0;
+    while (read != 0) {
+      Piece& piece = pieces[count++];
+      const int byte = std::countr_zero(read), lane = byte / 4;
+      // Where no tap is skipped, those before the first one that is read are outside in every lane of its row.
+      const int64_t tap = dilation_ == 1 ? byte % 4 : 0;
+      const int64_t begin = (base + offset_[lane] + tap) & ~(kLanes - 1);
+      const __m512i distance = _mm512_sub_epi32(offsets_, _mm512_set1_epi32(static_cast<int32_t>(begin - base)));
+      const auto reach = static_cast<int32_t>(2 * kLanes - 3 * dilation_);
+      const auto near =
+          static_cast<__mmask16>(_mm512_cmplt_epi32_mask(distance, _mm512_set1_epi32(reach)) & (0xffff << lane));
+      // The distance in each byte of its lane; those below 0 are not read.
+      const __m512i low_bytes = _mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0);
+      piece.index = _mm512_add_epi8(_mm512_shuffle_epi8(distance, low_bytes), tap_);
+      piece.lanes = read & _pdep_u64(near, uint64_t{0x1111111111111111}) * 0xf;
+      piece.begin = PanelAt(begin / kLanes);
+      piece.second = PanelAt(begin / kLanes + 1);
+      read &= ~piece.lanes;
+    }
+    return count;
+  }
+
+ private:
+  // Outside nothing is read: any panel will do.
+  int64_t PanelAt(int64_t panel) const {
+    return std::clamp<int64_t>(panel, 0, panels_ - 1) * source_.channels * kLanes;
+  }
+
+  const ByteSource& source_;
+  const int64_t dilation_, panels_;
+  const __m512i offsets_, tap_;
+  alignas(64) int32_t offset_[16];
+};
+
 // A panel's pieces: [16 positions][row of the window][quad].
 class StridedPlan {
  public:
   static constexpr int kMostQuads = 64, kMostPieces = 96;
 
-  // False where there are too many.
+  // False where there are too many, or windows are too wide.
   bool Make(const ByteSource& source, const WindowPlace& place, const ChannelTaps& taps) {
     const Window& window = place.problem->window();
     const WindowLanes& lanes = *place.lanes;
     const int64_t row_quads = CeilDiv(taps.kernel_w, int64_t{4});
-    if (4 * taps.kernel_h * row_quads > kMostQuads) return false;
-    const __m512i tap = _mm512_mullo_epi32(_mm512_set4_epi32(3, 2, 1, 0), _mm512_set1_epi32(window.dilation_w));
-    TapPieces pieces;
+    if (4 * taps.kernel_h * row_quads > kMostQuads || 3 * window.dilation_w >= kLanes) return false;
     int pieces_before = 0;
     for (int unit = 0; unit < 4; ++unit) {
-      const __m512i offsets = _mm512_loadu_si512(lanes.offset + int64_t{16} * unit);
-      __m512i positions[4];
-      HWY_UNROLL(4)
-      for (int q = 0; q < 4; ++q) {
-        const __m512i lane =
-            _mm512_srli_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), 2);
-        const __m512i from = _mm512_add_epi32(lane, _mm512_set1_epi32(4 * q));
-        positions[q] = _mm512_add_epi32(_mm512_permutexvar_epi32(from, offsets), tap);
-      }
+      const QuadPlanner planner(source, place, unit);
       for (int64_t i = 0; i < taps.kernel_h; ++i) {
         for (int64_t quad = 0; quad < row_quads; ++quad) {
           uint64_t read = 0, all = 0;
@@ -206,11 +244,9 @@ class StridedPlan {
             read |= _pdep_u64(lanes_read, uint64_t{0x1111111111111111} << t);
           }
           const int64_t base = lanes.base + i * window.dilation_h * source.width + 4 * quad * window.dilation_w;
-          PlanTap(source, positions, base, read, pieces);
-          if (pieces_before + pieces.count > kMostPieces) return false;
-          std::copy_n(pieces.pieces, pieces.count, pieces_ + pieces_before);
           const auto first = static_cast<uint16_t>(pieces_before);
-          pieces_before += pieces.count;
+          pieces_before += planner.Plan(base, read, pieces_ + pieces_before);
+          if (pieces_before > kMostPieces) return false;
           quads_[quads_count_++] = {first, static_cast<uint16_t>(pieces_before), all & ~read};
         }
       }
@@ -222,7 +258,9 @@ class StridedPlan {
   const QuadPieces* quads() const { return quads_; }
 
  private:
-  Piece pieces_[kMostPieces];
+  static constexpr int kMostOfQuad = 16;  // one for each lane
+
+  Piece pieces_[kMostPieces + kMostOfQuad];
   QuadPieces quads_[kMostQuads];
   int quads_count_ = 0;
 };
