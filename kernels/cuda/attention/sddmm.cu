@@ -11,8 +11,7 @@ struct Params {
   HeadMatrices a, b;
   void* output;
   int64_t value_stride;
-  const uint32_t* row_offsets;
-  const uint32_t* col_indices;
+  SampledRows rows;
   const uint32_t* bundles;
   int tokens;
 };
@@ -27,10 +26,11 @@ __device__ void SampleRow(const Params& p, int row) {
   const T* b = static_cast<const T*>(p.b.data) + blockIdx.y * p.b.head_stride;
   T* output = static_cast<T*>(p.output) + blockIdx.y * p.value_stride;
   Pieces a_row, b_row;
+  const int begin = p.rows.offsets[row], end = p.rows.offsets[row + 1];
+  if (begin == end) return;
   a_row.Load(static_cast<const T*>(p.a.data) + blockIdx.y * p.a.head_stride + row * p.a.token_stride, sublane);
-  const int begin = p.row_offsets[row], end = p.row_offsets[row + 1];
   for (int base = begin; base < end; base += 32) {
-    const int col = p.col_indices[min(base + lane, end - 1)];
+    const int col = p.rows.keys[min(base + lane, end - 1)];
     float kept = 0;
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
@@ -42,7 +42,7 @@ __device__ void SampleRow(const Params& p, int row) {
       if (sublane == step) kept = sum;
     }
     const int at = base + sublane * kNonzeros + subgroup;
-    if (at < end) output[at] = static_cast<T>(kept);
+    if (at < end) output[p.rows.places == nullptr ? at : p.rows.places[at]] = static_cast<T>(kept);
   }
 }
 
@@ -75,21 +75,20 @@ void Launch(int head_dim, const Params& params, int64_t bundles, int heads, cuda
 
 }  // namespace
 
-void Sddmm(const SddmmArgs& args, const DeviceAttentionPattern& pattern, cudaStream_t queue) {
-  if (pattern.nnz() == 0) return;
-  const Params params{args.a,
-                      args.b,
-                      args.output,
-                      pattern.value_stride(),
-                      pattern.row_offsets(),
-                      pattern.col_indices(),
-                      pattern.bundles(),
-                      static_cast<int>(pattern.tokens())};
+void SampleRows(const SddmmArgs& args, const DeviceAttentionPattern& pattern, const SampledRows& rows,
+                cudaStream_t queue) {
+  const Params params{
+      args.a, args.b, args.output, pattern.value_stride(), rows, pattern.bundles(), static_cast<int>(pattern.tokens())};
   if (args.dtype == DType::kFloat16) {
     Launch<__half>(args.head_dim, params, pattern.bundle_count(), args.heads, queue);
   } else {
     Launch<float>(args.head_dim, params, pattern.bundle_count(), args.heads, queue);
   }
+}
+
+void Sddmm(const SddmmArgs& args, const DeviceAttentionPattern& pattern, cudaStream_t queue) {
+  if (pattern.nnz() == 0) return;
+  SampleRows(args, pattern, {pattern.row_offsets(), pattern.col_indices(), nullptr}, queue);
 }
 
 }  // namespace swizzle::cuda

@@ -32,6 +32,16 @@ struct SddmmArgs {
 
 void Sddmm(const SddmmArgs& args, const DeviceAttentionPattern& pattern, cudaStream_t queue);
 
+// Some of a pattern's nonzeros, in device memory.
+struct SampledRows {
+  const uint32_t* offsets;  // [tokens + 1]
+  const uint32_t* keys;     // by row
+  const uint32_t* places;   // among the pattern's col_indices; null: each is at its own
+};
+// The same of these alone; nothing else is written.
+void SampleRows(const SddmmArgs& args, const DeviceAttentionPattern& pattern, const SampledRows& rows,
+                cudaStream_t queue);
+
 }  // namespace swizzle::cuda
 
 #endif  // SWIZZLE_KERNELS_CUDA_ATTENTION_SDDMM_H_

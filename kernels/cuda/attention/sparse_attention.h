@@ -12,8 +12,8 @@
 // the square, it beats dense attention in FP32 three- to fourfold, but in FP16 cuDNN's dense kernel is 1.4 times
 // faster; blocks of 128 at that density are 3.8 times faster than that (block_attention.h: 8.3 times).
 //
-// In parts: SDDMM, sparse softmax and a product of the weights with the values, through a workspace of a value for each
-// nonzero and head.
+// In parts: SDDMM (by tiles, sddmm_tiles.h), sparse softmax and a product of the weights with the values, through a
+// workspace of a value for each nonzero and head, and FP32's parts of the keys.
 //
 // A query without keys gets zeros. Operands must be finite (rows that no query attends to included: they may be
 // multiplied by zero), the scale positive. All only queue work.
@@ -26,6 +26,7 @@
 #include <span>
 
 #include "kernels/cuda/attention/attention_pattern.h"
+#include "kernels/cuda/attention/sddmm_tiles.h"
 
 namespace swizzle::cuda {
 
@@ -48,11 +49,11 @@ size_t FusedWorkspaceBytes(const SparseAttentionArgs& args, int64_t tokens);
 void FusedSparseAttention(const SparseAttentionArgs& args, const DeviceAttentionTiles& tiles,
                           std::span<std::byte> workspace, cudaStream_t queue);
 
-// For a pattern of so many nonzeros.
-size_t SparseAttentionWorkspaceBytes(const SparseAttentionArgs& args, int64_t nonzeros);
-// REQUIRES: a workspace of that many bytes, aligned to 16.
+// For a pattern of so many tokens and nonzeros.
+size_t SparseAttentionWorkspaceBytes(const SparseAttentionArgs& args, int64_t tokens, int64_t nonzeros);
+// `tiles` are of the pattern, or none. REQUIRES: a workspace of that many bytes, aligned to 16.
 void SparseAttentionInParts(const SparseAttentionArgs& args, const DeviceAttentionPattern& pattern,
-                            std::span<std::byte> workspace, cudaStream_t queue);
+                            const DeviceSddmmTiles& tiles, std::span<std::byte> workspace, cudaStream_t queue);
 
 // y = weights * values: the last of the three parts. `weights` as SddmmArgs::output (sddmm.h).
 void PatternSpmm(const SparseAttentionArgs& args, const DeviceAttentionPattern& pattern, const void* weights,

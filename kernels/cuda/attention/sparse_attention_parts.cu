@@ -1,5 +1,5 @@
 #include "kernels/cuda/attention/row_pieces.cuh"
-#include "kernels/cuda/attention/sddmm.h"
+#include "kernels/cuda/attention/sddmm_tiles.h"
 #include "kernels/cuda/attention/sparse_attention.h"
 #include "kernels/cuda/attention/sparse_softmax.h"
 #include "kernels/cuda/runtime/launch_grid.h"
@@ -70,6 +70,10 @@ void Launch(int head_dim, const Params& params, const LaunchGrid& grid, cudaStre
   }
 }
 
+size_t ScoreBytes(const SparseAttentionArgs& args, int64_t nonzeros) {
+  return args.heads * DeviceAttentionPattern::ValueStride(nonzeros) * ElementBytes(args.dtype);
+}
+
 }  // namespace
 
 void PatternSpmm(const SparseAttentionArgs& args, const DeviceAttentionPattern& pattern, const void* weights,
@@ -86,14 +90,15 @@ void PatternSpmm(const SparseAttentionArgs& args, const DeviceAttentionPattern& 
   }
 }
 
-size_t SparseAttentionWorkspaceBytes(const SparseAttentionArgs& args, int64_t nonzeros) {
-  return args.heads * DeviceAttentionPattern::ValueStride(nonzeros) * ElementBytes(args.dtype);
+size_t SparseAttentionWorkspaceBytes(const SparseAttentionArgs& args, int64_t tokens, int64_t nonzeros) {
+  return ScoreBytes(args, nonzeros) + SddmmWorkspaceBytes(args.dtype, args.head_dim, args.heads, tokens);
 }
 
 void SparseAttentionInParts(const SparseAttentionArgs& args, const DeviceAttentionPattern& pattern,
-                            std::span<std::byte> workspace, cudaStream_t queue) {
+                            const DeviceSddmmTiles& tiles, std::span<std::byte> workspace, cudaStream_t queue) {
   void* const scores = workspace.data();
-  Sddmm({args.dtype, args.queries, args.keys, args.heads, args.head_dim, scores}, pattern, queue);
+  SddmmByTiles({args.dtype, args.queries, args.keys, args.heads, args.head_dim, scores}, pattern, tiles,
+               workspace.subspan(ScoreBytes(args, pattern.nnz())), queue);
   SparseSoftmax({args.dtype, scores, scores, args.heads, args.scale}, pattern, queue);
   PatternSpmm(args, pattern, scores, queue);
 }

@@ -25,7 +25,12 @@ class HeldWeight final : public PackedWeight {
   Held held_;
 };
 using TilesWeight = HeldWeight<DeviceAttentionTiles>;
-using PatternWeight = HeldWeight<DeviceAttentionPattern>;
+struct PatternInParts {
+  DeviceAttentionPattern pattern;
+  DeviceSddmmTiles tiles;
+  size_t bytes() const { return pattern.bytes() + tiles.bytes(); }
+};
+using PatternWeight = HeldWeight<PatternInParts>;
 using BlocksWeight = HeldWeight<AttentionBlocks>;
 
 class PanelsWeight final : public PackedWeight {
@@ -151,19 +156,23 @@ void RunBlockAttention(const KernelArgs& args, Stream& stream) {
 
 bool AcceptsAttentionInParts(const Problem& problem) { return HasUsualHeads(problem); }
 
-StatusOr<std::unique_ptr<PackedWeight>> PrepareAttentionInParts(const Weight& weight, const Problem&) {
+StatusOr<std::unique_ptr<PackedWeight>> PrepareAttentionInParts(const Weight& weight, const Problem& problem) {
   SWIZZLE_ASSIGN_OR_RETURN(const auto pattern, weight.matrix.In<AttentionPattern>());
-  SWIZZLE_ASSIGN_OR_RETURN(auto on_device, DeviceAttentionPattern::Make(*pattern));
-  return std::make_unique<PatternWeight>(std::move(on_device));
+  PatternInParts parts;
+  SWIZZLE_ASSIGN_OR_RETURN(parts.pattern, DeviceAttentionPattern::Make(*pattern));
+  SWIZZLE_ASSIGN_OR_RETURN(
+      parts.tiles, DeviceSddmmTiles::MakeBest(*pattern, problem.to.dtype, HeadDim(problem), problem.attention().heads));
+  return std::make_unique<PatternWeight>(std::move(parts));
 }
 
 size_t AttentionInPartsWorkspaceBytes(const Problem& problem) {
-  return SparseAttentionWorkspaceBytes(ArgsOf(problem), problem.attention().nonzeros);
+  return SparseAttentionWorkspaceBytes(ArgsOf(problem), problem.attention().length, problem.attention().nonzeros);
 }
 
 void RunAttentionInParts(const KernelArgs& args, Stream& stream) {
+  const PatternInParts& parts = PatternWeight::From(args);
   ForEachSequence(args, stream, [&](const SparseAttentionArgs& sequence) {
-    SparseAttentionInParts(sequence, PatternWeight::From(args), args.workspace, QueueOf(stream));
+    SparseAttentionInParts(sequence, parts.pattern, parts.tiles, args.workspace, QueueOf(stream));
   });
 }
 

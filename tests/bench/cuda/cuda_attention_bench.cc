@@ -1,7 +1,7 @@
 // Sparse attention on a GPU: SDDMM, sparse softmax, attention in three parts and fused, beside cuSPARSE and memory
 // copies.
 //
-//   cuda_attention_bench [--tokens N] [--heads N] [--rounds N] [-o json]
+//   cuda_attention_bench [--tokens N] [--heads N] [--rounds N] [--leasts N,...] [-o json]
 //
 // Patterns: `seed`, Sputnik's sparse Transformer (causal band of 256 and 5 % of the rest, drawn); `blocks`, causal
 // blocks of 128 of the same density, drawn; `band`, the band alone. Every result is compared with the double-precision
@@ -25,7 +25,7 @@
 #include "kernels/base/half.h"
 #include "kernels/cuda/attention/attention_pattern.h"
 #include "kernels/cuda/attention/block_attention.h"
-#include "kernels/cuda/attention/sddmm.h"
+#include "kernels/cuda/attention/sddmm_tiles.h"
 #include "kernels/cuda/attention/sparse_attention.h"
 #include "kernels/cuda/attention/sparse_softmax.h"
 #include "kernels/format/attention_pattern.h"
@@ -40,6 +40,7 @@ struct Options {
   int tokens = 12288;
   int heads = 8;
   int rounds = 15;
+  std::vector<int64_t> leasts;
   std::string output;
 };
 
@@ -304,7 +305,9 @@ void TimeParts(Operands& operands, const NamedPattern& named, const Options& opt
                Report& report) {
   const auto pattern = *DeviceAttentionPattern::Make(named.pattern);
   const SparseAttentionArgs args = operands.Args();
-  auto workspace = *DeviceArray<std::byte>::Allocate(SparseAttentionWorkspaceBytes(args, pattern.nnz()));
+  const auto tiles = *DeviceSddmmTiles::MakeBest(named.pattern, args.dtype, args.head_dim, args.heads);
+  auto workspace =
+      *DeviceArray<std::byte>::Allocate(SparseAttentionWorkspaceBytes(args, pattern.tokens(), pattern.nnz()));
   auto copy = *DeviceArray<std::byte>::Allocate(workspace.size());
   const auto time = [&](const char* row, double error, const std::function<void()>& run) {
     report.Row(row, named.name, operands, MedianMicroseconds(queue, options.rounds, run), error);
@@ -313,19 +316,26 @@ void TimeParts(Operands& operands, const NamedPattern& named, const Options& opt
     SparseSoftmax({args.dtype, workspace.data(), copy.data(), args.heads, args.scale}, pattern, queue);
   };
   operands.Poison();
-  SparseAttentionInParts(args, pattern, {workspace.data(), workspace.size()}, queue);
+  SparseAttentionInParts(args, pattern, tiles, {workspace.data(), workspace.size()}, queue);
   Check(cudaStreamSynchronize(queue), "attention in parts");
   const double error = operands.Error(named.pattern);
-  const auto sddmm = [&] {
-    Sddmm({args.dtype, args.queries, args.keys, args.heads, args.head_dim, workspace.data()}, pattern, queue);
-  };
-  time("sddmm", error, sddmm);
+  const SddmmArgs product{args.dtype, args.queries, args.keys, args.heads, args.head_dim, workspace.data()};
+  const size_t split = SddmmWorkspaceBytes(args.dtype, args.head_dim, args.heads, pattern.tokens());
+  const std::span<std::byte> rest(workspace.data() + workspace.size() - split, split);
+  for (const int64_t least : options.leasts) {
+    const auto cut = *DeviceSddmmTiles::Make(SddmmTiles::Cut(named.pattern, least));
+    time(("sddmm_" + std::to_string(least)).c_str(), 0, [&] { SddmmByTiles(product, pattern, cut, rest, queue); });
+  }
+  time("sddmm_rows", 0, [&] { Sddmm(product, pattern, queue); });
+  time("sddmm", error, [&] { SddmmByTiles(product, pattern, tiles, rest, queue); });
   time("softmax", error, softmax);
   time("copy", 0,
        [&] { cudaMemcpyAsync(copy.data(), workspace.data(), copy.size(), cudaMemcpyDeviceToDevice, queue); });
   softmax();
   time("spmm", error, [&] { PatternSpmm(args, pattern, copy.data(), queue); });
-  time("parts", error, [&] { SparseAttentionInParts(args, pattern, {workspace.data(), workspace.size()}, queue); });
+  time("parts", error, [&] {
+    SparseAttentionInParts(args, pattern, tiles, {workspace.data(), workspace.size()}, queue);
+  });
 
   CusparseAttention cusparse(operands, pattern, workspace.data(), queue);
   const auto in_place = [&] {
@@ -388,6 +398,7 @@ int main(int argc, char** argv) {
   app.add_option("--tokens", options.tokens, "Tokens, a multiple of 128");
   app.add_option("--heads", options.heads, "Heads");
   app.add_option("--rounds", options.rounds, "Timed runs of each row");
+  app.add_option("--leasts", options.leasts, "SDDMM by tiles of at least so many nonzeros, too")->delimiter(',');
   app.add_option("-o", options.output, "json: JSON lines on stdout");
   CLI11_PARSE(app, argc, argv);
   return swizzle::cuda::Main(options);

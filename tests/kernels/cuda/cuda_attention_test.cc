@@ -13,7 +13,7 @@
 
 #include "kernels/base/half.h"
 #include "kernels/cuda/attention/attention_pattern.h"
-#include "kernels/cuda/attention/sddmm.h"
+#include "kernels/cuda/attention/sddmm_tiles.h"
 #include "kernels/cuda/attention/sparse_attention.h"
 #include "kernels/cuda/attention/sparse_softmax.h"
 #include "kernels/format/attention_pattern.h"
@@ -196,8 +196,10 @@ TEST_P(CudaAttentionTest, InParts) {
   for (const Case& c : Cases()) {
     MakeOperands(c.pattern);
     const auto pattern = *DeviceAttentionPattern::Make(c.pattern);
-    auto workspace = *DeviceArray<std::byte>::Allocate(SparseAttentionWorkspaceBytes(Args(), pattern.nnz()));
-    SparseAttentionInParts(Args(), pattern, {workspace.data(), workspace.size()}, nullptr);
+    const auto tiles = *DeviceSddmmTiles::MakeBest(c.pattern, dtype(), head_dim(), kHeads);
+    auto workspace =
+        *DeviceArray<std::byte>::Allocate(SparseAttentionWorkspaceBytes(Args(), c.pattern.tokens, pattern.nnz()));
+    SparseAttentionInParts(Args(), pattern, tiles, {workspace.data(), workspace.size()}, nullptr);
     ASSERT_EQ(cudaGetLastError(), cudaSuccess);
     ExpectAttention(c, 5 * Tolerance(dtype()));  // scores are rounded to the type before they are scaled
   }
@@ -226,6 +228,35 @@ TEST_P(CudaAttentionTest, SddmmAndSoftmax) {
       const Values rounded = part(all_scores);  // what the softmax was given
       const Result soft = reference::SparseSoftmax(c.pattern, Scale(), Result(rounded.begin(), rounded.end()));
       EXPECT_LE(RelativeError(part(all_weights), soft), Tolerance(dtype())) << c.name;
+    }
+  }
+}
+
+// Of tiles that hold a nonzero, all; of those that hold many, some, beside rows; and of none.
+TEST_P(CudaAttentionTest, SddmmByTiles) {
+  for (const Case& c : Cases()) {
+    MakeOperands(c.pattern);
+    const auto pattern = *DeviceAttentionPattern::Make(c.pattern);
+    const SparseAttentionArgs args = Args();
+    auto workspace =
+        *DeviceArray<std::byte>::Allocate(SddmmWorkspaceBytes(dtype(), head_dim(), kHeads, c.pattern.tokens));
+    for (const int64_t least : {1, 700, 10'000}) {
+      const auto tiles = *DeviceSddmmTiles::Make(SddmmTiles::Cut(c.pattern, least));
+      const auto scores = Poisoned(kHeads * pattern.value_stride(), dtype());
+      SddmmByTiles({dtype(), args.queries, args.keys, kHeads, head_dim(), const_cast<std::byte*>(scores.data())},
+                   pattern, tiles, {workspace.data(), workspace.size()}, nullptr);
+      ASSERT_EQ(cudaGetLastError(), cudaSuccess);
+      const Values all = Download(scores, dtype());
+      for (int head = 0; head < kHeads; ++head) {
+        const auto of = [&](const Values& values) { return Head(values, c.pattern.tokens, head_dim(), head); };
+        const Result truth = reference::Sddmm(c.pattern, head_dim(), of(host_[0]), of(host_[1]));
+        const auto begin = all.begin() + head * pattern.value_stride();
+        EXPECT_LE(RelativeError(Values(begin, begin + pattern.nnz()), truth), Tolerance(dtype()))
+            << c.name << ", tiles of " << least;
+        for (auto spare = begin + pattern.nnz(); spare < begin + pattern.value_stride(); ++spare) {
+          EXPECT_TRUE(std::isnan(*spare)) << c.name;
+        }
+      }
     }
   }
 }
