@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
-#include <cmath>
 #include <future>
 #include <optional>
 #include <set>
@@ -19,6 +17,7 @@
 #include "model_loader/plan/assemble.h"
 #include "model_loader/plan/choose/candidates.h"
 #include "model_loader/plan/choose/kernel_choice.h"
+#include "model_loader/plan/choose/measured_sizes.h"
 #include "model_loader/plan/fuse_layers.h"
 #include "model_loader/plan/host_tuning.h"
 #include "model_loader/plan/layer_reports.h"
@@ -44,51 +43,6 @@ StatusOr<BatchSize> MaxSize(const Network& network, const PlanOptions& options) 
 // Rows, or tokens where there are sequences.
 int64_t CountOf(const Network& network, BatchSize size) { return network.sequences ? size.tokens : size.rows; }
 
-// The sizes that kernels are measured at. On a device, where dense kernels overtake sparse ones as batches grow, a
-// large one is among them.
-std::vector<int64_t> MeasuredBatches(const Network& network, BatchSize max, bool device,
-                                     const std::vector<int64_t>& wanted) {
-  const auto has_pattern = [](const Layer& layer) { return layer.op == Op::kSparseAttention; };
-  if (std::any_of(network.layers.begin(), network.layers.end(), has_pattern)) return {network.sequences->length};
-  if (!network.sequences && network.batch_size > 0) return {network.batch_size};
-  std::vector<int64_t> sizes = network.sequences ? std::vector<int64_t>{64, 512} : std::vector<int64_t>{1, 8};
-  if (device) sizes.push_back(8 * sizes.back());
-  if (!network.sequences && !wanted.empty()) sizes = wanted;
-  const int64_t most = CountOf(network, max);
-  const auto first = std::ranges::lower_bound(sizes, most);
-  if (first == sizes.end()) return sizes;
-  *first = most;
-  sizes.erase(first + 1, sizes.end());
-  return sizes;
-}
-
-// Of so many tokens: rows of the length that attention is timed with, unless the network has one of its own.
-BatchSize MeasuredSize(const Network& network, BatchSize max, int64_t count) {
-  constexpr int64_t kLength = 128;
-  if (!network.sequences) return count;
-  const int64_t length = network.sequences->length > 0 ? network.sequences->length : kLength;
-  return {std::min(CeilDiv(count, length), max.rows), count};
-}
-
-std::vector<BatchSize> MeasuredSizes(const Network& network, BatchSize max, std::span<const int64_t> counts) {
-  std::vector<BatchSize> sizes;
-  sizes.reserve(counts.size());
-  for (const int64_t count : counts) sizes.push_back(MeasuredSize(network, max, count));
-  return sizes;
-}
-
-// The largest batch that counts as one of each measured size: half way to the next, as factors go, and a size that
-// arenas are laid out for.
-std::vector<int64_t> BucketLimits(const std::vector<int64_t>& measured, int64_t most) {
-  std::vector<int64_t> limits;
-  for (size_t i = 0; i + 1 < measured.size(); ++i) {
-    const double middle = std::sqrt(static_cast<double>(measured[i]) * static_cast<double>(measured[i + 1]));
-    limits.push_back(static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(middle))));
-  }
-  limits.push_back(most);
-  return limits;
-}
-
 // Makes one plan: measures, chooses, prepares weights and puts the program together. Used once.
 class Planner {
  public:
@@ -104,7 +58,7 @@ class Planner {
         settings_{stream.threads(), options.precision},
         measurer_(backend, stream, watch,
                   MeasuredSizes(network_, max_size,
-                                MeasuredBatches(network_, max_size, !HasHostMemory(backend), options.measured_batches)),
+                                MeasuredCounts(network_, max_size, !HasHostMemory(backend), options.measured_batches)),
                   options),
         other_planes_(materials.other_planes),
         weights_(backend, network_.layers.size(),
@@ -248,7 +202,7 @@ class Planner {
                              ChooseKernelsBySize(network_, candidates_, conversion_times_, common_, held));
     const int64_t most = CountOf(network_, max_size_);
     const std::vector<int64_t> limits =
-        choices.size() == 1 ? std::vector<int64_t>{most} : BucketLimits(MeasuredCounts(), most);
+        choices.size() == 1 ? std::vector<int64_t>{most} : BucketLimits(Measured(), most);
     std::vector<BucketChoice> buckets;
     for (size_t b = 0; b < choices.size(); ++b) {
       BucketChoice& bucket = buckets.emplace_back();
@@ -258,7 +212,7 @@ class Planner {
     return buckets;
   }
 
-  std::vector<int64_t> MeasuredCounts() const {
+  std::vector<int64_t> Measured() const {
     std::vector<int64_t> counts;
     for (const BatchSize size : measurer_.sizes()) counts.push_back(CountOf(network_, size));
     return counts;
@@ -269,7 +223,7 @@ class Planner {
     report.backend = std::string(backend_.name());
     report.device = backend_.device_name();
     report.threads = settings_.threads;
-    report.measured_batches = MeasuredCounts();
+    report.measured_batches = Measured();
     report.layers = DescribeLayers(network_, candidates_);
     report.dense_bytes = network_.DenseWeightBytes();
     report.stored_bytes = network_.StoredWeightBytes();

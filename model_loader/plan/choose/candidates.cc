@@ -42,6 +42,9 @@ std::vector<const Kernel*> KernelsOf(const std::vector<Candidate>& candidates) {
 constexpr double kMostByEstimate = 2.0;  // which are off each other by as much
 constexpr double kMostByTime = 0.9;
 
+// Whoever takes so many times the least at both neighbours of a size isn't measured there.
+constexpr double kFar = 1.5;
+
 constexpr int64_t kConversionsGuess = 256;  // of a plan, at all batch sizes
 
 }  // namespace
@@ -150,46 +153,66 @@ bool Measurer::CannotWin(double microseconds, double least, size_t b) const {
   return microseconds * static_cast<double>(sizes_[0].tokens) > least * static_cast<double>(sizes_[b].tokens);
 }
 
+std::optional<double> Measurer::ByOtherSizes(const std::vector<double>& times, const std::vector<double>& least,
+                                             const Problem& problem, bool adds_up, size_t b) const {
+  if (b == 0) return std::nullopt;
+  const std::optional<Neighbours> known = NeighboursOf(b, sizes_.size());
+  const bool cannot_win = CannotWin(times[0], least[0], b);
+  if (known && !adds_up) {
+    const auto is_far = [&](size_t other) { return times[other] > kFar * least[other]; };
+    if (!cannot_win && !(is_far(known->below) && is_far(known->above))) return std::nullopt;
+    return Between(times, *known, b);
+  }
+  if (!adds_up && !cannot_win) return std::nullopt;
+  const bool by_rows = problem.input.batch == sizes_[b].rows;
+  const int64_t count = by_rows ? sizes_[b].rows : sizes_[b].tokens;
+  const int64_t first = by_rows ? sizes_[0].rows : sizes_[0].tokens;
+  return times[0] * static_cast<double>(count) / static_cast<double>(first);
+}
+
+double Measurer::Between(const std::vector<double>& times, Neighbours known, size_t b) const {
+  return TimeBetween(sizes_[known.below], times[known.below], sizes_[known.above], times[known.above], sizes_[b]);
+}
+
 StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) {
   LayerWeight weight(backend_, WeightOf(network, layer));
   const bool adds_up = AddsUp(LayerProblem(network, layer, sizes_[0], settings_.threads), WeightOf(network, layer));
   std::vector<Candidate> timed = candidates;
-  bool suspect = false, trusted = true;               // any time, and some at each batch size
-  double least = std::numeric_limits<double>::max();  // at the first batch size
-  for (size_t b = 0; b < sizes_.size(); ++b) {
+  for (Candidate& candidate : timed) candidate.microseconds.assign(sizes_.size(), 0.0);
+  bool complete = true, trusted = true;  // each time, and some at each batch size
+  std::vector<double> least(sizes_.size(), std::numeric_limits<double>::max());
+  for (const size_t b : MeasuringOrder(sizes_.size())) {
     const Problem problem = LayerProblem(network, layer, sizes_[b], settings_.threads);
     std::vector<size_t> in;
     std::vector<const Kernel*> kernels;
     for (size_t i = 0; i < timed.size(); ++i) {
-      if (b > 0 && (adds_up || CannotWin(timed[i].microseconds[0], least, b))) {
-        const double growth = problem.input.batch == sizes_[b].rows
-                                  ? static_cast<double>(sizes_[b].rows) / static_cast<double>(sizes_[0].rows)
-                                  : static_cast<double>(sizes_[b].tokens) / static_cast<double>(sizes_[0].tokens);
-        timed[i].microseconds.push_back(timed[i].microseconds[0] * growth);
+      if (const auto time = ByOtherSizes(timed[i].microseconds, least, problem, adds_up, b)) {
+        timed[i].microseconds[b] = *time;
         --measurements_left_;
         continue;
       }
       in.push_back(i);
       kernels.push_back(timed[i].kernel);
     }
-    if (in.empty()) continue;
     SWIZZLE_ASSIGN_OR_RETURN(const auto timings, Time(kernels, problem, weight));
-    if (!timings) return false;
-    trusted &= !std::ranges::all_of(*timings, &Timing::suspect);
+    const std::optional<Neighbours> known = NeighboursOf(b, sizes_.size());
+    if (!timings && !known) return false;
+    trusted &= in.empty() || !timings || !std::ranges::all_of(*timings, &Timing::suspect);
+    complete &= timings.has_value();
     for (size_t k = 0; k < in.size(); ++k) {
       Candidate& candidate = timed[in[k]];
-      const Timing& timing = (*timings)[k];
-      candidate.microseconds.push_back(timing.microseconds);
+      const Timing timing = timings ? (*timings)[k] : Timing{Between(candidate.microseconds, *known, b)};
+      candidate.microseconds[b] = timing.microseconds;
       candidate.measured = true;
       candidates[in[k]].suspect |= timing.suspect;
-      suspect |= timing.suspect;
-      if (b == 0) least = std::min(least, timing.microseconds);
+      complete &= !timing.suspect;
     }
+    for (const Candidate& candidate : timed) least[b] = std::min(least[b], candidate.microseconds[b]);
   }
   const auto runs = [](const Candidate& candidate) {
     return std::ranges::all_of(candidate.microseconds, [](double time) { return std::isfinite(time); });
   };
-  if (suspect) {
+  if (!complete) {
     if (!trusted || !std::ranges::all_of(timed, runs)) return false;
     for (size_t i = 0; i < timed.size(); ++i) candidates[i].microseconds = std::move(timed[i].microseconds);
     return false;
@@ -404,16 +427,21 @@ StatusOr<std::vector<double>> Measurer::MeasureConversion(const NetworkValue& va
   if (const Kernel* kernel = FindConversion(backend_, value, from, to, settings_)) {
     LayerWeight none(backend_, nullptr);
     const bool adds_up = AddsUp(ConversionProblem(value, sizes_[0], settings_), nullptr);
-    for (const BatchSize size : sizes_) {
-      const Problem problem = ConversionProblem(value, size, settings_);
-      if (adds_up && !microseconds.empty()) {
-        microseconds.push_back(microseconds[0] * static_cast<double>(size.rows) / static_cast<double>(sizes_[0].rows));
+    microseconds.resize(sizes_.size());
+    for (const size_t b : MeasuringOrder(sizes_.size())) {
+      const Problem problem = ConversionProblem(value, sizes_[b], settings_);
+      if (adds_up && b > 0) {
+        microseconds[b] = microseconds[0] * static_cast<double>(sizes_[b].rows) / static_cast<double>(sizes_[0].rows);
+        continue;
+      }
+      if (const auto known = NeighboursOf(b, sizes_.size())) {
+        microseconds[b] = Between(microseconds, *known, b);
         continue;
       }
       SWIZZLE_ASSIGN_OR_RETURN(const auto timings, Time({&kernel, 1}, problem, none));
       const bool timed = timings && !timings->front().suspect;
-      microseconds.push_back(timed ? timings->front().microseconds
-                                   : EstimateMicroseconds(*kernel, problem, nullptr, throughput_.plan));
+      microseconds[b] =
+          timed ? timings->front().microseconds : EstimateMicroseconds(*kernel, problem, nullptr, throughput_.plan);
     }
   }
   return conversions_.emplace(key, std::move(microseconds)).first->second;

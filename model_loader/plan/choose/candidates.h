@@ -16,6 +16,7 @@
 #include "model_loader/plan/choose/candidate.h"
 #include "model_loader/plan/choose/estimate.h"
 #include "model_loader/plan/choose/layout_choice.h"
+#include "model_loader/plan/choose/measured_sizes.h"
 #include "model_loader/plan/choose/plan_options.h"
 #include "model_loader/plan/choose/tuning_cache.h"
 
@@ -33,6 +34,8 @@ struct LayerLikeness;
 // A kernel so slow at the first batch size that it could not win at a later one, even if it took no longer there while
 // the fastest slowed down in proportion, is not measured again: its time is extrapolated. So are all of a layer whose
 // row is too large for caches (AddsUp): eight rows of a large image would else take the budget of ten other layers.
+// Of many sizes some are measured first (measured_sizes.h). At those between, a kernel that is far behind at both
+// neighbours isn't measured, nor are conversions, nor anything once the budget is spent: times lie between theirs.
 //
 // Results for equal conversions are remembered. Not thread-safe.
 class Measurer {
@@ -87,6 +90,10 @@ class Measurer {
   // more. If not, `candidates` is as it was, but for which are suspect, and for times, where some can be trusted at
   // each batch size.
   StatusOr<bool> TimeLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates);
+  // What a kernel that took so long at other sizes takes at sizes_[b], where it need not be measured there.
+  std::optional<double> ByOtherSizes(const std::vector<double>& times, const std::vector<double>& least,
+                                     const Problem& problem, bool adds_up, size_t b) const;
+  double Between(const std::vector<double>& times, Neighbours known, size_t b) const;
   // Of a kernel for a problem.
   struct Timing {
     double microseconds = 0.0;

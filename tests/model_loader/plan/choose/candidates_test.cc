@@ -44,6 +44,7 @@ class Machine final : public Stream, public MeasureGate {
  public:
   std::map<char, absl::Duration> times = {{'a', absl::Microseconds(10)}, {'b', absl::Microseconds(15)}};
   std::set<char> disturbed;
+  std::map<char, int> runs;
 
   int threads() const override { return 1; }
   void Copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
@@ -51,6 +52,7 @@ class Machine final : public Stream, public MeasureGate {
   StatusOr<absl::Duration> Time(Work work, Operands) override {
     work();
     now_ += times.at(last_run);
+    ++runs[last_run];
     requests_ += disturbed.contains(last_run) ? 1 : 0;
     return times.at(last_run);
   }
@@ -125,6 +127,21 @@ TEST_F(CandidatesTest, LargeRowsAreMeasuredAlone) {
   EXPECT_TRUE(large[0].measured);
   EXPECT_EQ(untimed_, 0);
   EXPECT_LT(machine_.Spent() - spent, spent) << "eight rows were run";
+}
+
+// One that is near at one of a size's neighbours may win there; one that is far from the fastest at both does not.
+TEST_F(CandidatesTest, BetweenSizesOnlyThoseThatMayWinAreMeasured) {
+  const std::vector<BatchSize> sizes = {1, 2, 4, 8, 16, 32, 64};
+  const std::vector<Candidate> near = Measure(4, sizes);
+  EXPECT_EQ(near[1].microseconds.size(), 7u);
+  EXPECT_EQ(machine_.runs['b'], machine_.runs['a']) << "15 and 10 us";
+  machine_.runs.clear();
+  machine_.times['b'] = absl::Microseconds(19);
+  const std::vector<Candidate> far = Measure(4, sizes);
+  EXPECT_THAT(far[1].microseconds, ::testing::Each(::testing::DoubleNear(19, 1e-9)));
+  EXPECT_TRUE(far[1].measured);
+  EXPECT_EQ(untimed_, 0);
+  EXPECT_LT(machine_.runs['b'] * 2, machine_.runs['a']) << "at 3 sizes of 7";
 }
 
 // Timed with a row for each token, a mean of 4,096 tokens took 65 us on a GPU that makes 32 of them in a tenth.
