@@ -153,7 +153,7 @@ constexpr Kernel kQuadConv = OfAnyPlane(AcceptsConvBytes, PrepareQuadConv, QuadC
 constexpr Kernel kVectorQuadConv =
     OfAnyPlane(AcceptsConvBytes, PrepareVectorQuadConv, QuadConvWorkspaceBytes, HoldsVectorQuads);
 constexpr Kernel kBlockQuadConv =
-    OfAnyPlane(AcceptsConvBytes, PrepareBlockQuadConv, BlockConvWorkspaceBytes, HoldsBlockQuads);
+    OfAnyPlane(AcceptsConvBytes, PrepareBlockQuadConv, BlockQuadConvWorkspaceBytes, HoldsBlockQuads);
 constexpr Kernel kBlockConv = OfAnyPlane(AcceptsConvBytes, PrepareBlockConv, BlockConvWorkspaceBytes, HoldsBytes);
 constexpr Kernel kStemConv =
     OfAnyPlane(AcceptsStemConv, PrepareStemConv, BlockConvWorkspaceBytes, HoldsBytes, "conv_nchw_dense_u8");
@@ -307,7 +307,7 @@ constexpr auto kRows = Join(
     RetypeRow<kPanels, kF32, kBf16>(), RetypeRow<kPanels, kBf16, kF32>(),
     // Bytes that stand for real numbers; the more structure is asked for, the earlier.
     WindowRows<"conv_block_u8">(Op::kConv, Format::kCsr, kFullU8, kFullU8, kBlockQuadConv,
-                                SWIZZLE_PER_WINDOW_TARGET(QuadConv)),
+                                SWIZZLE_PER_WINDOW_TARGET(QuadConv), {.vnni = PrepareBlockQuadConvInParts}),
     WindowRows<"conv_block_u8_f32">(Op::kConv, Format::kCsr, kFullU8, kPanelsF32, kBlockQuadConv,
                                     SWIZZLE_PER_WINDOW_TARGET(QuadConv)),
     WindowRows<"conv_vector_u8">(Op::kConv, Format::kSrBcrs, kFullU8, kFullU8, kVectorQuadConv,
@@ -315,9 +315,9 @@ constexpr auto kRows = Join(
     WindowRows<"conv_vector_u8_f32">(Op::kConv, Format::kSrBcrs, kFullU8, kPanelsF32, kVectorQuadConv,
                                      SWIZZLE_PER_WINDOW_TARGET(QuadConv)),
     WindowRows<"conv_csr_u8">(Op::kConv, Format::kCsr, kFullU8, kFullU8, kQuadConv, SWIZZLE_PER_WINDOW_TARGET(QuadConv),
-                              PreparePairedQuadConv),
+                              {.vnni = PrepareQuadConvInParts, .avx2 = PreparePairedQuadConv}),
     WindowRows<"conv_csr_u8_f32">(Op::kConv, Format::kCsr, kFullU8, kPanelsF32, kQuadConv,
-                                  SWIZZLE_PER_WINDOW_TARGET(QuadConv), PreparePairedQuadConv),
+                                  SWIZZLE_PER_WINDOW_TARGET(QuadConv), {.avx2 = PreparePairedQuadConv}),
     WindowRows<"conv_dense_u8">(Op::kConv, Format::kDense, kFullU8, kFullU8, kBlockConv,
                                 SWIZZLE_PER_WINDOW_TARGET(BlockConv)),
     WindowRows<"conv_dense_u8_f32">(Op::kConv, Format::kDense, kFullU8, kPanelsF32, kBlockConv,

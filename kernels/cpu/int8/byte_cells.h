@@ -31,6 +31,7 @@ struct PanelBytes {
   const uint8_t* residual = nullptr;
   uint8_t* bytes = nullptr;
   const RealUnits* reals = nullptr;
+  int32_t* sums = nullptr;             // [row][64], where they wait between parts; in no order
   int64_t positions = kMaxPanelWidth;  // what comes after them need not be computed
 };
 

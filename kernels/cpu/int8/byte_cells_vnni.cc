@@ -23,6 +23,7 @@ SWIZZLE_INLINE typename Panel::Sums LoadQuad(const uint8_t* columns, const Offse
 // Where the next strip of a slice begins.
 template <typename Offset>
 struct StripPlace {
+  bool begins, ends;  // the first part, the last
   const Offset* offset;
   const int32_t *weight, *start;
   const float* scale;
@@ -37,7 +38,12 @@ SWIZZLE_INLINE void RunSideBySide(uint32_t quads, const PanelBytes& panel, const
   const size_t offsets_each = size_t{quads} * kOffsets, weights_each = size_t{quads} * kRows;
   typename Panel::Sums sums[kAll];
   HWY_UNROLL(4)
-  for (int r = 0; r < kAll; ++r) sums[r] = Panel::StartFrom(*place.start++);
+  for (int r = 0; r < kAll; ++r) sums[r] = Panel::StartFrom(place.start[r]);
+  place.start += kAll;
+  if (kRows == 1 && !place.begins) {
+    HWY_UNROLL(4)
+    for (int r = 0; r < kAll; ++r) sums[r] = Panel::LoadSums(panel.sums + place.row[r] * kLanes);
+  }
   const Offset* offset = place.offset;
   const int32_t* weight = place.weight;
   for (uint32_t quad = quads; quad != 0; --quad, offset += kOffsets, weight += kRows) {
@@ -53,6 +59,10 @@ SWIZZLE_INLINE void RunSideBySide(uint32_t quads, const PanelBytes& panel, const
   HWY_UNROLL(4)
   for (int r = 0; r < kAll; ++r, ++place.scale, ++place.row) {
     if (kRows > 1 && *place.row == QuadRows::kNoRow) continue;
+    if (kRows == 1 && !place.ends) {
+      Panel::StoreSums(sums[r], panel.sums + *place.row * kLanes);
+      continue;
+    }
     StoreRow<kTail>(Panel::Whole(sums[r]), *place.scale, *place.row, panel, steps, vectors);
   }
 }
@@ -61,7 +71,7 @@ template <typename Panel, Tail kTail, int kRows, bool kBlocks, int kUnit, typena
 void RunQuads(const QuadRows& rows, const Offset* offset, const PanelBytes& panel, const OutputSteps& steps) {
   constexpr int kTogether = kRows == 1 ? (std::is_same_v<Panel, FewPositions> ? 4 : 2) : 1;
   const StepVectors vectors(steps);
-  StripPlace<Offset> place = {offset, rows.weights, rows.start, rows.scale, rows.rows};
+  StripPlace<Offset> place = {rows.begins, rows.ends, offset, rows.weights, rows.start, rows.scale, rows.rows};
   for (const QuadGroup& group : rows.groups) {
     uint32_t left = group.strips;
     if constexpr (kTogether > 1) {

@@ -40,17 +40,23 @@ struct PerWindowTarget {
 #define SWIZZLE_PER_WINDOW_TARGET(function) \
   (PerWindowTarget{function<vbmi::kByteCells>, SWIZZLE_PER_BYTE_TARGET(function)})
 
-// Rows <name>_<target>, of bytes on either side. `prepare_pairs`: of those that have AVX2 at best, where they have one
-// of their own.
+// How a weight is prepared for some targets, where they have a form of their own: for those with VNNI, and for those
+// that have AVX2 at best.
+struct OwnForms {
+  decltype(Kernel::prepare) vnni = nullptr, avx2 = nullptr;
+};
+
+// Rows <name>_<target>, of bytes on either side.
 template <RowText kName>
 constexpr std::array<Kernel, 4> ByteRows(Op op, Format weights, Storage input, Storage output, const Kernel& common,
-                                         const PerByteTarget& run, decltype(Kernel::prepare) prepare_pairs = nullptr) {
+                                         const PerByteTarget& run, const OwnForms& forms = {}) {
   const KernelKey key = ByteKey(op, weights, input, output);
   Kernel family = common;
   family.family = RowName<kName>();
-  Kernel paired = family;
-  if (prepare_pairs != nullptr) paired.prepare = prepare_pairs;
-  return {MakeRow<kName + "_vnni">(family, key, kAvx512 | kVnni, run.vnni),
+  Kernel vnni = family, paired = family;
+  if (forms.vnni != nullptr) vnni.prepare = forms.vnni;
+  if (forms.avx2 != nullptr) paired.prepare = forms.avx2;
+  return {MakeRow<kName + "_vnni">(vnni, key, kAvx512 | kVnni, run.vnni),
           MakeRow<kName + "_avx512">(paired, key, kAvx512, run.avx512),
           MakeRow<kName + "_avx2">(paired, key, kAvx2, run.avx2),
           MakeRow<kName + "_base">(family, key, kAnyX86, run.base)};
@@ -58,12 +64,13 @@ constexpr std::array<Kernel, 4> ByteRows(Op op, Format weights, Storage input, S
 
 template <RowText kName>
 constexpr auto WindowRows(Op op, Format weights, Storage input, Storage output, const Kernel& common,
-                          const PerWindowTarget& run, decltype(Kernel::prepare) prepare_pairs = nullptr) {
+                          const PerWindowTarget& run, const OwnForms& forms = {}) {
   const KernelKey key = ByteKey(op, weights, input, output);
   Kernel family = common;
   family.family = RowName<kName>();
+  if (forms.vnni != nullptr) family.prepare = forms.vnni;
   const std::array<Kernel, 1> vbmi = {MakeRow<kName + "_vbmi">(family, key, kAvx512 | kVnni | kVbmi, run.vbmi)};
-  return Join(vbmi, ByteRows<kName>(op, weights, input, output, common, run.others, prepare_pairs));
+  return Join(vbmi, ByteRows<kName>(op, weights, input, output, common, run.others, forms));
 }
 
 inline constexpr Storage kNchwU8 = {Layout::kNchw, DType::kUint8};

@@ -9,6 +9,7 @@
 #include "kernels/cpu/conv/panel_cell.h"
 #include "kernels/cpu/int8/finished_rows.h"
 #include "kernels/cpu/int8/stem_columns.h"
+#include "kernels/cpu/runtime/cache_sizes.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 
 namespace swizzle::cpu {
@@ -25,6 +26,28 @@ bool IsDirect(const Problem& problem) {
 size_t ColumnBytes(const Problem& problem) {
   const int64_t rows = RoundUp(problem.input.channels * problem.window().taps(), kQuad);
   return static_cast<size_t>(rows * kMaxPanelWidth);
+}
+
+// Columns of a part: as many as leave a quarter of the first cache to weights and sums.
+int64_t PartColumns() { return HostCacheSizes().first * 3 / 4 / kMaxPanelWidth; }
+
+// Parts pay where a quad takes less than reading it from the second cache: where the first one has 48 KiB.
+int64_t MostParts(int64_t columns) {
+  constexpr int64_t kFewestColumns = 512;
+  return PartColumns() < kFewestColumns ? 1 : CeilDiv(columns, PartColumns());
+}
+
+// Each has to have enough of a strip's quads, since its sums wait in the second cache.
+int64_t PartsOf(const ByteWeight& bytes, const QuadShape& shape) {
+  constexpr int64_t kFewestQuads = 8;
+  return std::clamp<int64_t>(CountQuads(bytes, shape) / (kFewestQuads * bytes.rows), 1, MostParts(bytes.cols));
+}
+
+// The sums of a panel that wait between parts.
+size_t SumBytes(const Problem& problem) {
+  const int64_t columns = problem.input.channels * problem.window().taps();
+  if (problem.to.dtype != DType::kUint8 || MostParts(columns) == 1) return 0;
+  return static_cast<size_t>(problem.output.channels * kMaxPanelWidth) * sizeof(int32_t);
 }
 
 // How long a quad takes beside others, for all rows of a strip: a Zen 4 core's clocks.
@@ -57,13 +80,23 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareQuads(const Weight& weight, const
   return std::make_unique<QuadWeight>(bytes, Fastest(bytes, costs).shape, ThreadsPerPanel(problem));
 }
 
+StatusOr<std::unique_ptr<PackedWeight>> PrepareQuadsInParts(const Weight& weight, const Problem& problem,
+                                                            std::span<const QuadCost> costs) {
+  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeByteWeight(weight, problem));
+  const QuadShape shape = Fastest(bytes, costs).shape;
+  const bool in_parts = problem.to.dtype == DType::kUint8 && shape.strip_rows == 1;
+  return std::make_unique<QuadWeight>(bytes, shape, ThreadsPerPanel(problem), in_parts ? PartsOf(bytes, shape) : 1);
+}
+
 // What all cells of one convolution share: where a panel's columns and outputs are.
 class ByteConv {
  public:
-  ByteConv(const KernelArgs& args, const ByteCells& cells, size_t slot_bytes)
+  // Of a thread's workspace; sums that wait lie behind columns.
+  ByteConv(const KernelArgs& args, const ByteCells& cells, size_t column_bytes, size_t sum_bytes = 0)
       : args_(args),
         cells_(cells),
-        slot_bytes_(slot_bytes),
+        column_bytes_(column_bytes),
+        slot_bytes_(column_bytes + sum_bytes),
         panel_bytes_(args.problem->output.channels * kMaxPanelWidth),
         source_(*args.problem, args.Input<uint8_t>(0)),
         steps_(StepsOf(*args.problem)) {}
@@ -140,7 +173,9 @@ class ByteConv {
         const int64_t panel = cell / slices;
         if (cell == begin || cell % slices == 0) columns = prepare(panel, Workspace(slot));
         RealUnits reals;
-        run(cell % slices, Panel(panel, columns, reals));
+        PanelBytes of = Panel(panel, columns, reals);
+        of.sums = reinterpret_cast<int32_t*>(Workspace(slot) + column_bytes_);
+        run(cell % slices, of);
       }
     };
     CpuStream::From(stream).ParallelRanges(cells, run_range, grain);
@@ -149,7 +184,7 @@ class ByteConv {
  private:
   const KernelArgs& args_;
   const ByteCells& cells_;
-  const size_t slot_bytes_;
+  const size_t column_bytes_, slot_bytes_;
   const int64_t panel_bytes_;
   const ByteSource source_;
   const OutputSteps steps_;
@@ -200,7 +235,11 @@ bool AcceptsStemConv(const Problem& problem) {
 }
 
 size_t QuadConvWorkspaceBytes(const Problem& problem) {
-  return IsDirect(problem) ? 0 : problem.threads * ColumnBytes(problem);
+  return problem.threads * ((IsDirect(problem) ? 0 : ColumnBytes(problem)) + SumBytes(problem));
+}
+
+size_t BlockQuadConvWorkspaceBytes(const Problem& problem) {
+  return problem.threads * (ColumnBytes(problem) + SumBytes(problem));
 }
 
 size_t BlockConvWorkspaceBytes(const Problem& problem) { return problem.threads * ColumnBytes(problem); }
@@ -215,6 +254,10 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareQuadConv(const Weight& weight, co
   return PrepareQuads(weight, problem, std::span(&kRowQuads, 1));
 }
 
+StatusOr<std::unique_ptr<PackedWeight>> PrepareQuadConvInParts(const Weight& weight, const Problem& problem) {
+  return PrepareQuadsInParts(weight, problem, std::span(&kRowQuads, 1));
+}
+
 StatusOr<std::unique_ptr<PackedWeight>> PreparePairedQuadConv(const Weight& weight, const Problem& problem) {
   return PrepareQuads(weight, problem, std::span(&kPairedQuads, 1));
 }
@@ -225,6 +268,10 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareVectorQuadConv(const Weight& weig
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockQuadConv(const Weight& weight, const Problem& problem) {
   return PrepareQuads(weight, problem, kBlockQuads);
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockQuadConvInParts(const Weight& weight, const Problem& problem) {
+  return PrepareQuadsInParts(weight, problem, kBlockQuads);
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockConv(const Weight& weight, const Problem& problem) {
@@ -242,14 +289,15 @@ void QuadConv(const KernelArgs& args, Stream& stream) {
   const auto& weight = static_cast<const QuadWeight&>(*args.weight);
   const bool blocks = weight.shape().blocks;
   const bool gathers = blocks || !IsDirect(*args.problem);
-  const ByteConv conv(args, kCells, gathers ? ColumnBytes(*args.problem) : 0);
+  const int64_t parts = weight.parts();
+  const ByteConv conv(args, kCells, gathers ? ColumnBytes(*args.problem) : 0, parts > 1 ? SumBytes(*args.problem) : 0);
   const std::optional<RowEnds> ends = conv.Ends();
   const auto prepare = [&](int64_t panel, uint8_t* workspace) {
     return blocks ? conv.InterleavedColumns(panel, workspace) : conv.Columns(panel, workspace);
   };
   const auto run = [&](int64_t slice, const PanelBytes& panel) {
     if (ends) return FinishedQuads<kCells>(weight.Slice(slice), panel.columns, *panel.reals, *ends);
-    kCells.quads(weight.Slice(slice), panel, conv.steps());
+    for (int64_t part = 0; part < parts; ++part) kCells.quads(weight.Slice(slice, part), panel, conv.steps());
   };
   conv.ForEachCell(stream, weight.slices(), prepare, run);
 }

@@ -24,8 +24,12 @@ namespace swizzle::cpu {
 bool AcceptsConvBytes(const Problem& problem);
 bool AcceptsStemConv(const Problem& problem);
 size_t QuadConvWorkspaceBytes(const Problem& problem);
+size_t BlockQuadConvWorkspaceBytes(const Problem& problem);
 size_t BlockConvWorkspaceBytes(const Problem& problem);  // of interleaved columns
 StatusOr<std::unique_ptr<PackedWeight>> PrepareQuadConv(const Weight& weight, const Problem& problem);
+// For targets with VNNI, where the output is of bytes: in parts that stay in the first cache.
+StatusOr<std::unique_ptr<PackedWeight>> PrepareQuadConvInParts(const Weight& weight, const Problem& problem);
+StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockQuadConvInParts(const Weight& weight, const Problem& problem);
 // For targets without VNNI: in pairs.
 StatusOr<std::unique_ptr<PackedWeight>> PreparePairedQuadConv(const Weight& weight, const Problem& problem);
 // Whether rows share enough columns, or nonzeros stand in enough blocks, to be worth computing so: elsewhere the rows

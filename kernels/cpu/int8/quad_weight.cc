@@ -81,9 +81,10 @@ int64_t CountQuads(const ByteWeight& weight, const QuadShape& shape) {
   return quads;
 }
 
-QuadWeight::QuadWeight(const ByteWeight& weight, const QuadShape& shape, int64_t slices)
-    : shape_(shape), near_(weight.cols < kMostNearColumns) {
+QuadWeight::QuadWeight(const ByteWeight& weight, const QuadShape& shape, int64_t slices, int64_t parts)
+    : shape_(shape), near_(weight.cols < kMostNearColumns), parts_(parts) {
   SWIZZLE_CHECK(!shape.pairs || (shape.strip_rows == 1 && !shape.blocks));
+  SWIZZLE_CHECK(parts == 1 || (shape.strip_rows == 1 && !shape.pairs));
   std::vector<std::vector<int32_t>> columns;
   for (int64_t row = 0; row < weight.rows; row += shape.strip_rows) {
     columns.push_back(ColumnsOfStrip(weight, shape, row));
@@ -92,24 +93,43 @@ QuadWeight::QuadWeight(const ByteWeight& weight, const QuadShape& shape, int64_t
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {}, [&](uint32_t strip) { return QuadsOf(shape, columns[strip]); });
   for (int64_t slice = 0; slice < slices; ++slice) {
-    SliceBegin begin{groups_.size(), 0, rows_.size(), weights_.size()};
     // Dealt out to and fro: the first slice gets the first and the last strip of each round of two.
+    std::vector<uint32_t> strips;
     for (int64_t i = 0; i < std::ssize(order); ++i) {
       const int64_t turn = i % (2 * slices);
-      if ((turn < slices ? turn : 2 * slices - 1 - turn) != slice) continue;
-      const uint32_t strip = order[i];
-      const auto quads = static_cast<uint32_t>(QuadsOf(shape, columns[strip]));
-      if (groups_.size() == begin.group || groups_.back().quads != quads) groups_.push_back({0, quads});
-      ++groups_.back().strips;
-      if (shape.pairs) {
-        AddPairs(weight, strip);
-      } else {
-        AddStrip(weight, int64_t{strip} * shape.strip_rows, columns[strip]);
-      }
+      if ((turn < slices ? turn : 2 * slices - 1 - turn) == slice) strips.push_back(order[i]);
     }
-    begin.groups = groups_.size() - begin.group;
-    slices_.push_back(begin);
+    for (int64_t part = 0; part < parts; ++part) AddPart(weight, columns, part, strips);
   }
+}
+
+void QuadWeight::AddPart(const ByteWeight& weight, std::span<const std::vector<int32_t>> columns, int64_t part,
+                         std::vector<uint32_t> strips) {
+  const auto first_of = [&](int64_t p) {
+    return static_cast<int32_t>(p == parts_ ? weight.cols : weight.cols * p / parts_ / kQuad * kQuad);
+  };
+  const auto columns_of = [&](uint32_t strip) {
+    if (parts_ == 1) return std::span(columns[strip]);
+    const auto begin = std::ranges::lower_bound(columns[strip], first_of(part));
+    return std::span(begin, std::ranges::lower_bound(columns[strip], first_of(part + 1)));
+  };
+  if (parts_ > 1) {
+    std::ranges::stable_sort(strips, {}, [&](uint32_t strip) { return QuadsOf(shape_, columns_of(strip)); });
+  }
+  SliceBegin begin{groups_.size(), 0, rows_.size(), weights_.size()};
+  for (const uint32_t strip : strips) {
+    const std::span<const int32_t> of = columns_of(strip);
+    const auto quads = static_cast<uint32_t>(QuadsOf(shape_, of));
+    if (groups_.size() == begin.group || groups_.back().quads != quads) groups_.push_back({0, quads});
+    ++groups_.back().strips;
+    if (shape_.pairs) {
+      AddPairs(weight, strip);
+    } else {
+      AddStrip(weight, int64_t{strip} * shape_.strip_rows, of);
+    }
+  }
+  begin.groups = groups_.size() - begin.group;
+  slices_.push_back(begin);
 }
 
 void QuadWeight::AddOffset(int32_t column) {
@@ -151,7 +171,9 @@ void QuadWeight::AddStrip(const ByteWeight& weight, int64_t first_row, std::span
     size_t at = 0;  // both lists rise
     for (const ByteWeight::Entry& entry : weight.entries[row]) {
       const int32_t column = shape_.blocks ? entry.column / kQuad * kQuad : entry.column;
-      while (columns[at] != column) ++at;
+      while (at < columns.size() && columns[at] < column) ++at;
+      if (at == columns.size()) break;
+      if (columns[at] != column) continue;  // of another part
       const size_t quad = shape_.blocks ? at : at / kQuad;
       const size_t byte = shape_.blocks ? entry.column % kQuad : at % kQuad;
       const uint32_t value = static_cast<uint8_t>(entry.value);
@@ -169,8 +191,8 @@ size_t QuadWeight::bytes() const {
          BytesOf(rows_) + BytesOf(start_) + BytesOf(scale_);
 }
 
-QuadRows QuadWeight::Slice(int64_t slice) const {
-  const SliceBegin& begin = slices_[slice];
+QuadRows QuadWeight::Slice(int64_t slice, int64_t part) const {
+  const SliceBegin& begin = slices_[slice * parts_ + part];
   const size_t offset = begin.quad / shape_.strip_rows * (shape_.blocks ? 1 : kQuad);
   return {.shape = shape_,
           .groups = std::span(groups_).subspan(begin.group, begin.groups),
@@ -179,7 +201,9 @@ QuadRows QuadWeight::Slice(int64_t slice) const {
           .far_columns = near_ ? nullptr : far_columns_.data() + offset,
           .rows = rows_.data() + begin.row,
           .start = start_.data() + begin.row,
-          .scale = scale_.data() + begin.row};
+          .scale = scale_.data() + begin.row,
+          .begins = part == 0,
+          .ends = part + 1 == parts_};
 }
 
 }  // namespace swizzle::cpu

@@ -15,6 +15,9 @@
 // with one of its sign that leaves the sum of both within 128, else with a zero. If only c and d are negative, and a is
 // the smallest, e the largest of the others:
 //     weights (a 0 b d) (e c 0 0)    offsets 0 0 16 56 | 72 24 24 24
+// Where the columns of a panel would leave the first cache, they are cut into parts, one after another: a strip has
+// quads in each, sorted anew, and sums wait between parts.
+//
 // Offsets are 16-bit in units of 8 bytes, which addresses scale by; beyond 8191 columns they are columns in 32 bits.
 //
 // Immutable, thread-safe.
@@ -57,6 +60,7 @@ struct QuadRows {
   const uint32_t* rows;          // where each row stands in the output
   const int32_t* start;          // of its sum
   const float* scale;
+  bool begins = true, ends = true;  // is the first part, the last
 };
 
 // Quads that all strips together have.
@@ -64,18 +68,24 @@ int64_t CountQuads(const ByteWeight& weight, const QuadShape& shape);
 
 class QuadWeight final : public PackedWeight {
  public:
-  QuadWeight(const ByteWeight& weight, const QuadShape& shape, int64_t slices);
+  // parts: more than one of strips of one row alone, not in pairs.
+  QuadWeight(const ByteWeight& weight, const QuadShape& shape, int64_t slices, int64_t parts = 1);
 
   size_t bytes() const override;
   const QuadShape& shape() const { return shape_; }
-  int64_t slices() const { return static_cast<int64_t>(slices_.size()); }
-  QuadRows Slice(int64_t slice) const;
+  int64_t slices() const { return std::ssize(slices_) / parts_; }
+  int64_t parts() const { return parts_; }
+  // All parts of a slice have the same strips.
+  QuadRows Slice(int64_t slice, int64_t part = 0) const;
 
  private:
   struct SliceBegin {
     size_t group, groups, row, quad;
   };
 
+  void AddPart(const ByteWeight& weight, std::span<const std::vector<int32_t>> columns, int64_t part,
+               std::vector<uint32_t> strips);
+  // columns: of the strip, all that lie in one part.
   void AddStrip(const ByteWeight& weight, int64_t first_row, std::span<const int32_t> columns);
   void AddPairs(const ByteWeight& weight, int64_t row);
   void AddRow(const ByteWeight& weight, int64_t row);
@@ -83,7 +93,8 @@ class QuadWeight final : public PackedWeight {
 
   const QuadShape shape_;
   const bool near_;
-  std::vector<SliceBegin> slices_;
+  const int64_t parts_;
+  std::vector<SliceBegin> slices_;  // [slice][part]
   std::vector<QuadGroup> groups_;
   std::vector<int32_t> weights_;
   std::vector<uint16_t> near_offsets_;

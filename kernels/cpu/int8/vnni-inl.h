@@ -101,6 +101,11 @@ struct HalfPanel {
   static SWIZZLE_INLINE Sums LoadBlock(const uint8_t* x) {
     return {{Load(x), Load(x + kLanes), Load(x + 2 * kLanes), Load(x + 3 * kLanes)}};
   }
+  static SWIZZLE_INLINE Sums LoadSums(const int32_t* from) { return LoadBlock(reinterpret_cast<const uint8_t*>(from)); }
+  static SWIZZLE_INLINE void StoreSums(const Sums& sums, int32_t* to) {
+    HWY_UNROLL(4)
+    for (int j = 0; j < 4; ++j) _mm256_store_si256(reinterpret_cast<__m256i*>(to + 16 * j), sums.of[j]);
+  }
   // The other positions are zeros.
   static SWIZZLE_INLINE vnni::Sums Whole(const Sums& sums) {
     return {{_mm512_zextsi256_si512(sums.of[0]), _mm512_zextsi256_si512(sums.of[1]), _mm512_zextsi256_si512(sums.of[2]),
@@ -119,6 +124,10 @@ struct FewPositions {
     return _mm_unpacklo_epi16(_mm_unpacklo_epi8(a, b), _mm_unpacklo_epi8(c, d));
   }
   static SWIZZLE_INLINE Sums LoadBlock(const uint8_t* x) { return Load(x); }
+  static SWIZZLE_INLINE Sums LoadSums(const int32_t* from) { return Load(reinterpret_cast<const uint8_t*>(from)); }
+  static SWIZZLE_INLINE void StoreSums(Sums sums, int32_t* to) {
+    _mm_store_si128(reinterpret_cast<__m128i*>(to), sums);
+  }
   static SWIZZLE_INLINE Sums StartFrom(int32_t start) { return _mm_set1_epi32(start); }
   static SWIZZLE_INLINE void AddProducts(Sums x, int32_t quad, Sums& sums) {
     sums = _mm_dpbusd_epi32(sums, x, _mm_set1_epi32(quad));
@@ -139,6 +148,11 @@ struct WholePanel {
   }
   static SWIZZLE_INLINE Sums LoadBlock(const uint8_t* x) {
     return {{Load(x), Load(x + kLanes), Load(x + 2 * kLanes), Load(x + 3 * kLanes)}};
+  }
+  static SWIZZLE_INLINE Sums LoadSums(const int32_t* from) { return LoadBlock(reinterpret_cast<const uint8_t*>(from)); }
+  static SWIZZLE_INLINE void StoreSums(const Sums& sums, int32_t* to) {
+    HWY_UNROLL(4)
+    for (int j = 0; j < 4; ++j) _mm512_store_si512(to + 16 * j, sums.of[j]);
   }
   static SWIZZLE_INLINE Sums StartFrom(int32_t start) { return vnni::StartFrom(start); }
   static SWIZZLE_INLINE void AddProducts(const Sums& x, int32_t quad, Sums& sums) {

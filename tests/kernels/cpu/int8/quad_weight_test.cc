@@ -132,6 +132,58 @@ TEST(QuadWeightTest, SlicesHoldEveryRowOnce) {
   EXPECT_LE(*std::max_element(quads.begin(), quads.end()) - *std::min_element(quads.begin(), quads.end()), 6u);
 }
 
+// Each part has every row of its slice, with the columns that lie in it, and rows of as many quads together.
+TEST(QuadWeightTest, PartsCutColumns) {
+  constexpr int64_t kCols = 100, kParts = 3;  // from columns 0, 32, 64 on
+  std::mt19937 random(7);
+  std::vector<std::vector<ByteWeight::Entry>> entries(11);
+  for (auto& row : entries) {
+    for (int32_t column = 0; column < kCols; ++column) {
+      if (random() % 3 == 0) row.push_back({column, static_cast<int8_t>(random() % 127 + 1)});
+    }
+  }
+  entries[4].clear();
+  for (const bool blocks : {false, true}) {
+    const QuadWeight weight(WeightOf(entries, kCols), QuadShape{1, blocks}, 2, kParts);
+    ASSERT_EQ(weight.slices(), 2);
+    ASSERT_EQ(weight.parts(), kParts);
+    std::vector<std::vector<int>> found(entries.size(), std::vector<int>(kCols + 4)), expected = found;
+    for (size_t row = 0; row < entries.size(); ++row) {
+      for (const ByteWeight::Entry& entry : entries[row]) expected[row][entry.column] = entry.value;
+    }
+    for (int64_t slice = 0; slice < 2; ++slice) {
+      std::vector<uint32_t> strips;
+      for (int64_t part = 0; part < kParts; ++part) {
+        const QuadRows rows = weight.Slice(slice, part);
+        EXPECT_EQ(rows.begins, part == 0);
+        EXPECT_EQ(rows.ends, part == kParts - 1);
+        std::vector<uint32_t> seen;
+        size_t quad = 0;
+        for (const QuadGroup& group : rows.groups) {
+          for (uint32_t i = 0; i < group.strips; ++i) {
+            const uint32_t row = rows.rows[seen.size()];
+            seen.push_back(row);
+            for (uint32_t q = 0; q < group.quads; ++q, ++quad) {
+              int8_t bytes[4];
+              std::memcpy(bytes, rows.weights + quad, sizeof(bytes));
+              for (size_t b = 0; b < 4; ++b) {
+                const size_t column = blocks ? rows.near_offsets[quad] / 8 + b : rows.near_offsets[4 * quad + b] / 8;
+                EXPECT_GE(column, static_cast<size_t>(32 * part));
+                EXPECT_LT(column, static_cast<size_t>(part + 1 < kParts ? 32 * (part + 1) : kCols + 4));
+                found[row][column] += bytes[b];
+              }
+            }
+          }
+        }
+        std::ranges::sort(seen);
+        EXPECT_TRUE(part == 0 || seen == strips);
+        strips = seen;
+      }
+    }
+    EXPECT_EQ(found, expected);
+  }
+}
+
 TEST(QuadWeightTest, FarColumnsTakeMoreBits) {
   const QuadWeight near(WeightOf({{{8190, 1}}}, 8191), QuadShape{}, 1),
       far(WeightOf({{{8192, 1}}}, 8193), QuadShape{}, 1);
