@@ -3,10 +3,12 @@
 //
 //   plan_bench --model=mobilenet_v1:1.4 --sparsity=0.9 --device=cuda --batch=1
 //   plan_bench --model=bert-base --device=cuda --batch=8 --length=128 -o json
+//   plan_bench --model=minilm --device=cuda --batch=1,8,32
 //
 // Two plans are made of the same network, one with all kernels and one with the dense ones alone, and run in turn;
-// times are medians of the rounds. Where images are copied to a device, the same without the copies is printed, too.
-// With --against-single the second one has all kernels, too, but computes in FP32. With
+// times are medians of the rounds. Of several batches each has a line; plans serve the largest. Where images are copied
+// to a device, the same without the copies is printed, too. With --against-single the second one has all kernels, too,
+// but computes in FP32. With
 // --streams=N as many executors, each with a stream of its own, then run the sparse plan side by side for two seconds,
 // and their batches a second are printed beside those of one. --write stores the model as a packed file instead, for a
 // server.
@@ -81,7 +83,9 @@ LayerTimes TimesOf(const LayerReport& layer) {
 
 void PrintCandidates(const LayerReport& layer) {
   for (const LayerReport::KernelTimes& candidate : layer.candidates) {
-    std::printf("    %-44s %9.1f\n", candidate.kernel.c_str(), candidate.microseconds.back());
+    std::printf("    %-44s", candidate.kernel.c_str());
+    for (const double time : candidate.microseconds) std::printf(" %8.1f", time);
+    std::printf("\n");
   }
 }
 
@@ -107,8 +111,9 @@ void PrintLayers(const PlanReport& report, bool candidates) {
 
 // The sum of what each chosen kernel took when it was measured alone, its inputs in the second cache; beside the whole
 // run it tells how well that predicts. Nothing if this batch was not measured. Conversions are not in it.
-std::optional<double> LayersAlone(const PlanReport& report, const Options& options) {
-  const auto measured = std::ranges::find(report.measured_batches, int64_t{options.batch} * options.length);
+std::optional<double> LayersAlone(const BenchRunner& runner) {
+  const PlanReport& report = runner.report();
+  const auto measured = std::ranges::find(report.measured_batches, runner.size().tokens);
   if (measured == report.measured_batches.end()) return std::nullopt;
   double sum = 0;
   for (const LayerReport& layer : report.layers) {
@@ -120,7 +125,8 @@ std::optional<double> LayersAlone(const PlanReport& report, const Options& optio
   return sum;
 }
 
-// What each step takes within the plan, beside what its kernel took alone at the first measured batch.
+// What each step takes within the plan, beside what its kernel took alone, at the first measured batch where this one
+// was not measured.
 Status PrintSteps(BenchRunner& runner, int rounds) {
   std::vector<std::vector<double>> times;  // by step
   for (int round = 0; round < rounds; ++round) {
@@ -128,13 +134,16 @@ Status PrintSteps(BenchRunner& runner, int rounds) {
     times.resize(microseconds.size());
     for (size_t i = 0; i < microseconds.size(); ++i) times[i].push_back(microseconds[i]);
   }
+  const std::vector<int64_t>& measured = runner.report().measured_batches;
+  const auto found = std::ranges::find(measured, runner.size().tokens);
+  const size_t batch = found == measured.end() ? 0 : found - measured.begin();
   std::printf("%-24s %-36s %9s %9s\n", "layer", "kernel", "us", "alone us");
   for (size_t i = 0; i < times.size(); ++i) {
     const Step& step = runner.steps()[i];
     const LayerReport* const layer = step.layer < 0 ? nullptr : &runner.report().layers[step.layer];
     double alone = 0;
     for (size_t c = 0; layer != nullptr && c < layer->candidates.size(); ++c) {
-      if (layer->candidates[c].kernel == step.kernel->name) alone = layer->candidates[c].microseconds.front();
+      if (layer->candidates[c].kernel == step.kernel->name) alone = layer->candidates[c].microseconds[batch];
     }
     std::printf("%-24.24s %-36s %9.1f %9.1f\n", layer == nullptr ? "" : layer->name.c_str(),
                 std::string(step.kernel->name).c_str(), Median(times[i]), alone);
@@ -142,7 +151,8 @@ Status PrintSteps(BenchRunner& runner, int rounds) {
   return absl::OkStatus();
 }
 
-Json ResultOf(const Options& options, const BenchRunner& sparse, const std::map<std::string, double>& medians) {
+Json ResultOf(const Options& options, const BenchRunner& sparse, const BenchRunner& dense,
+              const std::map<std::string, double>& medians) {
   Json kernels = Json::object();
   for (const LayerReport& layer : sparse.report().layers) {
     if (!layer.moves_data()) continue;
@@ -150,11 +160,11 @@ Json ResultOf(const Options& options, const BenchRunner& sparse, const std::map<
       kernels[kernel] = kernels.value(kernel, 0) + 1;
     }
   }
-  const std::optional<double> alone = LayersAlone(sparse.report(), options);
+  const std::optional<double> alone = LayersAlone(sparse), dense_alone = LayersAlone(dense);
   return {{"model", options.model},
           {"sparsity", options.sparsity},
           {"vector_rows", options.vector_rows},
-          {"batch", options.batch},
+          {"batch", sparse.size().rows},
           {"length", options.length},
           {"precision", options.precision},
           {"device", sparse.report().device},
@@ -167,22 +177,22 @@ Json ResultOf(const Options& options, const BenchRunner& sparse, const std::map<
           {"micro_batch", sparse.report().micro_batch},
           {"buckets", sparse.report().buckets},
           {"conversions", sparse.report().conversions},
-          {"layers_alone_us", alone ? Json(*alone) : Json()}};
+          {"timed_now", sparse.report().timed_now},
+          {"untimed_layers", sparse.report().untimed},
+          {"layers_alone_us", alone ? Json(*alone) : Json()},
+          {"dense_layers_alone_us", dense_alone ? Json(*dense_alone) : Json()},
+          {"dense_weight_bytes", dense.report().device_bytes},
+          {"dense_arena_bytes", dense.arena_bytes()}};
 }
 
-void AddTokenRates(const Options& options, Json& result) {
-  const double tokens = static_cast<double>(options.batch * options.length);
+void AddTokenRates(BatchSize size, Json& result) {
+  const auto tokens = static_cast<double>(size.tokens);
   result["sparse_tokens_per_second"] = tokens * 1e6 / result["sparse_us"].get<double>();
   result["dense_tokens_per_second"] = tokens * 1e6 / result["dense_us"].get<double>();
 }
 
-Status Measure(const Options& options, const Network& network) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(options.device));
-  SWIZZLE_ASSIGN_OR_RETURN(BenchRunner sparse, BenchRunner::Make(network, devices.main(), options, false));
-  Options others = options;
-  if (options.against_single) others.precision = "FP32";
-  SWIZZLE_ASSIGN_OR_RETURN(BenchRunner dense,
-                           BenchRunner::Make(network, devices.main(), others, !options.against_single));
+// Of the batch that both are set to.
+StatusOr<Json> MeasureBatch(const Options& options, BenchRunner& sparse, BenchRunner& dense) {
   std::vector<double> sparse_times, dense_times, sparse_computes, dense_computes;
   for (int round = -5; round < options.rounds; ++round) {  // the first warm up
     SWIZZLE_ASSIGN_OR_RETURN(const double sparse_time, sparse.Microseconds());
@@ -198,35 +208,53 @@ Status Measure(const Options& options, const Network& network) {
     sparse_computes.push_back(sparse_compute);
     dense_computes.push_back(dense_compute);
   }
-  Json result = ResultOf(options, sparse, {{"sparse", Median(sparse_times)}, {"dense", Median(dense_times)}});
+  Json result = ResultOf(options, sparse, dense, {{"sparse", Median(sparse_times)}, {"dense", Median(dense_times)}});
   if (!sparse_computes.empty()) {
     result["sparse_compute_us"] = Median(sparse_computes);
     result["dense_compute_us"] = Median(dense_computes);
   }
-  result["dense_weight_bytes"] = dense.report().device_bytes;
-  result["dense_arena_bytes"] = dense.arena_bytes();
-  if (network.sequences) AddTokenRates(options, result);
+  if (sparse.has_sequences()) AddTokenRates(sparse.size(), result);
   for (int streams = 1; options.streams > 1 && streams <= options.streams; streams *= 2) {
     SWIZZLE_ASSIGN_OR_RETURN(const double rate, Rate(sparse, streams, options.pin_threads));
     result["batches_per_second"][std::to_string(streams)] = rate;
   }
-  if (options.json) {
-    std::cout << result.dump() << "\n";
-    return absl::OkStatus();
-  }
-  if (options.layers || options.candidates) PrintLayers(sparse.report(), options.candidates);
-  if (options.steps) SWIZZLE_RETURN_IF_ERROR(PrintSteps(sparse, options.rounds));
-  std::printf("%s %.0f%% batch %lld on %s: %.1f us, %s %.1f us: %.2fx; activations %zu and %zu KiB\n",
-              options.model.c_str(), 100 * options.sparsity, static_cast<long long>(options.batch),
-              sparse.report().device.c_str(), result["sparse_us"].get<double>(),
-              options.against_single ? "in FP32" : "dense", result["dense_us"].get<double>(),
-              result["speed_up"].get<double>(), sparse.arena_bytes() / 1024, dense.arena_bytes() / 1024);
+  return result;
+}
+
+void PrintResult(const Options& options, const BenchRunner& sparse, const Json& result) {
+  std::printf(
+      "%s %.0f%% batch %lld on %s: %.1f us, %s %.1f us: %.2fx; activations %zu and %zu KiB\n", options.model.c_str(),
+      100 * options.sparsity, static_cast<long long>(sparse.size().rows), sparse.report().device.c_str(),
+      result["sparse_us"].get<double>(), options.against_single ? "in FP32" : "dense", result["dense_us"].get<double>(),
+      result["speed_up"].get<double>(), sparse.arena_bytes() / 1024, result["dense_arena_bytes"].get<size_t>() / 1024);
   if (result.contains("sparse_compute_us")) {
     const double computes = result["sparse_compute_us"], computes_dense = result["dense_compute_us"];
     std::printf("without copying inputs: %.1f us, dense %.1f us: %.2fx\n", computes, computes_dense,
                 computes_dense / computes);
   }
   if (options.streams > 1) std::cout << "batches a second by streams: " << result["batches_per_second"].dump() << "\n";
+}
+
+Status Measure(const Options& options, const Network& network) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(options.device));
+  SWIZZLE_ASSIGN_OR_RETURN(BenchRunner sparse, BenchRunner::Make(network, devices.main(), options, false));
+  Options others = options;
+  if (options.against_single) others.precision = "FP32";
+  SWIZZLE_ASSIGN_OR_RETURN(BenchRunner dense,
+                           BenchRunner::Make(network, devices.main(), others, !options.against_single));
+  if (!options.json && (options.layers || options.candidates)) PrintLayers(sparse.report(), options.candidates);
+  for (const int64_t batch : options.batches) {
+    for (BenchRunner* runner : {&sparse, &dense}) runner->SetRows(batch);
+    SWIZZLE_ASSIGN_OR_RETURN(const Json result, MeasureBatch(options, sparse, dense));
+    if (options.json) {
+      std::cout << result.dump() << "\n";
+      continue;
+    }
+    constexpr int kMostRounds = 5;  // on a device, where each is of several runs of each step
+    const int rounds = sparse.on_device() ? kMostRounds : options.rounds;
+    if (options.steps) SWIZZLE_RETURN_IF_ERROR(PrintSteps(sparse, rounds));
+    PrintResult(options, sparse, result);
+  }
   return absl::OkStatus();
 }
 
@@ -270,8 +298,9 @@ int main(int argc, char** argv) {
   app.add_option("--device", options.device, "auto, cpu, cuda, cuda:N");
   app.add_option("--precision", options.precision, "on the CPU FP32 or BF16")
       ->check(CLI::IsMember({"FP32", "FP16X3", "TF32", "FP16", "BF16", "INT8"}));
-  app.add_option("--batch", options.batch)->check(CLI::Range(1, 4096));
-  app.add_option("--max-batch", options.max_batch, "that the plans serve, and kernels are chosen for; 0: the batch")
+  app.add_option("--batch", options.batches, "one or more")->delimiter(',')->check(CLI::Range(1, 4096));
+  app.add_option("--max-batch", options.max_batch,
+                 "that the plans serve, and kernels are chosen for; 0: the largest batch")
       ->check(CLI::Range(0, 4096));
   app.add_option("--weight-budget", options.weight_budget,
                  "packed weights, as a multiple of one form a layer; 0: the usual");
@@ -285,7 +314,7 @@ int main(int argc, char** argv) {
   app.add_option("--tuning-cache", options.tuning_cache, "take known times from this file, and add new ones to it");
   app.add_flag("--layers", options.layers, "print each layer");
   app.add_flag("--candidates", options.candidates, "print each layer and what every kernel took");
-  app.add_flag("--steps", options.steps, "print what each step takes in the plan and what it took alone; on the CPU");
+  app.add_flag("--steps", options.steps, "print what each step takes in the plan and what it took alone");
   app.add_flag("--int8", options.int8, "quantise the drawn model: weights by rows, activations by drawn ranges");
   app.add_flag("--byte-images", options.byte_images, "draw a model whose images arrive as UINT8");
   app.add_flag("--pin-threads", options.pin_threads,

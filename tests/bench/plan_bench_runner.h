@@ -15,6 +15,7 @@
 #include "kernels/base/integers.h"
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/planner.h"
+#include "model_loader/plan/run/device_plan.h"
 #include "model_loader/plan/run/host_plan.h"
 
 namespace swizzle::bench {
@@ -26,7 +27,7 @@ struct PlanBenchOptions {
   int64_t vector_rows = 1;
   std::string device = "auto";
   std::string precision = "FP32";
-  int64_t batch = 1;
+  std::vector<int64_t> batches = {1};
   int64_t max_batch = 0;
   int64_t micro_batch = 0;
   int64_t length = 128;
@@ -46,16 +47,15 @@ struct PlanBenchOptions {
   std::string write;
 };
 
-// A plan with operands that were drawn.
+// A plan with operands that were drawn, of the first batch that was asked for.
 class BenchRunner {
  public:
   static StatusOr<BenchRunner> Make(const Network& network, Backend& backend, const PlanBenchOptions& options,
                                     bool dense_only) {
-    const BatchSize size =
-        network.sequences ? BatchSize(options.batch, options.batch * options.length) : BatchSize(options.batch);
+    const int64_t length = network.sequences ? options.length : 1;
     PlanOptions plan;
-    plan.max_batch = std::max(options.batch, options.max_batch);
-    plan.max_tokens = plan.max_batch * (size.tokens / options.batch);
+    plan.max_batch = std::max(std::ranges::max(options.batches), options.max_batch);
+    plan.max_tokens = plan.max_batch * length;
     plan.precision = *PrecisionFromName(options.precision);
     plan.dense_only = dense_only;
     plan.micro_batch = options.micro_batch;
@@ -66,13 +66,21 @@ class BenchRunner {
     if (!options.tuning_cache.empty()) plan.tuning_cache = &cache;
     SWIZZLE_ASSIGN_OR_RETURN(auto made, MakePlan(network, backend, plan));
     if (!options.tuning_cache.empty()) SWIZZLE_RETURN_IF_ERROR(cache.Save());
+    const BatchSize size(options.batches[0], options.batches[0] * length);
     return Make(std::move(made), size, options.pin_threads ? std::optional(0) : std::nullopt);
   }
+
+  // From now on so many rows are a batch.
+  void SetRows(int64_t rows) { size_ = BatchSize(rows, rows * (size_.tokens / size_.rows)); }
 
   // Another executor of the same plan.
   StatusOr<BenchRunner> Another(std::optional<int> pinned_executor) const {
     return Make(plan_, size_, pinned_executor);
   }
+
+  BatchSize size() const { return size_; }
+  bool on_device() const { return dynamic_cast<HostRunner*>(runner_.get()) == nullptr; }
+  bool has_sequences() const { return plan_->network().sequences.has_value(); }
 
   // Whether the plan is a device's, and has no sequences.
   bool copies_images() const { return copies_images_; }
@@ -113,21 +121,28 @@ class BenchRunner {
     return microseconds;
   }
 
-  // Each step of a batch in microseconds, all by all threads; none on a device.
+  // Each step of a batch in microseconds: on the CPU all by all threads, on a device what it adds to those before it.
   StatusOr<std::vector<double>> StepMicroseconds() {
-    auto* const host = dynamic_cast<HostRunner*>(runner_.get());
     std::vector<double> microseconds;
-    if (host == nullptr) return microseconds;
     DrawInputs(size_);
     SetSequences(size_);
     const Sequences sequences = {begins_, positions_, {}};
-    const std::vector<bool> serial(host->ListFor(size_).steps.size(), false);
-    SWIZZLE_ASSIGN_OR_RETURN(const auto times, host->TimeSteps(size_, begins_.empty() ? nullptr : &sequences, serial));
-    for (const absl::Duration time : times) microseconds.push_back(absl::ToDoubleMicroseconds(time));
+    const Sequences* const used = begins_.empty() ? nullptr : &sequences;
+    StatusOr<std::vector<absl::Duration>> times = std::vector<absl::Duration>();
+    if (auto* const host = dynamic_cast<HostRunner*>(runner_.get())) {
+      times = host->TimeSteps(size_, used, std::vector<bool>(steps().size(), false));
+    } else {
+      SWIZZLE_RETURN_IF_ERROR(runner_->Run(size_, used));
+      times = dynamic_cast<DeviceSteps&>(*runner_).TimeSteps(size_);
+    }
+    SWIZZLE_RETURN_IF_ERROR(times.status());
+    for (const absl::Duration time : *times) microseconds.push_back(absl::ToDoubleMicroseconds(time));
     return microseconds;
   }
-  // REQUIRES: StepMicroseconds told of some.
-  const std::vector<Step>& steps() const { return dynamic_cast<HostRunner&>(*runner_).ListFor(size_).steps; }
+  const std::vector<Step>& steps() const {
+    if (auto* const host = dynamic_cast<HostRunner*>(runner_.get())) return host->ListFor(size_).steps;
+    return dynamic_cast<DeviceSteps&>(*runner_).ListFor(size_).steps;
+  }
 
   const PlanReport& report() const { return plan_->report(); }
   size_t arena_bytes() const { return plan_->arena_bytes(); }

@@ -1,6 +1,8 @@
 #include "model_loader/plan/run/device_plan.h"
 
+#include <algorithm>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "model_loader/plan/run/borrowed_slots.h"
@@ -10,7 +12,7 @@
 namespace swizzle {
 namespace {
 
-class DeviceRunner final : public Runner {
+class DeviceRunner final : public Runner, public DeviceSteps {
  public:
   static StatusOr<std::unique_ptr<Runner>> Make(DeviceBackend& backend, std::shared_ptr<const Program> program) {
     std::unique_ptr<DeviceRunner> runner(new DeviceRunner(std::move(program)));
@@ -67,6 +69,27 @@ class DeviceRunner final : public Runner {
 
   Status RunPart(BatchPart part) override { return Run(part.rows, nullptr); }
 
+  const StepList& ListFor(BatchSize size) const override { return program_->ListOf(program_->BucketFor(size)); }
+
+  StatusOr<std::vector<absl::Duration>> TimeSteps(BatchSize size) override {
+    constexpr int kRuns = 5;
+    const BatchSize rounded = RoundedSize(size, program_->max_size(), sequences_ != nullptr);
+    std::vector<absl::Duration> times(ListFor(rounded).steps.size());
+    absl::Duration before;
+    for (size_t i = 0; i < times.size(); ++i) {
+      SWIZZLE_ASSIGN_OR_RETURN(const auto recording, stream_->Record([&] { QueueSteps(rounded, i + 1); }));
+      absl::Duration least = absl::InfiniteDuration();
+      for (int run = 0; run < kRuns; ++run) {
+        Status replayed;
+        SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration time, stream_->Time([&] { replayed = recording->Replay(); }, {}));
+        SWIZZLE_RETURN_IF_ERROR(replayed);
+        least = std::min(least, time);
+      }
+      times[i] = least - std::exchange(before, least);
+    }
+    return times;
+  }
+
  private:
   explicit DeviceRunner(std::shared_ptr<const Program> program)
       : program_(std::move(program)), staging_(program_->network(), program_->max_size()) {}
@@ -99,13 +122,17 @@ class DeviceRunner final : public Runner {
       stream_->Copy(to.data(), Staged(staging_.input(i), to.size()).data(), to.size_bytes());
     }
     if (sequences_ != nullptr) sequences_->QueueCopy(*stream_);
-    const ArenaBucket& bucket = program_->BucketFor(size);
-    const StepOperands operands = {arena_->data(), size, sequences_ == nullptr ? nullptr : &sequences_->on_device()};
-    for (const Step& step : program_->ListOf(bucket).steps) RunStep(step, bucket, operands, *stream_);
+    QueueSteps(size, ListFor(size).steps.size());
     for (int i = 0; i < static_cast<int>(network.outputs.size()); ++i) {
       const std::span<std::byte> from = DeviceOutput(i, size);
       stream_->Copy(Staged(staging_.output(i), from.size()).data(), from.data(), from.size_bytes());
     }
+  }
+
+  void QueueSteps(BatchSize size, size_t count) {
+    const ArenaBucket& bucket = program_->BucketFor(size);
+    const StepOperands operands = {arena_->data(), size, sequences_ == nullptr ? nullptr : &sequences_->on_device()};
+    for (const Step& step : std::span(ListFor(size).steps).first(count)) RunStep(step, bucket, operands, *stream_);
   }
 
   const std::shared_ptr<const Program> program_;

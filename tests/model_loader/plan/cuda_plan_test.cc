@@ -11,6 +11,7 @@
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/format/csr.h"
 #include "model_loader/plan/planner.h"
+#include "model_loader/plan/run/device_plan.h"
 #include "tests/support/drawn_quantisation.h"
 #include "tests/support/network_builder.h"
 #include "tests/support/plan_runs.h"
@@ -203,6 +204,34 @@ TEST_F(CudaPlanTest, CopiedInputsCountAsThePlansOwn) {
     const auto output = runner->Output(0, batch);
     EXPECT_TRUE(std::ranges::equal(output, expected)) << batch;
   }
+}
+
+TEST_F(CudaPlanTest, EachPowerOfTwoIsMeasured) {
+  const auto plan = MustPlan(MakeRandomNetwork({.sparsity = 0.9, .image = 33}), *gpu_);
+  ASSERT_NE(plan, nullptr);
+  EXPECT_EQ(plan->report().measured_batches, (std::vector<int64_t>{1, 2, 4, 8, 16, 32, 64}));
+  for (const LayerReport& layer : plan->report().layers) {
+    for (const LayerReport::KernelTimes& candidate : layer.candidates) {
+      EXPECT_EQ(candidate.microseconds.size(), 7u) << candidate.kernel;
+      for (const double time : candidate.microseconds) EXPECT_TRUE(std::isfinite(time)) << candidate.kernel;
+    }
+  }
+}
+
+TEST_F(CudaPlanTest, StepsAddUpToARun) {
+  const Network network = MakeRandomNetwork({.image = 33});
+  const auto plan = MustPlan(network, *gpu_);
+  ASSERT_NE(plan, nullptr);
+  auto runner = *plan->NewRunner({});
+  RunImages(*runner, 4, DrawFloats(static_cast<size_t>(4 * network.values[0].elements()), 7));
+  auto& steps = dynamic_cast<DeviceSteps&>(*runner);
+  const auto times = steps.TimeSteps(4);
+  ASSERT_TRUE(times.ok()) << times.status();
+  EXPECT_EQ(times->size(), steps.ListFor(4).steps.size());
+  absl::Duration all;
+  for (const absl::Duration time : *times) all += time;
+  EXPECT_GT(all, absl::Microseconds(1));
+  EXPECT_LT(all, absl::Milliseconds(100));
 }
 
 TEST_F(CudaPlanTest, OtherPrecisionsAreCloseToSingle) {
