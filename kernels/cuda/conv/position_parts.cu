@@ -134,11 +134,13 @@ void SplitLines(const float* from, int64_t positions, int64_t depth, const Posit
                   to, positions, static_cast<int>(depth), static_cast<int>(PartOfLine(depth)));
 }
 
+// Launched in turn: started while the step before ends, a layer with 3,072 rows of X took 72 us in a plan, and 26 alone
+// (kernels/cuda/PERFORMANCE.md).
 void SplitRows(const float* from, int64_t depth, int64_t stride, const PositionParts& to, Stream& stream) {
   constexpr int64_t kMany = 4096;
   const auto queue = [&]<int kWide>() {
-    LaunchDependent(SplitEachRow<kWide>, LaunchGrid(CeilDiv<int64_t>(stride, kWide)), kRowThreads, 0, QueueOf(stream),
-                    from, to, static_cast<int>(depth), stride);
+    const LaunchGrid grid(CeilDiv<int64_t>(stride, kWide));
+    SplitEachRow<kWide><<<grid, kRowThreads, 0, QueueOf(stream)>>>(from, to, static_cast<int>(depth), stride);
   };
   stride >= kMany ? queue.template operator()<32>() : queue.template operator()<16>();
 }
