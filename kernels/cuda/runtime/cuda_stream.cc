@@ -1,8 +1,10 @@
 #include "kernels/cuda/runtime/cuda_stream.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
+#include "kernels/cuda/runtime/lead_in.h"
 #include "kernels/cuda/runtime/queue.h"
 
 namespace swizzle::cuda {
@@ -13,6 +15,10 @@ constexpr size_t kCublasWorkspace = size_t{32} << 20;
 
 // Of the second cache before something is timed: on an H200 the most take 10 ms.
 constexpr int kMostSweeps = 256;
+
+// How often the kernel before what is timed is timed alone, and what anything takes at least.
+constexpr int kLeadIns = 25;
+constexpr absl::Duration kLeast = absl::Nanoseconds(50);
 
 class Graph final : public Recording {
  public:
@@ -96,6 +102,7 @@ StatusOr<absl::Duration> CudaStream::Time(Work work, Operands recent) {
       cudaMemcpyAsync(flush_.data(), operand.data(), bytes, cudaMemcpyDefault, queue_);
     }
     cudaEventRecord(start_, queue_);
+    QueueLeadIn(queue_, device_.multiprocessors);
     work();
     const cudaError_t queued = cudaGetLastError();
     queued_in_time = cudaEventQuery(start_) == cudaErrorNotReady;
@@ -106,7 +113,23 @@ StatusOr<absl::Duration> CudaStream::Time(Work work, Operands recent) {
   }
   float milliseconds = 0;
   SWIZZLE_RETURN_IF_ERROR(Check(cudaEventElapsedTime(&milliseconds, start_, stop_), "time a kernel"));
-  return absl::Milliseconds(milliseconds);
+  SWIZZLE_ASSIGN_OR_RETURN(const absl::Duration lead_in, LeadIn());
+  return std::max(absl::Milliseconds(milliseconds) - lead_in, kLeast);
+}
+
+StatusOr<absl::Duration> CudaStream::LeadIn() {
+  if (lead_in_ > absl::ZeroDuration()) return lead_in_;
+  std::array<float, kLeadIns> milliseconds = {};
+  for (float& each : milliseconds) {
+    cudaMemsetAsync(flush_.data(), 0, flush_.size(), queue_);
+    cudaEventRecord(start_, queue_);
+    QueueLeadIn(queue_, device_.multiprocessors);
+    cudaEventRecord(stop_, queue_);
+    const cudaError_t ended = cudaEventSynchronize(stop_);
+    SWIZZLE_RETURN_IF_ERROR(Check(ended, "time a kernel"));
+    SWIZZLE_RETURN_IF_ERROR(Check(cudaEventElapsedTime(&each, start_, stop_), "time a kernel"));
+  }
+  return lead_in_ = absl::Milliseconds(*std::ranges::min_element(milliseconds));
 }
 
 StatusOr<std::unique_ptr<Recording>> CudaStream::Record(Work work) {

@@ -57,6 +57,8 @@ class CudaStream final : public DeviceStream {
   Status Init();
   // Note and, as a Status, return what went wrong since the last call, reported errors included.
   Status Check(cudaError_t error, std::string_view what);
+  // How long QueueLeadIn's kernel takes alone.
+  StatusOr<absl::Duration> LeadIn();
 
   Device& device_;
   cudaStream_t queue_ = nullptr;
@@ -66,6 +68,7 @@ class CudaStream final : public DeviceStream {
   std::shared_ptr<void> cudnn_;
   Status reported_;
   DeviceArray<std::byte> flush_;  // larger than the second cache; made when first something is timed
+  absl::Duration lead_in_;        // zero until then
 };
 
 }  // namespace swizzle::cuda

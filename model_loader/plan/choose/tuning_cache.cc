@@ -91,10 +91,11 @@ std::string DeviceOf(const Backend& backend) {
                               : backend.device_name();
 }
 
-// Libraries use more than the table's rows ask for.
+// Libraries use more than the table's rows ask for. Devices' kernels were once timed behind nothing (Stream::Time), and
+// such times can't be compared with today's.
 std::string FeaturesOf(const Backend& backend) {
   return IsProcessor(backend) ? Concat(backend.features_text(), ", of ", cpu::ThisProcessor().instruction_sets)
-                              : backend.features_text();
+                              : Concat(backend.features_text(), ", timed behind a kernel");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "kernels/cpu/runtime/processor.h"
 #include "kernels/format/csr.h"
 #include "model_loader/plan/planner.h"
+#include "tests/support/fake_device.h"
 #include "tests/support/random_network.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
@@ -201,6 +202,19 @@ TEST_F(TuningCacheTest, TimesOfOlderKernelsDoNotCount) {
   ASSERT_THAT(text, HasSubstr(version));
   Write(text.replace(text.find(version), version.size(), "\"kernel_table\":0"));
   EXPECT_EQ(Open().Find(kernel_, problem_, 7), std::nullopt);
+}
+
+TEST_F(TuningCacheTest, TimesOfDevicesBehindNothingDoNotCount) {
+  const testing::FakeDevice device(1 << 20, 0);
+  TuningCache cache(file_, device);
+  cache.Add(kernel_, problem_, 7, 2.0);
+  ASSERT_TRUE(cache.Save().ok());
+  EXPECT_EQ(TuningCache(file_, device).Find(kernel_, problem_, 7), 2.0);
+  std::string text = Text();
+  const std::string behind = ", timed behind a kernel";
+  ASSERT_THAT(text, HasSubstr(behind));
+  Write(text.erase(text.find(behind), behind.size()));
+  EXPECT_EQ(TuningCache(file_, device).Find(kernel_, problem_, 7), std::nullopt);
 }
 
 TEST_F(TuningCacheTest, SavesBesideWhatOthersSavedMeanwhile) {
