@@ -85,6 +85,8 @@ class Program {
 
   // The same program, whose parts run as one each. Constants that only parts need that take all are dropped.
   std::shared_ptr<const Program> Divided(Division division) const;
+  // The same program with these in place of outputs(), as many and of the same names. REQUIRES: it has no parts.
+  std::shared_ptr<const Program> WithOutputs(std::vector<Port> outputs) const;
 
   const std::vector<Port>& inputs() const { return inputs_; }
   const std::vector<Port>& outputs() const { return outputs_; }

@@ -104,6 +104,13 @@ std::shared_ptr<const Program> Program::Divided(Division division) const {
   return divided;
 }
 
+std::shared_ptr<const Program> Program::WithOutputs(std::vector<Port> outputs) const {
+  SWIZZLE_CHECK(parts_.empty() && outputs.size() == outputs_.size());  // turns point to the parts of their own program
+  std::shared_ptr<Program> declared(new Program(*this));
+  declared->outputs_ = std::move(outputs);
+  return declared;
+}
+
 size_t Program::interpreted_nodes() const {
   return static_cast<size_t>(std::ranges::count_if(turns_, [](const Turn& turn) { return turn.part == nullptr; }));
 }

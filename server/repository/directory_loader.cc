@@ -13,6 +13,7 @@
 #include "model_loader/load/loader.h"
 #include "model_loader/plan/plan_tuner.h"
 #include "model_loader/plan/planner.h"
+#include "model_loader/regions/declared_outputs.h"
 #include "server/config/config_parameters.h"
 #include "server/config/model_config.h"
 #include "server/config/served_spec.h"
@@ -276,6 +277,7 @@ class DirectoryLoader {
   // known now; a tuner that knows more later is kept.
   StatusOr<std::shared_ptr<Model>> LoadFallback(FallbackModel model,
                                                 const std::optional<inference::ModelConfig>& config) {
+    model.program = regions::WithDeclaredOutputs(std::move(model.program), devices_.cpu(), options_.plan.threads);
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveFallbackSpec(*model.program));
     SWIZZLE_ASSIGN_OR_RETURN(spec, Configured(std::move(spec), model.container, config));
     claim_.Limit(spec);

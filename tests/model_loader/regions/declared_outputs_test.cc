@@ -1,0 +1,57 @@
+#include "model_loader/regions/declared_outputs.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "kernels/cpu/cpu_backend.h"
+
+namespace swizzle::regions {
+namespace {
+
+class DeclaredOutputsTest : public ::testing::Test {
+ protected:
+  // One node that reads x, and an output y that is declared as given.
+  std::shared_ptr<const fallback::Program> Declared(const char* op, Shape x, const GraphOutput& as = {}) {
+    Graph graph;
+    graph.opset = 17;
+    graph.inputs = {graph.AddValue({"x", DType::kFloat32, std::move(x), std::nullopt})};
+    const int y = graph.AddValue({"y", DType::kFloat32, std::nullopt, std::nullopt});
+    graph.nodes.push_back({op, "", "node", graph.inputs, {y}, {}});
+    graph.outputs.push_back({"y", y, as.dtype, as.shape});
+    return WithDeclaredOutputs(*fallback::Program::Make(std::move(graph)), *backend_, 1);
+  }
+
+  const std::unique_ptr<Backend> backend_ = NewCpuBackend();
+};
+
+TEST_F(DeclaredOutputsTest, AreAsRunsShowThem) {
+  const fallback::Port y = Declared("Neg", {-1, -1, 8})->outputs()[0];
+  EXPECT_EQ(y.name, "y");
+  EXPECT_EQ(y.dtype, DType::kFloat32);
+  EXPECT_EQ(y.shape, (Shape{-1, -1, 8}));
+  EXPECT_EQ(Declared("Neg", {2, 3})->outputs()[0].shape, (Shape{2, 3}));
+}
+
+TEST_F(DeclaredOutputsTest, AreOfTheTypeThatRunsMake) {
+  EXPECT_EQ(Declared("Shape", {-1, 8})->outputs()[0].dtype, DType::kInt64);
+  EXPECT_EQ(Declared("Shape", {-1, 8})->outputs()[0].shape, Shape{2});
+}
+
+TEST_F(DeclaredOutputsTest, AreFreeWhereShapesGoByElements) {
+  const fallback::Port y = Declared("NonZero", {2, 3})->outputs()[0];
+  EXPECT_EQ(y.dtype, DType::kInt64);
+  EXPECT_EQ(y.shape, (Shape{-1, -1}));
+}
+
+TEST_F(DeclaredOutputsTest, StayAsTheyWereDeclared) {
+  const fallback::Port y = Declared("Neg", {-1, 8}, {"", 0, DType::kFloat32, Shape{-1, -1}})->outputs()[0];
+  EXPECT_EQ(y.shape, (Shape{-1, -1}));
+}
+
+TEST_F(DeclaredOutputsTest, StayUndeclaredWhereNothingRuns) {
+  EXPECT_FALSE(Declared("Det", {-1, 8})->outputs()[0].shape.has_value());
+}
+
+}  // namespace
+}  // namespace swizzle::regions
