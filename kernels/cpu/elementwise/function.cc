@@ -9,10 +9,10 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/elementwise/function.cc"
 #include "hwy/foreach_target.h"
 // After foreach_target.h.
-#include "hwy/contrib/math/math-inl.h"
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 #include "kernels/cpu/simd/bfloat16.h"
+#include "kernels/cpu/simd/exponential-inl.h"
 #include "kernels/cpu/simd/partial_vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -91,12 +91,15 @@ struct FunctionVectors {
 // The exponential makes a number of a NaN.
 HWY_INLINE FloatVector UnlessNan(FloatVector x, FloatVector result) { return hn::IfThenElse(hn::Eq(x, x), result, x); }
 
-// Below -87 the exponential would leave FP32's range; the result is 0 to 38 places there.
-HWY_INLINE FloatVector Sigmoid(FloatVector x) {
+// factor / (1 + exp(-x)); of a NaN in x anything. Below -87 the exponential would leave FP32's range; the result is 0
+// to 38 places of the factor there.
+HWY_INLINE FloatVector TimesSigmoid(FloatVector factor, FloatVector x) {
   const FloatTag d;
-  const FloatVector one = hn::Set(d, 1.0f);
-  return UnlessNan(x, hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(hn::Max(x, hn::Set(d, -87.0f)))))));
+  const FloatVector power = PowerOfTwo(hn::Min(hn::Mul(x, hn::Set(d, -kLog2E)), hn::Set(d, 126.0f)));
+  return hn::Div(factor, hn::Add(hn::Set(d, 1.0f), power));
 }
+
+HWY_INLINE FloatVector Sigmoid(FloatVector x) { return UnlessNan(x, TimesSigmoid(hn::Set(FloatTag(), 1.0f), x)); }
 
 HWY_INLINE FloatVector HardSigmoid(FloatVector x, const FunctionVectors& v) {
   const FloatTag d;
@@ -108,7 +111,8 @@ HWY_INLINE FloatVector Tanh(FloatVector x) {
   const FloatTag d;
   const FloatVector one = hn::Set(d, 1.0f), two = hn::Set(d, 2.0f);
   const FloatVector bounded = Clamp(x, hn::Set(d, -20.0f), hn::Set(d, 20.0f));
-  return UnlessNan(x, hn::Sub(one, hn::Div(two, hn::Add(one, hn::Exp(d, hn::Mul(two, bounded))))));
+  const FloatVector power = PowerOfTwo(hn::Mul(bounded, hn::Set(d, 2 * kLog2E)));
+  return UnlessNan(x, hn::Sub(one, hn::Div(two, hn::Add(one, power))));
 }
 
 #if HWY_TARGET == HWY_AVX3
@@ -146,13 +150,13 @@ HWY_INLINE FloatVector GeluTanh(FloatVector x) {
   const FloatTag d;
   const FloatVector cubic =
       hn::MulAdd(hn::Mul(hn::Set(d, 0.0713548163f), hn::Mul(x, x)), x, hn::Mul(hn::Set(d, 1.59576912f), x));
-  return hn::Mul(x, Sigmoid(cubic));
+  return TimesSigmoid(x, cubic);
 }
 
 template <FunctionKind kKind>
 HWY_INLINE FloatVector Apply(FloatVector x, const FunctionVectors& v) {
   if constexpr (kKind == FunctionKind::kSigmoid) return Sigmoid(x);
-  if constexpr (kKind == FunctionKind::kSilu) return hn::Mul(x, Sigmoid(x));
+  if constexpr (kKind == FunctionKind::kSilu) return TimesSigmoid(x, x);  // which is NaN where x is
   if constexpr (kKind == FunctionKind::kHardSigmoid) return HardSigmoid(x, v);
   if constexpr (kKind == FunctionKind::kHardSwish) return hn::Mul(x, HardSigmoid(x, v));
   if constexpr (kKind == FunctionKind::kTanh) return Tanh(x);

@@ -13,6 +13,7 @@
 
 #include "kernels/base/integers.h"
 #include "kernels/cpu/simd/elements-inl.h"
+#include "kernels/cpu/simd/exponential-inl.h"
 #include "kernels/cpu/tokens/attention_work.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -24,29 +25,9 @@ inline constexpr int kMaxRows = 6;
 inline constexpr int kMaxVectors = HWY_TARGET == HWY_AVX3 ? 4 : 2;
 static_assert(kMaxVectors * kLanes <= kQueryBlock);
 inline constexpr float kLeast = std::numeric_limits<float>::lowest();
-// Scores are kept in units of log(2), so that their exponentials are powers of two.
-inline constexpr float kLog2E = 1.44269504f;
-// How far scores may lie above their reference before that is raised: any reference near the maximum does as well.
+// How far scores may lie above their reference before that is raised: any reference near the maximum does as well. They
+// are kept in units of log(2), so that their exponentials are powers of two.
 inline constexpr float kSlack = 16.0f;
-
-// 2^x for x <= kSlack, to 3e-7 relative; 0 from -127 down, where FP32 runs out, and any number below 2^-125 near there.
-HWY_INLINE FloatVector PowerOfTwo(FloatVector x) {
-  const FloatTag d;
-  const hn::RebindToUnsigned<FloatTag> bits;
-  const FloatVector bounded = hn::Max(hn::Set(d, -127.0f), x);
-  // Adding 3 * 2^22 rounds to a whole number and leaves it in the lowest bits.
-  const FloatVector magic = hn::Set(d, 12582912.0f);
-  const FloatVector power = hn::Add(bounded, magic);
-  const FloatVector rest = hn::Sub(bounded, hn::Sub(power, magic));
-  // The least relative error over half a step either way, by a fit of our own: 1.1e-7.
-  FloatVector result = hn::Set(d, 0.00132647273f);
-  result = hn::MulAdd(result, rest, hn::Set(d, 0.00967151299f));
-  result = hn::MulAdd(result, rest, hn::Set(d, 0.0555073358f));
-  result = hn::MulAdd(result, rest, hn::Set(d, 0.240222424f));
-  result = hn::MulAdd(result, rest, hn::Set(d, 0.693147004f));
-  result = hn::MulAdd(result, rest, hn::Set(d, 1.0f));
-  return hn::BitCast(d, hn::Add(hn::BitCast(bits, result), hn::ShiftLeft<23>(hn::BitCast(bits, power))));
-}
 
 // A matrix whose elements are broadcast: (row, depth) at data + row * row_stride + depth * depth_stride.
 struct Broadcasts {
