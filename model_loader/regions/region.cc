@@ -10,14 +10,15 @@
 #include "model_loader/graph/operators.h"
 #include "model_loader/passes/lower.h"
 #include "model_loader/passes/pipeline.h"
+#include "model_loader/semantics/axes.h"
 
 namespace swizzle::regions {
 namespace {
 
 // The operators that compute vectors along the last dimension one by one. Those whose constants broadcast.
 constexpr std::array<std::string_view, 4> kArithmetic = {"Add", "Div", "Mul", "Sub"};
-constexpr std::array<std::string_view, 8> kOfVectors = {"Clip",      "Gemm",   "HardSigmoid", "HardSwish",
-                                                        "LeakyRelu", "MatMul", "Relu",        "Sigmoid"};
+constexpr std::array<std::string_view, 9> kOfVectors = {"Clip",   "Gemm", "HardSigmoid", "HardSwish", "LeakyRelu",
+                                                        "MatMul", "Relu", "Sigmoid",     "Softmax"};
 
 bool IsArithmetic(const Node& node) { return std::ranges::find(kArithmetic, node.op) != kArithmetic.end(); }
 
@@ -69,6 +70,10 @@ class Extraction {
       if (input == kNoValue) continue;
       SWIZZLE_ASSIGN_OR_RETURN(input, ValueFor(from, input));
     }
+    if (region_.form == Form::kVectors && from.op == "Softmax") {
+      SWIZZLE_RETURN_IF_ERROR(CheckRunsAlongVectors(from));
+      node.attributes["axis"] = int64_t{1};  // of [rows, channels]
+    }
     node.outputs.assign(from.op == "Split" ? from.outputs.size() : 1, kNoValue);  // a Split counts them
     for (const int output : MadeValues(from, survey_)) {
       const auto place = std::ranges::find(from.outputs, output) - from.outputs.begin();
@@ -76,6 +81,13 @@ class Extraction {
     }
     made_.nodes.push_back(std::move(node));
     return {};
+  }
+
+  Status CheckRunsAlongVectors(const Node& softmax) const {
+    const auto rank = static_cast<int64_t>(survey_.shapes[static_cast<size_t>(softmax.inputs[0])]->size());
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, SoftmaxAxes(softmax, graph_.opset, rank));
+    if (axes == std::vector{rank - 1}) return {};
+    return Unimplemented(Describe(softmax), " does not run along the last dimension alone");
   }
 
   Status AddIdiom(const Idiom& idiom) {

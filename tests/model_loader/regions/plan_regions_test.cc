@@ -91,6 +91,16 @@ TEST_F(PlanRegionsTest, LayersOnTokensTakeAnyBatchAndLength) {
   for (const int64_t length : {1, 5, 300}) ExpectSame(regional, {{3, length, 8}});
 }
 
+TEST_F(PlanRegionsTest, SoftmaxAlongVectorsEndsARegion) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, -1, 8}).Floats("w", {8, 40}, Weights(8 * 40)).Node("MatMul", {"x", "w"}, {"h"});
+  builder.Node("Softmax", {"h"}, {"y"}, {{"axis", int64_t{2}}}).Output("y");
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
+  EXPECT_EQ(regional.program->interpreted_nodes(), 0u);
+  for (const int64_t length : {1, 5, 300}) ExpectSame(regional, {{3, length, 8}});
+}
+
 TEST_F(PlanRegionsTest, AsksAGateBetweenNodesAndBetweenStepsOfRegions) {
   const RegionalProgram regional = Plan(Tokens());
   swizzle::testing::CountingGate nodes, steps;
