@@ -10,7 +10,8 @@
 namespace swizzle {
 
 // Candidates() for `problem`, and of each kernel that comes in several instruction sets (Kernel::family) only the
-// widest.
+// widest; of equally wide ones only the first. So a row that does a family's work faster where it accepts the problem
+// names that family, and stands before it in the table: the others are then not measured.
 std::vector<const Kernel*> WidestCandidates(const Backend& backend, const Problem& problem, const Weight* weight,
                                             Precision precision);
 

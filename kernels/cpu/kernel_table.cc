@@ -155,6 +155,7 @@ constexpr Kernel kVectorQuadConv =
 constexpr Kernel kBlockQuadConv =
     OfAnyPlane(AcceptsConvBytes, PrepareBlockQuadConv, BlockQuadConvWorkspaceBytes, HoldsBlockQuads);
 constexpr Kernel kBlockConv = OfAnyPlane(AcceptsConvBytes, PrepareBlockConv, BlockConvWorkspaceBytes, HoldsBytes);
+// Its row is before those of the family that it names: where it accepts, they are not measured (WidestCandidates).
 constexpr Kernel kStemConv =
     OfAnyPlane(AcceptsStemConv, PrepareStemConv, BlockConvWorkspaceBytes, HoldsBytes, "conv_nchw_dense_u8");
 constexpr Kernel kLaneConv = OfAnyPlane(AcceptsLaneConv, PrepareLaneConv, LaneConvWorkspaceBytes, HoldsBytes);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/runtime/targets.h"
 #include "kernels/format/csr.h"
 #include "tests/kernels/fake_backend.h"
@@ -133,11 +134,60 @@ TEST(WidestCandidatesTest, OfInstructionSetsOneAndOfLibrariesAll) {
             (std::vector<std::string>{"wide", "one", "other", "elsewhere"}));
 }
 
+// A special case of a kernel, written where others of its family are as wide, stands before them.
+TEST(WidestCandidatesTest, OfEquallyWideOnesTheFirst) {
+  static constexpr Kernel kRows[] = {
+      {.name = "special",
+       .key = Key(Op::kConv, Format::kDense),
+       .required_features = 2,
+       .accepts = AcceptsOneImage,
+       .family = "conv"},
+      {.name = "wide",
+       .key = Key(Op::kConv, Format::kDense),
+       .required_features = 2,
+       .accepts = AcceptsAll,
+       .family = "conv"},
+      {.name = "narrow", .key = Key(Op::kConv, Format::kDense), .accepts = AcceptsAll, .family = "conv"},
+  };
+  const FakeBackend backend(kRows, 2);
+  const Weight weight = WeightIn(Format::kDense);
+  Problem problem = SmallProblem();
+  const auto names = [&] { return Names(WidestCandidates(backend, problem, &weight, Precision::kFloat32)); };
+  EXPECT_EQ(names(), (std::vector<std::string>{"special"}));
+  problem.input.batch = problem.output.batch = 2;
+  EXPECT_EQ(names(), (std::vector<std::string>{"wide"}));
+}
+
 TEST(CandidatesTest, OpsWithoutWeights) {
   const FakeBackend backend(kTable, 0);
   Problem problem = SmallProblem();
   problem.SetOp(Op::kAdd);
   EXPECT_EQ(Names(Candidates(backend, problem, nullptr, Precision::kFloat32)), (std::vector<std::string>{"add"}));
+}
+
+// Rows that read an image of bytes, on a processor with all that they need.
+std::vector<std::string> RowsOfImages(int64_t channels, int window_size) {
+  const FakeBackend backend(cpu::KernelTable(), cpu::kAvx512 | cpu::kVnni | cpu::kVbmi | cpu::kAvx2 | cpu::kAnyX86);
+  Problem problem{{Op::kConv, Window(), {}}, {1, channels, 8, 8}, {1, 16, 8, 8}};
+  problem.window().kernel_h = problem.window().kernel_w = window_size;
+  problem.window().pad_top = problem.window().pad_left = window_size / 2;
+  problem.window().pad_bottom = problem.window().pad_right = (window_size - 1) / 2;
+  problem.inputs_as[0] = {DType::kUint8, 0.5f, 3};
+  problem.epilogue.requantise = Quantised{DType::kUint8, 2.0f, 7};
+  const int64_t cols = channels * window_size * window_size;
+  Weight weight{DenseMatrix{16, cols, std::vector<float>(16 * cols, 1.0f)}, {}};
+  weight.quantisation = Quantisation{DType::kInt8, std::vector<float>(16, 1.0f), {}};
+  std::vector<std::string> names;
+  for (const Kernel* kernel : WidestCandidates(backend, problem, &weight, Precision::kFloat32)) {
+    if (kernel->key.input == Storage{Layout::kNchw, DType::kUint8} && kernel->key.output.layout == Layout::kFullPanels)
+      names.emplace_back(kernel->name);
+  }
+  return names;
+}
+
+TEST(KernelTableTest, FirstLayersOfBytesHaveOneRow) {
+  EXPECT_EQ(RowsOfImages(3, 3), (std::vector<std::string>{"conv_stem_dense_u8_vbmi"}));
+  EXPECT_EQ(RowsOfImages(3, 2), (std::vector<std::string>{"conv_nchw_dense_u8_vbmi"}));
 }
 
 TEST(KernelTableTest, NamesAreUnique) {
