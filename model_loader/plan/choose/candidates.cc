@@ -143,10 +143,10 @@ StatusOr<std::optional<std::vector<Measurer::Timing>>> Measurer::Time(std::span<
 }
 
 bool Measurer::AddsUp(const Problem& problem, const Weight* weight) const {
-  constexpr int64_t kFloats = int64_t{512} << 10;
+  constexpr int64_t kElements = int64_t{512} << 10;
   if (!HasHostMemory(backend_) || problem.input.batch != 1 || problem.output.batch != 1) return false;
-  const int64_t floats = LayoutElements(problem.input, Layout::kNchw) + LayoutElements(problem.output, Layout::kNchw);
-  return floats >= kFloats && (weight == nullptr || floats >= weight->rows() * weight->cols());
+  const int64_t elements = LayoutElements(problem.input, Layout::kNchw) + LayoutElements(problem.output, Layout::kNchw);
+  return elements >= kElements && (weight == nullptr || elements >= weight->rows() * weight->cols());
 }
 
 bool Measurer::CannotWin(double microseconds, double least, size_t b) const {

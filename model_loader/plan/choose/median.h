@@ -1,3 +1,4 @@
+// The median of a few measurements.
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_MEDIAN_H_
 #define SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_MEDIAN_H_
 
