@@ -7,7 +7,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <random>
 #include <set>
 #include <span>
 #include <sstream>
@@ -21,6 +20,8 @@
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/planner.h"
 #include "tests/support/network_builder.h"
+#include "tests/support/network_reference.h"
+#include "tests/support/plan_runs.h"
 #include "tests/support/process_limits.h"
 #include "tests/support/random_encoder.h"
 #include "tests/support/random_network.h"
@@ -29,53 +30,13 @@
 namespace swizzle {
 namespace {
 
+using testing::DrawFloats;
+using testing::EvaluateNetwork;
+using testing::ExpectClose;
 using testing::MakeRandomNetwork;
+using testing::RunImages;
 
-std::vector<float> RandomFloats(size_t count, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(count);
-  for (float& value : values) value = normal(random);
-  return values;
-}
-
-// The network's only output, computed layer by layer with the reference kernels.
-std::vector<float> Reference(const Network& network, int64_t batch, std::vector<float> input) {
-  std::vector<std::vector<float>> values(network.values.size());
-  values[network.inputs[0].value] = std::move(input);
-  for (const Layer& layer : network.layers) {
-    std::vector<float>& y = values[layer.output];
-    const std::vector<float>& x = values[layer.inputs[0]];
-    if (layer.op == Op::kReshape) {
-      y = x;
-      continue;
-    }
-    const Weight* weight = layer.weight < 0 ? nullptr : &network.weights[layer.weight];
-    std::vector<std::vector<float>> inputs;
-    for (const int input_of : layer.inputs) inputs.push_back(values[input_of]);
-    const auto result = reference::Solve(LayerProblem(network, layer, batch, 1), weight, inputs);
-    y.assign(result.begin(), result.end());
-  }
-  return values[network.outputs[0].value];
-}
-
-std::vector<float> RunPlan(Runner& runner, int64_t batch, const std::vector<float>& input) {
-  std::ranges::copy(input, runner.Input(0, batch).begin());
-  EXPECT_TRUE(runner.Run(batch).ok());
-  const auto output = runner.Output(0, batch);
-  return {output.begin(), output.end()};
-}
-
-void ExpectClose(const std::vector<float>& actual, const std::vector<float>& expected) {
-  ASSERT_EQ(actual.size(), expected.size());
-  float largest = 0.0f, difference = 0.0f;
-  for (size_t i = 0; i < actual.size(); ++i) {
-    largest = std::max(largest, std::abs(expected[i]));
-    difference = std::max(difference, std::abs(actual[i] - expected[i]));
-    ASSERT_TRUE(std::isfinite(actual[i])) << i;
-  }
-  EXPECT_LE(difference, 1e-4f * largest);
-}
+constexpr float kTolerance = 1e-4f;
 
 PlanOptions FastOptions(int threads = 1) {
   PlanOptions options;
@@ -109,8 +70,8 @@ TEST_P(PlanParityTest, EqualsTheReferenceAtEveryBatchSize) {
   // Out of order, so that nothing left by a larger batch may leak into a smaller one.
   for (int64_t batch : {3, 64, 1, 17, 2}) {
     SCOPED_TRACE(batch);
-    const auto input = RandomFloats(static_cast<size_t>(batch * network.values[0].elements()), 11);
-    ExpectClose(RunPlan(**runner, batch, input), Reference(network, batch, input));
+    const auto input = DrawFloats(static_cast<size_t>(batch * network.values[0].elements()), 11);
+    ExpectClose(RunImages(**runner, batch, input), EvaluateNetwork(network, {input}, batch)[0], kTolerance);
   }
 }
 
@@ -127,8 +88,8 @@ TEST(PlanTest, AFixedBatchIsTheOnlyOne) {
   EXPECT_EQ(plan->report().measured_batches, (std::vector<int64_t>{5}));
   auto runner = plan->NewRunner({});
   ASSERT_TRUE(runner.ok());
-  const auto input = RandomFloats(static_cast<size_t>(5 * network.values[0].elements()), 3);
-  ExpectClose(RunPlan(**runner, 5, input), Reference(network, 5, input));
+  const auto input = DrawFloats(static_cast<size_t>(5 * network.values[0].elements()), 3);
+  ExpectClose(RunImages(**runner, 5, input), EvaluateNetwork(network, {input}, 5)[0], kTolerance);
 }
 
 TEST(PlanTest, OneExecutorPerThreadSharesThePlan) {
@@ -136,14 +97,14 @@ TEST(PlanTest, OneExecutorPerThreadSharesThePlan) {
   const auto backend = NewCpuBackend();
   const auto plan = MustPlan(network, *backend, FastOptions());
   ASSERT_NE(plan, nullptr);
-  const auto input = RandomFloats(static_cast<size_t>(4 * network.values[0].elements()), 5);
-  const auto expected = Reference(network, 4, input);
+  const auto input = DrawFloats(static_cast<size_t>(4 * network.values[0].elements()), 5);
+  const auto expected = EvaluateNetwork(network, {input}, 4)[0];
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t) {
     threads.emplace_back([&] {
       auto runner = plan->NewRunner({});
       ASSERT_TRUE(runner.ok());
-      for (int i = 0; i < 5; ++i) ExpectClose(RunPlan(**runner, 4, input), expected);
+      for (int i = 0; i < 5; ++i) ExpectClose(RunImages(**runner, 4, input), expected, kTolerance);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -160,11 +121,11 @@ TEST(PlanTest, AnOutputMayAlsoBeReadByLaterLayers) {
   ASSERT_NE(plan, nullptr);
   auto runner = plan->NewRunner({});
   ASSERT_TRUE(runner.ok());
-  const auto input = RandomFloats(static_cast<size_t>(2 * network.values[0].elements()), 5);
-  ExpectClose(RunPlan(**runner, 2, input), Reference(network, 2, input));
+  const auto input = DrawFloats(static_cast<size_t>(2 * network.values[0].elements()), 5);
+  ExpectClose(RunImages(**runner, 2, input), EvaluateNetwork(network, {input}, 2)[0], kTolerance);
   const auto actual = (*runner)->Output(1, 2);
   const auto expected = reference::Solve(LayerProblem(network, stem, 2, 1), &network.weights[stem.weight], {input});
-  ExpectClose({actual.begin(), actual.end()}, {expected.begin(), expected.end()});
+  ExpectClose({actual.begin(), actual.end()}, {expected.begin(), expected.end()}, kTolerance);
 }
 
 // What a batch leaves as outputs, computed in parts of these rows.
@@ -194,14 +155,14 @@ TEST(PlanTest, ABatchInPartsIsTheSame) {
       const NetworkValue& v = network.values[network.layers[0].output];
       network.outputs.push_back({"stem", DType::kFloat32, {v.channels, v.height, v.width}, network.layers[0].output});
     }
-    const auto input = RandomFloats(static_cast<size_t>(7 * network.values[0].elements()), 7);
+    const auto input = DrawFloats(static_cast<size_t>(7 * network.values[0].elements()), 7);
     const auto plan = MustPlan(network, *backend, FastOptions(2));
     ASSERT_NE(plan, nullptr);
     EXPECT_EQ(plan->has_tail(), tail);
     const std::unique_ptr<Runner> runner = *plan->NewRunner({});
-    const std::vector<float> expected = Reference(network, 7, input);
+    const std::vector<float> expected = EvaluateNetwork(network, {input}, 7)[0];
     for (const auto& parts : {std::vector<int64_t>{3, 4}, {1, 1, 1, 1, 1, 1, 1}, {7}, {6, 1}}) {
-      ExpectClose(RunInParts(*plan, *runner, parts, input), expected);
+      ExpectClose(RunInParts(*plan, *runner, parts, input), expected, kTolerance);
     }
   }
 }
@@ -262,69 +223,8 @@ TEST(PlanTest, RunsInTheWaysThatWereFastestAndStaysTheSame) {
   auto runner = unusual->NewRunner({});
   ASSERT_TRUE(runner.ok());
   for (int64_t batch : {1, 4, 1}) {
-    const auto input = RandomFloats(static_cast<size_t>(batch * network().values[0].elements()), 12);
-    ExpectClose(RunPlan(**runner, batch, input), Reference(network(), batch, input));
-  }
-}
-
-// Rewrites times of a tuning cache: dense kernels are fast for one row, sparse ones for more.
-void FavourDenseForOneRow(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::ostringstream out;
-  std::string line;
-  std::getline(in, line);
-  out << line << "\n";
-  while (std::getline(in, line)) {
-    nlohmann::json record = nlohmann::json::parse(line);
-    const bool one_row = record.value("problem", "").find("-> 1x") != std::string::npos;
-    const std::string kernel = record.value("kernel", "");
-    if (kernel.find("_dense_") != std::string::npos) record["microseconds"] = one_row ? 10.0 : 1e4;
-    if (kernel.find("_csr_") != std::string::npos) record["microseconds"] = one_row ? 60.0 : 100.0;
-    out << record.dump() << "\n";
-  }
-  std::ofstream(file) << out.str();
-}
-
-TEST(PlanTest, SmallAndLargeBatchesRunOnTheirOwnKernelsWhereMemoryAllows) {
-  Network network = MakeRandomNetwork({.sparsity = 0.9});
-  // An output from before the last layers: without a tail, nothing else has to be alike.
-  const NetworkValue& stem = network.values[network.layers[0].output];
-  network.outputs.push_back(
-      {"stem", DType::kFloat32, {stem.channels, stem.height, stem.width}, network.layers[0].output});
-  const TemporaryFolder folder;
-  const auto backend = NewCpuBackend();
-  const auto plan = [&](absl::Duration tuning, double weight_budget) {
-    TuningCache cache(folder / "times", *backend);
-    auto made = MustPlan(network, *backend,
-                         {.max_batch = 8,
-                          .threads = 1,
-                          .tuning_budget = tuning,
-                          .make_watch = nullptr,
-                          .tuning_cache = &cache,
-                          .weight_budget = weight_budget,
-                          .micro_batch = 8});
-    EXPECT_TRUE(cache.Save().ok());
-    return made;
-  };
-  // Each time more kernels are no longer hopeless by their time for one row, and measured.
-  for (int i = 0; i < 3; ++i) {
-    ASSERT_NE(plan(absl::Seconds(2), 1.0), nullptr);
-    FavourDenseForOneRow(folder / "times");
-  }
-  const auto once = plan({}, 1.0), twice = plan({}, 100.0), usual = plan({}, 0.0);
-  ASSERT_TRUE(once != nullptr && twice != nullptr && usual != nullptr);
-  EXPECT_EQ(usual->report().device_bytes, once->report().device_bytes);
-  EXPECT_GT(twice->report().device_bytes, once->report().device_bytes);
-  ASSERT_EQ(twice->report().buckets, (std::vector<int64_t>{2, 8}));
-  const LayerReport& layer = twice->report().layers[1];
-  EXPECT_NE(layer.KernelAt(0).find("_dense_"), std::string::npos) << layer.KernelAt(0);
-  EXPECT_NE(layer.KernelAt(1).find("_csr_"), std::string::npos) << layer.KernelAt(1);
-  const auto runner = twice->NewRunner({});
-  ASSERT_TRUE(runner.ok());
-  for (int64_t batch : {1, 8, 2, 3, 1}) {
-    SCOPED_TRACE(batch);
-    const auto input = RandomFloats(static_cast<size_t>(batch * network.values[0].elements()), 13);
-    ExpectClose(RunPlan(**runner, batch, input), Reference(network, batch, input));
+    const auto input = DrawFloats(static_cast<size_t>(batch * network().values[0].elements()), 12);
+    ExpectClose(RunImages(**runner, batch, input), EvaluateNetwork(network(), {input}, batch)[0], kTolerance);
   }
 }
 
@@ -377,8 +277,8 @@ TEST(PlanTest, WithoutABudgetKernelsAreChosenByRuleOfThumb) {
   EXPECT_NE(plan->report().layers[1].kernels[0].find("csr"), std::string::npos) << plan->report().layers[1].kernels[0];
   auto runner = plan->NewRunner({});
   ASSERT_TRUE(runner.ok());
-  const auto input = RandomFloats(static_cast<size_t>(3 * network.values[0].elements()), 5);
-  ExpectClose(RunPlan(**runner, 3, input), Reference(network, 3, input));
+  const auto input = DrawFloats(static_cast<size_t>(3 * network.values[0].elements()), 5);
+  ExpectClose(RunImages(**runner, 3, input), EvaluateNetwork(network, {input}, 3)[0], kTolerance);
 }
 
 // Weights are prepared by several threads; who listens hears of one layer at a time.
