@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "model_loader/onnx/graph_additions.h"
 #include "model_loader/onnx/onnx_rewrite.h"
 #include "model_loader/onnx/proto_values.h"
 #include "model_loader/quantising/quantiser.h"
@@ -40,7 +41,7 @@ class DynamicQuantiser {
  public:
   DynamicQuantiser(onnx::ModelProto& model, const std::function<bool(const std::string&)>& skips,
                    const ReadOptions& options)
-      : graph_(*model.mutable_graph()), skips_(skips), source_(options) {}
+      : graph_(*model.mutable_graph()), additions_(graph_), skips_(skips), source_(options) {}
 
   Status Run() {
     FindNames();
@@ -59,21 +60,15 @@ class DynamicQuantiser {
     for (int i = 0; i < graph_.initializer_size(); ++i) {
       const std::string& name = graph_.initializer(i).name();
       initializers_[name] = i;
-      names_.insert(name);
+      additions_.Avoid(name);
     }
-    for (const auto& input : graph_.input()) names_.insert(input.name());
+    for (const auto& input : graph_.input()) additions_.Avoid(input.name());
     for (const auto& node : graph_.node()) {
-      for (const auto& output : node.output()) names_.insert(output);
+      for (const auto& output : node.output()) additions_.Avoid(output);
       if (node.op_type() != "Identity" || node.input_size() != 1 || node.output_size() != 1) continue;
       const auto source = initializers_.find(node.input(0));
       if (source != initializers_.end()) initializers_[node.output(0)] = source->second;
     }
-  }
-
-  std::string Fresh(const std::string& wanted) {
-    std::string name = wanted;
-    for (int i = 1; !names_.insert(name).second; ++i) name = Concat(wanted, "_", i);
-    return name;
   }
 
   onnx::NodeProto& AddNode(const char* op, std::initializer_list<std::string> inputs,
@@ -101,7 +96,7 @@ class DynamicQuantiser {
     if (tensor.data_type() != onnx::TensorProto::FLOAT || tensor.dims_size() != 2) return false;
     SWIZZLE_ASSIGN_OR_RETURN(const WholeWeight whole, WholesOf(weight->second, AttributeOf(node, "transB", 0) != 0));
     const std::string prefix = node.name().empty() ? node.output(0) : node.name();
-    const auto fresh = [&](const char* suffix) { return Fresh(prefix + suffix); };
+    const auto fresh = [&](const char* suffix) { return additions_.Fresh(prefix + suffix); };
     const std::vector<std::string>& x = Quantised(node.input(0));
     const std::string sums = fresh(".sums"), reals = fresh(".reals"), scale = fresh(".scale");
     const bool has_bias = node.input_size() > 2 && !node.input(2).empty();
@@ -121,8 +116,8 @@ class DynamicQuantiser {
   const std::vector<std::string>& Quantised(const std::string& x) {
     std::vector<std::string>& made = quantised_[x];
     if (made.empty()) {
-      made = {Fresh(x + ".wholes"), Fresh(x + ".scale"), Fresh(x + ".zero_point")};
-      AddNode("DynamicQuantizeLinear", {x}, {made[0], made[1], made[2]}, Fresh(x + ".quantise"));
+      made = {additions_.Fresh(x + ".wholes"), additions_.Fresh(x + ".scale"), additions_.Fresh(x + ".zero_point")};
+      AddNode("DynamicQuantizeLinear", {x}, {made[0], made[1], made[2]}, additions_.Fresh(x + ".quantise"));
     }
     return made;
   }
@@ -143,20 +138,10 @@ class DynamicQuantiser {
       for (size_t c = 0; c < cols; ++c) wholes[c * rows + r] = static_cast<int8_t>(std::nearbyint(row[c] / scales[r]));
     }
     const auto outputs = static_cast<int64_t>(rows);
-    known->second = {Add(name + ".wholes", onnx::TensorProto::INT8, {static_cast<int64_t>(cols), outputs}, wholes),
-                     Add(name + ".scales", onnx::TensorProto::FLOAT, {outputs}, scales)};
+    known->second = {additions_.AddInitializer(name + ".wholes", onnx::TensorProto::INT8,
+                                               {static_cast<int64_t>(cols), outputs}, wholes),
+                     additions_.AddInitializer(name + ".scales", onnx::TensorProto::FLOAT, {outputs}, scales)};
     return known->second;
-  }
-
-  template <typename T>
-  std::string Add(const std::string& wanted, onnx::TensorProto::DataType type, const Shape& shape,
-                  const std::vector<T>& values) {
-    onnx::TensorProto& tensor = *graph_.add_initializer();
-    tensor.set_name(Fresh(wanted));
-    tensor.set_data_type(type);
-    tensor.mutable_dims()->Add(shape.begin(), shape.end());
-    tensor.set_raw_data(values.data(), values.size() * sizeof(T));
-    return tensor.name();
   }
 
   // Weights that nothing reads any more, and what only names them.
@@ -193,10 +178,10 @@ class DynamicQuantiser {
   }
 
   onnx::GraphProto& graph_;
+  GraphAdditions additions_;
   const std::function<bool(const std::string&)>& skips_;
   TensorSource source_;
   std::map<std::string, int> initializers_;  // by name, and by those of Identity nodes
-  std::set<std::string> names_;
   std::map<std::string, std::vector<std::string>> quantised_;
   std::map<std::pair<int, bool>, WholeWeight> wholes_;  // by initializer, and whether outputs come first in it
 };

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 
+#include "model_loader/onnx/graph_additions.h"
 #include "model_loader/semantics/whole_numbers.h"
 #include "onnx/onnx_pb.h"
 
@@ -21,9 +21,9 @@ using Names = std::vector<std::string>;
 
 class Writer {
  public:
-  explicit Writer(const Network& network) : network_(network), graph_(*model_.mutable_graph()) {
-    for (const NetworkPort& port : network.inputs) taken_.insert(port.name);
-    for (const NetworkPort& port : network.outputs) taken_.insert(port.name);
+  explicit Writer(const Network& network) : network_(network), graph_(*model_.mutable_graph()), additions_(graph_) {
+    for (const NetworkPort& port : network.inputs) additions_.Avoid(port.name);
+    for (const NetworkPort& port : network.outputs) additions_.Avoid(port.name);
     names_.resize(network.values.size());
   }
 
@@ -52,13 +52,6 @@ class Writer {
     return bytes;
   }
 
-  // The name, or one like it that nothing has yet.
-  std::string Fresh(const std::string& wanted) {
-    std::string name = wanted;
-    for (int i = 1; !taken_.insert(name).second; ++i) name = Concat(wanted, "_", i);
-    return name;
-  }
-
   Shape FourDimensions(const NetworkValue& value) const {
     return {network_.batch_size, value.channels, value.height, value.width};
   }
@@ -80,7 +73,7 @@ class Writer {
   onnx::NodeProto& AddNode(const char* op, const Names& inputs, const std::string& output) {
     onnx::NodeProto& node = *graph_.add_node();
     node.set_op_type(op);
-    node.set_name(Fresh(output + "." + op));
+    node.set_name(additions_.Fresh(output + "." + op));
     for (const std::string& input : inputs) node.add_input(input);
     node.add_output(output);
     return node;
@@ -105,23 +98,14 @@ class Writer {
     attribute.set_f(value);
   }
 
-  template <typename T>
-  std::string AddConstant(const std::string& wanted, onnx::TensorProto::DataType type, const Shape& shape,
-                          const std::vector<T>& values) {
-    onnx::TensorProto& tensor = *graph_.add_initializer();
-    tensor.set_name(Fresh(wanted));
-    tensor.set_data_type(type);
-    tensor.mutable_dims()->Add(shape.begin(), shape.end());
-    tensor.set_raw_data(values.data(), values.size() * sizeof(T));
-    return tensor.name();
-  }
   std::string AddFloats(const std::string& wanted, const Shape& shape, const std::vector<float>& values) {
-    return AddConstant(wanted, onnx::TensorProto::FLOAT, shape, values);
+    return additions_.AddInitializer(wanted, onnx::TensorProto::FLOAT, shape, values);
   }
 
   void Reshape(const std::string& input, const Shape& shape, const std::string& output) {
     const auto rank = static_cast<int64_t>(shape.size());
-    AddNode("Reshape", {input, AddConstant(output + ".shape", onnx::TensorProto::INT64, {rank}, shape)}, output);
+    AddNode("Reshape", {input, additions_.AddInitializer(output + ".shape", onnx::TensorProto::INT64, {rank}, shape)},
+            output);
   }
 
   Status WriteInput(const NetworkPort& port) {
@@ -132,11 +116,11 @@ class Writer {
       if (value.quantisation->Of(0) != Quantised{port.dtype, 1.0f, 0}) {
         return Unimplemented("input '", port.name, "' has a scale or zero point, which no Cast has");
       }
-      name = Fresh(port.name + ".real");
+      name = additions_.Fresh(port.name + ".real");
       SetInt(AddNode("Cast", {port.name}, name), "to", onnx::TensorProto::FLOAT);
     }
     if (PortShape(port) == FourDimensions(value)) return {};
-    const std::string given = std::exchange(name, Fresh(port.name + ".plane"));
+    const std::string given = std::exchange(name, additions_.Fresh(port.name + ".plane"));
     Reshape(given, FourDimensions(value), name);
     return {};
   }
@@ -149,7 +133,7 @@ class Writer {
   Status WriteLayer(const Layer& layer) {
     SWIZZLE_ASSIGN_OR_RETURN(std::string result, WriteOperator(layer));
     if (layer.epilogue.residual) {
-      const std::string sum = Fresh(layer.name + ".sum");
+      const std::string sum = additions_.Fresh(layer.name + ".sum");
       AddNode("Add", {result, names_[layer.inputs.back()]}, sum);
       result = sum;
     }
@@ -167,7 +151,7 @@ class Writer {
       if (high >= range.high) high = kInfinity;
     }
     if (low == -kInfinity && high == kInfinity) return result;
-    std::string clamped = Fresh(layer.name + ".clamped");
+    std::string clamped = additions_.Fresh(layer.name + ".clamped");
     if (low == 0.0f && high == kInfinity) {
       AddNode("Relu", {result}, clamped);
       return clamped;
@@ -184,8 +168,8 @@ class Writer {
     if (!quantisation) return real;
     const std::string scale = AddFloats(real + ".scale", {}, quantisation->scales),
                       zero_point = ZeroPoint(*quantisation, real);
-    const std::string whole = Fresh(real + ".quantised");
-    std::string again = Fresh(real + ".dequantised");
+    const std::string whole = additions_.Fresh(real + ".quantised");
+    std::string again = additions_.Fresh(real + ".dequantised");
     AddNode("QuantizeLinear", {real, scale, zero_point}, whole);
     AddNode("DequantizeLinear", {whole, scale, zero_point}, again);
     return again;
@@ -194,12 +178,12 @@ class Writer {
   std::string ZeroPoint(const Quantisation& quantisation, const std::string& of) {
     const auto whole = static_cast<uint8_t>(quantisation.Of(0).zero_point);
     const bool is_signed = quantisation.dtype == DType::kInt8;
-    return AddConstant(of + ".zero_point", is_signed ? onnx::TensorProto::INT8 : onnx::TensorProto::UINT8, {},
-                       std::vector<uint8_t>{whole});
+    return additions_.AddInitializer(of + ".zero_point", is_signed ? onnx::TensorProto::INT8 : onnx::TensorProto::UINT8,
+                                     {}, std::vector<uint8_t>{whole});
   }
 
   StatusOr<std::string> WriteOperator(const Layer& layer) {
-    const std::string result = Fresh(layer.name);
+    const std::string result = additions_.Fresh(layer.name);
     Names inputs;
     for (int i = 0; i < InputCount(layer); ++i) inputs.push_back(names_[layer.inputs[i]]);
     switch (layer.op) {
@@ -255,7 +239,7 @@ class Writer {
 
   StatusOr<std::string> WriteFunction(const Function& function, const std::string& input, const std::string& result) {
     const auto gated = [&](const char* gate) -> onnx::NodeProto& {
-      const std::string name = Fresh(result + ".gate");
+      const std::string name = additions_.Fresh(result + ".gate");
       onnx::NodeProto& node = AddNode(gate, {input}, name);  // stays where it is as nodes are added
       AddNode("Mul", {input, name}, result);
       return node;
@@ -317,7 +301,7 @@ class Writer {
   // Constants behind a DequantizeLinear by rows.
   std::string Dequantised(const std::string& wholes, const std::vector<float>& scales, const std::string& zero_points) {
     const std::string scale = AddFloats(wholes + ".scale", {static_cast<int64_t>(scales.size())}, scales);
-    std::string real = Fresh(wholes + ".real");
+    std::string real = additions_.Fresh(wholes + ".real");
     SetInt(AddNode("DequantizeLinear", {wholes, scale, zero_points}, real), "axis", 0);
     return real;
   }
@@ -336,9 +320,10 @@ class Writer {
                                         static_cast<float>(of_row.zero_point));
       }
     }
-    const std::string name = AddConstant(result + ".weight", onnx::TensorProto::INT8, shape, wholes);
-    return Dequantised(name, scales,
-                       AddConstant(name + ".zero_point", onnx::TensorProto::INT8, {matrix.rows}, zero_points));
+    const std::string name = additions_.AddInitializer(result + ".weight", onnx::TensorProto::INT8, shape, wholes);
+    return Dequantised(
+        name, scales,
+        additions_.AddInitializer(name + ".zero_point", onnx::TensorProto::INT8, {matrix.rows}, zero_points));
   }
 
   std::string WriteWholeBias(const Weight& weight, float input_scale, const std::string& result) {
@@ -351,16 +336,16 @@ class Writer {
       wholes[row] = static_cast<int32_t>(whole < -kMost ? -kMost : whole > kMost ? kMost : whole);
     }
     const Shape shape = {weight.rows()};
-    const std::string name = AddConstant(result + ".bias", onnx::TensorProto::INT32, shape, wholes);
-    return Dequantised(
-        name, scales,
-        AddConstant(name + ".zero_point", onnx::TensorProto::INT32, shape, std::vector<int32_t>(wholes.size())));
+    const std::string name = additions_.AddInitializer(result + ".bias", onnx::TensorProto::INT32, shape, wholes);
+    return Dequantised(name, scales,
+                       additions_.AddInitializer(name + ".zero_point", onnx::TensorProto::INT32, shape,
+                                                 std::vector<int32_t>(wholes.size())));
   }
 
   const Network& network_;
   onnx::ModelProto model_;
   onnx::GraphProto& graph_;
-  std::set<std::string> taken_;
+  GraphAdditions additions_;
   Names names_;  // by value
 };
 
