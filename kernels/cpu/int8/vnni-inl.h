@@ -168,13 +168,18 @@ struct StepVectors {
         low(_mm512_set1_epi8(static_cast<char>(steps.low))),
         high(_mm512_set1_epi8(static_cast<char>(steps.high))),
         residual_scale(_mm512_set1_ps(steps.residual_scale)),
-        residual_offset(_mm512_set1_ps(steps.residual_offset)) {}
+        residual_offset(_mm512_set1_ps(steps.residual_offset)),
+        packed_only(steps.zero_point == 0 && steps.low == 0 && steps.high == 255) {}
   __m512i zero_point, low, high;
   __m512 residual_scale, residual_offset;
+  bool packed_only;  // packing saturates as these do
 };
 
 // In the order of positions again.
 SWIZZLE_INLINE __m512i PackSteps(const __m512i (&step)[4], const StepVectors& steps) {
+  if (steps.packed_only) {
+    return _mm512_packus_epi16(_mm512_packs_epi32(step[0], step[1]), _mm512_packs_epi32(step[2], step[3]));
+  }
   const __m512i first = _mm512_adds_epi16(_mm512_packs_epi32(step[0], step[1]), steps.zero_point);
   const __m512i second = _mm512_adds_epi16(_mm512_packs_epi32(step[2], step[3]), steps.zero_point);
   const __m512i bytes = _mm512_packus_epi16(first, second);
