@@ -6,16 +6,16 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/elementwise/softmax.cc"
 #include "hwy/foreach_target.h"
 // After foreach_target.h.
-#include "hwy/contrib/math/math-inl.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 #include "kernels/cpu/simd/elements-inl.h"
+#include "kernels/cpu/simd/exponential-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
 namespace {
 
-// The exponential makes 0 of a NaN, which the others of its position would not show.
-HWY_INLINE FloatVector ExpOrNan(FloatVector x) { return hn::IfThenElse(hn::Eq(x, x), hn::Exp(FloatTag(), x), x); }
+// A NaN stays one, which the others of its position would not show.
+HWY_INLINE FloatVector ExpOrNan(FloatVector x) { return hn::IfThenElse(hn::Eq(x, x), Exp(x), x); }
 
 // Some positions, each with all its channels: element (channel c, position i) at c * channel_stride + i.
 struct Columns {
