@@ -2,22 +2,43 @@
 #include "kernels/cuda/attention/sddmm_tiles.h"
 #include "kernels/cuda/runtime/launch_grid.h"
 #include "kernels/cuda/runtime/shared_memory.h"
+#include "kernels/cuda/tensor_core/wgmma.cuh"
 
 namespace swizzle::cuda {
 namespace {
 
-// A warp has a group of queries in registers and goes with the others through the tiles' keys. Its scores, of 16 keys
-// at once, go to shared memory by key: [keys][queries], rows being so far apart that the eight keys of a store lie in
-// different banks.
+constexpr int kThreads = 32 * SddmmTiles::kGroups;
+constexpr int kSlabBytes = SddmmTiles::kKeys * 128;  // of keys: 8 pieces of 16 bytes each
+static_assert(SddmmTiles::kGroupQueries == 16, "a warp's rows of a warpgroup's product");
+
+// Where the lists of a block's tiles lie, in shared memory.
+struct WorkLists {
+  uint32_t bases[SddmmTiles::kMostTiles * SddmmTiles::kQueries];
+  uint32_t offsets[SddmmTiles::kMostTiles * SddmmTiles::kGroups + 4];  // rounded up to 16 bytes
+};
+
+// A warpgroup has 64 queries in registers and goes with the other through the tiles' keys, stages of which are in
+// shared memory. A warp's scores go there too, rows being so far apart that a store meets every bank once.
 template <typename T, int head_dim>
-struct TileOf : Config<T, head_dim, SddmmTiles::kGroupQueries / 8, SddmmTiles::kGroups, SddmmTiles::kKeys, 2> {
-  static constexpr int kScorePitch = sizeof(T) * (SddmmTiles::kGroupQueries + 8);
-  static constexpr int kScoreBytes = SddmmTiles::kKeys * kScorePitch;
-  static constexpr int kSampleBytes = 2 * TileOf::kMatrixBytes + SddmmTiles::kGroups * kScoreBytes;
+struct TileOf {
+  using Element = T;
+  static constexpr bool kHalf = sizeof(T) == 2;
+  static constexpr int kParts = kHalf ? 1 : 2;
+  static constexpr int kSteps = head_dim / 16, kPartPieces = head_dim / 8, kPieces = kParts * kPartPieces;
+  static constexpr int kStageBytes = CeilDiv(kPieces, 8) * kSlabBytes;
+  static constexpr int kScorePitch = SddmmTiles::kKeys * sizeof(T) + 8 * sizeof(T);
+  static constexpr int kScoreBytes = SddmmTiles::kGroupQueries * kScorePitch;
+  static constexpr int kStages = kStageBytes > 16384 ? 2 : 3;
+  static constexpr int kSharedBytes = kStages * kStageBytes + SddmmTiles::kGroups * kScoreBytes + sizeof(WorkLists);
+  static constexpr int kEntries = kHalf || head_dim != 64 ? 4 : 8;  // of a list that a lane reads ahead
+  static constexpr int kBlocks = kHalf && head_dim <= 64 ? 3 : 2;   // that registers are to leave room for
 };
 
 struct SampleParams {
-  TileParams operands;
+  HeadMatrices queries;     // of elements
+  HeadMatrices keys;        // of FP16 numbers: the elements, or their parts
+  const uint32_t* largest;  // FP32: of queries and keys, by head
+  int tokens, heads;
   const SddmmTiles::Work* work;
   const uint32_t* key_blocks;
   const uint32_t* list_offsets;
@@ -28,47 +49,102 @@ struct SampleParams {
 };
 
 template <typename C>
-__device__ void LoadKeys(const TileParams& p, int first_key, uint32_t to) {
-  constexpr int kRowsAtOnce = C::kThreads / C::kPieces;
+__device__ void LoadKeys(const SampleParams& p, int first_key, uint32_t to) {
+  constexpr int kRowsAtOnce = kThreads / C::kPieces;
   const int piece = threadIdx.x % C::kPieces;
   const auto* head = static_cast<const __half*>(p.keys.data) + blockIdx.y * p.keys.head_stride + piece * 8;
 #pragma unroll 4
-  for (int key = threadIdx.x / C::kPieces; key < C::kKeyBlock; key += kRowsAtOnce) {
+  for (int key = threadIdx.x / C::kPieces; key < SddmmTiles::kKeys; key += kRowsAtOnce) {
     const bool real = first_key + key < p.tokens;
     const int64_t token = real ? first_key + key : 0;
-    CopyAsync(to + key * C::kRowBytes + (piece ^ (Swizzle(key) & (C::kPieces - 1))) * 16,
-              head + token * p.keys.token_stride, real);
+    CopyAsync(to + piece / 8 * kSlabBytes + key * 128 + (piece % 8 ^ key % 8) * 16, head + token * p.keys.token_stride,
+              real);
   }
 }
 
-// All scores of the warp's queries and a tile's keys.
+// A lane's part of the warpgroup's queries, as left operands.
 template <typename C>
-__device__ void ScoreTile(uint32_t keys, const Group<C>& group, char* to) {
-  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-#pragma unroll 1
-  for (int key = 0; key < C::kKeyBlock; key += 16) {
-    float scores[C::kOctetGroups][4];
-    Scores<C>(PieceAddress<C>(keys, key + lane % 16, lane / 16), group, scores);
+struct Queries {
+  uint32_t steps[C::kParts][C::kSteps][4];
+
+  // `first` is the warp's.
+  __device__ void Load(const SampleParams& p, int first) {
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    const auto* head = static_cast<const typename C::Element*>(p.queries.data) + blockIdx.y * p.queries.head_stride;
+    const float factor = C::kHalf ? 1.0f : FitOf(p.largest[blockIdx.y]).factor;
 #pragma unroll
-    for (int j = 0; j < C::kOctetGroups; ++j) {
+    for (int row = 0; row < 2; ++row) {
+      const int query = first + 8 * row + g;
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const float x = scores[j][2 * half], y = scores[j][2 * half + 1];
-        char* pair = to + (key + 8 * half + g) * C::kScorePitch +
-                     (8 * j + 2 * t) * static_cast<int>(sizeof(typename C::Element));
-        if constexpr (C::kHalf) {
-          *reinterpret_cast<uint32_t*>(pair) = PackHalves(x, y);
-        } else {
-          *reinterpret_cast<float2*>(pair) = make_float2(x, y);
+      for (int step = 0; step < C::kSteps; ++step) {
+        uint2 parts[C::kParts] = {};
+        if (query < p.tokens) LoadStep(head + query * p.queries.token_stride + 16 * step + 2 * t, factor, parts);
+#pragma unroll
+        for (int part = 0; part < C::kParts; ++part) {
+          steps[part][step][row] = parts[part].x;
+          steps[part][step][2 + row] = parts[part].y;
         }
+      }
+    }
+  }
+};
+
+using ScoreSums = float[SddmmTiles::kKeys / 2];
+
+// Begins the products of the warpgroup's queries and a stage of keys; of FP32's, the small ones come first.
+template <typename C>
+__device__ void QueueScores(const Queries<C>& queries, uint32_t keys, ScoreSums& scores) {
+  const auto operand = [&](int part, int step) {
+    const int piece = part * C::kPartPieces + 2 * step;
+    return SharedOperand(keys + piece / 8 * kSlabBytes + piece % 8 * 16);
+  };
+  FenceProducts();
+  if constexpr (!C::kHalf) {
+#pragma unroll
+    for (int step = 0; step < C::kSteps; ++step) {
+      if (step == 0) {
+        QueueProduct<false, __half>(scores, queries.steps[1][step], operand(0, step));
+      } else {
+        QueueProduct<true, __half>(scores, queries.steps[1][step], operand(0, step));
+      }
+      QueueProduct<true, __half>(scores, queries.steps[0][step], operand(1, step));
+    }
+  }
+#pragma unroll
+  for (int step = 0; step < C::kSteps; ++step) {
+    if (C::kHalf && step == 0) {
+      QueueProduct<false, __half>(scores, queries.steps[0][step], operand(0, step));
+    } else {
+      QueueProduct<true, __half>(scores, queries.steps[0][step], operand(0, step));
+    }
+  }
+  CommitProducts();
+}
+
+// To [queries of the warp][keys].
+template <typename C>
+__device__ void StoreScores(const ScoreSums& scores, char* to) {
+  using T = typename C::Element;
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+  for (int j = 0; j < SddmmTiles::kKeys / 8; ++j) {
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      const float x = scores[4 * j + 2 * row], y = scores[4 * j + 2 * row + 1];
+      char* pair = to + (8 * row + g) * C::kScorePitch + (8 * j + 2 * t) * static_cast<int>(sizeof(T));
+      if constexpr (C::kHalf) {
+        *reinterpret_cast<uint32_t*>(pair) = PackHalves(x, y);
+      } else {
+        *reinterpret_cast<float2*>(pair) = make_float2(x, y);
       }
     }
   }
 }
 
 // Entries of a list that a lane reads ahead, every 32nd.
+template <int kCount>
 struct Entries {
-  static constexpr int kCount = 4, kOfWarp = 32 * kCount;
+  static constexpr int kOfWarp = 32 * kCount;
   uint32_t entries[kCount];
 
   __device__ void Load(const uint16_t* list, int first, int count) {
@@ -88,61 +164,96 @@ struct Inverses {
   float a = 1, b = 1;
 };
 
-// Writes a list's scores to their places. `base` is that of the warp's query of this lane's number.
+// A warp's list of a tile. `base` is that of the warp's query of this lane's number.
+struct List {
+  const uint16_t* entries;
+  int count;
+  uint32_t base;
+
+  // `tile` is counted from the block's first.
+  __device__ List(const SampleParams& p, const WorkLists& lists, int tile) {
+    const int warp = threadIdx.x / 32, at = tile * SddmmTiles::kGroups + warp;
+    entries = p.lists + lists.offsets[at];
+    count = static_cast<int>(lists.offsets[at + 1] - lists.offsets[at]);
+    base = lists.bases[tile * SddmmTiles::kQueries + warp * SddmmTiles::kGroupQueries +
+                       threadIdx.x % SddmmTiles::kGroupQueries];
+  }
+};
+
+__device__ inline void CopyLists(const SampleParams& p, const SddmmTiles::Work& work, WorkLists& to) {
+  const uint32_t* bases = p.bases + work.first_tile * SddmmTiles::kQueries;
+  const uint32_t* offsets = p.list_offsets + work.first_tile * SddmmTiles::kGroups;
+  for (uint32_t i = threadIdx.x; i < work.tiles * SddmmTiles::kQueries; i += kThreads) to.bases[i] = bases[i];
+  for (uint32_t i = threadIdx.x; i <= work.tiles * SddmmTiles::kGroups; i += kThreads) to.offsets[i] = offsets[i];
+}
+
+// Writes a list's scores to their places; `entries` are its first.
 template <typename C>
-__device__ void SampleTile(const char* scores, const uint16_t* list, int count, uint32_t base, Entries entries,
-                           const Inverses& inverses, typename C::Element* output) {
+__device__ void SampleTile(const char* scores, const List& list, Entries<C::kEntries> entries, const Inverses& inverses,
+                           typename C::Element* output) {
   using T = typename C::Element;
-  for (int first = 0; first < count; first += Entries::kOfWarp) {
-    Entries next;
-    next.Load(list, first + Entries::kOfWarp, count);
+  for (int first = 0; first < list.count; first += entries.kOfWarp) {
+    Entries<C::kEntries> next;
+    next.Load(list.entries, first + entries.kOfWarp, list.count);
 #pragma unroll
-    for (int i = 0; i < Entries::kCount; ++i) {
+    for (int i = 0; i < C::kEntries; ++i) {
       const int at = first + 32 * i + threadIdx.x % 32;
       const uint32_t entry = entries.entries[i], query = entry / SddmmTiles::kKeys, key = entry % SddmmTiles::kKeys;
-      const uint32_t place = __shfl_sync(0xFFFFFFFFu, base, query) + at;
-      const T score = *reinterpret_cast<const T*>(scores + key * C::kScorePitch + query * sizeof(T));
-      if (at < count) output[place] = Unscaled(score, inverses.a, inverses.b);
+      const uint32_t place = __shfl_sync(0xFFFFFFFFu, list.base, query) + at;
+      const T score = *reinterpret_cast<const T*>(scores + query * C::kScorePitch + key * sizeof(T));
+      if (at < list.count) output[place] = Unscaled(score, inverses.a, inverses.b);
     }
     entries = next;
   }
 }
 
 template <typename C>
-__global__ void __launch_bounds__(C::kThreads) SampleTiles(const __grid_constant__ SampleParams p) {
-  extern __shared__ __align__(128) char shared[];
+__global__ void __launch_bounds__(kThreads, C::kBlocks) SampleTiles(const __grid_constant__ SampleParams p) {
+  extern __shared__ __align__(1024) char shared[];
   const int warp = threadIdx.x / 32;
   const SddmmTiles::Work work = p.work[blockIdx.x];
+  const int tiles = work.tiles;
   const uint32_t stages = SharedAddress(shared);
-  char* const scores = shared + 2 * C::kMatrixBytes + warp * C::kScoreBytes;
+  char* const stored = shared + C::kStages * C::kStageBytes + warp * C::kScoreBytes;
+  auto& lists = *reinterpret_cast<WorkLists*>(shared + C::kSharedBytes - sizeof(WorkLists));
   auto* const output = static_cast<typename C::Element*>(p.output) + blockIdx.y * p.value_stride;
-  LoadKeys<C>(p.operands, p.key_blocks[work.first_tile] * C::kKeyBlock, stages);
-  CommitCopies();
-  Inverses inverses;
-  if constexpr (!C::kHalf) {
-    inverses = {FitOf(p.operands.largest[blockIdx.y]).inverse,
-                FitOf(p.operands.largest[p.operands.heads + blockIdx.y]).inverse};
-  }
-  Group<C> group;
-  LoadQueries<C>(p.operands, work.query_block * SddmmTiles::kQueries + warp * C::kGroup, group);
-  for (uint32_t i = 0; i < work.tiles; ++i) {
-    const uint32_t tile = work.first_tile + i, at = tile * SddmmTiles::kGroups + warp;
-    const uint32_t begin = p.list_offsets[at];
-    const int count = static_cast<int>(p.list_offsets[at + 1] - begin);
-    const uint32_t base = p.bases[tile * SddmmTiles::kQueries + threadIdx.x];
-    Entries entries;
-    entries.Load(p.lists + begin, 0, count);
-    WaitForCopies<0>();
-    __syncthreads();  // the copies of all threads are there, and nobody reads the other stage any more
-    if (i + 1 < work.tiles) {
-      LoadKeys<C>(p.operands, p.key_blocks[tile + 1] * C::kKeyBlock, stages + (i + 1) % 2 * C::kMatrixBytes);
+  const auto load = [&](int tile) {
+    if (tile < tiles) {
+      LoadKeys<C>(p, p.key_blocks[work.first_tile + tile] * SddmmTiles::kKeys,
+                  stages + tile % C::kStages * C::kStageBytes);
     }
     CommitCopies();
-    if (count == 0) continue;
-    ScoreTile<C>(stages + i % 2 * C::kMatrixBytes, group, scores);
+  };
+  for (int tile = 0; tile < C::kStages - 1; ++tile) load(tile);
+  CopyLists(p, work, lists);
+  Inverses inverses;
+  if constexpr (!C::kHalf) {
+    inverses = {FitOf(p.largest[blockIdx.y]).inverse, FitOf(p.largest[p.heads + blockIdx.y]).inverse};
+  }
+  Queries<C> queries;
+  queries.Load(p, work.query_block * SddmmTiles::kQueries + warp * SddmmTiles::kGroupQueries);
+  __syncthreads();
+  List list(p, lists, 0);
+  Entries<C::kEntries> entries;
+  entries.Load(list.entries, 0, list.count);
+#pragma unroll 1
+  for (int tile = 0; tile < tiles; ++tile) {
+    WaitForCopies<C::kStages - 2>();
+    PublishToProducts();
+    __syncthreads();  // the copies of all threads are there, and nobody reads the stage before this one any more
+    ScoreSums scores;
+    QueueScores<C>(queries, stages + tile % C::kStages * C::kStageBytes, scores);
+    load(tile + C::kStages - 1);
+    const List next_list(p, lists, min(tile + 1, tiles - 1));
+    Entries<C::kEntries> next_entries;
+    next_entries.Load(next_list.entries, 0, next_list.count);
+    WaitForProducts(scores);
+    StoreScores<C>(scores, stored);
     __syncwarp();
-    SampleTile<C>(scores, p.lists + begin, count, base, entries, inverses, output);
+    SampleTile<C>(stored, list, entries, inverses, output);
     __syncwarp();
+    list = next_list;
+    entries = next_entries;
   }
 }
 
@@ -172,14 +283,18 @@ Operands OperandsOf(const SddmmArgs& args, int64_t tokens) {
 
 }  // namespace
 
-StatusOr<DeviceSddmmTiles> DeviceSddmmTiles::MakeBest(const AttentionPattern& pattern, DType dtype, int head_dim,
-                                                      int heads) {
-  // Of 8,192. What is best differs little between 200 and 320 in FP16, and between 256 and 550 in FP32.
-  const int64_t least = dtype == DType::kFloat16 ? 200 : 550;
-  size_t shared = 0;
-  WithTileOf(dtype, head_dim, [&](auto tile) { shared = decltype(tile)::kSampleBytes; });
-  if (shared > MostSharedMemory() || (dtype == DType::kFloat32 && heads > kMostSplitHeads)) return DeviceSddmmTiles();
-  return Make(SddmmTiles::Cut(pattern, least));
+bool MultipliesSddmmTiles() {
+  constexpr int kHopper = 9;
+  int ordinal = 0, major = 0;
+  return cudaGetDevice(&ordinal) == cudaSuccess &&
+         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal) == cudaSuccess && major == kHopper;
+}
+
+StatusOr<DeviceSddmmTiles> DeviceSddmmTiles::MakeBest(const AttentionPattern& pattern, DType dtype, int heads) {
+  // Of 8,192. On the seed pattern the best for both types and heads of 64 and 128; from 200 to 320 times differ by 4 %.
+  constexpr int64_t kLeast = 256;
+  if (!MultipliesSddmmTiles() || (dtype == DType::kFloat32 && heads > kMostSplitHeads)) return DeviceSddmmTiles();
+  return Make(SddmmTiles::Cut(pattern, kLeast));
 }
 
 size_t SddmmWorkspaceBytes(DType dtype, int head_dim, int heads, int64_t tokens) {
@@ -190,19 +305,11 @@ size_t SddmmWorkspaceBytes(DType dtype, int head_dim, int heads, int64_t tokens)
 void SddmmByTiles(const SddmmArgs& args, const DeviceAttentionPattern& pattern, const DeviceSddmmTiles& tiles,
                   std::span<std::byte> workspace, cudaStream_t queue) {
   if (tiles.work_count() == 0) return Sddmm(args, pattern, queue);
-  SampleParams params{.operands = {.queries = args.a,
-                                   .keys = args.b,
-                                   .values = {},
-                                   .largest = nullptr,
-                                   .output = {},
-                                   .tile_offsets = nullptr,
-                                   .entries = nullptr,
-                                   .headers = nullptr,
-                                   .lists = nullptr,
-                                   .order = nullptr,
-                                   .tokens = static_cast<int>(pattern.tokens()),
-                                   .heads = args.heads,
-                                   .scale = 1},
+  SampleParams params{.queries = args.a,
+                      .keys = args.b,
+                      .largest = nullptr,
+                      .tokens = static_cast<int>(pattern.tokens()),
+                      .heads = args.heads,
                       .work = tiles.work(),
                       .key_blocks = tiles.key_blocks(),
                       .list_offsets = tiles.list_offsets(),
@@ -212,13 +319,13 @@ void SddmmByTiles(const SddmmArgs& args, const DeviceAttentionPattern& pattern, 
                       .value_stride = pattern.value_stride()};
   if (args.dtype == DType::kFloat32) {
     const SplitOperands split = Split(OperandsOf(args, pattern.tokens()), workspace, queue);
-    params.operands.keys = split.keys;
-    params.operands.largest = split.largest;
+    params.keys = split.keys;
+    params.largest = split.largest;
   }
   WithTileOf(args.dtype, args.head_dim, [&](auto tile) {
     using C = decltype(tile);
-    AllowSharedMemory(SampleTiles<C>, C::kSampleBytes);
-    SampleTiles<C><<<LaunchGrid(tiles.work_count(), args.heads), C::kThreads, C::kSampleBytes, queue>>>(params);
+    AllowSharedMemory(SampleTiles<C>, C::kSharedBytes);
+    SampleTiles<C><<<LaunchGrid(tiles.work_count(), args.heads), kThreads, C::kSharedBytes, queue>>>(params);
   });
   if (tiles.has_rest()) SampleRows(args, pattern, tiles.rest(), queue);
 }

@@ -22,7 +22,7 @@ namespace swizzle::cuda {
 // A pattern, cut: every nonzero is in a list or among the others. Value type.
 struct SddmmTiles {
   static constexpr int kQueries = 128, kKeys = 64;  // of a tile
-  static constexpr int kGroups = 4;                 // of a tile's queries; each has a list of its own
+  static constexpr int kGroups = 8;                 // of a tile's queries; each has a list of its own
   static constexpr int kGroupQueries = kQueries / kGroups;
   static constexpr int kMostTiles = 16;  // that a thread block works on
 
@@ -48,14 +48,17 @@ struct SddmmTiles {
   static SddmmTiles Cut(const AttentionPattern& pattern, int64_t least);
 };
 
+// Whether the current device has what multiplies tiles, Hopper's products.
+bool MultipliesSddmmTiles();
+
 // Immutable. Lives on the device that was current when it was made.
 class DeviceSddmmTiles {
  public:
   DeviceSddmmTiles() = default;  // no tiles
   static StatusOr<DeviceSddmmTiles> Make(const SddmmTiles& tiles);
-  // What is worth it for this type and head dim; no tiles where the device cannot multiply them, or FP32 has more than
-  // 341 heads. REQUIRES: pattern.Validate() is OK.
-  static StatusOr<DeviceSddmmTiles> MakeBest(const AttentionPattern& pattern, DType dtype, int head_dim, int heads);
+  // What is worth it; no tiles where the device does not multiply them, or FP32 has more
+  // than 341 heads. REQUIRES: pattern.Validate() is OK.
+  static StatusOr<DeviceSddmmTiles> MakeBest(const AttentionPattern& pattern, DType dtype, int heads);
 
   int64_t work_count() const { return static_cast<int64_t>(work_.size()); }
   const SddmmTiles::Work* work() const { return work_.data(); }
@@ -80,7 +83,8 @@ class DeviceSddmmTiles {
 size_t SddmmWorkspaceBytes(DType dtype, int head_dim, int heads, int64_t tokens);
 
 // As Sddmm, of finite operands. FP32's tiles go as three FP16 products of scaled parts (operand.cuh). `tiles` are of
-// this pattern, or none. REQUIRES: a workspace of SddmmWorkspaceBytes, aligned to 16.
+// this pattern, or none. REQUIRES: tiles only where MultipliesSddmmTiles; a workspace of SddmmWorkspaceBytes, aligned
+// to 16.
 void SddmmByTiles(const SddmmArgs& args, const DeviceAttentionPattern& pattern, const DeviceSddmmTiles& tiles,
                   std::span<std::byte> workspace, cudaStream_t queue);
 

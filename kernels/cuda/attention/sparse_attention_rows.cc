@@ -160,8 +160,8 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareAttentionInParts(const Weight& we
   SWIZZLE_ASSIGN_OR_RETURN(const auto pattern, weight.matrix.In<AttentionPattern>());
   PatternInParts parts;
   SWIZZLE_ASSIGN_OR_RETURN(parts.pattern, DeviceAttentionPattern::Make(*pattern));
-  SWIZZLE_ASSIGN_OR_RETURN(
-      parts.tiles, DeviceSddmmTiles::MakeBest(*pattern, problem.to.dtype, HeadDim(problem), problem.attention().heads));
+  SWIZZLE_ASSIGN_OR_RETURN(parts.tiles,
+                           DeviceSddmmTiles::MakeBest(*pattern, problem.to.dtype, problem.attention().heads));
   return std::make_unique<PatternWeight>(std::move(parts));
 }
 

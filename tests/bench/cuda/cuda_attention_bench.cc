@@ -305,7 +305,7 @@ void TimeParts(Operands& operands, const NamedPattern& named, const Options& opt
                Report& report) {
   const auto pattern = *DeviceAttentionPattern::Make(named.pattern);
   const SparseAttentionArgs args = operands.Args();
-  const auto tiles = *DeviceSddmmTiles::MakeBest(named.pattern, args.dtype, args.head_dim, args.heads);
+  const auto tiles = *DeviceSddmmTiles::MakeBest(named.pattern, args.dtype, args.heads);
   auto workspace =
       *DeviceArray<std::byte>::Allocate(SparseAttentionWorkspaceBytes(args, pattern.tokens(), pattern.nnz()));
   auto copy = *DeviceArray<std::byte>::Allocate(workspace.size());
