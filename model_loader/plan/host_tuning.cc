@@ -21,14 +21,20 @@ struct Trial {
   TrialBatch batch;
 };
 
-// Which steps run on one thread in a batch of one row, or one sequence of middling length, or in the fixed batch.
-// `plan`, which runs none so, says what such a batch is.
+// The rows of what counts as a small batch: one, or the fewest that the caller asked to measure, or the fixed batch.
+int64_t SmallBatch(const Plan& plan, const PlanOptions& options) {
+  if (plan.network().batch_size > 0) return plan.max_batch();
+  if (options.measured_batches.empty() || plan.network().sequences) return 1;
+  return std::min(std::ranges::min(options.measured_batches), plan.max_batch());
+}
+
+// Which steps run on one thread in a small batch, a row of sequences being one of middling length. `plan` runs none so.
 StatusOr<SerialSteps> TuneSerialSteps(HostBackend& backend, const Plan& plan, const Assembly& assembly,
                                       const PlanOptions& options, TrialConditions& conditions) {
   const std::shared_ptr<const Program>& program = assembly.program;
   SerialSteps serial;
   if (program->threads() == 1) return serial;
-  const int64_t rows = plan.network().batch_size > 0 ? plan.max_batch() : 1;
+  const int64_t rows = SmallBatch(plan, options);
   const int64_t tokens = rows * std::max<int64_t>(TrialLength(plan), 1);
   const ArenaBucket& bucket = program->BucketFor(BatchSize(rows, tokens));
   std::unique_ptr<Trial> trial;  // made where something is measured

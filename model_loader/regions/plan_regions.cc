@@ -121,7 +121,7 @@ class RegionPlanner {
     if (!network.ok()) return Refused(network.status());
     const bool takes_all = TakesAll(region);
     const uint64_t content = takes_all ? 0 : ContentHash(*network);
-    auto plan = Planned(*std::move(network), region.form);
+    auto plan = Planned(*std::move(network), region);
     if (!plan.ok()) return Refused(plan.status());
     std::unique_ptr<ShapePlans> others;
     if (!takes_all) others = std::make_unique<ShapePlans>(MakerOf(region, content), std::move(plan->weights));
@@ -132,15 +132,31 @@ class RegionPlanner {
     return true;
   }
 
-  static PlanOptions OptionsOf(const Network& network, Form form, fallback::Place place, PlanOptions options) {
+  // `vectors`: VectorsOfARow.
+  static PlanOptions OptionsOf(const Network& network, Form form, fallback::Place place, int64_t vectors,
+                               PlanOptions options) {
     options.max_batch = LargestBatch(network, form, place);
-    if (form == Form::kVectors) options.measured_batches = {64, kMostRows};
+    if (form == Form::kVectors) options.measured_batches = {vectors, kMostRows};
     if (form == Form::kVectors && place == fallback::Place::kDevice) options.measured_batches.push_back(8 * kMostRows);
     return options;
   }
 
-  StatusOr<TunablePlan> Planned(Network network, Form form) const {
-    PlanOptions options = OptionsOf(network, form, place_, options_);
+  // How many vectors one row of the model's batch has, where that is known and few, else a middling number.
+  int64_t VectorsOfARow(const Region& region) const {
+    constexpr int64_t kMiddling = 64, kFew = 128;
+    const auto vectors = [&](const std::optional<Shape>& shape) {
+      return shape ? ProductOf(*shape, 0, static_cast<int64_t>(shape->size()) - 1) : 0;
+    };
+    const auto input = static_cast<size_t>(region.inputs.front());
+    const int64_t some = vectors(survey_.shapes[input]), others = vectors(survey_.other_shapes[input]);
+    const bool go_by_rows =
+        survey_.shapes_follow && some % kSurveyedRows == 0 && some / kSurveyedRows * kOtherSurveyedRows == others;
+    const int64_t of_row = go_by_rows ? some / kSurveyedRows : some == others ? some : kMiddling;
+    return of_row >= 1 && of_row <= kFew && place_ == fallback::Place::kHost ? of_row : kMiddling;
+  }
+
+  StatusOr<TunablePlan> Planned(Network network, const Region& region) const {
+    PlanOptions options = OptionsOf(network, region.form, place_, VectorsOfARow(region), options_);
     if (shared_times_ != nullptr) options.tuning_cache = shared_times_;
     if (tunable_) return MakeTunablePlan(std::move(network), backend_, options);
     PlanMaterials materials(std::move(network));
@@ -166,8 +182,9 @@ class RegionPlanner {
     PlanOptions options = options_;
     options.tuning_budget = absl::ZeroDuration();
     options.progress = nullptr;
-    return [graph = shared_graph_, survey, region, options, content, place = place_, backend = &backend_](
-               const RowShapes& rows, const PreparedWeights& held) -> StatusOr<std::shared_ptr<const Plan>> {
+    return [graph = shared_graph_, survey, region, options, content, place = place_, backend = &backend_,
+            vectors = VectorsOfARow(region)](const RowShapes& rows,
+                                             const PreparedWeights& held) -> StatusOr<std::shared_ptr<const Plan>> {
       Survey now = *survey;
       for (size_t i = 0; i < rows.size(); ++i) {
         Shape shape = rows[i];
@@ -175,7 +192,7 @@ class RegionPlanner {
         now.shapes[static_cast<size_t>(region.inputs[i])] = std::move(shape);
       }
       SWIZZLE_ASSIGN_OR_RETURN(Network network, NetworkOf(*graph, now, region));
-      const PlanOptions of_shape = OptionsOf(network, region.form, place, options);
+      const PlanOptions of_shape = OptionsOf(network, region.form, place, vectors, options);
       const bool alike = ContentHash(network) == content;
       PlanMaterials materials(std::move(network));
       if (alike) materials.weights = held;

@@ -11,9 +11,6 @@ namespace {
 
 using fallback::Array;
 
-// Of the batch where that is free: what no dimension that is always 1 is taken for.
-constexpr int64_t kRows = 2, kOtherRows = 3;
-
 // Inputs that say how large an operator's results are; in bits.
 struct ShapeInputs {
   std::string_view op;
@@ -134,9 +131,9 @@ StatusOr<std::vector<TensorView>> InputsOfZeros(const fallback::Program& program
 
 StatusOr<Survey> SurveyProgram(const fallback::Program& program, Stream& stream, const fallback::Limits& limits) {
   Surveyor surveyor(program, stream, limits);
-  StatusOr<Survey> survey = surveyor.Run(kRows, kFreeSizes[0]);
+  StatusOr<Survey> survey = surveyor.Run(kSurveyedRows, kFreeSizes[0]);
   size_t next = 1;
-  for (; next < kFreeSizes.size() && !survey.ok(); ++next) survey = surveyor.Run(kRows, kFreeSizes[next]);
+  for (; next < kFreeSizes.size() && !survey.ok(); ++next) survey = surveyor.Run(kSurveyedRows, kFreeSizes[next]);
   if (!survey.ok()) return survey;
   AddReaders(program.graph(), *survey);
   AddIdioms(program.graph(), *survey);
@@ -145,7 +142,7 @@ StatusOr<Survey> SurveyProgram(const fallback::Program& program, Stream& stream,
   if (!survey->shapes_follow || !HasFreeDimension(program)) return survey;
   survey->shapes_follow = false;
   for (; next < kFreeSizes.size() && !survey->shapes_follow; ++next) {
-    StatusOr<Survey> other = surveyor.Run(kOtherRows, kFreeSizes[next]);
+    StatusOr<Survey> other = surveyor.Run(kOtherSurveyedRows, kFreeSizes[next]);
     if (!other.ok()) continue;
     survey->shapes_follow = true;
     survey->other_shapes = std::move(other->shapes);

@@ -40,6 +40,9 @@ StatusOr<std::vector<TensorView>> InputsOfZeros(const fallback::Program& program
                                                 const fallback::Limits& limits,
                                                 std::vector<std::vector<std::byte>>& zeros);
 
+// Rows of the two runs where the batch is free: more than one, which no dimension that is always 1 is then taken for.
+inline constexpr int64_t kSurveyedRows = 2, kOtherSurveyedRows = 3;
+
 // What is tried for `size`, in turn.
 inline constexpr std::array<int64_t, 5> kFreeSizes = {64, 32, 96, 224, 16};
 

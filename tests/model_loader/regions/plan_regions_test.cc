@@ -101,6 +101,21 @@ TEST_F(PlanRegionsTest, SoftmaxAlongVectorsEndsARegion) {
   for (const int64_t length : {1, 5, 300}) ExpectSame(regional, {{3, length, 8}});
 }
 
+// What a request has, if that is known and few.
+TEST_F(PlanRegionsTest, MeasuresVectorsByTheNumberThatARowHas) {
+  const auto measured = [&](const Shape& shape) {
+    OnnxBuilder builder;
+    builder.Input("x", shape).Floats("w", {8, 40}, Weights(8 * 40)).Node("MatMul", {"x", "w"}, {"h"});
+    builder.Node("Tan", {"h"}, {"y"}).Output("y");
+    return Plan(builder).regions.at(0)->plan()->report().measured_batches;
+  };
+  EXPECT_EQ(measured({-1, 80, 8}), (std::vector<int64_t>{80, 512}));
+  EXPECT_EQ(measured({-1, 5, 6, 8}), (std::vector<int64_t>{30, 512}));
+  EXPECT_EQ(measured({1, 80, 8}), (std::vector<int64_t>{80, 512}));
+  EXPECT_EQ(measured({-1, 300, 8}), (std::vector<int64_t>{64, 512}));
+  EXPECT_EQ(measured({-1, -1, 8}), (std::vector<int64_t>{64, 512}));
+}
+
 TEST_F(PlanRegionsTest, AsksAGateBetweenNodesAndBetweenStepsOfRegions) {
   const RegionalProgram regional = Plan(Tokens());
   swizzle::testing::CountingGate nodes, steps;
