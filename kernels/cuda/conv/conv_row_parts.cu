@@ -8,7 +8,7 @@ namespace {
 template <int kWidth, typename Function>
 __global__ __launch_bounds__(kThreads, 2) void MultiplyParts(const __grid_constant__ PartArgs args,
                                                              const __grid_constant__ Ending<Function> ending) {
-  RunRoles<__half, kWidth>(args, ending);
+  RunRoles<__half, kWidth, RowColumns<kWidth>>(args, ending);
 }
 
 }  // namespace

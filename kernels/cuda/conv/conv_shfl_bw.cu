@@ -7,7 +7,7 @@ namespace {
 template <typename T, int kWidth, typename Function>
 __global__ __launch_bounds__(kThreads, 2) void MultiplyGroups(const __grid_constant__ Args args,
                                                               const __grid_constant__ Ending<Function> ending) {
-  RunRoles<T, kWidth>(args, ending);
+  RunRoles<T, kWidth, RowColumns<kWidth>>(args, ending);
 }
 
 template <typename T, int kWidth>

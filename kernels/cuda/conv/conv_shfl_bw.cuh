@@ -153,7 +153,7 @@ class RowPlaces {
 };
 
 // What a lane's two rows end with. Lane (g, t) has rows g and g + 8 of its warp's 16.
-struct RowEnds {
+struct LaneRows {
   int rows[2];
   float biases[2];
   float inverses[2];  // of parts
@@ -174,7 +174,7 @@ class Multiplier {
     RowGroup group = walk.Group();
     for (; walk.HasTile(); walk.Next()) {
       const RowGroup next_group = walk.NextGroup();
-      const RowEnds ends = EndsOf(group);
+      const LaneRows ends = EndsOf(group);
       Sum(static_cast<int>(group.steps));
       WaitForResidual();
       const int64_t first = walk.FirstColumn(kWidth);
@@ -197,9 +197,9 @@ class Multiplier {
  private:
   using Sums = float[S::kPartWidth / 2];
 
-  __device__ RowEnds EndsOf(const RowGroup& group) const {
+  __device__ LaneRows EndsOf(const RowGroup& group) const {
     const int place = static_cast<int>(group.place) + threadIdx.x / kWarp * 16 + threadIdx.x % kWarp / 4;
-    RowEnds ends;
+    LaneRows ends;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       ends.rows[half] = __ldg(args_.rows + place + 8 * half);
@@ -283,7 +283,7 @@ class Multiplier {
   }
 
   // What is done to all sums of a part at once leaves the compiler free to interleave them.
-  __device__ void Store(Sums& sums, const RowEnds& ends, int64_t tile, int part) const {
+  __device__ void Store(Sums& sums, const LaneRows& ends, int64_t tile, int part) const {
     const int64_t first = tile + part * S::kPartWidth;
     const Places places(args_, first);
     if constexpr (kOfParts) {
@@ -333,7 +333,7 @@ class Multiplier {
   }
 
   // Undoes the scales, one after the other: their product may be no normal number. Adds bias and residual.
-  __device__ void ScaleParts(Sums& sums, const RowEnds& ends, int64_t first) const {
+  __device__ void ScaleParts(Sums& sums, const LaneRows& ends, int64_t first) const {
     ForEachOctet(first, [&](int i, int64_t column) {
       const float2 inverses = __ldg(reinterpret_cast<const float2*>(args_.column_inverses + column));
 #pragma unroll

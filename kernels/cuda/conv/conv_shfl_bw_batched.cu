@@ -64,19 +64,7 @@ class BatchedTaps {
 template <typename T, int kWidth, typename Function>
 __global__ __launch_bounds__(kThreads, 2) void MultiplyBatchedGroups(const __grid_constant__ BatchedArgs args,
                                                                      const __grid_constant__ Ending<Function> ending) {
-  extern __shared__ uint4 dynamic_shared[];
-  auto& shared = *reinterpret_cast<typename Shape<kWidth>::Shared*>(dynamic_shared);
-  LetNextStart();
-  if (threadIdx.x == 0) shared.barriers.Init(kRole + 1, kWarps);
-  __syncthreads();
-  if (threadIdx.x >= kRole) {
-    KeepRegisters<kProducerRegisters>();
-    TapGatherer<kWidth, BatchedArgs, BatchedTaps>(args, shared).Run();
-  } else {
-    TakeRegisters<kConsumerRegisters>();
-    WaitForResults();
-    Multiplier<T, kWidth, Function, BatchedArgs>(args, ending, shared).Run();
-  }
+  RunRoles<T, kWidth, TapColumns<kWidth, BatchedArgs, BatchedTaps>>(args, ending);
 }
 
 BatchedArgs BatchedArgsOf(const BatchedOperands& operands, int width) {

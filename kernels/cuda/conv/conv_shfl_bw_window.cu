@@ -244,7 +244,7 @@ __global__ __launch_bounds__(kThreads, 2) void MultiplyWindowGroups(const __grid
   __syncthreads();
   if (threadIdx.x >= kRole) {
     KeepRegisters<kProducerRegisters>();
-    TapGatherer<kWidth, WindowArgs, WindowTaps>(args, shared).Run();
+    Gatherer<kWidth, WindowArgs, TapColumns<kWidth, WindowArgs, WindowTaps>>(args, shared).Run();
   } else {
     TakeRegisters<kConsumerRegisters>();
     Multiplier<T, kWidth, Function, WindowArgs, WindowPlaces>(args, ending, shared).Run();
