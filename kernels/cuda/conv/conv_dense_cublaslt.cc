@@ -1,7 +1,6 @@
 #include "kernels/cuda/conv/conv_dense_cublaslt.h"
 
-#include <algorithm>
-
+#include "kernels/cuda/conv/column_blocks.h"
 #include "kernels/cuda/conv/dense_epilogue.h"
 #include "kernels/cuda/conv/dense_weight.h"
 #include "kernels/cuda/conv/im2col.h"
@@ -11,24 +10,23 @@
 namespace swizzle::cuda {
 namespace {
 
-// Columns of one block: half of a large second cache, so that the product reads them from there.
-constexpr int64_t kMostColumnBytes = int64_t{32} << 20;
-constexpr int64_t kBlockUnit = 128;  // positions; keeps blocks aligned to 256 bytes
-
 int64_t Depth(const Problem& problem) { return problem.input.channels * problem.window().taps(); }
 
 int64_t ElementSize(const Problem& problem) { return static_cast<int64_t>(ElementBytes(problem.to.dtype)); }
 
-// Positions of a block of columns, spare ones included.
-int64_t BlockPositions(const Problem& problem) {
-  const int64_t fit = kMostColumnBytes / (Depth(problem) * ElementSize(problem)) / kBlockUnit * kBlockUnit;
-  return std::min(std::max(fit, kBlockUnit), RowStride(problem.output.positions()));
+// Of one block: half of a large second cache.
+constexpr int64_t kMostColumnBytes = int64_t{32} << 20;
+
+// Of kRows, spare positions included, and of kNhwc.
+ColumnBlocks RowBlocks(const Problem& problem) {
+  return {problem, RowStride(problem.output.positions()), kMostColumnBytes};
 }
+ColumnBlocks NhwcBlocks(const Problem& problem) { return {problem, problem.output.positions(), kMostColumnBytes}; }
 
 // Rows [0, M) of the output from position `begin` on, from as many positions of `columns`. Spare positions are computed
 // too: whole vectors, and nobody reads them.
 template <bool kTf32>
-Status MultiplyColumns(const KernelArgs& args, MatrixRef columns, int64_t begin, int64_t count, bool adds,
+Status MultiplyColumns(const KernelArgs& args, const void* columns, int64_t begin, int64_t count, bool adds,
                        CudaStream& stream) {
   const Problem& problem = *args.problem;
   const int64_t offset = begin * ElementSize(problem);
@@ -38,31 +36,12 @@ Status MultiplyColumns(const KernelArgs& args, MatrixRef columns, int64_t begin,
   product.m = count;
   product.n = problem.output.channels;
   product.k = Depth(problem);
-  product.a = columns;
+  product.a = {columns, count};
   product.b = {DenseWeight::From(args).matrix(), product.k};
   product.c = adds ? static_cast<const std::byte*>(args.inputs[1].data) + offset : nullptr;
   product.d = static_cast<std::byte*>(args.output.data) + offset;
   product.ld_d = RowStride(problem.output.positions());
   return QueueProduct(product, stream);
-}
-
-template <bool kTf32>
-Status MultiplyBlocks(const KernelArgs& args, bool adds, CudaStream& stream) {
-  const Problem& problem = *args.problem;
-  const int64_t end = RowStride(problem.output.positions()), step = BlockPositions(problem);
-  if (problem.window().IsPointwise())
-    return MultiplyColumns<kTf32>(args, {args.inputs[0].data, end}, 0, end, adds, stream);
-  for (int64_t begin = 0; begin < end; begin += step) {
-    const int64_t count = std::min(step, end - begin);
-    GatherColumns(problem, args.inputs[0].data, {begin, count, args.workspace.data()}, stream);
-    SWIZZLE_RETURN_IF_ERROR(MultiplyColumns<kTf32>(args, {args.workspace.data(), count}, begin, count, adds, stream));
-  }
-  return absl::OkStatus();
-}
-
-size_t WorkspaceBytes(const Problem& problem) {
-  if (problem.window().IsPointwise()) return 0;
-  return static_cast<size_t>(Depth(problem) * BlockPositions(problem) * ElementSize(problem));
 }
 
 // Positions [begin, begin + count) of the output in kNhwc from their `columns`.
@@ -88,19 +67,6 @@ Status MultiplyPositions(const KernelArgs& args, const void* columns, int64_t be
   return QueueProduct(product, stream);
 }
 
-template <bool kTf32>
-Status MultiplyPositions(const KernelArgs& args, CudaStream& stream) {
-  const Problem& problem = *args.problem;
-  const int64_t end = problem.output.positions(), step = BlockPositions(problem);
-  if (problem.window().IsPointwise()) return MultiplyPositions<kTf32>(args, args.inputs[0].data, 0, end, stream);
-  for (int64_t begin = 0; begin < end; begin += step) {
-    const int64_t count = std::min(step, end - begin);
-    GatherColumnsNhwc(problem, args.inputs[0].data, {begin, count, args.workspace.data()}, stream);
-    SWIZZLE_RETURN_IF_ERROR(MultiplyPositions<kTf32>(args, args.workspace.data(), begin, count, stream));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvNhwcCublas(const Weight& weight, const Problem& problem) {
@@ -108,12 +74,18 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvNhwcCublas(const Weight& weig
                            {.dtype = problem.to.dtype, .bias_dtype = problem.to.dtype, .channels_innermost = true});
 }
 
-size_t ConvNhwcCublasWorkspaceBytes(const Problem& problem) { return WorkspaceBytes(problem); }
+size_t ConvNhwcCublasWorkspaceBytes(const Problem& problem) {
+  return static_cast<size_t>(NhwcBlocks(problem).workspace_bytes());
+}
 
 template <bool kTf32>
 void ConvNhwcCublas(const KernelArgs& args, Stream& stream) {
   CudaStream& cuda_stream = CudaStream::From(stream);
-  cuda_stream.Report(MultiplyPositions<kTf32>(args, cuda_stream));
+  cuda_stream.Report(
+      NhwcBlocks(*args.problem)
+          .ForEach(args, stream, GatherColumnsNhwc, [&](const void* columns, int64_t begin, int64_t count) {
+            return MultiplyPositions<kTf32>(args, columns, begin, count, cuda_stream);
+          }));
   if (NeedsFinish(args.problem->epilogue)) FinishOutput(args, cuda_stream);
 }
 
@@ -121,7 +93,9 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvRowsCublas(const Weight& weig
   return DenseWeight::Make(weight, problem, {.dtype = problem.to.dtype});
 }
 
-size_t ConvRowsCublasWorkspaceBytes(const Problem& problem) { return WorkspaceBytes(problem); }
+size_t ConvRowsCublasWorkspaceBytes(const Problem& problem) {
+  return static_cast<size_t>(RowBlocks(problem).workspace_bytes());
+}
 
 template <bool kTf32>
 void ConvRowsCublas(const KernelArgs& args, Stream& stream) {
@@ -129,7 +103,11 @@ void ConvRowsCublas(const KernelArgs& args, Stream& stream) {
   const Epilogue& epilogue = args.problem->epilogue;
   const auto* const bias = static_cast<const float*>(DenseWeight::From(args).bias());
   const bool finishes = bias != nullptr || epilogue.Clamps() || epilogue.function;
-  cuda_stream.Report(MultiplyBlocks<kTf32>(args, epilogue.residual && !finishes, cuda_stream));
+  const bool adds = epilogue.residual && !finishes;
+  cuda_stream.Report(RowBlocks(*args.problem)
+                         .ForEach(args, stream, GatherColumns, [&](const void* columns, int64_t begin, int64_t count) {
+                           return MultiplyColumns<kTf32>(args, columns, begin, count, adds, cuda_stream);
+                         }));
   if (finishes) FinishRows(args, bias, cuda_stream);
 }
 

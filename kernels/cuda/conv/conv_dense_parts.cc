@@ -1,10 +1,10 @@
 #include "kernels/cuda/conv/conv_dense_parts.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "kernels/base/integers.h"
+#include "kernels/cuda/conv/column_blocks.h"
 #include "kernels/cuda/conv/dense_epilogue.h"
 #include "kernels/cuda/conv/dense_weight.h"
 #include "kernels/cuda/conv/half_parts.h"
@@ -16,7 +16,7 @@
 namespace swizzle::cuda {
 namespace {
 
-constexpr int64_t kAlignment = 256, kBlockUnit = 128;
+constexpr int64_t kAlignment = 256;
 constexpr int64_t kMostColumnBytes = int64_t{16} << 20;  // of a block of columns, whose parts are half as much again
 
 // Rows of [rests][uppers][uppers], which meet a line's uppers, rests and uppers.
@@ -35,36 +35,31 @@ class LinePartsWeight final : public PackedWeight {
 };
 
 // What lies in the workspace, one after the other: the columns of a block, their parts, and all positions' inverses.
-struct Places {
-  int64_t depth, line, block;         // numbers, halves, positions
+struct LineWorkspace {
+  ColumnBlocks blocks;
+  int64_t depth, line;                // numbers, halves
   int64_t columns, halves, inverses;  // bytes
 
-  explicit Places(const Problem& problem)
-      : depth(problem.input.channels * problem.window().taps()),
+  explicit LineWorkspace(const Problem& problem)
+      : blocks(problem, problem.output.positions(), kMostColumnBytes),
+        depth(problem.input.channels * problem.window().taps()),
         line(3 * PartOfLine(depth)),
-        block(problem.output.positions()) {
-    const bool unfolds = !problem.window().IsPointwise();
-    if (unfolds) {
-      const int64_t fit = kMostColumnBytes / (depth * int64_t{sizeof(float)}) / kBlockUnit * kBlockUnit;
-      block = std::min(std::max(fit, kBlockUnit), block);
-    }
-    columns = unfolds ? RoundUp(block * depth * int64_t{sizeof(float)}, kAlignment) : 0;
-    halves = RoundUp(block * line * int64_t{sizeof(uint16_t)}, kAlignment);
-    inverses = problem.output.positions() * int64_t{sizeof(float)};
-  }
+        columns(RoundUp(blocks.workspace_bytes(), kAlignment)),
+        halves(RoundUp(blocks.step() * line * int64_t{sizeof(uint16_t)}, kAlignment)),
+        inverses(problem.output.positions() * int64_t{sizeof(float)}) {}
 };
 
-Status MultiplyLines(const KernelArgs& args, const Places& places, const void* lines, int64_t begin, int64_t count,
+Status MultiplyLines(const KernelArgs& args, const PositionParts& lines, int64_t line, int64_t begin, int64_t count,
                      CudaStream& stream) {
   Product product;
   product.dtype = DType::kFloat16;
   product.keeps_sums = true;
   product.m = args.problem->output.channels;
   product.n = count;
-  product.k = places.line;
+  product.k = line;
   product.a = {static_cast<const LinePartsWeight&>(*args.weight).matrix(), product.k};
   product.transpose_a = true;
-  product.b = {lines, product.k};
+  product.b = {lines.halves, product.k};
   product.d = args.Output<float>() + begin * product.m;
   product.ld_d = product.m;
   return QueueProduct(product, stream);
@@ -98,28 +93,21 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvNhwcParts(const Weight& weigh
 }
 
 size_t ConvNhwcPartsWorkspaceBytes(const Problem& problem) {
-  const Places places(problem);
-  return static_cast<size_t>(places.columns + places.halves + places.inverses);
+  const LineWorkspace workspace(problem);
+  return static_cast<size_t>(workspace.columns + workspace.halves + workspace.inverses);
 }
 
 void ConvNhwcParts(const KernelArgs& args, Stream& stream) {
-  const Problem& problem = *args.problem;
-  const Places places(problem);
+  const LineWorkspace workspace(*args.problem);
   CudaStream& cuda_stream = CudaStream::From(stream);
-  std::byte* const workspace = args.workspace.data();
-  std::byte* const lines = workspace + places.columns;
-  auto* const inverses = reinterpret_cast<float*>(lines + places.halves);
-  const int64_t end = problem.output.positions();
-  const void* columns = args.inputs[0].data;
-  for (int64_t begin = 0; begin < end; begin += places.block) {
-    const int64_t count = std::min(places.block, end - begin);
-    if (places.columns > 0) {
-      GatherColumnsNhwc(problem, args.inputs[0].data, {begin, count, workspace}, stream);
-      columns = workspace;
-    }
-    SplitLines(static_cast<const float*>(columns), count, places.depth, {lines, inverses + begin}, stream);
-    cuda_stream.Report(MultiplyLines(args, places, lines, begin, count, cuda_stream));
-  }
+  std::byte* const lines = args.workspace.data() + workspace.columns;
+  auto* const inverses = reinterpret_cast<float*>(lines + workspace.halves);
+  cuda_stream.Report(
+      workspace.blocks.ForEach(args, stream, GatherColumnsNhwc, [&](const void* columns, int64_t begin, int64_t count) {
+        const PositionParts parts = {lines, inverses + begin};
+        SplitLines(static_cast<const float*>(columns), count, workspace.depth, parts, stream);
+        return MultiplyLines(args, parts, workspace.line, begin, count, cuda_stream);
+      }));
   const auto& weight = static_cast<const LinePartsWeight&>(*args.weight);
   FinishParts(args, {weight.bias(), weight.inverses(), inverses}, stream);
 }

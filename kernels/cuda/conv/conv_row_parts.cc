@@ -25,11 +25,11 @@ class RowPartsWeight final : public PackedWeight {
 };
 
 // What lies in the workspace, one after the other.
-struct Places {
+struct RowPartsWorkspace {
   int64_t depth, stride;
   int64_t columns, halves, inverses;  // bytes
 
-  explicit Places(const Problem& problem)
+  explicit RowPartsWorkspace(const Problem& problem)
       : depth(problem.input.channels * problem.window().taps()),
         stride(RowStride(problem.output.positions())),
         columns(RoundUp(static_cast<int64_t>(ConvCsrWorkspaceBytes(problem)), kAlignment)),
@@ -48,12 +48,12 @@ StatusOr<std::unique_ptr<PackedWeight>> Pack(const ShflBwMatrix& matrix, const W
 }  // namespace
 
 bool AcceptsConvRowParts(const Problem& problem) {
-  return 2 * Places(problem).depth <= RowGroups::kMostColumns && AcceptsConvShflBw(problem);
+  return 2 * RowPartsWorkspace(problem).depth <= RowGroups::kMostColumns && AcceptsConvShflBw(problem);
 }
 
 size_t ConvRowPartsWorkspaceBytes(const Problem& problem) {
-  const Places places(problem);
-  return static_cast<size_t>(places.columns + places.halves + places.inverses);
+  const RowPartsWorkspace workspace(problem);
+  return static_cast<size_t>(workspace.columns + workspace.halves + workspace.inverses);
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvGroupParts(const Weight& weight, const Problem&) {
@@ -68,16 +68,16 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvRowParts(const Weight& weight
 template <int kWidth>
 void RunConvRowParts(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
-  const Places places(problem);
+  const RowPartsWorkspace workspace(problem);
   const auto* const columns = static_cast<const float*>(AllColumns(args, stream));
-  const PositionParts x = places.In(args.workspace.data());
-  SplitRows(columns, places.depth, places.stride, x, stream);
+  const PositionParts x = workspace.In(args.workspace.data());
+  SplitRows(columns, workspace.depth, workspace.stride, x, stream);
   const PartOperands operands = {
       .weight = &static_cast<const RowPartsWeight&>(*args.weight).groups(),
       .x = x,
       .residual = args.Residual<float>(),
       .y = args.Output<float>(),
-      .stride = places.stride,
+      .stride = workspace.stride,
       .columns = problem.output.positions(),
       .epilogue = problem.epilogue,
   };
