@@ -7,27 +7,11 @@
 
 #include "kernels/cuda/int8/byte_columns.h"
 #include "kernels/cuda/int8/byte_layer.h"
+#include "kernels/cuda/int8/panel_weight.h"
 #include "kernels/cuda/runtime/launch_grid.h"
 #include "kernels/cuda/runtime/queue.h"
 
 namespace swizzle::cuda {
-namespace {
-
-class ConvBytesWeight final : public PackedWeight {
- public:
-  ConvBytesWeight(std::unique_ptr<BytePanels> panels, RowEnds ends)
-      : panels_(std::move(panels)), ends_(std::move(ends)) {}
-  size_t bytes() const override { return panels_->bytes() + ends_.bytes(); }
-  const BytePanels& panels() const { return *panels_; }
-  const RowEnds& ends() const { return ends_; }
-
- private:
-  const std::unique_ptr<BytePanels> panels_;
-  const RowEnds ends_;
-};
-
-}  // namespace
-
 std::vector<std::vector<WholeEntry>> WholeRowsOf(const ByteWeight& weight) {
   std::vector<std::vector<WholeEntry>> rows(weight.rows);
   for (int64_t row = 0; row < weight.rows; ++row) {
@@ -51,7 +35,7 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvBytes(const Weight& weight, c
   SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeByteWeight(weight, problem));
   SWIZZLE_ASSIGN_OR_RETURN(auto panels, BytePanels::Make(WholeRowsOf(bytes), bytes.cols, 8));
   SWIZZLE_ASSIGN_OR_RETURN(RowEnds ends, RowEnds::Make(bytes, 0));
-  return std::make_unique<ConvBytesWeight>(std::move(panels), std::move(ends));
+  return std::make_unique<PanelWeight<RowEnds>>(std::move(panels), std::move(ends));
 }
 
 size_t ConvBytesWorkspaceBytes(const Problem& problem) {
@@ -60,7 +44,7 @@ size_t ConvBytesWorkspaceBytes(const Problem& problem) {
 
 template <ByteWay kWay>
 void RunConvBytes(const KernelArgs& args, Stream& stream) {
-  const auto& weight = static_cast<const ConvBytesWeight&>(*args.weight);
+  const auto& weight = static_cast<const PanelWeight<RowEnds>&>(*args.weight);
   const Problem& problem = *args.problem;
   const int64_t positions = problem.output.positions(), stride = RowStride(positions);
   const auto* columns = args.Input<uint8_t>(0);

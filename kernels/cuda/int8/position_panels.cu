@@ -3,29 +3,13 @@
 #include <vector>
 
 #include "kernels/cuda/int8/conv_bytes.h"
+#include "kernels/cuda/int8/panel_weight.h"
 #include "kernels/cuda/int8/position_bytes.h"
 #include "kernels/cuda/int8/position_ends.cuh"
 #include "kernels/cuda/int8/quantise_positions.h"
 #include "kernels/cuda/int8/spmm_bytes.cuh"
 
 namespace swizzle::cuda {
-namespace {
-
-class PositionPanels final : public PackedWeight {
- public:
-  PositionPanels(std::unique_ptr<BytePanels> panels, PositionEnds ends)
-      : panels_(std::move(panels)), ends_(std::move(ends)) {}
-  size_t bytes() const override { return panels_->bytes() + ends_.bytes(); }
-  const BytePanels& panels() const { return *panels_; }
-  const PositionEnds& ends() const { return ends_; }
-
- private:
-  const std::unique_ptr<BytePanels> panels_;
-  const PositionEnds ends_;
-};
-
-}  // namespace
-
 template <ByteWay kWay>
 bool AcceptsPositionPanels(const Problem& problem) {
   const PositionRows rows(problem);
@@ -38,14 +22,14 @@ StatusOr<std::unique_ptr<PackedWeight>> PreparePositionPanels(const Weight& weig
   SWIZZLE_ASSIGN_OR_RETURN(const PositionWeight made, MakePositionWeight(weight));
   SWIZZLE_ASSIGN_OR_RETURN(auto panels, BytePanels::Make(WholeRowsOf(made.bytes), made.bytes.cols, 8));
   SWIZZLE_ASSIGN_OR_RETURN(PositionEnds ends, PositionEnds::Make(made, 0));
-  return std::make_unique<PositionPanels>(std::move(panels), std::move(ends));
+  return std::make_unique<PanelWeight<PositionEnds>>(std::move(panels), std::move(ends));
 }
 
 size_t PositionPanelsWorkspaceBytes(const Problem& problem) { return PositionRows(problem).bytes(); }
 
 template <ByteWay kWay>
 void RunPositionPanels(const KernelArgs& args, Stream& stream) {
-  const auto& weight = static_cast<const PositionPanels&>(*args.weight);
+  const auto& weight = static_cast<const PanelWeight<PositionEnds>&>(*args.weight);
   const PositionRows rows(*args.problem);
   const QuantisedPositions positions = rows.In(args.workspace.data());
   if (weight.panels().count() == 0 || rows.stride == 0) return;
