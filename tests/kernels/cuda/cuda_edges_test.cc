@@ -247,12 +247,13 @@ double LargestError(const std::vector<float>& actual, const std::vector<double>&
   return error;
 }
 
-// Of one product of halves signed numbers are off by 7e-4. Numbers of one sign show what tensor cores cut off.
+// Of one product of halves signed numbers are off by 7e-4. Numbers of one sign show what tensor cores cut off, which
+// grows with the depth: of rows that share columns from 6.7e-6 at 768 to 2.5e-4 at 32,768, the most that these take.
 // Neither a position's scale nor a channel's may reach into another.
 TEST_F(CudaEdgesTest, ProductsOfHalvesAreNearlyThoseOfSingles) {
   constexpr int64_t kChannels = 192, kPositions = 64;
   for (const bool has_signs : {true, false}) {
-    for (const int64_t depth : {int64_t{768}, int64_t{3072}}) {
+    for (const int64_t depth : {768, 3072, 12'288, 32'768}) {
       std::mt19937 random(5);
       std::uniform_real_distribution<float> value(has_signs ? -1.0f : 0.0f, 1.0f);
       Weight weight = Ones(kChannels, depth);
@@ -270,6 +271,7 @@ TEST_F(CudaEdgesTest, ProductsOfHalvesAreNearlyThoseOfSingles) {
       problem.input = {kPositions, depth};
       problem.output = {kPositions, kChannels};
       const std::vector<double> expected = ProductOf(matrix, x, kPositions);
+      const double most = 5e-5 * std::max(1.0, static_cast<double>(depth) / 3072);
       int rows = 0;
       for (const Kernel* kernel : RowsFor(problem)) {
         const Problem solved = AsRowSolves(*kernel, problem);
@@ -279,10 +281,10 @@ TEST_F(CudaEdgesTest, ProductsOfHalvesAreNearlyThoseOfSingles) {
         const double error = LargestError(Turned(results, kPositions, solved.to.layout, true), expected, kPositions);
         RecordProperty(Concat(kernel->name, has_signs ? "_signed_" : "_positive_", depth), Concat(error));
         if (!kernel->splits_to_halves && !kernel->rounds_to_tf32) continue;
-        EXPECT_LT(error, kernel->rounds_to_tf32 ? 2e-3 : 5e-5) << kernel->name << ", depth " << depth;
+        EXPECT_LT(error, kernel->rounds_to_tf32 ? 2e-3 : most) << kernel->name << ", depth " << depth;
         rows += kernel->splits_to_halves ? 1 : 0;
       }
-      EXPECT_GT(rows, 0);
+      EXPECT_GT(rows, 0) << depth;
     }
   }
 }
