@@ -7,12 +7,11 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/cpu/cpu_backend.h"
-#include "kernels/cuda/cuda_backend.h"
 #include "kernels/format/csr.h"
 #include "kernels/reference/layout.h"
 #include "model_loader/plan/planner.h"
 #include "tests/support/drawn_quantisation.h"
+#include "tests/support/gpu_beside_cpu.h"
 #include "tests/support/network_builder.h"
 #include "tests/support/plan_runs.h"
 #include "tests/support/random_encoder.h"
@@ -81,17 +80,7 @@ std::vector<float> RunRow(Backend& gpu, const Kernel& kernel, const Weight& weig
   return reference::FromLayout(out, problem.output, problem.to.layout);
 }
 
-class CudaDynamicPlanTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    auto gpu = NewCudaBackend(0);
-    if (!gpu.ok()) GTEST_SKIP() << gpu.status().message();
-    gpu_ = *std::move(gpu);
-  }
-
-  const std::unique_ptr<Backend> cpu_ = NewCpuBackend();
-  std::unique_ptr<Backend> gpu_;
-};
+class CudaDynamicPlanTest : public testing::GpuBesideCpu {};
 
 TEST_F(CudaDynamicPlanTest, RowsQuantisePositionsAsTheCpuDoes) {
   for (const double sparsity : {0.0, 0.9}) {
@@ -126,8 +115,7 @@ TEST_F(CudaDynamicPlanTest, PlansAreCloseToTheCpus) {
       auto gpu_runner = *gpu->NewRunner({});
       for (const int64_t batch : {3, 64, 1, 3}) {
         SCOPED_TRACE(Concat("sparsity ", sparsity, " in ", PrecisionName(precision), ", batch ", batch));
-        const auto input = DrawFloats(static_cast<size_t>(batch * network.values[0].elements()), 7);
-        ExpectClose(RunImages(*gpu_runner, batch, input), RunImages(*cpu_runner, batch, input), 3e-2f);
+        ExpectCloseImages(network, *gpu_runner, *cpu_runner, batch, 3e-2f);
       }
     }
   }
@@ -153,9 +141,7 @@ TEST_F(CudaDynamicPlanTest, EncodersAreCloseToTheCpus) {
       for (const std::vector<int32_t>& lengths :
            std::vector<std::vector<int32_t>>{{7}, {1}, {70, 3, 1, 66}, {60, 60, 60, 60, 60, 60, 60, 60}}) {
         SCOPED_TRACE(Concat("sparsity ", sparsity, " in ", PrecisionName(precision), ", first length ", lengths[0]));
-        const Batch batch(lengths, lengths.size() > 1);
-        const auto actual = RunSequences(*gpu_runner, batch), expected = RunSequences(*cpu_runner, batch);
-        for (int i = 0; i < 2; ++i) ExpectClose(actual[i], expected[i], 5e-2f);
+        ExpectCloseSequences(*gpu_runner, *cpu_runner, Batch(lengths, lengths.size() > 1), 5e-2f);
       }
     }
   }

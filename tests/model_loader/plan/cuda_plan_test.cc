@@ -7,12 +7,11 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cpu/cpu_backend.h"
-#include "kernels/cuda/cuda_backend.h"
 #include "kernels/format/csr.h"
 #include "model_loader/plan/planner.h"
 #include "model_loader/plan/run/device_plan.h"
 #include "tests/support/drawn_quantisation.h"
+#include "tests/support/gpu_beside_cpu.h"
 #include "tests/support/network_builder.h"
 #include "tests/support/plan_runs.h"
 #include "tests/support/random_encoder.h"
@@ -36,17 +35,7 @@ using testing::RunImages;
 using testing::RunSequences;
 using testing::SquareWindow;
 
-class CudaPlanTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    auto gpu = NewCudaBackend(0);
-    if (!gpu.ok()) GTEST_SKIP() << gpu.status().message();
-    gpu_ = *std::move(gpu);
-  }
-
-  const std::unique_ptr<Backend> cpu_ = NewCpuBackend();
-  std::unique_ptr<Backend> gpu_;
-};
+class CudaPlanTest : public testing::GpuBesideCpu {};
 
 TEST_F(CudaPlanTest, NetworksOfImagesEqualTheCpus) {
   for (const double sparsity : {0.0, 0.5, 0.9}) {
@@ -56,8 +45,7 @@ TEST_F(CudaPlanTest, NetworksOfImagesEqualTheCpus) {
     auto cpu_runner = *cpu->NewRunner({}), gpu_runner = *gpu->NewRunner({});
     for (const int64_t batch : {3, 64, 1, 17, 3, 2, 64, 33, 1}) {
       SCOPED_TRACE(Concat("sparsity ", sparsity, ", batch ", batch));
-      const auto input = DrawFloats(static_cast<size_t>(batch * network.values[0].elements()), 7);
-      ExpectClose(RunImages(*gpu_runner, batch, input), RunImages(*cpu_runner, batch, input), 1e-4f);
+      ExpectCloseImages(network, *gpu_runner, *cpu_runner, batch, 1e-4f);
     }
   }
 }
@@ -125,9 +113,8 @@ TEST_F(CudaPlanTest, LayersOfBytesEqualTheCpus) {
     auto gpu_runner = *gpu->NewRunner({});
     for (const int64_t batch : {3, 64, 1}) {
       SCOPED_TRACE(Concat(PrecisionName(precision), ", batch ", batch));
-      const auto input = DrawFloats(static_cast<size_t>(batch * network.values[0].elements()), 7);
       const float tolerance = precision == Precision::kFloat32 ? 1e-6f : 1e-3f;
-      ExpectClose(RunImages(*gpu_runner, batch, input), RunImages(*cpu_runner, batch, input), tolerance);
+      ExpectCloseImages(network, *gpu_runner, *cpu_runner, batch, tolerance);
     }
   }
 }
@@ -175,9 +162,8 @@ TEST_F(CudaPlanTest, WholeNetworksOfBytesEqualTheCpus) {
       auto gpu_runner = *gpu->NewRunner({});
       for (const int64_t batch : {1, 3, 64, 3}) {
         SCOPED_TRACE(Concat("sparsity ", sparsity, " in ", PrecisionName(precision), ", batch ", batch));
-        const auto input = DrawFloats(static_cast<size_t>(batch * network.values[0].elements()), 7);
         const float tolerance = precision == Precision::kFloat32 ? 0.0f : 1e-3f;
-        ExpectClose(RunImages(*gpu_runner, batch, input), RunImages(*cpu_runner, batch, input), tolerance);
+        ExpectCloseImages(network, *gpu_runner, *cpu_runner, batch, tolerance);
       }
     }
   }
@@ -262,9 +248,7 @@ TEST_F(CudaPlanTest, EncodersEqualTheCpus) {
              {7}, {1}, {70, 3, 1, 66}, {1, 1, 1}, {5, 2}, {70, 3, 1, 66}, {1}, {60, 60, 60, 60, 60, 60, 60, 60}}) {
       for (const bool masked : {false, true}) {
         SCOPED_TRACE(Concat("sparsity ", sparsity, ", first length ", lengths[0], masked ? ", masked" : ""));
-        const Batch batch(lengths, masked);
-        const auto actual = RunSequences(*gpu_runner, batch), expected = RunSequences(*cpu_runner, batch);
-        for (int i = 0; i < 2; ++i) ExpectClose(actual[i], expected[i], 1e-4f);
+        ExpectCloseSequences(*gpu_runner, *cpu_runner, Batch(lengths, masked), 1e-4f);
       }
     }
   }
@@ -285,10 +269,8 @@ TEST_F(CudaPlanTest, EncodersInOtherPrecisionsAreClose) {
     for (const std::vector<int32_t>& lengths : all_lengths) {
       for (const bool masked : {false, true}) {
         SCOPED_TRACE(Concat(PrecisionName(precision), ", first length ", lengths[0], masked ? ", masked" : ""));
-        const Batch batch(lengths, masked);
-        const auto actual = RunSequences(*gpu_runner, batch), expected = RunSequences(*cpu_runner, batch);
         const float tolerance = precision == Precision::kBFloat16 ? 6e-2f : 1e-2f;
-        for (int i = 0; i < 2; ++i) ExpectClose(actual[i], expected[i], tolerance);
+        ExpectCloseSequences(*gpu_runner, *cpu_runner, Batch(lengths, masked), tolerance);
       }
     }
   }
@@ -334,9 +316,7 @@ TEST_F(CudaPlanTest, SparseAttentionThroughBytesIsClose) {
   EXPECT_FALSE(may_round(*half));
   auto cpu_runner = *cpu->NewRunner({}), gpu_runner = *whole->NewRunner({});
   for (const size_t count : {1, 3, 6, 3, 1}) {
-    const Batch batch(std::vector<int32_t>(count, kLength), false);
-    const auto expected = RunSequences(*cpu_runner, batch), actual = RunSequences(*gpu_runner, batch);
-    for (int i = 0; i < 2; ++i) ExpectClose(actual[i], expected[i], 4e-2f);
+    ExpectCloseSequences(*gpu_runner, *cpu_runner, Batch(std::vector<int32_t>(count, kLength), false), 4e-2f);
   }
 }
 
