@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -11,13 +10,13 @@
 #include "kernels/format/csr.h"
 #include "kernels/format/structure.h"
 #include "kernels/format/weight_matrix.h"
+#include "tests/kernels/format/format_checks.h"
 
 namespace swizzle {
 namespace {
 
 using testing::Contains;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::Not;
 
 // The header's worked example.
@@ -85,23 +84,10 @@ TEST(BitmapTest, VisitsRows) {
 
 TEST(BitmapTest, StacksRowsOfWholeTiles) {
   const BitmapMatrix a = BitmapMatrix::FromDense(Draw(32, 40, 0.1)), b = BitmapMatrix::FromDense(Draw(9, 40, 0.3));
-  const BitmapMatrix* const parts[] = {&a, &b};
-  const auto stacked = BitmapMatrix::StackRows(parts);
-  ASSERT_TRUE(stacked);
-  EXPECT_TRUE(stacked->Validate().ok()) << stacked->Validate();
-  std::vector<float> expected = a.ToDense().values;
-  const std::vector<float> below = b.ToDense().values;
-  expected.insert(expected.end(), below.begin(), below.end());
-  EXPECT_EQ(stacked->ToDense().values, expected);
-  const BitmapMatrix* const swapped[] = {&b, &a};
-  EXPECT_FALSE(BitmapMatrix::StackRows(swapped));
+  ExpectStackInOrder(a, b);
 }
 
-struct Malformation {
-  const char* name;
-  std::function<void(BitmapMatrix&)> apply;
-  const char* message;
-};
+using Malformation = MalformationOf<BitmapMatrix>;
 
 class BitmapMalformedTest : public testing::TestWithParam<Malformation> {};
 
@@ -115,13 +101,8 @@ BitmapMatrix Malleable() {
 }
 
 TEST_P(BitmapMalformedTest, IsRejected) {
-  BitmapMatrix matrix = Malleable();
-  ASSERT_THAT(matrix.tiles, ElementsAre(0b01, 0b11));
-  ASSERT_TRUE(matrix.Validate().ok()) << matrix.Validate();
-  GetParam().apply(matrix);
-  const Status status = matrix.Validate();
-  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().message));
+  ASSERT_THAT(Malleable().tiles, ElementsAre(0b01, 0b11));
+  ExpectRejected(Malleable(), GetParam());
 }
 
 using M = BitmapMatrix;

@@ -3,17 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <random>
 #include <utility>
 
 #include "kernels/format/matrix_parts.h"
+#include "tests/kernels/format/format_checks.h"
 
 namespace swizzle {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 // The header's worked example.
 DenseMatrix ExampleDense() {
@@ -63,21 +62,11 @@ TEST(CsrTest, StoredZeroIsLegal) {
   EXPECT_TRUE(csr.Validate().ok());
 }
 
-struct Malformation {
-  const char* name;
-  std::function<void(CsrMatrix&)> apply;
-  const char* message;
-};
+using Malformation = MalformationOf<CsrMatrix>;
 
 class CsrMalformedTest : public testing::TestWithParam<Malformation> {};
 
-TEST_P(CsrMalformedTest, IsRejected) {
-  CsrMatrix csr = Example();
-  GetParam().apply(csr);
-  const Status status = csr.Validate();
-  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().message));
-}
+TEST_P(CsrMalformedTest, IsRejected) { ExpectRejected(Example(), GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
     All, CsrMalformedTest,

@@ -3,13 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <random>
 #include <vector>
 
 #include "kernels/format/csr.h"
 #include "kernels/format/structure.h"
 #include "kernels/format/weight_matrix.h"
+#include "tests/kernels/format/format_checks.h"
 
 namespace swizzle {
 namespace {
@@ -17,7 +17,6 @@ namespace {
 using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::Not;
 
 // The header's worked example.
@@ -102,23 +101,10 @@ TEST(HbEllTest, VisitsRows) {
 TEST(HbEllTest, StacksRowsOfWholeBlocks) {
   const HbEllMatrix a = HbEllMatrix::FromDense(Draw(32, 40, 0.3, 0.1)),
                     b = HbEllMatrix::FromDense(Draw(9, 40, 0.3, 0.3));
-  const HbEllMatrix* const parts[] = {&a, &b};
-  const auto stacked = HbEllMatrix::StackRows(parts);
-  ASSERT_TRUE(stacked);
-  EXPECT_TRUE(stacked->Validate().ok()) << stacked->Validate();
-  std::vector<float> expected = a.ToDense().values;
-  const std::vector<float> below = b.ToDense().values;
-  expected.insert(expected.end(), below.begin(), below.end());
-  EXPECT_EQ(stacked->ToDense().values, expected);
-  const HbEllMatrix* const swapped[] = {&b, &a};
-  EXPECT_FALSE(HbEllMatrix::StackRows(swapped));
+  ExpectStackInOrder(a, b);
 }
 
-struct Malformation {
-  const char* name;
-  std::function<void(HbEllMatrix&)> apply;
-  const char* message;
-};
+using Malformation = MalformationOf<HbEllMatrix>;
 
 class HbEllMalformedTest : public testing::TestWithParam<Malformation> {};
 
@@ -133,13 +119,8 @@ HbEllMatrix Malleable() {
 }
 
 TEST_P(HbEllMalformedTest, IsRejected) {
-  HbEllMatrix matrix = Malleable();
-  ASSERT_THAT(matrix.widths, ElementsAre(0, 4, 4));
-  ASSERT_TRUE(matrix.Validate().ok()) << matrix.Validate();
-  GetParam().apply(matrix);
-  const Status status = matrix.Validate();
-  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().message));
+  ASSERT_THAT(Malleable().widths, ElementsAre(0, 4, 4));
+  ExpectRejected(Malleable(), GetParam());
 }
 
 using M = HbEllMatrix;

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <random>
 
 #include "kernels/format/structure.h"
 #include "kernels/format/weight_matrix.h"
+#include "tests/kernels/format/format_checks.h"
 
 namespace swizzle {
 namespace {
@@ -115,21 +115,11 @@ TEST(NOfMTest, KeepsLimits) {
   EXPECT_FALSE(KeepsLimits(dense, 2, 4));
 }
 
-struct Malformation {
-  const char* name;
-  std::function<void(NOfMMatrix&)> apply;
-  const char* message;
-};
+using Malformation = MalformationOf<NOfMMatrix>;
 
 class NOfMMalformedTest : public testing::TestWithParam<Malformation> {};
 
-TEST_P(NOfMMalformedTest, IsRejected) {
-  NOfMMatrix matrix = Example();
-  GetParam().apply(matrix);
-  const Status status = matrix.Validate();
-  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().message));
-}
+TEST_P(NOfMMalformedTest, IsRejected) { ExpectRejected(Example(), GetParam()); }
 
 using M = NOfMMatrix;
 INSTANTIATE_TEST_SUITE_P(

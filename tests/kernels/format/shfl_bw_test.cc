@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <random>
 #include <utility>
 
 #include "kernels/format/csr.h"
 #include "kernels/format/structure.h"
 #include "kernels/format/weight_matrix.h"
+#include "tests/kernels/format/format_checks.h"
 
 namespace swizzle {
 namespace {
@@ -82,21 +82,11 @@ TEST(ShflBwTest, StoredZeroIsLegal) {
   EXPECT_EQ(matrix.nnz(), 7);
 }
 
-struct Malformation {
-  const char* name;
-  std::function<void(ShflBwMatrix&)> apply;
-  const char* message;
-};
+using Malformation = MalformationOf<ShflBwMatrix>;
 
 class ShflBwMalformedTest : public testing::TestWithParam<Malformation> {};
 
-TEST_P(ShflBwMalformedTest, IsRejected) {
-  ShflBwMatrix matrix = Example();
-  GetParam().apply(matrix);
-  const Status status = matrix.Validate();
-  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().message));
-}
+TEST_P(ShflBwMalformedTest, IsRejected) { ExpectRejected(Example(), GetParam()); }
 
 using M = ShflBwMatrix;
 INSTANTIATE_TEST_SUITE_P(

@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <random>
 #include <vector>
 
 #include "kernels/format/csr.h"
 #include "kernels/format/structure.h"
 #include "kernels/format/weight_matrix.h"
+#include "tests/kernels/format/format_checks.h"
 
 namespace swizzle {
 namespace {
@@ -102,21 +102,11 @@ TEST(SrBcrsTest, VisitsRows) {
   EXPECT_THAT(rows, ElementsAre(ElementsAre(0, 2, 3), ElementsAre(0, 3), ElementsAre(1), ElementsAre(1)));
 }
 
-struct Malformation {
-  const char* name;
-  std::function<void(SrBcrsMatrix&)> apply;
-  const char* message;
-};
+using Malformation = MalformationOf<SrBcrsMatrix>;
 
 class SrBcrsMalformedTest : public testing::TestWithParam<Malformation> {};
 
-TEST_P(SrBcrsMalformedTest, IsRejected) {
-  SrBcrsMatrix matrix = Example();
-  GetParam().apply(matrix);
-  const Status status = matrix.Validate();
-  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().message));
-}
+TEST_P(SrBcrsMalformedTest, IsRejected) { ExpectRejected(Example(), GetParam()); }
 
 using M = SrBcrsMatrix;
 INSTANTIATE_TEST_SUITE_P(
