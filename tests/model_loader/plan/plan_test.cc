@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 #include <span>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,6 +17,7 @@
 #include "kernels/reference/reference.h"
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/planner.h"
+#include "tests/support/cached_times.h"
 #include "tests/support/network_builder.h"
 #include "tests/support/network_reference.h"
 #include "tests/support/plan_runs.h"
@@ -169,20 +168,12 @@ TEST(PlanTest, ABatchInPartsIsTheSame) {
 
 // Rewrites the times of a tuning cache as if sparse kernels with the second blocking, and one thread, had taken none.
 void FavourTheUnusual(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::ostringstream out;
-  std::string line;
-  std::getline(in, line);
-  out << line << "\n";
-  while (std::getline(in, line)) {
-    nlohmann::json record = nlohmann::json::parse(line);
+  testing::ChangeCachedTimes(file, [](nlohmann::json& record) {
     const std::string problem = record.value("problem", "");
     if (record.value("kernel", "").find("_dense_") != std::string::npos) record["microseconds"] = 1e6;
     const bool serial = record.contains("step") && record["threads"] != "all";
     if (problem.ends_with("blocking 1") || serial) record["microseconds"] = 0.0;
-    out << record.dump() << "\n";
-  }
-  std::ofstream(file) << out.str();
+  });
 }
 
 TEST(PlanTest, RunsInTheWaysThatWereFastestAndStaysTheSame) {

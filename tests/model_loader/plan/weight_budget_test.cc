@@ -3,10 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +12,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/planner.h"
+#include "tests/support/cached_times.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/network_builder.h"
 #include "tests/support/network_reference.h"
@@ -30,20 +29,12 @@ using testing::RunImages;
 
 // Rewrites times of a tuning cache: dense kernels are fast for one row, sparse ones for more.
 void FavourDenseForOneRow(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::ostringstream out;
-  std::string line;
-  std::getline(in, line);
-  out << line << "\n";
-  while (std::getline(in, line)) {
-    nlohmann::json record = nlohmann::json::parse(line);
+  testing::ChangeCachedTimes(file, [](nlohmann::json& record) {
     const bool one_row = record.value("problem", "").find("-> 1x") != std::string::npos;
     const std::string kernel = record.value("kernel", "");
     if (kernel.find("_dense_") != std::string::npos) record["microseconds"] = one_row ? 10.0 : 1e4;
     if (kernel.find("_csr_") != std::string::npos) record["microseconds"] = one_row ? 60.0 : 100.0;
-    out << record.dump() << "\n";
-  }
-  std::ofstream(file) << out.str();
+  });
 }
 
 // Sparse forms take half of what dense ones do; the small ones fit in a quarter of all.
