@@ -231,7 +231,9 @@ bool AcceptsConvBytes(const Problem& problem) {
 }
 
 bool AcceptsStemConv(const Problem& problem) {
-  return ReadsBytes(problem, Layout::kNchw) && AcceptsConvBytes(problem) && StemColumns::Fit(problem.window());
+  constexpr int64_t kMostChannels = 4;  // of eight and more BlockConv takes less time
+  return problem.input.channels <= kMostChannels && ReadsBytes(problem, Layout::kNchw) && AcceptsConvBytes(problem) &&
+         StemColumns::Fit(problem.window());
 }
 
 size_t QuadConvWorkspaceBytes(const Problem& problem) {

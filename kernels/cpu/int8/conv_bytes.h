@@ -2,7 +2,8 @@
 // conv_{csr,vector,block}_u8_<isa> and conv_{csr,vector,block}_u8_f32_<isa> of sparse weights, conv_dense_u8_<isa>,
 // conv_dense_u8_f32_<isa> and, from kNchw, conv_nchw_dense_u8_<isa> of dense ones. Any window, stride, padding and
 // dilation; bias, clamp and a residual, and a function where the output is real. In place of the last,
-// conv_stem_dense_u8_vbmi takes windows of three columns or more, up to stride 4 (stem_columns.h).
+// conv_stem_dense_u8_vbmi takes up to four channels under windows of three columns or more, up to stride 4
+// (stem_columns.h).
 //
 // Sparse weights take nonzeros four at a time (quad_weight.h): conv_csr a row's from any columns, with no structure
 // asked of them, conv_vector those of 2 or 4 rows that share columns (SR-BCRS), conv_block 1x4 blocks along input

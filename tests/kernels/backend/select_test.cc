@@ -186,8 +186,11 @@ std::vector<std::string> RowsOfImages(int64_t channels, int window_size) {
 }
 
 TEST(KernelTableTest, FirstLayersOfBytesHaveOneRow) {
-  EXPECT_EQ(RowsOfImages(3, 3), (std::vector<std::string>{"conv_stem_dense_u8_vbmi"}));
-  EXPECT_EQ(RowsOfImages(3, 2), (std::vector<std::string>{"conv_nchw_dense_u8_vbmi"}));
+  const std::vector<std::string> stem = {"conv_stem_dense_u8_vbmi"}, usual = {"conv_nchw_dense_u8_vbmi"};
+  EXPECT_EQ(RowsOfImages(3, 3), stem);
+  EXPECT_EQ(RowsOfImages(4, 3), stem);
+  EXPECT_EQ(RowsOfImages(8, 3), usual);
+  EXPECT_EQ(RowsOfImages(3, 2), usual);
 }
 
 TEST(KernelTableTest, NamesAreUnique) {
