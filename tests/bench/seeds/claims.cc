@@ -10,7 +10,10 @@ namespace swizzle::bench {
 
 std::string Verdict(const Claim& claim) {
   if (claim.published == 0) return "new";
-  if (claim.published < 1) return claim.ours <= 1.5 * claim.published ? "reproduced" : "better here";
+  if (claim.published < 1) {
+    if (claim.ours > 1.5 * claim.published) return "better here";
+    return 1.5 * claim.ours < claim.published ? "worse here" : "reproduced";
+  }
   if (claim.ours >= 0.9 * claim.published && claim.ours - 1 >= (claim.published - 1) / 2) return "reproduced";
   return claim.ours >= 1 ? "weaker" : "refuted";
 }

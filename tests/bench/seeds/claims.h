@@ -24,8 +24,8 @@ struct Claim {
 };
 
 // Of gains: "reproduced" where nine tenths of the ratio and half of what it gains are there, "weaker" where less,
-// "refuted" where none. Of losses, which are below 1: "better here" where the ratio is half as large again, else
-// "reproduced". "new": nothing was published.
+// "refuted" where none. Of losses, which are below 1: "better here" where the ratio is half as large again,
+// "worse here" below two thirds of it, else "reproduced". "new": nothing was published.
 std::string Verdict(const Claim& claim);
 // Of those that were measured; others, of cases that were left out, have 0.
 void PrintClaims(const std::string& system, const std::vector<Claim>& claims);
