@@ -180,6 +180,40 @@ def dual_side_tables(cases):
     yield kept_tables.markdown(('layer, 3x3, weights 90 % zeros', 'dense', *heads, 'wins from'), rows)
 
 
+# Of each system without tables of its own: what a row is of, and whose times stand in it.
+TIMES = {
+    'sputnik': (lambda case: (case['workload'], f'{case["sparsity"] * 100:.0f} %'), ('workload', 'zeros'), {
+        'dense, cuBLAS': 'cublas_us', 'cuSPARSE': 'cusparse_us', 'theirs, rewritten': 'sputnik_us', 'ours': 'ours_us'}),
+    'magicube': (lambda case: (f'{case["sparsity"] * 100:.0f} %', case['n']), ('zeros', 'N'), {
+        'dense FP16, cuBLAS': 'cublas_f16_us', 'dense INT8, cuBLASLt': 'cublas_s8_us',
+        'cuSPARSE FP16': 'cusparse_f16_us', 'ours, 8-8': 'ours_us'}),
+    'shfl_bw': (lambda case: (case['workload'], f'{100 - case["density"] * 100:.0f} %', case['vector'])
+                if 'density' in case else (f'{case["workload"]}, {case["model"]}', '50 %', ''), ('workload', 'zeros', 'V'), {
+        'dense FP16, cuBLASLt': 'cublas_us', 'cuSPARSE, scattered': 'cusparse_us', 'ours, scattered': 'csr_us',
+        'ours': 'ours_us'}),
+    'hb_ell': (lambda case: (f'{100 - case["density"] * 100:.0f} %', case['n']), ('zeros', 'N'), {
+        'dense FP16, cuBLASLt': 'dense_us', 'cuSPARSE CSR': 'csr_us', 'cuSPARSE blocked-ELL': 'blocked_ell_us',
+        'ours': 'ours_us'}),
+}
+
+
+def times_table(name, cases):
+    """Geometric means of the times by workload and sparsity, and by how much the best of cuSPARSE is above ours."""
+    key_of, heads, columns = TIMES[name]
+    groups = {}
+    for case in cases:
+        groups.setdefault(key_of(case), []).append(case)
+    best = [column for head, column in columns.items() if head.startswith('cuSPARSE')]
+    rows = []
+    for key, group in groups.items():
+        gains = [min(case[column] for column in best) / case['ours_us'] for case in group if best[0] in case]
+        rows.append([*map(str, key), str(len(group)),
+                     *(f'{mean([case[column] for case in group]):.1f} µs' if column in group[0] else ''
+                       for column in columns.values()),
+                     ratio(mean(gains)) if gains else '', ratio(min(gains)) if gains else ''])
+    return kept_tables.markdown((*heads, 'products', *columns, 'over cuSPARSE', 'least'), rows)
+
+
 def section(name, program, limits):
     result = kept(name)
     lines = [f'## {result["system"]}' if result else f'## {name}', '']
@@ -192,6 +226,9 @@ def section(name, program, limits):
               '', f'![{title}]({name}.svg)', '']
     if name == 'dual_side':
         lines += [line for table in dual_side_tables(result['cases']) for line in (table, '')]
+    else:
+        lines += [times_table(name, result['cases']), '',
+                  'Geometric means of times, and of what the best of cuSPARSE takes of ours; the least of these.', '']
     return lines + [f'{result["machine"]}, {result["date"]}, commit {result["commit"]}, {len(result["cases"])} cases; {result["method"]}.', '']
 
 
@@ -209,33 +246,43 @@ def page():
     return '\n'.join(head + [line for seed in SEEDS for line in section(*seed)]).rstrip() + '\n'
 
 
-VERDICTS = ('reproduced', 'better here', 'weaker', 'worse here', 'refuted')
+# The columns of the summary, by verdict.
+OUTCOMES = {'reproduced, or better': ('reproduced', 'better here'), 'weaker': ('weaker',),
+            'refuted, or worse': ('refuted', 'worse here')}
+ZEROS = re.compile(r', ([0-9.]+) % zeros')
 
 
-def in_words(claim):
-    of = f' ({claim["of"]})' if claim['of'] else ''
-    published = f'{claim["published"]:.2g}x' if claim['published'] else 'nothing published'
-    return f'{claim["what"]}{of}: {published}, here {claim["ours"]:.2g}x'
+def spread(values):
+    low, high = f'{min(values):.3g}x', f'{max(values):.3g}x'
+    return low if low == high else f'{low} to {high}'
+
+
+def in_words(claims):
+    """One clause a comparison, of all its sparsities together: what, the published figures and those here."""
+    together = {}
+    for claim in claims:
+        of = f' ({claim["of"]})' if claim['of'] else ''
+        together.setdefault(ZEROS.sub('', claim['what']) + of, []).append(claim)
+    clauses = []
+    for what, group in together.items():
+        zeros = list(dict.fromkeys(found[1] for claim in group if (found := ZEROS.search(claim['what']))))
+        at = f' at {", ".join(zeros)} % zeros' if zeros else ''
+        clauses.append(f'{what}{at}: {spread([claim["published"] for claim in group])}, '
+                       f'here {spread([claim["ours"] for claim in group])}')
+    return '; '.join(clauses)
 
 
 def summary_rows():
     for name, _, _ in SEEDS:
         result = kept(name)
-        if not result:
-            continue
-        verdicts = [claim['verdict'] for claim in result['claims'] if claim['published']]
-        counts = ', '.join(f'{verdicts.count(word)} {word}' for word in VERDICTS if word in verdicts)
-        held = [claim for claim in result['claims'] if claim['verdict'] not in ('weaker', 'refuted') and not claim['of']]
-        lost = [claim for claim in result['claims'] if claim['verdict'] in ('weaker', 'refuted')]
-        yield [f'{result["system"]} ({result["paper"]})', counts, *(in_words(pick(claims)) for pick, claims in (
-            (lambda some: max(some, key=lambda claim: claim['ours']), held),
-            (lambda some: min(some, key=lambda claim: claim['ours'] / claim['published']), lost)))]
+        if result:
+            claims = [claim for claim in result['claims'] if claim['published']]
+            yield [f'{result["system"]} ({result["paper"]})', result['machine'].removeprefix('NVIDIA '),
+                   *(in_words([claim for claim in claims if claim['verdict'] in words]) for words in OUTCOMES.values())]
 
 
 def summary():
-    machines = sorted({kept(name)['machine'] for name, _, _ in SEEDS if kept(name)})
-    return kept_tables.markdown(('system', f'published figures, on {" and ".join(machines)}', 'most here', 'furthest from it'),
-                                list(summary_rows()))
+    return kept_tables.markdown(('system', 'on', *OUTCOMES), list(summary_rows()))
 
 
 def with_summary(text):
