@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import kept_tables  # noqa: E402
 import speed_plot  # noqa: E402
 from any_graph_tables import any_graph_gpu_table  # noqa: E402
-from table_text import RESULTS, each, gpus, kept, note, processor_of, provenance, table, times, us  # noqa: E402
+from table_text import RESULTS, each, gpus, kept, kept_seed, note, processor_of, provenance, table, times, us  # noqa: E402
 
 NAMES = speed_plot.NAMES
 
@@ -222,7 +222,7 @@ def two_of_four_table():
 
 def whole_numbers_table():
     """Products of whole numbers over cuSPARSE and cuBLAS, by sparsity, and without parts of the kernel."""
-    figures = kept('cuda_sr_bcrs_h200.json')
+    figures = kept_seed('magicube')
     widths = ('16-16', '16-8', '16-4', '12-4', '8-4', '4-4')
 
     def line(sparsity):
@@ -264,7 +264,7 @@ def byte_attention_table():
 
 def mixed_blocks_table():
     """Products of weights in blocks and beside them over cuSPARSE and cuBLASLt."""
-    figures = kept('cuda_hb_ell_h200.json')
+    figures = kept_seed('hb_ell')
     rows = [(f'{row["size"]}x{row["size"]}', row['n'], f'{row["density"]:.0%}', f'{row["csr_us"]:.1f} µs',
              f'{row["blocked_ell_us"]:.1f} µs', f'{row["dense_us"]:.1f} µs', f'{row["ours_us"]:.1f} µs',
              times(min(row['csr_us'], row['blocked_ell_us']) / row['ours_us']), times(row['dense_us'] / row['ours_us']),

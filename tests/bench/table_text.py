@@ -13,6 +13,11 @@ def kept(name):
     return json.loads((RESULTS / name).read_text())
 
 
+def kept_seed(name):
+    """What the program of a paper's workloads wrote."""
+    return json.loads((RESULTS.parent / 'seeds/results' / f'{name}.json').read_text())
+
+
 def table(*columns, rows):
     return kept_tables.markdown(columns, rows)
 

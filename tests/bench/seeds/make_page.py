@@ -23,7 +23,8 @@ SEEDS = (
      '([GPU](../../../kernels/cuda/PERFORMANCE.md)).'),
     ('magicube', 'seeds_magicube --dlmc=DLMC', 'Hopper emulates products of 4 bits, so these are stored in 4 and '
      'computed in 8; the shuffle of indices is for products of 4 bits, and nothing is left of it here. The published '
-     'figures are sums over the artefact\'s logs, not the paper\'s own.'),
+     'figures are sums over the artefact\'s logs, not the paper\'s own. Widths other than 8-8 are functions of the '
+     'library (`kernels/cuda/int8/spmm_bytes.h`): no row of the kernel table has them, so no plan chooses them.'),
     ('dual_side', 'seeds_dual_side', 'All of the paper but unfolding ran on a simulated chip, whose products skip steps '
      'inside; a GPU\'s do not. "Model" is how many times fewer such steps scattered zeros leave, by our reckoning.'),
     ('shfl_bw', 'seeds_shfl_bw', 'V100 and T4 are not here, and what BLEU the pruned networks reach takes their training. '
