@@ -4,10 +4,8 @@
 // serves all of them. So sums of neighbouring outputs stand in a vector, where kernels over panels have positions, of
 // which there is one.
 //
-// Two expansions a column and 16 rows each bound it, about 5 clocks of a Zen 4 core, whatever the zeros. So of
-// ResNet-50's classifier (1000x2048, two threads, weights in the cache) it takes 48 us for one request and 59 to 55 for
-// four, where the dense row takes 43 and 90, and conv_csr_f32_avx512 161, 63 and 34 at 50, 80 and 90 % zeros. It wins
-// for a few requests at 50 to 80 %. Sums of even and odd columns apart made it no faster.
+// Two expansions a column and 16 rows each bound it, about 5 clocks of a Zen 4 core, whatever the zeros. It wins for a
+// few requests at 50 to 80 % (figures: kernels/cpu/PERFORMANCE.md, "Bitmaps").
 #ifndef SWIZZLE_KERNELS_CPU_CONV_LINEAR_BITMAP_H_
 #define SWIZZLE_KERNELS_CPU_CONV_LINEAR_BITMAP_H_
 
