@@ -40,9 +40,6 @@ StatusOr<double> LeastOf(Stream& stream, Stream::Work work, Stream::Operands rec
 StatusOr<double> TimeSparseInput(Backend& gpu, const Problem& asked, const Weight& weight,
                                  std::span<const float> input) {
   constexpr DType kType = DType::kFloat16;
-  if (asked.window().dilation_h != 1 || asked.window().dilation_w != 1) {
-    return Unimplemented("windows with dilation are not unfolded by bitmaps");
-  }
   Problem problem = asked;
   if (asked.window().IsPointwise()) {  // a row of the output then is all positions
     problem.input = {1, asked.input.channels, 1, asked.input.positions()};

@@ -12,9 +12,8 @@
 
 namespace swizzle {
 
-// In microseconds, the least of a few runs, encoding included. `input` is the problem's, in NCHW. UNIMPLEMENTED for
-// windows with dilation, and in a build without CUDA. REQUIRES: `gpu` is a CUDA backend; the problem is a convolution
-// of the weight.
+// In microseconds, the least of a few runs, encoding included. `input` is the problem's, in NCHW. UNIMPLEMENTED in
+// a build without CUDA. REQUIRES: `gpu` is a CUDA backend; the problem is a convolution of the weight.
 StatusOr<double> TimeSparseInput(Backend& gpu, const Problem& problem, const Weight& weight,
                                  std::span<const float> input);
 
