@@ -13,18 +13,31 @@
 namespace swizzle::pack {
 namespace {
 
-// The weight in the format of the fewest bytes among those that it may have; as it is where none can hold it.
-WeightMatrix Smallest(const WeightMatrix& matrix, const DenseMatrix& dense, std::span<const Format> formats) {
+// What kept its format although another was asked for.
+struct Refusals {
+  int64_t layers = 0, of = 0;
+  Status first = {};
+};
+
+// The weight in the format of the fewest bytes among those that it may have; why the last cannot where none holds it.
+StatusOr<WeightMatrix> Smallest(const DenseMatrix& dense, std::span<const Format> formats) {
   std::optional<WeightMatrix> best;
+  Status refused = InvalidArgument("no sparse format holds it");
   for (const Format format : formats) {
     StatusOr<WeightMatrix> made = WeightMatrix::FromDense(format, dense);
-    if (made.ok() && (!best || made->StoredBytes() < best->StoredBytes())) best = *std::move(made);
+    if (!made.ok()) {
+      refused = made.status();
+    } else if (!best || made->StoredBytes() < best->StoredBytes()) {
+      best = *std::move(made);
+    }
   }
-  return best.value_or(matrix);
+  if (best) return *std::move(best);
+  return refused;
 }
 
-// Of sparse weights with values; others keep their format.
-void ChangeFormats(Network& network, const std::string& asked) {
+// Of sparse weights with values; others keep their format, and those that none of the formats holds.
+Refusals ChangeFormats(Network& network, const std::string& asked) {
+  Refusals refusals;
   for (const Layer& layer : network.layers) {
     if (layer.weight < 0) continue;
     Weight& weight = network.weights[layer.weight];
@@ -34,21 +47,32 @@ void ChangeFormats(Network& network, const std::string& asked) {
     std::vector<Format> formats = {named.value_or(weight.format())};
     if (!named) formats = FormatsThatHold(DetectStructure(weight.matrix, taps));
     std::erase_if(formats, [](Format format) { return !IsSparse(format) || !HasValues(format); });
-    weight.matrix = Smallest(weight.matrix, weight.ToDense(), formats);
+    ++refusals.of;
+    StatusOr<WeightMatrix> made = Smallest(weight.ToDense(), formats);
+    if (made.ok()) {
+      weight.matrix = *std::move(made);
+    } else if (named && refusals.layers++ == 0) {
+      refusals.first = made.status();
+    }
   }
+  return refusals;
 }
 
 }  // namespace
 
 StatusOr<Outcome> Execute(const PackCommand& command, Terminal& terminal) {
   SWIZZLE_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(command.model));
-  ChangeFormats(model.network, command.format);
+  const Refusals refusals = ChangeFormats(model.network, command.format);
   SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
   SWIZZLE_RETURN_IF_ERROR(WritePacked(model.network, command.output));
   const int64_t dense_bytes = model.network.DenseWeightBytes();
   const int64_t stored_bytes = model.network.StoredWeightBytes();
   terminal.out << command.output.string() << ": weights " << BytesText(dense_bytes) << " dense, "
                << BytesText(stored_bytes) << " stored (" << RatioText(dense_bytes, stored_bytes) << " smaller)\n";
+  if (refusals.layers > 0) {
+    terminal.out << refusals.layers << " of " << refusals.of << " sparse layers cannot be stored as " << command.format
+                 << " and keep their format; the first: " << refusals.first.message() << "\n";
+  }
   return Outcome::kOk;
 }
 
