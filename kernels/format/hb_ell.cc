@@ -201,6 +201,8 @@ DenseMatrix HbEllMatrix::ToDense() const {
 }
 
 bool HbEllMatrix::Holds(const Structure& structure) {
+  constexpr double kLeastInFullBlocks = 1.0 / 3;  // the hybrid pattern: full blocks, and strays beside them
+  if (structure.in_full_blocks >= kLeastInFullBlocks) return true;
   return structure.pattern == SparsityPattern::kBlocks && structure.block_rows >= kBlock &&
          structure.block_cols >= kBlock;
 }

@@ -19,6 +19,7 @@ constexpr double kLeastFill = 0.75;
 constexpr double kLeastExplained = 0.75;
 constexpr double kWorthwhileBytes = 0.9;
 constexpr int64_t kLeastGroups = 32;
+constexpr int64_t kFullBlock = 16;  // rows and columns
 constexpr int64_t kValueBytes = sizeof(float);
 constexpr int64_t kOffsetBytes = sizeof(uint32_t);
 
@@ -200,6 +201,27 @@ void OfferRowVectors(const Places& places, const std::vector<EqualRows>& groups,
   choice.Offer(structure, cells);
 }
 
+// Of blocks as they are stored, whatever the taps. 0 where the zeros lie in them, too.
+double ShareInFullBlocks(const Places& places) {
+  std::vector<int64_t> counts(CeilDiv(places.cols, kFullBlock));
+  int64_t in_full = 0, zeros_in_full = 0;
+  for (int64_t first = 0; first < places.rows; first += kFullBlock) {
+    const int64_t height = std::min(kFullBlock, places.rows - first);
+    std::fill(counts.begin(), counts.end(), 0);
+    for (int64_t row = first; row < first + height; ++row) {
+      for (uint32_t col : places.Row(row)) ++counts[col / kFullBlock];
+    }
+    for (int64_t block = 0; block < std::ssize(counts); ++block) {
+      const int64_t width = std::min(kFullBlock, places.cols - block * kFullBlock);
+      if (4 * counts[block] <= 3 * height * width) continue;
+      in_full += counts[block];
+      zeros_in_full += height * width - counts[block];
+    }
+  }
+  if (Share(zeros_in_full, places.elements() - places.nonzeros()) > 1.0 - kLeastExplained) return 0.0;
+  return Share(in_full, places.nonzeros());
+}
+
 // `counted`: with its zero lines.
 Structure ChoosePattern(const Places& places, const Structure& counted) {
   Choice choice(places);
@@ -216,7 +238,11 @@ Structure ChoosePattern(const Places& places, const Structure& counted) {
 
   Structure structure{.pattern = SparsityPattern::kUnstructured};
   structure.bytes = places.nonzeros() * (kValueBytes + IndexBytes(places.cols)) + kOffsetBytes * (places.rows + 1);
-  structure = choice.Best().value_or(structure);
+  if (const auto best = choice.Best()) {
+    structure = *best;
+  } else {
+    structure.in_full_blocks = ShareInFullBlocks(places);
+  }
   structure.zero_rows = counted.zero_rows;
   structure.zero_cols = counted.zero_cols;
   structure.zero_channels = counted.zero_channels;

@@ -52,6 +52,9 @@ struct Structure {
   int64_t zero_rows = 0;   // wholly zero, whatever the pattern
   int64_t zero_cols = 0;
   int64_t zero_channels = 0;  // input channels whose columns are all zero
+  // kUnstructured: share of the nonzeros in blocks of 16 rows by 16 neighbouring columns that are more than 3/4 full.
+  // Where it is large, the rest are strays beside blocks. 0 where more than 1/4 of the zeros lie in such blocks.
+  double in_full_blocks = 0.0;
 
   // "2:4", "1x4 blocks", "4-row vectors", "zero rows": at most 14 letters.
   std::string Name() const;

@@ -91,6 +91,18 @@ TEST(HbEllTest, HoldsBlocksInFewerBytesThanCsr) {
   EXPECT_THAT(FormatsThatHold(DetectStructure(Draw(128, 256, 0, 0.1))), Not(Contains(Format::kHbEll)));
 }
 
+// Half of the nonzeros in full blocks, half scattered, and fewer.
+TEST(HbEllTest, HoldsFullBlocksWithStraysBesideThem) {
+  const Structure hybrid = DetectStructure(Draw(256, 512, 0.05, 0.05));
+  EXPECT_EQ(hybrid.pattern, SparsityPattern::kUnstructured);
+  EXPECT_NEAR(hybrid.in_full_blocks, 0.5, 0.1);
+  EXPECT_THAT(FormatsThatHold(hybrid), Contains(Format::kHbEll));
+  const Structure strays = DetectStructure(Draw(256, 512, 0.02, 0.1));
+  EXPECT_LT(strays.in_full_blocks, 1.0 / 3);
+  EXPECT_THAT(FormatsThatHold(strays), Not(Contains(Format::kHbEll)));
+  EXPECT_THAT(FormatsThatHold(DetectStructure(Draw(256, 512, 0, 0.85))), Not(Contains(Format::kHbEll)));
+}
+
 TEST(HbEllTest, VisitsRows) {
   std::vector<std::vector<uint32_t>> rows;
   const HbEllMatrix matrix = HbEllMatrix::FromDense(ExampleDense());
