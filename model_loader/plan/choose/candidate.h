@@ -23,6 +23,7 @@ struct Candidate {
   Storage output = {};
   std::vector<double> microseconds = {};  // per batch size
   bool measured = false;                  // else estimated, wholly or (see Measurer) beyond the first batch size
+  bool alike = false;                     // has the times of a layer like its own (like_layers.h)
   bool suspect = false;                   // was measured, and disturbed: at most the time that it has, or estimated
   int blocking = 0;                       // of the kernel's
   // Has as real numbers what another kernel for the layer has as the model's whole ones: taken only where no choice

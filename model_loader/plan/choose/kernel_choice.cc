@@ -222,15 +222,16 @@ StatusOr<std::vector<WantedForm>> FindWantedForms(const Network& network, const 
     for (size_t layer = 0; layer < candidates.size(); ++layer) {
       const Candidate& held = candidates[layer][common[layer]];
       const Candidate& other = candidates[layer][choices[b][layer]];
-      if (!other.measured || !TakesWeight(other) || ReadSameForm(held, other)) continue;
+      const bool known = other.measured || other.alike;
+      if (!known || !TakesWeight(other) || ReadSameForm(held, other)) continue;
       const double gain = (held.microseconds[b] - other.microseconds[b]) / std::max(totals[b], 1e-3);
-      const auto known = std::ranges::find_if(wanted, [&](const WantedForm& form) {
+      const auto same = std::ranges::find_if(wanted, [&](const WantedForm& form) {
         return form.layer == layer && ReadSameForm(candidates[layer][form.candidate], other);
       });
-      if (known == wanted.end()) {
+      if (same == wanted.end()) {
         wanted.push_back({layer, choices[b][layer], gain});
       } else {
-        known->gain += gain;
+        same->gain += gain;
       }
     }
   }

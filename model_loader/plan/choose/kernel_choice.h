@@ -40,7 +40,8 @@ struct WantedForm {
   double gain = 0.0;  // of the plan's time, over all batch sizes, as a share of each
 };
 
-// Those that were measured; most gain per byte of the weight first. `common`: whose forms are held.
+// Those that were measured, or a like layer's were; most gain per byte of the weight first. `common`: whose forms are
+// held.
 StatusOr<std::vector<WantedForm>> FindWantedForms(const Network& network, const LayerCandidates& candidates,
                                                   const ConversionTimes& conversion_times,
                                                   const std::vector<int>& common);

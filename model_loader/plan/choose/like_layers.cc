@@ -56,7 +56,10 @@ bool LikeLayers::TakeTimes(const LayerLikeness& likeness, std::vector<Candidate>
     if (!AreNear(like->second.nonzeros, likeness.nonzeros) || !std::ranges::all_of(candidates, was_offered)) continue;
     if (std::ranges::none_of(candidates, is_timed)) continue;
     std::erase_if(candidates, std::not_fn(is_timed));
-    for (Candidate& candidate : candidates) candidate.microseconds = TimedFor(candidate, timed)->microseconds;
+    for (Candidate& candidate : candidates) {
+      candidate.microseconds = TimedFor(candidate, timed)->microseconds;
+      candidate.alike = true;
+    }
     return true;
   }
   return false;

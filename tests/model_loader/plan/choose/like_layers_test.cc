@@ -48,6 +48,7 @@ TEST(LikeLayersTest, TakesTimesOfALayerWithOtherZeros) {
   EXPECT_THAT(candidates[0].microseconds, ElementsAre(5));
   EXPECT_THAT(candidates[1].microseconds, ElementsAre(3));
   EXPECT_FALSE(candidates[0].measured);
+  EXPECT_TRUE(candidates[0].alike);
 }
 
 TEST(LikeLayersTest, TakesNoneOfOtherShapesOrWithManyMoreNonzeros) {
