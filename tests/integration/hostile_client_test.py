@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from conftest import program, wait_until
+from conftest import SANITIZED, program, wait_until
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'bench'))
 import hostile_client  # noqa: E402
@@ -24,6 +24,8 @@ def test_the_server_answers_others(server, attack):
     victim, most, made = hostile_client.suffer(server, attack, 2)
     assert made, 'the attack failed, or did not end'
     assert victim.milliseconds
+    if SANITIZED:  # they need memory of their own, and time
+        return
     assert not victim.errors, 'calls of the other client that failed'
     assert most < 1536, 'MiB'
 
@@ -50,5 +52,5 @@ def test_connections_are_accepted_again_after_there_were_too_many(tmp_path):
             for _ in range(100):
                 stack.enter_context(socket.create_connection(('127.0.0.1', server.ports['grpc'])))
             wait_until(lambda: server.metric('swizzle_connections_refused_total', reason='limit') >= 50, 30, 'refusals')
-        victim, _, _ = hostile_client.suffer(server, lambda port, stop: stop.wait(), 0.5)
+        victim, _, _ = hostile_client.suffer(server, lambda port, stop: stop.wait(), 5 if SANITIZED else 0.5)
         assert victim.milliseconds, victim.errors
