@@ -251,26 +251,18 @@ def page():
 OUTCOMES = {'reproduced, or better': ('reproduced', 'better here'), 'weaker': ('weaker',),
             'refuted, or worse': ('refuted', 'worse here')}
 ZEROS = re.compile(r', ([0-9.]+) % zeros')
-
-
-def spread(values):
-    low, high = f'{min(values):.3g}x', f'{max(values):.3g}x'
-    return low if low == high else f'{low} to {high}'
+DETAIL = re.compile(r' \(.*\)|,(?! zeros).*')  # what the page says of a claim and the summary does not
 
 
 def in_words(claims):
-    """One clause a comparison, of all its sparsities together: what, the published figures and those here."""
-    together = {}
+    """The comparisons by name, each once, with the sparsities that it was made at. Their figures are on the page."""
+    zeros = {}
     for claim in claims:
-        of = f' ({claim["of"]})' if claim['of'] else ''
-        together.setdefault(ZEROS.sub('', claim['what']) + of, []).append(claim)
-    clauses = []
-    for what, group in together.items():
-        zeros = list(dict.fromkeys(found[1] for claim in group if (found := ZEROS.search(claim['what']))))
-        at = f' at {", ".join(zeros)} % zeros' if zeros else ''
-        clauses.append(f'{what}{at}: {spread([claim["published"] for claim in group])}, '
-                       f'here {spread([claim["ours"] for claim in group])}')
-    return '; '.join(clauses)
+        whose = ', theirs' if claim['of'].startswith('their algorithm') else ''
+        at = zeros.setdefault(DETAIL.sub('', claim['what']) + whose, {})
+        if found := ZEROS.search(claim['what']):
+            at[found[1]] = None
+    return '; '.join(f'{what} at {", ".join(at)} %' if at else what for what, at in zeros.items())
 
 
 def summary_rows():
