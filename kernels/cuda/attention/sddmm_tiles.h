@@ -56,8 +56,8 @@ class DeviceSddmmTiles {
  public:
   DeviceSddmmTiles() = default;  // no tiles
   static StatusOr<DeviceSddmmTiles> Make(const SddmmTiles& tiles);
-  // What is worth it; no tiles where the device does not multiply them, or FP32 has more
-  // than 341 heads. REQUIRES: pattern.Validate() is OK.
+  // Those that are worth it; none where the device does not multiply them, or FP32 has more than 341 heads. REQUIRES:
+  // pattern.Validate() is OK.
   static StatusOr<DeviceSddmmTiles> MakeBest(const AttentionPattern& pattern, DType dtype, int heads);
 
   int64_t work_count() const { return static_cast<int64_t>(work_.size()); }

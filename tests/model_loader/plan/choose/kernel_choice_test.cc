@@ -171,8 +171,8 @@ TEST(WantedFormsTest, AreThoseThatAreNotHeldAndMakeSomeSizeFaster) {
   EXPECT_DOUBLE_EQ((*wanted)[0].gain, 0.5);
 }
 
-// There is rarely time to measure every layer. BERT-base's that were not ran dense for 4,096 tokens, where those that
-// were had a sparse form beside: 5,164 us instead of 3,909.
+// There is rarely time to measure every layer. Those that were not had one form of their weight for all sizes, where
+// layers like them had two.
 TEST(WantedFormsTest, AreOfLayersLikeMeasuredOnesToo) {
   Network network = ChainOf(1);
   network.layers[0].weight = 0;
