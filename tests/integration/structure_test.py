@@ -268,6 +268,15 @@ def anchors(markdown):
             for title in re.findall(r'^#+\s+(.*)$', markdown, re.MULTILINE)}
 
 
+def test_gpus_run_every_test_of_theirs():
+    pages = [ROOT / f'tests/{folder}/CMakeLists.txt' for folder in ('kernels', 'model_loader')]
+    built = {name for page in pages for name in re.findall(r'swizzle_test\((cuda_\w+)', page.read_text())}
+    run = (ROOT / 'tests/gpu/run').read_text()
+    tested, sanitized = (run.split(f'{table} = ')[1].split('))\n')[0] for table in ('TEST_PROGRAMS', 'SANITIZED'))
+    assert built and built == set(re.findall(r'cuda_\w+', tested))
+    assert built - {'cuda_lost_device_test'} == set(re.findall(r'cuda_\w+', sanitized))
+
+
 def test_links_in_markdown_resolve():
     broken = []
     for file in (file for file in FILES if file.suffix == '.md'):
