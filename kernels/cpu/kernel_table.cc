@@ -6,6 +6,7 @@
 #include "kernels/cpu/conv/conv_vector.h"
 #include "kernels/cpu/conv/conv_winograd.h"
 #include "kernels/cpu/conv/linear_bitmap.h"
+#include "kernels/cpu/conv/linear_csr.h"
 #include "kernels/cpu/conv/linear_dense.h"
 #include "kernels/cpu/conv/onednn_conv.h"
 #include "kernels/cpu/conv/onednn_linear.h"
@@ -130,6 +131,10 @@ constexpr Kernel kConvDense = {.accepts = AcceptsAll,
                                .for_plane = SameForAnyPlane};
 constexpr Kernel kLinearDense = {
     .accepts = AcceptsLinearDense, .prepare = PrepareLinearDense, .for_plane = SameForAnyPlane};
+// Each instruction set has a form of its own.
+constexpr Kernel LinearCsrFrom(decltype(Kernel::prepare) prepare) {
+  return {.accepts = AcceptsOnednnLinear, .prepare = prepare, .for_plane = SameForAnyPlane, .family = "linear_csr_f32"};
+}
 constexpr Kernel kDepthwise = {
     .accepts = AcceptsAll, .prepare = PrepareDepthwise, .workspace_bytes = DepthwiseWorkspaceBytes};
 constexpr Kernel kElementwise = {.accepts = AcceptsElementwise};
@@ -251,6 +256,10 @@ constexpr auto kRows = Join(
     LibraryRow<"linear_bitmap_f32_avx512">({Op::kConv, Format::kBitmap, kNchw, kNchw}, kAvx512,
                                            {.accepts = AcceptsOnednnLinear, .prepare = PrepareLinearBitmap},
                                            RunLinearBitmap),
+    LibraryRow<"linear_csr_f32_avx512">({Op::kConv, Format::kCsr, kNchw, kNchw}, kAvx512,
+                                        LinearCsrFrom(PrepareLinearCsrAvx512), N_AVX3::LinearCsr),
+    LibraryRow<"linear_csr_f32_avx2">({Op::kConv, Format::kCsr, kNchw, kNchw}, kAvx2,
+                                      LinearCsrFrom(PrepareLinearCsrAvx2), N_AVX2::LinearCsr),
 
     // Planes.
     Rows<"depthwise_dense", kF32, kBf16>({Op::kDepthwiseConv, Format::kDense, kPanels, kPanels}, kDepthwise,

@@ -28,9 +28,14 @@ double Speedup(const Kernel& kernel) {
   return kernel.key.input.dtype == DType::kUint8 ? kWholes : 1.0;
 }
 
+// Of sparse rows: those over plain matrices, beside those over panels, are for few requests, which panels would pad.
+bool IsOfFewRequests(const Kernel& kernel) { return kernel.key.output.layout == Layout::kNchw; }
+
 double Rate(const Kernel& kernel, const Throughput& throughput) {
+  constexpr double kOfFewRequests = 0.2;
   if (kernel.key.op == Op::kDepthwiseConv) return throughput.depthwise_multiply_adds * Speedup(kernel);
   if (!SkipsZeros(kernel)) return throughput.dense_multiply_adds * Speedup(kernel);
+  if (IsOfFewRequests(kernel)) return throughput.sparse_multiply_adds * kOfFewRequests;
   const bool in_blocks = IsInBlocks(kernel.key.weights) && throughput.block_multiply_adds > 0.0;
   return (in_blocks ? throughput.block_multiply_adds : throughput.sparse_multiply_adds) * Speedup(kernel);
 }
