@@ -11,7 +11,7 @@ namespace {
 void AddProducts(RecurrentNet& net, const StepPart& part, int64_t row, int64_t first_gate, int64_t last_gate) {
   for (int64_t gate = first_gate; gate < last_gate; ++gate) {
     float* const sums = net.Sums(part, row) + gate * net.hidden;
-    const float* const products = net.Products(part, row) + gate * net.hidden;
+    const float* const products = net.Products(part, row, gate);
     for (int64_t u = part.first_unit; u < part.last_unit; ++u) sums[u] += products[u];
   }
 }
@@ -93,7 +93,7 @@ void GruRowResetLast(RecurrentNet& net, const StepPart& part, int64_t row) {
   GruGates(net, part, row);
   const float* const r = net.Sums(part, row) + net.hidden;
   float* const h = net.Sums(part, row) + 2 * net.hidden;
-  const float* const products = net.Products(part, row) + 2 * net.hidden;
+  const float* const products = net.Products(part, row, 2);
   const float* bias = nullptr;
   if (net.bias.data != nullptr) bias = net.bias.As<float>().data() + (part.direction * 2 * 3 + 3 + 2) * net.hidden;
   for (int64_t u = part.first_unit; u < part.last_unit; ++u) {
@@ -115,11 +115,10 @@ void ComputeRows(RecurrentNet& net, const StepPart& part, bool ends, const Compu
   }
 }
 
-}  // namespace
-
-StatusOr<Results> Lstm(Call& call) {
+StatusOr<Results> RunLstm(Call& call, const RecurrentProducts* products) {
   using A = Activation;
-  SWIZZLE_ASSIGN_OR_RETURN(RecurrentNet net, ReadRecurrentNet(call, 4, {A::kSigmoid, A::kTanh, A::kTanh}));
+  SWIZZLE_ASSIGN_OR_RETURN(RecurrentNet net, ReadRecurrentNet(call, RecurrentPhases("LSTM", false),
+                                                              {A::kSigmoid, A::kTanh, A::kTanh}, products));
   LstmCells lstm;
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t couples, call.Int("input_forget", 0));
   lstm.couples = couples != 0;
@@ -131,46 +130,65 @@ StatusOr<Results> Lstm(Call& call) {
                              ShapeText({net.directions, 3 * net.hidden}));
     }
   }
-  ForEachStep(call, net, 1, [&](int, const StepPart& part) {
-    MultiplyStates(call, net, part, net.Before(part, 0), 0, 4);
-    ComputeRows(net, part, /*ends=*/true, [&](int64_t row) { LstmRow(net, lstm, part, row); });
-  });
+  StepWalk(call, net).Run(
+      [&](int phase, const StepPart& part) { MultiplyStates(call, net, part, net.Before(part, 0), phase); },
+      [&](int, const StepPart& part) {
+        ComputeRows(net, part, /*ends=*/true, [&](int64_t row) { LstmRow(net, lstm, part, row); });
+      });
   return RecurrentResults(call, net, &lstm.cells);
 }
 
-StatusOr<Results> Gru(Call& call) {
+StatusOr<Results> RunGru(Call& call, const RecurrentProducts* products) {
   using A = Activation;
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t reset_last, call.Int("linear_before_reset", 0));
-  SWIZZLE_ASSIGN_OR_RETURN(RecurrentNet net, ReadRecurrentNet(call, 3, {A::kSigmoid, A::kTanh}, reset_last != 0));
+  SWIZZLE_ASSIGN_OR_RETURN(RecurrentNet net, ReadRecurrentNet(call, RecurrentPhases("GRU", reset_last != 0),
+                                                              {A::kSigmoid, A::kTanh}, products, reset_last != 0));
+  const StepWalk walk(call, net);
   if (reset_last != 0) {
-    ForEachStep(call, net, 1, [&](int, const StepPart& part) {
-      MultiplyStates(call, net, part, net.Before(part, 0), 0, 3);
-      ComputeRows(net, part, /*ends=*/true, [&](int64_t row) { GruRowResetLast(net, part, row); });
-    });
+    walk.Run([&](int phase, const StepPart& part) { MultiplyStates(call, net, part, net.Before(part, 0), phase); },
+             [&](int, const StepPart& part) {
+               ComputeRows(net, part, /*ends=*/true, [&](int64_t row) { GruRowResetLast(net, part, row); });
+             });
     return RecurrentResults(call, net, nullptr);
   }
   SWIZZLE_ASSIGN_OR_RETURN(Array resets, call.New(DType::kFloat32, {net.directions, net.batch, net.hidden}));
   std::ranges::fill(resets.Mutable<float>(), 0.0f);
-  ForEachStep(call, net, 2, [&](int phase, const StepPart& part) {
-    const float* const reset = resets.As<float>().data() + part.direction * net.batch * net.hidden;
-    MultiplyStates(call, net, part, phase == 0 ? net.Before(part, 0) : reset, phase == 0 ? 0 : 2, phase == 0 ? 2 : 3);
-    ComputeRows(net, part, phase == 1, [&](int64_t row) { GruRow(net, resets, phase, part, row); });
-  });
+  walk.Run(
+      [&](int phase, const StepPart& part) {
+        const float* const reset = resets.As<float>().data() + part.direction * net.batch * net.hidden;
+        MultiplyStates(call, net, part, phase == 0 ? net.Before(part, 0) : reset, phase);
+      },
+      [&](int phase, const StepPart& part) {
+        ComputeRows(net, part, phase == 1, [&](int64_t row) { GruRow(net, resets, phase, part, row); });
+      });
   return RecurrentResults(call, net, nullptr);
 }
 
-StatusOr<Results> Rnn(Call& call) {
-  SWIZZLE_ASSIGN_OR_RETURN(RecurrentNet net, ReadRecurrentNet(call, 1, {Activation::kTanh}));
-  ForEachStep(call, net, 1, [&](int, const StepPart& part) {
-    MultiplyStates(call, net, part, net.Before(part, 0), 0, 1);
-    ComputeRows(net, part, /*ends=*/true, [&](int64_t row) {
-      AddProducts(net, part, row, 0, 1);
-      float* const after = net.After(part, row) + part.first_unit;
-      std::copy_n(net.Sums(part, row) + part.first_unit, part.units(), after);
-      Activate(net, net.ActivationOf(part.direction, 0), after, part.units());
-    });
-  });
+StatusOr<Results> RunRnn(Call& call, const RecurrentProducts* products) {
+  SWIZZLE_ASSIGN_OR_RETURN(RecurrentNet net,
+                           ReadRecurrentNet(call, RecurrentPhases("RNN", false), {Activation::kTanh}, products));
+  StepWalk(call, net).Run(
+      [&](int phase, const StepPart& part) { MultiplyStates(call, net, part, net.Before(part, 0), phase); },
+      [&](int, const StepPart& part) {
+        ComputeRows(net, part, /*ends=*/true, [&](int64_t row) {
+          AddProducts(net, part, row, 0, 1);
+          float* const after = net.After(part, row) + part.first_unit;
+          std::copy_n(net.Sums(part, row) + part.first_unit, part.units(), after);
+          Activate(net, net.ActivationOf(part.direction, 0), after, part.units());
+        });
+      });
   return RecurrentResults(call, net, nullptr);
+}
+
+}  // namespace
+
+StatusOr<Results> Lstm(Call& call) { return RunLstm(call, nullptr); }
+StatusOr<Results> Gru(Call& call) { return RunGru(call, nullptr); }
+StatusOr<Results> Rnn(Call& call) { return RunRnn(call, nullptr); }
+
+StatusOr<Results> RunRecurrent(Call& call, const RecurrentProducts& products) {
+  if (call.node().op == "LSTM") return RunLstm(call, &products);
+  return call.node().op == "GRU" ? RunGru(call, &products) : RunRnn(call, &products);
 }
 
 }  // namespace swizzle::fallback

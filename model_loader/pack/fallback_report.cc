@@ -65,10 +65,13 @@ std::string TimesText(const Graph& graph, const regions::RegionTimes& times) {
   for (const Shape& shape : times.inputs) shapes += Concat(shapes.empty() ? "" : " ", ShapeText(shape));
   const absl::Duration interpreted = times.Interpreted(), all = times.All();
   const double share = all > absl::ZeroDuration() ? absl::FDivDuration(interpreted, all) : 0.0;
-  std::string text = Concat("\na run of ", shapes, " takes ", MillisecondsText(all), ": regions ",
-                            MillisecondsText(all - interpreted - times.attention), ", attention between them ",
-                            MillisecondsText(times.attention), ", interpreted nodes ", MillisecondsText(interpreted),
-                            " (", std::lround(100 * share), " %)");
+  const absl::Duration regions = all - interpreted - times.attention - times.recurrent;
+  const bool recurs = times.recurrent > absl::ZeroDuration();
+  std::string text =
+      Concat("\na run of ", shapes, " takes ", MillisecondsText(all), ": regions ", MillisecondsText(regions),
+             ", attention between them ", MillisecondsText(times.attention),
+             recurs ? Concat(", recurrent nodes ", MillisecondsText(times.recurrent)) : "", ", interpreted nodes ",
+             MillisecondsText(interpreted), " (", std::lround(100 * share), " %)");
   for (const auto& [op, row] : longest)
     text += Concat("\n  ", op, " x ", row.first, ": ", MillisecondsText(row.second));
   return text;
@@ -108,6 +111,7 @@ nlohmann::ordered_json FallbackObject(const std::string& name, const FallbackMod
   if (!times) return object;
   object["timed_inputs"] = times->inputs;
   object["attention_microseconds"] = Microseconds(times->attention);
+  object["recurrent_microseconds"] = Microseconds(times->recurrent);
   object["interpreted"] = InterpretedArray(regional.program->graph(), *times);
   return object;
 }

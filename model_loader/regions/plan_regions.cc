@@ -13,6 +13,7 @@
 #include "model_loader/plan/weight_facts.h"
 #include "model_loader/regions/attention.h"
 #include "model_loader/regions/cut.h"
+#include "model_loader/regions/recurrence.h"
 #include "model_loader/regions/region_tuner.h"
 
 namespace swizzle::regions {
@@ -21,6 +22,8 @@ namespace {
 // What the values of a plan's largest batch may take, one by one: the caches of today's processors hold some of it.
 constexpr int64_t kBatchBytes = int64_t{1} << 22;
 constexpr int64_t kMostRows = 512, kMostImages = 64;
+// Of a step of a recurrent node.
+constexpr int64_t kMostSteppedRows = 64;
 // A device is filled by so much. Powers of two: parts of a batch then begin where its kernels can read packs.
 constexpr int64_t kMostDeviceRows = int64_t{1} << 16, kDeviceBatchBytes = int64_t{1} << 28;
 
@@ -99,6 +102,30 @@ class RegionPlanner {
     }
   }
 
+  // Plans what a recurrent node multiplies. `threads`: of the streams that it runs on.
+  void AddRecurrence(int node, RecurrentLayers layers, int threads) {
+    PlanOptions of_inputs = OptionsOf(layers.of_inputs, Form::kVectors, place_,
+                                      VectorsOfARow(graph_.nodes[static_cast<size_t>(node)].inputs.front()), options_);
+    PlanOptions of_states = options_;
+    of_states.threads = layers.StateThreads(threads);
+    of_states.measured_batches = {1, kMostSteppedRows / 8};
+    of_states.max_batch = kMostSteppedRows;
+    std::vector<StatusOr<TunablePlan>> plans;
+    plans.push_back(Planned(std::move(layers.of_inputs), of_inputs));
+    for (Network& network : layers.of_states) plans.push_back(Planned(std::move(network), of_states));
+    for (const auto& plan : plans) {
+      if (!plan.ok()) {
+        Refused(plan.status());
+        return;
+      }
+    }
+    std::vector<std::shared_ptr<const PlannedRegion>> made;
+    for (auto& plan : plans) made.push_back(Keep(Form::kVectors, *std::move(plan), nullptr));
+    RecurrentPlans of_node{made[0], {made.begin() + 1, made.end()}, of_states.threads != 1};
+    division.parts.push_back(MakeRecurrence(graph_, survey_, node, std::move(of_node)));
+    recurrences.push_back(division.parts.back().part);
+  }
+
   // From now on plans come with tuners, which share what they measure in `cache` where that is not null.
   void MakeTunable(TuningCache* cache) {
     tunable_ = true;
@@ -108,6 +135,7 @@ class RegionPlanner {
   std::vector<RegionTuner::Tunable> tunables;
   fallback::Division division;
   std::vector<std::shared_ptr<const PlannedRegion>> planned;
+  std::vector<std::shared_ptr<const fallback::Part>> recurrences;
   std::vector<std::string> refusals;  // of regions that were to be planned
 
  private:
@@ -121,15 +149,22 @@ class RegionPlanner {
     if (!network.ok()) return Refused(network.status());
     const bool takes_all = TakesAll(region);
     const uint64_t content = takes_all ? 0 : ContentHash(*network);
-    auto plan = Planned(*std::move(network), region);
+    const PlanOptions options =
+        OptionsOf(*network, region.form, place_, VectorsOfARow(region.inputs.front()), options_);
+    auto plan = Planned(*std::move(network), options);
     if (!plan.ok()) return Refused(plan.status());
     std::unique_ptr<ShapePlans> others;
     if (!takes_all) others = std::make_unique<ShapePlans>(MakerOf(region, content), std::move(plan->weights));
-    auto made = std::make_shared<PlannedRegion>(region.form, place_, plan->plan, std::move(others));
-    planned.push_back(made);
-    if (plan->tuner != nullptr) tunables.push_back({std::move(made), std::move(plan->tuner)});
-    division.parts.push_back({region.nodes, region.inputs, region.outputs, planned.back(), takes_all});
+    auto made = Keep(region.form, *std::move(plan), std::move(others));
+    division.parts.push_back({region.nodes, region.inputs, region.outputs, std::move(made), takes_all});
     return true;
+  }
+
+  std::shared_ptr<const PlannedRegion> Keep(Form form, TunablePlan plan, std::unique_ptr<ShapePlans> others) {
+    auto made = std::make_shared<PlannedRegion>(form, place_, std::move(plan.plan), std::move(others));
+    planned.push_back(made);
+    if (plan.tuner != nullptr) tunables.push_back({std::move(made), std::move(plan.tuner)});
+    return planned.back();
   }
 
   // `vectors`: VectorsOfARow.
@@ -141,13 +176,14 @@ class RegionPlanner {
     return options;
   }
 
-  // How many vectors one row of the model's batch has, where that is known and few, else a middling number.
-  int64_t VectorsOfARow(const Region& region) const {
+  // How many vectors of the value one row of the model's batch has, where that is known and few, else a middling
+  // number.
+  int64_t VectorsOfARow(int value) const {
     constexpr int64_t kMiddling = 64, kFew = 128;
     const auto vectors = [&](const std::optional<Shape>& shape) {
       return shape ? ProductOf(*shape, 0, static_cast<int64_t>(shape->size()) - 1) : 0;
     };
-    const auto input = static_cast<size_t>(region.inputs.front());
+    const auto input = static_cast<size_t>(value);
     const int64_t some = vectors(survey_.shapes[input]), others = vectors(survey_.other_shapes[input]);
     const bool go_by_rows =
         survey_.shapes_follow && some % kSurveyedRows == 0 && some / kSurveyedRows * kOtherSurveyedRows == others;
@@ -155,8 +191,7 @@ class RegionPlanner {
     return of_row >= 1 && of_row <= kFew && place_ == fallback::Place::kHost ? of_row : kMiddling;
   }
 
-  StatusOr<TunablePlan> Planned(Network network, const Region& region) const {
-    PlanOptions options = OptionsOf(network, region.form, place_, VectorsOfARow(region), options_);
+  StatusOr<TunablePlan> Planned(Network network, PlanOptions options) const {
     if (shared_times_ != nullptr) options.tuning_cache = shared_times_;
     if (tunable_) return MakeTunablePlan(std::move(network), backend_, options);
     PlanMaterials materials(std::move(network));
@@ -183,8 +218,8 @@ class RegionPlanner {
     options.tuning_budget = absl::ZeroDuration();
     options.progress = nullptr;
     return [graph = shared_graph_, survey, region, options, content, place = place_, backend = &backend_,
-            vectors = VectorsOfARow(region)](const RowShapes& rows,
-                                             const PreparedWeights& held) -> StatusOr<std::shared_ptr<const Plan>> {
+            vectors = VectorsOfARow(region.inputs.front())](
+               const RowShapes& rows, const PreparedWeights& held) -> StatusOr<std::shared_ptr<const Plan>> {
       Survey now = *survey;
       for (size_t i = 0; i < rows.size(); ++i) {
         Shape shape = rows[i];
@@ -247,6 +282,24 @@ Status MoveToDevice(const Survey& survey, const RegionBackends& backends, Precis
   return {};
 }
 
+// What the host plans of recurrent nodes, by node.
+std::vector<std::pair<int, RecurrentLayers>> RecurrencesOf(const Graph& graph, const Survey& survey) {
+  std::vector<std::pair<int, RecurrentLayers>> recurrences;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    StatusOr<RecurrentLayers> layers = LayersOfRecurrence(graph, survey, static_cast<int>(n));
+    if (layers.ok()) recurrences.emplace_back(static_cast<int>(n), *std::move(layers));
+  }
+  return recurrences;
+}
+
+Status AddRecurrences(std::vector<std::pair<int, RecurrentLayers>> recurrences, Backend& host, int threads,
+                      RegionPlanner& planner) {
+  if (recurrences.empty()) return {};
+  SWIZZLE_ASSIGN_OR_RETURN(const auto stream, host.NewStream(threads));
+  for (auto& [node, layers] : recurrences) planner.AddRecurrence(node, std::move(layers), stream->threads());
+  return {};
+}
+
 StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>& program,
                                  const RegionBackends& backends, const PlanOptions& options,
                                  const fallback::Limits& limits, bool tunable) {
@@ -257,7 +310,11 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>&
   PlanOptions of_one = options;
   RegionPlanner planner(*program, survey, backends, of_one);
   const std::vector<Region> regions = planner.Cut(NodesBeside(attention, graph));
-  of_one.tuning_budget /= std::max<int64_t>(std::ssize(regions), 1);
+  std::vector<std::pair<int, RecurrentLayers>> recurrences;
+  if (place == fallback::Place::kHost) recurrences = RecurrencesOf(graph, survey);
+  int64_t plans = std::ssize(regions);
+  for (const auto& [node, layers] : recurrences) plans += 1 + std::ssize(layers.of_states);
+  of_one.tuning_budget /= std::max<int64_t>(plans, 1);
   std::unique_ptr<TuningCache> times;  // the regions' own: their layers are often alike
   if (tunable) {
     Backend& computing = backends.device == nullptr ? backends.host : *backends.device;
@@ -265,12 +322,14 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>&
     planner.MakeTunable(times.get());
   }
   for (const Region& region : regions) planner.Add(region);
+  SWIZZLE_RETURN_IF_ERROR(AddRecurrences(std::move(recurrences), backends.host, options.threads, planner));
   if (planner.planned.empty()) return Unimplemented("no layer of it has weights that a plan takes");
   planner.division.known = survey.known;
   std::ranges::move(attention, std::back_inserter(planner.division.parts));
   TunableRegions made;
   made.program.program = program->Divided(std::move(planner.division));
   made.program.regions = std::move(planner.planned);
+  made.program.recurrences = std::move(planner.recurrences);
   made.program.refusals = std::move(planner.refusals);
   made.program.run_memory = survey.memory;
   if (backends.device != nullptr) {

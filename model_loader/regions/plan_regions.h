@@ -31,10 +31,12 @@ struct RegionBackends {
 // A program with its regions. Value type; what it holds is immutable.
 struct RegionalProgram {
   std::shared_ptr<const fallback::Program> program;
-  std::vector<std::shared_ptr<const PlannedRegion>> regions;  // in the order of their first nodes
-  std::string unplanned;                                      // why there are none; empty where there are
-  std::vector<std::string> refusals;                          // why regions were not planned as a whole
-  fallback::RunMemory run_memory = {};                        // of a run node by node, as far as is known
+  // In the order of their first nodes, then what recurrent nodes multiply (recurrence.h).
+  std::vector<std::shared_ptr<const PlannedRegion>> regions;
+  std::string unplanned;                                                // why there are none; empty where there are
+  std::vector<std::string> refusals;                                    // why regions were not planned as a whole
+  fallback::RunMemory run_memory = {};                                  // of a run node by node, as far as is known
+  std::vector<std::shared_ptr<const fallback::Part>> recurrences = {};  // which run some of the regions
   // Null: it runs on the host.
   std::shared_ptr<const offload::DeviceProgram> on_device = nullptr;
   std::string not_on_device = {};  // why, where it was to run on a device

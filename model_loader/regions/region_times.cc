@@ -32,7 +32,7 @@ absl::Duration RegionTimes::Interpreted() const {
 }
 
 absl::Duration RegionTimes::All() const {
-  absl::Duration sum = attention + Interpreted();
+  absl::Duration sum = attention + recurrent + Interpreted();
   for (const absl::Duration time : regions) sum += time;
   return sum;
 }
@@ -60,6 +60,9 @@ StatusOr<RegionTimes> TimeRegions(const RegionalProgram& regional, Stream& strea
     const auto region = std::ranges::find_if(regional.regions, [&](const auto& r) { return r.get() == turn.part; });
     if (region != regional.regions.end()) {
       times.regions[static_cast<size_t>(region - regional.regions.begin())] += turn.time;
+    } else if (std::ranges::find(regional.recurrences, turn.part, [](const auto& r) { return r.get(); }) !=
+               regional.recurrences.end()) {
+      times.recurrent += turn.time;
     } else if (turn.part != nullptr) {
       times.attention += turn.time;
     } else {

@@ -51,7 +51,7 @@ class Nodes:
             opset_imports=[helper.make_opsetid('', self.opset)], ir_version=8)
         onnx.save(model, folder / 'model.onnx')
         expected = expected_outputs(folder / 'model.onnx', self.inputs)
-        actual, _ = run_model(folder / 'model.onnx', self.inputs, folder)
+        actual, said = run_model(folder / 'model.onnx', self.inputs, folder)
         assert actual.keys() == expected.keys()
         for name, array in expected.items():
             assert actual[name].shape == array.shape, name
@@ -61,21 +61,28 @@ class Nodes:
             elif array.size > 0:
                 difference = numpy.abs(actual[name] - array).max() / max(numpy.abs(array).max(), 1e-30)
                 assert difference <= TOLERANCE, f'{name}: {difference}'
+        return said
 
 
-def recurrent(nodes, op, gates, outputs, *, directions=1, bias=True, lengths=None, initial=False, peepholes=False,
-              **attributes):
-    """A node with drawn weights; what is not asked for is left out."""
-    inputs = ['x', nodes.draw(directions, gates * HIDDEN, INPUTS), nodes.draw(directions, gates * HIDDEN, HIDDEN),
-              nodes.draw(directions, 2 * gates * HIDDEN) if bias else '',
+def recurrent(nodes, op, gates, outputs, *, hidden, planned, directions=1, bias=True, lengths=None, initial=False,
+              peepholes=False, **attributes):
+    """A node with drawn weights, which are inputs of the model unless they are to be planned, and then mostly zeros;
+    what is not asked for is left out."""
+    def weight(inputs):
+        drawn = nodes.draw(directions, gates * hidden, inputs)
+        drawn[nodes.random.random(drawn.shape) < (0.8 if planned else 0)] = 0
+        return drawn if planned else nodes.input(f'weight{len(nodes.inputs)}', drawn)
+
+    inputs = ['x', weight(INPUTS), weight(hidden),
+              nodes.draw(directions, 2 * gates * hidden) if bias else '',
               '' if lengths is None else numpy.array(lengths, numpy.int32),
-              nodes.draw(directions, BATCH, HIDDEN) if initial else '']
+              nodes.draw(directions, BATCH, hidden) if initial else '']
     if op == 'LSTM':
-        inputs.append(nodes.draw(directions, BATCH, HIDDEN) if initial else '')
-        inputs.append(nodes.draw(directions, 3 * HIDDEN) if peepholes else '')
-    while isinstance(inputs[-1], str):
+        inputs.append(nodes.draw(directions, BATCH, hidden) if initial else '')
+        inputs.append(nodes.draw(directions, 3 * hidden) if peepholes else '')
+    while isinstance(inputs[-1], str) and not inputs[-1]:
         inputs.pop()
-    nodes.add(op, inputs, outputs, hidden_size=HIDDEN, **attributes)
+    nodes.add(op, inputs, outputs, hidden_size=hidden, **attributes)
 
 
 VARIANTS = (
@@ -87,6 +94,8 @@ VARIANTS = (
 )
 
 
+# Units whose products fill vectors, and do not.
+@pytest.mark.parametrize('hidden, planned', ((4, False), (4, True), (32, True)))
 @pytest.mark.parametrize('op, gates, outputs, more', (
     ('LSTM', 4, 3, (
         {'peepholes': True, 'initial': True},
@@ -109,12 +118,13 @@ VARIANTS = (
          'direction': 'bidirectional'},
     )),
 ))
-def test_recurrent(op, gates, outputs, more, tmp_path):
+def test_recurrent(op, gates, outputs, more, hidden, planned, tmp_path):
     nodes = Nodes(14)
     nodes.input('x', nodes.draw(STEPS, BATCH, INPUTS))
     for variant in VARIANTS + more:
-        recurrent(nodes, op, gates, outputs, **variant)
-    nodes.check(tmp_path)
+        recurrent(nodes, op, gates, outputs, hidden=hidden, planned=planned, **variant)
+    said = nodes.check(tmp_path)
+    assert (' 0 interpreted nodes' in said) == planned, said
 
 
 EQUATIONS = (

@@ -52,6 +52,12 @@ class Network(Graph):
         y = self.node('MatMul', [x, self.initializer(weight)])
         return self.add(y, self.initializer(self.normal(outputs, scale=0.1))) if bias else y
 
+    def recurrent_weight(self, directions, rows, size):
+        weight = self.normal(directions, rows, size, scale=size ** -0.5)
+        if min(rows, size) > 32:
+            weight[self.random.random(weight.shape) < self.zeros] = 0
+        return self.initializer(weight)
+
     def last_mean(self, x):
         return self.mean(x, keepdims=True, axes=[-1])
 
@@ -340,7 +346,7 @@ def crnn(g, s):
     x = g.node('AveragePool', [x], kernel_shape=[s.image[0] >> len(s.widths), 1])
     x = g.transpose(g.node('Squeeze', [x, g.integers(2)]), 2, 0, 1)
     for _ in range(2):
-        weights = [g.initializer(g.normal(2, 4 * s.hidden, size, scale=size ** -0.5)) for size in (inputs, s.hidden)]
+        weights = [g.recurrent_weight(2, 4 * s.hidden, size) for size in (inputs, s.hidden)]
         bias = g.initializer(g.normal(2, 8 * s.hidden, scale=0.1))
         y = g.node('LSTM', [x, *weights, bias], hidden_size=s.hidden, direction='bidirectional')
         x, inputs = g.reshape(g.transpose(y, 0, 2, 1, 3), 0, 0, -1), 2 * s.hidden

@@ -27,7 +27,7 @@ EXPECTED = {
     'yolov8': None,
     'dbnet': (1, 14, 0),
     'svtr': (3, 24, 4),
-    'crnn': (2, 8, 9),
+    'crnn': (8, 14, 7),
     'swin': (18, 44, 44),
     'mobilevit': (7, 41, 28),
     'segformer': (13, 54, 8),

@@ -144,6 +144,7 @@ function makeTimes() {
   const rows = report.regions.map((region, i) =>
     [`Region ${i + 1}, ${countText(region.layers.length, 'layer', 'layers')}`, region.microseconds]);
   if (report.attention_microseconds > 0) rows.push(['Attention between regions', report.attention_microseconds]);
+  if (report.recurrent_microseconds > 0) rows.push(['Recurrent nodes', report.recurrent_microseconds]);
   const operators = new Map();
   for (const {op, microseconds} of report.interpreted) operators.set(op, (operators.get(op) ?? 0) + microseconds);
   for (const [op, microseconds] of operators) rows.push([isolated(`${op}, interpreted`), microseconds]);

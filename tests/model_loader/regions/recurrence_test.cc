@@ -1,0 +1,137 @@
+// Recurrent nodes whose products are planned. tests/integration/interpreter_test.py compares them with ONNX Runtime.
+#include "model_loader/regions/recurrence.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "model_loader/fallback/load.h"
+#include "model_loader/regions/plan_regions.h"
+#include "tests/support/onnx_builder.h"
+#include "tests/support/status_matchers.h"
+
+namespace swizzle::regions {
+namespace {
+
+using fallback::Array;
+using swizzle::testing::IsOk;
+using swizzle::testing::OnnxBuilder;
+using Attributes = std::map<std::string, Attribute>;
+
+constexpr int64_t kInputs = 7;
+
+// One in `of` is not zero.
+std::vector<float> Drawn(int64_t count, int of, float reach = 0.5f) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t hash = i * 2654435761u % 1009;
+    values[i] = hash % static_cast<size_t>(of) != 0 ? 0.0f : (static_cast<float>(hash % 101) / 50.0f - 1.0f) * reach;
+  }
+  return values;
+}
+
+// x [steps, batch, 7], both free, through a node of weights of which one in `of` is not zero.
+OnnxBuilder Network(const std::string& op, int64_t gates, int64_t units, int of, const Attributes& attributes = {}) {
+  const bool both = attributes.contains("direction") && attributes.at("direction") == Attribute("bidirectional");
+  const int64_t directions = both ? 2 : 1, rows = gates * units;
+  OnnxBuilder builder;
+  builder.Input("x", {-1, -1, kInputs});
+  builder.Floats("w", {directions, rows, kInputs}, Drawn(directions * rows * kInputs, of));
+  builder.Floats("r", {directions, rows, units}, Drawn(directions * rows * units, of));
+  builder.Floats("b", {directions, 2 * rows}, Drawn(directions * 2 * rows, 1));
+  builder.Node(op, {"x", "w", "r", "b"}, {"y", "y_h"}, attributes).Output("y").Output("y_h");
+  return builder;
+}
+
+class RecurrenceTest : public ::testing::Test {
+ protected:
+  RegionalProgram Plan(const OnnxBuilder& builder, int threads, absl::Duration budget = {}) {
+    program_ = *fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()));
+    const PlanOptions options{.threads = threads, .tuning_budget = budget};
+    return PlanRegions(program_, *backend_, options);
+  }
+
+  StatusOr<std::vector<Array>> Run(const fallback::Program& program, const Shape& shape, int threads) {
+    const std::vector<float> x = Drawn(*ElementCount(shape), 1, 2.0f);
+    const TensorView view{DType::kFloat32, shape, std::as_bytes(std::span(x))};
+    SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, backend_->NewStream(threads));
+    return program.Run({&view, 1}, *stream);
+  }
+
+  // That plans compute what the interpreter does.
+  void ExpectSame(const RegionalProgram& regional, const Shape& shape, int threads) {
+    const auto expected = Run(*program_, shape, 1);
+    const auto actual = Run(*regional.program, shape, threads);
+    ASSERT_THAT(expected, IsOk());
+    ASSERT_THAT(actual, IsOk());
+    for (size_t output = 0; output < expected->size(); ++output) {
+      const Array &is = (*actual)[output], &as = (*expected)[output];
+      ASSERT_EQ(is.shape, as.shape);
+      for (size_t i = 0; i < as.As<float>().size(); ++i) ASSERT_NEAR(is.As<float>()[i], as.As<float>()[i], 2e-5) << i;
+    }
+  }
+
+  const std::unique_ptr<Backend> backend_ = NewCpuBackend();
+  std::shared_ptr<const fallback::Program> program_;
+};
+
+// Of vectors that end with a step's units and of others, by threads of their own and together.
+TEST_F(RecurrenceTest, PlansAreRight) {
+  const Attributes both = {{"direction", std::string("bidirectional")}};
+  const Attributes back = {{"direction", std::string("reverse")}};
+  struct Kind {
+    std::string op;
+    int64_t gates;
+    Attributes more = {};
+    size_t phases = 1;
+  };
+  for (const Kind& kind : {Kind{"LSTM", 4}, Kind{"GRU", 3, {}, 2}, Kind{"RNN", 1},
+                           Kind{"GRU", 3, {{"linear_before_reset", int64_t{1}}}}}) {
+    for (const auto& [attributes, units, of] : {std::tuple(Attributes(), 33, 10), std::tuple(back, 32, 1),
+                                                std::tuple(both, 48, 8), std::tuple(Attributes(), 300, 1)}) {
+      Attributes all = attributes;
+      all.insert(kind.more.begin(), kind.more.end());
+      for (const int threads : {1, 2}) {
+        const RegionalProgram regional = Plan(Network(kind.op, kind.gates, units, of, all), threads);
+        ASSERT_EQ(regional.program->interpreted_nodes(), 0u) << kind.op << " " << units;
+        const size_t directions = attributes == both ? 2 : 1;
+        ASSERT_EQ(regional.regions.size(), 1 + directions * kind.phases);
+        ASSERT_EQ(regional.recurrences.size(), 1u);
+        for (const Shape& shape : {Shape{5, 1, kInputs}, Shape{3, 3, kInputs}, Shape{2, 70, kInputs}}) {
+          ExpectSame(regional, shape, threads);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(RecurrenceTest, MeasuredPlansAreRight) {
+  const auto network = Network("LSTM", 4, 64, 10, {{"direction", std::string("bidirectional")}});
+  ExpectSame(Plan(network, 2, absl::Seconds(1)), {6, 2, kInputs}, 2);
+}
+
+TEST_F(RecurrenceTest, TakesSequencesOfNoStepsAndBatchesOfNoRows) {
+  const RegionalProgram regional = Plan(Network("LSTM", 4, 16, 4), 1);
+  ExpectSame(regional, {0, 2, kInputs}, 1);
+  ExpectSame(regional, {3, 0, kInputs}, 1);
+}
+
+TEST_F(RecurrenceTest, HoldsNoWeightTwice) {
+  const RegionalProgram regional = Plan(Network("GRU", 3, 16, 4), 1);
+  program_ = nullptr;
+  EXPECT_EQ(regional.program->weight_bytes(), 0);
+  EXPECT_GT(regional.weight_bytes(), 0);
+}
+
+TEST_F(RecurrenceTest, LeavesWhatItDoesNotKnowToTheInterpreter) {
+  OnnxBuilder unknown;
+  unknown.Input("x", {3, 2, kInputs}).Input("r", {1, 8, 8}).Floats("w", {1, 8, kInputs}, Drawn(8 * kInputs, 1));
+  unknown.Node("RNN", {"x", "w", "r"}, {"y"}).Output("y");
+  const RegionalProgram regional = Plan(unknown, 1);
+  EXPECT_TRUE(regional.recurrences.empty());
+}
+
+}  // namespace
+}  // namespace swizzle::regions
