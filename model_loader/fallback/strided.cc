@@ -123,6 +123,17 @@ void PickElements(const Array& from, std::span<const std::span<int64_t>> maps, c
   }
 }
 
+// Whether elements stay where they are: nothing but dimensions of 1 changes places.
+bool KeepsOrder(const Shape& shape, const std::vector<int64_t>& order) {
+  int64_t last = -1;
+  for (const int64_t axis : order) {
+    if (shape[static_cast<size_t>(axis)] == 1) continue;
+    if (axis < last) return false;
+    last = axis;
+  }
+  return true;
+}
+
 }  // namespace
 
 Status CopyStrided(Call& call, const Array& from, int64_t offset, const Shape& strides, Array& to) {
@@ -157,7 +168,7 @@ StatusOr<Array> Transposed(Call& call, const Array& array, const std::vector<int
     shape.push_back(array.shape[static_cast<size_t>(axis)]);
     strides.push_back(dense[static_cast<size_t>(axis)]);
   }
-  if (std::is_sorted(order.begin(), order.end())) return array;
+  if (KeepsOrder(array.shape, order)) return array.WithShape(std::move(shape));
   SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(array.dtype, std::move(shape)));
   constexpr int64_t kWorthBlocks = 4096;  // elements
   if (call.device() == nullptr && ElementBytes(array.dtype) == sizeof(float) && array.elements() >= kWorthBlocks) {

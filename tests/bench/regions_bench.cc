@@ -2,9 +2,9 @@
 //
 //   regions_bench --model=vit.onnx --device=cuda --precision=FP32,FP16 --tuning-budget=5 -o json
 //
-// Inputs are drawn, and copied to the device and back in every run; times are medians. Printed, too: what was planned,
-// what lies between and where, and the largest difference from the host's outputs in FP32, as a share of the largest
-// magnitude. A model that is planned whole is run as such.
+// Inputs are drawn, and copied to the device and back in every run; times are medians, and the least beside them.
+// Printed, too: what was planned, what lies between and where, and the largest difference from the host's outputs in
+// FP32, as a share of the largest magnitude. A model that is planned whole is run as such.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -21,6 +21,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,7 @@ struct Options {
   int rounds = 101;
   int threads = 0;
   double budget = 5.0;
+  double pause = 0.0;
   std::string tuning_cache;
   std::string lock;
   bool check = false;
@@ -194,15 +196,20 @@ StatusOr<std::vector<Drawn>> DrawInputs(const RunnableModel& model, const Option
   return inputs;
 }
 
-StatusOr<double> Milliseconds(Contender& contender, const std::vector<Drawn>& inputs, int rounds) {
+struct Milliseconds {
+  double median = 0.0, least = 0.0;
+};
+
+StatusOr<Milliseconds> Time(Contender& contender, const std::vector<Drawn>& inputs, const Options& options) {
   std::vector<double> times;
-  for (int round = -5; round < rounds; ++round) {  // the first warm up
+  for (int round = -5; round < options.rounds; ++round) {  // the first warm up
+    if (options.pause > 0.0) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(options.pause));
     const auto start = std::chrono::steady_clock::now();
     SWIZZLE_RETURN_IF_ERROR(contender.Run(inputs));
     const auto end = std::chrono::steady_clock::now();
     if (round >= 0) times.push_back(std::chrono::duration<double, std::milli>(end - start).count());
   }
-  return Median(times);
+  return Milliseconds{Median(times), *std::ranges::min_element(times)};
 }
 
 double Difference(const std::vector<Floats>& actual, const std::vector<Floats>& expected) {
@@ -251,11 +258,12 @@ StatusOr<Json> Measure(const Options& options, const std::string& precision, con
   Alone alone(options.lock);
   SWIZZLE_ASSIGN_OR_RETURN(const auto contender, MakeContender(model, devices, plan, options.batch));
   if (!options.tuning_cache.empty()) SWIZZLE_RETURN_IF_ERROR(cache.Save());
-  SWIZZLE_ASSIGN_OR_RETURN(const double milliseconds, Milliseconds(*contender, inputs, options.rounds));
+  SWIZZLE_ASSIGN_OR_RETURN(const Milliseconds milliseconds, Time(*contender, inputs, options));
   alone.End();
-  Json result = {{"model", options.model},      {"device", std::string(devices.main().device_name())},
-                 {"precision", precision},      {"batch", options.batch},
-                 {"dense_only", options.dense}, {"ms", milliseconds}};
+  Json result = {{"model", options.model},        {"device", std::string(devices.main().device_name())},
+                 {"precision", precision},        {"batch", options.batch},
+                 {"dense_only", options.dense},   {"ms", milliseconds.median},
+                 {"least_ms", milliseconds.least}};
   result.update(contender->Report());
   if (host != nullptr) {
     SWIZZLE_RETURN_IF_ERROR(host->Run(inputs));
@@ -304,6 +312,7 @@ int main(int argc, char** argv) {
   app.add_option("--ids", options.ids, "inputs of whole numbers are below this, but for masks")
       ->check(CLI::Range(1, 1 << 30));
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
+  app.add_option("--pause", options.pause, "milliseconds before each run, in which threads go to sleep");
   app.add_option("--tuning-budget", options.budget, "seconds, for all regions");
   app.add_option("--tuning-cache", options.tuning_cache, "take known times from this file, and add new ones to it");
   app.add_option("--lock", options.lock, "a file whose lock is held while the device is used");
