@@ -3,6 +3,7 @@
 #include "kernels/backend/kernel_rows.h"
 #include "kernels/cpu/conv/conv_csr.h"
 #include "kernels/cpu/conv/conv_dense.h"
+#include "kernels/cpu/conv/conv_stem.h"
 #include "kernels/cpu/conv/conv_vector.h"
 #include "kernels/cpu/conv/conv_winograd.h"
 #include "kernels/cpu/conv/linear_bitmap.h"
@@ -228,6 +229,12 @@ constexpr auto kRows = Join(
                                               .workspace_bytes = OnednnStemWorkspaceBytes,
                                               .for_plane = OnednnConvForPlane},
                                              RunOnednnConv),
+    Rows<"conv_stem_dense", kF32>({Op::kConv, Format::kDense, kNchw, kBlocked16},
+                                  {.accepts = AcceptsConvStem,
+                                   .prepare = PrepareConvStem,
+                                   .workspace_bytes = ConvStemWorkspaceBytes,
+                                   .for_plane = SameForAnyPlane},
+                                  SWIZZLE_PER_TARGET(ConvStem)),
     LibraryRow<"depthwise_dense_f32_onednn">({Op::kDepthwiseConv, Format::kDense, kBlocked16, kBlocked16}, kAvx512,
                                              {.accepts = AcceptsOnednnDepthwise,
                                               .prepare = PrepareOnednnDepthwise,
