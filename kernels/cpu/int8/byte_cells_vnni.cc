@@ -176,13 +176,18 @@ SWIZZLE_INLINE __m128i SumsOfFour(const __m512i (&of)[4]) {
   return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
 
-// Four rows of weights, which share what is read of the vectors.
+// Four rows of weights, which share what is read of the vectors. Large weights come from beyond the second cache: what
+// is kAhead bytes ahead is asked for into it.
 template <int kCount>
 SWIZZLE_INLINE void AddFourRows(__mmask64 inside, const uint8_t* vectors, const int8_t* weights, int64_t cols,
                                 __m512i (&sums)[kCount][4]) {
+  constexpr int64_t kAhead = int64_t{16} << 10;
   __m512i weight[4];
   HWY_UNROLL(4)
-  for (int r = 0; r < 4; ++r) weight[r] = _mm512_maskz_loadu_epi8(inside, weights + r * cols);
+  for (int r = 0; r < 4; ++r) {
+    _mm_prefetch(reinterpret_cast<const char*>(weights + r * cols + kAhead), _MM_HINT_T1);
+    weight[r] = _mm512_maskz_loadu_epi8(inside, weights + r * cols);
+  }
   HWY_UNROLL(4)
   for (int i = 0; i < kCount; ++i) {
     const __m512i vector = _mm512_maskz_loadu_epi8(inside, vectors + i * cols);
