@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/base/integers.h"
+#include "kernels/cpu/int8/max_rows.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 
 namespace swizzle::cpu {
@@ -239,6 +240,12 @@ bool AcceptsNhwcGlobalPool(const Problem& problem) { return CanAveragePlane(prob
 
 size_t WindowBytesWorkspace(const Problem& problem) { return problem.threads * SlotBytes(problem); }
 
+size_t MaxPoolWorkspace(const Problem& problem) {
+  const Window& window = problem.window();
+  const int64_t bands = MaxBands::Fit(window) ? MaxBands(problem).workspace_bytes() : 0;
+  return problem.threads * std::max(SlotBytes(problem), static_cast<size_t>(bands));
+}
+
 StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwiseBytes(const Weight& weight, const Problem& problem) {
   SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeByteWeight(weight, problem));
   return std::make_unique<TapWeight>(bytes, problem.window());
@@ -291,6 +298,29 @@ void MaxPoolBytes(const KernelArgs& args, Stream& stream) {
       kCells.largest(columns + row, taps, part.channels * kMaxPanelWidth, steps, to + row);
     }
   });
+}
+
+void MaxPoolInBands(const KernelArgs& args, Stream& stream) {
+  const Problem& problem = *args.problem;
+  if (!MaxBands::Fit(problem.window())) return MaxPoolBytes<vbmi::kByteCells>(args, stream);
+  const MaxBands bands(problem);
+  const OutputSteps steps = StepsOf(problem);
+  const Extent& out = problem.output;
+  const int64_t parts = CeilDiv(out.channels, MaxBand::kChannels), in_plane = CeilDiv(out.height, bands.rows);
+  const auto run_range = [&](int64_t slot, int64_t begin, int64_t end) {
+    auto* const workspace = reinterpret_cast<uint8_t*>(args.workspace.data()) + slot * bands.workspace_bytes();
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t first_channel = item % parts * MaxBand::kChannels, row = item / parts % in_plane;
+      MaxBand band{.input = args.Input<uint8_t>(0), .output = args.Output<uint8_t>()};
+      band.image = item / (parts * in_plane);
+      band.first_row = out.height * row / in_plane;
+      band.rows = out.height * (row + 1) / in_plane - band.first_row;
+      band.first_channel = first_channel;
+      band.channels = std::min(MaxBand::kChannels, out.channels - first_channel);
+      LargestOfBand(problem, band, steps, bands.channel_bytes, workspace);
+    }
+  };
+  CpuStream::From(stream).ParallelRanges(out.batch * in_plane * parts, run_range);
 }
 
 template <const ByteCells& kCells>

@@ -20,12 +20,15 @@ bool AcceptsAveragePoolBytes(const Problem& problem);
 bool AcceptsGlobalPoolBytes(const Problem& problem);
 bool AcceptsNhwcGlobalPool(const Problem& problem);
 size_t WindowBytesWorkspace(const Problem& problem);
+size_t MaxPoolWorkspace(const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwiseBytes(const Weight& weight, const Problem& problem);
 
 template <const ByteCells& kCells>
 void DepthwiseBytes(const KernelArgs& args, Stream& stream);
 template <const ByteCells& kCells>
 void MaxPoolBytes(const KernelArgs& args, Stream& stream);
+// With VBMI: by max_rows.h where it fits.
+void MaxPoolInBands(const KernelArgs& args, Stream& stream);
 template <const ByteCells& kCells>
 void AveragePoolBytes(const KernelArgs& args, Stream& stream);
 template <const ByteCells& kCells>

@@ -1,12 +1,15 @@
-// Depthwise rows of bytes against each other, to the bit: how a panel's windows are planned differs by target, what
-// they read does not. Roundings are conv_bytes_test.cc's, small shapes kernel_rows_test.cc's.
+// Depthwise and pooling rows of bytes against each other, to the bit: how a panel's windows are planned differs by
+// target, what they read does not. Roundings are conv_bytes_test.cc's, small shapes kernel_rows_test.cc's.
 #include "kernels/cpu/int8/window_bytes.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <iterator>
+#include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
@@ -69,13 +72,14 @@ Weight DrawWeight(const Problem& problem, std::mt19937& random) {
 std::vector<std::byte> Solve(Backend& backend, const Kernel& kernel, const Problem& problem, const Weight& weight,
                              TestMemory& input) {
   const auto stream = *backend.NewStream(problem.threads);
-  const auto packed = kernel.prepare(weight, problem);
+  std::unique_ptr<PackedWeight> packed;
+  if (kernel.prepare != nullptr) packed = *kernel.prepare(weight, problem);
   TestMemory output(backend, StorageBytes(problem.output, problem.to));
   TestMemory workspace(backend, kernel.workspace_bytes(problem));
   const Operand operands[] = {{input.data(), DType::kUint8}};
   KernelArgs args;
   args.problem = &problem;
-  args.weight = packed->get();
+  args.weight = packed.get();
   args.inputs = operands;
   args.output = {output.data(), DType::kUint8};
   args.workspace = {workspace.data(), workspace.bytes()};
@@ -91,8 +95,27 @@ std::vector<std::byte> Solve(Backend& backend, const Kernel& kernel, const Probl
   return bytes;
 }
 
-TEST(WindowBytesTest, DepthwiseTargetsAgreeToTheBit) {
+// All rows of a family.
+void ExpectTargetsAgree(std::string_view family, const Problem& problem, const Weight& weight, std::mt19937& random) {
   const auto backend = NewCpuBackend();
+  TestMemory input(*backend, StorageBytes(problem.input, problem.from));
+  for (size_t i = 0; i < input.bytes(); ++i) input.host()[i] = static_cast<std::byte>(random() % 256);
+  std::vector<std::byte> expected;
+  int seen = 0;
+  for (const bool is_base : {true, false}) {
+    for (const Kernel& kernel : backend->kernels()) {
+      if (kernel.family != family || (kernel.required_features & ~backend->features()) != 0) continue;
+      if (kernel.name.ends_with("_base") != is_base) continue;
+      const std::vector<std::byte> bytes = Solve(*backend, kernel, problem, weight, input);
+      if (is_base) expected = bytes;
+      EXPECT_TRUE(bytes == expected) << kernel.name;
+      ++seen;
+    }
+  }
+  EXPECT_GE(seen, 1);
+}
+
+TEST(WindowBytesTest, DepthwiseTargetsAgreeToTheBit) {
   std::mt19937 random(5);
   for (const Plane& plane : kPlanes) {
     for (const int threads : {1, 2}) {
@@ -100,22 +123,33 @@ TEST(WindowBytesTest, DepthwiseTargetsAgreeToTheBit) {
                                       << ", stride " << plane.stride << ", " << threads << " threads");
       const Problem problem = ProblemOf(plane, threads);
       ASSERT_TRUE(AcceptsDepthwiseBytes(problem));
-      const Weight weight = DrawWeight(problem, random);
-      TestMemory input(*backend, StorageBytes(problem.input, problem.from));
-      for (size_t i = 0; i < input.bytes(); ++i) input.host()[i] = static_cast<std::byte>(random() % 256);
-      std::vector<std::byte> expected;
-      int seen = 0;
-      for (const bool is_base : {true, false}) {
-        for (const Kernel& kernel : backend->kernels()) {
-          if (kernel.family != "depthwise_dense_u8" || (kernel.required_features & ~backend->features()) != 0) continue;
-          if (kernel.name.ends_with("_base") != is_base) continue;
-          const std::vector<std::byte> bytes = Solve(*backend, kernel, problem, weight, input);
-          if (is_base) expected = bytes;
-          EXPECT_TRUE(bytes == expected) << kernel.name;
-          ++seen;
-        }
-      }
-      EXPECT_GE(seen, 1);
+      ExpectTargetsAgree("depthwise_dense_u8", problem, DrawWeight(problem, random), random);
+    }
+  }
+}
+
+constexpr Plane kPooled[] = {
+    {1, 64, 112, 3, 2, 1, 1},  // ResNet-50's
+    {2, 20, 30, 2, 2, 1, 0},   // several images within a panel
+    {1, 9, 200, 3, 2, 1, 1},   // several vectors a row, the last one short
+    {1, 5, 70, 5, 1, 1, 2},    // a few rows at a time
+    {1, 3, 2500, 3, 2, 1, 1},  // one row at a time
+    {1, 8, 40, 4, 70, 1, 3},   // outputs too far apart to be read together
+};
+
+TEST(WindowBytesTest, MaxPoolTargetsAgreeToTheBit) {
+  std::mt19937 random(6);
+  std::vector<Plane> planes(std::begin(kPlanes), std::end(kPlanes));
+  planes.insert(planes.end(), std::begin(kPooled), std::end(kPooled));
+  for (const Plane& plane : planes) {
+    for (const int threads : {1, 2}) {
+      SCOPED_TRACE(testing::Message() << plane.channels << "x" << plane.size << ", window " << plane.kernel
+                                      << ", stride " << plane.stride << ", " << threads << " threads");
+      Problem problem = ProblemOf(plane, threads);
+      problem.op = Op::kMaxPool;
+      problem.epilogue.requantise = problem.inputs_as[0];
+      ASSERT_TRUE(AcceptsMaxPoolBytes(problem));
+      ExpectTargetsAgree("max_pool_u8", problem, {}, random);
     }
   }
 }
