@@ -137,7 +137,7 @@ constexpr Kernel LinearCsrFrom(decltype(Kernel::prepare) prepare) {
   return {.accepts = AcceptsOnednnLinear, .prepare = prepare, .for_plane = SameForAnyPlane, .family = "linear_csr_f32"};
 }
 constexpr Kernel kDepthwise = {
-    .accepts = AcceptsAll, .prepare = PrepareDepthwise, .workspace_bytes = DepthwiseWorkspaceBytes};
+    .accepts = AcceptsDepthwise, .prepare = PrepareDepthwise, .workspace_bytes = DepthwiseWorkspaceBytes};
 constexpr Kernel kElementwise = {.accepts = AcceptsElementwise};
 constexpr Kernel kPool = {.accepts = AcceptsPool, .workspace_bytes = PoolWorkspaceBytes};
 constexpr Kernel kAttention = {.accepts = AcceptsAll, .workspace_bytes = AttentionWorkspaceBytes};

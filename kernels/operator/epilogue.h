@@ -16,7 +16,7 @@ struct Epilogue {
   float low = -std::numeric_limits<float>::infinity();
   float high = std::numeric_limits<float>::infinity();
   bool residual = false;                  // inputs[1] of the kernel, in the output's layout, is added
-  std::optional<Function> function = {};  // of kConv only (plan/fuse_layers.h)
+  std::optional<Function> function = {};  // of kConv, on the host of kDepthwiseConv (plan/fuse_layers.h)
   // What the output may be stored as: y / scale + zero_point, rounded to the nearest, ties to even, and held to the
   // type's range. Kernels are asked for it whose output is of that type (AsRowSolves).
   std::optional<Quantised> requantise = {};

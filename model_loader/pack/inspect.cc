@@ -50,6 +50,7 @@ StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, 
   report.features = backend.features_text();
   report.fusions = std::move(model.fusions);
   FuseLayers(model.network);  // as the plan will: structures go by its layers
+  if (HasHostMemory(backend)) FuseDepthwiseFunctions(model.network);
   DescribeWeights(model.network, !command.page.empty(), report);
   if (!command.calibration.empty()) {
     Backend* const gpu = HasHostMemory(backend) ? nullptr : &backend;

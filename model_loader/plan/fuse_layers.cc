@@ -12,6 +12,10 @@ namespace {
 
 constexpr int kNone = -1;
 
+bool KeepsZero(const Function& function) {
+  return function.kind != FunctionKind::kSigmoid && function.kind != FunctionKind::kHardSigmoid;
+}
+
 // Who makes and reads each value. Layers are taken out of it by marking them.
 class Fuser {
  public:
@@ -31,12 +35,18 @@ class Fuser {
     for (size_t i = 0; i < network_.layers.size(); ++i) {
       const Layer& layer = network_.layers[i];
       if (layer.op != Op::kFunction || layer.epilogue != Epilogue{}) continue;
-      Layer* const conv = OnlyReadConv(layer.inputs[0]);
-      if (conv == nullptr || conv->epilogue.function || network_.values[conv->output].quantisation) continue;
-      conv->epilogue.function = layer.function();
-      maker_[layer.output] = maker_[conv->output];
-      conv->output = layer.output;
-      gone_[i] = true;
+      Layer* const conv = OnlyReadLayer(layer.inputs[0], Op::kConv);
+      if (conv != nullptr && !conv->epilogue.function) End(*conv, i);
+    }
+  }
+
+  void FuseDepthwiseFunctions() {
+    for (size_t i = 0; i < network_.layers.size(); ++i) {
+      const Layer& layer = network_.layers[i];
+      if (layer.op != Op::kFunction || layer.epilogue != Epilogue{} || !KeepsZero(layer.function())) continue;
+      Layer* const depthwise = OnlyReadLayer(layer.inputs[0], Op::kDepthwiseConv);
+      if (depthwise == nullptr || depthwise->epilogue != Epilogue{}) continue;
+      if (!network_.values[depthwise->inputs[0]].quantisation) End(*depthwise, i);
     }
   }
 
@@ -70,11 +80,21 @@ class Fuser {
   }
 
  private:
-  // The convolution that makes a value which has one reader; null if there is none.
-  Layer* OnlyReadConv(int value) {
+  // The layer of this operator that makes a value which has one reader; null if there is none.
+  Layer* OnlyReadLayer(int value, Op op) {
     if (maker_[value] == kNone || readers_[value] != 1) return nullptr;
     Layer& layer = network_.layers[maker_[value]];
-    return layer.op == Op::kConv ? &layer : nullptr;
+    return layer.op == op ? &layer : nullptr;
+  }
+
+  // Makes a function the end of the layer before, unless what is between is quantised.
+  void End(Layer& layer, size_t function) {
+    if (network_.values[layer.output].quantisation) return;
+    const Layer& ending = network_.layers[function];
+    layer.epilogue.function = ending.function();
+    maker_[ending.output] = maker_[layer.output];
+    layer.output = ending.output;
+    gone_[function] = true;
   }
 
   static bool CanJoin(const Layer& a, const Layer& b) {
@@ -84,7 +104,7 @@ class Fuser {
   void PackAttention(Layer& attention) {
     std::array<Layer*, 3> parts;
     for (size_t i = 0; i < parts.size(); ++i) {
-      parts[i] = OnlyReadConv(attention.inputs[i]);
+      parts[i] = OnlyReadLayer(attention.inputs[i], Op::kConv);
       if (parts[i] == nullptr || !CanJoin(*parts[0], *parts[i])) return;
     }
     Layer& first = **std::ranges::min_element(parts);  // in the order of execution
@@ -148,6 +168,12 @@ void FuseLayers(Network& network) {
   fuser.FuseFunctions();
   fuser.FuseAttentionInputs();
   fuser.QuantiseInputs();
+  fuser.RemoveGone();
+}
+
+void FuseDepthwiseFunctions(Network& network) {
+  Fuser fuser(network);
+  fuser.FuseDepthwiseFunctions();
   fuser.RemoveGone();
 }
 

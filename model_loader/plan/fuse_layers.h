@@ -13,9 +13,14 @@
 
 namespace swizzle {
 
+// On the host a function ends a depthwise layer, too, where that only sums, and the function takes zero to zero, so
+// that rows of every layout have it.
+//
 // Fused layers keep the name of the first of them and stand where it stood; values in between are made no more, and
 // weights that went into another are empty. A second call changes nothing. REQUIRES: a validated network.
 void FuseLayers(Network& network);
+// The same of depthwise layers and functions alone.
+void FuseDepthwiseFunctions(Network& network);
 
 }  // namespace swizzle
 

@@ -358,12 +358,13 @@ std::vector<KernelCase> KernelCases(Op op) {
 
 std::vector<KernelCase> FusedCases(Op op) {
   std::vector<KernelCase> cases;
-  if (op != Op::kConv && op != Op::kAttention) return cases;
+  if (op != Op::kConv && op != Op::kDepthwiseConv && op != Op::kAttention) return cases;
   const std::vector<KernelCase> plain = KernelCases(op);
   for (size_t i = 0; i < plain.size(); i += 2) {
     cases.push_back(plain[i]);
     Problem& problem = cases.back().problem;
-    if (op == Op::kConv) {
+    if (op != Op::kAttention) {
+      if (op == Op::kDepthwiseConv) problem.epilogue = {};  // they end nothing else
       problem.epilogue.function = kFunctions[i / 2 % std::size(kFunctions)];
     } else {
       problem.attention().packed = true;

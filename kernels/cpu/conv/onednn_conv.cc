@@ -45,12 +45,21 @@ std::vector<int64_t> GroupSizes(const Problem& problem) {
   return {8, 1};
 }
 
+// Into how many parts an image is cut: one for each thread, or, where a function follows a depthwise layer, as many for
+// each as keep what it reads in the second cache.
+int64_t PartsFor(const Form& form, const Problem& problem) {
+  constexpr int64_t kFloats = int64_t{1} << 16;
+  if (form.kind != Kind::kDepthwise || !problem.epilogue.function) return problem.threads;
+  const int64_t floats = problem.output.channels * problem.output.plane();
+  return RoundUp(CeilDiv(floats, kFloats), static_cast<int64_t>(problem.threads));
+}
+
 // One image's output channels in nearly equal runs of whole blocks, or groups, for the problem's threads.
 std::vector<Part> ChannelParts(const Form& form, const Problem& problem) {
   const int64_t channels = problem.output.channels;
   const int64_t unit = form.kind == Kind::kGrouped ? channels / form.groups : kBlockChannels;
   const int64_t units = CeilDiv(channels, unit);
-  const int64_t count = std::min<int64_t>(units, problem.threads);
+  const int64_t count = std::min(units, PartsFor(form, problem));
   std::vector<Part> parts;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t first = units * i / count * unit;

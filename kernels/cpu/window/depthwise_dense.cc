@@ -174,6 +174,11 @@ DepthwiseWeight::DepthwiseWeight(const Weight& weight, const Problem& problem)
   if (IsHalved3x3(problem)) halved_ = PlanHalvedPlanes(problem);
 }
 
+bool AcceptsDepthwise(const Problem& problem) {
+  const Epilogue& epilogue = problem.epilogue;
+  return !epilogue.function || (!epilogue.residual && !epilogue.Clamps());
+}
+
 StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwise(const Weight& weight, const Problem& problem) {
   return std::make_unique<DepthwiseWeight>(weight, problem);
 }

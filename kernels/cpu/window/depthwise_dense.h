@@ -40,6 +40,8 @@ class DepthwiseWeight final : public PackedWeight {
   HalvedPeriod halved_;
 };
 
+// A function where it is all that follows the sum.
+bool AcceptsDepthwise(const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwise(const Weight& weight, const Problem& problem);
 size_t DepthwiseWorkspaceBytes(const Problem& problem);
 

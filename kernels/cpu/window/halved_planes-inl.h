@@ -181,6 +181,7 @@ void RunHalvedPart(const KernelArgs& args, const DepthwiseWeight& weight, const 
       IsEven(work) ? RunHalvedUnitOf<kLeft, true>(args, weight, work)
                    : RunHalvedUnitOf<kLeft, false>(args, weight, work);
     }
+    ApplyFunctionTo(args, part.outputs, range.units, c, std::min(c + kHalvedChannels, range.last_channel));
   }
 }
 

@@ -12,8 +12,10 @@
 #endif
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
+#include "kernels/cpu/elementwise/function.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 #include "kernels/cpu/simd/partial_vector-inl.h"
 #include "kernels/cpu/window/depthwise_dense.h"
@@ -150,6 +152,18 @@ HWY_INLINE bool IsEven(const UnitPlace* place, int64_t width) {
   return even(-1) && even(1) && even(up) && even(up + kLast) && even(down) && even(down + kLast);
 }
 
+// Ends channels [first, last) of all units of the panels of a range (FirstRange): what was just stored.
+inline void ApplyFunctionTo(const KernelArgs& args, const UnitPlace* places, int64_t units, int64_t first,
+                            int64_t last) {
+  const std::optional<Function>& function = args.problem->epilogue.function;
+  if (!function) return;
+  for (int64_t u = 0; u < units;) {
+    const int64_t stride = places[u].channel_stride;  // as wide as the panel
+    ApplyFunction(*function, args.Output<float>() + places[u].offset + first * stride, (last - first) * stride);
+    u += stride / kPositionUnit;
+  }
+}
+
 template <bool kWhole, bool kResidual>
 void RunShiftedUnits(const KernelArgs& args, const DepthwiseWeight& weight, const ShiftedPart& part) {
   const std::vector<BlockMasks>& blocks = weight.masks();
@@ -168,6 +182,7 @@ void RunShiftedUnits(const KernelArgs& args, const DepthwiseWeight& weight, cons
              : RunShiftedUnit<kWhole, kResidual, false, false>(args, weight, unit);
       }
     }
+    ApplyFunctionTo(args, part.places, range.units, c, std::min(c + kShiftedChannels, range.last_channel));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "kernels/base/integers.h"
+#include "kernels/cpu/elementwise/function.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 #include "kernels/cpu/simd/elements-inl.h"
 #include "kernels/cpu/window/window_tiles.h"
@@ -241,6 +242,10 @@ HWY_INLINE void FinishBatch(const KernelArgs& args, const WindowTiles& tiles, co
   const Epilogue& epilogue = args.problem->epilogue;
   const PlaneBatch out{in.first, in.count, workspace.out, tiles.out_floats()};
   op.ComputePlanes(tile, workspace.shared, in, out);
+  if (epilogue.function) {  // of what is neither added to nor clamped (AcceptsDepthwise)
+    const int64_t count = tile.rows * args.problem->output.width;
+    for (int64_t c = 0; c < out.count; ++c) ApplyFunction(*epilogue.function, out.Plane(c), count);
+  }
   if (epilogue.residual) {
     Scatter<true, T>(runs, out, epilogue, args.Residual<T>(), args.Output<T>());
   } else {

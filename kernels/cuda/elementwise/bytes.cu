@@ -113,7 +113,9 @@ void Run(const KernelArgs& args, Stream& stream, const float* factors) {
 
 }  // namespace
 
-bool AcceptsScaleBytes(const Problem& problem) { return problem.window().IsPointwise() && !problem.epilogue.residual; }
+bool AcceptsScaleBytes(const Problem& problem) {
+  return problem.window().IsPointwise() && !problem.epilogue.residual && !problem.epilogue.function;
+}
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareScaleBytes(const Weight& weight, const Problem&) {
   const DenseMatrix matrix = weight.ToDense();

@@ -317,7 +317,8 @@ bool Keeps(const Problem& problem) {
 
 template <Layout kLayout>
 bool AcceptsDepthwiseBytes(const Problem& problem) {
-  return Keeps<kLayout>(problem) && (!problem.epilogue.residual || problem.inputs_as[1].dtype == DType::kUint8);
+  return Keeps<kLayout>(problem) && !problem.epilogue.function &&
+         (!problem.epilogue.residual || problem.inputs_as[1].dtype == DType::kUint8);
 }
 
 template <Layout kLayout>

@@ -285,7 +285,7 @@ void Launch(const KernelArgs& args, Stream& stream, Layout layout) {
 
 }  // namespace
 
-bool AcceptsDepthwise(const Problem& problem) { return CountsFit(problem); }
+bool AcceptsDepthwise(const Problem& problem) { return CountsFit(problem) && !problem.epilogue.function; }
 
 template <Layout kLayout>
 StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwise(const Weight& weight, const Problem&) {

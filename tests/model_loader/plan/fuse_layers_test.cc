@@ -61,6 +61,26 @@ TEST(FuseLayersTest, AFunctionEndsTheLayerBefore) {
   EXPECT_EQ(Fused(fused).layers.size(), 3u);
 }
 
+TEST(FuseLayersTest, AFunctionEndsADepthwiseLayerWhereAskedFor) {
+  constexpr Function kSigmoid{FunctionKind::kSigmoid, 0, 0};
+  NetworkBuilder b(1, 0);
+  const int x = b.Value("x", 12, 5, 5);
+  const Window window = testing::SquareWindow(3, 1, 1);
+  const int y = b.Function(b.Depthwise(x, window, testing::kNoEpilogue), kGelu);
+  const int clamped = b.Function(b.Depthwise(y, window, testing::kRelu6), kGelu);
+  const int last = b.Function(b.Depthwise(clamped, window, testing::kNoEpilogue), kSigmoid);
+  const Network network = WithPorts(b, x, {last});
+  Network fused = Fused(network);
+  EXPECT_EQ(fused.layers.size(), 6u);
+  FuseDepthwiseFunctions(fused);
+  ASSERT_EQ(fused.layers.size(), 5u) << "no clamped one, and none whose function makes something of zero";
+  EXPECT_EQ(fused.layers[0].epilogue.function, kGelu);
+  EXPECT_EQ(fused.layers[0].output, y);
+  ExpectEqualResults(network, fused);
+  FuseDepthwiseFunctions(fused);
+  EXPECT_EQ(fused.layers.size(), 5u);
+}
+
 TEST(FuseLayersTest, AFunctionStaysWhereItsInputIsReadElsewhere) {
   NetworkBuilder b(1, 0);
   const int x = b.Value("x", 12);
