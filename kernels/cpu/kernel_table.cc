@@ -3,6 +3,7 @@
 #include "kernels/backend/kernel_rows.h"
 #include "kernels/cpu/conv/conv_csr.h"
 #include "kernels/cpu/conv/conv_dense.h"
+#include "kernels/cpu/conv/conv_pointwise.h"
 #include "kernels/cpu/conv/conv_stem.h"
 #include "kernels/cpu/conv/conv_vector.h"
 #include "kernels/cpu/conv/conv_winograd.h"
@@ -231,7 +232,7 @@ constexpr auto kRows = Join(
                                              RunOnednnConv),
     Rows<"conv_stem_dense", kF32>({Op::kConv, Format::kDense, kNchw, kBlocked16},
                                   {.accepts = AcceptsConvStem,
-                                   .prepare = PrepareConvStem,
+                                   .prepare = PrepareBlockRows,
                                    .workspace_bytes = ConvStemWorkspaceBytes,
                                    .for_plane = SameForAnyPlane},
                                   SWIZZLE_PER_TARGET(ConvStem)),
@@ -258,6 +259,11 @@ constexpr auto kRows = Join(
                                        .workspace_bytes = ConvWinogradWorkspaceBytes,
                                        .for_plane = SameForAnyPlane},
                                       SWIZZLE_PER_TARGET(ConvWinograd)),
+
+    Rows<"conv_pointwise_dense", kF32>(
+        {Op::kConv, Format::kDense, kBlocked16, kBlocked16},
+        {.accepts = AcceptsConvPointwise, .prepare = PrepareBlockRows, .for_plane = SameForAnyPlane},
+        SWIZZLE_PER_TARGET(ConvPointwise)),
 
     // Likewise the dense row before this one.
     LibraryRow<"linear_bitmap_f32_avx512">({Op::kConv, Format::kBitmap, kNchw, kNchw}, kAvx512,

@@ -10,85 +10,20 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/conv/conv_stem.cc"
 #include "hwy/foreach_target.h"
-#include "hwy/highway.h"
-#include "kernels/cpu/simd/elements-inl.h"
+#include "kernels/cpu/conv/block_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
 namespace {
 
 using stem::Bands;
-using stem::StemWeight;
 
-constexpr int kBlockVectors = static_cast<int>(kBlockChannels / kLanes);
-constexpr int kMostBlocks = HWY_TARGET == HWY_AVX3 ? 2 : 1;  // at once
-// Of so many blocks at once: their sums, a vector of weights for each and an input have registers.
-template <int kBlocks>
-constexpr int kPositionsOf = HWY_TARGET == HWY_AVX3 ? 16 / kBlocks : 4;
 static_assert(kPositionsOf<1> <= stem::kMostPositions);
 
-// A row of some blocks of output channels.
-struct Row {
-  const float* input;   // of the band: what the first position's window begins with
-  const int64_t* taps;  // from there, of each input of a window
-  int64_t tap_count;
-  const float* weights;  // of the first block
-  const float* bias;
-  const float* residual;  // null: none
-  float* output;
-  int64_t block_stride;  // of the output and the residual
-  int64_t width;
-  const Epilogue* epilogue;
-};
-
-// kPositionsOf positions from x on, of which `count` are stored.
-template <int kStride, int kBlocks>
-HWY_INLINE void RunTile(const Row& row, int64_t x, int64_t count) {
-  constexpr int kVectors = kBlocks * kBlockVectors, kPositions = kPositionsOf<kBlocks>;
-  const FloatTag d;
-  FloatVector sums[kPositions][kVectors];
-  SWIZZLE_UNROLL for (int v = 0; v < kVectors; ++v) {
-    const FloatVector bias = hn::LoadU(d, row.bias + v * kLanes);
-    SWIZZLE_UNROLL for (int p = 0; p < kPositions; ++p) sums[p][v] = bias;
-  }
-  const float* const input = row.input + x * kStride;
-  for (int64_t tap = 0; tap < row.tap_count; ++tap) {
-    FloatVector weights[kVectors];
-    SWIZZLE_UNROLL for (int v = 0; v < kVectors; ++v) {
-      const int64_t block = v / kBlockVectors * row.tap_count;
-      weights[v] = hn::LoadU(d, row.weights + (block + tap) * kBlockChannels + v % kBlockVectors * kLanes);
-    }
-    const float* const from = input + row.taps[tap];
-    SWIZZLE_UNROLL for (int p = 0; p < kPositions; ++p) {
-      const FloatVector value = hn::Set(d, from[p * kStride]);
-      SWIZZLE_UNROLL for (int v = 0; v < kVectors; ++v) sums[p][v] = hn::MulAdd(value, weights[v], sums[p][v]);
-    }
-  }
-  const FloatVector low = hn::Set(d, row.epilogue->low), high = hn::Set(d, row.epilogue->high);
-  SWIZZLE_UNROLL for (int p = 0; p < kPositions; ++p) {
-    if (p >= count) break;
-    SWIZZLE_UNROLL for (int v = 0; v < kVectors; ++v) {
-      const int64_t at = v / kBlockVectors * row.block_stride + (x + p) * kBlockChannels + v % kBlockVectors * kLanes;
-      FloatVector sum = sums[p][v];
-      if (row.residual != nullptr) sum = hn::Add(sum, hn::LoadU(d, row.residual + at));
-      hn::StoreU(Clamp(sum, low, high), d, row.output + at);
-    }
-  }
-}
-
-template <int kStride, int kBlocks>
-void RunRow(const Row& row) {
-  for (int64_t x = 0; x < row.width; x += kPositionsOf<kBlocks>) RunTile<kStride, kBlocks>(row, x, row.width - x);
-  if (!row.epilogue->function) return;
-  for (int block = 0; block < kBlocks; ++block) {
-    ApplyFunction(*row.epilogue->function, row.output + block * row.block_stride, row.width * kBlockChannels);
-  }
-}
-
-using RowFunction = void (*)(const Row&);
+using RowFunction = void (*)(const BlockRow&);
 template <int kBlocks>
 RowFunction RowOf(int64_t stride) {
-  return stride == 1 ? RunRow<1, kBlocks> : stride == 2 ? RunRow<2, kBlocks> : RunRow<4, kBlocks>;
+  return stride == 1 ? RunRow<1, kBlocks, true> : stride == 2 ? RunRow<2, kBlocks, true> : RunRow<4, kBlocks, true>;
 }
 
 // Some output rows of one image.
@@ -97,7 +32,7 @@ class Band {
   Band(const KernelArgs& args, const Bands& bands, float* copy)
       : args_(args),
         problem_(*args.problem),
-        weight_(static_cast<const StemWeight&>(*args.weight)),
+        weight_(static_cast<const BlockWeight&>(*args.weight)),
         bands_(bands),
         copy_(copy) {
     const Window& window = problem_.window();
@@ -124,12 +59,12 @@ class Band {
   }
 
  private:
-  Row RowAt(int64_t block_of_batch, int64_t y, int64_t band_row) const {
+  BlockRow RowAt(int64_t block_of_batch, int64_t y, int64_t band_row) const {
     const Extent& output = problem_.output;
     const int64_t block = block_of_batch % CeilDiv(output.channels, kBlockChannels);
     const int64_t at = (block_of_batch * output.plane() + y * output.width) * kBlockChannels;
     const float* const residual = args_.Residual<float>();
-    Row row;
+    BlockRow row;
     row.input = copy_ + band_row * problem_.window().stride_h * bands_.pitch;
     row.taps = taps_;
     row.tap_count = weight_.taps;
@@ -165,7 +100,7 @@ class Band {
 
   const KernelArgs& args_;
   const Problem& problem_;
-  const StemWeight& weight_;
+  const BlockWeight& weight_;
   const Bands& bands_;
   float* const copy_;
   int64_t taps_[stem::kMostChannels * stem::kMostTaps];
@@ -200,22 +135,6 @@ bool AcceptsConvStem(const Problem& problem) {
   const bool has_stride = window.stride_w == 1 || window.stride_w == 2 || window.stride_w == 4;
   return EpilogueKeepsZero(problem) && problem.input.channels <= stem::kMostChannels &&
          window.taps() <= stem::kMostTaps && has_stride;
-}
-
-StatusOr<std::unique_ptr<PackedWeight>> PrepareConvStem(const Weight& weight, const Problem&) {
-  const DenseMatrix matrix = weight.ToDense();
-  auto packed = std::make_unique<stem::StemWeight>();
-  packed->taps = matrix.cols;
-  packed->bias = weight.bias;
-  packed->bias.resize(static_cast<size_t>(RoundUp(matrix.rows, kBlockChannels)));
-  packed->values.resize(packed->bias.size() * static_cast<size_t>(matrix.cols));
-  for (int64_t row = 0; row < matrix.rows; ++row) {
-    for (int64_t col = 0; col < matrix.cols; ++col) {
-      const int64_t at = (row / kBlockChannels * matrix.cols + col) * kBlockChannels + row % kBlockChannels;
-      packed->values[static_cast<size_t>(at)] = matrix.values[static_cast<size_t>(row * matrix.cols + col)];
-    }
-  }
-  return packed;
 }
 
 size_t ConvStemWorkspaceBytes(const Problem& problem) {

@@ -8,12 +8,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "kernels/backend/kernel_table.h"
 #include "kernels/base/integers.h"
-#include "kernels/cpu/layout/slab.h"
+#include "kernels/cpu/conv/block_rows.h"
 #include "kernels/cpu/runtime/targets.h"
 
 namespace swizzle::cpu {
@@ -22,14 +20,6 @@ namespace stem {
 constexpr int64_t kMostChannels = 4, kMostTaps = 64;  // of the input; of a window
 constexpr int64_t kBandRows = 8;                      // of the output that share a copy of the input
 constexpr int64_t kMostPositions = 16;                // that a target computes at once
-
-// For each block of output channels and input that a window reads, a value a channel. Immutable.
-struct StemWeight final : PackedWeight {
-  std::vector<float> values, bias;
-  int64_t taps = 0;  // all channels'
-
-  size_t bytes() const override { return (values.size() + bias.size()) * sizeof(float); }
-};
 
 // Copies of some rows of an image with zeros around, channel by channel, as one thread has them.
 struct Bands {
@@ -50,8 +40,8 @@ struct Bands {
 
 }  // namespace stem
 
+// Their weights are prepared by PrepareBlockRows.
 bool AcceptsConvStem(const Problem& problem);
-StatusOr<std::unique_ptr<PackedWeight>> PrepareConvStem(const Weight& weight, const Problem& problem);
 size_t ConvStemWorkspaceBytes(const Problem& problem);
 
 SWIZZLE_DECLARE_PER_TARGET(void ConvStem(const KernelArgs& args, Stream& stream);)
