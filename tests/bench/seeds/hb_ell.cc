@@ -2,7 +2,7 @@
 // of the nonzeros in full blocks, half scattered over the rest. Against cuSPARSE's best CSR algorithm, cuSPARSE's
 // blocked-ELL, which has to keep every block that is not empty, and dense cuBLASLt; FP16, sums in FP32.
 //
-//   seeds_hb_ell [--rounds=5] [--launches=5] [--most=8192] [-o results.json]
+//   seeds_hb_ell [--rounds=5] [--launches=5] [--most=8192] [--scattered=.5] [-o results.json]
 //
 // Ours is the fastest of the table's widths, all nonzeros in groups of 64 rows. "Parts" is what the format suggests:
 // full blocks in groups, and strays by CSR on CUDA cores before them, which the groups add. cuSPARSE's blocked-ELL is
@@ -27,11 +27,12 @@ namespace {
 
 constexpr int64_t kBlock = HbEllMatrix::kBlock;
 constexpr int64_t kSizes[] = {1024, 2048, 4096, 8192}, kColumns[] = {256, 2048};
-constexpr double kDensities[] = {.05, .10, .25};
 
 struct Options {
   KeptRun run = {.rounds = 5, .launches = 5};
   int64_t most = 8192;
+  std::vector<double> densities = {.05, .10, .25};
+  double scattered = .5;  // share of the nonzeros
 };
 
 struct Line {
@@ -47,10 +48,11 @@ struct Hybrid {
   double used_blocks = 0;  // share that is not empty
 };
 
-Hybrid Draw(int64_t size, double density, std::mt19937& random) {
+Hybrid Draw(int64_t size, double density, double scattered, std::mt19937& random) {
   const DenseMatrix zeros{size, size, std::vector<float>(size * size)};
   Hybrid drawn{zeros, zeros, zeros};
-  std::bernoulli_distribution full(density / 2), stray(density / 2 / (1 - density / 2));
+  const double in_blocks = density * (1 - scattered);
+  std::bernoulli_distribution full(in_blocks), stray(density * scattered / (1 - in_blocks));
   const auto value = [&] { return (static_cast<float>(random() >> 8) / (1 << 24) + 0.25f) * (random() % 2 ? 1 : -1); };
   int64_t used = 0;
   for (int64_t row = 0; row < size; row += kBlock) {
@@ -147,14 +149,15 @@ std::unique_ptr<cuda::RowGroups> Groups(const DenseMatrix& matrix) {
 
 class Bench {
  public:
-  explicit Bench(const Options& options) : timer_(options.run.launches, options.run.rounds) {
+  explicit Bench(const Options& options)
+      : scattered_(options.scattered), timer_(options.run.launches, options.run.rounds) {
     Must(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, 0), "ask the device");
     MustSparse(cusparseCreate(&cusparse_), "start cuSPARSE");
   }
 
   void Run(int64_t size, double density, std::vector<Line>& lines) {
     std::mt19937 random(static_cast<uint32_t>(size + 1000 * density));
-    const Hybrid drawn = Draw(size, density, random);
+    const Hybrid drawn = Draw(size, density, scattered_, random);
     const CsrMatrix csr = CsrMatrix::FromDense(drawn.all), strays = CsrMatrix::FromDense(drawn.strays);
     const DeviceCsr device_csr(csr, DType::kFloat16);
     const auto all = Groups(drawn.all), blocks = Groups(drawn.blocks);
@@ -205,6 +208,7 @@ class Bench {
     });
   }
 
+  const double scattered_;
   BothTimer timer_;
   int multiprocessors_ = 0;
   cusparseHandle_t cusparse_;
@@ -250,7 +254,7 @@ int Main(const Options& options) {
   Bench bench(options);
   std::vector<Line> lines;
   for (const int64_t size : kSizes) {
-    for (const double density : kDensities) {
+    for (const double density : options.densities) {
       if (size <= options.most) bench.Run(size, density, lines);
     }
   }
@@ -277,6 +281,8 @@ int main(int argc, char** argv) {
   swizzle::bench::Options options;
   CLI::App app("Products with hybrid blocks on a GPU against cuSPARSE and dense cuBLASLt");
   app.add_option("--most", options.most, "leaves larger matrices out");
+  app.add_option("--densities", options.densities, "shares of nonzeros");
+  app.add_option("--scattered", options.scattered, "share of the nonzeros that are in no full block");
   swizzle::bench::AddRunOptions(app, options.run);
   CLI11_PARSE(app, argc, argv);
   return swizzle::bench::Main(options);

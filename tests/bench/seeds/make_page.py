@@ -30,7 +30,8 @@ SEEDS = (
     ('shfl_bw', 'seeds_shfl_bw', 'V100 and T4 are not here, and what BLEU the pruned networks reach takes their training. '
      'Weights are drawn as their search leaves them: groups of rows that keep the same columns.'),
     ('hb_ell', 'seeds_hb_ell', 'The paper simulated a chip; its instructions are in none. Blocks are expanded when a '
-     'model is loaded.'),
+     'model is loaded, and strays computed with them, as columns of 64 rows each: a part of their own, in a kernel of '
+     'its own or in one with the blocks, was slower ([GPU](../../../kernels/cuda/PERFORMANCE.md)).'),
 )
 COLOURS = ('#0b6e4f', '#e09f3e', '#8d99ae', '#9e2a2b', '#3d5a80')
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 720, 300, 60, 46, 150, 44
