@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <type_traits>
+
 #include "kernels/cuda/int8/attention_bytes.h"
 #include "kernels/cuda/int8/spmm_bytes.cuh"
 #include "kernels/cuda/runtime/elements.cuh"
@@ -6,7 +9,8 @@ namespace swizzle::cuda {
 namespace {
 
 constexpr int kWarps = 4, kThreads = kWarps * kByteWarp, kRows = BytePanels::kRows;
-constexpr int kPieceNumbers = 64;  // of a row, that four lanes read at once
+constexpr int kPieceNumbers = 64;     // of a row, that four lanes read at once
+constexpr int64_t kBusyWarps = 4096;  // that fill a large device
 constexpr float kLargestShare = 255.0f;
 constexpr int64_t kAlignment = 256;
 
@@ -15,7 +19,7 @@ struct SddmmArgs {
   const uint16_t* columns;
   WholeHeads q, k;
   int64_t slots, tokens, channels;
-  int32_t panel_count, heads, head_dim;
+  int32_t panel_count, parts, heads, head_dim;
 };
 
 // How a lane holds its part of a row.
@@ -86,15 +90,17 @@ struct StoreWhole {
   }
 };
 
-// A panel each warp; blockIdx.y is the head.
+// A panel each warp or, of few panels, every so many-th step of one; blockIdx.y is the head.
 template <int kBits, int kPieces, typename Output>
 __global__ void __launch_bounds__(kThreads)
     SampleProducts(const __grid_constant__ SddmmArgs args, const __grid_constant__ Output output) {
   using Row = RowOfDepth<kBits, kPieces>;
   const int lane = threadIdx.x % kByteWarp, g = lane / 4, t = lane % 4;
   const int at = static_cast<int>(blockIdx.x) * kWarps + threadIdx.x / kByteWarp;
-  if (at >= args.panel_count) return;
-  const BytePanel panel = args.panels[at];
+  if (at / args.parts >= args.panel_count) return;
+  const BytePanel panel = args.panels[at / args.parts];
+  const uint32_t part = at % args.parts;
+  if (part >= panel.steps) return;
   const int head = blockIdx.y % args.heads, sequence = blockIdx.y / args.heads;
   const auto number = [&](int64_t token) {
     return (sequence * args.tokens + token) * args.channels + head * args.head_dim;
@@ -106,9 +112,10 @@ __global__ void __launch_bounds__(kThreads)
   const float query_scales[2] = {output.QueryScale(of_head(query(2 * t))),
                                  output.QueryScale(of_head(query(2 * t + 1)))};
   // Slots g, g + 8, g + 16 and g + 24: their columns lie two apart.
-  const uint16_t* columns = args.columns + size_t{panel.step} * kStepColumns + g % 4 * 8 + g / 4;
-  int64_t place = ((int64_t{blockIdx.y} * args.slots + int64_t{panel.step} * kStepColumns) + g) * kRows + 2 * t;
-  for (uint32_t step = 0; step < panel.steps; ++step) {
+  const int64_t first = int64_t{panel.step + part} * kStepColumns;
+  const uint16_t* columns = args.columns + first + g % 4 * 8 + g / 4;
+  int64_t place = (int64_t{blockIdx.y} * args.slots + first + g) * kRows + 2 * t;
+  for (uint32_t step = part; step < panel.steps; step += args.parts) {
     Row keys[4];
     float key_scales[4];
 #pragma unroll
@@ -142,8 +149,8 @@ __global__ void __launch_bounds__(kThreads)
                      static_cast<int32_t>(joined[2 * i + 1]), query_scales[0] * key_scale, query_scales[1] * key_scale);
       }
     }
-    columns += kStepColumns;
-    place += kStepColumns * kRows;
+    columns += kStepColumns * args.parts;
+    place += int64_t{kStepColumns} * kRows * args.parts;
   }
 }
 
@@ -151,6 +158,9 @@ template <int kBits, typename Output>
 void QueueSampled(const KeyPanels& pattern, const HeadCounts& counts, const WholeHeads& q, const WholeHeads& k,
                   const Output& output, cudaStream_t queue) {
   const BytePanels& panels = pattern.panels();
+  const int64_t warps = panels.count() * counts.sequences * counts.heads;
+  const int64_t steps = std::max<int64_t>(1, CeilDiv(panels.steps(), panels.count()));  // of a panel
+  const auto parts = static_cast<int32_t>(std::clamp<int64_t>(kBusyWarps / warps, 1, steps));
   const SddmmArgs args = {.panels = panels.panels(),
                           .columns = panels.columns(),
                           .q = q,
@@ -159,13 +169,16 @@ void QueueSampled(const KeyPanels& pattern, const HeadCounts& counts, const Whol
                           .tokens = pattern.tokens(),
                           .channels = counts.channels(),
                           .panel_count = static_cast<int32_t>(panels.count()),
+                          .parts = parts,
                           .heads = counts.heads,
                           .head_dim = counts.head_dim};
-  const LaunchGrid grid(CeilDiv<int64_t>(panels.count(), kWarps), int64_t{counts.sequences} * counts.heads);
+  const LaunchGrid grid(CeilDiv<int64_t>(panels.count() * parts, kWarps), int64_t{counts.sequences} * counts.heads);
   if (counts.head_dim == kPieceNumbers) {
     SampleProducts<kBits, 1, Output><<<grid, kThreads, 0, queue>>>(args, output);
-  } else {
+  } else if (counts.head_dim == 2 * kPieceNumbers) {
     SampleProducts<kBits, 2, Output><<<grid, kThreads, 0, queue>>>(args, output);
+  } else if constexpr (std::is_same_v<Output, StoreWhole>) {
+    SampleProducts<kBits, 4, Output><<<grid, kThreads, 0, queue>>>(args, output);
   }
 }
 
@@ -371,8 +384,8 @@ void QueueByteAttention(const KeyPanels& pattern, const ByteAttention& attention
                          .weight_strides = {pattern.head_values(), counts.heads * pattern.head_values()},
                          .y_strides = of_tokens};
   const StoreScaled output = {attention.output, factors, lies.queries};
-  if (counts.head_dim == kPieceNumbers) return QueueGather<ShareWidths<4>, StoreScaled, false>(args, output, queue);
-  QueueGather<ShareWidths<8>, StoreScaled, false>(args, output, queue);
+  if (counts.head_dim == kPieceNumbers) return QueueGather<ShareWidths<4>, StoreScaled>(args, output, queue);
+  QueueGather<ShareWidths<8>, StoreScaled>(args, output, queue);
 }
 
 }  // namespace swizzle::cuda

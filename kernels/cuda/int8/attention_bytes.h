@@ -67,7 +67,7 @@ struct WholeHeads {
 
 // What a launch computes: all sequences' heads, of which there are at most 65,535.
 struct HeadCounts {
-  int sequences = 1, heads = 1, head_dim = 64;  // 64 or 128
+  int sequences = 1, heads = 1, head_dim = 64;  // 64 or 128; 256 for SDDMM alone
   int64_t channels() const { return int64_t{heads} * head_dim; }
 };
 

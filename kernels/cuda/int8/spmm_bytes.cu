@@ -4,23 +4,27 @@
 namespace swizzle::cuda {
 namespace {
 
-template <int kWeights, int kColumns>
-void GatherSums(const ByteOperands& operands, cudaStream_t queue) {
-  QueueGather<ByteWidths<kWeights, kColumns>, StoreSums, false>(ArgsOf(operands),
-                                                                StoreSums{static_cast<int32_t*>(operands.y)}, queue);
+using SumsFunction = void (*)(const ByteOperands&, ByteWay, int multiprocessors, cudaStream_t);
+// One copy ahead of products is faster than two where a tile has eight chunks.
+template <typename W>
+void QueueSumsOf(const ByteOperands& operands, ByteWay way, int multiprocessors, cudaStream_t queue) {
+  constexpr int kStages = W::kChunks == 8 ? 2 : 3;
+  const StoreSums output = {static_cast<int32_t*>(operands.y)};
+  QueueWay<W, StoreSums, kStages>(ArgsOf(operands), output, way, multiprocessors, queue);
 }
 
-using GatherSumsFunction = void (*)(const ByteOperands&, cudaStream_t);
-struct Wider {
+struct Widths {
   int weight_bits, column_bits;
-  GatherSumsFunction queue;
+  SumsFunction queue;
 };
-constexpr Wider kWider[] = {{16, 16, GatherSums<16, 16>}, {16, 8, GatherSums<16, 8>}, {16, 4, GatherSums<16, 4>},
-                            {12, 4, GatherSums<12, 4>},   {8, 4, GatherSums<8, 4>},   {4, 4, GatherSums<4, 4>}};
+constexpr Widths kWidths[] = {{8, 8, QueueSumsOf<ByteWidths<8, 8>>},   {16, 16, QueueSumsOf<ByteWidths<16, 16>>},
+                              {16, 8, QueueSumsOf<ByteWidths<16, 8>>}, {16, 4, QueueSumsOf<ByteWidths<16, 4>>},
+                              {12, 4, QueueSumsOf<ByteWidths<12, 4>>}, {8, 4, QueueSumsOf<ByteWidths<8, 4>>},
+                              {4, 4, QueueSumsOf<ByteWidths<4, 4>>}};
 
-const Wider* FindWider(int weight_bits, int column_bits) {
-  for (const Wider& wider : kWider) {
-    if (wider.weight_bits == weight_bits && wider.column_bits == column_bits) return &wider;
+const Widths* FindWidths(int weight_bits, int column_bits) {
+  for (const Widths& widths : kWidths) {
+    if (widths.weight_bits == weight_bits && widths.column_bits == column_bits) return &widths;
   }
   return nullptr;
 }
@@ -39,35 +43,18 @@ bool FitsResident(ByteWay way, int64_t cols) {
   return cols * width <= static_cast<int64_t>(MostSharedMemory());
 }
 
-bool HasSums(int weight_bits, int column_bits) {
-  return (weight_bits == 8 && column_bits == 8) || FindWider(weight_bits, column_bits) != nullptr;
+bool HasSums(int weight_bits, int column_bits, ByteWay way) {
+  const bool gathers = way == ByteWay::kGather || way == ByteWay::kGatherShared;
+  return (gathers || column_bits <= 8) && FindWidths(weight_bits, column_bits) != nullptr;
 }
 
 void QueueSums(const ByteOperands& operands, ByteWay way, int multiprocessors, cudaStream_t queue) {
   if (IsEmpty(operands)) return;
-  const StoreSums output = {static_cast<int32_t*>(operands.y)};
-  if (operands.weight->bits() != 8 || operands.x.bits != 8) {
-    return FindWider(operands.weight->bits(), operands.x.bits)->queue(operands, queue);
+  if (!operands.x.is_signed) {
+    const StoreSums output = {static_cast<int32_t*>(operands.y)};
+    return QueueWay<ByteWidths<8, 8, false>>(ArgsOf(operands), output, way, multiprocessors, queue);
   }
-  if (operands.x.is_signed) {
-    return QueueWay<ByteWidths<8, 8>>(ArgsOf(operands), output, way, multiprocessors, queue);
-  }
-  QueueWay<ByteWidths<8, 8, false>>(ArgsOf(operands), output, way, multiprocessors, queue);
-}
-
-void QueueSumsWithout(BytePart part, const ByteOperands& operands, cudaStream_t queue) {
-  if (IsEmpty(operands)) return;
-  using W = ByteWidths<8, 8>;
-  const StoreSums output = {static_cast<int32_t*>(operands.y)};
-  const ByteArgs args = ArgsOf(operands);
-  switch (part) {
-    case BytePart::kPrefetch:
-      return QueueGather<W, StoreSums, false, 1>(args, output, queue);
-    case BytePart::kConflictFree:
-      return QueueGather<W, StoreSums, false, 3, false>(args, output, queue);
-    case BytePart::kTranspose:
-      return QueueGather<W, StoreSums, false, 3, true, false>(args, output, queue);
-  }
+  FindWidths(operands.weight->bits(), operands.x.bits)->queue(operands, way, multiprocessors, queue);
 }
 
 void QueueEnded(const ByteOperands& operands, const SumEnds& ends, ByteWay way, int multiprocessors,

@@ -2,6 +2,9 @@
 #ifndef SWIZZLE_KERNELS_CUDA_INT8_SPMM_BYTES_CUH_
 #define SWIZZLE_KERNELS_CUDA_INT8_SPMM_BYTES_CUH_
 
+#include <algorithm>
+
+#include "kernels/base/check.h"
 #include "kernels/cuda/int8/byte_step.cuh"
 #include "kernels/cuda/int8/spmm_bytes.h"
 #include "kernels/cuda/runtime/dependent_launch.cuh"
@@ -13,7 +16,7 @@ namespace swizzle::cuda {
 inline constexpr int kGatherWarps = 4, kResidentWarps = 8;
 
 // The ring of a warp that gathers rows: steps ahead of the one that is multiplied.
-template <typename W, int kStages, bool kConflictFree>
+template <typename W, int kStages, bool kConflictFree, bool kNamesAtOnce>
 struct GatherRing {
   static constexpr int kDigitBytes = kStepColumns * W::kChunks * kChunkBytes;
   static constexpr int kStageBytes = W::kColumnDigits * kDigitBytes;
@@ -32,10 +35,7 @@ struct GatherRing {
   };
   static __device__ Names Load(const uint16_t* columns) {
     const int group = threadIdx.x % kByteWarp / W::kChunks;
-    if constexpr (W::kChunks == 8) {  // slots group, group + 4, ...
-      const uint4 eight = __ldg(reinterpret_cast<const uint4*>(columns) + group);
-      return {{eight.x, eight.y, eight.z, eight.w}};
-    } else {
+    if constexpr (!kNamesAtOnce || W::kColumnDigits == 2) {
       Names names = {};
 #pragma unroll
       for (int i = 0; i < kCopies; ++i) {
@@ -43,6 +43,13 @@ struct GatherRing {
         names.pairs[i / 2] |= uint32_t{__ldg(columns + slot % 4 * 8 + slot / 4)} << 16 * (i % 2);
       }
       return names;
+    }
+    const uint4 eight = __ldg(reinterpret_cast<const uint4*>(columns) + group % 4);  // slots group % 4, + 4, + 8, ...
+    if constexpr (W::kChunks == 8) {
+      return {{eight.x, eight.y, eight.z, eight.w}};
+    } else {  // slots group, group + 8, ...: every other one
+      const uint32_t half = group < 4 ? 0x5410 : 0x7632;
+      return {{__byte_perm(eight.x, eight.y, half), __byte_perm(eight.z, eight.w, half)}};
     }
   }
 
@@ -63,10 +70,9 @@ struct GatherRing {
 
 // Every kShare-th step of a panel with a tile of X, from step `first` on. What the copies and products of the next step
 // need to know is asked for a step before.
-template <typename W, int kStages, bool kConflictFree, bool kTransposes>
+template <typename W, typename Ring, int kStages, bool kTransposes>
 __device__ void GatherSteps(const ByteArgs& args, const BytePanel& panel, int first, int share, int chunk, int chunks,
                             uint32_t ring, ByteSums<W>& sums) {
-  using Ring = GatherRing<W, kStages, kConflictFree>;
   constexpr int kAhead = kStages - 1;
   const int steps = static_cast<int>(panel.steps);
   const uint32_t row = Ring::Row(threadIdx.x % kByteWarp);
@@ -122,11 +128,11 @@ __device__ Output OutputOfHead(const ByteArgs& args, const Output& output) {
 }
 
 // A panel with a tile of X each warp; kShared: each CTA.
-template <typename W, typename Output, bool kShared, int kStages = 3, bool kConflictFree = true,
-          bool kTransposes = true>
+template <typename W, typename Output, bool kShared, int kStages, bool kConflictFree, bool kTransposes,
+          bool kNamesAtOnce>
 __global__ void __launch_bounds__(kGatherWarps* kByteWarp)
     GatherBytes(const __grid_constant__ ByteArgs all_args, const __grid_constant__ Output all_output) {
-  using Ring = GatherRing<W, kStages, kConflictFree>;
+  using Ring = GatherRing<W, kStages, kConflictFree, kNamesAtOnce>;
   extern __shared__ __align__(128) uint8_t shared[];
   LetNextStart();
   const ByteArgs args = OfHead<W>(all_args);
@@ -138,8 +144,8 @@ __global__ void __launch_bounds__(kGatherWarps* kByteWarp)
   const BytePanel panel = args.panels[item / args.tiles];
   const int chunk = static_cast<int>(item % args.tiles) * W::kChunks, chunks = min(W::kChunks, args.chunks - chunk);
   ByteSums<W> sums = {};
-  GatherSteps<W, kStages, kConflictFree, kTransposes>(args, panel, kShared ? warp : 0, kShared ? kGatherWarps : 1,
-                                                      chunk, chunks, SharedAddress(shared) + warp * Ring::kBytes, sums);
+  GatherSteps<W, Ring, kStages, kTransposes>(args, panel, kShared ? warp : 0, kShared ? kGatherWarps : 1, chunk, chunks,
+                                             SharedAddress(shared) + warp * Ring::kBytes, sums);
   if constexpr (!kShared) {
 #pragma unroll
     for (int i = 0; i < W::kChunks; ++i) {
@@ -147,20 +153,28 @@ __global__ void __launch_bounds__(kGatherWarps* kByteWarp)
     }
   } else {
     // Each warp's sums of a chunk lie together; warps then add up every fourth chunk.
-    static_assert(sizeof(sums) * kByteWarp <= Ring::kBytes && W::kPowers == 1 && W::kSumsOfChunk == 4);
+    constexpr int kPacks = W::kPowers * W::kSumsOfChunk / 4;
     __syncthreads();
-    auto* const parts = reinterpret_cast<int4*>(shared);
+    auto* const parts = reinterpret_cast<int4*>(shared) + lane;
 #pragma unroll
     for (int i = 0; i < W::kChunks; ++i) {
-      parts[(warp * W::kChunks + i) * kByteWarp + lane] = *reinterpret_cast<const int4*>(sums[i][0]);
+      const auto* const of = reinterpret_cast<const int4*>(sums[i][0]);
+#pragma unroll
+      for (int pack = 0; pack < kPacks; ++pack) {
+        parts[((warp * W::kChunks + i) * kPacks + pack) * kByteWarp] = of[pack];
+      }
     }
     __syncthreads();
     for (int i = warp; i < chunks; i += kGatherWarps) {
-      int32_t total[1][4] = {};
+      int32_t total[W::kPowers][W::kSumsOfChunk] = {};
 #pragma unroll
       for (int part = 0; part < kGatherWarps; ++part) {
-        const int4 of = parts[(part * W::kChunks + i) * kByteWarp + lane];
-        total[0][0] += of.x, total[0][1] += of.y, total[0][2] += of.z, total[0][3] += of.w;
+#pragma unroll
+        for (int pack = 0; pack < kPacks; ++pack) {
+          const int4 of = parts[((part * W::kChunks + i) * kPacks + pack) * kByteWarp];
+          int32_t* const to = total[0] + 4 * pack;
+          to[0] += of.x, to[1] += of.y, to[2] += of.z, to[3] += of.w;
+        }
       }
       Finish<W>(total, chunk + i, panel, args, output);
     }
@@ -229,15 +243,17 @@ inline ByteArgs ArgsOf(const ByteOperands& operands) {
           .stride = operands.stride};
 }
 
-template <typename W, typename Output, bool kShared, int kStages = 3, bool kConflictFree = true,
-          bool kTransposes = true>
+template <typename W, typename Output, GatherForm kForm = GatherForm{}>
 void QueueGather(ByteArgs args, const Output& output, cudaStream_t queue) {
-  constexpr int kBytes = kGatherWarps * GatherRing<W, kStages, kConflictFree>::kBytes;
-  constexpr auto kKernel = GatherBytes<W, Output, kShared, kStages, kConflictFree, kTransposes>;
+  constexpr int kRing = GatherRing<W, kForm.stages, kForm.conflict_free, kForm.names_at_once>::kBytes;
+  constexpr int kSums = kForm.shared ? static_cast<int>(sizeof(ByteSums<W>)) * kByteWarp : 0;
+  constexpr int kBytes = kGatherWarps * std::max(kRing, kSums);
+  constexpr auto kKernel =
+      GatherBytes<W, Output, kForm.shared, kForm.stages, kForm.conflict_free, kForm.transposes, kForm.names_at_once>;
   args.tiles = CeilDiv(args.chunks, W::kChunks);
   const int64_t items = int64_t{args.panel_count} * args.tiles;
   AllowSharedMemory(kKernel, kBytes);
-  const LaunchGrid grid(kShared ? items : CeilDiv<int64_t>(items, kGatherWarps), args.all_heads);
+  const LaunchGrid grid(kForm.shared ? items : CeilDiv<int64_t>(items, kGatherWarps), args.all_heads);
   LaunchDependent(kKernel, grid, kGatherWarps * kByteWarp, kBytes, queue, args, output);
 }
 
@@ -255,17 +271,27 @@ void QueueResident(ByteArgs args, const Output& output, int multiprocessors, cud
                   args, output);
 }
 
-template <typename W, typename Output>
+template <typename W, int kTile, typename Output>
+void QueueResidentTile(const ByteArgs& args, const Output& output, int multiprocessors, cudaStream_t queue) {
+  if constexpr (W::kColumnDigits == 1) {
+    QueueResident<typename W::template WithTile<kTile>>(args, output, multiprocessors, queue);
+  } else {
+    SWIZZLE_CHECK(W::kColumnDigits == 1);
+  }
+}
+
+// kStages: of the rings that gather.
+template <typename W, typename Output, int kStages = 3>
 void QueueWay(const ByteArgs& args, const Output& output, ByteWay way, int multiprocessors, cudaStream_t queue) {
   switch (way) {
     case ByteWay::kGather:
-      return QueueGather<W, Output, false>(args, output, queue);
+      return QueueGather<W, Output, GatherForm{.stages = kStages}>(args, output, queue);
     case ByteWay::kGatherShared:
-      return QueueGather<W, Output, true>(args, output, queue);
+      return QueueGather<W, Output, GatherForm{.shared = true, .stages = kStages}>(args, output, queue);
     case ByteWay::kResident128:
-      return QueueResident<typename W::template WithTile<8>, Output>(args, output, multiprocessors, queue);
+      return QueueResidentTile<W, 8>(args, output, multiprocessors, queue);
     case ByteWay::kResident64:
-      return QueueResident<typename W::template WithTile<4>, Output>(args, output, multiprocessors, queue);
+      return QueueResidentTile<W, 4>(args, output, multiprocessors, queue);
   }
 }
 

@@ -56,15 +56,20 @@ struct ByteOperands {
   void* y = nullptr;
 };
 
-// Y is sums of 32 bits. W and X are 16-16, 16-8, 16-4, 12-4, 8-8, 8-4 or 4-4 bits, of which only 8-8 goes by other ways
-// than kGather, and takes X without signs.
-bool HasSums(int weight_bits, int column_bits);
+// Y is sums of 32 bits. W and X are 16-16, 16-8, 16-4, 12-4, 8-8, 8-4 or 4-4 bits, of which only 8-8 takes X without
+// signs, and 16-16 goes by kGather and kGatherShared alone.
+bool HasSums(int weight_bits, int column_bits, ByteWay way);
 void QueueSums(const ByteOperands& operands, ByteWay way, int multiprocessors, cudaStream_t queue);
 
-// Parts of the kernel for its ablation, all of 8-8 bits by kGather: without copies ahead of products, without the
-// order of chunks that keeps banks apart, and words put together from bytes.
-enum class BytePart { kPrefetch, kConflictFree, kTranspose };
-void QueueSumsWithout(BytePart part, const ByteOperands& operands, cudaStream_t queue);
+// How rows are gathered, by the ways above or for ablations (tests/bench/cuda/gather_forms.h).
+struct GatherForm {
+  bool shared = false;        // four warps share a panel with a tile
+  int tile = 0;               // chunks of a row of X that a warp multiplies at once: 4 or, where 0, as many as fit
+  int stages = 3;             // of the ring, all but one of them ahead of products
+  bool conflict_free = true;  // an order of chunks that keeps banks apart
+  bool transposes = true;     // words by ldmatrix.trans, not put together from bytes
+  bool names_at_once = true;  // column numbers are loaded in the order in which they lie, not one by one
+};
 
 // With the ends of a layer. REQUIRES: 8-8 bits, X without signs.
 void QueueEnded(const ByteOperands& operands, const SumEnds& ends, ByteWay way, int multiprocessors,

@@ -1,37 +1,45 @@
-// Sparse products of whole numbers (Magicube's workload): patterns of the Deep Learning Matrix Collection, each entry a
-// vector of 8 rows, against cuSPARSE's best CSR algorithm and cuBLAS in FP16, and cuBLASLt's best in INT8.
+// Products and attention of whole numbers (Magicube's workload), each beside what libraries take for the same:
+//   SpMM       patterns of the Deep Learning Matrix Collection, each entry a vector of 8 rows, against cuSPARSE's best
+//              CSR algorithm and cuBLAS in FP16, and cuBLASLt's best in INT8; then other widths, at N 256
+//   SDDMM      the same patterns as places of a product of queries and keys, against cuSPARSE's and, of the whole
+//              product, cuBLAS, both in FP16
+//   attention  drawn patterns, 90 and 95 % sparse, against dense attention in FP16 in parts and fused, by our kernel
+//   and,
+//              with --fused, by PyTorch's (tests/bench/cuda/dense_attention.py --magicube)
+//   ablation   256x2304, drawn, in vectors, N 512, without each part of the kernel that gathers
 //
-//   seeds_magicube --dlmc=FOLDER [--sample=16] [--rounds=5] [-o results.json]
+//   seeds_magicube --dlmc=FOLDER [--sample=16] [--rounds=5] [--fused=FILE] [-o results.json]
 //
 // The collection has 80 and 90 %; other sparsities are drawn with the same lengths of rows beside each other. Ours is
-// the fastest of the kernel table's ways, as a planner measures them; every sum of some rows is checked. Then other
-// widths, by the way that has them, and the ablation: 256x2304 in vectors, N 512.
+// the fastest of the ways that the library has, as a planner measures them; every sum of some rows is checked.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <fstream>
-#include <map>
 #include <set>
 
+#include "tests/bench/cuda/gather_forms.h"
 #include "tests/bench/cuda/kept_run.h"
 #include "tests/bench/cuda/whole_product.h"
 #include "tests/bench/dlmc.h"
 #include "tests/bench/seeds/claims.h"
+#include "tests/bench/seeds/magicube_attention.h"
 
 namespace swizzle::bench {
 namespace {
 
+using Facts = nlohmann::ordered_json;
+
 constexpr int kVectorRows = 8;
-constexpr int64_t kColumns[] = {128, 256, 512};
+constexpr int64_t kColumns[] = {128, 256, 512}, kDepths[] = {128, 256};
 constexpr double kSparsities[] = {.5, .7, .8, .9, .95, .98};
 constexpr int64_t kMostElements = int64_t{1} << 22;  // of a pattern: the embedding's is left out
 
 struct Options {
-  std::string dlmc;
+  SeedRun run = {.system = "Magicube", .paper = "Li et al., SC22"};
+  std::string dlmc, fused;
   int sample = 16;
-  KeptRun run = {};
 };
 
 struct Widths {
@@ -39,19 +47,7 @@ struct Widths {
   std::string Text() const { return Concat(weights, "-", columns); }
 };
 constexpr Widths kWidths[] = {{16, 16}, {16, 8}, {16, 4}, {12, 4}, {8, 4}, {4, 4}};
-
-struct Case {
-  std::string name = {};
-  double sparsity = 0;
-  int64_t rows = 0, cols = 0, columns = 0;
-  double cusparse = 0, cublas_f16 = 0, cublas_s8 = 0, ours = 1e30, operations = 0;
-  std::string way = {};
-  std::map<std::string, double> ways = {}, widths = {};
-};
-
-struct Ablation {
-  double sparsity, operations, full, no_prefetch, no_conflict_free, no_transpose;
-};
+constexpr Widths kAblated[] = {{16, 8}, {8, 8}, {8, 4}, {4, 4}};
 
 // A pattern of another density whose rows are as long beside each other.
 CsrMatrix Redrawn(const CsrMatrix& from, double sparsity, std::mt19937& random) {
@@ -90,225 +86,256 @@ CsrMatrix Dilated(const CsrMatrix& pattern, std::mt19937& random) {
 
 class Bench {
  public:
-  explicit Bench(const Options& options) : timer_(options.run.launches, options.run.rounds) {
+  Bench(const Options& options, SeedReport& report)
+      : timer_(options.run.kept.launches, options.run.kept.rounds), report_(report) {
     Must(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, 0), "ask the device");
     Must(cusparseCreate(&cusparse_) == CUSPARSE_STATUS_SUCCESS, "start cuSPARSE");
     Must(cublasCreate(&cublas_) == CUBLAS_STATUS_SUCCESS, "start cuBLAS");
+    Must(cublasSetStream(cublas_, timer_.queue()) == CUBLAS_STATUS_SUCCESS, "use cuBLAS");
     void* workspace = nullptr;
-    constexpr size_t kWorkspace = size_t{32} << 20;
+    constexpr size_t kWorkspace = size_t{64} << 20;
     Must(cudaMalloc(&workspace, kWorkspace), "allocate");
     cublasSetWorkspace(cublas_, workspace, kWorkspace);
   }
 
-  Case Run(const std::string& name, const CsrMatrix& pattern, double sparsity, int64_t columns) {
-    Case c{.name = name,
-           .sparsity = sparsity,
-           .rows = pattern.rows * kVectorRows,
-           .cols = pattern.cols,
-           .columns = columns};
+  void Multiply(const std::string& name, const CsrMatrix& pattern, double sparsity, int64_t columns) {
+    Facts facts = {
+        {"name", name}, {"sparsity", sparsity}, {"m", pattern.rows * kVectorRows}, {"k", pattern.cols}, {"n", columns}};
     {
       const CsrMatrix dilated = Dilated(pattern, random_);
       Product half(dilated, columns, DType::kFloat16);
       const DeviceCsr csr(dilated, DType::kFloat16);
-      c.cusparse = TimeCusparse(cusparse_, half, csr, timer_).us;
-      c.cublas_f16 = TimeCublas(cublas_, half, timer_).us;
+      facts["cusparse_f16_us"] = TimeCusparse(cusparse_, half, csr, timer_).us;
+      facts["cublas_f16_us"] = TimeCublas(cublas_, half, timer_).us;
     }
     WholeProduct product(pattern, columns, 8, 8);
-    c.operations = product.operations();
-    c.cublas_s8 = product.TimeDense(timer_);
-    for (const cuda::ByteWay way : cuda::kByteWays) {
-      const bool resident = way == cuda::ByteWay::kResident128 || way == cuda::ByteWay::kResident64;
-      if (resident && !cuda::FitsResident(way, pattern.cols)) continue;
-      const double us = Time(product, Concat(name, " ", cuda::ByteWayName(way)),
-                             [&] { cuda::QueueSums(product.operands(), way, multiprocessors_, timer_.queue()); });
-      c.ways[std::string(cuda::ByteWayName(way))] = us;
-      if (us < c.ours) c.ours = us, c.way = cuda::ByteWayName(way);
+    facts["cublas_s8_us"] = product.TimeDense(timer_);
+    facts["operations"] = product.operations();
+    AddWays(product, {8, 8}, name, facts, "ours");
+    if (columns == 256) {
+      for (const Widths& widths : kWidths) {
+        WholeProduct wider(pattern, columns, widths.weights, widths.columns);
+        AddWays(wider, widths, name, facts, widths.Text());
+      }
     }
-    return c;
+    report_.AddCase("SpMM", facts);
   }
 
-  double TimeWidths(const CsrMatrix& pattern, int64_t columns, const Widths& widths) {
-    WholeProduct product(pattern, columns, widths.weights, widths.columns);
-    return Time(product, widths.Text(),
-                [&] { cuda::QueueSums(product.operands(), cuda::ByteWay::kGather, multiprocessors_, timer_.queue()); });
+  void Sample(const std::string& name, const CsrMatrix& pattern, double sparsity, int64_t depth) {
+    Facts facts = {{"name", name}, {"sparsity", sparsity}};
+    facts.update(SampledProducts(timer_, cublas_, cusparse_).Run(pattern, depth));
+    if (facts.contains("wrong")) report_.MarkWrong("SDDMM " + facts.dump());
+    report_.AddCase("SDDMM", facts);
   }
 
-  Ablation RunAblation(const CsrMatrix& pattern, double sparsity) {
-    WholeProduct product(pattern, 512, 8, 8);
-    const auto without = [&](cuda::BytePart part) {
-      return Time(product, "ablation", [&] { cuda::QueueSumsWithout(part, product.operands(), timer_.queue()); });
-    };
-    const double full = Time(product, "ablation", [&] {
-      cuda::QueueSums(product.operands(), cuda::ByteWay::kGather, multiprocessors_, timer_.queue());
-    });
-    return {sparsity,
-            product.operations(),
-            full,
-            without(cuda::BytePart::kPrefetch),
-            without(cuda::BytePart::kConflictFree),
-            without(cuda::BytePart::kTranspose)};
+  // Microseconds of PyTorch's attention by sequences, heads and tokens.
+  void Attend(const std::map<std::array<int64_t, 3>, std::map<std::string, double>>& fused) {
+    Timer timer(4, 9, timer_.queue());
+    AttentionRace race(timer, cublas_);
+    for (const auto& [heads, sequences] : {std::pair{4, 2}, {4, 8}, {8, 2}, {8, 8}}) {
+      for (const int64_t tokens : {4096, 8192}) {
+        for (const double sparsity : {.9, .95}) {
+          Facts facts = race.Run({sequences, heads, tokens, sparsity});
+          if (const auto found = fused.find({sequences, heads, tokens}); found != fused.end()) {
+            for (const auto& [by, us] : found->second) facts[by + "_us"] = us;
+          }
+          if (facts.contains("wrong")) report_.MarkWrong("attention " + facts.dump());
+          // Of four layers, without sums and norms.
+          for (const char* by : {"ours", "parts", "fused"}) {
+            facts[Concat("encoder_", by, "_us")] =
+                4 * (facts[Concat(by, "_us")].get<double>() + facts["layers_us"].get<double>());
+          }
+          report_.AddCase("attention", facts);
+        }
+      }
+    }
   }
 
-  int wrong() const { return wrong_; }
+  void Ablate(const CsrMatrix& pattern, double sparsity, const Widths& widths) {
+    WholeProduct product(pattern, 512, widths.weights, widths.columns);
+    Facts facts = {{"widths", widths.Text()}, {"sparsity", sparsity}, {"operations", product.operations()}};
+    for (size_t form = 0; form < std::size(kGatherForms); ++form) {
+      const std::string name(kGatherForms[form].name);
+      facts[name + "_us"] = Time(product, name, [&] { QueueSumsBy(form, product.operands(), timer_.queue()); });
+    }
+    report_.AddCase("ablation", facts);
+  }
 
  private:
+  // The fastest of all ways, as <what>_us, and its name.
+  void AddWays(WholeProduct& product, const Widths& widths, const std::string& name, Facts& facts,
+               const std::string& what) {
+    double least = 1e30;
+    Facts ways = Facts::object();
+    for (const cuda::ByteWay way : cuda::kByteWays) {
+      const bool resident = way == cuda::ByteWay::kResident128 || way == cuda::ByteWay::kResident64;
+      if (!cuda::HasSums(widths.weights, widths.columns, way)) continue;
+      if (resident && !cuda::FitsResident(way, product.cols())) continue;
+      const std::string text(cuda::ByteWayName(way));
+      const double us = Time(product, Concat(name, " ", widths.Text(), " ", text),
+                             [&] { cuda::QueueSums(product.operands(), way, multiprocessors_, timer_.queue()); });
+      ways[text] = us;
+      if (us < least) least = us, facts[what + "_way"] = text;
+    }
+    facts[what + "_us"] = least;
+    facts[what + "_ways_us"] = ways;
+  }
+
   double Time(WholeProduct& product, const std::string& what, const std::function<void()>& work) {
     if (!product.IsRight(work, timer_.queue())) {
-      std::printf("WRONG: %s %ldx%ldx%ld\n", what.c_str(), product.rows(), product.cols(), product.columns());
-      ++wrong_;
+      report_.MarkWrong(Concat(what, " ", product.rows(), "x", product.cols(), "x", product.columns()));
     }
     return timer_.Time(work);
   }
 
   Timer timer_;
+  SeedReport& report_;
   std::mt19937 random_{3};
-  int multiprocessors_ = 0, wrong_ = 0;
+  int multiprocessors_ = 0;
   cusparseHandle_t cusparse_;
   cublasHandle_t cublas_;
 };
 
-void PrintGroup(const std::vector<Case>& cases, double sparsity) {
-  std::vector<double> sparse, whole, half;
-  std::map<std::string, std::vector<double>> widths;
-  double least = 1e30;
-  for (const Case& c : cases) {
-    if (sparsity != 0 && c.sparsity != sparsity) continue;
-    sparse.push_back(c.cusparse / c.ours), whole.push_back(c.cublas_s8 / c.ours), half.push_back(c.cublas_f16 / c.ours);
-    least = std::min(least, sparse.back());
-    for (const auto& [text, us] : c.widths) widths[text].push_back(c.cublas_f16 / us);
-  }
-  std::printf("%4.2f  %3zu cases  cuSPARSE f16 / ours %.2f (least %.2f)  cuBLAS s8 %.2f  cuBLAS f16 %.2f ", sparsity,
-              sparse.size(), GeometricMean(sparse), least, GeometricMean(whole), GeometricMean(half));
-  for (const auto& [text, ratios] : widths) std::printf(" %s %.2f", text.c_str(), GeometricMean(ratios));
-  std::printf("\n");
-}
+std::string ZerosOf(double sparsity) { return Concat(", ", std::lround(100 * sparsity), " % zeros"); }
 
-// What the paper says, on an A100, as we add up its artefact's logs: vectors of 8 rows, N 256, over cuBLAS in FP16.
-std::vector<Claim> Claims(const std::vector<Case>& cases, const std::vector<Ablation>& ablations) {
+// What the paper says, on an A100, as we add up its artefact's logs: vectors of 8 rows, N or K 256, over cuBLAS in
+// FP16.
+void AddProductClaims(SeedReport& report) {
   struct Published {
-    double sparsity, of_16_8, of_8_8, of_4_4;
+    double sparsity, of_16_8, of_8_8, of_4_4, sampled_8_8, sampled_4_4;
   };
-  constexpr Published kPublished[] = {{.5, .76, .80, 1.08},
-                                      {.7, 1.04, 1.05, 1.29},
-                                      {.8, 1.20, 1.17, 1.41},
-                                      {.9, 1.54, 1.48, 1.59},
-                                      {.98, 2.06, 1.95, 1.84}};
-  std::vector<Claim> claims;
+  constexpr Published kPublished[] = {{.5, .76, .80, 1.08, .75, 1.03},
+                                      {.7, 1.04, 1.05, 1.29, .97, 1.26},
+                                      {.8, 1.20, 1.17, 1.41, 1.16, 1.44},
+                                      {.9, 1.54, 1.48, 1.59, 1.44, 1.67},
+                                      {.98, 2.06, 1.95, 1.84, 1.84, 1.89}};
   const auto add = [&](const std::string& what, double published, double ours) {
-    claims.push_back({.what = what, .published = published, .hardware = "A100", .ours = ours});
+    report.AddClaim({.what = what, .published = published, .hardware = "A100", .ours = ours});
   };
-  std::vector<double> whole_over_half;
   for (const Published& published : kPublished) {
-    std::vector<double> of_8_8, of_16_8, of_4_4;
-    for (const Case& c : cases) {
-      if (c.sparsity != published.sparsity || c.columns != 256) continue;
-      whole_over_half.push_back(c.cublas_f16 / c.cublas_s8);
-      of_8_8.push_back(c.cublas_f16 / c.ours);
-      of_16_8.push_back(c.cublas_f16 / c.widths.at("16-8"));
-      of_4_4.push_back(c.cublas_f16 / c.widths.at("4-4"));
-    }
-    const std::string zeros = Concat(" over dense FP16, ", std::lround(100 * published.sparsity), " % zeros");
-    add("SpMM 8-8" + zeros, published.of_8_8, GeometricMean(of_8_8));
-    add("SpMM 16-8" + zeros, published.of_16_8, GeometricMean(of_16_8));
-    add("SpMM 4-4" + zeros, published.of_4_4, GeometricMean(of_4_4));
+    const std::string zeros = " over dense FP16" + ZerosOf(published.sparsity);
+    const auto of = [&](const char* workload, const char* extent, const char* time) {
+      return report.Ratio(workload, "cublas_f16_us", time,
+                          [&](const Facts& c) { return c["sparsity"] == published.sparsity && c[extent] == 256; });
+    };
+    add("SpMM 8-8" + zeros, published.of_8_8, of("SpMM", "n", "ours_us"));
+    add("SpMM 16-8" + zeros, published.of_16_8, of("SpMM", "n", "16-8_us"));
+    add("SpMM 4-4" + zeros, published.of_4_4, of("SpMM", "n", "4-4_us"));
+    add("SDDMM 8-8" + zeros, published.sampled_8_8, of("SDDMM", "k", "8-8_us"));
+    add("SDDMM 4-4" + zeros, published.sampled_4_4, of("SDDMM", "k", "4-4_us"));
   }
-  add("dense INT8 over dense FP16", .50, GeometricMean(whole_over_half));
-  std::vector<double> sparse, whole;
-  for (const Case& c : cases) sparse.push_back(c.cusparse / c.ours), whole.push_back(c.cublas_s8 / c.ours);
-  add("SpMM 8-8 over cuSPARSE FP16, all", 0, GeometricMean(sparse));
-  add("SpMM 8-8 over dense INT8, all", 0, GeometricMean(whole));
-  for (const Ablation& a : ablations) {
-    const bool few = a.sparsity == .7;
-    const std::string zeros = Concat(", 8-8, ", std::lround(100 * a.sparsity), " % zeros");
-    add("prefetch over none" + zeros, few ? 23.0 / 17.8 : 16.5 / 13.3, a.no_prefetch / a.full);
-    add("conflict-free layout over none" + zeros, few ? 17.8 / 15.3 : 13.3 / 11.8, a.no_conflict_free / a.full);
+  add("dense INT8 over dense FP16", .50,
+      report.Ratio("SpMM", "cublas_f16_us", "cublas_s8_us", [](const Facts& c) { return c["n"] == 256; }));
+  add("SpMM 8-8 over cuSPARSE FP16, all", 0, report.Ratio("SpMM", "cusparse_f16_us", "ours_us"));
+  add("SpMM 8-8 over dense INT8, all", 0, report.Ratio("SpMM", "cublas_s8_us", "ours_us"));
+  for (const char* widths : {"16-16", "8-8", "4-4"}) {
+    add(Concat("SDDMM ", widths, " over cuSPARSE FP16, all"), 0,
+        report.Ratio("SDDMM", "cusparse_f16_us", Concat(widths, "_us")));
   }
-  return claims;
 }
 
-void WriteJson(const Options& options, const std::vector<Case>& cases, const std::vector<Ablation>& ablations) {
-  if (options.run.output.empty()) return;
-  std::ofstream out(options.run.output);
-  out.precision(5);
-  out << "{\n  " << FactsOf(options.run) << ",\n  \"method\": \"" << MethodOf(options.run) << "\",\n  \"cases\": [\n";
-  const char* comma = "";
-  const auto write_map = [&](const char* name, const std::map<std::string, double>& map) {
-    out << ", \"" << name << "\": {";
-    const char* between = "";
-    for (const auto& [text, us] : map) out << std::exchange(between, ", ") << "\"" << text << "\": " << us;
-    out << "}";
+// Of the parts that the paper adds one after the other.
+void AddAblationClaims(SeedReport& report) {
+  struct Published {
+    const char* widths;
+    double sparsity, basic, banks_apart, prefetch, shuffle;
   };
-  for (const Case& c : cases) {
-    out << std::exchange(comma, ",\n") << "    {\"name\": \"" << c.name << "\", \"sparsity\": " << c.sparsity
-        << ", \"m\": " << c.rows << ", \"k\": " << c.cols << ", \"n\": " << c.columns
-        << ", \"cusparse_f16_us\": " << c.cusparse << ", \"cublas_f16_us\": " << c.cublas_f16
-        << ", \"cublas_s8_us\": " << c.cublas_s8 << ", \"ours_us\": " << c.ours << ", \"operations\": " << c.operations
-        << ", \"way\": \"" << c.way << "\"";
-    write_map("ways_us", c.ways);
-    if (!c.widths.empty()) write_map("widths_us", c.widths);
-    out << "}";
+  constexpr Published kPublished[] = {{"16-8", .7, 15.0, 17.5, 21.5, 0},   {"16-8", .9, 11.6, 13.0, 15.8, 0},
+                                      {"8-8", .7, 15.3, 17.8, 23.0, 0},    {"8-8", .9, 11.8, 13.3, 16.5, 0},
+                                      {"8-4", .7, 18.5, 18.9, 24.4, 34.8}, {"8-4", .9, 13.1, 13.3, 16.7, 20.5},
+                                      {"4-4", .7, 19.1, 19.5, 25.4, 36.9}, {"4-4", .9, 13.4, 13.7, 17.2, 21.1}};
+  for (const Published& published_for : kPublished) {
+    const auto add = [&](const char* what, double published, const char* without, const char* with) {
+      const double ours = report.Ratio("ablation", without, with, [&](const Facts& c) {
+        return c["sparsity"] == published_for.sparsity && c["widths"] == published_for.widths;
+      });
+      report.AddClaim({.what = Concat(what, " ", published_for.widths, " over none", ZerosOf(published_for.sparsity)),
+                       .published = published,
+                       .hardware = "A100",
+                       .ours = ours});
+    };
+    const Published& of = published_for;
+    add("prefetch", of.prefetch / of.banks_apart, "no_prefetch_us", "one_ahead_us");
+    add("conflict-free layout", of.banks_apart / of.basic, "no_banks_apart_us", "full_us");
+    if (of.shuffle > 0) add("index order", of.shuffle / of.prefetch, "no_index_order_us", "full_us");
   }
-  out << "\n  ],\n  \"ablation\": [\n";
-  comma = "";
-  for (const Ablation& a : ablations) {
-    out << std::exchange(comma, ",\n") << "    {\"sparsity\": " << a.sparsity << ", \"operations\": " << a.operations
-        << ", \"full_us\": " << a.full << ", \"no_prefetch_us\": " << a.no_prefetch
-        << ", \"no_conflict_free_us\": " << a.no_conflict_free << ", \"no_transpose_us\": " << a.no_transpose << "}";
-  }
-  out << "\n  ],\n  \"system\": \"Magicube\", \"paper\": \"Li et al., SC22\",\n  \"claims\": "
-      << ClaimsJson(Claims(cases, ablations)).dump(1) << "\n}\n";
 }
 
-std::vector<Case> RunPatterns(const Options& options, Bench& bench, CsrMatrix& ablated) {
-  std::vector<Case> cases;
+void AddAttentionClaims(SeedReport& report) {
+  for (const auto& [heads, sequences, published] : {std::tuple{4, 2, 5.95 / 3.73}, {8, 8, 50.5 / 26.2}}) {
+    const auto wanted = [&](const Facts& c) {
+      return c["heads"] == heads && c["sequences"] == sequences && c["tokens"] == 4096 && c["sparsity"] == .9;
+    };
+    const std::string of = Concat(ZerosOf(.9), " (", heads, " heads, ", sequences, " x 4,096 tokens)");
+    report.AddClaim({.what = "encoder with attention 8-8 over one with dense attention in parts" + of,
+                     .published = published,
+                     .hardware = "A100",
+                     .ours = report.Ratio("attention", "encoder_parts_us", "encoder_ours_us", wanted)});
+    report.AddClaim({.what = "encoder with attention 8-8 over one with dense fused attention" + of,
+                     .ours = report.Ratio("attention", "encoder_fused_us", "encoder_ours_us", wanted)});
+  }
+  for (const double sparsity : {.9, .95}) {
+    const auto wanted = [&](const Facts& c) { return c["sparsity"] == sparsity; };
+    for (const auto& [what, over] : {std::pair{"dense attention in parts", "parts_us"},
+                                     {"dense fused attention, ours", "fused_us"},
+                                     {"dense fused attention, cuDNN", "cudnn_us"},
+                                     {"dense fused attention, FlashAttention 2", "flash_us"}}) {
+      report.AddClaim({.what = Concat("attention 8-8 over ", what, ZerosOf(sparsity)),
+                       .ours = report.Ratio("attention", over, "ours_us", wanted)});
+    }
+  }
+}
+
+void RunPatterns(const Options& options, Bench& bench) {
   std::mt19937 random(7);
   for (const DlmcCase& found : FindDlmcCases(options.dlmc, {"0.9"}, options.sample)) {
     const auto read = ReadDlmc(found.path);
     Must(read.ok(), "read " + found.path);
     if (read->rows * read->cols > kMostElements) continue;
-    if (read->rows == 256 && read->cols == 2304) ablated = *read;
     for (const double sparsity : kSparsities) {
       const CsrMatrix pattern = sparsity == .9 ? *read : Redrawn(*read, sparsity, random);
-      for (const int64_t columns : kColumns) {
-        Case& c = cases.emplace_back(bench.Run(found.name, pattern, sparsity, columns));
-        if (columns == 256) {
-          for (const Widths& widths : kWidths) c.widths[widths.Text()] = bench.TimeWidths(pattern, columns, widths);
-        }
-        std::printf("%-58s %.2f %6ld %5ld %4ld | cuSPARSE %7.2f cuBLAS f16 %6.2f s8 %6.2f | %6.2f %s\n", c.name.c_str(),
-                    sparsity, c.rows, c.cols, c.columns, c.cusparse, c.cublas_f16, c.cublas_s8, c.ours, c.way.c_str());
-        std::fflush(stdout);
-      }
+      for (const int64_t columns : kColumns) bench.Multiply(found.name, pattern, sparsity, columns);
+      for (const int64_t depth : kDepths) bench.Sample(found.name, pattern, sparsity, depth);
     }
   }
-  return cases;
+}
+
+// 256x2304, rows of one length.
+void RunAblation(Bench& bench) {
+  CsrMatrix even = {256, 2304, {0}, {}, {}};
+  for (uint32_t row = 0; row < 256; ++row) {
+    for (uint32_t col = 0; col < 230; ++col) even.col_indices.push_back(col * 10);
+    even.row_offsets.push_back(static_cast<uint32_t>(even.col_indices.size()));
+  }
+  even.values.assign(even.col_indices.size(), 1.0f);
+  std::mt19937 random(9);
+  for (const double sparsity : {.7, .9}) {
+    const CsrMatrix pattern = Redrawn(even, sparsity, random);
+    for (const Widths& widths : kAblated) bench.Ablate(pattern, sparsity, widths);
+  }
+}
+
+std::map<std::array<int64_t, 3>, std::map<std::string, double>> ReadFused(const std::string& path) {
+  std::map<std::array<int64_t, 3>, std::map<std::string, double>> times;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    const auto row = nlohmann::json::parse(line, nullptr, false);
+    if (!row.is_object()) continue;
+    times[{row["sequences"], row["heads"], row["tokens"]}][row["backend"]] = row["us"];
+  }
+  return times;
 }
 
 int Main(const Options& options) {
-  Bench bench(options);
-  CsrMatrix ablated;
-  const std::vector<Case> cases = RunPatterns(options, bench, ablated);
-  std::vector<Ablation> ablations;
-  std::mt19937 random(9);
-  if (ablated.rows == 0) {  // not in the sample: rows alike
-    ablated = {256, 2304, {0}, {}, {}};
-    for (uint32_t row = 0; row < 256; ++row) {
-      for (uint32_t col = 0; col < 230; ++col) ablated.col_indices.push_back(col * 10);
-      ablated.row_offsets.push_back(static_cast<uint32_t>(ablated.col_indices.size()));
-    }
-    ablated.values.assign(ablated.col_indices.size(), 1.0f);
-  }
-  for (const double sparsity : {.7, .9}) {
-    const Ablation a = ablations.emplace_back(bench.RunAblation(Redrawn(ablated, sparsity, random), sparsity));
-    std::printf("ablation %.1f, TOP/s: full %.1f, no prefetch %.1f, no conflict-free %.1f, no transpose %.1f\n",
-                sparsity, a.operations / a.full / 1e6, a.operations / a.no_prefetch / 1e6,
-                a.operations / a.no_conflict_free / 1e6, a.operations / a.no_transpose / 1e6);
-  }
-  for (const double sparsity : kSparsities) PrintGroup(cases, sparsity);
-  PrintGroup(cases, 0);
-  PrintClaims("Magicube (Li et al., SC22)", Claims(cases, ablations));
-  WriteJson(options, cases, ablations);
-  if (bench.wrong() > 0) std::printf("%d results were WRONG\n", bench.wrong());
-  return bench.wrong() > 0 ? 1 : 0;
+  SeedReport report(options.run);
+  Bench bench(options, report);
+  bench.Attend(ReadFused(options.fused));
+  RunPatterns(options, bench);
+  RunAblation(bench);
+  AddProductClaims(report);
+  AddAblationClaims(report);
+  AddAttentionClaims(report);
+  return report.Finish();
 }
 
 }  // namespace
@@ -316,10 +343,11 @@ int Main(const Options& options) {
 
 int main(int argc, char** argv) {
   swizzle::bench::Options options;
-  CLI::App app("Sparse products of whole numbers on a GPU against cuSPARSE, cuBLAS and cuBLASLt");
+  CLI::App app("Products and attention of whole numbers on a GPU, beside what Magicube's paper says");
   app.add_option("--dlmc", options.dlmc, "folder with .smtx files")->required();
   app.add_option("--sample", options.sample, "take this many patterns, evenly; 0: all");
-  swizzle::bench::AddRunOptions(app, options.run);
+  app.add_option("--fused", options.fused, "what dense_attention.py --magicube printed");
+  swizzle::bench::AddRunOptions(app, options.run.kept);
   CLI11_PARSE(app, argc, argv);
   return swizzle::bench::Main(options);
 }

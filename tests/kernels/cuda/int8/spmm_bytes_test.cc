@@ -12,6 +12,7 @@
 
 #include "kernels/base/integers.h"
 #include "kernels/cuda/runtime/device_array.h"
+#include "tests/bench/cuda/gather_forms.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -55,6 +56,8 @@ class Product {
             .stride = stride_,
             .y = y_.data()};
   }
+
+  void Poison() { cudaMemset(y_.data(), kPoison & 255, y_.bytes()); }
 
   // Up to three of the sums that are wrong.
   std::string Mistakes() {
@@ -141,6 +144,7 @@ TEST_F(SpmmBytesTest, BytesAreSummedInEveryWay) {
     for (const bool is_signed : {true, false}) {
       Product product(shape, 8, 8, is_signed);
       for (const ByteWay way : kByteWays) {
+        product.Poison();
         QueueSums(product.operands(), way, multiprocessors_, nullptr);
         EXPECT_EQ(product.Mistakes(), "") << ByteWayName(way) << " of " << shape.rows << "x" << shape.cols << "x"
                                           << shape.columns << (is_signed ? "" : ", X unsigned");
@@ -154,24 +158,34 @@ TEST_F(SpmmBytesTest, WiderNumbersAreSummedByDigits) {
     int weights, columns;
   };
   for (const auto& [weights, columns] : {Widths{16, 16}, {16, 8}, {16, 4}, {12, 4}, {8, 4}, {4, 4}}) {
-    ASSERT_TRUE(HasSums(weights, columns));
-    for (const Shape& shape : kShapes) {
-      Product product(shape, weights, columns, true);
-      QueueSums(product.operands(), ByteWay::kGather, multiprocessors_, nullptr);
-      EXPECT_EQ(product.Mistakes(), "") << weights << "-" << columns << " bits of " << shape.rows << "x" << shape.cols
-                                        << "x" << shape.columns;
+    for (const ByteWay way : kByteWays) {
+      EXPECT_EQ(HasSums(weights, columns, way),
+                columns == 4 || columns == 8 || way == ByteWay::kGather || way == ByteWay::kGatherShared);
+      if (!HasSums(weights, columns, way)) continue;
+      for (const Shape& shape : kShapes) {
+        Product product(shape, weights, columns, true);
+        QueueSums(product.operands(), way, multiprocessors_, nullptr);
+        EXPECT_EQ(product.Mistakes(), "") << weights << "-" << columns << " bits by " << ByteWayName(way) << " of "
+                                          << shape.rows << "x" << shape.cols << "x" << shape.columns;
+      }
     }
   }
-  EXPECT_FALSE(HasSums(4, 8));
+  EXPECT_FALSE(HasSums(4, 8, ByteWay::kGather));
 }
 
-TEST_F(SpmmBytesTest, SumsAreTheSameWithoutAnyPart) {
-  for (const Shape& shape : kShapes) {
-    Product product(shape, 8, 8, true);
-    for (const BytePart part : {BytePart::kPrefetch, BytePart::kConflictFree, BytePart::kTranspose}) {
-      QueueSumsWithout(part, product.operands(), nullptr);
-      EXPECT_EQ(product.Mistakes(), "") << "without part " << static_cast<int>(part) << " of " << shape.rows << "x"
-                                        << shape.cols << "x" << shape.columns;
+TEST_F(SpmmBytesTest, SumsAreTheSameInEveryForm) {
+  struct Widths {
+    int weights, columns;
+  };
+  for (const auto& [weights, columns] : {Widths{16, 8}, {8, 8}, {8, 4}, {4, 4}}) {
+    for (const Shape& shape : kShapes) {
+      Product product(shape, weights, columns, true);
+      for (size_t form = 0; form < std::size(bench::kGatherForms); ++form) {
+        product.Poison();
+        bench::QueueSumsBy(form, product.operands(), nullptr);
+        EXPECT_EQ(product.Mistakes(), "") << weights << "-" << columns << " bits, " << bench::kGatherForms[form].name
+                                          << " of " << shape.rows << "x" << shape.cols << "x" << shape.columns;
+      }
     }
   }
 }
