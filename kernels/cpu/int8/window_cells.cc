@@ -1,5 +1,8 @@
+#include <algorithm>
+#include <bit>
 #include <cstring>
 
+#include "kernels/base/integers.h"
 #include "kernels/cpu/int8/window_lanes.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -19,6 +22,11 @@ int64_t ByteOffset(const ByteSource& source, int64_t position) {
   if (!source.panels) return position;
   return position / kLanes * kLanes * source.channels + position % kLanes;
 }
+
+// Of some columns.
+struct ChannelRange {
+  int64_t begin = 0, end = 0;
+};
 
 // Neighbouring lanes that read neighbouring bytes, or every other one, or none.
 struct ByteRun {
@@ -110,6 +118,111 @@ class SingleBytes {
   int64_t offsets_[kLanes];
 };
 
+void GatherRuns(const ByteSource& source, const ByteColumns& columns, const TapRuns& tap, const uint8_t* fill,
+                const ChannelRange& channels, uint8_t* to) {
+  const auto [begin, end] = channels;
+  if (begin == end) return;
+  const bool single = tap.count > kManyRuns;
+  const SingleBytes bytes(single ? tap : TapRuns());
+  const uint8_t* from = source.data + (columns.first_channel + begin) * source.channel_stride;
+  to += begin * kLanes;
+  for (int64_t channel = begin; channel < end; ++channel, to += kLanes, from += source.channel_stride) {
+    if (single) {
+      bytes.Copy(from, columns.fill, to);
+      continue;
+    }
+    // A channel of a plane may be shorter than a chunk: only panels have a row that is behind any other.
+    const bool last = channel + 1 == columns.channels || columns.first_channel + channel + 1 == source.channels;
+    CopyRuns(tap, from, fill, !source.panels || last, to);
+  }
+}
+
+#if HWY_TARGET == HWY_EMU128
+
+struct Neighbours {
+  ChannelRange channels;
+};
+bool PlanNeighbours(const ByteSource&, const ByteColumns&, const WindowLanes&, int64_t, uint64_t, Neighbours&) {
+  return false;
+}
+void GatherNeighbours(const ByteSource&, const ByteColumns&, const Neighbours&, uint8_t*) {}
+
+#else
+
+constexpr int64_t kHalf = kLanes / 2;
+
+// A byte of ones for each bit.
+HWY_INLINE __m256i BytesOf(uint32_t bits) {
+  const __m256i byte_of_bits = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+  const __m256i bit = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
+  const __m256i all = _mm256_shuffle_epi8(_mm256_set1_epi32(static_cast<int32_t>(bits)), byte_of_bits);
+  return _mm256_cmpeq_epi8(_mm256_and_si256(all, bit), bit);
+}
+
+// Lanes whose offset is as far from that of lane 0 as they are.
+HWY_INLINE uint64_t InOrder(const WindowLanes& lanes, int32_t shift) {
+  __m256i expected = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(shift));
+  uint64_t in_order = 0;
+  for (int i = 0; i < kLanes; i += 8) {
+    const __m256i offsets = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lanes.offset + i));
+    const int same = _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(offsets, expected)));
+    in_order |= static_cast<uint64_t>(same) << i;
+    expected = _mm256_add_epi32(expected, _mm256_set1_epi32(8));
+  }
+  return in_order;
+}
+
+// Lanes that read a neighbour each, in their order: two loads a half, of which each byte is one, or the fill.
+struct Neighbours {
+  int64_t first, second;          // bytes from the first channel's panel, or plane, to what lane 0 would read
+  __m256i in_second[2], fill[2];  // of each half: which bytes are
+  ChannelRange channels;          // all of whose loads are within the activation
+};
+
+// Whether the lanes `read` are such. tap: what lane 0 reads, less its offset.
+bool PlanNeighbours(const ByteSource& source, const ByteColumns& columns, const WindowLanes& lanes, int64_t tap,
+                    uint64_t read, Neighbours& to) {
+  if (read == 0) return false;
+  const int lane = std::countr_zero(read);
+  const int32_t shift = lanes.offset[lane] - lane;
+  if ((read & ~InOrder(lanes, shift)) != 0) return false;
+  const int64_t begin = tap + shift, at = source.panels ? begin & (kLanes - 1) : 0;
+  const int64_t panel_bytes = kLanes * source.channels;
+  const uint64_t in_first = ~uint64_t{0} >> at;
+  to.first = source.panels ? (begin - at) / kLanes * panel_bytes + at : begin;
+  to.second = at == 0 ? to.first : to.first + panel_bytes - kLanes;
+  if ((read & in_first) == 0) to.first = to.second;
+  if ((read & ~in_first) == 0) to.second = to.first;
+  const int64_t low = std::min(to.first, to.second), high = std::max(to.first, to.second) + kLanes;
+  const int64_t before = low >= 0 ? 0 : CeilDiv(-low, source.channel_stride);
+  const int64_t end = high > source.bytes ? 0 : (source.bytes - high) / source.channel_stride + 1;
+  to.channels.begin = std::max<int64_t>(before - columns.first_channel, 0);
+  to.channels.end = std::min(end - columns.first_channel, columns.channels);
+  for (int h = 0; h < 2; ++h) {
+    to.in_second[h] = BytesOf(static_cast<uint32_t>(~in_first >> (kHalf * h)));
+    to.fill[h] = BytesOf(static_cast<uint32_t>(~read >> (kHalf * h)));
+  }
+  return to.channels.begin < to.channels.end;
+}
+
+void GatherNeighbours(const ByteSource& source, const ByteColumns& columns, const Neighbours& tap, uint8_t* to) {
+  const __m256i fill = _mm256_set1_epi8(static_cast<char>(columns.fill));
+  const auto [begin, end] = tap.channels;
+  const uint8_t* from = source.data + (columns.first_channel + begin) * source.channel_stride;
+  to += begin * kLanes;
+  for (int64_t channel = begin; channel < end; ++channel, from += source.channel_stride, to += kLanes) {
+    HWY_UNROLL(2)
+    for (int h = 0; h < 2; ++h) {
+      const __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + tap.first + h * kHalf));
+      const __m256i second = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + tap.second + h * kHalf));
+      const __m256i bytes = _mm256_blendv_epi8(first, second, tap.in_second[h]);
+      _mm256_store_si256(reinterpret_cast<__m256i*>(to + h * kHalf), _mm256_blendv_epi8(bytes, fill, tap.fill[h]));
+    }
+  }
+}
+
+#endif
+
 }  // namespace
 
 void GatherWindow(const ByteSource& source, const Window& window, const WindowLanes& lanes,
@@ -117,22 +230,19 @@ void GatherWindow(const ByteSource& source, const Window& window, const WindowLa
   uint8_t fill[kLanes + kChunk];
   std::memset(fill, columns.fill, sizeof(fill));
   uint8_t* to = columns.to;
-  TapRuns tap;
+  TapRuns runs;
   for (int32_t i = 0; i < window.kernel_h; ++i) {
-    for (int32_t j = 0; j < window.kernel_w; ++j) {
-      const int64_t at = lanes.base + int64_t{i} * window.dilation_h * source.width + int64_t{j} * window.dilation_w;
-      PlanRuns(source, lanes, at, lanes.rows[i] & lanes.columns[j], tap);
-      const SingleBytes bytes(tap);
-      const uint8_t* from = source.data + columns.first_channel * source.channel_stride;
-      for (int64_t channel = 0; channel < columns.channels; ++channel, to += kLanes, from += source.channel_stride) {
-        if (tap.count > kManyRuns) {
-          bytes.Copy(from, columns.fill, to);
-          continue;
-        }
-        // A channel of a plane may be shorter than a chunk: only panels have a row that is behind any other.
-        const bool last = channel + 1 == columns.channels || columns.first_channel + channel + 1 == source.channels;
-        CopyRuns(tap, from, fill, !source.panels || last, to);
-      }
+    for (int32_t j = 0; j < window.kernel_w; ++j, to += columns.channels * kLanes) {
+      const int64_t tap = lanes.base + int64_t{i} * window.dilation_h * source.width + int64_t{j} * window.dilation_w;
+      const uint64_t read = lanes.rows[i] & lanes.columns[j];
+      Neighbours neighbours;
+      ChannelRange taken;
+      if (PlanNeighbours(source, columns, lanes, tap, read, neighbours)) taken = neighbours.channels;
+      if (taken.begin > 0 || taken.end < columns.channels) PlanRuns(source, lanes, tap, read, runs);
+      // Rows of runs reach into the next one: those before come first.
+      GatherRuns(source, columns, runs, fill, {0, taken.begin}, to);
+      if (taken.end > 0) GatherNeighbours(source, columns, neighbours, to);
+      GatherRuns(source, columns, runs, fill, {taken.end, columns.channels}, to);
     }
   }
 }
