@@ -55,6 +55,7 @@ std::vector<const Kernel*> Candidates(const Backend& backend, const Problem& pro
   std::vector<const Kernel*> candidates;
   for (const Kernel& kernel : backend.kernels()) {
     const bool runs_here = (kernel.required_features & ~backend.features()) == 0;
+    if (kernel.skips_input_zeros && !problem.input_zeros) continue;
     if (runs_here && kernel.key.op == problem.op && MayStoreOperands(precision, kernel.key, problem) &&
         TakesFormat(kernel, format) && kernel.accepts(AsRowSolves(kernel, problem)) && questions.Holds(kernel)) {
       candidates.push_back(&kernel);

@@ -67,13 +67,16 @@ struct Kernel {
   bool rounds_to_tf32 = false;    // FP32 factors; its types are FP32
   bool rounds_to_bytes = false;   // operands that the model has no scales for
   bool splits_to_halves = false;  // FP32 factors, and sums them as tensor cores do; its types are FP32
+  // How long it takes goes by where the first input is zero. A candidate only where calibration data told
+  // (Problem::input_zeros), and chosen only by times measured with such zeros.
+  bool skips_input_zeros = false;
 };
 
 // Kernel::for_plane of forms that are the same for every plane.
 inline StatusOr<SharedWeight> SameForAnyPlane(const SharedWeight& form, const Problem&) { return form; }
 
 // `problem` stored as this row reads and writes it, which is what the row's functions take: scales of operands that it
-// has in real numbers are gone.
+// has in real numbers are gone, and so are zeros of the input that it doesn't skip.
 inline Problem AsRowSolves(const Kernel& kernel, Problem problem) {
   problem.from = kernel.key.input;
   problem.to = kernel.key.output;
@@ -83,6 +86,7 @@ inline Problem AsRowSolves(const Kernel& kernel, Problem problem) {
   }
   std::optional<Quantised>& output = problem.epilogue.requantise;
   if (output && output->dtype != problem.to.dtype) output.reset();
+  if (!kernel.skips_input_zeros) problem.input_zeros.reset();
   return problem;
 }
 
@@ -93,6 +97,10 @@ constexpr Kernel RoundingToTf32(Kernel kernel) {
 }
 constexpr Kernel RoundingToBytes(Kernel kernel) {
   kernel.rounds_to_bytes = true;
+  return kernel;
+}
+constexpr Kernel SkippingInputZeros(Kernel kernel) {
+  kernel.skips_input_zeros = true;
   return kernel;
 }
 constexpr Kernel SplittingToHalves(Kernel kernel) {

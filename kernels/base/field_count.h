@@ -10,7 +10,7 @@ namespace internal {
 // Stands for a field of any type where nothing is evaluated.
 struct AnyField {
   template <typename T>
-  constexpr operator T() const noexcept;  // NOLINT: implicit, which is its purpose
+  operator T() const noexcept;  // NOLINT: implicit, which is its purpose
 };
 }  // namespace internal
 

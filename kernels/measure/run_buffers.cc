@@ -6,6 +6,7 @@
 
 #include "kernels/base/half_bits.h"
 #include "kernels/base/integers.h"
+#include "kernels/operator/count_zeros.h"
 
 namespace swizzle {
 namespace {
@@ -42,6 +43,24 @@ void Draw(int64_t count, DType dtype, std::byte* to) {
   for (int64_t done = drawn; done < count; done += drawn) {
     std::memcpy(to + bytes(done), to, bytes(std::min(drawn, count - done)));
   }
+}
+
+// Zeros of the first input as its layer has them, in kRows: in other layouts their number alone is right.
+void PutZeros(const Problem& problem, DType dtype, std::byte* to) {
+  const size_t bytes = ElementBytes(dtype);
+  const int64_t stride = RowStride(problem.input.positions());
+  DrawZeros(*problem.input_zeros, problem.input, [&](const DrawnRun& run) {
+    const int64_t first = run.channel * stride + run.row * problem.input.plane() + run.position;
+    for (int i = 0; i < run.count; ++i) {
+      if ((run.held >> i & 1) == 0) std::memset(to + static_cast<size_t>(first + i) * bytes, 0, bytes);
+    }
+  });
+}
+
+void DrawOperand(const Problem& problem, size_t index, DType dtype, int64_t elements, std::byte* to) {
+  Draw(elements, dtype, to);
+  const bool has_rows = elements >= LayoutElements(problem.input, Layout::kRows);
+  if (index == 0 && problem.input_zeros && has_rows) PutZeros(problem, dtype, to);
 }
 
 // For ops that ask for sequences: where they are reduced as many as there are to be rows, else of a middling length. Of
@@ -159,24 +178,24 @@ void RunBuffers::NeedInputs(const KernelKey& key, const Problem& problem) {
 }
 
 Status RunBuffers::DrawInputs(const Problem& problem) {
-  for (auto& types : inputs_) {
-    for (auto& [dtype, operand] : types) SWIZZLE_RETURN_IF_ERROR(DrawInput(problem, dtype, operand));
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    for (auto& [dtype, operand] : inputs_[i]) SWIZZLE_RETURN_IF_ERROR(DrawInput(problem, i, dtype, operand));
   }
   return absl::OkStatus();
 }
 
-Status RunBuffers::DrawInput(const Problem& problem, DType dtype, DrawnOperand& operand) {
+Status RunBuffers::DrawInput(const Problem& problem, size_t index, DType dtype, DrawnOperand& operand) {
   const size_t bytes = static_cast<size_t>(operand.elements) * ElementBytes(dtype);
   // Ids that any table has, which buffers are allocated with; numbers drawn would be out of range.
   const bool ids = problem.op == Op::kEmbedding;
   if (ids || HasHostMemory(*backend_)) {
     SWIZZLE_ASSIGN_OR_RETURN(std::byte* const data, Add(bytes));
-    if (!ids) Draw(operand.elements, dtype, data);
+    if (!ids) DrawOperand(problem, index, dtype, operand.elements, data);
     operand.data = data;
     return absl::OkStatus();
   }
   std::vector<std::byte> drawn(bytes);
-  Draw(operand.elements, dtype, drawn.data());
+  DrawOperand(problem, index, dtype, operand.elements, drawn.data());
   SWIZZLE_ASSIGN_OR_RETURN(const auto placed, Place(drawn));
   operand.data = placed.data();
   return absl::OkStatus();

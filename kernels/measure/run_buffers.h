@@ -41,7 +41,7 @@ class RunBuffers {
   StatusOr<std::span<const T>> Place(const std::vector<T>& values);
   void NeedInputs(const KernelKey& key, const Problem& problem);
   Status DrawInputs(const Problem& problem);
-  Status DrawInput(const Problem& problem, DType dtype, DrawnOperand& operand);
+  Status DrawInput(const Problem& problem, size_t index, DType dtype, DrawnOperand& operand);
   Status DrawSequences(const Problem& problem);
 
   Backend* backend_;

@@ -4,8 +4,10 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "kernels/base/storage.h"
+#include "kernels/operator/input_zeros.h"
 #include "kernels/operator/operator.h"
 
 namespace swizzle {
@@ -23,6 +25,8 @@ struct Problem : Operator {
   // What each input, the residual behind the others, may be stored as beside real numbers; once a row is known, what it
   // is stored as. The output's is Epilogue::requantise.
   std::array<Quantised, kMaxKernelInputs> inputs_as = {};
+  // Of the first input, where calibration data told; once a row is known, only where its time goes by them.
+  std::optional<InputZeros> input_zeros = {};
 };
 
 // Of operand `i`, without a residual.

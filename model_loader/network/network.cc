@@ -59,6 +59,7 @@ Problem LayerProblem(const Network& network, const Layer& layer, BatchSize size,
     problem.inputs_as[i] = network.values[layer.inputs[i]].AsWholeNumbers().value_or(Quantised());
   }
   problem.epilogue.requantise = network.values[layer.output].AsWholeNumbers();
+  if (layer.op == Op::kConv) problem.input_zeros = network.values[layer.inputs[0]].zeros;
   return problem;
 }
 

@@ -43,6 +43,7 @@ struct NetworkValue {
   bool per_token = false;                         // else per row
   bool ids = false;                               // INT32 rows of embedding tables, in place of FP32
   std::optional<Quantisation> quantisation = {};  // whole numbers that plans may store it as, beside real ones
+  std::optional<InputZeros> zeros = {};           // on calibration data
 
   Extent WithBatch(BatchSize size) const {
     return Extent{per_token ? size.tokens : size.rows, channels, height, width};

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <set>
 
+#include "kernels/operator/count_zeros.h"
 #include "model_loader/network/network.h"
 #include "model_loader/network/validate_layer.h"
 
@@ -21,8 +22,9 @@ Status ValidateValue(const NetworkValue& value, size_t index) {
     }
     elements *= extent;
   }
-  if (!value.quantisation) return {};
   const std::string context = Concat("value ", index, " ('", value.name, "')");
+  if (value.zeros) SWIZZLE_RETURN_IF_ERROR(Annotate(swizzle::Validate(*value.zeros), context));
+  if (!value.quantisation) return {};
   if (value.ids) return InvalidArgument(context, " holds ids, which stand for no other numbers");
   return Annotate(value.quantisation->Validate(value.channels), context);
 }

@@ -290,6 +290,9 @@ class Unpacker {
       network.values.push_back(
           {value.name(), value.channels(), value.height(), value.width(), value.per_token(), value.ids()});
       network.values.back().quantisation = UnpackedQuantisation(value);
+      if (!value.has_zeros()) continue;
+      const packed::Zeros& zeros = value.zeros();
+      network.values.back().zeros = {zeros.channels(), zeros.planes(), zeros.runs(), zeros.elements()};
     }
     for (const packed::Layer& layer : header_.layers()) {
       SWIZZLE_ASSIGN_OR_RETURN(network.layers.emplace_back(), UnpackLayer(layer));

@@ -103,7 +103,8 @@ void PackLayer(const Layer& layer, packed::Layer& proto) {
 }
 
 void PackValue(const NetworkValue& value, packed::Value& proto) {
-  const auto& [name, channels, height, width, per_token, ids, quantisation] = value;  // as packed_reader.cc reads them
+  // As packed_reader.cc reads them.
+  const auto& [name, channels, height, width, per_token, ids, quantisation, zeros] = value;
   proto.set_name(name);
   proto.set_channels(channels);
   proto.set_height(height);
@@ -111,6 +112,12 @@ void PackValue(const NetworkValue& value, packed::Value& proto) {
   proto.set_per_token(per_token);
   proto.set_ids(ids);
   PackQuantisation(quantisation, proto);
+  if (!zeros) return;
+  const auto& [empty_channels, empty_planes, empty_runs, elements] = *zeros;
+  proto.mutable_zeros()->set_channels(empty_channels);
+  proto.mutable_zeros()->set_planes(empty_planes);
+  proto.mutable_zeros()->set_runs(empty_runs);
+  proto.mutable_zeros()->set_elements(elements);
 }
 
 void PackPort(const NetworkPort& port, packed::Port& proto) {

@@ -30,7 +30,8 @@ LayerReport DescribeLayer(const Network& network, const Layer& layer, const std:
     const KernelKey& key = candidate.kernel->key;
     report.candidates.push_back({std::string(candidate.kernel->name), candidate.microseconds, candidate.measured,
                                  key.weights, candidate.suspect,
-                                 key.weights == Format::kNone ? key.input.dtype : key.weight_dtype});
+                                 key.weights == Format::kNone ? key.input.dtype : key.weight_dtype,
+                                 candidate.kernel->skips_input_zeros});
   }
   return report;
 }

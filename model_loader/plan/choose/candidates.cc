@@ -311,7 +311,7 @@ StatusOr<std::vector<std::vector<Candidate>>> Measurer::MeasureLayers(const Netw
   }
   for (const size_t i : untimed) {
     const bool has_times = like.TakeTimes(likeness[i], layers[i]) || !layers[i].front().microseconds.empty();
-    if (!has_times) EstimateLayer(network, network.layers[i], layers[i]);
+    if (!has_times) EstimateLayer(network, network.layers[i], KeepThoseOfAnyZeros(layers[i]));
   }
   for (const size_t i : order) AddRenames(network, network.layers[i], layers[i]);
   StartBudget(TuningShare::kConversions);

@@ -29,7 +29,8 @@ struct LayerLikeness;
 // knows is not measured again. Where the budget is spent, all times of the layer are estimates (estimate.h), since the
 // two can't be compared; likewise, with no budget at all, of a layer that the cache does not know whole. Where a
 // measurement was disturbed so that it is suspect, it stands for the most that the kernel takes, and the layer is
-// measured again some time; where none of the layer's can be trusted, they are estimates, too.
+// measured again some time; where none of the layer's can be trusted, they are estimates, too. No estimate says what
+// zeros of the input save: kernels that skip them are candidates by times alone.
 //
 // A kernel so slow at the first batch size that it could not win at a later one, even if it took no longer there while
 // the fastest slowed down in proportion, is not measured again: its time is extrapolated. So are all of a layer whose

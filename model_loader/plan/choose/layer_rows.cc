@@ -110,6 +110,11 @@ void SettleForDevice(Precision precision, const Problem& problem, std::vector<Ca
   });
 }
 
+std::vector<Candidate>& KeepThoseOfAnyZeros(std::vector<Candidate>& candidates) {
+  std::erase_if(candidates, [](const Candidate& candidate) { return candidate.kernel->skips_input_zeros; });
+  return candidates;
+}
+
 std::vector<Candidate> LayerRenames(const Network& network, const Layer& layer) {
   std::vector<Candidate> renames;
   if (!OnlyQuantises(network, layer)) return renames;

@@ -26,6 +26,9 @@ bool MayRoundAs(Precision precision, const Kernel& kernel);
 // share of the time for measuring.
 void SettleForDevice(Precision precision, const Problem& problem, std::vector<Candidate>& candidates);
 
+// Takes those away whose time goes by zeros of the input, of which no estimate knows; returns the others.
+std::vector<Candidate>& KeepThoseOfAnyZeros(std::vector<Candidate>& candidates);
+
 // Ways to run, for nothing, a layer that holds its input to the range of whole numbers that it is stored as already.
 std::vector<Candidate> LayerRenames(const Network& network, const Layer& layer);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "kernels/base/status.h"
 #include "kernels/format/format.h"
@@ -26,10 +27,13 @@ const Candidate* TimedFor(const Candidate& wanted, const std::vector<Candidate>&
 }  // namespace
 
 LayerLikeness LikenessOf(const Problem& problem, const Weight* weight) {
-  if (weight == nullptr) return {ProblemText(problem), 0};
+  Problem without_zeros = problem;
+  without_zeros.input_zeros.reset();
+  std::string shape = ProblemText(without_zeros);
+  if (weight == nullptr) return {std::move(shape), 0};
   const int64_t places = weight->rows() * weight->cols();
-  return {Concat(ProblemText(problem), " by ", FormatName(weight->format()), " ", weight->rows(), "x", weight->cols()),
-          IsSparse(weight->format()) ? weight->nonzeros() : places};
+  return {Concat(shape, " by ", FormatName(weight->format()), " ", weight->rows(), "x", weight->cols()),
+          IsSparse(weight->format()) ? weight->nonzeros() : places, problem.input_zeros};
 }
 
 void LikeLayers::PutRepeatsLast(const std::vector<LayerLikeness>& likeness, std::vector<size_t>& order) {
@@ -41,7 +45,7 @@ void LikeLayers::PutRepeatsLast(const std::vector<LayerLikeness>& likeness, std:
 
 void LikeLayers::Add(const LayerLikeness& likeness, std::vector<const Kernel*> offered,
                      const std::vector<Candidate>& timed) {
-  by_shape_.emplace(likeness.shape, Timed{likeness.nonzeros, std::move(offered), timed});
+  by_shape_.emplace(likeness.shape, Timed{likeness, std::move(offered), timed});
 }
 
 bool LikeLayers::TakeTimes(const LayerLikeness& likeness, std::vector<Candidate>& candidates) const {
@@ -49,11 +53,18 @@ bool LikeLayers::TakeTimes(const LayerLikeness& likeness, std::vector<Candidate>
   for (auto like = begin; like != end; ++like) {
     const std::vector<Candidate>& timed = like->second.candidates;
     const std::vector<const Kernel*>& offered = like->second.offered;
-    const auto is_timed = [&](const Candidate& candidate) { return TimedFor(candidate, timed) != nullptr; };
-    const auto was_offered = [&](const Candidate& candidate) {
-      return std::ranges::find(offered, candidate.kernel) != offered.end();
+    const bool same_zeros = like->second.likeness.input_zeros == likeness.input_zeros;
+    const auto goes_by_others = [&](const Candidate& candidate) {
+      return candidate.kernel->skips_input_zeros && !same_zeros;
     };
-    if (!AreNear(like->second.nonzeros, likeness.nonzeros) || !std::ranges::all_of(candidates, was_offered)) continue;
+    const auto is_timed = [&](const Candidate& candidate) {
+      return !goes_by_others(candidate) && TimedFor(candidate, timed) != nullptr;
+    };
+    const auto was_offered = [&](const Candidate& candidate) {
+      return goes_by_others(candidate) || std::ranges::find(offered, candidate.kernel) != offered.end();
+    };
+    if (!AreNear(like->second.likeness.nonzeros, likeness.nonzeros) || !std::ranges::all_of(candidates, was_offered))
+      continue;
     if (std::ranges::none_of(candidates, is_timed)) continue;
     std::erase_if(candidates, std::not_fn(is_timed));
     for (Candidate& candidate : candidates) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ namespace swizzle {
 struct LayerLikeness {
   std::string shape;     // of what it computes, and of its weight, with the format
   int64_t nonzeros = 0;  // of a dense weight all: kernels compute its zeros, and to count them takes long
+  std::optional<InputZeros> input_zeros = {};  // only of kernels that skip them
 };
 
 // `problem` at any one batch size; `weight` may be null.
@@ -37,13 +39,13 @@ class LikeLayers {
   void Add(const LayerLikeness& likeness, std::vector<const Kernel*> offered, const std::vector<Candidate>& timed);
 
   // Gives the candidates the times of a layer of this shape, with a tenth more or fewer nonzeros at most, and takes
-  // away those that were measured there and dropped. Whether there is one that was offered all of their kernels; if
-  // not, nothing changes.
+  // away those that were measured there and dropped, and, where the inputs' zeros differ, those that skip them. Whether
+  // there is one that was offered all of their kernels; if not, nothing changes.
   bool TakeTimes(const LayerLikeness& likeness, std::vector<Candidate>& candidates) const;
 
  private:
   struct Timed {
-    int64_t nonzeros = 0;
+    LayerLikeness likeness;
     std::vector<const Kernel*> offered;
     std::vector<Candidate> candidates;
   };

@@ -12,6 +12,7 @@
 
 #include "kernels/base/field_count.h"
 #include "kernels/cpu/runtime/processor.h"
+#include "kernels/operator/count_zeros.h"
 #include "kernels/operator/print.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/files/read_file.h"
@@ -101,12 +102,13 @@ std::string FeaturesOf(const Backend& backend) {
 }  // namespace
 
 std::string ProblemText(const Problem& problem) {
-  static_assert(FieldCount<Problem>() == 8,
+  static_assert(FieldCount<Problem>() == 9,
                 "what a problem has more than this stands below, or is left out on purpose");
   const auto& [op, attributes, epilogue] = static_cast<const Operator&>(problem);
   return Concat(OpName(op), " ", ExtentText(problem.input), " -> ", ExtentText(problem.output),
                 std::visit([](const auto& its) { return TimedText(its); }, attributes), TimedText(epilogue),
-                " threads ", problem.threads, problem.blocking == 0 ? "" : Concat(" blocking ", problem.blocking));
+                " threads ", problem.threads, problem.blocking == 0 ? "" : Concat(" blocking ", problem.blocking),
+                problem.input_zeros ? Concat(" ", ZerosText(*problem.input_zeros)) : "");
 }
 
 uint64_t PatternHash(const Weight& weight) {

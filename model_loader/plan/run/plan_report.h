@@ -26,6 +26,7 @@ struct LayerReport {
     Format weights = Format::kNone;  // that the kernel takes
     bool suspect = false;            // was measured, and disturbed, so that all times of the layer are estimates
     DType type = DType::kFloat32;    // of its weights, or, where it takes none, of its input
+    bool skips_input_zeros = false;  // see Kernel
   };
   std::string name;
   std::string op;
@@ -42,6 +43,10 @@ struct LayerReport {
   bool moves_data() const { return !kernels.empty() && !kernels.front().empty(); }
   // Whether a batch of some size runs on it.
   bool RunsOn(std::string_view kernel) const { return std::ranges::find(kernels, kernel) != kernels.end(); }
+  bool SkipsInputZeros() const {
+    return std::ranges::any_of(candidates,
+                               [&](const KernelTimes& of) { return of.skips_input_zeros && RunsOn(of.kernel); });
+  }
   // At PlanReport::measured_batches[measured].
   const std::string& KernelAt(size_t measured) const { return kernels[kernels.size() == 1 ? 0 : measured]; }
   double sparsity() const {

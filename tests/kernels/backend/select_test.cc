@@ -52,6 +52,20 @@ TEST(CandidatesTest, DenseIsACandidateForASparseWeight) {
             (std::vector<std::string>{"csr", "dense", "dense_wide", "dense_one"}));
 }
 
+// How fast they are goes by zeros that only calibration data tells.
+TEST(CandidatesTest, RowsThatSkipInputZerosAreNoneWhereTheseAreUnknown) {
+  constexpr Kernel kRow = {"skips", Key(Op::kConv, Format::kCsr), 0, AcceptsAll, nullptr, nullptr, RunNothing};
+  constexpr Kernel kSkipping[] = {SkippingInputZeros(kRow)};
+  const FakeBackend backend(kSkipping, 0);
+  const Weight weight = WeightIn(Format::kCsr);
+  Problem problem = SmallProblem();
+  EXPECT_TRUE(Candidates(backend, problem, &weight, Precision::kFloat32).empty());
+  problem.input_zeros = InputZeros{0, 0, 0.5, 0.75};
+  EXPECT_EQ(Names(Candidates(backend, problem, &weight, Precision::kFloat32)), std::vector<std::string>{"skips"});
+  EXPECT_EQ(AsRowSolves(kSkipping[0], problem).input_zeros, problem.input_zeros);
+  EXPECT_FALSE(AsRowSolves(kRow, problem).input_zeros) << "its times are the same with others";
+}
+
 TEST(CandidatesTest, CsrIsNoneForADenseWeight) {
   const FakeBackend backend(kTable, 3);
   const Weight weight = WeightIn(Format::kDense);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -232,6 +233,18 @@ const Breakage kBreakages[] = {
     {"BytesOfNothing", [](TakenApart& p) { p.header.mutable_weights(0)->clear_parts(); }, "belong to nothing"},
     {"WrongChecksum", [](TakenApart& p) { Values(p).set_checksum(1); },
      "weight 1: its values do not match their checksum"},
+    {"ZerosThatFall",
+     [](TakenApart& p) {
+       packed::Zeros& zeros = *p.header.mutable_values(1)->mutable_zeros();
+       zeros.set_runs(0.5);
+       zeros.set_elements(0.25);
+     },
+     "its shares of empty channels, planes and runs and of zeros, 0, 0, 0.5 and 0.25, do not rise from 0 to 1"},
+    {"ZerosAboveAll", [](TakenApart& p) { p.header.mutable_values(1)->mutable_zeros()->set_elements(1.5); },
+     "do not rise from 0 to 1"},
+    {"ZerosThatAreNoNumber",
+     [](TakenApart& p) { p.header.mutable_values(1)->mutable_zeros()->set_elements(std::nan("")); },
+     "do not rise from 0 to 1"},
     // How matrices are encoded.
     {"HugeDenseSize", [](TakenApart& p) { Dense(p).set_rows(int64_t{1} << 40); }, "weights above"},
     {"DenseSizeOverflows",

@@ -81,6 +81,7 @@ void ExpectSameNetwork(const Network& a, const Network& b) {
     EXPECT_EQ(a.values[i].per_token, b.values[i].per_token);
     EXPECT_EQ(a.values[i].ids, b.values[i].ids);
     EXPECT_EQ(a.values[i].quantisation, b.values[i].quantisation);
+    EXPECT_EQ(a.values[i].zeros, b.values[i].zeros);
   }
   ExpectSameLayers(a.layers, b.layers);
   ExpectSameWeights(a.weights, b.weights);
@@ -145,6 +146,13 @@ TEST(PackedWriter, RoundTripKeepsEverything) {
     ASSERT_TRUE(network.Validate().ok()) << network.Validate();
     ExpectSameNetwork(network, RoundTrip(network));
   }
+}
+
+TEST(PackedWriter, RoundTripKeepsZerosOfCalibrationData) {
+  Network network = MakeRandomNetwork({.sparsity = 0.9});
+  network.values[1].zeros = InputZeros{0.1, 0.25, 0.5, 0.75};
+  network.values[2].zeros = InputZeros{};
+  ExpectSameNetwork(network, RoundTrip(network));
 }
 
 TEST(PackedWriter, RoundTripKeepsScalesAndZeroPoints) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <set>
@@ -67,6 +68,19 @@ class Machine final : public Stream, public MeasureGate {
   absl::Duration now_;
   int64_t requests_ = 0;
 };
+
+// What share of its input is zero.
+double zeros_seen = 0.0;
+void RunSkipping(const KernelArgs& args, Stream&) {
+  last_run = 'b';
+  const int64_t count = LayoutElements(args.problem->input, Layout::kRows);
+  const float* const input = args.Input<float>(0);
+  zeros_seen = static_cast<double>(std::count(input, input + count, 0.0f)) / static_cast<double>(count);
+}
+constexpr Storage kInRows = {Layout::kRows, DType::kFloat32};
+constexpr KernelKey kConvKey = {Op::kConv, Format::kDense, DType::kFloat32, kInRows, kInRows};
+const Kernel kSkippingTable[] = {{"a", kConvKey, 0, AcceptsAll, nullptr, nullptr, RunA},
+                                 SkippingInputZeros({"b", kConvKey, 0, AcceptsAll, nullptr, nullptr, RunSkipping})};
 
 class CandidatesTest : public ::testing::Test {
  protected:
@@ -142,6 +156,22 @@ TEST_F(CandidatesTest, BetweenSizesOnlyThoseThatMayWinAreMeasured) {
   EXPECT_TRUE(far[1].measured);
   EXPECT_EQ(untimed_, 0);
   EXPECT_LT(machine_.runs['b'] * 2, machine_.runs['a']) << "at 3 sizes of 7";
+}
+
+TEST_F(CandidatesTest, AreTimedOnInputsWithTheZerosOfCalibrationData) {
+  testing::NetworkBuilder builder(1, 0);
+  const int input = builder.Value("x", 64, 16, 16);
+  builder.Conv(input, 8, testing::SquareWindow(1, 1, 0), 0.0, testing::kRelu);
+  Network network = builder.Finish();
+  network.values[input].zeros = InputZeros{0.25, 0.5, 0.75, 0.875};
+  FakeBackend backend(kSkippingTable, 0);
+  const PlanOptions options{.tuning_budget = absl::Seconds(1), .gate = &machine_, .make_watch = nullptr};
+  Measurer measurer(backend, machine_, nullptr, {BatchSize(4)}, options);
+  const auto layers = measurer.MeasureLayers(network);
+  ASSERT_TRUE(layers.ok()) << layers.status();
+  ASSERT_EQ(layers->front().size(), 2u);
+  EXPECT_DOUBLE_EQ(layers->front()[1].microseconds[0], 15);
+  EXPECT_NEAR(zeros_seen, 0.875, 0.05);
 }
 
 // Timed with a row for each token, a mean of 4,096 tokens took 65 us on a GPU that makes 32 of them in a tenth.

@@ -95,6 +95,28 @@ TEST(LikeLayersTest, TakesNoneWhereAKernelWasNotOffered) {
   EXPECT_TRUE(candidates[0].microseconds.empty());
 }
 
+// Their times are with zeros that its own input hasn't: it has the others' times.
+TEST(LikeLayersTest, KernelsThatSkipInputZerosStayWithTheirZeros) {
+  const Kernel skips = SkippingInputZeros({});
+  const auto likeness = [](double zeros) {
+    LayerLikeness like = Likeness(64, 0.5, 1);
+    like.input_zeros = InputZeros{0, 0, 0, zeros};
+    return like;
+  };
+  std::vector<Candidate> timed = Candidates(3, 5), offered = Candidates();
+  timed.push_back({.kernel = &skips, .microseconds = {1}});
+  offered.push_back({.kernel = &skips});
+  LikeLayers like;
+  like.Add(likeness(0.9), {&kFast, &kSlow, &skips}, timed);
+  std::vector<Candidate> same = offered, other = offered;
+  ASSERT_TRUE(like.TakeTimes(likeness(0.9), same));
+  EXPECT_EQ(same.size(), 3u);
+  ASSERT_TRUE(like.TakeTimes(likeness(0.8), other));
+  ASSERT_EQ(other.size(), 2u);
+  EXPECT_EQ(other[0].kernel, &kFast);
+  EXPECT_EQ(other[1].kernel, &kSlow);
+}
+
 TEST(LikeLayersTest, OneOfAKindComesFirst) {
   const std::vector<LayerLikeness> likeness = {{"a", 0}, {"b", 0}, {"a", 0}, {"a", 0}, {"b", 0}, {"c", 0}};
   std::vector<size_t> order = {5, 3, 2, 0, 4, 1};

@@ -128,6 +128,22 @@ TEST_F(TuningCacheTest, KeepsApartWhateverATimeDependsOn) {
   EXPECT_EQ(cache.Find(backend_->kernels().back(), problem_, 7), std::nullopt);
 }
 
+// Of whatever does not skip them, times are found whether the zeros of an input are known or not.
+TEST_F(TuningCacheTest, ZerosOfInputsCountForKernelsThatSkipThem) {
+  TuningCache cache("", *backend_);
+  Kernel plain = backend_->kernels()[0];
+  Kernel skipping = SkippingInputZeros(plain);
+  skipping.name = "skips";
+  Problem with_zeros, with_others;
+  with_zeros.input_zeros = InputZeros{0, 0, 0.5, 0.9};
+  with_others.input_zeros = InputZeros{0, 0, 0.5, 0.8};
+  for (const Kernel& kernel : {plain, skipping}) cache.Add(kernel, with_zeros, 7, 3.0);
+  EXPECT_EQ(cache.Find(plain, with_others, 7), 3.0);
+  EXPECT_EQ(cache.Find(plain, Problem(), 7), 3.0);
+  EXPECT_EQ(cache.Find(skipping, with_zeros, 7), 3.0);
+  EXPECT_EQ(cache.Find(skipping, with_others, 7), std::nullopt);
+}
+
 TEST_F(TuningCacheTest, KeepsApartStepsAndTheirThreads) {
   using Steps = TuningCache::Steps;
   TuningCache cache = Open();
