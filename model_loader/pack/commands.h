@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "kernels/base/precision.h"
 #include "kernels/base/status.h"
 #include "model_loader/pruning/pruner.h"
 #include "model_loader/quantising/observer.h"
@@ -35,6 +36,7 @@ struct InspectCommand {
   bool json = false;
   int threads = 0;             // 0: all that this process may use
   std::string device = "cpu";  // see kernels/devices.h; of several the first
+  Precision precision = Precision::kFloat32;
   int64_t max_batch = 64;
   absl::Duration tuning_budget = absl::Seconds(15);
   double weight_budget = 0.0;          // see PlanOptions
@@ -72,7 +74,9 @@ struct QuantizeCommand {
 struct PackCommand {
   std::filesystem::path model;
   std::filesystem::path output;
-  std::string format = "auto";  // of sparse weights
+  std::string format = "auto";        // of sparse weights
+  std::filesystem::path calibration;  // .npz, or a folder of .npy files: zeros of inputs are kept; empty: none are
+  int threads = 0;                    // to run it on
 };
 
 // Runs two models on the same inputs, drawn or of a file; the check fails if their outputs differ by more than

@@ -40,6 +40,19 @@ Status WritePage(const nlohmann::ordered_json& report, const std::filesystem::pa
   return WriteFileAtomically(file, std::as_bytes(std::span(page)));
 }
 
+// Of the calibration data, or what the model was packed with; plans of the network then know of them.
+StatusOr<SparseInputs> SeeZeros(const InspectCommand& command, const Devices& devices, Network& network) {
+  Backend* const gpu = HasHostMemory(devices.main()) ? nullptr : &devices.main();
+  if (command.calibration.empty()) {
+    const bool measures = command.tuning_budget > absl::ZeroDuration();
+    return SeeSparseInputs(network, DrawSeenValues(network), measures ? gpu : nullptr);
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const SeenValues seen,
+                           SeeValues(network, command.calibration, devices.cpu(), command.threads));
+  KeepZeros(seen, network);
+  return SeeSparseInputs(network, seen, gpu);
+}
+
 StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, const Devices& devices,
                               TuningCache* tuning_cache) {
   Backend& backend = devices.main();
@@ -52,13 +65,10 @@ StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, 
   FuseLayers(model.network);  // as the plan will: structures go by its layers
   if (HasHostMemory(backend)) FuseDepthwiseFunctions(model.network);
   DescribeWeights(model.network, !command.page.empty(), report);
-  if (!command.calibration.empty()) {
-    Backend* const gpu = HasHostMemory(backend) ? nullptr : &backend;
-    SWIZZLE_ASSIGN_OR_RETURN(report.sparse_inputs,
-                             SeeSparseInputs(model.network, command.calibration, devices.cpu(), gpu, command.threads));
-  }
+  SWIZZLE_ASSIGN_OR_RETURN(report.sparse_inputs, SeeZeros(command, devices, model.network));
   const PlanOptions options{.max_batch = command.max_batch,
                             .threads = command.threads,
+                            .precision = command.precision,
                             .tuning_budget = command.tuning_budget,
                             .tuning_cache = tuning_cache,
                             .weight_budget = command.weight_budget};
@@ -93,6 +103,7 @@ StatusOr<Outcome> InspectRegions(const InspectCommand& command, const FallbackMo
     SWIZZLE_RETURN_IF_ERROR(cache->status());
   }
   const PlanOptions options{.threads = command.threads,
+                            .precision = command.precision,
                             .tuning_budget = command.tuning_budget,
                             .tuning_cache = cache ? &*cache : nullptr,
                             .weight_budget = command.weight_budget};

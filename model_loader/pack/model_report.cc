@@ -200,23 +200,29 @@ std::string TotalsText(const ModelReport& report) {
 std::string SparseInputsText(const ModelReport& report) {
   if (report.sparse_inputs.empty()) return "";
   const bool timed = std::ranges::any_of(report.sparse_inputs, [](const auto& of) { return of.second.batch > 0; });
-  std::vector<TextTable::Column> columns = {{"layer"}, {"zeros of its input", Align::kRight}, {"meets", Align::kRight}};
+  std::vector<TextTable::Column> columns = {{"layer"}};
+  for (const char* title : {"zeros of its input", "empty runs", "meets"}) columns.push_back({title, Align::kRight});
   if (timed) {
-    for (const char* title : {"both sparse", "dense FP16", "would win from"}) columns.push_back({title, Align::kRight});
+    for (const char* title : {"both sparse", "dense FP16", "wins from", "chosen"})
+      columns.push_back({title, Align::kRight});
   }
   TextTable table(columns);
   for (const auto& [layer, input] : report.sparse_inputs) {
-    std::vector<std::string> cells = {Shortened(report.plan.layers[layer].name, kLayerWidth), PercentText(input.zeros),
+    std::vector<std::string> cells = {Shortened(report.plan.layers[layer].name, kLayerWidth),
+                                      PercentText(input.zeros.elements), PercentText(input.zeros.runs),
                                       PercentText(input.meets)};
-    if (timed && input.batch == 0) cells.insert(cells.end(), {"-", "-", "-"});
+    const std::string chosen = report.plan.layers[layer].SkipsInputZeros() ? "yes" : "no";
+    if (timed && input.batch == 0) cells.insert(cells.end(), {"-", "-", "-", chosen});
     if (timed && input.batch > 0) {
       cells.insert(cells.end(), {MicrosecondsText(input.microseconds), MicrosecondsText(input.dense_microseconds),
-                                 input.wins_from ? PercentText(*input.wins_from) : "none"});
+                                 input.wins_from ? PercentText(*input.wins_from) : "none", chosen});
     }
     table.AddRow(std::move(cells));
   }
   return Concat("\nOn calibration data; 'meets' is what products that skip the zeros of both sides would multiply",
-                timed ? "" : " (a GPU would time them)", ":\n\n", table.Render());
+                timed ? ", 'wins from' the zeros with which one does; plans in FP16 and BF16 choose by measured times"
+                      : " (a GPU would time them)",
+                ":\n\n", table.Render());
 }
 
 Json ExtentJson(const Extent& extent) {
@@ -263,8 +269,10 @@ Json PictureJson(const WeightPicture& picture) {
           {"corner", picture.corner}};
 }
 
-Json SparseInputJson(const SparseInput& input) {
-  Json json = {{"zeros", input.zeros}, {"meets", input.meets}};
+Json SparseInputJson(const SparseInput& input, bool chosen) {
+  Json json = {
+      {"zeros", input.zeros.elements},          {"empty_runs", input.zeros.runs}, {"empty_planes", input.zeros.planes},
+      {"empty_channels", input.zeros.channels}, {"meets", input.meets},           {"chosen", chosen}};
   if (input.batch == 0) return json;
   json["batch"] = input.batch;
   json["both_sparse_microseconds"] = input.microseconds;
@@ -320,7 +328,8 @@ Json ReportObject(const ModelReport& report) {
       layers.back()["picture"] = PictureJson(report.pictures[i]);
     }
     const auto input = report.sparse_inputs.find(static_cast<int>(i));
-    if (input != report.sparse_inputs.end()) layers.back()["sparse_input"] = SparseInputJson(input->second);
+    if (input == report.sparse_inputs.end()) continue;
+    layers.back()["sparse_input"] = SparseInputJson(input->second, plan.layers[i].SkipsInputZeros());
   }
   return {{"model", report.model},
           {"container", report.container},

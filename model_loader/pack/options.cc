@@ -33,6 +33,16 @@ std::string CheckPageEnding(const std::string& file) {
   return std::filesystem::path(file).extension() == ".html" ? "" : "'" + file + "' does not end in .html";
 }
 
+std::string PrecisionNames() {
+  std::string names;
+  for (const Precision precision : kPrecisions) names += Concat(names.empty() ? "" : ", ", PrecisionName(precision));
+  return names;
+}
+
+std::string CheckPrecision(const std::string& text) {
+  return PrecisionFromName(text) ? "" : "'" + text + "' is none of " + PrecisionNames();
+}
+
 std::string CheckGroupLimit(const std::string& text) {
   if (GroupLimitFromText(text)) return "";
   return "'" + text + "' is not N:M with 1 <= N < M <= " + std::to_string(GroupLimit::kMostM);
@@ -93,6 +103,10 @@ class Flags {
     AddFormat(app);
     AddThreads(app, inspect_.threads);
     AddDevice(app, inspect_.device, "Where to measure");
+    app->add_option("--precision", precision_,
+                    "What activations are stored in, FP32 unless it is said, as servers have it: " + PrecisionNames())
+        ->type_name("PRECISION")
+        ->check(CheckPrecision);
     app->add_option("--max-batch", inspect_.max_batch, "Largest batch to plan for, where the model leaves it free")
         ->type_name("N")
         ->capture_default_str()
@@ -115,10 +129,12 @@ class Flags {
         ->check(CheckPageEnding);
     app->add_option("--calibration", inspect_.calibration,
                     "An .npz file with an array for every input, or a folder of .npy files: what share of sparse "
-                    "layers' inputs is zero, and, on a GPU, from which share on skipping these would win")
+                    "layers' inputs is zero, and, on a GPU, from which share on skipping these wins; without it, as "
+                    "the model was packed with")
         ->type_name("DATA");
     app->callback([this] {
       inspect_.json = json();
+      inspect_.precision = *PrecisionFromName(precision_);
       inspect_.tuning_budget = absl::Seconds(tuning_seconds_);
       command_ = inspect_;
     });
@@ -236,6 +252,12 @@ class Flags {
         ->type_name("FORMAT")
         ->capture_default_str()
         ->check(CLI::IsMember({"csr", "shfl-bw", "n-m", "sr-bcrs", "hb-ell", "bitmap", "auto"}).description(""));
+    app->add_option("--calibration", pack_.calibration,
+                    "Inputs as requests bring them: an .npz file with an array for each, or a folder of .npy files "
+                    "called after them; some hundred rows do. The file then says how much of what layers with sparse "
+                    "weights read is zero, so that plans in FP16 and BF16 on a GPU may skip that where it is faster")
+        ->type_name("DATA");
+    AddThreads(app, pack_.threads);
     app->callback([this] { command_ = pack_; });
   }
 
@@ -300,6 +322,7 @@ class Flags {
   std::string format_ = "text";
   std::string method_ = "magnitude";
   std::string observer_ = "minmax";
+  std::string precision_ = std::string(PrecisionName(InspectCommand().precision));
   std::string pattern_ = "2:4";
   double tuning_seconds_ = absl::ToDoubleSeconds(InspectCommand().tuning_budget);
   InspectCommand inspect_;

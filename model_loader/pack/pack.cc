@@ -1,12 +1,15 @@
+#include <memory>
 #include <optional>
 #include <ostream>
 #include <span>
 #include <vector>
 
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/format/structure.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/pack/commands.h"
+#include "model_loader/pack/seen_values.h"
 #include "model_loader/pack/text_table.h"
 #include "model_loader/packed/packed_writer.h"
 
@@ -58,10 +61,20 @@ Refusals ChangeFormats(Network& network, const std::string& asked) {
   return refusals;
 }
 
+// How many values' zeros were counted.
+StatusOr<size_t> CountZeros(const PackCommand& command, Network& network) {
+  if (command.calibration.empty()) return 0;
+  const std::unique_ptr<Backend> cpu = NewCpuBackend();
+  SWIZZLE_ASSIGN_OR_RETURN(const SeenValues seen, SeeValues(network, command.calibration, *cpu, command.threads));
+  KeepZeros(seen, network);
+  return seen.size();
+}
+
 }  // namespace
 
 StatusOr<Outcome> Execute(const PackCommand& command, Terminal& terminal) {
   SWIZZLE_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(command.model));
+  SWIZZLE_ASSIGN_OR_RETURN(const size_t counted, CountZeros(command, model.network));
   const Refusals refusals = ChangeFormats(model.network, command.format);
   SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
   SWIZZLE_RETURN_IF_ERROR(WritePacked(model.network, command.output));
@@ -69,6 +82,9 @@ StatusOr<Outcome> Execute(const PackCommand& command, Terminal& terminal) {
   const int64_t stored_bytes = model.network.StoredWeightBytes();
   terminal.out << command.output.string() << ": weights " << BytesText(dense_bytes) << " dense, "
                << BytesText(stored_bytes) << " stored (" << RatioText(dense_bytes, stored_bytes) << " smaller)\n";
+  if (!command.calibration.empty()) {
+    terminal.out << "counted the zeros of what layers with sparse weights read: " << counted << " values\n";
+  }
   if (refusals.layers > 0) {
     terminal.out << refusals.layers << " of " << refusals.of << " sparse layers cannot be stored as " << command.format
                  << " and keep their format; the first: " << refusals.first.message() << "\n";

@@ -3,22 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
-#include <set>
-#include <utility>
+#include <limits>
 #include <vector>
 
 #include "kernels/base/integers.h"
 #include "kernels/cuda/sparse_input.h"
 #include "kernels/measure/measure_kernels.h"
-#include "model_loader/pack/calibration_data.h"
-#include "model_loader/pack/network_runner.h"
 
 namespace swizzle::pack {
 namespace {
 
 constexpr int64_t kTile = 64;
-constexpr int64_t kMostRows = 8;  // of a batch that is timed
 constexpr std::array kShares = {0.5, 0.75, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.999};
 
 // Of tiles of rows, by column of the weight: which hold something in it.
@@ -73,11 +68,6 @@ class TapRows {
   int64_t y_, x_;
 };
 
-bool IsLookedAt(const Network& network, const Layer& layer) {
-  return layer.op == Op::kConv && IsSparse(network.weights[layer.weight].format()) &&
-         HasValues(network.weights[layer.weight].format());
-}
-
 double ZerosOf(std::span<const float> values) {
   const auto zeros = std::ranges::count(values, 0.0f);
   return values.empty() ? 0.0 : static_cast<double>(zeros) / static_cast<double>(values.size());
@@ -121,41 +111,15 @@ Status TimeLayer(Backend& gpu, const Problem& problem, const Weight& weight, std
   SWIZZLE_ASSIGN_OR_RETURN(seen.dense_microseconds, TimeDense(gpu, problem, weight));
   seen.batch = problem.input.batch;
   seen.microseconds = *own;
-  if (seen.wins()) seen.wins_from = seen.zeros;
+  const double zeros = ZerosOf(input);
+  if (seen.wins()) seen.wins_from = zeros;
   for (const double share : kShares) {
-    if (seen.wins_from || share <= seen.zeros) continue;
+    if (seen.wins_from || share <= zeros) continue;
     const std::vector<float> thinned = Thinned(input, share);
     SWIZZLE_ASSIGN_OR_RETURN(const double time, TimeSparseInput(gpu, problem, weight, thinned));
     if (time < seen.dense_microseconds) seen.wins_from = ZerosOf(thinned);
   }
   return {};
-}
-
-// What the layers read, by value, for as many rows as are timed.
-StatusOr<std::map<int, std::vector<float>>> Read(const Network& network, const std::filesystem::path& calibration,
-                                                 Backend& cpu, int threads) {
-  if (network.sequences) return Unimplemented("--calibration is for models of planes; this one is of tokens");
-  SWIZZLE_ASSIGN_OR_RETURN(const CalibrationData data, CalibrationData::Read(calibration, network));
-  std::set<int> inputs, watched;
-  for (const NetworkPort& port : network.inputs) inputs.insert(port.value);
-  for (const Layer& layer : network.layers) {
-    if (IsLookedAt(network, layer)) watched.insert(layer.inputs[0]);
-  }
-  std::map<int, std::vector<float>> read;
-  std::vector<int> made;
-  std::ranges::set_difference(watched, inputs, std::back_inserter(made));
-  SWIZZLE_ASSIGN_OR_RETURN(NetworkRunner runner, NetworkRunner::Make(Watched(network, made), cpu, 1, threads));
-  const int64_t rows = std::max<int64_t>(1, kMostRows / std::max<int64_t>(network.batch_size, 1));
-  for (size_t batch = 0; batch < std::min<size_t>(data.batches(), static_cast<size_t>(rows)); ++batch) {
-    const std::vector<std::vector<float>> own = data.Batch(batch);
-    SWIZZLE_ASSIGN_OR_RETURN(const auto outputs, runner.Run(own));
-    const auto append = [&](int value, const std::vector<float>& row) {
-      if (watched.contains(value)) read[value].insert(read[value].end(), row.begin(), row.end());
-    };
-    for (size_t i = 0; i < own.size(); ++i) append(network.inputs[i].value, own[i]);
-    for (size_t i = 0; i < made.size(); ++i) append(made[i], outputs[i]);
-  }
-  return read;
 }
 
 }  // namespace
@@ -191,19 +155,19 @@ double MeetingShare(const Problem& problem, const Weight& weight, std::span<cons
   return sum / static_cast<double>(in.channels * taps);
 }
 
-StatusOr<SparseInputs> SeeSparseInputs(const Network& network, const std::filesystem::path& calibration, Backend& cpu,
-                                       Backend* gpu, int threads) {
-  SWIZZLE_ASSIGN_OR_RETURN(const auto read, Read(network, calibration, cpu, threads));
+StatusOr<SparseInputs> SeeSparseInputs(const Network& network, const SeenValues& seen_values, Backend* gpu) {
   SparseInputs inputs;
   for (int i = 0; i < static_cast<int>(network.layers.size()); ++i) {
     const Layer& layer = network.layers[i];
-    if (!IsLookedAt(network, layer)) continue;
+    if (!MaySkipInputZeros(network, layer)) continue;
+    const auto value = seen_values.find(layer.inputs[0]);
+    if (value == seen_values.end()) continue;
     const Weight& weight = network.weights[layer.weight];
-    const std::vector<float>& values = read.at(layer.inputs[0]);
+    const std::vector<float>& values = value->second.rows;
     const int64_t rows = std::ssize(values) / network.values[layer.inputs[0]].elements();
     const Problem problem = LayerProblem(network, layer, rows, 1);
     SparseInput& seen = inputs[i];
-    seen.zeros = ZerosOf(values);
+    seen.zeros = value->second.zeros;
     seen.meets = MeetingShare(problem, weight, values);
     if (gpu != nullptr) SWIZZLE_RETURN_IF_ERROR(TimeLayer(*gpu, problem, weight, values, seen));
   }

@@ -1,4 +1,4 @@
-// What layers with sparse weights read in calibration data, and whether products that skip the zeros of both sides
+// What zeros layers with sparse weights read in calibration data, and whether products that skip those of both sides
 // would be faster than dense ones. Plain values.
 //
 // Such a product begins an outer product k of a tile of 64 rows by 64 positions of one row of the output only where
@@ -8,21 +8,16 @@
 #ifndef SWIZZLE_MODEL_LOADER_PACK_SPARSE_INPUTS_H_
 #define SWIZZLE_MODEL_LOADER_PACK_SPARSE_INPUTS_H_
 
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <span>
 
-#include "model_loader/network/network.h"
-
-namespace swizzle {
-class Backend;
-}
+#include "model_loader/pack/seen_values.h"
 
 namespace swizzle::pack {
 
 struct SparseInput {
-  double zeros = 0.0;  // of the input's elements
+  InputZeros zeros;
   double meets = 0.0;
   int64_t batch = 0;  // what follows is of so many rows; 0: nothing was timed
   double microseconds = 0.0, dense_microseconds = 0.0;
@@ -35,10 +30,8 @@ using SparseInputs = std::map<int, SparseInput>;  // by layer of the network
 // As tiles see them: the share of k that both sides hold. `input` is in NCHW.
 double MeetingShare(const Problem& problem, const Weight& weight, std::span<const float> input);
 
-// Of convolutions and linear layers with sparse weights. The data goes through the network on `cpu`; `gpu` is null
-// where nothing is to be timed. INVALID_ARGUMENT where the data does not fit; UNIMPLEMENTED for tokens.
-StatusOr<SparseInputs> SeeSparseInputs(const Network& network, const std::filesystem::path& calibration, Backend& cpu,
-                                       Backend* gpu, int threads);
+// Of layers whose input was seen, on the rows that were kept. `gpu` is null where nothing is to be timed.
+StatusOr<SparseInputs> SeeSparseInputs(const Network& network, const SeenValues& seen, Backend* gpu);
 
 }  // namespace swizzle::pack
 

@@ -3,16 +3,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cuda/cuda_backend.h"
 #include "kernels/format/csr.h"
 #include "kernels/format/dense.h"
+#include "model_loader/load/loader.h"
 #include "model_loader/pack/commands.h"
 #include "model_loader/packed/packed_writer.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/network_builder.h"
 #include "tests/support/npz_writer.h"
 #include "tests/support/random_network.h"
 #include "tests/support/temporary_folder.h"
@@ -111,13 +117,84 @@ TEST_F(InspectCalibrationTest, ReportsZerosOfInputs) {
   EXPECT_GT(seen, 0);
 }
 
+// What pack counts, the file keeps, and inspect shows without the data; a reader of weights alone would drop it.
+TEST_F(InspectCalibrationTest, PackedModelsKeepWhatWasCounted) {
+  const std::string model = Path("model.swz"), packed = Path("packed.swz"),
+                    data = "--calibration=" + Path("images.npz");
+  ASSERT_EQ(RunTool({"pack", model.c_str(), packed.c_str(), data.c_str(), "--threads=1"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("counted the zeros of what"));
+  out_.str("");
+  ASSERT_EQ(RunTool({"inspect", model.c_str(), data.c_str(), "--tuning-budget=0", "--threads=1", "-o", "json"}), 0);
+  const auto counted = nlohmann::json::parse(out_.str());
+  out_.str("");
+  ASSERT_EQ(RunTool({"inspect", packed.c_str(), "--tuning-budget=0", "--threads=1", "-o", "json"}), 0);
+  const auto kept = nlohmann::json::parse(out_.str());
+  int seen = 0;
+  for (size_t i = 0; i < counted["layers"].size(); ++i) {
+    if (!counted["layers"][i].contains("sparse_input")) continue;
+    ++seen;
+    for (const char* key : {"zeros", "empty_runs", "empty_planes", "empty_channels"}) {
+      EXPECT_EQ(kept["layers"][i]["sparse_input"][key], counted["layers"][i]["sparse_input"][key]) << i << key;
+    }
+    EXPECT_FALSE(kept["layers"][i]["sparse_input"]["chosen"].get<bool>());
+  }
+  EXPECT_GT(seen, 0);
+  out_.str("");
+  ASSERT_EQ(RunTool({"inspect", model.c_str(), "--tuning-budget=0", "--threads=1", "-o", "json"}), 0);
+  EXPECT_EQ(out_.str().find("sparse_input"), std::string::npos) << "nothing is known of this one";
+}
+
+// Other weights make other zeros.
+TEST_F(InspectCalibrationTest, PruningForgetsWhatWasCounted) {
+  const std::string model = Path("model.swz"), packed = Path("packed.swz"), pruned = Path("pruned.swz");
+  const std::string data = "--calibration=" + Path("images.npz");
+  ASSERT_EQ(RunTool({"pack", model.c_str(), packed.c_str(), data.c_str(), "--threads=1"}), 0) << err_.str();
+  ASSERT_EQ(RunTool({"prune", packed.c_str(), pruned.c_str(), "--sparsity=0.9"}), 0) << err_.str();
+  for (const auto& [file, knows] : {std::pair{packed, true}, std::pair{pruned, false}}) {
+    const auto loaded = LoadModel(file);
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    EXPECT_EQ(std::ranges::any_of(loaded->network.values, [](const auto& value) { return value.zeros.has_value(); }),
+              knows)
+        << file;
+  }
+}
+
 TEST_F(InspectCalibrationTest, RefusesDataThatDoesNotFit) {
   const std::vector<float> pixels(3 * 13 * 14, 0.5f);
   const TensorView images{DType::kFloat32, {1, 3, 13, 14}, std::as_bytes(std::span(pixels))};
   std::ofstream(Path("other.npz"), std::ios::binary) << testing::MakeNpz({{"image", images}});
   const std::string model = Path("model.swz"), data = "--calibration=" + Path("other.npz");
   EXPECT_EQ(RunTool({"inspect", model.c_str(), data.c_str(), "--tuning-budget=0"}), 2);
+  EXPECT_EQ(RunTool({"pack", model.c_str(), Path("packed.swz").c_str(), data.c_str()}), 2);
+  EXPECT_FALSE(std::filesystem::exists(Path("packed.swz")));
   EXPECT_THAT(err_.str(), HasSubstr("it must be rows of"));
+}
+
+// Skipped where there is no GPU. 5 GFLOP of 3x3 on data of three kinds: nothing is there to multiply, all is, or ever
+// less as more is zeroed.
+TEST(SparseInputsOnGpuTest, WinFromSoManyZerosOn) {
+  auto gpu = NewCudaBackend(0);
+  if (!gpu.ok()) GTEST_SKIP() << gpu.status().message();
+  testing::NetworkBuilder b(3, 0);
+  const int x = b.Value("x", 256, 28, 28);
+  b.Conv(x, 256, testing::SquareWindow(3, 1, 1), 0.9, testing::kRelu);
+  Network network = b.Finish();
+  const int64_t elements = 8 * network.values[x].elements();
+  SeenValues seen;
+  std::vector<float>& rows = seen[x].rows;
+  for (int64_t i = 0; i < elements; ++i) rows.push_back(static_cast<float>(i % 1000 + 1));
+  const auto full = SeeSparseInputs(network, seen, gpu->get());
+  ASSERT_TRUE(full.ok()) << full.status();
+  EXPECT_EQ(full->at(0).batch, 8);
+  EXPECT_GT(full->at(0).dense_microseconds, 0.0);
+  EXPECT_FALSE(full->at(0).wins());
+  EXPECT_GE(full->at(0).wins_from.value_or(1.0), 0.5) << "the least share that is tried";
+  std::ranges::fill(rows, 0.0f);
+  rows[12345] = 1.0f;
+  const auto empty = SeeSparseInputs(network, seen, gpu->get());
+  ASSERT_TRUE(empty.ok()) << empty.status();
+  EXPECT_TRUE(empty->at(0).wins()) << empty->at(0).microseconds << " us, dense " << empty->at(0).dense_microseconds;
+  EXPECT_EQ(empty->at(0).wins_from, 1.0 - 1.0 / static_cast<double>(elements)) << "its own";
 }
 
 }  // namespace
