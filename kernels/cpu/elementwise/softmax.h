@@ -1,5 +1,5 @@
 // Softmax over channels, fp32: rows softmax_panels_f32_<isa> and softmax_nchw_f32_<isa>. The largest value is taken off
-// first, so no exponential overflows; each is good to 1e-6 relative.
+// first, so no exponential overflows; each is good to 1e-6 relative. They work in place.
 //
 // kPanels and kNchw planes are vectorised across positions; kNchw without a plane ([batch, channels]) along channels.
 #ifndef SWIZZLE_KERNELS_CPU_ELEMENTWISE_SOFTMAX_H_

@@ -1,4 +1,5 @@
-// Where a list's slots lie when a batch is run in borrowed memory (Plan::RunOn).
+// Where a list's slots lie when a batch is run in borrowed memory (Plan::RunOn). On the host, what a last step works on
+// in place lies where its output goes: one buffer less is written and read.
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_RUN_BORROWED_SLOTS_H_
 #define SWIZZLE_MODEL_LOADER_PLAN_RUN_BORROWED_SLOTS_H_
 
@@ -13,7 +14,7 @@ namespace swizzle {
 
 class BorrowedSlots {
  public:
-  BorrowedSlots(const StepList& list, const BorrowedMemory& memory);
+  BorrowedSlots(const StepList& list, const BorrowedMemory& memory, bool on_host);
 
   // StepOperands::elsewhere.
   std::span<std::byte* const> elsewhere() const { return elsewhere_; }
@@ -31,6 +32,9 @@ class BorrowedSlots {
     size_t output;
     const std::byte* from;
   };
+
+  // The slot that the step which makes this one may as well have in its place, or -1.
+  int WorkedOnFor(const StepList& list, int output) const;
 
   const BorrowedMemory memory_;
   std::vector<std::byte*> elsewhere_;

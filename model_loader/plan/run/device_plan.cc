@@ -157,7 +157,7 @@ class DevicePlan final : public ProgramPlan {
     SWIZZLE_CHECK(memory.arena.size() >= ArenaBytes(size));
     const ArenaBucket& bucket = program()->BucketFor(size);
     const StepList& list = program()->ListOf(bucket);
-    const BorrowedSlots slots(list, memory);
+    const BorrowedSlots slots(list, memory, /*on_host=*/false);
     const StepOperands operands = {memory.arena.data(), size, nullptr, slots.elsewhere()};
     for (const Step& step : list.steps) RunStep(step, bucket, operands, stream);
     slots.CopyShared(*program(), size, [&](void* to, const void* from, size_t bytes) { stream.Copy(to, from, bytes); });

@@ -29,7 +29,7 @@ Status HostPlan::RunOn(Stream& stream, const BorrowedMemory& memory, BatchSize s
   SWIZZLE_CHECK(stream.threads() == program()->threads() && memory.arena.size() >= ArenaBytes(size));
   const ArenaBucket& bucket = program()->BucketFor(size);
   const StepList& list = program()->ListOf(bucket);
-  const BorrowedSlots slots(list, memory);
+  const BorrowedSlots slots(list, memory, /*on_host=*/true);
   const StepOperands operands = {memory.arena.data(), size, nullptr, slots.elsewhere()};
   const bool small = size.rows <= serial_.most && bucket.list == serial_.list;
   auto& host = static_cast<HostStream&>(stream);
