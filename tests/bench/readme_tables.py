@@ -223,43 +223,48 @@ def two_of_four_table():
 def whole_numbers_table():
     """Products of whole numbers over cuSPARSE and cuBLAS, by sparsity, and without parts of the kernel."""
     figures = kept_seed('magicube')
+    products = [case for case in figures['cases'] if case['workload'] == 'SpMM']
     widths = ('16-16', '16-8', '16-4', '12-4', '8-4', '4-4')
 
     def line(sparsity):
-        cases = [case for case in figures['cases'] if case['sparsity'] == sparsity]
+        cases = [case for case in products if case['sparsity'] == sparsity]
         over = [case['cusparse_f16_us'] / case['ours_us'] for case in cases]
-        wider = [case for case in cases if 'widths_us' in case]
+        wider = [case for case in cases if '4-4_us' in case]
         return (f'{sparsity:.0%}', len(cases), times(statistics.geometric_mean(over)), times(min(over)),
                 times(statistics.geometric_mean(case['cublas_s8_us'] / case['ours_us'] for case in cases)),
                 times(statistics.geometric_mean(case['cublas_f16_us'] / case['ours_us'] for case in cases)),
-                *(times(statistics.geometric_mean(case['cublas_f16_us'] / case['widths_us'][width] for case in wider))
+                *(times(statistics.geometric_mean(case['cublas_f16_us'] / case[f'{width}_us'] for case in wider))
                   for width in widths))
 
     text = table('zeros', 'products', 'cuSPARSE FP16', 'least', 'cuBLAS INT8', 'cuBLAS FP16',
                  *(f'{width}, cuBLAS FP16' for width in widths),
-                 rows=map(line, sorted({case['sparsity'] for case in figures['cases']})))
+                 rows=map(line, sorted({case['sparsity'] for case in products})))
     text += note(f'{figures["machine"]}, {figures["date"]}, commit {figures["commit"]}, `seeds_magicube`: how many '
                  'times as long what the head names takes as ours, geometric means; 8-8 bits where no width is named. '
                  'Patterns of the DLMC, 90 % as they are and others drawn, each entry a vector of 8 rows; N is 128, 256 '
                  'and 512, of other widths 256. cuSPARSE is its best CSR algorithm, cuBLAS the best of up to 16 '
                  'heuristics in INT8.')
-    parts = ('full', 'no_prefetch', 'no_conflict_free', 'no_transpose')
-    rows = [(f'{row["sparsity"]:.0%}', *(f'{row["operations"] / row[f"{part}_us"] / 1e6:.1f}' for part in parts))
-            for row in figures['ablation']]
-    text += '\n\n' + table('zeros', 'TOP/s, by gathering', 'without copies ahead', 'without banks kept apart',
-                           'words put together from bytes', rows=rows)
-    return text + note('The same run: 256x2304 in vectors of 8 rows, N 512.')
+    parts = ('full', 'one_ahead', 'no_prefetch', 'no_banks_apart', 'no_transpose', 'no_index_order')
+    rows = [(row['widths'], f'{row["sparsity"]:.0%}', *(f'{row["operations"] / row[f"{part}_us"] / 1e6:.1f}' for part in parts))
+            for row in figures['cases'] if row['workload'] == 'ablation']
+    text += '\n\n' + table('bits', 'zeros', 'TOP/s, two copies ahead', 'one copy ahead', 'none',
+                           'two, banks not kept apart', 'two, words put together from bytes',
+                           'two, column numbers one by one', rows=rows)
+    return text + note('The same run, by gathering: 256x2304, rows of one length, in vectors of 8, N 512.')
 
 
 def byte_attention_table():
-    """Sparse attention in whole numbers over dense attention in parts."""
-    figures = kept('cuda_byte_attention_h200.json')
-    rows = [(f'{row["sequences"]} x {row["tokens"]}', row['heads'], f'{row["sparsity"]:.0%}', f'{row["dense_us"]:.0f} µs',
-             f'{row["ours_us"]:.0f} µs', times(row['dense_us'] / row['ours_us']), f'{row["error"]:.1%}',
-             ', '.join(f'{row[f"sddmm_{bits}_us"]:.0f}' for bits in (16, 8, 4)) + ' µs') for row in figures['cases']]
-    text = table('tokens', 'heads', 'zeros', 'dense FP16', 'ours, 8-8', 'gain', 'error', 'scores: 16, 8, 4 bits', rows=rows)
-    return text + note(f'{figures["machine"]}, {figures["date"]}, commit {figures["commit"]}, `cuda_byte_attention_bench`: '
-                       'vectors of 8 queries, heads of 64. Dense: cuBLAS, softmax, cuBLAS; errors of the largest output.')
+    """Sparse attention in whole numbers over dense attention in parts and fused."""
+    figures = kept_seed('magicube')
+    fused = ('fused_us', 'cudnn_us', 'flash_us')
+    rows = [(f'{row["sequences"]} x {row["tokens"]}', row['heads'], f'{row["sparsity"]:.0%}', f'{row["parts_us"]:.0f} µs',
+             ', '.join(f'{row[by]:.0f}' for by in fused) + ' µs', f'{row["ours_us"]:.0f} µs',
+             times(row['parts_us'] / row['ours_us']), times(min(row[by] for by in fused) / row['ours_us']),
+             f'{row["error"]:.1%}') for row in figures['cases'] if row['workload'] == 'attention']
+    text = table('tokens', 'heads', 'zeros', 'dense FP16, in parts', 'fused: ours, cuDNN, FlashAttention 2', 'ours, 8-8',
+                 'over parts', 'over the fastest fused', 'error', rows=rows)
+    return text + note(f'{figures["machine"]}, {figures["date"]}, commit {figures["commit"]}, `seeds_magicube`: vectors of '
+                       '8 queries, heads of 64. In parts: cuBLAS, softmax, cuBLAS. Errors of the largest output.')
 
 
 def mixed_blocks_table():

@@ -21,10 +21,17 @@ SEEDS = (
     ('sputnik', 'seeds_sputnik --dlmc=DLMC', 'Volta\'s placement of blocks, that version of cuSPARSE, and accuracies after '
      'training cannot be repeated. The sparse Transformer, SDDMM and MobileNetV1 have figures of their own '
      '([GPU](../../../kernels/cuda/PERFORMANCE.md)).'),
-    ('magicube', 'seeds_magicube --dlmc=DLMC', 'Hopper emulates products of 4 bits, so these are stored in 4 and '
-     'computed in 8; the shuffle of indices is for products of 4 bits, and nothing is left of it here. The published '
-     'figures are sums over the artefact\'s logs, not the paper\'s own. Widths other than 8-8 are functions of the '
-     'library (`kernels/cuda/int8/spmm_bytes.h`): no row of the kernel table has them, so no plan chooses them.'),
+    ('magicube', 'seeds_magicube --dlmc=DLMC --fused=FILE', 'Hopper emulates products of 4 bits, so these are stored in '
+     '4 and computed in 8. Their shuffle of indices lets two nibbles of different rows share a byte without shifting each: '
+     'bytes take one nibble each, so nothing is left for it to save. What is offline here is the order in which the '
+     'numbers of a step\'s columns lie, so that a lane has its own by one load; "index order" is that against loads one '
+     'by one. Parts are left out one at a time, of the kernel with two copies ahead; prefetch is one copy ahead against '
+     'none, since two are slower. The paper adds its parts one after the other. The published figures are '
+     'sums over the artefact\'s logs, not the paper\'s own. Widths other than 8-8 are functions of the library '
+     '(`kernels/cuda/int8/spmm_bytes.h`): no row of the kernel table has them, so no plan chooses them. Attention is '
+     'measured in 8-8 alone; an encoder is four layers\' attention and products by cuBLAS, without sums and norms. '
+     'cuDNN\'s and FlashAttention\'s times are PyTorch\'s, by events around each call, which cost short calls more. '
+     'Accuracies after training are not repeated.'),
     ('dual_side', 'seeds_dual_side', 'All of the paper but unfolding ran on a simulated chip, whose products skip steps '
      'inside; a GPU\'s do not. "Model" is how many times fewer such steps scattered zeros leave, by our reckoning.'),
     ('shfl_bw', 'seeds_shfl_bw', 'V100 and T4 are not here, and what BLEU the pruned networks reach takes their training. '
@@ -100,6 +107,7 @@ def plot_sputnik(cases):
 
 
 def plot_magicube(cases):
+    cases = [case for case in cases if case['workload'] == 'SpMM']
     return [(label, curve(cases, 'sparsity', over, 'ours_us')) for label, over in (
         ('cuSPARSE FP16', 'cusparse_f16_us'), ('dense FP16', 'cublas_f16_us'), ('dense INT8', 'cublas_s8_us'))]
 
@@ -182,6 +190,47 @@ def dual_side_tables(cases):
     yield kept_tables.markdown(('layer, 3x3, weights 90 % zeros', 'dense', *heads, 'wins from'), rows)
 
 
+def magicube_tables(cases):
+    def of(workload):
+        return [case for case in cases if case['workload'] == workload]
+    yield times_table('magicube', of('SpMM'))
+    yield 'Geometric means of times, and of what the best of cuSPARSE takes of ours; the least of these.'
+    widths = ('16-16', '16-8', '16-4', '12-4', '8-4', '4-4')
+    groups = {}
+    for case in of('SpMM'):
+        if '4-4_us' in case:
+            groups.setdefault(case['sparsity'], []).append(case)
+    yield kept_tables.markdown(
+        ('zeros, N 256', 'dense FP16, cuBLAS', *widths),
+        [[f'{sparsity * 100:.0f} %', *(f'{mean([case[column] for case in group]):.1f} µs' for column in (
+            'cublas_f16_us', *(f'{width}_us' for width in widths)))] for sparsity, group in sorted(groups.items())])
+    groups = {}
+    for case in of('SDDMM'):
+        groups.setdefault((case['sparsity'], case['k']), []).append(case)
+    columns = ('cublas_f16_us', 'cusparse_f16_us', '16-16_us', '8-8_us', '4-4_us')
+    yield kept_tables.markdown(
+        ('SDDMM, zeros', 'K', 'products', 'dense FP16, cuBLAS', 'cuSPARSE FP16', '16-16', '8-8', '4-4',
+         '8-8 over cuSPARSE', 'least'),
+        [[f'{sparsity * 100:.0f} %', str(depth), str(len(group)),
+          *(f'{mean([case[column] for case in group]):.1f} µs' for column in columns),
+          *(ratio(join([case['cusparse_f16_us'] / case['8-8_us'] for case in group])) for join in (mean, min))]
+         for (sparsity, depth), group in sorted(groups.items())])
+    yield kept_tables.markdown(
+        ('attention: tokens', 'heads of 64', 'zeros', 'dense FP16, in parts', 'fused, ours', 'fused, cuDNN',
+         'fused, FlashAttention 2', 'ours, 8-8', 'over parts', 'over the fastest fused', 'error'),
+        [[f'{case["sequences"]} x {case["tokens"]:,}', str(case['heads']), f'{case["sparsity"] * 100:.0f} %',
+          *(f'{case[by]:.0f} µs' if by in case else '' for by in ('parts_us', 'fused_us', 'cudnn_us', 'flash_us', 'ours_us')),
+          ratio(case['parts_us'] / case['ours_us']),
+          ratio(min(case[by] for by in ('fused_us', 'cudnn_us', 'flash_us') if by in case) / case['ours_us']),
+          f'{case["error"] * 100:.1f} %'] for case in of('attention')])
+    parts = ('full', 'no_banks_apart', 'no_transpose', 'no_index_order', 'one_ahead', 'no_prefetch')
+    yield kept_tables.markdown(
+        ('ablation', 'zeros', 'two copies ahead', 'banks not apart', 'transposed byte by byte', 'no index order',
+         'one copy ahead', 'none'),
+        [[case['widths'], f'{case["sparsity"] * 100:.0f} %',
+          *(f'{case["operations"] / case[f"{part}_us"] / 1e6:.1f} TOP/s' for part in parts)] for case in of('ablation')])
+
+
 # Of each system without tables of its own: what a row is of, and whose times stand in it.
 TIMES = {
     'sputnik': (lambda case: (case['workload'], f'{case["sparsity"] * 100:.0f} %'), ('workload', 'zeros'), {
@@ -216,6 +265,9 @@ def times_table(name, cases):
     return kept_tables.markdown((*heads, 'products', *columns, 'over cuSPARSE', 'least'), rows)
 
 
+TABLES = {'dual_side': dual_side_tables, 'magicube': magicube_tables}
+
+
 def section(name, program, limits):
     result = kept(name)
     lines = [f'## {result["system"]}' if result else f'## {name}', '']
@@ -226,8 +278,8 @@ def section(name, program, limits):
                             break_on_hyphens=False), '',
               kept_tables.markdown(('claim', 'published', 'on', 'here', 'verdict'), list(claim_rows(result['claims']))),
               '', f'![{title}]({name}.svg)', '']
-    if name == 'dual_side':
-        lines += [line for table in dual_side_tables(result['cases']) for line in (table, '')]
+    if name in TABLES:
+        lines += [line for table in TABLES[name](result['cases']) for line in (table, '')]
     else:
         lines += [times_table(name, result['cases']), '',
                   'Geometric means of times, and of what the best of cuSPARSE takes of ours; the least of these.', '']
@@ -251,6 +303,7 @@ def page():
 # The columns of the summary, by verdict.
 OUTCOMES = {'reproduced, or better': ('reproduced', 'better here'), 'weaker': ('weaker',),
             'refuted, or worse': ('refuted', 'worse here')}
+WIDTHS = re.compile(r'\b\d+-\d+\b')
 ZEROS = re.compile(r', ([0-9.]+) % zeros')
 DETAIL = re.compile(r' \(.*\)|,(?! zeros).*')  # what the page says of a claim and the summary does not
 
@@ -263,7 +316,11 @@ def in_words(claims):
         at = zeros.setdefault(DETAIL.sub('', claim['what']) + whose, {})
         if found := ZEROS.search(claim['what']):
             at[found[1]] = None
-    return '; '.join(f'{what} at {", ".join(at)} %' if at else what for what, at in zeros.items())
+    merged = {}  # what differs in its widths alone
+    for what, at in zeros.items():
+        merged.setdefault((WIDTHS.sub('WIDTHS', what, count=1), tuple(at)), []).extend(WIDTHS.findall(what)[:1])
+    return '; '.join(what.replace('WIDTHS', ', '.join(widths)) + (f' at {", ".join(at)} %' if at else '')
+                     for (what, at), widths in merged.items())
 
 
 def summary_rows():
