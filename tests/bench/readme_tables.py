@@ -267,6 +267,22 @@ def byte_attention_table():
                        '8 queries, heads of 64. In parts: cuBLAS, softmax, cuBLAS. Errors of the largest output.')
 
 
+def gpu_tests_table():
+    """What was seen of the tests of the CUDA backend, and of them under compute-sanitizer."""
+    tests = kept('gpu_h200.json')['tests']
+
+    def seen(name):
+        row = tests.get(name)
+        return re.sub('[A-Z]+ SUMMARY: ', '', row['summary']) + ('' if row['passed'] else ' (not passed)') if row else ''
+
+    programs = [name for name in tests if name.endswith('_test') and ' ' not in name]
+    text = table('program', 'tests', 'memcheck', 'racecheck', 'on', rows=[
+        (f'`{name}`', seen(name).removesuffix(' tests passed'), seen(f'memcheck {name}'), seen(f'racecheck {name}'),
+         f'{tests[name]["machine"]["gpus"][0].split(",")[0]}, {tests[name]["date"]}, {tests[name]["commit"]}')
+        for name in programs])
+    return text + note('`tests/gpu/run --only=tests,sanitizer`.')
+
+
 def mixed_blocks_table():
     """Products of weights in blocks and beside them over cuSPARSE and cuBLASLt."""
     figures = kept_seed('hb_ell')
@@ -391,7 +407,7 @@ PAGES = {
     'deploy/models/PATTERNS.md': {'patterns': patterns_table, 'pattern gaps': gaps_table},
     'kernels/cpu/PERFORMANCE.md': {'cpu figures': cpu_table, 'int8 figures': int8_table,
                                    'any graph': any_graph_table},
-    'kernels/cuda/PERFORMANCE.md': {'gpu figures': gpu_table, 'served figures': served_table,
+    'kernels/cuda/PERFORMANCE.md': {'gpu tests': gpu_tests_table, 'gpu figures': gpu_table, 'served figures': served_table,
                                     'any graph on a gpu': any_graph_gpu_table,
                                     'attention figures': attention_table,
                                     'vector figures': vectors_table, 'vector models': vector_models_table,
