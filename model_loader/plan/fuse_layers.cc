@@ -71,6 +71,13 @@ class Fuser {
     }
   }
 
+  void JoinSlices() {
+    for (Layer& layer : network_.layers) {
+      if (layer.op != Op::kConcat || layer.parts().of_planes) continue;
+      for (size_t i = 0; i < layer.inputs.size(); ++i) JoinSlicesFrom(layer, i);
+    }
+  }
+
   void RemoveGone() {
     std::vector<Layer> kept;
     for (size_t i = 0; i < network_.layers.size(); ++i) {
@@ -95,6 +102,44 @@ class Fuser {
     maker_[ending.output] = maker_[layer.output];
     layer.output = ending.output;
     gone_[function] = true;
+  }
+
+  // The Slice that makes a value; null if none does.
+  const Layer* SliceOf(int value) const {
+    const Layer* const layer = maker_[value] == kNone ? nullptr : &network_.layers[maker_[value]];
+    return layer != nullptr && layer->op == Op::kSlice && layer->epilogue == Epilogue{} ? layer : nullptr;
+  }
+
+  // Operands `first` and behind it become one, where they are the channels of one value in their order. Slices that
+  // nothing else reads are gone.
+  void JoinSlicesFrom(Layer& concat, size_t first) {
+    const Layer* const slice = SliceOf(concat.inputs[first]);
+    if (slice == nullptr) return;
+    const int whole = slice->inputs[0];
+    const NetworkValue& value = network_.values[whole];
+    size_t end = first;
+    int64_t channels = 0;
+    for (; end < concat.inputs.size() && channels < value.channels; ++end) {
+      const Layer* const next = SliceOf(concat.inputs[end]);
+      if (next == nullptr || next->inputs[0] != whole || next->channel_range().first != channels) return;
+      if (network_.values[next->output].quantisation != value.quantisation) return;
+      channels += network_.values[next->output].channels;
+    }
+    if (channels != value.channels) return;
+    ConcatParts& parts = concat.parts();
+    for (size_t i = first; i < end; ++i) {
+      const int operand = concat.inputs[i];
+      if (--readers_[operand] > 0) continue;
+      gone_[maker_[operand]] = true;
+      --readers_[whole];
+    }
+    ++readers_[whole];
+    concat.inputs.erase(concat.inputs.begin() + first + 1, concat.inputs.begin() + end);
+    concat.inputs[first] = whole;
+    std::copy(parts.sizes.begin() + end, parts.sizes.begin() + parts.count, parts.sizes.begin() + first + 1);
+    parts.sizes[first] = static_cast<int32_t>(channels);
+    parts.count = static_cast<int32_t>(concat.inputs.size());
+    std::fill(parts.sizes.begin() + parts.count, parts.sizes.end(), 0);
   }
 
   static bool CanJoin(const Layer& a, const Layer& b) {
@@ -168,6 +213,7 @@ void FuseLayers(Network& network) {
   fuser.FuseFunctions();
   fuser.FuseAttentionInputs();
   fuser.QuantiseInputs();
+  fuser.JoinSlices();
   fuser.RemoveGone();
 }
 

@@ -6,6 +6,7 @@
 // - What only quantises an input of the network, and alone reads it, lets plans store the input as those whole numbers.
 // - The products that make an attention's queries, keys and values from one activation become one product, whose
 //   columns the attention reads apart, where their weights are in one format and it can stack their rows.
+// - Neighbouring operands of a Concat that are all of one value, cut by Slices, are that value.
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_FUSE_LAYERS_H_
 #define SWIZZLE_MODEL_LOADER_PLAN_FUSE_LAYERS_H_
 

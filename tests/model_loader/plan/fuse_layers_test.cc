@@ -95,6 +95,31 @@ TEST(FuseLayersTest, AFunctionStaysWhereItsInputIsReadElsewhere) {
   ExpectEqualResults(network, fused);
 }
 
+TEST(FuseLayersTest, SlicesOfOneValueAreThatValueInAConcat) {
+  NetworkBuilder b(1, 0);
+  const int x = b.Value("x", 8, 3, 3), y = b.Pointwise(Op::kActivation, {x}, testing::kRelu);
+  const int left = b.Slice(y, 0, 3), right = b.Slice(y, 3, 5), sum = b.Pointwise(Op::kAdd, {right, right});
+  const int all = b.Concat({sum, left, right, x});
+  const Network network = WithPorts(b, x, {all});
+  const Network fused = Fused(network);
+  ASSERT_EQ(fused.layers.size(), network.layers.size() - 1);  // `right` is read elsewhere
+  EXPECT_EQ(fused.layers.back().inputs, (std::vector<int>{sum, y, x}));
+  ExpectEqualResults(network, fused);
+  EXPECT_EQ(Fused(fused).layers.size(), fused.layers.size());
+}
+
+TEST(FuseLayersTest, SlicesInAnotherOrderStay) {
+  NetworkBuilder b(1, 0);
+  const int x = b.Value("x", 8, 3, 3), left = b.Slice(x, 0, 3), right = b.Slice(x, 3, 5);
+  const Network network =
+      WithPorts(b, x, {b.Concat({right, left}), b.Concat({left, left, right}), b.Concat({left, x})});
+  const Network fused = Fused(network);
+  EXPECT_EQ(fused.layers[2].inputs, network.layers[2].inputs);
+  EXPECT_EQ(fused.layers[3].inputs, (std::vector<int>{left, x}));
+  EXPECT_EQ(fused.layers[4].inputs, network.layers[4].inputs);
+  ExpectEqualResults(network, fused);
+}
+
 TEST(FuseLayersTest, AClampedFunctionStays) {
   NetworkBuilder b(1, 0);
   const int x = b.Value("x", 12);
