@@ -129,15 +129,26 @@ ArenaLayout PlaceSlots(const StepList& list, BatchSize size, const std::vector<S
   return arena;
 }
 
-// `nests`: whether the backend's kernels leave alone what is where it goes. Slots nest unless that takes more memory: a
-// Concat's output is then there as soon as its first operand.
-ArenaBucket LayOut(const StepList& list, int index, BatchSize size, bool nests) {
-  ArenaLayout arena = PlaceSlots(list, size, {});
-  if (nests) {
-    ArenaLayout nested = PlaceSlots(list, size, NestSlots(list, size));
-    if (nested.bytes <= arena.bytes) arena = std::move(nested);
+// Slots nest unless that takes more memory: a Concat's output is then there as soon as its first operand. Where all
+// together would, each Concat and Slice is asked in turn.
+ArenaBucket LayOut(const StepList& list, int index, BatchSize size) {
+  const ArenaLayout plain = PlaceSlots(list, size, {});
+  std::vector<SlotPlace> places = NestSlots(list, size);
+  ArenaLayout arena = PlaceSlots(list, size, places);
+  if (arena.bytes > plain.bytes) {
+    std::vector<bool> copies(list.steps.size(), true);
+    for (size_t i = 0; i < list.steps.size(); ++i) {
+      if (list.steps[i].problem.op != Op::kConcat && list.steps[i].problem.op != Op::kSlice) continue;
+      copies[i] = false;
+      copies[i] = PlaceSlots(list, size, NestSlots(list, size, copies)).bytes > plain.bytes;
+    }
+    places = NestSlots(list, size, copies);
+    arena = PlaceSlots(list, size, places);
   }
-  ArenaBucket bucket{size, index, std::move(arena.offsets), arena.bytes, 0};
+  const bool nested = std::ranges::any_of(
+      places, [&](const SlotPlace& place) { return place.within != static_cast<int>(&place - places.data()); });
+  if (!nested) places.clear();
+  ArenaBucket bucket{size, index, std::move(arena.offsets), std::move(places), arena.bytes, 0};
   for (const Step& step : list.steps) {
     if (step.kernel->workspace_bytes == nullptr) continue;
     bucket.workspace_bytes = std::max(bucket.workspace_bytes, step.kernel->workspace_bytes(step.ProblemAt(size)));
@@ -178,7 +189,7 @@ Assembly Assemble(Backend& backend, Network network, BatchSize max_size, RunSett
   const bool sequences = network.sequences.has_value();
   for (BatchSize size : ArenaSizes(max_size, sequences)) {
     const int list = ListFor(size, sequences, choices);
-    parts.buckets.push_back(LayOut(parts.lists[list], list, size, HasHostMemory(backend)));
+    parts.buckets.push_back(LayOut(parts.lists[list], list, size));
   }
   // Batches come in parts where the host runs them.
   if (HasHostMemory(backend) && !sequences && max_size.rows > 1 && network.batch_size == 0) SetTails(parts.lists);

@@ -18,6 +18,7 @@
 #include "model_loader/plan/choose/candidates.h"
 #include "model_loader/plan/choose/kernel_choice.h"
 #include "model_loader/plan/choose/measured_sizes.h"
+#include "model_loader/plan/choose/nested_copies.h"
 #include "model_loader/plan/fuse_layers.h"
 #include "model_loader/plan/host_tuning.h"
 #include "model_loader/plan/layer_reports.h"
@@ -66,6 +67,7 @@ class Planner {
 
   StatusOr<std::shared_ptr<const Plan>> Make() {
     SWIZZLE_ASSIGN_OR_RETURN(candidates_, measurer_.MeasureLayers(network_));
+    if (!HasHostMemory(backend_)) LeaveOutNestedCopies(network_, candidates_);
     FollowOtherPlanes();
     SWIZZLE_ASSIGN_OR_RETURN(common_, ChooseKernels(network_, candidates_, conversion_times_));
     if (!other_planes_) SWIZZLE_RETURN_IF_ERROR(ChooseBlockings());

@@ -18,6 +18,7 @@ struct Runs {
 template <typename T>
 void Copy(const Runs<T>& runs, Stream& stream) {
   constexpr size_t kBytes = sizeof(T);
+  if (runs.from == runs.to) return;
   if (runs.rows == 1) {  // pitches of more than 2^31 bytes are refused
     cudaMemcpyAsync(runs.to, runs.from, runs.length * kBytes, cudaMemcpyDeviceToDevice, QueueOf(stream));
     return;
@@ -26,9 +27,17 @@ void Copy(const Runs<T>& runs, Stream& stream) {
                     runs.rows, cudaMemcpyDeviceToDevice, QueueOf(stream));
 }
 
+// Elements of a channel in layouts in which all of a batch lie together, and else 1.
+int64_t ChannelElements(const Extent& extent, Layout layout) {
+  if (layout == Layout::kRows) return RowStride(extent.positions());
+  return layout == Layout::kBatched ? RowStride(BatchedPositions(extent)) : 1;
+}
+
 }  // namespace
 
-bool AcceptsConcat(const Problem& problem) { return !problem.parts().of_planes || problem.to.layout == Layout::kNhwc; }
+bool ConcatsChannels(const Problem& problem) { return !problem.parts().of_planes; }
+
+bool AcceptsConcat(const Problem& problem) { return ConcatsChannels(problem) || problem.to.layout == Layout::kNhwc; }
 
 template <Layout kLayout, DType kDType>
 void RunConcat(const KernelArgs& args, Stream& stream) {
@@ -36,8 +45,8 @@ void RunConcat(const KernelArgs& args, Stream& stream) {
   const Extent& output = args.problem->output;
   const ConcatParts& parts = args.problem->parts();
   // Of what the parts are of: how much stands side by side for each channel or position, and how often.
-  const int64_t unit = parts.of_planes ? output.channels : kLayout == Layout::kRows ? RowStride(output.positions()) : 1;
-  const int64_t rows = parts.of_planes ? output.batch : kLayout == Layout::kRows ? 1 : output.positions();
+  const int64_t unit = parts.of_planes ? output.channels : ChannelElements(output, kLayout);
+  const int64_t rows = parts.of_planes ? output.batch : kLayout == Layout::kNhwc ? output.positions() : 1;
   const int64_t pitch = (parts.of_planes ? output.plane() : output.channels) * unit;
   T* to = args.Output<T>();
   for (int i = 0; i < parts.count; ++i) {
@@ -51,9 +60,9 @@ template <Layout kLayout, DType kDType>
 void RunSlice(const KernelArgs& args, Stream& stream) {
   using T = Element<kDType>;
   const Problem& problem = *args.problem;
-  const int64_t unit = kLayout == Layout::kRows ? RowStride(problem.output.positions()) : 1;
+  const int64_t unit = ChannelElements(problem.output, kLayout);
   const int64_t length = problem.output.channels * unit;
-  Copy<T>({kLayout == Layout::kRows ? 1 : problem.output.positions(), length,
+  Copy<T>({kLayout == Layout::kNhwc ? problem.output.positions() : 1, length,
            args.Input<T>(0) + problem.channel_range().first * unit, problem.input.channels * unit, args.Output<T>(),
            length},
           stream);
@@ -61,6 +70,8 @@ void RunSlice(const KernelArgs& args, Stream& stream) {
 
 SWIZZLE_INSTANTIATE(RunConcat);
 SWIZZLE_INSTANTIATE(RunSlice);
+SWIZZLE_INSTANTIATE_HALF_TYPES(RunConcat, Layout::kBatched);
+SWIZZLE_INSTANTIATE_HALF_TYPES(RunSlice, Layout::kBatched);
 SWIZZLE_INSTANTIATE_OF_BYTES(RunConcat);
 SWIZZLE_INSTANTIATE_OF_BYTES(RunSlice);
 

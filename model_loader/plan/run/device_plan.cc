@@ -132,7 +132,7 @@ class DeviceRunner final : public Runner, public DeviceSteps {
   void QueueSteps(BatchSize size, size_t count) {
     const ArenaBucket& bucket = program_->BucketFor(size);
     const StepOperands operands = {arena_->data(), size, sequences_ == nullptr ? nullptr : &sequences_->on_device()};
-    for (const Step& step : std::span(ListFor(size).steps).first(count)) RunStep(step, bucket, operands, *stream_);
+    for (size_t i = 0; i < count; ++i) RunStep(ListFor(size), i, bucket, operands, *stream_);
   }
 
   const std::shared_ptr<const Program> program_;
@@ -159,7 +159,7 @@ class DevicePlan final : public ProgramPlan {
     const StepList& list = program()->ListOf(bucket);
     const BorrowedSlots slots(list, memory, /*on_host=*/false);
     const StepOperands operands = {memory.arena.data(), size, nullptr, slots.elsewhere()};
-    for (const Step& step : list.steps) RunStep(step, bucket, operands, stream);
+    for (size_t i = 0; i < list.steps.size(); ++i) RunStep(list, i, bucket, operands, stream);
     slots.CopyShared(*program(), size, [&](void* to, const void* from, size_t bytes) { stream.Copy(to, from, bytes); });
     return absl::OkStatus();
   }

@@ -36,7 +36,7 @@ Status HostPlan::RunOn(Stream& stream, const BorrowedMemory& memory, BatchSize s
   for (size_t i = 0; i < list.steps.size(); ++i) {
     SWIZZLE_RETURN_IF_ERROR(PassGate(memory.gate, host));
     if (small) host.RunSerially(serial_.steps[i]);
-    RunStep(list.steps[i], bucket, operands, stream);
+    RunStep(list, i, bucket, operands, stream);
   }
   if (small) host.RunSerially(false);
   slots.CopyShared(*program(), size, [](void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); });
@@ -124,7 +124,7 @@ Status HostRunner::RunSteps(BatchSize size, const Sequences* sequences, size_t f
   for (size_t i = first; i < last; ++i) {
     SWIZZLE_RETURN_IF_ERROR(PassGate(gate_, *stream_));
     if (small) stream_->RunSerially(serial_.steps[i]);
-    RunStep(list.steps[i], bucket, operands, *stream_);
+    RunStep(list, i, bucket, operands, *stream_);
   }
   if (small) stream_->RunSerially(false);
   return absl::OkStatus();
@@ -139,7 +139,7 @@ StatusOr<std::vector<absl::Duration>> HostRunner::TimeSteps(BatchSize size, cons
   std::vector<absl::Duration> times;
   for (size_t i = 0; i < list.steps.size(); ++i) {
     stream_->RunSerially(serial[i]);
-    const auto run = [&] { RunStep(list.steps[i], bucket, operands, *stream_); };
+    const auto run = [&] { RunStep(list, i, bucket, operands, *stream_); };
     SWIZZLE_ASSIGN_OR_RETURN(times.emplace_back(), stream_->Time(run, {}));
   }
   stream_->RunSerially(false);

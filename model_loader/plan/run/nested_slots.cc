@@ -1,11 +1,24 @@
 #include "model_loader/plan/run/nested_slots.h"
 
+#include <cstdint>
+
 #include "kernels/base/layout.h"
 #include "kernels/base/storage.h"
 #include "kernels/operator/problem.h"
 
 namespace swizzle {
 namespace {
+
+constexpr int64_t kBlock = 16;  // channels, in kBlocked16
+
+// Where a slot lies: so many units behind the beginning of another one. In kRows and kBatched these are rows, else
+// elements.
+struct Place {
+  int within = -1;
+  int64_t at = 0;
+};
+
+bool IsStack(Layout layout) { return layout == Layout::kNchw || layout == Layout::kBlocked16; }
 
 class Nest {
  public:
@@ -19,68 +32,117 @@ class Nest {
   }
 
   void AddConcat(const Step& step) {
-    if (step.problem.parts().of_planes) return;
-    int64_t first = 0;
+    if (step.problem.parts().of_planes || step.problem.from != step.problem.to) return;
+    const std::vector<int64_t> begins = OperandBegins(step);
     for (size_t i = 0; i < step.inputs.size(); ++i) {
-      const int64_t count = step.problem.parts().sizes[i];
-      if (step.problem.from == step.problem.to) Put(step.inputs[i], step.output, step.problem.output, first, count);
-      first += count;
+      const auto [root, at] = PlaceOf(step.inputs[i]);
+      const int64_t begin = begins[i] - at;
+      if (root == step.inputs[i] || HoldsWhole(step, begins, root, begin)) Put(root, step.output, begin);
     }
   }
 
   void AddSlice(const Step& step) {
     const Problem& problem = step.problem;
     if (problem.from != problem.to) return;
-    Put(step.output, step.inputs[0], problem.input, problem.channel_range().first, problem.output.channels);
+    Put(step.output, step.inputs[0], problem.channel_range().first * ChannelUnits(problem.input, problem.from));
   }
 
-  std::vector<SlotPlace> Finish() {
-    std::vector<SlotPlace> places = places_;
-    for (SlotPlace& place : places) {
-      while (places_[place.within].within != place.within) {
-        place.offset += places_[place.within].offset;
-        place.within = places_[place.within].within;
-      }
+  std::vector<SlotPlace> Finish() const {
+    std::vector<SlotPlace> places;
+    for (size_t i = 0; i < places_.size(); ++i) {
+      const auto [root, at] = PlaceOf(static_cast<int>(i));
+      const Slot& whole = list_.slots[root];
+      const bool rows = HasRows(whole.storage.layout);
+      places.push_back({root, rows ? 0 : static_cast<size_t>(at) * ElementBytes(whole.storage.dtype), rows ? at : 0});
     }
     return places;
   }
 
  private:
-  // Slot `part` becomes channels [first, first + count) of `whole`, an image of `extent`, where it can.
-  void Put(int part, int whole, const Extent& extent, int64_t first, int64_t count) {
-    const Storage storage = list_.slots[whole].storage;
-    if (is_port_[part] || is_port_[whole] || places_[part].within != part) return;
-    if (BatchOf(part) != 1 || BatchOf(whole) != 1 || list_.slots[part].storage != storage) return;
-    if (storage.layout != Layout::kNchw && storage.layout != Layout::kBlocked16) return;
-    const int64_t channel_bytes = extent.plane() * static_cast<int64_t>(ElementBytes(storage.dtype));
-    const auto has_padding = [&](int64_t channels) {  // where they are not whole blocks
-      const size_t bytes = StorageBytes({1, channels, extent.height, extent.width}, storage);
-      return bytes != static_cast<size_t>(channels * channel_bytes);
+  static bool HasRows(Layout layout) { return layout == Layout::kRows || layout == Layout::kBatched; }
+  static int64_t ChannelUnits(const Extent& extent, Storage storage) {
+    return IsStack(storage.layout) ? extent.plane() : 1;
+  }
+  int64_t UnitsOf(int slot) const {
+    const NetworkValue& value = list_.slots[slot].value;
+    return IsStack(list_.slots[slot].storage.layout) ? value.elements() : value.channels;
+  }
+
+  // Where each operand belongs in a Concat's output.
+  static std::vector<int64_t> OperandBegins(const Step& step) {
+    std::vector<int64_t> begins = {0};
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      begins.push_back(begins.back() +
+                       step.problem.parts().sizes[i] * ChannelUnits(step.problem.output, step.problem.to));
+    }
+    return begins;
+  }
+
+  Place PlaceOf(int slot) const {
+    Place place = {slot, 0};
+    while (places_[place.within].within != place.within) {
+      place.at += places_[place.within].at;
+      place.within = places_[place.within].within;
+    }
+    return place;
+  }
+
+  // Whether `root`, from `begin` of the Concat's output on, would hold what the operands put there.
+  bool HoldsWhole(const Step& concat, const std::vector<int64_t>& begins, int root, int64_t begin) const {
+    const int64_t end = begin + UnitsOf(root);
+    if (begin < 0 || end > begins.back()) return false;
+    for (size_t i = 0; i < concat.inputs.size(); ++i) {
+      if (begins[i + 1] <= begin || begins[i] >= end) continue;
+      const auto [within, at] = PlaceOf(concat.inputs[i]);
+      if (within != root || begin + at != begins[i]) return false;
+    }
+    return true;
+  }
+
+  // A slot that lies alone comes to lie in `whole`, where it can.
+  void Put(int part, int whole, int64_t at) {
+    if (places_[part].within == part && MayLieIn(part, whole) && IsAligned(part, at)) places_[part] = {whole, at};
+  }
+
+  bool MayLieIn(int part, int whole) const {
+    const Storage storage = list_.slots[part].storage;
+    if (is_port_[part] || is_port_[whole] || list_.slots[whole].storage != storage) return false;
+    if (BatchOf(part) != BatchOf(whole) || PlaceOf(whole).within == part) return false;
+    return HasRows(storage.layout) || (IsStack(storage.layout) && BatchOf(part) == 1);
+  }
+
+  bool IsAligned(int part, int64_t at) const {
+    const NetworkValue& value = list_.slots[part].value;
+    const auto element = static_cast<int64_t>(ElementBytes(list_.slots[part].storage.dtype));
+    const auto starts = [&](int64_t elements) {
+      return elements * element % static_cast<int64_t>(kBufferAlignment) == 0;
     };
-    const auto offset = static_cast<size_t>(first * channel_bytes), bytes = static_cast<size_t>(count * channel_bytes);
-    if (has_padding(first) || has_padding(count)) return;
-    if (offset % kBufferAlignment != 0 || BytesOf(part) != bytes) return;
-    places_[part] = {whole, offset};
+    switch (list_.slots[part].storage.layout) {
+      case Layout::kNchw:
+        return starts(at);
+      case Layout::kBlocked16:
+        return value.channels % kBlock == 0 && at % (kBlock * value.height * value.width) == 0;
+      default:  // whatever the batch
+        return starts(at * kPositionUnit);
+    }
   }
 
   int64_t BatchOf(int slot) const { return list_.slots[slot].value.WithBatch(size_).batch; }
-  size_t BytesOf(int slot) const {
-    return StorageBytes(list_.slots[slot].value.WithBatch(size_), list_.slots[slot].storage);
-  }
 
   const StepList& list_;
   const BatchSize size_;
   std::vector<bool> is_port_;
-  std::vector<SlotPlace> places_;  // within the next one that holds it
+  std::vector<Place> places_;  // within the next one that holds it
 };
 
 }  // namespace
 
-std::vector<SlotPlace> NestSlots(const StepList& list, BatchSize size) {
+std::vector<SlotPlace> NestSlots(const StepList& list, BatchSize size, const std::vector<bool>& copies) {
   Nest nest(list, size);
-  for (const Step& step : list.steps) {
-    if (step.problem.op == Op::kConcat) nest.AddConcat(step);
-    if (step.problem.op == Op::kSlice) nest.AddSlice(step);
+  for (size_t i = 0; i < list.steps.size(); ++i) {
+    if (!copies.empty() && copies[i]) continue;
+    if (list.steps[i].problem.op == Op::kConcat) nest.AddConcat(list.steps[i]);
+    if (list.steps[i].problem.op == Op::kSlice) nest.AddSlice(list.steps[i]);
   }
   return nest.Finish();
 }

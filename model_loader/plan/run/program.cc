@@ -4,6 +4,16 @@
 #include <array>
 
 namespace swizzle {
+namespace {
+
+// Of a channel in kRows or kBatched.
+size_t RowBytes(const Slot& slot, BatchSize size) {
+  Extent row = slot.value.WithBatch(size);
+  row.channels = 1;
+  return StorageBytes(row, slot.storage);
+}
+
+}  // namespace
 
 size_t Program::arena_bytes() const {
   size_t bytes = kBufferAlignment;
@@ -43,11 +53,15 @@ std::span<std::byte> Program::Output(std::byte* arena, int i, BatchSize size) co
 
 std::byte* SlotData(const ArenaBucket& bucket, std::byte* arena, int slot) { return arena + bucket.offsets[slot]; }
 
-void RunStep(const Step& step, const ArenaBucket& bucket, const StepOperands& operands, Stream& stream) {
+void RunStep(const StepList& list, size_t index, const ArenaBucket& bucket, const StepOperands& operands,
+             Stream& stream) {
+  const Step& step = list.steps[index];
   const Problem problem = step.ProblemAt(operands.size);
   const auto at = [&](int slot) {
     if (!operands.elsewhere.empty() && operands.elsewhere[slot] != nullptr) return operands.elsewhere[slot];
-    return SlotData(bucket, operands.arena, slot);
+    std::byte* const data = SlotData(bucket, operands.arena, slot);
+    const int64_t row = bucket.places.empty() ? 0 : bucket.places[slot].row;
+    return row == 0 ? data : data + static_cast<size_t>(row) * RowBytes(list.slots[slot], operands.size);
   };
   std::array<Operand, kMaxKernelInputs> inputs;
   for (size_t i = 0; i < step.inputs.size(); ++i) {

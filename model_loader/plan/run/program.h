@@ -63,11 +63,19 @@ struct StepList {
   std::optional<Tail> tail;          // of the same value in all lists of a program, or in none
 };
 
+// Where a slot lies: in itself, or in one that lies in itself, among its channels (nested_slots.h).
+struct SlotPlace {
+  int within = -1;
+  size_t offset = 0;  // bytes in that one, a multiple of kBufferAlignment
+  int64_t row = 0;    // in kRows and kBatched the rows before it, too, which are as long as the batch makes them
+};
+
 // The arena for batches up to this size. Small batches use a compact prefix of the same memory.
 struct ArenaBucket {
   BatchSize size;
-  int list = 0;                 // of the program's
-  std::vector<size_t> offsets;  // bytes, per slot of the list
+  int list = 0;                   // of the program's
+  std::vector<size_t> offsets;    // bytes, per slot of the list
+  std::vector<SlotPlace> places;  // per slot; their offsets are in `offsets`. Empty: all lie in themselves
   size_t workspace_offset = 0;
   size_t workspace_bytes = 0;
   size_t bytes() const { return workspace_offset + workspace_bytes; }
@@ -135,10 +143,12 @@ struct StepOperands {
   std::span<std::byte* const> elsewhere = {};  // by slot: where it lies outside of the arena, or null; empty: none does
 };
 
+// Of a slot that lies in itself, or that no batch size moves.
 std::byte* SlotData(const ArenaBucket& bucket, std::byte* arena, int slot);
 
-// Queues a step of the bucket's list. REQUIRES: within Run, Time or Record of the stream where that is a device's.
-void RunStep(const Step& step, const ArenaBucket& bucket, const StepOperands& operands, Stream& stream);
+// Queues a step of `list`, the bucket's. REQUIRES: within Run, Time or Record of the stream where that is a device's.
+void RunStep(const StepList& list, size_t step, const ArenaBucket& bucket, const StepOperands& operands,
+             Stream& stream);
 
 }  // namespace swizzle
 

@@ -10,6 +10,7 @@
 #include "kernels/cuda/cuda_backend.h"
 #include "model_loader/plan/planner.h"
 #include "tests/support/drawn_models.h"
+#include "tests/support/filtered_backend.h"
 #include "tests/support/network_builder.h"
 #include "tests/support/plan_runs.h"
 
@@ -20,38 +21,13 @@ using testing::kNoEpilogue;
 using testing::kRelu;
 using testing::SquareWindow;
 
-// A GPU without what would be chosen instead: in other layouts it has dense convolutions alone, and no windows else.
-class BatchedBackend final : public Backend {
- public:
-  explicit BatchedBackend(Backend& gpu) : gpu_(gpu) {
-    for (const Kernel& kernel : gpu.kernels()) {
-      const Op op = kernel.key.op;
-      const bool other_conv = op == Op::kConv && kernel.key.weights != Format::kDense;
-      const bool other_window = op == Op::kDepthwiseConv || op == Op::kMaxPool;
-      if (kernel.key.input.layout == Layout::kBatched || !(other_conv || other_window)) kernels_.push_back(kernel);
-    }
-  }
-  std::string_view name() const override { return gpu_.name(); }
-  std::string device_name() const override { return gpu_.device_name(); }
-  uint32_t features() const override { return gpu_.features(); }
-  std::string features_text() const override { return gpu_.features_text(); }
-  std::span<const Kernel> kernels() const override { return kernels_; }
-  Kind kind() override { return gpu_.kind(); }
-  bool Computes(Precision precision) const override { return gpu_.Computes(precision); }
-  Throughput throughput(Precision precision) const override { return gpu_.throughput(precision); }
-  StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return gpu_.Allocate(bytes); }
-  StatusOr<std::unique_ptr<PackedWeight>> Prepare(const Kernel& kernel, const Weight& weight,
-                                                  const Problem& problem) override {
-    return gpu_.Prepare(kernel, weight, problem);
-  }
-  StatusOr<std::unique_ptr<Stream>> NewStream(int threads) override { return gpu_.NewStream(threads); }
-  Status health() const override { return gpu_.health(); }
-  std::optional<DeviceMemory> memory() const override { return gpu_.memory(); }
-
- private:
-  Backend& gpu_;
-  std::vector<Kernel> kernels_;
-};
+// Without what would be chosen instead: in other layouts there are dense convolutions alone, and no windows else.
+bool IsBatchedOrDense(const Kernel& kernel) {
+  const Op op = kernel.key.op;
+  const bool other_conv = op == Op::kConv && kernel.key.weights != Format::kDense;
+  const bool other_window = op == Op::kDepthwiseConv || op == Op::kMaxPool;
+  return kernel.key.input.layout == Layout::kBatched || !(other_conv || other_window);
+}
 
 // Vectors of 64 rows, windows of both strides, a residual, and both kinds of pooling.
 Network VectorNetwork() {
@@ -77,7 +53,7 @@ Network VectorNetwork() {
 TEST(CudaBatchedPlanTest, IsCloseToSinglePrecision) {
   const auto gpu = NewCudaBackend(0);
   if (!gpu.ok()) GTEST_SKIP() << gpu.status().message();
-  BatchedBackend batched(**gpu);
+  testing::FilteredBackend batched(**gpu, IsBatchedOrDense);
   Network network = VectorNetwork();
   for (const bool bytes : {false, true}) {
     if (bytes) {

@@ -26,7 +26,7 @@ class NestedSlotsTest : public ::testing::Test {
     list_.slots.emplace_back();
     list_.slots.back().value.channels = channels;
     list_.slots.back().value.height = list_.slots.back().value.width = side_;
-    list_.slots.back().storage.layout = layout_;
+    list_.slots.back().storage = {layout_, dtype_};
     return static_cast<int>(list_.slots.size()) - 1;
   }
 
@@ -46,12 +46,15 @@ class NestedSlotsTest : public ::testing::Test {
   void ExpectIn(int slot, int within, int64_t channel, int64_t batch = 1) {
     const SlotPlace place = NestSlots(list_, batch)[slot];
     EXPECT_EQ(place.within, within);
-    EXPECT_EQ(place.offset, channel * side_ * side_ * sizeof(float));
+    const bool rows = layout_ == Layout::kRows || layout_ == Layout::kBatched;
+    EXPECT_EQ(place.row, rows ? channel : 0);
+    EXPECT_EQ(place.offset, rows ? 0 : channel * side_ * side_ * ElementBytes(dtype_));
   }
   void ExpectAlone(int slot, int64_t batch = 1) { ExpectIn(slot, slot, 0, batch); }
 
   StepList list_;
   Layout layout_ = Layout::kNchw;
+  DType dtype_ = DType::kFloat32;
   int64_t side_ = 8;
 
  private:
@@ -61,7 +64,7 @@ class NestedSlotsTest : public ::testing::Test {
     step.output = NewSlot(channels);
     step.problem = {operator_, list_.slots[step.inputs[0]].value.WithBatch(1),
                     list_.slots[step.output].value.WithBatch(1)};
-    step.problem.from.layout = step.problem.to.layout = layout_;
+    step.problem.from = step.problem.to = {layout_, dtype_};
     list_.steps.push_back(std::move(step));
     return list_.steps.back().output;
   }
@@ -120,6 +123,41 @@ TEST_F(NestedSlotsTest, BlocksOfChannelsStayWhole) {
   ExpectAlone(d);
   ExpectIn(part, all, 16);
   ExpectAlone(other);
+}
+
+TEST_F(NestedSlotsTest, RowsLieInEachOtherAtAnyBatch) {
+  dtype_ = DType::kFloat16;
+  for (const Layout layout : {Layout::kRows, Layout::kBatched}) {
+    list_ = {};
+    layout_ = layout;
+    const int a = NewSlot(2), b = NewSlot(3), c = NewSlot(3), all = ConcatOf({a, b, c}), part = SliceOf(all, 4, 4);
+    for (const int64_t batch : {1, 3, 8}) {
+      ExpectIn(a, all, 0, batch);
+      ExpectIn(b, all, 2, batch);
+      ExpectAlone(c, batch);  // rows of other batches begin within a line
+      ExpectIn(part, all, 4, batch);
+    }
+  }
+}
+
+// What Slices cut is put together again, as operands or with more.
+TEST_F(NestedSlotsTest, WholesLieInConcatsOfTheirParts) {
+  const int a = NewSlot(8), left = SliceOf(a, 0, 4), right = SliceOf(a, 4, 4), more = NewSlot(4);
+  const int all = ConcatOf({more, left, right}), again = ConcatOf({all, right, left});
+  ExpectIn(a, again, 4);
+  ExpectIn(left, again, 4);
+  ExpectIn(right, again, 8);
+  ExpectIn(more, again, 0);
+  ExpectIn(all, again, 0);
+}
+
+TEST_F(NestedSlotsTest, WholesStayWherePartsDiffer) {
+  const int a = NewSlot(8), left = SliceOf(a, 0, 4), right = SliceOf(a, 4, 4);
+  ConcatOf({right, left, NewSlot(4)});
+  ConcatOf({left, NewSlot(8)});
+  ExpectAlone(a);
+  ExpectIn(left, a, 0);
+  ExpectIn(right, a, 4);
 }
 
 TEST_F(NestedSlotsTest, OtherLayoutsAreCopied) {
