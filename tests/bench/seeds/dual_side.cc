@@ -5,8 +5,8 @@
 //
 // The paper's products ran on a simulated chip with instructions of its own. Beside what is measured stands "model":
 // how many of its steps (of 8 x 16 outer products, 8 a k of a 32 x 32 tile) such zeros would skip. Ours counts encoding
-// X, which the layer before would have done. cuSPARSE is the better of CSR times dense and CSR times CSR (FP32), the
-// latter from 98 % on.
+// X, which the layer before would have done; a product that encodes Y as it leaves is timed beside one that stores Y
+// first. cuSPARSE is the better of CSR times dense and CSR times CSR (FP32), the latter from 98 % on.
 #include <cmath>
 #include <random>
 
@@ -152,6 +152,8 @@ class Bench {
                                     {"product_us", both_us},
                                     {"ours_us", encode_us + both_us},
                                     {"w_only_us", w_only_us},
+                                    {"stored_then_encoded_us", TimeNext(*weight, sparse, product, false)},
+                                    {"leaves_encoded_us", TimeNext(*weight, sparse, product, true)},
                                     {"model_gain", ModelGain(w_sparsity, x_sparsity)}};
     if (w_sparsity >= .98 && x_sparsity >= .98) {
       facts["cusparse_spgemm_us"] = TimeSparseBySparse(cusparse_, w, DrawMatrix(size, size, x_sparsity, 0), queue);
@@ -201,6 +203,32 @@ class Bench {
   }
 
  private:
+  // The product, clamped at 0, as the operand of another one: encoded where it leaves, or stored and then encoded.
+  double TimeNext(const cuda::BitmapStrips& weight, const cuda::BitmapView& x, Product& product, bool leaves_encoded) {
+    const int64_t size = options_.size;
+    const auto next = *cuda::BitmapActivations::Make(size, CeilDiv(size, int64_t{cuda::kStripLanes}));
+    double least = 1e30;
+    for (const cuda::BitmapTile tile : kTiles) {
+      least = std::min(least, timer_->Time([&] {
+        cuda::QueueBitmapProduct({.weight = &weight,
+                                  .dtype = kF16,
+                                  .sparse = &x,
+                                  .x = nullptr,
+                                  .residual = nullptr,
+                                  .y = leaves_encoded ? nullptr : product.y(),
+                                  .encoded = leaves_encoded ? next.get() : nullptr,
+                                  .stride = product.stride(),
+                                  .columns = size,
+                                  .epilogue = {.low = 0}},
+                                 tile, timer_->queue());
+        if (!leaves_encoded) {
+          cuda::QueueEncode(product.y(), size, size, product.stride(), *next, timer_->queue());
+        }
+      }));
+    }
+    return least;
+  }
+
   // The fastest dense row of the kernel table in FP16.
   double TimeDenseConvolution(const Problem& asked, const DenseMatrix& w) {
     const Weight weight{.matrix = w, .bias = {}};
