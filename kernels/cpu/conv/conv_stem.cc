@@ -81,7 +81,8 @@ class Band {
   // Rows of all channels, the first of them input row `top`, which may lie above the plane.
   void Copy(int64_t image, int64_t top, int64_t rows) {
     const Extent& input = problem_.input;
-    const int64_t left = problem_.window().pad_left, width = std::min(input.width, bands_.pitch - left);
+    const int64_t left = std::min<int64_t>(problem_.window().pad_left, bands_.pitch);
+    const int64_t width = std::min(input.width, bands_.pitch - left);
     for (int64_t channel = 0; channel < input.channels; ++channel) {
       const float* const plane = args_.Input<float>(0) + (image * input.channels + channel) * input.plane();
       for (int64_t i = 0; i < rows; ++i) {
@@ -134,7 +135,7 @@ bool AcceptsConvStem(const Problem& problem) {
   const Window& window = problem.window();
   const bool has_stride = window.stride_w == 1 || window.stride_w == 2 || window.stride_w == 4;
   return EpilogueKeepsZero(problem) && problem.input.channels <= stem::kMostChannels &&
-         window.taps() <= stem::kMostTaps && has_stride;
+         window.taps() <= stem::kMostTaps && has_stride && stem::Bands(problem).floats(problem) <= stem::kMostCopied;
 }
 
 size_t ConvStemWorkspaceBytes(const Problem& problem) {

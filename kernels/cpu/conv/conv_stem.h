@@ -20,6 +20,7 @@ namespace stem {
 constexpr int64_t kMostChannels = 4, kMostTaps = 64;  // of the input; of a window
 constexpr int64_t kBandRows = 8;                      // of the output that share a copy of the input
 constexpr int64_t kMostPositions = 16;                // that a target computes at once
+constexpr int64_t kMostCopied = int64_t{1} << 20;     // floats of a copy: taps may lie far apart
 
 // Copies of some rows of an image with zeros around, channel by channel, as one thread has them.
 struct Bands {
@@ -40,7 +41,7 @@ struct Bands {
 
 }  // namespace stem
 
-// Their weights are prepared by PrepareBlockRows.
+// Few channels, taps and strides, and copies that a cache holds. Their weights are prepared by PrepareBlockRows.
 bool AcceptsConvStem(const Problem& problem);
 size_t ConvStemWorkspaceBytes(const Problem& problem);
 
