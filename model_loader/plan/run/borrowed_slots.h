@@ -1,5 +1,6 @@
 // Where a list's slots lie when a batch is run in borrowed memory (Plan::RunOn). On the host, what a last step works on
-// in place lies where its output goes: one buffer less is written and read.
+// in place lies where its output goes: one buffer less is written and read. It may be a slot that holds others in the
+// arena, or lies within one (nested_slots.h): Concats and Slices then copy what is not where it goes.
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_RUN_BORROWED_SLOTS_H_
 #define SWIZZLE_MODEL_LOADER_PLAN_RUN_BORROWED_SLOTS_H_
 

@@ -107,6 +107,17 @@ TEST_F(RecurrenceTest, PlansAreRight) {
   }
 }
 
+// A thread's rows end with a vector, but begin within one.
+TEST_F(RecurrenceTest, RowsOfAThreadMayBeginWithinAVector) {
+  for (const auto& [units, batch, threads] : {std::tuple(8, 3, 2), std::tuple(4, 7, 2), std::tuple(4, 15, 3)}) {
+    for (const int of : {1, 10}) {
+      for (const auto& [op, gates] : {std::pair("LSTM", 4), std::pair("GRU", 3), std::pair("RNN", 1)}) {
+        ExpectSame(Plan(Network(op, gates, units, of), threads), {4, batch, kInputs}, threads);
+      }
+    }
+  }
+}
+
 TEST_F(RecurrenceTest, MeasuredPlansAreRight) {
   const auto network = Network("LSTM", 4, 64, 10, {{"direction", std::string("bidirectional")}});
   ExpectSame(Plan(network, 2, absl::Seconds(1)), {6, 2, kInputs}, 2);
