@@ -211,6 +211,8 @@ constexpr Kernel kConvBitmap = {.accepts = AcceptsAll,
                                 .prepare = PrepareConvBitmap,
                                 .workspace_bytes = ConvCsrWorkspaceBytes,
                                 .holds = HoldsEmptyColumns};
+constexpr Kernel kConvBitmaps = SkippingInputZeros(
+    {.accepts = AcceptsConvBitmaps, .prepare = PrepareConvBitmap, .workspace_bytes = ConvBitmapsWorkspaceBytes});
 constexpr Kernel kFusedAttention = {.accepts = AcceptsFusedAttention,
                                     .prepare = PrepareFusedAttention,
                                     .workspace_bytes = FusedAttentionWorkspaceBytes};
@@ -366,6 +368,8 @@ constexpr auto kRows = Join(
     ShflBwWindowRows<"256", 256>(), TwoOfFourRows<"128", 128>(), TwoOfFourRows<"256", 256>(),
     Rows<"conv_rows_bitmap", "mma_sm80", kF16, kBf16>(kBitmapShape, kSm80, kConvBitmap,
                                                       []<DType>() { return &RunConvBitmap; }),
+    Rows<"conv_rows_bitmap", "both_sm80", kF16, kBf16>(kBitmapShape, kSm80, kConvBitmaps,
+                                                       []<DType>() { return &RunConvBitmaps; }),
 
     byte_rows::All(),
 

@@ -5,9 +5,7 @@
 #include <vector>
 
 #include "kernels/base/half.h"
-#include "kernels/cuda/conv/bitmap_planes.h"
-#include "kernels/cuda/conv/bitmap_product.h"
-#include "kernels/cuda/runtime/queue.h"
+#include "kernels/cuda/conv/conv_bitmap.h"
 
 namespace swizzle {
 namespace {
@@ -39,47 +37,31 @@ StatusOr<double> LeastOf(Stream& stream, Stream::Work work, Stream::Operands rec
 
 StatusOr<double> TimeSparseInput(Backend& gpu, const Problem& asked, const Weight& weight,
                                  std::span<const float> input) {
-  constexpr DType kType = DType::kFloat16;
+  constexpr Storage kStorage = {Layout::kRows, DType::kFloat16};
   Problem problem = asked;
-  if (asked.window().IsPointwise()) {  // a row of the output then is all positions
-    problem.input = {1, asked.input.channels, 1, asked.input.positions()};
-    problem.output = {1, asked.output.channels, 1, asked.output.positions()};
-  }
-  problem.from = problem.to = {Layout::kRows, kType};
-  const int64_t stride = RowStride(problem.output.positions());
-  // Allocating makes the device the thread's current one, too.
+  problem.from = problem.to = kStorage;
+  if (!cuda::FitsBitmaps(problem)) return Unimplemented("one row is too large");
   const std::vector<uint16_t> halves = HalvesInRows(asked.input, input);
   const std::span<const std::byte> bytes = std::as_bytes(std::span(halves));
+  // Allocating makes the device the thread's current one, too.
   SWIZZLE_ASSIGN_OR_RETURN(const auto x, gpu.Allocate(bytes.size()));
-  SWIZZLE_ASSIGN_OR_RETURN(const auto y, gpu.Allocate(problem.output.channels * stride * sizeof(uint16_t)));
-  SWIZZLE_ASSIGN_OR_RETURN(const auto matrix, weight.matrix.In<BitmapMatrix>());
-  SWIZZLE_ASSIGN_OR_RETURN(const auto strips, cuda::BitmapStrips::Make(*matrix, weight.bias, kType));
-  SWIZZLE_ASSIGN_OR_RETURN(const auto planes, cuda::BitmapPlanes::Make(problem));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto y, gpu.Allocate(StorageBytes(problem.output, kStorage)));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto residual, gpu.Allocate(StorageBytes(problem.output, kStorage)));
+  const size_t workspace_bytes = cuda::ConvBitmapsWorkspaceBytes(problem);
+  SWIZZLE_ASSIGN_OR_RETURN(const auto workspace, gpu.Allocate(workspace_bytes));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto packed, cuda::PrepareConvBitmap(weight, problem));
   SWIZZLE_ASSIGN_OR_RETURN(const auto stream, gpu.NewStream(0));
   stream->Copy(x->data(), bytes.data(), bytes.size());
   SWIZZLE_RETURN_IF_ERROR(stream->Synchronize());
-  const cuda::BitmapView columns = planes->columns();
+  const Operand inputs[] = {{x->data(), kStorage.dtype}, {residual->data(), kStorage.dtype}};
+  const KernelArgs args = {.problem = &problem,
+                           .weight = packed.get(),
+                           .inputs = inputs,
+                           .output = {y->data(), kStorage.dtype},
+                           .workspace = {workspace->data(), workspace_bytes}};
   const std::span<const std::byte> recent[] = {{x->data(), bytes.size()}};
-  double least = std::numeric_limits<double>::infinity();
-  for (const cuda::BitmapTile tile : {cuda::BitmapTile::k64, cuda::BitmapTile::k128}) {
-    const auto work = [&] {
-      planes->QueueEncode(x->data(), cuda::QueueOf(*stream));
-      planes->QueueUnfold(cuda::QueueOf(*stream));
-      cuda::QueueBitmapProduct({.weight = strips.get(),
-                                .dtype = kType,
-                                .sparse = &columns,
-                                .x = nullptr,
-                                .residual = nullptr,
-                                .y = y->data(),
-                                .stride = stride,
-                                .columns = problem.output.positions(),
-                                .epilogue = {.low = problem.epilogue.low, .high = problem.epilogue.high}},
-                               tile, cuda::QueueOf(*stream));
-    };
-    SWIZZLE_ASSIGN_OR_RETURN(const double time, LeastOf(*stream, work, recent));
-    least = std::min(least, time);
-  }
-  return least;
+  return LeastOf(
+      *stream, [&] { cuda::RunConvBitmaps(args, *stream); }, recent);
 }
 
 }  // namespace swizzle

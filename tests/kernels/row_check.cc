@@ -13,6 +13,7 @@
 #include "kernels/backend/select.h"
 #include "kernels/base/half.h"
 #include "kernels/format/csr.h"
+#include "kernels/operator/count_zeros.h"
 #include "kernels/reference/layout.h"
 #include "kernels/reference/reference.h"
 #include "tests/kernels/closeness.h"
@@ -179,6 +180,16 @@ std::vector<float> DrawIds(int64_t count, int64_t limit, std::mt19937& random) {
   return ids;
 }
 
+// Of inputs whose zeros a row skips: runs that are full or empty, some of everything, nearly nothing, nothing.
+constexpr InputZeros kZeros[] = {{0, 0, .5, .5}, {.3, .5, .7, .9}, {.9, .95, .99, .995}, {1, 1, 1, 1}};
+
+void PutZeros(const InputZeros& zeros, const Extent& extent, reference::Values& nchw) {
+  DrawZeros(zeros, extent, [&](const DrawnRun& run) {
+    float* const to = nchw.data() + (run.row * extent.channels + run.channel) * extent.plane() + run.position;
+    for (int i = 0; i < run.count; ++i) to[i] = (run.held >> i & 1) != 0 ? to[i] : 0.0f;
+  });
+}
+
 // All operands of a case, as plain NCHW.
 std::vector<reference::Values> DrawInputs(const KernelCase& kernel_case, const Kernel& kernel, std::mt19937& random) {
   const Problem& problem = kernel_case.problem;
@@ -195,6 +206,7 @@ std::vector<reference::Values> DrawInputs(const KernelCase& kernel_case, const K
     for (float& value : inputs.back())
       value = static_cast<float>(static_cast<int>(random() % 256) - as.zero_point) * as.scale;
   }
+  if (problem.input_zeros) PutZeros(*problem.input_zeros, problem.input, inputs[0]);
   if (kernel.key.weight_dtype == DType::kInt8 && !HasBytes(kernel)) {
     RoundToPositionBytes(problem.input, random, inputs[0]);
   }
@@ -379,6 +391,7 @@ std::vector<SeededCase> CasesOf(const Kernel& kernel) {
   for (KernelCase& kernel_case : drawn) {
     ++seed;
     const Problem& problem = kernel_case.problem;
+    if (kernel.skips_input_zeros) kernel_case.problem.input_zeros = kZeros[seed % std::size(kZeros)];
     kernel_case.problem = AsRowSolves(kernel, HasBytes(kernel) ? Quantise(problem) : problem);
     if (IsHalf(PrecisionOf(kernel))) kernel_case.mean /= 125;  // 1000 would leave no differences
     if (kernel.accepts(kernel_case.problem)) cases.push_back({kernel_case, seed});

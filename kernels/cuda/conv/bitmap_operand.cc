@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 #include <vector>
 
 #include "kernels/base/half_bits.h"
@@ -43,14 +44,25 @@ StatusOr<std::unique_ptr<BitmapStrips>> BitmapStrips::Make(const BitmapMatrix& m
   return packed;
 }
 
+size_t BitmapActivations::Bytes(int64_t depth, int64_t strips) {
+  const auto words = static_cast<size_t>(RoundUp(depth, kStripDepthUnit) * RoundUp(strips, kStripsUnit));
+  return words * sizeof(BitmapWord) + words / 32 * sizeof(uint32_t) +
+         (words * kStripLanes + kValuesAhead) * sizeof(uint16_t);
+}
+
+BitmapActivations::BitmapActivations(std::byte* memory, int64_t depth, int64_t strips)
+    : strips_(static_cast<int32_t>(RoundUp(strips, kStripsUnit))),
+      depth_(static_cast<int32_t>(RoundUp(depth, kStripDepthUnit))) {
+  const size_t words = static_cast<size_t>(depth_) * strips_;
+  words_ = reinterpret_cast<BitmapWord*>(memory);
+  alive_ = reinterpret_cast<uint32_t*>(words_ + words);
+  values_ = reinterpret_cast<uint16_t*>(alive_ + words / 32);
+}
+
 StatusOr<std::unique_ptr<BitmapActivations>> BitmapActivations::Make(int64_t depth, int64_t strips) {
-  std::unique_ptr<BitmapActivations> room(new BitmapActivations);
-  room->depth_ = static_cast<int32_t>(RoundUp(depth, kStripDepthUnit));
-  room->strips_ = static_cast<int32_t>(RoundUp(strips, kStripsUnit));
-  const size_t words = static_cast<size_t>(room->depth_) * room->strips_;
-  SWIZZLE_ASSIGN_OR_RETURN(room->words_, DeviceArray<BitmapWord>::Allocate(words));
-  SWIZZLE_ASSIGN_OR_RETURN(room->alive_, DeviceArray<uint32_t>::Allocate(words / 32));
-  SWIZZLE_ASSIGN_OR_RETURN(room->values_, DeviceArray<uint16_t>::Allocate(words * kStripLanes + kValuesAhead));
+  SWIZZLE_ASSIGN_OR_RETURN(auto memory, DeviceArray<std::byte>::Allocate(Bytes(depth, strips)));
+  auto room = std::make_unique<BitmapActivations>(memory.data(), depth, strips);
+  room->owned_ = std::move(memory);
   return room;
 }
 

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "kernels/base/dtype.h"
@@ -76,23 +77,25 @@ class BitmapStrips {
 // encoded at once. REQUIRES: depth, padded, times strips of 32 is below 2^32.
 class BitmapActivations {
  public:
+  static size_t Bytes(int64_t depth, int64_t strips);
+  // In so many bytes of others, which are aligned as words.
+  BitmapActivations(std::byte* memory, int64_t depth, int64_t strips);
+  // In its own.
   static StatusOr<std::unique_ptr<BitmapActivations>> Make(int64_t depth, int64_t strips);
 
-  size_t bytes() const { return words_.bytes() + alive_.bytes() + values_.bytes(); }
-  BitmapView view() const { return {words_.data(), alive_.data(), values_.data(), nullptr, strips_, depth_}; }
-  BitmapWord* words() { return words_.data(); }
-  uint32_t* alive() { return alive_.data(); }
-  uint16_t* values() { return values_.data(); }
+  BitmapView view() const { return {words_, alive_, values_, nullptr, strips_, depth_}; }
+  BitmapWord* words() { return words_; }
+  uint32_t* alive() { return alive_; }
+  uint16_t* values() { return values_; }
   int32_t strips() const { return strips_; }
   int32_t depth() const { return depth_; }
 
  private:
-  BitmapActivations() = default;
-
   int32_t strips_ = 0, depth_ = 0;
-  DeviceArray<BitmapWord> words_;
-  DeviceArray<uint32_t> alive_;
-  DeviceArray<uint16_t> values_;
+  BitmapWord* words_ = nullptr;
+  uint32_t* alive_ = nullptr;
+  uint16_t* values_ = nullptr;
+  std::optional<DeviceArray<std::byte>> owned_;  // freeing even nothing would end a recording
 };
 
 // Encodes `columns` of X's `rows` rows, which are `stride` 16-bit elements apart. Negative zeros are zeros. REQUIRES:

@@ -1,5 +1,4 @@
-#include <algorithm>
-#include <vector>
+#include <utility>
 
 #include "kernels/base/integers.h"
 #include "kernels/base/layout.h"
@@ -61,7 +60,7 @@ __global__ void __launch_bounds__(kThreads)
 struct Unfolding {
   Planes planes;
   Window window;
-  int32_t out_width, cols, depth;
+  int32_t out_width, out_height, cols, depth;
   uint32_t blocks;  // of a strip
   FastDivider by_taps, by_kernel_w, by_row_strips, by_out_height;
 };
@@ -77,8 +76,8 @@ __device__ uint32_t BitsFrom(const uint32_t* bits, int words, int begin, uint32_
 }
 
 // A thread takes a word: neighbouring threads neighbouring k of a strip.
-__global__ void __launch_bounds__(kThreads)
-    Unfold(const __grid_constant__ Unfolding unfolding, const uint32_t* bits, BitmapWord* words, uint32_t* alive) {
+__global__ void __launch_bounds__(kThreads) Unfold(const __grid_constant__ Unfolding unfolding, const uint32_t* bits,
+                                                   BitmapWord* words, uint32_t* alive, StripPlace* places) {
   const Planes& planes = unfolding.planes;
   const Window& window = unfolding.window;
   const int k = static_cast<int>(blockIdx.x % unfolding.blocks * kThreads + threadIdx.x);
@@ -89,7 +88,13 @@ __global__ void __launch_bounds__(kThreads)
   const auto segment = static_cast<int>(unfolding.by_row_strips.Split(row));
   uint32_t image = row;
   const auto out_y = static_cast<int>(unfolding.by_out_height.Split(image));
-  if (k < unfolding.cols && image < static_cast<uint32_t>(planes.images)) {
+  const bool is_there = image < static_cast<uint32_t>(planes.images);
+  const int count = min(kStripLanes, unfolding.out_width - segment * kStripLanes);
+  if (k == 0) {
+    const auto line = static_cast<int>(image * unfolding.out_height) + out_y;
+    places[strip] = {is_there ? line * unfolding.out_width + segment * kStripLanes : 0, is_there ? count : 0};
+  }
+  if (k < unfolding.cols && is_there) {
     uint32_t channel = k;
     uint32_t i = unfolding.by_taps.Split(channel);
     const auto j = static_cast<int>(unfolding.by_kernel_w.Split(i));
@@ -101,7 +106,6 @@ __global__ void __launch_bounds__(kThreads)
     if (y >= 0 && y < planes.height) {
       const int64_t line = ((int64_t{channel} * planes.images + image) * planes.height + y) * planes.phases + phase;
       const int64_t first_word = line * planes.row_words;
-      const int count = min(kStripLanes, unfolding.out_width - segment * kStripLanes);
       uint32_t before = static_cast<uint32_t>(first_word * kStripLanes);
       word.bits = BitsFrom(bits + first_word, planes.row_words, segment * kStripLanes + shift, before);
       if (count < kStripLanes) word.bits &= (1u << count) - 1;
@@ -116,36 +120,49 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-StatusOr<std::unique_ptr<BitmapPlanes>> BitmapPlanes::Make(const Problem& problem) {
-  std::unique_ptr<BitmapPlanes> planes(new BitmapPlanes);
+BitmapPlanes::Sizes::Sizes(const Problem& problem) {
   const Extent &in = problem.input, &out = problem.output;
-  planes->channels_ = static_cast<int32_t>(in.channels);
-  planes->images_ = static_cast<int32_t>(in.batch);
-  planes->height_ = static_cast<int32_t>(in.height);
-  planes->width_ = static_cast<int32_t>(in.width);
-  planes->out_height_ = static_cast<int32_t>(out.height);
-  planes->out_width_ = static_cast<int32_t>(out.width);
-  planes->row_strips_ = static_cast<int32_t>(CeilDiv(out.width, kStripLanes));
-  planes->stride_ = RowStride(in.positions());
-  planes->window_ = problem.window();
-  const int64_t phases = planes->window_.stride_w;
-  planes->row_words_ = static_cast<int32_t>(CeilDiv(CeilDiv(in.width, phases), kStripLanes));
-  const int64_t strips = out.batch * out.height * planes->row_strips_;
-  planes->strips_ = static_cast<int32_t>(RoundUp(strips, kStripsUnit));
-  planes->depth_ = static_cast<int32_t>(RoundUp(in.channels * planes->window_.taps(), kStripDepthUnit));
-  const int64_t words = in.channels * in.batch * in.height * phases * planes->row_words_;
-  std::vector<StripPlace> places(planes->strips_);
-  for (int64_t strip = 0; strip < strips; ++strip) {
-    const int64_t first = strip % planes->row_strips_ * kStripLanes;
-    places[strip] = {static_cast<int32_t>(strip / planes->row_strips_ * out.width + first),
-                     static_cast<int32_t>(std::min<int64_t>(kStripLanes, out.width - first))};
-  }
-  const size_t unfolded = static_cast<size_t>(planes->strips_) * planes->depth_;
-  SWIZZLE_ASSIGN_OR_RETURN(planes->bits_, DeviceArray<uint32_t>::Allocate(words));
-  SWIZZLE_ASSIGN_OR_RETURN(planes->values_, DeviceArray<uint16_t>::Allocate(words * kStripLanes + kValuesAhead));
-  SWIZZLE_ASSIGN_OR_RETURN(planes->words_, DeviceArray<BitmapWord>::Allocate(unfolded));
-  SWIZZLE_ASSIGN_OR_RETURN(planes->alive_, DeviceArray<uint32_t>::Allocate(unfolded / 32));
-  SWIZZLE_ASSIGN_OR_RETURN(planes->places_, DeviceArray<StripPlace>::Upload(places));
+  const int64_t phases = problem.window().stride_w;
+  row_words = CeilDiv(CeilDiv(in.width, phases), int64_t{kStripLanes});
+  row_strips = CeilDiv(out.width, int64_t{kStripLanes});
+  strips = RoundUp(out.batch * out.height * row_strips, kStripsUnit);
+  depth = RoundUp(in.channels * problem.window().taps(), kStripDepthUnit);
+  words = static_cast<size_t>(in.channels * in.batch * in.height * phases * row_words);
+  unfolded = static_cast<size_t>(strips * depth);
+}
+
+size_t BitmapPlanes::Sizes::bytes() const {
+  return unfolded * sizeof(BitmapWord) + strips * sizeof(StripPlace) + (unfolded / 32 + words) * sizeof(uint32_t) +
+         (words * kStripLanes + kValuesAhead) * sizeof(uint16_t);
+}
+
+size_t BitmapPlanes::Bytes(const Problem& problem) { return Sizes(problem).bytes(); }
+
+BitmapPlanes::BitmapPlanes(std::byte* memory, const Problem& problem, int64_t stride)
+    : stride_(stride), window_(problem.window()) {
+  const Sizes sizes(problem);
+  const Extent &in = problem.input, &out = problem.output;
+  channels_ = static_cast<int32_t>(in.channels);
+  images_ = static_cast<int32_t>(in.batch);
+  height_ = static_cast<int32_t>(in.height);
+  width_ = static_cast<int32_t>(in.width);
+  out_height_ = static_cast<int32_t>(out.height);
+  out_width_ = static_cast<int32_t>(out.width);
+  row_strips_ = static_cast<int32_t>(sizes.row_strips);
+  row_words_ = static_cast<int32_t>(sizes.row_words);
+  strips_ = static_cast<int32_t>(sizes.strips);
+  depth_ = static_cast<int32_t>(sizes.depth);
+  words_ = reinterpret_cast<BitmapWord*>(memory);
+  places_ = reinterpret_cast<StripPlace*>(words_ + sizes.unfolded);
+  alive_ = reinterpret_cast<uint32_t*>(places_ + sizes.strips);
+  bits_ = alive_ + sizes.unfolded / 32;
+  values_ = reinterpret_cast<uint16_t*>(bits_ + sizes.words);
+}
+
+StatusOr<std::unique_ptr<BitmapPlanes>> BitmapPlanes::Make(const Problem& problem) {
+  SWIZZLE_ASSIGN_OR_RETURN(auto memory, DeviceArray<std::byte>::Allocate(Bytes(problem)));
+  auto planes = std::make_unique<BitmapPlanes>(memory.data(), problem, RowStride(problem.input.positions()));
+  planes->owned_ = std::move(memory);
   return planes;
 }
 
@@ -162,7 +179,7 @@ void BitmapPlanes::QueueEncode(const void* input, cudaStream_t queue) {
                          FastDivider(window_.stride_w),
                          FastDivider(int64_t{images_} * height_)};
   EncodePlanes<<<LaunchGrid(CeilDiv(lines, kWarps * kLines)), kThreads, 0, queue>>>(
-      planes, static_cast<const uint16_t*>(input), bits_.data(), values_.data());
+      planes, static_cast<const uint16_t*>(input), bits_, values_);
 }
 
 void BitmapPlanes::QueueUnfold(cudaStream_t queue) {
@@ -171,6 +188,7 @@ void BitmapPlanes::QueueUnfold(cudaStream_t queue) {
   const Unfolding unfolding = {.planes = {images_, height_, width_, window_.stride_w, row_words_, 0, stride_, {}, {}},
                                .window = window_,
                                .out_width = out_width_,
+                               .out_height = out_height_,
                                .cols = static_cast<int32_t>(channels_ * window_.taps()),
                                .depth = depth_,
                                .blocks = blocks,
@@ -178,12 +196,9 @@ void BitmapPlanes::QueueUnfold(cudaStream_t queue) {
                                .by_kernel_w = FastDivider(window_.kernel_w),
                                .by_row_strips = FastDivider(row_strips_),
                                .by_out_height = FastDivider(out_height_)};
-  Unfold<<<LaunchGrid(int64_t{strips_} * blocks), kThreads, 0, queue>>>(unfolding, bits_.data(), words_.data(),
-                                                                        alive_.data());
+  Unfold<<<LaunchGrid(int64_t{strips_} * blocks), kThreads, 0, queue>>>(unfolding, bits_, words_, alive_, places_);
 }
 
-BitmapView BitmapPlanes::columns() const {
-  return {words_.data(), alive_.data(), values_.data(), places_.data(), strips_, depth_};
-}
+BitmapView BitmapPlanes::columns() const { return {words_, alive_, values_, places_, strips_, depth_}; }
 
 }  // namespace swizzle::cuda

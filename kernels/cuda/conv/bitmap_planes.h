@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "kernels/cuda/conv/bitmap_operand.h"
 #include "kernels/operator/problem.h"
@@ -23,7 +24,11 @@ namespace swizzle::cuda {
 // Room for a convolution's input, encoded, and for what unfolding makes of it. Single-owner.
 class BitmapPlanes {
  public:
-  // For the problem's input and window, of FP16 or BF16 in kRows.
+  static size_t Bytes(const Problem& problem);
+  // In so many bytes of others, which are aligned as words. For the problem's input and window, of FP16 or BF16 in
+  // kRows, whose rows are `stride` elements apart.
+  BitmapPlanes(std::byte* memory, const Problem& problem, int64_t stride);
+  // In its own, the stride being RowStride.
   static StatusOr<std::unique_ptr<BitmapPlanes>> Make(const Problem& problem);
 
   // Encodes an input in kRows.
@@ -34,7 +39,13 @@ class BitmapPlanes {
   BitmapView columns() const;
 
  private:
-  BitmapPlanes() = default;
+  struct Sizes {
+    explicit Sizes(const Problem& problem);
+    size_t bytes() const;
+
+    int64_t row_words, row_strips, strips, depth;
+    size_t words, unfolded;  // of the input's bits, and of what is unfolded
+  };
 
   int32_t channels_ = 0, images_ = 0, height_ = 0, width_ = 0;
   int32_t out_height_ = 0, out_width_ = 0, row_strips_ = 0;
@@ -42,11 +53,12 @@ class BitmapPlanes {
   int32_t row_words_ = 0;
   Window window_;
   int32_t strips_ = 0, depth_ = 0;
-  DeviceArray<uint32_t> bits_;  // [channel][image][row][phase][row_words_]
-  DeviceArray<uint16_t> values_;
-  DeviceArray<BitmapWord> words_;
-  DeviceArray<uint32_t> alive_;
-  DeviceArray<StripPlace> places_;
+  BitmapWord* words_ = nullptr;
+  StripPlace* places_ = nullptr;
+  uint32_t* alive_ = nullptr;
+  uint32_t* bits_ = nullptr;  // [channel][image][row][phase][row_words_]
+  uint16_t* values_ = nullptr;
+  std::optional<DeviceArray<std::byte>> owned_;  // freeing even nothing would end a recording
 };
 
 }  // namespace swizzle::cuda

@@ -1,6 +1,5 @@
 #include <cuda_pipeline.h>
 
-#include "kernels/base/check.h"
 #include "kernels/base/integers.h"
 #include "kernels/cuda/conv/bitmap_encode.cuh"
 #include "kernels/cuda/conv/bitmap_product.h"
@@ -344,12 +343,7 @@ void Queue(const BitmapProduct& product, cudaStream_t queue) {
     AllowSharedMemory(kernel, sizeof(typename S::Shared));
     kernel<<<grid, S::kThreads, sizeof(typename S::Shared), queue>>>(args, ending);
   };
-  if constexpr (kSparseX) {
-    SWIZZLE_CHECK(!product.epilogue.function);
-    launch(Ending<NoFunction>(product.epilogue));
-  } else {
-    WithEnding(product.epilogue, launch);
-  }
+  WithEnding(product.epilogue, launch);
 }
 
 template <typename S, typename T>

@@ -42,7 +42,7 @@ struct BitmapProduct {
   BitmapActivations* encoded = nullptr;  // null, or made for M k and the strips of X. REQUIRES: X has no places
   int64_t stride;                        // of rows of X, residual and Y: a multiple of 16 elements
   int64_t columns;                       // N
-  Epilogue epilogue = {};                // of sparse X without a function
+  Epilogue epilogue = {};
 };
 
 enum class BitmapTile : uint8_t { k64, k128 };

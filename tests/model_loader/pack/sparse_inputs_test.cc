@@ -11,14 +11,12 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cuda/cuda_backend.h"
 #include "kernels/format/csr.h"
 #include "kernels/format/dense.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/pack/commands.h"
 #include "model_loader/packed/packed_writer.h"
 #include "nlohmann/json.hpp"
-#include "tests/support/network_builder.h"
 #include "tests/support/npz_writer.h"
 #include "tests/support/random_network.h"
 #include "tests/support/temporary_folder.h"
@@ -168,33 +166,6 @@ TEST_F(InspectCalibrationTest, RefusesDataThatDoesNotFit) {
   EXPECT_EQ(RunTool({"pack", model.c_str(), Path("packed.swz").c_str(), data.c_str()}), 2);
   EXPECT_FALSE(std::filesystem::exists(Path("packed.swz")));
   EXPECT_THAT(err_.str(), HasSubstr("it must be rows of"));
-}
-
-// Skipped where there is no GPU. 5 GFLOP of 3x3 on data of three kinds: nothing is there to multiply, all is, or ever
-// less as more is zeroed.
-TEST(SparseInputsOnGpuTest, WinFromSoManyZerosOn) {
-  auto gpu = NewCudaBackend(0);
-  if (!gpu.ok()) GTEST_SKIP() << gpu.status().message();
-  testing::NetworkBuilder b(3, 0);
-  const int x = b.Value("x", 256, 28, 28);
-  b.Conv(x, 256, testing::SquareWindow(3, 1, 1), 0.9, testing::kRelu);
-  Network network = b.Finish();
-  const int64_t elements = 8 * network.values[x].elements();
-  SeenValues seen;
-  std::vector<float>& rows = seen[x].rows;
-  for (int64_t i = 0; i < elements; ++i) rows.push_back(static_cast<float>(i % 1000 + 1));
-  const auto full = SeeSparseInputs(network, seen, gpu->get());
-  ASSERT_TRUE(full.ok()) << full.status();
-  EXPECT_EQ(full->at(0).batch, 8);
-  EXPECT_GT(full->at(0).dense_microseconds, 0.0);
-  EXPECT_FALSE(full->at(0).wins());
-  EXPECT_GE(full->at(0).wins_from.value_or(1.0), 0.5) << "the least share that is tried";
-  std::ranges::fill(rows, 0.0f);
-  rows[12345] = 1.0f;
-  const auto empty = SeeSparseInputs(network, seen, gpu->get());
-  ASSERT_TRUE(empty.ok()) << empty.status();
-  EXPECT_TRUE(empty->at(0).wins()) << empty->at(0).microseconds << " us, dense " << empty->at(0).dense_microseconds;
-  EXPECT_EQ(empty->at(0).wins_from, 1.0 - 1.0 / static_cast<double>(elements)) << "its own";
 }
 
 }  // namespace
