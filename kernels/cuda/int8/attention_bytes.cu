@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/base/check.h"
 #include "kernels/cuda/int8/attention_bytes.h"
 #include "kernels/cuda/int8/spmm_bytes.cuh"
 #include "kernels/cuda/runtime/elements.cuh"
@@ -159,6 +160,7 @@ void QueueSampled(const KeyPanels& pattern, const HeadCounts& counts, const Whol
                   const Output& output, cudaStream_t queue) {
   const BytePanels& panels = pattern.panels();
   const int64_t warps = panels.count() * counts.sequences * counts.heads;
+  if (warps == 0) return;
   const int64_t steps = std::max<int64_t>(1, CeilDiv(panels.steps(), panels.count()));  // of a panel
   const auto parts = static_cast<int32_t>(std::clamp<int64_t>(kBusyWarps / warps, 1, steps));
   const SddmmArgs args = {.panels = panels.panels(),
@@ -177,8 +179,11 @@ void QueueSampled(const KeyPanels& pattern, const HeadCounts& counts, const Whol
     SampleProducts<kBits, 1, Output><<<grid, kThreads, 0, queue>>>(args, output);
   } else if (counts.head_dim == 2 * kPieceNumbers) {
     SampleProducts<kBits, 2, Output><<<grid, kThreads, 0, queue>>>(args, output);
-  } else if constexpr (std::is_same_v<Output, StoreWhole>) {
-    SampleProducts<kBits, 4, Output><<<grid, kThreads, 0, queue>>>(args, output);
+  } else {
+    SWIZZLE_CHECK(counts.head_dim == 4 * kPieceNumbers && (std::is_same_v<Output, StoreWhole>));
+    if constexpr (std::is_same_v<Output, StoreWhole>) {
+      SampleProducts<kBits, 4, Output><<<grid, kThreads, 0, queue>>>(args, output);
+    }
   }
 }
 

@@ -51,6 +51,7 @@ bool HasSums(int weight_bits, int column_bits, ByteWay way) {
 void QueueSums(const ByteOperands& operands, ByteWay way, int multiprocessors, cudaStream_t queue) {
   if (IsEmpty(operands)) return;
   if (!operands.x.is_signed) {
+    SWIZZLE_CHECK(operands.weight->bits() == 8 && operands.x.bits == 8);
     const StoreSums output = {static_cast<int32_t*>(operands.y)};
     return QueueWay<ByteWidths<8, 8, false>>(ArgsOf(operands), output, way, multiprocessors, queue);
   }
