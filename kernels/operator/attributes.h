@@ -49,6 +49,8 @@ struct Function {
   FunctionKind kind = FunctionKind::kSigmoid;
   float alpha = 0.0f;  // finite; 0 where the kind has none
   float beta = 0.0f;
+  // Whether zeros that pad channels stay zeros.
+  bool KeepsZero() const { return kind != FunctionKind::kSigmoid && kind != FunctionKind::kHardSigmoid; }
   bool operator==(const Function&) const = default;
 };
 

@@ -12,10 +12,6 @@ namespace {
 
 constexpr int kNone = -1;
 
-bool KeepsZero(const Function& function) {
-  return function.kind != FunctionKind::kSigmoid && function.kind != FunctionKind::kHardSigmoid;
-}
-
 // Who makes and reads each value. Layers are taken out of it by marking them.
 class Fuser {
  public:
@@ -43,7 +39,7 @@ class Fuser {
   void FuseDepthwiseFunctions() {
     for (size_t i = 0; i < network_.layers.size(); ++i) {
       const Layer& layer = network_.layers[i];
-      if (layer.op != Op::kFunction || layer.epilogue != Epilogue{} || !KeepsZero(layer.function())) continue;
+      if (layer.op != Op::kFunction || layer.epilogue != Epilogue{} || !layer.function().KeepsZero()) continue;
       Layer* const depthwise = OnlyReadLayer(layer.inputs[0], Op::kDepthwiseConv);
       if (depthwise == nullptr || depthwise->epilogue != Epilogue{}) continue;
       if (!network_.values[depthwise->inputs[0]].quantisation) End(*depthwise, i);

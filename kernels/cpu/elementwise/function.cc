@@ -252,20 +252,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace swizzle::cpu {
 
-namespace {
-
-bool KeepsZero(const Function& function) {
-  return function.kind != FunctionKind::kSigmoid && function.kind != FunctionKind::kHardSigmoid;
-}
-
-}  // namespace
-
 bool AcceptsFunction(const Problem& problem) {
-  return AcceptsElementwise(problem) && (problem.to.layout != Layout::kBlocked16 || KeepsZero(problem.function()));
+  return AcceptsElementwise(problem) && (problem.to.layout != Layout::kBlocked16 || problem.function().KeepsZero());
 }
 
 bool EpilogueKeepsZero(const Problem& problem) {
-  return ClampKeepsZero(problem) && (!problem.epilogue.function || KeepsZero(*problem.epilogue.function));
+  return ClampKeepsZero(problem) && (!problem.epilogue.function || problem.epilogue.function->KeepsZero());
 }
 
 void ApplyFunction(const Function& function, float* values, int64_t count) {
