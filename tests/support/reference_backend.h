@@ -8,13 +8,13 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "kernels/backend/backend.h"
 #include "kernels/base/layout.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 #include "kernels/reference/reference.h"
+#include "tests/support/reference_kernels.h"
 
 namespace swizzle::testing {
 
@@ -33,7 +33,7 @@ class ReferenceBackend final : public HostBackend {
             .floats = 1,
             .call_microseconds = 1};
   }
-  StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return std::make_unique<Heap>(bytes); }
+  StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return std::make_unique<HeapBuffer>(bytes); }
   StatusOr<std::unique_ptr<PackedWeight>> Prepare(const Kernel& kernel, const Weight& weight,
                                                   const Problem& problem) override {
     return kernel.prepare(weight, problem);
@@ -45,47 +45,14 @@ class ReferenceBackend final : public HostBackend {
   std::optional<DeviceMemory> memory() const override { return std::nullopt; }
 
  private:
-  struct alignas(kBufferAlignment) Line {
-    std::byte bytes[kBufferAlignment];
-  };
-
-  class Heap final : public Buffer {
-   public:
-    explicit Heap(size_t bytes) : lines_((bytes + kBufferAlignment - 1) / kBufferAlignment), bytes_(bytes) {}
-    std::byte* data() override { return lines_.data()->bytes; }
-    size_t bytes() const override { return bytes_; }
-
-   private:
-    std::vector<Line> lines_;
-    const size_t bytes_;
-  };
-
-  struct AsItIs final : PackedWeight {
-    explicit AsItIs(Weight its) : weight(std::move(its)) {}
-    size_t bytes() const override { return 0; }
-    const Weight weight;
-  };
-
-  static StatusOr<std::unique_ptr<PackedWeight>> Keep(const Weight& weight, const Problem&) {
-    return std::make_unique<AsItIs>(weight);
-  }
-
-  static reference::Values ValuesOf(const Operand& operand, int64_t count) {
+  static reference::Values ValuesOf(const Operand& operand, const Extent& extent, Layout) {
+    const int64_t count = LayoutElements(extent, Layout::kNchw);
     if (operand.dtype == DType::kInt32) return reference::Values(operand.As<int32_t>(), operand.As<int32_t>() + count);
     return reference::Values(operand.As<float>(), operand.As<float>() + count);
   }
 
   static void Run(const KernelArgs& args, Stream&) {
-    const Problem& problem = *args.problem;
-    std::vector<reference::Values> inputs;
-    for (size_t i = 0; i < args.inputs.size(); ++i) {
-      const bool residual = problem.epilogue.residual && i + 1 == args.inputs.size();
-      const Extent extent = residual ? problem.output : InputExtent(problem, static_cast<int>(i));
-      inputs.push_back(ValuesOf(args.inputs[i], LayoutElements(extent, Layout::kNchw)));
-    }
-    const auto* const kept = static_cast<const AsItIs*>(args.weight);
-    const Weight* const weight = kept == nullptr ? nullptr : &kept->weight;
-    const reference::Result result = reference::Solve(problem, weight, inputs, args.sequences);
+    const reference::Result result = SolveByReference(args, ValuesOf);
     std::ranges::transform(result, args.Output<float>(), [](double value) { return static_cast<float>(value); });
   }
 
@@ -98,7 +65,7 @@ class ReferenceBackend final : public HostBackend {
     row.name = traits.name;
     row.key = {traits.op, weights, DType::kFloat32, input, kPlain};
     row.accepts = [](const Problem&) { return true; };
-    if (weights != Format::kNone) row.prepare = Keep;
+    if (weights != Format::kNone) row.prepare = KeptWeight::Keep;
     row.run = Run;
     return row;
   }

@@ -11,7 +11,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "kernels/backend/backend.h"
@@ -19,6 +18,7 @@
 #include "kernels/base/storage.h"
 #include "kernels/reference/layout.h"
 #include "kernels/reference/reference.h"
+#include "tests/support/reference_kernels.h"
 
 namespace swizzle::testing {
 
@@ -29,7 +29,7 @@ class TwinDevice final : public DeviceBackend {
     for (const Kernel& row : rows) {
       if (!keeps(row)) continue;
       Kernel& twin = rows_.emplace_back(row);
-      if (twin.prepare != nullptr) twin.prepare = Keep;
+      if (twin.prepare != nullptr) twin.prepare = KeptWeight::Keep;
       twin.workspace_bytes = nullptr;
       twin.required_features = 0;
       twin.run = Run;
@@ -49,7 +49,7 @@ class TwinDevice final : public DeviceBackend {
             .floats = 1e5,
             .call_microseconds = 2};
   }
-  StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return std::make_unique<Heap>(bytes); }
+  StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return std::make_unique<HeapBuffer>(bytes); }
   StatusOr<std::unique_ptr<Buffer>> AllocateHost(size_t bytes) override { return Allocate(bytes); }
   StatusOr<std::unique_ptr<PackedWeight>> Prepare(const Kernel& kernel, const Weight& weight,
                                                   const Problem& problem) override {
@@ -60,24 +60,6 @@ class TwinDevice final : public DeviceBackend {
   std::optional<DeviceMemory> memory() const override { return std::nullopt; }
 
  private:
-  struct alignas(kBufferAlignment) Line {
-    std::byte bytes[kBufferAlignment];
-  };
-
-  // Ends as exactly as lines allow, and begins as NaN.
-  class Heap final : public Buffer {
-   public:
-    explicit Heap(size_t bytes) : lines_((bytes + kBufferAlignment - 1) / kBufferAlignment), bytes_(bytes) {
-      std::memset(static_cast<void*>(lines_.data()), 0xff, lines_.size() * sizeof(Line));
-    }
-    std::byte* data() override { return lines_.data()->bytes; }
-    size_t bytes() const override { return bytes_; }
-
-   private:
-    std::vector<Line> lines_;
-    const size_t bytes_;
-  };
-
   class AtOnce final : public DeviceStream {
    public:
     int threads() const override { return 1; }
@@ -87,16 +69,6 @@ class TwinDevice final : public DeviceBackend {
     Status Synchronize() override { return absl::OkStatus(); }
     StatusOr<std::unique_ptr<Recording>> Record(Work) override { return absl::UnimplementedError("runs at once"); }
   };
-
-  struct AsItIs final : PackedWeight {
-    explicit AsItIs(Weight its) : weight(std::move(its)) {}
-    size_t bytes() const override { return 1; }
-    const Weight weight;
-  };
-
-  static StatusOr<std::unique_ptr<PackedWeight>> Keep(const Weight& weight, const Problem&) {
-    return std::make_unique<AsItIs>(weight);
-  }
 
   static float Read(const void* data, int64_t i, DType dtype) {
     if (dtype == DType::kUint8) return static_cast<const uint8_t*>(data)[i];
@@ -126,16 +98,8 @@ class TwinDevice final : public DeviceBackend {
 
   static void Run(const KernelArgs& args, Stream&) {
     const Problem& problem = *args.problem;
-    std::vector<reference::Values> inputs;
-    for (size_t i = 0; i < args.inputs.size(); ++i) {
-      const bool residual = problem.epilogue.residual && i + 1 == args.inputs.size();
-      const Extent extent = residual ? problem.output : InputExtent(problem, static_cast<int>(i));
-      inputs.push_back(ValuesOf(args.inputs[i], extent, residual ? problem.to.layout : problem.from.layout));
-    }
-    const auto* const kept = static_cast<const AsItIs*>(args.weight);
-    const Weight* const weight = kept == nullptr ? nullptr : &kept->weight;
+    const reference::Result result = SolveByReference(args, ValuesOf);
     const Extent& extent = problem.output;
-    const reference::Result result = reference::Solve(problem, weight, inputs, args.sequences);
     std::vector<float> stored(static_cast<size_t>(LayoutElements(extent, problem.to.layout)));
     reference::ToLayout(reference::Values(result.begin(), result.end()), extent, problem.to.layout, 0.0f, stored);
     for (int64_t i = 0; i < std::ssize(stored); ++i) {
