@@ -3,6 +3,7 @@
 #include <immintrin.h>
 #include <pthreadpool.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -75,12 +76,12 @@ void RunOnEach(pthreadpool* pool, int threads, absl::FunctionRef<void()> each) {
   Acquire(&meeting);
 }
 
-// The calling thread. Where the system refuses, it goes on as it was.
-void KeepTo(std::span<const int> cpus) {
+// A thread, by default the calling one. Where the system refuses, it goes on as it was.
+void KeepTo(std::span<const int> cpus, int thread = 0) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (const int cpu : cpus) CPU_SET(cpu, &set);
-  sched_setaffinity(0, sizeof(set), &set);
+  sched_setaffinity(thread, sizeof(set), &set);
 }
 
 void DoNothing(void*, size_t) {}
@@ -101,9 +102,12 @@ class DenormalsAreZero {
 ThreadPool::ThreadPool(int threads) : threads_(threads), pool_(threads > 1 ? pthreadpool_create(threads) : nullptr) {
   SWIZZLE_CHECK(threads == 1 || pool_ != nullptr);
   if (pool_ == nullptr) return;
+  workers_.resize(static_cast<size_t>(threads - 1));
   std::atomic<int> workers = 0;
   RunOnEach(pool_.get(), threads, [&, caller = std::this_thread::get_id()] {
-    if (std::this_thread::get_id() != caller) thread_slot = ++workers;
+    if (std::this_thread::get_id() == caller) return;
+    thread_slot = ++workers;
+    workers_[static_cast<size_t>(thread_slot - 1)] = gettid();
   });
 }
 
@@ -126,6 +130,16 @@ void ThreadPool::PinThreads() {
   workers_pinned_ = caller_pinned_ = true;
 }
 
+void ThreadPool::KeepWorkersOffCaller() {
+  const int cpu = sched_getcpu();
+  if (cpu == kept_off_) return;
+  kept_off_ = cpu;
+  std::vector<int> others = AffinityMask();
+  if (others.size() < static_cast<size_t>(threads_)) return;
+  std::erase(others, cpu);
+  for (const int worker : workers_) KeepTo(others, worker);
+}
+
 void ThreadPool::Run(int64_t tasks, Task task, void* context) {
   if (!cpus_.empty() && !caller_pinned_) PinThreads();
   LoopClock& clock = LoopClock::OfThisThread();
@@ -136,6 +150,7 @@ void ThreadPool::Run(int64_t tasks, Task task, void* context) {
     if (clock.on() && tasks > 0) clock.AddLoop(tasks, threads_, ThreadTime() - start);
     return;
   }
+  if (!spinning_ && cpus_.empty()) KeepWorkersOffCaller();
   Job job{task, context};
   Release(&job);
   pthreadpool_parallelize_1d(pool_.get(), RunTask, &job, static_cast<size_t>(tasks),

@@ -8,6 +8,9 @@
 //
 // Single-owner: Run and Rest must not overlap. Between two Runs the workers spin for the next one, which takes a
 // microsecond instead of a wake-up's fifty; Rest sends them to sleep.
+//
+// Where there is a processor for each thread, workers that sleep are kept off the caller's before they are woken. The
+// system puts one there at times, while a processor falls idle: both then spin in turns of milliseconds.
 #ifndef SWIZZLE_KERNELS_CPU_RUNTIME_THREAD_POOL_H_
 #define SWIZZLE_KERNELS_CPU_RUNTIME_THREAD_POOL_H_
 
@@ -48,9 +51,13 @@ class ThreadPool {
   // Of the thread with this slot.
   int CpuOf(int64_t slot) const { return cpus_[static_cast<size_t>(first_cpu_ + slot) % cpus_.size()]; }
   void PinThreads();
+  // REQUIRES: the workers sleep, or are about to.
+  void KeepWorkersOffCaller();
 
   const int threads_;
   const std::unique_ptr<pthreadpool, Destroy> pool_;  // null if threads_ == 1
+  std::vector<int> workers_;                          // the system's numbers of them
+  int kept_off_ = -1;                                 // the processor that they were last kept off
   std::vector<int> cpus_;                             // the affinity mask; empty: threads are free
   int first_cpu_ = 0;                                 // of cpus_, the caller's
   bool workers_pinned_ = false, caller_pinned_ = false;

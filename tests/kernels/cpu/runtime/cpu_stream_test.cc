@@ -1,12 +1,14 @@
 #include "kernels/cpu/runtime/cpu_stream.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -148,10 +150,18 @@ TEST_P(CpuStreamTest, DenormalsAreZeroWithinTasksAlone) {
   }
 }
 
-// Each thread's own mask, once all have begun. By another thread than the test's, whose mask tells the process's.
-std::vector<std::vector<int>> MasksOfThreads(CpuStream& stream) {
+// Each thread's own mask, once all have begun, sorted. By another thread than the test's, whose mask tells the
+// process's. It may keep to a processor.
+std::vector<std::vector<int>> MasksOfThreads(CpuStream& stream, std::optional<int> caller = std::nullopt) {
   std::vector<std::vector<int>> masks(stream.threads());
   std::thread([&] {
+    if (caller) {
+      cpu_set_t set;
+      CPU_ZERO(&set);
+      CPU_SET(*caller, &set);
+      ASSERT_EQ(sched_setaffinity(0, sizeof(set), &set), 0);
+    }
+    const std::vector<int> before = AffinityMaskOfThisThread();
     std::atomic<int> begun = 0;
     stream.ParallelFor(stream.threads(), [&](int64_t i) {
       ++begun;
@@ -159,25 +169,36 @@ std::vector<std::vector<int>> MasksOfThreads(CpuStream& stream) {
       masks[i] = AffinityMaskOfThisThread();
     });
     EXPECT_TRUE(stream.Synchronize().ok());
-    EXPECT_EQ(AffinityMaskOfThisThread(), AffinityMask());  // free again
+    EXPECT_EQ(AffinityMaskOfThisThread(), before);  // free again
   }).join();
+  std::ranges::sort(masks);
   return masks;
 }
 
 TEST_P(CpuStreamTest, PinsEachThreadToAProcessorOfItsOwn) {
   const std::vector<int> cpus = AffinityMask();
-  for (const auto& mask : MasksOfThreads(stream_)) EXPECT_EQ(mask, cpus);
   constexpr int kExecutor = 1;
   stream_.PinThreads(kExecutor);
   std::vector<std::vector<int>> expected;
   for (int i = 0; i < GetParam(); ++i) expected.push_back({cpus[(kExecutor * GetParam() + i) % cpus.size()]});
   std::ranges::sort(expected);
   for (int run = 0; run < 2; ++run) {
-    std::vector<std::vector<int>> masks = MasksOfThreads(stream_);
-    std::ranges::sort(masks);
-    EXPECT_EQ(masks, expected);
+    EXPECT_EQ(MasksOfThreads(stream_), expected);
   }
   EXPECT_EQ(AffinityMask(), cpus);
+}
+
+// By a caller that is on each processor in turn, at times twice, as free ones may be.
+TEST_P(CpuStreamTest, FreeWorkersAreKeptOffTheCallersProcessor) {
+  const std::vector<int> cpus = AffinityMask();
+  for (const int cpu : {cpus.front(), cpus.back(), cpus.back(), cpus.front()}) {
+    std::vector<int> others = cpus;
+    if (cpus.size() >= static_cast<size_t>(GetParam())) std::erase(others, cpu);
+    std::vector<std::vector<int>> expected(GetParam() - 1, others);
+    expected.push_back({cpu});
+    std::ranges::sort(expected);
+    EXPECT_EQ(MasksOfThreads(stream_, cpu), expected);
+  }
 }
 
 // A slot stands for a part of the workspace: two tasks with one may not overlap.
