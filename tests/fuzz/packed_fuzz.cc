@@ -31,6 +31,9 @@ void SealArrays(Bytes arrays, packed::Header& header) {
       Seal(arrays, *weight.mutable_csr()->mutable_col_indices());
       Seal(arrays, *weight.mutable_csr()->mutable_values());
     }
+    if (weight.has_parts()) {
+      for (packed::NamedArray& part : *weight.mutable_parts()->mutable_arrays()) Seal(arrays, *part.mutable_array());
+    }
     if (weight.has_bias()) Seal(arrays, *weight.mutable_bias());
   }
 }

@@ -2,11 +2,37 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "kernels/format/format_row.h"
 #include "model_loader/packed/packed_writer.h"
 #include "tests/support/random_detector.h"
 #include "tests/support/random_encoder.h"
 #include "tests/support/random_network.h"
+
+namespace {
+
+// A linear layer in a format; in blocks of 16 rows it keeps the same two of any four columns, which every format holds.
+swizzle::Network LayerIn(swizzle::Format format) {
+  constexpr int64_t kRows = 18, kCols = 20;
+  swizzle::DenseMatrix dense{kRows, kCols, std::vector<float>(kRows * kCols)};
+  for (int64_t i = 0; i < kRows * kCols; ++i) {
+    if ((i % kCols + i / kCols / 16) % 4 < 2) dense.values[i] = 1.0f / static_cast<float>(i + 1);
+  }
+  swizzle::Network network;
+  network.values = {{"x", kCols, 1, 1}, {"y", kRows, 1, 1}};
+  network.inputs = {{"x", swizzle::DType::kFloat32, {kCols}, 0}};
+  network.outputs = {{"y", swizzle::DType::kFloat32, {kRows}, 1}};
+  swizzle::Layer layer;
+  layer.inputs = {0};
+  layer.output = 1;
+  layer.weight = 0;
+  network.layers = {layer};
+  network.weights = {{*swizzle::WeightMatrix::FromDense(format, dense), {}}};
+  return network;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 2) {
@@ -17,6 +43,11 @@ int main(int argc, char** argv) {
   const auto encoder = swizzle::testing::MakeRandomEncoder({});
   if (!swizzle::WritePacked(encoder, folder / "encoder.swz").ok()) return 1;
   if (!swizzle::WritePacked(swizzle::testing::MakeRandomDetector(6), folder / "detector.swz").ok()) return 1;
+  for (const swizzle::FormatRow& row : swizzle::FormatRows()) {
+    if (!row.traits.has_values) continue;
+    const std::string name = swizzle::Concat(row.traits.name, ".swz");
+    if (!swizzle::WritePacked(LayerIn(row.format), folder / name).ok()) return 1;
+  }
   for (const double sparsity : {0.0, 0.5, 1.0}) {
     for (const int64_t batch : {0, 2}) {
       const auto network = swizzle::testing::MakeRandomNetwork({.sparsity = sparsity, .batch_size = batch, .image = 6});
