@@ -41,7 +41,7 @@ SEEDS = (
      'its own or in one with the blocks, was slower ([GPU](../../../kernels/cuda/PERFORMANCE.md)).'),
 )
 COLOURS = ('#0b6e4f', '#e09f3e', '#8d99ae', '#9e2a2b', '#3d5a80')
-WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 720, 300, 60, 46, 150, 44
+WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 720, 300, 68, 46, 150, 44
 
 
 def kept(name):
