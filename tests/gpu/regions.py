@@ -19,6 +19,8 @@ import onnx
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'integration'))
 import make_architectures  # noqa: E402
+import text_architectures  # noqa: E402, F401: it adds to those of make_architectures
+import vision_architectures  # noqa: E402, F401: likewise
 
 TOLERANCE = 5e-4  # largest difference over largest magnitude: sums are in other orders
 FREE = {'batch': 3, 'sequence': 20, 'height': 64, 'width': 96}

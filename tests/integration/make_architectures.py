@@ -382,29 +382,6 @@ def swin(g, s):
     g.output(g.gemm(x, s.widths[-1], 10))
 
 
-@architecture({'widths': (16, 32, 48), 'hidden': 48, 'image': 32}, {'widths': (32, 64, 96, 128), 'hidden': 144,
-                                                                   'image': 256})
-def mobilevit(g, s):
-    """Inverted residuals, and attention over the pixels of one place in each patch."""
-    x = g.silu(g.conv(g.input(3, s.image, s.image), 3, 16, 3, stride=2, pad=1))
-    inputs, side = 16, s.image // 2
-    for width in s.widths:
-        y = g.silu(g.conv(x, inputs, 4 * inputs))
-        y = g.silu(g.depthwise(y, 4 * inputs, 3, stride=2, pad=1))
-        x, inputs, side = g.conv(y, 4 * inputs, width), width, side // 2
-    for _ in range(2):
-        y = g.conv(g.silu(g.conv(x, inputs, inputs, 3, pad=1)), inputs, s.hidden, bias=False)
-        half = side // 2
-        y = g.transpose(g.reshape(y, -1, half, 2, half, 2), 0, 1, 3, 2, 4)
-        y = g.transpose(g.reshape(y, -1, s.hidden, half * half, 4), 0, 3, 2, 1)
-        y = g.block(g.reshape(y, -1, half * half, s.hidden), s.hidden, 4, 2 * s.hidden, activation=g.silu)
-        y = g.transpose(g.reshape(y, -1, 4, half * half, s.hidden), 0, 3, 2, 1)
-        y = g.transpose(g.reshape(y, -1, half, half, 2, 2), 0, 1, 3, 2, 4)
-        y = g.silu(g.conv(g.reshape(y, -1, s.hidden, side, side), s.hidden, inputs))
-        x = g.silu(g.conv(g.concat([x, y], 1), 2 * inputs, inputs, 3, pad=1))
-    g.output(g.gemm(g.mean(x, keepdims=False), inputs, 10))
-
-
 @architecture({'widths': (16, 40), 'ratios': (2, 1), 'heads': (1, 2), 'depth': 1, 'image': 32},
               {'widths': (32, 64, 160, 256), 'ratios': (8, 4, 2, 1), 'heads': (1, 2, 5, 8), 'depth': 2, 'image': 512})
 def segformer(g, s):

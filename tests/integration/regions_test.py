@@ -55,6 +55,8 @@ EXPECTED = {
     'generator': None,
     'detr': (8, 42, 26),
     'tcn': (8, 12, 7),
+    'mobilevit_s': (8, 55, 32),
+    'yolov5s': (2, 52, 20),
 }
 SPELLINGS = {'opset17': {}, 'written-sparse': {'written': True, 'sparsity': 0.9}}
 

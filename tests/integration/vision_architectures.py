@@ -1,4 +1,4 @@
-"""More architectures on images and lines of numbers, in small: what exporters write of them. See make_architectures.py."""
+"""More architectures on images and lines of numbers: what exporters write of them. See make_architectures.py."""
 
 import numpy
 from onnx import helper
@@ -331,3 +331,107 @@ def tcn(g, s):
             x = g.node('Conv', [x, weight], kernel_shape=[1])
         x, inputs = g.relu(g.add(x, y)), width
     g.output(g.gemm(g.node('Gather', [x, g.constant(s.length - 1, 'int64')], axis=2), inputs, 5))
+
+
+def across_patches(g, x, hidden, side, compute):
+    """What is computed of the pixels of one place in each patch of 2x2, as planes again."""
+    half = side // 2
+    y = g.transpose(g.reshape(x, -1, half, 2, half, 2), 0, 1, 3, 2, 4)
+    y = g.transpose(g.reshape(y, -1, hidden, half * half, 4), 0, 3, 2, 1)
+    y = compute(g.reshape(y, -1, half * half, hidden))
+    y = g.transpose(g.reshape(y, -1, 4, half * half, hidden), 0, 3, 2, 1)
+    y = g.transpose(g.reshape(y, -1, half, half, 2, 2), 0, 1, 3, 2, 4)
+    return g.reshape(y, -1, hidden, side, side)
+
+
+@architecture({'widths': (16, 32, 48), 'hidden': 48, 'image': 32}, {'widths': (32, 64, 96, 128), 'hidden': 144,
+                                                                   'image': 256})
+def mobilevit(g, s):
+    """Inverted residuals, and attention over the pixels of one place in each patch."""
+    x = g.silu(g.conv(g.input(3, s.image, s.image), 3, 16, 3, stride=2, pad=1))
+    inputs, side = 16, s.image // 2
+    for width in s.widths:
+        y = g.silu(g.conv(x, inputs, 4 * inputs))
+        y = g.silu(g.depthwise(y, 4 * inputs, 3, stride=2, pad=1))
+        x, inputs, side = g.conv(y, 4 * inputs, width), width, side // 2
+    for _ in range(2):
+        y = g.conv(g.silu(g.conv(x, inputs, inputs, 3, pad=1)), inputs, s.hidden, bias=False)
+        y = across_patches(g, y, s.hidden, side, lambda z: g.block(z, s.hidden, 4, 2 * s.hidden, activation=g.silu))
+        y = g.silu(g.conv(y, s.hidden, inputs))
+        x = g.silu(g.conv(g.concat([x, y], 1), 2 * inputs, inputs, 3, pad=1))
+    g.output(g.gemm(g.mean(x, keepdims=False), inputs, 10))
+
+
+@architecture({'stages': ((16, 1, 1, 0, 0), (32, 2, 2, 0, 0), (40, 1, 2, 48, 1), (48, 1, 2, 48, 2)), 'last': 64,
+               'image': 64, 'classes': 10},
+              {'stages': ((32, 1, 1, 0, 0), (64, 3, 2, 0, 0), (96, 1, 2, 144, 2), (128, 1, 2, 192, 4),
+                          (160, 1, 2, 240, 3)), 'last': 640, 'image': 256, 'classes': 1000})
+def mobilevit_s(g, s):
+    """MobileViT-S. `stages`: channels, inverted residuals, stride, then channels and layers of attention."""
+    def inverted_residual(x, inputs, width, stride):
+        y = g.silu(g.conv(x, inputs, 4 * inputs))
+        y = g.silu(g.depthwise(y, 4 * inputs, 3, stride=stride, pad=1))
+        y = g.conv(y, 4 * inputs, width)
+        return g.add(x, y) if stride == 1 and inputs == width else y
+
+    def layers(x, hidden, count):
+        for _ in range(count):
+            x = g.block(x, hidden, 4, 2 * hidden, activation=g.silu)
+        return g.layer_norm(x, hidden)
+
+    x, inputs, side = g.silu(g.conv(g.input(3, s.image, s.image), 3, 16, 3, stride=2, pad=1)), 16, s.image // 2
+    for width, count, stride, hidden, depth in s.stages:
+        for i in range(count):
+            x, inputs = inverted_residual(x, inputs, width, stride if i == 0 else 1), width
+        side //= stride
+        if depth:
+            y = g.conv(g.silu(g.conv(x, width, width, 3, pad=1)), width, hidden, bias=False)
+            y = across_patches(g, y, hidden, side, lambda z: layers(z, hidden, depth))
+            y = g.silu(g.conv(y, hidden, width))
+            x = g.silu(g.conv(g.concat([x, y], 1), 2 * width, width, 3, pad=1))
+    x = g.silu(g.conv(x, inputs, s.last))
+    g.output(g.gemm(g.mean(x, keepdims=False), s.last, s.classes))
+
+
+@architecture({'widths': (16, 32, 48), 'depths': (1, 2), 'scales': 2, 'image': 64, 'classes': 4},
+              {'widths': (32, 64, 128, 256, 512), 'depths': (1, 2, 3, 1), 'scales': 3, 'image': 640, 'classes': 80})
+def yolov5s(g, s):
+    """As yolov5, with YOLOv5s's number of blocks, and scales that are joined downwards and upwards."""
+    conv = lambda x, inputs, outputs, kernel=1, **more: g.silu(g.conv(x, inputs, outputs, kernel, **more))  # noqa: E731
+
+    def c3(x, inputs, outputs, depth, residual=True):
+        half = outputs // 2
+        y = conv(x, inputs, half)
+        for _ in range(depth):
+            z = conv(conv(y, half, half), half, half, 3, pad=1)
+            y = g.add(y, z) if residual else z
+        return conv(g.concat([y, conv(x, inputs, half)], 1), outputs, outputs)
+
+    x, inputs, scales = conv(g.input(3, s.image, s.image), 3, s.widths[0], 6, stride=2, pad=2), s.widths[0], []
+    for width, depth in zip(s.widths[1:], s.depths):
+        x, inputs = c3(conv(x, inputs, width, 3, stride=2, pad=1), width, width, depth), width
+        scales.append((x, width))
+    pools = [conv(x, width, width // 2)]
+    for _ in range(3):
+        pools.append(g.node('MaxPool', [pools[-1]], kernel_shape=[5, 5], pads=[2] * 4, strides=[1, 1]))
+    x, waiting = conv(g.concat(pools, 1), 2 * width, width), []
+    for skip, narrower in reversed(scales[-s.scales:-1]):
+        x = conv(x, width, narrower)
+        waiting.append(x)
+        x, width = c3(g.concat([g.resize(x), skip], 1), 2 * narrower, narrower, s.depths[-1], residual=False), narrower
+    found = [(x, width)]
+    for x, (_, wider) in zip(reversed(waiting), scales[1 - s.scales:]):
+        y = conv(found[-1][0], width, width, 3, stride=2, pad=1)
+        x, width = c3(g.concat([y, x], 1), 2 * width, wider, s.depths[-1], residual=False), wider
+        found.append((x, width))
+    side, outputs = s.image >> len(s.depths) + 2 - s.scales, []
+    for x, width in found:
+        y = g.reshape(g.conv(x, width, 3 * (5 + s.classes)), -1, 3, 5 + s.classes, side, side)
+        y = g.node('Sigmoid', [g.transpose(y, 0, 1, 3, 4, 2)])
+        place, size, rest = split(g, y, 2, 2, 1 + s.classes, axis=4)
+        place = g.add(g.multiply(place, g.scalar(2.0)), g.constant(g.normal(1, 3, side, side, 2)))
+        size = g.multiply(g.node('Pow', [g.multiply(size, g.scalar(2.0)), g.scalar(2.0)]),
+                          g.constant(numpy.abs(g.normal(1, 3, 1, 1, 2))))
+        outputs.append(g.reshape(g.concat([place, size, rest], 4), -1, 3 * side * side, 5 + s.classes))
+        side //= 2
+    g.output(g.concat(outputs, 1))
