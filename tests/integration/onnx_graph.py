@@ -3,7 +3,7 @@
 import numpy
 from onnx import TensorProto, helper, numpy_helper
 
-IR_VERSIONS = {6: 4, 7: 4, 9: 4, 11: 6, 13: 7, 17: 8, 18: 8, 23: 11}
+IR_VERSIONS = {6: 4, 7: 4, 9: 4, 11: 6, 13: 7, 14: 7, 17: 8, 18: 8, 20: 9, 23: 11}
 
 
 class Graph:

@@ -58,7 +58,8 @@ EXPECTED = {
     'mobilevit_s': (8, 55, 32),
     'yolov5s': (2, 52, 20),
 }
-SPELLINGS = {'opset17': {}, 'written-sparse': {'written': True, 'sparsity': 0.9}}
+SPELLINGS = {'opset17': {}, 'written-sparse': {'written': True, 'sparsity': 0.9},
+             'opset14': {'opset': 14, 'written': True}, 'opset20': {'opset': 20}}
 
 
 def draw_inputs(model):

@@ -79,7 +79,7 @@ def clip_vision(g, s):
         x = g.block(x, s.hidden, s.heads, s.inner, activation=quick_gelu)
     x = g.layer_norm(g.node('Gather', [x, g.constant(0, 'int64')], axis=1), s.hidden)
     x = g.linear(x, s.hidden, 48, bias=False)
-    g.output(g.node('Div', [x, g.node('ReduceL2', [x], axes=[1], keepdims=1)]))
+    g.output(g.node('Div', [x, g.reduce('ReduceL2', x, [1], since=18)]))
 
 
 @architecture({**TRANSFORMER, 'samples': 400})
