@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <initializer_list>
+#include <string>
 
 #include "kernels/devices.h"
 #include "model_loader/plan/choose/plan_options.h"
@@ -172,11 +174,25 @@ class Flags {
                     "Inputs of the model, an array for each: the weights that stay are changed so that every layer's "
                     "outputs on them come out as before, by least squares. The more rows, the better; some hundreds do")
         ->type_name("FILE.npz");
-    app->callback([this] {
+    app->callback([this, app] {
       prune_.limit = *GroupLimitFromText(pattern_);
       prune_.method = PruneMethodFromName(method_).value_or(PruneMethod::kMagnitude);
+      CheckFlagsOfMethod(*app);
       command_ = prune_;
     });
+  }
+
+  // A flag of other methods would do nothing: most likely --method was forgotten.
+  void CheckFlagsOfMethod(const CLI::App& app) const {
+    const auto check = [&](const std::string& flag, std::initializer_list<PruneMethod> methods) {
+      if (app.count(flag) == 0 || std::ranges::find(methods, prune_.method) != methods.end()) return;
+      std::string names;
+      for (const PruneMethod method : methods) names += Concat(names.empty() ? "" : ", ", PruneMethodName(method));
+      throw CLI::ValidationError(
+          flag, Concat("does nothing with --method=", PruneMethodName(prune_.method), "; it is for ", names));
+    };
+    check("--vector", {PruneMethod::kVectorWise, PruneMethod::kShflBw, PruneMethod::kBlock});
+    check("--pattern", {PruneMethod::kNOfM});
   }
 
   void AddPruneMethod(CLI::App* app) {

@@ -58,6 +58,22 @@ TEST(Options, PruneTakesItsOutputEitherWayAndManyPatterns) {
   EXPECT_EQ(positional.output, "p.swz");
 }
 
+TEST(Options, PruneRefusesFlagsThatItsMethodDoesNotRead) {
+  const auto prune = [](const std::vector<std::string>& flags) {
+    std::vector<const char*> words = {"prune", "m.onnx", "p.onnx", "--sparsity=0.9"};
+    for (const std::string& flag : flags) words.push_back(flag.c_str());
+    return Parse(words).text;
+  };
+  EXPECT_THAT(prune({"--vector=64"}),
+              HasSubstr("--vector: does nothing with --method=magnitude; it is for vector-wise, shfl-bw, block"));
+  EXPECT_THAT(prune({"--vector=64", "--method=n-m"}), HasSubstr("--vector"));
+  EXPECT_THAT(prune({"--pattern=1:4", "--method=shfl-bw"}),
+              HasSubstr("--pattern: does nothing with --method=shfl-bw; it is for n-m"));
+  for (const char* method : {"--method=vector-wise", "--method=shfl-bw", "--method=block"}) {
+    EXPECT_EQ(prune({"--vector=32", method}), "") << method;
+  }
+}
+
 TEST(Options, Quantize) {
   const auto quantize = ParseAs<QuantizeCommand>({"quantize", "m.onnx", "q.onnx", "--calibration=c.npz",
                                                   "--observer=mse", "--skip=a", "--skip=b*", "--threads=3"});
