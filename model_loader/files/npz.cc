@@ -128,7 +128,7 @@ StatusOr<NpyArrays> ParseNpz(std::span<const std::byte> file) { return Archive(f
 
 StatusOr<NpyArrays> ReadNpz(const std::filesystem::path& file) {
   const StatusOr<std::vector<std::byte>> bytes = ReadFile(file, kMaxFileBytes);
-  if (!bytes.ok()) return Annotate(bytes.status(), file.string());
+  if (!bytes.ok()) return bytes.status();
   StatusOr<NpyArrays> arrays = ParseNpz(*bytes);
   if (!arrays.ok()) return Annotate(arrays.status(), file.string());
   return arrays;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <ostream>
 
+#include "absl/strings/match.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "model_loader/calibration/calibrate.h"
 #include "model_loader/calibration/graph_weights.h"
@@ -194,17 +195,29 @@ std::string SummaryText(const PruneCommand& command, const std::vector<PruneReco
                    {"zeros after", Align::kRight},
                    {""}});
   PruneRecord total;
+  int gone = 0;  // layers
   for (const PruneRecord& record : records) {
+    const bool is_gone = !record.skipped && record.elements > 0 && record.zeros_after == record.elements;
+    gone += is_gone;
     table.AddRow({record.name, ShapeText(record.shape), std::to_string(record.elements),
                   PercentText(Part(record.zeros_before, record.elements)),
-                  PercentText(Part(record.zeros_after, record.elements)), record.skipped ? "skipped" : ""});
+                  PercentText(Part(record.zeros_after, record.elements)),
+                  record.skipped ? "skipped"
+                  : is_gone      ? "nothing left"
+                                 : ""});
     total.elements += record.elements;
     total.zeros_before += record.zeros_before;
     total.zeros_after += record.zeros_after;
   }
-  return Concat(table.Render(), "\n", command.output.string(), ": ", total.elements, " weights in ", records.size(),
-                " layers, ", PercentText(Part(total.zeros_before, total.elements)), " zero before, ",
-                PercentText(Part(total.zeros_after, total.elements)), " after\n");
+  std::string text = Concat(table.Render(), "\n", command.output.string(), ": ", total.elements, " weights in ",
+                            records.size(), " layers, ", PercentText(Part(total.zeros_before, total.elements)),
+                            " zero before, ", PercentText(Part(total.zeros_after, total.elements)), " after\n");
+  if (gone > 0) {
+    text +=
+        Concat("Of ", gone, gone == 1 ? " layer" : " layers",
+               " nothing is left, and no training brings it back: leave such layers out with --skip, or prune less\n");
+  }
+  return text;
 }
 
 }  // namespace
@@ -227,7 +240,10 @@ StatusOr<Outcome> Execute(const PruneCommand& command, Terminal& terminal) {
   const bool loaded = IsPacked(command.model) || IsCheckpoint(command.model);
   const Status status = loaded ? PruneLoaded(command, terminal, pruner) : PruneOnnx(command, terminal, pruner);
   line.reset();
-  if (!status.ok()) return Annotate(status, command.model.string());
+  if (!status.ok()) {
+    const bool named = absl::StrContains(status.message(), command.model.string());
+    return named ? status : Annotate(status, command.model.string());
+  }
   terminal.out << SummaryText(command, pruner.records());
   if (command.method != PruneMethod::kMagnitude || !command.scores.empty())
     terminal.out << KeptText(command, pruner.records());
