@@ -65,6 +65,7 @@ StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, 
   FuseLayers(model.network);  // as the plan will: structures go by its layers
   if (HasHostMemory(backend)) FuseDepthwiseFunctions(model.network);
   DescribeWeights(model.network, !command.page.empty(), report);
+  report.costs = CostsOfFormats(model.network);
   SWIZZLE_ASSIGN_OR_RETURN(report.sparse_inputs, SeeZeros(command, devices, model.network));
   const PlanOptions options{.max_batch = command.max_batch,
                             .threads = command.threads,

@@ -182,6 +182,16 @@ std::string HeadingText(const ModelReport& report) {
                 " layers (* marks the chosen kernel of each", BucketsText(report.plan), ")\n");
 }
 
+// What the weights take as `pack --format` stores them. Nothing where there are no sparse ones.
+std::string CostsText(const FormatCosts& costs) {
+  std::string text;
+  for (const FormatCost& cost : costs.formats) {
+    text += Concat(text.empty() ? "\npacked   " : ", ", cost.name, " ", BytesText(cost.bytes));
+    if (cost.layers < costs.sparse_layers) text += Concat(" (", cost.layers, " of ", costs.sparse_layers, " layers)");
+  }
+  return text;
+}
+
 std::string TotalsText(const ModelReport& report) {
   const PlanReport& plan = report.plan;
   const std::string weights =
@@ -192,8 +202,9 @@ std::string TotalsText(const ModelReport& report) {
                                     " for batches up to ", report.max_batch);
   const std::string device =
       Concat(plan.device, " (", report.features, "), ", plan.threads, plan.threads == 1 ? " thread" : " threads");
-  return Concat("weights  ", weights, "\nkernels  ", TotalTimesText(plan), "\ntimes    ", TimingsText(plan),
-                "\nplan     ", memory, "\nfusions  ", FusionsText(report.fusions), "\ndevice   ", device, "\n");
+  return Concat("weights  ", weights, CostsText(report.costs), "\nkernels  ", TotalTimesText(plan), "\ntimes    ",
+                TimingsText(plan), "\nplan     ", memory, "\nfusions  ", FusionsText(report.fusions), "\ndevice   ",
+                device, "\n");
 }
 
 // Nothing where there are none.
@@ -258,6 +269,12 @@ Json WeightJson(const LayerReport& layer, const Structure& structure) {
           {"format", FormatName(layer.format)}, {"sparse", IsSparse(layer.format)},
           {"dense_bytes", layer.dense_bytes},   {"stored_bytes", layer.stored_bytes},
           {"device_bytes", layer.device_bytes}, {"structure", StructureJson(structure)}};
+}
+
+Json CostsJson(const FormatCosts& costs) {
+  Json json = Json::object();
+  for (const FormatCost& cost : costs.formats) json[cost.name] = {{"layers", cost.layers}, {"bytes", cost.bytes}};
+  return json;
 }
 
 Json PictureJson(const WeightPicture& picture) {
@@ -349,6 +366,7 @@ Json ReportObject(const ModelReport& report) {
           {"sparsity", TotalSparsity(plan)},
           {"dense_bytes", plan.dense_bytes},
           {"stored_bytes", plan.stored_bytes},
+          {"packed_bytes", CostsJson(report.costs)},
           {"device_bytes", plan.device_bytes},
           {"arena_bytes", report.arena_bytes},
           {"conversions", plan.conversions},

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/format/structure.h"
+#include "model_loader/pack/format_costs.h"
 #include "model_loader/pack/sparse_inputs.h"
 #include "model_loader/pack/weight_picture.h"
 #include "model_loader/plan/run/plan.h"
@@ -26,6 +27,7 @@ struct ModelReport {
   PlanReport plan;
   // Of the weight of each layer of the plan; as made where a layer has none.
   std::vector<Structure> structures;
+  FormatCosts costs;
   std::vector<WeightPicture> pictures;  // none at all where nobody asked
   SparseInputs sparse_inputs;           // likewise
 };

@@ -5,8 +5,10 @@
 #include <sstream>
 #include <string>
 
+#include "model_loader/load/loader.h"
 #include "model_loader/pack/commands.h"
 #include "model_loader/packed/packed_writer.h"
+#include "nlohmann/json.hpp"
 #include "tests/support/random_network.h"
 #include "tests/support/temporary_folder.h"
 
@@ -38,6 +40,25 @@ TEST_F(PackFormats, SaysHowManyLayersANamedFormatCannotHoldAndWhy) {
   const std::string printed = Pack("sr-bcrs");
   EXPECT_THAT(printed, HasSubstr("sparse layers cannot be stored as sr-bcrs and keep their format; the first: "));
   EXPECT_THAT(printed, HasSubstr("share too few columns for SR-BCRS"));
+}
+
+TEST_F(PackFormats, InspectSaysWhatEachTakes) {
+  Pack("csr");
+  std::ostringstream out, err;
+  Terminal terminal{out, err, false};
+  InspectCommand inspect;
+  inspect.model = folder_ / "m.swz";
+  inspect.json = true;
+  inspect.tuning_budget = {};
+  ASSERT_TRUE(Execute(inspect, terminal).ok());
+  const auto packed = nlohmann::json::parse(out.str())["packed_bytes"];
+  for (const char* format : {"csr", "bitmap", "auto"}) {
+    Pack(format);
+    const auto model = LoadModel(folder_ / "p.swz");
+    ASSERT_TRUE(model.ok()) << model.status();
+    EXPECT_EQ(packed[format]["bytes"], model->network.StoredWeightBytes()) << format;
+  }
+  EXPECT_FALSE(packed.contains("sr-bcrs")) << "no layer's columns are shared so";
 }
 
 TEST_F(PackFormats, SaysNothingWhereAllAreHeld) {

@@ -1,0 +1,47 @@
+#include "model_loader/pack/format_costs.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "kernels/format/structure.h"
+
+namespace swizzle::pack {
+
+FormatCosts CostsOfFormats(const Network& network) {
+  FormatCosts costs;
+  std::map<Format, FormatCost> by_format;
+  std::set<int> seen;
+  const int64_t now = network.StoredWeightBytes();
+  FormatCost least{"auto", 0, now};
+  for (const Layer& layer : network.layers) {
+    if (layer.weight < 0 || !seen.insert(layer.weight).second) continue;
+    const WeightMatrix& matrix = network.weights[layer.weight].matrix;
+    if (!IsSparse(matrix.format()) || !HasValues(matrix.format())) continue;
+    ++costs.sparse_layers;
+    const DenseMatrix dense = network.weights[layer.weight].ToDense();
+    const int64_t taps = IsWindowed(layer.op) ? layer.window().taps() : 1;
+    std::optional<int64_t> smallest;
+    for (const Format format : FormatsThatHold(DetectStructure(matrix, taps))) {
+      if (!IsSparse(format) || !HasValues(format)) continue;
+      const StatusOr<WeightMatrix> made = WeightMatrix::FromDense(format, dense);
+      if (!made.ok()) continue;
+      const int64_t more = static_cast<int64_t>(made->StoredBytes()) - static_cast<int64_t>(matrix.StoredBytes());
+      FormatCost& cost =
+          by_format.try_emplace(format, FormatCost{std::string(FormatName(format)), 0, now}).first->second;
+      ++cost.layers;
+      cost.bytes += more;
+      smallest = std::min(smallest.value_or(more), more);
+    }
+    if (!smallest) continue;
+    ++least.layers;
+    least.bytes += *smallest;
+  }
+  for (auto& [format, cost] : by_format) costs.formats.push_back(std::move(cost));
+  if (!costs.formats.empty()) costs.formats.push_back(std::move(least));
+  return costs;
+}
+
+}  // namespace swizzle::pack

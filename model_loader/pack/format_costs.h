@@ -1,0 +1,29 @@
+// What a model's sparse weights would take in each format that `swizzle-pack pack` can give them. Pure.
+#ifndef SWIZZLE_MODEL_LOADER_PACK_FORMAT_COSTS_H_
+#define SWIZZLE_MODEL_LOADER_PACK_FORMAT_COSTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model_loader/network/network.h"
+
+namespace swizzle::pack {
+
+struct FormatCost {
+  std::string name;    // as --format takes it
+  int64_t layers = 0;  // that it holds; the others keep their format
+  int64_t bytes = 0;   // of all weights
+};
+
+struct FormatCosts {
+  int64_t sparse_layers = 0;
+  // Of formats that hold at least one layer, in the order of the list; then "auto", if there are any.
+  std::vector<FormatCost> formats;
+};
+
+FormatCosts CostsOfFormats(const Network& network);
+
+}  // namespace swizzle::pack
+
+#endif  // SWIZZLE_MODEL_LOADER_PACK_FORMAT_COSTS_H_
