@@ -82,9 +82,9 @@ class Planner {
       Assembly common = Assemble(backend_, Bare(), max_size_, settings_, alike, weights_, facts);
       if (common.program->has_tail()) {
         std::tie(assembly, choices) = std::tuple(std::move(common), std::move(alike));
-        for (const WantedForm& form : wanted_) weights_.Drop(form.layer, candidates_[form.layer][form.candidate]);
       }
     }
+    DropUnread(choices);
     AddChoices(choices, report);
     report.conversions = assembly.conversions;
     SWIZZLE_ASSIGN_OR_RETURN(auto plan, Finish(assembly, std::move(report)));
@@ -182,6 +182,16 @@ class Planner {
     }
     if (!keeps_weights_) network_.weights.clear();
     return absl::OkStatus();
+  }
+
+  // Drops forms that no size runs on: those beside common ones, and common ones where every size has another.
+  void DropUnread(const std::vector<BucketChoice>& choices) {
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      weights_.KeepOnly(i, [&](const Candidate& reader) {
+        return std::ranges::any_of(choices,
+                                   [&](const BucketChoice& choice) { return ReadSameForm(reader, choice.layers[i]); });
+      });
+    }
   }
 
   // The network without its weights.

@@ -44,6 +44,10 @@ void PreparedWeights::Drop(size_t layer, const Candidate& candidate) {
   std::erase_if(layers_[layer], [&](const Form& form) { return ReadSameForm(form.reader, candidate); });
 }
 
+void PreparedWeights::KeepOnly(size_t layer, absl::FunctionRef<bool(const Candidate& reader)> is_kept) {
+  std::erase_if(layers_[layer], [&](const Form& form) { return !is_kept(form.reader); });
+}
+
 SharedWeight PreparedWeights::Find(size_t layer, const Candidate& candidate) const {
   if (!TakesWeight(candidate)) return nullptr;
   const auto found =

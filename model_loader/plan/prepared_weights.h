@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "kernels/backend/backend.h"
 #include "model_loader/plan/choose/candidates.h"
 
@@ -34,6 +35,8 @@ class PreparedWeights {
   void Detach() { others_ = {}; }
   // Forgets that form.
   void Drop(size_t layer, const Candidate& candidate);
+  // Forgets the layer's forms but those for which this is true of a kernel that reads it.
+  void KeepOnly(size_t layer, absl::FunctionRef<bool(const Candidate& reader)> is_kept);
 
   // Null where there is none.
   SharedWeight Find(size_t layer, const Candidate& candidate) const;
