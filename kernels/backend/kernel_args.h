@@ -25,13 +25,19 @@ class PackedWeight {
 
 // An operand of a kernel: elements of one type, in a buffer aligned to kBufferAlignment. A view; in device memory where
 // the kernel is a GPU's. Void is void or const void.
+//
+// In kNhwc it may be some of the channels of a wider activation, for rows that take these (Kernel::reads_pitched,
+// writes_pitched): it begins on kPitchAlignment bytes, and its channels and its pitch are whole such.
 template <typename Void>
 struct BasicOperand {
   Void* data = nullptr;
   DType dtype = DType::kFloat32;
   float scale = 1.0f;  // of whole numbers, which stand for scale * (element - zero_point)
   int32_t zero_point = 0;
+  int64_t pitch = 0;  // in kNhwc elements from one position to the next; 0: as many as it has channels
 
+  bool IsWhole() const { return pitch == 0; }
+  int64_t PitchOr(int64_t channels) const { return pitch == 0 ? channels : pitch; }
   // The elements as what they are. REQUIRES: T is the type's.
   template <typename T>
   auto As() const {

@@ -61,6 +61,10 @@ struct Kernel {
   // What a form is for this problem that prepare made of the same weight, for one which differs in its planes alone. It
   // shares what it can, and its bytes() are what it doesn't. Null: prepare has to make it anew.
   StatusOr<SharedWeight> (*for_plane)(const SharedWeight& form, const Problem& problem) = nullptr;
+  // Whether it solves this problem with any of its inputs, the residual among them, or its output, in kNhwc among the
+  // channels of a wider activation (BasicOperand::pitch). Null: no.
+  bool (*reads_pitched)(const Problem&) = nullptr;
+  bool (*writes_pitched)(const Problem&) = nullptr;
   // What the rows of one kernel that is compiled for several instruction sets have in common; empty where it is not.
   std::string_view family = {};
   // What not every plan may do:
@@ -95,6 +99,11 @@ constexpr Kernel RoundingToTf32(Kernel kernel) {
   kernel.rounds_to_tf32 = true;
   return kernel;
 }
+constexpr Kernel Pitched(Kernel kernel, bool (*takes)(const Problem&)) {
+  kernel.reads_pitched = kernel.writes_pitched = takes;
+  return kernel;
+}
+constexpr Kernel Pitched(Kernel kernel) { return Pitched(kernel, kernel.accepts); }
 constexpr Kernel RoundingToBytes(Kernel kernel) {
   kernel.rounds_to_bytes = true;
   return kernel;

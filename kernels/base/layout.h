@@ -49,6 +49,7 @@ inline constexpr int64_t kPositionUnit = 16;
 inline constexpr int64_t kMaxPanelWidth = 64;
 inline constexpr int64_t kBatchUnit = 8;
 inline constexpr size_t kBufferAlignment = 64;
+inline constexpr size_t kPitchAlignment = 16;  // bytes, of channels within a wider kNhwc
 
 // The extent of one activation. A [batch, features] matrix has height = width = 1.
 struct Extent {

@@ -91,7 +91,7 @@ template <Layout kFrom, Layout kTo>
 constexpr auto ConvertRows(auto run_of) {
   constexpr RowText kName = RowText("convert_") + RowText(LayoutName(kFrom)) + "_" + RowText(LayoutName(kTo));
   constexpr RowShape kShape = {Op::kConvertLayout, Format::kNone, kFrom, kTo};
-  constexpr Kernel kCommon = {.accepts = AcceptsAll};
+  constexpr Kernel kCommon = Pitched({.accepts = AcceptsAll}, kFrom == kNchw || kTo == kNchw ? nullptr : AcceptsAll);
   if constexpr (kFrom == kBatched || kTo == kBatched) {
     return Rows<kName, "sm75", kF16, kBf16>(kShape, kAnySm, kCommon, run_of);
   } else {
@@ -104,7 +104,7 @@ template <Layout kFromLayout, DType kFrom, Layout kToLayout, DType kTo>
 constexpr std::array<Kernel, 1> TypesRow() {
   constexpr RowText kName = RowText("convert_") + RowText(LayoutName(kFromLayout)) + "_" + TypeTag(kFrom) + "_" +
                             RowText(LayoutName(kToLayout)) + "_" + TypeTag(kTo) + "_sm75";
-  return {MakeRow<kName>({.accepts = AcceptsAll},
+  return {MakeRow<kName>(Pitched({.accepts = AcceptsAll}),
                          {Op::kConvertLayout, Format::kNone, kF32, {kFromLayout, kFrom}, {kToLayout, kTo}}, kAnySm,
                          &ConvertTypes<kFromLayout, kFrom, kToLayout, kTo>)};
 }
@@ -229,7 +229,8 @@ constexpr auto kAttend = []<Layout kLayout, DType kType>() { return &Attend<kLay
 constexpr auto kFilter = []<Layout kLayout, DType kType>() { return &Depthwise<kLayout, kType>; };
 
 template <Layout kLayout>
-constexpr Kernel kDepthwise = {.accepts = AcceptsDepthwise, .prepare = PrepareDepthwise<kLayout>};
+constexpr Kernel kDepthwise = Pitched({.accepts = AcceptsDepthwise, .prepare = PrepareDepthwise<kLayout>},
+                                      TakesPitchedDepthwise);
 template <Layout kLayout>
 constexpr Kernel kConvSimt = {
     .accepts = AcceptsConvSimt, .prepare = PrepareConvSimt, .workspace_bytes = ConvSimtWorkspaceBytes<kLayout>};
@@ -328,7 +329,8 @@ constexpr auto kRows = Join(
     // Dense convolution and linear layers.
     DenseRows<"conv_nhwc_dense", "cublaslt">(
         kDenseNhwcShape,
-        {.accepts = AcceptsAll, .prepare = PrepareConvNhwcCublas, .workspace_bytes = ConvNhwcCublasWorkspaceBytes},
+        Pitched(
+            {.accepts = AcceptsAll, .prepare = PrepareConvNhwcCublas, .workspace_bytes = ConvNhwcCublasWorkspaceBytes}),
         ConvNhwcCublas<false>, ConvNhwcCublas<true>),
     DenseRows<"conv_rows_dense", "cublaslt">(
         kDenseRowsShape,
@@ -338,7 +340,11 @@ constexpr auto kRows = Join(
     Row<"conv_rows_dense_f32_sm75">(kDenseRowsShape, kF32, kAnySm, kConvSimt<kGpuRows>, ConvSimt<kGpuRows>),
 #ifdef SWIZZLE_HAS_CUDNN
     // In FP32 it turns kNhwc around in workspace of any size, and fails where that is more than a stream has.
-    HalfRows<"conv_nhwc_dense", "cudnn">(kDenseNhwcShape, {.accepts = AcceptsConvCudnn, .prepare = PrepareConvCudnn},
+    HalfRows<"conv_nhwc_dense", "cudnn">(kDenseNhwcShape,
+                                         {.accepts = AcceptsConvCudnn,
+                                          .prepare = PrepareConvCudnn,
+                                          .workspace_bytes = ConvCudnnWorkspaceBytes,
+                                          .writes_pitched = ConvCudnnWritesPitched},
                                          ConvCudnn),
 #endif
 
@@ -374,13 +380,13 @@ constexpr auto kRows = Join(
     byte_rows::All(),
 
     // Element-wise.
-    PlainAndBatchedRows<"add">(Op::kAdd, {.accepts = AcceptsAll},
+    PlainAndBatchedRows<"add">(Op::kAdd, Pitched({.accepts = AcceptsAll}),
                                []<Layout kLayout, DType kType>() { return &Add<kLayout, kType>; }),
-    PlainAndBatchedRows<"multiply">(Op::kMultiply, {.accepts = AcceptsAll},
+    PlainAndBatchedRows<"multiply">(Op::kMultiply, Pitched({.accepts = AcceptsAll}),
                                     []<Layout kLayout, DType kType>() { return &Multiply<kLayout, kType>; }),
-    PlainAndBatchedRows<"activation">(Op::kActivation, {.accepts = AcceptsAll},
+    PlainAndBatchedRows<"activation">(Op::kActivation, Pitched({.accepts = AcceptsAll}),
                                       []<Layout kLayout, DType kType>() { return &Activation<kLayout, kType>; }),
-    PlainAndBatchedRows<"function">(Op::kFunction, {.accepts = AcceptsAll},
+    PlainAndBatchedRows<"function">(Op::kFunction, Pitched({.accepts = AcceptsAll}),
                                     []<Layout kLayout, DType kType>() { return &ApplyFunction<kLayout, kType>; }),
     PlainRows<"scale">(Op::kScale, {.accepts = AcceptsScale},
                        []<Layout kLayout, DType kType>() { return &Scale<kLayout, kType>; }),
@@ -390,20 +396,20 @@ constexpr auto kRows = Join(
     RowsInLayout<"depthwise", "_dense", kNhwc>(Op::kDepthwiseConv, Format::kDense, kDepthwise<kNhwc>, kFilter),
     BatchedRows<"depthwise_batched_dense">({Op::kDepthwiseConv, Format::kDense, kBatched, kBatched},
                                            kDepthwise<kGpuRows>, kFilter),
-    PlainAndBatchedRows<"max_pool">(Op::kMaxPool, {.accepts = AcceptsPool},
+    PlainAndBatchedRows<"max_pool">(Op::kMaxPool, Pitched({.accepts = AcceptsPool}),
                                     []<Layout kLayout, DType kType>() { return &MaxPool<kLayout, kType>; }),
-    PlainAndBatchedRows<"average_pool">(Op::kAveragePool, {.accepts = AcceptsPool},
+    PlainAndBatchedRows<"average_pool">(Op::kAveragePool, Pitched({.accepts = AcceptsPool}),
                                         []<Layout kLayout, DType kType>() { return &AveragePool<kLayout, kType>; }),
     BatchedRows<"average_pool_batched_rows">(
         {Op::kAveragePool, Format::kNone, kBatched, kGpuRows}, {.accepts = AcceptsPoolOfPlanes},
         []<Layout kLayout, DType kType>() { return &AveragePool<kLayout, kType>; }),
-    PlainRows<"resize">(Op::kResize, {.accepts = AcceptsResize},
+    PlainRows<"resize">(Op::kResize, Pitched({.accepts = AcceptsResize}),
                         []<Layout kLayout, DType kType>() { return &Resize<kLayout, kType>; }),
-    PlainRows<"depth_to_space">(Op::kDepthToSpace, {.accepts = AcceptsResize},
+    PlainRows<"depth_to_space">(Op::kDepthToSpace, Pitched({.accepts = AcceptsResize}),
                                 []<Layout kLayout, DType kType>() { return &DepthToSpace<kLayout, kType>; }),
-    PlainAndBatchedRows<"concat">(Op::kConcat, {.accepts = AcceptsConcat},
+    PlainAndBatchedRows<"concat">(Op::kConcat, Pitched({.accepts = AcceptsConcat}, ConcatsChannels),
                                   []<Layout kLayout, DType kType>() { return &RunConcat<kLayout, kType>; }),
-    PlainAndBatchedRows<"slice">(Op::kSlice, {.accepts = AcceptsAll},
+    PlainAndBatchedRows<"slice">(Op::kSlice, Pitched({.accepts = AcceptsAll}),
                                  []<Layout kLayout, DType kType>() { return &RunSlice<kLayout, kType>; }),
     PlainRows<"softmax">(Op::kSoftmax, {.accepts = AcceptsSoftmax},
                          []<Layout kLayout, DType kType>() { return &Softmax<kLayout, kType>; }),

@@ -16,7 +16,9 @@
 #include "kernels/operator/count_zeros.h"
 #include "kernels/reference/layout.h"
 #include "kernels/reference/reference.h"
+#include "tests/kernels/byte_operands.h"
 #include "tests/kernels/closeness.h"
+#include "tests/kernels/pitched_operands.h"
 #include "tests/kernels/position_bytes.h"
 #include "tests/kernels/test_memory.h"
 
@@ -27,27 +29,6 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 bool HasBytes(const Kernel& kernel) {
   return kernel.key.input.dtype == DType::kUint8 || kernel.key.output.dtype == DType::kUint8;
-}
-
-// Scales of bytes are powers of two, of sums that single precision has exactly: results may not be off at all, save
-// averages, whose scale has the window in it.
-constexpr float kByteScale = 1.0f / 128, kWeightScales[] = {1.0f / 128, 1.0f / 64};
-constexpr float kBiasStep = kByteScale * kWeightScales[1];
-
-// `problem` with whole numbers that every operand may be stored as.
-Problem Quantise(Problem problem) {
-  const Quantised input{DType::kUint8, kByteScale, 100}, other{DType::kUint8, 2 * kByteScale, 131};
-  constexpr Op kKeepingScale[] = {Op::kMaxPool, Op::kConvertLayout, Op::kConcat, Op::kSlice, Op::kResize};
-  const bool keeps_scale = std::ranges::find(kKeepingScale, problem.op) != std::end(kKeepingScale);
-  problem.inputs_as.fill(keeps_scale ? input : other);
-  problem.inputs_as[0] = input;
-  problem.epilogue.requantise = keeps_scale ? input : Quantised{DType::kUint8, 8 * kByteScale, 120};
-  return problem;
-}
-
-// What stands for a real number, as a float.
-float StepOf(double value, const Quantised& as) {
-  return static_cast<float>(std::clamp(std::nearbyint(value / as.scale) + as.zero_point, 0.0, 255.0));
 }
 
 float Rounded(float value, DType dtype) {
@@ -65,20 +46,6 @@ std::vector<float> DrawValues(int64_t count, float reach, std::mt19937& random) 
   std::vector<float> values(count);
   for (float& value : values) value = reach * (static_cast<float>(random() >> 8) / (1 << 23) - 1);
   return values;
-}
-
-// Values become what signed bytes stand for, by rows; zeros stay zeros and nothing else becomes one.
-void RoundToBytes(DenseMatrix& matrix, Weight& weight) {
-  Quantisation quantisation;
-  for (int64_t row = 0; row < matrix.rows; ++row) quantisation.scales.push_back(kWeightScales[row % 2]);
-  for (int64_t i = 0; i < matrix.rows * matrix.cols; ++i) {
-    const float scale = quantisation.scales[i / matrix.cols];
-    float& value = matrix.values[i];
-    if (value != 0) value = std::clamp(std::nearbyint(value / scale) + 0.0f, -128.0f, 127.0f) * scale;
-    if (i % 7 == 0 && value != 0) value = i % 2 == 0 ? -128 * scale : 127 * scale;
-  }
-  for (float& bias : weight.bias) bias = std::nearbyint(bias / kBiasStep) * kBiasStep;
-  weight.quantisation = std::move(quantisation);
 }
 
 // Zeros what reads other groups' channels.
@@ -281,6 +248,13 @@ class CaseRun {
     if (WorksInPlace(problem().op) && kernel_.key.input == kernel_.key.output) {
       Run(packed.get(), sequences.backend_view(), true);
     }
+    reads_pitched_ = kernel_.reads_pitched != nullptr && kernel_.reads_pitched(problem());
+    writes_pitched_ = kernel_.writes_pitched != nullptr && kernel_.writes_pitched(problem());
+    if (reads_pitched_ || writes_pitched_) {
+      SCOPED_TRACE("pitched");
+      Run(packed.get(), sequences.backend_view(), false);
+    }
+    reads_pitched_ = writes_pitched_ = false;
     for (size_t p = 1; p < kernel_.blockings.size(); ++p) {
       const auto other = Prepare(weight, static_cast<int>(p));
       if (other == nullptr) continue;
@@ -310,9 +284,14 @@ class CaseRun {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       buffers.push_back(LaidOut(i));
       const Quantised& as = problem().inputs_as[i];
-      operands.push_back({buffers.back().data(), InputStorage(i).dtype, as.scale, as.zero_point});
+      const auto [pitch, offset] =
+          PitchAndOffset(reads_pitched_, InputExtent(problem(), static_cast<int>(i)), InputStorage(i));
+      operands.push_back({buffers.back().data() + offset, InputStorage(i).dtype, as.scale, as.zero_point, pitch});
     }
-    buffers.emplace_back(backend_, StorageBytes(problem().output, problem().to));
+    const auto [pitch, offset] = PitchAndOffset(writes_pitched_, problem().output, problem().to);
+    buffers.emplace_back(backend_, pitch == 0
+                                       ? StorageBytes(problem().output, problem().to)
+                                       : problem().output.positions() * pitch * ElementBytes(problem().to.dtype));
     buffers.emplace_back(backend_, kernel_.workspace_bytes == nullptr ? 0 : kernel_.workspace_bytes(problem()));
     for (TestMemory& buffer : buffers) buffer.ToBackend(stream_);
     TestMemory& output = in_place ? buffers[0] : buffers[inputs_.size()];
@@ -321,7 +300,7 @@ class CaseRun {
     args.weight = weight;
     args.inputs = operands;
     const Quantised output_as = problem().epilogue.requantise.value_or(Quantised());
-    args.output = {output.data(), problem().to.dtype, output_as.scale, output_as.zero_point};
+    args.output = {output.data() + offset, problem().to.dtype, output_as.scale, output_as.zero_point, pitch};
     args.workspace = {buffers.back().data(), buffers.back().bytes()};
     args.sequences = sequences;
     const auto work = [&] { kernel_.run(args, stream_); };
@@ -339,6 +318,12 @@ class CaseRun {
     ExpectDone(output, buffers);
   }
 
+  // Of an operand that is to be within a wider one, where it can: bytes from that one's beginning.
+  static std::pair<int64_t, size_t> PitchAndOffset(bool pitched, const Extent& extent, Storage storage) {
+    if (!pitched || !CanBePitched(extent, storage)) return {0, 0};
+    return {PitchOf(extent, storage.dtype), kPitchAlignment};
+  }
+
   Storage InputStorage(size_t input) const {
     return static_cast<int>(input) < InputCount(problem()) ? problem().from : problem().to;
   }
@@ -353,7 +338,8 @@ class CaseRun {
       for (float& element : elements) element = StepOf(element, problem().inputs_as[input]);
     }
     reference::ToLayout(elements, extent, storage.layout, bytes ? 255 : kNan, values);
-    TestMemory memory(backend_, StorageBytes(extent, storage));
+    if (reads_pitched_ && CanBePitched(extent, storage)) values = Widened(values, extent, storage.dtype);
+    TestMemory memory(backend_, values.size() * ElementBytes(storage.dtype));
     memory.Fill(values, storage.dtype);
     return memory;
   }
@@ -363,7 +349,10 @@ class CaseRun {
     const Status status = stream_.Synchronize();
     ASSERT_TRUE(status.ok()) << status.message();
     for (const TestMemory& buffer : buffers) EXPECT_TRUE(buffer.GuardIntact());
-    const std::vector<float> values = output.Values(problem().to.dtype);
+    std::vector<float> values = output.Values(problem().to.dtype);
+    if (writes_pitched_ && CanBePitched(problem().output, problem().to)) {
+      values = Narrowed(values, problem().output, problem().to.dtype);
+    }
     if (problem().to.layout == Layout::kBlocked16) ExpectZeroPadding(problem().output, values);
     const std::vector<float> actual = reference::FromLayout(values, problem().output, problem().to.layout);
     if (problem().to.dtype == DType::kUint8) return ExpectSteps(problem(), actual, expected_);
@@ -377,7 +366,8 @@ class CaseRun {
   const int seed_;
   std::vector<reference::Values> inputs_;
   reference::Result expected_;
-  double largest_ = 1;  // of what is rounded on the way there
+  bool reads_pitched_ = false, writes_pitched_ = false;  // in this run
+  double largest_ = 1;                                   // of what is rounded on the way there
   int blockings_seen_ = 0;
 };
 

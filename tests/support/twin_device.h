@@ -1,6 +1,6 @@
 // A device in the host's memory that has another backend's kernel rows, which all compute as the reference does: for
-// plans that are to choose among a GPU's layouts and types, and to be run where there is none. Thread-safe as a backend
-// has to be.
+// plans that are to choose among a GPU's layouts and types, and to be run where there is none. Rows take and write a
+// pitch, and outputs that are pooled, as they say that they do. Thread-safe as a backend has to be.
 #ifndef SWIZZLE_TESTS_SUPPORT_TWIN_DEVICE_H_
 #define SWIZZLE_TESTS_SUPPORT_TWIN_DEVICE_H_
 
@@ -86,10 +86,15 @@ class TwinDevice final : public DeviceBackend {
     }
   }
 
+  // Where element i of a buffer lies: apart where it has a pitch.
+  static int64_t PlaceOf(int64_t i, int64_t channels, int64_t pitch) {
+    return pitch == 0 ? i : i / channels * pitch + i % channels;
+  }
+
   static reference::Values ValuesOf(const Operand& operand, const Extent& extent, Layout layout) {
     std::vector<float> stored(static_cast<size_t>(LayoutElements(extent, layout)));
     for (int64_t i = 0; i < std::ssize(stored); ++i) {
-      const float value = Read(operand.data, i, operand.dtype);
+      const float value = Read(operand.data, PlaceOf(i, extent.channels, operand.pitch), operand.dtype);
       const auto zero_point = static_cast<float>(operand.zero_point);
       stored[i] = operand.dtype == DType::kUint8 ? (value - zero_point) * operand.scale : value;
     }
@@ -103,7 +108,7 @@ class TwinDevice final : public DeviceBackend {
     std::vector<float> stored(static_cast<size_t>(LayoutElements(extent, problem.to.layout)));
     reference::ToLayout(reference::Values(result.begin(), result.end()), extent, problem.to.layout, 0.0f, stored);
     for (int64_t i = 0; i < std::ssize(stored); ++i) {
-      Write(args.output.data, i, problem.to.dtype, stored[i]);
+      Write(args.output.data, PlaceOf(i, extent.channels, args.output.pitch), problem.to.dtype, stored[i]);
     }
   }
 

@@ -35,7 +35,7 @@ class ColumnBlocks {
     const void* columns = gathers_ ? args.workspace.data() : args.inputs[0].data;
     for (int64_t begin = 0; begin < positions_; begin += step_) {
       const int64_t count = std::min(step_, positions_ - begin);
-      if (gathers_) gather(*args.problem, args.inputs[0].data, {begin, count, args.workspace.data()}, stream);
+      if (gathers_) gather(*args.problem, args.inputs[0], {begin, count, args.workspace.data()}, stream);
       SWIZZLE_RETURN_IF_ERROR(multiply(columns, begin, count));
     }
     return absl::OkStatus();

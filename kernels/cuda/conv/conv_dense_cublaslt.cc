@@ -1,5 +1,7 @@
 #include "kernels/cuda/conv/conv_dense_cublaslt.h"
 
+#include <algorithm>
+
 #include "kernels/cuda/conv/column_blocks.h"
 #include "kernels/cuda/conv/dense_epilogue.h"
 #include "kernels/cuda/conv/dense_weight.h"
@@ -13,6 +15,8 @@ namespace {
 int64_t Depth(const Problem& problem) { return problem.input.channels * problem.window().taps(); }
 
 int64_t ElementSize(const Problem& problem) { return static_cast<int64_t>(ElementBytes(problem.to.dtype)); }
+
+const std::byte* At(const void* data, int64_t bytes) { return static_cast<const std::byte*>(data) + bytes; }
 
 // Of one block: half of a large second cache.
 constexpr int64_t kMostColumnBytes = int64_t{32} << 20;
@@ -49,7 +53,9 @@ template <bool kTf32>
 Status MultiplyPositions(const KernelArgs& args, const void* columns, int64_t begin, int64_t count,
                          CudaStream& stream) {
   const Problem& problem = *args.problem;
-  const int64_t offset = begin * problem.output.channels * ElementSize(problem);
+  const bool residual = problem.epilogue.residual, columns_are_input = problem.window().IsPointwise();
+  const int64_t pitch = args.output.PitchOr(problem.output.channels);
+  const int64_t residual_pitch = residual ? args.inputs[1].PitchOr(problem.output.channels) : pitch;
   Product product;
   product.dtype = problem.to.dtype;
   product.tf32 = kTf32;
@@ -58,10 +64,12 @@ Status MultiplyPositions(const KernelArgs& args, const void* columns, int64_t be
   product.k = Depth(problem);
   product.a = {DenseWeight::From(args).matrix(), product.k};
   product.transpose_a = true;
-  product.b = {columns, product.k};
-  product.c = problem.epilogue.residual ? static_cast<const std::byte*>(args.inputs[1].data) + offset : nullptr;
-  product.d = static_cast<std::byte*>(args.output.data) + offset;
-  product.ld_d = product.m;
+  product.b = {columns, columns_are_input ? args.inputs[0].PitchOr(product.k) : product.k};
+  product.c = residual ? At(args.inputs[1].data, begin * residual_pitch * ElementSize(problem)) : nullptr;
+  product.ld_c = residual_pitch;
+  product.d = static_cast<std::byte*>(args.output.data) + begin * pitch * ElementSize(problem);
+  product.ld_d = pitch;
+  product.aligned = std::ranges::all_of(args.inputs, &Operand::IsWhole) && args.output.IsWhole();
   product.bias = DenseWeight::From(args).bias();
   product.relu = IsRelu(problem.epilogue);
   return QueueProduct(product, stream);

@@ -163,13 +163,14 @@ Status QueueConvolution(const KernelArgs& args, CudaStream& stream) {
   Algorithms& algorithms = cudnn->algorithms[key];
   const bool residual = problem.epilogue.residual;
   const float one = 1, others = residual ? 1 : 0;
-  const void* const added = residual ? args.inputs[1].data : args.output.data;
+  void* const sums = args.output.IsWhole() ? args.output.data : args.workspace.data();
+  const void* const added = residual ? args.inputs[1].data : sums;
   cudnnStatus_t status = CUDNN_STATUS_NOT_SUPPORTED;
   const auto takes = [&](cudnnConvolutionFwdAlgo_t algorithm) {
     status = cudnnConvolutionBiasActivationForward(
         cudnn->handle, &one, conv.input.handle, args.inputs[0].data, conv.filter.handle, weight.matrix(),
         conv.window.handle, algorithm, workspace.data(), workspace.size(), &others, conv.output.handle, added,
-        conv.bias.handle, weight.bias(), conv.activation.handle, conv.output.handle, args.output.data);
+        conv.bias.handle, weight.bias(), conv.activation.handle, conv.output.handle, sums);
     return status == CUDNN_STATUS_SUCCESS;
   };
   const auto taking = std::ranges::find_if(algorithms, takes);
@@ -196,9 +197,16 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCudnn(const Weight& weight, c
       {.dtype = problem.to.dtype, .bias_dtype = problem.to.dtype, .channels_innermost = true, .always_bias = true});
 }
 
+bool ConvCudnnWritesPitched(const Problem& problem) { return problem.epilogue.function.has_value(); }
+
+size_t ConvCudnnWorkspaceBytes(const Problem& problem) {
+  return ConvCudnnWritesPitched(problem) ? StorageBytes(problem.output, problem.to) : 0;
+}
+
 void ConvCudnn(const KernelArgs& args, Stream& stream) {
   CudaStream& cuda_stream = CudaStream::From(stream);
   cuda_stream.Report(QueueConvolution(args, cuda_stream));
+  if (!args.output.IsWhole()) return FinishSums(args, args.workspace.data(), cuda_stream);
   if (NeedsFinish(args.problem->epilogue)) FinishOutput(args, cuda_stream);
 }
 

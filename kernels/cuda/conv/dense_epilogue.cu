@@ -10,6 +10,9 @@ constexpr int kThreads = 256;
 template <typename T>
 constexpr int kPackSize = 16 / sizeof(T);
 
+// The lanes of a block along `packs` packs; the others go down.
+int LanesAcross(int64_t packs) { return packs >= kThreads ? kThreads : packs > 32 ? 64 : packs > 8 ? 32 : 8; }
+
 // Elements past the last whole pack are the last block's.
 template <typename T, typename Function>
 __global__ void FinishAll(T* values, int64_t count, Ending<Function> ending) {
@@ -28,6 +31,25 @@ __global__ void FinishAll(T* values, int64_t count, Ending<Function> ending) {
       ending.template Apply<T>(sum);
       values[i] = FromFloat<T>(sum[0]);
     }
+  }
+}
+
+// Positions of whole packs in kNhwc, `pitch` elements apart, of sums that are `sums_pitch` apart; the two may be one.
+// Blocks go along a position, and down the positions.
+template <typename T, typename Function>
+__global__ void FinishPitched(const T* sums, int64_t sums_pitch, T* values, int64_t pitch, int64_t positions, int packs,
+                              Ending<Function> ending) {
+  constexpr int kSize = kPackSize<T>;
+  LetNextStart();
+  WaitForResults();
+  const int pack = blockIdx.x * blockDim.x + threadIdx.x;
+  if (pack >= packs) return;
+  const int64_t step = int64_t{gridDim.y} * blockDim.y;
+  for (int64_t at = int64_t{blockIdx.y} * blockDim.y + threadIdx.y; at < positions; at += step) {
+    float of_pack[kSize];
+    LoadPack<kSize>(sums + at * sums_pitch + pack * kSize, of_pack);
+    ending.template Apply<T>(of_pack);
+    StorePack<kSize>(of_pack, values + at * pitch + pack * kSize);
   }
 }
 
@@ -83,7 +105,7 @@ void QueueFinishParts(const KernelArgs& args, const PartEnds& ends, Stream& stre
   const Problem& problem = *args.problem;
   const int64_t positions = problem.output.positions();
   const int packs = static_cast<int>(problem.output.channels / kSize);
-  const int across = packs >= kThreads ? kThreads : packs > 32 ? 64 : packs > 8 ? 32 : 8;
+  const int across = LanesAcross(packs);
   const dim3 block(across, kThreads / across);
   const LaunchGrid grid(CeilDiv(packs, across), CeilDiv<int64_t>(positions, block.y));
   WithEnding(problem.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
@@ -93,7 +115,20 @@ void QueueFinishParts(const KernelArgs& args, const PartEnds& ends, Stream& stre
 }
 
 template <typename T>
+void FinishPitchedAs(const KernelArgs& args, const void* sums, int64_t sums_pitch, Stream& stream) {
+  const Problem& problem = *args.problem;
+  const int packs = static_cast<int>(problem.output.channels / kPackSize<T>), across = LanesAcross(packs);
+  const dim3 block(across, kThreads / across);
+  const LaunchGrid grid(CeilDiv(packs, across), CeilDiv<int64_t>(problem.output.positions(), block.y));
+  WithEnding(problem.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
+    LaunchDependent(FinishPitched<T, Function>, grid, block, 0, QueueOf(stream), static_cast<const T*>(sums),
+                    sums_pitch, args.Output<T>(), args.output.pitch, problem.output.positions(), packs, ending);
+  });
+}
+
+template <typename T>
 void FinishOutputAs(const KernelArgs& args, Stream& stream) {
+  if (!args.output.IsWhole()) return FinishPitchedAs<T>(args, args.output.data, args.output.pitch, stream);
   const Problem& problem = *args.problem;
   const int64_t count = problem.output.positions() * problem.output.channels;
   const auto grid = LaunchGrid::OfThreads(count, kThreads * kPackSize<T>);
@@ -107,7 +142,7 @@ void FinishRowsAs(const KernelArgs& args, const float* bias, Stream& stream) {
   const Problem& problem = *args.problem;
   const int rows = static_cast<int>(problem.output.channels);
   const int packs = static_cast<int>(RowStride(problem.output.positions()) / kPackSize<T>);
-  const int across = packs >= kThreads ? kThreads : packs > 32 ? 64 : packs > 8 ? 32 : 8;
+  const int across = LanesAcross(packs);
   const dim3 block(across, kThreads / across);
   const LaunchGrid grid(CeilDiv(packs, block.x), CeilDiv(rows, block.y));
   WithEnding(problem.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
@@ -126,6 +161,18 @@ void FinishOutput(const KernelArgs& args, Stream& stream) {
       return FinishOutputAs<__nv_bfloat16>(args, stream);
     default:
       return FinishOutputAs<float>(args, stream);
+  }
+}
+
+void FinishSums(const KernelArgs& args, const void* sums, Stream& stream) {
+  const int64_t channels = args.problem->output.channels;
+  switch (args.problem->to.dtype) {
+    case DType::kFloat16:
+      return FinishPitchedAs<__half>(args, sums, channels, stream);
+    case DType::kBFloat16:
+      return FinishPitchedAs<__nv_bfloat16>(args, sums, channels, stream);
+    default:
+      return FinishPitchedAs<float>(args, sums, channels, stream);
   }
 }
 

@@ -9,8 +9,10 @@
 
 namespace swizzle::cuda {
 
-// output = function(clamp(output)), for all its elements in kNhwc.
+// output = function(clamp(output)), for all its elements in kNhwc, perhaps with a pitch.
 void FinishOutput(const KernelArgs& args, Stream& stream);
+// output = function(clamp(sums)) likewise, of sums without a pitch. REQUIRES: the output has one.
+void FinishSums(const KernelArgs& args, const void* sums, Stream& stream);
 
 // output = function(clamp(output + bias + residual)) in kRows, spare positions included; `bias` is one fp32 number a
 // row, or null.

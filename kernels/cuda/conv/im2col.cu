@@ -14,7 +14,7 @@ constexpr int64_t kMostLines = 4096;
 struct Gather {
   int channels, height, width, out_height, out_width;
   int64_t positions;   // of the output
-  int64_t row_stride;  // of the input
+  int64_t row_stride;  // of the input; in kNhwc from one position to the next
   Window window;
 };
 
@@ -47,7 +47,7 @@ __global__ void GatherTaps(Gather gather, const T* input, int64_t begin, int64_t
 // A thread takes one pack of channels at one tap, and every gridDim.y-th line of blockDim.y positions. T is a pack.
 template <typename T>
 __global__ void GatherPacks(Gather gather, const T* input, int64_t begin, int64_t count, T* columns) {
-  const int across = blockIdx.x * blockDim.x + threadIdx.x;  // gather.channels counts packs
+  const int across = blockIdx.x * blockDim.x + threadIdx.x;  // gather.channels and row_stride count packs
   const Window& window = gather.window;
   const int packs = gather.channels * window.kernel_h * window.kernel_w;
   if (across >= packs) return;
@@ -60,7 +60,7 @@ __global__ void GatherPacks(Gather gather, const T* input, int64_t begin, int64_
     const int y = out_y * window.stride_h - window.pad_top + i * window.dilation_h;
     const int x = out_x * window.stride_w - window.pad_left + j * window.dilation_w;
     const bool inside = y >= 0 && y < gather.height && x >= 0 && x < gather.width;
-    const int64_t from = ((image * gather.height + y) * gather.width + x) * gather.channels + channel;
+    const int64_t from = ((image * gather.height + y) * gather.width + x) * gather.row_stride + channel;
     columns[at * packs + across] = inside ? input[from] : T{};
   }
 }
@@ -74,31 +74,33 @@ Gather GatherOf(const Problem& problem) {
 }
 
 template <typename T>
-void GatherPacksAs(const Problem& problem, const void* input, const ColumnBlock& block, Stream& stream) {
+void GatherPacksAs(const Problem& problem, const Operand& input, const ColumnBlock& block, Stream& stream) {
   Gather gather = GatherOf(problem);
-  gather.channels = static_cast<int>(problem.input.channels * ElementBytes(problem.to.dtype) / sizeof(T));
+  const auto packs_of = [&](int64_t elements) { return elements * ElementBytes(problem.to.dtype) / sizeof(T); };
+  gather.channels = static_cast<int>(packs_of(problem.input.channels));
+  gather.row_stride = static_cast<int64_t>(packs_of(input.PitchOr(problem.input.channels)));
   const int packs = gather.channels * problem.window().taps();
   const dim3 threads(32, kThreads / 32);
   const LaunchGrid grid(CeilDiv(packs, threads.x), std::min(CeilDiv(block.count, threads.y), kMostLines));
-  GatherPacks<T><<<grid, threads, 0, QueueOf(stream)>>>(gather, static_cast<const T*>(input), block.begin, block.count,
-                                                        static_cast<T*>(block.columns));
+  GatherPacks<T><<<grid, threads, 0, QueueOf(stream)>>>(gather, static_cast<const T*>(input.data), block.begin,
+                                                        block.count, static_cast<T*>(block.columns));
 }
 
 template <typename T>
-void GatherAs(const Problem& problem, const void* input, const ColumnBlock& block, Stream& stream) {
+void GatherAs(const Problem& problem, const Operand& input, const ColumnBlock& block, Stream& stream) {
   const LaunchGrid grid(CeilDiv(block.count, kThreads), std::min(problem.input.channels, kMostChannelBlocks));
-  GatherTaps<T><<<grid, kThreads, 0, QueueOf(stream)>>>(GatherOf(problem), static_cast<const T*>(input), block.begin,
-                                                        block.count, static_cast<T*>(block.columns));
+  GatherTaps<T><<<grid, kThreads, 0, QueueOf(stream)>>>(GatherOf(problem), static_cast<const T*>(input.data),
+                                                        block.begin, block.count, static_cast<T*>(block.columns));
 }
 
 }  // namespace
 
-void GatherColumns(const Problem& problem, const void* input, const ColumnBlock& block, Stream& stream) {
+void GatherColumns(const Problem& problem, const Operand& input, const ColumnBlock& block, Stream& stream) {
   if (ElementBytes(problem.to.dtype) == 2) return GatherAs<uint16_t>(problem, input, block, stream);
   return GatherAs<uint32_t>(problem, input, block, stream);
 }
 
-void GatherColumnsNhwc(const Problem& problem, const void* input, const ColumnBlock& block, Stream& stream) {
+void GatherColumnsNhwc(const Problem& problem, const Operand& input, const ColumnBlock& block, Stream& stream) {
   if (problem.input.channels * ElementBytes(problem.to.dtype) % sizeof(uint4) == 0) {
     return GatherPacksAs<uint4>(problem, input, block, stream);
   }
@@ -110,7 +112,7 @@ const void* AllColumns(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   if (problem.window().IsPointwise()) return args.inputs[0].data;
   void* const columns = args.workspace.data();
-  GatherColumns(problem, args.inputs[0].data, {0, RowStride(problem.output.positions()), columns}, stream);
+  GatherColumns(problem, args.inputs[0], {0, RowStride(problem.output.positions()), columns}, stream);
   return columns;
 }
 

@@ -15,9 +15,9 @@ struct ColumnBlock {
 };
 
 // From kRows to [channels][taps][count]. Positions past the last repeat it.
-void GatherColumns(const Problem& problem, const void* input, const ColumnBlock& block, Stream& stream);
-// From kNhwc to [count][taps][channels]. REQUIRES: the problem has all these positions.
-void GatherColumnsNhwc(const Problem& problem, const void* input, const ColumnBlock& block, Stream& stream);
+void GatherColumns(const Problem& problem, const Operand& input, const ColumnBlock& block, Stream& stream);
+// From kNhwc, perhaps with a pitch, to [count][taps][channels]. REQUIRES: the problem has all these positions.
+void GatherColumnsNhwc(const Problem& problem, const Operand& input, const ColumnBlock& block, Stream& stream);
 
 // All columns of a kRows input: itself where its columns are the positions, else in the workspace, RowStride apart.
 const void* AllColumns(const KernelArgs& args, Stream& stream);

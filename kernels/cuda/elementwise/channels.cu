@@ -47,11 +47,11 @@ void RunConcat(const KernelArgs& args, Stream& stream) {
   // Of what the parts are of: how much stands side by side for each channel or position, and how often.
   const int64_t unit = parts.of_planes ? output.channels : ChannelElements(output, kLayout);
   const int64_t rows = parts.of_planes ? output.batch : kLayout == Layout::kNhwc ? output.positions() : 1;
-  const int64_t pitch = (parts.of_planes ? output.plane() : output.channels) * unit;
+  const int64_t pitch = (parts.of_planes ? output.plane() : args.output.PitchOr(output.channels)) * unit;
   T* to = args.Output<T>();
   for (int i = 0; i < parts.count; ++i) {
     const int64_t length = parts.sizes[i] * unit;
-    Copy<T>({rows, length, args.Input<T>(i), length, to, pitch}, stream);
+    Copy<T>({rows, length, args.Input<T>(i), args.inputs[i].PitchOr(length), to, pitch}, stream);
     to += length;
   }
 }
@@ -63,8 +63,8 @@ void RunSlice(const KernelArgs& args, Stream& stream) {
   const int64_t unit = ChannelElements(problem.output, kLayout);
   const int64_t length = problem.output.channels * unit;
   Copy<T>({kLayout == Layout::kNhwc ? problem.output.positions() : 1, length,
-           args.Input<T>(0) + problem.channel_range().first * unit, problem.input.channels * unit, args.Output<T>(),
-           length},
+           args.Input<T>(0) + problem.channel_range().first * unit,
+           args.inputs[0].PitchOr(problem.input.channels) * unit, args.Output<T>(), args.output.PitchOr(length)},
           stream);
 }
 

@@ -212,15 +212,16 @@ void ConvertTypes(const KernelArgs& args, Stream& stream) {
   using To = Element<kTo>;
   const Extent& extent = args.problem->input;
   const int64_t channels = extent.channels, positions = extent.positions();
-  const Matrices rows = {0, RowStride(positions)}, nhwc = {0, channels};
+  const Matrices rows = {0, RowStride(positions)};
+  const Matrices from_nhwc = {0, args.inputs[0].PitchOr(channels)}, to_nhwc = {0, args.output.PitchOr(channels)};
   if constexpr (kFromLayout == Layout::kRows && kToLayout == Layout::kRows) {
     Copy<From, To>(args, stream, rows, rows, 1, channels, positions);
   } else if constexpr (kFromLayout == Layout::kRows) {
-    Transpose<From, To>(args, stream, rows, nhwc, 1, channels, positions);
+    Transpose<From, To>(args, stream, rows, to_nhwc, 1, channels, positions);
   } else if constexpr (kToLayout == Layout::kRows) {
-    Transpose<From, To>(args, stream, nhwc, rows, 1, positions, channels);
+    Transpose<From, To>(args, stream, from_nhwc, rows, 1, positions, channels);
   } else {
-    Copy<From, To>(args, stream, nhwc, nhwc, 1, positions, channels);
+    Copy<From, To>(args, stream, from_nhwc, to_nhwc, 1, positions, channels);
   }
 }
 

@@ -80,7 +80,7 @@ void SetAlignments(const Product& product, const Preference& preference) {
   };
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, product.a);
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, product.b);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, d);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, product.c == nullptr ? d : MatrixRef{product.c, product.ld_c, 0});
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, d);
 }
 
@@ -89,7 +89,7 @@ void SetAlignments(const Product& product, const Preference& preference) {
 Status QueueProduct(const Product& product, CudaStream& stream) {
   const int64_t m = product.m, n = product.n, k = product.k;
   MatmulDesc desc;
-  MatrixDesc a, b, d;
+  MatrixDesc a, b, c_lies, d;
   Preference preference;
   SWIZZLE_RETURN_IF_ERROR(Describe(product, desc));
   const bool whole = product.dtype == DType::kInt8;
@@ -100,6 +100,8 @@ Status QueueProduct(const Product& product, CudaStream& stream) {
   SWIZZLE_RETURN_IF_ERROR(describe(k, n, product.transpose_b, product.b, b));
   const DType sums = whole ? DType::kInt32 : product.keeps_sums ? DType::kFloat32 : product.dtype;
   SWIZZLE_RETURN_IF_ERROR(Describe(sums, product.batch, m, n, {product.d, product.ld_d, product.batch_stride_d}, d));
+  const int64_t ld_c = product.ld_c == 0 ? product.ld_d : product.ld_c;
+  SWIZZLE_RETURN_IF_ERROR(Describe(sums, product.batch, m, n, {product.c, ld_c, product.batch_stride_d}, c_lies));
   SWIZZLE_RETURN_IF_CUDA_ERROR(cublasLtMatmulPreferenceCreate(&preference.handle), "make a preference");
   const std::span<std::byte> workspace = stream.cublas_workspace();
   const size_t most = workspace.size();
@@ -109,7 +111,7 @@ Status QueueProduct(const Product& product, CudaStream& stream) {
   cublasLtMatmulHeuristicResult_t choice = {};
   int found = 0;
   SWIZZLE_RETURN_IF_CUDA_ERROR(
-      cublasLtMatmulAlgoGetHeuristic(stream.cublas(), desc.handle, a.handle, b.handle, d.handle, d.handle,
+      cublasLtMatmulAlgoGetHeuristic(stream.cublas(), desc.handle, a.handle, b.handle, c_lies.handle, d.handle,
                                      preference.handle, 1, &choice, &found),
       Concat("find an algorithm for a product of ", m, "x", n, "x", k));
   const float one = 1, beta = product.c != nullptr ? 1 : 0;
@@ -117,10 +119,10 @@ Status QueueProduct(const Product& product, CudaStream& stream) {
   const void* const factor = whole ? static_cast<const void*>(&whole_one) : &one;
   const void* const kept = whole ? static_cast<const void*>(&whole_zero) : &beta;
   const void* const c = product.c != nullptr ? product.c : product.d;
-  return CudaStatus(
-      cublasLtMatmul(stream.cublas(), desc.handle, factor, product.a.data, a.handle, product.b.data, b.handle, kept, c,
-                     d.handle, product.d, d.handle, &choice.algo, workspace.data(), workspace.size(), stream.queue()),
-      Concat("queue a product of ", m, "x", n, "x", k));
+  return CudaStatus(cublasLtMatmul(stream.cublas(), desc.handle, factor, product.a.data, a.handle, product.b.data,
+                                   b.handle, kept, c, c_lies.handle, product.d, d.handle, &choice.algo,
+                                   workspace.data(), workspace.size(), stream.queue()),
+                    Concat("queue a product of ", m, "x", n, "x", k));
 }
 
 }  // namespace swizzle::cuda

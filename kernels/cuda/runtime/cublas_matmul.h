@@ -26,7 +26,8 @@ struct Product {
   MatrixRef a, b;
   bool transpose_a = false;  // a is stored as [k, m]
   bool transpose_b = false;  // b is stored as [n, k]
-  const void* c = nullptr;   // with d's ld, or null; not d
+  const void* c = nullptr;   // or null; not d
+  int64_t ld_c = 0;          // 0: d's
   void* d = nullptr;
   int64_t ld_d = 0;
   const void* bias = nullptr;  // [m], or null

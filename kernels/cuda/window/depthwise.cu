@@ -227,8 +227,8 @@ Operands<T> MakeOperands(const KernelArgs& args, Layout layout, int rows, int co
           static_cast<const DepthwiseWeight&>(*args.weight).data(),
           args.Residual<T>(),
           args.Output<T>(),
-          PlaneStrides::Of(problem.input, layout),
-          PlaneStrides::Of(problem.output, layout),
+          PlaneStrides::Of(problem.input, layout, args.inputs[0]),
+          PlaneStrides::Of(problem.output, layout, args.output),
           TapStrides::Of(layout, problem.output.channels, taps),
           PlaneParts(parts, layout, rows, pack),
           DeviceWindow(problem.window()),
@@ -286,6 +286,8 @@ void Launch(const KernelArgs& args, Stream& stream, Layout layout) {
 }  // namespace
 
 bool AcceptsDepthwise(const Problem& problem) { return CountsFit(problem) && !problem.epilogue.function; }
+
+bool TakesPitchedDepthwise(const Problem& problem) { return !problem.epilogue.residual; }
 
 template <Layout kLayout>
 StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwise(const Weight& weight, const Problem&) {

@@ -16,6 +16,7 @@
 namespace swizzle::cuda {
 
 bool AcceptsDepthwise(const Problem& problem);  // fewer than about 2^31 elements, no function
+bool TakesPitchedDepthwise(const Problem& problem);
 template <Layout kLayout>
 StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwise(const Weight& weight, const Problem& problem);
 template <Layout kLayout, DType kDType>

@@ -13,15 +13,20 @@ struct PlaneStrides {
   int32_t position;
   int32_t height, width;
 
-  static PlaneStrides Of(const Extent& extent, Layout layout) {
+  static PlaneStrides Of(const Extent& extent, Layout layout) { return Of(extent, layout, extent.channels); }
+  // `pitch`: in kNhwc, from one position to the next.
+  static PlaneStrides Of(const Extent& extent, Layout layout, int64_t pitch) {
     const auto height = static_cast<int32_t>(extent.height), width = static_cast<int32_t>(extent.width);
     if (layout == Layout::kRows) return {RowStride(extent.positions()), extent.plane(), 1, height, width};
     if (layout == Layout::kBatched) {
       const auto batch = static_cast<int32_t>(RoundUp(extent.batch, kBatchUnit));
       return {RowStride(BatchedPositions(extent)), kBatchUnit, batch, height, width};
     }
-    const auto channels = static_cast<int32_t>(extent.channels);
-    return {1, extent.plane() * channels, channels, height, width};
+    return {1, extent.plane() * pitch, static_cast<int32_t>(pitch), height, width};
+  }
+  template <typename Operand>
+  static PlaneStrides Of(const Extent& extent, Layout layout, const Operand& operand) {
+    return Of(extent, layout, operand.PitchOr(extent.channels));
   }
   __device__ int64_t At(uint32_t plane_channel, uint32_t plane_image) const {
     return plane_channel * channel + plane_image * image;

@@ -203,8 +203,8 @@ Operands<T> OperandsOf(const KernelArgs& args, Layout layout, int rows, int colu
   parts.width /= columns;
   return {args.Input<T>(0),
           args.Output<T>(),
-          PlaneStrides::Of(problem.input, layout),
-          PlaneStrides::Of(problem.output, layout),
+          PlaneStrides::Of(problem.input, layout, args.inputs[0]),
+          PlaneStrides::Of(problem.output, layout, args.output),
           PlaneParts(parts, layout, rows, pack),
           DeviceWindow(window),
           window.count_include_pad ? window.kernel_h * window.kernel_w : 0,

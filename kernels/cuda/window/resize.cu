@@ -16,8 +16,8 @@ struct Planes {
   Planes(const KernelArgs& args, Layout layout, int pack)
       : input(args.Input<T>(0)),
         output(args.Output<T>()),
-        in(PlaneStrides::Of(args.problem->input, layout)),
-        out(PlaneStrides::Of(args.problem->output, layout)),
+        in(PlaneStrides::Of(args.problem->input, layout, args.inputs[0])),
+        out(PlaneStrides::Of(args.problem->output, layout, args.output)),
         parts(args.problem->output, layout, 1, pack) {}
 
   template <int kPack>

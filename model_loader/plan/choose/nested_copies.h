@@ -1,6 +1,8 @@
 // What Concats and Slices cost on a device, where plans let their operands lie where they go (run/nested_slots.h).
 //
 // A kernel is measured alone, and copies all. In a plan it copies what cannot lie there: that is a share of its time.
+// Which operands can goes by the storage that all have, and, in kNhwc, by what makes and reads them: a kernel that
+// takes a pitch has to be at hand for each.
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_NESTED_COPIES_H_
 #define SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_NESTED_COPIES_H_
 

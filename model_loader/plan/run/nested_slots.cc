@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kBlock = 16;  // channels, in kBlocked16
 
 // Where a slot lies: so many units behind the beginning of another one. In kRows and kBatched these are rows, else
-// elements.
+// elements, in kNhwc of a position.
 struct Place {
   int within = -1;
   int64_t at = 0;
@@ -22,12 +22,19 @@ bool IsStack(Layout layout) { return layout == Layout::kNchw || layout == Layout
 
 class Nest {
  public:
-  Nest(const StepList& list, BatchSize size) : list_(list), size_(size), is_port_(list.slots.size()) {
+  Nest(const StepList& list, BatchSize size)
+      : list_(list), size_(size), is_port_(list.slots.size()), takes_pitch_(list.slots.size(), true) {
     for (size_t i = 0; i < list.slots.size(); ++i) places_.push_back({static_cast<int>(i), 0});
     for (const auto* ports : {&list.inputs, &list.outputs}) {
       for (const int slot : *ports) {
         if (slot != -1) is_port_[slot] = true;
       }
+    }
+    for (const Step& step : list.steps) {
+      if (!ReadsPitched(step)) {
+        for (const int slot : step.inputs) takes_pitch_[slot] = false;
+      }
+      if (!WritesPitched(step)) takes_pitch_[step.output] = false;
     }
   }
 
@@ -53,7 +60,8 @@ class Nest {
       const auto [root, at] = PlaceOf(static_cast<int>(i));
       const Slot& whole = list_.slots[root];
       const bool rows = HasRows(whole.storage.layout);
-      places.push_back({root, rows ? 0 : static_cast<size_t>(at) * ElementBytes(whole.storage.dtype), rows ? at : 0});
+      places.push_back({root, rows ? 0 : static_cast<size_t>(at) * ElementBytes(whole.storage.dtype), rows ? at : 0,
+                        whole.value.channels});
     }
     return places;
   }
@@ -66,6 +74,15 @@ class Nest {
   int64_t UnitsOf(int slot) const {
     const NetworkValue& value = list_.slots[slot].value;
     return IsStack(list_.slots[slot].storage.layout) ? value.elements() : value.channels;
+  }
+
+  static bool ReadsPitched(const Step& step) {
+    const Kernel* const kernel = step.kernel;
+    return kernel != nullptr && kernel->reads_pitched != nullptr && kernel->reads_pitched(step.problem);
+  }
+  static bool WritesPitched(const Step& step) {
+    const Kernel* const kernel = step.kernel;
+    return kernel != nullptr && kernel->writes_pitched != nullptr && kernel->writes_pitched(step.problem);
   }
 
   // Where each operand belongs in a Concat's output.
@@ -101,29 +118,34 @@ class Nest {
 
   // A slot that lies alone comes to lie in `whole`, where it can.
   void Put(int part, int whole, int64_t at) {
-    if (places_[part].within == part && MayLieIn(part, whole) && IsAligned(part, at)) places_[part] = {whole, at};
+    if (places_[part].within != part || !MayLieIn(part, whole) || !IsAligned(part, whole, at)) return;
+    places_[part] = {whole, at};
   }
 
   bool MayLieIn(int part, int whole) const {
     const Storage storage = list_.slots[part].storage;
     if (is_port_[part] || is_port_[whole] || list_.slots[whole].storage != storage) return false;
     if (BatchOf(part) != BatchOf(whole) || PlaceOf(whole).within == part) return false;
-    return HasRows(storage.layout) || (IsStack(storage.layout) && BatchOf(part) == 1);
+    return storage.layout == Layout::kNhwc ? takes_pitch_[part]
+                                           : HasRows(storage.layout) || (IsStack(storage.layout) && BatchOf(part) == 1);
   }
 
-  bool IsAligned(int part, int64_t at) const {
+  bool IsAligned(int part, int whole, int64_t at) const {
     const NetworkValue& value = list_.slots[part].value;
     const auto element = static_cast<int64_t>(ElementBytes(list_.slots[part].storage.dtype));
-    const auto starts = [&](int64_t elements) {
-      return elements * element % static_cast<int64_t>(kBufferAlignment) == 0;
+    const auto starts = [&](int64_t elements, size_t alignment) {
+      return elements * element % static_cast<int64_t>(alignment) == 0;
     };
     switch (list_.slots[part].storage.layout) {
       case Layout::kNchw:
-        return starts(at);
+        return starts(at, kBufferAlignment);
       case Layout::kBlocked16:
         return value.channels % kBlock == 0 && at % (kBlock * value.height * value.width) == 0;
+      case Layout::kNhwc:
+        return starts(at, kPitchAlignment) && starts(value.channels, kPitchAlignment) &&
+               starts(list_.slots[whole].value.channels, kPitchAlignment);
       default:  // whatever the batch
-        return starts(at * kPositionUnit);
+        return starts(at * kPositionUnit, kBufferAlignment);
     }
   }
 
@@ -132,7 +154,8 @@ class Nest {
   const StepList& list_;
   const BatchSize size_;
   std::vector<bool> is_port_;
-  std::vector<Place> places_;  // within the next one that holds it
+  std::vector<bool> takes_pitch_;  // whether all steps take the slot with a pitch
+  std::vector<Place> places_;      // within the next one that holds it
 };
 
 }  // namespace

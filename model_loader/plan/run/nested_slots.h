@@ -1,9 +1,10 @@
 // Which slots lie within others: an operand of a Concat in its output, and what a Slice takes in its input. Their steps
 // then have nothing to copy.
 //
-// Slots nest where the channels of all images are neighbours in memory: in kNchw and kBlocked16 if the batch is one, in
-// kRows and kBatched always. What a request's memory may take the place of, inputs and outputs of the network, neither
-// holds others nor lies within them.
+// Where the channels of all images are neighbours in memory, a slot is a piece of the other one: in kNchw and
+// kBlocked16 if the batch is one, in kRows and kBatched always. In kNhwc it is a part of each position, for kernels
+// that take a pitch. What a request's memory may take the place of, inputs and outputs of the network, neither holds
+// others nor lies within them.
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_RUN_NESTED_SLOTS_H_
 #define SWIZZLE_MODEL_LOADER_PLAN_RUN_NESTED_SLOTS_H_
 

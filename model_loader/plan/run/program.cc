@@ -63,17 +63,21 @@ void RunStep(const StepList& list, size_t index, const ArenaBucket& bucket, cons
     const int64_t row = bucket.places.empty() ? 0 : bucket.places[slot].row;
     return row == 0 ? data : data + static_cast<size_t>(row) * RowBytes(list.slots[slot], operands.size);
   };
+  const auto pitch = [&](int slot) -> int64_t {
+    const bool alone = bucket.places.empty() || bucket.places[slot].within == slot;
+    return alone || list.slots[slot].storage.layout != Layout::kNhwc ? 0 : bucket.places[slot].channels;
+  };
   std::array<Operand, kMaxKernelInputs> inputs;
   for (size_t i = 0; i < step.inputs.size(); ++i) {
     const Quantised& as = problem.inputs_as[i];
-    inputs[i] = {at(step.inputs[i]), step.InputStorage(i).dtype, as.scale, as.zero_point};
+    inputs[i] = {at(step.inputs[i]), step.InputStorage(i).dtype, as.scale, as.zero_point, pitch(step.inputs[i])};
   }
   KernelArgs args;
   args.problem = &problem;
   args.weight = step.weight.get();
   args.inputs = std::span(inputs.data(), step.inputs.size());
   const Quantised as = problem.epilogue.requantise.value_or(Quantised());
-  args.output = {at(step.output), problem.to.dtype, as.scale, as.zero_point};
+  args.output = {at(step.output), problem.to.dtype, as.scale, as.zero_point, pitch(step.output)};
   args.workspace = {operands.arena + bucket.workspace_offset, bucket.workspace_bytes};
   args.sequences = operands.sequences;
   step.kernel->run(args, stream);

@@ -66,8 +66,9 @@ struct StepList {
 // Where a slot lies: in itself, or in one that lies in itself, among its channels (nested_slots.h).
 struct SlotPlace {
   int within = -1;
-  size_t offset = 0;  // bytes in that one, a multiple of kBufferAlignment
-  int64_t row = 0;    // in kRows and kBatched the rows before it, too, which are as long as the batch makes them
+  size_t offset = 0;     // bytes in that one, a multiple of kBufferAlignment; in kNhwc of kPitchAlignment
+  int64_t row = 0;       // in kRows and kBatched the rows before it, too, which are as long as the batch makes them
+  int64_t channels = 0;  // of that one
 };
 
 // The arena for batches up to this size. Small batches use a compact prefix of the same memory.

@@ -93,7 +93,7 @@ class Bench {
       const auto input = *cuda::DeviceArray<uint16_t>::Upload(DrawHalves(problem.input.channels * stride, sparsity));
       const auto planes = *cuda::BitmapPlanes::Make(problem);
       const double dense = timer_->Time([&] {
-        cuda::GatherColumns(problem, input.data(), {0, stride, columns.data()}, *stream_);
+        cuda::GatherColumns(problem, {input.data(), problem.to.dtype}, {0, stride, columns.data()}, *stream_);
       });
       const double encode = timer_->Time([&] { planes->QueueEncode(input.data(), timer_->queue()); });
       const double unfold = timer_->Time([&] { planes->QueueUnfold(timer_->queue()); });

@@ -9,14 +9,16 @@
 namespace swizzle {
 namespace {
 
-const Kernel kKernel = {};
+bool Always(const Problem&) { return true; }
+const Kernel kWhole = {};
+const Kernel kPitched = Pitched({}, Always);
 
-// What the layer that makes `value` costs, of 10, where all layers have FP16 in this layout.
-double CostOf(const Network& network, int value, Layout layout) {
+// What the layer that makes `value` costs, of 10, where all layers have this kernel and FP16 in this layout.
+double CostOf(const Network& network, int value, Layout layout, const Kernel& kernel) {
   const Storage storage = {layout, DType::kFloat16};
   LayerCandidates candidates;
   for (size_t i = 0; i < network.layers.size(); ++i) {
-    candidates.push_back({{.kernel = &kKernel, .input = storage, .output = storage, .microseconds = {5, 10}}});
+    candidates.push_back({{.kernel = &kernel, .input = storage, .output = storage, .microseconds = {5, 10}}});
   }
   LeaveOutNestedCopies(network, candidates);
   for (size_t i = 0; i < network.layers.size(); ++i) {
@@ -47,24 +49,36 @@ TEST_F(NestedCopiesTest, WhatLiesThereIsNotCopied) {
   const int a = Relu(image_), b = Relu(a), all = builder_.Concat({a, b}), part = builder_.Slice(all, 8, 16);
   const Network network = Finish(Relu(part));
   for (const Layout layout : {Layout::kRows, Layout::kBatched}) {
-    EXPECT_EQ(CostOf(network, all, layout), 0);
-    EXPECT_EQ(CostOf(network, part, layout), 0);
+    EXPECT_EQ(CostOf(network, all, layout, kWhole), 0);
+    EXPECT_EQ(CostOf(network, part, layout, kWhole), 0);
   }
-  EXPECT_EQ(CostOf(network, all, Layout::kNhwc), 10);
-  EXPECT_EQ(CostOf(network, part, Layout::kNhwc), 10);
+  EXPECT_EQ(CostOf(network, all, Layout::kNhwc, kPitched), 0);
+  EXPECT_EQ(CostOf(network, part, Layout::kNhwc, kPitched), 0);
+  EXPECT_EQ(CostOf(network, all, Layout::kNhwc, kWhole), 10);
+  EXPECT_EQ(CostOf(network, part, Layout::kNhwc, kWhole), 10);
+  EXPECT_EQ(CostOf(network, all, Layout::kNchw, kPitched), 10);
 }
 
 TEST_F(NestedCopiesTest, OperandsLieInOnePlace) {
   const int a = Relu(image_), b = Relu(a), twice = builder_.Concat({a, b, a, image_});
   const int again = builder_.Concat({b, Relu(twice)});
   const Network network = Finish(Relu(again));
-  EXPECT_EQ(CostOf(network, twice, Layout::kRows), 5);         // of 64 channels 32
-  EXPECT_EQ(CostOf(network, again, Layout::kRows), 10 / 5.0);  // of 80 channels 16
+  EXPECT_EQ(CostOf(network, twice, Layout::kRows, kWhole), 5);         // of 64 channels 32
+  EXPECT_EQ(CostOf(network, again, Layout::kRows, kWhole), 10 / 5.0);  // of 80 channels 16
 }
 
 TEST_F(NestedCopiesTest, OutputsAreCopied) {
   const int all = builder_.Concat({Relu(image_), Relu(image_)});
-  EXPECT_EQ(CostOf(Finish(all), all, Layout::kRows), 10);
+  EXPECT_EQ(CostOf(Finish(all), all, Layout::kRows, kWhole), 10);
+}
+
+TEST_F(NestedCopiesTest, WindowsReadWholeActivations) {
+  const int a = Relu(image_);
+  builder_.Conv(a, 8, testing::SquareWindow(3, 1, 1), 0.0, testing::kRelu);
+  const int all = builder_.Concat({a, Relu(image_)});
+  const Network network = Finish(Relu(all));
+  EXPECT_EQ(CostOf(network, all, Layout::kNhwc, kPitched), 5);
+  EXPECT_EQ(CostOf(network, all, Layout::kRows, kPitched), 0);
 }
 
 }  // namespace

@@ -47,19 +47,31 @@ class NestedSlotsTest : public ::testing::Test {
     const SlotPlace place = NestSlots(list_, batch)[slot];
     EXPECT_EQ(place.within, within);
     const bool rows = layout_ == Layout::kRows || layout_ == Layout::kBatched;
+    const int64_t elements = layout_ == Layout::kNhwc ? channel : channel * side_ * side_;
     EXPECT_EQ(place.row, rows ? channel : 0);
-    EXPECT_EQ(place.offset, rows ? 0 : channel * side_ * side_ * ElementBytes(dtype_));
+    EXPECT_EQ(place.offset, rows ? 0 : elements * ElementBytes(dtype_));
+    EXPECT_EQ(place.channels, list_.slots[within].value.channels);
   }
   void ExpectAlone(int slot, int64_t batch = 1) { ExpectIn(slot, slot, 0, batch); }
 
   StepList list_;
+  // A layer that takes and writes a pitch, or does not.
+  int LayerOf(int input, const Kernel* kernel) {
+    const int output = AddStep({Op::kFunction, Function{}}, {input}, list_.slots[input].value.channels);
+    list_.steps.back().kernel = kernel;
+    return output;
+  }
+
   Layout layout_ = Layout::kNchw;
   DType dtype_ = DType::kFloat32;
   int64_t side_ = 8;
+  const Kernel whole_ = {};
+  const Kernel pitched_ = Pitched({}, [](const Problem&) { return true; });
 
  private:
   int AddStep(const Operator& operator_, std::vector<int> inputs, int64_t channels) {
     Step step;
+    step.kernel = &pitched_;
     step.inputs = std::move(inputs);
     step.output = NewSlot(channels);
     step.problem = {operator_, list_.slots[step.inputs[0]].value.WithBatch(1),
@@ -137,6 +149,24 @@ TEST_F(NestedSlotsTest, RowsLieInEachOtherAtAnyBatch) {
       ExpectAlone(c, batch);  // rows of other batches begin within a line
       ExpectIn(part, all, 4, batch);
     }
+  }
+}
+
+TEST_F(NestedSlotsTest, ChannelsOfPositionsLieInWiderOnes) {
+  layout_ = Layout::kNhwc;
+  dtype_ = DType::kFloat16;
+  const int from = NewSlot(8);
+  const int a = LayerOf(from, &pitched_), b = LayerOf(from, &whole_), c = LayerOf(from, &pitched_);
+  const int all = ConcatOf({a, b, c}), part = SliceOf(all, 8, 16), other = SliceOf(all, 4, 16);
+  const int read = SliceOf(all, 16, 8);
+  LayerOf(read, &whole_);
+  for (const int64_t batch : {1, 3}) {
+    ExpectIn(a, all, 0, batch);
+    ExpectAlone(b, batch);  // is written whole
+    ExpectIn(c, all, 16, batch);
+    ExpectIn(part, all, 8, batch);
+    ExpectAlone(other, batch);  // is not aligned
+    ExpectAlone(read, batch);   // is read whole
   }
 }
 
