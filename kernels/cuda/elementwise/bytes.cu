@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "kernels/cuda/elementwise/bytes.h"
+#include "kernels/cuda/elementwise/pack_channels.cuh"
 #include "kernels/cuda/elementwise/pack_images.cuh"
 #include "kernels/cuda/runtime/dependent_launch.cuh"
 #include "kernels/cuda/runtime/device_array.h"
@@ -98,6 +99,7 @@ void Run(const KernelArgs& args, Stream& stream, const float* factors) {
   if constexpr (kLayout == Layout::kBatched) {
     QueuePackImages(from, to, extent, plane, channels * plane, affine, QueueOf(stream));
   } else if constexpr (kLayout == Layout::kNhwc) {
+    if (channels == kPackedChannels) return QueuePackChannels(from, to, extent, affine, QueueOf(stream));
     const LaunchGrid grid(CeilDiv(plane, kThreads), 1, images);
     ScaleToNhwc<T><<<grid, kThreads, 0, QueueOf(stream)>>>(from, to, images, channels, plane, affine);
   } else {

@@ -1,4 +1,5 @@
 #include "kernels/cuda/elementwise/convert.h"
+#include "kernels/cuda/elementwise/pack_channels.cuh"
 #include "kernels/cuda/elementwise/pack_images.cuh"
 #include "kernels/cuda/runtime/byte_element.cuh"
 #include "kernels/cuda/runtime/dependent_launch.cuh"
@@ -168,6 +169,12 @@ template <DType kDType, DType kEdge>
 void ConvertNchwToNhwc(const KernelArgs& args, Stream& stream) {
   const Extent& extent = args.problem->input;
   if (extent.plane() == 1) return CopyTokens<Element<kEdge>, Element<kDType>>(args, stream);
+  if constexpr (kEdge != DType::kUint8 && kDType != DType::kUint8) {
+    if (extent.channels == kPackedChannels) {
+      return QueuePackChannels(args.Input<Element<kEdge>>(0), args.Output<Element<kDType>>(), extent, Unchanged(),
+                               QueueOf(stream));
+    }
+  }
   const int64_t image = extent.channels * extent.plane();
   Transpose<Element<kEdge>, Element<kDType>>(args, stream, {image, extent.plane()}, {image, extent.channels},
                                              extent.batch, extent.channels, extent.plane());
