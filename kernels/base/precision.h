@@ -32,6 +32,7 @@ constexpr bool IsWider(Precision precision, Storage storage) {
 
 // Whether a plan in this precision may store an activation so: in its own type, or in FP32 where that is faster.
 constexpr bool MayStore(Precision precision, Storage storage) {
+  storage.pooled = false;
   return storage == StorageIn(storage.layout, TypeOf(precision)) || IsWider(precision, storage) ||
          storage == kIdStorage;
 }

@@ -13,6 +13,7 @@ namespace swizzle {
 struct Storage {
   Layout layout = Layout::kNchw;
   DType dtype = DType::kFloat32;
+  bool pooled = false;  // in its place stands what a max pooling (PooledExtent) makes of it, which alone reads it
   auto operator<=>(const Storage&) const = default;  // NOLINT(modernize-use-nullptr): the compiler writes what it means
 };
 
@@ -26,9 +27,15 @@ constexpr Storage StorageIn(Layout layout, DType dtype) {
 // What requests bring of token sequences, which kEmbedding alone reads: ids instead of activations.
 inline constexpr Storage kIdStorage = {Layout::kNchw, DType::kInt32};
 
+// What max pooling of 3x3 windows, 2 apart and the first with 1 of padding, makes of an activation.
+constexpr Extent PooledExtent(const Extent& extent) {
+  return {extent.batch, extent.channels, (extent.height - 1) / 2 + 1, (extent.width - 1) / 2 + 1};
+}
+
 // Of a buffer of this extent, padding included.
 inline size_t StorageBytes(const Extent& extent, Storage storage) {
-  return static_cast<size_t>(LayoutElements(extent, storage.layout)) * ElementBytes(storage.dtype);
+  const Extent stored = storage.pooled ? PooledExtent(extent) : extent;
+  return static_cast<size_t>(LayoutElements(stored, storage.layout)) * ElementBytes(storage.dtype);
 }
 
 }  // namespace swizzle

@@ -16,6 +16,7 @@
 #include "kernels/cuda/conv/conv_shfl_bw.h"
 #include "kernels/cuda/conv/conv_shfl_bw_batched.h"
 #include "kernels/cuda/conv/conv_shfl_bw_window.h"
+#include "kernels/cuda/conv/stem_rows.h"
 #include "kernels/cuda/elementwise/bytes.h"
 #include "kernels/cuda/elementwise/channels.h"
 #include "kernels/cuda/elementwise/convert.h"
@@ -376,8 +377,7 @@ constexpr auto kRows = Join(
                                                       []<DType>() { return &RunConvBitmap; }),
     Rows<"conv_rows_bitmap", "both_sm80", kF16, kBf16>(kBitmapShape, kSm80, kConvBitmaps,
                                                        []<DType>() { return &RunConvBitmaps; }),
-
-    byte_rows::All(),
+    byte_rows::All(), stem_rows::All(),
 
     // Element-wise.
     PlainAndBatchedRows<"add">(Op::kAdd, Pitched({.accepts = AcceptsAll}),

@@ -83,15 +83,15 @@ class ListBuilder {
   int SlotIn(int value, Storage storage) {
     const auto& slots = slots_of_value_.at(value);
     if (auto found = slots.find(storage); found != slots.end()) return found->second;
-    const int original = std::min_element(slots.begin(), slots.end(), [](const auto& a, const auto& b) {
-                           return a.second < b.second;
-                         })->second;
-    return ConvertedSlot(value, original, storage);
+    const auto original =
+        std::min_element(slots.begin(), slots.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    return ConvertedSlot(value, original->second, original->first, storage);
   }
 
-  int ConvertedSlot(int value, int from_slot, Storage storage) {
+  // `from`: how the slot stores this value; of what is renamed it is not the slot's own.
+  int ConvertedSlot(int value, int from_slot, Storage from, Storage storage) {
     Step step;
-    step.kernel = FindConversion(backend_, network_.values[value], list_.slots[from_slot].storage, storage, settings_);
+    step.kernel = FindConversion(backend_, network_.values[value], from, storage, settings_);
     SWIZZLE_CHECK(step.kernel != nullptr);  // else the choice of layouts had cost infinity
     step.problem = AsRowSolves(*step.kernel, ConversionProblem(network_.values[value], 1, settings_));
     step.tokens_in = step.tokens_out = network_.values[value].per_token;

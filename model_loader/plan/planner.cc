@@ -19,6 +19,7 @@
 #include "model_loader/plan/choose/kernel_choice.h"
 #include "model_loader/plan/choose/measured_sizes.h"
 #include "model_loader/plan/choose/nested_copies.h"
+#include "model_loader/plan/choose/pooled_layers.h"
 #include "model_loader/plan/fuse_layers.h"
 #include "model_loader/plan/host_tuning.h"
 #include "model_loader/plan/layer_reports.h"
@@ -68,6 +69,7 @@ class Planner {
   StatusOr<std::shared_ptr<const Plan>> Make() {
     SWIZZLE_ASSIGN_OR_RETURN(candidates_, measurer_.MeasureLayers(network_));
     if (!HasHostMemory(backend_)) LeaveOutNestedCopies(network_, candidates_);
+    AddPooledRenames(network_, candidates_);
     FollowOtherPlanes();
     SWIZZLE_ASSIGN_OR_RETURN(common_, ChooseKernels(network_, candidates_, conversion_times_));
     if (!other_planes_) SWIZZLE_RETURN_IF_ERROR(ChooseBlockings());
@@ -297,7 +299,9 @@ class Planner {
   LayerCandidates candidates_;
   std::vector<WantedForm> wanted_;  // held beside those of common_, as far as the budget allows
   std::vector<int> common_;         // the candidate of each layer that suits all batch sizes best
-  const ConversionTimes conversion_times_ = [this](const NetworkValue& value, Storage from, Storage to) {
+  const ConversionTimes conversion_times_ = [this](const NetworkValue& value, Storage from,
+                                                   Storage to) -> StatusOr<std::vector<double>> {
+    if (from.pooled || to.pooled) return std::vector<double>();  // nothing does
     return measurer_.MeasureConversion(value, from, to);
   };
 };

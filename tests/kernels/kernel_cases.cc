@@ -258,6 +258,18 @@ std::string SequenceText(const KernelCase& kernel_case) {
   return text + Concat(" masked ", static_cast<int>(kernel_case.masked), " mean ", kernel_case.mean);
 }
 
+// Of 2:4, and first layers.
+void AddCasesOfStructures(const std::vector<Tail>& tails, std::vector<KernelCase>& cases) {
+  for (const LayerShape& shape : kTwoOfFourShapes) {
+    const size_t turn = cases.size();
+    cases.push_back(MakeCase(Op::kConv, shape, tails[turn % tails.size()], turn % 2 == 0 ? 0 : 0.3, 1));
+    cases.back().two_of_four = true;
+  }
+  for (const LayerShape& shape : kStemShapes) {
+    cases.push_back(MakeCase(Op::kConv, shape, kTails[cases.size() % 4], 0, 1));  // without a residual
+  }
+}
+
 }  // namespace
 
 void KeepTwoOfFour(DenseMatrix& matrix, std::mt19937& random) {
@@ -348,11 +360,7 @@ std::vector<KernelCase> KernelCases(Op op) {
     cases.back().shuffled = turn % 3 != 0;
   }
   AddCasesInGroups(tails, cases);
-  for (const LayerShape& shape : kTwoOfFourShapes) {
-    const size_t turn = cases.size();
-    cases.push_back(MakeCase(op, shape, tails[turn % tails.size()], turn % 2 == 0 ? 0 : 0.3, 1));
-    cases.back().two_of_four = true;
-  }
+  AddCasesOfStructures(tails, cases);
   return cases;
 }
 

@@ -115,6 +115,12 @@ inline const LayerShape kTwoOfFourShapes[] = {
     {{4096, 63, 1, 1}, 2},
 };
 
+// First layers that kernels may pool: around their borders, tiles of 56 columns of the pooling's result and, with few
+// images and many, of 2 and 8 of its rows.
+inline const LayerShape kStemShapes[] = {{{2, 3, 37, 45}, 64, Square(7, 2, 3)}, {{1, 3, 16, 232}, 64, Square(7, 2, 3)},
+                                         {{1, 3, 9, 8}, 64, Square(7, 2, 3)},   {{1, 3, 6, 450}, 64, Square(7, 2, 3)},
+                                         {{150, 3, 5, 4}, 64, Square(7, 2, 3)}, {{140, 3, 36, 5}, 64, Square(7, 2, 3)}};
+
 inline std::vector<LayerShape> DepthwiseShapes() {
   return {
       {{1, 1, 1, 1}},

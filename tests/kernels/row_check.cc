@@ -19,6 +19,7 @@
 #include "tests/kernels/byte_operands.h"
 #include "tests/kernels/closeness.h"
 #include "tests/kernels/pitched_operands.h"
+#include "tests/kernels/pooled_result.h"
 #include "tests/kernels/position_bytes.h"
 #include "tests/kernels/test_memory.h"
 
@@ -354,9 +355,10 @@ class CaseRun {
       values = Narrowed(values, problem().output, problem().to.dtype);
     }
     if (problem().to.layout == Layout::kBlocked16) ExpectZeroPadding(problem().output, values);
-    const std::vector<float> actual = reference::FromLayout(values, problem().output, problem().to.layout);
+    const Extent stored = problem().to.pooled ? PooledExtent(problem().output) : problem().output;
+    const std::vector<float> actual = reference::FromLayout(values, stored, problem().to.layout);
     if (problem().to.dtype == DType::kUint8) return ExpectSteps(problem(), actual, expected_);
-    ExpectClose(kernel_, actual, expected_, largest_);
+    ExpectClose(kernel_, actual, problem().to.pooled ? Pooled(expected_, problem().output) : expected_, largest_);
   }
 
   Backend& backend_;

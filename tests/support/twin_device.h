@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,14 +19,15 @@
 #include "kernels/base/storage.h"
 #include "kernels/reference/layout.h"
 #include "kernels/reference/reference.h"
+#include "tests/kernels/pooled_result.h"
 #include "tests/support/reference_kernels.h"
 
 namespace swizzle::testing {
 
 class TwinDevice final : public DeviceBackend {
  public:
-  // Of `rows` those that `keeps` says yes of.
-  TwinDevice(std::span<const Kernel> rows, bool (*keeps)(const Kernel&)) {
+  // Of `rows` those that `keeps` says yes of. Measured times are drawn.
+  TwinDevice(std::span<const Kernel> rows, bool (*keeps)(const Kernel&), uint32_t seed = 1) : seed_(seed) {
     for (const Kernel& row : rows) {
       if (!keeps(row)) continue;
       Kernel& twin = rows_.emplace_back(row);
@@ -55,19 +57,25 @@ class TwinDevice final : public DeviceBackend {
                                                   const Problem& problem) override {
     return kernel.prepare(weight, problem);
   }
-  StatusOr<std::unique_ptr<DeviceStream>> NewDeviceStream() override { return std::make_unique<AtOnce>(); }
+  StatusOr<std::unique_ptr<DeviceStream>> NewDeviceStream() override { return std::make_unique<AtOnce>(seed_); }
   Status health() const override { return absl::OkStatus(); }
   std::optional<DeviceMemory> memory() const override { return std::nullopt; }
 
  private:
   class AtOnce final : public DeviceStream {
    public:
+    explicit AtOnce(uint32_t seed) : random_(seed) {}
     int threads() const override { return 1; }
     void Copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
     void Run(Work work) override { work(); }
-    StatusOr<absl::Duration> Time(Work, Operands) override { return absl::Microseconds(1); }
+    StatusOr<absl::Duration> Time(Work, Operands) override {
+      return absl::Microseconds(1 + static_cast<double>(random_() % 1000) / 50);
+    }
     Status Synchronize() override { return absl::OkStatus(); }
     StatusOr<std::unique_ptr<Recording>> Record(Work) override { return absl::UnimplementedError("runs at once"); }
+
+   private:
+    std::minstd_rand random_;
   };
 
   static float Read(const void* data, int64_t i, DType dtype) {
@@ -103,8 +111,9 @@ class TwinDevice final : public DeviceBackend {
 
   static void Run(const KernelArgs& args, Stream&) {
     const Problem& problem = *args.problem;
-    const reference::Result result = SolveByReference(args, ValuesOf);
-    const Extent& extent = problem.output;
+    const reference::Result whole = SolveByReference(args, ValuesOf);
+    const Extent extent = problem.to.pooled ? PooledExtent(problem.output) : problem.output;
+    const reference::Result result = problem.to.pooled ? Pooled(whole, problem.output) : whole;
     std::vector<float> stored(static_cast<size_t>(LayoutElements(extent, problem.to.layout)));
     reference::ToLayout(reference::Values(result.begin(), result.end()), extent, problem.to.layout, 0.0f, stored);
     for (int64_t i = 0; i < std::ssize(stored); ++i) {
@@ -113,6 +122,7 @@ class TwinDevice final : public DeviceBackend {
   }
 
   std::vector<Kernel> rows_;
+  const uint32_t seed_;
 };
 
 }  // namespace swizzle::testing

@@ -5,6 +5,7 @@
 
 #include "kernels/backend/select.h"
 #include "model_loader/plan/choose/estimate.h"
+#include "model_loader/plan/choose/pooled_layers.h"
 #include "model_loader/semantics/whole_numbers.h"
 
 namespace swizzle {
@@ -28,6 +29,7 @@ bool OnlyQuantises(const Network& network, const Layer& layer) {
 
 // How many operands a row, its weight included, has as the whole numbers that the problem has for them.
 int WholeOperands(const Kernel& kernel, const Problem& problem) {
+  if (kernel.key.output.pooled) return 0;  // it converts what it reads
   int wholes = 0;
   for (int i = 0; i < InputCount(problem); ++i) wholes += problem.inputs_as[i].dtype == kernel.key.input.dtype;
   const auto& output = problem.epilogue.requantise;
@@ -88,6 +90,7 @@ StatusOr<std::vector<Candidate>> LayerRows(const Backend& backend, const Network
   for (const Kernel* kernel : WidestCandidates(backend, problem, WeightOf(network, layer), settings.precision)) {
     if (dense_only && IsSparse(kernel->key.weights)) continue;
     if (!MayRoundAs(settings.precision, *kernel)) continue;
+    if (kernel->key.output.pooled && !FeedsPooling(network, layer)) continue;
     candidates.push_back({.kernel = kernel, .input = kernel->key.input, .output = kernel->key.output});
   }
   if (candidates.empty()) {

@@ -58,6 +58,23 @@ inline bool CopiesInBatched(const Kernel& kernel) {
 }
 inline bool IsAny(const Kernel&) { return true; }
 
+// Images are read as they are, which only layers with their pooling do.
+inline bool ConvertsNoImage(const Kernel& kernel) {
+  return kernel.key.op != Op::kConvertLayout || kernel.key.input.layout != Layout::kNchw;
+}
+
+inline Network StemNetwork(int64_t height, int64_t width) {
+  NetworkBuilder b(3, 0);
+  const int image = b.Value("image", 3, height, width);
+  const int stem = b.Conv(image, 64, SquareWindow(7, 2, 3), 0.0, kRelu);
+  const int x = b.Conv(b.Pool(Op::kMaxPool, stem, SquareWindow(3, 2, 1)), 16, SquareWindow(3, 1, 1), 0.5, kRelu);
+  const NetworkPort in = b.Port(image, "image"), out = b.Port(x, "x");
+  Network network = b.Finish();
+  network.inputs = {in};
+  network.outputs = {out};
+  return network;
+}
+
 }  // namespace swizzle::testing
 
 #endif  // SWIZZLE_TESTS_MODEL_LOADER_PLAN_GPU_NETWORKS_H_

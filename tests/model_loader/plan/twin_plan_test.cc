@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "kernels/cuda/kernel_table.h"
 #include "model_loader/plan/planner.h"
@@ -41,6 +43,49 @@ TEST(TwinPlanTest, OperandsLieWhereTheyGo) {
                              precision == Precision::kFloat32 ? 1e-4f : 1e-2f);
       }
     }
+  }
+}
+
+TEST(TwinPlanTest, FirstLayersArePooled) {
+  testing::TwinDevice twin(cuda::KernelTable(), testing::ConvertsNoImage);
+  for (const bool bytes : {false, true}) {
+    Network network = testing::StemNetwork(37, 52);
+    const Network real = network;
+    if (bytes) {
+      network.inputs[0].dtype = DType::kUint8;
+      network.values[0].quantisation = Quantisation{DType::kUint8, {1.0f / 64}, {100}};
+    }
+    const auto plan = Estimated(network, twin, Precision::kFloat16);
+    ASSERT_NE(plan, nullptr);
+    EXPECT_NE(plan->report().layers[0].kernels[0].find("conv_pool_"), std::string::npos);
+    EXPECT_EQ(plan->report().layers[1].kernels[0], "");
+    auto runner = *plan->NewRunner({});
+    for (const int64_t batch : {3, 1, 8}) {
+      const auto count = static_cast<size_t>(batch * network.values[0].elements());
+      auto drawn = testing::DrawFloats(count, 7);
+      std::vector<float> actual;
+      if (bytes) {
+        const auto steps = testing::DrawBytes(count, 7);
+        for (size_t i = 0; i < count; ++i) drawn[i] = (static_cast<float>(steps[i]) - 100) / 64;
+        actual = testing::RunBytes(*runner, batch, steps);
+      } else {
+        actual = testing::RunImages(*runner, batch, drawn);
+      }
+      testing::ExpectClose(actual, testing::EvaluateNetwork(real, {drawn}, batch)[0], 1e-2f);
+    }
+  }
+}
+
+// Whatever times say: nothing converts what is pooled, though it looks like what another kernel stores whole.
+TEST(TwinPlanTest, PooledValuesAreNotConverted) {
+  Network network = testing::StemNetwork(37, 52);
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    testing::TwinDevice twin(cuda::KernelTable(), testing::IsAny, seed);
+    PlanOptions options;
+    options.precision = Precision::kFloat16;
+    options.tuning_budget = absl::Seconds(1);
+    const auto plan = MakePlan(network, twin, options);
+    EXPECT_TRUE(plan.ok()) << plan.status();
   }
 }
 
