@@ -168,10 +168,12 @@ class Planner {
   // The forms that all batch sizes have in common, and of others as many as the budget allows. Weights of the network
   // are dropped as soon as nothing more is made of them.
   Status PrepareWeights() {
-    const double budget =
-        options_.weight_budget > 0.0 ? options_.weight_budget : UsualWeightBudget(HasHostMemory(backend_));
+    const bool usual = options_.weight_budget <= 0.0;
+    const double budget = usual ? UsualWeightBudget(HasHostMemory(backend_)) : options_.weight_budget;
     if (budget > 1.0) {
-      SWIZZLE_ASSIGN_OR_RETURN(wanted_, FindWantedForms(network_, candidates_, conversion_times_, common_));
+      const double least_worth = usual ? kLeastWorth : 0.0;
+      SWIZZLE_ASSIGN_OR_RETURN(wanted_,
+                               FindWantedForms(network_, candidates_, conversion_times_, common_, least_worth));
     }
     SWIZZLE_RETURN_IF_ERROR(PrepareCommonForms());
     const double most = budget * static_cast<double>(weights_.bytes());

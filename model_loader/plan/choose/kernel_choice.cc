@@ -160,6 +160,14 @@ class Chooser {
   const ConversionTimes& conversion_times_;
 };
 
+// As the network holds the weight: in proportion to what the packed form takes, whose type and layout are the same for
+// most layers.
+double FormBytes(const Network& network, size_t layer, const Candidate& candidate) {
+  if (!TakesWeight(candidate)) return 0.0;
+  const Weight& weight = network.weights[network.layers[layer].weight];
+  return static_cast<double>(SkipsZeros(candidate) ? static_cast<int64_t>(weight.StoredBytes()) : weight.DenseBytes());
+}
+
 // Whether every layer has a dense kernel and makes do with it.
 bool IsDense(const LayerCandidates& candidates, const std::vector<int>& chosen) {
   for (size_t i = 0; i < chosen.size(); ++i) {
@@ -212,7 +220,7 @@ StatusOr<std::vector<std::vector<int>>> ChooseKernelsBySize(const Network& netwo
 
 StatusOr<std::vector<WantedForm>> FindWantedForms(const Network& network, const LayerCandidates& candidates,
                                                   const ConversionTimes& conversion_times,
-                                                  const std::vector<int>& common) {
+                                                  const std::vector<int>& common, double least_worth) {
   SWIZZLE_ASSIGN_OR_RETURN(const auto choices,
                            ChooseKernelsBySize(network, candidates, conversion_times, common, AnyCandidate));
   std::vector<WantedForm> wanted;
@@ -235,13 +243,17 @@ StatusOr<std::vector<WantedForm>> FindWantedForms(const Network& network, const 
       }
     }
   }
-  std::erase_if(wanted, [](const WantedForm& form) { return form.gain <= 0.0; });
+  double held_bytes = 0.0;
+  for (size_t layer = 0; layer < candidates.size(); ++layer) {
+    held_bytes += FormBytes(network, layer, candidates[layer][common[layer]]);
+  }
   const auto gain_per_byte = [&](const WantedForm& form) {
-    const Weight& weight = network.weights[network.layers[form.layer].weight];
-    const bool sparse = SkipsZeros(candidates[form.layer][form.candidate]);
-    const auto bytes = static_cast<double>(sparse ? static_cast<int64_t>(weight.StoredBytes()) : weight.DenseBytes());
-    return form.gain / std::max(bytes, 1.0);
+    return form.gain / std::max(FormBytes(network, form.layer, candidates[form.layer][form.candidate]), 1.0);
   };
+  std::erase_if(wanted, [&](const WantedForm& form) {
+    const double worth = gain_per_byte(form) * held_bytes / static_cast<double>(totals.size());
+    return form.gain <= 0.0 || worth < least_worth;
+  });
   std::ranges::stable_sort(wanted, std::greater<>(), gain_per_byte);
   return wanted;
 }

@@ -41,10 +41,11 @@ struct WantedForm {
 };
 
 // Those that were measured, or a like layer's were; most gain per byte of the weight first. `common`: whose forms are
-// held.
+// held. `least_worth`: what the mean gain over batch sizes has to be, over the share of all held bytes that the form
+// takes: with .1 a tenth more memory has to gain a hundredth of the time.
 StatusOr<std::vector<WantedForm>> FindWantedForms(const Network& network, const LayerCandidates& candidates,
                                                   const ConversionTimes& conversion_times,
-                                                  const std::vector<int>& common);
+                                                  const std::vector<int>& common, double least_worth);
 
 }  // namespace swizzle
 

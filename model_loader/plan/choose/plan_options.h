@@ -43,8 +43,9 @@ struct PlanOptions {
   // Asked before anything is measured, and told what was; outlives MakePlan. Null: none.
   TuningCache* tuning_cache = nullptr;
   // What packed weights may take, as a multiple of what they take with one form for each layer. More than 1 lets small
-  // and large batches run on kernels that read different forms, where that was measured to be faster. 0: the usual. At
-  // most kMostWeightBudget.
+  // and large batches run on kernels that read different forms, where that was measured to be faster; by the usual one
+  // only where it is worth the memory (kLeastWorth), by another wherever it is faster. 0: the usual. At most
+  // kMostWeightBudget.
   double weight_budget = 0.0;
   int64_t micro_batch = 0;  // see PlanReport; 0: measured, on the CPU, with a share of the budget
   std::function<void(const PlanProgress&)> progress = nullptr;  // told after each layer; may be empty
@@ -54,6 +55,8 @@ inline constexpr double kMostWeightBudget = 100.0;
 // On a GPU small batches are often fastest dense and large ones sparse, and sparse forms take little beside dense ones:
 // at 90 % zeros a tenth in vectors of rows, a fifth one by one. kernels/cuda/PERFORMANCE.md has what it gains.
 constexpr double UsualWeightBudget(bool host_memory) { return host_memory ? 1.0 : 1.25; }
+// See FindWantedForms. Sparse forms beside dense ones gain several times as much, dense beside sparse ones rarely this.
+inline constexpr double kLeastWorth = 0.1;
 
 // What of the tuning budget is for each thing. All but kernels are measured on the CPU alone.
 struct TuningShare {

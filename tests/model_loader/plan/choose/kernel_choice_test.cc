@@ -164,11 +164,33 @@ TEST(WantedFormsTest, AreThoseThatAreNotHeldAndMakeSomeSizeFaster) {
   Network network = ChainOf(1);
   network.layers[0].weight = 0;
   network.weights.push_back({DenseMatrix{.rows = 1, .cols = 1, .values = {1}}, {}});
-  const auto wanted = FindWantedForms(network, ThreeKernels(), Each({0, 0}), {0});
+  const auto wanted = FindWantedForms(network, ThreeKernels(), Each({0, 0}), {0}, 0.0);
   ASSERT_TRUE(wanted.ok());
   ASSERT_EQ(wanted->size(), 1u);
   EXPECT_EQ((*wanted)[0].candidate, 2);
   EXPECT_DOUBLE_EQ((*wanted)[0].gain, 0.5);
+}
+
+TEST(WantedFormsTest, AreWorthTheirBytes) {
+  Network network = ChainOf(2);  // the second layer has a hundredth of the first one's weights, and as much to gain
+  for (const int64_t rows : {100, 1}) {
+    network.layers[network.weights.size()].weight = static_cast<int>(network.weights.size());
+    network.weights.push_back(
+        {DenseMatrix{.rows = rows, .cols = 1, .values = std::vector<float>(static_cast<size_t>(rows), 1.0f)}, {}});
+  }
+  const std::vector<Candidate> layer = {In(Layout::kNchw, kOneWay, {10, 80}), In(Layout::kNchw, kAnother, {11, 40})};
+  const auto wanted_for = [&](double least_worth) {
+    std::vector<size_t> layers;
+    const auto wanted = FindWantedForms(network, {layer, layer}, Each({0, 0}), {0, 0}, least_worth);
+    EXPECT_TRUE(wanted.ok());
+    for (const WantedForm& form : *wanted) layers.push_back(form.layer);
+    return layers;
+  };
+  // 40 of 160 us at one of two sizes, for 100 and 1 of 101 bytes each.
+  EXPECT_THAT(wanted_for(0.0), ElementsAre(1, 0));
+  EXPECT_THAT(wanted_for(0.12), ElementsAre(1, 0));
+  EXPECT_THAT(wanted_for(0.13), ElementsAre(1));
+  EXPECT_THAT(wanted_for(13.0), ElementsAre());
 }
 
 // There is rarely time to measure every layer. Those that were not had one form of their weight for all sizes, where
@@ -179,11 +201,11 @@ TEST(WantedFormsTest, AreOfLayersLikeMeasuredOnesToo) {
   network.weights.push_back({DenseMatrix{.rows = 1, .cols = 1, .values = {1}}, {}});
   auto candidates = ThreeKernels();
   for (Candidate& candidate : candidates[0]) candidate.measured = false;
-  const auto by_estimate = FindWantedForms(network, candidates, Each({0, 0}), {0});
+  const auto by_estimate = FindWantedForms(network, candidates, Each({0, 0}), {0}, 0.0);
   ASSERT_TRUE(by_estimate.ok());
   EXPECT_TRUE(by_estimate->empty());
   for (Candidate& candidate : candidates[0]) candidate.alike = true;
-  const auto alike = FindWantedForms(network, candidates, Each({0, 0}), {0});
+  const auto alike = FindWantedForms(network, candidates, Each({0, 0}), {0}, 0.0);
   ASSERT_TRUE(alike.ok());
   ASSERT_EQ(alike->size(), 1u);
   EXPECT_EQ((*alike)[0].candidate, 2);
