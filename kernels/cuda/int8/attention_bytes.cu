@@ -12,8 +12,8 @@ namespace {
 constexpr int kWarps = 4, kThreads = kWarps * kByteWarp, kRows = BytePanels::kRows;
 constexpr int kPieceNumbers = 64;     // of a row, that four lanes read at once
 constexpr int64_t kBusyWarps = 4096;  // that fill a large device
-constexpr float kLargestShare = 255.0f;
 constexpr int64_t kAlignment = 256;
+constexpr int kDigitBytes = BytePanels::StepBytes(8);
 
 struct SddmmArgs {
   const BytePanel* panels;
@@ -190,15 +190,14 @@ void QueueSampled(const KeyPanels& pattern, const HeadCounts& counts, const Whol
 // Of queries, keys and values, one for each blockIdx.y.
 struct QuantiseArgs {
   const __half* from[3];
-  int8_t* to[3];
+  uint8_t* to[3];
   float* scales[3];  // of each token of a head
   int64_t count;
 };
 // kLanes neighbours have a token's numbers of a head.
-template <int kLanes>
+template <int kBits, int kLanes>
 __global__ void __launch_bounds__(kThreads) QuantiseHeads(const __grid_constant__ QuantiseArgs args) {
-  constexpr int kAtOnce = kPieceNumbers / 8;
-  constexpr float kMost = 127.0f;
+  constexpr int kAtOnce = kPieceNumbers / 8, kInByte = 8 / kBits, kMost = (1 << (kBits - 1)) - 1;
   const int of = blockIdx.y;
   const int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kAtOnce;
   const bool inside = i < args.count;
@@ -210,13 +209,24 @@ __global__ void __launch_bounds__(kThreads) QuantiseHeads(const __grid_constant_
   most = MaxOfLanes<kLanes>(most);
   const float scale = most > 0 ? most / kMost : 1, inverse = 1 / scale;
   if (!inside) return;
-  Pack<int8_t, kAtOnce> bytes;
+  Pack<uint8_t, kAtOnce / kInByte> bytes = {};
 #pragma unroll
   for (int j = 0; j < kAtOnce; ++j) {
-    bytes.values[j] = static_cast<int8_t>(min(max(__float2int_rn(values[j] * inverse), -127), 127));
+    const int number = min(max(__float2int_rn(values[j] * inverse), -kMost), kMost);
+    bytes.values[j / kInByte] |= static_cast<uint8_t>((number & ((1 << kBits) - 1)) << kBits * (j % kInByte));
   }
   if (threadIdx.x % kLanes == 0) args.scales[of][i / (kLanes * kAtOnce)] = scale;
-  *reinterpret_cast<Pack<int8_t, kAtOnce>*>(args.to[of] + i) = bytes;
+  *reinterpret_cast<Pack<uint8_t, kAtOnce / kInByte>*>(args.to[of] + i / kInByte) = bytes;
+}
+
+template <int kBits>
+void QueueQuantise(const QuantiseArgs& args, int head_dim, cudaStream_t queue) {
+  const LaunchGrid grid(CeilDiv<int64_t>(args.count / 8, kThreads), 3);
+  if (head_dim == kPieceNumbers) {
+    QuantiseHeads<kBits, 8><<<grid, kThreads, 0, queue>>>(args);
+  } else {
+    QuantiseHeads<kBits, 16><<<grid, kThreads, 0, queue>>>(args);
+  }
 }
 
 struct ShareArgs {
@@ -231,10 +241,26 @@ struct ShareArgs {
   int32_t panel_count, heads;
 };
 
+// A lane's share of its slot for a row, to where weights lie in a step (BytePanels::PlaceInStep).
+template <int kBits>
+__device__ void StoreShare(uint8_t* step, int row, uint32_t share) {
+  const int lane = threadIdx.x % kByteWarp, of_word = lane % 16 / 8 * 2 + lane % 2, thread = row * 4 + lane % 8 / 2;
+  if constexpr (kBits == 4) {
+    const uint32_t upper = __shfl_down_sync(0xffffffffu, share, kByteWarp / 2);
+    if (lane < kByteWarp / 2) step[thread * 4 + of_word] = static_cast<uint8_t>(share | upper << 4);
+  } else {
+    const int place = thread * 8 + lane / 16 * 4 + of_word;
+    step[place] = static_cast<uint8_t>(share);
+    if constexpr (kBits == 16) step[kDigitBytes + place] = static_cast<uint8_t>(share >> 8);
+  }
+}
+
 // Scores of a panel become shares, a warp each; a lane has a slot of every step. blockIdx.y is the head. Shares, times
-// the scales of their values, count in steps of 1/255 of the query's largest one; outputs are divided by the sum of
-// shares as they were rounded.
+// the scales of their values, count in steps of 1/255 of the query's largest one (of 8 bits); outputs are divided by
+// the sum of shares as they were rounded.
+template <int kBits>
 __global__ void __launch_bounds__(kThreads) ShareKeys(const __grid_constant__ ShareArgs args) {
+  constexpr float kLargestShare = (1 << kBits) - 1;
   const int lane = threadIdx.x % kByteWarp;
   const int at = static_cast<int>(blockIdx.x) * kWarps + threadIdx.x / kByteWarp;
   if (at >= args.panel_count) return;
@@ -264,13 +290,12 @@ __global__ void __launch_bounds__(kThreads) ShareKeys(const __grid_constant__ Sh
 #pragma unroll
   for (float& value : most) value = MaxOfLanes(value);
   for_each([&](const float(&values)[kRows], float of_value, uint32_t mask, int64_t step_begin) {
-    uint8_t* const to = args.shares + step_begin * kRows;
-    const int place = lane % 8 / 2 * 8 + lane / 16 * 4 + lane % 16 / 8 * 2 + lane % 2;  // BytePanels::PlaceInStep
+    uint8_t* const to = args.shares + step_begin * kRows * kBits / 8;
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       const float share = mask >> i & 1 ? rintf(__expf(values[i] - most[i]) * kLargestShare) : 0;
       sums[i] += share * of_value;
-      to[i * kByteWarp + place] = static_cast<uint8_t>(share);
+      StoreShare<kBits>(to, i, static_cast<uint32_t>(share));
     }
   });
   float* const factors = args.factors + blockIdx.y * args.queries + panel.row;
@@ -281,10 +306,11 @@ __global__ void __launch_bounds__(kThreads) ShareKeys(const __grid_constant__ Sh
   }
 }
 
-// Products of shares with values.
-template <int kTile>
-struct ShareWidths : ByteWidths<8, 8, true, kTile> {
+// Products of shares with values. Sums of shares of 16 bits may not fit 32.
+template <int kShareBits, int kBits, int kTile>
+struct ShareWidths : ByteWidths<kShareBits, kBits, true, kTile> {
   static constexpr bool kHeads = true;
+  using Sum = std::conditional_t<(kShareBits > 8), float, int32_t>;
   template <int>
   using WeightDigit = uint8_t;
 };
@@ -297,66 +323,52 @@ struct StoreScaled {
   __device__ StoreScaled OfHead(int head, int64_t y_offset) const {
     return {y + y_offset, factors + head * queries, queries};
   }
-  __device__ void Store(int row, int64_t at, const int32_t (&sums)[2]) const {
+  template <typename Sum, int kCount>
+  __device__ void Store(int row, int64_t at, const Sum (&sums)[kCount]) const {
     const float factor = factors[row];
-    *reinterpret_cast<__half2*>(y + at) = __floats2half2_rn(sums[0] * factor, sums[1] * factor);
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) {
+      *reinterpret_cast<__half2*>(y + at + i) = __floats2half2_rn(sums[i] * factor, sums[i + 1] * factor);
+    }
   }
 };
 
 // Where a launch keeps what is between its kernels.
 struct Workspace {
   int64_t bytes, queries, scales, scales_bytes, scores, shares, factors, end;
-  Workspace(int64_t tokens, int64_t slots, const HeadCounts& counts) {
+  Workspace(int64_t tokens, int64_t slots, const HeadCounts& counts, AttentionBits bits) {
     const int64_t numbers = counts.sequences * tokens * counts.channels();
     const int64_t heads = int64_t{counts.sequences} * counts.heads, values = heads * slots * kRows;
-    bytes = RoundUp(numbers, kAlignment);
+    bytes = RoundUp(numbers * bits.operands / 8, kAlignment);
     scales = 3 * bytes;
     scales_bytes = RoundUp(numbers / counts.head_dim * int64_t{sizeof(float)}, kAlignment);
     scores = scales + 3 * scales_bytes;
     shares = scores + RoundUp(values * int64_t{sizeof(__half)}, kAlignment);
-    factors = shares + RoundUp(values, kAlignment);
+    factors = shares + RoundUp(values * bits.shares / 8, kAlignment);
     queries = RoundUp(tokens, int64_t{kRows});
     end = factors + heads * queries * int64_t{sizeof(float)};
   }
 };
 
-}  // namespace
-
-void QueueSddmmBytes(const KeyPanels& pattern, const HeadCounts& counts, int bits, const WholeHeads& q,
-                     const WholeHeads& k, int32_t* sums, cudaStream_t queue) {
-  const StoreWhole output = {sums};
-  if (bits == 4) return QueueSampled<4>(pattern, counts, q, k, output, queue);
-  if (bits == 8) return QueueSampled<8>(pattern, counts, q, k, output, queue);
-  QueueSampled<16>(pattern, counts, q, k, output, queue);
-}
-
-size_t ByteAttentionWorkspaceBytes(int64_t tokens, int64_t slots, const HeadCounts& counts) {
-  return static_cast<size_t>(Workspace(tokens, slots, counts).end);
-}
-
-void QueueByteAttention(const KeyPanels& pattern, const ByteAttention& attention, cudaStream_t queue) {
+template <int kShareBits, int kBits>
+void QueueAttention(const KeyPanels& pattern, const ByteAttention& attention, cudaStream_t queue) {
   const HeadCounts& counts = attention.counts;
-  const Workspace lies(pattern.tokens(), pattern.slots(), counts);
+  const Workspace lies(pattern.tokens(), pattern.slots(), counts, {kShareBits, kBits});
   auto* const base = static_cast<uint8_t*>(attention.workspace);
   auto* const scores = reinterpret_cast<__half*>(base + lies.scores);
   uint8_t* const shares = base + lies.shares;
   auto* const factors = reinterpret_cast<float*>(base + lies.factors);
   const int64_t tokens = pattern.tokens(), channels = counts.channels(), numbers = counts.sequences * tokens * channels;
   const int64_t heads = int64_t{counts.sequences} * counts.heads;
-  const auto bytes_of = [&](int i) { return reinterpret_cast<int8_t*>(base + i * lies.bytes); };
+  const auto bytes_of = [&](int i) { return base + i * lies.bytes; };
   const auto scales_of = [&](int i) { return reinterpret_cast<float*>(base + lies.scales + i * lies.scales_bytes); };
   const QuantiseArgs quantise = {.from = {attention.q, attention.k, attention.v},
                                  .to = {bytes_of(0), bytes_of(1), bytes_of(2)},
                                  .scales = {scales_of(0), scales_of(1), scales_of(2)},
                                  .count = numbers};
-  const LaunchGrid grid(CeilDiv<int64_t>(numbers / 8, kThreads), 3);
-  if (counts.head_dim == kPieceNumbers) {
-    QuantiseHeads<8><<<grid, kThreads, 0, queue>>>(quantise);
-  } else {
-    QuantiseHeads<16><<<grid, kThreads, 0, queue>>>(quantise);
-  }
-  QueueSampled<8>(pattern, counts, {base, nullptr}, {base + lies.bytes, nullptr},
-                  StoreScores{scores, scales_of(0), scales_of(1), attention.scale}, queue);
+  QueueQuantise<kBits>(quantise, counts.head_dim, queue);
+  QueueSampled<kBits>(pattern, counts, {bytes_of(0), nullptr}, {bytes_of(1), nullptr},
+                      StoreScores{scores, scales_of(0), scales_of(1), attention.scale}, queue);
   const BytePanels& panels = pattern.panels();
   const ShareArgs share = {.panels = panels.panels(),
                            .columns = panels.columns(),
@@ -370,27 +382,50 @@ void QueueByteAttention(const KeyPanels& pattern, const ByteAttention& attention
                            .tokens = tokens,
                            .panel_count = static_cast<int32_t>(panels.count()),
                            .heads = counts.heads};
-  ShareKeys<<<LaunchGrid(CeilDiv<int64_t>(panels.count(), kWarps), heads), kThreads, 0, queue>>>(share);
-  const HeadStrides of_tokens = {counts.head_dim, tokens * channels};
-  const ByteArgs args = {.x = {base + 2 * lies.bytes, nullptr},
-                         .pitch = channels,
+  ShareKeys<kShareBits><<<LaunchGrid(CeilDiv<int64_t>(panels.count(), kWarps), heads), kThreads, 0, queue>>>(share);
+  const int64_t of_head = counts.head_dim, of_sequence = tokens * channels;
+  const int64_t weights = pattern.head_values() * kShareBits / 8;
+  const ByteArgs args = {.x = {bytes_of(2), nullptr},
+                         .pitch = channels * kBits / 8,
                          .panels = panels.panels(),
                          .columns = panels.columns(),
                          .weights = shares,
                          .rows = static_cast<int32_t>(tokens),
                          .cols = static_cast<int32_t>(tokens),
-                         .chunks = counts.head_dim / kChunkBytes,
+                         .chunks = counts.head_dim * kBits / 8 / kChunkBytes,
                          .panel_count = static_cast<int32_t>(panels.count()),
                          .tiles = 0,
                          .stride = channels,
                          .heads = counts.heads,
                          .all_heads = static_cast<int32_t>(heads),
-                         .x_strides = of_tokens,
-                         .weight_strides = {pattern.head_values(), counts.heads * pattern.head_values()},
-                         .y_strides = of_tokens};
+                         .x_strides = {of_head * kBits / 8, of_sequence * kBits / 8},
+                         .weight_strides = {weights, counts.heads * weights},
+                         .y_strides = {of_head, of_sequence}};
   const StoreScaled output = {attention.output, factors, lies.queries};
-  if (counts.head_dim == kPieceNumbers) return QueueGather<ShareWidths<4>, StoreScaled>(args, output, queue);
-  QueueGather<ShareWidths<8>, StoreScaled>(args, output, queue);
+  if (args.chunks <= 4) return QueueGather<ShareWidths<kShareBits, kBits, 4>, StoreScaled>(args, output, queue);
+  QueueGather<ShareWidths<kShareBits, kBits, 8>, StoreScaled>(args, output, queue);
+}
+
+}  // namespace
+
+void QueueSddmmBytes(const KeyPanels& pattern, const HeadCounts& counts, int bits, const WholeHeads& q,
+                     const WholeHeads& k, int32_t* sums, cudaStream_t queue) {
+  const StoreWhole output = {sums};
+  if (bits == 4) return QueueSampled<4>(pattern, counts, q, k, output, queue);
+  if (bits == 8) return QueueSampled<8>(pattern, counts, q, k, output, queue);
+  QueueSampled<16>(pattern, counts, q, k, output, queue);
+}
+
+size_t ByteAttentionWorkspaceBytes(int64_t tokens, int64_t slots, const HeadCounts& counts, AttentionBits bits) {
+  return static_cast<size_t>(Workspace(tokens, slots, counts, bits).end);
+}
+
+void QueueByteAttention(const KeyPanels& pattern, const ByteAttention& attention, cudaStream_t queue) {
+  const AttentionBits bits = attention.bits;
+  if (bits.shares == 16) return QueueAttention<16, 8>(pattern, attention, queue);
+  if (bits.operands == 8) return QueueAttention<8, 8>(pattern, attention, queue);
+  if (bits.shares == 8) return QueueAttention<8, 4>(pattern, attention, queue);
+  QueueAttention<4, 4>(pattern, attention, queue);
 }
 
 }  // namespace swizzle::cuda

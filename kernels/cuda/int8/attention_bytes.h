@@ -4,9 +4,12 @@
 // outputs, which are divided by the shares' sum. Four launches. Shares of the sum would mostly round to zero: of 820
 // keys, which 10 % of 8,192 are, the mean is 0.3 of 255.
 //
-// Each token of a head has scales of its own, the largest magnitude being 127: no token depends on what else is in the
-// batch. The scales of a score are its query's and its key's. A value's is part of its key's shares, which are rounded
-// with it, and of the sum that outputs are divided by without it.
+// Other widths that were published: shares of 16 bits, of two digits (spmm_bytes.h), or of 4; queries, keys and values
+// of 4 bits. What is of 4 bits is stored and moved as such, and multiplied as bytes. Plans have 8-8 alone.
+//
+// Each token of a head has scales of its own, the largest magnitude being 127 or 7: no token depends on what else is in
+// the batch. The scales of a score are its query's and its key's. A value's is part of its key's shares, which are
+// rounded with it, and of the sum that outputs are divided by without it.
 //
 // Scores and shares lie as the pattern is packed (byte_panels.h, every entry 1), by heads: scores of a step are [slot
 // 32][query 8], shares as weights are, so that the SpMM reads what softmax wrote. Slots that hold no entry get scores
@@ -75,6 +78,11 @@ struct HeadCounts {
 void QueueSddmmBytes(const KeyPanels& pattern, const HeadCounts& counts, int bits, const WholeHeads& q,
                      const WholeHeads& k, int32_t* sums, cudaStream_t queue);
 
+// 16-8, 8-8, 8-4 or 4-4.
+struct AttentionBits {
+  int shares = 8, operands = 8;
+};
+
 // Attention of FP16 in [sequences][tokens][channels]; `scale` is that of scores.
 struct ByteAttention {
   HeadCounts counts;
@@ -82,8 +90,9 @@ struct ByteAttention {
   __half* output = nullptr;
   float scale = 1;
   void* workspace = nullptr;  // aligned to kBufferAlignment
+  AttentionBits bits = {};
 };
-size_t ByteAttentionWorkspaceBytes(int64_t tokens, int64_t slots, const HeadCounts& counts);
+size_t ByteAttentionWorkspaceBytes(int64_t tokens, int64_t slots, const HeadCounts& counts, AttentionBits bits = {});
 void QueueByteAttention(const KeyPanels& pattern, const ByteAttention& attention, cudaStream_t queue);
 
 }  // namespace swizzle::cuda

@@ -40,6 +40,7 @@ struct ByteWidths {
   template <int kChunksOfTile>
   using WithTile = ByteWidths<kWeights, kColumns, kSignedColumns, kChunksOfTile>;
   static constexpr bool kHeads = false;
+  using Sum = int32_t;  // of all powers: wraps around where it does not fit
   static constexpr int kWeightBits = kWeights;
   static constexpr int kWeightDigits = kWeights > 8 ? 2 : 1;
   static constexpr int kColumnDigits = kColumns > 8 ? 2 : 1;
@@ -186,16 +187,20 @@ __device__ void AddStep(uint32_t row, uint32_t digit_bytes, int chunks, const St
 // kColumnsOfByte * 2g of the chunk on.
 template <typename W>
 __device__ void JoinPowers(const int32_t (&sums)[W::kPowers][W::kSumsOfChunk],
-                           int32_t (&joined)[2][2 * W::kColumnsOfByte]) {
+                           typename W::Sum (&joined)[2][2 * W::kColumnsOfByte]) {
 #pragma unroll
   for (int i = 0; i < W::kSumsOfChunk; ++i) {
-    int32_t sum = 0;
+    typename W::Sum sum = 0;
 #pragma unroll
     for (int power = 0; power < W::kPowers; ++power) {
       constexpr int kMost = 31;
       const int shift = W::Shift(power);
-      sum += shift >= 0 ? static_cast<int32_t>(static_cast<uint32_t>(sums[power][i]) << (shift & kMost))
-                        : sums[power][i] >> (-shift & kMost);
+      if constexpr (std::is_same_v<typename W::Sum, float>) {
+        sum += static_cast<float>(sums[power][i]) * static_cast<float>(1 << (shift & kMost));
+      } else {
+        sum += shift >= 0 ? static_cast<int32_t>(static_cast<uint32_t>(sums[power][i]) << (shift & kMost))
+                          : sums[power][i] >> (-shift & kMost);
+      }
     }
     joined[i % 2][i / 4 * 2 + i % 4 / 2] = sum;
   }
@@ -206,7 +211,7 @@ template <typename W, typename Output>
 __device__ void Finish(const int32_t (&sums)[W::kPowers][W::kSumsOfChunk], int chunk, const BytePanel& panel,
                        const ByteArgs& args, const Output& output) {
   const int lane = threadIdx.x % kByteWarp, g = lane / 4, t = lane % 4;
-  int32_t joined[2][2 * W::kColumnsOfByte];
+  typename W::Sum joined[2][2 * W::kColumnsOfByte];
   JoinPowers<W>(sums, joined);
   const int64_t column = (int64_t{chunk} * kChunkBytes + 2 * g) * W::kColumnsOfByte;
 #pragma unroll

@@ -47,9 +47,10 @@ struct AttentionShape {
 class AttentionRace {
  public:
   AttentionRace(Timer& timer, cublasHandle_t cublas) : timer_(timer), cublas_(cublas) {}
-  // Attention of a drawn pattern in vectors of 8 queries, ours with 8-8 bits, beside dense attention in FP16: in parts
-  // (two products of cuBLAS, a softmax between them), and fused, by our kernel for blocks with all of them full. Then
-  // an encoder's four products by cuBLAS, which both need. "error" is ours, of the largest output.
+  // Attention of a drawn pattern in vectors of 8 queries, ours with 8-8 bits and the other published widths, beside
+  // dense attention in FP16: in parts (two products of cuBLAS, a softmax between them), and fused, by our kernel for
+  // blocks with all of them full. Then an encoder's four products by cuBLAS, which both need. "error" is ours, of the
+  // largest output.
   nlohmann::ordered_json Run(const AttentionShape& shape);
 
  private:

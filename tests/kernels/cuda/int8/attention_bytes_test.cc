@@ -1,5 +1,5 @@
-// Sparse attention in whole numbers and its SDDMM, beside sums in 64 bits and attention in double precision. Skipped
-// where there is no GPU that has products of bytes.
+// Sparse attention in whole numbers and its SDDMM, beside sums in 64 bits and attention in double precision of the same
+// whole numbers. Skipped where there is no GPU that has products of bytes.
 #include "kernels/cuda/int8/attention_bytes.h"
 
 #include <cuda_runtime.h>
@@ -7,7 +7,9 @@
 
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -148,57 +150,122 @@ TEST_F(AttentionBytesTest, SampledProductsAreExact) {
   }
 }
 
-TEST_F(AttentionBytesTest, AttentionIsCloseToDoublePrecision) {
-  for (const int head_dim : {64, 128}) {
-    std::mt19937 random(head_dim);
-    const HeadCounts counts = {2, 2, head_dim};
-    const int64_t tokens = 1003, numbers = counts.sequences * tokens * counts.channels();
-    const AttentionPattern drawn = DrawPattern(tokens, 0.4, random);
-    const auto pattern = *KeyPanels::Make(drawn);
-    std::normal_distribution<float> normal;
-    std::vector<__half> values[3];
-    std::vector<DeviceArray<__half>> memory;
-    for (auto& of : values) {
-      of.resize(numbers);
-      for (__half& value : of) value = __float2half_rn(normal(random));
-      memory.push_back(*DeviceArray<__half>::Upload(of));
-    }
-    std::vector<__half> output(numbers, __float2half_rn(99));
-    auto device_output = *DeviceArray<__half>::Upload(output);
-    auto workspace = *DeviceArray<uint8_t>::Allocate(ByteAttentionWorkspaceBytes(tokens, pattern->slots(), counts));
-    const float scale = 1 / std::sqrt(static_cast<float>(head_dim));
-    QueueByteAttention(
-        *pattern,
-        {counts, memory[0].data(), memory[1].data(), memory[2].data(), device_output.data(), scale, workspace.data()},
-        nullptr);
-    ASSERT_EQ(cudaMemcpy(output.data(), device_output.data(), device_output.bytes(), cudaMemcpyDeviceToHost),
-              cudaSuccess);
-    double largest = 0, error = 0;
-    for (int64_t row = 0; row < counts.sequences * tokens; ++row) {
-      const int64_t query = row % tokens, first = row - query;
-      for (int head = 0; head < counts.heads; ++head) {
-        const auto at = [&](int of, int64_t token, int d) {
-          return double{__half2float(values[of][(first + token) * counts.channels() + head * head_dim + d])};
-        };
-        std::vector<double> expected(head_dim);
-        double total = 0;
-        for (const uint32_t key : drawn.Keys(query)) {
-          double score = 0;
-          for (int d = 0; d < head_dim; ++d) score += at(0, query, d) * at(1, key, d);
-          const double share = std::exp(score * scale);
-          total += share;
-          for (int d = 0; d < head_dim; ++d) expected[d] += share * at(2, key, d);
+// Numbers of a token's head as so many bits say them, and what one step is.
+struct Rounded {
+  std::vector<double> numbers;
+  double scale = 1;
+};
+Rounded RoundTo(int bits, const __half* from, int count) {
+  float most = 0;
+  for (int i = 0; i < count; ++i) most = std::max(most, std::abs(__half2float(from[i])));
+  const auto largest = static_cast<float>((1 << (bits - 1)) - 1);
+  Rounded rounded;
+  const float scale = most > 0 ? most / largest : 1, inverse = 1 / scale;
+  rounded.scale = scale;
+  for (int i = 0; i < count; ++i) rounded.numbers.push_back(std::nearbyint(__half2float(from[i]) * inverse));
+  return rounded;
+}
+
+// A query's output as the header says it is made, sums in double precision.
+std::vector<double> Attend(const std::vector<Rounded> (&tokens)[3], int64_t query, std::span<const uint32_t> keys,
+                           int share_bits, double scale) {
+  std::vector<double> scores, output(tokens[0][query].numbers.size());
+  double most = -1e30, total = 0;
+  for (const uint32_t key : keys) {
+    const Rounded &q = tokens[0][query], &k = tokens[1][key];
+    const double sum = std::inner_product(q.numbers.begin(), q.numbers.end(), k.numbers.begin(), 0.0);
+    scores.push_back(sum * q.scale * k.scale * scale + std::log(tokens[2][key].scale));
+    most = std::max(most, scores.back());
+  }
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const double share = std::nearbyint(std::exp(scores[i] - most) * ((1 << share_bits) - 1));
+    const Rounded& value = tokens[2][keys[i]];
+    total += share / value.scale;
+    for (size_t d = 0; d < output.size(); ++d) output[d] += share * value.numbers[d];
+  }
+  for (double& value : output) value = total > 0 ? value / total : 0;
+  return output;
+}
+
+// What rounding leaves open is which way shares go that lie halfway; those of 4 bits are few steps.
+struct Widths {
+  AttentionBits bits;
+  double most_error;
+};
+constexpr Widths kWidths[] = {{{16, 8}, .01}, {{8, 8}, .01}, {{8, 4}, .01}, {{4, 4}, .06}};
+
+void ExpectAttention(int head_dim, const Widths& widths) {
+  SCOPED_TRACE(::testing::Message() << "head dim " << head_dim << ", " << widths.bits.shares << "-"
+                                    << widths.bits.operands << " bits");
+  std::mt19937 random(head_dim);
+  const HeadCounts counts = {2, 2, head_dim};
+  const int64_t tokens = 1003, channels = counts.channels(), numbers = counts.sequences * tokens * channels;
+  const AttentionPattern drawn = DrawPattern(tokens, 0.4, random);
+  const auto pattern = *KeyPanels::Make(drawn);
+  std::normal_distribution<float> normal;
+  std::vector<__half> values[3];
+  std::vector<DeviceArray<__half>> memory;
+  for (auto& of : values) {
+    of.resize(numbers);
+    for (__half& value : of) value = __float2half_rn(normal(random));
+    memory.push_back(*DeviceArray<__half>::Upload(of));
+  }
+  std::vector<__half> output(numbers, __float2half_rn(99));
+  auto device_output = *DeviceArray<__half>::Upload(output);
+  auto workspace =
+      *DeviceArray<uint8_t>::Allocate(ByteAttentionWorkspaceBytes(tokens, pattern->slots(), counts, widths.bits));
+  const float scale = 1 / std::sqrt(static_cast<float>(head_dim));
+  QueueByteAttention(*pattern,
+                     {counts, memory[0].data(), memory[1].data(), memory[2].data(), device_output.data(), scale,
+                      workspace.data(), widths.bits},
+                     nullptr);
+  ASSERT_EQ(cudaMemcpy(output.data(), device_output.data(), device_output.bytes(), cudaMemcpyDeviceToHost),
+            cudaSuccess);
+  double largest = 0, error = 0;
+  for (int sequence = 0; sequence < counts.sequences; ++sequence) {
+    for (int head = 0; head < counts.heads; ++head) {
+      const auto place = [&](int64_t token) { return (sequence * tokens + token) * channels + head * head_dim; };
+      std::vector<Rounded> rounded[3];
+      for (int of = 0; of < 3; ++of) {
+        for (int64_t token = 0; token < tokens; ++token) {
+          rounded[of].push_back(RoundTo(widths.bits.operands, values[of].data() + place(token), head_dim));
         }
+      }
+      for (int64_t query = 0; query < tokens; ++query) {
+        const auto expected = Attend(rounded, query, drawn.Keys(query), widths.bits.shares, scale);
         for (int d = 0; d < head_dim; ++d) {
-          const double value = total > 0 ? expected[d] / total : 0;
-          largest = std::max(largest, std::abs(value));
-          const double actual = __half2float(output[row * counts.channels() + head * head_dim + d]);
-          error = std::max(error, std::isnan(actual) ? 1e30 : std::abs(actual - value));
+          largest = std::max(largest, std::abs(expected[d]));
+          const double actual = __half2float(output[place(query) + d]);
+          error = std::max(error, std::isnan(actual) ? 1e30 : std::abs(actual - expected[d]));
         }
       }
     }
-    EXPECT_LT(error, 0.05 * largest) << "head dim " << head_dim;
   }
+  EXPECT_LT(error, widths.most_error * largest);
+}
+
+TEST_F(AttentionBytesTest, AttentionIsWhatItsWidthsSay) {
+  for (const int head_dim : {64, 128}) {
+    for (const Widths& widths : kWidths) ExpectAttention(head_dim, widths);
+  }
+}
+
+// Shares of 16 bits of many equal keys: sums do not fit 32 bits.
+TEST_F(AttentionBytesTest, LargeSumsOfSharesDoNotWrapAround) {
+  const HeadCounts counts = {1, 1, 64};
+  const int64_t tokens = 2048;
+  const AttentionPattern full = AttentionPattern::FromBand(tokens, tokens, false);
+  const auto pattern = *KeyPanels::Make(full);
+  const auto ones = *DeviceArray<__half>::Upload(std::vector<__half>(tokens * 64, __float2half_rn(1)));
+  auto output = *DeviceArray<__half>::Allocate(tokens * 64);
+  auto workspace =
+      *DeviceArray<uint8_t>::Allocate(ByteAttentionWorkspaceBytes(tokens, pattern->slots(), counts, {16, 8}));
+  QueueByteAttention(
+      *pattern, {counts, ones.data(), ones.data(), ones.data(), output.data(), 1.0f / 8, workspace.data(), {16, 8}},
+      nullptr);
+  std::vector<__half> actual(tokens * 64);
+  ASSERT_EQ(cudaMemcpy(actual.data(), output.data(), output.bytes(), cudaMemcpyDeviceToHost), cudaSuccess);
+  for (const __half value : actual) ASSERT_NEAR(__half2float(value), 1, .002);
 }
 
 }  // namespace
