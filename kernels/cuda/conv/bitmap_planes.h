@@ -7,6 +7,9 @@
 // columns p, p + stride, and so on: a tap reads one phase, and its values are neighbours again. Padding is bits of 0.
 //
 // Strips are of outputs of one row, the last of a row being shorter: rows of less than 32 outputs waste lanes.
+//
+// A convolution by such strips can encode its outputs for the next one as they leave (bitmap_product.h): a CTA's tile
+// then has whole rows of planes.
 #ifndef SWIZZLE_KERNELS_CUDA_CONV_BITMAP_PLANES_H_
 #define SWIZZLE_KERNELS_CUDA_CONV_BITMAP_PLANES_H_
 
@@ -21,6 +24,15 @@
 
 namespace swizzle::cuda {
 
+// Where rows of planes are encoded to. Bits are [line][row_words], a line being [channel][image][row][phase], and a
+// line's values stand packed from 32 times its first word on.
+struct PlanesTarget {
+  uint32_t* bits = nullptr;
+  uint16_t* values = nullptr;
+  int32_t rows_of_channel = 0;  // images * height
+  int32_t width = 0, phases = 1, row_words = 0;
+};
+
 // Room for a convolution's input, encoded, and for what unfolding makes of it. Single-owner.
 class BitmapPlanes {
  public:
@@ -33,6 +45,8 @@ class BitmapPlanes {
 
   // Encodes an input in kRows.
   void QueueEncode(const void* input, cudaStream_t queue);
+  // Where the layer before may encode it instead.
+  PlanesTarget target() const { return {bits_, values_, images_ * height_, width_, window_.stride_w, row_words_}; }
   // Unfolds what was encoded.
   void QueueUnfold(cudaStream_t queue);
   // What was unfolded.

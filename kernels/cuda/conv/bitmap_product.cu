@@ -24,6 +24,7 @@ struct Args {
   const uint16_t* residual;
   uint16_t* y;
   BitmapTarget encoded;  // words may be null
+  PlanesTarget planes;   // bits may be null
   const float* bias;
   int64_t stride, columns;
   int32_t rows, row_tiles;
@@ -237,6 +238,32 @@ __device__ void PutSums(const Args& args, const Ending<Function>& ending, int fi
   }
 }
 
+// Rows of planes of a tile, as the next convolution reads them. A warp takes a row of a channel at a time.
+template <typename S>
+__device__ void StorePlanes(const PlanesTarget& to, int first_row, int rows, int first_strip, const uint16_t* from) {
+  const int lane = threadIdx.x % kWarp, row_strips = (to.width + kStripLanes - 1) / kStripLanes;
+  const int lines = S::kStrips / row_strips, first_line = first_strip / row_strips;
+  for (int i = threadIdx.x / kWarp; i < S::kSide * lines; i += S::kWarps) {
+    const int row = i / lines, line = i % lines;
+    if (first_row + row >= rows || first_line + line >= to.rows_of_channel) continue;
+    const uint16_t* const plane_row = from + row * S::kOutPitch + line * row_strips * kStripLanes;
+    const int64_t place = int64_t{first_row + row} * to.rows_of_channel + first_line + line;
+    for (int phase = 0; phase < to.phases; ++phase) {
+      const int64_t first_word = (place * to.phases + phase) * to.row_words;
+      int64_t at = first_word * kStripLanes;
+      for (int word = 0; word < to.row_words; ++word) {
+        const int x = phase + (word * kStripLanes + lane) * to.phases;
+        const uint16_t value = x < to.width ? plane_row[x] : uint16_t{0};
+        const bool holds = (value & 0x7FFF) != 0;
+        const uint32_t held = __ballot_sync(kAll, holds);
+        if (holds) to.values[at + __popc(held & ((1u << lane) - 1))] = value;
+        if (lane == 0) to.bits[first_word + word] = held;
+        at += __popc(held);
+      }
+    }
+  }
+}
+
 // From shared memory to Y, and as words of the next product's operand.
 template <typename S>
 __device__ void StoreTile(const Args& args, int first_row, int first_strip, const uint16_t* from) {
@@ -249,6 +276,7 @@ __device__ void StoreTile(const Args& args, int first_row, int first_strip, cons
           from[row * S::kOutPitch + strip * kStripLanes + lane];
     }
   }
+  if (args.planes.bits != nullptr) StorePlanes<S>(args.planes, first_row, args.rows, first_strip, from);
   if (args.encoded.words == nullptr) return;
   for (int i = warp; i < S::kStrips * (S::kSide / kStripDepthUnit); i += S::kWarps) {
     const int strip = i % S::kStrips, row = i / S::kStrips * kStripDepthUnit;
@@ -320,13 +348,16 @@ void Queue(const BitmapProduct& product, cudaStream_t queue) {
   constexpr bool kSparseX = kX != XKind::kDense;
   const BitmapStrips& weight = *product.weight;
   const int64_t row_tiles = CeilDiv(weight.rows(), int64_t{S::kSide});
-  const int64_t strips = kSparseX ? product.sparse->strips : CeilDiv(product.columns, int64_t{kStripLanes});
+  const int64_t strips = kSparseX                     ? product.sparse->strips
+                         : product.encoded != nullptr ? product.encoded->strips()
+                                                      : CeilDiv(product.columns, int64_t{kStripLanes});
   Args args = {.w = weight.view(),
                .sparse_x = {},
                .x = static_cast<const uint16_t*>(product.x),
                .residual = static_cast<const uint16_t*>(product.residual),
                .y = static_cast<uint16_t*>(product.y),
                .encoded = {},
+               .planes = product.planes,
                .bias = weight.bias(),
                .stride = product.stride,
                .columns = product.columns,
@@ -364,6 +395,11 @@ void QueueTiles(const BitmapProduct& product, cudaStream_t queue) {
 BitmapTile BitmapTileFor(int64_t rows, int64_t columns, int multiprocessors) {
   const int64_t tiles = CeilDiv(rows, int64_t{128}) * CeilDiv(columns, int64_t{128});
   return rows > 64 && tiles >= 2 * multiprocessors ? BitmapTile::k128 : BitmapTile::k64;
+}
+
+bool LeavesAsPlanes(int64_t width, BitmapTile tile) {
+  const int64_t strips = tile == BitmapTile::k128 ? Tile<128>::kStrips : Tile<64>::kStrips;
+  return width > 0 && strips % CeilDiv(width, int64_t{kStripLanes}) == 0;
 }
 
 void QueueBitmapProduct(const BitmapProduct& product, BitmapTile tile, cudaStream_t queue) {

@@ -16,8 +16,8 @@
 // more a value. Asking for a word's first values a stage ahead, four at a time, made products of full words 1.8 times
 // as fast, and others no faster.
 //
-// Y can leave as a bitmap operand of the next product instead of, or beside, elements: it is encoded from shared memory
-// before it is stored.
+// Y can leave as a bitmap operand of the next product, or of the next convolution, instead of, or beside, elements: it
+// is encoded from shared memory before it is stored.
 #ifndef SWIZZLE_KERNELS_CUDA_CONV_BITMAP_PRODUCT_H_
 #define SWIZZLE_KERNELS_CUDA_CONV_BITMAP_PRODUCT_H_
 
@@ -27,6 +27,7 @@
 
 #include "kernels/base/dtype.h"
 #include "kernels/cuda/conv/bitmap_operand.h"
+#include "kernels/cuda/conv/bitmap_planes.h"
 #include "kernels/operator/epilogue.h"
 
 namespace swizzle::cuda {
@@ -38,16 +39,20 @@ struct BitmapProduct {
   const BitmapView* sparse;              // X, of as many k; null: it is
   const void* x;                         // dense, in kRows
   const void* residual;                  // may be null
-  void* y;                               // null: Y leaves as `encoded` alone
+  void* y;                               // null: Y leaves encoded alone
   BitmapActivations* encoded = nullptr;  // null, or made for M k and the strips of X. REQUIRES: X has no places
-  int64_t stride;                        // of rows of X, residual and Y: a multiple of 16 elements
-  int64_t columns;                       // N
+  PlanesTarget planes = {};  // of planes whose channels are Y's rows. REQUIRES: LeavesAsPlanes, X has places
+  int64_t stride;            // of rows of X, residual and Y: a multiple of 16 elements
+  int64_t columns;           // N
   Epilogue epilogue = {};
 };
 
 enum class BitmapTile : uint8_t { k64, k128 };
 // Large tiles where they fill the device.
 BitmapTile BitmapTileFor(int64_t rows, int64_t columns, int multiprocessors);
+
+// Whether tiles have whole rows of planes of this width.
+bool LeavesAsPlanes(int64_t width, BitmapTile tile);
 
 void QueueBitmapProduct(const BitmapProduct& product, BitmapTile tile, cudaStream_t queue);
 

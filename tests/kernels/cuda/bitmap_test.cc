@@ -109,7 +109,7 @@ void ExpectSums(const Case& c, DType dtype, BitmapTile tile, bool sparse_x) {
                            .x = x_rows.data(),
                            .residual = residual_rows.data(),
                            .y = y_rows.data(),
-                           .encoded = sparse_x ? encoded_y.get() : nullptr,
+                           .encoded = encoded_y.get(),
                            .stride = stride,
                            .columns = c.n,
                            .epilogue = {.low = 0}};
@@ -125,7 +125,6 @@ void ExpectSums(const Case& c, DType dtype, BitmapTile tile, bool sparse_x) {
       ASSERT_EQ(FloatOf(y[row * stride + column], dtype), expected[row * c.n + column]) << row << ", " << column;
     }
   }
-  if (!sparse_x) return;
   const BitmapView view = encoded_y->view();
   const auto decoded = Decode(view, static_cast<size_t>(view.depth) * view.strips * kStripLanes, dtype);
   for (int64_t row = 0; row < view.depth; ++row) {
@@ -182,6 +181,51 @@ float InputAt(const std::vector<float>& input, const Planes& p, int64_t channel,
   return input[((channel * p.images + image) * p.height + y) * p.width + x];
 }
 
+// A convolution of 3x3 that reads what `before` makes.
+Problem NextProblem(const Problem& before, int stride) {
+  Problem problem = before;
+  problem.input = problem.output = before.output;
+  problem.output.height = (before.output.height - 1) / stride + 1;
+  problem.output.width = (before.output.width - 1) / stride + 1;
+  problem.attributes = Window{.kernel_h = 3,
+                              .kernel_w = 3,
+                              .stride_h = stride,
+                              .stride_w = stride,
+                              .pad_top = 1,
+                              .pad_left = 1,
+                              .pad_bottom = 1,
+                              .pad_right = 1};
+  return problem;
+}
+
+// The product, clamped at 0, leaves as what the next convolution reads and as nothing else: as `y` would be encoded.
+void ExpectPlanes(BitmapProduct product, BitmapTile tile, const Problem& next, const std::vector<uint16_t>& y) {
+  const auto planes = *BitmapPlanes::Make(next);
+  const PlanesTarget target = planes->target();
+  product.y = nullptr;
+  product.planes = target;
+  product.epilogue.low = 0;
+  const int64_t lines = next.input.channels * target.rows_of_channel * target.phases;
+  const auto words = static_cast<size_t>(lines * target.row_words);
+  ASSERT_EQ(cudaMemset(target.bits, 0x5A, words * sizeof(uint32_t)), cudaSuccess);
+  QueueBitmapProduct(product, tile, nullptr);
+  const auto bits = Download<uint32_t>(target.bits, words);
+  const auto values = Download<uint16_t>(target.values, words * kStripLanes);
+  for (int64_t line = 0; line < lines; ++line) {
+    const int64_t phase = line % target.phases, row = line / target.phases % target.rows_of_channel;
+    const int64_t channel = line / target.phases / target.rows_of_channel;
+    size_t at = line * target.row_words * kStripLanes;
+    for (int64_t i = 0; i < target.row_words * kStripLanes; ++i) {
+      const int64_t x = phase + i * target.phases;
+      const uint16_t element = x < target.width ? y[channel * product.stride + row * target.width + x] : 0;
+      const bool holds = FloatOf(element, kF16) > 0;
+      ASSERT_EQ(bits[line * target.row_words + i / 32] >> i % 32 & 1, holds ? 1u : 0u) << line << ", " << x;
+      if (!holds) continue;
+      ASSERT_EQ(values[at++], element) << line << ", " << x;
+    }
+  }
+}
+
 void RunConvolution(const Planes& p, double density) {
   const Window& window = p.window;
   SCOPED_TRACE(Concat(p.channels, "x", p.height, "x", p.width, ", stride ", window.stride_w, ", zeros ", 1 - density));
@@ -211,17 +255,20 @@ void RunConvolution(const Planes& p, double density) {
   planes->QueueUnfold(nullptr);
   const BitmapView columns = planes->columns();
   for (const BitmapTile tile : {BitmapTile::k64, BitmapTile::k128}) {
-    QueueBitmapProduct({.weight = weight.get(),
-                        .dtype = kF16,
-                        .sparse = &columns,
-                        .x = nullptr,
-                        .residual = nullptr,
-                        .y = y_rows.data(),
-                        .stride = stride,
-                        .columns = outputs},
-                       tile, nullptr);
+    const BitmapProduct product = {.weight = weight.get(),
+                                   .dtype = kF16,
+                                   .sparse = &columns,
+                                   .x = nullptr,
+                                   .residual = nullptr,
+                                   .y = y_rows.data(),
+                                   .stride = stride,
+                                   .columns = outputs};
+    QueueBitmapProduct(product, tile, nullptr);
     ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess) << cudaGetErrorString(cudaGetLastError());
     const auto y = Download<uint16_t>(y_rows.data(), y_rows.size());
+    for (const int stride_of_next : {1, 2}) {
+      if (LeavesAsPlanes(out_w, tile)) ExpectPlanes(product, tile, NextProblem(problem, stride_of_next), y);
+    }
     for (int64_t filter = 0; filter < p.filters; ++filter) {
       for (int64_t at = 0; at < outputs; ++at) {
         const int64_t image = at / (out_h * out_w), oy = at / out_w % out_h, ox = at % out_w;
