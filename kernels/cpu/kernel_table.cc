@@ -309,7 +309,7 @@ constexpr auto kRows = Join(
                                                 {.accepts = AcceptsLayerNormOfRows, .prepare = PrepareLayerNorm},
                                                 SWIZZLE_PER_TARGET(LayerNorm)),
     RowsInLayout<"layer_norm", "_dense", kPanels>(Op::kLayerNorm, Format::kDense,
-                                                  {.accepts = AcceptsAll, .prepare = PrepareLayerNorm},
+                                                  {.accepts = AcceptsLayerNorm, .prepare = PrepareLayerNorm},
                                                   SWIZZLE_PER_TARGET(LayerNorm)),
     PlainRows<"attention", kNchw, kPanels>(Op::kAttention, kAttention, SWIZZLE_PER_TARGET(Attention)),
     Rows<"sparse_attention_nchw_pattern", kF32>(

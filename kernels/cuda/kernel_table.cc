@@ -15,6 +15,7 @@
 #include "kernels/cuda/conv/conv_row_parts.h"
 #include "kernels/cuda/conv/conv_shfl_bw.h"
 #include "kernels/cuda/conv/conv_shfl_bw_batched.h"
+#include "kernels/cuda/conv/conv_shfl_bw_norm.h"
 #include "kernels/cuda/conv/conv_shfl_bw_window.h"
 #include "kernels/cuda/conv/stem_rows.h"
 #include "kernels/cuda/elementwise/bytes.h"
@@ -176,6 +177,7 @@ constexpr Kernel kConvShflBw = {.accepts = AcceptsConvShflBw,
                                 .prepare = PrepareConvShflBw,
                                 .workspace_bytes = ConvCsrWorkspaceBytes,
                                 .holds = HoldsRowGroups};
+constexpr Kernel kNormShflBw = {.accepts = AcceptsNormShflBw, .prepare = PrepareNormShflBw, .holds = HoldsRowGroups};
 constexpr Kernel kConvHbEll = {.accepts = AcceptsConvShflBw,
                                .prepare = PrepareConvHbEll,
                                .workspace_bytes = ConvCsrWorkspaceBytes,
@@ -184,20 +186,13 @@ constexpr Kernel kConvShflBwWindow = {.accepts = AcceptsConvShflBwWindow,
                                       .prepare = PrepareConvShflBw,
                                       .workspace_bytes = ConvShflBwWindowWorkspaceBytes,
                                       .holds = HoldsRowGroups};
-template <auto kPrepare>
+template <auto kPrepare, auto kHolds = nullptr>
 constexpr Kernel kConvRowParts = SplittingToHalves({.accepts = AcceptsConvRowParts,
                                                     .prepare = kPrepare,
-                                                    .workspace_bytes = ConvRowPartsWorkspaceBytes});
-constexpr Kernel kConvGroupParts = [] {
-  Kernel kernel = kConvRowParts<PrepareConvGroupParts>;
-  kernel.holds = HoldsRowGroups;
-  return kernel;
-}();
-constexpr Kernel kConvBlockParts = [] {
-  Kernel kernel = kConvRowParts<PrepareConvRowParts>;
-  kernel.holds = HoldsMixedBlocks;
-  return kernel;
-}();
+                                                    .workspace_bytes = ConvRowPartsWorkspaceBytes,
+                                                    .holds = kHolds});
+constexpr Kernel kConvGroupParts = kConvRowParts<PrepareConvGroupParts, HoldsRowGroups>;
+constexpr Kernel kConvBlockParts = kConvRowParts<PrepareConvRowParts, HoldsMixedBlocks>;
 constexpr Kernel kConvThin = {
     .accepts = AcceptsConvThin, .prepare = PrepareConvThin, .workspace_bytes = ConvThinWorkspaceBytes};
 constexpr Kernel kConvBatched = {.accepts = AcceptsConvBatched, .prepare = PrepareConvShflBw, .holds = HoldsRowGroups};
@@ -253,6 +248,13 @@ template <RowText kText, int kWidth>
 constexpr auto ShflBwRows() {
   return Rows<"conv_rows_shfl_bw", RowText("wgmma") + kText + "_sm90a", kF16, kBf16>(
       kShflBwShape, kSm90a, kConvShflBw, []<DType>() { return &RunConvShflBw<kWidth>; });
+}
+
+// With the layer norm behind a product.
+template <RowText kTarget>
+constexpr auto ShflBwNormRows(RunFunctionPointer run) {
+  return Rows<"layer_norm_rows_shfl_bw", kTarget, kF16, kBf16>({Op::kLayerNorm, Format::kShflBw, kGpuRows, kGpuRows},
+                                                               kSm90a, kNormShflBw, [=]<DType>() { return run; });
 }
 
 // FP32 by three products of halves.
@@ -417,8 +419,10 @@ constexpr auto kRows = Join(
     // Token sequences.
     EmbeddingRows<kGpuRows, kF32, kF16, kBf16>(), EmbeddingRows<kNhwc, kF32, kF16, kBf16>(),
     LayoutRows<"layer_norm", "_dense">(Op::kLayerNorm, Format::kDense,
-                                       {.accepts = AcceptsAll, .prepare = PrepareLayerNorm},
+                                       {.accepts = AcceptsLayerNorm, .prepare = PrepareLayerNorm},
                                        []<Layout kLayout, DType kType>() { return &LayerNorm<kLayout, kType>; }),
+    ShflBwNormRows<"wgmma64_sm90a">(RunNormShflBw<64>), ShflBwNormRows<"wgmma128_sm90a">(RunNormShflBw<128>),
+    ShflBwNormRows<"mma_sm90">(RunNormShflBwFew),
     // Estimates go by bytes, and of equals the first row is taken: tensor cores before CUDA cores.
     AttentionMmaRows<"attention_nhwc">(Op::kAttention, Format::kNone, {.accepts = AcceptsAttentionMma}),
     Rows<"attention_rows", "mma_sm80", kF16, kBf16>({Op::kAttention, Format::kNone, kGpuRows, kGpuRows}, kSm80,

@@ -2,6 +2,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "kernels/reference/reference.h"
 
@@ -19,13 +20,17 @@ Result Embedding(const Problem& problem, const Weight& weight, const Values& ids
   return result;
 }
 
-Result LayerNorm(const Problem& problem, const Weight& weight, const Values& input) {
-  const DenseMatrix scale = weight.ToDense();
-  const int64_t channels = problem.input.channels;
+namespace {
+
+// Of inputs like the output.
+template <typename Input>
+Result Normalise(const Problem& problem, const Input& input, std::span<const float> scales,
+                 std::span<const float> biases) {
+  const int64_t channels = problem.output.channels;
   const auto& [epsilon, centred] = problem.normalisation();
   Result result(input.size());
-  const int64_t plane = problem.input.plane();
-  for (int64_t position = 0; position < problem.input.positions(); ++position) {
+  const int64_t plane = problem.output.plane();
+  for (int64_t position = 0; position < problem.output.positions(); ++position) {
     const auto at = [&](int64_t c) { return (position / plane * channels + c) * plane + position % plane; };
     double mean = 0, variance = 0;
     for (int64_t c = 0; c < channels && centred; ++c) mean += input[at(c)] / static_cast<double>(channels);
@@ -33,11 +38,33 @@ Result LayerNorm(const Problem& problem, const Weight& weight, const Values& inp
       variance += (input[at(c)] - mean) * (input[at(c)] - mean) / static_cast<double>(channels);
     }
     for (int64_t c = 0; c < channels; ++c) {
-      const double bias = weight.bias.empty() ? 0.0 : weight.bias[c];
-      result[at(c)] = (input[at(c)] - mean) / std::sqrt(variance + epsilon) * scale.values[c] + bias;
+      const double bias = biases.empty() ? 0.0 : biases[c];
+      result[at(c)] = (input[at(c)] - mean) / std::sqrt(variance + epsilon) * scales[c] + bias;
     }
   }
   return result;
+}
+
+}  // namespace
+
+Result LayerNorm(const Problem& problem, const Weight& weight, const Values& input) {
+  return Normalise(problem, input, weight.ToDense().values, weight.bias);
+}
+
+Result NormOfProduct(const Problem& problem, const Weight& weight, const Values& input, const Values& residual) {
+  const DenseMatrix matrix = weight.ToDense();
+  const std::span<const float> ends(weight.bias);
+  Result sums(residual.begin(), residual.end());
+  for (int64_t token = 0; token < problem.output.batch; ++token) {
+    for (int64_t row = 0; row < matrix.rows; ++row) {
+      double& sum = sums[token * matrix.rows + row];
+      sum += ends[row];
+      for (int64_t c = 0; c < matrix.cols; ++c) {
+        sum += double{matrix.values[row * matrix.cols + c]} * input[token * matrix.cols + c];
+      }
+    }
+  }
+  return Normalise(problem, sums, ends.subspan(matrix.rows, matrix.rows), ends.subspan(2 * matrix.rows));
 }
 
 namespace {

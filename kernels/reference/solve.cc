@@ -46,6 +46,7 @@ Result Solve(const Problem& problem, const Weight* weight, const std::vector<Val
     case Op::kEmbedding:
       return Embedding(problem, *weight, input, *sequences);
     case Op::kLayerNorm:
+      if (problem.epilogue.residual) return NormOfProduct(problem, *weight, input, second);
       return LayerNorm(problem, *weight, input);
     case Op::kAttention:
       if (problem.attention().packed) return PackedAttention(problem, input, *sequences);

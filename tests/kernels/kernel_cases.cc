@@ -184,6 +184,29 @@ std::vector<KernelCase> AttentionCases() {
   return cases;
 }
 
+// Of products: every number of blocks that share the rows, weights of few and of many columns, shuffled rows.
+std::vector<KernelCase> NormOfProductCases() {
+  constexpr std::pair<int64_t, int64_t> kSizes[] = {{384, 384}, {1536, 384}, {40, 192}, {7, 128},  {100, 320},
+                                                    {300, 512}, {768, 768},  {96, 640}, {64, 1024}};
+  std::vector<KernelCase> cases;
+  for (const auto& [inputs, outputs] : kSizes) {
+    for (const auto& lengths : std::vector<std::vector<int32_t>>{{1}, {17, 1, 15}, {63, 64, 65}, {200, 15, 85}}) {
+      const size_t turn = cases.size();
+      KernelCase made = SequenceCase(Op::kLayerNorm, lengths, inputs, turn);
+      made.problem.output.channels = outputs;
+      made.problem.normalisation() = {turn % 3 == 0 ? 1e-5f : 1e-12f, turn % 5 != 3};
+      made.problem.epilogue.residual = true;
+      made.bias = true;
+      made.sparsity = turn % 2 == 0 ? 0.9 : 0.5;
+      made.vector_rows = turn % 3 == 2 ? 128 : 64;
+      made.shuffled = turn / 2 % 2 == 1;
+      made.mean = turn % 4 == 1 ? 1000 : 0;
+      cases.push_back(made);
+    }
+  }
+  return cases;
+}
+
 // Without the keys of every third query.
 AttentionPattern WithEmptyRows(const AttentionPattern& pattern) {
   AttentionPattern thinned;
@@ -365,6 +388,7 @@ std::vector<KernelCase> KernelCases(Op op) {
 }
 
 std::vector<KernelCase> FusedCases(Op op) {
+  if (op == Op::kLayerNorm) return NormOfProductCases();
   std::vector<KernelCase> cases;
   if (op != Op::kConv && op != Op::kDepthwiseConv && op != Op::kAttention) return cases;
   const std::vector<KernelCase> plain = KernelCases(op);

@@ -65,7 +65,9 @@ Weight DrawWeight(const KernelCase& kernel_case, const Kernel& kernel, bool csr,
   DenseMatrix matrix;
   const bool embeds = problem.op == Op::kEmbedding;
   matrix.rows = embeds ? kernel_case.table_rows : problem.output.channels;
-  matrix.cols = embeds ? problem.output.channels : problem.op == Op::kConv ? problem.input.channels * taps : taps;
+  const bool of_product = problem.op == Op::kLayerNorm && problem.epilogue.residual;
+  const bool multiplies = problem.op == Op::kConv || of_product;
+  matrix.cols = embeds ? problem.output.channels : multiplies ? problem.input.channels * taps : taps;
   matrix.values = DrawValues(matrix.rows * matrix.cols, 1, random);
   std::bernoulli_distribution zero(kernel_case.sparsity);
   for (int64_t i = 0; i < matrix.rows * matrix.cols; ++i) {
@@ -83,7 +85,7 @@ Weight DrawWeight(const KernelCase& kernel_case, const Kernel& kernel, bool csr,
   if (kernel_case.groups > 1) KeepGroups(matrix, kernel_case.groups);
   if (kernel_case.two_of_four) KeepTwoOfFour(matrix, random);
   Weight weight;
-  if (kernel_case.bias) weight.bias = DrawValues(matrix.rows, 1, random);
+  if (kernel_case.bias) weight.bias = DrawValues(matrix.rows * (of_product ? 3 : 1), 1, random);
   if (kernel.key.weight_dtype == DType::kInt8) RoundToBytes(matrix, weight);
   if (csr) {
     weight.matrix = CsrMatrix::FromDense(matrix);

@@ -199,7 +199,9 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace swizzle::cpu {
 
-bool AcceptsLayerNormOfRows(const Problem& problem) { return problem.input.plane() == 1; }
+bool AcceptsLayerNorm(const Problem& problem) { return !problem.epilogue.residual; }
+
+bool AcceptsLayerNormOfRows(const Problem& problem) { return AcceptsLayerNorm(problem) && problem.input.plane() == 1; }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareLayerNorm(const Weight& weight, const Problem&) {
   return std::make_unique<ScaleAndBias>(weight);

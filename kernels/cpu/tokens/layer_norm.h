@@ -15,6 +15,8 @@
 namespace swizzle::cpu {
 
 // In kNchw: of tokens, or planes of one position, whose channels stand in a row.
+// Of a layer's results alone; in kNchw those without a plane.
+bool AcceptsLayerNorm(const Problem& problem);
 bool AcceptsLayerNormOfRows(const Problem& problem);
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareLayerNorm(const Weight& weight, const Problem& problem);

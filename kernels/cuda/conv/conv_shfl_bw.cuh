@@ -103,7 +103,7 @@ struct TileWalk {
   }
   __device__ void Next() { tile += static_cast<int>(gridDim.x); }
 
- private:
+ protected:
   __device__ RowGroup Load(int at) const {
     const uint4 bits = __ldg(reinterpret_cast<const uint4*>(args.groups + at % args.group_count));
     return {bits.x, bits.y, bits.z, bits.w};
@@ -194,7 +194,7 @@ class Multiplier {
     }
   }
 
- private:
+ protected:
   using Sums = float[S::kPartWidth / 2];
 
   __device__ LaneRows EndsOf(const RowGroup& group) const {

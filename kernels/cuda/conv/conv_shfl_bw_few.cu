@@ -1,109 +1,9 @@
-#include "kernels/cuda/conv/conv_shfl_bw.h"
-#include "kernels/cuda/runtime/dependent_launch.cuh"
+#include "kernels/cuda/conv/conv_shfl_bw_few.cuh"
 #include "kernels/cuda/runtime/epilogue.cuh"
-#include "kernels/cuda/tensor_core/mma.cuh"
 
 namespace swizzle::cuda {
+namespace shfl_bw_few {
 namespace {
-
-constexpr int kWarp = 32, kWarps = 8, kThreads = kWarps * kWarp;
-constexpr int kStep = RowGroups::kStep, kStepPairs = RowGroups::kRows * kStep / 4;  // uint2 of a step's weights
-
-struct Args {
-  const void* x;
-  const uint2* weights;
-  const uint16_t* columns;
-  const RowGroup* groups;
-  const int32_t* rows;
-  const float* bias;
-  const void* residual;
-  void* y;
-  int64_t stride;     // elements
-  int32_t row_tiles;  // of all groups
-  float alpha, beta;  // of sums and residual
-};
-
-// kOctets times eight columns of Y by kSixteens times 16 rows of a group: what a CTA computes.
-template <int kColumnOctets, int kRowSixteens>
-struct Tile {
-  static constexpr int kOctets = kColumnOctets, kSixteens = kRowSixteens;
-  static constexpr int kColumns = 8 * kOctets, kRows = 16 * kSixteens, kTilesOfGroup = RowGroups::kRows / kRows;
-  static constexpr int kAtOnce = kOctets * kSixteens <= 2 ? 4 : 2;  // steps whose operands a warp asks for
-  static constexpr int kPitch = kColumns + 4;                       // of a row of sums, in shared memory
-  using Sums = float[kSixteens][kOctets][4];
-};
-
-// A step's operands as products take them. Lane (g, t) has columns 4t to 4t + 3 of the step, whatever numbers they have
-// in a product, and columns kOctets * g and on of X: octet j of products has every kOctets-th column from j on.
-template <typename S>
-struct StepOperands {
-  uint32_t weights[S::kSixteens][4];
-  uint32_t columns[4];
-  Pack<uint16_t, S::kOctets> x[4];
-
-  // `step` of the group; warps' order of columns is that of row_groups.h.
-  __device__ void LoadWeights(const Args& args, const RowGroup& group, int first_row, int step) {
-    const int g = threadIdx.x % kWarp / 4, t = threadIdx.x % 4;
-    const uint2* const from = args.weights + (int64_t{group.weights} + step) * kStepPairs + t / 2 * (kStepPairs / 2) +
-                              (first_row + g) * 2 + t % 2;
-    const uint16_t* const columns =
-        args.columns + int64_t{group.columns} * RowGroups::kChunk + step / 2 * RowGroups::kStage + step % 2 * 4 + t;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) this->columns[i] = __ldg(columns + i * (RowGroups::kStage / 4));
-#pragma unroll
-    for (int i = 0; i < S::kSixteens; ++i) {
-      const uint2 upper = __ldg(from + i * 32), lower = __ldg(from + i * 32 + 16);
-      weights[i][0] = upper.x, weights[i][1] = lower.x, weights[i][2] = upper.y, weights[i][3] = lower.y;
-    }
-  }
-
-  // `from`: the lane's columns of X's first row.
-  __device__ void LoadX(const uint16_t* from, int64_t stride) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      x[i] = *reinterpret_cast<const Pack<uint16_t, S::kOctets>*>(from + columns[i] * stride);
-    }
-  }
-
-  template <typename T>
-  __device__ void AddTo(typename S::Sums& sums) const {
-#pragma unroll
-    for (int j = 0; j < S::kOctets; ++j) {
-      const uint32_t b0 = x[0].values[j] | uint32_t{x[1].values[j]} << 16;
-      const uint32_t b1 = x[2].values[j] | uint32_t{x[3].values[j]} << 16;
-#pragma unroll
-      for (int i = 0; i < S::kSixteens; ++i) Mma<T>(sums[i][j], weights[i], b0, b1);
-    }
-  }
-};
-
-// What a warp sums of its steps, every kWarps-th.
-template <typename S, typename T>
-__device__ void SumSteps(const Args& args, const RowGroup& group, int first_row, const uint16_t* x,
-                         typename S::Sums& sums) {
-  const int steps = static_cast<int>(group.steps);
-  int step = threadIdx.x / kWarp;
-  StepOperands<S> operands[S::kAtOnce];
-  const auto load = [&](int first) {
-#pragma unroll
-    for (int i = 0; i < S::kAtOnce; ++i) {
-      if (first + i * kWarps < steps) operands[i].LoadWeights(args, group, first_row, first + i * kWarps);
-    }
-  };
-  load(step);
-  WaitForResults();
-  for (; step < steps; step += S::kAtOnce * kWarps) {
-#pragma unroll
-    for (int i = 0; i < S::kAtOnce; ++i) {
-      if (step + i * kWarps < steps) operands[i].LoadX(x, args.stride);
-    }
-#pragma unroll
-    for (int i = 0; i < S::kAtOnce; ++i) {
-      if (step + i * kWarps < steps) operands[i].template AddTo<T>(sums);
-    }
-    load(step + S::kAtOnce * kWarps);
-  }
-}
 
 template <typename S, typename T, typename Function>
 __global__ void __launch_bounds__(kThreads)
@@ -115,21 +15,13 @@ __global__ void __launch_bounds__(kThreads)
   const RowGroup group = {bits.x, bits.y, bits.z, bits.w};
   const int first_row = row_tile % S::kTilesOfGroup * S::kRows;
   const int64_t first_column = int64_t{blockIdx.x / args.row_tiles} * S::kColumns;
-  const int lane = threadIdx.x % kWarp, g = lane / 4, t = lane % 4;
+  const int g = threadIdx.x % kWarp / 4;
   {
     // Past the row's end its last columns are read again; they are not stored.
     const int64_t column = min(first_column + g * S::kOctets, args.stride - S::kOctets);
     typename S::Sums sums = {};
     SumSteps<S, T>(args, group, first_row, static_cast<const uint16_t*>(args.x) + column, sums);
-#pragma unroll
-    for (int i = 0; i < S::kSixteens; ++i) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        float* const to = &parts[threadIdx.x / kWarp][i * 16 + e / 2 * 8 + g][(2 * t + e % 2) * S::kOctets];
-#pragma unroll
-        for (int j = 0; j < S::kOctets; ++j) to[j] = sums[i][j][e];
-      }
-    }
+    StoreSums<S>(sums, parts[threadIdx.x / kWarp]);
   }
   __syncthreads();
   for (int i = threadIdx.x; i < S::kRows * S::kColumns / 2; i += kThreads) {
@@ -156,21 +48,8 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename S, typename T>
 void Queue(const GroupOperands& operands, cudaStream_t queue) {
-  const RowGroups& weight = *operands.weight;
-  const int64_t row_tiles = weight.count() * S::kTilesOfGroup;
-  const Args args = {.x = operands.x,
-                     .weights = reinterpret_cast<const uint2*>(weight.weights()),
-                     .columns = weight.columns(),
-                     .groups = weight.groups(),
-                     .rows = weight.rows(),
-                     .bias = weight.bias(),
-                     .residual = operands.residual,
-                     .y = operands.y,
-                     .stride = operands.stride,
-                     .row_tiles = static_cast<int32_t>(row_tiles),
-                     .alpha = operands.alpha,
-                     .beta = operands.beta};
-  const LaunchGrid grid(row_tiles * CeilDiv(operands.columns, int64_t{S::kColumns}));
+  const Args args = ArgsOf(operands, S::kTilesOfGroup);
+  const LaunchGrid grid(args.row_tiles * CeilDiv(operands.columns, int64_t{S::kColumns}));
   WithEnding(operands.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
     LaunchDependent(MultiplyFew<S, T, Function>, grid, kThreads, 0, queue, args, ending);
   });
@@ -185,11 +64,12 @@ void QueueTiles(const GroupOperands& operands, cudaStream_t queue) {
 }
 
 }  // namespace
+}  // namespace shfl_bw_few
 
 void QueueFewColumns(const GroupOperands& operands, cudaStream_t queue) {
   if (operands.weight->count() == 0 || operands.columns == 0) return;
-  if (operands.dtype == DType::kFloat16) return QueueTiles<__half>(operands, queue);
-  QueueTiles<__nv_bfloat16>(operands, queue);
+  if (operands.dtype == DType::kFloat16) return shfl_bw_few::QueueTiles<__half>(operands, queue);
+  shfl_bw_few::QueueTiles<__nv_bfloat16>(operands, queue);
 }
 
 }  // namespace swizzle::cuda

@@ -24,7 +24,8 @@ struct GatherShape {
 //   Copy(to, chunk, stage, turn, row): asks for the piece of one column, of those that the warp copies in this turn for
 //     the chunk's stage the one of this row. Every lane that has a piece calls it;
 //   kAligned: as its places in Y have it.
-template <int kWidth, typename AllArgs, typename Columns>
+// Walk says which tiles are the CTA's.
+template <int kWidth, typename AllArgs, typename Columns, typename Walk = TileWalk>
 class Gatherer {
  public:
   using S = Shape<kWidth>;
@@ -45,7 +46,7 @@ class Gatherer {
   }
 
   __device__ void Run() {
-    TileWalk walk(args_);
+    Walk walk(args_);
     RowGroup group = walk.Group();
     Chunk chunk = columns_.Load(group.columns);
     WaitForResults();

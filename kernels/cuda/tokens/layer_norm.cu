@@ -349,6 +349,8 @@ void RunRows(const Operands<T>& op, Stream& stream, const auto& run) {
 
 }  // namespace
 
+bool AcceptsLayerNorm(const Problem& problem) { return !problem.epilogue.residual; }
+
 StatusOr<std::unique_ptr<PackedWeight>> PrepareLayerNorm(const Weight& weight, const Problem&) {
   const DenseMatrix scales = weight.ToDense();
   const int64_t half = CeilDiv(scales.rows, kPack) * kPack;

@@ -13,6 +13,8 @@
 
 namespace swizzle::cuda {
 
+// One with a residual is that of a product (conv/conv_shfl_bw_norm.h).
+bool AcceptsLayerNorm(const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PrepareLayerNorm(const Weight& weight, const Problem& problem);
 template <Layout kLayout, DType kDType>
 void LayerNorm(const KernelArgs& args, Stream& stream);

@@ -8,6 +8,8 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/kernel_table.h"
@@ -80,6 +82,28 @@ TEST(CudaKernelTable, EveryConvolutionIsTriedWithEveryFunction) {
     }
     EXPECT_EQ(tried.size(), static_cast<size_t>(kFunctionKindCount)) << kernel.name;
   }
+}
+
+// Norms within products are of blocks in clusters of two or more, a group or two of 64 rows each.
+TEST(CudaKernelTable, NormsWithinProductsTakeRowsOfWholeClusters) {
+  int seen = 0;
+  for (const Kernel& kernel : cuda::KernelTable()) {
+    if (kernel.key.op != Op::kLayerNorm || kernel.key.weights != Format::kShflBw) continue;
+    ++seen;
+    Problem problem = CasesOf(kernel).front().kernel_case.problem;
+    for (const auto& [rows, accepted] : std::vector<std::pair<int64_t, bool>>{{64, false},
+                                                                              {96, false},
+                                                                              {128, true},
+                                                                              {512, true},
+                                                                              {576, false},
+                                                                              {640, true},
+                                                                              {1024, true},
+                                                                              {1088, false}}) {
+      problem.output.channels = rows;
+      EXPECT_EQ(kernel.accepts(problem), accepted) << kernel.name << ", " << rows << " rows";
+    }
+  }
+  EXPECT_GT(seen, 0);
 }
 
 TEST(CudaKernelTable, NamesAreUnique) {
