@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "model_loader/plan/choose/conversion.h"
+#include "model_loader/plan/choose/norm_pairs.h"
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/run/arena.h"
 #include "model_loader/plan/run/nested_slots.h"
@@ -38,7 +39,7 @@ class ListBuilder {
     std::vector<int> inputs;
     for (size_t i = 0; i < layer.inputs.size(); ++i) {
       const bool residual = layer.epilogue.residual && i == 1;
-      inputs.push_back(SlotIn(layer.inputs[i], residual ? candidate.output : candidate.input));
+      inputs.push_back(SlotIn(layer.inputs[i], residual ? ResidualStorage(candidate) : candidate.input));
     }
     if (candidate.kernel == nullptr) {
       slots_of_value_[layer.output][candidate.output] = inputs[0];
@@ -48,13 +49,17 @@ class ListBuilder {
     step.kernel = candidate.kernel;
     step.weight = std::move(weight);
     step.layer = index;
-    step.problem = AsRowSolves(*step.kernel, LayerProblem(network_, layer, 1, settings_.threads));
+    const bool pair = candidate.norm >= 0;
+    const Layer both =
+        pair ? LayerOfPair(network_, {static_cast<size_t>(index), static_cast<size_t>(candidate.norm)}) : Layer();
+    step.problem = AsRowSolves(*step.kernel, LayerProblem(network_, pair ? both : layer, 1, settings_.threads));
     step.problem.blocking = candidate.blocking;
     step.tokens_out = network_.values[layer.output].per_token;
     step.tokens_in = layer.inputs.empty() ? step.tokens_out : network_.values[layer.inputs[0]].per_token;
     for (int slot : inputs) list_.slots[slot].last_step = static_cast<int>(list_.steps.size());
     step.inputs = std::move(inputs);
     step.output = NewSlot(layer.output, candidate.output);
+    list_.slots.back().storage = step.kernel->key.output;  // what is within a pair has the norm's results
     list_.steps.push_back(std::move(step));
   }
 

@@ -7,6 +7,7 @@
 #include <future>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "model_loader/plan/choose/kernel_choice.h"
 #include "model_loader/plan/choose/measured_sizes.h"
 #include "model_loader/plan/choose/nested_copies.h"
+#include "model_loader/plan/choose/norm_pairs.h"
 #include "model_loader/plan/choose/pooled_layers.h"
 #include "model_loader/plan/fuse_layers.h"
 #include "model_loader/plan/host_tuning.h"
@@ -67,7 +69,8 @@ class Planner {
                  {materials.weights ? &*materials.weights : nullptr, materials.other_planes}) {}
 
   StatusOr<std::shared_ptr<const Plan>> Make() {
-    SWIZZLE_ASSIGN_OR_RETURN(candidates_, measurer_.MeasureLayers(network_));
+    SWIZZLE_ASSIGN_OR_RETURN(candidates_,
+                             MeasureWithPairs(network_, backend_, settings_, options_.dense_only, measurer_));
     if (!HasHostMemory(backend_)) LeaveOutNestedCopies(network_, candidates_);
     AddPooledRenames(network_, candidates_);
     FollowOtherPlanes();
@@ -113,7 +116,8 @@ class Planner {
     SWIZZLE_RETURN_IF_ERROR(measurer_.ChooseBlockings(network_, chosen));
     for (size_t i = 0; i < candidates_.size(); ++i) {
       for (Candidate& candidate : candidates_[i]) {
-        if (TakesWeight(candidate) && candidate.kernel->prepare == chosen[i].kernel->prepare) {
+        if (TakesWeight(candidate) && TakesWeight(chosen[i]) &&
+            candidate.kernel->prepare == chosen[i].kernel->prepare) {
           candidate.blocking = chosen[i].blocking;
         }
       }
@@ -123,6 +127,11 @@ class Planner {
 
   Status Prepare(size_t layer, const Candidate& candidate) {
     if (!TakesWeight(candidate)) return absl::OkStatus();
+    if (candidate.norm >= 0) {
+      const NormPair pair{layer, static_cast<size_t>(candidate.norm)};
+      const Problem problem = LayerProblem(network_, LayerOfPair(network_, pair), 1, settings_.threads);
+      return weights_.Prepare(layer, candidate, WeightOfPair(network_, pair), problem);
+    }
     const Layer& described = network_.layers[layer];
     const Problem problem = LayerProblem(network_, described, 1, settings_.threads);
     return weights_.Prepare(layer, candidate, network_.weights[described.weight], problem);
@@ -131,7 +140,9 @@ class Planner {
   // The form of this layer that all batch sizes have in common.
   Status PrepareCommonForm(size_t layer) {
     SWIZZLE_RETURN_IF_ERROR(Prepare(layer, candidates_[layer][common_[layer]]));
-    const bool more = std::ranges::any_of(wanted_, [=](const WantedForm& form) { return form.layer == layer; });
+    const bool more = std::ranges::any_of(wanted_, [&](const WantedForm& form) {
+      return form.layer == layer || candidates_[form.layer][form.candidate].norm == static_cast<int>(layer);
+    });
     if (const int weight = network_.layers[layer].weight; weight >= 0 && !more && !keeps_weights_) {
       network_.weights[weight] = Weight{};
     }
@@ -250,10 +261,14 @@ class Planner {
   void AddChoices(const std::vector<BucketChoice>& choices, PlanReport& report) const {
     for (const BucketChoice& choice : choices) {
       report.buckets.push_back(choice.most);
+      std::vector<std::pair<int, std::string_view>> named;  // norms by whose kernel they are computed
       for (size_t i = 0; i < choice.layers.size(); ++i) {
         const Kernel* const kernel = choice.layers[i].kernel;
         report.layers[i].kernels.emplace_back(kernel == nullptr ? "" : kernel->name);
+        const int norm = choice.layers[i].norm;
+        if (norm >= 0) named.emplace_back(norm, kernel->name);
       }
+      for (const auto& [norm, name] : named) report.layers[norm].kernels.back() = name;
     }
     for (size_t i = 0; i < report.layers.size(); ++i) {
       const Candidate& common = candidates_[i][common_[i]];

@@ -194,6 +194,8 @@ class FakeDevice final : public DeviceBackend {
     return stream;
   }
   const DeviceFunctions& functions() const { return functions_; }
+  // Before anything is made of the device. Its `run` gets a FakeDeviceStream.
+  void AddRow(const Kernel& row) { rows_.push_back(row); }
   Status health() const override { return absl::OkStatus(); }
   std::optional<DeviceMemory> memory() const override { return DeviceMemory{memory_.used(), total}; }
 
@@ -223,7 +225,7 @@ class FakeDevice final : public DeviceBackend {
   }
 
   const std::unique_ptr<Backend> cpu_ = NewCpuBackend();
-  const std::vector<Kernel> rows_ = Rows();
+  std::vector<Kernel> rows_ = Rows();
   const FakeDeviceFunctions functions_{};
   FakeDeviceMemory memory_;
 };

@@ -29,8 +29,13 @@ struct Candidate {
   // Has as real numbers what another kernel for the layer has as the model's whole ones: taken only where no choice
   // without it works, so that results do not depend on which kernels were fast.
   bool rounds_less = false;
+  int norm = -1;  // the layer norm behind it that the kernel computes, too (norm_pairs.h)
 };
 
+// How the residual is stored, where there is one.
+inline Storage ResidualStorage(const Candidate& candidate) {
+  return candidate.norm < 0 ? candidate.output : candidate.kernel->key.output;
+}
 inline bool TakesWeight(const Candidate& candidate) {
   return candidate.kernel != nullptr && candidate.kernel->prepare != nullptr;
 }

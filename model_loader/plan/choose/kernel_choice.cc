@@ -94,7 +94,7 @@ class Chooser {
       const Candidate& candidate = candidates_[i][chosen[i]];
       for (size_t input = 0; input < layer.inputs.size(); ++input) {
         const int value = layer.inputs[input];
-        const Storage to = layer.InputStorage(input, {candidate.input, candidate.output});
+        const Storage to = layer.InputStorage(input, OptionOf(candidate, 0));
         SWIZZLE_RETURN_IF_ERROR(AddConversion(value, stored[value], to, total));
       }
       for (size_t b = 0; b < total.size(); ++b) total[b] += candidate.microseconds[b];
@@ -127,7 +127,7 @@ class Chooser {
         if (!any && !available(i, candidate)) continue;
         double cost = any ? kInfinity : WeightedCost(candidate.microseconds, weights);
         if (candidate.rounds_less) cost += kRoundsLess;
-        layers.back().options.push_back({candidate.input, candidate.output, cost});
+        layers.back().options.push_back(OptionOf(candidate, cost));
         places[i].push_back(static_cast<int>(&candidate - candidates_[i].data()));
       }
     }
@@ -142,6 +142,10 @@ class Chooser {
     SWIZZLE_RETURN_IF_ERROR(failure);
     for (size_t i = 0; i < chosen.size(); ++i) chosen[i] = places[i][chosen[i]];
     return chosen;
+  }
+
+  static LayerOption OptionOf(const Candidate& candidate, double cost) {
+    return {candidate.input, candidate.output, cost, ResidualStorage(candidate)};
   }
 
   static LayerOptions OptionsOf(const Layer& layer) {
@@ -166,6 +170,25 @@ double FormBytes(const Network& network, size_t layer, const Candidate& candidat
   if (!TakesWeight(candidate)) return 0.0;
   const Weight& weight = network.weights[network.layers[layer].weight];
   return static_cast<double>(SkipsZeros(candidate) ? static_cast<int64_t>(weight.StoredBytes()) : weight.DenseBytes());
+}
+
+// What a batch gains by one of a layer's candidates in place of another. Where either computes the norm behind it, too,
+// that layer changes with it.
+double GainOf(const LayerCandidates& candidates, const std::vector<int>& from, const std::vector<int>& to, size_t layer,
+              size_t batch) {
+  const auto time = [&](size_t of, const std::vector<int>& chosen) {
+    return candidates[of][chosen[of]].microseconds[batch];
+  };
+  const int norm = std::max(candidates[layer][from[layer]].norm, candidates[layer][to[layer]].norm);
+  return time(layer, from) - time(layer, to) + (norm < 0 ? 0.0 : time(norm, from) - time(norm, to));
+}
+
+// The layer whose kernel computes this one, too: itself unless it is a norm that another's does.
+size_t ComputedBy(const LayerCandidates& candidates, const std::vector<int>& chosen, size_t layer) {
+  for (size_t i = 0; i < layer; ++i) {
+    if (candidates[i][chosen[i]].norm == static_cast<int>(layer)) return i;
+  }
+  return layer;
 }
 
 // Whether every layer has a dense kernel and makes do with it.
@@ -232,7 +255,8 @@ StatusOr<std::vector<WantedForm>> FindWantedForms(const Network& network, const 
       const Candidate& other = candidates[layer][choices[b][layer]];
       const bool known = other.measured || other.alike;
       if (!known || !TakesWeight(other) || ReadSameForm(held, other)) continue;
-      const double gain = (held.microseconds[b] - other.microseconds[b]) / std::max(totals[b], 1e-3);
+      const double gain =
+          GainOf(candidates, common, choices[b], ComputedBy(candidates, common, layer), b) / std::max(totals[b], 1e-3);
       const auto same = std::ranges::find_if(wanted, [&](const WantedForm& form) {
         return form.layer == layer && ReadSameForm(candidates[layer][form.candidate], other);
       });

@@ -8,6 +8,7 @@
 #define SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_LAYOUT_CHOICE_H_
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct LayerOption {
   Storage input = {};   // of every input but the residual
   Storage output = {};  // and of the residual
   double cost = 0.0;
+  std::optional<Storage> residual = {};  // where it is stored otherwise
 };
 
 struct LayerOptions {
@@ -29,7 +31,7 @@ struct LayerOptions {
   std::vector<LayerOption> options;
 
   Storage InputStorage(size_t input, const LayerOption& option) const {
-    return residual && input == 1 ? option.output : option.input;
+    return residual && input == 1 ? option.residual.value_or(option.output) : option.input;
   }
 };
 

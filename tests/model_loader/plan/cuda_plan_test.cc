@@ -10,6 +10,7 @@
 #include "kernels/format/csr.h"
 #include "model_loader/plan/planner.h"
 #include "model_loader/plan/run/device_plan.h"
+#include "tests/support/drawn_models.h"
 #include "tests/support/drawn_quantisation.h"
 #include "tests/support/gpu_beside_cpu.h"
 #include "tests/support/network_builder.h"
@@ -272,6 +273,38 @@ TEST_F(CudaPlanTest, EncodersInOtherPrecisionsAreClose) {
         const float tolerance = precision == Precision::kBFloat16 ? 6e-2f : 1e-2f;
         ExpectCloseSequences(*gpu_runner, *cpu_runner, Batch(lengths, masked), tolerance);
       }
+    }
+  }
+}
+
+// Linear layers whose residual and norm one kernel computes, with the norm's results read in other layouts, too.
+TEST_F(CudaPlanTest, NormsWithinProductsAreClose) {
+  Network network = MakeRandomEncoder({.channels = 128});
+  testing::DrawVectors(network, 64);
+  const auto cpu = MustPlan(network, *cpu_);
+  ASSERT_NE(cpu, nullptr);
+  auto cpu_runner = *cpu->NewRunner({});
+  for (const Precision precision : {Precision::kFloat16, Precision::kBFloat16}) {
+    PlanOptions options;
+    options.max_tokens = 512;
+    options.precision = precision;
+    options.tuning_budget = absl::ZeroDuration();  // by estimates one kernel is faster than two
+    const auto made = MakePlan(network, *gpu_, options);
+    ASSERT_TRUE(made.ok()) << made.status();
+    const auto gpu = *made;
+    const auto in_one = [](const LayerReport& layer) {
+      return layer.op == "Conv" && layer.kernels[0].starts_with("layer_norm_rows_shfl_bw");
+    };
+    const bool offered = std::ranges::any_of(gpu_->kernels(), [&](const Kernel& kernel) {
+      return kernel.name.starts_with("layer_norm_rows_shfl_bw") && (kernel.required_features & ~gpu_->features()) == 0;
+    });
+    EXPECT_EQ(std::ranges::count_if(gpu->report().layers, in_one), offered ? 2 : 0);
+    auto gpu_runner = *gpu->NewRunner({});
+    for (const std::vector<int32_t>& lengths :
+         std::vector<std::vector<int32_t>>{{7}, {70, 3, 1, 66}, {70, 3, 1, 66}, {60, 60, 60, 60, 60, 60, 60, 60}}) {
+      SCOPED_TRACE(Concat(PrecisionName(precision), ", first length ", lengths[0]));
+      const float tolerance = precision == Precision::kBFloat16 ? 6e-2f : 1e-2f;
+      ExpectCloseSequences(*gpu_runner, *cpu_runner, Batch(lengths, false), tolerance);
     }
   }
 }
