@@ -167,11 +167,9 @@ __device__ void WriteOutput(typename S::T* to, int64_t token_stride, int size, i
 }
 
 template <typename S>
-__global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ AttentionOperands<typename S::T> op) {
-  extern __shared__ __align__(16) char shared[];
-  const AttentionWork work = FindAttentionWork(op, kQueries);
-  if (work.first >= work.end) return;
-  const int64_t qk_head = int64_t{blockIdx.y} * op.qk_size, vo_head = int64_t{blockIdx.y} * op.vo_size;
+__device__ void AttendTile(const AttentionOperands<typename S::T>& op, const AttentionWork& work, int head,
+                           char* shared) {
+  const int64_t qk_head = int64_t{head} * op.qk_size, vo_head = int64_t{head} * op.vo_size;
   // The next tile from this key on that any query attends to; the threads are in step where there is one.
   const auto tile_from = [&](int first) {
     while (first < work.end && !TilePattern(op, work, first).Any(kQueries, S::kKeys / 32)) first += S::kKeys;
@@ -203,9 +201,20 @@ __global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ A
 }
 
 template <typename S>
+__global__ void __launch_bounds__(kThreads)
+    AttendTiles(const __grid_constant__ AttentionOperands<typename S::T> op, const int heads) {
+  extern __shared__ __align__(16) char shared[];
+  AttentionWork work;
+  for (int tile = static_cast<int>(blockIdx.x) / heads; FindAttentionTile<kQueries, false>(op, tile, work);
+       tile += static_cast<int>(gridDim.x) / heads) {
+    AttendTile<S>(op, work, static_cast<int>(blockIdx.x) % heads, shared);
+  }
+}
+
+template <typename S>
 void Launch(const AttentionOperands<typename S::T>& op, int heads, Stream& stream) {
-  AllowSharedMemory(AttendTile<S>, S::kSharedBytes);
-  AttendTile<S><<<AttentionGrid(op, kQueries, heads), kThreads, S::kSharedBytes, QueueOf(stream)>>>(op);
+  AllowSharedMemory(AttendTiles<S>, S::kSharedBytes);
+  AttendTiles<S><<<AttentionGridInTurn(op, kQueries, heads), kThreads, S::kSharedBytes, QueueOf(stream)>>>(op, heads);
 }
 
 }  // namespace

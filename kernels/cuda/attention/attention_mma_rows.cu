@@ -24,6 +24,7 @@ constexpr int kPitch = kPitchOf<kKeys>;
 template <typename Element, int kSize, int kBlockQueries>
 struct Shape {
   using T = Element;
+  static constexpr bool kInTurn = kSize <= 32;  // see AttendRowsInTurn
   static constexpr int kQueries = kBlockQueries, kThreads = kQueries / kWarpQueries * 32;
   static constexpr int kQueryPitch = kPitchOf<kQueries>;
   static constexpr int kSteps = kSize / kStepChannels;
@@ -149,14 +150,46 @@ __device__ void AddValues(uint32_t values, int size, const Inside& inside, const
   }
 }
 
+// Scales scores that need nothing else, and makes weights of them as Weigh does, in fewer instructions.
+template <typename S>
+__device__ void ScaleAndWeigh(Group<S>& group, float scale, float (&scores)[S::kOctets][4]) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    float largest = -INFINITY, total = 0;
+#pragma unroll
+    for (int j = 0; j < S::kOctets; ++j) largest = fmaxf(largest, fmaxf(scores[j][2 * r], scores[j][2 * r + 1]));
+    largest = fmaxf(group.largest[r], MaxOfLanes<4>(largest) * scale);
+    const float growth = PowerOfTwo(group.largest[r] - largest);
+    group.largest[r] = largest;
+#pragma unroll
+    for (auto& sum : group.sums) {
+      sum[2 * r] *= growth;
+      sum[2 * r + 1] *= growth;
+    }
+#pragma unroll
+    for (int j = 0; j < S::kOctets; ++j) {
+#pragma unroll
+      for (int e = 2 * r; e < 2 * r + 2; ++e) {
+        scores[j][e] = PowerOfTwo(fmaf(scores[j][e], scale, -largest));
+        total += scores[j][e];
+      }
+    }
+    group.totals[r] = fmaf(group.totals[r], growth, total);
+  }
+}
+
 template <typename S>
 __device__ void AttendStage(const AttentionOperands<typename S::T>& op, const AttentionWork& work, int first,
                             uint32_t stage, Group<S>& group) {
   float scores[S::kOctets][4] = {};
   const Inside inside(work, first);
   Scores<S>(stage, op.qk_size, group, scores);
-  Mask<S>(op, first, inside, scores);
-  Weigh<S>(group, scores);
+  if (S::kInTurn && inside.AllKeys() && op.key_bias == nullptr && op.scale > 0) {
+    ScaleAndWeigh<S>(group, op.scale, scores);
+  } else {
+    Mask<S>(op, first, inside, scores);
+    Weigh<S>(group, scores);
+  }
   AddValues<S>(stage + S::kMatrixBytes, op.vo_size, inside, scores, group);
 }
 
@@ -205,14 +238,37 @@ __device__ AttentionWork FindTile(const AttentionOperands<T>& op) {
   return work;
 }
 
+// Stores the warp's tokens of the output from registers.
 template <typename S>
-__global__ void __launch_bounds__(S::kThreads) AttendRows(const __grid_constant__ AttentionOperands<typename S::T> op) {
-  extern __shared__ __align__(16) char shared[];
-  LetNextStart();
-  const AttentionWork work = FindTile<S::kQueries>(op);
-  WaitForResults();
-  if (work.first >= work.end) return;
-  const int64_t qk_head = int64_t{blockIdx.y} * op.qk_size, vo_head = int64_t{blockIdx.y} * op.vo_size;
+__device__ void StoreFromRegisters(const Group<S>& group, int size, const Inside& inside, typename S::T* to,
+                                   int64_t channel_stride) {
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const float total = SumOfLanes<4>(group.totals[r]);
+    const float scale = total == 0 ? 0.0f : 1 / total;
+    const int token = threadIdx.x / 32 * kWarpQueries + 8 * r + 2 * t;
+#pragma unroll
+    for (int octet = 0; octet < S::kChannelOctets; ++octet) {
+      if (octet * 8 >= size) break;
+      const uint32_t pair = TransposeInWarp(
+          PackPair<typename S::T>(group.sums[octet][2 * r] * scale, group.sums[octet][2 * r + 1] * scale));
+      auto* const row = reinterpret_cast<uint16_t*>(to + (8 * octet + g) * channel_stride + token);
+      if (inside.Has(token) && inside.Has(token + 1)) {
+        *reinterpret_cast<uint32_t*>(row) = pair;
+        continue;
+      }
+      if (inside.Has(token)) row[0] = static_cast<uint16_t>(pair);
+      if (inside.Has(token + 1)) row[1] = static_cast<uint16_t>(pair >> 16);
+    }
+  }
+}
+
+// What all keys of the tile's sequence add to a head's queries. All threads of the block call it.
+template <typename S>
+__device__ void AttendKeys(const AttentionOperands<typename S::T>& op, const AttentionWork& work, int head,
+                           char* shared, Group<S>& group) {
+  const int64_t qk_head = int64_t{head} * op.qk_size, vo_head = int64_t{head} * op.vo_size;
   const auto copy = [&](int first, char* stage) {
     CopyChannels<kKeys, S::kThreads>(op.keys + qk_head * op.query.channel, op.query.channel, op.qk_size, first,
                                      SharedAddress(stage));
@@ -227,7 +283,6 @@ __global__ void __launch_bounds__(S::kThreads) AttendRows(const __grid_constant_
     copy(tile, stages);
   }
   CommitCopies();
-  Group<S> group;
   bool queries_loaded = false;
   for (int stage = 0; tile < work.end; stage = NextStage<kStages>(stage), tile += kKeys) {
     if (tile + kKeys < work.end) copy(tile + kKeys, stages + NextStage<kStages>(stage) * S::kStageBytes);
@@ -239,25 +294,66 @@ __global__ void __launch_bounds__(S::kThreads) AttendRows(const __grid_constant_
     AttendStage<S>(op, work, tile, SharedAddress(stages + stage * S::kStageBytes), group);
     __syncthreads();  // the next copies go where this one's tile is
   }
+}
+
+template <typename S>
+__global__ void __launch_bounds__(S::kThreads) AttendRows(const __grid_constant__ AttentionOperands<typename S::T> op) {
+  extern __shared__ __align__(16) char shared[];
+  LetNextStart();
+  const AttentionWork work = FindTile<S::kQueries>(op);
+  WaitForResults();
+  if (work.first >= work.end) return;
+  Group<S> group;
+  AttendKeys<S>(op, work, blockIdx.y, shared, group);
   PutOutput<S>(shared, op.vo_size, group);
   __syncthreads();
-  StoreOutput<S>(shared, op.vo_size, Inside(work, work.first), op.output + vo_head * op.out.channel + work.first,
-                 op.out.channel);
+  StoreOutput<S>(shared, op.vo_size, Inside(work, work.first),
+                 op.output + int64_t{blockIdx.y} * op.vo_size * op.out.channel + work.first, op.out.channel);
+}
+
+// For small heads, whose tiles take no longer than finding that there is none (AttentionGridInTurn).
+constexpr int kWarpsInTurn = 24;  // of a multiprocessor
+template <typename S>
+__global__ void __launch_bounds__(S::kThreads, kWarpsInTurn * 32 / S::kThreads)
+    AttendRowsInTurn(const __grid_constant__ AttentionOperands<typename S::T> op, const int heads) {
+  extern __shared__ __align__(16) char shared[];
+  LetNextStart();
+  const int head = static_cast<int>(blockIdx.x) % heads;
+  AttentionWork work;
+  int tile = static_cast<int>(blockIdx.x) / heads;
+  bool found = FindAttentionTile<S::kQueries, true>(op, tile, work);
+  WaitForResults();
+  while (found) {
+    Group<S> group;
+    AttendKeys<S>(op, work, head, shared, group);
+    StoreFromRegisters<S>(group, op.vo_size, Inside(work, work.first),
+                          op.output + int64_t{head} * op.vo_size * op.out.channel + work.first, op.out.channel);
+    tile += static_cast<int>(gridDim.x) / heads;
+    found = FindAttentionTile<S::kQueries, true>(op, tile, work);
+  }
 }
 
 template <typename S>
 void Launch(const AttentionOperands<typename S::T>& op, int heads, Stream& stream) {
-  AllowSharedMemory(AttendRows<S>, S::kSharedBytes);
-  LaunchDependent(AttendRows<S>, AttentionGrid(op, S::kQueries, heads), S::kThreads, S::kSharedBytes, QueueOf(stream),
-                  op);
+  if constexpr (S::kInTurn) {
+    AllowSharedMemory(AttendRowsInTurn<S>, S::kSharedBytes);
+    LaunchDependent(AttendRowsInTurn<S>, AttentionGridInTurn(op, S::kQueries, heads), S::kThreads, S::kSharedBytes,
+                    QueueOf(stream), op, heads);
+  } else {
+    AllowSharedMemory(AttendRows<S>, S::kSharedBytes);
+    LaunchDependent(AttendRows<S>, AttentionGrid(op, S::kQueries, heads), S::kThreads, S::kSharedBytes, QueueOf(stream),
+                    op);
+  }
 }
 
-// Longer sequences in tiles of twice as many queries: their keys are read half as often. Of the largest heads such
-// tiles would fit Hopper alone.
+// Longer sequences in tiles of twice as many queries, whose keys are read half as often: small heads where these fill
+// the device and sequences fill tiles. Of the largest heads such tiles would fit Hopper alone.
 template <typename T, int kSize>
 void LaunchTiles(const AttentionOperands<T>& op, int heads, Stream& stream) {
   constexpr int kShort = 64, kLong = kSize <= 64 ? 128 : 64;
-  if (op.tokens > kShort * op.sequences) return Launch<Shape<T, kSize, kLong>>(op, heads, stream);
+  const bool fills = int64_t{op.tokens} * heads >= int64_t{kLong} * MultiprocessorsOf(stream);
+  const bool is_long = kSize <= 32 ? op.tokens >= kLong * op.sequences && fills : op.tokens > kShort * op.sequences;
+  if (is_long) return Launch<Shape<T, kSize, kLong>>(op, heads, stream);
   Launch<Shape<T, kSize, kShort>>(op, heads, stream);
 }
 

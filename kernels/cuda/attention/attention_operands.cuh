@@ -2,6 +2,8 @@
 #ifndef SWIZZLE_KERNELS_CUDA_ATTENTION_ATTENTION_OPERANDS_CUH_
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_ATTENTION_OPERANDS_CUH_
 
+#include <algorithm>
+
 #include "kernels/cuda/attention/attention_pattern.h"
 #include "kernels/cuda/runtime/elements.cuh"
 #include "kernels/cuda/runtime/powers.cuh"
@@ -61,6 +63,13 @@ AttentionOperands<Element<kDType>> AttentionOperandsOf(const KernelArgs& args) {
           .scale = problem.attention().scale * kLog2E};
 }
 
+// Blocks that take tiles of `queries` in turn, for each of the heads: no block is without one where sequences are as
+// long as the mean, and what is left over the same blocks take.
+template <typename T>
+LaunchGrid AttentionGridInTurn(const AttentionOperands<T>& op, int queries, int heads) {
+  return LaunchGrid(std::max<int64_t>(CeilDiv<int64_t>(op.tokens, queries), op.sequences) * heads);
+}
+
 // The tokens of a block: queries [first, first + those of a tile) of [begin, end); `spare` are of no sequence.
 struct AttentionWork {
   int first, begin, end;
@@ -91,6 +100,42 @@ __device__ AttentionWork FindAttentionWork(const AttentionOperands<T>& op, int q
   work.end = work.spare ? op.tokens : op.begins[low + 1];
   work.first = work.begin + (tile - (work.begin / queries + low)) * queries;
   return work;
+}
+
+// Tile number `tile` of all that sequences have, from their first tokens on, or from multiples of kQueries; false if
+// there are fewer. Unlike FindAttentionWork it passes over none, but looks at 32 sequences after the other. Whole warps
+// call it.
+template <int kQueries, bool kFromMultiples, typename T>
+__device__ bool FindAttentionTile(const AttentionOperands<T>& op, int tile, AttentionWork& work) {
+  constexpr unsigned kAll = 0xFFFFFFFFu;
+  const int lane = threadIdx.x % 32;
+  for (int base = 0; base <= op.sequences; base += 32) {
+    const int sequence = base + lane;
+    int begin = 0, end = 0;  // past the last one the spare tokens, past these none
+    if (sequence <= op.sequences) {
+      begin = op.begins[sequence];
+      end = sequence < op.sequences ? op.begins[sequence + 1] : op.tokens;
+    }
+    const int origin = kFromMultiples ? begin / kQueries * kQueries : begin;
+    const int tiles = end > begin ? (end - origin + kQueries - 1) / kQueries : 0;
+    int until = tiles;  // of this sequence and those before it
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+      const int before = __shfl_up_sync(kAll, until, step);
+      if (lane >= step) until += before;
+    }
+    const unsigned beyond = __ballot_sync(kAll, until > tile);
+    if (beyond != 0) {
+      const int owner = __ffs(static_cast<int>(beyond)) - 1;
+      work.begin = __shfl_sync(kAll, begin, owner);
+      work.end = __shfl_sync(kAll, end, owner);
+      work.first = __shfl_sync(kAll, origin - (until - tiles) * kQueries, owner) + tile * kQueries;
+      work.spare = base + owner == op.sequences;
+      return true;
+    }
+    tile -= __shfl_sync(kAll, until, 31);
+  }
+  return false;
 }
 
 // Which keys of a tile of 32 * words a block's queries attend to.
