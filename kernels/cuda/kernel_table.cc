@@ -15,8 +15,8 @@
 #include "kernels/cuda/conv/conv_row_parts.h"
 #include "kernels/cuda/conv/conv_shfl_bw.h"
 #include "kernels/cuda/conv/conv_shfl_bw_batched.h"
-#include "kernels/cuda/conv/conv_shfl_bw_norm.h"
 #include "kernels/cuda/conv/conv_shfl_bw_window.h"
+#include "kernels/cuda/conv/norm_rows.h"
 #include "kernels/cuda/conv/stem_rows.h"
 #include "kernels/cuda/elementwise/bytes.h"
 #include "kernels/cuda/elementwise/channels.h"
@@ -177,7 +177,6 @@ constexpr Kernel kConvShflBw = {.accepts = AcceptsConvShflBw,
                                 .prepare = PrepareConvShflBw,
                                 .workspace_bytes = ConvCsrWorkspaceBytes,
                                 .holds = HoldsRowGroups};
-constexpr Kernel kNormShflBw = {.accepts = AcceptsNormShflBw, .prepare = PrepareNormShflBw, .holds = HoldsRowGroups};
 constexpr Kernel kConvHbEll = {.accepts = AcceptsConvShflBw,
                                .prepare = PrepareConvHbEll,
                                .workspace_bytes = ConvCsrWorkspaceBytes,
@@ -248,13 +247,6 @@ template <RowText kText, int kWidth>
 constexpr auto ShflBwRows() {
   return Rows<"conv_rows_shfl_bw", RowText("wgmma") + kText + "_sm90a", kF16, kBf16>(
       kShflBwShape, kSm90a, kConvShflBw, []<DType>() { return &RunConvShflBw<kWidth>; });
-}
-
-// With the layer norm behind a product.
-template <RowText kTarget>
-constexpr auto ShflBwNormRows(RunFunctionPointer run) {
-  return Rows<"layer_norm_rows_shfl_bw", kTarget, kF16, kBf16>({Op::kLayerNorm, Format::kShflBw, kGpuRows, kGpuRows},
-                                                               kSm90a, kNormShflBw, [=]<DType>() { return run; });
 }
 
 // FP32 by three products of halves.
@@ -421,8 +413,7 @@ constexpr auto kRows = Join(
     LayoutRows<"layer_norm", "_dense">(Op::kLayerNorm, Format::kDense,
                                        {.accepts = AcceptsLayerNorm, .prepare = PrepareLayerNorm},
                                        []<Layout kLayout, DType kType>() { return &LayerNorm<kLayout, kType>; }),
-    ShflBwNormRows<"wgmma64_sm90a">(RunNormShflBw<64>), ShflBwNormRows<"wgmma128_sm90a">(RunNormShflBw<128>),
-    ShflBwNormRows<"mma_sm90">(RunNormShflBwFew),
+    norm_rows::All(),
     // Estimates go by bytes, and of equals the first row is taken: tensor cores before CUDA cores.
     AttentionMmaRows<"attention_nhwc">(Op::kAttention, Format::kNone, {.accepts = AcceptsAttentionMma}),
     Rows<"attention_rows", "mma_sm80", kF16, kBf16>({Op::kAttention, Format::kNone, kGpuRows, kGpuRows}, kSm80,
