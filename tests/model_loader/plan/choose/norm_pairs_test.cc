@@ -138,12 +138,12 @@ TEST_F(ChoiceOfPairsTest, EachSizeTakesWhatIsFaster) {
 // With the pair held, the norm of its own is wanted where both apart are faster; and the other way round.
 TEST_F(ChoiceOfPairsTest, FormsAreWantedForWhatTheyGainTogether) {
   LayerCandidates candidates = Candidates({5, 10}, {4, 10}, {10, 11});
-  const auto beside_pair = FindWantedForms(network_, candidates, conversions_, {1, 1});
+  const auto beside_pair = FindWantedForms(network_, candidates, conversions_, {1, 1}, 0);
   ASSERT_TRUE(beside_pair.ok()) << beside_pair.status();
   ASSERT_EQ(beside_pair->size(), 1u);
   EXPECT_EQ((*beside_pair)[0].layer, 1u);
   EXPECT_EQ((*beside_pair)[0].candidate, 0);
-  const auto beside_both = FindWantedForms(network_, candidates, conversions_, {0, 0});
+  const auto beside_both = FindWantedForms(network_, candidates, conversions_, {0, 0}, 0);
   ASSERT_TRUE(beside_both.ok()) << beside_both.status();
   ASSERT_EQ(beside_both->size(), 1u);
   EXPECT_EQ((*beside_both)[0].layer, 0u);
