@@ -13,12 +13,13 @@ namespace {
 
 constexpr int kVectorRows = 8, kHeadDim = 64, kCheckedPanels = 16;
 
-// As published, and what no rounding explains: with 4 bits a share below a thirtieth of the largest is none.
+// As published, and a bound of errors. With 4 bits, where shares below a thirtieth of the largest are none, three of 16
+// shapes are past it; the kernel's test compares with the same whole numbers.
 struct Bits {
   cuda::AttentionBits bits;
   double most_error;
 };
-constexpr Bits kAttentionBits[] = {{{16, 8}, .1}, {{8, 8}, .1}, {{8, 4}, .5}, {{4, 4}, 2}};
+constexpr Bits kAttentionBits[] = {{{16, 8}, .1}, {{8, 8}, .1}, {{8, 4}, .5}, {{4, 4}, .5}};
 
 template <typename T>
 cuda::DeviceArray<T> Allocate(int64_t count) {
