@@ -4,11 +4,12 @@
 //   SDDMM      the same patterns as places of a product of queries and keys, against cuSPARSE's and, of the whole
 //              product, cuBLAS, both in FP16
 //   attention  drawn patterns, 90 and 95 % sparse, against dense attention in FP16 in parts and fused, by our kernel
-//   and,
-//              with --fused, by PyTorch's (tests/bench/cuda/dense_attention.py --magicube)
+//              and, with --fused, by PyTorch's (tests/bench/cuda/dense_attention.py --magicube)
 //   ablation   256x2304, drawn, in vectors, N 512, without each part of the kernel that gathers
 //
 //   seeds_magicube --dlmc=FOLDER [--sample=16] [--rounds=5] [--fused=FILE] [-o results.json]
+//
+// --only=products leaves attention out, --only=attention all else; a page takes both files (make_page.py).
 //
 // The collection has 80 and 90 %; other sparsities are drawn with the same lengths of rows beside each other. Ours is
 // the fastest of the ways that the library has, as a planner measures them; every sum of some rows is checked.
@@ -38,8 +39,10 @@ constexpr int64_t kMostElements = int64_t{1} << 22;  // of a pattern: the embedd
 
 struct Options {
   SeedRun run = {.system = "Magicube", .paper = "Li et al., SC22"};
-  std::string dlmc, fused;
+  std::string dlmc, fused, only;
   int sample = 16;
+
+  bool Has(const char* part) const { return only.empty() || only == part; }
 };
 
 struct Widths {
@@ -130,8 +133,7 @@ class Bench {
 
   // Microseconds of PyTorch's attention by sequences, heads and tokens.
   void Attend(const std::map<std::array<int64_t, 3>, std::map<std::string, double>>& fused) {
-    Timer timer(4, 9, timer_.queue());
-    AttentionRace race(timer, cublas_);
+    AttentionRace race(timer_, cublas_);
     for (const auto& [heads, sequences] : {std::pair{4, 2}, {4, 8}, {8, 2}, {8, 8}}) {
       for (const int64_t tokens : {4096, 8192}) {
         for (const double sparsity : {.9, .95}) {
@@ -344,9 +346,12 @@ std::map<std::array<int64_t, 3>, std::map<std::string, double>> ReadFused(const 
 int Main(const Options& options) {
   SeedReport report(options.run);
   Bench bench(options, report);
-  bench.Attend(ReadFused(options.fused));
-  RunPatterns(options, bench);
-  RunAblation(bench);
+  if (options.Has("attention")) bench.Attend(ReadFused(options.fused));
+  if (options.Has("products")) {
+    Must(!options.dlmc.empty(), "take products without --dlmc");
+    RunPatterns(options, bench);
+    RunAblation(bench);
+  }
   AddProductClaims(report);
   AddAblationClaims(report);
   AddAttentionClaims(report);
@@ -359,8 +364,9 @@ int Main(const Options& options) {
 int main(int argc, char** argv) {
   swizzle::bench::Options options;
   CLI::App app("Products and attention of whole numbers on a GPU, beside what Magicube's paper says");
-  app.add_option("--dlmc", options.dlmc, "folder with .smtx files")->required();
+  app.add_option("--dlmc", options.dlmc, "folder with .smtx files, for products");
   app.add_option("--sample", options.sample, "take this many patterns, evenly; 0: all");
+  app.add_option("--only", options.only, "a part of the workload")->check(CLI::IsMember({"products", "attention"}));
   app.add_option("--fused", options.fused, "what dense_attention.py --magicube printed");
   swizzle::bench::AddRunOptions(app, options.run.kept);
   CLI11_PARSE(app, argc, argv);

@@ -4,22 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "kernels/cuda/int8/attention_bytes.h"
 #include "tests/bench/cuda/dense_softmax.h"
+#include "tests/kernels/cuda/int8/rounded_attention.h"
 
 namespace swizzle::bench {
 namespace {
 
 constexpr int kVectorRows = 8, kHeadDim = 64, kCheckedPanels = 16;
-
-// As published, and a bound of errors. With 4 bits, where shares below a thirtieth of the largest are none, three of 16
-// shapes are past it; the kernel's test compares with the same whole numbers.
-struct Bits {
-  cuda::AttentionBits bits;
-  double most_error;
-};
-constexpr Bits kAttentionBits[] = {{{16, 8}, .1}, {{8, 8}, .1}, {{8, 4}, .5}, {{4, 4}, .5}};
+constexpr float kScale = 1.0f / 8;  // of scores
 
 template <typename T>
 cuda::DeviceArray<T> Allocate(int64_t count) {
@@ -213,6 +208,18 @@ struct AttentionRace::Operands {
     for (auto& of : values) of = DrawHalves(numbers, random);
     q = Upload(values[0]), k = Upload(values[1]), v = Upload(values[2]), output = Allocate<__half>(numbers);
   }
+
+  // Of the first head.
+  cuda::RoundedTokens Rounded(const AttentionShape& shape, int bits) const {
+    cuda::RoundedTokens tokens;
+    for (int of = 0; of < 3; ++of) {
+      for (int64_t token = 0; token < shape.tokens; ++token) {
+        tokens[of].push_back(
+            cuda::RoundHead(bits, {values[of].data() + token * shape.heads * kHeadDim, size_t{kHeadDim}}));
+      }
+    }
+    return tokens;
+  }
 };
 
 nlohmann::ordered_json AttentionRace::Run(const AttentionShape& shape) {
@@ -222,7 +229,8 @@ nlohmann::ordered_json AttentionRace::Run(const AttentionShape& shape) {
   Operands operands(shape.sequences * shape.tokens * counts.channels());
   nlohmann::ordered_json facts = {
       {"sequences", shape.sequences}, {"heads", shape.heads}, {"tokens", shape.tokens}, {"sparsity", shape.sparsity}};
-  for (const auto& [bits, most_error] : kAttentionBits) {
+  const Expected exact = [&](int64_t query) { return Exact(shape, drawn.Keys(query), query, operands); };
+  for (const auto& [bits, most_error] : cuda::kAttentionBounds) {
     auto workspace = Allocate<uint8_t>(
         static_cast<int64_t>(cuda::ByteAttentionWorkspaceBytes(shape.tokens, pattern->slots(), counts, bits)));
     const cuda::ByteAttention attention = {counts,
@@ -230,18 +238,22 @@ nlohmann::ordered_json AttentionRace::Run(const AttentionShape& shape) {
                                            operands.k.data(),
                                            operands.v.data(),
                                            operands.output.data(),
-                                           1.0f / 8,
+                                           kScale,
                                            workspace.data(),
                                            bits};
     const auto work = [&] { cuda::QueueByteAttention(*pattern, attention, timer_.queue()); };
     Must(cudaMemset(operands.output.data(), 0xFF, operands.output.bytes()), "poison");
     work();
-    const double error = Error(shape, &drawn, operands);
+    const cuda::RoundedTokens rounded = operands.Rounded(shape, bits.operands);
+    const double from_rounded = Error(shape, operands, [&](int64_t query) {
+      return cuda::AttendRounded(rounded, query, drawn.Keys(query), bits.shares, kScale);
+    });
     const bool usual = bits.shares == 8 && bits.operands == 8;
     const std::string name = usual ? "" : Concat(bits.shares, "-", bits.operands, "_");
-    facts[name + "error"] = error;
+    facts[name + "error"] = Error(shape, operands, exact);
+    facts[name + "rounding_error"] = from_rounded;
     facts[usual ? "ours_us" : name + "us"] = timer_.Time(work);
-    if (!(error <= most_error)) facts["wrong"] = Concat(bits.shares, "-", bits.operands);
+    if (!(from_rounded <= most_error)) facts["wrong"] = Concat(bits.shares, "-", bits.operands);
   }
   facts["parts_us"] = TimeParts(shape, operands);
   facts["fused_us"] = TimeFused(shape, operands);
@@ -249,32 +261,37 @@ nlohmann::ordered_json AttentionRace::Run(const AttentionShape& shape) {
   return facts;
 }
 
-// Over the largest, on some queries of the first head; no pattern: all keys.
-double AttentionRace::Error(const AttentionShape& shape, const AttentionPattern* pattern, const Operands& operands) {
-  Must(cudaStreamSynchronize(timer_.queue()), "run");
-  const auto actual = Download(operands.output.data(), static_cast<int64_t>(operands.output.size()));
+// A query's output in the first head, with nothing rounded.
+std::vector<double> AttentionRace::Exact(const AttentionShape& shape, std::span<const uint32_t> keys, int64_t query,
+                                         const Operands& operands) {
   const int64_t channels = int64_t{shape.heads} * kHeadDim;
   const auto at = [&](int operand, int64_t token, int d) {
     return double{__half2float(operands.values[operand][token * channels + d])};
   };
+  double total = 0;
+  std::vector<double> output(kHeadDim);
+  for (const uint32_t key : keys) {
+    double score = 0;
+    for (int d = 0; d < kHeadDim; ++d) score += at(0, query, d) * at(1, key, d);
+    const double share = std::exp(score * kScale);
+    total += share;
+    for (int d = 0; d < kHeadDim; ++d) output[d] += share * at(2, key, d);
+  }
+  for (double& value : output) value /= total;
+  return output;
+}
+
+// Over the largest that is expected, on some queries of the first head.
+double AttentionRace::Error(const AttentionShape& shape, const Operands& operands, const Expected& expected) {
+  Must(cudaStreamSynchronize(timer_.queue()), "run");
+  const auto actual = Download(operands.output.data(), static_cast<int64_t>(operands.output.size()));
+  const int64_t channels = int64_t{shape.heads} * kHeadDim;
   double largest = 0, error = 0;
   for (int64_t query = 0; query < shape.tokens; query += shape.tokens / 16 + 1) {
-    double total = 0, expected[kHeadDim] = {};
-    const auto add = [&](int64_t key) {
-      double score = 0;
-      for (int d = 0; d < kHeadDim; ++d) score += at(0, query, d) * at(1, key, d);
-      const double share = std::exp(score / 8);
-      total += share;
-      for (int d = 0; d < kHeadDim; ++d) expected[d] += share * at(2, key, d);
-    };
-    if (pattern != nullptr) {
-      for (const uint32_t key : pattern->Keys(query)) add(key);
-    } else {
-      for (int64_t key = 0; key < shape.tokens; ++key) add(key);
-    }
+    const std::vector<double> wanted = expected(query);
     for (int d = 0; d < kHeadDim; ++d) {
-      largest = std::max(largest, std::abs(expected[d] / total));
-      const double difference = std::abs(expected[d] / total - __half2float(actual[query * channels + d]));
+      largest = std::max(largest, std::abs(wanted[d]));
+      const double difference = std::abs(wanted[d] - __half2float(actual[query * channels + d]));
       error = difference <= error ? error : difference;
     }
   }
@@ -293,7 +310,7 @@ double AttentionRace::TimeParts(const AttentionShape& shape, Operands& operands)
                                    CUDA_R_16F, kHeadDim, of_head, operands.q.data(), CUDA_R_16F, kHeadDim, of_head,
                                    &zero, scores.data(), CUDA_R_16F, tokens, of_scores, heads, CUBLAS_COMPUTE_32F,
                                    CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS;
-    QueueDenseSoftmax(scores.data(), heads * shape.tokens, tokens, 1.0f / 8, timer_.queue());
+    QueueDenseSoftmax(scores.data(), heads * shape.tokens, tokens, kScale, timer_.queue());
     fine &= cublasGemmStridedBatchedEx(cublas_, CUBLAS_OP_N, CUBLAS_OP_N, kHeadDim, tokens, tokens, &one,
                                        operands.v.data(), CUDA_R_16F, kHeadDim, of_head, scores.data(), CUDA_R_16F,
                                        tokens, of_scores, &zero, operands.output.data(), CUDA_R_16F, kHeadDim, of_head,
@@ -317,14 +334,17 @@ double AttentionRace::TimeFused(const AttentionShape& shape, Operands& operands)
                                           .output = {operands.output.data(), channels, kHeadDim},
                                           .heads = shape.heads,
                                           .head_dim = kHeadDim,
-                                          .scale = 1.0f / 8};
+                                          .scale = kScale};
   const auto work = [&] {
     cuda::QueueBlockAttention(args, found->second, shape.sequences, shape.sequences * shape.tokens, Multiprocessors(),
                               timer_.queue());
   };
   Must(cudaMemset(operands.output.data(), 0xFF, operands.output.bytes()), "poison");
   work();
-  Must(Error(shape, nullptr, operands) < 0.01, "trust fused dense attention: it is wrong");
+  std::vector<uint32_t> keys(shape.tokens);
+  std::iota(keys.begin(), keys.end(), 0u);
+  const double error = Error(shape, operands, [&](int64_t query) { return Exact(shape, keys, query, operands); });
+  Must(error < 0.01, "trust fused dense attention: it is wrong");
   return timer_.Time(work);
 }
 

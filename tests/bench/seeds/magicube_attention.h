@@ -7,10 +7,13 @@
 #include <cublas_v2.h>
 #include <cusparse.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "kernels/cuda/attention/block_attention.h"
 #include "kernels/format/attention_pattern.h"
@@ -49,8 +52,9 @@ class AttentionRace {
   AttentionRace(Timer& timer, cublasHandle_t cublas) : timer_(timer), cublas_(cublas) {}
   // Attention of a drawn pattern in vectors of 8 queries, ours with 8-8 bits and the other published widths, beside
   // dense attention in FP16: in parts (two products of cuBLAS, a softmax between them), and fused, by our kernel for
-  // blocks with all of them full. Then an encoder's four products by cuBLAS, which both need. "error" is ours, of the
-  // largest output.
+  // blocks with all of them full. Then an encoder's four products by cuBLAS, which both need. "error" is ours against
+  // attention that rounds nothing, of the largest output, "rounding_error" against what its widths say; "wrong" where
+  // the latter is too large.
   nlohmann::ordered_json Run(const AttentionShape& shape);
 
  private:
@@ -58,7 +62,10 @@ class AttentionRace {
   double TimeParts(const AttentionShape& shape, Operands& operands);
   double TimeFused(const AttentionShape& shape, Operands& operands);
   double TimeLayers(const AttentionShape& shape, const Operands& operands);
-  double Error(const AttentionShape& shape, const AttentionPattern* pattern, const Operands& operands);
+  using Expected = std::function<std::vector<double>(int64_t query)>;
+  static std::vector<double> Exact(const AttentionShape& shape, std::span<const uint32_t> keys, int64_t query,
+                                   const Operands& operands);
+  double Error(const AttentionShape& shape, const Operands& operands, const Expected& expected);
 
   Timer& timer_;
   cublasHandle_t cublas_;

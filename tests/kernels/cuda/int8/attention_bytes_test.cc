@@ -7,13 +7,12 @@
 
 #include <cmath>
 #include <memory>
-#include <numeric>
 #include <random>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "kernels/cuda/runtime/device_array.h"
+#include "tests/kernels/cuda/int8/rounded_attention.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -150,51 +149,7 @@ TEST_F(AttentionBytesTest, SampledProductsAreExact) {
   }
 }
 
-// Numbers of a token's head as so many bits say them, and what one step is.
-struct Rounded {
-  std::vector<double> numbers;
-  double scale = 1;
-};
-Rounded RoundTo(int bits, const __half* from, int count) {
-  float most = 0;
-  for (int i = 0; i < count; ++i) most = std::max(most, std::abs(__half2float(from[i])));
-  const auto largest = static_cast<float>((1 << (bits - 1)) - 1);
-  Rounded rounded;
-  const float scale = most > 0 ? most / largest : 1, inverse = 1 / scale;
-  rounded.scale = scale;
-  for (int i = 0; i < count; ++i) rounded.numbers.push_back(std::nearbyint(__half2float(from[i]) * inverse));
-  return rounded;
-}
-
-// A query's output as the header says it is made, sums in double precision.
-std::vector<double> Attend(const std::vector<Rounded> (&tokens)[3], int64_t query, std::span<const uint32_t> keys,
-                           int share_bits, double scale) {
-  std::vector<double> scores, output(tokens[0][query].numbers.size());
-  double most = -1e30, total = 0;
-  for (const uint32_t key : keys) {
-    const Rounded &q = tokens[0][query], &k = tokens[1][key];
-    const double sum = std::inner_product(q.numbers.begin(), q.numbers.end(), k.numbers.begin(), 0.0);
-    scores.push_back(sum * q.scale * k.scale * scale + std::log(tokens[2][key].scale));
-    most = std::max(most, scores.back());
-  }
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const double share = std::nearbyint(std::exp(scores[i] - most) * ((1 << share_bits) - 1));
-    const Rounded& value = tokens[2][keys[i]];
-    total += share / value.scale;
-    for (size_t d = 0; d < output.size(); ++d) output[d] += share * value.numbers[d];
-  }
-  for (double& value : output) value = total > 0 ? value / total : 0;
-  return output;
-}
-
-// What rounding leaves open is which way shares go that lie halfway; those of 4 bits are few steps.
-struct Widths {
-  AttentionBits bits;
-  double most_error;
-};
-constexpr Widths kWidths[] = {{{16, 8}, .01}, {{8, 8}, .01}, {{8, 4}, .01}, {{4, 4}, .06}};
-
-void ExpectAttention(int head_dim, const Widths& widths) {
+void ExpectAttention(int head_dim, const AttentionBound& widths) {
   SCOPED_TRACE(::testing::Message() << "head dim " << head_dim << ", " << widths.bits.shares << "-"
                                     << widths.bits.operands << " bits");
   std::mt19937 random(head_dim);
@@ -225,14 +180,15 @@ void ExpectAttention(int head_dim, const Widths& widths) {
   for (int sequence = 0; sequence < counts.sequences; ++sequence) {
     for (int head = 0; head < counts.heads; ++head) {
       const auto place = [&](int64_t token) { return (sequence * tokens + token) * channels + head * head_dim; };
-      std::vector<Rounded> rounded[3];
+      RoundedTokens rounded;
       for (int of = 0; of < 3; ++of) {
         for (int64_t token = 0; token < tokens; ++token) {
-          rounded[of].push_back(RoundTo(widths.bits.operands, values[of].data() + place(token), head_dim));
+          rounded[of].push_back(
+              RoundHead(widths.bits.operands, {values[of].data() + place(token), static_cast<size_t>(head_dim)}));
         }
       }
       for (int64_t query = 0; query < tokens; ++query) {
-        const auto expected = Attend(rounded, query, drawn.Keys(query), widths.bits.shares, scale);
+        const auto expected = AttendRounded(rounded, query, drawn.Keys(query), widths.bits.shares, scale);
         for (int d = 0; d < head_dim; ++d) {
           largest = std::max(largest, std::abs(expected[d]));
           const double actual = __half2float(output[place(query) + d]);
@@ -246,7 +202,7 @@ void ExpectAttention(int head_dim, const Widths& widths) {
 
 TEST_F(AttentionBytesTest, AttentionIsWhatItsWidthsSay) {
   for (const int head_dim : {64, 128}) {
-    for (const Widths& widths : kWidths) ExpectAttention(head_dim, widths);
+    for (const AttentionBound& widths : kAttentionBounds) ExpectAttention(head_dim, widths);
   }
 }
 
