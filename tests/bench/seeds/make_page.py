@@ -1,6 +1,7 @@
 """The page README.md beside this, its plots and the table in the project's README, from what the programs of this folder
 wrote into results/: `python tests/bench/seeds/make_page.py`."""
 
+import collections
 import json
 import math
 import pathlib
@@ -45,8 +46,21 @@ WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 720, 300, 68, 46, 150, 44
 
 
 def kept(name):
-    file = HERE / 'results' / f'{name}.json'
-    return json.loads(file.read_text(encoding='utf-8')) if file.exists() else None
+    """What its program wrote; of parts that were run by themselves (<name>_<part>.json) all, with each of them in 'runs'."""
+    files = [HERE / 'results' / f'{name}.json', *sorted((HERE / 'results').glob(f'{name}_*.json'))]
+    runs = [json.loads(file.read_text(encoding='utf-8')) for file in files if file.exists()]
+    if not runs:
+        return None
+    joined = {what: [one for run in runs for one in run[what]] for what in ('claims', 'cases')}
+    machines = dict.fromkeys(run['machine'].removeprefix('NVIDIA ') for run in runs)
+    return {**runs[0], **joined, 'machine': ' and '.join(machines), 'runs': runs}
+
+
+def origins(runs):
+    """Of each where, when and how; where there are several, of which workloads."""
+    for run in runs:
+        of = ', '.join(dict.fromkeys(case['workload'] for case in run['cases'])) + ': ' if len(runs) > 1 else ''
+        yield f'{of}{run["machine"]}, {run["date"]}, commit {run["commit"]}, {len(run["cases"])} cases; {run["method"]}.'
 
 
 def mean(values):
@@ -301,7 +315,7 @@ def section(name, program, limits):
     else:
         lines += [times_table(name, result['cases']), '',
                   'Geometric means of times, and of what the best of cuSPARSE takes of ours; the least of these.', '']
-    return lines + [f'{result["machine"]}, {result["date"]}, commit {result["commit"]}, {len(result["cases"])} cases; {result["method"]}.', '']
+    return lines + [line for origin in origins(result['runs']) for line in (origin, '')]
 
 
 def page():
@@ -323,22 +337,40 @@ OUTCOMES = {'reproduced, or better': ('reproduced', 'better here'), 'weaker': ('
             'refuted, or worse': ('refuted', 'worse here')}
 WIDTHS = re.compile(r'\b\d+-\d+\b')
 ZEROS = re.compile(r', ([0-9.]+) % zeros')
-DETAIL = re.compile(r' \(.*\)|,(?! zeros).*')  # what the page says of a claim and the summary does not
+DETAIL = re.compile(r' \(.*\)|,(?! zeros| DLMC| recurrent).*')  # what the page says of a claim and the summary does not
 
 
-def in_words(claims):
-    """The comparisons by name, each once, with the sparsities that it was made at. Their figures are on the page."""
-    zeros = {}
-    for claim in claims:
-        whose = ', theirs' if claim['of'].startswith('their algorithm') else ''
-        at = zeros.setdefault(DETAIL.sub('', claim['what']) + whose, {})
-        if found := ZEROS.search(claim['what']):
-            at[found[1]] = None
+def named(claim):
+    """A comparison without what the page says of it, and its sparsity, if it has one."""
+    whose = ', theirs' if claim['of'].startswith('their algorithm') else ''
+    zeros = ZEROS.search(claim['what'])
+    return DETAIL.sub('', claim['what']) + whose, zeros[1] if zeros else None
+
+
+def kind(name):
+    """All widths of a comparison are of one kind."""
+    return WIDTHS.sub('', name, count=1).replace('  ', ' ')
+
+
+MOST_NAMED = 5  # of one kind; of more it says how many
+
+
+def in_words(claims, of_all):
+    """Some of the comparisons of a system, which are `of_all`, each once. Their figures are on the page."""
+    all_of = collections.Counter(kind(named(claim)[0]) for claim in of_all)
+    zeros, counted = {}, {}
+    for name, at in map(named, claims):
+        if all_of[kind(name)] > MOST_NAMED:
+            counted[kind(name)] = counted.get(kind(name), 0) + 1
+        else:
+            zeros.setdefault(name, {})[at] = None
     merged = {}  # what differs in its widths alone
-    for what, at in zeros.items():
-        merged.setdefault((WIDTHS.sub('WIDTHS', what, count=1), tuple(at)), []).extend(WIDTHS.findall(what)[:1])
-    return '; '.join(what.replace('WIDTHS', ', '.join(widths)) + (f' at {", ".join(at)} %' if at else '')
-                     for (what, at), widths in merged.items())
+    for name, at in zeros.items():
+        merged.setdefault((WIDTHS.sub('WIDTHS', name, count=1), tuple(filter(None, at))), []).extend(
+            WIDTHS.findall(name)[:1])
+    words = [name.replace('WIDTHS', ', '.join(widths)) + (f' at {", ".join(at)} %' if at else '')
+             for (name, at), widths in merged.items()]
+    return '; '.join([f'{name} ({count} of {all_of[name]})' for name, count in counted.items()] + words)
 
 
 def summary_rows():
@@ -346,8 +378,9 @@ def summary_rows():
         result = kept(name)
         if result:
             claims = [claim for claim in result['claims'] if claim['published']]
-            yield [f'{result["system"]} ({result["paper"]})', result['machine'].removeprefix('NVIDIA '),
-                   *(in_words([claim for claim in claims if claim['verdict'] in words]) for words in OUTCOMES.values())]
+            yield [f'{result["system"]} ({result["paper"]})', result['machine'],
+                   *(in_words([claim for claim in claims if claim['verdict'] in words], claims)
+                     for words in OUTCOMES.values())]
 
 
 def summary():
