@@ -18,6 +18,7 @@
 #include "model_loader/fallback/array.h"
 #include "model_loader/fallback/device.h"
 #include "model_loader/graph/graph.h"
+#include "model_loader/plan/run/step_gate.h"
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/strides.h"
 
@@ -46,6 +47,9 @@ class Call {
   Stream& stream() { return stream_; }
   Memory& memory() { return memory_; }
   Device* device() { return device_; }
+  // Asked between an operator's steps, where it has such; null: it never waits.
+  StepGate* gate() { return gate_; }
+  void set_gate(StepGate* gate) { gate_ = gate; }
 
   size_t input_count() const { return inputs_.size(); }
   bool Has(size_t i) const { return i < inputs_.size() && (inputs_[i].data != nullptr || inputs_[i].IsSequence()); }
@@ -100,6 +104,7 @@ class Call {
   Stream& stream_;
   const RunBody* run_body_;
   Device* const device_;
+  StepGate* gate_ = nullptr;
 };
 
 inline constexpr int64_t kMaxListLength = 1 << 16;

@@ -165,6 +165,7 @@ StatusOr<Results> Program::Compute(size_t index, std::span<const Array> inputs, 
     return program.RunTurns(within);
   };
   Call call(node, graph_.opset, inputs, memory, stream, &run_body);
+  call.set_gate(gate);
   StatusOr<Results> results = functions_[index](call);
   if (!results.ok()) {
     const bool named = std::string(results.status().message()).starts_with(Describe(node));

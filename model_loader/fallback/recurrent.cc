@@ -196,15 +196,19 @@ StatusOr<RecurrentNet> ReadRecurrentNet(Call& call, std::vector<int64_t> phases,
   return net;
 }
 
-StepWalk::StepWalk(Call& call, const RecurrentNet& net) : net_(net), stream_(cpu::CpuStream::From(call.stream())) {
-  constexpr int64_t kWorthAWait = 1 << 16;  // products a step
-  constexpr int64_t kUnits = 16;            // the fewest that a task has
+StepWalk::StepWalk(Call& call, const RecurrentNet& net)
+    : net_(net), stream_(cpu::CpuStream::From(call.stream())), gate_(call.gate()) {
+  constexpr int64_t kWorthAWait = 1 << 16;   // products a step
+  constexpr int64_t kWorthAsking = 1 << 22;  // likewise, of some steps: a few hundred microseconds
+  constexpr int64_t kUnits = 16;             // the fewest that a task has
   const int64_t threads = stream_.threads();
   const bool enough = net.directions * net.batch >= threads || net.batch * net.width() * net.hidden < kWorthAWait;
   apart_ = net.planned != nullptr && net.planned->by_all_threads();
   by_units_ = net.planned == nullptr ? !enough : apart_;
   const int64_t a_direction = std::max<int64_t>(threads / net.directions, 1);
   tasks_ = std::clamp<int64_t>(by_units_ ? net.hidden / kUnits : net.batch, 1, a_direction);
+  const int64_t a_step = std::max<int64_t>(net.directions * net.batch * net.width() * net.hidden, 1);
+  at_once_ = gate_ == nullptr ? std::max<int64_t>(net.steps, 1) : std::max<int64_t>(kWorthAsking / a_step, 1);
 }
 
 StatusOr<Array> StateInput(Call& call, const RecurrentNet& net, size_t i) {

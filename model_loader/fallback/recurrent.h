@@ -151,7 +151,7 @@ StatusOr<std::vector<Array>> RecurrentResults(Call& call, const RecurrentNet& ne
 
 // Calls multiply(phase, part), then compute(phase, part), for all parts of all steps, phase after phase: directions and
 // rows by themselves where there are enough of them for all threads, which then never wait, else the units of each
-// phase together.
+// phase together. The call's gate is asked between steps, or between some where threads wait for nothing else.
 class StepWalk {
  public:
   StepWalk(Call& call, const RecurrentNet& net);
@@ -162,19 +162,20 @@ class StepWalk {
   template <typename Multiply, typename Compute>
   void Run(const Multiply& multiply, const Compute& compute) const {
     const int phases = static_cast<int>(net_.phases.size());
-    if (!by_units_) {
-      stream_.ParallelFor(tasks(), [&](int64_t i) {
+    for (int64_t turn = 0; !by_units_ && turn < net_.steps; turn += at_once_) {
+      stream_.Keep(PassGate(gate_, stream_));
+      stream_.ParallelFor(tasks(), [&, end = std::min(turn + at_once_, net_.steps)](int64_t i) {
         StepPart part = PartOf(i);
-        for (; part.turn < net_.steps; ++part.turn) {
+        for (part.turn = turn; part.turn < end; ++part.turn) {
           for (int phase = 0; phase < phases; ++phase) {
             multiply(phase, part);
             compute(phase, part);
           }
         }
       });
-      return;
     }
-    for (int64_t turn = 0; turn < net_.steps; ++turn) {
+    for (int64_t turn = 0; by_units_ && turn < net_.steps; ++turn) {
+      stream_.Keep(PassGate(gate_, stream_));
       for (int phase = 0; phase < phases; ++phase) {
         for (int64_t direction = 0; apart_ && direction < net_.directions; ++direction) {
           multiply(phase, StepPart{0, direction, turn, 0, net_.batch, 0, net_.hidden});
@@ -200,9 +201,11 @@ class StepWalk {
 
   const RecurrentNet& net_;
   cpu::CpuStream& stream_;
+  StepGate* const gate_;  // null: none
   bool by_units_ = false;
-  bool apart_ = false;  // all threads make each product, before units are shared among them
-  int64_t tasks_ = 1;   // of a direction
+  bool apart_ = false;   // all threads make each product, before units are shared among them
+  int64_t tasks_ = 1;    // of a direction
+  int64_t at_once_ = 1;  // steps, where threads wait for nothing else than the gate
 };
 
 }  // namespace swizzle::fallback

@@ -156,11 +156,12 @@ class Recurrence final : public fallback::Part, private fallback::RecurrentProdu
   const std::vector<size_t>& given() const { return given_; }
 
   StatusOr<std::optional<Results>> Run(std::span<const Array> inputs, fallback::Memory& memory, Stream& stream,
-                                       StepGate*) const override {
+                                       StepGate* gate) const override {
     std::vector<Array> all(node_.inputs.size());
     for (const auto& [i, array] : known_) all[i] = array;
     for (size_t i = 0; i < inputs.size(); ++i) all[given_[i]] = inputs[i];
     Call call(node_, opset_, all, memory, stream);
+    call.set_gate(gate);
     SWIZZLE_ASSIGN_OR_RETURN(Results made, fallback::RunRecurrent(call, *this));
     Results results;
     for (size_t i = 0; i < node_.outputs.size(); ++i) {
@@ -176,7 +177,7 @@ class Recurrence final : public fallback::Part, private fallback::RecurrentProdu
 
   StatusOr<Array> OfInputs(Call& call, const Array& x) const override {
     SWIZZLE_ASSIGN_OR_RETURN(std::optional<Results> sums,
-                             plans_.of_inputs->Run(std::span(&x, 1), call.memory(), call.stream(), nullptr));
+                             plans_.of_inputs->Run(std::span(&x, 1), call.memory(), call.stream(), call.gate()));
     if (!sums) return Unimplemented("it is not planned for such inputs");
     return std::move((*sums)[0]);
   }

@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "kernels/cpu/cpu_backend.h"
 #include "model_loader/fallback/load.h"
 #include "model_loader/regions/plan_regions.h"
+#include "tests/support/counting_gate.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"
 
@@ -53,11 +55,12 @@ class RecurrenceTest : public ::testing::Test {
     return PlanRegions(program_, *backend_, options);
   }
 
-  StatusOr<std::vector<Array>> Run(const fallback::Program& program, const Shape& shape, int threads) {
+  StatusOr<std::vector<Array>> Run(const fallback::Program& program, const Shape& shape, int threads,
+                                   const fallback::Limits& limits = {}, StepGate* gate = nullptr) {
     const std::vector<float> x = Drawn(*ElementCount(shape), 1, 2.0f);
     const TensorView view{DType::kFloat32, shape, std::as_bytes(std::span(x))};
     SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, backend_->NewStream(threads));
-    return program.Run({&view, 1}, *stream);
+    return program.Run({&view, 1}, *stream, limits, nullptr, {nullptr, gate});
   }
 
   // That plans compute what the interpreter does.
@@ -127,6 +130,29 @@ TEST_F(RecurrenceTest, TakesSequencesOfNoStepsAndBatchesOfNoRows) {
   const RegionalProgram regional = Plan(Network("LSTM", 4, 16, 4), 1);
   ExpectSame(regional, {0, 2, kInputs}, 1);
   ExpectSame(regional, {3, 0, kInputs}, 1);
+}
+
+// By the interpreter and planned: of units that threads share, of directions that each has its own of, and by one.
+TEST_F(RecurrenceTest, AsksAGateBetweenSteps) {
+  constexpr int kSteps = 40;
+  const Shape shape = {kSteps, 4, kInputs};
+  for (const auto& [units, direction, least] :
+       {std::tuple(400, "forward", kSteps), std::tuple(256, "bidirectional", kSteps / 2)}) {
+    for (const int threads : {1, 2}) {
+      const RegionalProgram regional =
+          Plan(Network("LSTM", 4, units, 1, {{"direction", std::string(direction)}}), threads);
+      for (const fallback::Program* program : {program_.get(), regional.program.get()}) {
+        SCOPED_TRACE(::testing::Message() << units << " units, " << threads << " threads, "
+                                          << (program == program_.get() ? "interpreted" : "planned"));
+        swizzle::testing::CountingGate gate;
+        const auto free = Run(*program, shape, threads), gated = Run(*program, shape, threads, {}, &gate);
+        ASSERT_THAT(gated, IsOk());
+        EXPECT_GE(gate.asked, least);
+        EXPECT_EQ(gate.waited, 1);
+        EXPECT_TRUE(std::ranges::equal((*gated)[0].As<float>(), (*free)[0].As<float>()));
+      }
+    }
+  }
 }
 
 TEST_F(RecurrenceTest, HoldsNoWeightTwice) {
