@@ -93,6 +93,7 @@ class Plan {
   // Computes a batch on a stream of the plan's backend, of as many threads as it was made for. On a device it only
   // queues the work. REQUIRES: a network without sequences; on a device, within Run, Time or Record of the stream.
   virtual Status RunOn(Stream& stream, const BorrowedMemory& memory, BatchSize size) const = 0;
+  // That batches up to this size take.
   virtual size_t ArenaBytes(BatchSize size) const = 0;
 
   virtual StatusOr<std::unique_ptr<Runner>> NewRunner(const RunnerOptions& options) const = 0;

@@ -36,6 +36,14 @@ const ArenaBucket& Program::BucketFor(BatchSize size) const {
       [=](const ArenaBucket& bucket) { return sequences ? bucket.size.tokens : bucket.size.rows; });
 }
 
+size_t Program::ArenaBytes(BatchSize size) const {
+  size_t most = kBufferAlignment;
+  for (const ArenaBucket* bucket = parts_.buckets.data(); bucket <= &BucketFor(size); ++bucket) {
+    most = std::max(most, bucket->bytes());
+  }
+  return most;
+}
+
 size_t Program::PortBytes(const NetworkPort& port, BatchSize size) const {
   const NetworkValue& value = network().values[port.value];
   return StorageBytes(value.WithBatch(size), port.storage());

@@ -101,8 +101,8 @@ class Program {
   int threads() const { return parts_.threads; }
   BatchSize max_size() const { return parts_.buckets.back().size; }
   size_t arena_bytes() const;
-  // The part of it that a batch of this size takes.
-  size_t ArenaBytes(BatchSize size) const { return std::max(BucketFor(size).bytes(), kBufferAlignment); }
+  // The part of it that batches up to this size take. Smaller ones may take more: their kernels may be others.
+  size_t ArenaBytes(BatchSize size) const;
   // The layer that each step of a list computes; -1: none.
   std::vector<int> LayersOf(int list) const;
   bool has_tail() const { return parts_.lists.front().tail.has_value(); }
