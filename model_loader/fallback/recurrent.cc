@@ -191,7 +191,8 @@ StatusOr<RecurrentNet> ReadRecurrentNet(Call& call, std::vector<int64_t> phases,
     std::copy(from.begin(), from.end(), net.After({0, direction, /*turn=*/1}, 0));
   }
   if (products != nullptr) {
-    SWIZZLE_ASSIGN_OR_RETURN(net.of_states, products->OfStates(call, StepWalk(call, net).tasks()));
+    const StepWalk walk(call, net);
+    SWIZZLE_ASSIGN_OR_RETURN(net.of_states, products->OfStates(call, walk.tasks(), walk.rows()));
   }
   return net;
 }

@@ -66,8 +66,8 @@ class RecurrentProducts {
   virtual StatusOr<Array> OfInputs(Call& call, const Array& x) const = 0;
   // Whether all threads of the call's stream make a product of states together, rather than the calling one alone.
   virtual bool by_all_threads() const = 0;
-  // For so many tasks. What fails then is kept by the call's stream.
-  virtual StatusOr<std::unique_ptr<StateProducts>> OfStates(Call& call, int64_t tasks) const = 0;
+  // For so many tasks of at most `rows` each. What fails then is kept by the call's stream.
+  virtual StatusOr<std::unique_ptr<StateProducts>> OfStates(Call& call, int64_t tasks, int64_t rows) const = 0;
 };
 
 // A call of LSTM, GRU or RNN, by these products.
@@ -158,6 +158,8 @@ class StepWalk {
 
   // Parts that may be computed at the same time: more than their tasks there are never.
   int64_t tasks() const { return net_.directions * tasks_; }
+  // Rows of the batch that a part has at most.
+  int64_t rows() const { return by_units_ ? net_.batch : CeilDiv(net_.batch, tasks_); }
 
   template <typename Multiply, typename Compute>
   void Run(const Multiply& multiply, const Compute& compute) const {

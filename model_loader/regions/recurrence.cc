@@ -86,9 +86,10 @@ class StateRuns final : public fallback::StateProducts {
   StateRuns(Stream& stream, std::vector<std::shared_ptr<const Plan>> plans, int phases)
       : stream_(cpu::CpuStream::From(stream)), plans_(std::move(plans)), phases_(phases) {}
 
-  Status Reserve(fallback::Memory& memory, int64_t tasks, bool by_all_threads) {
+  // For so many tasks of at most `rows` each.
+  Status Reserve(fallback::Memory& memory, int64_t tasks, int64_t rows, bool by_all_threads) {
     for (const auto& plan : plans_) {
-      const int64_t most = plan->max_batch();
+      const int64_t most = std::clamp<int64_t>(rows, 1, plan->max_batch());
       const size_t bytes = RoundUp(plan->ArenaBytes(BatchSize(most)), kBufferAlignment);
       arena_bytes_ = std::max(arena_bytes_, static_cast<int64_t>(bytes));
       for (const NetworkPort* port : {&plan->network().inputs[0], &plan->network().outputs[0]}) {
@@ -182,12 +183,12 @@ class Recurrence final : public fallback::Part, private fallback::RecurrentProdu
     return std::move((*sums)[0]);
   }
 
-  StatusOr<std::unique_ptr<fallback::StateProducts>> OfStates(Call& call, int64_t tasks) const override {
+  StatusOr<std::unique_ptr<fallback::StateProducts>> OfStates(Call& call, int64_t tasks, int64_t rows) const override {
     std::vector<std::shared_ptr<const Plan>> plans;
     for (const auto& region : plans_.of_states) plans.push_back(region->plan());
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> phases, PhasesOf(node_));
     auto runs = std::make_unique<StateRuns>(call.stream(), std::move(plans), static_cast<int>(phases.size()));
-    SWIZZLE_RETURN_IF_ERROR(runs->Reserve(call.memory(), tasks, plans_.by_all_threads));
+    SWIZZLE_RETURN_IF_ERROR(runs->Reserve(call.memory(), tasks, rows, plans_.by_all_threads));
     return runs;
   }
 

@@ -155,6 +155,12 @@ TEST_F(RecurrenceTest, AsksAGateBetweenSteps) {
   }
 }
 
+// Not for the most rows that a plan takes, 64, which would be 2 MB here.
+TEST_F(RecurrenceTest, HasMemoryForTheRowsThatThereAre) {
+  const RegionalProgram regional = Plan(Network("LSTM", 4, 512, 10), 1);
+  EXPECT_THAT(Run(*regional.program, {2, 1, kInputs}, 1, {.max_live_bytes = 200'000}), IsOk());
+}
+
 TEST_F(RecurrenceTest, HoldsNoWeightTwice) {
   const RegionalProgram regional = Plan(Network("GRU", 3, 16, 4), 1);
   program_ = nullptr;
