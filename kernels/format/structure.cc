@@ -24,7 +24,7 @@ constexpr int64_t kValueBytes = sizeof(float);
 constexpr int64_t kOffsetBytes = sizeof(uint32_t);
 
 // Where a matrix has its nonzeros.
-struct Places {
+struct NonzeroPlaces {
   int64_t rows = 0;
   int64_t cols = 0;
   int64_t taps = 1;
@@ -48,7 +48,7 @@ int64_t IndexBytes(int64_t values) { return values <= int64_t{1} << 16 ? sizeof(
 // The columns of each tap in groups of `width` neighbouring input channels, the last cut off at the edge.
 class ColumnGroups {
  public:
-  ColumnGroups(const Places& places, int64_t width)
+  ColumnGroups(const NonzeroPlaces& places, int64_t width)
       : width_(width), channels_(places.channels()), per_tap_(CeilDiv(places.channels(), width)), of_(places.cols) {
     count_ = places.taps * per_tap_;
     for (int64_t c = 0, col = 0; c < channels_; ++c) {
@@ -69,7 +69,7 @@ class ColumnGroups {
 // The patterns that fit, the most specific first.
 class Choice {
  public:
-  explicit Choice(const Places& places) : places_(places) {}
+  explicit Choice(const NonzeroPlaces& places) : places_(places) {}
 
   // A pattern that stores `cells` entries in structure.bytes.
   void Offer(Structure structure, int64_t cells) {
@@ -91,11 +91,11 @@ class Choice {
   }
 
  private:
-  const Places& places_;
+  const NonzeroPlaces& places_;
   std::vector<Structure> fitting_;
 };
 
-void OfferBlocks(const Places& places, int64_t block_rows, int64_t block_cols, Choice& choice) {
+void OfferBlocks(const NonzeroPlaces& places, int64_t block_rows, int64_t block_cols, Choice& choice) {
   if (places.rows < block_rows || places.channels() < block_cols) return;
   const ColumnGroups groups(places, block_cols);
   std::vector<uint32_t> seen(groups.count());  // the row of blocks, from 1, that last had a nonzero there
@@ -118,7 +118,7 @@ void OfferBlocks(const Places& places, int64_t block_rows, int64_t block_cols, C
 }
 
 // The most nonzeros that any group of a row has; stops at more than `limit`.
-int64_t FullestGroup(const Places& places, const ColumnGroups& groups, int64_t limit) {
+int64_t FullestGroup(const NonzeroPlaces& places, const ColumnGroups& groups, int64_t limit) {
   std::vector<uint32_t> seen(groups.count());
   std::vector<uint8_t> counts(groups.count());
   int64_t most = 0;
@@ -133,7 +133,7 @@ int64_t FullestGroup(const Places& places, const ColumnGroups& groups, int64_t l
   return most;
 }
 
-void OfferNOfM(const Places& places, int64_t live_rows, int64_t m, Choice& choice) {
+void OfferNOfM(const NonzeroPlaces& places, int64_t live_rows, int64_t m, Choice& choice) {
   if (places.channels() < m) return;
   const ColumnGroups groups(places, m);
   if (live_rows * groups.count() < kLeastGroups) return;
@@ -166,7 +166,7 @@ struct EqualRows {
   int64_t nonzeros = 0;  // of each
 };
 
-std::vector<EqualRows> GroupEqualRows(const Places& places) {
+std::vector<EqualRows> GroupEqualRows(const NonzeroPlaces& places) {
   struct HashedRow {
     uint64_t hash;
     uint32_t row;
@@ -189,7 +189,8 @@ std::vector<EqualRows> GroupEqualRows(const Places& places) {
   return groups;
 }
 
-void OfferRowVectors(const Places& places, const std::vector<EqualRows>& groups, int64_t length, Choice& choice) {
+void OfferRowVectors(const NonzeroPlaces& places, const std::vector<EqualRows>& groups, int64_t length,
+                     Choice& choice) {
   Structure structure{.pattern = SparsityPattern::kRowVectors, .block_rows = length};
   structure.bytes = places.rows * kOffsetBytes;  // the permutation
   int64_t cells = 0;
@@ -202,7 +203,7 @@ void OfferRowVectors(const Places& places, const std::vector<EqualRows>& groups,
 }
 
 // Of blocks as they are stored, whatever the taps. 0 where the zeros lie in them, too.
-double ShareInFullBlocks(const Places& places) {
+double ShareInFullBlocks(const NonzeroPlaces& places) {
   std::vector<int64_t> counts(CeilDiv(places.cols, kFullBlock));
   int64_t in_full = 0, zeros_in_full = 0;
   for (int64_t first = 0; first < places.rows; first += kFullBlock) {
@@ -223,7 +224,7 @@ double ShareInFullBlocks(const Places& places) {
 }
 
 // `counted`: with its zero lines.
-Structure ChoosePattern(const Places& places, const Structure& counted) {
+Structure ChoosePattern(const NonzeroPlaces& places, const Structure& counted) {
   Choice choice(places);
   const std::vector<EqualRows> groups = GroupEqualRows(places);
   for (int64_t size : {32, 16}) OfferBlocks(places, size, size, choice);
