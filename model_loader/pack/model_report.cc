@@ -95,6 +95,13 @@ TextTable NewLayerTable(const PlanReport& plan) {
   return TextTable(std::move(columns));
 }
 
+// What a time alone would not tell.
+std::string RemarkOn(const KernelTimes& candidate) {
+  if (candidate.copied == 0.0) return ", in place";
+  return Concat(candidate.copied < 1.0 ? Concat(", ", PercentText(candidate.copied), " copied") : "",
+                candidate.suspect ? " ?" : "");
+}
+
 void AddTimes(const KernelTimes* candidate, size_t batches, std::vector<std::string>& cells) {
   for (size_t b = 0; b < batches; ++b) {
     const bool measured = candidate != nullptr && b < candidate->microseconds.size();
@@ -130,7 +137,7 @@ void AddLayer(const LayerReport& layer, const Structure& structure, size_t batch
   for (const KernelTimes& candidate : ranked) {
     cells.emplace_back(DTypeName(candidate.type));
     cells.push_back((layer.RunsOn(candidate.kernel) ? "* " : "  ") + Shortened(candidate.kernel, kKernelWidth) +
-                    (candidate.suspect ? " ?" : ""));
+                    RemarkOn(candidate));
     AddTimes(&candidate, batches, cells);
     table.AddRow(std::move(cells));
     cells.assign(layer_cells, "");
@@ -310,6 +317,7 @@ Json LayerJson(const LayerReport& layer, const Structure& structure) {
                           {"measured", candidate.measured},
                           {"suspect", candidate.suspect},
                           {"microseconds", candidate.microseconds}});
+    if (candidate.copied < 1.0) candidates.back()["copied"] = candidate.copied;
   }
   return {{"name", layer.name},
           {"op", layer.op},

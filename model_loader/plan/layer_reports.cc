@@ -31,7 +31,7 @@ LayerReport DescribeLayer(const Network& network, const Layer& layer, const std:
     report.candidates.push_back({std::string(candidate.kernel->name), candidate.microseconds, candidate.measured,
                                  key.weights, candidate.suspect,
                                  key.weights == Format::kNone ? key.input.dtype : key.weight_dtype,
-                                 candidate.kernel->skips_input_zeros});
+                                 candidate.kernel->skips_input_zeros, candidate.copied});
   }
   return report;
 }

@@ -110,7 +110,8 @@ function makeCandidates(layer) {
                   {text: 'weights'}];
   const table = makeTable(titles, layer.candidates.map(candidate => [
     make('span', {class: 'kernel'}, swatch(kernelMark(candidate, 50)),
-         candidate.kernel + (candidate.chosen ? ' (chosen)' : '') + (candidate.suspect ? ' (suspect)' : '')),
+         candidate.kernel + (candidate.chosen ? ' (chosen)' : '') + (candidate.suspect ? ' (suspect)' : '') +
+           (candidate.copied < 1 ? ` (${percentText(candidate.copied)} copied, the rest lies in place)` : '')),
     ...report.measured_batches.map((_, b) => timeText(candidate.microseconds[b])), candidate.weights]));
   return make('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Kernels of this layer'}, table);
 }

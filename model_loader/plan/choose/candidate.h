@@ -29,7 +29,8 @@ struct Candidate {
   // Has as real numbers what another kernel for the layer has as the model's whole ones: taken only where no choice
   // without it works, so that results do not depend on which kernels were fast.
   bool rounds_less = false;
-  int norm = -1;  // the layer norm behind it that the kernel computes, too (norm_pairs.h)
+  int norm = -1;        // the layer norm behind it that the kernel computes, too (norm_pairs.h)
+  double copied = 1.0;  // what share of what it was measured to copy a plan has it copy (nested_copies.h)
 };
 
 // How the residual is stored, where there is one.

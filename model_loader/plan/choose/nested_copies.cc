@@ -93,8 +93,8 @@ void LeaveOutNestedCopies(const Network& network, LayerCandidates& candidates) {
     if (network.layers[i].op != Op::kConcat && network.layers[i].op != Op::kSlice) continue;
     for (Candidate& candidate : candidates[i]) {
       if (candidate.input != candidate.output || !IsOfDevices(candidate.input.layout)) continue;
-      const double share = uses.CopiedShare(i, candidate.input);
-      for (double& time : candidate.microseconds) time *= share;
+      candidate.copied = uses.CopiedShare(i, candidate.input);
+      for (double& time : candidate.microseconds) time *= candidate.copied;
     }
   }
 }

@@ -27,6 +27,7 @@ struct LayerReport {
     bool suspect = false;            // was measured, and disturbed, so that all times of the layer are estimates
     DType type = DType::kFloat32;    // of its weights, or, where it takes none, of its input
     bool skips_input_zeros = false;  // see Kernel
+    double copied = 1.0;             // the share of its copies that the plan does not avoid; times are of that
   };
   std::string name;
   std::string op;

@@ -88,6 +88,21 @@ device   A processor (avx2), 2 threads
 )");
 }
 
+// 0 us would look as if it had been measured.
+TEST(ReportText, SaysWhatIsNotCopied) {
+  ModelReport report = SampleReport();
+  LayerReport& layer = report.plan.layers[0];
+  layer.candidates[1].copied = 0.0;
+  layer.candidates[2].copied = 0.25;
+  const std::string text = ReportText(report);
+  EXPECT_THAT(text, HasSubstr("  conv_slow, in place "));
+  EXPECT_THAT(text, HasSubstr("* conv_csr, 25.0 % copied "));
+  EXPECT_THAT(text, HasSubstr("  conv_dense "));
+  const auto candidates = nlohmann::json::parse(ReportJson(report))["layers"][0]["candidates"];
+  EXPECT_EQ(candidates[0]["copied"], 0.25);
+  EXPECT_FALSE(candidates[1].contains("copied"));
+}
+
 TEST(ReportText, FitsATerminalWhateverTheNames) {
   ModelReport report = SampleReport();
   report.plan.layers[0].name = std::string(500, 'n');

@@ -24,6 +24,7 @@ double CostOf(const Network& network, int value, Layout layout, const Kernel& ke
   for (size_t i = 0; i < network.layers.size(); ++i) {
     const std::vector<double>& times = candidates[i][0].microseconds;
     EXPECT_EQ(2 * times[0], times[1]);
+    EXPECT_EQ(candidates[i][0].copied, times[1] / 10) << "what was measured is still known";
     if (network.layers[i].output == value) return times[1];
     EXPECT_TRUE(times[1] == 10 || network.layers[i].op != Op::kActivation);
   }
