@@ -10,6 +10,13 @@
 
 namespace swizzle::pack {
 
+std::vector<Format> FormatsToPackIn(const Layer& layer, const WeightMatrix& matrix) {
+  std::vector<Format> formats =
+      FormatsThatHold(DetectStructure(matrix, IsWindowed(layer.op) ? layer.window().taps() : 1));
+  std::erase_if(formats, [](Format format) { return !IsSparse(format) || !HasValues(format); });
+  return formats;
+}
+
 FormatCosts CostsOfFormats(const Network& network) {
   FormatCosts costs;
   std::map<Format, FormatCost> by_format;
@@ -22,10 +29,8 @@ FormatCosts CostsOfFormats(const Network& network) {
     if (!IsSparse(matrix.format()) || !HasValues(matrix.format())) continue;
     ++costs.sparse_layers;
     const DenseMatrix dense = network.weights[layer.weight].ToDense();
-    const int64_t taps = IsWindowed(layer.op) ? layer.window().taps() : 1;
     std::optional<int64_t> smallest;
-    for (const Format format : FormatsThatHold(DetectStructure(matrix, taps))) {
-      if (!IsSparse(format) || !HasValues(format)) continue;
+    for (const Format format : FormatsToPackIn(layer, matrix)) {
       const StatusOr<WeightMatrix> made = WeightMatrix::FromDense(format, dense);
       if (!made.ok()) continue;
       const int64_t more = static_cast<int64_t>(made->StoredBytes()) - static_cast<int64_t>(matrix.StoredBytes());

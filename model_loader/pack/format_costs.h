@@ -1,4 +1,4 @@
-// What a model's sparse weights would take in each format that `swizzle-pack pack` can give them. Pure.
+// Which formats `swizzle-pack pack` can give a model's sparse weights, and what these would take in each. Pure.
 #ifndef SWIZZLE_MODEL_LOADER_PACK_FORMAT_COSTS_H_
 #define SWIZZLE_MODEL_LOADER_PACK_FORMAT_COSTS_H_
 
@@ -9,6 +9,9 @@
 #include "model_loader/network/network.h"
 
 namespace swizzle::pack {
+
+// Those that hold the layer's weight, by its structure. REQUIRES: it is sparse.
+std::vector<Format> FormatsToPackIn(const Layer& layer, const WeightMatrix& matrix);
 
 struct FormatCost {
   std::string name;    // as --format takes it
@@ -22,6 +25,7 @@ struct FormatCosts {
   std::vector<FormatCost> formats;
 };
 
+// Of a network as it is packed, whose layers no plan has fused yet.
 FormatCosts CostsOfFormats(const Network& network);
 
 }  // namespace swizzle::pack

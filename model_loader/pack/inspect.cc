@@ -62,10 +62,10 @@ StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, 
   report.producer = model.network.producer;
   report.features = backend.features_text();
   report.fusions = std::move(model.fusions);
+  report.costs = CostsOfFormats(model.network);
   FuseLayers(model.network);  // as the plan will: structures go by its layers
   if (HasHostMemory(backend)) FuseDepthwiseFunctions(model.network);
   DescribeWeights(model.network, !command.page.empty(), report);
-  report.costs = CostsOfFormats(model.network);
   SWIZZLE_ASSIGN_OR_RETURN(report.sparse_inputs, SeeZeros(command, devices, model.network));
   const PlanOptions options{.max_batch = command.max_batch,
                             .threads = command.threads,

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/format/structure.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/pack/commands.h"
+#include "model_loader/pack/format_costs.h"
 #include "model_loader/pack/seen_values.h"
 #include "model_loader/pack/text_table.h"
 #include "model_loader/packed/packed_writer.h"
@@ -45,11 +45,8 @@ Refusals ChangeFormats(Network& network, const std::string& asked) {
     if (layer.weight < 0) continue;
     Weight& weight = network.weights[layer.weight];
     if (!IsSparse(weight.format()) || !HasValues(weight.format())) continue;
-    const int64_t taps = IsWindowed(layer.op) ? layer.window().taps() : 1;
     const std::optional<Format> named = FormatFromName(asked);
-    std::vector<Format> formats = {named.value_or(weight.format())};
-    if (!named) formats = FormatsThatHold(DetectStructure(weight.matrix, taps));
-    std::erase_if(formats, [](Format format) { return !IsSparse(format) || !HasValues(format); });
+    const std::vector<Format> formats = named ? std::vector{*named} : FormatsToPackIn(layer, weight.matrix);
     ++refusals.of;
     StatusOr<WeightMatrix> made = Smallest(weight.ToDense(), formats);
     if (made.ok()) {
