@@ -102,10 +102,14 @@ std::string RemarkOn(const KernelTimes& candidate) {
                 candidate.suspect ? " ?" : "");
 }
 
-void AddTimes(const KernelTimes* candidate, size_t batches, std::vector<std::string>& cells) {
-  for (size_t b = 0; b < batches; ++b) {
-    const bool measured = candidate != nullptr && b < candidate->microseconds.size();
-    cells.push_back(measured ? MicrosecondsText(candidate->microseconds[b]) : "-");
+// Where some times are measured, the others are marked.
+bool MarksEstimates(const PlanReport& plan) { return plan.timed_now + plan.timed_before > 0; }
+
+void AddTimes(const PlanReport& plan, const KernelTimes* candidate, std::vector<std::string>& cells) {
+  for (size_t b = 0; b < plan.measured_batches.size(); ++b) {
+    const bool known = candidate != nullptr && b < candidate->microseconds.size();
+    const bool marked = known && !candidate->measured && MarksEstimates(plan);
+    cells.push_back(known ? Concat(marked ? "~" : "", MicrosecondsText(candidate->microseconds[b])) : "-");
   }
 }
 
@@ -123,14 +127,14 @@ std::vector<std::string> LayerCells(const LayerReport& layer, const Structure& s
   return cells;
 }
 
-void AddLayer(const LayerReport& layer, const Structure& structure, size_t batches, TextTable& table) {
+void AddLayer(const PlanReport& plan, const LayerReport& layer, const Structure& structure, TextTable& table) {
   std::vector<std::string> cells = LayerCells(layer, structure);
   const size_t layer_cells = cells.size();
   const std::vector<KernelTimes> ranked = Ranked(layer);
   if (ranked.empty()) {
     cells.push_back("-");
     cells.push_back(layer.moves_data() ? "* " + Shortened(KernelsText(layer), kKernelWidth) : "-");
-    AddTimes(nullptr, batches, cells);
+    AddTimes(plan, nullptr, cells);
     table.AddRow(std::move(cells));
     return;
   }
@@ -138,7 +142,7 @@ void AddLayer(const LayerReport& layer, const Structure& structure, size_t batch
     cells.emplace_back(DTypeName(candidate.type));
     cells.push_back((layer.RunsOn(candidate.kernel) ? "* " : "  ") + Shortened(candidate.kernel, kKernelWidth) +
                     RemarkOn(candidate));
-    AddTimes(&candidate, batches, cells);
+    AddTimes(plan, &candidate, cells);
     table.AddRow(std::move(cells));
     cells.assign(layer_cells, "");
   }
@@ -170,9 +174,12 @@ std::string TimingsText(const PlanReport& plan) {
 }
 
 std::string FusionsText(const std::vector<std::pair<std::string, int>>& fusions) {
+  if (fusions.empty()) return "done when the file was packed";
   std::string text;
-  for (const auto& [pass, count] : fusions) text += Concat(text.empty() ? "" : ", ", pass, " ", count);
-  return text.empty() ? "done when the file was packed" : text;
+  for (const auto& [pass, count] : fusions) {
+    if (count > 0) text += Concat(text.empty() ? "" : ", ", pass, " ", count);
+  }
+  return text.empty() ? "none" : text;
 }
 
 // Nothing where batches of all sizes run on the same kernels.
@@ -186,7 +193,8 @@ std::string BucketsText(const PlanReport& plan) {
 std::string HeadingText(const ModelReport& report) {
   const std::string producer = report.producer.empty() ? "unknown producer" : report.producer;
   return Concat(report.model, ": ", report.container, ", ", producer, ", ", report.plan.layers.size(),
-                " layers (* marks the chosen kernel of each", BucketsText(report.plan), ")\n");
+                " layers (* marks the chosen kernel of each", BucketsText(report.plan),
+                MarksEstimates(report.plan) ? "; ~ a like layer's time, or an estimate)\n" : ")\n");
 }
 
 // What the weights take as `pack --format` stores them. Nothing where there are no sparse ones.
@@ -205,8 +213,9 @@ std::string TotalsText(const ModelReport& report) {
       Concat(BytesText(plan.dense_bytes), " dense, ", BytesText(plan.stored_bytes), " stored (",
              RatioText(plan.dense_bytes, plan.stored_bytes), " smaller), ", BytesText(plan.device_bytes),
              " as the kernels hold them; ", PercentText(TotalSparsity(plan)), " are zero");
-  const std::string memory = Concat(plan.conversions, " layout conversions; arena ", BytesText(report.arena_bytes),
-                                    " for batches up to ", report.max_batch);
+  const std::string memory =
+      Concat(plan.conversions, plan.conversions == 1 ? " layout conversion" : " layout conversions", "; arena ",
+             BytesText(report.arena_bytes), " for batches up to ", report.max_batch);
   const std::string device =
       Concat(plan.device, " (", report.features, "), ", plan.threads, plan.threads == 1 ? " thread" : " threads");
   return Concat("weights  ", weights, CostsText(report.costs), "\nkernels  ", TotalTimesText(plan), "\ntimes    ",
@@ -337,7 +346,7 @@ std::string ReportText(const ModelReport& report) {
   const PlanReport& plan = report.plan;
   TextTable table = NewLayerTable(plan);
   for (size_t i = 0; i < plan.layers.size(); ++i) {
-    AddLayer(plan.layers[i], report.structures[i], plan.measured_batches.size(), table);
+    AddLayer(plan, plan.layers[i], report.structures[i], table);
   }
   return Concat(HeadingText(report), "\n", table.Render(), "\n", TotalsText(report), SparseInputsText(report));
 }

@@ -78,7 +78,7 @@ function makeColumns() {
     ...report.measured_batches.map((batch, b) => {
       const time = timeScale(b);
       return {id: `time-${b}`, title: `Time at batch ${batch}`, scale: time, batch: b,
-              marks: layer => timeMarks(time, layer, b), value: layer => timeText(chosenOf(layer)?.microseconds[b])};
+              marks: layer => timeMarks(time, layer, b), value: layer => kernelTimeText(chosenOf(layer), b)};
     }),
   ];
 }
@@ -164,7 +164,7 @@ function tooltipLines(layer, index, column) {
     .sort((a, b) => a.microseconds[column.batch] - b.microseconds[column.batch]);
   const table = make('table', {}, ...candidates.map(candidate => make('tr', {class: candidate.chosen ? 'chosen' : ''},
     make('td', {}, swatch(kernelMark(candidate, 50))), make('td', {}, candidate.kernel),
-    make('td', {class: 'number'}, timeText(candidate.microseconds[column.batch])))));
+    make('td', {class: 'number'}, kernelTimeText(candidate, column.batch)))));
   return [...rows, make('div', {}, column.title), candidates.length ? table : 'moves no data: nothing to run'];
 }
 

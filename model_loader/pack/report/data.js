@@ -93,8 +93,14 @@ function speedUp(layer, batch) {
   return layer.weight && chosen > 0 && dense !== undefined ? dense / chosen : undefined;
 }
 
+// Where some times are measured, the others are marked.
 function isMeasured() {
-  return report.layers.every(layer => layer.candidates.every(candidate => candidate.measured));
+  return report.layers.some(layer => layer.candidates.some(candidate => candidate.measured));
+}
+
+function kernelTimeText(candidate, b) {
+  const time = candidate?.microseconds[b] ?? null;
+  return (time === null || candidate.measured || !isMeasured() ? '' : '~') + timeText(time);
 }
 
 function layerSummary(layer, index) {
@@ -105,7 +111,7 @@ function layerSummary(layer, index) {
   }
   const chosen = chosenOf(layer);
   report.measured_batches.forEach((batch, b) => {
-    if (chosen) parts.push(`batch ${batch}: ${timeText(chosen.microseconds[b])}`);
+    if (chosen) parts.push(`batch ${batch}: ${kernelTimeText(chosen, b)}`);
   });
   return parts.join('; ');
 }

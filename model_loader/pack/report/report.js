@@ -43,9 +43,11 @@ function showTotals() {
       `${timesText(report.dense_microseconds[b] / report.microseconds[b])} as fast as dense (${timeText(report.dense_microseconds[b])})`)),
   ];
   show('totals', make('dl', {class: 'tiles'}, ...tiles),
-       make('p', {class: 'quiet'}, isMeasured() ? '' : 'Times are estimates by rule of thumb, for no time was given to ' +
-            'measure kernels (--tuning-budget). ', 'Times are sums over the layers of the kernels chosen, and of the ' +
-            'fastest dense kernel of each; conversions between layouts are left out.'));
+       make('p', {class: 'quiet'},
+            isMeasured() ? 'Times with a ~ are those of a like layer, or estimates. ' :
+              'Times are estimates by rule of thumb, for no time was given to measure kernels (--tuning-budget). ',
+            'Times are sums over the layers of the kernels chosen, and of the fastest dense kernel of each; ' +
+            'conversions between layouts are left out.'));
 }
 
 function makeTable(titles, rows) {
@@ -69,7 +71,7 @@ function showTable() {
                  layer.kernel ?? '–'];
     report.measured_batches.forEach((_, b) => {
       const ratio = speedUp(layer, b);
-      row.push(timeText(chosen?.microseconds[b]), ratio === undefined ? '–' : timesText(ratio));
+      row.push(kernelTimeText(chosen, b), ratio === undefined ? '–' : timesText(ratio));
     });
     return row;
   });
@@ -112,7 +114,7 @@ function makeCandidates(layer) {
     make('span', {class: 'kernel'}, swatch(kernelMark(candidate, 50)),
          candidate.kernel + (candidate.chosen ? ' (chosen)' : '') + (candidate.suspect ? ' (suspect)' : '') +
            (candidate.copied < 1 ? ` (${percentText(candidate.copied)} copied, the rest lies in place)` : '')),
-    ...report.measured_batches.map((_, b) => timeText(candidate.microseconds[b])), candidate.weights]));
+    ...report.measured_batches.map((_, b) => kernelTimeText(candidate, b)), candidate.weights]));
   return make('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Kernels of this layer'}, table);
 }
 

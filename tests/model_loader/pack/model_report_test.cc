@@ -12,6 +12,7 @@ namespace swizzle::pack {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 ModelReport SampleReport() {
   LayerReport conv;
@@ -67,8 +68,9 @@ ModelReport SampleReport() {
 }
 
 TEST(ReportText, IsATableWithTotals) {
-  EXPECT_EQ(ReportText(SampleReport()),
-            R"(model.onnx: onnx, pytorch 2.1.0, 2 layers (* marks the chosen kernel of each)
+  EXPECT_EQ(
+      ReportText(SampleReport()),
+      R"(model.onnx: onnx, pytorch 2.1.0, 2 layers (* marks the chosen kernel of each; ~ a like layer's time, or an estimate)
 
 layer           op       weight  plane   zeros  structure     stored  type  kernel             batch 1  batch 8
 --------------  -------  ------  -----  ------  ----------  --------  ----  -----------------  -------  -------
@@ -82,10 +84,28 @@ weights  32.0 KiB dense, 12.5 KiB stored (2.6x smaller), 12.7 KiB as the kernels
 kernels  60.0 us at batch 1, 100 us at batch 8, all layers together
 dense    50.0 us at batch 1, 400 us at batch 8, the fastest dense kernel of each layer
 times    7 measured now, 2 before
-plan     1 layout conversions; arena 1.00 MiB for batches up to 64
+plan     1 layout conversion; arena 1.00 MiB for batches up to 64
 fusions  fold_affine 3, fuse_activation 2
 device   A processor (avx2), 2 threads
 )");
+}
+
+TEST(ReportText, TellsEstimatesFromTimes) {
+  ModelReport report = SampleReport();
+  report.plan.layers[0].candidates[1].measured = false;
+  EXPECT_THAT(ReportText(report), HasSubstr("  conv_slow        ~70.5 us  ~1.50 ms\n"));
+  report.plan.timed_now = report.plan.timed_before = 0;
+  const std::string estimated = ReportText(report);
+  EXPECT_THAT(estimated, Not(HasSubstr("~"))) << "all are";
+  EXPECT_THAT(estimated, HasSubstr("times    estimated by rule of thumb"));
+}
+
+TEST(ReportText, NamesPassesThatApplied) {
+  ModelReport report = SampleReport();
+  report.fusions = {{"fold_affine", 0}, {"fuse_activation", 2}, {"fold_pad", 0}};
+  EXPECT_THAT(ReportText(report), HasSubstr("fusions  fuse_activation 2\n"));
+  report.fusions = {{"fold_affine", 0}};
+  EXPECT_THAT(ReportText(report), HasSubstr("fusions  none\n"));
 }
 
 // 0 us would look as if it had been measured.
