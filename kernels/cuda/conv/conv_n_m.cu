@@ -123,7 +123,11 @@ class Multiplier {
     Release(before);
   }
 
+  // Lanes have read places there without the tensor cores: each orders that before copies to come, and all before one
+  // arrives for them.
   __device__ void Release(int stage) {
+    PublishToProducts();
+    __syncwarp();
     if (threadIdx.x % kWarp == 0) consumer_.Release(stage);
   }
 

@@ -276,6 +276,7 @@ class Multiplier {
   __device__ void ReleaseResidual() {
     if constexpr (Places::kAligned) {
       if (args_.residual == nullptr) return;
+      PublishToProducts();  // what was read here, too, comes before copies that follow a barrier
       __syncwarp();
 #pragma unroll
       for (const int stage : residual_) Release(stage);
