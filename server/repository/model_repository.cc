@@ -23,6 +23,8 @@ namespace fs = std::filesystem;
 
 // A session that has run nothing for so long, or twice that, keeps no memory.
 constexpr absl::Duration kIdle = absl::Seconds(5);
+// Where a repository has a model.
+constexpr std::string_view kLayout = "MODEL/1/model.onnx, model.swz or model.safetensors";
 
 MemoryRooms RoomsOf(const RepositoryOptions& options) {
   return {.process = options.memory, .most_of_runs = options.most_of_runs, .runs_limit = options.most_of_runs};
@@ -78,6 +80,9 @@ Status DirectoryRepository::Open() {
     if (name.front() == '.') continue;  // not a model: .git, or what Kubernetes mounts beside links
     models_[name].status = {name, 0, MakeError(StatusCode::kUnavailable, "model '", name, "' is being loaded"),
                             ModelState::kLoading};
+  }
+  if (models_.empty()) {
+    Log(LogLevel::kWarning, "there is no model", {{"repository", options_.directory.string()}, {"put_it_at", kLayout}});
   }
   return absl::OkStatus();
 }
@@ -183,7 +188,8 @@ StatusOr<std::unique_ptr<ModelRepository>> NewModelRepository(const RepositoryOp
                                                               Metrics& metrics) {
   std::error_code ignored;
   if (!fs::is_directory(options.directory, ignored)) {
-    return MakeError(StatusCode::kNotFound, "there is no model repository at ", options.directory.string());
+    return MakeError(StatusCode::kNotFound, "there is no model repository at ", options.directory.string(),
+                     "; it is to be a folder with ", kLayout);
   }
   auto repository = std::make_unique<DirectoryRepository>(options, devices, metrics);
   SWIZZLE_RETURN_IF_ERROR(repository->Open());

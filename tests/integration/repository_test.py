@@ -124,6 +124,15 @@ def test_latest_version_serves(start, repository, test_images):
         assert client.infer('model', [tensor]).get_response().model_version == '10'
 
 
+def test_an_empty_repository_is_told_of(start, tmp_path):
+    """A model that was put one folder too high looks like no model at all."""
+    (tmp_path / 'models').mkdir()
+    (tmp_path / 'models' / 'model.onnx').write_bytes(ONNX.read_bytes())
+    server = start(tmp_path / 'models')
+    assert 'there is no model' in server.log()
+    assert 'MODEL/1/model.onnx' in server.log()
+
+
 def test_missing_repository_is_an_error():
     result = subprocess.run([program('swizzle-server'), '--model-repository=no/such/directory'], capture_output=True,
                             text=True, timeout=60)

@@ -155,6 +155,12 @@ TEST_F(ModelRepositoryTest, WhatNeedsAGpuIsRefusedWithoutOne) {
   EXPECT_TRUE(repository_->Find("either", "").ok());
 }
 
+TEST_F(ModelRepositoryTest, SaysWhatAMissingDirectoryIsToBe) {
+  const auto missing = NewModelRepository({.directory = directory_.path() / "none"}, devices_, *metrics_);
+  EXPECT_EQ(missing.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(std::string(missing.status().message()), HasSubstr("none; it is to be a folder with MODEL/1/model.onnx"));
+}
+
 TEST_F(ModelRepositoryTest, AnEmptyDirectoryIsReady) {
   EXPECT_TRUE(Load().readiness().ready);
   EXPECT_TRUE(repository_->List().empty());
