@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "kernels/devices.h"
 #include "model_loader/plan/choose/plan_options.h"
 
@@ -48,6 +49,12 @@ std::string CheckPrecision(const std::string& text) {
 std::string CheckGroupLimit(const std::string& text) {
   if (GroupLimitFromText(text)) return "";
   return "'" + text + "' is not N:M with 1 <= N < M <= " + std::to_string(GroupLimit::kMostM);
+}
+
+std::string CheckPart(const std::string& text) {
+  double part = 0;
+  if (absl::SimpleAtod(text, &part) && part >= 0.0 && part <= 1.0) return "";
+  return "'" + text + "' is not from 0 to 1; of 90 % it is 0.9";
 }
 
 // The flags of all commands, and what was asked for once they are parsed.
@@ -160,7 +167,7 @@ class Flags {
                     "Part of each layer's weights to be zero, 0 to 1; n-m zeros at least what its pattern says")
         ->type_name("S")
         ->required()
-        ->check(CLI::Range(0.0, 1.0).description(""));
+        ->check(CheckPart);
     app->add_option("--skip", prune_.skip, "Leave matching layers as they are; may be repeated")
         ->type_name("PATTERN")
         ->expected(1)

@@ -58,6 +58,13 @@ TEST(Options, PruneTakesItsOutputEitherWayAndManyPatterns) {
   EXPECT_EQ(positional.output, "p.swz");
 }
 
+TEST(Options, PruneSaysWhatAPartIs) {
+  for (const char* sparsity : {"--sparsity=90", "--sparsity=90%", "--sparsity=-0.1", "--sparsity=nan"}) {
+    EXPECT_THAT(Parse({"prune", "m.onnx", "p.onnx", sparsity}).text, HasSubstr("is not from 0 to 1; of 90 % it is 0.9"))
+        << sparsity;
+  }
+}
+
 TEST(Options, PruneRefusesFlagsThatItsMethodDoesNotRead) {
   const auto prune = [](const std::vector<std::string>& flags) {
     std::vector<const char*> words = {"prune", "m.onnx", "p.onnx", "--sparsity=0.9"};
