@@ -200,7 +200,7 @@ StatusOr<RecurrentNet> ReadRecurrentNet(Call& call, std::vector<int64_t> phases,
 StepWalk::StepWalk(Call& call, const RecurrentNet& net)
     : net_(net), stream_(cpu::CpuStream::From(call.stream())), gate_(call.gate()) {
   constexpr int64_t kWorthAWait = 1 << 16;   // products a step
-  constexpr int64_t kWorthAsking = 1 << 22;  // likewise, of some steps: a few hundred microseconds
+  constexpr int64_t kWorthAsking = 1 << 24;  // likewise, of some steps: some hundred microseconds, zeros skipped or not
   constexpr int64_t kUnits = 16;             // the fewest that a task has
   const int64_t threads = stream_.threads();
   const bool enough = net.directions * net.batch >= threads || net.batch * net.width() * net.hidden < kWorthAWait;

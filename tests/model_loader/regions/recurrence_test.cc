@@ -134,10 +134,9 @@ TEST_F(RecurrenceTest, TakesSequencesOfNoStepsAndBatchesOfNoRows) {
 
 // By the interpreter and planned: of units that threads share, of directions that each has its own of, and by one.
 TEST_F(RecurrenceTest, AsksAGateBetweenSteps) {
-  constexpr int kSteps = 40;
+  constexpr int kSteps = 80;
   const Shape shape = {kSteps, 4, kInputs};
-  for (const auto& [units, direction, least] :
-       {std::tuple(400, "forward", kSteps), std::tuple(256, "bidirectional", kSteps / 2)}) {
+  for (const auto& [units, direction] : {std::pair(400, "forward"), std::pair(256, "bidirectional")}) {
     for (const int threads : {1, 2}) {
       const RegionalProgram regional =
           Plan(Network("LSTM", 4, units, 1, {{"direction", std::string(direction)}}), threads);
@@ -147,7 +146,7 @@ TEST_F(RecurrenceTest, AsksAGateBetweenSteps) {
         swizzle::testing::CountingGate gate;
         const auto free = Run(*program, shape, threads), gated = Run(*program, shape, threads, {}, &gate);
         ASSERT_THAT(gated, IsOk());
-        EXPECT_GE(gate.asked, least);
+        EXPECT_GE(gate.asked, kSteps / 8);
         EXPECT_EQ(gate.waited, 1);
         EXPECT_TRUE(std::ranges::equal((*gated)[0].As<float>(), (*free)[0].As<float>()));
       }
