@@ -82,6 +82,14 @@ StatusOr<Outcome> Execute(const PackCommand& command, Terminal& terminal) {
   if (!command.calibration.empty()) {
     terminal.out << "counted the zeros of what layers with sparse weights read: " << counted << " values\n";
   }
+  // A named format may be far from what it is for: blocks of scattered zeros are mostly filling.
+  if (const FormatCosts costs = CostsOfFormats(model.network); !costs.formats.empty()) {
+    const int64_t least = costs.formats.back().bytes;
+    if (2 * stored_bytes > 3 * least) {
+      terminal.out << "--format=auto would take " << BytesText(least)
+                   << "; which kernels are candidates does not depend on the file's format\n";
+    }
+  }
   if (refusals.layers > 0) {
     terminal.out << refusals.layers << " of " << refusals.of << " sparse layers cannot be stored as " << command.format
                  << " and keep their format; the first: " << refusals.first.message() << "\n";

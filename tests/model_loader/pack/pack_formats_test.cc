@@ -1,4 +1,4 @@
-// What the pack command says of layers that a named format cannot hold.
+// What the pack command says of layers that a named format cannot hold, or holds badly.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 #include "model_loader/pack/commands.h"
 #include "model_loader/packed/packed_writer.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/network_builder.h"
 #include "tests/support/random_encoder.h"
 #include "tests/support/random_network.h"
 #include "tests/support/temporary_folder.h"
@@ -74,6 +75,22 @@ TEST_F(PackFormats, InspectSaysWhatEachTakes) {
 TEST_F(PackFormats, InspectSaysWhatEachTakesOfAnEncoder) {
   network_ = swizzle::testing::MakeRandomEncoder({.sparsity = 0.9});
   ExpectTold({"csr", "bitmap", "auto"});
+}
+
+// A linear layer of scattered zeros, whose blocks are mostly filling.
+Network Linear() {
+  swizzle::testing::NetworkBuilder builder(1, 0);
+  const int input = builder.Value("x", 128), output = builder.Linear(input, 64, 0.9);
+  const NetworkPort from = builder.Port(input, "x"), to = builder.Port(output, "y");
+  Network network = builder.Finish();
+  network.inputs = {from}, network.outputs = {to};
+  return network;
+}
+
+TEST_F(PackFormats, SaysWhatAutoWouldTakeWhereANamedFormatTakesFarMore) {
+  network_ = Linear();
+  EXPECT_THAT(Pack("hb-ell"), HasSubstr("--format=auto would take "));
+  for (const char* format : {"csr", "bitmap", "auto"}) EXPECT_THAT(Pack(format), Not(HasSubstr("would"))) << format;
 }
 
 TEST_F(PackFormats, SaysNothingWhereAllAreHeld) {
