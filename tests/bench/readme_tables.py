@@ -255,7 +255,7 @@ def whole_numbers_table():
 
 def byte_attention_table():
     """Sparse attention in whole numbers over dense attention in parts and fused."""
-    figures = kept_seed('magicube')
+    figures = kept_seed('magicube_attention')
     fused = ('fused_us', 'cudnn_us', 'flash_us')
     rows = [(f'{row["sequences"]} x {row["tokens"]}', row['heads'], f'{row["sparsity"]:.0%}', f'{row["parts_us"]:.0f} µs',
              ', '.join(f'{row[by]:.0f}' for by in fused) + ' µs', f'{row["ours_us"]:.0f} µs',

