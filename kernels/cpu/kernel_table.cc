@@ -22,6 +22,7 @@
 #include "kernels/cpu/int8/elementwise_bytes.h"
 #include "kernels/cpu/int8/lane_conv.h"
 #include "kernels/cpu/int8/linear_bytes.h"
+#include "kernels/cpu/int8/multiply_bytes.h"
 #include "kernels/cpu/int8/nhwc_windows.h"
 #include "kernels/cpu/int8/onednn_bytes.h"
 #include "kernels/cpu/int8/position_bytes.h"
@@ -183,6 +184,7 @@ constexpr Kernel kPositionBlocks = {.accepts = AcceptsPositionBytes,
                                     .prepare = PreparePositionBlocks,
                                     .workspace_bytes = PositionBytesWorkspace,
                                     .holds = HoldsPositionBytes};
+constexpr Kernel kMultiplyBytes = {.accepts = AcceptsMultiplyBytes};
 constexpr Kernel kDepthwiseBytes = {.accepts = AcceptsDepthwiseBytes,
                                     .prepare = PrepareDepthwiseBytes,
                                     .workspace_bytes = WindowBytesWorkspace,
@@ -389,6 +391,13 @@ constexpr auto kRows = Join(
                        SWIZZLE_PER_BYTE_TARGET(AddBytes)),
     ByteRows<"activation_u8">(Op::kActivation, Format::kNone, kFullU8, kFullU8, {.accepts = AcceptsElementwiseBytes},
                               SWIZZLE_PER_BYTE_TARGET(AddBytes)),
+    PlainByteRows<"multiply_nchw_u8", kNchwU8>(Op::kMultiply, kMultiplyBytes, SWIZZLE_PER_TARGET(MultiplyBytes)),
+    PlainByteRows<"multiply_full_panels_u8", kFullU8>(Op::kMultiply, kMultiplyBytes, SWIZZLE_PER_TARGET(MultiplyBytes)),
+    PlainByteRows<"multiply_nhwc_u8", kNhwcU8>(Op::kMultiply, kMultiplyBytes, SWIZZLE_PER_TARGET(MultiplyBytes)),
+    PlainByteRows<"scale_full_panels_u8", kFullU8>(Op::kScale, kMultiplyBytes, SWIZZLE_PER_TARGET(ScaleBytes)),
+    PlainByteRows<"scale_nhwc_u8", kNhwcU8>(Op::kScale, kMultiplyBytes, SWIZZLE_PER_TARGET(ScaleBytes)),
+    FunctionByteRows<"function_nchw_u8", kNchwU8>(), FunctionByteRows<"function_full_panels_u8", kFullU8>(),
+    FunctionByteRows<"function_nhwc_u8", kNhwcU8>(),
     ByteRow<"concat_nchw_u8", kNchwU8>(Op::kConcat, {.accepts = AcceptsConcatBytes}, &RunConcat),
     ByteRow<"concat_full_panels_u8", kFullU8>(Op::kConcat, {.accepts = AcceptsConcatBytes}, &RunConcat),
     ByteRow<"slice_nchw_u8", kNchwU8>(Op::kSlice, {.accepts = AcceptsSliceBytes}, &RunSlice),

@@ -29,11 +29,11 @@ class Calibration(CalibrationDataReader):
 
 
 def quantise(model, folder, inputs, form=QuantFormat.QDQ, activations=QuantType.QUInt8, weights=QuantType.QInt8,
-             per_channel=True):
+             per_channel=True, **more):
     plain, file = folder / 'plain.onnx', folder / 'model.onnx'
     onnx.save(model, plain)
     quantize_static(str(plain), str(file), Calibration(inputs), quant_format=form, per_channel=per_channel,
-                    activation_type=activations, weight_type=weights)
+                    activation_type=activations, weight_type=weights, **more)
     return file
 
 
@@ -80,6 +80,18 @@ def test_types(activations, weights, per_channel, tmp_path):
     inputs = conformance_test.draw_inputs(model)
     file = quantise(model, tmp_path, inputs, QuantFormat.QDQ, activations, weights, per_channel)
     check(file, inputs, tmp_path, STEPS)
+
+
+@pytest.mark.parametrize('name', ('mobilenet_v3_small', 'efficientnet_b0'))
+def test_products_and_functions(name, tmp_path):
+    """Squeeze-and-excite, SiLU and HardSwish are of whole numbers, too, and nothing else is left."""
+    model = make_models.build(name, OPSET)
+    inputs = conformance_test.draw_inputs(model)
+    file = quantise(model, tmp_path, inputs)
+    check(file, inputs, tmp_path, STEPS)
+    kernels = [layer['kernel'] for layer in report_of(file)['layers'] if layer['kernel']]
+    assert all('_u8' in kernel for kernel in kernels), kernels
+    assert [kernel for kernel in kernels if kernel.startswith('scale_')]
 
 
 class Drawn:

@@ -8,6 +8,7 @@
 #include "kernels/backend/kernel_rows.h"
 #include "kernels/cpu/int8/byte_cells.h"
 #include "kernels/cpu/int8/convert_bytes.h"
+#include "kernels/cpu/int8/function_bytes.h"
 #include "kernels/cpu/runtime/targets.h"
 
 namespace swizzle::cpu {
@@ -90,6 +91,25 @@ constexpr auto ByteConversion() {
 template <RowText kName, Storage kStorage>
 constexpr std::array<Kernel, 1> ByteRow(Op op, const Kernel& common, RunFunctionPointer run) {
   return {MakeRow<kName + "_base">(common, {op, Format::kNone, DType::kFloat32, kStorage, kStorage}, kAnyX86, run)};
+}
+
+// Rows <name>_<target> of bytes that stay in their layout, of what is compiled for every target.
+template <RowText kName, Storage kStorage>
+constexpr std::array<Kernel, 3> PlainByteRows(Op op, Kernel family, const auto& run) {
+  const KernelKey key = ByteKey(op, Format::kNone, kStorage, kStorage);
+  family.family = RowName<kName>();
+  return {MakeRow<kName + "_avx512">(family, key, kAvx512, run.avx512),
+          MakeRow<kName + "_avx2">(family, key, kAvx2, run.avx2),
+          MakeRow<kName + "_base">(family, key, kAnyX86, run.base)};
+}
+
+// Rows function_<layout>_u8_<target>.
+template <RowText kName, Storage kStorage>
+constexpr std::array<Kernel, 2> FunctionByteRows() {
+  const KernelKey key = ByteKey(Op::kFunction, Format::kNone, kStorage, kStorage);
+  const Kernel family = {.accepts = AcceptsFunctionBytes, .family = RowName<kName>()};
+  return {MakeRow<kName + "_vbmi">(family, key, kAvx512 | kVnni | kVbmi, &FunctionBytesVbmi),
+          MakeRow<kName + "_base">(family, key, kAnyX86, &FunctionBytes)};
 }
 
 }  // namespace swizzle::cpu
