@@ -125,12 +125,13 @@ class FunctionRecogniser {
     return false;
   }
 
-  // x * HardSigmoid(x), x * Sigmoid(x)
+  // x * HardSigmoid(x), x * Sigmoid(x), where nothing is rounded in between
   bool RecogniseGate(int index) {
     const Node& product = rewriter_.node(index);
     for (size_t i : {0, 1}) {
       const Node* gate = ProducerOf(product.inputs[1 - i], "Function");
       if (gate == nullptr || gate->inputs[0] != product.inputs[i]) continue;
+      if (rewriter_.graph().values[product.inputs[1 - i]].wholes) continue;
       Function function = FunctionOf(*gate);
       if (function.kind != FunctionKind::kSigmoid && function.kind != FunctionKind::kHardSigmoid) continue;
       const bool hard = function.kind == FunctionKind::kHardSigmoid;
