@@ -135,7 +135,9 @@ Status CanonicaliseQLinearConv(NodeRewrite& rewrite);
 Status CanonicaliseQLinearMatMul(NodeRewrite& rewrite);
 Status CanonicaliseQGemm(NodeRewrite& rewrite);
 Status CanonicaliseQLinearBinary(NodeRewrite& rewrite);  // QLinearAdd, QLinearMul
-Status CanonicaliseQLinearUnary(NodeRewrite& rewrite);   // the rest
+Status CanonicaliseQLinearConcat(NodeRewrite& rewrite);
+Status CanonicaliseQLinearSoftmax(NodeRewrite& rewrite);
+Status CanonicaliseQLinearUnary(NodeRewrite& rewrite);  // the rest
 // The real number that a Pad of whole numbers pads by; nothing where it pads by a real one.
 StatusOr<std::optional<float>> WholePadding(const NodeRewrite& rewrite);
 // The output of a node that was `op` is of the whole numbers that its input is of, if the node gives no others.

@@ -91,9 +91,18 @@ StatusOr<int> RealInput(NodeRewrite& rewrite, size_t i, size_t scale, int64_t ax
 // The operators that give of whole numbers those that they give of real ones.
 constexpr std::string_view kKeepWholes[] = {"Flatten", "Identity", "MaxPool",   "GlobalMaxPool",
                                             "Reshape", "Squeeze",  "Transpose", "Unsqueeze"};
-constexpr std::string_view kReadWholes[] = {
-    "DequantizeLinear", "QGemm",         "QLinearAdd", "QLinearAveragePool", "QLinearConv", "QLinearGlobalAveragePool",
-    "QLinearLeakyRelu", "QLinearMatMul", "QLinearMul", "QLinearSigmoid"};
+constexpr std::string_view kReadWholes[] = {"DequantizeLinear",
+                                            "QGemm",
+                                            "QLinearAdd",
+                                            "QLinearAveragePool",
+                                            "QLinearConcat",
+                                            "QLinearConv",
+                                            "QLinearGlobalAveragePool",
+                                            "QLinearLeakyRelu",
+                                            "QLinearMatMul",
+                                            "QLinearMul",
+                                            "QLinearSigmoid",
+                                            "QLinearSoftmax"};
 
 bool OneOf(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
@@ -262,6 +271,48 @@ Status CanonicaliseQLinearUnary(NodeRewrite& rewrite) {
   return BecomeQuantised(rewrite, kYScale, DType::kUint8, [&] {
     rewrite.Respell(found->second.first, {x});
     return found->second.second(rewrite);
+  });
+}
+
+// Operands of other scales are rounded to the output's first: what is joined is of one.
+Status CanonicaliseQLinearConcat(NodeRewrite& rewrite) {
+  constexpr size_t kYScale = 0, kFirst = 2, kOfOperand = 3;
+  SWIZZLE_ASSIGN_OR_RETURN(const Quantisation quantisation, ActivationQuantisationAt(rewrite, kYScale, DType::kUint8));
+  SWIZZLE_RETURN_IF_ERROR(CheckReaders(rewrite, quantisation));
+  Graph& graph = rewrite.graph();
+  std::vector<int> operands;
+  for (size_t i = kFirst; i < rewrite.node().inputs.size(); i += kOfOperand) {
+    SWIZZLE_ASSIGN_OR_RETURN(int operand, RealInput(rewrite, i, i + 1, 1));
+    const auto& wholes = graph.values[operand].wholes;
+    if (wholes && wholes->quantisation != quantisation && graph.values[operand].shape) {
+      Node rounding{"Clamp", "", "", {operand}, {}, {}};
+      const RealRange range = RangeOf(quantisation.Of(0));
+      SetBounds(rounding, range.low, range.high);
+      const Shape shape = graph.ShapeOf(operand);
+      SWIZZLE_ASSIGN_OR_RETURN(operand, rewrite.Precede(Concat(".operand", i), std::move(rounding), kNoValue, shape));
+      graph.values[operand].wholes = WholeNumbers{quantisation};
+    }
+    operands.push_back(operand);
+  }
+  rewrite.Respell("Concat", std::move(operands));
+  return CanonicaliseConcat(rewrite);
+}
+
+// A softmax of real numbers, and what rounds it.
+Status CanonicaliseQLinearSoftmax(NodeRewrite& rewrite) {
+  constexpr size_t kX = 0, kXScale = 1, kYScale = 3;
+  constexpr int64_t kOfOneAxis = 13;  // the opset from which a softmax is over one axis alone
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t opset, IntAttribute(rewrite.node(), "opset", kOfOneAxis));
+  if ((opset < kOfOneAxis) != (rewrite.graph().opset < kOfOneAxis)) {
+    return Unimplemented(Describe(rewrite.node()), ": opset ", opset, " within opset ", rewrite.graph().opset);
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const int x, RealInput(rewrite, kX, kXScale, 1));
+  return BecomeQuantised(rewrite, kYScale, DType::kUint8, [&]() -> Status {
+    rewrite.Respell("Softmax", {x});
+    SWIZZLE_RETURN_IF_ERROR(CanonicaliseSoftmax(rewrite));
+    const Shape shape = rewrite.graph().ShapeOf(rewrite.node().outputs[0]);
+    SWIZZLE_ASSIGN_OR_RETURN(const int real, rewrite.Precede(".real", Node(rewrite.node()), kNoValue, shape));
+    return rewrite.Become("Clamp", {real}, shape);
   });
 }
 

@@ -13,8 +13,14 @@ namespace swizzle {
 // Constant nodes become constant values; Identity and Dropout (inference only) disappear.
 StatusOr<int> ResolveIdentity(Graph& graph);
 
-// Graph inputs of bytes that the graph only casts to FP32 become FP32 values that arrive as these bytes, as images do,
-// and the casts disappear. Whatever stands between the two moves elements alone.
+// Products of whole numbers whose sums are made real numbers in operators of their own (semantics/integer_products.h)
+// become convolutions and products of real numbers, behind DequantizeLinear where their input has a constant scale.
+// Where the scale goes by the values (DynamicQuantizeLinear), the input is not rounded at all. A ConvInteger
+// that reads an input of the graph takes its scale for 1.
+StatusOr<int> UnroundProducts(Graph& graph);
+
+// Graph inputs of bytes that the graph only casts to FP32, or dequantises by one scale, become FP32 values that arrive
+// as these bytes, as images do, and the casts disappear. Whatever stands between the two moves elements alone.
 StatusOr<int> ReadByteInputs(Graph& graph);
 
 // ConvTransposes whose outputs are whole numbers of their strides become convolutions of as many channels more as a

@@ -10,6 +10,7 @@ namespace {
 
 constexpr Pass kPasses[] = {
     {"resolve_identity", ResolveIdentity},
+    {"unround_products", UnroundProducts},
     {"read_byte_inputs", ReadByteInputs},
     {"expand_transposed", ExpandTransposed},
     {"fold_transposes", FoldTransposes},  // before canonicalise, which knows channels by their place

@@ -1,9 +1,11 @@
 #include "model_loader/sequences/whole_products.h"
 
+#include <cmath>
 #include <optional>
 #include <utility>
 
 #include "model_loader/graph/rewriter.h"
+#include "model_loader/semantics/integer_products.h"
 #include "model_loader/semantics/whole_numbers.h"
 
 namespace swizzle::sequences {
@@ -11,7 +13,7 @@ namespace {
 
 class Resolver {
  public:
-  explicit Resolver(Graph& graph) : graph_(graph), rewriter_(graph) {}
+  explicit Resolver(Graph& graph) : graph_(graph), rewriter_(graph), products_(rewriter_) {}
 
   Status Run() {
     for (int i = 0; i < rewriter_.node_count(); ++i) {
@@ -30,6 +32,7 @@ class Resolver {
     if (op == "QuantizeLinear") return QuantiseConstant(i);
     if (op == "DequantizeLinear") return Dequantise(i);
     if (op == "MatMulInteger") return BecomeMatMul(i);
+    if (op == "QLinearMatMul") return Unround(i, "MatMul");
     return {};
   }
 
@@ -38,34 +41,16 @@ class Resolver {
     const std::string& op = rewriter_.node(i).op;
     if (op == "DynamicQuantizeMatMul") return UnfuseDynamicMatMul(i);
     if (op == "MatMulIntegerToFloat") return UnfuseMatMul(i);
+    if (op == "QLinearAdd") return Unround(i, "Add");
     if (op == "QAttention") return BecomeAttention(i);
     if (op == "QEmbedLayerNormalization") return BecomeEmbedding(i);
     return {};
   }
 
-  const Tensor* ConstantAt(const Node& node, size_t i) const {
-    const int value = node.Input(i);
-    return graph_.IsConstant(value) ? &*graph_.values[value].constant : nullptr;
-  }
-
-  // A constant of these whole numbers.
-  StatusOr<int> AddReal(int given, const Tensor& scales, const Tensor* zero_points, int64_t axis) {
-    const Tensor& wholes = *graph_.values[given].constant;
-    SWIZZLE_ASSIGN_OR_RETURN(Tensor reals, DequantisedTensor(wholes, scales, zero_points, axis));
-    std::optional<WholeNumbers> numbers;
-    if (wholes.dtype != DType::kInt32) {
-      SWIZZLE_ASSIGN_OR_RETURN(Quantisation quantisation, QuantisationOf(scales, zero_points, wholes.dtype));
-      const auto rank = static_cast<int64_t>(wholes.shape.size());
-      numbers = WholeNumbers{std::move(quantisation), axis < 0 ? axis + rank : axis};
-    }
-    const int constant = graph_.AddConstant(graph_.values[given].name, std::move(reals));
-    graph_.values[constant].wholes = std::move(numbers);
-    return constant;
-  }
-
   Status QuantiseConstant(int index) {
     const Node& node = rewriter_.node(index);
-    const Tensor *reals = ConstantAt(node, 0), *scales = ConstantAt(node, 1), *zero_points = ConstantAt(node, 2);
+    const Tensor *reals = products_.ConstantAt(node, 0), *scales = products_.ConstantAt(node, 1),
+                 *zero_points = products_.ConstantAt(node, 2);
     if (reals == nullptr || scales == nullptr || reals->dtype != DType::kFloat32) return {};
     if (node.Input(2) != kNoValue && zero_points == nullptr) return {};
     SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, IntAttribute(node, "axis", 1));
@@ -78,11 +63,11 @@ class Resolver {
 
   Status Dequantise(int index) {
     const Node& node = rewriter_.node(index);
-    const Tensor *scales = ConstantAt(node, 1), *zero_points = ConstantAt(node, 2);
+    const Tensor *scales = products_.ConstantAt(node, 1), *zero_points = products_.ConstantAt(node, 2);
     if (scales == nullptr || (node.Input(2) != kNoValue && zero_points == nullptr)) return {};
     SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, IntAttribute(node, "axis", 1));
     if (graph_.IsConstant(node.inputs[0])) {
-      SWIZZLE_ASSIGN_OR_RETURN(const int real, AddReal(node.inputs[0], *scales, zero_points, axis));
+      SWIZZLE_ASSIGN_OR_RETURN(const int real, products_.AddReal(node.inputs[0], *scales, zero_points, axis));
       Replace(index, real);
       return {};
     }
@@ -92,7 +77,7 @@ class Resolver {
     const Node& look_up = rewriter_.node(gather);
     SWIZZLE_ASSIGN_OR_RETURN(const int64_t gathered, IntAttribute(look_up, "axis", 0));
     if (!graph_.IsConstant(look_up.inputs[0]) || gathered != 0 || scales->elements() != 1) return {};
-    SWIZZLE_ASSIGN_OR_RETURN(const int table, AddReal(look_up.inputs[0], *scales, zero_points, 0));
+    SWIZZLE_ASSIGN_OR_RETURN(const int table, products_.AddReal(look_up.inputs[0], *scales, zero_points, 0));
     rewriter_.SetInputs(gather, {table, look_up.inputs[1]});
     graph_.values[look_up.outputs[0]].dtype = DType::kFloat32;
     Replace(index, look_up.outputs[0]);
@@ -104,63 +89,6 @@ class Resolver {
     rewriter_.Erase(index);
   }
 
-  // The only reader of the value; -1 if there is none such, or it is another operator.
-  int SoleReader(int value, const char* op) {
-    const int reader = rewriter_.SoleReader(value);
-    return reader >= 0 && rewriter_.node(reader).op == op ? reader : -1;
-  }
-
-  // What makes an activation whole: what a real operator is to read in its place, and its scale.
-  struct Rounding {
-    int read;
-    int scale;
-    int zero_point;
-    bool by_position;
-  };
-
-  // Of whole numbers: by DynamicQuantizeLinear, whose input is read, or by QuantizeLinear.
-  std::optional<Rounding> RoundingOf(int wholes) {
-    const int maker = rewriter_.Producer(wholes);
-    if (maker < 0) return std::nullopt;
-    const Node& node = rewriter_.node(maker);
-    if (node.op == "QuantizeLinear") return Rounding{wholes, node.inputs[1], node.Input(2), false};
-    if (node.op != "DynamicQuantizeLinear" || wholes != node.outputs[0] || node.outputs.size() < 3) return std::nullopt;
-    return Rounding{node.inputs[0], node.outputs[1], node.outputs[2], true};
-  }
-
-  // Whether two values are one, or equal constants; kNoValue is only itself.
-  bool AreSame(int a, int b) const {
-    if (a == b) return true;
-    if (a == kNoValue || b == kNoValue || !graph_.IsConstant(a) || !graph_.IsConstant(b)) return false;
-    const Tensor &first = *graph_.values[a].constant, &second = *graph_.values[b].constant;
-    return first.dtype == second.dtype && first.elements() == 1 && first.bytes == second.bytes;
-  }
-
-  // The constant at input `i`, or null; false if there is something else.
-  bool OptionalConstant(const Node& node, size_t i, const Tensor*& constant) const {
-    constant = ConstantAt(node, i);
-    return constant != nullptr || node.Input(i) == kNoValue;
-  }
-
-  // What the product of whole numbers, Cast, is multiplied by: x's scale times the weight's, these in `by`. Of a static
-  // scale the two may be one constant.
-  std::optional<Tensor> WeightScales(int by, const Rounding& rounding) {
-    const Tensor* const x = graph_.IsConstant(rounding.scale) ? &*graph_.values[rounding.scale].constant : nullptr;
-    if (graph_.IsConstant(by)) {
-      const bool real = x != nullptr && x->dtype == DType::kFloat32 && x->elements() == 1;
-      Tensor scales = *graph_.values[by].constant;
-      if (!real || scales.dtype != DType::kFloat32 || !(x->floats()[0] > 0.0f)) return std::nullopt;
-      for (float& scale : scales.floats()) scale /= x->floats()[0];
-      return scales;
-    }
-    const int maker = rewriter_.Producer(by);
-    if (maker < 0 || rewriter_.node(maker).op != "Mul") return std::nullopt;
-    const Node& mul = rewriter_.node(maker);
-    const size_t other = AreSame(mul.inputs[0], rounding.scale) ? 1 : 0;
-    const Tensor* const scales = AreSame(mul.inputs[1 - other], rounding.scale) ? ConstantAt(mul, other) : nullptr;
-    return scales == nullptr ? std::nullopt : std::optional(*scales);
-  }
-
   // The node becomes one of real numbers, which may be rounded by position.
   void BecomeReal(int index, const char* op, std::vector<int> inputs, bool by_position) {
     Node& node = rewriter_.node(index);
@@ -169,45 +97,75 @@ class Resolver {
     rewriter_.SetInputs(index, std::move(inputs));
   }
 
-  // MatMulInteger(x, weight) -> perhaps Add(.., bias) -> Cast -> Mul(.., x_scale * weight_scale).
   Status BecomeMatMul(int index) {
+    const auto product = products_.Find(index);
+    if (!product) return BecomeProductOfActivations(index);
+    if (product->rounding.by_position) rewriter_.node(index).attributes[kByPosition] = int64_t{1};
+    return products_.BecomeReal(index, *product, "MatMul", product->rounding.read, 1);
+  }
+
+  // MatMulInteger of two activations that QuantizeLinear made whole -> Cast -> Mul: of the real numbers, which the walk
+  // knows to be rounded.
+  Status BecomeProductOfActivations(int index) {
     const Node& node = rewriter_.node(index);
-    const auto rounding = RoundingOf(node.inputs[0]);
-    const Tensor* zero_points;
-    if (!rounding || ConstantAt(node, 1) == nullptr || !OptionalConstant(node, 3, zero_points)) return {};
-    if (!AreSame(node.Input(2), rounding->zero_point)) return {};
-    const int add = SoleReader(node.outputs[0], "Add");
-    const int sums = add < 0 ? node.outputs[0] : rewriter_.node(add).outputs[0];
-    const int cast = SoleReader(sums, "Cast");
-    const int mul = cast < 0 ? -1 : SoleReader(rewriter_.node(cast).outputs[0], "Mul");
-    if (mul < 0) return {};
-    const std::vector<int>& factors = rewriter_.node(mul).inputs;
-    const int factor = factors[0] == rewriter_.node(cast).outputs[0] ? factors[1] : factors[0];
-    const auto scales = WeightScales(factor, *rounding);
-    if (!scales) return {};
-    if (add >= 0) {
-      SWIZZLE_ASSIGN_OR_RETURN(const bool added, MakeBiasReal(add, node.outputs[0], factor));
-      if (!added) return {};
-    }
-    SWIZZLE_ASSIGN_OR_RETURN(const int weight, AddReal(node.inputs[1], *scales, zero_points, 1));
-    BecomeReal(index, "MatMul", {rounding->read, weight}, rounding->by_position);
-    rewriter_.TakeOutput(add < 0 ? index : add, mul);
+    const auto a = products_.RoundingOf(node.inputs[0]), b = products_.RoundingOf(node.inputs[1]);
+    if (!a || !b || a->by_position || b->by_position) return {};
+    if (!products_.AreSame(node.Input(2), a->zero_point) || !products_.AreSame(node.Input(3), b->zero_point)) return {};
+    const int cast = products_.SoleReader(node.outputs[0], "Cast");
+    const int mul = cast < 0 ? -1 : products_.SoleReader(rewriter_.node(cast).outputs[0], "Mul");
+    if (mul < 0 || !MultipliesBy(mul, a->scale, b->scale)) return {};
+    BecomeReal(index, "MatMul", {a->read, b->read}, false);
+    rewriter_.TakeOutput(index, mul);
     rewriter_.Erase(cast);
     return {};
   }
 
-  // An Add of whole numbers, of which `product` is one, to one of real numbers that are `scale` each. False where the
-  // other is no constant, or the scale isn't.
-  StatusOr<bool> MakeBiasReal(int add, int product, int scale) {
-    const Node& node = rewriter_.node(add);
-    const size_t other = node.inputs[0] == product ? 1 : 0;
-    const Tensor* const bias = ConstantAt(node, other);
-    if (bias == nullptr || bias->dtype != DType::kInt32 || !graph_.IsConstant(scale)) return false;
-    const auto axis = static_cast<int64_t>(bias->shape.size()) - 1;
-    SWIZZLE_ASSIGN_OR_RETURN(Tensor real, DequantisedTensor(*bias, *graph_.values[scale].constant, nullptr, axis));
-    rewriter_.SetInputs(add, {product, graph_.AddConstant(graph_.values[node.inputs[other]].name, std::move(real))});
-    graph_.values[product].dtype = DType::kFloat32;
-    return true;
+  // Whether a Mul multiplies by the product of two numbers.
+  bool MultipliesBy(int mul, int a, int b) const {
+    const auto number = [this](int value) {
+      const bool is_number = graph_.IsConstant(value) && graph_.values[value].constant->elements() == 1 &&
+                             graph_.values[value].constant->dtype == DType::kFloat32;
+      return is_number ? graph_.values[value].constant->floats()[0] : std::nanf("");
+    };
+    const Node& node = graph_.nodes[mul];
+    const float product = number(a) * number(b);
+    const float factor = number(node.inputs[graph_.IsConstant(node.inputs[0]) ? 0 : 1]);
+    return std::abs(factor - product) <= 1e-5f * product;
+  }
+
+  // Operands and results of QLinearMatMul and QLinearAdd stand alike: the numbers, their scale and zero point.
+  static constexpr size_t kFirst = 0, kSecond = 3, kResult = 6;
+
+  // What a real operator is to read in the place of whole numbers at input `i`; kNoValue where that isn't known.
+  StatusOr<int> ReadInPlaceOf(const Node& node, size_t i, int64_t axis) {
+    const Tensor *scales, *zero_points;
+    if (!products_.OptionalConstant(node, i + 1, scales) || !products_.OptionalConstant(node, i + 2, zero_points) ||
+        scales == nullptr) {
+      return kNoValue;
+    }
+    if (graph_.IsConstant(node.inputs[i])) return products_.AddReal(node.inputs[i], *scales, zero_points, axis);
+    const auto rounding = products_.RoundingOf(node.inputs[i]);
+    const bool known = rounding && !rounding->by_position && products_.AreSame(node.inputs[i + 1], rounding->scale) &&
+                       products_.AreSame(node.Input(i + 2), rounding->zero_point);
+    return known ? rounding->read : kNoValue;
+  }
+
+  // A real operator, whose result QuantizeLinear rounds.
+  Status Unround(int index, const char* op) {
+    const Node node = rewriter_.node(index);
+    SWIZZLE_ASSIGN_OR_RETURN(const int a, ReadInPlaceOf(node, kFirst, 1));
+    SWIZZLE_ASSIGN_OR_RETURN(const int b, ReadInPlaceOf(node, kSecond, 1));
+    if (a == kNoValue || b == kNoValue) return {};
+    Value value;
+    value.name = node.name + ".real";
+    const int real = graph_.AddValue(std::move(value));
+    rewriter_.InsertBefore(index, {op, "", node.name + ".real", {a, b}, {real}, {}});
+    rewriter_.node(index).domain.clear();
+    rewriter_.node(index).op = "QuantizeLinear";
+    std::vector<int> inputs = {real, node.inputs[kResult]};
+    if (node.Input(kResult + 1) != kNoValue) inputs.push_back(node.inputs[kResult + 1]);
+    rewriter_.SetInputs(index, std::move(inputs));
+    return {};
   }
 
   // A product with a bias, if there is one.
@@ -224,9 +182,11 @@ class Resolver {
     constexpr size_t kA = 0, kB = 1, kBScale = 2, kBZero = 3, kBias = 4;
     const Node& node = rewriter_.node(index);
     const Tensor* zero_points;
-    const Tensor* const scales = ConstantAt(node, kBScale);
-    if (ConstantAt(node, kB) == nullptr || scales == nullptr || !OptionalConstant(node, kBZero, zero_points)) return {};
-    SWIZZLE_ASSIGN_OR_RETURN(const int weight, AddReal(node.inputs[kB], *scales, zero_points, 1));
+    const Tensor* const scales = products_.ConstantAt(node, kBScale);
+    if (products_.ConstantAt(node, kB) == nullptr || scales == nullptr ||
+        !products_.OptionalConstant(node, kBZero, zero_points))
+      return {};
+    SWIZZLE_ASSIGN_OR_RETURN(const int weight, products_.AddReal(node.inputs[kB], *scales, zero_points, 1));
     BecomeLinear(index, node.inputs[kA], weight, node.Input(kBias), true);
     return {};
   }
@@ -234,15 +194,16 @@ class Resolver {
   Status UnfuseMatMul(int index) {
     constexpr size_t kA = 0, kB = 1, kAScale = 2, kBScale = 3, kAZero = 4, kBZero = 5, kBias = 6;
     const Node& node = rewriter_.node(index);
-    const auto rounding = RoundingOf(node.inputs[kA]);
+    const auto rounding = products_.RoundingOf(node.inputs[kA]);
     const Tensor* zero_points;
-    const Tensor* const scales = ConstantAt(node, kBScale);
-    if (!rounding || ConstantAt(node, kB) == nullptr || scales == nullptr) return {};
-    if (!OptionalConstant(node, kBZero, zero_points) || !AreSame(node.Input(kAScale), rounding->scale) ||
-        !AreSame(node.Input(kAZero), rounding->zero_point)) {
+    const Tensor* const scales = products_.ConstantAt(node, kBScale);
+    if (!rounding || products_.ConstantAt(node, kB) == nullptr || scales == nullptr) return {};
+    if (!products_.OptionalConstant(node, kBZero, zero_points) ||
+        !products_.AreSame(node.Input(kAScale), rounding->scale) ||
+        !products_.AreSame(node.Input(kAZero), rounding->zero_point)) {
       return {};
     }
-    SWIZZLE_ASSIGN_OR_RETURN(const int weight, AddReal(node.inputs[kB], *scales, zero_points, 1));
+    SWIZZLE_ASSIGN_OR_RETURN(const int weight, products_.AddReal(node.inputs[kB], *scales, zero_points, 1));
     BecomeLinear(index, rounding->read, weight, node.Input(kBias), rounding->by_position);
     return {};
   }
@@ -251,15 +212,16 @@ class Resolver {
     constexpr size_t kX = 0, kWeight = 1, kBias = 2, kXScale = 3, kWeightScale = 4, kMask = 5, kXZero = 6,
                      kWeightZero = 7, kPast = 8;
     const Node& node = rewriter_.node(index);
-    const auto rounding = RoundingOf(node.inputs[kX]);
+    const auto rounding = products_.RoundingOf(node.inputs[kX]);
     const Tensor* zero_points;
-    const Tensor* const scales = ConstantAt(node, kWeightScale);
-    if (!rounding || ConstantAt(node, kWeight) == nullptr || scales == nullptr) return {};
-    if (!OptionalConstant(node, kWeightZero, zero_points) || !AreSame(node.Input(kXScale), rounding->scale) ||
-        !AreSame(node.Input(kXZero), rounding->zero_point)) {
+    const Tensor* const scales = products_.ConstantAt(node, kWeightScale);
+    if (!rounding || products_.ConstantAt(node, kWeight) == nullptr || scales == nullptr) return {};
+    if (!products_.OptionalConstant(node, kWeightZero, zero_points) ||
+        !products_.AreSame(node.Input(kXScale), rounding->scale) ||
+        !products_.AreSame(node.Input(kXZero), rounding->zero_point)) {
       return {};
     }
-    SWIZZLE_ASSIGN_OR_RETURN(const int weight, AddReal(node.inputs[kWeight], *scales, zero_points, 1));
+    SWIZZLE_ASSIGN_OR_RETURN(const int weight, products_.AddReal(node.inputs[kWeight], *scales, zero_points, 1));
     std::vector<int> inputs = {rounding->read, weight, node.inputs[kBias], node.Input(kMask), node.Input(kPast)};
     BecomeReal(index, "Attention", std::move(inputs), rounding->by_position);
     return {};
@@ -275,12 +237,12 @@ class Resolver {
         inputs.push_back(kNoValue);
         continue;
       }
-      const Tensor *scales = ConstantAt(node, kScales + i), *zero_points;
-      if (ConstantAt(node, kTables + i) == nullptr || scales == nullptr ||
-          !OptionalConstant(node, kZeros + i, zero_points)) {
+      const Tensor *scales = products_.ConstantAt(node, kScales + i), *zero_points;
+      if (products_.ConstantAt(node, kTables + i) == nullptr || scales == nullptr ||
+          !products_.OptionalConstant(node, kZeros + i, zero_points)) {
         return {};
       }
-      SWIZZLE_ASSIGN_OR_RETURN(const int real, AddReal(node.inputs[kTables + i], *scales, zero_points, 0));
+      SWIZZLE_ASSIGN_OR_RETURN(const int real, products_.AddReal(node.inputs[kTables + i], *scales, zero_points, 0));
       inputs.push_back(real);
     }
     inputs.push_back(node.Input(kMask));
@@ -290,6 +252,7 @@ class Resolver {
 
   Graph& graph_;
   Rewriter rewriter_;
+  IntegerProducts products_;
 };
 
 }  // namespace

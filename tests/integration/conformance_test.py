@@ -15,7 +15,8 @@ from conftest import DENSE, SHIPPED, SPARSE, program
 TOLERANCE = 1e-4  # largest difference over largest magnitude, per output
 BATCH = 3         # where it is free
 # What quantised_test.py covers.
-QUANTISED = {'DequantizeLinear', 'QLinearConv', 'QLinearMatMul', 'QuantizeLinear'}
+QUANTISED = {'ConvInteger', 'DequantizeLinear', 'DynamicQuantizeLinear', 'MatMulInteger', 'QLinearConv', 'QLinearMatMul',
+             'QuantizeLinear'}
 # The first opset that has them, where models have had another spelling before.
 SINCE = {'HardSwish': 14, 'LayerNormalization': 17, 'GroupNormalization': 18, 'Gelu': 20}
 

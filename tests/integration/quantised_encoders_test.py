@@ -187,6 +187,50 @@ def test_static(operators, activations, encoder, tmp_path):
     check(file, plain, inputs, tmp_path)
 
 
+def respell(graph, op):
+    """Products between DequantizeLinear and QuantizeLinear become QLinearMatMul, or those of what is dequantised
+    MatMulInteger, Cast and Mul: weights' and attention's, as SparseML writes both."""
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    makers = {name: node for node in graph.node for name in node.output}
+    readers = {}
+    for node in graph.node:
+        for name in node.input:
+            readers.setdefault(name, []).append(node)
+    for matmul in [node for node in graph.node if node.op_type == 'MatMul']:
+        pairs = [makers.get(name) for name in matmul.input]
+        assert all(pair is not None and pair.op_type == 'DequantizeLinear' for pair in pairs)
+        a, b = (list(pair.input) for pair in pairs)
+        y, place = matmul.output[0], list(graph.node).index(matmul)
+        graph.node.remove(matmul)
+        if op == 'QLinearMatMul':
+            (quantise,) = readers[y]
+            assert quantise.op_type == 'QuantizeLinear'
+            inputs = a + b + list(quantise.input[1:])
+            graph.node.insert(place, helper.make_node(op, inputs, [quantise.output[0]], name=y))
+            graph.node.remove(quantise)
+            continue
+        graph.initializer.append(numpy_helper.from_array(constants[a[1]] * constants[b[1]], y + '.rescale'))
+        nodes = [helper.make_node(op, [a[0], b[0], a[2], b[2]], [y + '.sums'], name=y),
+                 helper.make_node('Cast', [y + '.sums'], [y + '.cast'], name=y + '.cast', to=TensorProto.FLOAT),
+                 helper.make_node('Mul', [y + '.cast', y + '.rescale'], [y], name=y + '.rescaled')]
+        for i, node in enumerate(nodes):
+            graph.node.insert(place + i, node)
+
+
+@pytest.mark.parametrize('op', ('MatMulInteger', 'QLinearMatMul'))
+def test_products(op, encoder, tmp_path):
+    """Products of whole numbers in operators of their own, of attention, too."""
+    plain, inputs = encoder
+    file = tmp_path / 'model.onnx'
+    quantize_static(plain, file, Calibration(inputs), quant_format=QuantFormat.QDQ, activation_type=QuantType.QUInt8,
+                    op_types_to_quantize=['MatMul', 'Gemm'], weight_type=QuantType.QInt8)
+    model = onnx.load(file)
+    respell(model.graph, op)
+    onnx.save(model, file)
+    assert op in operators(file) and 'MatMul' not in operators(file)
+    check(file, plain, inputs, tmp_path)
+
+
 @pytest.mark.parametrize('folder', encoders_test.IN_BYTES, ids=lambda folder: folder.name)
 def test_checkpoint(folder, tmp_path):
     """What compressed-tensors wrote is planned on whole numbers, and as near to what the package's own model answers as
