@@ -55,7 +55,7 @@ uint32_t FeaturesOf(int major, int minor) {
 
 constexpr int kOldestCapability = 75;
 
-class CudaBackend final : public DeviceBackend {
+class CudaBackend final : public DeviceBackend, public AlgorithmChooser {
  public:
   static StatusOr<std::unique_ptr<Backend>> Make(int ordinal) {
     auto backend = std::make_unique<CudaBackend>();
@@ -108,6 +108,8 @@ class CudaBackend final : public DeviceBackend {
     return Annotate(CudaStatus(error, "go on"),
                     Concat(device_name_, " is lost to this process, which has to be restarted"));
   }
+
+  AlgorithmChoices& algorithm_choices() override { return device_.algorithms; }
 
   std::optional<DeviceMemory> memory() const override {
     device_.Use();

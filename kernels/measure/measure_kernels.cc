@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/functional/function_ref.h"
+#include "kernels/backend/algorithm_choices.h"
 #include "kernels/base/integers.h"
 #include "kernels/measure/run_buffers.h"
 
@@ -64,9 +65,9 @@ class Race {
   StatusOr<std::vector<MeasuredTime>> Run(std::span<const Contender> contenders) {
     contenders_ = contenders;
     standings_.resize(contenders.size());
-    end_ = gate_.Spent() + options_.budget * static_cast<int64_t>(contenders.size());
     const std::optional<MachineReading> before = ReadMachine();
     SWIZZLE_RETURN_IF_ERROR(WarmUp());
+    end_ = gate_.Spent() + options_.budget * static_cast<int64_t>(contenders.size());
     for (int turn = 0; turn < kTurns && !(turn >= 2 && IsBusy()); ++turn) {
       SWIZZLE_RETURN_IF_ERROR(TakeTurns(
           turn, [&](const Standing& standing) { return standing.runs < 2 || turn < 2 || !IsFarBehind(standing); }));
@@ -101,7 +102,8 @@ class Race {
         standings_, [&](const Standing& standing) { return standing.starts && !Suspicion(standing).empty(); });
   }
 
-  // Which of them run here. The first one's error if none does; the device's if it is lost.
+  // Which of them run here, and which algorithms they take where they have to choose. The first one's error if none
+  // does; the device's if it is lost.
   Status WarmUp() {
     Status first_error;
     int starting = 0;
@@ -109,7 +111,10 @@ class Race {
       if (gate_.MustWait()) SWIZZLE_RETURN_IF_ERROR(gate_.Await());
       const KernelArgs args = buffers_.Args(contenders_[i], problem_);
       stream_.Run([&] { contenders_[i].kernel->run(args, stream_); });
-      const Status status = stream_.Synchronize();
+      Status status = stream_.Synchronize();
+      if (status.ok() && ChoicesOf(backend_) != nullptr) {
+        status = stream_.Time([&] { contenders_[i].kernel->run(args, stream_); }, {}).status();
+      }
       standings_[i].starts = status.ok();
       starting += status.ok();
       first_error.Update(status);

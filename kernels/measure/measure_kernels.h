@@ -14,7 +14,8 @@
 namespace swizzle {
 
 struct MeasureOptions {
-  // Upper bound for all runs of one kernel on one problem, beyond the first two runs: of several, on average.
+  // Upper bound for all runs of one kernel on one problem, beyond the first two runs, and those in which it chooses a
+  // library's algorithm: of several, on average.
   absl::Duration budget = absl::Milliseconds(4);
   int min_runs = 3;
   int max_runs = 25;  // three times as many where runs are disturbed

@@ -28,6 +28,12 @@ bool AreAlike(const PlanReport& a, const PlanReport& b) {
   return true;
 }
 
+// Choices that recordings made before them have not.
+int64_t CountAlgorithms(Backend& backend) {
+  const AlgorithmChoices* const choices = ChoicesOf(backend);
+  return choices == nullptr ? 0 : choices->CountOthers();
+}
+
 // A race is run on inputs of zeros, which make other zeros inside than what the model is for: of kernels that skip
 // these, only the times that they were chosen by say anything.
 bool SkipsInputZeros(const PlanReport& report) {
@@ -57,6 +63,7 @@ class NetworkTuner final : public PlanTuner {
     if (!HasHostMemory(backend_)) options.make_watch = nullptr;  // its thread sleeps while the device runs
     const PreparedWeights weights_before = *materials_.weights;
     const absl::Duration give_up = gate.Spent() + budget * kPatience;
+    const int64_t algorithms_before = CountAlgorithms(backend_);
     SWIZZLE_ASSIGN_OR_RETURN(auto plan, MakePlan(materials_, backend_, options));
     const PlanReport& report = plan->report();
     Tuned tuned{.better = nullptr, .timed_now = report.timed_now, .suspect = report.suspect, .untimed = report.untimed};
@@ -69,6 +76,9 @@ class NetworkTuner final : public PlanTuner {
     if (!is_better) {
       materials_.weights = weights_before;
       SWIZZLE_RETURN_IF_ERROR(ratios);
+      if (CountAlgorithms(backend_) == algorithms_before) return tuned;
+      tuned.better = running_;  // to be recorded again
+      tuned.weights = Weights();
       return tuned;
     }
     double log_gain = 0.0;

@@ -37,7 +37,9 @@ class PlanTuner {
   // Measures what is not known, as `gate` lets it, for `budget` at most (PlanOptions::tuning_budget). A plan is better
   // if it was faster than the one that runs by more than the noise (plan_race.h), or, where kernels skip zeros of their
   // inputs, which a race has not as requests have, if it differs and all was measured; it counts as the one that runs
-  // from then on. Called again it measures what was suspect, or had no time. CANCELLED if the gate says so.
+  // from then on. Where none is, but kernels have since chosen other algorithms of a library
+  // (algorithm_choices.h), the one that runs is returned, to be recorded again with them. Called again it
+  // measures what was suspect, or had no time. CANCELLED if the gate says so.
   virtual StatusOr<Tuned> Tune(MeasureGate& gate, absl::Duration budget) = 0;
 };
 

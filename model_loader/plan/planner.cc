@@ -337,7 +337,10 @@ StatusOr<std::shared_ptr<const Plan>> MakePlan(PlanMaterials& materials, Backend
   const std::set<int> threads_before = watches ? ThreadIds() : std::set<int>();
   SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend.NewStream(options.threads));
   const auto watch = watches ? options.make_watch(threads_before) : nullptr;
+  AlgorithmChoices* const algorithms = options.tuning_cache == nullptr ? nullptr : ChoicesOf(backend);
+  if (algorithms != nullptr) options.tuning_cache->GiveChoices(*algorithms);
   auto plan = Planner(materials, backend, *stream, watch.get(), max_size, options).Make();
+  if (algorithms != nullptr) options.tuning_cache->TakeChoices(*algorithms);
   // Layouts of rejected candidates are gone, and weights that are not kept; their pages are given back.
   if (options.tuning_budget > absl::ZeroDuration() || !materials.keep) malloc_trim(0);
   return plan;

@@ -41,7 +41,7 @@ Status MultiplyColumns(const KernelArgs& args, const void* columns, int64_t begi
   product.n = problem.output.channels;
   product.k = Depth(problem);
   product.a = {columns, count};
-  product.b = {DenseWeight::From(args).matrix(), product.k};
+  product.b = {DenseWeight::From(args).matrix(), product.k, 0, /*is_weight=*/true};
   product.c = adds ? static_cast<const std::byte*>(args.inputs[1].data) + offset : nullptr;
   product.d = static_cast<std::byte*>(args.output.data) + offset;
   product.ld_d = RowStride(problem.output.positions());
@@ -62,7 +62,7 @@ Status MultiplyPositions(const KernelArgs& args, const void* columns, int64_t be
   product.m = problem.output.channels;
   product.n = count;
   product.k = Depth(problem);
-  product.a = {DenseWeight::From(args).matrix(), product.k};
+  product.a = {DenseWeight::From(args).matrix(), product.k, 0, /*is_weight=*/true};
   product.transpose_a = true;
   product.b = {columns, columns_are_input ? args.inputs[0].PitchOr(product.k) : product.k};
   product.c = residual ? At(args.inputs[1].data, begin * residual_pitch * ElementSize(problem)) : nullptr;

@@ -57,7 +57,7 @@ Status MultiplyLines(const KernelArgs& args, const PositionParts& lines, int64_t
   product.m = args.problem->output.channels;
   product.n = count;
   product.k = line;
-  product.a = {static_cast<const LinePartsWeight&>(*args.weight).matrix(), product.k};
+  product.a = {static_cast<const LinePartsWeight&>(*args.weight).matrix(), product.k, 0, /*is_weight=*/true};
   product.transpose_a = true;
   product.b = {lines.halves, product.k};
   product.d = args.Output<float>() + begin * product.m;

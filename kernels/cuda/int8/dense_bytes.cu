@@ -115,7 +115,7 @@ void RunDenseBytes(const KernelArgs& args, Stream& stream) {
   product.m = shape.padded_rows;
   product.n = shape.positions;
   product.k = shape.padded_cols;
-  product.a = {weight.matrix(), product.k};
+  product.a = {weight.matrix(), product.k, 0, /*is_weight=*/true};
   product.transpose_a = true;
   product.b = {input, product.k};
   product.d = sums;

@@ -77,7 +77,7 @@ void RunPositionLibrary(const KernelArgs& args, Stream& stream) {
   product.m = PaddedRows(*args.problem);
   product.n = lines.positions;
   product.k = lines.line;
-  product.a = {weight.matrix(), product.k};
+  product.a = {weight.matrix(), product.k, 0, /*is_weight=*/true};
   product.transpose_a = true;
   product.b = {positions.bytes, product.k};
   product.d = sums;

@@ -1,7 +1,25 @@
 #include "kernels/cuda/runtime/cublas_matmul.h"
 
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/instant.h"
+
 namespace swizzle::cuda {
 namespace {
+
+// How many of its algorithms cuBLASLt is asked for. A choice is a place in a list of so many.
+constexpr int kMostAlgorithms = 12;
+// Rounds of timing them: the first of all, the others of those within this of the least, and of the first.
+constexpr int kRounds = 4;
+constexpr double kNear = 1.1;
+// What another has to take of the first one's time to be chosen.
+constexpr double kClearlyFaster = 0.97;
+// After which the other rounds are left out, and in the first round the other algorithms.
+constexpr absl::Duration kMostTime = absl::Milliseconds(20);
 
 cudaDataType_t CudaType(DType dtype) {
   if (dtype == DType::kInt8) return CUDA_R_8I;
@@ -84,45 +102,154 @@ void SetAlignments(const Product& product, const Preference& preference) {
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, d);
 }
 
-}  // namespace
+// A product as cuBLASLt has it described, on a stream.
+class DescribedProduct {
+ public:
+  DescribedProduct(const Product& product, CudaStream& stream) : product_(product), stream_(stream) {}
 
-Status QueueProduct(const Product& product, CudaStream& stream) {
-  const int64_t m = product.m, n = product.n, k = product.k;
-  MatmulDesc desc;
-  MatrixDesc a, b, c_lies, d;
-  Preference preference;
-  SWIZZLE_RETURN_IF_ERROR(Describe(product, desc));
-  const bool whole = product.dtype == DType::kInt8;
+  Status Describe();
+  // Of all that its list of algorithms depends on.
+  std::string Text() const;
+  // At most so many, the best guess first; at least one.
+  StatusOr<std::vector<cublasLtMatmulAlgo_t>> Algorithms(int most) const;
+  Status Queue(const cublasLtMatmulAlgo_t& algorithm) const;
+  // Times them with these operands. The first one where nothing could be timed.
+  AlgorithmChoice FindFastest() const;
+
+ private:
+  int64_t ld_c() const { return product_.ld_c == 0 ? product_.ld_d : product_.ld_c; }
+  std::string Size() const { return Concat(product_.m, "x", product_.n, "x", product_.k); }
+  // What a plan's earlier steps leave in the second cache.
+  std::vector<std::span<const std::byte>> Recent() const;
+
+  const Product& product_;
+  CudaStream& stream_;
+  MatmulDesc desc_;
+  MatrixDesc a_, b_, c_, d_;
+  Preference preference_;
+};
+
+Status DescribedProduct::Describe() {
+  const int64_t m = product_.m, n = product_.n, k = product_.k;
+  SWIZZLE_RETURN_IF_ERROR(cuda::Describe(product_, desc_));
   const auto describe = [&](int64_t rows, int64_t columns, bool transposed, const MatrixRef& matrix, MatrixDesc& to) {
-    return Describe(product.dtype, product.batch, transposed ? columns : rows, transposed ? rows : columns, matrix, to);
+    return cuda::Describe(product_.dtype, product_.batch, transposed ? columns : rows, transposed ? rows : columns,
+                          matrix, to);
   };
-  SWIZZLE_RETURN_IF_ERROR(describe(m, k, product.transpose_a, product.a, a));
-  SWIZZLE_RETURN_IF_ERROR(describe(k, n, product.transpose_b, product.b, b));
-  const DType sums = whole ? DType::kInt32 : product.keeps_sums ? DType::kFloat32 : product.dtype;
-  SWIZZLE_RETURN_IF_ERROR(Describe(sums, product.batch, m, n, {product.d, product.ld_d, product.batch_stride_d}, d));
-  const int64_t ld_c = product.ld_c == 0 ? product.ld_d : product.ld_c;
-  SWIZZLE_RETURN_IF_ERROR(Describe(sums, product.batch, m, n, {product.c, ld_c, product.batch_stride_d}, c_lies));
-  SWIZZLE_RETURN_IF_CUDA_ERROR(cublasLtMatmulPreferenceCreate(&preference.handle), "make a preference");
-  const std::span<std::byte> workspace = stream.cublas_workspace();
-  const size_t most = workspace.size();
-  cublasLtMatmulPreferenceSetAttribute(preference.handle, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
+  SWIZZLE_RETURN_IF_ERROR(describe(m, k, product_.transpose_a, product_.a, a_));
+  SWIZZLE_RETURN_IF_ERROR(describe(k, n, product_.transpose_b, product_.b, b_));
+  const bool whole = product_.dtype == DType::kInt8;
+  const DType sums = whole ? DType::kInt32 : product_.keeps_sums ? DType::kFloat32 : product_.dtype;
+  const int64_t stride = product_.batch_stride_d;
+  SWIZZLE_RETURN_IF_ERROR(cuda::Describe(sums, product_.batch, m, n, {product_.d, product_.ld_d, stride}, d_));
+  SWIZZLE_RETURN_IF_ERROR(cuda::Describe(sums, product_.batch, m, n, {product_.c, ld_c(), stride}, c_));
+  SWIZZLE_RETURN_IF_CUDA_ERROR(cublasLtMatmulPreferenceCreate(&preference_.handle), "make a preference");
+  const size_t most = stream_.cublas_workspace().size();
+  cublasLtMatmulPreferenceSetAttribute(preference_.handle, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
                                        sizeof(most));
-  if (!product.aligned) SetAlignments(product, preference);
-  cublasLtMatmulHeuristicResult_t choice = {};
-  int found = 0;
+  if (!product_.aligned) SetAlignments(product_, preference_);
+  return absl::OkStatus();
+}
+
+std::string DescribedProduct::Text() const {
+  const Product& p = product_;
+  std::string text =
+      Concat("cublaslt ", cublasLtGetVersion(), " of ", stream_.cublas_workspace().size(), ": ", DTypeName(p.dtype),
+             p.tf32 ? " tf32" : "", p.keeps_sums ? " sums" : "", " ", Size(), p.transpose_a ? " t" : " n",
+             p.transpose_b ? "t" : "n", " ld ", p.a.ld, " ", p.b.ld, " ", ld_c(), " ", p.ld_d,
+             p.c != nullptr ? " adds" : "", p.bias != nullptr ? " bias" : "", p.relu ? " relu" : "");
+  if (p.batch > 1) {
+    text += Concat(" batch ", p.batch, " by ", p.a.batch_stride, " ", p.b.batch_stride, " ", p.batch_stride_d);
+  }
+  if (!p.aligned) {
+    const MatrixRef d = {p.d, p.ld_d, p.batch_stride_d};
+    text += Concat(" aligned to ", AlignmentOf(p.a, p.dtype), " ", AlignmentOf(p.b, p.dtype), " ",
+                   p.c == nullptr ? AlignmentOf(d, p.dtype) : AlignmentOf({p.c, 0, 0}, p.dtype), " ",
+                   AlignmentOf(d, p.dtype));
+  }
+  return text;
+}
+
+StatusOr<std::vector<cublasLtMatmulAlgo_t>> DescribedProduct::Algorithms(int most) const {
+  std::array<cublasLtMatmulHeuristicResult_t, kMostAlgorithms> found = {};
+  int count = 0;
   SWIZZLE_RETURN_IF_CUDA_ERROR(
-      cublasLtMatmulAlgoGetHeuristic(stream.cublas(), desc.handle, a.handle, b.handle, c_lies.handle, d.handle,
-                                     preference.handle, 1, &choice, &found),
-      Concat("find an algorithm for a product of ", m, "x", n, "x", k));
-  const float one = 1, beta = product.c != nullptr ? 1 : 0;
+      cublasLtMatmulAlgoGetHeuristic(stream_.cublas(), desc_.handle, a_.handle, b_.handle, c_.handle, d_.handle,
+                                     preference_.handle, most, found.data(), &count),
+      Concat("find an algorithm for a product of ", Size()));
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
+  for (int i = 0; i < std::max(count, 1); ++i) algorithms.push_back(found[i].algo);
+  return algorithms;
+}
+
+Status DescribedProduct::Queue(const cublasLtMatmulAlgo_t& algorithm) const {
+  const bool whole = product_.dtype == DType::kInt8;
+  const float one = 1, beta = product_.c != nullptr ? 1 : 0;
   const int32_t whole_one = 1, whole_zero = 0;
   const void* const factor = whole ? static_cast<const void*>(&whole_one) : &one;
   const void* const kept = whole ? static_cast<const void*>(&whole_zero) : &beta;
-  const void* const c = product.c != nullptr ? product.c : product.d;
-  return CudaStatus(cublasLtMatmul(stream.cublas(), desc.handle, factor, product.a.data, a.handle, product.b.data,
-                                   b.handle, kept, c, c_lies.handle, product.d, d.handle, &choice.algo,
-                                   workspace.data(), workspace.size(), stream.queue()),
-                    Concat("queue a product of ", m, "x", n, "x", k));
+  const void* const c = product_.c != nullptr ? product_.c : product_.d;
+  const std::span<std::byte> workspace = stream_.cublas_workspace();
+  return CudaStatus(cublasLtMatmul(stream_.cublas(), desc_.handle, factor, product_.a.data, a_.handle, product_.b.data,
+                                   b_.handle, kept, c, c_.handle, product_.d, d_.handle, &algorithm, workspace.data(),
+                                   workspace.size(), stream_.queue()),
+                    Concat("queue a product of ", Size()));
+}
+
+std::vector<std::span<const std::byte>> DescribedProduct::Recent() const {
+  const Product& p = product_;
+  std::vector<std::span<const std::byte>> recent;
+  const auto add = [&](const MatrixRef& matrix, int64_t rows, int64_t columns, bool transposed) {
+    if (matrix.data == nullptr || matrix.is_weight) return;
+    if (transposed) std::swap(rows, columns);
+    const int64_t elements = matrix.batch_stride * (p.batch - 1) + matrix.ld * (columns - 1) + rows;
+    recent.emplace_back(static_cast<const std::byte*>(matrix.data), elements * ElementBytes(p.dtype));
+  };
+  add(p.a, p.m, p.k, p.transpose_a);
+  add(p.b, p.k, p.n, p.transpose_b);
+  add({p.c, ld_c()}, p.m, p.n, false);
+  return recent;
+}
+
+AlgorithmChoice DescribedProduct::FindFastest() const {
+  const auto algorithms = Algorithms(kMostAlgorithms);
+  if (!algorithms.ok() || algorithms->size() == 1) return {};
+  const auto recent = Recent();
+  const Instant begin = MonotonicNow();
+  std::vector<absl::Duration> least(algorithms->size(), absl::InfiniteDuration());
+  for (int round = 0; round < kRounds; ++round) {
+    const absl::Duration near = *std::ranges::min_element(least) * kNear;
+    for (size_t i = 0; i < algorithms->size(); ++i) {
+      if (i > 0 && (least[i] > near || MonotonicNow() - begin > kMostTime)) continue;
+      const auto work = [&] { stream_.Report(Queue((*algorithms)[i])); };
+      if (round == 0) work();  // the first run of a kernel loads it
+      const auto time = stream_.TimeAsItIs(work, recent);
+      if (time.ok()) least[i] = std::min(least[i], *time);
+    }
+  }
+  const auto fastest = std::ranges::min_element(least);
+  const bool clearly = *fastest < least[0] * kClearlyFaster;
+  const auto chosen = static_cast<int>(clearly ? fastest - least.begin() : 0);
+  if (least[chosen] == absl::InfiniteDuration()) return {};
+  return {chosen, absl::ToDoubleMicroseconds(least[chosen])};
+}
+
+}  // namespace
+
+Status QueueProduct(const Product& product, CudaStream& stream) {
+  DescribedProduct described(product, stream);
+  SWIZZLE_RETURN_IF_ERROR(described.Describe());
+  const std::string text = described.Text();
+  if (const auto known = stream.algorithms().find(text); known != stream.algorithms().end()) {
+    return described.Queue(known->second);
+  }
+  std::optional<AlgorithmChoice> choice = stream.choices().Find(text);
+  if (!choice && stream.MustChoose()) choice = stream.choices().Add(text, described.FindFastest());
+  const int place = choice ? choice->algorithm : 0;
+  SWIZZLE_ASSIGN_OR_RETURN(const auto algorithms, described.Algorithms(place == 0 ? 1 : kMostAlgorithms));
+  const auto& algorithm = algorithms[place < std::ssize(algorithms) ? place : 0];
+  if (choice) stream.algorithms()[text] = algorithm;
+  return described.Queue(algorithm);
 }
 
 }  // namespace swizzle::cuda

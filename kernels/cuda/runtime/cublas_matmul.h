@@ -13,6 +13,7 @@ struct MatrixRef {
   const void* data = nullptr;  // aligned to 256 bytes, as heuristics take it to be, but for Product::aligned
   int64_t ld = 0;
   int64_t batch_stride = 0;  // elements
+  bool is_weight = false;    // comes from outside the second cache
 };
 
 // d[m, n] = relu(a[m, k] * b[k, n] + c[m, n] + bias[m]). All of one type; sums in fp32, and for fp32 in full precision,
@@ -37,8 +38,10 @@ struct Product {
   bool aligned = true;         // false: matrices lie anywhere
 };
 
-// Queues it, with the algorithm that cuBLASLt's heuristics put first for these sizes: plans are recorded, so that
-// looking it up costs nothing later.
+// Queues it, with the algorithm that was chosen for such products, else the one that cuBLASLt's heuristics put first:
+// plans are recorded, so that looking it up costs nothing later. Where kernels are timed and nothing was chosen yet, up
+// to 12 of the heuristics' are timed here with these operands, for some milliseconds, and the fastest is chosen: the
+// first, unless another is clearly faster. d is then written again and again.
 Status QueueProduct(const Product& product, CudaStream& stream);
 
 }  // namespace swizzle::cuda

@@ -88,6 +88,16 @@ void CudaStream::Run(Work work) {
 }
 
 StatusOr<absl::Duration> CudaStream::Time(Work work, Operands recent) {
+  met_open_ = false;
+  StatusOr<absl::Duration> time = TimeAsItIs(work, recent);
+  if (!time.ok() || !met_open_) return time;
+  chooses_ = true;
+  work();
+  chooses_ = false;
+  return TimeAsItIs(work, recent);
+}
+
+StatusOr<absl::Duration> CudaStream::TimeAsItIs(Work work, Operands recent) {
   device_.Use();
   if (flush_.size() == 0) {
     SWIZZLE_ASSIGN_OR_RETURN(flush_, DeviceArray<std::byte>::Allocate(std::max<size_t>(2 * device_.l2_bytes, 1)));

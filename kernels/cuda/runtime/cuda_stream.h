@@ -6,9 +6,12 @@
 #include <cuda_runtime.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 
+#include "kernels/backend/algorithm_choices.h"
 #include "kernels/backend/backend.h"
 #include "kernels/cuda/runtime/device_array.h"
 
@@ -20,6 +23,7 @@ struct Device {
   int multiprocessors = 0;
   size_t l2_bytes = 0;
   mutable std::atomic<int> sticky_error = cudaSuccess;  // the first one seen: see IsSticky
+  AlgorithmChoices algorithms;
 
   // Makes it the calling thread's device.
   void Use() const { cudaSetDevice(ordinal); }
@@ -40,6 +44,14 @@ class CudaStream final : public DeviceStream {
   cublasLtHandle_t cublas() const { return cublas_; }
   // Memory for cuBLAS, of this stream alone.
   std::span<std::byte> cublas_workspace() { return {cublas_workspace_.data(), cublas_workspace_.size()}; }
+  // The algorithms of products that have a choice, as far as this stream has run them (cublas_matmul.cc).
+  std::map<std::string, cublasLtMatmulAlgo_t>& algorithms() { return algorithms_; }
+  AlgorithmChoices& choices() { return device_.algorithms; }
+  // Whether a product that has no choice is to make one now, in work that Time runs for that.
+  bool MustChoose() {
+    met_open_ = true;
+    return chooses_;
+  }
   // cuDNN's handle, owned; null until a kernel needs it and puts it here.
   std::shared_ptr<void>& cudnn() { return cudnn_; }
   // For kernels, which return nothing: the first error is what Time, Record or Synchronize next returns.
@@ -49,6 +61,8 @@ class CudaStream final : public DeviceStream {
   void Copy(void* to, const void* from, size_t bytes) override;
   void Run(Work work) override;
   StatusOr<absl::Duration> Time(Work work, Operands recent) override;
+  // The same, but that nothing is chosen.
+  StatusOr<absl::Duration> TimeAsItIs(Work work, Operands recent);
   StatusOr<std::unique_ptr<Recording>> Record(Work work) override;
   Status Synchronize() override;
 
@@ -65,6 +79,9 @@ class CudaStream final : public DeviceStream {
   cudaEvent_t start_ = nullptr, stop_ = nullptr;
   cublasLtHandle_t cublas_ = nullptr;
   DeviceArray<std::byte> cublas_workspace_;
+  std::map<std::string, cublasLtMatmulAlgo_t> algorithms_;
+  bool chooses_ = false;   // work that runs now is to choose
+  bool met_open_ = false;  // work has met a product without a choice since this was last set to false
   std::shared_ptr<void> cudnn_;
   Status reported_;
   DeviceArray<std::byte> flush_;  // larger than the second cache; made when first something is timed

@@ -152,13 +152,18 @@ bool TuningCache::ParseRecord(const std::string& line, std::string& key, Record&
   if (!json.is_object()) return false;
   const auto time = json.find("microseconds");
   if (time == json.end() || !time->is_number()) return false;
-  record = {.microseconds = time->get<double>(), .suspect = {}};
+  record = {.microseconds = time->get<double>()};
   if (!std::isfinite(record.microseconds) || record.microseconds < 0) return false;
   json.erase(time);
   if (const auto suspect = json.find("suspect"); suspect != json.end()) {
     if (!suspect->is_string()) return false;
     record.suspect = suspect->get<std::string>();
     json.erase(suspect);
+  }
+  if (const auto algorithm = json.find("algorithm"); algorithm != json.end()) {
+    if (!algorithm->is_number_integer()) return false;
+    record.algorithm = algorithm->get<int>();
+    json.erase(algorithm);
   }
   key = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   return true;
@@ -168,6 +173,7 @@ std::string TuningCache::RecordLine(const std::string& key, const Record& record
   Json json = Json::parse(key);
   json["microseconds"] = record.microseconds;
   if (!record.suspect.empty()) json["suspect"] = record.suspect;
+  if (record.algorithm >= 0) json["algorithm"] = record.algorithm;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -225,6 +231,12 @@ std::string TuningCache::KeyOfStep(uint64_t plan_hash, int step, Steps steps) co
   return key.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string TuningCache::KeyOfProduct(const std::string& product) const {
+  const Json key = {
+      {"device", device_}, {"features", features_}, {"kernel_table", kKernelTableVersion}, {"product", product}};
+  return key.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 std::optional<double> TuningCache::FindKey(const std::string& key) const {
   MutexLock lock(mutex_);
   const auto record = records_.find(key);
@@ -273,6 +285,31 @@ std::optional<double> TuningCache::FindStep(uint64_t plan_hash, int step, Steps 
 
 void TuningCache::AddStep(uint64_t plan_hash, int step, Steps steps, double microseconds) {
   AddKey(KeyOfStep(plan_hash, step, steps), {microseconds, {}});
+}
+
+void TuningCache::GiveChoices(AlgorithmChoices& choices) const {
+  const Json begin = Json::parse(KeyOfProduct(""));
+  MutexLock lock(mutex_);
+  for (const auto& [key, record] : records_) {
+    if (record.algorithm < 0) continue;
+    Json json = Json::parse(key);
+    const auto product = json.find("product");
+    if (product == json.end() || !product->is_string()) continue;
+    const auto text = product->get<std::string>();
+    *product = "";
+    if (json == begin) choices.Add(text, {record.algorithm, record.microseconds});
+  }
+}
+
+void TuningCache::TakeChoices(const AlgorithmChoices& choices) {
+  for (const auto& [product, choice] : choices.All()) {
+    const std::string key = KeyOfProduct(product);
+    MutexLock lock(mutex_);
+    if (records_.contains(key)) continue;
+    const Record record = {.microseconds = choice.microseconds, .algorithm = choice.algorithm};
+    Put(key, record, records_);
+    Put(key, record, added_);
+  }
 }
 
 Status TuningCache::Save() {

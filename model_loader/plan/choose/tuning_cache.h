@@ -8,7 +8,8 @@
 //
 // or, in place of kernel, pattern and problem, "plan", a hash of its kernels, problems and patterns: with "rows" and
 // "micro_batch" of a batch in parts or runs (micro_batch.h), with "step" and "threads" of one of its steps in a small
-// batch (serial_steps.h). A record holds where everything but the time is equal. One that was disturbed
+// batch (serial_steps.h), or "product", of which "algorithm" says which was fastest (kernels/backend/
+// algorithm_choices.h). A record holds where everything but the time is equal. One that was disturbed
 // when it was measured has "suspect", which says by what (machine_watch.h): nothing is chosen by it, and whoever
 // measures measures it again. The pattern is a hash of the places of a weight's nonzeros: two layers of one shape and
 // sparsity may still take different times. Machines may share a file: records of others are kept. Files are replaced
@@ -23,6 +24,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "kernels/backend/algorithm_choices.h"
 #include "kernels/backend/backend.h"
 #include "kernels/base/mutex.h"
 
@@ -74,6 +76,11 @@ class TuningCache {
   std::optional<double> FindStep(uint64_t plan_hash, int step, Steps steps) const;
   void AddStep(uint64_t plan_hash, int step, Steps steps, double microseconds);
 
+  // Tells a backend which algorithms this device's kernels chose before; what it has chosen itself stays.
+  void GiveChoices(AlgorithmChoices& choices) const;
+  // Adds what a backend has chosen; what was known before stays.
+  void TakeChoices(const AlgorithmChoices& choices);
+
   // Writes what was added, if anything was, beside what others have written since. RESOURCE_EXHAUSTED if records had to
   // be dropped; an error of the file system leaves the old file.
   Status Save();
@@ -81,7 +88,8 @@ class TuningCache {
  private:
   struct Record {
     double microseconds = 0.0;
-    std::string suspect;  // why; empty: it isn't
+    std::string suspect = {};  // why; empty: it isn't
+    int algorithm = -1;        // of a product
   };
   using Records = std::map<std::string, Record>;  // by the rest of the record, as JSON
 
@@ -93,6 +101,7 @@ class TuningCache {
   std::string KeyOf(const Kernel& kernel, const Problem& problem, uint64_t pattern) const;
   std::string KeyOfRuns(uint64_t plan_hash, int64_t rows, int64_t micro_batch) const;
   std::string KeyOfStep(uint64_t plan_hash, int step, Steps steps) const;
+  std::string KeyOfProduct(const std::string& product) const;
   std::optional<double> FindKey(const std::string& key) const;
   void AddKey(const std::string& key, const Record& record);
 

@@ -38,6 +38,34 @@ class TickingGate final : public MeasureGate {
   mutable int64_t others_ = 0;
 };
 
+// A processor whose kernels have chosen algorithms of a library.
+class ChoosingBackend final : public HostBackend, public AlgorithmChooser {
+ public:
+  std::string_view name() const override { return cpu_->name(); }
+  std::string device_name() const override { return cpu_->device_name(); }
+  uint32_t features() const override { return cpu_->features(); }
+  std::string features_text() const override { return cpu_->features_text(); }
+  std::span<const Kernel> kernels() const override { return cpu_->kernels(); }
+  bool Computes(Precision precision) const override { return cpu_->Computes(precision); }
+  Throughput throughput(Precision precision) const override { return cpu_->throughput(precision); }
+  StatusOr<std::unique_ptr<Buffer>> Allocate(size_t bytes) override { return cpu_->Allocate(bytes); }
+  StatusOr<std::unique_ptr<PackedWeight>> Prepare(const Kernel& kernel, const Weight& weight,
+                                                  const Problem& problem) override {
+    return cpu_->Prepare(kernel, weight, problem);
+  }
+  Status health() const override { return absl::OkStatus(); }
+  AlgorithmChoices& algorithm_choices() override { return choices; }
+  std::optional<DeviceMemory> memory() const override { return std::nullopt; }
+  StatusOr<std::unique_ptr<HostStream>> NewHostStream(int threads) override {
+    return std::get<HostBackend*>(cpu_->kind())->NewHostStream(threads);
+  }
+
+  AlgorithmChoices choices;
+
+ private:
+  const std::unique_ptr<Backend> cpu_ = NewCpuBackend();
+};
+
 class PlanTunerTest : public ::testing::Test {
  protected:
   TunablePlan Make() {
@@ -117,6 +145,46 @@ TEST_F(PlanTunerTest, IsCancelledByTheGate) {
   TickingGate gate(absl::ZeroDuration());
   gate.cancelled = true;
   EXPECT_TRUE(absl::IsCancelled(made.tuner->Tune(gate, absl::Seconds(1)).status()));
+}
+
+// Kernels choose while they are measured; none is measured here, so that what was chosen is all that is new.
+TEST_F(PlanTunerTest, APlanIsRecordedAgainWithAlgorithmsThatWereChosen) {
+  class Gate final : public MeasureGate {
+   public:
+    Gate(AlgorithmChoices& choices, int algorithm) : choices_(choices), algorithm_(algorithm) {}
+    bool MustWait() override { return false; }
+    Status Await() override { return absl::OkStatus(); }
+    int64_t disturbances() const override { return 0; }
+    absl::Duration Spent() override {
+      if (++looks_ > 1) choices_.Add("a product", {algorithm_, 1.0});
+      return absl::Hours(looks_);
+    }
+
+   private:
+    AlgorithmChoices& choices_;
+    const int algorithm_;
+    int64_t looks_ = 0;
+  };
+  for (const int algorithm : {0, 3}) {
+    ChoosingBackend backend;
+    options_.tuning_cache = nullptr;  // would tell the second of the first
+    const auto made = MakeTunablePlan(network_, backend, options_);
+    ASSERT_THAT(made.status(), IsOk());
+    Gate gate(backend.choices, algorithm);
+    const auto tuned = made->tuner->Tune(gate, absl::Milliseconds(1));
+    ASSERT_THAT(tuned.status(), IsOk());
+    EXPECT_EQ(tuned->timed_now, 0);
+    EXPECT_EQ(tuned->better, algorithm == 0 ? nullptr : made->plan) << "0 is what is taken without a choice";
+    EXPECT_EQ(tuned->weights != nullptr, algorithm != 0);
+  }
+}
+
+TEST_F(PlanTunerTest, PlansOfKnownTimesTakeTheAlgorithmsThatTheyWereMeasuredWith) {
+  ChoosingBackend before, after;
+  before.choices.Add("a product", {3, 1.0});
+  ASSERT_THAT(MakeTunablePlan(network_, before, options_).status(), IsOk());
+  ASSERT_THAT(MakeTunablePlan(network_, after, options_).status(), IsOk());
+  EXPECT_EQ(after.choices.All(), before.choices.All());
 }
 
 // Plans of the same materials share what they have in common, and compute the same.

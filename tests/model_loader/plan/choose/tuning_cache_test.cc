@@ -158,6 +158,43 @@ TEST_F(TuningCacheTest, KeepsApartStepsAndTheirThreads) {
 }
 
 // Clouds sell generations of processors by one name, and hide some of their instructions.
+TEST_F(TuningCacheTest, KeepsAlgorithmsOfThisMachine) {
+  AlgorithmChoices chosen;
+  chosen.Add("a product", {5, 2.5});
+  chosen.Add("another", {0, 4.0});
+  const OtherMachine other(*backend_);
+  {
+    TuningCache cache = Open(), others = TuningCache(file_, other);
+    cache.Add(kernel_, problem_, 7, 12.5);
+    cache.TakeChoices(chosen);
+    ASSERT_TRUE(cache.Save().ok());
+    AlgorithmChoices of_other;
+    of_other.Add("a product", {1, 1.0});
+    others.TakeChoices(of_other);
+    ASSERT_TRUE(others.Save().ok());
+  }
+  AlgorithmChoices known;
+  known.Add("another", {2, 3.0});
+  Open().GiveChoices(known);
+  EXPECT_EQ(known.Find("a product"), (AlgorithmChoice{5, 2.5}));
+  EXPECT_EQ(known.Find("another"), (AlgorithmChoice{2, 3.0})) << "what this process has taken so far stays";
+  EXPECT_EQ(known.All().size(), 2u);
+  EXPECT_EQ(Open().Find(kernel_, problem_, 7), 12.5);
+}
+
+TEST_F(TuningCacheTest, TheFirstAlgorithmThatIsKeptStays) {
+  for (const int algorithm : {5, 6}) {
+    TuningCache cache = Open();
+    AlgorithmChoices chosen;
+    chosen.Add("a product", {algorithm, 2.5});
+    cache.TakeChoices(chosen);
+    ASSERT_TRUE(cache.Save().ok());
+  }
+  AlgorithmChoices known;
+  Open().GiveChoices(known);
+  EXPECT_EQ(known.Find("a product"), (AlgorithmChoice{5, 2.5}));
+}
+
 TEST_F(TuningCacheTest, TheKeyNamesTheProcessorAndAllThatItsLibrariesUse) {
   TuningCache cache = Open();
   cache.Add(kernel_, problem_, 7, 12.5);
