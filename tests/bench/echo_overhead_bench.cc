@@ -97,6 +97,7 @@ std::string Repeat(T value, int64_t times) {
 std::string Elements(const std::string& datatype, int64_t elements) {
   if (datatype == "INT64") return Repeat(int64_t{1}, elements);
   if (datatype == "INT32") return Repeat(int32_t{1}, elements);
+  if (datatype == "UINT8") return Repeat(uint8_t{1}, elements);
   if (datatype != "FP32") std::fprintf(stderr, "inputs of type %s are unknown here\n", datatype.c_str());
   SWIZZLE_CHECK(datatype == "FP32");
   return Repeat(0.5f, elements);

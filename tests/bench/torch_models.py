@@ -6,7 +6,7 @@ memory and its outputs back, and its time is the host's. The better of both memo
 encoders attend by scaled_dot_product_attention, and run with and without torch.compile where that works. Prints one line
 of JSON a model, precision and batch.
 
-    python3 tests/bench/torch_models.py [--compile] [--models=resnet50,minilm]
+    python3 tests/bench/torch_models.py [--compile] [--models=resnet50,minilm] [--precisions=FP16] [--batches=32]
 """
 
 import argparse
@@ -154,14 +154,16 @@ def measure(name, precision, batch, compiled):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--models', default='mobilenet_v1,resnet50,minilm,bert-base')
+    parser.add_argument('--precisions', default=','.join(PRECISIONS))
+    parser.add_argument('--batches', default='1,8')
     parser.add_argument('--compile', action='store_true')
     arguments = parser.parse_args()
     torch.manual_seed(1)
     torch.backends.cudnn.benchmark = True
     with torch.inference_mode():
         for name in arguments.models.split(','):
-            for precision in precisions_of(name):
-                for batch in (1, 8):
+            for precision in (each for each in precisions_of(name) if each in arguments.precisions.split(',')):
+                for batch in map(int, arguments.batches.split(',')):
                     print(json.dumps(measure(name, precision, batch, arguments.compile)), flush=True)
 
 

@@ -102,20 +102,23 @@ def beside_echo(programs, server, model, clients, rounds=4, requests=300, second
                          f'--rounds={rounds}', f'--requests={requests}', f'--seconds={seconds}')
 
 
-def write_model(programs, folder, model, sparsity):
+def write_model(programs, folder, model, sparsity, *flags):
     folder.mkdir(parents=True)
-    written = programs.run('plan_bench', f'--model={model}', f'--sparsity={sparsity}', f'--write={folder / "model.swz"}')
+    written = programs.run('plan_bench', f'--model={model}', f'--sparsity={sparsity}', f'--write={folder / "model.swz"}',
+                           *flags)
     if written.returncode != 0:
         raise RuntimeError('plan_bench wrote no model: ' + written.stderr[-500:])
 
 
-def measure_one(programs, arguments, scratch, model, device='cuda:0', streams=1, clients=16, sparsity=0.9):
-    """One client, and many, of a model of which each device has this many executors."""
+def measure_one(programs, arguments, scratch, model, device='cuda:0', streams=1, clients=16, sparsity=0.9, rows=64,
+                precision='FP32', drawn=()):
+    """One client, and many, of a model of which each device has this many executors; `drawn` says how it is drawn."""
     name = model.replace(':', '_')
-    repository = scratch / f'{name} {sparsity}'
+    repository = scratch / ' '.join(map(str, (name, sparsity, *drawn)))
     if not repository.exists():
-        write_model(programs, repository / name / '1', model, sparsity)
-    (repository / name / 'config.pbtxt').write_text(CONFIG.format(rows=64, streams=streams))
+        write_model(programs, repository / name / '1', model, sparsity, *drawn)
+    (repository / name / 'config.pbtxt').write_text(CONFIG.format(rows=rows, streams=streams) +
+                                                    PRECISION.format(precision=precision))
     with Server(programs, repository, scratch, f'--device={device}', f'--tuning-cache={scratch / "tuning_cache"}',
                 '--tune=before-ready', f'--tuning-budget={arguments.budget}') as server:
         with BusyWatch(device.removeprefix('cuda:')) as busy:
@@ -123,11 +126,11 @@ def measure_one(programs, arguments, scratch, model, device='cuda:0', streams=1,
     one, echo = served['served'], served['echo']
     over = one['p50_us'] - one['compute_p50_us'] - echo['p50_us']
     over_busy = one['p50_us'] - served['busy_echo']['p50_us']
-    result = arguments.stamp | {'sparsity': sparsity, 'device': device, 'streams': streams, 'over_compute_and_echo_us': over,
-              'over_busy_echo_us': over_busy, 'busy_percent': busy.median(), **served, 'model': model}
+    result = arguments.stamp | {'sparsity': sparsity, 'device': device, 'streams': streams, 'precision': precision,
+              'drawn': list(drawn), 'over_compute_and_echo_us': over, 'over_busy_echo_us': over_busy, 'busy_percent': busy.median(), **served, 'model': model}
     stages = ', '.join(f'{name.removesuffix("_us")} {us:.0f}' for name, us in served['stages'].items())
-    print(f'{model} {sparsity:.0%} zeros on {device}, {streams} streams each: p50 {one["p50_us"]:.0f} us, of which compute '
-          f'{one["compute_p50_us"]:.0f}, echo {echo["p50_us"]:.0f}, over both {over:.0f}, over an echo as busy '
+    print(f'{model} {sparsity:.0%} zeros in {precision} {" ".join(drawn)} on {device}, {streams} streams each: '
+          f'p50 {one["p50_us"]:.0f} us, of which compute {one["compute_p50_us"]:.0f}, echo {echo["p50_us"]:.0f}, over both {over:.0f}, over an echo as busy '
           f'{over_busy:.0f} (means: {stages}); {clients} clients {one["requests_per_second"]:.0f}/s, echo '
           f'{echo["requests_per_second"]:.0f}/s; busy {busy.median()} %', flush=True)
     return result
@@ -171,6 +174,17 @@ def measure(programs, arguments, scratch, figures):
     figures['streams'] = [measure_one(programs, arguments, scratch, 'mobilenet_v1', streams=streams) for streams in (1, 2, 4)]
     figures['models'] = [measure_one(programs, arguments, scratch, model, streams=2, sparsity=sparsity)
                          for model in MODELS for sparsity in (0.9, 0.0)]
+
+
+def measure_halves(programs, arguments, scratch, figures):
+    """FP16: zeros in vectors of 64 rows beside none, images of bytes, one executor beside two. A plan serves 16 rows, or is
+    tuned longer than this part is to take."""
+    figures['halves'] = []
+    for model in ('mobilenet_v1', 'resnet50', 'minilm', 'bert-base'):
+        bytes_too = ('--byte-images',) if model in ('mobilenet_v1', 'resnet50') else ()
+        for sparsity, drawn in ((0.9, ('--vector=64', *bytes_too)), (0.0, bytes_too)):
+            figures['halves'] += [measure_one(programs, arguments, scratch, model, streams=streams, sparsity=sparsity,
+                                              rows=16, precision='FP16', drawn=drawn) for streams in (1, 2)]
 
 
 def measure_gpus(programs, arguments, scratch, figures):

@@ -53,6 +53,7 @@ class Product {
   int64_t stride() const { return stride_; }
   DType dtype() const { return dtype_; }
   const void* x() const { return x_.data(); }
+  const std::vector<float>& host_x() const { return host_x_; }  // rows of stride()
   void* y() { return y_.data(); }
   double flops() const { return 2.0 * static_cast<double>(matrix_.nnz()) * static_cast<double>(columns_); }
 

@@ -8,7 +8,10 @@
 namespace swizzle::bench {
 
 SpmmRace::SpmmRace(const SpmmRaceOptions& options)
-    : options_(options), timer_(options.launches, options.rounds), device_(cuda::CurrentSpmmDevice()) {
+    : options_(options),
+      timer_(options.launches, options.rounds),
+      dense_parts_(options.launches, options.rounds),
+      device_(cuda::CurrentSpmmDevice()) {
   dtype_ = options.dtype == "f16" ? DType::kFloat16 : options.dtype == "bf16" ? DType::kBFloat16 : DType::kFloat32;
   Must(cusparseCreate(&cusparse_) == CUSPARSE_STATUS_SUCCESS, "start cuSPARSE");
   Must(cublasCreate(&cublas_) == CUBLAS_STATUS_SUCCESS, "start cuBLAS");
@@ -29,7 +32,12 @@ SpmmCase SpmmRace::Run(const std::string& name, const CsrMatrix& matrix, int64_t
   const LibraryTime dense = TimeCublas(cublas_, product, timer_);
   c.cublas = dense.us, c.dense_error = dense.error;
   Expect(dense.error, c, "cuBLAS");
-  if (dtype_ == DType::kFloat32) TimeSputnik(product, csr, c);
+  if (dtype_ == DType::kFloat32) {
+    const LibraryTime parts = dense_parts_.Time(product);
+    c.parts = parts.us, c.parts_error = parts.error;
+    Expect(parts.error, c, "the dense product in parts");
+    TimeSputnik(product, csr, c);
+  }
   TimeOurs(product, c);
   if (dtype_ == DType::kFloat32) TimeWgmma(product, c);
   return c;
