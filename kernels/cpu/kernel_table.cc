@@ -303,6 +303,8 @@ constexpr auto kRows = Join(
                                SWIZZLE_PER_TARGET(Softmax)),
     Rows<"softmax_panels", kF32>({Op::kSoftmax, Format::kNone, kPanels, kPanels}, {.accepts = AcceptsSoftmax},
                                  SWIZZLE_PER_TARGET(Softmax)),
+    Rows<"softmax_panels_nchw", kF32>({Op::kSoftmax, Format::kNone, kPanels, kNchw}, {.accepts = AcceptsSoftmaxToRows},
+                                      SWIZZLE_PER_TARGET(Softmax)),
 
     // Token sequences.
     Rows<"embedding_dense", kF32>({Op::kEmbedding, Format::kDense, kNchw, kNchw},

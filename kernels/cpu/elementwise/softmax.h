@@ -1,5 +1,6 @@
-// Softmax over channels, fp32: rows softmax_panels_f32_<isa> and softmax_nchw_f32_<isa>. The largest value is taken off
-// first, so no exponential overflows; each is good to 1e-6 relative. They work in place.
+// Softmax over channels, fp32: rows softmax_panels_f32_<isa> and softmax_nchw_f32_<isa>, which work in place, and
+// softmax_panels_nchw_f32_<isa>, which spares a conversion. The largest value is taken off first, so no exponential
+// overflows; each is good to 1e-6 relative.
 //
 // kPanels and kNchw planes are vectorised across positions; kNchw without a plane ([batch, channels]) along channels.
 #ifndef SWIZZLE_KERNELS_CPU_ELEMENTWISE_SOFTMAX_H_
@@ -14,6 +15,8 @@ namespace swizzle::cpu {
 
 // The row applies no epilogue.
 bool AcceptsSoftmax(const Problem& problem);
+// From panels to kNchw: without a plane.
+bool AcceptsSoftmaxToRows(const Problem& problem);
 
 // One row of `length` > 0 neighbours, with this machine's widest instructions. `result` may be `row`.
 void SoftmaxRow(const float* row, int64_t length, float* result);
