@@ -28,6 +28,12 @@ std::vector<float> Samples() {
   return samples;
 }
 
+// Whether the row computes functions of FP32 in any order of elements here; those of bytes look the values up.
+bool ComputesFloats(const Kernel& kernel, const Backend& backend) {
+  return kernel.key.op == Op::kFunction && kernel.key.input == Storage{Layout::kNchw, DType::kFloat32} &&
+         (kernel.required_features & ~backend.features()) == 0;
+}
+
 std::vector<float> Results(const Kernel& kernel, FunctionKind kind, const std::vector<float>& samples, Backend& backend,
                            const Epilogue& epilogue = {}) {
   const auto buffer = *backend.Allocate(samples.size() * sizeof(float));
@@ -55,8 +61,7 @@ TEST_P(FunctionAccuracyTest, IsNearTheExactFunction) {
   const std::vector<float> samples = Samples();
   int rows = 0;
   for (const Kernel& kernel : backend->kernels()) {
-    if (kernel.key.op != Op::kFunction || kernel.key.input.layout != Layout::kNchw) continue;
-    if ((kernel.required_features & ~backend->features()) != 0) continue;
+    if (!ComputesFloats(kernel, *backend)) continue;
     ++rows;
     const std::vector<float> results = Results(kernel, GetParam(), samples, *backend);
     for (size_t i = 0; i < samples.size(); ++i) {
@@ -76,8 +81,7 @@ TEST_P(FunctionAccuracyTest, KeepsWhatIsNoNumber) {
   clamp.low = 0;
   clamp.high = 6;
   for (const Kernel& kernel : backend->kernels()) {
-    if (kernel.key.op != Op::kFunction || kernel.key.input.layout != Layout::kNchw) continue;
-    if ((kernel.required_features & ~backend->features()) != 0) continue;
+    if (!ComputesFloats(kernel, *backend)) continue;
     for (const Epilogue& epilogue : {Epilogue(), clamp}) {
       for (const float result : Results(kernel, GetParam(), samples, *backend, epilogue)) {
         ASSERT_TRUE(std::isnan(result)) << kernel.name << " " << result;
@@ -93,8 +97,7 @@ TEST(GeluTest, KeepsWhatIsNoNumberAndEndsAtZero) {
   std::vector<float> samples;
   for (int i = 0; i < 9; ++i) samples.insert(samples.end(), {std::nanf(""), kInfinity, -kInfinity});
   for (const Kernel& kernel : backend->kernels()) {
-    if (kernel.key.op != Op::kFunction || kernel.key.input.layout != Layout::kNchw) continue;
-    if ((kernel.required_features & ~backend->features()) != 0) continue;
+    if (!ComputesFloats(kernel, *backend)) continue;
     const std::vector<float> results = Results(kernel, FunctionKind::kGelu, samples, *backend);
     for (size_t i = 0; i < results.size(); i += 3) {
       EXPECT_TRUE(std::isnan(results[i])) << kernel.name << " " << results[i];
